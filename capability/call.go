@@ -1,0 +1,116 @@
+package capability
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+)
+
+// An Invoker carries out a call. It is the only verb: everything between a
+// request and its effect has this shape and wraps the next.
+//
+// Invoke returns an *[Error] when Ken could not or would not make the call,
+// and a Result with Failed set when the call was made and the capability
+// itself reported failure. Nothing below waits for a person: a call that needs
+// an answer fails with [Unapproved] or [InputNeeded] and is made again with
+// Call.Answers.
+type Invoker interface {
+	Invoke(ctx context.Context, call Call) (Result, error)
+}
+
+// InvokerFunc makes a function an Invoker.
+type InvokerFunc func(ctx context.Context, call Call) (Result, error)
+
+// Invoke calls f.
+func (f InvokerFunc) Invoke(ctx context.Context, call Call) (Result, error) { return f(ctx, call) }
+
+// A Call asks for one capability to be used. It is plain data; a wrapper that
+// wants a different call makes a copy.
+type Call struct {
+	Target    ID              `json:"target"`
+	Action    string          `json:"action,omitempty"`
+	Arguments json.RawMessage `json:"arguments,omitempty"` // a JSON object
+	Principal Principal       `json:"principal"`
+	Session   string          `json:"session,omitempty"`
+	Intent    string          `json:"intent,omitempty"`
+	Mode      string          `json:"mode,omitempty"`
+	Origin    Caller          `json:"origin"`
+
+	// CapabilityHash is [Capability.Hash] of the target as it was decided on.
+	CapabilityHash string `json:"capabilityHash,omitempty"`
+
+	// Answers carry a person's replies to what an earlier try asked, by the
+	// question's name. They are not part of the digest.
+	Answers map[string]json.RawMessage `json:"answers,omitempty"`
+
+	// Live, when not nil, takes output and progress as they come. The result
+	// holds everything that was written to it, or a handle to it.
+	Live io.Writer `json:"-"`
+}
+
+// A Caller says whose authority a call is made under. The zero value is the
+// model's, which has the least.
+type Caller string
+
+const (
+	ByModel  Caller = ""       // a model's tool call
+	ByPerson Caller = "person" // a slash command, a click, "ken run"
+)
+
+// Digest identifies what will happen: equal digests mean the same target,
+// action, arguments (whatever their spelling), principal, session, intent,
+// mode and capability text. Consent is bound to it.
+func (c Call) Digest() (string, error) {
+	args, err := canonical(c.Arguments)
+	if err != nil {
+		return "", fmt.Errorf("digest of call to %s: arguments: %w", c.Target, err)
+	}
+	h := sha256.New()
+	for _, field := range []string{
+		"ken.call.v1", string(c.Target), c.Action, string(args),
+		c.Principal.Tenant, c.Principal.ID, c.Session, c.Intent, c.Mode, c.CapabilityHash,
+	} {
+		// The length before each field keeps neighbours apart.
+		fmt.Fprintf(h, "%d:%s", len(field), field)
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// canonical rewrites JSON so that spelling no longer matters: keys sorted, no
+// space, numbers as they were written.
+func canonical(raw json.RawMessage) ([]byte, error) {
+	if len(raw) == 0 {
+		return nil, nil
+	}
+	v, err := decodeUnique(raw)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(v)
+}
+
+// A Result is what a call gave back.
+type Result struct {
+	Parts []Part `json:"parts,omitempty"`
+
+	// Failed means that the capability ran and reported failure.
+	Failed bool `json:"failed,omitempty"`
+
+	// Handle, when set, names the whole result in the result store; Parts
+	// then hold an excerpt.
+	Handle string            `json:"handle,omitempty"`
+	Meta   map[string]string `json:"meta,omitempty"`
+}
+
+// A Part is one piece of a result. Exactly one of its fields besides MIME is
+// set.
+type Part struct {
+	Text string          `json:"text,omitempty"`
+	JSON json.RawMessage `json:"json,omitempty"`
+	Data []byte          `json:"data,omitempty"` // image or audio, by MIME
+	Link string          `json:"link,omitempty"`
+	MIME string          `json:"mime,omitempty"`
+}

@@ -1,0 +1,231 @@
+package capability
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// An ID names one capability in a catalog, usually "kind:name", as in
+// "tool:web-search". A source may bring ids of its own making; Ken compares
+// them byte for byte and never rewrites them.
+type ID string
+
+// MakeID gives the conventional id of a capability that has none of its own.
+func MakeID(kind Kind, name string) ID { return ID(string(kind) + ":" + name) }
+
+// A Kind says what sort of thing a capability is. Sources may bring kinds that
+// are not listed here; they are kept as they are.
+type Kind string
+
+const (
+	KindTool         Kind = "tool"          // a callable with a schema
+	KindSkill        Kind = "skill"         // instructions, and perhaps tools
+	KindCard         Kind = "card"          // a short text shown when its triggers match
+	KindExtension    Kind = "extension"     // a package of commands
+	KindChannel      Kind = "channel"       // a place where people are reached
+	KindCommand      Kind = "command"       // something a person calls by "/name"
+	KindVoice        Kind = "voice"         // speech in or out
+	KindProductivity Kind = "productivity"  // calendars, tasks and the like
+	KindEmergentTool Kind = "emergent-tool" // made at run time
+)
+
+// Kinds lists the kinds that Ken itself knows, in the order people expect.
+func Kinds() []Kind {
+	return []Kind{
+		KindTool, KindSkill, KindCard, KindCommand, KindExtension,
+		KindChannel, KindVoice, KindProductivity, KindEmergentTool,
+	}
+}
+
+// A Capability describes one thing an agent can do. It is plain data: what is
+// large (the schema, the body) stays at the source and is read on demand
+// through [Detailer], so a catalog of thousands stays small.
+//
+// Every string in it came from outside and is untrusted, whatever Trust says;
+// only package untrusted makes it fit for a prompt or a terminal.
+type Capability struct {
+	ID          ID     `json:"id"`
+	Kind        Kind   `json:"kind"`
+	Name        string `json:"name"`
+	DisplayName string `json:"displayName,omitempty"`
+	Description string `json:"description"`
+	Category    string `json:"category"`
+
+	Tags       []string    `json:"tags,omitempty"`
+	Aliases    []string    `json:"aliases,omitempty"`
+	Parameters []Parameter `json:"parameters,omitempty"`
+
+	// RequiredTools names capabilities (by id or by name) that this one
+	// cannot do without. RequiredSecrets and RequiredBins decide whether it
+	// is available on this machine; RequiredPlatforms, when not empty, lists
+	// the values of runtime.GOOS it works on.
+	RequiredTools     []string `json:"requiredTools,omitempty"`
+	RequiredSecrets   []string `json:"requiredSecrets,omitempty"`
+	RequiredBins      []string `json:"requiredBins,omitempty"`
+	RequiredPlatforms []string `json:"requiredPlatforms,omitempty"`
+
+	// Permissions are what the capability asks for ("exec", "network", …).
+	// Asking is not having: none declared means none granted.
+	Permissions []string `json:"permissions,omitempty"`
+
+	// Unavailable is the source's own word that the capability cannot be used
+	// now, with the reason; empty means the source does not say so.
+	Unavailable string `json:"unavailable,omitempty"`
+
+	Effects  Effects   `json:"effects,omitzero"`
+	Triggers *Triggers `json:"triggers,omitempty"`
+	Run      *Recipe   `json:"run,omitempty"`
+
+	// Priority orders cards, higher first, 0–100. TokenBudget and MaxChars
+	// cap what may be shown of the body; zero means the reader's default.
+	Priority    int `json:"priority,omitempty"`
+	TokenBudget int `json:"tokenBudget,omitempty"`
+	MaxChars    int `json:"maxChars,omitempty"`
+
+	Version    string      `json:"version,omitempty"`
+	Migrations []Migration `json:"migrations,omitempty"`
+
+	// Meta keeps what the source said and Ken has no field for, by its
+	// original key, so that nothing is lost on the way in.
+	Meta map[string]string `json:"meta,omitempty"`
+
+	Origin Origin `json:"origin"`
+	Trust  Trust  `json:"trust"`
+
+	// Hash identifies all that a model may see of the capability: name,
+	// description, schema and body among it. Two capabilities with one hash
+	// read the same.
+	Hash string `json:"hash,omitempty"`
+
+	// Findings are what the text scan had to say about any of that.
+	Findings []Finding `json:"findings,omitempty"`
+}
+
+// A Parameter is one input of a capability, as search and summaries need it.
+// The whole schema is in the capability's [Detail].
+type Parameter struct {
+	Name        string `json:"name"`
+	Type        string `json:"type,omitempty"`
+	Description string `json:"description,omitempty"`
+	Required    bool   `json:"required,omitempty"`
+}
+
+// Triggers say when a card asks to be shown. An empty list does not restrict.
+type Triggers struct {
+	Keywords        []string `json:"keywords,omitempty"`
+	SessionTypes    []string `json:"sessionTypes,omitempty"`
+	RouterTags      []string `json:"routerTags,omitempty"`
+	TimeOfDay       []string `json:"timeOfDay,omitempty"`
+	UserTier        []string `json:"userTier,omitempty"`
+	EnvironmentType []string `json:"environmentType,omitempty"`
+
+	// ConfidenceThreshold is the least relevance, 0–1, at which the card is
+	// shown.
+	ConfidenceThreshold float64 `json:"confidenceThreshold"`
+}
+
+// A Recipe says what running a capability means. Only the runner follows it,
+// after it has decided that the call may happen.
+type Recipe struct {
+	// Runner chooses the executor by prefix: "exec.git", "api.rest",
+	// "analyze.response".
+	Runner string `json:"runner"`
+
+	// Argv is the command, one element per argument. "{name}" stands for a
+	// parameter and always becomes exactly one element; "{name...}" takes a
+	// list and becomes one element per item. No shell reads it.
+	Argv []string `json:"argv,omitempty"`
+
+	// Action is the action's name within its command, and the first argument
+	// of the tool where Argv is empty.
+	Action string `json:"action,omitempty"`
+
+	TimeoutSec    int      `json:"timeoutSec,omitempty"`
+	MaxOutputSize int      `json:"maxOutputSize,omitempty"`
+	Env           []string `json:"env,omitempty"` // names of variables to pass on
+
+	// Method and URL are set for HTTP operations.
+	Method string `json:"method,omitempty"`
+	URL    string `json:"url,omitempty"`
+}
+
+// A Migration tells the users of version From what to do about To.
+type Migration struct {
+	From string `json:"from"`
+	To   string `json:"to"`
+	Note string `json:"note"`
+}
+
+// Effects are a source's own words about what a call does. They are hints: an
+// untrusted source can make Ken more careful with them, never less.
+type Effects struct {
+	ReadOnly    Hint `json:"readOnly,omitzero"`
+	Destructive Hint `json:"destructive,omitzero"`
+	Idempotent  Hint `json:"idempotent,omitzero"`
+	OpenWorld   Hint `json:"openWorld,omitzero"`
+}
+
+// A Hint is yes, no, or, when zero, nothing said.
+type Hint uint8
+
+const (
+	Unsaid Hint = iota
+	No
+	Yes
+)
+
+// HintOf turns a plain answer into a Hint.
+func HintOf(b bool) Hint {
+	if b {
+		return Yes
+	}
+	return No
+}
+
+// MarshalJSON writes true, false or null.
+func (h Hint) MarshalJSON() ([]byte, error) {
+	switch h {
+	case Yes:
+		return []byte("true"), nil
+	case No:
+		return []byte("false"), nil
+	}
+	return []byte("null"), nil
+}
+
+// UnmarshalJSON reads true, false or null.
+func (h *Hint) UnmarshalJSON(b []byte) error {
+	var v *bool
+	if err := json.Unmarshal(b, &v); err != nil {
+		return fmt.Errorf("effect hint: %w", err)
+	}
+	*h = Unsaid
+	if v != nil {
+		*h = HintOf(*v)
+	}
+	return nil
+}
+
+// HasSideEffects reports whether a call must be assumed to change something.
+// Only an explicit word to the contrary makes it false.
+func (c *Capability) HasSideEffects() bool { return c.Effects.ReadOnly != Yes }
+
+// Title gives the name to show a person: DisplayName, or one made from Name by
+// capitalising its segments ("web-search" becomes "Web Search").
+func (c *Capability) Title() string {
+	if c.DisplayName != "" {
+		return c.DisplayName
+	}
+	return DisplayName(c.Name)
+}
+
+// DisplayName capitalises the segments of a name.
+func DisplayName(name string) string {
+	words := strings.FieldsFunc(name, func(r rune) bool { return r == '-' || r == '_' || r == ' ' })
+	for i, w := range words {
+		r := []rune(w)
+		words[i] = strings.ToUpper(string(r[:1])) + string(r[1:])
+	}
+	return strings.Join(words, " ")
+}

@@ -1,0 +1,340 @@
+package yamldoc
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// A Reader takes known keys out of a Map. Every spelling of a key is the same
+// key: sessionTypes, session_types and session-types. What has the wrong type
+// is recorded as an issue and read as absent, so one bad value hides only
+// itself until the caller decides otherwise.
+//
+// The zero Reader and a Reader of a nil Map read everything as absent.
+type Reader struct {
+	path   string // prefix for messages: "triggers."
+	fields []Field
+	used   []bool
+	asked  []string
+	issues *[]*Error
+}
+
+// NewReader makes a Reader over m.
+func NewReader(m *Map) *Reader {
+	r := &Reader{issues: new([]*Error)}
+	if m != nil {
+		r.fields = m.Fields
+		r.used = make([]bool, len(m.Fields))
+	}
+	return r
+}
+
+// fold makes all spellings of a key equal.
+func fold(key string) string {
+	key = strings.Map(func(c rune) rune {
+		if c == '_' || c == '-' || c == ' ' {
+			return -1
+		}
+		return c
+	}, key)
+	return strings.ToLower(key)
+}
+
+// Field finds the first of the keys that is there, in any spelling, and marks
+// every spelling of it as read. Two spellings of one key in one map are an
+// issue; the first stands.
+func (r *Reader) Field(keys ...string) (Field, bool) {
+	var found Field
+	var ok bool
+	for _, key := range keys {
+		r.asked = append(r.asked, key)
+		for i, f := range r.fields {
+			if fold(f.Key) != fold(key) {
+				continue
+			}
+			r.used[i] = true
+			if !ok {
+				found, ok = f, true
+			} else if fold(found.Key) == fold(f.Key) {
+				r.Issue(f.Line, fmt.Sprintf("%s%s repeats %s of line %d", r.path, f.Key, found.Key, found.Line), "keep one of them")
+			}
+		}
+	}
+	if ok && found.Value.Any == nil {
+		return found, false // "key:" with nothing after it is not given
+	}
+	return found, ok
+}
+
+// Issue records something wrong at a line.
+func (r *Reader) Issue(line int, message, fix string) {
+	*r.issues = append(*r.issues, &Error{Line: line, Message: message, Fix: fix})
+}
+
+// Issues gives what was wrong so far, in this Reader and those made by [Reader.Map].
+func (r *Reader) Issues() []*Error { return *r.issues }
+
+func (r *Reader) mistyped(f Field, want string) {
+	r.Issue(f.Line, fmt.Sprintf("%s%s is %s, want %s", r.path, f.Key, kindOf(f.Value.Any), want), "correct the value")
+}
+
+// String reads text. Numbers and booleans are taken as they are written, since
+// YAML makes them of plain words ("version: 1.0", "name: on").
+func (r *Reader) String(keys ...string) string {
+	f, ok := r.Field(keys...)
+	if !ok {
+		return ""
+	}
+	s, ok := scalarText(f.Value.Any)
+	if !ok {
+		r.mistyped(f, "text")
+	}
+	return s
+}
+
+func scalarText(v any) (string, bool) {
+	switch v := v.(type) {
+	case string:
+		return v, true
+	case bool:
+		return strconv.FormatBool(v), true
+	case int64:
+		return strconv.FormatInt(v, 10), true
+	case float64:
+		return strconv.FormatFloat(v, 'g', -1, 64), true
+	}
+	return "", false
+}
+
+// Strings reads a list of texts.
+func (r *Reader) Strings(keys ...string) []string {
+	f, ok := r.Field(keys...)
+	if !ok {
+		return nil
+	}
+	return r.list(f)
+}
+
+// Words reads a list of texts, or one text with commas between the words
+// (without a comma: one word), as some formats write them.
+func (r *Reader) Words(keys ...string) []string {
+	f, ok := r.Field(keys...)
+	if !ok {
+		return nil
+	}
+	s, ok := f.Value.Any.(string)
+	if !ok {
+		return r.list(f)
+	}
+	var words []string
+	for w := range strings.SplitSeq(s, ",") {
+		if w = strings.TrimSpace(w); w != "" {
+			words = append(words, w)
+		}
+	}
+	return words
+}
+
+func (r *Reader) list(f Field) []string {
+	items, ok := f.Value.Any.([]Value)
+	if !ok {
+		r.mistyped(f, "a list of texts")
+		return nil
+	}
+	var out []string
+	for _, item := range items {
+		s, ok := scalarText(item.Any)
+		if !ok {
+			r.Issue(item.Line, fmt.Sprintf("an item of %s%s is %s, want text", r.path, f.Key, kindOf(item.Any)), "correct the item")
+			continue
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// Int reads a whole number.
+func (r *Reader) Int(keys ...string) (n int, ok bool) {
+	f, ok := r.Field(keys...)
+	if !ok {
+		return 0, false
+	}
+	switch v := f.Value.Any.(type) {
+	case int64:
+		return int(v), true
+	case float64:
+		if v == float64(int(v)) {
+			return int(v), true
+		}
+	}
+	r.mistyped(f, "a whole number")
+	return 0, false
+}
+
+// Float reads a number.
+func (r *Reader) Float(keys ...string) (x float64, ok bool) {
+	f, ok := r.Field(keys...)
+	if !ok {
+		return 0, false
+	}
+	switch v := f.Value.Any.(type) {
+	case int64:
+		return float64(v), true
+	case float64:
+		return v, true
+	}
+	r.mistyped(f, "a number")
+	return 0, false
+}
+
+// Bool reads true or false.
+func (r *Reader) Bool(keys ...string) (b, ok bool) {
+	f, ok := r.Field(keys...)
+	if !ok {
+		return false, false
+	}
+	b, ok = f.Value.Any.(bool)
+	if !ok {
+		r.mistyped(f, "true or false")
+	}
+	return b, ok
+}
+
+// Map reads a nested mapping. Where there is none the result reads everything
+// as absent.
+func (r *Reader) Map(keys ...string) *Reader {
+	f, ok := r.Field(keys...)
+	sub := &Reader{path: r.path + strings.Join(keys[:1], "") + ".", issues: r.issues}
+	if !ok {
+		return sub
+	}
+	m, isMap := f.Value.Any.(*Map)
+	if !isMap {
+		r.mistyped(f, "a map")
+		return sub
+	}
+	sub.path = r.path + f.Key + "."
+	sub.fields, sub.used = m.Fields, make([]bool, len(m.Fields))
+	return sub
+}
+
+// Has reports whether a Reader made by Map found its mapping.
+func (r *Reader) Has() bool { return r.used != nil }
+
+// Items reads a list of mappings, one Reader each.
+func (r *Reader) Items(keys ...string) []*Reader {
+	f, ok := r.Field(keys...)
+	if !ok {
+		return nil
+	}
+	items, ok := f.Value.Any.([]Value)
+	if !ok {
+		r.mistyped(f, "a list of maps")
+		return nil
+	}
+	var out []*Reader
+	for i, item := range items {
+		m, ok := item.Any.(*Map)
+		if !ok {
+			r.Issue(item.Line, fmt.Sprintf("item %d of %s%s is %s, want a map", i+1, r.path, f.Key, kindOf(item.Any)), "correct the item")
+			continue
+		}
+		out = append(out, &Reader{
+			path: fmt.Sprintf("%s%s[%d].", r.path, f.Key, i), fields: m.Fields, used: make([]bool, len(m.Fields)), issues: r.issues,
+		})
+	}
+	return out
+}
+
+// Line gives the line of a key that may be there, or of the map, or 0.
+func (r *Reader) Line(key string) int {
+	for _, f := range r.fields {
+		if fold(f.Key) == fold(key) {
+			return f.Line
+		}
+	}
+	if len(r.fields) > 0 {
+		return r.fields[0].Line
+	}
+	return 0
+}
+
+// Rest gives the fields that nobody asked for.
+func (r *Reader) Rest() []Field {
+	var rest []Field
+	for i, f := range r.fields {
+		if !r.used[i] {
+			rest = append(rest, f)
+		}
+	}
+	return rest
+}
+
+// RefuseRest records every field that nobody asked for as an issue that names
+// the nearest key that was asked for.
+func (r *Reader) RefuseRest() {
+	for _, f := range r.Rest() {
+		fix := "remove it"
+		if near := Nearest(f.Key, r.asked); near != "" {
+			fix = "did you mean " + r.path + near + "?"
+		} else if len(r.asked) > 0 {
+			fix = "known keys here: " + strings.Join(distinct(r.asked), ", ")
+		}
+		r.Issue(f.Line, fmt.Sprintf("unknown key %s%s", r.path, f.Key), fix)
+	}
+}
+
+func distinct(list []string) []string {
+	seen := map[string]bool{}
+	var out []string
+	for _, s := range list {
+		if !seen[s] {
+			seen[s] = true
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// Nearest gives the word most like s, or "" when none is close enough to be
+// what was meant.
+func Nearest(s string, words []string) string {
+	best, bestDistance := "", 1+max(2, len(s)/3)
+	for _, w := range words {
+		if d := distance(fold(s), fold(w)); d < bestDistance {
+			best, bestDistance = w, d
+		}
+	}
+	return best
+}
+
+// distance counts the edits between two words, swaps of neighbours included.
+func distance(a, b string) int {
+	ra, rb := []rune(a), []rune(b)
+	if len(ra) > 64 || len(rb) > 64 {
+		return 64 // no key is that long
+	}
+	rows := make([][]int, len(ra)+1)
+	for i := range rows {
+		rows[i] = make([]int, len(rb)+1)
+		rows[i][0] = i
+	}
+	for j := range rows[0] {
+		rows[0][j] = j
+	}
+	for i := 1; i <= len(ra); i++ {
+		for j := 1; j <= len(rb); j++ {
+			change := 1
+			if ra[i-1] == rb[j-1] {
+				change = 0
+			}
+			d := min(rows[i-1][j]+1, rows[i][j-1]+1, rows[i-1][j-1]+change)
+			if i > 1 && j > 1 && ra[i-1] == rb[j-2] && ra[i-2] == rb[j-1] {
+				d = min(d, rows[i-2][j-2]+1)
+			}
+			rows[i][j] = d
+		}
+	}
+	return rows[len(ra)][len(rb)]
+}

@@ -1,0 +1,435 @@
+// Package yamldoc reads YAML and JSON that came from outside: bounded before
+// it is parsed, with the line of everything, and without guessing.
+//
+// [Parse] gives the document as a [Map]; a [Reader] takes what it knows out of
+// a map, in any spelling of a key, and remembers what was wrong and what was
+// left, so that one caller may refuse unknown keys and another only mention
+// them.
+//
+// Anchors, aliases and merge keys are refused: no format that Ken reads needs
+// them, and they are how a small file becomes a large one.
+package yamldoc
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+)
+
+// Limits bound a document before it is parsed. Zero fields mean the defaults.
+type Limits struct {
+	Bytes int // 64 KiB
+	Keys  int // 4,000 keys and list items
+	Depth int // 64 levels
+}
+
+func (l Limits) withDefaults() Limits {
+	if l.Bytes == 0 {
+		l.Bytes = 64 << 10
+	}
+	if l.Keys == 0 {
+		l.Keys = 4000
+	}
+	if l.Depth == 0 {
+		l.Depth = 64
+	}
+	return l
+}
+
+// An Error says what is wrong with a document, where, and what to do. Line and
+// Column count from 1; zero means the whole document.
+type Error struct {
+	Line, Column int
+	Message      string
+	Fix          string
+}
+
+func (e *Error) Error() string {
+	s := e.Message
+	if e.Line > 0 {
+		s = fmt.Sprintf("line %d: %s", e.Line, s)
+	}
+	if e.Fix != "" {
+		s += "; " + e.Fix
+	}
+	return s
+}
+
+// A Map is a mapping in the order of the file. The zero value is empty.
+type Map struct {
+	Line   int
+	Fields []Field
+}
+
+// A Field is one entry of a Map.
+type Field struct {
+	Key   string
+	Line  int
+	Value Value
+}
+
+// A Value is a string, bool, int64, float64, nil, []Value or *Map, with the
+// line where it begins.
+type Value struct {
+	Line int
+	Any  any
+}
+
+// Parse reads a document whose root is a mapping. An empty document is an
+// empty map. The error is always an *[Error].
+func Parse(data []byte, limits Limits) (*Map, error) {
+	v, err := ParseValue(data, limits)
+	if err != nil {
+		return nil, err
+	}
+	switch root := v.Any.(type) {
+	case nil:
+		return &Map{Line: 1}, nil
+	case *Map:
+		return root, nil
+	}
+	return nil, &Error{
+		Line: v.Line, Message: fmt.Sprintf("the document is %s, want keys and values", kindOf(v.Any)),
+		Fix: "write it as \"key: value\" lines",
+	}
+}
+
+// ParseValue reads a document with any root.
+func ParseValue(data []byte, limits Limits) (Value, error) {
+	limits = limits.withDefaults()
+	data, err := precheck(data, limits)
+	if err != nil {
+		return Value{}, err
+	}
+	file, perr := parser.ParseBytes(data, 0)
+	if perr != nil {
+		return Value{}, syntaxError(perr)
+	}
+	var root ast.Node
+	for _, doc := range file.Docs {
+		if doc == nil || doc.Body == nil {
+			continue
+		}
+		if _, comment := doc.Body.(*ast.CommentGroupNode); comment {
+			continue
+		}
+		if root != nil {
+			return Value{}, &Error{
+				Line: lineOf(doc.Body), Message: "a second document begins here",
+				Fix: "keep one document in a file",
+			}
+		}
+		root = doc.Body
+	}
+	if root == nil {
+		return Value{Line: 1}, nil
+	}
+	return convert(root, limits.Depth)
+}
+
+// precheck refuses what would be slow or ambiguous to parse, by looking at
+// bytes only: every YAML library takes seconds for a map of 100,000 keys.
+func precheck(data []byte, limits Limits) ([]byte, error) {
+	if len(data) > limits.Bytes {
+		return nil, &Error{
+			Message: fmt.Sprintf("the document has %d bytes, more than the %d that are read", len(data), limits.Bytes),
+			Fix:     "make it smaller or split it",
+		}
+	}
+	data = trimBOM(data)
+	if !utf8.Valid(data) {
+		return nil, &Error{Line: badLine(data), Message: "the text is not valid UTF-8", Fix: "save the file as UTF-8"}
+	}
+	line, keys, flow, deepest := 1, 0, 0, 0
+	lineStart := true
+	for i, c := range data {
+		switch c {
+		case '\n':
+			line++
+			lineStart = true
+			continue
+		case 0:
+			return nil, &Error{Line: line, Message: "the text holds a NUL byte", Fix: "remove it; text files have none"}
+		case ':':
+			if i+1 == len(data) || isSpace(data[i+1]) || flow > 0 {
+				keys++
+			}
+		case ',':
+			if flow > 0 {
+				keys++
+			}
+		case '-':
+			// "- - - -" nests one level per dash without any bracket.
+			if lineStart && (i+1 == len(data) || isSpace(data[i+1])) {
+				keys++
+				if n := dashes(data[i:]); n > deepest {
+					deepest = n
+				}
+			}
+		case '[', '{':
+			flow++
+			deepest = max(deepest, flow)
+		case ']', '}':
+			flow = max(0, flow-1)
+		}
+		if !isSpace(c) {
+			lineStart = false
+		}
+		if keys > limits.Keys {
+			return nil, &Error{
+				Line: line, Message: fmt.Sprintf("more than %d keys and items", limits.Keys),
+				Fix: "split the document",
+			}
+		}
+		if deepest > limits.Depth {
+			return nil, tooDeep(line, limits.Depth)
+		}
+	}
+	return data, nil
+}
+
+func tooDeep(line, depth int) *Error {
+	return &Error{Line: line, Message: fmt.Sprintf("nested deeper than %d levels", depth), Fix: "flatten it"}
+}
+
+func dashes(b []byte) int {
+	n := 0
+	for len(b) >= 2 && b[0] == '-' && b[1] == ' ' {
+		n++
+		b = b[2:]
+	}
+	return n
+}
+
+func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
+
+func trimBOM(data []byte) []byte {
+	if len(data) >= 3 && data[0] == 0xEF && data[1] == 0xBB && data[2] == 0xBF {
+		return data[3:]
+	}
+	return data
+}
+
+func badLine(data []byte) int {
+	line := 1
+	for len(data) > 0 {
+		r, n := utf8.DecodeRune(data)
+		if r == utf8.RuneError && n == 1 {
+			return line
+		}
+		if r == '\n' {
+			line++
+		}
+		data = data[n:]
+	}
+	return 0
+}
+
+func syntaxError(err error) *Error {
+	var e yaml.Error
+	if errors.As(err, &e) {
+		out := &Error{Message: firstLine(e.GetMessage()), Fix: "check indentation, quotes and colons there"}
+		if tok := e.GetToken(); tok != nil && tok.Position != nil {
+			out.Line, out.Column = tok.Position.Line, tok.Position.Column
+		}
+		return out
+	}
+	return &Error{Message: firstLine(err.Error())}
+}
+
+func firstLine(s string) string {
+	s, _, _ = strings.Cut(s, "\n")
+	return s
+}
+
+func lineOf(n ast.Node) int {
+	if tok := n.GetToken(); tok != nil && tok.Position != nil {
+		return tok.Position.Line
+	}
+	return 0
+}
+
+func convert(n ast.Node, depth int) (Value, error) {
+	line := lineOf(n)
+	if depth <= 0 {
+		return Value{}, tooDeep(line, 0)
+	}
+	switch n := n.(type) {
+	case *ast.MappingNode:
+		return convertMap(n.Values, line, depth)
+	case *ast.MappingValueNode:
+		return convertMap([]*ast.MappingValueNode{n}, line, depth)
+	case *ast.SequenceNode:
+		list := make([]Value, 0, len(n.Values))
+		for _, item := range n.Values {
+			v, err := convert(item, depth-1)
+			if err != nil {
+				return Value{}, err
+			}
+			list = append(list, v)
+		}
+		return Value{line, list}, nil
+	case *ast.TagNode:
+		// A tag only says what the value already shows; ours are all plain.
+		return convert(n.Value, depth-1)
+	case *ast.AnchorNode, *ast.AliasNode, *ast.MergeKeyNode:
+		return Value{}, &Error{
+			Line: line, Message: "anchors, aliases and merge keys are not read",
+			Fix: "write the value out in full",
+		}
+	}
+	return convertScalar(n, line)
+}
+
+func convertScalar(n ast.Node, line int) (Value, error) {
+	switch n := n.(type) {
+	case *ast.NullNode:
+		return Value{line, nil}, nil
+	case *ast.StringNode:
+		return Value{line, n.Value}, nil
+	case *ast.LiteralNode:
+		return Value{line, n.Value.Value}, nil
+	case *ast.BoolNode:
+		return Value{line, n.Value}, nil
+	case *ast.IntegerNode:
+		switch i := n.Value.(type) {
+		case int64:
+			return Value{line, i}, nil
+		case uint64:
+			if i <= math.MaxInt64 {
+				return Value{line, int64(i)}, nil
+			}
+			return Value{line, float64(i)}, nil
+		}
+	case *ast.FloatNode:
+		return Value{line, n.Value}, nil
+	case *ast.InfinityNode, *ast.NanNode:
+		return Value{}, &Error{Line: line, Message: "infinity and not-a-number are not values here", Fix: "write a number"}
+	}
+	return Value{}, &Error{Line: line, Message: fmt.Sprintf("%s is not read here", n.Type()), Fix: "write a plain value"}
+}
+
+func convertMap(values []*ast.MappingValueNode, line, depth int) (Value, error) {
+	m := &Map{Line: line, Fields: make([]Field, 0, len(values))}
+	seen := make(map[string]int, len(values))
+	if len(values) > 0 {
+		m.Line = lineOf(values[0].Key)
+	}
+	for _, mv := range values {
+		key, err := keyText(mv.Key)
+		if err != nil {
+			return Value{}, err
+		}
+		at := lineOf(mv.Key)
+		if first, twice := seen[key]; twice {
+			return Value{}, &Error{
+				Line: at, Message: fmt.Sprintf("key %q is already given on line %d", key, first),
+				Fix: "keep one of them",
+			}
+		}
+		seen[key] = at
+		v := Value{Line: at}
+		if mv.Value != nil {
+			if v, err = convert(mv.Value, depth-1); err != nil {
+				return Value{}, err
+			}
+		}
+		m.Fields = append(m.Fields, Field{Key: key, Line: at, Value: v})
+	}
+	return Value{m.Line, m}, nil
+}
+
+func keyText(k ast.MapKeyNode) (string, error) {
+	switch k := k.(type) {
+	case *ast.StringNode:
+		return k.Value, nil
+	case *ast.MappingKeyNode:
+		if s, ok := k.Value.(*ast.StringNode); ok {
+			return s.Value, nil
+		}
+	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.NullNode:
+		return k.GetToken().Value, nil
+	case *ast.MergeKeyNode:
+		_, err := convert(k, 1)
+		return "", err
+	}
+	return "", &Error{Line: lineOf(k), Message: "this key is not plain text", Fix: "use a simple word as the key"}
+}
+
+// Get gives the value of a key as it is written, and whether it is there.
+func (m *Map) Get(key string) (Value, bool) {
+	for _, f := range m.Fields {
+		if f.Key == key {
+			return f.Value, true
+		}
+	}
+	return Value{}, false
+}
+
+// JSON writes the value as JSON with keys in the order of the file.
+func (v Value) JSON() json.RawMessage {
+	var b strings.Builder
+	v.writeJSON(&b)
+	return json.RawMessage(b.String())
+}
+
+func (v Value) writeJSON(b *strings.Builder) {
+	switch x := v.Any.(type) {
+	case *Map:
+		b.WriteByte('{')
+		for i, f := range x.Fields {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			writeJSONString(b, f.Key)
+			b.WriteByte(':')
+			f.Value.writeJSON(b)
+		}
+		b.WriteByte('}')
+	case []Value:
+		b.WriteByte('[')
+		for i, item := range x {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			item.writeJSON(b)
+		}
+		b.WriteByte(']')
+	case string:
+		writeJSONString(b, x)
+	case int64:
+		b.WriteString(strconv.FormatInt(x, 10))
+	default: // nil, bool and finite float64 cannot fail
+		raw, _ := json.Marshal(x)
+		b.Write(raw)
+	}
+}
+
+func writeJSONString(b *strings.Builder, s string) {
+	raw, _ := json.Marshal(s) // a string cannot fail
+	b.Write(raw)
+}
+
+func kindOf(v any) string {
+	switch v.(type) {
+	case nil:
+		return "empty"
+	case *Map:
+		return "a map"
+	case []Value:
+		return "a list"
+	case string:
+		return "text"
+	case bool:
+		return "true or false"
+	}
+	return "a number"
+}

@@ -1,0 +1,154 @@
+package yamldoc
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestParseKeepsOrderLinesAndTypes(t *testing.T) {
+	m, err := Parse([]byte("\ufeffid: tool:x\r\nn: 3\r\nf: 0.5\r\non: true\r\nnone:\r\nlist: [a, 2]\r\nmap: { type: object, p: { q: {} } }\r\ntext: >\r\n  two\r\n  lines\r\n"), Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := string(Value{Any: m}.JSON())
+	want := `{"id":"tool:x","n":3,"f":0.5,"on":true,"none":null,"list":["a",2],"map":{"type":"object","p":{"q":{}}},"text":"two lines\n"}`
+	if got != want {
+		t.Errorf("JSON() = %s, want %s", got, want)
+	}
+	if f := m.Fields[5]; f.Key != "list" || f.Line != 6 {
+		t.Errorf("field 5 = %s at line %d, want list at line 6", f.Key, f.Line)
+	}
+}
+
+func TestParseRefusesWithLineAndMend(t *testing.T) {
+	deep := strings.Repeat("[", 20000)
+	wide := strings.Repeat("k: 1\n", 100000)
+	bomb := "a: &a [x,x]\nb: &b [*a,*a]\nc: [*b,*b]\n"
+	tests := []struct {
+		name, in, message string
+		line              int
+	}{
+		{"duplicate key", "a: 1\nb: 2\na: 3\n", "already", 3},
+		{"alias", bomb, "anchors, aliases", 1},
+		{"merge key", "<<: {a: 1}\n", "anchors, aliases", 1},
+		{"deep flow", deep, "nested deeper", 1},
+		{"deep dashes", strings.Repeat("- ", 5000) + "x", "nested deeper", 1},
+		{"wide", wide[:60000], "more than 4000 keys", 4001},
+		{"large", wide, "bytes, more than", 0},
+		{"NUL", "a: 1\nb: \x00\n", "NUL", 2},
+		{"not UTF-8", "a: 1\nb: \xff\n", "UTF-8", 2},
+		{"two documents", "a: 1\n---\nb: 2\n", "second document", 3},
+		{"list root", "- a\n- b\n", "want keys and values", 1},
+		{"bad indentation", "a:\n  b: 1\n c: 2\n", "", 3},
+		{"unclosed", "a: [1, 2\n", "", 1},
+		{"infinity", "a: .inf\n", "infinity", 1},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			start := time.Now()
+			m, err := Parse([]byte(tt.in), Limits{})
+			var e *Error
+			if !errors.As(err, &e) {
+				t.Fatalf("Parse = %v, %v, want an *Error", m, err)
+			}
+			if !strings.Contains(e.Message, tt.message) || e.Line != tt.line {
+				t.Errorf("Parse error = %q at line %d, want %q at line %d", e.Message, e.Line, tt.message, tt.line)
+			}
+			if took := time.Since(start); took > 5*time.Second {
+				t.Errorf("refusal took %v", took)
+			}
+		})
+	}
+}
+
+func TestReaderTakesEverySpelling(t *testing.T) {
+	for _, spelling := range []string{"sessionTypes", "session_types", "session-types", "SessionTypes"} {
+		m, err := Parse([]byte(spelling+": [main]\n"), Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := NewReader(m).Strings("sessionTypes"); len(got) != 1 || got[0] != "main" {
+			t.Errorf("%s: Strings(sessionTypes) = %q, want [main]", spelling, got)
+		}
+	}
+	m, _ := Parse([]byte("max_chars: 1\nmaxChars: 2\n"), Limits{})
+	r := NewReader(m)
+	if n, ok := r.Int("maxChars"); n != 1 || !ok || len(r.Issues()) != 1 {
+		t.Errorf("two spellings: Int = %d, %v with issues %v, want the first and one issue", n, ok, r.Issues())
+	}
+}
+
+func TestReaderRecordsWrongTypesAndUnknownKeys(t *testing.T) {
+	m, err := Parse([]byte("name: x\ntriggers:\n  keywords: cost\n  treshold: 0.5\npriority: high\nlist:\n  - a\n  - {b: c}\nextra: 1\n"), Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := NewReader(m)
+	r.String("name")
+	tr := r.Map("triggers")
+	tr.Strings("keywords")
+	tr.Float("threshold")
+	tr.RefuseRest()
+	r.Int("priority")
+	if got := r.Strings("list"); len(got) != 1 {
+		t.Errorf("Strings(list) = %q, want the one text", got)
+	}
+	r.RefuseRest()
+	var got []string
+	for _, e := range r.Issues() {
+		got = append(got, e.Error())
+	}
+	want := []string{
+		"line 3: triggers.keywords is text, want a list of texts; correct the value",
+		"line 4: unknown key triggers.treshold; did you mean triggers.threshold?",
+		"line 5: priority is text, want a whole number; correct the value",
+		"line 8: an item of list is a map, want text; correct the item",
+		"line 9: unknown key extra; known keys here: name, triggers, priority, list",
+	}
+	if strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("issues:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+func TestNearest(t *testing.T) {
+	known := []string{"capabilities", "catalog", "serve"}
+	for in, want := range map[string]string{
+		"capabilites": "capabilities", "catlaog": "catalog", "srve": "serve", "zzz": "", "": "",
+	} {
+		if got := Nearest(in, known); got != want {
+			t.Errorf("Nearest(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	for _, s := range []string{
+		"", "a: 1", "a: [1, {b: c}]", "- - - x", "? [a]\n: b", "a: &x 1\nb: *x", "{a: 1,}", "a: |\n x\n", "---\n...\n", "\"a\\u0000\": 1",
+		"!!binary aGk=: 1", "a: !t {b: 1}", "a:\n\tb: 1", "# only a comment", "inputSchema: { type: object, properties: { query: { type: string } } }",
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if len(data) > 4096 {
+			return
+		}
+		// A parser that never ends would only look like a slow fuzzer.
+		watchdog := time.AfterFunc(5*time.Second, func() { panic(fmt.Sprintf("ParseValue(%q) hangs", data)) })
+		defer watchdog.Stop()
+		v, err := ParseValue(data, Limits{})
+		if err != nil {
+			var e *Error
+			if !errors.As(err, &e) || e.Message == "" {
+				t.Fatalf("ParseValue(%q) error %v is not an *Error with a message", data, err)
+			}
+			return
+		}
+		if raw := v.JSON(); !json.Valid(raw) {
+			t.Fatalf("ParseValue(%q).JSON() = %s, not JSON", data, raw)
+		}
+	})
+}
