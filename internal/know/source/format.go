@@ -1,0 +1,71 @@
+package source
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// A format reads one kind of unit. Adding a format is adding a file with its
+// read function and a line to formats.
+type format struct {
+	name string
+
+	// markers are names of files that make the folder around them one unit
+	// of this format. Formats earlier in the table win.
+	markers []string
+
+	// accepts, when not nil, looks closer at a folder with such a file.
+	accepts func(r *root, dir string) bool
+
+	// claims reports whether a single file is a unit of this format. head is
+	// the beginning of the file, at least 4 KiB of it where there is as much.
+	claims func(p string, head []byte) bool
+
+	// limit caps the bytes of the unit's main file.
+	limit int64
+
+	// keep holds schemas and bodies in memory, for formats in which reading
+	// one again would mean parsing a large file again.
+	keep bool
+
+	read func(u *unit)
+}
+
+const (
+	textLimit    = 50 << 10  // cards, skills' metadata, manifests
+	bodyLimit    = 512 << 10 // bodies that are shown in parts
+	catalogLimit = 256 << 20 // catalogs with one record per line
+	tableLimit   = 32 << 20  // files parsed as a whole
+)
+
+// formats lists every format, most particular first.
+func formats() []format {
+	return []format{
+		manifestFormat(),
+		extensionFormat(),
+		skillFormat(),
+		documentFormat(),
+		registryFormat(),
+		commandFormat(),
+		cardFormat(),
+		channelFormat(),
+		extensionListFormat(),
+		presetFormat(),
+		jsonlFormat(),
+		openapiFormat(),
+		mcpListFormat(),
+	}
+}
+
+// baseName gives the lower-case last element of a path.
+func baseName(p string) string { return strings.ToLower(path.Base(p)) }
+
+func hasExt(p string, exts ...string) bool {
+	return slices.Contains(exts, strings.ToLower(path.Ext(p)))
+}
+
+// inFolder reports whether the file lies directly in a folder of that name.
+func inFolder(p, folder string) bool {
+	return strings.EqualFold(path.Base(path.Dir(p)), folder)
+}

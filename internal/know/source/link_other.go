@@ -1,0 +1,8 @@
+//go:build !unix
+
+package source
+
+import "io/fs"
+
+// hardLinked cannot tell here; such files are read.
+func hardLinked(fs.FileInfo) bool { return false }

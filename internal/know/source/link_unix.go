@@ -1,0 +1,13 @@
+//go:build unix
+
+package source
+
+import (
+	"io/fs"
+	"syscall"
+)
+
+func hardLinked(info fs.FileInfo) bool {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return ok && st.Nlink > 1
+}

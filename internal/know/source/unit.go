@@ -1,0 +1,115 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"ken/capability"
+	"ken/internal/yamldoc"
+)
+
+// A unit is one folder or file being read by its format. The format adds what
+// it finds; what is wrong costs only this unit, or only one capability of it.
+type unit struct {
+	ctx    context.Context
+	root   *root
+	path   string // folder or file, relative to the root
+	format string
+	source string
+	trust  capability.Trust
+	data   []byte // the file, where the unit is a file
+
+	capabilities []*capability.Capability
+	details      []capability.Detail // parallel to capabilities
+	presets      []capability.Preset
+	documents    []capability.Document
+	problems     []capability.Problem
+}
+
+// origin points to a file of the unit; line 0 means the whole file.
+func (u *unit) origin(p string, line int) capability.Origin {
+	return capability.Origin{
+		Source: u.source, Format: u.format, Location: capability.Local,
+		Path: u.root.display(p), Line: line,
+	}
+}
+
+// add takes a capability into the catalog. Origin.Path and Line come from p
+// and line unless the format has set a more exact origin; trust, defaults,
+// hash and findings are filled in here, the same for every format.
+func (u *unit) add(c *capability.Capability, d capability.Detail, p string, line int) {
+	if c.Origin.Path == "" {
+		pointer, offset, length := c.Origin.Pointer, c.Origin.Offset, c.Origin.Length
+		c.Origin = u.origin(p, line)
+		c.Origin.Pointer, c.Origin.Offset, c.Origin.Length = pointer, offset, length
+	}
+	c.Trust = u.trust
+	seal(c, d)
+	u.capabilities = append(u.capabilities, c)
+	u.details = append(u.details, d)
+}
+
+// fault records that something was lost, warn that something looks wrong.
+func (u *unit) fault(code, p string, line int, message, fix string) {
+	u.problems = append(u.problems, capability.Problem{
+		Severity: capability.Grave, Code: code, Origin: u.origin(p, line), Message: message, Fix: fix,
+	})
+}
+
+func (u *unit) warn(code, p string, line int, message, fix string) {
+	u.problems = append(u.problems, capability.Problem{
+		Severity: capability.Warning, Code: code, Origin: u.origin(p, line), Message: message, Fix: fix,
+	})
+}
+
+// faultErr records why a file could not be read or parsed. first is the line
+// of the file on which the parsed text began, from 1.
+func (u *unit) faultErr(code, p string, first int, err error) {
+	var ye *yamldoc.Error
+	if errors.As(err, &ye) {
+		line := ye.Line
+		if line > 0 {
+			line += first - 1
+		}
+		u.fault(code, p, line, ye.Message, ye.Fix)
+		return
+	}
+	u.problems = append(u.problems, problemOf(err, capability.Grave, u.origin(p, 0)))
+}
+
+// warnIssues turns what a Reader complained about into warnings.
+func (u *unit) warnIssues(code, p string, first int, r *yamldoc.Reader) {
+	for _, e := range r.Issues() {
+		u.warn(code, p, e.Line+first-1, e.Message, e.Fix)
+	}
+}
+
+// keepRest keeps the fields that a format does not know in c.Meta and, where
+// mention is set, says so.
+func (u *unit) keepRest(c *capability.Capability, p string, first int, r *yamldoc.Reader, mention bool) {
+	for _, f := range r.Rest() {
+		if c.Meta == nil {
+			c.Meta = map[string]string{}
+		}
+		if s, ok := f.Value.Any.(string); ok {
+			c.Meta[f.Key] = s
+		} else {
+			c.Meta[f.Key] = string(f.Value.JSON())
+		}
+		if mention {
+			u.warn("unknown-key", p, f.Line+first-1,
+				fmt.Sprintf("%s has no key %s; it is kept as metadata", u.format, f.Key), "")
+		}
+	}
+}
+
+// file reads a file of the unit's folder by a path that a manifest gave.
+func (u *unit) file(given string, limit int64) ([]byte, string, error) {
+	p, err := within(u.path, given)
+	if err != nil {
+		return nil, given, err
+	}
+	data, _, err := u.root.read(p, limit)
+	return data, p, err
+}
