@@ -2,7 +2,6 @@ package yamldoc
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 )
 
@@ -86,23 +85,19 @@ func (r *Reader) String(keys ...string) string {
 	if !ok {
 		return ""
 	}
-	s, ok := scalarText(f.Value.Any)
+	s, ok := scalarText(f.Value)
 	if !ok {
 		r.mistyped(f, "text")
 	}
 	return s
 }
 
-func scalarText(v any) (string, bool) {
-	switch v := v.(type) {
+func scalarText(v Value) (string, bool) {
+	switch x := v.Any.(type) {
 	case string:
-		return v, true
-	case bool:
-		return strconv.FormatBool(v), true
-	case int64:
-		return strconv.FormatInt(v, 10), true
-	case float64:
-		return strconv.FormatFloat(v, 'g', -1, 64), true
+		return x, true
+	case bool, int64, float64:
+		return v.Text, true
 	}
 	return "", false
 }
@@ -144,7 +139,7 @@ func (r *Reader) list(f Field) []string {
 	}
 	var out []string
 	for _, item := range items {
-		s, ok := scalarText(item.Any)
+		s, ok := scalarText(item)
 		if !ok {
 			r.Issue(item.Line, fmt.Sprintf("an item of %s%s is %s, want text", r.path, f.Key, kindOf(item.Any)), "correct the item")
 			continue

@@ -6,8 +6,9 @@
 // left, so that one caller may refuse unknown keys and another only mention
 // them.
 //
-// Anchors, aliases and merge keys are refused: no format that Ken reads needs
-// them, and they are how a small file becomes a large one.
+// Anchors, aliases, merge keys and tags are refused: no format that Ken reads
+// needs them, and they are how a small file becomes a large one or says
+// something else than it seems to.
 package yamldoc
 
 import (
@@ -81,6 +82,7 @@ type Field struct {
 type Value struct {
 	Line int
 	Any  any
+	Text string // a number or boolean as it is written; "" for all else
 }
 
 // Parse reads a document whose root is a mapping. An empty document is an
@@ -276,41 +278,49 @@ func convert(n ast.Node, depth int) (Value, error) {
 			}
 			list = append(list, v)
 		}
-		return Value{line, list}, nil
+		return Value{Line: line, Any: list}, nil
 	case *ast.TagNode:
-		// A tag only says what the value already shows; ours are all plain.
-		return convert(n.Value, depth-1)
+		// The parser takes the next key for the value of a lone "!".
+		return Value{}, &Error{
+			Line: line, Message: "a value that begins with ! is a YAML tag, which is not read",
+			Fix: "put the value in quotes",
+		}
 	case *ast.AnchorNode, *ast.AliasNode, *ast.MergeKeyNode:
 		return Value{}, &Error{
 			Line: line, Message: "anchors, aliases and merge keys are not read",
 			Fix: "write the value out in full",
 		}
 	}
-	return convertScalar(n, line)
+	v, err := convertScalar(n, line)
+	switch v.Any.(type) {
+	case bool, int64, float64:
+		v.Text = n.GetToken().Value
+	}
+	return v, err
 }
 
 func convertScalar(n ast.Node, line int) (Value, error) {
 	switch n := n.(type) {
 	case *ast.NullNode:
-		return Value{line, nil}, nil
+		return Value{Line: line, Any: nil}, nil
 	case *ast.StringNode:
-		return Value{line, n.Value}, nil
+		return Value{Line: line, Any: n.Value}, nil
 	case *ast.LiteralNode:
-		return Value{line, n.Value.Value}, nil
+		return Value{Line: line, Any: n.Value.Value}, nil
 	case *ast.BoolNode:
-		return Value{line, n.Value}, nil
+		return Value{Line: line, Any: n.Value}, nil
 	case *ast.IntegerNode:
 		switch i := n.Value.(type) {
 		case int64:
-			return Value{line, i}, nil
+			return Value{Line: line, Any: i}, nil
 		case uint64:
 			if i <= math.MaxInt64 {
-				return Value{line, int64(i)}, nil
+				return Value{Line: line, Any: int64(i)}, nil
 			}
-			return Value{line, float64(i)}, nil
+			return Value{Line: line, Any: float64(i)}, nil
 		}
 	case *ast.FloatNode:
-		return Value{line, n.Value}, nil
+		return Value{Line: line, Any: n.Value}, nil
 	case *ast.InfinityNode, *ast.NanNode:
 		return Value{}, &Error{Line: line, Message: "infinity and not-a-number are not values here", Fix: "write a number"}
 	}
@@ -344,7 +354,7 @@ func convertMap(values []*ast.MappingValueNode, line, depth int) (Value, error) 
 		}
 		m.Fields = append(m.Fields, Field{Key: key, Line: at, Value: v})
 	}
-	return Value{m.Line, m}, nil
+	return Value{Line: m.Line, Any: m}, nil
 }
 
 func keyText(k ast.MapKeyNode) (string, error) {

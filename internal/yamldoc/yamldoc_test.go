@@ -34,6 +34,7 @@ func TestParseRefusesWithLineAndMend(t *testing.T) {
 	}{
 		{"duplicate key", "a: 1\nb: 2\na: 3\n", "already", 3},
 		{"alias", bomb, "anchors, aliases", 1},
+		{"tag", "a: 1\nb: !\nc: 2\n", "YAML tag", 2},
 		{"merge key", "<<: {a: 1}\n", "anchors, aliases", 1},
 		{"deep flow", deep, "nested deeper", 1},
 		{"deep dashes", strings.Repeat("- ", 5000) + "x", "nested deeper", 1},
@@ -79,6 +80,18 @@ func TestReaderTakesEverySpelling(t *testing.T) {
 	r := NewReader(m)
 	if n, ok := r.Int("maxChars"); n != 1 || !ok || len(r.Issues()) != 1 {
 		t.Errorf("two spellings: Int = %d, %v with issues %v, want the first and one issue", n, ok, r.Issues())
+	}
+}
+
+func TestReaderTakesNumbersAsTheyAreWritten(t *testing.T) {
+	for _, written := range []string{"1.0", "1.10", "007", "0x1F", "true", "-3"} {
+		m, err := Parse([]byte("version: "+written+"\n"), Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := NewReader(m).String("version"); got != written {
+			t.Errorf("version: %s: String(version) = %q, want it as written", written, got)
+		}
 	}
 }
 

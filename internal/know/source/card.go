@@ -11,7 +11,8 @@ import (
 )
 
 // Capability cards: Markdown with frontmatter that says when the card is to be
-// shown. The frontmatter is the only place where a card is described.
+// shown. The frontmatter is the place where a card is described; a registry
+// (see registry.go) only fills in what it leaves out.
 
 const (
 	maxCardTokens        = 2000
@@ -20,6 +21,7 @@ const (
 	defaultCardThreshold = 0.6
 	cardMinChars         = 200
 	cardMaxChars         = 800
+	charsPerToken        = 4
 )
 
 func cardFormat() format {
@@ -35,15 +37,34 @@ func isCard(p string, head []byte) bool {
 	if inFolder(p, "cards") || strings.HasSuffix(path.Dir("/"+p), "/docs/capabilities") {
 		return true
 	}
-	if !bytes.HasPrefix(bytes.TrimPrefix(head, []byte("\ufeff")), []byte("---")) {
+	return frontmatterHas(head, "triggers", "capability_id", "capabilityId", "capability-id")
+}
+
+// frontmatterHas reports whether the beginning of a file opens frontmatter
+// with one of the keys.
+func frontmatterHas(head []byte, keys ...string) bool {
+	pg, closed := cutPage(head)
+	if !pg.found {
 		return false
 	}
-	return bytes.Contains(head, []byte("\ntriggers:")) || bytes.Contains(head, []byte("\ncapability_id:")) ||
-		bytes.Contains(head, []byte("\ncapabilityId:"))
+	text := pg.head
+	if !closed {
+		text = head // longer than what was read of the file
+	}
+	for _, key := range keys {
+		if bytes.HasPrefix(text, []byte(key+":")) || bytes.Contains(text, []byte("\n"+key+":")) {
+			return true
+		}
+	}
+	return false
 }
 
 func readCard(u *unit) {
-	pg, err := splitPage(u.data, yamldoc.Limits{})
+	data, ok := u.text(u.path, u.data, false)
+	if !ok {
+		return
+	}
+	pg, err := splitPage(data, yamldoc.Limits{})
 	if err != nil {
 		u.faultErr("bad-frontmatter", u.path, pg.metaLine, err)
 		return
@@ -52,59 +73,75 @@ func readCard(u *unit) {
 		u.fault("bad-frontmatter", u.path, 1, "the card has no frontmatter", "begin it with a line ---, then capability_id, triggers and so on, then ---")
 		return
 	}
-	r := yamldoc.NewReader(pg.meta)
-	c := cardFrom(r, strings.TrimSuffix(path.Base(u.path), path.Ext(u.path)))
-	u.keepRest(c, u.path, pg.metaLine, r, true)
-	if code, line, message, fix := checkCard(c, r); code != "" {
-		u.fault(code, u.path, line+pg.metaLine-1, message, fix)
-		return
-	}
-	u.warnIssues("bad-value", u.path, pg.metaLine, r)
+	at := func(line int) (string, int) { return u.path, pg.line(line) }
 	body := strings.TrimSpace(pg.body)
-	u.lintCard(c, body)
-	u.add(c, capability.Detail{Body: body}, u.path, 1)
+	if c := u.card(pg.meta, body, cardName(u.path), at); c != nil {
+		u.lintCard(c, body, u.path)
+		u.add(c, capability.Detail{Body: body}, u.path, 1)
+	}
 }
 
-// cardFrom reads a card's metadata, in either spelling, with the defaults of
-// the format.
-func cardFrom(r *yamldoc.Reader, fallback string) *capability.Capability {
-	c := &capability.Capability{
-		Kind:        capability.KindCard,
-		Name:        fallback,
-		Description: r.String("description"),
-		DisplayName: r.String("name"),
-		Category:    r.String("category"),
-		Tags:        r.Words("tags"),
-		Version:     r.String("version"),
-		Priority:    defaultCardPriority,
-	}
-	if id := r.String("capabilityId", "id"); id != "" {
-		c.Name = id
+func cardName(p string) string { return strings.TrimSuffix(path.Base(p), path.Ext(p)) }
+
+// A placer turns a line of a card's metadata into a file and its line.
+type placer func(line int) (p string, fileLine int)
+
+// card makes a card of its metadata, or records why it is none and gives nil.
+func (u *unit) card(meta *yamldoc.Map, body, fallback string, at placer) *capability.Capability {
+	r := yamldoc.NewReader(meta)
+	t := r.Map("triggers")
+	c := cardFrom(r, t)
+	if c.Name == "" {
+		c.Name = fallback
+		p, line := at(r.Line("name"))
+		u.warn("card-id", p, line, fmt.Sprintf("the card has no capability_id; it is called %s after its file", fallback), "add capability_id: "+fallback)
 	}
 	c.ID = capability.ID(c.Name)
+	if c.Description == "" {
+		c.Description, _ = summaryOf(body)
+	}
+	r.Field("filePath", "file") // a registry's, of no meaning in the card itself
+	u.keepCardRest(c, r, t, at)
+	if bad := checkCard(c, r, t); bad != nil {
+		p, line := at(bad.line)
+		u.fault(bad.code, p, line, bad.message, bad.fix)
+		return nil
+	}
+	said := map[yamldoc.Error]bool{} // a key that is asked for twice complains twice
+	for _, e := range r.Issues() {
+		if p, line := at(e.Line); !said[*e] {
+			said[*e] = true
+			u.warn("bad-value", p, line, e.Message, e.Fix)
+		}
+	}
+	return c
+}
+
+// cardFrom reads a card's metadata, in any spelling, with the defaults of the
+// format.
+func cardFrom(r, triggers *yamldoc.Reader) *capability.Capability {
+	c := &capability.Capability{
+		Kind:        capability.KindCard,
+		Name:        strings.TrimSpace(r.String("capabilityId", "id")),
+		Description: foldSpace(r.String("description")),
+		DisplayName: foldSpace(r.String("name")),
+		Category:    r.String("category"),
+		Tags:        r.Words("tags"),
+		Aliases:     r.Words("aliases"),
+		Version:     r.String("version"),
+		Priority:    defaultCardPriority,
+		Triggers:    triggersFrom(triggers),
+	}
 	if n, ok := r.Int("priority"); ok {
 		c.Priority = n
 	}
 	c.TokenBudget, _ = r.Int("tokenBudget", "estimatedTokens")
 	c.MaxChars, _ = r.Int("maxChars")
-	if c.MaxChars == 0 {
-		c.MaxChars = 4 * max(c.TokenBudget, 0)
+	if c.MaxChars == 0 && c.TokenBudget > 0 && c.TokenBudget <= maxCardTokens {
+		c.MaxChars = charsPerToken * c.TokenBudget
 	}
 	if c.MaxChars == 0 {
-		c.MaxChars = 4 * defaultCardTokens
-	}
-	t := r.Map("triggers")
-	c.Triggers = &capability.Triggers{
-		Keywords:            t.Strings("keywords"),
-		SessionTypes:        t.Words("sessionTypes"),
-		RouterTags:          t.Words("routerTags"),
-		TimeOfDay:           t.Words("timeOfDay"),
-		UserTier:            t.Words("userTier"),
-		EnvironmentType:     t.Words("environmentType"),
-		ConfidenceThreshold: defaultCardThreshold,
-	}
-	if x, ok := t.Float("confidenceThreshold"); ok {
-		c.Triggers.ConfidenceThreshold = x
+		c.MaxChars = charsPerToken * defaultCardTokens
 	}
 	if c.Triggers.SessionTypes == nil {
 		c.Triggers.SessionTypes = []string{"main", "isolated"}
@@ -113,25 +150,117 @@ func cardFrom(r *yamldoc.Reader, fallback string) *capability.Capability {
 	return c
 }
 
-// checkCard applies the rules that reject a card. The messages begin with the
-// seed's own words, which other programs may look for.
-func checkCard(c *capability.Capability, r *yamldoc.Reader) (code string, line int, message, fix string) {
-	t := r.Map("triggers")
-	switch {
-	case c.TokenBudget > maxCardTokens:
-		return "token-budget", r.Line("tokenBudget"),
-			fmt.Sprintf("Token budget exceeds maximum: %d is more than %d", c.TokenBudget, maxCardTokens),
-			fmt.Sprintf("set token_budget to %d or less", maxCardTokens)
-	case c.TokenBudget < 0:
-		return "token-budget", r.Line("tokenBudget"), fmt.Sprintf("token budget %d is negative", c.TokenBudget), "set token_budget to a positive number"
-	case !keywordsAreList(t):
-		return "keywords", r.Line("triggers"), "Invalid triggers.keywords: want a list", "write triggers: then keywords: [first, second]"
-	case c.Priority < 0 || c.Priority > 100:
-		return "priority", r.Line("priority"), fmt.Sprintf("Priority out of range: %d is not within 0 to 100", c.Priority), "set priority between 0 and 100"
-	case c.Triggers.ConfidenceThreshold < 0 || c.Triggers.ConfidenceThreshold > 1:
-		return "threshold", r.Line("triggers"), fmt.Sprintf("confidence threshold %g is not within 0 to 1", c.Triggers.ConfidenceThreshold), "set confidence_threshold between 0 and 1"
+// triggersFrom reads a map of triggers; what is not said does not restrict.
+func triggersFrom(t *yamldoc.Reader) *capability.Triggers {
+	out := &capability.Triggers{
+		Keywords:            keywordsFrom(t),
+		SessionTypes:        t.Words("sessionTypes"),
+		RouterTags:          t.Words("routerTags"),
+		TimeOfDay:           t.Words("timeOfDay"),
+		UserTier:            t.Words("userTier"),
+		EnvironmentType:     t.Words("environmentType"),
+		ConfidenceThreshold: defaultCardThreshold,
 	}
-	return "", 0, "", ""
+	if x, ok := t.Float("confidenceThreshold"); ok {
+		out.ConfidenceThreshold = x
+	}
+	return out
+}
+
+// keywordsFrom leaves out empty keywords, which would match every message.
+func keywordsFrom(t *yamldoc.Reader) []string {
+	var words []string
+	for _, word := range t.Strings("keywords") {
+		if word = strings.TrimSpace(word); word != "" {
+			words = append(words, word)
+		} else {
+			t.Issue(t.Line("keywords"), "an empty keyword is left out, since it would match everything", "remove it")
+		}
+	}
+	return words
+}
+
+// keepCardRest keeps what a card says beyond the keys that are known.
+func (u *unit) keepCardRest(c *capability.Capability, r, t *yamldoc.Reader, at placer) {
+	keep := func(prefix string, fields []yamldoc.Field) {
+		for _, f := range fields {
+			setMeta(c, prefix+f.Key, f.Value)
+			p, line := at(f.Line)
+			u.warn("unknown-key", p, line, fmt.Sprintf("card has no key %s%s; it is kept as metadata", prefix, f.Key), "")
+		}
+	}
+	keep("", r.Rest())
+	keep("triggers.", t.Rest())
+}
+
+// setMeta keeps a value that has no field of its own: text as it is, anything
+// else as JSON.
+func setMeta(c *capability.Capability, key string, v yamldoc.Value) {
+	if v.Any == nil {
+		return
+	}
+	if c.Meta == nil {
+		c.Meta = map[string]string{}
+	}
+	switch s, isText := v.Any.(string); {
+	case isText:
+		c.Meta[key] = s
+	case v.Text != "":
+		c.Meta[key] = v.Text
+	default:
+		c.Meta[key] = string(v.JSON())
+	}
+}
+
+// A cardFault is a rule that rejects a card. The messages begin with the
+// seed's own words, which other programs may look for.
+type cardFault struct {
+	code, message, fix string
+	line               int
+}
+
+func checkCard(c *capability.Capability, r, t *yamldoc.Reader) *cardFault {
+	switch threshold := c.Triggers.ConfidenceThreshold; {
+	case c.TokenBudget > maxCardTokens:
+		return &cardFault{
+			"token-budget", fmt.Sprintf("Token budget exceeds maximum: %d is more than %d", c.TokenBudget, maxCardTokens),
+			fmt.Sprintf("set token_budget to %d or less", maxCardTokens), lineOfAny(r, "tokenBudget", "estimatedTokens"),
+		}
+	case c.MaxChars > charsPerToken*maxCardTokens:
+		return &cardFault{
+			"token-budget", fmt.Sprintf("Token budget exceeds maximum: max_chars %d is more than %d", c.MaxChars, charsPerToken*maxCardTokens),
+			fmt.Sprintf("set max_chars to %d or less", charsPerToken*maxCardTokens), r.Line("maxChars"),
+		}
+	case c.TokenBudget < 0 || c.MaxChars < 0:
+		return &cardFault{"token-budget", "the token budget is negative", "set token_budget to a positive number", lineOfAny(r, "tokenBudget", "estimatedTokens", "maxChars")}
+	case !keywordsAreList(t):
+		return &cardFault{
+			"keywords", "Invalid triggers.keywords: want a list", "write triggers: then keywords: [first, second]",
+			max(lineOfAny(t, "keywords"), lineOfAny(r, "triggers")),
+		}
+	case c.Priority < 0 || c.Priority > 100:
+		return &cardFault{
+			"priority", fmt.Sprintf("Priority out of range: %d is not within 0 to 100", c.Priority),
+			"set priority between 0 and 100", r.Line("priority"),
+		}
+	case threshold < 0 || threshold > 1:
+		return &cardFault{
+			"threshold", fmt.Sprintf("confidence threshold %g is not within 0 to 1", threshold),
+			"set confidence_threshold between 0 and 1", t.Line("confidenceThreshold"),
+		}
+	}
+	return nil
+}
+
+// lineOfAny gives the line of the first of the keys that is there, else the
+// line of the map.
+func lineOfAny(r *yamldoc.Reader, keys ...string) int {
+	for _, key := range keys {
+		if f, ok := r.Field(key); ok {
+			return f.Line
+		}
+	}
+	return r.Line(keys[0])
 }
 
 func keywordsAreList(triggers *yamldoc.Reader) bool {
@@ -144,24 +273,32 @@ func keywordsAreList(triggers *yamldoc.Reader) bool {
 }
 
 // lintCard says what is unwise about a card that is taken all the same.
-func (u *unit) lintCard(c *capability.Capability, body string) {
+func (u *unit) lintCard(c *capability.Capability, body, p string) {
 	n := len([]rune(body))
 	if n > 0 && (n < cardMinChars || n > cardMaxChars) {
-		u.warn("card-size", u.path, 0, fmt.Sprintf("the card has %d characters; cards read best with %d to %d", n, cardMinChars, cardMaxChars), "")
+		u.warn("card-size", p, 0, fmt.Sprintf("the card has %d characters; cards read best with %d to %d", n, cardMinChars, cardMaxChars), "say it in that room")
 	}
 	if n == 0 {
-		u.warn("card-empty", u.path, 0, "the card has no text below its frontmatter", "say what the capability does and how to use it")
+		u.warn("card-empty", p, 0, "the card has no text below its frontmatter", "say what the capability does and how to use it")
 	}
 	if n > c.MaxChars {
-		u.warn("card-over-budget", u.path, 0, fmt.Sprintf("the card has %d characters but declares room for %d; the rest is never shown", n, c.MaxChars), "raise token_budget or shorten the card")
+		u.warn("card-over-budget", p, 0, fmt.Sprintf("the card has %d characters but declares room for %d; the rest is never shown", n, c.MaxChars), "raise token_budget or shorten the card")
+	}
+	if t := c.Triggers; len(t.Keywords) == 0 && len(t.RouterTags) == 0 {
+		u.warn("card-no-keywords", p, 0, "the card has neither keywords nor router tags, so no message calls for it", "add some to triggers.keywords")
 	}
 }
 
-// migrationsFrom reads notes for users of earlier versions.
+// migrationsFrom reads notes for users of earlier versions. A note that names
+// no version to go to is about the present one.
 func migrationsFrom(r *yamldoc.Reader) []capability.Migration {
 	var out []capability.Migration
 	for _, m := range r.Items("migrations") {
-		out = append(out, capability.Migration{From: m.String("from"), To: m.String("to"), Note: m.String("note")})
+		next := capability.Migration{From: m.String("from"), To: m.String("to"), Note: foldSpace(m.String("note"))}
+		if next.To == "" {
+			next.To = r.String("version")
+		}
+		out = append(out, next)
 	}
 	return out
 }

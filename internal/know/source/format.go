@@ -29,6 +29,10 @@ type format struct {
 	// one again would mean parsing a large file again.
 	keep bool
 
+	// pure means that read looks at nothing but the bytes and the name of
+	// one file, so that what it gave may be cached.
+	pure bool
+
 	read func(u *unit)
 }
 

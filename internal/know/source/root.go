@@ -1,6 +1,7 @@
 package source
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -96,10 +97,11 @@ func (r *root) readOnce(p string, limit int64) (data []byte, before, after stamp
 	if err := r.admit(info, limit); err != nil {
 		return nil, stamp{}, stamp{}, err
 	}
-	data, err = io.ReadAll(io.LimitReader(f, limit+1))
-	if err != nil {
+	buf := bytes.NewBuffer(make([]byte, 0, info.Size()+bytes.MinRead)) // room for all of it at once
+	if _, err = buf.ReadFrom(io.LimitReader(f, limit+1)); err != nil {
 		return nil, stamp{}, stamp{}, explainOpen(err)
 	}
+	data = buf.Bytes()
 	if int64(len(data)) > limit {
 		return nil, stamp{}, stamp{}, tooLarge(int64(len(data)), limit)
 	}

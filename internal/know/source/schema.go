@@ -1,10 +1,7 @@
 package source
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
-	"slices"
 	"strings"
 
 	"ken/capability"
@@ -16,87 +13,108 @@ func parametersOf(schema json.RawMessage) []capability.Parameter {
 	if len(schema) == 0 {
 		return nil
 	}
-	var top struct {
-		Properties json.RawMessage `json:"properties"`
-		Required   any             `json:"required"`
-	}
-	if json.Unmarshal(schema, &top) != nil || len(top.Properties) == 0 {
+	properties, required := 0, 0 // where they are; never at the first byte
+	w := jsonWalk{data: schema, loose: true}
+	if w.next() != '{' || w.object(func(key []byte, at, _ int) error {
+		switch string(key) {
+		case "properties":
+			properties = at
+		case "required":
+			required = at
+		}
+		return nil
+	}) != nil || properties == 0 || schema[properties] != '{' {
 		return nil
 	}
 	var params []capability.Parameter
-	_ = eachField(top.Properties, func(name string, raw json.RawMessage) {
-		p := capability.Parameter{Name: name, Required: requires(top.Required, name)}
-		var prop struct {
-			Type        any    `json:"type"`
-			Description string `json:"description"`
-		}
-		if json.Unmarshal(raw, &prop) == nil {
-			p.Description, p.Type = prop.Description, typeWord(prop.Type)
-		}
+	w = jsonWalk{data: schema, pos: properties, loose: true}
+	_ = w.object(func(key []byte, at, _ int) error { // it was read once already
+		p := capability.Parameter{Name: unquote(key)}
+		p.Type, p.Description = propertyOf(schema, at)
 		params = append(params, p)
+		return nil
 	})
+	if names := textsAt(schema, required); len(names) > 0 {
+		needed := make(map[string]bool, len(names))
+		for _, name := range names {
+			needed[name] = true
+		}
+		for i, p := range params {
+			params[i].Required = needed[p.Name]
+		}
+	}
 	return params
 }
 
-func requires(required any, name string) bool {
-	list, _ := required.([]any)
-	return slices.ContainsFunc(list, func(v any) bool { return v == name })
-}
-
-// typeWord gives a schema's type as one word: "string", or "string|null".
-func typeWord(t any) string {
-	switch t := t.(type) {
-	case string:
-		return t
-	case []any:
-		var words []string
-		for _, v := range t {
-			if s, ok := v.(string); ok {
-				words = append(words, s)
+// propertyOf reads the type and the description of the schema that begins at a
+// byte of valid JSON.
+func propertyOf(data []byte, at int) (word, description string) {
+	if data[at] != '{' {
+		return "", ""
+	}
+	w := jsonWalk{data: data, pos: at, loose: true}
+	_ = w.object(func(key []byte, at, end int) error {
+		switch string(key) {
+		case "type":
+			if data[at] == '"' {
+				word = typeWord(data[at+1 : end-1])
+			} else {
+				word = strings.Join(textsAt(data, at), "|")
+			}
+		case "description":
+			if data[at] == '"' {
+				description = unquote(data[at+1 : end-1])
 			}
 		}
-		return strings.Join(words, "|")
-	}
-	return ""
+		return nil
+	})
+	return word, description
 }
 
-// eachField calls f for the fields of a JSON object in their order.
-func eachField(object json.RawMessage, f func(name string, value json.RawMessage)) error {
-	dec := json.NewDecoder(bytes.NewReader(object))
-	tok, err := dec.Token()
-	if err != nil {
-		return err
+// typeWord gives a schema's type; the usual ones cost no memory.
+func typeWord(raw []byte) string {
+	switch string(raw) {
+	case "string":
+		return "string"
+	case "number":
+		return "number"
+	case "integer":
+		return "integer"
+	case "boolean":
+		return "boolean"
+	case "object":
+		return "object"
+	case "array":
+		return "array"
 	}
-	if tok != json.Delim('{') {
-		return errors.New("not a JSON object")
+	return unquote(raw)
+}
+
+// textsAt gives the texts of the array that begins at a byte of valid JSON,
+// and none where something else does. Byte 0 stands for nowhere.
+func textsAt(data []byte, at int) []string {
+	if at == 0 || data[at] != '[' {
+		return nil
 	}
-	for dec.More() {
-		key, err := dec.Token()
-		if err != nil {
-			return err
+	var texts []string
+	w := jsonWalk{data: data, pos: at, loose: true}
+	_ = w.array(func(at, end int) error {
+		if data[at] == '"' {
+			texts = append(texts, unquote(data[at+1:end-1]))
 		}
-		var value json.RawMessage
-		if err := dec.Decode(&value); err != nil {
-			return err
-		}
-		f(key.(string), value)
-	}
-	return nil
+		return nil
+	})
+	return texts
 }
 
 // schemaText gathers the texts of a schema that a model reads: names,
-// descriptions, titles, defaults, enums; one per line.
+// descriptions, titles, defaults, enums; one per line. What is not JSON is
+// given as it stands, so that nothing escapes the scan.
 func schemaText(schema json.RawMessage) string {
-	var b strings.Builder
-	dec := json.NewDecoder(bytes.NewReader(schema))
-	for {
-		tok, err := dec.Token()
-		if err != nil {
-			return b.String()
-		}
-		if s, ok := tok.(string); ok {
-			b.WriteString(s)
-			b.WriteByte('\n')
-		}
+	text := make([]byte, 0, len(schema))
+	w := jsonWalk{data: schema, loose: true, text: &text}
+	if w.check() != nil {
+		text = append(text, schema...)
 	}
+	return string(text)
 }

@@ -4,7 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
+	"strconv"
 	"strings"
 
 	"ken/capability"
@@ -21,58 +21,84 @@ func seal(c *capability.Capability, d capability.Detail) {
 	if c.Category == "" {
 		c.Category = "general"
 	}
-	if c.Parameters == nil {
+	own := c.Parameters // said beside the schema, so not part of its text
+	if own == nil {
 		c.Parameters = parametersOf(d.Schema)
 	}
 	c.Hash = hashOf(c, d)
-	c.Findings = append(c.Findings, scan(c, d)...)
+	c.Findings = append(c.Findings, scan(c, d, own)...)
 }
 
 // hashOf covers everything that a model may see or that decides how a call
 // runs. The order is part of the format: a change of it is a new version.
 func hashOf(c *capability.Capability, d capability.Detail) string {
-	h := sha256.New()
+	text := make([]byte, 0, 1024+len(c.Description)+len(d.Schema)+len(d.Body)+len(d.Usage))
 	put := func(parts ...string) {
 		for _, s := range parts {
-			fmt.Fprintf(h, "%d:%s", len(s), s)
+			// The length before each part keeps neighbours apart.
+			text = append(strconv.AppendInt(text, int64(len(s)), 10), ':')
+			text = append(text, s...)
 		}
-		h.Write([]byte{'\n'})
+		text = append(text, '\n')
 	}
 	put("ken.capability.v1", string(c.ID), string(c.Kind), c.Name, c.DisplayName, c.Description, c.Category)
 	put(c.Tags...)
 	put(c.Aliases...)
 	put(c.RequiredTools...)
 	put(c.Permissions...)
+	for _, p := range c.Parameters {
+		put(p.Name, p.Type, p.Description, strconv.FormatBool(p.Required))
+	}
 	if c.Run != nil {
 		recipe, _ := json.Marshal(c.Run) // plain data cannot fail
 		put(string(recipe))
 	}
 	put(string(d.Schema), d.Body, d.Usage)
-	return "sha256:" + hex.EncodeToString(h.Sum(nil)[:16])
+	if files := c.Meta[metaFilesHash]; files != "" {
+		put(files) // scripts and references that come with the text
+	}
+	sum := sha256.Sum256(text)
+	return "sha256:" + hex.EncodeToString(sum[:16])
 }
 
 // scan looks at every text of the capability that could reach a prompt.
-func scan(c *capability.Capability, d capability.Detail) []capability.Finding {
+func scan(c *capability.Capability, d capability.Detail, own []capability.Parameter) []capability.Finding {
 	var out []capability.Finding
-	note := func(field string, found []untrusted.Finding) {
-		for _, f := range found {
-			severity := capability.Warning
-			if f.Severity == untrusted.Hard {
-				severity = capability.Grave
-			}
-			out = append(out, capability.Finding{
-				Rule: f.Rule, Severity: severity, Field: field, Line: f.Line, Excerpt: f.Excerpt,
-			})
-		}
-	}
+	note := func(field string, found []untrusted.Finding) { out = append(out, findingsIn(field, found)...) }
 	note("name", untrusted.NameFindings(c.Name))
 	note("description", untrusted.Scan(c.Description))
 	short := strings.Join([]string{c.DisplayName, c.Category, strings.Join(c.Tags, "\n"), strings.Join(c.Aliases, "\n")}, "\n")
 	note("labels", untrusted.Scan(short))
+	if len(own) > 0 {
+		note("parameters", untrusted.Scan(parameterText(own)))
+	}
 	if len(d.Schema) > 0 {
 		note("schema", untrusted.Scan(schemaText(d.Schema)))
 	}
 	note("body", untrusted.Scan(d.Body))
 	note("usage", untrusted.Scan(d.Usage))
 	return out
+}
+
+// findingsIn says where what the scan found was found.
+func findingsIn(field string, found []untrusted.Finding) []capability.Finding {
+	var out []capability.Finding
+	for _, f := range found {
+		severity := capability.Warning
+		if f.Severity == untrusted.Hard {
+			severity = capability.Grave
+		}
+		out = append(out, capability.Finding{
+			Rule: f.Rule, Severity: severity, Field: field, Line: f.Line, Excerpt: f.Excerpt,
+		})
+	}
+	return out
+}
+
+func parameterText(params []capability.Parameter) string {
+	var b strings.Builder
+	for _, p := range params {
+		b.WriteString(p.Name + "\n" + p.Type + "\n" + p.Description + "\n")
+	}
+	return b.String()
 }

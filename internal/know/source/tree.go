@@ -7,9 +7,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 	"sync"
+
+	"github.com/fsnotify/fsnotify"
 
 	"ken/capability"
 )
@@ -46,23 +46,37 @@ type TreeConfig struct {
 type Tree struct {
 	cfg     TreeConfig
 	formats []format
+	notify  func() (*fsnotify.Watcher, error)
 
-	mu    sync.RWMutex
-	root  *root
-	only  string           // the one file to read, when Path is a file
-	units map[string]*held // by path of the unit
-	order []string         // keys of units, sorted
+	// loading is held by whoever reads the tree again. Reading happens under
+	// mu for readers, so Detail need not wait for it; only putting the result
+	// in place takes mu alone.
+	loading sync.Mutex
+
+	mu      sync.RWMutex
+	loaded  bool
+	root    *root               // nil while there is nothing at Path
+	only    string              // the one file to read, when Path is a file
+	units   map[string]*held    // by path of the unit
+	order   []string            // keys of units, sorted
+	targets map[string][]string // paths that links name, to the units that hang on them
 }
 
-// held is a unit as it was last read.
+// held is a unit as it was last read, or a document that no format claims.
 type held struct {
-	format       string
-	print        uint64 // of the files it was read from
+	look
+	format       string // empty when nothing was read
+	folder       bool   // the unit is a folder
 	capabilities []*capability.Capability
 	details      map[capability.ID]capability.Detail // only for formats that keep them
 	presets      []capability.Preset
 	documents    []capability.Document
 	problems     []capability.Problem
+	also         []string // see unit
+	speaksFor    []string
+
+	faults []capability.Problem // the grave ones, when it was last read without a setback
+	stale  bool                 // some of it could not be read again and stays as it was
 }
 
 // NewTree makes a Tree. Nothing is read before Load.
@@ -70,7 +84,7 @@ func NewTree(cfg TreeConfig) *Tree {
 	if cfg.Name == "" {
 		cfg.Name = cfg.Path
 	}
-	return &Tree{cfg: cfg, formats: formats()}
+	return &Tree{cfg: cfg, formats: formats(), notify: fsnotify.NewWatcher}
 }
 
 // Name gives the source's name.
@@ -79,21 +93,35 @@ func (t *Tree) Name() string { return t.cfg.Name }
 // Trust gives the trust of all that the tree holds.
 func (t *Tree) Trust() capability.Trust { return t.cfg.Trust }
 
-// Load reads the whole tree.
+// Load reads the whole tree. What an earlier Load read stands until all of it
+// was read anew.
 func (t *Tree) Load(ctx context.Context) (capability.Batch, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if err := t.openLocked(); err != nil {
-		if t.cfg.Optional && errors.Is(err, fs.ErrNotExist) {
-			return capability.Batch{}, nil
-		}
-		return capability.Batch{}, fmt.Errorf("load %s: %w", t.cfg.Path, explainOpen(err))
-	}
-	t.units, t.order = map[string]*held{}, nil
-	if err := t.walkLocked(ctx, "."); err != nil {
+	t.loading.Lock()
+	defer t.loading.Unlock()
+	if _, err := t.open(); err != nil {
 		return capability.Batch{}, err
 	}
+	w := newWalk(ctx, t)
+	w.fresh = true
+	t.read(w.all)
+	if err := ctx.Err(); err != nil {
+		return capability.Batch{}, err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.loaded = true
+	t.replaceLocked(w, nil)
 	return t.batchLocked(), nil
+}
+
+// read runs a part of a walk. While the tree has no root there is nothing to
+// walk.
+func (t *Tree) read(part func()) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	if t.root != nil {
+		part()
+	}
 }
 
 // Close releases the directory.
@@ -106,6 +134,30 @@ func (t *Tree) Close() error {
 	err := t.root.close()
 	t.root = nil
 	return err
+}
+
+// open makes sure that the root is what Path names by now, and reports whether
+// it is another than before. The root is nil afterwards when nothing is there
+// and nothing needs to be.
+func (t *Tree) open() (moved bool, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.root != nil && t.root.isStill(t.cfg.Path, t.only) {
+		return false, nil
+	}
+	err = t.openLocked()
+	if t.cfg.Optional && errors.Is(err, fs.ErrNotExist) {
+		moved = t.root != nil
+		if moved {
+			_ = t.root.close() // a directory that was only read
+		}
+		t.root = nil
+		return moved, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("load %s: %w", t.cfg.Path, explainOpen(err))
+	}
+	return true, nil
 }
 
 // openLocked opens the root anew: the path may by now be another directory.
@@ -140,38 +192,18 @@ func (t *Tree) batchLocked() capability.Batch {
 		n += len(h.capabilities)
 	}
 	b := capability.Batch{Capabilities: make([]*capability.Capability, 0, n)}
+	spokenFor := t.spokenForLocked()
 	for _, key := range t.order {
 		h := t.units[key]
+		if spokenFor[key] && h.format == "card" {
+			continue
+		}
 		b.Capabilities = append(b.Capabilities, h.capabilities...)
 		b.Presets = append(b.Presets, h.presets...)
 		b.Documents = append(b.Documents, h.documents...)
 		b.Problems = append(b.Problems, h.problems...)
 	}
 	return b
-}
-
-func (t *Tree) putLocked(key string, h *held) {
-	if _, have := t.units[key]; !have {
-		i, _ := slices.BinarySearch(t.order, key)
-		t.order = slices.Insert(t.order, i, key)
-	}
-	t.units[key] = h
-}
-
-// dropLocked forgets the unit of a path and all below it.
-func (t *Tree) dropLocked(p string) {
-	if p == "." {
-		clear(t.units)
-		t.order = nil
-		return
-	}
-	t.order = slices.DeleteFunc(t.order, func(key string) bool {
-		gone := key == p || strings.HasPrefix(key, p+"/")
-		if gone {
-			delete(t.units, key)
-		}
-		return gone
-	})
 }
 
 // Detail reads the schema and body of a capability that the tree brought.
@@ -202,7 +234,19 @@ func (t *Tree) Detail(ctx context.Context, c *capability.Capability) (capability
 			return again.details[i], unchanged(c, again.details[i])
 		}
 	}
+	if h.stale {
+		return capability.Detail{}, outdated(c)
+	}
 	return capability.Detail{}, gone
+}
+
+// outdated says that a capability is listed as it was last read, and can no
+// longer be read.
+func outdated(c *capability.Capability) error {
+	return &capability.Error{
+		Kind: capability.Conflict, Op: "read", Target: string(c.ID),
+		Err: fmt.Errorf("%s can no longer be read as it was", c.Origin), Fix: "mend the file; the catalog says what is wrong with it",
+	}
 }
 
 // unchanged fails when a text is not the one that was scanned and hashed.
@@ -225,7 +269,8 @@ func (t *Tree) relative(display string) string {
 	return filepath.ToSlash(rel)
 }
 
-// Reference reads a document that is kept out of memory.
+// Reference reads a document that is kept out of memory. It fails with
+// [capability.Conflict] when the text is not the one that was scanned.
 func (t *Tree) Reference(d capability.Document) (string, error) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -236,5 +281,12 @@ func (t *Tree) Reference(d capability.Document) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("read %s: %w", d.Origin.Path, err)
 	}
-	return normalizeNewlines(data), nil
+	text := documentText(data)
+	if documentHash(text) != d.Hash {
+		return "", &capability.Error{
+			Kind: capability.Conflict, Op: "read", Target: d.Origin.Path,
+			Err: errors.New("it changed since it was loaded"), Fix: "reload the catalog",
+		}
+	}
+	return text, nil
 }

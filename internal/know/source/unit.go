@@ -20,6 +20,9 @@ type unit struct {
 	trust  capability.Trust
 	data   []byte // the file, where the unit is a file
 
+	also      []string // further files of the tree that were read for it
+	speaksFor []string // those of them whose own units stand back
+
 	capabilities []*capability.Capability
 	details      []capability.Detail // parallel to capabilities
 	presets      []capability.Preset
@@ -104,12 +107,13 @@ func (u *unit) keepRest(c *capability.Capability, p string, first int, r *yamldo
 	}
 }
 
-// file reads a file of the unit's folder by a path that a manifest gave.
+// file reads a file of the unit's folder by a path that a manifest gave. No
+// link leads out of the folder.
 func (u *unit) file(given string, limit int64) ([]byte, string, error) {
 	p, err := within(u.path, given)
 	if err != nil {
 		return nil, given, err
 	}
-	data, _, err := u.root.read(p, limit)
+	data, err := u.root.readBeneath(u.path, given, limit)
 	return data, p, err
 }

@@ -1,0 +1,221 @@
+// Package catalog is the one live list of what exists.
+//
+// A [Catalog] holds the latest batch of every source and makes of them an
+// immutable [Snapshot] behind one pointer. Each change of a source makes a new
+// snapshot; whoever holds an older one keeps a consistent view. Each
+// capability appears as an [Entry] that adds the catalog's judgement: whether
+// it may be shown, whether it can be used on this machine, and why not.
+package catalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"ken/capability"
+	"ken/internal/untrusted"
+)
+
+// Config says what a Catalog is made of. The zero value is a catalog of
+// nothing on a machine that has nothing.
+type Config struct {
+	// Sources in order of precedence, lowest first: where two bring the same
+	// id, the later wins and the earlier is reported as shadowed.
+	Sources []capability.Source
+
+	// Fallback, when not nil, is used only while no other source brings a
+	// capability.
+	Fallback capability.Source
+
+	// Pins release a quarantined capability, and hold any capability to its
+	// text, by id and content hash.
+	Pins map[capability.ID]string
+
+	// WorkspaceBodies lets bodies of workspace and remote capabilities reach
+	// a prompt.
+	WorkspaceBodies bool
+
+	// SeedSanitizer puts every body through the seed's literal sanitizer
+	// instead of showing it as it is.
+	SeedSanitizer bool
+
+	// Machine answers what is here. Its zero value has nothing.
+	Machine Machine
+}
+
+// A Catalog is safe for use by any number of goroutines.
+type Catalog struct {
+	cfg     Config
+	sources []capability.Source // cfg.Sources, then the fallback
+	current atomic.Pointer[Snapshot]
+
+	reserved map[string]string // names of Ken's own tools by what they look like
+
+	mu      sync.Mutex    // one rebuild at a time
+	swapped chan struct{} // closed and replaced at each swap
+	batches map[string]capability.Batch
+	broken  map[string]capability.Problem // by source: why it could not be read
+	judged  map[*capability.Capability]judgement
+}
+
+// New makes a Catalog that is empty until Load.
+func New(cfg Config) (*Catalog, error) {
+	c := &Catalog{
+		cfg: cfg, batches: map[string]capability.Batch{}, broken: map[string]capability.Problem{},
+		judged: map[*capability.Capability]judgement{}, reserved: reservedSkeletons(),
+		swapped: make(chan struct{}),
+	}
+	c.sources = append(c.sources, cfg.Sources...)
+	if cfg.Fallback != nil {
+		c.sources = append(c.sources, cfg.Fallback)
+	}
+	seen := map[string]bool{}
+	for _, s := range c.sources {
+		if seen[s.Name()] {
+			return nil, fmt.Errorf("catalog: two sources are called %q; name one of them differently", s.Name())
+		}
+		seen[s.Name()] = true
+	}
+	c.current.Store(emptySnapshot())
+	return c, nil
+}
+
+// Snapshot gives the latest view. It never changes and is never nil.
+func (c *Catalog) Snapshot() *Snapshot { return c.current.Load() }
+
+// Next waits for a snapshot with a version above after and gives it.
+func (c *Catalog) Next(ctx context.Context, after uint64) (*Snapshot, error) {
+	for {
+		c.mu.Lock()
+		s, swapped := c.current.Load(), c.swapped
+		c.mu.Unlock()
+		if s.version > after {
+			return s, nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-swapped:
+		}
+	}
+}
+
+// Load reads every source and makes one snapshot of them. A source that cannot
+// be read is a problem of the snapshot and costs only itself; what it brought
+// before stays. The error is ctx's.
+func (c *Catalog) Load(ctx context.Context) error {
+	type loaded struct {
+		batch capability.Batch
+		err   error
+	}
+	results := make([]loaded, len(c.sources))
+	var wg sync.WaitGroup
+	for i, s := range c.sources {
+		wg.Go(func() {
+			b, err := s.Load(ctx)
+			results[i] = loaded{b, err}
+		})
+	}
+	wg.Wait()
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("load catalog: %w", err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i, s := range c.sources {
+		c.takeLocked(s.Name(), results[i].batch, results[i].err)
+	}
+	c.rebuildLocked()
+	return nil
+}
+
+// Replace takes a new batch for one source: what the batch lacks is deleted,
+// what it has is added or updated, and other sources are not touched.
+func (c *Catalog) Replace(name string, b capability.Batch) *Snapshot {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.takeLocked(name, b, nil)
+	return c.rebuildLocked()
+}
+
+func (c *Catalog) takeLocked(name string, b capability.Batch, err error) {
+	if err == nil {
+		c.batches[name] = b
+		delete(c.broken, name)
+		return
+	}
+	p := capability.Problem{Code: "source-unreadable", Origin: capability.Origin{Source: name}, Message: err.Error()}
+	if _, had := c.batches[name]; had {
+		p.Fix = "what it held before is still used"
+	}
+	c.broken[name] = p
+}
+
+// Watch follows every source that can be watched until ctx ends, and makes a
+// new snapshot after each change. Load must have been called. It returns nil
+// when ctx ends.
+func (c *Catalog) Watch(ctx context.Context) error {
+	var wg sync.WaitGroup
+	for _, s := range c.sources {
+		w, ok := s.(capability.Watcher)
+		if !ok {
+			continue
+		}
+		wg.Go(func() {
+			for b, err := range w.Watch(ctx) {
+				c.mu.Lock()
+				c.takeLocked(w.Name(), b, err)
+				c.rebuildLocked()
+				c.mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	if err := ctx.Err(); err != nil && !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
+
+// Detail reads what a capability holds beyond its description, as it may be
+// shown to a model: the body of a capability whose place is not trusted that
+// far is withheld, with the reason in the error's place ([Entry.Withheld]).
+func (c *Catalog) Detail(ctx context.Context, e *Entry) (capability.Detail, error) {
+	d, err := c.Inspect(ctx, e)
+	if err != nil {
+		return capability.Detail{}, err
+	}
+	if e.Withheld != "" {
+		d.Body, d.Usage = "", ""
+	}
+	if c.cfg.SeedSanitizer {
+		if d.Body, err = untrusted.SeedSanitize(d.Body); err != nil {
+			return capability.Detail{}, &capability.Error{
+				Kind: capability.Denied, Op: "show", Target: string(e.ID), Err: err,
+				Rule: "catalog.sanitizer: seed", Fix: "change the text, or set catalog.sanitizer to reveal",
+			}
+		}
+	}
+	return d, nil
+}
+
+// Inspect is Detail for the person who runs Ken: nothing is withheld or
+// sanitised. Its result must not reach a model.
+func (c *Catalog) Inspect(ctx context.Context, e *Entry) (capability.Detail, error) {
+	for _, s := range c.sources {
+		if s.Name() != e.Origin.Source {
+			continue
+		}
+		d, ok := s.(capability.Detailer)
+		if !ok {
+			return capability.Detail{}, nil
+		}
+		return d.Detail(ctx, e.Capability)
+	}
+	return capability.Detail{}, &capability.Error{
+		Kind: capability.NotFound, Op: "read", Target: string(e.ID),
+		Err: fmt.Errorf("its source %q is not part of this catalog", e.Origin.Source),
+	}
+}

@@ -1,0 +1,392 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"go.uber.org/goleak"
+
+	"ken/capability"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// fixed is a source that holds what it is given and yields what is sent to it.
+type fixed struct {
+	name    string
+	batch   capability.Batch
+	err     error
+	changes chan capability.Batch
+}
+
+func (f *fixed) Name() string                                   { return f.name }
+func (f *fixed) Load(context.Context) (capability.Batch, error) { return f.batch, f.err }
+func (f *fixed) Watch(ctx context.Context) iter.Seq2[capability.Batch, error] {
+	return func(yield func(capability.Batch, error) bool) {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case b := <-f.changes:
+				if !yield(b, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func tool(name string, change ...func(*capability.Capability)) *capability.Capability {
+	c := &capability.Capability{
+		ID: capability.MakeID(capability.KindTool, name), Kind: capability.KindTool, Name: name,
+		Description: "does " + name, Category: "general", Trust: capability.TrustUser, Hash: "sha256:" + name,
+	}
+	for _, f := range change {
+		f(c)
+	}
+	return c
+}
+
+func from(name string, caps ...*capability.Capability) *fixed {
+	for i, c := range caps {
+		c.Origin = capability.Origin{Source: name, Path: name + ".yaml", Line: i + 1}
+	}
+	return &fixed{name: name, batch: capability.Batch{Capabilities: caps}, changes: make(chan capability.Batch)}
+}
+
+func loaded(t *testing.T, cfg Config) *Catalog {
+	t.Helper()
+	c, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Load(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func codes(s *Snapshot) []string {
+	var out []string
+	for _, p := range s.Problems() {
+		out = append(out, p.Code)
+	}
+	return out
+}
+
+func TestLaterSourceStandsBeforeEarlier(t *testing.T) {
+	user, workspace := from("user", tool("a"), tool("b")), from("workspace", tool("a"))
+	s := loaded(t, Config{Sources: []capability.Source{user, workspace}}).Snapshot()
+	e, _ := s.Get("tool:a")
+	if e.Origin.Source != "workspace" || s.Len() != 2 {
+		t.Errorf("tool:a is from %s among %d, want workspace among 2", e.Origin.Source, s.Len())
+	}
+	shadowed := slices.Collect(s.Shadowed())
+	if len(shadowed) != 1 || shadowed[0].Origin.Source != "user" || shadowed[0].State != Shadowed {
+		t.Fatalf("shadowed = %v, want the one of user", shadowed)
+	}
+	p := s.Problems()[0]
+	if p.Code != "duplicate-id" || !strings.Contains(p.String(), "user.yaml:1") || !strings.Contains(p.String(), "workspace.yaml:1") {
+		t.Errorf("problem = %v, want duplicate-id with both places", p)
+	}
+	if got := len(s.Listing().Capabilities); got != 3 {
+		t.Errorf("the listing has %d, want all 3", got)
+	}
+}
+
+func TestFirstStandsWithinOneSource(t *testing.T) {
+	s := loaded(t, Config{Sources: []capability.Source{from("x", tool("a"), tool("a"))}}).Snapshot()
+	if e, _ := s.Get("tool:a"); e.Origin.Line != 1 || e.State != Active {
+		t.Errorf("tool:a is from line %d, %s, want line 1, active", e.Origin.Line, e.State)
+	}
+	if got := codes(s); !slices.Contains(got, "duplicate-id") {
+		t.Errorf("problems = %v, want duplicate-id", got)
+	}
+}
+
+func TestQuarantinedNeverStandsBeforeActive(t *testing.T) {
+	bad := tool("a", func(c *capability.Capability) {
+		c.Findings = []capability.Finding{{Rule: "override", Field: "description", Excerpt: "…"}}
+	})
+	s := loaded(t, Config{Sources: []capability.Source{from("user", tool("a")), from("workspace", bad)}}).Snapshot()
+	if e, _ := s.Get("tool:a"); e.Origin.Source != "user" {
+		t.Errorf("tool:a is from %s, want user: the other is quarantined", e.Origin.Source)
+	}
+}
+
+func TestReplaceAddsUpdatesAndDeletes(t *testing.T) {
+	a, b := from("a", tool("one"), tool("two")), from("b", tool("three"))
+	c := loaded(t, Config{Sources: []capability.Source{a, b}})
+	before := c.Snapshot()
+	newTwo := tool("two", func(c *capability.Capability) {
+		c.Version = "2"
+		c.Migrations = []capability.Migration{{From: "", To: "2", Note: "unused"}, {From: "1", To: "2", Note: "rename q to query"}}
+	})
+	newTwo.Origin.Source = "a"
+	after := c.Replace("a", capability.Batch{Capabilities: []*capability.Capability{newTwo, tool("four")}})
+	if after.Version() != before.Version()+1 {
+		t.Errorf("version went from %d to %d, want one more", before.Version(), after.Version())
+	}
+	var got []string
+	for _, ch := range after.Changes() {
+		got = append(got, fmt.Sprintf("%s %s", ch.What, ch.ID))
+	}
+	want := []string{"added tool:four", "removed tool:one", "updated tool:two"}
+	if !slices.Equal(got, want) {
+		t.Errorf("changes = %v, want %v", got, want)
+	}
+	if _, ok := after.Get("tool:three"); !ok {
+		t.Error("a capability of another source is gone")
+	}
+	if _, ok := before.Get("tool:one"); !ok || before.Len() != 3 {
+		t.Error("the older snapshot changed")
+	}
+}
+
+func TestMigrationNoteReachesUsersOfTheOldVersion(t *testing.T) {
+	version := func(v string, notes ...capability.Migration) *capability.Capability {
+		return tool("a", func(c *capability.Capability) { c.Version, c.Migrations = v, notes })
+	}
+	src := from("s", version("1"))
+	c := loaded(t, Config{Sources: []capability.Source{src}})
+	s := c.Replace("s", capability.Batch{Capabilities: []*capability.Capability{
+		version("2", capability.Migration{From: "1", To: "2", Note: "rename q to query"}),
+	}})
+	if got := s.Changes(); len(got) != 1 || got[0].Note != "rename q to query" || got[0].From != "1" || got[0].To != "2" {
+		t.Errorf("changes = %+v, want the note from 1 to 2", got)
+	}
+}
+
+func TestUnreadableSourceCostsOnlyItselfAndKeepsTheLastGood(t *testing.T) {
+	a, b := from("a", tool("one")), from("b", tool("two"))
+	c := loaded(t, Config{Sources: []capability.Source{a, b}})
+	a.err = errors.New("load a: permission denied")
+	if err := c.Load(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	s := c.Snapshot()
+	if s.Len() != 2 || !slices.Contains(codes(s), "source-unreadable") {
+		t.Errorf("%d capabilities, problems %v; want both and source-unreadable", s.Len(), codes(s))
+	}
+	a.err = nil
+	_ = c.Load(context.Background())
+	if got := codes(c.Snapshot()); len(got) != 0 {
+		t.Errorf("problems after the mend = %v, want none", got)
+	}
+}
+
+func TestFallbackOnlyWhileThereIsNothingElse(t *testing.T) {
+	starter, own := from("starter", tool("s")), from("own")
+	c := loaded(t, Config{Sources: []capability.Source{own}, Fallback: starter})
+	if _, ok := c.Snapshot().Get("tool:s"); !ok {
+		t.Error("the fallback is not used in an empty catalog")
+	}
+	s := c.Replace("own", capability.Batch{Capabilities: []*capability.Capability{tool("mine")}})
+	if _, ok := s.Get("tool:s"); ok || s.Len() != 1 {
+		t.Errorf("%d capabilities, want only the own one", s.Len())
+	}
+}
+
+func TestAvailabilityNamesWhatIsMissing(t *testing.T) {
+	has := func(words string) func(string) bool {
+		return func(s string) bool { return slices.Contains(strings.Fields(words), s) }
+	}
+	m := Machine{Platform: "linux", HasSecret: has("KEY"), HasBin: has("git jq")}
+	needs := func(f func(*capability.Capability)) *capability.Capability { return tool("x", f) }
+	tests := []struct {
+		name string
+		c    *capability.Capability
+		want string // part of the one reason; empty: available
+	}{
+		{"nothing", needs(func(*capability.Capability) {}), ""},
+		{"all there", needs(func(c *capability.Capability) {
+			c.RequiredBins, c.RequiredSecrets, c.RequiredPlatforms = []string{"git"}, []string{"KEY"}, []string{"linux", "darwin"}
+		}), ""},
+		{"program", needs(func(c *capability.Capability) { c.RequiredBins = []string{"gh"} }), "program gh"},
+		{"secret", needs(func(c *capability.Capability) { c.RequiredSecrets = []string{"TOKEN"} }), "secret TOKEN"},
+		{"platform", needs(func(c *capability.Capability) { c.RequiredPlatforms = []string{"darwin"} }), "darwin"},
+		{"said by the source", needs(func(c *capability.Capability) { c.Unavailable = "not installed" }), "not installed"},
+		{"tool by name", needs(func(c *capability.Capability) { c.RequiredTools = []string{"dep"} }), ""},
+		{"program among tools", needs(func(c *capability.Capability) { c.RequiredTools = []string{"jq"} }), ""},
+		{"tool that is nowhere", needs(func(c *capability.Capability) { c.RequiredTools = []string{"nowhere"} }), "nowhere"},
+		{"tool that cannot be used", needs(func(c *capability.Capability) { c.RequiredTools = []string{"tool:broken"} }), "tool:broken"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			broken := tool("broken", func(c *capability.Capability) { c.RequiredSecrets = []string{"TOKEN"} })
+			s := loaded(t, Config{Sources: []capability.Source{from("s", tt.c, tool("dep"), broken)}, Machine: m}).Snapshot()
+			e, _ := s.Get("tool:x")
+			if e.Available != (tt.want == "") || !strings.Contains(strings.Join(e.Missing, ";"), tt.want) {
+				t.Errorf("Available = %v, Missing = %q, want a reason with %q", e.Available, e.Missing, tt.want)
+			}
+		})
+	}
+}
+
+func TestPins(t *testing.T) {
+	suspicious := func(c *capability.Capability) {
+		c.Findings = []capability.Finding{{Rule: "override", Field: "body", Line: 3, Excerpt: "…"}}
+	}
+	tests := []struct {
+		name string
+		c    *capability.Capability
+		pin  string
+		want State
+		say  string
+	}{
+		{"clean, no pin", tool("x"), "", Active, ""},
+		{"suspicious, no pin", tool("x", suspicious), "", Quarantined, "override"},
+		{"suspicious, pinned", tool("x", suspicious), "sha256:x", Active, "released"},
+		{"clean, pinned", tool("x"), "sha256:x", Active, ""},
+		{"changed since pinned", tool("x"), "sha256:old", Quarantined, "changed since it was pinned: catalog.pins has sha256:old, it is now sha256:x"},
+		{"a warning alone", tool("x", func(c *capability.Capability) {
+			c.Findings = []capability.Finding{{Rule: "bidi", Severity: capability.Warning}}
+		}), "", Active, "bidi"},
+		{"Ken's own name", tool("discover-capabilities"), "", Quarantined, "looks like discover_capabilities"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			cfg := Config{Sources: []capability.Source{from("s", tt.c)}}
+			if tt.pin != "" {
+				cfg.Pins = map[capability.ID]string{tt.c.ID: tt.pin}
+			}
+			e, _ := loaded(t, cfg).Snapshot().Get(tt.c.ID)
+			if e.State != tt.want || !strings.Contains(strings.Join(e.Reasons, "\n"), tt.say) {
+				t.Errorf("State = %s, Reasons = %q, want %s with %q", e.State, e.Reasons, tt.want, tt.say)
+			}
+		})
+	}
+}
+
+func TestNamesThatLookAlikeAreFlagged(t *testing.T) {
+	shadow := tool("Read-File", func(c *capability.Capability) { c.Trust = capability.TrustRemote })
+	again := tool("read_file", func(c *capability.Capability) { c.ID = "other/read_file" })
+	s := loaded(t, Config{Sources: []capability.Source{from("s", tool("read_file"), shadow, again, tool("write_file"))}}).Snapshot()
+	var alike, same []capability.Problem
+	for _, p := range s.Problems() {
+		switch p.Code {
+		case "looks-alike":
+			alike = append(alike, p)
+		case "same-name":
+			same = append(same, p)
+		}
+	}
+	if len(alike) == 0 || alike[0].Subject != shadow.ID {
+		t.Errorf("looks-alike = %v, want the less trusted %s", alike, shadow.ID)
+	}
+	if len(same) != 1 {
+		t.Errorf("same-name = %v, want one for read_file", same)
+	}
+}
+
+func TestBodiesOfUntrustedPlacesAreWithheld(t *testing.T) {
+	for _, tt := range []struct {
+		trust    capability.Trust
+		allow    bool
+		withheld bool
+	}{
+		{capability.TrustBuiltin, false, false}, {capability.TrustUser, false, false},
+		{capability.TrustWorkspace, false, true}, {capability.TrustRemote, false, true},
+		{capability.TrustWorkspace, true, false},
+	} {
+		c := tool("x", func(c *capability.Capability) { c.Trust = tt.trust })
+		e, _ := loaded(t, Config{Sources: []capability.Source{from("s", c)}, WorkspaceBodies: tt.allow}).Snapshot().Get("tool:x")
+		if (e.Withheld != "") != tt.withheld {
+			t.Errorf("trust %s, allowed %v: Withheld = %q, want withheld %v", tt.trust, tt.allow, e.Withheld, tt.withheld)
+		}
+	}
+}
+
+func TestLookupSaysWhatWasMeant(t *testing.T) {
+	other := tool("b", func(c *capability.Capability) { c.ID, c.Name = "srv/search", "search" })
+	s := loaded(t, Config{Sources: []capability.Source{from("s", tool("search"), other, tool("web-browser"))}}).Snapshot()
+	if e, err := s.Lookup("web-browser"); err != nil || e.ID != "tool:web-browser" {
+		t.Errorf("Lookup(web-browser) = %v, %v", e, err)
+	}
+	if _, err := s.Lookup("search"); err == nil || !strings.Contains(err.Error(), "srv/search, tool:search") {
+		t.Errorf("Lookup of a shared name: %v, want both ids", err)
+	}
+	if _, err := s.Lookup("web-browsr"); capability.KindOf(err) != capability.NotFound || !strings.Contains(err.Error(), "web-browser") {
+		t.Errorf("Lookup of a typo: %v, want not found, naming web-browser", err)
+	}
+}
+
+func TestWatchSwapsSnapshots(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		src := from("s", tool("one"))
+		c := loaded(t, Config{Sources: []capability.Source{src}})
+		ctx, cancel := context.WithCancel(context.Background())
+		done := make(chan error)
+		go func() { done <- c.Watch(ctx) }()
+		src.changes <- capability.Batch{Capabilities: []*capability.Capability{tool("two")}}
+		synctest.Wait()
+		if _, ok := c.Snapshot().Get("tool:two"); !ok || c.Snapshot().Len() != 1 {
+			t.Error("the change is not in the snapshot")
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Watch = %v, want nil at the end of ctx", err)
+		}
+	})
+}
+
+func TestNextWaitsForAChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := loaded(t, Config{Sources: []capability.Source{from("s", tool("one"))}})
+		if s, err := c.Next(t.Context(), 0); err != nil || s.Version() != 1 {
+			t.Errorf("Next(0) = %v, %v, want version 1 at once", s, err)
+		}
+		got := make(chan *Snapshot)
+		go func() {
+			s, _ := c.Next(t.Context(), 1)
+			got <- s
+		}()
+		synctest.Wait()
+		select {
+		case <-got:
+			t.Error("Next(1) returned before a change")
+		default:
+		}
+		c.Replace("s", capability.Batch{})
+		if s := <-got; s == nil || s.Version() != 2 {
+			t.Errorf("Next(1) = %v, want version 2", s)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := c.Next(ctx, 2); !errors.Is(err, context.Canceled) {
+			t.Errorf("Next with an ended context: %v", err)
+		}
+	})
+}
+
+func TestTwoSourcesOfOneNameAreRefused(t *testing.T) {
+	if _, err := New(Config{Sources: []capability.Source{from("x"), from("x")}}); err == nil {
+		t.Error("New accepted two sources of one name")
+	}
+}
+
+func BenchmarkReplaceOneOf10000(b *testing.B) {
+	list := make([]*capability.Capability, 10_000)
+	for i := range list {
+		list[i] = tool(fmt.Sprintf("tool-%05d", i))
+		list[i].Origin.Source = "s"
+	}
+	c, err := New(Config{Sources: []capability.Source{from("s", list...)}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := c.Load(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	for i := 0; b.Loop(); i++ {
+		next := slices.Clone(list)
+		next[5000] = tool(fmt.Sprintf("tool-changed-%d", i))
+		c.Replace("s", capability.Batch{Capabilities: next})
+	}
+}

@@ -1,0 +1,142 @@
+package catalog
+
+import (
+	"fmt"
+	"strings"
+
+	"ken/capability"
+	"ken/internal/untrusted"
+)
+
+// A State says what the catalog makes of a capability. There is no zero state:
+// an Entry that was not judged is not shown.
+type State string
+
+const (
+	Active      State = "active"      // may be found and shown
+	Quarantined State = "quarantined" // kept back until a person looks at it
+	Shadowed    State = "shadowed"    // another capability of the same id stands before it
+)
+
+// An Entry is a capability as the catalog sees it. It does not change.
+type Entry struct {
+	*capability.Capability
+
+	State State `json:"state"`
+
+	// Reasons say why State is not Active, or what was noticed all the same.
+	Reasons []string `json:"reasons,omitempty"`
+
+	// Available means that nothing is missing to use it here; Missing says
+	// what is.
+	Available bool     `json:"available"`
+	Missing   []string `json:"missing,omitempty"`
+
+	// SideEffects is what [capability.Capability.HasSideEffects] says.
+	SideEffects bool `json:"hasSideEffects"`
+
+	// Withheld, when not empty, says why the body is not shown to a model.
+	Withheld string `json:"withheld,omitempty"`
+
+	// Requires are the entries that RequiredTools resolved to.
+	Requires []capability.ID `json:"requires,omitempty"`
+
+	// Standing is the place of the capability that a Shadowed one lost to.
+	Standing string `json:"standing,omitempty"`
+
+	skeleton string // what the name looks like
+}
+
+// A judgement is what can be said of a capability by itself, so it is made
+// once, however many snapshots the capability lives through.
+type judgement struct {
+	state    State
+	reasons  []string
+	withheld string
+	skeleton string
+}
+
+func (c *Catalog) judgeLocked(cp *capability.Capability) judgement {
+	if j, ok := c.judged[cp]; ok {
+		return j
+	}
+	j := judgement{state: Active, skeleton: untrusted.Skeleton(cp.Name)}
+	for _, f := range cp.Findings {
+		j.reasons = append(j.reasons, f.String())
+		if f.Severity == capability.Grave {
+			j.state = Quarantined
+		}
+	}
+	if name := c.imitates(cp.Name, j.skeleton); name != "" {
+		j.state = Quarantined
+		j.reasons = append(j.reasons, fmt.Sprintf("name looks like %s, which is Ken's own", name))
+	}
+	switch pin, pinned := c.cfg.Pins[cp.ID]; {
+	case pinned && pin == cp.Hash:
+		if j.state == Quarantined {
+			j.state = Active
+			j.reasons = append(j.reasons, "released by catalog.pins")
+		}
+	case pinned:
+		j.state = Quarantined
+		j.reasons = append(j.reasons, fmt.Sprintf("changed since it was pinned: catalog.pins has %s, it is now %s", pin, cp.Hash))
+	}
+	if cp.Trust < capability.TrustUser && !c.cfg.WorkspaceBodies {
+		j.withheld = fmt.Sprintf("the body comes from a %s source; capabilities.allowWorkspaceCards: true would show it", cp.Trust)
+	}
+	c.judged[cp] = j
+	return j
+}
+
+// Reserved names are the tools that Ken itself offers to a model.
+func Reserved() []string {
+	return []string{
+		"discover_capabilities", "list_capabilities", "describe_capability", "invoke_capability",
+		"select_active_intent", "read_result", "ask_user", "finish",
+	}
+}
+
+// reservedSkeletons gives what each reserved name looks like.
+func reservedSkeletons() map[string]string {
+	out := map[string]string{}
+	for _, name := range Reserved() {
+		out[untrusted.Skeleton(name)] = name
+	}
+	return out
+}
+
+// imitates gives the reserved name that a name could be taken for, or "".
+func (c *Catalog) imitates(name, skeleton string) string {
+	if r, ok := c.reserved[skeleton]; ok {
+		return r
+	}
+	if local := untrusted.Local(name); local != name {
+		return c.reserved[untrusted.Skeleton(local)]
+	}
+	return ""
+}
+
+// Why explains in sentences what holds for an entry, for the person who asks
+// why they can or cannot see it.
+func (e *Entry) Why() []string {
+	out := []string{fmt.Sprintf("it comes from %s (%s, trust %s)", e.Origin, e.Origin.Format, e.Trust)}
+	switch e.State {
+	case Active:
+		out = append(out, "it is active: it may be found and shown")
+	case Quarantined:
+		out = append(out, "it is quarantined: it is listed but never shown to a model",
+			fmt.Sprintf("to release it after a look at it: ken config set 'catalog.pins.%s' %s", e.ID, e.Hash))
+	case Shadowed:
+		out = append(out, "it is shadowed: the same id from "+e.Standing+" stands before it")
+	}
+	out = append(out, e.Reasons...)
+	if e.Withheld != "" {
+		out = append(out, e.Withheld)
+	}
+	if e.Available {
+		out = append(out, "it can be used here")
+	} else {
+		out = append(out, "it cannot be used here: "+strings.Join(e.Missing, "; "))
+	}
+	return out
+}

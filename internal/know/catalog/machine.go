@@ -1,0 +1,74 @@
+package catalog
+
+import (
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strings"
+
+	"ken/capability"
+)
+
+// A Machine answers what a capability needs of its surroundings. It is asked
+// for presence only, never for values.
+type Machine struct {
+	Platform  string                 // as runtime.GOOS
+	HasSecret func(name string) bool // nil: there are none
+	HasBin    func(name string) bool // nil: there are none
+}
+
+// ThisMachine looks at the process's environment and PATH.
+func ThisMachine() Machine {
+	return Machine{
+		Platform:  runtime.GOOS,
+		HasSecret: func(name string) bool { return os.Getenv(name) != "" },
+		HasBin: func(name string) bool {
+			// A path would be found relative to whatever directory is open.
+			if strings.ContainsAny(name, `/\`) {
+				return false
+			}
+			_, err := exec.LookPath(name)
+			return err == nil
+		},
+	}
+}
+
+// remember asks each question once per rebuild.
+func (m Machine) remember() Machine {
+	return Machine{Platform: m.Platform, HasSecret: memo(m.HasSecret), HasBin: memo(m.HasBin)}
+}
+
+func memo(ask func(string) bool) func(string) bool {
+	known := map[string]bool{}
+	return func(name string) bool {
+		yes, ok := known[name]
+		if !ok {
+			yes = ask != nil && ask(name)
+			known[name] = yes
+		}
+		return yes
+	}
+}
+
+// lacks says what is missing to use a capability, dependencies not counted.
+func (m Machine) lacks(c *capability.Capability) []string {
+	var out []string
+	if c.Unavailable != "" {
+		out = append(out, c.Unavailable)
+	}
+	if len(c.RequiredPlatforms) > 0 && !slices.Contains(c.RequiredPlatforms, m.Platform) {
+		out = append(out, "works only on "+strings.Join(c.RequiredPlatforms, ", "))
+	}
+	for _, name := range c.RequiredBins {
+		if !m.HasBin(name) {
+			out = append(out, "the program "+name+" is not on PATH; install it")
+		}
+	}
+	for _, name := range c.RequiredSecrets {
+		if !m.HasSecret(name) {
+			out = append(out, "the secret "+name+" is not set; put it into the environment")
+		}
+	}
+	return out
+}

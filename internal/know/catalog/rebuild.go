@@ -1,0 +1,252 @@
+package catalog
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"ken/capability"
+)
+
+// rebuildLocked makes a snapshot of all batches and puts it in place. It runs
+// at every change of a file, so it is linear and leaves to the snapshot's
+// first reader whatever can wait.
+func (c *Catalog) rebuildLocked() *Snapshot {
+	b := &builder{catalog: c, machine: c.cfg.Machine.remember(), next: emptySnapshot()}
+	b.collect()
+	b.settle()
+	b.resolve()
+	b.finish(c.current.Load())
+	c.forgetLocked(b.next)
+	c.current.Store(b.next)
+	close(c.swapped)
+	c.swapped = make(chan struct{})
+	return b.next
+}
+
+// forgetLocked drops judgements about capabilities that are gone, once they
+// are many enough to matter.
+func (c *Catalog) forgetLocked(s *Snapshot) {
+	if len(c.judged) < 2*(len(s.entries)+len(s.shadowed))+1024 {
+		return
+	}
+	keep := make(map[*capability.Capability]judgement, len(s.entries))
+	for _, list := range [][]*Entry{s.entries, s.shadowed} {
+		for _, e := range list {
+			keep[e.Capability] = c.judged[e.Capability]
+		}
+	}
+	c.judged = keep
+}
+
+// A builder makes one snapshot.
+type builder struct {
+	catalog *Catalog
+	machine Machine
+	next    *Snapshot
+	byName  map[string]*Entry // the entry of a name, nil where several have it
+}
+
+// collect takes the batches in order of precedence.
+func (b *builder) collect() {
+	c := b.catalog
+	total := 0
+	for _, s := range c.cfg.Sources {
+		total += len(c.batches[s.Name()].Capabilities)
+	}
+	b.next.entries = make([]*Entry, 0, total)
+	for _, s := range c.sources {
+		if s == c.cfg.Fallback && total > 0 {
+			continue
+		}
+		if p, ok := c.broken[s.Name()]; ok {
+			b.next.problems = append(b.next.problems, p)
+		}
+		b.take(c.batches[s.Name()])
+	}
+	// Replace may have brought batches under names that are no source's.
+	b.takeOthers()
+}
+
+// settle sorts the entries by id and leaves one of each.
+func (b *builder) settle() {
+	entries := b.next.entries
+	slices.SortStableFunc(entries, func(x, y *Entry) int { return strings.Compare(string(x.ID), string(y.ID)) })
+	kept := entries[:0]
+	for _, e := range entries {
+		if n := len(kept); n > 0 && kept[n-1].ID == e.ID {
+			kept[n-1] = b.duplicate(kept[n-1], e)
+			continue
+		}
+		kept = append(kept, e)
+	}
+	clear(entries[len(kept):])
+	b.next.entries = kept
+}
+
+func (b *builder) takeOthers() {
+	known := map[string]bool{}
+	for _, s := range b.catalog.sources {
+		known[s.Name()] = true
+	}
+	var names []string
+	for name := range b.catalog.batches {
+		if !known[name] {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		b.take(b.catalog.batches[name])
+	}
+}
+
+func (b *builder) take(batch capability.Batch) {
+	s := b.next
+	s.presets = append(s.presets, batch.Presets...)
+	s.documents = append(s.documents, batch.Documents...)
+	s.problems = append(s.problems, batch.Problems...)
+	for _, cp := range batch.Capabilities {
+		s.entries = append(s.entries, b.entry(cp))
+	}
+}
+
+// duplicate settles two capabilities of one id and gives the one that stands.
+// The later source wins; within one source the first stands; and one in
+// quarantine never stands before one that is not.
+func (b *builder) duplicate(before, later *Entry) *Entry {
+	wins, loses := later, before
+	if before.Origin.Source == later.Origin.Source {
+		wins, loses = before, later
+	}
+	if wins.State == Quarantined && loses.State == Active {
+		wins, loses = loses, wins
+	}
+	loses.State = Shadowed
+	loses.Standing = wins.Origin.String()
+	b.next.shadowed = append(b.next.shadowed, loses)
+	b.next.problems = append(b.next.problems, capability.Problem{
+		Severity: capability.Warning, Code: "duplicate-id", Subject: loses.ID, Origin: loses.Origin,
+		Message: fmt.Sprintf("the id %s is also used by %s, which stands before it", loses.ID, wins.Origin),
+		Fix:     "give one of them another id, or remove it",
+	})
+	return wins
+}
+
+func (b *builder) entry(cp *capability.Capability) *Entry {
+	j := b.catalog.judgeLocked(cp)
+	e := &Entry{
+		Capability: cp, State: j.state, Reasons: j.reasons, Withheld: j.withheld,
+		Missing: b.machine.lacks(cp), SideEffects: cp.HasSideEffects(), skeleton: j.skeleton,
+	}
+	if j.state == Quarantined {
+		b.next.problems = append(b.next.problems, capability.Problem{
+			Severity: capability.Warning, Code: "quarantined", Subject: cp.ID, Origin: cp.Origin,
+			Message: fmt.Sprintf("%s is quarantined: %s", cp.ID, strings.Join(j.reasons, "; ")),
+			Fix:     "look at it with: ken catalog why " + string(cp.ID),
+		})
+	}
+	return e
+}
+
+// resolve finds what each capability requires, and completes availability.
+func (b *builder) resolve() {
+	s := b.next
+	for _, e := range s.entries {
+		for _, name := range e.RequiredTools {
+			b.require(e, name)
+		}
+		s.edges += len(e.Requires)
+	}
+	for _, e := range s.entries {
+		e.Available = len(e.Missing) == 0
+	}
+	// A dependency that cannot be used makes what needs it useless too; one
+	// step is enough to say so, since each step says it of its own needs.
+	for _, e := range s.entries {
+		for _, id := range e.Requires {
+			if need, _ := s.Get(id); need != e && len(need.Missing) > 0 {
+				e.Available = false
+				e.Missing = append(slices.Clip(e.Missing), fmt.Sprintf("it needs %s, which cannot be used here: %s", id, need.Missing[0]))
+			}
+		}
+	}
+	for _, p := range s.presets {
+		s.edges += len(p.Members) * (len(p.Members) - 1) / 2
+	}
+}
+
+func (b *builder) require(e *Entry, name string) {
+	for _, id := range []capability.ID{capability.ID(name), capability.MakeID(capability.KindTool, name)} {
+		if need, ok := b.next.Get(id); ok {
+			e.Requires = append(e.Requires, need.ID)
+			return
+		}
+	}
+	if need := b.named(name); need != nil {
+		e.Requires = append(e.Requires, need.ID)
+		return
+	}
+	// Skills often list programs among the tools they need.
+	if b.machine.HasBin(name) || slices.Contains(e.RequiredBins, name) {
+		return
+	}
+	e.Missing = append(slices.Clip(e.Missing), "it needs "+name+", and no capability or program here has this name")
+}
+
+// named gives the one entry of a name, or nil.
+func (b *builder) named(name string) *Entry {
+	if b.byName == nil {
+		b.byName = make(map[string]*Entry, len(b.next.entries))
+		for _, e := range b.next.entries {
+			if _, twice := b.byName[e.Name]; twice {
+				b.byName[e.Name] = nil
+			} else {
+				b.byName[e.Name] = e
+			}
+		}
+	}
+	return b.byName[name]
+}
+
+// finish numbers the snapshot and says how it differs from the one before.
+func (b *builder) finish(before *Snapshot) {
+	s := b.next
+	s.version = before.version + 1
+	if before.version == 0 {
+		return // everything is new
+	}
+	old, now := before.entries, s.entries // both sorted
+	for len(old) > 0 || len(now) > 0 {
+		switch {
+		case len(old) == 0 || (len(now) > 0 && now[0].ID < old[0].ID):
+			s.changes = append(s.changes, Change{ID: now[0].ID, What: "added", To: now[0].Version})
+			now = now[1:]
+		case len(now) == 0 || old[0].ID < now[0].ID:
+			s.changes = append(s.changes, Change{ID: old[0].ID, What: "removed", From: old[0].Version})
+			old = old[1:]
+		default:
+			if was, is := old[0], now[0]; was.Capability != is.Capability {
+				s.changes = append(s.changes, Change{
+					ID: is.ID, What: "updated", From: was.Version, To: is.Version,
+					Note: migrationNote(is.Capability, was.Version),
+				})
+			}
+			old, now = old[1:], now[1:]
+		}
+	}
+}
+
+// migrationNote joins what a capability says to users of an earlier version.
+func migrationNote(c *capability.Capability, from string) string {
+	if from == "" || from == c.Version {
+		return ""
+	}
+	var notes []string
+	for _, m := range c.Migrations {
+		if m.From == from {
+			notes = append(notes, m.Note)
+		}
+	}
+	return strings.Join(notes, " ")
+}

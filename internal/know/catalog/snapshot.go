@@ -1,0 +1,195 @@
+package catalog
+
+import (
+	"cmp"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"sync"
+
+	"ken/capability"
+	"ken/internal/know/index"
+	"ken/internal/yamldoc"
+)
+
+// A Snapshot is the catalog at one moment. It never changes.
+type Snapshot struct {
+	version   uint64
+	entries   []*Entry // sorted by id, shadowed ones not among them
+	shadowed  []*Entry
+	presets   []capability.Preset
+	documents []capability.Document
+	problems  []capability.Problem // those of sources and entries; see allProblems
+	changes   []Change
+	edges     int
+
+	// Made when first asked for.
+	index       func() *index.Index
+	allProblems func() []capability.Problem
+}
+
+// A Change is one difference from the snapshot before.
+type Change struct {
+	ID   capability.ID `json:"id"`
+	What string        `json:"what"` // "added", "updated" or "removed"
+	From string        `json:"from,omitempty"`
+	To   string        `json:"to,omitempty"`
+	Note string        `json:"note,omitempty"` // the capability's own word to users of From
+}
+
+// Stats count what a snapshot holds.
+type Stats struct {
+	Capabilities int    `json:"capabilityCount"`
+	Active       int    `json:"active"`
+	Available    int    `json:"available"`
+	Quarantined  int    `json:"quarantined"`
+	Shadowed     int    `json:"shadowed"`
+	GraphNodes   int    `json:"graphNodes"`
+	GraphEdges   int    `json:"graphEdges"` // dependencies and presets; tags and categories are not stored as edges
+	Version      uint64 `json:"indexVersion"`
+}
+
+func emptySnapshot() *Snapshot {
+	s := &Snapshot{}
+	s.allProblems = sync.OnceValue(func() []capability.Problem {
+		all := slices.Concat(s.problems, nameProblems(s.entries))
+		sortProblems(all)
+		return all
+	})
+	s.index = sync.OnceValue(func() *index.Index {
+		list := make([]*capability.Capability, len(s.entries))
+		for i, e := range s.entries {
+			list[i] = e.Capability
+		}
+		return index.Build(list)
+	})
+	return s
+}
+
+// Version grows by one with each change.
+func (s *Snapshot) Version() uint64 { return s.version }
+
+// Len counts the entries, shadowed ones not among them.
+func (s *Snapshot) Len() int { return len(s.entries) }
+
+// Entries gives the entries in the order of their ids, which is the order of
+// the index's ordinals. The slice must not be changed.
+func (s *Snapshot) Entries() []*Entry { return s.entries }
+
+// Index gives the search index of the entries. The first call builds it.
+func (s *Snapshot) Index() *index.Index { return s.index() }
+
+// All gives the entries in the order of their ids.
+func (s *Snapshot) All() iter.Seq[*Entry] { return slices.Values(s.entries) }
+
+// Shadowed gives the capabilities that another of the same id stands before.
+func (s *Snapshot) Shadowed() iter.Seq[*Entry] { return slices.Values(s.shadowed) }
+
+// Get finds an entry by its id.
+func (s *Snapshot) Get(id capability.ID) (*Entry, bool) {
+	i, ok := slices.BinarySearchFunc(s.entries, id, func(e *Entry, id capability.ID) int {
+		return strings.Compare(string(e.ID), string(id))
+	})
+	if !ok {
+		return nil, false
+	}
+	return s.entries[i], true
+}
+
+// Lookup finds an entry as a person would name it: by id, or by a name that
+// only one entry has. The error lists what was probably meant.
+func (s *Snapshot) Lookup(name string) (*Entry, error) {
+	if e, ok := s.Get(capability.ID(name)); ok {
+		return e, nil
+	}
+	var named []*Entry
+	for _, e := range s.entries {
+		if e.Name == name {
+			named = append(named, e)
+		}
+	}
+	if len(named) == 1 {
+		return named[0], nil
+	}
+	err := &capability.Error{Kind: capability.NotFound, Op: "find", Target: name, Err: fmt.Errorf("no capability has this id or name")}
+	if len(named) > 1 {
+		err.Kind = capability.Invalid
+		err.Err = fmt.Errorf("%d capabilities have this name", len(named))
+	}
+	if near := s.near(name, named); len(near) > 0 {
+		err.Fix = "use one of: " + strings.Join(near, ", ")
+	} else {
+		err.Fix = "see ken catalog list"
+	}
+	return nil, err
+}
+
+func (s *Snapshot) near(name string, named []*Entry) []string {
+	var out []string
+	for _, e := range named[:min(len(named), 5)] {
+		out = append(out, string(e.ID))
+	}
+	if len(out) > 0 {
+		return out
+	}
+	var words []string
+	for _, e := range s.entries {
+		words = append(words, string(e.ID), e.Name)
+	}
+	if near := yamldoc.Nearest(name, words); near != "" {
+		out = append(out, near)
+	}
+	return out
+}
+
+// Presets gives the named combinations that sources brought.
+func (s *Snapshot) Presets() []capability.Preset { return slices.Clone(s.presets) }
+
+// Document gives the document of a role with the highest precedence.
+func (s *Snapshot) Document(role capability.DocumentRole) (capability.Document, bool) {
+	for _, d := range slices.Backward(s.documents) {
+		if d.Role == role {
+			return d, true
+		}
+	}
+	return capability.Document{}, false
+}
+
+// Problems gives all that is wrong, gravest first, in a fixed order.
+func (s *Snapshot) Problems() []capability.Problem { return slices.Clone(s.allProblems()) }
+
+// Changes gives the differences from the snapshot before this one.
+func (s *Snapshot) Changes() []Change { return slices.Clone(s.changes) }
+
+// Stats counts what the snapshot holds.
+func (s *Snapshot) Stats() Stats {
+	st := Stats{
+		Capabilities: len(s.entries), Shadowed: len(s.shadowed),
+		GraphNodes: len(s.entries), GraphEdges: s.edges, Version: s.version,
+	}
+	for _, e := range s.entries {
+		if e.Available {
+			st.Available++
+		}
+		switch e.State {
+		case Active:
+			st.Active++
+		case Quarantined:
+			st.Quarantined++
+		}
+	}
+	return st
+}
+
+func sortProblems(ps []capability.Problem) {
+	slices.SortStableFunc(ps, func(a, b capability.Problem) int {
+		return cmp.Or(
+			cmp.Compare(a.Severity, b.Severity),
+			cmp.Compare(a.Origin.Path, b.Origin.Path),
+			cmp.Compare(a.Origin.Line, b.Origin.Line),
+			cmp.Compare(a.Code, b.Code),
+			cmp.Compare(a.Subject, b.Subject),
+		)
+	})
+}

@@ -1,0 +1,231 @@
+package source
+
+import (
+	"cmp"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"ken/capability"
+)
+
+const (
+	minCached    = 64 << 10 // smaller files are parsed sooner than looked up
+	maxEntry     = 64 << 20
+	maxEntries   = 64
+	maxCacheSize = 512 << 20
+	entrySuffix  = ".parsed"
+	scratchName  = "scratch-"
+)
+
+// A Cache keeps what large files were parsed to, by the hash of their bytes,
+// the format, and the build of this program, so that neither another file nor
+// other rules of the text scan are ever answered from it. A nil Cache and one
+// without Dir keep nothing.
+//
+// What is in the cache was scanned when it was put there and is not scanned
+// again, so Dir must be the user's alone; see [Cache.Check]. A damaged entry
+// counts as absent. Several processes may use one directory.
+type Cache struct {
+	Dir string // made when it is missing
+}
+
+// Check makes sure that the directory is there and that nobody else can write
+// to it. A Tree that is given a cache which does not pass works without it,
+// and says so in a problem.
+func (c *Cache) Check() error {
+	if c == nil || c.Dir == "" {
+		return nil
+	}
+	dir, err := c.open()
+	if err != nil {
+		return err
+	}
+	return dir.Close()
+}
+
+// open opens the directory and looks at the one that was opened, not at what
+// its name may mean a moment later.
+func (c *Cache) open() (*os.Root, error) {
+	refuse := func(err error, fix string) error {
+		return &capability.Error{Kind: capability.Denied, Op: "use cache", Target: c.Dir, Err: err, Fix: fix}
+	}
+	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
+		return nil, refuse(errors.New(plainCause(err)), "name a directory that can be made")
+	}
+	dir, err := os.OpenRoot(c.Dir)
+	if err != nil {
+		return nil, refuse(errors.New(plainCause(err)), "check the directory and its permissions")
+	}
+	info, err := dir.Stat(".")
+	switch {
+	case err != nil:
+		err = refuse(errors.New(plainCause(err)), "check the directory and its permissions")
+	case !ownedByUser(info):
+		err = refuse(errors.New("the directory belongs to another user, who could put text there that was never scanned"), "name a directory of your own")
+	case info.Mode().Perm()&0o022 != 0:
+		err = refuse(errors.New("others may write to the directory and put text there that was never scanned"), "run chmod go-w on it")
+	}
+	if err != nil {
+		_ = dir.Close() // the refusal says more
+		return nil, err
+	}
+	return dir, nil
+}
+
+// parse reads a unit by its format, or takes what the cache has of the same
+// bytes.
+func (c *Cache) parse(f format, u *unit) {
+	if c == nil || c.Dir == "" || !f.pure || len(u.data) < minCached {
+		f.read(u)
+		return
+	}
+	dir, err := c.open()
+	if err != nil {
+		f.read(u)
+		u.warnCache(err)
+		return
+	}
+	defer dir.Close()
+	key := cacheKey(u)
+	if take(dir, key, u) {
+		return
+	}
+	f.read(u)
+	if u.ctx.Err() != nil || !u.cacheable() {
+		return
+	}
+	if err := put(dir, key, pack(u, f.keep, key)); err != nil {
+		u.warnCache(fmt.Errorf("use cache %s: %s", c.Dir, plainCause(err)))
+	}
+}
+
+func (u *unit) warnCache(err error) {
+	message, fix := err.Error(), "make room, or take the cache out of ken.yaml"
+	var ce *capability.Error
+	if errors.As(err, &ce) {
+		message, fix = fmt.Sprintf("the cache %s is not used: %v", ce.Target, ce.Err), ce.Fix
+	}
+	u.warn("cache-unused", u.path, 0, message, fix)
+}
+
+// cacheable reports whether everything in the unit is about its one file.
+func (u *unit) cacheable() bool {
+	home := u.origin(u.path, 0)
+	about := func(o capability.Origin) bool { return o.Source == home.Source && o.Path == home.Path }
+	return len(u.also) == 0 && len(u.speaksFor) == 0 &&
+		!slices.ContainsFunc(u.capabilities, func(c *capability.Capability) bool { return !about(c.Origin) || c.Trust != u.trust }) &&
+		!slices.ContainsFunc(u.problems, func(p capability.Problem) bool { return !about(p.Origin) }) &&
+		!slices.ContainsFunc(u.presets, func(p capability.Preset) bool { return !about(p.Origin) }) &&
+		!slices.ContainsFunc(u.documents, func(d capability.Document) bool { return !about(d.Origin) || d.Trust != u.trust })
+}
+
+// A cacheID names an entry.
+type cacheID [sha256.Size]byte
+
+func (id cacheID) file() string { return hex.EncodeToString(id[:]) + entrySuffix }
+
+// cacheKey covers all that the result of reading a pure format depends on.
+func cacheKey(u *unit) (id cacheID) {
+	h := sha256.New()
+	fmt.Fprintf(h, "%d\n%s\n%s\n%q\n", packVersion, thisBuild(), u.format, path.Base(u.path))
+	h.Write(u.data)
+	h.Sum(id[:0])
+	return id
+}
+
+// thisBuild tells this program from one with other rules: a stale entry would
+// let text pass that a newer scan stops.
+func thisBuild() string {
+	var b strings.Builder
+	if info, ok := debug.ReadBuildInfo(); ok {
+		b.WriteString(info.String())
+	}
+	if name, err := os.Executable(); err == nil {
+		if info, err := os.Stat(name); err == nil {
+			fmt.Fprintf(&b, "%d %d", info.Size(), info.ModTime().UnixNano())
+		}
+	}
+	return b.String()
+}
+
+// take fills the unit from the cache and reports whether it could.
+func take(dir *os.Root, id cacheID, u *unit) bool {
+	f, err := dir.Open(id.file())
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() || info.Size() > maxEntry {
+		return false
+	}
+	data := make([]byte, info.Size())
+	if _, err := io.ReadFull(f, data); err != nil || !unpack(data, id, u) {
+		return false
+	}
+	now := time.Now()
+	_ = dir.Chtimes(id.file(), now, now) // so that what is used stays longest
+	return true
+}
+
+// put writes an entry so that it appears whole or not at all, and makes room.
+func put(dir *os.Root, id cacheID, data []byte) error {
+	if len(data) > maxEntry {
+		return nil
+	}
+	scratch := scratchName + rand.Text()
+	f, err := dir.OpenFile(scratch, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err = cmp.Or(err, f.Close()); err == nil {
+		err = dir.Rename(scratch, id.file())
+	}
+	if err != nil {
+		_ = dir.Remove(scratch) // the first error says why
+		return err
+	}
+	return prune(dir)
+}
+
+// prune removes the entries that were not used for longest, beyond what the
+// cache may hold, and what a killed process left half-written.
+func prune(dir *os.Root) error {
+	list, err := fs.ReadDir(dir.FS(), ".")
+	if err != nil {
+		return err
+	}
+	var entries []fs.FileInfo
+	for _, e := range list {
+		info, err := e.Info()
+		if err != nil || !info.Mode().IsRegular() {
+			continue // another process was faster, or it is not ours
+		}
+		switch {
+		case strings.HasSuffix(e.Name(), entrySuffix):
+			entries = append(entries, info)
+		case strings.HasPrefix(e.Name(), scratchName) && time.Since(info.ModTime()) > time.Hour:
+			_ = dir.Remove(e.Name())
+		}
+	}
+	slices.SortFunc(entries, func(a, b fs.FileInfo) int { return b.ModTime().Compare(a.ModTime()) })
+	total := int64(0)
+	for i, info := range entries {
+		if total += info.Size(); i >= maxEntries || total > maxCacheSize {
+			_ = dir.Remove(info.Name()) // gone already is as good
+		}
+	}
+	return nil
+}

@@ -1,0 +1,197 @@
+package source
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"runtime"
+	"testing"
+	"time"
+
+	"ken/capability"
+
+	"pgregory.net/rapid"
+)
+
+// fill draws a value for everything that v holds, whatever its type, so that a
+// new field of a capability is drawn as soon as it exists.
+func fill(t *rapid.T, v reflect.Value) {
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(rapid.StringN(0, 12, 40).Draw(t, "text"))
+	case reflect.Bool:
+		v.SetBool(rapid.Bool().Draw(t, "flag"))
+	case reflect.Int, reflect.Int64:
+		v.SetInt(rapid.Int64().Draw(t, "int"))
+	case reflect.Uint8:
+		v.SetUint(uint64(rapid.Uint8Range(0, 3).Draw(t, "small")))
+	case reflect.Float64:
+		v.SetFloat(rapid.Float64().Draw(t, "float"))
+	case reflect.Pointer:
+		if rapid.Bool().Draw(t, "there") {
+			v.Set(reflect.New(v.Type().Elem()))
+			fill(t, v.Elem())
+		}
+	case reflect.Slice:
+		n := rapid.IntRange(-1, 3).Draw(t, "length")
+		if n < 0 {
+			return // nil
+		}
+		if v.Type().Elem().Kind() == reflect.Uint8 {
+			v.SetBytes(rapid.SliceOfN(rapid.Byte(), n, n).Draw(t, "bytes"))
+			return
+		}
+		v.Set(reflect.MakeSlice(v.Type(), n, n))
+		for i := range n {
+			fill(t, v.Index(i))
+		}
+	case reflect.Map:
+		n := rapid.IntRange(-1, 3).Draw(t, "size")
+		if n < 0 {
+			return
+		}
+		v.Set(reflect.MakeMap(v.Type()))
+		for range n {
+			key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
+			fill(t, key)
+			fill(t, value)
+			v.SetMapIndex(key, value)
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			fill(t, v.Field(i))
+		}
+	default:
+		t.Fatalf("no drawing of a %s", v.Type())
+	}
+}
+
+func drawn[T any](t *rapid.T) T {
+	var v T
+	fill(t, reflect.ValueOf(&v).Elem())
+	return v
+}
+
+// home makes an origin one of the unit's own file.
+func home(u *unit, o *capability.Origin) { o.Source, o.Path = u.source, u.root.display(u.path) }
+
+func drawUnit(t *rapid.T) *unit {
+	u := &unit{root: &root{name: "catalogs"}, path: "a/b.jsonl", format: "jsonl", source: "mine", trust: drawn[capability.Trust](t)}
+	for range rapid.IntRange(0, 4).Draw(t, "capabilities") {
+		c, d := drawn[capability.Capability](t), drawn[capability.Detail](t)
+		c.Trust = u.trust
+		home(u, &c.Origin)
+		u.capabilities, u.details = append(u.capabilities, &c), append(u.details, d)
+	}
+	u.problems, u.presets, u.documents = drawn[[]capability.Problem](t), drawn[[]capability.Preset](t), drawn[[]capability.Document](t)
+	for i := range u.problems {
+		home(u, &u.problems[i].Origin)
+	}
+	for i := range u.presets {
+		home(u, &u.presets[i].Origin)
+	}
+	for i := range u.documents {
+		home(u, &u.documents[i].Origin)
+		u.documents[i].Trust = u.trust
+	}
+	return u
+}
+
+func TestCacheGivesBackWhatWasPutIn(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		u := drawUnit(t)
+		if !u.cacheable() {
+			t.Fatal("the unit is not cacheable")
+		}
+		id := cacheID{1, 2, 3}
+		data := pack(u, true, id)
+		got := &unit{root: u.root, path: u.path, format: u.format, source: u.source, trust: u.trust}
+		if !unpack(data, id, got) {
+			t.Fatalf("unpack of %d bytes fails", len(data))
+		}
+		for i, c := range u.capabilities {
+			if !reflect.DeepEqual(got.capabilities[i], c) {
+				t.Fatalf("capability %d = %+v, want %+v", i, *got.capabilities[i], *c)
+			}
+			if !reflect.DeepEqual(got.details[i], u.details[i]) {
+				t.Fatalf("detail %d = %+v, want %+v", i, got.details[i], u.details[i])
+			}
+		}
+		if len(got.capabilities) != len(u.capabilities) || !reflect.DeepEqual(got.problems, u.problems) ||
+			!reflect.DeepEqual(got.presets, u.presets) || !reflect.DeepEqual(got.documents, u.documents) {
+			t.Fatalf("unpack = %+v, want %+v", got, u)
+		}
+		if unpack(data, cacheID{9}, got) {
+			t.Fatal("an entry of another name is taken")
+		}
+		bad := append([]byte(nil), data...)
+		bad[rapid.IntRange(0, len(bad)-1).Draw(t, "place")] ^= 1
+		if unpack(bad, id, got) {
+			t.Fatal("a damaged entry is taken")
+		}
+		if unpack(data[:rapid.IntRange(0, len(data)-1).Draw(t, "cut")], id, got) {
+			t.Fatal("half an entry is taken")
+		}
+	})
+}
+
+// TestCacheMovesWithTheFile: the same bytes read from elsewhere, for somebody
+// else's trust, are theirs.
+func TestCacheMovesWithTheFile(t *testing.T) {
+	u := &unit{root: &root{name: "catalogs"}, path: "b.jsonl", format: "jsonl", source: "mine", trust: capability.TrustUser}
+	u.add(&capability.Capability{Kind: capability.KindTool, Name: "x"}, capability.Detail{}, u.path, 3)
+	u.warn("w", u.path, 4, "m", "f")
+	id := cacheID{1}
+	other := &unit{root: &root{name: "elsewhere"}, path: "c/b.jsonl", format: "jsonl", source: "theirs", trust: capability.TrustRemote}
+	if !unpack(pack(u, false, id), id, other) {
+		t.Fatal("unpack fails")
+	}
+	c := other.capabilities[0]
+	if c.Trust != capability.TrustRemote || c.Origin.String() != "elsewhere/c/b.jsonl:3" || c.Origin.Source != "theirs" {
+		t.Errorf("capability from the cache has trust %v and origin %+v", c.Trust, c.Origin)
+	}
+	if got := other.problems[0].Origin.String(); got != "elsewhere/c/b.jsonl:4" {
+		t.Errorf("problem from the cache is at %s", got)
+	}
+}
+
+func FuzzCacheDecode(f *testing.F) {
+	rich := func(n int) *unit {
+		u := &unit{root: &root{name: "r"}, path: "a.jsonl", format: "jsonl", source: "s"}
+		for i := range n {
+			u.add(&capability.Capability{
+				Kind: capability.KindTool, Name: fmt.Sprint("tool", i), Tags: []string{"a", "b"}, Meta: map[string]string{"k": "v"},
+				Run: &capability.Recipe{Runner: "exec.git"}, Triggers: &capability.Triggers{Keywords: []string{"x"}},
+			}, capability.Detail{Schema: json.RawMessage(`{"properties":{"q":{"type":"string"}}}`)}, u.path, i)
+		}
+		u.warn("w", u.path, 1, "m", "f")
+		return u
+	}
+	skip := len(packMagic) + len(cacheID{})
+	f.Add(pack(rich(0), true, cacheID{})[skip:])
+	f.Add(pack(rich(3), true, cacheID{})[skip:])
+	f.Add(pack(rich(3), false, cacheID{})[skip:])
+	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1})
+	f.Fuzz(func(t *testing.T, body []byte) {
+		watchdog := time.AfterFunc(5*time.Second, func() { panic(fmt.Sprintf("unpackBody(%x) hangs", body)) })
+		defer watchdog.Stop()
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		u := &unit{root: &root{name: "r"}, path: "a.jsonl", source: "s"}
+		taken := unpackBody(body, u)
+		runtime.ReadMemStats(&after)
+		if used, most := after.TotalAlloc-before.TotalAlloc, uint64(1<<20+200*len(body)); used > most {
+			t.Fatalf("unpackBody of %d bytes took %d bytes of memory, want at most %d", len(body), used, most)
+		}
+		if !taken && (u.capabilities != nil || u.problems != nil) {
+			t.Fatal("a refused entry left something behind")
+		}
+		if taken && len(u.details) != len(u.capabilities) {
+			t.Fatalf("%d details for %d capabilities", len(u.details), len(u.capabilities))
+		}
+		// That it is never taken without its name is the checksum's work.
+		if unpack(body, cacheID{}, u) && !taken {
+			t.Fatal("unpack takes what unpackBody refuses")
+		}
+	})
+}

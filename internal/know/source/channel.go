@@ -1,0 +1,40 @@
+package source
+
+import (
+	"strings"
+
+	"ken/capability"
+)
+
+// Channels: places where people are reached, listed in channels.yaml. A
+// channel is named by its platform and always belongs to communication.
+
+func channelFormat() format {
+	return format{name: "channel", claims: isChannelList, limit: listBytes, read: readChannels}
+}
+
+func isChannelList(p string, _ []byte) bool { return isListFile(p, "channels") }
+
+func readChannels(u *unit) {
+	for _, e := range u.listEntries("channels", false) {
+		if r, ok := u.entryFields(e, "channel"); ok {
+			platform := strings.TrimSpace(r.String("platform"))
+			if platform == "" {
+				platform = strings.TrimSpace(r.String("name"))
+			}
+			if platform == "" {
+				platform = strings.TrimSpace(e.key)
+			}
+			if platform == "" {
+				u.fault("no-name", u.path, e.line, "the channel does not say its platform", "add platform: and the name of the service")
+				continue
+			}
+			c := &capability.Capability{
+				ID:   capability.MakeID(capability.KindChannel, platform),
+				Kind: capability.KindChannel, Name: platform, Category: "communication",
+			}
+			readListed(r, c)
+			u.addListed(c, r, e) // a category of its own stays in Meta
+		}
+	}
+}

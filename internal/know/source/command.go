@@ -1,0 +1,135 @@
+package source
+
+import (
+	"encoding/json"
+	"fmt"
+	"path"
+	"regexp"
+	"strings"
+
+	"ken/capability"
+	"ken/internal/yamldoc"
+)
+
+// Commands as Claude Code keeps them: commands/**/*.md, a prompt that a person
+// calls by "/name". Folders below commands part the name with colons:
+// commands/frontend/component.md is "frontend:component".
+
+func commandFormat() format {
+	return format{name: "command", claims: isCommand, limit: bodyLimit, read: readCommand}
+}
+
+func isCommand(p string, head []byte) bool {
+	if !hasExt(p, ".md") || baseName(p) == "readme.md" {
+		return false
+	}
+	_, ok := commandPath(p)
+	return ok || frontmatterHas(head, "argument-hint")
+}
+
+// commandPath gives what a path says below the folder for commands.
+func commandPath(p string) (string, bool) {
+	parts := strings.Split(path.Dir(p), "/")
+	for i, part := range parts {
+		if strings.EqualFold(part, "commands") {
+			return strings.Join(append(parts[i+1:], path.Base(p)), "/"), true
+		}
+	}
+	return path.Base(p), false
+}
+
+var (
+	typableName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.:-]*$`)
+
+	// commandArgument is where a template takes what the person typed.
+	commandArgument = regexp.MustCompile(`\$(ARGUMENTS\b|[1-9]([^0-9]|$))`)
+
+	// commandShell is what another program would run before it asks a model.
+	commandShell = regexp.MustCompile("(?m)(^|[ \t])!`[^`\n]+`")
+)
+
+func readCommand(u *unit) {
+	data, ok := u.text(u.path, u.data, true)
+	if !ok {
+		return
+	}
+	pg, mends := loosePage(data)
+	for _, m := range mends {
+		u.warn("mended-frontmatter", u.path, m.Line, m.Message, m.Fix)
+	}
+	body := strings.TrimSpace(pg.body)
+	if body == "" {
+		u.fault("empty-file", u.path, 0, "the command has no text", "write what the model is to do; $ARGUMENTS stands for what follows the name")
+		return
+	}
+	r := yamldoc.NewReader(pg.meta)
+	c := u.command(pg, r, body)
+	d := capability.Detail{Body: body}
+	if commandArgument.MatchString(body) {
+		d.Schema = argumentsSchema(c.Meta["argument-hint"])
+	}
+	if at := commandShell.FindStringIndex(body); at != nil {
+		u.warn("command-shell", u.path, pg.bodyLine+strings.Count(pg.body[:strings.Index(pg.body, body)+at[0]], "\n"),
+			"the program that !`…` names is not run; the model sees the line as it stands", "say in words what to run")
+	}
+	u.keepRest(c, u.path, max(pg.metaLine, 1), r, true)
+	u.warnIssues("bad-value", u.path, max(pg.metaLine, 1), r)
+	u.add(c, d, u.path, 1)
+}
+
+func (u *unit) command(pg page, r *yamldoc.Reader, body string) *capability.Capability {
+	below, _ := commandPath(u.path)
+	c := &capability.Capability{
+		Kind:        capability.KindCommand,
+		Name:        strings.ReplaceAll(strings.TrimSuffix(below, path.Ext(below)), "/", ":"),
+		DisplayName: foldSpace(r.String("displayName", "title")),
+		Description: foldSpace(plainField(pg, r, "description")),
+		Category:    r.String("category"),
+		Tags:        r.Words("tags"),
+		Aliases:     r.Words("aliases"),
+		Version:     r.String("version"),
+	}
+	if !typableName.MatchString(c.Name) {
+		u.warn("command-name", u.path, 0, fmt.Sprintf("/%s cannot be typed as one word", c.Name), "rename the file: letters, digits, dashes and underscores")
+	}
+	if c.Description == "" {
+		c.Description, _ = summaryOf(firstTextLine(body))
+		if c.Description == "" {
+			c.Description = c.Title()
+		}
+	}
+	if hint := foldSpace(plainField(pg, r, "argument-hint")); hint != "" {
+		setMeta(c, "argument-hint", yamldoc.Value{Any: hint})
+	}
+	if tools := allowedTools(r); tools != "" {
+		setMeta(c, "allowed-tools", yamldoc.Value{Any: tools})
+	}
+	for _, key := range []string{"model", "disable-model-invocation", "agent", "subtask", "name"} {
+		if f, ok := r.Field(key); ok {
+			setMeta(c, key, f.Value)
+		}
+	}
+	return c
+}
+
+// firstTextLine gives the first line that says something, headings included.
+func firstTextLine(body string) string {
+	for line := range strings.Lines(body) {
+		if text := foldSpace(strings.Trim(strings.TrimSpace(line), "#*-=> ")); text != "" {
+			return text
+		}
+	}
+	return ""
+}
+
+// argumentsSchema describes the one text that a command takes.
+func argumentsSchema(hint string) json.RawMessage {
+	property := map[string]any{"type": "string", "description": "What follows the command's name"}
+	if hint != "" {
+		property["description"] = hint
+	}
+	raw, _ := json.Marshal(map[string]any{ // plain data cannot fail
+		"type": "object", "properties": map[string]any{"arguments": property}, "additionalProperties": false,
+	})
+	return raw
+}

@@ -1,0 +1,94 @@
+package source
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"path"
+	"strings"
+	"unicode/utf8"
+
+	"ken/capability"
+	"ken/internal/untrusted"
+)
+
+// Documents about the whole instance: AGENTS.md at the top of the tree is the
+// map, which every prompt carries, and SYSTEM_ARCHITECTURE.md, there or in
+// docs/, is the reference, which only a tool reads.
+
+const (
+	maxMapChars   = 500
+	mapFile       = "agents.md"
+	referenceFile = "system_architecture.md"
+)
+
+func documentFormat() format {
+	return format{name: "document", claims: isInstanceDocument, limit: bodyLimit, read: readDocument}
+}
+
+func isInstanceDocument(p string, _ []byte) bool {
+	dir := path.Dir(p)
+	switch baseName(p) {
+	case mapFile:
+		return dir == "."
+	case referenceFile:
+		return dir == "." || strings.EqualFold(dir, "docs")
+	}
+	return false
+}
+
+func readDocument(u *unit) {
+	data, ok := u.text(u.path, u.data, false)
+	if !ok {
+		return
+	}
+	text := documentText(data)
+	d := capability.Document{
+		Role: capability.Reference, Origin: u.origin(u.path, 1), Trust: u.trust, Hash: documentHash(text),
+	}
+	if text == "" {
+		u.warn("empty-file", u.path, 0, "the document is empty", "write it, or remove the file")
+		return
+	}
+	if baseName(u.path) == mapFile {
+		if over := utf8.RuneCountInString(text) - maxMapChars; over > 0 {
+			u.fault("map-too-long", u.path, 0,
+				fmt.Sprintf("the map has %d characters, %d more than the %d that every prompt can carry; it is not used", maxMapChars+over, over, maxMapChars),
+				"keep what exists and where to look; move the rest to SYSTEM_ARCHITECTURE.md or to cards")
+			return
+		}
+		d.Role, d.Text = capability.Map, text
+	}
+	if u.suspects(text) {
+		return
+	}
+	u.documents = append(u.documents, d)
+}
+
+// suspects reports whether a document must not be shown, and says what the
+// text scan found in it. A document has no quarantine: it is shown or it is
+// not.
+func (u *unit) suspects(text string) bool {
+	hidden := false
+	for _, f := range findingsIn("body", untrusted.Scan(text)) {
+		if f.Severity != capability.Grave {
+			u.warn("suspicious-text", u.path, f.Line, fmt.Sprintf("%s: %s", f.Rule, f.Excerpt), "see whether it is meant so")
+			continue
+		}
+		if !hidden {
+			u.fault("suspicious-text", u.path, f.Line, fmt.Sprintf("%s: %s; the document is not used", f.Rule, f.Excerpt), "remove that text")
+		}
+		hidden = true
+	}
+	return hidden
+}
+
+// documentText gives a document as it is shown and hashed.
+func documentText(data []byte) string {
+	return strings.TrimSpace(strings.TrimPrefix(normalizeNewlines(data), "\ufeff"))
+}
+
+func documentHash(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return "sha256:" + hex.EncodeToString(sum[:16])
+}

@@ -1,0 +1,310 @@
+package source
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"unicode"
+
+	"ken/capability"
+	"ken/internal/yamldoc"
+)
+
+// Extension packages: a folder with a manifest.json, the commands of the
+// package in commands.yaml or commands/commands.yaml, and usage documents that
+// are read when somebody asks. A package gives one capability for itself and
+// one for each action and tool in it.
+
+func extensionFormat() format {
+	return format{
+		name: "extension", markers: []string{extensionManifest}, accepts: isExtension,
+		limit: textLimit, read: readExtension,
+	}
+}
+
+const (
+	extensionManifest = "manifest.json"
+	usageLimit        = 64 << 10
+)
+
+// commandFiles are the places of a package's commands; the first that is there
+// is read.
+func commandFiles() []string {
+	return []string{"commands/commands.yaml", "commands/commands.yml", "commands.yaml", "commands.yml"}
+}
+
+// isExtension tells a package's manifest from that of a web page, which has
+// the same name. One that does not parse counts when it shows our words, so
+// that its author hears of it.
+func isExtension(r *root, dir string) bool {
+	for _, name := range commandFiles() {
+		if r.exists(path.Join(dir, name)) {
+			return true
+		}
+	}
+	data, _, err := r.read(path.Join(dir, extensionManifest), textLimit)
+	if err != nil {
+		return false
+	}
+	m, err := yamldoc.Parse(data, yamldoc.Limits{})
+	if err != nil {
+		return bytes.Contains(data, []byte(`"permissions_required"`)) || bytes.Contains(data, []byte(`"permissionsRequired"`))
+	}
+	rd := yamldoc.NewReader(m)
+	if f, _ := rd.Field("permissionsRequired"); f.Key != "" {
+		return true
+	}
+	return slices.ContainsFunc(rd.Items("capabilities"), func(item *yamldoc.Reader) bool {
+		kind := item.String("type")
+		return kind == "slash_command" || kind == "tool"
+	})
+}
+
+// An extension is a package while it is read.
+type extension struct {
+	*unit
+	id          capability.ID
+	manifest    string // path of the manifest
+	permissions []string
+	platforms   []string
+	category    string
+	usage       string
+	declared    map[string]declaredCommand // what the manifest says of a command, by name
+	wanted      map[string]bool            // permissions whose absence was mentioned
+}
+
+func readExtension(u *unit) {
+	data, p, err := u.file(extensionManifest, textLimit)
+	if err != nil {
+		u.faultErr("bad-manifest", p, 1, err)
+		return
+	}
+	m, err := yamldoc.Parse(data, yamldoc.Limits{})
+	if err != nil {
+		u.faultErr("bad-manifest", p, 1, err)
+		return
+	}
+	x := &extension{unit: u, manifest: p, declared: map[string]declaredCommand{}, wanted: map[string]bool{}}
+	if x.describe(yamldoc.NewReader(m)) {
+		x.commands()
+	}
+}
+
+// describe reads the manifest: the package itself, and the tools in it.
+func (x *extension) describe(r *yamldoc.Reader) bool {
+	c := &capability.Capability{
+		Kind: capability.KindExtension, Name: strings.TrimSpace(r.String("id")), DisplayName: strings.TrimSpace(r.String("name")),
+		Description: r.String("description"), Category: r.String("category"), Tags: r.Words("tags"),
+		Version: r.String("version"), RequiredBins: r.Words("externalBins"), RequiredSecrets: r.Words("requiredSecrets"),
+		RequiredPlatforms: x.readPlatforms(r), Permissions: x.readPermissions(x.manifest, r),
+	}
+	if !x.name(c, r) {
+		return false
+	}
+	x.id, x.permissions, x.platforms, x.category = c.ID, c.Permissions, c.RequiredPlatforms, c.Category
+	x.usage = x.readUsage(r)
+	x.checkInstall(r)
+	tools := x.readCapabilities(r)
+	for _, key := range []string{"install", "docs"} {
+		x.keepField(c, r, key)
+	}
+	x.keepRest(c, x.manifest, 1, r, true)
+	x.warnIssues("bad-value", x.manifest, 1, r)
+	if c.Description == "" {
+		x.warn("no-description", x.manifest, 0, "the package has no description, so hardly anything finds it", "say in one sentence what it is for")
+	}
+	x.add(c, capability.Detail{Usage: x.usage}, x.manifest, 1)
+	for _, d := range tools {
+		x.tool(d)
+	}
+	return true
+}
+
+// name settles what the package is called. Its name becomes part of paths
+// later on, so it is held to what a path may hold.
+func (x *extension) name(c *capability.Capability, r *yamldoc.Reader) bool {
+	if c.Name == "" {
+		c.Name, c.DisplayName = c.DisplayName, ""
+	}
+	if c.Name == "" {
+		c.Name = path.Base(filepath.ToSlash(x.root.display(x.path)))
+		x.warn("no-id", x.manifest, 1, fmt.Sprintf("the manifest has neither id nor name; the folder's name %q is used", c.Name), "add \"id\"")
+	}
+	if strings.HasPrefix(c.Name, ".") || strings.ContainsFunc(c.Name, func(r rune) bool {
+		return r == '/' || r == '\\' || !unicode.IsPrint(r)
+	}) {
+		x.fault("bad-id", x.manifest, r.Line("id"), fmt.Sprintf("%q cannot name a package", c.Name), "use letters, digits, dots, dashes and underscores")
+		return false
+	}
+	c.ID = capability.MakeID(capability.KindExtension, c.Name)
+	return true
+}
+
+// keepField stores a field as it was written.
+func (u *unit) keepField(c *capability.Capability, r *yamldoc.Reader, key string) {
+	f, ok := r.Field(key)
+	if !ok {
+		return
+	}
+	if c.Meta == nil {
+		c.Meta = map[string]string{}
+	}
+	if s, isText := f.Value.Any.(string); isText {
+		c.Meta[f.Key] = s
+	} else {
+		c.Meta[f.Key] = string(f.Value.JSON())
+	}
+}
+
+// knownPermissions maps every name of a permission to the one Ken uses.
+func knownPermissions() map[string]string {
+	return map[string]string{
+		"exec": "exec", "exec_shell": "exec",
+		"network": "network", "net": "network", "http": "network",
+		"filesystem.read": "filesystem.read", "fs_read": "filesystem.read",
+		"filesystem.write": "filesystem.write", "fs_write": "filesystem.write",
+		"browser": "browser", "llm": "llm",
+	}
+}
+
+// readPermissions reads what a package asks for. A name that nobody knows is kept:
+// it grants nothing, and the word shows up where a person reviews the package.
+func (u *unit) readPermissions(p string, r *yamldoc.Reader) []string {
+	known := knownPermissions()
+	var out []string
+	for _, given := range r.Words("permissionsRequired", "permissions") {
+		name, ok := known[given]
+		if !ok {
+			name = given
+			names := []string{"exec", "network", "filesystem.read", "filesystem.write", "browser", "llm"}
+			fix := "the permissions are " + strings.Join(names, ", ")
+			if near := yamldoc.Nearest(given, names); near != "" {
+				fix = "did you mean " + near + "?"
+			}
+			u.warn("unknown-permission", p, r.Line("permissionsRequired"), fmt.Sprintf("no permission is called %q, so it is never granted", given), fix)
+		}
+		if !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// readPlatforms gives systems as Go names them; "any" restricts nothing.
+func (x *extension) readPlatforms(r *yamldoc.Reader) []string {
+	var out []string
+	for _, given := range r.Words("platforms") {
+		name := strings.ToLower(given)
+		switch name {
+		case "any", "all", "*":
+			return nil
+		case "macos", "osx", "mac":
+			name = "darwin"
+		case "win32", "win":
+			name = "windows"
+		case "linux", "darwin", "windows", "freebsd", "openbsd", "netbsd", "android", "ios":
+		default:
+			x.warn("unknown-platform", x.manifest, r.Line("platforms"), fmt.Sprintf("no platform is called %q", given), "write linux, darwin or windows")
+		}
+		if !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// readUsage reads the usage document that the manifest names, or docs/USAGE.md.
+// Only its hash and findings stay in memory.
+func (x *extension) readUsage(r *yamldoc.Reader) string {
+	given, named := x.usageName(r)
+	data, _, err := x.file(given, usageLimit)
+	if err != nil {
+		if named || !isMissing(err) {
+			problem := problemOf(err, capability.Warning, x.origin(x.manifest, r.Line("docs")))
+			problem.Message = fmt.Sprintf("the usage document %s is not read: %s", given, problem.Message)
+			x.problems = append(x.problems, problem)
+		}
+		return ""
+	}
+	return strings.TrimSpace(normalizeNewlines(data))
+}
+
+// isMissing tells a file that is not there from one that may not be read.
+func isMissing(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
+}
+
+func (x *extension) usageName(r *yamldoc.Reader) (name string, named bool) {
+	const usual = "docs/USAGE.md"
+	f, ok := r.Field("docs")
+	if !ok {
+		return usual, false
+	}
+	switch docs := f.Value.Any.(type) {
+	case string:
+		if hasExt(docs, ".md", ".txt") && !strings.Contains(docs, "://") {
+			return docs, true
+		}
+	case *yamldoc.Map:
+		if s := yamldoc.NewReader(docs).String("usage"); s != "" {
+			return s, true
+		}
+	}
+	return usual, false
+}
+
+// checkInstall speaks up when the plan for installing lies outside the
+// package. Nothing here ever follows the plan.
+func (x *extension) checkInstall(r *yamldoc.Reader) {
+	f, ok := r.Field("install")
+	if !ok {
+		return
+	}
+	plan, _ := f.Value.Any.(string)
+	if m, isMap := f.Value.Any.(*yamldoc.Map); isMap {
+		plan = yamldoc.NewReader(m).String("plan")
+	}
+	if !hasExt(plan, ".yaml", ".yml", ".json") {
+		return
+	}
+	if _, err := within(x.path, plan); err != nil {
+		x.problems = append(x.problems, problemOf(err, capability.Warning, x.origin(x.manifest, f.Line)))
+	}
+}
+
+var (
+	actionName = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9_-]*$`)
+	runnerName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]*$`)
+	toolName   = regexp.MustCompile(`^[a-z0-9][a-z0-9_.-]*$`)
+	envName    = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+)
+
+// toolOf gives the program that an exec runner stands for: "exec.postman_cli"
+// is postman. Only one suffix, at the end, is taken off.
+func toolOf(runner string) (string, bool) {
+	name, ok := strings.CutPrefix(runner, "exec.")
+	if !ok {
+		return "", false
+	}
+	for _, suffix := range []string{"_cli", "_tool"} {
+		if short, cut := strings.CutSuffix(name, suffix); cut {
+			return short, true
+		}
+	}
+	return name, true
+}
+
+// runnerOf gives a runner that stands for a program: the reverse of toolOf.
+func runnerOf(tool string) string {
+	if back, _ := toolOf("exec." + tool); back != tool {
+		return "exec." + tool + "_cli"
+	}
+	return "exec." + tool
+}

@@ -1,0 +1,350 @@
+package source
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"unicode"
+
+	"ken/capability"
+	"ken/internal/yamldoc"
+)
+
+// A declaredCommand is what a manifest says of one command or tool of its package.
+type declaredCommand struct {
+	name, description string
+	line              int
+	how               packageHow
+	fields            *yamldoc.Reader
+}
+
+// A packageHow says by which means something runs. What an action leaves unsaid its
+// command says, and after that the manifest.
+type packageHow struct {
+	runner, tool  string
+	timeoutSec    int
+	maxOutputSize int
+	env           []string
+}
+
+func (h packageHow) or(base packageHow) packageHow {
+	if h.runner == "" && h.tool == "" {
+		h.runner, h.tool = base.runner, base.tool
+	}
+	if h.timeoutSec == 0 {
+		h.timeoutSec = base.timeoutSec
+	}
+	if h.maxOutputSize == 0 {
+		h.maxOutputSize = base.maxOutputSize
+	}
+	if h.env == nil {
+		h.env = base.env
+	}
+	return h
+}
+
+func (x *extension) readHow(p string, r *yamldoc.Reader) packageHow {
+	h := packageHow{runner: strings.TrimSpace(r.String("runner")), tool: strings.TrimSpace(r.String("tool"))}
+	h.timeoutSec = x.positive(p, r, "timeoutSec")
+	h.maxOutputSize = x.positive(p, r, "maxOutputSize")
+	h.env = x.readEnv(p, r)
+	return h
+}
+
+func (x *extension) positive(p string, r *yamldoc.Reader, key string) int {
+	n, ok := r.Int(key)
+	if ok && n <= 0 {
+		x.warn("bad-value", p, r.Line(key), fmt.Sprintf("%s is %d, so it says nothing", key, n), "set it above 0, or remove it")
+		return 0
+	}
+	return n
+}
+
+// readEnv reads names of variables that are passed on to a program.
+func (x *extension) readEnv(p string, r *yamldoc.Reader) []string {
+	f, ok := r.Field("envExtras")
+	if !ok {
+		return nil
+	}
+	names := []string{}
+	if m, isMap := f.Value.Any.(*yamldoc.Map); isMap {
+		x.warn("bad-value", p, f.Line, "env_extras gives values, and only names are passed on", "list the names, and set the values where Ken runs")
+		for _, v := range m.Fields {
+			names = append(names, v.Key)
+		}
+	} else {
+		names = append(names, r.Words("envExtras")...)
+	}
+	return slices.DeleteFunc(names, func(name string) bool {
+		if envName.MatchString(name) {
+			return false
+		}
+		x.warn("bad-value", p, f.Line, fmt.Sprintf("%q cannot name a variable; it is not passed on", name), "use letters, digits and underscores")
+		return true
+	})
+}
+
+// readCapabilities reads the list in the manifest. Commands wait for the file that
+// lists their actions; tools are given back.
+func (x *extension) readCapabilities(r *yamldoc.Reader) []declaredCommand {
+	f, ok := r.Field("capabilities")
+	if !ok {
+		return nil
+	}
+	entries, ok := entriesOf(f.Value)
+	if !ok {
+		x.fault("bad-entry", x.manifest, f.Line, "capabilities is not a list", "write it as a list of objects with type and name")
+		return nil
+	}
+	var tools []declaredCommand
+	for _, e := range entries {
+		d, kind, ok := x.declare(e)
+		switch {
+		case !ok:
+		case kind == capability.KindTool:
+			tools = append(tools, d)
+		default:
+			if first, twice := x.declared[d.name]; twice {
+				x.warn("repeated-command", x.manifest, d.line, fmt.Sprintf("/%s is already declared on line %d", d.name, first.line), "keep one of them")
+				continue
+			}
+			x.declared[d.name] = d
+		}
+	}
+	return tools
+}
+
+func (x *extension) declare(e listEntry) (d declaredCommand, kind capability.Kind, ok bool) {
+	r, ok := e.reader()
+	if !ok {
+		x.fault("bad-entry", x.manifest, e.line, "this capability is not an object", "write it as an object with type and name")
+		return d, "", false
+	}
+	switch word := strings.ToLower(r.String("type")); word {
+	case "slash_command", "slash-command", "command":
+		kind = capability.KindCommand
+	case "tool":
+		kind = capability.KindTool
+	default:
+		x.fault("unknown-type", x.manifest, max(e.line, r.Line("type")), fmt.Sprintf("a package has no capability of type %q", word), "the types are slash_command and tool")
+		return d, "", false
+	}
+	d = declaredCommand{name: commandName(r.String("name")), description: r.String("description"), line: e.line, how: x.readHow(x.manifest, r), fields: r}
+	if !x.validName(d.name, x.manifest, e.line) {
+		return d, kind, false
+	}
+	return d, kind, true
+}
+
+// rest keeps what a reader has left, and speaks of what was wrong in it.
+func (x *extension) rest(p string, r *yamldoc.Reader) map[string]string {
+	var c capability.Capability
+	x.keepRest(&c, p, 1, r, false)
+	x.warnIssues("bad-value", p, 1, r)
+	return c.Meta
+}
+
+func commandName(given string) string { return strings.TrimPrefix(strings.TrimSpace(given), "/") }
+
+// validName: one word, so that a person can type it after the slash.
+func (x *extension) validName(name, p string, line int) bool {
+	if name == "" {
+		x.fault("no-name", p, line, "it has no name", "add name:")
+		return false
+	}
+	if strings.ContainsFunc(name, func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r) && !strings.ContainsRune("_-.:", r)
+	}) {
+		x.fault("bad-name", p, line, fmt.Sprintf("%q cannot be the name of a command or tool", name), "use one word of letters, digits, dashes, dots and underscores")
+		return false
+	}
+	return true
+}
+
+// tool adds a tool that the manifest declares.
+func (x *extension) tool(d declaredCommand) {
+	c := &capability.Capability{
+		ID:   capability.MakeID(capability.KindTool, d.name),
+		Kind: capability.KindTool, Name: d.name, Description: d.description, Tags: d.fields.Words("tags"),
+	}
+	s := packageSpec{path: x.manifest, line: d.line, how: d.how, fields: d.fields}
+	if x.settle(c, &s) {
+		c.Meta = mergeMeta(c.Meta, x.rest(x.manifest, d.fields))
+		x.add(c, capability.Detail{Schema: s.schema, Usage: x.usage}, x.manifest, d.line)
+	}
+}
+
+// commands reads the file that lists the commands' actions.
+func (x *extension) commands() {
+	var p string
+	var data []byte
+	for _, name := range commandFiles() {
+		found, at, err := x.file(name, textLimit)
+		switch {
+		case err != nil && isMissing(err):
+		case err != nil:
+			x.faultErr("bad-commands", at, 1, err)
+			return
+		case p != "":
+			x.warn("second-commands", at, 0, fmt.Sprintf("it is not read, since %s is there", p), "keep one of the two files")
+		default:
+			data, p = found, at
+		}
+	}
+	listed := map[string]bool{}
+	if p != "" {
+		doc, err := yamldoc.ParseValue(data, yamldoc.Limits{})
+		if err != nil {
+			x.faultErr("bad-commands", p, 1, err)
+			return
+		}
+		listed = x.commandList(p, doc)
+	}
+	for _, name := range slices.Sorted(maps.Keys(x.declared)) {
+		if !listed[name] {
+			x.alone(x.declared[name])
+		}
+	}
+}
+
+// commandList reads both forms of the file, slash_commands and the older
+// commands, and gives the names that it lists.
+func (x *extension) commandList(p string, doc yamldoc.Value) map[string]bool {
+	names := map[string]bool{}
+	lists := []yamldoc.Value{doc}
+	standard := ""
+	if m, ok := doc.Any.(*yamldoc.Map); ok {
+		r := yamldoc.NewReader(m)
+		lists = nil
+		for _, key := range []string{"slashCommands", "commands"} {
+			if f, ok := r.Field(key); ok {
+				lists = append(lists, f.Value)
+			}
+		}
+		standard = r.String("defaultAction")
+		r.Field("version")
+		for _, f := range r.Rest() {
+			x.warn("unknown-key", p, f.Line, fmt.Sprintf("nothing reads %s beside the commands", f.Key), "list commands under slash_commands:")
+		}
+		x.warnIssues("bad-value", p, 1, r)
+	}
+	for _, list := range lists {
+		entries, ok := entriesOf(list)
+		if !ok {
+			x.fault("bad-commands", p, list.Line, "the commands are not a list", "write one command per entry, each beginning with a dash")
+			continue
+		}
+		for _, e := range entries {
+			if name := x.command(p, e, standard); name != "" {
+				names[name] = true
+			}
+		}
+	}
+	return names
+}
+
+// alone adds a command that only the manifest speaks of.
+func (x *extension) alone(d declaredCommand) {
+	cmd := packageCommand{name: d.name, description: d.description, path: x.manifest, tags: d.fields.Words("tags")}
+	s := packageSpec{path: x.manifest, line: d.line, how: d.how, fields: d.fields}
+	x.action(cmd, "", d.description, &s)
+}
+
+// mergeMeta adds to a what only b has.
+func mergeMeta(a, b map[string]string) map[string]string {
+	if len(b) == 0 {
+		return a
+	}
+	if a == nil {
+		a = make(map[string]string, len(b))
+	}
+	for k, v := range b {
+		if _, have := a[k]; !have {
+			a[k] = v
+		}
+	}
+	return a
+}
+
+// A packageSpec is what one action or tool says of how it is called, and the schema
+// that was made of it.
+type packageSpec struct {
+	path     string
+	line     int
+	how      packageHow
+	fields   *yamldoc.Reader // nil where the entry is only a name or a template
+	template string
+	at       int // line of the template
+
+	schema json.RawMessage
+}
+
+// settle fills in how a capability runs: recipe, schema, and what it needs.
+// It reports false when the package cannot be followed, and says so.
+func (x *extension) settle(c *capability.Capability, s *packageSpec) bool {
+	c.RequiredTools = []string{string(x.id)}
+	c.RequiredPlatforms, c.Permissions = x.platforms, x.permissions
+	if c.Category == "" {
+		c.Category = x.category
+	}
+	c.Run = &capability.Recipe{TimeoutSec: s.how.timeoutSec, MaxOutputSize: s.how.maxOutputSize, Env: s.how.env}
+	var t commandTemplate
+	if s.template != "" {
+		var err *templateError
+		if t, err = parseTemplate(s.template); err != nil {
+			x.fault("bad-template", s.path, s.at, fmt.Sprintf("template of %s, position %d: %s", c.Name, err.position, err.message), err.fix)
+			return false
+		}
+		if !toolName.MatchString(t.argv[0]) {
+			x.fault("bad-tool", s.path, s.at, fmt.Sprintf("%s runs %q, which is not the plain name of a program", c.Name, t.argv[0]), "name a program that is installed, in small letters and without a path")
+			return false
+		}
+		c.Run.Argv = t.argv
+		s.how.tool = t.argv[0]
+	}
+	s.schema = x.commandSchema(c.Name, s, t)
+	return x.runner(c, s)
+}
+
+// runner settles which executor and which program carry the capability out.
+func (x *extension) runner(c *capability.Capability, s *packageSpec) bool {
+	h := s.how
+	if h.runner == "" && h.tool == "" {
+		x.warn("no-runner", s.path, s.line, fmt.Sprintf("%s does not say what runs it", c.Name), "add runner:, as in runner: exec.git")
+		c.Unavailable = "its package does not say what runs it; add runner: to it"
+		c.Run = nil
+		return true
+	}
+	program, isExec := toolOf(h.runner)
+	if h.tool != "" && (isExec || h.runner == "") && program != h.tool {
+		if h.runner != "" {
+			c.Meta = mergeMeta(c.Meta, map[string]string{"runner": h.runner})
+		}
+		h.runner, program, isExec = runnerOf(h.tool), h.tool, true
+	}
+	if !runnerName.MatchString(h.runner) || isExec && !toolName.MatchString(program) {
+		x.fault("bad-runner", s.path, s.line, fmt.Sprintf("%s is run by %q, which names no program", c.Name, h.runner), "write exec. and the name of a program in small letters, as in exec.git, or say tool: git")
+		return false
+	}
+	c.Run.Runner = h.runner
+	if isExec {
+		c.RequiredBins = []string{program}
+	}
+	x.wantPermission(c.Run.Runner, s)
+	return true
+}
+
+// wantPermission mentions, once for a package, that its runners need a
+// permission which the manifest does not ask for.
+func (x *extension) wantPermission(runner string, s *packageSpec) {
+	prefix, _, _ := strings.Cut(runner, ".")
+	need, ok := map[string]string{"exec": "exec", "api": "network", "browser": "browser", "analyze": "llm"}[prefix]
+	if !ok || slices.Contains(x.permissions, need) || x.wanted[need] {
+		return
+	}
+	x.wanted[need] = true
+	x.warn("missing-permission", s.path, s.line, fmt.Sprintf("runner %s needs the permission %s, which the manifest does not ask for; calls will be refused", runner, need),
+		fmt.Sprintf("add %q to permissions_required in %s", need, extensionManifest))
+}

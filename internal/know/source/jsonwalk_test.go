@@ -1,0 +1,196 @@
+package source
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+func TestJSONWalkRefusesWithPlace(t *testing.T) {
+	tests := []struct {
+		name, in, message string
+		offset            int
+	}{
+		{"empty", "", "ends too early", 0},
+		{"space only", "  ", "ends too early", 2},
+		{"no value", `{"a":}`, "not JSON", 5},
+		{"half an object", `{"a":1`, "ends too early", 6},
+		{"half a list", `[1, 2`, "ends too early", 5},
+		{"half a text", `{"a": "b`, "never ends", 6},
+		{"trailing comma", `{"a":1,}`, "key is missing", 7},
+		{"trailing comma in list", `[1,]`, "not JSON", 3},
+		{"no comma", `{"a":1 "b":2}`, "want a comma", 7},
+		{"single quotes", `{'a':1}`, "key is missing", 1},
+		{"no colon", `{"a" 1}`, "no colon", 5},
+		{"bad escape", `"a\x"`, "backslash", 2},
+		{"short escape", `"\u12"`, "backslash", 1},
+		{"control character", "\"a\tb\"", "0x09", 2},
+		{"leading zero", `01`, "not a number", 0},
+		{"no digits", `-`, "not a number", 0},
+		{"half a fraction", `1.`, "not a number", 0},
+		{"half an exponent", `1e+`, "not a number", 0},
+		{"word", `nul`, "not JSON", 0},
+		{"second value", `1 2`, "more text", 2},
+		{"key twice", `{"a":1,"a":2}`, `key "a" appears twice`, 7},
+		{"key twice in disguise", `{"a":{"bc":1,"\u0062c":2}}`, `key "bc" appears twice`, 13},
+		{"key twice among many", `{"k0":0,"k1":0,"k2":0,"k3":0,"k4":0,"k5":0,"k6":0,"k7":0,"k8":0,"k9":0,"ka":0,"kb":0,"kc":0,"kd":0,"k3":0}`, `key "k3" appears twice`, 99},
+		{"too deep", strings.Repeat("[", maxJSONDepth+1), "nested deeper", maxJSONDepth},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			w := jsonWalk{data: []byte(tt.in)}
+			err := w.check()
+			var je *jsonError
+			if !errors.As(err, &je) {
+				t.Fatalf("check(%q) = %v, want a *jsonError", tt.in, err)
+			}
+			if !strings.Contains(je.message, tt.message) || je.offset != tt.offset {
+				t.Errorf("check(%q) = %q at %d, want %q at %d", tt.in, je.message, je.offset, tt.message, tt.offset)
+			}
+		})
+	}
+}
+
+func TestUnquoteIsWhatEncodingJSONReads(t *testing.T) {
+	for _, in := range []string{
+		`plain`, `a\n\t\"\\\/\b\f\r`, `\u0041\u00e9\u20ac`, `\ud83d\ude00`, `\ud83d`, `\ude00x`, `\ud83d\u0041`, `\ud83d\ud83d\ude00`,
+		"bad \xff\xfe byte", "\xc3", "half \xe2\x82 rune\\n", "ünï",
+	} {
+		var want string
+		if err := json.Unmarshal([]byte(`"`+in+`"`), &want); err != nil {
+			t.Fatal(err)
+		}
+		if got := unquote([]byte(in)); got != want {
+			t.Errorf("unquote(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestQuotedTextsAreJSON(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := rapid.String().Draw(t, "s")
+		var got string
+		if err := json.Unmarshal(appendQuoted(nil, s), &got); err != nil {
+			t.Fatalf("appendQuoted(%q) = %s: %v", s, appendQuoted(nil, s), err)
+		}
+		if want := strings.ToValidUTF8(s, "\ufffd"); got != want {
+			t.Fatalf("appendQuoted(%q) reads as %q", s, got)
+		}
+	})
+}
+
+// textsOf gathers texts as schemaText does, by encoding/json.
+func textsOf(data []byte) []string {
+	var out []string
+	dec := json.NewDecoder(bytes.NewReader(data))
+	for {
+		tok, err := dec.Token()
+		if err != nil {
+			return out
+		}
+		if s, ok := tok.(string); ok {
+			out = append(out, s)
+		}
+	}
+}
+
+func FuzzJSONWalk(f *testing.F) {
+	for _, s := range []string{
+		`{}`, `[]`, `{"a":[1,-2.5e+3,true,false,null,"x\u00e9\ud83d\ude00"]}`, `{"a":1,"a":2}`, ` [ 1 , 2 ] `, `{"a":{"b":{"c":[[[]]]}}}`,
+		`{"type":"object","properties":{"q":{"type":["string","null"],"description":"d"}},"required":["q"]}`, "\"\xff\"", `"\ud83d"`, `[1,]`, `{"a"}`, `1e5`, `-0`, `00`,
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		watchdog := time.AfterFunc(5*time.Second, func() { panic(fmt.Sprintf("walk over %q hangs", data)) })
+		defer watchdog.Stop()
+		loose := jsonWalk{data: data, loose: true}
+		err := loose.check()
+		if valid := json.Valid(data); (err == nil) != valid {
+			t.Fatalf("loose check(%q) = %v, json.Valid = %v", data, err, valid)
+		}
+		strict := jsonWalk{data: data}
+		if strict.check() == nil && err != nil {
+			t.Fatalf("check(%q) accepts what the loose one refuses: %v", data, err)
+		}
+		if err != nil {
+			return
+		}
+		if got, want := schemaText(data), strings.Join(append(textsOf(data), ""), "\n"); got != want {
+			t.Fatalf("schemaText(%q) = %q, want %q", data, got, want)
+		}
+		if strict = (jsonWalk{data: data}); strict.check() == nil {
+			comparePropertiesOf(t, data)
+		}
+	})
+}
+
+// comparePropertiesOf holds parametersOf against encoding/json, for a schema
+// without repeated keys.
+func comparePropertiesOf(t *testing.T, data []byte) {
+	var top map[string]json.RawMessage
+	if json.Unmarshal(data, &top) != nil {
+		return
+	}
+	var properties map[string]json.RawMessage
+	_ = json.Unmarshal(top["properties"], &properties)
+	got := parametersOf(data)
+	if len(got) != len(properties) {
+		t.Fatalf("parametersOf(%q) = %v, want %d", data, got, len(properties))
+	}
+	var required []any
+	_ = json.Unmarshal(top["required"], &required)
+	for _, p := range got {
+		raw, ok := properties[p.Name]
+		if !ok {
+			t.Fatalf("parametersOf(%q) has %q", data, p.Name)
+		}
+		var prop map[string]any
+		_ = json.Unmarshal(raw, &prop)
+		description, _ := prop["description"].(string)
+		needed := false
+		for _, r := range required {
+			needed = needed || r == p.Name
+		}
+		if p.Description != description || p.Required != needed {
+			t.Fatalf("parametersOf(%q): %+v, want description %q, required %v", data, p, description, needed)
+		}
+		if word, ok := prop["type"].(string); ok && p.Type != word {
+			t.Fatalf("parametersOf(%q): %+v, want type %q", data, p, word)
+		}
+	}
+}
+
+func TestParametersInOrderOfTheSchema(t *testing.T) {
+	got := parametersOf([]byte(`{"required":["b"],"type":"object","properties":{"z":{"type":"string","description":"last"},"b":{"type":["integer","null"]},"c":true,"a":{"type":7,"description":8}}}`))
+	want := "[{z string last false} {b integer|null  true} {c   false} {a   false}]"
+	if s := fmt.Sprint(got); s != want {
+		t.Errorf("parametersOf = %s, want %s", s, want)
+	}
+	for _, in := range []string{"", "null", "[]", "{}", `{"properties":[]}`, `{"properties":{"a":{}}`, `"x"`} {
+		if got := parametersOf([]byte(in)); len(got) != 0 {
+			t.Errorf("parametersOf(%q) = %v, want none", in, got)
+		}
+	}
+}
+
+func TestSchemaTextMissesNothing(t *testing.T) {
+	for in, want := range map[string]string{
+		`{"a":"b","c":["d",1,{"e":null}]}`: "a b c d e ",
+		`{"a":"first","a":"second"}`:       "a first a second ",
+		`{"a":"b"`:                         `a b {"a":"b"`,
+		`not JSON at all`:                  "not JSON at all",
+		`{"d":"\u0069gnore"}`:              "d ignore ",
+		strings.Repeat("[", 200) + `"x"` + strings.Repeat("]", 200): "x ",
+	} {
+		if got := strings.ReplaceAll(schemaText([]byte(in)), "\n", " "); got != want {
+			t.Errorf("schemaText(%q) = %q, want %q", in, got, want)
+		}
+	}
+}

@@ -1,0 +1,67 @@
+package source
+
+import (
+	"context"
+	"encoding/json"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/fstest"
+
+	"ken/capability"
+)
+
+func symlink(target, name string) error {
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return err
+	}
+	return os.Symlink(target, name)
+}
+
+// twoFiles are a package's manifest and commands, for fuzzing.
+type twoFiles struct{ manifest, commands string }
+
+func (f twoFiles) Open(name string) (fs.File, error) {
+	return fstest.MapFS{
+		"manifest.json": {Data: []byte(f.manifest)}, "commands.yaml": {Data: []byte(f.commands)},
+		"docs/USAGE.md": {Data: []byte("Use it.")},
+	}.Open(name)
+}
+
+// readAs reads one file by a format.
+func readAs(f format, name string, data []byte) *unit {
+	u := &unit{ctx: context.Background(), root: &root{name: "r"}, path: name, format: f.name, data: data}
+	f.read(u)
+	return u
+}
+
+// checkUnit checks what must hold of any unit, whatever the input was.
+func checkUnit(t *testing.T, u *unit) {
+	t.Helper()
+	for i, c := range u.capabilities {
+		switch {
+		case c.ID == "" || c.Name == "" || c.Kind == "" || c.Category == "" || c.Hash == "":
+			t.Errorf("capability %+v lacks a field", c)
+		case c.Trust != capability.TrustRemote:
+			t.Errorf("%s has trust %v, more than its source", c.ID, c.Trust)
+		case c.Run != nil && c.Run.Runner == "":
+			t.Errorf("%s has a recipe without a runner", c.ID)
+		case c.Kind == capability.KindChannel && c.Category != "communication":
+			t.Errorf("channel %s is in %s", c.ID, c.Category)
+		}
+		if s := u.details[i].Schema; s != nil && !json.Valid(s) {
+			t.Errorf("schema of %s is not JSON: %s", c.ID, s)
+		}
+	}
+	for _, p := range u.presets {
+		if p.Name == "" || len(p.Members) == 0 {
+			t.Errorf("preset %+v is empty", p)
+		}
+	}
+	for _, p := range u.problems {
+		if p.Code == "" || p.Message == "" || p.Origin.Path == "" {
+			t.Errorf("problem %+v does not say what and where", p)
+		}
+	}
+}

@@ -1,0 +1,188 @@
+package source
+
+import (
+	"encoding/binary"
+	"hash"
+	"hash/fnv"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A look is what the file system says about the files of a unit, two levels
+// deep, without reading them.
+type look struct {
+	// print changes when a file does. Zero is never equal to another: the
+	// files were touched so lately that their times cannot tell.
+	print uint64
+
+	files []uint32 // hashed names of the documents that hold something
+	empty []string // documents that hold nothing
+	links []string // paths that the links among the files hang on
+}
+
+// sameAs reports whether nothing changed between two looks.
+func (l look) sameAs(m look) bool { return l.print == m.print && l.print != 0 }
+
+// lost gives a document that held something in an earlier look and is empty
+// now, or gone.
+func (l look) lost(earlier look) (emptied string, gone bool) {
+	have := slices.Clone(l.files)
+	for _, name := range l.empty {
+		h := hashName(name)
+		if emptied == "" && slices.Contains(earlier.files, h) {
+			emptied = name
+		}
+		have = append(have, h)
+	}
+	for _, h := range earlier.files {
+		if !slices.Contains(have, h) {
+			return emptied, true
+		}
+	}
+	return emptied, false
+}
+
+// A looker gathers a look.
+type looker struct {
+	root   *root
+	now    time.Time
+	sum    hash.Hash64
+	recent bool
+	look
+}
+
+const lookDepth = 2
+
+// look looks at a file or folder.
+func (r *root) look(p string) look {
+	l := &looker{root: r, now: time.Now(), sum: fnv.New64a()}
+	info, err := fs.Lstat(r.fsys, p)
+	l.visit(p, err == nil && info.Mode()&fs.ModeSymlink != 0, lookDepth)
+	l.print = l.sum.Sum64()
+	if l.recent {
+		l.print = 0
+	}
+	return l.look
+}
+
+func (l *looker) visit(p string, link bool, depth int) {
+	if link {
+		l.links = append(l.links, l.root.trail(p)...)
+	}
+	info, err := fs.Stat(l.root.fsys, p)
+	if err != nil {
+		l.put(p, 0)
+		return
+	}
+	if !info.IsDir() {
+		l.file(p, info)
+		return
+	}
+	if depth == 0 || link && depth < lookDepth {
+		return
+	}
+	entries, err := l.root.list(p)
+	if err != nil {
+		l.put(p, 0)
+		return
+	}
+	for _, e := range entries {
+		if !isScratch(e.Name()) {
+			l.visit(path.Join(p, e.Name()), e.Type()&fs.ModeSymlink != 0, depth-1)
+		}
+	}
+}
+
+func (l *looker) file(p string, info fs.FileInfo) {
+	l.printFile(p, info)
+	l.recent = l.recent || isRecent(info.ModTime(), l.now)
+	switch {
+	case !isDocument(p):
+	case info.Size() == 0:
+		l.empty = append(l.empty, p)
+	default:
+		l.files = append(l.files, hashName(p))
+	}
+}
+
+// printFile takes in all that tells a file from another and from itself at
+// another time. A folder is only told from another folder.
+func (l *looker) printFile(p string, info fs.FileInfo) {
+	inode, changed := identity(info)
+	if info.IsDir() {
+		l.put(p, uint64(info.Mode()), inode)
+		return
+	}
+	l.put(p, uint64(info.Size()), uint64(info.ModTime().UnixNano()), uint64(info.Mode()), inode, changed)
+}
+
+func (l *looker) put(p string, values ...uint64) {
+	buf := append(make([]byte, 0, len(p)+1+8*len(values)), p...)
+	buf = append(buf, 0)
+	for _, v := range values {
+		buf = binary.LittleEndian.AppendUint64(buf, v)
+	}
+	l.sum.Write(buf)
+}
+
+// isRecent reports whether a file could change again without its time of
+// change moving. Whole seconds mean a file system that keeps no finer ones.
+func isRecent(changed, now time.Time) bool {
+	age := now.Sub(changed)
+	if changed.Nanosecond() == 0 {
+		return age >= 0 && age < 2*time.Second
+	}
+	return age >= 0 && age < 20*time.Millisecond
+}
+
+func hashName(p string) uint32 {
+	h := fnv.New32a()
+	h.Write([]byte(p))
+	return h.Sum32()
+}
+
+// trail gives the paths, beyond p itself, that p hangs on when it is a link:
+// each further link on the way, and what the last one names.
+func (r *root) trail(p string) []string {
+	const maxLinks = 40
+	if r.dir == nil {
+		return nil
+	}
+	var out []string
+	at, rest := ".", strings.Split(p, "/")
+	for links := 0; len(rest) > 0 && links < maxLinks; {
+		next := path.Join(at, rest[0])
+		rest = rest[1:]
+		target, err := r.dir.Readlink(filepath.FromSlash(next))
+		if err != nil {
+			at = next
+			continue
+		}
+		links++
+		if next != p {
+			out = append(out, next)
+		}
+		if filepath.IsAbs(target) {
+			return out // never followed
+		}
+		rest = append(strings.Split(path.Clean(filepath.ToSlash(target)), "/"), rest...)
+	}
+	return append(out, at)
+}
+
+// isDocument reports whether a file's name is one that some format reads.
+func isDocument(p string) bool {
+	return hasExt(p, ".md", ".json", ".jsonl", ".yaml", ".yml") && baseName(p) != "readme.md" && !isScratch(path.Base(p))
+}
+
+// isScratch knows the files that editors and tools leave for a moment beside
+// the one they write.
+func isScratch(name string) bool {
+	return strings.HasPrefix(name, ".#") || strings.HasPrefix(name, "#") && strings.HasSuffix(name, "#") ||
+		strings.HasSuffix(name, "~") || strings.HasPrefix(name, ".goutputstream-") || name == "4913" || name == ".DS_Store" ||
+		hasExt(name, ".swp", ".swx", ".swo", ".tmp", ".part", ".crdownload", ".bak", ".orig", ".lock")
+}

@@ -1,0 +1,264 @@
+package source
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"unicode"
+
+	"ken/capability"
+	"ken/internal/yamldoc"
+)
+
+// Capability manifests: a folder with CAPABILITY.yaml, and beside it SKILL.md
+// for the instructions and schema.json for the input, where there are any.
+
+func manifestFormat() format {
+	return format{name: "manifest", markers: manifestMarkers(), limit: textLimit, read: readManifest}
+}
+
+func manifestMarkers() []string { return []string{"CAPABILITY.yaml", "CAPABILITY.yml"} }
+
+const (
+	manifestBody   = "SKILL.md"
+	manifestSchema = "schema.json"
+)
+
+// A manifest is one being read.
+type manifest struct {
+	*unit
+	at  string // CAPABILITY.yaml, of the tree
+	has map[string]bool
+}
+
+func readManifest(u *unit) {
+	m := &manifest{unit: u, at: path.Join(u.path, manifestMarkers()[0]), has: map[string]bool{}}
+	r, ok := m.open()
+	if !ok {
+		return
+	}
+	c, ok := m.describe(r)
+	if !ok {
+		return
+	}
+	var d capability.Detail
+	if d.Schema, ok = m.schema(r); !ok {
+		return
+	}
+	if d.Body, ok = m.body(r); !ok {
+		return
+	}
+	c.Parameters = parametersOf(d.Schema)
+	if c.Run, ok = m.run(r.Map("run"), c.Parameters); !ok {
+		return
+	}
+	if f, given := r.Field("example"); given {
+		setMeta(c, "example", f.Value)
+	}
+	m.keepRest(c, m.at, 1, r, true)
+	m.warnIssues("bad-value", m.at, 1, r)
+	m.add(c, d, m.at, 1)
+}
+
+// open reads the manifest's file.
+func (m *manifest) open() (*yamldoc.Reader, bool) {
+	entries, err := m.root.list(m.path)
+	if err != nil {
+		m.faultErr("unreadable", m.path, 1, err)
+		return nil, false
+	}
+	for _, e := range entries {
+		m.has[e.Name()] = true
+	}
+	name := manifestMarkers()[0]
+	if other := manifestMarkers()[1]; !m.has[name] {
+		name = other
+	} else if m.has[other] {
+		m.warn("two-files", path.Join(m.path, other), 0, name+" stands beside it and is the one that is read", "keep one of them")
+	}
+	data, p, err := m.file(name, textLimit)
+	m.at = p
+	if err != nil {
+		m.faultErr("unreadable", p, 1, err)
+		return nil, false
+	}
+	doc, err := yamldoc.Parse(data, yamldoc.Limits{})
+	if err != nil {
+		m.faultErr("bad-manifest", p, 1, err)
+		return nil, false
+	}
+	return yamldoc.NewReader(doc), true
+}
+
+// describe reads all of a manifest but its schema, body and recipe.
+func (m *manifest) describe(r *yamldoc.Reader) (*capability.Capability, bool) {
+	c := &capability.Capability{
+		Name:              strings.TrimSpace(r.String("name")),
+		Kind:              m.kind(r),
+		ID:                capability.ID(strings.TrimSpace(r.String("id"))),
+		DisplayName:       foldSpace(r.String("displayName")),
+		Description:       foldSpace(r.String("description")),
+		Category:          r.String("category"),
+		Tags:              r.Words("tags"),
+		Aliases:           r.Words("aliases"),
+		RequiredTools:     r.Words("requiredTools", "dependsOn"),
+		RequiredSecrets:   r.Words("requiredSecrets"),
+		RequiredBins:      r.Words("requiredBins"),
+		RequiredPlatforms: r.Words("requiredPlatforms"),
+		Permissions:       m.readPermissions(m.at, r),
+		Version:           r.String("version"),
+		Migrations:        migrationsFrom(r),
+	}
+	if c.Category == "" {
+		c.Category = "custom"
+	}
+	if effects, said := r.Bool("hasSideEffects"); said {
+		c.Effects.ReadOnly = capability.HintOf(!effects)
+	}
+	var missing []string
+	for key, value := range map[string]string{"name": c.Name, "kind": string(c.Kind), "description": c.Description} {
+		if value == "" {
+			missing = append(missing, key)
+		}
+	}
+	if slices.Sort(missing); len(missing) > 0 {
+		is := "is"
+		if len(missing) > 1 {
+			is = "are"
+		}
+		m.fault("missing-key", m.at, max(1, r.Line(missing[0])),
+			fmt.Sprintf("%s %s missing", strings.Join(missing, ", "), is), "a manifest needs name, kind and description")
+		return nil, false
+	}
+	for key, value := range map[string]string{"id": string(c.ID), "name": c.Name, "kind": string(c.Kind)} {
+		if strings.ContainsFunc(value, func(r rune) bool { return unicode.IsControl(r) || unicode.IsSpace(r) && r != ' ' }) {
+			m.fault("bad-id", m.at, r.Line(key), fmt.Sprintf("%s %q holds a control character or a line end", key, value), "write it in one line of plain text")
+			return nil, false
+		}
+	}
+	return c, true
+}
+
+// kind takes any word: sources may bring kinds of their own. One that differs
+// from a known kind only in case is that kind.
+func (m *manifest) kind(r *yamldoc.Reader) capability.Kind {
+	given := capability.Kind(strings.TrimSpace(r.String("kind")))
+	kinds := capability.Kinds()
+	if given == "" || slices.Contains(kinds, given) {
+		return given
+	}
+	var names []string
+	for _, k := range kinds {
+		if strings.EqualFold(string(k), string(given)) {
+			m.warn("unknown-kind", m.at, r.Line("kind"), fmt.Sprintf("kind %s is read as %s", given, k), "write kind: "+string(k))
+			return k
+		}
+		names = append(names, string(k))
+	}
+	fix := "the usual kinds are " + strings.Join(names, ", ")
+	if near := yamldoc.Nearest(string(given), names); near != "" {
+		fix = "did you mean " + near + "? " + fix
+	}
+	m.warn("unknown-kind", m.at, r.Line("kind"), fmt.Sprintf("kind %s is none of the usual ones; it is kept", given), fix)
+	return given
+}
+
+// schema gives the input schema: schema.json, or else inputSchema.
+func (m *manifest) schema(r *yamldoc.Reader) (json.RawMessage, bool) {
+	inline, given, ok := m.inlineSchema(r)
+	if !ok || !m.has[manifestSchema] {
+		return inline, ok
+	}
+	data, p, err := m.file(manifestSchema, bodyLimit)
+	if err != nil {
+		m.faultErr("unreadable", p, 1, err)
+		return nil, false
+	}
+	schema, bad := compactSchema(data)
+	if bad != nil {
+		m.fault("bad-schema", p, lineOfByte(data, bad.offset), "schema.json: "+bad.message, bad.fix)
+		return nil, false
+	}
+	if given && !bytes.Equal(inline, schema) {
+		m.warn("two-schemas", m.at, r.Line("inputSchema"), "inputSchema is passed over, since schema.json stands beside it and says something else", "keep one of them")
+	}
+	return schema, true
+}
+
+// inlineSchema reads inputSchema, which some write as a text of JSON.
+func (m *manifest) inlineSchema(r *yamldoc.Reader) (schema json.RawMessage, given, ok bool) {
+	f, given := r.Field("inputSchema", "parameters")
+	if !given {
+		return nil, false, true
+	}
+	var bad *jsonError
+	switch v := f.Value.Any.(type) {
+	case *yamldoc.Map:
+		schema, bad = compactSchema(f.Value.JSON())
+	case string:
+		schema, bad = compactSchema([]byte(v))
+	default:
+		bad = &jsonError{message: "a schema is a map", fix: "write inputSchema: { type: object, properties: { … } }"}
+	}
+	if bad != nil {
+		m.fault("bad-schema", m.at, f.Line, "inputSchema: "+bad.message, bad.fix)
+		return nil, true, false
+	}
+	return schema, true, true
+}
+
+// compactSchema checks that a text is one JSON object that says everything once,
+// and gives it without space.
+func compactSchema(data []byte) (json.RawMessage, *jsonError) {
+	trimmed := bytes.TrimPrefix(data, []byte("\ufeff"))
+	if err := (&jsonWalk{data: trimmed}).check(); err != nil {
+		bad := &jsonError{message: err.Error(), fix: "check quotes, commas and brackets"}
+		errors.As(err, &bad)
+		bad.offset += len(data) - len(trimmed)
+		return nil, bad
+	}
+	if bytes.TrimLeft(trimmed, " \t\r\n")[0] != '{' {
+		return nil, &jsonError{message: "a schema is a JSON object", fix: `write { "type": "object", "properties": { … } }`}
+	}
+	var out bytes.Buffer
+	if err := json.Compact(&out, trimmed); err != nil {
+		return nil, &jsonError{message: err.Error(), fix: "check quotes, commas and brackets"}
+	}
+	return out.Bytes(), nil
+}
+
+// body gives the instructions: the file that skillContent names, or the text
+// that it is, or else SKILL.md.
+func (m *manifest) body(r *yamldoc.Reader) (string, bool) {
+	given := r.String("skillContent")
+	if strings.Contains(strings.TrimSpace(given), "\n") {
+		return strings.TrimSpace(given), true
+	}
+	name := strings.TrimSpace(given)
+	if name == "" {
+		if name = manifestBody; !m.has[name] {
+			return "", true
+		}
+	}
+	data, p, err := m.file(name, bodyLimit)
+	if err != nil {
+		problem := problemOf(err, capability.Grave, m.origin(m.at, r.Line("skillContent")))
+		refused := problem.Code == "leaves-root"
+		if !refused {
+			problem.Severity = capability.Warning
+			problem.Message = fmt.Sprintf("skillContent %s is not read: %s", name, problem.Message)
+		}
+		m.problems = append(m.problems, problem)
+		return "", !refused
+	}
+	text, ok := m.text(p, data, true)
+	if !ok {
+		return "", false
+	}
+	pg, _ := cutPage(text)
+	return strings.TrimSpace(pg.body), true
+}

@@ -1,0 +1,230 @@
+package source
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"path"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// Lists of tools as an MCP server gives them: the result of tools/list, with
+// or without the JSON-RPC envelope, or only the array of tools.
+
+const (
+	mcpListName = "mcplist"
+	maxTools    = 50_000
+)
+
+func mcpListFormat() format {
+	return format{name: mcpListName, claims: isMCPList, limit: tableLimit, pure: true, read: readMCPList}
+}
+
+// isMCPList looks for tools with input schemas. A client's configuration,
+// which names servers to start, is something else.
+func isMCPList(p string, head []byte) bool {
+	if !hasExt(p, ".json") || bytes.Contains(head, []byte(`"mcpServers"`)) {
+		return false
+	}
+	head = bytes.TrimLeft(bytes.TrimPrefix(head, []byte("\ufeff")), " \t\r\n")
+	schema := bytes.Contains(head, []byte(`"inputSchema"`)) || bytes.Contains(head, []byte(`"input_schema"`))
+	switch {
+	case bytes.HasPrefix(head, []byte("[")):
+		return schema && bytes.Contains(head, []byte(`"name"`))
+	case bytes.HasPrefix(head, []byte("{")):
+		// The first tool's description may fill all of the head.
+		return bytes.Contains(head, []byte(`"tools"`)) && (schema || startsWithTools(head))
+	}
+	return false
+}
+
+// startsWithTools reports whether a list of objects under "tools" comes first,
+// in the envelope or without it.
+func startsWithTools(head []byte) bool {
+	text := strings.Map(func(r rune) rune {
+		if r == ' ' || r == '\t' || r == '\r' || r == '\n' {
+			return -1
+		}
+		return r
+	}, string(head[:min(len(head), 512)]))
+	return strings.HasPrefix(text, `{"tools":[{`) || strings.Contains(text, `"result":{"tools":[{`)
+}
+
+// A toolList says where the list of a file is, and what stands around it.
+type toolList struct {
+	at      int    // byte at which the array begins; 0 for none, unless bare
+	bare    bool   // the array is the whole file
+	pointer string // JSON pointer of the array
+
+	server, cursor, failed string
+}
+
+func readMCPList(u *unit) {
+	data := u.data
+	if !utf8.Valid(data) {
+		u.fault("not-utf8", u.path, lineAt(data, badUTF8(data)), "the file is not valid UTF-8", "save the file as UTF-8")
+		return
+	}
+	l, err := findTools(data)
+	if err != nil {
+		u.faultJSON(data, err)
+		return
+	}
+	if !l.bare && l.at == 0 {
+		message, fix := `there is no list under "tools"`, "save the result of tools/list here"
+		if l.failed != "" {
+			message, fix = "the file holds an error instead of a list: "+shorten(l.failed), "ask the server again"
+		}
+		u.fault("no-tools", u.path, 0, message, fix)
+		return
+	}
+	if l.server == "" {
+		l.server = strings.TrimSuffix(path.Base(u.path), path.Ext(u.path))
+	}
+	if l.cursor != "" {
+		u.warn("more-pages", u.path, 0, "the server had more tools than this page of its list", "save all pages into one list")
+	}
+	u.readTools(l)
+}
+
+// findTools goes over the whole file once and finds the parts.
+func findTools(data []byte) (toolList, error) {
+	var l toolList
+	w := jsonWalk{data: data}
+	if bytes.HasPrefix(data, []byte("\ufeff")) {
+		w.pos = len("\ufeff")
+	}
+	start := w.pos
+	if err := w.check(); err != nil {
+		return l, err
+	}
+	w = jsonWalk{data: data, pos: start, loose: true}
+	switch w.next() {
+	case '[':
+		l.at, l.bare = w.pos, true
+	case '{':
+		l.members(data, w.pos, "")
+	}
+	return l, nil
+}
+
+// members looks at the members of the object at a byte: the result itself, or
+// the envelope around it.
+func (l *toolList) members(data []byte, at int, pointer string) {
+	w := jsonWalk{data: data, pos: at, loose: true}
+	_ = w.object(func(key []byte, at, end int) error { // checked before
+		switch v := data[at:end]; string(key) {
+		case "tools":
+			if v[0] == '[' {
+				l.at, l.pointer = at, pointer+"/tools"
+			}
+		case "result":
+			if v[0] == '{' && pointer == "" {
+				l.members(data, at, "/result")
+			}
+		case "serverInfo":
+			if v[0] == '{' {
+				l.server = memberText(v, "name")
+			}
+		case "nextCursor":
+			l.cursor, _ = plainText(v)
+		case "error":
+			l.failed = string(v)
+		}
+		return nil
+	})
+}
+
+// memberText gives the text under a key of an object.
+func memberText(object []byte, key string) (text string) {
+	w := jsonWalk{data: object, loose: true}
+	_ = w.object(func(k []byte, at, end int) error {
+		if string(k) == key {
+			text, _ = plainText(object[at:end])
+		}
+		return nil
+	})
+	return text
+}
+
+// readTools adds the tools of the list. Each has the bytes of its object as
+// its origin, so that its schema is read from there when it is asked for.
+func (u *unit) readTools(l toolList) {
+	rows := newRowReader()
+	rows.mcp = true
+	t := tally{u: u}
+	base, lines, n := u.origin(u.path, 0), lineCounter{data: u.data}, -1
+	w := jsonWalk{data: u.data, pos: l.at, loose: true}
+	_ = w.array(func(at, end int) error { // checked before
+		if n++; n == maxTools {
+			u.fault("too-many-tools", u.path, lines.at(at), fmt.Sprintf("more than %d tools; the rest is not read", maxTools), "split the file")
+		}
+		if n >= maxTools || n%256 == 0 && u.ctx.Err() != nil {
+			return nil
+		}
+		line := lines.at(at)
+		r, err := rows.read(u.data[at:end])
+		if err != nil {
+			var je *jsonError
+			errors.As(err, &je)
+			t.fault(je.code, line, fmt.Sprintf("tool %d of the list: %s", n+1, je.message), je.fix)
+			return nil
+		}
+		for _, note := range r.notes {
+			t.warn("bad-value", line, note.message, note.fix)
+		}
+		c := r.Capability
+		c.Category = l.server
+		c.Origin = base
+		c.Origin.Line, c.Origin.Pointer = line, l.pointer+"/"+strconv.Itoa(n)
+		c.Origin.Offset, c.Origin.Length = int64(at), int64(end-at)
+		u.add(c, r.Detail, u.path, line)
+		return nil
+	})
+	if m := rows.droppedMessage(); m != "" {
+		u.warn("dropped-values", u.path, 0, m, "")
+	}
+	t.close()
+}
+
+// faultJSON records what is wrong with a file that is one JSON text.
+func (u *unit) faultJSON(data []byte, err error) {
+	var je *jsonError
+	if !errors.As(err, &je) {
+		u.faultErr("bad-json", u.path, 1, err)
+		return
+	}
+	u.fault(je.code, u.path, lineAt(data, je.offset), je.message, je.fix)
+}
+
+func lineAt(data []byte, offset int) int {
+	return 1 + bytes.Count(data[:min(offset, len(data))], []byte{'\n'})
+}
+
+// badUTF8 gives the first byte that is not part of valid UTF-8.
+func badUTF8(data []byte) int {
+	at := 0
+	for at < len(data) {
+		r, n := utf8.DecodeRune(data[at:])
+		if r == utf8.RuneError && n == 1 {
+			break
+		}
+		at += n
+	}
+	return at
+}
+
+// A lineCounter gives the lines of places that are asked for in their order.
+type lineCounter struct {
+	data []byte
+	pos  int
+	line int
+}
+
+func (l *lineCounter) at(offset int) int {
+	l.line += bytes.Count(l.data[l.pos:offset], []byte{'\n'})
+	l.pos = offset
+	return l.line + 1
+}

@@ -1,0 +1,3 @@
+package source
+
+func openapiFormat() format { return format{name: "openapi"} }

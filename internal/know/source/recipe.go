@@ -1,0 +1,132 @@
+package source
+
+import (
+	"fmt"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+
+	"ken/capability"
+	"ken/internal/yamldoc"
+)
+
+var (
+	manifestRunner = regexp.MustCompile(`^[a-z][a-z0-9_.-]*$`)
+
+	// placeholder is where a value comes into a recipe. Braces around
+	// anything else are ordinary characters.
+	placeholder = regexp.MustCompile(`\{([A-Za-z_][A-Za-z0-9_.-]*?)(\.\.\.)?\}`)
+)
+
+const maxTimeoutSec = 24 * 60 * 60
+
+// run reads a manifest's recipe. What is wrong with it costs the capability:
+// a recipe that is followed in part does something that nobody wrote.
+func (m *manifest) run(r *yamldoc.Reader, parameters []capability.Parameter) (*capability.Recipe, bool) {
+	if !r.Has() {
+		return nil, true
+	}
+	out := &capability.Recipe{
+		Runner: r.String("runner"),
+		Argv:   r.Strings("argv"),
+		Action: r.String("action"),
+		Env:    r.Words("env"),
+		Method: strings.ToUpper(r.String("method")),
+		URL:    r.String("url"),
+	}
+	out.TimeoutSec, _ = r.Int("timeoutSec")
+	out.MaxOutputSize, _ = r.Int("maxOutputSize")
+	for _, f := range r.Rest() {
+		m.warn("unknown-key", m.at, f.Line, "run has no key "+f.Key+"; it has no effect", "remove it, or correct its name")
+	}
+	if len(r.Issues()) > 0 {
+		for _, e := range r.Issues() {
+			if strings.HasPrefix(e.Message, "run.") || strings.HasPrefix(e.Message, "an item of run.") {
+				m.fault("bad-recipe", m.at, e.Line, e.Message, e.Fix)
+				return nil, false
+			}
+		}
+	}
+	key, message, fix := checkRecipe(out, parameters)
+	if message != "" {
+		m.fault("bad-recipe", m.at, r.Line(key), message, fix)
+		return nil, false
+	}
+	return out, true
+}
+
+func checkRecipe(run *capability.Recipe, parameters []capability.Parameter) (key, message, fix string) {
+	switch {
+	case run.Runner == "":
+		return "runner", "run has no runner", "add runner:, as in runner: exec.git"
+	case !manifestRunner.MatchString(run.Runner):
+		return "runner", fmt.Sprintf("runner %q is not a name", run.Runner), "use small letters, digits, dots, dashes and underscores, as in exec.git"
+	case run.TimeoutSec < 0 || run.TimeoutSec > maxTimeoutSec:
+		return "timeoutSec", fmt.Sprintf("timeoutSec %d is not within 0 to %d", run.TimeoutSec, maxTimeoutSec), "set the seconds after which the call is stopped"
+	case run.MaxOutputSize < 0:
+		return "maxOutputSize", fmt.Sprintf("maxOutputSize %d is negative", run.MaxOutputSize), "set the bytes of output that are kept"
+	}
+	for _, name := range run.Env {
+		if !envName.MatchString(name) {
+			return "env", fmt.Sprintf("%q cannot name a variable", name), "list names of variables, without values"
+		}
+	}
+	for i, element := range run.Argv {
+		if message, fix := checkPlaceholders(element, parameters); message != "" {
+			return "argv", fmt.Sprintf("argv[%d]: %s", i, message), fix
+		}
+	}
+	if len(run.Argv) > 0 && placeholder.MatchString(run.Argv[0]) {
+		return "argv", "argv[0]: the program itself is a parameter", "name the program; only its arguments can be parameters"
+	}
+	return checkRequest(run, parameters)
+}
+
+func checkRequest(run *capability.Recipe, parameters []capability.Parameter) (key, message, fix string) {
+	methods := []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
+	if run.Method != "" && !slices.Contains(methods, run.Method) {
+		return "method", fmt.Sprintf("method %q is not an HTTP method", run.Method), "write one of " + strings.Join(methods, ", ")
+	}
+	if run.URL == "" {
+		return "", "", ""
+	}
+	if message, fix := checkPlaceholders(run.URL, parameters); message != "" {
+		return "url", "url: " + message, fix
+	}
+	// A value may fill a place in the path, never choose the host.
+	u, err := url.Parse(placeholder.ReplaceAllString(run.URL, "x"))
+	whole, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(run.URL, "https://"), "http://"), "/")
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || strings.Contains(whole, "{") {
+		return "url", fmt.Sprintf("url %q is not an http or https address with a host", run.URL), "write it as https://host/path; only the path and query take parameters"
+	}
+	return "", "", ""
+}
+
+// checkPlaceholders: each names a parameter, and a list is an element of its
+// own, since inside one it has no meaning.
+func checkPlaceholders(text string, parameters []capability.Parameter) (message, fix string) {
+	for _, found := range placeholder.FindAllStringSubmatch(text, -1) {
+		i := slices.IndexFunc(parameters, func(p capability.Parameter) bool { return p.Name == found[1] })
+		list := found[2] != ""
+		switch {
+		case i < 0:
+			names := make([]string, len(parameters))
+			for j, p := range parameters {
+				names[j] = p.Name
+			}
+			fix = "add it to the properties of the schema"
+			if near := yamldoc.Nearest(found[1], names); near != "" {
+				fix = "did you mean {" + near + "}?"
+			}
+			return fmt.Sprintf("%s stands for a parameter that the schema does not have", found[0]), fix
+		case list && found[0] != text:
+			return fmt.Sprintf("the list %s is only a part of an argument", found[0]), "let it be an argument of its own"
+		case list && parameters[i].Type != "" && !strings.Contains(parameters[i].Type, "array"):
+			return fmt.Sprintf("%s wants a list, and the schema says %s", found[0], parameters[i].Type), "write {" + found[1] + "}"
+		case !list && parameters[i].Type == "array":
+			return fmt.Sprintf("%s is one argument, and the schema says array", found[0]), "write {" + found[1] + "...} as an argument of its own"
+		}
+	}
+	return "", ""
+}

@@ -1,0 +1,226 @@
+package source
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const (
+	maxRemoteBytes = 32 << 20
+	maxRedirects   = 3
+)
+
+// A fetched is an answer of a remote address.
+type fetched struct {
+	data        []byte
+	contentType string
+	etag        string
+	modified    string // the server's Last-Modified, as it wrote it
+	unchanged   bool   // what we have is still what the server has
+}
+
+// remoteClient completes a client. Whatever it was given, redirects are few
+// and looked at, no cookie is kept, and nothing waits for ever. Without a
+// transport of its own it gets one that reaches public addresses only.
+func remoteClient(given *http.Client, address *url.URL, timeout time.Duration) *http.Client {
+	c := &http.Client{Timeout: timeout, CheckRedirect: redirectCheck(address)}
+	if given != nil {
+		c.Transport = given.Transport
+	}
+	if c.Transport == nil {
+		c.Transport = guardedTransport(isLoopbackHost(address.Hostname()), nil)
+	}
+	return c
+}
+
+// guardedTransport refuses, at the moment of dialling, addresses that are not
+// public: names and redirects cannot get around a check of the address itself.
+// Proxies from the environment are not used, since they would do the dialling.
+func guardedTransport(loopback bool, roots *x509.CertPool) *http.Transport {
+	dialer := &net.Dialer{
+		Timeout: 10 * time.Second,
+		Control: func(network, address string, _ syscall.RawConn) error {
+			at, err := netip.ParseAddrPort(address)
+			if err != nil || !strings.HasPrefix(network, "tcp") {
+				return fmt.Errorf("%s address %s is not one that a source may reach", network, address)
+			}
+			ip := at.Addr().Unmap()
+			if loopback && ip.IsLoopback() || isPublic(ip) {
+				return nil
+			}
+			return &privateAddressError{ip}
+		},
+	}
+	return &http.Transport{
+		DialContext:            dialer.DialContext,
+		TLSClientConfig:        &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
+		TLSHandshakeTimeout:    10 * time.Second,
+		MaxResponseHeaderBytes: 64 << 10,
+		ForceAttemptHTTP2:      true,
+		DisableKeepAlives:      true, // the next question is minutes away
+	}
+}
+
+type privateAddressError struct{ addr netip.Addr }
+
+func (e *privateAddressError) Error() string {
+	return fmt.Sprintf("%s is not a public address", e.addr)
+}
+
+// notPublic lists what [netip.Addr] has no word for: shared, reserved and
+// documentation networks, and those that carry an IPv4 address inside.
+var notPublic = []netip.Prefix{
+	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"),
+	netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("192.88.99.0/24"), netip.MustParsePrefix("198.18.0.0/15"),
+	netip.MustParsePrefix("198.51.100.0/24"), netip.MustParsePrefix("203.0.113.0/24"), netip.MustParsePrefix("240.0.0.0/4"),
+	netip.MustParsePrefix("::/96"), netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("64:ff9b:1::/48"),
+	netip.MustParsePrefix("100::/64"), netip.MustParsePrefix("2001::/23"), netip.MustParsePrefix("2001:db8::/32"),
+	netip.MustParsePrefix("2002::/16"), netip.MustParsePrefix("3fff::/20"), netip.MustParsePrefix("5f00::/16"), netip.MustParsePrefix("fec0::/10"),
+}
+
+// isPublic reports whether an address belongs to the open internet. The
+// addresses of clouds' metadata services are link-local or private and so are
+// not.
+func isPublic(ip netip.Addr) bool {
+	ip = ip.Unmap().WithZone("")
+	if !ip.IsGlobalUnicast() || ip.IsPrivate() {
+		return false
+	}
+	for _, p := range notPublic {
+		if p.Contains(ip) {
+			return false
+		}
+	}
+	return true
+}
+
+// isLoopbackHost reports whether a host is this machine by its very spelling.
+func isLoopbackHost(host string) bool {
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.Unmap().IsLoopback()
+}
+
+// checkAddress refuses what no source may be read from: anything but https,
+// or http to this machine.
+func checkAddress(u *url.URL) error {
+	switch {
+	case u.Hostname() == "":
+		return errors.New("the address has no host")
+	case u.Scheme == "https":
+	case u.Scheme == "http" && isLoopbackHost(u.Hostname()):
+	default:
+		return fmt.Errorf("%s is not https", showURL(u))
+	}
+	return nil
+}
+
+// redirectCheck looks at every step of a redirect as at the first address.
+func redirectCheck(first *url.URL) func(*http.Request, []*http.Request) error {
+	return func(next *http.Request, via []*http.Request) error {
+		if len(via) > maxRedirects {
+			return fmt.Errorf("more than %d redirects", maxRedirects)
+		}
+		if err := checkAddress(next.URL); err != nil {
+			return fmt.Errorf("redirect: %w", err)
+		}
+		if isLoopbackHost(next.URL.Hostname()) && !isLoopbackHost(first.Hostname()) {
+			return fmt.Errorf("redirect to %s: it is this machine", showURL(next.URL))
+		}
+		if next.URL.User != nil {
+			return fmt.Errorf("redirect to %s: it carries a name and password", showURL(next.URL))
+		}
+		next.Header.Del("Referer") // it would show the query of our address
+		return nil
+	}
+}
+
+// showURL gives an address without what may be secret in it.
+func showURL(u *url.URL) string {
+	shown := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}
+	s := shown.String()
+	if u.RawQuery != "" {
+		s += "?…"
+	}
+	return s
+}
+
+// fetch asks an address for its content, or whether what we have still holds.
+func fetch(ctx context.Context, client *http.Client, address *url.URL, have *remoteHeader) (fetched, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address.String(), nil)
+	if err != nil {
+		return fetched{}, errors.New("the address does not make a request") // the cause would repeat the query
+	}
+	req.Header.Set("User-Agent", "ken")
+	req.Header.Set("Accept", "application/json, application/yaml, application/x-ndjson, text/markdown, text/plain, */*;q=0.5")
+	if have != nil && have.ETag != "" {
+		req.Header.Set("If-None-Match", have.ETag)
+	}
+	if have != nil && have.Modified != "" {
+		req.Header.Set("If-Modified-Since", have.Modified)
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return fetched{}, plainFetchError(err)
+	}
+	defer resp.Body.Close()
+	switch {
+	case resp.StatusCode == http.StatusNotModified && have != nil:
+		return fetched{unchanged: true}, nil
+	case resp.StatusCode != http.StatusOK:
+		return fetched{}, fmt.Errorf("the server answered %d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
+	case resp.Header.Get("Content-Encoding") != "":
+		return fetched{}, fmt.Errorf("the server sent it encoded as %q", resp.Header.Get("Content-Encoding"))
+	case resp.ContentLength > maxRemoteBytes:
+		return fetched{}, tooLarge(resp.ContentLength, maxRemoteBytes)
+	}
+	// The cap is on what comes out of decompression, if there was any.
+	data, err := io.ReadAll(io.LimitReader(resp.Body, maxRemoteBytes+1))
+	if err != nil {
+		return fetched{}, plainFetchError(err)
+	}
+	if len(data) > maxRemoteBytes {
+		return fetched{}, &readError{
+			code: "too-large", message: fmt.Sprintf("the content has more than the %d bytes that are read", maxRemoteBytes), fix: "split it",
+		}
+	}
+	return fetched{
+		data: data, contentType: resp.Header.Get("Content-Type"),
+		etag: shortHeader(resp.Header.Get("ETag")), modified: shortHeader(resp.Header.Get("Last-Modified")),
+	}, nil
+}
+
+// shortHeader drops a header that nobody should have to send back.
+func shortHeader(s string) string {
+	if len(s) > 1024 {
+		return ""
+	}
+	return s
+}
+
+// plainFetchError drops the address from an error: its query may hold a key.
+func plainFetchError(err error) error {
+	if late, ok := errors.AsType[net.Error](err); ok && late.Timeout() {
+		return errors.New("the server took too long")
+	}
+	if ue, ok := errors.AsType[*url.Error](err); ok {
+		err = ue.Err
+	}
+	if pe, ok := errors.AsType[*privateAddressError](err); ok {
+		return pe
+	}
+	return err
+}

@@ -1,0 +1,596 @@
+package source
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"ken/capability"
+)
+
+// Rows: JSON objects that describe one capability each, as the lines of a
+// catalog and the items of a tools/list have them.
+
+const (
+	maxKept   = 1 << 10 // bytes of a value that nobody knows and that is kept all the same
+	maxShared = 256     // bytes of a text that is looked up before it is stored again
+)
+
+// A rowReader reads rows of one file. It keeps what is common to them. The
+// zero value reads single rows.
+type rowReader struct {
+	mcp     bool              // only the keys of an MCP tool mean anything
+	shared  map[string]string // texts that rows repeat
+	dropped map[string]int    // keys of values too large to keep, how often
+
+	walk jsonWalk // for its memory
+	row  row
+}
+
+func newRowReader() *rowReader {
+	return &rowReader{shared: map[string]string{}, dropped: map[string]int{}}
+}
+
+// A row is one row as it is read.
+type row struct {
+	*capability.Capability
+	capability.Detail // its schema is a part of the file's bytes
+
+	server     string
+	parameters []capability.Parameter
+	notes      []rowNote
+	seen       [keyCount]bool
+}
+
+// A rowNote is something wrong that does not cost the row.
+type rowNote struct{ message, fix string }
+
+// read takes a row apart. The row is good until the next call; its capability
+// is the caller's. The error is a *jsonError; it costs the row.
+func (r *rowReader) read(object []byte) (*row, error) {
+	r.walk = jsonWalk{data: object, keys: r.walk.keys[:0]}
+	w := &r.walk
+	if w.next() != '{' {
+		return nil, w.fail("the row is not a JSON object", `write it as {"name": …, "description": …}`)
+	}
+	r.row = row{Capability: &capability.Capability{}}
+	out := &r.row
+	err := w.object(func(key []byte, at, end int) error {
+		r.member(out, key, object[at:end])
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if w.space(); w.pos < len(object) {
+		return nil, w.fail("there is more text after the object", "write one object to a line")
+	}
+	if strings.TrimSpace(out.Name) == "" {
+		return nil, &jsonError{code: "no-name", message: "the row has no name", fix: `give it a "name"`}
+	}
+	out.complete()
+	return out, nil
+}
+
+// complete fills in what follows from other keys.
+func (out *row) complete() {
+	c := out.Capability
+	if c.Kind == "" {
+		c.Kind = capability.KindTool
+	}
+	if c.ID == "" {
+		c.ID = capability.MakeID(c.Kind, c.Name)
+	}
+	if c.Category == "" {
+		c.Category = out.server
+	}
+	if len(out.parameters) == 0 {
+		return
+	}
+	if len(out.Schema) == 0 {
+		out.Schema = rowSchema(out.parameters)
+		return
+	}
+	// The schema says what is passed; the list may say more about it.
+	c.Parameters = parametersOf(out.Schema)
+	merged, more := mergeParameters(c.Parameters, out.parameters)
+	if !more {
+		merged = nil // all of it is in the schema, where it is read once
+	}
+	c.Parameters = merged
+}
+
+// mergeParameters adds to the parameters of a schema what a list beside it
+// says: descriptions that are missing, and parameters of their own.
+func mergeParameters(params, list []capability.Parameter) (merged []capability.Parameter, more bool) {
+	place := make(map[string]int, len(params))
+	for i, p := range params {
+		place[p.Name] = i
+	}
+	for _, p := range list {
+		i, have := place[p.Name]
+		switch {
+		case !have:
+			params, more = append(params, p), true
+		case params[i].Description == "" && p.Description != "":
+			params[i].Description, more = p.Description, true
+		}
+	}
+	return params, more
+}
+
+// rowSchema makes an input schema of a list of parameters.
+func rowSchema(params []capability.Parameter) json.RawMessage {
+	out := []byte(`{"type":"object","properties":{`)
+	var required []byte
+	for i, p := range params {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(appendQuoted(out, p.Name), ":{"...)
+		if p.Type != "" {
+			out = appendQuoted(append(out, `"type":`...), p.Type)
+		}
+		if p.Description != "" {
+			if p.Type != "" {
+				out = append(out, ',')
+			}
+			out = appendQuoted(append(out, `"description":`...), p.Description)
+		}
+		out = append(out, '}')
+		if p.Required {
+			required = appendQuoted(append(required, ','), p.Name)
+		}
+	}
+	out = append(out, '}')
+	if len(required) > 0 {
+		out = append(append(append(out, `,"required":[`...), required[1:]...), ']')
+	}
+	return append(out, '}')
+}
+
+// A rowKey is a key that rows have, whatever its spelling.
+type rowKey uint8
+
+const (
+	keyUnknown rowKey = iota
+	keyID
+	keyKind
+	keyName
+	keyDisplayName
+	keyDescription
+	keyCategory
+	keyTags
+	keyAliases
+	keyParameters
+	keySchema
+	keyAnnotations
+	keyRequiredTools
+	keyRequiredSecrets
+	keyRequiredBins
+	keyRequiredPlatforms
+	keyPermissions
+	keyAvailable
+	keyUnavailable
+	keySideEffects
+	keyRun
+	keyTriggers
+	keyMigrations
+	keyPriority
+	keyTokenBudget
+	keyMaxChars
+	keyVersion
+	keyServer
+	keyBody
+	keyUsage
+	keyCount
+)
+
+// keyOf folds the spellings of a key (input_schema, inputSchema) into one.
+func keyOf(raw []byte) rowKey {
+	var buf [24]byte
+	folded := buf[:0]
+	for _, c := range raw {
+		switch {
+		case c == '_' || c == '-':
+			continue
+		case len(folded) == len(buf):
+			return keyUnknown
+		case 'A' <= c && c <= 'Z':
+			c += 'a' - 'A'
+		}
+		folded = append(folded, c)
+	}
+	switch string(folded) {
+	case "id":
+		return keyID
+	case "kind":
+		return keyKind
+	case "name":
+		return keyName
+	case "displayname", "title":
+		return keyDisplayName
+	case "description":
+		return keyDescription
+	case "category":
+		return keyCategory
+	case "tags":
+		return keyTags
+	case "aliases":
+		return keyAliases
+	case "parameters":
+		return keyParameters
+	case "inputschema", "fullschema":
+		return keySchema
+	case "annotations", "effects":
+		return keyAnnotations
+	case "requiredtools", "dependson":
+		return keyRequiredTools
+	case "requiredsecrets":
+		return keyRequiredSecrets
+	case "requiredbins":
+		return keyRequiredBins
+	case "requiredplatforms":
+		return keyRequiredPlatforms
+	case "permissions":
+		return keyPermissions
+	case "available":
+		return keyAvailable
+	case "unavailable":
+		return keyUnavailable
+	case "hassideeffects":
+		return keySideEffects
+	case "run":
+		return keyRun
+	case "triggers":
+		return keyTriggers
+	case "migrations":
+		return keyMigrations
+	case "priority":
+		return keyPriority
+	case "tokenbudget":
+		return keyTokenBudget
+	case "maxchars":
+		return keyMaxChars
+	case "version":
+		return keyVersion
+	case "server":
+		return keyServer
+	case "body", "fullcontent":
+		return keyBody
+	case "usage":
+		return keyUsage
+	}
+	return keyUnknown
+}
+
+// ofMCP reports whether the key is one that an MCP tool has. A server's word
+// must not set what is Ken's own, such as how a call runs.
+func (k rowKey) ofMCP() bool {
+	switch k {
+	case keyName, keyDisplayName, keyDescription, keySchema, keyAnnotations:
+		return true
+	}
+	return false
+}
+
+// member reads one member of a row. value is valid JSON.
+func (r *rowReader) member(out *row, rawKey, value []byte) {
+	if string(value) == "null" {
+		return
+	}
+	key := keyOf(rawKey)
+	if key == keyUnknown || r.mcp && !key.ofMCP() {
+		r.keep(out, unquote(rawKey), value)
+		return
+	}
+	if out.seen[key] && key != keyRequiredTools {
+		out.note("%s repeats a key in another spelling; the first stands", unquote(rawKey))
+		return
+	}
+	out.seen[key] = true
+	if !r.known(out, key, value) {
+		out.note("%s is not what it should be and is left out: %s", unquote(rawKey), shorten(string(value)))
+	}
+}
+
+func (out *row) note(format string, args ...any) {
+	out.notes = append(out.notes, rowNote{fmt.Sprintf(format, args...), "correct the value"})
+}
+
+// known reads the value of a known key and reports whether it has the right
+// type.
+func (r *rowReader) known(out *row, key rowKey, value []byte) (ok bool) {
+	c := out.Capability
+	switch key {
+	case keyID:
+		var s string
+		s, ok = plainText(value)
+		c.ID = capability.ID(s)
+	case keyKind:
+		var s string
+		s, ok = r.word(value)
+		c.Kind = capability.Kind(s)
+	case keyName:
+		c.Name, ok = plainText(value)
+	case keyDisplayName:
+		c.DisplayName, ok = plainText(value)
+	case keyDescription:
+		c.Description, ok = plainText(value)
+	case keyCategory:
+		c.Category, ok = r.word(value)
+	case keyTags:
+		c.Tags, ok = r.words(value)
+	case keyAliases:
+		c.Aliases, ok = r.words(value)
+	case keyParameters:
+		ok = r.parameterList(out, value)
+	case keySchema:
+		ok = out.takeSchema(value)
+	case keyAnnotations:
+		ok = r.annotations(out, value)
+	case keyRequiredTools:
+		var list []string
+		list, ok = r.words(value)
+		c.RequiredTools = append(c.RequiredTools, list...)
+	default:
+		ok = r.rare(out, key, value)
+	}
+	return ok
+}
+
+// rare reads the keys that few rows have.
+func (r *rowReader) rare(out *row, key rowKey, value []byte) (ok bool) {
+	c := out.Capability
+	switch key {
+	case keyRequiredSecrets:
+		c.RequiredSecrets, ok = r.words(value)
+	case keyRequiredBins:
+		c.RequiredBins, ok = r.words(value)
+	case keyRequiredPlatforms:
+		c.RequiredPlatforms, ok = r.words(value)
+	case keyPermissions:
+		c.Permissions, ok = r.words(value)
+	case keyAvailable:
+		if ok = isBool(value); ok && value[0] == 'f' && c.Unavailable == "" {
+			c.Unavailable = "its catalog says that it is not available"
+		}
+	case keyUnavailable:
+		c.Unavailable, ok = plainText(value)
+	case keySideEffects:
+		if ok = isBool(value); ok {
+			c.Effects.ReadOnly = capability.HintOf(value[0] == 'f')
+		}
+	case keyRun:
+		ok = strictly(value, &c.Run)
+	case keyTriggers:
+		ok = strictly(value, &c.Triggers)
+	case keyMigrations:
+		ok = strictly(value, &c.Migrations)
+	case keyPriority:
+		ok = json.Unmarshal(value, &c.Priority) == nil
+	case keyTokenBudget:
+		ok = json.Unmarshal(value, &c.TokenBudget) == nil
+	case keyMaxChars:
+		ok = json.Unmarshal(value, &c.MaxChars) == nil
+	case keyVersion:
+		c.Version, ok = r.word(value)
+	case keyServer:
+		if out.server, ok = r.word(value); ok {
+			out.meta("server", out.server)
+		}
+	case keyBody:
+		out.Body, ok = plainText(value)
+	case keyUsage:
+		out.Usage, ok = plainText(value)
+	}
+	return ok
+}
+
+// strictly decodes a value into *v and, where something in it has no place,
+// leaves *v empty.
+func strictly[T any](value []byte, v *T) bool {
+	dec := json.NewDecoder(bytes.NewReader(value))
+	dec.DisallowUnknownFields()
+	if dec.Decode(v) != nil {
+		var zero T
+		*v = zero
+		return false
+	}
+	return true
+}
+
+func isBool(value []byte) bool { return string(value) == "true" || string(value) == "false" }
+
+// plainText reads a text; numbers and booleans are taken as they are written.
+func plainText(value []byte) (string, bool) {
+	switch value[0] {
+	case '"':
+		return unquote(value[1 : len(value)-1]), true
+	case '{', '[', 'n': // n is for null
+		return "", false
+	}
+	return string(value), true
+}
+
+// word reads a text that other rows are likely to have too, and stores it once.
+func (r *rowReader) word(value []byte) (string, bool) {
+	if len(value) > maxShared || value[0] != '"' || bytes.IndexByte(value, '\\') >= 0 {
+		return plainText(value)
+	}
+	raw := value[1 : len(value)-1]
+	if s, ok := r.shared[string(raw)]; ok {
+		return s, true
+	}
+	s := string(raw)
+	if r.shared != nil {
+		r.shared[s] = s
+	}
+	return s, true
+}
+
+// words reads a list of texts, or one text with commas between them.
+func (r *rowReader) words(value []byte) (list []string, ok bool) {
+	if value[0] == '"' {
+		s, _ := plainText(value)
+		for w := range strings.SplitSeq(s, ",") {
+			if w = strings.TrimSpace(w); w != "" {
+				list = append(list, w)
+			}
+		}
+		return list, true
+	}
+	if value[0] != '[' {
+		return nil, false
+	}
+	ok = true
+	w := jsonWalk{data: value, loose: true}
+	_ = w.array(func(at, end int) error { // value is valid
+		s, isText := r.word(value[at:end])
+		if ok = ok && isText; isText {
+			list = append(list, s)
+		}
+		return nil
+	})
+	return list, ok
+}
+
+// parameterList reads the parameters that a row lists beside its schema. Where
+// they are an object they are a schema.
+func (r *rowReader) parameterList(out *row, value []byte) bool {
+	if value[0] == '{' {
+		if out.seen[keySchema] {
+			return true // the schema of that name stands
+		}
+		out.seen[keySchema] = true
+		return out.takeSchema(value)
+	}
+	if value[0] != '[' {
+		return false
+	}
+	ok := true
+	w := jsonWalk{data: value, loose: true}
+	_ = w.array(func(at, end int) error {
+		p, good := r.parameter(value[at:end])
+		if ok = ok && good; good {
+			out.parameters = append(out.parameters, p)
+		}
+		return nil
+	})
+	return ok
+}
+
+func (r *rowReader) parameter(value []byte) (p capability.Parameter, ok bool) {
+	if value[0] == '"' {
+		p.Name, ok = r.word(value)
+		return p, ok && p.Name != ""
+	}
+	if value[0] != '{' {
+		return p, false
+	}
+	w := jsonWalk{data: value, loose: true}
+	_ = w.object(func(key []byte, at, end int) error {
+		v := value[at:end]
+		switch string(key) {
+		case "name":
+			p.Name, _ = r.word(v)
+		case "type":
+			p.Type, _ = r.word(v)
+		case "description":
+			p.Description, _ = plainText(v)
+		case "required":
+			p.Required = string(v) == "true"
+		}
+		return nil
+	})
+	return p, p.Name != ""
+}
+
+// takeSchema takes an input schema as it stands.
+func (out *row) takeSchema(value []byte) bool {
+	if value[0] != '{' {
+		return false
+	}
+	out.Schema = value
+	return true
+}
+
+// annotations reads what MCP calls hints, with or without that ending.
+func (r *rowReader) annotations(out *row, value []byte) bool {
+	if value[0] != '{' {
+		return false
+	}
+	w := jsonWalk{data: value, loose: true}
+	_ = w.object(func(key []byte, at, end int) error {
+		v, e := value[at:end], &out.Effects
+		var hint *capability.Hint
+		switch string(bytes.TrimSuffix(key, []byte("Hint"))) {
+		case "readOnly":
+			hint = &e.ReadOnly
+		case "destructive":
+			hint = &e.Destructive
+		case "idempotent":
+			hint = &e.Idempotent
+		case "openWorld":
+			hint = &e.OpenWorld
+		case "title":
+			if s, ok := plainText(v); ok && out.DisplayName == "" {
+				out.DisplayName = s
+			}
+			return nil
+		default:
+			r.keep(out, "annotations."+unquote(key), v)
+			return nil
+		}
+		if isBool(v) {
+			*hint = capability.HintOf(v[0] == 't')
+		} else if string(v) != "null" {
+			out.note("annotation %s is not true or false", unquote(key))
+		}
+		return nil
+	})
+	return true
+}
+
+func (out *row) meta(key, value string) {
+	if out.Meta == nil {
+		out.Meta = map[string]string{}
+	}
+	out.Meta[key] = value
+}
+
+// keep keeps the value of a key that nobody knows, unless it is large.
+func (r *rowReader) keep(out *row, key string, value []byte) {
+	if len(value) > maxKept {
+		if r.dropped != nil {
+			r.dropped[key]++
+		}
+		return
+	}
+	s, ok := r.word(value)
+	if !ok {
+		s = string(value)
+	}
+	out.meta(key, s)
+}
+
+// droppedMessage says which values were not kept, or "".
+func (r *rowReader) droppedMessage() string {
+	if len(r.dropped) == 0 {
+		return ""
+	}
+	var keys []string
+	total := 0
+	for key, n := range r.dropped {
+		keys = append(keys, key+" ("+strconv.Itoa(n)+")")
+		total += n
+	}
+	slices.Sort(keys)
+	if len(keys) > 8 {
+		keys = append(keys[:8], "…")
+	}
+	return fmt.Sprintf("%d values of more than %d bytes under keys that Ken does not read are not kept: %s", total, maxKept, strings.Join(keys, ", "))
+}

@@ -1,0 +1,367 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"ken/capability"
+)
+
+const (
+	maxTreeDepth = 16
+	maxTreeFiles = 200_000
+	headSize     = 4 << 10
+)
+
+// folderFormat gives the format that makes a folder one unit, or nil.
+func (t *Tree) folderFormat(dir string) *format {
+	for i := range t.formats {
+		f := &t.formats[i]
+		for _, marker := range f.markers {
+			if t.root.exists(path.Join(dir, marker)) && (f.accepts == nil || f.accepts(t.root, dir)) {
+				return f
+			}
+		}
+	}
+	return nil
+}
+
+func (t *Tree) isMarker(name string) bool {
+	return slices.ContainsFunc(t.formats, func(f format) bool { return slices.Contains(f.markers, name) })
+}
+
+func (t *Tree) formatNamed(name string) *format {
+	i := slices.IndexFunc(t.formats, func(f format) bool { return f.name == name })
+	if i < 0 {
+		return nil
+	}
+	return &t.formats[i]
+}
+
+// A walk reads a tree, or parts of it, once. It changes nothing of the Tree:
+// what it found is put in place when all of it was read.
+type walk struct {
+	t     *Tree
+	ctx   context.Context
+	files int
+
+	// fresh reads as if nothing had been read before. Otherwise a folder
+	// that was a unit stays one while its marker is only half written.
+	fresh bool
+
+	// lazy takes over units whose files are as they were.
+	lazy bool
+
+	found    map[string]*held   // units, and files that no format claims, by path
+	unlisted []string           // folders that are there but do not open
+	shapes   map[string]*format // what folders are, as far as somebody asked
+}
+
+func newWalk(ctx context.Context, t *Tree) *walk {
+	return &walk{t: t, ctx: ctx, found: map[string]*held{}, shapes: map[string]*format{}}
+}
+
+// all reads the whole tree.
+func (w *walk) all() {
+	if w.t.only != "" {
+		w.file(w.t.only, nil)
+		return
+	}
+	w.dir(".", 0, false)
+}
+
+// at reads every unit at and below a path.
+func (w *walk) at(p string) {
+	if p == "." || w.t.only != "" {
+		w.all()
+		return
+	}
+	info, err := fs.Lstat(w.t.root.fsys, p)
+	inUnit := w.inUnit(p)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		w.unreadable(p, explainOpen(err))
+	case info.Mode()&fs.ModeSymlink != 0:
+		w.link(p, inUnit)
+	case info.IsDir():
+		if !skipFolder(path.Base(p)) {
+			w.dir(p, 1+strings.Count(p, "/"), inUnit)
+		}
+	case !inUnit:
+		w.file(p, fs.FileInfoToDirEntry(info))
+	}
+}
+
+// inUnit reports whether a path lies in a folder unit; being one does not
+// count.
+func (w *walk) inUnit(p string) bool {
+	for p != "." {
+		p = path.Dir(p)
+		if w.shape(p) != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// shape gives the format that makes a folder one unit, or nil.
+func (w *walk) shape(dir string) *format {
+	if f, known := w.shapes[dir]; known {
+		return f
+	}
+	f := w.t.folderFormat(dir)
+	if f == nil {
+		f = w.formerShape(dir)
+	}
+	w.shapes[dir] = f
+	return f
+}
+
+// formerShape gives the format that a folder had, while all of its documents
+// are still there: one of them may be half written.
+func (w *walk) formerShape(dir string) *format {
+	old := w.t.units[dir]
+	if w.fresh || old == nil || !old.folder || !old.holds() {
+		return nil
+	}
+	if _, gone := w.t.root.look(dir).lost(old.look); gone {
+		return nil
+	}
+	return w.t.formatNamed(old.format)
+}
+
+// skipped folders hold other people's files or none of ours.
+func skipFolder(name string) bool {
+	switch name {
+	case ".git", "node_modules", "__pycache__", ".venv", ".svn", ".hg":
+		return true
+	}
+	return false
+}
+
+// dir reads a folder. Inside a folder that is itself a unit, only further
+// folder units count: the other files belong to the unit around them.
+func (w *walk) dir(p string, depth int, inUnit bool) {
+	if w.ctx.Err() != nil {
+		return
+	}
+	if depth > maxTreeDepth {
+		w.problem(p, "too-deep", fmt.Sprintf("folders nested deeper than %d are not read", maxTreeDepth), "move the folder up")
+		return
+	}
+	entries, err := w.t.root.list(p)
+	if errors.Is(err, fs.ErrNotExist) {
+		return // it went away since it was seen
+	}
+	if err != nil {
+		w.unlisted = append(w.unlisted, p)
+		w.unreadable(p, err)
+		return
+	}
+	if slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return w.t.isMarker(e.Name()) }) {
+		if f := w.shape(p); f != nil {
+			w.unit(p, f)
+			inUnit = true
+		}
+	}
+	for _, e := range entries {
+		child := path.Join(p, e.Name())
+		if w.files++; w.files > maxTreeFiles {
+			w.problem(p, "too-many-files", fmt.Sprintf("more than %d files; the rest is not read", maxTreeFiles), "name a smaller folder")
+			return
+		}
+		switch {
+		case e.Type()&fs.ModeSymlink != 0:
+			w.link(child, inUnit)
+		case e.IsDir():
+			if !skipFolder(e.Name()) {
+				w.dir(child, depth+1, inUnit)
+			}
+		case !inUnit:
+			w.file(child, e)
+		}
+	}
+}
+
+// unit reads a folder unit, the folders in it left aside.
+func (w *walk) unit(p string, f *format) {
+	seen := w.t.root.look(p) // before reading: a change meanwhile then shows
+	if w.takeOver(p, seen) {
+		return
+	}
+	h := w.t.readUnitLocked(w.ctx, p, f.name).held(f.keep)
+	h.look, h.folder = seen, true
+	w.found[p] = h
+}
+
+// takeOver uses what was read before, if the files are as they were.
+func (w *walk) takeOver(p string, seen look) bool {
+	old, ok := w.t.units[p]
+	if !w.lazy || !ok || !old.sameAs(seen) {
+		return false
+	}
+	w.found[p] = old
+	return true
+}
+
+// link decides about a symbolic link: one that stays inside the root and names
+// a file is read; one that names a folder inside is left, since that folder is
+// read under its own path; one that leaves the root is refused.
+func (w *walk) link(p string, inUnit bool) {
+	info, err := fs.Stat(w.t.root.fsys, p)
+	if err != nil {
+		if !inUnit && !isScratch(path.Base(p)) && (isDocument(p) || path.Ext(p) == "") {
+			w.unreadable(p, explainOpen(err))
+			w.found[p].look = w.t.root.look(p) // for what the link hangs on
+		}
+		return
+	}
+	if !info.IsDir() && !inUnit {
+		w.file(p, nil)
+	}
+}
+
+// file reads a single file, if a format claims it.
+func (w *walk) file(p string, e fs.DirEntry) {
+	if !isDocument(p) {
+		if w.t.only != "" {
+			w.unknown(p)
+		}
+		return
+	}
+	if e != nil && !e.Type().IsRegular() {
+		w.unreadable(p, &readError{code: "not-a-file", message: "it is a " + modeWord(e.Type()) + ", not a file", fix: "put a regular file there"})
+		return
+	}
+	seen := w.t.root.look(p) // before reading: a change meanwhile then shows
+	if w.takeOver(p, seen) {
+		return
+	}
+	w.found[p] = w.readFile(p)
+	w.found[p].look = seen.hangingOn(w.found[p].also)
+	if w.t.only != "" && w.found[p].format == "" && len(w.found[p].problems) == 0 {
+		w.unknown(p)
+	}
+}
+
+func (w *walk) readFile(p string) *held {
+	head, err := w.t.head(p)
+	if err != nil {
+		return &held{problems: []capability.Problem{problemOf(err, capability.Grave, w.origin(p))}}
+	}
+	for i := range w.t.formats {
+		f := &w.t.formats[i]
+		if f.claims != nil && f.claims(p, head) {
+			return w.t.readUnitLocked(w.ctx, p, f.name).held(f.keep)
+		}
+	}
+	return &held{}
+}
+
+func (w *walk) unknown(p string) {
+	w.problem(p, "unknown-format", "no format that Ken knows", "see docs/sources.md for what can be read")
+}
+
+func (w *walk) unreadable(p string, err error) {
+	w.found[p] = &held{problems: []capability.Problem{problemOf(err, capability.Grave, w.origin(p))}}
+}
+
+func (w *walk) origin(p string) capability.Origin {
+	return capability.Origin{Source: w.t.cfg.Name, Location: capability.Local, Path: w.t.root.display(p)}
+}
+
+func (w *walk) problem(p, code, message, fix string) {
+	key := p + "\x00" + code // beside the units, never one of them
+	w.found[key] = &held{problems: []capability.Problem{{Code: code, Origin: w.origin(p), Message: message, Fix: fix}}}
+}
+
+// head reads the beginning of a file.
+func (t *Tree) head(p string) ([]byte, error) {
+	f, err := t.root.open(p)
+	if err != nil {
+		return nil, explainOpen(err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, explainOpen(err)
+	}
+	if err := t.root.admit(info, catalogLimit); err != nil {
+		return nil, err
+	}
+	buf := make([]byte, headSize)
+	n, err := io.ReadFull(f, buf)
+	if err != nil && n == 0 && err != io.EOF {
+		return nil, explainOpen(err)
+	}
+	return buf[:n], nil
+}
+
+// readUnitLocked reads one unit by its format. A panic in a parser costs the
+// unit, not the program: parsers are the part that strangers' files reach.
+func (t *Tree) readUnitLocked(ctx context.Context, p, name string) (u *unit) {
+	u = &unit{ctx: ctx, root: t.root, path: p, format: name, source: t.cfg.Name, trust: t.cfg.Trust}
+	i := slices.IndexFunc(t.formats, func(f format) bool { return f.name == name })
+	if i < 0 {
+		return u
+	}
+	f := t.formats[i]
+	defer func() {
+		if r := recover(); r != nil {
+			u.capabilities, u.details = nil, nil
+			u.fault("parser-panic", p, 0, fmt.Sprintf("reading it as %s broke: %v", name, r), "please report this file")
+		}
+	}()
+	if len(f.markers) == 0 || !t.isFolder(p) {
+		data, _, err := t.root.read(p, f.limit)
+		if err != nil {
+			u.problems = append(u.problems, problemOf(err, capability.Grave, u.origin(p, 0)))
+			return u
+		}
+		u.data = data
+	}
+	t.cfg.Cache.parse(f, u)
+	return u
+}
+
+func (t *Tree) isFolder(p string) bool {
+	info, err := fs.Stat(t.root.fsys, p)
+	return err == nil && info.IsDir()
+}
+
+// held keeps of a unit what the catalog needs.
+func (u *unit) held(keep bool) *held {
+	h := &held{
+		format: u.format, capabilities: u.capabilities,
+		presets: u.presets, documents: u.documents, problems: u.problems,
+		also: u.also, speaksFor: u.speaksFor,
+	}
+	if keep {
+		h.details = make(map[capability.ID]capability.Detail, len(u.capabilities))
+		for i, c := range u.capabilities {
+			h.details[c.ID] = u.details[i]
+		}
+	}
+	return h
+}
+
+// ownerLocked finds the unit that a path belongs to: itself, or the nearest
+// folder above that is one.
+func (t *Tree) ownerLocked(p string) (string, bool) {
+	for {
+		if h, ok := t.units[p]; ok && h.format != "" {
+			return p, true
+		}
+		if p == "." || p == "/" || p == ".." || strings.HasPrefix(p, "../") {
+			return "", false
+		}
+		p = path.Dir(p)
+	}
+}

@@ -1,0 +1,91 @@
+package source
+
+import (
+	"context"
+	"hash/fnv"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// poll sends first, and from then on that anything may have changed whenever
+// the files at path do not look as they did. After a change it looks again
+// sooner, so that a file which is still being written is not taken for quiet.
+func poll(ctx context.Context, path string, cfg WatchConfig, first sighting, out chan<- sighting) {
+	before := printTree(ctx, path)
+	pending := first
+	timer := time.NewTimer(cfg.Poll)
+	defer timer.Stop()
+	for {
+		to := out
+		if pending.isEmpty() {
+			to = nil
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case to <- pending:
+			pending = sighting{}
+			continue
+		case <-timer.C:
+		}
+		wait := cfg.Poll
+		if now := printTree(ctx, path); now != before {
+			before, wait = now, min(cfg.Debounce/2, cfg.Poll)
+			pending.merge(sighting{all: true})
+		}
+		timer.Reset(wait)
+	}
+}
+
+// printTree sums up the metadata of a file, or of all files below a folder
+// that a walk would look at.
+func printTree(ctx context.Context, name string) uint64 {
+	l := &looker{sum: fnv.New64a()}
+	info, err := os.Stat(name)
+	if err != nil {
+		return 0
+	}
+	l.printFile("", info)
+	if !info.IsDir() {
+		return l.sum.Sum64()
+	}
+	if name, err = filepath.Abs(name); err != nil {
+		return 0
+	}
+	const slash = string(filepath.Separator)
+	name = strings.TrimSuffix(name, slash) + slash // so that a link is followed
+	above, files := strings.Count(name, slash), 0
+	_ = filepath.WalkDir(name, func(p string, e fs.DirEntry, err error) error {
+		if files++; ctx.Err() != nil || files > maxTreeFiles {
+			return filepath.SkipAll
+		}
+		switch {
+		case err != nil:
+			l.put(p, 0)
+		case e.IsDir():
+			if p != name && (skipFolder(e.Name()) || strings.Count(p, slash)-above >= maxTreeDepth) {
+				return filepath.SkipDir
+			}
+			l.put(p)
+		case !isScratch(e.Name()):
+			l.printEntry(p, e)
+		}
+		return nil
+	})
+	return l.sum.Sum64()
+}
+
+func (l *looker) printEntry(p string, e fs.DirEntry) {
+	info, err := e.Info()
+	if err == nil && e.Type()&fs.ModeSymlink != 0 {
+		info, err = os.Stat(p)
+	}
+	if err != nil {
+		l.put(p, 0)
+		return
+	}
+	l.printFile(p, info)
+}
