@@ -1,0 +1,98 @@
+#!/usr/bin/env bash
+# The layers of `make test`. Each step is recorded by scripts/tally, whose
+# table at the end lists times, skips and failures and gives the exit status.
+#
+#   .ci/test.sh [all | check | unit | script | postgres]…     default: all
+#
+# Missing Debian packages are installed when this runs as root with apt-get;
+# otherwise what needs them is skipped, loudly, and under CI=true that fails.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+staticcheck_version=v0.8.2
+
+mkdir -p .cache/bin
+PATH="$PWD/.cache/bin:$PATH"
+TALLY_DIR=$(mktemp -d)
+export TALLY_DIR
+trap 'rm -rf "$TALLY_DIR"' EXIT
+
+# install PACKAGE…: Debian packages, where we may.
+install() {
+	[ "$(id -u)" = 0 ] && command -v apt-get >/dev/null || return 1
+	echo "installing $*"
+	export DEBIAN_FRONTEND=noninteractive
+	apt-get update -qq && apt-get install -y -qq --no-install-recommends "$@" >/dev/null
+}
+
+# The race detector needs a C compiler; Ken itself is pure Go.
+find_race() {
+	race=-race
+	export CGO_ENABLED=1
+	command -v "$(go env CC)" >/dev/null || install gcc libc6-dev && return
+	race=
+	export CGO_ENABLED=0
+	tally skip "race detector" "no C compiler: install gcc and libc6-dev; every test runs without -race"
+}
+
+layer_check() {
+	tally check -silent "0 gofmt" -- gofmt -l .
+	tally check "0 tidy" -- go mod tidy -diff
+	tally check "0 vet" -- go vet ./...
+	local dir
+	dir="$PWD/.cache/staticcheck-$staticcheck_version-$(go env GOVERSION)"
+	if [ -x "$dir/staticcheck" ] ||
+		GOBIN=$dir CGO_ENABLED=0 go install "honnef.co/go/tools/cmd/staticcheck@$staticcheck_version"; then
+		tally check "0 staticcheck" -- "$dir/staticcheck" ./...
+	else
+		tally skip "0 staticcheck" "staticcheck $staticcheck_version could not be installed: see above"
+	fi
+	tally test "0 layers" -- $race -count=1 -run '^(TestLayers|TestCodeRules|TestCoverage)' .
+}
+
+layer_unit() {
+	local packages
+	packages=$(go list -e ./... | grep -vx ken/cmd/ken) # those tests are the scripts
+	# shellcheck disable=SC2086 # one word per package
+	tally test "1 unit" -- $race -short -shuffle=on $packages
+}
+
+layer_script() {
+	tally check "2 build" -- go build $race -buildvcs=false -o .cache/bin/ken-race ./cmd/ken
+	KEN_TEST_BINARY="$PWD/.cache/bin/ken-race" tally test "2 script" -- $race -count=1 ./cmd/ken
+}
+
+layer_postgres() {
+	local run=(bash .ci/with-postgres.sh tally test "3 postgres" -- $race -count=1 -run Postgres ./internal/know/source/...)
+	local status=0
+	"${run[@]}" || status=$?
+	if [ $status = 75 ] && install postgresql; then
+		status=0
+		"${run[@]}" || status=$?
+	fi
+	case $status in
+	0) ;;
+	75) tally skip "3 postgres" "no PostgreSQL server: install the package postgresql" ;;
+	*) tally fail "3 postgres" "the cluster did not start: see above" ;;
+	esac
+}
+
+CGO_ENABLED=0 go build -buildvcs=false -o .cache/bin/tally ./scripts/tally
+find_race
+[ $# -gt 0 ] || set -- all
+for layer in "$@"; do
+	case $layer in
+	all)
+		layer_check
+		layer_unit
+		layer_script
+		layer_postgres
+		;;
+	check | unit | script | postgres) "layer_$layer" ;;
+	*)
+		echo "unknown layer $layer: all, check, unit, script, postgres" >&2
+		exit 2
+		;;
+	esac
+done
+tally table

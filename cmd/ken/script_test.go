@@ -1,0 +1,231 @@
+package main_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// TestScript runs the product's specification, testdata/script, against the
+// real program: the one that KEN_TEST_BINARY names, or one built here.
+func TestScript(t *testing.T) {
+	binary := os.Getenv("KEN_TEST_BINARY")
+	if binary == "" {
+		binary = filepath.Join(t.TempDir(), "ken")
+		build := exec.Command("go", "build", "-o", binary, ".")
+		if out, err := build.CombinedOutput(); err != nil {
+			t.Fatalf("build: %v\n%s", err, out)
+		}
+	}
+	testscript.Run(t, testscript.Params{
+		Dir:                 filepath.Join("..", "..", "testdata", "script"),
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup: func(env *testscript.Env) error {
+			bin := filepath.Join(env.WorkDir, ".bin")
+			if err := os.MkdirAll(bin, 0o755); err != nil {
+				return err
+			}
+			absolute, err := filepath.Abs(binary)
+			if err != nil {
+				return err
+			}
+			if err := os.Symlink(absolute, filepath.Join(bin, "ken")); err != nil {
+				return err
+			}
+			env.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+			env.Setenv("HOME", filepath.Join(env.WorkDir, "home"))
+			env.Setenv("KEN_BENCH", os.Getenv("KEN_BENCH"))
+			return os.MkdirAll(env.Getenv("HOME"), 0o755)
+		},
+		Condition: func(cond string) (bool, error) {
+			switch cond {
+			case "bench":
+				return os.Getenv("KEN_BENCH") != "", nil
+			case "root":
+				return os.Geteuid() == 0, nil
+			}
+			return false, fmt.Errorf("unknown condition %q", cond)
+		},
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+			"ken":    runKen,
+			"json":   checkJSON,
+			"serve":  serve,
+			"get":    get,
+			"fifo":   fifo,
+			"sparse": sparse,
+			"lines":  lines,
+		},
+	})
+}
+
+// runKen is "exec ken".
+func runKen(ts *testscript.TestScript, neg bool, args []string) {
+	err := ts.Exec("ken", args...)
+	if err != nil && !neg {
+		ts.Fatalf("ken %s: %v", strings.Join(args, " "), err)
+	}
+	if err == nil && neg {
+		ts.Fatalf("ken %s: it succeeded, and should not have", strings.Join(args, " "))
+	}
+}
+
+// checkJSON FILE PATH [VALUE]: the value at a path equals VALUE, or is there at
+// all. Steps of the path are apart by "|": a key, the index of a list's element,
+// key=value for the element that has it, or len for the length.
+func checkJSON(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) < 2 || len(args) > 3 {
+		ts.Fatalf("usage: [!] json FILE PATH [VALUE]")
+	}
+	var doc any
+	if err := json.Unmarshal([]byte(ts.ReadFile(args[0])), &doc); err != nil {
+		ts.Fatalf("%s is not one JSON document: %v", args[0], err)
+	}
+	value, ok := at(doc, strings.Split(args[1], "|"))
+	got := fmt.Sprint(value)
+	if f, isFloat := value.(float64); isFloat {
+		got = strconv.FormatFloat(f, 'f', -1, 64)
+	}
+	matches := ok && (len(args) == 2 || got == args[2])
+	if matches == neg {
+		ts.Fatalf("json %s is %q (there: %v)", strings.Join(args, " "), got, ok)
+	}
+}
+
+func at(v any, path []string) (any, bool) {
+	for _, step := range path {
+		switch node := v.(type) {
+		case map[string]any:
+			next, ok := node[step]
+			if !ok {
+				return nil, false
+			}
+			v = next
+		case []any:
+			next, ok := element(node, step)
+			if !ok {
+				return nil, false
+			}
+			v = next
+		default:
+			return nil, false
+		}
+	}
+	return v, true
+}
+
+func element(list []any, step string) (any, bool) {
+	if step == "len" {
+		return float64(len(list)), true
+	}
+	if key, want, ok := strings.Cut(step, "="); ok {
+		for _, item := range list {
+			if m, ok := item.(map[string]any); ok && fmt.Sprint(m[key]) == want {
+				return item, true
+			}
+		}
+		return nil, false
+	}
+	i, err := strconv.Atoi(step)
+	if err != nil || i < 0 || i >= len(list) {
+		return nil, false
+	}
+	return list[i], true
+}
+
+// serve ARGS…: starts "ken serve" on a free port and sets $URL; the server is
+// interrupted at the end of the script and must then stop cleanly.
+func serve(ts *testscript.TestScript, neg bool, args []string) {
+	if neg {
+		ts.Fatalf("serve cannot be negated")
+	}
+	ken := filepath.Join(ts.Getenv("WORK"), ".bin", "ken")
+	cmd := exec.Command(ken, append([]string{"serve", "--addr", "127.0.0.1:0", "--json"}, args...)...)
+	cmd.Dir = ts.MkAbs(".")
+	for _, name := range []string{"HOME", "PATH", "KEN_HOME", "KEN_CAPABILITY_DIRS", "SERPER_API_KEY"} {
+		if v := ts.Getenv(name); v != "" {
+			cmd.Env = append(cmd.Env, name+"="+v)
+		}
+	}
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.StdoutPipe()
+	ts.Check(err)
+	ts.Check(cmd.Start())
+	var hello struct{ URL string }
+	if err := json.NewDecoder(bufio.NewReader(out)).Decode(&hello); err != nil {
+		_ = cmd.Wait()
+		ts.Fatalf("ken serve said nothing: %v\n%s", err, stderr.String())
+	}
+	ts.Setenv("URL", hello.URL)
+	ts.Defer(func() {
+		ts.Check(cmd.Process.Signal(syscall.SIGINT))
+		if err := cmd.Wait(); err != nil {
+			ts.Fatalf("ken serve ended with %v\n%s", err, stderr.String())
+		}
+	})
+}
+
+// get [-H NAME=VALUE] URL: prints the body of a response, after its status.
+func get(ts *testscript.TestScript, neg bool, args []string) {
+	header := ""
+	if len(args) == 3 && args[0] == "-H" {
+		header, args = args[1], args[2:]
+	}
+	if len(args) != 1 {
+		ts.Fatalf("usage: [!] get [-H NAME=VALUE] URL")
+	}
+	req, err := http.NewRequest(http.MethodGet, args[0], nil)
+	ts.Check(err)
+	if name, value, ok := strings.Cut(header, "="); ok {
+		req.Header.Set(name, value)
+		if name == "Host" {
+			req.Host = value
+		}
+	}
+	resp, err := http.DefaultClient.Do(req)
+	ts.Check(err)
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.MkAbs("response"), body, 0o644))
+	ok := resp.StatusCode < 400
+	if ok == neg {
+		ts.Fatalf("GET %s: %s\n%s", args[0], resp.Status, body)
+	}
+}
+
+// fifo NAME makes a named pipe.
+func fifo(ts *testscript.TestScript, _ bool, args []string) {
+	for _, name := range args {
+		ts.Check(syscall.Mkfifo(ts.MkAbs(name), 0o644))
+	}
+}
+
+// sparse NAME SIZE makes a file that is large and holds nothing.
+func sparse(ts *testscript.TestScript, _ bool, args []string) {
+	size, err := strconv.ParseInt(args[1], 10, 64)
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), nil, 0o644))
+	ts.Check(os.Truncate(ts.MkAbs(args[0]), size))
+}
+
+// lines FILE COUNT: the file has that many lines.
+func lines(ts *testscript.TestScript, neg bool, args []string) {
+	got := strings.Count(ts.ReadFile(args[0]), "\n")
+	if (strconv.Itoa(got) == args[1]) == neg {
+		ts.Fatalf("%s has %d lines", args[0], got)
+	}
+}

@@ -1,0 +1,195 @@
+// Package app builds Ken out of its parts. It is the only package that knows
+// every one of them; whoever needs Ken as a whole calls [Open].
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+
+	"ken/capability"
+	"ken/internal/config"
+	"ken/internal/door"
+	"ken/internal/find/discover"
+	"ken/internal/know/catalog"
+	"ken/internal/know/source"
+)
+
+// Config says how to build Ken. The zero value is this user, here.
+type Config struct {
+	// ConfigFile, when not empty, is read instead of the usual ken.yaml files.
+	ConfigFile string
+
+	// Catalogs, when not empty, are directories or files that replace every
+	// other source.
+	Catalogs []string
+
+	// Sources are read besides all others, with the highest precedence.
+	Sources []capability.Source
+
+	// Getenv and Dir stand for the environment and the working directory;
+	// nil and empty mean the process's own.
+	Getenv func(string) string
+	Dir    string
+}
+
+// An App is Ken, built and loaded.
+type App struct {
+	Settings  config.Config
+	Places    config.Places
+	Door      *door.Door
+	Principal capability.Principal // the person who started the program
+
+	// Reading lists where capabilities are read from, in order of precedence,
+	// highest first.
+	Reading []Place
+
+	catalog *catalog.Catalog
+	closers []func() error
+}
+
+// A Place is somewhere capabilities are read from.
+type Place struct {
+	Name  string           `json:"name"`
+	Trust capability.Trust `json:"trust"`
+	Why   string           `json:"why"`
+}
+
+// Open reads the configuration, builds everything and loads the catalog. What
+// is wrong with single capabilities or sources does not make it fail; it is in
+// the catalog's problems.
+func Open(ctx context.Context, cfg Config) (*App, error) {
+	if cfg.Getenv == nil {
+		cfg.Getenv = os.Getenv
+	}
+	if cfg.Dir == "" {
+		dir, err := os.Getwd()
+		if err != nil {
+			return nil, fmt.Errorf("find the working directory: %w; change to another", err)
+		}
+		cfg.Dir = dir
+	}
+	places, err := config.NewPlaces(cfg.Getenv, cfg.Dir)
+	if err != nil {
+		return nil, err
+	}
+	settings, err := config.Load(places, cfg.ConfigFile)
+	if err != nil {
+		return nil, err
+	}
+	a := &App{Settings: settings, Places: places, Principal: capability.Principal{ID: "local"}}
+	if err := a.build(cfg); err != nil {
+		return nil, errors.Join(err, a.Close())
+	}
+	if err := a.catalog.Load(ctx); err != nil {
+		return nil, errors.Join(err, a.Close())
+	}
+	return a, nil
+}
+
+func (a *App) build(cfg Config) error {
+	s := &sources{app: a, cache: a.cache()}
+	if len(cfg.Catalogs) > 0 {
+		s.only(cfg.Dir, cfg.Catalogs)
+	} else {
+		s.usual()
+	}
+	for _, extra := range cfg.Sources {
+		s.add(extra, Place{Name: extra.Name(), Trust: capability.TrustUser, Why: "given by the program"})
+	}
+	if s.err != nil {
+		return s.err
+	}
+	pins := a.Settings.Catalog.Pins
+	machine := catalog.ThisMachine()
+	machine.HasSecret = func(name string) bool { return cfg.Getenv(name) != "" }
+	c, err := catalog.New(catalog.Config{
+		Sources: s.list, Fallback: s.fallback, Pins: pins,
+		WorkspaceBodies: a.Settings.Capabilities.AllowWorkspaceCards,
+		SeedSanitizer:   a.Settings.Catalog.Sanitizer == config.SanitizeSeed,
+		Machine:         machine,
+	})
+	if err != nil {
+		return err
+	}
+	a.catalog = c
+	slices.Reverse(a.Reading)
+	a.Door = door.New(c, a.findConfig())
+	return nil
+}
+
+func (a *App) findConfig() discover.Config {
+	d, cards := a.Settings.Discovery, a.Settings.Capabilities
+	find := discover.Config{TopK: d.Tier1TopK, MinRelevance: d.Tier1MinRelevance}
+	for _, id := range cards.ForceInclude {
+		find.ForceInclude = append(find.ForceInclude, capability.ID(id))
+	}
+	for _, id := range cards.Exclude {
+		find.Exclude = append(find.Exclude, capability.ID(id))
+	}
+	return find
+}
+
+// cache gives the place for parsed catalogs. A directory that cannot be used
+// costs speed, never a capability.
+func (a *App) cache() *source.Cache {
+	return &source.Cache{Dir: filepath.Join(a.Places.Cache, "catalog")}
+}
+
+// CacheErr says why parsed catalogs are not kept, or nil.
+func (a *App) CacheErr() error { return a.cache().Check() }
+
+// View takes the catalog as the person who started the program sees it.
+func (a *App) View() door.View { return a.Door.View(a.Principal) }
+
+// Watch keeps the catalog up to date until ctx ends, unless ken.yaml says not
+// to.
+func (a *App) Watch(ctx context.Context) error {
+	if !a.Settings.Catalog.Watch {
+		<-ctx.Done()
+		return nil
+	}
+	return a.catalog.Watch(ctx)
+}
+
+// Why explains an entry: what the catalog knows of it, and what the
+// configuration says about it.
+func (a *App) Why(e *door.Entry) []string {
+	why := e.Why()
+	for _, rule := range []struct {
+		key  string
+		list []string
+	}{
+		{"capabilities.forceInclude", a.Settings.Capabilities.ForceInclude},
+		{"capabilities.exclude", a.Settings.Capabilities.Exclude},
+	} {
+		if slices.Contains(rule.list, string(e.ID)) {
+			_, origin, _ := a.Settings.Explain(rule.key) // the key is one of ours
+			why = append(why, fmt.Sprintf("%s names it (%s)", rule.key, origin))
+		}
+	}
+	return why
+}
+
+// Close releases what Open took.
+func (a *App) Close() error {
+	var errs []error
+	for _, c := range slices.Backward(a.closers) {
+		errs = append(errs, c())
+	}
+	a.closers = nil
+	return errors.Join(errs...)
+}
+
+// Version gives the version that the binary was built as.
+func Version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok || info.Main.Version == "" {
+		return "(devel)"
+	}
+	return info.Main.Version
+}

@@ -1,0 +1,274 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"ken/capability"
+	"ken/internal/app"
+	"ken/internal/door"
+	"ken/internal/untrusted"
+)
+
+func (c *command) catalogCommand() *cobra.Command {
+	return group("catalog", "What exists, what is wrong with it, and why",
+		c.catalogList(), c.catalogShow(), c.catalogLint(), c.catalogWhy())
+}
+
+// A filter narrows a listing; empty fields do not.
+type filter struct {
+	kind, category, state, trust, source string
+	available                            bool
+}
+
+func (f filter) keeps(e *door.Entry) bool {
+	return (f.kind == "" || string(e.Kind) == f.kind) &&
+		(f.category == "" || strings.EqualFold(e.Category, f.category)) &&
+		(f.state == "" || string(e.State) == f.state) &&
+		(f.trust == "" || e.Trust.String() == f.trust) &&
+		(f.source == "" || e.Origin.Source == f.source) &&
+		(!f.available || e.Available)
+}
+
+func (c *command) catalogList() *cobra.Command {
+	var f filter
+	cmd := &cobra.Command{
+		Use: "list", Short: "List every capability", Args: args(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			a, err := c.open(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer a.Close()
+			listing := a.View().List()
+			all := len(listing.Capabilities)
+			listing.Capabilities = slices.DeleteFunc(listing.Capabilities, func(e *door.Entry) bool { return !f.keeps(e) })
+			if c.json {
+				return c.printJSON(listing)
+			}
+			c.printList(listing, all)
+			return nil
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.kind, "kind", "", "only this `kind`: tool, skill, card, command, …")
+	flags.StringVar(&f.category, "category", "", "only this `category`")
+	flags.StringVar(&f.state, "state", "", "only this `state`: active, quarantined, shadowed")
+	flags.StringVar(&f.trust, "trust", "", "only this `level`: builtin, user, workspace, remote")
+	flags.StringVar(&f.source, "source", "", "only from this `source`")
+	flags.BoolVar(&f.available, "available", false, "only what can be used here")
+	return cmd
+}
+
+func (c *command) printList(l door.Listing, all int) {
+	rows := make([][]string, 0, len(l.Capabilities))
+	for _, e := range l.Capabilities {
+		rows = append(rows, []string{standing(e), string(e.ID), string(e.Kind), e.Category, e.Description})
+	}
+	c.out.table([]column{{style: dim}, {style: bold}, {style: cyan}, {style: dim}, {grow: true}}, rows)
+	if !c.out.terminal {
+		return
+	}
+	s := l.Stats
+	shown := plural(all, "capability")
+	if len(rows) != all {
+		shown = fmt.Sprintf("%d of %s", len(rows), shown)
+	}
+	c.out.linef("\n%s · %d can be used here · %d quarantined · %s (ken catalog lint)",
+		shown, s.Available, s.Quarantined, plural(len(l.Problems), "problem"))
+}
+
+// standing gives an entry's state in one word.
+func standing(e *door.Entry) string {
+	if e.State == "active" && !e.Available {
+		return "lacks"
+	}
+	if e.State == "active" {
+		return "ready"
+	}
+	return string(e.State)
+}
+
+func (c *command) catalogShow() *cobra.Command {
+	return &cobra.Command{
+		Use: "show ID", Short: "Show one capability with its schema and text", Args: args(cobra.ExactArgs(1)),
+		ValidArgsFunction: c.completeIDs,
+		RunE: func(cmd *cobra.Command, given []string) error {
+			a, err := c.open(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer a.Close()
+			d, err := a.Door.Inspect(cmd.Context(), a.View(), given[0])
+			if err != nil {
+				return err
+			}
+			if c.json {
+				return c.printJSON(d)
+			}
+			c.printDescription(d)
+			return nil
+		},
+	}
+}
+
+func (c *command) printDescription(d door.Description) {
+	p := c.out
+	p.linef("%s  %s", p.style(bold, foreign(d.Title())), p.style(dim, foreign(string(d.ID))))
+	p.linef("%s", foreign(d.Description))
+	p.linef("")
+	field := func(name string, value string) {
+		if value != "" {
+			p.linef("%s %s", p.style(dim, fmt.Sprintf("%-11s", name)), foreign(value))
+		}
+	}
+	field("kind", string(d.Kind))
+	field("category", d.Category)
+	field("tags", strings.Join(d.Tags, ", "))
+	field("version", d.Version)
+	field("state", string(d.State))
+	field("available", yesNo(d.Available, d.Missing))
+	field("requires", strings.Join(d.RequiredTools, ", "))
+	field("permissions", strings.Join(d.Permissions, ", "))
+	if d.Run != nil {
+		field("runs", strings.TrimSpace(d.Run.Runner+" "+strings.Join(d.Run.Argv, " ")))
+	}
+	if t := d.Triggers; t != nil {
+		field("triggers", strings.Join(t.Keywords, ", "))
+	}
+	for _, m := range d.Migrations {
+		field("migration", fmt.Sprintf("%s to %s: %s", m.From, m.To, m.Note))
+	}
+	field("origin", fmt.Sprintf("%s (%s)", d.Origin, d.Origin.Format))
+	field("trust", d.Trust.String())
+	field("hash", d.Hash)
+	for _, r := range d.Reasons {
+		field("noticed", r)
+	}
+	if len(d.Detail.Schema) > 0 {
+		p.linef("\n%s", p.style(bold, "Input schema"))
+		p.linef("%s", untrusted.Terminal(indented(d.Detail.Schema)))
+	}
+	for _, part := range []struct{ title, text string }{{"Text", d.Detail.Body}, {"Usage", d.Detail.Usage}} {
+		if part.text != "" {
+			p.linef("\n%s", p.style(bold, part.title))
+			p.linef("%s", untrusted.Terminal(part.text))
+		}
+	}
+}
+
+func indented(raw json.RawMessage) string {
+	var b bytes.Buffer
+	if json.Indent(&b, raw, "", "  ") != nil {
+		return string(raw)
+	}
+	return b.String()
+}
+
+func yesNo(yes bool, missing []string) string {
+	if yes {
+		return "yes"
+	}
+	return "no: " + strings.Join(missing, "; ")
+}
+
+func (c *command) catalogLint() *cobra.Command {
+	return &cobra.Command{
+		Use: "lint", Short: "Say what is wrong and how to mend it; fails when something was lost", Args: args(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			a, err := c.open(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer a.Close()
+			problems := a.View().List().Problems
+			errors := 0
+			for _, pr := range problems {
+				if pr.Severity == capability.Grave {
+					errors++
+				}
+			}
+			if c.json {
+				if err := c.printJSON(map[string]any{"problems": problems, "errors": errors, "warnings": len(problems) - errors}); err != nil {
+					return err
+				}
+			} else {
+				c.printProblems(problems, errors)
+			}
+			if errors > 0 {
+				return errSilent
+			}
+			return nil
+		},
+	}
+}
+
+func (c *command) printProblems(problems []capability.Problem, errors int) {
+	p := c.out
+	for _, pr := range problems {
+		mark := p.style(red, "error")
+		if pr.Severity == capability.Warning {
+			mark = p.style(yellow, "warning")
+		}
+		p.linef("%s: %s [%s] %s", foreign(pr.Origin.String()), mark, pr.Code, foreign(pr.Message))
+		if pr.Fix != "" {
+			p.linef("    %s", p.style(dim, foreign(pr.Fix)))
+		}
+	}
+	if len(problems) == 0 {
+		p.linef("%s", p.style(green, "nothing is wrong"))
+		return
+	}
+	p.linef("%s, %s", plural(errors, "error"), plural(len(problems)-errors, "warning"))
+}
+
+func (c *command) catalogWhy() *cobra.Command {
+	return &cobra.Command{
+		Use: "why ID", Short: "Explain where a capability stands, and why it can or cannot be seen", Args: args(cobra.ExactArgs(1)),
+		ValidArgsFunction: c.completeIDs,
+		RunE: func(cmd *cobra.Command, given []string) error {
+			a, err := c.open(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer a.Close()
+			e, err := a.View().Lookup(given[0])
+			if err != nil {
+				return err
+			}
+			why := a.Why(e)
+			if c.json {
+				return c.printJSON(map[string]any{"id": e.ID, "state": e.State, "available": e.Available, "why": why})
+			}
+			c.out.linef("%s", c.out.style(bold, foreign(string(e.ID))))
+			for _, line := range why {
+				c.out.linef("- %s", foreign(line))
+			}
+			return nil
+		},
+	}
+}
+
+// completeIDs offers ids to the shell.
+func (c *command) completeIDs(cmd *cobra.Command, given []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	if len(given) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	a, err := app.Open(cmd.Context(), app.Config{ConfigFile: c.configFile, Catalogs: c.catalogs})
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	defer a.Close()
+	var ids []string
+	for _, e := range a.View().List().Capabilities {
+		if strings.HasPrefix(string(e.ID), prefix) {
+			ids = append(ids, foreign(string(e.ID)))
+		}
+	}
+	return ids, cobra.ShellCompDirectiveNoFileComp
+}

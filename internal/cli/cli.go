@@ -1,0 +1,152 @@
+// Package cli is Ken's command line: it parses, prints, and turns errors into
+// exit statuses. What the commands do lies below, behind the door.
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"ken/capability"
+	"ken/internal/app"
+)
+
+// Exit statuses, which scripts rely on.
+const (
+	exitDone     = 0
+	exitFailed   = 1
+	exitUsage    = 2
+	exitRefused  = 3
+	exitWaiting  = 4
+	exitTimedOut = 124
+)
+
+// Main runs the program and gives its exit status.
+func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	c := &command{out: newPrinter(stdout), err: stderr, in: stdin}
+	root := c.root()
+	root.SetArgs(args)
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	if err != nil && !errors.Is(err, errSilent) {
+		fmt.Fprintln(stderr, "ken:", err)
+	}
+	return status(err)
+}
+
+// errSilent ends a command with status 1 when all was said already.
+var errSilent = errors.New("see above")
+
+// A usageError is a mistake in how the program was called.
+type usageError struct{ error }
+
+func status(err error) int {
+	var usage usageError
+	switch {
+	case err == nil:
+		return exitDone
+	case errors.As(err, &usage):
+		return exitUsage
+	case errors.Is(err, errSilent):
+		return exitFailed
+	}
+	switch capability.KindOf(err) {
+	case capability.Denied:
+		return exitRefused
+	case capability.Unapproved, capability.InputNeeded:
+		return exitWaiting
+	case capability.Timeout:
+		return exitTimedOut
+	}
+	return exitFailed
+}
+
+// A command holds what all commands share: where to print, and the flags that
+// work on every one.
+type command struct {
+	out *printer
+	err io.Writer
+	in  io.Reader
+
+	configFile string
+	catalogs   []string
+	json       bool
+}
+
+func (c *command) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "ken",
+		Short: "Ken knows what an AI agent can do, and shows it the few things that matter",
+		Long: "Ken keeps one live catalog of every capability an agent has (tools, skills, cards,\n" +
+			"commands, channels, APIs) and finds the few that matter for a message.",
+		SilenceErrors: true, SilenceUsage: true,
+		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: false},
+	}
+	flags := root.PersistentFlags()
+	flags.StringVar(&c.configFile, "config", "", "read this `file` instead of the usual ken.yaml")
+	flags.StringArrayVar(&c.catalogs, "catalog", nil, "read only this `path`, a directory or a file of capabilities (repeatable)")
+	flags.BoolVar(&c.json, "json", false, "print one JSON document")
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.Args = args(func(_ *cobra.Command, given []string) error {
+		if len(given) == 0 {
+			return nil
+		}
+		return fmt.Errorf("there is no command %q", given[0])
+	})
+	root.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	root.AddCommand(
+		c.catalogCommand(), c.discoverCommand(), c.serveCommand(), c.configCommand(),
+		c.initCommand(), c.doctorCommand(), c.versionCommand(),
+	)
+	return root
+}
+
+// args makes cobra's argument checks usage errors.
+func args(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, given []string) error {
+		if err := check(cmd, given); err != nil {
+			return usageError{fmt.Errorf("%s: %w; see %s --help", cmd.CommandPath(), err, cmd.CommandPath())}
+		}
+		return nil
+	}
+}
+
+// group is a command that only holds others.
+func group(use, short string, subs ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: use, Short: short,
+		Args: func(cmd *cobra.Command, given []string) error {
+			if len(given) == 0 {
+				return usageError{fmt.Errorf("%s needs one of its commands; see %s --help", cmd.CommandPath(), cmd.CommandPath())}
+			}
+			return usageError{fmt.Errorf("%s has no command %q; see %s --help", cmd.CommandPath(), given[0], cmd.CommandPath())}
+		},
+		RunE: func(*cobra.Command, []string) error { return nil },
+	}
+	cmd.AddCommand(subs...)
+	return cmd
+}
+
+// open builds the program and loads the catalog.
+func (c *command) open(ctx context.Context) (*app.App, error) {
+	return app.Open(ctx, app.Config{ConfigFile: c.configFile, Catalogs: c.catalogs})
+}
+
+// printJSON prints one document and nothing else.
+func (c *command) printJSON(v any) error {
+	enc := json.NewEncoder(c.out)
+	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}

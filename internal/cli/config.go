@@ -1,0 +1,110 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"ken/internal/config"
+)
+
+func (c *command) configCommand() *cobra.Command {
+	return group("config", "Read, change and check ken.yaml", c.configGet(), c.configSet(), c.configCheck())
+}
+
+func (c *command) settings() (config.Config, config.Places, error) {
+	places, err := config.Here()
+	if err != nil {
+		return config.Config{}, places, err
+	}
+	cfg, err := config.Load(places, c.configFile)
+	return cfg, places, err
+}
+
+func (c *command) configGet() *cobra.Command {
+	return &cobra.Command{
+		Use: "get [KEY]", Short: "Print a setting, or all of them, and where each was said", Args: args(cobra.MaximumNArgs(1)),
+		RunE: func(_ *cobra.Command, given []string) error {
+			cfg, _, err := c.settings()
+			if err != nil {
+				return err
+			}
+			if len(given) == 1 {
+				return c.printSetting(cfg, given[0])
+			}
+			if c.json {
+				return c.printJSON(map[string]any{"settings": cfg.Settings()})
+			}
+			var rows [][]string
+			for _, s := range cfg.Settings() {
+				rows = append(rows, []string{s.Key, s.Value, s.Origin})
+			}
+			c.out.table([]column{{style: bold}, {grow: true}, {style: dim}}, rows)
+			return nil
+		},
+	}
+}
+
+func (c *command) printSetting(cfg config.Config, key string) error {
+	value, origin, err := cfg.Explain(key)
+	if err != nil {
+		return err
+	}
+	if c.json {
+		return c.printJSON(map[string]string{"key": key, "value": value, "origin": origin})
+	}
+	if c.out.terminal {
+		c.out.linef("%s  %s", foreign(value), c.out.style(dim, foreign(origin)))
+	} else {
+		c.out.linef("%s", foreign(value))
+	}
+	return nil
+}
+
+func (c *command) configSet() *cobra.Command {
+	return &cobra.Command{
+		Use: "set KEY VALUE", Short: "Change one setting of your ken.yaml; the file before is kept as ken.yaml.bak", Args: args(cobra.ExactArgs(2)),
+		RunE: func(_ *cobra.Command, given []string) error {
+			file, err := c.ownFile()
+			if err != nil {
+				return err
+			}
+			if err := config.Set(file, given[0], given[1]); err != nil {
+				return err
+			}
+			if c.json {
+				return c.printJSON(map[string]string{"file": file, "key": given[0], "value": given[1]})
+			}
+			c.out.linef("%s: %s is now %s", foreign(file), foreign(given[0]), foreign(given[1]))
+			return nil
+		},
+	}
+}
+
+// ownFile gives the file that the user's settings live in.
+func (c *command) ownFile() (string, error) {
+	if c.configFile != "" {
+		return c.configFile, nil
+	}
+	places, err := config.Here()
+	if err != nil {
+		return "", err
+	}
+	return places.File()
+}
+
+func (c *command) configCheck() *cobra.Command {
+	return &cobra.Command{
+		Use: "check", Short: "Check the configuration and say all that is wrong with it", Args: args(cobra.NoArgs),
+		RunE: func(*cobra.Command, []string) error {
+			if _, _, err := c.settings(); err != nil {
+				return fmt.Errorf("the configuration is refused:\n%w", err)
+			}
+			if c.json {
+				return c.printJSON(map[string]bool{"ok": true})
+			}
+			c.out.linef("%s", c.out.style(green, "the configuration is in order"))
+			return nil
+		},
+	}
+}

@@ -1,0 +1,68 @@
+package cli
+
+import (
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"ken/internal/app"
+	"ken/internal/config"
+	"ken/internal/serve/doctor"
+)
+
+func (c *command) doctorCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "doctor", Short: "Say what is wrong with this installation and what to do", Args: args(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			facts, err := c.facts(cmd)
+			if err != nil {
+				return err
+			}
+			checks := doctor.Examine(facts)
+			worst := doctor.Worst(checks)
+			if c.json {
+				if err := c.printJSON(map[string]any{"worst": worst, "checks": checks}); err != nil {
+					return err
+				}
+			} else {
+				c.printChecks(checks)
+			}
+			if worst == doctor.Bad {
+				return errSilent
+			}
+			return nil
+		},
+	}
+}
+
+func (c *command) facts(cmd *cobra.Command) (doctor.Facts, error) {
+	a, err := app.Open(cmd.Context(), app.Config{ConfigFile: c.configFile, Catalogs: c.catalogs})
+	var refused *config.Error
+	if errors.As(err, &refused) {
+		return doctor.Facts{ConfigErr: refused}, nil
+	}
+	if err != nil {
+		return doctor.Facts{}, err
+	}
+	defer a.Close()
+	f := doctor.Facts{
+		ConfigFiles: a.Settings.Files(), Home: a.Places.Home, CacheErr: a.CacheErr(), Listing: a.View().List(),
+	}
+	for _, p := range a.Reading {
+		f.Places = append(f.Places, doctor.Place{Name: p.Name, Why: p.Why})
+	}
+	return f, nil
+}
+
+func (c *command) printChecks(checks []doctor.Check) {
+	p := c.out
+	marks := map[doctor.Grade]string{
+		doctor.Good: p.style(green, "good"), doctor.Warn: p.style(yellow, "warn"), doctor.Bad: p.style(red, "bad "),
+	}
+	for _, ch := range checks {
+		p.linef("%s  %s: %s", marks[ch.Grade], p.style(bold, ch.Name), foreign(ch.Message))
+		if ch.Fix != "" {
+			p.linef("      %s", p.style(dim, foreign(ch.Fix)))
+		}
+	}
+}

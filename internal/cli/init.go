@@ -1,0 +1,51 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"ken/internal/config"
+)
+
+func (c *command) initCommand() *cobra.Command {
+	var here bool
+	cmd := &cobra.Command{
+		Use: "init", Short: "Write a commented ken.yaml and a small sample catalog", Args: args(cobra.NoArgs),
+		Long: "Write a commented ken.yaml and a small sample catalog into your Ken directory (~/.ken),\n" +
+			"or, with --here, into .ken of this project. Files that are there already are left alone.",
+		RunE: func(*cobra.Command, []string) error {
+			places, err := config.Here()
+			if err != nil {
+				return err
+			}
+			dir := places.Home
+			if here {
+				dir = places.Project
+			}
+			written, kept, err := config.Init(dir)
+			if err != nil {
+				return err
+			}
+			if c.json {
+				return c.printJSON(map[string]any{"dir": dir, "written": list(written), "kept": list(kept)})
+			}
+			for _, f := range written {
+				c.out.linef("%s %s", c.out.style(green, "wrote"), foreign(f))
+			}
+			for _, f := range kept {
+				c.out.linef("%s %s, which was there already", c.out.style(dim, "kept "), foreign(f))
+			}
+			c.out.linef("\nNext: ken catalog list, ken discover \"a message\", ken doctor")
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&here, "here", false, "into .ken of this project")
+	return cmd
+}
+
+// list makes JSON show an empty list as one.
+func list(s []string) []string {
+	if s == nil {
+		return []string{}
+	}
+	return s
+}

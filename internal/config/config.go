@@ -1,0 +1,229 @@
+// Package config reads ken.yaml, strictly, and knows the places that Ken
+// reads and writes.
+//
+// [Load] puts the layers together: the built-in [Default], the user's file,
+// the project's file. A file with anything wrong in it is refused whole, with
+// everything that is wrong in it at once: a typing error in a setting must
+// never mean "allow". A project's file came with the project; it may narrow
+// what the user has, and what would widen it is refused.
+//
+// [Set] edits one key of a file, atomically, and leaves comments, order and
+// every other key as they are. [Init] writes a commented file and a small
+// catalog to begin with.
+package config
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"ken/capability"
+)
+
+// Config is everything that ken.yaml says. It is plain data and never changes
+// once loaded. The zero Config has everything off and is for nobody; begin
+// with [Default].
+type Config struct {
+	Capabilities Capabilities
+	Catalog      Catalog
+	Discovery    Discovery
+	Serve        Serve
+
+	files   []string
+	origins map[string]string // by key; what is not there is the default
+}
+
+// Capabilities says how capability cards are shown.
+type Capabilities struct {
+	// Enabled shows cards at all. Default true; false shows none.
+	Enabled bool
+
+	// MaxTokens caps what all cards of one prompt may take. Default 1500;
+	// zero leaves room for none.
+	MaxTokens int
+
+	// ConfidenceThreshold replaces every card's own threshold, 0–1. Nil, the
+	// default, means that each card's own counts.
+	ConfidenceThreshold *float64
+
+	// ForceInclude lists cards that are always shown, Exclude those that never
+	// are; Exclude wins. Default none.
+	ForceInclude []string
+	Exclude      []string
+
+	// LogLevel says how much is logged of what was shown. Default summary;
+	// the zero value means the same.
+	LogLevel LogLevel
+
+	// AllowWorkspaceCards lets the texts of capabilities that came with a
+	// project, or from an address, into the prompt. Default false.
+	AllowWorkspaceCards bool
+}
+
+// A LogLevel says how much is logged of what was shown.
+type LogLevel string
+
+const (
+	LogNone     LogLevel = "none"
+	LogSummary  LogLevel = "summary"
+	LogDetailed LogLevel = "detailed"
+)
+
+// Catalog says where capabilities come from.
+type Catalog struct {
+	// Starter decides about the catalog inside the program. Default auto;
+	// the zero value means the same.
+	Starter Starter
+
+	// Sources are read besides the directories of [Places.Catalog]. Names are
+	// distinct, paths absolute. Default none.
+	Sources []Source
+
+	// Watch reads changed files again without a restart, once they have been
+	// quiet for Debounce; where the system cannot tell of changes, files are
+	// looked at every Poll. Defaults true, 500ms, 2s.
+	Watch    bool
+	Debounce time.Duration
+	Poll     time.Duration
+
+	// CompatibilityPaths reads the directories of other programs too. Default
+	// true.
+	CompatibilityPaths bool
+
+	// Pins release quarantined capabilities: the one of that id counts as
+	// looked at while its content hash is exactly this. Default none.
+	Pins map[capability.ID]string
+
+	// Sanitizer says what happens to suspicious text. Default reveal; the
+	// zero value means the same.
+	Sanitizer Sanitizer
+}
+
+// Starter decides about the catalog inside the program.
+type Starter string
+
+const (
+	StarterAuto Starter = "auto" // only while the user has no capabilities of their own
+	StarterOn   Starter = "on"
+	StarterOff  Starter = "off"
+)
+
+// Sanitizer says what happens to suspicious text.
+type Sanitizer string
+
+const (
+	SanitizeReveal Sanitizer = "reveal" // shown for what it is, fenced, never rewritten silently
+	SanitizeSeed   Sanitizer = "seed"   // the literal rules of the first seed document
+)
+
+// Discovery says how much is looked for and shown on a turn. Budgets are in
+// tokens; a zero budget or count shows nothing of that tier.
+type Discovery struct {
+	Tier0TokenBudget int // the map; default 200
+	Tier1TokenBudget int // briefs; default 800
+	Tier2TokenBudget int // full texts; default 2000
+	TotalTokenBudget int // all of them together; default 3000
+
+	Tier1TopK int // how many briefs; default 5
+	Tier2TopK int // how many full texts; default 2
+
+	// Tier1MinRelevance is the least score, 0–1, of a brief. Default 0.3;
+	// zero lets everything pass.
+	Tier1MinRelevance float64
+
+	// UseGraphReranking raises what is related to the best hits, by
+	// GraphBoostFactor, 0–1. Defaults true, 0.15; a zero factor raises nothing.
+	UseGraphReranking bool
+	GraphBoostFactor  float64
+
+	// CollectionName names the index where it is kept. Default
+	// "capability_index"; empty means the same.
+	CollectionName string
+
+	// EmbeddingModelID names the embedding model. Empty, the default, means
+	// the one inside the program.
+	EmbeddingModelID string
+}
+
+// Serve says where `ken serve` listens.
+type Serve struct {
+	// Addr is host:port. Default 127.0.0.1:7777; empty means the same, port 0
+	// any free one.
+	Addr string
+}
+
+// Default gives the configuration of a machine without any file.
+func Default() Config {
+	return Config{
+		Capabilities: Capabilities{Enabled: true, MaxTokens: 1500, LogLevel: LogSummary},
+		Catalog: Catalog{
+			Starter: StarterAuto, Watch: true, Debounce: 500 * time.Millisecond, Poll: 2 * time.Second,
+			CompatibilityPaths: true, Sanitizer: SanitizeReveal,
+		},
+		Discovery: Discovery{
+			Tier0TokenBudget: 200, Tier1TokenBudget: 800, Tier2TokenBudget: 2000, TotalTokenBudget: 3000,
+			Tier1TopK: 5, Tier2TopK: 2, Tier1MinRelevance: 0.3,
+			UseGraphReranking: true, GraphBoostFactor: 0.15, CollectionName: "capability_index",
+		},
+		Serve: Serve{Addr: "127.0.0.1:7777"},
+	}
+}
+
+// A Setting is one key with the value in force and where it was said.
+type Setting struct {
+	Key    string `json:"key"`
+	Value  string `json:"value"`  // as ken.yaml would have it, on one line
+	Origin string `json:"origin"` // "file:line", several with ", " between, or "default"
+	Doc    string `json:"doc"`    // one line about the key
+}
+
+const fromDefault = "default"
+
+// Settings lists every key, in the order of [Sample].
+func (c Config) Settings() []Setting {
+	var out []Setting
+	for _, s := range settings() {
+		out = append(out, Setting{Key: s.name, Value: flow(s.show(&c)), Origin: c.origin(s.name), Doc: s.doc})
+	}
+	return out
+}
+
+// Files names the files that were read, the user's before the project's.
+func (c Config) Files() []string { return slices.Clone(c.files) }
+
+// Explain gives the value of one key as ken.yaml would have it, and where it
+// was said: "file:line" or "default". A single pin is "catalog.pins.ID".
+func (c Config) Explain(key string) (value, origin string, err error) {
+	if id, ok := strings.CutPrefix(key, pinPrefix); ok {
+		if hash, ok := c.Catalog.Pins[capability.ID(id)]; ok {
+			return flow(hash), c.origin("catalog.pins"), nil
+		}
+		return "", "", invalid("get", key, "no such pin", "`ken config get catalog.pins` lists them")
+	}
+	s, err := settingOf("get", key)
+	if err != nil {
+		return "", "", err
+	}
+	return flow(s.show(&c)), c.origin(s.name), nil
+}
+
+func (c Config) origin(key string) string {
+	if o, ok := c.origins[key]; ok {
+		return o
+	}
+	return fromDefault
+}
+
+// An Error says everything that is wrong with the configuration. Nothing of
+// it was taken.
+type Error struct {
+	Problems []capability.Problem // at least one
+}
+
+func (e *Error) Error() string {
+	lines := make([]string, 0, len(e.Problems))
+	for _, p := range e.Problems {
+		lines = append(lines, p.String())
+	}
+	return strings.Join(lines, "\n")
+}

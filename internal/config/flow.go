@@ -1,0 +1,88 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"ken/internal/yamldoc"
+)
+
+// flow writes a value as YAML on one line, plain where that reads back as the
+// same and quoted as in JSON where it does not.
+func flow(v any) string {
+	var b strings.Builder
+	writeFlow(&b, v)
+	return b.String()
+}
+
+func writeFlow(b *strings.Builder, v any) {
+	switch v := v.(type) {
+	case nil:
+		b.WriteString("null")
+	case bool:
+		b.WriteString(strconv.FormatBool(v))
+	case int64:
+		b.WriteString(strconv.FormatInt(v, 10))
+	case float64:
+		b.WriteString(strconv.FormatFloat(v, 'f', -1, 64)) // the parser takes 1e-3 for text
+	case string:
+		b.WriteString(scalar(v))
+	case []yamldoc.Value:
+		b.WriteByte('[')
+		for i, item := range v {
+			if i > 0 {
+				b.WriteString(", ")
+			}
+			writeFlow(b, item.Any)
+		}
+		b.WriteByte(']')
+	case *yamldoc.Map:
+		b.WriteByte('{')
+		for i, f := range v.Fields {
+			if i > 0 {
+				b.WriteString(", ")
+			}
+			b.WriteString(keyWord(f.Key) + ": ")
+			writeFlow(b, f.Value.Any)
+		}
+		b.WriteByte('}')
+	}
+}
+
+var plainScalar = regexp.MustCompile(`^[A-Za-z0-9_/.~][A-Za-z0-9_/.~@+:-]*$`)
+
+// scalar writes a text so that it reads back as the same text, in a block and
+// in a flow collection.
+func scalar(s string) string {
+	if plainScalar.MatchString(s) {
+		v, err := yamldoc.ParseValue([]byte("["+s+"]"), yamldoc.Limits{})
+		items, ok := v.Any.([]yamldoc.Value)
+		if err == nil && ok && len(items) == 1 && items[0].Any == s {
+			return s
+		}
+	}
+	return quote(s)
+}
+
+// keyWord writes a key.
+func keyWord(s string) string {
+	if plainScalar.MatchString(s) {
+		v, err := yamldoc.ParseValue([]byte("{"+s+": 1}"), yamldoc.Limits{})
+		m, ok := v.Any.(*yamldoc.Map)
+		if err == nil && ok && len(m.Fields) == 1 && m.Fields[0].Key == s && m.Fields[0].Value.Any == int64(1) {
+			return s
+		}
+	}
+	return quote(s)
+}
+
+func quote(s string) string {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(s) // a string cannot fail
+	return strings.TrimSuffix(b.String(), "\n")
+}

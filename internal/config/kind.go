@@ -1,0 +1,390 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"ken/capability"
+	"ken/internal/yamldoc"
+)
+
+// A kind is a type of value in ken.yaml: how it is read, written back, and
+// compared.
+type kind[T any] struct {
+	text  bool // see setting
+	empty bool // "key:" with nothing after it is a value too
+
+	// parse reads a value, or reports what is wrong with it.
+	parse func(r *reading, at spot, v yamldoc.Value) (T, bool)
+
+	// show gives what flow writes and parse reads.
+	show func(T) any
+
+	// noWider reports whether a allows no more than b does. A project's file
+	// may only go that way.
+	noWider func(a, b T) bool
+
+	// join, where set, puts what a project's file says to what there is;
+	// otherwise the former replaces the latter.
+	join func(old, now T) T
+}
+
+// fixed makes the kind one in which no value is narrower than another.
+func (k kind[T]) fixed() kind[T] {
+	show := k.show
+	k.noWider = func(a, b T) bool { return show(a) == show(b) }
+	return k
+}
+
+func noMore[T cmp.Ordered](a, b T) bool { return a <= b }
+func noLess[T cmp.Ordered](a, b T) bool { return a >= b }
+func anything[T any](T, T) bool         { return true }
+func asIs[T any](x T) any               { return x }
+
+func boolean() kind[bool] {
+	return kind[bool]{
+		parse: func(r *reading, at spot, v yamldoc.Value) (bool, bool) {
+			b, ok := v.Any.(bool)
+			if !ok {
+				r.mistyped(at, v, "true or false")
+			}
+			return b, ok
+		},
+		show:    asIs[bool],
+		noWider: func(a, b bool) bool { return !a || b },
+	}
+}
+
+// notDecimal is a number that is not what it looks like: octal, or hexadecimal.
+var notDecimal = regexp.MustCompile(`^[-+]?0[0-9A-Za-z_]`)
+
+func whole(least, most int) kind[int] {
+	return kind[int]{
+		parse: func(r *reading, at spot, v yamldoc.Value) (int, bool) {
+			x, ok := number(v)
+			if !ok || x != math.Trunc(x) {
+				r.mistyped(at, v, "a whole number")
+				return 0, false
+			}
+			if notDecimal.MatchString(v.Text) {
+				r.fault(at, "wrong-type", "write it without the leading zero, in decimal", "%s is written %s, which YAML reads as %s", at.key, plain(v.Text), flow(v.Any))
+				return 0, false
+			}
+			if x < float64(least) || x > float64(most) {
+				r.fault(at, "out-of-range", "write a number in that range", "%s is %s, not within %d to %d", at.key, flow(v.Any), least, most)
+				return 0, false
+			}
+			return int(x), true
+		},
+		show:    func(n int) any { return int64(n) },
+		noWider: noMore[int],
+	}
+}
+
+func number(v yamldoc.Value) (float64, bool) {
+	switch n := v.Any.(type) {
+	case int64:
+		return float64(n), true
+	case float64:
+		return n, true
+	}
+	return 0, false
+}
+
+func fraction(noWider func(a, b float64) bool) kind[float64] {
+	return kind[float64]{
+		parse: func(r *reading, at spot, v yamldoc.Value) (float64, bool) {
+			x, ok := number(v)
+			if !ok {
+				r.mistyped(at, v, "a number")
+				return 0, false
+			}
+			if !(x >= 0 && x <= 1) {
+				r.fault(at, "out-of-range", "write a number in that range", "%s is %s, not within 0 to 1", at.key, flow(v.Any))
+				return 0, false
+			}
+			return x, true
+		},
+		show:    asIs[float64],
+		noWider: noWider,
+	}
+}
+
+// optionalFraction has nil for "not said".
+func optionalFraction() kind[*float64] {
+	one := fraction(nil)
+	return kind[*float64]{
+		empty: true,
+		parse: func(r *reading, at spot, v yamldoc.Value) (*float64, bool) {
+			if v.Any == nil {
+				return nil, true
+			}
+			x, ok := one.parse(r, at, v)
+			return &x, ok
+		},
+		show: func(x *float64) any {
+			if x == nil {
+				return nil
+			}
+			return *x
+		},
+		// One number for all cards may be above the threshold of some and
+		// below that of others, so it compares with another number only.
+		noWider: func(a, b *float64) bool {
+			if a == nil || b == nil {
+				return a == b
+			}
+			return *a >= *b
+		},
+	}
+}
+
+// word is one of a few words, the narrowest first.
+func word[T ~string](words ...T) kind[T] {
+	return kind[T]{
+		text: true,
+		parse: func(r *reading, at spot, v yamldoc.Value) (T, bool) {
+			list := wordList(words)
+			s, ok := v.Any.(string)
+			if !ok {
+				r.mistyped(at, v, list)
+				return "", false
+			}
+			if !slices.Contains(words, T(s)) {
+				fix := "write " + list
+				if near := yamldoc.Nearest(s, toStrings(words)); near != "" {
+					fix = "did you mean " + near + "?"
+				}
+				r.fault(at, "unknown-word", fix, "%s is %s, want %s", at.key, plain(s), list)
+				return "", false
+			}
+			return T(s), true
+		},
+		show:    func(w T) any { return string(w) },
+		noWider: func(a, b T) bool { return slices.Index(words, a) <= slices.Index(words, b) },
+	}
+}
+
+func toStrings[T ~string](words []T) []string {
+	out := make([]string, len(words))
+	for i, w := range words {
+		out[i] = string(w)
+	}
+	return out
+}
+
+func wordList[T ~string](words []T) string {
+	list := toStrings(words)
+	return strings.Join(list[:len(list)-1], ", ") + " or " + list[len(list)-1]
+}
+
+// text is printable text that check, where there is one, agrees with. It
+// never narrows.
+func text(check func(string) (fix string, err error)) kind[string] {
+	return kind[string]{
+		text: true,
+		parse: func(r *reading, at spot, v yamldoc.Value) (string, bool) {
+			s, ok := r.printable(at, v)
+			if !ok || check == nil {
+				return s, ok
+			}
+			if fix, err := check(s); err != nil {
+				r.fault(at, "bad-value", fix, "%s %s %v", at.key, plain(s), err)
+				return "", false
+			}
+			return s, true
+		},
+		show:    asIs[string],
+		noWider: func(a, b string) bool { return a == b },
+	}
+}
+
+const longestText = 4096
+
+// printable reads text without control or invisible characters.
+func (r *reading) printable(at spot, v yamldoc.Value) (string, bool) {
+	s, ok := v.Any.(string)
+	if !ok && v.Text != "" {
+		r.fault(at, "wrong-type", "put it in quotes", "%s is %s, want text", at.key, kindWord(v.Any))
+		return "", false
+	}
+	if !ok {
+		r.mistyped(at, v, "text")
+		return "", false
+	}
+	if len(s) > longestText {
+		r.fault(at, "out-of-range", "shorten it", "%s has %d bytes, more than %d", at.key, len(s), longestText)
+		return "", false
+	}
+	if i := strings.IndexFunc(s, unseen); i >= 0 {
+		r.fault(at, "bad-value", "type it anew", "%s holds a character that cannot be seen (%U)", at.key, []rune(s[i:])[0])
+		return "", false
+	}
+	return s, true
+}
+
+func unseen(c rune) bool { return !unicode.IsPrint(c) }
+
+func duration(least, most time.Duration) kind[time.Duration] {
+	return kind[time.Duration]{
+		text: true,
+		parse: func(r *reading, at spot, v yamldoc.Value) (time.Duration, bool) {
+			if _, isNumber := number(v); isNumber {
+				r.fault(at, "bad-duration", "write it with one, as in 500ms, 2s, 5m or 1h", "%s is %s without a unit", at.key, flow(v.Any))
+				return 0, false
+			}
+			s, ok := v.Any.(string)
+			if !ok {
+				r.mistyped(at, v, "a duration such as 500ms")
+				return 0, false
+			}
+			d, err := time.ParseDuration(s)
+			if err != nil {
+				r.fault(at, "bad-duration", "write a number with a unit, as in 500ms, 2s, 5m or 1h", "%s %s is not a duration", at.key, plain(s))
+				return 0, false
+			}
+			if d < least || d > most {
+				r.fault(at, "out-of-range", "write a duration in that range", "%s is %s, not within %v to %v", at.key, plain(s), least, most)
+				return 0, false
+			}
+			return d, true
+		},
+		show:    func(d time.Duration) any { return d.String() },
+		noWider: noLess[time.Duration], // waiting longer is doing less
+	}
+}
+
+// texts is a list of ids.
+func texts(noWider func(a, b []string) bool, join func(old, now []string) []string) kind[[]string] {
+	return kind[[]string]{
+		empty:   true,
+		noWider: noWider,
+		join:    join,
+		parse: func(r *reading, at spot, v yamldoc.Value) ([]string, bool) {
+			items, ok := r.list(at, v, "a list of ids, as in [first, second]")
+			var out []string
+			for i, item := range items {
+				where := spot{fmt.Sprintf("%s[%d]", at.key, i), item.Line}
+				if id, fine := r.printable(where, item); !fine {
+					ok = false
+				} else if id == "" {
+					r.fault(where, "no-value", "write an id, or remove the item", "%s is empty", where.key)
+					ok = false
+				} else {
+					out = append(out, id)
+				}
+			}
+			return out, ok
+		},
+		show: func(list []string) any {
+			out := make([]yamldoc.Value, 0, len(list))
+			for _, s := range list {
+				out = append(out, yamldoc.Value{Any: s})
+			}
+			return out
+		},
+	}
+}
+
+func subset(a, b []string) bool {
+	return !slices.ContainsFunc(a, func(s string) bool { return !slices.Contains(b, s) })
+}
+
+func union(old, now []string) []string {
+	out := slices.Clone(old)
+	for _, s := range now {
+		if !slices.Contains(out, s) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+func (r *reading) list(at spot, v yamldoc.Value, want string) ([]yamldoc.Value, bool) {
+	if v.Any == nil {
+		return nil, true
+	}
+	items, ok := v.Any.([]yamldoc.Value)
+	if !ok {
+		r.mistyped(at, v, want)
+	}
+	return items, ok
+}
+
+// pinHash is how a capability's content hash is written.
+var pinHash = regexp.MustCompile(`^sha256:(?:[0-9a-f]{32}|[0-9a-f]{64})$`)
+
+// pins maps ids to hashes. A project may not bring any: what it would release
+// is what the user was to be warned of.
+func pins() kind[map[capability.ID]string] {
+	return kind[map[capability.ID]string]{
+		empty:   true,
+		noWider: func(a, b map[capability.ID]string) bool { return len(a) == 0 },
+		join:    func(old, _ map[capability.ID]string) map[capability.ID]string { return old },
+		parse:   parsePins,
+		show: func(m map[capability.ID]string) any {
+			out := &yamldoc.Map{}
+			for _, id := range slices.Sorted(maps.Keys(m)) {
+				out.Fields = append(out.Fields, yamldoc.Field{Key: string(id), Value: yamldoc.Value{Any: m[id]}})
+			}
+			return out
+		},
+	}
+}
+
+func parsePins(r *reading, at spot, v yamldoc.Value) (map[capability.ID]string, bool) {
+	if v.Any == nil {
+		return nil, true
+	}
+	m, ok := v.Any.(*yamldoc.Map)
+	if !ok {
+		r.mistyped(at, v, "a map of ids to hashes")
+		return nil, false
+	}
+	out := make(map[capability.ID]string, len(m.Fields))
+	for _, f := range m.Fields {
+		where := spot{at.key + "." + plain(f.Key), f.Line}
+		hash, isText := f.Value.Any.(string)
+		switch {
+		case f.Key == "" || len(f.Key) > longestText || strings.ContainsFunc(f.Key, unseen):
+			r.fault(where, "bad-pin", "pins are for ids of printable characters", "%s is not an id that can be pinned", where.key)
+		case !isText:
+			r.mistyped(where, f.Value, "a hash as in \"sha256:…\"")
+		case !pinHash.MatchString(hash):
+			r.fault(where, "bad-pin", "copy the hash from `ken catalog show`: sha256: and 32 or 64 digits 0-9 a-f", "%s %s is not a content hash", where.key, plain(hash))
+		default:
+			out[capability.ID(f.Key)] = hash
+			continue
+		}
+		ok = false
+	}
+	if len(out) == 0 {
+		out = nil
+	}
+	return out, ok
+}
+
+// kindWord says what a value is, for messages.
+func kindWord(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return "empty"
+	case *yamldoc.Map:
+		return "a map"
+	case []yamldoc.Value:
+		return "a list"
+	case bool:
+		return strconv.FormatBool(v)
+	case string:
+		return "the text " + plain(v)
+	}
+	return "the number " + flow(v)
+}

@@ -1,0 +1,530 @@
+package config
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"ken/capability"
+)
+
+// at makes the places of a user whose files are in home and who works in work,
+// both below a temporary directory.
+func at(t testing.TB) (places Places, home, work string) {
+	t.Helper()
+	dir := t.TempDir()
+	home, work = filepath.Join(dir, "home"), filepath.Join(dir, "work")
+	for _, d := range []string{home, work} {
+		if err := os.Mkdir(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	places, err := NewPlaces(func(name string) string {
+		if name == "HOME" {
+			return home
+		}
+		return ""
+	}, work)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return places, home, work
+}
+
+func write(t testing.TB, file, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// bare is a Config without its memory of files.
+func bare(c Config) Config {
+	c.files, c.origins = nil, nil
+	c.Catalog.Sources = slices.Clone(c.Catalog.Sources)
+	for i := range c.Catalog.Sources {
+		c.Catalog.Sources[i].Origin = capability.Origin{}
+	}
+	return c
+}
+
+// TestT16ConfigRefused reads testdata/refused: each file is refused whole, and
+// everything that is wrong with it is said at once with its line and the mend.
+func TestT16ConfigRefused(t *testing.T) {
+	files, err := filepath.Glob("testdata/refused/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("Glob = %q, %v", files, err)
+	}
+	for _, name := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(name), ".txtar"), func(t *testing.T) {
+			archive, err := txtar.ParseFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			places, _, _ := at(t)
+			want := ""
+			for _, f := range archive.Files {
+				if f.Name == "want" {
+					want = strings.TrimSpace(string(f.Data))
+				} else {
+					write(t, filepath.Join(places.Home, f.Name), string(f.Data))
+				}
+			}
+			got, err := Load(places, "")
+			var refused *Error
+			if !errors.As(err, &refused) {
+				t.Fatalf("Load = %v, want an *Error", err)
+			}
+			if said := strings.ReplaceAll(err.Error(), places.Home+"/", ""); said != want {
+				t.Errorf("Load said\n%s\nwant\n%s", said, want)
+			}
+			if !reflect.DeepEqual(got, Config{}) {
+				t.Errorf("Load gave %+v besides its error, want the zero Config", got)
+			}
+			for _, p := range refused.Problems {
+				if p.Code == "" || p.Severity != capability.Grave || strings.Contains(p.String(), "hunter2") {
+					t.Errorf("problem %+v: want a code, an error, and no password", p)
+				}
+			}
+		})
+	}
+}
+
+// TestT16ConfigWhole shows that a good part of a bad file has no effect.
+func TestT16ConfigWhole(t *testing.T) {
+	places, _, _ := at(t)
+	write(t, filepath.Join(places.Home, "ken.yaml"), "capabilities: {enabled: false}\nserve: {adr: x}\n")
+	if c, err := Load(places, ""); err == nil || c.Capabilities.Enabled || c.Serve.Addr != "" {
+		t.Errorf("Load = %+v, %v, want the zero Config and an error", c, err)
+	}
+}
+
+// TestS171SeedExample: the seed's JSON example is accepted as it stands, under
+// either name.
+func TestS171SeedExample(t *testing.T) {
+	text, err := os.ReadFile("testdata/seed/ken.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Default()
+	want.Capabilities.ForceInclude = []string{"token-economy"}
+	want.Capabilities.Exclude = []string{"experimental-feature"}
+	want.Capabilities.LogLevel = LogDetailed
+	for _, name := range []string{"ken.json", "ken.yaml"} {
+		places, _, _ := at(t)
+		file := filepath.Join(places.Home, name)
+		write(t, file, string(text))
+		got, err := Load(places, "")
+		if err != nil || !reflect.DeepEqual(bare(got), want) {
+			t.Errorf("%s: Load = %+v, %v, want %+v", name, got, err, want)
+		}
+		if !slices.Equal(got.Files(), []string{file}) {
+			t.Errorf("%s: Files() = %q, want %q", name, got.Files(), file)
+		}
+	}
+}
+
+// TestConfigDefaults pins the numbers of the seeds (S1.65–S1.70, S1.U09,
+// S2.62–S2.71).
+func TestConfigDefaults(t *testing.T) {
+	places, _, _ := at(t)
+	c, err := Load(places, "")
+	if err != nil || !reflect.DeepEqual(bare(c), Default()) || len(c.Files()) != 0 {
+		t.Fatalf("Load without files = %+v, %v, want the defaults", c, err)
+	}
+	want := map[string]string{
+		"capabilities.enabled": "true", "capabilities.maxTokens": "1500", "capabilities.confidenceThreshold": "null",
+		"capabilities.forceInclude": "[]", "capabilities.exclude": "[]", "capabilities.logLevel": "summary",
+		"capabilities.allowWorkspaceCards": "false",
+
+		"catalog.starter": "auto", "catalog.sources": "[]", "catalog.watch": "true", "catalog.debounce": "500ms", "catalog.poll": "2s",
+		"catalog.compatibilityPaths": "true", "catalog.pins": "{}", "catalog.sanitizer": "reveal",
+
+		"discovery.tier0TokenBudget": "200", "discovery.tier1TokenBudget": "800", "discovery.tier2TokenBudget": "2000",
+		"discovery.totalTokenBudget": "3000", "discovery.tier1TopK": "5", "discovery.tier2TopK": "2",
+		"discovery.tier1MinRelevance": "0.3", "discovery.useGraphReranking": "true", "discovery.graphBoostFactor": "0.15",
+		"discovery.collectionName": "capability_index", "discovery.embeddingModelId": `""`,
+
+		"serve.addr": "127.0.0.1:7777",
+	}
+	for _, s := range c.Settings() {
+		if s.Value != want[s.Key] || s.Origin != "default" || s.Doc == "" {
+			t.Errorf("%s = %s (%s, %q), want %s by default", s.Key, s.Value, s.Origin, s.Doc, want[s.Key])
+		}
+		delete(want, s.Key)
+	}
+	if len(want) > 0 {
+		t.Errorf("Settings() lacks %v", want)
+	}
+}
+
+func TestLoadReadsEveryKey(t *testing.T) {
+	places, home, _ := at(t)
+	file := filepath.Join(places.Home, "ken.yaml")
+	write(t, file, `capabilities:
+  enabled: false
+  maxTokens: 900
+  confidenceThreshold: 0.75
+  forceInclude: [a]
+  exclude:
+    - b
+    - "c d"
+  logLevel: none
+  allowWorkspaceCards: true
+catalog:
+  starter: off
+  sources:
+    - path: team
+    - {name: home, path: ~/x, trust: remote, optional: true}
+    - {url: https://example.com/c.jsonl, sha256: `+strings.Repeat("ab", 32)+`, refresh: 1h}
+    - {url: "http://127.0.0.1:8080/c.json"}
+    - {name: db, database: ../c.db, table: public.tools, refresh: 5m}
+    - {name: pg, database: "postgres://ada@db/x?host=/run", trust: workspace}
+  watch: false
+  debounce: 1s
+  poll: 1m30s
+  compatibilityPaths: false
+  pins:
+    tool:x: sha256:00112233445566778899aabbccddeeff
+  sanitizer: seed
+discovery:
+  tier0TokenBudget: 1
+  tier1TokenBudget: 2
+  tier2TokenBudget: 3
+  totalTokenBudget: 4
+  tier1TopK: 5
+  tier2TopK: 6
+  tier1MinRelevance: 0
+  useGraphReranking: false
+  graphBoostFactor: 1
+  collectionName: other
+  embeddingModelId: some/model
+serve:
+  addr: "[::1]:0"
+`)
+	threshold := 0.75
+	want := Config{
+		Capabilities: Capabilities{
+			MaxTokens: 900, ConfidenceThreshold: &threshold, ForceInclude: []string{"a"}, Exclude: []string{"b", "c d"},
+			LogLevel: LogNone, AllowWorkspaceCards: true,
+		},
+		Catalog: Catalog{
+			Starter: StarterOff,
+			Sources: []Source{
+				{Name: "team", Path: filepath.Join(places.Home, "team"), Trust: capability.TrustUser},
+				{Name: "home", Path: filepath.Join(home, "x"), Trust: capability.TrustRemote, Optional: true},
+				{Name: "https://example.com/c.jsonl", URL: "https://example.com/c.jsonl", SHA256: strings.Repeat("ab", 32), Refresh: time.Hour},
+				{Name: "http://127.0.0.1:8080/c.json", URL: "http://127.0.0.1:8080/c.json"},
+				{Name: "db", Database: filepath.Join(home, "c.db"), Table: "public.tools", Refresh: 5 * time.Minute, Trust: capability.TrustUser},
+				{Name: "pg", Database: "postgres://ada@db/x?host=/run", Table: "capabilities", Trust: capability.TrustWorkspace},
+			},
+			Debounce: time.Second, Poll: 90 * time.Second, Sanitizer: SanitizeSeed,
+			Pins: map[capability.ID]string{"tool:x": "sha256:00112233445566778899aabbccddeeff"},
+		},
+		Discovery: Discovery{1, 2, 3, 4, 5, 6, 0, false, 1, "other", "some/model"},
+		Serve:     Serve{"[::1]:0"},
+	}
+	got, err := Load(places, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(bare(got), want) {
+		t.Errorf("Load = %+v\nwant %+v", got, want)
+	}
+	for _, s := range got.Settings() {
+		if s.Origin == "default" || !strings.HasPrefix(s.Origin, file+":") {
+			t.Errorf("%s has origin %s, want a line of %s", s.Key, s.Origin, file)
+		}
+	}
+	if o := got.Catalog.Sources[1].Origin.String(); o != file+":15" {
+		t.Errorf("origin of the second source = %s, want line 15", o)
+	}
+	for key, want := range map[string][2]string{
+		"capabilities.maxTokens": {"900", file + ":3"},
+		"capabilities.exclude":   {`[b, "c d"]`, file + ":6"},
+		"catalog.pins":           {`{"tool:x": sha256:00112233445566778899aabbccddeeff}`, file + ":24"},
+		"catalog.pins.tool:x":    {"sha256:00112233445566778899aabbccddeeff", file + ":24"},
+		"catalog.poll":           {"1m30s", file + ":22"},
+	} {
+		if value, origin, err := got.Explain(key); err != nil || value != want[0] || origin != want[1] {
+			t.Errorf("Explain(%s) = %s, %s, %v, want %q", key, value, origin, err, want)
+		}
+	}
+}
+
+func TestExplainUnknown(t *testing.T) {
+	for key, want := range map[string]string{
+		"capabilities.maxToken": "did you mean capabilities.maxTokens?",
+		"maxTokens":             "did you mean capabilities.maxTokens?",
+		"catalog":               "name one of its keys: starter, sources,",
+		"catalog.pins.tool:x":   "no such pin",
+		"\x1b[2J":               `get "\x1b[2J": there is no such key`,
+	} {
+		_, _, err := Default().Explain(key)
+		if err == nil || !strings.Contains(err.Error(), want) || capability.KindOf(err) != capability.Invalid {
+			t.Errorf("Explain(%q) = %v, want %q", key, err, want)
+		}
+	}
+}
+
+// TestLoadLayers: a project's file narrows, an explicit file replaces both.
+func TestLoadLayers(t *testing.T) {
+	places, _, work := at(t)
+	user, project := filepath.Join(places.Home, "ken.yaml"), filepath.Join(places.Project, "ken.yaml")
+	write(t, user, `capabilities:
+  maxTokens: 1000
+  forceInclude: [a, b]
+  exclude: [c]
+discovery:
+  tier1TopK: 3
+catalog:
+  sources: [{name: mine, path: /mine}]
+`)
+	write(t, project, `capabilities:
+  enabled: false
+  maxTokens: 1200 # within the default, but the user has less
+  forceInclude: [b]
+  exclude: [c, d]
+  logLevel: detailed
+discovery:
+  tier1TopK: 2
+  tier1MinRelevance: 0.5
+catalog:
+  starter: off
+  watch: false
+  debounce: 1s
+  pins: {}
+  sources: [{path: tools}, {name: docs, path: ../docs, trust: remote}]
+serve:
+  addr: 127.0.0.1:7777
+`)
+	c, err := Load(places, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for key, want := range map[string][2]string{
+		"capabilities.enabled":        {"false", project + ":2"},
+		"capabilities.maxTokens":      {"1000", user + ":2"},
+		"capabilities.forceInclude":   {"[b]", project + ":4"},
+		"capabilities.exclude":        {"[c, d]", user + ":4, " + project + ":5"},
+		"capabilities.logLevel":       {"detailed", project + ":6"},
+		"discovery.tier1TopK":         {"2", project + ":8"},
+		"discovery.tier1MinRelevance": {"0.5", project + ":9"},
+		"discovery.tier2TopK":         {"2", "default"},
+		"catalog.starter":             {"off", project + ":11"},
+		"serve.addr":                  {"127.0.0.1:7777", project + ":17"},
+	} {
+		if value, origin, err := c.Explain(key); err != nil || value != want[0] || origin != want[1] {
+			t.Errorf("Explain(%s) = %s, %s, %v, want %q", key, value, origin, err, want)
+		}
+	}
+	var got []string
+	for _, s := range c.Catalog.Sources {
+		got = append(got, fmt.Sprintf("%s %s %v", s.Name, s.Path, s.Trust))
+	}
+	want := []string{"mine /mine user", "tools " + work + "/.ken/tools workspace", "docs " + work + "/docs remote"}
+	if !slices.Equal(got, want) {
+		t.Errorf("sources = %q, want %q", got, want)
+	}
+
+	write(t, filepath.Join(work, "other.yaml"), "capabilities: {maxTokens: 7, allowWorkspaceCards: true}\n")
+	c, err = Load(places, "other.yaml")
+	if err != nil || c.Capabilities.MaxTokens != 7 || !c.Capabilities.AllowWorkspaceCards || len(c.Catalog.Sources) > 0 || !c.Capabilities.Enabled {
+		t.Errorf("Load(other.yaml) = %+v, %v, want only what it says", c, err)
+	}
+	if _, err = Load(places, "gone.yaml"); err == nil || !strings.Contains(err.Error(), "gone.yaml: the file is not there; create it") {
+		t.Errorf("Load(gone.yaml) = %v, want that it is not there", err)
+	}
+}
+
+// TestT16ConfigProjectMayNotWiden: each value that would allow more than the
+// user has is refused, with the place where it belongs.
+func TestT16ConfigProjectMayNotWiden(t *testing.T) {
+	tests := []struct{ user, project, want string }{
+		{"", "capabilities: {allowWorkspaceCards: true}", "capabilities.allowWorkspaceCards is true here and false without it"},
+		{"capabilities: {allowWorkspaceCards: true}", "capabilities: {allowWorkspaceCards: true}", ""},
+		{"capabilities: {enabled: false}", "capabilities: {enabled: true}", ""}, // no wider than the default: the user's stands
+		{"", "capabilities: {maxTokens: 1501}", "capabilities.maxTokens is 1501 here and 1500 without it"},
+		{"capabilities: {maxTokens: 4000}", "capabilities: {maxTokens: 2000}", ""},
+		{"", "capabilities: {confidenceThreshold: 1}", "confidenceThreshold is 1 here and null without it"},
+		{"capabilities: {confidenceThreshold: 0.5}", "capabilities: {confidenceThreshold: 0.6}", ""},
+		{"", "capabilities: {forceInclude: [x]}", "forceInclude is [x] here and [] without it"},
+		{"", "capabilities: {logLevel: none}", "logLevel is none here and summary without it"},
+		{"", `catalog: {pins: {"tool:x": sha256:00112233445566778899aabbccddeeff}}`, "catalog.pins is"},
+		{"", "catalog: {sanitizer: seed}", "catalog.sanitizer is seed here and reveal without it"},
+		{"catalog: {sanitizer: seed}", "catalog: {sanitizer: reveal}", ""},
+		{"", "catalog: {starter: on}", "catalog.starter is on here and auto without it"},
+		{"", "catalog: {debounce: 1ms}", "catalog.debounce is 1ms here"},
+		{"", "catalog: {sources: [{path: x, trust: user}]}", "a project's file may not trust a source as user"},
+		{"", "catalog: {sources: [{path: /etc}]}", "/etc is outside the project"},
+		{"", "catalog: {sources: [{path: ../..}]}", "is outside the project"},
+		{"", "catalog: {sources: [{path: ~/x}]}", "is outside the project"},
+		{"", "catalog: {sources: [{path: out/x}]}", "is outside the project"}, // a link; see below
+		{"", "catalog: {sources: [{url: https://example.com/c}]}", "may not have Ken read a remote address"},
+		{"", "catalog: {sources: [{name: d, database: d.db}]}", "may not have Ken read a database"},
+		{"catalog: {sources: [{name: a, path: /a}]}", "catalog: {sources: [{name: a, path: a}]}", "the name a is taken at"},
+		{"", "discovery: {totalTokenBudget: 1000000}", "discovery.totalTokenBudget is 1000000 here"},
+		{"", "discovery: {tier1MinRelevance: 0}", "discovery.tier1MinRelevance is 0 here and 0.3 without it"},
+		{"", "discovery: {embeddingModelId: spy}", "discovery.embeddingModelId is spy here"},
+		{"", "serve: {addr: 0.0.0.0:7777}", "serve.addr is 0.0.0.0:7777 here and 127.0.0.1:7777 without it"},
+	}
+	for _, tt := range tests {
+		places, home, _ := at(t)
+		own := filepath.Join(places.Home, "ken.yaml")
+		write(t, own, tt.user+"\n")
+		write(t, filepath.Join(places.Project, "ken.yaml"), "\n"+tt.project+"\n")
+		if err := os.Symlink(home, filepath.Join(places.Project, "out")); err != nil {
+			t.Fatal(err)
+		}
+		alone, err := Load(places, own)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := Load(places, "")
+		if tt.want == "" {
+			if err != nil || !reflect.DeepEqual(narrowest(t, c, alone), c) {
+				t.Errorf("%s over %q: Load = %+v, %v, want it no wider than without", tt.project, tt.user, c, err)
+			}
+			continue
+		}
+		var refused *Error
+		if !errors.As(err, &refused) || len(refused.Problems) != 1 {
+			t.Errorf("%s over %q: Load = %v, want one problem", tt.project, tt.user, err)
+			continue
+		}
+		p := refused.Problems[0]
+		mend := "put it into " + own
+		if strings.Contains(p.Fix, "put the source into") {
+			mend = "put the source into " + own
+		}
+		if p.Code == "duplicate-name" {
+			mend = "give one of them another name"
+		}
+		if !strings.Contains(p.Message, tt.want) || !strings.Contains(p.Fix, mend) || p.Origin.Line != 2 {
+			t.Errorf("%s over %q: %+v, want %q on line 2 and %q", tt.project, tt.user, p, tt.want, mend)
+		}
+	}
+}
+
+// narrowest fails where a is wider than b in any key, and gives a.
+func narrowest(t *testing.T, a, b Config) Config {
+	t.Helper()
+	for _, s := range settings() {
+		if !s.noWider(&a, &b) {
+			t.Errorf("%s is %s, wider than %s", s.name, flow(s.show(&a)), flow(s.show(&b)))
+		}
+	}
+	return a
+}
+
+// TestLoadAtHome: the user's own file is not a project's, however it is
+// reached.
+func TestLoadAtHome(t *testing.T) {
+	_, home, work := at(t)
+	env := map[string]string{"HOME": home}
+	write(t, filepath.Join(home, ".ken/ken.yaml"), "capabilities: {allowWorkspaceCards: true}\n")
+	link := filepath.Join(work, "link")
+	if err := os.Symlink(home, link); err != nil {
+		t.Fatal(err)
+	}
+	for _, cwd := range []string{home, link} {
+		places, err := NewPlaces(func(s string) string { return env[s] }, cwd)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c, err := Load(places, ""); err != nil || !c.Capabilities.AllowWorkspaceCards {
+			t.Errorf("Load in %s = %+v, %v, want the user's file as the user's", cwd, c, err)
+		}
+	}
+}
+
+// TestLoadUnreadable: what cannot be read is an error and never "no file", and
+// nothing waits.
+func TestLoadUnreadable(t *testing.T) {
+	tests := []struct {
+		name string
+		make func(file string) error
+		want string
+	}{
+		{"directory", func(f string) error { return os.Mkdir(f, 0o755) }, "it is not a regular file"},
+		{"pipe", func(f string) error { return syscall.Mkfifo(f, 0o644) }, "it is not a regular file"},
+		{"dangling link", func(f string) error { return os.Symlink("nowhere", f) }, "the file is not there"},
+		{"loop", func(f string) error { return os.Symlink(filepath.Base(f), f) }, "too many levels"},
+		{"huge", func(f string) error {
+			if err := os.WriteFile(f, nil, 0o644); err != nil {
+				return err
+			}
+			return os.Truncate(f, 10<<30)
+		}, "more than the 262144 bytes"},
+		{"NUL", func(f string) error { return os.WriteFile(f, []byte("serve:\n  addr: a\x00b\n"), 0o644) }, "ken.yaml:2: the text holds a NUL byte"},
+		{"not UTF-8", func(f string) error { return os.WriteFile(f, []byte("serve: \xff\n"), 0o644) }, "ken.yaml:1: the text is not valid UTF-8"},
+		{"indentation", func(f string) error { return os.WriteFile(f, []byte("serve:\n  addr: a:1\n watch: true\n"), 0o644) }, "ken.yaml:3: "},
+		{"two keys", func(f string) error { return os.WriteFile(f, []byte("serve:\n  addr: a:1\nserve:\n"), 0o644) }, "ken.yaml:3: "},
+		{"bomb", func(f string) error { return os.WriteFile(f, []byte("a: &a [x]\nb: [*a, *a]\n"), 0o644) }, "anchors"},
+		{"deep", func(f string) error { return os.WriteFile(f, []byte(strings.Repeat("[", 5000)), 0o644) }, "nested deeper"},
+		{"wide", func(f string) error { return os.WriteFile(f, []byte(strings.Repeat("k: 1\n", 20000)), 0o644) }, "more than 4000 keys"},
+	}
+	for _, tt := range tests {
+		for _, layer := range []string{"user", "project", "explicit"} {
+			t.Run(tt.name+"/"+layer, func(t *testing.T) {
+				places, _, work := at(t)
+				dir, explicit := map[string]string{"user": places.Home, "project": places.Project, "explicit": work}[layer], ""
+				if err := os.MkdirAll(dir, 0o755); err != nil {
+					t.Fatal(err)
+				}
+				if err := tt.make(filepath.Join(dir, "ken.yaml")); err != nil {
+					t.Fatal(err)
+				}
+				if layer == "explicit" {
+					explicit = filepath.Join(dir, "ken.yaml")
+				}
+				_, err := Load(places, explicit)
+				var refused *Error
+				if !errors.As(err, &refused) || !strings.Contains(err.Error(), tt.want) {
+					t.Errorf("Load = %v, want %q", err, tt.want)
+				}
+			})
+		}
+	}
+	t.Run("home is a file", func(t *testing.T) {
+		places, _, _ := at(t)
+		write(t, places.Home, "")
+		if _, err := Load(places, ""); err == nil || !strings.Contains(err.Error(), "not a directory") {
+			t.Errorf("Load = %v, want that it is not a directory", err)
+		}
+	})
+}
+
+func TestLoadLenientBytes(t *testing.T) {
+	places, _, _ := at(t)
+	for _, text := range []string{
+		"\ufeffserve:\r\n  addr: localhost:1\r\n", "---\nserve: {addr: 'localhost:1'}\n...\n", "{\"serve\":\t{\"addr\": \"localhost:1\"}}",
+		"serve:\n    \"addr\": \"localhost:1\" # here\ncatalog:\ndiscovery: ~\n",
+	} {
+		write(t, filepath.Join(places.Home, "ken.yaml"), text)
+		if c, err := Load(places, ""); err != nil || c.Serve.Addr != "localhost:1" {
+			t.Errorf("Load of %q = %q, %v, want localhost:1", text, c.Serve.Addr, err)
+		}
+	}
+}
+
+func TestSettingsMarshal(t *testing.T) {
+	raw, err := json.Marshal(Default().Settings()[1])
+	want := `{"key":"capabilities.maxTokens","value":"1500","origin":"default","doc":"The most tokens that all cards of one prompt may take. (No effect yet.)"}`
+	if err != nil || string(raw) != want {
+		t.Errorf("Marshal = %s, %v, want %s", raw, err, want)
+	}
+}

@@ -1,0 +1,235 @@
+package config
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"ken/capability"
+)
+
+// Places are the directories that Ken uses. They are computed from names
+// alone: nothing is read or made.
+type Places struct {
+	Home  string // the user's ken.yaml and capabilities
+	State string // what Ken remembers
+	Cache string // what Ken can make again
+
+	Workspace string // the directory Ken was started in
+	Project   string // its .ken
+
+	// UserHome is the user's home directory, empty when there is none.
+	UserHome string
+
+	named       []string // by KEN_CAPABILITY_DIRS
+	namedCompat []string // by other programs' variables
+}
+
+// NewPlaces computes the places from the environment and the working
+// directory, which must be absolute. It looks at
+//
+//   - KEN_HOME: moves everything of the user's;
+//   - XDG_CONFIG_HOME, XDG_STATE_HOME, XDG_CACHE_HOME: each moves its part to
+//     a folder ken below it, unless KEN_HOME is set;
+//   - KEN_CAPABILITY_DIRS and WUNDERLAND_CAPABILITY_DIRS: more directories;
+//   - HOME.
+//
+// It fails where there is neither a home directory nor KEN_HOME.
+func NewPlaces(getenv func(string) string, cwd string) (Places, error) {
+	if !filepath.IsAbs(cwd) {
+		return Places{}, errors.New("find Ken's places: the working directory has no absolute name; change to another directory")
+	}
+	p := Places{Workspace: filepath.Clean(cwd)}
+	p.Project = filepath.Join(p.Workspace, ".ken")
+	for _, name := range []string{"HOME", "USERPROFILE"} {
+		if home := getenv(name); p.UserHome == "" && filepath.IsAbs(home) {
+			p.UserHome = filepath.Clean(home)
+		}
+	}
+	// The specification has relative XDG directories ignored.
+	under := func(variable, otherwise string) string {
+		if dir := getenv(variable); filepath.IsAbs(dir) {
+			return filepath.Join(dir, "ken")
+		}
+		return otherwise
+	}
+	dotKen := ""
+	if p.UserHome != "" {
+		dotKen = filepath.Join(p.UserHome, ".ken")
+	}
+	if home := getenv("KEN_HOME"); home != "" {
+		p.Home = p.absolute(home)
+		p.State, p.Cache = filepath.Join(p.Home, "state"), filepath.Join(p.Home, "cache")
+	} else {
+		if p.Home = under("XDG_CONFIG_HOME", dotKen); p.Home == "" {
+			return Places{}, errors.New("find Ken's places: there is no home directory; set HOME or KEN_HOME")
+		}
+		if dotKen == "" {
+			dotKen = p.Home
+		}
+		p.State = under("XDG_STATE_HOME", filepath.Join(dotKen, "state"))
+		p.Cache = under("XDG_CACHE_HOME", filepath.Join(dotKen, "cache"))
+	}
+	p.named = p.list(getenv("KEN_CAPABILITY_DIRS"))
+	p.namedCompat = p.list(getenv("WUNDERLAND_CAPABILITY_DIRS"))
+	return p, nil
+}
+
+// Here gives the places of this process.
+func Here() (Places, error) {
+	cwd, err := os.Getwd()
+	if err != nil {
+		return Places{}, errors.New("find Ken's places: the working directory is gone; change to another directory")
+	}
+	return NewPlaces(os.Getenv, cwd)
+}
+
+func (p Places) absolute(name string) string {
+	r := reading{dir: p.Workspace, home: p.UserHome}
+	return r.absolute(name)
+}
+
+func (p Places) list(variable string) []string {
+	var out []string
+	for _, dir := range filepath.SplitList(variable) {
+		if dir = strings.TrimSpace(dir); dir != "" {
+			out = append(out, p.absolute(dir))
+		}
+	}
+	return out
+}
+
+// File gives the user's configuration file, whether it is there or not. It
+// fails where it is not clear which that is.
+func (p Places) File() (string, error) {
+	file, _, problems := find(p.Home)
+	if len(problems) > 0 {
+		return "", &Error{problems}
+	}
+	return file, nil
+}
+
+// A Layer ranks where a capability came from: of two with one id, the one of
+// the higher layer counts.
+type Layer uint8
+
+const (
+	LayerBuiltin   Layer = iota // part of the program
+	LayerUser                   // in the user's home
+	LayerWorkspace              // in the project
+	LayerEnv                    // named by an environment variable
+)
+
+func (l Layer) String() string {
+	return [...]string{"builtin", "user", "workspace", "env"}[min(l, LayerEnv)]
+}
+
+// A Place is a directory, or a single file, that capabilities are read from.
+type Place struct {
+	Path  string
+	Trust capability.Trust
+	Layer Layer
+
+	// Why says in words for people why it is read.
+	Why string
+
+	// Optional: no problem when it is missing.
+	Optional bool
+}
+
+// Catalog lists what capabilities are read from, the highest layer first and
+// no path twice: within a layer, an earlier place counts before a later one.
+// compat adds the directories of other programs (catalog.compatibilityPaths).
+//
+// What lies in a directory that the environment names is read as part of that
+// one. Where the project is the user's own home, its directories are the
+// user's.
+func (p Places) Catalog(compat bool) []Place {
+	named := p.envPlaces(compat)
+	user := p.userPlaces(compat)
+	out := slices.Clone(named)
+	for _, place := range p.projectPlaces(compat) {
+		if !listsPath(user, place.Path) && !covers(named, place.Path) {
+			out = append(out, place)
+		}
+	}
+	for _, place := range user {
+		if !covers(named, place.Path) {
+			out = append(out, place)
+		}
+	}
+	return out
+}
+
+func listsPath(places []Place, path string) bool {
+	return slices.ContainsFunc(places, func(p Place) bool { return p.Path == path })
+}
+
+func covers(places []Place, path string) bool {
+	return slices.ContainsFunc(places, func(p Place) bool { return within(p.Path, path) })
+}
+
+func (p Places) envPlaces(compat bool) []Place {
+	var out []Place
+	add := func(dirs []string, variable string) {
+		for _, dir := range dirs {
+			if !listsPath(out, dir) {
+				out = append(out, Place{Path: dir, Trust: capability.TrustUser, Layer: LayerEnv, Why: "named by " + variable})
+			}
+		}
+	}
+	add(p.named, "KEN_CAPABILITY_DIRS")
+	if compat {
+		add(p.namedCompat, "WUNDERLAND_CAPABILITY_DIRS")
+	}
+	return out
+}
+
+// ownParts are what Ken reads of its own directories, not of all that lies
+// there: state and extensions' work are no capabilities.
+func ownParts() []string {
+	return []string{"capabilities", "skills", "cards", "extensions", "commands", "AGENTS.md", "SYSTEM_ARCHITECTURE.md"}
+}
+
+// otherPrograms are directories that other programs keep capabilities in,
+// below the home directory and below a project alike.
+func otherPrograms() []string {
+	return []string{
+		".wunderland/capabilities", ".agentos/capabilities", ".agentos/extensions", ".openclaw/skills",
+		".claude/skills", ".claude/commands", ".agents/skills",
+	}
+}
+
+func (p Places) userPlaces(compat bool) []Place {
+	var out []Place
+	add := func(path, why string) {
+		out = append(out, Place{Path: path, Trust: capability.TrustUser, Layer: LayerUser, Why: why, Optional: true})
+	}
+	for _, part := range ownParts() {
+		add(filepath.Join(p.Home, part), "your "+part)
+	}
+	if compat && p.UserHome != "" {
+		for _, dir := range otherPrograms() {
+			add(filepath.Join(p.UserHome, filepath.FromSlash(dir)), "your "+dir+", read for compatibility")
+		}
+	}
+	return out
+}
+
+func (p Places) projectPlaces(compat bool) []Place {
+	var out []Place
+	add := func(path, why string) {
+		out = append(out, Place{Path: path, Trust: capability.TrustWorkspace, Layer: LayerWorkspace, Why: why, Optional: true})
+	}
+	for _, part := range ownParts() {
+		add(filepath.Join(p.Project, part), "this project's "+part)
+	}
+	if compat {
+		for _, dir := range append(otherPrograms(), "docs/capabilities") {
+			add(filepath.Join(p.Workspace, filepath.FromSlash(dir)), "this project's "+dir+", read for compatibility")
+		}
+	}
+	return out
+}

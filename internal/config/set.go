@@ -1,0 +1,214 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"ken/capability"
+	"ken/internal/yamldoc"
+)
+
+// Set writes one key of a configuration file, as `ken config set` does. The
+// value is YAML: true, 900, detailed, [a, b]. A single pin is set by the key
+// "catalog.pins.ID". Comments, order and all other keys stay as they are; a
+// file of JSON stays JSON; a file that is not there is made.
+//
+// The result is read strictly, as the user's own file, before it replaces
+// anything; the old content is kept beside it as FILE.bak. The file is
+// replaced in one step, so that a reader sees the old or the new content whole.
+// Sets of one file wait for each other, between processes too. If somebody
+// else writes the file meanwhile Set fails with capability.Conflict and leaves
+// theirs; only a writer in the very moment between the last look and the
+// rename goes unnoticed.
+func Set(file, key, value string) error {
+	// A link stays a link: people keep their files elsewhere.
+	target, err := filepath.EvalSymlinks(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, lerr := os.Lstat(file); lerr == nil {
+			err = errors.New("it is a link to nothing; remove it, or put a file there")
+		} else {
+			target, err = file, os.MkdirAll(filepath.Dir(file), 0o700)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("set %s in %s: %w", plain(key), file, err)
+	}
+	unlock, err := lockFolder(filepath.Dir(target))
+	if err != nil {
+		return fmt.Errorf("set %s in %s: %w", plain(key), file, err)
+	}
+	defer unlock()
+	before, info, err := readFile(target)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = onlyFile(target); err == nil && isJSON(target) {
+			before = []byte("{}\n")
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("set %s in %s: %w", plain(key), file, err)
+	}
+	after, err := changed(file, before, key, value)
+	if err != nil {
+		return err
+	}
+	if info != nil && bytes.Equal(before, after) {
+		return nil
+	}
+	if err := replace(target, before, info, after); err != nil {
+		return fmt.Errorf("set %s in %s: %w", plain(key), file, err)
+	}
+	return nil
+}
+
+// onlyFile refuses to make a second configuration file in a directory.
+func onlyFile(target string) error {
+	other := jsonName
+	switch filepath.Base(target) {
+	case yamlName:
+	case jsonName:
+		other = yamlName
+	default:
+		return nil
+	}
+	if _, err := os.Lstat(filepath.Join(filepath.Dir(target), other)); err == nil {
+		return fmt.Errorf("%s is there already, and only one of the two is read; set it there", other)
+	}
+	return nil
+}
+
+// changed gives the text of a file with one key set.
+func changed(file string, data []byte, key, value string) ([]byte, error) {
+	path, v, err := asked(key, value)
+	if err != nil {
+		return nil, err
+	}
+	r := reading{file: file, dir: filepath.Dir(file)}
+	root, err := parse(file, data)
+	if err != nil {
+		r.decode(data)
+		return nil, &Error{r.problems}
+	}
+	// What else is wrong is said with the lines of the file as it is.
+	if r.layer(without(root, path)); len(r.problems) > 0 {
+		return nil, &Error{append(r.sorted(), capability.Problem{
+			Code: "not-set", Origin: capability.Origin{Path: file},
+			Message: plain(key) + " was not set", Fix: "mend the file first",
+		})}
+	}
+	after, err := edited(data, path, v)
+	if err == nil {
+		if r.decode(after); len(r.problems) > 0 {
+			err = errors.New(r.problems[0].Message)
+		}
+	}
+	if err != nil {
+		return nil, &capability.Error{
+			Kind: capability.Invalid, Op: "set", Target: plain(key), Err: err,
+			Fix: fmt.Sprintf("edit %s by hand: %s: %s", file, plain(key), plain(flow(v.Any))),
+		}
+	}
+	return after, nil
+}
+
+// asked reads what is to be set, and judges it on its own: a fault in it has
+// no line in any file.
+func asked(key, value string) (path []string, v yamldoc.Value, err error) {
+	name := key
+	if id, ok := strings.CutPrefix(key, pinPrefix); ok && id != "" {
+		name = strings.TrimSuffix(pinPrefix, ".")
+		path = []string{"catalog", "pins", id}
+	}
+	s, err := settingOf("set", name)
+	if err != nil {
+		return nil, v, err
+	}
+	v, err = yamldoc.ParseValue([]byte(value), limits())
+	_, isText := v.Any.(string)
+	if (s.text || path != nil) && !isText {
+		// Words, durations and names are meant as typed, 007 and null too.
+		v, err = yamldoc.Value{Any: value}, nil
+	}
+	if err != nil {
+		return nil, v, &capability.Error{Kind: capability.Invalid, Op: "set", Target: plain(key), Err: err, Fix: "quote the value"}
+	}
+	whole := v
+	if path == nil {
+		path = strings.Split(name, ".")
+	} else {
+		whole.Any = &yamldoc.Map{Fields: []yamldoc.Field{{Key: path[2], Value: v}}}
+	}
+	var r reading
+	var c Config
+	s.read(&r, spot{key: name}, whole, &c)
+	if len(r.problems) > 0 {
+		p := r.problems[0]
+		return nil, v, &capability.Error{Kind: capability.Invalid, Op: "set", Target: plain(key), Err: errors.New(p.Message), Fix: p.Fix}
+	}
+	return path, v, nil
+}
+
+// replace exchanges the content of a file, if it is still what it was. A nil
+// info means that there was no file.
+func replace(target string, before []byte, info fs.FileInfo, after []byte) error {
+	mode := fs.FileMode(0o600)
+	if info != nil {
+		if mode = info.Mode().Perm(); mode&0o222 == 0 {
+			return errors.New("the file is read-only; make it writable")
+		}
+	}
+	temp, err := writeTemp(target, after, mode)
+	if err != nil {
+		return err
+	}
+	defer os.Remove(temp) // gone already when all went well
+	if info != nil {
+		backup, err := writeTemp(target+".bak", before, mode)
+		if err != nil {
+			return err
+		}
+		if err := os.Rename(backup, target+".bak"); err != nil {
+			os.Remove(backup)
+			return err
+		}
+	}
+	now, _, err := readFile(target)
+	if info == nil && !errors.Is(err, fs.ErrNotExist) || info != nil && (err != nil || !bytes.Equal(now, before)) {
+		return &capability.Error{
+			Kind: capability.Conflict, Op: "replace", Target: target,
+			Err: errors.New("somebody else changed it meanwhile"), Fix: "try again",
+		}
+	}
+	if err := os.Rename(temp, target); err != nil {
+		return err
+	}
+	return syncFolder(filepath.Dir(target))
+}
+
+// writeTemp writes a file next to target, safely on the disk, and gives its
+// name.
+func writeTemp(target string, data []byte, mode fs.FileMode) (name string, err error) {
+	f, err := os.CreateTemp(filepath.Dir(target), "."+filepath.Base(target)+".*.tmp")
+	if err != nil {
+		return "", err
+	}
+	defer func() {
+		if cerr := f.Close(); err == nil {
+			err = cerr
+		}
+		if err != nil {
+			os.Remove(f.Name())
+		}
+	}()
+	if _, err := f.Write(data); err != nil {
+		return "", err
+	}
+	if err := f.Chmod(mode); err != nil {
+		return "", err
+	}
+	return f.Name(), f.Sync()
+}

@@ -1,0 +1,215 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"ken/capability"
+	"ken/internal/yamldoc"
+)
+
+// A setting is one key of a map that is read into an S: of ken.yaml into a
+// Config, of an item of catalog.sources into a Source.
+type setting[S any] struct {
+	name string
+	doc  string
+	text bool // a plain word or text: ken config set takes it as typed
+
+	read    func(r *reading, at spot, v yamldoc.Value, into *S)
+	show    func(from *S) any
+	noWider func(a, b *S) bool
+	take    func(into, from *S)
+	join    func(into, from *S) // take, for a project's file
+	joins   bool                // join adds to what there is
+}
+
+// entry makes the setting for the part of an S that at points to.
+func entry[S, T any](name, doc string, at func(*S) *T, k kind[T]) setting[S] {
+	s := setting[S]{
+		name: name, doc: doc, text: k.text,
+		read: func(r *reading, where spot, v yamldoc.Value, into *S) {
+			if v.Any == nil && !k.empty {
+				r.fault(where, "no-value", "write one, or remove the key", "%s has no value", where.key)
+				return
+			}
+			if x, ok := k.parse(r, where, v); ok {
+				*at(into) = x
+			}
+		},
+		show:    func(from *S) any { return k.show(*at(from)) },
+		noWider: func(a, b *S) bool { return k.noWider(*at(a), *at(b)) },
+		take:    func(into, from *S) { *at(into) = *at(from) },
+	}
+	s.join = s.take
+	if k.join != nil {
+		s.joins = true
+		s.join = func(into, from *S) { *at(into) = k.join(*at(into), *at(from)) }
+	}
+	return s
+}
+
+// later marks a key that is read and checked, but has no effect until the part
+// of Ken that needs it is built.
+func (s setting[S]) later() setting[S] {
+	s.doc += " (No effect yet.)"
+	return s
+}
+
+const (
+	mostTokens = 1_000_000
+	mostHits   = 1000
+	pinPrefix  = "catalog.pins."
+)
+
+// settings lists every key of ken.yaml, in the order in which people read them.
+func settings() []setting[Config] {
+	return slices.Concat(capabilitiesSettings(), catalogSettings(), discoverySettings(), []setting[Config]{
+		entry("serve.addr", "Where `ken serve` listens, as host:port.",
+			func(c *Config) *string { return &c.Serve.Addr }, text(checkAddr)),
+	})
+}
+
+func capabilitiesSettings() []setting[Config] {
+	return []setting[Config]{
+		entry("capabilities.enabled", "Show capability cards at all.",
+			func(c *Config) *bool { return &c.Capabilities.Enabled }, boolean()).later(),
+		entry("capabilities.maxTokens", "The most tokens that all cards of one prompt may take.",
+			func(c *Config) *int { return &c.Capabilities.MaxTokens }, whole(0, mostTokens)).later(),
+		entry("capabilities.confidenceThreshold", "From 0 to 1, in place of every card's own threshold; null leaves each its own.",
+			func(c *Config) **float64 { return &c.Capabilities.ConfidenceThreshold }, optionalFraction()).later(),
+		entry("capabilities.forceInclude", "Ids of cards that are always shown.",
+			func(c *Config) *[]string { return &c.Capabilities.ForceInclude }, texts(subset, nil)),
+		entry("capabilities.exclude", "Ids of cards that are never shown; this wins over forceInclude.",
+			func(c *Config) *[]string { return &c.Capabilities.Exclude }, texts(anything[[]string], union)),
+		entry("capabilities.logLevel", "What is logged of the cards shown: none, summary or detailed.",
+			func(c *Config) *LogLevel { return &c.Capabilities.LogLevel }, word(LogDetailed, LogSummary, LogNone)).later(),
+		entry("capabilities.allowWorkspaceCards", "Let texts that came with a project, or from an address, into the prompt.",
+			func(c *Config) *bool { return &c.Capabilities.AllowWorkspaceCards }, boolean()),
+	}
+}
+
+func catalogSettings() []setting[Config] {
+	return []setting[Config]{
+		entry("catalog.starter", "The built-in catalog: auto (only while you have none of your own), on or off.",
+			func(c *Config) *Starter { return &c.Catalog.Starter }, word(StarterOff, StarterAuto, StarterOn)),
+		entry("catalog.sources", "More sources, each with one of path, url and database, as in [{name: team, path: ~/team}].",
+			func(c *Config) *[]Source { return &c.Catalog.Sources }, sources()),
+		entry("catalog.watch", "Read files again when they change.",
+			func(c *Config) *bool { return &c.Catalog.Watch }, boolean()),
+		entry("catalog.debounce", "How long a changed file must be quiet before it is read.",
+			func(c *Config) *time.Duration { return &c.Catalog.Debounce }, duration(time.Millisecond, time.Minute)),
+		entry("catalog.poll", "How often files are looked at where the system cannot tell of changes.",
+			func(c *Config) *time.Duration { return &c.Catalog.Poll }, duration(100*time.Millisecond, time.Hour)),
+		entry("catalog.compatibilityPaths", "Read the directories of other programs too, such as .claude/skills.",
+			func(c *Config) *bool { return &c.Catalog.CompatibilityPaths }, boolean()),
+		entry("catalog.pins", `Quarantined capabilities that you have looked at, by id, with their hash, as in {"tool:x": "sha256:…"}.`,
+			func(c *Config) *map[capability.ID]string { return &c.Catalog.Pins }, pins()),
+		entry("catalog.sanitizer", "Suspicious text is shown for what it is (reveal), or treated by the rules of the seed (seed).",
+			func(c *Config) *Sanitizer { return &c.Catalog.Sanitizer }, word(SanitizeReveal, SanitizeSeed).fixed()),
+	}
+}
+
+func discoverySettings() []setting[Config] {
+	return []setting[Config]{
+		entry("discovery.tier0TokenBudget", "The most tokens of the map that is always shown.",
+			func(c *Config) *int { return &c.Discovery.Tier0TokenBudget }, whole(0, mostTokens)).later(),
+		entry("discovery.tier1TokenBudget", "The most tokens of the briefs of a turn.",
+			func(c *Config) *int { return &c.Discovery.Tier1TokenBudget }, whole(0, mostTokens)).later(),
+		entry("discovery.tier2TokenBudget", "The most tokens of the full texts of a turn.",
+			func(c *Config) *int { return &c.Discovery.Tier2TokenBudget }, whole(0, mostTokens)).later(),
+		entry("discovery.totalTokenBudget", "The most tokens of all tiers together.",
+			func(c *Config) *int { return &c.Discovery.TotalTokenBudget }, whole(0, mostTokens)).later(),
+		entry("discovery.tier1TopK", "The most briefs of a turn.",
+			func(c *Config) *int { return &c.Discovery.Tier1TopK }, whole(0, mostHits)),
+		entry("discovery.tier2TopK", "The most full texts of a turn.",
+			func(c *Config) *int { return &c.Discovery.Tier2TopK }, whole(0, mostHits)).later(),
+		entry("discovery.tier1MinRelevance", "The least relevance of a brief, from 0 to 1.",
+			func(c *Config) *float64 { return &c.Discovery.Tier1MinRelevance }, fraction(noLess[float64])),
+		entry("discovery.useGraphReranking", "Raise what is related to the best hits.",
+			func(c *Config) *bool { return &c.Discovery.UseGraphReranking }, boolean()).later(),
+		entry("discovery.graphBoostFactor", "By how much, from 0 to 1.",
+			func(c *Config) *float64 { return &c.Discovery.GraphBoostFactor }, fraction(noMore[float64])).later(),
+		entry("discovery.collectionName", "The name of the index where it is kept.",
+			func(c *Config) *string { return &c.Discovery.CollectionName }, text(checkCollection)).later(),
+		entry("discovery.embeddingModelId", "The embedding model; empty means the one inside the program.",
+			func(c *Config) *string { return &c.Discovery.EmbeddingModelID }, text(nil)).later(),
+	}
+}
+
+var collectionName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$`)
+
+func checkCollection(s string) (fix string, err error) {
+	if !collectionName.MatchString(s) {
+		return "write a name of letters, digits, _, . and -, such as capability_index", errors.New("is not a name")
+	}
+	return "", nil
+}
+
+func checkAddr(s string) (fix string, err error) {
+	host, port, err := net.SplitHostPort(s)
+	switch n, perr := strconv.ParseUint(port, 10, 16); {
+	case err != nil || perr != nil || strconv.FormatUint(n, 10) != port || strings.ContainsAny(host, " \t/@"):
+		return "write it as 127.0.0.1:7777", errors.New("is not host:port")
+	case host == "":
+		return "write 127.0.0.1:" + port + ", or 0.0.0.0:" + port + " to listen to every network", errors.New("names no host")
+	}
+	return "", nil
+}
+
+// settingOf finds the setting of a key, for the operation op.
+func settingOf(op, key string) (setting[Config], error) {
+	all := settings()
+	i := slices.IndexFunc(all, func(s setting[Config]) bool { return s.name == key })
+	if i >= 0 {
+		return all[i], nil
+	}
+	var names, within []string
+	for _, s := range all {
+		names = append(names, s.name)
+		if rest, ok := strings.CutPrefix(s.name, key+"."); ok {
+			within = append(within, rest)
+		}
+	}
+	if len(within) > 0 {
+		return setting[Config]{}, invalid(op, key, "this is a section, not a key", "name one of its keys: "+strings.Join(within, ", "))
+	}
+	return setting[Config]{}, invalid(op, key, "there is no such key", hint(key, "", names, names))
+}
+
+// hint names the key that was meant, or those that there are. known are the
+// keys that may stand there, all the full names of every key.
+func hint(key, prefix string, known, all []string) string {
+	if near := yamldoc.Nearest(key, known); near != "" {
+		return "did you mean " + prefix + near + "?"
+	}
+	for _, name := range all {
+		leaf := name[strings.LastIndexByte(name, '.')+1:]
+		if strings.EqualFold(leaf, key) {
+			return "did you mean " + name + "?"
+		}
+	}
+	return "known keys here: " + strings.Join(known, ", ")
+}
+
+func invalid(op, key, cause, fix string) error {
+	return &capability.Error{Kind: capability.Invalid, Op: op, Target: plain(key), Err: errors.New(cause), Fix: fix}
+}
+
+// plain makes a word from a file fit for a message: one that is not plain
+// printable text is quoted, a long one is shortened and says so.
+func plain(s string) string {
+	const most = 80
+	if r := []rune(s); len(r) > most {
+		s = fmt.Sprintf("%s…(%d characters)", string(r[:most]), len(r))
+	}
+	if quoted := strconv.Quote(s); quoted != `"`+s+`"` || s == "" {
+		return quoted
+	}
+	return s
+}

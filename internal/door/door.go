@@ -1,0 +1,130 @@
+// Package door is the narrow waist of Ken: all that a surface may do. The
+// command line, the HTTP API and the library see a [View], find in it and
+// describe what is in it, and nothing below this package.
+package door
+
+import (
+	"context"
+	"fmt"
+
+	"ken/capability"
+	"ken/internal/find/discover"
+	"ken/internal/know/catalog"
+)
+
+// The words that surfaces need of what lies below.
+type (
+	Entry     = catalog.Entry
+	Listing   = catalog.Listing
+	Stats     = catalog.Stats
+	Change    = catalog.Change
+	Selection = discover.Selection
+	Brief     = discover.Brief
+	Skip      = discover.Skip
+)
+
+// A Door gives access to one catalog. It is safe for any number of goroutines.
+type Door struct {
+	catalog *catalog.Catalog
+	find    discover.Config
+}
+
+// New makes a Door.
+func New(c *catalog.Catalog, find discover.Config) *Door { return &Door{catalog: c, find: find} }
+
+// A View is what one principal sees at one moment. It does not change. The
+// zero View holds nothing.
+type View struct{ snapshot *catalog.Snapshot }
+
+// View takes the catalog as it stands. Nobody, the zero principal, sees
+// nothing.
+func (d *Door) View(p capability.Principal) View {
+	if p.ID == "" {
+		return View{}
+	}
+	return View{d.catalog.Snapshot()}
+}
+
+// Next waits until the catalog has a version above after and gives the view of
+// it.
+func (d *Door) Next(ctx context.Context, p capability.Principal, after uint64) (View, error) {
+	if p.ID == "" {
+		return View{}, &capability.Error{Kind: capability.Denied, Op: "watch", Target: "the catalog", Err: fmt.Errorf("nobody asks")}
+	}
+	s, err := d.catalog.Next(ctx, after)
+	return View{s}, err
+}
+
+// Changes gives what is different from the view before.
+func (v View) Changes() []Change {
+	if v.snapshot == nil {
+		return nil
+	}
+	return v.snapshot.Changes()
+}
+
+// List gives everything in the view.
+func (v View) List() Listing {
+	if v.snapshot == nil {
+		return Listing{Capabilities: []*Entry{}, Problems: []capability.Problem{}}
+	}
+	return v.snapshot.Listing()
+}
+
+// Stats counts what is in the view.
+func (v View) Stats() Stats {
+	if v.snapshot == nil {
+		return Stats{}
+	}
+	return v.snapshot.Stats()
+}
+
+// Lookup finds an entry by its id, or by a name that only one entry has.
+func (v View) Lookup(name string) (*Entry, error) {
+	if v.snapshot == nil {
+		return nil, &capability.Error{Kind: capability.NotFound, Op: "find", Target: name}
+	}
+	return v.snapshot.Lookup(name)
+}
+
+// Find picks what matters for a message.
+func (d *Door) Find(ctx context.Context, v View, message string) (Selection, error) {
+	if v.snapshot == nil {
+		return Selection{Query: message, Briefs: []Brief{}, Skipped: []Skip{}}, ctx.Err()
+	}
+	return discover.Find(ctx, v.snapshot, message, d.find)
+}
+
+// A Description is an entry with what it holds beyond its description.
+type Description struct {
+	*Entry
+	Detail capability.Detail `json:"detail"`
+}
+
+// Describe reads an entry's schema and body as they may be shown to a model.
+// What is quarantined is not described.
+func (d *Door) Describe(ctx context.Context, v View, name string) (Description, error) {
+	e, err := v.Lookup(name)
+	if err != nil {
+		return Description{}, err
+	}
+	if e.State != catalog.Active {
+		return Description{}, &capability.Error{
+			Kind: capability.Denied, Op: "describe", Target: string(e.ID),
+			Err: fmt.Errorf("it is %s", e.State), Fix: "see ken catalog why " + string(e.ID),
+		}
+	}
+	detail, err := d.catalog.Detail(ctx, e)
+	return Description{e, detail}, err
+}
+
+// Inspect is Describe for the person who runs Ken: it also reads what is
+// quarantined or withheld. Its result must not reach a model.
+func (d *Door) Inspect(ctx context.Context, v View, name string) (Description, error) {
+	e, err := v.Lookup(name)
+	if err != nil {
+		return Description{}, err
+	}
+	detail, err := d.catalog.Inspect(ctx, e)
+	return Description{e, detail}, err
+}

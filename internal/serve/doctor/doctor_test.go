@@ -1,0 +1,86 @@
+package doctor
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"ken/capability"
+	"ken/internal/door"
+)
+
+func TestExamine(t *testing.T) {
+	good := t.TempDir()
+	if err := os.Chmod(good, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	open := t.TempDir()
+	if err := os.Chmod(open, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	entry := func(state string, missing ...string) *door.Entry {
+		e := &door.Entry{Capability: &capability.Capability{ID: "tool:x"}, Available: len(missing) == 0, Missing: missing}
+		e.State = "active"
+		if state == "quarantined" {
+			e.State = "quarantined"
+		}
+		return e
+	}
+	healthy := func() Facts {
+		return Facts{
+			Home: good, Places: []Place{{Name: good}},
+			Listing: door.Listing{Capabilities: []*door.Entry{entry("active")}, Stats: door.Stats{Capabilities: 1}},
+		}
+	}
+	tests := []struct {
+		name   string
+		change func(*Facts)
+		check  string
+		grade  Grade
+		says   string
+	}{
+		{"healthy", func(*Facts) {}, "home", Good, good},
+		{"bad config", func(f *Facts) { f.ConfigErr = errors.New("ken.yaml:3: unknown key") }, "configuration", Bad, "ken.yaml:3"},
+		{"no home", func(f *Facts) { f.Home = filepath.Join(good, "none") }, "home", Warn, "does not exist"},
+		{"home is a file", func(f *Facts) { f.Home = file }, "home", Bad, "not a directory"},
+		{"home open to all", func(f *Facts) { f.Home = open }, "home", Bad, "written by others"},
+		{"no cache", func(f *Facts) { f.CacheErr = errors.New("cache: no room") }, "cache", Warn, "no room"},
+		{"no places", func(f *Facts) { f.Places = []Place{{Name: filepath.Join(good, "none")}} }, "places", Warn, "none of the 1"},
+		{"empty", func(f *Facts) { f.Listing = door.Listing{} }, "catalog", Warn, "no capabilities"},
+		{"errors", func(f *Facts) {
+			f.Listing.Problems = []capability.Problem{{Message: "kind is missing", Origin: capability.Origin{Path: "x.yaml", Line: 2}}}
+		}, "catalog", Bad, "x.yaml:2: kind is missing"},
+		{"quarantined", func(f *Facts) { f.Listing.Capabilities = []*door.Entry{entry("quarantined")} }, "quarantine", Warn, "tool:x"},
+		{"missing", func(f *Facts) {
+			f.Listing.Capabilities = []*door.Entry{entry("active", "no gh"), entry("active", "no gh", "no key"), entry("active", "a"), entry("active", "b")}
+		}, "availability", Good, "no gh (2); a; b; and 1 more"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			facts := healthy()
+			tt.change(&facts)
+			for _, c := range Examine(facts) {
+				if c.Name != tt.check {
+					continue
+				}
+				if c.Grade != tt.grade || !strings.Contains(c.Message, tt.says) {
+					t.Errorf("%s = %s %q, want %s with %q", c.Name, c.Grade, c.Message, tt.grade, tt.says)
+				}
+				if c.Grade != Good && c.Fix == "" {
+					t.Errorf("%s is %s without a fix", c.Name, c.Grade)
+				}
+				return
+			}
+			t.Errorf("there is no check %q", tt.check)
+		})
+	}
+	if got := Worst(Examine(healthy())); got != Good {
+		t.Errorf("Worst of a healthy installation = %s", got)
+	}
+}

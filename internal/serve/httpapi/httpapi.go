@@ -1,0 +1,188 @@
+// Package httpapi serves Ken over HTTP: a health check and the catalog as
+// JSON. Every answer that is not a success is a problem document (RFC 9457)
+// with a stable code.
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+
+	"ken/capability"
+	"ken/internal/door"
+)
+
+// Config says what to serve.
+type Config struct {
+	Door      *door.Door
+	Principal capability.Principal // on whose behalf every request is answered
+	Version   string
+	Log       *slog.Logger // nil: nothing is logged
+
+	// Waiting ends when the server is about to stop: requests that only wait
+	// for news are answered then. Nil: never.
+	Waiting context.Context
+}
+
+const maxQuery = 64 << 10
+
+// New makes the handler for all paths.
+func New(cfg Config) http.Handler {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Waiting == nil {
+		cfg.Waiting = context.Background()
+	}
+	s := &server{cfg}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", s.health)
+	mux.HandleFunc("GET /api/v1/catalog", s.list)
+	mux.HandleFunc("GET /api/v1/catalog/{id...}", s.show)
+	mux.HandleFunc("GET /api/v1/changes", s.changes)
+	mux.HandleFunc("GET /api/v1/discover", s.discover)
+	mux.HandleFunc("GET /{$}", s.index)
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			w.Header().Set("Allow", "GET, HEAD")
+			problem(w, http.StatusMethodNotAllowed, "method-not-allowed", "everything here is read with GET")
+			return
+		}
+		problem(w, http.StatusNotFound, "no-such-path", "nothing is served at "+r.URL.Path+"; GET / lists what is")
+	})
+	return onlyLoopback(http.MaxBytesHandler(mux, maxQuery))
+}
+
+type server struct{ cfg Config }
+
+// onlyLoopback refuses requests that name this server by anything but a
+// loopback address. A page of another site can make a browser send requests
+// here, but not with our name on them.
+func onlyLoopback(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host := r.Host
+		if h, _, err := net.SplitHostPort(host); err == nil {
+			host = h
+		}
+		ip := net.ParseIP(host)
+		if host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+			problem(w, http.StatusForbidden, "wrong-host", "ask for it as localhost or 127.0.0.1, not as "+host)
+			return
+		}
+		if origin := r.Header.Get("Origin"); origin != "" && origin != "http://"+r.Host {
+			problem(w, http.StatusForbidden, "wrong-origin", "requests from other sites are refused")
+			return
+		}
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		next.ServeHTTP(w, r)
+	})
+}
+
+func (s *server) health(w http.ResponseWriter, _ *http.Request) {
+	answer(w, map[string]any{"status": "ok", "version": s.cfg.Version, "catalog": s.view().Stats()})
+}
+
+func (s *server) index(w http.ResponseWriter, _ *http.Request) {
+	answer(w, map[string]any{
+		"name": "ken", "version": s.cfg.Version,
+		"paths": []string{"/healthz", "/api/v1/catalog", "/api/v1/catalog/{id}", "/api/v1/changes?after={version}", "/api/v1/discover?q={message}"},
+	})
+}
+
+func (s *server) list(w http.ResponseWriter, _ *http.Request) {
+	answer(w, s.view().List())
+}
+
+func (s *server) show(w http.ResponseWriter, r *http.Request) {
+	d, err := s.cfg.Door.Describe(r.Context(), s.view(), r.PathValue("id"))
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	answer(w, d)
+}
+
+// patience is how long a request may wait for a change; it ends before the
+// server's own limit, so that the client gets an answer.
+const patience = 50 * time.Second
+
+// changes waits for the catalog to become newer than ?after= and tells how it
+// changed. Without news in time the answer is 204.
+func (s *server) changes(w http.ResponseWriter, r *http.Request) {
+	after, err := strconv.ParseUint(r.URL.Query().Get("after"), 10, 64)
+	if err != nil {
+		problem(w, http.StatusBadRequest, "invalid", "after must be the version you have, as /healthz gives it: ?after=1")
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), patience)
+	defer cancel()
+	defer context.AfterFunc(s.cfg.Waiting, cancel)()
+	v, err := s.cfg.Door.Next(ctx, s.cfg.Principal, after)
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	answer(w, map[string]any{"catalog": v.Stats(), "changes": v.Changes()})
+}
+
+func (s *server) discover(w http.ResponseWriter, r *http.Request) {
+	sel, err := s.cfg.Door.Find(r.Context(), s.view(), r.URL.Query().Get("q"))
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	answer(w, sel)
+}
+
+func (s *server) view() door.View { return s.cfg.Door.View(s.cfg.Principal) }
+
+func answer(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	_ = enc.Encode(v) // the client is gone; there is nobody to tell
+}
+
+// fail turns an error into a status. Causes that are Ken's own stay inside.
+func (s *server) fail(w http.ResponseWriter, r *http.Request, err error) {
+	switch kind := capability.KindOf(err); kind {
+	case capability.NotFound:
+		problem(w, http.StatusNotFound, "not-found", err.Error())
+	case capability.Invalid:
+		problem(w, http.StatusBadRequest, "invalid", err.Error())
+	case capability.Denied:
+		problem(w, http.StatusForbidden, "denied", err.Error())
+	case capability.Conflict:
+		problem(w, http.StatusConflict, "conflict", err.Error())
+	case capability.Timeout:
+		problem(w, http.StatusGatewayTimeout, "timeout", err.Error())
+	default:
+		s.cfg.Log.Error("request", "path", r.URL.Path, "err", err)
+		problem(w, http.StatusInternalServerError, "internal", "something went wrong inside; the log says more")
+	}
+}
+
+func problem(w http.ResponseWriter, status int, code, detail string) {
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(map[string]any{
+		"type": "about:blank", "title": http.StatusText(status), "status": status, "code": code, "detail": detail,
+	})
+}
+
+// NewServer makes an http.Server with bounded patience for h.
+func NewServer(h http.Handler) *http.Server {
+	return &http.Server{
+		Handler: h, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second,
+		WriteTimeout: 60 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+	}
+}

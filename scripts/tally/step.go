@@ -1,0 +1,74 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// A Step is what one line of the final table says, and the names behind it.
+type Step struct {
+	Name    string
+	Seconds float64
+	Passed  []string // the leaves among the tests that passed, as "package Name"
+	Failed  []Test
+	Skipped []Test
+	Ran     []string // every test that ran to an end, parents included
+}
+
+// A Test is one test, or one check, that did not simply pass.
+type Test struct {
+	Name   string // "package TestName"
+	Reason string
+}
+
+func (s *Step) verdict() string {
+	if len(s.Failed) > 0 {
+		return "FAILED"
+	}
+	if len(s.Passed) == 0 && len(s.Skipped) > 0 {
+		return "skipped"
+	}
+	return "ok"
+}
+
+// save writes the step as the next file of dir, so that load keeps the order.
+func (s *Step) save(dir string) error {
+	if dir == "" {
+		return fmt.Errorf("record step %q: set TALLY_DIR to an existing directory", s.Name)
+	}
+	data, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	old, err := files(dir)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, fmt.Sprintf("step-%03d.json", len(old))), data, 0o644)
+}
+
+func load(dir string) ([]*Step, error) {
+	names, err := files(dir)
+	if err != nil {
+		return nil, err
+	}
+	var steps []*Step
+	for _, name := range names {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		s := new(Step)
+		if err := json.Unmarshal(data, s); err != nil {
+			return nil, fmt.Errorf("read step %s: %w", name, err)
+		}
+		steps = append(steps, s)
+	}
+	return steps, nil
+}
+
+func files(dir string) ([]string, error) {
+	return filepath.Glob(filepath.Join(dir, "step-*.json"))
+}
