@@ -1,0 +1,318 @@
+package ken_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io"
+	"io/fs"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// A room is one line of the plan: a package, or with /... a whole folder of
+// them, and the packages of this module that it may import. Within a folder
+// rooms may import each other. Imports made only by tests are not judged.
+type room struct {
+	packages string
+	may      string // names and folders, apart by spaces; all = every earlier line
+}
+
+const (
+	words  = "capability llm plugin " // what everybody says
+	ground = "internal/schema internal/secret internal/store internal/tokenizer internal/untrusted internal/yamldoc "
+	all    = "..."
+)
+
+// plan is the house from the ground up. Whatever a line allows, a package
+// imports only packages of earlier lines; so a wing sees only the wings below.
+// A new package needs a line here: place it deliberately.
+var plan = []room{
+	// The ground floor: words. See also stdOnly.
+	{"capability", ""},
+	{"llm", ""},
+	{"llm/llmtest", "llm"},
+	{"plugin", "capability llm"},
+
+	// What every wing stands on. None of these knows another, but for the kit.
+	{"internal/yamldoc", ""},
+	{"internal/untrusted", "capability"},
+	{"internal/tokenizer", ""},
+	{"internal/secret", "capability"},
+	{"internal/schema", "capability"},
+	{"internal/store", ""},
+	{"internal/store/storetest", "internal/store"},
+	{"web", ""},
+
+	// Know: what exists.
+	{"internal/know/source/...", words + ground},
+	{"internal/know/embed", words + ground},
+	{"internal/know/index", words + ground + "internal/know/..."},
+	{"internal/know/catalog", words + ground + "internal/know/..."},
+
+	// Govern: what may happen, and what did.
+	{"internal/govern/policy", words + "internal/schema"}, // pure: no store, no files
+	{"internal/govern/approval", words + ground + "internal/govern/policy"},
+	{"internal/govern/audit", words + ground + "internal/govern/policy"},
+
+	// Find: what matters now.
+	{"internal/find/discover", words + ground + "internal/know/... internal/govern/policy"},
+	{"internal/find/outcome", words + ground + "internal/find/discover"},
+	{"internal/find/eval", words + ground + "internal/know/... internal/find/..."},
+
+	// Run: from a call to its effect.
+	{"internal/run/sandbox", words + ground},
+	{"internal/run/executor/...", words + ground + "internal/run/sandbox"},
+	{"internal/run/mcpgateway", words + ground + "internal/know/... internal/run/sandbox"},
+	{"internal/run/result", words + ground},
+	{"internal/run/runner", words + ground + "internal/know/catalog internal/govern/... internal/run/..."},
+	{"internal/run/queue", words + ground + "internal/govern/... internal/run/..."},
+
+	// The door: all that anyone above may do.
+	{"internal/door", words + ground + "internal/know/... internal/govern/... internal/find/... internal/run/..."},
+
+	// Talk: a conversation. It reaches effects through the door only.
+	{"internal/talk/provider/...", words + ground},
+	{"internal/talk/prompt", words + ground + "internal/door"},
+	{"internal/talk/session", words + ground},
+	{"internal/talk/slash", words + "internal/door"},
+	{"internal/talk/engine", words + ground + "internal/door internal/talk/..."},
+
+	// Serve: the surfaces.
+	{"internal/serve/auth", words + ground},
+	{"internal/serve/doctor", words + ground + "internal/door"},
+	{"internal/serve/httpapi", words + ground + "web internal/door internal/talk/... internal/serve/auth internal/serve/doctor"},
+	{"internal/serve/mcpserver", words + ground + "internal/door internal/serve/auth"},
+	{"internal/serve/llmproxy", words + ground + "internal/door internal/talk/... internal/serve/auth"},
+
+	// The house: the file, the builder, the commands, the library, the program.
+	{"internal/config", words + ground},
+	{"internal/app", all},
+	{"internal/cli", all},
+	{".", words + "internal/app internal/config"},
+	{"cmd/ken", "internal/cli"},
+
+	// Beside it.
+	{"examples/...", words + "."},
+	{"scripts/...", ""},
+}
+
+// stdOnly are the packages that import nothing but the standard library.
+var stdOnly = []string{"capability", "llm"}
+
+func TestLayers(t *testing.T) {
+	module, packages := goList(t)
+	if len(packages) == 0 {
+		t.Fatal("go list ./... names no package")
+	}
+	for _, complaint := range shortcuts(plan, stdOnly, module, packages) {
+		t.Error(complaint)
+	}
+}
+
+// TestLayersCatch shows that each rule can fail.
+func TestLayersCatch(t *testing.T) {
+	plan := []room{
+		{"floor", ""},
+		{"ground", "floor"},
+		{"low/...", "floor ground"},
+		{"high", "floor low/... top"},
+		{"top", all},
+		{".", "top"},
+	}
+	tests := []struct {
+		pkg     string
+		imports []string
+		want    string // part of the one complaint; empty for none
+	}{
+		{"m/floor", []string{"fmt", "net/http"}, ""},
+		{"m/ground", []string{"m/floor", "example.com/lib"}, ""},
+		{"m/low", []string{"m/low/room"}, ""},
+		{"m/low/room", []string{"m/floor", "m/low"}, ""},
+		{"m/high", []string{"m/low/room", "m/low"}, ""},
+		{"m/top", []string{"m/high", "m/floor", "m/low"}, ""},
+		{"m", []string{"m/top"}, ""},
+		{"m/floor", []string{"m/ground"}, "later line"},
+		{"m/floor", []string{"example.com/lib"}, "standard library"},
+		{"m/high", []string{"m/ground"}, "may not import"},
+		{"m/high", []string{"m/top"}, "later line"},
+		{"m/ground", []string{"m/low"}, "later line"},
+		{"m/attic", nil, "no line of the plan"},
+		{"m/top", []string{"m/attic"}, "no line of the plan"},
+	}
+	for _, tt := range tests {
+		got := shortcuts(plan, []string{"floor"}, "m", []listed{{ImportPath: tt.pkg, Imports: tt.imports}})
+		if tt.want == "" && len(got) > 0 || tt.want != "" && (len(got) != 1 || !strings.Contains(got[0], tt.want)) {
+			t.Errorf("%s importing %v: complaints %q, want %q", tt.pkg, tt.imports, got, tt.want)
+		}
+	}
+}
+
+// listed is what go list says of a package.
+type listed struct {
+	ImportPath string
+	Imports    []string
+	Module     *struct{ Path string }
+}
+
+func goList(t *testing.T) (module string, packages []listed) {
+	t.Helper()
+	out, err := exec.Command("go", "list", "-json=ImportPath,Imports,Module", "./...").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p listed
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			return module, packages
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		module = p.Module.Path
+		packages = append(packages, p)
+	}
+}
+
+// shortcuts lists every import that the plan does not allow.
+func shortcuts(plan []room, stdOnly []string, module string, packages []listed) []string {
+	var out []string
+	for _, p := range packages {
+		name := within(module, p.ImportPath)
+		line := lineOf(plan, name)
+		if line < 0 {
+			out = append(out, fmt.Sprintf("%s stands on no line of the plan; place it in layers_test.go", name))
+			continue
+		}
+		for _, imported := range p.Imports {
+			if why := judge(plan, stdOnly, module, name, line, imported); why != "" {
+				out = append(out, fmt.Sprintf("%s imports %s: %s", name, imported, why))
+			}
+		}
+	}
+	return out
+}
+
+func judge(plan []room, stdOnly []string, module, name string, line int, imported string) string {
+	if imported != module && !strings.HasPrefix(imported, module+"/") {
+		if slices.Contains(stdOnly, name) && strings.Contains(strings.Split(imported, "/")[0], ".") {
+			return "it may import only the standard library"
+		}
+		return ""
+	}
+	target := within(module, imported)
+	at := lineOf(plan, target)
+	switch {
+	case at < 0:
+		return "that stands on no line of the plan; place it in layers_test.go"
+	case at == line:
+		return "" // rooms of one folder
+	case at > line:
+		return "that is on a later line of the plan"
+	case plan[line].may == all:
+		return ""
+	}
+	for allowed := range strings.FieldsSeq(plan[line].may) {
+		if covers(allowed, target) {
+			return ""
+		}
+	}
+	return "it may not import that; see its line in layers_test.go"
+}
+
+// within gives a package's path below the module, "." for the module itself.
+func within(module, pkg string) string {
+	if pkg == module {
+		return "."
+	}
+	return strings.TrimPrefix(pkg, module+"/")
+}
+
+func lineOf(plan []room, name string) int {
+	return slices.IndexFunc(plan, func(r room) bool { return covers(r.packages, name) })
+}
+
+func covers(pattern, name string) bool {
+	if folder, ok := strings.CutSuffix(pattern, "/..."); ok {
+		return name == folder || strings.HasPrefix(name, folder+"/")
+	}
+	return name == pattern
+}
+
+// TestCodeRules holds the code to the rules that a reader cannot be expected to
+// notice: no init functions, no values hidden in contexts, no packages named
+// after nothing.
+func TestCodeRules(t *testing.T) {
+	err := filepath.WalkDir(".", func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (d.Name() == "testdata" || d.Name() == "node_modules" || p != "." && strings.HasPrefix(d.Name(), ".")) {
+			return filepath.SkipDir
+		}
+		if d.IsDir() || !strings.HasSuffix(p, ".go") || strings.HasSuffix(p, "_test.go") {
+			return nil
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), p, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		for _, complaint := range broken(filepath.ToSlash(p), file) {
+			t.Errorf("%s: %s", p, complaint)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestCodeRulesCatch shows that each rule can fail.
+func TestCodeRulesCatch(t *testing.T) {
+	tests := []struct{ path, src, want string }{
+		{"internal/x/x.go", "package x\nfunc f() {}", ""},
+		{"internal/x/x.go", "package x\nfunc init() {}", "init"},
+		{"internal/x/x.go", "package x\ntype t int\nfunc (t) init() {}", ""},
+		{"internal/x/x.go", "package x\nimport \"context\"\nvar c = context.WithValue(nil, 1, 2)", "WithValue"},
+		{"internal/serve/httpapi/x.go", "package httpapi\nimport \"context\"\nvar c = context.WithValue(nil, 1, 2)", ""},
+		{"internal/util/x.go", "package util", "says nothing"},
+	}
+	for _, tt := range tests {
+		file, err := parser.ParseFile(token.NewFileSet(), tt.path, tt.src, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := strings.Join(broken(tt.path, file), "; ")
+		if tt.want == "" && got != "" || !strings.Contains(got, tt.want) {
+			t.Errorf("%s with %q: %q, want %q", tt.path, tt.src, got, tt.want)
+		}
+	}
+}
+
+func broken(p string, file *ast.File) []string {
+	var out []string
+	if slices.Contains(strings.Fields("util utils common helper helpers base core types models manager interfaces"), file.Name.Name) {
+		out = append(out, "the package name "+file.Name.Name+" says nothing; name it after what it does")
+	}
+	mayHide := slices.Contains([]string{"internal/serve/httpapi", "internal/serve/mcpserver"}, path.Dir(p))
+	ast.Inspect(file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.FuncDecl:
+			if n.Recv == nil && n.Name.Name == "init" {
+				out = append(out, "func init: build things where they are used, in internal/app")
+			}
+		case *ast.SelectorExpr:
+			if x, ok := n.X.(*ast.Ident); ok && x.Name == "context" && n.Sel.Name == "WithValue" && !mayHide {
+				out = append(out, "context.WithValue: pass it as an argument")
+			}
+		}
+		return true
+	})
+	return out
+}
