@@ -67,10 +67,16 @@ func scalar(s string) string {
 	return quote(s)
 }
 
-// keyWord writes a key.
-func keyWord(s string) string {
+// keyWord writes a key of a flow map.
+func keyWord(s string) string { return keyIn("{"+s+": 1}", s) }
+
+// blockKey writes a key of a block map.
+func blockKey(s string) string { return keyIn(s+": 1\n", s) }
+
+// keyIn gives a key plain if the document with it so reads as meant.
+func keyIn(document, s string) string {
 	if plainScalar.MatchString(s) {
-		v, err := yamldoc.ParseValue([]byte("{"+s+": 1}"), yamldoc.Limits{})
+		v, err := yamldoc.ParseValue([]byte(document), yamldoc.Limits{})
 		m, ok := v.Any.(*yamldoc.Map)
 		if err == nil && ok && len(m.Fields) == 1 && m.Fields[0].Key == s && m.Fields[0].Value.Any == int64(1) {
 			return s

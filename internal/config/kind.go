@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"ken/capability"
 	"ken/internal/yamldoc"
@@ -231,7 +232,9 @@ func (r *reading) printable(at spot, v yamldoc.Value) (string, bool) {
 	return s, true
 }
 
-func unseen(c rune) bool { return !unicode.IsPrint(c) }
+// unseen is a character that has no place in a setting: control and format
+// characters, and what stands for bytes that are not UTF-8.
+func unseen(c rune) bool { return c == utf8.RuneError || !unicode.IsPrint(c) }
 
 func duration(least, most time.Duration) kind[time.Duration] {
 	return kind[time.Duration]{

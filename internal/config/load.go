@@ -1,6 +1,7 @@
 package config
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -299,7 +300,13 @@ func parse(file string, data []byte) (*yamldoc.Map, error) {
 	if isJSON(file) && len(data) <= fileLimit && !json.Valid(trimBOM(data)) {
 		return nil, notJSON(data)
 	}
-	return yamldoc.Parse(data, limits())
+	return parseYAML(data)
+}
+
+// parseYAML reads a document. Lines that end in CR LF would be counted twice
+// where a comment ends in them.
+func parseYAML(data []byte) (*yamldoc.Map, error) {
+	return yamldoc.Parse(bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n")), limits())
 }
 
 func isJSON(file string) bool { return strings.EqualFold(filepath.Ext(file), ".json") }

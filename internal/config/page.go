@@ -2,7 +2,6 @@ package config
 
 import (
 	"bytes"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -158,10 +157,10 @@ func (p *page) replace(f yamldoc.Field, next int, v any) {
 func (p *page) newLines(indent string, path []string, v yamldoc.Value) []string {
 	var out []string
 	for _, key := range path[:len(path)-1] {
-		out = append(out, indent+keyWord(key)+":")
+		out = append(out, indent+blockKey(key)+":")
 		indent += "  "
 	}
-	return append(out, indent+keyWord(path[len(path)-1])+": "+flow(v.Any))
+	return append(out, indent+blockKey(path[len(path)-1])+": "+flow(v.Any))
 }
 
 // commented finds the line on which a key stands commented out, or 0.
@@ -169,9 +168,9 @@ func (p *page) commented(first, stop int, key string) int {
 	if !p.atComment {
 		return 0
 	}
-	is := regexp.MustCompile(`^\s*#\s*` + regexp.QuoteMeta(key) + `:(\s|$)`)
 	for n := first; n < stop; n++ {
-		if is.MatchString(p.at(n)) {
+		rest, ok := strings.CutPrefix(strings.TrimLeft(p.at(n), " \t"), "#")
+		if ok && afterKey(strings.TrimLeft(rest, " \t"), key) > 0 {
 			return n
 		}
 	}

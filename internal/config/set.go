@@ -14,8 +14,9 @@ import (
 )
 
 // Set writes one key of a configuration file, as `ken config set` does. The
-// value is YAML: true, 900, detailed, [a, b]. A single pin is set by the key
-// "catalog.pins.ID". Comments, order and all other keys stay as they are; a
+// value is YAML: true, 900, [a, b]; a word or a text is taken as it is typed
+// unless it is in quotes. A single pin is set by the key "catalog.pins.ID".
+// Comments, order and all other keys stay as they are; a
 // file of JSON stays JSON; a file that is not there is made.
 //
 // The result is read strictly, as the user's own file, before it replaces
@@ -128,9 +129,8 @@ func asked(key, value string) (path []string, v yamldoc.Value, err error) {
 		return nil, v, err
 	}
 	v, err = yamldoc.ParseValue([]byte(value), limits())
-	_, isText := v.Any.(string)
-	if (s.text || path != nil) && !isText {
-		// Words, durations and names are meant as typed, 007 and null too.
+	if _, isText := v.Any.(string); (s.text || path != nil) && (!isText || !strings.ContainsAny(value[:1], `"'`)) {
+		// Words, durations and names are meant as typed: 007, null, a #b.
 		v, err = yamldoc.Value{Any: value}, nil
 	}
 	if err != nil {

@@ -185,6 +185,30 @@ func TestSetMakesFile(t *testing.T) {
 	}
 }
 
+// TestSetTakesTextAsTyped: nothing of a text is taken for YAML, unless it is
+// in quotes.
+func TestSetTakesTextAsTyped(t *testing.T) {
+	places, _, work := at(t)
+	file := filepath.Join(work, "c.yaml")
+	for value, want := range map[string]string{
+		"007": "007", "null": "null", "a #b": "a #b", "{a: b}": "{a: b}", "*a": "*a", "it's": "it's", "true": "true",
+		`"a\"b"`: `a"b`, "'it''s'": "it's", `""`: "", `"a" b`: `"a" b`, "": "",
+	} {
+		if err := Set(file, "discovery.embeddingModelId", value); err != nil {
+			t.Errorf("Set(%q) = %v", value, err)
+			continue
+		}
+		if c, err := Load(places, file); err != nil || c.Discovery.EmbeddingModelID != want {
+			t.Errorf("Set(%q): Load gives %q, %v, want %q", value, c.Discovery.EmbeddingModelID, err, want)
+		}
+	}
+	for _, value := range []string{"a\x1b[2J", "a\xff", "\u200b"} {
+		if err := Set(file, "discovery.embeddingModelId", value); err == nil || !strings.Contains(err.Error(), "cannot be seen") {
+			t.Errorf("Set(%q) = %v, want a refusal", value, err)
+		}
+	}
+}
+
 func TestSetOddFiles(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "ken.yaml")

@@ -208,7 +208,10 @@ func plain(s string) string {
 	if r := []rune(s); len(r) > most {
 		s = fmt.Sprintf("%s…(%d characters)", string(r[:most]), len(r))
 	}
-	if quoted := strconv.Quote(s); quoted != `"`+s+`"` || s == "" {
+	if s == "" || strings.ContainsFunc(s, unseen) {
+		return strconv.QuoteToASCII(s)
+	}
+	if quoted := strconv.Quote(s); quoted != `"`+s+`"` {
 		return quoted
 	}
 	return s

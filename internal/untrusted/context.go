@@ -2,6 +2,7 @@ package untrusted
 
 import (
 	"regexp"
+	"slices"
 	"sort"
 	"strings"
 	"sync"
@@ -128,25 +129,46 @@ func openApostrophe(before string) bool {
 	return false
 }
 
-var discussion = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?i)\b(?:such as|phrases?|sentences?|e\.?g\b|for example|examples?\b|detect(?:s|ed|ing|ion|or)?\b|attack(?:s|er|ers)?\b|` +
-		`injections?\b|jailbreaks?\b|malicious|adversar\w+|attempt(?:s|ing|ed)?\b|tr(?:y|ies|ying) to|contain(?:s|ing)?\b|saying\b|says\b|` +
-		`block(?:s|ed|ing)?\b|reject(?:s|ed|ing)?\b|flag(?:s|ged)?\b|filter(?:s|ed|ing)?\b|scan(?:s|ned|ning)?\b|prevent(?:s|ing)?\b|refus\w+|` +
-		`patterns?\b|keywords?\b|suspicious|guard(?:s|rails?)?\b|warns?\b|asks? (?:you|it) to|resist\w*|requests? to)`)
-})
+// topicWords introduce a phrase as a subject; topicStems do with any ending.
+var (
+	topicWords = map[string]bool{
+		"such": true, "phrase": true, "phrases": true, "sentence": true, "sentences": true, "e.g": true, "example": true, "examples": true,
+		"jailbreak": true, "jailbreaks": true, "malicious": true, "try": true, "tries": true, "trying": true, "saying": true, "says": true,
+		"suspicious": true, "guard": true, "guards": true, "guardrail": true, "guardrails": true, "warns": true, "requests": true,
+		"pattern": true, "patterns": true, "keyword": true, "keywords": true,
+	}
+	topicStems = []string{
+		"detect", "attack", "injection", "adversar", "attempt", "contain", "block", "reject", "flag", "filter", "scan", "prevent", "refus", "resist",
+	}
+)
 
-// discussed reports words in before that introduce a phrase as a subject.
+// discussed reports words in before, in its last paragraph, that introduce what
+// follows as a subject: "detects phrases such as".
 func discussed(before string) bool {
 	if i := strings.LastIndex(before, "\n\n"); i >= 0 {
 		before = before[i:]
 	}
-	return discussion().MatchString(before)
+	words := strings.FieldsFunc(before, func(r rune) bool { return !unicode.IsLetter(r) && r != '.' })
+	return slices.ContainsFunc(words, func(w string) bool {
+		w = strings.ToLower(strings.Trim(w, "."))
+		return topicWords[w] || slices.ContainsFunc(topicStems, func(stem string) bool { return strings.HasPrefix(w, stem) })
+	})
+}
+
+// lead returns the end of the paragraph before text[at:], enough to see the words
+// that govern a verb there.
+func lead(text string, at int) string {
+	before := text[max(0, at-40):at]
+	if i := strings.LastIndex(before, "\n\n"); i >= 0 {
+		before = before[i:]
+	}
+	return strings.TrimRightFunc(before, unicode.IsSpace)
 }
 
 // commanded reports whether the verb at text[at:] is a command: it begins a
 // sentence or a clause, or a word that asks comes before it.
 func commanded(text string, at int) bool {
-	before := strings.TrimRightFunc(text[max(0, at-40):at], unicode.IsSpace)
+	before := lead(text, at)
 	if before == "" {
 		return true
 	}
@@ -164,7 +186,7 @@ func commanded(text string, at int) bool {
 
 // negated reports "do not", "never" or the like right before text[at:].
 func negated(text string, at int) bool {
-	before := strings.TrimRightFunc(text[max(0, at-40):at], unicode.IsSpace)
+	before := lead(text, at)
 	for range 2 {
 		switch w := lastWord(before); w {
 		case "not", "never", "don't", "don’t", "dont", "cannot", "can't", "can’t", "won't", "without", "mustn't", "shouldn't":

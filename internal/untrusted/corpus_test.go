@@ -3,6 +3,7 @@ package untrusted
 import (
 	"bufio"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -184,4 +185,44 @@ func BenchmarkScanQuiet(b *testing.B) {
 	for b.Loop() {
 		Scan(text)
 	}
+}
+
+// BenchmarkScanWorst repeats what makes rules run. The cost stays linear, and
+// [MaxScan] bounds it.
+func BenchmarkScanWorst(b *testing.B) {
+	for _, piece := range []string{"ignore ", "ignore all previous instructions ", "do not tell the user ", "1gn0r3 ", "<important>", "send ~/.ssh ", "a\u200b"} {
+		for _, size := range []int{MaxScan / 4, MaxScan} {
+			text := strings.Repeat(piece, size/len(piece))
+			b.Run(fmt.Sprintf("%s/%dKB", strings.TrimSpace(strings.ReplaceAll(piece, " ", "_")), size>>10), func(b *testing.B) {
+				b.SetBytes(int64(len(text)))
+				for b.Loop() {
+					Scan(text)
+				}
+			})
+		}
+	}
+}
+
+func BenchmarkLine(b *testing.B) {
+	text := strings.Repeat("Returns the list of open pull requests: title, author and date. ", 16)
+	b.SetBytes(int64(len(text)))
+	for b.Loop() {
+		Line(text, 2000)
+	}
+}
+
+func BenchmarkNames(b *testing.B) {
+	tools := catalog(b, "npm-mcp")
+	names := make([]string, len(tools))
+	for i, t := range tools {
+		names[i] = t.Name
+	}
+	for b.Loop() {
+		known := NewNames(names)
+		for _, n := range names {
+			NameFindings(n)
+			known.Imitations(n)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(names)), "ns/name")
 }

@@ -45,16 +45,14 @@ func (s *scanner) characters() (disguise bool) {
 		disguise = true
 		run := s.run(&w, start, size, c)
 		if run.n >= hardRun && payloadClass(c) {
-			if !s.enough("hidden-payload") {
-				s.add("hidden-payload", Hard, start, fmt.Sprintf("%d hidden characters%s", run.n, run.message()))
-			}
+			s.add(hit{"hidden-payload", Hard, start, w.i, fmt.Sprintf("%d hidden characters%s", run.n, run.message())})
 			continue
 		}
 		if c == zeroWidth && s.typographic(r, start, size) {
 			continue
 		}
-		if c == bidi && (r == 0x202D || r == 0x202E) && !s.enough("bidi-override") {
-			s.add("bidi-override", Hard, start, s.around(start, start+size))
+		if c == bidi && (r == 0x202D || r == 0x202E) {
+			s.add(hit{rule: "bidi-override", severity: Hard, from: start, to: start + size})
 		}
 		if c == control && (r == 0x1B || r == 0x9B || r == 0x9D || r == 0x90) {
 			s.escape(start)
@@ -67,11 +65,11 @@ func (s *scanner) characters() (disguise bool) {
 	}
 	for c, least := range softCounts {
 		if least > 0 && count[c] >= least {
-			s.add("hidden-"+class(c).String(), Soft, first[c], s.around(first[c], first[c]+1))
+			s.add(hit{rule: "hidden-" + class(c).String(), severity: Soft, from: first[c], to: first[c] + 1})
 		}
 	}
 	if count[tag] >= hardTags {
-		s.add("hidden-payload", Hard, first[tag], fmt.Sprintf("%d tag characters", count[tag]))
+		s.add(hit{"hidden-payload", Hard, first[tag], first[tag] + 1, fmt.Sprintf("%d tag characters", count[tag])})
 	}
 	return disguise
 }
@@ -176,34 +174,22 @@ func (s *scanner) typographic(r rune, start, size int) bool {
 	return true
 }
 
-var colourOnly = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\x1b\[[0-9;]{0,20}m`) })
-
 // escape reports a terminal escape sequence: colour is a slip, more an attack.
 func (s *scanner) escape(start int) {
-	if s.enough("terminal-escape") {
-		return
-	}
+	rest := s.text[start:min(len(s.text), start+24)]
 	sev := Hard
-	if m := colourOnly().FindString(s.text[start:min(len(s.text), start+24)]); m != "" && m != "\x1b[8m" {
+	if colour := strings.TrimLeft(strings.TrimPrefix(rest, "\x1b["), "0123456789;"); len(colour) < len(rest)-1 &&
+		strings.HasPrefix(colour, "m") && !strings.HasPrefix(rest, "\x1b[8m") {
 		sev = Soft
 	}
-	s.add("terminal-escape", sev, start, s.around(start, start+1))
+	s.add(hit{rule: "terminal-escape", severity: sev, from: start, to: start + 1})
 }
 
-// layout reports white space that puts what follows out of sight, and comments
-// that speak to a model.
-func (s *scanner) layout(g *gist) {
-	if at := farText(s.text); at >= 0 {
-		s.add("hidden-whitespace", Soft, at, s.around(at, at+40))
-	}
-	if g.topics&tComment != 0 {
-		s.commentOrders()
-	}
-}
-
-// farText returns where text goes on after a very long run of white space, or
-// -1. A run that long covers one of the places looked at.
-func farText(text string) int {
+// farText returns where text goes on after a long run of white space, or -1, and
+// whether one run is so long that it puts the rest out of sight. A run of
+// farBelow bytes covers one of the places looked at.
+func farText(text string) (at int, far bool) {
+	at = -1
 	for i := farBelow - 1; i < len(text); i += farBelow {
 		if !isBlank(text[i]) {
 			continue
@@ -216,14 +202,18 @@ func farText(text string) int {
 			hi++
 		}
 		if hi == len(text) {
-			return -1
+			break
 		}
-		if lines := strings.Count(text[lo:hi], "\n"); lines >= farBelow || hi-lo-strings.LastIndexByte(text[lo:hi], '\n') > farRight {
-			return hi
+		run := text[lo:hi]
+		if len(run) >= farBelow && at < 0 {
+			at = hi
+		}
+		if strings.Count(run, "\n") >= farBelow || len(run)-strings.LastIndexByte(run, '\n') > farRight {
+			return hi, true
 		}
 		i = hi
 	}
-	return -1
+	return at, false
 }
 
 func isBlank(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' }
@@ -245,11 +235,8 @@ func (s *scanner) commentOrders() {
 	}
 	for _, c := range s.page.comments {
 		body := s.text[c[0]:min(c[1], c[0]+2000)]
-		if s.enough("hidden-comment") {
-			break
-		}
 		if !within(s.page.fences, c[0]) && commentReader().MatchString(body) && commentOrder().MatchString(body) {
-			s.add("hidden-comment", Soft, c[0], body)
+			s.add(hit{rule: "hidden-comment", severity: Soft, from: c[0], to: c[1]})
 		}
 	}
 }

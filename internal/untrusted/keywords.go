@@ -31,7 +31,7 @@ const (
 	tImage                       // ](http
 	tRot13                       // ignore, instructions in rot13
 	tReversed                    // the same written backwards
-	tEscape                      // %20, &#105;
+	tEscape                      // %20, &#105;, \u0069
 	tControl                     // a control character
 	tNotASCII                    // a byte that is not ASCII
 	tAbove                       // disregard
@@ -65,7 +65,7 @@ var keywords = [...]struct {
 	{tImage, "](http"},
 	{tRot13, "vtaber vafgehpgvba qvfertneq cerivbhf"},
 	{tReversed, "erongi noitcurtsni dragersid suoiverp"},
-	{tEscape, "% &"},
+	{tEscape, `% & \u \x`},
 }
 
 // crossed returns every word of the first list followed by every word of the
@@ -312,7 +312,7 @@ func (g *gist) starts(text string, topics topic) []int {
 const oneWord = tIgnore | tAbove | tDecode | tForeign
 
 // keywordRoom is more than any keyword takes, blanks between its words included.
-const keywordRoom = 48
+const keywordRoom = 96
 
 func wordByte(c byte) bool { return alnum(c) || c >= utf8.RuneSelf }
 

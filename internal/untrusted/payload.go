@@ -50,7 +50,7 @@ func (s *scanner) payload(lo, hi int) {
 		inner := scanner{text: string(raw), depth: s.depth + 1}
 		inner.scan()
 		if len(inner.found) > 0 {
-			s.add(d.rule, Hard, lo, inner.text)
+			s.add(hit{d.rule, Hard, lo, hi, inner.text})
 		}
 	}
 }

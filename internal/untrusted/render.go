@@ -120,6 +120,13 @@ func clean(s string, limit int) (text string, rest int) {
 			continue
 		}
 		start := w.i
+		if k := asciiLen(s[w.i:]); k > 0 {
+			out = append(out, s[start:start+k]...)
+			n += k
+			w.i += k
+			w.prev, w.nmarks = rune(s[w.i-1]), 0
+			continue
+		}
 		r, size, c := w.next()
 		n++
 		if c == shown {
@@ -131,6 +138,17 @@ func clean(s string, limit int) (text string, rest int) {
 	return string(out), utf8.RuneCountInString(s[w.i:])
 }
 
+// asciiLen returns the length of the printable ASCII, without blanks, that s
+// begins with.
+func asciiLen(s string) int {
+	for i := range len(s) {
+		if s[i] <= ' ' || s[i] >= 0x7F {
+			return i
+		}
+	}
+	return len(s)
+}
+
 // spaceLen returns the length of the white space that s begins with. A lone CR
 // is none: it moves the cursor back over what was shown.
 func spaceLen(s string) int {
@@ -139,6 +157,9 @@ func spaceLen(s string) int {
 		if strings.HasPrefix(s[i:], "\r\n") {
 			i += 2
 			continue
+		}
+		if c := s[i]; c > ' ' && c < utf8.RuneSelf {
+			break
 		}
 		r, size := utf8.DecodeRuneInString(s[i:])
 		if r != '\n' && !lineEnd(r) && !blank(r) {
@@ -150,6 +171,9 @@ func spaceLen(s string) int {
 }
 
 func appendSpace(out []byte, space string) []byte {
+	if space == " " {
+		return append(out, ' ')
+	}
 	lines, lineStart, blanks := 0, 0, 0
 	for i, r := range space {
 		if blank(r) {

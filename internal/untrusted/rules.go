@@ -46,7 +46,7 @@ const (
 		`messages?|conversations?|texts?|contents?|inputs?|requests?)\b`
 	earlier = `(?:previous|prior|above|earlier|preceding|foregoing|former|past|initial|original|existing|` +
 		`aforementioned|system|developer)`
-	reader     = `(?:users?|humans?|anyone|anybody|operators?|customers?|people)\b`
+	reader     = `(?:users?|humans?|operators?|customers?)\b`
 	secretFile = `(?:\.ssh\b|\bid_(?:rsa|ed25519|ecdsa|dsa)(?:[^.\w]|$)|(?:^|[^\w.])\.env\b|\.aws/|\.netrc\b|\.npmrc\b|\.pypirc\b|` +
 		`\.git-credentials|\.kube/config|\bmcp\.json|desktop_config|/etc/(?:passwd|shadow)|\bprivate keys?\b|` +
 		`\bapi[ _-]?keys?\b|\bsecret[ _-]keys?\b|\bcredentials\b|\bkeychain\b|\bseed phrase|\benvironment variables?\b)`
@@ -68,7 +68,7 @@ var rules = []rule{
 	{name: "override-instructions", severity: Hard, near: []topic{tIgnore},
 		pattern: `(?:ignore|disregard|forget)(?:all|any|the|my|your|every|of)*(?:previous|prior|above|earlier)(?:` + `instruction|prompt|directive|rule|guideline)`},
 	{name: "disregard-above", severity: Soft, near: []topic{tAbove}, within: true,
-		pattern: `disregard[^\n\r]{0,200}above`},
+		pattern: `disregard[^\n\r]{0,380}above`},
 	{name: "disobey-instructions", severity: Hard, near: []topic{tNotObey},
 		pattern: `\b(?:not|don.?t|never|stop|cease|longer|refuse to)` + sp + upTo2 + `(?:follow|obey|comply with|adhere to|listen to|respect|honou?r|heed)(?:ing)?` + sp +
 			upTo2 + `(?:` + earlier + `|your|old)` + sp + upTo2 + `(?:` + orders + `|rules?\b|orders?\b|constraints?\b|polic(?:y|ies)\b|programming\b)`},
@@ -90,7 +90,7 @@ var rules = []rule{
 		pattern: `\b(?:(?:do|must|should|can|may|shall|will)` + sp + `not|cannot|don.?t|never|without|avoid)` + sp + `(?:\w+ly )?(?:(?:tell|inform|mention|notify|reveal|disclose|alert|report)(?:ing)?` + sp + upTo4 + reader + `|(?:show|let|ask)(?:ing|ting)?` + sp + `(?:this to )?the` + sp + `(?:user|human)\b)`},
 	{name: "conceal", severity: Soft, near: []topic{tTell | tCovert},
 		within:  true,
-		pattern: `\b` + reader + sp + `(?:should|must|need|may|does|do|will)` + sp + `not` + sp + `(?:be )?(?:notified|informed|told|know|aware|made aware|see this|notice)\b`},
+		pattern: `\b` + reader + sp + `(?:should|must|need|will)` + sp + `not` + sp + `(?:be )?(?:notified|informed|told|know|aware|made aware|see this|notice)\b`},
 	{name: "conceal", severity: Soft, near: []topic{tCovert}, within: true,
 		pattern: `\b(?:without` + sp + `(?:the )?(?:user|human)(?:.?s)?` + sp + `(?:knowing|knowledge|awareness|noticing)|(?:hide|conceal|keep)` + sp + upTo4 + `from` + sp + `(?:the )?(?:user|human))\b`},
 	{name: "covert-action", severity: Soft, near: []topic{tCovert},

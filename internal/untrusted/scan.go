@@ -1,7 +1,6 @@
 package untrusted
 
 import (
-	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -11,50 +10,9 @@ import (
 	"unicode/utf8"
 )
 
-// Severity says what a finding is worth. The zero value is no severity.
-type Severity uint8
-
-const (
-	Soft Severity = iota + 1 // a person should look
-	Hard                     // quarantine until a person has looked
-)
-
-// String returns "soft" or "hard".
-func (s Severity) String() string {
-	switch s {
-	case Soft:
-		return "soft"
-	case Hard:
-		return "hard"
-	}
-	return "none"
-}
-
-// A Finding is one reason to distrust a text.
-type Finding struct {
-	Rule     string // stable, in words and dashes: "override-instructions"
-	Severity Severity
-	Line     int    // 1 is the first line of the text
-	Excerpt  string // what was found and a little around it, rendered by [Line]
-}
-
-// String returns the finding on one line.
-func (f Finding) String() string {
-	return fmt.Sprintf("line %d: %s (%s): %s", f.Line, f.Rule, f.Severity, f.Excerpt)
-}
-
-// Worst returns the highest severity among the findings, 0 for none.
-func Worst(findings []Finding) Severity {
-	worst := Severity(0)
-	for _, f := range findings {
-		worst = max(worst, f.Severity)
-	}
-	return worst
-}
-
 const (
 	// MaxScan is how many bytes of a text [Scan] reads.
-	MaxScan = 1 << 20
+	MaxScan = 256 << 10
 	// maxFindings is how many findings Scan returns; more tell a person nothing.
 	maxFindings = 50
 	excerptMax  = 120
@@ -78,7 +36,7 @@ func Scan(text string) []Finding {
 	s := scanner{text: text}
 	if len(text) > MaxScan {
 		s.text = text[:MaxScan]
-		s.add("unscanned", Soft, MaxScan-1, fmt.Sprintf("%d bytes after the first %d", len(text)-MaxScan, MaxScan))
+		s.add(hit{rule: "unscanned", severity: Soft, from: MaxScan - 1, note: fmt.Sprintf("%d bytes after the first %d", len(text)-MaxScan, MaxScan)})
 	}
 	s.scan()
 	return s.result()
@@ -90,30 +48,50 @@ type scanner struct {
 	depth   int // how many encodings the text was taken out of
 	page    *page
 	found   []hit
-	signals []hit
-	counts  map[string]int // hits and signals by rule
+	latest  map[string]lastHit // by rule
+	signals map[string][]int   // places by rule
 }
 
-// A hit is a finding before its line is counted.
+// A hit is a finding before its line is counted and its excerpt made.
 type hit struct {
 	rule     string
 	severity Severity
-	at       int // byte of the text
-	excerpt  string
+	from, to int    // bytes of the text
+	note     string // stands for the excerpt if not empty
 }
 
-// enough reports, and counts, that a rule has been met so often that more of it
-// would only cost time: a text that is one order, a million times.
-func (s *scanner) enough(rule string) bool {
-	if s.counts == nil {
-		s.counts = map[string]int{}
+// A lastHit is where a rule last matched, and the index of its last hit in found.
+type lastHit struct{ at, index int }
+
+// add records a hit. One more on the line of the last one of its rule tells
+// nothing new and is left out.
+func (s *scanner) add(h hit) {
+	if s.known(h.rule, h.severity, h.from) {
+		return
 	}
-	s.counts[rule]++
-	return s.counts[rule] > 4*maxFindings
+	if s.latest == nil {
+		s.latest = map[string]lastHit{}
+	}
+	s.latest[h.rule] = lastHit{h.from, len(s.found)}
+	s.found = append(s.found, h)
 }
 
-func (s *scanner) add(rule string, sev Severity, at int, excerpt string) {
-	s.found = append(s.found, hit{rule, sev, at, Line(excerpt, excerptMax)})
+// known reports whether the rule's last hit was on this line and no less severe.
+func (s *scanner) known(rule string, sev Severity, at int) bool {
+	l, ok := s.latest[rule]
+	if !ok || at < l.at || s.found[l.index].severity < sev || strings.IndexByte(s.text[l.at:at], '\n') >= 0 {
+		return false
+	}
+	s.latest[rule] = lastHit{at, l.index}
+	return true
+}
+
+// signal records a match that may count together with others.
+func (s *scanner) signal(rule string, at int) {
+	if s.signals == nil {
+		s.signals = map[string][]int{}
+	}
+	s.signals[rule] = append(s.signals[rule], at)
 }
 
 // around returns the bytes [start, end) of the text and a little more.
@@ -141,6 +119,12 @@ func (s *scanner) scan() {
 			plain, disguise = v, true
 		}
 	}
+	if at, far := farText(s.text); at >= 0 {
+		disguise = true
+		if far {
+			s.add(hit{rule: "hidden-whitespace", severity: Soft, from: at, to: at + 40})
+		}
+	}
 	if disguise {
 		plain = normalised(plain)
 		g = gist{}
@@ -148,7 +132,9 @@ func (s *scanner) scan() {
 	} else {
 		g.topics &^= tNotASCII
 	}
-	s.layout(&g)
+	if g.topics&tComment != 0 {
+		s.commentOrders()
+	}
 	s.payloads()
 	s.views(plain, &g)
 	s.poison()
@@ -199,13 +185,15 @@ func (s *scanner) again(v view, as string) {
 
 // rules tries every rule whose topics the view has.
 func (s *scanner) rules(v view, g *gist, as string) {
-	var places []int // of what was found
+	var places []int // of what counts together with others
 	for _, r := range compiledRules() {
 		if r.beside || slices.ContainsFunc(r.near, func(t topic) bool { return g.topics&t == 0 }) {
 			continue
 		}
 		for _, m := range r.matches(v.text, g) {
-			places = append(places, m[0])
+			if poisonous(r.name) {
+				places = append(places, m[0])
+			}
 			s.match(r, v, m, as)
 		}
 	}
@@ -218,7 +206,7 @@ func (s *scanner) rules(v view, g *gist, as string) {
 	for _, span := range spansAround(v.text, places, nearby) {
 		for _, r := range compiledRules() {
 			if r.beside {
-				for _, m := range r.re.FindAllStringIndex(v.text[span[0]:span[1]], maxFindings) {
+				for _, m := range r.re.FindAllStringIndex(v.text[span[0]:span[1]], -1) {
 					s.match(r, v, []int{m[0] + span[0], m[1] + span[0]}, as)
 				}
 			}
@@ -231,14 +219,14 @@ func (r compiled) matches(text string, g *gist) [][]int {
 	var found [][]int
 	if r.within {
 		for _, span := range g.spans(text, r.near[0], ruleRoom) {
-			for _, m := range r.re.FindAllStringIndex(text[span[0]:span[1]], maxFindings-len(found)) {
+			for _, m := range r.re.FindAllStringIndex(text[span[0]:span[1]], -1) {
 				found = append(found, []int{m[0] + span[0], m[1] + span[0]})
 			}
 		}
 		return found
 	}
 	for _, at := range g.starts(text, r.near[0]) {
-		if m := r.re.FindStringIndex(text[at:min(len(text), at+ruleRoom)]); m != nil && len(found) < maxFindings {
+		if m := r.re.FindStringIndex(text[at:min(len(text), at+ruleRoom)]); m != nil {
 			found = append(found, []int{at, at + m[1]})
 		}
 	}
@@ -246,11 +234,8 @@ func (r compiled) matches(text string, g *gist) [][]int {
 }
 
 func (s *scanner) match(r compiled, v view, m []int, as string) {
-	if s.enough(r.name) {
-		return
-	}
 	if r.severity == signal {
-		s.signals = append(s.signals, hit{rule: r.name, at: v.origin(m[0])})
+		s.signal(r.name, v.origin(m[0]))
 		return
 	}
 	s.judge(r, v, m[0], m[1], as)
@@ -263,7 +248,7 @@ func (s *scanner) judge(r compiled, v view, start, end int, as string) {
 		from, to = min(from, to-1), max(from+1, to)
 	}
 	if as != "" {
-		s.add(as, Hard, from, v.text[start:end])
+		s.add(hit{as, Hard, from, to, v.text[start:end]})
 		return
 	}
 	sev := r.severity
@@ -281,7 +266,10 @@ func (s *scanner) judge(r compiled, v view, start, end int, as string) {
 // report adds a finding, less severe where the phrase is not the text's own,
 // and more where it is hidden from people.
 func (s *scanner) report(name string, sev Severity, from, to int) {
-	s.signals = append(s.signals, hit{rule: name, at: from})
+	s.signal(name, from)
+	if s.known(name, Hard, from) {
+		return
+	}
 	switch m := s.mannerOf(from, to); {
 	case m.hidden:
 		sev = Hard
@@ -290,7 +278,7 @@ func (s *scanner) report(name string, sev Severity, from, to int) {
 			return
 		}
 	}
-	s.add(name, sev, from, s.around(from, to))
+	s.add(hit{rule: name, severity: sev, from: from, to: to})
 }
 
 func (s *scanner) mannerOf(from, to int) manner {
@@ -317,19 +305,20 @@ func (s *scanner) scripts(v view) {
 		if !strings.Contains(v.text, r.stem) {
 			continue
 		}
-		if m := r.re.FindStringIndex(v.text); m != nil {
+		for _, m := range r.re.FindAllStringIndex(v.text, -1) {
 			s.report("override-instructions", Hard, v.origin(m[0]), v.origin(m[1]-1)+1)
 		}
 	}
 }
 
 // masked reports words in which letters of another script stand for Latin ones.
+// In words of one or two letters that is a slip of the keyboard.
 func (s *scanner) masked(v view) {
 	for i := 0; i < len(v.text); {
 		n := letters(v.text[i:])
-		if w := v.text[i : i+n]; n > 0 && mixedScript(w) && readsASCII(w) {
+		if w := v.text[i : i+n]; utf8.RuneCountInString(w) > 2 && mixedScript(w) && readsASCII(w) {
 			at := v.origin(i)
-			s.add("homoglyph", Soft, at, s.around(at, v.origin(i+n-1)+1))
+			s.add(hit{rule: "homoglyph", severity: Soft, from: at, to: v.origin(i+n-1) + 1})
 			return
 		}
 		_, size := utf8.DecodeRuneInString(v.text[i:])
@@ -337,57 +326,30 @@ func (s *scanner) masked(v view) {
 	}
 }
 
-// poison looks for signals close together.
+// poison reports the signals that make an attack close together.
 func (s *scanner) poison() {
-	slices.SortStableFunc(s.signals, func(a, b hit) int { return cmp.Compare(a.at, b.at) })
-	for i, a := range s.signals {
-		for _, b := range s.signals[i+1:] {
-			if b.at-a.at > nearby {
+	if len(s.signals) < 2 {
+		return
+	}
+	for _, p := range poisonings {
+		a, b := s.signals[p[0]], s.signals[p[1]]
+		slices.Sort(a)
+		slices.Sort(b)
+		for i, j := 0, 0; i < len(a) && j < len(b); {
+			from, to := min(a[i], b[j]), max(a[i], b[j])
+			if to-from <= nearby {
+				s.report("tool-poisoning", Hard, from, to)
 				break
 			}
-			if poisonous(a.rule, b.rule) {
-				s.report("tool-poisoning", Hard, a.at, b.at)
-				return
+			if a[i] < b[j] {
+				i++
+			} else {
+				j++
 			}
 		}
 	}
 }
 
-func poisonous(a, b string) bool {
-	for _, p := range poisonings {
-		if p[0] == a && p[1] == b || p[0] == b && p[1] == a {
-			return true
-		}
-	}
-	return false
-}
-
-// result sorts the hits, leaves one for each rule and line, and counts lines.
-func (s *scanner) result() []Finding {
-	if len(s.found) == 0 {
-		return nil
-	}
-	slices.SortStableFunc(s.found, func(a, b hit) int {
-		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(b.severity, a.severity))
-	})
-	var out []Finding
-	line, counted := 1, 0
-	index := map[string]int{} // of the latest finding by rule
-	for _, h := range s.found {
-		at := min(max(h.at, counted), len(s.text))
-		line += strings.Count(s.text[counted:at], "\n")
-		counted = at
-		if i, ok := index[h.rule]; ok && out[i].Line == line {
-			if h.severity > out[i].Severity {
-				out[i].Severity, out[i].Excerpt = h.severity, h.excerpt
-			}
-			continue
-		}
-		if len(out) == maxFindings {
-			break
-		}
-		index[h.rule] = len(out)
-		out = append(out, Finding{h.rule, h.severity, line, h.excerpt})
-	}
-	return out
+func poisonous(rule string) bool {
+	return slices.ContainsFunc(poisonings[:], func(p [2]string) bool { return p[0] == rule || p[1] == rule })
 }

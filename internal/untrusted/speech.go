@@ -14,22 +14,15 @@ var (
 	quietWords = []string{"user", "instructions", "instruction", "admin", "s", "bos", "eos", "pad", "unk", "mask"}
 )
 
-// speechRules only count how often each kind was met.
-var speechRules = [...]string{"role-marker", "role-heading", "role-tag", "role-bracket", "result-tag", "template-token"}
-
 var spoken = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^[\s*_"”]*(?:you|i|we|please|ignore|obey|do|run|send|call|always|never|must|now|forget|follow|act|respond|reply|execute|` +
 		`read|write|delete|give|reveal|print|output|stop|disregard|override|from now|your)\b`)
 })
 
 // markers reports forged roles and tokens of chat templates, and returns where
-// in the view they are.
+// in the view those are that count together with signals.
 func (s *scanner) markers(v view) (places []int) {
-	reported := len(s.signals)
 	for _, m := range markers(v.text) {
-		if s.enough(speechRules[m.kind]) {
-			continue
-		}
 		from, to := v.origin(m.start), v.origin(m.end-1)+1
 		switch m.kind {
 		case templateToken:
@@ -55,9 +48,8 @@ func (s *scanner) markers(v view) (places []int) {
 				s.report("forged-role", Soft, from, to)
 			}
 		}
-		if len(s.signals) > reported {
+		if m.kind == roleTag && among(m.word, attention) {
 			places = append(places, m.start)
-			reported = len(s.signals)
 		}
 	}
 	return places

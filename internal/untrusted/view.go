@@ -46,39 +46,74 @@ func (w *viewWriter) rune(r rune, i int) {
 	}
 }
 
+// byte writes c as coming from byte i of the view below.
+func (w *viewWriter) byte(c byte, i int) {
+	w.text = append(w.text, c)
+	w.at = append(w.at, int32(w.of.origin(i)))
+}
+
 func (w *viewWriter) view() view { return view{string(w.text), w.at} }
 
-// unescaped undoes percent escapes and character references. ok is false if
-// there is none.
+// unescaped undoes percent escapes, character references and the escapes of
+// JSON. ok is false if there is none.
 func unescaped(v view) (_ view, ok bool) {
 	w := newViewWriter(v)
 	for i := 0; i < len(v.text); {
-		switch c := v.text[i]; {
-		case c == '%' && i+2 < len(v.text) && hexDigit(v.text[i+1]) >= 0 && hexDigit(v.text[i+2]) >= 0:
-			w.text = append(w.text, byte(hexDigit(v.text[i+1])<<4|hexDigit(v.text[i+2])))
-			w.at = append(w.at, int32(v.origin(i)))
-			i += 3
+		if n := w.unescape(v.text[i:min(i+12, len(v.text))], i); n > 0 {
+			i += n
 			ok = true
-		case c == '&':
-			ref := v.text[i:min(i+12, len(v.text))]
-			if end := strings.IndexByte(ref, ';'); end > 1 {
-				if s := html.UnescapeString(ref[:end+1]); s != ref[:end+1] {
-					for _, r := range s {
-						w.rune(r, i)
-					}
-					i += end + 1
-					ok = true
-					continue
-				}
-			}
-			fallthrough
-		default:
-			w.text = append(w.text, c)
-			w.at = append(w.at, int32(v.origin(i)))
-			i++
+			continue
 		}
+		w.byte(v.text[i], i)
+		i++
 	}
 	return w.view(), ok
+}
+
+// unescape writes what the escape at the start of s stands for and returns the
+// escape's length, 0 if there is none.
+func (w *viewWriter) unescape(s string, i int) int {
+	switch {
+	case s[0] == '%':
+		if n, ok := hexNumber(s, 1, 2); ok {
+			w.byte(byte(n), i)
+			return 3
+		}
+	case s[0] == '&':
+		end := strings.IndexByte(s, ';') + 1
+		if plain := html.UnescapeString(s[:end]); plain != s[:end] {
+			for _, r := range plain {
+				w.rune(r, i)
+			}
+			return end
+		}
+	case strings.HasPrefix(s, `\u`):
+		if n, ok := hexNumber(s, 2, 4); ok {
+			w.rune(rune(n), i)
+			return 6
+		}
+	case strings.HasPrefix(s, `\x`):
+		if n, ok := hexNumber(s, 2, 2); ok {
+			w.byte(byte(n), i)
+			return 4
+		}
+	}
+	return 0
+}
+
+// hexNumber reads n hexadecimal digits of s from byte i.
+func hexNumber(s string, i, n int) (value int, ok bool) {
+	if len(s) < i+n {
+		return 0, false
+	}
+	for _, c := range []byte(s[i : i+n]) {
+		d := hexDigit(c)
+		if d < 0 {
+			return 0, false
+		}
+		value = value<<4 | d
+	}
+	return value, true
 }
 
 func hexDigit(c byte) int {
@@ -95,14 +130,20 @@ func hexDigit(c byte) int {
 func lowered(v view) view { return view{strings.ToLower(v.text), v.at} }
 
 // normalised is the view in lower case without invisible characters, controls
-// and decorative marks, in compatibility form, with plain white space.
+// and decorative marks, in compatibility form, with plain white space and not
+// more than maxGap of it in a row.
 func normalised(v view) view {
+	const maxGap = 8
 	w := newViewWriter(v)
+	gap := 0
 	for i := 0; i < len(v.text); {
 		r, size := utf8.DecodeRuneInString(v.text[i:])
+		if gap++; !unicode.IsSpace(r) {
+			gap = 0
+		}
 		switch {
-		case r == utf8.RuneError && size == 1:
-		case lineEnd(r) || r == '\r':
+		case r == utf8.RuneError && size == 1 || gap > maxGap:
+		case r == '\n' || r == '\r' || lineEnd(r):
 			w.rune('\n', i)
 		case blank(r):
 			w.rune(' ', i)
@@ -180,8 +221,7 @@ func joined(v view) (_ view, ok bool) {
 	for i := 0; i < len(v.text); {
 		n := spacedLetters(v.text, i)
 		if n < 4 {
-			w.text = append(w.text, v.text[i])
-			w.at = append(w.at, int32(v.origin(i)))
+			w.byte(v.text[i], i)
 			i++
 			continue
 		}

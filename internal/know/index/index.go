@@ -24,6 +24,8 @@ const (
 
 	saturation = 1.2 // how soon more of the same word stops counting
 	lengthPart = 0.5 // how much long texts are held back
+
+	unknownPart = 0.25 // how much a word that no capability has counts against all
 )
 
 // An Index is immutable and safe for any number of goroutines.
@@ -98,6 +100,10 @@ func (x *Index) Search(text string, limit int, keep func(ordinal int) bool) []Hi
 	words := distinct(Words(text))
 	var possible float64 // the score of a capability that had every word
 	for _, w := range words {
+		if len(x.postings[w]) == 0 {
+			possible += unknownPart * x.rarity(w) // most likely a detail, not the task
+			continue
+		}
 		possible += x.rarity(w)
 	}
 	hits := map[int32]*Hit{}

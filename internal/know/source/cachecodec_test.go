@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"ken/capability"
-
 	"pgregory.net/rapid"
+
+	"ken/capability"
 )
 
 // fill draws a value for everything that v holds, whatever its type, so that a

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path"
 	"strings"
+	"unicode"
 
 	"ken/capability"
 	"ken/internal/yamldoc"
@@ -221,6 +222,8 @@ type cardFault struct {
 
 func checkCard(c *capability.Capability, r, t *yamldoc.Reader) *cardFault {
 	switch threshold := c.Triggers.ConfidenceThreshold; {
+	case strings.ContainsFunc(c.Name, unicode.IsControl):
+		return &cardFault{"bad-id", fmt.Sprintf("capability_id %q holds a control character", c.Name), "write it in one line of plain text", lineOfAny(r, "capabilityId", "id")}
 	case c.TokenBudget > maxCardTokens:
 		return &cardFault{
 			"token-budget", fmt.Sprintf("Token budget exceeds maximum: %d is more than %d", c.TokenBudget, maxCardTokens),

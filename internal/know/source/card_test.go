@@ -122,6 +122,7 @@ func TestCardRefusesInTheSeedsWords(t *testing.T) {
 		{"priority above", "id: x\ntriggers: {keywords: [a]}\npriority: 101\n", 4, "priority", priority},
 		{"priority below", "id: x\npriority: -1\ntriggers: {keywords: [a]}\n", 3, "priority", priority},
 		{"threshold", "id: x\ntriggers:\n  keywords: [a]\n  confidence_threshold: 1.5\n", 5, "threshold", "not within 0 to 1"},
+		{"id of two lines", "triggers: {keywords: [a]}\nid: \"a\\nb\"\n", 3, "bad-id", "control character"},
 		{"bad YAML", "id: x\ntriggers: {keywords: [a}\n", 3, "bad-frontmatter", ""},
 		{"key given twice", "id: x\nid: y\ntriggers: {keywords: [a]}\n", 3, "bad-frontmatter", "already"},
 	}

@@ -4,7 +4,6 @@ package source
 
 import (
 	"context"
-	"os"
 	"path/filepath"
 	"runtime"
 	"runtime/metrics"
@@ -14,16 +13,6 @@ import (
 
 	"ken/capability"
 )
-
-// benchFile gives the path of a file of the benchmark collection.
-func benchFile(tb testing.TB, name ...string) string {
-	tb.Helper()
-	dir := os.Getenv("KEN_BENCH")
-	if dir == "" {
-		tb.Skip("KEN_BENCH is not set: it names the folder with the benchmark catalogs")
-	}
-	return filepath.Join(append([]string{dir}, name...)...)
-}
 
 // cpuTime is the processor time that this process has used, in all threads.
 func cpuTime(tb testing.TB) time.Duration {

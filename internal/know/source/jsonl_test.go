@@ -11,9 +11,9 @@ import (
 	"testing/fstest"
 	"time"
 
-	"ken/capability"
+	"github.com/rogpeppe/go-internal/txtar"
 
-	"golang.org/x/tools/txtar"
+	"ken/capability"
 )
 
 // loadText loads one file of a folder.

@@ -99,6 +99,18 @@ func (w *jsonWalk) value() error {
 // object passes over an object. f, where not nil, is called after each member
 // with its key and the place of its value.
 func (w *jsonWalk) object(f func(key []byte, at, end int) error) error {
+	return w.members(func(key []byte) error {
+		at := w.pos
+		if err := w.value(); err != nil || f == nil {
+			return err
+		}
+		return f(key, at, w.pos)
+	})
+}
+
+// members goes through an object and leaves each value to read, which must
+// pass over exactly that.
+func (w *jsonWalk) members(read func(key []byte) error) error {
 	if err := w.enter('{'); err != nil {
 		return err
 	}
@@ -109,8 +121,11 @@ func (w *jsonWalk) object(f func(key []byte, at, end int) error) error {
 			w.pos++ // the comma
 		}
 		members++
-		if w.next() != '"' {
+		if w.next() != '"' && w.pos < len(w.data) {
 			return w.fail("a key is missing here", "write keys as \"key\": and no comma before the closing brace")
+		}
+		if w.pos == len(w.data) {
+			return w.fail("the JSON text ends too early", "complete it")
 		}
 		start := w.pos
 		key, err := w.str()
@@ -129,22 +144,27 @@ func (w *jsonWalk) object(f func(key []byte, at, end int) error) error {
 		}
 		w.pos++
 		w.space()
-		at := w.pos
-		if err := w.value(); err != nil {
+		if err := read(key); err != nil {
 			return err
-		}
-		if f != nil {
-			if err := f(key, at, w.pos); err != nil {
-				return err
-			}
 		}
 	}
 	w.keys = w.keys[:first]
 	return w.leave('}')
 }
 
-// array passes over an array, calling f after each item.
+// array passes over an array, calling f, where not nil, after each item.
 func (w *jsonWalk) array(f func(at, end int) error) error {
+	return w.items(func() error {
+		at := w.pos
+		if err := w.value(); err != nil || f == nil {
+			return err
+		}
+		return f(at, w.pos)
+	})
+}
+
+// items goes through an array and leaves each item to read.
+func (w *jsonWalk) items(read func() error) error {
 	if err := w.enter('['); err != nil {
 		return err
 	}
@@ -155,14 +175,8 @@ func (w *jsonWalk) array(f func(at, end int) error) error {
 		}
 		items++
 		w.space()
-		at := w.pos
-		if err := w.value(); err != nil {
+		if err := read(); err != nil {
 			return err
-		}
-		if f != nil {
-			if err := f(at, w.pos); err != nil {
-				return err
-			}
 		}
 	}
 	return w.leave(']')

@@ -57,11 +57,16 @@ type looker struct {
 
 const lookDepth = 2
 
-// look looks at a file or folder.
-func (r *root) look(p string) look {
+// look looks at a file or folder. e, when not nil, is its entry in the folder
+// around it and saves asking again.
+func (r *root) look(p string, e fs.DirEntry) look {
 	l := &looker{root: r, now: time.Now(), sum: fnv.New64a()}
-	info, err := fs.Lstat(r.fsys, p)
-	l.visit(p, err == nil && info.Mode()&fs.ModeSymlink != 0, lookDepth)
+	if e == nil {
+		if info, err := fs.Lstat(r.fsys, p); err == nil {
+			e = fs.FileInfoToDirEntry(info)
+		}
+	}
+	l.visit(p, e, lookDepth)
 	l.print = l.sum.Sum64()
 	if l.recent {
 		l.print = 0
@@ -69,11 +74,17 @@ func (r *root) look(p string) look {
 	return l.look
 }
 
-func (l *looker) visit(p string, link bool, depth int) {
+func (l *looker) visit(p string, e fs.DirEntry, depth int) {
+	if e == nil {
+		l.put(p, 0)
+		return
+	}
+	link := e.Type()&fs.ModeSymlink != 0
+	info, err := e.Info()
 	if link {
 		l.links = append(l.links, l.root.trail(p)...)
+		info, err = fs.Stat(l.root.fsys, p)
 	}
-	info, err := fs.Stat(l.root.fsys, p)
 	if err != nil {
 		l.put(p, 0)
 		return
@@ -92,7 +103,7 @@ func (l *looker) visit(p string, link bool, depth int) {
 	}
 	for _, e := range entries {
 		if !isScratch(e.Name()) {
-			l.visit(path.Join(p, e.Name()), e.Type()&fs.ModeSymlink != 0, depth-1)
+			l.visit(path.Join(p, e.Name()), e, depth-1)
 		}
 	}
 }

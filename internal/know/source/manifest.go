@@ -109,7 +109,7 @@ func (m *manifest) describe(r *yamldoc.Reader) (*capability.Capability, bool) {
 		RequiredSecrets:   r.Words("requiredSecrets"),
 		RequiredBins:      r.Words("requiredBins"),
 		RequiredPlatforms: r.Words("requiredPlatforms"),
-		Permissions:       m.readPermissions(m.at, r),
+		Permissions:       m.permissions(r),
 		Version:           r.String("version"),
 		Migrations:        migrationsFrom(r),
 	}
@@ -141,6 +141,17 @@ func (m *manifest) describe(r *yamldoc.Reader) (*capability.Capability, bool) {
 		}
 	}
 	return c, true
+}
+
+// permissions reads what the capability asks for, and places what is wrong
+// with it at the key that a manifest uses.
+func (m *manifest) permissions(r *yamldoc.Reader) []string {
+	before := len(m.problems)
+	asked := m.readPermissions(m.at, r)
+	for i := range m.problems[before:] {
+		m.problems[before+i].Origin.Line = lineOfAny(r, "permissions", "permissionsRequired")
+	}
+	return asked
 }
 
 // kind takes any word: sources may bring kinds of their own. One that differs

@@ -1,3 +1,439 @@
 package source
 
-func openapiFormat() format { return format{name: "openapi"} }
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"ken/capability"
+	"ken/internal/yamldoc"
+)
+
+// OpenAPI 3 descriptions, as JSON or YAML: one tool for each operation, with
+// one flat input schema. What the executor needs to make a request of the
+// arguments again is kept in Meta:
+//
+//	in          JSON object: property → path, query, header, cookie or body;
+//	            "query:id" where the name on the wire is another, "query+json"
+//	            where the value is sent as JSON, "body:*" for the whole body
+//	style       JSON object: property → style or style:explode, where the API
+//	            says so
+//	contentType of the body, where it is not application/json
+//	auth        JSON list of how secrets are sent, see apiAuth
+//
+// The title of the API gives the category and the names of the secrets: for
+// "Pet Store", PET_STORE_API_KEY for an API key, PET_STORE_TOKEN for a bearer
+// token or OAuth, PET_STORE_USERNAME and PET_STORE_PASSWORD for basic
+// authentication. Of several ways to authenticate the first counts.
+//
+// References to other files and addresses are never followed.
+
+const (
+	openapiName    = "openapi"
+	maxOperations  = 5000
+	maxSchemaBytes = 64 << 10 // of one input schema
+	maxAPIBytes    = 32 << 20 // of all schemas and texts of one API
+	maxAPIWork     = 128 << 20
+
+	// Short things are kept as they are, so they must be short: one path
+	// item may stand for thousands of operations.
+	maxAPIName       = 256
+	maxAPIAddress    = 2 << 10
+	maxAPITags       = 32
+	maxAPIParams     = 500
+	maxSummary       = 300  // characters
+	maxParagraph     = 1000 // characters
+	maxAPIServerVars = 16
+)
+
+func openapiFormat() format {
+	return format{name: openapiName, claims: isOpenAPI, limit: tableLimit, keep: true, pure: true, read: readOpenAPI}
+}
+
+var (
+	openapiKey  = regexp.MustCompile(`(?m)(^|[{,])\s*["']?(openapi|swagger)["']?\s*:\s*["']?[0-9]`)
+	openapiHead = regexp.MustCompile(`^\s*\{\s*"components"\s*:\s*\{\s*"(schemas|securitySchemes|parameters|responses|headers|examples|requestBodies|links|callbacks)"`)
+)
+
+// isOpenAPI looks for the version, or for the components that come first where
+// somebody has sorted the keys.
+func isOpenAPI(p string, head []byte) bool {
+	head = bytes.TrimPrefix(head, []byte("\ufeff"))
+	switch {
+	case hasExt(p, ".json"):
+		return openapiKey.Match(head) || openapiHead.Match(head)
+	case hasExt(p, ".yaml", ".yml"):
+		return openapiKey.Match(head)
+	}
+	return false
+}
+
+// An apiDoc is one description being read.
+type apiDoc struct {
+	u     *unit
+	tally tally
+	top   *yamldoc.Map
+	index map[*yamldoc.Map]map[string]yamldoc.Value // of large maps, made when asked
+
+	resolved map[string]yamldoc.Value // by reference
+
+	slug, prefix, version string // category; of secrets; of the API
+	names                 map[string]bool
+	reported              map[string]bool // references already complained about
+	deprecated            []string
+	room                  int // bytes of schemas and texts that may still be kept
+	work                  int // bytes and steps that schemas have taken so far
+}
+
+func readOpenAPI(u *unit) {
+	v, err := parseAPI(u.path, u.data)
+	if err != nil {
+		u.faultAPI(err)
+		return
+	}
+	top, ok := v.Any.(*yamldoc.Map)
+	if !ok {
+		u.fault("bad-openapi", u.path, v.Line, "the document is not an object", "begin it with openapi: 3.1.0")
+		return
+	}
+	d := &apiDoc{
+		u: u, tally: tally{u: u}, top: top, index: map[*yamldoc.Map]map[string]yamldoc.Value{}, resolved: map[string]yamldoc.Value{},
+		names: map[string]bool{}, reported: map[string]bool{}, room: maxAPIBytes,
+	}
+	if !d.checkVersion() {
+		return
+	}
+	info := mapOf(d.get(top, "info"))
+	title := textOf(d.get(info, "title"))
+	if title == "" {
+		title = strings.TrimSuffix(path.Base(u.path), path.Ext(u.path))
+		u.warn("no-title", u.path, top.Line, "the API has no title; the file's name stands for it", "add info: {title: …}")
+	}
+	title = strings.ToValidUTF8(title[:min(len(title), maxAPIName)], "")
+	d.slug, d.prefix, d.version = slugOf(title, '-'), secretPrefix(title), textOf(d.get(info, "version"))
+	d.paths()
+	if n := len(d.deprecated); n > 0 {
+		u.warn("deprecated", u.path, 0, fmt.Sprintf("deprecated operations: %d (%s)", n, someOf(d.deprecated)), "")
+	}
+	d.tally.close()
+}
+
+func (u *unit) faultAPI(err error) {
+	if je, ok := err.(*jsonError); ok {
+		u.faultJSON(u.data, je)
+		return
+	}
+	u.faultErr("bad-yaml", u.path, 1, err)
+}
+
+// checkVersion refuses what is not OpenAPI 3.
+func (d *apiDoc) checkVersion() bool {
+	if v := d.get(d.top, "swagger"); v.Any != nil {
+		d.u.fault("swagger-2", d.u.path, v.Line, "this is Swagger "+textOf(v)+", which is not read", "convert it to OpenAPI 3 with any converter and name the new file")
+		return false
+	}
+	v := d.get(d.top, "openapi")
+	if version := textOf(v); !strings.HasPrefix(version, "3.") && version != "3" {
+		message := "there is no openapi version in it"
+		if version != "" {
+			message = "OpenAPI version " + shorten(version) + " is not read"
+		}
+		d.u.fault("bad-openapi", d.u.path, max(v.Line, d.top.Line), message, "write openapi: 3.0.3 or 3.1.0")
+		return false
+	}
+	return true
+}
+
+// paths reads every operation in the order of the file.
+func (d *apiDoc) paths() {
+	list := d.get(d.top, "paths")
+	all, ok := list.Any.(*yamldoc.Map)
+	if !ok || len(all.Fields) == 0 {
+		d.u.warn("no-operations", d.u.path, max(list.Line, d.top.Line), "the API has no paths, so there is nothing to call", "add paths, or move the file away")
+		return
+	}
+	count := 0
+	for _, f := range all.Fields {
+		if strings.HasPrefix(f.Key, "x-") {
+			continue
+		}
+		item, err := d.deref(f.Value)
+		if err == nil && !strings.HasPrefix(f.Key, "/") {
+			err = errors.New("it does not begin with a slash")
+		}
+		if err == nil && len(f.Key) > maxAPIAddress {
+			err = fmt.Errorf("it has more than %d bytes", maxAPIAddress)
+		}
+		if err != nil {
+			d.tally.fault("bad-path", f.Line, "path "+shorten(f.Key)+" is not read: "+err.Error(), "correct the path")
+			continue
+		}
+		for _, m := range item.Fields {
+			if !isMethod(m.Key) {
+				continue
+			}
+			if d.u.ctx.Err() != nil {
+				return
+			}
+			if count++; count > maxOperations {
+				d.u.fault("too-many-operations", d.u.path, m.Line, fmt.Sprintf("more than %d operations; the rest is not read", maxOperations), "split the file")
+				return
+			}
+			d.operation(apiCall{path: f.Key, method: m.Key, line: m.Line, item: item, op: mapOf(m.Value)})
+			if d.room < 0 {
+				d.u.fault("api-too-large", d.u.path, m.Line, "the schemas and texts of this API are too large together; it and the rest are not read", "split the file")
+				return
+			}
+		}
+	}
+}
+
+func isMethod(key string) bool {
+	switch key {
+	case "get", "put", "post", "delete", "options", "head", "patch", "trace":
+		return true
+	}
+	return false
+}
+
+// An apiCall is one operation and what stands around it.
+type apiCall struct {
+	path, method string
+	line         int
+	item, op     *yamldoc.Map
+}
+
+func (c apiCall) String() string { return strings.ToUpper(c.method) + " " + c.path }
+
+// operation makes a tool of an operation, or says why it cannot.
+func (d *apiDoc) operation(call apiCall) {
+	in, err := d.input(call)
+	if err != nil {
+		d.tally.fault("bad-operation", call.line, call.String()+" is not read: "+err.Error(), "correct its parameters and body")
+		return
+	}
+	c := &capability.Capability{
+		Kind: capability.KindTool, Name: d.name(call), Category: d.slug, Version: d.version,
+		Tags: d.tags(call), Effects: effectsOf(call.method), Permissions: []string{"network"},
+	}
+	detail := capability.Detail{Schema: d.schema(call, in)}
+	c.Description, detail.Usage = d.describe(call)
+	if d.get(call.op, "deprecated").Any == true {
+		d.deprecated = append(d.deprecated, c.Name)
+		c.Tags = append(c.Tags, "deprecated")
+	}
+	address, why := d.server(call)
+	c.Run = &capability.Recipe{Runner: "api.rest", Method: strings.ToUpper(call.method), URL: address}
+	c.Unavailable = why
+	c.Meta = in.meta()
+	d.secrets(call, c)
+	c.Origin.Pointer = "/paths/" + pointerToken(call.path) + "/" + call.method
+	if d.room -= len(detail.Schema) + len(detail.Usage); d.room >= 0 {
+		d.u.add(c, detail, d.u.path, call.line)
+	}
+}
+
+func (d *apiDoc) tags(call apiCall) []string {
+	all := textsOfList(d.get(call.op, "tags"))
+	tags := slices.DeleteFunc(slices.Clone(all), func(s string) bool { return len(s) > maxAPIName })
+	tags = tags[:min(len(tags), maxAPITags)]
+	if len(tags) < len(all) {
+		d.tally.warn("too-many-tags", call.line, fmt.Sprintf("%d of the %d tags of %s are not kept", len(all)-len(tags), len(all), call), "use a few short ones")
+	}
+	return slices.Clip(tags)
+}
+
+// name gives the operation's id, or one made of method and path, and tells
+// apart those that are the same.
+func (d *apiDoc) name(call apiCall) string {
+	name := strings.TrimSpace(textOf(d.get(call.op, "operationId")))
+	given := name != "" && len(name) <= maxAPIName
+	if !given {
+		name = slugOf(call.method+"_"+call.path, '_')
+	}
+	unique := name
+	if d.names[unique] {
+		unique = name + "_" + call.method
+	}
+	for n := 2; d.names[unique]; n++ {
+		unique = name + "_" + call.method + "_" + strconv.Itoa(n)
+	}
+	if unique != name && given {
+		d.tally.warn("duplicate-operation", call.line, fmt.Sprintf("operationId %s is used before; %s is called %s here", shorten(name), call, shorten(unique)), "give every operation an id of its own")
+	}
+	d.names[unique] = true
+	return unique
+}
+
+// describe gives what the tool says of itself: the summary and the first
+// paragraph. What they leave out is the tool's usage.
+func (d *apiDoc) describe(call apiCall) (description, usage string) {
+	pick := func(key string) string {
+		s := strings.TrimSpace(textOf(d.get(call.op, key)))
+		if s == "" {
+			s = strings.TrimSpace(textOf(d.get(call.item, key)))
+		}
+		return strings.ReplaceAll(s, "\r\n", "\n")
+	}
+	title, long := pick("summary"), pick("description")
+	paragraph, more, _ := strings.Cut(long, "\n\n")
+	summary, cut1 := oneLine(title, maxSummary)
+	first, cut2 := oneLine(paragraph, maxParagraph)
+	switch {
+	case summary == "" && first == "":
+		description = call.String()
+	case summary == "" || strings.HasPrefix(first, strings.TrimSuffix(summary, ".")):
+		description = first
+	case first == "":
+		description = summary
+	default:
+		description = strings.TrimSuffix(summary, ".") + ". " + first
+	}
+	if cut1 {
+		usage = title + "\n\n"
+	}
+	if more != "" || cut1 || cut2 {
+		usage += long
+	}
+	return description, usage
+}
+
+// oneLine joins the lines of a text and cuts it, visibly, after so many
+// characters.
+func oneLine(s string, most int) (line string, cut bool) {
+	if len(s) > 16*most {
+		s, cut = strings.ToValidUTF8(s[:16*most], ""), true
+	}
+	r := []rune(strings.Join(strings.Fields(s), " "))
+	if len(r) > most {
+		r, cut = r[:most], true
+	}
+	if cut {
+		return string(r) + "…", true
+	}
+	return string(r), false
+}
+
+// effectsOf says what HTTP promises about a method.
+func effectsOf(method string) capability.Effects {
+	e := capability.Effects{ReadOnly: capability.No, OpenWorld: capability.Yes}
+	switch method {
+	case "get", "head", "options", "trace":
+		e.ReadOnly, e.Idempotent = capability.Yes, capability.Yes
+	case "put":
+		e.Idempotent = capability.Yes
+	case "delete":
+		e.Destructive, e.Idempotent = capability.Yes, capability.Yes
+	}
+	return e
+}
+
+// server gives the address of an operation, by the first server that is named
+// nearest to it, and, where that is no address, why it cannot be called.
+func (d *apiDoc) server(call apiCall) (address, why string) {
+	var first *yamldoc.Map
+	for _, m := range []*yamldoc.Map{call.op, call.item, d.top} {
+		if list, _ := d.get(m, "servers").Any.([]yamldoc.Value); len(list) > 0 && first == nil {
+			first = mapOf(list[0])
+		}
+	}
+	base := textOf(d.get(first, "url"))
+	if vars := mapOf(d.get(first, "variables")); vars != nil {
+		for _, f := range vars.Fields[:min(len(vars.Fields), maxAPIServerVars)] {
+			if value := textOf(d.get(mapOf(f.Value), "default")); len(value) <= maxAPIName && len(base) <= maxAPIAddress {
+				base = strings.ReplaceAll(base, "{"+f.Key+"}", value)
+			}
+		}
+	}
+	if len(base) > maxAPIAddress {
+		base = ""
+	}
+	address = strings.TrimRight(base, "/") + call.path
+	if at, err := url.Parse(base); err == nil && at.Host != "" && (at.Scheme == "https" || at.Scheme == "http") {
+		return address, ""
+	}
+	if !d.reported["no-server"] {
+		d.reported["no-server"] = true
+		d.u.warn("no-server", d.u.path, max(d.get(d.top, "servers").Line, d.top.Line), "the API names no http address for some operations; they cannot be called: "+shorten(base), "add servers: [{url: https://…}]")
+	}
+	return address, "the API description names no http address for it"
+}
+
+// get gives the value of a key, or the zero Value.
+func (d *apiDoc) get(m *yamldoc.Map, key string) yamldoc.Value {
+	const few = 16
+	if m == nil {
+		return yamldoc.Value{}
+	}
+	if len(m.Fields) <= few {
+		v, _ := m.Get(key)
+		return v
+	}
+	known, ok := d.index[m]
+	if !ok {
+		known = make(map[string]yamldoc.Value, len(m.Fields))
+		for _, f := range m.Fields {
+			known[f.Key] = f.Value
+		}
+		d.index[m] = known
+	}
+	return known[key]
+}
+
+func mapOf(v yamldoc.Value) *yamldoc.Map {
+	m, _ := v.Any.(*yamldoc.Map)
+	return m
+}
+
+func textOf(v yamldoc.Value) string {
+	switch s := v.Any.(type) {
+	case string:
+		return s
+	case int64, float64: // version: 3.1
+		return fmt.Sprint(s)
+	}
+	return ""
+}
+
+// textsOfList gives the texts of a list, each once.
+func textsOfList(v yamldoc.Value) []string {
+	list, _ := v.Any.([]yamldoc.Value)
+	var out []string
+	have := make(map[string]bool, len(list))
+	for _, item := range list {
+		if s := textOf(item); s != "" && !have[s] {
+			have[s] = true
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// slugOf keeps letters and digits and joins them.
+func slugOf(s string, join rune) string {
+	s = strings.ToValidUTF8(s[:min(len(s), maxAPIAddress)], "")
+	words := strings.FieldsFunc(s, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	return strings.ToLower(strings.Join(words, string(join)))
+}
+
+func someOf(names []string) string {
+	const some = 5
+	if len(names) > some {
+		return strings.Join(names[:some], ", ") + ", …"
+	}
+	return strings.Join(names, ", ")
+}
+
+// jsonMap writes a map with its keys sorted.
+func jsonMap(m map[string]string) string {
+	raw, _ := json.Marshal(m) // texts cannot fail
+	return string(raw)
+}

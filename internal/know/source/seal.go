@@ -49,6 +49,8 @@ func hashOf(c *capability.Capability, d capability.Detail) string {
 	for _, p := range c.Parameters {
 		put(p.Name, p.Type, p.Description, strconv.FormatBool(p.Required))
 	}
+	e := c.Effects
+	text = append(text, '0'+byte(e.ReadOnly), '0'+byte(e.Destructive), '0'+byte(e.Idempotent), '0'+byte(e.OpenWorld), '\n')
 	if c.Run != nil {
 		recipe, _ := json.Marshal(c.Run) // plain data cannot fail
 		put(string(recipe))
@@ -77,6 +79,10 @@ func scan(c *capability.Capability, d capability.Detail, own []capability.Parame
 	}
 	note("body", untrusted.Scan(d.Body))
 	note("usage", untrusted.Scan(d.Usage))
+	if writtenByHand(c.Kind) {
+		out = append(out, credentials("description", c.Description)...)
+		out = append(out, credentials("body", d.Body)...)
+	}
 	return out
 }
 

@@ -15,9 +15,9 @@ import (
 // batch.
 func (t *Tree) replaceLocked(w *walk, scopes []string) (changed bool) {
 	gone := t.missingLocked(w, scopes)
-	linked := false
+	tied := false // units that hang on other files are among them
 	for _, key := range gone {
-		linked = linked || len(t.units[key].links) > 0
+		tied = tied || t.units[key].isTied()
 		changed = changed || t.units[key].shows()
 		delete(t.units, key)
 	}
@@ -37,12 +37,12 @@ func (t *Tree) replaceLocked(w *walk, scopes []string) (changed bool) {
 			use = settle(old, now)
 		}
 		changed = changed || use != old && (!had && use.shows() || had && !use.showsAs(old))
-		linked = linked || len(use.links) > 0 || had && len(old.links) > 0
-		t.units[key] = use
+		tied = tied || use.isTied() || had && old.isTied()
+		t.putLocked(key, use)
 	}
 	t.reorderLocked(gone, came)
-	if linked {
-		t.relinkLocked()
+	if tied {
+		t.retieLocked()
 	}
 	return changed
 }
@@ -103,14 +103,22 @@ func (t *Tree) keysLocked(scopes []string) iter.Seq[string] {
 	}
 }
 
-// reorderLocked takes keys out of the order and others in.
+func (t *Tree) putLocked(key string, h *held) {
+	t.units[key] = h
+	if i, ok := slices.BinarySearch(t.order, key); ok {
+		t.list[i] = h
+	}
+}
+
+// reorderLocked takes keys out of the order and others in, once t.units is as
+// it shall be.
 func (t *Tree) reorderLocked(gone, came []string) {
 	if len(gone) == 0 && len(came) == 0 {
 		return
 	}
 	slices.Sort(gone)
 	slices.Sort(came)
-	order := make([]string, 0, len(t.order)-len(gone)+len(came))
+	order := make([]string, 0, len(t.units))
 	for _, key := range t.order {
 		if len(gone) > 0 && gone[0] == key {
 			gone = gone[1:]
@@ -122,13 +130,20 @@ func (t *Tree) reorderLocked(gone, came []string) {
 		order = append(order, key)
 	}
 	t.order = append(order, came...)
+	t.list = make([]*held, len(t.order))
+	for i, key := range t.order {
+		t.list[i] = t.units[key]
+	}
 }
 
-func (t *Tree) relinkLocked() {
-	t.targets = map[string][]string{}
-	for _, key := range t.order {
-		for _, target := range t.units[key].links {
-			t.targets[target] = append(t.targets[target], key)
+// isTied reports whether other files than its own have to do with the unit.
+func (h *held) isTied() bool { return len(h.links) > 0 || len(h.speaksFor) > 0 }
+
+func (t *Tree) retieLocked() {
+	t.targets, t.spoken = map[string][]string{}, t.spokenForLocked()
+	for i, h := range t.list {
+		for _, target := range h.links {
+			t.targets[target] = append(t.targets[target], t.order[i])
 		}
 	}
 }
@@ -226,6 +241,11 @@ func (h *held) joinedBy(old *held) *held {
 	}
 	if n == 0 {
 		return h
+	}
+	for _, p := range old.speaksFor {
+		if !slices.Contains(h.speaksFor, p) {
+			h.speaksFor = append(h.speaksFor, p)
+		}
 	}
 	h.problems = append(h.problems, lastGood(h.problems[0].Origin, n))
 	h.faults, h.stale = old.faults, true

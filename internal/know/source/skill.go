@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"ken/capability"
@@ -139,6 +140,10 @@ func (s *skill) name(c *capability.Capability, r *yamldoc.Reader) {
 	c.Name = foldSpace(plainField(s.page, r, "name"))
 	warn := func(message, fix string) {
 		s.u.warn("skill-name", s.file, max(s.at(r, "name"), 1), message, fix)
+	}
+	if strings.ContainsFunc(c.Name, unicode.IsControl) {
+		warn(fmt.Sprintf("the name %q holds a control character; the folder's name stands in for it", c.Name), "write it in plain letters")
+		c.Name = folder
 	}
 	switch n := utf8.RuneCountInString(c.Name); {
 	case c.Name == "":
@@ -342,7 +347,7 @@ func allowedTools(r *yamldoc.Reader) string {
 	if !ok {
 		return ""
 	}
-	list := []string{}
+	var list []string
 	if text, isText := f.Value.Any.(string); isText {
 		depth := 0
 		list = strings.FieldsFunc(text, func(c rune) bool {

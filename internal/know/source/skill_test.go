@@ -126,6 +126,7 @@ func TestSkillLeniency(t *testing.T) {
 		{"another name than the folder's", "---\nname: y\ndescription: d\n---\nx\n", "skill:y", "d", []string{"x/SKILL.md:2 warning skill-name: the name is y but the folder is called x"}},
 		{"capitals and spaces", "---\nname: My Skill\ndescription: d\n---\nx\n", "skill:My Skill", "d", []string{"x/SKILL.md:2 warning skill-name: the name \"My Skill\" is not lower-case"}},
 		{"long name", "---\nname: " + strings.Repeat("n", 65) + "\ndescription: d\n---\nx\n", "skill:" + strings.Repeat("n", 65), "d", []string{"x/SKILL.md:2 warning skill-name: the name has 65 characters"}},
+		{"control character", "---\nname: \"x\\u0007\"\ndescription: d\n---\nx\n", "skill:x", "d", []string{"x/SKILL.md:2 warning skill-name: the name \"x\\a\" holds a control character"}},
 		{"unknown key", "---\nname: x\ndescription: d\ncolour: blue\n---\nx\n", "skill:x", "d", []string{"x/SKILL.md:4 warning unknown-key: skill has no key colour"}},
 		{"several lines", "---\nname: x\ndescription: |\n  One.\n\n  Two.\n---\nx\n", "skill:x", "One. Two.", nil},
 		{"long description", "---\nname: x\ndescription: " + long + "\n---\nx\n", "skill:x", long, []string{"x/SKILL.md:3 warning skill-description: the description has 1025 characters"}},

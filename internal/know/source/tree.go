@@ -59,7 +59,9 @@ type Tree struct {
 	only    string              // the one file to read, when Path is a file
 	units   map[string]*held    // by path of the unit
 	order   []string            // keys of units, sorted
+	list    []*held             // the units, in that order
 	targets map[string][]string // paths that links name, to the units that hang on them
+	spoken  map[string]bool     // see spokenForLocked
 }
 
 // held is a unit as it was last read, or a document that no format claims.
@@ -188,14 +190,12 @@ func (t *Tree) openLocked() error {
 // batchLocked puts the units together in the order of their paths.
 func (t *Tree) batchLocked() capability.Batch {
 	n := 0
-	for _, h := range t.units {
+	for _, h := range t.list {
 		n += len(h.capabilities)
 	}
 	b := capability.Batch{Capabilities: make([]*capability.Capability, 0, n)}
-	spokenFor := t.spokenForLocked()
-	for _, key := range t.order {
-		h := t.units[key]
-		if spokenFor[key] && h.format == "card" {
+	for i, h := range t.list {
+		if h.format == "card" && len(t.spoken) > 0 && t.spoken[t.order[i]] {
 			continue
 		}
 		b.Capabilities = append(b.Capabilities, h.capabilities...)

@@ -131,7 +131,7 @@ func (w *walk) formerShape(dir string) *format {
 	if w.fresh || old == nil || !old.folder || !old.holds() {
 		return nil
 	}
-	if _, gone := w.t.root.look(dir).lost(old.look); gone {
+	if _, gone := w.t.root.look(dir, nil).lost(old.look); gone {
 		return nil
 	}
 	return w.t.formatNamed(old.format)
@@ -192,7 +192,7 @@ func (w *walk) dir(p string, depth int, inUnit bool) {
 
 // unit reads a folder unit, the folders in it left aside.
 func (w *walk) unit(p string, f *format) {
-	seen := w.t.root.look(p) // before reading: a change meanwhile then shows
+	seen := w.t.root.look(p, nil) // before reading: a change meanwhile then shows
 	if w.takeOver(p, seen) {
 		return
 	}
@@ -219,7 +219,7 @@ func (w *walk) link(p string, inUnit bool) {
 	if err != nil {
 		if !inUnit && !isScratch(path.Base(p)) && (isDocument(p) || path.Ext(p) == "") {
 			w.unreadable(p, explainOpen(err))
-			w.found[p].look = w.t.root.look(p) // for what the link hangs on
+			w.found[p].look = w.t.root.look(p, nil) // for what the link hangs on
 		}
 		return
 	}
@@ -240,7 +240,7 @@ func (w *walk) file(p string, e fs.DirEntry) {
 		w.unreadable(p, &readError{code: "not-a-file", message: "it is a " + modeWord(e.Type()) + ", not a file", fix: "put a regular file there"})
 		return
 	}
-	seen := w.t.root.look(p) // before reading: a change meanwhile then shows
+	seen := w.t.root.look(p, e) // before reading: a change meanwhile then shows
 	if w.takeOver(p, seen) {
 		return
 	}

@@ -1,0 +1,217 @@
+package source
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"ken/capability"
+)
+
+// largeCatalog is a catalog that is worth caching, with a bad row in it.
+func largeCatalog() string {
+	var b strings.Builder
+	for i := 0; b.Len() < minCached; i++ {
+		fmt.Fprintf(&b, `{"id":"t%d","name":"tool-%d","description":"Does thing %d.","input_schema":{"type":"object","properties":{"a%d":{"type":"string"}}}}`+"\n", i, i, i, i)
+	}
+	return b.String() + "{bad\n"
+}
+
+func entriesIn(t *testing.T, dir string) []string {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
+
+// forge changes the first description in the only entry of a cache, so that a
+// test can tell whether the entry was used.
+func forge(t *testing.T, u *unit, dir string) {
+	t.Helper()
+	names := entriesIn(t, dir)
+	if len(names) != 1 {
+		t.Fatalf("the cache holds %v, want one entry", names)
+	}
+	data, err := os.ReadFile(names[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := cacheKey(u)
+	if !unpack(data, id, u) {
+		t.Fatal("the entry does not unpack")
+	}
+	u.capabilities[0].Description = "From the cache."
+	if err := os.WriteFile(names[0], pack(u, false, id), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestCacheAnswersForTheSameBytes(t *testing.T) {
+	text, dir := largeCatalog(), filepath.Join(t.TempDir(), "a", "cache")
+	p := write(t, t.TempDir(), "c.jsonl", text)
+	cfg := TreeConfig{Path: p, Trust: capability.TrustUser, Cache: &Cache{Dir: dir}}
+	_, fresh := load(t, cfg)
+	info, err := os.Stat(dir)
+	if err != nil || info.Mode().Perm() != 0o700 {
+		t.Fatalf("cache directory: %v, %v, want mode 0700", info, err)
+	}
+	if info, err = os.Stat(entriesIn(t, dir)[0]); err != nil || info.Mode().Perm() != 0o600 {
+		t.Fatalf("entry: %v, %v, want mode 0600", info, err)
+	}
+	tree, again := load(t, cfg)
+	if !reflect.DeepEqual(fresh, again) {
+		t.Error("what comes from the cache differs from what was parsed")
+	}
+	c := again.Capabilities[len(again.Capabilities)-1]
+	if d, err := tree.Detail(context.Background(), c); err != nil || !strings.Contains(string(d.Schema), `"properties"`) {
+		t.Errorf("Detail of a cached capability = %s, %v", d.Schema, err)
+	}
+	forge(t, &unit{root: &root{name: filepath.Dir(p)}, path: "c.jsonl", format: "jsonl", source: p, trust: capability.TrustUser, data: []byte(text)}, dir)
+	if _, b := load(t, cfg); b.Capabilities[0].Description != "From the cache." {
+		t.Errorf("description = %q: the cache is not used", b.Capabilities[0].Description)
+	}
+	write(t, filepath.Dir(p), "c.jsonl", text+"\n")
+	if _, b := load(t, cfg); b.Capabilities[0].Description != "Does thing 0." || len(entriesIn(t, dir)) != 2 {
+		t.Errorf("description = %q, entries %d: the cache answers for other bytes", b.Capabilities[0].Description, len(entriesIn(t, dir)))
+	}
+}
+
+func TestCacheHoldsOnlyLargeFiles(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "cache")
+	p := write(t, t.TempDir(), "c.jsonl", `{"name":"a"}`)
+	load(t, TreeConfig{Path: p, Cache: &Cache{Dir: dir}})
+	if _, err := os.Stat(dir); err == nil {
+		t.Error("a small file made a cache")
+	}
+	load(t, TreeConfig{Path: p, Cache: &Cache{}})
+	load(t, TreeConfig{Path: p})
+}
+
+func TestCacheDamageIsMendedNotFatal(t *testing.T) {
+	for name, damage := range map[string]func([]byte) []byte{
+		"empty":           func([]byte) []byte { return nil },
+		"cut":             func(b []byte) []byte { return b[:len(b)/2] },
+		"one bit":         func(b []byte) []byte { b[len(b)/2] ^= 4; return b },
+		"longer":          func(b []byte) []byte { return append(b, 0) },
+		"another version": func(b []byte) []byte { return append([]byte("KENPARSX"), b[8:]...) },
+		"another file":    func([]byte) []byte { return []byte("hello") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "cache")
+			p := write(t, t.TempDir(), "c.jsonl", largeCatalog())
+			cfg := TreeConfig{Path: p, Trust: capability.TrustUser, Cache: &Cache{Dir: dir}}
+			_, want := load(t, cfg)
+			entry := entriesIn(t, dir)[0]
+			good, err := os.ReadFile(entry)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(entry, damage([]byte(string(good))), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if _, got := load(t, cfg); !reflect.DeepEqual(got, want) {
+				t.Error("the batch differs after damage to the cache")
+			}
+			if mended, err := os.ReadFile(entry); err != nil || string(mended) != string(good) {
+				t.Errorf("the entry was not written again: %v", err)
+			}
+		})
+	}
+}
+
+func TestCacheOfOthersIsNotUsed(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o770); err != nil {
+		t.Fatal(err)
+	}
+	cache := &Cache{Dir: dir}
+	err := cache.Check()
+	if capability.KindOf(err) != capability.Denied || !strings.Contains(fmt.Sprint(err), "chmod go-w") {
+		t.Fatalf("Check of a directory that others write to = %v, want a refusal with the mend", err)
+	}
+	p := write(t, t.TempDir(), "c.jsonl", largeCatalog())
+	_, b := load(t, TreeConfig{Path: p, Cache: cache})
+	last := b.Problems[len(b.Problems)-1]
+	if last.Code != "cache-unused" || last.Severity != capability.Warning || len(b.Capabilities) == 0 || len(entriesIn(t, dir)) != 0 {
+		t.Errorf("%d capabilities, last problem %v, entries %v", len(b.Capabilities), last, entriesIn(t, dir))
+	}
+	for _, good := range []*Cache{nil, {}, {Dir: filepath.Join(t.TempDir(), "new")}} {
+		if err := good.Check(); err != nil {
+			t.Errorf("Check(%+v) = %v", good, err)
+		}
+	}
+	file := write(t, t.TempDir(), "f", "x")
+	if err := (&Cache{Dir: file}).Check(); capability.KindOf(err) != capability.Denied {
+		t.Errorf("Check of a file = %v, want a refusal", err)
+	}
+}
+
+// TestCacheOfAnotherOwner needs a user who may give files away.
+func TestCacheOfAnotherOwner(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root may give a directory to another user")
+	}
+	dir := t.TempDir()
+	if err := os.Chown(dir, 12345, 12345); err != nil {
+		t.Fatal(err)
+	}
+	if err := (&Cache{Dir: dir}).Check(); capability.KindOf(err) != capability.Denied || !strings.Contains(fmt.Sprint(err), "another user") {
+		t.Errorf("Check of another user's directory = %v, want a refusal", err)
+	}
+}
+
+func TestCacheForgetsTheOldest(t *testing.T) {
+	dir := t.TempDir()
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	long := time.Now().Add(-3 * time.Hour)
+	for i := range maxEntries + 5 {
+		id := cacheID{byte(i)}
+		p := write(t, dir, id.file(), "x")
+		if err := os.Chtimes(p, time.Time{}, long.Add(time.Duration(i)*time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(t, dir, "notes.txt", "not ours")
+	write(t, dir, scratchName+"new", "being written")
+	if err := os.Chtimes(write(t, dir, scratchName+"old", "left"), time.Time{}, long); err != nil {
+		t.Fatal(err)
+	}
+	if err := put(root, cacheID{200}, []byte("newest")); err != nil {
+		t.Fatal(err)
+	}
+	there := func(name string) bool { _, err := fs.Stat(root.FS(), name); return err == nil }
+	for i := range maxEntries + 5 {
+		if got, want := there(cacheID{byte(i)}.file()), i >= 6; got != want {
+			t.Errorf("entry %d is there: %v, want %v", i, got, want)
+		}
+	}
+	if !there(cacheID{200}.file()) || !there("notes.txt") || !there(scratchName+"new") || there(scratchName+"old") {
+		t.Errorf("left in the cache: %v", entriesIn(t, dir))
+	}
+}
+
+// TestCacheIgnoresWhatWasCutShort: a load that was cancelled half-way must not
+// be remembered as the whole.
+func TestCacheIgnoresWhatWasCutShort(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "cache")
+	ctx, cancel := context.WithCancel(context.Background())
+	u := &unit{ctx: ctx, root: &root{name: "m"}, path: "c.jsonl", format: "jsonl", data: []byte(largeCatalog())}
+	f := jsonlFormat()
+	f.read = func(u *unit) { cancel(); readJSONL(u) }
+	(&Cache{Dir: dir}).parse(f, u)
+	if got := entriesIn(t, dir); len(got) != 0 {
+		t.Errorf("the cache holds %v after a cancelled read", got)
+	}
+}

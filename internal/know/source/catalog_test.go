@@ -1,0 +1,156 @@
+package source
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"ken/capability"
+)
+
+// benchFile gives the path of a file of the benchmark collection.
+func benchFile(tb testing.TB, name ...string) string {
+	tb.Helper()
+	dir := os.Getenv("KEN_BENCH")
+	if dir == "" {
+		tb.Skip("KEN_BENCH is not set: it names the folder with the benchmark catalogs")
+	}
+	return filepath.Join(append([]string{dir}, name...)...)
+}
+
+// A plainRow is a row as encoding/json reads it.
+type plainRow struct {
+	ID          string          `json:"id"`
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	Category    string          `json:"category"`
+	Tags        []string        `json:"tags"`
+	Schema      json.RawMessage `json:"input_schema"`
+	DependsOn   []string        `json:"depends_on"`
+	Annotations struct {
+		ReadOnly    *bool `json:"readOnlyHint"`
+		Destructive *bool `json:"destructiveHint"`
+		Idempotent  *bool `json:"idempotentHint"`
+		OpenWorld   *bool `json:"openWorldHint"`
+	} `json:"annotations"`
+	Parameters []struct {
+		Name, Description string
+	} `json:"parameters"`
+}
+
+func plainRows(t *testing.T, p string) []plainRow {
+	t.Helper()
+	f, err := os.Open(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var rows []plainRow
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, maxRowBytes)
+	for lines.Scan() {
+		var row plainRow
+		if err := json.Unmarshal(lines.Bytes(), &row); err != nil {
+			t.Fatal(err)
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+func hintOf(b *bool) capability.Hint {
+	if b == nil {
+		return capability.Unsaid
+	}
+	return capability.HintOf(*b)
+}
+
+// TestBenchCatalogsLoseNothing holds every row of the real catalogs against
+// what encoding/json reads, from the file and from the cache.
+func TestBenchCatalogsLoseNothing(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		rows int
+	}{
+		{"catalog/npm-mcp", 6067}, {"catalog/toucan", 14938}, {"dev/acebench-en", 1982}, {"dev/bfcl-multiturn", 162}, {"dev/restbench", 94},
+		{"train/apibank", 74}, {"train/metatool", 199}, {"train/sealtools", 4076}, {"train/toollinkos", 573},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p := benchFile(t, filepath.FromSlash(tt.name), "corpus.jsonl")
+			want := plainRows(t, p)
+			if len(want) != tt.rows {
+				t.Fatalf("%d rows in the file, want %d", len(want), tt.rows)
+			}
+			cache := &Cache{Dir: filepath.Join(t.TempDir(), "cache")}
+			for range 2 {
+				tree, b := load(t, TreeConfig{Path: p, Trust: capability.TrustUser, Cache: cache})
+				if len(b.Capabilities) != tt.rows || len(b.Problems) != 0 {
+					t.Fatalf("loaded %d capabilities, want %d; problems %v", len(b.Capabilities), tt.rows, b.Problems)
+				}
+				for i, c := range b.Capabilities {
+					checkRow(t, tree, c, want[i])
+				}
+			}
+		})
+	}
+}
+
+func checkRow(t *testing.T, tree *Tree, c *capability.Capability, want plainRow) {
+	t.Helper()
+	if want.Category == "" {
+		want.Category = "general"
+	}
+	got := plainRow{ID: string(c.ID), Name: c.Name, Description: c.Description, Category: c.Category}
+	if c.Kind != capability.KindTool || got.ID != want.ID || got.Name != want.Name || got.Description != want.Description || got.Category != want.Category {
+		t.Fatalf("%s: %s %+v, want id %s, name %s, category %s, description %s", c.Origin, c.Kind, got, want.ID, want.Name, want.Category, want.Description)
+	}
+	if !slices.Equal(c.Tags, want.Tags) || !slices.Equal(c.RequiredTools, want.DependsOn) {
+		t.Fatalf("%s: tags %v, required tools %v, want %v, %v", c.Origin, c.Tags, c.RequiredTools, want.Tags, want.DependsOn)
+	}
+	a := want.Annotations
+	if e := (capability.Effects{ReadOnly: hintOf(a.ReadOnly), Destructive: hintOf(a.Destructive), Idempotent: hintOf(a.Idempotent), OpenWorld: hintOf(a.OpenWorld)}); c.Effects != e {
+		t.Fatalf("%s: effects %+v, want %+v", c.Origin, c.Effects, e)
+	}
+	for _, p := range want.Parameters {
+		i := slices.IndexFunc(c.Parameters, func(have capability.Parameter) bool { return have.Name == p.Name })
+		if i < 0 || p.Description != "" && c.Parameters[i].Description == "" {
+			t.Fatalf("%s: parameters %v lack %v", c.Origin, c.Parameters, p)
+		}
+	}
+	d, err := tree.Detail(context.Background(), c)
+	if err != nil {
+		t.Fatalf("%s: %v", c.Origin, err)
+	}
+	if want.Schema != nil && string(d.Schema) != string(want.Schema) {
+		t.Fatalf("%s: schema %s, want %s", c.Origin, d.Schema, want.Schema)
+	}
+}
+
+// TestDependsOnMeansRequiredTools: the rows of toollinkos name what they need.
+func TestDependsOnMeansRequiredTools(t *testing.T) {
+	_, b := load(t, TreeConfig{Path: benchFile(t, "train", "toollinkos", "corpus.jsonl"), Trust: capability.TrustUser})
+	byID := map[capability.ID]*capability.Capability{}
+	for _, c := range b.Capabilities {
+		byID[c.ID] = c
+	}
+	c := byID["share_location_via_email"]
+	if c == nil || !slices.Equal(c.RequiredTools, []string{"validate_email", "get_current_location"}) {
+		t.Fatalf("share_location_via_email requires %v", c)
+	}
+	edges := 0
+	for _, c := range b.Capabilities {
+		for _, need := range c.RequiredTools {
+			if byID[capability.ID(need)] == nil {
+				t.Errorf("%s requires %s, which is not there", c.ID, need)
+			}
+			edges++
+		}
+	}
+	if edges == 0 {
+		t.Error("nothing requires anything")
+	}
+}

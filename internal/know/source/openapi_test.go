@@ -1,0 +1,370 @@
+package source
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"ken/capability"
+	"ken/internal/yamldoc"
+)
+
+var apiFixtures = []string{"petshop.json", "library.json", "weather.yaml"}
+
+// show writes a tool as the golden files have it.
+func show(t *testing.T, tree *Tree, c *capability.Capability) string {
+	t.Helper()
+	d, err := tree.Detail(context.Background(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s [%s] %s %s\n", c.ID, c.Category, c.Run.Method, c.Run.URL)
+	line := func(name string, value any) {
+		if s := strings.TrimSpace(fmt.Sprint(value)); s != "" && s != "[]" && s != "map[]" {
+			fmt.Fprintf(&b, "  %s: %s\n", name, s)
+		}
+	}
+	line("description", c.Description)
+	line("tags", c.Tags)
+	effects, _ := json.Marshal(c.Effects)
+	line("effects", string(effects))
+	line("secrets", c.RequiredSecrets)
+	line("unavailable", c.Unavailable)
+	for _, key := range []string{"in", "style", "contentType", "auth"} {
+		line(key, c.Meta[key])
+	}
+	line("at", fmt.Sprintf("line %d %s", c.Origin.Line, c.Origin.Pointer))
+	var pretty bytes.Buffer
+	if err := json.Indent(&pretty, d.Schema, "  ", " "); err != nil {
+		t.Fatalf("schema of %s: %v: %s", c.ID, err, d.Schema)
+	}
+	line("schema", pretty.String())
+	line("usage", strings.ReplaceAll(d.Usage, "\n", "\n  "))
+	return b.String()
+}
+
+// TestOpenAPIFixtures pins what our own APIs become. KEN_UPDATE_GOLDEN=1
+// writes the golden files anew.
+func TestOpenAPIFixtures(t *testing.T) {
+	for _, name := range apiFixtures {
+		t.Run(name, func(t *testing.T) {
+			p := filepath.Join("testdata", "openapi", name)
+			tree, b := load(t, TreeConfig{Path: p, Trust: capability.TrustUser})
+			var got strings.Builder
+			for _, c := range b.Capabilities {
+				got.WriteString(show(t, tree, c) + "\n")
+			}
+			for _, problem := range b.Problems {
+				fmt.Fprintf(&got, "%s: %s\n", problem.Code, filepath.ToSlash(problem.String()))
+			}
+			golden := p + ".golden"
+			if os.Getenv("KEN_UPDATE_GOLDEN") != "" {
+				if err := os.WriteFile(golden, []byte(got.String()), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil || got.String() != string(want) {
+				t.Errorf("%s reads as\n%s\nwant (%v)\n%s", name, got.String(), err, want)
+			}
+		})
+	}
+}
+
+// TestOpenAPISchemasAreSchemas: a validator takes every input schema.
+func TestOpenAPISchemasAreSchemas(t *testing.T) {
+	for _, name := range apiFixtures {
+		tree, b := load(t, TreeConfig{Path: filepath.Join("testdata", "openapi", name), Trust: capability.TrustUser})
+		for _, c := range b.Capabilities {
+			d, err := tree.Detail(context.Background(), c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var s jsonschema.Schema
+			if err := json.Unmarshal(d.Schema, &s); err != nil {
+				t.Fatalf("%s: %v", c.ID, err)
+			}
+			if _, err := s.Resolve(nil); err != nil {
+				t.Errorf("%s: %v\n%s", c.ID, err, d.Schema)
+			}
+		}
+	}
+}
+
+// TestOpenAPIAgreesWithKin holds the operations and parameters against another
+// reader of OpenAPI. The library fixture is broken on purpose, which that
+// reader refuses as a whole.
+func TestOpenAPIAgreesWithKin(t *testing.T) {
+	for _, name := range []string{"petshop.json", "weather.yaml"} {
+		p := filepath.Join("testdata", "openapi", name)
+		doc, err := openapi3.NewLoader().LoadFromFile(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var want []string
+		for path, item := range doc.Paths.Map() {
+			for method, op := range item.Operations() {
+				var names []string
+				for _, list := range []openapi3.Parameters{item.Parameters, op.Parameters} {
+					for _, param := range list {
+						if !isFixedHeader(param.Value.Name) && !slices.Contains(names, param.Value.Name) {
+							names = append(names, param.Value.Name)
+						}
+					}
+				}
+				slices.Sort(names)
+				want = append(want, fmt.Sprint(method, " ", path, names))
+			}
+		}
+		_, b := load(t, TreeConfig{Path: p, Trust: capability.TrustUser})
+		var got []string
+		for _, c := range b.Capabilities {
+			var where map[string]string
+			_ = json.Unmarshal([]byte(c.Meta["in"]), &where)
+			var names []string
+			for property, in := range where {
+				if !strings.HasPrefix(in, "body") {
+					names = append(names, property)
+				}
+			}
+			slices.Sort(names)
+			path := strings.ReplaceAll(strings.Split(c.Origin.Pointer, "/")[2], "~1", "/")
+			got = append(got, fmt.Sprint(c.Run.Method, " ", path, names))
+		}
+		slices.Sort(want)
+		slices.Sort(got)
+		if name == "petshop.json" { // an undeclared parameter, which only we add
+			want[slices.Index(want, "POST /pets/{id}/photo[]")] = "POST /pets/{id}/photo[id]"
+			slices.Sort(want)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s:\n%s\nwant\n%s", name, strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+	}
+}
+
+// apiWith makes a description of one operation.
+func apiWith(operation string) string {
+	return `{"openapi":"3.0.0","info":{"title":"t"},"servers":[{"url":"https://a.example"}],"paths":{` + "\n" + `"/a":{"get":` + operation + `}}}`
+}
+
+func TestOpenAPIBadInput(t *testing.T) {
+	many := func(n int, format string) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, format, i)
+		}
+		return b.String()
+	}
+	head := "openapi: 3.0.0\n"
+	for _, tt := range []struct {
+		name, file, text, problem string
+		line, left                int
+	}{
+		{"Swagger 2", "a.json", `{"swagger":"2.0","paths":{}}`, "swagger-2 this is Swagger 2.0", 1, 0},
+		{"Swagger 2 in YAML", "a.yaml", "info: {}\nswagger: 2.0\n", "swagger-2 this is Swagger 2", 2, 0},
+		{"version 4", "a.json", `{"openapi":"4.0.0","paths":{}}`, `bad-openapi OpenAPI version "4.0.0"`, 1, 0},
+		{"no version", "a.json", `{"components":{"schemas":{}}}`, "bad-openapi there is no openapi version", 1, 0},
+		{"no paths", "a.yaml", head + "info: {title: t}\n", "no-operations the API has no paths", 1, 0},
+		{"a list", "a.json", `[{"openapi":"3.0.0"}]`, "bad-openapi the document is not an object", 1, 0},
+		{"half a file", "a.json", `{"openapi":"3.0.0",` + "\n" + `"paths":{`, "bad-json the JSON text ends too early", 2, 0},
+		{"key twice", "a.json", `{"openapi":"3.0.0",` + "\n" + `"openapi":"3.0.0"}`, `bad-json key "openapi" appears twice`, 2, 0},
+		{"key twice in YAML", "a.yaml", head + "paths: {}\npaths: {}\n", `bad-yaml mapping key "paths" already defined`, 3, 0},
+		{"not UTF-8", "a.json", `{"openapi":"3.0.0",` + "\n\"\xff\":1}", "not-utf8 the text is not valid UTF-8", 2, 0},
+		{"NUL", "a.yaml", head + "x: \x00\n", "bad-yaml the text holds a NUL byte", 2, 0},
+		{"alias", "a.yaml", head + "x: &x [a]\ny: *x\n", "bad-yaml anchors, aliases and merge keys", 2, 0},
+		{"alias bomb", "a.yaml", head + "a: &a [x,x,x,x]\nb: &b [*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b]\n", "bad-yaml anchors, aliases and merge keys", 2, 0},
+		{"deep JSON", "a.json", `{"openapi":"3.0.0","x":` + strings.Repeat(`{"a":`, 5000), "bad-json nested deeper", 1, 0},
+		{"deep flow", "a.yaml", head + "x: " + strings.Repeat("[", 5000), "bad-yaml nested deeper", 2, 0},
+		{"deep blocks", "a.yaml", head + func() (s string) {
+			for i := range 300 {
+				s += strings.Repeat(" ", i) + "a:\n"
+			}
+			return s
+		}(), "bad-yaml nested deeper", 102, 0},
+		{"100,000 keys", "a.yaml", head + "paths:\n" + many(100_000, "  /p%d: {}\n"), "bad-yaml too many keys in one place", 10002, 0},
+		{"many large maps", "a.yaml", head + strings.Repeat("x:\n"+many(4000, "  k%d: 1\n"), 40), "bad-yaml too many keys in one place", 26002, 0},
+		{"large YAML", "a.yaml", head + "x: " + strings.Repeat("y", maxAPIYAML), "bad-yaml the file has 4194322 bytes", 0, 0},
+		{"too many values", "a.json", `{"openapi":"3.0.0","x":[` + strings.Repeat("1,", maxJSONValues) + `1]}`, "bad-json more than 1000000 values", 1, 0},
+		{"huge number", "a.json", `{"openapi":"3.0.0","x":1e999}`, `bad-json the number "1e999" is too large`, 1, 0},
+		{"path without slash", "a.json", `{"openapi":"3.0.0","info":{"title":"t"},"servers":[{"url":"https://a.example"}],"paths":{"a":{"get":{}},"/b":{"get":{}}}}`, `bad-path path "a" is not read: it does not begin with a slash`, 1, 1},
+		{"path is no object", "a.json", `{"openapi":"3.0.0","info":{"title":"t"},"servers":[{"url":"https://a.example"}],"paths":{"/a":[],"/b":{"get":{}}}}`, `bad-path path "/a" is not read: it is not an object`, 1, 1},
+		{"no title", "shop.json", `{"openapi":"3.0.0","servers":[{"url":"https://a.example"}],"paths":{"/b":{"get":{}}}}`, "no-title the API has no title", 1, 1},
+		{"file server", "a.json", `{"openapi":"3.0.0","info":{"title":"t"},"servers":[{"url":"file:///etc/passwd"}],"paths":{"/b":{"get":{}}}}`, "no-server the API names no http address", 1, 1},
+		{"server that grows", "a.json", `{"openapi":"3.0.0","info":{"title":"t"},"servers":[{"url":"https://` + strings.Repeat("{a}", 600) + `","variables":{"a":{"default":"` + strings.Repeat("x", 200) + `"}}}],"paths":{"/b":{"get":{}}}}`, "no-server", 1, 1},
+		{"parameter without name", "a.json", apiWith(`{"parameters":[{"in":"query"}]}`), "bad-operation GET /a is not read: a parameter has no name", 2, 0},
+		{"parameter nowhere", "a.json", apiWith(`{"parameters":[{"name":"x","in":"body"}]}`), `bad-operation GET /a is not read: parameter "x" is in "body"`, 2, 0},
+		{"parameter elsewhere", "a.json", apiWith(`{"parameters":[{"$ref":"http://169.254.169.254/x"}]}`), `bad-operation GET /a is not read: a parameter: "http://169.254.169.254/x" points outside`, 2, 0},
+		{"body elsewhere", "a.json", apiWith(`{"requestBody":{"$ref":"/etc/passwd"}}`), `bad-operation GET /a is not read: its requestBody: "/etc/passwd" points outside`, 2, 0},
+		{"body in a circle", "a.json", apiWith(`{"requestBody":{"$ref":"#/paths/~1a/get/requestBody"}}`), "bad-operation GET /a is not read: its requestBody: its references go in a circle", 2, 0},
+		{"too many parameters", "a.json", apiWith(`{"parameters":[` + many(maxAPIParams, `{"name":"p%d","in":"query"},`) + `{"name":"last","in":"query"}]}`), "bad-operation GET /a is not read: it has more than 500 parameters", 2, 0},
+		{"schema is text", "a.json", apiWith(`{"parameters":[{"name":"x","in":"query","schema":"string"},{"name":"y","in":"query"}]}`), "", 0, 1},
+		{"unknown security", "a.json", apiWith(`{"security":[{"key":[]}]}`), `missing-scheme security scheme "key" is not defined`, 2, 1},
+		{"too many tags", "a.json", apiWith(`{"tags":[` + many(40, `"t%d",`) + `"z"]}`), "too-many-tags 9 of the 41 tags", 2, 1},
+		{"too many operations", "a.json", `{"openapi":"3.0.0","info":{"title":"t"},"servers":[{"url":"https://a.example"}],"paths":{` + many(maxOperations, `"/p%d":{"get":{}},`) + `"/last":{"get":{}}}}`, "too-many-operations more than 5000", 1, maxOperations},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			_, b, _ := loadText(t, tt.file, tt.text)
+			if len(b.Capabilities) != tt.left {
+				t.Fatalf("%d capabilities, want %d; problems %v", len(b.Capabilities), tt.left, b.Problems)
+			}
+			if tt.problem == "" {
+				if len(b.Problems) != 0 {
+					t.Errorf("problems = %v, want none", b.Problems)
+				}
+				return
+			}
+			if len(b.Problems) != 1 {
+				t.Fatalf("problems = %v, want one", b.Problems)
+			}
+			if p := b.Problems[0]; !strings.HasPrefix(p.Code+" "+p.Message, tt.problem) || p.Origin.Line != tt.line || p.Fix == "" {
+				t.Errorf("problem = %s %s at line %d; fix %q, want %s at line %d", p.Code, p.Message, p.Origin.Line, p.Fix, tt.problem, tt.line)
+			}
+		})
+	}
+}
+
+// TestOpenAPIBombsStaySmall: what is small in the file and large when it is
+// written out is cut, visibly, and costs little.
+func TestOpenAPIBombsStaySmall(t *testing.T) {
+	var wide, chain strings.Builder
+	for i := range 12 {
+		wide.WriteString(fmt.Sprintf(`"S%d":{"type":"object","properties":{`, i))
+		for j := range 10 {
+			fmt.Fprintf(&wide, `"p%d":{"$ref":"#/components/schemas/S%d"},`, j, i+1)
+		}
+		wide.WriteString(`"q":{"type":"string"}}},`)
+		fmt.Fprintf(&chain, `"A%d":{"allOf":[%s{"$ref":"#/components/schemas/A%d"}]},`, i, strings.Repeat(fmt.Sprintf(`{"$ref":"#/components/schemas/A%d"},`, i+1), 9), i+1)
+	}
+	text := `{"openapi":"3.0.0","info":{"title":"t"},"servers":[{"url":"https://a.example"}],"components":{"schemas":{` + wide.String() + chain.String() +
+		`"S12":{"type":"string"},"A12":{"type":"object","properties":{"x":{}}}}},"paths":{`
+	for i := range 300 {
+		text += fmt.Sprintf(`"/w%d":{"post":{"requestBody":{"content":{"application/json":{"schema":{"$ref":"#/components/schemas/S0"}}}}}},`, i)
+	}
+	text += `"/a":{"post":{"requestBody":{"content":{"application/json":{"schema":{"$ref":"#/components/schemas/A0"}}}}}}}}`
+	tree, b, _ := loadText(t, "a.json", text)
+	if len(b.Capabilities) != 301 {
+		t.Fatalf("%d capabilities, want 301: %v", len(b.Capabilities), b.Problems)
+	}
+	for _, c := range b.Capabilities {
+		d, err := tree.Detail(context.Background(), c)
+		if err != nil || len(d.Schema) > maxSchemaBytes+1024 || !json.Valid(d.Schema) {
+			t.Fatalf("schema of %s: %d bytes, %v", c.ID, len(d.Schema), err)
+		}
+		if !bytes.Contains(d.Schema, []byte("cut")) {
+			t.Errorf("schema of %s does not say that it is cut: %.200s", c.ID, d.Schema)
+		}
+	}
+	if len(b.Problems) == 0 || b.Problems[0].Code != "schema-cut" {
+		t.Errorf("problems = %v, want schema-cut", b.Problems)
+	}
+}
+
+// TestOpenAPITextsAreBounded: one path item that stands for thousands of
+// operations must not become gigabytes.
+func TestOpenAPITextsAreBounded(t *testing.T) {
+	long := strings.Repeat("word ", 400<<10/5)
+	text := `{"openapi":"3.0.0","info":{"title":"t"},"servers":[{"url":"https://a.example"}],"components":{"pathItems":{"P":{"get":{"summary":"` + long + `","description":"` + long + `"}}}},"paths":{`
+	for i := range 200 {
+		text += fmt.Sprintf(`"/p%d":{"$ref":"#/components/pathItems/P"},`, i)
+	}
+	text += `"/last":{}}}`
+	_, b, _ := loadText(t, "a.json", text)
+	last := b.Problems[len(b.Problems)-1]
+	if n := len(b.Capabilities); n == 0 || n > 100 || last.Code != "api-too-large" || last.Severity != capability.Grave {
+		t.Errorf("%d capabilities, last problem %v, want a part of them and api-too-large", n, last)
+	}
+	if n := len([]rune(b.Capabilities[0].Description)); n > maxSummary+maxParagraph+10 {
+		t.Errorf("the description has %d characters", n)
+	}
+}
+
+func FuzzOpenAPI(f *testing.F) {
+	for _, name := range apiFixtures {
+		data, err := os.ReadFile(filepath.Join("testdata", "openapi", name))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data, strings.HasSuffix(name, ".yaml"))
+	}
+	f.Add([]byte(apiWith(`{"parameters":[{"name":"a","in":"query","schema":{"$ref":"#/paths/~1a/get/parameters/0/schema"}}]}`)), false)
+	f.Add([]byte("openapi: 3.1.0\npaths: {/a: {get: {requestBody: {content: {x/y: {schema: {allOf: [{$ref: '#'}]}}}}}}}\n"), true)
+	f.Fuzz(func(t *testing.T, data []byte, yaml bool) {
+		name := "a.json"
+		if yaml {
+			name = "a.yaml"
+		}
+		if isOpenAPI(name, data[:min(len(data), headSize)]) {
+			fuzzFile(t, name, data)
+		}
+	})
+}
+
+// apiOf makes a description of n resources with two operations each.
+func apiOf(n int) []byte {
+	var b bytes.Buffer
+	b.WriteString(`{"openapi":"3.0.3","info":{"title":"Big","version":"1"},"servers":[{"url":"https://big.example"}],"paths":{`)
+	for i := range n {
+		fmt.Fprintf(&b, `"/r%d/{id}":{"parameters":[{"name":"id","in":"path","required":true,"schema":{"type":"string"}}],
+"get":{"operationId":"get%d","summary":"Get resource %d","tags":["r"],"parameters":[{"name":"limit","in":"query","description":"How many","schema":{"type":"integer","default":10}}]},
+"post":{"operationId":"put%d","summary":"Store resource %d","requestBody":{"required":true,"content":{"application/json":{"schema":{"$ref":"#/components/schemas/S%d"}}}}}},
+`, i, i, i, i, i, i)
+	}
+	b.WriteString(`"/":{}},"components":{"schemas":{`)
+	for i := range n {
+		fmt.Fprintf(&b, `"S%d":{"type":"object","required":["id"],"properties":{"id":{"type":"string"},"name":{"type":"string","description":"Some name"},"next":{"$ref":"#/components/schemas/S%d"}}},
+`, i, (i+1)%n)
+	}
+	b.WriteString(`"Z":{}}}}`)
+	return b.Bytes()
+}
+
+func BenchmarkOpenAPIJSON(b *testing.B) { benchmarkAPI(b, "a.json", apiOf(1000)) }
+
+func BenchmarkOpenAPIYAML(b *testing.B) {
+	v, err := parseJSON(apiOf(1000))
+	if err != nil {
+		b.Fatal(err)
+	}
+	benchmarkAPI(b, "a.yaml", append(appendYAML(nil, v, 0), '\n'))
+}
+
+// appendYAML writes a value in block style.
+func appendYAML(dst []byte, v yamldoc.Value, indent int) []byte {
+	m, ok := v.Any.(*yamldoc.Map)
+	if !ok || len(m.Fields) == 0 {
+		return append(dst, v.JSON()...) // JSON is YAML
+	}
+	for _, f := range m.Fields {
+		dst = append(append(dst, '\n'), strings.Repeat(" ", indent)...)
+		dst = append(appendQuoted(dst, f.Key), ": "...)
+		dst = appendYAML(dst, f.Value, indent+2)
+	}
+	return dst
+}
+
+func benchmarkAPI(b *testing.B, name string, data []byte) {
+	p := filepath.Join(b.TempDir(), name)
+	if err := os.WriteFile(p, data, 0o644); err != nil {
+		b.Fatal(err)
+	}
+	b.SetBytes(int64(len(data)))
+	for b.Loop() {
+		tree := NewTree(TreeConfig{Path: p, Trust: capability.TrustUser})
+		batch, err := tree.Load(context.Background())
+		if err != nil || len(batch.Capabilities) != 2000 {
+			b.Fatalf("%d capabilities, %v, %v", len(batch.Capabilities), batch.Problems, err)
+		}
+		tree.Close()
+	}
+}
