@@ -285,7 +285,8 @@ func cutPoint(text string, room int) (end, runes int) {
 		start := w.i
 		_, size, _ := w.next()
 		n += utf8.RuneCountInString(text[start : start+size])
-		joined = r == zwj || r == zwnj || r == 0x115F || r == 0x1160
+		// A joiner or a direction mark may be there for the rune after it.
+		joined = classOf(r) == zeroWidth || classOf(r) == bidi
 	}
 	if w.i >= len(text) && n <= room {
 		end, runes = len(text), n

@@ -57,6 +57,9 @@ func (m Machine) lacks(c *capability.Capability) []string {
 	if c.Unavailable != "" {
 		out = append(out, c.Unavailable)
 	}
+	if c.Kind == capability.KindChannel && c.Run == nil {
+		out = append(out, "nothing here sends to it; a CAPABILITY.yaml of kind channel with run would")
+	}
 	if len(c.RequiredPlatforms) > 0 && !slices.Contains(c.RequiredPlatforms, m.Platform) {
 		out = append(out, "works only on "+strings.Join(c.RequiredPlatforms, ", "))
 	}

@@ -12,11 +12,12 @@ import (
 	"time"
 )
 
-// A look is what the file system says about the files of a unit, two levels
-// deep, without reading them.
+// A look is what the file system says about the files of a unit, without
+// reading them. It goes as deep as any format does.
 type look struct {
 	// print changes when a file does. Zero is never equal to another: the
-	// files were touched so lately that their times cannot tell.
+	// files were touched so lately that their times cannot tell, or they are
+	// too many.
 	print uint64
 
 	files []uint32 // hashed names of the documents that hold something
@@ -51,11 +52,15 @@ type looker struct {
 	root   *root
 	now    time.Time
 	sum    hash.Hash64
-	recent bool
+	vague  bool // the print would not tell
+	count  int
 	look
 }
 
-const lookDepth = 2
+const (
+	lookDepth = 1 + maxSkillDepth
+	lookFiles = 2 * maxSkillListed
+)
 
 // look looks at a file or folder. e, when not nil, is its entry in the folder
 // around it and saves asking again.
@@ -68,7 +73,7 @@ func (r *root) look(p string, e fs.DirEntry) look {
 	}
 	l.visit(p, e, lookDepth)
 	l.print = l.sum.Sum64()
-	if l.recent {
+	if l.vague {
 		l.print = 0
 	}
 	return l.look
@@ -102,7 +107,11 @@ func (l *looker) visit(p string, e fs.DirEntry, depth int) {
 		return
 	}
 	for _, e := range entries {
-		if !isScratch(e.Name()) {
+		if l.count++; l.count > lookFiles {
+			l.vague = true
+			return
+		}
+		if !skipFolder(e.Name()) {
 			l.visit(path.Join(p, e.Name()), e, depth-1)
 		}
 	}
@@ -110,7 +119,7 @@ func (l *looker) visit(p string, e fs.DirEntry, depth int) {
 
 func (l *looker) file(p string, info fs.FileInfo) {
 	l.printFile(p, info)
-	l.recent = l.recent || isRecent(info.ModTime(), l.now)
+	l.vague = l.vague || isRecent(info.ModTime(), l.now)
 	switch {
 	case !isDocument(p):
 	case info.Size() == 0:

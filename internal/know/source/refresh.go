@@ -169,38 +169,34 @@ func (w *walk) scopesOf(p string) []string {
 		}
 		// A folder that went away, came, or turned from a unit into a plain
 		// folder or back is read as a whole.
-		if dir != "." && !w.t.root.isFolder(dir) {
-			return []string{dir}
-		}
-		if w.hasTurned(dir) {
-			return []string{dir}
+		if dir != "." && !w.t.root.isFolder(dir) || w.hasTurned(dir) {
+			return append(near(units, dir), dir)
 		}
 		if w.shape(dir) != nil {
 			units = append(units, dir+"/")
 		}
 	}
 	if len(units) == 0 || w.t.root.isFolder(p) || w.t.holdsBelow(p) {
-		return append(w.near(units, p), p)
+		return append(near(units, p), p)
 	}
-	return w.near(units, p)
+	return near(units, p)
 }
 
-// near leaves the units whose files are looked at as deep as p, and the
-// innermost one in any case.
-func (w *walk) near(units []string, p string) []string {
+// near leaves of the units around p, outermost first, those that look as deep
+// as p, and the innermost in any case.
+func near(units []string, p string) []string {
 	depth := strings.Count(p, "/") + 1
-	out := slices.Clone(units)
-	for len(out) > 1 {
+	for len(units) > 1 {
 		above := 0
-		if out[0] != "./" {
-			above = strings.Count(out[0], "/")
+		if units[0] != "./" {
+			above = strings.Count(units[0], "/")
 		}
 		if depth-above <= lookDepth {
 			break
 		}
-		out = out[1:]
+		units = units[1:]
 	}
-	return out
+	return units
 }
 
 // hasTurned reports whether a folder is another kind of unit than it was.

@@ -283,12 +283,10 @@ func (l *lookout) eventInside(e fsnotify.Event, rel string) {
 	}
 }
 
-// caresAbout reports whether a change of a file can make a difference. Folders
-// always can.
+// caresAbout reports whether a change of a file can make a difference: it is a
+// document, or lies in a folder unit, where every file is part of the unit.
+// Folders always can.
 func (t *Tree) caresAbout(p string) bool {
-	if isScratch(path.Base(p)) {
-		return false
-	}
 	if isDocument(p) {
 		return true
 	}
@@ -304,9 +302,6 @@ func (t *Tree) caresAbout(p string) bool {
 // caresAboutMode reports whether a change of nothing but permissions can make
 // a difference: the file does not open, or was not read.
 func (t *Tree) caresAboutMode(p string) bool {
-	if isScratch(path.Base(p)) {
-		return false
-	}
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	if t.root == nil {

@@ -70,7 +70,7 @@ func printTree(ctx context.Context, name string) uint64 {
 				return filepath.SkipDir
 			}
 			l.put(p)
-		case !isScratch(e.Name()):
+		default:
 			l.printEntry(p, e)
 		}
 		return nil

@@ -64,7 +64,7 @@ func (p *postgres) columns(ctx context.Context) ([]string, error) {
 // in one form. The server keeps back what is too large.
 func (p *postgres) scan(ctx context.Context, shape shape, key string, f func(row) bool) error {
 	cast := func(column string) string { return "t." + column + "::text" }
-	query := fmt.Sprintf(`SELECT octet_length(j), left(k, 512), CASE WHEN octet_length(j) <= %d THEN j END
+	query := fmt.Sprintf(`SELECT octet_length(j), CASE WHEN octet_length(j) <= %d THEN k ELSE left(k, 200) END, CASE WHEN octet_length(j) <= %[1]d THEN j END
 		FROM (SELECT row_to_json(t)::text AS j, %s AS k FROM %s AS t) AS r`, maxRowBytes, shape.keyExpression(cast), p.table)
 	var args []any
 	if key != "" {
@@ -130,7 +130,7 @@ func plain(raw json.RawMessage) any {
 	case 't', 'f':
 		return raw[0] == 't'
 	}
-	var n json.Number = json.Number(raw)
+	n := json.Number(raw)
 	if i, err := n.Int64(); err == nil {
 		return i
 	}

@@ -107,8 +107,8 @@ func (s *sqlite) scan(ctx context.Context, shape shape, key string, f func(row) 
 		sizes[i] = "IFNULL(LENGTH(CAST(" + quote(c) + " AS BLOB)), 0)"
 		picks[i] = fmt.Sprintf("CASE WHEN ken_size <= %d THEN %s END", maxRowBytes, quote(c))
 	}
-	query := fmt.Sprintf("SELECT ken_size, SUBSTR(ken_key, 1, 512), %s FROM (SELECT *, %s AS ken_size, %s AS ken_key FROM %s)",
-		strings.Join(picks, ", "), strings.Join(sizes, " + "), shape.keyExpression(cast), s.table)
+	query := fmt.Sprintf("SELECT ken_size, CASE WHEN ken_size <= %d THEN ken_key ELSE SUBSTR(ken_key, 1, 200) END, %s FROM (SELECT *, %s AS ken_size, %s AS ken_key FROM %s)",
+		maxRowBytes, strings.Join(picks, ", "), strings.Join(sizes, " + "), shape.keyExpression(cast), s.table)
 	var args []any
 	if key != "" {
 		query += " WHERE ken_key = ?"

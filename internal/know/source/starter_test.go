@@ -1,0 +1,154 @@
+package source
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"ken/capability"
+)
+
+func starterBatch(t *testing.T) (*Tree, capability.Batch) {
+	t.Helper()
+	tree := Starter()
+	b, err := tree.Load(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tree, b
+}
+
+func TestStarterIsTheSeedsSixtySix(t *testing.T) {
+	tree, b := starterBatch(t)
+	count := map[capability.Kind]int{}
+	ids := map[capability.ID]bool{}
+	for _, c := range b.Capabilities {
+		count[c.Kind]++
+		ids[c.ID] = true
+		if c.Trust != capability.TrustBuiltin || len(c.Findings) > 0 {
+			t.Errorf("%s: trust %s, findings %v; want builtin and none", c.ID, c.Trust, c.Findings)
+		}
+		if _, err := tree.Detail(context.Background(), c); err != nil {
+			t.Errorf("%s: %v", c.ID, err)
+		}
+	}
+	if len(b.Capabilities) != 66 || len(ids) != 66 || count[capability.KindSkill] != 18 || count[capability.KindChannel] != 20 {
+		t.Errorf("%d capabilities, %d ids, %v; want 66 with 18 skills and 20 channels", len(b.Capabilities), len(ids), count)
+	}
+	for _, id := range []capability.ID{"tool:web-search", "tool:news-search", "skill:github", "skill:summarizer", "tool:cli-executor", "extension:giphy", "channel:discord"} {
+		if !ids[id] {
+			t.Errorf("%s, which the seed names, is not there", id)
+		}
+	}
+	for _, p := range b.Problems {
+		t.Errorf("problem: %v", p)
+	}
+	if len(b.Presets) == 0 || len(b.Documents) != 1 || b.Documents[0].Role != capability.Map {
+		t.Errorf("%d presets and documents %v; want some presets and the map", len(b.Presets), b.Documents)
+	}
+}
+
+// TestStarterToolsRun runs every tool of the starter that needs no key and
+// whose programs are here, with the example it gives itself.
+func TestStarterToolsRun(t *testing.T) {
+	tree, b := starterBatch(t)
+	repository := t.TempDir()
+	for _, argv := range [][]string{
+		{"git", "init", "-q"},
+		{"git", "-c", "user.name=t", "-c", "user.email=t@example.org", "commit", "-q", "--allow-empty", "-m", "first"},
+	} {
+		cmd := exec.Command(argv[0], argv[1:]...)
+		cmd.Dir = repository
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %v\n%s", argv, err, out)
+		}
+	}
+	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "hello") }))
+	defer page.Close()
+	ran := 0
+	for _, c := range b.Capabilities {
+		example := c.Meta["example"]
+		if c.ID == "tool:http-fetch" {
+			example = `{"url":"` + page.URL + `"}`
+		}
+		if c.Kind != capability.KindTool || len(c.RequiredSecrets) > 0 || example == "" || !haveAll(c.RequiredBins) {
+			continue
+		}
+		detail, err := tree.Detail(t.Context(), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		argv := fillRecipe(t, c.Run.Argv, detail.Schema, example)
+		cmd := exec.Command(argv[0], argv[1:]...)
+		cmd.Dir = repository
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Errorf("%s: %q: %v\n%s", c.ID, argv, err, out)
+		}
+		ran++
+	}
+	if ran < 10 {
+		t.Errorf("%d tools of the starter ran without a key, want at least 10", ran)
+	}
+}
+
+func haveAll(bins []string) bool {
+	for _, b := range bins {
+		if _, err := exec.LookPath(b); err != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// fillRecipe makes a command of a recipe: defaults first, then the example.
+func fillRecipe(t *testing.T, argv []string, schema json.RawMessage, example string) []string {
+	t.Helper()
+	var s struct {
+		Properties map[string]struct{ Default any }
+	}
+	if err := json.Unmarshal(schema, &s); err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]any{}
+	for name, p := range s.Properties {
+		values[name] = p.Default
+	}
+	if err := json.Unmarshal([]byte(example), &values); err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, a := range argv {
+		name, isPlace := strings.CutPrefix(a, "{")
+		name, closed := strings.CutSuffix(name, "}")
+		if !isPlace || !closed {
+			out = append(out, a)
+			continue
+		}
+		if list, ok := strings.CutSuffix(name, "..."); ok {
+			items, _ := values[list].([]any)
+			for _, item := range items {
+				out = append(out, fmt.Sprint(item))
+			}
+			continue
+		}
+		out = append(out, fmt.Sprint(values[name]))
+	}
+	return out
+}
+
+func TestStarterMapFits(t *testing.T) {
+	data, err := os.ReadFile("starter/AGENTS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len([]rune(string(data))); n > 500 {
+		t.Errorf("the map has %d characters, want at most 500", n)
+	}
+}
