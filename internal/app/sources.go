@@ -73,9 +73,14 @@ func (s *sources) usual() {
 
 func (s *sources) places(places []config.Place, layer config.Layer) {
 	for _, p := range places {
-		if p.Layer == layer {
-			s.tree(source.TreeConfig{Path: p.Path, Trust: p.Trust, Optional: p.Optional}, p.Why)
+		if p.Layer != layer {
+			continue
 		}
+		cfg := source.TreeConfig{Path: p.Path, Trust: p.Trust, Optional: p.Optional}
+		if layer == config.LayerWorkspace {
+			cfg.Within = s.app.Places.Workspace
+		}
+		s.tree(cfg, p.Why)
 	}
 }
 

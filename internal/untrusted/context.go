@@ -80,11 +80,11 @@ func fencedCode(text string) [][2]int {
 }
 
 var commentForms = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?s)<!--.*?(?:-->|$)|(?m:^|\s)\[(?://|comment|hidden|_)\]:\s*(?:#|<>)\s*[("'][^\n]*`)
+	return regexp.MustCompile(`(?s)<!--.*?(?:-->|$)|(?m:^|\s)\[(?://|comment|hidden|_)\]: (?:#|<>)\s*[("'][^\n]*`)
 })
 
 func comments(text string) [][2]int {
-	if !strings.Contains(text, "<!--") && !strings.Contains(text, "]:") {
+	if !strings.Contains(text, "<!--") && !strings.Contains(text, "]: #") && !strings.Contains(text, "]: <>") {
 		return nil
 	}
 	var spans [][2]int

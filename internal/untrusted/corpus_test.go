@@ -179,6 +179,21 @@ func BenchmarkScan(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/float64(n)*1024, "µs/KB")
 }
 
+// BenchmarkScanDescriptions reads whole descriptions only.
+func BenchmarkScanDescriptions(b *testing.B) {
+	tools := catalog(b, "npm-mcp")
+	var n int64
+	for _, t := range tools {
+		n += int64(len(t.Description))
+	}
+	b.SetBytes(n)
+	for b.Loop() {
+		for _, t := range tools {
+			Scan(t.Description)
+		}
+	}
+}
+
 func BenchmarkScanQuiet(b *testing.B) {
 	text := strings.Repeat("Returns the list of open pull requests with their title, author and date. ", 14)
 	b.SetBytes(int64(len(text)))

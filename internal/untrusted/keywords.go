@@ -18,6 +18,7 @@ const (
 	tPersona                     // you are now
 	tPrompt                      // your system prompt
 	tTell                        // tell, inform, mention
+	tUntold                      // not be told
 	tCovert                      // secretly, without
 	tSecret                      // ~/.ssh, .env
 	tKey                         // api keys
@@ -28,7 +29,7 @@ const (
 	tToken                       // <|
 	tHide                        // display:none
 	tComment                     // <!--
-	tImage                       // ](http
+	tImage                       // ![
 	tRot13                       // ignore, instructions in rot13
 	tReversed                    // the same written backwards
 	tEscape                      // %20, &#105;, \u0069
@@ -50,9 +51,9 @@ var keywords = [...]struct {
 	{tNotObey, crossed("not don_t never stop cease longer refuse_to", "follow obey comply adher listen heed respect honor honour")},
 	{tPersona, "you_are_now from_now_on your_new your_real your_true your_only jailbr god_mode dan_mode do_anything_now"},
 	{tPrompt, "system_prompt your_prompt your_instruct your_initial initial_instruct hidden_instruct original_instruct"},
-	{tTell, crossed("not don_t never without avoid", "tell inform mention notif reveal disclos alert report show explain let") +
-		"not_be_notif not_be_inform not_be_told not_be_aware not_be_made not_know not_see_this not_notice"},
-	{tCovert, "secretly_ silently_ covertly_ quietly_ stealthily_ without_the_user without_the_human without_user without_human hide_this hide_it conceal_ from_the_user from_the_human"},
+	{tTell, crossed("not don_t never without avoid", "tell inform mention notif reveal disclos alert report show let ask")},
+	{tUntold, "not_be_notif not_be_inform not_be_told not_be_aware not_be_made not_know not_see_this not_notice"},
+	{tCovert, "secretly_ silently_ covertly_ quietly_ stealthily_ without_the_user without_the_human without_user without_human hide_this hide_it hide_the conceal_this conceal_it conceal_the keep_this keep_it"},
 	{tSecret, ".ssh id_rsa id_ed255 id_ecdsa .env .aws .netrc .npmrc .pypirc .git_cred .kube mcp.json desktop_config etc_passwd etc_shadow private_key seed_phrase"},
 	{tKey, "credentials api_key secret_key keychain environment_variable"},
 	{tDecode, "decode decrypt deobfusc"},
@@ -61,8 +62,8 @@ var keywords = [...]struct {
 	{tRole, "system assistant human developer tool: user: tool_: user_: ai: function: important> critical> tool_result function_result function_call tool_call tool_response tool_output"},
 	{tToken, "<| inst] of_turn> prompt] tools] results] <<sys"},
 	{tHide, "display:none display:_none visibility:h visibility:_h font_size:o font_size:_o opacity:o opacity:_o color:white color:_white color:#fff color:_#fff color:trans color:_trans"},
-	{tComment, "<! [//] [comment]"},
-	{tImage, "](http"},
+	{tComment, "<!-- [//] [comment]"},
+	{tImage, "!["},
 	{tRot13, "vtaber vafgehpgvba qvfertneq cerivbhf"},
 	{tReversed, "erongi noitcurtsni dragersid suoiverp"},
 	{tEscape, `% & \u \x`},
@@ -115,7 +116,7 @@ var keywordAutomaton = sync.OnceValue(func() *automaton {
 })
 
 // same lists the characters that stand for one another in a keyword.
-var same = [...]string{"iIlL1!", "oO0", "eE3", "aA4@", "sS5$", "tT7", "bB8"}
+var same = [...]string{"iIlL1", "oO0", "eE3", "aA4@", "sS5$", "tT7", "bB8"}
 
 // A trie is the automaton while it is built.
 type trie struct {

@@ -46,8 +46,12 @@ const (
 		`messages?|conversations?|texts?|contents?|inputs?|requests?)\b`
 	earlier = `(?:previous|prior|above|earlier|preceding|foregoing|former|past|initial|original|existing|` +
 		`aforementioned|system|developer)`
-	reader     = `(?:users?|humans?|operators?|customers?)\b`
-	secretFile = `(?:\.ssh\b|\bid_(?:rsa|ed25519|ecdsa|dsa)(?:[^.\w]|$)|(?:^|[^\w.])\.env\b|\.aws/|\.netrc\b|\.npmrc\b|\.pypirc\b|` +
+	reader = `(?:users?|humans?|operators?|customers?)\b`
+	// secretFile is a file that only an attacker sends a reader to; secret is
+	// also whatever else must not get out.
+	secretFile = `(?:\.ssh\b|\bid_(?:rsa|ed25519|ecdsa|dsa)(?:[^.\w]|$)|(?:^|[^\w.])\.env\b|\.aws/cred|\.netrc\b|\.git-credentials|` +
+		`\bmcp\.json|desktop_config|/etc/(?:passwd|shadow))`
+	secret = `(?:\.ssh\b|\bid_(?:rsa|ed25519|ecdsa|dsa)(?:[^.\w]|$)|(?:^|[^\w.])\.env\b|\.aws/|\.netrc\b|\.npmrc\b|\.pypirc\b|` +
 		`\.git-credentials|\.kube/config|\bmcp\.json|desktop_config|/etc/(?:passwd|shadow)|\bprivate keys?\b|` +
 		`\bapi[ _-]?keys?\b|\bsecret[ _-]keys?\b|\bcredentials\b|\bkeychain\b|\bseed phrase|\benvironment variables?\b)`
 )
@@ -66,7 +70,7 @@ var rules = []rule{
 			`(?:above|so far|previously|earlier|until now|up to (?:here|now|this point)|before this|given to you|` +
 			`you(?:` + sp + `(?:have|had|were|was|are|ve|re))?` + sp + `(?:been|told|given|know|learned|learnt|received|got|read|seen))\b`},
 	{name: "override-instructions", severity: Hard, near: []topic{tIgnore},
-		pattern: `(?:ignore|disregard|forget)(?:all|any|the|my|your|every|of)*(?:previous|prior|above|earlier)(?:` + `instruction|prompt|directive|rule|guideline)`},
+		pattern: `(?:ignore|disregard|forget)(?:all|any|the|my|your|every|of)*(?:previous|prior|above|earlier)(?:instruction|prompt|directive|rule|guideline)`},
 	{name: "disregard-above", severity: Soft, near: []topic{tAbove}, within: true,
 		pattern: `disregard[^\n\r]{0,380}above`},
 	{name: "disobey-instructions", severity: Hard, near: []topic{tNotObey},
@@ -88,8 +92,7 @@ var rules = []rule{
 		pattern: `\b(?:reveal|repeat|print|output|leak|disclose|show|display|tell)` + sp + upTo4 + `(?:your|the hidden|the initial|the original)` + sp + upTo2 + `(?:system prompt|prompt|instructions)\b`},
 	{name: "conceal", severity: Soft, near: []topic{tTell | tCovert},
 		pattern: `\b(?:(?:do|must|should|can|may|shall|will)` + sp + `not|cannot|don.?t|never|without|avoid)` + sp + `(?:\w+ly )?(?:(?:tell|inform|mention|notify|reveal|disclose|alert|report)(?:ing)?` + sp + upTo4 + reader + `|(?:show|let|ask)(?:ing|ting)?` + sp + `(?:this to )?the` + sp + `(?:user|human)\b)`},
-	{name: "conceal", severity: Soft, near: []topic{tTell | tCovert},
-		within:  true,
+	{name: "conceal", severity: Soft, near: []topic{tUntold}, within: true,
 		pattern: `\b` + reader + sp + `(?:should|must|need|will)` + sp + `not` + sp + `(?:be )?(?:notified|informed|told|know|aware|made aware|see this|notice)\b`},
 	{name: "conceal", severity: Soft, near: []topic{tCovert}, within: true,
 		pattern: `\b(?:without` + sp + `(?:the )?(?:user|human)(?:.?s)?` + sp + `(?:knowing|knowledge|awareness|noticing)|(?:hide|conceal|keep)` + sp + upTo4 + `from` + sp + `(?:the )?(?:user|human))\b`},
@@ -97,8 +100,8 @@ var rules = []rule{
 		pattern: `\b(?:secretly|silently|covertly|quietly|stealthily)` + sp + `(?:send|upload|copy|forward|collect|exfiltrate|transmit|email|post|read|include|append|bcc)\b`},
 	{name: "silence", severity: signal, near: []topic{tTell},
 		pattern: `\b(?:do` + sp + `not|don.?t|never)` + sp + `(?:tell|inform|mention|notify|reveal|disclose|alert|report)\b`},
-	{name: "secret", severity: signal, beside: true, pattern: secretFile},
-	{name: "secret-file", severity: signal, near: []topic{tSecret}, within: true, pattern: secretNames},
+	{name: "secret", severity: signal, beside: true, pattern: secret},
+	{name: "secret-file", severity: signal, near: []topic{tSecret}, within: true, pattern: secretFile},
 	{name: "secret-exfiltration", severity: Soft, near: []topic{tSecret}, within: true,
 		pattern: `\b(?:send|upload|post|exfiltrate|transmit|email|forward|leak|curl|wget|submit)\b[^.\n]{0,20}[^\n]{0,60}(?:\.ssh/|id_(?:rsa|ed25519|ecdsa|dsa)(?:[^.\w]|$)|[^\w.]\.env\b|\.aws/|\.netrc\b|\.git-credentials|/etc/(?:passwd|shadow)|\bprivate keys?\b|\bseed phrase)`},
 	{name: "called-first", severity: signal, beside: true,
@@ -168,13 +171,11 @@ var poisonings = [...][2]string{
 // nearby is how close, in bytes, the two of a poisoning must be.
 const nearby = 600
 
-// secretNames are the files that only an attacker sends a reader to.
-const secretNames = `(?:\.ssh\b|\bid_(?:rsa|ed25519|ecdsa|dsa)(?:[^.\w]|$)|(?:^|[^\w.])\.env\b|\.aws/cred|\.netrc\b|\.git-credentials|\bmcp\.json|desktop_config|/etc/(?:passwd|shadow))`
-
-// A compiled rule is a rule ready to run.
+// A compiled rule is a rule ready to run. Expressions are compiled when they are
+// first needed: most never are, and all together take tens of milliseconds.
 type compiled struct {
 	rule
-	re *regexp.Regexp
+	re func() *regexp.Regexp
 }
 
 var compiledRules = sync.OnceValue(func() []compiled {
@@ -184,21 +185,25 @@ var compiledRules = sync.OnceValue(func() []compiled {
 		if !r.within && !r.beside {
 			pattern = `\A(?:` + pattern + `)`
 		}
-		out[i] = compiled{r, regexp.MustCompile(pattern)}
+		out[i] = compiled{r, lazily(pattern)}
 	}
 	return out
 })
 
+func lazily(pattern string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })
+}
+
 // A scriptRule is one of scriptRules ready to run.
 type scriptRule struct {
 	stem string
-	re   *regexp.Regexp
+	re   func() *regexp.Regexp
 }
 
 var compiledScriptRules = sync.OnceValue(func() []scriptRule {
 	out := make([]scriptRule, len(scriptRules))
 	for i, r := range scriptRules {
-		out[i] = scriptRule{r.stem, regexp.MustCompile(r.pattern)}
+		out[i] = scriptRule{r.stem, lazily(r.pattern)}
 	}
 	return out
 })

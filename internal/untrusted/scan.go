@@ -27,9 +27,11 @@ const (
 // reader's own, payloads that decode to such phrases, forged roles, advice to
 // hide or send things. It changes nothing.
 //
-// A phrase that is quoted, in code or spoken about is at most Soft. Findings are in
-// order of lines, one for each rule and line, 50 at most. Of a text of more than
-// [MaxScan] bytes only that much is read, and a finding "unscanned" says so.
+// A phrase that is quoted, in code or spoken about is at most Soft; one in a
+// comment is Hard. Findings are in order of lines, one for each rule and line. There
+// are 50 at most, the Hard ones first to be kept, and a finding "more" counts the
+// rest. Of a text of more than [MaxScan] bytes only that much is read, and a
+// finding "unscanned" says so. The same text always gives the same findings.
 //
 // Give Scan one string at a time: in a whole JSON document everything is quoted.
 func Scan(text string) []Finding {
@@ -206,7 +208,7 @@ func (s *scanner) rules(v view, g *gist, as string) {
 	for _, span := range spansAround(v.text, places, nearby) {
 		for _, r := range compiledRules() {
 			if r.beside {
-				for _, m := range r.re.FindAllStringIndex(v.text[span[0]:span[1]], -1) {
+				for _, m := range r.re().FindAllStringIndex(v.text[span[0]:span[1]], -1) {
 					s.match(r, v, []int{m[0] + span[0], m[1] + span[0]}, as)
 				}
 			}
@@ -219,14 +221,14 @@ func (r compiled) matches(text string, g *gist) [][]int {
 	var found [][]int
 	if r.within {
 		for _, span := range g.spans(text, r.near[0], ruleRoom) {
-			for _, m := range r.re.FindAllStringIndex(text[span[0]:span[1]], -1) {
+			for _, m := range r.re().FindAllStringIndex(text[span[0]:span[1]], -1) {
 				found = append(found, []int{m[0] + span[0], m[1] + span[0]})
 			}
 		}
 		return found
 	}
 	for _, at := range g.starts(text, r.near[0]) {
-		if m := r.re.FindStringIndex(text[at:min(len(text), at+ruleRoom)]); m != nil {
+		if m := r.re().FindStringIndex(text[at:min(len(text), at+ruleRoom)]); m != nil {
 			found = append(found, []int{at, at + m[1]})
 		}
 	}
@@ -305,7 +307,7 @@ func (s *scanner) scripts(v view) {
 		if !strings.Contains(v.text, r.stem) {
 			continue
 		}
-		for _, m := range r.re.FindAllStringIndex(v.text, -1) {
+		for _, m := range r.re().FindAllStringIndex(v.text, -1) {
 			s.report("override-instructions", Hard, v.origin(m[0]), v.origin(m[1]-1)+1)
 		}
 	}

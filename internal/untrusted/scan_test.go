@@ -50,3 +50,18 @@ func TestT07SanitiserCorpus(t *testing.T) {
 		}
 	}
 }
+
+// TestRulesCompile expects that every expression is sound, for they are compiled
+// only when they are needed.
+func TestRulesCompile(t *testing.T) {
+	for _, r := range compiledRules() {
+		if r.re() == nil || r.beside == (len(r.near) > 0) {
+			t.Errorf("rule %s: want an expression, and topics unless it stands beside others", r.name)
+		}
+	}
+	for _, r := range compiledScriptRules() {
+		if !strings.Contains(r.re().String(), r.stem[:len("忽")]) {
+			t.Errorf("rule for %s has the expression %s, want its stem in it", r.stem, r.re())
+		}
+	}
+}

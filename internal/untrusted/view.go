@@ -126,8 +126,14 @@ func hexDigit(c byte) int {
 	return -1
 }
 
-// lowered is the view of ASCII text in lower case.
-func lowered(v view) view { return view{strings.ToLower(v.text), v.at} }
+// lowered is the view with ASCII letters in lower case.
+func lowered(v view) view {
+	text := []byte(v.text)
+	for i, c := range text {
+		text[i] = lower(c)
+	}
+	return view{string(text), v.at}
+}
 
 // normalised is the view in lower case without invisible characters, controls
 // and decorative marks, in compatibility form, with plain white space and not

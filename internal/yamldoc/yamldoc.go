@@ -12,6 +12,7 @@
 package yamldoc
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -146,7 +147,8 @@ func precheck(data []byte, limits Limits) ([]byte, error) {
 			Fix:     "make it smaller or split it",
 		}
 	}
-	data = trimBOM(data)
+	data = bytes.TrimPrefix(data, []byte("\ufeff"))
+	data = bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n")) // the parser counts some of them twice
 	if !utf8.Valid(data) {
 		return nil, &Error{Line: badLine(data), Message: "the text is not valid UTF-8", Fix: "save the file as UTF-8"}
 	}
@@ -212,13 +214,6 @@ func dashes(b []byte) int {
 }
 
 func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
-
-func trimBOM(data []byte) []byte {
-	if len(data) >= 3 && data[0] == 0xEF && data[1] == 0xBB && data[2] == 0xBF {
-		return data[3:]
-	}
-	return data
-}
 
 func badLine(data []byte) int {
 	line := 1

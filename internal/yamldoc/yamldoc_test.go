@@ -66,6 +66,13 @@ func TestParseRefusesWithLineAndMend(t *testing.T) {
 	}
 }
 
+func TestLinesAreCountedOnceWithCRLF(t *testing.T) {
+	m, err := Parse([]byte("# a comment\r\n# another\r\na: 1 # one\r\nb: 2\r\n"), Limits{})
+	if err != nil || m.Fields[0].Line != 3 || m.Fields[1].Line != 4 {
+		t.Errorf("Parse = %+v, %v, want a on line 3 and b on line 4", m, err)
+	}
+}
+
 func TestReaderTakesEverySpelling(t *testing.T) {
 	for _, spelling := range []string{"sessionTypes", "session_types", "session-types", "SessionTypes"} {
 		m, err := Parse([]byte(spelling+": [main]\n"), Limits{})

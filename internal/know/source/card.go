@@ -26,19 +26,18 @@ const (
 )
 
 func cardFormat() format {
-	return format{name: "card", claims: isCard, limit: textLimit, read: readCard}
+	return format{name: "card", claims: isCard, lives: livesAsCard, limit: textLimit, read: readCard}
 }
 
-// isCard: a Markdown file in a folder for cards, or one whose frontmatter has
-// triggers. README.md is the folder's index, never a card.
+// isCard: a Markdown file whose frontmatter has triggers. README.md is the
+// folder's index, never a card.
 func isCard(p string, head []byte) bool {
-	if !hasExt(p, ".md") || baseName(p) == "readme.md" {
-		return false
-	}
-	if inFolder(p, "cards") || strings.HasSuffix(path.Dir("/"+p), "/docs/capabilities") {
-		return true
-	}
-	return frontmatterHas(head, "triggers", "capability_id", "capabilityId", "capability-id")
+	return isPage(p) && frontmatterHas(head, "triggers", "capability_id", "capabilityId", "capability-id")
+}
+
+// livesAsCard: a Markdown file in a folder for cards.
+func livesAsCard(place string) bool {
+	return isPage(place) && (inFolder(place, "cards") || strings.HasSuffix(path.Dir("/"+place), "/docs/capabilities"))
 }
 
 // frontmatterHas reports whether the beginning of a file opens frontmatter

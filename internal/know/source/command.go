@@ -16,16 +16,20 @@ import (
 // commands/frontend/component.md is "frontend:component".
 
 func commandFormat() format {
-	return format{name: "command", claims: isCommand, limit: bodyLimit, read: readCommand}
+	return format{name: "command", claims: isCommand, lives: livesAsCommand, limit: bodyLimit, read: readCommand}
 }
 
 func isCommand(p string, head []byte) bool {
-	if !hasExt(p, ".md") || baseName(p) == "readme.md" {
-		return false
-	}
-	_, ok := commandPath(p)
-	return ok || frontmatterHas(head, "argument-hint")
+	return isPage(p) && frontmatterHas(head, "argument-hint")
 }
+
+func livesAsCommand(place string) bool {
+	_, ok := commandPath(place)
+	return ok && isPage(place)
+}
+
+// isPage: a Markdown file that is not its folder's index.
+func isPage(p string) bool { return hasExt(p, ".md") && baseName(p) != "readme.md" }
 
 // commandPath gives what a path says below the folder for commands.
 func commandPath(p string) (string, bool) {
@@ -78,7 +82,7 @@ func readCommand(u *unit) {
 }
 
 func (u *unit) command(pg page, r *yamldoc.Reader, body string) *capability.Capability {
-	below, _ := commandPath(u.path)
+	below, _ := commandPath(u.root.place(u.path))
 	c := &capability.Capability{
 		Kind:        capability.KindCommand,
 		Name:        strings.ReplaceAll(strings.TrimSuffix(below, path.Ext(below)), "/", ":"),

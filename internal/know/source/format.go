@@ -22,6 +22,12 @@ type format struct {
 	// the beginning of the file, at least 4 KiB of it where there is as much.
 	claims func(p string, head []byte) bool
 
+	// lives, when not nil, reports whether a single file is a unit of this
+	// format because of the folder it lies in. Its path begins with the names
+	// of the tree's own folder and the one around it, since a tree may begin
+	// at "commands" itself.
+	lives func(place string) bool
+
 	// limit caps the bytes of the unit's main file.
 	limit int64
 
@@ -60,6 +66,11 @@ func formats() []format {
 		openapiFormat(),
 		mcpListFormat(),
 	}
+}
+
+// reads reports whether a single file is a unit of the format.
+func (f *format) reads(r *root, p string, head []byte) bool {
+	return f.claims != nil && f.claims(p, head) || f.lives != nil && f.lives(r.place(p))
 }
 
 // baseName gives the lower-case last element of a path.

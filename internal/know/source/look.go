@@ -49,11 +49,11 @@ func (l look) lost(earlier look) (emptied string, gone bool) {
 
 // A looker gathers a look.
 type looker struct {
-	root   *root
-	now    time.Time
-	sum    hash.Hash64
-	vague  bool // the print would not tell
-	count  int
+	root  *root
+	now   time.Time
+	sum   hash.Hash64
+	vague bool // the print would not tell
+	count int
 	look
 }
 

@@ -176,7 +176,7 @@ func (w *walk) scopesOf(p string) []string {
 			units = append(units, dir+"/")
 		}
 	}
-	if len(units) == 0 || w.t.root.isFolder(p) || w.t.holdsBelow(p) {
+	if len(units) == 0 || w.t.root.isFolder(p) || w.t.hasRead(p) {
 		return append(near(units, p), p)
 	}
 	return near(units, p)
@@ -218,8 +218,11 @@ func (r *root) isFolder(p string) bool {
 	return err == nil && info.IsDir()
 }
 
-// holdsBelow reports whether anything below a path was read before.
-func (t *Tree) holdsBelow(p string) bool {
+// hasRead reports whether anything at or below a path was read before.
+func (t *Tree) hasRead(p string) bool {
+	if t.units[p] != nil {
+		return true
+	}
 	i, _ := slices.BinarySearch(t.order, p+"/")
 	return i < len(t.order) && strings.HasPrefix(t.order[i], p+"/")
 }

@@ -3,12 +3,14 @@ package source
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -37,37 +39,17 @@ var refreshPool = map[string]string{
 // names of what changed, or by a look through all, and compares with a tree
 // that is read from scratch. Nothing here is half written.
 func TestRefreshReadsWhatLoadReads(t *testing.T) {
-	names := make([]string, 0, len(refreshPool))
-	for name := range refreshPool {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	folders := []string{"d1", "d1/sub", "d2", "d2/deep", "d3", "cards"}
 	rapid.Check(t, func(rt *rapid.T) {
-		dir, err := os.MkdirTemp(t.TempDir(), "")
-		if err != nil {
-			rt.Fatal(err)
-		}
-		defer os.RemoveAll(dir)
-		g := &refreshGame{T: rt, dir: dir}
-		tree := NewTree(TreeConfig{Name: "tree", Path: dir, Trust: capability.TrustUser})
+		g := newRefreshGame(t, rt)
+		defer os.RemoveAll(g.dir)
+		tree := NewTree(TreeConfig{Name: "tree", Path: g.dir, Trust: capability.TrustUser})
 		defer tree.Close()
-		if _, err := tree.Load(context.Background()); err != nil {
-			rt.Fatal(err)
-		}
+		_, err := tree.Load(context.Background())
+		g.check(err)
 		for range rapid.IntRange(1, 8).Draw(rt, "rounds") {
 			g.changed = nil
 			for range rapid.IntRange(1, 4).Draw(rt, "changes") {
-				switch rapid.SampledFrom([]string{"write", "write", "write", "remove", "move", "link"}).Draw(rt, "what") {
-				case "write":
-					g.write(rapid.SampledFrom(names).Draw(rt, "file"), rapid.IntRange(0, 9).Draw(rt, "version"))
-				case "remove":
-					g.remove(rapid.SampledFrom(append(slices.Clone(folders), names...)).Draw(rt, "gone"))
-				case "move":
-					g.move(rapid.SampledFrom(folders).Draw(rt, "from"), rapid.SampledFrom(folders).Draw(rt, "to"))
-				case "link":
-					g.link(rapid.SampledFrom(names).Draw(rt, "target"), rapid.SampledFrom([]string{"link.md", "d3/link.md"}).Draw(rt, "link"))
-				}
+				g.change()
 			}
 			var got capability.Batch
 			if rapid.Bool().Draw(rt, "all") {
@@ -75,26 +57,105 @@ func TestRefreshReadsWhatLoadReads(t *testing.T) {
 			} else {
 				got, err = tree.Refresh(context.Background(), g.changed)
 			}
-			if err != nil {
-				rt.Fatal(err)
-			}
-			fresh := NewTree(tree.cfg)
-			want, err := fresh.Load(context.Background())
-			if err != nil {
-				rt.Fatal(err)
-			}
-			fresh.Close()
-			if diff := cmp.Diff(want, got); diff != "" {
+			g.check(err)
+			if diff := cmp.Diff(g.loadFresh(tree), got); diff != "" {
 				rt.Fatalf("after %v: refreshed and loaded differ (-load +refresh):\n%s", g.changed, diff)
 			}
 		}
 	})
 }
 
+// TestWatchEndsWhereLoadDoes changes a tree at random while it is watched: in
+// the end the batch is that of a tree read from scratch.
+func TestWatchEndsWhereLoadDoes(t *testing.T) {
+	for _, mode := range []WatchMode{WatchBySystem, WatchByPolling} {
+		rapid.Check(t, func(rt *rapid.T) {
+			g := newRefreshGame(t, rt)
+			defer os.RemoveAll(g.dir)
+			tree := NewTree(TreeConfig{
+				Name: "tree", Path: g.dir, Trust: capability.TrustUser,
+				Watch: WatchConfig{Debounce: time.Millisecond, Poll: 2 * time.Millisecond, Mode: mode},
+			})
+			defer tree.Close()
+			first, err := tree.Load(context.Background())
+			g.check(err)
+			ctx, cancel := context.WithCancel(context.Background())
+			last, done := make(chan capability.Batch, 1), make(chan struct{})
+			last <- first
+			go func() {
+				defer close(done)
+				for b, err := range tree.Watch(ctx) {
+					if err == nil {
+						select {
+						case <-last: // only the last counts
+						default:
+						}
+						last <- b
+					}
+				}
+			}()
+			defer func() {
+				cancel()
+				<-done
+			}()
+			for range rapid.IntRange(1, 12).Draw(rt, "changes") {
+				g.change()
+			}
+			want, deadline := g.loadFresh(tree), time.After(time.Minute)
+			for diff := "nothing yet"; diff != ""; {
+				select {
+				case got := <-last:
+					diff = cmp.Diff(want, got)
+				case <-deadline:
+					rt.Fatalf("%q: after %v: watched and loaded differ (-load +watch):\n%s", mode, g.changed, diff)
+				}
+			}
+		})
+	}
+}
+
+// A refreshGame changes the files of a tree.
 type refreshGame struct {
 	*rapid.T
 	dir     string
+	names   []string
 	changed []string
+}
+
+func newRefreshGame(t *testing.T, rt *rapid.T) *refreshGame {
+	dir, err := os.MkdirTemp(t.TempDir(), "")
+	if err != nil {
+		rt.Fatal(err)
+	}
+	return &refreshGame{T: rt, dir: dir, names: slices.Sorted(maps.Keys(refreshPool))}
+}
+
+func (g *refreshGame) pick(what string, from ...string) string {
+	return rapid.SampledFrom(from).Draw(g.T, what)
+}
+
+// change does one thing to the tree.
+func (g *refreshGame) change() {
+	folders := []string{"d1", "d1/sub", "d2", "d2/deep", "d3", "cards"}
+	switch g.pick("what", "write", "write", "write", "remove", "move", "link") {
+	case "write":
+		g.write(g.pick("file", g.names...), rapid.IntRange(0, 9).Draw(g.T, "version"))
+	case "remove":
+		g.remove(g.pick("gone", append(folders, g.names...)...))
+	case "move":
+		g.move(g.pick("from", folders...), g.pick("to", folders...))
+	case "link":
+		g.link(g.pick("target", "cards/x.md", "d1/a.md", "d2/deep/d.md"), g.pick("link", "link.md", "d3/link.md"))
+	}
+}
+
+// loadFresh reads the tree from scratch.
+func (g *refreshGame) loadFresh(tree *Tree) capability.Batch {
+	fresh := NewTree(tree.cfg)
+	defer fresh.Close()
+	b, err := fresh.Load(context.Background())
+	g.check(err)
+	return b
 }
 
 func (g *refreshGame) touch(name string) string {

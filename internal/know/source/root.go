@@ -27,12 +27,37 @@ type root struct {
 	strict bool  // refuse hard links: the files are not the user's own
 }
 
-func openRoot(dir string, strict bool) (*root, error) {
-	r, err := os.OpenRoot(dir)
+// openRoot opens a directory. Where around is not empty, the directory must
+// lie in it, links on the way included.
+func openRoot(dir, around string, strict bool) (*root, error) {
+	r, err := openWithin(dir, around)
 	if err != nil {
 		return nil, err
 	}
 	return &root{name: dir, dir: r, fsys: r.FS(), strict: strict}, nil
+}
+
+func openWithin(dir, around string) (*os.Root, error) {
+	if around == "" {
+		return os.OpenRoot(dir)
+	}
+	outer, err := os.OpenRoot(around)
+	if err != nil {
+		return nil, err
+	}
+	defer outer.Close()
+	rel, err := filepath.Rel(around, dir)
+	if err != nil {
+		return nil, err
+	}
+	return outer.OpenRoot(rel)
+}
+
+// place gives a path with the names of the two folders that end at the root
+// before it.
+func (r *root) place(p string) string {
+	name := filepath.ToSlash(r.name)
+	return path.Join(path.Base(path.Dir(name)), path.Base(name), p)
 }
 
 func (r *root) close() error {

@@ -22,6 +22,11 @@ type TreeConfig struct {
 	// Path is a directory, or a single file.
 	Path string
 
+	// Within, when not empty, is a directory around Path that must not be
+	// left on the way to it: a project's folder that is a link to somewhere
+	// else is refused.
+	Within string
+
 	// Files, when not nil, is read instead of Path: files that are part of
 	// the program.
 	Files fs.FS
@@ -176,7 +181,7 @@ func (t *Tree) openLocked() error {
 	if !info.IsDir() {
 		dir, only = filepath.Dir(t.cfg.Path), filepath.Base(t.cfg.Path)
 	}
-	r, err := openRoot(dir, t.cfg.Trust < capability.TrustUser)
+	r, err := openRoot(dir, t.cfg.Within, t.cfg.Trust < capability.TrustUser)
 	if err != nil {
 		return err
 	}

@@ -61,3 +61,40 @@ func TestRefreshKeepsPointersOfWhatDidNotChange(t *testing.T) {
 		t.Errorf("Detail of the old card: %v, want a conflict", err)
 	}
 }
+
+func TestTreeMayBeginAtAFolderThatSaysWhatItHolds(t *testing.T) {
+	for folder, want := range map[string]capability.ID{
+		"x/.claude/commands": "command:fix", "x/cards": "fix", "x/docs/capabilities": "fix",
+	} {
+		dir := t.TempDir()
+		write(t, dir, folder+"/fix.md", "Fix $ARGUMENTS.\n")
+		_, b := load(t, TreeConfig{Path: filepath.Join(dir, filepath.FromSlash(folder)), Trust: capability.TrustUser})
+		switch {
+		case want == "fix": // a card without frontmatter is refused, not passed over
+			if len(b.Problems) != 1 || b.Problems[0].Code != "bad-frontmatter" {
+				t.Errorf("%s: problems %v, want one about the frontmatter", folder, b.Problems)
+			}
+		case len(b.Capabilities) != 1 || b.Capabilities[0].ID != want:
+			t.Errorf("%s: %v, want %s", folder, b.Capabilities, want)
+		}
+	}
+}
+
+func TestProjectFolderThatLeavesTheProjectIsRefused(t *testing.T) {
+	project, outside := t.TempDir(), t.TempDir()
+	write(t, outside, "cards/a.md", plainCard)
+	write(t, project, "real/cards/a.md", plainCard)
+	for link, target := range map[string]string{"out": outside, "in": "real"} {
+		if err := os.Symlink(target, filepath.Join(project, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cfg := TreeConfig{Path: filepath.Join(project, "out"), Within: project, Trust: capability.TrustWorkspace, Optional: true}
+	if b, err := NewTree(cfg).Load(t.Context()); err == nil {
+		t.Errorf("Load of a link that leaves the project = %v, want an error", b.Capabilities)
+	}
+	cfg.Path = filepath.Join(project, "in")
+	if _, b := load(t, cfg); len(b.Capabilities) != 1 {
+		t.Errorf("a link inside the project gives %d capabilities, want 1: %v", len(b.Capabilities), b.Problems)
+	}
+}

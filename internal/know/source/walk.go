@@ -258,7 +258,7 @@ func (w *walk) readFile(p string) *held {
 	}
 	for i := range w.t.formats {
 		f := &w.t.formats[i]
-		if f.claims != nil && f.claims(p, head) {
+		if f.reads(w.t.root, p, head) {
 			return w.t.readUnitLocked(w.ctx, p, f.name).held(f.keep)
 		}
 	}

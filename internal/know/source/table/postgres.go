@@ -62,16 +62,16 @@ func (p *postgres) columns(ctx context.Context) ([]string, error) {
 
 // scan asks for rows as JSON, so that arrays, jsonb and every other type come
 // in one form. The server keeps back what is too large.
-func (p *postgres) scan(ctx context.Context, shape shape, key string, f func(row) bool) error {
+func (p *postgres) scan(ctx context.Context, shape shape, which selection, f func(row) bool) error {
 	cast := func(column string) string { return "t." + column + "::text" }
 	query := fmt.Sprintf(`SELECT octet_length(j), CASE WHEN octet_length(j) <= %d THEN k ELSE left(k, 200) END, CASE WHEN octet_length(j) <= %[1]d THEN j END
 		FROM (SELECT row_to_json(t)::text AS j, %s AS k FROM %s AS t) AS r`, maxRowBytes, shape.keyExpression(cast), p.table)
 	var args []any
-	if key != "" {
+	if which.key != "" {
 		query += " WHERE k = $1"
-		args = append(args, key)
+		args = append(args, which.key)
 	}
-	rows, err := p.open().QueryContext(ctx, query+fmt.Sprintf(" ORDER BY k LIMIT %d", maxRows+1), args...)
+	rows, err := p.open().QueryContext(ctx, query+fmt.Sprintf(" ORDER BY k LIMIT %d", which.limit), args...)
 	if err != nil {
 		return err
 	}

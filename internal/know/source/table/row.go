@@ -116,12 +116,15 @@ func valueOf(column string, v any) (yamldoc.Value, bool) {
 		v = json.RawMessage(text)
 	}
 	switch v := v.(type) {
-	case nil, bool, int64, float64, string:
-		if s, isText := v.(string); isText && s == "" {
-			v = nil // an empty column says nothing
-			return yamldoc.Value{Any: v}, true
+	case nil:
+		return yamldoc.Value{}, true
+	case string:
+		if v == "" { // an empty column says nothing
+			return yamldoc.Value{}, true
 		}
 		return yamldoc.Value{Any: v}, true
+	case bool, int64, float64:
+		return yamldoc.Value{Any: v, Text: fmt.Sprint(v)}, true
 	case json.RawMessage:
 		value, err := yamldoc.ParseValue(v, yamldoc.Limits{Bytes: maxRowBytes, Keys: 100_000, Depth: 200})
 		return value, err == nil

@@ -96,7 +96,7 @@ func (s *sqlite) columns(ctx context.Context) ([]string, error) {
 	return columns, rows.Err()
 }
 
-func (s *sqlite) scan(ctx context.Context, shape shape, key string, f func(row) bool) error {
+func (s *sqlite) scan(ctx context.Context, shape shape, which selection, f func(row) bool) error {
 	db, err := s.open()
 	if err != nil {
 		return err
@@ -110,11 +110,11 @@ func (s *sqlite) scan(ctx context.Context, shape shape, key string, f func(row) 
 	query := fmt.Sprintf("SELECT ken_size, CASE WHEN ken_size <= %d THEN ken_key ELSE SUBSTR(ken_key, 1, 200) END, %s FROM (SELECT *, %s AS ken_size, %s AS ken_key FROM %s)",
 		maxRowBytes, strings.Join(picks, ", "), strings.Join(sizes, " + "), shape.keyExpression(cast), s.table)
 	var args []any
-	if key != "" {
+	if which.key != "" {
 		query += " WHERE ken_key = ?"
-		args = append(args, key)
+		args = append(args, which.key)
 	}
-	rows, err := db.QueryContext(ctx, query+fmt.Sprintf(" ORDER BY ken_key LIMIT %d", maxRows+1), args...)
+	rows, err := db.QueryContext(ctx, query+fmt.Sprintf(" ORDER BY ken_key LIMIT %d", which.limit), args...)
 	if err != nil {
 		return err
 	}

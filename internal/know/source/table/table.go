@@ -63,6 +63,7 @@ type Table struct {
 	cfg   Config
 	place place
 	db    database
+	limit int // rows that are read: maxRows, fewer in tests
 
 	mu    sync.Mutex
 	last  []*capability.Capability // of the last good reading
@@ -74,14 +75,21 @@ type database interface {
 	// columns gives the names of the table's columns.
 	columns(ctx context.Context) ([]string, error)
 
-	// scan calls f for every row in the order of their keys, or for the rows
-	// of one key where key is not empty, until f returns false.
-	scan(ctx context.Context, shape shape, key string, f func(row) bool) error
+	// scan calls f for the rows that are asked for, in the order of their
+	// keys, until f returns false.
+	scan(ctx context.Context, shape shape, which selection, f func(row) bool) error
 
 	// state gives a text that differs after the table changed.
 	state(ctx context.Context) (string, error)
 
 	close() error
+}
+
+// A selection is the rows of one key, or all rows when key is empty, and at
+// most limit of them.
+type selection struct {
+	key   string
+	limit int
 }
 
 // A row is one row: a value per column of the shape, each nil, bool, int64,
@@ -109,7 +117,7 @@ func New(cfg Config) (*Table, error) {
 	if cfg.Timeout <= 0 {
 		cfg.Timeout = 60 * time.Second
 	}
-	t := &Table{cfg: cfg, place: p}
+	t := &Table{cfg: cfg, place: p, limit: maxRows}
 	if p.postgres != nil {
 		t.db = newPostgres(p)
 	} else {
@@ -148,7 +156,7 @@ func (t *Table) read(ctx context.Context) (capability.Batch, error) {
 		return capability.Batch{}, err
 	}
 	r := reading{table: t, shape: shape}
-	if err := t.db.scan(ctx, shape, "", r.row); err != nil {
+	if err := t.db.scan(ctx, shape, selection{limit: t.limit + 1}, r.row); err != nil {
 		return capability.Batch{}, err
 	}
 	r.tell()
@@ -249,7 +257,7 @@ func (t *Table) Detail(ctx context.Context, c *capability.Capability) (capabilit
 	found := errors.New("its row is gone")
 	kind := capability.NotFound
 	var detail capability.Detail
-	err = t.db.scan(ctx, shape, c.Origin.Pointer, func(r row) bool {
+	err = t.db.scan(ctx, shape, selection{key: c.Origin.Pointer, limit: t.limit}, func(r row) bool {
 		_, d, problem := shape.capability(r)
 		if problem == nil && source.Unchanged(c, d) == nil {
 			detail, found = d, nil
@@ -300,10 +308,10 @@ type reading struct {
 
 // row takes one row, and reports whether more are wanted.
 func (r *reading) row(one row) bool {
-	if r.rows++; r.rows > maxRows {
+	if r.rows++; r.rows > r.table.limit {
 		r.batch.Problems = append(r.batch.Problems, capability.Problem{
 			Code: "too-many-rows", Origin: r.table.origin(""),
-			Message: fmt.Sprintf("the table has more than %d rows; the rest is not read", maxRows), Fix: "name a view with fewer rows",
+			Message: fmt.Sprintf("the table has more than %d rows; the rest is not read", r.table.limit), Fix: "name a view with fewer rows",
 		})
 		return false
 	}
