@@ -51,7 +51,7 @@ var keywords = [...]struct {
 	{tNotObey, crossed("not don_t never stop cease longer refuse_to", "follow obey comply adher listen heed respect honor honour")},
 	{tPersona, "you_are_now from_now_on your_new your_real your_true your_only jailbr god_mode dan_mode do_anything_now"},
 	{tPrompt, "system_prompt your_prompt your_instruct your_initial initial_instruct hidden_instruct original_instruct"},
-	{tTell, crossed("not don_t never without avoid", "tell inform mention notif reveal disclos alert report show let ask")},
+	{tTell, crossed("not don_t never without avoid", "tell inform mention notif reveal disclos alert report show let")},
 	{tUntold, "not_be_notif not_be_inform not_be_told not_be_aware not_be_made not_know not_see_this not_notice"},
 	{tCovert, "secretly_ silently_ covertly_ quietly_ stealthily_ without_the_user without_the_human without_user without_human hide_this hide_it hide_the conceal_this conceal_it conceal_the keep_this keep_it"},
 	{tSecret, ".ssh id_rsa id_ed255 id_ecdsa .env .aws .netrc .npmrc .pypirc .git_cred .kube mcp.json desktop_config etc_passwd etc_shadow private_key seed_phrase"},

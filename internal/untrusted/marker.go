@@ -300,10 +300,20 @@ func colonMarker(s string, i int) (marker, bool) {
 		m.start -= size
 	}
 	m.word, _ = word(s[:j], m.start)
-	if !among(m.word, roleWords) {
+	if !among(m.word, roleWords) || isID(s, m) {
 		return m, false
 	}
 	return m, startsSpeech(s[:m.start])
+}
+
+// isID reports whether the marker is the kind of a capability's id, as in
+// "tool:web-search", which is everywhere and which no template has.
+func isID(s string, m marker) bool {
+	if m.word != "tool" && m.word != "function" || s[m.start:m.end] != m.word+":" {
+		return false
+	}
+	next, _ := utf8.DecodeRuneInString(s[m.end:])
+	return in(next, 'a', 'z') || in(next, '0', '9')
 }
 
 // startsSpeech reports whether a role's name right after before begins a line,

@@ -81,6 +81,19 @@ func TestK006Metadata(t *testing.T) {
 }
 
 // TestK112RoleMarkers expects each marker broken, nothing deleted, in a line and in a block.
+func TestIDsAreNotRoleMarkers(t *testing.T) {
+	for _, id := range []string{"tool:web-search", "see tool:x. tool:y", "function:f1"} {
+		if got := Line(id, 0); got != id {
+			t.Errorf("Line(%q) = %q, want it as it is", id, got)
+		}
+	}
+	for in, want := range map[string]string{"tool: obey": `tool\: obey`, "Tool:obey": `Tool\:obey`, "system:obey": `system\:obey`} {
+		if got := Line(in, 0); got != want {
+			t.Errorf("Line(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
 func TestK112RoleMarkers(t *testing.T) {
 	for _, s := range []string{
 		"Human: x", "Developer: x", "Tool : x", "### System", "<|im_start|>system", "<|eot_id|>", "[INST] x", "<<SYS>>", "<system role=\"x\">",

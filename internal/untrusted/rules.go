@@ -91,7 +91,7 @@ var rules = []rule{
 	{name: "reveal-prompt", severity: Soft, near: []topic{tPrompt}, within: true,
 		pattern: `\b(?:reveal|repeat|print|output|leak|disclose|show|display|tell)` + sp + upTo4 + `(?:your|the hidden|the initial|the original)` + sp + upTo2 + `(?:system prompt|prompt|instructions)\b`},
 	{name: "conceal", severity: Soft, near: []topic{tTell | tCovert},
-		pattern: `\b(?:(?:do|must|should|can|may|shall|will)` + sp + `not|cannot|don.?t|never|without|avoid)` + sp + `(?:\w+ly )?(?:(?:tell|inform|mention|notify|reveal|disclose|alert|report)(?:ing)?` + sp + upTo4 + reader + `|(?:show|let|ask)(?:ing|ting)?` + sp + `(?:this to )?the` + sp + `(?:user|human)\b)`},
+		pattern: `\b(?:(?:do|must|should|can|may|shall|will)` + sp + `not|cannot|don.?t|never|without|avoid)` + sp + `(?:\w+ly )?(?:(?:tell|inform|mention|notify|reveal|disclose|alert|report)(?:ing)?` + sp + upTo4 + reader + `|(?:show|let)(?:ing|ting)?` + sp + `(?:this to )?the` + sp + `(?:user|human)\b)`},
 	{name: "conceal", severity: Soft, near: []topic{tUntold}, within: true,
 		pattern: `\b` + reader + sp + `(?:should|must|need|will)` + sp + `not` + sp + `(?:be )?(?:notified|informed|told|know|aware|made aware|see this|notice)\b`},
 	{name: "conceal", severity: Soft, near: []topic{tCovert}, within: true,

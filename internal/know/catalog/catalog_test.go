@@ -2,9 +2,12 @@ package catalog
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"ken/capability"
+	"ken/internal/know/source"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -282,6 +286,39 @@ func TestNamesThatLookAlikeAreFlagged(t *testing.T) {
 	}
 	if len(same) != 1 {
 		t.Errorf("same-name = %v, want one for read_file", same)
+	}
+}
+
+// TestShadowingNamesAreFlagged puts every name of the corpus beside the one it
+// shadows.
+func TestShadowingNamesAreFlagged(t *testing.T) {
+	dir := os.Getenv("KEN_ATTACKS")
+	if dir == "" {
+		t.Skip("KEN_ATTACKS is not set: the corpus is elsewhere")
+	}
+	data, err := os.ReadFile(filepath.Join(dir, "tool_name_shadowing.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := 0
+	for line := range strings.Lines(string(data)) {
+		var row struct{ Text, Shadows string }
+		if err := json.Unmarshal([]byte(line), &row); err != nil {
+			t.Fatal(err)
+		}
+		rows++
+		m := source.NewMemory("m", capability.TrustUser)
+		m.Put(capability.Capability{Name: row.Shadows}, capability.Detail{})
+		m.Put(capability.Capability{Name: row.Text}, capability.Detail{})
+		s := loaded(t, Config{Sources: []capability.Source{m}}).Snapshot()
+		e, ok := s.Get(capability.MakeID(capability.KindTool, row.Text))
+		flagged := slices.ContainsFunc(s.Problems(), func(p capability.Problem) bool { return p.Subject == e.ID })
+		if !ok || !flagged {
+			t.Errorf("%q beside %q is neither quarantined nor reported", row.Text, row.Shadows)
+		}
+	}
+	if rows != 94 {
+		t.Errorf("%d rows, want 94", rows)
 	}
 }
 

@@ -43,8 +43,6 @@ type Entry struct {
 
 	// Standing is the place of the capability that a Shadowed one lost to.
 	Standing string `json:"standing,omitempty"`
-
-	skeleton string // what the name looks like
 }
 
 // A judgement is what can be said of a capability by itself, so it is made
@@ -53,21 +51,20 @@ type judgement struct {
 	state    State
 	reasons  []string
 	withheld string
-	skeleton string
 }
 
 func (c *Catalog) judgeLocked(cp *capability.Capability) judgement {
 	if j, ok := c.judged[cp]; ok {
 		return j
 	}
-	j := judgement{state: Active, skeleton: untrusted.Skeleton(cp.Name)}
+	j := judgement{state: Active}
 	for _, f := range cp.Findings {
 		j.reasons = append(j.reasons, f.String())
 		if f.Severity == capability.Grave {
 			j.state = Quarantined
 		}
 	}
-	if name := c.imitates(cp.Name, j.skeleton); name != "" {
+	if name := c.reservedLike(cp.Name); name != "" {
 		j.state = Quarantined
 		j.reasons = append(j.reasons, fmt.Sprintf("name looks like %s, which is Ken's own", name))
 	}
@@ -105,9 +102,9 @@ func reservedSkeletons() map[string]string {
 	return out
 }
 
-// imitates gives the reserved name that a name could be taken for, or "".
-func (c *Catalog) imitates(name, skeleton string) string {
-	if r, ok := c.reserved[skeleton]; ok {
+// reservedLike gives the reserved name that a name could be taken for, or "".
+func (c *Catalog) reservedLike(name string) string {
+	if r, ok := c.reserved[untrusted.Skeleton(name)]; ok {
 		return r
 	}
 	if local := untrusted.Local(name); local != name {

@@ -4,41 +4,59 @@ import (
 	"fmt"
 
 	"ken/capability"
+	"ken/internal/untrusted"
 )
 
-// nameProblems reports names that several capabilities share, and names that look
-// alike without being the same, which is how one tool passes for another.
+// nameProblems reports names that several capabilities share, and names that
+// look alike without being the same, which is how one tool passes for another.
 func nameProblems(entries []*Entry) []capability.Problem {
 	var problems []capability.Problem
-	first := make(map[string]*Entry, len(entries))
-	same := map[*Entry]int{}
+	best := make(map[string]*Entry, len(entries)) // the most trusted of each name
+	shared := map[string]int{}
+	var names []string
 	for _, e := range entries {
-		key := e.skeleton
-		other, seen := first[key]
-		if !seen {
-			first[key] = e
+		first, twice := best[e.Name]
+		if !twice {
+			names = append(names, e.Name)
+			best[e.Name] = e
 			continue
 		}
-		if other.Name == e.Name {
-			same[other]++
-			continue
+		shared[e.Name]++
+		if e.Trust > first.Trust {
+			best[e.Name] = e
 		}
-		suspect, model := e, other
-		if other.Trust < e.Trust {
-			suspect, model = other, e
-		}
-		problems = append(problems, capability.Problem{
-			Severity: capability.Warning, Code: "looks-alike", Subject: suspect.ID, Origin: suspect.Origin,
-			Message: fmt.Sprintf("the name %q of %s looks like %q of %s", suspect.Name, suspect.ID, model.Name, model.ID),
-			Fix:     "rename it if both are yours; remove it if it is not what it seems",
-		})
 	}
-	for e, others := range same {
-		problems = append(problems, capability.Problem{
-			Severity: capability.Warning, Code: "same-name", Subject: e.ID, Origin: e.Origin,
-			Message: fmt.Sprintf("the name %q of %s is shared by %d more", e.Name, e.ID, others),
-			Fix:     "call them by their ids",
-		})
+	known := untrusted.NewNames(names)
+	for _, name := range names {
+		e := best[name]
+		if n := shared[name]; n > 0 {
+			problems = append(problems, capability.Problem{
+				Severity: capability.Warning, Code: "same-name", Subject: e.ID, Origin: e.Origin,
+				Message: fmt.Sprintf("the name %q of %s is shared by %d more", name, e.ID, n),
+				Fix:     "call them by their ids",
+			})
+		}
+		for _, im := range known.Imitations(name) {
+			if model := best[im.Known]; imitates(e, model, im.Why) {
+				problems = append(problems, capability.Problem{
+					Severity: capability.Warning, Code: "looks-alike", Subject: e.ID, Origin: e.Origin,
+					Message: fmt.Sprintf("the name %q of %s looks like %q of %s (%s)", name, e.ID, model.Name, model.ID, im.Why),
+					Fix:     "rename it if both are yours; remove it if it is not what it seems",
+				})
+			}
+		}
 	}
 	return problems
+}
+
+// imitates decides which of two names that look alike is the imitation, so that
+// a pair is reported once: the one with the prefix, the less trusted, the later.
+func imitates(e, model *Entry, why untrusted.Why) bool {
+	switch {
+	case why == untrusted.WhyNamespace:
+		return true
+	case e.Trust != model.Trust:
+		return e.Trust < model.Trust
+	}
+	return e.Name > model.Name
 }

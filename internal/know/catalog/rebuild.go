@@ -137,16 +137,26 @@ func (b *builder) entry(cp *capability.Capability) *Entry {
 	j := b.catalog.judgeLocked(cp)
 	e := &Entry{
 		Capability: cp, State: j.state, Reasons: j.reasons, Withheld: j.withheld,
-		Missing: b.machine.lacks(cp), SideEffects: cp.HasSideEffects(), skeleton: j.skeleton,
+		Missing: b.machine.lacks(cp), SideEffects: cp.HasSideEffects(),
 	}
-	if j.state == Quarantined {
-		b.next.problems = append(b.next.problems, capability.Problem{
-			Severity: capability.Warning, Code: "quarantined", Subject: cp.ID, Origin: cp.Origin,
-			Message: fmt.Sprintf("%s is quarantined: %s", cp.ID, strings.Join(j.reasons, "; ")),
-			Fix:     "look at it with: ken catalog why " + string(cp.ID),
-		})
+	if len(j.reasons) > 0 {
+		b.next.problems = append(b.next.problems, findingProblem(cp, j))
 	}
 	return e
+}
+
+// findingProblem reports what was noticed about a capability's text or name.
+func findingProblem(cp *capability.Capability, j judgement) capability.Problem {
+	p := capability.Problem{
+		Severity: capability.Warning, Code: "noticed", Subject: cp.ID, Origin: cp.Origin,
+		Message: fmt.Sprintf("%s: %s", cp.ID, strings.Join(j.reasons, "; ")),
+		Fix:     "have a look at it; it is in use",
+	}
+	if j.state == Quarantined {
+		p.Code, p.Message = "quarantined", fmt.Sprintf("%s is quarantined: %s", cp.ID, strings.Join(j.reasons, "; "))
+		p.Fix = "look at it with: ken catalog why " + string(cp.ID)
+	}
+	return p
 }
 
 // resolve finds what each capability requires, and completes availability.

@@ -22,6 +22,9 @@ const (
 	maxMendDepth   = 4
 )
 
+// openFrontmatter is said of a page that may be only half written.
+const openFrontmatter = "the frontmatter is not closed where it ends; the text after it is taken as the body"
+
 // loosePage takes a page apart as splitPage does and never fails: what is not
 // valid in the frontmatter is mended as far as it can be. Each mend is an
 // error whose line is the file's. A page whose frontmatter is valid is exactly
@@ -95,7 +98,7 @@ func (p *page) unclosed(m *mender, rest int) {
 	}
 	p.body = normalizeNewlines([]byte(strings.Join(lines[rest:], ""))) + between + p.body
 	p.bodyLine = p.metaLine + rest
-	m.note(max(rest, 1), "the frontmatter is not closed where it ends; the text after it is taken as the body", "close it with a line of three dashes")
+	m.note(max(rest, 1), openFrontmatter, "close it with a line of three dashes")
 }
 
 // A mender reads broken frontmatter. Lines count from 1 within it.

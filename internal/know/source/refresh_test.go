@@ -68,50 +68,49 @@ func TestRefreshReadsWhatLoadReads(t *testing.T) {
 // TestWatchEndsWhereLoadDoes changes a tree at random while it is watched: in
 // the end the batch is that of a tree read from scratch.
 func TestWatchEndsWhereLoadDoes(t *testing.T) {
-	for _, mode := range []WatchMode{WatchBySystem, WatchByPolling} {
-		rapid.Check(t, func(rt *rapid.T) {
-			g := newRefreshGame(t, rt)
-			defer os.RemoveAll(g.dir)
-			tree := NewTree(TreeConfig{
-				Name: "tree", Path: g.dir, Trust: capability.TrustUser,
-				Watch: WatchConfig{Debounce: time.Millisecond, Poll: 2 * time.Millisecond, Mode: mode},
-			})
-			defer tree.Close()
-			first, err := tree.Load(context.Background())
-			g.check(err)
-			ctx, cancel := context.WithCancel(context.Background())
-			last, done := make(chan capability.Batch, 1), make(chan struct{})
-			last <- first
-			go func() {
-				defer close(done)
-				for b, err := range tree.Watch(ctx) {
-					if err == nil {
-						select {
-						case <-last: // only the last counts
-						default:
-						}
-						last <- b
-					}
-				}
-			}()
-			defer func() {
-				cancel()
-				<-done
-			}()
-			for range rapid.IntRange(1, 12).Draw(rt, "changes") {
-				g.change()
-			}
-			want, deadline := g.loadFresh(tree), time.After(time.Minute)
-			for diff := "nothing yet"; diff != ""; {
-				select {
-				case got := <-last:
-					diff = cmp.Diff(want, got)
-				case <-deadline:
-					rt.Fatalf("%q: after %v: watched and loaded differ (-load +watch):\n%s", mode, g.changed, diff)
-				}
-			}
+	rapid.Check(t, func(rt *rapid.T) {
+		mode := rapid.SampledFrom([]WatchMode{WatchBySystem, WatchByPolling}).Draw(rt, "mode")
+		g := newRefreshGame(t, rt)
+		defer os.RemoveAll(g.dir)
+		tree := NewTree(TreeConfig{
+			Name: "tree", Path: g.dir, Trust: capability.TrustUser,
+			Watch: WatchConfig{Debounce: time.Millisecond, Poll: 2 * time.Millisecond, Mode: mode},
 		})
-	}
+		defer tree.Close()
+		first, err := tree.Load(context.Background())
+		g.check(err)
+		ctx, cancel := context.WithCancel(context.Background())
+		last, done := make(chan capability.Batch, 1), make(chan struct{})
+		last <- first
+		go func() {
+			defer close(done)
+			for b, err := range tree.Watch(ctx) {
+				if err == nil {
+					select {
+					case <-last: // only the last counts
+					default:
+					}
+					last <- b
+				}
+			}
+		}()
+		defer func() {
+			cancel()
+			<-done
+		}()
+		for range rapid.IntRange(1, 12).Draw(rt, "changes") {
+			g.change()
+		}
+		want, deadline := g.loadFresh(tree), time.After(time.Minute)
+		for diff := "nothing yet"; diff != ""; {
+			select {
+			case got := <-last:
+				diff = cmp.Diff(want, got)
+			case <-deadline:
+				rt.Fatalf("%q: after %v: watched and loaded differ (-load +watch):\n%s", mode, g.changed, diff)
+			}
+		}
+	})
 }
 
 // A refreshGame changes the files of a tree.

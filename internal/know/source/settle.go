@@ -32,7 +32,7 @@ func (t *Tree) replaceLocked(w *walk, scopes []string) (changed bool) {
 		}
 		use := now
 		if w.fresh || !had {
-			now.faults = graveOnes(now.problems)
+			now.faults = faultsOf(now.problems)
 		} else {
 			use = settle(old, now)
 		}
@@ -155,7 +155,7 @@ func settle(old, now *held) *held {
 	if now == old {
 		return now
 	}
-	now.faults = graveOnes(now.problems)
+	now.faults = faultsOf(now.problems)
 	if !old.holds() {
 		return now
 	}
@@ -294,10 +294,12 @@ func (h *held) showsAs(old *held) bool {
 		slices.Equal(h.documents, old.documents) && reflect.DeepEqual(h.presets, old.presets)
 }
 
-func graveOnes(problems []capability.Problem) []capability.Problem {
+// faultsOf gives the problems that may come from a file that is only half
+// written.
+func faultsOf(problems []capability.Problem) []capability.Problem {
 	var out []capability.Problem
 	for _, p := range problems {
-		if p.Severity == capability.Grave {
+		if p.Severity == capability.Grave || p.Message == openFrontmatter {
 			out = append(out, p)
 		}
 	}

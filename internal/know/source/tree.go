@@ -82,7 +82,7 @@ type held struct {
 	also         []string // see unit
 	speaksFor    []string
 
-	faults []capability.Problem // the grave ones, when it was last read without a setback
+	faults []capability.Problem // see faultsOf; when it was last read without a setback
 	stale  bool                 // some of it could not be read again and stays as it was
 }
 

@@ -311,7 +311,7 @@ func (t *Tree) caresAboutMode(p string) bool {
 	if h == nil {
 		h, _ = t.folderUnitLocked(p)
 	}
-	if h != nil && len(graveOnes(h.problems)) > 0 {
+	if h != nil && len(faultsOf(h.problems)) > 0 {
 		return true
 	}
 	if h == nil && !t.root.isFolder(p) {

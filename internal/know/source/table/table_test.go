@@ -87,8 +87,8 @@ const createTable = `CREATE TABLE capabilities (
 	id TEXT, kind TEXT, name TEXT, display_name TEXT, description TEXT, category TEXT, tags TEXT,
 	input_schema TEXT, body TEXT, required_secrets TEXT, depends_on TEXT, version TEXT, owner TEXT, stars INTEGER)`
 
-// TestSQLite runs what every database must do on SQLite.
-func TestSQLite(t *testing.T) { runKit(t, newSQLiteBench) }
+// TestSQLiteLoad runs what every database must do on SQLite.
+func TestSQLiteLoad(t *testing.T) { runKit(t, newSQLiteBench) }
 
 // runKit is the conformance kit of databases.
 func runKit(t *testing.T, newBench func(*testing.T) bench) {
@@ -358,9 +358,9 @@ func testCancel(t *testing.T, b bench) {
 	}
 }
 
-// TestPostgres runs the kit on the server that KEN_TEST_POSTGRES names, each
+// TestPostgresLoad runs the kit on the server that KEN_TEST_POSTGRES names, each
 // test in a schema of its own.
-func TestPostgres(t *testing.T) {
+func TestPostgresLoad(t *testing.T) {
 	server := postgresServer(t)
 	n := 0
 	runKit(t, func(t *testing.T) bench {
