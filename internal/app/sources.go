@@ -10,6 +10,7 @@ import (
 	"ken/capability"
 	"ken/internal/config"
 	"ken/internal/know/source"
+	"ken/internal/know/source/table"
 )
 
 // sources collects what the catalog is made of, lowest precedence first.
@@ -87,22 +88,27 @@ func (s *sources) places(places []config.Place, layer config.Layer) {
 // named reads one source of ken.yaml.
 func (s *sources) named(n config.Source) {
 	why := "named by " + n.Origin.String()
+	refresh := n.Refresh
+	if refresh == 0 {
+		refresh = -1 // only at the start
+	}
+	var src capability.Source
+	var err error
 	switch {
 	case n.Path != "":
 		s.tree(source.TreeConfig{Name: n.Name, Path: n.Path, Trust: n.Trust, Optional: n.Optional}, why)
+		return
 	case n.URL != "":
-		refresh := n.Refresh
-		if refresh == 0 {
-			refresh = -1 // only at the start
-		}
-		r, err := source.NewRemote(source.RemoteConfig{
+		src, err = source.NewRemote(source.RemoteConfig{
 			Name: n.Name, URL: n.URL, SHA256: n.SHA256, Refresh: refresh, Cache: s.cache,
 			CacheDir: filepath.Join(s.app.Places.Cache, "remote"),
 		})
-		if err != nil {
-			s.err = errors.Join(s.err, fmt.Errorf("%s: %w", n.Origin, err))
-			return
-		}
-		s.add(r, Place{Name: n.Name, Trust: capability.TrustRemote, Why: why})
+	default:
+		src, err = table.New(table.Config{Name: n.Name, DSN: n.Database, Table: n.Table, Trust: n.Trust, Poll: refresh})
 	}
+	if err != nil {
+		s.err = errors.Join(s.err, fmt.Errorf("%s: %w", n.Origin, err))
+		return
+	}
+	s.add(src, Place{Name: n.Name, Trust: n.Trust, Why: why})
 }

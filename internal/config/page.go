@@ -34,7 +34,8 @@ func newPage(data []byte) *page {
 	rest := trimBOM(data)
 	p.mark = data[:len(data)-len(rest)]
 	p.lines = slices.Collect(strings.Lines(string(rest)))
-	if len(p.lines) > 0 && strings.HasSuffix(p.lines[0], "\r\n") {
+	// A lone CR at the end of the file becomes a CRLF with the next line.
+	if len(p.lines) > 0 && strings.HasSuffix(strings.TrimSuffix(p.lines[0], "\n"), "\r") {
 		p.end = "\r\n"
 	}
 	return p

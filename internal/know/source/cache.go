@@ -105,7 +105,9 @@ func (c *Cache) parse(f format, u *unit) {
 	if u.ctx.Err() != nil || !u.cacheable() {
 		return
 	}
-	if err := put(dir, key, pack(u, f.keep, key)); err != nil {
+	// What cannot be read again by its place is kept whole.
+	details := f.keep || slices.ContainsFunc(u.capabilities, func(c *capability.Capability) bool { return c.Origin.Length == 0 })
+	if err := put(dir, key, pack(u, details, key)); err != nil {
 		u.warnCache(fmt.Errorf("use cache %s: %s", c.Dir, plainCause(err)))
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"ken/capability"
+	"ken/internal/untrusted"
 )
 
 // benchFile gives the path of a file of the benchmark collection.
@@ -159,5 +160,44 @@ func TestDependsOnMeansRequiredTools(t *testing.T) {
 	}
 	if edges == 0 {
 		t.Error("nothing requires anything")
+	}
+}
+
+// TestJSONLPassesEveryFindingOn: what the scan finds in a text it also finds
+// when the text comes in as a row's description or inside its schema.
+func TestJSONLPassesEveryFindingOn(t *testing.T) {
+	dir := os.Getenv("KEN_ATTACKS")
+	if dir == "" {
+		t.Skip("KEN_ATTACKS is not set: it names the folder with the attack texts")
+	}
+	f, err := os.Open(filepath.Join(dir, "unicode_smuggling.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	found := 0
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		var row struct{ Text string }
+		if err := json.Unmarshal(lines.Bytes(), &row); err != nil {
+			t.Fatal(err)
+		}
+		want := len(untrusted.Scan(row.Text)) > 0
+		if want {
+			found++
+		}
+		quoted, _ := json.Marshal(row.Text) // a text cannot fail
+		for _, object := range []string{
+			`{"name":"x","description":` + string(quoted) + `}`,
+			`{"name":"x","input_schema":{"properties":{"p":{"description":` + string(quoted) + `}}}}`,
+			`{"name":"x","parameters":[{"name":"p","description":` + string(quoted) + `}]}`,
+		} {
+			_, b, _ := loadText(t, "c.jsonl", object)
+			if len(b.Capabilities) != 1 || (len(b.Capabilities[0].Findings) > 0) != want {
+				t.Errorf("%.40q as %.30s: capabilities %v, want findings %v", row.Text, object, b.Capabilities, want)
+			}
+		}
+	}
+	if found == 0 {
+		t.Error("the scan finds nothing in any of them")
 	}
 }

@@ -69,8 +69,14 @@ func scan(c *capability.Capability, d capability.Detail, own []capability.Parame
 	note := func(field string, found []untrusted.Finding) { out = append(out, findingsIn(field, found)...) }
 	note("name", untrusted.NameFindings(c.Name))
 	note("description", untrusted.Scan(c.Description))
-	short := strings.Join([]string{c.DisplayName, c.Category, strings.Join(c.Tags, "\n"), strings.Join(c.Aliases, "\n")}, "\n")
-	note("labels", untrusted.Scan(short))
+	short := []string{c.DisplayName, c.Category, c.Unavailable}
+	if c.ID != capability.MakeID(c.Kind, c.Name) {
+		short = append(short, string(c.Kind), string(c.ID)) // words of the source's own
+	}
+	for _, list := range [][]string{c.Tags, c.Aliases, c.RequiredTools} {
+		short = append(short, list...)
+	}
+	note("labels", untrusted.Scan(strings.Join(short, "\n")))
 	if len(own) > 0 {
 		note("parameters", untrusted.Scan(parameterText(own)))
 	}
