@@ -744,7 +744,7 @@ func TestGather(t *testing.T) {
 				seen := make(chan sighting)
 				go func() {
 					for _, e := range tt.in {
-						time.Sleep(start.Add(time.Duration(e.ms) * time.Millisecond).Sub(time.Now()))
+						time.Sleep(time.Until(start.Add(time.Duration(e.ms) * time.Millisecond)))
 						switch e.p {
 						case "*":
 							seen <- sighting{all: true}

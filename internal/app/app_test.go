@@ -1,0 +1,122 @@
+package app
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"ken/capability"
+	"ken/internal/config"
+	"ken/internal/know/source"
+)
+
+// home makes a home directory with files and gives the environment of it.
+func home(t *testing.T, files map[string]string) (dir string, getenv func(string) string) {
+	t.Helper()
+	dir = t.TempDir()
+	for name, text := range files {
+		p := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(p), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(p, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir, func(name string) string {
+		return map[string]string{"HOME": dir, "TOKEN": "x"}[name]
+	}
+}
+
+func open(t *testing.T, cfg Config) *App {
+	t.Helper()
+	a, err := Open(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := a.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return a
+}
+
+const manifest = "kind: tool\nname: mine\ndescription: My own tool\nrequiredSecrets: [TOKEN]\n"
+
+func TestOpenReadsTheUsersPlacesAndTheEnvironment(t *testing.T) {
+	dir, getenv := home(t, map[string]string{".ken/capabilities/mine/CAPABILITY.yaml": manifest})
+	a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
+	e, err := a.View().Lookup("tool:mine")
+	if err != nil || !e.Available || e.Trust != capability.TrustUser {
+		t.Errorf("Lookup = %+v, %v; want it available, at user trust", e, err)
+	}
+	if a.Places.Home != filepath.Join(dir, ".ken") || len(a.Reading) == 0 {
+		t.Errorf("home %s, reading %v", a.Places.Home, a.Reading)
+	}
+}
+
+func TestOpenTakesSourcesOfTheProgram(t *testing.T) {
+	_, getenv := home(t, nil)
+	m := source.NewMemory("program", capability.TrustUser)
+	m.Put(capability.Capability{Name: "f", Description: "A function of the program"}, capability.Detail{})
+	a := open(t, Config{Getenv: getenv, Dir: t.TempDir(), Sources: []capability.Source{m}})
+	if _, err := a.View().Lookup("tool:f"); err != nil {
+		t.Error(err)
+	}
+	if n := a.View().Stats().Capabilities; n != 1 {
+		t.Errorf("%d capabilities; the starter should be off", n)
+	}
+}
+
+func TestOpenRefusesABadConfiguration(t *testing.T) {
+	_, getenv := home(t, map[string]string{".ken/ken.yaml": "catalogue: {}\n"})
+	_, err := Open(t.Context(), Config{Getenv: getenv, Dir: t.TempDir()})
+	var refused *config.Error
+	if !errors.As(err, &refused) || !strings.Contains(err.Error(), "catalog") {
+		t.Errorf("Open = %v, want a refusal that names catalog", err)
+	}
+}
+
+func TestOpenReadsEveryKindOfNamedSource(t *testing.T) {
+	extra := t.TempDir()
+	if err := os.WriteFile(filepath.Join(extra, "tools.jsonl"), []byte(`{"name":"row","description":"A row"}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	_, getenv := home(t, map[string]string{".ken/ken.yaml": `
+catalog:
+  sources:
+    - { name: files, path: ` + extra + ` }
+    - { name: gone, database: ` + filepath.Join(extra, "none.sqlite") + ` }
+    - { name: nowhere, url: "http://127.0.0.1:1/tools.json" }
+`})
+	a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
+	if _, err := a.View().Lookup("tool:row"); err != nil {
+		t.Error(err)
+	}
+	// What cannot be read costs only itself and is said.
+	said := map[string]bool{}
+	for _, p := range a.View().List().Problems {
+		said[p.Origin.Source] = true
+	}
+	if !said["gone"] || !said["nowhere"] {
+		t.Errorf("problems of %v, want gone and nowhere among them", said)
+	}
+}
+
+func TestWhySaysWhatTheConfigurationSays(t *testing.T) {
+	_, getenv := home(t, map[string]string{
+		".ken/capabilities/mine/CAPABILITY.yaml": manifest,
+		".ken/ken.yaml":                          "capabilities:\n  exclude: [\"tool:mine\"]\n",
+	})
+	a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
+	e, err := a.View().Lookup("mine")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if why := strings.Join(a.Why(e), "\n"); !strings.Contains(why, "capabilities.exclude names it") || !strings.Contains(why, "ken.yaml:2") {
+		t.Errorf("Why = %s, want the setting and its line", why)
+	}
+}
