@@ -219,12 +219,18 @@ func TestAvailabilityNamesWhatIsMissing(t *testing.T) {
 		{"tool by name", needs(func(c *capability.Capability) { c.RequiredTools = []string{"dep"} }), ""},
 		{"program among tools", needs(func(c *capability.Capability) { c.RequiredTools = []string{"jq"} }), ""},
 		{"tool that is nowhere", needs(func(c *capability.Capability) { c.RequiredTools = []string{"nowhere"} }), "nowhere"},
+		{"tool whose tool cannot be used", needs(func(c *capability.Capability) { c.RequiredTools = []string{"tool:middle"} }), "tool:middle"},
+		{"tools that need each other", needs(func(c *capability.Capability) { c.RequiredTools = []string{"tool:round"} }), ""},
 		{"tool that cannot be used", needs(func(c *capability.Capability) { c.RequiredTools = []string{"tool:broken"} }), "tool:broken"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			broken := tool("broken", func(c *capability.Capability) { c.RequiredSecrets = []string{"TOKEN"} })
-			s := loaded(t, Config{Sources: []capability.Source{from("s", tt.c, tool("dep"), broken)}, Machine: m}).Snapshot()
+			// By its id it comes after what needs it, so one pass is not enough.
+			middle := tool("middle", func(c *capability.Capability) { c.RequiredTools = []string{"zz"} })
+			last := tool("zz", func(c *capability.Capability) { c.RequiredTools = []string{"broken"} })
+			round := tool("round", func(c *capability.Capability) { c.RequiredTools = []string{"x"} })
+			s := loaded(t, Config{Sources: []capability.Source{from("s", tt.c, tool("dep"), broken, middle, last, round)}, Machine: m}).Snapshot()
 			e, _ := s.Get("tool:x")
 			if e.Available != (tt.want == "") || !strings.Contains(strings.Join(e.Missing, ";"), tt.want) {
 				t.Errorf("Available = %v, Missing = %q, want a reason with %q", e.Available, e.Missing, tt.want)

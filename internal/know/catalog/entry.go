@@ -51,6 +51,7 @@ type judgement struct {
 	state    State
 	reasons  []string
 	withheld string
+	entry    *Entry // the one that snapshots share, once there is one
 }
 
 func (c *Catalog) judgeLocked(cp *capability.Capability) judgement {

@@ -105,7 +105,7 @@ func (b *builder) take(batch capability.Batch) {
 	s := b.next
 	s.presets = append(s.presets, batch.Presets...)
 	s.documents = append(s.documents, batch.Documents...)
-	s.problems = append(s.problems, batch.Problems...)
+	s.reported = append(s.reported, batch.Problems)
 	for _, cp := range batch.Capabilities {
 		s.entries = append(s.entries, b.entry(cp))
 	}
@@ -122,9 +122,10 @@ func (b *builder) duplicate(before, later *Entry) *Entry {
 	if wins.State == Quarantined && loses.State == Active {
 		wins, loses = loses, wins
 	}
-	loses.State = Shadowed
-	loses.Standing = wins.Origin.String()
-	b.next.shadowed = append(b.next.shadowed, loses)
+	lost := *loses // which an older snapshot may share
+	lost.State = Shadowed
+	lost.Standing = wins.Origin.String()
+	b.next.shadowed = append(b.next.shadowed, &lost)
 	b.next.problems = append(b.next.problems, capability.Problem{
 		Severity: capability.Warning, Code: "duplicate-id", Subject: loses.ID, Origin: loses.Origin,
 		Message: fmt.Sprintf("the id %s is also used by %s, which stands before it", loses.ID, wins.Origin),
@@ -133,14 +134,25 @@ func (b *builder) duplicate(before, later *Entry) *Entry {
 	return wins
 }
 
+// entry makes the entry of a capability, or takes the one that an earlier
+// snapshot had where nothing about it can be different.
 func (b *builder) entry(cp *capability.Capability) *Entry {
 	j := b.catalog.judgeLocked(cp)
-	e := &Entry{
-		Capability: cp, State: j.state, Reasons: j.reasons, Withheld: j.withheld,
-		Missing: b.machine.lacks(cp), SideEffects: cp.HasSideEffects(),
-	}
 	if len(j.reasons) > 0 {
 		b.next.problems = append(b.next.problems, findingProblem(cp, j))
+	}
+	missing := b.machine.lacks(cp)
+	alone := len(missing) == 0 && len(cp.RequiredTools) == 0
+	if alone && j.entry != nil {
+		return j.entry
+	}
+	e := &Entry{
+		Capability: cp, State: j.state, Reasons: j.reasons, Withheld: j.withheld,
+		Missing: missing, Available: len(missing) == 0, SideEffects: cp.HasSideEffects(),
+	}
+	if alone {
+		j.entry = e
+		b.catalog.judged[cp] = j
 	}
 	return e
 }
@@ -159,31 +171,45 @@ func findingProblem(cp *capability.Capability, j judgement) capability.Problem {
 	return p
 }
 
-// resolve finds what each capability requires, and completes availability.
+// resolve finds what each capability requires, and completes availability. It
+// changes only entries that require something, which no other snapshot shares.
 func (b *builder) resolve() {
 	s := b.next
+	var requiring []*Entry
 	for _, e := range s.entries {
+		if len(e.RequiredTools) == 0 {
+			continue
+		}
+		requiring = append(requiring, e)
 		for _, name := range e.RequiredTools {
 			b.require(e, name)
 		}
+		e.Available = len(e.Missing) == 0
 		s.edges += len(e.Requires)
 	}
-	for _, e := range s.entries {
-		e.Available = len(e.Missing) == 0
-	}
-	// A dependency that cannot be used makes what needs it useless too; one
-	// step is enough to say so, since each step says it of its own needs.
-	for _, e := range s.entries {
-		for _, id := range e.Requires {
-			if need, _ := s.Get(id); need != e && len(need.Missing) > 0 {
-				e.Available = false
-				e.Missing = append(slices.Clip(e.Missing), fmt.Sprintf("it needs %s, which cannot be used here: %s", id, need.Missing[0]))
+	// What cannot be used makes what needs it useless too, and so on.
+	for again := true; again; {
+		again = false
+		for _, e := range requiring {
+			if e.Available && b.lacksNeed(e) {
+				again = true
 			}
 		}
 	}
 	for _, p := range s.presets {
 		s.edges += len(p.Members) * (len(p.Members) - 1) / 2
 	}
+}
+
+// lacksNeed marks an entry that needs one that cannot be used.
+func (b *builder) lacksNeed(e *Entry) bool {
+	for _, id := range e.Requires {
+		if need, _ := b.next.Get(id); !need.Available {
+			e.Available = false
+			e.Missing = append(e.Missing, fmt.Sprintf("it needs %s, which cannot be used here: %s", id, need.Missing[0]))
+		}
+	}
+	return !e.Available
 }
 
 func (b *builder) require(e *Entry, name string) {

@@ -20,7 +20,8 @@ type Snapshot struct {
 	shadowed  []*Entry
 	presets   []capability.Preset
 	documents []capability.Document
-	problems  []capability.Problem // those of sources and entries; see allProblems
+	reported  [][]capability.Problem // by the sources, as they gave them
+	problems  []capability.Problem   // found while putting them together
 	changes   []Change
 	edges     int
 
@@ -53,7 +54,7 @@ type Stats struct {
 func emptySnapshot() *Snapshot {
 	s := &Snapshot{}
 	s.allProblems = sync.OnceValue(func() []capability.Problem {
-		all := slices.Concat(s.problems, nameProblems(s.entries))
+		all := slices.Concat(append(slices.Clip(s.reported), s.problems, nameProblems(s.entries))...)
 		sortProblems(all)
 		return all
 	})

@@ -129,13 +129,15 @@ func (u *unit) entryFields(e listEntry, what string) (*yamldoc.Reader, bool) {
 
 // readListed reads what every listed capability may say, whatever its kind.
 func readListed(r *yamldoc.Reader, c *capability.Capability) {
-	c.DisplayName = r.String("displayName", "title")
+	if c.DisplayName = r.String("displayName"); c.DisplayName == "" {
+		c.DisplayName = r.String("title")
+	}
 	c.Description = r.String("description")
 	c.Tags = r.Words("tags")
 	c.Aliases = r.Words("aliases")
 	c.RequiredSecrets = r.Words("requiredSecrets")
 	c.RequiredBins = r.Words("requiredBins")
-	c.RequiredTools = r.Words("requiredTools", "dependsOn")
+	c.RequiredTools = append(r.Words("requiredTools"), r.Words("dependsOn")...)
 	c.RequiredPlatforms = r.Words("requiredPlatforms")
 	c.Version = r.String("version")
 }

@@ -156,11 +156,16 @@ func (u *unit) keepField(c *capability.Capability, r *yamldoc.Reader, key string
 	if c.Meta == nil {
 		c.Meta = map[string]string{}
 	}
-	if s, isText := f.Value.Any.(string); isText {
-		c.Meta[f.Key] = s
-	} else {
-		c.Meta[f.Key] = string(f.Value.JSON())
+	c.Meta[f.Key] = fieldText(f)
+}
+
+// fieldText gives a value as it is kept in Meta: text as it is, the rest as
+// JSON.
+func fieldText(f yamldoc.Field) string {
+	if s, ok := f.Value.Any.(string); ok {
+		return s
 	}
+	return string(f.Value.JSON())
 }
 
 // knownPermissions maps every name of a permission to the one Ken uses.
@@ -179,7 +184,7 @@ func knownPermissions() map[string]string {
 func (u *unit) readPermissions(p string, r *yamldoc.Reader) []string {
 	known := knownPermissions()
 	var out []string
-	for _, given := range r.Words("permissionsRequired", "permissions") {
+	for _, given := range append(r.Words("permissionsRequired"), r.Words("permissions")...) {
 		name, ok := known[given]
 		if !ok {
 			name = given

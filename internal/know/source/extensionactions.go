@@ -73,7 +73,12 @@ func (x *extension) command(p string, e listEntry, standard string) string {
 func (x *extension) actions(cmd packageCommand, r *yamldoc.Reader, e listEntry) {
 	f, ok := r.Field("actions")
 	if !ok {
-		f, ok = r.Map("mapsTo").Field("actions")
+		to := r.Map("mapsTo")
+		f, ok = to.Field("actions")
+		cmd.how = x.readHow(cmd.path, to).or(cmd.how)
+		for _, rest := range to.Rest() {
+			cmd.meta = mergeMeta(cmd.meta, map[string]string{"maps_to." + rest.Key: fieldText(rest)})
+		}
 	}
 	if !ok {
 		s := packageSpec{path: cmd.path, line: e.line, how: cmd.how, fields: r}

@@ -90,7 +90,7 @@ func (x *extension) argument(s *packageSpec, e listEntry, flag bool) (packageArg
 		}
 		a.kind, a.description = r.String("type"), r.String("description")
 		a.required, _ = r.Bool("required")
-		a.choices = r.Strings("choices", "enum")
+		a.choices = append(r.Strings("choices"), r.Strings("enum")...)
 		if f, ok := r.Field("default"); ok {
 			a.standard = f.Value.JSON()
 		}

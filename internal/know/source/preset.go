@@ -33,7 +33,7 @@ func (u *unit) preset(e listEntry) (capability.Preset, bool) {
 		if name := strings.TrimSpace(r.String("name")); name != "" {
 			p.Name = name
 		}
-		p.Members = r.Words("members", "capabilities")
+		p.Members = append(r.Words("members"), r.Words("capabilities")...)
 		r.Field("description") // a preset has no place for it, and needs none
 		u.warnIssues("bad-value", u.path, 1, r)
 		for _, f := range r.Rest() {

@@ -561,6 +561,16 @@ func TestRemoteKeepsSecrets(t *testing.T) {
 	if len(requests[1].Cookies()) != 0 {
 		t.Error("a cookie was kept and sent back")
 	}
+	other := newSite(t, func(w http.ResponseWriter, r *http.Request) {
+		requests = append(requests, r)
+		io.WriteString(w, channelList("a"))
+	})
+	s.serve(func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, other.URL+"/channels.yaml", http.StatusFound) })
+	cfg.Client.Transport.(*http.Transport).TLSClientConfig.RootCAs.AddCert(other.Certificate())
+	mustLoad(t, r)
+	if to := requests[len(requests)-1]; to.Host != other.Listener.Addr().String() || to.Header.Get("Authorization") != "" || to.Referer() != "" {
+		t.Errorf("the redirect took to %s: authorization %q, referer %q", to.Host, to.Header.Get("Authorization"), to.Referer())
+	}
 	if info, err := entries[0].Info(); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("mode of the copy = %v, %v, want 0600", info.Mode(), err)
 	}

@@ -4,6 +4,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -56,8 +58,10 @@ func hashOf(c *capability.Capability, d capability.Detail) string {
 		put(string(recipe))
 	}
 	put(string(d.Schema), d.Body, d.Usage)
-	if files := c.Meta[metaFilesHash]; files != "" {
-		put(files) // scripts and references that come with the text
+	// Some of it decides how a call runs: where an argument goes, which files
+	// come with a skill.
+	for _, key := range slices.Sorted(maps.Keys(c.Meta)) {
+		put(key, c.Meta[key])
 	}
 	sum := sha256.Sum256(text)
 	return "sha256:" + hex.EncodeToString(sum[:16])

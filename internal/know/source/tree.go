@@ -194,11 +194,15 @@ func (t *Tree) openLocked() error {
 
 // batchLocked puts the units together in the order of their paths.
 func (t *Tree) batchLocked() capability.Batch {
-	n := 0
+	capabilities, problems := 0, 0
 	for _, h := range t.list {
-		n += len(h.capabilities)
+		capabilities += len(h.capabilities)
+		problems += len(h.problems)
 	}
-	b := capability.Batch{Capabilities: make([]*capability.Capability, 0, n)}
+	b := capability.Batch{
+		Capabilities: make([]*capability.Capability, 0, capabilities),
+		Problems:     make([]capability.Problem, 0, problems),
+	}
 	for i, h := range t.list {
 		if h.format == "card" && len(t.spoken) > 0 && t.spoken[t.order[i]] {
 			continue

@@ -203,7 +203,7 @@ func (t *Tree) observe(ctx context.Context, cfg WatchConfig, out chan<- sighting
 			return
 		}
 	}
-	poll(ctx, t.cfg.Path, cfg, first, out)
+	poll(ctx, t, cfg, first, out)
 }
 
 // errTooManyFolders is the reason for polling a tree that is too large.

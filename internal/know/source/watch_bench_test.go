@@ -132,11 +132,11 @@ func BenchmarkLookThrough10000(b *testing.B) {
 	tree, _ := tenThousand(b, 100, WatchBySystem)
 	ctx := context.Background()
 	b.Run("poll", func(b *testing.B) {
-		want := printTree(ctx, tree.cfg.Path)
+		want := printTree(ctx, tree.cfg.Path, nil)
 		before, n := watchCPU(b), 0
 		for b.Loop() {
 			n++
-			if got := printTree(ctx, tree.cfg.Path); got != want {
+			if got := printTree(ctx, tree.cfg.Path, nil); got != want {
 				b.Fatalf("printTree = %x, want %x: nothing changed", got, want)
 			}
 		}

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -99,6 +101,7 @@ func (l *lookout) run(ctx context.Context, every time.Duration, out chan<- sight
 			// nobody tells.
 			l.faults = 0
 			l.check()
+			l.addTargets()
 		}
 	}
 }
@@ -132,11 +135,39 @@ func (l *lookout) arm() {
 	l.armed = info
 	if info.IsDir() {
 		l.addTree(l.path, 0)
-		return
-	}
-	if target, err := filepath.EvalSymlinks(l.path); err == nil && target != l.path {
+	} else if target, err := filepath.EvalSymlinks(l.path); err == nil && target != l.path {
 		l.target = target
 		l.add(filepath.Dir(target))
+	}
+	l.addTargets()
+}
+
+// base gives the folder that paths within the tree start from.
+func (l *lookout) base() string {
+	if l.armed != nil && !l.armed.IsDir() {
+		return filepath.Dir(l.path)
+	}
+	return l.path
+}
+
+// within gives the path within the tree of a file.
+func (l *lookout) within(name string) (rel string, ok bool) {
+	const slash = string(filepath.Separator)
+	rel, ok = strings.CutPrefix(name, strings.TrimSuffix(l.base(), slash)+slash)
+	return filepath.ToSlash(rel), ok
+}
+
+// addTargets watches the folders of files that units hang on and that are not
+// watched as part of the tree: for a single file all of them.
+func (l *lookout) addTargets() {
+	if l.armed == nil {
+		return
+	}
+	for _, p := range l.tree.targetFiles() {
+		dir := filepath.Dir(filepath.Join(l.base(), filepath.FromSlash(p)))
+		if !l.watched[dir] && l.add(dir) {
+			l.pending.add(p) // it may have changed before
+		}
 	}
 }
 
@@ -229,10 +260,19 @@ func (l *lookout) event(e fsnotify.Event) {
 		return // the watcher's way of saying nothing
 	}
 	e.Name = filepath.Clean(e.Name)
-	rel, inside := strings.CutPrefix(e.Name, l.path+string(filepath.Separator))
+	folder := l.watched[e.Name]
+	switch {
+	case folder && e.Has(fsnotify.Create|fsnotify.Rename):
+		l.removeTree(e.Name)
+	case folder && e.Has(fsnotify.Remove):
+		delete(l.watched, e.Name)
+	}
+	rel, inside := l.within(e.Name)
 	switch {
 	case inside && l.armed != nil && l.armed.IsDir():
-		l.eventInside(e, filepath.ToSlash(rel))
+		l.eventInside(e, rel, folder)
+	case inside && l.tree.hangsOn(rel):
+		l.pending.add(rel)
 	case e.Name == l.path && l.armed != nil && !l.armed.IsDir():
 		l.eventFile(e, path.Base(filepath.ToSlash(e.Name)))
 	case e.Name == l.target:
@@ -258,16 +298,11 @@ func (l *lookout) eventFile(e fsnotify.Event, rel string) {
 	l.pending.add(rel)
 }
 
-func (l *lookout) eventInside(e fsnotify.Event, rel string) {
+// eventInside takes in what happens within a folder. folder says that it
+// happens to one that was watched.
+func (l *lookout) eventInside(e fsnotify.Event, rel string, folder bool) {
 	if skipFolder(path.Base(rel)) {
 		return
-	}
-	folder := l.watched[e.Name]
-	if folder && e.Has(fsnotify.Create|fsnotify.Rename) {
-		l.removeTree(e.Name)
-	}
-	if e.Has(fsnotify.Remove) {
-		delete(l.watched, e.Name)
 	}
 	if e.Op == fsnotify.Chmod && !l.tree.caresAboutMode(rel) {
 		return
@@ -323,6 +358,20 @@ func (t *Tree) caresAboutMode(p string) bool {
 	}
 	f.Close()
 	return false
+}
+
+// hangsOn reports whether a unit hangs on a file that is not its own.
+func (t *Tree) hangsOn(p string) bool {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.targets[p] != nil
+}
+
+// targetFiles gives the files that units hang on beside their own.
+func (t *Tree) targetFiles() []string {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return slices.Collect(maps.Keys(t.targets))
 }
 
 // folderUnitLocked gives the folder unit that a path lies in.

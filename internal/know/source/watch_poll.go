@@ -6,15 +6,16 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
 
 // poll sends first, and from then on that anything may have changed whenever
-// the files at path do not look as they did. After a change it looks again
+// the files of the tree do not look as they did. After a change it looks again
 // sooner, so that a file which is still being written is not taken for quiet.
-func poll(ctx context.Context, path string, cfg WatchConfig, first sighting, out chan<- sighting) {
-	before := printTree(ctx, path)
+func poll(ctx context.Context, t *Tree, cfg WatchConfig, first sighting, out chan<- sighting) {
+	before := printTree(ctx, t.cfg.Path, t.targetFiles())
 	pending := first
 	timer := time.NewTimer(cfg.Poll)
 	defer timer.Stop()
@@ -32,7 +33,7 @@ func poll(ctx context.Context, path string, cfg WatchConfig, first sighting, out
 		case <-timer.C:
 		}
 		wait := cfg.Poll
-		if now := printTree(ctx, path); now != before {
+		if now := printTree(ctx, t.cfg.Path, t.targetFiles()); now != before {
 			before, wait = now, min(cfg.Debounce/2, cfg.Poll)
 			pending.merge(sighting{all: true})
 		}
@@ -40,15 +41,25 @@ func poll(ctx context.Context, path string, cfg WatchConfig, first sighting, out
 	}
 }
 
-// printTree sums up the metadata of a file, or of all files below a folder
-// that a walk would look at.
-func printTree(ctx context.Context, name string) uint64 {
+// printTree sums up the metadata of a file and of others that it hangs on, or
+// of all files below a folder that a walk would look at.
+func printTree(ctx context.Context, name string, hangsOn []string) uint64 {
 	l := &looker{sum: fnv.New64a()}
 	info, err := os.Stat(name)
 	if err != nil {
 		return 0
 	}
 	l.printFile("", info)
+	base := name
+	if !info.IsDir() {
+		base = filepath.Dir(name)
+	}
+	slices.Sort(hangsOn)
+	for _, p := range hangsOn {
+		if info, err := os.Stat(filepath.Join(base, filepath.FromSlash(p))); err == nil {
+			l.printFile(p, info)
+		}
+	}
 	if !info.IsDir() {
 		return l.sum.Sum64()
 	}

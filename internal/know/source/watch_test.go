@@ -489,6 +489,42 @@ func TestWatchSingleFileBehindLink(t *testing.T) {
 	w.untilText("a", "Exchanged.")
 }
 
+// TestWatchSeesFilesThatUnitsHangOn changes files that are not units of the
+// tree by themselves: what a registry names, what a link leads to.
+func TestWatchSeesFilesThatUnitsHangOn(t *testing.T) {
+	const registry = "- id: a\n  filePath: texts/a.md\n  triggers: {keywords: [a]}\n"
+	tests := []struct {
+		name, tree, file string
+		files            map[string]string
+	}{
+		{"registry alone", "registry.yaml", "texts/a.md", map[string]string{"registry.yaml": registry}},
+		{"link to a folder that is passed over", "", "node_modules/a.md", map[string]string{"cards/a.md": "-> ../node_modules/a.md"}},
+	}
+	for _, tt := range tests {
+		for _, mode := range []WatchMode{WatchBySystem, WatchByPolling} {
+			t.Run(tt.name+string(mode), func(t *testing.T) {
+				dir := t.TempDir()
+				write(t, dir, tt.file, cardNamed("a", "A."))
+				for name, text := range tt.files {
+					if target, ok := strings.CutPrefix(text, "-> "); ok {
+						must(t, os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o755))
+						must(t, os.Symlink(target, filepath.Join(dir, name)))
+					} else {
+						write(t, dir, name, text)
+					}
+				}
+				w := watchTree(t, TreeConfig{Path: filepath.Join(dir, tt.tree), Watch: WatchConfig{Mode: mode}})
+				w.untilText("a", "A.")
+				write(t, dir, tt.file, cardNamed("a", "Changed."))
+				w.untilText("a", "Changed.")
+				write(t, dir, "new.tmp", cardNamed("a", "Exchanged."))
+				rename(t, dir, "new.tmp", tt.file)
+				w.untilText("a", "Exchanged.")
+			})
+		}
+	}
+}
+
 func TestWatchKeepsWhatCannotBeOpened(t *testing.T) {
 	if os.Getuid() == 0 {
 		t.Skip("runs as root, whom permissions do not stop")
@@ -796,7 +832,7 @@ func TestPollWaitsForQuiet(t *testing.T) {
 		start := time.Now()
 		go func() {
 			defer close(done)
-			poll(ctx, dir, cfg, sighting{}, seen)
+			poll(ctx, NewTree(TreeConfig{Path: dir}), cfg, sighting{}, seen)
 		}()
 		go func() {
 			time.Sleep(1900 * time.Millisecond)

@@ -77,17 +77,17 @@ func (s shape) capability(one row) (*capability.Capability, capability.Detail, *
 	r := yamldoc.NewReader(m)
 	c := &capability.Capability{
 		ID: capability.ID(strings.TrimSpace(r.String("id"))), Kind: capability.Kind(strings.TrimSpace(r.String("kind"))),
-		Name: strings.TrimSpace(r.String("name")), DisplayName: r.String("displayName", "title"),
+		Name: strings.TrimSpace(r.String("name")), DisplayName: firstText(r, "displayName", "title"),
 		Description: strings.TrimSpace(r.String("description")), Category: r.String("category"),
 		Tags: r.Words("tags"), Aliases: r.Words("aliases"), Permissions: r.Words("permissions"),
-		RequiredTools: r.Words("requiredTools", "dependsOn"), RequiredSecrets: r.Words("requiredSecrets"),
+		RequiredTools: append(r.Words("requiredTools"), r.Words("dependsOn")...), RequiredSecrets: r.Words("requiredSecrets"),
 		RequiredBins: r.Words("requiredBins"), RequiredPlatforms: r.Words("requiredPlatforms"),
 		Version: r.String("version"),
 	}
 	if c.Kind == "" {
 		c.Kind = capability.KindTool
 	}
-	d := capability.Detail{Body: r.String("body", "content", "fullContent"), Usage: r.String("usage")}
+	d := capability.Detail{Body: firstText(r, "body", "content", "fullContent"), Usage: r.String("usage")}
 	available(c, r)
 	schema, err := s.schema(one, r)
 	switch {
@@ -103,6 +103,17 @@ func (s shape) capability(one row) (*capability.Capability, capability.Detail, *
 	d.Schema = schema
 	keepRest(c, r)
 	return c, d, nil
+}
+
+// firstText gives the first of the columns that says something; the others
+// stay as metadata.
+func firstText(r *yamldoc.Reader, columns ...string) string {
+	for _, c := range columns {
+		if s := r.String(c); s != "" {
+			return s
+		}
+	}
+	return ""
 }
 
 // lists are the columns whose text may be a JSON array.
