@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -26,6 +27,36 @@ type filter struct {
 	available                            bool
 }
 
+// check refuses words that no capability could have.
+func (f filter) check() error {
+	for _, w := range []struct {
+		flag, value string
+		known       []string
+	}{
+		{"state", f.state, []string{"active", "quarantined", "shadowed"}},
+		{"trust", f.trust, []string{"builtin", "user", "workspace", "remote"}},
+	} {
+		if w.value != "" && !slices.Contains(w.known, w.value) {
+			return usageError{fmt.Errorf("--%s %s: want one of %s", w.flag, w.value, strings.Join(w.known, ", "))}
+		}
+	}
+	return nil
+}
+
+// String gives the filter as it was typed.
+func (f filter) String() string {
+	var out []string
+	for _, w := range [][2]string{{"kind", f.kind}, {"category", f.category}, {"state", f.state}, {"trust", f.trust}, {"source", f.source}} {
+		if w[1] != "" {
+			out = append(out, "--"+w[0]+" "+foreign(w[1]))
+		}
+	}
+	if f.available {
+		out = append(out, "--available")
+	}
+	return strings.Join(out, " ")
+}
+
 func (f filter) keeps(e *door.Entry) bool {
 	return (f.kind == "" || string(e.Kind) == f.kind) &&
 		(f.category == "" || strings.EqualFold(e.Category, f.category)) &&
@@ -39,12 +70,10 @@ func (c *command) catalogList() *cobra.Command {
 	var f filter
 	cmd := &cobra.Command{
 		Use: "list", Short: "List every capability", Args: args(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			a, err := c.open(cmd.Context())
-			if err != nil {
+		RunE: c.with(func(ctx context.Context, a *app.App, _ []string) error {
+			if err := f.check(); err != nil {
 				return err
 			}
-			defer a.Close()
 			listing := a.View().List()
 			all := len(listing.Capabilities)
 			listing.Capabilities = slices.DeleteFunc(listing.Capabilities, func(e *door.Entry) bool { return !f.keeps(e) })
@@ -52,8 +81,11 @@ func (c *command) catalogList() *cobra.Command {
 				return c.printJSON(listing)
 			}
 			c.printList(listing, all)
+			if len(listing.Capabilities) == 0 && all > 0 {
+				fmt.Fprintf(c.err, "ken: none of %s fits %s\n", plural(all, "capability"), f)
+			}
 			return nil
-		},
+		}),
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.kind, "kind", "", "only this `kind`: tool, skill, card, command, …")
@@ -98,13 +130,8 @@ func (c *command) catalogShow() *cobra.Command {
 	return &cobra.Command{
 		Use: "show ID", Short: "Show one capability with its schema and text", Args: args(cobra.ExactArgs(1)),
 		ValidArgsFunction: c.completeIDs,
-		RunE: func(cmd *cobra.Command, given []string) error {
-			a, err := c.open(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer a.Close()
-			d, err := a.Door.Inspect(cmd.Context(), a.View(), given[0])
+		RunE: c.with(func(ctx context.Context, a *app.App, given []string) error {
+			d, err := a.Door.Inspect(ctx, a.View(), given[0])
 			if err != nil {
 				return err
 			}
@@ -113,7 +140,7 @@ func (c *command) catalogShow() *cobra.Command {
 			}
 			c.printDescription(d)
 			return nil
-		},
+		}),
 	}
 }
 
@@ -180,12 +207,7 @@ func yesNo(yes bool, missing []string) string {
 func (c *command) catalogLint() *cobra.Command {
 	return &cobra.Command{
 		Use: "lint", Short: "Say what is wrong and how to mend it; fails when something was lost", Args: args(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			a, err := c.open(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer a.Close()
+		RunE: c.with(func(ctx context.Context, a *app.App, _ []string) error {
 			problems := a.View().List().Problems
 			errors := 0
 			for _, pr := range problems {
@@ -204,7 +226,7 @@ func (c *command) catalogLint() *cobra.Command {
 				return errSilent
 			}
 			return nil
-		},
+		}),
 	}
 }
 
@@ -231,12 +253,7 @@ func (c *command) catalogWhy() *cobra.Command {
 	return &cobra.Command{
 		Use: "why ID", Short: "Explain where a capability stands, and why it can or cannot be seen", Args: args(cobra.ExactArgs(1)),
 		ValidArgsFunction: c.completeIDs,
-		RunE: func(cmd *cobra.Command, given []string) error {
-			a, err := c.open(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer a.Close()
+		RunE: c.with(func(ctx context.Context, a *app.App, given []string) error {
 			e, err := a.View().Lookup(given[0])
 			if err != nil {
 				return err
@@ -250,7 +267,7 @@ func (c *command) catalogWhy() *cobra.Command {
 				c.out.linef("- %s", foreign(line))
 			}
 			return nil
-		},
+		}),
 	}
 }
 
@@ -259,7 +276,7 @@ func (c *command) completeIDs(cmd *cobra.Command, given []string, prefix string)
 	if len(given) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	a, err := app.Open(cmd.Context(), app.Config{ConfigFile: c.configFile, Catalogs: c.catalogs})
+	a, err := c.open(cmd.Context())
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}

@@ -143,6 +143,17 @@ func (c *command) open(ctx context.Context) (*app.App, error) {
 	return app.Open(ctx, app.Config{ConfigFile: c.configFile, Catalogs: c.catalogs})
 }
 
+// with runs a command that needs the program.
+func (c *command) with(run func(ctx context.Context, a *app.App, given []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, given []string) error {
+		a, err := c.open(cmd.Context())
+		if err != nil {
+			return err
+		}
+		return errors.Join(run(cmd.Context(), a, given), a.Close())
+	}
+}
+
 // printJSON prints one document and nothing else.
 func (c *command) printJSON(v any) error {
 	enc := json.NewEncoder(c.out)

@@ -1,24 +1,21 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"ken/internal/app"
 	"ken/internal/door"
 )
 
 func (c *command) discoverCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: `discover "MESSAGE"`, Short: "Show what would be shown for a message, and why", Args: args(cobra.MinimumNArgs(1)),
-		RunE: func(cmd *cobra.Command, given []string) error {
-			a, err := c.open(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer a.Close()
-			sel, err := a.Door.Find(cmd.Context(), a.View(), strings.Join(given, " "))
+		RunE: c.with(func(ctx context.Context, a *app.App, given []string) error {
+			sel, err := a.Door.Find(ctx, a.View(), strings.Join(given, " "))
 			if err != nil {
 				return err
 			}
@@ -27,7 +24,7 @@ func (c *command) discoverCommand() *cobra.Command {
 			}
 			c.printSelection(sel)
 			return nil
-		},
+		}),
 	}
 }
 

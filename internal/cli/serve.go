@@ -20,17 +20,12 @@ func (c *command) serveCommand() *cobra.Command {
 	var addr string
 	cmd := &cobra.Command{
 		Use: "serve", Short: "Serve the catalog over HTTP on this machine", Args: args(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			a, err := c.open(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer a.Close()
+		RunE: c.with(func(ctx context.Context, a *app.App, _ []string) error {
 			if addr == "" {
 				addr = a.Settings.Serve.Addr
 			}
-			return c.serve(cmd.Context(), a, addr)
-		},
+			return c.serve(ctx, a, addr)
+		}),
 	}
 	cmd.Flags().StringVar(&addr, "addr", "", "listen on this `address` (port 0: any free one); ken.yaml: serve.addr")
 	return cmd

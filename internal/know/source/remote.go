@@ -67,6 +67,7 @@ type Remote struct {
 	url    *url.URL
 	shown  string
 	client *http.Client
+	limit  int64 // bytes that are read: maxRemoteBytes, fewer in tests
 
 	mu    sync.RWMutex // guards what follows
 	have  *remoteCopy
@@ -104,7 +105,7 @@ func NewRemote(cfg RemoteConfig) (*Remote, error) {
 	if cfg.Timeout <= 0 {
 		cfg.Timeout = 30 * time.Second
 	}
-	return &Remote{cfg: cfg, url: u, shown: shown, client: remoteClient(cfg.Client, u, cfg.Timeout)}, nil
+	return &Remote{cfg: cfg, url: u, shown: shown, client: remoteClient(cfg.Client, u, cfg.Timeout), limit: maxRemoteBytes}, nil
 }
 
 // Name gives the source's name.

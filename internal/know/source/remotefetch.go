@@ -158,9 +158,9 @@ func showURL(u *url.URL) string {
 	return s
 }
 
-// fetch asks an address for its content, or whether what we have still holds.
-func fetch(ctx context.Context, client *http.Client, address *url.URL, have *remoteHeader) (fetched, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address.String(), nil)
+// fetch asks the address for its content, or whether what we have still holds.
+func (r *Remote) fetch(ctx context.Context, have *remoteHeader) (fetched, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.url.String(), nil)
 	if err != nil {
 		return fetched{}, errors.New("the address does not make a request") // the cause would repeat the query
 	}
@@ -172,7 +172,7 @@ func fetch(ctx context.Context, client *http.Client, address *url.URL, have *rem
 	if have != nil && have.Modified != "" {
 		req.Header.Set("If-Modified-Since", have.Modified)
 	}
-	resp, err := client.Do(req)
+	resp, err := r.client.Do(req)
 	if err != nil {
 		return fetched{}, plainFetchError(err)
 	}
@@ -184,17 +184,17 @@ func fetch(ctx context.Context, client *http.Client, address *url.URL, have *rem
 		return fetched{}, fmt.Errorf("the server answered %d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
 	case resp.Header.Get("Content-Encoding") != "":
 		return fetched{}, fmt.Errorf("the server sent it encoded as %q", resp.Header.Get("Content-Encoding"))
-	case resp.ContentLength > maxRemoteBytes:
-		return fetched{}, tooLarge(resp.ContentLength, maxRemoteBytes)
+	case resp.ContentLength > r.limit:
+		return fetched{}, tooLarge(resp.ContentLength, r.limit)
 	}
 	// The cap is on what comes out of decompression, if there was any.
-	data, err := io.ReadAll(io.LimitReader(resp.Body, maxRemoteBytes+1))
+	data, err := io.ReadAll(io.LimitReader(resp.Body, r.limit+1))
 	if err != nil {
 		return fetched{}, plainFetchError(err)
 	}
-	if len(data) > maxRemoteBytes {
+	if int64(len(data)) > r.limit {
 		return fetched{}, &readError{
-			code: "too-large", message: fmt.Sprintf("the content has more than the %d bytes that are read", maxRemoteBytes), fix: "split it",
+			code: "too-large", message: fmt.Sprintf("the content has more than the %d bytes that are read", r.limit), fix: "split it",
 		}
 	}
 	return fetched{

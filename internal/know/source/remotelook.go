@@ -31,7 +31,7 @@ func (r *Remote) look(ctx context.Context, have *remoteCopy) (remoteState, []cap
 	if have != nil {
 		known = &have.remoteHeader
 	}
-	got, err := fetch(ctx, r.client, r.url, known)
+	got, err := r.fetch(ctx, known)
 	if ctx.Err() != nil {
 		return remoteState{}, nil, ctx.Err()
 	}
