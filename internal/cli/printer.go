@@ -45,7 +45,7 @@ const (
 )
 
 func (p *printer) style(style, s string) string {
-	if !p.colour || s == "" {
+	if !p.colour || s == "" || style == "" {
 		return s
 	}
 	return "\x1b[" + style + "m" + s + "\x1b[0m"

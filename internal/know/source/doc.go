@@ -3,9 +3,9 @@
 // A [Tree] is a folder, or one file, that may hold any mixture of the formats
 // Ken knows; each format is one file of this package with one function that
 // reads a unit: a folder such as a skill's, or a single file such as a
-// catalog. [Remote] and [Table] read the same formats from an address and
-// from a database. All are a capability.Source; a Tree is also a
-// capability.Watcher and reads bodies and schemas only when they are asked for.
+// catalog. A [Remote] reads the same formats from an address, and package
+// table reads the rows of a database. All are a capability.Source and a
+// capability.Watcher, and read bodies and schemas only when they are asked for.
 //
 // Everything read here is untrusted. No path leaves its root, no file is read
 // beyond its cap, one bad unit hides only itself, and every string that a

@@ -26,6 +26,11 @@ import (
 	"ken/capability"
 )
 
+var (
+	_ capability.Watcher  = (*Remote)(nil)
+	_ capability.Detailer = (*Remote)(nil)
+)
+
 // A site is a page on this machine whose content a test changes.
 type site struct {
 	*httptest.Server

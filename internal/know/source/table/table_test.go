@@ -18,6 +18,11 @@ import (
 	"ken/capability"
 )
 
+var (
+	_ capability.Watcher  = (*Table)(nil)
+	_ capability.Detailer = (*Table)(nil)
+)
+
 // A bench is a database that a test may write to.
 type bench struct {
 	dsn string
