@@ -133,8 +133,9 @@ type Recipe struct {
 	Runner string `json:"runner"`
 
 	// Argv is the command, one element per argument. "{name}" stands for a
-	// parameter and always becomes exactly one element; "{name...}" takes a
-	// list and becomes one element per item. No shell reads it.
+	// parameter, alone or inside an element, and never makes more than the
+	// one element it stands in; "{name...}" stands alone, takes a list and
+	// becomes one element per item. No shell reads it.
 	Argv []string `json:"argv,omitempty"`
 
 	// Action is the action's name within its command, and the first argument

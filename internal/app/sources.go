@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"ken/capability"
 	"ken/internal/config"
@@ -37,11 +39,26 @@ func (s *sources) tree(cfg source.TreeConfig, why string) {
 	s.add(t, Place{Name: t.Name(), Trust: cfg.Trust, Why: why})
 }
 
-// only reads what --catalog names and nothing else.
+// only reads what --catalog names and nothing else. What a person names and is
+// not there is a mistake, not an empty catalog.
 func (s *sources) only(dir string, paths []string) {
 	for _, p := range paths {
+		if strings.Contains(p, "://") {
+			s.err = errors.Join(s.err, &capability.Error{
+				Kind: capability.Invalid, Op: "open catalog", Target: p,
+				Err: errors.New("it is an address, not a path"), Fix: "name it in ken.yaml, under catalog.sources",
+			})
+			continue
+		}
 		if !filepath.IsAbs(p) {
 			p = filepath.Join(dir, p)
+		}
+		if _, err := os.Stat(p); err != nil {
+			s.err = errors.Join(s.err, &capability.Error{
+				Kind: capability.Invalid, Op: "open catalog", Target: p,
+				Err: errors.New("there is nothing to read"), Fix: "name a directory or a file of capabilities",
+			})
+			continue
 		}
 		s.tree(source.TreeConfig{Path: filepath.Clean(p), Trust: capability.TrustUser}, "named by --catalog")
 	}

@@ -2,10 +2,12 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -102,7 +104,10 @@ func (c *command) printList(l door.Listing, all int) {
 	for _, e := range l.Capabilities {
 		rows = append(rows, []string{standing(e), string(e.ID), string(e.Kind), e.Category, e.Description})
 	}
-	c.out.table([]column{{style: dim}, {style: bold}, {style: cyan}, {style: dim}, {grow: true}}, rows)
+	if c.out.terminal { // what can be used first
+		slices.SortStableFunc(rows, func(a, b []string) int { return cmp.Compare(rank(a[0]), rank(b[0])) })
+	}
+	c.out.table([]column{{styles: standingStyles}, {style: bold}, {style: cyan}, {style: dim}, {grow: true}}, rows)
 	if !c.out.terminal {
 		return
 	}
@@ -117,13 +122,20 @@ func (c *command) printList(l door.Listing, all int) {
 
 // standing gives an entry's state in one word.
 func standing(e *door.Entry) string {
-	if e.State == "active" && !e.Available {
-		return "lacks"
-	}
-	if e.State == "active" {
+	switch {
+	case e.State != "active":
+		return string(e.State)
+	case e.Available:
 		return "ready"
 	}
-	return string(e.State)
+	return "lacking"
+}
+
+var standingStyles = map[string]string{"ready": green, "lacking": yellow, "quarantined": red, "shadowed": dim}
+
+// rank orders standings for people.
+func rank(standing string) int {
+	return slices.Index([]string{"ready", "lacking", "quarantined", "shadowed"}, standing)
 }
 
 func (c *command) catalogShow() *cobra.Command {
@@ -158,6 +170,10 @@ func (c *command) printDescription(d door.Description) {
 	field("category", d.Category)
 	field("tags", strings.Join(d.Tags, ", "))
 	field("version", d.Version)
+	if d.Kind == capability.KindCard {
+		field("priority", strconv.Itoa(d.Priority))
+		field("shows", fmt.Sprintf("at most %d characters", d.MaxChars))
+	}
 	field("state", string(d.State))
 	field("available", yesNo(d.Available, d.Missing))
 	field("requires", strings.Join(d.RequiredTools, ", "))
@@ -167,6 +183,8 @@ func (c *command) printDescription(d door.Description) {
 	}
 	if t := d.Triggers; t != nil {
 		field("triggers", strings.Join(t.Keywords, ", "))
+		field("sessions", strings.Join(t.SessionTypes, ", "))
+		field("threshold", strconv.FormatFloat(t.ConfidenceThreshold, 'g', -1, 64))
 	}
 	for _, m := range d.Migrations {
 		field("migration", fmt.Sprintf("%s to %s: %s", m.From, m.To, m.Note))

@@ -10,12 +10,16 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"ken/capability"
 	"ken/internal/app"
+	"ken/internal/config"
+	"ken/internal/untrusted"
+	"ken/internal/yamldoc"
 )
 
 // Exit statuses, which scripts rely on.
@@ -40,9 +44,24 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
 	if err != nil && !errors.Is(err, errSilent) {
-		fmt.Fprintln(stderr, "ken:", err)
+		c.explain(err)
 	}
 	return status(err)
+}
+
+// explain says what went wrong: in words, and with --json as the one document
+// that was asked for.
+func (c *command) explain(err error) {
+	fmt.Fprintln(c.err, "ken:", untrusted.Terminal(err.Error()))
+	if !c.json {
+		return
+	}
+	failure := map[string]any{"message": err.Error(), "status": status(err), "kind": capability.KindOf(err).String()}
+	var refused *config.Error
+	if errors.As(err, &refused) {
+		failure["kind"], failure["problems"] = "invalid", refused.Problems
+	}
+	_ = c.printJSON(map[string]any{"error": failure}) // there is nowhere else to say it
 }
 
 // errSilent ends a command with status 1 when all was said already.
@@ -97,14 +116,21 @@ func (c *command) root() *cobra.Command {
 	flags.StringVar(&c.configFile, "config", "", "read this `file` instead of the usual ken.yaml")
 	flags.StringArrayVar(&c.catalogs, "catalog", nil, "read only this `path`, a directory or a file of capabilities (repeatable)")
 	flags.BoolVar(&c.json, "json", false, "print one JSON document")
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.Args = args(func(_ *cobra.Command, given []string) error {
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usageError{fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())}
+	})
+	root.Args = args(func(cmd *cobra.Command, given []string) error {
 		if len(given) == 0 {
 			return nil
 		}
-		return fmt.Errorf("there is no command %q", given[0])
+		if slices.Contains(c.catalogs, "catalog") {
+			return fmt.Errorf("there is no command %q; --catalog took the word catalog as its path", given[0])
+		}
+		return fmt.Errorf("there is no command %q%s", given[0], meant(cmd, given[0]))
 	})
 	root.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	root.Version = app.Version()
+	root.SetVersionTemplate("ken {{.Version}}\n")
 	root.AddCommand(
 		c.catalogCommand(), c.discoverCommand(), c.serveCommand(), c.configCommand(),
 		c.initCommand(), c.doctorCommand(), c.versionCommand(),
@@ -116,7 +142,7 @@ func (c *command) root() *cobra.Command {
 func args(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, given []string) error {
 		if err := check(cmd, given); err != nil {
-			return usageError{fmt.Errorf("%s: %w; see %s --help", cmd.CommandPath(), err, cmd.CommandPath())}
+			return usageError{fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())}
 		}
 		return nil
 	}
@@ -130,12 +156,24 @@ func group(use, short string, subs ...*cobra.Command) *cobra.Command {
 			if len(given) == 0 {
 				return usageError{fmt.Errorf("%s needs one of its commands; see %s --help", cmd.CommandPath(), cmd.CommandPath())}
 			}
-			return usageError{fmt.Errorf("%s has no command %q; see %s --help", cmd.CommandPath(), given[0], cmd.CommandPath())}
+			return usageError{fmt.Errorf("%s has no command %q%s; see %s --help", cmd.CommandPath(), given[0], meant(cmd, given[0]), cmd.CommandPath())}
 		},
 		RunE: func(*cobra.Command, []string) error { return nil },
 	}
 	cmd.AddCommand(subs...)
 	return cmd
+}
+
+// meant guesses the command behind a word.
+func meant(cmd *cobra.Command, word string) string {
+	var names []string
+	for _, sub := range cmd.Commands() {
+		names = append(names, sub.Name())
+	}
+	if near := yamldoc.Nearest(word, names); near != "" {
+		return "; did you mean " + near + "?"
+	}
+	return ""
 }
 
 // open builds the program and loads the catalog.
@@ -150,7 +188,25 @@ func (c *command) with(run func(ctx context.Context, a *app.App, given []string)
 		if err != nil {
 			return err
 		}
+		c.mention(cmd, a)
 		return errors.Join(run(cmd.Context(), a, given), a.Close())
+	}
+}
+
+// mention says on the side that something is wrong with the catalog, where the
+// command itself does not.
+func (c *command) mention(cmd *cobra.Command, a *app.App) {
+	if cmd.Name() == "lint" || cmd.Name() == "doctor" || c.json {
+		return
+	}
+	n := 0
+	for _, p := range a.View().List().Problems {
+		if p.Severity == capability.Grave {
+			n++
+		}
+	}
+	if n > 0 {
+		fmt.Fprintf(c.err, "ken: %s in the catalog; see ken catalog lint\n", plural(n, "error"))
 	}
 }
 

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -13,9 +14,13 @@ import (
 
 func (c *command) discoverCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: `discover "MESSAGE"`, Short: "Show what would be shown for a message, and why", Args: args(cobra.MinimumNArgs(1)),
+		Use: `discover "MESSAGE"`, Short: "Show what would be shown for a message, and why", Example: `  ken discover "what changed in this repository lately"`, Args: args(cobra.MinimumNArgs(1)),
 		RunE: c.with(func(ctx context.Context, a *app.App, given []string) error {
-			sel, err := a.Door.Find(ctx, a.View(), strings.Join(given, " "))
+			message := strings.Join(given, " ")
+			if strings.TrimSpace(message) == "" {
+				return usageError{errors.New(`the message is empty; say what you want done: ken discover "search the web"`)}
+			}
+			sel, err := a.Door.Find(ctx, a.View(), message)
 			if err != nil {
 				return err
 			}

@@ -7,20 +7,16 @@ import (
 )
 
 func (c *command) initCommand() *cobra.Command {
-	var here bool
-	cmd := &cobra.Command{
+	return &cobra.Command{
 		Use: "init", Short: "Write a commented ken.yaml and a small sample catalog", Args: args(cobra.NoArgs),
-		Long: "Write a commented ken.yaml and a small sample catalog into your Ken directory (~/.ken),\n" +
-			"or, with --here, into .ken of this project. Files that are there already are left alone.",
+		Long: "Write a commented ken.yaml and a small sample catalog into your Ken directory (~/.ken).\n" +
+			"Files that are there already are left alone.",
 		RunE: func(*cobra.Command, []string) error {
 			places, err := config.Here()
 			if err != nil {
 				return err
 			}
 			dir := places.Home
-			if here {
-				dir = places.Project
-			}
 			written, kept, err := config.Init(dir)
 			if err != nil {
 				return err
@@ -34,12 +30,14 @@ func (c *command) initCommand() *cobra.Command {
 			for _, f := range kept {
 				c.out.linef("%s %s, which was there already", c.out.style(dim, "kept "), foreign(f))
 			}
+			if len(written) > 0 {
+				c.out.linef("\nYou have capabilities of your own now, so the starter catalog is off;\n" +
+					"ken config set catalog.starter on keeps both.")
+			}
 			c.out.linef("\nNext: ken catalog list, ken discover \"a message\", ken doctor")
 			return nil
 		},
 	}
-	cmd.Flags().BoolVar(&here, "here", false, "into .ken of this project")
-	return cmd
 }
 
 // list makes JSON show an empty list as one.

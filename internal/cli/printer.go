@@ -58,10 +58,19 @@ func foreign(s string) string {
 	return strings.NewReplacer("\n", " ", "\t", " ").Replace(untrusted.Terminal(s))
 }
 
-// A column of a table. The one with grow takes what room is left.
+// A column of a table. The one with grow takes what room is left; styles gives
+// single words a style of their own.
 type column struct {
-	style string
-	grow  bool
+	style  string
+	styles map[string]string
+	grow   bool
+}
+
+func (c column) styleOf(cell string) string {
+	if s, ok := c.styles[cell]; ok {
+		return s
+	}
+	return c.style
 }
 
 // table prints rows of foreign text in columns.
@@ -81,8 +90,9 @@ func (p *printer) table(columns []column, rows [][]string) {
 	for _, row := range rows {
 		var b strings.Builder
 		for i, cell := range row {
+			style := columns[i].styleOf(cell)
 			cell = clip(cell, widths[i])
-			b.WriteString(p.style(columns[i].style, cell))
+			b.WriteString(p.style(style, cell))
 			if i < len(row)-1 {
 				b.WriteString(strings.Repeat(" ", widths[i]-len([]rune(cell))+2))
 			}

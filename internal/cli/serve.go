@@ -7,11 +7,14 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"ken/capability"
 	"ken/internal/app"
+	"ken/internal/config"
 	"ken/internal/door"
 	"ken/internal/serve/httpapi"
 )
@@ -51,6 +54,7 @@ func (c *command) serve(ctx context.Context, a *app.App, addr string) error {
 	defer stopWatching()
 	watched := make(chan error, 1)
 	go func() { watched <- a.Watch(watching) }()
+	go c.follow(watching, a)
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(l) }()
 
@@ -72,6 +76,50 @@ func (c *command) serve(ctx context.Context, a *app.App, addr string) error {
 	return err
 }
 
+// follow says what changes while the server runs.
+func (c *command) follow(ctx context.Context, a *app.App) {
+	version := a.View().Stats().Version
+	for {
+		news, err := a.Door.Next(ctx, a.Principal, version)
+		if err != nil {
+			return // ctx ended
+		}
+		s := news.View.Stats()
+		version = s.Version
+		grave := 0
+		for _, p := range news.View.List().Problems {
+			if p.Severity == capability.Grave {
+				grave++
+			}
+		}
+		line := fmt.Sprintf("catalog %d: %s", version, summary(news))
+		if grave > 0 {
+			line += "; " + plural(grave, "error") + ", see ken catalog lint"
+		}
+		fmt.Fprintln(c.err, line)
+	}
+}
+
+// summary tells changes in a line: the first few by name.
+func summary(news door.Changes) string {
+	const most = 3
+	var parts []string
+	for _, ch := range news.Changes[:min(most, len(news.Changes))] {
+		part := foreign(string(ch.ID)) + " " + ch.What
+		if ch.Note != "" {
+			part += " (" + foreign(ch.Note) + ")"
+		}
+		parts = append(parts, part)
+	}
+	if more := len(news.Changes) - most; more > 0 {
+		parts = append(parts, fmt.Sprintf("and %d more", more))
+	}
+	if len(parts) == 0 {
+		return "nothing that is listed changed"
+	}
+	return strings.Join(parts, ", ")
+}
+
 func (c *command) announce(url string, s door.Stats) {
 	if c.json {
 		_ = c.printJSON(map[string]any{"url": url, "catalog": s}) // nobody reads it: serve all the same
@@ -87,7 +135,7 @@ func loopback(addr string) error {
 	if err != nil {
 		return usageError{fmt.Errorf("address %q: %w; write host:port, as in 127.0.0.1:7777", addr, err)}
 	}
-	if ip := net.ParseIP(host); host == "localhost" || (ip != nil && ip.IsLoopback()) {
+	if config.Loopback(host) {
 		return nil
 	}
 	return usageError{fmt.Errorf("address %q is reachable from other machines, and the server has no authentication yet; use 127.0.0.1", addr)}

@@ -379,7 +379,7 @@ func TestT16ConfigProjectMayNotWiden(t *testing.T) {
 		{"", "discovery: {totalTokenBudget: 1000000}", "discovery.totalTokenBudget is 1000000 here"},
 		{"", "discovery: {tier1MinRelevance: 0}", "discovery.tier1MinRelevance is 0 here and 0.3 without it"},
 		{"", "discovery: {embeddingModelId: spy}", "discovery.embeddingModelId is spy here"},
-		{"", "serve: {addr: 0.0.0.0:7777}", "serve.addr is 0.0.0.0:7777 here and 127.0.0.1:7777 without it"},
+		{"", "serve: {addr: localhost:7777}", "serve.addr is localhost:7777 here and 127.0.0.1:7777 without it"},
 	}
 	for _, tt := range tests {
 		places, home, _ := at(t)

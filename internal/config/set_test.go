@@ -86,8 +86,8 @@ func TestSetRefuses(t *testing.T) {
 		{"serve: {adr: x}\n", "capabilities.enabled", "true", "ken.yaml:1: unknown key serve.adr; did you mean serve.addr?"},
 		{"serve: {adr: x}\n", "capabilities.enabled", "true", "capabilities.enabled was not set; mend the file first"},
 		{"a: [\n", "capabilities.enabled", "true", "ken.yaml:1: "},
-		{"{serve: {addr: 'a:1'}} # mine\n", "capabilities.enabled", "true", "edit FILE by hand: capabilities.enabled: true"},
-		{"? serve\n: {addr: 'a:1'}\n", "serve.addr", "b:1", "edit FILE by hand: serve.addr: b:1"},
+		{"{serve: {addr: 'localhost:1'}} # mine\n", "capabilities.enabled", "true", "edit FILE by hand: capabilities.enabled: true"},
+		{"? serve\n: {addr: 'localhost:1'}\n", "serve.addr", "localhost:2", "edit FILE by hand: serve.addr: localhost:2"},
 	}
 	for _, tt := range tests {
 		file := filepath.Join(t.TempDir(), "ken.yaml")
@@ -129,20 +129,20 @@ func listing(t *testing.T, dir string) string {
 func TestS1U13SetAtomic(t *testing.T) {
 	dir := t.TempDir()
 	target, link := filepath.Join(dir, "real", "ken.yaml"), filepath.Join(dir, "ken.yaml")
-	write(t, target, "serve: {addr: 'a:1'}\n")
+	write(t, target, "serve: {addr: 'localhost:1'}\n")
 	if err := os.Chmod(target, 0o640); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Symlink(target, link); err != nil {
 		t.Fatal(err)
 	}
-	if err := Set(link, "serve.addr", "b:1"); err != nil {
+	if err := Set(link, "serve.addr", "localhost:2"); err != nil {
 		t.Fatal(err)
 	}
 	if info, err := os.Lstat(link); err != nil || info.Mode().Type() != fs.ModeSymlink {
 		t.Errorf("the link is now %v, %v", info, err)
 	}
-	for name, want := range map[string]string{"ken.yaml": "serve: {addr: b:1}\n", "ken.yaml.bak": "serve: {addr: 'a:1'}\n"} {
+	for name, want := range map[string]string{"ken.yaml": "serve: {addr: localhost:2}\n", "ken.yaml.bak": "serve: {addr: 'localhost:1'}\n"} {
 		full := filepath.Join(dir, "real", name)
 		info, err := os.Stat(full)
 		if err != nil || info.Mode().Perm() != 0o640 || read(t, full) != want {
@@ -155,7 +155,7 @@ func TestS1U13SetAtomic(t *testing.T) {
 
 	// Setting what is so already writes nothing.
 	before, _ := os.Stat(target)
-	if err := Set(link, "serve.addr", "b:1"); err != nil {
+	if err := Set(link, "serve.addr", "localhost:2"); err != nil {
 		t.Fatal(err)
 	}
 	if after, _ := os.Stat(target); !os.SameFile(before, after) {
@@ -165,10 +165,10 @@ func TestS1U13SetAtomic(t *testing.T) {
 
 func TestSetMakesFile(t *testing.T) {
 	for name, want := range map[string]string{
-		"ken.yaml": "serve:\n  addr: a:1\n", "ken.json": "{\n  \"serve\": {\n    \"addr\": \"a:1\"\n  }\n}\n",
+		"ken.yaml": "serve:\n  addr: localhost:1\n", "ken.json": "{\n  \"serve\": {\n    \"addr\": \"localhost:1\"\n  }\n}\n",
 	} {
 		file := filepath.Join(t.TempDir(), "new", name)
-		if err := Set(file, "serve.addr", "a:1"); err != nil {
+		if err := Set(file, "serve.addr", "localhost:1"); err != nil {
 			t.Fatal(err)
 		}
 		info, err := os.Stat(file)
@@ -179,7 +179,7 @@ func TestSetMakesFile(t *testing.T) {
 			t.Errorf("left behind: %s", names)
 		}
 		other := filepath.Join(filepath.Dir(file), map[string]string{"ken.yaml": "ken.json", "ken.json": "ken.yaml"}[name])
-		if err := Set(other, "serve.addr", "a:1"); err == nil || !strings.Contains(err.Error(), name+" is there already") {
+		if err := Set(other, "serve.addr", "localhost:1"); err == nil || !strings.Contains(err.Error(), name+" is there already") {
 			t.Errorf("Set(%s) beside %s = %v, want a refusal", other, name, err)
 		}
 	}
@@ -228,7 +228,7 @@ func TestSetOddFiles(t *testing.T) {
 		if err := tt.make(); err != nil {
 			t.Fatal(err)
 		}
-		if err := Set(file, "serve.addr", "a:1"); err == nil || !strings.Contains(err.Error(), tt.want) {
+		if err := Set(file, "serve.addr", "localhost:1"); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: Set = %v, want %q", tt.name, err, tt.want)
 		}
 		if names := listing(t, dir); names != "ken.yaml" {
@@ -332,7 +332,7 @@ func settingValue(t *rapid.T) (key, value string) {
 		"catalog.debounce": rapid.SampledFrom([]string{"1ms", "1.5s", "1m"}), "catalog.sanitizer": rapid.SampledFrom([]string{"reveal", "seed"}),
 		"catalog.sources":     rapid.SampledFrom([]string{"[]", "[{path: /a}]", "[{name: a b, path: /a b}, {url: 'https://x/#y'}]"}),
 		"discovery.tier1TopK": whole, "discovery.graphBoostFactor": part, "discovery.embeddingModelId": word,
-		"serve.addr": rapid.SampledFrom([]string{"a:1", "[::1]:0", "localhost:65535"}),
+		"serve.addr": rapid.SampledFrom([]string{"localhost:1", "[::1]:0", "localhost:65535"}),
 	}
 	key = rapid.SampledFrom(append(sortedKeys(values), "pin")).Draw(t, "key")
 	if key == "pin" {
@@ -357,7 +357,7 @@ func sortedKeys(m map[string]*rapid.Generator[string]) []string {
 func TestSetProperty(t *testing.T) {
 	places, _, _ := at(t)
 	starts := []string{
-		"", string(Sample()), "{}\n", "# only a comment", "\ufeffserve:\r\n  addr: a:1 # here\r\n",
+		"", string(Sample()), "{}\n", "# only a comment", "\ufeffserve:\r\n  addr: localhost:1 # here\r\n",
 		"capabilities:\n  exclude:\n  - a # one\n  - b\n  enabled: true\n# end\n", "capabilities: {exclude: [a, b], enabled: true} # flow\n",
 		"catalog:\n  # before\n  pins:\n    # the pin\n    tool:x: sha256:00112233445566778899aabbccddeeff # why\n\n  # after\n  poll: 5s\nserve: ~\n",
 	}
@@ -439,9 +439,9 @@ func TestSetKeepsJSON(t *testing.T) {
 			t.Fatalf("after Set(%s): %s is not JSON", key, got)
 		}
 	}
-	write(t, file, "serve: {addr: 'a:1'}\n")
+	write(t, file, "serve: {addr: 'localhost:1'}\n")
 	var refused *Error
-	if err := Set(file, "serve.addr", "b:1"); !errors.As(err, &refused) || !strings.Contains(err.Error(), "this is not JSON") {
+	if err := Set(file, "serve.addr", "localhost:2"); !errors.As(err, &refused) || !strings.Contains(err.Error(), "this is not JSON") {
 		t.Errorf("Set in YAML named .json = %v, want a refusal", err)
 	}
 }
@@ -449,7 +449,7 @@ func TestSetKeepsJSON(t *testing.T) {
 // TestEditedIsChecked: an edit that would say something else is thrown away.
 func TestEditedIsChecked(t *testing.T) {
 	for _, text := range []string{"? serve\n: {addr: x}\n", "--- {serve: {addr: x}}\n", "serve:\n  ~\n", "~\n", "serve: {}\n...\n"} {
-		path, v, err := asked("serve.addr", "b:1")
+		path, v, err := asked("serve.addr", "localhost:2")
 		if err != nil {
 			t.Fatal(err)
 		}

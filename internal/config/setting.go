@@ -157,9 +157,17 @@ func checkAddr(s string) (fix string, err error) {
 	case err != nil || perr != nil || strconv.FormatUint(n, 10) != port || strings.ContainsAny(host, " \t/@"):
 		return "write it as 127.0.0.1:7777", errors.New("is not host:port")
 	case host == "":
-		return "write 127.0.0.1:" + port + ", or 0.0.0.0:" + port + " to listen to every network", errors.New("names no host")
+		return "write 127.0.0.1:" + port, errors.New("names no host")
+	case !Loopback(host):
+		return "write 127.0.0.1:" + port, errors.New("can be reached from other machines, and the server has no authentication yet")
 	}
 	return "", nil
+}
+
+// Loopback reports whether a host can be reached from this machine only.
+func Loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // settingOf finds the setting of a key, for the operation op.

@@ -45,22 +45,24 @@ func (d *Door) View(p capability.Principal) View {
 	return View{d.catalog.Snapshot()}
 }
 
-// Next waits until the catalog has a version above after and gives the view of
-// it.
-func (d *Door) Next(ctx context.Context, p capability.Principal, after uint64) (View, error) {
-	if p.ID == "" {
-		return View{}, &capability.Error{Kind: capability.Denied, Op: "watch", Target: "the catalog", Err: fmt.Errorf("nobody asks")}
-	}
-	s, err := d.catalog.Next(ctx, after)
-	return View{s}, err
+// Changes are what happened to the catalog since a version.
+type Changes struct {
+	View     View
+	Changes  []Change
+	Complete bool // false: too long ago to say; everything may be different
 }
 
-// Changes gives what is different from the view before.
-func (v View) Changes() []Change {
-	if v.snapshot == nil {
-		return nil
+// Next waits until the catalog has a version above after and tells what is
+// different.
+func (d *Door) Next(ctx context.Context, p capability.Principal, after uint64) (Changes, error) {
+	if p.ID == "" {
+		return Changes{}, &capability.Error{Kind: capability.Denied, Op: "watch", Target: "the catalog", Err: fmt.Errorf("nobody asks")}
 	}
-	return v.snapshot.Changes()
+	if _, err := d.catalog.Next(ctx, after); err != nil {
+		return Changes{}, err
+	}
+	s, changes, complete := d.catalog.ChangesSince(after)
+	return Changes{View{s}, changes, complete}, nil
 }
 
 // List gives everything in the view.

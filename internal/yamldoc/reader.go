@@ -56,7 +56,10 @@ func (r *Reader) Field(keys ...string) (Field, bool) {
 			if !ok {
 				found, ok = f, true
 			} else if fold(found.Key) == fold(f.Key) {
-				r.Issue(f.Line, fmt.Sprintf("%s%s repeats %s of line %d", r.path, f.Key, found.Key, found.Line), "keep one of them")
+				*r.issues = append(*r.issues, &Error{
+					Line: f.Line, Message: fmt.Sprintf("%s%s repeats %s of line %d", r.path, f.Key, found.Key, found.Line),
+					Fix: "keep one of them", earlier: found.Line,
+				})
 			}
 		}
 	}

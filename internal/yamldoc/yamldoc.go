@@ -19,10 +19,12 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/lexer"
 	"github.com/goccy/go-yaml/parser"
 )
 
@@ -52,6 +54,22 @@ type Error struct {
 	Line, Column int
 	Message      string
 	Fix          string
+
+	earlier int // a line that Message ends with
+}
+
+// Moved gives the error as it stands in a file in which the document begins by
+// lines further down, those that the message speaks of included.
+func (e *Error) Moved(by int) *Error {
+	moved := *e
+	if e.Line > 0 {
+		moved.Line += by
+	}
+	if e.earlier > 0 {
+		moved.earlier += by
+		moved.Message = strings.TrimSuffix(e.Message, strconv.Itoa(e.earlier)) + strconv.Itoa(moved.earlier)
+	}
+	return &moved
 }
 
 func (e *Error) Error() string {
@@ -112,7 +130,12 @@ func ParseValue(data []byte, limits Limits) (Value, error) {
 	if err != nil {
 		return Value{}, err
 	}
-	file, perr := parser.ParseBytes(data, 0)
+	tokens, jerr := joinPlain(lexer.Tokenize(string(data)))
+	if jerr != nil {
+		return Value{}, jerr
+	}
+	// A key that is given twice is ours to tell: see converter.fields.
+	file, perr := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
 	if perr != nil {
 		return Value{}, syntaxError(perr)
 	}
@@ -135,7 +158,7 @@ func ParseValue(data []byte, limits Limits) (Value, error) {
 	if root == nil {
 		return Value{Line: 1}, nil
 	}
-	return convert(root, limits.Depth)
+	return converter{depth: limits.Depth}.value(root, limits.Depth)
 }
 
 // precheck refuses what would be slow or ambiguous to parse, by looking at
@@ -230,21 +253,45 @@ func badLine(data []byte) int {
 	return 0
 }
 
+// syntaxError says in our words what the parser complains of, as far as it is
+// known what people do wrong there.
 func syntaxError(err error) *Error {
 	var e yaml.Error
-	if errors.As(err, &e) {
-		out := &Error{Message: firstLine(e.GetMessage()), Fix: "check indentation, quotes and colons there"}
-		if tok := e.GetToken(); tok != nil && tok.Position != nil {
-			out.Line, out.Column = tok.Position.Line, tok.Position.Column
-		}
-		return out
+	if !errors.As(err, &e) {
+		return &Error{Message: printable(firstLine(err.Error())), Fix: "check indentation, quotes and colons"}
 	}
-	return &Error{Message: firstLine(err.Error())}
+	out := &Error{Message: printable(firstLine(e.GetMessage())), Fix: "check indentation, quotes and colons there"}
+	if tok := e.GetToken(); tok != nil && tok.Position != nil {
+		out.Line, out.Column = tok.Position.Line, tok.Position.Column
+	}
+	switch m := e.GetMessage(); {
+	case strings.Contains(m, "'\t'") || strings.Contains(m, "tab character"):
+		out.Message, out.Fix = "a tab stands where YAML wants spaces", "indent with spaces"
+	case strings.Contains(m, "mapping value is not allowed"):
+		out.Message, out.Fix = "a second \": \" stands in one value", "put the value in quotes"
+	case strings.Contains(m, "end character of"):
+		out.Message, out.Fix = "a quote is opened and never closed", "close it, or leave both quotes out"
+	case strings.Contains(m, "reserved character"), strings.Contains(m, "unknown escape"):
+		out.Fix = "put the value in single quotes"
+	case strings.Contains(m, "must be specified"), strings.Contains(m, "not found"), strings.Contains(m, "could not find '"),
+		strings.Contains(m, "flow map"):
+		out.Fix = "check that every bracket is closed and every item parted by a comma; a text with brackets needs quotes"
+	}
+	return out
 }
 
 func firstLine(s string) string {
 	s, _, _ = strings.Cut(s, "\n")
 	return s
+}
+
+// printable writes out what would do something to a terminal.
+func printable(s string) string {
+	if !strings.ContainsFunc(s, func(c rune) bool { return !unicode.IsPrint(c) }) {
+		return s
+	}
+	quoted := strconv.Quote(s)
+	return quoted[1 : len(quoted)-1]
 }
 
 func lineOf(n ast.Node) int {
@@ -254,20 +301,24 @@ func lineOf(n ast.Node) int {
 	return 0
 }
 
-func convert(n ast.Node, depth int) (Value, error) {
+// A converter turns the parser's tree into values, down to a depth.
+type converter struct{ depth int }
+
+// value converts a node that may have left levels below it.
+func (c converter) value(n ast.Node, left int) (Value, error) {
 	line := lineOf(n)
-	if depth <= 0 {
-		return Value{}, tooDeep(line, 0)
+	if left <= 0 {
+		return Value{}, tooDeep(line, c.depth)
 	}
 	switch n := n.(type) {
 	case *ast.MappingNode:
-		return convertMap(n.Values, line, depth)
+		return c.fields(n.Values, line, left)
 	case *ast.MappingValueNode:
-		return convertMap([]*ast.MappingValueNode{n}, line, depth)
+		return c.fields([]*ast.MappingValueNode{n}, line, left)
 	case *ast.SequenceNode:
 		list := make([]Value, 0, len(n.Values))
 		for _, item := range n.Values {
-			v, err := convert(item, depth-1)
+			v, err := c.value(item, left-1)
 			if err != nil {
 				return Value{}, err
 			}
@@ -322,7 +373,7 @@ func convertScalar(n ast.Node, line int) (Value, error) {
 	return Value{}, &Error{Line: line, Message: fmt.Sprintf("%s is not read here", n.Type()), Fix: "write a plain value"}
 }
 
-func convertMap(values []*ast.MappingValueNode, line, depth int) (Value, error) {
+func (c converter) fields(values []*ast.MappingValueNode, line, left int) (Value, error) {
 	m := &Map{Line: line, Fields: make([]Field, 0, len(values))}
 	seen := make(map[string]int, len(values))
 	if len(values) > 0 {
@@ -336,14 +387,14 @@ func convertMap(values []*ast.MappingValueNode, line, depth int) (Value, error) 
 		at := lineOf(mv.Key)
 		if first, twice := seen[key]; twice {
 			return Value{}, &Error{
-				Line: at, Message: fmt.Sprintf("key %q is already given on line %d", key, first),
-				Fix: "keep one of them",
+				Line: at, Message: fmt.Sprintf("key %s is already given on line %d", printable(key), first),
+				Fix: "keep one of them", earlier: first,
 			}
 		}
 		seen[key] = at
 		v := Value{Line: at}
 		if mv.Value != nil {
-			if v, err = convert(mv.Value, depth-1); err != nil {
+			if v, err = c.value(mv.Value, left-1); err != nil {
 				return Value{}, err
 			}
 		}
@@ -363,7 +414,7 @@ func keyText(k ast.MapKeyNode) (string, error) {
 	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.NullNode:
 		return k.GetToken().Value, nil
 	case *ast.MergeKeyNode:
-		_, err := convert(k, 1)
+		_, err := converter{depth: 1}.value(k, 1)
 		return "", err
 	}
 	return "", &Error{Line: lineOf(k), Message: "this key is not plain text", Fix: "use a simple word as the key"}

@@ -73,6 +73,79 @@ func TestLinesAreCountedOnceWithCRLF(t *testing.T) {
 	}
 }
 
+func TestPlainScalarsGoOnPastAColon(t *testing.T) {
+	tests := []struct{ in, want string }{
+		{"exclude: [skill:deploy]", `{"exclude":["skill:deploy"]}`},
+		{`pins: {skill:s: "sha256:00ff"}`, `{"pins":{"skill:s":"sha256:00ff"}}`},
+		{`pins: {skill:s: 'it''s', tool:a:b: x, c: 1}`, `{"pins":{"skill:s":"it's","tool:a:b":"x","c":1}}`},
+		{"triggers: { keywords: [a:b, c] }", `{"triggers":{"keywords":["a:b","c"]}}`},
+		{"a: {tool:a:b: c:d, u: http://x/y}", `{"a":{"tool:a:b":"c:d","u":"http://x/y"}}`},
+		{"a: {http://x/y: 1, skill:http://z: true}", `{"a":{"http://x/y":1,"skill:http://z":true}}`},
+		{"a: {skill:s: [x:y, {b:c: d}], e:f: {g: h}}", `{"a":{"skill:s":["x:y",{"b:c":"d"}],"e:f":{"g":"h"}}}`},
+		{"a: {b:c}", `{"a":{"b:c":null}}`},
+		{"a: {b:c:, d: e}", `{"a":{"b:c":null,"d":"e"}}`},
+		{"a: {12:30, 1:2: 3}", `{"a":{"12:30":null,"1:2":3}}`},
+		{`{"a":1,"b":"c:d","e":["f:g",{"h":true}]}`, `{"a":1,"b":"c:d","e":["f:g",{"h":true}]}`},
+		{`{'a':1, b: [x: y], c:"d"}`, `{"a":1,"b":[{"x":"y"}],"c":"d"}`},
+		{"a: |\n  {b:c}\nd: 'e:{f:g}'", `{"a":"{b:c}\n","d":"e:{f:g}"}`},
+	}
+	for _, tt := range tests {
+		v, err := ParseValue([]byte(tt.in), Limits{})
+		if got := string(v.JSON()); err != nil || got != tt.want {
+			t.Errorf("ParseValue(%q) = %s, %v, want %s", tt.in, got, err, tt.want)
+		}
+	}
+	m, err := Parse([]byte("a: 1\npins: {\n  skill:s: x,\n  tool:t: y }\nb: 2\n"), Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pins := m.Fields[1].Value.Any.(*Map)
+	if f := pins.Fields[1]; f.Key != "tool:t" || f.Line != 4 || f.Value.Line != 4 || m.Fields[2].Line != 5 {
+		t.Errorf("second pin = %+v, then %+v, want tool:t on line 4 and b on line 5", f, m.Fields[2])
+	}
+	if v, err := ParseValue([]byte(`a: {b:c: "d, e"}`), Limits{}); err == nil || !strings.Contains(err.Error(), "put the key in quotes") {
+		t.Errorf("a quoted comma after such a key: ParseValue = %s, %v, want it refused", v.JSON(), err)
+	}
+}
+
+func TestSyntaxErrorsTeach(t *testing.T) {
+	nested := ""
+	for i := range 80 {
+		nested += strings.Repeat(" ", i) + "k:\n"
+	}
+	tests := []struct{ name, in, want string }{
+		{"tab", "a: 1\nb:\n\tc: 2\n", "line 3: a tab stands where YAML wants spaces; indent with spaces"},
+		{"tab after spaces", "b:\n  c: 1\n \td: 2\n", "line 3: a tab stands where YAML wants spaces; indent with spaces"},
+		{"tab in a list", "b:\n\t- c\n", "line 2: a tab stands where YAML wants spaces; indent with spaces"},
+		{"second colon", "name: x\ndescription: note: this\nz: 1\n", "line 2: a second \": \" stands in one value; put the value in quotes"},
+		{"open quote", "a: 1\nb: \"x\n", "line 2: a quote is opened and never closed; close it, or leave both quotes out"},
+		{"repeated key", "a: 1\nb: 2\na: 3\n", "line 3: key a is already given on line 1; keep one of them"},
+		{"repeated in a nested map", "m:\n  a: 1\n  a: 2\n", "line 3: key a is already given on line 2; keep one of them"},
+		{"deep", nested, "line 65: nested deeper than 64 levels; flatten it"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if _, err := Parse([]byte(tt.in), Limits{}); err == nil || err.Error() != tt.want {
+				t.Errorf("Parse(%q) = %v, want %s", tt.in, err, tt.want)
+			}
+		})
+	}
+}
+
+func TestMovedErrorsMoveEveryLine(t *testing.T) {
+	_, err := Parse([]byte("a: 1\nb: 2\na: 3\n"), Limits{})
+	var e *Error
+	if !errors.As(err, &e) {
+		t.Fatalf("Parse = %v, want an *Error", err)
+	}
+	if got, want := e.Moved(10).Error(), "line 13: key a is already given on line 11; keep one of them"; got != want {
+		t.Errorf("Moved(10) = %q, want %q", got, want)
+	}
+	if got := (&Error{Message: "whole"}).Moved(10); got.Line != 0 {
+		t.Errorf("Moved of an error about the whole document = line %d, want 0", got.Line)
+	}
+}
+
 func TestReaderTakesEverySpelling(t *testing.T) {
 	for _, spelling := range []string{"sessionTypes", "session_types", "session-types", "SessionTypes"} {
 		m, err := Parse([]byte(spelling+": [main]\n"), Limits{})
@@ -149,6 +222,7 @@ func FuzzParse(f *testing.F) {
 	for _, s := range []string{
 		"", "a: 1", "a: [1, {b: c}]", "- - - x", "? [a]\n: b", "a: &x 1\nb: *x", "{a: 1,}", "a: |\n x\n", "---\n...\n", "\"a\\u0000\": 1",
 		"!!binary aGk=: 1", "a: !t {b: 1}", "a:\n\tb: 1", "# only a comment", "inputSchema: { type: object, properties: { query: { type: string } } }",
+		"exclude: [skill:deploy]", "pins: {skill:s: \"sha256:x\", tool:a:b: c}", "t: { keywords: [a:b, http://x] }", "{a:b:c: d:e, f:}", "{a:b: \"c, d\"}",
 	} {
 		f.Add([]byte(s))
 	}

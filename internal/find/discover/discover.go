@@ -67,6 +67,8 @@ func Find(ctx context.Context, s *catalog.Snapshot, message string, cfg Config) 
 	for _, id := range cfg.ForceInclude {
 		e, ok := s.Get(id)
 		switch {
+		case slices.Contains(cfg.Exclude, id):
+			sel.Skipped = append(sel.Skipped, Skip{id, "capabilities.exclude names it, which counts before forceInclude"})
 		case !ok:
 			sel.Skipped = append(sel.Skipped, Skip{id, "capabilities.forceInclude names it, but it is not in the catalog"})
 		case e.State != catalog.Active:
@@ -84,7 +86,7 @@ func Find(ctx context.Context, s *catalog.Snapshot, message string, cfg Config) 
 		case slices.Contains(cfg.Exclude, e.ID):
 			sel.Skipped = append(sel.Skipped, Skip{e.ID, "capabilities.exclude names it"})
 		case h.Score < cfg.MinRelevance:
-			sel.Skipped = append(sel.Skipped, Skip{e.ID, fmt.Sprintf("relevance %.2f is below discovery.tier1MinRelevance %.2f", h.Score, cfg.MinRelevance)})
+			sel.Skipped = append(sel.Skipped, Skip{e.ID, fmt.Sprintf("relevance %.3f is below discovery.tier1MinRelevance %.3f", h.Score, cfg.MinRelevance)})
 		case len(sel.Briefs) >= cfg.TopK:
 			sel.Skipped = append(sel.Skipped, Skip{e.ID, fmt.Sprintf("discovery.tier1TopK %d was reached", cfg.TopK)})
 		default:

@@ -61,6 +61,9 @@ func TestFindHonoursItsConfig(t *testing.T) {
 		{"defaults", func(*Config) {}, []capability.ID{"tool:news-search", "tool:web-search"}, ""},
 		{"excluded", func(c *Config) { c.Exclude = []capability.ID{"tool:web-search"} }, []capability.ID{"tool:news-search"}, "capabilities.exclude"},
 		{"forced", func(c *Config) { c.ForceInclude = []capability.ID{"tool:calendar"} }, []capability.ID{"tool:calendar", "tool:news-search", "tool:web-search"}, ""},
+		{"forced and excluded", func(c *Config) {
+			c.ForceInclude, c.Exclude = []capability.ID{"tool:calendar"}, []capability.ID{"tool:calendar"}
+		}, []capability.ID{"tool:news-search", "tool:web-search"}, "counts before forceInclude"},
 		{"forced but unknown", func(c *Config) { c.ForceInclude = []capability.ID{"tool:none"} }, []capability.ID{"tool:news-search", "tool:web-search"}, "not in the catalog"},
 		{"forced but quarantined", func(c *Config) { c.ForceInclude = []capability.ID{"tool:evil-search"} }, []capability.ID{"tool:news-search", "tool:web-search"}, "quarantined"},
 		{"one only", func(c *Config) { c.TopK = 1 }, []capability.ID{"tool:news-search"}, "discovery.tier1TopK"},

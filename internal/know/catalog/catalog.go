@@ -55,6 +55,7 @@ type Catalog struct {
 
 	mu      sync.Mutex    // one rebuild at a time
 	swapped chan struct{} // closed and replaced at each swap
+	history [][]Change    // of the latest versions, oldest first
 	batches map[string]capability.Batch
 	broken  map[string]capability.Problem // by source: why it could not be read
 	judged  map[*capability.Capability]judgement
@@ -100,6 +101,23 @@ func (c *Catalog) Next(ctx context.Context, after uint64) (*Snapshot, error) {
 		case <-swapped:
 		}
 	}
+}
+
+// kept is how many versions back changes can be told.
+const kept = 64
+
+// ChangesSince gives what is different between a version and the latest
+// snapshot, by id. complete is false when that version is too long ago, or was
+// never there: then everything may be different.
+func (c *Catalog) ChangesSince(version uint64) (latest *Snapshot, changes []Change, complete bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	latest = c.current.Load()
+	behind := latest.version - version
+	if version > latest.version || behind > uint64(len(c.history)) {
+		return latest, nil, false
+	}
+	return latest, merged(c.history[len(c.history)-int(behind):]), true
 }
 
 // Load reads every source and makes one snapshot of them. A source that cannot

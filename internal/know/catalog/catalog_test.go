@@ -408,6 +408,35 @@ func TestNextWaitsForAChange(t *testing.T) {
 	})
 }
 
+func TestChangesSinceMergesVersions(t *testing.T) {
+	c := loaded(t, Config{Sources: []capability.Source{from("s", tool("a"), tool("b"))}})
+	a, b := c.Snapshot().entries[0].Capability, c.Snapshot().entries[1].Capability
+	c.Replace("s", capability.Batch{Capabilities: []*capability.Capability{a, b, tool("x")}})
+	c.Replace("s", capability.Batch{Capabilities: []*capability.Capability{a, tool("x"), tool("y")}})
+	latest, changes, complete := c.ChangesSince(1)
+	var got []string
+	for _, ch := range changes {
+		got = append(got, ch.What+" "+string(ch.ID))
+	}
+	if want := []string{"removed tool:b", "added tool:x", "added tool:y"}; !complete || latest.Version() != 3 || !slices.Equal(got, want) {
+		t.Errorf("ChangesSince(1) = version %d, %v, %v; want 3, %v", latest.Version(), got, complete, want)
+	}
+	if _, changes, complete := c.ChangesSince(3); !complete || len(changes) != 0 {
+		t.Errorf("ChangesSince the latest = %v, %v", changes, complete)
+	}
+	c.Replace("s", capability.Batch{Capabilities: []*capability.Capability{tool("a"), b}})
+	// What went and came back counts as updated: it may be another.
+	if _, changes, _ := c.ChangesSince(1); len(changes) != 2 || changes[0].What != "updated" || changes[1].What != "updated" {
+		t.Errorf("after x and y are gone again, ChangesSince(1) = %v, want a and b updated", changes)
+	}
+	for range kept + 1 {
+		c.Replace("s", capability.Batch{})
+	}
+	if _, _, complete := c.ChangesSince(1); complete {
+		t.Error("changes since a version that is long gone are called complete")
+	}
+}
+
 func TestTwoSourcesOfOneNameAreRefused(t *testing.T) {
 	if _, err := New(Config{Sources: []capability.Source{from("x"), from("x")}}); err == nil {
 		t.Error("New accepted two sources of one name")

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -18,6 +19,10 @@ func (c *Catalog) rebuildLocked() *Snapshot {
 	b.resolve()
 	b.finish(c.current.Load())
 	c.forgetLocked(b.next)
+	if c.current.Load().version > 0 { // there is nothing to compare the first with
+		c.history = append(c.history, b.next.changes)
+		c.history = slices.Delete(c.history, 0, max(0, len(c.history)-kept))
+	}
 	c.current.Store(b.next)
 	close(c.swapped)
 	c.swapped = make(chan struct{})
@@ -245,25 +250,28 @@ func (b *builder) named(name string) *Entry {
 	return b.byName[name]
 }
 
-// finish numbers the snapshot and says how it differs from the one before.
+// finish numbers the snapshot.
 func (b *builder) finish(before *Snapshot) {
-	s := b.next
-	s.version = before.version + 1
-	if before.version == 0 {
-		return // everything is new
+	b.next.version = before.version + 1
+	if before.version > 0 { // otherwise everything is new
+		b.next.changes = difference(before.entries, b.next.entries)
 	}
-	old, now := before.entries, s.entries // both sorted
+}
+
+// difference says how to get from one list of entries to another, both sorted.
+func difference(old, now []*Entry) []Change {
+	var out []Change
 	for len(old) > 0 || len(now) > 0 {
 		switch {
 		case len(old) == 0 || (len(now) > 0 && now[0].ID < old[0].ID):
-			s.changes = append(s.changes, Change{ID: now[0].ID, What: "added", To: now[0].Version})
+			out = append(out, Change{ID: now[0].ID, What: "added", To: now[0].Version})
 			now = now[1:]
 		case len(now) == 0 || old[0].ID < now[0].ID:
-			s.changes = append(s.changes, Change{ID: old[0].ID, What: "removed", From: old[0].Version})
+			out = append(out, Change{ID: old[0].ID, What: "removed", From: old[0].Version})
 			old = old[1:]
 		default:
 			if was, is := old[0], now[0]; was.Capability != is.Capability {
-				s.changes = append(s.changes, Change{
+				out = append(out, Change{
 					ID: is.ID, What: "updated", From: was.Version, To: is.Version,
 					Note: migrationNote(is.Capability, was.Version),
 				})
@@ -271,6 +279,40 @@ func (b *builder) finish(before *Snapshot) {
 			old, now = old[1:], now[1:]
 		}
 	}
+	return out
+}
+
+// merged makes one list of changes out of those of several versions.
+func merged(versions [][]Change) []Change {
+	byID := map[capability.ID]Change{}
+	for _, changes := range versions {
+		for _, now := range changes {
+			was, before := byID[now.ID]
+			if !before {
+				byID[now.ID] = now
+				continue
+			}
+			now.From = was.From
+			switch {
+			case was.What == "added" && now.What == "removed":
+				delete(byID, now.ID)
+				continue
+			case was.What == "added":
+				now.What = "added"
+			case was.What == "removed":
+				now.What = "updated"
+			}
+			if was.Note != "" && now.Note != "" {
+				now.Note = was.Note + " " + now.Note
+			} else {
+				now.Note += was.Note
+			}
+			byID[now.ID] = now
+		}
+	}
+	out := slices.Collect(maps.Values(byID))
+	slices.SortFunc(out, func(a, b Change) int { return strings.Compare(string(a.ID), string(b.ID)) })
+	return out
 }
 
 // migrationNote joins what a capability says to users of an earlier version.

@@ -47,6 +47,8 @@ func hashOf(c *capability.Capability, d capability.Detail) string {
 	put(c.Tags...)
 	put(c.Aliases...)
 	put(c.RequiredTools...)
+	put(c.RequiredBins...)
+	put(c.RequiredSecrets...)
 	put(c.Permissions...)
 	for _, p := range c.Parameters {
 		put(p.Name, p.Type, p.Description, strconv.FormatBool(p.Required))

@@ -112,7 +112,8 @@ func (s *server) show(w http.ResponseWriter, r *http.Request) {
 const patience = 50 * time.Second
 
 // changes waits for the catalog to become newer than ?after= and tells how it
-// changed. Without news in time the answer is 204.
+// changed since then; "complete" is false when that is too long ago to say.
+// Without news in time the answer is 204.
 func (s *server) changes(w http.ResponseWriter, r *http.Request) {
 	after, err := strconv.ParseUint(r.URL.Query().Get("after"), 10, 64)
 	if err != nil {
@@ -122,7 +123,7 @@ func (s *server) changes(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
 	defer context.AfterFunc(s.cfg.Waiting, cancel)()
-	v, err := s.cfg.Door.Next(ctx, s.cfg.Principal, after)
+	news, err := s.cfg.Door.Next(ctx, s.cfg.Principal, after)
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		w.WriteHeader(http.StatusNoContent)
 		return
@@ -131,7 +132,9 @@ func (s *server) changes(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, err)
 		return
 	}
-	answer(w, map[string]any{"catalog": v.Stats(), "changes": v.Changes()})
+	answer(w, map[string]any{
+		"catalog": news.View.Stats(), "changes": append([]door.Change{}, news.Changes...), "complete": news.Complete,
+	})
 }
 
 func (s *server) discover(w http.ResponseWriter, r *http.Request) {
