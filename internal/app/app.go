@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -140,8 +141,15 @@ func (a *App) cache() *source.Cache {
 	return &source.Cache{Dir: filepath.Join(a.Places.Cache, "catalog")}
 }
 
-// CacheErr says why parsed catalogs are not kept, or nil.
-func (a *App) CacheErr() error { return a.cache().Check() }
+// CacheErr says why parsed catalogs are not kept, or nil. A cache that was
+// never needed is in order.
+func (a *App) CacheErr() error {
+	c := a.cache()
+	if _, err := os.Stat(c.Dir); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return c.Check()
+}
 
 // View takes the catalog as the person who started the program sees it.
 func (a *App) View() door.View { return a.Door.View(a.Principal) }
@@ -156,22 +164,18 @@ func (a *App) Watch(ctx context.Context) error {
 	return a.catalog.Watch(ctx)
 }
 
-// Why explains an entry: what the catalog knows of it, and what the
-// configuration says about it.
+// Why explains an entry: what the configuration says about it, and what the
+// catalog knows of it.
 func (a *App) Why(e *door.Entry) []string {
 	why := e.Why()
-	for _, rule := range []struct {
-		key  string
-		list []string
-	}{
-		{"capabilities.forceInclude", a.Settings.Capabilities.ForceInclude},
-		{"capabilities.exclude", a.Settings.Capabilities.Exclude},
-	} {
-		if slices.Contains(rule.list, string(e.ID)) {
-			_, origin, _ := a.Settings.Explain(rule.key) // the key is one of ours
-			why = append(why, fmt.Sprintf("%s names it (%s)", rule.key, origin))
+	names := func(key string, list []string, says string) {
+		if slices.Contains(list, string(e.ID)) {
+			_, origin, _ := a.Settings.Explain(key) // the key is one of ours
+			why = slices.Insert(why, 0, fmt.Sprintf("%s names it (%s): %s", key, origin, says))
 		}
 	}
+	names("capabilities.forceInclude", a.Settings.Capabilities.ForceInclude, "it is always shown")
+	names("capabilities.exclude", a.Settings.Capabilities.Exclude, "it is never shown")
 	return why
 }
 

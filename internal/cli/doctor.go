@@ -2,12 +2,14 @@ package cli
 
 import (
 	"errors"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"ken/internal/app"
 	"ken/internal/config"
 	"ken/internal/serve/doctor"
+	"ken/internal/untrusted"
 )
 
 func (c *command) doctorCommand() *cobra.Command {
@@ -60,7 +62,13 @@ func (c *command) printChecks(checks []doctor.Check) {
 		doctor.Good: p.style(green, "good"), doctor.Warn: p.style(yellow, "warn"), doctor.Bad: p.style(red, "bad "),
 	}
 	for _, ch := range checks {
-		p.linef("%s  %s: %s", marks[ch.Grade], p.style(bold, ch.Name), foreign(ch.Message))
+		for i, line := range strings.Split(untrusted.Terminal(ch.Message), "\n") {
+			if i == 0 {
+				p.linef("%s  %s: %s", marks[ch.Grade], p.style(bold, ch.Name), line)
+			} else {
+				p.linef("      %s", line)
+			}
+		}
 		if ch.Fix != "" {
 			p.linef("      %s", p.style(dim, foreign(ch.Fix)))
 		}

@@ -78,8 +78,27 @@ func (r *Reader) Issue(line int, message, fix string) {
 func (r *Reader) Issues() []*Error { return *r.issues }
 
 func (r *Reader) mistyped(f Field, want string) {
-	r.Issue(f.Line, fmt.Sprintf("%s%s is %s, want %s", r.path, f.Key, kindOf(f.Value.Any), want), "correct the value")
+	form := map[string]string{
+		wantTexts: f.Key + ": [first, second]", wantWhole: f.Key + ": 5", wantNumber: f.Key + ": 0.5",
+		wantBool: f.Key + ": true or " + f.Key + ": false", wantMap: f.Key + ": and below it, indented, key: value",
+		wantMaps: f.Key + ": and below it entries that begin with a dash, each with key: value",
+	}[want]
+	if form == "" {
+		form = f.Key + ": and one text"
+	}
+	r.Issue(f.Line, fmt.Sprintf("%s%s is %s, want %s", r.path, f.Key, kindOf(f.Value.Any), want), "write "+form)
 }
+
+// What a value may be wanted to be.
+const (
+	wantText   = "text"
+	wantTexts  = "a list of texts"
+	wantWhole  = "a whole number"
+	wantNumber = "a number"
+	wantBool   = "true or false"
+	wantMap    = "a map"
+	wantMaps   = "a list of maps"
+)
 
 // String reads text. Numbers and booleans are taken as they are written, since
 // YAML makes them of plain words ("version: 1.0", "name: on").
@@ -90,7 +109,7 @@ func (r *Reader) String(keys ...string) string {
 	}
 	s, ok := scalarText(f.Value)
 	if !ok {
-		r.mistyped(f, "text")
+		r.mistyped(f, wantText)
 	}
 	return s
 }
@@ -137,14 +156,14 @@ func (r *Reader) Words(keys ...string) []string {
 func (r *Reader) list(f Field) []string {
 	items, ok := f.Value.Any.([]Value)
 	if !ok {
-		r.mistyped(f, "a list of texts")
+		r.mistyped(f, wantTexts)
 		return nil
 	}
 	var out []string
 	for _, item := range items {
 		s, ok := scalarText(item)
 		if !ok {
-			r.Issue(item.Line, fmt.Sprintf("an item of %s%s is %s, want text", r.path, f.Key, kindOf(item.Any)), "correct the item")
+			r.Issue(item.Line, fmt.Sprintf("an item of %s%s is %s, want text", r.path, f.Key, kindOf(item.Any)), "write it as one text")
 			continue
 		}
 		out = append(out, s)
@@ -166,7 +185,7 @@ func (r *Reader) Int(keys ...string) (n int, ok bool) {
 			return int(v), true
 		}
 	}
-	r.mistyped(f, "a whole number")
+	r.mistyped(f, wantWhole)
 	return 0, false
 }
 
@@ -182,7 +201,7 @@ func (r *Reader) Float(keys ...string) (x float64, ok bool) {
 	case float64:
 		return v, true
 	}
-	r.mistyped(f, "a number")
+	r.mistyped(f, wantNumber)
 	return 0, false
 }
 
@@ -194,7 +213,7 @@ func (r *Reader) Bool(keys ...string) (b, ok bool) {
 	}
 	b, ok = f.Value.Any.(bool)
 	if !ok {
-		r.mistyped(f, "true or false")
+		r.mistyped(f, wantBool)
 	}
 	return b, ok
 }
@@ -209,7 +228,7 @@ func (r *Reader) Map(keys ...string) *Reader {
 	}
 	m, isMap := f.Value.Any.(*Map)
 	if !isMap {
-		r.mistyped(f, "a map")
+		r.mistyped(f, wantMap)
 		return sub
 	}
 	sub.path = r.path + f.Key + "."
@@ -228,14 +247,14 @@ func (r *Reader) Items(keys ...string) []*Reader {
 	}
 	items, ok := f.Value.Any.([]Value)
 	if !ok {
-		r.mistyped(f, "a list of maps")
+		r.mistyped(f, wantMaps)
 		return nil
 	}
 	var out []*Reader
 	for i, item := range items {
 		m, ok := item.Any.(*Map)
 		if !ok {
-			r.Issue(item.Line, fmt.Sprintf("item %d of %s%s is %s, want a map", i+1, r.path, f.Key, kindOf(item.Any)), "correct the item")
+			r.Issue(item.Line, fmt.Sprintf("item %d of %s%s is %s, want a map", i+1, r.path, f.Key, kindOf(item.Any)), "write it as key: value")
 			continue
 		}
 		out = append(out, &Reader{
@@ -267,6 +286,28 @@ func (r *Reader) Rest() []Field {
 		}
 	}
 	return rest
+}
+
+// Suggest gives the key that was probably meant by one that nobody asked for:
+// the nearest of those that were asked for and are not there, or "". It knows
+// only of the keys that were asked for so far.
+func (r *Reader) Suggest(key string) string {
+	var free []string
+	for _, k := range r.asked {
+		if !r.has(k) {
+			free = append(free, k)
+		}
+	}
+	return Nearest(key, free)
+}
+
+func (r *Reader) has(key string) bool {
+	for _, f := range r.fields {
+		if fold(f.Key) == fold(key) {
+			return true
+		}
+	}
+	return false
 }
 
 // RefuseRest records every field that nobody asked for as an issue that names

@@ -196,14 +196,29 @@ func TestReaderRecordsWrongTypesAndUnknownKeys(t *testing.T) {
 		got = append(got, e.Error())
 	}
 	want := []string{
-		"line 3: triggers.keywords is text, want a list of texts; correct the value",
+		"line 3: triggers.keywords is text, want a list of texts; write keywords: [first, second]",
 		"line 4: unknown key triggers.treshold; did you mean triggers.threshold?",
-		"line 5: priority is text, want a whole number; correct the value",
-		"line 8: an item of list is a map, want text; correct the item",
+		"line 5: priority is text, want a whole number; write priority: 5",
+		"line 8: an item of list is a map, want text; write it as one text",
 		"line 9: unknown key extra; known keys here: name, triggers, priority, list",
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("issues:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+func TestSuggestNamesAKeyThatIsMissing(t *testing.T) {
+	m, err := Parse([]byte("name: x\ndescripton: y\nnames: z\nfoo: 1\n"), Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := NewReader(m)
+	r.String("name")
+	r.String("description")
+	for key, want := range map[string]string{"descripton": "description", "names": "", "foo": ""} {
+		if got := r.Suggest(key); got != want {
+			t.Errorf("Suggest(%q) = %q, want %q", key, got, want)
+		}
 	}
 }
 

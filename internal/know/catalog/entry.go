@@ -114,27 +114,29 @@ func (c *Catalog) reservedLike(name string) string {
 	return ""
 }
 
+// Verdict says in one sentence whether the entry is shown and can be used.
+func (e *Entry) Verdict() string {
+	switch {
+	case e.State == Quarantined:
+		return "it is quarantined: listed here, never shown to a model"
+	case e.State == Shadowed:
+		return "it is shadowed: the same id from " + e.Standing + " stands before it"
+	case !e.Available:
+		return "it may be found and shown, but cannot be used here: " + strings.Join(e.Missing, "; ")
+	}
+	return "it may be found and shown, and can be used here"
+}
+
 // Why explains in sentences what holds for an entry, for the person who asks
 // why they can or cannot see it.
 func (e *Entry) Why() []string {
-	out := []string{fmt.Sprintf("it comes from %s (%s, trust %s)", e.Origin, e.Origin.Format, e.Trust)}
-	switch e.State {
-	case Active:
-		out = append(out, "it is active: it may be found and shown")
-	case Quarantined:
-		out = append(out, "it is quarantined: it is listed but never shown to a model",
-			fmt.Sprintf("to release it after a look at it: ken config set 'catalog.pins.%s' %s", e.ID, e.Hash))
-	case Shadowed:
-		out = append(out, "it is shadowed: the same id from "+e.Standing+" stands before it")
-	}
+	out := []string{e.Verdict(), fmt.Sprintf("it comes from %s (%s, trust %s)", e.Origin, e.Origin.Format, e.Trust)}
 	out = append(out, e.Reasons...)
+	if e.State == Quarantined {
+		out = append(out, fmt.Sprintf("to release it after a look at it: ken config set 'catalog.pins.%s' %s", e.ID, e.Hash))
+	}
 	if e.Withheld != "" {
 		out = append(out, e.Withheld)
-	}
-	if e.Available {
-		out = append(out, "it can be used here")
-	} else {
-		out = append(out, "it cannot be used here: "+strings.Join(e.Missing, "; "))
 	}
 	return out
 }

@@ -157,7 +157,7 @@ func TestCacheOfOthersIsNotUsed(t *testing.T) {
 // TestCacheOfAnotherOwner needs a user who may give files away.
 func TestCacheOfAnotherOwner(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("only root may give a directory to another user")
+		t.Skip("cannot here: only root may give a directory to another user")
 	}
 	dir := t.TempDir()
 	if err := os.Chown(dir, 12345, 12345); err != nil {

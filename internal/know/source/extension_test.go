@@ -388,7 +388,7 @@ func TestExtensionOutsideLinks(t *testing.T) {
 	outside := write(t, t.TempDir(), "secret.md", "SECRET")
 	dir := extensionFolder(t, `{"id":"x","description":"X.","permissions_required":[]}`, "")
 	if err := symlink(outside, filepath.Join(dir, "docs", "USAGE.md")); err != nil {
-		t.Skipf("no symbolic links here: %v", err)
+		t.Skipf("cannot here: no symbolic links: %v", err)
 	}
 	tree, b := load(t, TreeConfig{Path: dir, Trust: capability.TrustUser})
 	d, err := tree.Detail(context.Background(), capabilityByID(t, b, "extension:x"))

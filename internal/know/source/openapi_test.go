@@ -179,7 +179,7 @@ func TestOpenAPIBadInput(t *testing.T) {
 		{"a list", "a.json", `[{"openapi":"3.0.0"}]`, "bad-openapi the document is not an object", 1, 0},
 		{"half a file", "a.json", `{"openapi":"3.0.0",` + "\n" + `"paths":{`, "bad-json the JSON text ends too early", 2, 0},
 		{"key twice", "a.json", `{"openapi":"3.0.0",` + "\n" + `"openapi":"3.0.0"}`, `bad-json key "openapi" appears twice`, 2, 0},
-		{"key twice in YAML", "a.yaml", head + "paths: {}\npaths: {}\n", `bad-yaml mapping key "paths" already defined`, 3, 0},
+		{"key twice in YAML", "a.yaml", head + "paths: {}\npaths: {}\n", `bad-yaml key paths is already given on line 2`, 3, 0},
 		{"not UTF-8", "a.json", `{"openapi":"3.0.0",` + "\n\"\xff\":1}", "not-utf8 the text is not valid UTF-8", 2, 0},
 		{"NUL", "a.yaml", head + "x: \x00\n", "bad-yaml the text holds a NUL byte", 2, 0},
 		{"alias", "a.yaml", head + "x: &x [a]\ny: *x\n", "bad-yaml anchors, aliases and merge keys", 2, 0},

@@ -71,11 +71,8 @@ func (u *unit) warn(code, p string, line int, message, fix string) {
 func (u *unit) faultErr(code, p string, first int, err error) {
 	var ye *yamldoc.Error
 	if errors.As(err, &ye) {
-		line := ye.Line
-		if line > 0 {
-			line += first - 1
-		}
-		u.fault(code, p, line, ye.Message, ye.Fix)
+		ye = ye.Moved(first - 1)
+		u.fault(code, p, ye.Line, ye.Message, ye.Fix)
 		return
 	}
 	u.problems = append(u.problems, problemOf(err, capability.Grave, u.origin(p, 0)))
@@ -84,7 +81,8 @@ func (u *unit) faultErr(code, p string, first int, err error) {
 // warnIssues turns what a Reader complained about into warnings.
 func (u *unit) warnIssues(code, p string, first int, r *yamldoc.Reader) {
 	for _, e := range r.Issues() {
-		u.warn(code, p, e.Line+first-1, e.Message, e.Fix)
+		e = e.Moved(first - 1)
+		u.warn(code, p, e.Line, e.Message, e.Fix)
 	}
 }
 
@@ -101,10 +99,19 @@ func (u *unit) keepRest(c *capability.Capability, p string, first int, r *yamldo
 			c.Meta[f.Key] = string(f.Value.JSON())
 		}
 		if mention {
-			u.warn("unknown-key", p, f.Line+first-1,
-				fmt.Sprintf("%s has no key %s; it is kept as metadata", u.format, f.Key), "")
+			u.mentionKept(u.format, p, f.Line+first-1, f.Key, r.Suggest(f.Key))
 		}
 	}
+}
+
+// mentionKept says that something has a key which its format does not know.
+// meant is the key that was probably meant, or "".
+func (u *unit) mentionKept(what, p string, line int, key, meant string) {
+	fix := "remove it, if nobody else reads it"
+	if meant != "" {
+		fix = "did you mean " + meant + "?"
+	}
+	u.warn("unknown-key", p, line, fmt.Sprintf("%s has no key %s; it is kept as metadata", what, key), fix)
 }
 
 // file reads a file of the unit's folder by a path that a manifest gave. No

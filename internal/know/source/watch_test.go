@@ -527,7 +527,7 @@ func TestWatchSeesFilesThatUnitsHangOn(t *testing.T) {
 
 func TestWatchKeepsWhatCannotBeOpened(t *testing.T) {
 	if os.Getuid() == 0 {
-		t.Skip("runs as root, whom permissions do not stop")
+		t.Skip("cannot here: runs as root, whom permissions do not stop")
 	}
 	for _, mode := range []WatchMode{WatchBySystem, WatchByPolling} {
 		for _, place := range []string{"cards/deep/a.md", "cards/deep", "cards", "."} {

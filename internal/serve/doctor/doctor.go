@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -60,7 +61,8 @@ func Examine(f Facts) []Check {
 		return checks // nothing else was read
 	}
 	checks = append(checks, home(f.Home), cache(f.CacheErr), places(f.Places))
-	return append(checks, catalog(f.Listing), quarantine(f.Listing), availability(f.Listing))
+	checks = append(checks, catalog(f.Listing), quarantine(f.Listing))
+	return append(checks, availability(f.Listing)...)
 }
 
 // Worst gives the worst grade of all checks.
@@ -115,9 +117,9 @@ func places(list []Place) Check {
 			there = append(there, p.Name)
 		}
 	}
-	c := Check{Name: "places", Grade: Good, Message: fmt.Sprintf("%d of %d places exist: %s", len(there), len(list), strings.Join(there, ", "))}
+	c := Check{Name: "places", Grade: Good, Message: fmt.Sprintf("%d of %s there: %s", len(there), count(len(list), "place"), strings.Join(there, ", "))}
 	if len(there) == 0 {
-		c.Grade, c.Message = Warn, fmt.Sprintf("none of the %d places where capabilities are looked for exists", len(list))
+		c.Grade, c.Message = Warn, fmt.Sprintf("of %s where capabilities are looked for, none is there", count(len(list), "place"))
 		c.Fix = "run ken init, or name one with --catalog or catalog.sources"
 	}
 	return c
@@ -134,12 +136,12 @@ func catalog(l door.Listing) Check {
 			grave++
 		}
 	}
-	c := Check{Name: "catalog", Grade: Good, Message: fmt.Sprintf("%d capabilities, %d warnings", l.Stats.Capabilities, len(l.Problems)-grave)}
+	c := Check{Name: "catalog", Grade: Good, Message: count(l.Stats.Capabilities, "capability") + ", " + count(len(l.Problems)-grave, "warning")}
 	if l.Stats.Capabilities == 0 {
 		c.Grade, c.Message, c.Fix = Warn, "there are no capabilities", "set catalog.starter to on, or run ken init"
 	}
 	if grave > 0 {
-		c.Grade, c.Message = Bad, fmt.Sprintf("%d errors; the first: %s", grave, first)
+		c.Grade, c.Message = Bad, fmt.Sprintf("%s; the first: %s", count(grave, "error"), first)
 		c.Fix = "ken catalog lint lists them all"
 	}
 	return c
@@ -161,35 +163,32 @@ func quarantine(l door.Listing) Check {
 	}
 }
 
-// availability gathers what is missing most.
-func availability(l door.Listing) Check {
+// mostMissing is how many reasons are told one by one.
+const mostMissing = 5
+
+// availability says what can be used, and what is missing most, one check for
+// each reason.
+func availability(l door.Listing) []Check {
 	missing := map[string]int{}
 	usable := 0
 	for _, e := range l.Capabilities {
 		if e.Available {
 			usable++
+			continue
 		}
-		for _, m := range e.Missing {
-			missing[m]++
-		}
+		missing[e.Missing[0]]++
 	}
-	c := Check{Name: "availability", Grade: Good, Message: fmt.Sprintf("%d of %d can be used here", usable, len(l.Capabilities))}
-	if len(missing) == 0 {
-		return c
+	out := []Check{{Name: "availability", Grade: Good, Message: fmt.Sprintf("%d of %s can be used here", usable, count(len(l.Capabilities), "capability"))}}
+	what := slices.SortedFunc(maps.Keys(missing), func(a, b string) int {
+		return cmp.Or(cmp.Compare(missing[b], missing[a]), cmp.Compare(a, b))
+	})
+	for _, reason := range what[:min(len(what), mostMissing)] {
+		out = append(out, Check{Name: "missing", Grade: Good, Message: fmt.Sprintf("%d: %s", missing[reason], reason)})
 	}
-	what := make([]string, 0, len(missing))
-	for m := range missing {
-		what = append(what, m)
+	if more := len(what) - mostMissing; more > 0 {
+		out = append(out, Check{Name: "missing", Grade: Good, Message: count(more, "further reason"), Fix: "ken catalog why ID says what one lacks"})
 	}
-	slices.SortFunc(what, func(a, b string) int { return cmp.Or(cmp.Compare(missing[b], missing[a]), cmp.Compare(a, b)) })
-	for i, m := range what {
-		if n := missing[m]; n > 1 {
-			what[i] = fmt.Sprintf("%s (%d)", m, n)
-		}
-	}
-	c.Message += "; missing: " + some(what, 3)
-	c.Fix = "ken catalog list shows each; ken catalog why ID says what one lacks"
-	return c
+	return out
 }
 
 // some joins the first n and counts the rest.
@@ -198,4 +197,15 @@ func some(list []string, n int) string {
 		return strings.Join(list, "; ")
 	}
 	return strings.Join(list[:n], "; ") + fmt.Sprintf("; and %d more", len(list)-n)
+}
+
+// count gives "1 error", "2 errors".
+func count(n int, word string) string {
+	switch {
+	case n == 1:
+		return "1 " + word
+	case strings.HasSuffix(word, "y"):
+		return fmt.Sprintf("%d %sies", n, strings.TrimSuffix(word, "y"))
+	}
+	return fmt.Sprintf("%d %ss", n, word)
 }

@@ -51,7 +51,7 @@ func TestExamine(t *testing.T) {
 		{"home is a file", func(f *Facts) { f.Home = file }, "home", Bad, "not a directory"},
 		{"home open to all", func(f *Facts) { f.Home = open }, "home", Bad, "written by others"},
 		{"no cache", func(f *Facts) { f.CacheErr = errors.New("cache: no room") }, "cache", Warn, "no room"},
-		{"no places", func(f *Facts) { f.Places = []Place{{Name: filepath.Join(good, "none")}} }, "places", Warn, "none of the 1"},
+		{"no places", func(f *Facts) { f.Places = []Place{{Name: filepath.Join(good, "none")}} }, "places", Warn, "of 1 place where"},
 		{"empty", func(f *Facts) { f.Listing = door.Listing{} }, "catalog", Warn, "no capabilities"},
 		{"errors", func(f *Facts) {
 			f.Listing.Problems = []capability.Problem{{Message: "kind is missing", Origin: capability.Origin{Path: "x.yaml", Line: 2}}}
@@ -59,7 +59,7 @@ func TestExamine(t *testing.T) {
 		{"quarantined", func(f *Facts) { f.Listing.Capabilities = []*door.Entry{entry("quarantined")} }, "quarantine", Warn, "tool:x"},
 		{"missing", func(f *Facts) {
 			f.Listing.Capabilities = []*door.Entry{entry("active", "no gh"), entry("active", "no gh", "no key"), entry("active", "a"), entry("active", "b")}
-		}, "availability", Good, "no gh (2); a; b; and 1 more"},
+		}, "missing", Good, "2: no gh"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
