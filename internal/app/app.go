@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -112,6 +113,7 @@ func (a *App) build(cfg Config) error {
 		Sources: s.list, Fallback: s.fallback, Pins: pins,
 		WorkspaceBodies: a.Settings.Capabilities.AllowWorkspaceCards,
 		SeedSanitizer:   a.Settings.Catalog.Sanitizer == config.SanitizeSeed,
+		Mentions:        a.mentions(),
 		Machine:         machine,
 	})
 	if err != nil {
@@ -121,6 +123,23 @@ func (a *App) build(cfg Config) error {
 	slices.Reverse(a.Reading)
 	a.Door = door.New(c, a.findConfig())
 	return nil
+}
+
+// mentions gathers the ids that ken.yaml names.
+func (a *App) mentions() []catalog.Mention {
+	var out []catalog.Mention
+	add := func(key string, ids ...string) {
+		_, origin, _ := a.Settings.Explain(key) // the key is one of ours
+		for _, id := range ids {
+			out = append(out, catalog.Mention{ID: capability.ID(id), By: key, Origin: origin})
+		}
+	}
+	add("capabilities.forceInclude", a.Settings.Capabilities.ForceInclude...)
+	add("capabilities.exclude", a.Settings.Capabilities.Exclude...)
+	for _, id := range slices.Sorted(maps.Keys(a.Settings.Catalog.Pins)) {
+		add("catalog.pins", string(id))
+	}
+	return out
 }
 
 func (a *App) findConfig() discover.Config {

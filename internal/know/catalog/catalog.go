@@ -41,8 +41,19 @@ type Config struct {
 	// instead of showing it as it is.
 	SeedSanitizer bool
 
+	// Mentions are ids that the configuration names; one that is nowhere is
+	// reported.
+	Mentions []Mention
+
 	// Machine answers what is here. Its zero value has nothing.
 	Machine Machine
+}
+
+// A Mention is an id that a setting names.
+type Mention struct {
+	ID     capability.ID
+	By     string // "capabilities.exclude"
+	Origin string // where the setting is said
 }
 
 // A Catalog is safe for use by any number of goroutines.

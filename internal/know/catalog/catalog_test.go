@@ -346,6 +346,25 @@ func TestBodiesOfUntrustedPlacesAreWithheld(t *testing.T) {
 	}
 }
 
+func TestNamesThatAreNowhereAreReported(t *testing.T) {
+	src := from("s", tool("search"))
+	src.batch.Presets = []capability.Preset{{Name: "p", Members: []string{"search", "serch"}, Origin: capability.Origin{Path: "presets.yaml", Line: 2}}}
+	s := loaded(t, Config{Sources: []capability.Source{src}, Mentions: []Mention{
+		{ID: "tool:search", By: "capabilities.exclude", Origin: "ken.yaml:3"}, {ID: "tool:gone", By: "catalog.pins", Origin: "ken.yaml:5"},
+	}}).Snapshot()
+	var got []string
+	for _, p := range s.Problems() {
+		got = append(got, p.String())
+	}
+	want := []string{
+		"ken.yaml:5: warning: catalog.pins names tool:gone, which is not in the catalog; remove it, or correct it",
+		"presets.yaml:2: warning: the preset p names serch, which is not in the catalog; did you mean search?",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("problems:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
 func TestLookupSaysWhatWasMeant(t *testing.T) {
 	other := tool("b", func(c *capability.Capability) { c.ID, c.Name = "srv/search", "search" })
 	s := loaded(t, Config{Sources: []capability.Source{from("s", tool("search"), other, tool("web-browser"))}}).Snapshot()

@@ -60,3 +60,31 @@ func imitates(e, model *Entry, why untrusted.Why) bool {
 	}
 	return e.Name > model.Name
 }
+
+// unknownNames reports ids that presets and settings name and that are nowhere.
+func (s *Snapshot) unknownNames() []capability.Problem {
+	var problems []capability.Problem
+	report := func(name string, origin capability.Origin, by string) {
+		fix := "remove it, or correct it"
+		if near := s.near(name, nil); len(near) > 0 {
+			fix = "did you mean " + near[0] + "?"
+		}
+		problems = append(problems, capability.Problem{
+			Severity: capability.Warning, Code: "unknown-name", Origin: origin,
+			Message: fmt.Sprintf("%s names %s, which is not in the catalog", by, name), Fix: fix,
+		})
+	}
+	for _, m := range s.mentions {
+		if _, err := s.Lookup(string(m.ID)); err != nil {
+			report(string(m.ID), capability.Origin{Path: m.Origin}, m.By)
+		}
+	}
+	for _, p := range s.presets {
+		for _, member := range p.Members {
+			if _, err := s.Lookup(member); capability.KindOf(err) == capability.NotFound && err != nil {
+				report(member, p.Origin, "the preset "+p.Name)
+			}
+		}
+	}
+	return problems
+}

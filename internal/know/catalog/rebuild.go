@@ -14,6 +14,7 @@ import (
 // first reader whatever can wait.
 func (c *Catalog) rebuildLocked() *Snapshot {
 	b := &builder{catalog: c, machine: c.cfg.Machine.remember(), next: emptySnapshot()}
+	b.next.mentions = c.cfg.Mentions
 	b.collect()
 	b.settle()
 	b.resolve()

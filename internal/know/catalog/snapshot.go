@@ -24,6 +24,7 @@ type Snapshot struct {
 	problems  []capability.Problem   // found while putting them together
 	changes   []Change
 	edges     int
+	mentions  []Mention
 
 	// Made when first asked for.
 	index       func() *index.Index
@@ -54,7 +55,7 @@ type Stats struct {
 func emptySnapshot() *Snapshot {
 	s := &Snapshot{}
 	s.allProblems = sync.OnceValue(func() []capability.Problem {
-		all := slices.Concat(append(slices.Clip(s.reported), s.problems, nameProblems(s.entries))...)
+		all := slices.Concat(append(slices.Clip(s.reported), s.problems, nameProblems(s.entries), s.unknownNames())...)
 		sortProblems(all)
 		return all
 	})

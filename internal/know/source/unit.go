@@ -107,7 +107,7 @@ func (u *unit) keepRest(c *capability.Capability, p string, first int, r *yamldo
 // mentionKept says that something has a key which its format does not know.
 // meant is the key that was probably meant, or "".
 func (u *unit) mentionKept(what, p string, line int, key, meant string) {
-	fix := "remove it, if nobody else reads it"
+	fix := "remove it, unless another program reads it"
 	if meant != "" {
 		fix = "did you mean " + meant + "?"
 	}

@@ -1,0 +1,114 @@
+package source
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+)
+
+// TestLookDistrustsFreshFiles: a file that was written a moment ago can be
+// written again without its time moving.
+func TestLookDistrustsFreshFiles(t *testing.T) {
+	now := time.Now()
+	tests := []struct {
+		name    string
+		changed time.Time
+		want    bool
+	}{
+		{"just now", now, true},
+		{"a moment ago", now.Add(-10 * time.Millisecond), true},
+		{"a while ago", now.Add(-30 * time.Millisecond), false},
+		{"in this second, without finer times", now.Truncate(time.Second), true},
+		{"some seconds ago, without finer times", now.Truncate(time.Second).Add(-3 * time.Second), false},
+		{"in the future", now.Add(time.Hour), false},
+	}
+	for _, tt := range tests {
+		if got := isRecent(tt.changed, now); got != tt.want {
+			t.Errorf("%s: isRecent(%v, %v) = %t, want %t", tt.name, tt.changed, now, got, tt.want)
+		}
+	}
+}
+
+func TestLookTellsChanges(t *testing.T) {
+	dir := t.TempDir()
+	old := time.Now().Add(-time.Hour)
+	put := func(name, text string) {
+		t.Helper()
+		must(t, os.Chtimes(write(t, dir, name, text), old, old))
+	}
+	put("s/SKILL.md", "text")
+	put("s/a/b/c.py", "print()")
+	put("s/a/empty.md", "")
+	r, err := openRoot(dir, "", false)
+	must(t, err)
+	defer r.close()
+	before := r.look("s", nil)
+	if !before.sameAs(r.look("s", nil)) || !slices.Equal(before.empty, []string{"s/a/empty.md"}) || len(before.files) != 1 {
+		t.Fatalf("look = %+v, want one full and one empty document, and the same again", before)
+	}
+	changes := map[string]func(){
+		"a file of the same size and time, exchanged": func() {
+			put("s/x", "PRINT()")
+			must(t, os.Rename(filepath.Join(dir, "s/x"), filepath.Join(dir, "s/a/b/c.py")))
+		},
+		"another file":        func() { put("s/a/b/d.py", "") },
+		"permissions":         func() { must(t, os.Chmod(filepath.Join(dir, "s/SKILL.md"), 0o600)) },
+		"a file taken out":    func() { must(t, os.Remove(filepath.Join(dir, "s/SKILL.md"))) },
+		"a file that emptied": func() { put("s/SKILL.md", "") },
+	}
+	for name, change := range changes {
+		put("s/SKILL.md", "text")
+		before := r.look("s", nil)
+		change()
+		if before.sameAs(r.look("s", nil)) {
+			t.Errorf("%s: the look is the same", name)
+		}
+	}
+	put("s/SKILL.md", "text")
+	before = r.look("s", nil)
+	put("s/SKILL.md", "")
+	if emptied, gone := r.look("s", nil).lost(before); emptied != "s/SKILL.md" || gone {
+		t.Errorf("lost = %q, %t, want the emptied file", emptied, gone)
+	}
+	must(t, os.Remove(filepath.Join(dir, "s/SKILL.md")))
+	if emptied, gone := r.look("s", nil).lost(before); emptied != "" || !gone {
+		t.Errorf("lost = %q, %t, want a file that is gone", emptied, gone)
+	}
+}
+
+// TestTrail follows links through a tree.
+func TestTrail(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "v1/text", "")
+	for name, target := range map[string]string{
+		"current": "v1", "cards": "v1", "a": "current/text", "b": "./a", "c": "v1/../current/./text",
+		"loop": "loop2", "loop2": "loop", "out": "../elsewhere", "abs": "/etc/hostname", "none": "v1/none",
+	} {
+		must(t, os.Symlink(target, filepath.Join(dir, name)))
+	}
+	r, err := openRoot(dir, "", false)
+	must(t, err)
+	defer r.close()
+	tests := []struct {
+		p    string
+		want []string
+	}{
+		{"a", []string{"current", "v1/text"}},
+		{"b", []string{"a", "current", "v1/text"}},
+		{"c", []string{"current", "v1/text"}},
+		{"none", []string{"v1/none"}},
+		{"abs", nil},
+	}
+	for _, tt := range tests {
+		if got := r.trail(tt.p); !slices.Equal(got, tt.want) {
+			t.Errorf("trail(%s) = %v, want %v", tt.p, got, tt.want)
+		}
+	}
+	for _, p := range []string{"loop", "out"} {
+		if got := r.trail(p); len(got) > 50 {
+			t.Errorf("trail(%s) has %d paths, want an end", p, len(got))
+		}
+	}
+}
