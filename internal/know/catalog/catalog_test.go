@@ -217,7 +217,9 @@ func TestAvailabilityNamesWhatIsMissing(t *testing.T) {
 		{"platform", needs(func(c *capability.Capability) { c.RequiredPlatforms = []string{"darwin"} }), "darwin"},
 		{"said by the source", needs(func(c *capability.Capability) { c.Unavailable = "not installed" }), "not installed"},
 		{"tool by name", needs(func(c *capability.Capability) { c.RequiredTools = []string{"dep"} }), ""},
-		{"program among tools", needs(func(c *capability.Capability) { c.RequiredTools = []string{"jq"} }), ""},
+		{"program among a skill's tools", needs(func(c *capability.Capability) {
+			c.Kind, c.RequiredTools = capability.KindSkill, []string{"jq"}
+		}), ""},
 		{"tool that is nowhere", needs(func(c *capability.Capability) { c.RequiredTools = []string{"nowhere"} }), "nowhere"},
 		{"tool whose tool cannot be used", needs(func(c *capability.Capability) { c.RequiredTools = []string{"tool:middle"} }), "tool:middle"},
 		{"tools that need each other", needs(func(c *capability.Capability) { c.RequiredTools = []string{"tool:round"} }), ""},

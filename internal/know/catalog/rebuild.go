@@ -230,10 +230,10 @@ func (b *builder) require(e *Entry, name string) {
 		return
 	}
 	// Skills often list programs among the tools they need.
-	if b.machine.HasBin(name) || slices.Contains(e.RequiredBins, name) {
+	if e.Kind == capability.KindSkill && b.machine.HasBin(name) || slices.Contains(e.RequiredBins, name) {
 		return
 	}
-	e.Missing = append(slices.Clip(e.Missing), "it needs "+name+", and no capability or program here has this name")
+	e.Missing = append(e.Missing, "it needs "+name+", and no capability or program here has this name")
 }
 
 // named gives the one entry of a name, or nil.

@@ -81,3 +81,17 @@ func TestMemoryWatch(t *testing.T) {
 		}
 	})
 }
+
+func TestLongListsAreCutVisibly(t *testing.T) {
+	m := NewMemory("m", capability.TrustUser)
+	tags := make([]string, 10_000)
+	m.Put(capability.Capability{Name: "x", Tags: tags, RequiredTools: tags[:10]}, capability.Detail{})
+	b, _ := m.Load(t.Context())
+	c := b.Capabilities[0]
+	if len(c.Tags) != maxList || len(c.RequiredTools) != 10 {
+		t.Errorf("%d tags and %d tools, want %d and 10", len(c.Tags), len(c.RequiredTools), maxList)
+	}
+	if len(c.Findings) != 1 || c.Findings[0].Field != "tags" || c.Findings[0].Severity != capability.Warning {
+		t.Errorf("findings = %v, want one about the tags", c.Findings)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -27,8 +28,41 @@ func seal(c *capability.Capability, d capability.Detail) {
 	if own == nil {
 		c.Parameters = parametersOf(d.Schema)
 	}
+	boundLists(c)
 	c.Hash = hashOf(c, d)
 	c.Findings = append(c.Findings, scan(c, d, own)...)
+}
+
+// Lists that are longer than anybody writes are cut, visibly: every list is
+// walked again at each change of the catalog.
+const (
+	maxList       = 256
+	maxParameters = 1024
+)
+
+func boundLists(c *capability.Capability) {
+	note := func(field string, had, kept int) {
+		c.Findings = append(c.Findings, capability.Finding{
+			Rule: "long-list", Severity: capability.Warning, Field: field,
+			Excerpt: fmt.Sprintf("%d items; the first %d are used", had, kept),
+		})
+	}
+	for _, l := range []struct {
+		field string
+		list  *[]string
+	}{
+		{"tags", &c.Tags}, {"aliases", &c.Aliases}, {"requiredTools", &c.RequiredTools}, {"requiredSecrets", &c.RequiredSecrets},
+		{"requiredBins", &c.RequiredBins}, {"requiredPlatforms", &c.RequiredPlatforms}, {"permissions", &c.Permissions},
+	} {
+		if n := len(*l.list); n > maxList {
+			*l.list = slices.Clone((*l.list)[:maxList]) // the rest can go
+			note(l.field, n, maxList)
+		}
+	}
+	if n := len(c.Parameters); n > maxParameters {
+		c.Parameters = slices.Clone(c.Parameters[:maxParameters])
+		note("parameters", n, maxParameters)
+	}
 }
 
 // hashOf covers everything that a model may see or that decides how a call
