@@ -181,41 +181,40 @@ func findingProblem(cp *capability.Capability, j judgement) capability.Problem {
 // changes only entries that require something, which no other snapshot shares.
 func (b *builder) resolve() {
 	s := b.next
-	var requiring []*Entry
+	users := map[capability.ID][]*Entry{} // by what they require
+	var useless []*Entry
 	for _, e := range s.entries {
-		if len(e.RequiredTools) == 0 {
-			continue
+		if len(e.RequiredTools) > 0 {
+			for _, name := range e.RequiredTools {
+				b.require(e, name)
+			}
+			e.Available = len(e.Missing) == 0
+			s.edges += len(e.Requires)
+			for _, id := range e.Requires {
+				users[id] = append(users[id], e)
+			}
 		}
-		requiring = append(requiring, e)
-		for _, name := range e.RequiredTools {
-			b.require(e, name)
+		if !e.Available {
+			useless = append(useless, e)
 		}
-		e.Available = len(e.Missing) == 0
-		s.edges += len(e.Requires)
 	}
 	// What cannot be used makes what needs it useless too, and so on.
-	for again := true; again; {
-		again = false
-		for _, e := range requiring {
-			if e.Available && b.lacksNeed(e) {
-				again = true
+	for len(useless) > 0 {
+		need := useless[0]
+		useless = useless[1:]
+		for _, e := range users[need.ID] {
+			if e.Available {
+				e.Available = false
+				useless = append(useless, e)
+			}
+			if need != e {
+				e.Missing = append(e.Missing, fmt.Sprintf("it needs %s, which cannot be used here; see ken catalog why %s", need.ID, need.ID))
 			}
 		}
 	}
 	for _, p := range s.presets {
 		s.edges += len(p.Members) * (len(p.Members) - 1) / 2
 	}
-}
-
-// lacksNeed marks an entry that needs one that cannot be used.
-func (b *builder) lacksNeed(e *Entry) bool {
-	for _, id := range e.Requires {
-		if need, _ := b.next.Get(id); !need.Available {
-			e.Available = false
-			e.Missing = append(e.Missing, fmt.Sprintf("it needs %s, which cannot be used here: %s", id, need.Missing[0]))
-		}
-	}
-	return !e.Available
 }
 
 func (b *builder) require(e *Entry, name string) {
