@@ -101,16 +101,17 @@ func (a *App) build(cfg Config) error {
 		s.usual()
 	}
 	for _, extra := range cfg.Sources {
-		s.add(extra, Place{Name: extra.Name(), Trust: capability.TrustUser, Why: "given by the program"})
+		s.given(extra, Place{Trust: capability.TrustUser, Why: "given by the program"})
 	}
-	if s.err != nil {
-		return s.err
+	list, err := s.build()
+	if err != nil {
+		return err
 	}
 	pins := a.Settings.Catalog.Pins
 	machine := catalog.ThisMachine()
 	machine.HasSecret = func(name string) bool { return cfg.Getenv(name) != "" }
 	c, err := catalog.New(catalog.Config{
-		Sources: s.list, Fallback: s.fallback, Pins: pins,
+		Sources: list, Fallback: s.fallback, Pins: pins,
 		WorkspaceBodies: a.Settings.Capabilities.AllowWorkspaceCards,
 		SeedSanitizer:   a.Settings.Catalog.Sanitizer == config.SanitizeSeed,
 		Mentions:        a.mentions(),
@@ -120,7 +121,6 @@ func (a *App) build(cfg Config) error {
 		return err
 	}
 	a.catalog = c
-	slices.Reverse(a.Reading)
 	a.Door = door.New(c, a.findConfig())
 	return nil
 }

@@ -106,6 +106,54 @@ catalog:
 	}
 }
 
+func TestPlacesThatAreNamedTwiceAreReadOnce(t *testing.T) {
+	dir, getenv := home(t, map[string]string{
+		".ken/capabilities/mine/CAPABILITY.yaml": manifest,
+		".ken/ken.yaml":                          "catalog:\n  sources:\n    - { name: starter, path: capabilities }\n    - { name: other, path: more, optional: true }\n  starter: \"on\"\n",
+	})
+	a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
+	if _, err := a.View().Lookup("tool:mine"); err != nil {
+		t.Error(err)
+	}
+	if n := a.View().Stats().Shadowed; n != 0 {
+		t.Errorf("%d shadowed, want none: %v", n, a.Reading)
+	}
+	folder := filepath.Join(dir, ".ken", "capabilities")
+	b := open(t, Config{Getenv: getenv, Dir: dir, Catalogs: []string{folder, filepath.Join(dir, ".ken", ".", "capabilities")}})
+	if n := b.View().Stats(); n.Capabilities != 1 || n.Shadowed != 0 {
+		t.Errorf("one folder named twice gives %+v", n)
+	}
+}
+
+func TestProjectsSourcesStayInTheProject(t *testing.T) {
+	_, getenv := home(t, nil)
+	outside := t.TempDir()
+	project := t.TempDir()
+	for p, text := range map[string]string{
+		filepath.Join(project, ".ken", "ken.yaml"):             "catalog:\n  sources:\n    - { name: later, path: ../later, optional: true }\n",
+		filepath.Join(outside, "secret", "CAPABILITY.yaml"):    "kind: tool\nname: secret\ndescription: Not of this project\n",
+		filepath.Join(project, "sub", "ok", "CAPABILITY.yaml"): "kind: tool\nname: ok\ndescription: Of this project\n",
+	} {
+		if err := os.MkdirAll(filepath.Dir(p), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(p, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a := open(t, Config{Getenv: getenv, Dir: project})
+	// The link comes after the configuration was checked.
+	if err := os.Symlink(outside, filepath.Join(project, "later")); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.catalog.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if e, err := a.View().Lookup("tool:secret"); err == nil {
+		t.Errorf("a project's source led out of the project: %s", e.Origin)
+	}
+}
+
 func TestWhySaysWhatTheConfigurationSays(t *testing.T) {
 	_, getenv := home(t, map[string]string{
 		".ken/capabilities/mine/CAPABILITY.yaml": manifest,

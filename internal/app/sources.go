@@ -15,49 +15,106 @@ import (
 	"ken/internal/know/source/table"
 )
 
-// sources collects what the catalog is made of, lowest precedence first.
+// sources plans what the catalog is made of, lowest precedence first, and then
+// makes it.
 type sources struct {
 	app      *App
 	cache    *source.Cache
-	list     []capability.Source
+	plan     []planned
 	fallback capability.Source
 	err      error
 }
 
-func (s *sources) add(src capability.Source, p Place) {
-	s.list = append(s.list, src)
-	s.app.Reading = append(s.app.Reading, p)
-	if c, ok := src.(io.Closer); ok {
-		s.app.closers = append(s.app.closers, c.Close)
+// planned is a source that is not made yet.
+type planned struct {
+	name  string
+	path  string // of files, so that none are read twice
+	place Place
+	make  func(name string) (capability.Source, error)
+
+	fallback bool // only while nothing else brings anything
+}
+
+// build makes what is planned. A path that is planned twice is read once, at
+// its highest precedence; a name that is taken gets a number.
+func (s *sources) build() (list []capability.Source, err error) {
+	paths, names := map[string]bool{}, map[string]bool{}
+	for _, p := range slices.Backward(s.plan) {
+		if p.path != "" && paths[p.path] {
+			continue
+		}
+		paths[p.path] = true
+		name := p.name
+		for n := 2; names[name]; n++ {
+			name = fmt.Sprintf("%s (%d)", p.name, n)
+		}
+		names[name] = true
+		src, err := p.make(name)
+		if err != nil {
+			s.err = errors.Join(s.err, err)
+			continue
+		}
+		if c, ok := src.(io.Closer); ok {
+			s.app.closers = append(s.app.closers, c.Close)
+		}
+		p.place.Name = name
+		s.app.Reading = append(s.app.Reading, p.place)
+		if p.fallback {
+			s.fallback = src
+		} else {
+			list = append(list, src)
+		}
 	}
+	slices.Reverse(list)
+	return list, s.err
+}
+
+// given plans a source that is there already.
+func (s *sources) given(src capability.Source, place Place) {
+	s.plan = append(s.plan, planned{
+		name: src.Name(), place: place,
+		make: func(name string) (capability.Source, error) {
+			if name != src.Name() {
+				return nil, fmt.Errorf("open: two sources are called %q; name one of them differently", src.Name())
+			}
+			return src, nil
+		},
+	})
 }
 
 func (s *sources) tree(cfg source.TreeConfig, why string) {
 	cfg.Cache = s.cache
 	cfg.Watch = source.WatchConfig{Debounce: s.app.Settings.Catalog.Debounce, Poll: s.app.Settings.Catalog.Poll}
-	t := source.NewTree(cfg)
-	s.add(t, Place{Name: t.Name(), Trust: cfg.Trust, Why: why})
+	if cfg.Name == "" {
+		cfg.Name = cfg.Path
+	}
+	s.plan = append(s.plan, planned{
+		name: cfg.Name, path: cfg.Path, place: Place{Trust: cfg.Trust, Why: why},
+		make: func(name string) (capability.Source, error) {
+			cfg.Name = name
+			return source.NewTree(cfg), nil
+		},
+	})
 }
 
 // only reads what --catalog names and nothing else. What a person names and is
 // not there is a mistake, not an empty catalog.
 func (s *sources) only(dir string, paths []string) {
 	for _, p := range paths {
-		if strings.Contains(p, "://") {
+		wrong := func(why, fix string) {
 			s.err = errors.Join(s.err, &capability.Error{
-				Kind: capability.Invalid, Op: "open catalog", Target: p,
-				Err: errors.New("it is an address, not a path"), Fix: "name it in ken.yaml, under catalog.sources",
+				Kind: capability.Invalid, Op: "open catalog", Target: p, Err: errors.New(why), Fix: fix,
 			})
+		}
+		if strings.Contains(p, "://") {
+			wrong("it is an address, not a path", "name it in ken.yaml, under catalog.sources")
 			continue
 		}
 		if !filepath.IsAbs(p) {
 			p = filepath.Join(dir, p)
 		}
 		if _, err := os.Stat(p); err != nil {
-			s.err = errors.Join(s.err, &capability.Error{
-				Kind: capability.Invalid, Op: "open catalog", Target: p,
-				Err: errors.New("there is nothing to read"), Fix: "name a directory or a file of capabilities",
-			})
+			wrong("there is nothing to read", "name a directory or a file of capabilities")
 			continue
 		}
 		s.tree(source.TreeConfig{Path: filepath.Clean(p), Trust: capability.TrustUser}, "named by --catalog")
@@ -68,16 +125,17 @@ func (s *sources) only(dir string, paths []string) {
 // project's places, and those of the environment.
 func (s *sources) usual() {
 	settings := s.app.Settings.Catalog
-	switch settings.Starter {
-	case config.StarterOn:
-		s.add(source.Starter(), Place{Name: "starter", Trust: capability.TrustBuiltin, Why: "part of the program (catalog.starter: on)"})
-	case config.StarterOff:
-	default:
-		s.fallback = source.Starter()
-		s.app.Reading = append(s.app.Reading, Place{
-			Name: "starter", Trust: capability.TrustBuiltin,
-			Why: "part of the program, used while there is nothing else (catalog.starter: auto)",
-		})
+	if settings.Starter != config.StarterOff {
+		p := planned{
+			name:  "starter",
+			place: Place{Trust: capability.TrustBuiltin, Why: "part of the program (catalog.starter: on)"},
+			make:  func(name string) (capability.Source, error) { return source.Starter(name), nil },
+		}
+		if settings.Starter == config.StarterAuto {
+			p.fallback = true
+			p.place.Why = "part of the program, used while there is nothing else (catalog.starter: auto)"
+		}
+		s.plan = append(s.plan, p)
 	}
 	places := s.app.Places.Catalog(settings.CompatibilityPaths)
 	slices.Reverse(places) // lowest layer first
@@ -105,27 +163,40 @@ func (s *sources) places(places []config.Place, layer config.Layer) {
 // named reads one source of ken.yaml.
 func (s *sources) named(n config.Source) {
 	why := "named by " + n.Origin.String()
+	if n.Path != "" {
+		cfg := source.TreeConfig{Name: n.Name, Path: n.Path, Trust: n.Trust, Optional: n.Optional}
+		if s.ofProject(n) {
+			cfg.Within = s.app.Places.Workspace
+		}
+		s.tree(cfg, why)
+		return
+	}
 	refresh := n.Refresh
 	if refresh == 0 {
 		refresh = -1 // only at the start
 	}
-	var src capability.Source
-	var err error
-	switch {
-	case n.Path != "":
-		s.tree(source.TreeConfig{Name: n.Name, Path: n.Path, Trust: n.Trust, Optional: n.Optional}, why)
-		return
-	case n.URL != "":
-		src, err = source.NewRemote(source.RemoteConfig{
-			Name: n.Name, URL: n.URL, SHA256: n.SHA256, Refresh: refresh, Cache: s.cache,
-			CacheDir: filepath.Join(s.app.Places.Cache, "remote"),
-		})
-	default:
-		src, err = table.New(table.Config{Name: n.Name, DSN: n.Database, Table: n.Table, Trust: n.Trust, Poll: refresh})
-	}
-	if err != nil {
-		s.err = errors.Join(s.err, fmt.Errorf("%s: %w", n.Origin, err))
-		return
-	}
-	s.add(src, Place{Name: n.Name, Trust: n.Trust, Why: why})
+	s.plan = append(s.plan, planned{
+		name: n.Name, place: Place{Trust: n.Trust, Why: why},
+		make: func(name string) (src capability.Source, err error) {
+			if n.URL != "" {
+				src, err = source.NewRemote(source.RemoteConfig{
+					Name: name, URL: n.URL, SHA256: n.SHA256, Refresh: refresh, Cache: s.cache,
+					CacheDir: filepath.Join(s.app.Places.Cache, "remote"),
+				})
+			} else {
+				src, err = table.New(table.Config{Name: name, DSN: n.Database, Table: n.Table, Trust: n.Trust, Poll: refresh})
+			}
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", n.Origin, err)
+			}
+			return src, nil
+		},
+	})
+}
+
+// ofProject reports whether the project's own ken.yaml names a source, whose
+// words must not lead out of the project.
+func (s *sources) ofProject(n config.Source) bool {
+	p := s.app.Places
+	return p.Project != p.Home && filepath.Dir(n.Origin.Path) == p.Project
 }

@@ -36,13 +36,17 @@ const (
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the program at once
 	c := &command{out: newPrinter(stdout), err: stderr, in: stdin}
 	root := c.root()
 	root.SetArgs(args)
 	root.SetIn(stdin)
-	root.SetOut(stdout)
+	root.SetOut(c.out)
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
+	if err == nil && c.out.failed != nil {
+		err = fmt.Errorf("write the output: %w", c.out.failed)
+	}
 	if err != nil && !errors.Is(err, errSilent) {
 		c.explain(err)
 	}

@@ -14,14 +14,15 @@ import (
 // A printer writes for a person when its output is a terminal, and plainly
 // otherwise: no colours, nothing cut, tabs between columns.
 type printer struct {
-	io.Writer
+	w        io.Writer
+	failed   error // the first write that did not work
 	terminal bool
 	colour   bool
 	width    int
 }
 
 func newPrinter(w io.Writer) *printer {
-	p := &printer{Writer: w, width: 100}
+	p := &printer{w: w, width: 100}
 	f, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
 		return p
@@ -32,6 +33,15 @@ func newPrinter(w io.Writer) *printer {
 		p.width = width
 	}
 	return p
+}
+
+// Write keeps the first error, for those who do not look at it.
+func (p *printer) Write(b []byte) (int, error) {
+	n, err := p.w.Write(b)
+	if err != nil && p.failed == nil {
+		p.failed = err
+	}
+	return n, err
 }
 
 // Styles of terminal text.

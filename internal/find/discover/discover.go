@@ -110,7 +110,7 @@ func (sel *Selection) add(e *catalog.Entry, score float64, why []string) {
 // line renders a brief: "1. name (kind). description. Params: a, b".
 func line(n int, e *catalog.Entry) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d. %s (%s). %s", n, untrusted.Line(e.Name, 64), e.Kind, strings.TrimSuffix(untrusted.Line(e.Description, 120), "."))
+	fmt.Fprintf(&b, "%d. %s (%s). %s", n, untrusted.Line(e.Name, 64), untrusted.Line(string(e.Kind), 32), strings.TrimSuffix(untrusted.Line(e.Description, 120), "."))
 	if len(e.Parameters) > 0 {
 		var names []string
 		for _, p := range e.Parameters[:min(3, len(e.Parameters))] {

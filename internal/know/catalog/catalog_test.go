@@ -261,6 +261,8 @@ func TestPins(t *testing.T) {
 			c.Findings = []capability.Finding{{Rule: "bidi", Severity: capability.Warning}}
 		}), "", Active, "bidi"},
 		{"Ken's own name", tool("discover-capabilities"), "", Quarantined, "looks like discover_capabilities"},
+		{"Ken's own name as an id", tool("y", func(c *capability.Capability) { c.ID = "tool:invoke_capability" }), "", Quarantined, "looks like invoke_capability"},
+		{"Ken's own name as an alias", tool("y", func(c *capability.Capability) { c.Aliases = []string{"Ask_User"} }), "", Quarantined, "looks like ask_user"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -345,6 +347,25 @@ func TestBodiesOfUntrustedPlacesAreWithheld(t *testing.T) {
 		if (e.Withheld != "") != tt.withheld {
 			t.Errorf("trust %s, allowed %v: Withheld = %q, want withheld %v", tt.trust, tt.allow, e.Withheld, tt.withheld)
 		}
+	}
+}
+
+func TestQuarantinedNamesakeDoesNotGetInTheWay(t *testing.T) {
+	mine := tool("mine", func(c *capability.Capability) { c.RequiredTools = []string{"helper"} })
+	evil := tool("helper", func(c *capability.Capability) {
+		c.ID, c.Trust = "evil/helper", capability.TrustWorkspace
+		c.Findings = []capability.Finding{{Rule: "override"}}
+	})
+	victim := tool("victim", func(c *capability.Capability) { c.RequiredTools = []string{"evil/helper"} })
+	s := loaded(t, Config{Sources: []capability.Source{from("user", mine, tool("helper")), from("workspace", evil, victim)}}).Snapshot()
+	if e, _ := s.Get("tool:mine"); !e.Available || len(e.Requires) != 1 || e.Requires[0] != "tool:helper" {
+		t.Errorf("mine requires %v, available %v (%v); want the user's helper", e.Requires, e.Available, e.Missing)
+	}
+	if e, err := s.Lookup("helper"); err != nil || e.ID != "tool:helper" {
+		t.Errorf("Lookup(helper) = %v, %v, want the user's", e, err)
+	}
+	if e, _ := s.Get("tool:victim"); e.Available {
+		t.Error("what needs a quarantined capability counts as usable")
 	}
 }
 

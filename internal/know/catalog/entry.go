@@ -65,9 +65,9 @@ func (c *Catalog) judgeLocked(cp *capability.Capability) judgement {
 			j.state = Quarantined
 		}
 	}
-	if name := c.reservedLike(cp.Name); name != "" {
+	if taken, name := c.reservedLike(cp); name != "" {
 		j.state = Quarantined
-		j.reasons = append(j.reasons, fmt.Sprintf("name looks like %s, which is Ken's own", name))
+		j.reasons = append(j.reasons, fmt.Sprintf("%s looks like %s, which is Ken's own", taken, name))
 	}
 	switch pin, pinned := c.cfg.Pins[cp.ID]; {
 	case pinned && pin == cp.Hash:
@@ -103,15 +103,16 @@ func reservedSkeletons() map[string]string {
 	return out
 }
 
-// reservedLike gives the reserved name that a name could be taken for, or "".
-func (c *Catalog) reservedLike(name string) string {
-	if r, ok := c.reserved[untrusted.Skeleton(name)]; ok {
-		return r
+// reservedLike gives the reserved name that something about a capability could
+// be taken for, and what that is; or nothing.
+func (c *Catalog) reservedLike(cp *capability.Capability) (taken, name string) {
+	_, local, _ := strings.Cut(string(cp.ID), ":")
+	for _, candidate := range append([]string{cp.Name, untrusted.Local(cp.Name), string(cp.ID), local}, cp.Aliases...) {
+		if r, ok := c.reserved[untrusted.Skeleton(candidate)]; ok {
+			return candidate, r
+		}
 	}
-	if local := untrusted.Local(name); local != name {
-		return c.reserved[untrusted.Skeleton(local)]
-	}
-	return ""
+	return "", ""
 }
 
 // Verdict says in one sentence whether the entry is shown and can be used.

@@ -50,7 +50,7 @@ type builder struct {
 	catalog *Catalog
 	machine Machine
 	next    *Snapshot
-	byName  map[string]*Entry // the entry of a name, nil where several have it
+	byName  map[string][]*Entry
 }
 
 // collect takes the batches in order of precedence.
@@ -194,7 +194,7 @@ func (b *builder) resolve() {
 				users[id] = append(users[id], e)
 			}
 		}
-		if !e.Available {
+		if !e.Available || e.State == Quarantined {
 			useless = append(useless, e)
 		}
 	}
@@ -235,19 +235,41 @@ func (b *builder) require(e *Entry, name string) {
 	e.Missing = append(e.Missing, "it needs "+name+", and no capability or program here has this name")
 }
 
-// named gives the one entry of a name, or nil.
+// named gives the entry that a name means, or nil where none or several could
+// be meant. What is quarantined or less trusted does not get in the way.
 func (b *builder) named(name string) *Entry {
 	if b.byName == nil {
-		b.byName = make(map[string]*Entry, len(b.next.entries))
+		b.byName = make(map[string][]*Entry, len(b.next.entries))
 		for _, e := range b.next.entries {
-			if _, twice := b.byName[e.Name]; twice {
-				b.byName[e.Name] = nil
-			} else {
-				b.byName[e.Name] = e
-			}
+			b.byName[e.Name] = append(b.byName[e.Name], e)
 		}
 	}
-	return b.byName[name]
+	return meant(b.byName[name])
+}
+
+// meant picks the one of several entries that their common name means, or nil.
+func meant(named []*Entry) *Entry {
+	var best *Entry
+	tie := false
+	for _, e := range named {
+		switch {
+		case best == nil || weight(e) > weight(best):
+			best, tie = e, false
+		case weight(e) == weight(best):
+			tie = true
+		}
+	}
+	if tie {
+		return nil
+	}
+	return best
+}
+
+func weight(e *Entry) int {
+	if e.State == Active {
+		return 10 + int(e.Trust)
+	}
+	return int(e.Trust)
 }
 
 // finish numbers the snapshot.

@@ -100,7 +100,7 @@ func (s *Snapshot) Get(id capability.ID) (*Entry, bool) {
 }
 
 // Lookup finds an entry as a person would name it: by id, or by a name that
-// only one entry has. The error lists what was probably meant.
+// means one entry. The error lists what was probably meant.
 func (s *Snapshot) Lookup(name string) (*Entry, error) {
 	if e, ok := s.Get(capability.ID(name)); ok {
 		return e, nil
@@ -111,8 +111,8 @@ func (s *Snapshot) Lookup(name string) (*Entry, error) {
 			named = append(named, e)
 		}
 	}
-	if len(named) == 1 {
-		return named[0], nil
+	if e := meant(named); e != nil {
+		return e, nil
 	}
 	err := &capability.Error{Kind: capability.NotFound, Op: "find", Target: name, Err: fmt.Errorf("no capability has this id or name")}
 	if len(named) > 1 {

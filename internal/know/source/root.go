@@ -217,6 +217,40 @@ func plainCause(err error) string {
 	return err.Error()
 }
 
+// hashInto puts the bytes of a file into a hash, without keeping them. Of a very
+// large file, and of one that cannot be read, it puts in what is known.
+func (r *root) hashInto(h io.Writer, p string) {
+	const most = 32 << 20
+	f, err := r.open(p)
+	if err != nil {
+		fmt.Fprintf(h, "!%s", explainOpen(err))
+		return
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		fmt.Fprint(h, "!special")
+		return
+	}
+	fmt.Fprintf(h, "%d:", info.Size())
+	if info.Size() > most {
+		fmt.Fprintf(h, "@%d", info.ModTime().UnixNano())
+	}
+	_, _ = io.CopyN(h, f, most) // a short file is the usual case
+}
+
+// linkTarget gives what a link says, or nothing where that cannot be told.
+func (r *root) linkTarget(p string) string {
+	if r.dir == nil {
+		return ""
+	}
+	target, err := r.dir.Readlink(filepath.FromSlash(p))
+	if err != nil {
+		return ""
+	}
+	return target
+}
+
 // list gives the entries of a directory, sorted by name.
 func (r *root) list(p string) ([]fs.DirEntry, error) {
 	entries, err := fs.ReadDir(r.fsys, p)

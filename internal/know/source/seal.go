@@ -65,8 +65,9 @@ func boundLists(c *capability.Capability) {
 	}
 }
 
-// hashOf covers everything that a model may see or that decides how a call
-// runs. The order is part of the format: a change of it is a new version.
+// hashOf covers everything that a source says of a capability: all that a model
+// may see, and all that decides how a call runs. Where it came from is not
+// part of it. The order is part of the format: a change of it is a new version.
 func hashOf(c *capability.Capability, d capability.Detail) string {
 	text := make([]byte, 0, 1024+len(c.Description)+len(d.Schema)+len(d.Body)+len(d.Usage))
 	put := func(parts ...string) {
@@ -83,7 +84,16 @@ func hashOf(c *capability.Capability, d capability.Detail) string {
 	put(c.RequiredTools...)
 	put(c.RequiredBins...)
 	put(c.RequiredSecrets...)
+	put(c.RequiredPlatforms...)
 	put(c.Permissions...)
+	put(c.Unavailable, c.Version, strconv.Itoa(c.Priority), strconv.Itoa(c.TokenBudget), strconv.Itoa(c.MaxChars))
+	for _, m := range c.Migrations {
+		put(m.From, m.To, m.Note)
+	}
+	if c.Triggers != nil {
+		triggers, _ := json.Marshal(c.Triggers) // plain data cannot fail
+		put(string(triggers))
+	}
 	for _, p := range c.Parameters {
 		put(p.Name, p.Type, p.Description, strconv.FormatBool(p.Required))
 	}
@@ -101,35 +111,6 @@ func hashOf(c *capability.Capability, d capability.Detail) string {
 	}
 	sum := sha256.Sum256(text)
 	return "sha256:" + hex.EncodeToString(sum[:16])
-}
-
-// scan looks at every text of the capability that could reach a prompt.
-func scan(c *capability.Capability, d capability.Detail, own []capability.Parameter) []capability.Finding {
-	var out []capability.Finding
-	note := func(field string, found []untrusted.Finding) { out = append(out, findingsIn(field, found)...) }
-	note("name", untrusted.NameFindings(c.Name))
-	note("description", untrusted.Scan(c.Description))
-	short := []string{c.DisplayName, c.Category, c.Unavailable}
-	if c.ID != capability.MakeID(c.Kind, c.Name) {
-		short = append(short, string(c.Kind), string(c.ID)) // words of the source's own
-	}
-	for _, list := range [][]string{c.Tags, c.Aliases, c.RequiredTools} {
-		short = append(short, list...)
-	}
-	note("labels", untrusted.Scan(strings.Join(short, "\n")))
-	if len(own) > 0 {
-		note("parameters", untrusted.Scan(parameterText(own)))
-	}
-	if len(d.Schema) > 0 {
-		note("schema", untrusted.Scan(schemaText(d.Schema)))
-	}
-	note("body", untrusted.Scan(d.Body))
-	note("usage", untrusted.Scan(d.Usage))
-	if writtenByHand(c.Kind) {
-		out = append(out, credentials("description", c.Description)...)
-		out = append(out, credentials("body", d.Body)...)
-	}
-	return out
 }
 
 // findingsIn says where what the scan found was found.

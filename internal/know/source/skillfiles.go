@@ -37,7 +37,8 @@ type surface struct {
 	root  *root // the skill's folder
 	paths []string
 	links []string
-	more  bool // there are files that were not listed
+	inner []string // folders that are skills themselves
+	more  bool     // there are files that were not listed
 }
 
 // scanFiles lists the skill's other files and scans those that are text.
@@ -51,7 +52,7 @@ func (s *skill) scanFiles(c *capability.Capability) {
 	f := &surface{s: s, root: folder}
 	f.list(".", 0)
 	f.report()
-	if len(f.paths) == 0 {
+	if len(f.paths)+len(f.links)+len(f.inner) == 0 {
 		return
 	}
 	listed, _ := json.Marshal(f.paths[:min(len(f.paths), maxSkillFiles)]) // strings cannot fail
@@ -72,6 +73,7 @@ func (f *surface) list(dir string, depth int) {
 	}
 	own := func(e fs.DirEntry) bool { return dir == "." && e.Name() == path.Base(f.s.file) }
 	if depth > 0 && slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return slices.Contains(skillMarkers(), e.Name()) }) {
+		f.inner = append(f.inner, dir)
 		return
 	}
 	for _, e := range entries {
@@ -116,16 +118,25 @@ func (f *surface) warn(p, message, fix string) {
 }
 
 // scan reads the files, gives what the text scan found in them, and a hash
-// over their names and contents.
+// over their names and contents, of those that are not scanned too.
 func (f *surface) scan() (hash string, findings []capability.Finding) {
 	h := sha256.New()
+	for _, p := range f.inner {
+		fmt.Fprintf(h, "skill %d:%s", len(p), p)
+	}
+	for _, p := range f.links {
+		target := f.root.linkTarget(p)
+		fmt.Fprintf(h, "link %d:%s %d:%s", len(p), p, len(target), target)
+	}
 	for i, p := range f.paths {
 		fmt.Fprintf(h, "%d:%s", len(p), p)
 		if i >= maxSkillFiles {
+			f.root.hashInto(h, p)
 			continue
 		}
 		data, _, err := f.root.read(p, maxSkillFileBytes)
 		if err != nil {
+			f.root.hashInto(h, p)
 			if !isAsset(p) {
 				f.warn(p, "not scanned: "+err.Error(), "keep only readable text of at most 256 KiB in a skill")
 			}

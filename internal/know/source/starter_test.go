@@ -16,7 +16,7 @@ import (
 
 func starterBatch(t *testing.T) (*Tree, capability.Batch) {
 	t.Helper()
-	tree := Starter()
+	tree := Starter("starter")
 	b, err := tree.Load(context.Background())
 	if err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"ken/capability"
@@ -70,7 +71,7 @@ func onlyLoopback(next http.Handler) http.Handler {
 			host = h
 		}
 		ip := net.ParseIP(host)
-		if host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		if !strings.EqualFold(host, "localhost") && (ip == nil || !ip.IsLoopback()) {
 			problem(w, http.StatusForbidden, "wrong-host", "ask for it as localhost or 127.0.0.1, not as "+host)
 			return
 		}
