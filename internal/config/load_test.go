@@ -255,7 +255,7 @@ serve:
 	for key, want := range map[string][2]string{
 		"capabilities.maxTokens": {"900", file + ":3"},
 		"capabilities.exclude":   {`[b, "c d"]`, file + ":6"},
-		"catalog.pins":           {`{"tool:x": sha256:00112233445566778899aabbccddeeff}`, file + ":24"},
+		"catalog.pins":           {`{tool:x: sha256:00112233445566778899aabbccddeeff}`, file + ":24"},
 		"catalog.pins.tool:x":    {"sha256:00112233445566778899aabbccddeeff", file + ":24"},
 		"catalog.poll":           {"1m30s", file + ":22"},
 	} {

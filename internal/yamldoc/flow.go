@@ -14,38 +14,60 @@ import (
 //
 // The lexer takes everything after such a colon for one text, so that is parted
 // again at its own ": ".
+//
+// In brackets it errs the other way: the colon of [a:] and [a:[b]] ends a key.
 func joinPlain(tokens token.Tokens) (token.Tokens, *Error) {
-	at := nextSplit(tokens, 0)
-	if at < 0 {
-		return tokens, nil
-	}
 	var out token.Tokens
 	from := 0
-	for ; at >= 0; at = nextSplit(tokens, from) {
-		out.Add(tokens[from:at]...)
-		joined, err := rejoin(tokens[at], tokens[at+1], tokens[at+2])
-		if err != nil {
-			return nil, err
+	for at := range tokens {
+		switch {
+		case at < from:
+		case isSplit(tokens[at:]):
+			out.Add(tokens[from:at]...)
+			joined, err := rejoin(tokens[at], tokens[at+1], tokens[at+2])
+			if err != nil {
+				return nil, err
+			}
+			out.Add(joined...)
+			from = at + 3
+		case endsKey(tokens[at:]):
+			out.Add(tokens[from:at]...)
+			key := *tokens[at]
+			place := *key.Position
+			place.Column += len(key.Value) - 1
+			key.Value, key.Origin = strings.TrimSuffix(key.Value, ":"), strings.TrimSuffix(key.Origin, ":")
+			out.Add(&key, token.MappingValue(&place))
+			if next := tokens[at+1].Type; next == token.CollectEntryType || next == token.SequenceEndType {
+				out.Add(token.New("null", "", &place)) // the parser wants a value there
+			}
+			from = at + 1
 		}
-		out.Add(joined...)
-		from = at + 3
+	}
+	if from == 0 {
+		return tokens, nil
 	}
 	out.Add(tokens[from:]...)
-	last := out[len(out)-1]
-	last.Next = nil
+	out[len(out)-1].Next = nil
 	return out, nil
 }
 
-// nextSplit finds, from an index on, a plain scalar, a colon and a plain
-// scalar with nothing between them, or gives -1.
-func nextSplit(tokens token.Tokens, from int) int {
-	for i := from; i+2 < len(tokens); i++ {
-		if tokens[i+1].Type == token.MappingValueType && isPlain(tokens[i]) && isPlain(tokens[i+2]) &&
-			touches(tokens[i], tokens[i+1]) && touches(tokens[i+1], tokens[i+2]) {
-			return i
-		}
+// isSplit reports whether tokens begin with a plain scalar, a colon and a
+// plain scalar that have nothing between them.
+func isSplit(t token.Tokens) bool {
+	return len(t) > 2 && t[1].Type == token.MappingValueType && isPlain(t[0]) && isPlain(t[2]) &&
+		touches(t[0], t[1]) && touches(t[1], t[2])
+}
+
+// endsKey reports whether tokens begin with a text whose last colon ends a key.
+func endsKey(t token.Tokens) bool {
+	if len(t) < 2 || t[0].Type != token.StringType || len(t[0].Value) < 2 || !strings.HasSuffix(t[0].Value, ":") || !strings.HasSuffix(t[0].Origin, ":") {
+		return false
 	}
-	return -1
+	switch t[1].Type {
+	case token.CollectEntryType, token.SequenceEndType, token.SequenceStartType, token.MappingStartType:
+		return true
+	}
+	return false
 }
 
 func isPlain(t *token.Token) bool {

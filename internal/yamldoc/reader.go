@@ -341,16 +341,17 @@ func distinct(list []string) []string {
 func Nearest(s string, words []string) string {
 	best, bestDistance := "", 1+max(2, len(s)/3)
 	for _, w := range words {
-		if d := distance(fold(s), fold(w)); d < bestDistance {
+		if d := Distance(s, w); d < bestDistance {
 			best, bestDistance = w, d
 		}
 	}
 	return best
 }
 
-// distance counts the edits between two words, swaps of neighbours included.
-func distance(a, b string) int {
-	ra, rb := []rune(a), []rune(b)
+// Distance counts the edits between two words, in whatever spelling, swaps of
+// neighbours included.
+func Distance(a, b string) int {
+	ra, rb := []rune(fold(a)), []rune(fold(b))
 	if len(ra) > 64 || len(rb) > 64 {
 		return 64 // no key is that long
 	}

@@ -474,6 +474,9 @@ func writeJSONString(b *strings.Builder, s string) {
 	b.Write(raw)
 }
 
+// Kind says in words what a value is: "text", "a list" and so on.
+func (v Value) Kind() string { return kindOf(v.Any) }
+
 func kindOf(v any) string {
 	switch v.(type) {
 	case nil:

@@ -84,6 +84,8 @@ func TestPlainScalarsGoOnPastAColon(t *testing.T) {
 		{"a: {skill:s: [x:y, {b:c: d}], e:f: {g: h}}", `{"a":{"skill:s":["x:y",{"b:c":"d"}],"e:f":{"g":"h"}}}`},
 		{"a: {b:c}", `{"a":{"b:c":null}}`},
 		{"a: {b:c:, d: e}", `{"a":{"b:c":null,"d":"e"}}`},
+		{"a: [b:, c]", `{"a":[{"b":null},"c"]}`},
+		{"a: [b:c:, d::e, f:[g], h]", `{"a":[{"b:c":null},"d::e",{"f":["g"]},"h"]}`},
 		{"a: {12:30, 1:2: 3}", `{"a":{"12:30":null,"1:2":3}}`},
 		{`{"a":1,"b":"c:d","e":["f:g",{"h":true}]}`, `{"a":1,"b":"c:d","e":["f:g",{"h":true}]}`},
 		{`{'a':1, b: [x: y], c:"d"}`, `{"a":1,"b":[{"x":"y"}],"c":"d"}`},
@@ -237,7 +239,7 @@ func FuzzParse(f *testing.F) {
 	for _, s := range []string{
 		"", "a: 1", "a: [1, {b: c}]", "- - - x", "? [a]\n: b", "a: &x 1\nb: *x", "{a: 1,}", "a: |\n x\n", "---\n...\n", "\"a\\u0000\": 1",
 		"!!binary aGk=: 1", "a: !t {b: 1}", "a:\n\tb: 1", "# only a comment", "inputSchema: { type: object, properties: { query: { type: string } } }",
-		"exclude: [skill:deploy]", "pins: {skill:s: \"sha256:x\", tool:a:b: c}", "t: { keywords: [a:b, http://x] }", "{a:b:c: d:e, f:}", "{a:b: \"c, d\"}",
+		"exclude: [skill:deploy]", "pins: {skill:s: \"sha256:x\", tool:a:b: c}", "t: { keywords: [a:b, http://x] }", "{a:b:c: d:e, f:}", "{a:b: \"c, d\"}", "[a:, b:[c:]]",
 	} {
 		f.Add([]byte(s))
 	}

@@ -77,6 +77,7 @@ func readCard(u *unit) {
 	body := strings.TrimSpace(pg.body)
 	if c := u.card(pg.meta, body, cardName(u.path), at); c != nil {
 		u.lintCard(c, body, u.path)
+		u.bodyLine = pg.textLine()
 		u.add(c, capability.Detail{Body: body}, u.path, 1)
 	}
 }
@@ -102,17 +103,24 @@ func (u *unit) card(meta *yamldoc.Map, body, fallback string, at placer) *capabi
 	}
 	r.Field("filePath", "file") // a registry's, of no meaning in the card itself
 	u.keepCardRest(c, r, t, at)
-	if bad := checkCard(c, r, t); bad != nil {
+	lost := map[int]bool{} // lines of which the worst is said
+	faults := checkCard(c, r, t)
+	for _, bad := range faults {
 		p, line := at(bad.line)
 		u.fault(bad.code, p, line, bad.message, bad.fix)
-		return nil
+		lost[bad.line] = true
 	}
 	said := map[yamldoc.Error]bool{} // a key that is asked for twice complains twice
 	for _, e := range r.Issues() {
-		if p, line := at(e.Line); !said[*e] {
+		if !said[*e] && !lost[e.Line] {
 			said[*e] = true
+			p, line := at(e.Line)
+			e = e.Moved(line - e.Line)
 			u.warn("bad-value", p, line, e.Message, e.Fix)
 		}
+	}
+	if len(faults) > 0 {
+		return nil
 	}
 	return c
 }
@@ -182,15 +190,19 @@ func keywordsFrom(t *yamldoc.Reader) []string {
 
 // keepCardRest keeps what a card says beyond the keys that are known.
 func (u *unit) keepCardRest(c *capability.Capability, r, t *yamldoc.Reader, at placer) {
-	keep := func(prefix string, fields []yamldoc.Field) {
-		for _, f := range fields {
+	keep := func(prefix string, from *yamldoc.Reader) {
+		for _, f := range from.Rest() {
 			setMeta(c, prefix+f.Key, f.Value)
 			p, line := at(f.Line)
-			u.warn("unknown-key", p, line, fmt.Sprintf("card has no key %s%s; it is kept as metadata", prefix, f.Key), "")
+			meant := from.Suggest(f.Key)
+			if meant != "" {
+				meant = prefix + meant
+			}
+			u.mentionKept("card", p, line, prefix+f.Key, meant)
 		}
 	}
-	keep("", r.Rest())
-	keep("triggers.", t.Rest())
+	keep("", r)
+	keep("triggers.", t)
 }
 
 // setMeta keeps a value that has no field of its own: text as it is, anything
@@ -219,39 +231,34 @@ type cardFault struct {
 	line               int
 }
 
-func checkCard(c *capability.Capability, r, t *yamldoc.Reader) *cardFault {
-	switch threshold := c.Triggers.ConfidenceThreshold; {
-	case strings.ContainsFunc(c.Name, unicode.IsControl):
-		return &cardFault{"bad-id", fmt.Sprintf("capability_id %q holds a control character", c.Name), "write it in one line of plain text", lineOfAny(r, "capabilityId", "id")}
-	case c.TokenBudget > maxCardTokens:
-		return &cardFault{
-			"token-budget", fmt.Sprintf("Token budget exceeds maximum: %d is more than %d", c.TokenBudget, maxCardTokens),
-			fmt.Sprintf("set token_budget to %d or less", maxCardTokens), lineOfAny(r, "tokenBudget", "estimatedTokens"),
-		}
-	case c.MaxChars > charsPerToken*maxCardTokens:
-		return &cardFault{
-			"token-budget", fmt.Sprintf("Token budget exceeds maximum: max_chars %d is more than %d", c.MaxChars, charsPerToken*maxCardTokens),
-			fmt.Sprintf("set max_chars to %d or less", charsPerToken*maxCardTokens), r.Line("maxChars"),
-		}
-	case c.TokenBudget < 0 || c.MaxChars < 0:
-		return &cardFault{"token-budget", "the token budget is negative", "set token_budget to a positive number", lineOfAny(r, "tokenBudget", "estimatedTokens", "maxChars")}
-	case !keywordsAreList(t):
-		return &cardFault{
-			"keywords", "Invalid triggers.keywords: want a list", "write triggers: then keywords: [first, second]",
-			max(lineOfAny(t, "keywords"), lineOfAny(r, "triggers")),
-		}
-	case c.Priority < 0 || c.Priority > 100:
-		return &cardFault{
-			"priority", fmt.Sprintf("Priority out of range: %d is not within 0 to 100", c.Priority),
-			"set priority between 0 and 100", r.Line("priority"),
-		}
-	case threshold < 0 || threshold > 1:
-		return &cardFault{
-			"threshold", fmt.Sprintf("confidence threshold %g is not within 0 to 1", threshold),
-			"set confidence_threshold between 0 and 1", t.Line("confidenceThreshold"),
-		}
+// checkCard gives all that is wrong with a card, so that one look mends it.
+func checkCard(c *capability.Capability, r, t *yamldoc.Reader) []cardFault {
+	var out []cardFault
+	bad := func(line int, code, message, fix string) { out = append(out, cardFault{code, message, fix, line}) }
+	if strings.ContainsFunc(c.Name, unicode.IsControl) {
+		bad(lineOfAny(r, "capabilityId", "id"), "bad-id", fmt.Sprintf("capability_id %q holds a control character", c.Name), "write it in one line of plain text")
 	}
-	return nil
+	budget := lineOfAny(r, "tokenBudget", "estimatedTokens")
+	switch {
+	case c.TokenBudget > maxCardTokens:
+		bad(budget, "token-budget", fmt.Sprintf("Token budget exceeds maximum: %d is more than %d", c.TokenBudget, maxCardTokens),
+			fmt.Sprintf("set token_budget to %d or less", maxCardTokens))
+	case c.MaxChars > charsPerToken*maxCardTokens:
+		bad(r.Line("maxChars"), "token-budget", fmt.Sprintf("Token budget exceeds maximum: max_chars %d is more than %d", c.MaxChars, charsPerToken*maxCardTokens),
+			fmt.Sprintf("set max_chars to %d or less", charsPerToken*maxCardTokens))
+	case c.TokenBudget < 0 || c.MaxChars < 0:
+		bad(lineOfAny(r, "tokenBudget", "estimatedTokens", "maxChars"), "token-budget", "the token budget is negative", "set token_budget to a positive number")
+	}
+	if !keywordsAreList(t) {
+		bad(max(lineOfAny(t, "keywords"), lineOfAny(r, "triggers")), "keywords", "Invalid triggers.keywords: want a list", "write triggers: then keywords: [first, second]")
+	}
+	if c.Priority < 0 || c.Priority > 100 {
+		bad(r.Line("priority"), "priority", fmt.Sprintf("Priority out of range: %d is not within 0 to 100", c.Priority), "set priority between 0 and 100")
+	}
+	if threshold := c.Triggers.ConfidenceThreshold; threshold < 0 || threshold > 1 {
+		bad(t.Line("confidenceThreshold"), "threshold", fmt.Sprintf("confidence threshold %g is not within 0 to 1", threshold), "set confidence_threshold between 0 and 1")
+	}
+	return out
 }
 
 // lineOfAny gives the line of the first of the keys that is there, else the
@@ -278,7 +285,12 @@ func keywordsAreList(triggers *yamldoc.Reader) bool {
 func (u *unit) lintCard(c *capability.Capability, body, p string) {
 	n := len([]rune(body))
 	if n > 0 && (n < cardMinChars || n > cardMaxChars) {
-		u.warn("card-size", p, 0, fmt.Sprintf("the card has %d characters; cards read best with %d to %d", n, cardMinChars, cardMaxChars), "say it in that room")
+		do := "lengthen"
+		if n > cardMaxChars {
+			do = "shorten"
+		}
+		u.warn("card-size", p, 0, fmt.Sprintf("the card has %d characters; cards read best with %d to %d", n, cardMinChars, cardMaxChars),
+			fmt.Sprintf("%s the text below the frontmatter to %d–%d characters", do, cardMinChars, cardMaxChars))
 	}
 	if n == 0 {
 		u.warn("card-empty", p, 0, "the card has no text below its frontmatter", "say what the capability does and how to use it")

@@ -141,6 +141,31 @@ func TestCardRefusesInTheSeedsWords(t *testing.T) {
 	}
 }
 
+func TestCardSaysAllThatIsWrongAtOnce(t *testing.T) {
+	p := loaded(t, map[string]string{
+		"cards/x.md": "---\nid: x\ntoken_budget: 2001\npriority: 101\nversion: [1]\ndescripton: y\ntriggers:\n  keywords: cost\n  confidence_threshold: 2\n---\n" + cardText,
+	})
+	for _, want := range []string{
+		"cards/x.md:3 error token-budget", "cards/x.md:4 error priority", "cards/x.md:8 error keywords", "cards/x.md:9 error threshold",
+		"cards/x.md:5 warning bad-value: version is a list, want text; write version: and one text",
+		"cards/x.md:6 warning unknown-key: card has no key descripton; it is kept as metadata; did you mean description?",
+	} {
+		p.wants(want)
+	}
+	if len(p.Capabilities) != 0 || len(p.Problems) != 6 {
+		t.Errorf("%d capabilities, want none; problems, want six:\n%s", len(p.Capabilities), p.list())
+	}
+}
+
+func TestLinesInMessagesAreTheFilesLines(t *testing.T) {
+	p := loaded(t, map[string]string{
+		"cards/x.md": "---\nid: x\nid: y\ntriggers: {keywords: [a]}\n---\n" + cardText,
+		"cards/y.md": "---\nid: y\nmax_chars: 900\nmaxChars: 901\ntriggers: {keywords: [a]}\n---\n" + cardText,
+	})
+	p.wants("cards/x.md:3 error bad-frontmatter: key id is already given on line 2; keep one of them")
+	p.wants("cards/y.md:4 warning bad-value: maxChars repeats max_chars of line 3; keep one of them")
+}
+
 func TestCardAtTheLimitsIsTaken(t *testing.T) {
 	p := loaded(t, map[string]string{
 		"cards/a.md": "---\nid: a\ntriggers: {keywords: []}\ntoken_budget: 2000\npriority: 100\n---\n" + cardText,
@@ -158,8 +183,8 @@ func TestCardAtTheLimitsIsTaken(t *testing.T) {
 func TestCardWarnings(t *testing.T) {
 	head := "---\nid: x\ntriggers: {keywords: [a]}\n"
 	tests := []struct{ name, text, want string }{
-		{"short", head + "---\nShort.\n", "cards/x.md warning card-size: the card has 6 characters"},
-		{"long", head + "---\n" + strings.Repeat("word ", 200), "cards/x.md warning card-size: the card has 999 characters"},
+		{"short", head + "---\nShort.\n", "cards/x.md warning card-size: the card has 6 characters; cards read best with 200 to 800; lengthen the text below the frontmatter to 200–800 characters"},
+		{"long", head + "---\n" + strings.Repeat("word ", 200), "cards/x.md warning card-size: the card has 999 characters; cards read best with 200 to 800; shorten the text below"},
 		{"empty", head + "---\n", "cards/x.md warning card-empty"},
 		{"over its budget", head + "token_budget: 10\n---\n" + cardText, "cards/x.md warning card-over-budget"},
 		{"unknown key", head + "colour: red\n---\n" + cardText, "cards/x.md:4 warning unknown-key: card has no key colour"},

@@ -34,7 +34,9 @@ func readChannels(u *unit) {
 				Kind: capability.KindChannel, Name: platform, Category: "communication",
 			}
 			readListed(r, c)
-			u.addListed(c, r, e) // a category of its own stays in Meta
+			u.keepField(c, r, "category") // a channel is communication, whatever else it says
+			u.keepField(c, r, "capabilities")
+			u.addListed(c, r, e)
 		}
 	}
 }

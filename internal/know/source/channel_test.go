@@ -136,3 +136,35 @@ func fuzzList(f *testing.F, formats ...format) {
 		}
 	})
 }
+
+func TestKeysThatNobodyKnowsAreMentioned(t *testing.T) {
+	p := loaded(t, map[string]string{
+		"channels.yaml":        "channels:\n  - platform: irc\n    description: Chat.\n    tagz: [a]\n",
+		"extensions.yaml":      "extensions:\n  - name: e\n    description: Does e.\n    avalable: true\n",
+		"presets.yaml":         "presets:\n  - name: p\n    members: [a]\n    membrs: [b]\n",
+		"pack/manifest.json":   `{"id":"pack","description":"A pack.","permissions_required":["exec"],"colour":"red"}`,
+		"pack/commands.yaml":   "slash_commands:\n  - name: /go\n    summry: x\n    description: Goes.\n    runner: exec.go\n    actions:\n      - id: run\n        description: Runs.\n        timeoutsec: 5\n        timeout: 5\n",
+		"single/manifest.json": `{"id":"single","description":"One.","permissions_required":["exec"]}`,
+		"single/commands.yaml": "slash_commands:\n  - name: /one\n    description: One.\n    maps_to:\n      runner: exec.one\n      runers: x\n",
+	})
+	for _, want := range []string{
+		"channels.yaml:4 warning unknown-key: channel has no key tagz; it is kept as metadata; did you mean tags?",
+		"extensions.yaml:4 warning unknown-key: extension has no key avalable; it is kept as metadata; did you mean available?",
+		"presets.yaml:4 warning unknown-key: a preset has no key membrs; it is not kept; a preset has a name and members",
+		"pack/manifest.json:1 warning unknown-key: extension has no key colour; it is kept as metadata",
+		"pack/commands.yaml:3 warning unknown-key: /go has no key summry; it is kept as metadata; did you mean summary?",
+		"pack/commands.yaml:10 warning unknown-key: /go run has no key timeout; it is kept as metadata",
+		"single/commands.yaml:6 warning unknown-key: /one has no key maps_to.runers; it is kept as metadata",
+	} {
+		p.wants(want)
+	}
+	if got := p.find("channel:irc").Meta["tagz"]; got != `["a"]` {
+		t.Errorf("Meta[tagz] = %q, want it kept", got)
+	}
+	if got := p.find("command:go/run").Meta["timeout"]; got != "5" {
+		t.Errorf("Meta[timeout] = %q, want it kept", got)
+	}
+	if len(p.Problems) != 7 {
+		t.Errorf("%d problems, want seven:\n%s", len(p.Problems), p.list())
+	}
+}

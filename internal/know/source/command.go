@@ -78,6 +78,7 @@ func readCommand(u *unit) {
 	}
 	u.keepRest(c, u.path, max(pg.metaLine, 1), r, true)
 	u.warnIssues("bad-value", u.path, max(pg.metaLine, 1), r)
+	u.bodyLine = pg.textLine()
 	u.add(c, d, u.path, 1)
 }
 

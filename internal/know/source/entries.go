@@ -147,7 +147,10 @@ func (u *unit) addListed(c *capability.Capability, r *yamldoc.Reader, e listEntr
 	if c.Description == "" {
 		u.warn("no-description", u.path, e.line, fmt.Sprintf("%s has no description, so hardly anything finds it", c.Name), "say in one sentence when to use it")
 	}
-	u.keepRest(c, u.path, 1, r, false)
+	for _, key := range []string{"homepage", "author", "license", "repository"} {
+		u.keepField(c, r, key) // about the thing, and of no use here
+	}
+	u.keepRest(c, u.path, 1, r, true)
 	u.warnIssues("bad-value", u.path, 1, r)
 	u.add(c, capability.Detail{}, u.path, e.line)
 }

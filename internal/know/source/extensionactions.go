@@ -63,7 +63,7 @@ func (x *extension) command(p string, e listEntry, standard string) string {
 		if tags := d.fields.Words("tags"); cmd.tags == nil {
 			cmd.tags = tags
 		}
-		cmd.meta = x.rest(x.manifest, d.fields)
+		cmd.meta = x.rest("/"+cmd.name, x.manifest, d.fields)
 	}
 	x.actions(cmd, r, e)
 	return cmd.name
@@ -78,6 +78,7 @@ func (x *extension) actions(cmd packageCommand, r *yamldoc.Reader, e listEntry) 
 		cmd.how = x.readHow(cmd.path, to).or(cmd.how)
 		for _, rest := range to.Rest() {
 			cmd.meta = mergeMeta(cmd.meta, map[string]string{"maps_to." + rest.Key: fieldText(rest)})
+			x.mentionKept("/"+cmd.name, cmd.path, rest.Line, "maps_to."+rest.Key, to.Suggest(rest.Key))
 		}
 	}
 	if !ok {
@@ -91,7 +92,7 @@ func (x *extension) actions(cmd packageCommand, r *yamldoc.Reader, e listEntry) 
 		x.fault("bad-entry", cmd.path, f.Line, fmt.Sprintf("the actions of /%s are not a list", cmd.name), "write one action per entry, each with an id")
 		return
 	}
-	cmd.meta = mergeMeta(x.rest(cmd.path, r), cmd.meta)
+	cmd.meta = mergeMeta(x.rest("/"+cmd.name, cmd.path, r), cmd.meta)
 	ids := make([]string, len(entries))
 	for i, a := range entries {
 		ids[i] = actionID(a)
@@ -219,7 +220,7 @@ func (x *extension) action(cmd packageCommand, id, description string, s *packag
 		c.Run.Action = id
 	}
 	if s.fields != nil {
-		c.Meta = mergeMeta(c.Meta, x.rest(s.path, s.fields))
+		c.Meta = mergeMeta(c.Meta, x.rest("/"+c.Name, s.path, s.fields))
 	}
 	c.Meta = mergeMeta(c.Meta, cmd.meta)
 	if cmd.standard != "" {

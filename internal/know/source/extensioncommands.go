@@ -138,12 +138,18 @@ func (x *extension) declare(e listEntry) (d declaredCommand, kind capability.Kin
 	return d, kind, true
 }
 
-// rest keeps what a reader has left, and speaks of what was wrong in it.
-func (x *extension) rest(p string, r *yamldoc.Reader) map[string]string {
-	var c capability.Capability
-	x.keepRest(&c, p, 1, r, false)
+// rest keeps what a reader has left, and speaks of it and of what was wrong.
+func (x *extension) rest(what, p string, r *yamldoc.Reader) map[string]string {
+	var meta map[string]string
+	if f, ok := r.Field("allowedCommands"); ok {
+		meta = map[string]string{f.Key: fieldText(f)}
+	}
+	for _, f := range r.Rest() {
+		meta = mergeMeta(meta, map[string]string{f.Key: fieldText(f)})
+		x.mentionKept(what, p, f.Line, f.Key, r.Suggest(f.Key))
+	}
 	x.warnIssues("bad-value", p, 1, r)
-	return c.Meta
+	return meta
 }
 
 func commandName(given string) string { return strings.TrimPrefix(strings.TrimSpace(given), "/") }
@@ -171,7 +177,7 @@ func (x *extension) tool(d declaredCommand) {
 	}
 	s := packageSpec{path: x.manifest, line: d.line, how: d.how, fields: d.fields}
 	if x.settle(c, &s) {
-		c.Meta = mergeMeta(c.Meta, x.rest(x.manifest, d.fields))
+		c.Meta = mergeMeta(c.Meta, x.rest("tool "+d.name, x.manifest, d.fields))
 		x.add(c, capability.Detail{Schema: s.schema, Usage: x.usage}, x.manifest, d.line)
 	}
 }
@@ -339,12 +345,11 @@ func (x *extension) runner(c *capability.Capability, s *packageSpec) bool {
 // wantPermission mentions, once for a package, that its runners need a
 // permission which the manifest does not ask for.
 func (x *extension) wantPermission(runner string, s *packageSpec) {
-	prefix, _, _ := strings.Cut(runner, ".")
-	need, ok := map[string]string{"exec": "exec", "api": "network", "browser": "browser", "analyze": "llm"}[prefix]
-	if !ok || slices.Contains(x.permissions, need) || x.wanted[need] {
+	need := permissionFor(runner)
+	if need == "" || slices.Contains(x.permissions, need) || x.wanted[need] {
 		return
 	}
 	x.wanted[need] = true
-	x.warn("missing-permission", s.path, s.line, fmt.Sprintf("runner %s needs the permission %s, which the manifest does not ask for; calls will be refused", runner, need),
+	x.warn("missing-permission", s.path, s.line, missingPermission(runner, need),
 		fmt.Sprintf("add %q to permissions_required in %s", need, extensionManifest))
 }

@@ -2,6 +2,8 @@ package source
 
 import (
 	"bytes"
+	"strings"
+	"unicode"
 
 	"ken/internal/yamldoc"
 )
@@ -23,6 +25,12 @@ func (p page) line(of int) int {
 		return 0
 	}
 	return of + p.metaLine - 1
+}
+
+// textLine gives the line of the file on which the body's text begins.
+func (p page) textLine() int {
+	text := strings.TrimLeftFunc(p.body, unicode.IsSpace)
+	return p.bodyLine + strings.Count(p.body[:len(p.body)-len(text)], "\n")
 }
 
 // splitPage takes a Markdown file apart. Frontmatter is what stands between a

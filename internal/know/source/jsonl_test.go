@@ -166,11 +166,11 @@ func TestJSONLWarnsAboutValuesAndKeepsTheRow(t *testing.T) {
 		got = append(got, fmt.Sprintf("%d %s %s", p.Origin.Line, p.Code, p.Message))
 	}
 	want := []string{
-		`1 bad-value description is not what it should be and is left out: "[\"no text\"]"`,
-		`1 bad-value tags is not what it should be and is left out: "7"`,
+		`1 bad-value description is a list, want text; it is left out`,
+		`1 bad-value tags is a number, want a list such as ["first", "second"]; it is left out`,
 		`1 bad-value annotation readOnlyHint is not true or false`,
 		`2 bad-value inputSchema repeats a key in another spelling; the first stands`,
-		`5 bad-value run is not what it should be and is left out: "{\"runner\":\"exec.git\",\"argv\":[\"git\"],\"surprise\":1}"`,
+		`5 bad-value run holds something that it may not, and is left out: "{\"runner\":\"exec.git\",\"argv\":[\"git\"],\"surprise\":1}"`,
 		`0 dropped-values 3 values of more than 1024 bytes under keys that Ken does not read are not kept: blob (1), readme (2)`,
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {

@@ -177,6 +177,9 @@ func (r *root) trail(p string) []string {
 	for links := 0; len(rest) > 0 && links < maxLinks; {
 		next := path.Join(at, rest[0])
 		rest = rest[1:]
+		if !filepath.IsLocal(filepath.FromSlash(next)) {
+			return out // never followed
+		}
 		target, err := r.dir.Readlink(filepath.FromSlash(next))
 		if err != nil {
 			at = next

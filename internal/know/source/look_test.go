@@ -100,15 +100,14 @@ func TestTrail(t *testing.T) {
 		{"c", []string{"current", "v1/text"}},
 		{"none", []string{"v1/none"}},
 		{"abs", nil},
+		{"out", nil},
 	}
 	for _, tt := range tests {
 		if got := r.trail(tt.p); !slices.Equal(got, tt.want) {
 			t.Errorf("trail(%s) = %v, want %v", tt.p, got, tt.want)
 		}
 	}
-	for _, p := range []string{"loop", "out"} {
-		if got := r.trail(p); len(got) > 50 {
-			t.Errorf("trail(%s) has %d paths, want an end", p, len(got))
-		}
+	if got := r.trail("loop"); len(got) > 50 {
+		t.Errorf("trail(loop) has %d paths, want an end", len(got))
 	}
 }

@@ -21,12 +21,15 @@ func manifestFormat() format {
 	return format{name: "manifest", markers: manifestMarkers(), limit: textLimit, read: readManifest}
 }
 
-func manifestMarkers() []string { return []string{"CAPABILITY.yaml", "CAPABILITY.yml"} }
+// manifestMarkers are the names of a manifest; the first that is there is read.
+func manifestMarkers() []string {
+	return []string{
+		"CAPABILITY.yaml", "CAPABILITY.yml", "capability.yaml", "capability.yml", "Capability.yaml", "Capability.yml",
+		"CAPABILITY.YAML", "CAPABILITY.YML",
+	}
+}
 
-const (
-	manifestBody   = "SKILL.md"
-	manifestSchema = "schema.json"
-)
+const manifestSchema = "schema.json"
 
 // A manifest is one being read.
 type manifest struct {
@@ -53,7 +56,7 @@ func readManifest(u *unit) {
 		return
 	}
 	c.Parameters = parametersOf(d.Schema)
-	if c.Run, ok = m.run(r.Map("run"), c.Parameters); !ok {
+	if c.Run, ok = m.run(r, c); !ok {
 		return
 	}
 	if f, given := r.Field("example"); given {
@@ -74,11 +77,18 @@ func (m *manifest) open() (*yamldoc.Reader, bool) {
 	for _, e := range entries {
 		m.has[e.Name()] = true
 	}
-	name := manifestMarkers()[0]
-	if other := manifestMarkers()[1]; !m.has[name] {
-		name = other
-	} else if m.has[other] {
-		m.warn("two-files", path.Join(m.path, other), 0, name+" stands beside it and is the one that is read", "keep one of them")
+	name := ""
+	for _, marker := range manifestMarkers() {
+		switch {
+		case !m.has[marker]:
+		case name == "":
+			name = marker
+		default:
+			m.warn("two-files", path.Join(m.path, marker), 0, name+" stands beside it and is the one that is read", "keep one of them")
+		}
+	}
+	if name == "" {
+		name = manifestMarkers()[0] // gone since the walk; reading it says so
 	}
 	data, p, err := m.file(name, textLimit)
 	m.at = p
@@ -207,13 +217,17 @@ func (m *manifest) inlineSchema(r *yamldoc.Reader) (schema json.RawMessage, give
 		return nil, false, true
 	}
 	var bad *jsonError
-	switch v := f.Value.Any.(type) {
-	case *yamldoc.Map:
+	text, isText := f.Value.Any.(string)
+	_, isMap := f.Value.Any.(*yamldoc.Map)
+	switch {
+	case isMap:
 		schema, bad = compactSchema(f.Value.JSON())
-	case string:
-		schema, bad = compactSchema([]byte(v))
+	case isText && strings.HasPrefix(strings.TrimSpace(text), "{"):
+		schema, bad = compactSchema([]byte(text))
 	default:
-		bad = &jsonError{message: "a schema is a map", fix: "write inputSchema: { type: object, properties: { … } }"}
+		m.fault("bad-schema", m.at, f.Line, fmt.Sprintf("%s is %s, want a map such as {type: object, properties: {…}}", f.Key, f.Value.Kind()),
+			"write "+f.Key+": {type: object, properties: {name: {type: string}}}")
+		return nil, true, false
 	}
 	if bad != nil {
 		m.fault("bad-schema", m.at, f.Line, "inputSchema: "+bad.message, bad.fix)
@@ -251,9 +265,11 @@ func (m *manifest) body(r *yamldoc.Reader) (string, bool) {
 	}
 	name := strings.TrimSpace(given)
 	if name == "" {
-		if name = manifestBody; !m.has[name] {
+		i := slices.IndexFunc(skillMarkers(), func(name string) bool { return m.has[name] })
+		if i < 0 {
 			return "", true
 		}
+		name = skillMarkers()[i]
 	}
 	data, p, err := m.file(name, bodyLimit)
 	if err != nil {

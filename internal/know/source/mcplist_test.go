@@ -88,7 +88,7 @@ func TestMCPListBadInput(t *testing.T) {
 		{"tools are no list", `{"tools":{"name":"a","inputSchema":{}}}`, `no-tools there is no list under "tools"`, 0, 0},
 		{"more pages", `{"tools":[{"name":"a","inputSchema":{}}],"nextCursor":"abc"}`, "more-pages the server had more tools", 0, 1},
 		{"large values", `{"tools":[{"name":"a","inputSchema":{},"icons":"` + large + `"}]}`, "dropped-values 1 values", 0, 1},
-		{"schema of the wrong type", `{"tools":[{"name":"a","inputSchema":"none"}]}`, "bad-value inputSchema is not what it should be", 1, 1},
+		{"schema of the wrong type", `{"tools":[{"name":"a","inputSchema":"none"}]}`, `bad-value inputSchema is text, want a map such as {"type": "object", "properties": {…}}`, 1, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, b, _ := loadText(t, "t.json", tt.text)

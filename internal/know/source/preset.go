@@ -37,7 +37,11 @@ func (u *unit) preset(e listEntry) (capability.Preset, bool) {
 		r.Field("description") // a preset has no place for it, and needs none
 		u.warnIssues("bad-value", u.path, 1, r)
 		for _, f := range r.Rest() {
-			u.warn("unknown-key", u.path, f.Line, fmt.Sprintf("a preset has no key %s", f.Key), "a preset has a name and members")
+			fix := "a preset has a name and members"
+			if meant := r.Suggest(f.Key); meant != "" {
+				fix = "did you mean " + meant + "? " + fix
+			}
+			u.warn("unknown-key", u.path, f.Line, fmt.Sprintf("a preset has no key %s; it is not kept", f.Key), fix)
 		}
 	} else {
 		// "name: [members]" is read as if it were written in full.

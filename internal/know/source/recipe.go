@@ -3,6 +3,7 @@ package source
 import (
 	"fmt"
 	"net/url"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -19,14 +20,23 @@ var (
 	placeholder = regexp.MustCompile(`\{([A-Za-z_][A-Za-z0-9_.-]*?)(\.\.\.)?\}`)
 )
 
+// plainWord needs no quotes in a list.
+var plainWord = regexp.MustCompile(`^[A-Za-z0-9._/-]+$`)
+
 const maxTimeoutSec = 24 * 60 * 60
 
 // run reads a manifest's recipe. What is wrong with it costs the capability:
 // a recipe that is followed in part does something that nobody wrote.
-func (m *manifest) run(r *yamldoc.Reader, parameters []capability.Parameter) (*capability.Recipe, bool) {
-	if !r.Has() {
+func (m *manifest) run(top *yamldoc.Reader, c *capability.Capability) (*capability.Recipe, bool) {
+	f, given := top.Field("run")
+	if !given {
 		return nil, true
 	}
+	if _, isMap := f.Value.Any.(*yamldoc.Map); !isMap {
+		m.fault("bad-recipe", m.at, f.Line, "run is not a recipe with a runner and its arguments", "write "+recipeForm(f.Value))
+		return nil, false
+	}
+	r := top.Map("run")
 	out := &capability.Recipe{
 		Runner: r.String("runner"),
 		Argv:   r.Strings("argv"),
@@ -48,12 +58,69 @@ func (m *manifest) run(r *yamldoc.Reader, parameters []capability.Parameter) (*c
 			}
 		}
 	}
-	key, message, fix := checkRecipe(out, parameters)
+	key, message, fix := checkRecipe(out, c.Parameters)
 	if message != "" {
 		m.fault("bad-recipe", m.at, r.Line(key), message, fix)
 		return nil, false
 	}
+	if i := placeholderInCode(out.Argv); i >= 0 {
+		m.fault("placeholder-in-code", m.at, r.Line("argv"),
+			fmt.Sprintf("argv[%d]: a parameter inside code is read as code", i), "pass it as an argument of its own, after the code")
+		return nil, false
+	}
+	m.lintRunner(out.Runner, c.Permissions, r.Line("runner"))
 	return out, true
+}
+
+// recipeForm shows how a recipe is written, with the words of a command line
+// where that is what stands there.
+func recipeForm(v yamldoc.Value) string {
+	line, _ := v.Any.(string)
+	words := strings.Fields(line)
+	if len(words) == 0 || slices.ContainsFunc(words, func(w string) bool { return !plainWord.MatchString(w) }) {
+		words = []string{"git", "status"}
+	}
+	return fmt.Sprintf("run: {runner: %s, argv: [%s]}", runnerOf(strings.ToLower(path.Base(words[0]))), strings.Join(words, ", "))
+}
+
+// runners are the first parts of the names of runners.
+func runners() []string {
+	return []string{"exec", "analyze", "api", "browser", "db", "shell", "mcp", "files"}
+}
+
+// lintRunner says what will keep a recipe from running.
+func (m *manifest) lintRunner(runner string, permissions []string, line int) {
+	family, _, _ := strings.Cut(runner, ".")
+	if !slices.Contains(runners(), family) {
+		fix := "the runners are " + strings.Join(runners(), ", ") + ", and names below them, as in exec.git"
+		if near := yamldoc.Nearest(family, runners()); near != "" {
+			fix = "did you mean " + near + strings.TrimPrefix(runner, family) + "? " + fix
+		}
+		m.warn("unknown-runner", m.at, line, fmt.Sprintf("no runner is called %s, so a call finds nothing that runs it", runner), fix)
+		return
+	}
+	if need := permissionFor(runner); need != "" && !slices.Contains(permissions, need) {
+		m.warn("missing-permission", m.at, line, missingPermission(runner, need), fmt.Sprintf("add permissions: [%s]", need))
+	}
+}
+
+// permissionFor gives the permission that a runner needs, or "".
+func permissionFor(runner string) string {
+	switch family, _, _ := strings.Cut(runner, "."); family {
+	case "exec":
+		return "exec"
+	case "api":
+		return "network"
+	case "browser":
+		return "browser"
+	case "analyze":
+		return "llm"
+	}
+	return ""
+}
+
+func missingPermission(runner, need string) string {
+	return fmt.Sprintf("runner %s needs the permission %s, which the manifest does not ask for; calls will be refused", runner, need)
 }
 
 func checkRecipe(run *capability.Recipe, parameters []capability.Parameter) (key, message, fix string) {

@@ -66,8 +66,9 @@ func (t *Tree) refresh(ctx context.Context, seen sighting) (b capability.Batch, 
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	empty := t.emptyLocked()
 	changed = t.replaceLocked(w, scopes)
-	return t.batchLocked(), changed, nil
+	return t.batchLocked(), changed || !slices.Equal(empty, t.emptyLocked()), nil
 }
 
 // isStill reports whether a path names what it named when the root was opened.
@@ -127,18 +128,22 @@ func isCovered(p, scope string, scopes map[string]bool) bool {
 	return false
 }
 
-// withDependents adds the units that hang on a changed path by a link.
+// withDependents adds the units that hang on a changed path, and those that
+// hang on these.
 func (t *Tree) withDependents(changed map[string]bool) map[string]bool {
-	if len(t.targets) == 0 {
+	if len(t.targets) == 0 || len(changed) == 0 {
 		return changed
 	}
 	out := maps.Clone(changed)
-	for target, units := range t.targets {
-		if !changed[target] && !isCovered(target, target, changed) {
-			continue
-		}
-		for _, key := range units {
-			out[key] = true
+	for before := 0; before < len(out); {
+		before = len(out)
+		for target, units := range t.targets {
+			if !out[target] && !isCovered(target, target, out) {
+				continue
+			}
+			for _, key := range units {
+				out[key] = true
+			}
 		}
 	}
 	return out

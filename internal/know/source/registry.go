@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -104,11 +105,17 @@ func (g *registry) read(item yamldoc.Value) {
 // the tree, or else from the registry's own folder. Only text is read, so that
 // a registry cannot bring in, say, a file of secrets.
 func (g *registry) cardFile(given string) (p string, data []byte, err error) {
-	if !hasExt(given, ".md", ".markdown", ".txt") {
-		return "", nil, &readError{code: "not-a-card", message: "a card is a Markdown file", fix: "name a file that ends in .md"}
+	if path.IsAbs(given) || filepath.IsAbs(given) {
+		return "", nil, &readError{
+			code: "leaves-root", message: "Path traversal detected: absolute paths are refused",
+			fix: "name the card from the top of the tree, as in cards/x.md",
+		}
 	}
 	if p, err = within(".", given); err != nil {
 		return "", nil, err
+	}
+	if !hasExt(given, ".md", ".markdown", ".txt") {
+		return "", nil, &readError{code: "not-a-card", message: "a card is a Markdown file", fix: "name a file that ends in .md"}
 	}
 	if beside := path.Join(path.Dir(g.path), p); !g.root.exists(p) && g.root.exists(beside) {
 		p = beside

@@ -103,6 +103,7 @@ func TestRegistryProblemsNameTheRightFile(t *testing.T) {
 		{"unknown key", entry + "  colour: red\n", cardText, "registry.yaml:4 warning unknown-key: card has no key colour"},
 		{"missing card", "- id: x\n  filePath: cards/gone.md\n", cardText, "registry.yaml:2 error missing-file: cards/gone.md: the file is not there"},
 		{"no card", "- id: x\n  triggers: {keywords: [a]}\n", "", "registry.yaml:1 error bad-entry: an entry names no card"},
+		{"absolute path", "- id: x\n  filePath: /etc/passwd\n", "", "registry.yaml:2 error leaves-root: /etc/passwd: Path traversal detected: absolute paths are refused"},
 		{"not a card", "- id: x\n  filePath: cards/.env\n", "", "registry.yaml:2 error not-a-card: cards/.env: a card is a Markdown file"},
 		{"not an entry", "- just text\n", "", "registry.yaml:1 error bad-entry: an entry is not written"},
 		{"named twice", entry + entry, cardText, "registry.yaml:5 error duplicate-entry: cards/x.md is already named on line 2"},
@@ -152,9 +153,8 @@ func TestRegistryBesideItsCards(t *testing.T) {
 
 func TestOtherRegistriesAreLeftAlone(t *testing.T) {
 	p := loaded(t, map[string]string{"registry.json": `{"$schema": "x", "items": [{"name": "button"}]}`, "registry.yaml": "image: registry:2\n"})
-	p.clean()
-	if len(p.Capabilities) != 0 {
-		t.Errorf("%d capabilities, want none", len(p.Capabilities))
+	if len(p.Capabilities) != 0 || len(p.Problems) != 1 || p.Problems[0].Code != "nothing-found" {
+		t.Errorf("%d capabilities, want none, and one word that nothing was found; problems:\n%s", len(p.Capabilities), p.list())
 	}
 }
 

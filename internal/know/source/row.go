@@ -168,7 +168,7 @@ func (r *rowReader) member(out *row, rawKey, value []byte) {
 	}
 	out.seen[key] = true
 	if !r.known(out, key, value) {
-		out.note("%s is not what it should be and is left out: %s", unquote(rawKey), shorten(string(value)))
+		out.mistyped(unquote(rawKey), key, value)
 	}
 }
 

@@ -149,6 +149,49 @@ func TestSettle(t *testing.T) {
 	}
 }
 
+// TestRefreshKeepsPointersWithinAUnit changes a part of a file, and then
+// nothing of it.
+func TestRefreshKeepsPointersWithinAUnit(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "c.jsonl", rowOne+rowTwo)
+	tree, before := load(t, TreeConfig{Path: dir, Trust: capability.TrustUser})
+	for _, text := range []string{rowOne + rowTwo + rowThree, rowOne + rowTwo + rowThree} {
+		write(t, dir, "c.jsonl", text)
+		after, changed, err := tree.refresh(context.Background(), sighting{paths: map[string]bool{"c.jsonl": true}})
+		if err != nil || changed != (len(before.Capabilities) == 2) {
+			t.Fatalf("refresh = changed %t, %v, with %d capabilities before", changed, err, len(before.Capabilities))
+		}
+		for i, c := range before.Capabilities {
+			if after.Capabilities[i] != c {
+				t.Errorf("%s did not change, and is another pointer", c.ID)
+			}
+		}
+		before = after
+	}
+}
+
+// TestRefreshFollowsWhatHangsOnWhat changes a file that a link leads to, which
+// a registry names.
+func TestRefreshFollowsWhatHangsOnWhat(t *testing.T) {
+	dir := t.TempDir()
+	file := write(t, dir, "real/text.txt", cardNamed("a", "A."))
+	write(t, dir, "registry.yaml", "- id: a\n  filePath: cards/a.md\n  triggers: {keywords: [a]}\n")
+	must(t, os.Mkdir(filepath.Join(dir, "cards"), 0o755))
+	must(t, os.Symlink("../real/text.txt", filepath.Join(dir, "cards/a.md")))
+	tree, before := load(t, TreeConfig{Path: dir, Trust: capability.TrustUser})
+	if c := find(before, "a"); c == nil || c.Origin.Format != "registry" {
+		t.Fatalf("the card is %+v, want it from the registry", c)
+	}
+	write(t, dir, "real/text.txt", cardNamed("a", "Changed."))
+	after, err := tree.Refresh(context.Background(), []string{file})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d, err := tree.Detail(context.Background(), find(after, "a")); err != nil || d.Body != "Changed." {
+		t.Errorf("Detail = %q, %v, want the changed text", d.Body, err)
+	}
+}
+
 // TestRefreshWithoutEndLeavesEverything ends the context while a tree is read.
 func TestRefreshWithoutEndLeavesEverything(t *testing.T) {
 	dir := t.TempDir()

@@ -55,6 +55,7 @@ func readSkill(u *unit) {
 	s.keep(c, r)
 	u.warnIssues("bad-value", s.file, s.page.metaLine, r)
 	s.scanFiles(c)
+	u.bodyLine = s.page.textLine()
 	u.add(c, capability.Detail{Body: s.body}, s.file, 1)
 }
 

@@ -212,6 +212,7 @@ func (t *Tree) batchLocked() capability.Batch {
 		b.Documents = append(b.Documents, h.documents...)
 		b.Problems = append(b.Problems, h.problems...)
 	}
+	b.Problems = append(b.Problems, t.emptyLocked()...)
 	return b
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"ken/capability"
 	"ken/internal/yamldoc"
@@ -19,6 +20,10 @@ type unit struct {
 	source string
 	trust  capability.Trust
 	data   []byte // the file, where the unit is a file
+
+	// bodyLine is the line of the file on which the body begins, where the
+	// body is a part of the file that Origin names; else 0.
+	bodyLine int
 
 	also      []string // further files of the tree that were read for it
 	speaksFor []string // those of them whose own units stand back
@@ -49,6 +54,11 @@ func (u *unit) add(c *capability.Capability, d capability.Detail, p string, line
 	}
 	c.Trust = u.trust
 	seal(c, d)
+	for i, f := range c.Findings {
+		if u.bodyLine > 0 && f.Field == "body" && f.Line > 0 {
+			c.Findings[i].Line += u.bodyLine - 1
+		}
+	}
 	u.capabilities = append(u.capabilities, c)
 	u.details = append(u.details, d)
 }
@@ -99,7 +109,7 @@ func (u *unit) keepRest(c *capability.Capability, p string, first int, r *yamldo
 			c.Meta[f.Key] = string(f.Value.JSON())
 		}
 		if mention {
-			u.mentionKept(u.format, p, f.Line+first-1, f.Key, r.Suggest(f.Key))
+			u.mentionKept(strings.TrimSuffix(u.format, "list"), p, f.Line+first-1, f.Key, r.Suggest(f.Key))
 		}
 	}
 }

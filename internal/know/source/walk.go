@@ -241,14 +241,11 @@ func (w *walk) file(p string, e fs.DirEntry) {
 		return
 	}
 	seen := w.t.root.look(p, e) // before reading: a change meanwhile then shows
-	if w.takeOver(p, seen) {
-		return
+	if !w.takeOver(p, seen) {
+		w.found[p] = w.readFile(p)
+		w.found[p].look = seen.hangingOn(w.found[p].also)
 	}
-	w.found[p] = w.readFile(p)
-	w.found[p].look = seen.hangingOn(w.found[p].also)
-	if w.t.only != "" && w.found[p].format == "" && len(w.found[p].problems) == 0 {
-		w.unknown(p)
-	}
+	w.remark(p)
 }
 
 func (w *walk) readFile(p string) *held {
