@@ -14,8 +14,10 @@ dir=$(mktemp -d /tmp/ken-postgres.XXXXXX) # a short path: the socket's name has 
 
 as=()
 if [ "$(id -u)" = 0 ]; then # the server refuses to run as root
-	as=(runuser -u postgres --)
-	chown postgres "$dir"
+	user=postgres
+	id -u postgres >/dev/null 2>&1 || user=nobody # the programs are here without their package's user
+	as=(runuser -u "$user" --)
+	chown "$user" "$dir"
 fi
 # The server's programs want a working directory that their user can read.
 pg() { (cd "$dir" && "${as[@]}" "$bin/$1" -D "$dir/data" "${@:2}" >>"$dir/log" 2>&1); }
