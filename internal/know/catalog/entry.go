@@ -3,6 +3,7 @@ package catalog
 import (
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"ken/capability"
 	"ken/internal/untrusted"
@@ -107,13 +108,22 @@ func reservedSkeletons() map[string]string {
 // be taken for, and what that is; or nothing.
 func (c *Catalog) reservedLike(cp *capability.Capability) (taken, name string) {
 	_, local, _ := strings.Cut(string(cp.ID), ":")
+	seen := ""
 	for _, candidate := range append([]string{cp.Name, untrusted.Local(cp.Name), string(cp.ID), local}, cp.Aliases...) {
+		if candidate == seen || utf8.RuneCountInString(candidate) > longestImitation {
+			continue
+		}
+		seen = candidate
 		if r, ok := c.reserved[untrusted.Skeleton(candidate)]; ok {
 			return candidate, r
 		}
 	}
 	return "", ""
 }
+
+// longestImitation is far longer than any reserved name, for those who hide
+// characters in one.
+const longestImitation = 64
 
 // Verdict says in one sentence whether the entry is shown and can be used.
 func (e *Entry) Verdict() string {
