@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -264,7 +265,22 @@ func (c *command) printProblems(problems []capability.Problem, errors int) {
 		p.linef("%s", p.style(green, "nothing is wrong"))
 		return
 	}
-	p.linef("%s, %s", plural(errors, "error"), plural(len(problems)-errors, "warning"))
+	p.linef("%s, %s: %s", plural(errors, "error"), plural(len(problems)-errors, "warning"), tally(problems))
+}
+
+// tally counts problems by their code, most first.
+func tally(problems []capability.Problem) string {
+	counts := map[string]int{}
+	for _, pr := range problems {
+		counts[pr.Code]++
+	}
+	codes := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
+		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
+	})
+	for i, code := range codes {
+		codes[i] = fmt.Sprintf("%d %s", counts[code], code)
+	}
+	return strings.Join(codes, ", ")
 }
 
 func (c *command) catalogWhy() *cobra.Command {
