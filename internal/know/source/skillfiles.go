@@ -79,7 +79,7 @@ func (f *surface) list(dir string, depth int) {
 	for _, e := range entries {
 		p := path.Join(dir, e.Name())
 		switch {
-		case own(e), isScratch(e.Name()): // an editor's own files come and go
+		case own(e): // an editor's files count too: a skill could tell a model to run one
 		case len(f.paths) >= maxSkillListed:
 			f.more = true
 			return
