@@ -120,6 +120,9 @@ func FuzzChannels(f *testing.F) {
 	} {
 		f.Add([]byte(s))
 	}
+	seedAttacks(f, func(_, quoted string) {
+		f.Add([]byte("channels: [{platform: " + quoted + ", description: " + quoted + "}]\nextensions: [{name: " + quoted + "}]\n"))
+	})
 	fuzzList(f, channelFormat(), extensionListFormat())
 }
 

@@ -129,6 +129,7 @@ func FuzzCommandTemplate(f *testing.F) {
 		f.Add(s)
 	}
 	whole := regexp.MustCompile(`\{[A-Za-z_][A-Za-z0-9_-]*(\.\.\.)?\}`)
+	seedAttacks(f, func(text, _ string) { f.Add("echo " + text + " {m}") })
 	f.Fuzz(func(t *testing.T, text string) {
 		watchdog := time.AfterFunc(5*time.Second, func() { panic(fmt.Sprintf("parseTemplate(%q) hangs", text)) })
 		defer watchdog.Stop()

@@ -405,6 +405,9 @@ func FuzzExtension(f *testing.F) {
 	f.Add(`{"capabilities":[{"type":"tool","name":"t","runner":"exec.t","env_extras":{"A":1}}]}`, "commands: {a: \"echo {m}\"}\n")
 	f.Add(`{"id":"..","permissions_required":null,"docs":"docs/USAGE.md"}`, "- name: a\n  maps_to: {actions: {get: }}\n")
 	f.Add(`{"id":"x","platforms":"linux, mac","install":"x.yaml","permissions_required":"exec"}`, "commands:\n- name: a\n  template: \"'\"\n  args: {m: {type: int}}\n  flags: [-v, --x]\n")
+	seedAttacks(f, func(_, quoted string) {
+		f.Add(`{"id":"x","name":`+quoted+`,"permissions_required":[`+quoted+`]}`, "slash_commands: [{name: /x, actions: [{id: a, runner: exec.x, args: ["+quoted+"]}]}]\n")
+	})
 	f.Fuzz(func(t *testing.T, manifest, commands string) {
 		if len(manifest)+len(commands) > 4096 {
 			return

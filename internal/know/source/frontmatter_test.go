@@ -242,6 +242,7 @@ func FuzzFrontmatter(f *testing.F) {
 	} {
 		f.Add([]byte(s))
 	}
+	seedAttacks(f, func(text, _ string) { f.Add([]byte("---\nname: " + text + "\n---\n" + text)) })
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if len(data) > 8192 {
 			return

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -265,13 +264,9 @@ func FuzzJSONL(f *testing.F) {
 	} {
 		f.Add([]byte(s))
 	}
-	if dir := os.Getenv("KEN_ATTACKS"); dir != "" {
-		for _, name := range []string{"unicode_smuggling.jsonl", "tool_name_shadowing.jsonl"} {
-			if data, err := os.ReadFile(filepath.Join(dir, name)); err == nil {
-				f.Add(data[:min(len(data), 8<<10)])
-			}
-		}
-	}
+	seedAttacks(f, func(_, quoted string) {
+		f.Add([]byte(`{"id":` + quoted + `,"name":` + quoted + `,"description":` + quoted + `,"tags":[` + quoted + `]}` + "\n"))
+	})
 	f.Fuzz(func(t *testing.T, data []byte) {
 		fuzzFile(t, "c.jsonl", data)
 	})

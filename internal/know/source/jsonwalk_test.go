@@ -107,6 +107,7 @@ func FuzzJSONWalk(f *testing.F) {
 	} {
 		f.Add([]byte(s))
 	}
+	seedAttacks(f, func(_, quoted string) { f.Add([]byte(`{` + quoted + `:[` + quoted + `]}`)) })
 	f.Fuzz(func(t *testing.T, data []byte) {
 		watchdog := time.AfterFunc(5*time.Second, func() { panic(fmt.Sprintf("walk over %q hangs", data)) })
 		defer watchdog.Stop()

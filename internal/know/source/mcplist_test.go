@@ -109,6 +109,9 @@ func FuzzMCPList(f *testing.F) {
 	} {
 		f.Add([]byte(s))
 	}
+	seedAttacks(f, func(_, quoted string) {
+		f.Add([]byte(`{"tools":[{"name":` + quoted + `,"description":` + quoted + `,"inputSchema":{"properties":{` + quoted + `:{}}}}]}`))
+	})
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if isMCPList("t.json", data[:min(len(data), headSize)]) {
 			fuzzFile(t, "t.json", data)

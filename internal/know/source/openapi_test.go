@@ -299,6 +299,9 @@ func FuzzOpenAPI(f *testing.F) {
 	}
 	f.Add([]byte(apiWith(`{"parameters":[{"name":"a","in":"query","schema":{"$ref":"#/paths/~1a/get/parameters/0/schema"}}]}`)), false)
 	f.Add([]byte("openapi: 3.1.0\npaths: {/a: {get: {requestBody: {content: {x/y: {schema: {allOf: [{$ref: '#'}]}}}}}}}\n"), true)
+	seedAttacks(f, func(_, quoted string) {
+		f.Add([]byte(apiWith(`{"operationId":`+quoted+`,"summary":`+quoted+`,"parameters":[{"name":`+quoted+`,"in":"query"}]}`)), false)
+	})
 	f.Fuzz(func(t *testing.T, data []byte, yaml bool) {
 		name := "a.json"
 		if yaml {

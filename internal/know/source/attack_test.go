@@ -1,0 +1,34 @@
+package source
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// seedAttacks adds the texts of the attack corpora to a fuzz target, each in
+// the place where the format has words. It adds nothing when KEN_ATTACKS is not
+// set.
+func seedAttacks(f *testing.F, add func(text, quoted string)) {
+	f.Helper()
+	files, err := filepath.Glob(filepath.Join(os.Getenv("KEN_ATTACKS"), "*.jsonl"))
+	if err != nil || os.Getenv("KEN_ATTACKS") == "" {
+		return
+	}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		for line := range strings.Lines(string(data)) {
+			var row struct{ Text string }
+			if json.Unmarshal([]byte(line), &row) != nil || len(row.Text) > 2<<10 {
+				continue
+			}
+			quoted, _ := json.Marshal(row.Text) // a string cannot fail; it is YAML as well
+			add(row.Text, string(quoted))
+		}
+	}
+}
