@@ -24,11 +24,13 @@ func seedAttacks(f *testing.F, add func(text, quoted string)) {
 		}
 		for line := range strings.Lines(string(data)) {
 			var row struct{ Text string }
-			if json.Unmarshal([]byte(line), &row) != nil || len(row.Text) > 2<<10 {
+			if json.Unmarshal([]byte(line), &row) != nil {
 				continue
 			}
 			quoted, _ := json.Marshal(row.Text) // a string cannot fail; it is YAML as well
-			add(row.Text, string(quoted))
+			if len(quoted) < 3<<10 {            // long seeds only slow the search
+				add(row.Text, string(quoted))
+			}
 		}
 	}
 }
