@@ -101,6 +101,18 @@ func (k *Ken) All() iter.Seq[*capability.Capability] {
 // Problems gives what is wrong with the catalog, gravest first.
 func (k *Ken) Problems() []capability.Problem { return k.app.View().List().Problems }
 
+// Reference reads the deep reference of the instance (SYSTEM_ARCHITECTURE.md),
+// which is never shown by itself.
+func (k *Ken) Reference() (string, error) { return k.app.Door.Reference(k.app.View()) }
+
+// Put adds a capability that the program made while it runs, or replaces the
+// one of its id; it is scanned like every other. It reports whether it was
+// taken: one whose Meta says that its "tier" is "session" is not.
+func (k *Ken) Put(c capability.Capability, d capability.Detail) bool { return k.app.Put(c, d) }
+
+// Remove takes out what Put added and reports whether it was there.
+func (k *Ken) Remove(id capability.ID) bool { return k.app.Remove(id) }
+
 // Watch keeps the catalog up to date until ctx ends.
 func (k *Ken) Watch(ctx context.Context) error { return k.app.Watch(ctx) }
 

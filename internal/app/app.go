@@ -51,6 +51,7 @@ type App struct {
 	Reading []Place
 
 	catalog *catalog.Catalog
+	made    *source.Memory // what the program puts in while it runs
 	closers []func() error
 }
 
@@ -103,6 +104,8 @@ func (a *App) build(cfg Config) error {
 	for _, extra := range cfg.Sources {
 		s.given(extra, Place{Trust: capability.TrustUser, Why: "given by the program"})
 	}
+	a.made = source.NewMemory("made at run time", capability.TrustUser)
+	s.given(a.made, Place{Trust: capability.TrustUser, Why: "made while the program runs"})
 	list, err := s.build()
 	if err != nil {
 		return err
@@ -168,6 +171,27 @@ func (a *App) CacheErr() error {
 		return nil
 	}
 	return c.Check()
+}
+
+// Put adds a capability while the program runs, or replaces the one of its id.
+// It reports whether it was taken: one that lives only as long as a session is
+// not.
+func (a *App) Put(c capability.Capability, d capability.Detail) bool {
+	taken := a.made.Put(c, d)
+	a.reload()
+	return taken
+}
+
+// Remove takes out what Put added and reports whether it was there.
+func (a *App) Remove(id capability.ID) bool {
+	had := a.made.Remove(id)
+	a.reload()
+	return had
+}
+
+func (a *App) reload() {
+	batch, _ := a.made.Load(context.Background()) // memory cannot fail
+	a.catalog.Replace(a.made.Name(), batch)
 }
 
 // View takes the catalog as the person who started the program sees it.

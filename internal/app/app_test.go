@@ -71,6 +71,42 @@ func TestOpenTakesSourcesOfTheProgram(t *testing.T) {
 	}
 }
 
+func TestToolsComeAndGoWhileTheProgramRuns(t *testing.T) {
+	_, getenv := home(t, nil)
+	a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
+	if !a.Put(capability.Capability{Name: "made", Description: "Made here"}, capability.Detail{}) {
+		t.Fatal("Put did not take the tool")
+	}
+	if _, err := a.View().Lookup("tool:made"); err != nil {
+		t.Error(err)
+	}
+	if !a.Remove("tool:made") {
+		t.Error("Remove says that the tool was not there")
+	}
+	if _, err := a.View().Lookup("tool:made"); err == nil {
+		t.Error("the tool is still there")
+	}
+}
+
+func TestDocumentsReachWhoeverAsks(t *testing.T) {
+	_, getenv := home(t, map[string]string{
+		".ken/capabilities/mine/CAPABILITY.yaml": manifest,
+		".ken/AGENTS.md":                         "We look after pets.\n",
+		".ken/SYSTEM_ARCHITECTURE.md":            "# The whole story\n",
+	})
+	a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
+	sel, err := a.Door.Find(t.Context(), a.View(), "anything")
+	if err != nil || !strings.HasPrefix(sel.Map, "We look after pets.\n\nAvailable capability categories:") {
+		t.Errorf("map = %q, %v; want what AGENTS.md says first", sel.Map, err)
+	}
+	if strings.Contains(sel.Map, "whole story") {
+		t.Error("the reference is shown without being asked for")
+	}
+	if text, err := a.Door.Reference(a.View()); err != nil || !strings.Contains(text, "The whole story") {
+		t.Errorf("Reference = %q, %v", text, err)
+	}
+}
+
 func TestOpenRefusesABadConfiguration(t *testing.T) {
 	_, getenv := home(t, map[string]string{".ken/ken.yaml": "catalogue: {}\n"})
 	_, err := Open(t.Context(), Config{Getenv: getenv, Dir: t.TempDir()})

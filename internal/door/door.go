@@ -120,6 +120,14 @@ func (d *Door) Describe(ctx context.Context, v View, name string) (Description, 
 	return Description{e, detail}, err
 }
 
+// Reference reads the deep reference of the instance, for a tool that asks.
+func (d *Door) Reference(v View) (string, error) {
+	if v.snapshot == nil {
+		return "", &capability.Error{Kind: capability.NotFound, Op: "read", Target: "the reference"}
+	}
+	return d.catalog.Reference()
+}
+
 // Inspect is Describe for the person who runs Ken: it also reads what is
 // quarantined or withheld. Its result must not reach a model.
 func (d *Door) Inspect(ctx context.Context, v View, name string) (Description, error) {

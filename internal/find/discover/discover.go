@@ -62,7 +62,7 @@ func Find(ctx context.Context, s *catalog.Snapshot, message string, cfg Config) 
 	if err := ctx.Err(); err != nil {
 		return Selection{}, err
 	}
-	sel := Selection{Query: message, Map: mapOf(s), Briefs: []Brief{}, Skipped: []Skip{}}
+	sel := Selection{Query: message, Map: mapText(s), Briefs: []Brief{}, Skipped: []Skip{}}
 	shown := map[capability.ID]bool{}
 	for _, id := range cfg.ForceInclude {
 		e, ok := s.Get(id)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"ken/capability"
 	"ken/internal/know/catalog"
 	"ken/internal/untrusted"
 )
@@ -14,6 +15,17 @@ const (
 	mapNames      = 4  // names shown of each category
 	mapCategories = 12 // categories shown before the rest is counted
 )
+
+// mapText is what is always shown: the map that somebody wrote, where its place
+// is trusted that far, and a summary by category.
+func mapText(s *catalog.Snapshot) string {
+	summary := mapOf(s)
+	d, ok := s.Document(capability.Map)
+	if !ok || d.Trust < capability.TrustUser {
+		return summary
+	}
+	return strings.TrimSpace(untrusted.Terminal(d.Text)) + "\n\n" + summary
+}
 
 // mapOf summarises the catalog by category, largest first.
 func mapOf(s *catalog.Snapshot) string {

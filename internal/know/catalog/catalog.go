@@ -230,6 +230,29 @@ func (c *Catalog) Detail(ctx context.Context, e *Entry) (capability.Detail, erro
 	return d, nil
 }
 
+// A referrer is a source that holds documents which are read on demand.
+type referrer interface {
+	Reference(d capability.Document) (string, error)
+}
+
+// Reference reads the deep reference of the instance. It is shown only when
+// somebody asks for it.
+func (c *Catalog) Reference() (string, error) {
+	missing := &capability.Error{
+		Kind: capability.NotFound, Op: "read", Target: "the reference", Fix: "put a SYSTEM_ARCHITECTURE.md beside your capabilities",
+	}
+	d, ok := c.Snapshot().Document(capability.Reference)
+	if !ok {
+		return "", missing
+	}
+	for _, s := range c.sources {
+		if r, ok := s.(referrer); ok && s.Name() == d.Origin.Source {
+			return r.Reference(d)
+		}
+	}
+	return "", missing
+}
+
 // Inspect is Detail for the person who runs Ken: nothing is withheld or
 // sanitised. Its result must not reach a model.
 func (c *Catalog) Inspect(ctx context.Context, e *Entry) (capability.Detail, error) {

@@ -8,9 +8,11 @@ import (
 
 // A Listing is a snapshot as JSON shows it.
 type Listing struct {
-	Capabilities []*Entry             `json:"capabilities"`
-	Problems     []capability.Problem `json:"problems"`
-	Stats        Stats                `json:"stats"`
+	Capabilities []*Entry              `json:"capabilities"`
+	Problems     []capability.Problem  `json:"problems"`
+	Presets      []capability.Preset   `json:"presets"`
+	Documents    []capability.Document `json:"documents"`
+	Stats        Stats                 `json:"stats"`
 }
 
 // Listing gives everything the snapshot holds, shadowed entries at the end.
@@ -18,6 +20,8 @@ func (s *Snapshot) Listing() Listing {
 	return Listing{
 		Capabilities: append(slices.Clone(s.entries), s.shadowed...),
 		Problems:     append([]capability.Problem{}, s.allProblems()...),
+		Presets:      append([]capability.Preset{}, s.presets...),
+		Documents:    append([]capability.Document{}, s.documents...),
 		Stats:        s.Stats(),
 	}
 }

@@ -47,6 +47,7 @@ type Stats struct {
 	Available    int    `json:"available"`
 	Quarantined  int    `json:"quarantined"`
 	Shadowed     int    `json:"shadowed"`
+	Errors       int    `json:"errors"` // problems that cost something
 	GraphNodes   int    `json:"graphNodes"`
 	GraphEdges   int    `json:"graphEdges"` // dependencies and presets; tags and categories are not stored as edges
 	Version      uint64 `json:"indexVersion"`
@@ -169,6 +170,13 @@ func (s *Snapshot) Stats() Stats {
 	st := Stats{
 		Capabilities: len(s.entries), Shadowed: len(s.shadowed),
 		GraphNodes: len(s.entries), GraphEdges: s.edges, Version: s.version,
+	}
+	for _, list := range append(slices.Clip(s.reported), s.problems) {
+		for _, p := range list { // names that look alike are never grave
+			if p.Severity == capability.Grave {
+				st.Errors++
+			}
+		}
 	}
 	for _, e := range s.entries {
 		if e.Available {

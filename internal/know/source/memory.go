@@ -18,6 +18,7 @@ type Memory struct {
 
 	mu      sync.Mutex
 	list    []*capability.Capability
+	loaded  []*capability.Capability // what Load gave last; nil before
 	details map[capability.ID]capability.Detail
 	changed chan struct{} // closed and replaced at each change
 }
@@ -80,6 +81,7 @@ func (m *Memory) announceLocked() {
 func (m *Memory) Load(context.Context) (capability.Batch, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.loaded = append([]*capability.Capability{}, m.list...)
 	return capability.Batch{Capabilities: m.list}, nil
 }
 
@@ -87,14 +89,16 @@ func (m *Memory) Load(context.Context) (capability.Batch, error) {
 // knows what it does.
 func (m *Memory) Watch(ctx context.Context) iter.Seq2[capability.Batch, error] {
 	return func(yield func(capability.Batch, error) bool) {
-		var seen []*capability.Capability
-		for first := true; ; first = false {
+		m.mu.Lock()
+		seen := m.loaded
+		m.mu.Unlock()
+		for {
 			m.mu.Lock()
 			list, changed := m.list, m.changed
 			m.mu.Unlock()
 			// The first look catches what came between Load and Watch.
-			if first || !slices.Equal(seen, list) {
-				seen = list
+			if seen == nil || !slices.Equal(seen, list) {
+				seen = append([]*capability.Capability{}, list...)
 				if !yield(capability.Batch{Capabilities: list}, nil) {
 					return
 				}
