@@ -227,13 +227,8 @@ func (c *command) catalogLint() *cobra.Command {
 	return &cobra.Command{
 		Use: "lint", Short: "Say what is wrong and how to mend it; fails when something was lost", Args: args(cobra.NoArgs),
 		RunE: c.with(func(ctx context.Context, a *app.App, _ []string) error {
-			problems := a.View().List().Problems
-			errors := 0
-			for _, pr := range problems {
-				if pr.Severity == capability.Grave {
-					errors++
-				}
-			}
+			listing := a.View().List()
+			problems, errors := listing.Problems, listing.Stats.Errors
 			if c.json {
 				if err := c.printJSON(map[string]any{"problems": problems, "errors": errors, "warnings": len(problems) - errors}); err != nil {
 					return err

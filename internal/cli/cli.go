@@ -203,13 +203,7 @@ func (c *command) mention(cmd *cobra.Command, a *app.App) {
 	if cmd.Name() == "lint" || cmd.Name() == "doctor" || c.json {
 		return
 	}
-	n := 0
-	for _, p := range a.View().List().Problems {
-		if p.Severity == capability.Grave {
-			n++
-		}
-	}
-	if n > 0 {
+	if n := a.View().Stats().Errors; n > 0 {
 		fmt.Fprintf(c.err, "ken: %s in the catalog; see ken catalog lint\n", plural(n, "error"))
 	}
 }

@@ -12,7 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"ken/capability"
 	"ken/internal/app"
 	"ken/internal/config"
 	"ken/internal/door"
@@ -86,15 +85,9 @@ func (c *command) follow(ctx context.Context, a *app.App) {
 		}
 		s := news.View.Stats()
 		version = s.Version
-		grave := 0
-		for _, p := range news.View.List().Problems {
-			if p.Severity == capability.Grave {
-				grave++
-			}
-		}
 		line := fmt.Sprintf("catalog %d: %s", version, summary(news))
-		if grave > 0 {
-			line += "; " + plural(grave, "error") + ", see ken catalog lint"
+		if s.Errors > 0 {
+			line += "; " + plural(s.Errors, "error") + ", see ken catalog lint"
 		}
 		fmt.Fprintln(c.err, line)
 	}
