@@ -87,3 +87,16 @@ type Principal struct {
 	Tenant string   `json:"tenant,omitempty"`
 	Roles  []string `json:"roles,omitempty"`
 }
+
+// A Scope says where a message comes from: everything besides its words that
+// decides what may be shown for it. Empty fields do not match a trigger that
+// asks for a value.
+type Scope struct {
+	Session     string `json:"session,omitempty"`
+	SessionType string `json:"sessionType,omitempty"` // "main", "isolated"; empty counts as main
+	Mode        string `json:"mode,omitempty"`
+	Agent       string `json:"agent,omitempty"`
+	User        string `json:"user,omitempty"`
+	UserTier    string `json:"userTier,omitempty"`
+	Environment string `json:"environment,omitempty"` // "production", "staging", …
+}
