@@ -14,10 +14,14 @@ package ken
 
 import (
 	"context"
+	"encoding/json"
 	"iter"
+	"time"
 
 	"ken/capability"
 	"ken/internal/app"
+	"ken/internal/door"
+	"ken/llm"
 )
 
 // Config says what to open. The zero value is what the program ken would use
@@ -33,6 +37,11 @@ type Config struct {
 
 	// Sources are read besides all others and stand before them.
 	Sources []capability.Source
+
+	// Embedder, when not nil, makes vectors of capabilities and messages, so
+	// that meaning counts besides words. One that fails or is slow costs
+	// meaning and nothing else.
+	Embedder llm.Embedder
 }
 
 // A Ken is an open catalog. It is safe for any number of goroutines.
@@ -41,7 +50,7 @@ type Ken struct{ app *app.App }
 // Open reads the configuration and loads the catalog. A mistake in the
 // configuration is an error; a broken capability is not, see [Ken.Problems].
 func Open(ctx context.Context, cfg Config) (*Ken, error) {
-	a, err := app.Open(ctx, app.Config{ConfigFile: cfg.ConfigFile, Catalogs: cfg.Catalogs, Sources: cfg.Sources})
+	a, err := app.Open(ctx, app.Config{ConfigFile: cfg.ConfigFile, Catalogs: cfg.Catalogs, Sources: cfg.Sources, Embedder: cfg.Embedder})
 	if err != nil {
 		return nil, err
 	}
@@ -61,23 +70,100 @@ type Found struct {
 // Find gives the capabilities that fit a message, best first. Nothing fitting
 // is an empty answer, not an error.
 func (k *Ken) Find(ctx context.Context, message string) ([]Found, error) {
+	sel, err := k.Select(ctx, Query{Message: message})
+	return sel.Found, err
+}
+
+// A Message is one message of a conversation. Its role is user, assistant or
+// tool.
+type Message struct{ Role, Text string }
+
+// A Query is a message, where it comes from, and what to look among.
+type Query struct {
+	Message string
+	Before  []Message // what was said before, oldest first; the last four count
+
+	Scope      capability.Scope // a message with a session is recorded
+	RouterTags []string         // for cards
+	Used       []capability.ID  // in the last turns; they stay in sight
+	Pinned     []capability.ID  // always in sight
+
+	Kinds         []capability.Kind // none: all
+	Category      string
+	OnlyAvailable bool
+	Exclude       []capability.ID
+
+	// Conversation is how many tokens were said so far.
+	Conversation int
+}
+
+// A Selection is what to show a model for one message.
+type Selection struct {
+	Prompt   string   // the text, within its budget; empty where nothing may be shown
+	Tokens   int      // of the whole text
+	Found    []Found  // best first; what they need comes after them
+	Cards    []string // ids of the cards in the text
+	Fit      float64  // the probability that something found is what was asked for
+	Skipped  []Skipped
+	Degraded []string // what did not work and was done without
+}
+
+// Skipped is a capability that matched and is not shown, with the reason.
+type Skipped struct {
+	ID     capability.ID
+	Reason string
+}
+
+// Select picks what to show a model for a message, as text within the budgets
+// of the configuration.
+func (k *Ken) Select(ctx context.Context, q Query) (Selection, error) {
 	view := k.app.View()
-	sel, err := k.app.Door.Find(ctx, view, message)
-	if err != nil {
-		return nil, err
+	ask := door.Query{
+		Text: q.Message, Scope: q.Scope, RouterTags: q.RouterTags, Now: time.Now(), Used: q.Used, Pinned: q.Pinned, Conversation: q.Conversation,
+		Filter: door.Filter{Kinds: q.Kinds, Category: q.Category, OnlyAvailable: q.OnlyAvailable, Exclude: q.Exclude},
 	}
-	found := make([]Found, 0, len(sel.Briefs))
-	for _, b := range sel.Briefs {
+	for _, m := range q.Before {
+		ask.Before = append(ask.Before, door.Message(m))
+	}
+	found, err := k.app.Door.Find(ctx, view, ask)
+	if err != nil {
+		return Selection{}, err
+	}
+	sel := Selection{Prompt: found.Prompt(), Tokens: found.Tokens.Total, Fit: found.Fit, Degraded: found.Degraded, Found: []Found{}}
+	for _, b := range found.Briefs {
 		e, err := view.Lookup(string(b.ID))
 		if err != nil {
-			return nil, err
+			return Selection{}, err
 		}
-		found = append(found, Found{
+		sel.Found = append(sel.Found, Found{
 			Capability: e.Capability, Relevance: b.Score, Brief: b.Text, Why: b.Why,
 			Available: e.Available, Missing: e.Missing,
 		})
 	}
-	return found, nil
+	for _, c := range found.Cards {
+		sel.Cards = append(sel.Cards, string(c.ID))
+	}
+	for _, s := range found.Skipped {
+		sel.Skipped = append(sel.Skipped, Skipped{s.ID, s.Reason})
+	}
+	return sel, nil
+}
+
+// Tools gives the tools by which a model looks for capabilities itself. They
+// never change.
+func (k *Ken) Tools() []llm.Tool { return k.app.Door.Tools() }
+
+// Call runs one of Tools with the arguments that a model gave. A mistake of the
+// model's is an answer that says so, with failed true.
+func (k *Ken) Call(ctx context.Context, scope capability.Scope, tool string, arguments json.RawMessage) (text string, failed bool, err error) {
+	a, err := k.app.Door.Call(ctx, k.app.View(), scope, tool, arguments)
+	return a.Text, a.Failed, err
+}
+
+// Used records that a capability was called in a session and whether that
+// worked. What was shown and then used is shown sooner the next time.
+func (k *Ken) Used(scope capability.Scope, id capability.ID, worked bool) error {
+	return k.app.Door.Used(scope, id, worked)
 }
 
 // Describe reads the schema and the text of a capability, by its id or name,

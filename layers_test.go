@@ -63,7 +63,10 @@ var plan = []room{
 	{"internal/govern/audit", words + ground + "internal/govern/policy"},
 
 	// Find: what matters now.
-	{"internal/find/discover", words + ground + "internal/know/... internal/govern/policy"},
+	{"internal/find/card", words + ground},
+	{"internal/find/graph", words + ground + "internal/know/catalog"},
+	{"internal/find/show", words + ground + "internal/know/catalog"},
+	{"internal/find/discover", words + ground + "internal/know/... internal/govern/policy internal/find/..."},
 	{"internal/find/outcome", words + ground + "internal/find/discover"},
 	{"internal/find/eval", words + ground + "internal/know/... internal/find/..."},
 
@@ -96,7 +99,7 @@ var plan = []room{
 	{"internal/config", words + ground},
 	{"internal/app", all},
 	{"internal/cli", all},
-	{".", words + "internal/app internal/config"},
+	{".", words + "internal/app internal/config internal/door"},
 	{"cmd/ken", "internal/cli"},
 
 	// Beside it.

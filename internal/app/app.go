@@ -12,13 +12,14 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"slices"
+	"sync"
 
 	"ken/capability"
 	"ken/internal/config"
 	"ken/internal/door"
-	"ken/internal/find/discover"
 	"ken/internal/know/catalog"
 	"ken/internal/know/source"
+	"ken/llm"
 )
 
 // Config says how to build Ken. The zero value is this user, here.
@@ -32,6 +33,9 @@ type Config struct {
 
 	// Sources are read besides all others, with the highest precedence.
 	Sources []capability.Source
+
+	// Embedder, when not nil, makes vectors of capabilities and messages.
+	Embedder llm.Embedder
 
 	// Getenv and Dir stand for the environment and the working directory;
 	// nil and empty mean the process's own.
@@ -50,8 +54,11 @@ type App struct {
 	// highest first.
 	Reading []Place
 
-	catalog *catalog.Catalog
-	made    *source.Memory // what the program puts in while it runs
+	catalog  *catalog.Catalog
+	made     *source.Memory // what the program puts in while it runs
+	recorder *door.Recorder
+
+	mu      sync.Mutex
 	closers []func() error
 }
 
@@ -118,14 +125,15 @@ func (a *App) build(cfg Config) error {
 		WorkspaceBodies: a.Settings.Capabilities.AllowWorkspaceCards,
 		SeedSanitizer:   a.Settings.Catalog.Sanitizer == config.SanitizeSeed,
 		Mentions:        a.mentions(),
+		Indexer:         a.indexer(),
 		Machine:         machine,
 	})
 	if err != nil {
 		return err
 	}
 	a.catalog = c
-	a.Door = door.New(c, a.findConfig())
-	return nil
+	a.Door, err = a.finding(cfg, c)
+	return err
 }
 
 // mentions gathers the ids that ken.yaml names.
@@ -143,18 +151,6 @@ func (a *App) mentions() []catalog.Mention {
 		add("catalog.pins", string(id))
 	}
 	return out
-}
-
-func (a *App) findConfig() discover.Config {
-	d, cards := a.Settings.Discovery, a.Settings.Capabilities
-	find := discover.Config{TopK: d.Tier1TopK, MinRelevance: d.Tier1MinRelevance}
-	for _, id := range cards.ForceInclude {
-		find.ForceInclude = append(find.ForceInclude, capability.ID(id))
-	}
-	for _, id := range cards.Exclude {
-		find.Exclude = append(find.Exclude, capability.ID(id))
-	}
-	return find
 }
 
 // cache gives the place for parsed catalogs. A directory that cannot be used
@@ -222,8 +218,16 @@ func (a *App) Why(e *door.Entry) []string {
 	return why
 }
 
+func (a *App) closeLater(c func() error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.closers = append(a.closers, c)
+}
+
 // Close releases what Open took.
 func (a *App) Close() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	var errs []error
 	for _, c := range slices.Backward(a.closers) {
 		errs = append(errs, c())

@@ -9,6 +9,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/config"
+	"ken/internal/door"
 	"ken/internal/know/source"
 )
 
@@ -95,7 +96,7 @@ func TestDocumentsReachWhoeverAsks(t *testing.T) {
 		".ken/SYSTEM_ARCHITECTURE.md":            "# The whole story\n",
 	})
 	a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
-	sel, err := a.Door.Find(t.Context(), a.View(), "anything")
+	sel, err := a.Door.Find(t.Context(), a.View(), door.Query{Text: "anything"})
 	if err != nil || !strings.HasPrefix(sel.Map, "We look after pets.\n\nAvailable capability categories:") {
 		t.Errorf("map = %q, %v; want what AGENTS.md says first", sel.Map, err)
 	}

@@ -136,7 +136,7 @@ func (c *command) root() *cobra.Command {
 	root.Version = app.Version()
 	root.SetVersionTemplate("ken {{.Version}}\n")
 	root.AddCommand(
-		c.catalogCommand(), c.discoverCommand(), c.serveCommand(), c.configCommand(),
+		c.catalogCommand(), c.discoverCommand(), c.evalCommand(), c.statsCommand(), c.serveCommand(), c.configCommand(),
 		c.initCommand(), c.doctorCommand(), c.versionCommand(),
 	)
 	return root

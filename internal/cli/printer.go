@@ -68,6 +68,9 @@ func foreign(s string) string {
 	return strings.NewReplacer("\n", " ", "\t", " ").Replace(untrusted.Terminal(s))
 }
 
+// foreignText makes text from outside fit for output of several lines.
+func foreignText(s string) string { return untrusted.Terminal(s) }
+
 // A column of a table. The one with grow takes what room is left; styles gives
 // single words a style of their own.
 type column struct {

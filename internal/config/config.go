@@ -27,10 +27,18 @@ type Config struct {
 	Capabilities Capabilities
 	Catalog      Catalog
 	Discovery    Discovery
+	Experiment   Experiment
 	Serve        Serve
 
 	files   []string
-	origins map[string]string // by key; what is not there is the default
+	origins map[string]saying // by key; what is not there is the profile's or the default
+	other   *Config           // the experiment's B
+}
+
+// A saying is where the value of a key was said.
+type saying struct {
+	where string
+	own   bool // the user's file says something about the key too
 }
 
 // Capabilities says how capability cards are shown.
@@ -58,7 +66,60 @@ type Capabilities struct {
 	// AllowWorkspaceCards lets the texts of capabilities that came with a
 	// project, or from an address, into the prompt. Default false.
 	AllowWorkspaceCards bool
+
+	// Scorer says how a card's relevance is judged. Default evidence; the zero
+	// value means the same.
+	Scorer Scorer
+
+	// BudgetPolicy says what happens at the first item that does not fit.
+	// Default skip; the zero value means the same.
+	BudgetPolicy BudgetPolicy
+
+	// Rollout says where what was found goes into prompts; with soft, in
+	// sessions of RolloutSessionTypes only, and an empty list is none. Defaults
+	// full, none; the zero value of Rollout is for nobody.
+	Rollout             Rollout
+	RolloutSessionTypes []string
+
+	// KillSwitch says what happens when cards trigger too often. Default warn;
+	// the zero value means the same.
+	KillSwitch KillSwitch
 }
+
+// A Scorer is a way to judge the relevance of a card.
+type Scorer string
+
+const (
+	ScorerEvidence Scorer = "evidence"
+	ScorerSeed     Scorer = "seed" // the literal formula of the first seed document
+)
+
+// A BudgetPolicy says what happens at the first item that does not fit.
+type BudgetPolicy string
+
+const (
+	BudgetSkip BudgetPolicy = "skip" // it is passed over for what does
+	BudgetStop BudgetPolicy = "stop" // nothing comes after it
+)
+
+// A Rollout says where what was found goes into prompts. It is logged in any
+// case.
+type Rollout string
+
+const (
+	RolloutFull    Rollout = "full"
+	RolloutSoft    Rollout = "soft"    // in sessions of some types
+	RolloutMonitor Rollout = "monitor" // nowhere
+)
+
+// A KillSwitch says what happens when cards trigger too often.
+type KillSwitch string
+
+const (
+	KillSwitchWarn    KillSwitch = "warn"
+	KillSwitchDisable KillSwitch = "disable" // no cards are shown any more
+	KillSwitchOff     KillSwitch = "off"     // nobody looks
+)
 
 // A LogLevel says how much is logged of what was shown.
 type LogLevel string
@@ -119,30 +180,94 @@ const (
 // Discovery says how much is looked for and shown on a turn. Budgets are in
 // tokens; a zero budget or count shows nothing of that tier.
 type Discovery struct {
+	// Profile gave the values of the keys that no file says; they are in their
+	// fields already. Default standard; the zero value means the same.
+	Profile Profile
+
 	Tier0TokenBudget int // the map; default 200
 	Tier1TokenBudget int // briefs; default 800
 	Tier2TokenBudget int // full texts; default 2000
 	TotalTokenBudget int // all of them together; default 3000
 
+	// MaxTokenBudget is what TotalTokenBudget may grow to in a long
+	// conversation. Zero, the default, or less than that: it does not grow.
+	MaxTokenBudget int
+
 	Tier1TopK int // how many briefs; default 5
 	Tier2TopK int // how many full texts; default 2
 
-	// Tier1MinRelevance is the least score, 0–1, of a brief. Default 0.3;
-	// zero lets everything pass.
+	// StickyTopK is how many capabilities used in the last turns stay shown.
+	// Default 3; zero keeps none.
+	StickyTopK int
+
+	// Tier1MinRelevance is about the whole answer: the least chance, 0–1, that
+	// anything found fits. Default 0.3; zero lets everything pass.
 	Tier1MinRelevance float64
+
+	// Tier1TailRelevance is the least relevance, 0–1, of a brief after the
+	// first. Default 0.02; zero lets everything pass.
+	Tier1TailRelevance float64
 
 	// UseGraphReranking raises what is related to the best hits, by
 	// GraphBoostFactor, 0–1. Defaults true, 0.15; a zero factor raises nothing.
+	// GraphLiteral does it by the literal algorithm of the second seed
+	// document. Default false.
 	UseGraphReranking bool
 	GraphBoostFactor  float64
+	GraphLiteral      bool
 
-	// CollectionName names the index where it is kept. Default
+	// PromptMode says in which form capabilities are shown. Default full; the
+	// zero value means the same.
+	PromptMode PromptMode
+
+	// Tokenizer says how tokens are counted. Default o200k; the zero value
+	// means the same.
+	Tokenizer Tokenizer
+
+	// Agents says what holds for the messages of an agent, by its name, besides
+	// the rest; see [Config.ForAgent]. Default none.
+	Agents map[string]Agent
+
+	// CollectionName names the file in which the index is cached. Default
 	// "capability_index"; empty means the same.
 	CollectionName string
 
 	// EmbeddingModelID names the embedding model. Empty, the default, means
 	// the one inside the program.
 	EmbeddingModelID string
+
+	// EmbeddingTimeout is how long a message's vector is waited for before
+	// words alone answer. Default 50ms.
+	EmbeddingTimeout time.Duration
+}
+
+// A PromptMode says in which form capabilities are shown.
+type PromptMode string
+
+const (
+	PromptFull    PromptMode = "full"
+	PromptCompact PromptMode = "compact" // briefs without parameters and requirements
+	PromptNames   PromptMode = "names"   // briefs are names; no cards, no full texts
+	PromptLazy    PromptMode = "lazy"    // the map alone
+)
+
+// A Tokenizer is a way to count tokens.
+type Tokenizer string
+
+const (
+	TokenizerO200k    Tokenizer = "o200k"
+	TokenizerEstimate Tokenizer = "estimate" // for models of other vocabularies
+	TokenizerChars4   Tokenizer = "chars4"   // four characters are one, as the seed documents count
+)
+
+// Experiment divides sessions between this configuration, A, and another, B.
+// There is one while both fields are set; see [Config.VariantB].
+type Experiment struct {
+	// Name tells experiments apart. Default empty.
+	Name string
+
+	// Config is the absolute path of B's ken.yaml. Default empty.
+	Config string
 }
 
 // Serve says where `ken serve` listens.
@@ -155,15 +280,20 @@ type Serve struct {
 // Default gives the configuration of a machine without any file.
 func Default() Config {
 	return Config{
-		Capabilities: Capabilities{Enabled: true, MaxTokens: 1500, LogLevel: LogSummary},
+		Capabilities: Capabilities{
+			Enabled: true, MaxTokens: 1500, LogLevel: LogSummary, Scorer: ScorerEvidence, BudgetPolicy: BudgetSkip,
+			Rollout: RolloutFull, KillSwitch: KillSwitchWarn,
+		},
 		Catalog: Catalog{
 			Starter: StarterAuto, Watch: true, Debounce: 500 * time.Millisecond, Poll: 2 * time.Second,
 			CompatibilityPaths: true, Sanitizer: SanitizeReveal,
 		},
 		Discovery: Discovery{
+			Profile:          ProfileStandard,
 			Tier0TokenBudget: 200, Tier1TokenBudget: 800, Tier2TokenBudget: 2000, TotalTokenBudget: 3000,
-			Tier1TopK: 5, Tier2TopK: 2, Tier1MinRelevance: 0.3,
-			UseGraphReranking: true, GraphBoostFactor: 0.15, CollectionName: "capability_index",
+			Tier1TopK: 5, Tier2TopK: 2, StickyTopK: 3, Tier1MinRelevance: 0.3, Tier1TailRelevance: 0.02,
+			UseGraphReranking: true, GraphBoostFactor: 0.15, PromptMode: PromptFull, Tokenizer: TokenizerO200k,
+			CollectionName: "capability_index", EmbeddingTimeout: 50 * time.Millisecond,
 		},
 		Serve: Serve{Addr: "127.0.0.1:7777"},
 	}
@@ -173,7 +303,7 @@ func Default() Config {
 type Setting struct {
 	Key    string `json:"key"`
 	Value  string `json:"value"`  // as ken.yaml would have it, on one line
-	Origin string `json:"origin"` // "file:line", several with ", " between, or "default"
+	Origin string `json:"origin"` // "file:line", several with ", " between, "profile lean" or "default"
 	Doc    string `json:"doc"`    // one line about the key
 }
 
@@ -183,7 +313,7 @@ const fromDefault = "default"
 func (c Config) Settings() []Setting {
 	var out []Setting
 	for _, s := range settings() {
-		out = append(out, Setting{Key: s.name, Value: flow(s.show(&c)), Origin: c.origin(s.name), Doc: s.doc})
+		out = append(out, Setting{Key: s.name, Value: flow(s.show(&c)), Origin: c.origin(s), Doc: s.doc})
 	}
 	return out
 }
@@ -192,11 +322,12 @@ func (c Config) Settings() []Setting {
 func (c Config) Files() []string { return slices.Clone(c.files) }
 
 // Explain gives the value of one key as ken.yaml would have it, and where it
-// was said: "file:line" or "default". A single pin is "catalog.pins.ID".
+// was said: "file:line", "profile lean" or "default". A single pin is
+// "catalog.pins.ID".
 func (c Config) Explain(key string) (value, origin string, err error) {
 	if id, ok := strings.CutPrefix(key, pinPrefix); ok {
 		if hash, ok := c.Catalog.Pins[capability.ID(id)]; ok {
-			return flow(hash), c.origin("catalog.pins"), nil
+			return flow(hash), c.said("catalog.pins"), nil
 		}
 		return "", "", invalid("get", key, "no such pin", "`ken config get catalog.pins` lists them")
 	}
@@ -204,12 +335,21 @@ func (c Config) Explain(key string) (value, origin string, err error) {
 	if err != nil {
 		return "", "", err
 	}
-	return flow(s.show(&c)), c.origin(s.name), nil
+	return flow(s.show(&c)), c.origin(s), nil
 }
 
-func (c Config) origin(key string) string {
+func (c Config) origin(s setting[Config]) string {
+	standard := Default()
+	if _, ok := c.origins[s.name]; !ok && s.profiled && flow(s.show(&c)) != flow(s.show(&standard)) {
+		return "profile " + string(c.Discovery.Profile)
+	}
+	return c.said(s.name)
+}
+
+// said gives where a key was said.
+func (c Config) said(key string) string {
 	if o, ok := c.origins[key]; ok {
-		return o
+		return o.where
 	}
 	return fromDefault
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -64,7 +65,7 @@ func FuzzConfig(f *testing.F) {
 		read := func(data []byte) (Config, *reading) {
 			r := &reading{file: "/f/ken.yaml", dir: "/f", home: "/h"}
 			c := Default()
-			c.origins = map[string]string{}
+			c.origins = map[string]saying{}
 			c.over(r.decode(data), r)
 			return c, r
 		}
@@ -96,12 +97,15 @@ func FuzzConfig(f *testing.F) {
 		// The same file in a project never widens what the user has.
 		p := &reading{file: "/w/.ken/ken.yaml", dir: "/w/.ken", home: "/h", workspace: true, project: "/w", ownFile: "/h/.ken/ken.yaml"}
 		user, before := Default(), Default()
-		user.origins = map[string]string{}
+		user.origins = map[string]saying{}
 		user.narrow(p.decode(data), p)
 		for _, s := range settings() {
 			if !s.noWider(&user, &before) {
 				t.Fatalf("%q in a project makes %s %s", data, s.name, flow(s.show(&user)))
 			}
+		}
+		for name := range user.Discovery.Agents {
+			narrowest(t, user.ForAgent(name), before)
 		}
 	})
 }
@@ -111,11 +115,13 @@ func FuzzConfig(f *testing.F) {
 func FuzzSet(f *testing.F) {
 	all := settings()
 	d := Default()
+	agents := slices.IndexFunc(all, func(s setting[Config]) bool { return s.name == agentsKey })
 	for i, s := range seeds(f) {
 		which := i % len(all)
 		f.Add(s, uint8(which), "", flow(all[which].show(&d)))
 		f.Add(s, uint8(0), "tool:x", "sha256:00112233445566778899aabbccddeeff")
 		f.Add(s, uint8(4), "", "[a, 'b #c']")
+		f.Add(s, uint8(agents), "", "{helper: {profile: lean, exclude: [a]}}")
 	}
 	f.Fuzz(func(t *testing.T, data []byte, which uint8, pin, value string) {
 		if len(data) > 8<<10 || len(value) > 1<<10 || len(pin) > 1<<10 {

@@ -208,6 +208,19 @@ func text(check func(string) (fix string, err error)) kind[string] {
 	}
 }
 
+// path is a file. Relative ones count from the file that says it.
+func path() kind[string] {
+	k := text(nil)
+	k.parse = func(r *reading, at spot, v yamldoc.Value) (string, bool) {
+		s, ok := r.printable(at, v)
+		if ok && s != "" {
+			s = r.absolute(s)
+		}
+		return s, ok
+	}
+	return k
+}
+
 const longestText = 4096
 
 // printable reads text without control or invisible characters.
@@ -236,7 +249,7 @@ func (r *reading) printable(at spot, v yamldoc.Value) (string, bool) {
 // characters, and what stands for bytes that are not UTF-8.
 func unseen(c rune) bool { return c == utf8.RuneError || !unicode.IsPrint(c) }
 
-func duration(least, most time.Duration) kind[time.Duration] {
+func duration(least, most time.Duration, noWider func(a, b time.Duration) bool) kind[time.Duration] {
 	return kind[time.Duration]{
 		text: true,
 		parse: func(r *reading, at spot, v yamldoc.Value) (time.Duration, bool) {
@@ -261,25 +274,25 @@ func duration(least, most time.Duration) kind[time.Duration] {
 			return d, true
 		},
 		show:    func(d time.Duration) any { return d.String() },
-		noWider: noLess[time.Duration], // waiting longer is doing less
+		noWider: noWider,
 	}
 }
 
-// texts is a list of ids.
-func texts(noWider func(a, b []string) bool, join func(old, now []string) []string) kind[[]string] {
+// texts is a list, of ids for example.
+func texts(of string, noWider func(a, b []string) bool, join func(old, now []string) []string) kind[[]string] {
 	return kind[[]string]{
 		empty:   true,
 		noWider: noWider,
 		join:    join,
 		parse: func(r *reading, at spot, v yamldoc.Value) ([]string, bool) {
-			items, ok := r.list(at, v, "a list of ids, as in [first, second]")
+			items, ok := r.list(at, v, "a list of "+of+", as in [first, second]")
 			var out []string
 			for i, item := range items {
 				where := spot{fmt.Sprintf("%s[%d]", at.key, i), item.Line}
 				if id, fine := r.printable(where, item); !fine {
 					ok = false
 				} else if id == "" {
-					r.fault(where, "no-value", "write an id, or remove the item", "%s is empty", where.key)
+					r.fault(where, "no-value", "write one, or remove the item", "%s is empty", where.key)
 					ok = false
 				} else {
 					out = append(out, id)

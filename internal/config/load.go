@@ -20,30 +20,62 @@ import (
 // Load reads the configuration: the defaults, then the user's file, then the
 // project's. An explicit file, when not empty, replaces both and counts as the
 // user's own words; a relative name counts from the workspace. No file at all
-// is fine, unless it was named.
+// is fine, unless it was named. The other configuration of an experiment is
+// read as well; what is wrong with that one refuses both.
 //
 // The error is an *[Error] with all that is wrong in all files.
 func Load(places Places, explicit string) (Config, error) {
 	own, project, problems := places.files(explicit)
-	cfg := Default()
-	cfg.origins = map[string]string{}
-	if own != "" {
-		r := places.reading(own, false)
-		cfg.files = append(cfg.files, own)
-		cfg.over(r.read(), &r)
-		problems = append(problems, r.sorted()...)
-	}
-	if project != "" {
-		r := places.reading(project, true)
-		cfg.files = append(cfg.files, project)
-		cfg.narrow(r.read(), &r)
-		r.distinctNames(cfg.Catalog.Sources)
-		problems = append(problems, r.sorted()...)
+	cfg, wrong, widening := places.load(own, project)
+	problems = slices.Concat(problems, wrong, widening)
+	if e := cfg.Experiment; len(problems) == 0 && e.Name != "" && e.Config != "" {
+		// What the project says was taken before. Where B has less than that,
+		// B stands.
+		b, wrong, _ := places.load(e.Config, project)
+		b.Catalog, b.Experiment, b.Serve = cfg.Catalog, cfg.Experiment, cfg.Serve
+		for i := range wrong {
+			if wrong[i].Code == codeUnreadable {
+				wrong[i].Message += ", and experiment.config names it (" + cfg.said("experiment.config") + ")"
+			}
+		}
+		cfg.other, problems = &b, wrong
 	}
 	if len(problems) > 0 {
 		return Config{}, &Error{problems}
 	}
 	return cfg, nil
+}
+
+// load reads the two files, where there are any, and says what is wrong with
+// each.
+func (p Places) load(own, project string) (cfg Config, wrong, widening []capability.Problem) {
+	cfg = Default()
+	cfg.origins = map[string]saying{}
+	if own != "" {
+		r := p.reading(own, false)
+		cfg.files = append(cfg.files, own)
+		cfg.over(r.read(), &r)
+		wrong = r.sorted()
+	}
+	if project != "" {
+		r := p.reading(project, true)
+		cfg.files = append(cfg.files, project)
+		cfg.narrow(r.read(), &r)
+		r.distinctNames(cfg.Catalog.Sources)
+		widening = r.sorted()
+	}
+	return cfg, wrong, widening
+}
+
+// VariantB gives the other configuration of the experiment, and false where
+// there is no experiment. Only its Capabilities and Discovery are its own: one
+// process has one catalog and one address. What the project's file narrows is
+// narrowed in both. [Config.ForAgent] comes after it.
+func (c Config) VariantB() (Config, bool) {
+	if c.other == nil {
+		return Config{}, false
+	}
+	return *c.other, true
 }
 
 // files gives the user's and the project's file, empty where there is none.
@@ -251,9 +283,10 @@ func (c *Config) over(l layer, r *reading) {
 	for _, s := range settings() {
 		if line, ok := l.given[s.name]; ok {
 			s.take(c, &l.cfg)
-			c.origins[s.name] = capability.Origin{Path: r.file, Line: line}.String()
+			c.origins[s.name] = saying{capability.Origin{Path: r.file, Line: line}.String(), true}
 		}
 	}
+	c.fill()
 }
 
 // narrow lays what a project's file says over c. A value that is wider than
@@ -262,32 +295,44 @@ func (c *Config) over(l layer, r *reading) {
 // default is merely not needed where c is narrower already: the project cannot
 // know, and c stands.
 func (c *Config) narrow(l layer, r *reading) {
-	standard := Default()
+	standard, user := Default(), *c
 	for _, s := range settings() {
 		line, ok := l.given[s.name]
 		if !ok {
 			continue
 		}
 		here := capability.Origin{Path: r.file, Line: line}.String()
+		was, said := c.origins[s.name]
 		switch {
-		case s.noWider(&l.cfg, c):
-			before := flow(s.show(c))
-			s.join(c, &l.cfg)
-			was, said := c.origins[s.name]
-			switch same := before == flow(s.show(c)); {
+		case s.noWider(&l.cfg, &user):
+			joined := user
+			s.join(&joined, &l.cfg)
+			s.take(c, &joined)
+			switch same := flow(s.show(&user)) == flow(s.show(c)); {
 			case said && same: // the user has it so already
 			case said && s.joins:
-				c.origins[s.name] = was + ", " + here
+				c.origins[s.name] = saying{was.where + ", " + here, was.own}
 			default:
-				c.origins[s.name] = here
+				c.origins[s.name] = saying{here, was.own}
 			}
 		case s.noWider(&l.cfg, &standard):
+			// It is said, if in vain: the project's profile does not count.
+			c.origins[s.name] = saying{user.origin(s), was.own}
 		default:
 			r.fault(spot{s.name, line}, "widens", "remove it, or put it into "+r.ownFile,
 				"a project's file may narrow but not widen: %s is %s here and %s without it",
-				s.name, plain(flow(s.show(&l.cfg))), plain(flow(s.show(c))))
+				s.name, brief(s.show(&l.cfg)), brief(s.show(&user)))
 		}
 	}
+	c.fill()
+}
+
+// brief writes a value for a message.
+func brief(v any) string {
+	if v == "" {
+		return "empty"
+	}
+	return plain(flow(v))
 }
 
 // limits are far above what people write and below what is slow to parse.
@@ -365,9 +410,11 @@ func readFile(name string) ([]byte, fs.FileInfo, error) {
 	return data, info, err
 }
 
+const codeUnreadable = "unreadable"
+
 func unreadable(file string, err error) capability.Problem {
 	p := capability.Problem{
-		Code: "unreadable", Origin: capability.Origin{Path: file},
+		Code: codeUnreadable, Origin: capability.Origin{Path: file},
 		Message: err.Error(), Fix: "put a small text file there, or remove it",
 	}
 	if pe, ok := errors.AsType[*fs.PathError](err); ok {

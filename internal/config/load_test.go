@@ -53,7 +53,7 @@ func write(t testing.TB, file, text string) {
 
 // bare is a Config without its memory of files.
 func bare(c Config) Config {
-	c.files, c.origins = nil, nil
+	c.files, c.origins, c.other = nil, nil, nil
 	c.Catalog.Sources = slices.Clone(c.Catalog.Sources)
 	for i := range c.Catalog.Sources {
 		c.Catalog.Sources[i].Origin = capability.Origin{}
@@ -148,7 +148,8 @@ func TestConfigDefaults(t *testing.T) {
 	want := map[string]string{
 		"capabilities.enabled": "true", "capabilities.maxTokens": "1500", "capabilities.confidenceThreshold": "null",
 		"capabilities.forceInclude": "[]", "capabilities.exclude": "[]", "capabilities.logLevel": "summary",
-		"capabilities.allowWorkspaceCards": "false",
+		"capabilities.allowWorkspaceCards": "false", "capabilities.scorer": "evidence", "capabilities.budgetPolicy": "skip",
+		"capabilities.rollout": "full", "capabilities.rolloutSessionTypes": "[]", "capabilities.killSwitch": "warn",
 
 		"catalog.starter": "auto", "catalog.sources": "[]", "catalog.watch": "true", "catalog.debounce": "500ms", "catalog.poll": "2s",
 		"catalog.compatibilityPaths": "true", "catalog.pins": "{}", "catalog.sanitizer": "reveal",
@@ -157,7 +158,11 @@ func TestConfigDefaults(t *testing.T) {
 		"discovery.totalTokenBudget": "3000", "discovery.tier1TopK": "5", "discovery.tier2TopK": "2",
 		"discovery.tier1MinRelevance": "0.3", "discovery.useGraphReranking": "true", "discovery.graphBoostFactor": "0.15",
 		"discovery.collectionName": "capability_index", "discovery.embeddingModelId": `""`,
+		"discovery.profile": "standard", "discovery.graphLiteral": "false", "discovery.tier1TailRelevance": "0.02",
+		"discovery.promptMode": "full", "discovery.maxTokenBudget": "0", "discovery.tokenizer": "o200k",
+		"discovery.embeddingTimeout": "50ms", "discovery.stickyTopK": "3", "discovery.agents": "{}",
 
+		"experiment.name": `""`, "experiment.config": `""`,
 		"serve.addr": "127.0.0.1:7777",
 	}
 	for _, s := range c.Settings() {
@@ -184,6 +189,11 @@ func TestLoadReadsEveryKey(t *testing.T) {
     - "c d"
   logLevel: none
   allowWorkspaceCards: true
+  scorer: seed
+  budgetPolicy: stop
+  rollout: soft
+  rolloutSessionTypes: [main, isolated]
+  killSwitch: disable
 catalog:
   starter: off
   sources:
@@ -212,14 +222,30 @@ discovery:
   graphBoostFactor: 1
   collectionName: other
   embeddingModelId: some/model
+  profile: full
+  graphLiteral: true
+  tier1TailRelevance: 0.5
+  promptMode: names
+  maxTokenBudget: 7
+  tokenizer: chars4
+  embeddingTimeout: 1s
+  stickyTopK: 8
+  agents:
+    helper: {profile: lean, forceInclude: [d], exclude: [e, f]}
+    "a b":
 serve:
   addr: "[::1]:0"
+experiment:
+  name: first
+  config: ../other.yaml
 `)
+	write(t, filepath.Join(home, "other.yaml"), "")
 	threshold := 0.75
 	want := Config{
 		Capabilities: Capabilities{
 			MaxTokens: 900, ConfidenceThreshold: &threshold, ForceInclude: []string{"a"}, Exclude: []string{"b", "c d"},
-			LogLevel: LogNone, AllowWorkspaceCards: true,
+			LogLevel: LogNone, AllowWorkspaceCards: true, Scorer: ScorerSeed, BudgetPolicy: BudgetStop,
+			Rollout: RolloutSoft, RolloutSessionTypes: []string{"main", "isolated"}, KillSwitch: KillSwitchDisable,
 		},
 		Catalog: Catalog{
 			Starter: StarterOff,
@@ -234,8 +260,15 @@ serve:
 			Debounce: time.Second, Poll: 90 * time.Second, Sanitizer: SanitizeSeed,
 			Pins: map[capability.ID]string{"tool:x": "sha256:00112233445566778899aabbccddeeff"},
 		},
-		Discovery: Discovery{1, 2, 3, 4, 5, 6, 0, false, 1, "other", "some/model"},
-		Serve:     Serve{"[::1]:0"},
+		Discovery: Discovery{
+			Profile: ProfileFull, Tier0TokenBudget: 1, Tier1TokenBudget: 2, Tier2TokenBudget: 3, TotalTokenBudget: 4, MaxTokenBudget: 7,
+			Tier1TopK: 5, Tier2TopK: 6, StickyTopK: 8, Tier1TailRelevance: 0.5, GraphBoostFactor: 1, GraphLiteral: true,
+			PromptMode: PromptNames, Tokenizer: TokenizerChars4,
+			Agents:         map[string]Agent{"helper": {ProfileLean, []string{"d"}, []string{"e", "f"}}, "a b": {}},
+			CollectionName: "other", EmbeddingModelID: "some/model", EmbeddingTimeout: time.Second,
+		},
+		Experiment: Experiment{Name: "first", Config: filepath.Join(home, "other.yaml")},
+		Serve:      Serve{"[::1]:0"},
 	}
 	got, err := Load(places, "")
 	if err != nil {
@@ -249,15 +282,16 @@ serve:
 			t.Errorf("%s has origin %s, want a line of %s", s.Key, s.Origin, file)
 		}
 	}
-	if o := got.Catalog.Sources[1].Origin.String(); o != file+":15" {
-		t.Errorf("origin of the second source = %s, want line 15", o)
+	if o := got.Catalog.Sources[1].Origin.String(); o != file+":20" {
+		t.Errorf("origin of the second source = %s, want line 20", o)
 	}
 	for key, want := range map[string][2]string{
 		"capabilities.maxTokens": {"900", file + ":3"},
 		"capabilities.exclude":   {`[b, "c d"]`, file + ":6"},
-		"catalog.pins":           {`{tool:x: sha256:00112233445566778899aabbccddeeff}`, file + ":24"},
-		"catalog.pins.tool:x":    {"sha256:00112233445566778899aabbccddeeff", file + ":24"},
-		"catalog.poll":           {"1m30s", file + ":22"},
+		"catalog.pins":           {`{tool:x: sha256:00112233445566778899aabbccddeeff}`, file + ":29"},
+		"catalog.pins.tool:x":    {"sha256:00112233445566778899aabbccddeeff", file + ":29"},
+		"catalog.poll":           {"1m30s", file + ":27"},
+		"discovery.agents":       {`{"a b": {}, helper: {profile: lean, forceInclude: [d], exclude: [e, f]}}`, file + ":52"},
 	} {
 		if value, origin, err := got.Explain(key); err != nil || value != want[0] || origin != want[1] {
 			t.Errorf("Explain(%s) = %s, %s, %v, want %q", key, value, origin, err, want)
@@ -379,6 +413,46 @@ func TestT16ConfigProjectMayNotWiden(t *testing.T) {
 		{"", "discovery: {totalTokenBudget: 1000000}", "discovery.totalTokenBudget is 1000000 here"},
 		{"", "discovery: {tier1MinRelevance: 0}", "discovery.tier1MinRelevance is 0 here and 0.3 without it"},
 		{"", "discovery: {embeddingModelId: spy}", "discovery.embeddingModelId is spy here"},
+		{"", "capabilities: {scorer: seed}", "capabilities.scorer is seed here and evidence without it"},
+		{"capabilities: {scorer: seed}", "capabilities: {scorer: evidence}", ""},
+		{"", "capabilities: {budgetPolicy: stop}", ""},
+		{"capabilities: {budgetPolicy: stop}", "capabilities: {budgetPolicy: skip}", ""},
+		{"", "capabilities: {rollout: monitor}", ""},
+		{"capabilities: {rollout: monitor}", "capabilities: {rollout: soft, rolloutSessionTypes: [main]}", ""},
+		{"", "capabilities: {rollout: soft, rolloutSessionTypes: [main]}", ""},
+		{"capabilities: {rollout: soft, rolloutSessionTypes: [main, x]}", "capabilities: {rolloutSessionTypes: [main]}", ""},
+		{"capabilities: {rollout: soft, rolloutSessionTypes: [main]}", "capabilities: {rolloutSessionTypes: [main, x]}", ""},
+		{"", "capabilities: {killSwitch: disable}", ""},
+		{"", "capabilities: {killSwitch: off}", "capabilities.killSwitch is off here and warn without it"},
+		{"", "discovery: {profile: lean}", ""},
+		{"", "discovery: {profile: minimal}", ""},
+		{"", "discovery: {profile: full}", "discovery.profile is full here and standard without it"},
+		{"", "discovery: {profile: seed}", "discovery.profile is seed here and standard without it"},
+		{"discovery: {profile: lean}", "discovery: {profile: full}", "discovery.profile is full here and lean without it"},
+		{"discovery: {profile: lean}", "discovery: {profile: standard}", ""},
+		{"discovery: {profile: full}", "discovery: {profile: standard, totalTokenBudget: 5000}", ""},
+		{"discovery: {profile: full}", "discovery: {totalTokenBudget: 6001}", "totalTokenBudget is 6001 here and 6000 without it"},
+		{"discovery: {profile: seed}", "discovery: {profile: minimal}", ""},
+		{"discovery: {profile: minimal}", "discovery: {totalTokenBudget: 3000, tier1TopK: 5}", ""},
+		{"", "discovery: {graphLiteral: true}", "discovery.graphLiteral is true here and false without it"},
+		{"", "discovery: {tier1TailRelevance: 0.01}", "discovery.tier1TailRelevance is 0.01 here and 0.02 without it"},
+		{"", "discovery: {tier1TailRelevance: 0.5}", ""},
+		{"", "discovery: {promptMode: lazy}", ""},
+		{"discovery: {promptMode: names}", "discovery: {promptMode: compact}", ""},
+		{"", "discovery: {maxTokenBudget: 1}", "discovery.maxTokenBudget is 1 here and 0 without it"},
+		{"", "discovery: {tokenizer: chars4}", "discovery.tokenizer is chars4 here and o200k without it"},
+		{"", "discovery: {embeddingTimeout: 51ms}", "discovery.embeddingTimeout is 51ms here and 50ms without it"},
+		{"", "discovery: {embeddingTimeout: 1ms}", ""},
+		{"", "discovery: {stickyTopK: 4}", "discovery.stickyTopK is 4 here and 3 without it"},
+		{"", "discovery: {agents: {a: {profile: lean, exclude: [x]}}}", ""},
+		{"", "discovery: {agents: {a: {profile: full}}}", "discovery.agents is {a: {profile: full}} here and {} without it"},
+		{"", "discovery: {agents: {a: {forceInclude: [x]}}}", "discovery.agents is {a: {forceInclude: [x]}} here"},
+		{"capabilities: {forceInclude: [x]}", "discovery: {agents: {a: {forceInclude: [x]}}}", ""},
+		{"discovery: {agents: {a: {profile: full}}}", "discovery: {agents: {a: {profile: full}}}", ""},
+		{"discovery: {agents: {a: {profile: full}}}", "discovery: {agents: {b: {profile: full}}}", "discovery.agents is {b: {profile: full}} here"},
+		{"", "experiment: {name: x}", "experiment.name is x here and empty without it"},
+		{"", "experiment: {config: b.yaml}", "experiment.config is "},
+		{"experiment: {name: x}", "experiment: {name: ''}", ""},
 		{"", "serve: {addr: localhost:7777}", "serve.addr is localhost:7777 here and 127.0.0.1:7777 without it"},
 	}
 	for _, tt := range tests {
@@ -420,7 +494,7 @@ func TestT16ConfigProjectMayNotWiden(t *testing.T) {
 }
 
 // narrowest fails where a is wider than b in any key, and gives a.
-func narrowest(t *testing.T, a, b Config) Config {
+func narrowest(t testing.TB, a, b Config) Config {
 	t.Helper()
 	for _, s := range settings() {
 		if !s.noWider(&a, &b) {
@@ -523,7 +597,7 @@ func TestLoadLenientBytes(t *testing.T) {
 
 func TestSettingsMarshal(t *testing.T) {
 	raw, err := json.Marshal(Default().Settings()[1])
-	want := `{"key":"capabilities.maxTokens","value":"1500","origin":"default","doc":"The most tokens that all cards of one prompt may take. (No effect yet.)"}`
+	want := `{"key":"capabilities.maxTokens","value":"1500","origin":"default","doc":"The most tokens that all cards of one prompt may take."}`
 	if err != nil || string(raw) != want {
 		t.Errorf("Marshal = %s, %v, want %s", raw, err, want)
 	}

@@ -16,6 +16,7 @@ type Places struct {
 	Home  string // the user's ken.yaml and capabilities
 	State string // what Ken remembers
 	Cache string // what Ken can make again
+	Logs  string // what Ken tells people
 
 	Workspace string // the directory Ken was started in
 	Project   string // its .ken
@@ -61,7 +62,7 @@ func NewPlaces(getenv func(string) string, cwd string) (Places, error) {
 	}
 	if home := getenv("KEN_HOME"); home != "" {
 		p.Home = p.absolute(home)
-		p.State, p.Cache = filepath.Join(p.Home, "state"), filepath.Join(p.Home, "cache")
+		p.State, p.Cache, p.Logs = filepath.Join(p.Home, "state"), filepath.Join(p.Home, "cache"), filepath.Join(p.Home, "logs")
 	} else {
 		if p.Home = under("XDG_CONFIG_HOME", dotKen); p.Home == "" {
 			return Places{}, errors.New("find Ken's places: there is no home directory; set HOME or KEN_HOME")
@@ -71,6 +72,7 @@ func NewPlaces(getenv func(string) string, cwd string) (Places, error) {
 		}
 		p.State = under("XDG_STATE_HOME", filepath.Join(dotKen, "state"))
 		p.Cache = under("XDG_CACHE_HOME", filepath.Join(dotKen, "cache"))
+		p.Logs = filepath.Join(under("XDG_STATE_HOME", dotKen), "logs")
 	}
 	p.named = p.list(getenv("KEN_CAPABILITY_DIRS"))
 	p.namedCompat = p.list(getenv("WUNDERLAND_CAPABILITY_DIRS"))

@@ -83,6 +83,8 @@ func TestSetRefuses(t *testing.T) {
 		{"", "catalog.pins.tool:x", "sha256:1", "is not a content hash"},
 		{"", "catalog.pins.", "x", "there is no such key"},
 		{"", "catalog.sources", "[{path: /a, url: https://b}]", "names 2 places"},
+		{"", "discovery.agents", "{a: {profil: lean}}", "unknown key discovery.agents.a.profil; did you mean discovery.agents.a.profile?"},
+		{"", "discovery.agents.a.profile", "lean", "there is no such key; discovery.agents is one value; name it whole"},
 		{"serve: {adr: x}\n", "capabilities.enabled", "true", "ken.yaml:1: unknown key serve.adr; did you mean serve.addr?"},
 		{"serve: {adr: x}\n", "capabilities.enabled", "true", "capabilities.enabled was not set; mend the file first"},
 		{"a: [\n", "capabilities.enabled", "true", "ken.yaml:1: "},
@@ -332,7 +334,11 @@ func settingValue(t *rapid.T) (key, value string) {
 		"catalog.debounce": rapid.SampledFrom([]string{"1ms", "1.5s", "1m"}), "catalog.sanitizer": rapid.SampledFrom([]string{"reveal", "seed"}),
 		"catalog.sources":     rapid.SampledFrom([]string{"[]", "[{path: /a}]", "[{name: a b, path: /a b}, {url: 'https://x/#y'}]"}),
 		"discovery.tier1TopK": whole, "discovery.graphBoostFactor": part, "discovery.embeddingModelId": word,
-		"serve.addr": rapid.SampledFrom([]string{"localhost:1", "[::1]:0", "localhost:65535"}),
+		"capabilities.rollout":             rapid.SampledFrom([]string{"full", "soft", "monitor"}),
+		"capabilities.rolloutSessionTypes": list, "discovery.embeddingTimeout": rapid.SampledFrom([]string{"1ms", "1.5s", "10s"}),
+		"discovery.agents":  rapid.SampledFrom([]string{"{}", "{a: {profile: lean}, 'b #c': {exclude: [x, 'y, z']}}", "{a: {}}"}),
+		"experiment.config": rapid.SampledFrom([]string{"/b.yaml", "/b #c.yaml", ""}),
+		"serve.addr":        rapid.SampledFrom([]string{"localhost:1", "[::1]:0", "localhost:65535"}),
 	}
 	key = rapid.SampledFrom(append(sortedKeys(values), "pin")).Draw(t, "key")
 	if key == "pin" {
@@ -387,8 +393,9 @@ func TestSetProperty(t *testing.T) {
 				rt.Fatalf("Set(%q, %s, %s): Explain = %s, %v, want %s\n%s", old, key, value, got, err, want, now)
 			}
 			whole := strings.TrimSuffix(pinPrefix, ".")
+			were := before.Settings()
 			for i, s := range after.Settings() {
-				was := before.Settings()[i].Value
+				was := were[i].Value
 				if s.Key != key && !(s.Key == whole && strings.HasPrefix(key, pinPrefix)) && s.Value != was {
 					rt.Fatalf("Set(%q, %s, %s) made %s of %s: %s\n%s", old, key, value, s.Value, s.Key, was, now)
 				}

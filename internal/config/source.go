@@ -70,7 +70,7 @@ func sourceSettings() []setting[Source] {
 		entry("database", "", func(s *Source) *string { return &s.Database }, text(nil)),
 		entry("table", "", func(s *Source) *string { return &s.Table }, text(checkTable)),
 		entry("sha256", "", func(s *Source) *string { return &s.SHA256 }, text(checkDigest)),
-		entry("refresh", "", func(s *Source) *time.Duration { return &s.Refresh }, duration(time.Second, 720*time.Hour)),
+		entry("refresh", "", func(s *Source) *time.Duration { return &s.Refresh }, duration(time.Second, 720*time.Hour, noLess)),
 		entry("trust", "", func(s *Source) *capability.Trust { return &s.Trust }, trustKind()),
 		entry("optional", "", func(s *Source) *bool { return &s.Optional }, boolean()),
 	}

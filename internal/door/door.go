@@ -5,36 +5,64 @@ package door
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 
 	"ken/capability"
+	"ken/internal/find/card"
 	"ken/internal/find/discover"
+	"ken/internal/find/show"
 	"ken/internal/know/catalog"
+	"ken/llm"
 )
 
 // The words that surfaces need of what lies below.
 type (
-	Entry     = catalog.Entry
-	Listing   = catalog.Listing
-	Stats     = catalog.Stats
-	Change    = catalog.Change
-	Selection = discover.Selection
-	Brief     = discover.Brief
-	Skip      = discover.Skip
+	Entry      = catalog.Entry
+	Listing    = catalog.Listing
+	Stats      = catalog.Stats
+	Change     = catalog.Change
+	Query      = discover.Query
+	Filter     = discover.Filter
+	Override   = discover.Override
+	Selection  = discover.Selection
+	Message    = card.Message
+	Piece      = show.Piece
+	Skip       = show.Skip
+	ToolAnswer = discover.ToolAnswer
 )
+
+// Config says what a Door gives access to. Recorder may be nil.
+type Config struct {
+	Catalog  *catalog.Catalog
+	Finder   *discover.Finder
+	Find     func(capability.Scope) Settings // how to find for a message from somewhere
+	Recorder *Recorder
+}
+
+// Settings are how to find, and which experiment they belong to.
+type Settings struct {
+	discover.Config
+	Experiment, Variant string
+}
 
 // A Door gives access to one catalog. It is safe for any number of goroutines.
 type Door struct {
-	catalog *catalog.Catalog
-	find    discover.Config
+	catalog  *catalog.Catalog
+	finder   *discover.Finder
+	find     func(capability.Scope) Settings
+	recorder *Recorder
 }
 
 // New makes a Door.
-func New(c *catalog.Catalog, find discover.Config) *Door { return &Door{catalog: c, find: find} }
+func New(cfg Config) *Door { return &Door{cfg.Catalog, cfg.Finder, cfg.Find, cfg.Recorder} }
 
 // A View is what one principal sees at one moment. It does not change. The
 // zero View holds nothing.
-type View struct{ snapshot *catalog.Snapshot }
+type View struct {
+	snapshot *catalog.Snapshot
+	seen     *discover.View
+}
 
 // View takes the catalog as it stands. Nobody, the zero principal, sees
 // nothing.
@@ -42,8 +70,12 @@ func (d *Door) View(p capability.Principal) View {
 	if p.ID == "" {
 		return View{}
 	}
-	return View{d.catalog.Snapshot()}
+	return d.view(d.catalog.Snapshot())
 }
+
+// view narrows a snapshot. Until there are rules to tell principals apart,
+// whoever is somebody sees all that is active.
+func (d *Door) view(s *catalog.Snapshot) View { return View{s, d.finder.See(s, "", nil)} }
 
 // Changes are what happened to the catalog since a version.
 type Changes struct {
@@ -62,7 +94,7 @@ func (d *Door) Next(ctx context.Context, p capability.Principal, after uint64) (
 		return Changes{}, err
 	}
 	s, changes, complete := d.catalog.ChangesSince(after)
-	return Changes{View{s}, changes, complete}, nil
+	return Changes{d.view(s), changes, complete}, nil
 }
 
 // List gives everything in the view.
@@ -89,13 +121,30 @@ func (v View) Lookup(name string) (*Entry, error) {
 	return v.snapshot.Lookup(name)
 }
 
-// Find picks what matters for a message.
-func (d *Door) Find(ctx context.Context, v View, message string) (Selection, error) {
-	if v.snapshot == nil {
-		return Selection{Query: message, Briefs: []Brief{}, Skipped: []Skip{}}, ctx.Err()
+// Find picks what matters for a message. A message of a session is recorded.
+func (d *Door) Find(ctx context.Context, v View, q Query) (Found, error) {
+	if v.seen == nil {
+		return Found{Selection: discover.Empty(q.Text)}, ctx.Err()
 	}
-	return discover.Find(ctx, v.snapshot, message, d.find)
+	settings := d.find(q.Scope)
+	sel, err := d.finder.Find(ctx, v.seen, q, settings.Config)
+	if err != nil {
+		return Found{}, err
+	}
+	return d.recorder.selected(q, settings, sel), nil
 }
+
+// Call runs one of the tools by which a model looks further itself.
+func (d *Door) Call(ctx context.Context, v View, scope capability.Scope, name string, args json.RawMessage) (ToolAnswer, error) {
+	a, err := d.finder.Call(ctx, v.seen, name, args, d.find(scope).Config)
+	if err == nil {
+		d.recorder.called(scope, name, a)
+	}
+	return a, err
+}
+
+// Tools gives the tools that Call runs.
+func (d *Door) Tools() []llm.Tool { return discover.Tools() }
 
 // A Description is an entry with what it holds beyond its description.
 type Description struct {

@@ -1,125 +1,183 @@
-// Package discover picks the few capabilities that matter for a message and
+// Package discover picks the few capabilities that matter for a message, and
 // says why.
 //
-// [Find] works on one catalog snapshot and nothing else: no model, no network,
-// no state. The same snapshot and query give the same selection.
+// A [Finder] serves one catalog. [Finder.See] narrows a snapshot to what
+// somebody may see; [Finder.Find] takes a message through its fixed order:
+// search, relations, cards, budgets. It asks no model and keeps nothing
+// between messages but what can be made again: the same view, query and
+// embedder give the same bytes. Whatever breaks on the way makes the answer
+// less, and says so, and never fails it.
 package discover
 
 import (
-	"context"
-	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"ken/capability"
-	"ken/internal/know/catalog"
-	"ken/internal/untrusted"
+	"ken/internal/find/card"
+	"ken/internal/find/graph"
+	"ken/internal/find/show"
 )
 
-// Config bounds what is shown. The zero value shows nothing; see [Defaults].
+// Config says how much is looked for and shown. The zero value shows nothing;
+// see [Defaults].
 type Config struct {
-	TopK         int     // how many briefs
-	MinRelevance float64 // 0–1: what scores less is not shown
+	TopK    int // briefs of what was found
+	FullK   int // of these in full
+	StickyK int // briefs besides: what they need, what was used lately, what is pinned
+
+	// MinRelevance is the least probability, 0–1, that anything found is what
+	// was asked for; below it nothing is shown. TailRelevance is the least
+	// probability of a brief after the first.
+	MinRelevance  float64
+	TailRelevance float64
+
+	Graph  graph.Config
+	Budget show.Budget
+
+	Cards bool // show cards at all
+	Card  card.Config
+
 	ForceInclude []capability.ID
 	Exclude      []capability.ID
+
+	// Priors are what was learned of capabilities, in log-odds. They order
+	// what is relevant and make nothing relevant.
+	Priors map[capability.ID]float64
+
+	// EmbedTimeout is how long the vector of a message is waited for.
+	EmbedTimeout time.Duration
 }
 
 // Defaults are the values of the seed design.
-func Defaults() Config { return Config{TopK: 5, MinRelevance: 0.3} }
+func Defaults() Config {
+	return Config{
+		TopK: 5, FullK: 2, StickyK: 3, MinRelevance: 0.3, TailRelevance: 0.02,
+		Graph: graph.Default(), Budget: show.DefaultBudget(), Cards: true, EmbedTimeout: 50 * time.Millisecond,
+	}
+}
 
-// A Selection is what would be shown for one message.
+// A Query is a message and where it comes from.
+type Query struct {
+	Text string
+
+	// Before are the messages before it, the oldest first. Four of them count,
+	// the less the older they are.
+	Before []card.Message
+
+	Scope      capability.Scope
+	RouterTags []string
+	Now        time.Time // for cards with a time of day; zero: not known
+
+	Used   []capability.ID // in the last turns; they stay in sight
+	Pinned []capability.ID // always in sight
+	Shown  []capability.ID // cards of the turn before
+
+	// Conversation is how many tokens have been said so far, for budgets that
+	// grow with it.
+	Conversation int
+
+	Filter   Filter
+	Override Override
+}
+
+// A Filter narrows one query. Its zero value narrows nothing. It holds for
+// everything that is shown but the map: for what was found, for what that
+// needs, and for cards.
+type Filter struct {
+	Kinds         []capability.Kind
+	Category      string
+	OnlyAvailable bool
+	Exclude       []capability.ID
+}
+
+func (f Filter) empty() bool {
+	return len(f.Kinds) == 0 && f.Category == "" && !f.OnlyAvailable && len(f.Exclude) == 0
+}
+
+// A Selection is what would be shown for one message, and why.
 type Selection struct {
-	Query   string  `json:"query"`
-	Map     string  `json:"map"`
-	Briefs  []Brief `json:"briefs"`
-	Skipped []Skip  `json:"skipped"`
-	TookUS  int64   `json:"took_us"`
+	Query string `json:"query"`
+	show.Shown
+
+	// Fit is the probability that one of the first five found is what was
+	// asked for. Nearest are the best of them where that was too little to
+	// show anything.
+	Fit     float64   `json:"fit"`
+	Nearest []Nearest `json:"nearest,omitempty"`
+
+	// Ranking is what was found, whatever was shown of it: the best hits, what
+	// these need, then the rest.
+	Ranking []Nearest `json:"-"`
+
+	TookUS   int64    `json:"took_us"`
+	EmbedUS  int64    `json:"embed_us,omitempty"`
+	Found    int      `json:"found"` // hits before any limit
+	Indexed  int      `json:"indexed"`
+	Degraded []string `json:"degraded"` // what did not work, and was done without
 }
 
-// A Brief is one capability in a line, fit for a prompt.
-type Brief struct {
-	ID    capability.ID   `json:"id"`
-	Kind  capability.Kind `json:"kind"`
-	Score float64         `json:"score"`
-	Text  string          `json:"text"`
-	Why   []string        `json:"why"`
+// Nearest is a capability and how likely it is what was asked for.
+type Nearest struct {
+	ID    capability.ID `json:"id"`
+	Score float64       `json:"score"`
 }
 
-// A Skip is a capability that matched and is not shown.
-type Skip struct {
-	ID     capability.ID `json:"id"`
-	Reason string        `json:"reason"`
+// Abstained reports whether nothing fitted.
+func (s *Selection) Abstained() bool { return len(s.Nearest) > 0 || len(s.Ranking) == 0 }
+
+// Empty is the selection for a view that holds nothing.
+func Empty(text string) Selection {
+	return Selection{Query: text, Shown: listed(show.Assemble(show.Budget{}, show.Input{})), Degraded: []string{}}
 }
 
-// candidates is how far down the ranking reasons for skipping are given.
-const candidates = 20
-
-// Find selects capabilities for a message. It never fails because of what the
-// catalog holds; the error is ctx's.
-func Find(ctx context.Context, s *catalog.Snapshot, message string, cfg Config) (Selection, error) {
-	start := time.Now()
-	if err := ctx.Err(); err != nil {
-		return Selection{}, err
-	}
-	sel := Selection{Query: message, Map: mapText(s), Briefs: []Brief{}, Skipped: []Skip{}}
-	shown := map[capability.ID]bool{}
-	for _, id := range cfg.ForceInclude {
-		e, ok := s.Get(id)
-		switch {
-		case slices.Contains(cfg.Exclude, id):
-			sel.Skipped = append(sel.Skipped, Skip{id, "capabilities.exclude names it, which counts before forceInclude"})
-		case !ok:
-			sel.Skipped = append(sel.Skipped, Skip{id, "capabilities.forceInclude names it, but it is not in the catalog"})
-		case e.State != catalog.Active:
-			sel.Skipped = append(sel.Skipped, Skip{id, "capabilities.forceInclude names it, but it is " + string(e.State)})
-		default:
-			shown[id] = true
-			sel.add(e, 1, []string{"always included by capabilities.forceInclude"})
+// listed makes empty lists of absent ones, for those who read the selection as
+// JSON.
+func listed(s show.Shown) show.Shown {
+	for _, pieces := range []*[]show.Piece{&s.Briefs, &s.Cards, &s.Fulls} {
+		if *pieces == nil {
+			*pieces = []show.Piece{}
 		}
 	}
-	entries := s.Entries()
-	keep := func(i int) bool { return entries[i].State != catalog.Quarantined && !shown[entries[i].ID] }
-	for _, h := range s.Index().Search(message, candidates, keep) {
-		e := entries[h.Ordinal]
-		switch {
-		case slices.Contains(cfg.Exclude, e.ID):
-			sel.Skipped = append(sel.Skipped, Skip{e.ID, "capabilities.exclude names it"})
-		case h.Score < cfg.MinRelevance:
-			sel.Skipped = append(sel.Skipped, Skip{e.ID, fmt.Sprintf("relevance %.3f is below discovery.tier1MinRelevance %.3f", h.Score, cfg.MinRelevance)})
-		case len(sel.Briefs) >= cfg.TopK:
-			sel.Skipped = append(sel.Skipped, Skip{e.ID, fmt.Sprintf("discovery.tier1TopK %d was reached", cfg.TopK)})
-		default:
-			why := "matches " + strings.Join(h.Words, ", ")
-			if h.Exact {
-				why = "the message names it"
-			}
-			sel.add(e, h.Score, []string{why})
-		}
+	if s.Skipped == nil {
+		s.Skipped = []show.Skip{}
 	}
-	sel.TookUS = time.Since(start).Microseconds()
-	return sel, nil
+	return s
 }
 
-func (sel *Selection) add(e *catalog.Entry, score float64, why []string) {
-	sel.Briefs = append(sel.Briefs, Brief{
-		ID: e.ID, Kind: e.Kind, Score: score, Text: line(len(sel.Briefs)+1, e), Why: why,
-	})
+// An Override changes the configuration for one query. Nil fields change
+// nothing.
+type Override struct {
+	TopK          *int     `json:"tier1TopK,omitempty"`
+	FullK         *int     `json:"tier2TopK,omitempty"`
+	MinRelevance  *float64 `json:"tier1MinRelevance,omitempty"`
+	TailRelevance *float64 `json:"tier1TailRelevance,omitempty"`
+	MapTokens     *int     `json:"tier0TokenBudget,omitempty"`
+	BriefTokens   *int     `json:"tier1TokenBudget,omitempty"`
+	FullTokens    *int     `json:"tier2TokenBudget,omitempty"`
+	CardTokens    *int     `json:"maxTokens,omitempty"`
+	TotalTokens   *int     `json:"totalTokenBudget,omitempty"`
+	Graph         *bool    `json:"useGraphReranking,omitempty"`
+	Boost         *float64 `json:"graphBoostFactor,omitempty"`
 }
 
-// line renders a brief: "1. name (kind). description. Params: a, b".
-func line(n int, e *catalog.Entry) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%d. %s (%s). %s", n, untrusted.Line(e.Name, 64), untrusted.Line(string(e.Kind), 32), strings.TrimSuffix(untrusted.Line(e.Description, 120), "."))
-	if len(e.Parameters) > 0 {
-		var names []string
-		for _, p := range e.Parameters[:min(3, len(e.Parameters))] {
-			names = append(names, untrusted.Line(p.Name, 40))
-		}
-		b.WriteString(". Params: " + strings.Join(names, ", "))
+// Apply gives the changed configuration.
+func (o Override) Apply(c Config) Config {
+	set(&c.TopK, o.TopK)
+	set(&c.FullK, o.FullK)
+	set(&c.MinRelevance, o.MinRelevance)
+	set(&c.TailRelevance, o.TailRelevance)
+	set(&c.Budget.Map, o.MapTokens)
+	set(&c.Budget.Briefs, o.BriefTokens)
+	set(&c.Budget.Fulls, o.FullTokens)
+	set(&c.Budget.Cards, o.CardTokens)
+	set(&c.Budget.Total, o.TotalTokens)
+	set(&c.Graph.Use, o.Graph)
+	set(&c.Graph.Boost, o.Boost)
+	return c
+}
+
+func set[T any](to, from *T) {
+	if from != nil {
+		*to = *from
 	}
-	if !e.Available {
-		b.WriteString(" [not available: " + untrusted.Line(e.Missing[0], 100) + "]")
-	}
-	return b.String()
 }

@@ -45,6 +45,9 @@ type Config struct {
 	// reported.
 	Mentions []Mention
 
+	// Indexer, when not nil, makes the search index of a whole catalog.
+	Indexer Indexer
+
 	// Machine answers what is here. Its zero value has nothing.
 	Machine Machine
 }

@@ -9,7 +9,6 @@ import (
 	"sync"
 
 	"ken/capability"
-	"ken/internal/know/index"
 	"ken/internal/yamldoc"
 )
 
@@ -27,7 +26,7 @@ type Snapshot struct {
 	mentions  []Mention
 
 	// Made when first asked for.
-	index       func() *index.Index
+	indexing    indexing
 	allProblems func() []capability.Problem
 }
 
@@ -60,13 +59,6 @@ func emptySnapshot() *Snapshot {
 		sortProblems(all)
 		return all
 	})
-	s.index = sync.OnceValue(func() *index.Index {
-		list := make([]*capability.Capability, len(s.entries))
-		for i, e := range s.entries {
-			list[i] = e.Capability
-		}
-		return index.Build(list)
-	})
 	return s
 }
 
@@ -80,8 +72,8 @@ func (s *Snapshot) Len() int { return len(s.entries) }
 // the index's ordinals. The slice must not be changed.
 func (s *Snapshot) Entries() []*Entry { return s.entries }
 
-// Index gives the search index of the entries. The first call builds it.
-func (s *Snapshot) Index() *index.Index { return s.index() }
+// Index gives the search index of the entries. The first call makes it.
+func (s *Snapshot) Index() *Indexed { return s.indexing.of(s.entries) }
 
 // All gives the entries in the order of their ids.
 func (s *Snapshot) All() iter.Seq[*Entry] { return slices.Values(s.entries) }
@@ -89,11 +81,16 @@ func (s *Snapshot) All() iter.Seq[*Entry] { return slices.Values(s.entries) }
 // Shadowed gives the capabilities that another of the same id stands before.
 func (s *Snapshot) Shadowed() iter.Seq[*Entry] { return slices.Values(s.shadowed) }
 
-// Get finds an entry by its id.
-func (s *Snapshot) Get(id capability.ID) (*Entry, bool) {
-	i, ok := slices.BinarySearchFunc(s.entries, id, func(e *Entry, id capability.ID) int {
+// Ordinal finds the position of an entry in [Snapshot.Entries].
+func (s *Snapshot) Ordinal(id capability.ID) (int, bool) {
+	return slices.BinarySearchFunc(s.entries, id, func(e *Entry, id capability.ID) int {
 		return strings.Compare(string(e.ID), string(id))
 	})
+}
+
+// Get finds an entry by its id.
+func (s *Snapshot) Get(id capability.ID) (*Entry, bool) {
+	i, ok := s.Ordinal(id)
 	if !ok {
 		return nil, false
 	}

@@ -3,103 +3,159 @@ package index
 import (
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
-// Words splits text into the terms that the index knows: identifiers are taken
-// apart at case changes, digits and punctuation, letters are lowered, plurals
-// lose their ending, and words that say nothing about a task are left out.
-// Scripts without spaces give overlapping pairs of characters.
-func Words(text string) []string {
-	var out []string
-	runes := []rune(text)
-	for i := 0; i < len(runes); {
+// A token is one word of a text, lowered, not stemmed.
+type token struct {
+	text string
+	// joined is how many tokens after this one are its own pieces: "GitHub"
+	// gives github with two pieces, git and hub.
+	joined int
+	clause int  // which clause of the text it stands in
+	digits bool // a number
+	pair   bool // two characters of a script without spaces
+}
+
+// appendTokens splits text into words. Identifiers are taken apart at case
+// changes, digits and punctuation; a word with case changes inside is given
+// whole before its pieces. Scripts without spaces give overlapping pairs of
+// characters. Stop words are among the tokens.
+func appendTokens(out []token, text string) []token {
+	clause := 0
+	for i := 0; i < len(text); {
+		r, size := rune(text[i]), 1
+		if r >= utf8.RuneSelf {
+			r, size = utf8.DecodeRuneInString(text[i:])
+		}
 		switch {
-		case unspaced(runes[i]):
-			j := i
-			for j < len(runes) && unspaced(runes[j]) {
-				j++
+		case isLetter(r):
+			end := i + size
+			for end < len(text) {
+				r, size := runeAt(text, end)
+				if !isLetter(r) && !unicode.IsMark(r) {
+					break
+				}
+				end += size
 			}
-			out = appendPairs(out, runes[i:j])
-			i = j
-		case unicode.IsLetter(runes[i]):
-			j := wordEnd(runes, i)
-			out = appendWord(out, runes[i:j])
-			i = j
-		case unicode.IsDigit(runes[i]):
-			j := i
-			for j < len(runes) && unicode.IsDigit(runes[j]) {
-				j++
+			out = appendLetters(out, text[i:end], clause)
+			i = end
+		case unspaced(r):
+			end := i + size
+			for end < len(text) {
+				r, size := runeAt(text, end)
+				if !unspaced(r) && !unicode.IsMark(r) {
+					break
+				}
+				end += size
 			}
-			out = append(out, string(runes[i:j]))
-			i = j
+			out = appendPairs(out, text[i:end], clause)
+			i = end
+		case '0' <= r && r <= '9' || r >= utf8.RuneSelf && unicode.IsDigit(r):
+			end := i + size
+			for end < len(text) {
+				r, size := runeAt(text, end)
+				if !unicode.IsDigit(r) {
+					break
+				}
+				end += size
+			}
+			out = append(out, token{text: text[i:end], clause: clause, digits: true})
+			i = end
 		default:
-			i++
+			if endsClause(r) && (i+size == len(text) || text[i+size] <= ' ' || r >= utf8.RuneSelf) {
+				clause++
+			}
+			i += size
 		}
 	}
 	return out
 }
 
-// wordEnd finds the end of the word that begins at i: "getHTTPPage" is get,
-// HTTP, Page.
-func wordEnd(runes []rune, i int) int {
-	j := i + 1
-	for j < len(runes) && (unicode.IsLetter(runes[j]) || unicode.IsMark(runes[j])) && !unspaced(runes[j]) {
-		if unicode.IsUpper(runes[j]) {
-			if !unicode.IsUpper(runes[j-1]) {
+func runeAt(text string, i int) (rune, int) {
+	if b := text[i]; b < utf8.RuneSelf {
+		return rune(b), 1
+	}
+	return utf8.DecodeRuneInString(text[i:])
+}
+
+// isLetter reports letters of scripts that put spaces between words.
+func isLetter(r rune) bool {
+	if r < utf8.RuneSelf {
+		return 'a' <= r|0x20 && r|0x20 <= 'z'
+	}
+	return unicode.IsLetter(r) && !unspaced(r)
+}
+
+func endsClause(r rune) bool {
+	switch r {
+	case '.', '!', '?', ';', ',', ':', '\n', '。', '、', '，', '！', '？', '；':
+		return true
+	}
+	return false
+}
+
+// appendLetters adds a run of letters: as a whole, and in pieces where its
+// case changes ("getHTTPPage" is get, HTTP, Page).
+func appendLetters(out []token, run string, clause int) []token {
+	plain := true
+	for i := 1; i < len(run); i++ {
+		if 'A' <= run[i] && run[i] <= 'Z' || run[i] >= utf8.RuneSelf {
+			plain = false
+			break
+		}
+	}
+	if plain {
+		return append(out, token{text: strings.ToLower(run), clause: clause})
+	}
+	whole := len(out)
+	out = append(out, token{text: strings.ToLower(run), clause: clause})
+	for start := 0; start < len(run); {
+		end := pieceEnd(run, start)
+		if start == 0 && end == len(run) {
+			break
+		}
+		out = append(out, token{text: strings.ToLower(run[start:end]), clause: clause})
+		start = end
+	}
+	out[whole].joined = len(out) - whole - 1
+	return out
+}
+
+func pieceEnd(run string, start int) int {
+	before, size := utf8.DecodeRuneInString(run[start:])
+	i := start + size
+	for i < len(run) {
+		r, size := utf8.DecodeRuneInString(run[i:])
+		if unicode.IsUpper(r) {
+			if !unicode.IsUpper(before) {
 				break // aB
 			}
-			if j+1 < len(runes) && unicode.IsLower(runes[j+1]) {
-				break // the B of ABc begins a word
+			if next, _ := utf8.DecodeRuneInString(run[i+size:]); unicode.IsLower(next) {
+				break // the B of ABc begins a piece
 			}
 		}
-		j++
+		before, i = r, i+size
 	}
-	return j
+	return i
 }
 
-func appendWord(out []string, runes []rune) []string {
-	w := strings.ToLower(string(runes))
-	if len(w) < 2 || stopWords[w] {
-		return out
+func appendPairs(out []token, run string, clause int) []token {
+	_, first := utf8.DecodeRuneInString(run)
+	if first == len(run) {
+		return append(out, token{text: run, clause: clause, pair: true})
 	}
-	return append(out, singular(w))
-}
-
-// singular drops an English plural ending, alike for queries and entries, so
-// it need not be a real word.
-func singular(w string) string {
-	switch {
-	case len(w) > 4 && strings.HasSuffix(w, "ies"):
-		return w[:len(w)-3] + "y"
-	case len(w) > 3 && strings.HasSuffix(w, "s") && !strings.HasSuffix(w, "ss") && !strings.HasSuffix(w, "us") && !strings.HasSuffix(w, "is"):
-		return w[:len(w)-1]
-	}
-	return w
-}
-
-func appendPairs(out []string, runes []rune) []string {
-	if len(runes) == 1 {
-		return append(out, string(runes))
-	}
-	for i := range len(runes) - 1 {
-		out = append(out, string(runes[i:i+2]))
+	for i := 0; i+first < len(run); {
+		_, second := utf8.DecodeRuneInString(run[i+first:])
+		out = append(out, token{text: run[i : i+first+second], clause: clause, pair: true})
+		i, first = i+first, second
 	}
 	return out
 }
 
 func unspaced(r rune) bool {
-	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Thai)
-}
-
-var stopWords = makeSet(`a about all am an and any are as at be been but by can could did do does for from
-	get had has have how i if in into is it its just let like make may me might my need no not of on or our
-	out please shall she should so some than that the their them then there these they this to too up us use
-	using want was we were what when where which who why will with would you your`)
-
-func makeSet(words string) map[string]bool {
-	set := map[string]bool{}
-	for _, w := range strings.Fields(words) {
-		set[w] = true
+	if r < 0x0E00 {
+		return false
 	}
-	return set
+	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar)
 }

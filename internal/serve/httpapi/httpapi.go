@@ -139,12 +139,34 @@ func (s *server) changes(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *server) discover(w http.ResponseWriter, r *http.Request) {
-	sel, err := s.cfg.Door.Find(r.Context(), s.view(), r.URL.Query().Get("q"))
+	ask := r.URL.Query()
+	q := door.Query{Text: ask.Get("q"), Now: time.Now(), Scope: capability.Scope{
+		Session: ask.Get("session"), SessionType: ask.Get("sessionType"), Agent: ask.Get("agent"),
+	}}
+	q.Filter.Category = ask.Get("category")
+	for _, kind := range ask["kind"] {
+		q.Filter.Kinds = append(q.Filter.Kinds, capability.Kind(kind))
+	}
+	for _, id := range ask["exclude"] {
+		q.Filter.Exclude = append(q.Filter.Exclude, capability.ID(id))
+	}
+	for _, text := range ask["before"] {
+		q.Before = append(q.Before, door.Message{Role: "user", Text: text})
+	}
+	if text := ask.Get("available"); text != "" {
+		only, err := strconv.ParseBool(text)
+		if err != nil {
+			problem(w, http.StatusBadRequest, "bad-query", "available is true or false, not "+text)
+			return
+		}
+		q.Filter.OnlyAvailable = only
+	}
+	found, err := s.cfg.Door.Find(r.Context(), s.view(), q)
 	if err != nil {
 		s.fail(w, r, err)
 		return
 	}
-	answer(w, sel)
+	answer(w, found)
 }
 
 func (s *server) view() door.View { return s.cfg.Door.View(s.cfg.Principal) }

@@ -27,7 +27,11 @@ func handler(t *testing.T, p capability.Principal, waiting context.Context) (htt
 	if err := c.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	return New(Config{Door: door.New(c, discover.Defaults()), Principal: p, Version: "v1", Waiting: waiting}), c
+	d := door.New(door.Config{
+		Catalog: c, Finder: discover.NewFinder(discover.Parts{Source: c}),
+		Find: func(capability.Scope) door.Settings { return door.Settings{Config: discover.Defaults()} },
+	})
+	return New(Config{Door: d, Principal: p, Version: "v1", Waiting: waiting}), c
 }
 
 func TestRequests(t *testing.T) {

@@ -1,0 +1,228 @@
+package app
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"ken/capability"
+	"ken/internal/config"
+	"ken/internal/door"
+	"ken/internal/find/card"
+	"ken/internal/find/discover"
+	"ken/internal/find/eval"
+	"ken/internal/find/graph"
+	"ken/internal/find/outcome"
+	"ken/internal/find/show"
+	"ken/internal/know/catalog"
+	"ken/internal/know/index"
+	"ken/internal/know/source"
+	"ken/internal/tokenizer"
+)
+
+// finding puts together what finds, shows and records.
+func (a *App) finding(cfg Config, c *catalog.Catalog) (*door.Door, error) {
+	count, err := tokenizer.Named(string(a.Settings.Discovery.Tokenizer))
+	if err != nil {
+		return nil, err
+	}
+	settings, err := a.findSettings()
+	if err != nil {
+		return nil, err
+	}
+	finder := discover.NewFinder(discover.Parts{Source: c, Embedder: cfg.Embedder, Key: a.fenceKey(), Count: count})
+	a.recorder = a.newRecorder()
+	return door.New(door.Config{
+		Catalog: c, Finder: finder, Recorder: a.recorder,
+		Find: func(scope capability.Scope) door.Settings {
+			s := settings(scope)
+			s.Priors = a.recorder.Priors(scope)
+			return s
+		},
+	}), nil
+}
+
+// findSettings gives how to find for a message from somewhere: by its agent,
+// and by the side of an experiment that its session is on.
+func (a *App) findSettings() (func(capability.Scope) door.Settings, error) {
+	sides := map[string]config.Config{outcome.VariantA: a.Settings}
+	name := a.Settings.Experiment.Name
+	if name != "" && a.Settings.Experiment.Config != "" {
+		other, err := config.Load(a.Places, a.Settings.Experiment.Config)
+		if err != nil {
+			return nil, fmt.Errorf("read the other side of experiment %s: %w", name, err)
+		}
+		sides[outcome.VariantB] = other
+	}
+	made := map[[2]string]discover.Config{}
+	for side, settings := range sides {
+		made[[2]string{side, ""}] = findConfig(settings)
+		for agent := range settings.Discovery.Agents {
+			made[[2]string{side, agent}] = findConfig(settings.ForAgent(agent))
+		}
+	}
+	return func(scope capability.Scope) door.Settings {
+		s := door.Settings{}
+		side := outcome.VariantA
+		if len(sides) > 1 && scope.Session != "" {
+			side = outcome.Assign(scope.Session, name)
+			s.Experiment, s.Variant = name, side
+		}
+		cfg, ok := made[[2]string{side, scope.Agent}]
+		if !ok {
+			cfg = made[[2]string{side, ""}]
+		}
+		s.Config = cfg
+		return s
+	}, nil
+}
+
+// findConfig turns what ken.yaml says into what finding needs.
+func findConfig(settings config.Config) discover.Config {
+	d, cards := settings.Discovery, settings.Capabilities
+	return discover.Config{
+		TopK: d.Tier1TopK, FullK: d.Tier2TopK, StickyK: d.StickyTopK,
+		MinRelevance: d.Tier1MinRelevance, TailRelevance: d.Tier1TailRelevance,
+		Graph: graph.Config{Use: d.UseGraphReranking, Boost: d.GraphBoostFactor, Literal: d.GraphLiteral},
+		Budget: show.Budget{
+			Map: d.Tier0TokenBudget, Briefs: d.Tier1TokenBudget, Fulls: d.Tier2TokenBudget, Cards: cards.MaxTokens,
+			Total: d.TotalTokenBudget, Ceiling: d.MaxTokenBudget, Stop: cards.BudgetPolicy == config.BudgetStop, Mode: showMode(d.PromptMode),
+		},
+		Cards: cards.Enabled, Card: card.Config{Scorer: string(cards.Scorer), Threshold: cards.ConfidenceThreshold},
+		ForceInclude: ids(cards.ForceInclude), Exclude: ids(cards.Exclude), EmbedTimeout: d.EmbeddingTimeout,
+	}
+}
+
+func showMode(m config.PromptMode) show.Mode {
+	if m == config.PromptFull {
+		return show.Full
+	}
+	return show.Mode(m)
+}
+
+func ids(names []string) []capability.ID {
+	var out []capability.ID
+	for _, name := range names {
+		out = append(out, capability.ID(name))
+	}
+	return out
+}
+
+func (a *App) newRecorder() *door.Recorder {
+	cards := a.Settings.Capabilities
+	return &door.Recorder{
+		Mode: outcome.Mode(cards.Rollout), SessionTypes: cards.RolloutSessionTypes, Level: outcome.Level(cards.LogLevel), Now: time.Now,
+		Text: &logFile{path: filepath.Join(a.Places.Logs, "capabilities.log")},
+		Open: sync.OnceValues(func() (*outcome.Log, *outcome.Switch) {
+			log, err := outcome.Open(filepath.Join(a.Places.State, "outcomes"), outcome.Config{})
+			if err != nil { // the log tells it again when it is asked how it fares
+				return log, nil
+			}
+			a.closeLater(log.Close)
+			// The action is one of the words that ken.yaml may have.
+			kill, _ := outcome.NewSwitch(log, outcome.SwitchConfig{Action: outcome.Action(cards.KillSwitch)})
+			if kill != nil {
+				_, _, _ = kill.Check(time.Now()) // so that a stop outlasts a restart
+			}
+			return log, kill
+		}),
+	}
+}
+
+// indexer keeps the search index of large catalogs.
+func (a *App) indexer() *index.Cache {
+	dir := filepath.Join(a.Places.Cache, "index")
+	if (&source.Cache{Dir: dir}).Check() != nil {
+		return nil // without it the index is made anew
+	}
+	return &index.Cache{Dir: dir, Name: a.Settings.Discovery.CollectionName}
+}
+
+// fenceKey gives the key of the fences around foreign text: the same at every
+// start, so that the same text has the same bytes. Where it cannot be kept it
+// is another each time.
+func (a *App) fenceKey() []byte {
+	path := filepath.Join(a.Places.State, "fence.key")
+	if key, err := os.ReadFile(path); err == nil && len(key) == 32 {
+		return key
+	}
+	key := make([]byte, 32)
+	_, _ = rand.Read(key) // it never fails
+	if err := os.MkdirAll(a.Places.State, 0o700); err != nil {
+		return key
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) { // another process was first
+		if theirs, err := os.ReadFile(path); err == nil && len(theirs) == 32 {
+			return theirs
+		}
+		return key
+	}
+	if err != nil {
+		return key
+	}
+	_, err = f.Write(key)
+	if closed := f.Close(); err != nil || closed != nil {
+		_ = os.Remove(path) // half a key is none
+	}
+	return key
+}
+
+// Ranker gives the finder as evaluation needs it: the whole ranking, whatever
+// is shown of it.
+func (a *App) Ranker() eval.Finder {
+	view, floor := a.View(), a.Settings.Discovery.Tier1MinRelevance
+	return func(ctx context.Context, q eval.Query) (eval.Answer, error) {
+		query := door.Query{Text: q.Text}
+		for _, m := range q.Before {
+			query.Before = append(query.Before, door.Message{Role: m.Role, Text: m.Text})
+		}
+		found, err := a.Door.Find(ctx, view, query)
+		if err != nil {
+			return eval.Answer{}, err
+		}
+		answer := eval.Answer{
+			Abstained: found.Abstained(), Floor: floor, Tokens: found.Tokens.Total,
+			Took: time.Duration(found.TookUS) * time.Microsecond,
+		}
+		for _, n := range found.Ranking[:min(10, len(found.Ranking))] {
+			answer.Hits = append(answer.Hits, eval.Ranked{ID: string(n.ID), Score: n.Score})
+		}
+		return answer, nil
+	}
+}
+
+// A logFile takes lines for people. It is opened when there is one to write,
+// and begun anew, with the old one kept beside it, when it has grown long.
+type logFile struct {
+	path string
+	mu   sync.Mutex
+}
+
+const longestLog = 8 << 20
+
+func (l *logFile) Write(p []byte) (int, error) {
+	if len(p) == 0 {
+		return 0, nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := os.MkdirAll(filepath.Dir(l.path), 0o700); err != nil {
+		return 0, err
+	}
+	if info, err := os.Stat(l.path); err == nil && info.Size() > longestLog {
+		_ = os.Rename(l.path, l.path+".1") // a log that cannot be moved grows on
+	}
+	f, err := os.OpenFile(l.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return 0, err
+	}
+	n, err := f.Write(p)
+	return n, errors.Join(err, f.Close())
+}

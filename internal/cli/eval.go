@@ -1,0 +1,239 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"ken/capability"
+	"ken/internal/app"
+	"ken/internal/find/eval"
+	"ken/internal/know/catalog"
+)
+
+// An evalCall is what ken eval was asked for.
+type evalCall struct {
+	corpus   []string
+	queries  []string
+	compare  string
+	baseline bool
+	misses   int
+}
+
+func (c *command) evalCommand() *cobra.Command {
+	var call evalCall
+	cmd := &cobra.Command{
+		Use:   "eval --queries FILE [--corpus PATH] [--compare A.yaml B.yaml]",
+		Short: "Measure how well and how fast capabilities are found",
+		Long: "Asks every query of a labelled set and says how often what fits was found, how far up, how often\n" +
+			"nothing was shown, what the scores are worth, and how long it took.\n\n" +
+			`Queries are rows {"id","query","gold":["id",…]}; an empty gold list says that nothing should be` + "\n" +
+			"shown. Gold that the catalog does not hold counts as not found. Scores and rates are 0–100. With\n" +
+			"--compare the same queries are asked under two configurations, and the difference comes with its\n" +
+			"95% interval.",
+		Example: "  ken eval --corpus tools.jsonl --queries queries.jsonl --queries out-of-scope.jsonl\n" +
+			"  ken eval --corpus tools.jsonl --queries queries.jsonl --compare today.yaml tomorrow.yaml",
+		Args: args(func(_ *cobra.Command, given []string) error { return call.check(c.configFile, given) }),
+		RunE: func(cmd *cobra.Command, given []string) error {
+			c.catalogs = append(c.catalogs, call.corpus...)
+			return c.eval(cmd, call, given)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringArrayVar(&call.corpus, "corpus", nil, "the same as --catalog: find in this `path` (repeatable)")
+	flags.StringArrayVar(&call.queries, "queries", nil, "the labelled queries, a .jsonl `file` or - (repeatable)")
+	flags.StringVar(&call.compare, "compare", "", "measure this configuration `file`, A, and the one after it, B")
+	flags.BoolVar(&call.baseline, "baseline", false, "compare with plain BM25 over the same catalog")
+	flags.IntVar(&call.misses, "misses", 0, "name the `n` queries that were answered worst")
+	return cmd
+}
+
+// check refuses calls that mean nothing.
+func (call evalCall) check(configFile string, given []string) error {
+	switch {
+	case len(call.queries) == 0:
+		return errors.New("--queries is missing; it names the labelled queries")
+	case call.misses < 0:
+		return fmt.Errorf("--misses %d is less than none", call.misses)
+	case call.compare == "" && len(given) > 0:
+		return fmt.Errorf("%q is not a flag; configurations are compared with --compare A.yaml B.yaml", given[0])
+	case call.compare == "":
+		return nil
+	case len(given) != 1:
+		return fmt.Errorf("--compare takes two configuration files, A.yaml B.yaml, and got %d", 1+len(given))
+	case configFile != "":
+		return errors.New("--config and --compare say different things; leave one out")
+	case call.baseline:
+		return errors.New("--baseline and --compare both compare; leave one out")
+	}
+	return nil
+}
+
+func (c *command) eval(cmd *cobra.Command, call evalCall, given []string) error {
+	queries, problems, err := c.readQueries(call.queries)
+	if err != nil {
+		return err
+	}
+	if call.compare != "" {
+		return c.evalCompare(cmd, call, given[0], queries, problems)
+	}
+	m, err := c.measure(cmd, queries, call)
+	if err != nil {
+		return err
+	}
+	m.Problems = append(problems, m.Problems...)
+	if c.json {
+		return c.printJSON(m)
+	}
+	c.printReport(m.Report)
+	if m.Baseline != nil {
+		c.out.linef("\nA is plain BM25, B is Ken")
+		c.printComparison(m.Baseline.Difference)
+	}
+	c.printMisses(m.Misses)
+	return nil
+}
+
+// evalCompare measures two configurations one after the other.
+func (c *command) evalCompare(cmd *cobra.Command, call evalCall, second string, queries []eval.Query, problems []capability.Problem) error {
+	var both [2]measured
+	for i, file := range []string{call.compare, second} {
+		c.configFile = file
+		m, err := c.measure(cmd, queries, call)
+		if err != nil {
+			return fmt.Errorf("measure %s: %w", file, err)
+		}
+		m.Config, m.Problems = file, append(problems[:len(problems):len(problems)], m.Problems...)
+		both[i] = m
+	}
+	difference := eval.Compare(both[0].Each, both[1].Each)
+	if c.json {
+		return c.printJSON(map[string]any{"a": both[0], "b": both[1], "difference": difference})
+	}
+	for i, m := range both {
+		c.out.linef("%s", c.out.style(bold, foreign(string(rune('A'+i))+": "+m.Config)))
+		c.printReport(m.Report)
+		c.printMisses(m.Misses)
+		c.out.linef("")
+	}
+	c.printComparison(difference)
+	return nil
+}
+
+// readQueries reads every file. Rows that cannot be measured make it fail: a
+// score over the rest would not be the one asked for.
+func (c *command) readQueries(files []string) ([]eval.Query, []capability.Problem, error) {
+	var queries []eval.Query
+	problems := []capability.Problem{}
+	var broken []string
+	for _, file := range files {
+		list, wrong, err := c.readQueryFile(file)
+		if err != nil {
+			return nil, nil, err
+		}
+		queries = append(queries, list...)
+		for _, p := range wrong {
+			if p.Severity == capability.Grave {
+				broken = append(broken, p.String())
+			} else {
+				problems = append(problems, p)
+			}
+		}
+	}
+	if len(broken) > 0 {
+		return nil, nil, &capability.Error{Kind: capability.Invalid, Op: "read queries", Err: brokenRows(broken)}
+	}
+	if len(queries) == 0 {
+		return nil, nil, &capability.Error{
+			Kind: capability.Invalid, Op: "read queries", Target: strings.Join(files, ", "),
+			Err: errors.New("there is none"), Fix: "write one JSON object per line",
+		}
+	}
+	return queries, problems, nil
+}
+
+func brokenRows(broken []string) error {
+	shown := strings.Join(broken[:min(mostNamed, len(broken))], "\n")
+	if more := len(broken) - mostNamed; more > 0 {
+		shown += fmt.Sprintf("\nand %d more", more)
+	}
+	return fmt.Errorf("%s cannot be measured:\n%s", plural(len(broken), "row"), shown)
+}
+
+func (c *command) readQueryFile(file string) ([]eval.Query, []capability.Problem, error) {
+	if file == "-" {
+		return eval.ReadQueries(c.in, "standard input")
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read queries: %w; --queries names a .jsonl file", err)
+	}
+	defer func(f io.Closer) { _ = f.Close() }(f) // it was only read
+	return eval.ReadQueries(f, file)
+}
+
+// A measured is the report of one configuration.
+type measured struct {
+	Config string `json:"config,omitempty"`
+	eval.Report
+	Capabilities int             `json:"capabilities"` // that could be found
+	Misses       []eval.PerQuery `json:"misses,omitempty"`
+	Baseline     *baseline       `json:"baseline,omitempty"`
+}
+
+// A baseline is plain BM25 on the same queries, and how Ken (B) differs from it
+// (A).
+type baseline struct {
+	eval.Report
+	Difference eval.Comparison `json:"difference"`
+}
+
+// measure opens Ken as configured and asks it the queries. The time to the
+// first answer counts from before anything is read to after the first answer:
+// configuration, catalog (from its cache where there is one), index.
+func (c *command) measure(cmd *cobra.Command, queries []eval.Query, call evalCall) (m measured, err error) {
+	ctx, start := cmd.Context(), time.Now()
+	a, err := c.open(ctx)
+	if err != nil {
+		return m, err
+	}
+	defer func() { err = errors.Join(err, a.Close()) }()
+	c.mention(cmd, a)
+	find := a.Ranker()
+	if _, err := find(ctx, queries[0]); err != nil {
+		return m, err
+	}
+	ready := time.Since(start)
+	corpus, known := findable(a)
+	options := eval.Options{Known: func(id string) bool { return known[id] }}
+	if m.Report, err = eval.Run(ctx, find, queries, options); err != nil {
+		return m, err
+	}
+	m.IndexMS, m.RSSMB = eval.Mean(ready.Seconds()*1e3), eval.ResidentMB()
+	m.Capabilities, m.Misses = len(known), m.Report.Misses(call.misses)
+	if call.baseline {
+		plain, err := eval.Run(ctx, eval.PlainBM25(corpus), queries, options)
+		if err != nil {
+			return m, err
+		}
+		m.Baseline = &baseline{plain, eval.Compare(plain.Each, m.Each)}
+	}
+	return m, nil
+}
+
+// findable gives what the person who runs Ken could be shown.
+func findable(a *app.App) ([]*capability.Capability, map[string]bool) {
+	var corpus []*capability.Capability
+	known := map[string]bool{}
+	for _, e := range a.View().List().Capabilities {
+		if e.State == catalog.Active {
+			corpus, known[string(e.ID)] = append(corpus, e.Capability), true
+		}
+	}
+	return corpus, known
+}

@@ -1,0 +1,161 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"ken/internal/find/eval"
+)
+
+// mostNamed is how many problems are printed for people.
+const mostNamed = 10
+
+// printReport prints a report: bars on a terminal, tabs between columns
+// elsewhere.
+func (c *command) printReport(r eval.Report) {
+	queries := plural(r.N, "answerable query")
+	if r.OutOfScope > 0 {
+		queries += fmt.Sprintf(", %d out of scope", r.OutOfScope)
+	}
+	c.fact("queries", queries)
+	c.score("ndcg@5", r.NDCG5, r.NDCG5BeforeFloor)
+	c.score("recall@1", r.Recall1, r.Recall1)
+	c.score("recall@5", r.Recall5, r.Recall5BeforeFloor)
+	c.score("recall@10", r.Recall10, r.Recall10)
+	c.score("mrr", r.MRR, r.MRR)
+	c.fact("abstained", fmt.Sprintf("%s of out of scope, %s of answerable, floor %s",
+		number(r.Abstain.OutOfScope, 1, "%"), number(r.Abstain.InScope, 1, "%"), number(r.Abstain.Floor, 2, "")))
+	c.fact("calibration", fmt.Sprintf("error %s, of the first five %s", number(r.CalibrationError, 3, ""), number(r.CalibrationErrorAll, 3, "")))
+	c.printReliability(r.Reliability)
+	if r.Tokens.Max > 0 {
+		c.fact("tokens", fmt.Sprintf("median %d, most %d", r.Tokens.Median, r.Tokens.Max))
+	}
+	c.fact("time", fmt.Sprintf("p50 %s, p99 %s, first answer after %s",
+		number(r.P50, 1, " µs"), number(r.P99, 1, " µs"), number(r.IndexMS, 0, " ms")))
+	c.fact("memory", fmt.Sprintf("%s resident, %s allocations a query", number(r.RSSMB, 1, " MB"), number(r.Allocs, 0, "")))
+	c.printEvalProblems(r)
+}
+
+// fact prints one line of a report.
+func (c *command) fact(label, value string) {
+	if !c.out.terminal {
+		c.out.linef("%s\t%s", label, value)
+		return
+	}
+	c.out.linef("%s  %s", c.out.style(bold, fmt.Sprintf("%-11s", label)), value)
+}
+
+// score prints a measure, and what it was before the floor where that differs.
+func (c *command) score(label string, m, before eval.Mean) {
+	value := number(m, 1, "")
+	if c.out.terminal && m.Defined() {
+		value = bar(c.out, float64(m)/100) + " " + fmt.Sprintf("%5s", value)
+	}
+	if m.Defined() && m != before {
+		value += fmt.Sprintf("  (%s before the floor)", number(before, 1, ""))
+	}
+	c.fact(label, value)
+}
+
+// number writes a mean with so many digits after the point, or a dash.
+func number(m eval.Mean, digits int, unit string) string {
+	if !m.Defined() {
+		return "–"
+	}
+	return fmt.Sprintf("%.*f%s", digits, float64(m), unit)
+}
+
+// printReliability shows what share of the hits was right, by what their
+// scores promised: an honest finder gives a line that rises evenly.
+func (c *command) printReliability(bins []eval.Bin) {
+	if c.out.terminal {
+		const steps = "▁▂▃▄▅▆▇█"
+		var line strings.Builder
+		for _, b := range bins {
+			if b.N == 0 {
+				line.WriteString("·")
+				continue
+			}
+			line.WriteRune([]rune(steps)[min(int(b.Right*8), 7)])
+		}
+		c.fact("reliability", c.out.style(green, line.String())+c.out.style(dim, "  share that was right, by score from 0 to 1"))
+		return
+	}
+	for _, b := range bins {
+		if b.N > 0 {
+			c.fact("reliability", fmt.Sprintf("%.1f–%.1f\t%d\tsaid %s\tright %s", b.From, b.To, b.N, number(b.Score, 2, ""), number(b.Right, 2, "")))
+		}
+	}
+}
+
+func (c *command) printEvalProblems(r eval.Report) {
+	for _, p := range r.Problems[:min(mostNamed, len(r.Problems))] {
+		fmt.Fprintln(c.err, "ken:", foreign(p.String()))
+	}
+	if more := len(r.Problems) - mostNamed; more > 0 {
+		fmt.Fprintf(c.err, "ken: %s more; --json has them all\n", plural(more, "problem"))
+	}
+}
+
+// printMisses names queries, what should have been found, and what was.
+func (c *command) printMisses(misses []eval.PerQuery) {
+	if len(misses) == 0 {
+		return
+	}
+	rows := [][]string{{"ndcg@5", "query", "gold", "found"}}
+	for _, p := range misses {
+		found := []string{}
+		for _, h := range p.Hits[:min(3, len(p.Hits))] {
+			found = append(found, h.ID)
+		}
+		if p.Abstained {
+			found = append([]string{"nothing shown"}, found...)
+		}
+		rows = append(rows, []string{fmt.Sprintf("%.1f", p.NDCG5), p.ID + ": " + p.Query, strings.Join(p.Gold, ", "), strings.Join(found, ", ")})
+	}
+	c.out.linef("")
+	c.out.table([]column{{style: bold}, {grow: true}, {style: green}, {style: dim}}, rows)
+}
+
+// printComparison says how B differs from A, and whether that means anything.
+func (c *command) printComparison(d eval.Comparison) {
+	rows := [][]string{{"", "A", "B", "B − A", "95% interval", "better", "worse", "same", ""}}
+	add := func(label string, d eval.Difference, better float64) {
+		verdict := "no clear difference"
+		switch {
+		case d.Real() && better*float64(d.Diff) > 0:
+			verdict = "B is better"
+		case d.Real():
+			verdict = "A is better"
+		}
+		rows = append(rows, []string{
+			label, number(d.A, 1, ""), number(d.B, 1, ""), signed(d.Diff), signed(d.Low) + " … " + signed(d.High),
+			fmt.Sprint(d.Wins), fmt.Sprint(d.Losses), fmt.Sprint(d.Ties), verdict,
+		})
+	}
+	add("ndcg@5", d.NDCG5, 1)
+	add("recall@5", d.Recall5, 1)
+	if d.Tokens.A > 0 || d.Tokens.B > 0 {
+		add("tokens", d.Tokens, -1)
+	}
+	add("time µs", d.Latency, -1)
+	words := map[string]string{"B is better": green, "A is better": yellow, "no clear difference": dim}
+	c.out.table([]column{{style: bold}, {}, {}, {}, {}, {}, {}, {}, {styles: words}}, rows)
+	if len(d.Changed) == 0 {
+		c.out.linef("\nno query is ranked better or worse")
+		return
+	}
+	c.out.linef("\nchanged most, ndcg@5 of A and B:")
+	rows = nil
+	for _, q := range d.Changed {
+		rows = append(rows, []string{number(q.NDCG5[0], 1, ""), number(q.NDCG5[1], 1, ""), q.ID + ": " + q.Query, strings.Join(q.Gold, ", ")})
+	}
+	c.out.table([]column{{}, {}, {grow: true}, {style: green}}, rows)
+}
+
+func signed(m eval.Mean) string {
+	if !m.Defined() {
+		return "–"
+	}
+	return fmt.Sprintf("%+.2f", float64(m))
+}

@@ -1,0 +1,67 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"ken/internal/app"
+	"ken/internal/door"
+)
+
+func (c *command) statsCommand() *cobra.Command {
+	var since time.Duration
+	cmd := &cobra.Command{
+		Use: "stats", Short: "Show what was shown, what was used, and what it cost", Args: args(cobra.NoArgs),
+		Example: "  ken stats --since 48h",
+		RunE: c.with(func(_ context.Context, a *app.App, _ []string) error {
+			if since <= 0 {
+				return usageError{fmt.Errorf("--since is %v; give a time such as 48h", since)}
+			}
+			report := a.Door.Report(time.Now().Add(-since))
+			if c.json {
+				return c.printJSON(report)
+			}
+			c.printStats(report, since)
+			return nil
+		}),
+	}
+	cmd.Flags().DurationVar(&since, "since", 48*time.Hour, "how far to look `back`")
+	return cmd
+}
+
+func (c *command) printStats(r door.Report, since time.Duration) {
+	p := c.out
+	p.linef("%s", p.style(bold, fmt.Sprintf("The last %v", since)))
+	m := r.Metrics
+	if m.Requests == 0 {
+		p.linef("Nothing was recorded; messages of a session are: ken discover --session NAME \"…\"")
+	} else {
+		p.linef("%s in %s; cards triggered in %.0f%% of them, injected in %.0f%%",
+			plural(m.Requests, "message"), plural(m.Sessions, "session"), 100*m.TriggerRate, 100*m.InjectionRate)
+		p.linef("tokens sent: %.0f a message, of them cards %.0f", m.TokensMean, m.CardTokensMean)
+		p.linef("time: half within %d µs, 95%% within %d µs, at most %d µs", m.P50US, m.P95US, m.MaxUS)
+		p.linef("of %s %d were then used (%.0f%%); %.0f%% of what was sent was wasted", plural(m.Selections, "showing"), m.SelectedUsed, 100*m.Accuracy, 100*m.WasteRate)
+		p.linef("searched for: %d, of them not shown before: %d; calls: %d, failed: %d", m.Searched, m.Misses, m.Calls, m.FailedCalls)
+		p.linef("errors: %d; went on with less: %d", m.Errors, m.Degraded)
+	}
+	if r.KillSwitch.Why != "" {
+		p.linef("kill switch: %s", foreign(r.KillSwitch.Why))
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Experiments)) {
+		e := r.Experiments[name]
+		p.linef("experiment %s: %s; %s; %s", foreign(name), foreign(e.Success.Words), foreign(e.Tokens.Words), foreign(e.Misses.Words))
+	}
+	for _, id := range slices.Sorted(maps.Keys(r.Priors)) {
+		if prior := r.Priors[id]; prior.LogOdds != 0 {
+			p.linef("%+.2f %s %s", prior.LogOdds, foreign(string(id)), p.style(dim, foreign(prior.Why)))
+		}
+	}
+	if r.Log.Error != "" {
+		p.linef("%s", p.style(yellow, foreign("the log: "+r.Log.Error)))
+	}
+}

@@ -1,0 +1,240 @@
+package door
+
+import (
+	"encoding/json"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"ken/capability"
+	"ken/internal/find/discover"
+	"ken/internal/find/outcome"
+)
+
+// Found is a selection and what may be done with it.
+type Found struct {
+	Selection
+	Rollout Rollout `json:"rollout"`
+}
+
+// Rollout says whether a selection may go into a prompt.
+type Rollout struct {
+	Inject      bool   `json:"inject"`
+	Reason      string `json:"reason,omitempty"`
+	Cards       bool   `json:"cards"`
+	CardsReason string `json:"cardsReason,omitempty"`
+	Experiment  string `json:"experiment,omitempty"`
+	Variant     string `json:"variant,omitempty"`
+}
+
+// Prompt is the text to put into a prompt: all of the selection, without the
+// cards, or nothing, as the rollout allows.
+func (f Found) Prompt() string {
+	switch {
+	case !f.Rollout.Inject:
+		return ""
+	case !f.Rollout.Cards:
+		return strings.TrimSuffix(f.Text(), f.CardsText())
+	}
+	return f.Text()
+}
+
+// A Recorder writes down what was shown and what became of it, and says what
+// may be shown. A nil Recorder records nothing and lets everything through.
+type Recorder struct {
+	// Open gives the log and its kill switch. It is called when the first
+	// message of a session comes, so that looking around leaves no traces.
+	Open func() (*outcome.Log, *outcome.Switch)
+
+	Mode         outcome.Mode
+	SessionTypes []string
+	Level        outcome.Level
+	Text         io.Writer // takes the lines for people; nil: none
+	Now          func() time.Time
+
+	once sync.Once
+	log  *outcome.Log
+	gate outcome.Gate
+
+	priors    atomic.Pointer[map[capability.ID]float64]
+	relearned atomic.Int64 // when, in Unix seconds
+	learning  atomic.Bool
+}
+
+func (r *Recorder) open() *outcome.Log {
+	r.once.Do(func() {
+		r.gate = outcome.Gate{Mode: r.Mode, SessionTypes: r.SessionTypes}
+		if r.Open != nil {
+			r.log, r.gate.Switch = r.Open()
+		}
+	})
+	return r.log
+}
+
+// relearn is how often, in seconds, the log is read for what was learned.
+const relearn = 60
+
+// Priors gives what was learned of capabilities for the messages of a session.
+// The log is read beside the turn: what is new in it counts for a later one.
+func (r *Recorder) Priors(scope capability.Scope) map[capability.ID]float64 {
+	if r == nil || scope.Session == "" || r.open() == nil {
+		return nil
+	}
+	if now := r.Now().Unix(); now-r.relearned.Load() >= relearn && r.learning.CompareAndSwap(false, true) {
+		r.relearned.Store(now)
+		go func() {
+			defer r.learning.Store(false)
+			r.learn()
+		}()
+	}
+	if p := r.priors.Load(); p != nil {
+		return *p
+	}
+	return nil
+}
+
+func (r *Recorder) learn() {
+	now, priors := r.Now(), map[capability.ID]float64{}
+	for id, p := range outcome.Priors(r.log.Events(now.Add(-90*24*time.Hour)), now) {
+		if p.LogOdds != 0 {
+			priors[id] = p.LogOdds
+		}
+	}
+	r.priors.Store(&priors)
+}
+
+// selected records a selection.
+func (r *Recorder) selected(q Query, s Settings, sel Selection) Found {
+	f := Found{Selection: sel, Rollout: Rollout{Inject: true, Cards: true, Experiment: s.Experiment, Variant: s.Variant}}
+	if r == nil {
+		return f
+	}
+	if q.Scope.Session == "" {
+		gate := outcome.Gate{Mode: r.Mode, SessionTypes: r.SessionTypes}
+		f.Rollout.Inject, f.Rollout.Reason = gate.Allow(q.Scope)
+		f.Rollout.Cards, f.Rollout.CardsReason = gate.AllowCards(q.Scope)
+		return f
+	}
+	log := r.open()
+	f.Rollout.Inject, f.Rollout.Reason = r.gate.Allow(q.Scope)
+	f.Rollout.Cards, f.Rollout.CardsReason = r.gate.AllowCards(q.Scope)
+	e := r.event(q, f)
+	if log != nil {
+		if err := log.Append(e); err != nil {
+			f.Degraded = append(f.Degraded, "the selection was not recorded: "+err.Error())
+		}
+	}
+	if r.Text != nil {
+		_, _ = io.WriteString(r.Text, outcome.Text(e, r.Level)) // the log itself says more
+	}
+	if r.gate.Switch != nil {
+		if _, alert, err := r.gate.Switch.Check(r.Now()); alert != nil {
+			f.Degraded = append(f.Degraded, alert.Text)
+		} else if err != nil {
+			f.Degraded = append(f.Degraded, "the kill switch could not read all of its log: "+err.Error())
+		}
+	}
+	return f
+}
+
+func (r *Recorder) event(q Query, f Found) outcome.Event {
+	e := outcome.Event{
+		Time: r.Now(), Kind: outcome.Selected, Session: q.Scope.Session, SessionType: q.Scope.SessionType, Tags: q.RouterTags,
+		Mode: r.Mode, Experiment: f.Rollout.Experiment, Variant: f.Rollout.Variant, Injected: f.Rollout.Inject,
+		Tokens: outcome.Tokens{Map: f.Tokens.Map, Briefs: f.Tokens.Briefs, Cards: f.Tokens.Cards, Fulls: f.Tokens.Fulls, Total: f.Tokens.Total},
+		TookUS: f.TookUS, EmbedUS: f.EmbedUS, Candidates: f.Found, Retrieved: len(f.Briefs), Degraded: f.Degraded,
+	}
+	if r.log != nil {
+		e.QueryHash = r.log.Hash(q.Text)
+	}
+	add := func(tier outcome.Tier, pieces []Piece, held bool) {
+		for _, p := range pieces {
+			forced := slices.ContainsFunc(p.Why, func(w string) bool { return strings.Contains(w, "capabilities.forceInclude") })
+			e.Items = append(e.Items, outcome.Item{ID: p.ID, Tier: tier, Score: p.Score, Tokens: p.Tokens, Forced: forced, Held: held})
+		}
+	}
+	add(outcome.TierBrief, f.Briefs, false)
+	add(outcome.TierCard, f.Cards, !f.Rollout.Cards)
+	add(outcome.TierFull, f.Fulls, false)
+	for _, s := range f.Skipped {
+		e.Skipped = append(e.Skipped, outcome.Skip{ID: s.ID, Reason: s.Reason})
+	}
+	return e
+}
+
+// called records what a model looked for itself.
+func (r *Recorder) called(scope capability.Scope, name string, a ToolAnswer) {
+	if r == nil || scope.Session == "" || a.Failed || r.open() == nil {
+		return
+	}
+	found, ok := a.Data.(discover.Capabilities)
+	if !ok || name == discover.ToolDescribe {
+		return
+	}
+	e := outcome.Event{Time: r.Now(), Kind: outcome.Searched, Session: scope.Session}
+	if len(found.Capabilities) > 0 {
+		e.ID = found.Capabilities[0].ID
+	}
+	_ = r.log.Append(e) // Health counts what is lost
+}
+
+// Used records that a capability was called, and whether that worked.
+func (d *Door) Used(scope capability.Scope, id capability.ID, worked bool) error {
+	if d.recorder == nil || scope.Session == "" || d.recorder.open() == nil {
+		return nil
+	}
+	kind := outcome.Used
+	if !worked {
+		kind = outcome.Failed
+	}
+	return d.recorder.log.Append(outcome.Event{Time: d.recorder.Now(), Kind: kind, Session: scope.Session, ID: id})
+}
+
+// Report is what came of what was shown.
+type Report struct {
+	Since       time.Time                       `json:"since"`
+	Metrics     outcome.Metrics                 `json:"metrics"`
+	KillSwitch  outcome.State                   `json:"killSwitch"`
+	Priors      map[capability.ID]outcome.Prior `json:"priors"`
+	Experiments map[string]outcome.Comparison   `json:"experiments"`
+	Log         outcome.Health                  `json:"log"`
+}
+
+// Report sums up what came of what was shown since a time.
+func (d *Door) Report(since time.Time) Report {
+	r := d.recorder
+	rep := Report{Since: since, Priors: map[capability.ID]outcome.Prior{}, Experiments: map[string]outcome.Comparison{}}
+	if r == nil || r.open() == nil {
+		return rep
+	}
+	now := r.Now()
+	rep.Metrics = outcome.Summarise(r.log.Events(since), since)
+	rep.Priors = outcome.Priors(r.log.Events(since), now)
+	rep.Log = r.log.Health()
+	names := map[string]bool{}
+	for e := range r.log.Events(since) {
+		if e.Experiment != "" {
+			names[e.Experiment] = true
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		rep.Experiments[name] = outcome.Compare(r.log.Events(since), name)
+	}
+	if r.gate.Switch != nil {
+		rep.KillSwitch, _, _ = r.gate.Switch.Check(now) // what it could read is what is told
+	}
+	return rep
+}
+
+// MarshalJSON keeps the flat form of a selection.
+func (f Found) MarshalJSON() ([]byte, error) {
+	type flat struct {
+		Selection
+		Rollout Rollout `json:"rollout"`
+	}
+	return json.Marshal(flat(f))
+}

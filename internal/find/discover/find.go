@@ -1,0 +1,450 @@
+package discover
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"ken/capability"
+	"ken/internal/find/card"
+	"ken/internal/find/graph"
+	"ken/internal/find/show"
+	"ken/internal/know/catalog"
+	"ken/internal/know/index"
+)
+
+// candidates is how many hits take part in re-ranking.
+const candidates = 40
+
+// Find selects capabilities for a message. Nothing in the catalog makes it
+// fail; the error is ctx's.
+func (f *Finder) Find(ctx context.Context, v *View, q Query, cfg Config) (Selection, error) {
+	start := time.Now()
+	if err := ctx.Err(); err != nil {
+		return Selection{}, err
+	}
+	cfg = q.Override.Apply(cfg)
+	t := turn{finder: f, View: v, query: q, cfg: cfg, sel: Selection{Query: q.Text, Degraded: []string{}, Indexed: v.shown}}
+	t.excluded = ordinals(v, cfg.Exclude)
+	t.hidden = ordinals(v, q.Filter.Exclude)
+	vector := t.vector(ctx)
+	answer, ranked := t.search(vector)
+	t.rank(answer, ranked)
+	t.force()
+	t.briefs(answer, ranked)
+	t.cards(ctx)
+	t.fulls(ctx)
+	t.sel.Shown = listed(show.Assemble(cfg.Budget.For(q.Conversation), show.Input{
+		Map: v.sheet(), Briefs: t.items, Cards: t.cardItems, Fulls: t.fullItems,
+	}))
+	t.sel.Skipped = append(t.sel.Skipped, t.skipped...)
+	t.sel.TookUS = (time.Since(start)).Microseconds() - t.sel.EmbedUS
+	return t.sel, ctx.Err()
+}
+
+// A turn is one Find on its way.
+type turn struct {
+	finder *Finder
+	*View
+	query Query
+	cfg   Config
+
+	excluded []int // by the configuration; ordinals, sorted
+	hidden   []int // by the query
+	barred   []barred
+	hits     map[int]index.Hit // by ordinal
+
+	items     []show.Item // briefs
+	found     int         // how many of them were found, rather than brought along
+	cardItems []show.Item
+	fullItems []show.Item
+	chosen    []int // ordinals to show in full, best first
+	shown     []int // ordinals that have a brief or a card
+	skipped   []show.Skip
+	sel       Selection
+}
+
+// barred is something that would have been found but for capabilities.exclude.
+type barred struct {
+	ordinal int
+	score   float32
+}
+
+func ordinals(v *View, ids []capability.ID) []int {
+	var out []int
+	for _, id := range ids {
+		if i, ok := v.ordinalOf(id); ok {
+			out = append(out, i)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func has(sorted []int, ordinal int) bool {
+	_, ok := slices.BinarySearch(sorted, ordinal)
+	return ok
+}
+
+// may reports whether an entry may be shown for this query.
+func (t *turn) may(ordinal int) bool {
+	return ordinal >= 0 && t.visible.Has(ordinal) && !has(t.excluded, ordinal) && t.passes(ordinal)
+}
+
+// passes reports whether an entry passes the query's filter.
+func (t *turn) passes(ordinal int) bool {
+	f := &t.query.Filter
+	if f.empty() {
+		return true
+	}
+	e := t.snapshot.Entries()[ordinal]
+	return (len(f.Kinds) == 0 || slices.Contains(f.Kinds, e.Kind)) &&
+		(f.Category == "" || strings.EqualFold(f.Category, e.Category)) &&
+		(!f.OnlyAvailable || e.Available) && !has(t.hidden, ordinal)
+}
+
+// What earlier messages count, the latest first, and by who said them.
+var (
+	beforeWeight = [...]float64{0.35, 0.2, 0.12, 0.07}
+	roleWeight   = map[string]float64{"": 1, "user": 1, "assistant": 0.3}
+)
+
+func (t *turn) before() []index.Before {
+	var out []index.Before
+	for i, m := range slices.Backward(t.query.Before) {
+		back := len(t.query.Before) - 1 - i
+		if back >= len(beforeWeight) {
+			break
+		}
+		if w := beforeWeight[back] * roleWeight[m.Role]; w > 0 {
+			out = append(out, index.Before{Text: m.Text, Weight: w})
+		}
+	}
+	return out
+}
+
+func (t *turn) vector(ctx context.Context) []float32 {
+	start := time.Now()
+	vector, degraded := t.finder.vectors.of(ctx, t.query.Text, t.cfg.EmbedTimeout)
+	if t.finder.vectors.embedder == nil {
+		return nil
+	}
+	t.sel.EmbedUS = time.Since(start).Microseconds()
+	if degraded != "" {
+		t.sel.Degraded = append(t.sel.Degraded, degraded)
+	}
+	return vector
+}
+
+// search finds hits and puts them in order.
+func (t *turn) search(vector []float32) (index.Answer, []graph.Ranked) {
+	s := t.searchable()
+	if vector != nil {
+		model, n := s.indexed.Segment.Vectors()
+		switch {
+		case model != t.finder.vectors.embedder.Model():
+			vector = nil
+			t.sel.Degraded = append(t.sel.Degraded, "the capabilities have no vectors of the embedder yet; words alone answer")
+		case n < t.snapshot.Len():
+			t.sel.Degraded = append(t.sel.Degraded, fmt.Sprintf("%d of %d capabilities have vectors yet", n, t.snapshot.Len()))
+		}
+	}
+	keep := func(_, slot int, score float32) bool {
+		ordinal := s.indexed.Ordinal(slot)
+		if !has(t.excluded, ordinal) {
+			return t.passes(ordinal)
+		}
+		t.bar(ordinal, score)
+		return false
+	}
+	if len(t.excluded) == 0 && t.query.Filter.empty() {
+		keep = nil
+	}
+	answer := s.view.Search(index.Query{Text: t.query.Text, Before: t.before(), Vector: vector}, candidates, keep)
+	t.sel.Fit, t.sel.Found = answer.Fit, len(answer.Hits)
+	t.hits = make(map[int]index.Hit, len(answer.Hits))
+	scored := make([]graph.Scored, len(answer.Hits))
+	for i, h := range answer.Hits {
+		ordinal := s.indexed.Ordinal(h.Slot)
+		t.hits[ordinal] = h
+		scored[i] = graph.Scored{Ordinal: ordinal, Score: t.learned(ordinal, h.Score)}
+	}
+	cfg := t.cfg.Graph
+	cfg.Top = max(cfg.Top, t.cfg.TopK)
+	return answer, t.graph().Rerank(scored, cfg, t.may)
+}
+
+// learned applies what was learned of a capability.
+func (t *turn) learned(ordinal int, score float64) float64 {
+	if len(t.cfg.Priors) == 0 || score <= t.cfg.TailRelevance || score >= 1 {
+		return score
+	}
+	prior, ok := t.cfg.Priors[t.snapshot.Entries()[ordinal].ID]
+	if !ok {
+		return score
+	}
+	return 1 / (1 + math.Exp(-(math.Log(score/(1-score)) + prior)))
+}
+
+// mostBarred is how many excluded matches are told.
+const mostBarred = 3
+
+// bar remembers the best matches that capabilities.exclude kept out.
+func (t *turn) bar(ordinal int, score float32) {
+	for i := range t.barred {
+		if t.barred[i].ordinal == ordinal {
+			t.barred[i].score = max(t.barred[i].score, score)
+			return
+		}
+	}
+	t.barred = append(t.barred, barred{ordinal, score})
+	slices.SortFunc(t.barred, func(a, b barred) int {
+		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.ordinal, b.ordinal))
+	})
+	t.barred = t.barred[:min(len(t.barred), mostBarred)]
+}
+
+// rank tells what was found, whatever will be shown: the best hits, what these
+// need, then the rest.
+func (t *turn) rank(answer index.Answer, ranked []graph.Ranked) {
+	if len(answer.Hits) == 0 {
+		return
+	}
+	const most = 20
+	entries := t.snapshot.Entries()
+	seen := make([]int, 0, most)
+	t.sel.Ranking = make([]Nearest, 0, most)
+	add := func(ordinal int, score float64) {
+		if len(seen) < most && !slices.Contains(seen, ordinal) {
+			seen = append(seen, ordinal)
+			t.sel.Ranking = append(t.sel.Ranking, Nearest{entries[ordinal].ID, score})
+		}
+	}
+	first := min(len(ranked), max(t.cfg.TopK, 1))
+	for _, r := range ranked[:first] {
+		add(r.Ordinal, r.Score)
+	}
+	for _, r := range ranked[:first] {
+		for _, a := range r.Attached {
+			add(a.Ordinal, a.Score)
+		}
+	}
+	for _, r := range ranked[first:] {
+		add(r.Ordinal, r.Score)
+	}
+}
+
+func (t *turn) skip(ordinal int, tier show.Tier, format string, args ...any) {
+	t.skipped = append(t.skipped, show.Skip{ID: t.snapshot.Entries()[ordinal].ID, Tier: tier, Reason: fmt.Sprintf(format, args...)})
+}
+
+// brief adds a line about an entry.
+func (t *turn) brief(ordinal int, score float64, why ...string) {
+	t.shown = append(t.shown, ordinal)
+	t.items = append(t.items, show.Item{ID: t.snapshot.Entries()[ordinal].ID, Score: score, Why: why, Brief: t.View.brief(ordinal)})
+}
+
+// force shows what the configuration always shows.
+func (t *turn) force() {
+	for _, id := range t.cfg.ForceInclude {
+		ordinal, ok := t.snapshot.Ordinal(id)
+		refuse := func(why string) {
+			t.skipped = append(t.skipped, show.Skip{ID: id, Tier: show.TierBriefs, Reason: why})
+		}
+		switch {
+		case !ok || !t.visible.Has(ordinal) && t.snapshot.Entries()[ordinal].State == catalog.Active:
+			refuse("capabilities.forceInclude names it, but it is not in the catalog")
+		case !t.visible.Has(ordinal):
+			refuse("capabilities.forceInclude names it, but it is " + string(t.snapshot.Entries()[ordinal].State))
+		case has(t.excluded, ordinal):
+			refuse("capabilities.exclude names it, which counts before forceInclude")
+		case !t.passes(ordinal):
+			refuse("capabilities.forceInclude names it, but the query's filter keeps it out")
+		case t.snapshot.Entries()[ordinal].Kind != capability.KindCard:
+			t.brief(ordinal, 1, "always included by capabilities.forceInclude")
+			t.chosen = append(t.chosen, ordinal)
+		}
+	}
+}
+
+// briefs chooses what is said in a line each.
+func (t *turn) briefs(answer index.Answer, ranked []graph.Ranked) {
+	for _, b := range t.barred {
+		t.skip(b.ordinal, show.TierBriefs, "capabilities.exclude names it")
+	}
+	if len(ranked) > 0 && answer.Fit < t.cfg.MinRelevance {
+		t.abstain(answer.Fit, ranked)
+		t.alongside()
+		return
+	}
+	extra := t.cfg.StickyK
+	for _, r := range ranked {
+		switch {
+		case slices.Contains(t.shown, r.Ordinal):
+		case t.found > 0 && r.Score < t.cfg.TailRelevance:
+			t.skip(r.Ordinal, show.TierBriefs, "relevance %.3f is below discovery.tier1TailRelevance %.3f", r.Score, t.cfg.TailRelevance)
+		case t.found >= t.cfg.TopK:
+			t.skip(r.Ordinal, show.TierBriefs, "discovery.tier1TopK %d was reached", t.cfg.TopK)
+		default:
+			t.found++
+			t.brief(r.Ordinal, r.Score, t.why(r)...)
+			t.chosen = append(t.chosen, r.Ordinal)
+			extra = t.attach(r, extra)
+		}
+	}
+	t.sticky(extra)
+}
+
+const mostNearest = 3
+
+// abstain shows nothing of what was found.
+func (t *turn) abstain(fit float64, ranked []graph.Ranked) {
+	for i, r := range ranked[:min(len(ranked), candidates)] {
+		if i < mostNearest {
+			t.sel.Nearest = append(t.sel.Nearest, Nearest{t.snapshot.Entries()[r.Ordinal].ID, r.Score})
+		}
+		t.skip(r.Ordinal, show.TierBriefs, "the chance that anything found fits is %.3f, below discovery.tier1MinRelevance %.3f", fit, t.cfg.MinRelevance)
+	}
+}
+
+// why says what made an entry a hit.
+func (t *turn) why(r graph.Ranked) []string {
+	h, ok := t.hits[r.Ordinal]
+	var why []string
+	switch {
+	case !ok:
+	case h.Exact:
+		why = append(why, "the message names it")
+	case len(h.Words) > 0:
+		why = append(why, "matches "+strings.Join(h.Words, ", "))
+	}
+	if h.Near >= 2 {
+		why = append(why, fmt.Sprintf("means something similar (%.1f standard deviations nearer than usual)", h.Near))
+	}
+	entries := t.snapshot.Entries()
+	for _, from := range r.From {
+		why = append(why, fmt.Sprintf("%s %s", strings.ToLower(string(from.Type)), entries[from.With].ID))
+	}
+	return why
+}
+
+// attach adds lines about what a hit needs, and gives how many more there may
+// be.
+func (t *turn) attach(r graph.Ranked, extra int) int {
+	entries := t.snapshot.Entries()
+	for _, a := range r.Attached {
+		switch {
+		case slices.Contains(t.shown, a.Ordinal):
+		case a.Type == graph.ComposedWith && r.Score < t.cfg.MinRelevance: // a weak hit brings no company
+		case extra <= 0:
+			t.skip(a.Ordinal, show.TierBriefs, "%s needs it, but discovery.stickyTopK %d was reached", entries[r.Ordinal].ID, t.cfg.StickyK)
+		default:
+			word := "needed by "
+			if a.Type == graph.ComposedWith {
+				word = "used together with "
+			}
+			t.brief(a.Ordinal, a.Score, word+string(entries[a.Of].ID))
+			t.items[len(t.items)-1].Attached = entries[r.Ordinal].ID
+			extra--
+		}
+	}
+	return extra
+}
+
+func (t *turn) alongside() { t.sticky(t.cfg.StickyK) }
+
+// sticky keeps in sight what is pinned and what was used lately.
+func (t *turn) sticky(extra int) {
+	for _, list := range []struct {
+		ids []capability.ID
+		why string
+	}{{t.query.Pinned, "pinned"}, {t.query.Used, "used in the last turns"}} {
+		for _, id := range list.ids {
+			ordinal, ok := t.ordinalOf(id)
+			switch {
+			case !ok || !t.may(ordinal) || slices.Contains(t.shown, ordinal):
+			case extra <= 0:
+				t.skip(ordinal, show.TierBriefs, "it is %s, but discovery.stickyTopK %d was reached", list.why, t.cfg.StickyK)
+			default:
+				t.brief(ordinal, t.hits[ordinal].Score, list.why)
+				extra--
+			}
+		}
+	}
+}
+
+// cards chooses the cards that ask to be shown.
+func (t *turn) cards(ctx context.Context) {
+	set := t.View.cards()
+	if !t.cfg.Cards || set.Len() == 0 {
+		return
+	}
+	x := card.Context{
+		Messages: append(slices.Clip(t.query.Before), card.Message{Role: "user", Text: t.query.Text}),
+		Scope:    t.query.Scope, RouterTags: t.query.RouterTags, Now: t.query.Now, Shown: t.query.Shown,
+	}
+	if t.query.Text == "" {
+		x.Messages = t.query.Before
+	}
+	for _, id := range t.cfg.ForceInclude {
+		if ordinal, ok := t.ordinalOf(id); ok && t.may(ordinal) && t.snapshot.Entries()[ordinal].Kind == capability.KindCard {
+			t.card(ctx, ordinal, 1, "always included by capabilities.forceInclude")
+		}
+	}
+	for _, a := range set.Select(x, t.cfg.Card) {
+		switch {
+		case !t.visible.Has(a.Ordinal) || !t.passes(a.Ordinal) || t.isCard(a.Ordinal):
+		case has(t.excluded, a.Ordinal):
+			if a.Passed {
+				t.skip(a.Ordinal, show.TierCards, "capabilities.exclude names it")
+			}
+		case a.Passed:
+			t.card(ctx, a.Ordinal, a.Score, a.Why)
+		default:
+			t.skip(a.Ordinal, show.TierCards, "%s", a.Why)
+		}
+	}
+}
+
+func (t *turn) isCard(ordinal int) bool {
+	id := t.snapshot.Entries()[ordinal].ID
+	return slices.ContainsFunc(t.cardItems, func(i show.Item) bool { return i.ID == id })
+}
+
+// card adds a card. A card that is shown needs no line besides.
+func (t *turn) card(ctx context.Context, ordinal int, score float64, why string) {
+	e := t.snapshot.Entries()[ordinal]
+	p, err := t.finder.page(ctx, e)
+	if err != nil {
+		t.skip(ordinal, show.TierCards, "it could not be read: %v", err)
+		t.sel.Degraded = append(t.sel.Degraded, fmt.Sprintf("%s could not be read: %v", e.ID, err))
+		return
+	}
+	t.cardItems = append(t.cardItems, show.Item{ID: e.ID, Score: score, Why: []string{why}, Page: p})
+	t.items = slices.DeleteFunc(t.items, func(i show.Item) bool { return i.ID == e.ID })
+	t.chosen = slices.DeleteFunc(t.chosen, func(o int) bool { return o == ordinal })
+}
+
+// fulls chooses what is shown in full.
+func (t *turn) fulls(ctx context.Context) {
+	for _, ordinal := range t.chosen[:min(len(t.chosen), t.cfg.FullK)] {
+		e := t.snapshot.Entries()[ordinal]
+		p, err := t.finder.page(ctx, e)
+		if err != nil {
+			t.skip(ordinal, show.TierFulls, "it could not be read: %v", err)
+			t.sel.Degraded = append(t.sel.Degraded, fmt.Sprintf("%s could not be read: %v", e.ID, err))
+			continue
+		}
+		item := show.Item{ID: e.ID, Page: p}
+		for _, i := range t.items {
+			if i.ID == e.ID {
+				item.Score, item.Why = i.Score, i.Why
+			}
+		}
+		t.fullItems = append(t.fullItems, item)
+	}
+}

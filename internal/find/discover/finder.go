@@ -1,0 +1,129 @@
+package discover
+
+import (
+	"context"
+	"sync"
+
+	"ken/capability"
+	"ken/internal/find/show"
+	"ken/internal/know/catalog"
+	"ken/internal/tokenizer"
+	"ken/llm"
+)
+
+// A Source reads what a capability holds beyond its description, as far as a
+// model may see it.
+type Source interface {
+	Detail(ctx context.Context, e *catalog.Entry) (capability.Detail, error)
+
+	// Reference reads the deep reference of the instance.
+	Reference() (string, error)
+}
+
+// A Finder finds in the snapshots of one catalog. It is safe for any number of
+// goroutines.
+type Finder struct {
+	source  Source
+	key     []byte // of the fences around foreign text
+	count   tokenizer.Counter
+	vectors *messageVectors
+	pages   pageCache
+
+	mu    sync.Mutex
+	ready *ready // of the latest snapshot seen
+	views map[string]*View
+}
+
+// Parts are what a Finder is made of. Only Source is needed.
+type Parts struct {
+	Source   Source
+	Embedder llm.Embedder      // nil: words alone
+	Key      []byte            // of the fences around foreign text; the same key gives the same bytes
+	Count    tokenizer.Counter // nil: exact
+}
+
+// NewFinder makes a Finder.
+func NewFinder(p Parts) *Finder {
+	if p.Count == nil {
+		p.Count = tokenizer.Count
+	}
+	return &Finder{source: p.Source, key: p.Key, count: p.Count, vectors: newMessageVectors(p.Embedder), views: map[string]*View{}}
+}
+
+// mostViews is how many classes of principals are remembered of a snapshot.
+const mostViews = 256
+
+// See narrows a snapshot for a class of principals: visible says which entries
+// one of them may see, nil that all of them. Two calls with one snapshot and
+// class give the same view, so visible must depend on nothing else.
+func (f *Finder) See(s *catalog.Snapshot, class string, visible func(*catalog.Entry) bool) *View {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	r := f.ready
+	switch {
+	case r == nil || s.Version() > r.snapshot.Version() || s.Version() == r.snapshot.Version() && s != r.snapshot:
+		r = newReady(s, f.count)
+		f.ready = r
+		clear(f.views)
+	case s != r.snapshot: // somebody holds an older one: theirs alone
+		return newView(newReady(s, f.count), visible)
+	}
+	v, ok := f.views[class]
+	if !ok {
+		v = newView(r, visible)
+		if len(f.views) >= mostViews {
+			clear(f.views)
+		}
+		f.views[class] = v
+	}
+	return v
+}
+
+// page gives the full text of an entry.
+func (f *Finder) page(ctx context.Context, e *catalog.Entry) (*show.Page, error) {
+	if p := f.pages.get(e); p != nil {
+		return p, nil
+	}
+	d, err := f.source.Detail(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	p := show.MakePage(e, d, f.key, f.count)
+	f.pages.put(e, p)
+	return p, nil
+}
+
+// A pageCache keeps the pages that were shown lately. The zero value is empty.
+type pageCache struct {
+	mu         sync.Mutex
+	young, old map[*catalog.Entry]*show.Page
+}
+
+// youngPages is how many pages are kept at least, and half of how many at most.
+const youngPages = 512
+
+func (c *pageCache) get(e *catalog.Entry) *show.Page {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if p := c.young[e]; p != nil {
+		return p
+	}
+	p := c.old[e]
+	if p != nil {
+		c.keep(e, p)
+	}
+	return p
+}
+
+func (c *pageCache) put(e *catalog.Entry, p *show.Page) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.keep(e, p)
+}
+
+func (c *pageCache) keep(e *catalog.Entry, p *show.Page) {
+	if c.young == nil || len(c.young) >= youngPages {
+		c.old, c.young = c.young, make(map[*catalog.Entry]*show.Page, youngPages)
+	}
+	c.young[e] = p
+}

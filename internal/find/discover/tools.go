@@ -1,0 +1,368 @@
+package discover
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"ken/capability"
+	"ken/internal/know/catalog"
+	"ken/internal/tokenizer"
+	"ken/internal/untrusted"
+	"ken/internal/yamldoc"
+	"ken/llm"
+)
+
+// The names of the tools by which a model looks further itself.
+const (
+	ToolDiscover = "discover_capabilities"
+	ToolList     = "list_capabilities" // the same by another name, and the whole list
+	ToolDescribe = "describe_capability"
+)
+
+const (
+	answerTokens   = 600     // what an answer to a search may take
+	describeTokens = 6000    // what one reading may take
+	listTokens     = 2000    // what the whole list may take
+	longest        = 1 << 20 // characters of a text; it is read in pieces
+	kindAny        = "any"   // no kind in particular
+)
+
+// Tools gives the tools to offer to a model. They are the same for everybody
+// and never change, so that a prompt's beginning stays what it was.
+func Tools() []llm.Tool {
+	return []llm.Tool{
+		{
+			Name: ToolDiscover, Description: "Find capabilities for a task",
+			Schema: json.RawMessage(`{"type":"object","properties":{"query":{"type":"string"},"kind":{"enum":["tool","skill","extension","channel","any"]},"category":{"type":"string"}},"required":["query"]}`),
+		},
+		{
+			Name: ToolDescribe, Description: "Read a capability: its schema, its text, or the instance's reference",
+			Schema: json.RawMessage(`{"type":"object","properties":{"id":{"type":"string"},"part":{"enum":["all","schema","body","reference"]},"from":{"type":"integer"}},"required":["id"]}`),
+		},
+	}
+}
+
+// A ToolAnswer is what a tool says: text for the model, and the same as data.
+// Failed means that it could not do what was asked; the text says why.
+type ToolAnswer struct {
+	Text   string
+	Data   any
+	Failed bool
+}
+
+// Capabilities is the data of an answer to a search.
+type Capabilities struct {
+	Capabilities []Listed  `json:"capabilities"`
+	TotalIndexed int       `json:"totalIndexed"`
+	Nearest      []Nearest `json:"nearest,omitempty"` // where nothing fits
+	Degraded     []string  `json:"degraded,omitempty"`
+}
+
+// Listed is one capability of it.
+type Listed struct {
+	ID          capability.ID   `json:"id"`
+	Name        string          `json:"name"`
+	Kind        capability.Kind `json:"kind"`
+	Description string          `json:"description"`
+	Category    string          `json:"category"`
+	Relevance   float64         `json:"relevance"` // 0–1, two decimals
+	Available   bool            `json:"available"`
+	Missing     []string        `json:"missing,omitempty"`
+
+	// Loadable means that it comes with an extension that a person can turn
+	// on; ExtensionID names it.
+	Loadable    bool   `json:"loadable,omitempty"`
+	ExtensionID string `json:"extensionId,omitempty"`
+}
+
+// Call runs one of the tools for a model. A mistake of the model's is an
+// answer, not an error; the error is ctx's.
+func (f *Finder) Call(ctx context.Context, v *View, name string, args json.RawMessage, cfg Config) (ToolAnswer, error) {
+	if v == nil {
+		return refusal("the catalog is not there yet; ask again"), ctx.Err()
+	}
+	switch name {
+	case ToolDiscover:
+		return f.discover(ctx, v, args, cfg, true)
+	case ToolList:
+		return f.discover(ctx, v, args, cfg, false)
+	case ToolDescribe:
+		return f.describe(ctx, v, args)
+	}
+	return refusal("there is no tool %s; there are %s, %s and %s", untrusted.Line(name, 60), ToolDiscover, ToolList, ToolDescribe), ctx.Err()
+}
+
+func refusal(format string, args ...any) ToolAnswer {
+	text := fmt.Sprintf(format, args...)
+	return ToolAnswer{Text: text, Data: map[string]any{"error": text}, Failed: true}
+}
+
+// readArguments reads what a model wrote; unknown keys are its mistake too.
+func readArguments(args json.RawMessage, into any) error {
+	if len(args) == 0 {
+		args = json.RawMessage("{}")
+	}
+	d := json.NewDecoder(strings.NewReader(string(args)))
+	d.DisallowUnknownFields()
+	return d.Decode(into)
+}
+
+func (f *Finder) discover(ctx context.Context, v *View, args json.RawMessage, cfg Config, needQuery bool) (ToolAnswer, error) {
+	var in struct {
+		Query    string `json:"query"`
+		Kind     string `json:"kind"`
+		Category string `json:"category"`
+		Detail   string `json:"detail"`
+	}
+	if err := readArguments(args, &in); err != nil {
+		return refusal("the arguments cannot be read: %v; give query, and if you like kind and category", err), ctx.Err()
+	}
+	if strings.TrimSpace(in.Query) == "" {
+		if needQuery {
+			return refusal("query is empty; say what you want to do"), ctx.Err()
+		}
+		return f.list(v, in.Detail), ctx.Err()
+	}
+	q := Query{Text: in.Query, Filter: Filter{Category: in.Category}}
+	if in.Kind != "" && in.Kind != kindAny {
+		q.Filter.Kinds = []capability.Kind{capability.Kind(in.Kind)}
+	}
+	cfg.ForceInclude, cfg.Cards, cfg.FullK = nil, false, 0
+	sel, err := f.Find(ctx, v, q, cfg)
+	if err != nil {
+		return ToolAnswer{}, err
+	}
+	return f.found(v, sel, in.Kind, in.Category), nil
+}
+
+// found tells what a search found.
+func (f *Finder) found(v *View, sel Selection, kind, category string) ToolAnswer {
+	data := Capabilities{Capabilities: []Listed{}, TotalIndexed: sel.Indexed, Nearest: sel.Nearest, Degraded: sel.Degraded}
+	var b strings.Builder
+	if len(sel.Briefs) == 0 {
+		b.WriteString(nothing(v, sel, kind, category))
+		return ToolAnswer{Text: b.String(), Data: data}
+	}
+	left := answerTokens
+	for i, brief := range sel.Briefs {
+		e, _ := v.snapshot.Get(brief.ID) // it was just found
+		data.Capabilities = append(data.Capabilities, entryOf(e, brief.Score))
+		line := fit(e, (left)/(len(sel.Briefs)-i), f.count)
+		left -= f.count(line)
+		b.WriteString(line)
+	}
+	return ToolAnswer{Text: strings.TrimSuffix(b.String(), "\n"), Data: data}
+}
+
+func entryOf(e *catalog.Entry, score float64) Listed {
+	l := Listed{
+		ID: e.ID, Name: e.Name, Kind: e.Kind, Description: e.Description, Category: e.Category,
+		Relevance: math.Round(score*100) / 100, Available: e.Available, Missing: e.Missing,
+	}
+	if e.Kind == capability.KindExtension {
+		l.Loadable, l.ExtensionID = !e.Available, e.Name
+	} else if id := e.Meta["extension"]; id != "" {
+		l.Loadable, l.ExtensionID = !e.Available, id
+	}
+	return l
+}
+
+// nothing says that nothing fits, why, and what comes nearest.
+func nothing(v *View, sel Selection, kind, category string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Nothing of %d capabilities fits.", v.shown)
+	if len(sel.Nearest) > 0 {
+		b.WriteString(" The nearest are ")
+		for i, n := range sel.Nearest {
+			if i > 0 {
+				b.WriteString(", ")
+			}
+			b.WriteString(untrusted.Line(string(n.ID), 80))
+		}
+		b.WriteString(".")
+	}
+	if kind != "" && kind != kindAny {
+		fmt.Fprintf(&b, " Only kind %s was searched.", untrusted.Line(kind, 40))
+	}
+	if category != "" {
+		fmt.Fprintf(&b, " Only category %s was searched", untrusted.Line(category, 40))
+		var names []string
+		for e := range v.entries {
+			if !slices.Contains(names, e.Category) && len(names) < 200 {
+				names = append(names, e.Category)
+			}
+		}
+		if !slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, category) }) {
+			b.WriteString(", which does not exist")
+			if near := yamldoc.Nearest(category, names); near != "" {
+				b.WriteString("; did you mean " + untrusted.Line(near, 40))
+			}
+		}
+		b.WriteString(".")
+	}
+	return b.String()
+}
+
+// fit writes a capability as a signature within so many tokens: shorter
+// descriptions first, then fewer parameters.
+func fit(e *catalog.Entry, tokens int, count tokenizer.Counter) string {
+	for _, size := range [...]struct{ text, params int }{{200, 8}, {120, 8}, {120, 4}, {80, 3}, {40, 0}, {0, 0}} {
+		line := signature(e, size.text, size.params)
+		if count(line) <= tokens {
+			return line
+		}
+	}
+	return untrusted.Line(string(e.ID), 40) + "\n"
+}
+
+// signature writes "id name(a: string, b?) description".
+func signature(e *catalog.Entry, text, params int) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s(", untrusted.Line(string(e.ID), 120), untrusted.Line(e.Name, 80))
+	for i, p := range e.Parameters {
+		if i == params {
+			fmt.Fprintf(&b, ", +%d", len(e.Parameters)-params)
+			break
+		}
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(untrusted.Line(p.Name, 40))
+		if !p.Required {
+			b.WriteString("?")
+		}
+		if p.Type != "" {
+			b.WriteString(": " + untrusted.Line(p.Type, 20))
+		}
+	}
+	b.WriteString(")")
+	if text > 0 && e.Description != "" {
+		b.WriteString(" " + untrusted.Line(e.Description, text))
+	}
+	if !e.Available && len(e.Missing) > 0 {
+		b.WriteString(" [not available: " + untrusted.Line(e.Missing[0], 80) + "]")
+	}
+	b.WriteString("\n")
+	return b.String()
+}
+
+// list tells everything there is: by category, or with detail "full" by name.
+func (f *Finder) list(v *View, detail string) ToolAnswer {
+	data := Capabilities{Capabilities: []Listed{}, TotalIndexed: v.shown}
+	switch detail {
+	case "", "summary":
+		return ToolAnswer{Text: v.sheet().Fit(listTokens).Text, Data: data}
+	case "full":
+	default:
+		return refusal("detail is %s; it is summary or full", untrusted.Line(detail, 40))
+	}
+	var b strings.Builder
+	left, told := listTokens-20, 0
+	for e := range v.entries {
+		line := "- " + untrusted.Line(string(e.ID), 120) + "\n"
+		n := f.count(line)
+		if n > left {
+			fmt.Fprintf(&b, "(+%d more; search them by a query)\n", v.shown-told)
+			break
+		}
+		left -= n
+		told++
+		data.Capabilities = append(data.Capabilities, entryOf(e, 0))
+		b.WriteString(line)
+	}
+	return ToolAnswer{Text: strings.TrimSuffix(b.String(), "\n"), Data: data}
+}
+
+func (f *Finder) describe(ctx context.Context, v *View, args json.RawMessage) (ToolAnswer, error) {
+	var in struct {
+		ID   string `json:"id"`
+		Part string `json:"part"`
+		From int    `json:"from"`
+	}
+	if err := readArguments(args, &in); err != nil {
+		return refusal("the arguments cannot be read: %v; give id, and if you like part", err), ctx.Err()
+	}
+	if in.Part == "reference" {
+		text, err := f.source.Reference()
+		if err != nil {
+			return refusal("there is no reference: %v", err), ctx.Err()
+		}
+		return f.reading(untrusted.Block(text, untrusted.BlockConfig{Key: f.key, Origin: "the reference", Max: longest}), in.From), ctx.Err()
+	}
+	e, err := v.lookup(in.ID)
+	if err != nil {
+		return refusal("%v", err), ctx.Err()
+	}
+	detail, err := f.source.Detail(ctx, e)
+	if err != nil {
+		return refusal("%s cannot be read: %v", untrusted.Line(string(e.ID), 120), err), ctx.Err()
+	}
+	switch in.Part {
+	case "", "all":
+		p, err := f.page(ctx, e)
+		if err != nil {
+			return refusal("%s cannot be read: %v", untrusted.Line(string(e.ID), 120), err), ctx.Err()
+		}
+		text := p.Text()
+		if !e.Available {
+			text += "Not available here: " + untrusted.Line(strings.Join(e.Missing, "; "), 400) + "\n"
+		}
+		return f.reading(text, in.From), ctx.Err()
+	case "schema":
+		if len(detail.Schema) == 0 {
+			return refusal("%s has no schema; part body or all may have something", untrusted.Line(string(e.ID), 120)), ctx.Err()
+		}
+		return f.reading(untrusted.Block(string(detail.Schema), untrusted.BlockConfig{Key: f.key, Origin: string(e.ID), Max: longest}), in.From), ctx.Err()
+	case "body":
+		body := strings.TrimSpace(detail.Body + "\n\n" + detail.Usage)
+		switch {
+		case body == "" && e.Withheld != "":
+			return refusal("%s may not be shown: %s", untrusted.Line(string(e.ID), 120), e.Withheld), ctx.Err()
+		case body == "":
+			return refusal("%s has no text; part schema or all may have something", untrusted.Line(string(e.ID), 120)), ctx.Err()
+		}
+		return f.reading(untrusted.Block(body, untrusted.BlockConfig{Key: f.key, Origin: string(e.ID), Max: longest}), in.From), ctx.Err()
+	}
+	return refusal("part is %s; it is all, schema, body or reference", untrusted.Line(in.Part, 40)), ctx.Err()
+}
+
+// reading gives as much of a text as one answer may hold, from a byte on.
+func (f *Finder) reading(text string, from int) ToolAnswer {
+	if from < 0 || from > len(text) {
+		return refusal("from is %d; the text has %d bytes", from, len(text))
+	}
+	part := tokenizer.Cut(text[from:], describeTokens)
+	data := map[string]any{"text": part, "from": from, "bytes": len(text)}
+	if end := from + len(part); end < len(text) {
+		data["next"] = end
+		part += fmt.Sprintf("\n[cut here: %d of %d bytes read; ask again with \"from\": %d]", end, len(text), end)
+	}
+	return ToolAnswer{Text: part, Data: data}
+}
+
+// lookup finds a visible entry by its id or a name that means only one. What
+// is hidden is as what does not exist.
+func (v *View) lookup(name string) (*catalog.Entry, error) {
+	e, err := v.snapshot.Lookup(name)
+	if err == nil {
+		if _, ok := v.ordinalOf(e.ID); ok {
+			return e, nil
+		}
+	}
+	var names []string
+	for e := range v.entries {
+		if e.Name == name {
+			return e, nil
+		}
+		names = append(names, string(e.ID))
+	}
+	shown := untrusted.Line(name, 80)
+	if near := yamldoc.Nearest(name, names); near != "" {
+		return nil, fmt.Errorf("there is no capability %s; did you mean %s", shown, untrusted.Line(near, 120))
+	}
+	return nil, fmt.Errorf("there is no capability %s; %s finds what there is", shown, ToolDiscover)
+}

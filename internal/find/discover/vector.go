@@ -1,0 +1,127 @@
+package discover
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	"ken/llm"
+)
+
+const (
+	rest        = 30 * time.Second // after an embedder failed or was slow
+	mostVectors = 1024             // messages whose vectors are remembered
+)
+
+// messageVectors makes the vectors of messages. An embedder that fails or is
+// slow costs one message its wait; then it rests, and words answer at once.
+type messageVectors struct {
+	embedder llm.Embedder
+
+	mu        sync.Mutex
+	young     map[string][]float32
+	old       map[string][]float32
+	resting   time.Time // until when
+	complaint string
+}
+
+func newMessageVectors(e llm.Embedder) *messageVectors { return &messageVectors{embedder: e} }
+
+// of gives the vector of a message, or why there is none. Without an embedder
+// there is neither.
+func (m *messageVectors) of(ctx context.Context, text string, wait time.Duration) (vector []float32, degraded string) {
+	if m.embedder == nil || text == "" {
+		return nil, ""
+	}
+	if v, degraded, settled := m.remembered(text); settled {
+		return v, degraded
+	}
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	type answer struct {
+		vectors [][]float32
+		err     error
+	}
+	done := make(chan answer, 1) // an embedder that does not listen to ctx is left behind
+	go func() {
+		defer cancel()
+		vectors, err := embed(ctx, m.embedder, text)
+		done <- answer{vectors, err}
+	}()
+	var a answer
+	select {
+	case a = <-done:
+	case <-ctx.Done():
+		a.err = ctx.Err()
+	}
+	return m.settle(text, a.vectors, a.err, wait)
+}
+
+// embed calls an embedder, whose panic is its own.
+func embed(ctx context.Context, e llm.Embedder, text string) (vectors [][]float32, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	return e.Embed(ctx, []string{text})
+}
+
+func (m *messageVectors) remembered(text string) (vector []float32, degraded string, settled bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if v, ok := m.young[text]; ok {
+		return v, "", true
+	}
+	if v, ok := m.old[text]; ok {
+		m.keep(text, v)
+		return v, "", true
+	}
+	if left := time.Until(m.resting); left > 0 {
+		return nil, m.complaint, true
+	}
+	return nil, "", false
+}
+
+func (m *messageVectors) settle(text string, vectors [][]float32, err error, wait time.Duration) ([]float32, string) {
+	if err == nil {
+		err = sound(vectors, m.embedder.Dimensions())
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err == nil {
+		m.keep(text, vectors[0])
+		return vectors[0], ""
+	}
+	if errors.Is(err, context.Canceled) { // whoever asked is gone; it says nothing about the embedder
+		return nil, "embedder: " + err.Error()
+	}
+	why := err.Error()
+	if errors.Is(err, context.DeadlineExceeded) {
+		why = fmt.Sprintf("it took longer than discovery.embeddingTimeout %v", wait)
+	}
+	m.complaint = fmt.Sprintf("embedder %s: %s; words alone answer, and it is asked again in %v", m.embedder.Model(), why, rest)
+	m.resting = time.Now().Add(rest)
+	return nil, m.complaint
+}
+
+func sound(vectors [][]float32, dims int) error {
+	if len(vectors) != 1 || len(vectors[0]) != dims {
+		return fmt.Errorf("it gave no vector of %d numbers", dims)
+	}
+	for _, x := range vectors[0] {
+		if f := float64(x); math.IsNaN(f) || math.IsInf(f, 0) {
+			return errors.New("it gave a vector with a number that is none")
+		}
+	}
+	return nil
+}
+
+func (m *messageVectors) keep(text string, v []float32) {
+	if m.young == nil || len(m.young) >= mostVectors/2 {
+		m.old, m.young = m.young, map[string][]float32{}
+	}
+	m.young[text] = v
+}

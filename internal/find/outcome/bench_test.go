@@ -1,0 +1,133 @@
+//go:build unix
+
+package outcome
+
+import (
+	"fmt"
+	"syscall"
+	"testing"
+	"time"
+
+	"ken/capability"
+)
+
+// cpu gives the processor time that this process has used.
+func cpu(b *testing.B) time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// typical is a turn of the default configuration.
+func typical() Event {
+	e := Event{
+		Kind: Selected, Session: "0198c1f2-7d4e-7a61-b8a2-1c64a0d0f5aa", Turn: "17", SessionType: "main", Mode: Full,
+		Experiment: "floor", Variant: VariantA, QueryHash: "9f86d081884c7d65", Injected: true,
+		Tokens: Tokens{Map: 180, Briefs: 210, Cards: 850, Fulls: 700, Total: 1940}, Dump: 42_000, TookUS: 74, Candidates: 20, Retrieved: 7,
+	}
+	for i := range 5 {
+		e.Items = append(e.Items, Item{ID: capability.ID(fmt.Sprint("tool:some-capability-", i)), Tier: TierBrief, Score: 0.912345 - float64(i)/10, Tokens: 42})
+	}
+	e.Items = append(e.Items,
+		Item{ID: "token-economy", Tier: TierCard, Score: 0.85, Seed: 0.5983, Tokens: 600},
+		Item{ID: "telegram-optimizations", Tier: TierCard, Score: 0.62, Seed: 0.1, Tokens: 250},
+		Item{ID: "tool:some-capability-0", Tier: TierFull, Score: 0.9123, Tokens: 700})
+	for i := range 3 {
+		e.Skipped = append(e.Skipped, Skip{ID: capability.ID(fmt.Sprint("card-", i)), Reason: "relevance 0.412 is below capabilities.confidenceThreshold 0.600", Score: 0.412})
+	}
+	return e
+}
+
+// BenchmarkAppendSelection writes one selection, rotation included.
+func BenchmarkAppendSelection(b *testing.B) {
+	l := open(b, b.TempDir(), Config{})
+	e := typical()
+	b.ReportAllocs()
+	before := cpu(b)
+	for b.Loop() {
+		if err := l.Append(e); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64((cpu(b)-before).Nanoseconds())/1000/float64(b.N), "cpu-us/op")
+}
+
+// BenchmarkEncodeSelection is the part of it that is not the kernel's.
+func BenchmarkEncodeSelection(b *testing.B) {
+	e := typical()
+	e.Time = noon
+	b.ReportAllocs()
+	for b.Loop() {
+		line, err := encode(e)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.SetBytes(int64(len(line)))
+	}
+}
+
+func BenchmarkHash(b *testing.B) {
+	l := open(b, b.TempDir(), Config{})
+	for b.Loop() {
+		l.Hash("What would it cost to route these messages to a cheaper model, and who decides?")
+	}
+}
+
+// BenchmarkSwitchCheck judges after one new turn, with a day of 5,000 turns.
+func BenchmarkSwitchCheck(b *testing.B) {
+	l := open(b, b.TempDir(), Config{})
+	e := typical()
+	e.Items = e.Items[:5]
+	now := noon
+	for range 5000 {
+		e.Time = now
+		add(b, l, e)
+		now = now.Add(time.Second)
+	}
+	s := newSwitch(b, l, SwitchConfig{})
+	check(b, s, now)
+	b.ReportAllocs()
+	for b.Loop() {
+		e.Time = now
+		add(b, l, e)
+		now = now.Add(time.Second)
+		check(b, s, now)
+	}
+}
+
+// BenchmarkSwitchStart is the first look at a full log of which a day counts.
+func BenchmarkSwitchStart(b *testing.B) {
+	l := open(b, b.TempDir(), Config{})
+	e := typical()
+	now := noon
+	for range 20_000 {
+		e.Time = now
+		add(b, l, e)
+		now = now.Add(time.Minute)
+	}
+	for b.Loop() {
+		check(b, newSwitch(b, l, SwitchConfig{}), now)
+	}
+}
+
+func BenchmarkGate(b *testing.B) {
+	g := Gate{Mode: Soft, SessionTypes: []string{"isolated", "main"}, Switch: newSwitch(b, open(b, b.TempDir(), Config{}), SwitchConfig{})}
+	b.ReportAllocs()
+	for b.Loop() {
+		g.AllowCards(capability.Scope{})
+	}
+}
+
+func BenchmarkPriors(b *testing.B) { // of 10,000 turns
+	l := open(b, b.TempDir(), Config{Keep: 10})
+	e := typical()
+	for i := range 10_000 {
+		e.Time, e.Session = noon, fmt.Sprint("s", i/8)
+		add(b, l, e)
+	}
+	for b.Loop() {
+		Priors(l.Events(time.Time{}), noon)
+	}
+}

@@ -1,0 +1,21 @@
+// Package outcome answers what was shown, what was then used, whether it is
+// worth it, and whether it may go on. It knows nothing of search.
+//
+// A [Log] holds one [Event] per selection and one per outcome. Everything else
+// is computed from a stream of events, with the time as an argument:
+//
+//   - [Text] is one selection as lines for people;
+//   - [Summarise] gives the metrics and the tokens saved;
+//   - [Priors] is what was learned about each capability;
+//   - [Assign] and [Compare] are an experiment with two configurations;
+//   - [Telemetry] watches whether calls succeed.
+//
+// [Gate] says whether a selection may enter a prompt, and [Switch] stops cards
+// that trigger too often. All of this is awareness: when the log cannot be
+// written or read a turn goes on, and [Log.Health] says what is wrong.
+//
+// The words of a showing: an item is selected when it was chosen; shown when it
+// also went into the prompt as a brief, a card or a full text; merely being
+// named in the map is neither. A showing is used if a call to that capability
+// follows in the same session before it is selected again, and wasted if not.
+package outcome

@@ -1,0 +1,239 @@
+package outcome
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"ken/capability"
+	"ken/internal/untrusted"
+)
+
+// A Kind says what an event reports.
+type Kind string
+
+const (
+	Selected  Kind = "selected"  // capabilities were chosen for a message
+	Used      Kind = "used"      // a capability was called and answered
+	Failed    Kind = "failed"    // a capability was called and the call failed
+	Searched  Kind = "searched"  // discover_capabilities led to a capability
+	Described Kind = "described" // describe_capability was asked about one
+	Alerted   Kind = "alerted"   // the kill switch warned
+	Lifted    Kind = "lifted"    // a person made the kill switch start anew
+)
+
+// A Tier is how much of a capability was chosen for the prompt.
+type Tier string
+
+const (
+	TierMap   Tier = "map"   // named, no more
+	TierBrief Tier = "brief" // one line
+	TierCard  Tier = "card"  // a card's body
+	TierFull  Tier = "full"  // everything
+)
+
+// An Event is one line of the log. It never holds the text of a message.
+//
+// Each call makes one event, Used or Failed. Each search makes one, whose ID is
+// the capability that it led to: the one then called or described, else the
+// best found, empty when nothing was found.
+type Event struct {
+	Time    time.Time     `json:"time"` // Append fills in a zero
+	Kind    Kind          `json:"kind"`
+	Session string        `json:"session,omitempty"`
+	Turn    string        `json:"turn,omitempty"`
+	ID      capability.ID `json:"id,omitempty"`     // what an outcome is about
+	Detail  string        `json:"detail,omitempty"` // of an alert or a lift: the words, the person
+
+	// Triggered is how many cards triggered by themselves. Append counts it.
+	Triggered int `json:"triggered,omitempty"`
+
+	// What follows belongs to Selected events.
+
+	SessionType string   `json:"sessionType,omitempty"`
+	Tags        []string `json:"tags,omitempty"`
+	Mode        Mode     `json:"mode,omitempty"`
+	Experiment  string   `json:"experiment,omitempty"`
+	Variant     string   `json:"variant,omitempty"`
+	QueryHash   string   `json:"queryHash,omitempty"` // of [Log.Hash]
+
+	// Injected says that the selection went into the prompt, except for the
+	// items that are Held.
+	Injected bool   `json:"injected"`
+	Items    []Item `json:"items,omitempty"`
+	Skipped  []Skip `json:"skipped,omitempty"`
+	Tokens   Tokens `json:"tokens,omitzero"` // selected, held or not
+
+	// Dump is what showing every capability would have cost in this turn, in
+	// tokens; 0 when not known.
+	Dump int `json:"dump,omitempty"`
+
+	TookUS     int64 `json:"took_us,omitempty"`
+	EmbedUS    int64 `json:"embed_us,omitempty"`
+	GraphUS    int64 `json:"graph_us,omitempty"`
+	Candidates int   `json:"candidates,omitempty"`
+	Retrieved  int   `json:"retrieved,omitempty"`
+
+	Degraded []string `json:"degraded,omitempty"`
+	Error    string   `json:"error,omitempty"`
+
+	// Cut is how many items, skips, tags and notes were left out so that the
+	// line keeps its bound. Append counts it.
+	Cut int `json:"cut,omitempty"`
+}
+
+// An Item is one capability of a selection.
+type Item struct {
+	ID     capability.ID `json:"id"`
+	Tier   Tier          `json:"tier"`
+	Score  float64       `json:"score"`          // that it was chosen by
+	Seed   float64       `json:"seed,omitempty"` // of a card: by the seed's formula
+	Tokens int           `json:"tokens"`
+	Forced bool          `json:"forced,omitempty"` // pinned or included by configuration: nothing triggered it
+	Held   bool          `json:"held,omitempty"`   // chosen but kept out of the prompt
+}
+
+// A Skip is a capability that matched and was not chosen.
+type Skip struct {
+	ID     capability.ID `json:"id"`
+	Reason string        `json:"reason"`
+	Score  float64       `json:"score"`
+	Seed   float64       `json:"seed,omitempty"`
+}
+
+// Tokens are counts by tier.
+type Tokens struct {
+	Map    int `json:"map"`
+	Briefs int `json:"briefs"`
+	Cards  int `json:"cards"`
+	Fulls  int `json:"fulls"`
+	Total  int `json:"total"`
+}
+
+// triggered counts the cards that asked to be shown. Held ones count: if a
+// stopped card counted as absent, stopping it would make it seem harmless.
+func (e *Event) triggered() int {
+	n := 0
+	for _, it := range e.Items {
+		if it.Tier == TierCard && !it.Forced {
+			n++
+		}
+	}
+	return n
+}
+
+// sent gives the tokens that went into the prompt.
+func (e *Event) sent() int {
+	if !e.Injected {
+		return 0
+	}
+	n := e.Tokens.Total
+	for _, it := range e.Items {
+		if it.Held {
+			n -= it.Tokens
+		}
+	}
+	return max(n, 0)
+}
+
+const (
+	maxLine  = 64 << 10 // bytes of a line, its end included
+	maxNotes = 32       // tags, degraded parts
+	maxWords = 300      // runes of a reason, an error, a tag
+)
+
+// encode gives e as one line with its end, at most maxLine long. What does not
+// fit is left out, skipped ones first, and counted in Cut.
+func encode(e Event) ([]byte, error) {
+	if y := e.Time.Year(); y < 1 || y > 9999 {
+		return nil, fmt.Errorf("the year %d has no place in a line", y)
+	}
+	e.Triggered = e.triggered()
+	e.tidy()
+	for line := make([]byte, 0, 2<<10); ; {
+		line = e.appendJSON(line[:0])
+		if len(line) < maxLine {
+			return append(line, '\n'), nil
+		}
+		if !e.shrink() {
+			return nil, fmt.Errorf("a line of %d bytes, the bound is %d; shorten the session, turn or capability id", len(line), maxLine)
+		}
+	}
+}
+
+// tidy makes every value one that JSON can hold and bounds the texts. It
+// replaces slices instead of changing them, for they are the caller's.
+func (e *Event) tidy() {
+	e.Error = words(e.Error)
+	e.Detail = words(e.Detail)
+	e.Tags = e.notes(e.Tags)
+	e.Degraded = e.notes(e.Degraded)
+	if slices.ContainsFunc(e.Items, func(it Item) bool { return it.Score != round(it.Score) || it.Seed != round(it.Seed) }) {
+		e.Items = slices.Clone(e.Items)
+		for i := range e.Items {
+			e.Items[i].Score, e.Items[i].Seed = round(e.Items[i].Score), round(e.Items[i].Seed)
+		}
+	}
+	if len(e.Skipped) > 0 {
+		e.Skipped = slices.Clone(e.Skipped)
+		for i := range e.Skipped {
+			s := &e.Skipped[i]
+			s.Score, s.Seed, s.Reason = round(s.Score), round(s.Seed), words(s.Reason)
+		}
+	}
+}
+
+func (e *Event) notes(list []string) []string {
+	if len(list) == 0 {
+		return nil
+	}
+	if len(list) > maxNotes {
+		e.Cut += len(list) - maxNotes
+		list = list[:maxNotes]
+	}
+	list = slices.Clone(list)
+	for i := range list {
+		list[i] = words(list[i])
+	}
+	return list
+}
+
+// shrink leaves out something, the least needed first, and reports whether
+// there was anything to leave out. Triggered was counted before.
+func (e *Event) shrink() bool {
+	total := len(e.Items) + len(e.Skipped)
+	switch {
+	case len(e.Skipped) > 0:
+		e.Skipped = e.Skipped[:len(e.Skipped)/2]
+	case slices.ContainsFunc(e.Items, inMap):
+		e.Items = slices.DeleteFunc(slices.Clone(e.Items), inMap)
+	default:
+		e.Items = e.Items[:len(e.Items)/2]
+	}
+	left := len(e.Items) + len(e.Skipped)
+	e.Cut += total - left
+	return left < total
+}
+
+func inMap(it Item) bool { return it.Tier == TierMap }
+
+// words keeps ordinary text as it is; anything else is revealed and bounded.
+func words(s string) string {
+	if s == "" {
+		return ""
+	}
+	return untrusted.Line(s, maxWords)
+}
+
+// round keeps four places, which is more than a score means; JSON knows no
+// NaN and no infinity.
+func round(x float64) float64 {
+	if math.IsNaN(x) || math.IsInf(x, 0) {
+		return 0
+	}
+	if math.Abs(x) > 1e9 {
+		return math.Copysign(1e9, x)
+	}
+	return math.Round(x*1e4) / 1e4
+}

@@ -1,0 +1,100 @@
+package outcome
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"ken/capability"
+)
+
+// A pair is a capability within a session.
+type pair struct {
+	session string
+	id      capability.ID
+}
+
+// A showing is one selection of one capability, whatever its tiers.
+type showing struct {
+	at     time.Time
+	tokens int  // of what was sent
+	sent   bool // it went into the prompt
+	used   bool // a call followed
+	worked bool // a call followed and did not fail
+}
+
+// A ledger joins selections with the outcomes that follow them. It is fed in
+// the order of events and closed at the end; the functions are called as things
+// become known, and each may be nil.
+type ledger struct {
+	settled  func(pair, showing)                           // each showing, once
+	searched func(p pair, at time.Time, missed bool)       // missed: not selected before in that session
+	called   func(p pair, worked, selected, searched bool) // selected, searched: before, in that session
+
+	last  map[pair]showing
+	found map[pair]bool
+	turn  map[capability.ID]showing // of the event at hand
+}
+
+func (l *ledger) add(e Event) {
+	if l.last == nil {
+		l.last, l.found, l.turn = map[pair]showing{}, map[pair]bool{}, map[capability.ID]showing{}
+	}
+	p := pair{e.Session, e.ID}
+	switch e.Kind {
+	case Selected:
+		l.selected(e)
+	case Searched:
+		_, selected := l.last[p]
+		if l.searched != nil {
+			l.searched(p, e.Time, !selected && e.ID != "")
+		}
+		l.found[p] = true
+	case Used, Failed:
+		s, selected := l.last[p]
+		if selected {
+			s.used = true
+			s.worked = s.worked || e.Kind == Used
+			l.last[p] = s
+		}
+		if l.called != nil {
+			l.called(p, e.Kind == Used, selected, l.found[p])
+		}
+	}
+}
+
+func (l *ledger) selected(e Event) {
+	clear(l.turn)
+	for _, it := range e.Items {
+		if it.Tier == TierMap {
+			continue
+		}
+		s := l.turn[it.ID]
+		s.at = e.Time
+		if e.Injected && !it.Held {
+			s.sent = true
+			s.tokens += it.Tokens
+		}
+		l.turn[it.ID] = s
+	}
+	for id, s := range l.turn {
+		p := pair{e.Session, id}
+		if before, ok := l.last[p]; ok && l.settled != nil {
+			l.settled(p, before)
+		}
+		l.last[p] = s
+	}
+}
+
+func (l *ledger) close() {
+	if l.settled == nil {
+		return
+	}
+	keys := slices.SortedFunc(maps.Keys(l.last), func(a, b pair) int {
+		return cmp.Or(cmp.Compare(a.session, b.session), cmp.Compare(a.id, b.id))
+	})
+	for _, p := range keys { // sums depend on the order
+		l.settled(p, l.last[p])
+	}
+}

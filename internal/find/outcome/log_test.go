@@ -1,0 +1,682 @@
+package outcome
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"ken/capability"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+	"pgregory.net/rapid"
+)
+
+// writerEnv makes the test binary a process that only writes to a log:
+// "folder count name".
+const writerEnv = "KEN_OUTCOME_WRITER"
+
+func TestMain(m *testing.M) {
+	if job := os.Getenv(writerEnv); job != "" {
+		if err := writer(strings.Split(job, "\n")); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func writer(job []string) error {
+	n, err := strconv.Atoi(job[1])
+	if err != nil {
+		return err
+	}
+	l, err := Open(job[0], small)
+	if err != nil {
+		return err
+	}
+	for i := range n {
+		if err := l.Append(numbered(job[2], i)); err != nil {
+			return err
+		}
+	}
+	return l.Close()
+}
+
+// small begins a new file every few dozen lines and removes none of a test's.
+var small = Config{MaxBytes: 16 << 10, Keep: 1000}
+
+var noon = time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)
+
+func numbered(session string, i int) Event {
+	e := selection(session, Item{ID: "card-one", Tier: TierCard, Score: 0.7, Tokens: 100})
+	e.Time, e.Turn = noon, strconv.Itoa(i)
+	return e
+}
+
+// selection is an injected one of the given items.
+func selection(session string, items ...Item) Event {
+	e := Event{Time: noon, Kind: Selected, Session: session, Mode: Full, Injected: true, Items: items}
+	for _, it := range items {
+		e.Tokens.Total += it.Tokens
+	}
+	e.Triggered = e.triggered()
+	return e
+}
+
+func open(t testing.TB, dir string, cfg Config) *Log {
+	t.Helper()
+	l, err := Open(dir, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	return l
+}
+
+func add(t testing.TB, l *Log, events ...Event) {
+	t.Helper()
+	for _, e := range events {
+		if err := l.Append(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func collect(l *Log, since time.Time) (events []Event, errs []error) {
+	for e, err := range l.Events(since) {
+		if err != nil {
+			errs = append(errs, err)
+		} else {
+			events = append(events, e)
+		}
+	}
+	return events, errs
+}
+
+// of makes events a stream.
+func of(events ...Event) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		for _, e := range events {
+			if !yield(e, nil) {
+				return
+			}
+		}
+	}
+}
+
+func TestLogKeepsEveryField(t *testing.T) {
+	l := open(t, filepath.Join(t.TempDir(), "new", "folder"), Config{})
+	want := Event{
+		Time: noon.Add(time.Microsecond), Kind: Selected, Session: "s1", Turn: "t1", Triggered: 1,
+		SessionType: "main", Tags: []string{"billing"}, Mode: Soft, Experiment: "floor", Variant: VariantB,
+		QueryHash: l.Hash("what does it cost?"), Injected: true,
+		Items: []Item{
+			{ID: "tool:a", Tier: TierMap},
+			{ID: "tool:a", Tier: TierBrief, Score: 0.9, Tokens: 30},
+			{ID: "card-b", Tier: TierCard, Score: 0.7, Seed: 0.35, Tokens: 300},
+			{ID: "card-c", Tier: TierCard, Score: 1, Tokens: 40, Forced: true, Held: true},
+			{ID: "tool:a", Tier: TierFull, Score: 0.9, Tokens: 500},
+		},
+		Skipped: []Skip{{ID: "card-d", Reason: "over budget", Score: 0.61, Seed: 0.2}},
+		Tokens:  Tokens{Map: 150, Briefs: 30, Cards: 340, Fulls: 500, Total: 1020},
+		Dump:    40_000, TookUS: 74, EmbedUS: 20, GraphUS: 3, Candidates: 20, Retrieved: 6,
+		Degraded: []string{"no embedder"}, Error: "card-e: unreadable",
+	}
+	used := Event{Time: noon.Add(time.Second), Kind: Used, Session: "s1", Turn: "t1", ID: "tool:a"}
+	add(t, l, want, used)
+	got, errs := collect(l, time.Time{})
+	if len(errs) > 0 {
+		t.Fatalf("Events: %v", errs)
+	}
+	if diff := cmp.Diff([]Event{want, used}, got); diff != "" {
+		t.Errorf("Events, -want +got:\n%s", diff)
+	}
+	if h := l.Health(); h.Written != 2 || h.Lost != 0 || h.Error != "" {
+		t.Errorf("Health = %+v, want two written", h)
+	}
+	info, err := os.Stat(logPath(l.dir, 1))
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("log file: %v %v, want it for its owner only", info.Mode(), err)
+	}
+}
+
+// TestLogIsJSONLines shows the names of S1.U11 as other programs read them.
+func TestLogIsJSONLines(t *testing.T) {
+	l := open(t, t.TempDir(), Config{})
+	e := selection("s1", Item{ID: "token-economy", Tier: TierCard, Score: 0.85, Tokens: 600})
+	e.Tags, e.TookUS = []string{"cost"}, 74
+	add(t, l, e)
+	line, err := os.ReadFile(logPath(l.dir, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `{"time":"2026-11-15T12:00:00Z","kind":"selected","session":"s1","triggered":1,"tags":["cost"],"mode":"full","injected":true,` +
+		`"items":[{"id":"token-economy","tier":"card","score":0.85,"tokens":600}],"tokens":{"map":0,"briefs":0,"cards":0,"fulls":0,"total":600},"took_us":74}` + "\n"
+	if string(line) != want {
+		t.Errorf("line = %s\nwant %s", line, want)
+	}
+}
+
+func TestHashHidesTheMessage(t *testing.T) {
+	dir := t.TempDir()
+	a, again, other := open(t, dir, Config{}), open(t, dir, Config{}), open(t, t.TempDir(), Config{})
+	if got, want := again.Hash("yes"), a.Hash("yes"); got != want {
+		t.Errorf("Hash in the same folder = %s, want %s", got, want)
+	}
+	if a.Hash("yes") == a.Hash("no") || a.Hash("yes") == other.Hash("yes") {
+		t.Error("Hash does not depend on the message and the folder's key")
+	}
+	if n := len(a.Hash(strings.Repeat("x", 1<<20))); n != 16 {
+		t.Errorf("Hash of a long message has %d characters, want 16", n)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "key"), []byte("short"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	mended := open(t, dir, Config{})
+	if got, want := open(t, dir, Config{}).Hash("yes"), mended.Hash("yes"); got != want {
+		t.Errorf("Hash with a damaged key = %s, then %s: it was not replaced", want, got)
+	}
+}
+
+func TestOneKeyForAll(t *testing.T) {
+	dir := t.TempDir()
+	hashes := make([]string, 16)
+	var wg sync.WaitGroup
+	for i := range hashes {
+		wg.Go(func() {
+			l, err := Open(dir, Config{})
+			if err != nil {
+				t.Error(err)
+			}
+			hashes[i] = l.Hash("yes")
+			l.Close()
+		})
+	}
+	wg.Wait()
+	if n := len(slices.Compact(slices.Sorted(slices.Values(hashes)))); n != 1 {
+		t.Errorf("%d keys for one folder", n)
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, "key-*")); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+func TestEventsSince(t *testing.T) {
+	l := open(t, t.TempDir(), Config{MaxBytes: 300 << 10, Keep: 100})
+	const n = 3000
+	for i := range n {
+		e := numbered("s", i)
+		e.Time = noon.Add(time.Duration(i) * time.Minute)
+		add(t, l, e)
+	}
+	if files, _ := logFiles(l.dir); len(files) < 2 {
+		t.Fatalf("%d files, want several", len(files))
+	}
+	for _, from := range []int{0, 1, 59, 1234, 2999, 3000} {
+		events, errs := collect(l, noon.Add(time.Duration(from)*time.Minute))
+		if len(errs) > 0 || len(events) != n-from {
+			t.Fatalf("Events(minute %d) = %d events, %v; want %d", from, len(events), errs, n-from)
+		}
+		for i, e := range events {
+			if e.Turn != strconv.Itoa(from+i) {
+				t.Fatalf("Events(minute %d)[%d] = turn %s, want %d", from, i, e.Turn, from+i)
+			}
+		}
+	}
+	for range l.Events(time.Time{}) {
+		break // and no panic for going on
+	}
+}
+
+// TestEventsSinceInDisorder: lines may be late by less than an hour.
+func TestEventsSinceInDisorder(t *testing.T) {
+	l := open(t, t.TempDir(), Config{})
+	const n = 8000
+	times := make([]time.Time, n)
+	for i := range times {
+		times[i] = noon.Add(time.Duration(i) * time.Second)
+		if i%7 == 0 {
+			times[i] = times[i].Add(-50 * time.Minute)
+		}
+		e := numbered("s", i)
+		e.Time = times[i]
+		add(t, l, e)
+	}
+	for _, from := range []int{0, 2500, 4000, 7000} {
+		since, want := noon.Add(time.Duration(from)*time.Second), 0
+		for _, at := range times {
+			count(&want, !at.Before(since))
+		}
+		if events, errs := collect(l, since); len(events) != want || len(errs) > 0 {
+			t.Errorf("Events(second %d) = %d events, %v; want %d", from, len(events), errs, want)
+		}
+	}
+}
+
+func TestSeekSkipsWhatIsOld(t *testing.T) {
+	l := open(t, t.TempDir(), Config{})
+	for i := range 6000 {
+		e := numbered("s", i)
+		e.Time = noon.Add(time.Duration(i) * time.Minute)
+		add(t, l, e)
+	}
+	lines, err := openLines(logPath(l.dir, 1), noon.Add(5900*time.Minute))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lines.close()
+	info, _ := lines.f.Stat()
+	if lines.at < info.Size()*9/10 {
+		t.Errorf("reading the end of %d bytes begins at %d", info.Size(), lines.at)
+	}
+}
+
+func TestSeveralWritersShareALog(t *testing.T) {
+	dir := t.TempDir()
+	const writers, each = 8, 200
+	logs := []*Log{open(t, dir, small), open(t, dir, small), open(t, dir, small)}
+	var wg sync.WaitGroup
+	for w := range writers {
+		wg.Go(func() {
+			for i := range each {
+				if err := logs[w%len(logs)].Append(numbered(fmt.Sprint("writer ", w), i)); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	wantNumbered(t, logs[0], writers, each)
+}
+
+func TestSeveralProcessesShareALog(t *testing.T) {
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	const writers, each = 4, 300
+	var wg sync.WaitGroup
+	for w := range writers {
+		wg.Go(func() {
+			cmd := exec.Command(exe)
+			cmd.Env = append(os.Environ(), writerEnv+"="+strings.Join([]string{dir, strconv.Itoa(each), fmt.Sprint("writer ", w)}, "\n"))
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Errorf("writer %d: %v\n%s", w, err, out)
+			}
+		})
+	}
+	wg.Wait()
+	wantNumbered(t, open(t, dir, small), writers, each)
+}
+
+// wantNumbered wants every line of every writer once, each writer's in order,
+// in files that keep their bound.
+func wantNumbered(t *testing.T, l *Log, writers, each int) {
+	t.Helper()
+	events, errs := collect(l, time.Time{})
+	if len(errs) > 0 {
+		t.Fatalf("Events: %v", errs)
+	}
+	seen := map[string][]bool{}
+	for _, e := range events {
+		if seen[e.Session] == nil {
+			seen[e.Session] = make([]bool, each)
+		}
+		i, err := strconv.Atoi(e.Turn)
+		if err != nil || seen[e.Session][i] {
+			t.Fatalf("%s wrote %s twice (%v)", e.Session, e.Turn, err)
+		}
+		seen[e.Session][i] = true
+	}
+	if len(events) != writers*each {
+		t.Errorf("%d events, want %d", len(events), writers*each)
+	}
+	files, _ := logFiles(l.dir)
+	if len(files) < 2 {
+		t.Errorf("%d files, want several", len(files))
+	}
+	for _, f := range files {
+		// Writers that look at the same time may each add a line.
+		if info, err := os.Stat(logPath(l.dir, f)); err != nil || info.Size() > small.MaxBytes+int64(writers)*1024 {
+			t.Errorf("file %d: %d bytes, want about %d (%v)", f, info.Size(), small.MaxBytes, err)
+		}
+	}
+}
+
+func TestRotationKeepsItsBound(t *testing.T) {
+	dir := t.TempDir()
+	cfg := Config{MaxBytes: 4 << 10, Keep: 3}
+	l := open(t, dir, cfg)
+	for i := range 500 {
+		add(t, l, numbered("s", i))
+		files, err := logFiles(dir)
+		if err != nil || len(files) > cfg.Keep {
+			t.Fatalf("after %d events: files %v %v, want at most %d", i+1, files, err, cfg.Keep)
+		}
+		for _, f := range files {
+			if info, err := os.Stat(logPath(dir, f)); err != nil || info.Size() > cfg.MaxBytes {
+				t.Fatalf("file %d: %d bytes, want at most %d (%v)", f, info.Size(), cfg.MaxBytes, err)
+			}
+		}
+	}
+	events, errs := collect(l, time.Time{})
+	if len(errs) > 0 || len(events) < 20 || events[len(events)-1].Turn != "499" {
+		t.Fatalf("%d events, %v, want the latest", len(events), errs)
+	}
+	for i, e := range events {
+		if want := strconv.Itoa(500 - len(events) + i); e.Turn != want {
+			t.Fatalf("event %d is turn %s, want %s: something between is lost", i, e.Turn, want)
+		}
+	}
+	if l := open(t, t.TempDir(), Config{}); l.cfg.MaxBytes != 8<<20 || l.cfg.Keep != 4 {
+		t.Errorf("default bound = %+v, want 8 MB × 4", l.cfg)
+	}
+}
+
+func TestTornLinesAreSkippedAndCounted(t *testing.T) {
+	whole, err := encode(numbered("s", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct {
+		name   string
+		inside string // between two whole lines
+		bad    int
+	}{
+		{"nothing", "", 0},
+		{"empty lines", "\n\n \n", 0},
+		{"half a line", string(whole[:40]), 1},
+		{"half a line, ended", string(whole[:40]) + "\n", 1},
+		{"no JSON", "hello\n[1,2]\n", 2},
+		{"no event", "{}\n{\"time\":\"2026-11-15T12:00:00Z\"}\n{\"kind\":\"used\"}\n", 3},
+		{"too long", strings.Repeat("x", 3*maxLine) + "\n", 1},
+		{"zero bytes of a crash", strings.Repeat("\x00", 100), 1},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := t.TempDir()
+			add(t, open(t, dir, Config{}), numbered("s", 0))
+			f, err := os.OpenFile(logPath(dir, 1), os.O_APPEND|os.O_WRONLY, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f.WriteString(tt.inside)
+			f.Close()
+			l := open(t, dir, Config{}) // a restart
+			add(t, l, numbered("s", 2))
+			events, errs := collect(l, time.Time{})
+			if len(events) != 2 || events[1].Turn != "2" || len(errs) != tt.bad {
+				t.Errorf("%d events, errors %v; want 2 and %d", len(events), errs, tt.bad)
+			}
+			for _, err := range errs {
+				bad, ok := errors.AsType[*BadLine](err)
+				if !ok || bad.Path != logPath(dir, 1) || bad.Offset == 0 || !strings.Contains(err.Error(), "skipped") {
+					t.Errorf("error = %v, want a BadLine with file and place", err)
+				}
+			}
+			if m := Summarise(l.Events(time.Time{}), time.Time{}); m.Unreadable != tt.bad || m.Requests != 2 {
+				t.Errorf("Summarise = %d unreadable of %d requests, want %d of 2", m.Unreadable, m.Requests, tt.bad)
+			}
+		})
+	}
+}
+
+func TestTornLastLineWithoutRestart(t *testing.T) {
+	l := open(t, t.TempDir(), Config{})
+	add(t, l, numbered("s", 0))
+	if _, err := l.file.Write([]byte(`{"time":"2026-11-15T12:0`)); err != nil {
+		t.Fatal(err)
+	}
+	events, errs := collect(l, time.Time{})
+	if len(events) != 1 || len(errs) != 1 || !errors.Is(errs[0], errUnfinished) {
+		t.Errorf("Events = %d, %v; want one and a half-written one", len(events), errs)
+	}
+}
+
+func TestUnwritableLogFailsOpen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := filepath.Join(t.TempDir(), "state")
+		if err := os.WriteFile(dir, nil, 0o600); err != nil { // where the folder should be
+			t.Fatal(err)
+		}
+		l, err := Open(dir, Config{})
+		if l == nil || err == nil || capability.KindOf(err) != capability.Unavailable || !strings.Contains(err.Error(), dir) {
+			t.Fatalf("Open = %v, %v; want a log and an error that names %s", l, err, dir)
+		}
+		defer l.Close()
+		for range 3 {
+			if err := l.Append(numbered("s", 0)); err == nil {
+				t.Fatal("Append to a folder that is a file: no error")
+			}
+		}
+		if l.Hash("x") == "" {
+			t.Error("Hash without a folder = nothing")
+		}
+		if h := l.Health(); h.Lost != 3 || h.Written != 0 || h.Error == "" || h.ErrorAt.IsZero() {
+			t.Errorf("Health = %+v, want three lost and why", h)
+		}
+		if _, errs := collect(l, time.Time{}); len(errs) != 1 {
+			t.Errorf("Events = %v, want one error", errs)
+		}
+		if err := os.Remove(dir); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Append(numbered("s", 1)); err == nil {
+			t.Error("Append right after a failure tried again, want a pause")
+		}
+		time.Sleep(lookAgain)
+		add(t, l, numbered("s", 2))
+		if h := l.Health(); h.Lost != 4 || h.Written != 1 || h.Error != "" {
+			t.Errorf("Health = %+v, want it mended", h)
+		}
+	})
+}
+
+func TestLogOutlivesItsFiles(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := filepath.Join(t.TempDir(), "state")
+		l := open(t, dir, Config{})
+		add(t, l, numbered("s", 0))
+		if err := os.RemoveAll(dir); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(lookAgain)
+		add(t, l, numbered("s", 1))
+		if events, errs := collect(l, time.Time{}); len(events) != 1 || len(errs) > 0 {
+			t.Errorf("Events after the folder was removed = %d, %v; want the one since", len(events), errs)
+		}
+	})
+}
+
+func TestLogRefusesWhatIsNoFile(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Symlink("/dev/null", logPath(dir, 1)); err != nil {
+		t.Fatal(err)
+	}
+	l, err := Open(dir, Config{})
+	if err == nil || !strings.Contains(err.Error(), "not a regular file") {
+		t.Errorf("Open over a link = %v, want a refusal", err)
+	}
+	l.Close()
+}
+
+func TestCloseEndsWriting(t *testing.T) {
+	l := open(t, t.TempDir(), Config{})
+	add(t, l, numbered("s", 0))
+	for range 2 {
+		if err := l.Close(); err != nil {
+			t.Errorf("Close = %v", err)
+		}
+	}
+	if err := l.Append(numbered("s", 1)); !errors.Is(err, fs.ErrClosed) {
+		t.Errorf("Append after Close = %v, want %v", err, fs.ErrClosed)
+	}
+	if events, _ := collect(l, time.Time{}); len(events) != 1 {
+		t.Errorf("%d events after Close, want 1", len(events))
+	}
+	none := &Log{dir: filepath.Join(t.TempDir(), "none")}
+	if events, errs := collect(none, time.Time{}); len(events)+len(errs) > 0 {
+		t.Errorf("Events of no folder = %v, %v; want none", events, errs)
+	}
+}
+
+// TestLinesKeepTheirBound holds for any event: one line, bounded, readable, and
+// the caller's slices are as they were.
+func TestLinesKeepTheirBound(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"", "a\nb", "\xff\xfe", strings.Repeat("é", 600)}))
+		score := rapid.OneOf(rapid.Float64(), rapid.SampledFrom([]float64{math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat64}))
+		item := rapid.Custom(func(t *rapid.T) Item {
+			return Item{
+				ID: capability.ID(text.Draw(t, "id")), Tier: rapid.SampledFrom([]Tier{TierMap, TierBrief, TierCard, TierFull}).Draw(t, "tier"),
+				Score: score.Draw(t, "score"), Seed: score.Draw(t, "seed"), Forced: rapid.Bool().Draw(t, "forced"),
+			}
+		})
+		skip := rapid.Custom(func(t *rapid.T) Skip {
+			return Skip{ID: capability.ID(text.Draw(t, "id")), Reason: text.Draw(t, "reason"), Score: score.Draw(t, "score")}
+		})
+		e := Event{
+			Time: noon, Kind: Selected, Session: rapid.StringN(0, 100, 200).Draw(t, "session"), Error: text.Draw(t, "error"),
+			Tags:    rapid.SliceOfN(text, 0, 50).Draw(t, "tags"),
+			Items:   slices.Repeat(rapid.SliceOfN(item, 0, 4).Draw(t, "items"), rapid.SampledFrom([]int{1, 1, 60}).Draw(t, "times")),
+			Skipped: slices.Repeat(rapid.SliceOfN(skip, 0, 4).Draw(t, "skipped"), rapid.SampledFrom([]int{1, 1, 60}).Draw(t, "times")),
+		}
+		before := fmt.Sprint(e)
+		line, err := encode(e)
+		if err != nil {
+			t.Fatalf("encode: %v", err)
+		}
+		if after := fmt.Sprint(e); after != before {
+			t.Fatalf("encode changed its argument to %s, from %s", after, before)
+		}
+		if len(line) > maxLine || bytes.Count(line, []byte{'\n'}) != 1 || line[len(line)-1] != '\n' {
+			t.Fatalf("encode = %d bytes, %d line ends; want one line of at most %d", len(line), bytes.Count(line, []byte{'\n'}), maxLine)
+		}
+		var got, head Event
+		if err := decode(line[:len(line)-1], &got); err != nil {
+			t.Fatalf("decode: %v", err)
+		}
+		if again, err := json.Marshal(got); err != nil || string(again) != strings.ReplaceAll(string(line[:len(line)-1]), `\ufffd`, "\ufffd") {
+			t.Fatalf("encode = %s\nencoding/json writes %s, %v", line, again, err)
+		}
+		if err := decodeHead(line[:len(line)-1], &head); err != nil || !sameHead(head, got) {
+			t.Fatalf("decodeHead = %+v, %v; want %+v", head, err, got)
+		}
+		if lost := len(e.Items) + len(e.Skipped) + len(e.Tags) - len(got.Items) - len(got.Skipped) - len(got.Tags); lost != got.Cut {
+			t.Fatalf("%d parts are missing, Cut = %d", lost, got.Cut)
+		}
+		if got.Triggered != e.triggered() {
+			t.Fatalf("Triggered = %d, want %d", got.Triggered, e.triggered())
+		}
+	})
+}
+
+func sameHead(a, b Event) bool {
+	return a.Time.Equal(b.Time) && a.Kind == b.Kind && a.Session == b.Session && a.Turn == b.Turn && a.ID == b.ID && a.Triggered == b.Triggered
+}
+
+func TestHeadIsReadByHand(t *testing.T) {
+	tests := []struct {
+		line string
+		hand bool
+		bad  bool
+	}{
+		{`{"time":"2026-11-15T12:00:00Z","kind":"used","session":"s","turn":"1","id":"tool:a","injected":false}`, true, false},
+		{`{"time":"2026-11-15T12:00:00.5Z","kind":"selected","session":"s","triggered":2,"injected":true}`, true, false},
+		{`{"time":"2026-11-15T12:00:00Z","kind":"used","injected":false}`, true, false},
+		{`{"time":"2026-11-15T12:00:00Z","kind":"used","session":"a\"b","injected":false}`, false, false},
+		{`{"kind":"used","time":"2026-11-15T12:00:00Z","session":"s"}`, false, false},
+		{`{ "time": "2026-11-15T12:00:00Z", "kind": "used" }`, false, false},
+		{`{"time":"2026-11-15T12:00:00Z","kind":"used","session":"s","triggered":1}`, false, false},
+		{`{"time":"2026-11-15T12:00:00Z","kind":"used","triggered":"1","injected":true}`, false, true},
+		{`{"time":"today","kind":"used"}`, false, true},
+		{`{"time":"2026-11-15T12:00:00Z","kind":""}`, false, true},
+		{`{"time":"2026-11-15T12:00:00Z","kind":"used","session":"s`, false, true},
+		{`}`, false, true},
+	}
+	for _, tt := range tests {
+		var head, whole Event
+		if got := head.readHead([]byte(tt.line)); got != tt.hand {
+			t.Errorf("readHead(%s) = %v, want %v", tt.line, got, tt.hand)
+		}
+		err := decodeHead([]byte(tt.line), &head)
+		if (err != nil) != tt.bad {
+			t.Errorf("decodeHead(%s) = %v, want an error: %v", tt.line, err, tt.bad)
+		}
+		if err := decode([]byte(tt.line), &whole); err == nil && !sameHead(head, whole) {
+			t.Errorf("decodeHead(%s) = %+v, want %+v", tt.line, head, whole)
+		}
+	}
+}
+
+func TestHugeIdsAreAnError(t *testing.T) {
+	l := open(t, t.TempDir(), Config{})
+	if err := l.Append(Event{Kind: Used, Session: strings.Repeat("x", 2*maxLine)}); err == nil || !strings.Contains(err.Error(), "shorten") {
+		t.Errorf("Append = %v, want what to do", err)
+	}
+	add(t, l, Event{Kind: Used, Session: "s", ID: "tool:a"})
+	if events, _ := collect(l, time.Time{}); len(events) != 1 || time.Since(events[0].Time).Abs() > time.Hour {
+		t.Errorf("events = %v, want one with the time filled in", events)
+	}
+}
+
+// FuzzEvents reads any bytes as a log.
+func FuzzEvents(f *testing.F) {
+	line, _ := encode(numbered("s", 1))
+	f.Add(line, int64(0))
+	f.Add(append(line[:len(line):len(line)], line[:20]...), int64(1))
+	f.Add(bytes.Repeat(line, 600), noon.Unix())
+	f.Add([]byte("{\"time\":\"x\"}\n\x00\n"), int64(-1))
+	f.Fuzz(func(t *testing.T, data []byte, since int64) {
+		dir := t.TempDir()
+		if err := os.WriteFile(logPath(dir, 1), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		l := &Log{dir: dir}
+		events, _ := collect(l, time.Time{})
+		if most := bytes.Count(data, []byte{'\n'}); len(events) > most {
+			t.Errorf("%d events of %d lines", len(events), most)
+		}
+		for _, e := range events {
+			if _, err := json.Marshal(e); err != nil {
+				t.Errorf("event cannot be written again: %v", err)
+			}
+			Text(e, LevelDetailed)
+		}
+		later, _ := collect(l, time.Unix(since, 0))
+		if len(later) > len(events) {
+			t.Errorf("%d events since a time, %d in all", len(later), len(events))
+		}
+		Summarise(of(events...), time.Time{})
+		for id, p := range Priors(of(events...), noon) {
+			if math.Abs(p.LogOdds) > MaxLogOdds || math.IsNaN(p.LogOdds) {
+				t.Errorf("prior of %q = %v", id, p)
+			}
+		}
+		Compare(of(events...), "")
+		s, err := NewSwitch(l, SwitchConfig{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if st, _, err := s.Check(noon); err != nil || st.Turns > bytes.Count(data, []byte{'\n'}) {
+			t.Errorf("Check = %+v, %v", st, err)
+		}
+	})
+}

@@ -1,0 +1,145 @@
+package outcome
+
+import (
+	"fmt"
+	"iter"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"ken/capability"
+)
+
+const (
+	// MaxLogOdds bounds a prior: enough to settle a near tie, never enough to
+	// make something irrelevant relevant.
+	MaxLogOdds = 0.5
+
+	// HalfLife is the age at which an outcome counts half.
+	HalfLife = 30 * 24 * time.Hour
+
+	priorStrength = 8.0 // showings that the others' rate weighs as much as
+	failedWeight  = 0.5 // of a showing whose calls all failed, against it
+
+	// Before anything is known, one showing in five is used.
+	baseUsed, baseUnused = 1.0, 4.0
+
+	// perSession is how many showings of one capability in one session count;
+	// a session that repeats itself says nothing new.
+	perSession = 10
+)
+
+// A Prior is what outcomes say about one capability, for someone who ranks
+// capabilities that are already relevant. Counts are as they happened; LogOdds
+// weighs them by age.
+type Prior struct {
+	Shown    int     `json:"shown"`
+	Used     int     `json:"used"`     // of the showings; called, whether or not it worked
+	Searched int     `json:"searched"` // sessions that searched for it without its having been selected
+	Failed   int     `json:"failed"`   // of the used showings: no call worked
+	LogOdds  float64 `json:"log_odds"` // within ±MaxLogOdds; 0 is neutral
+	Why      string  `json:"why"`
+}
+
+// evidence is for and against a capability, by age.
+type evidence struct {
+	Prior
+	yes, no float64
+}
+
+// Priors learns from events, as seen at now: how often a capability is used when
+// shown, compared with all others (a beta-binomial estimate, with the others'
+// rate as the prior), plus one success for each session that had to search for
+// it. Selections that were only logged teach nothing, for nobody saw them.
+// Errors among the events are passed over. A capability without data is not in
+// the map; its prior is the zero Prior.
+func Priors(events iter.Seq2[Event, error], now time.Time) map[capability.ID]Prior {
+	all := map[capability.ID]*evidence{}
+	of := func(id capability.ID) *evidence {
+		if all[id] == nil {
+			all[id] = &evidence{}
+		}
+		return all[id]
+	}
+	weight := func(at time.Time) float64 {
+		return math.Exp2(-max(0, now.Sub(at).Hours()/HalfLife.Hours()))
+	}
+	seen := map[pair]int{}
+	asked := map[pair]bool{}
+	book := ledger{
+		settled: func(p pair, s showing) {
+			if seen[p]++; s.sent && seen[p] <= perSession {
+				of(p.id).shown(s, weight(s.at))
+			}
+		},
+		searched: func(p pair, at time.Time, missed bool) {
+			if missed && !asked[p] {
+				asked[p] = true
+				v := of(p.id)
+				v.Searched++
+				v.yes += weight(at)
+			}
+		},
+	}
+	for e, err := range events {
+		if err == nil {
+			book.add(e)
+		}
+	}
+	book.close()
+	return judge(all)
+}
+
+func (v *evidence) shown(s showing, w float64) {
+	v.Shown++
+	switch {
+	case s.worked:
+		v.Used++
+		v.yes += w
+	case s.used:
+		v.Used++
+		v.Failed++
+		v.no += failedWeight * w
+	default:
+		v.no += w
+	}
+}
+
+// judge compares each capability with all others together.
+func judge(all map[capability.ID]*evidence) map[capability.ID]Prior {
+	yes, no := baseUsed, baseUnused
+	for _, id := range slices.Sorted(maps.Keys(all)) { // sums depend on the order
+		yes += all[id].yes
+		no += all[id].no
+	}
+	out := make(map[capability.ID]Prior, len(all))
+	for id, v := range all {
+		// Rounding must not take the others below what was there before them.
+		y, n := max(yes-v.yes, baseUsed), max(no-v.no, baseUnused)
+		others := y / (y + n)
+		rate := (priorStrength*others + v.yes) / (priorStrength + v.yes + v.no)
+		p := v.Prior
+		p.LogOdds = min(MaxLogOdds, max(-MaxLogOdds, logit(rate)-logit(others)))
+		p.Why = p.why(others)
+		out[id] = p
+	}
+	return out
+}
+
+func logit(p float64) float64 { return math.Log(p / (1 - p)) }
+
+func (p Prior) why(others float64) string {
+	var parts []string
+	if p.Shown > 0 {
+		parts = append(parts, fmt.Sprintf("used %d of %d times shown", p.Used, p.Shown))
+	}
+	if p.Failed > 0 {
+		parts = append(parts, fmt.Sprintf("%d of them in vain", p.Failed))
+	}
+	if p.Searched > 0 {
+		parts = append(parts, fmt.Sprintf("searched for in %d sessions that did not have it", p.Searched))
+	}
+	return fmt.Sprintf("%s; others %.0f%%: %+.2f", strings.Join(parts, ", "), 100*others, p.LogOdds)
+}

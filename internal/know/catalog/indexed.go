@@ -1,0 +1,155 @@
+package catalog
+
+import (
+	"sync"
+
+	"ken/capability"
+	"ken/internal/know/index"
+)
+
+// Indexed is a snapshot made ready for search. A capability that stayed from
+// one snapshot to the next keeps its slot in the segment, so ordinals, which
+// shift with every insertion, are mapped to slots and back.
+type Indexed struct {
+	Segment  *index.Segment
+	slots    []int32 // by ordinal
+	ordinals []int32 // by slot; -1: free
+	entries  []*Entry
+}
+
+// Slot gives the slot of an entry.
+func (x *Indexed) Slot(ordinal int) int { return int(x.slots[ordinal]) }
+
+// Ordinal gives the position in [Snapshot.Entries] of what is in a slot.
+func (x *Indexed) Ordinal(slot int) int { return int(x.ordinals[slot]) }
+
+// An Indexer makes segments, or takes one that was made before from where it
+// is kept. It may be nil.
+type Indexer interface {
+	Build(list []*capability.Capability) *index.Segment
+}
+
+// indexing makes the index of a snapshot when it is first needed: out of that
+// of an earlier snapshot where there is one.
+type indexing struct {
+	mu      sync.Mutex
+	made    *Indexed
+	earlier *Indexed
+	indexer Indexer
+}
+
+// latest gives the newest index that a later snapshot could start from.
+func (x *indexing) latest() *Indexed {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.made != nil {
+		return x.made
+	}
+	return x.earlier
+}
+
+func (x *indexing) of(entries []*Entry) *Indexed {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.made == nil {
+		if x.earlier != nil && related(x.earlier.entries, entries) {
+			x.made = x.earlier.changed(entries)
+		} else {
+			x.made = indexOf(entries, x.indexer)
+		}
+		x.earlier = nil
+	}
+	return x.made
+}
+
+// replace puts another index of the same entries in place, one with vectors.
+func (x *indexing) replace(was, now *Indexed) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.made != was {
+		return false
+	}
+	x.made = now
+	return true
+}
+
+func indexOf(entries []*Entry, indexer Indexer) *Indexed {
+	list := make([]*capability.Capability, len(entries))
+	for i, e := range entries {
+		list[i] = e.Capability
+	}
+	x := &Indexed{entries: entries, slots: make([]int32, len(entries)), ordinals: make([]int32, len(entries))}
+	for i := range entries {
+		x.slots[i], x.ordinals[i] = int32(i), int32(i)
+	}
+	if indexer != nil {
+		x.Segment = indexer.Build(list)
+	} else {
+		x.Segment = index.Build(list)
+	}
+	return x
+}
+
+// related reports whether two lists of entries have enough in common for a
+// change to be cheaper than a new index.
+func related(old, now []*Entry) bool {
+	added, removed := 0, 0
+	walk(old, now, func(_ int) { removed++ }, func(_ int) { added++ }, func(_, _ int) {})
+	return (added+removed)*4 <= len(now)+16
+}
+
+// walk compares two lists of entries, both sorted by id. An entry whose
+// capability is another is both gone and added.
+func walk(old, now []*Entry, gone, added func(i int), stayed func(i, j int)) {
+	i, j := 0, 0
+	for i < len(old) || j < len(now) {
+		switch {
+		case j == len(now) || i < len(old) && old[i].ID < now[j].ID:
+			gone(i)
+			i++
+		case i == len(old) || now[j].ID < old[i].ID:
+			added(j)
+			j++
+		default:
+			if old[i].Capability == now[j].Capability {
+				stayed(i, j)
+			} else {
+				gone(i)
+				added(j)
+			}
+			i++
+			j++
+		}
+	}
+}
+
+// changed makes the index of a list of entries out of that of an earlier one.
+func (x *Indexed) changed(entries []*Entry) *Indexed {
+	next := &Indexed{entries: entries, slots: make([]int32, len(entries))}
+	var removed []int
+	var add []*capability.Capability
+	var where []int
+	walk(x.entries, entries,
+		func(i int) { removed = append(removed, int(x.slots[i])) },
+		func(j int) {
+			add = append(add, entries[j].Capability)
+			where = append(where, j)
+		},
+		func(i, j int) { next.slots[j] = x.slots[i] })
+	if len(add) == 0 && len(removed) == 0 {
+		next.Segment, next.ordinals = x.Segment, x.ordinals
+		return next
+	}
+	segment, slots := x.Segment.Change(add, removed)
+	for i, j := range where {
+		next.slots[j] = int32(slots[i])
+	}
+	next.Segment, next.ordinals = segment, make([]int32, segment.Len())
+	for i := range next.ordinals {
+		next.ordinals[i] = -1
+	}
+	for ordinal, slot := range next.slots {
+		next.ordinals[slot] = int32(ordinal)
+	}
+	return next
+}

@@ -1,0 +1,140 @@
+package index
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"ken/capability"
+)
+
+// benchCatalog gives n capabilities: real ones, and beyond those we have,
+// mixtures of two of them.
+func benchCatalog(b *testing.B, n int) []*capability.Capability {
+	b.Helper()
+	dir := os.Getenv("KEN_BENCH")
+	if dir == "" {
+		b.Skip("KEN_BENCH is not set: the catalogs to measure on are not here")
+	}
+	var real []*capability.Capability
+	for _, name := range []string{"toucan", "npm-mcp"} {
+		for _, r := range readRows(b, filepath.Join(dir, "catalog", name, "corpus.jsonl")) {
+			real = append(real, &capability.Capability{
+				ID: capability.ID(name + "/" + r.ID), Name: r.Name, Description: r.Description, Category: r.Category, Tags: r.Tags, Parameters: r.Parameters,
+			})
+		}
+	}
+	random := rand.New(rand.NewPCG(1, 1))
+	random.Shuffle(len(real), func(i, j int) { real[i], real[j] = real[j], real[i] })
+	list := real[:min(n, len(real))]
+	for i := len(list); i < n; i++ {
+		x, y := real[random.IntN(len(real))], real[random.IntN(len(real))]
+		name, _, _ := strings.Cut(x.Name, "_")
+		_, rest, _ := strings.Cut(y.Name, "_")
+		list = append(list, &capability.Capability{
+			ID: capability.ID(fmt.Sprintf("mix/%d", i)), Name: fmt.Sprintf("%s_%s_%d", name, rest, i),
+			Description: x.Description[:len(x.Description)/2] + y.Description[len(y.Description)/2:], Category: x.Category, Tags: y.Tags, Parameters: y.Parameters,
+		})
+	}
+	return list
+}
+
+func randomVectors(n, dims int) map[int][]float32 {
+	random := rand.New(rand.NewPCG(2, 3))
+	out := make(map[int][]float32, n)
+	for i := range n {
+		out[i] = randomVector(random, dims)
+	}
+	return out
+}
+
+func randomVector(random *rand.Rand, dims int) []float32 {
+	v := make([]float32, dims)
+	for i := range v {
+		v[i] = float32(random.NormFloat64())
+	}
+	return v
+}
+
+func benchQueries(b *testing.B) []string {
+	var out []string
+	for _, name := range []string{"acebench-en", "bfcl-multiturn", "restbench"} {
+		for _, r := range readRows(b, filepath.Join(os.Getenv("KEN_BENCH"), "dev", name, "queries.jsonl")) {
+			out = append(out, r.Query)
+		}
+	}
+	return out
+}
+
+func BenchmarkSearch(b *testing.B) {
+	for _, n := range []int{200, 2000, 15000, 100000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			s := Build(benchCatalog(b, n))
+			s, err := s.WithVectors("random", 256, randomVectors(n, 256))
+			if err != nil {
+				b.Fatal(err)
+			}
+			v, queries := NewView(Part{Segment: s}), benchQueries(b)
+			vector := randomVector(rand.New(rand.NewPCG(4, 5)), 256)
+			b.ReportAllocs()
+			i := 0
+			for b.Loop() {
+				v.Search(Query{Text: queries[i%len(queries)], Vector: vector}, 10, nil)
+				i++
+			}
+		})
+	}
+}
+
+func BenchmarkBuild(b *testing.B) {
+	for _, n := range []int{15000, 100000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			list := benchCatalog(b, n)
+			for b.Loop() {
+				s := Build(list)
+				b.StopTimer()
+				var m runtime.MemStats
+				runtime.GC()
+				runtime.ReadMemStats(&m)
+				with := m.HeapAlloc
+				runtime.KeepAlive(s)
+				s = nil
+				runtime.GC()
+				runtime.ReadMemStats(&m)
+				b.ReportMetric(float64(with-m.HeapAlloc)/1e6, "heap-MB")
+				b.StartTimer()
+			}
+		})
+	}
+}
+
+func BenchmarkChange(b *testing.B) {
+	list := benchCatalog(b, 10000)
+	s := Build(list)
+	b.ReportAllocs()
+	i := 0
+	for b.Loop() {
+		slot := i * 7919 % len(list)
+		changed := *list[slot]
+		changed.Description += " now with another word"
+		s.Change([]*capability.Capability{&changed}, []int{slot})
+		i++
+	}
+}
+
+func BenchmarkNarrow(b *testing.B) {
+	s := Build(benchCatalog(b, 15000))
+	for b.Loop() {
+		visible := NewBits(s.Len())
+		for i := range s.Len() {
+			if i%3 != 0 {
+				visible.Set(i)
+			}
+		}
+		NewView(Part{Segment: s, Visible: visible})
+	}
+}

@@ -1,0 +1,266 @@
+package index
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"hash"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"ken/capability"
+)
+
+// A Cache keeps segments in files, by the hash of all that went into them, so
+// that a program that starts over a large catalog finds at once. A nil Cache
+// and one without Dir keep nothing. A file that is damaged, or was written by
+// another version, counts as absent; one that cannot be written costs speed and
+// nothing else. Dir must be the user's alone. Several processes may share it.
+type Cache struct {
+	Dir  string
+	Name string // what its files begin with
+}
+
+const (
+	cacheFormat = "ken index 1\n"
+	cacheSuffix = ".index"
+	leastCached = 256 // capabilities; fewer are read sooner than looked up
+	mostCached  = 4   // files of one name
+)
+
+// Build gives the segment of a list: the one that is kept, or a new one.
+func (c *Cache) Build(list []*capability.Capability) *Segment {
+	if c == nil || c.Dir == "" || len(list) < leastCached {
+		return Build(list)
+	}
+	key := keyOf(list)
+	path := filepath.Join(c.Dir, fmt.Sprintf("%s-%s%s", c.Name, hex.EncodeToString(key[:8]), cacheSuffix))
+	if data, err := os.ReadFile(path); err == nil {
+		if s, ok := decode(data, key, list); ok {
+			return s
+		}
+	}
+	s := Build(list)
+	c.keep(path, encode(s, key))
+	return s
+}
+
+// keep writes a file whole or not at all, and removes the oldest ones.
+func (c *Cache) keep(path string, data []byte) {
+	if os.MkdirAll(c.Dir, 0o700) != nil {
+		return
+	}
+	f, err := os.CreateTemp(c.Dir, "scratch-*")
+	if err != nil {
+		return
+	}
+	_, err = f.Write(data)
+	if closed := f.Close(); err != nil || closed != nil || os.Rename(f.Name(), path) != nil {
+		_ = os.Remove(f.Name()) // nothing depends on it
+		return
+	}
+	c.prune()
+}
+
+func (c *Cache) prune() {
+	files, _ := filepath.Glob(filepath.Join(c.Dir, c.Name+"-*"+cacheSuffix))
+	age := func(path string) int64 {
+		info, err := os.Stat(path)
+		if err != nil {
+			return 0
+		}
+		return info.ModTime().UnixNano()
+	}
+	slices.SortFunc(files, func(a, b string) int { return int(min(1, max(-1, age(b)-age(a)))) })
+	for _, old := range files[min(len(files), mostCached):] {
+		_ = os.Remove(old) // another process may have been first
+	}
+}
+
+// keyOf hashes all that a segment is made of.
+func keyOf(list []*capability.Capability) [sha256.Size]byte {
+	h := sha256.New()
+	say(h, cacheFormat, backgroundText, fmt.Sprint(fieldWeight, fieldLength, fieldSlope, len(languages)))
+	for _, c := range list {
+		say(h, string(c.ID), c.Name, c.DisplayName, c.Description, c.Category)
+		sayAll(h, c.Tags)
+		sayAll(h, c.Aliases)
+		if c.Triggers != nil {
+			sayAll(h, c.Triggers.Keywords)
+		}
+		for _, p := range c.Parameters {
+			say(h, p.Name, p.Description)
+		}
+		say(h, "") // where the parameters end
+	}
+	return [sha256.Size]byte(h.Sum(nil))
+}
+
+func say(h hash.Hash, texts ...string) {
+	var size [8]byte
+	for _, t := range texts {
+		binary.LittleEndian.PutUint64(size[:], uint64(len(t)))
+		h.Write(size[:])
+		h.Write([]byte(t))
+	}
+}
+
+func sayAll(h hash.Hash, texts []string) {
+	say(h, fmt.Sprint(len(texts)))
+	say(h, texts...)
+}
+
+// encode writes what is costly to make again: the words of each capability.
+func encode(s *Segment, key [sha256.Size]byte) []byte {
+	out := append([]byte(cacheFormat), key[:]...)
+	number := func(n int) { out = binary.LittleEndian.AppendUint32(out, uint32(n)) }
+	numbers := func(list []uint32) {
+		number(len(list))
+		for _, n := range list {
+			out = binary.LittleEndian.AppendUint32(out, n)
+		}
+	}
+	table := func(m map[string]uint32) {
+		words := slices.Sorted(maps.Keys(m))
+		number(len(words))
+		number(len(strings.Join(words, "")))
+		out = append(out, strings.Join(words, "")...)
+		for _, word := range words {
+			number(len(word))
+			number(int(m[word]))
+		}
+	}
+	number(s.postings.n)
+	for _, says := range s.postings.says {
+		number(int(says * 2))
+	}
+	table(s.words.base)
+	table(s.stems.base)
+	number(len(s.docs))
+	for i := range s.docs {
+		d := &s.docs[i]
+		for _, n := range d.norm {
+			number(int(math.Float32bits(n)))
+		}
+		numbers(d.terms)
+		numbers(d.counts)
+		numbers(d.inName)
+		numbers(d.pairs)
+	}
+	sum := sha256.Sum256(out)
+	return append(out, sum[:]...)
+}
+
+// decode reads a segment back, or reports that it cannot.
+func decode(data []byte, key [sha256.Size]byte, list []*capability.Capability) (*Segment, bool) {
+	head := cacheFormat + string(key[:])
+	if len(data) < len(head)+sha256.Size || !strings.HasPrefix(string(data[:len(head)]), head) {
+		return nil, false
+	}
+	body, sum := data[:len(data)-sha256.Size], data[len(data)-sha256.Size:]
+	if got := sha256.Sum256(body); string(got[:]) != string(sum) {
+		return nil, false
+	}
+	r := reader{rest: body[len(head):]}
+	s := &Segment{}
+	w := &writer{next: s, words: s.words.changed(), stems: s.stems.changed(), names: s.names.changed(), postings: s.postings.changed()}
+	for range r.length(4) {
+		w.postings.grow(float32(r.number()) / 2)
+	}
+	r.table(w.words)
+	r.table(w.stems)
+	if n := r.length(4); n != len(list) || r.bad {
+		return nil, false
+	}
+	s.docs, s.live = make([]doc, len(list)), NewBits(len(list))
+	for i, c := range list {
+		d := &s.docs[i]
+		d.capability = c
+		for f := range d.norm {
+			d.norm[f] = math.Float32frombits(r.number())
+		}
+		d.terms, d.counts, d.inName, d.pairs = r.numbers(), r.numbers(), r.numbers(), r.numbers()
+		if r.bad || len(d.terms) != len(d.counts) || !below(d.terms, w.postings.n) || !below(d.inName, w.postings.n) {
+			return nil, false
+		}
+		s.live.Set(i)
+		s.terms += len(d.terms)
+		w.name(c, i)
+	}
+	w.fill()
+	return w.done(), len(r.rest) == 0
+}
+
+func below(list []uint32, n int) bool {
+	for _, x := range list {
+		if int(x) >= n {
+			return false
+		}
+	}
+	return true
+}
+
+// A reader takes numbers off the front of a file.
+type reader struct {
+	rest []byte
+	bad  bool
+}
+
+func (r *reader) number() uint32 {
+	if len(r.rest) < 4 {
+		r.bad = true
+		return 0
+	}
+	n := binary.LittleEndian.Uint32(r.rest)
+	r.rest = r.rest[4:]
+	return n
+}
+
+// length reads how many things of at least so many bytes follow.
+func (r *reader) length(size int) int {
+	n := int(r.number())
+	if n*size > len(r.rest) {
+		r.bad = true
+		return 0
+	}
+	return n
+}
+
+func (r *reader) numbers() []uint32 {
+	n := r.length(4)
+	if n == 0 {
+		return nil
+	}
+	out := make([]uint32, n)
+	for i := range out {
+		out[i] = binary.LittleEndian.Uint32(r.rest[4*i:])
+	}
+	r.rest = r.rest[4*n:]
+	return out
+}
+
+// table reads words and their terms. The words are parts of one string.
+func (r *reader) table(into *layer[string, uint32]) {
+	n := r.length(8)
+	into.top, into.owned = make(map[string]uint32, n), true
+	size := r.length(1)
+	if r.bad {
+		return
+	}
+	text := string(r.rest[:size])
+	r.rest = r.rest[size:]
+	for range n {
+		length, id := int(r.number()), r.number()
+		if length > len(text) {
+			r.bad = true
+			return
+		}
+		into.top[text[:length]] = id
+		text = text[length:]
+	}
+}

@@ -1,0 +1,107 @@
+package index
+
+import "math"
+
+// denseShortlist is how many of the nearest vectors are looked at closely.
+const denseShortlist = 32
+
+// similar adds the capabilities whose vectors are nearest the query's, and says
+// of every candidate how near it is: in standard deviations above what is usual
+// in this catalog, so that it means the same for every embedder.
+func (s *searcher) similar(v *View, q Query, keep Keep) {
+	if len(q.Vector) == 0 {
+		return
+	}
+	words := (len(q.Vector) + 63) / 64
+	s.code = grown(s.code, words)
+	quantise(q.Vector, s.code)
+	s.bytes = grown(s.bytes, len(q.Vector))
+	scale := shrink(q.Vector, s.bytes)
+	s.histogram = grown(s.histogram, 64*words+1)
+	clear(s.histogram)
+
+	total := 0
+	for i := range v.parts {
+		if p := &v.parts[i]; p.vectors != nil && p.vectors.dims == len(q.Vector) {
+			total += len(p.docs)
+		}
+	}
+	s.distance = grown(s.distance, total)
+	clear(s.distance)
+	from := 0
+	for i := range v.parts {
+		if p := &v.parts[i]; p.vectors != nil && p.vectors.dims == len(q.Vector) {
+			p.near(s.code, s.distance[from:from+len(p.docs)], s.histogram)
+			from += len(p.docs)
+		}
+	}
+	mean, deviation, limit := usual(s.histogram, len(q.Vector))
+
+	from = 0
+	for i := range v.parts {
+		p := &v.parts[i]
+		if p.vectors == nil || p.vectors.dims != len(q.Vector) {
+			continue
+		}
+		for slot, d := range s.distance[from : from+len(p.docs)] {
+			// Many may be equally near.
+			if d != 0 && int(d)-1 <= limit && len(s.candidates) < shortlist+2*denseShortlist && (keep == nil || keep(i, slot, 0)) {
+				s.include(int32(i), int32(slot))
+			}
+		}
+		from += len(p.docs)
+	}
+	for i := range s.candidates {
+		c := &s.candidates[i]
+		p := &v.parts[c.part]
+		if p.vectors == nil || p.vectors.dims != len(q.Vector) {
+			continue
+		}
+		if cos, ok := p.vectors.cosine(int(c.slot), s.bytes, scale); ok {
+			c.near = min(max((cos-mean)/deviation, -1), 8)
+			c.compared = true
+		}
+	}
+}
+
+// usual says what similarity is usual, and up to how many different bits a
+// capability counts as near.
+func usual(histogram []int32, dims int) (mean, deviation float32, limit int) {
+	var n, sum, squares float64
+	limit = -1
+	for d, count := range histogram {
+		if count == 0 {
+			continue
+		}
+		if int(n)+int(count) <= denseShortlist || n == 0 {
+			limit = d
+		}
+		cos := math.Cos(math.Pi * float64(d) / float64(dims))
+		n += float64(count)
+		sum += cos * float64(count)
+		squares += cos * cos * float64(count)
+	}
+	if n == 0 {
+		return 0, 1, -1
+	}
+	average := sum / n
+	return float32(average), float32(math.Sqrt(max(squares/n-average*average, 1e-4))), limit
+}
+
+// include gives the candidate of a slot, a new one if need be.
+func (s *searcher) include(part, slot int32) *candidate {
+	for i := range s.candidates {
+		if c := &s.candidates[i]; c.part == part && c.slot == slot {
+			return c
+		}
+	}
+	s.candidates = append(s.candidates, candidate{place: place{part: part, slot: slot}})
+	return &s.candidates[len(s.candidates)-1]
+}
+
+func grown[T any](list []T, n int) []T {
+	if cap(list) < n {
+		return make([]T, n)
+	}
+	return list[:n]
+}

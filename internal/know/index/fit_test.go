@@ -1,0 +1,403 @@
+package index
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"go/format"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"ken/capability"
+)
+
+var fit = flag.Bool("fit", false, "fit the weights to the training sets and write weights.go and background.txt")
+
+// TestFit makes weights.go and background.txt out of bench/train. It is a tool
+// kept beside what it makes; without -fit it does nothing.
+func TestFit(t *testing.T) {
+	if !*fit {
+		t.Skip("soak: fits the weights anew; run with -fit")
+	}
+	dir := os.Getenv("KEN_BENCH")
+	if dir == "" {
+		t.Fatal("KEN_BENCH is not set: there is nothing to fit to")
+	}
+	write(t, "background.txt", countBackground(t, filepath.Join(dir, "train")))
+	background = func() map[string]uint8 { return readBackground() }
+
+	var sets []*fitSet
+	for _, name := range []string{"apibank", "banking77", "bfcl-bynames", "clinc150", "metatool", "sealtools", "toollinkos"} {
+		sets = append(sets, readSet(t, filepath.Join(dir, "train", name)))
+	}
+	rank := fitRank(sets)
+	for k := range rank {
+		rankWeights[k] = float32(rank[k])
+	}
+	rankWeights[xNear] = 1 // no set has vectors
+	gate, chance := fitTrust(sets, readRows(t, filepath.Join(dir, "train", "clinc150", "oos.jsonl")))
+
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "package index\n\n// Made by go test -run TestFit -fit from the training sets; see fit_test.go.\nvar (\n")
+	fmt.Fprintf(&b, "rankWeights = [features]float32{%s}\n", list(rankWeights[:]))
+	fmt.Fprintf(&b, "gateWeights = [gates]float64{%s}\n", list(gate))
+	fmt.Fprintf(&b, "chanceWeights = [chances]float64{%s}\n)\n", list(chance))
+	source, err := format.Source(b.Bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, "weights.go", source)
+}
+
+func list[T float32 | float64](weights []T) string {
+	var out []string
+	for _, w := range weights {
+		out = append(out, fmt.Sprintf("%.3g", w))
+	}
+	return strings.Join(out, ", ")
+}
+
+func write(t *testing.T, name string, data []byte) {
+	t.Helper()
+	if err := os.WriteFile(name, data, 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A fitRow is a capability or a labelled message of a training set.
+type fitRow struct {
+	ID, Name, Description, Category string
+	Tags                            []string
+	Parameters                      []capability.Parameter
+	Summary                         string
+	Query                           string
+	Gold                            []string
+}
+
+func readRows(t testing.TB, path string) []fitRow {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 16<<20)
+	var out []fitRow
+	for lines.Scan() {
+		var r fitRow
+		// Keys that are spelled or shaped differently in one set are not needed of it.
+		_ = json.Unmarshal(lines.Bytes(), &r)
+		out = append(out, r)
+	}
+	return out
+}
+
+type fitSet struct {
+	name    string
+	weight  float64 // of its messages against those of other sets
+	view    *View
+	slots   map[string]int
+	queries []fitRow
+}
+
+const mostQueries = 1200 // of one set
+
+func readSet(t *testing.T, dir string) *fitSet {
+	s := &fitSet{name: filepath.Base(dir), weight: 1, slots: map[string]int{}}
+	var caps []*capability.Capability
+	for i, r := range readRows(t, filepath.Join(dir, "corpus.jsonl")) {
+		s.slots[r.ID] = i
+		caps = append(caps, &capability.Capability{
+			ID: capability.ID(r.ID), Name: r.Name, Description: r.Description, Category: r.Category, Tags: r.Tags, Parameters: r.Parameters,
+		})
+	}
+	s.view = NewView(Part{Segment: Build(caps)})
+	s.queries = readRows(t, filepath.Join(dir, "queries.jsonl"))
+	random := rand.New(rand.NewPCG(1, 2))
+	random.Shuffle(len(s.queries), func(i, j int) { s.queries[i], s.queries[j] = s.queries[j], s.queries[i] })
+	s.queries = s.queries[:min(len(s.queries), mostQueries)]
+	if s.name == "clinc150" || s.name == "banking77" {
+		s.weight = 0.35 // names without descriptions, thousands of messages: not what catalogs are like
+	}
+	return s
+}
+
+// look searches and leaves the searcher with its candidates in order.
+func (s *fitSet) look(query string) *searcher {
+	search := new(searcher)
+	search.asked.read(s.view, Query{Text: query})
+	search.collect(s.view, Query{Text: query}, nil)
+	search.rank(s.view)
+	return search
+}
+
+func (s *fitSet) isGold(gold []string, slot int32) bool {
+	return slices.ContainsFunc(gold, func(id string) bool { at, ok := s.slots[id]; return ok && at == int(slot) })
+}
+
+// An adam is a gradient descent with a memory.
+type adam struct {
+	at, mean, square []float64
+	step             int
+}
+
+func newAdam(n int) *adam {
+	return &adam{at: make([]float64, n), mean: make([]float64, n), square: make([]float64, n)}
+}
+
+func (a *adam) move(gradient []float64, rate float64) {
+	a.step++
+	for k, g := range gradient {
+		a.mean[k] = 0.9*a.mean[k] + 0.1*g
+		a.square[k] = 0.99*a.square[k] + 0.01*g*g
+		m, s := a.mean[k]/(1-math.Pow(0.9, float64(a.step))), a.square[k]/(1-math.Pow(0.99, float64(a.step)))
+		a.at[k] -= rate * m / (math.Sqrt(s) + 1e-8)
+	}
+}
+
+// fitRank fits the order of candidates: a softmax over them against the right
+// ones, with weights that may not be negative.
+func fitRank(sets []*fitSet) []float64 {
+	type example struct {
+		x    [][features]float32
+		gold []bool
+		n    int
+	}
+	examples := make([][]example, len(sets))
+	var deviation [features]float64
+	var mean [features]float64
+	seen := 0.0
+	for i, s := range sets {
+		for _, q := range s.queries {
+			var e example
+			for _, c := range s.look(q.Query).candidates {
+				e.x = append(e.x, c.features)
+				e.gold = append(e.gold, s.isGold(q.Gold, c.slot))
+				if e.gold[len(e.gold)-1] {
+					e.n++
+				}
+				for k, v := range c.features {
+					mean[k] += float64(v)
+					deviation[k] += float64(v) * float64(v)
+				}
+				seen++
+			}
+			if e.n > 0 {
+				examples[i] = append(examples[i], e)
+			}
+		}
+	}
+	for k := range mean {
+		m := mean[k] / seen
+		deviation[k] = math.Sqrt(max(0, deviation[k]/seen-m*m)) + 1e-6
+	}
+	const steps, batch, decay = 400, 256, 0.03
+	random := rand.New(rand.NewPCG(7, 9))
+	a := newAdam(features)
+	for step := range steps {
+		gradient, total := make([]float64, features), 0.0
+		for range batch {
+			i := random.IntN(len(sets))
+			e := &examples[i][random.IntN(len(examples[i]))]
+			p := make([]float64, len(e.x))
+			most, sum := math.Inf(-1), 0.0
+			for j, x := range e.x {
+				for k := range x {
+					p[j] += a.at[k] * float64(x[k]) / deviation[k]
+				}
+				most = max(most, p[j])
+			}
+			for j := range p {
+				p[j] = math.Exp(p[j] - most)
+				sum += p[j]
+			}
+			for j, x := range e.x {
+				wrong := p[j] / sum
+				if e.gold[j] {
+					wrong -= 1 / float64(e.n)
+				}
+				for k := range x {
+					gradient[k] += sets[i].weight * wrong * float64(x[k]) / deviation[k]
+				}
+			}
+			total += sets[i].weight
+		}
+		for k := range gradient {
+			gradient[k] = gradient[k]/total + decay*a.at[k]
+		}
+		a.move(gradient, 0.05*(1-float64(step)/steps))
+		for k := range a.at {
+			a.at[k] = max(0, a.at[k])
+		}
+	}
+	for k := range a.at {
+		a.at[k] /= deviation[k]
+	}
+	return a.at
+}
+
+// fitTrust fits the two probabilities: that one of five is right, and that one
+// hit is.
+func fitTrust(sets []*fitSet, outOfScope []fitRow) (gate, chance []float64) {
+	type example struct {
+		x      []float64
+		right  float64
+		weight float64
+		set    *fitSet
+		search *searcher
+		gold   []string
+		trust  trust
+	}
+	var examples []example
+	add := func(s *fitSet, q fitRow, weight float64) {
+		search := s.look(q.Query)
+		if len(search.candidates) == 0 {
+			return
+		}
+		x := search.gate(s.view)
+		e := example{x: x[:], weight: weight, set: s, search: search, gold: q.Gold}
+		for i := range min(5, len(search.candidates)) {
+			c := search.at(i)
+			if s.isGold(q.Gold, c.slot) {
+				e.right = 1
+			}
+		}
+		examples = append(examples, e)
+	}
+	random := rand.New(rand.NewPCG(5, 6))
+	for _, s := range sets {
+		for _, q := range s.queries {
+			add(s, q, 1/float64(len(s.queries)))
+		}
+		const foreign = 400 // messages of other sets, which nothing here answers
+		for range foreign {
+			if other := sets[random.IntN(len(sets))]; other != s {
+				q := other.queries[random.IntN(len(other.queries))]
+				q.Gold = nil
+				add(s, q, foreignWeight/foreign)
+			}
+		}
+		if s.name == "clinc150" {
+			for _, q := range outOfScope {
+				add(s, q, outWeight/float64(len(outOfScope)))
+			}
+		}
+	}
+	a := newAdam(gates)
+	total := 0.0
+	for _, e := range examples {
+		total += e.weight
+	}
+	for range 500 {
+		gradient := make([]float64, gates)
+		for _, e := range examples {
+			wrong := logistic(dot(a.at, e.x)) - e.right
+			for k, x := range e.x {
+				gradient[k] += wrong * e.weight * x / total
+			}
+		}
+		for k := range gradient {
+			if k != gBias {
+				gradient[k] += 0.0003 * a.at[k]
+			}
+		}
+		a.move(gradient, 0.05)
+	}
+	gate = a.at
+
+	copy(gateWeights[:], gate)
+	for i := range examples {
+		examples[i].trust = examples[i].search.trust(examples[i].set.view)
+	}
+	b := newAdam(chances)
+	b.at[cFit], b.at[cShare] = 1, 1
+	for range 400 {
+		gradient := make([]float64, chances)
+		for _, e := range examples {
+			if e.gold == nil {
+				continue
+			}
+			t := e.trust
+			for i := range min(5, len(e.search.candidates)) {
+				c := e.search.at(i)
+				x := t.chance(c.score, e.search.at(0).score)
+				wrong := logistic(dot(b.at, x[:]))
+				if e.set.isGold(e.gold, c.slot) {
+					wrong--
+				}
+				for k := range x {
+					gradient[k] += wrong * e.weight * x[k]
+				}
+			}
+		}
+		b.move(gradient, 0.02)
+	}
+	return gate, b.at
+}
+
+const (
+	foreignWeight = 0.085
+	outWeight     = 0.28
+)
+
+func dot(a, b []float64) float64 {
+	sum := 0.0
+	for k := range a {
+		sum += a[k] * b[k]
+	}
+	return sum
+}
+
+// countBackground counts how common stems are in what people ask, and in what
+// services say of themselves, each set alike.
+func countBackground(t *testing.T, dir string) []byte {
+	share, sources := map[string]float64{}, 0.0
+	count := func(path string, text func(fitRow) string) {
+		rows := readRows(t, filepath.Join(dir, path))
+		has := map[string]float64{}
+		for _, r := range rows {
+			seen := map[string]bool{}
+			for _, w := range appendTokens(nil, text(r)) {
+				if w.digits || w.pair || len(w.text) < 2 || isStop(w.text, englishLanguage) {
+					continue
+				}
+				seen[stem(w.text, englishLanguage)] = true
+			}
+			for s := range seen {
+				has[s]++
+			}
+		}
+		for s, n := range has {
+			if n >= 3 {
+				share[s] += n / float64(len(rows))
+			}
+		}
+		sources++
+	}
+	for _, path := range []string{
+		"metatool/queries_train.jsonl", "clinc150/queries_train.jsonl", "banking77/queries_train.jsonl", "sealtools/queries.jsonl",
+		"bfcl-bynames/queries.jsonl", "toollinkos/queries.jsonl", "apibank/queries.jsonl",
+	} {
+		count(path, func(r fitRow) string { return r.Query })
+	}
+	count("openapi/operations.jsonl", func(r fitRow) string {
+		return r.Summary + ". " + r.Description[:min(len(r.Description), 300)]
+	})
+	var b bytes.Buffer
+	for _, s := range slices.SortedFunc(maps.Keys(share), cmp.Compare) {
+		if v := share[s] / sources; v > 0.0006 {
+			fmt.Fprintf(&b, "%s %d\n", s, int(math.Round(-2*math.Log(v))))
+		}
+	}
+	return b.Bytes()
+}

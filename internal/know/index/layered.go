@@ -1,0 +1,47 @@
+package index
+
+import "maps"
+
+// A layered map is a large map that is never changed with a small one on top,
+// so that a changed copy costs what is small.
+type layered[K comparable, V any] struct{ base, top map[K]V }
+
+func (m layered[K, V]) get(k K) (V, bool) {
+	if v, ok := m.top[k]; ok {
+		return v, true
+	}
+	v, ok := m.base[k]
+	return v, ok
+}
+
+// A layer is a layered map while it is being changed.
+type layer[K comparable, V any] struct {
+	layered[K, V]
+	owned bool // top is ours
+}
+
+// changed begins a changed copy.
+func (m layered[K, V]) changed() *layer[K, V] { return &layer[K, V]{layered: m} }
+
+// done gives the changed map.
+func (l *layer[K, V]) done() layered[K, V] {
+	if len(l.base) == 0 {
+		return layered[K, V]{base: l.top}
+	}
+	return l.layered
+}
+
+func (l *layer[K, V]) set(k K, v V) {
+	if !l.owned {
+		if len(l.top) > 1024+len(l.base)/8 { // time to make one map of both
+			all := make(map[K]V, len(l.base)+len(l.top))
+			maps.Copy(all, l.base)
+			maps.Copy(all, l.top)
+			l.base, l.top = all, nil
+		}
+		top := make(map[K]V, len(l.top)+16)
+		maps.Copy(top, l.top)
+		l.top, l.owned = top, true
+	}
+	l.top[k] = v
+}

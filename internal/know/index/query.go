@@ -1,0 +1,253 @@
+package index
+
+import (
+	"slices"
+	"unicode/utf8"
+)
+
+// A Query is what is looked for.
+type Query struct {
+	Text   string
+	Before []Before  // what was said before it, the latest first
+	Vector []float32 // of the text, by the embedder whose vectors the segments hold; nil: words alone
+}
+
+// Before is an earlier message and how much its words count, 0–1.
+type Before struct {
+	Text   string
+	Weight float64
+}
+
+const (
+	// longestText is how much of a message is read: its beginning and its
+	// end. People state their wish in one of them, and the middle of a long
+	// message is what they pasted.
+	longestText = 8 << 10
+	mostTerms   = 96 // distinct words that count; the rarest are taken
+)
+
+// A term is one distinct word of a query.
+type term struct {
+	word    string // as it stands in the message, lowered
+	weight  float32
+	rarity  float32 // how much it says in this catalog
+	says    float32 // how much it says in any
+	clause  int32
+	current bool     // it is in the message itself
+	known   bool     // somebody has it
+	ids     []uint32 // by part; none where the part lacks it
+}
+
+const none = ^uint32(0)
+
+// asked is a query, read for one view.
+type asked struct {
+	terms   []term
+	ids     []uint32 // what the terms' ids point into
+	tokens  []token
+	run     []int32 // the message's terms in their order, -1 between clauses
+	clauses int
+	total   float32 // what having every word of the message is worth
+}
+
+// shorten cuts the middle out of a long text, between characters.
+func shorten(text string) (head, tail string) {
+	if len(text) <= longestText {
+		return text, ""
+	}
+	end := longestText / 2
+	for end > 0 && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	start := len(text) - longestText/2
+	for start < len(text) && !utf8.RuneStart(text[start]) {
+		start++
+	}
+	return text[:end], text[start:]
+}
+
+// read takes a query apart and looks its words up.
+func (a *asked) read(v *View, q Query) {
+	a.terms, a.ids, a.run, a.clauses, a.total = a.terms[:0], a.ids[:0], a.run[:0], 0, 0
+	head, tail := shorten(q.Text)
+	a.add(v, head, 1, true)
+	a.add(v, tail, 1, true)
+	// "Do it again for the other one" says little by itself: then what was
+	// said before it belongs to it.
+	alone := a.telling() >= 2
+	for i, b := range q.Before {
+		head, tail := shorten(b.Text)
+		a.add(v, head, float32(b.Weight), i == 0 && !alone)
+		a.add(v, tail, float32(b.Weight), i == 0 && !alone)
+	}
+	if len(a.terms) > mostTerms {
+		a.rarest()
+	}
+	for i := range a.terms {
+		if t := &a.terms[i]; t.current {
+			a.total += t.worth()
+		}
+	}
+}
+
+// telling counts the words that somebody has.
+func (a *asked) telling() int {
+	n := 0
+	for i := range a.terms {
+		if a.terms[i].known {
+			n++
+		}
+	}
+	return n
+}
+
+// worth is what having the term is worth. A word that nobody has is most
+// likely a detail (a name, an address), not the task.
+func (t *term) worth() float32 {
+	if !t.known {
+		return unknownPart * t.rarity
+	}
+	return t.rarity
+}
+
+const unknownPart = 0.4
+
+// rarest leaves the words that say most.
+func (a *asked) rarest() {
+	order := make([]int, len(a.terms))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(i, j int) int {
+		x, y := &a.terms[i], &a.terms[j]
+		switch {
+		case x.known != y.known:
+			if x.known {
+				return -1
+			}
+			return 1
+		case x.weight*x.rarity > y.weight*y.rarity:
+			return -1
+		case x.weight*x.rarity < y.weight*y.rarity:
+			return 1
+		}
+		return 0
+	})
+	order = order[:mostTerms]
+	slices.Sort(order)
+	now := make([]int32, len(a.terms))
+	for i := range now {
+		now[i] = -1
+	}
+	for to, from := range order {
+		a.terms[to], now[from] = a.terms[from], int32(to)
+	}
+	a.terms = a.terms[:mostTerms]
+	for i, t := range a.run {
+		if t >= 0 {
+			a.run[i] = now[t]
+		}
+	}
+}
+
+// add reads one text.
+func (a *asked) add(v *View, text string, weight float32, current bool) {
+	if text == "" || weight <= 0 {
+		return
+	}
+	a.tokens = appendTokens(a.tokens[:0], text)
+	lang := languageOf(a.tokens)
+	clause := -1
+	for i := 0; i < len(a.tokens); i++ {
+		t := &a.tokens[i]
+		if isStop(t.text, lang) || isStop(t.text, englishLanguage) {
+			continue
+		}
+		if t.clause != clause && current {
+			clause = t.clause
+			a.run = append(a.run, -1)
+			a.clauses++
+		}
+		at, known := a.term(v, t, lang, weight, current)
+		if at >= 0 && current {
+			a.run = append(a.run, at)
+		}
+		if known {
+			i += t.joined // its pieces say no more
+		} else if t.joined > 0 {
+			a.drop(at) // its pieces say it
+		}
+	}
+}
+
+// drop takes back the term added last, which stands for nothing.
+func (a *asked) drop(at int32) {
+	if at < 0 || int(at) != len(a.terms)-1 {
+		return
+	}
+	a.ids = a.ids[:len(a.ids)-len(a.terms[at].ids)]
+	a.terms = a.terms[:at]
+	if n := len(a.run); n > 0 && a.run[n-1] == at {
+		a.run = a.run[:n-1]
+	}
+}
+
+// term adds a word, or makes the same one of before heavier.
+func (a *asked) term(v *View, t *token, lang int, weight float32, current bool) (at int32, known bool) {
+	start, holders := len(a.ids), 0
+	says := float32(-1)
+	for i := range v.parts {
+		id, ok := v.parts[i].lookup(t, lang)
+		if !ok {
+			id = none
+		} else {
+			holders += v.parts[i].holders(id)
+			says = v.parts[i].postings.says[id]
+		}
+		a.ids = append(a.ids, id)
+	}
+	ids := a.ids[start:len(a.ids):len(a.ids)]
+	for i := range a.terms {
+		before := &a.terms[i]
+		if holders > 0 && slices.Equal(before.ids, ids) || before.word == t.text {
+			a.ids = a.ids[:start]
+			if current && before.current {
+				before.weight = min(before.weight+0.3*weight, 1.6)
+			} else {
+				before.weight = max(before.weight, weight)
+			}
+			return int32(i), before.known
+		}
+	}
+	if t.digits && holders == 0 {
+		a.ids = a.ids[:start]
+		return -1, false // a number that no capability mentions is a value
+	}
+	if says < 0 {
+		says = saysOf(stem(t.text, englishLanguage))
+	}
+	a.terms = append(a.terms, term{
+		word: t.text, weight: weight, rarity: v.rarity(holders), says: says, clause: int32(a.clauses),
+		current: current, known: holders > 0, ids: ids,
+	})
+	return int32(len(a.terms) - 1), holders > 0
+}
+
+// lookup finds the number of a word's term.
+func (s *Segment) lookup(t *token, lang int) (uint32, bool) {
+	if t.pair || t.digits {
+		return s.stems.get(t.text)
+	}
+	if lang == englishLanguage {
+		if id, ok := s.words.get(t.text); ok {
+			return id, true
+		}
+	}
+	if id, ok := s.stems.get(stem(t.text, lang)); ok {
+		return id, true
+	}
+	if lang != englishLanguage {
+		return s.words.get(t.text)
+	}
+	return 0, false
+}

@@ -1,0 +1,162 @@
+package index
+
+import (
+	"slices"
+)
+
+// What the closer look at a candidate is made of. Those marked "against the
+// best" are divided by the highest among the candidates.
+const (
+	xFirst      = iota // the first pass, against the best
+	xNameInText        // how much of the message its name has
+	xTextInName        // how much of its name the message has
+	xName              // BM25 of the field alone, against the best; so the next four
+	xText
+	xParams
+	xTags
+	xParamText
+	xPairs  // neighbouring words, against the best
+	xClause // how much of one clause of the message it has
+	xNear   // how near its vector is
+	features
+)
+
+// fieldFeature says which feature takes a field.
+var fieldFeature = [fields]int{fieldName: xName, fieldText: xText, fieldParams: xParams, fieldTags: xTags, fieldParamText: xParamText}
+
+// againstBest are the features that are divided by the highest.
+var againstBest = [...]int{xFirst, xName, xText, xParams, xTags, xParamText, xPairs}
+
+// rank looks closely at each candidate and sorts them, best first.
+func (s *searcher) rank(v *View) {
+	a := &s.asked
+	s.clause = grown(s.clause, a.clauses+1)
+	s.clauseTotal = grown(s.clauseTotal, a.clauses+1)
+	clear(s.clauseTotal)
+	for i := range a.terms {
+		if t := &a.terms[i]; t.current {
+			s.clauseTotal[t.clause] += t.worth()
+		}
+	}
+	var most [features]float32
+	for i := range s.candidates {
+		c := &s.candidates[i]
+		s.look(v, c)
+		for _, k := range againstBest {
+			most[k] = max(most[k], c.features[k])
+		}
+	}
+	for i := range s.candidates {
+		c := &s.candidates[i]
+		for _, k := range againstBest {
+			if most[k] > 0 {
+				c.features[k] /= most[k]
+			}
+		}
+		c.score = 0
+		for k, w := range rankWeights {
+			c.score += w * c.features[k]
+		}
+	}
+	s.order = s.order[:0]
+	for i := range s.candidates {
+		s.order = append(s.order, int32(i))
+	}
+	slices.SortFunc(s.order, func(i, j int32) int {
+		a, b := &s.candidates[i], &s.candidates[j]
+		if a.exact != b.exact {
+			if a.exact {
+				return -1
+			}
+			return 1
+		}
+		return v.compare(a.place, b.place)
+	})
+}
+
+// look fills the features of one candidate.
+func (s *searcher) look(v *View, c *candidate) {
+	a, p := &s.asked, &v.parts[c.part]
+	d := &p.docs[c.slot]
+	c.features = [features]float32{xFirst: c.first, xNear: c.near}
+	c.covered, c.matched = 0, [2]uint64{}
+	x := &c.features
+	clear(s.clause)
+	for j := range a.terms {
+		t := &a.terms[j]
+		id := t.ids[c.part]
+		if id == none {
+			continue
+		}
+		at, ok := slices.BinarySearch(d.terms, id)
+		if !ok {
+			continue
+		}
+		packed, worth := d.counts[at], t.rarity*t.weight
+		if t.current {
+			c.covered += t.rarity
+			c.matched[j>>6] |= 1 << (j & 63)
+			s.clause[t.clause] += t.rarity
+		}
+		if count(packed, fieldName) > 0 {
+			x[xNameInText] += worth
+		}
+		for f := range fields {
+			if n := count(packed, f); n > 0 {
+				n *= d.norm[f]
+				x[fieldFeature[f]] += worth * n / (n + saturation)
+			}
+		}
+	}
+	x[xPairs] = s.pairs(c, d)
+	x[xTextInName] = s.nameShare(v, p, int(c.part), d)
+	for k, sum := range s.clause {
+		if s.clauseTotal[k] > 0 {
+			x[xClause] = max(x[xClause], sum/(s.clauseTotal[k]+2))
+		}
+	}
+	if a.total > 0 {
+		c.covered /= a.total
+		x[xNameInText] /= a.total
+	}
+}
+
+// pairs adds up the neighbouring words of the message that stand side by side
+// in the capability too.
+func (s *searcher) pairs(c *candidate, d *doc) float32 {
+	if len(d.pairs) == 0 {
+		return 0
+	}
+	var sum float32
+	a := &s.asked
+	for i := range len(a.run) - 1 {
+		x, y := a.run[i], a.run[i+1]
+		if x < 0 || y < 0 || !c.has(int(x)) || !c.has(int(y)) {
+			continue
+		}
+		first, second := &a.terms[x], &a.terms[y]
+		if _, ok := slices.BinarySearch(d.pairs, pairOf(first.ids[c.part], second.ids[c.part])); ok {
+			sum += first.rarity + second.rarity
+		}
+	}
+	return sum
+}
+
+// nameShare is how much of a name the message has.
+func (s *searcher) nameShare(v *View, p *part, number int, d *doc) float32 {
+	var has, all float32
+	for _, id := range d.inName {
+		r := v.rarity(p.holders(id))
+		all += r
+		for j := range s.asked.terms {
+			if t := &s.asked.terms[j]; t.ids[number] == id && t.current {
+				has += r
+				break
+			}
+		}
+	}
+	if all == 0 {
+		return 0
+	}
+	return has / all
+}

@@ -1,0 +1,214 @@
+package index
+
+import (
+	"slices"
+	"strings"
+	"sync"
+)
+
+// An Answer is what a search found.
+type Answer struct {
+	// Fit is the probability, 0–1, that one of the first five hits is what
+	// was asked for.
+	Fit  float64
+	Hits []Hit // best first
+}
+
+// A Hit is a capability found by a search.
+type Hit struct {
+	Part, Slot int
+	Score      float64  // 0–1: the probability that it is what was asked for
+	Exact      bool     // the message names it
+	Near       float64  // how many standard deviations nearer its vector is than usual; 0 without vectors
+	Words      []string // of the message, that the capability has, in their order
+}
+
+// shortlist is how many of the first pass are looked at closely.
+const shortlist = 48
+
+// A place is where a capability is, with what orders it.
+type place struct {
+	score      float32
+	part, slot int32
+}
+
+// A candidate is a capability of the shortlist.
+type candidate struct {
+	place            // with the first pass's score, and then the ranking's
+	first    float32 // the first pass's score
+	exact    bool    // the message names it
+	compared bool    // it has a vector
+	near     float32 // how much more similar that is than usual
+	covered  float32 // how much of the message it has
+	matched  [2]uint64
+	features [features]float32
+}
+
+// has reports whether the capability has term j of the message.
+func (c *candidate) has(j int) bool { return c.matched[j>>6]&(1<<(j&63)) != 0 }
+
+// A searcher holds what a search needs, to be used again.
+type searcher struct {
+	asked      asked
+	scores     []float32
+	places     []place     // the first pass
+	candidates []candidate // the shortlist
+	order      []int32     // of the candidates, best first
+
+	// By clause of the message.
+	clause, clauseTotal []float32
+
+	// For vectors.
+	code      []uint64
+	bytes     []int8
+	distance  []uint16
+	histogram []int32
+}
+
+var searchers = sync.Pool{New: func() any { return new(searcher) }}
+
+// A Keep says whether the capability in a slot may be found. It is told the
+// score of the first pass, which means nothing but more or less, and 0 where
+// words had no part in it. It may be asked about one slot several times.
+type Keep func(part, slot int, score float32) bool
+
+// Search finds at most limit capabilities, best first; equal ones by id. keep
+// may be nil: then all that is visible may be found.
+func (v *View) Search(q Query, limit int, keep Keep) Answer {
+	s := searchers.Get().(*searcher)
+	defer searchers.Put(s)
+	s.asked.read(v, q)
+	s.collect(v, q, keep)
+	s.rank(v)
+	return s.answer(v, limit)
+}
+
+// answer gives the best candidates.
+func (s *searcher) answer(v *View, limit int) Answer {
+	t := s.trust(v)
+	a := Answer{Fit: t.fit, Hits: make([]Hit, 0, min(limit, len(s.candidates)))}
+	words := make([]string, 0, 8*cap(a.Hits))
+	best := float32(0)
+	for i := range cap(a.Hits) {
+		c := s.at(i)
+		if i == 0 {
+			best = c.score
+		}
+		h := Hit{Part: int(c.part), Slot: int(c.slot), Exact: c.exact, Near: float64(c.near), Score: 1}
+		if !c.exact {
+			h.Score = t.of(c.score, best)
+		}
+		start := len(words)
+		for j := range s.asked.terms {
+			if c.has(j) {
+				words = append(words, s.asked.terms[j].word)
+			}
+		}
+		h.Words = words[start:len(words):len(words)]
+		a.Hits = append(a.Hits, h)
+	}
+	return a
+}
+
+// at gives the candidate of a rank.
+func (s *searcher) at(rank int) *candidate { return &s.candidates[s.order[rank]] }
+
+// collect fills the shortlist.
+func (s *searcher) collect(v *View, q Query, keep Keep) {
+	s.places = s.places[:0]
+	for i := range v.parts {
+		p := &v.parts[i]
+		s.scores = grown(s.scores, len(p.docs))
+		clear(s.scores)
+		for j := range s.asked.terms {
+			t := &s.asked.terms[j]
+			if t.ids[i] == none {
+				continue
+			}
+			worth := t.weight * t.rarity
+			for _, post := range p.postings.of(t.ids[i]) {
+				s.scores[post.slot] += worth * post.impact
+			}
+		}
+		s.best(v, int32(i), keep)
+	}
+	s.prune(v)
+	s.candidates = s.candidates[:0]
+	for _, p := range s.places {
+		s.candidates = append(s.candidates, candidate{place: p, first: p.score})
+	}
+	s.similar(v, q, keep)
+	s.named(v, q.Text, keep)
+}
+
+// best adds the highest scores of a part to the places.
+func (s *searcher) best(v *View, number int32, keep Keep) {
+	p, least := &v.parts[number], float32(0)
+	for slot, score := range s.scores {
+		if score < least || score == 0 || !p.visible.Has(slot) || keep != nil && !keep(int(number), slot, score) {
+			continue
+		}
+		s.places = append(s.places, place{score, number, int32(slot)})
+		if len(s.places) >= 4*shortlist {
+			s.prune(v)
+			least = s.places[shortlist-1].score
+		}
+	}
+}
+
+// prune sorts the places and leaves the best.
+func (s *searcher) prune(v *View) {
+	slices.SortFunc(s.places, v.compare)
+	s.places = s.places[:min(len(s.places), shortlist)]
+}
+
+// compare orders by score. Equal ones go by id, so that slots, which tell of
+// what came first, have no say.
+func (v *View) compare(a, b place) int {
+	switch {
+	case a.score > b.score:
+		return -1
+	case a.score < b.score:
+		return 1
+	}
+	x, y := v.parts[a.part].docs[a.slot].capability, v.parts[b.part].docs[b.slot].capability
+	if c := strings.Compare(string(x.ID), string(y.ID)); c != 0 {
+		return c
+	}
+	return int(a.part) - int(b.part)
+}
+
+// named adds what the message calls by its name, id or alias.
+func (s *searcher) named(v *View, text string, keep Keep) {
+	try := func(name string) {
+		key := nameKey(name)
+		for i := range v.parts {
+			slots, _ := v.parts[i].names.get(key)
+			for _, slot := range slots {
+				if v.parts[i].visible.Has(int(slot)) && called(v.parts[i].docs[slot].capability, name) &&
+					(keep == nil || keep(i, int(slot), 0)) {
+					s.exact(int32(i), slot)
+				}
+			}
+		}
+	}
+	if trimmed := strings.TrimSpace(text); len(trimmed) <= 200 {
+		try(trimmed)
+	}
+	head, tail := shorten(text)
+	for _, side := range [2]string{head, tail} {
+		for word := range strings.FieldsFuncSeq(side, func(r rune) bool {
+			return r <= ' ' || r == ',' || r == '"' || r == '`' || r == '\'' || r == '(' || r == ')'
+		}) {
+			word = strings.TrimRight(word, ".?!;:")
+			// A plain word is weak evidence of a name; identifiers are not plain.
+			if strings.ContainsAny(word, "_-:/.") {
+				try(word)
+			}
+		}
+	}
+}
+
+func (s *searcher) exact(part, slot int32) {
+	s.include(part, slot).exact = true
+}

@@ -1,0 +1,167 @@
+package index
+
+import "math"
+
+// What says whether anything fits at all.
+const (
+	gBias        = iota
+	gCovered     // how much of the message the best hit has
+	gMostCovered // the most that one of the first five has
+	gTextInName
+	gFirst // the first pass's score of the best hit
+	gCount // how many capabilities there are to be wrong about
+	gTerms // how many words the message has
+	gPoor  // the best hit has little of the message
+	gSaid  // like covered, by how much words say in any catalog
+	gMostSaid
+	gKnown // how much of the message the catalog knows
+	gSays  // how much the words say that the best hit has
+	gMostSays
+	gClauseSaid
+	gNameSaid
+	gKnownSays
+	gRichness // how much capabilities here say of themselves
+	gPairs
+	gNear
+	gates
+)
+
+// gate gives the features of the whole answer.
+func (s *searcher) gate(v *View) [gates]float64 {
+	x := [gates]float64{gBias: 1}
+	a := &s.asked
+	if len(s.candidates) == 0 {
+		return x
+	}
+	var all, known float64
+	clear(s.clauseTotal)
+	n := 0
+	for i := range a.terms {
+		t := &a.terms[i]
+		if !t.current {
+			continue
+		}
+		n++
+		all += float64(t.says)
+		s.clauseTotal[t.clause] += t.says
+		if t.known {
+			known += float64(t.says)
+		}
+	}
+	best := s.at(0)
+	x[gCovered] = float64(best.covered)
+	x[gTextInName] = float64(best.features[xTextInName])
+	x[gFirst] = math.Log1p(float64(best.first))
+	x[gCount] = math.Log(float64(min(v.n, 4096)+1)) / 8
+	x[gTerms] = math.Log1p(float64(n)) / 3
+	x[gPoor] = max(0, 0.35-x[gCovered])
+	x[gRichness] = math.Log1p(float64(v.terms)/float64(v.n)) / 4
+	x[gPairs] = float64(best.features[xPairs])
+	if best.compared {
+		x[gNear] = max(0, float64(best.near)-3)
+	}
+	if all > 0 {
+		x[gKnown], x[gKnownSays] = known/all, math.Log1p(known)/3
+	}
+	for i := range min(5, len(s.candidates)) {
+		c := s.at(i)
+		said, named := s.said(v, c)
+		x[gMostCovered] = max(x[gMostCovered], float64(c.covered))
+		x[gMostSays] = max(x[gMostSays], math.Log1p(said)/3)
+		if all > 0 {
+			x[gMostSaid] = max(x[gMostSaid], said/all)
+		}
+		if i == 0 {
+			x[gSays] = math.Log1p(said) / 3
+			if all > 0 {
+				x[gSaid], x[gNameSaid] = said/all, named/all
+			}
+			for k, total := range s.clauseTotal {
+				x[gClauseSaid] = max(x[gClauseSaid], float64(s.clause[k]/(total+2)))
+			}
+		}
+	}
+	return x
+}
+
+// said adds up what the words say that a candidate has, and those in its name;
+// clause takes it by clause.
+func (s *searcher) said(v *View, c *candidate) (said, named float64) {
+	d := &v.parts[c.part].docs[c.slot]
+	clear(s.clause)
+	for j := range s.asked.terms {
+		if !c.has(j) {
+			continue
+		}
+		t := &s.asked.terms[j]
+		said += float64(t.says)
+		s.clause[t.clause] += t.says
+		if d.named(t.ids[c.part]) {
+			named += float64(t.says)
+		}
+	}
+	return said, named
+}
+
+func (d *doc) named(id uint32) bool {
+	for _, t := range d.inName {
+		if t == id {
+			return true
+		}
+	}
+	return false
+}
+
+// trust says how far an answer is to be believed.
+type trust struct {
+	fit    float64 // the probability that one of the first five is what was asked for
+	logit  float64
+	named  float64 // how much of the best hit's name the message has
+	shares float64 // what the candidates' shares add up to
+}
+
+func (s *searcher) trust(v *View) trust {
+	if len(s.candidates) == 0 {
+		return trust{}
+	}
+	x := s.gate(v)
+	t := trust{named: x[gTextInName]}
+	for k, w := range gateWeights {
+		t.logit += w * x[k]
+	}
+	t.fit = logistic(t.logit)
+	if s.at(0).exact {
+		t.fit = 1
+	}
+	for i := range s.candidates {
+		t.shares += math.Exp(float64(s.candidates[i].score - s.at(0).score))
+	}
+	return t
+}
+
+// What the probability of one hit is made of.
+const (
+	cBias = iota
+	cFit
+	cShare // of all candidates' scores; the only one that differs from hit to hit
+	cNamed
+	cNamedShare
+	chances
+)
+
+func (t *trust) chance(score, best float32) [chances]float64 {
+	share := math.Log(max(math.Exp(float64(score-best))/t.shares, 1e-9))
+	return [chances]float64{cBias: 1, cFit: t.logit, cShare: share, cNamed: t.named, cNamedShare: t.named * share}
+}
+
+// of gives the probability that one hit is what was asked for. It never rises
+// along the ranking.
+func (t *trust) of(score, best float32) float64 {
+	z := 0.0
+	for k, x := range t.chance(score, best) {
+		z += chanceWeights[k] * x
+	}
+	return logistic(z)
+}
+
+func logistic(z float64) float64 { return 1 / (1 + math.Exp(-z)) }

@@ -1,0 +1,198 @@
+package index
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+	"slices"
+)
+
+// vectors are the vectors of a segment's capabilities: one bit of each number
+// for a fast look at all of them, one byte of each for a closer one at few.
+// They are never changed; a changed copy shares every page that stayed.
+type vectors struct {
+	model string
+	dims  int
+	words int // of 64 bits
+	pages []*vectorPage
+	n     int // capabilities that have one
+}
+
+const vectorsPerPage = 64
+
+type vectorPage struct {
+	has   uint64
+	bits  []uint64 // words of each slot
+	bytes []int8   // dims of each slot
+	scale [vectorsPerPage]float32
+}
+
+// Vectors names the model of the segment's vectors, and how many capabilities
+// have one. An empty name: none has.
+func (s *Segment) Vectors() (model string, n int) {
+	if s.vectors == nil {
+		return "", 0
+	}
+	return s.vectors.model, s.vectors.n
+}
+
+// HasVector reports whether the capability in a slot has a vector of a model.
+func (s *Segment) HasVector(model string, slot int) bool {
+	v := s.vectors
+	return v != nil && v.model == model && v.at(slot) != nil
+}
+
+// WithVectors gives a segment with vectors of a model for some slots. Vectors
+// of another model are dropped: they never mix.
+func (s *Segment) WithVectors(model string, dims int, of map[int][]float32) (*Segment, error) {
+	next := *s
+	v := s.vectors
+	if v == nil || v.model != model || v.dims != dims {
+		v = &vectors{model: model, dims: dims, words: (dims + 63) / 64}
+	}
+	next.vectors = &vectors{model: v.model, dims: v.dims, words: v.words, n: v.n, pages: slices.Clone(v.pages)}
+	owned := map[int]bool{}
+	for slot, vec := range of {
+		if len(vec) != dims {
+			return nil, fmt.Errorf("index: a vector of %s has %d numbers, not %d; the embedder is broken", model, len(vec), dims)
+		}
+		if slot < len(s.docs) && s.docs[slot].capability != nil {
+			next.vectors.set(slot, vec, owned)
+		}
+	}
+	return &next, nil
+}
+
+func (v *vectors) set(slot int, vec []float32, owned map[int]bool) {
+	number, at := slot/vectorsPerPage, slot%vectorsPerPage
+	for len(v.pages) <= number {
+		v.pages = append(v.pages, nil)
+	}
+	p := v.pages[number]
+	if !owned[number] {
+		fresh := &vectorPage{bits: make([]uint64, v.words*vectorsPerPage), bytes: make([]int8, v.dims*vectorsPerPage)}
+		if p != nil {
+			fresh.has, fresh.scale = p.has, p.scale
+			copy(fresh.bits, p.bits)
+			copy(fresh.bytes, p.bytes)
+		}
+		p, v.pages[number], owned[number] = fresh, fresh, true
+	}
+	if p.has&(1<<at) == 0 {
+		p.has |= 1 << at
+		v.n++
+	}
+	quantise(vec, p.bits[at*v.words:(at+1)*v.words])
+	p.scale[at] = shrink(vec, p.bytes[at*v.dims:(at+1)*v.dims])
+}
+
+// without gives the vectors with some slots empty.
+func (v *vectors) without(slots []int) *vectors {
+	if v == nil || len(slots) == 0 {
+		return v
+	}
+	next := &vectors{model: v.model, dims: v.dims, words: v.words, n: v.n, pages: slices.Clone(v.pages)}
+	for _, slot := range slots {
+		if p := next.at(slot); p != nil {
+			fresh := *p
+			fresh.has &^= 1 << (slot % vectorsPerPage)
+			next.pages[slot/vectorsPerPage] = &fresh
+			next.n--
+		}
+	}
+	return next
+}
+
+// at gives the page of a slot that has a vector.
+func (v *vectors) at(slot int) *vectorPage {
+	if number := slot / vectorsPerPage; number < len(v.pages) {
+		if p := v.pages[number]; p != nil && p.has&(1<<(slot%vectorsPerPage)) != 0 {
+			return p
+		}
+	}
+	return nil
+}
+
+// quantise takes the sign of each number.
+func quantise(vec []float32, into []uint64) {
+	clear(into)
+	for i, x := range vec {
+		if x > 0 {
+			into[i>>6] |= 1 << (i & 63)
+		}
+	}
+}
+
+// shrink takes one byte of each number and gives what they are to be
+// multiplied with.
+func shrink(vec []float32, into []int8) float32 {
+	var most float32
+	for _, x := range vec {
+		most = max(most, x, -x)
+	}
+	if most == 0 || math.IsInf(float64(most), 0) || math.IsNaN(float64(most)) {
+		clear(into)
+		return 0
+	}
+	for i, x := range vec {
+		into[i] = int8(math.Round(float64(x / most * 127)))
+	}
+	return most / 127
+}
+
+// near looks at all vectors of a part: it gives for each slot how many bits are
+// different from the query's, and how many slots have each difference.
+func (p *part) near(query []uint64, distance []uint16, histogram []int32) {
+	v := p.vectors
+	for number, page := range v.pages {
+		if page == nil {
+			continue
+		}
+		base := number * vectorsPerPage
+		seen := page.has
+		if number < len(p.visible) {
+			seen &= p.visible[number]
+		} else {
+			seen = 0
+		}
+		for ; seen != 0; seen &= seen - 1 {
+			at := bits.TrailingZeros64(seen)
+			d := 0
+			if v.words == 4 { // the usual size, unrolled
+				code := page.bits[at*4 : at*4+4 : at*4+4]
+				d = bits.OnesCount64(code[0]^query[0]) + bits.OnesCount64(code[1]^query[1]) +
+					bits.OnesCount64(code[2]^query[2]) + bits.OnesCount64(code[3]^query[3])
+			} else {
+				for i, w := range page.bits[at*v.words : (at+1)*v.words] {
+					d += bits.OnesCount64(w ^ query[i])
+				}
+			}
+			distance[base+at] = uint16(d) + 1 // 0: has none
+			histogram[d]++
+		}
+	}
+}
+
+// cosine is the similarity of a slot's vector and the query's.
+func (v *vectors) cosine(slot int, query []int8, scale float32) (float32, bool) {
+	p := v.at(slot)
+	if p == nil {
+		return 0, false
+	}
+	at := slot % vectorsPerPage
+	own := p.bytes[at*v.dims : (at+1)*v.dims]
+	query = query[:len(own)]
+	var a, b, c, d int32 // four sums do not wait for each other
+	i := 0
+	for ; i+4 <= len(own); i += 4 {
+		x, y := own[i:i+4:i+4], query[i:i+4:i+4]
+		a += int32(x[0]) * int32(y[0])
+		b += int32(x[1]) * int32(y[1])
+		c += int32(x[2]) * int32(y[2])
+		d += int32(x[3]) * int32(y[3])
+	}
+	for ; i < len(own); i++ {
+		a += int32(own[i]) * int32(query[i])
+	}
+	return float32(a+b+c+d) * p.scale[at] * scale, true
+}

@@ -1,0 +1,86 @@
+package index
+
+import "math"
+
+// A Part is a segment and the slots of it that may be seen; nil means all.
+type Part struct {
+	Segment *Segment
+	Visible Bits
+}
+
+// A View is what somebody may see of some segments. Rarity, and with it the
+// order of what is found, is counted over what is visible alone: a hidden
+// capability is as one that does not exist. Making a view of everything costs
+// nothing; a narrowed one looks at each posting once, so views are kept for as
+// long as their segments stand. It is immutable and safe for any number of
+// goroutines.
+type View struct {
+	parts []part
+	n     int // visible capabilities
+	terms int // of all of them together
+
+	rarities [256]float32 // of terms that few have, by how many
+}
+
+type part struct {
+	*Segment
+	visible Bits
+	has     []uint32 // by term: how many visible capabilities have it; nil: all that have it
+}
+
+// NewView makes a view of parts. Hits name a part by its place in them.
+func NewView(parts ...Part) *View {
+	v := &View{}
+	for _, p := range parts {
+		narrowed := part{Segment: p.Segment, visible: p.Segment.live}
+		if p.Visible != nil {
+			narrowed.visible = NewBits(len(p.Segment.docs))
+			for i := range narrowed.visible {
+				if i < len(p.Visible) {
+					narrowed.visible[i] = p.Segment.live[i] & p.Visible[i]
+				}
+			}
+			narrowed.has = make([]uint32, p.Segment.postings.n)
+			for slot := range p.Segment.docs {
+				if narrowed.visible.Has(slot) {
+					v.terms += len(p.Segment.docs[slot].terms)
+					for _, t := range p.Segment.docs[slot].terms {
+						narrowed.has[t]++
+					}
+				}
+			}
+		} else {
+			v.terms += p.Segment.terms
+		}
+		v.n += narrowed.visible.Count()
+		v.parts = append(v.parts, narrowed)
+	}
+	for i := range v.rarities {
+		v.rarities[i] = rarity(v.n, i)
+	}
+	return v
+}
+
+// rarity is how much a term says that so many have.
+func (v *View) rarity(holders int) float32 {
+	if holders < len(v.rarities) {
+		return v.rarities[holders]
+	}
+	return rarity(v.n, holders)
+}
+
+// Len gives the number of visible capabilities.
+func (v *View) Len() int { return v.n }
+
+// holders gives the number of visible capabilities of a part that have a term.
+func (p *part) holders(term uint32) int {
+	if p.has != nil {
+		return int(p.has[term])
+	}
+	return len(p.postings.of(term))
+}
+
+// rarity is how much a term says, by how many of n have it.
+func rarity(n, holders int) float32 {
+	return float32(math.Log1p((float64(n) - float64(holders) + 0.5) / (float64(holders) + 0.5)))
+}
