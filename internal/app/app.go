@@ -98,7 +98,35 @@ func Open(ctx context.Context, cfg Config) (*App, error) {
 	if err := a.catalog.Load(ctx); err != nil {
 		return nil, errors.Join(err, a.Close())
 	}
+	if cfg.Embedder != nil {
+		a.embed(cfg.Embedder)
+	}
 	return a, nil
+}
+
+// embed keeps the vectors of capabilities complete, beside everything else.
+func (a *App) embed(e llm.Embedder) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for version := uint64(0); ; {
+			s, err := a.catalog.Next(ctx, version)
+			if err != nil {
+				return
+			}
+			version = s.Version()
+			// An embedder that fails is asked again after the next change;
+			// until then a message's vector finds what there is, and the
+			// answer says how much that is.
+			_ = a.catalog.Embed(ctx, e)
+		}
+	}()
+	a.closeLater(func() error {
+		cancel()
+		<-done
+		return nil
+	})
 }
 
 func (a *App) build(cfg Config) error {

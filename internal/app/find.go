@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -32,10 +31,7 @@ func (a *App) finding(cfg Config, c *catalog.Catalog) (*door.Door, error) {
 	if err != nil {
 		return nil, err
 	}
-	settings, err := a.findSettings()
-	if err != nil {
-		return nil, err
-	}
+	settings := a.findSettings()
 	finder := discover.NewFinder(discover.Parts{Source: c, Embedder: cfg.Embedder, Key: a.fenceKey(), Count: count})
 	a.recorder = a.newRecorder()
 	return door.New(door.Config{
@@ -50,16 +46,12 @@ func (a *App) finding(cfg Config, c *catalog.Catalog) (*door.Door, error) {
 
 // findSettings gives how to find for a message from somewhere: by its agent,
 // and by the side of an experiment that its session is on.
-func (a *App) findSettings() (func(capability.Scope) door.Settings, error) {
+func (a *App) findSettings() func(capability.Scope) door.Settings {
 	sides := map[string]config.Config{outcome.VariantA: a.Settings}
-	name := a.Settings.Experiment.Name
-	if name != "" && a.Settings.Experiment.Config != "" {
-		other, err := config.Load(a.Places, a.Settings.Experiment.Config)
-		if err != nil {
-			return nil, fmt.Errorf("read the other side of experiment %s: %w", name, err)
-		}
+	if other, ok := a.Settings.VariantB(); ok {
 		sides[outcome.VariantB] = other
 	}
+	name := a.Settings.Experiment.Name
 	made := map[[2]string]discover.Config{}
 	for side, settings := range sides {
 		made[[2]string{side, ""}] = findConfig(settings)
@@ -80,7 +72,7 @@ func (a *App) findSettings() (func(capability.Scope) door.Settings, error) {
 		}
 		s.Config = cfg
 		return s
-	}, nil
+	}
 }
 
 // findConfig turns what ken.yaml says into what finding needs.

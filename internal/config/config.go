@@ -77,7 +77,7 @@ type Capabilities struct {
 
 	// Rollout says where what was found goes into prompts; with soft, in
 	// sessions of RolloutSessionTypes only, and an empty list is none. Defaults
-	// full, none; the zero value of Rollout is for nobody.
+	// full, none; the zero value of Rollout means monitor.
 	Rollout             Rollout
 	RolloutSessionTypes []string
 

@@ -138,7 +138,7 @@ func (d *Door) Find(ctx context.Context, v View, q Query) (Found, error) {
 func (d *Door) Call(ctx context.Context, v View, scope capability.Scope, name string, args json.RawMessage) (ToolAnswer, error) {
 	a, err := d.finder.Call(ctx, v.seen, name, args, d.find(scope).Config)
 	if err == nil {
-		d.recorder.called(scope, name, a)
+		d.recorder.called(scope, a)
 	}
 	return a, err
 }

@@ -38,7 +38,7 @@ func (f Found) Prompt() string {
 	case !f.Rollout.Inject:
 		return ""
 	case !f.Rollout.Cards:
-		return strings.TrimSuffix(f.Text(), f.CardsText())
+		return strings.TrimSuffix(strings.TrimSuffix(f.Text(), f.CardsText()), "\n\n")
 	}
 	return f.Text()
 }
@@ -167,17 +167,27 @@ func (r *Recorder) event(q Query, f Found) outcome.Event {
 }
 
 // called records what a model looked for itself.
-func (r *Recorder) called(scope capability.Scope, name string, a ToolAnswer) {
+func (r *Recorder) called(scope capability.Scope, a ToolAnswer) {
 	if r == nil || scope.Session == "" || a.Failed || r.open() == nil {
 		return
 	}
-	found, ok := a.Data.(discover.Capabilities)
-	if !ok || name == discover.ToolDescribe {
+	e := outcome.Event{Time: r.Now(), Session: scope.Session}
+	switch data := a.Data.(type) {
+	case discover.Capabilities:
+		if !data.Searched { // a list is no search
+			return
+		}
+		e.Kind = outcome.Searched
+		if len(data.Capabilities) > 0 {
+			e.ID = data.Capabilities[0].ID
+		}
+	case discover.Reading:
+		if data.From > 0 || data.ID == "" { // the rest of it, or of the reference
+			return
+		}
+		e.Kind, e.ID = outcome.Described, data.ID
+	default:
 		return
-	}
-	e := outcome.Event{Time: r.Now(), Kind: outcome.Searched, Session: scope.Session}
-	if len(found.Capabilities) > 0 {
-		e.ID = found.Capabilities[0].ID
 	}
 	_ = r.log.Append(e) // Health counts what is lost
 }

@@ -13,12 +13,12 @@ import (
 	"ken/internal/find/card"
 	"ken/internal/find/graph"
 	"ken/internal/find/show"
-	"ken/internal/know/catalog"
 	"ken/internal/know/index"
 )
 
-// candidates is how many hits take part in re-ranking.
-const candidates = 40
+// candidates is how many hits take part in re-ranking, and up to which reasons
+// for not being shown are given.
+const candidates = 24
 
 // Find selects capabilities for a message. Nothing in the catalog makes it
 // fail; the error is ctx's.
@@ -56,7 +56,9 @@ type turn struct {
 	excluded []int // by the configuration; ordinals, sorted
 	hidden   []int // by the query
 	barred   []barred
-	hits     map[int]index.Hit // by ordinal
+	rivals   rivals // what the barred would have had to beat
+	hits     []index.Hit
+	ordinals []int // of the hits
 
 	items     []show.Item // briefs
 	found     int         // how many of them were found, rather than brought along
@@ -144,38 +146,50 @@ func (t *turn) vector(ctx context.Context) []float32 {
 func (t *turn) search(vector []float32) (index.Answer, []graph.Ranked) {
 	s := t.searchable()
 	if vector != nil {
-		model, n := s.indexed.Segment.Vectors()
-		switch {
+		switch model, _ := s.indexed.Segment.Vectors(); {
 		case model != t.finder.vectors.embedder.Model():
 			vector = nil
 			t.sel.Degraded = append(t.sel.Degraded, "the capabilities have no vectors of the embedder yet; words alone answer")
-		case n < t.snapshot.Len():
-			t.sel.Degraded = append(t.sel.Degraded, fmt.Sprintf("%d of %d capabilities have vectors yet", n, t.snapshot.Len()))
+		case s.vectors < t.View.shown:
+			t.sel.Degraded = append(t.sel.Degraded, fmt.Sprintf("%d of %d capabilities have vectors yet", s.vectors, t.View.shown))
 		}
 	}
 	keep := func(_, slot int, score float32) bool {
 		ordinal := s.indexed.Ordinal(slot)
-		if !has(t.excluded, ordinal) {
-			return t.passes(ordinal)
+		switch {
+		case !t.passes(ordinal):
+			return false
+		case has(t.excluded, ordinal):
+			t.bar(ordinal, score)
+			return false
+		case len(t.excluded) > 0:
+			t.rivals.add(score)
 		}
-		t.bar(ordinal, score)
-		return false
+		return true
 	}
 	if len(t.excluded) == 0 && t.query.Filter.empty() {
 		keep = nil
 	}
 	answer := s.view.Search(index.Query{Text: t.query.Text, Before: t.before(), Vector: vector}, candidates, keep)
 	t.sel.Fit, t.sel.Found = answer.Fit, len(answer.Hits)
-	t.hits = make(map[int]index.Hit, len(answer.Hits))
+	t.hits, t.ordinals = answer.Hits, make([]int, len(answer.Hits))
 	scored := make([]graph.Scored, len(answer.Hits))
 	for i, h := range answer.Hits {
 		ordinal := s.indexed.Ordinal(h.Slot)
-		t.hits[ordinal] = h
+		t.ordinals[i] = ordinal
 		scored[i] = graph.Scored{Ordinal: ordinal, Score: t.learned(ordinal, h.Score)}
 	}
 	cfg := t.cfg.Graph
 	cfg.Top = max(cfg.Top, t.cfg.TopK)
 	return answer, t.graph().Rerank(scored, cfg, t.may)
+}
+
+// hit gives the hit of an entry; the zero Hit where it is none.
+func (t *turn) hit(ordinal int) index.Hit {
+	if i := slices.Index(t.ordinals, ordinal); i >= 0 {
+		return t.hits[i]
+	}
+	return index.Hit{}
 }
 
 // learned applies what was learned of a capability.
@@ -208,6 +222,26 @@ func (t *turn) bar(ordinal int, score float32) {
 	t.barred = t.barred[:min(len(t.barred), mostBarred)]
 }
 
+// rivals are the best scores of the first pass, the highest first. How many
+// scores a search asks about depends on the order in which it comes to them;
+// the best of them do not.
+type rivals []float32
+
+func (r *rivals) add(score float32) {
+	list := *r
+	if score <= 0 || len(list) == candidates && score <= list[len(list)-1] {
+		return
+	}
+	at, _ := slices.BinarySearchFunc(list, score, func(a, b float32) int { return cmp.Compare(b, a) })
+	list = slices.Insert(list, at, score)
+	*r = list[:min(len(list), candidates)]
+}
+
+// beat reports whether a score would have been among the candidates.
+func (r rivals) beat(score float32) bool {
+	return len(r) < candidates || score >= r[len(r)-1]
+}
+
 // rank tells what was found, whatever will be shown: the best hits, what these
 // need, then the rest.
 func (t *turn) rank(answer index.Answer, ranked []graph.Ranked) {
@@ -238,8 +272,12 @@ func (t *turn) rank(answer index.Answer, ranked []graph.Ranked) {
 	}
 }
 
-func (t *turn) skip(ordinal int, tier show.Tier, format string, args ...any) {
-	t.skipped = append(t.skipped, show.Skip{ID: t.snapshot.Entries()[ordinal].ID, Tier: tier, Reason: fmt.Sprintf(format, args...)})
+func (t *turn) skip(ordinal int, tier show.Tier, reason string) {
+	t.skipped = append(t.skipped, show.Skip{ID: t.snapshot.Entries()[ordinal].ID, Tier: tier, Reason: reason})
+}
+
+func (t *turn) skipf(ordinal int, tier show.Tier, format string, args ...any) {
+	t.skip(ordinal, tier, fmt.Sprintf(format, args...))
 }
 
 // brief adds a line about an entry.
@@ -256,10 +294,11 @@ func (t *turn) force() {
 			t.skipped = append(t.skipped, show.Skip{ID: id, Tier: show.TierBriefs, Reason: why})
 		}
 		switch {
-		case !ok || !t.visible.Has(ordinal) && t.snapshot.Entries()[ordinal].State == catalog.Active:
+		case !ok || !t.visible.Has(ordinal) && !t.held.Has(ordinal):
 			refuse("capabilities.forceInclude names it, but it is not in the catalog")
 		case !t.visible.Has(ordinal):
 			refuse("capabilities.forceInclude names it, but it is " + string(t.snapshot.Entries()[ordinal].State))
+		case slices.Contains(t.shown, ordinal): // named twice
 		case has(t.excluded, ordinal):
 			refuse("capabilities.exclude names it, which counts before forceInclude")
 		case !t.passes(ordinal):
@@ -267,28 +306,39 @@ func (t *turn) force() {
 		case t.snapshot.Entries()[ordinal].Kind != capability.KindCard:
 			t.brief(ordinal, 1, "always included by capabilities.forceInclude")
 			t.chosen = append(t.chosen, ordinal)
+		case !t.cfg.Cards:
+			refuse("capabilities.forceInclude names it, but capabilities.enabled is false")
 		}
 	}
 }
 
 // briefs chooses what is said in a line each.
 func (t *turn) briefs(answer index.Answer, ranked []graph.Ranked) {
+	t.skipped = slices.Grow(t.skipped, len(ranked))
 	for _, b := range t.barred {
-		t.skip(b.ordinal, show.TierBriefs, "capabilities.exclude names it")
+		if t.rivals.beat(b.score) {
+			t.skip(b.ordinal, show.TierBriefs, "capabilities.exclude names it")
+		}
 	}
 	if len(ranked) > 0 && answer.Fit < t.cfg.MinRelevance {
 		t.abstain(answer.Fit, ranked)
 		t.alongside()
 		return
 	}
-	extra := t.cfg.StickyK
+	extra, full, weak := t.cfg.StickyK, "", ""
 	for _, r := range ranked {
 		switch {
 		case slices.Contains(t.shown, r.Ordinal):
-		case t.found > 0 && r.Score < t.cfg.TailRelevance:
-			t.skip(r.Ordinal, show.TierBriefs, "relevance %.3f is below discovery.tier1TailRelevance %.3f", r.Score, t.cfg.TailRelevance)
 		case t.found >= t.cfg.TopK:
-			t.skip(r.Ordinal, show.TierBriefs, "discovery.tier1TopK %d was reached", t.cfg.TopK)
+			if full == "" {
+				full = fmt.Sprintf("discovery.tier1TopK %d was reached", t.cfg.TopK)
+			}
+			t.skip(r.Ordinal, show.TierBriefs, full)
+		case t.found > 0 && r.Score < t.cfg.TailRelevance:
+			if weak == "" {
+				weak = fmt.Sprintf("its relevance is below discovery.tier1TailRelevance %.3f", t.cfg.TailRelevance)
+			}
+			t.skip(r.Ordinal, show.TierBriefs, weak)
 		default:
 			t.found++
 			t.brief(r.Ordinal, r.Score, t.why(r)...)
@@ -303,20 +353,20 @@ const mostNearest = 3
 
 // abstain shows nothing of what was found.
 func (t *turn) abstain(fit float64, ranked []graph.Ranked) {
-	for i, r := range ranked[:min(len(ranked), candidates)] {
+	why := fmt.Sprintf("the chance that anything found fits is %.3f, below discovery.tier1MinRelevance %.3f", fit, t.cfg.MinRelevance)
+	for i, r := range ranked {
 		if i < mostNearest {
 			t.sel.Nearest = append(t.sel.Nearest, Nearest{t.snapshot.Entries()[r.Ordinal].ID, r.Score})
 		}
-		t.skip(r.Ordinal, show.TierBriefs, "the chance that anything found fits is %.3f, below discovery.tier1MinRelevance %.3f", fit, t.cfg.MinRelevance)
+		t.skip(r.Ordinal, show.TierBriefs, why)
 	}
 }
 
 // why says what made an entry a hit.
 func (t *turn) why(r graph.Ranked) []string {
-	h, ok := t.hits[r.Ordinal]
+	h := t.hit(r.Ordinal)
 	var why []string
 	switch {
-	case !ok:
 	case h.Exact:
 		why = append(why, "the message names it")
 	case len(h.Words) > 0:
@@ -328,6 +378,13 @@ func (t *turn) why(r graph.Ranked) []string {
 	entries := t.snapshot.Entries()
 	for _, from := range r.From {
 		why = append(why, fmt.Sprintf("%s %s", strings.ToLower(string(from.Type)), entries[from.With].ID))
+	}
+	switch {
+	case len(why) > 0:
+	case len(t.query.Before) > 0:
+		why = append(why, "matches what was said before")
+	default:
+		why = append(why, "means something similar")
 	}
 	return why
 }
@@ -341,7 +398,7 @@ func (t *turn) attach(r graph.Ranked, extra int) int {
 		case slices.Contains(t.shown, a.Ordinal):
 		case a.Type == graph.ComposedWith && r.Score < t.cfg.MinRelevance: // a weak hit brings no company
 		case extra <= 0:
-			t.skip(a.Ordinal, show.TierBriefs, "%s needs it, but discovery.stickyTopK %d was reached", entries[r.Ordinal].ID, t.cfg.StickyK)
+			t.skipf(a.Ordinal, show.TierBriefs, "%s needs it, but discovery.stickyTopK %d was reached", entries[r.Ordinal].ID, t.cfg.StickyK)
 		default:
 			word := "needed by "
 			if a.Type == graph.ComposedWith {
@@ -368,9 +425,9 @@ func (t *turn) sticky(extra int) {
 			switch {
 			case !ok || !t.may(ordinal) || slices.Contains(t.shown, ordinal):
 			case extra <= 0:
-				t.skip(ordinal, show.TierBriefs, "it is %s, but discovery.stickyTopK %d was reached", list.why, t.cfg.StickyK)
+				t.skipf(ordinal, show.TierBriefs, "it is %s, but discovery.stickyTopK %d was reached", list.why, t.cfg.StickyK)
 			default:
-				t.brief(ordinal, t.hits[ordinal].Score, list.why)
+				t.brief(ordinal, t.hit(ordinal).Score, list.why)
 				extra--
 			}
 		}
@@ -379,8 +436,16 @@ func (t *turn) sticky(extra int) {
 
 // cards chooses the cards that ask to be shown.
 func (t *turn) cards(ctx context.Context) {
+	if !t.cfg.Cards {
+		return
+	}
+	for _, id := range t.cfg.ForceInclude {
+		if ordinal, ok := t.ordinalOf(id); ok && t.may(ordinal) && t.snapshot.Entries()[ordinal].Kind == capability.KindCard && !t.isCard(ordinal) {
+			t.card(ctx, ordinal, 1, "always included by capabilities.forceInclude")
+		}
+	}
 	set := t.View.cards()
-	if !t.cfg.Cards || set.Len() == 0 {
+	if set.Len() == 0 {
 		return
 	}
 	x := card.Context{
@@ -389,11 +454,6 @@ func (t *turn) cards(ctx context.Context) {
 	}
 	if t.query.Text == "" {
 		x.Messages = t.query.Before
-	}
-	for _, id := range t.cfg.ForceInclude {
-		if ordinal, ok := t.ordinalOf(id); ok && t.may(ordinal) && t.snapshot.Entries()[ordinal].Kind == capability.KindCard {
-			t.card(ctx, ordinal, 1, "always included by capabilities.forceInclude")
-		}
 	}
 	for _, a := range set.Select(x, t.cfg.Card) {
 		switch {
@@ -405,7 +465,7 @@ func (t *turn) cards(ctx context.Context) {
 		case a.Passed:
 			t.card(ctx, a.Ordinal, a.Score, a.Why)
 		default:
-			t.skip(a.Ordinal, show.TierCards, "%s", a.Why)
+			t.skip(a.Ordinal, show.TierCards, a.Why)
 		}
 	}
 }
@@ -420,7 +480,7 @@ func (t *turn) card(ctx context.Context, ordinal int, score float64, why string)
 	e := t.snapshot.Entries()[ordinal]
 	p, err := t.finder.page(ctx, e)
 	if err != nil {
-		t.skip(ordinal, show.TierCards, "it could not be read: %v", err)
+		t.skipf(ordinal, show.TierCards, "it could not be read: %v", err)
 		t.sel.Degraded = append(t.sel.Degraded, fmt.Sprintf("%s could not be read: %v", e.ID, err))
 		return
 	}
@@ -431,11 +491,11 @@ func (t *turn) card(ctx context.Context, ordinal int, score float64, why string)
 
 // fulls chooses what is shown in full.
 func (t *turn) fulls(ctx context.Context) {
-	for _, ordinal := range t.chosen[:min(len(t.chosen), t.cfg.FullK)] {
+	for _, ordinal := range t.chosen[:min(len(t.chosen), max(t.cfg.FullK, 0))] {
 		e := t.snapshot.Entries()[ordinal]
 		p, err := t.finder.page(ctx, e)
 		if err != nil {
-			t.skip(ordinal, show.TierFulls, "it could not be read: %v", err)
+			t.skipf(ordinal, show.TierFulls, "it could not be read: %v", err)
 			t.sel.Degraded = append(t.sel.Degraded, fmt.Sprintf("%s could not be read: %v", e.ID, err))
 			continue
 		}

@@ -97,10 +97,12 @@ func (f *Finder) page(ctx context.Context, e *catalog.Entry) (*show.Page, error)
 type pageCache struct {
 	mu         sync.Mutex
 	young, old map[*catalog.Entry]*show.Page
+	size       int // of the young ones, in bytes
 }
 
-// youngPages is how many pages are kept at least, and half of how many at most.
-const youngPages = 512
+// mostPages is how much is kept at least, in bytes, and half of how much at
+// most: a thousand pages or two.
+const mostPages = 3 << 20
 
 func (c *pageCache) get(e *catalog.Entry) *show.Page {
 	c.mu.Lock()
@@ -122,8 +124,10 @@ func (c *pageCache) put(e *catalog.Entry, p *show.Page) {
 }
 
 func (c *pageCache) keep(e *catalog.Entry, p *show.Page) {
-	if c.young == nil || len(c.young) >= youngPages {
-		c.old, c.young = c.young, make(map[*catalog.Entry]*show.Page, youngPages)
+	size := 2*len(p.Text()) + 512 // the text, and what is known of its parts
+	if c.young == nil || c.size+size > mostPages {
+		c.old, c.young, c.size = c.young, map[*catalog.Entry]*show.Page{}, 0
 	}
 	c.young[e] = p
+	c.size += size
 }

@@ -1,14 +1,17 @@
 package discover
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"ken/capability"
+	"ken/internal/find/show"
 	"ken/internal/know/catalog"
 	"ken/internal/tokenizer"
 	"ken/internal/untrusted"
@@ -28,6 +31,8 @@ const (
 	describeTokens = 6000    // what one reading may take
 	listTokens     = 2000    // what the whole list may take
 	longest        = 1 << 20 // characters of a text; it is read in pieces
+	fenceTokens    = 120     // what the fence and the note around a piece take
+	unbounded      = 1 << 30 // tokens
 	kindAny        = "any"   // no kind in particular
 )
 
@@ -54,8 +59,10 @@ type ToolAnswer struct {
 	Failed bool
 }
 
-// Capabilities is the data of an answer to a search.
+// Capabilities is the data of an answer to a search, or of a list.
 type Capabilities struct {
+	Searched bool `json:"-"` // it answers a query, and is not a list
+
 	Capabilities []Listed  `json:"capabilities"`
 	TotalIndexed int       `json:"totalIndexed"`
 	Nearest      []Nearest `json:"nearest,omitempty"` // where nothing fits
@@ -77,6 +84,15 @@ type Listed struct {
 	// on; ExtensionID names it.
 	Loadable    bool   `json:"loadable,omitempty"`
 	ExtensionID string `json:"extensionId,omitempty"`
+}
+
+// A Reading is the data of an answer to describe_capability: a piece of a text.
+type Reading struct {
+	ID    capability.ID `json:"id,omitempty"` // empty for the reference of the instance
+	Text  string        `json:"text"`
+	From  int           `json:"from"`           // in bytes
+	Bytes int           `json:"bytes"`          // of the whole text
+	Next  int           `json:"next,omitempty"` // where the rest begins; zero: there is none
 }
 
 // Call runs one of the tools for a model. A mistake of the model's is an
@@ -125,13 +141,18 @@ func (f *Finder) discover(ctx context.Context, v *View, args json.RawMessage, cf
 		if needQuery {
 			return refusal("query is empty; say what you want to do"), ctx.Err()
 		}
-		return f.list(v, in.Detail), ctx.Err()
+		return f.list(v, in.Detail, in.Kind, in.Category), ctx.Err()
 	}
 	q := Query{Text: in.Query, Filter: Filter{Category: in.Category}}
 	if in.Kind != "" && in.Kind != kindAny {
 		q.Filter.Kinds = []capability.Kind{capability.Kind(in.Kind)}
 	}
+	// What a prompt may hold does not bound an answer that was asked for.
 	cfg.ForceInclude, cfg.Cards, cfg.FullK = nil, false, 0
+	cfg.Budget = show.Budget{Briefs: unbounded, Total: unbounded}
+	if cfg.TopK <= 0 {
+		cfg.TopK = Defaults().TopK
+	}
 	sel, err := f.Find(ctx, v, q, cfg)
 	if err != nil {
 		return ToolAnswer{}, err
@@ -141,11 +162,11 @@ func (f *Finder) discover(ctx context.Context, v *View, args json.RawMessage, cf
 
 // found tells what a search found.
 func (f *Finder) found(v *View, sel Selection, kind, category string) ToolAnswer {
-	data := Capabilities{Capabilities: []Listed{}, TotalIndexed: sel.Indexed, Nearest: sel.Nearest, Degraded: sel.Degraded}
+	data := Capabilities{Searched: true, Capabilities: []Listed{}, TotalIndexed: sel.Indexed, Nearest: sel.Nearest, Degraded: sel.Degraded}
 	var b strings.Builder
 	if len(sel.Briefs) == 0 {
 		b.WriteString(nothing(v, sel, kind, category))
-		return ToolAnswer{Text: b.String(), Data: data}
+		return ToolAnswer{Text: answerOf(b.String()), Data: data}
 	}
 	left := answerTokens
 	for i, brief := range sel.Briefs {
@@ -155,7 +176,15 @@ func (f *Finder) found(v *View, sel Selection, kind, category string) ToolAnswer
 		left -= f.count(line)
 		b.WriteString(line)
 	}
-	return ToolAnswer{Text: strings.TrimSuffix(b.String(), "\n"), Data: data}
+	return ToolAnswer{Text: answerOf(strings.TrimSuffix(b.String(), "\n")), Data: data}
+}
+
+// answerOf holds a text to what an answer may take, whatever names are in it.
+func answerOf(text string) string {
+	if tokenizer.Count(text) <= answerTokens {
+		return text
+	}
+	return tokenizer.Cut(text, answerTokens-4) + " …"
 }
 
 func entryOf(e *catalog.Entry, score float64) Listed {
@@ -173,6 +202,14 @@ func entryOf(e *catalog.Entry, score float64) Listed {
 
 // nothing says that nothing fits, why, and what comes nearest.
 func nothing(v *View, sel Selection, kind, category string) string {
+	there := func(is func(*catalog.Entry) bool) bool {
+		for e := range v.entries {
+			if is(e) {
+				return true
+			}
+		}
+		return false
+	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "Nothing of %d capabilities fits.", v.shown)
 	if len(sel.Nearest) > 0 {
@@ -186,18 +223,22 @@ func nothing(v *View, sel Selection, kind, category string) string {
 		b.WriteString(".")
 	}
 	if kind != "" && kind != kindAny {
-		fmt.Fprintf(&b, " Only kind %s was searched.", untrusted.Line(kind, 40))
+		fmt.Fprintf(&b, " Only kind %s was searched", untrusted.Line(kind, 40))
+		if !there(func(e *catalog.Entry) bool { return string(e.Kind) == kind }) {
+			b.WriteString(", of which there is none")
+		}
+		b.WriteString(".")
 	}
 	if category != "" {
 		fmt.Fprintf(&b, " Only category %s was searched", untrusted.Line(category, 40))
-		var names []string
-		for e := range v.entries {
-			if !slices.Contains(names, e.Category) && len(names) < 200 {
-				names = append(names, e.Category)
-			}
-		}
-		if !slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, category) }) {
+		if !there(func(e *catalog.Entry) bool { return strings.EqualFold(e.Category, category) }) {
 			b.WriteString(", which does not exist")
+			var names []string
+			for e := range v.entries {
+				if !slices.Contains(names, e.Category) && len(names) < 200 {
+					names = append(names, e.Category)
+				}
+			}
 			if near := yamldoc.Nearest(category, names); near != "" {
 				b.WriteString("; did you mean " + untrusted.Line(near, 40))
 			}
@@ -216,7 +257,11 @@ func fit(e *catalog.Entry, tokens int, count tokenizer.Counter) string {
 			return line
 		}
 	}
-	return untrusted.Line(string(e.ID), 40) + "\n"
+	id := untrusted.Line(string(e.ID), 40)
+	if count(id+"\n") > tokens {
+		id = tokenizer.Cut(id, max(tokens-3, 0)) + "…"
+	}
+	return id + "\n"
 }
 
 // signature writes "id name(a: string, b?) description".
@@ -250,29 +295,46 @@ func signature(e *catalog.Entry, text, params int) string {
 	return b.String()
 }
 
-// list tells everything there is: by category, or with detail "full" by name.
-func (f *Finder) list(v *View, detail string) ToolAnswer {
+// list tells everything there is: by category, or by name with detail "full",
+// and where only one kind or category is asked for.
+func (f *Finder) list(v *View, detail, kind, category string) ToolAnswer {
 	data := Capabilities{Capabilities: []Listed{}, TotalIndexed: v.shown}
+	narrow := kind != "" && kind != kindAny || category != ""
 	switch detail {
 	case "", "summary":
+		if narrow {
+			break
+		}
 		return ToolAnswer{Text: v.sheet().Fit(listTokens).Text, Data: data}
 	case "full":
 	default:
 		return refusal("detail is %s; it is summary or full", untrusted.Line(detail, 40))
 	}
 	var b strings.Builder
-	left, told := listTokens-20, 0
+	left, told, all := listTokens-20, 0, 0
 	for e := range v.entries {
+		if kind != "" && kind != kindAny && string(e.Kind) != kind || category != "" && !strings.EqualFold(e.Category, category) {
+			continue
+		}
+		all++
+		if told < all-1 {
+			continue
+		}
 		line := "- " + untrusted.Line(string(e.ID), 120) + "\n"
 		n := f.count(line)
 		if n > left {
-			fmt.Fprintf(&b, "(+%d more; search them by a query)\n", v.shown-told)
-			break
+			continue
 		}
 		left -= n
 		told++
 		data.Capabilities = append(data.Capabilities, entryOf(e, 0))
 		b.WriteString(line)
+	}
+	switch {
+	case all == 0:
+		return ToolAnswer{Text: answerOf(nothing(v, Selection{}, kind, category)), Data: data}
+	case told < all:
+		fmt.Fprintf(&b, "(+%d more; search them by a query)\n", all-told)
 	}
 	return ToolAnswer{Text: strings.TrimSuffix(b.String(), "\n"), Data: data}
 }
@@ -291,7 +353,7 @@ func (f *Finder) describe(ctx context.Context, v *View, args json.RawMessage) (T
 		if err != nil {
 			return refusal("there is no reference: %v", err), ctx.Err()
 		}
-		return f.reading(untrusted.Block(text, untrusted.BlockConfig{Key: f.key, Origin: "the reference", Max: longest}), in.From), ctx.Err()
+		return f.reading("", untrusted.Block(text, untrusted.BlockConfig{Key: f.key, Origin: "the reference", Max: longest}), in.From), ctx.Err()
 	}
 	e, err := v.lookup(in.ID)
 	if err != nil {
@@ -309,14 +371,14 @@ func (f *Finder) describe(ctx context.Context, v *View, args json.RawMessage) (T
 		}
 		text := p.Text()
 		if !e.Available {
-			text += "Not available here: " + untrusted.Line(strings.Join(e.Missing, "; "), 400) + "\n"
+			text = "Not available here: " + untrusted.Line(strings.Join(e.Missing, "; "), 400) + "\n\n" + text
 		}
-		return f.reading(text, in.From), ctx.Err()
+		return f.reading(e.ID, text, in.From), ctx.Err()
 	case "schema":
 		if len(detail.Schema) == 0 {
 			return refusal("%s has no schema; part body or all may have something", untrusted.Line(string(e.ID), 120)), ctx.Err()
 		}
-		return f.reading(untrusted.Block(string(detail.Schema), untrusted.BlockConfig{Key: f.key, Origin: string(e.ID), Max: longest}), in.From), ctx.Err()
+		return f.reading(e.ID, untrusted.Block(string(detail.Schema), untrusted.BlockConfig{Key: f.key, Origin: string(e.ID), Max: longest}), in.From), ctx.Err()
 	case "body":
 		body := strings.TrimSpace(detail.Body + "\n\n" + detail.Usage)
 		switch {
@@ -325,42 +387,63 @@ func (f *Finder) describe(ctx context.Context, v *View, args json.RawMessage) (T
 		case body == "":
 			return refusal("%s has no text; part schema or all may have something", untrusted.Line(string(e.ID), 120)), ctx.Err()
 		}
-		return f.reading(untrusted.Block(body, untrusted.BlockConfig{Key: f.key, Origin: string(e.ID), Max: longest}), in.From), ctx.Err()
+		return f.reading(e.ID, untrusted.Block(body, untrusted.BlockConfig{Key: f.key, Origin: string(e.ID), Max: longest}), in.From), ctx.Err()
 	}
 	return refusal("part is %s; it is all, schema, body or reference", untrusted.Line(in.Part, 40)), ctx.Err()
 }
 
-// reading gives as much of a text as one answer may hold, from a byte on.
-func (f *Finder) reading(text string, from int) ToolAnswer {
-	if from < 0 || from > len(text) {
+// reading gives as much of a text as one answer may hold, from a byte on. A
+// piece of it has a fence of its own: that of the text opens in one piece and
+// closes in another.
+func (f *Finder) reading(id capability.ID, text string, from int) ToolAnswer {
+	switch {
+	case from < 0 || from > len(text):
 		return refusal("from is %d; the text has %d bytes", from, len(text))
+	case from < len(text) && !utf8.RuneStart(text[from]):
+		return refusal("from is %d, which is within a character; take the number that the answer before gave", from)
 	}
-	part := tokenizer.Cut(text[from:], describeTokens)
-	data := map[string]any{"text": part, "from": from, "bytes": len(text)}
-	if end := from + len(part); end < len(text) {
-		data["next"] = end
-		part += fmt.Sprintf("\n[cut here: %d of %d bytes read; ask again with \"from\": %d]", end, len(text), end)
+	data := Reading{ID: id, Text: text, From: from, Bytes: len(text)}
+	if from == 0 && tokenizer.Cut(text, describeTokens) == text {
+		return ToolAnswer{Text: text, Data: data}
 	}
-	return ToolAnswer{Text: part, Data: data}
+	part := tokenizer.Cut(text[from:], describeTokens-fenceTokens)
+	end := from + len(part)
+	data.Text = part
+	origin := cmp.Or(untrusted.Line(string(id), 80), "the reference")
+	said := untrusted.Block(part, untrusted.BlockConfig{Key: f.key, Origin: fmt.Sprintf("%s, bytes %d to %d", origin, from, end), Max: longest})
+	if end < len(text) {
+		data.Next = end
+		said += fmt.Sprintf("\n[cut here: %d of %d bytes read; ask again with \"from\": %d]", end, len(text), end)
+	}
+	return ToolAnswer{Text: said, Data: data}
 }
 
 // lookup finds a visible entry by its id or a name that means only one. What
 // is hidden is as what does not exist.
 func (v *View) lookup(name string) (*catalog.Entry, error) {
-	e, err := v.snapshot.Lookup(name)
-	if err == nil {
-		if _, ok := v.ordinalOf(e.ID); ok {
-			return e, nil
-		}
+	if i, ok := v.ordinalOf(capability.ID(name)); ok {
+		return v.snapshot.Entries()[i], nil
 	}
 	var names []string
+	var best []*catalog.Entry // of the name, the most trusted
 	for e := range v.entries {
-		if e.Name == name {
-			return e, nil
-		}
 		names = append(names, string(e.ID))
+		switch {
+		case e.Name != name || len(best) > 0 && e.Trust < best[0].Trust:
+		case len(best) > 0 && e.Trust > best[0].Trust:
+			best = append(best[:0], e)
+		default:
+			best = append(best, e)
+		}
 	}
 	shown := untrusted.Line(name, 80)
+	switch {
+	case len(best) == 1:
+		return best[0], nil
+	case len(best) > 1:
+		return nil, fmt.Errorf("%d capabilities are called %s; take an id, as in %s or %s",
+			len(best), shown, untrusted.Line(string(best[0].ID), 120), untrusted.Line(string(best[1].ID), 120))
+	}
 	if near := yamldoc.Nearest(name, names); near != "" {
 		return nil, fmt.Errorf("there is no capability %s; did you mean %s", shown, untrusted.Line(near, 120))
 	}

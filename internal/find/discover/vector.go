@@ -2,6 +2,7 @@ package discover
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"math"
@@ -22,11 +23,14 @@ type messageVectors struct {
 	embedder llm.Embedder
 
 	mu        sync.Mutex
-	young     map[string][]float32
-	old       map[string][]float32
+	young     map[messageHash][]float32
+	old       map[messageHash][]float32
 	resting   time.Time // until when
 	complaint string
 }
+
+// A messageHash stands for a message, which may be long.
+type messageHash [sha256.Size]byte
 
 func newMessageVectors(e llm.Embedder) *messageVectors { return &messageVectors{embedder: e} }
 
@@ -36,10 +40,12 @@ func (m *messageVectors) of(ctx context.Context, text string, wait time.Duration
 	if m.embedder == nil || text == "" {
 		return nil, ""
 	}
-	if v, degraded, settled := m.remembered(text); settled {
+	hash := messageHash(sha256.Sum256([]byte(text)))
+	if v, degraded, settled := m.remembered(hash); settled {
 		return v, degraded
 	}
-	ctx, cancel := context.WithTimeout(ctx, wait)
+	asker := ctx
+	ctx, cancel := context.WithTimeout(asker, wait)
 	type answer struct {
 		vectors [][]float32
 		err     error
@@ -56,7 +62,10 @@ func (m *messageVectors) of(ctx context.Context, text string, wait time.Duration
 	case <-ctx.Done():
 		a.err = ctx.Err()
 	}
-	return m.settle(text, a.vectors, a.err, wait)
+	if err := asker.Err(); a.err != nil && err != nil { // whoever asked is gone; it says nothing about the embedder
+		return nil, "embedder: " + err.Error()
+	}
+	return m.settle(hash, a.vectors, a.err, wait)
 }
 
 // embed calls an embedder, whose panic is its own.
@@ -69,14 +78,14 @@ func embed(ctx context.Context, e llm.Embedder, text string) (vectors [][]float3
 	return e.Embed(ctx, []string{text})
 }
 
-func (m *messageVectors) remembered(text string) (vector []float32, degraded string, settled bool) {
+func (m *messageVectors) remembered(hash messageHash) (vector []float32, degraded string, settled bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if v, ok := m.young[text]; ok {
+	if v, ok := m.young[hash]; ok {
 		return v, "", true
 	}
-	if v, ok := m.old[text]; ok {
-		m.keep(text, v)
+	if v, ok := m.old[hash]; ok {
+		m.keep(hash, v)
 		return v, "", true
 	}
 	if left := time.Until(m.resting); left > 0 {
@@ -85,18 +94,15 @@ func (m *messageVectors) remembered(text string) (vector []float32, degraded str
 	return nil, "", false
 }
 
-func (m *messageVectors) settle(text string, vectors [][]float32, err error, wait time.Duration) ([]float32, string) {
+func (m *messageVectors) settle(hash messageHash, vectors [][]float32, err error, wait time.Duration) ([]float32, string) {
 	if err == nil {
 		err = sound(vectors, m.embedder.Dimensions())
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err == nil {
-		m.keep(text, vectors[0])
+		m.keep(hash, vectors[0])
 		return vectors[0], ""
-	}
-	if errors.Is(err, context.Canceled) { // whoever asked is gone; it says nothing about the embedder
-		return nil, "embedder: " + err.Error()
 	}
 	why := err.Error()
 	if errors.Is(err, context.DeadlineExceeded) {
@@ -119,9 +125,9 @@ func sound(vectors [][]float32, dims int) error {
 	return nil
 }
 
-func (m *messageVectors) keep(text string, v []float32) {
+func (m *messageVectors) keep(hash messageHash, v []float32) {
 	if m.young == nil || len(m.young) >= mostVectors/2 {
-		m.old, m.young = m.young, map[string][]float32{}
+		m.old, m.young = m.young, map[messageHash][]float32{}
 	}
-	m.young[text] = v
+	m.young[hash] = v
 }

@@ -17,7 +17,6 @@ import (
 type ready struct {
 	snapshot *catalog.Snapshot
 	graph    func() *graph.Graph
-	cards    func() *card.Set
 	briefs   []atomic.Pointer[show.Brief] // by ordinal; made when first shown
 	count    tokenizer.Counter
 }
@@ -26,13 +25,6 @@ func newReady(s *catalog.Snapshot, count tokenizer.Counter) *ready {
 	return &ready{
 		snapshot: s, count: count, briefs: make([]atomic.Pointer[show.Brief], s.Len()),
 		graph: sync.OnceValue(func() *graph.Graph { return graph.Build(s.Entries(), s.Presets()) }),
-		cards: sync.OnceValue(func() *card.Set {
-			list := make([]*capability.Capability, s.Len())
-			for i, e := range s.Entries() {
-				list[i] = e.Capability
-			}
-			return card.Compile(list)
-		}),
 	}
 }
 
@@ -51,8 +43,10 @@ func (r *ready) brief(ordinal int) show.Brief {
 type View struct {
 	*ready
 	visible index.Bits // by ordinal
+	held    index.Bits // what would be visible but for its state
 	shown   int        // how many are visible
 	sheet   func() *show.Map
+	cards   func() *card.Set // how telling a keyword is depends on who has it, so nobody hidden is in it
 
 	mu     sync.Mutex
 	search atomic.Pointer[searchable]
@@ -62,20 +56,35 @@ type View struct {
 type searchable struct {
 	indexed *catalog.Indexed
 	view    *index.View
+	vectors int // how many visible entries have one
 }
 
 // newView narrows a snapshot to the entries that may be shown and that visible
 // accepts; nil accepts all.
 func newView(r *ready, visible func(*catalog.Entry) bool) *View {
-	v := &View{ready: r, visible: index.NewBits(r.snapshot.Len())}
+	n := r.snapshot.Len()
+	v := &View{ready: r, visible: index.NewBits(n), held: index.NewBits(n)}
 	for i, e := range r.snapshot.Entries() {
-		if e.State == catalog.Active && (visible == nil || visible(e)) {
+		switch {
+		case visible != nil && !visible(e):
+		case e.State != catalog.Active:
+			v.held.Set(i)
+		default:
 			v.visible.Set(i)
 			v.shown++
 		}
 	}
 	v.sheet = sync.OnceValue(func() *show.Map {
 		return show.MakeMap(v.entries, document(r.snapshot), r.count)
+	})
+	v.cards = sync.OnceValue(func() *card.Set {
+		list := make([]*capability.Capability, n)
+		for i, e := range r.snapshot.Entries() {
+			if v.visible.Has(i) {
+				list[i] = e.Capability
+			}
+		}
+		return card.Compile(list)
 	})
 	return v
 }
@@ -116,15 +125,20 @@ func (v *View) searchable() *searchable {
 		return s
 	}
 	part := index.Part{Segment: indexed.Segment}
+	model, vectors := indexed.Segment.Vectors()
 	if v.shown < v.snapshot.Len() {
-		part.Visible = index.NewBits(indexed.Segment.Len())
+		part.Visible, vectors = index.NewBits(indexed.Segment.Len()), 0
 		for i := range v.snapshot.Entries() {
-			if v.visible.Has(i) {
-				part.Visible.Set(indexed.Slot(i))
+			if !v.visible.Has(i) {
+				continue
+			}
+			part.Visible.Set(indexed.Slot(i))
+			if indexed.Segment.HasVector(model, indexed.Slot(i)) {
+				vectors++
 			}
 		}
 	}
-	s := &searchable{indexed: indexed, view: index.NewView(part)}
+	s := &searchable{indexed: indexed, view: index.NewView(part), vectors: vectors}
 	v.search.Store(s)
 	return s
 }

@@ -3,7 +3,7 @@ package index
 import "math"
 
 // denseShortlist is how many of the nearest vectors are looked at closely.
-const denseShortlist = 32
+const denseShortlist = 24
 
 // similar adds the capabilities whose vectors are nearest the query's, and says
 // of every candidate how near it is: in standard deviations above what is usual

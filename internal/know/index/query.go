@@ -152,7 +152,7 @@ func (a *asked) rarest() {
 
 // add reads one text.
 func (a *asked) add(v *View, text string, weight float32, current bool) {
-	if text == "" || weight <= 0 {
+	if text == "" || !(weight > 0) { // nor one that is no number
 		return
 	}
 	a.tokens = appendTokens(a.tokens[:0], text)
@@ -168,44 +168,31 @@ func (a *asked) add(v *View, text string, weight float32, current bool) {
 			a.run = append(a.run, -1)
 			a.clauses++
 		}
+		before := len(a.terms)
 		at, known := a.term(v, t, lang, weight, current)
+		if t.joined > 0 && !known {
+			a.drop(before) // its pieces say it
+			continue
+		}
 		if at >= 0 && current {
 			a.run = append(a.run, at)
 		}
-		if known {
-			i += t.joined // its pieces say no more
-		} else if t.joined > 0 {
-			a.drop(at) // its pieces say it
-		}
+		i += t.joined // its pieces say no more
 	}
 }
 
-// drop takes back the term added last, which stands for nothing.
-func (a *asked) drop(at int32) {
-	if at < 0 || int(at) != len(a.terms)-1 {
-		return
+// drop takes back the terms beyond the first n.
+func (a *asked) drop(n int) {
+	for i := n; i < len(a.terms); i++ {
+		a.ids = a.ids[:len(a.ids)-len(a.terms[i].ids)]
 	}
-	a.ids = a.ids[:len(a.ids)-len(a.terms[at].ids)]
-	a.terms = a.terms[:at]
-	if n := len(a.run); n > 0 && a.run[n-1] == at {
-		a.run = a.run[:n-1]
-	}
+	a.terms = a.terms[:n]
 }
 
 // term adds a word, or makes the same one of before heavier.
 func (a *asked) term(v *View, t *token, lang int, weight float32, current bool) (at int32, known bool) {
-	start, holders := len(a.ids), 0
-	says := float32(-1)
-	for i := range v.parts {
-		id, ok := v.parts[i].lookup(t, lang)
-		if !ok {
-			id = none
-		} else {
-			holders += v.parts[i].holders(id)
-			says = v.parts[i].postings.says[id]
-		}
-		a.ids = append(a.ids, id)
-	}
+	start := len(a.ids)
+	holders, says := a.lookup(v, t, lang)
 	ids := a.ids[start:len(a.ids):len(a.ids)]
 	for i := range a.terms {
 		before := &a.terms[i]
@@ -224,13 +211,30 @@ func (a *asked) term(v *View, t *token, lang int, weight float32, current bool) 
 		return -1, false // a number that no capability mentions is a value
 	}
 	if says < 0 {
-		says = saysOf(stem(t.text, englishLanguage))
+		says = saysOf(t.stemIn(lang))
 	}
 	a.terms = append(a.terms, term{
 		word: t.text, weight: weight, rarity: v.rarity(holders), says: says, clause: int32(a.clauses),
 		current: current, known: holders > 0, ids: ids,
 	})
 	return int32(len(a.terms) - 1), holders > 0
+}
+
+// lookup appends the number of a word's term in each part, and gives how many
+// capabilities have it and how much it says; less than 0: nobody knows it.
+func (a *asked) lookup(v *View, t *token, lang int) (holders int, says float32) {
+	says = -1
+	for i := range v.parts {
+		id, ok := v.parts[i].lookup(t, lang)
+		if !ok {
+			id = none
+		} else {
+			holders += v.parts[i].holders(id)
+			says = v.parts[i].postings.says[id]
+		}
+		a.ids = append(a.ids, id)
+	}
+	return holders, says
 }
 
 // lookup finds the number of a word's term.
@@ -243,11 +247,19 @@ func (s *Segment) lookup(t *token, lang int) (uint32, bool) {
 			return id, true
 		}
 	}
-	if id, ok := s.stems.get(stem(t.text, lang)); ok {
+	if id, ok := s.stems.get(t.stemIn(lang)); ok {
 		return id, true
 	}
 	if lang != englishLanguage {
 		return s.words.get(t.text)
 	}
 	return 0, false
+}
+
+// stemIn gives the word's stem, which is worked out once.
+func (t *token) stemIn(lang int) string {
+	if t.stem == "" {
+		t.stem = stem(t.text, lang)
+	}
+	return t.stem
 }

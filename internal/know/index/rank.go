@@ -38,6 +38,8 @@ func (s *searcher) rank(v *View) {
 			s.clauseTotal[t.clause] += t.worth()
 		}
 	}
+	s.place(v)
+	defer s.displace()
 	var most [features]float32
 	for i := range s.candidates {
 		c := &s.candidates[i]
@@ -74,6 +76,34 @@ func (s *searcher) rank(v *View) {
 	})
 }
 
+// place notes for every term of each part where it is in the message.
+func (s *searcher) place(v *View) {
+	for len(s.places) < len(v.parts) {
+		s.places = append(s.places, nil)
+	}
+	for i := range v.parts {
+		if n := v.parts[i].postings.n; len(s.places[i]) < n {
+			s.places[i] = make([]uint8, n)
+		}
+		for j := range s.asked.terms {
+			if id := s.asked.terms[j].ids[i]; id != none {
+				s.places[i][id] = uint8(j + 1)
+			}
+		}
+	}
+}
+
+// displace forgets what place noted.
+func (s *searcher) displace() {
+	for j := range s.asked.terms {
+		for i, id := range s.asked.terms[j].ids {
+			if id != none {
+				s.places[i][id] = 0
+			}
+		}
+	}
+}
+
 // look fills the features of one candidate.
 func (s *searcher) look(v *View, c *candidate) {
 	a, p := &s.asked, &v.parts[c.part]
@@ -82,17 +112,22 @@ func (s *searcher) look(v *View, c *candidate) {
 	c.covered, c.matched = 0, [2]uint64{}
 	x := &c.features
 	clear(s.clause)
+	places := s.places[c.part]
+	var has [2]uint64
+	for at, id := range d.terms {
+		if j := places[id]; j > 0 {
+			has[(j-1)>>6] |= 1 << ((j - 1) & 63)
+			s.counts[j-1] = d.counts[at]
+		}
+	}
+	// Sums follow the order of the message, so that their rounding does not
+	// depend on how terms came to be numbered.
 	for j := range a.terms {
+		if has[j>>6]&(1<<(j&63)) == 0 {
+			continue
+		}
 		t := &a.terms[j]
-		id := t.ids[c.part]
-		if id == none {
-			continue
-		}
-		at, ok := slices.BinarySearch(d.terms, id)
-		if !ok {
-			continue
-		}
-		packed, worth := d.counts[at], t.rarity*t.weight
+		packed, worth := s.counts[j], t.rarity*t.weight
 		if t.current {
 			c.covered += t.rarity
 			c.matched[j>>6] |= 1 << (j & 63)
@@ -145,14 +180,12 @@ func (s *searcher) pairs(c *candidate, d *doc) float32 {
 // nameShare is how much of a name the message has.
 func (s *searcher) nameShare(v *View, p *part, number int, d *doc) float32 {
 	var has, all float32
+	places := s.places[number]
 	for _, id := range d.inName {
 		r := v.rarity(p.holders(id))
 		all += r
-		for j := range s.asked.terms {
-			if t := &s.asked.terms[j]; t.ids[number] == id && t.current {
-				has += r
-				break
-			}
+		if at := places[id]; at > 0 && s.asked.terms[at-1].current {
+			has += r
 		}
 	}
 	if all == 0 {

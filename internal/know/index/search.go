@@ -24,7 +24,7 @@ type Hit struct {
 }
 
 // shortlist is how many of the first pass are looked at closely.
-const shortlist = 48
+const shortlist = 32
 
 // A place is where a capability is, with what orders it.
 type place struct {
@@ -51,9 +51,11 @@ func (c *candidate) has(j int) bool { return c.matched[j>>6]&(1<<(j&63)) != 0 }
 type searcher struct {
 	asked      asked
 	scores     []float32
-	places     []place     // the first pass
+	first      []place     // the best of the first pass
 	candidates []candidate // the shortlist
 	order      []int32     // of the candidates, best first
+	places     [][]uint8   // by part and term: where the message has it, from 1
+	counts     [mostTerms]uint32
 
 	// By clause of the message.
 	clause, clauseTotal []float32
@@ -115,7 +117,7 @@ func (s *searcher) at(rank int) *candidate { return &s.candidates[s.order[rank]]
 
 // collect fills the shortlist.
 func (s *searcher) collect(v *View, q Query, keep Keep) {
-	s.places = s.places[:0]
+	s.first = s.first[:0]
 	for i := range v.parts {
 		p := &v.parts[i]
 		s.scores = grown(s.scores, len(p.docs))
@@ -134,32 +136,32 @@ func (s *searcher) collect(v *View, q Query, keep Keep) {
 	}
 	s.prune(v)
 	s.candidates = s.candidates[:0]
-	for _, p := range s.places {
+	for _, p := range s.first {
 		s.candidates = append(s.candidates, candidate{place: p, first: p.score})
 	}
 	s.similar(v, q, keep)
 	s.named(v, q.Text, keep)
 }
 
-// best adds the highest scores of a part to the places.
+// best adds the highest scores of a part.
 func (s *searcher) best(v *View, number int32, keep Keep) {
 	p, least := &v.parts[number], float32(0)
 	for slot, score := range s.scores {
 		if score < least || score == 0 || !p.visible.Has(slot) || keep != nil && !keep(int(number), slot, score) {
 			continue
 		}
-		s.places = append(s.places, place{score, number, int32(slot)})
-		if len(s.places) >= 4*shortlist {
+		s.first = append(s.first, place{score, number, int32(slot)})
+		if len(s.first) >= 4*shortlist {
 			s.prune(v)
-			least = s.places[shortlist-1].score
+			least = s.first[shortlist-1].score
 		}
 	}
 }
 
-// prune sorts the places and leaves the best.
+// prune sorts what the first pass found and leaves the best.
 func (s *searcher) prune(v *View) {
-	slices.SortFunc(s.places, v.compare)
-	s.places = s.places[:min(len(s.places), shortlist)]
+	slices.SortFunc(s.first, v.compare)
+	s.first = s.first[:min(len(s.first), shortlist)]
 }
 
 // compare orders by score. Equal ones go by id, so that slots, which tell of

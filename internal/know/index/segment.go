@@ -43,7 +43,7 @@ type doc struct {
 	capability *capability.Capability
 	terms      []uint32 // distinct, ascending
 	counts     []uint32 // of each term: how often by field, see pack
-	inName     []uint32 // the terms of the name, distinct
+	inName     []uint32 // the terms of the name, distinct, in its order
 	pairs      []uint32 // hashes of neighbouring terms in name and description, ascending
 	norm       [fields]float32
 }
@@ -215,7 +215,11 @@ func (w *writer) doc(c *capability.Capability) doc {
 	if c.DisplayName != "" && c.DisplayName != c.Name {
 		w.field(&d, fieldTags, lang, c.DisplayName)
 	}
-	d.inName = distinct(slices.Clone(w.run))
+	for i, t := range w.run {
+		if !slices.Contains(w.run[:i], t) {
+			d.inName = append(d.inName, t)
+		}
+	}
 	w.field(&d, fieldText, lang, c.Description)
 	d.pairs = pairsOf(w.run)
 	w.field(&d, fieldTags, lang, c.Category)

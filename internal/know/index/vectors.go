@@ -134,8 +134,14 @@ func shrink(vec []float32, into []int8) float32 {
 		clear(into)
 		return 0
 	}
+	scale := 127 / most
 	for i, x := range vec {
-		into[i] = int8(math.Round(float64(x / most * 127)))
+		x *= scale
+		if x < 0 {
+			into[i] = int8(x - 0.5)
+		} else {
+			into[i] = int8(x + 0.5)
+		}
 	}
 	return most / 127
 }

@@ -12,9 +12,10 @@ type token struct {
 	// joined is how many tokens after this one are its own pieces: "GitHub"
 	// gives github with two pieces, git and hub.
 	joined int
-	clause int  // which clause of the text it stands in
-	digits bool // a number
-	pair   bool // two characters of a script without spaces
+	clause int    // which clause of the text it stands in
+	digits bool   // a number
+	pair   bool   // two characters of a script without spaces
+	stem   string // once somebody asked for it
 }
 
 // appendTokens splits text into words. Identifiers are taken apart at case
@@ -63,7 +64,7 @@ func appendTokens(out []token, text string) []token {
 			out = append(out, token{text: text[i:end], clause: clause, digits: true})
 			i = end
 		default:
-			if endsClause(r) && (i+size == len(text) || text[i+size] <= ' ' || r >= utf8.RuneSelf) {
+			if endsClause(r) && (r == '\n' || r >= utf8.RuneSelf || i+size == len(text) || text[i+size] <= ' ') {
 				clause++
 			}
 			i += size
@@ -135,7 +136,10 @@ func pieceEnd(run string, start int) int {
 				break // the B of ABc begins a piece
 			}
 		}
-		before, i = r, i+size
+		if !unicode.IsMark(r) { // an accent is part of the letter before it
+			before = r
+		}
+		i += size
 	}
 	return i
 }
@@ -156,6 +160,9 @@ func appendPairs(out []token, run string, clause int) []token {
 func unspaced(r rune) bool {
 	if r < 0x0E00 {
 		return false
+	}
+	if r == 'ー' || r == 'ｰ' { // which Unicode gives to no one script
+		return true
 	}
 	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar)
 }

@@ -1,0 +1,93 @@
+package catalog
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"ken/capability"
+	"ken/llm"
+)
+
+// embedBatch is how many texts an embedder is given at once.
+const embedBatch = 64
+
+// Embed gives every capability of the latest snapshot a vector, as far as it
+// has none yet, and puts them in place batch by batch: whoever searches
+// meanwhile finds by words, and by the vectors that are there. It returns when
+// all have one, when the embedder fails, or when ctx ends; calling it again
+// goes on from there.
+func (c *Catalog) Embed(ctx context.Context, e llm.Embedder) error {
+	for {
+		s := c.Snapshot()
+		x := s.Index()
+		slots := x.missing(e.Model())
+		if len(slots) == 0 {
+			return ctx.Err()
+		}
+		slots = slots[:min(len(slots), embedBatch)]
+		texts := make([]string, len(slots))
+		for i, slot := range slots {
+			texts[i] = EmbeddingText(x.Segment.At(slot))
+		}
+		vectors, err := e.Embed(ctx, texts)
+		if err != nil {
+			return fmt.Errorf("make vectors of capabilities with %s: %w", e.Model(), err)
+		}
+		if len(vectors) != len(texts) {
+			return fmt.Errorf("make vectors of capabilities with %s: it gave %d for %d texts; the embedder is broken", e.Model(), len(vectors), len(texts))
+		}
+		of := make(map[int][]float32, len(slots))
+		for i, slot := range slots {
+			of[slot] = vectors[i]
+		}
+		segment, err := x.Segment.WithVectors(e.Model(), e.Dimensions(), of)
+		if err != nil {
+			return err
+		}
+		s.indexing.replace(x, &Indexed{Segment: segment, slots: x.slots, ordinals: x.ordinals, entries: x.entries})
+	}
+}
+
+// missing gives the slots whose capabilities have no vector of a model.
+func (x *Indexed) missing(model string) []int {
+	var out []int
+	for _, slot := range x.slots {
+		if !x.Segment.HasVector(model, int(slot)) {
+			out = append(out, int(slot))
+		}
+	}
+	return out
+}
+
+// EmbeddingText is what an embedder reads of a capability: what it is called,
+// what it is for, and what it takes; not its schema, its body or its secrets.
+func EmbeddingText(c *capability.Capability) string {
+	const longest = 1200 // about 300 tokens
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s (%s). %s", c.Title(), c.Name, strings.TrimSpace(c.Description))
+	list := func(head string, items []string) {
+		if len(items) > 0 {
+			fmt.Fprintf(&b, "\n%s: %s", head, strings.Join(items, ", "))
+		}
+	}
+	if c.Category != "" {
+		list("Category", []string{c.Category})
+	}
+	uses := c.Tags
+	if c.Triggers != nil {
+		uses = append(uses[:len(uses):len(uses)], c.Triggers.Keywords...)
+	}
+	list("Use cases", uses)
+	var params []string
+	for _, p := range c.Parameters {
+		params = append(params, p.Name)
+	}
+	list("Parameters", params)
+	list("Requires", append(c.RequiredTools[:len(c.RequiredTools):len(c.RequiredTools)], c.RequiredBins...))
+	text := b.String()
+	if len(text) > longest {
+		text = strings.ToValidUTF8(text[:longest], "")
+	}
+	return text
+}
