@@ -46,7 +46,11 @@ func (c *Cache) Build(list []*capability.Capability) *Segment {
 		}
 	}
 	s := Build(list)
-	c.keep(path, encode(s, key))
+	data := encode(s, key)
+	c.keep(path, data)
+	if together, ok := decode(data, key, list); ok {
+		return together // the same, scattered less over memory
+	}
 	return s
 }
 
@@ -177,12 +181,13 @@ func decode(data []byte, key [sha256.Size]byte, list []*capability.Capability) (
 	if n := r.length(4); n != len(list) || r.bad {
 		return nil, false
 	}
+	r.rest4() // all that follows are numbers
 	s.docs, s.live = make([]doc, len(list)), NewBits(len(list))
 	for i, c := range list {
 		d := &s.docs[i]
 		d.capability = c
 		for f := range d.norm {
-			d.norm[f] = math.Float32frombits(r.number())
+			d.norm[f] = math.Float32frombits(r.next())
 		}
 		d.terms, d.counts, d.inName, d.pairs = r.numbers(), r.numbers(), r.numbers(), r.numbers()
 		if r.bad || len(d.terms) != len(d.counts) || !below(d.terms, w.postings.n) || !below(d.inName, w.postings.n) {
@@ -193,7 +198,7 @@ func decode(data []byte, key [sha256.Size]byte, list []*capability.Capability) (
 		w.name(c, i)
 	}
 	w.fill()
-	return w.done(), len(r.rest) == 0
+	return w.done(), len(r.all) == 0
 }
 
 func below(list []uint32, n int) bool {
@@ -208,6 +213,7 @@ func below(list []uint32, n int) bool {
 // A reader takes numbers off the front of a file.
 type reader struct {
 	rest []byte
+	all  []uint32 // what rest4 read
 	bad  bool
 }
 
@@ -231,17 +237,37 @@ func (r *reader) length(size int) int {
 	return n
 }
 
+// rest4 reads the rest as numbers. The lists that are taken of them later are
+// parts of one.
+func (r *reader) rest4() {
+	r.all = make([]uint32, len(r.rest)/4)
+	for i := range r.all {
+		r.all[i] = binary.LittleEndian.Uint32(r.rest[4*i:])
+	}
+	r.bad = r.bad || len(r.rest)%4 != 0
+	r.rest = nil
+}
+
+// next takes one of the numbers that rest4 read.
+func (r *reader) next() uint32 {
+	if len(r.all) == 0 {
+		r.bad = true
+		return 0
+	}
+	n := r.all[0]
+	r.all = r.all[1:]
+	return n
+}
+
 func (r *reader) numbers() []uint32 {
-	n := r.length(4)
-	if n == 0 {
+	n := int(r.next())
+	if n > len(r.all) {
+		r.bad = true
 		return nil
 	}
-	out := make([]uint32, n)
-	for i := range out {
-		out[i] = binary.LittleEndian.Uint32(r.rest[4*i:])
-	}
-	r.rest = r.rest[4*n:]
-	return out
+	list := r.all[:n:n]
+	r.all = r.all[n:]
+	return list
 }
 
 // table reads words and their terms. The words are parts of one string.

@@ -3,6 +3,7 @@ package index
 import (
 	"hash/maphash"
 	"iter"
+	"slices"
 	"strings"
 
 	"ken/capability"
@@ -27,9 +28,47 @@ func nameKeys(c *capability.Capability) iter.Seq[uint64] {
 	}
 }
 
-// called reports whether name is what a capability is called, whatever the
+// called are the slots of what has one name: nearly always one.
+type called struct {
+	first int32    // -1: none
+	more  *[]int32 // never changed
+}
+
+func (c called) with(slot int32, known bool) called {
+	switch {
+	case !known || c.first < 0:
+		return called{first: slot}
+	case c.more == nil:
+		return called{c.first, &[]int32{slot}}
+	}
+	more := append(slices.Clone(*c.more), slot)
+	return called{c.first, &more}
+}
+
+func (c called) without(slot int32) called {
+	left := called{first: -1}
+	for s := range c.slots {
+		if s != slot {
+			left = left.with(s, true)
+		}
+	}
+	return left
+}
+
+func (c called) slots(yield func(int32) bool) {
+	if c.first < 0 || !yield(c.first) || c.more == nil {
+		return
+	}
+	for _, s := range *c.more {
+		if !yield(s) {
+			return
+		}
+	}
+}
+
+// isCalled reports whether name is what a capability is called, whatever the
 // case. It makes sure of what nameKey says.
-func called(c *capability.Capability, name string) bool {
+func isCalled(c *capability.Capability, name string) bool {
 	if strings.EqualFold(c.Name, name) || strings.EqualFold(string(c.ID), name) {
 		return true
 	}

@@ -185,9 +185,12 @@ func (s *searcher) named(v *View, text string, keep Keep) {
 	try := func(name string) {
 		key := nameKey(name)
 		for i := range v.parts {
-			slots, _ := v.parts[i].names.get(key)
-			for _, slot := range slots {
-				if v.parts[i].visible.Has(int(slot)) && called(v.parts[i].docs[slot].capability, name) &&
+			known, ok := v.parts[i].names.get(key)
+			if !ok {
+				continue
+			}
+			for slot := range known.slots {
+				if v.parts[i].visible.Has(int(slot)) && isCalled(v.parts[i].docs[slot].capability, name) &&
 					(keep == nil || keep(i, int(slot), 0)) {
 					s.exact(int32(i), slot)
 				}

@@ -32,7 +32,7 @@ type Segment struct {
 	free     []int32 // slots without a capability
 	words    layered[string, uint32]
 	stems    layered[string, uint32]
-	names    layered[uint64, []int32] // slots by the hash of a folded name, id or alias
+	names    layered[uint64, called] // slots by the hash of a folded name, id or alias
 	postings pages
 	terms    int // of all capabilities together
 	vectors  *vectors
@@ -112,6 +112,7 @@ func (s *Segment) Change(add []*capability.Capability, removed []int) (*Segment,
 	}
 	if w.postings.fresh {
 		w.fill()
+		w.next.compact()
 	}
 	return w.done(), slots
 }
@@ -121,7 +122,7 @@ type writer struct {
 	next     *Segment
 	words    *layer[string, uint32]
 	stems    *layer[string, uint32]
-	names    *layer[uint64, []int32]
+	names    *layer[uint64, called]
 	postings *pageWriter
 
 	tokens []token
@@ -153,7 +154,7 @@ func (w *writer) remove(slot int) {
 	}
 	for key := range nameKeys(d.capability) {
 		old, _ := w.names.get(key)
-		w.names.set(key, slices.DeleteFunc(slices.Clone(old), func(s int32) bool { return s == int32(slot) }))
+		w.names.set(key, old.without(int32(slot)))
 	}
 	w.next.docs[slot] = doc{}
 	w.next.live[slot>>6] &^= 1 << (slot & 63)
@@ -199,8 +200,8 @@ func (w *writer) add(c *capability.Capability) int {
 // name adds what a capability can be called by.
 func (w *writer) name(c *capability.Capability, slot int) {
 	for key := range nameKeys(c) {
-		old, _ := w.names.get(key)
-		w.names.set(key, append(slices.Clip(old), int32(slot)))
+		old, ok := w.names.get(key)
+		w.names.set(key, old.with(int32(slot), ok))
 	}
 }
 
@@ -257,6 +258,26 @@ func (w *writer) doc(c *capability.Capability) doc {
 		d.terms[i], d.counts[i] = t.term, t.packed
 	}
 	return d
+}
+
+// compact moves the lists of all docs into one, which costs less memory than
+// many small ones.
+func (s *Segment) compact() {
+	total := 0
+	for i := range s.docs {
+		d := &s.docs[i]
+		total += len(d.terms) + len(d.counts) + len(d.inName) + len(d.pairs)
+	}
+	all := make([]uint32, 0, total)
+	move := func(list []uint32) []uint32 {
+		start := len(all)
+		all = append(all, list...)
+		return all[start:len(all):len(all)]
+	}
+	for i := range s.docs {
+		d := &s.docs[i]
+		d.terms, d.counts, d.inName, d.pairs = move(d.terms), move(d.counts), move(d.inName), move(d.pairs)
+	}
 }
 
 // addPacked adds counts field by field, each up to the most it can hold.

@@ -109,7 +109,11 @@ func (c *Cache) parse(f format, u *unit) {
 	details := f.keep || slices.ContainsFunc(u.capabilities, func(c *capability.Capability) bool { return c.Origin.Length == 0 })
 	if err := put(dir, key, pack(u, details, key)); err != nil {
 		u.warnCache(fmt.Errorf("use cache %s: %s", c.Dir, plainCause(err)))
+		return
 	}
+	// What was just read is scattered over memory; the same out of the cache
+	// lies together and takes a third less.
+	take(dir, key, u)
 }
 
 func (u *unit) warnCache(err error) {
