@@ -27,10 +27,11 @@ type Cache struct {
 }
 
 const (
-	cacheFormat = "ken index 1\n"
+	cacheFormat = "ken index 2\n"
 	cacheSuffix = ".index"
 	leastCached = 256 // capabilities; fewer are read sooner than looked up
 	mostCached  = 4   // files of one name
+	cacheKey    = 8   // bytes of the hash in a file's name
 )
 
 // Build gives the segment of a list: the one that is kept, or a new one.
@@ -39,7 +40,7 @@ func (c *Cache) Build(list []*capability.Capability) *Segment {
 		return Build(list)
 	}
 	key := keyOf(list)
-	path := filepath.Join(c.Dir, fmt.Sprintf("%s-%s%s", c.Name, hex.EncodeToString(key[:8]), cacheSuffix))
+	path := filepath.Join(c.Dir, fmt.Sprintf("%s-%s%s", c.Name, hex.EncodeToString(key[:cacheKey]), cacheSuffix))
 	if data, err := os.ReadFile(path); err == nil {
 		if s, ok := decode(data, key, list); ok {
 			return s
@@ -72,7 +73,14 @@ func (c *Cache) keep(path string, data []byte) {
 }
 
 func (c *Cache) prune() {
-	files, _ := filepath.Glob(filepath.Join(c.Dir, c.Name+"-*"+cacheSuffix))
+	entries, _ := os.ReadDir(c.Dir) // what cannot be listed is not removed
+	var files []string
+	for _, e := range entries {
+		key, ok := strings.CutPrefix(e.Name(), c.Name+"-")
+		if key, suffix := strings.CutSuffix(key, cacheSuffix); ok && suffix && len(key) == 2*cacheKey {
+			files = append(files, filepath.Join(c.Dir, e.Name()))
+		}
+	}
 	age := func(path string) int64 {
 		info, err := os.Stat(path)
 		if err != nil {
@@ -94,13 +102,15 @@ func keyOf(list []*capability.Capability) [sha256.Size]byte {
 		say(h, string(c.ID), c.Name, c.DisplayName, c.Description, c.Category)
 		sayAll(h, c.Tags)
 		sayAll(h, c.Aliases)
+		var keywords []string
 		if c.Triggers != nil {
-			sayAll(h, c.Triggers.Keywords)
+			keywords = c.Triggers.Keywords
 		}
+		sayAll(h, keywords)
+		say(h, fmt.Sprint(len(c.Parameters)))
 		for _, p := range c.Parameters {
 			say(h, p.Name, p.Description)
 		}
-		say(h, "") // where the parameters end
 	}
 	return [sha256.Size]byte(h.Sum(nil))
 }
@@ -176,8 +186,8 @@ func decode(data []byte, key [sha256.Size]byte, list []*capability.Capability) (
 	for range r.length(4) {
 		w.postings.grow(float32(r.number()) / 2)
 	}
-	r.table(w.words)
-	r.table(w.stems)
+	r.table(w.words, w.postings.n)
+	r.table(w.stems, w.postings.n)
 	if n := r.length(4); n != len(list) || r.bad {
 		return nil, false
 	}
@@ -271,7 +281,7 @@ func (r *reader) numbers() []uint32 {
 }
 
 // table reads words and their terms. The words are parts of one string.
-func (r *reader) table(into *layer[string, uint32]) {
+func (r *reader) table(into *layer[string, uint32], terms int) {
 	n := r.length(8)
 	into.top, into.owned = make(map[string]uint32, n), true
 	size := r.length(1)
@@ -282,7 +292,7 @@ func (r *reader) table(into *layer[string, uint32]) {
 	r.rest = r.rest[size:]
 	for range n {
 		length, id := int(r.number()), r.number()
-		if length > len(text) {
+		if length > len(text) || int(id) >= terms {
 			r.bad = true
 			return
 		}

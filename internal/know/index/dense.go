@@ -1,6 +1,9 @@
 package index
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // denseShortlist is how many of the nearest vectors are looked at closely.
 const denseShortlist = 24
@@ -12,11 +15,14 @@ func (s *searcher) similar(v *View, q Query, keep Keep) {
 	if len(q.Vector) == 0 {
 		return
 	}
+	s.bytes = grown(s.bytes, len(q.Vector))
+	scale := shrink(q.Vector, s.bytes)
+	if scale == 0 {
+		return // it says nothing
+	}
 	words := (len(q.Vector) + 63) / 64
 	s.code = grown(s.code, words)
 	quantise(q.Vector, s.code)
-	s.bytes = grown(s.bytes, len(q.Vector))
-	scale := shrink(q.Vector, s.bytes)
 	s.histogram = grown(s.histogram, 64*words+1)
 	clear(s.histogram)
 
@@ -35,22 +41,8 @@ func (s *searcher) similar(v *View, q Query, keep Keep) {
 			from += len(p.docs)
 		}
 	}
-	mean, deviation, limit := usual(s.histogram, len(q.Vector))
-
-	from = 0
-	for i := range v.parts {
-		p := &v.parts[i]
-		if p.vectors == nil || p.vectors.dims != len(q.Vector) {
-			continue
-		}
-		for slot, d := range s.distance[from : from+len(p.docs)] {
-			// Many may be equally near.
-			if d != 0 && int(d)-1 <= limit && len(s.candidates) < shortlist+2*denseShortlist && (keep == nil || keep(i, slot, 0)) {
-				s.include(int32(i), int32(slot))
-			}
-		}
-		from += len(p.docs)
-	}
+	mean, deviation := usual(s.histogram, len(q.Vector))
+	s.nearest(v, len(q.Vector), keep)
 	for i := range s.candidates {
 		c := &s.candidates[i]
 		p := &v.parts[c.part]
@@ -64,17 +56,62 @@ func (s *searcher) similar(v *View, q Query, keep Keep) {
 	}
 }
 
-// usual says what similarity is usual, and up to how many different bits a
-// capability counts as near.
-func usual(histogram []int32, dims int) (mean, deviation float32, limit int) {
-	var n, sum, squares float64
-	limit = -1
+// nearest includes the capabilities whose vectors differ least from the
+// query's. Where keep refuses most of them, it looks further.
+func (s *searcher) nearest(v *View, dims int, keep Keep) {
+	for want := denseShortlist; ; want *= 4 {
+		limit, all := within(s.histogram, want)
+		s.closest = s.closest[:0]
+		from := 0
+		for i := range v.parts {
+			p := &v.parts[i]
+			if p.vectors == nil || p.vectors.dims != dims {
+				continue
+			}
+			for slot, d := range s.distance[from : from+len(p.docs)] {
+				if d != 0 && int(d)-1 <= limit && (keep == nil || keep(i, slot, 0)) {
+					s.closest = append(s.closest, place{-float32(d), int32(i), int32(slot)})
+				}
+			}
+			from += len(p.docs)
+		}
+		if all || len(s.closest) >= denseShortlist/2 {
+			break
+		}
+	}
+	if len(s.closest) > 2*denseShortlist { // many are equally near
+		slices.SortFunc(s.closest, v.compare)
+		s.closest = s.closest[:2*denseShortlist]
+	}
+	for _, p := range s.closest {
+		s.include(p.part, p.slot)
+	}
+}
+
+// within says up to how many different bits the nearest are, about as many as
+// wanted, and whether these are all there are.
+func within(histogram []int32, want int) (limit int, all bool) {
+	limit, all = -1, true
+	n := 0
 	for d, count := range histogram {
 		if count == 0 {
 			continue
 		}
-		if int(n)+int(count) <= denseShortlist || n == 0 {
-			limit = d
+		if n > 0 && n+int(count) > want {
+			return limit, false
+		}
+		n += int(count)
+		limit = d
+	}
+	return limit, all
+}
+
+// usual says what similarity is usual.
+func usual(histogram []int32, dims int) (mean, deviation float32) {
+	var n, sum, squares float64
+	for d, count := range histogram {
+		if count == 0 {
+			continue
 		}
 		cos := math.Cos(math.Pi * float64(d) / float64(dims))
 		n += float64(count)
@@ -82,10 +119,10 @@ func usual(histogram []int32, dims int) (mean, deviation float32, limit int) {
 		squares += cos * cos * float64(count)
 	}
 	if n == 0 {
-		return 0, 1, -1
+		return 0, 1
 	}
 	average := sum / n
-	return float32(average), float32(math.Sqrt(max(squares/n-average*average, 1e-4))), limit
+	return float32(average), float32(math.Sqrt(max(squares/n-average*average, 1e-4)))
 }
 
 // include gives the candidate of a slot, a new one if need be.

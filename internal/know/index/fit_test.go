@@ -314,6 +314,7 @@ func fitTrust(sets []*fitSet, outOfScope []fitRow) (gate, chance []float64) {
 		a.move(gradient, 0.05)
 	}
 	gate = a.at
+	gate[gBias] += lessFrequent
 
 	copy(gateWeights[:], gate)
 	for i := range examples {
@@ -345,9 +346,13 @@ func fitTrust(sets []*fitSet, outOfScope []fitRow) (gate, chance []float64) {
 	return gate, b.at
 }
 
+// What messages that nothing answers weigh against those of one set, and by how
+// much less frequent, in log-odds, they are taken to be in use: so that the
+// usual floor of 0.3 leaves hardly any answerable message empty.
 const (
-	foreignWeight = 0.085
-	outWeight     = 0.28
+	foreignWeight = 0.3
+	outWeight     = 0.3
+	lessFrequent  = 0.25
 )
 
 func dot(a, b []float64) float64 {

@@ -1,6 +1,9 @@
 package index
 
-import "maps"
+import (
+	"iter"
+	"maps"
+)
 
 // A layered map is a large map that is never changed with a small one on top,
 // so that a changed copy costs what is small.
@@ -12,6 +15,22 @@ func (m layered[K, V]) get(k K) (V, bool) {
 	}
 	v, ok := m.base[k]
 	return v, ok
+}
+
+// all gives every key and value, in no order.
+func (m layered[K, V]) all() iter.Seq2[K, V] {
+	return func(yield func(K, V) bool) {
+		for k, v := range m.top {
+			if !yield(k, v) {
+				return
+			}
+		}
+		for k, v := range m.base {
+			if _, covered := m.top[k]; !covered && !yield(k, v) {
+				return
+			}
+		}
+	}
 }
 
 // A layer is a layered map while it is being changed.

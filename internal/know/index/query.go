@@ -210,9 +210,6 @@ func (a *asked) term(v *View, t *token, lang int, weight float32, current bool) 
 		a.ids = a.ids[:start]
 		return -1, false // a number that no capability mentions is a value
 	}
-	if says < 0 {
-		says = saysOf(t.stemIn(lang))
-	}
 	a.terms = append(a.terms, term{
 		word: t.text, weight: weight, rarity: v.rarity(holders), says: says, clause: int32(a.clauses),
 		current: current, known: holders > 0, ids: ids,
@@ -221,45 +218,48 @@ func (a *asked) term(v *View, t *token, lang int, weight float32, current bool) 
 }
 
 // lookup appends the number of a word's term in each part, and gives how many
-// capabilities have it and how much it says; less than 0: nobody knows it.
+// have the term and how much it says. A word of another language than English
+// is looked for by its stem there, and where nobody who is visible has that, as
+// an English one: neither what is hidden or gone nor the part a capability is
+// in may decide which.
 func (a *asked) lookup(v *View, t *token, lang int) (holders int, says float32) {
+	if t.pair || t.digits {
+		return a.find(v, "", t.text)
+	}
+	if lang != englishLanguage {
+		start := len(a.ids)
+		if holders, says = a.find(v, "", stem(t.text, lang)); holders > 0 {
+			return holders, says
+		}
+		a.ids = a.ids[:start]
+	}
+	return a.find(v, t.text, "")
+}
+
+// find looks a stem up in every part. Where it is empty, it is that of an
+// English word, and made only if a part has not seen the word.
+func (a *asked) find(v *View, word, stemmed string) (holders int, says float32) {
 	says = -1
 	for i := range v.parts {
-		id, ok := v.parts[i].lookup(t, lang)
+		p := &v.parts[i]
+		id, ok := none, false
+		if stemmed == "" {
+			if id, ok = p.words.get(word); !ok {
+				stemmed = stem(word, englishLanguage)
+			}
+		}
 		if !ok {
-			id = none
+			id, ok = p.stems.get(stemmed)
+		}
+		if ok {
+			holders, says = p.holders(id), p.postings.says[id]
 		} else {
-			holders += v.parts[i].holders(id)
-			says = v.parts[i].postings.says[id]
+			id = none
 		}
 		a.ids = append(a.ids, id)
 	}
+	if says < 0 { // no part has it, so the stem was made
+		says = saysOf(stemmed)
+	}
 	return holders, says
-}
-
-// lookup finds the number of a word's term.
-func (s *Segment) lookup(t *token, lang int) (uint32, bool) {
-	if t.pair || t.digits {
-		return s.stems.get(t.text)
-	}
-	if lang == englishLanguage {
-		if id, ok := s.words.get(t.text); ok {
-			return id, true
-		}
-	}
-	if id, ok := s.stems.get(t.stemIn(lang)); ok {
-		return id, true
-	}
-	if lang != englishLanguage {
-		return s.words.get(t.text)
-	}
-	return 0, false
-}
-
-// stemIn gives the word's stem, which is worked out once.
-func (t *token) stemIn(lang int) string {
-	if t.stem == "" {
-		t.stem = stem(t.text, lang)
-	}
-	return t.stem
 }

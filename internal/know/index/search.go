@@ -1,6 +1,7 @@
 package index
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"sync"
@@ -65,6 +66,7 @@ type searcher struct {
 	bytes     []int8
 	distance  []uint16
 	histogram []int32
+	closest   []place
 }
 
 var searchers = sync.Pool{New: func() any { return new(searcher) }}
@@ -88,7 +90,7 @@ func (v *View) Search(q Query, limit int, keep Keep) Answer {
 // answer gives the best candidates.
 func (s *searcher) answer(v *View, limit int) Answer {
 	t := s.trust(v)
-	a := Answer{Fit: t.fit, Hits: make([]Hit, 0, min(limit, len(s.candidates)))}
+	a := Answer{Fit: t.fit, Hits: make([]Hit, 0, max(0, min(limit, len(s.candidates))))}
 	words := make([]string, 0, 8*cap(a.Hits))
 	best := float32(0)
 	for i := range cap(a.Hits) {
@@ -177,7 +179,7 @@ func (v *View) compare(a, b place) int {
 	if c := strings.Compare(string(x.ID), string(y.ID)); c != 0 {
 		return c
 	}
-	return int(a.part) - int(b.part)
+	return cmp.Or(int(a.part)-int(b.part), int(a.slot)-int(b.slot))
 }
 
 // named adds what the message calls by its name, id or alias.

@@ -216,11 +216,7 @@ func (w *writer) doc(c *capability.Capability) doc {
 	if c.DisplayName != "" && c.DisplayName != c.Name {
 		w.field(&d, fieldTags, lang, c.DisplayName)
 	}
-	for i, t := range w.run {
-		if !slices.Contains(w.run[:i], t) {
-			d.inName = append(d.inName, t)
-		}
-	}
+	d.inName = firsts(w.run)
 	w.field(&d, fieldText, lang, c.Description)
 	d.pairs = pairsOf(w.run)
 	w.field(&d, fieldTags, lang, c.Category)
@@ -336,6 +332,23 @@ func (w *writer) term(t *token, lang int) uint32 {
 		w.words.set(strings.Clone(t.text), id)
 	}
 	return id
+}
+
+// firsts gives each term once, in the order of the text: sums over them must
+// not depend on how terms came to be numbered.
+func firsts(terms []uint32) []uint32 {
+	if len(distinct(slices.Clone(terms))) == len(terms) {
+		return slices.Clone(terms)
+	}
+	seen := make(map[uint32]bool, len(terms))
+	var out []uint32
+	for _, t := range terms {
+		if !seen[t] {
+			seen[t] = true
+			out = append(out, t)
+		}
+	}
+	return out
 }
 
 func distinct(terms []uint32) []uint32 {

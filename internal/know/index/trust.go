@@ -1,6 +1,9 @@
 package index
 
-import "math"
+import (
+	"math"
+	"math/bits"
+)
 
 // What says whether anything fits at all.
 const (
@@ -52,7 +55,7 @@ func (s *searcher) gate(v *View) [gates]float64 {
 	x[gCovered] = float64(best.covered)
 	x[gTextInName] = float64(best.features[xTextInName])
 	x[gFirst] = math.Log1p(float64(best.first))
-	x[gCount] = math.Log(float64(min(v.n, 4096)+1)) / 8
+	x[gCount] = math.Log(float64(min(max(v.n, 128), 4096)+1)) / 8
 	x[gTerms] = math.Log1p(float64(n)) / 3
 	x[gPoor] = max(0, 0.35-x[gCovered])
 	x[gRichness] = math.Log1p(float64(v.terms)/float64(v.n)) / 4
@@ -129,14 +132,39 @@ func (s *searcher) trust(v *View) trust {
 	for k, w := range gateWeights {
 		t.logit += w * x[k]
 	}
+	if s.chancy(v) {
+		t.logit -= chancyPrice
+	}
 	t.fit = logistic(t.logit)
 	if s.at(0).exact {
 		t.fit = 1
 	}
-	for i := range s.candidates {
-		t.shares += math.Exp(float64(s.candidates[i].score - s.at(0).score))
+	for i := range s.candidates { // by rank: slots have no say in how it is rounded
+		t.shares += math.Exp(float64(s.at(i).score - s.at(0).score))
 	}
 	return t
+}
+
+const (
+	everyday    = 3.5 // a word that says less is one that people use for anything
+	chancyPrice = 2   // in log-odds
+)
+
+// chancy reports an answer that rests on one everyday word of several, and not
+// on one in its name: "two" of "book a table for two". The training sets have
+// too few of these to learn from; on the others it costs nothing.
+func (s *searcher) chancy(v *View) bool {
+	best, words := s.at(0), 0
+	for i := range s.asked.terms {
+		if s.asked.terms[i].current {
+			words++
+		}
+	}
+	if words < 3 || bits.OnesCount64(best.matched[0])+bits.OnesCount64(best.matched[1]) != 1 || best.near > 3 {
+		return false
+	}
+	said, named := s.said(v, best)
+	return named == 0 && said < everyday
 }
 
 // What the probability of one hit is made of.
@@ -161,7 +189,7 @@ func (t *trust) of(score, best float32) float64 {
 	for k, x := range t.chance(score, best) {
 		z += chanceWeights[k] * x
 	}
-	return logistic(z)
+	return min(logistic(z), t.fit) // one of five is no less likely than this one
 }
 
 func logistic(z float64) float64 { return 1 / (1 + math.Exp(-z)) }

@@ -22,6 +22,7 @@ const vectorsPerPage = 64
 
 type vectorPage struct {
 	has   uint64
+	blank uint64   // of those, the ones that say nothing: zeros, or no numbers
 	bits  []uint64 // words of each slot
 	bytes []int8   // dims of each slot
 	scale [vectorsPerPage]float32
@@ -72,7 +73,7 @@ func (v *vectors) set(slot int, vec []float32, owned map[int]bool) {
 	if !owned[number] {
 		fresh := &vectorPage{bits: make([]uint64, v.words*vectorsPerPage), bytes: make([]int8, v.dims*vectorsPerPage)}
 		if p != nil {
-			fresh.has, fresh.scale = p.has, p.scale
+			fresh.has, fresh.blank, fresh.scale = p.has, p.blank, p.scale
 			copy(fresh.bits, p.bits)
 			copy(fresh.bytes, p.bytes)
 		}
@@ -84,6 +85,10 @@ func (v *vectors) set(slot int, vec []float32, owned map[int]bool) {
 	}
 	quantise(vec, p.bits[at*v.words:(at+1)*v.words])
 	p.scale[at] = shrink(vec, p.bytes[at*v.dims:(at+1)*v.dims])
+	p.blank &^= 1 << at
+	if p.scale[at] == 0 {
+		p.blank |= 1 << at
+	}
 }
 
 // without gives the vectors with some slots empty.
@@ -124,17 +129,17 @@ func quantise(vec []float32, into []uint64) {
 }
 
 // shrink takes one byte of each number and gives what they are to be
-// multiplied with.
+// multiplied with so that their length is one; 0 where they say nothing.
 func shrink(vec []float32, into []int8) float32 {
 	var most float32
 	for _, x := range vec {
 		most = max(most, x, -x)
 	}
-	if most == 0 || math.IsInf(float64(most), 0) || math.IsNaN(float64(most)) {
+	if !(most > 1e-30) || math.IsInf(float64(most), 0) { // nor is it a number
 		clear(into)
 		return 0
 	}
-	scale := 127 / most
+	scale, sum := 127/most, int32(0)
 	for i, x := range vec {
 		x *= scale
 		if x < 0 {
@@ -142,8 +147,9 @@ func shrink(vec []float32, into []int8) float32 {
 		} else {
 			into[i] = int8(x + 0.5)
 		}
+		sum += int32(into[i]) * int32(into[i])
 	}
-	return most / 127
+	return float32(1 / math.Sqrt(float64(sum)))
 }
 
 // near looks at all vectors of a part: it gives for each slot how many bits are
@@ -155,7 +161,7 @@ func (p *part) near(query []uint64, distance []uint16, histogram []int32) {
 			continue
 		}
 		base := number * vectorsPerPage
-		seen := page.has
+		seen := page.has &^ page.blank
 		if number < len(p.visible) {
 			seen &= p.visible[number]
 		} else {
@@ -182,10 +188,10 @@ func (p *part) near(query []uint64, distance []uint16, histogram []int32) {
 // cosine is the similarity of a slot's vector and the query's.
 func (v *vectors) cosine(slot int, query []int8, scale float32) (float32, bool) {
 	p := v.at(slot)
-	if p == nil {
+	at := slot % vectorsPerPage
+	if p == nil || p.blank&(1<<at) != 0 {
 		return 0, false
 	}
-	at := slot % vectorsPerPage
 	own := p.bytes[at*v.dims : (at+1)*v.dims]
 	query = query[:len(own)]
 	var a, b, c, d int32 // four sums do not wait for each other

@@ -9,10 +9,12 @@ type Part struct {
 }
 
 // A View is what somebody may see of some segments. Rarity, and with it the
-// order of what is found, is counted over what is visible alone: a hidden
-// capability is as one that does not exist. Making a view of everything costs
-// nothing; a narrowed one looks at each posting once, so views are kept for as
-// long as their segments stand. It is immutable and safe for any number of
+// order of what is found, is counted over what is visible alone, and over all
+// parts together: a hidden capability is as one that does not exist, and how
+// capabilities are spread over segments does not matter. Making a view of all
+// of one segment costs nothing; one that is narrowed, or of several, looks at
+// each posting or term once, so views are kept for as long as their segments
+// stand. It is immutable and safe for any number of
 // goroutines.
 type View struct {
 	parts []part
@@ -25,7 +27,7 @@ type View struct {
 type part struct {
 	*Segment
 	visible Bits
-	has     []uint32 // by term: how many visible capabilities have it; nil: all that have it
+	has     []uint32 // by term: how many visible capabilities of the view have it; nil: all of the part that have it
 }
 
 // NewView makes a view of parts. Hits name a part by its place in them.
@@ -55,10 +57,31 @@ func NewView(parts ...Part) *View {
 		v.n += narrowed.visible.Count()
 		v.parts = append(v.parts, narrowed)
 	}
+	if len(v.parts) > 1 {
+		v.pool()
+	}
 	for i := range v.rarities {
 		v.rarities[i] = rarity(v.n, i)
 	}
 	return v
+}
+
+// pool counts who has a term over all parts.
+func (v *View) pool() {
+	all := map[string]uint32{}
+	for i := range v.parts {
+		p := &v.parts[i]
+		for stem, id := range p.stems.all() {
+			all[stem] += uint32(p.holders(id))
+		}
+	}
+	for i := range v.parts {
+		p := &v.parts[i]
+		p.has = make([]uint32, p.postings.n)
+		for stem, id := range p.stems.all() {
+			p.has[id] = all[stem]
+		}
+	}
 }
 
 // rarity is how much a term says that so many have.
@@ -72,7 +95,8 @@ func (v *View) rarity(holders int) float32 {
 // Len gives the number of visible capabilities.
 func (v *View) Len() int { return v.n }
 
-// holders gives the number of visible capabilities of a part that have a term.
+// holders gives the number of visible capabilities, in whatever part, that have
+// a term of this one.
 func (p *part) holders(term uint32) int {
 	if p.has != nil {
 		return int(p.has[term])

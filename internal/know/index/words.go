@@ -12,10 +12,9 @@ type token struct {
 	// joined is how many tokens after this one are its own pieces: "GitHub"
 	// gives github with two pieces, git and hub.
 	joined int
-	clause int    // which clause of the text it stands in
-	digits bool   // a number
-	pair   bool   // two characters of a script without spaces
-	stem   string // once somebody asked for it
+	clause int  // which clause of the text it stands in
+	digits bool // a number
+	pair   bool // two characters of a script without spaces
 }
 
 // appendTokens splits text into words. Identifiers are taken apart at case
