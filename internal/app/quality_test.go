@@ -12,7 +12,7 @@ import (
 )
 
 // measure answers the labelled queries of a set, as ken eval does.
-func measure(t *testing.T, settings, corpus string, queries ...string) (eval.Report, *App) {
+func measure(t testing.TB, settings, corpus string, queries ...string) (eval.Report, *App) {
 	t.Helper()
 	dir := os.Getenv("KEN_BENCH")
 	if dir == "" {
@@ -45,7 +45,7 @@ func measure(t *testing.T, settings, corpus string, queries ...string) (eval.Rep
 	return report, a
 }
 
-func readQueries(t *testing.T, dir, corpus string, names ...string) []eval.Query {
+func readQueries(t testing.TB, dir, corpus string, names ...string) []eval.Query {
 	t.Helper()
 	var all []eval.Query
 	for _, name := range names {
@@ -150,41 +150,49 @@ func TestRelationsDoNotHurt(t *testing.T) {
 // TestTokensShown holds what is shown to its bars, for the catalog inside the
 // program and for a large real one.
 func TestTokensShown(t *testing.T) {
-	dir := os.Getenv("KEN_BENCH")
-	if dir == "" {
-		t.Skip("KEN_BENCH is not set: the labelled sets are not here")
-	}
-	var queries []eval.Query
-	for _, set := range []string{"dev/acebench-en", "dev/bfcl-multiturn", "dev/restbench"} {
-		queries = append(queries, readQueries(t, dir, set, "queries.jsonl")...)
-	}
-	for name, catalog := range map[string][]string{"starter": nil, "npm-mcp": {filepath.Join(dir, "catalog", "npm-mcp", "corpus.jsonl")}} {
+	for _, catalog := range []string{"", "npm-mcp"} {
 		for profile, limits := range map[string]struct{ median, most int }{"standard": {1850, 3000}, "lean": {1850, 1850}} {
-			home := t.TempDir()
-			file := filepath.Join(home, "settings.yaml")
-			if err := os.WriteFile(file, []byte("discovery: {profile: "+profile+"}\n"), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			a, err := Open(t.Context(), Config{
-				Catalogs: catalog, Dir: home, ConfigFile: file,
-				Getenv: func(name string) string { return map[string]string{"KEN_HOME": home}[name] },
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			median, most := tokensOf(t, a, queries)
-			t.Logf("%s, profile %s: median %d tokens, most %d", name, profile, median, most)
+			median, most := tokensShown(t, profile, catalog)
+			t.Logf("catalog %q, profile %s: median %d tokens, most %d", catalog, profile, median, most)
 			if median > limits.median || most > limits.most {
-				t.Errorf("%s, profile %s: median %d and most %d tokens, want at most %d and %d", name, profile, median, most, limits.median, limits.most)
-			}
-			if err := a.Close(); err != nil {
-				t.Error(err)
+				t.Errorf("catalog %q, profile %s: median %d and most %d tokens, want at most %d and %d", catalog, profile, median, most, limits.median, limits.most)
 			}
 		}
 	}
 }
 
-func tokensOf(t *testing.T, a *App, queries []eval.Query) (median, most int) {
+// tokensShown answers the dev messages over a catalog of the measured ones, or
+// over the one inside the program.
+func tokensShown(t testing.TB, profile, catalog string) (median, most int) {
+	t.Helper()
+	dir := os.Getenv("KEN_BENCH")
+	if dir == "" {
+		t.Skip("KEN_BENCH is not set: the labelled sets are not here")
+	}
+	home := t.TempDir()
+	cfg := Config{
+		Dir: home, ConfigFile: filepath.Join(home, "settings.yaml"),
+		Getenv: func(name string) string { return map[string]string{"KEN_HOME": home}[name] },
+	}
+	if catalog != "" {
+		cfg.Catalogs = []string{filepath.Join(dir, "catalog", catalog, "corpus.jsonl")}
+	}
+	if err := os.WriteFile(cfg.ConfigFile, []byte("discovery: {profile: "+profile+"}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a, err := Open(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	var queries []eval.Query
+	for _, set := range []string{"dev/acebench-en", "dev/bfcl-multiturn", "dev/restbench"} {
+		queries = append(queries, readQueries(t, dir, set, "queries.jsonl")...)
+	}
+	return tokensOf(t, a, queries)
+}
+
+func tokensOf(t testing.TB, a *App, queries []eval.Query) (median, most int) {
 	t.Helper()
 	find := a.Ranker()
 	var tokens []int

@@ -7,7 +7,9 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"ken/capability"
 )
@@ -94,8 +96,11 @@ func BenchmarkBuild(b *testing.B) {
 	for _, n := range []int{15000, 100000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			list := benchCatalog(b, n)
+			var used time.Duration
 			for b.Loop() {
+				before := cpuTime(b)
 				s := Build(list)
+				used += cpuTime(b) - before
 				b.StopTimer()
 				var m runtime.MemStats
 				runtime.GC()
@@ -108,6 +113,7 @@ func BenchmarkBuild(b *testing.B) {
 				b.ReportMetric(float64(with-m.HeapAlloc)/1e6, "heap-MB")
 				b.StartTimer()
 			}
+			b.ReportMetric(float64(used.Microseconds())/1e3/float64(b.N), "cpu-ms/op")
 		})
 	}
 }
@@ -116,7 +122,7 @@ func BenchmarkChange(b *testing.B) {
 	list := benchCatalog(b, 10000)
 	s := Build(list)
 	b.ReportAllocs()
-	i := 0
+	i, before := 0, cpuTime(b)
 	for b.Loop() {
 		slot := i * 7919 % len(list)
 		changed := *list[slot]
@@ -124,6 +130,15 @@ func BenchmarkChange(b *testing.B) {
 		s.Change([]*capability.Capability{&changed}, []int{slot})
 		i++
 	}
+	b.ReportMetric(float64((cpuTime(b)-before).Microseconds())/1e3/float64(b.N), "cpu-ms/op")
+}
+
+func cpuTime(b *testing.B) time.Duration {
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
 func BenchmarkNarrow(b *testing.B) {

@@ -1,0 +1,83 @@
+package app
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"ken/internal/find/eval"
+)
+
+// BenchmarkQuality reports the bars of finding by words on the dev sets, and of
+// the floor and of dependencies on the training sets made for them.
+func BenchmarkQuality(b *testing.B) {
+	for b.Loop() {
+		var mean, wrong, empty, asked float64
+		least := 100.0
+		for _, set := range []string{"dev/acebench-en", "dev/bfcl-multiturn", "dev/restbench"} {
+			r, a := measure(b, "", set, "queries.jsonl")
+			plain, err := eval.Run(b.Context(), eval.PlainBM25(active(a)), readQueries(b, os.Getenv("KEN_BENCH"), set, "queries.jsonl"), eval.Options{Runs: 1})
+			if err != nil {
+				b.Fatal(err)
+			}
+			least = min(least, float64(r.NDCG5-plain.NDCG5))
+			mean += float64(r.NDCG5) / 3
+			wrong += float64(r.CalibrationError) / 3
+			empty += float64(r.Abstain.InScope) * float64(r.N)
+			asked += float64(r.N)
+		}
+		b.ReportMetric(mean, "dev-ndcg@5")
+		b.ReportMetric(least, "least-over-bm25")
+		b.ReportMetric(wrong, "calibration-error")
+		b.ReportMetric(empty/asked, "left-empty-%")
+
+		r, _ := measure(b, "", "train/clinc150", "queries.jsonl", "oos.jsonl")
+		b.ReportMetric(float64(r.Abstain.OutOfScope), "oos-%")
+		b.ReportMetric(float64(r.Recall5BeforeFloor-r.Recall5), "floor-costs-recall@5")
+		r, _ = measure(b, "", "train/toollinkos", "queries_all_deps.jsonl")
+		b.ReportMetric(float64(r.Recall10), "alldeps-recall@10")
+	}
+}
+
+// BenchmarkTokens reports what is shown of the large catalog for the dev
+// messages.
+func BenchmarkTokens(b *testing.B) {
+	for b.Loop() {
+		median, most := tokensShown(b, "standard", "npm-mcp")
+		_, lean := tokensShown(b, "lean", "npm-mcp")
+		b.ReportMetric(float64(median), "median-tokens")
+		b.ReportMetric(float64(most), "most-tokens")
+		b.ReportMetric(float64(lean), "lean-most-tokens")
+	}
+}
+
+// BenchmarkColdDiscover runs the program over the large catalog, a new process
+// each time, with the caches that an earlier run left.
+func BenchmarkColdDiscover(b *testing.B) {
+	dir := os.Getenv("KEN_BENCH")
+	if dir == "" {
+		b.Skip("KEN_BENCH is not set: the catalogs to measure on are not here")
+	}
+	work := b.TempDir()
+	program := filepath.Join(work, "ken")
+	if out, err := exec.Command("go", "build", "-o", program, "ken/cmd/ken").CombinedOutput(); err != nil {
+		b.Fatalf("build ken: %v\n%s", err, out)
+	}
+	run := func() time.Duration {
+		cmd := exec.Command(program, "--catalog", filepath.Join(dir, "catalog", "npm-mcp", "corpus.jsonl"), "discover", "--json", "open an issue about the login page")
+		cmd.Env = append(os.Environ(), "KEN_HOME="+work)
+		start := time.Now()
+		if out, err := cmd.CombinedOutput(); err != nil {
+			b.Fatalf("ken discover: %v\n%s", err, out)
+		}
+		return time.Since(start)
+	}
+	run() // fills the caches
+	least := time.Hour
+	for b.Loop() {
+		least = min(least, run())
+	}
+	b.ReportMetric(float64(least.Microseconds())/1e3, "wall-ms/op")
+}
