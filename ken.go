@@ -15,6 +15,7 @@ package ken
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"iter"
 	"time"
 
@@ -161,8 +162,18 @@ func (k *Ken) Call(ctx context.Context, scope capability.Scope, tool string, arg
 }
 
 // Used records that a capability was called in a session and whether that
-// worked. What was shown and then used is shown sooner the next time.
+// worked. What was shown and then used is shown sooner the next time. To keep
+// it in sight for the next turns, name it in [Query.Used].
 func (k *Ken) Used(scope capability.Scope, id capability.ID, worked bool) error {
+	if scope.Session == "" {
+		return &capability.Error{
+			Kind: capability.Invalid, Op: "record the use of", Target: string(id),
+			Err: errors.New("it belongs to no session"), Fix: "name the session of the message that it was used for",
+		}
+	}
+	if _, err := k.app.View().Lookup(string(id)); err != nil {
+		return err
+	}
 	return k.app.Door.Used(scope, id, worked)
 }
 

@@ -54,6 +54,7 @@ var plan = []room{
 	// Know: what exists.
 	{"internal/know/source/...", words + ground},
 	{"internal/know/embed", words + ground},
+	{"internal/know/embed/pack", "internal/know/embed"},
 	{"internal/know/index", words + ground + "internal/know/..."},
 	{"internal/know/catalog", words + ground + "internal/know/..."},
 

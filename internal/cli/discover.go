@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"ken/capability"
 	"ken/internal/app"
 	"ken/internal/door"
+	"ken/internal/yamldoc"
 )
 
 // A discoverCall is what the flags of ken discover say.
@@ -43,17 +45,26 @@ func (c *command) discoverCommand() *cobra.Command {
 		if strings.TrimSpace(message) == "" {
 			return usageError{errors.New(`the message is empty; say what you want done: ken discover "search the web"`)}
 		}
-		found, err := a.Door.Find(ctx, a.View(), call.of(message, cmd.Flags()))
+		q, err := call.of(message, a.View(), cmd.Flags())
+		if err != nil {
+			return usageError{err}
+		}
+		found, err := a.Door.Find(ctx, a.View(), q)
 		switch {
 		case err != nil:
 			return err
 		case c.json:
 			return c.printJSON(found)
 		case call.prompt:
-			_, err := fmt.Fprint(c.out, foreignText(found.Prompt()))
-			return err
+			if !found.Rollout.Inject {
+				fmt.Fprintln(c.err, "ken: nothing goes into a prompt:", foreign(found.Rollout.Reason))
+			}
+			if text := found.Prompt(); text != "" {
+				c.out.linef("%s", strings.TrimSuffix(foreignText(text), "\n"))
+			}
+			return nil
 		}
-		c.printFound(found, a.Settings.Discovery.TotalTokenBudget)
+		c.printFound(found)
 		return nil
 	})
 	call.flags(cmd.Flags())
@@ -83,7 +94,10 @@ func (d *discoverCall) flags(f *pflag.FlagSet) {
 }
 
 // of gives the query. A flag that was not given overrides nothing.
-func (d *discoverCall) of(message string, given *pflag.FlagSet) door.Query {
+func (d *discoverCall) of(message string, view door.View, given *pflag.FlagSet) (door.Query, error) {
+	if err := d.check(view, given); err != nil {
+		return door.Query{}, err
+	}
 	q := d.query
 	q.Text, q.Now = message, time.Now()
 	for _, text := range d.before {
@@ -109,7 +123,50 @@ func (d *discoverCall) of(message string, given *pflag.FlagSet) door.Query {
 		off := false
 		q.Override.Graph = &off
 	}
-	return q
+	return q, nil
+}
+
+// check refuses what could only be a mistake.
+func (d *discoverCall) check(view door.View, given *pflag.FlagSet) error {
+	const mostBriefs, mostTokens = 1000, 1_000_000
+	for _, f := range []struct {
+		name        string
+		value, most int
+	}{{"top", d.topK, mostBriefs}, {"full", d.fullK, mostBriefs}, {"budget", d.total, mostTokens}} {
+		if f.value < 0 || f.value > f.most {
+			return fmt.Errorf("--%s is %d; it is within 0 to %d", f.name, f.value, f.most)
+		}
+	}
+	if given.Changed("min-relevance") && !(d.minRelevance >= 0 && d.minRelevance <= 1) {
+		return fmt.Errorf("--min-relevance is %v; it is a chance, within 0 to 1", d.minRelevance)
+	}
+	var kinds, categories []string
+	for _, e := range view.List().Capabilities {
+		kinds, categories = append(kinds, string(e.Kind)), append(categories, e.Category)
+	}
+	for _, k := range d.kinds {
+		if !slices.Contains(kinds, k) {
+			return fmt.Errorf("--kind is %s, and nothing in the catalog is of this kind%s", k, orMeant(k, kinds))
+		}
+	}
+	if c := d.query.Filter.Category; c != "" && !slices.ContainsFunc(categories, func(known string) bool { return strings.EqualFold(known, c) }) {
+		return fmt.Errorf("--category is %s, and nothing in the catalog is of this category%s", c, orMeant(c, categories))
+	}
+	for flag, names := range map[string][]string{"exclude": d.exclude, "used": d.used, "pin": d.pinned} {
+		for _, name := range names {
+			if _, err := view.Lookup(name); capability.KindOf(err) == capability.NotFound && err != nil {
+				return fmt.Errorf("--%s: %w", flag, err)
+			}
+		}
+	}
+	return nil
+}
+
+func orMeant(word string, known []string) string {
+	if near := yamldoc.Nearest(word, known); near != "" {
+		return "; did you mean " + near + "?"
+	}
+	return ""
 }
 
 func capabilityIDs(names []string) []capability.ID {
@@ -120,9 +177,13 @@ func capabilityIDs(names []string) []capability.ID {
 	return out
 }
 
-func (c *command) printFound(f door.Found, budget int) {
+func (c *command) printFound(f door.Found) {
 	p := c.out
-	if len(f.Briefs) == 0 && len(f.Cards) == 0 {
+	switch {
+	case len(f.Briefs)+len(f.Cards) > 0:
+	case f.Found > 0 && len(f.Nearest) == 0:
+		p.linef("%s found, and nothing of it is shown: %s", plural(f.Found, "capability"), foreign(firstReason(f)))
+	default:
 		p.linef("Nothing fits this message%s.", nearest(f))
 	}
 	for _, b := range f.Briefs {
@@ -144,7 +205,7 @@ func (c *command) printFound(f door.Found, budget int) {
 		}
 		p.linef("%s %s", p.style(cyan, "full"), foreign(fmt.Sprintf("%s, %s%s", b.ID, plural(b.Tokens, "token"), note)))
 	}
-	c.printBudget(f, budget)
+	c.printBudget(f)
 	for _, d := range f.Degraded {
 		p.linef("%s", p.style(yellow, foreign("degraded: "+d)))
 	}
@@ -154,6 +215,16 @@ func (c *command) printFound(f door.Found, budget int) {
 	if len(f.Skipped) > 0 && p.terminal {
 		p.linef("%s", p.style(dim, fmt.Sprintf("%d more were left out; --json says why", len(f.Skipped))))
 	}
+}
+
+// firstReason says why the best of what was found is not shown.
+func firstReason(f door.Found) string {
+	for _, s := range f.Skipped {
+		if s.ID != "" {
+			return string(s.ID) + ": " + s.Reason
+		}
+	}
+	return "--json says more"
 }
 
 func nearest(f door.Found) string {
@@ -168,8 +239,8 @@ func nearest(f door.Found) string {
 }
 
 // printBudget draws how much of the budget each tier takes.
-func (c *command) printBudget(f door.Found, budget int) {
-	p, t := c.out, f.Tokens
+func (c *command) printBudget(f door.Found) {
+	p, t, budget := c.out, f.Tokens, f.Budget
 	if !p.terminal {
 		p.linef("tokens: map %d, briefs %d, cards %d, full %d, total %d of %d; %d µs", t.Map, t.Briefs, t.Cards, t.Fulls, t.Total, budget, f.TookUS)
 		return

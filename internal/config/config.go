@@ -208,6 +208,10 @@ type Discovery struct {
 	// first. Default 0.02; zero lets everything pass.
 	Tier1TailRelevance float64
 
+	// Tier2MinRelevance is the least relevance, 0–1, of what is shown in full,
+	// the best hit excepted. Default 0.1; zero lets everything pass.
+	Tier2MinRelevance float64
+
 	// UseGraphReranking raises what is related to the best hits, by
 	// GraphBoostFactor, 0–1. Defaults true, 0.15; a zero factor raises nothing.
 	// GraphLiteral does it by the literal algorithm of the second seed
@@ -291,7 +295,7 @@ func Default() Config {
 		Discovery: Discovery{
 			Profile:          ProfileStandard,
 			Tier0TokenBudget: 200, Tier1TokenBudget: 800, Tier2TokenBudget: 2000, TotalTokenBudget: 3000,
-			Tier1TopK: 5, Tier2TopK: 2, StickyTopK: 3, Tier1MinRelevance: 0.3, Tier1TailRelevance: 0.02,
+			Tier1TopK: 5, Tier2TopK: 2, StickyTopK: 3, Tier1MinRelevance: 0.3, Tier1TailRelevance: 0.02, Tier2MinRelevance: 0.1,
 			UseGraphReranking: true, GraphBoostFactor: 0.15, PromptMode: PromptFull, Tokenizer: TokenizerO200k,
 			CollectionName: "capability_index", EmbeddingTimeout: 50 * time.Millisecond,
 		},

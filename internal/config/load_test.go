@@ -158,7 +158,7 @@ func TestConfigDefaults(t *testing.T) {
 		"discovery.totalTokenBudget": "3000", "discovery.tier1TopK": "5", "discovery.tier2TopK": "2",
 		"discovery.tier1MinRelevance": "0.3", "discovery.useGraphReranking": "true", "discovery.graphBoostFactor": "0.15",
 		"discovery.collectionName": "capability_index", "discovery.embeddingModelId": `""`,
-		"discovery.profile": "standard", "discovery.graphLiteral": "false", "discovery.tier1TailRelevance": "0.02",
+		"discovery.profile": "standard", "discovery.graphLiteral": "false", "discovery.tier1TailRelevance": "0.02", "discovery.tier2MinRelevance": "0.1",
 		"discovery.promptMode": "full", "discovery.maxTokenBudget": "0", "discovery.tokenizer": "o200k",
 		"discovery.embeddingTimeout": "50ms", "discovery.stickyTopK": "3", "discovery.agents": "{}",
 
@@ -225,6 +225,7 @@ discovery:
   profile: full
   graphLiteral: true
   tier1TailRelevance: 0.5
+  tier2MinRelevance: 0.25
   promptMode: names
   maxTokenBudget: 7
   tokenizer: chars4
@@ -262,7 +263,7 @@ experiment:
 		},
 		Discovery: Discovery{
 			Profile: ProfileFull, Tier0TokenBudget: 1, Tier1TokenBudget: 2, Tier2TokenBudget: 3, TotalTokenBudget: 4, MaxTokenBudget: 7,
-			Tier1TopK: 5, Tier2TopK: 6, StickyTopK: 8, Tier1TailRelevance: 0.5, GraphBoostFactor: 1, GraphLiteral: true,
+			Tier1TopK: 5, Tier2TopK: 6, StickyTopK: 8, Tier1TailRelevance: 0.5, Tier2MinRelevance: 0.25, GraphBoostFactor: 1, GraphLiteral: true,
 			PromptMode: PromptNames, Tokenizer: TokenizerChars4,
 			Agents:         map[string]Agent{"helper": {ProfileLean, []string{"d"}, []string{"e", "f"}}, "a b": {}},
 			CollectionName: "other", EmbeddingModelID: "some/model", EmbeddingTimeout: time.Second,
@@ -291,7 +292,7 @@ experiment:
 		"catalog.pins":           {`{tool:x: sha256:00112233445566778899aabbccddeeff}`, file + ":29"},
 		"catalog.pins.tool:x":    {"sha256:00112233445566778899aabbccddeeff", file + ":29"},
 		"catalog.poll":           {"1m30s", file + ":27"},
-		"discovery.agents":       {`{"a b": {}, helper: {profile: lean, forceInclude: [d], exclude: [e, f]}}`, file + ":52"},
+		"discovery.agents":       {`{"a b": {}, helper: {profile: lean, forceInclude: [d], exclude: [e, f]}}`, file + ":53"},
 	} {
 		if value, origin, err := got.Explain(key); err != nil || value != want[0] || origin != want[1] {
 			t.Errorf("Explain(%s) = %s, %s, %v, want %q", key, value, origin, err, want)

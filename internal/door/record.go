@@ -154,7 +154,13 @@ func (r *Recorder) event(q Query, f Found) outcome.Event {
 	add := func(tier outcome.Tier, pieces []Piece, held bool) {
 		for _, p := range pieces {
 			forced := slices.ContainsFunc(p.Why, func(w string) bool { return strings.Contains(w, "capabilities.forceInclude") })
-			e.Items = append(e.Items, outcome.Item{ID: p.ID, Tier: tier, Score: p.Score, Tokens: p.Tokens, Forced: forced, Held: held})
+			item := outcome.Item{ID: p.ID, Tier: tier, Score: p.Score, Tokens: p.Tokens, Forced: forced, Held: held}
+			for _, s := range f.SeedScores {
+				if s.ID == p.ID && tier == outcome.TierCard {
+					item.Seed = s.Score
+				}
+			}
+			e.Items = append(e.Items, item)
 		}
 	}
 	add(outcome.TierBrief, f.Briefs, false)
@@ -192,7 +198,8 @@ func (r *Recorder) called(scope capability.Scope, a ToolAnswer) {
 	_ = r.log.Append(e) // Health counts what is lost
 }
 
-// Used records that a capability was called, and whether that worked.
+// Used records that a capability was called in a session, and whether that
+// worked.
 func (d *Door) Used(scope capability.Scope, id capability.ID, worked bool) error {
 	if d.recorder == nil || scope.Session == "" || d.recorder.open() == nil {
 		return nil

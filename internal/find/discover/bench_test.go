@@ -197,7 +197,7 @@ func BenchmarkSee(b *testing.B) {
 	for b.Loop() {
 		v := f.See(c.Snapshot(), fmt.Sprint("class", i), func(e *catalog.Entry) bool { return e.Hash[len(e.Hash)-1] != '3' })
 		v.searchable()
-		v.sheet()
+		v.sheet(nil)
 		i++
 	}
 	b.ReportMetric(float64((cpuTime(b)-before).Microseconds())/1e3/float64(b.N), "cpu-ms/op")

@@ -31,6 +31,10 @@ type Config struct {
 	MinRelevance  float64
 	TailRelevance float64
 
+	// FullRelevance is the least probability of what is shown in full, the
+	// best hit excepted.
+	FullRelevance float64
+
 	Graph  graph.Config
 	Budget show.Budget
 
@@ -51,7 +55,7 @@ type Config struct {
 // Defaults are the values of the seed design.
 func Defaults() Config {
 	return Config{
-		TopK: 5, FullK: 2, StickyK: 3, MinRelevance: 0.3, TailRelevance: 0.02,
+		TopK: 5, FullK: 2, StickyK: 3, MinRelevance: 0.3, TailRelevance: 0.02, FullRelevance: 0.1,
 		Graph: graph.Default(), Budget: show.DefaultBudget(), Cards: true, EmbedTimeout: 50 * time.Millisecond,
 	}
 }
@@ -78,6 +82,10 @@ type Query struct {
 
 	Filter   Filter
 	Override Override
+
+	// AmongCards finds cards by their words too. Otherwise their triggers
+	// alone decide.
+	AmongCards bool
 }
 
 // A Filter narrows one query. Its zero value narrows nothing. It holds for
@@ -109,9 +117,13 @@ type Selection struct {
 	// these need, then the rest.
 	Ranking []Nearest `json:"-"`
 
+	// SeedScores are what the seed's formula gives to the cards shown.
+	SeedScores []Nearest `json:"-"`
+
 	TookUS   int64    `json:"took_us"`
 	EmbedUS  int64    `json:"embed_us,omitempty"`
-	Found    int      `json:"found"` // hits before any limit
+	Budget   int      `json:"budget"` // the most tokens that might have been shown
+	Found    int      `json:"found"`  // hits before any limit
 	Indexed  int      `json:"indexed"`
 	Degraded []string `json:"degraded"` // what did not work, and was done without
 }

@@ -13,6 +13,7 @@ import (
 	"ken/internal/find/card"
 	"ken/internal/find/graph"
 	"ken/internal/find/show"
+	"ken/internal/know/catalog"
 	"ken/internal/know/index"
 )
 
@@ -39,9 +40,10 @@ func (f *Finder) Find(ctx context.Context, v *View, q Query, cfg Config) (Select
 	t.cards(ctx)
 	t.fulls(ctx)
 	t.sel.Shown = listed(show.Assemble(cfg.Budget.For(q.Conversation), show.Input{
-		Map: v.sheet(), Briefs: t.items, Cards: t.cardItems, Fulls: t.fullItems,
+		Map: v.sheet(t.excluded), Briefs: t.items, Cards: t.cardItems, Fulls: t.fullItems,
 	}))
 	t.sel.Skipped = append(t.sel.Skipped, t.skipped...)
+	t.sel.Budget = cfg.Budget.For(q.Conversation).Total
 	t.sel.TookUS = (time.Since(start)).Microseconds() - t.sel.EmbedUS
 	return t.sel, ctx.Err()
 }
@@ -62,6 +64,7 @@ type turn struct {
 
 	items     []show.Item // briefs
 	found     int         // how many of them were found, rather than brought along
+	forced    []int       // ordinals of cards that the configuration always shows
 	cardItems []show.Item
 	fullItems []show.Item
 	chosen    []int // ordinals to show in full, best first
@@ -79,9 +82,7 @@ type barred struct {
 func ordinals(v *View, ids []capability.ID) []int {
 	var out []int
 	for _, id := range ids {
-		if i, ok := v.ordinalOf(id); ok {
-			out = append(out, i)
-		}
+		out = append(out, v.called(id)...)
 	}
 	slices.Sort(out)
 	return out
@@ -157,6 +158,8 @@ func (t *turn) search(vector []float32) (index.Answer, []graph.Ranked) {
 	keep := func(_, slot int, score float32) bool {
 		ordinal := s.indexed.Ordinal(slot)
 		switch {
+		case !t.query.AmongCards && t.snapshot.Entries()[ordinal].Kind == capability.KindCard:
+			return false // its triggers decide
 		case !t.passes(ordinal):
 			return false
 		case has(t.excluded, ordinal):
@@ -167,7 +170,7 @@ func (t *turn) search(vector []float32) (index.Answer, []graph.Ranked) {
 		}
 		return true
 	}
-	if len(t.excluded) == 0 && t.query.Filter.empty() {
+	if len(t.excluded) == 0 && t.query.Filter.empty() && (t.hasCards() == 0 || t.query.AmongCards) {
 		keep = nil
 	}
 	answer := s.view.Search(index.Query{Text: t.query.Text, Before: t.before(), Vector: vector}, candidates, keep)
@@ -290,6 +293,9 @@ func (t *turn) brief(ordinal int, score float64, why ...string) {
 func (t *turn) force() {
 	for _, id := range t.cfg.ForceInclude {
 		ordinal, ok := t.snapshot.Ordinal(id)
+		if named := t.called(id); !ok && len(named) > 0 {
+			ordinal, ok = named[0], true
+		}
 		refuse := func(why string) {
 			t.skipped = append(t.skipped, show.Skip{ID: id, Tier: show.TierBriefs, Reason: why})
 		}
@@ -308,6 +314,8 @@ func (t *turn) force() {
 			t.chosen = append(t.chosen, ordinal)
 		case !t.cfg.Cards:
 			refuse("capabilities.forceInclude names it, but capabilities.enabled is false")
+		case !slices.Contains(t.forced, ordinal):
+			t.forced = append(t.forced, ordinal)
 		}
 	}
 }
@@ -396,15 +404,11 @@ func (t *turn) attach(r graph.Ranked, extra int) int {
 	for _, a := range r.Attached {
 		switch {
 		case slices.Contains(t.shown, a.Ordinal):
-		case a.Type == graph.ComposedWith && r.Score < t.cfg.MinRelevance: // a weak hit brings no company
+		case a.Type == graph.ComposedWith: // company is no need; it raised the score already
 		case extra <= 0:
 			t.skipf(a.Ordinal, show.TierBriefs, "%s needs it, but discovery.stickyTopK %d was reached", entries[r.Ordinal].ID, t.cfg.StickyK)
 		default:
-			word := "needed by "
-			if a.Type == graph.ComposedWith {
-				word = "used together with "
-			}
-			t.brief(a.Ordinal, a.Score, word+string(entries[a.Of].ID))
+			t.brief(a.Ordinal, a.Score, "needed by "+string(entries[a.Of].ID))
 			t.items[len(t.items)-1].Attached = entries[r.Ordinal].ID
 			extra--
 		}
@@ -439,10 +443,8 @@ func (t *turn) cards(ctx context.Context) {
 	if !t.cfg.Cards {
 		return
 	}
-	for _, id := range t.cfg.ForceInclude {
-		if ordinal, ok := t.ordinalOf(id); ok && t.may(ordinal) && t.snapshot.Entries()[ordinal].Kind == capability.KindCard && !t.isCard(ordinal) {
-			t.card(ctx, ordinal, 1, "always included by capabilities.forceInclude")
-		}
+	for _, ordinal := range t.forced {
+		t.card(ctx, ordinal, 1, "always included by capabilities.forceInclude")
 	}
 	set := t.View.cards()
 	if set.Len() == 0 {
@@ -464,6 +466,7 @@ func (t *turn) cards(ctx context.Context) {
 			}
 		case a.Passed:
 			t.card(ctx, a.Ordinal, a.Score, a.Why)
+			t.sel.SeedScores = append(t.sel.SeedScores, Nearest{a.ID, a.SeedScore})
 		default:
 			t.skip(a.Ordinal, show.TierCards, a.Why)
 		}
@@ -489,22 +492,43 @@ func (t *turn) card(ctx context.Context, ordinal int, score float64, why string)
 	t.chosen = slices.DeleteFunc(t.chosen, func(o int) bool { return o == ordinal })
 }
 
-// fulls chooses what is shown in full.
+// fulls chooses what is shown in full: what can be used here before what
+// cannot, and nothing that is hardly relevant but the best.
 func (t *turn) fulls(ctx context.Context) {
-	for _, ordinal := range t.chosen[:min(len(t.chosen), max(t.cfg.FullK, 0))] {
-		e := t.snapshot.Entries()[ordinal]
-		p, err := t.finder.page(ctx, e)
-		if err != nil {
+	entries := t.snapshot.Entries()
+	slices.SortStableFunc(t.chosen, func(a, b int) int { return lacking(entries[a]) - lacking(entries[b]) })
+	for _, ordinal := range t.chosen {
+		if len(t.fullItems) >= t.cfg.FullK {
+			return
+		}
+		e := entries[ordinal]
+		item := show.Item{ID: e.ID}
+		for i := range t.items {
+			if t.items[i].ID != e.ID {
+				continue
+			}
+			item.Score, item.Why = t.items[i].Score, t.items[i].Why
+			if i > 0 && item.Score < t.cfg.FullRelevance {
+				t.skipf(ordinal, show.TierFulls, "its relevance is below discovery.tier2MinRelevance %.3f", t.cfg.FullRelevance)
+				item.ID = ""
+			}
+		}
+		if item.ID == "" {
+			continue
+		}
+		var err error
+		if item.Page, err = t.finder.page(ctx, e); err != nil {
 			t.skipf(ordinal, show.TierFulls, "it could not be read: %v", err)
 			t.sel.Degraded = append(t.sel.Degraded, fmt.Sprintf("%s could not be read: %v", e.ID, err))
 			continue
 		}
-		item := show.Item{ID: e.ID, Page: p}
-		for _, i := range t.items {
-			if i.ID == e.ID {
-				item.Score, item.Why = i.Score, i.Why
-			}
-		}
 		t.fullItems = append(t.fullItems, item)
 	}
+}
+
+func lacking(e *catalog.Entry) int {
+	if e.Available {
+		return 0
+	}
+	return 1
 }

@@ -107,7 +107,7 @@ func (f *Finder) Call(ctx context.Context, v *View, name string, args json.RawMe
 	case ToolList:
 		return f.discover(ctx, v, args, cfg, false)
 	case ToolDescribe:
-		return f.describe(ctx, v, args)
+		return f.describe(ctx, v, args, cfg)
 	}
 	return refusal("there is no tool %s; there are %s, %s and %s", untrusted.Line(name, 60), ToolDiscover, ToolList, ToolDescribe), ctx.Err()
 }
@@ -141,9 +141,9 @@ func (f *Finder) discover(ctx context.Context, v *View, args json.RawMessage, cf
 		if needQuery {
 			return refusal("query is empty; say what you want to do"), ctx.Err()
 		}
-		return f.list(v, in.Detail, in.Kind, in.Category), ctx.Err()
+		return f.list(v, in.Detail, in.Kind, in.Category, ordinals(v, cfg.Exclude)), ctx.Err()
 	}
-	q := Query{Text: in.Query, Filter: Filter{Category: in.Category}}
+	q := Query{Text: in.Query, Filter: Filter{Category: in.Category}, AmongCards: true}
 	if in.Kind != "" && in.Kind != kindAny {
 		q.Filter.Kinds = []capability.Kind{capability.Kind(in.Kind)}
 	}
@@ -297,7 +297,7 @@ func signature(e *catalog.Entry, text, params int) string {
 
 // list tells everything there is: by category, or by name with detail "full",
 // and where only one kind or category is asked for.
-func (f *Finder) list(v *View, detail, kind, category string) ToolAnswer {
+func (f *Finder) list(v *View, detail, kind, category string, excluded []int) ToolAnswer {
 	data := Capabilities{Capabilities: []Listed{}, TotalIndexed: v.shown}
 	narrow := kind != "" && kind != kindAny || category != ""
 	switch detail {
@@ -305,14 +305,14 @@ func (f *Finder) list(v *View, detail, kind, category string) ToolAnswer {
 		if narrow {
 			break
 		}
-		return ToolAnswer{Text: v.sheet().Fit(listTokens).Text, Data: data}
+		return ToolAnswer{Text: v.sheet(excluded).Fit(listTokens).Text, Data: data}
 	case "full":
 	default:
 		return refusal("detail is %s; it is summary or full", untrusted.Line(detail, 40))
 	}
 	var b strings.Builder
 	left, told, all := listTokens-20, 0, 0
-	for e := range v.entries {
+	for e := range v.but(excluded) {
 		if kind != "" && kind != kindAny && string(e.Kind) != kind || category != "" && !strings.EqualFold(e.Category, category) {
 			continue
 		}
@@ -339,7 +339,7 @@ func (f *Finder) list(v *View, detail, kind, category string) ToolAnswer {
 	return ToolAnswer{Text: strings.TrimSuffix(b.String(), "\n"), Data: data}
 }
 
-func (f *Finder) describe(ctx context.Context, v *View, args json.RawMessage) (ToolAnswer, error) {
+func (f *Finder) describe(ctx context.Context, v *View, args json.RawMessage, cfg Config) (ToolAnswer, error) {
 	var in struct {
 		ID   string `json:"id"`
 		Part string `json:"part"`
@@ -353,11 +353,14 @@ func (f *Finder) describe(ctx context.Context, v *View, args json.RawMessage) (T
 		if err != nil {
 			return refusal("there is no reference: %v", err), ctx.Err()
 		}
-		return f.reading("", untrusted.Block(text, untrusted.BlockConfig{Key: f.key, Origin: "the reference", Max: longest}), in.From), ctx.Err()
+		return f.reading(Reading{From: in.From, Text: f.fence("the reference", text, false)}, false), ctx.Err()
 	}
 	e, err := v.lookup(in.ID)
 	if err != nil {
 		return refusal("%v", err), ctx.Err()
+	}
+	if i, _ := v.ordinalOf(e.ID); has(ordinals(v, cfg.Exclude), i) {
+		return refusal("%s is not shown: capabilities.exclude names it", untrusted.Line(string(e.ID), 120)), ctx.Err()
 	}
 	detail, err := f.source.Detail(ctx, e)
 	if err != nil {
@@ -373,12 +376,12 @@ func (f *Finder) describe(ctx context.Context, v *View, args json.RawMessage) (T
 		if !e.Available {
 			text = "Not available here: " + untrusted.Line(strings.Join(e.Missing, "; "), 400) + "\n\n" + text
 		}
-		return f.reading(e.ID, text, in.From), ctx.Err()
+		return f.reading(Reading{ID: e.ID, From: in.From, Text: text}, e.Trust >= capability.TrustUser), ctx.Err()
 	case "schema":
 		if len(detail.Schema) == 0 {
 			return refusal("%s has no schema; part body or all may have something", untrusted.Line(string(e.ID), 120)), ctx.Err()
 		}
-		return f.reading(e.ID, untrusted.Block(string(detail.Schema), untrusted.BlockConfig{Key: f.key, Origin: string(e.ID), Max: longest}), in.From), ctx.Err()
+		return f.reading(Reading{ID: e.ID, From: in.From, Text: f.fence(string(e.ID), string(detail.Schema), false)}, false), ctx.Err()
 	case "body":
 		body := strings.TrimSpace(detail.Body + "\n\n" + detail.Usage)
 		switch {
@@ -387,35 +390,41 @@ func (f *Finder) describe(ctx context.Context, v *View, args json.RawMessage) (T
 		case body == "":
 			return refusal("%s has no text; part schema or all may have something", untrusted.Line(string(e.ID), 120)), ctx.Err()
 		}
-		return f.reading(e.ID, untrusted.Block(body, untrusted.BlockConfig{Key: f.key, Origin: string(e.ID), Max: longest}), in.From), ctx.Err()
+		own := e.Trust >= capability.TrustUser
+		return f.reading(Reading{ID: e.ID, From: in.From, Text: f.fence(string(e.ID), body, own)}, own), ctx.Err()
 	}
 	return refusal("part is %s; it is all, schema, body or reference", untrusted.Line(in.Part, 40)), ctx.Err()
+}
+
+// fence renders a text for a model; own says that the person who runs Ken put
+// it there.
+func (f *Finder) fence(origin, text string, own bool) string {
+	return untrusted.Block(text, untrusted.BlockConfig{Key: f.key, Origin: origin, Max: longest, Trusted: own})
 }
 
 // reading gives as much of a text as one answer may hold, from a byte on. A
 // piece of it has a fence of its own: that of the text opens in one piece and
 // closes in another.
-func (f *Finder) reading(id capability.ID, text string, from int) ToolAnswer {
+func (f *Finder) reading(r Reading, own bool) ToolAnswer {
+	text, from := r.Text, r.From
+	r.Bytes = len(text)
 	switch {
 	case from < 0 || from > len(text):
 		return refusal("from is %d; the text has %d bytes", from, len(text))
 	case from < len(text) && !utf8.RuneStart(text[from]):
 		return refusal("from is %d, which is within a character; take the number that the answer before gave", from)
+	case from == 0 && tokenizer.Cut(text, describeTokens) == text:
+		return ToolAnswer{Text: text, Data: r}
 	}
-	data := Reading{ID: id, Text: text, From: from, Bytes: len(text)}
-	if from == 0 && tokenizer.Cut(text, describeTokens) == text {
-		return ToolAnswer{Text: text, Data: data}
-	}
-	part := tokenizer.Cut(text[from:], describeTokens-fenceTokens)
-	end := from + len(part)
-	data.Text = part
-	origin := cmp.Or(untrusted.Line(string(id), 80), "the reference")
-	said := untrusted.Block(part, untrusted.BlockConfig{Key: f.key, Origin: fmt.Sprintf("%s, bytes %d to %d", origin, from, end), Max: longest})
+	r.Text = tokenizer.Cut(text[from:], describeTokens-fenceTokens)
+	end := from + len(r.Text)
+	origin := cmp.Or(untrusted.Line(string(r.ID), 80), "the reference")
+	said := f.fence(fmt.Sprintf("%s, bytes %d to %d", origin, from, end), r.Text, own)
 	if end < len(text) {
-		data.Next = end
+		r.Next = end
 		said += fmt.Sprintf("\n[cut here: %d of %d bytes read; ask again with \"from\": %d]", end, len(text), end)
 	}
-	return ToolAnswer{Text: said, Data: data}
+	return ToolAnswer{Text: said, Data: r}
 }
 
 // lookup finds a visible entry by its id or a name that means only one. What
@@ -427,9 +436,9 @@ func (v *View) lookup(name string) (*catalog.Entry, error) {
 	var names []string
 	var best []*catalog.Entry // of the name, the most trusted
 	for e := range v.entries {
-		names = append(names, string(e.ID))
+		names = append(names, string(e.ID), e.Name)
 		switch {
-		case e.Name != name || len(best) > 0 && e.Trust < best[0].Trust:
+		case !strings.EqualFold(e.Name, name) && !strings.EqualFold(e.Title(), name) || len(best) > 0 && e.Trust < best[0].Trust:
 		case len(best) > 0 && e.Trust > best[0].Trust:
 			best = append(best[:0], e)
 		default:

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"ken/internal/know/catalog"
 	"ken/llm"
 )
 
@@ -46,36 +47,12 @@ func (m *messageVectors) of(ctx context.Context, text string, wait time.Duration
 	}
 	asker := ctx
 	ctx, cancel := context.WithTimeout(asker, wait)
-	type answer struct {
-		vectors [][]float32
-		err     error
+	defer cancel()
+	vectors, err := catalog.Vectors(ctx, m.embedder, []string{text})
+	if gone := asker.Err(); err != nil && gone != nil { // whoever asked is gone; it says nothing about the embedder
+		return nil, "embedder: " + gone.Error()
 	}
-	done := make(chan answer, 1) // an embedder that does not listen to ctx is left behind
-	go func() {
-		defer cancel()
-		vectors, err := embed(ctx, m.embedder, text)
-		done <- answer{vectors, err}
-	}()
-	var a answer
-	select {
-	case a = <-done:
-	case <-ctx.Done():
-		a.err = ctx.Err()
-	}
-	if err := asker.Err(); a.err != nil && err != nil { // whoever asked is gone; it says nothing about the embedder
-		return nil, "embedder: " + err.Error()
-	}
-	return m.settle(hash, a.vectors, a.err, wait)
-}
-
-// embed calls an embedder, whose panic is its own.
-func embed(ctx context.Context, e llm.Embedder, text string) (vectors [][]float32, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %v", p)
-		}
-	}()
-	return e.Embed(ctx, []string{text})
+	return m.settle(hash, vectors, err, wait)
 }
 
 func (m *messageVectors) remembered(hash messageHash) (vector []float32, degraded string, settled bool) {

@@ -1,6 +1,8 @@
 package discover
 
 import (
+	"fmt"
+	"iter"
 	"sync"
 	"sync/atomic"
 
@@ -17,6 +19,8 @@ import (
 type ready struct {
 	snapshot *catalog.Snapshot
 	graph    func() *graph.Graph
+	hasCards func() int                   // entries of kind card
+	byName   func() map[string][]int      // ordinals
 	briefs   []atomic.Pointer[show.Brief] // by ordinal; made when first shown
 	count    tokenizer.Counter
 }
@@ -24,6 +28,22 @@ type ready struct {
 func newReady(s *catalog.Snapshot, count tokenizer.Counter) *ready {
 	return &ready{
 		snapshot: s, count: count, briefs: make([]atomic.Pointer[show.Brief], s.Len()),
+		hasCards: sync.OnceValue(func() int {
+			n := 0
+			for e := range s.All() {
+				if e.Kind == capability.KindCard {
+					n++
+				}
+			}
+			return n
+		}),
+		byName: sync.OnceValue(func() map[string][]int {
+			names := make(map[string][]int, s.Len())
+			for i, e := range s.Entries() {
+				names[e.Name] = append(names[e.Name], i)
+			}
+			return names
+		}),
 		graph: sync.OnceValue(func() *graph.Graph { return graph.Build(s.Entries(), s.Presets()) }),
 	}
 }
@@ -45,7 +65,7 @@ type View struct {
 	visible index.Bits // by ordinal
 	held    index.Bits // what would be visible but for its state
 	shown   int        // how many are visible
-	sheet   func() *show.Map
+	sheets  sheets
 	cards   func() *card.Set // how telling a keyword is depends on who has it, so nobody hidden is in it
 
 	mu     sync.Mutex
@@ -74,9 +94,6 @@ func newView(r *ready, visible func(*catalog.Entry) bool) *View {
 			v.shown++
 		}
 	}
-	v.sheet = sync.OnceValue(func() *show.Map {
-		return show.MakeMap(v.entries, document(r.snapshot), r.count)
-	})
 	v.cards = sync.OnceValue(func() *card.Set {
 		list := make([]*capability.Capability, n)
 		for i, e := range r.snapshot.Entries() {
@@ -98,6 +115,45 @@ func (v *View) Len() int { return v.shown }
 // Sees reports whether an entry of the snapshot is visible.
 func (v *View) Sees(ordinal int) bool { return v.visible.Has(ordinal) }
 
+// sheets are the maps of a view, by what the configuration leaves out of them.
+type sheets struct {
+	mu   sync.Mutex
+	made map[string]*show.Map
+}
+
+const mostSheets = 64 // configurations come from a file: there are few
+
+// sheet gives the map without the entries of some ordinals, which are sorted.
+func (v *View) sheet(without []int) *show.Map {
+	key := fmt.Sprint(without)
+	if len(without) == 0 {
+		key = ""
+	}
+	v.sheets.mu.Lock()
+	defer v.sheets.mu.Unlock()
+	if m, ok := v.sheets.made[key]; ok {
+		return m
+	}
+	if v.sheets.made == nil || len(v.sheets.made) >= mostSheets {
+		v.sheets.made = map[string]*show.Map{}
+	}
+	m := show.MakeMap(v.but(without), document(v.snapshot), v.count)
+	v.sheets.made[key] = m
+	return m
+}
+
+// but gives the visible entries except those of some ordinals, which are
+// sorted.
+func (v *View) but(without []int) iter.Seq[*catalog.Entry] {
+	return func(yield func(*catalog.Entry) bool) {
+		for i, e := range v.snapshot.Entries() {
+			if v.visible.Has(i) && !has(without, i) && !yield(e) {
+				return
+			}
+		}
+	}
+}
+
 func (v *View) entries(yield func(*catalog.Entry) bool) {
 	for i, e := range v.snapshot.Entries() {
 		if v.visible.Has(i) && !yield(e) {
@@ -110,6 +166,21 @@ func (v *View) entries(yield func(*catalog.Entry) bool) {
 func (v *View) ordinalOf(id capability.ID) (int, bool) {
 	i, ok := v.snapshot.Ordinal(id)
 	return i, ok && v.visible.Has(i)
+}
+
+// called gives the visible entries that a configuration or a caller means: the
+// one of that id, or else all of that name.
+func (v *View) called(id capability.ID) []int {
+	if i, ok := v.ordinalOf(id); ok {
+		return []int{i}
+	}
+	var out []int
+	for _, i := range v.byName()[string(id)] {
+		if v.visible.Has(i) {
+			out = append(out, i)
+		}
+	}
+	return out
 }
 
 // searchable gives the index of the view. It is made anew when the snapshot's
@@ -145,9 +216,6 @@ func (v *View) searchable() *searchable {
 
 // document is the map that somebody wrote, where its place is trusted that far.
 func document(s *catalog.Snapshot) string {
-	d, ok := s.Document(capability.Map)
-	if !ok || d.Trust < capability.TrustUser {
-		return ""
-	}
+	d, _ := s.Document(capability.Map, capability.TrustUser)
 	return d.Text
 }

@@ -70,8 +70,8 @@ func TestK010Run(t *testing.T) {
 	for _, p := range r.Misses(2) {
 		missed = append(missed, p.ID)
 	}
-	if !slices.Equal(missed, []string{"refused", "lost"}) {
-		t.Errorf("Misses(2) = %v, want refused, lost", missed)
+	if !slices.Equal(missed, []string{"refused", "lured"}) {
+		t.Errorf("Misses(2) = %v, want refused, lured", missed)
 	}
 }
 

@@ -153,7 +153,12 @@ func percentile[T cmp.Ordered](values []T, p int) T {
 
 // Misses gives the n answerable queries that were answered worst, worst first.
 func (r Report) Misses(n int) []PerQuery {
-	out := slices.DeleteFunc(slices.Clone(r.Each), func(p PerQuery) bool { return !p.Answerable() || p.NDCG5 >= 100 })
+	out := slices.DeleteFunc(slices.Clone(r.Each), func(p PerQuery) bool {
+		if !p.Answerable() {
+			return p.Abstained // an answer to what nothing fits is a miss too
+		}
+		return p.NDCG5 >= 100
+	})
 	slices.SortStableFunc(out, func(a, b PerQuery) int {
 		return cmp.Or(cmp.Compare(a.NDCG5, b.NDCG5), cmp.Compare(a.Recall10, b.Recall10))
 	})

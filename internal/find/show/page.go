@@ -211,7 +211,9 @@ func (m maker) body(e *catalog.Entry, body string, key []byte) {
 	if body == "" {
 		return
 	}
-	fenced := untrusted.Block(body, untrusted.BlockConfig{Origin: string(e.ID), Key: key, Max: maxBody})
+	fenced := untrusted.Block(body, untrusted.BlockConfig{
+		Origin: string(e.ID), Key: key, Max: maxBody, Trusted: e.Trust >= capability.TrustUser,
+	})
 	open, rest, _ := strings.Cut(fenced, "\n")
 	last := strings.LastIndexByte(rest, '\n')
 	text, end := oneBlankLine(rest[:last]), rest[last+1:]

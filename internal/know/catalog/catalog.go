@@ -244,7 +244,7 @@ func (c *Catalog) Reference() (string, error) {
 	missing := &capability.Error{
 		Kind: capability.NotFound, Op: "read", Target: "the reference", Fix: "put a SYSTEM_ARCHITECTURE.md beside your capabilities",
 	}
-	d, ok := c.Snapshot().Document(capability.Reference)
+	d, ok := c.Snapshot().Document(capability.Reference, capability.TrustRemote)
 	if !ok {
 		return "", missing
 	}

@@ -146,10 +146,11 @@ func (s *Snapshot) near(name string, named []*Entry) []string {
 // Presets gives the named combinations that sources brought.
 func (s *Snapshot) Presets() []capability.Preset { return slices.Clone(s.presets) }
 
-// Document gives the document of a role with the highest precedence.
-func (s *Snapshot) Document(role capability.DocumentRole) (capability.Document, bool) {
+// Document gives the document of a role with the highest precedence among those
+// whose place is trusted at least so far.
+func (s *Snapshot) Document(role capability.DocumentRole, least capability.Trust) (capability.Document, bool) {
 	for _, d := range slices.Backward(s.documents) {
-		if d.Role == role {
+		if d.Role == role && d.Trust >= least {
 			return d, true
 		}
 	}

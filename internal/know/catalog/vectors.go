@@ -30,7 +30,7 @@ func (c *Catalog) Embed(ctx context.Context, e llm.Embedder) error {
 		for i, slot := range slots {
 			texts[i] = EmbeddingText(x.Segment.At(slot))
 		}
-		vectors, err := e.Embed(ctx, texts)
+		vectors, err := Vectors(ctx, e, texts)
 		if err != nil {
 			return fmt.Errorf("make vectors of capabilities with %s: %w", e.Model(), err)
 		}
@@ -46,6 +46,32 @@ func (c *Catalog) Embed(ctx context.Context, e llm.Embedder) error {
 			return err
 		}
 		s.indexing.replace(x, &Indexed{Segment: segment, slots: x.slots, ordinals: x.ordinals, entries: x.entries})
+	}
+}
+
+// Vectors asks an embedder, which is somebody else's: it may panic, and it may
+// not listen when ctx ends. Then it is left behind.
+func Vectors(ctx context.Context, e llm.Embedder, texts []string) ([][]float32, error) {
+	type answer struct {
+		vectors [][]float32
+		err     error
+	}
+	done := make(chan answer, 1)
+	go func() {
+		var a answer
+		defer func() {
+			if p := recover(); p != nil {
+				a.err = fmt.Errorf("panic: %v", p)
+			}
+			done <- a
+		}()
+		a.vectors, a.err = e.Embed(ctx, texts)
+	}()
+	select {
+	case a := <-done:
+		return a.vectors, a.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
 }
 

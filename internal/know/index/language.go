@@ -114,9 +114,13 @@ func languageOf(tokens []token) int {
 
 func isStop(word string, lang int) bool { return stopIn[word]&(1<<lang) != 0 }
 
+// longestStemmed is longer than any word in bytes. What is longer has no form;
+// and some stemmers take time by the square of the length.
+const longestStemmed = 128
+
 // stem gives the term of a word in a language.
 func stem(word string, lang int) string {
-	if len(word) < 3 {
+	if len(word) < 3 || len(word) > longestStemmed {
 		return word
 	}
 	env := snowballstem.NewEnv(word)

@@ -74,7 +74,7 @@ func (a *asked) read(v *View, q Query) {
 	a.add(v, tail, 1, true)
 	// "Do it again for the other one" says little by itself: then what was
 	// said before it belongs to it.
-	alone := a.telling() >= 2
+	alone := a.telling(v)
 	for i, b := range q.Before {
 		head, tail := shorten(b.Text)
 		a.add(v, head, float32(b.Weight), i == 0 && !alone)
@@ -90,15 +90,40 @@ func (a *asked) read(v *View, q Query) {
 	}
 }
 
-// telling counts the words that somebody has.
-func (a *asked) telling() int {
+// pointing are words that mean something said before.
+var pointing = makeSet(`again another both else first instead last more next now ok okay one ones other others previous
+	right same second sure thing things then third too yeah yes`)
+
+// telling reports whether a message says by itself what it is about: in two
+// words that somebody has, or in one that is in a name.
+func (a *asked) telling(v *View) bool {
 	n := 0
 	for i := range a.terms {
-		if a.terms[i].known {
-			n++
+		t := &a.terms[i]
+		if !t.known || pointing[t.word] {
+			continue
+		}
+		if n++; n == 2 || v.names(t) {
+			return true
 		}
 	}
-	return n
+	return false
+}
+
+// names reports whether a term is in the name of a visible capability.
+func (v *View) names(t *term) bool {
+	for i, id := range t.ids {
+		if id == none {
+			continue
+		}
+		p := &v.parts[i]
+		for _, post := range p.postings.of(id) {
+			if p.visible.Has(int(post.slot)) && p.docs[post.slot].named(id) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // worth is what having the term is worth. A word that nobody has is most

@@ -7,9 +7,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -140,6 +143,10 @@ func (s *server) changes(w http.ResponseWriter, r *http.Request) {
 
 func (s *server) discover(w http.ResponseWriter, r *http.Request) {
 	ask := r.URL.Query()
+	if err := checkAsk(ask); err != nil {
+		problem(w, http.StatusBadRequest, "bad-query", err.Error())
+		return
+	}
 	q := door.Query{Text: ask.Get("q"), Now: time.Now(), Scope: capability.Scope{
 		Session: ask.Get("session"), SessionType: ask.Get("sessionType"), Agent: ask.Get("agent"),
 	}}
@@ -161,12 +168,56 @@ func (s *server) discover(w http.ResponseWriter, r *http.Request) {
 		}
 		q.Filter.OnlyAvailable = only
 	}
+	var err error
+	if q.Override, err = override(ask); err != nil {
+		problem(w, http.StatusBadRequest, "bad-query", err.Error())
+		return
+	}
 	found, err := s.cfg.Door.Find(r.Context(), s.view(), q)
 	if err != nil {
 		s.fail(w, r, err)
 		return
 	}
 	answer(w, found)
+}
+
+// askedFor are the parameters of /api/v1/discover.
+var askedFor = []string{
+	"q", "kind", "category", "available", "exclude", "before", "session", "sessionType", "agent", "top", "full", "budget", "minRelevance",
+}
+
+func checkAsk(ask url.Values) error {
+	for name := range ask {
+		if !slices.Contains(askedFor, name) {
+			return fmt.Errorf("there is no parameter %s; there are %s", name, strings.Join(askedFor, ", "))
+		}
+	}
+	if strings.TrimSpace(ask.Get("q")) == "" {
+		return errors.New("q is empty; say what is wanted, as in ?q=search+the+web")
+	}
+	return nil
+}
+
+// override reads the numbers that change the configuration for one query.
+func override(ask url.Values) (door.Override, error) {
+	var o door.Override
+	for name, into := range map[string]**int{"top": &o.TopK, "full": &o.FullK, "budget": &o.TotalTokens} {
+		if text := ask.Get(name); text != "" {
+			n, err := strconv.Atoi(text)
+			if err != nil || n < 0 || n > 1_000_000 {
+				return o, fmt.Errorf("%s is %s; it is a whole number of 0 or more", name, text)
+			}
+			*into = &n
+		}
+	}
+	if text := ask.Get("minRelevance"); text != "" {
+		chance, err := strconv.ParseFloat(text, 64)
+		if err != nil || !(chance >= 0 && chance <= 1) {
+			return o, fmt.Errorf("minRelevance is %s; it is a number within 0 to 1", text)
+		}
+		o.MinRelevance = &chance
+	}
+	return o, nil
 }
 
 func (s *server) view() door.View { return s.cfg.Door.View(s.cfg.Principal) }
