@@ -39,6 +39,11 @@ type Config struct {
 	// Sources are read besides all others and stand before them.
 	Sources []capability.Source
 
+	// CardScorer, when not nil, judges how relevant a card is, 0–1, instead of
+	// the scorer that the configuration names. Messages are oldest first, the
+	// current one last.
+	CardScorer func(c *capability.Capability, messages []Message, scope capability.Scope) float64
+
 	// Embedder, when not nil, makes vectors of capabilities and messages, so
 	// that meaning counts besides words. One that fails or is slow costs
 	// meaning and nothing else.
@@ -51,7 +56,17 @@ type Ken struct{ app *app.App }
 // Open reads the configuration and loads the catalog. A mistake in the
 // configuration is an error; a broken capability is not, see [Ken.Problems].
 func Open(ctx context.Context, cfg Config) (*Ken, error) {
-	a, err := app.Open(ctx, app.Config{ConfigFile: cfg.ConfigFile, Catalogs: cfg.Catalogs, Sources: cfg.Sources, Embedder: cfg.Embedder})
+	open := app.Config{ConfigFile: cfg.ConfigFile, Catalogs: cfg.Catalogs, Sources: cfg.Sources, Embedder: cfg.Embedder}
+	if score := cfg.CardScorer; score != nil {
+		open.CardScorer = func(c *capability.Capability, x door.CardContext) float64 {
+			messages := make([]Message, len(x.Messages))
+			for i, m := range x.Messages {
+				messages[i] = Message(m)
+			}
+			return score(c, messages, x.Scope)
+		}
+	}
+	a, err := app.Open(ctx, open)
 	if err != nil {
 		return nil, err
 	}

@@ -17,6 +17,7 @@ import (
 	"ken/capability"
 	"ken/internal/config"
 	"ken/internal/door"
+	"ken/internal/find/card"
 	"ken/internal/know/catalog"
 	"ken/internal/know/source"
 	"ken/llm"
@@ -33,6 +34,9 @@ type Config struct {
 
 	// Sources are read besides all others, with the highest precedence.
 	Sources []capability.Source
+
+	// CardScorer, when not nil, judges cards instead of capabilities.scorer.
+	CardScorer card.Scorer
 
 	// Embedder, when not nil, makes vectors of capabilities and messages.
 	Embedder llm.Embedder

@@ -10,6 +10,7 @@ import (
 	"ken/capability"
 	"ken/internal/config"
 	"ken/internal/door"
+	"ken/internal/find/card"
 	"ken/internal/know/source"
 )
 
@@ -203,5 +204,38 @@ func TestWhySaysWhatTheConfigurationSays(t *testing.T) {
 	}
 	if why := strings.Join(a.Why(e), "\n"); !strings.Contains(why, "capabilities.exclude names it") || !strings.Contains(why, "ken.yaml:2") {
 		t.Errorf("Why = %s, want the setting and its line", why)
+	}
+}
+
+func TestCardScorerOfTheProgram(t *testing.T) {
+	home := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(home, "cards"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	text := "---\ncapability_id: own\nname: Own\ndescription: A card of this test\ntriggers:\n  keywords: [unheard]\n---\n\nIts text.\n"
+	if err := os.WriteFile(filepath.Join(home, "cards", "own.md"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a, err := Open(t.Context(), Config{
+		Catalogs: []string{home}, Dir: home, Getenv: func(name string) string { return map[string]string{"KEN_HOME": home}[name] },
+		CardScorer: func(c *capability.Capability, x card.Context) float64 {
+			if c.ID == "own" && x.Messages[len(x.Messages)-1].Text == "the word" {
+				return 0.9
+			}
+			return 0
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	for message, want := range map[string]int{"the word": 1, "unheard": 0} {
+		found, err := a.Door.Find(t.Context(), a.View(), door.Query{Text: message})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(found.Cards) != want {
+			t.Errorf("cards for %q = %v, want %d", message, found.Cards, want)
+		}
 	}
 }

@@ -38,6 +38,7 @@ func (a *App) finding(cfg Config, c *catalog.Catalog) (*door.Door, error) {
 		Catalog: c, Finder: finder, Recorder: a.recorder,
 		Find: func(scope capability.Scope) door.Settings {
 			s := settings(scope)
+			s.Card.Custom = cfg.CardScorer
 			s.Priors = a.recorder.Priors(scope)
 			return s
 		},

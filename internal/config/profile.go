@@ -35,6 +35,7 @@ func (p Profile) base() Config {
 		c.Capabilities.Scorer = ScorerSeed
 		c.Capabilities.BudgetPolicy = BudgetStop
 		c.Discovery.Tier1TailRelevance = 0.3
+		c.Discovery.Tier2MinRelevance = 0
 		c.Discovery.GraphLiteral = true
 	}
 	return c

@@ -170,7 +170,7 @@ func discoverySettings() []setting[Config] {
 		entry("discovery.tier1TailRelevance", "The least relevance, from 0 to 1, of a brief after the first.",
 			func(c *Config) *float64 { return &c.Discovery.Tier1TailRelevance }, fraction(noLess)).byProfile(),
 		entry("discovery.tier2MinRelevance", "The least relevance, from 0 to 1, of what is shown in full, the best excepted.",
-			func(c *Config) *float64 { return &c.Discovery.Tier2MinRelevance }, fraction(noLess)),
+			func(c *Config) *float64 { return &c.Discovery.Tier2MinRelevance }, fraction(noLess)).byProfile(),
 		entry("discovery.useGraphReranking", "Raise what is related to the best hits.",
 			func(c *Config) *bool { return &c.Discovery.UseGraphReranking }, boolean()),
 		entry("discovery.graphBoostFactor", "By how much, from 0 to 1.",

@@ -18,18 +18,19 @@ import (
 
 // The words that surfaces need of what lies below.
 type (
-	Entry      = catalog.Entry
-	Listing    = catalog.Listing
-	Stats      = catalog.Stats
-	Change     = catalog.Change
-	Query      = discover.Query
-	Filter     = discover.Filter
-	Override   = discover.Override
-	Selection  = discover.Selection
-	Message    = card.Message
-	Piece      = show.Piece
-	Skip       = show.Skip
-	ToolAnswer = discover.ToolAnswer
+	Entry       = catalog.Entry
+	Listing     = catalog.Listing
+	Stats       = catalog.Stats
+	Change      = catalog.Change
+	Query       = discover.Query
+	Filter      = discover.Filter
+	Override    = discover.Override
+	Selection   = discover.Selection
+	Message     = card.Message
+	CardContext = card.Context
+	Piece       = show.Piece
+	Skip        = show.Skip
+	ToolAnswer  = discover.ToolAnswer
 )
 
 // Config says what a Door gives access to. Recorder may be nil.

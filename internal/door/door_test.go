@@ -89,7 +89,7 @@ func TestFoundAsJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{
-		"briefs", "budget", "cards", "degraded", "fit", "found", "fulls", "indexed", "map", "mapDetail", "query", "rollout", "skipped", "tokens", "took_us", "truncated",
+		"briefs", "budget", "cards", "degraded", "fit", "found", "fulls", "graph_us", "indexed", "map", "mapDetail", "query", "rollout", "skipped", "tokens", "took_us", "truncated",
 	}
 	if got := keys(t, b); !slices.Equal(got, want) {
 		t.Errorf("keys = %v, want %v", got, want)

@@ -56,9 +56,11 @@ type Recorder struct {
 	Text         io.Writer // takes the lines for people; nil: none
 	Now          func() time.Time
 
-	once sync.Once
-	log  *outcome.Log
-	gate outcome.Gate
+	once      sync.Once
+	log       *outcome.Log
+	gate      outcome.Gate
+	telemetry *outcome.Telemetry
+	alert     atomic.Pointer[outcome.Alert] // that calls fail, until somebody was told
 
 	priors    atomic.Pointer[map[capability.ID]float64]
 	relearned atomic.Int64 // when, in Unix seconds
@@ -68,6 +70,7 @@ type Recorder struct {
 func (r *Recorder) open() *outcome.Log {
 	r.once.Do(func() {
 		r.gate = outcome.Gate{Mode: r.Mode, SessionTypes: r.SessionTypes}
+		r.telemetry = outcome.NewTelemetry(outcome.TelemetryConfig{})
 		if r.Open != nil {
 			r.log, r.gate.Switch = r.Open()
 		}
@@ -122,6 +125,9 @@ func (r *Recorder) selected(q Query, s Settings, sel Selection) Found {
 	log := r.open()
 	f.Rollout.Inject, f.Rollout.Reason = r.gate.Allow(q.Scope)
 	f.Rollout.Cards, f.Rollout.CardsReason = r.gate.AllowCards(q.Scope)
+	if alert := r.alert.Swap(nil); alert != nil {
+		f.Degraded = append(f.Degraded, alert.Text)
+	}
 	e := r.event(q, f)
 	if log != nil {
 		if err := log.Append(e); err != nil {
@@ -146,7 +152,7 @@ func (r *Recorder) event(q Query, f Found) outcome.Event {
 		Time: r.Now(), Kind: outcome.Selected, Session: q.Scope.Session, SessionType: q.Scope.SessionType, Tags: q.RouterTags,
 		Mode: r.Mode, Experiment: f.Rollout.Experiment, Variant: f.Rollout.Variant, Injected: f.Rollout.Inject,
 		Tokens: outcome.Tokens{Map: f.Tokens.Map, Briefs: f.Tokens.Briefs, Cards: f.Tokens.Cards, Fulls: f.Tokens.Fulls, Total: f.Tokens.Total},
-		TookUS: f.TookUS, EmbedUS: f.EmbedUS, Candidates: f.Found, Retrieved: len(f.Briefs), Degraded: f.Degraded,
+		TookUS: f.TookUS, EmbedUS: f.EmbedUS, GraphUS: f.GraphUS, Candidates: f.Found, Retrieved: len(f.Briefs), Degraded: f.Degraded,
 	}
 	if r.log != nil {
 		e.QueryHash = r.log.Hash(q.Text)
@@ -208,7 +214,11 @@ func (d *Door) Used(scope capability.Scope, id capability.ID, worked bool) error
 	if !worked {
 		kind = outcome.Failed
 	}
-	return d.recorder.log.Append(outcome.Event{Time: d.recorder.Now(), Kind: kind, Session: scope.Session, ID: id})
+	e := outcome.Event{Time: d.recorder.Now(), Kind: kind, Session: scope.Session, ID: id}
+	if alert := d.recorder.telemetry.Observe(e); alert != nil {
+		d.recorder.alert.Store(alert)
+	}
+	return d.recorder.log.Append(e)
 }
 
 // Report is what came of what was shown.
@@ -219,6 +229,7 @@ type Report struct {
 	Priors      map[capability.ID]outcome.Prior `json:"priors"`
 	Experiments map[string]outcome.Comparison   `json:"experiments"`
 	Log         outcome.Health                  `json:"log"`
+	Calls       outcome.Suggestion              `json:"calls"` // how the latest calls of this process went
 }
 
 // Report sums up what came of what was shown since a time.
@@ -232,6 +243,7 @@ func (d *Door) Report(since time.Time) Report {
 	rep.Metrics = outcome.Summarise(r.log.Events(since), since)
 	rep.Priors = outcome.Priors(r.log.Events(since), now)
 	rep.Log = r.log.Health()
+	rep.Calls = r.telemetry.Suggest()
 	names := map[string]bool{}
 	for e := range r.log.Events(since) {
 		if e.Experiment != "" {

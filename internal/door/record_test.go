@@ -366,3 +366,23 @@ func TestManyAtOnce(t *testing.T) {
 		t.Errorf("%d events, want 120", n)
 	}
 }
+
+// Calls that fail are told with the next answer, once.
+func TestFailingCallsAreTold(t *testing.T) {
+	d := open(t, recorder(t, t.TempDir(), outcome.Full, outcome.SwitchConfig{}))
+	session := capability.Scope{Session: "s"}
+	for range 8 {
+		if err := d.Used(session, "tool:weather", false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if rate := d.Report(time.Time{}).Calls; rate.Samples != 8 || rate.Rate != 0 {
+		t.Errorf("Calls = %+v, want 8 samples that all failed", rate)
+	}
+	for round, want := range []int{1, 0} {
+		found := find(t, d, Query{Text: "weather", Scope: session})
+		if len(found.Degraded) != want {
+			t.Errorf("answer %d: Degraded = %q, want %d", round, found.Degraded, want)
+		}
+	}
+}

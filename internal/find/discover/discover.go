@@ -122,6 +122,7 @@ type Selection struct {
 
 	TookUS   int64    `json:"took_us"`
 	EmbedUS  int64    `json:"embed_us,omitempty"`
+	GraphUS  int64    `json:"graph_us"`
 	Budget   int      `json:"budget"` // the most tokens that might have been shown
 	Found    int      `json:"found"`  // hits before any limit
 	Indexed  int      `json:"indexed"`

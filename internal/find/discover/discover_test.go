@@ -160,7 +160,7 @@ func reason(sel Selection, id capability.ID) string {
 // asJSON writes a selection without what depends on the clock.
 func asJSON(t failer, sel Selection) string {
 	t.Helper()
-	sel.TookUS, sel.EmbedUS = 0, 0
+	sel.TookUS, sel.EmbedUS, sel.GraphUS = 0, 0, 0
 	b, err := json.Marshal(sel)
 	if err != nil {
 		t.Fatal(err)

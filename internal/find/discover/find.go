@@ -184,7 +184,10 @@ func (t *turn) search(vector []float32) (index.Answer, []graph.Ranked) {
 	}
 	cfg := t.cfg.Graph
 	cfg.Top = max(cfg.Top, t.cfg.TopK)
-	return answer, t.graph().Rerank(scored, cfg, t.may)
+	start := time.Now()
+	ranked := t.graph().Rerank(scored, cfg, t.may)
+	t.sel.GraphUS = time.Since(start).Microseconds()
+	return answer, ranked
 }
 
 // hit gives the hit of an entry; the zero Hit where it is none.

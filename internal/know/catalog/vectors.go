@@ -89,9 +89,13 @@ func (x *Indexed) missing(model string) []int {
 // EmbeddingText is what an embedder reads of a capability: what it is called,
 // what it is for, and what it takes; not its schema, its body or its secrets.
 func EmbeddingText(c *capability.Capability) string {
-	const longest = 1200 // about 300 tokens
+	const longest, longestDescription = 1200, 700 // bytes; about 300 tokens in all
+	description := strings.TrimSpace(c.Description)
+	if len(description) > longestDescription {
+		description = strings.ToValidUTF8(description[:longestDescription], "")
+	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s (%s). %s", c.Title(), c.Name, strings.TrimSpace(c.Description))
+	fmt.Fprintf(&b, "%s (%s). %s", c.Title(), c.Name, description)
 	list := func(head string, items []string) {
 		if len(items) > 0 {
 			fmt.Fprintf(&b, "\n%s: %s", head, strings.Join(items, ", "))

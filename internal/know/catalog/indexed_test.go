@@ -1,0 +1,349 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"ken/capability"
+	"ken/internal/know/index"
+)
+
+// counting is an Indexer that says how often it was asked.
+type counting struct{ builds atomic.Int32 }
+
+func (c *counting) Build(list []*capability.Capability) *index.Segment {
+	c.builds.Add(1)
+	return index.Build(list)
+}
+
+func described(name, description string) *capability.Capability {
+	return tool(name, func(c *capability.Capability) { c.Description = description })
+}
+
+// finds gives the ids that a search of a snapshot finds.
+func finds(s *Snapshot, text string) []string {
+	x := s.Index()
+	var out []string
+	for _, h := range index.NewView(index.Part{Segment: x.Segment}).Search(index.Query{Text: text}, 50, nil).Hits {
+		out = append(out, string(s.Entries()[x.Ordinal(h.Slot)].ID))
+	}
+	return out
+}
+
+// agree says where the slots of an index and the entries of its snapshot do not
+// agree.
+func agree(s *Snapshot) error {
+	x := s.Index()
+	used := map[int]bool{}
+	for ordinal, e := range s.Entries() {
+		slot := x.Slot(ordinal)
+		if x.Segment.At(slot) != e.Capability {
+			return fmt.Errorf("slot %d of entry %d has %v, want %s", slot, ordinal, x.Segment.At(slot), e.ID)
+		}
+		if x.Ordinal(slot) != ordinal {
+			return fmt.Errorf("Ordinal(%d) = %d, want %d", slot, x.Ordinal(slot), ordinal)
+		}
+		used[slot] = true
+	}
+	for slot := range x.Segment.Len() {
+		if !used[slot] && (x.Segment.At(slot) != nil || x.Ordinal(slot) != -1) {
+			return fmt.Errorf("slot %d has %v, ordinal %d, want it free", slot, x.Segment.At(slot), x.Ordinal(slot))
+		}
+	}
+	return nil
+}
+
+func TestIndexFollowsOneChange(t *testing.T) {
+	var list []*capability.Capability
+	for i := range 40 {
+		list = append(list, described(fmt.Sprintf("m%02d", i), fmt.Sprintf("gauge number%c", 'a'+i%26)))
+	}
+	indexer := &counting{}
+	c := loaded(t, Config{Sources: []capability.Source{from("a", list...)}, Indexer: indexer})
+	before := c.Snapshot()
+	was := before.Index()
+	if got := finds(before, "numberc"); !slices.Equal(got, []string{"tool:m02", "tool:m28"}) {
+		t.Fatalf("finds(numberc) = %v, want m02 and m28", got)
+	}
+
+	next := slices.Clone(list)
+	next[2] = described("m02", "thermometer")
+	next = slices.Delete(next, 5, 6)
+	next = append(next, described("a-first", "hygrometer")) // which shifts every ordinal
+	after := c.Replace("a", capability.Batch{Capabilities: next})
+	for text, want := range map[string][]string{
+		"numberc": {"tool:m28"}, "thermometer": {"tool:m02"}, "hygrometer": {"tool:a-first"}, "m05": nil, "numberf": {"tool:m31"},
+	} {
+		if got := finds(after, text); !slices.Equal(got, want) {
+			t.Errorf("finds(%s) = %v, want %v", text, got, want)
+		}
+	}
+	now := after.Index()
+	for i, e := range after.Entries() {
+		if old, ok := before.Ordinal(e.ID); ok && e.ID != "tool:m02" && was.Slot(old) != now.Slot(i) {
+			t.Errorf("%s moved from slot %d to %d", e.ID, was.Slot(old), now.Slot(i))
+		}
+	}
+	for name, s := range map[string]*Snapshot{"before": before, "after": after} {
+		if err := agree(s); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if got := finds(before, "numberc"); !slices.Equal(got, []string{"tool:m02", "tool:m28"}) {
+		t.Errorf("the older snapshot finds(numberc) = %v, want what it found before", got)
+	}
+	if n := indexer.builds.Load(); n != 1 {
+		t.Errorf("%d indexes were built, want 1: a change is none", n)
+	}
+}
+
+// TestIndexWhenNeeded: a snapshot that nobody searches costs no index, and the
+// next one that somebody searches starts from the last index there was.
+func TestIndexWhenNeeded(t *testing.T) {
+	indexer := &counting{}
+	list := []*capability.Capability{described("a", "gauge"), described("b", "valve"), described("c", "pump")}
+	c := loaded(t, Config{Sources: []capability.Source{from("a", list...)}, Indexer: indexer})
+	for i := range 5 {
+		c.Replace("a", capability.Batch{Capabilities: append(slices.Clone(list), described("d", fmt.Sprint("turbine ", i)))})
+	}
+	if n := indexer.builds.Load(); n != 0 {
+		t.Fatalf("%d indexes were built before anybody searched, want 0", n)
+	}
+	first := c.Snapshot().Index()
+	for i := range 5 {
+		c.Replace("a", capability.Batch{Capabilities: append(slices.Clone(list), described("d", fmt.Sprint("rotor ", i)))})
+	}
+	if got := finds(c.Snapshot(), "rotor"); !slices.Equal(got, []string{"tool:d"}) {
+		t.Errorf("finds(rotor) = %v, want d", got)
+	}
+	if got := finds(c.Snapshot(), "turbine"); got != nil {
+		t.Errorf("finds(turbine) = %v, want nothing", got)
+	}
+	if n := indexer.builds.Load(); n != 1 {
+		t.Errorf("%d indexes were built, want 1", n)
+	}
+	if x := c.Snapshot().Index(); x.Segment.Len() != first.Segment.Len() {
+		t.Errorf("the index has %d slots, want %d: freed ones are used again", x.Segment.Len(), first.Segment.Len())
+	}
+	// A change of nothing that is searched shares all.
+	same := c.Snapshot()
+	after := c.Replace("b", capability.Batch{Problems: []capability.Problem{{Code: "x"}}})
+	if after == same || after.Index().Segment != same.Index().Segment {
+		t.Error("a snapshot of the same capabilities has another segment")
+	}
+	// One of nearly everything is built anew.
+	var others []*capability.Capability
+	for i := range 60 {
+		others = append(others, described(fmt.Sprint("other", i), "gauge"))
+	}
+	if err := agree(c.Replace("a", capability.Batch{Capabilities: others})); err != nil {
+		t.Error(err)
+	}
+	if n := indexer.builds.Load(); n != 2 {
+		t.Errorf("%d indexes were built, want 2", n)
+	}
+}
+
+// TestIndexedAgreesAfterAnyChanges: whatever changes, and whichever snapshots
+// are searched, slots and ordinals agree and the search finds what a new index
+// would.
+func TestIndexedAgreesAfterAnyChanges(t *testing.T) {
+	texts := []string{"gauge", "valve pump", "reads a gauge", "der die das Ventil und mit", "turbine_blade", ""}
+	rapid.Check(t, func(t *rapid.T) {
+		c, err := New(Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		current := map[string]*capability.Capability{}
+		var searched []*Snapshot
+		for range rapid.IntRange(1, 12).Draw(t, "changes") {
+			for range rapid.IntRange(0, 6).Draw(t, "edits") {
+				name := fmt.Sprintf("n%02d", rapid.IntRange(0, 30).Draw(t, "name"))
+				if rapid.Bool().Draw(t, "remove") {
+					delete(current, name)
+				} else {
+					current[name] = described(name, rapid.SampledFrom(texts).Draw(t, "text"))
+				}
+			}
+			var batch capability.Batch
+			for _, cp := range current {
+				batch.Capabilities = append(batch.Capabilities, cp)
+			}
+			s := c.Replace("a", batch)
+			if !rapid.Bool().Draw(t, "searched") {
+				continue
+			}
+			searched = append(searched, s)
+			fresh, err := New(Config{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			anew := fresh.Replace("a", batch)
+			for _, text := range texts {
+				if got, want := finds(s, text), finds(anew, text); !slices.Equal(got, want) {
+					t.Fatalf("finds(%q) = %v, want %v", text, got, want)
+				}
+			}
+		}
+		for i, s := range searched {
+			if err := agree(s); err != nil {
+				t.Fatalf("searched snapshot %d: %v", i, err)
+			}
+		}
+	})
+}
+
+func TestIndexFromManyGoroutines(t *testing.T) {
+	indexer := &counting{}
+	c := loaded(t, Config{Sources: []capability.Source{from("a", described("a", "gauge"), described("b", "valve"))}, Indexer: indexer})
+	var wg sync.WaitGroup
+	for g := range 8 {
+		wg.Go(func() {
+			for i := range 20 {
+				s := c.Snapshot()
+				if g == 0 {
+					s = c.Replace("more", capability.Batch{Capabilities: []*capability.Capability{described("c", fmt.Sprint("pump ", i))}})
+				}
+				if x, y := s.Index(), s.Index(); x != y {
+					t.Error("one snapshot has two indexes")
+				}
+				if err := agree(s); err != nil {
+					t.Error(err)
+				}
+				if got := finds(s, "gauge"); !slices.Equal(got, []string{"tool:a"}) {
+					t.Errorf("finds(gauge) = %v, want a", got)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if n := indexer.builds.Load(); n != 1 {
+		t.Errorf("%d indexes were built, want 1", n)
+	}
+}
+
+// letters is an embedder that counts the letters of a text.
+type letters struct {
+	model string
+	dims  int
+	blank bool // it gives zeros
+	short bool // it gives fewer than it was asked for
+	err   error
+	asked []string
+	after func() // each call
+}
+
+func (l *letters) Model() string   { return l.model }
+func (l *letters) Dimensions() int { return l.dims }
+func (l *letters) Embed(_ context.Context, texts []string) ([][]float32, error) {
+	if l.err != nil {
+		return nil, l.err
+	}
+	l.asked = append(l.asked, texts...)
+	out := make([][]float32, len(texts))
+	for i, text := range texts {
+		out[i] = make([]float32, l.dims)
+		for _, r := range text {
+			if !l.blank {
+				out[i][int(r)%l.dims] += 0.1
+			}
+		}
+	}
+	if l.after != nil {
+		l.after()
+	}
+	if l.short {
+		out = out[1:]
+	}
+	return out, nil
+}
+
+func TestEmbed(t *testing.T) {
+	var list []*capability.Capability
+	for i := range 150 {
+		list = append(list, described(fmt.Sprintf("m%03d", i), "gauge"))
+	}
+	c := loaded(t, Config{Sources: []capability.Source{from("a", list...)}})
+	vectors := func() int {
+		_, n := c.Snapshot().Index().Segment.Vectors()
+		return n
+	}
+	one := &letters{model: "one", dims: 16}
+	if err := c.Embed(t.Context(), one); err != nil {
+		t.Fatal(err)
+	}
+	if vectors() != 150 || len(one.asked) != 150 {
+		t.Errorf("%d vectors after %d texts, want 150 after 150", vectors(), len(one.asked))
+	}
+	if err := agree(c.Snapshot()); err != nil {
+		t.Error(err)
+	}
+	// Only what changed is read again.
+	next := slices.Clone(list)
+	next[3] = described("m003", "barometer")
+	c.Replace("a", capability.Batch{Capabilities: next})
+	one.asked = nil
+	if err := c.Embed(t.Context(), one); err != nil {
+		t.Fatal(err)
+	}
+	if len(one.asked) != 1 || !strings.Contains(one.asked[0], "barometer") || vectors() != 150 {
+		t.Errorf("after one change %q were read, and %d have vectors; want the barometer and 150", one.asked, vectors())
+	}
+	// Another model's do not mix with them.
+	two := &letters{model: "two", dims: 8}
+	if err := c.Embed(t.Context(), two); err != nil {
+		t.Fatal(err)
+	}
+	if model, n := c.Snapshot().Index().Segment.Vectors(); model != "two" || n != 150 || len(two.asked) != 150 {
+		t.Errorf("%d vectors of %s after %d texts, want 150 of two", n, model, len(two.asked))
+	}
+}
+
+// TestEmbedMeetsChange: a catalog that changes while texts are read ends with a
+// vector for everything.
+func TestEmbedMeetsChange(t *testing.T) {
+	c := loaded(t, Config{Sources: []capability.Source{from("a", described("a", "gauge"))}})
+	rounds := 0
+	e := &letters{model: "one", dims: 4}
+	e.after = func() {
+		if rounds++; rounds <= 3 {
+			c.Replace("b", capability.Batch{Capabilities: []*capability.Capability{described("b", fmt.Sprint("valve ", rounds))}}).Index()
+		}
+	}
+	if err := c.Embed(t.Context(), e); err != nil {
+		t.Fatal(err)
+	}
+	s := c.Snapshot()
+	if _, n := s.Index().Segment.Vectors(); n != 2 || s.Len() != 2 {
+		t.Errorf("%d of %d have vectors, want 2 of 2", n, s.Len())
+	}
+	if err := agree(s); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestEmbedBroken: an embedder that does not do what it should ends the matter;
+// words find as before.
+func TestEmbedBroken(t *testing.T) {
+	down := errors.New("connection refused")
+	for what, e := range map[string]*letters{
+		"fails": {model: "m", dims: 4, err: down}, "gives too few": {model: "m", dims: 4, short: true}, "gives zeros": {model: "m", dims: 4, blank: true},
+	} {
+		c := loaded(t, Config{Sources: []capability.Source{from("a", described("a", "gauge"), described("b", "valve"))}})
+		err := c.Embed(t.Context(), e)
+		if (err == nil) != e.blank || e.err != nil && !errors.Is(err, down) {
+			t.Errorf("%s: Embed = %v", what, err)
+		}
+		if got := finds(c.Snapshot(), "gauge"); !slices.Equal(got, []string{"tool:a"}) {
+			t.Errorf("%s: finds(gauge) = %v, want a", what, got)
+		}
+	}
+}
