@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -150,20 +149,24 @@ func (a *App) fenceKey() []byte {
 	if err := os.MkdirAll(a.Places.State, 0o700); err != nil {
 		return key
 	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if errors.Is(err, fs.ErrExist) { // another process was first
-		if theirs, err := os.ReadFile(path); err == nil && len(theirs) == 32 {
-			return theirs
-		}
-		return key
-	}
+	f, err := os.CreateTemp(a.Places.State, "fence-*")
 	if err != nil {
 		return key
 	}
+	defer os.Remove(f.Name())
 	_, err = f.Write(key)
 	if closed := f.Close(); err != nil || closed != nil {
-		_ = os.Remove(path) // half a key is none
+		return key
 	}
+	// A link does not replace the key of a process that was first; something
+	// else in its place, half a key say, is none.
+	if os.Link(f.Name(), path) == nil {
+		return key
+	}
+	if theirs, err := os.ReadFile(path); err == nil && len(theirs) == 32 {
+		return theirs
+	}
+	_ = os.Rename(f.Name(), path) // where even that fails, the key is this process's alone
 	return key
 }
 

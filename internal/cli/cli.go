@@ -69,6 +69,9 @@ func (c *command) explain(err error) {
 		return
 	}
 	failure := map[string]any{"message": err.Error(), "status": status(err), "kind": capability.KindOf(err).String()}
+	if status(err) == exitUsage {
+		failure["kind"] = "usage"
+	}
 	var refused *config.Error
 	if errors.As(err, &refused) {
 		failure["kind"], failure["problems"] = "invalid", refused.Problems

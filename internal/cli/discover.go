@@ -128,6 +128,9 @@ func (d *discoverCall) of(message string, view door.View, given *pflag.FlagSet) 
 
 // check refuses what could only be a mistake.
 func (d *discoverCall) check(view door.View, given *pflag.FlagSet) error {
+	if d.prompt && given.Changed("json") {
+		return errors.New("--prompt prints a text and --json a document; give one of them")
+	}
 	const mostBriefs, mostTokens = 1000, 1_000_000
 	for _, f := range []struct {
 		name        string

@@ -3,6 +3,7 @@ package door
 import (
 	"encoding/json"
 	"io"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -240,23 +241,43 @@ func (d *Door) Report(since time.Time) Report {
 		return rep
 	}
 	now := r.Now()
-	rep.Metrics = outcome.Summarise(r.log.Events(since), since)
-	rep.Priors = outcome.Priors(r.log.Events(since), now)
+	events := replayed(r.log.Events(since)) // the log may be long: it is read once
+	rep.Metrics = outcome.Summarise(events, since)
+	rep.Priors = outcome.Priors(events, now)
 	rep.Log = r.log.Health()
 	rep.Calls = r.telemetry.Suggest()
 	names := map[string]bool{}
-	for e := range r.log.Events(since) {
+	for e := range events {
 		if e.Experiment != "" {
 			names[e.Experiment] = true
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		rep.Experiments[name] = outcome.Compare(r.log.Events(since), name)
+		rep.Experiments[name] = outcome.Compare(events, name)
 	}
 	if r.gate.Switch != nil {
 		rep.KillSwitch, _, _ = r.gate.Switch.Check(now) // what it could read is what is told
 	}
 	return rep
+}
+
+// replayed reads events once, to be gone through several times.
+func replayed(events iter.Seq2[outcome.Event, error]) iter.Seq2[outcome.Event, error] {
+	type read struct {
+		event outcome.Event
+		err   error
+	}
+	var all []read
+	for e, err := range events {
+		all = append(all, read{e, err})
+	}
+	return func(yield func(outcome.Event, error) bool) {
+		for _, r := range all {
+			if !yield(r.event, r.err) {
+				return
+			}
+		}
+	}
 }
 
 // MarshalJSON keeps the flat form of a selection.

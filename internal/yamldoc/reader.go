@@ -339,42 +339,52 @@ func distinct(list []string) []string {
 // Nearest gives the word most like s, or "" when none is close enough to be
 // what was meant.
 func Nearest(s string, words []string) string {
+	if len(s) > 4*longestWord {
+		return ""
+	}
+	asked := []rune(fold(s))
+	if len(asked) > longestWord {
+		return ""
+	}
 	best, bestDistance := "", 1+max(2, len(s)/3)
 	for _, w := range words {
-		if d := Distance(s, w); d < bestDistance {
+		if apart := len(w) - len(asked); len(w) > 4*longestWord || -apart >= bestDistance {
+			continue // it is far shorter, or no word at all
+		}
+		if d := distance(asked, []rune(fold(w))); d < bestDistance {
 			best, bestDistance = w, d
 		}
 	}
 	return best
 }
 
+const longestWord = 64 // no key is longer
+
 // Distance counts the edits between two words, in whatever spelling, swaps of
 // neighbours included.
-func Distance(a, b string) int {
-	ra, rb := []rune(fold(a)), []rune(fold(b))
-	if len(ra) > 64 || len(rb) > 64 {
-		return 64 // no key is that long
+func Distance(a, b string) int { return distance([]rune(fold(a)), []rune(fold(b))) }
+
+func distance(a, b []rune) int {
+	if len(a) > longestWord || len(b) > longestWord {
+		return longestWord
 	}
-	rows := make([][]int, len(ra)+1)
-	for i := range rows {
-		rows[i] = make([]int, len(rb)+1)
-		rows[i][0] = i
-	}
-	for j := range rows[0] {
+	var rows [3][longestWord + 1]int // this one, the one before, and the one before that
+	for j := range len(b) + 1 {
 		rows[0][j] = j
 	}
-	for i := 1; i <= len(ra); i++ {
-		for j := 1; j <= len(rb); j++ {
+	for i := 1; i <= len(a); i++ {
+		now, last, before := &rows[i%3], &rows[(i+2)%3], &rows[(i+1)%3]
+		now[0] = i
+		for j := 1; j <= len(b); j++ {
 			change := 1
-			if ra[i-1] == rb[j-1] {
+			if a[i-1] == b[j-1] {
 				change = 0
 			}
-			d := min(rows[i-1][j]+1, rows[i][j-1]+1, rows[i-1][j-1]+change)
-			if i > 1 && j > 1 && ra[i-1] == rb[j-2] && ra[i-2] == rb[j-1] {
-				d = min(d, rows[i-2][j-2]+1)
+			now[j] = min(last[j]+1, now[j-1]+1, last[j-1]+change)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				now[j] = min(now[j], before[j-2]+1)
 			}
-			rows[i][j] = d
 		}
 	}
-	return rows[len(ra)][len(rb)]
+	return rows[len(a)%3][len(b)]
 }

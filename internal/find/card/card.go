@@ -26,7 +26,7 @@ const (
 	MaxRegex     = 200
 	MaxKeywords  = 200
 	MaxRegexes   = 16
-	MaxRegexText = 1 << 10
+	MaxRegexText = 512
 )
 
 // DefaultThreshold stands for a threshold that is no number.

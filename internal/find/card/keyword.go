@@ -131,12 +131,15 @@ func parseRegex(s string) (meaning, *fault) {
 	if expr.MatchString("") {
 		return m, &fault{"the expression matches the empty text and with it everything", "require a character"}
 	}
+	if expr.MatchString("q") && expr.MatchString("Zx v") && expr.MatchString("七") {
+		return m, &fault{"the expression matches nearly every text", "name the words that call for the card"}
+	}
 	m.expr = expr
 	return m, nil
 }
 
 // maxProgram is the most instructions of a compiled expression.
-const maxProgram = 256
+const maxProgram = 96
 
 // settle chooses how a plain keyword is looked for, and its strength.
 func (m *meaning) settle(common map[string]grade) {

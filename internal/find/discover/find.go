@@ -30,6 +30,9 @@ func (f *Finder) Find(ctx context.Context, v *View, q Query, cfg Config) (Select
 	}
 	cfg = q.Override.Apply(cfg)
 	t := turn{finder: f, View: v, query: q, cfg: cfg, sel: Selection{Query: q.Text, Degraded: []string{}, Indexed: v.shown}}
+	if len(q.Text) > index.LongestText {
+		t.sel.Degraded = append(t.sel.Degraded, fmt.Sprintf("of a message of %d bytes the first and the last %d were read", len(q.Text), index.LongestText/2))
+	}
 	t.excluded = ordinals(v, cfg.Exclude)
 	t.hidden = ordinals(v, q.Filter.Exclude)
 	vector := t.vector(ctx)

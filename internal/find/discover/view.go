@@ -3,6 +3,7 @@ package discover
 import (
 	"fmt"
 	"iter"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -18,7 +19,6 @@ import (
 // ready is what finding needs of one snapshot, whoever asks. It is made once.
 type ready struct {
 	snapshot *catalog.Snapshot
-	graph    func() *graph.Graph
 	hasCards func() int                   // entries of kind card
 	byName   func() map[string][]int      // ordinals
 	briefs   []atomic.Pointer[show.Brief] // by ordinal; made when first shown
@@ -44,7 +44,6 @@ func newReady(s *catalog.Snapshot, count tokenizer.Counter) *ready {
 			}
 			return names
 		}),
-		graph: sync.OnceValue(func() *graph.Graph { return graph.Build(s.Entries(), s.Presets()) }),
 	}
 }
 
@@ -66,6 +65,7 @@ type View struct {
 	held    index.Bits // what would be visible but for its state
 	shown   int        // how many are visible
 	sheets  sheets
+	graph   func() *graph.Graph
 	cards   func() *card.Set // how telling a keyword is depends on who has it, so nobody hidden is in it
 
 	mu     sync.Mutex
@@ -78,6 +78,9 @@ type searchable struct {
 	view    *index.View
 	vectors int // how many visible entries have one
 }
+
+// hidden stands in the place of what a view does not see.
+var hidden = &catalog.Entry{Capability: &capability.Capability{}, State: catalog.Shadowed}
 
 // newView narrows a snapshot to the entries that may be shown and that visible
 // accepts; nil accepts all.
@@ -94,6 +97,17 @@ func newView(r *ready, visible func(*catalog.Entry) bool) *View {
 			v.shown++
 		}
 	}
+	// Names, groups and companions are judged among what is visible: what is
+	// hidden must not be felt.
+	v.graph = sync.OnceValue(func() *graph.Graph {
+		entries := slices.Clone(r.snapshot.Entries())
+		for i := range entries {
+			if !v.visible.Has(i) {
+				entries[i] = hidden
+			}
+		}
+		return graph.Build(entries, r.snapshot.Presets())
+	})
 	v.cards = sync.OnceValue(func() *card.Set {
 		list := make([]*capability.Capability, n)
 		for i, e := range r.snapshot.Entries() {

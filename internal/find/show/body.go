@@ -47,7 +47,7 @@ func sections(text string) []section {
 			if !bare && len(list) < maxSections-1 {
 				flush(at)
 			}
-			name = cmpOr(name, untrusted.Line(title, 40))
+			name = cmpOr(name, plainWords(title))
 		case trimmed != "":
 			bare = false
 		}
@@ -55,6 +55,15 @@ func sections(text string) []section {
 	}
 	flush(len(text))
 	return list
+}
+
+// plainWords gives a heading as it may stand outside the fence: its letters and
+// digits, and nothing that could end or imitate our own words.
+func plainWords(title string) string {
+	words := strings.FieldsFunc(title, func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r) && r != '-' && r != '_'
+	})
+	return untrusted.Line(strings.Join(words, " "), 40)
 }
 
 // heading gives the words of a line like "## Install".

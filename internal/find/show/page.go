@@ -1,6 +1,7 @@
 package show
 
 import (
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -226,6 +227,9 @@ func (m maker) body(e *catalog.Entry, body string, key []byte) {
 	}
 	m.add(block{group: inBody, frame: true, text: open})
 	for i, s := range sections(text) {
+		if e.Trust < capability.TrustUser { // its headings are not repeated outside the fence
+			s.name = "section " + strconv.Itoa(i+1)
+		}
 		b := block{role: instructions, group: inBody, glued: i == 0 || !s.blank, name: s.name, text: unslashed(s.text)}
 		b.tokens, b.cuts = measure(m.count, b.text)
 		b.chars = utf8.RuneCountInString(b.text)

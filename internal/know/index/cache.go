@@ -27,7 +27,7 @@ type Cache struct {
 }
 
 const (
-	cacheFormat = "ken index 2\n"
+	cacheFormat = "ken index 3\n"
 	cacheSuffix = ".index"
 	leastCached = 256 // capabilities; fewer are read sooner than looked up
 	mostCached  = 4   // files of one name
@@ -41,7 +41,7 @@ func (c *Cache) Build(list []*capability.Capability) *Segment {
 	}
 	key := keyOf(list)
 	path := filepath.Join(c.Dir, fmt.Sprintf("%s-%s%s", c.Name, hex.EncodeToString(key[:cacheKey]), cacheSuffix))
-	if data, err := os.ReadFile(path); err == nil {
+	if data, ok := readRegular(path); ok {
 		if s, ok := decode(data, key, list); ok {
 			return s
 		}
@@ -53,6 +53,20 @@ func (c *Cache) Build(list []*capability.Capability) *Segment {
 		return together // the same, scattered less over memory
 	}
 	return s
+}
+
+// largestCached is more than a segment of a million capabilities takes.
+const largestCached = 1 << 30
+
+// readRegular reads a file, and nothing that only looks like one: a pipe would
+// keep us waiting, a device would never end.
+func readRegular(path string) ([]byte, bool) {
+	info, err := os.Lstat(path)
+	if err != nil || !info.Mode().IsRegular() || info.Size() > largestCached {
+		return nil, false
+	}
+	data, err := os.ReadFile(path)
+	return data, err == nil
 }
 
 // keep writes a file whole or not at all, and removes the oldest ones.
@@ -158,6 +172,7 @@ func encode(s *Segment, key [sha256.Size]byte) []byte {
 	number(len(s.docs))
 	for i := range s.docs {
 		d := &s.docs[i]
+		number(int(d.lang))
 		for _, n := range d.norm {
 			number(int(math.Float32bits(n)))
 		}
@@ -196,6 +211,10 @@ func decode(data []byte, key [sha256.Size]byte, list []*capability.Capability) (
 	for i, c := range list {
 		d := &s.docs[i]
 		d.capability = c
+		if d.lang = uint8(r.next()); int(d.lang) >= len(languages) {
+			return nil, false
+		}
+		s.spoken[d.lang]++
 		for f := range d.norm {
 			d.norm[f] = math.Float32frombits(r.next())
 		}

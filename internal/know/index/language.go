@@ -37,7 +37,8 @@ var languages = []language{
 	{"english", english.Stem, makeSet(`a about all am an and any are as at be been but by can could did do does for
 		from had has have how i if in into is it its just let like may me might my need no not of on or our out
 		please shall she he should so some than that the their them then there these they this to too up us use using
-		want was we were what when where which who why will with would you your s t ve re ll d m im also`)},
+		want was we were what when where which who why will with would you your s t ve re ll d m also
+		im ive whats dont doesnt didnt cant couldnt wont isnt arent hows lets youre thats theres`)},
 	{"german", german.Stem, makeSet(`der die das den dem des ein eine einen einem einer und oder ist sind war ich du er
 		sie es wir ihr mich mir dich dir mit von zu zum zur auf für in im an am aus bei nach über wie was wer wo wann
 		warum bitte kann kannst könnte nicht auch noch mein meine dein sich als dass wird werden haben hat habe`)},

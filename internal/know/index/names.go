@@ -34,12 +34,18 @@ type called struct {
 	more  *[]int32 // never changed
 }
 
-func (c called) with(slot int32, known bool) called {
+// with adds a slot. In a map that nobody has seen yet the list is ours to
+// lengthen.
+func (c called) with(slot int32, known, ours bool) called {
 	switch {
 	case !known || c.first < 0:
 		return called{first: slot}
 	case c.more == nil:
 		return called{c.first, &[]int32{slot}}
+	}
+	if ours {
+		*c.more = append(*c.more, slot)
+		return c
 	}
 	more := append(slices.Clone(*c.more), slot)
 	return called{c.first, &more}
@@ -49,7 +55,7 @@ func (c called) without(slot int32) called {
 	left := called{first: -1}
 	for s := range c.slots {
 		if s != slot {
-			left = left.with(s, true)
+			left = left.with(s, true, true)
 		}
 	}
 	return left

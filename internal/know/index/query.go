@@ -1,6 +1,7 @@
 package index
 
 import (
+	"math/bits"
 	"slices"
 	"unicode/utf8"
 )
@@ -19,11 +20,13 @@ type Before struct {
 }
 
 const (
-	// longestText is how much of a message is read: its beginning and its
+	// LongestText is how much of a message is read: its beginning and its
 	// end. People state their wish in one of them, and the middle of a long
 	// message is what they pasted.
-	longestText = 8 << 10
-	mostTerms   = 96 // distinct words that count; the rarest are taken
+	LongestText = 8 << 10
+	mostRead    = 1024    // distinct words that are read
+	longestPast = 2 << 10 // how much of an earlier message
+	mostTerms   = 96      // distinct words that count; the rarest are taken
 )
 
 // A term is one distinct word of a query.
@@ -47,19 +50,21 @@ type asked struct {
 	tokens  []token
 	run     []int32 // the message's terms in their order, -1 between clauses
 	clauses int
-	total   float32 // what having every word of the message is worth
+	byWord  map[string]int32 // terms by the word that they stand for
+	byID    map[uint64]int32 // and by their number in the first part that has them
+	total   float32          // what having every word of the message is worth
 }
 
 // shorten cuts the middle out of a long text, between characters.
-func shorten(text string) (head, tail string) {
-	if len(text) <= longestText {
+func shorten(text string, most int) (head, tail string) {
+	if len(text) <= most {
 		return text, ""
 	}
-	end := longestText / 2
+	end := most / 2
 	for end > 0 && !utf8.RuneStart(text[end]) {
 		end--
 	}
-	start := len(text) - longestText/2
+	start := len(text) - most/2
 	for start < len(text) && !utf8.RuneStart(text[start]) {
 		start++
 	}
@@ -69,14 +74,19 @@ func shorten(text string) (head, tail string) {
 // read takes a query apart and looks its words up.
 func (a *asked) read(v *View, q Query) {
 	a.terms, a.ids, a.run, a.clauses, a.total = a.terms[:0], a.ids[:0], a.run[:0], 0, 0
-	head, tail := shorten(q.Text)
+	if a.byWord == nil {
+		a.byWord, a.byID = map[string]int32{}, map[uint64]int32{}
+	}
+	clear(a.byWord)
+	clear(a.byID)
+	head, tail := shorten(q.Text, LongestText)
 	a.add(v, head, 1, true)
 	a.add(v, tail, 1, true)
 	// "Do it again for the other one" says little by itself: then what was
 	// said before it belongs to it.
 	alone := a.telling(v)
 	for i, b := range q.Before {
-		head, tail := shorten(b.Text)
+		head, tail := shorten(b.Text, longestPast)
 		a.add(v, head, float32(b.Weight), i == 0 && !alone)
 		a.add(v, tail, float32(b.Weight), i == 0 && !alone)
 	}
@@ -209,6 +219,7 @@ func (a *asked) add(v *View, text string, weight float32, current bool) {
 // drop takes back the terms beyond the first n.
 func (a *asked) drop(n int) {
 	for i := n; i < len(a.terms); i++ {
+		delete(a.byWord, a.terms[i].word) // nobody has it, so it is under no number
 		a.ids = a.ids[:len(a.ids)-len(a.terms[i].ids)]
 	}
 	a.terms = a.terms[:n]
@@ -219,27 +230,55 @@ func (a *asked) term(v *View, t *token, lang int, weight float32, current bool) 
 	start := len(a.ids)
 	holders, says := a.lookup(v, t, lang)
 	ids := a.ids[start:len(a.ids):len(a.ids)]
-	for i := range a.terms {
+	if i, ok := a.same(t.text, ids, holders); ok {
 		before := &a.terms[i]
-		if holders > 0 && slices.Equal(before.ids, ids) || before.word == t.text {
-			a.ids = a.ids[:start]
-			if current && before.current {
-				before.weight = min(before.weight+0.3*weight, 1.6)
-			} else {
-				before.weight = max(before.weight, weight)
-			}
-			return int32(i), before.known
+		a.ids = a.ids[:start]
+		if current && before.current {
+			before.weight = min(before.weight+0.3*weight, 1.6)
+		} else {
+			before.weight = max(before.weight, weight)
 		}
+		return i, before.known
 	}
-	if t.digits && holders == 0 {
+	if t.digits && holders == 0 || len(a.terms) >= mostRead {
 		a.ids = a.ids[:start]
 		return -1, false // a number that no capability mentions is a value
 	}
+	a.note(t.text, ids, holders, int32(len(a.terms)))
 	a.terms = append(a.terms, term{
 		word: t.text, weight: weight, rarity: v.rarity(holders), says: says, clause: int32(a.clauses),
 		current: current, known: holders > 0, ids: ids,
 	})
 	return int32(len(a.terms) - 1), holders > 0
+}
+
+// same finds the term that a word is another writing of.
+func (a *asked) same(word string, ids []uint32, holders int) (int32, bool) {
+	if i, ok := a.byWord[word]; ok {
+		return i, true
+	}
+	if holders > 0 {
+		for part, id := range ids {
+			if id != none {
+				i, ok := a.byID[uint64(part)<<32|uint64(id)]
+				return i, ok
+			}
+		}
+	}
+	return 0, false
+}
+
+// note remembers where a term is.
+func (a *asked) note(word string, ids []uint32, holders int, at int32) {
+	a.byWord[word] = at
+	if holders > 0 {
+		for part, id := range ids {
+			if id != none {
+				a.byID[uint64(part)<<32|uint64(id)] = at
+				return
+			}
+		}
+	}
 }
 
 // lookup appends the number of a word's term in each part, and gives how many
@@ -258,7 +297,20 @@ func (a *asked) lookup(v *View, t *token, lang int) (holders int, says float32) 
 		}
 		a.ids = a.ids[:start]
 	}
-	return a.find(v, t.text, "")
+	start := len(a.ids)
+	if holders, says = a.find(v, t.text, ""); holders > 0 || lang != englishLanguage {
+		return holders, says
+	}
+	// A word alone does not show its language: those of the catalog are tried.
+	for languages := v.languages &^ (1 << englishLanguage); languages != 0; languages &= languages - 1 {
+		tried := len(a.ids)
+		if h, s := a.find(v, "", stem(t.text, bits.TrailingZeros32(languages))); h > 0 {
+			a.ids = append(a.ids[:start], a.ids[tried:]...)
+			return h, s
+		}
+		a.ids = a.ids[:tried]
+	}
+	return holders, says
 }
 
 // find looks a stem up in every part. Where it is empty, it is that of an

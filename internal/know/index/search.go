@@ -57,6 +57,7 @@ type searcher struct {
 	order      []int32     // of the candidates, best first
 	places     [][]uint8   // by part and term: where the message has it, from 1
 	counts     [mostTerms]uint32
+	called     []place // by the message
 
 	// By clause of the message.
 	clause, clauseTotal []float32
@@ -184,28 +185,32 @@ func (v *View) compare(a, b place) int {
 
 // named adds what the message calls by its name, id or alias.
 func (s *searcher) named(v *View, text string, keep Keep) {
+	exact := 0
 	try := func(name string) {
-		key := nameKey(name)
-		for i := range v.parts {
-			known, ok := v.parts[i].names.get(key)
-			if !ok {
-				continue
+		s.called = v.appendCalled(s.called[:0], name, keep)
+		if len(s.called) > mostCalled || exact >= mostCalled {
+			// A name that so many share tells none of them apart: it only
+			// confirms what words found.
+			for i := range s.candidates {
+				c := &s.candidates[i]
+				c.exact = c.exact || isCalled(v.parts[c.part].docs[c.slot].capability, name)
 			}
-			for slot := range known.slots {
-				if v.parts[i].visible.Has(int(slot)) && isCalled(v.parts[i].docs[slot].capability, name) &&
-					(keep == nil || keep(i, int(slot), 0)) {
-					s.exact(int32(i), slot)
-				}
+			return
+		}
+		for _, p := range s.called {
+			if c := s.include(p.part, p.slot); !c.exact {
+				c.exact = true
+				exact++
 			}
 		}
 	}
 	if trimmed := strings.TrimSpace(text); len(trimmed) <= 200 {
 		try(trimmed)
 	}
-	head, tail := shorten(text)
+	head, tail := shorten(text, LongestText)
 	for _, side := range [2]string{head, tail} {
 		for word := range strings.FieldsFuncSeq(side, func(r rune) bool {
-			return r <= ' ' || r == ',' || r == '"' || r == '`' || r == '\'' || r == '(' || r == ')'
+			return r <= ' ' || r == ',' || r == '"' || r == '`' || strings.ContainsRune("'()[]{}<>", r)
 		}) {
 			word = strings.TrimRight(word, ".?!;:")
 			// A plain word is weak evidence of a name; identifiers are not plain.
@@ -216,6 +221,26 @@ func (s *searcher) named(v *View, text string, keep Keep) {
 	}
 }
 
-func (s *searcher) exact(part, slot int32) {
-	s.include(part, slot).exact = true
+// mostCalled is how many capabilities a message can call by their names.
+const mostCalled = 32
+
+// appendCalled adds the visible capabilities of a name, and stops when they are
+// too many.
+func (v *View) appendCalled(out []place, name string, keep Keep) []place {
+	key := nameKey(name)
+	for i := range v.parts {
+		p := &v.parts[i]
+		known, ok := p.names.get(key)
+		if !ok {
+			continue
+		}
+		for slot := range known.slots {
+			if p.visible.Has(int(slot)) && isCalled(p.docs[slot].capability, name) && (keep == nil || keep(i, int(slot), 0)) {
+				if out = append(out, place{part: int32(i), slot: slot}); len(out) > mostCalled {
+					return out
+				}
+			}
+		}
+	}
+	return out
 }

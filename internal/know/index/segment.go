@@ -35,7 +35,9 @@ type Segment struct {
 	names    layered[uint64, called] // slots by the hash of a folded name, id or alias
 	postings pages
 	terms    int // of all capabilities together
-	vectors  *vectors
+
+	spoken  [32]int32 // by language: how many capabilities are described in it
+	vectors *vectors
 }
 
 // A doc is what a search knows of one capability.
@@ -46,6 +48,7 @@ type doc struct {
 	inName     []uint32 // the terms of the name, distinct, in its order
 	pairs      []uint32 // hashes of neighbouring terms in name and description, ascending
 	norm       [fields]float32
+	lang       uint8
 }
 
 // A posting says how much a capability has of a term.
@@ -133,8 +136,10 @@ type writer struct {
 type termCount struct{ term, packed uint32 }
 
 func newWriter(s *Segment) *writer {
-	next := &Segment{docs: slices.Clone(s.docs), live: slices.Clone(s.live), free: slices.Clone(s.free), terms: s.terms, vectors: s.vectors}
-	return &writer{next: next, words: s.words.changed(), stems: s.stems.changed(), names: s.names.changed(), postings: s.postings.changed()}
+	next := &Segment{docs: slices.Clone(s.docs), live: slices.Clone(s.live), free: slices.Clone(s.free), terms: s.terms, spoken: s.spoken, vectors: s.vectors}
+	w := &writer{next: next, words: s.words.changed(), stems: s.stems.changed(), names: s.names.changed(), postings: s.postings.changed()}
+	w.postings.fresh = len(s.docs) == 0 // capabilities without a word have names, which are shared
+	return w
 }
 
 func (w *writer) done() *Segment {
@@ -147,6 +152,7 @@ func (w *writer) done() *Segment {
 func (w *writer) remove(slot int) {
 	d := &w.next.docs[slot]
 	w.next.terms -= len(d.terms)
+	w.next.spoken[d.lang]--
 	for _, t := range d.terms {
 		list := w.postings.at(t)
 		i, _ := slices.BinarySearchFunc(*list, int32(slot), bySlot)
@@ -179,6 +185,7 @@ func (w *writer) add(c *capability.Capability) int {
 	d := w.doc(c)
 	w.next.docs[slot] = d
 	w.next.terms += len(d.terms)
+	w.next.spoken[d.lang]++
 	if w.postings.fresh {
 		w.name(c, slot)
 		return slot // fill writes the postings at once
@@ -201,7 +208,7 @@ func (w *writer) add(c *capability.Capability) int {
 func (w *writer) name(c *capability.Capability, slot int) {
 	for key := range nameKeys(c) {
 		old, ok := w.names.get(key)
-		w.names.set(key, old.with(int32(slot), ok))
+		w.names.set(key, old.with(int32(slot), ok, w.postings.fresh))
 	}
 }
 
@@ -211,6 +218,7 @@ func (w *writer) doc(c *capability.Capability) doc {
 	w.terms, w.run = w.terms[:0], w.run[:0]
 	w.tokens = appendTokens(appendTokens(w.tokens[:0], c.Name), c.Description)
 	lang := languageOf(w.tokens)
+	d.lang = uint8(lang)
 
 	w.field(&d, fieldName, lang, c.Name)
 	if c.DisplayName != "" && c.DisplayName != c.Name {

@@ -61,7 +61,8 @@ func (s *searcher) gate(v *View) [gates]float64 {
 	x[gRichness] = math.Log1p(float64(v.terms)/float64(v.n)) / 4
 	x[gPairs] = float64(best.features[xPairs])
 	if best.compared {
-		x[gNear] = max(0, float64(best.near)-3)
+		// The nearest of many is near by chance, the nearer the more there are.
+		x[gNear] = max(0, float64(best.near)-math.Sqrt(2*math.Log(float64(v.n+1)))-0.5)
 	}
 	if all > 0 {
 		x[gKnown], x[gKnownSays] = known/all, math.Log1p(known)/3

@@ -21,6 +21,8 @@ type View struct {
 	n     int // visible capabilities
 	terms int // of all of them together
 
+	languages uint32 // that they are described in, a bit for each
+
 	rarities [256]float32 // of terms that few have, by how many
 }
 
@@ -45,6 +47,7 @@ func NewView(parts ...Part) *View {
 			narrowed.has = make([]uint32, p.Segment.postings.n)
 			for slot := range p.Segment.docs {
 				if narrowed.visible.Has(slot) {
+					v.languages |= 1 << p.Segment.docs[slot].lang
 					v.terms += len(p.Segment.docs[slot].terms)
 					for _, t := range p.Segment.docs[slot].terms {
 						narrowed.has[t]++
@@ -53,6 +56,11 @@ func NewView(parts ...Part) *View {
 			}
 		} else {
 			v.terms += p.Segment.terms
+			for lang, n := range p.Segment.spoken {
+				if n > 0 {
+					v.languages |= 1 << lang
+				}
+			}
 		}
 		v.n += narrowed.visible.Count()
 		v.parts = append(v.parts, narrowed)

@@ -29,15 +29,12 @@ func appendTokens(out []token, text string) []token {
 			r, size = utf8.DecodeRuneInString(text[i:])
 		}
 		switch {
+		case mixedEnd(text, i) > i:
+			end := mixedEnd(text, i)
+			out = appendMixed(out, text[i:end], clause)
+			i = end
 		case isLetter(r):
-			end := i + size
-			for end < len(text) {
-				r, size := runeAt(text, end)
-				if !isLetter(r) && !unicode.IsMark(r) {
-					break
-				}
-				end += size
-			}
+			end := lettersEnd(text, i+size)
 			out = appendLetters(out, text[i:end], clause)
 			i = end
 		case unspaced(r):
@@ -69,6 +66,76 @@ func appendTokens(out []token, text string) []token {
 			i += size
 		}
 	}
+	return out
+}
+
+// lettersEnd finds where the letters from i on end.
+func lettersEnd(text string, i int) int {
+	for i < len(text) {
+		r, size := runeAt(text, i)
+		if !isLetter(r) && !unicode.IsMark(r) {
+			break
+		}
+		i += size
+	}
+	return i
+}
+
+// mostMixed is the length up to which letters and digits side by side are a
+// word of their own: s3, k8s, base64.
+const mostMixed = 8
+
+// mixedEnd finds the end of such a word; i where none begins there.
+func mixedEnd(text string, i int) int {
+	if i > 0 && (isLetter(rune(text[i-1])) || '0' <= text[i-1] && text[i-1] <= '9') {
+		return i
+	}
+	end, letters, digits := i, 0, 0
+	for ; end < len(text); end++ {
+		switch b := text[end]; {
+		case '0' <= b && b <= '9':
+			digits++
+		case 'a' <= b|0x20 && b|0x20 <= 'z':
+			letters++
+		case b >= utf8.RuneSelf:
+			return i
+		default:
+			if letters == 0 || digits == 0 || end-i > mostMixed {
+				return i
+			}
+			return end
+		}
+		if end-i >= mostMixed {
+			return i
+		}
+	}
+	if letters == 0 || digits == 0 {
+		return i
+	}
+	return end
+}
+
+// appendMixed adds letters and digits that are written as one: the whole, then
+// its pieces but for single letters.
+func appendMixed(out []token, run string, clause int) []token {
+	whole := len(out)
+	out = append(out, token{text: strings.ToLower(run), clause: clause})
+	for i := 0; i < len(run); {
+		end := i + 1
+		if digit := run[i] <= '9'; digit {
+			for end < len(run) && run[end] <= '9' {
+				end++
+			}
+			out = append(out, token{text: run[i:end], clause: clause, digits: true})
+		} else {
+			end = lettersEnd(run, end)
+			if end-i > 1 {
+				out = append(out, token{text: strings.ToLower(run[i:end]), clause: clause})
+			}
+		}
+		i = end
+	}
+	out[whole].joined = len(out) - whole - 1
 	return out
 }
 
@@ -108,6 +175,9 @@ func appendLetters(out []token, run string, clause int) []token {
 	if plain {
 		return append(out, token{text: strings.ToLower(run), clause: clause})
 	}
+	if acronyms(run) {
+		return append(out, token{text: strings.ToLower(run[:len(run)-1]), clause: clause})
+	}
 	whole := len(out)
 	out = append(out, token{text: strings.ToLower(run), clause: clause})
 	for start := 0; start < len(run); {
@@ -120,6 +190,16 @@ func appendLetters(out []token, run string, clause int) []token {
 	}
 	out[whole].joined = len(out) - whole - 1
 	return out
+}
+
+// acronyms reports the plural of an acronym: PRs, APIs.
+func acronyms(run string) bool {
+	for i := range len(run) - 1 {
+		if run[i] < 'A' || run[i] > 'Z' {
+			return false
+		}
+	}
+	return len(run) > 2 && run[len(run)-1] == 's'
 }
 
 func pieceEnd(run string, start int) int {

@@ -1,0 +1,157 @@
+// Package embed is the embedding model inside the binary: a table of token
+// vectors, added up. It needs no network and no start-up, gives a query's
+// vector in microseconds, and the same bits on every machine.
+//
+// A text is cut into the pieces of a BERT vocabulary ([Model.Tokens]). Every
+// piece has a row: Dimensions whole numbers from -127 to 127, and a scale from
+// 1 to 65,535. The vector of a text is the sum of row times scale over its
+// first [MaxTokens] pieces, brought to unit length. A text without a known
+// piece has the zero vector, which is like nothing else.
+//
+//	m := embed.Builtin()
+//	query := m.Append(nil, "find recent articles")
+//
+// # The same bits everywhere
+//
+// Floating point may differ between processors, because a compiler may fuse a
+// product and a sum into one rounding. So the sum over the pieces, and the sum
+// of its squares, are made of whole numbers, where order and fusing mean
+// nothing. Only then come floating-point steps: conversions, a product, a
+// square root, a division. None of them is a product followed by a sum that
+// could round differently, and IEEE 754 fixes the result of each.
+//
+// [Builtin] is the model that Ken ships; [Load] reads another file of the same
+// format; [Pack] writes one of what training gives.
+package embed
+
+import (
+	"context"
+	_ "embed"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// MaxTokens is how many pieces of a text count; the rest is not read.
+const MaxTokens = 256
+
+// Unknown is the token of a word that the vocabulary cannot spell. It takes
+// one of the [MaxTokens] places and adds nothing to a vector.
+const Unknown = 1<<32 - 1
+
+// builtin is the model file. As a string it stays in read-only pages of the
+// binary, off the heap, and only the rows in use are ever read from disk.
+//
+//go:embed model.bin
+var builtin string
+
+// placeholder begins the name of a model that is there so that the package
+// builds, and is not fit for use.
+const placeholder = "placeholder"
+
+// Builtin gives the model inside the binary, always the same one. It is nil
+// as long as model.bin is only a placeholder for the trained weights. The file
+// is part of the program, so its checksum is left to the package's tests.
+func Builtin() *Model { return readBuiltin() }
+
+var readBuiltin = sync.OnceValue(func() *Model {
+	m, err := read(builtin)
+	if err != nil {
+		panic("the embedding model inside this binary is broken: " + err.Error())
+	}
+	if strings.HasPrefix(m.name, placeholder) {
+		return nil
+	}
+	return m
+})
+
+// A Model turns texts into vectors. It never changes and may be used by many
+// goroutines at once. It holds on to the data it was loaded from and to nothing
+// else. It is an llm.Embedder.
+type Model struct {
+	name string
+	dims int
+
+	rows    string // for each row, dims bytes: a number from -127 to 127 plus 128
+	scales  string // for each row, 2 bytes
+	offsets string // for each piece, 4 bytes: where it begins in strings; and the end of the last
+	slots   string // a hash table of the pieces, see find
+	strings string // the pieces, one after the other, with ## where they continue a word
+	shift   uint   // of a hash, so that the number of a slot remains
+	longest int    // bytes of the longest piece, without ##
+	count   uint32 // of rows: the pieces from this one on have none
+}
+
+// Model names the weights: the name given when they were packed, @, and the
+// beginning of the file's checksum. Other weights have another name.
+func (m *Model) Model() string { return m.name }
+
+// Dimensions is the length of every vector.
+func (m *Model) Dimensions() int { return m.dims }
+
+// Embed gives one vector per text, in order, of unit length, or zero for a text
+// without a known word. The vectors belong to the caller and lie in one piece of
+// memory together. It fails only when ctx ends.
+func (m *Model) Embed(ctx context.Context, texts []string) ([][]float32, error) {
+	vectors := make([][]float32, len(texts))
+	all := make([]float32, 0, len(texts)*m.dims)
+	for i, text := range texts {
+		if i%64 == 0 && ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		all = m.Append(all, text)
+		vectors[i] = all[i*m.dims : (i+1)*m.dims : (i+1)*m.dims]
+	}
+	return vectors, nil
+}
+
+// Append adds the vector of a text to dst. It allocates nothing if dst has
+// room for Dimensions more.
+func (m *Model) Append(dst []float32, text string) []float32 {
+	var room [MaxTokens + longestWord]uint32
+	return m.AppendTokens(dst, m.Tokens(room[:0], text), nil)
+}
+
+// AppendTokens adds the vector of a list of tokens to dst, as Append does for
+// those of a text. With weights, one for each token, a token counts that many
+// 65,536ths of its usual weight; without, all count fully. Tokens past the
+// first [MaxTokens] are not read; tokens of another model are not noticed.
+func (m *Model) AppendTokens(dst []float32, tokens []uint32, weights []uint16) []float32 {
+	var room [MaxTokens]term
+	terms := room[:0]
+	for i, id := range tokens[:min(len(tokens), MaxTokens)] {
+		if id >= m.count {
+			continue
+		}
+		scale := uint64(load16(m.scales, 2*int(id)))
+		if weights != nil {
+			scale = scale * uint64(weights[i]) >> 16
+		}
+		terms = append(terms, term{int(id) * m.dims, scale})
+	}
+	dst = slices.Grow(dst, m.dims)
+	vector := dst[len(dst) : len(dst)+m.dims]
+	m.sum(vector, terms)
+	return dst[:len(dst)+m.dims]
+}
+
+// Row gives the row of a token: the i-th number of its vector is row[i], taken
+// as a byte, minus 128, times scale. The row is empty and the scale 0 for a
+// token that adds nothing to a vector. The scale has no unit; only scales of
+// one model compare.
+func (m *Model) Row(id uint32) (row string, scale uint16) {
+	if id >= m.count {
+		return "", 0
+	}
+	at := int(id) * m.dims
+	return m.rows[at : at+m.dims], load16(m.scales, 2*int(id))
+}
+
+// Piece gives the text of a token, ## before it if it continues a word. It is
+// empty for [Unknown] and whatever else is no token.
+func (m *Model) Piece(id uint32) string {
+	if uint64(id) >= uint64(len(m.offsets)/4-1) {
+		return ""
+	}
+	return m.piece(id)
+}
