@@ -187,6 +187,9 @@ func (a *App) Ranker() eval.Finder {
 			Abstained: found.Abstained(), Floor: floor, Tokens: found.Tokens.Total,
 			Took: time.Duration(found.TookUS) * time.Microsecond,
 		}
+		for _, b := range found.Briefs {
+			answer.Shown = append(answer.Shown, string(b.ID))
+		}
 		for _, n := range found.Ranking[:min(10, len(found.Ranking))] {
 			answer.Hits = append(answer.Hits, eval.Ranked{ID: string(n.ID), Score: n.Score})
 		}

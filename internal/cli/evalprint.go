@@ -21,6 +21,7 @@ func (c *command) printReport(r eval.Report) {
 	c.score("ndcg@5", r.NDCG5, r.NDCG5BeforeFloor)
 	c.score("recall@1", r.Recall1, r.Recall1)
 	c.score("recall@5", r.Recall5, r.Recall5BeforeFloor)
+	c.score("recall shown", r.RecallShown, r.RecallShown)
 	c.score("recall@10", r.Recall10, r.Recall10)
 	c.score("mrr", r.MRR, r.MRR)
 	c.fact("abstained", fmt.Sprintf("%s of out of scope, %s of answerable, floor %s",

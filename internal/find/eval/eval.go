@@ -48,6 +48,10 @@ type Answer struct {
 	// Hits is the ranking, best first, of at most ten, whatever the floor.
 	Hits []Ranked
 
+	// Shown are the ids of what would be shown, in its order, what others need
+	// and what is always shown among it.
+	Shown []string
+
 	// Abstained says that nothing would be shown: the best is below Floor.
 	Abstained bool
 	Floor     float64

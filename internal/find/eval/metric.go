@@ -26,6 +26,9 @@ type PerQuery struct {
 	// The same, had there been no floor.
 	NDCG5BeforeFloor   float64 `json:"ndcg@5_before_floor"`
 	Recall5BeforeFloor float64 `json:"recall@5_before_floor"`
+
+	// RecallShown is the share of the gold among what was shown.
+	RecallShown float64 `json:"recall_shown"`
 }
 
 // Answerable reports whether there is anything to find.
@@ -43,6 +46,11 @@ func judge(q Query, a Answer) PerQuery {
 	p.Abstained = p.Abstained || len(p.Hits) == 0
 	if !p.Answerable() {
 		return p
+	}
+	for _, id := range p.Gold {
+		if slices.Contains(a.Shown, id) {
+			p.RecallShown += 100 / float64(len(p.Gold))
+		}
 	}
 	found := places(p.Hits, p.Gold)
 	p.NDCG5BeforeFloor = 100 * ndcg(found, len(p.Gold), 5)

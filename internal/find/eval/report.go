@@ -66,6 +66,7 @@ type Report struct {
 	OutOfScope          int    `json:"oos_n"`
 	NDCG5BeforeFloor    Mean   `json:"ndcg@5_before_floor"`
 	Recall5BeforeFloor  Mean   `json:"recall@5_before_floor"`
+	RecallShown         Mean   `json:"recall_shown"`          // of the gold, what was shown at all
 	CalibrationErrorAll Mean   `json:"calibration_error_all"` // over the first five hits
 	Reliability         []Bin  `json:"reliability"`
 	Tokens              Tokens `json:"tokens"`
@@ -109,6 +110,7 @@ func summarize(each []PerQuery, answers []Answer) Report {
 
 		NDCG5BeforeFloor:   mean(in, func(p PerQuery) float64 { return p.NDCG5BeforeFloor }),
 		Recall5BeforeFloor: mean(in, func(p PerQuery) float64 { return p.Recall5BeforeFloor }),
+		RecallShown:        mean(in, func(p PerQuery) float64 { return p.RecallShown }),
 
 		Abstain: Abstention{OutOfScope: mean(out, silence), InScope: mean(in, silence)},
 		IndexMS: undefined(), RSSMB: undefined(), Allocs: undefined(), AllocBytes: undefined(),

@@ -2,6 +2,7 @@ package index
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -122,6 +123,11 @@ func TestJoinedWordsCountOnce(t *testing.T) {
 	}
 	if got := names(viewOf(tool("wheel", "the hub of a wheel")), "GitHub"); !slices.Equal(got, []string{"wheel"}) {
 		t.Errorf("Search(GitHub) where nobody has it whole = %v, want what has a piece", got)
+	}
+	v = viewOf(tool("wheel", "the hub of a wheel"), tool("vcs", "git"), tool("mail", "sends mail"))
+	whole, pieces := v.Search(Query{Text: "spin the GitHub"}, 5, nil), v.Search(Query{Text: "spin the git hub"}, 5, nil)
+	if !reflect.DeepEqual(whole, pieces) {
+		t.Errorf("Search(GitHub) where nobody has it whole = %+v, want %+v as for its pieces", whole, pieces)
 	}
 }
 
