@@ -150,10 +150,12 @@ func TestRecallOfDependencies(t *testing.T) {
 // TestNDCGIsNotWorse: on every labelled set, the order of hits with the graph is
 // at least as good as without, whatever the scale of the scores (K2.04).
 func TestNDCGIsNotWorse(t *testing.T) {
-	for _, set := range []string{
-		"train/toollinkos", "train/sealtools", "train/apibank", "train/metatool", "train/bfcl-bynames", "train/clinc150", "train/banking77",
-		"dev/acebench-en", "dev/bfcl-multiturn", "dev/restbench",
-	} {
+	sets := []string{"train/toollinkos", "dev/restbench"} // the ones with relations, or many ties
+	if !testing.Short() {
+		sets = append(sets, "train/sealtools", "train/apibank", "train/metatool", "train/bfcl-bynames", "train/clinc150", "train/banking77",
+			"dev/acebench-en", "dev/bfcl-multiturn")
+	}
+	for _, set := range sets {
 		t.Run(set, func(t *testing.T) {
 			s := loadSet(t, set, "queries.jsonl")
 			literal := Default()

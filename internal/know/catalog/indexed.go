@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"ken/capability"
 	"ken/internal/know/index"
@@ -32,46 +33,63 @@ type Indexer interface {
 // indexing makes the index of a snapshot when it is first needed: out of that
 // of an earlier snapshot where there is one.
 type indexing struct {
-	mu      sync.Mutex
-	made    *Indexed
-	earlier *Indexed
+	mu      sync.Mutex // one maker at a time; whoever only looks does not wait
+	made    atomic.Pointer[Indexed]
+	earlier atomic.Pointer[Indexed]
+	making  *indexing // of the snapshot before, which was at it when this one came
 	indexer Indexer
 }
 
-// latest gives the newest index that a later snapshot could start from.
-func (x *indexing) latest() *Indexed {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.made != nil {
-		return x.made
+// after starts from the index of the snapshot before, which may still be in the
+// making: then it is waited for when this one is needed, and not before.
+func (x *indexing) after(before *indexing) {
+	if made := before.made.Load(); made != nil {
+		x.earlier.Store(made)
+		return
 	}
-	return x.earlier
+	if !before.mu.TryLock() {
+		x.making = before
+		return
+	}
+	defer before.mu.Unlock()
+	x.earlier.Store(before.latest())
+}
+
+func (x *indexing) latest() *Indexed {
+	if made := x.made.Load(); made != nil {
+		return made
+	}
+	return x.earlier.Load()
 }
 
 func (x *indexing) of(entries []*Entry) *Indexed {
+	if made := x.made.Load(); made != nil {
+		return made
+	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.made == nil {
-		if x.earlier != nil && related(x.earlier.entries, entries) {
-			x.made = x.earlier.changed(entries)
-		} else {
-			x.made = indexOf(entries, x.indexer)
-		}
-		x.earlier = nil
+	if made := x.made.Load(); made != nil {
+		return made
 	}
-	return x.made
+	if before := x.making; before != nil {
+		before.mu.Lock() // until it is made
+		x.earlier.Store(before.latest())
+		before.mu.Unlock()
+		x.making = nil
+	}
+	var made *Indexed
+	if earlier := x.earlier.Load(); earlier != nil && related(earlier.entries, entries) {
+		made = earlier.changed(entries)
+	} else {
+		made = indexOf(entries, x.indexer)
+	}
+	x.made.Store(made)
+	x.earlier.Store(nil)
+	return made
 }
 
 // replace puts another index of the same entries in place, one with vectors.
-func (x *indexing) replace(was, now *Indexed) bool {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.made != was {
-		return false
-	}
-	x.made = now
-	return true
-}
+func (x *indexing) replace(was, now *Indexed) bool { return x.made.CompareAndSwap(was, now) }
 
 func indexOf(entries []*Entry, indexer Indexer) *Indexed {
 	list := make([]*capability.Capability, len(entries))

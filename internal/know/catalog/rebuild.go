@@ -15,8 +15,8 @@ import (
 func (c *Catalog) rebuildLocked() *Snapshot {
 	b := &builder{catalog: c, machine: c.cfg.Machine.remember(), next: emptySnapshot()}
 	b.next.mentions = c.cfg.Mentions
+	b.next.indexing.after(&c.current.Load().indexing)
 	b.next.indexing.indexer = c.cfg.Indexer
-	b.next.indexing.earlier = c.current.Load().indexing.latest()
 	b.collect()
 	b.settle()
 	b.resolve()

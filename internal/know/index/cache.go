@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"ken/capability"
 )
@@ -74,7 +75,7 @@ func (c *Cache) keep(path string, data []byte) {
 	if os.MkdirAll(c.Dir, 0o700) != nil {
 		return
 	}
-	f, err := os.CreateTemp(c.Dir, "scratch-*")
+	f, err := os.CreateTemp(c.Dir, scratch+"*")
 	if err != nil {
 		return
 	}
@@ -106,7 +107,14 @@ func (c *Cache) prune() {
 	for _, old := range files[min(len(files), mostCached):] {
 		_ = os.Remove(old) // another process may have been first
 	}
+	for _, e := range entries { // what killed writers left
+		if info, err := e.Info(); err == nil && strings.HasPrefix(e.Name(), scratch) && time.Since(info.ModTime()) > time.Hour {
+			_ = os.Remove(filepath.Join(c.Dir, e.Name()))
+		}
+	}
 }
+
+const scratch = "scratch-"
 
 // keyOf hashes all that a segment is made of.
 func keyOf(list []*capability.Capability) [sha256.Size]byte {

@@ -227,6 +227,28 @@ func TestDecodeRefuses(t *testing.T) {
 	})
 }
 
+// TestDecodeChecks: a file that is whole, but says what cannot be.
+func TestDecodeChecks(t *testing.T) {
+	list := many(20)
+	key := keyOf(list)
+	for what, damage := range map[string]func(*Segment){
+		"nothing":                    func(*Segment) {},
+		"a word of no term":          func(s *Segment) { s.words.base["zork"] = uint32(s.postings.n) },
+		"a stem of no term":          func(s *Segment) { s.stems.base["zork"] = 1 << 31 },
+		"a capability of no term":    func(s *Segment) { s.docs[3].terms[0] = uint32(s.postings.n) },
+		"a name of no term":          func(s *Segment) { s.docs[3].inName[0] = uint32(s.postings.n) },
+		"a term without a count":     func(s *Segment) { s.docs[3].counts = s.docs[3].counts[1:] },
+		"a capability too few":       func(s *Segment) { s.docs = s.docs[1:] },
+		"a language nobody heard of": func(s *Segment) { s.docs[3].lang = uint8(len(languages)) },
+	} {
+		s := Build(list)
+		damage(s)
+		if _, ok := decode(encode(s, key), key, list); ok != (what == "nothing") {
+			t.Errorf("a file with %s: decode = %v", what, ok)
+		}
+	}
+}
+
 func TestCachePrunes(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "odd [name]*")
 	c := &Cache{Dir: dir, Name: "a"}

@@ -437,6 +437,16 @@ func TestFollowUp(t *testing.T) {
 			t.Errorf("Search(%q after flights) = %+v, want search_flights first", text, a.Hits)
 		}
 	}
+	// Words that only point at something say nothing, whoever has them.
+	busy := viewOf(append(office(), tool("repeat_one", "runs a job again, for one or the other"), tool("other_one", "the other one"))...)
+	if got := ids(busy, Query{Text: "do it again for the other one", Before: before}, 3); !slices.Contains(got, "tool:search_flights") {
+		t.Errorf("Search(follow-up after flights) = %v, want search_flights among them", got)
+	}
+	var asked asked
+	asked.read(busy, Query{Text: "do it again for the other one", Before: before})
+	if i := slices.IndexFunc(asked.terms, func(t term) bool { return t.word == "flights" }); i < 0 || !asked.terms[i].current {
+		t.Errorf("the message before is not part of a message that only points at it: %+v", asked.terms)
+	}
 	// One that says something is not drowned by what came before it.
 	for text, want := range map[string]int{
 		"send an email to Anna": 1, "what is the weather forecast": 2, "create an invoice": 3,

@@ -21,7 +21,7 @@ type View struct {
 	n     int // visible capabilities
 	terms int // of all of them together
 
-	languages uint32 // that they are described in, a bit for each
+	languages uint32 // that at least one in fifty of them is described in, a bit for each
 
 	rarities [256]float32 // of terms that few have, by how many
 }
@@ -35,6 +35,7 @@ type part struct {
 // NewView makes a view of parts. Hits name a part by its place in them.
 func NewView(parts ...Part) *View {
 	v := &View{}
+	var spoken [32]int32 // by language
 	for _, p := range parts {
 		narrowed := part{Segment: p.Segment, visible: p.Segment.live}
 		if p.Visible != nil {
@@ -47,7 +48,7 @@ func NewView(parts ...Part) *View {
 			narrowed.has = make([]uint32, p.Segment.postings.n)
 			for slot := range p.Segment.docs {
 				if narrowed.visible.Has(slot) {
-					v.languages |= 1 << p.Segment.docs[slot].lang
+					spoken[p.Segment.docs[slot].lang]++
 					v.terms += len(p.Segment.docs[slot].terms)
 					for _, t := range p.Segment.docs[slot].terms {
 						narrowed.has[t]++
@@ -57,13 +58,16 @@ func NewView(parts ...Part) *View {
 		} else {
 			v.terms += p.Segment.terms
 			for lang, n := range p.Segment.spoken {
-				if n > 0 {
-					v.languages |= 1 << lang
-				}
+				spoken[lang] += n
 			}
 		}
 		v.n += narrowed.visible.Count()
 		v.parts = append(v.parts, narrowed)
+	}
+	for lang, n := range spoken {
+		if n > 0 && int(n)*commonLanguage >= v.n {
+			v.languages |= 1 << lang
+		}
 	}
 	if len(v.parts) > 1 {
 		v.pool()
@@ -73,6 +77,10 @@ func NewView(parts ...Part) *View {
 	}
 	return v
 }
+
+// commonLanguage: one in so many makes a language one of the catalog. Fewer are
+// mostly mistaken for it.
+const commonLanguage = 50
 
 // pool counts who has a term over all parts.
 func (v *View) pool() {
