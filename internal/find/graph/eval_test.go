@@ -131,7 +131,7 @@ func TestRecallOfDependencies(t *testing.T) {
 	if got < 60 || got < 2*off {
 		t.Errorf("recall@10 = %.1f, want at least 60 and twice the %.1f of words alone", got, off)
 	}
-	if !testing.Verbose() {
+	if testing.Short() || !testing.Verbose() {
 		return
 	}
 	main := loadSet(t, "train/toollinkos", "queries.jsonl")
