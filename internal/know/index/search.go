@@ -209,9 +209,7 @@ func (s *searcher) named(v *View, text string, keep Keep) {
 	}
 	head, tail := shorten(text, LongestText)
 	for _, side := range [2]string{head, tail} {
-		for word := range strings.FieldsFuncSeq(side, func(r rune) bool {
-			return r <= ' ' || r == ',' || r == '"' || r == '`' || strings.ContainsRune("'()[]{}<>", r)
-		}) {
+		for word := range strings.FieldsFuncSeq(side, betweenNames) {
 			word = strings.TrimRight(word, ".?!;:")
 			// A plain word is weak evidence of a name; identifiers are not plain.
 			if strings.ContainsAny(word, "_-:/.") {
@@ -219,6 +217,17 @@ func (s *searcher) named(v *View, text string, keep Keep) {
 			}
 		}
 	}
+}
+
+func betweenNames(r rune) bool {
+	if r <= ' ' {
+		return true
+	}
+	switch r {
+	case ',', '"', '`', '\'', '(', ')', '[', ']', '{', '}', '<', '>':
+		return true
+	}
+	return false
 }
 
 // mostCalled is how many capabilities a message can call by their names.

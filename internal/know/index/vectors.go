@@ -141,12 +141,7 @@ func shrink(vec []float32, into []int8) float32 {
 	}
 	scale, sum := 127/most, int32(0)
 	for i, x := range vec {
-		x *= scale
-		if x < 0 {
-			into[i] = int8(x - 0.5)
-		} else {
-			into[i] = int8(x + 0.5)
-		}
+		into[i] = int8(int32(x*scale+128.5) - 128) // rounded; never below zero on the way
 		sum += int32(into[i]) * int32(into[i])
 	}
 	return float32(1 / math.Sqrt(float64(sum)))
