@@ -108,9 +108,18 @@ func within(histogram []int32, want int) (limit int, all bool) {
 
 // usual says what similarity is usual.
 func usual(histogram []int32, dims int) (mean, deviation float32) {
+	var all int32
+	for _, count := range histogram {
+		all += count
+	}
+	// The nearest quarter is not what is usual: in a small catalog the few that
+	// fit would raise what they are compared with.
+	near := all / 4
 	var n, sum, squares float64
 	for d, count := range histogram {
-		if count == 0 {
+		passed := min(count, near)
+		near -= passed
+		if count -= passed; count == 0 {
 			continue
 		}
 		cos := math.Cos(math.Pi * float64(d) / float64(dims))
@@ -122,8 +131,14 @@ func usual(histogram []int32, dims int) (mean, deviation float32) {
 		return 0, 1
 	}
 	average := sum / n
-	return float32(average), float32(math.Sqrt(max(squares/n-average*average, 1e-4)))
+	spread := math.Sqrt(max(squares/n-average*average, 0)) * spreadOfAll
+	return float32(average), float32(max(spread, leastSpread))
 }
+
+const (
+	spreadOfAll = 1.35 // what the lower three quarters of a bell are to be multiplied with
+	leastSpread = 0.04
+)
 
 // include gives the candidate of a slot, a new one if need be.
 func (s *searcher) include(part, slot int32) *candidate {

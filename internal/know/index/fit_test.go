@@ -315,7 +315,7 @@ func fitTrust(sets []*fitSet, outOfScope []fitRow) (gate, chance []float64) {
 	}
 	gate = a.at
 	gate[gBias] += lessFrequent
-	gate[gNear] = 1.5 // no set has vectors
+	gate[gNear] = 3 // no set has vectors
 
 	copy(gateWeights[:], gate)
 	for i := range examples {
