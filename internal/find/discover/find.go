@@ -390,8 +390,8 @@ func (t *turn) why(r graph.Ranked) []string {
 		why = append(why, fmt.Sprintf("means something similar (%.1f standard deviations nearer than usual)", h.Near))
 	}
 	entries := t.snapshot.Entries()
-	for _, from := range r.From {
-		why = append(why, fmt.Sprintf("%s %s", strings.ToLower(string(from.Type)), entries[from.With].ID))
+	for _, from := range r.From[:min(len(r.From), mostRelated)] {
+		why = append(why, related[from.Type]+" "+string(entries[from.With].ID))
 	}
 	switch {
 	case len(why) > 0:
@@ -401,6 +401,14 @@ func (t *turn) why(r graph.Ranked) []string {
 		why = append(why, "means something similar")
 	}
 	return why
+}
+
+// mostRelated is how many relations are told as reasons.
+const mostRelated = 2
+
+var related = map[graph.EdgeType]string{
+	graph.DependsOn: "depends on, or is needed by,", graph.ComposedWith: "goes together with",
+	graph.TaggedWith: "shares tags with", graph.SameCategory: "is of one category with",
 }
 
 // attach adds lines about what a hit needs, and gives how many more there may
