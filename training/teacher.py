@@ -1,0 +1,204 @@
+"""Teachers: fine-tuning gte-small on the pairs, and encoding every text once."""
+import time
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+from bert import CLS, SEP
+from data import ALONE, PAD, TRAIN, VOCAB, draw_docs, listwise, set_weights
+
+HIDDEN = 384
+
+
+def encode(model, data, cut=256, sums=False, budget=131072):
+    """Unit vectors (fp16) of every text.
+
+    With sums, also {vocabulary of the student: (sums, counts)} of last hidden
+    states per token over the pool, one slice per training set and one for the
+    rest, so that a fold can leave its sets out of the student's start.
+    """
+    device = data.device
+    half = device.type == "cuda"
+    model = model.half() if half else model
+    model.eval()
+    out = torch.zeros(data.n, HIDDEN, dtype=torch.float16, device=device)
+    states = {}
+    if sums:
+        for mode, rows in (("plain", VOCAB), ("words", data.rows_words)):
+            n = (len(TRAIN) + 1) * rows
+            states[mode] = torch.zeros(n, HIDDEN, device=device), torch.zeros(n, device=device)
+    order = torch.argsort(data.lens, stable=True)
+    lens = data.lens[order].cpu().numpy()
+    lo = 0
+    with torch.no_grad():
+        while lo < data.n:
+            # Lengths are sorted, so the longest text of a batch is its last.
+            longest = int(min(lens[min(data.n - 1, lo + budget // 32)], cut)) + 2
+            size = min(budget // 32, max(8, budget // longest))
+            idx = order[lo:lo + size]
+            lo += size
+            ids, mask = data.bert(idx, cut)
+            h = model.hidden(ids, mask).float()
+            m = mask[:, :, None].float()
+            out[idx] = F.normalize((h * m).sum(1) / m.sum(1), dim=-1).half()
+            if sums:
+                add_sums(data, idx, mask, h, states)
+    if half:
+        model.float()
+    if sums:
+        return out, {m: (t.view(len(TRAIN) + 1, -1, HIDDEN), c.view(len(TRAIN) + 1, -1)) for m, (t, c) in states.items()}
+    return out
+
+
+def add_sums(data, idx, mask, h, states):
+    o = data.origin[idx]
+    part = torch.full_like(o, len(TRAIN))
+    for i in reversed(range(len(TRAIN))):
+        part = torch.where((o >> i) & 1 == 1, torch.full_like(o, i), part)
+    # Tokens of the text proper: neither [CLS] nor [SEP] nor padding.
+    inner = mask[:, 2:] & (o > 0)[:, None]
+    body = h[:, 1:-1][inner]
+    width = inner.shape[1]
+    for mode, ids in (("plain", data.ids), ("words", data.own)):
+        total, count = states[mode]
+        at = ids[idx, :width].long()
+        if at.shape[1] < width:
+            at = torch.nn.functional.pad(at, (0, width - at.shape[1]), value=PAD)
+        at = (part[:, None] * (len(count) // (len(TRAIN) + 1)) + at)[inner]
+        total.index_add_(0, at, body)
+        count.index_add_(0, at, torch.ones(len(at), device=at.device))
+
+
+def single_tokens(model, data):
+    """{vocabulary: last hidden state of every token on its own, [CLS] t [SEP]}; of whole words, the mean of their pieces."""
+    device, out = data.device, []
+    model = model.half() if device.type == "cuda" else model
+    model.eval()
+    with torch.no_grad():
+        for lo in range(0, VOCAB, 4096):
+            t = torch.arange(lo, min(VOCAB, lo + 4096), device=device)
+            ids = torch.stack([torch.full_like(t, CLS), t, torch.full_like(t, SEP)], 1)
+            out.append(model.hidden(ids, torch.ones_like(ids, dtype=torch.bool))[:, 1].float())
+        plain = torch.cat(out)
+        words = torch.zeros(data.rows_words, HIDDEN, device=device)
+        words[:VOCAB] = plain
+        # Texts of one student token and several pieces are the whole words standing alone.
+        lone = torch.nonzero((data.views["words"].lens == 1) & (data.lens > 1) & ((data.origin & ALONE) > 0)).flatten()
+        for idx in lone.split(4096):
+            ids, mask = data.bert(idx, 32)
+            h = model.hidden(ids, mask).float()
+            inner = mask[:, 2:, None].float()
+            words[data.views["words"].ids[idx, 0].long()] = (h[:, 1:-1] * inner).sum(1) / inner.sum(1)
+    model.float()
+    return {"plain": plain, "words": words}
+
+
+def hard_negatives(data, vec, names, k=12):
+    """Per set: the nearest wrong documents by teacher vectors, beside the BM25 ones."""
+    out = {}
+    for name in names:
+        s = data.sets[name]
+        d = vec[s.doc].float()
+        rows = []
+        for lo in range(0, len(s.q), 2048):
+            picked = torch.arange(lo, min(len(s.q), lo + 2048), device=data.device)
+            cos = vec[s.q[picked]].float() @ d.T
+            gold, twin = listwise(s, picked, torch.arange(len(s.doc), device=data.device))
+            cos = cos.masked_fill(gold | twin, -9)
+            rows.append(cos.topk(min(k, len(s.doc)), dim=1).indices)
+        near = torch.cat(rows)
+        out[name] = torch.cat([near, s.hard], 1)
+    return out
+
+
+def fine_tune(model, data, split, hard, opt, deadline, log=print):
+    """Fine-tune on the pairs a split may see; opt is a dict of switches.
+
+    Gives up after 30 steps if the rest would end after deadline: a shorter
+    run would not be the same run.
+    """
+    device = data.device
+    steps, seed = opt["teacher_steps"], opt["seed"]
+    gen = torch.Generator(device=device).manual_seed(1000 + seed)
+    rng = np.random.RandomState(2000 + seed)
+    names, weights = set_weights(data, split)
+    pairs = data.rows(data.openapi, split)
+    extra = data.rows(data.extra, split)
+    seen = {n: torch.nonzero(data.allowed(data.sets[n].q, split)).flatten() for n in names}
+    decay = [p for p in model.parameters() if p.ndim > 1]
+    plain = [p for p in model.parameters() if p.ndim <= 1]
+    adam = torch.optim.AdamW([{"params": decay, "weight_decay": 0.01}, {"params": plain, "weight_decay": 0.0}], lr=1.0)
+    warm = max(1, steps // 10)
+    cuda = device.type == "cuda"
+    model.train()
+    start, shown = time.time(), 0.0
+    for step in range(steps):
+        lr = opt["teacher_lr"] * min((step + 1) / warm, (steps - step) / max(1, steps - warm))
+        for g in adam.param_groups:
+            g["lr"] = lr
+        s = data.sets[names[rng.choice(len(names), p=weights)]]
+        pick = seen[s.name]
+        picked = pick[torch.randint(len(pick), (opt["teacher_batch"],), generator=gen, device=device)]
+        docs = draw_docs(s, picked, hard[s.name], 3, 64, 200, gen)
+        gold, twin = listwise(s, picked, docs)
+        with torch.autocast(device_type=device.type, dtype=torch.bfloat16, enabled=cuda):
+            q = model(*data.bert(s.q[picked], 48))
+            d = model(*data.bert(s.doc[docs], 72))
+        logits = (30 * q @ d.T).masked_fill(twin, -1e4)
+        target = gold.float() / gold.sum(1, keepdim=True)
+        loss = -(target * F.log_softmax(logits, -1)).sum(1).mean()
+        for table, weight in ((pairs, opt["teacher_openapi"]), (extra, opt["teacher_extra"])):
+            if weight > 0 and len(table):
+                loss = loss + weight * pair_loss(model, data, table, opt, rng, gen, cuda)
+        adam.zero_grad(set_to_none=True)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        adam.step()
+        if step == 29 and time.time() + (time.time() - start) / 30 * (steps - 30) > deadline:
+            raise SystemExit(f"teacher {split}: {steps} steps would take {(time.time() - start) / 30 * steps:.0f} s, more than is left; give --minutes more or fewer steps")
+        shown += (loss.item() - shown) * (0.02 if step else 1.0)
+        if (step + 1) % max(1, steps // 5) == 0:
+            log(f"  teacher {split}: step {step + 1}/{steps} loss {shown:.3f} {time.time() - start:.0f} s")
+    model.eval()
+    return model
+
+
+def pair_loss(model, data, table, opt, rng, gen, cuda):
+    """In-batch loss, both ways, on runs of neighbouring pairs of one API or package."""
+    n = opt["teacher_pairs"]
+    run = min(opt["teacher_run"], len(table))
+    starts = torch.randint(len(table) - run + 1, (max(1, n // run),), generator=gen, device=data.device)
+    rows = table[torch.unique((starts[:, None] + torch.arange(run, device=data.device)[None]).flatten())]
+    q = rows[:, choose_query(rows.shape[1], opt["teacher_reworded"], rng)]
+    d = rows[:, -2]
+    with torch.autocast(device_type=data.device.type, dtype=torch.bfloat16, enabled=cuda):
+        a = model(*data.bert(q, 48))
+        b = model(*data.bert(d, 72))
+    return in_batch(30 * a @ b.T, q, d, 0.0)
+
+
+def choose_query(columns, reworded, rng):
+    """Which query column of a pair table: openapi has three (plain, second, reworded), extra two."""
+    last = columns - 3
+    if rng.rand() < reworded:
+        return last
+    return 0 if last == 1 else rng.randint(2)
+
+
+def in_batch(logits, q, d, smoothing):
+    """Symmetric cross-entropy; equal texts elsewhere in the batch are no negatives."""
+    n = len(q)
+    same = (q[:, None] == q[None]) | (d[:, None] == d[None])
+    same &= ~torch.eye(n, dtype=torch.bool, device=q.device)
+    logits = logits.masked_fill(same, -1e4)
+    target = torch.arange(n, device=q.device)
+    if smoothing == 0:
+        return 0.5 * (F.cross_entropy(logits, target) + F.cross_entropy(logits.T, target))
+    # Smoothing over what is not masked: a masked logit must not enter the mean.
+    loss = 0
+    for m, k in ((logits, same), (logits.T, same.T)):
+        lp = F.log_softmax(m, -1)
+        mean = lp.masked_fill(k, 0).sum(1) / (~k).sum(1)
+        loss = loss - ((1 - smoothing) * lp.diagonal() + smoothing * mean).mean()
+    return 0.5 * loss
