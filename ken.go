@@ -202,7 +202,7 @@ func (k *Ken) Describe(ctx context.Context, name string) (capability.Detail, err
 // All gives every capability that may be shown, in the order of their ids.
 func (k *Ken) All() iter.Seq[*capability.Capability] {
 	return func(yield func(*capability.Capability) bool) {
-		for _, e := range k.app.View().List().Capabilities {
+		for e := range k.app.View().All() {
 			if e.State == "active" && !yield(e.Capability) {
 				return
 			}

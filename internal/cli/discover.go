@@ -143,8 +143,27 @@ func (d *discoverCall) check(view door.View, given *pflag.FlagSet) error {
 	if given.Changed("min-relevance") && !(d.minRelevance >= 0 && d.minRelevance <= 1) {
 		return fmt.Errorf("--min-relevance is %v; it is a chance, within 0 to 1", d.minRelevance)
 	}
+	if err := d.checkFilter(view); err != nil {
+		return err
+	}
+	for flag, names := range map[string][]string{"exclude": d.exclude, "used": d.used, "pin": d.pinned} {
+		for _, name := range names {
+			if _, err := view.Lookup(name); capability.KindOf(err) == capability.NotFound && err != nil {
+				return fmt.Errorf("--%s: %w", flag, err)
+			}
+		}
+	}
+	return nil
+}
+
+// checkFilter refuses kinds and categories that nothing is of. It goes through
+// the catalog only where one was given.
+func (d *discoverCall) checkFilter(view door.View) error {
+	if len(d.kinds) == 0 && d.query.Filter.Category == "" {
+		return nil
+	}
 	var kinds, categories []string
-	for _, e := range view.List().Capabilities {
+	for e := range view.All() {
 		kinds, categories = append(kinds, string(e.Kind)), append(categories, e.Category)
 	}
 	for _, k := range d.kinds {
@@ -154,13 +173,6 @@ func (d *discoverCall) check(view door.View, given *pflag.FlagSet) error {
 	}
 	if c := d.query.Filter.Category; c != "" && !slices.ContainsFunc(categories, func(known string) bool { return strings.EqualFold(known, c) }) {
 		return fmt.Errorf("--category is %s, and nothing in the catalog is of this category%s", c, orMeant(c, categories))
-	}
-	for flag, names := range map[string][]string{"exclude": d.exclude, "used": d.used, "pin": d.pinned} {
-		for _, name := range names {
-			if _, err := view.Lookup(name); capability.KindOf(err) == capability.NotFound && err != nil {
-				return fmt.Errorf("--%s: %w", flag, err)
-			}
-		}
 	}
 	return nil
 }

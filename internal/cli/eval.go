@@ -230,7 +230,7 @@ func (c *command) measure(cmd *cobra.Command, queries []eval.Query, call evalCal
 func findable(a *app.App) ([]*capability.Capability, map[string]bool) {
 	var corpus []*capability.Capability
 	known := map[string]bool{}
-	for _, e := range a.View().List().Capabilities {
+	for e := range a.View().All() {
 		if e.State == catalog.Active {
 			corpus, known[string(e.ID)] = append(corpus, e.Capability), true
 		}

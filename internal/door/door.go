@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
 
 	"ken/capability"
 	"ken/internal/find/card"
@@ -104,6 +105,15 @@ func (v View) List() Listing {
 		return Listing{Capabilities: []*Entry{}, Problems: []capability.Problem{}}
 	}
 	return v.snapshot.Listing()
+}
+
+// All gives the entries of the view in the order of their ids, without what is
+// wrong with them.
+func (v View) All() iter.Seq[*Entry] {
+	if v.snapshot == nil {
+		return func(func(*Entry) bool) {}
+	}
+	return v.snapshot.All()
 }
 
 // Stats counts what is in the view.
