@@ -111,29 +111,34 @@ func indexOf(entries []*Entry, indexer Indexer) *Indexed {
 // related reports whether two lists of entries have enough in common for a
 // change to be cheaper than a new index.
 func related(old, now []*Entry) bool {
-	added, removed := 0, 0
-	walk(old, now, func(_ int) { removed++ }, func(_ int) { added++ }, func(_, _ int) {})
-	return (added+removed)*4 <= len(now)+16
+	n := 0
+	one := func(int) { n++ }
+	walk(old, now, step{gone: one, added: one, changed: func(_, _ int) { n += 2 }, stayed: func(_, _ int) {}})
+	return n*4 <= len(now)+16
 }
 
-// walk compares two lists of entries, both sorted by id. An entry whose
-// capability is another is both gone and added.
-func walk(old, now []*Entry, gone, added func(i int), stayed func(i, j int)) {
+// A step is what to do about each id of two lists, by its places in them.
+type step struct {
+	gone, added     func(i int)
+	changed, stayed func(i, j int) // the id is the same; the capability another, or the same
+}
+
+// walk compares two lists of entries, both sorted by id.
+func walk(old, now []*Entry, do step) {
 	i, j := 0, 0
 	for i < len(old) || j < len(now) {
 		switch {
 		case j == len(now) || i < len(old) && old[i].ID < now[j].ID:
-			gone(i)
+			do.gone(i)
 			i++
 		case i == len(old) || now[j].ID < old[i].ID:
-			added(j)
+			do.added(j)
 			j++
 		default:
 			if old[i].Capability == now[j].Capability {
-				stayed(i, j)
+				do.stayed(i, j)
 			} else {
-				gone(i)
-				added(j)
+				do.changed(i, j)
 			}
 			i++
 			j++
@@ -147,13 +152,16 @@ func (x *Indexed) changed(entries []*Entry) *Indexed {
 	var removed []int
 	var add []*capability.Capability
 	var where []int
-	walk(x.entries, entries,
-		func(i int) { removed = append(removed, int(x.slots[i])) },
-		func(j int) {
-			add = append(add, entries[j].Capability)
-			where = append(where, j)
-		},
-		func(i, j int) { next.slots[j] = x.slots[i] })
+	gone := func(i int) { removed = append(removed, int(x.slots[i])) }
+	added := func(j int) {
+		add = append(add, entries[j].Capability)
+		where = append(where, j)
+	}
+	walk(x.entries, entries, step{
+		gone: gone, added: added,
+		changed: func(i, j int) { gone(i); added(j) },
+		stayed:  func(i, j int) { next.slots[j] = x.slots[i] },
+	})
 	if len(add) == 0 && len(removed) == 0 {
 		next.Segment, next.ordinals = x.Segment, x.ordinals
 		return next

@@ -285,24 +285,17 @@ func (b *builder) finish(before *Snapshot) {
 // difference says how to get from one list of entries to another, both sorted.
 func difference(old, now []*Entry) []Change {
 	var out []Change
-	for len(old) > 0 || len(now) > 0 {
-		switch {
-		case len(old) == 0 || (len(now) > 0 && now[0].ID < old[0].ID):
-			out = append(out, Change{ID: now[0].ID, What: "added", To: now[0].Version})
-			now = now[1:]
-		case len(now) == 0 || old[0].ID < now[0].ID:
-			out = append(out, Change{ID: old[0].ID, What: "removed", From: old[0].Version})
-			old = old[1:]
-		default:
-			if was, is := old[0], now[0]; was.Capability != is.Capability {
-				out = append(out, Change{
-					ID: is.ID, What: "updated", From: was.Version, To: is.Version,
-					Note: migrationNote(is.Capability, was.Version),
-				})
-			}
-			old, now = old[1:], now[1:]
-		}
-	}
+	walk(old, now, step{
+		gone:  func(i int) { out = append(out, Change{ID: old[i].ID, What: "removed", From: old[i].Version}) },
+		added: func(j int) { out = append(out, Change{ID: now[j].ID, What: "added", To: now[j].Version}) },
+		changed: func(i, j int) {
+			out = append(out, Change{
+				ID: now[j].ID, What: "updated", From: old[i].Version, To: now[j].Version,
+				Note: migrationNote(now[j].Capability, old[i].Version),
+			})
+		},
+		stayed: func(_, _ int) {},
+	})
 	return out
 }
 
