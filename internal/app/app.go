@@ -13,6 +13,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"sync"
+	"time"
 
 	"ken/capability"
 	"ken/internal/config"
@@ -108,6 +109,10 @@ func Open(ctx context.Context, cfg Config) (*App, error) {
 	return a, nil
 }
 
+// embedAgain is how long an embedder rests that failed to make vectors of
+// capabilities.
+const embedAgain = 30 * time.Second
+
 // embed keeps the vectors of capabilities complete, beside everything else.
 func (a *App) embed(e llm.Embedder) {
 	ctx, cancel := context.WithCancel(context.Background())
@@ -119,11 +124,16 @@ func (a *App) embed(e llm.Embedder) {
 			if err != nil {
 				return
 			}
-			version = s.Version()
-			// An embedder that fails is asked again after the next change;
-			// until then a message's vector finds what there is, and the
-			// answer says how much that is.
-			_ = a.catalog.Embed(ctx, e)
+			// An embedder that fails is asked again after a while; until then
+			// answers say how many capabilities have vectors.
+			if a.catalog.Embed(ctx, e) == nil {
+				version = s.Version()
+				continue
+			}
+			select {
+			case <-ctx.Done():
+			case <-time.After(embedAgain):
+			}
 		}
 	}()
 	a.closeLater(func() error {

@@ -1,11 +1,15 @@
 package app
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"ken/capability"
 	"ken/internal/config"
@@ -238,4 +242,44 @@ func TestCardScorerOfTheProgram(t *testing.T) {
 			t.Errorf("cards for %q = %v, want %d", message, found.Cards, want)
 		}
 	}
+}
+
+// A flaky embedder fails once and works from then on.
+type flaky struct{ asked atomic.Int32 }
+
+func (*flaky) Model() string   { return "flaky" }
+func (*flaky) Dimensions() int { return 8 }
+func (f *flaky) Embed(_ context.Context, texts []string) ([][]float32, error) {
+	if f.asked.Add(1) == 1 {
+		return nil, errors.New("not now")
+	}
+	out := make([][]float32, len(texts))
+	for i := range out {
+		out[i] = []float32{1, 0, 0, 0, 0, 0, 0, 0}
+	}
+	return out, nil
+}
+
+func TestEmbedderThatFailsIsAskedAgain(t *testing.T) {
+	home := t.TempDir() // before the bubble: its removal waits for files
+	synctest.Test(t, func(t *testing.T) {
+		f := &flaky{}
+		a, err := Open(t.Context(), Config{Dir: home, Embedder: f, Getenv: func(name string) string { return map[string]string{"KEN_HOME": home}[name] }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if n := f.asked.Load(); n != 1 {
+			t.Errorf("asked %d times at once, want 1", n)
+		}
+		time.Sleep(embedAgain + time.Second)
+		synctest.Wait()
+		found, err := a.Door.Find(t.Context(), a.View(), door.Query{Text: "search the web"})
+		if err != nil || len(found.Degraded) != 0 {
+			t.Errorf("Find = degraded %q, %v, want all vectors there", found.Degraded, err)
+		}
+		if err := a.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 }
