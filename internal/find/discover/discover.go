@@ -124,7 +124,7 @@ type Selection struct {
 	EmbedUS  int64    `json:"embed_us,omitempty"`
 	GraphUS  int64    `json:"graph_us"`
 	Budget   int      `json:"budget"` // the most tokens that might have been shown
-	Found    int      `json:"found"`  // hits before any limit
+	Found    int      `json:"found"`  // hits looked at closely enough to say why they are not shown; at most 24
 	Indexed  int      `json:"indexed"`
 	Degraded []string `json:"degraded"` // what did not work, and was done without
 }

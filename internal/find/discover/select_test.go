@@ -470,3 +470,29 @@ func TestMapDocument(t *testing.T) {
 		}
 	}
 }
+
+// TestNothingIsDroppedInSilence: what a query asks for and does not get is told
+// with the reason.
+func TestNothingIsDroppedInSilence(t *testing.T) {
+	w := of(t, office()...)
+	cfg := Defaults()
+	cfg.Exclude = []capability.ID{"tool:http"}
+	sel := w.ask(t, Query{
+		Text: "calendar", Used: []capability.ID{"file-search"}, Pinned: []capability.ID{"nobody", "tool:http", "tool:weather"},
+		Filter: Filter{Exclude: []capability.ID{"tool:weather"}},
+	}, cfg)
+	if !slices.Contains(idsOf(sel.Briefs), "tool:file-search") {
+		t.Errorf("briefs = %v, want what was used, by its name", idsOf(sel.Briefs))
+	}
+	for id, want := range map[capability.ID]string{
+		"nobody": "not in the catalog", "tool:http": "capabilities.exclude", "tool:weather": "the query's filter",
+	} {
+		if got := reason(sel, id); !strings.Contains(got, "pinned") || !strings.Contains(got, want) {
+			t.Errorf("%s was skipped for %q, want that it is pinned, and %q", id, got, want)
+		}
+	}
+	sel = w.ask(t, Query{Text: "weather forecast for the city", Filter: Filter{Kinds: []capability.Kind{"voice"}}}, Defaults())
+	if got := reason(sel, ""); len(sel.Briefs) > 0 || !strings.Contains(got, "the query's own filter") {
+		t.Errorf("briefs %v, reason %q, want none for the query's own filter", idsOf(sel.Briefs), got)
+	}
+}

@@ -168,14 +168,6 @@ func (v *View) but(without []int) iter.Seq[*catalog.Entry] {
 	}
 }
 
-func (v *View) entries(yield func(*catalog.Entry) bool) {
-	for i, e := range v.snapshot.Entries() {
-		if v.visible.Has(i) && !yield(e) {
-			return
-		}
-	}
-}
-
 // ordinalOf finds a visible entry by its id.
 func (v *View) ordinalOf(id capability.ID) (int, bool) {
 	i, ok := v.snapshot.Ordinal(id)

@@ -1,0 +1,137 @@
+package discover
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"ken/capability"
+	"ken/internal/know/catalog"
+	"ken/internal/tokenizer"
+	"ken/internal/untrusted"
+	"ken/internal/yamldoc"
+)
+
+func (f *Finder) describe(ctx context.Context, v *View, args json.RawMessage, cfg Config) (ToolAnswer, error) {
+	var in struct {
+		ID   string `json:"id"`
+		Part string `json:"part"`
+		From int    `json:"from"`
+	}
+	if err := readArguments(args, &in); err != nil {
+		return refusal("the arguments cannot be read: %v; give id, and if you like part", err), ctx.Err()
+	}
+	if in.Part == "reference" {
+		text, err := f.source.Reference()
+		if err != nil {
+			return refusal("there is no reference: %v", err), ctx.Err()
+		}
+		return f.reading(Reading{From: in.From, Text: f.fence("the reference", text, false)}, false), ctx.Err()
+	}
+	e, err := v.lookup(in.ID)
+	if err != nil {
+		return refusal("%v", err), ctx.Err()
+	}
+	if i, _ := v.ordinalOf(e.ID); has(ordinals(v, cfg.Exclude), i) {
+		return refusal("%s is not shown: capabilities.exclude names it", untrusted.Line(string(e.ID), 120)), ctx.Err()
+	}
+	if in.Part == "" || in.Part == "all" {
+		p, err := f.page(ctx, e)
+		if err != nil {
+			return refusal("%s cannot be read: %v", untrusted.Line(string(e.ID), 120), err), ctx.Err()
+		}
+		text := p.Text()
+		if !e.Available {
+			text = "Not available here: " + untrusted.Line(strings.Join(e.Missing, "; "), 400) + "\n\n" + text
+		}
+		return f.reading(Reading{ID: e.ID, From: in.From, Text: text}, e.Trust >= capability.TrustUser), ctx.Err()
+	}
+	detail, err := f.source.Detail(ctx, e)
+	if err != nil {
+		return refusal("%s cannot be read: %v", untrusted.Line(string(e.ID), 120), err), ctx.Err()
+	}
+	switch in.Part {
+	case "schema":
+		if len(detail.Schema) == 0 {
+			return refusal("%s has no schema; part body or all may have something", untrusted.Line(string(e.ID), 120)), ctx.Err()
+		}
+		return f.reading(Reading{ID: e.ID, From: in.From, Text: f.fence(string(e.ID), string(detail.Schema), false)}, false), ctx.Err()
+	case "body":
+		body := strings.TrimSpace(detail.Body + "\n\n" + detail.Usage)
+		switch {
+		case body == "" && e.Withheld != "":
+			return refusal("%s may not be shown: %s", untrusted.Line(string(e.ID), 120), e.Withheld), ctx.Err()
+		case body == "":
+			return refusal("%s has no text; part schema or all may have something", untrusted.Line(string(e.ID), 120)), ctx.Err()
+		}
+		own := e.Trust >= capability.TrustUser
+		return f.reading(Reading{ID: e.ID, From: in.From, Text: f.fence(string(e.ID), body, own)}, own), ctx.Err()
+	}
+	return refusal("part is %s; it is all, schema, body or reference", untrusted.Line(in.Part, 40)), ctx.Err()
+}
+
+// fence renders a text for a model; own says that the person who runs Ken put
+// it there.
+func (f *Finder) fence(origin, text string, own bool) string {
+	return untrusted.Block(text, untrusted.BlockConfig{Key: f.key, Origin: origin, Max: longest, Trusted: own})
+}
+
+// reading gives as much of a text as one answer may hold, from a byte on. A
+// piece of it has a fence of its own: that of the text opens in one piece and
+// closes in another.
+func (f *Finder) reading(r Reading, own bool) ToolAnswer {
+	text, from := r.Text, r.From
+	r.Bytes = len(text)
+	switch {
+	case from < 0 || from > len(text):
+		return refusal("from is %d; the text has %d bytes", from, len(text))
+	case from < len(text) && !utf8.RuneStart(text[from]):
+		return refusal("from is %d, which is within a character; take the number that the answer before gave", from)
+	case from == 0 && tokenizer.Cut(text, describeTokens) == text:
+		return ToolAnswer{Text: text, Data: r}
+	}
+	r.Text = tokenizer.Cut(text[from:], describeTokens-fenceTokens)
+	end := from + len(r.Text)
+	origin := cmp.Or(untrusted.Line(string(r.ID), 80), "the reference")
+	said := f.fence(fmt.Sprintf("%s, bytes %d to %d", origin, from, end), r.Text, own)
+	if end < len(text) {
+		r.Next = end
+		said += fmt.Sprintf("\n[cut here: %d of %d bytes read; ask again with \"from\": %d]", end, len(text), end)
+	}
+	return ToolAnswer{Text: said, Data: r}
+}
+
+// lookup finds a visible entry by its id or a name that means only one. What
+// is hidden is as what does not exist.
+func (v *View) lookup(name string) (*catalog.Entry, error) {
+	if i, ok := v.ordinalOf(capability.ID(name)); ok {
+		return v.snapshot.Entries()[i], nil
+	}
+	var names []string
+	var best []*catalog.Entry // of the name, the most trusted
+	for e := range v.but(nil) {
+		names = append(names, string(e.ID), e.Name)
+		switch {
+		case !strings.EqualFold(e.Name, name) && !strings.EqualFold(e.Title(), name) || len(best) > 0 && e.Trust < best[0].Trust:
+		case len(best) > 0 && e.Trust > best[0].Trust:
+			best = append(best[:0], e)
+		default:
+			best = append(best, e)
+		}
+	}
+	shown := untrusted.Line(name, 80)
+	switch {
+	case len(best) == 1:
+		return best[0], nil
+	case len(best) > 1:
+		return nil, fmt.Errorf("%d capabilities are called %s; take an id, as in %s or %s",
+			len(best), shown, untrusted.Line(string(best[0].ID), 120), untrusted.Line(string(best[1].ID), 120))
+	}
+	if near := yamldoc.Nearest(name, names); near != "" {
+		return nil, fmt.Errorf("there is no capability %s; did you mean %s", shown, untrusted.Line(near, 120))
+	}
+	return nil, fmt.Errorf("there is no capability %s; %s finds what there is", shown, ToolDiscover)
+}
