@@ -199,6 +199,27 @@ func (k *Ken) Describe(ctx context.Context, name string) (capability.Detail, err
 	return d.Detail, err
 }
 
+// A Relation is how one capability relates to another: it depends on it or is
+// needed by it (DEPENDS_ON), is used together with it (COMPOSED_WITH), shares
+// tags (TAGGED_WITH) or a small category (SAME_CATEGORY).
+type Relation struct {
+	ID     capability.ID
+	Type   string
+	Weight float64
+	Needs  bool // of DEPENDS_ON: the one asked about needs ID
+}
+
+// Related gives what a capability, by its id or name, has to do with others,
+// the strongest first.
+func (k *Ken) Related(name string) ([]Relation, error) {
+	list, err := k.app.View().Related(name)
+	var out []Relation
+	for _, r := range list {
+		out = append(out, Relation{r.ID, string(r.Type), r.Weight, r.Needs})
+	}
+	return out, err
+}
+
 // All gives every capability that may be shown, in the order of their ids.
 func (k *Ken) All() iter.Seq[*capability.Capability] {
 	return func(yield func(*capability.Capability) bool) {

@@ -288,16 +288,42 @@ func (c *command) catalogWhy() *cobra.Command {
 				return err
 			}
 			why := a.Why(e)
+			related, err := a.View().Related(string(e.ID))
+			if err != nil {
+				return err
+			}
 			if c.json {
-				return c.printJSON(map[string]any{"id": e.ID, "state": e.State, "available": e.Available, "why": why})
+				return c.printJSON(map[string]any{"id": e.ID, "state": e.State, "available": e.Available, "why": why, "related": related})
 			}
 			c.out.linef("%s", c.out.style(bold, foreign(string(e.ID))))
 			for _, line := range why {
 				c.out.linef("- %s", foreign(line))
 			}
+			for _, r := range related[:min(len(related), mostRelated)] {
+				c.out.linef("- %s %s", relationWord(r), foreign(string(r.ID)))
+			}
+			if more := len(related) - mostRelated; more > 0 {
+				c.out.linef("- it relates to %d more; --json lists them", more)
+			}
 			return nil
 		}),
 	}
+}
+
+const mostRelated = 6 // relations that are printed
+
+func relationWord(r door.Relation) string {
+	switch {
+	case r.Type == "DEPENDS_ON" && r.Needs:
+		return "it needs"
+	case r.Type == "DEPENDS_ON":
+		return "it is needed by"
+	case r.Type == "COMPOSED_WITH":
+		return "it is used together with"
+	case r.Type == "TAGGED_WITH":
+		return "it shares tags with"
+	}
+	return "it is of one category with"
 }
 
 // completeIDs offers ids to the shell.

@@ -199,7 +199,7 @@ func (c *command) printFound(f door.Found) {
 	case f.Found > 0 && len(f.Nearest) == 0:
 		p.linef("%s found, and nothing of it is shown: %s", plural(f.Found, "capability"), foreign(firstReason(f)))
 	default:
-		p.linef("Nothing fits this message%s.", nearest(f))
+		p.linef("Nothing fits this message%s%s.", nearest(f), filtered(f))
 	}
 	for _, b := range f.Briefs {
 		indent := ""
@@ -240,6 +240,16 @@ func firstReason(f door.Found) string {
 		}
 	}
 	return "--json says more"
+}
+
+// filtered says that it was the query's own filter.
+func filtered(f door.Found) string {
+	for _, s := range f.Skipped {
+		if s.ID == "" && s.Tier == "briefs" {
+			return "; " + s.Reason
+		}
+	}
+	return ""
 }
 
 func nearest(f door.Found) string {

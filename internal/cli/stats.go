@@ -15,12 +15,18 @@ import (
 
 func (c *command) statsCommand() *cobra.Command {
 	var since time.Duration
+	var lift bool
 	cmd := &cobra.Command{
 		Use: "stats", Short: "Show what was shown, what was used, and what it cost", Args: args(cobra.NoArgs),
 		Example: "  ken stats --since 48h",
 		RunE: c.with(func(_ context.Context, a *app.App, _ []string) error {
 			if since <= 0 {
 				return usageError{fmt.Errorf("--since is %v; give a time such as 48h", since)}
+			}
+			if lift {
+				if err := a.Door.Lift(a.Principal); err != nil {
+					return err
+				}
 			}
 			report := a.Door.Report(time.Now().Add(-since))
 			if c.json {
@@ -31,6 +37,7 @@ func (c *command) statsCommand() *cobra.Command {
 		}),
 	}
 	cmd.Flags().DurationVar(&since, "since", 48*time.Hour, "how far to look `back`")
+	cmd.Flags().BoolVar(&lift, "lift", false, "make the kill switch start anew first")
 	return cmd
 }
 

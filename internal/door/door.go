@@ -32,6 +32,7 @@ type (
 	Piece       = show.Piece
 	Skip        = show.Skip
 	ToolAnswer  = discover.ToolAnswer
+	Relation    = discover.Relation
 )
 
 // Config says what a Door gives access to. Recorder may be nil.
@@ -130,6 +131,15 @@ func (v View) Lookup(name string) (*Entry, error) {
 		return nil, &capability.Error{Kind: capability.NotFound, Op: "find", Target: name}
 	}
 	return v.snapshot.Lookup(name)
+}
+
+// Related gives what an entry has to do with others, the strongest first.
+func (v View) Related(name string) ([]Relation, error) {
+	e, err := v.Lookup(name)
+	if err != nil {
+		return nil, err
+	}
+	return v.seen.Related(e.ID), nil
 }
 
 // Find picks what matters for a message. A message of a session is recorded.

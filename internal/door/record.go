@@ -1,7 +1,6 @@
 package door
 
 import (
-	"encoding/json"
 	"io"
 	"iter"
 	"maps"
@@ -222,6 +221,16 @@ func (d *Door) Used(scope capability.Scope, id capability.ID, worked bool) error
 	return d.recorder.log.Append(e)
 }
 
+// Lift makes the kill switch start anew, for a person who has mended the cards
+// that triggered too often.
+func (d *Door) Lift(p capability.Principal) error {
+	r := d.recorder
+	if r == nil || r.open() == nil || r.gate.Switch == nil {
+		return &capability.Error{Kind: capability.NotFound, Op: "lift", Target: "the kill switch", Fix: "set capabilities.killSwitch to warn or disable"}
+	}
+	return r.gate.Switch.Lift(r.Now(), p.ID)
+}
+
 // Report is what came of what was shown.
 type Report struct {
 	Since       time.Time                       `json:"since"`
@@ -278,13 +287,4 @@ func replayed(events iter.Seq2[outcome.Event, error]) iter.Seq2[outcome.Event, e
 			}
 		}
 	}
-}
-
-// MarshalJSON keeps the flat form of a selection.
-func (f Found) MarshalJSON() ([]byte, error) {
-	type flat struct {
-		Selection
-		Rollout Rollout `json:"rollout"`
-	}
-	return json.Marshal(flat(f))
 }

@@ -174,6 +174,31 @@ func (v *View) ordinalOf(id capability.ID) (int, bool) {
 	return i, ok && v.visible.Has(i)
 }
 
+// A Relation is how one capability relates to another.
+type Relation struct {
+	ID     capability.ID  `json:"id"`
+	Type   graph.EdgeType `json:"type"`
+	Weight float64        `json:"weight"`
+
+	// Needs says, of DEPENDS_ON, that the one asked about needs the other,
+	// rather than being needed by it.
+	Needs bool `json:"needs,omitempty"`
+}
+
+// Related gives what a visible entry relates to among those, the strongest
+// first. It works out what is not stored, so it is not for every message.
+func (v *View) Related(id capability.ID) []Relation {
+	out := []Relation{}
+	i, ok := v.ordinalOf(id)
+	if !ok {
+		return out
+	}
+	for _, e := range v.graph().Related(i) {
+		out = append(out, Relation{v.snapshot.Entries()[e.To].ID, e.Type, e.Weight, e.Outward})
+	}
+	return out
+}
+
 // called gives the visible entries that a configuration or a caller means: the
 // one of that id, or else all of that name.
 func (v *View) called(id capability.ID) []int {

@@ -124,24 +124,3 @@ func isHit(hits []candidate, ordinal int32) bool {
 	}
 	return false
 }
-
-// Interleave makes one list of results: each hit, after it what is attached to
-// it, nothing twice, at most limit of them.
-func Interleave(ranked []Ranked, limit int) []int {
-	out := make([]int, 0, max(0, min(limit, 2*len(ranked))))
-	add := func(ordinal int) {
-		if len(out) < limit && !slices.Contains(out, ordinal) {
-			out = append(out, ordinal)
-		}
-	}
-	for _, r := range ranked {
-		if len(out) >= limit {
-			break
-		}
-		add(r.Ordinal)
-		for _, a := range r.Attached {
-			add(a.Ordinal)
-		}
-	}
-	return out
-}

@@ -119,7 +119,7 @@ func recall10(list []int, gold map[int]bool) float64 {
 	return float64(n) / float64(max(1, len(gold)))
 }
 
-func interleaved(r []Ranked) []int { return Interleave(r, 10) }
+func interleaved(r []Ranked) []int { return interleave(r, 10) }
 
 // TestRecallOfDependencies: of all that a query needs, how much is among the
 // first ten when what is attached follows its hit.
@@ -263,4 +263,25 @@ func (ix *wordIndex) search(query string, k int) []Scored {
 		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.Ordinal, b.Ordinal))
 	})
 	return hits[:min(len(hits), k)]
+}
+
+// interleave makes one list of results: each hit, after it what is attached to
+// it, nothing twice, at most limit of them.
+func interleave(ranked []Ranked, limit int) []int {
+	out := make([]int, 0, max(0, min(limit, 2*len(ranked))))
+	add := func(ordinal int) {
+		if len(out) < limit && !slices.Contains(out, ordinal) {
+			out = append(out, ordinal)
+		}
+	}
+	for _, r := range ranked {
+		if len(out) >= limit {
+			break
+		}
+		add(r.Ordinal)
+		for _, a := range r.Attached {
+			add(a.Ordinal)
+		}
+	}
+	return out
 }

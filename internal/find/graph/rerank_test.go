@@ -299,13 +299,13 @@ func TestManyAtOnce(t *testing.T) {
 	done.Wait()
 }
 
-func TestInterleave(t *testing.T) {
+func Testinterleave(t *testing.T) {
 	ranked := []Ranked{
 		{Ordinal: 4, Attached: []Attachment{{Ordinal: 1}, {Ordinal: 2}}}, {Ordinal: 1}, {Ordinal: 7, Attached: []Attachment{{Ordinal: 2}, {Ordinal: 9}}},
 	}
 	for limit, want := range map[int]string{-1: "[]", 0: "[]", 2: "[4 1]", 4: "[4 1 2 7]", 9: "[4 1 2 7 9]"} {
-		if got := fmt.Sprint(Interleave(ranked, limit)); got != want {
-			t.Errorf("Interleave(%d) = %v, want %v", limit, got, want)
+		if got := fmt.Sprint(interleave(ranked, limit)); got != want {
+			t.Errorf("interleave(%d) = %v, want %v", limit, got, want)
 		}
 	}
 }

@@ -163,7 +163,7 @@ func (s *Switch) judge() State {
 		st.Why = fmt.Sprintf("%s, more than %.0f%%; %s is %s: ", saw, 100*s.cfg.MaxRate, KnobKillSwitch, s.cfg.Action)
 		mend := "narrow their triggers or raise capabilities.confidenceThreshold"
 		if st.Disabled {
-			st.Why += fmt.Sprintf("no cards are injected until it is %.0f%% or less; %s, or set %s: warn to inject again at once", 100*s.cfg.MaxRate, mend, KnobKillSwitch)
+			st.Why += fmt.Sprintf("no cards are injected until it is %.0f%% or less; %s and run ken stats --lift, or set %s: warn to inject again at once", 100*s.cfg.MaxRate, mend, KnobKillSwitch)
 		} else {
 			st.Why += "they are still injected; " + mend
 		}

@@ -103,7 +103,7 @@ func TestKillSwitchSaysWhatItSaw(t *testing.T) {
 		{Warn, "cards triggered in 25 of 61 turns (41.0%) of 61 sessions within 24 h, more than 30%; capabilities.killSwitch is warn: " +
 			"they are still injected; narrow their triggers or raise capabilities.confidenceThreshold"},
 		{Disable, "cards triggered in 25 of 61 turns (41.0%) of 61 sessions within 24 h, more than 30%; capabilities.killSwitch is disable: " +
-			"no cards are injected until it is 30% or less; narrow their triggers or raise capabilities.confidenceThreshold, or set capabilities.killSwitch: warn to inject again at once"},
+			"no cards are injected until it is 30% or less; narrow their triggers or raise capabilities.confidenceThreshold and run ken stats --lift, or set capabilities.killSwitch: warn to inject again at once"},
 	}
 	for i, tt := range tests {
 		s := newSwitch(t, l, SwitchConfig{Action: tt.action, CoolDown: time.Hour})
