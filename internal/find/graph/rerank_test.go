@@ -299,7 +299,7 @@ func TestManyAtOnce(t *testing.T) {
 	done.Wait()
 }
 
-func Testinterleave(t *testing.T) {
+func TestInterleave(t *testing.T) {
 	ranked := []Ranked{
 		{Ordinal: 4, Attached: []Attachment{{Ordinal: 1}, {Ordinal: 2}}}, {Ordinal: 1}, {Ordinal: 7, Attached: []Attachment{{Ordinal: 2}, {Ordinal: 9}}},
 	}
