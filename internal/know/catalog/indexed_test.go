@@ -128,7 +128,7 @@ func TestIndexWhenNeeded(t *testing.T) {
 		t.Errorf("finds(turbine) = %v, want nothing", got)
 	}
 	if n := indexer.builds.Load(); n != 1 {
-		t.Errorf("%d indexes were built, want 1", n)
+		t.Errorf("%d indexes were built, want 1 and changes of it", n)
 	}
 	if x := c.Snapshot().Index(); x.Segment.Len() != first.Segment.Len() {
 		t.Errorf("the index has %d slots, want %d: freed ones are used again", x.Segment.Len(), first.Segment.Len())
@@ -205,6 +205,13 @@ func TestIndexFromManyGoroutines(t *testing.T) {
 	indexer := &counting{}
 	c := loaded(t, Config{Sources: []capability.Source{from("a", described("a", "gauge"), described("b", "valve"))}, Indexer: indexer})
 	var wg sync.WaitGroup
+	for range 8 { // whoever needs the first one first makes it, for all
+		wg.Go(func() { c.Snapshot().Index() })
+	}
+	wg.Wait()
+	if n := indexer.builds.Load(); n != 1 {
+		t.Errorf("%d indexes were built of one snapshot, want 1", n)
+	}
 	for g := range 8 {
 		wg.Go(func() {
 			for i := range 20 {
