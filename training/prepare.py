@@ -335,7 +335,7 @@ def main():
     ap.add_argument("--vocab", required=True)
     ap.add_argument("--out", required=True)
     ap.add_argument("--words", required=True, help="folder of english-words-10.json and the like")
-    ap.add_argument("--rows", type=int, default=33_280, help="rows of the student's table")
+    ap.add_argument("--rows", type=int, default=31_744, help="rows of the student's table; with its vocabulary the file stays below 9 MB")
     ap.add_argument("--free", type=int, default=210_000, help="at most this many free sentences")
     ap.add_argument("--tiny", action="store_true", help="a few rows of everything, to try the code")
     a = ap.parse_args()

@@ -72,14 +72,15 @@ type Model struct {
 	name string
 	dims int
 
-	rows    string // for each row, dims bytes: a number from -127 to 127 plus 128
-	scales  string // for each row, 2 bytes
-	offsets string // for each piece, 4 bytes: where it begins in strings; and the end of the last
-	slots   string // a hash table of the pieces, see find
-	strings string // the pieces, one after the other, with ## where they continue a word
-	shift   uint   // of a hash, so that the number of a slot remains
-	longest int    // bytes of the longest piece, without ##
-	count   uint32 // of rows: the pieces from this one on have none
+	rows    string             // for each row, dims bytes: a number from -127 to 127 plus 128
+	scales  string             // for each row, 2 bytes
+	offsets string             // for each piece, 4 bytes: where it begins in strings; and the end of the last
+	slots   string             // a hash table of the pieces, see find
+	strings string             // the pieces, one after the other, with ## where they continue a word
+	shift   uint               // of a hash, so that the number of a slot remains
+	longest int                // bytes of the longest piece, without ##
+	fields  [fieldCount]uint64 // how much a token counts, by its field, in 65,536ths
+	count   uint32             // of rows: the pieces from this one on have none
 }
 
 // Model names the weights: the name given when they were packed, @, and the
@@ -109,26 +110,32 @@ func (m *Model) Embed(ctx context.Context, texts []string) ([][]float32, error) 
 // room for Dimensions more.
 func (m *Model) Append(dst []float32, text string) []float32 {
 	var room [MaxTokens + longestWord]uint32
-	return m.AppendTokens(dst, m.Tokens(room[:0], text), nil)
+	return m.AppendTokens(dst, m.Tokens(room[:0], text))
 }
 
 // AppendTokens adds the vector of a list of tokens to dst, as Append does for
-// those of a text. With weights, one for each token, a token counts that many
-// 65,536ths of its usual weight; without, all count fully. Tokens past the
-// first [MaxTokens] are not read; tokens of another model are not noticed.
-func (m *Model) AppendTokens(dst []float32, tokens []uint32, weights []uint16) []float32 {
+// those of a text. Tokens past the first [MaxTokens] are not read; tokens of
+// another model are not noticed.
+func (m *Model) AppendTokens(dst []float32, tokens []uint32) []float32 {
 	var room [MaxTokens]term
-	terms := room[:0]
-	for i, id := range tokens[:min(len(tokens), MaxTokens)] {
-		if id >= m.count {
-			continue
+	terms := m.appendTerms(room[:0], tokens[:min(len(tokens), MaxTokens)], whole)
+	return m.appendSum(dst, terms)
+}
+
+// whole is a weight that takes nothing away.
+const whole = 1 << 16
+
+// appendTerms adds the rows of tokens, each counting weight 65,536ths.
+func (m *Model) appendTerms(terms []term, tokens []uint32, weight uint64) []term {
+	for _, id := range tokens {
+		if id < m.count {
+			terms = append(terms, term{int(id) * m.dims, uint64(load16(m.scales, 2*int(id))) * weight >> 16})
 		}
-		scale := uint64(load16(m.scales, 2*int(id)))
-		if weights != nil {
-			scale = scale * uint64(weights[i]) >> 16
-		}
-		terms = append(terms, term{int(id) * m.dims, scale})
 	}
+	return terms
+}
+
+func (m *Model) appendSum(dst []float32, terms []term) []float32 {
 	dst = slices.Grow(dst, m.dims)
 	vector := dst[len(dst) : len(dst)+m.dims]
 	m.sum(vector, terms)

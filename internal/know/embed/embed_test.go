@@ -124,8 +124,8 @@ func TestVectorIsTheSumOfRows(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		tokens := rapid.SliceOfN(rapid.Uint32Range(0, m.count+5), 0, MaxTokens).Draw(t, "tokens")
-		if got, want := m.AppendTokens(nil, tokens, nil), exact(m, tokens); !near(got, want) {
-			t.Fatalf("AppendTokens(nil, %v, nil) = %v, want %v", tokens, got, want)
+		if got, want := m.AppendTokens(nil, tokens), exact(m, tokens); !near(got, want) {
+			t.Fatalf("AppendTokens(nil, %v) = %v, want %v", tokens, got, want)
 		}
 	})
 }
@@ -192,25 +192,6 @@ func TestAppendAddsToWhatIsThere(t *testing.T) {
 	got := m.Append([]float32{1, 2}, "a")
 	if want := append([]float32{1, 2}, m.Append(nil, "a")...); !slices.Equal(got, want) {
 		t.Errorf("Append([1 2], a) = %v, want %v", got, want)
-	}
-}
-
-func TestWeightsOfTokens(t *testing.T) {
-	m := tiny(t, "a", "b")
-	a, ab := m.Append(nil, "a"), m.Append(nil, "a b")
-	for _, tt := range []struct {
-		weights []uint16
-		want    []float32
-	}{
-		{nil, ab},
-		{[]uint16{1 << 15, 0}, a},
-		{[]uint16{0, 0}, make([]float32, 16)},
-	} {
-		got := m.AppendTokens(nil, []uint32{0, 1}, tt.weights)
-		if slices.ContainsFunc(tt.want, func(x float32) bool { return x != 0 }) != slices.ContainsFunc(got, func(x float32) bool { return x != 0 }) ||
-			dot(got, tt.want) < 0.9999*dot(tt.want, tt.want) {
-			t.Errorf("AppendTokens(nil, [0 1], %v) = %v, want %v", tt.weights, got, tt.want)
-		}
 	}
 }
 

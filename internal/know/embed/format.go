@@ -14,7 +14,9 @@ import (
 //
 //	header    64 bytes: the magic; then, 4 bytes each, the version, dimensions,
 //	          rows, pieces, slots, bytes of strings, bytes of the name, bytes of
-//	          the longest piece without ##; zeros
+//	          the longest piece without ##; then, 2 bytes each, how much the
+//	          tokens of the fields of a document count, in 65,536ths, 0 for
+//	          fully: see [Field]; zeros
 //	rows      rows * dimensions bytes: a number from -127 to 127 plus 128
 //	scales    2 bytes per row
 //	offsets   4 bytes per piece, and one more: where in strings it begins
@@ -29,6 +31,7 @@ const (
 	magic      = "KENEMBED"
 	version    = 1
 	headerSize = 64
+	fieldsAt   = len(magic) + 4*8
 	maxName    = 100
 	maxPieces  = 1<<idBits - 2
 )
@@ -93,6 +96,12 @@ func read(data string) (*Model, error) {
 		shift:   uint(64 - bits.TrailingZeros(uint(s.slots))),
 		longest: s.longest,
 		count:   uint32(s.rows),
+	}
+	for i := range m.fields {
+		m.fields[i] = whole
+		if w := load16(data, fieldsAt+2*i); w != 0 {
+			m.fields[i] = uint64(w)
+		}
 	}
 	name := take(int64(s.name))
 	if short || rest != "" {

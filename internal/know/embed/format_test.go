@@ -117,7 +117,7 @@ func TestPackRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var file bytes.Buffer
-			if _, err := Pack(&file, tt.model, tt.pieces, tt.weights); err == nil || !strings.Contains(err.Error(), tt.want) || file.Len() > 0 {
+			if _, err := Pack(&file, tt.model, tt.pieces, tt.weights, nil); err == nil || !strings.Contains(err.Error(), tt.want) || file.Len() > 0 {
 				t.Errorf("Pack = %v after %d bytes, want an error with %q and no bytes", err, file.Len(), tt.want)
 			}
 		})
@@ -131,7 +131,7 @@ func TestPrunedVocabulary(t *testing.T) {
 	weights := noise(len(pieces), 16)
 	clear(weights[6*16 : 7*16]) // the
 	var file bytes.Buffer
-	report, err := Pack(&file, "pruned", pieces, weights)
+	report, err := Pack(&file, "pruned", pieces, weights, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,11 +178,11 @@ func TestPackKeepsWeights(t *testing.T) {
 			largest = max(largest, math.Abs(float64(weights[i])))
 		}
 		var file, again bytes.Buffer
-		report, err := Pack(&file, "x", []string{"a", "b", "c"}, weights)
+		report, err := Pack(&file, "x", []string{"a", "b", "c"}, weights, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Pack(&again, "x", []string{"a", "b", "c"}, weights); err != nil || !bytes.Equal(file.Bytes(), again.Bytes()) {
+		if _, err := Pack(&again, "x", []string{"a", "b", "c"}, weights, nil); err != nil || !bytes.Equal(file.Bytes(), again.Bytes()) {
 			t.Fatalf("Pack gives another file the second time (%v)", err)
 		}
 		m, err := Load(file.String())

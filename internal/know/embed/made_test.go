@@ -62,7 +62,7 @@ func noise(pieces, dims int) []float32 {
 func pack(t testing.TB, name string, vocabulary []string, weights []float32) string {
 	t.Helper()
 	var file bytes.Buffer
-	if _, err := Pack(&file, name, vocabulary, weights); err != nil {
+	if _, err := Pack(&file, name, vocabulary, weights, nil); err != nil {
 		t.Fatal(err)
 	}
 	return file.String()
@@ -101,7 +101,7 @@ var fullOnce = sync.OnceValues(func() (m *Model, err error) {
 	}
 	pieces := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	var file bytes.Buffer
-	if _, err := Pack(&file, "noise", pieces, noise(len(pieces), 256)); err != nil {
+	if _, err := Pack(&file, "noise", pieces, noise(len(pieces), 256), nil); err != nil {
 		return nil, err
 	}
 	return Load(file.String())

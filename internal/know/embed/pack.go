@@ -37,9 +37,15 @@ func (r Report) String() string {
 // * u), rounded to the nearest, halves away from zero. The unit is not kept: a
 // vector of unit length does not show it.
 //
+// The fields say how much the tokens of each [Field] count, only their ratios
+// matter; none: all alike.
+//
 // The same input gives the same bytes, on every machine.
-func Pack(w io.Writer, name string, vocabulary []string, weights []float32) (Report, error) {
+func Pack(w io.Writer, name string, vocabulary []string, weights []float32, fields map[Field]float64) (Report, error) {
 	p, err := newPacking(vocabulary, weights)
+	if err == nil {
+		err = p.setFields(fields)
+	}
 	if err == nil {
 		err = checkName(name)
 	}
@@ -71,7 +77,24 @@ type packing struct {
 	dims                           int
 	pieces                         []string // in the order of the file
 	rows, scales, offsets, strings []byte
+	fields                         [fieldCount]uint16
 	report                         Report
+}
+
+func (p *packing) setFields(weights map[Field]float64) error {
+	largest := 0.0
+	for f, w := range weights {
+		if f < 0 || f >= fieldCount || !(w > 0) || math.IsInf(w, 0) {
+			return fmt.Errorf("field %d counts %v: a number above zero for each of %d fields is possible", f, w, fieldCount)
+		}
+		largest = max(largest, w)
+	}
+	for f, w := range weights {
+		if w < largest {
+			p.fields[f] = uint16(max(1, math.Round(w/largest*whole)))
+		}
+	}
+	return nil
 }
 
 // newPacking sorts the pieces, and makes all parts but the hash table.
@@ -182,6 +205,9 @@ func (p *packing) header(name string) []byte {
 	b := []byte(magic)
 	for _, x := range []int{s.version, s.dims, s.rows, s.pieces, s.slots, s.strings, s.name, s.longest} {
 		b = binary.LittleEndian.AppendUint32(b, uint32(x))
+	}
+	for _, w := range p.fields {
+		b = binary.LittleEndian.AppendUint16(b, w)
 	}
 	return append(b, make([]byte, headerSize-len(b))...)
 }

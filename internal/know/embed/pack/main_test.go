@@ -26,17 +26,20 @@ func TestRun(t *testing.T) {
 	var numbers []float32
 	var raw []byte
 	for i := range 2 * 16 {
-		numbers = append(numbers, float32(i)-7.5)
-		raw = binary.LittleEndian.AppendUint32(raw, math.Float32bits(numbers[i]))
+		numbers = append(numbers, (float32(i)-7)/2)
+		raw = append(raw, byte(int8(i-7)))
 	}
-	weights := write(t, "weights.f32", raw)
+	for range 2 {
+		raw = binary.LittleEndian.AppendUint32(raw, math.Float32bits(0.5))
+	}
+	weights := write(t, "weights.i8", raw)
 	var want bytes.Buffer
-	if _, err := embed.Pack(&want, "m", []string{"find", "##s"}, numbers); err != nil {
+	if _, err := embed.Pack(&want, "m", []string{"find", "##s"}, numbers, map[embed.Field]float64{embed.Prose: 1, embed.Name: 2, embed.Category: 1, embed.Parameters: 0.5}); err != nil {
 		t.Fatal(err)
 	}
 	for _, text := range []string{"find\n##s\n", "find\n##s", "find\r\n##s\r\n"} {
 		out := filepath.Join(t.TempDir(), "model.bin")
-		if err := run(write(t, "vocab.txt", []byte(text)), weights, "m", out, ""); err != nil {
+		if err := run(write(t, "vocab.txt", []byte(text)), weights, "1,2,1,0.5", "m", out, ""); err != nil {
 			t.Fatal(err)
 		}
 		if got, err := os.ReadFile(out); err != nil || !bytes.Equal(got, want.Bytes()) {
@@ -46,16 +49,16 @@ func TestRun(t *testing.T) {
 }
 
 func TestRunRefuses(t *testing.T) {
-	vocab, weights := write(t, "vocab.txt", []byte("a\n")), write(t, "weights.f32", []byte("12345"))
+	vocab, weights := write(t, "vocab.txt", []byte("a\n")), write(t, "weights.i8", []byte("123"))
 	out := filepath.Join(t.TempDir(), "model.bin")
 	for _, tt := range []struct{ vocab, weights, name, out, want string }{
 		{vocab, weights, "m", "", "-out is missing"},
 		{vocab, weights, "", out, "all needed"},
-		{vocab, weights, "m", out, "5 bytes"},
+		{vocab, weights, "m", out, "3 bytes"},
 		{vocab + "x", weights, "m", out, "no such file"},
 		{vocab, weights + "x", "m", out, "no such file"},
 	} {
-		if err := run(tt.vocab, tt.weights, tt.name, tt.out, ""); err == nil || !strings.Contains(err.Error(), tt.want) {
+		if err := run(tt.vocab, tt.weights, "1,1,1,1", tt.name, tt.out, ""); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("run(%q, %q, %q, %q) = %v, want an error with %q", tt.vocab, tt.weights, tt.name, tt.out, err, tt.want)
 		}
 	}
@@ -88,7 +91,7 @@ func TestMeaning(t *testing.T) {
 func TestPackChars(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "chars.bin")
 	answers := write(t, "answers.jsonl", []byte("[33,[\"a\",\"!\",\"b\"]]\n[65,[\"aab\"]]\n[44032,[\"a가b\"]]\n"))
-	if err := run("", "", "", out, answers); err != nil {
+	if err := run("", "", "", "", out, answers); err != nil {
 		t.Fatal(err)
 	}
 	got, err := os.ReadFile(out)
