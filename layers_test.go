@@ -55,11 +55,12 @@ var plan = []room{
 	{"internal/know/source/...", words + ground},
 	{"internal/know/embed", words + ground},
 	{"internal/know/embed/pack", "internal/know/embed"},
+	{"internal/know/embed/remote", words + ground},
 	{"internal/know/index", words + ground + "internal/know/..."},
 	{"internal/know/catalog", words + ground + "internal/know/..."},
 
 	// Govern: what may happen, and what did.
-	{"internal/govern/policy", words + "internal/schema"}, // pure: no store, no files
+	{"internal/govern/policy", words + "internal/yamldoc"}, // pure: no store, no files
 	{"internal/govern/approval", words + ground + "internal/govern/policy"},
 	{"internal/govern/audit", words + ground + "internal/govern/policy"},
 
@@ -72,7 +73,9 @@ var plan = []room{
 	{"internal/find/eval", words + ground + "internal/know/... internal/find/..."},
 
 	// Run: from a call to its effect.
-	{"internal/run/sandbox", words + ground},
+	{"internal/run/sandbox/confine", ""}, // what the helper process runs: it stays light
+	{"internal/run/sandbox", "internal/run/sandbox/confine"},
+	{"internal/run/sandbox/egress", ""},
 	{"internal/run/executor/...", words + ground + "internal/run/sandbox"},
 	{"internal/run/mcpgateway", words + ground + "internal/know/... internal/run/sandbox"},
 	{"internal/run/result", words + ground},
@@ -86,7 +89,7 @@ var plan = []room{
 	{"internal/talk/provider/...", words + ground},
 	{"internal/talk/prompt", words + ground + "internal/door"},
 	{"internal/talk/session", words + ground},
-	{"internal/talk/slash", words + "internal/door"},
+	{"internal/talk/slash", words + "internal/yamldoc"},
 	{"internal/talk/engine", words + ground + "internal/door internal/talk/..."},
 
 	// Serve: the surfaces.

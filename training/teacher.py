@@ -1,4 +1,4 @@
-"""Teachers: fine-tuning gte-small on the pairs, and encoding every text once."""
+"""Teachers: fine-tuning them on the pairs, and encoding every text once."""
 import time
 
 import numpy as np
@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 
 from bert import CLS, SEP
-from data import ALONE, PAD, TRAIN, VOCAB, draw_docs, listwise, set_weights
+from data import ALONE, TRAIN, VOCAB, draw_docs, draw_runs, listwise, set_weights
 
 HIDDEN = 384
 
@@ -28,8 +28,8 @@ def encode(model, data, cut=256, sums=False, budget=131072):
         for mode, rows in (("plain", VOCAB), ("words", data.rows_words)):
             n = (len(TRAIN) + 1) * rows
             states[mode] = torch.zeros(n, HIDDEN, device=device), torch.zeros(n, device=device)
-    order = torch.argsort(data.lens, stable=True)
-    lens = data.lens[order].cpu().numpy()
+    order = np.argsort(data.lens, kind="stable")
+    lens = data.lens[order]
     lo = 0
     with torch.no_grad():
         while lo < data.n:
@@ -41,7 +41,7 @@ def encode(model, data, cut=256, sums=False, budget=131072):
             ids, mask = data.bert(idx, cut)
             h = model.hidden(ids, mask).float()
             m = mask[:, :, None].float()
-            out[idx] = F.normalize((h * m).sum(1) / m.sum(1), dim=-1).half()
+            out[data.put(idx)[0]] = F.normalize((h * m).sum(1) / m.sum(1), dim=-1).half()
             if sums:
                 add_sums(data, idx, mask, h, states)
     if half:
@@ -52,20 +52,18 @@ def encode(model, data, cut=256, sums=False, budget=131072):
 
 
 def add_sums(data, idx, mask, h, states):
-    o = data.origin[idx]
+    o, off = data.put(data.origin[idx], data.off[idx])
     part = torch.full_like(o, len(TRAIN))
     for i in reversed(range(len(TRAIN))):
         part = torch.where((o >> i) & 1 == 1, torch.full_like(o, i), part)
     # Tokens of the text proper: neither [CLS] nor [SEP] nor padding.
     inner = mask[:, 2:] & (o > 0)[:, None]
     body = h[:, 1:-1][inner]
-    width = inner.shape[1]
-    for mode, ids in (("plain", data.ids), ("words", data.own)):
+    where = (off[:, None] + torch.arange(inner.shape[1], device=data.device)[None])[inner]
+    part = part[:, None].expand_as(inner)[inner]
+    for mode, ids in (("plain", data.tok), ("words", data.own)):
         total, count = states[mode]
-        at = ids[idx, :width].long()
-        if at.shape[1] < width:
-            at = torch.nn.functional.pad(at, (0, width - at.shape[1]), value=PAD)
-        at = (part[:, None] * (len(count) // (len(TRAIN) + 1)) + at)[inner]
+        at = part * (len(count) // (len(TRAIN) + 1)) + ids[where]
         total.index_add_(0, at, body)
         count.index_add_(0, at, torch.ones(len(at), device=at.device))
 
@@ -84,18 +82,19 @@ def single_tokens(model, data):
         words = torch.zeros(data.rows_words, HIDDEN, device=device)
         words[:VOCAB] = plain
         # Texts of one student token and several pieces are the whole words standing alone.
-        lone = torch.nonzero((data.views["words"].lens == 1) & (data.lens > 1) & ((data.origin & ALONE) > 0)).flatten()
-        for idx in lone.split(4096):
+        view = data.views["words"]
+        lone = np.flatnonzero((view.lens == 1) & (data.lens > 1) & ((data.origin & ALONE) > 0))
+        for idx in np.split(lone, range(4096, len(lone), 4096)):
             ids, mask = data.bert(idx, 32)
             h = model.hidden(ids, mask).float()
             inner = mask[:, 2:, None].float()
-            words[data.views["words"].ids[idx, 0].long()] = (h[:, 1:-1] * inner).sum(1) / inner.sum(1)
+            words[view.bags(data, idx, 1)[0]] = (h[:, 1:-1] * inner).sum(1) / inner.sum(1)
     model.float()
     return {"plain": plain, "words": words}
 
 
 def hard_negatives(data, vec, names, k=12):
-    """Per set: the nearest wrong documents by teacher vectors, beside the BM25 ones."""
+    """Per set: the nearest wrong documents by teacher vectors, beside the BM25 ones; on the host."""
     out = {}
     for name in names:
         s = data.sets[name]
@@ -103,13 +102,20 @@ def hard_negatives(data, vec, names, k=12):
         rows = []
         for lo in range(0, len(s.q), 2048):
             picked = torch.arange(lo, min(len(s.q), lo + 2048), device=data.device)
-            cos = vec[s.q[picked]].float() @ d.T
+            cos = vec[s.q[lo:lo + 2048]].float() @ d.T
             gold, twin = listwise(s, picked, torch.arange(len(s.doc), device=data.device))
             cos = cos.masked_fill(gold | twin, -9)
             rows.append(cos.topk(min(k, len(s.doc)), dim=1).indices)
-        near = torch.cat(rows)
-        out[name] = torch.cat([near, s.hard], 1)
+        out[name] = np.concatenate([torch.cat(rows).cpu().numpy(), s.hard], 1)
     return out
+
+
+def embed(model, data, texts, cuts):
+    """Vectors of some texts, with gradients: in four batches by length, so that little of them is padding."""
+    order = np.argsort(np.minimum(data.lens[texts], cuts), kind="stable")
+    back, = data.put(np.argsort(order))
+    with torch.autocast(device_type=data.device.type, dtype=torch.bfloat16, enabled=data.device.type == "cuda"):
+        return torch.cat([model(*data.bert(texts[i], cuts[i])) for i in np.array_split(order, 4)])[back]
 
 
 def fine_tune(model, data, split, hard, opt, deadline, log=print):
@@ -118,64 +124,53 @@ def fine_tune(model, data, split, hard, opt, deadline, log=print):
     Gives up after 30 steps if the rest would end after deadline: a shorter
     run would not be the same run.
     """
-    device = data.device
-    steps, seed = opt["teacher_steps"], opt["seed"]
-    gen = torch.Generator(device=device).manual_seed(1000 + seed)
-    rng = np.random.RandomState(2000 + seed)
+    steps = opt["teacher_steps"]
+    rng = np.random.RandomState(2000 + opt["seed"])
     names, weights = set_weights(data, split)
-    pairs = data.rows(data.openapi, split)
-    extra = data.rows(data.extra, split)
-    seen = {n: torch.nonzero(data.allowed(data.sets[n].q, split)).flatten() for n in names}
+    tables = [(data.rows(t, split), w) for t, w in ((data.openapi, opt["teacher_openapi"]), (data.extra, opt["teacher_extra"])) if w > 0 and len(t)]
+    seen = {n: np.flatnonzero(data.allowed(data.sets[n].q, split)) for n in names}
     decay = [p for p in model.parameters() if p.ndim > 1]
     plain = [p for p in model.parameters() if p.ndim <= 1]
-    adam = torch.optim.AdamW([{"params": decay, "weight_decay": 0.01}, {"params": plain, "weight_decay": 0.0}], lr=1.0)
+    adam = torch.optim.AdamW([{"params": decay, "weight_decay": 0.01}, {"params": plain, "weight_decay": 0.0}], lr=1.0,
+                             **({"fused": True} if data.device.type == "cuda" else {}))
     warm = max(1, steps // 10)
-    cuda = device.type == "cuda"
     model.train()
-    start, shown = time.time(), 0.0
+    start, shown = time.time(), torch.zeros((), device=data.device)
     for step in range(steps):
         lr = opt["teacher_lr"] * min((step + 1) / warm, (steps - step) / max(1, steps - warm))
         for g in adam.param_groups:
             g["lr"] = lr
         s = data.sets[names[rng.choice(len(names), p=weights)]]
-        pick = seen[s.name]
-        picked = pick[torch.randint(len(pick), (opt["teacher_batch"],), generator=gen, device=device)]
-        docs = draw_docs(s, picked, hard[s.name], 3, 64, 200, gen)
+        picked = rng.choice(seen[s.name], opt["teacher_batch"])
+        docs = draw_docs(s, picked, hard[s.name], 3, 64, 200, rng)
+        groups = [s.q[picked], s.doc[docs]]
+        for table, _ in tables:
+            some = draw_runs(table, opt["teacher_run"], opt["teacher_pairs"] // opt["teacher_run"], rng)
+            groups += [some[:, choose_query(table.shape[1], opt["teacher_reworded"], rng)], some[:, -2]]
+        sizes = [len(g) for g in groups]
+        vec = embed(model, data, np.concatenate(groups), np.repeat([48, 72] * (len(groups) // 2), sizes)).split(sizes)
+        picked, docs, *texts = data.put(picked, docs, *groups[2:])
         gold, twin = listwise(s, picked, docs)
-        with torch.autocast(device_type=device.type, dtype=torch.bfloat16, enabled=cuda):
-            q = model(*data.bert(s.q[picked], 48))
-            d = model(*data.bert(s.doc[docs], 72))
-        logits = (30 * q @ d.T).masked_fill(twin, -1e4)
+        logits = (30 * vec[0] @ vec[1].T).masked_fill(twin, -1e4)
         target = gold.float() / gold.sum(1, keepdim=True)
         loss = -(target * F.log_softmax(logits, -1)).sum(1).mean()
-        for table, weight in ((pairs, opt["teacher_openapi"]), (extra, opt["teacher_extra"])):
-            if weight > 0 and len(table):
-                loss = loss + weight * pair_loss(model, data, table, opt, rng, gen, cuda)
+        for i, (_, weight) in enumerate(tables):
+            q, d = 2 * i, 2 * i + 1
+            loss = loss + weight * in_batch(30 * vec[2 + q] @ vec[2 + d].T, texts[q], texts[d], 0.0)
         adam.zero_grad(set_to_none=True)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         adam.step()
-        if step == 29 and time.time() + (time.time() - start) / 30 * (steps - 30) > deadline:
-            raise SystemExit(f"teacher {split}: {steps} steps would take {(time.time() - start) / 30 * steps:.0f} s, more than is left; give --minutes more or fewer steps")
-        shown += (loss.item() - shown) * (0.02 if step else 1.0)
+        shown += (loss.detach() - shown) * (0.02 if step else 1.0)
+        if step == 29:
+            shown.item()  # waits for the GPU, which the clock does not
+            pace = (time.time() - start) / 30
+            if time.time() + pace * (steps - 30) > deadline:
+                raise SystemExit(f"teacher {split}: {steps} steps would take {pace * steps:.0f} s, more than is left; give --minutes more or fewer steps")
         if (step + 1) % max(1, steps // 5) == 0:
-            log(f"  teacher {split}: step {step + 1}/{steps} loss {shown:.3f} {time.time() - start:.0f} s")
+            log(f"  teacher {split}: step {step + 1}/{steps} loss {shown.item():.3f} {time.time() - start:.0f} s")
     model.eval()
     return model
-
-
-def pair_loss(model, data, table, opt, rng, gen, cuda):
-    """In-batch loss, both ways, on runs of neighbouring pairs of one API or package."""
-    n = opt["teacher_pairs"]
-    run = min(opt["teacher_run"], len(table))
-    starts = torch.randint(len(table) - run + 1, (max(1, n // run),), generator=gen, device=data.device)
-    rows = table[torch.unique((starts[:, None] + torch.arange(run, device=data.device)[None]).flatten())]
-    q = rows[:, choose_query(rows.shape[1], opt["teacher_reworded"], rng)]
-    d = rows[:, -2]
-    with torch.autocast(device_type=data.device.type, dtype=torch.bfloat16, enabled=cuda):
-        a = model(*data.bert(q, 48))
-        b = model(*data.bert(d, 72))
-    return in_batch(30 * a @ b.T, q, d, 0.0)
 
 
 def choose_query(columns, reworded, rng):

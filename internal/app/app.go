@@ -13,7 +13,6 @@ import (
 	"runtime/debug"
 	"slices"
 	"sync"
-	"time"
 
 	"ken/capability"
 	"ken/internal/config"
@@ -97,53 +96,23 @@ func Open(ctx context.Context, cfg Config) (*App, error) {
 		return nil, err
 	}
 	a := &App{Settings: settings, Places: places, Principal: capability.Principal{ID: "local"}}
-	if err := a.build(cfg); err != nil {
+	embedding, err := a.embedding(cfg)
+	if err == nil {
+		err = a.build(cfg, embedding)
+	}
+	if err == nil {
+		err = a.catalog.Load(ctx)
+	}
+	if err != nil {
 		return nil, errors.Join(err, a.Close())
 	}
-	if err := a.catalog.Load(ctx); err != nil {
-		return nil, errors.Join(err, a.Close())
-	}
-	if cfg.Embedder != nil {
-		a.embed(cfg.Embedder)
+	if embedding.capabilities != nil {
+		a.embed(embedding.capabilities)
 	}
 	return a, nil
 }
 
-// embedAgain is how long an embedder rests that failed to make vectors of
-// capabilities.
-const embedAgain = 30 * time.Second
-
-// embed keeps the vectors of capabilities complete, beside everything else.
-func (a *App) embed(e llm.Embedder) {
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for version := uint64(0); ; {
-			s, err := a.catalog.Next(ctx, version)
-			if err != nil {
-				return
-			}
-			// An embedder that fails is asked again after a while; until then
-			// answers say how many capabilities have vectors.
-			if a.catalog.Embed(ctx, e) == nil {
-				version = s.Version()
-				continue
-			}
-			select {
-			case <-ctx.Done():
-			case <-time.After(embedAgain):
-			}
-		}
-	}()
-	a.closeLater(func() error {
-		cancel()
-		<-done
-		return nil
-	})
-}
-
-func (a *App) build(cfg Config) error {
+func (a *App) build(cfg Config, e embedding) error {
 	s := &sources{app: a, cache: a.cache()}
 	if len(cfg.Catalogs) > 0 {
 		s.only(cfg.Dir, cfg.Catalogs)
@@ -167,14 +136,14 @@ func (a *App) build(cfg Config) error {
 		WorkspaceBodies: a.Settings.Capabilities.AllowWorkspaceCards,
 		SeedSanitizer:   a.Settings.Catalog.Sanitizer == config.SanitizeSeed,
 		Mentions:        a.mentions(),
-		Indexer:         a.indexer(),
+		Indexer:         a.indexer(cfg),
 		Machine:         machine,
 	})
 	if err != nil {
 		return err
 	}
 	a.catalog = c
-	a.Door, err = a.finding(cfg, c)
+	a.Door, err = a.finding(cfg, c, e.messages)
 	return err
 }
 

@@ -10,25 +10,27 @@ import (
 	"ken/internal/find/eval"
 )
 
-// BenchmarkQuality reports the bars of finding by words on the dev sets, and of
-// the floor and of dependencies on the training sets made for them.
+// BenchmarkQuality reports the bars of finding on the dev sets, and of the floor and of dependencies on the training sets made for them.
 func BenchmarkQuality(b *testing.B) {
 	for b.Loop() {
-		var mean, wrong, empty, asked float64
-		least := 100.0
-		for _, set := range []string{"dev/acebench-en", "dev/bfcl-multiturn", "dev/restbench"} {
+		var mean, words, model, wrong, empty, asked float64
+		least, overWords := 100.0, 100.0
+		for _, set := range devSets {
 			r, a := measure(b, "", set, "queries.jsonl")
-			plain, err := eval.Run(b.Context(), eval.PlainBM25(active(a)), readQueries(b, os.Getenv("KEN_BENCH"), set, "queries.jsonl"), eval.Options{Runs: 1})
-			if err != nil {
-				b.Fatal(err)
-			}
-			least = min(least, float64(r.NDCG5-plain.NDCG5))
+			w, _ := measure(b, wordsOnly, set, "queries.jsonl")
+			least = min(least, float64(r.NDCG5-anchor(b, eval.PlainBM25(active(a)), set).NDCG5))
+			overWords = min(overWords, float64(r.NDCG5-w.NDCG5))
+			words += float64(w.NDCG5) / 3
+			model += float64(anchor(b, modelAlone(active(a)), set).NDCG5) / 3
 			mean += float64(r.NDCG5) / 3
 			wrong += float64(r.CalibrationError) / 3
 			empty += float64(r.Abstain.InScope) * float64(r.N)
 			asked += float64(r.N)
 		}
 		b.ReportMetric(mean, "dev-ndcg@5")
+		b.ReportMetric(words, "dev-ndcg@5-words")
+		b.ReportMetric(model, "dev-ndcg@5-model")
+		b.ReportMetric(overWords, "least-over-words")
 		b.ReportMetric(least, "least-over-bm25")
 		b.ReportMetric(wrong, "calibration-error")
 		b.ReportMetric(empty/asked, "left-empty-%")
@@ -36,6 +38,9 @@ func BenchmarkQuality(b *testing.B) {
 		r, _ := measure(b, "", "train/clinc150", "queries.jsonl", "oos.jsonl")
 		b.ReportMetric(float64(r.Abstain.OutOfScope), "oos-%")
 		b.ReportMetric(float64(r.Recall5BeforeFloor-r.Recall5), "floor-costs-recall@5")
+		r, _ = measure(b, "discovery: {tier1MinRelevance: 0.5}\n", "train/clinc150", "queries.jsonl", "oos.jsonl")
+		b.ReportMetric(float64(r.Abstain.OutOfScope), "oos-%-floor-0.5")
+		b.ReportMetric(float64(r.Recall5), "recall@5-floor-0.5")
 		r, _ = measure(b, "", "train/toollinkos", "queries_all_deps.jsonl")
 		b.ReportMetric(float64(r.Recall10), "alldeps-recall@10")
 	}

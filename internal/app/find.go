@@ -19,19 +19,21 @@ import (
 	"ken/internal/find/outcome"
 	"ken/internal/find/show"
 	"ken/internal/know/catalog"
+	"ken/internal/know/embed"
 	"ken/internal/know/index"
 	"ken/internal/know/source"
 	"ken/internal/tokenizer"
+	"ken/llm"
 )
 
 // finding puts together what finds, shows and records.
-func (a *App) finding(cfg Config, c *catalog.Catalog) (*door.Door, error) {
+func (a *App) finding(cfg Config, c *catalog.Catalog, messages llm.Embedder) (*door.Door, error) {
 	count, err := tokenizer.Named(string(a.Settings.Discovery.Tokenizer))
 	if err != nil {
 		return nil, err
 	}
 	settings := a.findSettings()
-	finder := discover.NewFinder(discover.Parts{Source: c, Embedder: cfg.Embedder, Key: a.fenceKey(), Count: count})
+	finder := discover.NewFinder(discover.Parts{Source: c, Embedder: messages, Key: a.fenceKey(), Count: count})
 	a.recorder = a.newRecorder()
 	return door.New(door.Config{
 		Catalog: c, Finder: finder, Recorder: a.recorder,
@@ -127,13 +129,18 @@ func (a *App) newRecorder() *door.Recorder {
 	}
 }
 
-// indexer keeps the search index of large catalogs.
-func (a *App) indexer() *index.Cache {
-	dir := filepath.Join(a.Places.Cache, "index")
-	if (&source.Cache{Dir: dir}).Check() != nil {
-		return nil // without it the index is made anew
+// indexer keeps the search index of large catalogs, and makes vectors where the
+// model inside the program is the one that counts.
+func (a *App) indexer(cfg Config) *index.Cache {
+	c := &index.Cache{Name: a.Settings.Discovery.CollectionName}
+	if cfg.Embedder == nil && a.Settings.Discovery.EmbeddingModelID == "" {
+		c.Model = embed.Builtin()
 	}
-	return &index.Cache{Dir: dir, Name: a.Settings.Discovery.CollectionName}
+	dir := filepath.Join(a.Places.Cache, "index")
+	if (&source.Cache{Dir: dir}).Check() == nil {
+		c.Dir = dir // without it the index is made anew
+	}
+	return c
 }
 
 // fenceKey gives the key of the fences around foreign text: the same at every

@@ -237,13 +237,25 @@ type Discovery struct {
 	CollectionName string
 
 	// EmbeddingModelID names the embedding model. Empty, the default, means
-	// the one inside the program.
+	// the one inside the program, [NoEmbedding] that words alone answer, and
+	// anything else a model of the service at EmbeddingURL.
 	EmbeddingModelID string
+
+	// EmbeddingURL is where a service answers that speaks OpenAI's embeddings
+	// interface, as in http://127.0.0.1:11434/v1. Default none.
+	EmbeddingURL string
+
+	// EmbeddingKeyEnv names the environment variable that holds the key of
+	// the service. Default none.
+	EmbeddingKeyEnv string
 
 	// EmbeddingTimeout is how long a message's vector is waited for before
 	// words alone answer. Default 50ms.
 	EmbeddingTimeout time.Duration
 }
+
+// NoEmbedding as a model's name means that none is used.
+const NoEmbedding = "none"
 
 // A PromptMode says in which form capabilities are shown.
 type PromptMode string

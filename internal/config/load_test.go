@@ -157,7 +157,7 @@ func TestConfigDefaults(t *testing.T) {
 		"discovery.tier0TokenBudget": "200", "discovery.tier1TokenBudget": "800", "discovery.tier2TokenBudget": "2000",
 		"discovery.totalTokenBudget": "3000", "discovery.tier1TopK": "5", "discovery.tier2TopK": "2",
 		"discovery.tier1MinRelevance": "0.3", "discovery.useGraphReranking": "true", "discovery.graphBoostFactor": "0.15",
-		"discovery.collectionName": "capability_index", "discovery.embeddingModelId": `""`,
+		"discovery.collectionName": "capability_index", "discovery.embeddingModelId": `""`, "discovery.embeddingUrl": `""`, "discovery.embeddingKeyEnv": `""`,
 		"discovery.profile": "standard", "discovery.graphLiteral": "false", "discovery.tier1TailRelevance": "0.02", "discovery.tier2MinRelevance": "0.1",
 		"discovery.promptMode": "full", "discovery.maxTokenBudget": "0", "discovery.tokenizer": "o200k",
 		"discovery.embeddingTimeout": "50ms", "discovery.stickyTopK": "3", "discovery.agents": "{}",
@@ -222,6 +222,8 @@ discovery:
   graphBoostFactor: 1
   collectionName: other
   embeddingModelId: some/model
+  embeddingUrl: http://127.0.0.1:9/v1
+  embeddingKeyEnv: SOME_KEY
   profile: full
   graphLiteral: true
   tier1TailRelevance: 0.5
@@ -266,7 +268,7 @@ experiment:
 			Tier1TopK: 5, Tier2TopK: 6, StickyTopK: 8, Tier1TailRelevance: 0.5, Tier2MinRelevance: 0.25, GraphBoostFactor: 1, GraphLiteral: true,
 			PromptMode: PromptNames, Tokenizer: TokenizerChars4,
 			Agents:         map[string]Agent{"helper": {ProfileLean, []string{"d"}, []string{"e", "f"}}, "a b": {}},
-			CollectionName: "other", EmbeddingModelID: "some/model", EmbeddingTimeout: time.Second,
+			CollectionName: "other", EmbeddingModelID: "some/model", EmbeddingURL: "http://127.0.0.1:9/v1", EmbeddingKeyEnv: "SOME_KEY", EmbeddingTimeout: time.Second,
 		},
 		Experiment: Experiment{Name: "first", Config: filepath.Join(home, "other.yaml")},
 		Serve:      Serve{"[::1]:0"},
@@ -292,7 +294,7 @@ experiment:
 		"catalog.pins":           {`{tool:x: sha256:00112233445566778899aabbccddeeff}`, file + ":29"},
 		"catalog.pins.tool:x":    {"sha256:00112233445566778899aabbccddeeff", file + ":29"},
 		"catalog.poll":           {"1m30s", file + ":27"},
-		"discovery.agents":       {`{"a b": {}, helper: {profile: lean, forceInclude: [d], exclude: [e, f]}}`, file + ":53"},
+		"discovery.agents":       {`{"a b": {}, helper: {profile: lean, forceInclude: [d], exclude: [e, f]}}`, file + ":55"},
 	} {
 		if value, origin, err := got.Explain(key); err != nil || value != want[0] || origin != want[1] {
 			t.Errorf("Explain(%s) = %s, %s, %v, want %q", key, value, origin, err, want)
@@ -414,6 +416,8 @@ func TestT16ConfigProjectMayNotWiden(t *testing.T) {
 		{"", "discovery: {totalTokenBudget: 1000000}", "discovery.totalTokenBudget is 1000000 here"},
 		{"", "discovery: {tier1MinRelevance: 0}", "discovery.tier1MinRelevance is 0 here and 0.3 without it"},
 		{"", "discovery: {embeddingModelId: spy}", "discovery.embeddingModelId is spy here"},
+		{"", "discovery: {embeddingUrl: http://spy.example}", "discovery.embeddingUrl is http://spy.example here"},
+		{"", "discovery: {embeddingKeyEnv: OPENAI_API_KEY}", "discovery.embeddingKeyEnv is OPENAI_API_KEY here"},
 		{"", "capabilities: {scorer: seed}", "capabilities.scorer is seed here and evidence without it"},
 		{"capabilities: {scorer: seed}", "capabilities: {scorer: evidence}", ""},
 		{"", "capabilities: {budgetPolicy: stop}", ""},

@@ -294,7 +294,7 @@ func TestT01OverridePerQuery(t *testing.T) {
 	budget := 3000
 	cfg := Defaults()
 	cfg.TopK, cfg.FullK, cfg.Graph.Boost = 8, 3, 0.2 // the seed's at construction
-	cfg.Budget.Total = 8000
+	cfg.Budget.Total, cfg.TailRelevance = 8000, 0
 	q := Query{Text: "search the web"}
 	usual := w.ask(t, q, cfg)
 	q.Override = Override{FullTokens: &budget}

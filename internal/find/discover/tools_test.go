@@ -65,7 +65,7 @@ func TestS247Fields(t *testing.T) {
 	}
 	want := byID["tool:web-search"]
 	want.ID, want.Name, want.Kind, want.Description, want.Category, want.Available = "tool:web-search", "web-search", "tool", "Search the web for pages", "information", true
-	if got := byID["tool:web-search"]; fmt.Sprint(got) != fmt.Sprint(want) || got.Relevance < 0.3 {
+	if got := byID["tool:web-search"]; fmt.Sprint(got) != fmt.Sprint(want) || got.Relevance < 0.2 { // three are about as likely
 		t.Errorf("web-search = %+v, want %+v", got, want)
 	}
 	if got := byID["tool:web-pay"]; got.Available || len(got.Missing) != 1 || !got.Loadable || got.ExtensionID != "shop" {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -59,6 +60,36 @@ func BenchmarkTokens(b *testing.B) {
 			}
 		})
 	}
+}
+
+// BenchmarkBuiltin measures the model that is shipped.
+func BenchmarkBuiltin(b *testing.B) {
+	m := Builtin()
+	b.Run("query", func(b *testing.B) {
+		dst := make([]float32, 0, m.Dimensions())
+		b.ReportAllocs()
+		for b.Loop() {
+			dst = m.Append(dst[:0], query)
+		}
+	})
+	b.Run("catalog", func(b *testing.B) {
+		texts, dst := tools(b), make([]float32, 0, m.Dimensions())
+		var before, after syscall.Rusage
+		if err := syscall.Getrusage(syscall.RUSAGE_SELF, &before); err != nil {
+			b.Fatal(err)
+		}
+		for b.Loop() {
+			for _, text := range texts {
+				dst = m.Append(dst[:0], text)
+			}
+		}
+		if err := syscall.Getrusage(syscall.RUSAGE_SELF, &after); err != nil {
+			b.Fatal(err)
+		}
+		used := after.Utime.Nano() + after.Stime.Nano() - before.Utime.Nano() - before.Stime.Nano()
+		b.ReportMetric(float64(used)/1e6/float64(b.N), "cpu-ms/op")
+		b.ReportMetric(float64(len(builtin))/1e6, "weights-MB")
+	})
 }
 
 // BenchmarkCatalog makes the vectors of all tools of a real catalog.

@@ -122,6 +122,37 @@ func (m *Model) AppendTokens(dst []float32, tokens []uint32) []float32 {
 	return m.appendSum(dst, terms)
 }
 
+// AppendSigns adds the signs of the vector of a short text to dst, a bit for each
+// number, in words of 64: 1 where it is above zero. The dimensions must be a
+// multiple of 64. Two texts are the more alike the fewer bits differ; of texts
+// that have nothing in common half do.
+func (m *Model) AppendSigns(dst []uint64, text string) []uint64 {
+	var room [MaxTokens + longestWord]uint32
+	tokens := m.Tokens(room[:0], text)
+	if len(tokens) == 1 && tokens[0] < m.count { // most words are a row
+		row := m.rows[int(tokens[0])*m.dims:][:m.dims]
+		for ; len(row) >= 64; row = row[64:] {
+			var bits uint64
+			for i := range 64 {
+				bits |= uint64((128-int(row[i]))>>63&1) << i
+			}
+			dst = append(dst, bits)
+		}
+		return dst
+	}
+	var vector [maxDims]float32
+	for rest := m.AppendTokens(vector[:0], tokens); len(rest) >= 64; rest = rest[64:] {
+		var bits uint64
+		for i, x := range rest[:64] {
+			if x > 0 {
+				bits |= 1 << i
+			}
+		}
+		dst = append(dst, bits)
+	}
+	return dst
+}
+
 // whole is a weight that takes nothing away.
 const whole = 1 << 16
 

@@ -15,20 +15,23 @@ import (
 	"time"
 
 	"ken/capability"
+	"ken/internal/know/embed"
 )
 
 // A Cache keeps segments in files, by the hash of all that went into them, so
-// that a program that starts over a large catalog finds at once. A nil Cache
-// and one without Dir keep nothing. A file that is damaged, or was written by
+// that a program that starts over a large catalog finds at once, and that no
+// vector of the model is made twice. A nil Cache and one without Dir keep
+// nothing. A file that is damaged, or was written by
 // another version, counts as absent; one that cannot be written costs speed and
 // nothing else. Dir must be the user's alone. Several processes may share it.
 type Cache struct {
-	Dir  string
-	Name string // what its files begin with
+	Dir   string
+	Name  string       // what its files begin with
+	Model *embed.Model // makes vectors; nil: words alone
 }
 
 const (
-	cacheFormat = "ken index 3\n"
+	cacheFormat = "ken index 4\n"
 	cacheSuffix = ".index"
 	leastCached = 256 // capabilities; fewer are read sooner than looked up
 	mostCached  = 4   // files of one name
@@ -37,20 +40,23 @@ const (
 
 // Build gives the segment of a list: the one that is kept, or a new one.
 func (c *Cache) Build(list []*capability.Capability) *Segment {
-	if c == nil || c.Dir == "" || len(list) < leastCached {
+	if c == nil {
 		return Build(list)
 	}
-	key := keyOf(list)
+	if c.Dir == "" || len(list) < leastCached {
+		return BuildWith(c.Model, list)
+	}
+	key := keyOf(list, c.Model)
 	path := filepath.Join(c.Dir, fmt.Sprintf("%s-%s%s", c.Name, hex.EncodeToString(key[:cacheKey]), cacheSuffix))
 	if data, ok := readRegular(path); ok {
-		if s, ok := decode(data, key, list); ok {
+		if s, ok := decode(data, key, list, c.Model); ok {
 			return s
 		}
 	}
-	s := Build(list)
+	s := BuildWith(c.Model, list)
 	data := encode(s, key)
 	c.keep(path, data)
-	if together, ok := decode(data, key, list); ok {
+	if together, ok := decode(data, key, list, c.Model); ok {
 		return together // the same, scattered less over memory
 	}
 	return s
@@ -117,8 +123,11 @@ func (c *Cache) prune() {
 const scratch = "scratch-"
 
 // keyOf hashes all that a segment is made of.
-func keyOf(list []*capability.Capability) [sha256.Size]byte {
+func keyOf(list []*capability.Capability, model *embed.Model) [sha256.Size]byte {
 	h := sha256.New()
+	if model != nil {
+		say(h, model.Model())
+	}
 	say(h, cacheFormat, backgroundText, fmt.Sprint(fieldWeight, fieldLength, fieldSlope, len(languages)))
 	for _, c := range list {
 		say(h, string(c.ID), c.Name, c.DisplayName, c.Description, c.Category)
@@ -178,6 +187,7 @@ func encode(s *Segment, key [sha256.Size]byte) []byte {
 	table(s.words.base)
 	table(s.stems.base)
 	number(len(s.docs))
+	out = s.appendVectors(out)
 	for i := range s.docs {
 		d := &s.docs[i]
 		number(int(d.lang))
@@ -194,7 +204,7 @@ func encode(s *Segment, key [sha256.Size]byte) []byte {
 }
 
 // decode reads a segment back, or reports that it cannot.
-func decode(data []byte, key [sha256.Size]byte, list []*capability.Capability) (*Segment, bool) {
+func decode(data []byte, key [sha256.Size]byte, list []*capability.Capability, model *embed.Model) (*Segment, bool) {
 	head := cacheFormat + string(key[:])
 	if len(data) < len(head)+sha256.Size || !strings.HasPrefix(string(data[:len(head)]), head) {
 		return nil, false
@@ -204,7 +214,7 @@ func decode(data []byte, key [sha256.Size]byte, list []*capability.Capability) (
 		return nil, false
 	}
 	r := reader{rest: body[len(head):]}
-	s := &Segment{}
+	s := &Segment{model: model}
 	w := &writer{next: s, words: s.words.changed(), stems: s.stems.changed(), names: s.names.changed(), postings: s.postings.changed()}
 	for range r.length(4) {
 		w.postings.grow(float32(r.number()) / 2)
@@ -212,6 +222,10 @@ func decode(data []byte, key [sha256.Size]byte, list []*capability.Capability) (
 	r.table(w.words, w.postings.n)
 	r.table(w.stems, w.postings.n)
 	if n := r.length(4); n != len(list) || r.bad {
+		return nil, false
+	}
+	codes, ok := r.vectors(s, len(list))
+	if !ok {
 		return nil, false
 	}
 	r.rest4() // all that follows are numbers
@@ -230,12 +244,18 @@ func decode(data []byte, key [sha256.Size]byte, list []*capability.Capability) (
 		if r.bad || len(d.terms) != len(d.counts) || !below(d.terms, w.postings.n) || !below(d.inName, w.postings.n) {
 			return nil, false
 		}
+		if n := len(d.inName) * codeWords(model); n > 0 {
+			if n > len(codes) {
+				return nil, false
+			}
+			d.nameCodes, codes = codes[:n:n], codes[n:]
+		}
 		s.live.Set(i)
 		s.terms += len(d.terms)
 		w.name(c, i)
 	}
 	w.fill()
-	return w.done(), len(r.all) == 0
+	return w.done(), len(r.all) == 0 && len(codes) == 0
 }
 
 func below(list []uint32, n int) bool {

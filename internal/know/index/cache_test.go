@@ -104,7 +104,7 @@ func TestCache(t *testing.T) {
 	// The file is really what is read.
 	other := many(400)
 	other[0] = tool("gauge", "gauge")
-	if err := os.WriteFile(path, encode(Build(other), keyOf(list)), 0o600); err != nil {
+	if err := os.WriteFile(path, encode(Build(other), keyOf(list, nil)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if got := names(NewView(Part{Segment: c.Build(list)}), "gauge"); len(got) != 1 {
@@ -199,15 +199,15 @@ func TestCacheDamaged(t *testing.T) {
 // TestDecodeRefuses: whatever byte is different, wherever a file ends.
 func TestDecodeRefuses(t *testing.T) {
 	list := many(20)
-	key := keyOf(list)
+	key := keyOf(list, nil)
 	good := encode(Build(list), key)
-	if _, ok := decode(good, key, list); !ok {
+	if _, ok := decode(good, key, list, nil); !ok {
 		t.Fatal("decode refuses what encode wrote")
 	}
-	if _, ok := decode(good, keyOf(list[:19]), list[:19]); ok {
+	if _, ok := decode(good, keyOf(list[:19], nil), list[:19], nil); ok {
 		t.Error("decode takes a file for another list")
 	}
-	if _, ok := decode(good, key, list[:19]); ok {
+	if _, ok := decode(good, key, list[:19], nil); ok {
 		t.Error("decode takes a file for a shorter list")
 	}
 	rapid.Check(t, func(t *rapid.T) {
@@ -221,7 +221,7 @@ func TestDecodeRefuses(t *testing.T) {
 		case 2:
 			bad = slices.Insert(bad, at, rapid.SliceOfN(rapid.Byte(), 1, 8).Draw(t, "bytes")...)
 		}
-		if _, ok := decode(bad, key, list); ok {
+		if _, ok := decode(bad, key, list, nil); ok {
 			t.Fatalf("decode takes a file that was damaged at %d of %d", at, len(good))
 		}
 	})
@@ -230,7 +230,7 @@ func TestDecodeRefuses(t *testing.T) {
 // TestDecodeChecks: a file that is whole, but says what cannot be.
 func TestDecodeChecks(t *testing.T) {
 	list := many(20)
-	key := keyOf(list)
+	key := keyOf(list, nil)
 	for what, damage := range map[string]func(*Segment){
 		"nothing":                    func(*Segment) {},
 		"a word of no term":          func(s *Segment) { s.words.base["zork"] = uint32(s.postings.n) },
@@ -243,7 +243,7 @@ func TestDecodeChecks(t *testing.T) {
 	} {
 		s := Build(list)
 		damage(s)
-		if _, ok := decode(encode(s, key), key, list); ok != (what == "nothing") {
+		if _, ok := decode(encode(s, key), key, list, nil); ok != (what == "nothing") {
 			t.Errorf("a file with %s: decode = %v", what, ok)
 		}
 	}
@@ -275,7 +275,7 @@ func TestCachePrunes(t *testing.T) {
 	}
 	list := many(300)
 	c.Build(list)
-	hash := keyOf(list)
+	hash := keyOf(list, nil)
 	want := append(others, "a-"+hex.EncodeToString(hash[:8])+cacheSuffix)
 	for _, i := range []int{5, 2, 7} {
 		want = append(want, "a-"+key(i)+cacheSuffix)
@@ -321,19 +321,19 @@ func TestCacheKey(t *testing.T) {
 	} {
 		c := base()
 		change(c)
-		key := keyOf([]*capability.Capability{c})
+		key := keyOf([]*capability.Capability{c}, nil)
 		if same, ok := seen[key]; ok {
 			t.Errorf("the key with another %s is that with another %s", what, same)
 		}
 		seen[key] = what
 	}
 	a, b := tool("a", ""), tool("b", "")
-	if keyOf([]*capability.Capability{a, b}) == keyOf([]*capability.Capability{b, a}) {
+	if keyOf([]*capability.Capability{a, b}, nil) == keyOf([]*capability.Capability{b, a}, nil) {
 		t.Error("the key does not depend on the order, and slots do")
 	}
 	c, d := base(), base()
 	d.Version, d.Hash, d.Priority, d.Trust, d.Parameters[0].Type = "2", "sha256:x", 9, capability.TrustUser, "string"
-	if keyOf([]*capability.Capability{c}) != keyOf([]*capability.Capability{d}) {
+	if keyOf([]*capability.Capability{c}, nil) != keyOf([]*capability.Capability{d}, nil) {
 		t.Error("the key depends on what a segment is not made of")
 	}
 }
@@ -356,7 +356,7 @@ func TestCacheFormat(t *testing.T) {
 		s.docs[i].norm = [fields]float32{}
 	}
 	sum := sha256.Sum256(encode(s, [sha256.Size]byte{}))
-	const format, want = "ken index 3\n", "5ced0fd285011c4a"
+	const format, want = "ken index 4\n", "31fefb317a496f72"
 	if got := hex.EncodeToString(sum[:8]); got != want || cacheFormat != format {
 		t.Errorf("format %q writes %s, want %q to write %s: give cacheFormat its next number and put both here", cacheFormat, got, format, want)
 	}
@@ -365,7 +365,7 @@ func TestCacheFormat(t *testing.T) {
 // FuzzDecode: no file, even one with the right sum, does harm.
 func FuzzDecode(f *testing.F) {
 	list := many(9)[5:]
-	key := keyOf(list)
+	key := keyOf(list, nil)
 	head := len(cacheFormat) + sha256.Size
 	good := encode(Build(list), key)
 	f.Add(good[head : len(good)-sha256.Size])
@@ -375,7 +375,7 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		data := slices.Concat([]byte(cacheFormat), key[:], body)
 		sum := sha256.Sum256(data)
-		s, ok := decode(append(data, sum[:]...), key, list)
+		s, ok := decode(append(data, sum[:]...), key, list, nil)
 		if !ok {
 			return
 		}

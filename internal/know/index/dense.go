@@ -8,27 +8,32 @@ import (
 // denseShortlist is how many of the nearest vectors are looked at closely.
 const denseShortlist = 24
 
+// mostNear is as near as counts, in standard deviations.
+const mostNear = 8
+
 // similar adds the capabilities whose vectors are nearest the query's, and says
 // of every candidate how near it is: in standard deviations above what is usual
 // in this catalog, so that it means the same for every embedder.
 func (s *searcher) similar(v *View, q Query, keep Keep) {
-	if len(q.Vector) == 0 {
+	s.compared = false
+	vector := s.meaning(v, q)
+	if len(vector) == 0 {
 		return
 	}
-	s.bytes = grown(s.bytes, len(q.Vector))
-	scale := shrink(q.Vector, s.bytes)
+	s.bytes = grown(s.bytes, len(vector))
+	scale := shrink(vector, s.bytes)
 	if scale == 0 {
 		return // it says nothing
 	}
-	words := (len(q.Vector) + 63) / 64
+	words := (len(vector) + 63) / 64
 	s.code = grown(s.code, words)
-	quantise(q.Vector, s.code)
+	quantise(s.bytes, s.code)
 	s.histogram = grown(s.histogram, 64*words+1)
 	clear(s.histogram)
 
 	total := 0
 	for i := range v.parts {
-		if p := &v.parts[i]; p.vectors != nil && p.vectors.dims == len(q.Vector) {
+		if p := &v.parts[i]; p.vectors != nil && p.vectors.dims == len(vector) {
 			total += len(p.docs)
 		}
 	}
@@ -36,23 +41,27 @@ func (s *searcher) similar(v *View, q Query, keep Keep) {
 	clear(s.distance)
 	from := 0
 	for i := range v.parts {
-		if p := &v.parts[i]; p.vectors != nil && p.vectors.dims == len(q.Vector) {
+		if p := &v.parts[i]; p.vectors != nil && p.vectors.dims == len(vector) {
 			p.near(s.code, s.distance[from:from+len(p.docs)], s.histogram)
 			from += len(p.docs)
 		}
 	}
-	mean, deviation := usual(s.histogram, len(q.Vector))
-	s.nearest(v, len(q.Vector), keep)
+	mean, deviation := usual(s.histogram, len(vector))
+	s.nearest(v, len(vector), keep)
 	for i := range s.candidates {
 		c := &s.candidates[i]
 		p := &v.parts[c.part]
-		if p.vectors == nil || p.vectors.dims != len(q.Vector) {
+		if p.vectors == nil || p.vectors.dims != len(vector) {
 			continue
 		}
 		if cos, ok := p.vectors.cosine(int(c.slot), s.bytes, scale); ok {
-			c.near = min(max((cos-mean)/deviation, -1), 8)
-			c.compared = true
+			c.near = min(max((cos-mean)/deviation, -1), mostNear)
+			c.cos, c.nearClause = cos, c.near
+			c.compared, s.compared = true, true
 		}
+	}
+	if q.Vector == nil {
+		s.clauses(v, q.Text, mean, deviation)
 	}
 }
 
@@ -122,7 +131,7 @@ func usual(histogram []int32, dims int) (mean, deviation float32) {
 		if count -= passed; count == 0 {
 			continue
 		}
-		cos := math.Cos(math.Pi * float64(d) / float64(dims))
+		cos := float64(cosOf(d, dims))
 		n += float64(count)
 		sum += cos * float64(count)
 		squares += cos * cos * float64(count)
@@ -134,6 +143,22 @@ func usual(histogram []int32, dims int) (mean, deviation float32) {
 	spread := math.Sqrt(max(squares/n-average*average, 0)) * spreadOfAll
 	return float32(average), float32(max(spread, leastSpread))
 }
+
+// cosOf is the cosine of two vectors by how many of their signs differ.
+func cosOf(different, dims int) float32 {
+	if dims == len(likeness)-1 {
+		return likeness[different]
+	}
+	return float32(math.Cos(math.Pi * float64(different) / float64(dims)))
+}
+
+// likeness is cosOf for the usual number of dimensions.
+var likeness = func() (table [257]float32) {
+	for i := range table {
+		table[i] = float32(math.Cos(math.Pi * float64(i) / float64(len(table)-1)))
+	}
+	return table
+}()
 
 const (
 	spreadOfAll = 1.35 // what the lower three quarters of a bell are to be multiplied with

@@ -18,44 +18,86 @@ import (
 	"testing"
 
 	"ken/capability"
+	"ken/internal/know/embed"
 )
 
-var fit = flag.Bool("fit", false, "fit the weights to the training sets and write weights.go and background.txt")
+var (
+	fit      = flag.Bool("fit", false, "fit the weights to the training sets and write weights.go and background.txt")
+	students = flag.String("students", "", "`folder` of the models fold0.bin to fold3.bin, each trained without the sets of its fold")
+)
+
+// folds are the sets that a student was trained without, as training/data.py
+// has them. What orders capabilities is fitted to the nearness by these, never
+// to that by the student that saw the set: it would be trusted too far. What
+// says whether anything fits is fitted to both, as both are met in use.
+var folds = [][]string{{"metatool", "apibank"}, {"clinc150", "toollinkos"}, {"banking77", "bfcl-bynames"}, {"sealtools"}}
+
+func studentOf(t *testing.T, set string, seen bool) *embed.Model {
+	fold := slices.IndexFunc(folds, func(sets []string) bool { return slices.Contains(sets, set) })
+	name := fmt.Sprintf("fold%d.bin", fold)
+	if fold < 0 || seen {
+		name = "full.bin"
+	}
+	data, err := os.ReadFile(filepath.Join(*students, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := embed.Load(string(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
 
 // TestFit makes weights.go and background.txt out of bench/train. It is a tool
 // kept beside what it makes; without -fit it does nothing.
 func TestFit(t *testing.T) {
 	if !*fit {
-		t.Skip("soak: fits the weights anew; run with -fit")
+		t.Skip("soak: fits the weights anew; run with -fit -students")
 	}
-	dir := os.Getenv("KEN_BENCH")
-	if dir == "" {
-		t.Fatal("KEN_BENCH is not set: there is nothing to fit to")
-	}
-	write(t, "background.txt", countBackground(t, filepath.Join(dir, "train")))
+	dir := trainingSets(t)
+	write(t, "background.txt", countBackground(t, dir))
 	background = func() map[string]uint8 { return readBackground() }
-
-	var sets []*fitSet
-	for _, name := range []string{"apibank", "banking77", "bfcl-bynames", "clinc150", "metatool", "sealtools", "toollinkos"} {
-		sets = append(sets, readSet(t, filepath.Join(dir, "train", name)))
-	}
-	rank := fitRank(sets)
-	for k := range rank {
-		rankWeights[k] = float32(rank[k])
-	}
-	rankWeights[xNear] = 1 // no set has vectors
-	gate, chance := fitTrust(sets, readRows(t, filepath.Join(dir, "train", "clinc150", "oos.jsonl")))
+	outOfScope := readRows(t, filepath.Join(dir, "clinc150", "oos.jsonl"))
 
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "package index\n\n// Made by go test -run TestFit -fit from the training sets; see fit_test.go.\nvar (\n")
-	fmt.Fprintf(&b, "rankWeights = [features]float32{%s}\n", list(rankWeights[:]))
-	fmt.Fprintf(&b, "gateWeights = [gates]float64{%s}\n", list(gate))
-	fmt.Fprintf(&b, "chanceWeights = [chances]float64{%s}\n)\n", list(chance))
+	for _, kind := range []struct {
+		name string
+		into *weights
+		by   student
+	}{{"wordsAlone", &wordsAlone, nobody}, {"withVectors", &withVectors, unseen}} {
+		sets := readSets(t, dir, trainSets, kind.by)
+		kind.into.rank = fitRank(sets)
+		if kind.by == unseen {
+			sets = append(sets, readSets(t, dir, trainSets, seen)...)
+		}
+		fitTrust(sets, outOfScope, kind.into)
+		fmt.Fprintf(&b, "%s = weights{\n", kind.name)
+		fmt.Fprintf(&b, "rank: [features]float32{%s},\n", list(kind.into.rank[:]))
+		fmt.Fprintf(&b, "gate: [gates]float64{%s},\n", list(kind.into.gate[:]))
+		fmt.Fprintf(&b, "chance: [chances]float64{%s},\n}\n", list(kind.into.chance[:]))
+	}
+	fmt.Fprintf(&b, ")\n")
 	source, err := format.Source(b.Bytes())
 	if err != nil {
 		t.Fatal(err)
 	}
 	write(t, "weights.go", source)
+}
+
+// trainSets are the sets of bench/train that have messages and answers.
+var trainSets = []string{"apibank", "banking77", "bfcl-bynames", "clinc150", "metatool", "sealtools", "toollinkos"}
+
+func trainingSets(t *testing.T) string {
+	dir := os.Getenv("KEN_BENCH")
+	switch {
+	case dir == "":
+		t.Fatal("KEN_BENCH is not set: there is nothing to fit to")
+	case *students == "":
+		t.Fatal("-students is missing: name the folder of fold0.bin to fold3.bin and full.bin; training/README.md says how they are made")
+	}
+	return filepath.Join(dir, "train")
 }
 
 func list[T float32 | float64](weights []T) string {
@@ -110,9 +152,25 @@ type fitSet struct {
 	queries []fitRow
 }
 
+// A student is who makes the vectors of a set.
+type student int
+
+const (
+	nobody student = iota
+	unseen         // one that was trained without the set
+	seen           // the one that is shipped
+)
+
 const mostQueries = 1200 // of one set
 
-func readSet(t *testing.T, dir string) *fitSet {
+func readSets(t *testing.T, dir string, names []string, by student) (sets []*fitSet) {
+	for _, name := range names {
+		sets = append(sets, readSet(t, filepath.Join(dir, name), by))
+	}
+	return sets
+}
+
+func readSet(t *testing.T, dir string, by student) *fitSet {
 	s := &fitSet{name: filepath.Base(dir), weight: 1, slots: map[string]int{}}
 	var caps []*capability.Capability
 	for i, r := range readRows(t, filepath.Join(dir, "corpus.jsonl")) {
@@ -121,7 +179,11 @@ func readSet(t *testing.T, dir string) *fitSet {
 			ID: capability.ID(r.ID), Name: r.Name, Description: r.Description, Category: r.Category, Tags: r.Tags, Parameters: r.Parameters,
 		})
 	}
-	s.view = NewView(Part{Segment: Build(caps)})
+	var model *embed.Model
+	if by != nobody {
+		model = studentOf(t, s.name, by == seen)
+	}
+	s.view = NewView(Part{Segment: BuildWith(model, caps)})
 	s.queries = readRows(t, filepath.Join(dir, "queries.jsonl"))
 	random := rand.New(rand.NewPCG(1, 2))
 	random.Shuffle(len(s.queries), func(i, j int) { s.queries[i], s.queries[j] = s.queries[j], s.queries[i] })
@@ -167,7 +229,7 @@ func (a *adam) move(gradient []float64, rate float64) {
 
 // fitRank fits the order of candidates: a softmax over them against the right
 // ones, with weights that may not be negative.
-func fitRank(sets []*fitSet) []float64 {
+func fitRank(sets []*fitSet) [features]float32 {
 	type example struct {
 		x    [][features]float32
 		gold []bool
@@ -240,15 +302,16 @@ func fitRank(sets []*fitSet) []float64 {
 			a.at[k] = max(0, a.at[k])
 		}
 	}
+	var weights [features]float32
 	for k := range a.at {
-		a.at[k] /= deviation[k]
+		weights[k] = float32(a.at[k] / deviation[k])
 	}
-	return a.at
+	return weights
 }
 
 // fitTrust fits the two probabilities: that one of five is right, and that one
-// hit is.
-func fitTrust(sets []*fitSet, outOfScope []fitRow) (gate, chance []float64) {
+// hit is. The order must be fitted by then.
+func fitTrust(sets []*fitSet, outOfScope []fitRow, into *weights) {
 	type example struct {
 		x      []float64
 		right  float64
@@ -281,7 +344,7 @@ func fitTrust(sets []*fitSet, outOfScope []fitRow) (gate, chance []float64) {
 		}
 		const foreign = 400 // messages of other sets, which nothing here answers
 		for range foreign {
-			if other := sets[random.IntN(len(sets))]; other != s {
+			if other := sets[random.IntN(len(sets))]; other.name != s.name {
 				q := other.queries[random.IntN(len(other.queries))]
 				q.Gold = nil
 				add(s, q, foreignWeight/foreign)
@@ -295,15 +358,29 @@ func fitTrust(sets []*fitSet, outOfScope []fitRow) (gate, chance []float64) {
 	}
 	a := newAdam(gates)
 	total := 0.0
+	var mean, deviation [gates]float64
 	for _, e := range examples {
 		total += e.weight
+		for k, x := range e.x {
+			mean[k] += e.weight * x
+			deviation[k] += e.weight * x * x
+		}
 	}
-	for range 500 {
+	for k := range mean {
+		mean[k] /= total
+		deviation[k] = math.Sqrt(max(0, deviation[k]/total-mean[k]*mean[k])) + 1e-6
+	}
+	mean[gBias], deviation[gBias] = 0, 1
+	z := make([]float64, gates)
+	for step := range 800 {
 		gradient := make([]float64, gates)
 		for _, e := range examples {
-			wrong := logistic(dot(a.at, e.x)) - e.right
 			for k, x := range e.x {
-				gradient[k] += wrong * e.weight * x / total
+				z[k] = (x - mean[k]) / deviation[k]
+			}
+			wrong := (logistic(dot(a.at, z)) - e.right) * e.weight / total
+			for k := range z {
+				gradient[k] += wrong * z[k]
 			}
 		}
 		for k := range gradient {
@@ -311,19 +388,22 @@ func fitTrust(sets []*fitSet, outOfScope []fitRow) (gate, chance []float64) {
 				gradient[k] += 0.0003 * a.at[k]
 			}
 		}
-		a.move(gradient, 0.05)
+		a.move(gradient, 0.05*(1-float64(step)/800))
 	}
-	gate = a.at
-	gate[gBias] += lessFrequent
-	gate[gNear] = 3 // no set has vectors
-
-	copy(gateWeights[:], gate)
+	for k := range a.at {
+		a.at[k] /= deviation[k]
+		if k != gBias {
+			a.at[gBias] -= a.at[k] * mean[k]
+		}
+	}
+	a.at[gBias] += lessFrequent
+	copy(into.gate[:], a.at)
 	for i := range examples {
 		examples[i].trust = examples[i].search.trust(examples[i].set.view)
 	}
 	b := newAdam(chances)
 	b.at[cFit], b.at[cShare] = 1, 1
-	for range 400 {
+	for step := range 1500 {
 		gradient := make([]float64, chances)
 		for _, e := range examples {
 			if e.gold == nil {
@@ -342,9 +422,9 @@ func fitTrust(sets []*fitSet, outOfScope []fitRow) (gate, chance []float64) {
 				}
 			}
 		}
-		b.move(gradient, 0.02)
+		b.move(gradient, 0.02*(1-float64(step)/1500))
 	}
-	return gate, b.at
+	copy(into.chance[:], b.at)
 }
 
 // What messages that nothing answers weigh against those of one set, and by how
@@ -352,8 +432,8 @@ func fitTrust(sets []*fitSet, outOfScope []fitRow) (gate, chance []float64) {
 // usual floor of 0.3 leaves hardly any answerable message empty.
 const (
 	foreignWeight = 0.3
-	outWeight     = 0.3
-	lessFrequent  = 0.25
+	outWeight     = 1.0
+	lessFrequent  = 0.6
 )
 
 func dot(a, b []float64) float64 {

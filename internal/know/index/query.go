@@ -53,6 +53,9 @@ type asked struct {
 	byWord  map[string]int32 // terms by the word that they stand for
 	byID    map[uint64]int32 // and by their number in the first part that has them
 	total   float32          // what having every word of the message is worth
+
+	foreign  bool // the message is not in English
+	pointing bool // the message means something said before
 }
 
 // shorten cuts the middle out of a long text, between characters.
@@ -79,12 +82,14 @@ func (a *asked) read(v *View, q Query) {
 	}
 	clear(a.byWord)
 	clear(a.byID)
+	a.foreign = false
 	head, tail := shorten(q.Text, LongestText)
 	a.add(v, head, 1, true)
 	a.add(v, tail, 1, true)
 	// "Do it again for the other one" says little by itself: then what was
 	// said before it belongs to it.
 	alone := a.telling(v)
+	a.pointing = !alone
 	for i, b := range q.Before {
 		head, tail := shorten(b.Text, longestPast)
 		a.add(v, head, float32(b.Weight), i == 0 && !alone)
@@ -192,6 +197,7 @@ func (a *asked) add(v *View, text string, weight float32, current bool) {
 	}
 	a.tokens = appendTokens(a.tokens[:0], text)
 	lang := languageOf(a.tokens)
+	a.foreign = a.foreign || current && lang != englishLanguage
 	clause := -1
 	for i := 0; i < len(a.tokens); i++ {
 		t := &a.tokens[i]

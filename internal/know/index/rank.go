@@ -1,6 +1,7 @@
 package index
 
 import (
+	"math"
 	"slices"
 )
 
@@ -10,22 +11,52 @@ const (
 	xFirst      = iota // the first pass, against the best
 	xNameInText        // how much of the message its name has
 	xTextInName        // how much of its name the message has
-	xName              // BM25 of the field alone, against the best; so the next four
+	xName              // BM25 of the field alone, against the best; so the next two
 	xText
-	xParams
-	xTags
 	xParamText
-	xPairs  // neighbouring words, against the best
-	xClause // how much of one clause of the message it has
-	xNear   // how near its vector is
+	xPairs      // neighbouring words, against the best
+	xClause     // how much of one clause of the message it has
+	xNear       // how near its vector is
+	xNearClause // how near it is to a clause of the message
+	xNearName   // how near the words of its name are to words of the message
+
+	// The same again, where words say much of the message, or where they say
+	// little: then meaning has to.
+	xStrongFirst
+	xStrongTextInName
+	xStrongName
+	xStrongPairs
+	xStrongClause
+	xWeakNear
+	xWeakNearClause
+	xWeakNearName
 	features
 )
 
-// fieldFeature says which feature takes a field.
-var fieldFeature = [fields]int{fieldName: xName, fieldText: xText, fieldParams: xParams, fieldTags: xTags, fieldParamText: xParamText}
+// strong and weak are the features that count by how much words say.
+var (
+	strong = [...]struct{ to, from int }{
+		{xStrongFirst, xFirst}, {xStrongTextInName, xTextInName}, {xStrongName, xName}, {xStrongPairs, xPairs}, {xStrongClause, xClause},
+	}
+	weak = [...]struct{ to, from int }{{xWeakNear, xNear}, {xWeakNearClause, xNearClause}, {xWeakNearName, xNearName}}
+)
+
+// fieldFeatures are the fields that are looked at one by one.
+var fieldFeatures = [...]struct{ field, feature int }{{fieldName, xName}, {fieldText, xText}, {fieldParamText, xParamText}}
 
 // againstBest are the features that are divided by the highest.
-var againstBest = [...]int{xFirst, xName, xText, xParams, xTags, xParamText, xPairs}
+var againstBest = [...]int{xFirst, xName, xText, xParamText, xPairs}
+
+// weights are what the training sets say about the features. There are two
+// of them, since words must be trusted further where they are all there is.
+type weights struct {
+	rank   [features]float32 // none is negative
+	gate   [gates]float64
+	chance [chances]float64
+}
+
+// muchSaid is the logarithm of a first pass's score that leaves nothing to ask.
+const muchSaid = 4
 
 // rank looks closely at each candidate and sorts them, best first.
 func (s *searcher) rank(v *View) {
@@ -40,14 +71,22 @@ func (s *searcher) rank(v *View) {
 	}
 	s.place(v)
 	defer s.displace()
+	s.spell(v)
+	s.weights = &wordsAlone
+	if s.compared {
+		s.weights = &withVectors
+	}
 	var most [features]float32
+	said := float32(0)
 	for i := range s.candidates {
 		c := &s.candidates[i]
 		s.look(v, c)
+		said = max(said, c.first)
 		for _, k := range againstBest {
 			most[k] = max(most[k], c.features[k])
 		}
 	}
+	s.evidence = float32(min(math.Log1p(float64(said))/muchSaid, 1))
 	for i := range s.candidates {
 		c := &s.candidates[i]
 		for _, k := range againstBest {
@@ -55,8 +94,14 @@ func (s *searcher) rank(v *View) {
 				c.features[k] /= most[k]
 			}
 		}
+		for _, x := range strong {
+			c.features[x.to] = s.evidence * c.features[x.from]
+		}
+		for _, x := range weak {
+			c.features[x.to] = (1 - s.evidence) * c.features[x.from]
+		}
 		c.score = 0
-		for k, w := range rankWeights {
+		for k, w := range s.weights.rank {
 			c.score += w * c.features[k]
 		}
 	}
@@ -108,7 +153,7 @@ func (s *searcher) displace() {
 func (s *searcher) look(v *View, c *candidate) {
 	a, p := &s.asked, &v.parts[c.part]
 	d := &p.docs[c.slot]
-	c.features = [features]float32{xFirst: c.first, xNear: c.near}
+	c.features = [features]float32{xFirst: c.first, xNear: c.near, xNearClause: c.nearClause}
 	c.covered, c.matched = 0, [2]uint64{}
 	x := &c.features
 	clear(s.clause)
@@ -136,15 +181,15 @@ func (s *searcher) look(v *View, c *candidate) {
 		if count(packed, fieldName) > 0 {
 			x[xNameInText] += worth
 		}
-		for f := range fields {
-			if n := count(packed, f); n > 0 {
-				n *= d.norm[f]
-				x[fieldFeature[f]] += worth * n / (n + saturation)
+		for _, f := range fieldFeatures {
+			if n := count(packed, f.field); n > 0 {
+				n *= d.norm[f.field]
+				x[f.feature] += worth * n / (n + saturation)
 			}
 		}
 	}
 	x[xPairs] = s.pairs(c, d)
-	x[xTextInName] = s.nameShare(v, p, int(c.part), d)
+	x[xTextInName], x[xNearName] = s.nameShare(v, p, int(c.part), d)
 	for k, sum := range s.clause {
 		if s.clauseTotal[k] > 0 {
 			x[xClause] = max(x[xClause], sum/(s.clauseTotal[k]+2))
@@ -177,19 +222,23 @@ func (s *searcher) pairs(c *candidate, d *doc) float32 {
 	return sum
 }
 
-// nameShare is how much of a name the message has.
-func (s *searcher) nameShare(v *View, p *part, number int, d *doc) float32 {
-	var has, all float32
+// nameShare is how much of a name the message has, by the same words and by
+// words like them.
+func (s *searcher) nameShare(v *View, p *part, number int, d *doc) (same, alike float32) {
+	var all float32
 	places := s.places[number]
-	for _, id := range d.inName {
+	for i, id := range d.inName {
 		r := v.rarity(p.holders(id))
 		all += r
 		if at := places[id]; at > 0 && s.asked.terms[at-1].current {
-			has += r
+			same += r
+			alike += r
+		} else if s.compared {
+			alike += r * s.likest(d.nameCode(i))
 		}
 	}
 	if all == 0 {
-		return 0
+		return 0, 0
 	}
-	return has / all
+	return same / all, alike / all
 }

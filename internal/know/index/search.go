@@ -35,14 +35,16 @@ type place struct {
 
 // A candidate is a capability of the shortlist.
 type candidate struct {
-	place            // with the first pass's score, and then the ranking's
-	first    float32 // the first pass's score
-	exact    bool    // the message names it
-	compared bool    // it has a vector
-	near     float32 // how much more similar that is than usual
-	covered  float32 // how much of the message it has
-	matched  [2]uint64
-	features [features]float32
+	place              // with the first pass's score, and then the ranking's
+	first      float32 // the first pass's score
+	exact      bool    // the message names it
+	compared   bool    // it has a vector
+	near       float32 // how much more similar that is than usual
+	cos        float32 // how similar it is
+	nearClause float32 // the same of the clause of the message that it is nearest to
+	covered    float32 // how much of the message it has
+	matched    [2]uint64
+	features   [features]float32
 }
 
 // has reports whether the capability has term j of the message.
@@ -58,11 +60,16 @@ type searcher struct {
 	places     [][]uint8   // by part and term: where the message has it, from 1
 	counts     [mostTerms]uint32
 	called     []place // by the message
+	weights    *weights
+	evidence   float32 // how much words say of the message, 0–1
 
 	// By clause of the message.
 	clause, clauseTotal []float32
 
 	// For vectors.
+	compared  bool // they had a say
+	vector    []float32
+	spelt     []uint64 // codes of the message's words
 	code      []uint64
 	bytes     []int8
 	distance  []uint16

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"ken/capability"
+	"ken/internal/know/embed"
 )
 
 // Fields of a capability, and how much a word counts by where it stands.
@@ -38,6 +39,7 @@ type Segment struct {
 
 	spoken  [32]int32 // by language: how many capabilities are described in it
 	vectors *vectors
+	model   *embed.Model // makes the vectors of what is added; nil: nobody, or somebody else
 }
 
 // A doc is what a search knows of one capability.
@@ -46,6 +48,7 @@ type doc struct {
 	terms      []uint32 // distinct, ascending
 	counts     []uint32 // of each term: how often by field, see pack
 	inName     []uint32 // the terms of the name, distinct, in its order
+	nameCodes  []uint64 // of each of these, the signs of its vector; none without a model
 	pairs      []uint32 // hashes of neighbouring terms in name and description, ascending
 	norm       [fields]float32
 	lang       uint8
@@ -88,8 +91,12 @@ func impact(packed uint32, norm *[fields]float32) float32 {
 }
 
 // Build makes a segment of the capabilities: the first in slot 0, and so on.
-func Build(list []*capability.Capability) *Segment {
-	var empty Segment
+func Build(list []*capability.Capability) *Segment { return BuildWith(nil, list) }
+
+// BuildWith makes a segment of the capabilities, and gives them vectors of a
+// model, those too that a [Segment.Change] adds. Without a model it is Build.
+func BuildWith(model *embed.Model, list []*capability.Capability) *Segment {
+	empty := Segment{model: model}
 	s, _ := empty.Change(list, nil)
 	return s
 }
@@ -131,12 +138,15 @@ type writer struct {
 	tokens []token
 	terms  []termCount
 	run    []uint32
+	spelt  []string // how the words of run are spelt
+	vector []float32
+	owned  map[int]bool // pages of vectors that are this writer's own
 }
 
 type termCount struct{ term, packed uint32 }
 
 func newWriter(s *Segment) *writer {
-	next := &Segment{docs: slices.Clone(s.docs), live: slices.Clone(s.live), free: slices.Clone(s.free), terms: s.terms, spoken: s.spoken, vectors: s.vectors}
+	next := &Segment{docs: slices.Clone(s.docs), live: slices.Clone(s.live), free: slices.Clone(s.free), terms: s.terms, spoken: s.spoken, vectors: s.vectors, model: s.model}
 	w := &writer{next: next, words: s.words.changed(), stems: s.stems.changed(), names: s.names.changed(), postings: s.postings.changed()}
 	w.postings.fresh = len(s.docs) == 0 // capabilities without a word have names, which are shared
 	return w
@@ -184,6 +194,7 @@ func (w *writer) add(c *capability.Capability) int {
 	w.next.live.Set(slot)
 	d := w.doc(c)
 	w.next.docs[slot] = d
+	w.embed(c, slot)
 	w.next.terms += len(d.terms)
 	w.next.spoken[d.lang]++
 	if w.postings.fresh {
@@ -215,7 +226,7 @@ func (w *writer) name(c *capability.Capability, slot int) {
 // doc reads the words of a capability.
 func (w *writer) doc(c *capability.Capability) doc {
 	d := doc{capability: c}
-	w.terms, w.run = w.terms[:0], w.run[:0]
+	w.terms, w.run, w.spelt = w.terms[:0], w.run[:0], w.spelt[:0]
 	w.tokens = appendTokens(appendTokens(w.tokens[:0], c.Name), c.Description)
 	lang := languageOf(w.tokens)
 	d.lang = uint8(lang)
@@ -225,6 +236,7 @@ func (w *writer) doc(c *capability.Capability) doc {
 		w.field(&d, fieldTags, lang, c.DisplayName)
 	}
 	d.inName = firsts(w.run)
+	d.nameCodes = w.codes(d.inName)
 	w.field(&d, fieldText, lang, c.Description)
 	d.pairs = pairsOf(w.run)
 	w.field(&d, fieldTags, lang, c.Category)
@@ -267,12 +279,14 @@ func (w *writer) doc(c *capability.Capability) doc {
 // compact moves the lists of all docs into one, which costs less memory than
 // many small ones.
 func (s *Segment) compact() {
-	total := 0
+	total, spelt := 0, 0
 	for i := range s.docs {
 		d := &s.docs[i]
+		spelt += len(d.nameCodes)
 		total += len(d.terms) + len(d.counts) + len(d.inName) + len(d.pairs)
 	}
 	all := make([]uint32, 0, total)
+	codes := make([]uint64, 0, spelt)
 	move := func(list []uint32) []uint32 {
 		start := len(all)
 		all = append(all, list...)
@@ -281,6 +295,9 @@ func (s *Segment) compact() {
 	for i := range s.docs {
 		d := &s.docs[i]
 		d.terms, d.counts, d.inName, d.pairs = move(d.terms), move(d.counts), move(d.inName), move(d.pairs)
+		start := len(codes)
+		codes = append(codes, d.nameCodes...)
+		d.nameCodes = codes[start:len(codes):len(codes)]
 	}
 }
 
@@ -316,6 +333,7 @@ func (w *writer) field(d *doc, field, lang int, text string) {
 		}
 		if field == fieldName || field == fieldText {
 			w.run = append(w.run, term)
+			w.spelt = append(w.spelt, t.text)
 		}
 	}
 }

@@ -25,7 +25,17 @@ const (
 	gKnownSays
 	gRichness // how much capabilities here say of themselves
 	gPairs
-	gNear
+	gNear     // how near the best hit is
+	gNearest  // the nearest of the first five
+	gCos      // how similar its vector is, by itself
+	gNearName // how near its name is to words of the message
+	gRaw      // the first pass's score of the best hit, straight
+	gAhead    // by how much the best hit is ahead of the second; so the next two
+	gAhead3
+	gAhead6
+	gMostNear // of all candidates; so the next two
+	gMostNearClause
+	gMostCos
 	gates
 )
 
@@ -60,9 +70,25 @@ func (s *searcher) gate(v *View) [gates]float64 {
 	x[gPoor] = max(0, 0.35-x[gCovered])
 	x[gRichness] = math.Log1p(float64(v.terms)/float64(v.n)) / 4
 	x[gPairs] = float64(best.features[xPairs])
+	chance := math.Inf(1)
 	if best.compared {
 		// The nearest of many is near by chance, the nearer the more there are.
-		x[gNear] = max(0, float64(best.near)-math.Sqrt(2*math.Log(float64(v.n+1)))-0.5)
+		chance = math.Sqrt(2*math.Log(float64(v.n+1))) + 0.5
+		x[gNear] = max(0, float64(best.near)-chance)
+		x[gCos] = float64(best.cos)
+		x[gNearName] = float64(best.features[xNearName])
+	}
+	x[gRaw] = float64(best.first) / 20
+	for _, a := range [...]struct{ feature, rank int }{{gAhead, 1}, {gAhead3, 2}, {gAhead6, 5}} {
+		x[a.feature] = float64(best.score - s.at(min(a.rank, len(s.candidates)-1)).score)
+	}
+	if s.compared {
+		for i := range s.candidates {
+			c := &s.candidates[i]
+			x[gMostNear] = max(x[gMostNear], float64(c.near)/4)
+			x[gMostNearClause] = max(x[gMostNearClause], float64(c.nearClause)/4)
+			x[gMostCos] = max(x[gMostCos], float64(c.cos))
+		}
 	}
 	if all > 0 {
 		x[gKnown], x[gKnownSays] = known/all, math.Log1p(known)/3
@@ -70,6 +96,7 @@ func (s *searcher) gate(v *View) [gates]float64 {
 	for i := range min(5, len(s.candidates)) {
 		c := s.at(i)
 		said, named := s.said(v, c)
+		x[gNearest] = max(x[gNearest], float64(c.near)-chance)
 		x[gMostCovered] = max(x[gMostCovered], float64(c.covered))
 		x[gMostSays] = max(x[gMostSays], math.Log1p(said)/3)
 		if all > 0 {
@@ -122,6 +149,9 @@ type trust struct {
 	logit  float64
 	named  float64 // how much of the best hit's name the message has
 	shares float64 // what the candidates' shares add up to
+
+	evidence float64
+	weights  *[chances]float64
 }
 
 func (s *searcher) trust(v *View) trust {
@@ -129,8 +159,8 @@ func (s *searcher) trust(v *View) trust {
 		return trust{}
 	}
 	x := s.gate(v)
-	t := trust{named: x[gTextInName]}
-	for k, w := range gateWeights {
+	t := trust{weights: &s.weights.chance, evidence: float64(s.evidence), named: x[gTextInName]}
+	for k, w := range s.weights.gate {
 		t.logit += w * x[k]
 	}
 	if s.chancy(v) {
@@ -175,12 +205,13 @@ const (
 	cShare // of all candidates' scores; the only one that differs from hit to hit
 	cNamed
 	cNamedShare
+	cEvidence
 	chances
 )
 
 func (t *trust) chance(score, best float32) [chances]float64 {
 	share := math.Log(max(math.Exp(float64(score-best))/t.shares, 1e-9))
-	return [chances]float64{cBias: 1, cFit: t.logit, cShare: share, cNamed: t.named, cNamedShare: t.named * share}
+	return [chances]float64{cBias: 1, cFit: t.logit, cShare: share, cNamed: t.named, cNamedShare: t.named * share, cEvidence: t.evidence}
 }
 
 // of gives the probability that one hit is what was asked for. It never rises
@@ -188,7 +219,7 @@ func (t *trust) chance(score, best float32) [chances]float64 {
 func (t *trust) of(score, best float32) float64 {
 	z := 0.0
 	for k, x := range t.chance(score, best) {
-		z += chanceWeights[k] * x
+		z += t.weights[k] * x
 	}
 	return min(logistic(z), t.fit) // one of five is no less likely than this one
 }

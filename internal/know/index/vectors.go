@@ -47,11 +47,7 @@ func (s *Segment) HasVector(model string, slot int) bool {
 // of another model are dropped: they never mix.
 func (s *Segment) WithVectors(model string, dims int, of map[int][]float32) (*Segment, error) {
 	next := *s
-	v := s.vectors
-	if v == nil || v.model != model || v.dims != dims {
-		v = &vectors{model: model, dims: dims, words: (dims + 63) / 64}
-	}
-	next.vectors = &vectors{model: v.model, dims: v.dims, words: v.words, n: v.n, pages: slices.Clone(v.pages)}
+	next.vectors, next.model = s.vectors.changed(model, dims), nil
 	owned := map[int]bool{}
 	for slot, vec := range of {
 		if len(vec) != dims {
@@ -62,6 +58,14 @@ func (s *Segment) WithVectors(model string, dims int, of map[int][]float32) (*Se
 		}
 	}
 	return &next, nil
+}
+
+// changed gives a copy to be changed: of none, if v's are another model's.
+func (v *vectors) changed(model string, dims int) *vectors {
+	if v == nil || v.model != model || v.dims != dims {
+		return &vectors{model: model, dims: dims, words: (dims + 63) / 64}
+	}
+	return &vectors{model: v.model, dims: v.dims, words: v.words, n: v.n, pages: slices.Clone(v.pages)}
 }
 
 func (v *vectors) set(slot int, vec []float32, owned map[int]bool) {
@@ -83,12 +87,8 @@ func (v *vectors) set(slot int, vec []float32, owned map[int]bool) {
 		p.has |= 1 << at
 		v.n++
 	}
-	quantise(vec, p.bits[at*v.words:(at+1)*v.words])
-	p.scale[at] = shrink(vec, p.bytes[at*v.dims:(at+1)*v.dims])
-	p.blank &^= 1 << at
-	if p.scale[at] == 0 {
-		p.blank |= 1 << at
-	}
+	shrink(vec, p.bytes[at*v.dims:(at+1)*v.dims])
+	v.derive(p, at)
 }
 
 // without gives the vectors with some slots empty.
@@ -119,12 +119,14 @@ func (v *vectors) at(slot int) *vectorPage {
 }
 
 // quantise takes the sign of each number.
-func quantise(vec []float32, into []uint64) {
-	clear(into)
-	for i, x := range vec {
-		if x > 0 {
-			into[i>>6] |= 1 << (i & 63)
+func quantise(vec []int8, into []uint64) {
+	for at := range into {
+		var bits uint64
+		for i, x := range vec[:min(64, len(vec))] {
+			bits |= uint64(uint8(-x)>>7) << (i & 63) // no branch; -128 does not occur
 		}
+		into[at] = bits
+		vec = vec[min(64, len(vec)):]
 	}
 }
 
@@ -139,10 +141,22 @@ func shrink(vec []float32, into []int8) float32 {
 		clear(into)
 		return 0
 	}
-	scale, sum := 127/most, int32(0)
+	scale := 127 / most
 	for i, x := range vec {
 		into[i] = int8(int32(x*scale+128.5) - 128) // rounded; never below zero on the way
-		sum += int32(into[i]) * int32(into[i])
+	}
+	return lengthOf(into)
+}
+
+// lengthOf gives what bytes are to be multiplied with so that their length is
+// one; 0 where they say nothing.
+func lengthOf(bytes []int8) float32 {
+	sum := int32(0)
+	for _, x := range bytes {
+		sum += int32(x) * int32(x)
+	}
+	if sum == 0 {
+		return 0
 	}
 	return float32(1 / math.Sqrt(float64(sum)))
 }
@@ -164,20 +178,17 @@ func (p *part) near(query []uint64, distance []uint16, histogram []int32) {
 		}
 		for ; seen != 0; seen &= seen - 1 {
 			at := bits.TrailingZeros64(seen)
-			d := 0
-			if v.words == 4 { // the usual size, unrolled
-				code := page.bits[at*4 : at*4+4 : at*4+4]
-				d = bits.OnesCount64(code[0]^query[0]) + bits.OnesCount64(code[1]^query[1]) +
-					bits.OnesCount64(code[2]^query[2]) + bits.OnesCount64(code[3]^query[3])
-			} else {
-				for i, w := range page.bits[at*v.words : (at+1)*v.words] {
-					d += bits.OnesCount64(w ^ query[i])
-				}
-			}
+			d := differences(page.bits[at*v.words:(at+1)*v.words], query)
 			distance[base+at] = uint16(d) + 1 // 0: has none
 			histogram[d]++
 		}
 	}
+}
+
+// code gives the signs of the vector in a slot that has one.
+func (v *vectors) code(slot int) []uint64 {
+	at := slot % vectorsPerPage
+	return v.pages[slot/vectorsPerPage].bits[at*v.words : (at+1)*v.words]
 }
 
 // cosine is the similarity of a slot's vector and the query's.

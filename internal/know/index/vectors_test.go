@@ -45,11 +45,11 @@ func TestQuantise(t *testing.T) {
 		}
 	}
 	code := []uint64{^uint64(0), ^uint64(0)}
-	vec := make([]float32, 65)
-	vec[0], vec[1], vec[64] = 0.5, -0.5, 1e-9
+	vec := make([]int8, 65)
+	vec[0], vec[1], vec[64] = 63, -63, 1
 	quantise(vec, code)
 	if code[0] != 1 || code[1] != 1 {
-		t.Errorf("quantise(0.5, -0.5, 0 …, 1e-9) = %b, want bits 0 and 64", code)
+		t.Errorf("quantise(63, -63, 0 …, 1) = %b, want bits 0 and 64", code)
 	}
 }
 
@@ -73,7 +73,9 @@ func TestHamming(t *testing.T) {
 		query := randomVector(random, dims)
 		words := (dims + 63) / 64
 		code, distance, histogram := make([]uint64, words), make([]uint16, 200), make([]int32, 64*words+1)
-		quantise(query, code)
+		bytes := make([]int8, dims)
+		shrink(query, bytes)
+		quantise(bytes, code)
 		v := NewView(Part{Segment: s})
 		v.parts[0].near(code, distance, histogram)
 		sum := 0
@@ -81,8 +83,10 @@ func TestHamming(t *testing.T) {
 			want := 0
 			if vec, ok := of[slot]; ok {
 				want = 1
-				for i := range vec {
-					if (vec[i] > 0) != (query[i] > 0) {
+				own := make([]int8, dims)
+				shrink(vec, own)
+				for i := range own {
+					if (own[i] > 0) != (bytes[i] > 0) {
 						want++
 					}
 				}

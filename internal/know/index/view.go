@@ -1,6 +1,10 @@
 package index
 
-import "math"
+import (
+	"math"
+
+	"ken/internal/know/embed"
+)
 
 // A Part is a segment and the slots of it that may be seen; nil means all.
 type Part struct {
@@ -21,7 +25,8 @@ type View struct {
 	n     int // visible capabilities
 	terms int // of all of them together
 
-	languages uint32 // that at least one in fifty of them is described in, a bit for each
+	model     *embed.Model // of the vectors of its parts, if it is the program's own
+	languages uint32       // that at least one in fifty of them is described in, a bit for each
 
 	rarities [256]float32 // of terms that few have, by how many
 }
@@ -60,6 +65,9 @@ func NewView(parts ...Part) *View {
 			for lang, n := range p.Segment.spoken {
 				spoken[lang] += n
 			}
+		}
+		if p.Segment.model != nil {
+			v.model = p.Segment.model
 		}
 		v.n += narrowed.visible.Count()
 		v.parts = append(v.parts, narrowed)

@@ -1,0 +1,569 @@
+package remote
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func someTexts(prefix string, n int) []string {
+	texts := make([]string, n)
+	for i := range texts {
+		texts[i] = fmt.Sprintf("%s does the thing number %d", prefix, i*i)
+	}
+	return texts
+}
+
+func mustEmbed(t testing.TB, c *Cache, texts []string) [][]float32 {
+	t.Helper()
+	vectors, err := c.Embed(t.Context(), texts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return vectors
+}
+
+func without(texts []string, text string) []string {
+	return slices.DeleteFunc(slices.Clone(texts), func(s string) bool { return s == text })
+}
+
+func TestCacheAsksOnce(t *testing.T) {
+	s, dir := newService(), filepath.Join(t.TempDir(), "a", "b")
+	cfg := s.serve(t)
+	texts := someTexts("tool", 20)
+	c := NewCache(open(t, cfg), dir)
+	if got := c.Dimensions(); got != 0 {
+		t.Errorf("Dimensions() at first = %d, want 0", got)
+	}
+	first := mustEmbed(t, c, append(texts, texts[3])) // one of them twice
+	if _, asked := s.asked(); len(asked) != 21 || len(without(asked, probe)) != 20 {
+		t.Errorf("the service was asked for %d texts, want 20 and the probe", len(asked))
+	}
+	if again := mustEmbed(t, c, texts); !slices.EqualFunc(again, first[:20], slices.Equal[[]float32]) {
+		t.Error("the second time the vectors are others")
+	}
+	if n, _ := s.asked(); n != 0 {
+		t.Errorf("the second time there were %d requests, want none", n)
+	}
+
+	// Another process, and an embedder that knows nothing yet.
+	e := open(t, cfg)
+	c = NewCache(e, dir)
+	if again := mustEmbed(t, c, texts); !slices.EqualFunc(again, first[:20], slices.Equal[[]float32]) {
+		t.Error("after a restart the vectors are others")
+	}
+	if n, asked := s.asked(); n != 1 || !slices.Equal(asked, []string{probe}) {
+		t.Errorf("after a restart the service was asked %d times for %q, want once for the probe", n, asked)
+	}
+	mustEmbed(t, c, append(someTexts("new", 2), texts...))
+	if _, asked := s.asked(); len(asked) != 2 {
+		t.Errorf("for 2 new texts the service was asked for %q", asked)
+	}
+	if err := c.Trouble(); err != nil {
+		t.Errorf("Trouble() = %v, want none", err)
+	}
+	first[3][0] = 7 // the caller's own
+	if first[20][0] == 7 {
+		t.Error("the vectors of a text that is asked for twice are one")
+	}
+
+	if runtime.GOOS != "windows" {
+		for path, want := range map[string]os.FileMode{c.path: 0o600, dir: 0o700} {
+			if info, err := os.Stat(path); err != nil || info.Mode().Perm() != want {
+				t.Errorf("%s has the mode %v, %v, want %v", path, info.Mode(), err, want)
+			}
+		}
+	}
+}
+
+// What is kept is as good as what the index makes of it, and the same whether
+// it was kept or just made.
+func TestCacheLosesLittle(t *testing.T) {
+	s := newService()
+	s.dims = 768
+	e := open(t, s.serve(t))
+	texts := someTexts("tool", 30)
+	exact, err := e.Embed(t.Context(), texts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, v := range mustEmbed(t, NewCache(e, t.TempDir()), texts) {
+		if cos := cosine(v, exact[i]); cos < 0.999 {
+			t.Errorf("the cosine of %q with itself is %v, want 0.999", texts[i], cos)
+		}
+	}
+}
+
+func TestShrinkGrow(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		dims := rapid.IntRange(1, 1024).Draw(t, "dims")
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
+		v := make([]float32, dims)
+		for i := range v {
+			v[i] = float32(r.NormFloat64())
+		}
+		if normalise(v) != nil || length(v) == 0 {
+			t.Skip("no vector")
+		}
+		small := shrink(v)
+		back := grow(small)
+		if cos := cosine(v, back); cos < 0.9998 {
+			t.Fatalf("the cosine of a vector of %d numbers with what is kept of it is %v", dims, cos)
+		}
+		if again := shrink(back); !slices.Equal(again, small) {
+			t.Fatalf("shrink(grow(%v)) = %v", small, again)
+		}
+	})
+}
+
+// Vectors that say nothing, or are none, are given on and not kept.
+func TestCacheKeepsOnlyVectors(t *testing.T) {
+	s := newService()
+	c := NewCache(open(t, s.serve(t)), t.TempDir())
+	for range 2 {
+		if v := mustEmbed(t, c, []string{"", "x"}); length(v[0]) != 0 || len(v[0]) != 64 || length(v[1]) != 0 {
+			t.Errorf("Embed = %v, want zeros", v)
+		}
+	}
+	if _, asked := s.asked(); len(without(asked, probe)) != 2 {
+		t.Errorf("the service was asked for %q, want x twice", asked)
+	}
+}
+
+// The same name with other weights: everything is made anew, and nothing mixes.
+func TestCacheNoticesAnotherModel(t *testing.T) {
+	for name, change := range map[string]func(*service){
+		"weights": func(s *service) { s.weights = "other" },
+		"length":  func(s *service) { s.dims = 96 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, dir := newService(), t.TempDir()
+			cfg := s.serve(t)
+			texts := someTexts("tool", 5)
+			old := NewCache(open(t, cfg), dir)
+			mustEmbed(t, old, texts)
+			change(s)
+			c := NewCache(open(t, cfg), dir)
+			want, err := open(t, cfg).Embed(t.Context(), texts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				for i, v := range mustEmbed(t, c, texts) {
+					if len(v) != s.dims || cosine(v, want[i]) < 0.999 {
+						t.Fatalf("the vector of %q is not the new model's", texts[i])
+					}
+				}
+			}
+			if err := c.Trouble(); err == nil || !strings.Contains(err.Error(), "made anew") {
+				t.Errorf("Trouble() = %v, want it to say that all are made anew", err)
+			}
+			if _, err := os.Stat(c.path + asideSuffix); err != nil {
+				t.Errorf("the old file is not set aside: %v", err)
+			}
+			s.asked()
+			mustEmbed(t, NewCache(open(t, cfg), dir), texts)
+			if _, asked := s.asked(); !slices.Equal(asked, []string{probe}) {
+				t.Errorf("after a restart the service was asked for %q, want the probe alone", asked)
+			}
+		})
+	}
+}
+
+// The length changes while a service that was down kept us from noticing.
+func TestCacheNoticesAnotherLengthLater(t *testing.T) {
+	s, dir := newService(), t.TempDir()
+	cfg := s.serve(t)
+	texts := someTexts("tool", 5)
+	mustEmbed(t, NewCache(open(t, cfg), dir), texts)
+	s.script = []func(http.ResponseWriter, *http.Request){answer(500, "", "")}
+	c := NewCache(open(t, cfg), dir)
+	if v := mustEmbed(t, c, texts); len(v[0]) != 64 || c.Dimensions() != 64 {
+		t.Fatalf("with the service down: vectors of %d numbers, Dimensions() = %d, want the 64 that are kept", len(v[0]), c.Dimensions())
+	}
+	s.dims = 96
+	for i, v := range mustEmbed(t, c, append(texts, "something new")) {
+		if len(v) != 96 || c.Dimensions() != 96 {
+			t.Errorf("vector %d has %d numbers, Dimensions() = %d, want 96", i, len(v), c.Dimensions())
+		}
+	}
+}
+
+// A service that is down takes nothing away that is kept, and is not asked
+// again and again.
+func TestCacheWithoutService(t *testing.T) {
+	s, dir := newService(), t.TempDir()
+	cfg := s.serve(t)
+	texts := someTexts("tool", 5)
+	mustEmbed(t, NewCache(open(t, cfg), dir), texts)
+	s.model = "gone"
+	s.asked()
+	c := NewCache(open(t, cfg), dir)
+	for range 3 {
+		mustEmbed(t, c, texts)
+	}
+	if n, _ := s.asked(); n != 1 {
+		t.Errorf("there were %d requests, want 1", n)
+	}
+	if _, err := c.Embed(t.Context(), []string{"new"}); err == nil {
+		t.Error("Embed of a new text: no error")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := c.Embed(ctx, texts); !errors.Is(err, context.Canceled) {
+		t.Errorf("Embed with a cancelled context: error %v, want %v", err, context.Canceled)
+	}
+}
+
+// Whatever happened to the file, Embed works and the file does again.
+func TestCacheBrokenFile(t *testing.T) {
+	tests := []struct {
+		name  string
+		harm  func(t *testing.T, path string)
+		asked int  // texts, of 10
+		aside bool // the file is moved away
+	}{
+		{"removed", func(t *testing.T, path string) { _ = os.Remove(path) }, 10, false},
+		{"empty", func(t *testing.T, path string) { write(t, path, nil) }, 10, false},
+		{"foreign", func(t *testing.T, path string) { write(t, path, []byte("hello there")) }, 10, true},
+		{"large and foreign", func(t *testing.T, path string) { write(t, path, bytes.Repeat([]byte("hello there\n"), 1<<18)) }, 10, true},
+		{"only marks", func(t *testing.T, path string) { write(t, path, bytes.Repeat([]byte(mark), 1<<18)) }, 10, true},
+		{"torn tail", func(t *testing.T, path string) { write(t, path, read(t, path)[:11*recordSize(64)-1]) }, 1, false},
+		{"bit in the middle", func(t *testing.T, path string) { flip(t, path, 3*recordSize(64)+50) }, 1, false},
+		{"bit in a mark", func(t *testing.T, path string) { flip(t, path, 3*recordSize(64)) }, 1, false},
+		{"bit in a length", func(t *testing.T, path string) { flip(t, path, 3*recordSize(64)+keyEnd+1) }, 1, false},
+		{"bit in a length, far too long", func(t *testing.T, path string) { flip(t, path, 3*recordSize(64)+keyEnd+3) }, 1, false},
+		{"bytes before", func(t *testing.T, path string) { write(t, path, append([]byte("\xffkenv"), read(t, path)...)) }, 0, false},
+		{"zeros after", func(t *testing.T, path string) { write(t, path, append(read(t, path), make([]byte, 5000)...)) }, 0, false},
+		{"probe lost", func(t *testing.T, path string) { flip(t, path, 50) }, 10, true},
+	}
+	for _, test := range tests {
+		for _, restart := range []bool{true, false} {
+			t.Run(fmt.Sprint(test.name, " restart ", restart), func(t *testing.T) {
+				s, dir := newService(), t.TempDir()
+				cfg := s.serve(t)
+				texts := someTexts("tool", 10)
+				c := NewCache(open(t, cfg), dir)
+				want := mustEmbed(t, c, texts) // ten records and the probe's
+				test.harm(t, c.path)
+				s.asked()
+				if restart {
+					c = NewCache(open(t, cfg), dir)
+				}
+				for range 2 {
+					if got := mustEmbed(t, c, texts); !slices.EqualFunc(got, want, slices.Equal[[]float32]) {
+						t.Fatal("the vectors are others")
+					}
+				}
+				_, asked := s.asked()
+				if n := len(without(asked, probe)); restart && n != test.asked || n > 10 {
+					t.Errorf("the service was asked for %d texts, want %d", n, test.asked)
+				}
+				if _, err := os.Stat(c.path + asideSuffix); restart && (err == nil) != test.aside {
+					t.Errorf("set aside: %v, want %v", err == nil, test.aside)
+				}
+				s.asked()
+				if got := mustEmbed(t, NewCache(open(t, cfg), dir), texts); !slices.EqualFunc(got, want, slices.Equal[[]float32]) {
+					t.Fatal("after a restart the vectors are others")
+				}
+				if _, asked := s.asked(); restart && len(without(asked, probe)) != 0 {
+					t.Errorf("after a restart the service was asked for %q", asked)
+				}
+			})
+		}
+	}
+}
+
+func write(t *testing.T, path string, data []byte) {
+	t.Helper()
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func read(t *testing.T, path string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func flip(t *testing.T, path string, at int) {
+	t.Helper()
+	data := read(t, path)
+	data[at] ^= 0x10
+	write(t, path, data)
+}
+
+// A file that is something else and cannot be moved away is left alone.
+func TestCacheCannotSetAside(t *testing.T) {
+	s := newService()
+	c := NewCache(open(t, s.serve(t)), t.TempDir())
+	if err := os.MkdirAll(filepath.Join(c.path+asideSuffix, "in the way"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	const precious = "somebody's diary"
+	write(t, c.path, []byte(precious))
+	for range 2 {
+		if v := mustEmbed(t, c, someTexts("x", 3)); len(v) != 3 {
+			t.Errorf("Embed gives %d vectors, want 3", len(v))
+		}
+	}
+	if got := read(t, c.path); string(got) != precious {
+		t.Errorf("the file holds %q, want %q", got, precious)
+	}
+	if err := c.Trouble(); err == nil || !strings.Contains(err.Error(), "it cannot be moved away") {
+		t.Errorf("Trouble() = %v, want it to say that the file is in the way", err)
+	}
+}
+
+// A place that cannot be used costs speed, and Trouble says what to do.
+func TestCacheWithoutPlace(t *testing.T) {
+	if runtime.GOOS == "windows" || os.Geteuid() < 0 {
+		t.Skip("the modes of files mean something else here")
+	}
+	s := newService()
+	e := open(t, s.serve(t))
+	tests := []struct {
+		name, want string
+		make       func(c *Cache) error
+	}{
+		{"link", "it is no file but L", func(c *Cache) error { return os.Symlink("/dev/null", c.path) }},
+		{"directory", "it is no file but d", func(c *Cache) error { return os.Mkdir(c.path, 0o700) }},
+		{"pipe", "it is no file but p", func(c *Cache) error { return exec.Command("mkfifo", c.path).Run() }},
+		{"open to others", "run chmod go-w", func(c *Cache) error { return os.Chmod(c.dir, 0o777) }},
+		{"a file", "not a directory", func(c *Cache) error {
+			return errors.Join(os.Remove(c.dir), os.WriteFile(c.dir, nil, 0o600))
+		}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			c := NewCache(e, filepath.Join(t.TempDir(), "cache"))
+			if err := errors.Join(os.Mkdir(c.dir, 0o700), test.make(c)); err != nil {
+				t.Skip(err)
+			}
+			for range 2 {
+				if v := mustEmbed(t, c, []string{"hello", "there"}); len(v) != 2 || len(v[0]) != 64 {
+					t.Errorf("Embed = %v, want 2 vectors", v)
+				}
+			}
+			if err := c.Trouble(); err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), c.path) {
+				t.Errorf("Trouble() = %v, want %q", err, test.want)
+			}
+		})
+	}
+}
+
+func TestCacheIsFull(t *testing.T) {
+	s := newService()
+	c := NewCache(open(t, s.serve(t)), t.TempDir())
+	c.limit = int64(4 * recordSize(64))
+	mustEmbed(t, c, someTexts("some", 3))
+	if err := c.Trouble(); err != nil {
+		t.Fatalf("Trouble() = %v, want none yet", err)
+	}
+	for range 2 {
+		mustEmbed(t, c, someTexts("more", 3))
+	}
+	if info, err := os.Stat(c.path); err != nil || info.Size() != c.limit {
+		t.Errorf("the file has %v bytes, %v, want %d", info.Size(), err, c.limit)
+	}
+	if err := c.Trouble(); err == nil || !strings.Contains(err.Error(), "new vectors are not kept") {
+		t.Errorf("Trouble() = %v, want it to say that nothing is added", err)
+	}
+	if _, asked := s.asked(); len(without(asked, probe)) != 9 {
+		t.Errorf("the service was asked for %d texts, want 3, and 3 twice", len(asked))
+	}
+}
+
+// A broken embedder is told so.
+func TestCacheOverBrokenEmbedder(t *testing.T) {
+	c := NewCache(few{open(t, newService().serve(t))}, t.TempDir())
+	if _, err := c.Embed(t.Context(), someTexts("x", 3)); err == nil || !strings.Contains(err.Error(), "it is broken") {
+		t.Errorf("Embed: error %v, want one that says that the embedder is broken", err)
+	}
+}
+
+// few forgets a text.
+type few struct{ *Embedder }
+
+func (f few) Embed(ctx context.Context, texts []string) ([][]float32, error) {
+	return f.Embedder.Embed(ctx, texts[1:])
+}
+
+// Many caches over one file, as processes have them: nothing is lost or mixed.
+func TestCachesShareAFile(t *testing.T) {
+	s, dir := newService(), t.TempDir()
+	cfg := s.serve(t)
+	e := open(t, cfg)
+	var group sync.WaitGroup
+	for g := range 6 {
+		group.Go(func() {
+			c := NewCache(e, dir)
+			for i := range 10 {
+				texts := append(someTexts(fmt.Sprint("own ", g, " ", i), 5), someTexts(fmt.Sprint("common ", i), 5)...)
+				vectors, err := c.Embed(t.Context(), texts)
+				if err != nil || c.Trouble() != nil {
+					t.Errorf("Embed: %v, Trouble() = %v", err, c.Trouble())
+					return
+				}
+				exact, err := e.Embed(t.Context(), texts)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				for j, v := range vectors {
+					if cosine(v, exact[j]) < 0.999 {
+						t.Errorf("the vector of %q is another's", texts[j])
+					}
+				}
+			}
+		})
+	}
+	group.Wait()
+	s.asked()
+	c := NewCache(open(t, cfg), dir)
+	for g := range 6 {
+		for i := range 10 {
+			mustEmbed(t, c, append(someTexts(fmt.Sprint("own ", g, " ", i), 5), someTexts(fmt.Sprint("common ", i), 5)...))
+		}
+	}
+	if _, asked := s.asked(); !slices.Equal(asked, []string{probe}) {
+		t.Errorf("afterwards the service was asked for %d texts, want the probe alone", len(asked))
+	}
+	if c.scan.torn != 0 {
+		t.Errorf("%d places of the file are torn, want none", c.scan.torn)
+	}
+}
+
+// What one cache adds another finds without asking.
+func TestCacheSeesOthers(t *testing.T) {
+	s, dir := newService(), t.TempDir()
+	e := open(t, s.serve(t))
+	a, b := NewCache(e, dir), NewCache(e, dir)
+	mustEmbed(t, a, someTexts("first", 3))
+	mustEmbed(t, b, someTexts("first", 3))
+	mustEmbed(t, a, someTexts("second", 3))
+	s.asked()
+	mustEmbed(t, b, someTexts("second", 3))
+	if _, asked := s.asked(); len(asked) != 0 {
+		t.Errorf("the service was asked for %q, want nothing", asked)
+	}
+}
+
+// Two models in one directory have two files.
+func TestCachePerModel(t *testing.T) {
+	s, dir := newService(), t.TempDir()
+	cfg := s.serve(t)
+	a := NewCache(open(t, cfg), dir)
+	mustEmbed(t, a, []string{"hello"})
+	other := s.serve(t) // the same model elsewhere
+	b := NewCache(open(t, other), dir)
+	s.asked()
+	mustEmbed(t, b, []string{"hello"})
+	if _, asked := s.asked(); !slices.Contains(asked, "hello") || a.path == b.path || a.Model() == b.Model() {
+		t.Errorf("models %q and %q have the files %s and %s", a.Model(), b.Model(), a.path, b.path)
+	}
+}
+
+// Whatever a file holds, reading it finds only whole records, however it is
+// cut into reads, and what is appended is found.
+func FuzzScan(f *testing.F) {
+	one := appendRecord(nil, keyOf("m", "one"), []int8{1, -2, 127})
+	two := appendRecord(nil, keyOf("m", "two"), []int8{-127, 0})
+	f.Add(slices.Concat(one, two), 10)
+	f.Add(slices.Concat(one, two[:20], two, []byte(mark)), 60)
+	f.Add(slices.Concat([]byte("\xffkenve"), one, []byte("\xffken")), 3)
+	f.Add([]byte("hello"), 2)
+	f.Fuzz(func(t *testing.T, data []byte, cutAt int) {
+		whole := scan{places: map[textKey]place{}}
+		if err := whole.read(bytes.NewReader(data), int64(len(data))); err != nil {
+			t.Fatal(err)
+		}
+		for key, at := range whole.places {
+			got, small, _, ok := readRecord(data[at.offset:])
+			if !ok || got != key || len(small) != int(at.dims) {
+				t.Fatalf("scan of %q has a record at %d that is none", data, at.offset)
+			}
+			if v := grow(small); len(v) != int(at.dims) || length(v) > 1.001 {
+				t.Fatalf("grow(%v) = %v", small, v)
+			}
+		}
+		if whole.next > int64(len(data)) || !whole.broken() && whole.next+int64(recordSize(maxDimensions)) < int64(len(data)) {
+			t.Fatalf("scan of %d bytes ends at %d", len(data), whole.next)
+		}
+		// Seen while it grows, and then with more behind it.
+		grown := append(slices.Clone(data), appendRecord(nil, keyOf("m", "last"), []int8{5})...)
+		parts := scan{places: map[textKey]place{}}
+		for _, size := range []int{max(0, min(cutAt, len(data))), len(data), len(grown)} {
+			if err := parts.read(bytes.NewReader(grown), int64(size)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if parts.broken() {
+			return
+		}
+		for key, at := range whole.places {
+			if _, ok := parts.places[key]; !ok {
+				t.Fatalf("scan of %q in parts at %d misses the record at %d", data, cutAt, at.offset)
+			}
+		}
+	})
+}
+
+func BenchmarkCacheHit(b *testing.B) {
+	s := newService()
+	s.dims = 768
+	c := NewCache(open(b, s.serve(b)), b.TempDir())
+	texts := someTexts("a tool with a description of the usual length that says what it is for and when to use it", 64)
+	mustEmbed(b, c, texts)
+	s.asked()
+	b.ReportAllocs()
+	for b.Loop() {
+		mustEmbed(b, c, texts)
+	}
+	if n, _ := s.asked(); n != 0 {
+		b.Fatalf("the service was asked %d times", n)
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(texts)), "ns/text")
+}
+
+// BenchmarkCacheOpen reads the file of 6,000 capabilities.
+func BenchmarkCacheOpen(b *testing.B) {
+	s := newService()
+	s.dims = 768
+	e := open(b, s.serve(b))
+	dir := b.TempDir()
+	c := NewCache(e, dir)
+	mustEmbed(b, c, someTexts("tool", 10))
+	var records []byte
+	for i := range 6000 {
+		small := make([]int8, 768)
+		small[i%768] = 1
+		records = appendRecord(records, keyOf("m", fmt.Sprint(i)), small)
+	}
+	if err := c.add(records); err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		c := NewCache(e, dir)
+		if got := c.fetch([]textKey{c.probe}); len(got) != 1 || len(c.scan.places) != 6011 {
+			b.Fatalf("found %d records", len(c.scan.places))
+		}
+	}
+}

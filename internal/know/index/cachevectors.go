@@ -1,0 +1,90 @@
+package index
+
+import (
+	"encoding/binary"
+
+	"ken/internal/know/embed"
+)
+
+// codeWords is how many words of 64 bits the code of a word has.
+func codeWords(model *embed.Model) int {
+	if model == nil {
+		return 0
+	}
+	return model.Dimensions() / 64
+}
+
+// appendVectors writes the vectors of a new segment, which has one of its model
+// for every capability, and the codes of the words in names. Signs and lengths
+// follow from the bytes.
+func (s *Segment) appendVectors(out []byte) []byte {
+	if s.model == nil {
+		return out
+	}
+	for slot := range s.docs {
+		at := slot % vectorsPerPage
+		for _, b := range s.vectors.pages[slot/vectorsPerPage].bytes[at*s.vectors.dims : (at+1)*s.vectors.dims] {
+			out = append(out, byte(b))
+		}
+	}
+	codes := 0
+	for i := range s.docs {
+		codes += len(s.docs[i].nameCodes)
+	}
+	out = binary.LittleEndian.AppendUint32(out, uint32(codes))
+	for i := range s.docs {
+		for _, code := range s.docs[i].nameCodes {
+			out = binary.LittleEndian.AppendUint64(out, code)
+		}
+	}
+	return out
+}
+
+// vectors reads what appendVectors wrote, for n capabilities.
+func (r *reader) vectors(s *Segment, n int) (codes []uint64, ok bool) {
+	if s.model == nil {
+		return nil, true
+	}
+	dims := s.model.Dimensions()
+	if n*dims > len(r.rest) {
+		return nil, false
+	}
+	all := make([]int8, n*dims)
+	for i, b := range r.rest[:n*dims] {
+		all[i] = int8(b)
+	}
+	r.rest = r.rest[n*dims:]
+	s.vectors = (*vectors)(nil).changed(s.model.Model(), dims)
+	s.vectors.fill(all, n)
+	codes = make([]uint64, r.length(8))
+	for i := range codes {
+		codes[i] = binary.LittleEndian.Uint64(r.rest[8*i:])
+	}
+	r.rest = r.rest[8*len(codes):]
+	return codes, !r.bad
+}
+
+// fill gives the first n slots the vectors in bytes.
+func (v *vectors) fill(bytes []int8, n int) {
+	v.n = n
+	for from := 0; from < n; from += vectorsPerPage {
+		p := &vectorPage{bits: make([]uint64, v.words*vectorsPerPage), bytes: make([]int8, v.dims*vectorsPerPage)}
+		v.pages = append(v.pages, p)
+		copy(p.bytes, bytes[from*v.dims:])
+		for at := range min(vectorsPerPage, n-from) {
+			p.has |= 1 << at
+			v.derive(p, at)
+		}
+	}
+}
+
+// derive makes what follows from the bytes of a slot: its signs and its length.
+func (v *vectors) derive(p *vectorPage, at int) {
+	own := p.bytes[at*v.dims : (at+1)*v.dims]
+	quantise(own, p.bits[at*v.words:(at+1)*v.words])
+	p.scale[at] = lengthOf(own)
+	p.blank &^= 1 << at
+	if p.scale[at] == 0 {
+		p.blank |= 1 << at
+	}
+}

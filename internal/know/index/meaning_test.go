@@ -1,0 +1,167 @@
+package index
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"ken/capability"
+	"ken/internal/know/embed"
+)
+
+func builtin(t testing.TB) *embed.Model {
+	t.Helper()
+	m := embed.Builtin()
+	if m == nil {
+		t.Fatal("the program has no embedding model inside")
+	}
+	return m
+}
+
+// desk are capabilities that say what they do in their own words.
+func desk() []*capability.Capability {
+	return []*capability.Capability{
+		tool("news_search", "Searches current headlines from newspapers worldwide."),
+		tool("image_generate", "Creates a picture from a text prompt."),
+		tool("currency_convert", "Converts an amount of money between currencies."),
+		tool("calendar_add_event", "Adds an appointment to the calendar."),
+		tool("trash_empty", "Erases all files in the recycle bin for good."),
+		tool("flight_status", "Tells whether a plane is on time."),
+		tool("recipe_lookup", "Gives cooking instructions for a dish."),
+		tool("stock_quote", "Gives the price of a share on the exchange."),
+	}
+}
+
+// TestMeaningFindsWithoutWords: what shares no word with a message is found by
+// what it means, offline.
+func TestMeaningFindsWithoutWords(t *testing.T) {
+	v := NewView(Part{Segment: BuildWith(builtin(t), desk())})
+	for _, tt := range []struct{ ask, want string }{
+		{"find recent articles", "news_search"},
+		{"draw me a cat", "image_generate"},
+		{"schedule a meeting tomorrow", "calendar_add_event"},
+		{"how do I bake lasagna", "recipe_lookup"},
+		{"is my flight delayed", "flight_status"},
+	} {
+		if got := names(v, tt.ask); len(got) == 0 || got[0] != tt.want {
+			t.Errorf("Search(%q) = %v, want %s first", tt.ask, got, tt.want)
+		}
+	}
+	if got := names(NewView(Part{Segment: Build(desk())}), "draw me a cat"); len(got) != 0 {
+		t.Errorf("by words alone Search(draw me a cat) = %v: this shows nothing", got)
+	}
+}
+
+// TestForeignTextIsRankedByWords: what the model cannot read has no part in it,
+// neither as a message nor as a capability.
+func TestForeignTextIsRankedByWords(t *testing.T) {
+	list := append(desk(), tool("wetter", "Sagt das Wetter für einen Ort voraus, auch für die nächsten Tage."), tool("погода", "Показывает прогноз погоды на завтра"), tool("天気", "明日の天気を調べる"))
+	with, without := NewView(Part{Segment: BuildWith(builtin(t), list)}), NewView(Part{Segment: Build(list)})
+	for _, ask := range []string{"wie wird das wetter in berlin und was kostet das", "какая погода завтра", "明日の天気", "прогноз погоды и новости"} {
+		got, want := with.Search(Query{Text: ask}, 10, nil), without.Search(Query{Text: ask}, 10, nil)
+		if len(got.Hits) == 0 || len(got.Hits) != len(want.Hits) || got.Fit != want.Fit {
+			t.Fatalf("Search(%q) = %+v, want what words alone find: %+v", ask, got, want)
+		}
+		for i := range got.Hits {
+			if got.Hits[i].Slot != want.Hits[i].Slot || got.Hits[i].Score != want.Hits[i].Score || got.Hits[i].Near != 0 {
+				t.Errorf("Search(%q): hit %d is %+v, want %+v", ask, i, got.Hits[i], want.Hits[i])
+			}
+		}
+	}
+	for _, h := range with.Search(Query{Text: "weather forecast"}, 10, nil).Hits {
+		if c := list[h.Slot]; c.Name == "погода" && h.Near != 0 {
+			t.Errorf("%s is %v near an English message, want no vector", c.Name, h.Near)
+		}
+	}
+}
+
+// TestVectorsAreNotMadeAgain: a changed segment keeps the vectors of what
+// stayed, and gives what came the vector that a new segment would.
+func TestVectorsAreNotMadeAgain(t *testing.T) {
+	m, list := builtin(t), many(200)
+	s := BuildWith(m, list)
+	gauge := tool("gauge", "reads a pressure gauge")
+	changed, slots := s.Change([]*capability.Capability{gauge}, []int{70})
+	if model, n := changed.Vectors(); model != m.Model() || n != 200 {
+		t.Errorf("after a change Vectors() = %s, %d, want %s, 200", model, n, m.Model())
+	}
+	if changed.vectors.pages[0] != s.vectors.pages[0] {
+		t.Error("a page of vectors was made anew that no change touched")
+	}
+	list[70] = gauge
+	if slots[0] != 70 {
+		t.Fatalf("the slot is %d, want 70", slots[0])
+	}
+	fresh := BuildWith(m, list)
+	for i, p := range fresh.vectors.pages {
+		got := changed.vectors.pages[i]
+		if got.has != p.has || !slices.Equal(got.bytes, p.bytes) || !slices.Equal(got.bits, p.bits) || got.scale != p.scale {
+			t.Errorf("page %d of the changed segment differs from that of a new one", i)
+		}
+	}
+}
+
+// TestCacheKeepsVectors: they are read back as they were, and belong to one
+// model.
+func TestCacheKeepsVectors(t *testing.T) {
+	list := slices.Concat(desk(), many(400), []*capability.Capability{tool("天気", "明日の天気を調べる")})
+	c := &Cache{Dir: filepath.Join(t.TempDir(), "cache"), Name: "test", Model: builtin(t)}
+	made := BuildWith(c.Model, list)
+	c.Build(list)
+	path, _ := only(t, c.Dir)
+	again := c.Build(list)
+	if got, want := answers(again), answers(made); got != want {
+		t.Errorf("the segment that was kept answers\n%s, want\n%s", got, want)
+	}
+	for i, p := range made.vectors.pages {
+		got := again.vectors.pages[i]
+		if got.has != p.has || got.blank != p.blank || !slices.Equal(got.bytes, p.bytes) || !slices.Equal(got.bits, p.bits) || got.scale != p.scale {
+			t.Errorf("page %d was read back differently", i)
+		}
+	}
+	for i := range made.docs {
+		if !slices.Equal(again.docs[i].nameCodes, made.docs[i].nameCodes) {
+			t.Errorf("the codes of %s were read back differently", list[i].Name)
+		}
+	}
+	words := &Cache{Dir: c.Dir, Name: "test"}
+	if model, n := words.Build(list).Vectors(); model != "" || n != 0 {
+		t.Errorf("without a model Vectors() = %s, %d: it read the file of another", model, n)
+	}
+	if files := kept(t, c.Dir); len(files) != 2 || files[filepath.Base(path)] == "" {
+		t.Errorf("%d files are kept, want one for each model", len(files))
+	}
+}
+
+func TestClausesOf(t *testing.T) {
+	for _, tt := range []struct{ text, want string }{
+		{"book a flight", "book a flight"},
+		{"book a flight, then mail it to Ann", "book a flight,|then mail it to Ann"},
+		{"Find the file. Delete it and then tell me!", "Find the file.|Delete it|and then tell me!"},
+		{"salt and pepper", "salt and pepper"},
+		{"find salt and buy pepper", "find salt|and buy pepper"},
+		{"ok, do it now", "ok, do it now"},
+		{"", ""},
+		{"  ", "  "},
+		{"3.5 of 4.0, or v1.2", "3.5 of 4.0,|or v1.2"},
+	} {
+		var got []string
+		for clause := range clausesOf(tt.text) {
+			got = append(got, strings.TrimSpace(clause))
+		}
+		want := strings.Split(strings.TrimSpace(tt.want), "|")
+		if !slices.Equal(got, want) {
+			t.Errorf("clausesOf(%q) = %q, want %q", tt.text, got, want)
+		}
+	}
+}
+
+// TestClauseIsNear: one of two wishes counts as much as if it stood alone.
+func TestClauseIsNear(t *testing.T) {
+	v := NewView(Part{Segment: BuildWith(builtin(t), desk())})
+	got := names(v, "draw me a cat, and after that schedule a meeting with the whole marketing team next week")
+	if !slices.Contains(got[:min(2, len(got))], "image_generate") {
+		t.Errorf("Search gives %v, want image_generate among the first two", got)
+	}
+}
