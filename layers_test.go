@@ -76,7 +76,7 @@ var plan = []room{
 	{"internal/run/sandbox/confine", ""}, // what the helper process runs: it stays light
 	{"internal/run/sandbox", "internal/run/sandbox/confine"},
 	{"internal/run/sandbox/egress", ""},
-	{"internal/run/executor/...", words + ground + "internal/run/sandbox"},
+	{"internal/run/executor/...", words + ground + "internal/run/sandbox internal/run/sandbox/egress"},
 	{"internal/run/mcpgateway", words + ground + "internal/know/... internal/run/sandbox"},
 	{"internal/run/result", words + ground},
 	{"internal/run/runner", words + ground + "internal/know/catalog internal/govern/... internal/run/..."},

@@ -56,13 +56,6 @@ func entry[S, T any](name, doc string, at func(*S) *T, k kind[T]) setting[S] {
 	return s
 }
 
-// later marks a key that is read and checked, but has no effect until the part
-// of Ken that needs it is built.
-func (s setting[S]) later() setting[S] {
-	s.doc += " (No effect yet.)"
-	return s
-}
-
 // byProfile marks a key whose value a profile may give.
 func (s setting[S]) byProfile() setting[S] {
 	s.profiled = true

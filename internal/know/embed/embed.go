@@ -172,24 +172,3 @@ func (m *Model) appendSum(dst []float32, terms []term) []float32 {
 	m.sum(vector, terms)
 	return dst[:len(dst)+m.dims]
 }
-
-// Row gives the row of a token: the i-th number of its vector is row[i], taken
-// as a byte, minus 128, times scale. The row is empty and the scale 0 for a
-// token that adds nothing to a vector. The scale has no unit; only scales of
-// one model compare.
-func (m *Model) Row(id uint32) (row string, scale uint16) {
-	if id >= m.count {
-		return "", 0
-	}
-	at := int(id) * m.dims
-	return m.rows[at : at+m.dims], load16(m.scales, 2*int(id))
-}
-
-// Piece gives the text of a token, ## before it if it continues a word. It is
-// empty for [Unknown] and whatever else is no token.
-func (m *Model) Piece(id uint32) string {
-	if uint64(id) >= uint64(len(m.offsets)/4-1) {
-		return ""
-	}
-	return m.piece(id)
-}
