@@ -1,0 +1,54 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// OpenSteps opens a store with more steps after the program's own.
+func OpenSteps(ctx context.Context, address string, more ...string) (*Store, error) {
+	p, err := parsePlace(address, "")
+	if err != nil {
+		return nil, err
+	}
+	plans := plans()
+	plans.sqlite = append(plans.sqlite, more...)
+	plans.postgres = append(plans.postgres, more...)
+	return open(ctx, p, plans)
+}
+
+// SQL does something on the connection that writes; nobody else may.
+func SQL(s *Store, format string, args ...any) error {
+	_, err := s.db.(*sqlite).writer.conn.ExecContext(context.Background(), fmt.Sprintf(format, args...))
+	return err
+}
+
+// Rows counts the items that are kept, those that are gone included.
+func Rows(s *Store) (n int) {
+	if err := s.db.(*sqlite).readers.QueryRow("SELECT count(*) FROM ken_item").Scan(&n); err != nil {
+		panic(err)
+	}
+	return n
+}
+
+// SetWait sets how long the store waits for others.
+func SetWait(s *Store, d time.Duration) {
+	switch db := s.db.(type) {
+	case *sqlite:
+		db.writer.wait = d
+	case *postgres:
+		db.wait = d
+	}
+}
+
+// Pragma reads a setting of the connection that writes.
+func Pragma(s *Store, name string) (value string) {
+	if err := s.db.(*sqlite).writer.conn.QueryRowContext(context.Background(), "PRAGMA "+name).Scan(&value); err != nil {
+		panic(err)
+	}
+	return value
+}
+
+// SetKeep sets how long what is gone is kept.
+func SetKeep(s *Store, d time.Duration) { s.db.(*sqlite).writer.sweeper.keep = d }

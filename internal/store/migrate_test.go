@@ -1,0 +1,108 @@
+package store_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"ken/internal/store"
+	"ken/internal/store/storetest"
+)
+
+const (
+	newTable = "CREATE TABLE ken_more (n bigint); INSERT INTO ken_more VALUES (1);"
+	// forever keeps a migration busy after it has changed something.
+	forever = newTable + "INSERT INTO ken_more WITH RECURSIVE up (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM up WHERE n < 3000000) SELECT count(*) FROM up;"
+)
+
+// migrateForever begins a migration and says so.
+func migrateForever(address string) {
+	fmt.Println("migrating")
+	if _, err := store.OpenSteps(context.Background(), address, forever); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+	fmt.Println("migrated")
+	select {}
+}
+
+func TestSQLiteMigrate(t *testing.T)   { migrate(t, sqliteAddress) }
+func TestPostgresMigrate(t *testing.T) { migrate(t, postgresAddress) }
+
+// migrate: a process killed while it changes the tables leaves them as they
+// were; the next one changes them; an older program, also one that has the
+// store open, is then refused.
+func migrate(t *testing.T, fresh func(testing.TB) string) {
+	address := fresh(t)
+	old := storetest.Open(t, address)
+	apply(t, old, func(b *store.Batch) { b.Put("k", []byte("kept")) })
+	for _, wait := range []time.Duration{5, 50, 100} {
+		cmd := child(t, "migrate", address)
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		lines := bufio.NewScanner(out)
+		lines.Scan()
+		time.Sleep(wait * time.Millisecond) // any moment will do
+		if err := cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		if lines.Scan() {
+			t.Fatalf("the migration was over after %d ms", wait)
+		}
+		_ = cmd.Wait() // killed
+		if s, err := store.Open(context.Background(), address, ""); err != nil {
+			t.Fatalf("Open after a migration was killed = %v", err)
+		} else if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	apply(t, old, func(b *store.Batch) { b.Put("old", nil) })
+
+	// The table is not there, or this could not make it.
+	s, err := store.OpenSteps(context.Background(), address, newTable)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if v, _ := get(t, s, "k"); v != "kept" {
+		t.Errorf("k = %q after the migration, want kept", v)
+	}
+	again, err := store.OpenSteps(context.Background(), address, newTable)
+	if err != nil {
+		t.Fatalf("Open of what was migrated = %v", err)
+	}
+	again.Close()
+
+	_, err = store.Open(context.Background(), address, "")
+	wantKind(t, err, store.ErrNewer, "its schema is 2, this program knows 1", "update this program")
+	var b store.Batch
+	b.Put("k", []byte("by the old one"))
+	_, err = old.Apply(context.Background(), &b)
+	wantKind(t, err, store.ErrNewer, old.Place(), "update this program")
+	apply(t, s, func(b *store.Batch) { b.Put("k", nil) })
+}
+
+// TestSQLiteBadStep and its like: a step that goes wrong changes nothing.
+func TestSQLiteBadStep(t *testing.T)   { badStep(t, sqliteAddress) }
+func TestPostgresBadStep(t *testing.T) { badStep(t, postgresAddress) }
+
+func badStep(t *testing.T, fresh func(testing.TB) string) {
+	address := fresh(t)
+	if s, err := store.OpenSteps(context.Background(), address, newTable, "CREATE TABLE ken_item (x integer)"); err == nil {
+		s.Close()
+		t.Fatal("a step that cannot work was taken")
+	}
+	s, err := store.OpenSteps(context.Background(), address, newTable)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	apply(t, s, func(b *store.Batch) { b.Put("k", nil) })
+}

@@ -1,0 +1,368 @@
+package store_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"ken/internal/store"
+	"ken/internal/store/storetest"
+)
+
+// A wire stands between a store and its server and can be cut.
+type wire struct {
+	server string // the server's socket
+	l      net.Listener
+
+	mu     sync.Mutex
+	conns  map[net.Conn]bool
+	down   bool
+	before []byte // cut when the store sends this, before the server has it
+	after  []byte // cut when the server answers to this
+}
+
+// newWire gives the wire's address in place of that of the server, which must
+// listen on a Unix socket.
+func newWire(t *testing.T, address string) (*wire, string) {
+	t.Helper()
+	cfg, err := pgx.ParseConfig(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(cfg.Host, "/") {
+		t.Skip("KEN_TEST_POSTGRES names no Unix socket: run make test-postgres")
+	}
+	dir, err := os.MkdirTemp("", "wire") // a short path: the socket's name has a limit
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	name := fmt.Sprintf(".s.PGSQL.%d", cfg.Port)
+	l, err := net.Listen("unix", filepath.Join(dir, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &wire{server: filepath.Join(cfg.Host, name), l: l, conns: map[net.Conn]bool{}}
+	var done sync.WaitGroup
+	done.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			done.Go(func() { w.carry(c) })
+		}
+	})
+	t.Cleanup(func() {
+		l.Close()
+		w.cut(true)
+		done.Wait()
+	})
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := u.Query()
+	q.Set("host", dir)
+	u.RawQuery = q.Encode()
+	return w, u.String()
+}
+
+func (w *wire) carry(c net.Conn) {
+	s, err := net.Dial("unix", w.server)
+	if err != nil {
+		c.Close()
+		return
+	}
+	w.mu.Lock()
+	if w.down {
+		w.mu.Unlock()
+		c.Close()
+		s.Close()
+		return
+	}
+	w.conns[c], w.conns[s] = true, true
+	w.mu.Unlock()
+	answered := make(chan struct{})
+	silent := make(chan bool, 1) // the next answer does not get through
+	go func() {
+		defer close(answered)
+		defer c.Close()
+		buf := make([]byte, 1<<16)
+		for {
+			n, err := s.Read(buf)
+			if err != nil {
+				return
+			}
+			select {
+			case <-silent:
+				w.cut(false)
+				return
+			default:
+			}
+			if _, err := c.Write(buf[:n]); err != nil {
+				return
+			}
+		}
+	}()
+	buf := make([]byte, 1<<16)
+	for {
+		n, err := c.Read(buf)
+		if err != nil {
+			break
+		}
+		w.mu.Lock()
+		before := w.before != nil && bytes.Contains(buf[:n], w.before)
+		after := w.after != nil && bytes.Contains(buf[:n], w.after)
+		if before || after {
+			w.before, w.after = nil, nil
+		}
+		w.mu.Unlock()
+		if before {
+			break
+		}
+		if after {
+			silent <- true
+		}
+		if _, err := s.Write(buf[:n]); err != nil && !errors.Is(err, io.EOF) {
+			break
+		}
+	}
+	c.Close()
+	s.Close()
+	<-answered
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.conns, c)
+	delete(w.conns, s)
+}
+
+// cut breaks every connection, and all new ones if down.
+func (w *wire) cut(down bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.down = w.down || down
+	for c := range w.conns {
+		c.Close()
+	}
+}
+
+func (w *wire) up() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.down = false
+}
+
+// TestPostgresLostAnswer: when the connection breaks while a batch is written,
+// the caller learns what became of it.
+func TestPostgresLostAnswer(t *testing.T) {
+	address := postgresAddress(t)
+	direct := storetest.Open(t, address)
+	w, through := newWire(t, address)
+	s := storetest.Open(t, through)
+	apply(t, s, func(b *store.Batch) { b.Put("warm", nil) })
+
+	w.mu.Lock()
+	w.after = []byte("this arrives")
+	w.mu.Unlock()
+	version := apply(t, s, func(b *store.Batch) { b.Absent("k/1"); b.Put("k/1", []byte("this arrives")) })
+	item, ok, err := direct.Get(context.Background(), "k/1")
+	if err != nil || !ok || item.Version != version {
+		t.Errorf("Get(k/1) = %+v, %v, %v; want it at %d", item, ok, err, version)
+	}
+
+	w.mu.Lock()
+	w.before = []byte("this does not")
+	w.mu.Unlock()
+	var b store.Batch
+	b.Put("k/2", []byte("this does not"))
+	_, err = s.Apply(context.Background(), &b)
+	wantKind(t, err, store.ErrUnavailable, s.Place(), "try again")
+	if _, ok := get(t, direct, "k/2"); ok {
+		t.Error("k/2 is there, and the caller was told that it is not")
+	}
+	if _, err = s.Apply(context.Background(), &b); err != nil {
+		t.Errorf("Apply again = %v", err)
+	}
+
+	store.SetWait(s, time.Second)
+	w.mu.Lock()
+	w.after = []byte("who knows")
+	w.mu.Unlock()
+	go func() { // no way back until it is too late
+		for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+			w.mu.Lock()
+			cut := w.after == nil
+			w.mu.Unlock()
+			if cut {
+				w.cut(true)
+				return
+			}
+		}
+	}()
+	var c store.Batch
+	c.Put("k/3", []byte("who knows"))
+	_, err = s.Apply(context.Background(), &c)
+	wantKind(t, err, store.ErrUncertain, s.Place(), "read the keys")
+	_, err = s.Apply(context.Background(), &c)
+	wantKind(t, err, store.ErrUnavailable, s.Place(), "server runs")
+	_, _, err = s.Get(context.Background(), "k/3")
+	wantKind(t, err, store.ErrUnavailable, s.Place(), "server runs")
+	w.up()
+	if _, ok := get(t, s, "k/3"); !ok {
+		t.Error("k/3 is not there; the server had it")
+	}
+}
+
+// TestPostgresReconnect: a watch whose connections break, and stay away for a
+// while, loses nothing of what others write meanwhile.
+func TestPostgresReconnect(t *testing.T) {
+	address := postgresAddress(t)
+	direct := storetest.Open(t, address)
+	w, through := newWire(t, address)
+	s := storetest.Open(t, through)
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	told := make(chan store.Change, 100)
+	watching := s.Watch(ctx, "k/", store.FromNow)
+	var done sync.WaitGroup
+	defer done.Wait()
+	defer cancel()
+	done.Go(func() {
+		defer close(told)
+		for c, err := range watching {
+			if err != nil {
+				if !errors.Is(err, context.Canceled) {
+					t.Errorf("Watch = %v", err)
+				}
+				return
+			}
+			told <- c
+		}
+	})
+	want := func(key string, gone bool) {
+		t.Helper()
+		if c := <-told; c.Key != key || c.Gone != gone {
+			t.Fatalf("the watch told %+v, want %s, gone %v", c, key, gone)
+		}
+	}
+	apply(t, direct, func(b *store.Batch) { b.Put("k/1", nil) })
+	want("k/1", false)
+	for i := range 3 {
+		w.cut(true)
+		key := fmt.Sprintf("k/2-%d", i)
+		apply(t, direct, func(b *store.Batch) { b.Put(key, nil) })
+		apply(t, direct, func(b *store.Batch) { b.Delete("k/1") })
+		apply(t, direct, func(b *store.Batch) { b.Put("k/1", nil) })
+		w.up()
+		want(key, false)
+		want("k/1", false)
+	}
+	w.cut(false)
+	apply(t, direct, func(b *store.Batch) { b.Delete("k/1") })
+	want("k/1", true)
+}
+
+// TestPostgresRefusals: what the server or the address refuses is named, and
+// never the password.
+func TestPostgresRefusals(t *testing.T) {
+	address := postgresAddress(t)
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := func(change func(u *url.URL, q url.Values)) error {
+		v, q := *u, u.Query()
+		change(&v, q)
+		v.RawQuery = q.Encode()
+		s, err := store.Open(context.Background(), v.String(), "")
+		if err == nil {
+			var b store.Batch
+			b.Put("k", nil)
+			_, err = s.Apply(context.Background(), &b)
+			s.Close()
+		}
+		return err
+	}
+	if err := open(func(*url.URL, url.Values) {}); err != nil {
+		t.Fatal(err)
+	}
+	err = open(func(_ *url.URL, q url.Values) { q.Set("default_transaction_read_only", "on") })
+	if err != nil {
+		t.Errorf("Apply with a default of reading only = %v; it asks for writing by itself", err)
+	}
+	const secret = "hunter2hunter2"
+	user := func(u *url.URL) { u.User = url.UserPassword("postgres", secret) }
+	for name, test := range map[string]struct {
+		change func(u *url.URL, q url.Values)
+		kind   error
+		mend   string
+	}{
+		"no database": {func(u *url.URL, _ url.Values) { user(u); u.Path = "/ken_none" }, store.ErrUnavailable, "mend user, password"},
+		"no server":   {func(u *url.URL, q url.Values) { user(u); q.Set("host", "/nowhere") }, store.ErrUnavailable, "server runs"},
+		"no schema":   {func(u *url.URL, q url.Values) { user(u); q.Set("search_path", "ken_none") }, store.ErrUnavailable, "search_path"},
+		"secret host": {func(u *url.URL, q url.Values) { user(u); q.Set("host", "/"+secret) }, store.ErrUnavailable, "server runs"},
+	} {
+		err := open(test.change)
+		wantKind(t, err, test.kind, "open store postgres://", test.mend)
+		if name != "secret host" && err != nil && strings.Contains(err.Error(), secret) {
+			t.Errorf("%s: the error has the password: %v", name, err)
+		}
+	}
+}
+
+// TestPostgresSweep: what has long been gone is swept in steps, and a watch
+// from before that is told.
+func TestPostgresSweep(t *testing.T) {
+	address := postgresAddress(t)
+	s := storetest.Open(t, address)
+	v := apply(t, s, func(b *store.Batch) { b.Put("stays", nil) })
+	ctx := context.Background()
+	conn, err := pgx.Connect(ctx, address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(ctx)
+	if _, err := conn.Exec(ctx, `INSERT INTO ken_item SELECT 'old/' || n, 1, (extract(epoch FROM now()) * 1000000)::bigint - 601 * 1000000, '' FROM generate_series(1, 600) AS n;
+		INSERT INTO ken_item SELECT 'late/' || n, 1, (extract(epoch FROM now()) * 1000000)::bigint - 500 * 1000000, '' FROM generate_series(1, 10) AS n;
+		UPDATE ken_item SET version = 5 WHERE key = 'old/1'; UPDATE ken_head SET version = 10`); err != nil {
+		t.Fatal(err)
+	}
+	again := storetest.Open(t, address) // its first write sweeps
+	var rows []int
+	for range 4 {
+		apply(t, again, func(b *store.Batch) { b.Put("stays", nil) })
+		var n int
+		if err := conn.QueryRow(ctx, "SELECT count(*) FROM ken_item").Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		rows = append(rows, n)
+	}
+	if got, want := fmt.Sprint(rows), "[355 99 11 11]"; got != want {
+		t.Errorf("rows after each write = %s, want %s", got, want)
+	}
+	for c, err := range s.Watch(ctx, "", v) {
+		if !errors.Is(err, store.ErrLagged) {
+			t.Errorf("Watch from before = %+v, %v; want %v", c, err, store.ErrLagged)
+		}
+		break
+	}
+	for c, err := range s.Watch(ctx, "", 5) {
+		if err != nil || c.Key != "stays" {
+			t.Errorf("Watch after the newest that was swept = %+v, %v; want stays", c, err)
+		}
+		break
+	}
+}

@@ -1,0 +1,142 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// commit goes to the server twice: to lock and read, and to write.
+func (s *postgres) commit(ctx context.Context, g *group) error {
+	reading, cancel := context.WithTimeout(ctx, s.wait)
+	defer cancel()
+	conn, err := s.pool.Acquire(reading)
+	if err != nil {
+		return s.waited(ctx, err)
+	}
+	defer conn.Release() // a connection in a transaction is thrown away, which rolls back
+	t := &postgresTx{conn: conn, known: s.known}
+	if err := t.lock(reading, g); err != nil {
+		return s.waited(ctx, err)
+	}
+	if len(g.writes) == 0 {
+		_, err := conn.Exec(reading, "ROLLBACK")
+		return s.fail(err)
+	}
+	writing, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.wait)
+	defer cancel()
+	sweep := s.sweeper.due(time.Now())
+	n, err := t.write(writing, g, sweep, s.sweeper.keep)
+	if lost := new(pgconn.PgError); err != nil && (!errors.As(err, &lost) || lost.Severity == "FATAL") {
+		err = s.outcome(context.WithoutCancel(ctx), t.xid, err)
+	}
+	if err == nil && sweep {
+		s.sweeper.did(n)
+	}
+	return s.fail(err)
+}
+
+// waited names why waiting for the lock ended: by closing, not by anybody's
+// context, for it is not theirs.
+func (s *postgres) waited(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return cause(ErrClosed, nil, "open it again")
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return s.fail(cause(ErrUnavailable, err, "look whether the server runs and can be reached at this address"))
+	}
+	return s.fail(err)
+}
+
+// A postgresTx is one transaction that writes.
+type postgresTx struct {
+	conn  *pgxpool.Conn
+	known int
+	now   int64
+	xid   string
+}
+
+// lock takes the head, reads what the group depends on, and decides. Each
+// statement sees what was committed before it began, so those after the first
+// see the store as it stays until the end.
+func (t *postgresTx) lock(ctx context.Context, g *group) error {
+	var head int64
+	var schema int
+	have := map[string]int64{}
+	b := &pgx.Batch{}
+	b.Queue("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
+	// Those who wait for this lock get it in turn; a row goes to whoever comes
+	// just when it is free, which is most often who had it last.
+	b.Queue("SELECT pg_advisory_xact_lock($1, 'ken_head'::regclass::oid::integer)", lockID)
+	b.Queue("SELECT version FROM ken_head FOR UPDATE").QueryRow(func(row pgx.Row) error { return row.Scan(&head) })
+	b.Queue("SELECT version, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, pg_current_xact_id()::text FROM ken_schema").
+		QueryRow(func(row pgx.Row) error { return row.Scan(&schema, &t.now, &t.xid) })
+	if keys := g.keys(); len(keys) > 0 {
+		b.Queue("SELECT key, version FROM ken_item WHERE key = ANY ($1) AND (ends IS NULL OR ends > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)", keys).
+			Query(func(rows pgx.Rows) error {
+				var key string
+				var version int64
+				_, err := pgx.ForEachRow(rows, []any{&key, &version}, func() error { have[key] = version; return nil })
+				return err
+			})
+	}
+	if err := t.conn.SendBatch(ctx, b).Close(); err != nil {
+		return err
+	}
+	if err := newer(schema, t.known); err != nil {
+		return err
+	}
+	g.decide(head, have)
+	return nil
+}
+
+// write writes and commits, and gives the number of items swept away.
+func (t *postgresTx) write(ctx context.Context, g *group, sweep bool, keep time.Duration) (swept int, err error) {
+	keys, versions := make([]string, len(g.writes)), make([]int64, len(g.writes))
+	ends, values := make([]*int64, len(g.writes)), make([][]byte, len(g.writes))
+	for i, w := range g.writes {
+		keys[i], versions[i] = w.key, w.version
+		ends[i], values[i] = w.stored(t.now)
+	}
+	b := &pgx.Batch{}
+	b.Queue(`INSERT INTO ken_item (key, version, ends, value) SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bytea[])
+		ON CONFLICT (key) DO UPDATE SET version = excluded.version, ends = excluded.ends, value = excluded.value`, keys, versions, ends, values)
+	if sweep {
+		b.Queue(`WITH gone AS (DELETE FROM ken_item WHERE key IN (SELECT key FROM ken_item WHERE ends < $1 ORDER BY ends LIMIT $2) RETURNING version)
+			UPDATE ken_head SET swept = greatest(swept, (SELECT max(version) FROM gone)) RETURNING (SELECT count(*) FROM gone)`,
+			t.now-keep.Microseconds(), sweepItems).QueryRow(func(row pgx.Row) error { return row.Scan(&swept) })
+	}
+	b.Queue("UPDATE ken_head SET version = $1", g.head)
+	b.Queue("SELECT pg_notify('" + channel + "', '')")
+	b.Queue("COMMIT")
+	return swept, t.conn.SendBatch(ctx, b).Close()
+}
+
+// outcome finds out whether a transaction was committed whose connection broke
+// before the answer came. It gives the error that took the connection if not.
+func (s *postgres) outcome(ctx context.Context, xid string, lost error) error {
+	ctx, cancel := context.WithTimeout(ctx, s.wait)
+	defer cancel()
+	for {
+		var status string
+		err := s.pool.QueryRow(ctx, "SELECT pg_xact_status($1::text::xid8)", xid).Scan(&status)
+		switch {
+		case err == nil && status == "committed":
+			return nil
+		case err == nil && status == "aborted":
+			return cause(ErrUnavailable, lost, "try again")
+		}
+		select { // the server is away, or has not yet noticed that we were
+		case <-time.After(50 * time.Millisecond):
+		case <-ctx.Done():
+			return cause(ErrUncertain, lost, "read the keys when the server is back")
+		}
+	}
+}
+
+func isEOF(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) }

@@ -1,0 +1,256 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	driver "modernc.org/sqlite"
+)
+
+// An sqlite keeps the store in a file: one connection writes, others read
+// beside it.
+type sqlite struct {
+	file    string
+	info    os.FileInfo // of the file that is open
+	known   int         // schema
+	readers *sql.DB
+	getting *sql.Stmt
+	writer  *sqliteWriter
+}
+
+const (
+	sqliteID      = 0x4b656e53 // application_id: KenS
+	sqliteReaders = 8
+	sqliteWait    = 10 * time.Second // how long others may hold the lock
+	// sqlitePoll is how late another process's writes are noticed.
+	sqlitePoll = 25 * time.Millisecond
+)
+
+func openSQLite(ctx context.Context, file string, steps []string) (*sqlite, error) {
+	if err := makeFile(file); err != nil {
+		return nil, err
+	}
+	s := &sqlite{file: file, known: len(steps)}
+	writing, err := connect(file, 0, "journal_mode(WAL)", "synchronous(FULL)", "journal_size_limit(67108864)")
+	if err != nil {
+		return nil, err
+	}
+	writing.SetMaxOpenConns(1)
+	if s.writer, err = newSQLiteWriter(ctx, writing, steps); err == nil {
+		s.readers, err = connect(file, sqliteWait, "query_only(1)")
+	}
+	if err == nil {
+		s.readers.SetMaxOpenConns(sqliteReaders)
+		s.readers.SetMaxIdleConns(sqliteReaders)
+		s.getting, err = s.readers.PrepareContext(ctx, "SELECT version, ends, value FROM ken_item WHERE key = ?1 AND (ends IS NULL OR ends > ?2)")
+	}
+	if err == nil {
+		s.info, err = os.Stat(file)
+	}
+	if err != nil {
+		if s.writer == nil {
+			writing.Close()
+		} else {
+			s.close()
+		}
+		return nil, sqliteError(err)
+	}
+	return s, nil
+}
+
+// makeFile makes an empty file for its owner alone, where none is. SQLite
+// would let everybody read it. The file gets its name when it is closed again:
+// closing a file takes away the locks that this process has on it.
+func makeFile(file string) error {
+	dir := filepath.Dir(file)
+	if _, err := os.Stat(file); err == nil {
+		return nil
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return cause(ErrUnavailable, err, "name a directory that can be written")
+	}
+	f, err := os.CreateTemp(dir, ".ken-new-*") // mode 0600
+	if err != nil {
+		return cause(ErrReadOnly, err, "name a directory that can be written, or make this one so")
+	}
+	defer os.Remove(f.Name())
+	if err := f.Close(); err != nil {
+		return cause(ErrFull, err, "make room on the disk")
+	}
+	if err := os.Link(f.Name(), file); err != nil && !errors.Is(err, os.ErrExist) {
+		return cause(ErrUnavailable, err, "use a disk of this machine that has hard links")
+	}
+	return nil
+}
+
+func connect(file string, wait time.Duration, pragmas ...string) (*sql.DB, error) {
+	pragmas = append([]string{fmt.Sprintf("busy_timeout(%d)", wait.Milliseconds()), "trusted_schema(0)", "cell_size_check(1)"}, pragmas...)
+	u := url.URL{Scheme: "file", Path: filepath.ToSlash(file), RawQuery: url.Values{
+		"mode": {"rw"}, "_pragma": pragmas, "_dqs": {"0"}, "_defensive": {"1"}, "_error_rc": {"1"},
+	}.Encode()}
+	if filepath.VolumeName(file) != "" {
+		u.Path = "/" + u.Path
+	}
+	c, err := driver.NewConnector(u.String())
+	if err != nil {
+		return nil, sqliteError(err)
+	}
+	return sql.OpenDB(c), nil
+}
+
+// there refuses to write to a file that lost its name: what is written there
+// nobody would find again.
+func (s *sqlite) there() error {
+	info, err := os.Stat(s.file)
+	if err == nil && os.SameFile(info, s.info) {
+		return nil
+	}
+	return cause(ErrUnavailable, errors.New("the file was removed or replaced while it was open"), "put it back, or start again")
+}
+
+func (s *sqlite) close() error {
+	var errs []error
+	if s.getting != nil {
+		errs = append(errs, s.getting.Close())
+	}
+	if s.readers != nil {
+		errs = append(errs, s.readers.Close())
+	}
+	return errors.Join(append(errs, s.writer.close())...)
+}
+
+func (s *sqlite) get(ctx context.Context, key string) (Item, bool, error) {
+	item := Item{Key: key}
+	var ends sql.NullInt64
+	// One row is read in microseconds; a context that could interrupt it
+	// would cost a goroutine.
+	err := s.getting.QueryRowContext(context.WithoutCancel(ctx), key, time.Now().UnixMicro()).Scan(&item.Version, &ends, &item.Value)
+	if errors.Is(err, sql.ErrNoRows) {
+		return Item{}, false, nil
+	}
+	item.Expires = expiry(ends)
+	return item, err == nil, sqliteError(err)
+}
+
+func expiry(ends sql.NullInt64) time.Time {
+	if !ends.Valid {
+		return time.Time{}
+	}
+	return time.UnixMicro(ends.Int64)
+}
+
+func (s *sqlite) page(ctx context.Context, from, before string, limit int) ([]Item, error) {
+	rows, err := s.readers.QueryContext(ctx, `SELECT key, version, ends, value FROM ken_item
+		WHERE key >= ?1 AND key < ?2 AND (ends IS NULL OR ends > ?3) ORDER BY key LIMIT ?4`, from, before, time.Now().UnixMicro(), limit)
+	if err != nil {
+		return nil, sqliteError(err)
+	}
+	defer rows.Close()
+	var items []Item
+	for size := 0; size < pageBytes && rows.Next(); {
+		var item Item
+		var ends sql.NullInt64
+		if err := rows.Scan(&item.Key, &item.Version, &ends, &item.Value); err != nil {
+			return nil, sqliteError(err)
+		}
+		item.Expires = expiry(ends)
+		items = append(items, item)
+		size += len(item.Value)
+	}
+	return items, sqliteError(rows.Err())
+}
+
+func (s *sqlite) head(ctx context.Context) (int64, error) {
+	var head int64
+	err := s.readers.QueryRowContext(ctx, "SELECT version FROM ken_head").Scan(&head)
+	return head, sqliteError(err)
+}
+
+// changes asks in one statement, which sees one moment.
+func (s *sqlite) changes(ctx context.Context, after mark, prefix string, limit int) (news, error) {
+	rows, err := s.readers.QueryContext(ctx, `SELECT h.version, h.swept, i.key, i.version, i.ends, i.value
+		FROM ken_head AS h LEFT JOIN ken_item AS i INDEXED BY ken_item_version
+		ON (i.version, i.key) > (?1, ?2) AND i.key >= ?3 AND i.key < ?4
+		ORDER BY i.version, i.key LIMIT ?5`, after.version, after.key, prefix, past(prefix), limit)
+	if err != nil {
+		return news{}, sqliteError(err)
+	}
+	defer rows.Close()
+	var n news
+	now := time.Now()
+	for size := 0; size < pageBytes && rows.Next(); {
+		var c Change
+		var key sql.NullString
+		var version, ends sql.NullInt64
+		if err := rows.Scan(&n.head, &n.swept, &key, &version, &ends, &c.Value); err != nil {
+			return news{}, sqliteError(err)
+		}
+		if !key.Valid {
+			continue
+		}
+		n.add(Item{Key: key.String, Version: version.Int64, Expires: expiry(ends), Value: c.Value}, now)
+		size += len(c.Value)
+	}
+	return n, sqliteError(rows.Err())
+}
+
+// add takes an item as it is stored.
+func (n *news) add(item Item, now time.Time) {
+	c := Change{Item: item}
+	if !c.Expires.IsZero() && !c.Expires.After(now) {
+		c.Gone, c.Value, c.Expires = true, nil, time.Time{}
+	}
+	n.changes = append(n.changes, c)
+}
+
+// listen looks at the store's version: that is cheaper than asking the system
+// to watch the file, and works on every one.
+func (s *sqlite) listen(ctx context.Context, wake func()) {
+	tick := time.NewTicker(sqlitePoll)
+	defer tick.Stop()
+	for last := int64(-1); ; {
+		if head, err := s.head(ctx); err != nil || head != last {
+			last = head
+			wake() // after an error too: whoever watches gets it
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// sqliteError gives an error of the driver its kind.
+func sqliteError(err error) error {
+	var e *driver.Error
+	switch {
+	case err == nil || hasKind(err) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
+		return err
+	case err.Error() == "sql: database is closed" || err.Error() == "sql: statement is closed" || errors.Is(err, sql.ErrConnDone):
+		return cause(ErrClosed, nil, "open it again")
+	case !errors.As(err, &e):
+		return err
+	}
+	switch e.Code() & 0xff {
+	case 5, 6: // BUSY, LOCKED
+		return cause(ErrBusy, err, "try again; if it lasts, look for a process that is stopped or holds a backup open")
+	case 3, 8, 23: // PERM, READONLY, AUTH
+		return cause(ErrReadOnly, err, "make the file and its directory writable for this user, or name another place")
+	case 13: // FULL
+		return cause(ErrFull, err, "make room on the disk, then try again")
+	case 10: // IOERR
+		return cause(ErrUnavailable, err, "look at the disk and at the system's log")
+	case 14: // CANTOPEN
+		return cause(ErrUnavailable, err, "look whether the directory is there and this user may write in it")
+	case 11, 26: // CORRUPT, NOTADB
+		return cause(ErrDamaged, err, "keep the file for a look, and put a backup in its place or start with an empty one")
+	}
+	return err
+}
