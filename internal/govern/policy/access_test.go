@@ -1,0 +1,308 @@
+package policy_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"ken/internal/govern/policy"
+)
+
+func seedAccess(t testing.TB) []byte {
+	t.Helper()
+	raw, err := os.ReadFile("testdata/tool-access.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}
+
+// TestS420ToolAccess: the file in the seed's shape switches tools, one by one.
+func TestS420ToolAccess(t *testing.T) {
+	a, err := policy.ParseToolAccess("context/tool-access.json", seedAccess(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := policy.Defaults(policy.Seed)
+	s.Intents, s.Access = policy.Off, a
+	r := compile(t, s)
+	for name, want := range map[string]bool{"read_file": false, "list_files": true, "write_to_file": true, "finish": true} {
+		q := ask(tool(name))
+		q.Facts = factsFor(name)
+		d := r.Decide(q)
+		if (d.Effect == policy.Allow) != want {
+			t.Errorf("Decide(%s) = %v by %s, want allow %v", name, d.Effect, d.Reason.Rule, want)
+		}
+		if !want && (d.Reason.Where != "context/tool-access.json:16" || !strings.Contains(d.Reason.Knob, "tools.read_file.enabled")) {
+			t.Errorf("Decide(%s) points at %q, %q", name, d.Reason.Where, d.Reason.Knob)
+		}
+		v := policy.Viewer{Principal: who()}
+		c := tool(name)
+		if got := r.Visible(&v, &c); got != want { // C14: neither prompt nor schema
+			t.Errorf("Visible(%s) = %v, want %v", name, got, want)
+		}
+	}
+	if timeout, chars := r.Tool("run_command").Limit(time.Hour, 1<<20); timeout != 5*time.Second || chars != 1000 { // K4.02
+		t.Errorf("Limit(an hour, 1 MiB) = %v, %d, want the file's", timeout, chars)
+	}
+	if timeout, chars := r.Tool("shell").Limit(time.Second, 10); timeout != time.Second || chars != 10 {
+		t.Errorf("Limit(a second, 10) = %v, %d, want what was asked", timeout, chars)
+	}
+}
+
+// TestToolAccessGlobal: the global switch, its modes, and tools that are off
+// before everything.
+func TestToolAccessGlobal(t *testing.T) {
+	for text, want := range map[string]map[string]bool{
+		`{"global": {"enabled": false}}`:                                   {"read_file": false, "finish": true},
+		`{"global": {"mode": "off"}}`:                                      {"read_file": false, "finish": true},
+		`{"global": {"mode": "allowlist", "allowedTools": ["read_file"]}}`: {"read_file": true, "list_files": false},
+		`{"global": {"mode": "allowlist"}}`:                                {"read_file": false, "finish": true},
+		`{"global": {"mode": "allowlist", "allowedTools": ["read_file"]}, "tools": {"read_file": {"enabled": false}}}`: {"read_file": false},
+		`{"tools": {"read_file": {"mode": "off"}}}`: {"read_file": false, "list_files": true},
+		`{"tools": {"finish": {"enabled": false}}}`: {"finish": false},
+		`{}`: {"read_file": true},
+	} {
+		a, err := policy.ParseToolAccess("f", []byte(text))
+		if err != nil {
+			t.Errorf("ParseToolAccess(%s) = %v", text, err)
+			continue
+		}
+		s := policy.Defaults(policy.Seed)
+		s.Intents, s.Access = policy.Off, a
+		r := compile(t, s)
+		for name, ok := range want {
+			q := ask(tool(name))
+			q.Facts = factsFor(name)
+			if d := r.Decide(q); (d.Effect == policy.Allow) != ok {
+				t.Errorf("%s: Decide(%s) = %v by %s, want allow %v", text, name, d.Effect, d.Reason.Rule, ok)
+			}
+		}
+	}
+}
+
+// TestT16ToolAccessRefused: whatever is not known refuses the file, with its
+// line, and nothing is enabled (T17, C15).
+func TestT16ToolAccessRefused(t *testing.T) {
+	for text, want := range map[string]string{
+		"{\n\"global\": {\n\"mode\": \"ful\"}}":                      "line 3: mode: \"ful\" is not known; did you mean full?",
+		"{\n\"globl\": {}}":                                          "line 2: unknown key globl",
+		"{\"tools\": {\n\"shell\": {\"enable\": true}}}":             "line 2: unknown key enable",
+		"{\"tools\": {\"shell\": {\"enabled\": \"yes\"}}}":           "enabled is text, want true or false",
+		"{\"tools\": {\"shell\": {\"enabled\": null}}}":              "tools.shell.enabled has no value",
+		"{\"tools\": {\"shell\": true}}":                             "tools.shell is true or false, want a map",
+		"{\"tools\": {\"shell\": {\"timeoutMs\": 0}}}":               "timeoutMs is 0",
+		"{\"tools\": {\"shell\": {}, \"shell\": {}}}":                "given twice",
+		"{\"tools\": {\"shell\": {}, \"run_command\": {}}}":          "another name of shell",
+		"{\"tools\": {\"shell\": {\"allowedPrefixes\": [\"a;b\"]}}}": "no shell reads it",
+		"{} {}": "text after", "[]": "want an object", "": "not JSON", "{\"a\":": "not JSON",
+	} {
+		a, err := policy.ParseToolAccess("tool-access.json", []byte(text))
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "tool-access.json") {
+			t.Errorf("ParseToolAccess(%q) = %v, want %q", text, err, want)
+		}
+		if a.Enabled || a.Tools != nil {
+			t.Errorf("ParseToolAccess(%q) enables %+v", text, a)
+		}
+	}
+}
+
+// TestS432Env: the seed's environment knobs; without a file they replace the
+// defaults, with one they only narrow it, and nonsense is off (C13, C15).
+func TestS432Env(t *testing.T) {
+	fromFile, err := policy.ParseToolAccess("f", seedAccess(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := func(pairs ...string) func(string) string {
+		return func(key string) string {
+			for i := 0; i < len(pairs); i += 2 {
+				if pairs[i] == key {
+					return pairs[i+1]
+				}
+			}
+			return ""
+		}
+	}
+	for _, test := range []struct {
+		file string
+		get  func(string) string
+		want func(policy.Tool) bool
+		bad  bool
+	}{
+		{"", env("SHELL_TOOL_ENABLED", "false"), func(t policy.Tool) bool { return !t.Enabled }, false},
+		{"", env("SHELL_TOOL_MODE", "full"), func(t policy.Tool) bool { return t.Mode == policy.AccessFull }, false},
+		{"", env("SHELL_TOOL_MODE", "ful"), func(t policy.Tool) bool { return t.Mode == policy.AccessOff }, true},
+		{"", env("SHELL_TOOL_ENABLED", "ja"), func(t policy.Tool) bool { return !t.Enabled }, true},
+		{"", env("SHELL_TOOL_TIMEOUT_MS", "999999999"), func(t policy.Tool) bool { return t.Timeout == 2*time.Minute }, false},
+		{"", env("SHELL_TOOL_TIMEOUT_MS", "-1"), func(t policy.Tool) bool { return !t.Enabled }, true},
+		{"", env("SHELL_TOOL_MAX_OUTPUT_CHARS", "7"), func(t policy.Tool) bool { return t.MaxOutputChars == 7 }, false},
+		{"", env("SHELL_TOOL_ALLOWED_PREFIXES", "echo, git"), func(t policy.Tool) bool { return strings.Join(t.AllowedPrefixes, "|") == "echo|git" }, false},
+		{"f", env("SHELL_TOOL_MODE", "full"), func(t policy.Tool) bool { return t.Mode == policy.AccessAllowlist }, false},
+		{"f", env("SHELL_TOOL_MODE", "off"), func(t policy.Tool) bool { return t.Mode == policy.AccessOff }, false},
+		{"f", env("SHELL_TOOL_TIMEOUT_MS", "60000"), func(t policy.Tool) bool { return t.Timeout == 5*time.Second }, false},
+		{"f", env("SHELL_TOOL_ALLOWED_PREFIXES", "echo,rm"), func(t policy.Tool) bool { return strings.Join(t.AllowedPrefixes, "|") == "echo" }, false},
+		{"f", env(), func(t policy.Tool) bool { return t.Enabled && t.MaxOutputChars == 1000 }, false},
+	} {
+		a := policy.DefaultToolAccess()
+		if test.file != "" {
+			a = fromFile
+		}
+		got, err := a.WithEnv(test.get)
+		if !test.want(got.Tool("shell")) || (err != nil) != test.bad {
+			t.Errorf("file %q: WithEnv = %+v, %v", test.file, got.Tool("shell"), err)
+		}
+	}
+}
+
+// TestT11ShellAllowlist: with the seed's SHELL_TOOL_ALLOWED_PREFIXES=echo,git a
+// command line runs only if all of it does, and nothing runs by a flag.
+func TestT11ShellAllowlist(t *testing.T) {
+	a, err := policy.DefaultToolAccess().WithEnv(func(key string) string {
+		return map[string]string{"SHELL_TOOL_ALLOWED_PREFIXES": "echo,git,find"}[key]
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := policy.Defaults(policy.Seed)
+	s.Intents, s.Access = policy.Off, a
+	rule := "toolAccess.tools.shell.allowedPrefixes"
+	opaque := func(why string, argv ...string) func(*policy.Request) {
+		return func(q *policy.Request) { q.Facts.Commands, q.Facts.Opaque = [][]string{argv}, why }
+	}
+	judge(t, compile(t, s), ask(tool("shell")), []wants{
+		{"echo", command("echo", "ok"), policy.Allow, ""},
+		{"git", command("git", "status"), policy.Allow, ""},
+		{"both", func(q *policy.Request) { q.Facts.Commands = [][]string{{"echo", "a"}, {"git", "log"}} }, policy.Allow, ""},
+		{"echo ok; id", func(q *policy.Request) { q.Facts.Commands = [][]string{{"echo", "ok"}, {"id"}} }, policy.Deny, rule},
+		{"echo $(id)", opaque("command substitution", "echo", "x"), policy.Deny, rule},
+		{"echo x > f", opaque("redirection", "echo", "x"), policy.Deny, rule},
+		{"A=b git", opaque("assignment", "git", "status"), policy.Deny, rule},
+		{"nothing", func(*policy.Request) {}, policy.Deny, rule},
+		{"id", command("id"), policy.Deny, rule},
+		{"echoes", command("echoes"), policy.Deny, rule},
+		{"./echo", command("./echo"), policy.Deny, rule},
+		{"git -c", command("git", "-c", "core.pager=id", "log"), policy.Deny, rule},
+		{"git --exec-path", command("git", "--exec-path=/tmp", "log"), policy.Deny, rule},
+		{"git --upload-pack", command("git", "fetch", "--upload-pack=id"), policy.Deny, rule},
+		{"git ext", command("git", "clone", "ext::sh -c id"), policy.Deny, rule},
+		{"find -exec", command("find", ".", "-exec", "id", ";"), policy.Deny, rule},
+		{"find -delete", command("find", ".", "-delete"), policy.Deny, rule},
+		{"env", command("env", "echo"), policy.Deny, rule},
+	})
+}
+
+// TestRefusedSections: a policy section with anything wrong is refused whole,
+// with the line and the mend.
+func TestRefusedSections(t *testing.T) {
+	for text, want := range map[string]string{
+		"profile: personnal":           "line 1: profile: \"personnal\" is not known; did you mean personal?",
+		"profil: personal":             "line 1: unknown key profil; did you mean profile?",
+		"profile:":                     "profile has no value",
+		"deployment: open":             "\"open\" is not known",
+		"intents: loose":               "\"loose\" is not known",
+		"\nintentMap: {PLANN: [read]}": "line 2: unknown intent PLANN",
+		"intentMap: {PLAN: [reed]}":    "\"reed\" is not known",
+		"modes: {a: {groups: [reed]}}": "a group is not known",
+		"modes: {a: {}}":               "has no groups",
+		"modes: {a: {groups: [read, [command, {fileRegex: x}]]}}":                 "only the group edit",
+		"modes: {a: {groups: [[edit, {fileRegex: '('}]]}}":                        "no regular expression",
+		"modes: {a: {groups: [[read]]}}":                                          "a group is not known",
+		"permissions: {execute: deny}":                                            "unknown permission execute",
+		"permissions: {exec: never}":                                              "write deny, ask or allow",
+		"readRoots: [data]":                                                       "is not absolute",
+		"protect: ['../x']":                                                       "holds ..",
+		"askAbove: 101":                                                           "askAbove is 101",
+		"toolAccess: {global: {mode: ful}}":                                       "did you mean full",
+		"rules: [{id: a}]":                                                        "rule a has no effect",
+		"rules: [{id: a, effect: permit}]":                                        "the effect is not known",
+		"rules: [{id: a, effect: deny, capability: [x]}]":                         "did you mean rules[0].capabilities",
+		"rules: [{id: a, effect: deny, argv: ['a;b']}]":                           "no shell reads it",
+		"rules: [{id: a, effect: deny, argv: ['git push'], match: ['git pull']}]": "should match and does not",
+		"rules: [{id: a, effect: deny, argv: [git], notMatch: ['git pull']}]":     "should not match and does",
+		"rules: [{id: a, effect: deny, hosts: ['http://x']}]":                     "without scheme",
+		"rules: [{id: a, effect: deny, access: write}]":                           "the rule has none; add paths",
+		"rules: [{id: a, effect: deny, match: [x]}]":                              "remove them",
+		"rules: [{id: a, effect: deny, destructive: true}]":                       "belongs to effect: allow",
+		"rules: [{id: a, effect: deny, intents: [X]}]":                            "\"X\" is not known",
+	} {
+		s, err := policy.ParseYAML("ken.yaml", []byte(text))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("ParseYAML(%q) = %v, want %q", text, err, want)
+		}
+		if len(s.Rules) > 0 || s.Modes != nil {
+			t.Errorf("ParseYAML(%q) gives settings besides its error", text)
+		}
+	}
+	for text, want := range map[string]string{
+		"rules: [{id: a, effect: deny}, {id: a, effect: deny}]": "two rules are named a",
+		"rules: [{id: a, effect: deny, modes: [nix]}]":          "there is no mode \"nix\"",
+		"{askAbove: 90, denyAbove: 50}":                         "want 0 ≤ askAbove ≤ denyAbove",
+		"cedar: [org.cedar]":                                    "its text was not read",
+	} {
+		s, err := policy.ParseYAML("ken.yaml", []byte(text))
+		if err != nil {
+			t.Errorf("ParseYAML(%q) = %v", text, err)
+			continue
+		}
+		if r, err := policy.Compile(s); r != nil || err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Compile(%q) = %v, want %q", text, err, want)
+		}
+	}
+}
+
+func FuzzToolAccess(f *testing.F) {
+	raw, err := os.ReadFile(filepath.Join("testdata", "tool-access.json"))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(raw)
+	f.Add([]byte(`{"global": {"enabled": false, "mode": "allowlist", "allowedTools": ["a*"]}}`))
+	f.Add([]byte(`{"tools": {"shell": {"enabled": null}}}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		a, err := policy.ParseToolAccess("f", data)
+		if err != nil {
+			if a.Enabled || a.Tools != nil {
+				t.Fatalf("an error and access: %+v", a)
+			}
+			return
+		}
+		s := policy.Defaults(policy.Seed)
+		s.Access = a
+		if _, err := policy.Compile(s); err != nil {
+			t.Fatalf("what was read does not compile: %v", err)
+		}
+	})
+}
+
+func FuzzSection(f *testing.F) {
+	for _, s := range []string{
+		"profile: team\nrules:\n  - {id: a, effect: deny, argv: [git push, [npm, [a, b]]], match: [git push x]}\n",
+		"modes: {docs: {groups: [read, [edit, {fileRegex: '\\.md$'}], {edit: {fileRegex: x}}]}}",
+		"toolAccess: {tools: {shell: {mode: off}}}", "intents: off", "permissions: {llm: ask}", "rules: [{id: a, effect: allow, paths: ['a/**/b*?c', x/], hosts: ['*.a', 1.0.0.0/8]}]",
+	} {
+		f.Add([]byte(s), "src/a.md", "git push x", "a.b")
+	}
+	f.Fuzz(func(t *testing.T, data []byte, path, line, host string) {
+		s, err := policy.ParseYAML("f", data)
+		if err != nil {
+			return
+		}
+		r, err := policy.Compile(s)
+		if err != nil {
+			return
+		}
+		q := ask(tool("shell"))
+		q.Facts = policy.Facts{Paths: []policy.Path{{Name: path}}, Commands: [][]string{strings.Fields(line)}, Hosts: []string{host}}
+		first := r.Decide(q)
+		if again := r.Decide(q); again != first {
+			t.Fatalf("Decide = %+v, then %+v", first, again)
+		}
+		v := policy.Viewer{Principal: q.Principal, Surface: q.Surface}
+		if first.Effect != policy.Deny && !r.Visible(&v, &q.Capability) {
+			t.Fatalf("a hidden capability may be called: %+v", first)
+		}
+	})
+}

@@ -1,0 +1,349 @@
+package policy
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/cedar-policy/cedar-go/ast"
+
+	"ken/capability"
+)
+
+// within is the condition that a capability has one of some classes, and the
+// bits by which rules are found.
+func within(list ...Class) (ast.Node, uint16) {
+	var bits uint16
+	nodes := each(list, func(c Class) ast.Node {
+		bits |= 1 << c
+		return attr(ast.Resource(), "class", c.String())
+	})
+	return anyOf(nodes), bits
+}
+
+const effectful = 1<<Read | 1<<Write | 1<<Edit | 1<<Exec | 1<<Network
+
+func notMeta() ast.Node { return ast.Not(attr(ast.Resource(), "class", "meta")) }
+
+// access compiles tool-access.json.
+func (c *compiler) access() {
+	a := c.r.settings.Access
+	knob := "tool-access.json"
+	if a.Name != "" {
+		knob = a.Name
+	}
+	switch {
+	case !a.Enabled || a.Mode == AccessOff:
+		c.add(rule{
+			id: "toolAccess.global", stage: stageEnabled, forbid: true, when: []ast.Node{notMeta()}, classes: effectful,
+			text: "All tools are switched off", knob: knob + " global.enabled and global.mode",
+		})
+	case a.Mode == AccessAllowlist:
+		when := []ast.Node{notMeta()}
+		if allowed, _ := c.capabilities(a.Allowed); len(allowed) > 0 {
+			when = append(when, ast.Not(allowed[0]))
+		}
+		c.add(rule{
+			id: "toolAccess.global.allowedTools", stage: stageEnabled, forbid: true, when: when, classes: effectful,
+			text: "This tool is not on the list of allowed tools", instead: "Allowed: " + listed(a.Allowed), knob: knob + " global.allowedTools",
+		})
+	}
+	for _, name := range slices.Sorted(maps.Keys(a.Tools)) {
+		c.tool(name, a.Tools[name], knob)
+	}
+}
+
+func (c *compiler) tool(name string, t Tool, knob string) {
+	when, names := c.capabilities([]string{name})
+	ru := rule{
+		id: "toolAccess.tools." + name, stage: stageEnabled, forbid: true, when: when, names: names,
+		text: "This tool is switched off", knob: fmt.Sprintf("%s tools.%s.enabled", knob, name),
+	}
+	if t.Line > 0 {
+		ru.where = place(c.r.settings.Access.Name, t.Line)
+	}
+	if !t.Enabled || t.Mode == AccessOff {
+		c.add(ru)
+		return
+	}
+	if t.Mode == AccessFull {
+		return
+	}
+	q := &test{kind: testCommands, every: true}
+	for _, s := range t.AllowedPrefixes {
+		p, err := parsePattern(s)
+		if err != nil {
+			c.fault("%s: tools.%s.allowedPrefixes: %w", knob, name, err)
+			continue
+		}
+		q.argv = append(q.argv, p)
+	}
+	ru.id += ".allowedPrefixes"
+	ru.stage, ru.test, ru.unless = stageArguments, q, true
+	ru.text = "This command is not on the list of allowed commands"
+	ru.instead = "Allowed are single commands that begin with " + listed(t.AllowedPrefixes) + ", without ; & | $ ` < > and options that run other programs"
+	ru.knob = fmt.Sprintf("%s tools.%s.allowedPrefixes", knob, name)
+	c.add(ru)
+}
+
+func listed(words []string) string {
+	if len(words) == 0 {
+		return "nothing"
+	}
+	return strings.Join(words, ", ")
+}
+
+// deployment refuses processes and writes where strangers may reach Ken.
+func (c *compiler) deployment() {
+	d := c.r.settings.Deployment
+	if d == LocalOpen {
+		return
+	}
+	when, bits := within(Exec, Write, Edit)
+	c.add(rule{
+		id: "deployment." + d.String(), stage: stageMode, forbid: true, when: []ast.Node{when}, classes: bits,
+		text: "Processes and writes are off in this deployment", instead: "Reading is allowed", knob: "policy.deployment",
+	})
+}
+
+// modes refuses, for every mode, the groups that it does not name.
+func (c *compiler) modes() {
+	mcp := ast.Resource().Access("mcp")
+	for _, name := range slices.Sorted(maps.Keys(c.r.settings.Modes)) {
+		m := c.r.settings.Modes[name]
+		here := attr(ast.Context(), "mode", name)
+		refuse := func(g Group, when ast.Node, bits uint16) {
+			c.add(rule{
+				id: fmt.Sprintf("modes.%s.%s", name, g), where: m.Where, stage: stageMode, forbid: true,
+				when: []ast.Node{here, when, notMeta()}, only: Rule{Modes: []string{name}}, classes: bits & effectful,
+				text: fmt.Sprintf("The mode %s does not include the group %s", name, g), instead: "It includes " + groups(m.Groups), knob: "policy.modes." + name + ".groups",
+			})
+		}
+		own := func(list ...Class) (ast.Node, uint16) {
+			when, bits := within(list...)
+			return ast.Not(mcp).And(when), bits
+		}
+		has := func(g Group) bool { return slices.Contains(m.Groups, g) }
+		if !has(GroupRead) {
+			when, bits := own(Read)
+			refuse(GroupRead, when, bits)
+		}
+		if !has(GroupCommand) {
+			when, bits := own(Exec)
+			refuse(GroupCommand, when, bits)
+		}
+		if !has(GroupMCP) {
+			refuse(GroupMCP, mcp, effectful)
+			if !has(GroupNetwork) {
+				when, bits := own(Network)
+				refuse(GroupNetwork, when, bits)
+			}
+		}
+		when, bits := own(Write, Edit)
+		switch {
+		case !has(GroupEdit):
+			refuse(GroupEdit, when, bits)
+		case m.Files != nil || len(m.Globs) > 0:
+			c.add(rule{
+				id: "modes." + name + ".files", where: m.Where, stage: stageArguments, forbid: true,
+				when: []ast.Node{here, when}, only: Rule{Modes: []string{name}}, classes: bits, unless: true,
+				test: &test{kind: testFiles, files: m.Files, globs: c.globs("modes."+name+".files", m.Globs)},
+				text: fmt.Sprintf("The mode %s may not change this file", name), instead: "It may change " + patterns(m), knob: "policy.modes." + name + ".files",
+			})
+		}
+	}
+}
+
+func groups(list []Group) string {
+	var words []string
+	for _, g := range list {
+		words = append(words, string(g))
+	}
+	return listed(words)
+}
+
+func patterns(m Mode) string {
+	words := slices.Clone(m.Globs)
+	if m.Files != nil {
+		words = append(words, m.Files.String())
+	}
+	return listed(words)
+}
+
+// The seed's words for the two refusals.
+const (
+	noIntentText    = "Intent must be selected before executing tools"
+	wrongIntentText = "Tool not allowed under selected intent"
+)
+
+// intentRules compile the seed's matrix: one refusal for each intent and class
+// that do not go together, so that each can say what would.
+func (c *compiler) intentRules() {
+	s := &c.r.settings
+	if s.Intents == Off {
+		return
+	}
+	c.r.needs.intents = true
+	here := []ast.Node{attr(ast.Context(), "origin", "model")}
+	if s.IntentSurfaces != nil {
+		nodes := each(s.IntentSurfaces, func(x Surface) ast.Node { return attr(ast.Context(), "surface", string(x)) })
+		if len(nodes) == 0 {
+			return
+		}
+		here = append(here, anyOf(nodes))
+	}
+	for class := Read; class < classes; class++ {
+		if s.Intents == Relaxed && class == Read {
+			continue
+		}
+		of, bits := within(class)
+		fit := c.r.intentsFor(class)
+		instead := "No intent allows calls of the class " + class.String()
+		if len(fit) > 0 {
+			instead = fmt.Sprintf("Call select_active_intent with %s for calls of the class %s", strings.Join(fit, " or "), class)
+		}
+		for intent := NoIntent; intent < intents; intent++ {
+			if intent != NoIntent && slices.Contains(c.r.intents[intent], class) {
+				continue
+			}
+			ru := rule{
+				id: fmt.Sprintf("intents.%s.%s", intent, class), stage: stageIntent, forbid: true, only: Rule{Intents: []Intent{intent}},
+				when:    append(slices.Clone(here), of, attr(ast.Context(), "intent", intent.String())),
+				classes: bits, text: wrongIntentText, instead: instead, knob: "policy.intents and policy.intentMap." + intent.String(),
+			}
+			if intent == NoIntent {
+				ru.id, ru.text, ru.knob = "intents.none."+class.String(), noIntentText, "policy.intents"
+			}
+			c.add(ru)
+		}
+	}
+}
+
+// intentsFor lists the intents that allow a class.
+func (r *Rules) intentsFor(class Class) []string {
+	var names []string
+	for i := Plan; i < intents; i++ {
+		if slices.Contains(r.intents[i], class) {
+			names = append(names, i.String())
+		}
+	}
+	return names
+}
+
+// permissions refuses what was not declared, and what the settings say of what
+// was.
+func (c *compiler) permissions() {
+	for i, name := range permissionNames {
+		required := ast.Context().Access("required").Contains(ast.String(name))
+		declared := ast.Context().Access("declared").Contains(ast.String(name))
+		c.add(rule{
+			id: "permissions.declared." + name, stage: stagePermission, forbid: true, when: []ast.Node{required, ast.Not(declared)},
+			text: "The call needs the permission " + name + ", which the capability does not declare", knob: "permissions_required in its manifest",
+		})
+		effect, said := c.r.settings.Permissions[1<<i]
+		if !said || effect == Allow {
+			continue
+		}
+		c.add(rule{
+			id: "permissions." + name, stage: stagePermission, forbid: true, ask: effect == Ask, scope: Session, when: []ast.Node{required},
+			text: "The permission " + name + " is not given", knob: "policy.permissions." + name,
+		})
+	}
+}
+
+// arguments compiles what holds for the arguments of every call.
+func (c *compiler) arguments() {
+	profile := c.r.settings.Profile
+	c.add(rule{
+		id: "arguments.malformed", stage: stageArguments, forbid: true, test: &test{kind: testBad},
+		text: traversal, instead: "Name files below the workspace, without ..",
+	})
+	c.add(rule{
+		id: "arguments.outsideWrite", stage: stageArguments, forbid: true, test: &test{kind: testOutsideWrite},
+		text: "The call writes outside the workspace", instead: "Name files below the workspace", knob: "policy.writeRoots",
+	})
+	c.add(rule{
+		id: "arguments.outsideRead", stage: stageArguments, forbid: true, ask: profile == Personal || profile == Team, test: &test{kind: testOutsideRead},
+		text: "The call reads outside the workspace", instead: "Name files below the workspace", knob: "policy.readRoots",
+	})
+	c.add(rule{
+		id: "arguments.metadata", stage: stageArguments, forbid: true, test: &test{kind: testMetadata},
+		text: "The host hands out this machine's credentials",
+	})
+	if profile == Seed {
+		return // the seeds ask nothing
+	}
+	c.add(rule{
+		id: "arguments.protected", stage: stageArguments, forbid: true, ask: true, test: &test{kind: testProtected},
+		text: "The call changes a file that governs an agent or is run by itself", knob: "policy.protect",
+	})
+	c.add(rule{
+		id: "arguments.secret", stage: stageArguments, forbid: true, ask: true, test: &test{kind: testSecret},
+		text: "The call reads a file that holds secrets", knob: "policy.secrets",
+	})
+	c.add(rule{
+		id: "arguments.destructive", stage: stageArguments, forbid: true, ask: true, test: &test{kind: testDestructive},
+		text: "The call destroys what it names", knob: "policy.profile",
+	})
+}
+
+func (c *compiler) risk() {
+	s := &c.r.settings
+	if s.DenyAbove < mostRisk {
+		c.add(rule{
+			id: "risk.denyAbove", stage: stageRisk, forbid: true, test: &test{kind: testRisk, above: s.DenyAbove},
+			text: fmt.Sprintf("The risk of this call is above %d", s.DenyAbove), knob: "policy.denyAbove",
+		})
+	}
+	if s.AskAbove < s.DenyAbove {
+		c.add(rule{
+			id: "risk.askAbove", stage: stageRisk, forbid: true, ask: true, test: &test{kind: testRisk, above: s.AskAbove},
+			text: fmt.Sprintf("The risk of this call is above %d", s.AskAbove), knob: "policy.askAbove",
+		})
+	}
+}
+
+// profile compiles what a profile says of calls that nothing else decides.
+func (c *compiler) profile() {
+	person := attr(ast.Context(), "origin", "person")
+	destructive := ast.Resource().Access("destructive")
+	trusted := ast.Resource().Access("trustLevel").GreaterThanOrEqual(ast.Long(int(capability.TrustUser)))
+	name := c.r.settings.Profile.String()
+	permit := func(id, text string, ask bool, scope Scope, list []Class, when ...ast.Node) {
+		of, bits := within(list...)
+		c.add(rule{
+			id: name + "." + id, stage: stageConsent, ask: ask, scope: scope, classes: bits,
+			when: append([]ast.Node{of}, when...), text: text, knob: "policy.profile, or a rule that allows it",
+		})
+	}
+	every := []Class{Read, Write, Edit, Exec, Network}
+	permit("meta", "Asking, finding and finishing run", false, Once, []Class{Meta})
+	switch c.r.settings.Profile {
+	case Personal:
+		permit("person", "What a person calls runs", false, Once, every, person, ast.Not(destructive))
+		permit("read", "Reading runs", false, Once, []Class{Read}, ast.Not(destructive))
+		permit("write", "Writing needs a person's word once a session", true, Session, []Class{Write, Edit}, ast.Not(destructive), ast.Not(person))
+		permit("exec", "Starting a process needs a person's word once a session", true, Session, []Class{Exec}, ast.Not(destructive), ast.Not(person))
+		permit("outbound", "Reaching beyond this machine needs a person's word each time", true, Once, []Class{Network}, ast.Not(person))
+		permit("destructive", "Destroying something needs a person's word each time", true, Once, every, destructive)
+	case Team:
+		permit("person", "What a person calls runs", false, Once, every, person, ast.Not(destructive))
+		permit("read", "Reading through what the user trusts runs", false, Once, []Class{Read}, trusted, ast.Not(destructive))
+		permit("readOther", "Reading through what others brought needs a person's word once a session", true, Session, []Class{Read}, ast.Not(trusted), ast.Not(destructive), ast.Not(person))
+		permit("write", "Writing needs a person's word once a session", true, Session, []Class{Write, Edit}, ast.Not(destructive), ast.Not(person))
+		permit("exec", "Starting a process needs a person's word each time", true, Once, []Class{Exec}, ast.Not(destructive), ast.Not(person))
+		permit("outbound", "Reaching beyond this machine needs a person's word each time", true, Once, []Class{Network}, ast.Not(person))
+		permit("destructive", "Destroying something needs an operator, and his word each time", true, Once, every, destructive,
+			ast.Principal().In(entity("Role", "operator")))
+	case Seed:
+		permit("all", "What every check lets through runs", false, Once, every)
+	default:
+		permit("read", "Reading through what the user trusts runs", false, Once, []Class{Read}, trusted, ast.Not(destructive))
+		of, bits := within(Write, Edit, Exec, Network)
+		c.add(rule{
+			id: name + ".consent", stage: stageConsent, forbid: true, ask: true, classes: bits, when: []ast.Node{of},
+			text: "What is not reading needs a person's word each time, even where a rule allows it", knob: "policy.profile",
+		})
+	}
+}

@@ -1,0 +1,206 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"ken/capability"
+)
+
+// Decide judges one call. It neither changes nor keeps the request; the same
+// request gives the same decision. Nil rules refuse.
+func (r *Rules) Decide(q *Request) Decision {
+	if r == nil {
+		return refuse(stageExists, "no-rules", "There are no rules, so nothing is allowed", "Mend the configuration; ken doctor says where", "policy")
+	}
+	v := Viewer{Principal: q.Principal, Mode: q.Mode, Origin: q.Origin, Surface: q.Surface}
+	if d, ok := r.sane(&v, &q.Capability); !ok {
+		return d
+	}
+	intent, known := ParseIntent(q.Intent)
+	if !known {
+		return refuse(stageIntent, "unknown-intent", "There is no intent "+quoted(q.Intent), "Call select_active_intent with one of "+strings.Join(Intents(), ", "), "")
+	}
+	var buf [8]string
+	seen := r.look(&q.Facts, buf[:])
+	key := r.key(&v, &q.Capability, intent, q.Action)
+	j := judgement{
+		rules: r, plan: r.plan(&key, q.Principal.Roles), q: q, seen: &seen,
+		risk: riskOf(&q.Capability).with(&q.Facts, &seen),
+	}
+	d := j.decide()
+	d.Risk = j.risk
+	if d.Effect != Deny && r.implies(&v, &q.Capability, intent) {
+		d.Implied = ReadFile
+	}
+	return d
+}
+
+// sane refuses what no rule can judge: nobody, nothing, and words that are not
+// known.
+func (r *Rules) sane(v *Viewer, c *Capability) (Decision, bool) {
+	var d Decision
+	switch {
+	case v.Principal.ID == "":
+		d = refuse(stageExists, "nobody", "Nobody is asking", "Call as a known principal", "")
+	case c.ID == "":
+		d = refuse(stageExists, "no-capability", "No capability is named", "Call discover_capabilities to find one", "")
+	case c.Disabled != "":
+		d = refuse(stageEnabled, "disabled", c.Disabled, c.Mend, "ken extension enable")
+	case !c.Class.known():
+		d = refuse(stageExists, "unknown-effect", "Nobody knows what this capability does", "", "the executor's effect class")
+	case c.Declared.unknown != "":
+		d = refuse(stagePermission, "unknown-permission", "There is no permission "+quoted(c.Declared.unknown), "Known permissions: "+strings.Join(permissionNames[:], ", "), "permissions_required in its manifest")
+	case c.Required.unknown != "":
+		d = refuse(stagePermission, "unknown-permission", "There is no permission "+quoted(c.Required.unknown), "Known permissions: "+strings.Join(permissionNames[:], ", "), "")
+	case v.Origin != capability.ByModel && v.Origin != capability.ByPerson:
+		d = refuse(stageExists, "unknown-origin", "There is no origin "+quoted(string(v.Origin)), "", "")
+	case v.Surface != "" && indexOf(surfaceNames[:], string(v.Surface)) < 0:
+		d = refuse(stageExists, "unknown-surface", "There is no surface "+quoted(string(v.Surface)), "", "")
+	case v.Mode != "" && !r.hasMode(v.Mode):
+		d = refuse(stageMode, "unknown-mode", "There is no mode "+quoted(v.Mode), "Choose another mode", "policy.modes")
+	default:
+		return d, true
+	}
+	return d, false
+}
+
+func (r *Rules) hasMode(name string) bool {
+	_, ok := r.settings.Modes[name]
+	return ok
+}
+
+func quoted(s string) string {
+	if len(s) > 40 {
+		s = s[:40] + "…"
+	}
+	return fmt.Sprintf("%q", s)
+}
+
+func refuse(st stage, id, text, instead, knob string) Decision {
+	return Decision{Reason: Reason{Rule: id, Stage: stageNames[st], Text: text, Instead: instead, Knob: knob}}
+}
+
+func (j *judgement) decide() Decision {
+	own, shared := &j.plan.lists, &j.rules.shared
+	if ru := j.first(&own.denies, &shared.denies); ru != nil {
+		return j.deny(ru)
+	}
+	ask, scope := j.first(&own.askOnce, &shared.askOnce), Once
+	if ask == nil && j.broken == nil {
+		ask, scope = j.first(&own.askLonger, &shared.askLonger), Session
+	}
+	if j.broken != nil {
+		return j.failed()
+	}
+	permit := j.first(&own.permits, &shared.permits)
+	if permit == nil && j.broken == nil {
+		// Nothing permits it as it stands; perhaps something does with consent.
+		permit = j.first(&own.mayOnce, &shared.mayOnce)
+		narrow := permit != nil
+		if permit == nil && j.broken == nil {
+			permit = j.first(&own.mayLonger, &shared.mayLonger)
+		}
+		if permit != nil && (ask == nil || narrow && scope != Once) {
+			ask, scope = permit, permit.scope
+		}
+	}
+	switch {
+	case j.broken != nil:
+		return j.failed()
+	case permit == nil:
+		return refuse(stageConsent, "default", "Nothing allows this call", "Use another capability", "policy.profile, or a rule that allows it")
+	case ask == nil:
+		return Decision{Effect: Allow, Reason: permit.reason()}
+	}
+	for i := range j.q.Grants {
+		if g := &j.q.Grants[i]; g.covers(j.q, scope) {
+			return Decision{Effect: Allow, Reason: ask.reason(), Grant: g.ID}
+		}
+	}
+	return Decision{Effect: Ask, Reason: ask.reason(), Needs: Consent{Needed: true, Scope: scope, Rule: ask.id, Why: ask.text}}
+}
+
+func (j *judgement) deny(ru *rule) Decision {
+	d := Decision{Reason: ru.reason()}
+	if ru.test != nil && ru.test.kind == testBad {
+		d.Reason.Text = j.seen.bad
+	}
+	return d
+}
+
+// failed refuses because a policy could not be evaluated: it might have been
+// the one that forbids.
+func (j *judgement) failed() Decision {
+	d := Decision{Reason: j.broken.reason()}
+	d.Reason.Text = "A policy could not be evaluated: " + j.fault
+	return d
+}
+
+func (ru *rule) reason() Reason {
+	return Reason{Rule: ru.id, Where: ru.where, Stage: stageNames[ru.stage], Text: ru.text, Instead: ru.instead, Knob: ru.knob}
+}
+
+// implies reports whether a call runs under an implied READ_FILE.
+func (r *Rules) implies(v *Viewer, c *Capability, intent Intent) bool {
+	s := &r.settings
+	return s.Intents == Relaxed && c.Class == Read && v.Origin == capability.ByModel &&
+		(s.IntentSurfaces == nil || slices.Contains(s.IntentSurfaces, v.Surface)) && !slices.Contains(r.intents[intent], Read)
+}
+
+// Visible reports whether a class of principals may know of a capability: it
+// is false only where every call would be refused, whatever its action,
+// arguments, intent and consent. What depends on arguments in the policies of
+// an organisation counts as possible.
+func (r *Rules) Visible(v *Viewer, c *Capability) bool {
+	if r == nil {
+		return false
+	}
+	if _, ok := r.sane(v, c); !ok {
+		return false
+	}
+	last := NoIntent
+	if r.needs.intents {
+		last = Execute
+	}
+	floor := riskOf(c)
+	for intent := NoIntent; intent <= last; intent++ {
+		key := r.key(v, c, intent, "")
+		key.anyAction = r.needs.actions
+		if p := r.plan(&key, v.Principal.Roles); p.bearable(floor) && r.shared.bearable(floor) && r.shared.permitting()+p.permitting() > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// bearable reports whether no rule refuses whatever the arguments are. floor is
+// the risk of a call that has none, which is the least.
+func (l *lists) bearable(floor Risk) bool {
+	for i := range l.denies.all {
+		s := &l.denies.all[i]
+		switch {
+		case s.open:
+		case s.test == nil, s.test.kind == testRisk && int(floor.Score) > s.test.above:
+			return false
+		case s.test.kind == testCommands && len(s.test.argv) == 0:
+			return false // an empty list of commands
+		}
+	}
+	return true
+}
+
+// permitting counts the rules that could permit.
+func (l *lists) permitting() int {
+	return len(l.permits.all) + len(l.mayOnce.all) + len(l.mayLonger.all)
+}
+
+// Tool gives the limits that tool-access.json sets for a tool. Nil rules have
+// everything off.
+func (r *Rules) Tool(name string) Tool {
+	if r == nil {
+		return Tool{}
+	}
+	return r.settings.Access.Tool(name)
+}

@@ -1,0 +1,92 @@
+package policy
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"ken/capability"
+)
+
+// A Decision is the answer to a [Request]. The zero value refuses.
+type Decision struct {
+	Effect Effect  `json:"effect"`
+	Reason Reason  `json:"reason"`
+	Risk   Risk    `json:"risk"`
+	Needs  Consent `json:"needs,omitzero"`
+
+	// Implied is the intent under which a relaxed call runs that declared
+	// none; it is recorded as if it had been declared.
+	Implied Intent `json:"-"`
+
+	// Grant is the id of the consent that answered, where one did.
+	Grant string `json:"grant,omitempty"`
+}
+
+// A Reason says why, for a model, a person and a record. It holds no
+// arguments.
+type Reason struct {
+	Rule    string `json:"rule"`              // the policy that decided
+	Where   string `json:"where,omitempty"`   // its place in a file
+	Stage   string `json:"stage"`             // the check that it belongs to
+	Text    string `json:"text"`              // what is the matter
+	Instead string `json:"instead,omitempty"` // what is allowed
+	Knob    string `json:"knob,omitempty"`    // the setting that changes it
+}
+
+// A Consent is what a person must be asked.
+type Consent struct {
+	Needed bool   `json:"needed"`
+	Scope  Scope  `json:"scope"` // the widest answer that counts
+	Rule   string `json:"rule,omitempty"`
+	Why    string `json:"why,omitempty"`
+}
+
+// Message gives the reason as one text that a model can act on.
+func (d Decision) Message() string {
+	var b strings.Builder
+	b.WriteString(d.Reason.Text)
+	if d.Reason.Instead != "" {
+		b.WriteString(". " + d.Reason.Instead)
+	}
+	if d.Reason.Rule != "" {
+		b.WriteString(". Rule: " + d.Reason.Rule)
+	}
+	if d.Reason.Knob != "" {
+		b.WriteString(". Changed by: " + d.Reason.Knob)
+	}
+	return b.String()
+}
+
+// Result gives a refusal or a question as the result of the call, so that
+// every call has one and the model can go on.
+func (d Decision) Result() capability.Result {
+	raw, err := json.Marshal(d)
+	parts := []capability.Part{{Text: d.Message()}}
+	if err == nil {
+		parts = append(parts, capability.Part{JSON: raw})
+	}
+	return capability.Result{
+		Failed: true, Parts: parts,
+		Meta: map[string]string{"decision": d.Effect.String(), "rule": d.Reason.Rule},
+	}
+}
+
+// Err gives a refusal or a question as an error, and nil where the call may
+// happen.
+func (d Decision) Err(target capability.ID) error {
+	kind := capability.Denied
+	switch d.Effect {
+	case Allow:
+		return nil
+	case Ask:
+		kind = capability.Unapproved
+	}
+	fix := d.Reason.Instead
+	if d.Reason.Knob != "" {
+		fix = strings.TrimPrefix(fix+"; changed by "+d.Reason.Knob, "; ")
+	}
+	return &capability.Error{
+		Kind: kind, Op: "decide", Target: string(target), Rule: d.Reason.Rule, Fix: fix, Err: errors.New(d.Reason.Text),
+	}
+}

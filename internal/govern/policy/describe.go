@@ -1,0 +1,53 @@
+package policy
+
+// A Line is one line of the rules as people read them.
+type Line struct {
+	Stage  string `json:"stage"`
+	Effect string `json:"effect"` // "deny", "ask once", "ask session", "allow"
+	Rule   string `json:"rule"`
+	Text   string `json:"text"`
+	Knob   string `json:"knob,omitempty"`
+	Where  string `json:"where,omitempty"`
+}
+
+// Describe lists the rules in the order in which they are checked, after a
+// heading of what the profile chose.
+func Describe(r *Rules) []Line {
+	if r == nil {
+		return []Line{{Stage: stageNames[stageExists], Effect: "deny", Rule: "no-rules", Text: "There are no rules, so nothing is allowed"}}
+	}
+	s := &r.settings
+	lines := []Line{
+		{Effect: "set", Rule: "profile", Text: s.Profile.String(), Knob: "policy.profile"},
+		{Effect: "set", Rule: "deployment", Text: s.Deployment.String(), Knob: "policy.deployment"},
+		{Effect: "set", Rule: "intents", Text: intentText(s), Knob: "policy.intents"},
+	}
+	for _, ru := range r.rules {
+		effect := "allow"
+		switch {
+		case ru.ask:
+			effect = "ask " + ru.scope.String()
+		case ru.forbid:
+			effect = "deny"
+		}
+		text := ru.text
+		if ru.unless && ru.instead != "" {
+			text += " (" + ru.instead + ")"
+		}
+		lines = append(lines, Line{Stage: stageNames[ru.stage], Effect: effect, Rule: ru.id, Text: text, Knob: ru.knob, Where: ru.where})
+	}
+	return append(lines, Line{Stage: stageNames[stageConsent], Effect: "deny", Rule: "default", Text: "Nothing else is allowed"})
+}
+
+func intentText(s *Settings) string {
+	if s.Intents == Off || s.IntentSurfaces == nil {
+		return s.Intents.String()
+	}
+	text := s.Intents.String() + " at"
+	for _, x := range s.IntentSurfaces {
+		if x != "" {
+			text += " " + string(x)
+		}
+	}
+	return text
+}

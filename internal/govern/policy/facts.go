@@ -1,0 +1,241 @@
+package policy
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// A sighting is what can be told of a call's arguments without any rule: it is
+// made once for a decision.
+type sighting struct {
+	paths        []string // clean, in the order of Facts.Paths
+	bad          string   // what is wrong with the arguments themselves
+	outsideRead  bool
+	outsideWrite bool
+	protected    bool // a write to a file that governs Ken or runs by itself
+	secret       bool // a read of a file that holds secrets
+	destructive  bool
+	metadata     bool // a cloud's address for credentials
+}
+
+const (
+	mostFacts  = 1024 // of each kind in one call
+	mostFacets = 1024 // combinations that a Cedar file is asked about
+)
+
+// look makes the sighting; buf is memory for it.
+func (r *Rules) look(f *Facts, buf []string) (s sighting) {
+	s.destructive = f.Destructive
+	if len(f.Paths) > mostFacts || len(f.Hosts) > mostFacts || len(f.Commands) > mostFacts {
+		s.bad = "The call names too many files, commands or hosts"
+		return s
+	}
+	s.paths = buf[:0]
+	for _, p := range f.Paths {
+		name, trouble := clean(p.Name)
+		if trouble != "" {
+			s.bad = trouble
+			return s
+		}
+		s.paths = append(s.paths, name)
+		if absolute(name) && !slices.ContainsFunc(r.rootsFor(p.Write), func(root string) bool { return beneath(name, root) }) {
+			s.outsideWrite = s.outsideWrite || p.Write
+			s.outsideRead = s.outsideRead || !p.Write
+		}
+		if p.Write {
+			s.protected = s.protected || r.protect.match(name)
+		} else {
+			s.secret = s.secret || r.secrets.match(name)
+		}
+	}
+	for _, argv := range f.Commands {
+		if len(argv) == 0 {
+			s.bad = "A command is empty"
+			return s
+		}
+		s.destructive = s.destructive || destroys(argv)
+	}
+	for _, h := range f.Hosts {
+		if h == "" || !ascii(h) {
+			s.bad = "A host is empty or not plain ASCII"
+			return s
+		}
+		s.metadata = s.metadata || metadataHost(h)
+	}
+	return s
+}
+
+func (r *Rules) rootsFor(write bool) []string {
+	if write {
+		return r.settings.WriteRoots
+	}
+	return r.settings.ReadRoots
+}
+
+func matchAny(globs []glob, name string) bool {
+	for i := range globs {
+		if globs[i].match(name, true) {
+			return true
+		}
+	}
+	return false
+}
+
+func metadataHost(h string) bool {
+	h = bareHost(h)
+	return h == "169.254.169.254" || h == "169.254.170.2" || strings.EqualFold(h, "metadata.google.internal") ||
+		strings.EqualFold(h, "metadata") || strings.EqualFold(h, "fd00:ec2::254") || h == "100.100.100.200"
+}
+
+// A test is a question about arguments or risk that Cedar cannot ask. Its
+// answer is a fact: where it is yes, its name is in context.facts.
+type test struct {
+	name string
+	kind testKind
+
+	above int // testRisk
+
+	// testArgs: of each kind of argument that is named, some must match; with
+	// every, all must and there must be one.
+	every  bool
+	globs  []glob
+	access string // "read" or "write": only such paths are looked at
+	argv   []pattern
+	hosts  []hostPattern
+
+	files *regexp.Regexp // testFiles: every path must match it or one of globs
+}
+
+type testKind uint8
+
+const (
+	testArgs testKind = iota
+	testRisk
+	testBad
+	testOutsideRead
+	testOutsideWrite
+	testProtected
+	testSecret
+	testDestructive
+	testMetadata
+	testFiles
+	testCommands // every command begins with one of argv, and there is nothing else
+)
+
+func (t *test) holds(f *Facts, s *sighting, risk Risk) bool {
+	switch t.kind {
+	case testArgs:
+		return t.args(f, s)
+	case testRisk:
+		return int(risk.Score) > t.above
+	case testBad:
+		return s.bad != ""
+	case testOutsideRead:
+		return s.outsideRead
+	case testOutsideWrite:
+		return s.outsideWrite
+	case testProtected:
+		return s.protected
+	case testSecret:
+		return s.secret
+	case testDestructive:
+		return s.destructive
+	case testMetadata:
+		return s.metadata
+	case testFiles:
+		return t.everyFile(s)
+	case testCommands:
+		return f.Opaque == "" && len(f.Commands) > 0 && !slices.ContainsFunc(f.Commands, func(argv []string) bool { return !t.command(argv) })
+	}
+	return false
+}
+
+func (t *test) everyFile(s *sighting) bool {
+	for _, name := range s.paths {
+		ok := t.files != nil && t.files.MatchString(name)
+		for i := range t.globs {
+			ok = ok || t.globs[i].match(name, false)
+		}
+		if !ok {
+			return false
+		}
+	}
+	return len(s.paths) > 0
+}
+
+func (t *test) args(f *Facts, s *sighting) bool {
+	if len(t.globs) > 0 && !t.paths(f, s) {
+		return false
+	}
+	if len(t.argv) > 0 && !t.commands(f) {
+		return false
+	}
+	return len(t.hosts) == 0 || t.anyHost(f)
+}
+
+func (t *test) paths(f *Facts, s *sighting) bool {
+	some := false
+	for i, name := range s.paths {
+		if t.access != "" && (t.access == "write") != f.Paths[i].Write {
+			if t.every {
+				return false
+			}
+			continue
+		}
+		ok := false
+		for j := range t.globs {
+			if t.globs[j].match(name, !t.every) {
+				ok = true
+				break
+			}
+		}
+		if ok != t.every {
+			return ok
+		}
+		some = some || ok
+	}
+	return some
+}
+
+func (t *test) commands(f *Facts) bool {
+	if t.every && f.Opaque != "" {
+		return false
+	}
+	some := false
+	for _, argv := range f.Commands {
+		ok := t.command(argv)
+		if ok != t.every {
+			return ok
+		}
+		some = some || ok
+	}
+	return some
+}
+
+func (t *test) command(argv []string) bool {
+	for _, p := range t.argv {
+		if t.every && p.exactly(argv) || !t.every && p.loosely(argv) {
+			return true
+		}
+	}
+	return false
+}
+
+func (t *test) anyHost(f *Facts) bool {
+	some := false
+	for _, h := range f.Hosts {
+		ok := false
+		for i := range t.hosts {
+			if t.hosts[i].match(h) {
+				ok = true
+				break
+			}
+		}
+		if ok != t.every {
+			return ok
+		}
+		some = some || ok
+	}
+	return some
+}

@@ -1,0 +1,357 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"path"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// A glob is a pattern of paths: * and ? stay within one name, ** is any number
+// of names. A pattern without a slash is about the last name, wherever the
+// file lies.
+type glob struct {
+	text  string
+	parts []string
+}
+
+func parseGlob(s string) (glob, error) {
+	clean := strings.TrimPrefix(s, "./")
+	switch {
+	case clean == "":
+		return glob{}, errors.New("an empty pattern matches nothing; write one, such as src/**")
+	case strings.Contains(clean, `\`) || strings.ContainsRune(clean, 0):
+		return glob{}, fmt.Errorf("pattern %q: write names with / between them", s)
+	case slices.Contains(strings.Split(clean, "/"), ".."):
+		return glob{}, fmt.Errorf("pattern %q holds ..; write the path it means", s)
+	}
+	if !strings.Contains(clean, "/") {
+		clean = "**/" + clean
+	} else if strings.HasSuffix(clean, "/") {
+		clean += "**"
+	}
+	return glob{text: s, parts: strings.Split(clean, "/")}, nil
+}
+
+// match reports whether a path that clean made is one of those meant. With
+// fold, letters count the same in either case.
+func (g *glob) match(p string, fold bool) bool { return matchParts(g.parts, p, fold) }
+
+func matchParts(parts []string, p string, fold bool) bool {
+	for i, part := range parts {
+		if part == "**" {
+			rest := parts[i+1:]
+			if len(rest) == 0 {
+				return p != ""
+			}
+			for {
+				if matchParts(rest, p, fold) {
+					return true
+				}
+				slash := strings.IndexByte(p, '/')
+				if slash < 0 {
+					return false
+				}
+				p = p[slash+1:]
+			}
+		}
+		name, rest, more := strings.Cut(p, "/")
+		if !wild(part, name, fold) {
+			return false
+		}
+		if !more {
+			return i == len(parts)-1 || i == len(parts)-2 && parts[i+1] == "**" && name != ""
+		}
+		p = rest
+	}
+	return false
+}
+
+// wild matches one name against a pattern with * and ?.
+func wild(pattern, name string, fold bool) bool {
+	star, mark := -1, 0
+	i, j := 0, 0
+	for j < len(name) {
+		c, n := utf8.DecodeRuneInString(name[j:])
+		if i < len(pattern) && pattern[i] == '*' {
+			star, mark = i, j
+			i++
+			continue
+		}
+		if i < len(pattern) {
+			p, m := utf8.DecodeRuneInString(pattern[i:])
+			if p == '?' || p == c || fold && unicode.ToLower(p) == unicode.ToLower(c) {
+				i, j = i+m, j+n
+				continue
+			}
+		}
+		if star < 0 {
+			return false
+		}
+		_, step := utf8.DecodeRuneInString(name[mark:])
+		mark += step
+		i, j = star+1, mark
+	}
+	for i < len(pattern) && pattern[i] == '*' {
+		i++
+	}
+	return i == len(pattern)
+}
+
+const longestPath = 4096
+
+// clean gives a path in the one spelling that globs are matched against, or
+// says what is wrong with one that could mean another file than it seems to.
+func clean(p string) (name, trouble string) {
+	switch {
+	case p == "":
+		return "", "A path is empty"
+	case len(p) > longestPath:
+		return "", "A path is too long"
+	case strings.IndexByte(p, 0) >= 0:
+		return "", "A path holds a NUL byte"
+	}
+	if strings.IndexByte(p, '\\') >= 0 {
+		p = strings.ReplaceAll(p, `\`, "/")
+	}
+	for rest := p; ; {
+		name, more, ok := strings.Cut(rest, "/")
+		if name == ".." {
+			return "", traversal
+		}
+		if !ok {
+			break
+		}
+		rest = more
+	}
+	return path.Clean(p), ""
+}
+
+const traversal = "Path traversal detected" // the seed's words
+
+// absolute reports whether a clean path does not begin at the workspace.
+func absolute(p string) bool {
+	return p[0] == '/' || p[0] == '~' || len(p) >= 2 && p[1] == ':'
+}
+
+func beneath(p, root string) bool {
+	return p == root || root == "/" && p[0] == '/' || len(p) > len(root) && p[len(root)] == '/' && p[:len(root)] == root
+}
+
+// A pattern is the beginning of a command: each element lists what the
+// argument there may be, with * for any part of it.
+type pattern [][]string
+
+func parsePattern(s string) (pattern, error) {
+	if strings.ContainsAny(s, "'\"`$;&|<>\n\\") {
+		return nil, fmt.Errorf("command %q: no shell reads it; write plain words, or a list of them", s)
+	}
+	var p pattern
+	for w := range strings.FieldsSeq(s) {
+		p = append(p, []string{w})
+	}
+	return p, p.check()
+}
+
+func (p pattern) check() error {
+	if len(p) == 0 || slices.ContainsFunc(p, func(alts []string) bool { return len(alts) == 0 || slices.Contains(alts, "") }) {
+		return errors.New("a command pattern is empty; write at least the program's name")
+	}
+	return nil
+}
+
+func (p pattern) String() string {
+	var words []string
+	for _, alts := range p {
+		words = append(words, strings.Join(alts, "|"))
+	}
+	return strings.Join(words, " ")
+}
+
+func (p pattern) at(argv []string) bool {
+	if len(argv) < len(p) {
+		return false
+	}
+	for i, alts := range p {
+		if !slices.ContainsFunc(alts, func(a string) bool { return a == argv[i] || strings.Contains(a, "*") && wild(a, argv[i], false) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// exactly reports whether a command begins with the pattern as it is written.
+// It is how permission is given, so a program under another path is another
+// program, and a flag that makes the program run something else needs naming.
+func (p pattern) exactly(argv []string) bool {
+	if !p.at(argv) {
+		return false
+	}
+	for _, arg := range argv[len(p):] {
+		if hazardous(argv[0], arg) {
+			return false
+		}
+	}
+	return true
+}
+
+// loosely reports whether a command may be what the pattern means, wherever
+// the program lies, whatever options stand first, and whoever starts it. It is
+// how things are refused.
+func (p pattern) loosely(argv []string) bool {
+	for start := 0; start < len(argv); start++ {
+		if p.from(argv[start:]) {
+			return true
+		}
+		if start == 0 && !wrapper(program(argv[0])) {
+			return false
+		}
+	}
+	return false
+}
+
+func (p pattern) from(argv []string) bool {
+	name := program(argv[0])
+	if !slices.ContainsFunc(p[0], func(a string) bool { return strings.EqualFold(program(a), name) || wild(a, name, true) }) {
+		return false
+	}
+	rest, args := p[1:], argv[1:]
+	for {
+		if rest.at(args) {
+			return true
+		}
+		// Options, and a word after one, may stand before the rest.
+		if len(args) == 0 || args[0] == "" || args[0][0] != '-' {
+			return false
+		}
+		if len(args) > 1 && rest.at(args[1:]) {
+			return true
+		}
+		if len(args) > 1 && (args[1] == "" || args[1][0] != '-') {
+			args = args[2:]
+		} else {
+			args = args[1:]
+		}
+	}
+}
+
+// program gives the bare name of a program.
+func program(arg string) string {
+	if i := strings.LastIndexAny(arg, `/\`); i >= 0 {
+		arg = arg[i+1:]
+	}
+	if hasSuffixFold(arg, ".exe") {
+		arg = arg[:len(arg)-len(".exe")]
+	}
+	return arg
+}
+
+// wrapper reports whether a program only starts another.
+func wrapper(name string) bool {
+	switch name {
+	case "env", "sudo", "doas", "nice", "nohup", "timeout", "time", "command", "exec", "xargs", "stdbuf", "setsid", "busybox", "chroot", "ionice":
+		return true
+	}
+	return false
+}
+
+// hazardous reports whether an argument makes a well-known program run another
+// or write where nobody looks.
+func hazardous(prog, arg string) bool {
+	switch name := program(prog); name {
+	case "git":
+		return arg == "-c" || strings.HasPrefix(arg, "--exec-path") || strings.HasPrefix(arg, "--upload-pack") ||
+			strings.HasPrefix(arg, "--receive-pack") || strings.HasPrefix(arg, "--config-env") || strings.HasPrefix(arg, "ext::") ||
+			strings.HasPrefix(arg, "--output") || arg == "--ext-diff" || arg == "--textconv" || strings.HasPrefix(arg, "--exec") ||
+			strings.HasPrefix(arg, "-c") && strings.Contains(arg, "=") || strings.HasPrefix(arg, "--open-files-in-pager") || strings.HasPrefix(arg, "-O")
+	case "find":
+		return strings.HasPrefix(arg, "-exec") || strings.HasPrefix(arg, "-ok") || arg == "-delete" || strings.HasPrefix(arg, "-fprint") || arg == "-fls"
+	case "tar":
+		return strings.HasPrefix(arg, "--checkpoint-action") || strings.HasPrefix(arg, "--to-command") ||
+			strings.HasPrefix(arg, "--use-compress-program") || strings.HasPrefix(arg, "-I") || strings.HasPrefix(arg, "--rsh-command")
+	case "ssh", "scp", "sftp":
+		return strings.HasPrefix(arg, "-o") || strings.HasPrefix(arg, "-F") || strings.HasPrefix(arg, "-S") || strings.HasPrefix(arg, "-J")
+	case "curl":
+		return strings.HasPrefix(arg, "-o") || strings.HasPrefix(arg, "-O") || strings.HasPrefix(arg, "-K") || strings.HasPrefix(arg, "--output") ||
+			strings.HasPrefix(arg, "--config") || strings.HasPrefix(arg, "--remote-name") || strings.HasPrefix(arg, "-T") || strings.HasPrefix(arg, "--upload-file")
+	case "rsync":
+		return strings.HasPrefix(arg, "-e") || strings.HasPrefix(arg, "--rsh")
+	case "sort":
+		return strings.HasPrefix(arg, "--compress-program") || strings.HasPrefix(arg, "-o") || strings.HasPrefix(arg, "--output")
+	case "awk", "gawk", "sed", "perl", "python", "python3", "node", "ruby":
+		return strings.HasPrefix(arg, "-e") || arg == "-c" || arg == "-i" || strings.Contains(arg, "system(")
+	default:
+		return wrapper(name)
+	}
+}
+
+// destroys reports whether a command is known to destroy what it names.
+func destroys(argv []string) bool {
+	if len(argv) == 0 {
+		return false
+	}
+	name := program(argv[0])
+	switch name {
+	case "rm", "rmdir", "shred", "dd", "mkfs", "truncate", "unlink", "wipefs", "fdisk", "parted":
+		return true
+	case "git":
+		return slices.ContainsFunc(argv[1:], func(a string) bool {
+			return a == "--force" || a == "-f" || a == "--hard" || a == "clean" || a == "--delete" || a == "-D" || strings.HasPrefix(a, "--force-with-lease")
+		})
+	case "find":
+		return slices.Contains(argv, "-delete")
+	}
+	if strings.HasPrefix(name, "mkfs.") {
+		return true
+	}
+	return wrapper(name) && len(argv) > 1 && slices.ContainsFunc(argv[1:], func(a string) bool { return destroys([]string{a}) })
+}
+
+// A hostPattern is a host, *.domain for what lies below a domain, * for any,
+// or a range of addresses.
+type hostPattern struct {
+	text string
+	net  netip.Prefix
+}
+
+func parseHost(s string) (hostPattern, error) {
+	if p, err := netip.ParsePrefix(s); err == nil {
+		return hostPattern{text: s, net: p.Masked()}, nil
+	}
+	h := strings.ToLower(strings.TrimSuffix(s, "."))
+	plain := strings.TrimPrefix(h, "*.")
+	if h != "*" && (plain == "" || strings.ContainsAny(plain, "*/@ ?") || !ascii(plain)) {
+		return hostPattern{}, fmt.Errorf("host %q: write a name, *.domain, * or a range such as 10.0.0.0/8, without scheme, port or path", s)
+	}
+	return hostPattern{text: h}, nil
+}
+
+func (p *hostPattern) match(host string) bool {
+	host = bareHost(host)
+	if p.net.IsValid() {
+		ip, err := netip.ParseAddr(host)
+		return err == nil && p.net.Contains(ip.Unmap())
+	}
+	if p.text == "*" {
+		return true
+	}
+	if strings.HasPrefix(p.text, "*.") {
+		return len(host) > len(p.text)-1 && hasSuffixFold(host, p.text[1:])
+	}
+	return strings.EqualFold(host, p.text)
+}
+
+func bareHost(h string) string { return strings.TrimSuffix(strings.Trim(h, "[]"), ".") }
+
+func ascii(s string) bool {
+	for i := range len(s) {
+		if s[i] >= utf8.RuneSelf || s[i] <= ' ' {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,435 @@
+package policy
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/cedar-policy/cedar-go"
+	"github.com/cedar-policy/cedar-go/types"
+	expast "github.com/cedar-policy/cedar-go/x/exp/ast"
+	"github.com/cedar-policy/cedar-go/x/exp/eval"
+
+	"ken/capability"
+)
+
+// A planKey is all of a request that rules look at before its arguments. What
+// no rule looks at is left empty, so that a catalog of thousands makes few
+// plans.
+type planKey struct {
+	tenant, user string
+	roles        uint64
+	mode         string
+	origin       capability.Caller
+	surface      Surface
+	intent       Intent
+	action       string
+	anyAction    bool // for Visible: the action is not known
+
+	ident
+	source, kind               string
+	trust                      capability.Trust
+	class                      Class
+	readOnly, destructive, mcp bool
+	declared, required         Permission
+}
+
+// A plan is what is left of the rules for a planKey: those that apply in any
+// case, those that depend on a fact, and an organisation's policies that Cedar
+// must be asked about once the arguments are known.
+type plan struct {
+	lists
+	attrs     []types.String // that any policy that is left open reads
+	static    types.RecordMap
+	entities  types.EntityMap
+	principal types.EntityUID
+	resource  types.EntityUID
+}
+
+const mostPlans = 1 << 16
+
+// plan gives the plan for a key, from memory where it was made before.
+func (r *Rules) plan(key *planKey, roles []string) *plan {
+	r.mu.RLock()
+	p := r.plans[*key]
+	r.mu.RUnlock()
+	if p != nil {
+		return p
+	}
+	p = r.makePlan(key, roles)
+	r.mu.Lock()
+	if len(r.plans) >= mostPlans {
+		clear(r.plans)
+	}
+	r.plans[*key] = p
+	r.mu.Unlock()
+	return p
+}
+
+// rolesID gives a number for a list of roles.
+func (r *Rules) rolesID(roles []string) uint64 {
+	if len(roles) == 0 {
+		return 0
+	}
+	var buf [128]byte
+	b := buf[:0]
+	for _, role := range roles {
+		for n := len(role); n > 0; n >>= 7 {
+			b = append(b, byte(n&0x7f))
+		}
+		b = append(b, 0xff)
+		b = append(b, role...)
+	}
+	r.mu.RLock()
+	id, ok := r.roles[string(b)]
+	r.mu.RUnlock()
+	if ok {
+		return id
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if id, ok := r.roles[string(b)]; ok {
+		return id
+	}
+	if len(r.roles) >= mostPlans {
+		clear(r.roles)
+		clear(r.plans)
+	}
+	// Numbers are never used again: somebody may still hold an old one.
+	r.lastRoles++
+	id = r.lastRoles
+	r.roles[string(b)] = id
+	return id
+}
+
+func (r *Rules) key(v *Viewer, c *Capability, intent Intent, action string) planKey {
+	k := planKey{
+		tenant: v.Principal.Tenant, roles: r.rolesID(v.Principal.Roles),
+		mode: v.Mode, origin: v.Origin, surface: v.Surface,
+		trust: c.Trust, class: c.Class, readOnly: c.ReadOnly, destructive: c.Destructive, mcp: c.MCP,
+		declared: c.Declared.set, required: c.Required.set,
+	}
+	if c.Class == Exec {
+		k.required |= PermExec // nothing starts without it, whatever the executor says
+	}
+	n := &r.needs
+	if n.users {
+		k.user = v.Principal.ID
+	}
+	if n.intents {
+		k.intent = intent
+	}
+	if n.actions {
+		k.action = action
+	}
+	if n.sources {
+		k.source = c.Source
+	}
+	if n.kinds {
+		k.kind = string(c.Kind)
+	}
+	k.ident = ident{string(c.ID), plainName(c.Name)}
+	if !n.anyName {
+		k.ident = r.told(k.ident)
+	}
+	return k
+}
+
+// An ident is what rules may know a capability by.
+type ident struct{ id, name string }
+
+// told gives an ident without what no rule asks for.
+func (r *Rules) told(full ident) ident {
+	r.mu.RLock()
+	short, ok := r.idents[full]
+	r.mu.RUnlock()
+	if ok {
+		return short
+	}
+	n := &r.needs
+	asked := func(s string) bool {
+		return n.names[s] || slices.ContainsFunc(n.patterns, func(p string) bool { return wild(p, s, false) })
+	}
+	if asked(full.id) {
+		short.id = full.id
+	}
+	if asked(full.name) {
+		short.name = full.name
+	}
+	r.mu.Lock()
+	if len(r.idents) >= mostPlans {
+		clear(r.idents)
+	}
+	r.idents[full] = short
+	r.mu.Unlock()
+	return short
+}
+
+func (r *Rules) makePlan(key *planKey, roles []string) *plan {
+	p := &plan{
+		principal: types.NewEntityUID("User", types.String(key.user)),
+		resource:  types.NewEntityUID("Capability", types.String(key.id)),
+		static:    r.staticContext(key),
+	}
+	p.entities = types.EntityMap{p.principal: principalEntity(p.principal, key, roles), p.resource: resourceEntity(p.resource, key)}
+	context := types.RecordMap{}
+	for k, v := range p.static {
+		context[k] = v
+	}
+	for _, name := range dynamicNames {
+		context[name] = eval.Variable(name)
+	}
+	if key.anyAction {
+		context["action"] = eval.Variable("action")
+	}
+	env := eval.Env{Entities: p.entities, Principal: p.principal, Action: callAction(), Resource: p.resource, Context: types.NewRecord(context)}
+	for _, ru := range r.candidates(key, roles) {
+		left, keep := eval.PartialPolicy(env, ru.static)
+		if !keep {
+			continue
+		}
+		open := len(left.Conditions) > 0 || scoped(left)
+		p.add(ru, open)
+		if open {
+			p.attrs = append(p.attrs, ru.attrs...)
+		}
+	}
+	slices.Sort(p.attrs)
+	p.attrs = slices.Compact(p.attrs)
+	p.index()
+	return p
+}
+
+// scoped reports whether partial evaluation left a scope undecided.
+func scoped(p *expast.Policy) bool {
+	all := expast.ScopeTypeAll{}
+	return p.Principal != expast.IsPrincipalScopeNode(all) || p.Action != expast.IsActionScopeNode(all) || p.Resource != expast.IsResourceScopeNode(all)
+}
+
+// candidates are the rules that may be about a key, in the order of checks.
+func (r *Rules) candidates(key *planKey, roles []string) []*rule {
+	var list []*rule
+	take := func(from []*rule) {
+		for _, ru := range from {
+			if (ru.classes == 0 || ru.classes&(1<<key.class) != 0) && ru.only.about(key, roles) {
+				list = append(list, ru)
+			}
+		}
+	}
+	take(r.general)
+	if key.name != "" {
+		take(r.byName[key.name])
+	}
+	if key.id != "" && key.id != key.name {
+		take(r.byName[key.id])
+	}
+	slices.SortFunc(list, func(a, b *rule) int { return a.order - b.order })
+	return slices.Compact(list)
+}
+
+// about reports whether a rule may be about a key. It may be wrong only by
+// saying yes: Cedar decides.
+func (r *Rule) about(key *planKey, roles []string) bool {
+	return (len(r.Capabilities) == 0 || slices.ContainsFunc(r.Capabilities, func(s string) bool {
+		return s == key.id || plainName(s) == key.name || wild(s, key.id, false) || wild(s, key.name, false)
+	})) &&
+		(len(r.Roles) == 0 || slices.ContainsFunc(r.Roles, func(s string) bool { return slices.Contains(roles, s) })) &&
+		among(r.Tenants, key.tenant) && among(r.Principals, key.user) && among(r.Modes, key.mode) &&
+		among(r.Sources, key.source) && among(r.Kinds, key.kind) && among(r.Trust, key.trust) &&
+		among(r.Intents, key.intent) && among(r.Origins, key.origin) && among(r.Surfaces, key.surface) &&
+		(key.anyAction || among(r.Actions, key.action))
+}
+
+func among[T comparable](list []T, x T) bool { return len(list) == 0 || slices.Contains(list, x) }
+
+func callAction() types.EntityUID { return types.NewEntityUID("Action", "call") }
+
+func principalEntity(uid types.EntityUID, key *planKey, roles []string) types.Entity {
+	parents := []types.EntityUID{types.NewEntityUID("Tenant", types.String(key.tenant))}
+	var names []types.Value
+	for _, role := range roles {
+		parents = append(parents, types.NewEntityUID("Role", types.String(role)))
+		names = append(names, types.String(role))
+	}
+	return types.Entity{UID: uid, Parents: types.NewEntityUIDSet(parents...), Attributes: types.NewRecord(types.RecordMap{
+		"tenant": types.String(key.tenant), "roles": types.NewSet(names...),
+	})}
+}
+
+func resourceEntity(uid types.EntityUID, key *planKey) types.Entity {
+	parents := []types.EntityUID{
+		types.NewEntityUID("Class", types.String(key.class.String())),
+		types.NewEntityUID("Trust", types.String(key.trust.String())),
+		types.NewEntityUID("Name", types.String(key.name)),
+	}
+	if key.class == Edit {
+		parents = append(parents, types.NewEntityUID("Class", "write"))
+	}
+	return types.Entity{UID: uid, Parents: types.NewEntityUIDSet(parents...), Attributes: types.NewRecord(types.RecordMap{
+		"id": types.String(key.id), "name": types.String(key.name), "kind": types.String(key.kind), "source": types.String(key.source),
+		"class": types.String(key.class.String()), "trust": types.String(key.trust.String()), "trustLevel": types.Long(key.trust),
+		"mcp": types.Boolean(key.mcp), "readOnly": types.Boolean(key.readOnly), "destructive": types.Boolean(key.destructive),
+	})}
+}
+
+// staticContext is the part of the context that a key settles.
+func (r *Rules) staticContext(key *planKey) types.RecordMap {
+	return types.RecordMap{
+		"action": types.String(key.action), "intent": types.String(key.intent.String()), "mode": types.String(key.mode),
+		"origin": types.String(originName(key.origin)), "surface": types.String(key.surface),
+		"deployment": types.String(r.settings.Deployment.String()), "profile": types.String(r.settings.Profile.String()),
+		"declared": nameSet(Permissions{set: key.declared}.Names()), "required": nameSet(Permissions{set: key.required}.Names()),
+	}
+}
+
+func nameSet(names []string) types.Set {
+	values := make([]types.Value, len(names))
+	for i, n := range names {
+		values[i] = types.String(n)
+	}
+	return types.NewSet(values...)
+}
+
+// The names of the context's attributes: dynamicNames are those that only a
+// call settles.
+var (
+	dynamicNames = []types.String{
+		"session", "time", "risk", "facts", "path", "paths", "writes", "host", "hosts", "program", "command", "opaque", "destructive",
+	}
+	contextNames = append([]types.String{
+		"action", "intent", "mode", "origin", "surface", "deployment", "profile", "declared", "required",
+	}, dynamicNames...)
+)
+
+// A judgement is one call on its way through a plan.
+type judgement struct {
+	rules  *Rules
+	plan   *plan
+	q      *Request
+	seen   *sighting
+	risk   Risk
+	broken *rule // a policy that could not be evaluated
+	fault  string
+
+	// The context of the combination of arguments that was last asked about.
+	combination [3]int
+	context     types.Record
+	ready       bool
+}
+
+// asks evaluates an organisation's policy for every combination of a call's
+// files, hosts and commands: a forbid for any of them, a permit for all. A
+// policy that fails is noted and counts as not applying; the caller refuses.
+func (j *judgement) asks(ru *rule) bool {
+	f := &j.q.Facts
+	paths, hosts, commands := max(1, len(f.Paths)), max(1, len(f.Hosts)), max(1, len(f.Commands))
+	reads := func(names ...types.String) bool {
+		return slices.ContainsFunc(names, func(n types.String) bool { _, ok := slices.BinarySearch(ru.attrs, n); return ok })
+	}
+	if !reads("path", "writes") {
+		paths = 1
+	}
+	if !reads("host") {
+		hosts = 1
+	}
+	if !reads("program", "command") {
+		commands = 1
+	}
+	if paths*hosts*commands > mostFacets {
+		j.broken, j.fault = ru, "the call names too many files, hosts and commands to judge each"
+		return false
+	}
+	for i := range paths {
+		for k := range hosts {
+			for n := range commands {
+				yes := j.authorize(ru, i, k, n)
+				if j.broken != nil {
+					return false
+				}
+				if yes == ru.forbid {
+					return yes
+				}
+			}
+		}
+	}
+	return !ru.forbid
+}
+
+func (j *judgement) authorize(ru *rule, path, host, command int) bool {
+	if at := [3]int{path, host, command}; !j.ready || at != j.combination {
+		context := make(types.RecordMap, len(j.plan.attrs))
+		for _, name := range j.plan.attrs {
+			context[name] = j.attribute(name, path, host, command)
+		}
+		j.combination, j.context, j.ready = at, types.NewRecord(context), true
+	}
+	_, diag := cedar.Authorize(single{ru}, j.plan.entities, cedar.Request{
+		Principal: j.plan.principal, Action: callAction(), Resource: j.plan.resource, Context: j.context,
+	})
+	if len(diag.Errors) > 0 {
+		j.broken, j.fault = ru, diag.Errors[0].Message
+		return false
+	}
+	return len(diag.Reasons) > 0
+}
+
+func (j *judgement) attribute(name types.String, path, host, command int) types.Value {
+	if v, ok := j.plan.static[name]; ok {
+		if name == "action" {
+			return types.String(j.q.Action)
+		}
+		return v
+	}
+	f := &j.q.Facts
+	switch name {
+	case "session":
+		return types.String(j.q.Session)
+	case "time":
+		return types.Long(j.q.Time.Unix())
+	case "risk":
+		return types.Long(j.risk.Score)
+	case "facts":
+		return nameSet(j.rules.facts(f, j.seen, j.risk))
+	case "path":
+		if path < len(j.seen.paths) {
+			return types.String(j.seen.paths[path])
+		}
+	case "paths":
+		return nameSet(j.seen.paths)
+	case "writes":
+		return types.Boolean(path < len(f.Paths) && f.Paths[path].Write)
+	case "host":
+		if host < len(f.Hosts) {
+			return types.String(strings.ToLower(bareHost(f.Hosts[host])))
+		}
+	case "hosts":
+		var all []string
+		for _, h := range f.Hosts {
+			all = append(all, strings.ToLower(bareHost(h)))
+		}
+		return nameSet(all)
+	case "program":
+		if command < len(f.Commands) {
+			return types.String(program(f.Commands[command][0]))
+		}
+	case "command":
+		if command < len(f.Commands) {
+			return types.String(strings.Join(f.Commands[command], " "))
+		}
+	case "opaque":
+		return types.Boolean(f.Opaque != "")
+	case "destructive":
+		return types.Boolean(j.seen.destructive)
+	}
+	return types.String("")
+}
+
+// facts lists the names of all tests that hold.
+func (r *Rules) facts(f *Facts, s *sighting, risk Risk) []string {
+	var names []string
+	for _, t := range r.tests {
+		if t.holds(f, s, risk) {
+			names = append(names, t.name)
+		}
+	}
+	return names
+}

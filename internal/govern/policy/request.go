@@ -1,0 +1,184 @@
+package policy
+
+import (
+	"strings"
+	"time"
+
+	"ken/capability"
+)
+
+// A Capability is what the rules may know of a capability. It is comparable
+// plain data. [Of] fills it from a catalog entry; the runner then sets what
+// only the executor knows, above all Required.
+type Capability struct {
+	ID     capability.ID
+	Name   string
+	Kind   capability.Kind
+	Source string
+	Trust  capability.Trust
+	Class  Class
+	Hash   string // grants are bound to it
+
+	ReadOnly    bool // believed
+	Destructive bool // said, or not denied by somebody who is believed
+	MCP         bool // a tool of an MCP server
+
+	Declared Permissions // what its manifest asks for
+	Required Permissions // what the executor needs for it
+
+	// Disabled, when not empty, says why it is switched off, as an extension
+	// is that nobody has reviewed; Mend says what to do.
+	Disabled, Mend string
+}
+
+// Of gives what the rules may know of c. A name is believed only of a
+// capability that is part of this program, a hint only where it makes Ken more
+// careful or comes from the user's own place. What nobody can tell is
+// [Network], the class that is asked about each time.
+func Of(c *capability.Capability) Capability {
+	out := Capability{
+		ID: c.ID, Name: c.Name, Kind: c.Kind, Source: c.Origin.Source, Trust: c.Trust, Hash: c.Hash,
+		MCP:      c.Origin.Format == "mcp",
+		Declared: ParsePermissions(c.Permissions),
+	}
+	believed := c.Trust >= capability.TrustUser
+	out.ReadOnly = believed && c.Effects.ReadOnly == capability.Yes
+	switch c.Effects.Destructive {
+	case capability.Yes:
+		out.Destructive = true
+	case capability.No:
+		out.Destructive = !believed
+	default:
+		out.Destructive = !believed && c.Run == nil && c.Kind != capability.KindSkill && c.Kind != capability.KindCard
+	}
+	out.Class, out.Required = classOf(c, out.ReadOnly)
+	return out
+}
+
+func classOf(c *capability.Capability, readOnly bool) (Class, Permissions) {
+	if c.Trust == capability.TrustBuiltin {
+		if class := builtinClass(c.Name); class != ClassUnknown {
+			return class, Permit(needOf(class))
+		}
+	}
+	if c.Run != nil {
+		runner, _, _ := strings.Cut(c.Run.Runner, ".")
+		switch runner {
+		case "exec", "shell":
+			return Exec, Permit(PermExec)
+		case "analyze":
+			return Read, Permit(PermLLM)
+		case "browser":
+			return Network, Permit(PermBrowser, PermNetwork)
+		}
+		return Network, Permit(PermNetwork)
+	}
+	switch {
+	case c.Kind == capability.KindSkill || c.Kind == capability.KindCard:
+		return Meta, Permissions{} // a text to read; its tools are capabilities of their own
+	case readOnly && c.Effects.OpenWorld == capability.No:
+		return Read, Permissions{}
+	}
+	return Network, Permissions{}
+}
+
+// needOf gives the permission that no call of a class can do without.
+func needOf(c Class) Permission {
+	switch c {
+	case Read:
+		return PermRead
+	case Write, Edit:
+		return PermWrite
+	case Exec:
+		return PermExec
+	case Network:
+		return PermNetwork
+	}
+	return 0
+}
+
+// A Path is a file that a call names.
+type Path struct {
+	Name  string // relative to the workspace, or absolute
+	Write bool
+}
+
+// Facts are what a call's arguments come to, as the executor reads them. The
+// zero value says nothing of them: rules that demand something of arguments
+// then refuse.
+type Facts struct {
+	Paths []Path
+
+	// Commands are the simple commands of a command line, each as the
+	// arguments that would be run.
+	Commands [][]string
+
+	// Opaque says why the command line is more than Commands: a
+	// substitution, a redirection, an assignment. It is never allowed
+	// without a person.
+	Opaque string
+
+	Hosts []string // without port
+
+	Destructive bool // the executor knows that this call destroys something
+}
+
+// A Request is one call to judge. Every field counts as it stands; the zero
+// Request is refused.
+type Request struct {
+	Principal  capability.Principal
+	Capability Capability
+	Action     string
+	Facts      Facts
+	Intent     string
+	Mode       string
+	Origin     capability.Caller
+	Surface    Surface
+	Session    string
+	Digest     string // of the call: see capability.Call.Digest
+	Grants     []Grant
+	Time       time.Time
+}
+
+// A Viewer is a class of principals: all who see the same capabilities.
+type Viewer struct {
+	Principal capability.Principal
+	Mode      string
+	Origin    capability.Caller
+	Surface   Surface
+}
+
+// A Grant is a person's consent, as the approval desk keeps it. It answers a
+// question and never lifts a refusal. Every field that is set narrows it, and
+// the zero Grant covers nothing: principal and capability must be named, and
+// at least one of Digest, Session, Until and Always.
+type Grant struct {
+	ID         string
+	Tenant     string
+	Principal  string
+	Capability capability.ID
+	Hash       string // of the capability's text
+	Action     string // always compared
+	Digest     string
+	Session    string
+	Until      time.Time // not from this moment on
+	Always     bool
+}
+
+// covers reports whether the grant answers a question of a scope about a
+// request. A question of the scope [Once] is answered by a digest alone.
+func (g *Grant) covers(q *Request, scope Scope) bool {
+	switch {
+	case g.Principal == "" || g.Principal != q.Principal.ID || g.Tenant != q.Principal.Tenant,
+		g.Capability == "" || g.Capability != q.Capability.ID || g.Action != q.Action,
+		g.Hash != "" && g.Hash != q.Capability.Hash,
+		g.Digest != "" && g.Digest != q.Digest,
+		g.Session != "" && g.Session != q.Session,
+		!g.Until.IsZero() && (q.Time.IsZero() || !q.Time.Before(g.Until)):
+		return false
+	}
+	if scope == Once {
+		return g.Digest != ""
+	}
+	return g.Digest != "" || g.Session != "" || g.Always || !g.Until.IsZero()
+}

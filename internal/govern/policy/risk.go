@@ -1,0 +1,111 @@
+package policy
+
+import (
+	"net/netip"
+	"strings"
+
+	"ken/capability"
+)
+
+// Risk grades a call, 0–100, as the sum of its parts. More in the arguments
+// never makes it less.
+type Risk struct {
+	Score       uint8 `json:"score"`
+	Effect      uint8 `json:"effect"`      // what the call does
+	Trust       uint8 `json:"trust"`       // who brought the capability
+	Reach       uint8 `json:"reach"`       // what the arguments touch
+	Destructive uint8 `json:"destructive"` // whether it can be undone
+}
+
+const mostRisk = 100
+
+func (r Risk) summed() Risk {
+	r.Score = uint8(min(mostRisk, int(r.Effect)+int(r.Trust)+int(r.Reach)+int(r.Destructive)))
+	return r
+}
+
+// riskOf grades a call as far as it can be told without arguments.
+func riskOf(c *Capability) Risk {
+	var r Risk
+	switch c.Class {
+	case Meta:
+		return Risk{}
+	case Read:
+		r.Effect = 5
+	case Write, Edit:
+		r.Effect = 25
+	case Exec:
+		r.Effect = 40
+	case Network:
+		r.Effect = 30
+	default:
+		r.Effect = mostRisk
+	}
+	switch c.Trust {
+	case capability.TrustBuiltin:
+	case capability.TrustUser:
+		r.Trust = 5
+	case capability.TrustWorkspace:
+		r.Trust = 15
+	default:
+		r.Trust = 20
+	}
+	if c.Destructive {
+		r.Destructive = 25
+	}
+	return r.summed()
+}
+
+// with adds what the arguments touch.
+func (r Risk) with(f *Facts, seen *sighting) Risk {
+	reach := 0
+	if seen.outsideRead || seen.outsideWrite {
+		reach += 20
+	}
+	if seen.protected || seen.secret {
+		reach += 20
+	}
+	if len(f.Paths) > 10 {
+		reach += 5
+	}
+	if f.Opaque != "" {
+		reach += 20
+	}
+	if len(f.Hosts) > 0 {
+		reach += 5
+	}
+	for _, h := range f.Hosts {
+		if privateHost(h) {
+			reach += 15
+			break
+		}
+	}
+	r.Reach = uint8(min(40, reach))
+	if seen.destructive {
+		r.Destructive = 25
+	}
+	return r.summed()
+}
+
+// privateHost reports whether a host is spelled as this machine or one near
+// it. What a name resolves to is for the one who dials.
+func privateHost(h string) bool {
+	h = strings.TrimSuffix(strings.Trim(h, "[]"), ".")
+	if strings.EqualFold(h, "localhost") || hasSuffixFold(h, ".localhost") || hasSuffixFold(h, ".internal") || hasSuffixFold(h, ".local") {
+		return true
+	}
+	if h == "" || h[0] != ':' && (h[0] < '0' || h[0] > '9') && !strings.Contains(h, ":") {
+		return false
+	}
+	ip, err := netip.ParseAddr(h)
+	if err != nil {
+		// Digits that are no address are how 127.0.0.1 is spelled to get past.
+		return !strings.ContainsAny(h, "ghijklmnopqrstuvwyzGHIJKLMNOPQRSTUVWYZ-_")
+	}
+	ip = ip.Unmap()
+	return ip.IsLoopback() || ip.IsPrivate() || ip.IsLinkLocalUnicast() || ip.IsUnspecified() || ip.IsMulticast()
+}
+
+func hasSuffixFold(s, suffix string) bool {
+	return len(s) >= len(suffix) && strings.EqualFold(s[len(s)-len(suffix):], suffix)
+}
