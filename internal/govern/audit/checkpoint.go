@@ -1,0 +1,258 @@
+package audit
+
+import (
+	"bytes"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/mod/sumdb/note"
+	"golang.org/x/mod/sumdb/tlog"
+)
+
+const (
+	// slotSize is one disk sector: a head overwritten in place is the old one
+	// or the new one, never a mixture.
+	slotSize   = 512
+	headSuffix = ".head"
+	origin     = "ken/audit/"
+)
+
+// A head is what a checkpoint signs: so many records of a chain have this root
+// and end at this byte of this segment.
+type head struct {
+	chain   string
+	size    int64
+	root    tlog.Hash
+	segment int
+	offset  int64
+	closed  bool // nothing comes after it
+	time    time.Time
+}
+
+// text is the signed part, in the C2SP checkpoint form: origin, size, root,
+// then lines of our own.
+func (h head) text() string {
+	state := "open"
+	if h.closed {
+		state = "closed"
+	}
+	return fmt.Sprintf("%s%s\n%d\n%s\nstate %s\nend %d %d\ntime %s\n",
+		origin, h.chain, h.size, h.root, state, h.segment, h.offset, formatTime(h.time))
+}
+
+func (h head) sign(signer note.Signer) ([]byte, error) {
+	return note.Sign(&note.Note{Text: h.text()}, signer)
+}
+
+// parseHead checks the signature of a note and reads it.
+func parseHead(msg []byte, known note.Verifiers) (head, error) {
+	n, err := note.Open(msg, known)
+	if err != nil {
+		return head{}, err
+	}
+	for _, sig := range n.Sigs { // one spelling only: base64 has spare bits
+		if raw, err := base64.StdEncoding.DecodeString(sig.Base64); err != nil || base64.StdEncoding.EncodeToString(raw) != sig.Base64 {
+			return head{}, errors.New("signed, but the signature is spelled another way")
+		}
+	}
+	var h head
+	var root, state, at string
+	lines := strings.Split(n.Text, "\n")
+	if len(lines) != 7 || !strings.HasPrefix(lines[0], origin) {
+		return head{}, errors.New("signed, but not an audit checkpoint")
+	}
+	h.chain = lines[0][len(origin):]
+	root = lines[2]
+	_, err = fmt.Sscanf(lines[1]+" "+strings.Join(lines[3:6], " "), "%d state %s end %d %d time %s", &h.size, &state, &h.segment, &h.offset, &at)
+	if err != nil {
+		return head{}, fmt.Errorf("signed, but not an audit checkpoint: %w", err)
+	}
+	if h.root, err = tlog.ParseHash(root); err != nil {
+		return head{}, err
+	}
+	if h.time, err = time.Parse(timeLayout, at); err != nil {
+		return head{}, err
+	}
+	h.closed = state == "closed"
+	if h.text() != n.Text { // one spelling only
+		return head{}, errors.New("signed, but not in the form of an audit checkpoint")
+	}
+	return h, nil
+}
+
+// slot pads a note to a slot.
+func slot(msg []byte) ([]byte, error) {
+	if len(msg) > slotSize {
+		return nil, fmt.Errorf("checkpoint of %d bytes is longer than its slot of %d", len(msg), slotSize)
+	}
+	return append(bytes.Clone(msg), bytes.Repeat([]byte("\n"), slotSize-len(msg))...), nil
+}
+
+// unslot takes the padding off; it must be exactly what slot adds.
+func unslot(b []byte) []byte {
+	return append(bytes.TrimRight(b, "\n"), '\n')
+}
+
+// A slotFile is what the log needs of the file of heads; tests give one that
+// fails.
+type slotFile interface {
+	io.WriterAt
+	Sync() error
+	Close() error
+}
+
+// headFile is the file of heads that a running log writes.
+type headFile struct {
+	f      slotFile
+	signer note.Signer
+	slots  int64 // used; slot 0 is the newest head
+	note   []byte
+}
+
+// put overwrites the newest head. It is in the page cache then: a killed
+// process has it, a machine without power may have the one before.
+func (hf *headFile) put(h head) error {
+	msg, err := h.sign(hf.signer)
+	if err != nil {
+		return err
+	}
+	padded, err := slot(msg)
+	if err != nil {
+		return err
+	}
+	if _, err := hf.f.WriteAt(padded, 0); err != nil {
+		return err
+	}
+	hf.note = msg
+	hf.slots = max(hf.slots, 1)
+	return nil
+}
+
+// keep adds the newest head to the history and makes both durable.
+func (hf *headFile) keep() error {
+	padded, err := slot(hf.note)
+	if err != nil {
+		return err
+	}
+	if _, err := hf.f.WriteAt(padded, hf.slots*slotSize); err != nil {
+		return err
+	}
+	hf.slots++
+	return hf.f.Sync()
+}
+
+// heads is what the checkpoint file of a chain says.
+type heads struct {
+	found   bool   // the file exists
+	alive   bool   // its process holds it
+	newest  *head  // nil: the process died before its first record was signed
+	history []head // oldest first
+	note    []byte // newest, as signed
+}
+
+// readHeads reads and checks the checkpoint file of a chain. An error means
+// that what is there is not what was written; the heads read until then are
+// still given.
+func readHeads(dir, chain string, known note.Verifiers) (heads, error) {
+	return readSomeHeads(dir, chain, known, maxHeads)
+}
+
+// readSomeHeads reads the newest head and limit-1 of the history.
+func readSomeHeads(dir, chain string, known note.Verifiers, limit int) (heads, error) {
+	var hs heads
+	f, err := os.Open(filepath.Join(dir, chain+headSuffix))
+	if errors.Is(err, os.ErrNotExist) {
+		return hs, nil
+	}
+	if err != nil {
+		return hs, err
+	}
+	defer f.Close()
+	hs.found = true
+	hs.alive = held(f) // before reading: a chain that closes meanwhile reads as closed
+	var first error
+	slots, err := readSlots(f, chain, known, limit)
+	for i, s := range slots {
+		switch {
+		case s.err != nil:
+			first = cmpOr(first, fmt.Errorf("slot %d: %w", i, s.err))
+		case i == 0:
+			hs.newest, hs.note = &s.head, s.note
+		default:
+			if n := len(hs.history); n > 0 && hs.history[n-1].size > s.head.size {
+				first = cmpOr(first, fmt.Errorf("slot %d: %d records signed after %d", i, s.head.size, hs.history[n-1].size))
+			}
+			hs.history = append(hs.history, s.head)
+		}
+	}
+	if n := len(hs.history); n > 0 && hs.newest != nil && hs.newest.size < hs.history[n-1].size {
+		first = cmpOr(first, fmt.Errorf("the newest head signs %d records, an older one %d: it was put back", hs.newest.size, hs.history[n-1].size))
+	}
+	return hs, cmpOr(err, first)
+}
+
+func cmpOr(a, b error) error {
+	if a != nil {
+		return a
+	}
+	return b
+}
+
+type slotHead struct {
+	head head
+	note []byte
+	err  error
+}
+
+// maxHeads bounds what is read of one checkpoint file (32 MiB).
+const maxHeads = 1 << 16
+
+func readSlots(f *os.File, chain string, known note.Verifiers, limit int) ([]slotHead, error) {
+	var out []slotHead
+	buf := make([]byte, slotSize)
+	for i := range limit {
+		s, err := readSlot(f, int64(i), buf, chain, known)
+		if err == io.EOF {
+			return out, nil
+		}
+		if err != nil {
+			return out, err
+		}
+		out = append(out, s)
+	}
+	if limit == maxHeads {
+		return out, fmt.Errorf("more than %d checkpoints", maxHeads)
+	}
+	return out, nil
+}
+
+// readSlot reads one slot, again where a living process may be writing it.
+func readSlot(f *os.File, i int64, buf []byte, chain string, known note.Verifiers) (slotHead, error) {
+	var s slotHead
+	for try := 0; ; try++ {
+		n, err := f.ReadAt(buf, i*slotSize)
+		if n == 0 && err == io.EOF {
+			return s, io.EOF
+		}
+		if n < slotSize && err == io.EOF && i > 0 {
+			return s, io.EOF // a full disk cut the last one of the history short
+		}
+		if err != nil && err != io.EOF {
+			return s, err
+		}
+		s.note = unslot(bytes.Clone(buf[:n]))
+		s.head, s.err = parseHead(s.note, known)
+		if s.err == nil && s.head.chain != chain {
+			s.err = fmt.Errorf("signed for chain %s", s.head.chain)
+		}
+		if s.err == nil || try == 3 {
+			return s, nil
+		}
+	}
+}

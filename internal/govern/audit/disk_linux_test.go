@@ -1,0 +1,69 @@
+package audit
+
+import (
+	"errors"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// mountSmall gives a directory on a file system of its own, 256 KiB long.
+func mountSmall(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=256k"); err != nil {
+		t.Skipf("mount of a small file system: %v", err)
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
+	return dir
+}
+
+// TestT14FullFileSystem fills a real file system with the chain, then with the
+// checkpoints.
+func TestT14FullFileSystem(t *testing.T) {
+	for _, which := range []string{"chain", "checkpoints"} {
+		t.Run(which, func(t *testing.T) {
+			cfg := testConfig(t)
+			small := mountSmall(t)
+			if which == "chain" {
+				cfg.Dir = filepath.Join(small, "audit")
+			} else {
+				cfg.CheckpointDir, cfg.CheckpointEvery = filepath.Join(small, "checkpoints"), 1
+			}
+			l := testOpen(t, cfg)
+			acks := map[ID]string{}
+			var err error
+			for range 2000 {
+				var id ID
+				if id, err = l.Append(t.Context(), Record{Event: Executed, EffectID: "e", CommandLine: strings.Repeat("z", 1000)}); err != nil {
+					break
+				}
+				acks[id] = "e"
+			}
+			if !errors.Is(err, ErrPoisoned) || !errors.Is(err, syscall.ENOSPC) {
+				t.Fatalf("Append = %v, want poisoned by a full disk", err)
+			}
+			n := len(acks)
+			if lost, _ := missing(t, cfg.Dir, acks); len(lost) != 0 || n < 50 {
+				t.Errorf("%d of %d acknowledged lost", len(lost), n)
+			}
+			if rep := only(t, cfg); !rep.State.OK() {
+				t.Errorf("Verify = %v, want no alarm", rep)
+			}
+		})
+	}
+}
+
+// TestT14ReadOnly: on a read-only file system the log does not open.
+func TestT14ReadOnly(t *testing.T) {
+	small := mountSmall(t)
+	if err := syscall.Mount("", small, "", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
+		t.Skipf("remount: %v", err)
+	}
+	cfg := testConfig(t)
+	cfg.Dir = filepath.Join(small, "audit")
+	if _, err := Open(cfg); !errors.Is(err, syscall.EROFS) {
+		t.Errorf("Open = %v, want EROFS", err)
+	}
+}

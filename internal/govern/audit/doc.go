@@ -1,0 +1,27 @@
+// Package audit is the trail: what was asked, what was decided, what ran and
+// how it ended, in files that cannot be changed or cut without it being found.
+//
+// Every process that opens a [Log] writes a chain of its own, so processes
+// never wait for one another. A chain is a run of segment files of JSON lines
+// in Config.Dir. Each line carries its number and the hash of the line before;
+// all lines together are the leaves of a Merkle tree whose head is signed and
+// kept apart, in Config.CheckpointDir:
+//
+//	dir/<chain>.000001.jsonl     records 0 … n
+//	dir/<chain>.000002.jsonl     after a rotation; numbers and hashes go on
+//	checkpoints/<chain>.head     512-byte slots, each a signed note: the newest
+//	                             head, then one for every interval
+//
+// [Log.Append] returns when its record is on disk and a signed head covers it:
+// one fsync serves everyone who is waiting. What was not acknowledged may be
+// missing or unfinished after a crash, and [Verify] says so without alarm;
+// what was acknowledged may not.
+//
+// Nothing reaches a line before the [Redactor] has seen it, and raw arguments
+// never do: a record holds the redacted command line and a keyed digest.
+//
+// What is not promised: whoever holds the signing key, or rewinds both
+// directories together to an earlier moment, is found only by a head that was
+// kept elsewhere ([Log.Head], handed to [Verify]) or by a chain opened later,
+// because every chain begins by naming the heads of the newest others.
+package audit

@@ -1,0 +1,211 @@
+package audit
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+)
+
+// redacted stands where a secret was.
+const redacted = "[redacted]"
+
+// A Redactor takes secrets out of text: the values that it was told to hold,
+// exactly and in their usual encodings, and what looks like a secret by where
+// it stands or how it is formed. It replaces too much rather than too little,
+// and cannot find a secret that it does not hold and that looks like nothing.
+//
+// The zero value and nil hold no values and know the forms. Methods may be
+// called from any number of goroutines.
+type Redactor struct {
+	mu   sync.Mutex
+	held atomic.Pointer[[]needle]
+}
+
+// A needle is a text to look for. A short one counts only as a whole word,
+// or "no" as a password would empty every log.
+type needle struct {
+	text string
+	word bool
+}
+
+// shortSecret is the length below which a held value must stand by itself.
+const shortSecret = 6
+
+// Hold makes values known. They stay known for the life of the Redactor.
+func (r *Redactor) Hold(values ...string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var all []needle
+	if old := r.held.Load(); old != nil {
+		all = slices.Clone(*old)
+	}
+	for _, v := range values {
+		for _, form := range forms(v) {
+			n := needle{form, len(form) < shortSecret}
+			if form != "" && !slices.Contains(all, n) {
+				all = append(all, n)
+			}
+		}
+	}
+	r.held.Store(&all)
+}
+
+// forms are the spellings under which a value shows up in logs.
+func forms(v string) []string {
+	out := []string{v, strings.TrimSpace(v)}
+	if len(v) < shortSecret {
+		return out
+	}
+	quoted, err := json.Marshal(v)
+	if err == nil {
+		out = append(out, strings.Trim(string(quoted), `"`))
+	}
+	out = append(out, strings.Trim(string(appendString(nil, v)), `"`),
+		url.QueryEscape(v), url.PathEscape(v), hex.EncodeToString([]byte(v)), strings.ToUpper(hex.EncodeToString([]byte(v))))
+	// Inside a longer text, base64 has three ways to fall; only the middle of
+	// each is the value's alone.
+	for shift := range 3 {
+		raw := append(make([]byte, shift), v...)
+		for _, enc := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
+			text := enc.EncodeToString(raw)
+			from, to := (shift*8+5)/6, (len(raw)*8)/6
+			if part := text[from:to]; len(part) >= 2*shortSecret {
+				out = append(out, part)
+			}
+		}
+	}
+	for line := range strings.Lines(v) { // a key of many lines is cut up by logs
+		if line = strings.TrimSpace(line); len(line) >= 16 && line != v {
+			out = append(out, line)
+		}
+	}
+	return out
+}
+
+// A span is a part of a text, from and up to a byte.
+type span struct{ from, to int }
+
+// String gives s without secrets.
+func (r *Redactor) String(s string) string {
+	if len(s) < 2 {
+		return s
+	}
+	return replace(s, structural(s, r.exact(s, nil)))
+}
+
+// exact finds the values held.
+func (r *Redactor) exact(s string, spans []span) []span {
+	if r == nil {
+		return spans
+	}
+	held := r.held.Load()
+	if held == nil {
+		return spans
+	}
+	for _, n := range *held {
+		for at := 0; ; {
+			i := strings.Index(s[at:], n.text)
+			if i < 0 {
+				break
+			}
+			from := at + i
+			to := from + len(n.text)
+			if !n.word || !wordAt(s, from-1) && !wordAt(s, to) {
+				spans = append(spans, span{from, to})
+			}
+			at = from + 1 // they may overlap
+		}
+	}
+	return spans
+}
+
+func wordAt(s string, i int) bool {
+	if i < 0 || i >= len(s) {
+		return false
+	}
+	c := s[i]
+	return c == '_' || c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' || c >= 0x80
+}
+
+// replace puts the mark in the place of every span; spans that touch get one.
+func replace(s string, spans []span) string {
+	if len(spans) == 0 {
+		return s
+	}
+	slices.SortFunc(spans, func(a, b span) int { return a.from - b.from })
+	var b strings.Builder
+	end := 0
+	for i := 0; i < len(spans); {
+		from, to := spans[i].from, spans[i].to
+		for i++; i < len(spans) && spans[i].from <= to; i++ {
+			to = max(to, spans[i].to)
+		}
+		b.WriteString(s[end:from])
+		b.WriteString(redacted)
+		end = to
+	}
+	b.WriteString(s[end:])
+	return b.String()
+}
+
+// CommandLine gives a command as one line for people to read: arguments that
+// need it quoted, secrets taken out. What follows an option such as --token is
+// taken out whole.
+func (r *Redactor) CommandLine(argv []string) string {
+	out := make([]string, len(argv))
+	tool := ""
+	if len(argv) > 0 {
+		tool = strings.ToLower(filepath.Base(argv[0]))
+	}
+	for i, arg := range argv {
+		prev := ""
+		if i > 0 {
+			prev = argv[i-1]
+		}
+		switch {
+		case i > 1 && secretOption(prev) && !strings.HasPrefix(arg, "--"):
+			arg = redacted
+		case i > 1 && userOption(prev):
+			if user, _, ok := strings.Cut(arg, ":"); ok {
+				arg = user + ":" + redacted
+			}
+		case glued(tool, arg):
+			arg = "-p" + redacted
+		}
+		out[i] = quote(r.String(arg))
+	}
+	line := strings.Join(out, " ")
+	return replace(line, r.exact(line, nil)) // a value with spaces spans arguments
+}
+
+// secretOption says that the argument after opt is a secret.
+func secretOption(opt string) bool {
+	return strings.HasPrefix(opt, "-") && !strings.Contains(opt, "=") && optionForm().MatchString(opt)
+}
+
+func userOption(opt string) bool {
+	return opt == "-u" || opt == "--user" || opt == "--proxy-user" || opt == "-U"
+}
+
+// glued says that arg is an option of tool with its password behind it.
+func glued(tool, arg string) bool {
+	return len(arg) > 2 && strings.HasPrefix(arg, "-p") &&
+		(strings.HasPrefix(tool, "mysql") || strings.HasPrefix(tool, "mariadb") || tool == "sshpass")
+}
+
+// quote writes an argument as a shell would need it.
+func quote(arg string) string {
+	plain := func(r rune) bool {
+		return r >= 0x80 || r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' || strings.ContainsRune("-_./:=@%+,[]", r)
+	}
+	if arg != "" && strings.IndexFunc(arg, func(r rune) bool { return !plain(r) }) < 0 {
+		return arg
+	}
+	return "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
+}

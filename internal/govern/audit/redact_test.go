@@ -1,0 +1,246 @@
+package audit
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"net/url"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// TestRedactForms: text with a secret (between « and ») and what must stay.
+// The secrets are made up.
+func TestRedactForms(t *testing.T) {
+	for _, c := range []string{
+		"Authorization: Bearer «abc.def-ghi»",
+		"-H 'Authorization: Basic «dXNlcjpwYXNz»' https://x",
+		`{"authorization":"Token «9f8e7d»"}`,
+		"Proxy-Authorization: «anything at all»",
+		"Cookie: «sid=1; theme=dark»",
+		"Set-Cookie: «sid=abc; HttpOnly»",
+		"curl: got bearer «abcdefgh12345»",
+		"X-Api-Key: «k123»",
+		"x-goog-api-key: «k123»",
+		"Mcp-Session-Id: «1868a90c-e29a»",
+		"postgres://bob:«s3cret»@db:5432/x",
+		"postgres://bob:«s3/cr?t»@db/x",
+		"redis://:«pw»@localhost",
+		"https://«ghtoken123»@github.com/a/b",
+		"https://bob:«p@ss»@host/path?q=1",
+		"bob:«pw»@tcp(127.0.0.1:3306)/db",
+		"PASSWORD=«hunter2» run",
+		"export DB_PASSWORD='«hunter two»'",
+		`"client_secret": "«a\"b»"`,
+		"api_key: «abc»",
+		"--token «abc» --verbose",
+		"--db-password=«abc»",
+		"?access_token=«abc»&page=2",
+		"X-Amz-Signature=«0a1b»&x=1",
+		"AccountKey=«abc==»;Endpoint=x",
+		"aws_secret_access_key = «wJalr»",
+		"curl -u bob:«pw» https://x",
+		"mysql -h db -p«secret» -e x",
+		"sshpass -p «secret» ssh x",
+		"key «AKIAABCDEFGHIJKLMNOP» used",
+		"«ghp_abcdefghijklmnopqrstuvwxyz0123456789»",
+		"«github_pat_11ABCDEFG0abcdefghijkl_mnop»",
+		"«glpat-abcdefghijklmnopqrst»",
+		"«xoxb-123456789-abcdef»",
+		"«sk-ant-api03-abcdefghijklmnop»",
+		"«sk_live_abcdefghijklmnop»",
+		"«AIzaSyA1234567890abcdefghijklmnopqrstuv»",
+		"«ya29.a0AfH6SMBabcdefghijk»",
+		"«eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abc-def»",
+		"«npm_abcdefghijklmnopqrstuvwxyz0123456789»",
+		"«hf_abcdefghijklmnopqrstuvwx»",
+		"«123456789:AAabcdefghijklmnopqrstuvwxyz012345»",
+		"https://hooks.slack.com/services/«T000/B000/XXXX»",
+		"«-----BEGIN RSA PRIVATE KEY-----\nMIIE\nabc\n-----END RSA PRIVATE KEY-----» after",
+		"«-----BEGIN PRIVATE KEY-----\nMIIE cut off»",
+		"«AGE-SECRET-KEY-1QQPQ»",
+		"«PRIVATE+KEY+ken-audit+12345678+AAAA»",
+
+		// Nothing here is a secret.
+		"Injected 2 capabilities (850 tokens): max_tokens=100",
+		"git clone ssh://git@github.com/a/b",
+		"http://localhost:8080/users/@me",
+		"author: bob, the keyboard is monkey: 3",
+		"exit status 3: no such file or directory",
+		"tools.postman", "~/.ken/extensions/tools.postman/work", "hmac-sha256:00ff00ff",
+		"select a, b from t where passenger = 1",
+		"task-abcdefghijklmnopqrstuvwxyz",
+		"https://example.com/?q=a@b.c",
+	} {
+		in := strings.NewReplacer("«", "", "»", "").Replace(c)
+		want := regexp.MustCompile(`«[^»]*»`).ReplaceAllString(c, redacted)
+		got := (*Redactor)(nil).String(in)
+		if got != want {
+			t.Errorf("String(%q) = %q, want %q", in, got, want)
+		}
+		if again := (*Redactor)(nil).String(got); again != got {
+			t.Errorf("String(%q) = %q, want it unchanged", got, again)
+		}
+	}
+}
+
+// TestRedactHeld: a value that is held is found in every usual spelling.
+func TestRedactHeld(t *testing.T) {
+	const secret = "Tr0ub4dor & \"three\"/x"
+	var r Redactor
+	r.Hold(secret, "pin7", "", "line one is long enough\nline two is long enough")
+	quoted, err := json.Marshal(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, in := range []string{
+		secret, "a" + secret + "b", secret + secret, string(quoted), url.QueryEscape(secret), url.PathEscape(secret),
+		hex.EncodeToString([]byte(secret)), strings.ToUpper(hex.EncodeToString([]byte(secret))),
+		"code pin7.", "got line two is long enough here",
+	} {
+		if got := r.String(in); !strings.Contains(got, redacted) || strings.Contains(got, "Tr0ub") || strings.Contains(got, "pin7") {
+			t.Errorf("String(%q) = %q", in, got)
+		}
+	}
+	for pad := range 4 {
+		text := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("u", pad) + secret + "tail"))
+		if got := r.String(text); !strings.Contains(got, redacted) || len(got) > len(redacted)+12 {
+			t.Errorf("String(%q) = %q: base64 after %d bytes", text, got, pad)
+		}
+	}
+	if got := r.String("spinning pin71 pin7x"); got != "spinning pin71 pin7x" {
+		t.Errorf("a short value inside words: %q", got)
+	}
+}
+
+func TestCommandLine(t *testing.T) {
+	var r Redactor
+	r.Hold("two words")
+	for _, c := range []struct {
+		argv []string
+		want string
+	}{
+		{[]string{"git", "log", "--oneline"}, "git log --oneline"},
+		{[]string{"echo", "it's", "a b", ""}, `echo 'it'\''s' 'a b' ''`},
+		{[]string{"x", "--token", "abc", "-v"}, "x --token [redacted] -v"},
+		{[]string{"x", "--token", "-abc"}, "x --token [redacted]"},
+		{[]string{"x", "--api-key=abc"}, "x --api-key=[redacted]"},
+		{[]string{"curl", "-u", "bob:pw", "https://x/"}, "curl -u bob:[redacted] https://x/"},
+		{[]string{"curl", "-H", "Authorization: Bearer abcdef"}, "curl -H 'Authorization: Bearer [redacted]'"},
+		{[]string{"/usr/bin/mysql", "-psecret", "db"}, "/usr/bin/mysql -p[redacted] db"},
+		{[]string{"say", "two", "words"}, "say [redacted]"},
+		{nil, ""},
+	} {
+		if got := r.CommandLine(c.argv); got != c.want {
+			t.Errorf("CommandLine(%q) = %q, want %q", c.argv, got, c.want)
+		}
+	}
+}
+
+// TestRedactProperties: whatever surrounds it, a held value does not come out;
+// redacting twice changes nothing more.
+func TestRedactProperties(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		secret := rapid.StringMatching(`[A-Z0-9~!$^*|]{6,30}`).Draw(t, "secret")
+		var r Redactor
+		r.Hold(secret)
+		in := rapid.String().Draw(t, "before") + secret + rapid.String().Draw(t, "after")
+		got := r.String(in)
+		if strings.Contains(got, secret) {
+			t.Fatalf("String(%q) = %q with %q held", in, got, secret)
+		}
+		if line := r.CommandLine([]string{"x", in, secret}); strings.Contains(line, secret) {
+			t.Fatalf("CommandLine = %q with %q held", line, secret)
+		}
+	})
+}
+
+// TestEveryTextIsRedacted puts a held secret into every text field of a
+// record, found by reflection: none of them reaches the line.
+func TestEveryTextIsRedacted(t *testing.T) {
+	const secret = "s3cr3t-value-held"
+	cfg := testConfig(t)
+	cfg.Redactor = new(Redactor)
+	cfg.Redactor.Hold(secret)
+	l := testOpen(t, cfg)
+	r := Record{Event: Executed}
+	fields := 0
+	var fill func(v reflect.Value, name string)
+	fill = func(v reflect.Value, name string) {
+		switch v.Kind() {
+		case reflect.Struct:
+			for i := range v.NumField() {
+				if f := v.Type().Field(i); f.Name != "Chain" && f.Name != "Prev" && f.IsExported() && f.Type.String() != "time.Time" && f.Type.String() != "*time.Time" {
+					fill(v.Field(i), f.Name)
+				}
+			}
+		case reflect.String:
+			fields++
+			v.SetString(secret)
+		case reflect.Pointer:
+			if v.Type().Elem().Kind() == reflect.String {
+				fields++
+				v.Set(reflect.ValueOf(new(secret)))
+			}
+		case reflect.Map:
+			fields++
+			v.Set(reflect.ValueOf(map[string]string{secret: secret}))
+		case reflect.Slice:
+			fields++
+			if name != "Isolation" {
+				t.Fatalf("field %s: a new kind of field; teach this test and Record.texts about it", name)
+			}
+			v.SetBytes([]byte(`{"` + secret + `":["` + secret + `",{"a":"` + secret + `"}]}`))
+		}
+	}
+	fill(reflect.ValueOf(&r).Elem(), "")
+	if fields < 28 {
+		t.Fatalf("%d text fields found", fields)
+	}
+	testAppend(t, l, r)
+	segments, _ := files(t, cfg)
+	data := mustRead(t, segments[0])
+	if bytes.Contains(data, []byte(secret)) {
+		t.Errorf("the secret is in the log: %s", data)
+	}
+	if n := bytes.Count(data, []byte(redacted)); n < fields {
+		t.Errorf("%d redactions for %d fields: %s", n, fields, data)
+	}
+	if *r.Error != secret || r.Metadata.Notes[secret] != secret {
+		t.Error("Append changed the caller's record")
+	}
+}
+
+// TestLinesAreASCII: nothing of foreign text acts on a terminal, and it reads
+// back as it was.
+func TestLinesAreASCII(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := rapid.String().Draw(t, "text")
+		b := appendString(nil, s)
+		for _, c := range b {
+			if c < ' ' || c > '~' {
+				t.Fatalf("appendString(%q) = %q has %#x", s, b, c)
+			}
+		}
+		var back string
+		if err := json.Unmarshal(b, &back); err != nil || back != strings.ToValidUTF8(s, "\ufffd") {
+			t.Fatalf("appendString(%q) = %s reads back as %q, %v", s, b, back, err)
+		}
+	})
+}
+
+// TestLongTextIsCutAloud: what does not fit says how much is missing.
+func TestLongTextIsCutAloud(t *testing.T) {
+	cfg := testConfig(t)
+	l := testOpen(t, cfg)
+	testAppend(t, l, Record{Event: Executed, CommandLine: strings.Repeat("w", maxLong+10), Isolation: []byte(`"` + strings.Repeat("w", maxLong) + `"`)})
+	got := collect(t, cfg.Dir, Filter{Event: string(Executed)})[0].Record
+	if !strings.HasSuffix(got.CommandLine, "w[cut: 10 more bytes]") || !strings.Contains(string(got.Isolation), "cut") {
+		t.Errorf("command line ends %q, isolation %s", got.CommandLine[maxLong-5:], got.Isolation)
+	}
+}
