@@ -1,0 +1,15 @@
+//go:build !linux
+
+package confine
+
+// Main, Canary and Hold are never reached: only Linux has a helper.
+func Main() { panic("confine: no helper on this system") }
+
+// Canary is as [Main].
+func Canary() { Main() }
+
+// Hold is as [Main].
+func Hold() { Main() }
+
+// LandlockABI is 0: there is no Landlock.
+func LandlockABI() int { return 0 }

@@ -1,0 +1,33 @@
+// Package sandbox runs one program under confinement and says what held it.
+//
+// A [Spec] is plain data: what to run, where, what it may see and how much it
+// may use. [Run] runs it to its end and returns an [Outcome] with an
+// [Isolation], the layers that were in force. Which layers this machine can
+// give is found once by [Probe], which lets a canary try real escapes. A Spec
+// that requires more than there is is refused with a [*Refusal] before
+// anything starts; nothing degrades in silence.
+//
+// On Linux the program is started by a helper, which is this very binary in
+// another mode. So a program that uses this package calls [Helper] as the
+// first statement of main, and a test binary as the first of TestMain:
+//
+//	func main() {
+//		sandbox.Helper()
+//		…
+//	}
+//
+// Profiles:
+//
+//   - full: user, mount, pid, network, ipc and uts namespaces; a root that
+//     holds only what was granted; Landlock; seccomp; no capabilities; limits.
+//     Run by root, the tool runs as an unprivileged user, to whom the granted
+//     directories are shown as its own.
+//   - landlock: Landlock, seccomp, no capabilities, limits, and a sweep of every
+//     descendant. Names and attributes of other files stay visible, and may be
+//     changed where ordinary permissions allow (chmod).
+//   - none: limits, a clean environment, and the sweep.
+//
+// Not promised: secrecy of what the granted paths hold, protection against
+// kernel bugs, timing, and on other systems than Linux anything but the
+// environment, the time limit and the output limit.
+package sandbox

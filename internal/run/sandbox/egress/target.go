@@ -1,0 +1,159 @@
+package egress
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// A target is a host and a port, the host in its one plain spelling.
+type target struct {
+	host string
+	port uint16
+}
+
+func (t target) String() string { return net.JoinHostPort(t.host, strconv.Itoa(int(t.port))) }
+
+// parseTarget reads host:port. Hosts are names in ASCII or plain addresses: a
+// spelling that some resolver might read as a number is refused.
+func parseTarget(text, defaultPort string) (target, error) {
+	host, portText, err := net.SplitHostPort(text)
+	if err != nil {
+		host, portText = text, defaultPort
+		host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
+	}
+	host, err = plainHost(host)
+	if err != nil {
+		return target{}, err
+	}
+	n, err := port(portText)
+	return target{host, n}, err
+}
+
+func plainHost(host string) (string, error) {
+	if addr, err := netip.ParseAddr(host); err == nil {
+		if addr.Zone() != "" {
+			return "", fmt.Errorf("host %q has a zone", host)
+		}
+		return addr.Unmap().String(), nil
+	}
+	host = strings.ToLower(strings.TrimSuffix(host, "."))
+	if host == "" || len(host) > 253 {
+		return "", fmt.Errorf("host %q is not a name", host)
+	}
+	last := ""
+	for label := range strings.SplitSeq(host, ".") {
+		if label == "" || len(label) > 63 || strings.Trim(label, "abcdefghijklmnopqrstuvwxyz0123456789-_") != "" {
+			return "", fmt.Errorf("host %q is not a name in ASCII", host)
+		}
+		last = label
+	}
+	if last[0] >= '0' && last[0] <= '9' {
+		return "", fmt.Errorf("host %q looks like a number and is not a plain address", host)
+	}
+	return host, nil
+}
+
+// A rule allows hosts. An empty host means none.
+type rule struct {
+	host  string
+	below bool   // names below host, not host itself
+	port  uint16 // 0: every port
+	web   bool   // 80 and 443 instead
+}
+
+func parseRules(allow []string) ([]rule, error) {
+	var rules []rule
+	for _, text := range allow {
+		r, err := parseRule(text)
+		if err != nil {
+			return nil, fmt.Errorf("egress: allow %q: %w; write host, host:port, *.host:port or host:*", text, err)
+		}
+		rules = append(rules, r)
+	}
+	return rules, nil
+}
+
+func parseRule(text string) (r rule, err error) {
+	host, portText, splitErr := net.SplitHostPort(text)
+	switch {
+	case splitErr != nil:
+		host, r.web = strings.TrimSuffix(strings.TrimPrefix(text, "["), "]"), true
+	case portText != "*":
+		if r.port, err = port(portText); err != nil {
+			return r, err
+		}
+	}
+	host, r.below = strings.CutPrefix(host, "*.")
+	r.host, err = plainHost(host)
+	if _, isAddr := netip.ParseAddr(r.host); err == nil && r.below && isAddr == nil {
+		return r, fmt.Errorf("an address has no names below it")
+	}
+	return r, err
+}
+
+func allowed(rules []rule, t target) bool {
+	for _, r := range rules {
+		host := t.host == r.host
+		if r.below {
+			host = strings.HasSuffix(t.host, "."+r.host)
+		}
+		port := r.port == 0 || r.port == t.port
+		if r.web {
+			port = t.port == 80 || t.port == 443
+		}
+		if host && port {
+			return true
+		}
+	}
+	return false
+}
+
+// closed are networks that are not the public internet: this machine, its
+// neighbours, its cloud's metadata, and wrappers around other addresses.
+var closed = prefixes(
+	"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12",
+	"192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24",
+	"203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4",
+	"::/96", "::1/128", "64:ff9b::/96", "64:ff9b:1::/48", "100::/64", "2001::/23", "2001:db8::/32",
+	"2002::/16", "3fff::/20", "5f00::/16", "fc00::/7", "fe80::/10", "fec0::/10", "ff00::/8",
+)
+
+func prefixes(list ...string) []netip.Prefix {
+	out := make([]netip.Prefix, len(list))
+	for i, s := range list {
+		out[i] = netip.MustParsePrefix(s)
+	}
+	return out
+}
+
+// reachable reports whether an address may be dialled.
+func reachable(addr netip.Addr, networks []netip.Prefix) bool {
+	addr = addr.Unmap().WithZone("")
+	for _, n := range networks {
+		if n.Contains(addr) {
+			return true
+		}
+	}
+	for _, n := range closed {
+		if n.Contains(addr) {
+			return false
+		}
+	}
+	return addr.IsValid()
+}
+
+// checkAddress sees every address on its way into connect.
+func (p *Proxy) checkAddress(_, address string, _ syscall.RawConn) error {
+	ap, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return fmt.Errorf("dialled address %q: %w", address, err)
+	}
+	if !reachable(ap.Addr(), p.cfg.Networks) {
+		return fmt.Errorf("address %s is private, local or reserved, and no network of the configuration holds it", ap.Addr())
+	}
+	return nil
+}

@@ -1,0 +1,275 @@
+//go:build linux
+
+package sandbox
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"ken/internal/run/sandbox/confine"
+)
+
+// TestEscapes is the escape matrix: what a canary gets done in each profile,
+// by what it says and by what the things it reached for saw. Without any
+// sandbox it must get everything done, or the attempt shows nothing.
+func TestEscapes(t *testing.T) {
+	outside := []string{"read", "symlink-read", "append", "chmod", "stat", "tcp", "udp", "unix", "signal", "environ", "userns"}
+	// Looking into a process of root needs its capabilities, which are given
+	// up even where nothing else is.
+	asked := slices.DeleteFunc(slices.Clone(outside), func(n string) bool { return n == "environ" && os.Getuid() == 0 })
+	tests := []struct {
+		profile Profile
+		escapes []string
+	}{
+		{Full, nil},
+		{Landlock, []string{"chmod", "stat"}},
+		{None, asked},
+	}
+	for _, tt := range tests {
+		t.Run(string(tt.profile), func(t *testing.T) {
+			r, err := release(tt.profile)
+			if err != nil {
+				t.Fatal(err)
+			}
+			compare(t, r.Attempts, tt.escapes)
+		})
+	}
+	t.Run("control", func(t *testing.T) {
+		compare(t, loose(t), append(outside, "big-file", "daemon"))
+	})
+}
+
+func compare(t *testing.T, got []Attempt, escapes []string) {
+	t.Helper()
+	for _, a := range got {
+		if want := !slices.Contains(escapes, a.Name); a.Stopped != want {
+			t.Errorf("%s stopped = %v, want %v (%s)", a.Name, a.Stopped, want, a.Detail)
+		}
+	}
+}
+
+// loose runs the canary with no sandbox at all. Of the attempts it leaves out
+// those that would harm the machine.
+func loose(t *testing.T) []Attempt {
+	trap, err := newTrap()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer trap.close()
+	args := slices.DeleteFunc(trap.attempts(), func(a string) bool { return a == "mount" || a == "ptrace" })
+	cmd := exec.Command(selfExe)
+	cmd.Args = append([]string{confine.CanaryName}, args...)
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if data, err := trap.work.ReadFile("lock"); err == nil {
+		if pid, err := strconv.Atoi(string(data)); err == nil && pid > 1 {
+			defer unix.Kill(pid, unix.SIGKILL)
+		}
+	}
+	out = append(out, []byte("{\"name\":\"mount\",\"stopped\":\"left out\"}\n{\"name\":\"ptrace\",\"stopped\":\"left out\"}\n")...)
+	list, err := trap.judge(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+func TestProbe(t *testing.T) {
+	r := Probe(context.Background())
+	if r.Isolation.Profile == None {
+		t.Errorf("Probe = %+v, want a profile", r)
+	}
+	if len(r.Attempts) < 12 {
+		t.Errorf("Probe made %d attempts, want a dozen", len(r.Attempts))
+	}
+	if again := Probe(context.Background()); &again.Attempts[0] != &r.Attempts[0] {
+		t.Error("Probe probed twice")
+	}
+	t.Logf("%+v", r.Isolation)
+}
+
+// TestTreeKilled leaves processes behind in every way, by a timeout and by an
+// early exit, and looks for them in the whole of /proc.
+func TestTreeKilled(t *testing.T) {
+	ways := []struct{ name, script string }{
+		{"child", "sleep $N & "},
+		{"setsid", "setsid sleep $N & "},
+		{"double fork", "(setsid sh -c 'sleep $N & sleep $N' &) "},
+		{"nohup", "nohup sleep $N >/dev/null 2>&1 & "},
+		{"closed streams", "setsid sleep $N <&- >&- 2>&- & "},
+	}
+	eachProfile(t, func(t *testing.T, p Profile) {
+		for i, way := range ways {
+			for j, end := range []string{"; wait; sleep 50", ""} {
+				t.Run(way.name+end, func(t *testing.T) {
+					mark := strconv.Itoa(700000+os.Getpid()%10000*10+i*2+j) + "." + strconv.Itoa(len(p))
+					s := shell(inside(t), way.script+"\nsleep 0.1; echo up; read x"+end)
+					if end == "" {
+						s = shell(inside(t), way.script+"\nsleep 0.1; echo up; sleep 0.1")
+					}
+					s.Env = []string{"N=" + mark}
+					s.Limits.Wall = 600 * time.Millisecond
+					seen := 0
+					s.Live = writerFunc(func([]byte) { seen = len(processes(t, mark)) })
+					o := mustRun(t, p, s)
+					if seen == 0 {
+						t.Errorf("control: no process was there while it ran: %s %q %q", o.End, o.Stdout.Text(), o.Stderr.Text())
+					}
+					if left := processes(t, mark); len(left) > 0 {
+						t.Errorf("%s left %v behind", o.End, left)
+					}
+				})
+			}
+		}
+	})
+}
+
+// processes lists those whose command line ends in mark.
+func processes(t *testing.T, mark string) []string {
+	t.Helper()
+	var list []string
+	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		data, err := os.ReadFile(f)
+		if err == nil && bytes.HasSuffix(bytes.TrimRight(data, "\x00"), []byte("\x00"+mark)) {
+			list = append(list, filepath.Base(filepath.Dir(f)))
+		}
+	}
+	return list
+}
+
+// TestRuntimeKilled kills the runtime itself: what it ran must not outlive it.
+func TestRuntimeKilled(t *testing.T) {
+	if mark := os.Getenv("KEN_TEST_RUNTIME"); mark != "" {
+		s := shell(inside(t), "setsid sleep $N & echo up; sleep $N")
+		s.Env, s.Live = []string{"N=" + mark}, os.Stdout
+		runIn(context.Background(), Profile(os.Getenv("KEN_TEST_PROFILE")), s)
+		return
+	}
+	eachProfile(t, func(t *testing.T, p Profile) {
+		mark := strconv.Itoa(800000+os.Getpid()%10000) + "." + strconv.Itoa(len(p))
+		cmd := exec.Command(selfExe, "-test.run=^TestRuntimeKilled$")
+		cmd.Env = append(os.Environ(), "KEN_TEST_RUNTIME="+mark, "KEN_TEST_PROFILE="+string(p))
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := out.Read(make([]byte, 8)); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "both sleepers run", func() bool { return len(processes(t, mark)) == 2 })
+		cmd.Process.Kill()
+		cmd.Wait()
+		eventually(t, "nobody outlives the runtime", func() bool { return len(processes(t, mark)) == 0 })
+	})
+}
+
+// eventually waits for something that other processes do in their own time.
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not so after 20 s: %s", what)
+		}
+	}
+}
+
+// TestWorkExchanged moves the work directory away after it was opened and puts
+// a link to somewhere else in its place.
+func TestWorkExchanged(t *testing.T) {
+	for _, p := range []Profile{Full, Landlock} {
+		t.Run(string(p), func(t *testing.T) {
+			dir := t.TempDir()
+			work, victim := filepath.Join(dir, "work"), filepath.Join(dir, "victim")
+			for _, d := range []string{work, victim} {
+				if err := os.Mkdir(d, 0o755); err != nil {
+					t.Fatal(err)
+				}
+			}
+			root, err := os.OpenRoot(work)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer root.Close()
+			if err := os.Rename(work, work+".old"); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Symlink(victim, work); err != nil {
+				t.Fatal(err)
+			}
+			_, err = runIn(context.Background(), p, shell(root, "echo x >made"))
+			var r *Refusal
+			if err != nil && (!errors.As(err, &r) || !strings.Contains(err.Error(), "exchanged")) {
+				t.Errorf("Run = %v, want it to run in the opened directory or say that it was exchanged", err)
+			}
+			if _, statErr := os.Stat(filepath.Join(victim, "made")); statErr == nil {
+				t.Error("the tool wrote in the directory put in place of its own")
+			}
+			if _, statErr := root.Stat("made"); err == nil && statErr != nil {
+				t.Errorf("it ran, and not in the opened directory: %v", statErr)
+			}
+		})
+	}
+}
+
+// TestHardLink tries to bring a file from outside into the work directory.
+func TestHardLink(t *testing.T) {
+	for _, p := range []Profile{Full, Landlock} {
+		dir := t.TempDir()
+		secret := filepath.Join(dir, "secret")
+		if err := os.WriteFile(secret, []byte("secret"), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		work := inside(t)
+		s := shell(work, `ln "$F" stolen && cat stolen; echo own >a && ln a b && cat b`)
+		s.Env = []string{"F=" + secret}
+		if o := mustRun(t, p, s); o.Stdout.Text() != "own\n" {
+			t.Errorf("%s: ln = %q, want only its own file linked", p, o.Stdout.Text())
+		}
+		if _, err := work.Lstat("stolen"); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: the link is there: %v", p, err)
+		}
+	}
+}
+
+// TestOddFiles has the quota look at what would hang or mislead it: a FIFO, a
+// link that leads in circles, one that leads out to a large tree.
+func TestOddFiles(t *testing.T) {
+	s := shell(inside(t), "mkfifo pipe; ln -s . circle; ln -s /usr out; mkdir -p a/b/c; echo done")
+	s.Limits.Disk = 4 * mib
+	if o := mustRun(t, Full, s); o.End != Exited || o.Stdout.Text() != "done\n" || o.Used.Disk > mib {
+		t.Errorf("Run = %s %q with %d bytes of disk", o.End, o.Stdout.Text(), o.Used.Disk)
+	}
+}
+
+// TestScratch fills /tmp, which is memory, and finds it bounded and new.
+func TestScratch(t *testing.T) {
+	s := shell(inside(t), "ls -A /tmp | wc -l; head -c 3000000 /dev/zero >/tmp/f; wc -c </tmp/f; touch /x /usr/x || echo read-only")
+	s.Limits.Scratch = mib
+	s.System = slices.DeleteFunc(SystemPaths(), func(p string) bool { return strings.HasPrefix(p, "/tmp") })
+	o := mustRun(t, Full, s)
+	f := strings.Fields(o.Stdout.Text())
+	if len(f) != 3 || f[1] != strconv.Itoa(mib) || f[2] != "read-only" {
+		t.Errorf("scratch = %q (%s), want one MiB and a read-only root", o.Stdout.Text(), o.Stderr.Text())
+	}
+}

@@ -1,0 +1,320 @@
+package sandbox
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"ken/internal/run/sandbox/confine"
+)
+
+var probed = sync.OnceValue(probe)
+
+func probe() Report {
+	var missing []string
+	if !ready.Load() {
+		missing = append(missing, "helper: "+ErrNoHelper.Error())
+		return Report{Isolation: Isolation{Profile: None, Cgroup: "none", Missing: missing, Required: BestEffort}}
+	}
+	for _, p := range []Profile{Full, Landlock} {
+		r, err := try(p)
+		if err != nil {
+			missing = append(missing, fmt.Sprintf("%s: %v", p, err))
+			continue
+		}
+		r.Isolation.Missing = append(missing, r.Isolation.Missing...)
+		return r
+	}
+	return Report{Isolation: Isolation{Profile: None, Cgroup: "none", Missing: missing, Required: BestEffort}}
+}
+
+// gaps are the attempts that a profile is known not to stop: they are
+// reported and do not disqualify it.
+var gaps = map[Profile][]string{Landlock: {"chmod", "stat"}}
+
+// try lets a canary loose in one profile. An error says why the profile is not
+// to be relied on.
+func try(p Profile) (Report, error) {
+	r, err := release(p)
+	if err != nil {
+		return r, err
+	}
+	for _, a := range r.Attempts {
+		switch {
+		case a.Stopped:
+		case slices.Contains(gaps[p], a.Name):
+			r.Isolation.Missing = append(r.Isolation.Missing, a.Name+": possible outside where permissions allow")
+		default:
+			return r, fmt.Errorf("the canary got out: %s: %s", a.Name, a.Detail)
+		}
+	}
+	if p == Landlock {
+		r.Isolation.Missing = append(r.Isolation.Missing, "netns, pidns, ro_root: not in this profile")
+	}
+	return r, nil
+}
+
+// release runs the canary in one profile and reports what came of it.
+func release(p Profile) (Report, error) {
+	t, err := newTrap()
+	if err != nil {
+		return Report{}, fmt.Errorf("set the trap: %w", err)
+	}
+	defer t.close()
+	s, err := Spec{
+		self: true, Require: BestEffort, Work: t.work,
+		Args:   append([]string{confine.CanaryName}, t.attempts()...),
+		Env:    []string{"GOMAXPROCS=1"},
+		Limits: Limits{Wall: 10 * time.Second, FileSize: mib},
+	}.filled()
+	if err != nil {
+		return Report{}, err
+	}
+	o, err := runUnder(context.Background(), s, Isolation{Profile: p})
+	if err != nil {
+		return Report{}, err
+	}
+	r := Report{Isolation: o.Isolation}
+	if o.End != Exited || o.ExitCode != 0 {
+		return r, fmt.Errorf("the canary was to exit and was %s (code %d, %s): %s", o.End, o.ExitCode, o.Signal, o.Stderr.Text())
+	}
+	r.Attempts, err = t.judge(o.Stdout.Head)
+	return r, err
+}
+
+// A trap is a place with things a canary must not reach, which notice it when
+// it does.
+type trap struct {
+	dir             string
+	work            *os.Root
+	secret          string
+	tcp, udp        int
+	tcpPort, udport int
+	unixFD          int
+	victim          *os.Process
+	leash           *os.File // when closed, the victim ends
+}
+
+func newTrap() (t *trap, err error) {
+	t = &trap{tcp: -1, udp: -1, unixFD: -1}
+	defer func() {
+		if err != nil {
+			t.close()
+		}
+	}()
+	if t.dir, err = os.MkdirTemp("", "ken-canary-"); err != nil {
+		return t, err
+	}
+	work := filepath.Join(t.dir, "work")
+	if err = os.Mkdir(work, 0o700); err != nil {
+		return t, err
+	}
+	if t.work, err = os.OpenRoot(work); err != nil {
+		return t, err
+	}
+	t.secret = filepath.Join(t.dir, "secret")
+	if err = os.WriteFile(t.secret, []byte("secret"), 0o644); err != nil {
+		return t, err
+	}
+	if err = os.Symlink(t.secret, filepath.Join(work, "link")); err != nil {
+		return t, err
+	}
+	if t.tcp, t.tcpPort, err = inet(unix.SOCK_STREAM); err != nil {
+		return t, err
+	}
+	if t.udp, t.udport, err = inet(unix.SOCK_DGRAM); err != nil {
+		return t, err
+	}
+	t.unixFD, err = unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return t, err
+	}
+	if err = unix.Bind(t.unixFD, &unix.SockaddrUnix{Name: t.socket()}); err != nil {
+		return t, err
+	}
+	if err = os.Chmod(t.socket(), 0o777); err != nil {
+		return t, err
+	}
+	if err = unix.Listen(t.unixFD, 8); err != nil {
+		return t, err
+	}
+	return t, t.stake()
+}
+
+// stake starts the process that the canary tries to signal and to read.
+func (t *trap) stake() error {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	t.leash = w
+	t.victim, err = os.StartProcess(selfExe, []string{confine.HoldName},
+		&os.ProcAttr{Env: []string{confine.VictimEnv + "=1"}, Files: []*os.File{r}})
+	return err
+}
+
+func (t *trap) socket() string { return filepath.Join(t.dir, "socket") }
+
+func inet(kind int) (fd, port int, err error) {
+	fd, err = unix.Socket(unix.AF_INET, kind|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return -1, 0, err
+	}
+	if err = unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		return fd, 0, err
+	}
+	if kind == unix.SOCK_STREAM {
+		if err = unix.Listen(fd, 8); err != nil {
+			return fd, 0, err
+		}
+	}
+	sa, err := unix.Getsockname(fd)
+	if err != nil {
+		return fd, 0, err
+	}
+	return fd, sa.(*unix.SockaddrInet4).Port, nil
+}
+
+func (t *trap) close() {
+	for _, fd := range []int{t.tcp, t.udp, t.unixFD} {
+		if fd >= 0 {
+			unix.Close(fd)
+		}
+	}
+	if t.leash != nil {
+		t.leash.Close()
+	}
+	if t.victim != nil {
+		t.victim.Wait()
+	}
+	if t.work != nil {
+		t.work.Close()
+	}
+	if t.dir != "" {
+		os.RemoveAll(t.dir)
+	}
+}
+
+// attempts are the canary's arguments. The first must succeed.
+func (t *trap) attempts() []string {
+	work, victim := t.work.Name(), strconv.Itoa(t.victim.Pid)
+	return []string{
+		"write=" + filepath.Join(work, "mine"),
+		"read=" + t.secret,
+		"symlink-read=" + filepath.Join(work, "link"),
+		"append=" + t.secret,
+		"chmod=" + t.secret,
+		"stat=" + t.secret,
+		"tcp=" + strconv.Itoa(t.tcpPort),
+		"udp=" + strconv.Itoa(t.udport),
+		"unix=" + t.socket(),
+		"environ=/proc/" + victim + "/environ",
+		"signal=" + victim,
+		"userns",
+		"mount",
+		"ptrace",
+		"big-file=" + filepath.Join(work, "big") + ":" + strconv.Itoa(2*mib),
+		"daemon=" + filepath.Join(work, "lock"),
+	}
+}
+
+// judge compares what the canary said with what the trap saw; the worse counts.
+func (t *trap) judge(said []byte) ([]Attempt, error) {
+	var list []Attempt
+	dec := json.NewDecoder(bytes.NewReader(said))
+	for dec.More() {
+		var a confine.Attempt
+		if err := dec.Decode(&a); err != nil {
+			return nil, fmt.Errorf("what the canary said: %w", err)
+		}
+		list = append(list, Attempt{Name: a.Name, Stopped: a.Stopped != "", Detail: a.Stopped})
+	}
+	if want := t.attempts(); len(list) != len(want) {
+		return nil, fmt.Errorf("the canary made %d attempts of %d", len(list), len(want))
+	}
+	if list[0].Stopped {
+		return nil, errors.New("the canary could not write in its work directory: " + list[0].Detail)
+	}
+	list = list[1:]
+	for i := range list {
+		if seen := t.seen(list[i].Name); seen != "" {
+			list[i].Stopped, list[i].Detail = false, seen
+		} else if n := list[i].Name; !list[i].Stopped && (n == "daemon" || n == "signal") {
+			list[i].Stopped, list[i].Detail = true, "without effect" // killed, or someone else's number
+		}
+	}
+	return list, nil
+}
+
+// seen says what the trap noticed of an attempt; "" for nothing.
+func (t *trap) seen(name string) string {
+	buf := make([]byte, 16)
+	switch name {
+	case "append":
+		if data, _ := os.ReadFile(t.secret); string(data) != "secret" {
+			return "the file changed"
+		}
+	case "chmod":
+		if st, err := os.Stat(t.secret); err == nil && st.Mode().Perm() == 0o777 {
+			return "the mode changed"
+		}
+	case "tcp", "unix":
+		fd := t.tcp
+		if name == "unix" {
+			fd = t.unixFD
+		}
+		if c, _, err := unix.Accept(fd); err == nil {
+			unix.Close(c)
+			return "a connection came"
+		}
+	case "udp":
+		if n, _, err := unix.Recvfrom(t.udp, buf, 0); err == nil && n > 0 {
+			return "a packet came"
+		}
+	case "big-file":
+		if st, err := t.work.Stat("big"); err == nil && st.Size() > mib {
+			return fmt.Sprintf("%d bytes written", st.Size())
+		}
+	case "signal":
+		return t.wounded()
+	case "daemon":
+		return t.survivor()
+	}
+	return ""
+}
+
+// survivor reports whether someone still holds the daemon's lock.
+func (t *trap) survivor() string {
+	f, err := t.work.Open("lock")
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	if errors.Is(unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB), unix.EWOULDBLOCK) {
+		return "a process survived"
+	}
+	return ""
+}
+
+// wounded reports whether the victim died of a signal.
+func (t *trap) wounded() string {
+	t.leash.Close()
+	t.leash = nil
+	state, err := t.victim.Wait()
+	t.victim = nil
+	if err != nil || state.Success() {
+		return ""
+	}
+	return "a process outside died: " + state.String()
+}

@@ -1,0 +1,250 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"ken/internal/run/sandbox/confine"
+)
+
+// Run runs one program to its end, within its limits, and kills whatever it
+// leaves behind. An error means that the tool did not run: a [*Refusal], or
+// ctx's. Everything a tool that ran did is an [Outcome], also when it was
+// stopped: by its limits, or because ctx ended.
+//
+// Run may be called from many goroutines at once.
+func Run(ctx context.Context, spec Spec) (Outcome, error) {
+	if err := ctx.Err(); err != nil {
+		return Outcome{}, err
+	}
+	s, err := spec.filled()
+	if err != nil {
+		return Outcome{}, &Refusal{Layer: "spec", Cause: err}
+	}
+	if !ready.Load() {
+		return Outcome{}, &Refusal{Layer: "helper", Cause: ErrNoHelper, Fix: "call it before anything else in main"}
+	}
+	iso := Isolation{Profile: None}
+	if s.Require != Off {
+		iso = Probe(ctx).Isolation
+	}
+	return runUnder(ctx, s, iso)
+}
+
+// runUnder runs a filled spec under a profile that is known to hold here.
+func runUnder(ctx context.Context, s Spec, found Isolation) (Outcome, error) {
+	iso, err := promise(s, found)
+	if err != nil {
+		return Outcome{}, err
+	}
+	r := &run{spec: s, iso: iso}
+	defer r.release()
+	if s.Egress != nil {
+		r.egress, r.stopEgress = context.WithCancel(ctx)
+	}
+	if err := r.start(); err != nil {
+		return Outcome{}, r.refusal("start", err)
+	}
+	if len(r.group.dirs) == 0 {
+		defer func() { go spares.refill(iso.Profile) }()
+	}
+	return r.supervise(ctx)
+}
+
+// promise says what will hold a run, and refuses when that is too little.
+func promise(s Spec, found Isolation) (Isolation, error) {
+	full := found.Profile == Full
+	iso := Isolation{
+		Profile: found.Profile, LandlockABI: found.LandlockABI, Seccomp: found.Seccomp,
+		NetNS: full, PidNS: full, ReadOnly: full,
+		Cgroup: "none", Missing: slices.Clone(found.Missing), Required: s.Require,
+	}
+	if layer := iso.unmet(); layer != "" {
+		return iso, &Refusal{
+			Layer: layer, Isolation: iso,
+			Cause: fmt.Errorf("%s is set and this machine gives profile %q%s", s.Require, iso.Profile, because(iso.Missing)),
+			Fix:   "see `ken doctor`; let the kernel provide it, or lower `isolation`",
+		}
+	}
+	if s.Egress != nil && !full {
+		iso.Missing = append(iso.Missing, "egress: without a network namespace the proxy can be passed by")
+		if s.Require == RequireFull || s.Require == RequireLandlock {
+			return iso, &Refusal{
+				Layer: "egress", Isolation: iso,
+				Cause: errors.New("network was granted through the proxy only, and nothing here can hold a tool to it"),
+				Fix:   "allow network namespaces, or set isolation to best-effort",
+			}
+		}
+	}
+	return iso, nil
+}
+
+func because(missing []string) string {
+	if len(missing) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (%s)", missing[0])
+}
+
+// A run is one run on its way.
+type run struct {
+	spec    Spec
+	iso     Isolation
+	launch  *launch
+	group   *group
+	control *os.File
+	helper  *os.Process
+	begun   time.Time
+
+	stdin      *os.File
+	out        [2]*os.File
+	kept       [2]*capture
+	total      atomic.Int64
+	drained    chan struct{}
+	over       chan End
+	told       bool // the helper was told to sweep
+	buried     bool // its end is seen to
+	egress     context.Context
+	stopEgress context.CancelFunc
+}
+
+func (r *run) refusal(layer string, cause error) *Refusal {
+	return &Refusal{Layer: layer, Cause: cause, Isolation: r.iso, Fix: "the tool was not started"}
+}
+
+func (r *run) release() {
+	if r.stopEgress != nil {
+		r.stopEgress()
+	}
+	if r.launch != nil {
+		r.launch.close()
+	}
+	for _, f := range []*os.File{r.stdin, r.out[0], r.out[1]} {
+		if f != nil {
+			f.Close()
+		}
+	}
+	if r.group != nil && !r.buried {
+		r.group.remove()
+	}
+}
+
+// start starts the helper and everything that serves it.
+func (r *run) start() (err error) {
+	s := r.spec
+	r.group = openGroup(s.Limits, r.iso.Profile, confine.LandlockABI())
+	if r.launch, err = newLaunch(s, r.iso.Profile, r.group); err != nil {
+		return err
+	}
+	r.account()
+	files, closeFiles, err := r.pipes()
+	defer closeFiles()
+	if err != nil {
+		return err
+	}
+	h, err := hire(r.iso.Profile, r.group)
+	if err != nil {
+		return err
+	}
+	r.helper, r.control, r.begun = h.process, h.control, time.Now()
+	if err := h.send(&r.launch.order, files, r.launch.files); err != nil && !errors.Is(err, unix.EPIPE) {
+		h.dismiss() // where it is gone already, what it said tells why
+		return err
+	}
+	return nil
+}
+
+// account writes down which limits hold, and which cannot be had.
+func (r *run) account() {
+	r.iso.Cgroup = r.group.name()
+	r.iso.Rlimits = limitNames(&r.launch.order)
+	if r.spec.Limits.Memory > 0 && !r.group.has("memory") {
+		r.iso.Missing = append(r.iso.Missing, "memory: no cgroup, so it bounds each process and not their sum")
+	}
+	if r.spec.Limits.Processes > 0 && r.launch.order.Processes == 0 && !r.group.has("pids") {
+		r.iso.Missing = append(r.iso.Missing, "processes: root is not bound without a user namespace or a cgroup")
+	}
+}
+
+// pipes makes the tool's three streams and starts reading them.
+func (r *run) pipes() (files []*os.File, closeAll func(), err error) {
+	closeAll = func() {
+		for _, f := range files {
+			f.Close()
+		}
+	}
+	in, err := r.input()
+	if err != nil {
+		return files, closeAll, err
+	}
+	files = append(files, in)
+	r.over, r.drained = make(chan End, 1), make(chan struct{}, 2)
+	var live *shared
+	if r.spec.Live != nil {
+		live = &shared{w: r.spec.Live}
+	}
+	for i, own := range []io.Writer{r.spec.Stdout, r.spec.Stderr} {
+		from, to, err := os.Pipe()
+		if err != nil {
+			return files, closeAll, err
+		}
+		unix.FcntlInt(to.Fd(), unix.F_SETPIPE_SZ, mib) // fewer turns for a flood; best effort
+		files = append(files, to)
+		r.out[i], r.kept[i] = from, newCapture(r.spec.Limits.Output)
+		d := &drain{from: from, kept: r.kept[i], total: &r.total, stop: r.spec.Limits.OutputStop,
+			over: func() { r.tooMuch(OverOutput) }}
+		if live != nil {
+			d.to = append(d.to, live)
+		}
+		if own != nil {
+			d.to = append(d.to, own)
+		}
+		go func() {
+			d.run()
+			r.drained <- struct{}{}
+		}()
+	}
+	return files, closeAll, nil
+}
+
+func (r *run) tooMuch(end End) {
+	select {
+	case r.over <- end:
+	default:
+	}
+}
+
+// input is the tool's stdin. Where there is a reader it is copied by a
+// goroutine that ends with the pipe, or with the reader's next byte.
+func (r *run) input() (*os.File, error) {
+	if r.spec.Stdin == nil {
+		return os.Open(os.DevNull)
+	}
+	from, to, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	r.stdin = to
+	go func() {
+		io.Copy(to, r.spec.Stdin) // the tool may stop reading at any time
+		to.Close()
+	}()
+	return from, nil
+}
+
+// signalName names a signal as people write it.
+func signalName(n int) string {
+	if name := unix.SignalName(syscall.Signal(n)); name != "" {
+		return name
+	}
+	return fmt.Sprintf("signal %d", n)
+}

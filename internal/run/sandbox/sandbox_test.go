@@ -1,0 +1,397 @@
+//go:build linux
+
+package sandbox
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const nobody = 65534
+
+// asNobody, in the environment, marks a test binary run again without rights.
+const asNobody = "KEN_TEST_AS_NOBODY"
+
+func TestMain(m *testing.M) {
+	Helper()
+	os.Exit(m.Run())
+}
+
+// TestAsNobody runs the tests of this package again as an ordinary user, when
+// it is root who runs them.
+func TestAsNobody(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("not root: the tests run as an ordinary user as it is")
+	}
+	dir, err := os.MkdirTemp("", "sandbox-nobody-") // t.TempDir lies below a closed directory
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	if err := os.Chmod(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	binary := filepath.Join(dir, "sandbox.test")
+	if err := os.WriteFile(binary, data, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"-test.v", "-test.timeout=5m", fmt.Sprintf("-test.short=%v", testing.Short())}
+	cmd := exec.Command(binary, args...)
+	cmd.Dir = dir
+	cmd.Env = []string{asNobody + "=1", "TMPDIR=" + dir, "PATH=/usr/bin:/bin", "HOME=" + dir}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Errorf("the tests as uid %d: %v\n%s", nobody, err, out)
+	}
+	if n := bytes.Count(out, []byte("--- PASS")); n < 20 {
+		t.Errorf("the tests as uid %d: %d passed, want at least 20\n%s", nobody, n, out)
+	}
+}
+
+// runIn runs a spec under a certain profile.
+func runIn(ctx context.Context, p Profile, s Spec) (Outcome, error) {
+	s, err := s.filled()
+	if err != nil {
+		return Outcome{}, err
+	}
+	found := Isolation{Profile: p}
+	if p != None {
+		found.LandlockABI, found.Seccomp = 1, true
+	}
+	return runUnder(ctx, s, found)
+}
+
+// inside opens a new work directory.
+func inside(t testing.TB) *os.Root {
+	t.Helper()
+	root, err := os.OpenRoot(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { root.Close() })
+	return root
+}
+
+// shell is a spec for a script of /bin/sh.
+func shell(work *os.Root, script string) Spec {
+	return Spec{Path: "/bin/sh", Args: []string{"sh", "-c", script}, Work: work, Require: BestEffort}
+}
+
+// mustRun runs a spec that must start.
+func mustRun(t testing.TB, p Profile, s Spec) Outcome {
+	t.Helper()
+	o, err := runIn(context.Background(), p, s)
+	if err != nil {
+		t.Fatalf("Run(%s, %q) = %v, want an outcome", p, s.Args, err)
+	}
+	return o
+}
+
+var profiles = []Profile{Full, Landlock, None}
+
+func eachProfile(t *testing.T, f func(t *testing.T, p Profile)) {
+	for _, p := range profiles {
+		t.Run(string(p), func(t *testing.T) { f(t, p) })
+	}
+}
+
+func TestRun(t *testing.T) {
+	eachProfile(t, func(t *testing.T, p Profile) {
+		tests := []struct {
+			name, script string
+			env          []string
+			stdin        string
+			want         string // stdout
+			stderr       string
+			code         int
+		}{
+			{name: "output", script: "echo out; echo err >&2", want: "out\n", stderr: "err\n"},
+			{name: "status", script: "exit 3", code: 3},
+			{name: "stdin", script: "cat", stdin: "fed\xff\n", want: "fed\xff\n"},
+			{name: "no stdin", script: "cat", want: ""},
+			{name: "environment", script: "env | grep -v -e ^PWD= -e ^_= -e ^HOME= -e ^SHLVL= -e ^OLDPWD= | sort", env: []string{"A=1", "PATH=/usr/bin:/bin"}, want: "A=1\nPATH=/usr/bin:/bin\n"},
+			{name: "home is work", script: `[ "$HOME" = "$PWD" ] && echo same`, want: "same\n"},
+			{name: "null device", script: "echo x >/dev/null && echo ok", want: "ok\n"},
+			{name: "writes", script: "mkdir -p a/b && echo x >a/b/c && mv a/b/c d && cat d", want: "x\n"},
+			{name: "no terminal", script: "[ -t 0 ] || [ -t 1 ] || echo none", want: "none\n"},
+			{name: "no new privileges", script: "grep NoNewPrivs /proc/self/status || echo 'NoNewPrivs:	1'", want: "NoNewPrivs:\t1\n"},
+		}
+		for _, tt := range tests {
+			t.Run(tt.name, func(t *testing.T) {
+				s := shell(inside(t), tt.script)
+				s.Env = tt.env
+				if tt.stdin != "" {
+					s.Stdin = strings.NewReader(tt.stdin)
+				}
+				o := mustRun(t, p, s)
+				if o.End != Exited || o.ExitCode != tt.code || string(o.Stdout.Head) != tt.want ||
+					!strings.Contains(o.Stderr.Text(), tt.stderr) {
+					t.Errorf("Run(%q) = %s %d %q %q, want exited %d %q %q", tt.script,
+						o.End, o.ExitCode, o.Stdout.Text(), o.Stderr.Text(), tt.code, tt.want, tt.stderr)
+				}
+			})
+		}
+	})
+}
+
+// TestArguments passes bytes that are no text, and what a shell would take.
+func TestArguments(t *testing.T) {
+	args := []string{"printf", "%s|", "\xff\xfe", "$HOME;`id`", "", "--", "two words"}
+	o := mustRun(t, Full, Spec{Path: "/usr/bin/printf", Args: args, Work: inside(t), Require: BestEffort})
+	want := "\xff\xfe|$HOME;`id`||--|two words|"
+	if string(o.Stdout.Head) != want {
+		t.Errorf("printf = %q, want %q", o.Stdout.Head, want)
+	}
+}
+
+// TestOwner shows that files made by a tool belong to the directory's owner,
+// though as root the tool was someone else.
+func TestOwner(t *testing.T) {
+	work := inside(t)
+	o := mustRun(t, Full, shell(work, "echo x >made; id -u; id -G"))
+	st, err := work.Stat("made")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if uid := st.Sys().(*syscall.Stat_t).Uid; int(uid) != os.Getuid() {
+		t.Errorf("owner of a file made = %d, want %d", uid, os.Getuid())
+	}
+	want := fmt.Sprintf("%d\n%d\n", nobody, nobody)
+	if os.Getuid() == 0 {
+		want = fmt.Sprintf("%d\n%d\n", toolUID, toolUID)
+	}
+	if os.Getenv(asNobody) != "" || os.Getuid() == 0 {
+		if o.Stdout.Text() != want {
+			t.Errorf("id = %q, want %q", o.Stdout.Text(), want)
+		}
+	}
+}
+
+// TestGrants reads and writes beyond the work directory as far as was granted.
+func TestGrants(t *testing.T) {
+	for _, p := range []Profile{Full, Landlock} {
+		t.Run(string(p), func(t *testing.T) {
+			dir := t.TempDir()
+			for _, d := range []string{"r", "w", "x"} {
+				if err := os.Mkdir(filepath.Join(dir, d), 0o700); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(filepath.Join(dir, d, "f"), []byte(d), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			s := shell(inside(t), `cd "$D"; cat r/f w/f; cat x/f || echo " no x"; echo new >w/g && echo wrote; echo new >r/g || echo "no write"`)
+			s.Env = []string{"D=" + dir}
+			s.Read, s.Write = []string{dir + "/r"}, []string{dir + "/w"}
+			o := mustRun(t, p, s)
+			if want := "rw no x\nwrote\nno write\n"; o.Stdout.Text() != want {
+				t.Errorf("grants = %q, want %q (%s)", o.Stdout.Text(), want, o.Stderr.Text())
+			}
+			if _, err := os.Stat(dir + "/w/g"); err != nil {
+				t.Errorf("the granted write left no file: %v", err)
+			}
+		})
+	}
+}
+
+// TestRefused lists what never starts, and that it did not.
+func TestRefused(t *testing.T) {
+	work := inside(t)
+	touch := Spec{Path: "/usr/bin/touch", Args: []string{"touch", "ran"}, Work: work}
+	tests := []struct {
+		name  string
+		found Isolation
+		edit  func(*Spec)
+		layer string
+	}{
+		{"full is not there", Isolation{Profile: Landlock, LandlockABI: 7, Seccomp: true}, func(s *Spec) { s.Require = RequireFull }, "namespaces"},
+		{"nothing is there", Isolation{Profile: None}, func(s *Spec) { s.Require = "" }, "landlock"},
+		{"no landlock in full", Isolation{Profile: Full, Seccomp: true}, func(s *Spec) { s.Require = RequireFull }, "landlock"},
+		{"no seccomp", Isolation{Profile: Landlock, LandlockABI: 7}, func(s *Spec) { s.Require = RequireLandlock }, "seccomp"},
+		{"network without namespaces", Isolation{Profile: Landlock, LandlockABI: 7, Seccomp: true},
+			func(s *Spec) { s.Egress = noEgress{} }, "egress"},
+		{"no such program", Isolation{Profile: Full, LandlockABI: 7, Seccomp: true}, func(s *Spec) { s.Path = "/usr/bin/no-such" }, "exec"},
+		{"a directory", Isolation{Profile: Full, LandlockABI: 7, Seccomp: true}, func(s *Spec) { s.Path = "/usr/bin" }, "exec"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s := touch
+			tt.edit(&s)
+			s, err := s.filled()
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = runUnder(context.Background(), s, tt.found)
+			var r *Refusal
+			if !errors.As(err, &r) || r.Layer != tt.layer {
+				t.Errorf("Run = %v, want a refusal for %s", err, tt.layer)
+			}
+			if _, err := work.Stat("ran"); err == nil {
+				t.Error("the tool ran")
+			}
+		})
+	}
+	mustRun(t, Full, touch)
+	if _, err := work.Stat("ran"); err != nil {
+		t.Errorf("control: the tool did not run: %v", err)
+	}
+}
+
+type noEgress struct{}
+
+func (noEgress) Serve(context.Context, *os.File) error { return nil }
+
+// TestSpecRefused lists specs that make no sense.
+func TestSpecRefused(t *testing.T) {
+	work := inside(t)
+	good := Spec{Path: "/bin/true", Args: []string{"true"}, Work: work}
+	tests := []struct {
+		name string
+		edit func(*Spec)
+	}{
+		{"relative program", func(s *Spec) { s.Path = "true" }},
+		{"unclean program", func(s *Spec) { s.Path = "/usr/../bin/true" }},
+		{"no arguments", func(s *Spec) { s.Args = nil }},
+		{"no work directory", func(s *Spec) { s.Work = nil }},
+		{"all of the disk", func(s *Spec) { s.Write = []string{"/"} }},
+		{"relative grant", func(s *Spec) { s.Read = []string{"../x"} }},
+		{"unknown requirement", func(s *Spec) { s.Require = "require-nothing" }},
+		{"environment without name", func(s *Spec) { s.Env = []string{"=x"} }},
+		{"environment twice", func(s *Spec) { s.Env = []string{"A=1", "A=2"} }},
+		{"environment with NUL", func(s *Spec) { s.Env = []string{"A=\x00"} }},
+	}
+	for _, tt := range tests {
+		s := good
+		tt.edit(&s)
+		if _, err := s.filled(); err == nil {
+			t.Errorf("%s: filled() = nil, want an error", tt.name)
+		}
+	}
+	if _, err := good.filled(); err != nil {
+		t.Errorf("control: filled() = %v", err)
+	}
+}
+
+// TestIsolationReported compares the report with what the kernel says.
+func TestIsolationReported(t *testing.T) {
+	work := inside(t)
+	host, _ := os.Readlink("/proc/self/ns/pid")
+	o := mustRun(t, Full, shell(work, "readlink /proc/self/ns/pid; grep -E '^(Seccomp|CapEff|CapBnd):' /proc/self/status"))
+	text := o.Stdout.Text()
+	if strings.Contains(text, host) || !strings.Contains(text, "Seccomp:\t2") ||
+		strings.Count(text, "\t0000000000000000") != 2 {
+		t.Errorf("inside full: %s (host pid namespace %s)", text, host)
+	}
+	i := o.Isolation
+	if i.Profile != Full || i.LandlockABI < 1 || !i.Seccomp || !i.NetNS || !i.PidNS || !i.ReadOnly || len(i.Rlimits) < 4 {
+		t.Errorf("Isolation = %+v, want everything", i)
+	}
+	o = mustRun(t, None, shell(work, "readlink /proc/self/ns/pid"))
+	if i := o.Isolation; i.Profile != None || i.LandlockABI != 0 || i.Seccomp || i.NetNS || !strings.Contains(o.Stdout.Text(), host) {
+		t.Errorf("Isolation without any = %+v", i)
+	}
+}
+
+// TestCancel ends a run by its context, and refuses one whose context is over.
+func TestCancel(t *testing.T) {
+	eachProfile(t, func(t *testing.T, p Profile) {
+		ctx, cancel := context.WithCancel(context.Background())
+		s := shell(inside(t), "echo up; sleep 100")
+		s.Live = writerFunc(func([]byte) { cancel() })
+		start := time.Now()
+		o, err := runIn(ctx, p, s)
+		if err != nil || o.End != Cancelled || o.Stdout.Text() != "up\n" {
+			t.Errorf("Run = %+v, %v, want cancelled with its output", o, err)
+		}
+		if d := time.Since(start); d > 20*time.Second {
+			t.Errorf("it took %v", d)
+		}
+		if _, err := Run(ctx, s); !errors.Is(err, context.Canceled) {
+			t.Errorf("Run of a cancelled context = %v, want %v", err, context.Canceled)
+		}
+	})
+}
+
+type writerFunc func([]byte)
+
+func (f writerFunc) Write(p []byte) (int, error) {
+	f(p)
+	return len(p), nil
+}
+
+// TestGrace shows that a tool can tidy up, and that one that will not is killed.
+func TestGrace(t *testing.T) {
+	eachProfile(t, func(t *testing.T, p Profile) {
+		s := shell(inside(t), `trap 'echo tidy; exit 7' TERM; echo up; while :; do sleep 0.01; done`)
+		s.Limits = Limits{Wall: 300 * time.Millisecond, Grace: 20 * time.Second}
+		if o := mustRun(t, p, s); o.End != TimedOut || o.Stdout.Text() != "up\ntidy\n" || o.Limit != "wall" {
+			t.Errorf("with grace = %s %q, want timed-out after tidying", o.End, o.Stdout.Text())
+		}
+		s = shell(inside(t), `trap '' TERM; echo up; while :; do sleep 0.01; done`)
+		s.Limits = Limits{Wall: 200 * time.Millisecond, Grace: 100 * time.Millisecond}
+		if o := mustRun(t, p, s); o.End != TimedOut || o.Stdout.Text() != "up\n" || o.Signal != "SIGKILL" {
+			t.Errorf("deaf tool = %s %s %q, want it killed", o.End, o.Signal, o.Stdout.Text())
+		}
+	})
+}
+
+// TestEgressUnheld grants network where nothing can hold a tool to the proxy.
+func TestEgressUnheld(t *testing.T) {
+	s := shell(inside(t), "echo $HTTP_PROXY")
+	s.Egress, s.Require = noEgress{}, RequireLandlock
+	if _, err := runIn(context.Background(), Landlock, s); err == nil {
+		t.Error("Run(landlock, egress) = nil, want a refusal")
+	}
+	s.Require = BestEffort
+	o := mustRun(t, Landlock, s)
+	if !strings.HasPrefix(o.Stdout.Text(), "http://127.0.0.1:") || !strings.Contains(strings.Join(o.Isolation.Missing, " "), "egress:") {
+		t.Errorf("Run = %q, %v, want a proxy and the gap said", o.Stdout.Text(), o.Isolation.Missing)
+	}
+}
+
+// TestNoHelper shows that a program which cannot be its own helper is told so,
+// and is not started anew.
+func TestNoHelper(t *testing.T) {
+	ready.Store(false)
+	defer ready.Store(true)
+	if _, err := Run(context.Background(), shell(inside(t), "echo x")); !errors.Is(err, ErrNoHelper) {
+		t.Errorf("Run = %v, want %v", err, ErrNoHelper)
+	}
+}
+
+// TestRunChoosesProfile runs by the front door, which probes.
+func TestRunChoosesProfile(t *testing.T) {
+	found := Probe(context.Background()).Isolation
+	for _, req := range []Requirement{RequireFull, RequireLandlock, BestEffort, Off, ""} {
+		s := shell(inside(t), "echo x")
+		s.Require = req
+		o, err := Run(context.Background(), s)
+		want := found.Profile
+		if req == Off {
+			want = None
+		}
+		if err != nil || o.Isolation.Profile != want || o.Stdout.Text() != "x\n" {
+			t.Errorf("Run(%q) = %s, %v, want profile %s", req, o.Isolation.Profile, err, want)
+		}
+		if req == "" {
+			req = RequireLandlock
+		}
+		if o.Isolation.Required != req {
+			t.Errorf("Required = %q, want %q", o.Isolation.Required, req)
+		}
+	}
+}

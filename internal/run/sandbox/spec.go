@@ -1,0 +1,202 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// A Requirement says how much isolation a run must have to be allowed at all.
+type Requirement string
+
+// The requirements. The zero value is RequireLandlock.
+const (
+	RequireFull     Requirement = "require-full"
+	RequireLandlock Requirement = "require-landlock"
+	BestEffort      Requirement = "best-effort" // whatever there is, and say so
+	Off             Requirement = "off"         // no isolation, only limits
+)
+
+// A Spec describes one run. Run does not keep or change it.
+type Spec struct {
+	// Path is the program, absolute and resolved by the caller; Args is argv
+	// with the name first. There is no shell and no search.
+	Path string
+	Args []string
+
+	// Work is the work directory, held open: what is at its path when the tool
+	// starts does not matter on Linux as root, and elsewhere an exchanged
+	// directory is refused. The tool starts in it, may write in it, and has
+	// its HOME there. It stays the caller's to close.
+	Work *os.Root
+
+	// Env is the whole environment, as NAME=value. Nothing of the runtime's
+	// own is added but HOME and PATH where absent, and the proxy's address
+	// where there is an Egress.
+	Env []string
+
+	// Read and Write are further paths the tool may see, absolute. System is
+	// what programs need to run at all; nil means [SystemPaths].
+	Read, Write, System []string
+
+	// Egress serves the tool's way out. Nil means no network at all.
+	Egress Egress
+
+	Limits Limits
+
+	Stdin io.Reader // nil is empty
+	// Live gets stdout and stderr as they come, Stdout and Stderr each its
+	// stream; none of them is cut. A writer that fails is not written to
+	// again; one that blocks holds the tool up until its time is over.
+	Live, Stdout, Stderr io.Writer
+
+	Require Requirement
+
+	self bool // the canary, not Path
+}
+
+// An Egress lets a tool reach the network, or not. Serve accepts connections
+// on the listener, which lies in the tool's own network, as an HTTP proxy; it
+// owns the file, and returns soon after ctx ends.
+type Egress interface {
+	Serve(ctx context.Context, listener *os.File) error
+}
+
+// Limits bound a run. A zero field means the default in brackets; a negative
+// one means no limit.
+type Limits struct {
+	Wall         time.Duration // from start to end [300 s]
+	Grace        time.Duration // between SIGTERM and SIGKILL when stopped [none: SIGKILL at once]
+	CPU          time.Duration // of each process, to the second [Wall]
+	Memory       int64         // bytes, of the whole tree where there is a cgroup, else of each process [none]
+	AddressSpace int64         // bytes of each process [none]
+	Processes    int64         // tasks at once, threads too [512]
+	OpenFiles    int64         // of each process [1024]
+	FileSize     int64         // bytes of one file [1 GiB]
+	Disk         int64         // bytes of the work directory [none]
+	Scratch      int64         // bytes of /tmp in the full profile [64 MiB]
+	Output       int64         // bytes kept of each stream, half head, half tail [1 MiB]
+	OutputStop   int64         // bytes of both streams at which the run is stopped [none]
+}
+
+const (
+	mib = 1 << 20
+
+	defaultProcesses = 512
+
+	defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+)
+
+func (l Limits) filled() Limits {
+	set := func(v *int64, to int64) {
+		if *v == 0 {
+			*v = to
+		}
+	}
+	if l.Wall == 0 {
+		l.Wall = 300 * time.Second
+	}
+	if l.CPU == 0 {
+		l.CPU = l.Wall
+	}
+	set(&l.Processes, defaultProcesses)
+	set(&l.OpenFiles, 1024)
+	set(&l.FileSize, 1024*mib)
+	set(&l.Scratch, 64*mib)
+	set(&l.Output, mib)
+	if l.Scratch < 0 {
+		l.Scratch = 64 * mib // memory of the machine: never without bound
+	}
+	return l
+}
+
+// SystemPaths are the places of programs, libraries and the public part of
+// /etc that ordinary tools read. Absent ones do no harm.
+func SystemPaths() []string {
+	return []string{
+		"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt",
+		"/etc/alternatives", "/etc/ca-certificates", "/etc/ssl", "/etc/pki", "/etc/ld.so.cache",
+		"/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/passwd", "/etc/group", "/etc/nsswitch.conf",
+		"/etc/host.conf", "/etc/hosts", "/etc/protocols", "/etc/services", "/etc/localtime", "/etc/timezone",
+		"/etc/mime.types", "/etc/magic", "/etc/terminfo", "/etc/inputrc", "/etc/bash.bashrc", "/etc/profile",
+		"/etc/python3", "/etc/perl", "/etc/java", "/etc/fonts", "/etc/gitconfig", "/etc/os-release", "/etc/debian_version",
+	}
+}
+
+// filled returns a checked copy with every default in its place.
+func (s Spec) filled() (Spec, error) {
+	if s.Work == nil {
+		return s, errors.New("no work directory: open one with os.OpenRoot and set Spec.Work")
+	}
+	if workPath(s.Work) == "/" {
+		return s, errors.New("the work directory is /: give a directory of its own")
+	}
+	if !s.self {
+		if !filepath.IsAbs(s.Path) || filepath.Clean(s.Path) != s.Path || !utf8.ValidString(s.Path) {
+			return s, fmt.Errorf("program %q is not a clean absolute path: resolve it first", s.Path)
+		}
+		if len(s.Args) == 0 {
+			return s, errors.New("no arguments: Args begins with the program's name")
+		}
+	}
+	switch s.Require {
+	case "":
+		s.Require = RequireLandlock
+	case RequireFull, RequireLandlock, BestEffort, Off:
+	default:
+		return s, fmt.Errorf("unknown requirement %q: use require-full, require-landlock, best-effort or off", s.Require)
+	}
+	if s.System == nil {
+		s.System = SystemPaths()
+	}
+	for _, list := range [][]string{s.System, s.Read, s.Write} {
+		for _, p := range list {
+			if !filepath.IsAbs(p) || filepath.Clean(p) != p || p == "/" || !utf8.ValidString(p) {
+				return s, fmt.Errorf("path %q cannot be granted: use a clean absolute path below /", p)
+			}
+		}
+	}
+	s.Limits = s.Limits.filled()
+	var err error
+	s.Env, err = environment(s.Env, workPath(s.Work))
+	return s, err
+}
+
+// environment checks a tool's environment and adds what no tool does without.
+func environment(env []string, home string) ([]string, error) {
+	out := slices.Clone(env)
+	seen := make(map[string]bool, len(env))
+	for i, e := range env {
+		name, _, ok := strings.Cut(e, "=")
+		if !ok || name == "" || strings.ContainsRune(e, 0) {
+			return nil, fmt.Errorf("environment entry %d is not NAME=value", i) // its text may be a secret
+		}
+		if seen[name] {
+			return nil, fmt.Errorf("environment names %s twice", name)
+		}
+		seen[name] = true
+	}
+	if !seen["HOME"] {
+		out = append(out, "HOME="+home)
+	}
+	if !seen["PATH"] {
+		out = append(out, "PATH="+defaultPath)
+	}
+	return out, nil
+}
+
+// workPath is where the work directory was when it was opened, absolute.
+func workPath(root *os.Root) string {
+	p, err := filepath.Abs(root.Name())
+	if err != nil {
+		return root.Name()
+	}
+	return p
+}

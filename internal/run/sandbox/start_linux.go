@@ -1,0 +1,271 @@
+package sandbox
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"ken/internal/run/sandbox/confine"
+)
+
+// toolUID is who a tool of root is: no user of the system, not nobody, and
+// outside what service managers hand out.
+const toolUID = 65533
+
+// selfExe is the running binary even when its file was replaced since.
+const selfExe = "/proc/self/exe"
+
+// A launch collects what a helper is started with, and closes it all.
+type launch struct {
+	order  confine.Order
+	files  []*os.File // handles the order refers to, by number from 1
+	closes []*os.File
+}
+
+func (l *launch) close() {
+	for _, f := range l.closes {
+		f.Close()
+	}
+}
+
+// pass gives the helper a file and returns its number in the order.
+func (l *launch) pass(f *os.File) int {
+	l.files = append(l.files, f)
+	l.closes = append(l.closes, f)
+	return len(l.files)
+}
+
+// newLaunch turns a filled spec into an order.
+func newLaunch(s Spec, p Profile, g *group) (l *launch, err error) {
+	l = new(launch)
+	defer func() {
+		if err != nil {
+			l.close()
+		}
+	}()
+	work := workPath(s.Work)
+	o := &l.order
+	*o = confine.Order{
+		Path: s.Path, Args: toBytes(s.Args), Env: toBytes(s.Env), Self: s.self,
+		Namespaces: p == Full, Landlock: p != None, Seccomp: p != None,
+		Network: s.Egress != nil, Dir: work, Scratch: s.Limits.Scratch,
+	}
+	o.Limits, o.Processes = rlimits(s.Limits, g), uint64(max(s.Limits.Processes, 0))
+	o.Read = append(append(o.Read, s.System...), s.Read...)
+	if !s.self {
+		o.Read = append(o.Read, s.Path)
+	}
+	o.Write = append(append(o.Write, s.Write...), devices...)
+	dir, err := s.Work.Open(".")
+	if err != nil {
+		return l, fmt.Errorf("open work directory: %w", err)
+	}
+	if p != Full {
+		o.DirFD = l.pass(dir)
+		o.Read = append(o.Read, openProc...)
+		if os.Getuid() == 0 {
+			o.Processes = 0 // root is never refused a process; its cgroup counts
+		}
+		return l, nil
+	}
+	l.closes = append(l.closes, dir)
+	o.Write = append(o.Write, work, "/tmp")
+	o.Read = append(o.Read, "/proc")
+	return l, l.view(s, dir, work)
+}
+
+// view fills in what the tool's root shows.
+func (l *launch) view(s Spec, dir *os.File, work string) error {
+	v := systemView(s.System)
+	if !s.self {
+		v.show(s.Path, confine.Mount{})
+	}
+	for _, d := range devices {
+		v.show(d, confine.Mount{Device: true})
+	}
+	for _, grant := range []struct {
+		paths []string
+		write bool
+	}{{s.Read, false}, {s.Write, true}} {
+		for _, p := range grant.paths {
+			f, err := os.OpenFile(p, unix.O_PATH|unix.O_CLOEXEC, 0)
+			if errors.Is(err, os.ErrNotExist) {
+				continue
+			}
+			if err != nil {
+				return fmt.Errorf("grant: %w", err)
+			}
+			l.closes = append(l.closes, f)
+			m, err := l.grant(f, confine.Mount{Write: grant.write})
+			if err != nil {
+				return fmt.Errorf("grant %s: %w", p, err)
+			}
+			v.show(p, m)
+		}
+	}
+	m, err := l.grant(dir, confine.Mount{Write: true})
+	if err != nil {
+		return fmt.Errorf("work directory %s: %w", work, err)
+	}
+	m.Source, m.Target = work, work
+	v.mounts = append(v.mounts, m)
+	l.order.Mounts, l.order.Links = v.sorted(), v.links
+	return nil
+}
+
+// grant makes a mount of an open file or directory. As root that is a detached
+// mount of exactly what is open, in which the owner's files are the tool's; as
+// anyone else the helper opens the path again and insists on the same inode.
+func (l *launch) grant(f *os.File, m confine.Mount) (confine.Mount, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
+		return m, err
+	}
+	if os.Getuid() != 0 {
+		m.Dev, m.Ino = uint64(st.Dev), st.Ino
+		return m, nil
+	}
+	fd, err := unix.OpenTree(int(f.Fd()), "", unix.AT_EMPTY_PATH|unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
+	if err != nil {
+		return m, fmt.Errorf("open_tree: %w", err)
+	}
+	t := os.NewFile(uintptr(fd), "mount")
+	m.FD = l.pass(t)
+	attr := unix.MountAttr{Attr_set: m.Attributes()}
+	if st.Uid != toolUID {
+		ns, err := ownerNamespace(int(st.Uid), int(st.Gid))
+		if err != nil {
+			return m, fmt.Errorf("map its owner: %w", err)
+		}
+		attr.Attr_set |= unix.MOUNT_ATTR_IDMAP
+		attr.Userns_fd = uint64(ns.Fd())
+	}
+	if err := unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH, &attr); err != nil {
+		return m, fmt.Errorf("show it as the tool's own (its file system must support id-mapped mounts, or belong to uid %d): %w", toolUID, err)
+	}
+	return m, nil
+}
+
+// namespaces of owners, made once each and kept for the life of the process.
+var owners sync.Map // [2]int to func() (*os.File, error)
+
+// ownerNamespace is a user namespace in which a file's owner is the tool.
+func ownerNamespace(uid, gid int) (*os.File, error) {
+	f, _ := owners.LoadOrStore([2]int{uid, gid}, sync.OnceValues(func() (*os.File, error) {
+		r, w, err := os.Pipe()
+		if err != nil {
+			return nil, err
+		}
+		defer r.Close()
+		defer w.Close()
+		p, err := os.StartProcess(selfExe, []string{confine.HoldName}, &os.ProcAttr{
+			Files: []*os.File{r},
+			Sys: &syscall.SysProcAttr{
+				Cloneflags:  syscall.CLONE_NEWUSER,
+				UidMappings: []syscall.SysProcIDMap{{ContainerID: uid, HostID: toolUID, Size: 1}},
+				GidMappings: []syscall.SysProcIDMap{{ContainerID: gid, HostID: toolUID, Size: 1}},
+			},
+		})
+		if err != nil {
+			return nil, err
+		}
+		defer p.Wait()
+		defer w.Close()
+		return os.Open(fmt.Sprintf("/proc/%d/ns/user", p.Pid))
+	}))
+	return f.(func() (*os.File, error))()
+}
+
+// rlimits are the limits the kernel keeps for each process.
+func rlimits(l Limits, g *group) []confine.Limit {
+	list := []confine.Limit{{Resource: unix.RLIMIT_CORE}}
+	add := func(resource int, v int64) {
+		if v > 0 {
+			list = append(list, confine.Limit{Resource: resource, Value: uint64(v)})
+		}
+	}
+	if l.CPU > 0 {
+		seconds := uint64((l.CPU + time.Second - 1) / time.Second)
+		// SIGXCPU first, which says why, and SIGKILL for who ignores it.
+		list = append(list, confine.Limit{Resource: unix.RLIMIT_CPU, Value: seconds, Hard: seconds + 1})
+	}
+	add(unix.RLIMIT_AS, l.AddressSpace)
+	if !g.has("memory") {
+		add(unix.RLIMIT_DATA, l.Memory)
+	}
+	add(unix.RLIMIT_NOFILE, l.OpenFiles)
+	add(unix.RLIMIT_FSIZE, l.FileSize)
+	return list
+}
+
+// attributes are how the helper is cloned.
+func attributes(p Profile, g *group) *syscall.SysProcAttr {
+	a := &syscall.SysProcAttr{Setsid: true}
+	if g.unified != nil {
+		a.UseCgroupFD, a.CgroupFD = true, int(g.unified.Fd())
+	}
+	if p != Full {
+		return a
+	}
+	a.Cloneflags = syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS | syscall.CLONE_NEWPID |
+		syscall.CLONE_NEWNET | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS
+	uid, gid := os.Getuid(), os.Getgid()
+	if uid == 0 {
+		uid, gid = toolUID, toolUID
+		a.Credential = &syscall.Credential{Uid: toolUID, Gid: toolUID}
+		a.GidMappingsEnableSetgroups = true
+	}
+	a.UidMappings = []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}}
+	a.GidMappings = []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}}
+	// The helper's rights in its own namespaces, lost at the tool's exec.
+	a.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SETPCAP}
+	return a
+}
+
+// orderFile holds the order where only the helper reads it.
+func orderFile(o *confine.Order) (*os.File, error) {
+	data, err := json.Marshal(o)
+	if err != nil {
+		return nil, err
+	}
+	fd, err := unix.MemfdCreate("order", unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("memfd_create: %w", err)
+	}
+	f := os.NewFile(uintptr(fd), "order")
+	if _, err := f.Write(data); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// limitNames are the limits of an order as an [Isolation] names them.
+func limitNames(o *confine.Order) []string {
+	known := map[int]string{
+		unix.RLIMIT_CORE: "core", unix.RLIMIT_CPU: "cpu", unix.RLIMIT_AS: "as", unix.RLIMIT_DATA: "data",
+		unix.RLIMIT_NOFILE: "nofile", unix.RLIMIT_FSIZE: "fsize",
+	}
+	var names []string
+	for _, l := range o.Limits {
+		names = append(names, known[l.Resource])
+	}
+	if o.Processes > 0 {
+		names = append(names, "nproc")
+	}
+	return names
+}
+
+func toBytes(list []string) [][]byte {
+	out := make([][]byte, len(list))
+	for i, s := range list {
+		out[i] = []byte(s)
+	}
+	return out
+}
