@@ -1,0 +1,274 @@
+package secret
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"runtime"
+	"time"
+
+	"filippo.io/age"
+
+	"ken/capability"
+)
+
+const (
+	fileVersion = 1
+	fileLimit   = 16 << 20
+)
+
+// document is what secrets.age holds.
+type document struct {
+	Version int              `json:"version"`
+	Secrets map[string]entry `json:"secrets"`
+}
+
+// A stamp tells one state of a file from another without reading it.
+type stamp struct {
+	size int64
+	mod  time.Time
+	id   uint64
+}
+
+func stampOf(path string) (stamp, error) {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return stamp{}, err
+	}
+	return stamp{info.Size(), info.ModTime(), fileID(info)}, nil
+}
+
+// broken is the error for a store that cannot be used; it is never replaced by
+// an empty one.
+func (s *Store) broken(err error, fix string) error {
+	return &capability.Error{Kind: capability.Unavailable, Op: "read secrets", Target: s.path(storeFile), Err: err, Fix: fix}
+}
+
+// anew is the mend when nothing else helps.
+func (s *Store) anew() string {
+	return fmt.Sprintf("put %s and %s back from a backup, or move both aside and set the secrets again", storeFile, keyFile)
+}
+
+// readPrivate reads a file that only its owner may see.
+func (s *Store) readPrivate(name string, limit int64) ([]byte, error) {
+	path := s.path(name)
+	info, err := os.Lstat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, s.broken(fmt.Errorf("%s is not a plain file", path), "move it away and put the file itself there")
+	}
+	if mode := info.Mode().Perm(); runtime.GOOS != "windows" && mode&0o077 != 0 {
+		return nil, &capability.Error{
+			Kind: capability.Denied, Op: "read secrets", Target: path,
+			Err: fmt.Errorf("it has mode %04o, so others can read or change it", mode),
+			Fix: "chmod 600 " + path + ", and set the secrets anew if others use this machine",
+		}
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err == nil && int64(len(data)) > limit {
+		err = s.broken(fmt.Errorf("%s is larger than %d bytes", path, limit), s.anew())
+	}
+	return data, err
+}
+
+// identities reads the key. A file that cannot be parsed is not shown: it may
+// be a key all the same.
+func (s *Store) identities() ([]age.Identity, error) {
+	data, err := s.readPrivate(keyFile, 64<<10)
+	if err != nil {
+		return nil, err
+	}
+	ids, err := age.ParseIdentities(bytes.NewReader(data))
+	if err != nil {
+		return nil, s.broken(fmt.Errorf("%s holds no key that can be read", s.path(keyFile)), s.anew())
+	}
+	return ids, nil
+}
+
+// read decrypts the file.
+func (s *Store) read() (map[string]entry, error) {
+	sealed, err := s.readPrivate(storeFile, fileLimit)
+	if err != nil {
+		return nil, s.wrap(err)
+	}
+	ids, err := s.identities()
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, s.broken(fmt.Errorf("its key %s is missing", s.path(keyFile)), s.anew())
+	}
+	if err != nil {
+		return nil, s.wrap(err)
+	}
+	plain, err := age.Decrypt(bytes.NewReader(sealed), ids...)
+	if _, other := errors.AsType[*age.NoIdentityMatchError](err); other {
+		return nil, s.broken(fmt.Errorf("it was made with another key than %s", s.path(keyFile)), s.anew())
+	}
+	if err != nil {
+		return nil, s.broken(fmt.Errorf("it is damaged: %w", err), s.anew())
+	}
+	data, err := io.ReadAll(io.LimitReader(plain, fileLimit))
+	if err != nil {
+		return nil, s.broken(fmt.Errorf("it is damaged: %w", err), s.anew())
+	}
+	var doc document
+	// The error of the decoder quotes what it read, so it is not passed on.
+	if json.Unmarshal(data, &doc) != nil {
+		return nil, s.broken(errors.New("what it holds is not the JSON that Ken writes"), s.anew())
+	}
+	if doc.Version != fileVersion {
+		return nil, s.broken(fmt.Errorf("it has version %d, and this program reads %d", doc.Version, fileVersion), "use the version of Ken that wrote it")
+	}
+	return doc.Secrets, nil
+}
+
+// wrap leaves our own errors as they are.
+func (s *Store) wrap(err error) error {
+	if _, ours := errors.AsType[*capability.Error](err); ours {
+		return err
+	}
+	return s.broken(err, "see that it can be read")
+}
+
+// change edits the file under its lock. The caller has the mutex.
+func (s *Store) change(edit func(map[string]entry) error) error {
+	if s.dir == "" {
+		return &capability.Error{Kind: capability.Unavailable, Op: "write secrets", Err: errors.New("no folder is given for them"), Fix: "set KEN_HOME"}
+	}
+	if err := os.MkdirAll(s.dir, 0o700); err != nil {
+		return s.unwritable(err)
+	}
+	unlock, err := lock(s.path(lockFile))
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	// Two writes within one tick of the clock look alike from outside.
+	s.stamp = stamp{}
+	if err := s.refresh(); err != nil {
+		return err
+	}
+	secrets := maps.Clone(s.secrets)
+	if secrets == nil {
+		secrets = map[string]entry{}
+	}
+	if err := edit(secrets); err != nil {
+		return err
+	}
+	if err := s.write(secrets); err != nil {
+		return err
+	}
+	s.stamp = stamp{}
+	return s.refresh()
+}
+
+func (s *Store) unwritable(err error) error {
+	return &capability.Error{
+		Kind: capability.Unavailable, Op: "write secrets", Target: s.path(storeFile), Err: err,
+		Fix: "see that " + s.dir + " can be written and has room",
+	}
+}
+
+// write replaces the file as a whole, so that a reader sees the old one or the
+// new one.
+func (s *Store) write(secrets map[string]entry) error {
+	recipient, err := s.recipient()
+	if err != nil {
+		return err
+	}
+	plain, err := json.Marshal(document{Version: fileVersion, Secrets: secrets})
+	if err != nil {
+		return s.unwritable(errors.New("the values cannot be written as JSON"))
+	}
+	if len(plain) > fileLimit/2 {
+		return s.unwritable(fmt.Errorf("all secrets together have more than %d bytes", fileLimit/2))
+	}
+	var sealed bytes.Buffer
+	w, err := age.Encrypt(&sealed, recipient)
+	if err != nil {
+		return s.unwritable(err)
+	}
+	if _, err := w.Write(plain); err != nil {
+		return s.unwritable(err)
+	}
+	if err := w.Close(); err != nil {
+		return s.unwritable(err)
+	}
+	if err := replace(s.path(storeFile), sealed.Bytes()); err != nil {
+		return s.unwritable(err)
+	}
+	return nil
+}
+
+// recipient gives the public half of the key, and makes the key with the first
+// secret. A store without its key is never given a new one.
+func (s *Store) recipient() (age.Recipient, error) {
+	ids, err := s.identities()
+	if errors.Is(err, os.ErrNotExist) {
+		return s.makeKey()
+	}
+	if err != nil {
+		return nil, s.wrap(err)
+	}
+	for _, id := range ids {
+		switch id := id.(type) {
+		case *age.X25519Identity:
+			return id.Recipient(), nil
+		case *age.HybridIdentity:
+			return id.Recipient(), nil
+		}
+	}
+	return nil, s.broken(fmt.Errorf("%s holds no key that Ken can write with", s.path(keyFile)), s.anew())
+}
+
+func (s *Store) makeKey() (age.Recipient, error) {
+	if _, err := os.Lstat(s.path(storeFile)); err == nil {
+		return nil, s.broken(fmt.Errorf("its key %s is missing", s.path(keyFile)), s.anew())
+	}
+	id, err := age.GenerateX25519Identity()
+	if err != nil {
+		return nil, s.unwritable(err)
+	}
+	text := fmt.Sprintf("# The key to %s. Whoever has both files has the secrets.\n# public key: %s\n%s\n", storeFile, id.Recipient(), id)
+	if err := replace(s.path(keyFile), []byte(text)); err != nil {
+		return nil, s.unwritable(err)
+	}
+	return id.Recipient(), nil
+}
+
+// replace writes a file beside the old one, makes it last, and puts it in the
+// old one's place.
+func replace(path string, data []byte) (err error) {
+	f, err := os.CreateTemp(dirOf(path), ".secrets-*") // mode 0600
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			f.Close()
+			os.Remove(f.Name())
+		}
+	}()
+	if _, err := f.Write(data); err != nil {
+		return err
+	}
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	if err := os.Rename(f.Name(), path); err != nil {
+		return err
+	}
+	return syncFolder(dirOf(path))
+}
