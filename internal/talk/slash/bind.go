@@ -1,0 +1,381 @@
+package slash
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"ken/capability"
+)
+
+// Call makes the call that a route stands for: target, action, arguments as a
+// JSON object, and a person as the one who asks. Principal, session and the
+// rest are the caller's to fill in. The signature is that of the target's
+// schema; nil means the route's own, and where that is unknown too, a list of
+// words under "args". Numbers and booleans are converted where the signature
+// declares them; whether values fit the schema is for the schema to say.
+func (r Route) Call(sig *Signature) (capability.Call, error) {
+	call := capability.Call{Target: r.Target, Action: r.Action, Origin: capability.ByPerson}
+	if sig == nil {
+		sig = r.Signature
+	}
+	var f *Fault
+	switch {
+	case r.asText && r.Text == "":
+		call.Arguments = json.RawMessage("{}")
+	case r.asText:
+		call.Arguments = object([]argument{{"arguments", quoteJSON(r.Text)}})
+	case sig == nil:
+		call.Arguments = wordList("args", r.words)
+	case sig.Words:
+		call.Arguments = wordList(sig.Parameters[0].Name, r.words)
+	default:
+		b := binder{sig: sig, line: r.line, words: r.words, values: make([][]json.RawMessage, len(sig.Parameters))}
+		call.Arguments, f = b.bind()
+	}
+	if f != nil {
+		if f.Fix == "" {
+			f.Fix = "write " + usage(r.Command, r.Action, sig)
+		}
+		return capability.Call{}, refusal(capability.Invalid, r.Command, f)
+	}
+	return call, nil
+}
+
+func wordList(name string, words []word) json.RawMessage {
+	if len(words) == 0 {
+		return json.RawMessage("{}")
+	}
+	list := make([]json.RawMessage, len(words))
+	for i, w := range words {
+		list[i] = quoteJSON(w.text)
+	}
+	return object([]argument{{name, array(list)}})
+}
+
+// binder gives the words of a line to the parameters of an action.
+type binder struct {
+	sig        *Signature
+	line       string
+	words      []word
+	values     [][]json.RawMessage // by parameter; more than one only for lists
+	extra      []argument          // of an open signature
+	positional []word
+	swallowed  string // a flag that took the next word though it need not have
+}
+
+func (b *binder) bind() (json.RawMessage, *Fault) {
+	for i := 0; i < len(b.words); {
+		w := b.words[i]
+		switch {
+		case w.is("--"):
+			b.positional = append(b.positional, b.words[i+1:]...)
+			i = len(b.words)
+		case isFlag(w):
+			used, f := b.flag(w, b.words[i+1:])
+			if f != nil {
+				return nil, f
+			}
+			i += 1 + used
+		default:
+			if f := b.word(w); f != nil {
+				return nil, f
+			}
+			i++
+		}
+	}
+	if f := b.place(); f != nil {
+		return nil, f
+	}
+	return b.finish()
+}
+
+// isFlag: a dash that was typed plainly and does not begin a negative number.
+func isFlag(w word) bool {
+	t := w.text
+	if len(t) < 2 || t[0] != '-' || w.bare < 2 {
+		return false
+	}
+	return t[1] != '.' && (t[1] < '0' || t[1] > '9')
+}
+
+// flag reads one flag and says how many of the following words it took.
+func (b *binder) flag(w word, next []word) (used int, f *Fault) {
+	name, value, given := strings.Cut(w.text, "=")
+	if given && len(name) >= w.bare {
+		name, value, given = w.text, "", false // the equals sign was quoted
+	}
+	p := b.sig.named(name)
+	if p == nil {
+		return b.unknown(w, name, value, given)
+	}
+	following := len(next) > 0 && !isFlag(next[0]) && !next[0].is("--")
+	switch {
+	case given:
+		return 0, b.set(p, w, value)
+	case p.bare() && !p.is("string"):
+		return 0, b.put(p, w, json.RawMessage("true"))
+	case p.bare() && following:
+		b.swallowed = p.flag()
+		return 1, b.set(p, next[0], next[0].text)
+	case p.bare():
+		return 0, b.put(p, w, json.RawMessage("true"))
+	case following:
+		return 1, b.set(p, next[0], next[0].text)
+	}
+	return 0, faultAt(b.line, w.at, p.flag()+" needs a value", "write "+p.flag()+"=VALUE")
+}
+
+// unknown handles a flag that nobody declared: the "no" of a boolean, one more
+// argument of an open signature, or a refusal.
+func (b *binder) unknown(w word, name, value string, given bool) (int, *Fault) {
+	if positive, no := strings.CutPrefix(name, "--no-"); no && !given {
+		if p := b.sig.named("--" + positive); p != nil && p.bare() {
+			return 0, b.put(p, w, json.RawMessage("false"))
+		}
+	}
+	key, long := strings.CutPrefix(name, "--")
+	if b.sig.Open && long && key != "" {
+		for _, e := range b.extra {
+			if e.name == key {
+				return 0, faultAt(b.line, w.at, "this flag is there twice", "give it once")
+			}
+		}
+		raw := json.RawMessage("true")
+		if given {
+			raw = quoteJSON(value)
+		}
+		b.extra = append(b.extra, argument{key, raw})
+		return 0, nil
+	}
+	f := faultAt(b.line, w.at, "there is no such flag", "put -- before it if it is an argument")
+	return 0, f.suggesting(name, b.sig.flags(), "the flags")
+}
+
+// word reads name=value, or keeps the word for its place.
+func (b *binder) word(w word) *Fault {
+	if name, value, ok := strings.Cut(w.text, "="); ok && len(name) < w.bare {
+		if p := b.sig.key(name); p != nil {
+			return b.set(p, w, value)
+		}
+	}
+	b.positional = append(b.positional, w)
+	return nil
+}
+
+func (b *binder) set(p *Parameter, w word, value string) *Fault {
+	types := p.Types
+	if p.is("array") {
+		types = p.Items
+	}
+	raw, want := convert(types, value)
+	if want != "" {
+		return faultAt(b.line, w.at, p.Name+" wants "+want, "")
+	}
+	return b.put(p, w, raw)
+}
+
+func (b *binder) put(p *Parameter, w word, raw json.RawMessage) *Fault {
+	i := b.at(p)
+	if len(b.values[i]) > 0 && !p.is("array") {
+		return faultAt(b.line, w.at, p.Name+" is given twice", "give it once")
+	}
+	b.values[i] = append(b.values[i], raw)
+	return nil
+}
+
+func (b *binder) at(p *Parameter) int {
+	for i := range b.sig.Parameters {
+		if &b.sig.Parameters[i] == p {
+			return i
+		}
+	}
+	return -1 // p always is one of them
+}
+
+// place gives words without a name to the positional parameters that have no
+// value yet. A list takes what is left when those around it have theirs.
+func (b *binder) place() *Fault {
+	var before, after []*Parameter
+	var list *Parameter
+	for i := range b.sig.Parameters {
+		p := &b.sig.Parameters[i]
+		switch {
+		case !p.Positional || len(b.values[i]) > 0 && !p.is("array"):
+		case p.is("array") && list == nil:
+			list = p
+		case p.is("array"):
+		case list == nil:
+			before = append(before, p)
+		default:
+			after = append(after, p)
+		}
+	}
+	words := b.positional
+	for len(before) > 0 && len(words) > 0 {
+		if f := b.set(before[0], words[0], words[0].text); f != nil {
+			return f
+		}
+		before, words = before[1:], words[1:]
+	}
+	tail := words[max(0, len(words)-len(after)):]
+	words = words[:len(words)-len(tail)]
+	for i, w := range tail {
+		if f := b.set(after[i], w, w.text); f != nil {
+			return f
+		}
+	}
+	for _, w := range words {
+		if list == nil {
+			return faultAt(b.line, w.at, "this is one argument too many", "")
+		}
+		if f := b.set(list, w, w.text); f != nil {
+			return f
+		}
+	}
+	return nil
+}
+
+// finish checks that nothing is missing and writes the object.
+func (b *binder) finish() (json.RawMessage, *Fault) {
+	args := make([]argument, 0, len(b.sig.Parameters)+len(b.extra))
+	for i := range b.sig.Parameters {
+		p := &b.sig.Parameters[i]
+		switch {
+		case len(b.values[i]) == 0 && p.Required:
+			f := faultAt(b.line, len(b.line), p.Name+" is missing", "")
+			if b.swallowed != "" {
+				f.Fix = "write " + b.swallowed + "=true if the word after it is an argument of its own"
+			}
+			return nil, f
+		case len(b.values[i]) == 0:
+		case p.is("array"):
+			args = append(args, argument{p.Name, array(b.values[i])})
+		default:
+			args = append(args, argument{p.Name, b.values[i][0]})
+		}
+	}
+	return object(append(args, b.extra...)), nil
+}
+
+// convert writes a word as JSON of one of the types; want says what would have
+// been one. A string among the types takes every word that no other does.
+func convert(types []string, text string) (raw json.RawMessage, want string) {
+	plain := len(types) == 0
+	for _, t := range types {
+		switch t {
+		case "boolean":
+			switch strings.ToLower(text) {
+			case "true", "yes", "on":
+				return json.RawMessage("true"), ""
+			case "false", "no", "off":
+				return json.RawMessage("false"), ""
+			}
+			want = "true or false"
+		case "integer":
+			if isNumber(text) && !strings.ContainsAny(text, ".eE") {
+				return json.RawMessage(text), ""
+			}
+			want = "a whole number"
+		case "number":
+			if isNumber(text) {
+				return json.RawMessage(text), ""
+			}
+			want = "a number"
+		case "object", "array":
+			opens := "{"
+			if t == "array" {
+				opens = "["
+			}
+			if raw := json.RawMessage(text); strings.HasPrefix(strings.TrimSpace(text), opens) && json.Valid(raw) {
+				return raw, ""
+			}
+			want = "JSON, an " + t
+		case "null":
+		default:
+			plain = true
+		}
+	}
+	if plain || want == "" {
+		return quoteJSON(text), ""
+	}
+	return nil, want
+}
+
+// isNumber: a number as JSON writes it, so that its digits are kept.
+func isNumber(s string) bool {
+	return s != "" && (s[0] == '-' || s[0] >= '0' && s[0] <= '9') && json.Valid([]byte(s))
+}
+
+// An argument is one member of the object that a call carries.
+type argument struct {
+	name  string
+	value json.RawMessage
+}
+
+func object(args []argument) json.RawMessage {
+	var b bytes.Buffer
+	b.WriteByte('{')
+	for i, a := range args {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.Write(quoteJSON(a.name))
+		b.WriteByte(':')
+		b.Write(a.value)
+	}
+	b.WriteByte('}')
+	return b.Bytes()
+}
+
+func array(items []json.RawMessage) json.RawMessage {
+	var b bytes.Buffer
+	for i, item := range items {
+		b.WriteByte("[,"[min(i, 1)])
+		b.Write(item)
+	}
+	b.WriteByte(']')
+	return b.Bytes()
+}
+
+// quoteJSON writes a string; most need no escape, and those cost one copy.
+func quoteJSON(s string) json.RawMessage {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
+			raw, _ := json.Marshal(s) // a string cannot fail
+			return raw
+		}
+	}
+	raw := make([]byte, 0, len(s)+2)
+	return append(append(append(raw, '"'), s...), '"')
+}
+
+// usage writes how an action is called: "/postman run <collection> [--bail]".
+func usage(command, action string, sig *Signature) string {
+	var b strings.Builder
+	b.WriteString(command)
+	if action != "" {
+		b.WriteString(" " + action)
+	}
+	if sig == nil {
+		return b.String()
+	}
+	for i := range sig.Parameters {
+		p := &sig.Parameters[i]
+		piece := p.flag()
+		switch {
+		case p.Positional && p.is("array"):
+			piece = "<" + p.Name + ">..."
+		case p.Positional:
+			piece = "<" + p.Name + ">"
+		case !p.bare():
+			piece = fmt.Sprintf("%s <%s>", piece, p.Name)
+		}
+		if !p.Required {
+			piece = "[" + piece + "]"
+		}
+		b.WriteString(" " + piece)
+	}
+	return b.String()
+}

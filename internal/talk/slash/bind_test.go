@@ -1,0 +1,111 @@
+package slash
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"ken/capability"
+)
+
+func TestBind(t *testing.T) {
+	tests := []struct{ name, schema, line, want string }{
+		{"template order", `{"properties":{"b":{"type":"string"},"a":{"type":"number"}},"required":["b","a"]}`, "x 2.50", `{"b":"x","a":2.50}`},
+		{"list takes the middle", `{"properties":{"files":{"type":"array","items":{"type":"string"}},"dest":{"type":"string"}},"required":["dest"]}`,
+			"a b c", `{"files":["a","b"],"dest":"c"}`},
+		{"list may stay empty", `{"properties":{"files":{"type":"array"},"dest":{"type":"string"}},"required":["dest"]}`, "c", `{"dest":"c"}`},
+		{"list by flag", `{"properties":{"tag":{"type":"array","items":{"type":"integer"},"x-ken-flag":"-t"}}}`, "-t 1 --tag=2 tag=3", `{"tag":[1,2,3]}`},
+		{"negative numbers are no flags", `{"properties":{"n":{"type":"integer"},"m":{"type":"number"}}}`, "-5 --m -0.5", `{"n":-5,"m":-0.5}`},
+		{"large numbers keep their digits", `{"properties":{"n":{"type":"integer"}}}`, "123456789012345678901234567890", `{"n":123456789012345678901234567890}`},
+		{"untyped flag", `{"properties":{"v":{"type":["boolean","string"],"x-ken-flag":"--v"},"u":{"type":"string","x-ken-position":1}}}`, "u --v", `{"u":"u","v":true}`},
+		{"untyped flag with value", `{"properties":{"v":{"type":["boolean","string"],"x-ken-flag":"--v"}}}`, "--v much", `{"v":"much"}`},
+		{"object", `{"properties":{"o":{"type":"object"}}}`, `o='{"a": [1]}'`, `{"o":{"a": [1]}}`},
+		{"quoted equals sign", `{"properties":{"u":{"type":"string"}}}`, `'u=x'`, `{"u":"u=x"}`},
+		{"quoted flag", `{"properties":{"u":{"type":"string"}}}`, `"--u"`, `{"u":"--u"}`},
+		{"a dash is a word", `{"properties":{"u":{"type":"string"}}}`, `-`, `{"u":"-"}`},
+		{"dashes for underscores", `{"properties":{"dry_run":{"type":"boolean"}}}`, `--dry-run`, `{"dry_run":true}`},
+		{"positions out of order", `{"properties":{"b":{"x-ken-position":2},"a":{"x-ken-position":1}}}`, `1 2`, `{"a":"1","b":"2"}`},
+		{"open", `{"properties":{},"additionalProperties":true}`, `--a --b=c`, `{"a":true,"b":"c"}`},
+		{"schema that says nothing of a property", `{"properties":{"a":true}}`, `x`, `{"a":"x"}`},
+		{"other equals signs", `{"properties":{"u":{"type":"string"}}}`, `https://x?u=1&v=2`, `{"u":"https://x?u=1\u0026v=2"}`},
+	}
+	for _, tt := range tests {
+		sig, err := ReadSignature(json.RawMessage(tt.schema))
+		if err != nil {
+			t.Errorf("%s: %v", tt.name, err)
+			continue
+		}
+		x := New([]Command{{Name: "c", Actions: []Action{{Target: "command:c", Signature: &sig}}}})
+		if got, err := arguments(x, "/c "+tt.line); err != nil || got != tt.want {
+			t.Errorf("%s: arguments of %q = %s, %v, want %s", tt.name, tt.line, got, err, tt.want)
+		}
+	}
+}
+
+func TestBindRefuses(t *testing.T) {
+	tests := []struct{ name, schema, line, want string }{
+		{"no parameters", `{"properties":{}}`, "x", "one argument too many"},
+		{"swallowed", `{"properties":{"v":{"type":["boolean","string"],"x-ken-flag":"--v"},"u":{"x-ken-position":1}},"required":["u"]}`,
+			"--v x", "write --v=true if the word after it"},
+		{"a flag only", `{"properties":{"v":{"type":"string","x-ken-flag":"--v"}}}`, "x", "one argument too many"},
+		{"object", `{"properties":{"o":{"type":"object"}}}`, "[1]", "o wants JSON, an object"},
+		{"open twice", `{"properties":{},"additionalProperties":true}`, `--a --a`, "twice"},
+		{"open, short", `{"properties":{},"additionalProperties":true}`, `-a`, "no such flag"},
+	}
+	for _, tt := range tests {
+		sig, err := ReadSignature(json.RawMessage(tt.schema))
+		if err != nil {
+			t.Errorf("%s: %v", tt.name, err)
+			continue
+		}
+		x := New([]Command{{Name: "c", Actions: []Action{{Target: "command:c", Signature: &sig}}}})
+		if got, err := arguments(x, "/c "+tt.line); capability.KindOf(err) != capability.Invalid || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: arguments of %q = %s, %v, want %q", tt.name, tt.line, got, err, tt.want)
+		}
+	}
+}
+
+func TestSignatureIsReadOnce(t *testing.T) {
+	x := New([]Command{{Name: "c", Actions: []Action{{Target: "command:c"}}}})
+	broken := errors.New("no disk")
+	if _, err := x.Signature("command:c", func() (json.RawMessage, error) { return nil, broken }); !errors.Is(err, broken) {
+		t.Errorf("Signature = %v, want %v", err, broken)
+	}
+	asked := 0
+	for range 3 {
+		sig, err := x.Signature("command:c", func() (json.RawMessage, error) {
+			asked++
+			return json.RawMessage(`{"properties":{"n":{"type":"integer"}}}`), nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := x.Parse("/c 7")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if call, err := r.Call(sig); err != nil || string(call.Arguments) != `{"n":7}` {
+			t.Errorf("Call = %s, %v", call.Arguments, err)
+		}
+	}
+	if asked != 1 {
+		t.Errorf("the schema was asked for %d times, want once", asked)
+	}
+	if sig, err := x.Signature("command:d", func() (json.RawMessage, error) { return nil, nil }); sig != nil || err != nil {
+		t.Errorf("Signature without a schema = %v, %v, want none", sig, err)
+	}
+}
+
+func TestReadSignatureRefuses(t *testing.T) {
+	var many strings.Builder
+	for i := range maxParameters + 1 {
+		fmt.Fprintf(&many, `,"a%d":{}`, i)
+	}
+	for _, schema := range []string{`{"properties":{` + many.String()[1:] + `}}`, ``, `[]`, `{"properties":[]}`, `{"properties":{"a":{},"a":{}}}`, `{"properties":{"a":`} {
+		if sig, err := ReadSignature(json.RawMessage(schema)); capability.KindOf(err) != capability.Invalid {
+			t.Errorf("ReadSignature(%s) = %+v, %v, want a refusal", schema, sig, err)
+		}
+	}
+}

@@ -1,0 +1,177 @@
+package slash
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"unicode"
+
+	"ken/capability"
+)
+
+// An Index finds commands by what a person types. What it answers never
+// changes after [New], and it is safe for any number of goroutines. The zero Index knows no
+// command.
+type Index struct {
+	commands []Command // sorted by name
+
+	// Who is meant by a name, best first. The two others are asked before
+	// and after: "tools.postman:postman" always means that package's, and an
+	// alias never hides a name.
+	names, qualified, aliases map[string][]*Command
+
+	signatures sync.Map // capability.ID to *Signature, as they were asked for
+}
+
+// New indexes commands; it copies the slice and keeps what it points to.
+func New(commands []Command) *Index {
+	x := &Index{
+		commands: slices.Clone(commands),
+		names:    map[string][]*Command{}, qualified: map[string][]*Command{}, aliases: map[string][]*Command{},
+	}
+	slices.SortStableFunc(x.commands, func(a, b Command) int { return strings.Compare(a.Name, b.Name) })
+	for i := range x.commands {
+		cmd := &x.commands[i]
+		x.names[cmd.Name] = append(x.names[cmd.Name], cmd)
+		if cmd.Extension != "" {
+			full := cmd.Extension + ":" + cmd.Name
+			x.qualified[full] = append(x.qualified[full], cmd)
+		}
+		for _, alias := range cmd.Aliases {
+			x.aliases[alias] = append(x.aliases[alias], cmd)
+		}
+	}
+	for _, table := range []map[string][]*Command{x.names, x.qualified, x.aliases} {
+		for name, found := range table {
+			table[name] = mostTrusted(found)
+		}
+	}
+	return x
+}
+
+// mostTrusted keeps those that nothing else outranks.
+func mostTrusted(found []*Command) []*Command {
+	var best capability.Trust
+	for _, cmd := range found {
+		best = max(best, cmd.Trust)
+	}
+	return slices.DeleteFunc(found, func(cmd *Command) bool { return cmd.Trust < best })
+}
+
+// Commands lists the commands by name. The caller must not change them.
+func (x *Index) Commands() []Command { return x.commands }
+
+// Is reports whether text is a command: a slash at its very beginning and,
+// directly after it, the name of one that is known. A refusal is still a
+// command; only what is not one may go to a model.
+func (x *Index) Is(text string) bool {
+	name, ok := nameOf(text)
+	return ok && len(x.find(name)) > 0
+}
+
+// Text gives what a message that is no command says. Where slashes stand
+// before the name of a known command the first is the escape, and goes; all
+// else stays as it is.
+func (x *Index) Text(text string) string {
+	name := strings.TrimLeft(text, "/")
+	if slashes := len(text) - len(name); slashes >= 2 && x.Is("/"+name) {
+		return text[1:]
+	}
+	return text
+}
+
+func (x *Index) find(name string) []*Command {
+	for _, table := range []map[string][]*Command{x.qualified, x.names, x.aliases} {
+		if found := table[name]; len(found) > 0 {
+			return found
+		}
+	}
+	return nil
+}
+
+// nameOf gives the word after the slash. Whatever is no letter a name could
+// hold ends it, blanks and control characters of any kind among it: what is
+// wrong with those is said later, where it can be pointed at.
+func nameOf(text string) (string, bool) {
+	if len(text) < 2 || text[0] != '/' {
+		return "", false
+	}
+	rest := text[1:]
+	end := strings.IndexFunc(rest, func(r rune) bool {
+		return r == ' ' || unicode.IsSpace(r) || unicode.IsControl(r) || unicode.Is(unicode.Z, r) || invisible(r) || bidi(r)
+	})
+	if end >= 0 {
+		rest = rest[:end]
+	}
+	return rest, rest != ""
+}
+
+// lookup finds the one command that a name means.
+func (x *Index) lookup(text, name string) (*Command, error) {
+	found := x.find(name)
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		f := faultAt(text, 1, "no command has this name", "type / and see what there is")
+		return nil, refusal(capability.NotFound, "", f.suggesting(name, x.typed(), "the commands"))
+	}
+	f := faultAt(text, 1, fmt.Sprintf("%d packages bring a command with this name", len(found)), "disable all but one of them")
+	for _, cmd := range found {
+		if cmd.Extension != "" {
+			f.Suggestions = append(f.Suggestions, "/"+cmd.Extension+":"+cmd.Name)
+		}
+	}
+	if len(f.Suggestions) > 0 {
+		f.Fix = "write " + strings.Join(f.Suggestions[:min(len(f.Suggestions), maxShown)], " or ")
+	}
+	return nil, refusal(capability.Invalid, "/"+found[0].Name, f)
+}
+
+// typed lists every name with its slash.
+func (x *Index) typed() []string {
+	var names []string
+	for _, cmd := range x.commands {
+		names = append(names, "/"+cmd.Name)
+		for _, alias := range cmd.Aliases {
+			names = append(names, "/"+alias)
+		}
+	}
+	return slices.Compact(names)
+}
+
+// Signature gives the signature of a route's target and remembers it: the
+// schema is asked for once in the life of the Index, which is that of one
+// snapshot. A target without a schema has none, which [Route.Call] understands.
+func (x *Index) Signature(target capability.ID, schema func() (json.RawMessage, error)) (*Signature, error) {
+	if known, ok := x.signatures.Load(target); ok {
+		return known.(*Signature), nil
+	}
+	raw, err := schema()
+	if err != nil {
+		return nil, err
+	}
+	var sig *Signature
+	if len(raw) > 0 {
+		read, err := ReadSignature(raw)
+		if err != nil {
+			return nil, err
+		}
+		sig = &read
+	}
+	x.signatures.Store(target, sig)
+	return sig, nil
+}
+
+// Suggest gives the commands that the first word of a message may have been
+// meant for. A surface can offer them when text that begins with a slash is
+// no command; it sends nothing anywhere by itself.
+func (x *Index) Suggest(text string) []string {
+	name, ok := nameOf(text)
+	if !ok || len(x.find(name)) > 0 {
+		return nil
+	}
+	return nearest("/"+name, x.typed())
+}

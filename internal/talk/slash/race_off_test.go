@@ -1,0 +1,5 @@
+//go:build !race
+
+package slash
+
+const raceEnabled = false
