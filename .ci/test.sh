@@ -63,7 +63,7 @@ layer_script() {
 }
 
 layer_postgres() {
-	local run=(bash .ci/with-postgres.sh tally test "3 postgres" -- $race -count=1 -run Postgres ./internal/know/source/...)
+	local run=(bash .ci/with-postgres.sh tally test "3 postgres" -- $race -count=1 -run Postgres ./internal/know/source/... ./internal/store/...)
 	local status=0
 	"${run[@]}" || status=$?
 	if [ $status = 75 ] && install postgresql; then
