@@ -178,6 +178,7 @@ func (t *turn) search(vector []float32) (index.Answer, []graph.Ranked) {
 	}
 	answer := s.view.Search(index.Query{Text: t.query.Text, Before: t.before(), Vector: vector}, candidates, keep)
 	t.sel.Fit, t.sel.Found = answer.Fit, len(answer.Hits)
+	t.sel.EmbedUS += answer.Embedding.Microseconds()
 	t.hits, t.ordinals = answer.Hits, make([]int, len(answer.Hits))
 	scored := make([]graph.Scored, len(answer.Hits))
 	for i, h := range answer.Hits {

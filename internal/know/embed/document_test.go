@@ -80,3 +80,23 @@ func TestFieldWeightsAreChecked(t *testing.T) {
 		}
 	}
 }
+
+// TestSigns: a word that is one row, one of several pieces and a text all have
+// the signs of their vectors.
+func TestSigns(t *testing.T) {
+	m := full(t)
+	for _, text := range append([]string{"find", "unaffable", "weather", "find recent articles"}, golden...) {
+		var want []uint64
+		for i, x := range m.Append(nil, text) {
+			if i%64 == 0 {
+				want = append(want, 0)
+			}
+			if x > 0 {
+				want[i/64] |= 1 << (i % 64)
+			}
+		}
+		if got := m.AppendSigns([]uint64{7}, text); !slices.Equal(got, append([]uint64{7}, want...)) {
+			t.Errorf("AppendSigns(%q) = %x, want %x", text, got[1:], want)
+		}
+	}
+}

@@ -133,8 +133,8 @@ func (m *Model) AppendSigns(dst []uint64, text string) []uint64 {
 		row := m.rows[int(tokens[0])*m.dims:][:m.dims]
 		for ; len(row) >= 64; row = row[64:] {
 			var bits uint64
-			for i := range 64 {
-				bits |= uint64((128-int(row[i]))>>63&1) << i
+			for i := 0; i < 64; i += 8 {
+				bits |= above(load64(row, i)) << i
 			}
 			dst = append(dst, bits)
 		}
@@ -151,6 +151,14 @@ func (m *Model) AppendSigns(dst []uint64, text string) []uint64 {
 		dst = append(dst, bits)
 	}
 	return dst
+}
+
+// above says of eight bytes of a row which are above 128, which stands for
+// zero: those whose highest bit is set and another one too. The product gathers
+// the lowest bits of all bytes in the highest byte.
+func above(x uint64) uint64 {
+	const high, rest, gather = 0x8080808080808080, 0x7F7F7F7F7F7F7F7F, 0x0102040810204080
+	return (x & (x&rest + rest) & high >> 7) * gather >> 56
 }
 
 // whole is a weight that takes nothing away.

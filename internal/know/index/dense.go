@@ -15,7 +15,7 @@ const mostNear = 8
 // of every candidate how near it is: in standard deviations above what is usual
 // in this catalog, so that it means the same for every embedder.
 func (s *searcher) similar(v *View, q Query, keep Keep) {
-	s.compared = false
+	s.compared, s.embedding = false, 0
 	vector := s.meaning(v, q)
 	if len(vector) == 0 {
 		return

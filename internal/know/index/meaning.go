@@ -5,6 +5,7 @@ import (
 	"math/bits"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"ken/capability"
@@ -70,7 +71,9 @@ func (s *searcher) meaning(v *View, q Query) []float32 {
 		before, _ := shorten(q.Before[0].Text, longestPast)
 		text += "\n" + before
 	}
+	start := time.Now()
 	s.vector = v.model.Append(s.vector[:0], text)
+	s.embedding = time.Since(start)
 	return s.vector
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 )
 
 // An Answer is what a search found.
@@ -13,6 +14,9 @@ type Answer struct {
 	// was asked for.
 	Fit  float64
 	Hits []Hit // best first
+
+	// Embedding is the time that the vector of the message took to make.
+	Embedding time.Duration
 }
 
 // A Hit is a capability found by a search.
@@ -67,7 +71,8 @@ type searcher struct {
 	clause, clauseTotal []float32
 
 	// For vectors.
-	compared  bool // they had a say
+	compared  bool          // they had a say
+	embedding time.Duration // that the message's took
 	vector    []float32
 	spelt     []uint64 // codes of the message's words
 	code      []uint64
@@ -98,7 +103,7 @@ func (v *View) Search(q Query, limit int, keep Keep) Answer {
 // answer gives the best candidates.
 func (s *searcher) answer(v *View, limit int) Answer {
 	t := s.trust(v)
-	a := Answer{Fit: t.fit, Hits: make([]Hit, 0, max(0, min(limit, len(s.candidates))))}
+	a := Answer{Fit: t.fit, Embedding: s.embedding, Hits: make([]Hit, 0, max(0, min(limit, len(s.candidates))))}
 	words := make([]string, 0, 8*cap(a.Hits))
 	best := float32(0)
 	for i := range cap(a.Hits) {
