@@ -69,7 +69,9 @@ func answers(s *Segment) string {
 	v := NewView(Part{Segment: s})
 	var b strings.Builder
 	for _, text := range asks {
-		fmt.Fprintf(&b, "%s: %+v\n", text, v.Search(Query{Text: text}, 20, nil))
+		answer := v.Search(Query{Text: text}, 20, nil)
+		answer.Embedding = 0
+		fmt.Fprintf(&b, "%s: %+v\n", text, answer)
 	}
 	return b.String()
 }
