@@ -1,0 +1,372 @@
+package approval
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"ken/capability"
+	"ken/internal/store"
+)
+
+// A Config is what a desk may be told. The zero value works.
+type Config struct {
+	For        time.Duration // how long a question waits; 0: a day
+	OnceFor    time.Duration // how long a grant for one call waits to be used; 0: an hour
+	SessionFor time.Duration // how long an answer for a session holds; 0: 30 days
+	Retain     time.Duration // how long what is over can be looked up; 0: 90 days
+
+	// Approvers are the roles that may answer for others of their tenant.
+	// Without any, everybody answers for himself alone.
+	Approvers []string
+
+	// Redact takes secrets out of a value that is shown in a [Difference]; name
+	// is the member or the argument before it. Without it no values are shown
+	// there.
+	Redact func(name, value string) string
+
+	Now func() time.Time // nil: time.Now
+}
+
+// A Desk keeps questions and answers in a store. Its methods may be used by any
+// number of goroutines, and any number of processes may have a desk on the same
+// store. It holds nothing that needs closing.
+type Desk struct {
+	store *store.Store
+	conf  Config
+	cache cache
+}
+
+// New gives the desk of a store. The store stays the caller's.
+func New(s *store.Store, c Config) (*Desk, error) {
+	for _, d := range []struct {
+		name  string
+		field *time.Duration
+		usual time.Duration
+	}{
+		{"For", &c.For, 24 * time.Hour}, {"OnceFor", &c.OnceFor, time.Hour},
+		{"SessionFor", &c.SessionFor, 30 * 24 * time.Hour}, {"Retain", &c.Retain, 90 * 24 * time.Hour},
+	} {
+		if *d.field < 0 {
+			return nil, fmt.Errorf("make approval desk: %s is %v; give a positive time, or 0 for %v", d.name, *d.field, d.usual)
+		}
+		*d.field = cmp.Or(*d.field, d.usual)
+	}
+	if s == nil {
+		return nil, errors.New("make approval desk: there is no store")
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	c.Approvers = slices.Clone(c.Approvers)
+	return &Desk{store: s, conf: c}, nil
+}
+
+// now is what is written down: without a monotonic clock, which no other
+// process has, and without what JSON would not keep.
+func (d *Desk) now() time.Time { return d.conf.Now().UTC().Truncate(time.Microsecond) }
+
+// Ask puts a question on the desk and gives its ticket. The same call of the
+// same principal and session, asked again while the question is open, gets the
+// same ticket, from any process.
+//
+// The ticket that comes back need not be pending: it is denied where a person
+// said not to be asked again in this session, and granted where somebody has
+// just given a consent that covers the call. A caller who then decides again
+// and is still told to ask must not go round a second time.
+func (d *Desk) Ask(ctx context.Context, q Question) (Ticket, error) {
+	t, err := d.newTicket(q)
+	if err != nil {
+		return Ticket{}, err
+	}
+	if old, ok, err := d.again(ctx, &t, q.Again); ok || err != nil {
+		return old, err
+	}
+	for {
+		got, err := d.ask(ctx, t)
+		if !errors.Is(err, store.ErrConflict) {
+			return got, err
+		}
+		// Somebody has changed what this was based on: look again.
+	}
+}
+
+const longestJustification = 1000
+
+func (d *Desk) newTicket(q Question) (Ticket, error) {
+	fail := func(format string, args ...any) (Ticket, error) {
+		return Ticket{}, &capability.Error{Kind: capability.Invalid, Op: "ask about", Target: string(q.Call.Target), Err: fmt.Errorf(format, args...)}
+	}
+	q.Call.Answers, q.Call.Live = nil, nil
+	digest, err := q.Call.Digest()
+	switch {
+	case err != nil:
+		return fail("%w", err)
+	case q.Call.Target == "" || q.Call.Principal.ID == "":
+		return fail("the call names no capability or no principal; a consent needs both")
+	case q.Call.CapabilityHash == "":
+		return fail("the call has no capability hash; resolve it first, since a consent is bound to the text that was read")
+	case q.Widest != "" && q.Widest != Once && q.Widest != Session:
+		return fail("the widest answer is %q; say %s or %s", q.Widest, Once, Session)
+	case q.For < 0:
+		return fail("the question waits %v; give a positive time, or 0 for the default", q.For)
+	}
+	if n := utf8.RuneCountInString(q.Justification); n > longestJustification {
+		q.Justification = string([]rune(q.Justification)[:longestJustification]) + fmt.Sprintf(" … (%d more characters)", n-longestJustification)
+	}
+	wait := cmp.Or(q.For, d.conf.For)
+	q.For = 0
+	now := d.now()
+	t := Ticket{State: Pending, Question: q, Digest: digest, Asked: now, Expires: now.Add(wait)}
+	// What is read back must be the call that was asked about.
+	data, err := encodeTicket(&t)
+	if err != nil {
+		return Ticket{}, err
+	}
+	back, err := decodeTicket("", store.Item{Key: "question", Value: data})
+	if err != nil {
+		return Ticket{}, err
+	}
+	if again, err := back.Question.Call.Digest(); err != nil || again != digest {
+		return fail("a name in the call is not UTF-8 and cannot be kept as it is")
+	}
+	return t, nil
+}
+
+// again gives the ticket of an earlier try of the same call, where that is the
+// answer.
+func (d *Desk) again(ctx context.Context, t *Ticket, id string) (Ticket, bool, error) {
+	if id == "" {
+		return Ticket{}, false, nil
+	}
+	old, err := d.Get(ctx, id)
+	if errors.Is(err, ErrNoTicket) {
+		return Ticket{}, false, nil
+	}
+	same := err == nil && old.Digest == t.Digest
+	return old, err != nil || same && (old.State == Denied || old.State == Expired), err
+}
+
+// ask is one try, based on what is in the store at its mark.
+func (d *Desk) ask(ctx context.Context, t Ticket) (Ticket, error) {
+	call := &t.Question.Call
+	subject := subjectOf(call.Principal, call.Target)
+	mark, _, err := d.read(ctx, markKey(subject))
+	if err != nil {
+		return Ticket{}, err
+	}
+	if old, ok, err := d.standing(ctx, &t, subject); ok || err != nil {
+		return old, err
+	}
+	open := openKey(&t)
+	pointer, there, err := d.read(ctx, open)
+	if err != nil {
+		return Ticket{}, err
+	}
+	if there {
+		old, err := d.Get(ctx, string(pointer.Value))
+		if err != nil && !errors.Is(err, ErrNoTicket) {
+			return Ticket{}, err
+		}
+		if err == nil && old.State == Pending && old.Digest == t.Digest {
+			return old, nil
+		}
+	}
+	var b store.Batch
+	b.At(markKey(subject), mark.Version) // no answer has come meanwhile
+	if t.Voided, err = d.void(ctx, &b, call, subject); err != nil {
+		return Ticket{}, err
+	}
+	if t.Before, err = d.before(ctx, &t); err != nil {
+		return Ticket{}, err
+	}
+	t.ID = newID()
+	data, err := encodeTicket(&t)
+	if err != nil {
+		return Ticket{}, err
+	}
+	keep := t.Expires.Sub(t.Asked) + d.conf.Retain
+	b.At(open, pointer.Version)
+	b.Absent(ticketKey(t.ID))
+	b.PutFor(ticketKey(t.ID), data, keep)
+	b.PutFor(open, []byte(t.ID), keep)
+	t.version, err = d.store.Apply(ctx, &b)
+	if err != nil {
+		return Ticket{}, err
+	}
+	return t, nil
+}
+
+// standing gives the ticket whose answer already covers the question.
+func (d *Desk) standing(ctx context.Context, t *Ticket, subject string) (Ticket, bool, error) {
+	call := &t.Question.Call
+	quiet, there, err := d.read(ctx, quietKey(call))
+	if err != nil {
+		return Ticket{}, false, err
+	}
+	now := d.now()
+	if there {
+		old, err := d.Get(ctx, string(quiet.Value))
+		if err != nil && !errors.Is(err, ErrNoTicket) || err == nil && now.Before(old.Answer.At.Add(d.conf.SessionFor)) {
+			return old, true, err
+		}
+	}
+	held, err := d.held(ctx, subject)
+	if err != nil {
+		return Ticket{}, false, err
+	}
+	for i := range held {
+		g := &held[i]
+		if !g.covers(call, t.Digest, now) || g.Scope != Once && t.Question.Widest != Session {
+			continue
+		}
+		old, err := d.Get(ctx, g.Ticket)
+		if err == nil || !errors.Is(err, ErrNoTicket) {
+			return old, true, err
+		}
+	}
+	return Ticket{}, false, nil
+}
+
+// newID gives 60 bits of chance in letters that people can type.
+func newID() string { return strings.ToLower(rand.Text()[:12]) }
+
+// Get reads one ticket. It looks at no rights: what it gives holds another
+// principal's arguments, and a surface shows it to those for whom
+// [Desk.MaySettle] is true.
+func (d *Desk) Get(ctx context.Context, id string) (Ticket, error) {
+	if !plainID(id) {
+		return Ticket{}, noTicket(id)
+	}
+	item, there, err := d.read(ctx, ticketKey(id))
+	if err != nil {
+		return Ticket{}, err
+	}
+	if !there {
+		return Ticket{}, noTicket(id)
+	}
+	return d.complete(ctx, id, item)
+}
+
+// complete adds to a ticket what is not stored in it.
+func (d *Desk) complete(ctx context.Context, id string, item store.Item) (Ticket, error) {
+	t, err := decodeTicket(id, item)
+	if err != nil {
+		return Ticket{}, err
+	}
+	t.State = t.stateAt(d.now())
+	if t.Grant != "" {
+		from, _, _ := splitGrant(t.Grant)
+		if t.Ended, err = d.ended(ctx, from); err != nil {
+			return Ticket{}, err
+		}
+	}
+	return t, nil
+}
+
+func noTicket(id string) error {
+	return &capability.Error{
+		Kind: capability.NotFound, Op: "read ticket", Target: fmt.Sprintf("%.64q", id), Err: ErrNoTicket,
+		Fix: "see ken approve list; what is long over is no longer kept",
+	}
+}
+
+// MaySettle reports whether a person may answer a ticket: the one who is asked,
+// and approvers of the same tenant.
+func (d *Desk) MaySettle(by capability.Principal, t *Ticket) bool {
+	asked := &t.Question.Call.Principal
+	if by.ID == "" || by.Tenant != asked.Tenant {
+		return false
+	}
+	return by.ID == asked.ID || slices.ContainsFunc(by.Roles, func(r string) bool { return slices.Contains(d.conf.Approvers, r) })
+}
+
+// A Filter narrows a list. The tenant always counts; of the others those that
+// are set.
+type Filter struct {
+	Tenant     string
+	Principal  string
+	Session    string
+	Capability capability.ID
+	States     []State // of tickets
+}
+
+func (f *Filter) matches(p capability.Principal, session string, target capability.ID) bool {
+	return p.Tenant == f.Tenant && (f.Principal == "" || f.Principal == p.ID) &&
+		(f.Session == "" || f.Session == session) && (f.Capability == "" || f.Capability == target)
+}
+
+// List gives tickets, the oldest first. Asked for the pending ones alone, it
+// reads no others. What cannot be read is in the error and hides only itself.
+func (d *Desk) List(ctx context.Context, f Filter) ([]Ticket, error) {
+	var list []Ticket
+	var errs []error
+	read := func(item store.Item) (Ticket, error) {
+		return d.complete(ctx, strings.TrimPrefix(item.Key, ticketPrefix), item)
+	}
+	prefix := ticketPrefix
+	if len(f.States) == 1 && f.States[0] == Pending {
+		prefix = openPrefix
+		read = func(item store.Item) (Ticket, error) { return d.Get(ctx, string(item.Value)) }
+	}
+	for item, err := range d.scan(ctx, prefix, 0) {
+		var t Ticket
+		if err == nil {
+			t, err = read(item)
+		}
+		if errors.Is(err, ErrNoTicket) {
+			continue // its time came just now
+		}
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		c := &t.Question.Call
+		if f.matches(c.Principal, c.Session, c.Target) && (len(f.States) == 0 || slices.Contains(f.States, t.State)) {
+			list = append(list, t)
+		}
+	}
+	slices.SortFunc(list, func(a, b Ticket) int {
+		return cmp.Or(a.Asked.Compare(b.Asked), cmp.Compare(a.ID, b.ID))
+	})
+	return list, errors.Join(errs...)
+}
+
+// Wait gives the ticket as soon as it is no longer pending: settled by any
+// process, or expired. It is for surfaces; nothing below one waits.
+func (d *Desk) Wait(ctx context.Context, id string) (Ticket, error) {
+	for {
+		t, err := d.Get(ctx, id)
+		if err != nil || t.State != Pending {
+			return t, err
+		}
+		if err := d.watch(ctx, &t); err != nil {
+			return Ticket{}, fmt.Errorf("wait for ticket %s: %w", id, err)
+		}
+	}
+}
+
+// watch returns when a pending ticket has changed or its time is over.
+func (d *Desk) watch(ctx context.Context, t *Ticket) error {
+	timed, cancel := context.WithTimeout(ctx, t.Expires.Sub(d.now()))
+	defer cancel()
+	for c, err := range d.store.Watch(timed, ticketKey(t.ID), t.version) {
+		switch {
+		case err == nil && c.Key == ticketKey(t.ID):
+			return nil
+		case err != nil && ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil && timed.Err() != nil:
+			return nil
+		case err != nil:
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,390 @@
+package approval
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"ken/capability"
+	"ken/internal/govern/policy"
+	"ken/internal/store"
+)
+
+// A Grant is a consent that holds: what policy compares, and where it comes
+// from. Every field that is set narrows it.
+type Grant struct {
+	ID         string        `json:"id"`
+	Scope      Scope         `json:"scope"`
+	Tenant     string        `json:"tenant,omitempty"`
+	Principal  string        `json:"principal"`
+	Capability capability.ID `json:"capability"`
+	Hash       string        `json:"hash"`
+	Action     string        `json:"action,omitempty"`
+	Digest     string        `json:"digest,omitempty"`
+	Session    string        `json:"session,omitempty"`
+	Until      time.Time     `json:"until,omitzero"`
+
+	Ticket string    `json:"ticket"` // that was answered
+	By     string    `json:"by"`
+	At     time.Time `json:"at"`
+	Note   string    `json:"note,omitempty"`
+}
+
+func newGrant(t *Ticket, subject string, d *Desk) Grant {
+	c, a := &t.Question.Call, t.Answer
+	g := Grant{
+		ID: grantID(t.ID, subject), Scope: a.Scope, Tenant: c.Principal.Tenant, Principal: c.Principal.ID,
+		Capability: c.Target, Hash: c.CapabilityHash, Action: c.Action, Ticket: t.ID, By: a.By.ID, At: a.At, Note: a.Note,
+	}
+	switch a.Scope {
+	case Once:
+		g.Digest, g.Session, g.Until = t.Digest, c.Session, a.At.Add(d.conf.OnceFor)
+	case Session:
+		g.Session, g.Until = c.Session, a.At.Add(d.conf.SessionFor)
+	case Until:
+		g.Until = a.Until
+	}
+	return g
+}
+
+func (g *Grant) policy() policy.Grant {
+	return policy.Grant{
+		ID: g.ID, Tenant: g.Tenant, Principal: g.Principal, Capability: g.Capability, Hash: g.Hash, Action: g.Action,
+		Digest: g.Digest, Session: g.Session, Until: g.Until, Always: g.Scope == Always,
+	}
+}
+
+// over reports whether the grant's time has passed.
+func (g *Grant) over(now time.Time) bool { return !g.Until.IsZero() && !now.Before(g.Until) }
+
+func (g *Grant) covers(c *capability.Call, digest string, now time.Time) bool {
+	return g.fits(c.Principal, c.Target, c.CapabilityHash, c.Action, c.Session, digest) && !g.over(now)
+}
+
+func (g *Grant) fits(p capability.Principal, target capability.ID, hash, action, session, digest string) bool {
+	return g.Tenant == p.Tenant && g.Principal == p.ID && g.Capability == target && g.Hash == hash && g.Action == action &&
+		(g.Session == "" || g.Session == session) && (g.Digest == "" || g.Digest == digest)
+}
+
+// grantLife is how long a grant is stored; 0 is for good.
+func (d *Desk) grantLife(g *Grant) time.Duration {
+	if g.Until.IsZero() {
+		return 0
+	}
+	return g.Until.Sub(g.At) + grace
+}
+
+type storedGrant struct {
+	V     int   `json:"v"`
+	Grant Grant `json:"grant"`
+}
+
+func encodeGrant(g *Grant) ([]byte, error) { return json.Marshal(storedGrant{formatVersion, *g}) }
+
+func decodeGrant(item store.Item) (Grant, error) {
+	var s storedGrant
+	err := strict(item, &s)
+	return s.Grant, err
+}
+
+// A cache keeps the grants of subjects as they were at a mark. They are served
+// only after the store was asked for the mark, so a grant that any process
+// revoked is never among them.
+type cache struct {
+	mu    sync.Mutex
+	known map[string]marked
+}
+
+type marked struct {
+	version int64
+	grants  []Grant // never changed
+}
+
+const mostCached = 1024
+
+func (c *cache) get(subject string, version int64) ([]Grant, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	m, ok := c.known[subject]
+	return m.grants, ok && m.version == version
+}
+
+func (c *cache) set(subject string, m marked) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.known == nil || len(c.known) >= mostCached {
+		c.known = map[string]marked{}
+	}
+	if m.version > c.known[subject].version {
+		c.known[subject] = m
+	}
+}
+
+// held gives all grants of a subject, those that cover most first, so that one
+// for a single call is not used up where another would do.
+func (d *Desk) held(ctx context.Context, subject string) ([]Grant, error) {
+	mark, there, err := d.read(ctx, markKey(subject))
+	if err != nil || !there {
+		return nil, err
+	}
+	if grants, ok := d.cache.get(subject, mark.Version); ok {
+		return grants, nil
+	}
+	// What changes from here on moves the mark, so this is read again then.
+	var grants []Grant
+	for item, err := range d.scan(ctx, grantPrefix+subject+"/", 0) {
+		if err != nil {
+			return nil, err
+		}
+		g, err := decodeGrant(item)
+		if err != nil {
+			return nil, err
+		}
+		grants = append(grants, g)
+	}
+	order := []Scope{Always, Until, Session, Once}
+	slices.SortStableFunc(grants, func(a, b Grant) int {
+		return cmp.Compare(slices.Index(order, a.Scope), slices.Index(order, b.Scope))
+	})
+	d.cache.set(subject, marked{mark.Version, grants})
+	return grants, nil
+}
+
+// Grants gives the grants that can bear on a request, for its field Grants. Of
+// the request it reads principal, capability with hash, action, session and
+// digest. A grant that was used, revoked or is over at the moment of the call,
+// or was for another text of the capability, is not among them.
+func (d *Desk) Grants(ctx context.Context, q *policy.Request) ([]policy.Grant, error) {
+	if q.Principal.ID == "" || q.Capability.ID == "" || q.Capability.Hash == "" {
+		return nil, nil
+	}
+	held, err := d.held(ctx, subjectOf(q.Principal, q.Capability.ID))
+	if err != nil || len(held) == 0 {
+		return nil, err
+	}
+	now := d.now()
+	var out []policy.Grant
+	for i := range held {
+		g := &held[i]
+		if g.fits(q.Principal, q.Capability.ID, q.Capability.Hash, q.Action, q.Session, q.Digest) && !g.over(now) {
+			out = append(out, g.policy())
+		}
+	}
+	return out, nil
+}
+
+// Consume confirms the grant that a decision names, directly before the call is
+// made: a grant for one call is used up, by exactly one caller among all
+// processes; any other is found to hold still. With an error the call must not
+// be made; [ErrEnded] says that asking again is right.
+func (d *Desk) Consume(ctx context.Context, id string) (Grant, error) {
+	return d.end(ctx, id, func(g *Grant, now time.Time) (*Ending, error) {
+		if g.over(now) {
+			return nil, fmt.Errorf("%w: its time ended at %s", ErrEnded, stamp(g.Until))
+		}
+		if g.Scope != Once {
+			return nil, nil
+		}
+		return &Ending{How: howSpent}, nil
+	})
+}
+
+// Revoke takes an answer back: the grant of a ticket or of a grant's id, or
+// that nobody is to be asked again in a session. What was used up cannot be
+// taken back. The same people may revoke who may settle.
+func (d *Desk) Revoke(ctx context.Context, id string, by capability.Principal, why string) error {
+	ticket, _, _ := strings.Cut(id, ".")
+	t, err := d.Get(ctx, ticket)
+	if err != nil {
+		return err
+	}
+	refuse := func(kind capability.ErrorKind, err error, fix string) error {
+		return &capability.Error{Kind: kind, Op: "revoke", Target: id, Err: err, Fix: fix}
+	}
+	switch {
+	case by.Tenant != t.Question.Call.Principal.Tenant:
+		return noTicket(ticket)
+	case !d.MaySettle(by, &t):
+		return refuse(capability.Denied, ErrNotYours, "let the one who was asked revoke it, or somebody with a role that may: approval.approvers")
+	case t.State == Denied && t.Answer.Scope == Session:
+		return d.unquiet(ctx, &t)
+	case t.Grant == "":
+		return refuse(capability.Invalid, fmt.Errorf("ticket %s is %s: there is nothing to take back", t.ID, t.State), "see ken approve list")
+	}
+	_, err = d.end(ctx, t.Grant, func(*Grant, time.Time) (*Ending, error) {
+		return &Ending{How: howRevoked, By: by.ID, Why: why}, nil
+	})
+	return err
+}
+
+// unquiet lets questions be asked again.
+func (d *Desk) unquiet(ctx context.Context, t *Ticket) error {
+	var b store.Batch
+	b.Delete(quietKey(&t.Question.Call))
+	_, err := d.store.Apply(ctx, &b)
+	return err
+}
+
+// end ends a grant in one batch, if decide gives an ending.
+func (d *Desk) end(ctx context.Context, id string, decide func(*Grant, time.Time) (*Ending, error)) (Grant, error) {
+	ticket, subject, ok := splitGrant(id)
+	fail := func(kind capability.ErrorKind, err error) (Grant, error) {
+		return Grant{}, &capability.Error{Kind: kind, Op: "use grant", Target: fmt.Sprintf("%.128s", id), Err: err, Fix: "make the call again to ask again"}
+	}
+	if !ok {
+		return fail(capability.Invalid, errors.New("this is no id of a grant"))
+	}
+	key := grantKey(subject, ticket)
+	for {
+		item, there, err := d.read(ctx, key)
+		if err != nil {
+			return Grant{}, err
+		}
+		if !there {
+			return fail(capability.Conflict, d.whyGone(ctx, ticket))
+		}
+		g, unreadable := decodeGrant(item)
+		if unreadable != nil {
+			g = Grant{ID: id, Ticket: ticket, Scope: Always}
+		}
+		now := d.now()
+		e, err := decide(&g, now)
+		if unreadable != nil && (e == nil || e.How != howRevoked) {
+			return Grant{}, unreadable
+		}
+		if err != nil {
+			return fail(capability.Conflict, err)
+		}
+		if e == nil {
+			return g, nil
+		}
+		e.Grant, e.At = id, now
+		var b store.Batch
+		b.At(key, item.Version)
+		b.Put(markKey(subject), []byte(present))
+		if err := d.bury(&b, &g, subject, *e); err != nil {
+			return Grant{}, err
+		}
+		_, err = d.store.Apply(ctx, &b)
+		if errors.Is(err, store.ErrConflict) {
+			continue
+		}
+		if err != nil {
+			return Grant{}, err
+		}
+		return g, nil
+	}
+}
+
+// bury adds to a batch that a grant has ended.
+func (d *Desk) bury(b *store.Batch, g *Grant, subject string, e Ending) error {
+	data, err := json.Marshal(storedEnding{formatVersion, e})
+	if err != nil {
+		return err
+	}
+	life := d.ticketLife(&Answer{Scope: g.Scope, At: g.At, Until: g.Until})
+	put(b, pastKey(g.Ticket), data, life)
+	b.Delete(grantKey(subject, g.Ticket))
+	return nil
+}
+
+type storedEnding struct {
+	V      int    `json:"v"`
+	Ending Ending `json:"ending"`
+}
+
+// ended reads how the grant of a ticket ended, or nil.
+func (d *Desk) ended(ctx context.Context, ticket string) (*Ending, error) {
+	item, there, err := d.read(ctx, pastKey(ticket))
+	if err != nil || !there {
+		return nil, err
+	}
+	var s storedEnding
+	if err := strict(item, &s); err != nil {
+		return nil, err
+	}
+	return &s.Ending, nil
+}
+
+func (d *Desk) whyGone(ctx context.Context, ticket string) error {
+	e, err := d.ended(ctx, ticket)
+	switch {
+	case err != nil:
+		return errors.Join(ErrEnded, err)
+	case e == nil:
+		return fmt.Errorf("%w: there is none with this id, or its time is long over", ErrEnded)
+	}
+	text := e.How + " at " + stamp(e.At)
+	if e.By != "" {
+		text += " by " + e.By
+	}
+	if e.Why != "" {
+		text += ": " + e.Why
+	}
+	return fmt.Errorf("%w: %s", ErrEnded, text)
+}
+
+// void adds to a batch that the grants of a call's principal for the same action
+// end which were given for another text of the capability than the call has.
+func (d *Desk) void(ctx context.Context, b *store.Batch, c *capability.Call, subject string) ([]Ending, error) {
+	held, err := d.held(ctx, subject)
+	if err != nil {
+		return nil, err
+	}
+	var endings []Ending
+	now := d.now()
+	for i := range held {
+		g := &held[i]
+		if g.Action != c.Action || g.Hash == c.CapabilityHash || g.over(now) || len(endings) == mostVoid {
+			continue
+		}
+		e := Ending{
+			Grant: g.ID, How: howVoid, At: now,
+			Why: fmt.Sprintf("%s has changed since %s agreed (%s) at %s: its hash is %.12s and was %.12s", c.Target, g.By, g.Scope, stamp(g.At), c.CapabilityHash, g.Hash),
+		}
+		if err := d.bury(b, g, subject, e); err != nil {
+			return nil, err
+		}
+		endings = append(endings, e)
+	}
+	if endings != nil {
+		b.Put(markKey(subject), []byte(present))
+	}
+	return endings, nil
+}
+
+// mostVoid is how many grants one question ends; those beyond hold for no
+// call either, and wait for the next question.
+const mostVoid = 100
+
+// Held lists the grants that hold, the oldest first. What cannot be read is in
+// the error and hides only itself.
+func (d *Desk) Held(ctx context.Context, f Filter) ([]Grant, error) {
+	var list []Grant
+	var errs []error
+	now := d.now()
+	for item, err := range d.scan(ctx, grantPrefix, 0) {
+		var g Grant
+		if err == nil {
+			g, err = decodeGrant(item)
+		}
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		p := capability.Principal{ID: g.Principal, Tenant: g.Tenant}
+		if !g.over(now) && f.matches(p, cmp.Or(g.Session, f.Session), g.Capability) {
+			list = append(list, g)
+		}
+	}
+	slices.SortFunc(list, func(a, b Grant) int {
+		return cmp.Or(a.At.Compare(b.At), strings.Compare(a.ID, b.ID))
+	})
+	return list, errors.Join(errs...)
+}

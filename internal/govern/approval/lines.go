@@ -1,0 +1,133 @@
+package approval
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"ken/capability"
+)
+
+// A Line is one fact of a ticket. Text came from outside: only package
+// untrusted makes it fit for a terminal or a page.
+type Line struct {
+	Name string `json:"name"`
+	Text string `json:"text"`
+}
+
+// Lines give all that a person needs to decide, in the order in which it is to
+// be shown: first exactly what will run. Nothing is shortened.
+func (t Ticket) Lines() []Line {
+	var lines []Line
+	add := func(name, text string) {
+		if text != "" {
+			lines = append(lines, Line{name, text})
+		}
+	}
+	q, c := &t.Question, &t.Question.Call
+	add("command", q.Command)
+	if len(q.Argv) > 0 {
+		add("argv", CommandLine(q.Argv))
+	}
+	add("arguments", string(c.Arguments))
+	add("capability", string(c.Target))
+	add("action", c.Action)
+	if t.Before != nil {
+		add("again", t.Before.Reason())
+		for _, one := range t.Before.Differences {
+			add("difference", fmt.Sprintf("%s: %s → %s", one.Place, orNone(one.Old), orNone(one.New)))
+		}
+	}
+	for _, v := range t.Voided {
+		add("void", v.Why)
+	}
+	r := q.Risk
+	add("risk", fmt.Sprintf("%d of 100 (effect %d, trust %d, reach %d, destructive %d)", r.Score, r.Effect, r.Trust, r.Reach, r.Destructive))
+	add("why", q.Why)
+	add("rule", q.Rule)
+	add("justification", q.Justification)
+	add("principal", c.Principal.ID)
+	add("tenant", c.Principal.Tenant)
+	add("session", c.Session)
+	add("surface", string(q.Surface))
+	add("origin", origin(c.Origin))
+	add("intent", c.Intent)
+	add("mode", c.Mode)
+	add("answers", answers(q))
+	add("asked", stamp(t.Asked))
+	add("expires", stamp(t.Expires))
+	add("state", string(t.State))
+	if a := t.Answer; a != nil {
+		add("answer", fmt.Sprintf("%s (%s) by %s at %s", a.Effect, a.Scope, a.By.ID, stamp(a.At)))
+		add("note", a.Note)
+		add("with", a.With)
+	}
+	if e := t.Ended; e != nil {
+		add("ended", strings.TrimSpace(e.How+" at "+stamp(e.At)+" "+e.Why))
+	}
+	add("hash", c.CapabilityHash)
+	add("digest", t.Digest)
+	add("ticket", t.ID)
+	return lines
+}
+
+func origin(c capability.Caller) string {
+	if c == capability.ByModel {
+		return "model"
+	}
+	return string(c)
+}
+
+// answers names the answers that count.
+func answers(q *Question) string {
+	words := []string{"deny", "grant once"}
+	if q.Call.Session != "" {
+		words = append(words, "deny for the session")
+	}
+	if q.Widest == Session {
+		if q.Call.Session != "" {
+			words = append(words, "grant for the session")
+		}
+		words = append(words, "grant until a time", "grant always")
+	}
+	return strings.Join(words, ", ")
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "(none)"
+	}
+	return s
+}
+
+// CommandLine writes arguments so that one can see where each begins and ends,
+// and every character that does not show: as they are where that is plain, in
+// single quotes as a shell reads them, or in double quotes with escapes as in
+// Go where something in them cannot be printed. Different arguments give
+// different lines.
+func CommandLine(argv []string) string {
+	words := make([]string, len(argv))
+	for i, arg := range argv {
+		words[i] = quoteArgument(arg)
+	}
+	return strings.Join(words, " ")
+}
+
+func quoteArgument(s string) string {
+	plain, printable := s != "", true
+	for _, r := range s {
+		if !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-", r) {
+			plain = false
+		}
+		if !strconv.IsPrint(r) || r == '\uFFFD' {
+			printable = false
+		}
+	}
+	switch {
+	case plain:
+		return s
+	case printable:
+		return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+	}
+	return strconv.Quote(s)
+}

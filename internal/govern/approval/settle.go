@@ -1,0 +1,170 @@
+package approval
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"ken/capability"
+	"ken/internal/store"
+)
+
+// Settle answers a ticket. It succeeds for exactly one caller among all
+// processes; the others get the ticket as it was settled, with [ErrSettled] and
+// by whom and when. An answer that reaches further than one call also settles
+// the other open questions that it covers.
+//
+// Who By is, and that it is a person, is for the surface to know. A ticket of
+// another tenant is not found.
+func (d *Desk) Settle(ctx context.Context, id string, a Answer) (Ticket, error) {
+	for {
+		t, err := d.settle(ctx, id, a)
+		if errors.Is(err, store.ErrConflict) {
+			continue // somebody else has settled it: see how
+		}
+		if err == nil && t.Answer.Scope != Once {
+			d.settleAlong(ctx, &t)
+		}
+		return t, err
+	}
+}
+
+func (d *Desk) settle(ctx context.Context, id string, a Answer) (Ticket, error) {
+	t, err := d.Get(ctx, id)
+	if err != nil {
+		return Ticket{}, err
+	}
+	call := &t.Question.Call
+	if a.By.Tenant != call.Principal.Tenant {
+		return Ticket{}, noTicket(id)
+	}
+	refuse := func(kind capability.ErrorKind, err error, fix string) (Ticket, error) {
+		return t, &capability.Error{Kind: kind, Op: "settle ticket", Target: id, Err: err, Fix: fix}
+	}
+	now := d.now()
+	switch {
+	case !d.MaySettle(a.By, &t):
+		t = Ticket{}
+		return refuse(capability.Denied, ErrNotYours, "let the one who is asked answer, or somebody with a role that may: approval.approvers")
+	case t.State == Expired:
+		return refuse(capability.Conflict, fmt.Errorf("%w at %s", ErrExpired, stamp(t.Expires)), "make the call again to ask again")
+	case t.State != Pending:
+		return refuse(capability.Conflict, fmt.Errorf("%w: %s by %s at %s", ErrSettled, t.State, t.Answer.By.ID, stamp(t.Answer.At)), "see ken approve list; an answer is taken back with revoke")
+	}
+	if err := a.check(&t.Question, now); err != nil {
+		return refuse(capability.Invalid, err, "answer with another scope")
+	}
+	a.At, a.Until, a.With = now, a.Until.UTC().Truncate(time.Microsecond), ""
+	a.By.Roles = nil
+
+	var b store.Batch
+	subject := subjectOf(call.Principal, call.Target)
+	t.Answer = &a
+	if a.Effect == Yes {
+		g := newGrant(&t, subject, d)
+		t.Grant = g.ID
+		data, err := encodeGrant(&g)
+		if err != nil {
+			return Ticket{}, err
+		}
+		put(&b, grantKey(subject, t.ID), data, d.grantLife(&g))
+	} else if a.Scope == Session {
+		b.PutFor(quietKey(call), []byte(t.ID), d.conf.SessionFor+grace)
+	}
+	b.Put(markKey(subject), []byte(present))
+	if err := d.close(ctx, &b, &t); err != nil {
+		return Ticket{}, err
+	}
+	version, err := d.store.Apply(ctx, &b)
+	if err != nil {
+		return Ticket{}, err
+	}
+	t.version, t.State = version, t.stateAt(now)
+	return t, nil
+}
+
+// close adds to a batch that a ticket is answered and no longer open.
+func (d *Desk) close(ctx context.Context, b *store.Batch, t *Ticket) error {
+	data, err := encodeTicket(t)
+	if err != nil {
+		return err
+	}
+	open := openKey(t)
+	pointer, there, err := d.read(ctx, open)
+	if err != nil {
+		return err
+	}
+	if there && string(pointer.Value) == t.ID {
+		b.At(open, pointer.Version)
+		b.Delete(open)
+	}
+	b.At(ticketKey(t.ID), t.version)
+	put(b, ticketKey(t.ID), data, d.ticketLife(t.Answer))
+	b.PutFor(kinKey(t), []byte(t.ID), d.conf.Retain)
+	return nil
+}
+
+// settleAlong settles the other open tickets that an answer covers: those of
+// the same capability, text and action, and for a session of that session, whose
+// rules are content with such an answer. The answer is on disk by now, and moved
+// the mark, so every ticket that does not know of it is already there to be
+// found. One that cannot be settled here stays open and can be answered by
+// itself, so errors change nothing for the caller.
+func (d *Desk) settleAlong(ctx context.Context, first *Ticket) {
+	call := &first.Question.Call
+	for item, err := range d.scan(ctx, openPrefix+subjectOf(call.Principal, call.Target)+"/", 0) {
+		if err != nil {
+			return
+		}
+		t, err := d.Get(ctx, string(item.Value))
+		if err != nil || t.State != Pending || !sameMatter(first, &t) {
+			continue
+		}
+		a := *first.Answer
+		a.With = first.ID
+		t.Answer, t.Grant = &a, first.Grant
+		var b store.Batch
+		if d.close(ctx, &b, &t) == nil {
+			_, _ = d.store.Apply(ctx, &b) // a conflict: it was settled by itself
+		}
+	}
+}
+
+func sameMatter(first, t *Ticket) bool {
+	a, b := &first.Question.Call, &t.Question.Call
+	if a.Principal.ID != b.Principal.ID || a.Principal.Tenant != b.Principal.Tenant || a.Target != b.Target || a.Action != b.Action {
+		return false
+	}
+	if first.Answer.Scope == Session && a.Session != b.Session {
+		return false
+	}
+	// A denial is about the action, whatever its text says by now.
+	return first.Answer.Effect == No || t.Question.Widest == Session && a.CapabilityHash == b.CapabilityHash
+}
+
+// ticketLife is how long a ticket is kept: as long as its answer counts, and
+// then as long as what is over is kept. 0 is for good.
+func (d *Desk) ticketLife(a *Answer) time.Duration {
+	switch a.Scope {
+	case Always:
+		return 0
+	case Session:
+		return d.conf.Retain + d.conf.SessionFor
+	case Until:
+		return d.conf.Retain + a.Until.Sub(a.At)
+	}
+	return d.conf.Retain + d.conf.OnceFor
+}
+
+// grace is how much longer than it holds a thing is stored: when it ends is for
+// the desk's own clock to say.
+const grace = time.Hour
+
+func put(b *store.Batch, key string, value []byte, life time.Duration) {
+	if life > 0 {
+		b.PutFor(key, value, life)
+	} else {
+		b.Put(key, value)
+	}
+}

@@ -1,0 +1,178 @@
+package approval_test
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"ken/capability"
+	"ken/internal/govern/approval"
+	"ken/internal/store"
+)
+
+// inTime runs a test by a clock of its own, with a desk on a store.
+func inTime(t *testing.T, c approval.Config, do func(t *testing.T, d *approval.Desk)) {
+	file := filepath.Join(t.TempDir(), "ken.db")
+	synctest.Test(t, func(t *testing.T) {
+		s, err := store.Open(context.Background(), file, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		do(t, newDesk(t, s, c))
+	})
+}
+
+// TestExpiry: a question waits its time, to the microsecond; then it is expired
+// and not denied, cannot be answered, and the call is asked about anew.
+func TestExpiry(t *testing.T) {
+	inTime(t, approval.Config{}, func(t *testing.T, d *approval.Desk) {
+		q := about(callOf(`{}`))
+		q.For = time.Minute
+		first := ask(t, d, q)
+		time.Sleep(time.Minute - time.Microsecond)
+		if got, err := d.Get(ctx, first.ID); err != nil || got.State != approval.Pending {
+			t.Errorf("before its time = %s, %v", got.State, err)
+		}
+		time.Sleep(time.Microsecond)
+		got, err := d.Get(ctx, first.ID)
+		if err != nil || got.State != approval.Expired || capability.KindOf(got.Err()) != capability.Unapproved {
+			t.Errorf("after its time = %s, %v, %v; want expired, unapproved", got.State, err, got.Err())
+		}
+		if _, err := d.Settle(ctx, first.ID, yes(approval.Once)); !errors.Is(err, approval.ErrExpired) {
+			t.Errorf("Settle after its time = %v", err)
+		}
+		for state, want := range map[approval.State]int{approval.Pending: 0, approval.Expired: 1, approval.Denied: 0} {
+			if list, err := d.List(ctx, approval.Filter{Tenant: "acme", States: []approval.State{state}}); err != nil || len(list) != want {
+				t.Errorf("List(%s) = %d, %v; want %d", state, len(list), err, want)
+			}
+		}
+		with := q
+		with.Again = first.ID
+		if got := ask(t, d, with); got.ID != first.ID || got.State != approval.Expired {
+			t.Errorf("the same call with its ticket = %s %s", got.ID, got.State)
+		}
+		second := ask(t, d, q)
+		if second.ID == first.ID || second.State != approval.Pending {
+			t.Errorf("asked anew = %s %s", second.ID, second.State)
+		}
+		if third := ask(t, d, q); third.ID != second.ID {
+			t.Errorf("asked once more = %s, want %s", third.ID, second.ID)
+		}
+	})
+}
+
+// TestWait: whoever waits learns of an answer, and of the end of the time; his
+// own context ends it too.
+func TestWait(t *testing.T) {
+	inTime(t, approval.Config{}, func(t *testing.T, d *approval.Desk) {
+		q := about(callOf(`{}`))
+		q.For = 20 * time.Second
+		wait := func(ctx context.Context, id string) <-chan string {
+			said := make(chan string, 1)
+			go func() {
+				got, err := d.Wait(ctx, id)
+				if err != nil && !errors.Is(err, context.Canceled) {
+					t.Error(err)
+				}
+				said <- string(got.State)
+			}()
+			return said
+		}
+		first := ask(t, d, q)
+		said := wait(ctx, first.ID)
+		canceled, cancel := context.WithCancel(ctx)
+		gaveUp := wait(canceled, first.ID)
+		time.Sleep(10 * time.Second)
+		select {
+		case s := <-said:
+			t.Fatalf("Wait = %s before there is an answer", s)
+		default:
+		}
+		cancel()
+		if s := <-gaveUp; s != "" {
+			t.Errorf("Wait that was ended = %s", s)
+		}
+		settle(t, d, first.ID, no(approval.Once))
+		if s := <-said; s != "denied" {
+			t.Errorf("Wait = %s, want denied", s)
+		}
+		if s := <-wait(ctx, first.ID); s != "denied" {
+			t.Errorf("Wait for what is settled = %s", s)
+		}
+		start := time.Now()
+		second := ask(t, d, q)
+		if s := <-wait(ctx, second.ID); s != "expired" || time.Since(start) != 20*time.Second {
+			t.Errorf("Wait = %s after %v, want expired after 20 s", s, time.Since(start))
+		}
+		if _, err := d.Wait(ctx, "nonesuch"); !errors.Is(err, approval.ErrNoTicket) {
+			t.Errorf("Wait for nothing = %v", err)
+		}
+	})
+}
+
+// TestGrantTimes: each scope ends when it says; what is over can be looked up
+// for a while.
+func TestGrantTimes(t *testing.T) {
+	conf := approval.Config{OnceFor: time.Minute, SessionFor: time.Hour, Retain: 24 * time.Hour}
+	tests := []struct {
+		scope approval.Scope
+		holds time.Duration // 0: for good
+	}{{approval.Once, time.Minute}, {approval.Session, time.Hour}, {approval.Until, 30 * time.Minute}, {approval.Always, 0}}
+	for _, test := range tests {
+		inTime(t, conf, func(t *testing.T, d *approval.Desk) {
+			call := callOf(`{}`)
+			a := yes(test.scope)
+			if test.scope == approval.Until {
+				a.Until = time.Now().Add(test.holds)
+			}
+			ticket := settle(t, d, ask(t, d, about(call)).ID, a)
+			check := func(when string, want int) {
+				t.Helper()
+				held, err := d.Held(ctx, approval.Filter{Tenant: "acme"})
+				if got := grantsFor(t, d, call); len(got) != want || len(held) != want || err != nil {
+					t.Errorf("%s, %s: Grants = %d, Held = %d, %v; want %d", test.scope, when, len(got), len(held), err, want)
+				}
+			}
+			if test.holds == 0 {
+				time.Sleep(10 * 365 * 24 * time.Hour)
+				check("after ten years", 1)
+				return
+			}
+			time.Sleep(test.holds - time.Microsecond)
+			check("before its end", 1)
+			time.Sleep(time.Microsecond)
+			check("at its end", 0)
+			if _, err := d.Consume(ctx, ticket.Grant); !errors.Is(err, approval.ErrEnded) {
+				t.Errorf("%s: Consume at its end = %v", test.scope, err)
+			}
+			time.Sleep(23 * time.Hour)
+			if _, err := d.Get(ctx, ticket.ID); err != nil {
+				t.Errorf("%s: Get a day later = %v", test.scope, err)
+			}
+			time.Sleep(48 * time.Hour)
+			if _, err := d.Get(ctx, ticket.ID); !errors.Is(err, approval.ErrNoTicket) {
+				t.Errorf("%s: Get three days later = %v", test.scope, err)
+			}
+		})
+	}
+}
+
+// TestQuietTime: "do not ask again" ends with the session's time.
+func TestQuietTime(t *testing.T) {
+	inTime(t, approval.Config{SessionFor: time.Hour}, func(t *testing.T, d *approval.Desk) {
+		q := about(callOf(`{}`))
+		settle(t, d, ask(t, d, q).ID, no(approval.Session))
+		time.Sleep(time.Hour - time.Microsecond)
+		if got := ask(t, d, q); got.State != approval.Denied {
+			t.Errorf("within the hour = %s", got.State)
+		}
+		time.Sleep(time.Microsecond)
+		if got := ask(t, d, q); got.State != approval.Pending {
+			t.Errorf("after the hour = %s", got.State)
+		}
+	})
+}
