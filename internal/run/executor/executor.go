@@ -1,0 +1,78 @@
+// Package executor holds what the executors share: the words in which they
+// tell the runner about a call before it is made, and the few steps that those
+// which start programs have in common.
+//
+// The executors are packages of their own below this one: process runs the
+// programs of extension packages, shell one command line, files works on files
+// beneath a workspace, function calls typed Go functions. Each is an
+// [Executor]: made once, used for every call, from any number of goroutines.
+//
+// An executor decides nothing. [Executor.Facts] says what a call comes to,
+// policy decides about that, and Invoke does it: exactly what Facts named, or
+// nothing. What an executor refuses by itself is what it cannot do safely
+// whatever the rules say.
+package executor
+
+import (
+	"context"
+
+	"ken/capability"
+)
+
+// An Executor carries out the calls of one family of capabilities.
+type Executor interface {
+	capability.Invoker
+
+	// Facts says what a call of a capability comes to. It changes nothing and
+	// starts nothing. An error means that Invoke would refuse the call in any
+	// case, for the same reason.
+	Facts(ctx context.Context, call capability.Call, c *capability.Capability) (Facts, error)
+}
+
+// Facts are what policy needs to know of a call before it is made.
+type Facts struct {
+	Paths []Path
+
+	// Commands are the simple commands that would be run, each as its
+	// arguments.
+	Commands [][]string
+
+	// Opaque says why there may be more to the command line than Commands;
+	// empty when there is not.
+	Opaque string
+
+	Hosts []string // without port
+
+	// Destructive means that the executor knows the call to destroy something.
+	Destructive bool
+
+	// Required are the permissions without which the call cannot be made
+	// ("exec", "filesystem.write", …). They come from the executor, so that a
+	// manifest which declares nothing is granted nothing.
+	Required []string
+}
+
+// A Path is a file that a call names: relative to the workspace, or absolute.
+type Path struct {
+	Name  string
+	Write bool
+}
+
+// A Tool is a capability that comes with this program, with its schema and
+// text. Whoever builds the catalog puts it into a source.
+type Tool struct {
+	Capability capability.Capability
+	Detail     capability.Detail
+}
+
+// A Lookup gives the capability that a call means and what belongs to it. It
+// is the catalog's, as the runner sees it.
+type Lookup func(ctx context.Context, target capability.ID) (*capability.Capability, capability.Detail, error)
+
+// The permissions that executors require.
+const (
+	PermExec    = "exec"
+	PermNetwork = "network"
+	PermRead    = "filesystem.read"
+	PermWrite   = "filesystem.write"
+)

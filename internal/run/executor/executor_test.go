@@ -1,0 +1,177 @@
+package executor
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"pgregory.net/rapid"
+
+	"ken/capability"
+	"ken/internal/run/sandbox"
+)
+
+func TestMain(m *testing.M) {
+	sandbox.Helper()
+	os.Exit(m.Run())
+}
+
+// TestCleanPath is S5.36 and K5.12: a name that climbs is refused by its
+// parts, not by its letters.
+func TestCleanPath(t *testing.T) {
+	for name, want := range map[string]string{"a": "a", "a/b": "a/b", "./a//b/": "a/b", ".": ".", "a..b": "a..b", "...": "...", "a/..b": "a/..b", "~": "~", "$HOME": "$HOME"} {
+		if got, err := CleanPath(name); err != nil || got != want {
+			t.Errorf("CleanPath(%q) = %q, %v, want %q", name, got, err, want)
+		}
+	}
+	for name, want := range map[string]string{"..": "traversal", "a/../b": "traversal", "a/..": "traversal", "/a": "absolute", "": "empty", "a\x00": "control", "a\nb": "control", `a\b`: "backslash", "\xff": "UTF-8", strings.Repeat("a", 5000): "more than"} {
+		if got, err := CleanPath(name); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("CleanPath(%.20q) = %q, %v, want an error with %q", name, got, err, want)
+		}
+	}
+}
+
+func TestOpenDir(t *testing.T) {
+	dir := t.TempDir()
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	made, err := OpenDir(root, "a/b/c", 0o700)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made.Close()
+	if info, err := os.Stat(filepath.Join(dir, "a/b/c")); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("the folder is %v, %v, want mode 0700", info, err)
+	}
+	for link, to := range map[string]string{"in": "a/b", "out": "/etc", "a/b/up": "../.."} {
+		if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{link, link + "/c"} {
+			_, err := OpenDir(root, name, 0o700)
+			if l, ok := errors.AsType[*LinkError](err); !ok || l.Name != link || l.Target != to {
+				t.Errorf("OpenDir(%s) = %v, want a LinkError at %s", name, err, link)
+			}
+		}
+	}
+	if _, err := OpenDir(root, "a/none", 0); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("OpenDir of nothing = %v, want not exist", err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "file"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenDir(root, "file/x", 0o700); err == nil {
+		t.Error("OpenDir through a file = nil, want an error")
+	}
+}
+
+// TestPrograms is K5.13: never the work directory, never ".", never where
+// anybody may write.
+func TestPrograms(t *testing.T) {
+	dir := t.TempDir()
+	for _, sub := range []string{"bin", "work", "open"} {
+		if err := os.Mkdir(filepath.Join(dir, sub), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, sub, "tool-"+sub), []byte("#!/bin/sh\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chmod(filepath.Join(dir, "open"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(filepath.Join(dir, "work"))
+	p := NewPrograms(strings.Join([]string{"", ".", "work", filepath.Join(dir, "work"), filepath.Join(dir, "open"), filepath.Join(dir, "bin")}, ":"), filepath.Join(dir, "work"))
+	if got, want := p.List(), filepath.Join(dir, "open")+":"+filepath.Join(dir, "bin"); got != want {
+		t.Errorf("List() = %q, want %q", got, want)
+	}
+	found, err := p.Find("tool-bin")
+	if err != nil || found.Path != filepath.Join(dir, "bin", "tool-bin") || len(found.SHA256) != 64 {
+		t.Errorf("Find(tool-bin) = %+v, %v", found, err)
+	}
+	for _, name := range []string{"tool-work", "tool-open", "./tool-work", "../bin/tool-bin", "", ".", "..", filepath.Join(dir, "bin") + "/../bin/tool-bin", filepath.Join(dir, "bin")} {
+		if got, err := p.Find(name); err == nil {
+			t.Errorf("Find(%q) = %+v, want an error", name, got)
+		}
+	}
+}
+
+func TestEnvironment(t *testing.T) {
+	env, refused := Environment("/bin", []string{"A", "A", "MISSING", "PATH", "HOME", "LD_PRELOAD", "KEN_HOME", "PAGER", "NUL"}, func(name string) (string, bool) {
+		return map[string]string{"NUL": "a\x00b"}[name] + "v", name != "MISSING"
+	})
+	if want := []string{"KEN_HOME", "LD_PRELOAD"}; !slices.Equal(refused, want) {
+		t.Errorf("refused = %v, want %v", refused, want)
+	}
+	if !slices.Contains(env, "A=v") || !slices.Contains(env, "PATH=/bin") || slices.ContainsFunc(env, func(e string) bool {
+		return strings.HasPrefix(e, "MISSING") || strings.HasPrefix(e, "HOME") || strings.HasPrefix(e, "LD_") || strings.HasPrefix(e, "NUL") || e == "PAGER=v"
+	}) {
+		t.Errorf("Environment = %q", env)
+	}
+}
+
+// TestClip: no more characters than allowed besides the note, whole ones, from
+// both ends, and the note tells the truth.
+func TestClip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text, most := rapid.StringN(0, 60, -1).Draw(t, "text"), rapid.IntRange(1, 50).Draw(t, "most")
+		got := Clip(text, most)
+		n := utf8.RuneCountInString(text)
+		if n <= most {
+			if got != text {
+				t.Fatalf("Clip(%q, %d) = %q, want it whole", text, most, got)
+			}
+			return
+		}
+		r := []rune(text)
+		want := string(r[:most-most/2]) + "\n[… " + itoa(n-most) + " characters left out …]\n" + string(r[n-most/2:])
+		if got != want {
+			t.Fatalf("Clip(%q, %d) = %q, want %q", text, most, got, want)
+		}
+	})
+}
+
+func itoa(n int) string {
+	if n < 10 {
+		return string(rune('0' + n))
+	}
+	return itoa(n/10) + string(rune('0'+n%10))
+}
+
+// TestRefused: a run that never started is an error of Ken's without a folder
+// of this machine, and still unwraps to its cause.
+func TestRefused(t *testing.T) {
+	cause := errors.New("take /home/ada/bin/tool: permission denied")
+	err := Refused(capability.Call{Target: "t"}, &sandbox.Refusal{Layer: "namespaces", Cause: cause})
+	if capability.KindOf(err) != capability.Unavailable || strings.Contains(err.Error(), "ada") || !strings.Contains(err.Error(), "take tool: permission denied") || !errors.Is(err, cause) {
+		t.Errorf("Refused = %v", err)
+	}
+	if got := capability.KindOf(Refused(capability.Call{}, context.DeadlineExceeded)); got != capability.Timeout {
+		t.Errorf("Refused(deadline) is %v, want timeout", got)
+	}
+}
+
+// FuzzUnique: what passes has one meaning to every reader.
+func FuzzUnique(f *testing.F) {
+	for _, s := range []string{`{}`, `{"a":1}`, `{"a":1,"a":2}`, `{"a":{"b":1,"b":2}}`, `[1,2]`, `{"a":[{"c":1,"c":1}]}`, "\xff", `{} {}`} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		type in struct {
+			A int    `json:"a"`
+			B string `json:"b"`
+		}
+		v, err := Decode[in](capability.Call{Arguments: raw})
+		if err == nil && strings.Count(string(raw), `"a"`) > 1+strings.Count(v.B, "a") && !strings.Contains(string(raw), `\`) && !strings.Contains(v.B, `a`) {
+			t.Fatalf("Decode(%q) = %+v with a key twice", raw, v)
+		}
+	})
+}

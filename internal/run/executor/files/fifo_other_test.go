@@ -1,0 +1,7 @@
+//go:build !unix
+
+package files
+
+import "testing"
+
+func fifo(t *testing.T, _ string) { t.Skip("this system has no named pipes") }

@@ -1,0 +1,25 @@
+//go:build unix
+
+package files
+
+import (
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// names gives how many names a file has.
+func names(info fs.FileInfo) uint64 {
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		return uint64(st.Nlink)
+	}
+	return 1
+}
+
+// keepOwner gives a file to whom the one it replaces belongs. Only root can;
+// for others the owner is the same already or cannot be kept.
+func keepOwner(f *os.File, was fs.FileInfo) {
+	if st, ok := was.Sys().(*syscall.Stat_t); ok && os.Geteuid() == 0 {
+		f.Chown(int(st.Uid), int(st.Gid)) // best effort
+	}
+}

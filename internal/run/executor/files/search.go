@@ -1,0 +1,240 @@
+package files
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"ken/capability"
+	"ken/internal/run/executor"
+)
+
+const searchSchema = `{"type":"object","properties":{` +
+	`"regex":{"type":"string","description":"RE2 expression, matched within single lines"},` +
+	`"path":{"type":"string","description":"Folder or file, relative to the workspace; the workspace itself when left out"},` +
+	`"file_pattern":{"type":"string","description":"Only files whose name matches, as in *.go or src/**/*.ts"},` +
+	`"ignoreCase":{"type":"boolean"},` +
+	`"limit":{"type":"integer","minimum":1,"description":"Most lines"},` +
+	`"after":{"type":"string","description":"Go on after this place: next of an earlier result"}},` +
+	`"required":["regex"],"additionalProperties":false}`
+
+type searchInput struct {
+	Regex       string `json:"regex"`
+	Path        string `json:"path"`
+	FilePattern string `json:"file_pattern"`
+	IgnoreCase  bool   `json:"ignoreCase"`
+	Limit       *int   `json:"limit"`
+	After       string `json:"after"`
+}
+
+// A finding is what is told about a search.
+type finding struct {
+	Path    string   `json:"path"`
+	Matches int      `json:"matches"`
+	Files   int      `json:"files"` // looked into
+	Next    string   `json:"next,omitempty"`
+	Ignored int      `json:"ignored,omitempty"` // hidden by .kenignore
+	Secret  int      `json:"secret,omitempty"`  // passed over by their name
+	Binary  int      `json:"binary,omitempty"`
+	Large   int      `json:"large,omitempty"`
+	Special int      `json:"special,omitempty"` // links, hard links, pipes and the like
+	Notes   []string `json:"notes,omitempty"`
+}
+
+const (
+	mostMatches  = 500
+	longestRegex = 1000
+	lineShown    = 300
+)
+
+func (e *Executor) searchFacts(call capability.Call) ([]executor.Path, bool, error) {
+	s, err := e.searchInput(call)
+	if err != nil {
+		return nil, false, err
+	}
+	return []executor.Path{{Name: s.place.shown}}, false, nil
+}
+
+// A search is one on its way.
+type search struct {
+	place     place
+	re        *regexp.Regexp
+	names     *Ignore // nil: every file
+	most      int
+	afterFile string
+	afterLine int
+
+	about finding
+	text  strings.Builder
+	chars int
+	last  string
+}
+
+func (e *Executor) searchInput(call capability.Call) (*search, error) {
+	in, err := executor.Decode[searchInput](call)
+	if err != nil {
+		return nil, err
+	}
+	if in.Regex == "" || len(in.Regex) > longestRegex {
+		return nil, executor.BadArguments(call, fmt.Errorf("regex is empty or has more than %d bytes", longestRegex), "")
+	}
+	if in.Limit != nil && *in.Limit < 1 {
+		return nil, executor.BadArguments(call, errors.New("limit begins at 1"), "")
+	}
+	expr := in.Regex
+	if in.IgnoreCase {
+		expr = "(?i)" + expr
+	}
+	s := &search{most: mostMatches}
+	if s.re, err = regexp.Compile(expr); err != nil {
+		return nil, executor.BadArguments(call, errors.New("regex is no RE2 expression"), `check its brackets, or put \ before characters that are meant as such`)
+	}
+	if in.Limit != nil {
+		s.most = min(s.most, *in.Limit)
+	}
+	if in.FilePattern != "" {
+		if s.names, err = ParseIgnore(in.FilePattern); err != nil || len(s.names.rules) != 1 || s.names.rules[0].keep {
+			return nil, executor.BadArguments(call, errors.New("file_pattern is no pattern of names"), "write it as *.go")
+		}
+	}
+	if in.After != "" {
+		i := strings.LastIndexByte(in.After, ':')
+		if i < 0 {
+			return nil, executor.BadArguments(call, errors.New("after is no place"), "give next of an earlier result")
+		}
+		if s.afterLine, err = strconv.Atoi(in.After[i+1:]); err != nil {
+			return nil, executor.BadArguments(call, errors.New("after is no place"), "give next of an earlier result")
+		}
+		s.afterFile = in.After[:i]
+	}
+	s.place, err = e.locate("search", orDot(in.Path), false)
+	if err == nil {
+		err = s.place.admit("search", false)
+	}
+	s.about.Path = s.place.shown
+	return s, err
+}
+
+func orDot(name string) string {
+	if name == "" {
+		return "."
+	}
+	return name
+}
+
+func (e *Executor) search(ctx context.Context, call capability.Call) (capability.Result, error) {
+	s, err := e.searchInput(call)
+	if err != nil {
+		return capability.Result{}, err
+	}
+	w := &walk{ctx: ctx, scope: s.place.scope, recursive: true}
+	err = e.searchIn(s, w)
+	if err != nil && !errors.Is(err, errEnough) {
+		return trouble("search", s.place, err)
+	}
+	s.about.Ignored, s.about.Notes = w.ignored, w.notes
+	return answer(s.about, s.text.String(), s.about.Next != "" || w.cut), nil
+}
+
+func (e *Executor) searchIn(s *search, w *walk) error {
+	if s.place.rel != "." {
+		dir, base, err := s.place.parent(false)
+		if err != nil {
+			return err
+		}
+		defer dir.Close()
+		info, err := dir.Lstat(base)
+		if err != nil {
+			return err
+		}
+		if !info.IsDir() { // one file, named by itself
+			return e.searchFile(s, dir, s.place.rel, fs.FileInfoToDirEntry(info), true)
+		}
+		if err := s.place.admit("search", true); err != nil {
+			return err
+		}
+	}
+	return w.dir(s.place, func(dir *os.Root, rel string, d fs.DirEntry) error {
+		if d.IsDir() {
+			return nil
+		}
+		return e.searchFile(s, dir, rel, d, false)
+	})
+}
+
+// searchFile looks into one file. One that the call itself names is policy's to
+// judge; others that hold secrets by their name are passed over.
+func (e *Executor) searchFile(s *search, dir *os.Root, rel string, d fs.DirEntry, named bool) error {
+	if s.afterFile != "" && order(rel, s.afterFile) < 0 {
+		return nil
+	}
+	if s.names != nil {
+		if _, ok := s.names.Match(rel, false); !ok {
+			return nil
+		}
+	}
+	if _, secret := e.secrets.Match(rel, false); secret && !named {
+		s.about.Secret++
+		return nil
+	}
+	if !d.Type().IsRegular() {
+		s.about.Special++
+		return nil
+	}
+	f, info, err := openRegular(dir, path.Base(rel), e.cfg.HardLinks)
+	if err != nil {
+		s.about.Special++
+		return nil
+	}
+	defer f.Close()
+	if info.Size() > e.cfg.MaxFile {
+		s.about.Large++
+		return nil
+	}
+	data, err := readAll(f, e.cfg.MaxFile)
+	if err != nil {
+		s.about.Large++
+		return nil
+	}
+	if binary(data[:min(len(data), 8<<10)]) != "" {
+		s.about.Binary++
+		return nil
+	}
+	s.about.Files++
+	return s.lines(e.cfg.MaxChars, rel, data)
+}
+
+// lines finds the matching lines of a file.
+func (s *search) lines(mostChars int, rel string, data []byte) error {
+	if expr := s.re.String(); !strings.ContainsAny(expr, "^$") && !strings.Contains(expr, `\A`) && !strings.Contains(expr, `\z`) && !s.re.Match(data) {
+		return nil // the usual case, in one pass
+	}
+	data = bytes.TrimSuffix(data, []byte("\n")) // what follows the last line break is no line
+	n := 0
+	for line := range bytes.SplitSeq(data, []byte("\n")) {
+		n++
+		if rel == s.afterFile && n <= s.afterLine || len(data) == 0 || !s.re.Match(bytes.TrimSuffix(line, []byte("\r"))) {
+			continue
+		}
+		shown := executor.Clip(strings.ToValidUTF8(string(bytes.TrimSuffix(line, []byte("\r"))), "\uFFFD"), lineShown)
+		shown = fmt.Sprintf("%s:%d: %s\n", showName(s.place.scope.shown(rel)), n, strings.ReplaceAll(shown, "\n", " "))
+		chars := utf8.RuneCountInString(shown)
+		if s.about.Matches == s.most || s.about.Matches > 0 && s.chars+chars > mostChars {
+			s.about.Next = s.last
+			return errEnough
+		}
+		s.about.Matches++
+		s.chars += chars
+		s.last = rel + ":" + strconv.Itoa(n)
+		s.text.WriteString(shown)
+	}
+	return nil
+}

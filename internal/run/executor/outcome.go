@@ -1,0 +1,188 @@
+package executor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"ken/capability"
+	"ken/internal/run/sandbox"
+)
+
+// The MIME types by which a result's parts are told apart.
+const (
+	MIMEStdout = "text/plain; stream=stdout"
+	MIMEStderr = "text/plain; stream=stderr"
+	MIMEBytes  = "application/octet-stream; stream=stdout"
+)
+
+// An Ending says how a run is turned into a result.
+type Ending struct {
+	// OK are the exit statuses that mean success; empty means 0 alone.
+	OK []int
+	// MaxChars bounds the text of both streams together, in characters. Zero
+	// means that what the sandbox kept is given whole.
+	MaxChars int
+}
+
+// Result turns the outcome of a run into a result: what was written, apart by
+// stream, and in Meta what the record needs. A program that failed, or was
+// stopped, is a failed result and never loses its output.
+func (e Ending) Result(ctx context.Context, o sandbox.Outcome) capability.Result {
+	ok := e.OK
+	if len(ok) == 0 {
+		ok = []int{0}
+	}
+	end := o.End
+	if end == sandbox.Cancelled && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		end = sandbox.TimedOut
+	}
+	failed := end != sandbox.Exited
+	if !failed {
+		failed = true
+		for _, status := range ok {
+			failed = failed && o.ExitCode != status
+		}
+	}
+	r := capability.Result{Failed: failed, Meta: meta(o, end)}
+	if text := summary(o, end); failed {
+		r.Parts = append(r.Parts, capability.Part{Text: text})
+	}
+	out, errs := o.Stdout.Text(), o.Stderr.Text()
+	cutOut, cutErr := e.share(out, errs)
+	cut := len(cutOut) != len(out) || len(cutErr) != len(errs)
+	if cut || o.Stdout.Dropped() > 0 || o.Stderr.Dropped() > 0 {
+		r.Meta["truncated"] = "true"
+	}
+	if cutOut != "" {
+		r.Parts = append(r.Parts, capability.Part{Text: strings.ToValidUTF8(cutOut, "\uFFFD"), MIME: MIMEStdout})
+	}
+	if raw := o.Stdout.Head; o.Stdout.Dropped() == 0 && (len(raw) > 0 || len(o.Stdout.Tail) > 0) {
+		if raw = append(raw[:len(raw):len(raw)], o.Stdout.Tail...); !utf8.Valid(raw) {
+			r.Meta["binary"] = "true" // the text above is a view; these are the bytes
+			r.Parts = append(r.Parts, capability.Part{Data: raw, MIME: MIMEBytes})
+		}
+	}
+	if cutErr != "" {
+		r.Parts = append(r.Parts, capability.Part{Text: strings.ToValidUTF8(cutErr, "\uFFFD"), MIME: MIMEStderr})
+	}
+	return r
+}
+
+// share bounds two texts together; the shorter one is cut last.
+func (e Ending) share(out, errs string) (string, string) {
+	if e.MaxChars <= 0 {
+		return out, errs
+	}
+	n, m := utf8.RuneCountInString(out), utf8.RuneCountInString(errs)
+	if n+m <= e.MaxChars {
+		return out, errs
+	}
+	half := e.MaxChars / 2
+	most, rest := e.MaxChars-min(m, half), e.MaxChars-min(n, half)
+	return Clip(out, most), Clip(errs, rest)
+}
+
+// Clip keeps the beginning and the end of a text that has more than most
+// characters, and says between them how many are missing. The note comes on
+// top of what is kept.
+func Clip(text string, most int) string {
+	n := utf8.RuneCountInString(text)
+	if n <= most {
+		return text
+	}
+	head, tail := most-most/2, most/2
+	from := 0
+	for range head {
+		_, size := utf8.DecodeRuneInString(text[from:])
+		from += size
+	}
+	to := len(text)
+	for range tail {
+		_, size := utf8.DecodeLastRuneInString(text[:to])
+		to -= size
+	}
+	return fmt.Sprintf("%s\n[… %d characters left out …]\n%s", text[:from], n-most, text[to:])
+}
+
+func meta(o sandbox.Outcome, end sandbox.End) map[string]string {
+	m := map[string]string{
+		"end":          string(end),
+		"exit_code":    strconv.Itoa(o.ExitCode),
+		"duration_ms":  strconv.FormatInt(o.Duration.Milliseconds(), 10),
+		"stdout_bytes": strconv.FormatInt(o.Stdout.Bytes, 10),
+		"stderr_bytes": strconv.FormatInt(o.Stderr.Bytes, 10),
+		"truncated":    "false",
+	}
+	if raw, err := json.Marshal(o.Isolation); err == nil {
+		m["isolation"] = string(raw)
+	}
+	if o.Signal != "" {
+		m["signal"] = o.Signal
+	}
+	if o.Limit != "" {
+		m["limit"] = o.Limit
+	}
+	if o.Unfinished {
+		m["unfinished"] = "true"
+	}
+	return m
+}
+
+// summary is one line from which a model can go on.
+func summary(o sandbox.Outcome, end sandbox.End) string {
+	took := fmt.Sprintf("%.1f s", o.Duration.Seconds())
+	switch end {
+	case sandbox.Exited:
+		return fmt.Sprintf("exit status %d", o.ExitCode)
+	case sandbox.TimedOut:
+		return "stopped after " + took + ": its time was over"
+	case sandbox.Cancelled:
+		return "stopped after " + took + ": it was cancelled"
+	case sandbox.OverOutput:
+		return fmt.Sprintf("stopped after %s: it wrote more than it may, %d bytes", took, o.Stdout.Bytes+o.Stderr.Bytes)
+	case sandbox.OverDisk:
+		return "stopped after " + took + ": it used more disk than it may"
+	}
+	text := "ended by " + o.Signal
+	if o.Limit != "" {
+		text += ", at its limit of " + o.Limit
+	}
+	return text
+}
+
+// folders are those before a name in a message.
+var folders = regexp.MustCompile(`(?:/[^\s:/]+)+/`)
+
+// A refusal shows no folders of the machine, and still unwraps to its cause.
+type refusal struct {
+	text  string
+	cause error
+}
+
+func (r *refusal) Error() string { return r.text }
+
+func (r *refusal) Unwrap() error { return r.cause }
+
+// Refused turns the error of a run that never started into one of Ken's own.
+func Refused(call capability.Call, err error) error {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return &capability.Error{Kind: capability.Timeout, Op: "run", Target: string(call.Target), Err: errors.New("its time was over before it began")}
+	}
+	if errors.Is(err, context.Canceled) {
+		return &capability.Error{Kind: capability.Unavailable, Op: "run", Target: string(call.Target), Err: err}
+	}
+	out := &capability.Error{Kind: capability.Unavailable, Op: "confine", Target: string(call.Target), Err: err}
+	if r, ok := errors.AsType[*sandbox.Refusal](err); ok {
+		out.Err, out.Fix = &refusal{text: r.Layer + ": " + folders.ReplaceAllString(r.Cause.Error(), ""), cause: err}, r.Fix
+		if r.Layer != "spec" && r.Layer != "start" {
+			out.Rule = "isolation"
+		}
+	}
+	return out
+}

@@ -1,0 +1,106 @@
+package process
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"ken/capability"
+)
+
+const placed = `{"type":"object","properties":{` +
+	`"url":{"type":"string","x-ken-position":1},"more":{"type":"array","x-ken-position":2},` +
+	`"limit":{"type":"integer","x-ken-flag":"--limit","default":5},"v":{"type":["boolean","string"],"x-ken-flag":"-v"},` +
+	`"tag":{"type":"array","x-ken-flag":"--tag"}},"required":["url"]}`
+
+const named = `{"type":"object","properties":{"a":{"type":"string"},"n":{"type":"number"},"l":{"type":"array"},"o":{"type":"string"}}}`
+
+func TestArgv(t *testing.T) {
+	tests := []struct {
+		name   string
+		argv   []string // of the recipe
+		meta   map[string]string
+		schema string
+		args   string
+		want   string // the arguments, each in <>
+		err    string
+	}{
+		{name: "the seed's (S5.09, S5.12)", schema: argsSchema, args: `{"args":["https://x.org"]}`, want: "<postman><get><https://x.org>"},
+		{name: "nothing given", schema: argsSchema, args: ``, want: "<postman><get>"},
+		{name: "flags, then places", schema: placed, args: `{"more":["b","c d"],"url":"a","v":true,"tag":["x","y"]}`, want: "<postman><get><--limit><5><-v><--tag><x><--tag><y><a><b><c d>"},
+		{name: "flag with a value, or none", schema: placed, args: `{"url":"a","v":"much","limit":-1}`, want: "<postman><get><--limit><-1><-v><much><a>"},
+		{name: "false flag", schema: placed, args: `{"url":"a","v":false}`, want: "<postman><get><--limit><5><a>"},
+		{name: "dash in a place", schema: placed, args: `{"url":"-o"}`, err: "url begins with a dash"},
+		{name: "dash after a flag", schema: placed, args: `{"url":"a","v":"--exec=x"}`, err: "v begins with a dash"},
+		{name: "dash in a list", schema: placed, args: `{"url":"a","more":["-x"]}`, err: "more begins with a dash"},
+		{name: "passthrough", meta: map[string]string{"passthrough": "true"}, schema: placed, args: `{"url":"-o"}`, want: "<postman><get><--limit><5><-o>"},
+		{name: "end of options", meta: map[string]string{"end_of_options": "true"}, schema: placed, args: `{"url":"-o"}`, want: "<postman><get><--limit><5><--><-o>"},
+		{name: "object", schema: `{"properties":{"a":{}}}`, args: `{"a":{"b":1}}`, err: "a is neither"},
+		{name: "no schema", schema: ``, args: `{}`, err: "no schema"},
+
+		{name: "template", argv: []string{"git", "log", "-n{n}", "{a}", "x{a}y", "{l...}"}, schema: named, args: `{"a":"p q;$(id)","n":3,"l":["1","2 3"]}`,
+			want: "<git><log><-n3><p q;$(id)><xp q;$(id)y><1><2 3>"},
+		{name: "value is no template", argv: []string{"x", "{a}", "{o}"}, schema: named, args: `{"a":"{o}","o":"{a}"}`, want: "<x><{o}><{a}>"},
+		{name: "option left out", argv: []string{"x", "--o={o}", "{l...}"}, schema: named, args: `{}`, want: "<x>"},
+		{name: "value missing", argv: []string{"x", "{a}"}, schema: named, args: `{}`, err: "argv[1]: a is missing"},
+		{name: "null is missing", argv: []string{"x", "{a}"}, schema: named, args: `{"a":null}`, err: "a is missing"},
+		{name: "dash alone", argv: []string{"x", "{a}"}, schema: named, args: `{"a":"-rf"}`, err: "argv[1]: a begins"},
+		{name: "dash at the front", argv: []string{"x", "{a}.txt"}, schema: named, args: `{"a":"-rf"}`, err: "a begins"},
+		{name: "dash within", argv: []string{"x", "--o={a}"}, schema: named, args: `{"a":"-rf"}`, want: "<x><--o=-rf>"},
+		{name: "dash behind --", argv: []string{"x", "--", "{a}"}, schema: named, args: `{"a":"-rf"}`, want: "<x><--><-rf>"},
+		{name: "negative number", argv: []string{"x", "{n}"}, schema: named, args: `{"n":-2.5}`, want: "<x><-2.5>"},
+		{name: "list for one", argv: []string{"x", "{l}"}, schema: named, args: `{"l":["a"]}`, err: "l is a list"},
+		{name: "one for a list", argv: []string{"x", "{a...}"}, schema: named, args: `{"a":"b"}`, err: "a is not a list"},
+		{name: "program as a parameter", argv: []string{"{a}"}, schema: named, args: `{"a":"sh"}`, err: "program itself"},
+		{name: "NUL", argv: []string{"x", "{a}"}, schema: named, args: `{"a":"b\u0000c"}`, err: "NUL"},
+		{name: "strange enum", schema: `{"properties":{"args":{"enum":[[1],{}]}}}`, args: `{"args":[1]}`, err: "none of the values"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			c := &capability.Capability{Meta: tt.meta, Run: &capability.Recipe{Runner: "exec.postman_cli", Action: "get", Argv: tt.argv}}
+			got, err := Argv(c, json.RawMessage(tt.schema), json.RawMessage(tt.args))
+			if tt.err != "" {
+				if err == nil || !strings.Contains(err.Error(), tt.err) {
+					t.Errorf("Argv(%s) = %q, %v, want the error %q", tt.args, got, err, tt.err)
+				}
+				return
+			}
+			if s := "<" + strings.Join(got, "><") + ">"; err != nil || s != tt.want {
+				t.Errorf("Argv(%s) = %s, %v, want %s", tt.args, s, err, tt.want)
+			}
+		})
+	}
+}
+
+// FuzzArgv: a value never becomes two arguments, never an option, and never
+// changes another argument.
+func FuzzArgv(f *testing.F) {
+	for _, s := range []string{"", "a", "-x", "--", "{b}", "{b...}", "a b", "\x00", "$(id)", "-1"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, value string) {
+		if !utf8.ValidString(value) {
+			return // JSON cannot say it
+		}
+		raw, err := json.Marshal(map[string]string{"a": value})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := &capability.Capability{Run: &capability.Recipe{Runner: "exec.x", Argv: []string{"x", "--k={a}", "{a}", "end"}}}
+		got, err := Argv(c, json.RawMessage(`{"properties":{"a":{"type":"string"},"b":{"type":"string"}}}`), raw)
+		if err != nil {
+			if len(value) < 1<<16 && !strings.HasPrefix(value, "-") && !strings.ContainsRune(value, 0) {
+				t.Fatalf("Argv(%q) = %v", value, err)
+			}
+			return
+		}
+		if want := []string{"x", "--k=" + value, value, "end"}; !slices.Equal(got, want) {
+			t.Fatalf("Argv(%q) = %q, want %q", value, got, want)
+		}
+		if len(got[2]) > 1 && got[2][0] == '-' {
+			t.Fatalf("Argv(%q) lets an option through", value)
+		}
+	})
+}

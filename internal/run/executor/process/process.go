@@ -1,0 +1,413 @@
+// Package process runs the programs of extension packages: the capabilities
+// whose recipe names a runner "exec.*".
+//
+// A recipe becomes an argument list without any shell: see [Argv]. The program
+// is found by name in fixed folders and runs in the sandbox, in a work
+// directory that only its extension has, with a small environment, and without
+// a network unless one was granted. Whatever it writes, however it ends, the
+// call has one result, with the isolation that was in force in its Meta.
+//
+// Of a capability's Meta these keys count, as manifests carry them, also when
+// written in the other way (okStatus):
+//
+//   - ok_status: the exit statuses that mean success, "[0,1]" for grep; 0 alone
+//     when absent
+//   - passthrough: "true" lets values that begin with a dash through to the
+//     program's option parser
+//   - end_of_options: "true" puts "--" before the positional arguments, and so
+//     lets such values through as well
+//   - program_sha256: the only bytes that may be run
+package process
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"ken/capability"
+	"ken/internal/run/executor"
+	"ken/internal/run/sandbox"
+	"ken/internal/run/sandbox/egress"
+)
+
+// Config says where extensions work and how much they may use.
+type Config struct {
+	// Extensions is the folder that holds a folder for each extension; in it
+	// its work directory, ID/work, is made on first use. Required.
+	Extensions string
+
+	// Lookup gives the capability that a call means. Required.
+	Lookup executor.Lookup
+
+	// Grant says what policy lets a call have beyond its work directory. Nil
+	// grants nothing.
+	Grant func(ctx context.Context, call capability.Call, c *capability.Capability) (Grant, error)
+
+	// Path lists the folders of programs, as PATH does. Empty:
+	// [executor.DefaultPath].
+	Path string
+
+	// Getenv gives the value of a variable or secret that a recipe names. Nil
+	// knows none.
+	Getenv func(name string) (string, bool)
+
+	// Limits are the caps, and what holds where a recipe says nothing. A
+	// recipe can only lower time and output. Zero fields mean the sandbox's
+	// defaults: 300 s, 1 MiB of each stream.
+	Limits sandbox.Limits
+
+	// Require is the least isolation. Empty: [sandbox.RequireLandlock].
+	Require sandbox.Requirement
+}
+
+// A Grant is what one call may have.
+type Grant struct {
+	// Hosts can be reached, as egress.Config.Allow has them. None: no network.
+	Hosts    []string
+	Networks []netip.Prefix
+	MaxBytes int64 // up and down together; zero means the proxy's default
+	Rate     int64 // bytes a second; zero means none
+
+	// Read and Write are absolute paths besides the work directory.
+	Read, Write []string
+}
+
+// An Executor runs the programs of extensions. It is safe for concurrent use.
+type Executor struct {
+	cfg      Config
+	root     *os.Root
+	programs *executor.Programs
+
+	mu      sync.Mutex
+	schemas map[schemaKey]schema
+}
+
+// A schemaKey names a schema: a capability's hash covers it.
+type schemaKey struct {
+	id   capability.ID
+	hash string
+}
+
+const mostSchemas = 4096
+
+// schema reads a capability's schema, once.
+func (e *Executor) schema(c *capability.Capability, raw json.RawMessage) (schema, error) {
+	key := schemaKey{c.ID, c.Hash}
+	e.mu.Lock()
+	s, ok := e.schemas[key]
+	e.mu.Unlock()
+	if ok && key.hash != "" {
+		return s, nil
+	}
+	s, err := readSchema(raw)
+	if err != nil || key.hash == "" {
+		return s, err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.schemas) >= mostSchemas {
+		clear(e.schemas)
+	}
+	e.schemas[key] = s
+	return s, nil
+}
+
+// New opens the folder of extensions, which is made when missing.
+func New(cfg Config) (*Executor, error) {
+	if cfg.Lookup == nil {
+		return nil, errors.New("process executor: no lookup; give it the catalog's")
+	}
+	if !filepath.IsAbs(cfg.Extensions) {
+		return nil, fmt.Errorf("process executor: the folder of extensions %q is not absolute", cfg.Extensions)
+	}
+	if err := os.MkdirAll(cfg.Extensions, 0o700); err != nil {
+		return nil, fmt.Errorf("process executor: %w", err)
+	}
+	root, err := os.OpenRoot(cfg.Extensions)
+	if err != nil {
+		return nil, fmt.Errorf("process executor: %w", err)
+	}
+	if cfg.Limits.Wall <= 0 {
+		cfg.Limits.Wall = 300 * time.Second
+	}
+	if cfg.Limits.Output <= 0 {
+		cfg.Limits.Output = 1 << 20
+	}
+	return &Executor{cfg: cfg, root: root, programs: executor.NewPrograms(cfg.Path, cfg.Extensions), schemas: map[schemaKey]schema{}}, nil
+}
+
+// Close gives the folder back. Running calls go on.
+func (e *Executor) Close() error { return e.root.Close() }
+
+// Facts gives the command that would run, and the hosts in its arguments.
+func (e *Executor) Facts(ctx context.Context, call capability.Call, c *capability.Capability) (executor.Facts, error) {
+	p, err := e.plan(ctx, call)
+	if err != nil {
+		return executor.Facts{}, err
+	}
+	if c != nil && c.Hash != p.capability.Hash {
+		return executor.Facts{}, changed(call)
+	}
+	f := executor.Facts{Commands: [][]string{p.argv}, Hosts: hosts(p.argv), Required: []string{executor.PermExec}}
+	if len(f.Hosts) > 0 || slices.Contains(p.capability.Permissions, executor.PermNetwork) {
+		f.Required = append(f.Required, executor.PermNetwork)
+	}
+	return f, nil
+}
+
+// Invoke runs the program. Its failing, and its being stopped, are results.
+func (e *Executor) Invoke(ctx context.Context, call capability.Call) (capability.Result, error) {
+	p, err := e.plan(ctx, call)
+	if err != nil {
+		return capability.Result{}, err
+	}
+	var g Grant
+	if e.cfg.Grant != nil {
+		if g, err = e.cfg.Grant(ctx, call, p.capability); err != nil {
+			return capability.Result{}, err
+		}
+	}
+	work, err := e.work(call, p.extension)
+	if err != nil {
+		return capability.Result{}, err
+	}
+	defer work.Close()
+	spec := sandbox.Spec{
+		Path: p.program.Path, Args: p.argv, Work: work, Env: p.env, Read: g.Read, Write: g.Write,
+		Limits: p.limits, Live: call.Live, Require: e.cfg.Require,
+	}
+	var seen traffic
+	if len(g.Hosts) > 0 {
+		proxy, err := egress.New(egress.Config{Allow: g.Hosts, Networks: g.Networks, MaxBytes: g.MaxBytes, Rate: g.Rate, Report: seen.add})
+		if err != nil {
+			return capability.Result{}, &capability.Error{Kind: capability.Invalid, Op: "grant network to", Target: string(call.Target), Err: err}
+		}
+		spec.Egress = proxy
+	}
+	outcome, err := sandbox.Run(ctx, spec)
+	if err != nil {
+		return capability.Result{}, executor.Refused(call, err)
+	}
+	r := executor.Ending{OK: p.ok}.Result(ctx, outcome)
+	p.describe(r.Meta)
+	if spec.Egress != nil {
+		r.Meta["connections"] = strconv.FormatInt(seen.made.Load(), 10)
+		r.Meta["connections_refused"] = strconv.FormatInt(seen.refused.Load(), 10)
+		r.Meta["network_bytes"] = strconv.FormatInt(seen.bytes.Load(), 10)
+	}
+	return r, nil
+}
+
+// traffic counts what passed a proxy.
+type traffic struct{ made, refused, bytes atomic.Int64 }
+
+func (t *traffic) add(c egress.Connection) {
+	if c.Refused != "" {
+		t.refused.Add(1)
+	} else {
+		t.made.Add(1)
+	}
+	t.bytes.Add(c.Up + c.Down)
+}
+
+// A plan is a call made out: all that is needed to run it.
+type plan struct {
+	capability *capability.Capability
+	extension  string
+	argv       []string
+	program    executor.Program
+	env        []string
+	limits     sandbox.Limits
+	ok         []int
+}
+
+func (p *plan) describe(meta map[string]string) {
+	meta["tool"] = filepath.Base(p.program.Path)
+	meta["program"] = p.program.Path
+	meta["program_sha256"] = p.program.SHA256
+	meta["args_count"] = strconv.Itoa(len(p.argv) - 1)
+	meta["work_dir"] = p.extension + "/work"
+	meta["extension_id"] = p.extension
+}
+
+func changed(call capability.Call) error {
+	return &capability.Error{
+		Kind: capability.Conflict, Op: "run", Target: string(call.Target),
+		Err: errors.New("it is not what was decided on"), Fix: "look at it again and call it anew",
+	}
+}
+
+func (e *Executor) plan(ctx context.Context, call capability.Call) (*plan, error) {
+	c, detail, err := e.cfg.Lookup(ctx, call.Target)
+	if err != nil {
+		return nil, err
+	}
+	if call.CapabilityHash != "" && call.CapabilityHash != c.Hash {
+		return nil, changed(call)
+	}
+	invalid := func(err error, fix string) error {
+		return &capability.Error{Kind: capability.Invalid, Op: "make the command of", Target: string(call.Target), Err: err, Fix: fix}
+	}
+	if c.Run == nil || !strings.HasPrefix(c.Run.Runner, "exec.") {
+		return nil, invalid(errors.New("no program carries it out"), "add runner: to its manifest, as in runner: exec.git")
+	}
+	p := &plan{capability: c, limits: e.limits(c.Run)}
+	if p.extension, err = extensionOf(c); err != nil {
+		return nil, invalid(err, "rename the extension")
+	}
+	s, err := e.schema(c, detail.Schema)
+	if err == nil {
+		p.argv, err = s.argv(c, call.Arguments)
+	}
+	if err != nil {
+		return nil, executor.BadArguments(call, err, "")
+	}
+	if p.ok, err = statuses(said(c, "ok_status", "okStatus")); err != nil {
+		return nil, invalid(err, "write ok_status: [0, 1] in its manifest")
+	}
+	if p.program, err = e.programs.Find(p.argv[0]); err != nil {
+		return nil, &capability.Error{Kind: capability.Unavailable, Op: "run", Target: string(call.Target), Err: err, Fix: "install the program, or correct the manifest's runner"}
+	}
+	if pin := said(c, "program_sha256", "programSha256"); pin != "" && !strings.EqualFold(pin, p.program.SHA256) {
+		return nil, &capability.Error{Kind: capability.Denied, Op: "run", Target: string(call.Target), Rule: "program_sha256",
+			Err: errors.New("the installed program is not the one that its manifest pins"), Fix: "review the program, then correct the manifest"}
+	}
+	if p.env, err = e.environment(c); err != nil {
+		return nil, invalid(err, "take it out of env_extras")
+	}
+	return p, nil
+}
+
+// limits lowers the caps to what a recipe asks for.
+func (e *Executor) limits(r *capability.Recipe) sandbox.Limits {
+	l := e.cfg.Limits
+	if t := time.Duration(r.TimeoutSec) * time.Second; t > 0 {
+		l.Wall = min(l.Wall, t)
+	}
+	if n := int64(r.MaxOutputSize); n > 0 {
+		l.Output = min(l.Output, n)
+	}
+	return l
+}
+
+// environment holds what the recipe names. A variable that speaks of a secret
+// must be declared as one, so that a person sees it when reviewing.
+func (e *Executor) environment(c *capability.Capability) ([]string, error) {
+	names := slices.Clone(c.RequiredSecrets)
+	for _, name := range c.Run.Env {
+		if secretName(name) && !slices.Contains(c.RequiredSecrets, name) {
+			return nil, fmt.Errorf("variable %s speaks of a secret and is not among required_secrets", name)
+		}
+		names = append(names, name)
+	}
+	env, refused := executor.Environment(e.programs.List(), names, e.cfg.Getenv)
+	if len(refused) > 0 {
+		return nil, fmt.Errorf("variable %s decides which code a program loads and is never passed on", refused[0])
+	}
+	return env, nil
+}
+
+func secretName(name string) bool {
+	upper := strings.ToUpper(name)
+	for _, word := range []string{"KEY", "TOKEN", "SECRET", "PASSW", "CREDENTIAL", "AUTH", "COOKIE", "DSN"} {
+		if strings.Contains(upper, word) {
+			return true
+		}
+	}
+	return false
+}
+
+// extensionOf gives the name of the folder that a capability works in: its
+// package's id, or its own where it came without one.
+func extensionOf(c *capability.Capability) (string, error) {
+	name := string(c.ID)
+	for _, id := range c.RequiredTools {
+		if ext, ok := strings.CutPrefix(id, string(capability.KindExtension)+":"); ok {
+			name = ext
+			break
+		}
+	}
+	if c.Kind == capability.KindExtension {
+		name = strings.TrimPrefix(name, string(capability.KindExtension)+":")
+	}
+	name = strings.NewReplacer(":", "_", "/", "_").Replace(name)
+	for _, r := range name {
+		if !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-", r)) {
+			return "", fmt.Errorf("the id of the extension holds %q; letters, digits, dots, dashes and underscores make a folder", r)
+		}
+	}
+	if name == "" || strings.HasPrefix(name, ".") || len(name) > 128 {
+		return "", errors.New("the id of the extension cannot name a folder")
+	}
+	return name, nil
+}
+
+// work opens an extension's work directory, name by name: a link in its place
+// would lead to another extension's.
+func (e *Executor) work(call capability.Call, extension string) (*os.Root, error) {
+	dir, err := executor.OpenDir(e.root, extension+"/work", 0o700)
+	if err != nil {
+		return nil, &capability.Error{Kind: capability.Denied, Op: "open the work directory of", Target: string(call.Target), Rule: "extensions/" + extension + "/work",
+			Err: err, Fix: "it must be a plain folder of the extension's own; remove what is in its place"}
+	}
+	return dir, nil
+}
+
+// statuses reads a list of exit statuses: JSON, or numbers apart by commas.
+func statuses(text string) ([]int, error) {
+	if strings.TrimSpace(text) == "" {
+		return nil, nil
+	}
+	var out []int
+	if json.Unmarshal([]byte(text), &out) != nil {
+		out = nil
+		for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ',' || r == ' ' }) {
+			n, err := strconv.Atoi(word)
+			if err != nil {
+				return nil, errors.New("ok_status is not a list of numbers")
+			}
+			out = append(out, n)
+		}
+	}
+	for _, n := range out {
+		if n < 0 || n > 255 {
+			return nil, fmt.Errorf("ok_status holds %d, which no program exits with", n)
+		}
+	}
+	return out, nil
+}
+
+// hosts finds the addresses that stand in arguments. What a program makes of
+// its arguments nobody can tell; the sandbox holds it, not this.
+func hosts(argv []string) []string {
+	var out []string
+	for _, arg := range argv[1:] {
+		i := strings.Index(arg, "://")
+		if i < 0 {
+			continue
+		}
+		start := i
+		for start > 0 && (arg[start-1] >= 'a' && arg[start-1] <= 'z' || arg[start-1] >= 'A' && arg[start-1] <= 'Z' || arg[start-1] == '+') {
+			start--
+		}
+		u, err := url.Parse(arg[start:])
+		if err != nil || u.Hostname() == "" {
+			continue
+		}
+		if h := strings.ToLower(u.Hostname()); !slices.Contains(out, h) {
+			out = append(out, h)
+		}
+	}
+	return out
+}

@@ -1,0 +1,145 @@
+package executor
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+)
+
+// DefaultPath is where programs are looked for when nobody says otherwise.
+const DefaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// Programs finds programs by name. Only absolute folders are searched: never
+// the work directory, never "." and never a folder that anybody may write to.
+type Programs struct {
+	dirs []string
+
+	mu    sync.Mutex
+	known map[string]Program
+}
+
+// A Program is a file to run, and what identifies its bytes.
+type Program struct {
+	Path   string // absolute, clean
+	SHA256 string
+
+	info fs.FileInfo
+}
+
+// NewPrograms makes a Programs that searches a list of folders as PATH holds
+// it; empty means [DefaultPath]. Folders below one of avoid, which tools may
+// write to, are left out.
+func NewPrograms(list string, avoid ...string) *Programs {
+	if list == "" {
+		list = DefaultPath
+	}
+	p := &Programs{known: map[string]Program{}}
+	for _, dir := range filepath.SplitList(list) {
+		if filepath.IsAbs(dir) && !belowAny(filepath.Clean(dir), avoid) {
+			p.dirs = append(p.dirs, filepath.Clean(dir))
+		}
+	}
+	return p
+}
+
+func belowAny(dir string, avoid []string) bool {
+	for _, a := range avoid {
+		if rel, err := filepath.Rel(a, dir); a != "" && err == nil && filepath.IsLocal(rel) {
+			return true
+		}
+	}
+	return false
+}
+
+// List gives the folders as PATH holds them.
+func (p *Programs) List() string { return strings.Join(p.dirs, string(os.PathListSeparator)) }
+
+// Find gives the program of a name, or of an absolute path to one. Its hash is
+// computed once, and again when the file has changed.
+func (p *Programs) Find(name string) (Program, error) {
+	if filepath.IsAbs(name) {
+		if filepath.Clean(name) != name {
+			return Program{}, errors.New("the program's path has . or .. in it; write it without")
+		}
+		return p.look(name)
+	}
+	if name == "" || strings.ContainsAny(name, `/\`) || strings.ContainsRune(name, 0) || name == "." || name == ".." {
+		return Program{}, errors.New("a program is named plainly or by its absolute path, never relative to a folder")
+	}
+	var worst error
+	for _, dir := range p.dirs {
+		found, err := p.look(filepath.Join(dir, name))
+		if err == nil {
+			return found, nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			worst = err
+		}
+	}
+	if worst != nil {
+		return Program{}, worst
+	}
+	return Program{}, fmt.Errorf("no program %s is installed: %w", name, fs.ErrNotExist)
+}
+
+func (p *Programs) look(path string) (Program, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return Program{}, fmt.Errorf("program %s: %w", filepath.Base(path), reason(err))
+	case !info.Mode().IsRegular() || info.Mode()&0o111 == 0:
+		return Program{}, fmt.Errorf("program %s: it is no executable file", filepath.Base(path))
+	case info.Mode()&0o002 != 0:
+		return Program{}, fmt.Errorf("program %s: anybody may write to it; take that right away", filepath.Base(path))
+	}
+	if dir, err := os.Stat(filepath.Dir(path)); err != nil || dir.Mode()&0o002 != 0 {
+		return Program{}, fmt.Errorf("program %s: anybody may write to its folder; take that right away", filepath.Base(path))
+	}
+	p.mu.Lock()
+	old, ok := p.known[path]
+	p.mu.Unlock()
+	if ok && os.SameFile(old.info, info) && old.info.Size() == info.Size() && old.info.ModTime().Equal(info.ModTime()) {
+		return old, nil
+	}
+	sum, err := hashFile(path)
+	if err != nil {
+		return Program{}, fmt.Errorf("program %s: %w", filepath.Base(path), reason(err))
+	}
+	found := Program{Path: path, SHA256: sum, info: info}
+	// One that changed a moment ago may change again within the same tick.
+	if time.Since(info.ModTime()) > time.Second {
+		p.mu.Lock()
+		p.known[path] = found
+		p.mu.Unlock()
+	}
+	return found, nil
+}
+
+// reason takes the path off an error: a person's folders are nobody's business.
+func reason(err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return e.Err
+	}
+	return err
+}
+
+func hashFile(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}

@@ -1,0 +1,410 @@
+// Package shell carries out the one tool "shell": a command line, in one of
+// three modes.
+//
+//   - off: nothing runs.
+//   - allowlist: the line must be one simple command that begins with an
+//     allowed prefix. It is taken apart here and run as arguments; no shell
+//     reads it. Anything a shell would act on is refused, and named.
+//   - full: /bin/sh reads the line, inside the sandbox.
+//
+// The zero value of everything is off. A request can lower the time and the
+// output, never raise them. A command that fails is a result with its exit
+// status and its output, head and tail.
+package shell
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"ken/capability"
+	"ken/internal/run/executor"
+	"ken/internal/run/sandbox"
+)
+
+// A Mode says which commands may run. Any word but the three is off.
+type Mode string
+
+// The modes.
+const (
+	Off       Mode = "off"
+	Allowlist Mode = "allowlist"
+	Full      Mode = "full"
+)
+
+// Settings are what tool-access.json and the environment say of the tool. The
+// zero value is off.
+type Settings struct {
+	Mode            Mode
+	AllowedPrefixes []string // "git log": the first arguments, each whole; * stands for any part of one
+
+	// Timeout and MaxOutputChars are the most that a call may have. Zero: 15 s
+	// and 20,000. More than 120 s and 200,000 there never is.
+	Timeout        time.Duration
+	MaxOutputChars int
+
+	// AllowAnyCwd lets a call name a folder outside the workspace, which it may
+	// then write to.
+	AllowAnyCwd bool
+}
+
+const (
+	timeoutDefault = 15 * time.Second
+	timeoutCap     = 120 * time.Second
+	outputDefault  = 20_000
+	outputCap      = 200_000
+
+	longestCommand = 64 << 10
+)
+
+// Config says where commands run.
+type Config struct {
+	// Workspace is the absolute folder that commands begin in and may write to.
+	Workspace string
+
+	// Settings gives the settings that hold now; it is asked at every call, so
+	// that what was taken away is gone at once. Nil is off.
+	Settings func() Settings
+
+	// Home is an absolute folder for what tools keep for themselves. Empty:
+	// the workspace, or the folder outside it that the command runs in.
+	Home string
+
+	// Path lists the folders of programs. Empty: [executor.DefaultPath].
+	Path string
+
+	// Env names variables that are passed on, Getenv gives their values.
+	Env    []string
+	Getenv func(name string) (string, bool)
+
+	// Network makes the way out of a call; nil, or a nil Egress, is none.
+	Network func(ctx context.Context, call capability.Call) (sandbox.Egress, error)
+
+	// Limits are those besides time and output.
+	Limits sandbox.Limits
+
+	// Require is the least isolation. Empty: [sandbox.RequireLandlock].
+	Require sandbox.Requirement
+}
+
+// An Executor runs command lines. It is safe for concurrent use.
+type Executor struct {
+	cfg      Config
+	root     *os.Root
+	programs *executor.Programs
+}
+
+// New opens the workspace.
+func New(cfg Config) (*Executor, error) {
+	if !filepath.IsAbs(cfg.Workspace) {
+		return nil, fmt.Errorf("shell executor: the workspace %q is not absolute", cfg.Workspace)
+	}
+	cfg.Workspace = filepath.Clean(cfg.Workspace)
+	root, err := os.OpenRoot(cfg.Workspace)
+	if err != nil {
+		return nil, fmt.Errorf("shell executor: %w", err)
+	}
+	return &Executor{cfg: cfg, root: root, programs: executor.NewPrograms(cfg.Path, cfg.Workspace, cfg.Home)}, nil
+}
+
+// Close gives the workspace back. Running calls go on.
+func (e *Executor) Close() error { return e.root.Close() }
+
+// Tools gives the tool that this executor carries out.
+func Tools() []executor.Tool {
+	return []executor.Tool{{
+		Capability: capability.Capability{
+			Kind: capability.KindTool, Name: "shell", Category: "system",
+			Description: "Run a command in the workspace and return its output and exit status. Commands run confined, without a terminal and without input.",
+			Tags:        []string{"command", "terminal", "run", "execute"},
+			Aliases:     []string{"run_command", "execute_command"},
+			Permissions: []string{executor.PermExec},
+			Run:         &capability.Recipe{Runner: "shell"},
+		},
+		Detail: capability.Detail{Schema: []byte(inputSchema)},
+	}}
+}
+
+const inputSchema = `{"type":"object","properties":{` +
+	`"cmd":{"type":"string","description":"The command line"},` +
+	`"cwd":{"type":"string","description":"Folder to run it in, relative to the workspace"},` +
+	`"timeoutMs":{"type":"integer","minimum":1,"description":"Stop it after this time; can only lower the limit"},` +
+	`"maxOutputChars":{"type":"integer","minimum":1,"description":"Most characters to return; can only lower the limit"}},` +
+	`"required":["cmd"],"additionalProperties":false}`
+
+type input struct {
+	Cmd            string `json:"cmd"`
+	Command        string `json:"command"` // what the tool takes under its other names
+	Cwd            string `json:"cwd"`
+	TimeoutMs      *int64 `json:"timeoutMs"`
+	MaxOutputChars *int   `json:"maxOutputChars"`
+}
+
+// A request is a call, read and checked against the settings.
+type request struct {
+	cmd      string
+	cwd      string // clean: relative to the workspace, or absolute
+	line     line
+	settings Settings
+	timeout  time.Duration
+	chars    int
+}
+
+// read makes out what a call wants and refuses what the mode does not allow.
+func (e *Executor) read(call capability.Call) (request, error) {
+	var r request
+	if e.cfg.Settings != nil {
+		r.settings = e.cfg.Settings()
+	}
+	if m := r.settings.Mode; m != Allowlist && m != Full {
+		return r, denied(call, "tools.shell.mode", errors.New("the shell is off"), "a person can set the mode to allowlist or full in tool-access.json")
+	}
+	in, err := executor.Decode[input](call)
+	if err != nil {
+		return r, err
+	}
+	if r.cmd = in.Cmd; r.cmd == "" {
+		r.cmd = in.Command
+	} else if in.Command != "" {
+		return r, executor.BadArguments(call, errors.New("cmd and command are both given"), "give cmd alone")
+	}
+	switch {
+	case strings.TrimSpace(r.cmd) == "":
+		return r, executor.BadArguments(call, errors.New("cmd is empty"), "write the command to run")
+	case len(r.cmd) > longestCommand:
+		return r, executor.BadArguments(call, fmt.Errorf("cmd has %d bytes, more than %d", len(r.cmd), longestCommand), "put the steps into a file")
+	case in.TimeoutMs != nil && *in.TimeoutMs <= 0, in.MaxOutputChars != nil && *in.MaxOutputChars <= 0:
+		return r, executor.BadArguments(call, errors.New("a limit is not above zero"), "leave it out for the usual one")
+	}
+	r.limit(in)
+	if r.cwd, err = e.cwd(call, in.Cwd, r.settings.AllowAnyCwd); err != nil {
+		return r, err
+	}
+	if r.line, err = parse(r.cmd); err != nil {
+		return r, executor.BadArguments(call, err, "check its quotes and brackets there")
+	}
+	if r.settings.Mode == Allowlist {
+		return r, r.allowed(call)
+	}
+	return r, nil
+}
+
+// limit takes the least of what is asked for, what is set, and the cap.
+func (r *request) limit(in input) {
+	r.timeout, r.chars = r.settings.Timeout, r.settings.MaxOutputChars
+	if r.timeout <= 0 {
+		r.timeout = timeoutDefault
+	}
+	if r.chars <= 0 {
+		r.chars = outputDefault
+	}
+	r.timeout, r.chars = min(r.timeout, timeoutCap), min(r.chars, outputCap)
+	if in.TimeoutMs != nil && *in.TimeoutMs < int64(r.timeout/time.Millisecond) {
+		r.timeout = time.Duration(*in.TimeoutMs) * time.Millisecond
+	}
+	if in.MaxOutputChars != nil {
+		r.chars = min(r.chars, *in.MaxOutputChars)
+	}
+}
+
+// allowed refuses, in the mode allowlist, all but one simple command with an
+// allowed beginning.
+func (r *request) allowed(call capability.Call) error {
+	if found := r.line.compound; found != "" {
+		return denied(call, "tools.shell.mode", fmt.Errorf("the mode allowlist runs one plain command without a shell, and this holds %s", found),
+			"write one program with its arguments, or make several calls")
+	}
+	argv := r.line.commands[0]
+	for _, prefix := range r.settings.AllowedPrefixes {
+		if begins(argv, strings.Fields(prefix)) {
+			return nil
+		}
+	}
+	return denied(call, "tools.shell.allowedPrefixes", errors.New("the command is not on the list of allowed ones"),
+		"allowed are: "+list(r.settings.AllowedPrefixes))
+}
+
+func list(prefixes []string) string {
+	if len(prefixes) == 0 {
+		return "none"
+	}
+	return strings.Join(prefixes, ", ")
+}
+
+// begins reports whether a command's first arguments are those of a prefix,
+// each as a whole.
+func begins(argv, prefix []string) bool {
+	if len(prefix) == 0 || len(argv) < len(prefix) {
+		return false
+	}
+	for i, want := range prefix {
+		if argv[i] == want {
+			continue
+		}
+		// A star never stands for the program, or for nothing.
+		if i == 0 || !strings.Contains(want, "*") {
+			return false
+		}
+		if ok, err := path.Match(strings.ReplaceAll(want, "/", "\x00"), strings.ReplaceAll(argv[i], "/", "\x00")); err != nil || !ok {
+			return false
+		}
+	}
+	return true
+}
+
+func denied(call capability.Call, rule string, cause error, fix string) error {
+	return &capability.Error{Kind: capability.Denied, Op: "run", Target: string(call.Target), Rule: rule, Err: cause, Fix: fix}
+}
+
+// cwd gives the folder in the one spelling that rules and handles use.
+func (e *Executor) cwd(call capability.Call, given string, anywhere bool) (string, error) {
+	if given == "" {
+		return ".", nil
+	}
+	if filepath.IsAbs(given) {
+		clean := filepath.Clean(given)
+		rel, err := filepath.Rel(e.cfg.Workspace, clean)
+		if err == nil && filepath.IsLocal(rel) {
+			given = filepath.ToSlash(rel)
+		} else if anywhere && clean == given {
+			return given, nil
+		} else {
+			return "", outside(call)
+		}
+	}
+	name, err := executor.CleanPath(given)
+	if errors.Is(err, executor.ErrTraversal) {
+		return "", denied(call, "tools.shell.allowAnyCwd", err, "name a folder of the workspace")
+	}
+	if err != nil {
+		return "", executor.BadArguments(call, fmt.Errorf("cwd: %w", err), "")
+	}
+	return name, nil
+}
+
+func outside(call capability.Call) error {
+	return denied(call, "tools.shell.allowAnyCwd", errors.New("the folder lies outside the workspace"),
+		"name a folder of the workspace; a person can set allowAnyCwd in tool-access.json")
+}
+
+// Facts gives the commands of the line. In the mode full the line may hold
+// more than can be told; then Opaque says so.
+func (e *Executor) Facts(_ context.Context, call capability.Call, _ *capability.Capability) (executor.Facts, error) {
+	r, err := e.read(call)
+	if err != nil {
+		return executor.Facts{}, err
+	}
+	f := executor.Facts{Commands: r.line.commands, Opaque: r.line.opaque, Paths: r.line.paths, Required: []string{executor.PermExec}}
+	if filepath.IsAbs(r.cwd) {
+		f.Paths = append(f.Paths, executor.Path{Name: r.cwd, Write: true})
+	}
+	return f, nil
+}
+
+// Invoke runs the line. Its failing, and its being stopped, are results.
+func (e *Executor) Invoke(ctx context.Context, call capability.Call) (capability.Result, error) {
+	r, err := e.read(call)
+	if err != nil {
+		return capability.Result{}, err
+	}
+	argv := []string{"/bin/sh", "-c", r.cmd}
+	if r.settings.Mode == Allowlist {
+		argv = r.line.commands[0]
+	}
+	program, err := e.programs.Find(argv[0])
+	if err != nil {
+		return failed(argv[0], err), nil
+	}
+	exe, args := program.Path, argv
+	work, err := e.open(call, r.cwd)
+	if err != nil {
+		return capability.Result{}, err
+	}
+	defer work.Close()
+	if r.cwd != "." && !filepath.IsAbs(r.cwd) {
+		exe, args = within(r.cwd, exe, argv[1:])
+	}
+	spec, err := e.spec(ctx, call, r)
+	if err != nil {
+		return capability.Result{}, err
+	}
+	spec.Path, spec.Args, spec.Work = exe, args, work
+	outcome, err := sandbox.Run(ctx, spec)
+	if err != nil {
+		return capability.Result{}, executor.Refused(call, err)
+	}
+	out := executor.Ending{MaxChars: r.chars}.Result(ctx, outcome)
+	out.Meta["tool"], out.Meta["mode"], out.Meta["cwd"] = "shell", string(r.settings.Mode), r.cwd
+	out.Meta["program"], out.Meta["program_sha256"] = program.Path, program.SHA256
+	return out, nil
+}
+
+// failed is what a model reads when there is no such program.
+func failed(name string, err error) capability.Result {
+	text := err.Error()
+	if builtin(name) {
+		text = name + " is a part of a shell, and no shell reads this line; use cwd to choose a folder"
+	}
+	return capability.Result{Failed: true, Parts: []capability.Part{{Text: text}}, Meta: map[string]string{"end": "not-started", "tool": "shell", "truncated": "false"}}
+}
+
+func builtin(name string) bool {
+	switch name {
+	case "cd", "export", "source", ".", "alias", "set", "unset", "eval", "exec", "exit", "ulimit", "umask", "type", "trap", "read", "history", "pushd", "popd", "wait", "jobs", "fg", "bg":
+		return true
+	}
+	return false
+}
+
+// within makes a command that changes into a folder of the workspace first, and
+// then runs the program with its arguments as they are: the shell here reads
+// only its own two steps. The whole workspace stays the work directory.
+func within(cwd, program string, args []string) (exe string, argv []string) {
+	return "/bin/sh", append([]string{"sh", "-c", `cd -P "./$0" && exec "$@"`, cwd, program}, args...)
+}
+
+// open opens the folder that a command may write to: the workspace, or the one
+// that a call names outside it. A folder of the workspace must be there, and no
+// link lead to it.
+func (e *Executor) open(call capability.Call, cwd string) (*os.Root, error) {
+	var work *os.Root
+	var err error
+	if filepath.IsAbs(cwd) {
+		work, err = os.OpenRoot(cwd)
+	} else if work, err = executor.OpenDir(e.root, cwd, 0); err == nil && cwd != "." {
+		work.Close()
+		work, err = e.root.OpenRoot(".")
+	}
+	if err != nil {
+		if link, ok := errors.AsType[*executor.LinkError](err); ok {
+			return nil, denied(call, "tools.shell.allowAnyCwd", link, "name the folder itself")
+		}
+		return nil, executor.BadArguments(call, errors.New("cwd is no folder that can be opened"), "name a folder of the workspace")
+	}
+	return work, nil
+}
+
+func (e *Executor) spec(ctx context.Context, call capability.Call, r request) (sandbox.Spec, error) {
+	env, refused := executor.Environment(e.programs.List(), e.cfg.Env, e.cfg.Getenv)
+	if len(refused) > 0 {
+		return sandbox.Spec{}, denied(call, "shell.env", fmt.Errorf("variable %s decides which code a program loads and is never passed on", refused[0]), "take it off the list")
+	}
+	s := sandbox.Spec{Env: env, Limits: e.cfg.Limits, Live: call.Live, Require: e.cfg.Require}
+	s.Limits.Wall = r.timeout
+	if e.cfg.Home != "" {
+		s.Env, s.Write = append(s.Env, "HOME="+e.cfg.Home), append(s.Write, e.cfg.Home)
+	}
+	if e.cfg.Network != nil {
+		way, err := e.cfg.Network(ctx, call)
+		if err != nil {
+			return s, err
+		}
+		s.Egress = way
+	}
+	return s, nil
+}
