@@ -1,0 +1,181 @@
+//go:build unix
+
+package runner
+
+import (
+	"context"
+	"crypto/ed25519"
+	"encoding/json"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"ken/capability"
+	"ken/internal/govern/audit"
+	"ken/internal/store"
+)
+
+// forgetful is a trail that keeps nothing: durable audit off.
+type forgetful struct{ key audit.Key }
+
+func (forgetful) Append(context.Context, ...audit.Record) (audit.ID, error) { return "", nil }
+func (f forgetful) Digest(data []byte) string                               { return f.key.Digest(data) }
+
+func benchKey(t testing.TB) audit.Key {
+	t.Helper()
+	k, err := audit.NewKey(ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+func benchLog(t testing.TB) *audit.Log {
+	t.Helper()
+	l, err := audit.Open(audit.Config{Dir: t.TempDir(), CheckpointDir: t.TempDir(), Key: benchKey(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	return l
+}
+
+func cpu() time.Duration {
+	var u syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// BenchmarkInvoke is the whole way of a call without durable audit. cpu-us/op
+// is the time of all threads, the collector's too. An empty process collects
+// every few hundred calls; the second form has a heap as a catalog makes it.
+func BenchmarkInvoke(b *testing.B) {
+	for _, heap := range []int{0, 64 << 20} {
+		b.Run(fmt.Sprintf("heap=%dMB", heap>>20), func(b *testing.B) {
+			name := "look"
+			ballast := make([]byte, heap)
+			defer runtime.KeepAlive(ballast)
+			r := newRig(b, tool{}, func(c *Config) { c.Log = forgetful{benchKey(b)} })
+			call := callOf(name, `{"text":"hello, how are you","n":3}`)
+			b.ReportAllocs()
+			start, n := cpu(), 0
+			for b.Loop() {
+				if _, err := r.Invoke(b.Context(), call); err != nil {
+					b.Fatal(err)
+				}
+				n++
+			}
+			b.ReportMetric(float64((cpu()-start).Microseconds())/float64(n), "cpu-us/op")
+		})
+	}
+}
+
+// p50 lets callers run for a while and gives the median time of one f.
+func p50(b *testing.B, callers int, span time.Duration, f func(caller, i int) error) time.Duration {
+	b.Helper()
+	var mu sync.Mutex
+	var all []time.Duration
+	var wg sync.WaitGroup
+	start := time.Now()
+	for c := range callers {
+		wg.Go(func() {
+			var mine []time.Duration
+			for i := 0; time.Since(start) < span; i++ {
+				begin := time.Now()
+				if err := f(c, i); err != nil {
+					b.Error(err)
+					return
+				}
+				mine = append(mine, time.Since(begin))
+			}
+			mu.Lock()
+			all = append(all, mine...)
+			mu.Unlock()
+		})
+	}
+	wg.Wait()
+	slices.Sort(all)
+	return all[len(all)/2]
+}
+
+// timing is a log that measures how long its callers wait.
+type timing struct {
+	Log
+	mu    sync.Mutex
+	waits []time.Duration
+}
+
+func (l *timing) Append(ctx context.Context, records ...audit.Record) (audit.ID, error) {
+	begin := time.Now()
+	id, err := l.Log.Append(ctx, records...)
+	took := time.Since(begin)
+	l.mu.Lock()
+	l.waits = append(l.waits, took)
+	l.mu.Unlock()
+	return id, err
+}
+
+func (l *timing) p50() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	slices.Sort(l.waits)
+	return l.waits[len(l.waits)/2]
+}
+
+// BenchmarkDurable is the whole way with durable audit and 16 callers, against
+// one group commit of the same log with as many callers, in turn.
+func BenchmarkDurable(b *testing.B) {
+	const callers = 16
+	log := benchLog(b)
+	timed := &timing{Log: log}
+	plain := newRig(b, tool{}, func(c *Config) { c.Log = timed })
+	var seq atomic.Int64
+	keyed := newRig(b, tool{}, func(c *Config) {
+		c.Log, c.Effects = log, openStore(b)
+		c.Key = func(context.Context, capability.Call) string { return fmt.Sprint(seq.Add(1)) }
+	})
+	sample := newRig(b, tool{}, nil)
+	if _, err := sample.Invoke(b.Context(), benchCall("look", 1, 1)); err != nil {
+		b.Fatal(err)
+	}
+	rec := sample.log.all()[1] // a record as the Runner writes it
+	effects := openStore(b)
+	put := func(c, i int) error {
+		var batch store.Batch
+		batch.Put(store.Key("bench", fmt.Sprint(c, "-", seq.Add(1))), []byte("claimed"))
+		_, err := effects.Apply(b.Context(), &batch)
+		return err
+	}
+	var sum [4]time.Duration
+	n := 0
+	for b.Loop() {
+		for i, f := range []func(int, int) error{
+			func(int, int) error { _, err := log.Append(b.Context(), rec); return err },
+			func(c, i int) error { _, err := plain.Invoke(b.Context(), benchCall("look", c, i)); return err },
+			func(c, i int) error { _, err := keyed.Invoke(b.Context(), benchCall("write", c, i)); return err },
+			put,
+		} {
+			sum[i] += p50(b, callers, 300*time.Millisecond, f)
+		}
+		n++
+	}
+	b.ReportMetric(float64(sum[0].Microseconds())/float64(n), "commit-us")
+	b.ReportMetric(float64(sum[1].Microseconds())/float64(n), "call-us")
+	b.ReportMetric(float64(sum[1])/float64(sum[0]), "call/commit")
+	b.ReportMetric(float64(timed.p50().Microseconds()), "append-us")
+	b.ReportMetric(float64(sum[1])/float64(n)/float64(timed.p50()), "call/append")
+	b.ReportMetric(float64(sum[2].Microseconds())/float64(n), "keyed-us")
+	b.ReportMetric(float64(sum[3].Microseconds())/float64(n), "store-us")
+	b.ReportMetric(float64(sum[2])/float64(sum[0]+sum[3]), "keyed/(commit+store)")
+}
+
+func benchCall(name string, c, i int) capability.Call {
+	call := callOf(name, "")
+	call.Arguments = json.RawMessage(fmt.Sprintf(`{"text":"caller %d","n":%d}`, c, i))
+	return call
+}

@@ -1,0 +1,198 @@
+package runner
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+
+	"ken/capability"
+	"ken/internal/govern/approval"
+	"ken/internal/govern/policy"
+)
+
+// decide asks the rules. A question is left to consent.
+func (r *Runner) decide(next step) step {
+	return func(ctx context.Context, t *trip) (capability.Result, error) {
+		digest, err := t.call.Digest()
+		if err != nil {
+			return capability.Result{}, &capability.Error{
+				Kind: capability.Invalid, Op: "call", Target: string(t.call.Target), Err: err, Fix: "send one JSON object",
+			}
+		}
+		t.sealed = t.call
+		t.sealed.Arguments = bytes.Clone(t.call.Arguments)
+		facts, err := guard("facts", func(s string) { t.note("panic", s) }, func() (Facts, error) {
+			return t.executor.Facts(ctx, t.call, t.target.Capability)
+		})
+		if err != nil {
+			return capability.Result{}, err
+		}
+		t.facts = facts
+		t.request = r.requestOf(ctx, t, digest)
+		r.judge(t, r.rules())
+		if t.decision.Effect != policy.Allow && t.decision.Effect != policy.Ask {
+			return t.decision.Result(), t.decision.Err(t.call.Target)
+		}
+		return next(ctx, t)
+	}
+}
+
+func (r *Runner) rules() *policy.Rules {
+	if r.cfg.Rules == nil {
+		return nil
+	}
+	return r.cfg.Rules()
+}
+
+func (r *Runner) judge(t *trip, rules *policy.Rules) {
+	t.rules = rules
+	t.decision, t.decided = rules.Decide(&t.request), true
+}
+
+func (r *Runner) requestOf(ctx context.Context, t *trip, digest string) policy.Request {
+	c := policy.Of(t.target.Capability)
+	if t.facts.Class != policy.ClassUnknown {
+		c.Class = t.facts.Class
+	}
+	if t.facts.Required != (policy.Permissions{}) {
+		c.Required = t.facts.Required
+	}
+	c.Disabled, c.Mend = t.target.Disabled, t.target.Mend
+	q := policy.Request{
+		Principal: t.call.Principal, Capability: c, Action: t.call.Action, Facts: t.facts.Arguments,
+		Intent: t.call.Intent, Mode: t.call.Mode, Origin: t.call.Origin, Session: t.call.Session,
+		Digest: digest, Time: r.cfg.Now(),
+	}
+	if r.cfg.Surface != nil {
+		q.Surface = r.cfg.Surface(ctx, t.call)
+	}
+	return q
+}
+
+// changes reports whether the call must be assumed to change something, so that
+// it must not happen twice.
+func (t *trip) changes() bool {
+	c := t.request.Capability
+	return !c.ReadOnly && c.Class != policy.Meta && c.Class != policy.Read
+}
+
+// consent sees whether somebody has agreed, and asks where nobody has. It never
+// waits: whoever made the call makes it again.
+func (r *Runner) consent(next step) step {
+	return func(ctx context.Context, t *trip) (capability.Result, error) {
+		if t.decision.Effect == policy.Allow {
+			return next(ctx, t)
+		}
+		// What has happened already needs nobody's consent, and the grant that
+		// it had may be used up.
+		if earlier, err := r.recall(ctx, t); err != nil || earlier != nil {
+			return earlier.outcome(err)
+		}
+		if r.cfg.Desk == nil {
+			return r.nobody(t)
+		}
+		if broken := r.broken.Load(); broken != nil {
+			return capability.Result{}, broken // asking for what could not run helps nobody
+		}
+		// A question may be answered while it is put, and a grant used up by
+		// another call; each is worth a second look and no more.
+		for range 3 {
+			if err := r.grant(ctx, t); err == nil {
+				return next(ctx, t)
+			} else if !errors.Is(err, errNoGrant) {
+				return capability.Result{}, err
+			}
+			if t.decision.Effect != policy.Ask {
+				return t.decision.Result(), t.decision.Err(t.call.Target)
+			}
+			ticket, err := r.cfg.Desk.Ask(ctx, r.question(t))
+			if err != nil {
+				return capability.Result{}, deskError("ask", t, err)
+			}
+			t.ticket = ticket.ID
+			if err := ticket.Err(); err != nil {
+				return r.unapproved(t, &ticket, err)
+			}
+		}
+		return capability.Result{}, &capability.Error{
+			Kind: capability.Conflict, Op: "consent", Target: string(t.call.Target),
+			Err: errors.New("other calls used up what was granted"), Fix: "call again",
+		}
+	}
+}
+
+var errNoGrant = errors.New("nobody has agreed yet")
+
+// grant looks for a consent that covers the call, and uses it.
+func (r *Runner) grant(ctx context.Context, t *trip) error {
+	grants, err := r.cfg.Desk.Grants(ctx, &t.request)
+	if err != nil {
+		return deskError("read grants", t, err)
+	}
+	asked := t.decision
+	t.request.Grants = grants
+	r.judge(t, t.rules)
+	if t.decision.Effect != policy.Allow {
+		return errNoGrant
+	}
+	if t.decision.Grant == "" {
+		return nil
+	}
+	_, err = r.cfg.Desk.Consume(ctx, t.decision.Grant)
+	switch {
+	case errors.Is(err, approval.ErrEnded):
+		t.decision = asked
+		return errNoGrant
+	case err != nil:
+		return deskError("use grant", t, err)
+	}
+	t.note("grant", t.decision.Grant)
+	return nil
+}
+
+func (r *Runner) question(t *trip) approval.Question {
+	q := approval.About(t.call, t.request.Surface, t.decision)
+	q.Argv = t.facts.Argv
+	// Whoever makes the call again may name the ticket, so that a refusal is
+	// not asked about a second time.
+	_ = json.Unmarshal(t.call.Answers[AnswerConsent], &q.Again)
+	return q
+}
+
+// unapproved says that a person has not agreed: not yet, or not at all.
+func (r *Runner) unapproved(t *trip, ticket *approval.Ticket, err error) (capability.Result, error) {
+	e := *asError(err, t.call.Target)
+	res := t.decision.Result()
+	if e.Kind == capability.Denied {
+		t.decision.Effect = policy.Deny
+		return refusal(&e), &e
+	}
+	text := "Waiting for a person: ticket " + ticket.ID + ". This is not a refusal; make the same call again once it is settled."
+	res.Parts = append(res.Parts, capability.Part{Text: text})
+	e.Err = &Question{Name: AnswerConsent, Ticket: ticket.ID, Text: t.decision.Reason.Text}
+	if e.Rule == "" {
+		e.Rule = t.decision.Reason.Rule
+	}
+	if e.Fix == "" {
+		e.Fix = "ken approve grant " + ticket.ID + ", then make the same call again"
+	}
+	return res, &e
+}
+
+// nobody refuses a question that cannot be put.
+func (r *Runner) nobody(t *trip) (capability.Result, error) {
+	t.decision.Effect = policy.Deny
+	t.decision.Reason.Text += "; there is nobody here to ask"
+	return t.decision.Result(), t.decision.Err(t.call.Target)
+}
+
+func deskError(op string, t *trip, err error) error {
+	if e, ok := errors.AsType[*capability.Error](err); ok && e.Kind != capability.Internal {
+		return e
+	}
+	return &capability.Error{
+		Kind: capability.Unavailable, Op: op, Target: string(t.call.Target), Err: err,
+		Fix: "nothing runs without consent; mend the store and call again",
+	}
+}

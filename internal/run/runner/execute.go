@@ -1,0 +1,159 @@
+package runner
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"ken/capability"
+	"ken/internal/govern/policy"
+)
+
+type outcome struct {
+	res   capability.Result
+	err   error
+	panic string
+}
+
+// execute is the last stage: the effect, and what is made of its result.
+func (r *Runner) execute(ctx context.Context, t *trip) (capability.Result, error) {
+	if err := r.recheck(t); err != nil {
+		r.release(ctx, t)
+		return capability.Result{}, err
+	}
+	t.enter(Executing)
+	res, err := r.run(ctx, t)
+	t.enter(Processing)
+	res = r.keep(t, res)
+	r.settle(ctx, t, res, err)
+	return res, err
+}
+
+// recheck makes sure that what runs is what was decided on, under rules that
+// still hold: the call may have waited long.
+func (r *Runner) recheck(t *trip) error {
+	if !sameCall(t.call, t.sealed) || !bytes.Equal(t.given, t.sealed.Arguments) {
+		return &capability.Error{
+			Kind: capability.Conflict, Op: "execute", Target: string(t.call.Target), Rule: "runner.digest",
+			Err: errors.New("somebody changed the call after it was decided on"), Fix: "find the plugin that keeps a call's arguments and changes them",
+		}
+	}
+	rules := r.rules()
+	if rules == t.rules {
+		return nil
+	}
+	t.request.Time = r.cfg.Now()
+	if r.judge(t, rules); t.decision.Effect == policy.Allow {
+		return nil
+	}
+	t.note("rules", "they changed while the call waited")
+	return t.decision.Err(t.call.Target)
+}
+
+// sameCall reports whether two calls have one digest: all that the digest is
+// made of is equal.
+func sameCall(a, b capability.Call) bool {
+	return a.Target == b.Target && a.Action == b.Action && bytes.Equal(a.Arguments, b.Arguments) &&
+		a.Principal.Tenant == b.Principal.Tenant && a.Principal.ID == b.Principal.ID &&
+		a.Session == b.Session && a.Intent == b.Intent && a.Mode == b.Mode && a.CapabilityHash == b.CapabilityHash
+}
+
+// run lets the executor work, within its time. An executor that does not
+// return even then is left behind; it keeps its place at the gate.
+func (r *Runner) run(ctx context.Context, t *trip) (capability.Result, error) {
+	var recipe time.Duration
+	if c := t.target.Capability; c.Run != nil {
+		recipe = time.Duration(c.Run.TimeoutSec) * time.Second
+	}
+	limit := r.limits.timeout(recipe, t.facts.Timeout)
+	inner, cancel := context.WithTimeoutCause(ctx, limit, errTimeout)
+	defer cancel()
+	live := &liveWriter{w: t.call.Live}
+	call := t.call
+	if call.Live != nil {
+		call.Live = live
+	}
+	done, gone := make(chan outcome, 1), make(chan struct{})
+	go func() {
+		defer close(gone)
+		var o outcome
+		o.res, o.err = guard("execute", func(s string) { o.panic = s }, func() (capability.Result, error) {
+			return t.executor.Invoke(inner, call)
+		})
+		done <- o
+	}()
+	var o outcome
+	select {
+	case o = <-done:
+	case <-inner.Done():
+		o = r.last(inner, t, done, gone)
+	}
+	live.close()
+	if o.panic != "" {
+		t.note("panic", o.panic)
+	}
+	return o.res, ended(inner, t.call.Target, limit, o)
+}
+
+// last waits for an executor whose time is over.
+func (r *Runner) last(inner context.Context, t *trip, done <-chan outcome, gone <-chan struct{}) outcome {
+	grace := time.NewTimer(r.limits.Grace)
+	defer grace.Stop()
+	select {
+	case o := <-done:
+		return o
+	case <-grace.C:
+		t.abandon = gone
+		t.note("abandoned", "the executor did not return; it keeps its place until it does")
+		return outcome{err: context.Cause(inner)}
+	}
+}
+
+// ended gives the error of an execution, where a limit or the caller ended it.
+func ended(inner context.Context, target capability.ID, limit time.Duration, o outcome) error {
+	cause := context.Cause(inner)
+	if cause == nil || o.err == nil && !o.res.Failed {
+		return o.err // what came to its end in time stays
+	}
+	if nothingHappened(o.err) {
+		return o.err
+	}
+	if errors.Is(cause, errTimeout) || errors.Is(cause, context.DeadlineExceeded) {
+		return &capability.Error{
+			Kind: capability.Timeout, Op: "execute", Target: string(target), Rule: "limits.timeout",
+			Err: fmt.Errorf("stopped after %v", limit), Fix: "ask for less at once, or raise limits.timeout",
+		}
+	}
+	if o.err == nil {
+		return nil // a failure of its own, which it had time to report
+	}
+	return asError(gaveUp(inner), target)
+}
+
+var errTimeout = errors.New("the call took longer than limits.timeout")
+
+// liveWriter stops writing when the call has ended, whoever still tries.
+type liveWriter struct {
+	mu     sync.Mutex
+	w      io.Writer
+	closed bool
+}
+
+func (l *liveWriter) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return 0, io.ErrClosedPipe
+	}
+	return l.w.Write(p)
+}
+
+func (l *liveWriter) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+}

@@ -1,0 +1,149 @@
+package runner
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"ken/capability"
+	"ken/internal/govern/policy"
+	"ken/internal/run/executor"
+)
+
+// An Executor has effects. It is made once and used by any number of
+// goroutines.
+type Executor interface {
+	// Facts says what a call would come to, without doing any of it.
+	Facts(ctx context.Context, call capability.Call, c *capability.Capability) (Facts, error)
+
+	// Invoke does exactly that. It returns when everything that it started has
+	// ended, soon after ctx ends too. An error of kind Invalid, NotFound,
+	// Denied, Unapproved, InputNeeded, Unavailable or Conflict says that
+	// nothing happened; any other leaves that open. A result may come with an
+	// error.
+	capability.Invoker
+}
+
+// A Schemer is an Executor that knows the schema of arguments where the source
+// gave none.
+type Schemer interface {
+	Schema(c *capability.Capability) json.RawMessage
+}
+
+// Facts are what an executor says about a call before it is decided on.
+type Facts struct {
+	Arguments policy.Facts
+
+	// Class and Required, where they are set, replace what the catalog's entry
+	// suggests: the executor knows better what its calls need.
+	Class    policy.Class
+	Required policy.Permissions
+
+	Argv      []string // the exact command, for people and, redacted, for the record
+	Tool      string
+	WorkDir   string
+	Isolation json.RawMessage // that will hold it
+	Timeout   time.Duration   // that the call asks for; it can only lower the limit
+	Keep      bool            // keep the result however short, for follow-up commands
+}
+
+// Keys of Result.Meta that executors fill and records take over.
+const (
+	MetaExitCode  = "exit_code"    // of a process, decimal
+	MetaIsolation = "isolation"    // that held it, JSON
+	MetaTruncated = "truncated"    // "true"
+	MetaStdout    = "stdout_bytes" // that it wrote, decimal, kept or not
+	MetaStderr    = "stderr_bytes"
+	MetaEnd       = "end" // "timed-out" makes the state TIMEOUT, "cancelled" the record CANCELLED
+)
+
+// Keys of Result.Meta that the Runner fills.
+const (
+	MetaState    = "state"
+	MetaStarted  = "started"     // RFC 3339
+	MetaEnded    = "ended"       // RFC 3339
+	MetaDuration = "duration_ms" // decimal
+	MetaEffect   = "effect"      // the effect's id, the same in the record
+	MetaRepeated = "repeated"    // "true": an earlier result, nothing ran
+	MetaAudit    = "audit"       // "degraded": the closing record is missing
+	MetaTicket   = "ticket"      // of the question that waits for a person
+	MetaPlugin   = "plugin"      // that changed or withheld the result
+)
+
+// FromExecutor makes an Executor of one whose facts are plain words.
+func FromExecutor(x executor.Executor) Executor { return adapted{x} }
+
+type adapted struct{ executor.Executor }
+
+func (a adapted) Facts(ctx context.Context, call capability.Call, c *capability.Capability) (Facts, error) {
+	in, err := a.Executor.Facts(ctx, call, c)
+	if err != nil {
+		return Facts{}, err
+	}
+	out := Facts{
+		Arguments: policy.Facts{Commands: in.Commands, Opaque: in.Opaque, Hosts: in.Hosts, Destructive: in.Destructive},
+		Required:  policy.ParsePermissions(in.Required),
+	}
+	for _, p := range in.Paths {
+		out.Arguments.Paths = append(out.Arguments.Paths, policy.Path{Name: p.Name, Write: p.Write})
+	}
+	if len(in.Commands) == 1 && in.Opaque == "" && len(in.Commands[0]) > 0 {
+		out.Argv = in.Commands[0]
+		out.Tool = path.Base(out.Argv[0])
+		out.Keep = true // a follow-up command may read what a program wrote
+	}
+	return out, nil
+}
+
+// Executors choose an executor by the name in [capability.Recipe.Runner]:
+// "exec.git" takes that name exactly; "exec.*" every name that begins with
+// "exec." and has no longer prefix here.
+// A capability without a recipe is looked for under its id, as "tool:read_file".
+type Executors map[string]Executor
+
+func (e Executors) check() error {
+	for name, x := range e {
+		stem := strings.TrimSuffix(name, "*")
+		switch {
+		case x == nil:
+			return fmt.Errorf("executor %s is nil", name)
+		case stem == "" || strings.Contains(stem, "*"):
+			return fmt.Errorf("executor %q: a name, or a prefix that ends in one star", name)
+		case stem != name && !strings.HasSuffix(stem, ".") && !strings.HasSuffix(stem, ":"):
+			return fmt.Errorf("executor %q: a prefix ends in a dot or a colon before its star", name)
+		}
+	}
+	return nil
+}
+
+// find chooses by exact name, then by the longest prefix.
+func (e Executors) find(name string) Executor {
+	if strings.HasSuffix(name, "*") {
+		return nil
+	}
+	if x, ok := e[name]; ok {
+		return x
+	}
+	for i := len(name) - 1; i >= 0; i-- {
+		if name[i] == '.' || name[i] == ':' {
+			if x, ok := e[name[:i+1]+"*"]; ok {
+				return x
+			}
+		}
+	}
+	return nil
+}
+
+// names lists what there is, for a message.
+func (e Executors) names() string {
+	var out []string
+	for name := range e {
+		out = append(out, name)
+	}
+	slices.Sort(out)
+	return strings.Join(out, ", ")
+}

@@ -1,0 +1,353 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"ken/capability"
+	"ken/internal/govern/audit"
+
+	"pgregory.net/rapid"
+)
+
+// TestGateRapid drives a gate through arrivals, departures and withdrawals and
+// compares it with what must hold of any queue: never over a limit, nobody
+// waits while there is room, first come first served within an extension,
+// turns between them, and nobody is lost.
+func TestGateRapid(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		l := Limits{
+			Concurrent:   rapid.IntRange(1, 4).Draw(t, "concurrent"),
+			PerExtension: rapid.IntRange(1, 4).Draw(t, "per extension"),
+			Queue:        rapid.IntRange(1, 8).Draw(t, "queue"),
+		}
+		l.QueuePerExtension = rapid.IntRange(1, l.Queue).Draw(t, "queue per extension")
+		l, err := l.filled()
+		if err != nil {
+			t.Fatal(err)
+		}
+		g := newGate(l)
+		running := map[string]int{}
+		waiting := map[string][]*waiter{} // by us, in order of arrival
+		var served []string               // since the last arrival
+		names := rapid.SampledFrom([]string{"a", "b", "c"})
+		total := func() (n int) {
+			for _, k := range running {
+				n += k
+			}
+			return n
+		}
+		// settle moves those who were admitted.
+		settle := func() {
+			for name, line := range waiting {
+				for len(line) > 0 && line[0].admitted {
+					line = line[1:]
+					running[name]++
+					served = append(served, name)
+				}
+				for _, w := range line {
+					if w.admitted {
+						t.Fatalf("%s: a later call was served first", name)
+					}
+				}
+				waiting[name] = line
+			}
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"arrive": func(t *rapid.T) {
+				name := names.Draw(t, "extension")
+				served = nil
+				w, err := g.ask(name)
+				queued := 0
+				for _, line := range waiting {
+					queued += len(line)
+				}
+				room := total() < l.Concurrent && running[name] < l.PerExtension
+				full := queued >= l.Queue || len(waiting[name]) >= l.QueuePerExtension
+				switch {
+				case room:
+					if w != nil || err != nil {
+						t.Fatalf("ask(%s) = %v, %v, want a place", name, w, err)
+					}
+					running[name]++
+				case full:
+					e, ok := errors.AsType[*capability.Error](err)
+					if !ok || e.Kind != capability.Unavailable || e.Rule == "" {
+						t.Fatalf("ask(%s) = %v, want a refusal that names its knob", name, err)
+					}
+				default:
+					if w == nil || err != nil {
+						t.Fatalf("ask(%s) = %v, %v, want to wait", name, w, err)
+					}
+					waiting[name] = append(waiting[name], w)
+				}
+			},
+			"leave": func(t *rapid.T) {
+				var busy []string
+				for name, n := range running {
+					if n > 0 {
+						busy = append(busy, name)
+					}
+				}
+				if len(busy) == 0 {
+					t.Skip("nobody runs")
+				}
+				slices.Sort(busy)
+				name := rapid.SampledFrom(busy).Draw(t, "extension")
+				running[name]--
+				g.leave(name)
+				settle()
+			},
+			"withdraw": func(t *rapid.T) {
+				name := names.Draw(t, "extension")
+				line := waiting[name]
+				if len(line) == 0 {
+					t.Skip("nobody waits")
+				}
+				served = nil
+				i := rapid.IntRange(0, len(line)-1).Draw(t, "which")
+				if !g.withdraw(name, line[i]) {
+					t.Fatal("withdraw() = false of somebody who waits")
+				}
+				waiting[name] = slices.Delete(slices.Clone(line), i, i+1)
+			},
+			"": func(t *rapid.T) {
+				if g.running != total() || g.running > l.Concurrent {
+					t.Fatalf("%d run, want %d, at most %d", g.running, total(), l.Concurrent)
+				}
+				queued := 0
+				for name, line := range waiting {
+					queued += len(line)
+					if running[name] > l.PerExtension {
+						t.Fatalf("%s runs %d, at most %d", name, running[name], l.PerExtension)
+					}
+					if len(line) > 0 && total() < l.Concurrent && running[name] < l.PerExtension {
+						t.Fatalf("%s waits while there is room", name)
+					}
+				}
+				if g.waiting != queued {
+					t.Fatalf("%d wait, want %d", g.waiting, queued)
+				}
+				// While the same extensions wait, none is served twice before
+				// another that has room is served once.
+				for name, line := range waiting {
+					if len(line) == 0 || running[name] >= l.PerExtension || slices.Contains(served, name) {
+						continue
+					}
+					seen := map[string]int{}
+					for _, s := range served {
+						seen[s]++
+					}
+					for s, n := range seen {
+						if n > 2 {
+							t.Fatalf("%s was served %d times while %s had room and waited", s, n, name)
+						}
+					}
+				}
+				if len(g.lanes) > 3 {
+					t.Fatalf("%d lanes are kept, want those in use", len(g.lanes))
+				}
+			},
+		})
+	})
+}
+
+// TestRoundRobin: a flood of one extension does not hold up another.
+func TestRoundRobin(t *testing.T) {
+	l, _ := Limits{Concurrent: 1, PerExtension: 1}.filled()
+	g := newGate(l)
+	if w, err := g.ask("first"); w != nil || err != nil {
+		t.Fatal(w, err)
+	}
+	var order []string
+	var all []*waiter
+	var names []string
+	add := func(name string) {
+		w, err := g.ask(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, names = append(all, w), append(names, name)
+	}
+	for range 100 {
+		add("flood")
+	}
+	add("other")
+	add("third")
+	add("other")
+	last := "first"
+	for range len(all) {
+		g.leave(last)
+		for i, w := range all {
+			if w != nil && w.admitted {
+				order, last, all[i] = append(order, names[i]), names[i], nil
+			}
+		}
+	}
+	if got, want := fmt.Sprint(order[:6]), "[flood other third flood other flood]"; got != want {
+		t.Errorf("served %s, want %s", got, want)
+	}
+	if len(order) != len(names) {
+		t.Errorf("%d of %d were served", len(order), len(names))
+	}
+}
+
+// TestFiveHundred: 500 calls at once, of five extensions, one of which floods;
+// bounded, fair and complete.
+func TestFiveHundred(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		now, most, order := 0, 0, []string(nil)
+		per := map[string]int{}
+		x := tool{schema: `{"type":"object","additionalProperties":true}`, invoke: func(ctx context.Context, c capability.Call) (capability.Result, error) {
+			mu.Lock()
+			now++
+			most = max(most, now)
+			per[c.Session]++
+			if per[c.Session] > 4 {
+				t.Errorf("%d calls of %s at once, want at most 4", per[c.Session], c.Session)
+			}
+			order = append(order, c.Session)
+			mu.Unlock()
+			time.Sleep(time.Second) // the bubble's clock
+			mu.Lock()
+			now--
+			per[c.Session]--
+			mu.Unlock()
+			return echo(ctx, c)
+		}}
+		r := newRig(t, x, func(c *Config) {
+			c.Limits = Limits{Concurrent: 10, PerExtension: 4, Queue: 500, QueuePerExtension: 500}
+			inner := c.Resolve
+			c.Resolve = func(ctx context.Context, call capability.Call) (Resolved, error) {
+				out, err := inner(ctx, call)
+				out.Extension = call.Session // one extension for each session here
+				return out, err
+			}
+		})
+		var wg sync.WaitGroup
+		done := 0
+		start := func(ext string, n int) {
+			for i := range n {
+				wg.Go(func() {
+					call := callOf("look", fmt.Sprintf(`{"n":%d}`, i))
+					call.Session = ext
+					res, err := r.Invoke(t.Context(), call)
+					if err != nil || res.Parts[0].Text != string(call.Arguments) {
+						t.Errorf("Invoke(%s %d) = %v, %v", ext, i, res.Parts, err)
+					}
+					mu.Lock()
+					done++
+					mu.Unlock()
+				})
+			}
+		}
+		start("flood", 440)
+		synctest.Wait()
+		for _, ext := range []string{"b", "c", "d", "e"} {
+			start(ext, 15)
+		}
+		synctest.Wait()
+		if l := r.Load(); l.Running != 10 || l.Waiting != 490 {
+			t.Errorf("Load() = %+v, want 10 running and 490 waiting", l)
+		}
+		wg.Wait()
+		if done != 500 || most != 10 {
+			t.Errorf("%d of 500 calls ended, at most %d at once, want all and 10", done, most)
+		}
+		// The four small ones are through long before the flood is.
+		small := 0
+		for i, ext := range order {
+			if ext != "flood" {
+				small++
+			}
+			if small == 60 {
+				if i > 120 {
+					t.Errorf("the small extensions were served by call %d, want by 120", i)
+				}
+				break
+			}
+		}
+		started, ended := 0, 0
+		for _, rec := range r.log.all() {
+			switch rec.Event {
+			case audit.Started:
+				started++
+			case audit.Executed:
+				ended++
+			}
+		}
+		if started != 500 || ended != 500 {
+			t.Errorf("%d before records and %d after, want 500 each", started, ended)
+		}
+	})
+}
+
+// TestQueueFull names the knob; so does a queue that takes too long.
+func TestQueueFull(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hold := make(chan struct{})
+		x := tool{invoke: func(ctx context.Context, c capability.Call) (capability.Result, error) { <-hold; return echo(ctx, c) }}
+		r := newRig(t, x, func(c *Config) {
+			c.Limits = Limits{Concurrent: 1, Queue: 2, QueuePerExtension: 1, Wait: time.Minute}
+		})
+		call := callOf("look", `{"text":"a"}`)
+		errs := make(chan error, 2)
+		go func() { _, err := r.Invoke(t.Context(), call); errs <- err }()
+		synctest.Wait()
+		go func() { _, err := r.Invoke(t.Context(), call); errs <- err }()
+		synctest.Wait()
+		_, err := r.Invoke(t.Context(), call)
+		if e := wantKind(t, err, capability.Unavailable); e.Rule != "limits.queuePerExtension" || e.Fix == "" {
+			t.Errorf("Invoke() error = %v, want the knob limits.queuePerExtension", e)
+		}
+		if e := wantKind(t, <-errs, capability.Unavailable); e.Rule != "limits.wait" {
+			t.Errorf("Invoke() error = %v, want the knob limits.wait", e)
+		}
+		close(hold)
+		if err := <-errs; err != nil {
+			t.Errorf("the call that ran: %v", err)
+		}
+	})
+}
+
+// TestGiveUpInQueue: a caller who gives up leaves no trace in the queue, and
+// nothing of his runs.
+func TestGiveUpInQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hold := make(chan struct{})
+		runs := 0
+		x := tool{invoke: func(ctx context.Context, c capability.Call) (capability.Result, error) {
+			runs++
+			<-hold
+			return echo(ctx, c)
+		}}
+		r := newRig(t, x, func(c *Config) { c.Limits = Limits{Concurrent: 1} })
+		call := callOf("look", `{"text":"a"}`)
+		go r.Invoke(t.Context(), call)
+		synctest.Wait()
+		ctx, cancel := context.WithCancel(t.Context())
+		errs := make(chan error, 1)
+		go func() { _, err := r.Invoke(ctx, call); errs <- err }()
+		synctest.Wait()
+		cancel()
+		err := <-errs
+		if wantKind(t, err, capability.Unavailable); !errors.Is(err, context.Canceled) {
+			t.Errorf("Invoke() error = %v, want one that is context.Canceled", err)
+		}
+		if rec := r.log.last(t); rec.Status != audit.Cancelled {
+			t.Errorf("recorded status = %s, want CANCELLED", rec.Status)
+		}
+		close(hold)
+		synctest.Wait()
+		if l := r.Load(); l != (Load{}) || runs != 1 {
+			t.Errorf("Load() = %+v after %d runs, want nothing left after 1", l, runs)
+		}
+	})
+}

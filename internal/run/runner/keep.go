@@ -1,0 +1,110 @@
+package runner
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"strconv"
+	"unicode/utf8"
+
+	"ken/capability"
+	"ken/internal/run/result"
+)
+
+// keep puts a long output where it can be read piece by piece, and leaves its
+// beginning and its end. Short ones stay as they are unless the executor wants
+// them kept.
+func (r *Runner) keep(t *trip, res capability.Result) capability.Result {
+	res.Meta = maps.Clone(res.Meta)
+	if res.Meta == nil {
+		res.Meta = map[string]string{}
+	}
+	size := 0
+	var rest []capability.Part // what is not text
+	for _, p := range res.Parts {
+		size += len(p.Text) + len(p.JSON)
+		t.bytes += int64(len(p.Text) + len(p.JSON) + len(p.Data))
+		if p.Text == "" && p.JSON == nil {
+			rest = append(rest, r.fitData(p))
+		}
+	}
+	if len(rest) > 0 && size <= r.limits.Inline {
+		res.Parts = replaceData(res.Parts, rest)
+	}
+	if res.Handle != "" || size <= r.limits.Inline && !t.facts.Keep {
+		return res
+	}
+	text := textOf(res.Parts)
+	note := r.store(t, &res, text)
+	if size <= r.limits.Inline {
+		return res
+	}
+	res.Meta[MetaTruncated] = "true"
+	res.Parts = append([]capability.Part{{Text: excerpt(text, r.limits.Inline, note)}}, rest...)
+	return res
+}
+
+// store keeps the text under a handle, and says what to tell about it.
+func (r *Runner) store(t *trip, res *capability.Result, text []byte) string {
+	if r.cfg.Results == nil {
+		return "nothing keeps them"
+	}
+	c := t.target.Capability
+	about := result.About{Target: c.ID, Extension: t.extension(), Command: c.Name, Action: t.call.Action}
+	e, err := r.cfg.Results.Keep(result.ScopeOf(t.call), about, text, res.Failed, res.Meta)
+	if err != nil {
+		t.note("unkept", err.Error())
+		return "they could not be kept"
+	}
+	res.Handle = e.Handle
+	return "read them with read_result, handle " + e.Handle
+}
+
+func textOf(parts []capability.Part) []byte {
+	var b bytes.Buffer
+	for _, p := range parts {
+		if p.Text == "" && p.JSON == nil {
+			continue
+		}
+		if n := b.Len(); n > 0 && b.Bytes()[n-1] != '\n' {
+			b.WriteByte('\n')
+		}
+		b.WriteString(p.Text)
+		b.Write(p.JSON)
+	}
+	return b.Bytes()
+}
+
+// excerpt gives the first and the last of a text, and between them how much is
+// missing and where it is.
+func excerpt(text []byte, limit int, note string) string {
+	head, tail := text[:limit*3/4], text[len(text)-limit/4:]
+	for len(head) > 0 && !utf8.RuneStart(text[len(head)]) {
+		head = head[:len(head)-1]
+	}
+	for len(tail) > 0 && !utf8.RuneStart(tail[0]) {
+		tail = tail[1:]
+	}
+	left := len(text) - len(head) - len(tail)
+	return fmt.Sprintf("%s\n[… %s bytes left out; %s …]\n%s", head, strconv.Itoa(left), note, tail)
+}
+
+// fitData leaves an image or a sound as it is, unless it is larger than a
+// result may hold.
+func (r *Runner) fitData(p capability.Part) capability.Part {
+	if len(p.Data) <= r.limits.DataBytes {
+		return p
+	}
+	return capability.Part{Text: fmt.Sprintf("[%s of %d bytes left out: limits.dataBytes is %d]", p.MIME, len(p.Data), r.limits.DataBytes)}
+}
+
+func replaceData(parts, rest []capability.Part) []capability.Part {
+	out := make([]capability.Part, 0, len(parts))
+	for _, p := range parts {
+		if p.Text == "" && p.JSON == nil {
+			p, rest = rest[0], rest[1:]
+		}
+		out = append(out, p)
+	}
+	return out
+}

@@ -1,0 +1,117 @@
+package runner
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"ken/internal/store"
+)
+
+// lease shows other processes that this Runner is alive. It begins with the
+// first claim.
+type lease struct {
+	mu   sync.Mutex
+	stop chan struct{} // nil: not begun
+	done chan struct{}
+}
+
+func (r *Runner) leaseKey() string { return store.Key("runner", r.me) }
+
+func (r *Runner) beginLease(ctx context.Context) error {
+	l := &r.lease
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.stop != nil {
+		return nil
+	}
+	if err := r.renew(ctx); err != nil {
+		return err
+	}
+	l.stop, l.done = make(chan struct{}), make(chan struct{})
+	go r.keepLease(l.stop, l.done)
+	return nil
+}
+
+func (r *Runner) renew(ctx context.Context) error {
+	var b store.Batch
+	b.PutFor(r.leaseKey(), []byte(r.cfg.Now().UTC().Format(time.RFC3339)), r.limits.Lease)
+	_, err := r.cfg.Effects.Apply(ctx, &b)
+	return err
+}
+
+// keepLease renews until the Runner closes. If that does not work for long
+// enough, others take our calls for unknown, which is the safe mistake: they
+// do not run them.
+func (r *Runner) keepLease(stop, done chan struct{}) {
+	defer close(done)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	tick := time.NewTicker(r.limits.Lease / 3)
+	defer tick.Stop()
+	for {
+		select {
+		case <-stop:
+			return
+		case <-tick.C:
+			_ = r.renew(ctx)
+		}
+	}
+}
+
+func (r *Runner) endLease(ctx context.Context) error {
+	l := &r.lease
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.stop == nil {
+		return nil
+	}
+	close(l.stop)
+	<-l.done
+	l.stop = nil
+	var b store.Batch
+	b.Delete(r.leaseKey())
+	_, err := r.cfg.Effects.Apply(ctx, &b)
+	return err
+}
+
+// alive reports whether the Runner that began an effect may still be at it.
+func (r *Runner) alive(ctx context.Context, owner string) (bool, error) {
+	if owner != r.me {
+		_, ok, err := r.cfg.Effects.Get(ctx, store.Key("runner", owner))
+		return ok, err
+	}
+	return false, nil // whoever asks is in its place, so nobody here is at it
+}
+
+// takeOff waits until no other call of this Runner has the effect, and then
+// has it: a call that is made again while it runs gets the first one's result.
+func (r *Runner) takeOff(ctx context.Context, c *claim) error {
+	for {
+		r.mu.Lock()
+		other, busy := r.flights[c.key]
+		if !busy {
+			c.flight = make(chan struct{})
+			r.flights[c.key] = c.flight
+			r.mu.Unlock()
+			return nil
+		}
+		r.mu.Unlock()
+		select {
+		case <-other:
+		case <-ctx.Done():
+			return gaveUp(ctx)
+		}
+	}
+}
+
+// land lets others have the effect.
+func (r *Runner) land(c *claim) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if c.flight != nil {
+		delete(r.flights, c.key)
+		close(c.flight)
+		c.flight = nil
+	}
+}

@@ -1,0 +1,48 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"ken/capability"
+)
+
+// resolve finds what the call is about and who carries it out.
+func (r *Runner) resolve(next step) step {
+	return func(ctx context.Context, t *trip) (capability.Result, error) {
+		target := t.call.Target
+		found, err := r.cfg.Resolve(ctx, t.call)
+		if err != nil {
+			return capability.Result{}, err
+		}
+		c := found.Capability
+		if c == nil {
+			return capability.Result{}, &capability.Error{Kind: capability.NotFound, Op: "call", Target: string(target)}
+		}
+		t.target = found
+		if seen := t.call.CapabilityHash; seen != "" && seen != c.Hash {
+			return capability.Result{}, &capability.Error{
+				Kind: capability.Conflict, Op: "call", Target: string(c.ID),
+				Err: errors.New("it is not what it was when it was looked at"), Fix: "describe it and call it again",
+			}
+		}
+		t.call.Target, t.call.CapabilityHash = c.ID, c.Hash
+		t.runs = string(c.ID)
+		if c.Run != nil && c.Run.Runner != "" {
+			t.runs = c.Run.Runner
+		}
+		if t.executor = r.cfg.Executors.find(t.runs); t.executor == nil {
+			return capability.Result{}, &capability.Error{
+				Kind: capability.Unavailable, Op: "call", Target: string(c.ID),
+				Err: fmt.Errorf("nothing here runs %q", t.runs), Fix: "what runs here: " + r.cfg.Executors.names(),
+			}
+		}
+		if c.Unavailable != "" {
+			return capability.Result{}, &capability.Error{
+				Kind: capability.Unavailable, Op: "call", Target: string(c.ID), Err: errors.New(c.Unavailable),
+			}
+		}
+		return next(ctx, t)
+	}
+}

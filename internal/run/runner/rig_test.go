@@ -1,0 +1,226 @@
+package runner
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"ken/capability"
+	"ken/internal/govern/approval"
+	"ken/internal/govern/audit"
+	"ken/internal/govern/policy"
+	"ken/internal/store"
+)
+
+// A trace is what happened, in order, as the parts around a Runner saw it.
+type trace struct {
+	mu     sync.Mutex
+	events []string
+}
+
+func (tr *trace) add(s string) {
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	tr.events = append(tr.events, s)
+}
+
+func (tr *trace) all() []string {
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	return slices.Clone(tr.events)
+}
+
+// memoryLog is an audit trail that is not durable.
+type memoryLog struct {
+	mu      sync.Mutex
+	records []audit.Record
+	fail    func(audit.Record) error
+	trace   *trace
+}
+
+func (l *memoryLog) Append(ctx context.Context, records ...audit.Record) (audit.ID, error) {
+	if err := ctx.Err(); err != nil {
+		return "", err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, r := range records {
+		if l.fail != nil {
+			if err := l.fail(r); err != nil {
+				return "", err
+			}
+		}
+		if l.trace != nil {
+			l.trace.add("append " + string(r.Event))
+		}
+	}
+	l.records = append(l.records, records...)
+	return "", nil
+}
+
+func (l *memoryLog) Digest(data []byte) string { return "digest" }
+
+func (l *memoryLog) all() []audit.Record {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.records)
+}
+
+// last gives the newest closing record.
+func (l *memoryLog) last(t *testing.T) audit.Record {
+	t.Helper()
+	all := l.all()
+	if len(all) == 0 {
+		t.Fatal("no record was written")
+	}
+	return all[len(all)-1]
+}
+
+// tool is an executor made of functions.
+type tool struct {
+	facts  func(capability.Call) (Facts, error)
+	invoke func(context.Context, capability.Call) (capability.Result, error)
+	schema string
+}
+
+func (x tool) Facts(_ context.Context, call capability.Call, _ *capability.Capability) (Facts, error) {
+	if x.facts == nil {
+		return Facts{}, nil
+	}
+	return x.facts(call)
+}
+
+func (x tool) Invoke(ctx context.Context, call capability.Call) (capability.Result, error) {
+	return x.invoke(ctx, call)
+}
+
+func (x tool) Schema(*capability.Capability) json.RawMessage { return json.RawMessage(x.schema) }
+
+func echo(_ context.Context, call capability.Call) (capability.Result, error) {
+	return capability.Result{Parts: []capability.Part{{Text: string(call.Arguments)}}}, nil
+}
+
+const noteSchema = `{"type":"object","properties":{"text":{"type":"string"},"n":{"type":"integer","minimum":0}},"required":["text"]}`
+
+// look is a capability that only reads, and write one that changes something
+// and is allowed; destroy needs a person each time, denied is refused.
+func testCapabilities() map[capability.ID]*capability.Capability {
+	out := map[capability.ID]*capability.Capability{}
+	for _, name := range []string{"look", "write", "destroy", "denied", "repeat"} {
+		c := &capability.Capability{
+			ID: capability.MakeID(capability.KindTool, name), Kind: capability.KindTool, Name: name, Trust: capability.TrustUser,
+			Hash: "hash-" + name, Origin: capability.Origin{Source: "test"},
+			Effects: capability.Effects{Destructive: capability.No},
+		}
+		switch name {
+		case "look":
+			c.Effects.ReadOnly, c.Effects.OpenWorld = capability.Yes, capability.No
+		case "destroy":
+			c.Effects.Destructive = capability.Yes
+		case "repeat":
+			c.Effects.Idempotent = capability.Yes
+		}
+		out[c.ID] = c
+	}
+	return out
+}
+
+func testRules(t testing.TB) *policy.Rules {
+	t.Helper()
+	s := policy.Defaults(policy.Personal)
+	s.Intents = policy.Off
+	s.Rules = []policy.Rule{
+		{ID: "test.allow", Effect: policy.Allow, Capabilities: []string{"tool:write", "tool:repeat"}, Where: "test:1"},
+		{ID: "test.deny", Effect: policy.Deny, Capabilities: []string{"tool:denied"}, Reason: "it is denied", Where: "test:2"},
+	}
+	rules, err := policy.Compile(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rules
+}
+
+type rig struct {
+	*Runner
+	log   *memoryLog
+	trace *trace
+	cfg   Config
+}
+
+// newRig makes a Runner over the test's capabilities with an executor for all.
+func newRig(t testing.TB, x tool, change func(*Config)) *rig {
+	t.Helper()
+	if x.invoke == nil {
+		x.invoke = echo
+	}
+	if x.schema == "" {
+		x.schema = noteSchema
+	}
+	tr := &trace{}
+	log := &memoryLog{trace: tr}
+	known, rules := testCapabilities(), testRules(t)
+	cfg := Config{
+		Resolve: func(_ context.Context, call capability.Call) (Resolved, error) {
+			c := known[call.Target]
+			if c == nil {
+				return Resolved{}, &capability.Error{Kind: capability.NotFound, Op: "call", Target: string(call.Target)}
+			}
+			return Resolved{Capability: c, Extension: "ext"}, nil
+		},
+		Executors: Executors{"tool:*": x}, Log: log, Rules: func() *policy.Rules { return rules },
+	}
+	if change != nil {
+		change(&cfg)
+	}
+	r, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if err := r.Close(ctx); err != nil {
+			t.Errorf("Close() = %v", err)
+		}
+	})
+	return &rig{r, log, tr, cfg}
+}
+
+func callOf(name, args string) capability.Call {
+	return capability.Call{
+		Target: capability.ID("tool:" + name), Arguments: json.RawMessage(args),
+		Principal: capability.Principal{ID: "ann"}, Session: "s1", Origin: capability.ByPerson,
+	}
+}
+
+func openStore(t testing.TB) *store.Store {
+	t.Helper()
+	s, err := store.Open(t.Context(), "", t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+func openDesk(t testing.TB, s *store.Store) *approval.Desk {
+	t.Helper()
+	d, err := approval.New(s, approval.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func wantKind(t *testing.T, err error, want capability.ErrorKind) *capability.Error {
+	t.Helper()
+	e, ok := errors.AsType[*capability.Error](err)
+	if !ok || e.Kind != want {
+		t.Fatalf("Invoke() error = %v, want one of kind %v", err, want)
+	}
+	return e
+}

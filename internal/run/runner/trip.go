@@ -1,0 +1,155 @@
+package runner
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"ken/capability"
+	"ken/internal/govern/policy"
+)
+
+// A State is how far a call has come.
+type State uint8
+
+// The states, in the only order in which a call passes them. A call that is
+// refused goes from Created or Validating to Logging, and one that breaks or
+// takes too long from Executing through Processing; every call passes Logging
+// and ends in one of the last three.
+const (
+	Created State = iota
+	Validating
+	Executing
+	Processing
+	Logging
+	Completed
+	Failed
+	TimedOut
+)
+
+var stateNames = [...]string{
+	"CREATED", "VALIDATING", "EXECUTING", "PROCESSING", "LOGGING", "COMPLETED", "FAILED", "TIMEOUT",
+}
+
+func (s State) String() string {
+	if int(s) < len(stateNames) {
+		return stateNames[s]
+	}
+	return "UNKNOWN"
+}
+
+// MarshalText writes the word for the state.
+func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// A Transition is one change of state.
+type Transition struct {
+	Call   uint64 // which call of this Runner, from 1
+	Target capability.ID
+	State  State
+	At     time.Time
+}
+
+// A Running is a call that has not ended.
+type Running struct {
+	Call    uint64        `json:"call"`
+	Target  capability.ID `json:"target"`
+	Session string        `json:"session,omitempty"`
+	State   State         `json:"state"`
+	Began   time.Time     `json:"began"`
+}
+
+// trip is one call on its way. One goroutine has it at a time, but for asked,
+// state and stop, which anybody may use once it is live.
+type trip struct {
+	runner    *Runner
+	id        uint64
+	call      capability.Call // from the plugins on, nobody else has its bytes
+	malformed error           // it never became a call
+	given     json.RawMessage // the bytes that call's arguments are a copy of
+	sealed    capability.Call // as it was decided on, in bytes that nobody is handed
+	began     time.Time
+	asked     Running // as it came in
+	state     atomic.Uint32
+	stop      context.CancelCauseFunc
+
+	target   Resolved
+	runs     string // the name by which the executor was chosen
+	executor Executor
+	facts    Facts
+
+	rules    *policy.Rules
+	request  policy.Request
+	decision policy.Decision
+	decided  bool
+	ticket   string
+
+	line       string // the command, redacted
+	argsDigest string
+
+	effect   *claim // nil: nothing to keep
+	effectID string
+	again    bool // the result is an earlier one
+	lost     bool // whether it had its effect is not known
+	abandon  <-chan struct{}
+	notes    map[string]string
+	bytes    int64
+}
+
+func (t *trip) enter(s State) {
+	t.state.Store(uint32(s))
+	if f := t.runner.cfg.Observe; f != nil {
+		f(Transition{t.id, t.call.Target, s, t.runner.cfg.Now()})
+	}
+}
+
+// note adds to the record.
+func (t *trip) note(name, text string) {
+	if t.notes == nil {
+		t.notes = map[string]string{}
+	}
+	t.notes[name] = text
+}
+
+func (t *trip) extension() string {
+	if t.target.Extension != "" || t.target.Capability == nil {
+		return t.target.Extension
+	}
+	return t.target.Capability.Origin.Source
+}
+
+// Running lists the calls that have not ended, oldest first.
+func (r *Runner) Running() []Running {
+	r.mu.Lock()
+	out := make([]Running, 0, len(r.live))
+	for _, t := range r.live {
+		out = append(out, t.seen())
+	}
+	r.mu.Unlock()
+	slices.SortFunc(out, func(a, b Running) int { return cmp.Compare(a.Call, b.Call) })
+	return out
+}
+
+func (t *trip) seen() Running {
+	out := t.asked
+	out.State = State(t.state.Load())
+	return out
+}
+
+// Stop ends the calls that choose picks, as if their callers had given up, and
+// says how many. The reason goes into their results and records. A person who
+// revokes a tool stops what runs of it with this.
+func (r *Runner) Stop(reason error, choose func(Running) bool) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := 0
+	for _, t := range r.live {
+		if choose(t.seen()) {
+			t.stop(reason)
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,208 @@
+package runner
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"ken/capability"
+
+	"github.com/google/jsonschema-go/jsonschema"
+)
+
+const (
+	maxSchema  = 1 << 20 // bytes; larger ones are nobody's
+	maxSchemas = 4096    // compiled ones that are kept
+)
+
+// schemas keeps compiled schemas by what they belong to.
+type schemas struct {
+	mu sync.RWMutex
+	by map[string]*jsonschema.Resolved
+}
+
+// validate holds the arguments to the schema. Its errors name the place and
+// what belongs there, never what was there.
+func (r *Runner) validate(next step) step {
+	return func(ctx context.Context, t *trip) (capability.Result, error) {
+		value, err := r.arguments(t.call.Arguments)
+		if err != nil {
+			return capability.Result{}, invalid(t, err)
+		}
+		schema, err := r.schemaOf(ctx, t)
+		if err != nil {
+			return capability.Result{}, err
+		}
+		if err := check(schema, value); err != nil {
+			return capability.Result{}, invalid(t, err)
+		}
+		return next(ctx, t)
+	}
+}
+
+func invalid(t *trip, err error) error {
+	return &capability.Error{
+		Kind: capability.Invalid, Op: "validate", Target: string(t.call.Target), Err: err,
+		Fix: "describe_capability shows its arguments",
+	}
+}
+
+// arguments reads the arguments, no larger and no deeper than allowed.
+func (r *Runner) arguments(raw json.RawMessage) (map[string]any, error) {
+	if len(raw) == 0 {
+		return map[string]any{}, nil
+	}
+	if len(raw) > r.limits.ArgumentBytes {
+		return nil, fmt.Errorf("the arguments have %d bytes, and limits.argumentBytes is %d", len(raw), r.limits.ArgumentBytes)
+	}
+	if depth(raw) > r.limits.ArgumentDepth {
+		return nil, fmt.Errorf("the arguments are nested deeper than %d levels, which is limits.argumentDepth", r.limits.ArgumentDepth)
+	}
+	var value map[string]any
+	err := json.Unmarshal(raw, &value)
+	if bad, ok := errors.AsType[*json.SyntaxError](err); ok {
+		return nil, fmt.Errorf("the arguments are not JSON, at byte %d", bad.Offset)
+	}
+	if err != nil || value == nil {
+		return nil, errors.New("the arguments are not a JSON object")
+	}
+	return value, nil
+}
+
+// depth counts the levels of lists and objects in a JSON text.
+func depth(raw []byte) int {
+	most, now := 0, 0
+	quoted := false
+	for i := 0; i < len(raw); i++ {
+		switch c := raw[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			now++
+			most = max(most, now)
+		case c == '}' || c == ']':
+			now--
+		}
+	}
+	return most
+}
+
+// check validates. The validator's own words quote the arguments, so they are
+// not passed on: explain finds others.
+func check(schema *jsonschema.Resolved, value map[string]any) error {
+	_, err := guard("validate", func(string) {}, func() (struct{}, error) { return struct{}{}, schema.Validate(value) })
+	if err == nil {
+		return nil
+	}
+	return errors.New(explain(schema.Schema(), value))
+}
+
+// schemaOf gives the compiled schema of the target's arguments.
+func (r *Runner) schemaOf(ctx context.Context, t *trip) (*jsonschema.Resolved, error) {
+	c := t.target.Capability
+	key := c.Hash + " " + string(c.ID)
+	s := &r.schemas
+	if c.Hash != "" {
+		s.mu.RLock()
+		found := s.by[key]
+		s.mu.RUnlock()
+		if found != nil {
+			return found, nil
+		}
+	}
+	raw, err := t.schema(ctx)
+	if err != nil {
+		return nil, err
+	}
+	made, err := guard("compile schema", func(s string) { t.note("panic", s) }, func() (*jsonschema.Resolved, error) {
+		return compile(raw, c.Parameters)
+	})
+	if err != nil {
+		return nil, &capability.Error{
+			Kind: capability.Unavailable, Op: "read schema", Target: string(c.ID), Err: err,
+			Fix: "mend the schema at " + c.Origin.String(),
+		}
+	}
+	if c.Hash != "" {
+		s.mu.Lock()
+		if s.by == nil || len(s.by) >= maxSchemas {
+			s.by = map[string]*jsonschema.Resolved{}
+		}
+		s.by[key] = made
+		s.mu.Unlock()
+	}
+	return made, nil
+}
+
+// schema asks the source, then the executor.
+func (t *trip) schema(ctx context.Context) (json.RawMessage, error) {
+	if t.target.Schema != nil {
+		raw, err := t.target.Schema(ctx)
+		if err != nil || len(raw) > 0 {
+			return raw, err
+		}
+	}
+	if x, ok := t.executor.(Schemer); ok {
+		return x.Schema(t.target.Capability), nil
+	}
+	return nil, nil
+}
+
+func compile(raw json.RawMessage, parameters []capability.Parameter) (*jsonschema.Resolved, error) {
+	root := fromParameters(parameters)
+	if len(raw) > 0 {
+		if len(raw) > maxSchema {
+			return nil, fmt.Errorf("it has %d bytes, more than %d", len(raw), maxSchema)
+		}
+		if depth(raw) > 200 {
+			return nil, errors.New("it is nested too deeply")
+		}
+		root = &jsonschema.Schema{}
+		if err := json.Unmarshal(raw, root); err != nil {
+			return nil, err
+		}
+	}
+	shut(root)
+	return root.Resolve(nil)
+}
+
+// shut makes the root refuse arguments that it does not name, unless it says
+// something about them itself.
+func shut(s *jsonschema.Schema) {
+	if s.AdditionalProperties != nil || s.UnevaluatedProperties != nil {
+		return
+	}
+	never := &jsonschema.Schema{Not: &jsonschema.Schema{}}
+	if s.Ref == "" && s.DynamicRef == "" && s.AllOf == nil && s.AnyOf == nil && s.OneOf == nil && s.If == nil && s.DependentSchemas == nil {
+		s.AdditionalProperties = never
+		return
+	}
+	if strings.Contains(s.Schema, "draft-07") {
+		return // it has no way to say so
+	}
+	s.UnevaluatedProperties = never
+}
+
+// fromParameters makes a schema where there is none. No parameters: no
+// arguments.
+func fromParameters(list []capability.Parameter) *jsonschema.Schema {
+	s := &jsonschema.Schema{Type: "object", Properties: map[string]*jsonschema.Schema{}}
+	for _, p := range list {
+		one := &jsonschema.Schema{}
+		switch p.Type {
+		case "string", "number", "integer", "boolean", "array", "object":
+			one.Type = p.Type
+		}
+		s.Properties[p.Name] = one
+		if p.Required {
+			s.Required = append(s.Required, p.Name)
+		}
+	}
+	return s
+}
