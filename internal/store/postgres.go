@@ -110,7 +110,7 @@ func (s *postgres) close() error {
 func (s *postgres) get(ctx context.Context, key string) (Item, bool, error) {
 	item := Item{Key: key}
 	var ends sql.NullInt64
-	err := s.pool.QueryRow(ctx, "SELECT version, ends, value FROM ken_item WHERE key = $1 AND (ends IS NULL OR ends > "+soon+")", key).
+	err := s.pool.QueryRow(ctx, "SELECT version, ends, value FROM ken_item WHERE key = $1 AND value IS NOT NULL AND (ends IS NULL OR ends > "+soon+")", key).
 		Scan(&item.Version, &ends, &item.Value)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Item{}, false, nil
@@ -124,7 +124,7 @@ func (s *postgres) get(ctx context.Context, key string) (Item, bool, error) {
 func (s *postgres) page(ctx context.Context, from, before string, limit int) ([]Item, error) {
 	rows, err := s.pool.Query(ctx, `SELECT key, version, ends, value FROM (
 			SELECT *, sum(octet_length(value)) OVER (ORDER BY key) - octet_length(value) AS before FROM ken_item
-			WHERE key >= $1 AND key < $2 AND (ends IS NULL OR ends > `+soon+`) ORDER BY key LIMIT $3) AS page
+			WHERE key >= $1 AND key < $2 AND value IS NOT NULL AND (ends IS NULL OR ends > `+soon+`) ORDER BY key LIMIT $3) AS page
 		WHERE before < $4 ORDER BY key`, from, before, limit, pageBytes)
 	if err != nil {
 		return nil, s.fail(err)

@@ -77,7 +77,7 @@ func (t *postgresTx) lock(ctx context.Context, g *group) error {
 	b.Queue("SELECT version, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, pg_current_xact_id()::text FROM ken_schema").
 		QueryRow(func(row pgx.Row) error { return row.Scan(&schema, &t.now, &t.xid) })
 	if keys := g.keys(); len(keys) > 0 {
-		b.Queue("SELECT key, version FROM ken_item WHERE key = ANY ($1) AND (ends IS NULL OR ends > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)", keys).
+		b.Queue("SELECT key, version FROM ken_item WHERE key = ANY ($1) AND value IS NOT NULL AND (ends IS NULL OR ends > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)", keys).
 			Query(func(rows pgx.Rows) error {
 				var key string
 				var version int64

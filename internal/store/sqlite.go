@@ -48,7 +48,7 @@ func openSQLite(ctx context.Context, file string, steps []string) (*sqlite, erro
 	if err == nil {
 		s.readers.SetMaxOpenConns(sqliteReaders)
 		s.readers.SetMaxIdleConns(sqliteReaders)
-		s.getting, err = s.readers.PrepareContext(ctx, "SELECT version, ends, value FROM ken_item WHERE key = ?1 AND (ends IS NULL OR ends > ?2)")
+		s.getting, err = s.readers.PrepareContext(ctx, "SELECT version, ends, value FROM ken_item WHERE key = ?1 AND value IS NOT NULL AND (ends IS NULL OR ends > ?2)")
 	}
 	if err == nil {
 		s.info, err = os.Stat(file)
@@ -147,7 +147,7 @@ func expiry(ends sql.NullInt64) time.Time {
 
 func (s *sqlite) page(ctx context.Context, from, before string, limit int) ([]Item, error) {
 	rows, err := s.readers.QueryContext(ctx, `SELECT key, version, ends, value FROM ken_item
-		WHERE key >= ?1 AND key < ?2 AND (ends IS NULL OR ends > ?3) ORDER BY key LIMIT ?4`, from, before, time.Now().UnixMicro(), limit)
+		WHERE key >= ?1 AND key < ?2 AND value IS NOT NULL AND (ends IS NULL OR ends > ?3) ORDER BY key LIMIT ?4`, from, before, time.Now().UnixMicro(), limit)
 	if err != nil {
 		return nil, sqliteError(err)
 	}
@@ -203,7 +203,9 @@ func (s *sqlite) changes(ctx context.Context, after mark, prefix string, limit i
 // add takes an item as it is stored.
 func (n *news) add(item Item, now time.Time) {
 	c := Change{Item: item}
-	if !c.Expires.IsZero() && !c.Expires.After(now) {
+	// A deleted key has no value. Its time may still lie ahead of now: the one
+	// who deleted it has another clock, or looked at it later.
+	if item.Value == nil || !c.Expires.IsZero() && !c.Expires.After(now) {
 		c.Gone, c.Value, c.Expires = true, nil, time.Time{}
 	}
 	n.changes = append(n.changes, c)

@@ -47,7 +47,7 @@ func (w *sqliteWriter) prepare(ctx context.Context) (err error) {
 		stmt **sql.Stmt
 		text string
 	}{
-		{&w.load, "SELECT version FROM ken_item WHERE key = ?1 AND (ends IS NULL OR ends > ?2)"},
+		{&w.load, "SELECT version FROM ken_item WHERE key = ?1 AND value IS NOT NULL AND (ends IS NULL OR ends > ?2)"},
 		{&w.put, `INSERT INTO ken_item (key, version, ends, value) VALUES (?1, ?2, ?3, ?4)
 			ON CONFLICT (key) DO UPDATE SET version = excluded.version, ends = excluded.ends, value = excluded.value`},
 		{&w.move, "UPDATE ken_head SET version = ?1"},
