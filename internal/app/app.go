@@ -58,9 +58,11 @@ type App struct {
 	// highest first.
 	Reading []Place
 
-	catalog  *catalog.Catalog
-	made     *source.Memory // what the program puts in while it runs
-	recorder *door.Recorder
+	embedding embedding
+	catalog   *catalog.Catalog
+	embedded  <-chan struct{} // closed once a service was asked for vectors; nil: there is none
+	made      *source.Memory  // what the program puts in while it runs
+	recorder  *door.Recorder
 
 	mu      sync.Mutex
 	closers []func() error
@@ -96,9 +98,9 @@ func Open(ctx context.Context, cfg Config) (*App, error) {
 		return nil, err
 	}
 	a := &App{Settings: settings, Places: places, Principal: capability.Principal{ID: "local"}}
-	embedding, err := a.embedding(cfg)
+	a.embedding, err = a.newEmbedding(cfg)
 	if err == nil {
-		err = a.build(cfg, embedding)
+		err = a.build(cfg)
 	}
 	if err == nil {
 		err = a.catalog.Load(ctx)
@@ -106,13 +108,13 @@ func Open(ctx context.Context, cfg Config) (*App, error) {
 	if err != nil {
 		return nil, errors.Join(err, a.Close())
 	}
-	if embedding.capabilities != nil {
-		a.embed(embedding.capabilities)
+	if e := a.embedding.capabilities; e != nil {
+		a.embed(e)
 	}
 	return a, nil
 }
 
-func (a *App) build(cfg Config, e embedding) error {
+func (a *App) build(cfg Config) error {
 	s := &sources{app: a, cache: a.cache()}
 	if len(cfg.Catalogs) > 0 {
 		s.only(cfg.Dir, cfg.Catalogs)
@@ -143,7 +145,7 @@ func (a *App) build(cfg Config, e embedding) error {
 		return err
 	}
 	a.catalog = c
-	a.Door, err = a.finding(cfg, c, e.messages)
+	a.Door, err = a.finding(cfg, c)
 	return err
 }
 

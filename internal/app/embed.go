@@ -4,10 +4,14 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
 	"time"
 
 	"ken/capability"
 	"ken/internal/config"
+	"ken/internal/know/embed"
 	"ken/internal/know/embed/remote"
 	"ken/llm"
 )
@@ -15,19 +19,25 @@ import (
 // An embedding is an embedder other than the one inside the program: for
 // messages, and for capabilities, whose vectors are kept. Both are nil where
 // there is none.
-type embedding struct{ messages, capabilities llm.Embedder }
+type embedding struct {
+	messages     llm.Embedder
+	capabilities llm.Embedder
+	trouble      func() error // with keeping vectors
+}
 
-// embedding gives the embedder that the program was given, or that the
+// newEmbedding gives the embedder that the program was given, or that the
 // configuration names.
-func (a *App) embedding(cfg Config) (embedding, error) {
+func (a *App) newEmbedding(cfg Config) (embedding, error) {
 	if cfg.Embedder != nil {
-		return embedding{cfg.Embedder, cfg.Embedder}, nil
+		return embedding{messages: cfg.Embedder, capabilities: cfg.Embedder}, nil
 	}
 	d := a.Settings.Discovery
 	refuse := func(message, fix string) (embedding, error) {
 		return embedding{}, &capability.Error{Kind: capability.Invalid, Op: "read the configuration", Err: errors.New(message), Fix: fix}
 	}
 	switch {
+	case d.EmbeddingModelID != config.NoEmbedding && strings.EqualFold(strings.TrimSpace(d.EmbeddingModelID), config.NoEmbedding):
+		return refuse("discovery.embeddingModelId is "+strconv.Quote(d.EmbeddingModelID), "write none, or the name of a model")
 	case d.EmbeddingModelID == "" || d.EmbeddingModelID == config.NoEmbedding:
 		if d.EmbeddingURL != "" {
 			return refuse("discovery.embeddingUrl is set, and discovery.embeddingModelId names no model of that service",
@@ -50,7 +60,8 @@ func (a *App) embedding(cfg Config) (embedding, error) {
 		return embedding{}, err
 	}
 	a.closeLater(e.Close)
-	return embedding{e, remote.NewCache(e, filepath.Join(a.Places.Cache, "vectors"))}, nil
+	cache := remote.NewCache(e, filepath.Join(a.Places.Cache, "vectors"))
+	return embedding{messages: e, capabilities: cache, trouble: cache.Trouble}, nil
 }
 
 // embedAgain is how long an embedder rests that failed to make vectors of
@@ -60,9 +71,12 @@ const embedAgain = 30 * time.Second
 // embed keeps the vectors of capabilities complete, beside everything else.
 func (a *App) embed(e llm.Embedder) {
 	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
+	done, tried := make(chan struct{}), make(chan struct{})
+	a.embedded = tried
+	first := sync.OnceFunc(func() { close(tried) })
 	go func() {
 		defer close(done)
+		defer first()
 		for version := uint64(0); ; {
 			s, err := a.catalog.Next(ctx, version)
 			if err != nil {
@@ -70,7 +84,9 @@ func (a *App) embed(e llm.Embedder) {
 			}
 			// An embedder that fails is asked again after a while; until then
 			// answers say how many capabilities have vectors.
-			if a.catalog.Embed(ctx, e) == nil {
+			err = a.catalog.Embed(ctx, e)
+			first()
+			if err == nil {
 				version = s.Version()
 				continue
 			}
@@ -86,4 +102,39 @@ func (a *App) embed(e llm.Embedder) {
 		<-done
 		return nil
 	})
+}
+
+// Embedded waits until the embedding service, where there is one, has made the
+// vectors of all capabilities or has failed, at most until ctx ends. A command
+// that answers once asks for it first; whoever answers again and again finds by
+// words meanwhile.
+func (a *App) Embedded(ctx context.Context) {
+	if a.embedded == nil {
+		return
+	}
+	select {
+	case <-a.embedded:
+	case <-ctx.Done():
+	}
+}
+
+// Meaning says what finds capabilities by meaning, or why nothing does. A
+// service is asked for one vector.
+func (a *App) Meaning(ctx context.Context) (string, error) {
+	e := a.embedding.messages
+	switch {
+	case e == nil && a.Settings.Discovery.EmbeddingModelID == config.NoEmbedding:
+		return "words alone, as discovery.embeddingModelId says", nil
+	case e == nil:
+		return "the model inside the program, " + embed.Builtin().Model(), nil
+	}
+	if _, err := e.Embed(ctx, []string{"is anybody there"}); err != nil {
+		return "", err
+	}
+	if a.embedding.trouble != nil {
+		if err := a.embedding.trouble(); err != nil {
+			return "", err
+		}
+	}
+	return e.Model(), nil
 }

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"ken/internal/door"
 )
@@ -126,17 +125,11 @@ func TestEmbeddingService(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// Vectors are made beside everything else.
-		deadline, look := time.After(20*time.Second), time.NewTicker(5*time.Millisecond)
-		for n := 0; n < 4; {
-			select {
-			case <-look.C:
-				_, n = a.catalog.Snapshot().Index().Segment.Vectors()
-			case <-deadline:
-				t.Fatalf("round %d: %d of 4 capabilities have vectors; the service was asked for %d texts", round, n, asked.Load())
-			}
+		// Vectors are made beside everything else; who answers once waits for them.
+		a.Embedded(t.Context())
+		if _, n := a.catalog.Snapshot().Index().Segment.Vectors(); n != 4 {
+			t.Fatalf("round %d: %d of 4 capabilities have vectors; the service was asked for %d texts", round, n, asked.Load())
 		}
-		look.Stop()
 		if got := found(t, a, "draw me a cat"); len(got) == 0 || !strings.HasSuffix(got[0], "image_generate") {
 			t.Errorf("Find gives %v, want image_generate", got)
 		}
@@ -153,6 +146,7 @@ func TestEmbeddingService(t *testing.T) {
 func TestEmbeddingSettingsAreChecked(t *testing.T) {
 	for settings, want := range map[string]string{
 		"discovery: {embeddingModelId: nomic}\n":                                                                 "discovery.embeddingUrl does not say where",
+		"discovery: {embeddingModelId: None}\n":                                                                  "write none",
 		"discovery: {embeddingUrl: 'http://127.0.0.1:9/v1'}\n":                                                   "discovery.embeddingModelId names no model",
 		"discovery: {embeddingModelId: nomic, embeddingUrl: 'ftp://x'}\n":                                        "not one of http or https",
 		"discovery: {embeddingModelId: nomic, embeddingUrl: 'http://127.0.0.1:9/v1', embeddingKeyEnv: NO_KEY}\n": "NO_KEY, which is empty",

@@ -23,17 +23,16 @@ import (
 	"ken/internal/know/index"
 	"ken/internal/know/source"
 	"ken/internal/tokenizer"
-	"ken/llm"
 )
 
 // finding puts together what finds, shows and records.
-func (a *App) finding(cfg Config, c *catalog.Catalog, messages llm.Embedder) (*door.Door, error) {
+func (a *App) finding(cfg Config, c *catalog.Catalog) (*door.Door, error) {
 	count, err := tokenizer.Named(string(a.Settings.Discovery.Tokenizer))
 	if err != nil {
 		return nil, err
 	}
 	settings := a.findSettings()
-	finder := discover.NewFinder(discover.Parts{Source: c, Embedder: messages, Key: a.fenceKey(), Count: count})
+	finder := discover.NewFinder(discover.Parts{Source: c, Embedder: a.embedding.messages, Key: a.fenceKey(), Count: count})
 	a.recorder = a.newRecorder()
 	return door.New(door.Config{
 		Catalog: c, Finder: finder, Recorder: a.recorder,

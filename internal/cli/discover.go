@@ -17,6 +17,10 @@ import (
 	"ken/internal/yamldoc"
 )
 
+// longestEmbedding is how long one answer waits for an embedding service to make
+// the vectors of a catalog. What it made is kept for the next.
+const longestEmbedding = 30 * time.Second
+
 // A discoverCall is what the flags of ken discover say.
 type discoverCall struct {
 	query   door.Query
@@ -49,6 +53,9 @@ func (c *command) discoverCommand() *cobra.Command {
 		if err != nil {
 			return usageError{err}
 		}
+		waiting, cancel := context.WithTimeout(ctx, longestEmbedding)
+		a.Embedded(waiting)
+		cancel()
 		found, err := a.Door.Find(ctx, a.View(), q)
 		switch {
 		case err != nil:

@@ -50,6 +50,7 @@ func (c *command) facts(cmd *cobra.Command) (doctor.Facts, error) {
 	f := doctor.Facts{
 		ConfigFiles: a.Settings.Files(), Home: a.Places.Home, CacheErr: a.CacheErr(), Listing: a.View().List(),
 	}
+	f.Meaning, f.MeaningErr = a.Meaning(cmd.Context())
 	for _, p := range a.Reading {
 		f.Places = append(f.Places, doctor.Place{Name: p.Name, Why: p.Why})
 	}

@@ -204,6 +204,7 @@ func (c *command) measure(cmd *cobra.Command, queries []eval.Query, call evalCal
 	}
 	defer func() { err = errors.Join(err, a.Close()) }()
 	c.mention(cmd, a)
+	a.Embedded(ctx)
 	find := a.Ranker()
 	if _, err := find(ctx, queries[0]); err != nil {
 		return m, err

@@ -166,9 +166,11 @@ func (t *turn) search(vector []float32) (index.Answer, []graph.Ranked) {
 			t.refused = t.refused || score > 0
 			return false
 		case has(t.excluded, ordinal):
-			t.bar(ordinal, score)
+			if score >= 0 {
+				t.bar(ordinal, score)
+			}
 			return false
-		case len(t.excluded) > 0:
+		case len(t.excluded) > 0 && score >= 0:
 			t.rivals.add(score)
 		}
 		return true

@@ -87,7 +87,7 @@ func TestSigns(t *testing.T) {
 	m := full(t)
 	for _, text := range append([]string{"find", "unaffable", "weather", "find recent articles"}, golden...) {
 		var want []uint64
-		for i, x := range m.Append(nil, text) {
+		for i, x := range m.AppendMessage(nil, text) {
 			if i%64 == 0 {
 				want = append(want, 0)
 			}
@@ -98,5 +98,21 @@ func TestSigns(t *testing.T) {
 		if got := m.AppendSigns([]uint64{7}, text); !slices.Equal(got, append([]uint64{7}, want...)) {
 			t.Errorf("AppendSigns(%q) = %x, want %x", text, got[1:], want)
 		}
+	}
+}
+
+// TestMarksDrownNothing: what a message is wrapped in does not change what it
+// means.
+func TestMarksDrownNothing(t *testing.T) {
+	m := Builtin()
+	want := m.AppendMessage(nil, "draw me a cat")
+	for _, text := range []string{"draw me a cat!!!!!!", "**draw me a cat**", "draw me a cat\n==========", "--- draw me a cat ---", "<<draw me a cat>>", "(draw) [me] {a} | cat"} {
+		got := m.AppendMessage(nil, text)
+		if c := dot(got, want); c < 0.9 {
+			t.Errorf("AppendMessage(%q) is %.2f like that without marks, want at least 0.9", text, c)
+		}
+	}
+	if plain, message := m.Append(nil, "Is it a cat, or a dog?"), m.AppendMessage(nil, "Is it a cat, or a dog?"); dot(plain, message) < 0.999 {
+		t.Error("a plain sentence is changed")
 	}
 }

@@ -113,6 +113,35 @@ func (m *Model) Append(dst []float32, text string) []float32 {
 	return m.AppendTokens(dst, m.Tokens(room[:0], text))
 }
 
+// AppendMessage adds the vector of what a person wrote to dst. It is that of the
+// text, but for marks: the usual ones count once each, others (rulers, brackets,
+// markup) not at all. A bag of words would hear nothing else.
+func (m *Model) AppendMessage(dst []float32, text string) []float32 {
+	var room [MaxTokens + longestWord]uint32
+	return m.AppendTokens(dst, m.withoutMarks(m.Tokens(room[:0], text)))
+}
+
+// usualMarks are those that sentences have.
+const usualMarks = ".,?!-'\""
+
+// withoutMarks drops tokens in place.
+func (m *Model) withoutMarks(tokens []uint32) []uint32 {
+	kept, seen := tokens[:0], uint(0)
+	for _, id := range tokens {
+		if id < m.count {
+			if p := m.piece(id); len(p) == 1 && ascii[p[0]] == alone {
+				at := strings.IndexByte(usualMarks, p[0])
+				if at < 0 || seen&(1<<at) != 0 {
+					continue
+				}
+				seen |= 1 << at
+			}
+		}
+		kept = append(kept, id)
+	}
+	return kept
+}
+
 // AppendTokens adds the vector of a list of tokens to dst, as Append does for
 // those of a text. Tokens past the first [MaxTokens] are not read; tokens of
 // another model are not noticed.
@@ -128,7 +157,7 @@ func (m *Model) AppendTokens(dst []float32, tokens []uint32) []float32 {
 // that have nothing in common half do.
 func (m *Model) AppendSigns(dst []uint64, text string) []uint64 {
 	var room [MaxTokens + longestWord]uint32
-	tokens := m.Tokens(room[:0], text)
+	tokens := m.withoutMarks(m.Tokens(room[:0], text))
 	if len(tokens) == 1 && tokens[0] < m.count { // most words are a row
 		row := m.rows[int(tokens[0])*m.dims:][:m.dims]
 		for ; len(row) >= 64; row = row[64:] {

@@ -78,7 +78,7 @@ func (s *searcher) nearest(v *View, dims int, keep Keep) {
 				continue
 			}
 			for slot, d := range s.distance[from : from+len(p.docs)] {
-				if d != 0 && int(d)-1 <= limit && (keep == nil || keep(i, slot, 0)) {
+				if d != 0 && int(d)-1 <= limit && (keep == nil || keep(i, slot, -1)) {
 					s.closest = append(s.closest, place{-float32(d), int32(i), int32(slot)})
 				}
 			}

@@ -433,7 +433,7 @@ func fitTrust(sets []*fitSet, outOfScope []fitRow, into *weights) {
 const (
 	foreignWeight = 0.3
 	outWeight     = 1.0
-	lessFrequent  = 0.6
+	lessFrequent  = 0.95
 )
 
 func dot(a, b []float64) float64 {

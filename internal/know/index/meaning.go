@@ -66,36 +66,51 @@ func (s *searcher) meaning(v *View, q Query) []float32 {
 	if q.Vector != nil || v.model == nil || s.asked.foreign || !mostlyASCII(q.Text) {
 		return q.Vector
 	}
-	text, _ := shorten(q.Text, LongestText)
+	text := ends(q.Text)
 	if s.asked.pointing && len(q.Before) > 0 {
-		before, _ := shorten(q.Before[0].Text, longestPast)
-		text += "\n" + before
+		text += "\n" + ends(q.Before[0].Text)
 	}
 	start := time.Now()
-	s.vector = v.model.Append(s.vector[:0], text)
+	s.vector = v.model.AppendMessage(s.vector[:0], text)
 	s.embedding = time.Since(start)
 	return s.vector
 }
 
 const (
-	mostClauses   = 6
+	longestMeant  = 600 // bytes: the model reads 256 tokens, and both ends must be among them
+	mostClauses   = 12
 	leastInClause = 2 // words
 )
+
+// ends gives the beginning and the end of a long text: what is between them was
+// pasted.
+func ends(text string) string {
+	head, tail := shorten(text, longestMeant)
+	if tail == "" {
+		return head
+	}
+	return head + " . " + tail
+}
 
 // clauses says of every candidate how near it is to the clause of the message
 // that it is nearest to: people ask for several things at once, and what fits
 // one of them is not near the whole. Only the built-in model is asked for the
 // vectors of clauses: another may cost.
 func (s *searcher) clauses(v *View, text string, mean, deviation float32) {
-	text, _ = shorten(text, LongestText)
-	n := 0
-	for clause := range clausesOf(text) {
-		if len(clause) == len(text) || n == mostClauses {
-			return
-		}
-		n++
+	text = ends(text)
+	s.phrases = slices.AppendSeq(s.phrases[:0], clausesOf(text))
+	if len(s.phrases) == 1 && len(s.phrases[0]) == len(text) {
+		return
+	}
+	if n := len(s.phrases); n > mostClauses {
+		s.phrases = slices.Delete(s.phrases, mostClauses/2, n-mostClauses/2)
+	}
+	for _, clause := range s.phrases {
 		// Signs are enough for a second opinion, and cost a twentieth.
 		s.code = v.model.AppendSigns(s.code[:0], clause)
+		if silent(s.code) {
+			continue
+		}
 		for i := range s.candidates {
 			if c := &s.candidates[i]; c.compared {
 				cos := cosOf(differences(s.code, v.parts[c.part].vectors.code(int(c.slot))), v.model.Dimensions())
@@ -105,7 +120,7 @@ func (s *searcher) clauses(v *View, text string, mean, deviation float32) {
 	}
 }
 
-// clausesOf cuts a text at the ends of sentences, at commas and at words like
+// clausesOf cuts a text at the ends of sentences and lines, at commas and at words like
 // "and then". A piece with hardly a word stays with the one before it.
 func clausesOf(text string) iter.Seq[string] {
 	return func(yield func(string) bool) {
@@ -126,16 +141,18 @@ func clausesOf(text string) iter.Seq[string] {
 			if word != "" && !joins(word) {
 				words++
 			}
-			if word != "" && strings.IndexByte(".,;!?", word[len(word)-1]) >= 0 && words >= leastInClause {
+			next := end
+			for next < len(text) && text[next] <= ' ' {
+				next++
+			}
+			stops := word != "" && strings.IndexByte(".,;!?", word[len(word)-1]) >= 0 || strings.IndexByte(text[end:next], '\n') >= 0
+			if stops && words >= leastInClause {
 				if !yield(text[start:end]) {
 					return
 				}
 				start, words = end, 0
 			}
-			for end < len(text) && text[end] <= ' ' {
-				end++
-			}
-			i = end
+			i = next
 		}
 		if words >= leastInClause || start == 0 {
 			yield(text[start:])
@@ -160,7 +177,10 @@ func (s *searcher) spell(v *View) {
 	}
 	for i := range s.asked.terms {
 		if t := &s.asked.terms[i]; t.current {
-			s.spelt = v.model.AppendSigns(s.spelt, t.word)
+			before := len(s.spelt)
+			if s.spelt = v.model.AppendSigns(s.spelt, t.word); silent(s.spelt[before:]) {
+				s.spelt = s.spelt[:before]
+			}
 		}
 	}
 }
@@ -169,7 +189,7 @@ func (s *searcher) spell(v *View) {
 // it is most like.
 func (s *searcher) likest(code []uint64) float32 {
 	n := len(code)
-	if n == 0 {
+	if n == 0 || silent(code) {
 		return 0
 	}
 	least := 64 * n / 2 // as different as unrelated words are
@@ -177,6 +197,16 @@ func (s *searcher) likest(code []uint64) float32 {
 		least = min(least, differences(code, rest))
 	}
 	return cosOf(least, 64*n)
+}
+
+// silent reports the code of a text of which the model knows nothing.
+func silent(code []uint64) bool {
+	for _, w := range code {
+		if w != 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // differences counts the bits of a that are others in b.

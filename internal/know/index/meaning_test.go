@@ -137,6 +137,7 @@ func TestCacheKeepsVectors(t *testing.T) {
 func TestClausesOf(t *testing.T) {
 	for _, tt := range []struct{ text, want string }{
 		{"book a flight", "book a flight"},
+		{"book a flight\n\nDear Sir or Madam", "book a flight|Dear Sir or Madam"},
 		{"book a flight, then mail it to Ann", "book a flight,|then mail it to Ann"},
 		{"Find the file. Delete it and then tell me!", "Find the file.|Delete it|and then tell me!"},
 		{"salt and pepper", "salt and pepper"},
@@ -163,5 +164,64 @@ func TestClauseIsNear(t *testing.T) {
 	got := names(v, "draw me a cat, and after that schedule a meeting with the whole marketing team next week")
 	if !slices.Contains(got[:min(2, len(got))], "image_generate") {
 		t.Errorf("Search gives %v, want image_generate among the first two", got)
+	}
+}
+
+// TestTopicMayChange: a message that says by itself what it wants is not taken
+// for a part of the one before, though it shares no word with the catalog; and
+// the language of that one has no say.
+func TestTopicMayChange(t *testing.T) {
+	v := NewView(Part{Segment: BuildWith(builtin(t), desk())})
+	for _, before := range []string{"what does a share of that bank cost on the exchange", "bitte sag mir wie das wetter in berlin wird und was ich dann anziehen soll"} {
+		answer := v.Search(Query{Text: "draw me a cat", Before: []Before{{Text: before, Weight: 0.35}}}, 5, nil)
+		if len(answer.Hits) == 0 || desk()[answer.Hits[0].Slot].Name != "image_generate" {
+			t.Errorf("after %q, draw me a cat finds %+v, want image_generate first", before, answer.Hits)
+		}
+	}
+}
+
+// TestBothEndsAreMeant: a wish before or behind a long paste has a part in the
+// vector of the message, and a clause of its own.
+func TestBothEndsAreMeant(t *testing.T) {
+	if got := ends("draw me a cat"); got != "draw me a cat" {
+		t.Errorf("ends of a short text = %q", got)
+	}
+	v := NewView(Part{Segment: BuildWith(builtin(t), desk())})
+	paste := strings.Repeat("The committee met on Tuesday. Attendance was lower than in spring, and the chair thanked everybody for coming. ", 30)
+	picture := func(text string) float32 {
+		s := new(searcher)
+		q := Query{Text: text}
+		s.asked.read(v, q)
+		s.collect(v, q, nil)
+		s.rank(v)
+		for i := range s.candidates {
+			if c := &s.candidates[i]; desk()[c.slot].Name == "image_generate" {
+				return c.features[xNearClause]
+			}
+		}
+		return 0
+	}
+	without := picture(paste)
+	for _, text := range []string{"draw me a cat\n" + paste, paste + "\nnow draw me a cat"} {
+		if got := picture(text); got < without+1 {
+			t.Errorf("with a wish %.20q…%q a picture is %v near a clause, without %v; want more by a deviation", text, text[len(text)-20:], got, without)
+		}
+	}
+}
+
+// TestUnreadableWordsAreNotAlike: two words that the model cannot read have
+// nothing in common.
+func TestUnreadableWordsAreNotAlike(t *testing.T) {
+	list := append(desk(), tool("点検", "Computes the checksum of a disk block."))
+	v := NewView(Part{Segment: BuildWith(builtin(t), list)})
+	s := new(searcher)
+	q := Query{Text: "who is 田中"}
+	s.asked.read(v, q)
+	s.collect(v, q, nil)
+	s.rank(v)
+	for i := range s.candidates {
+		if c := &s.candidates[i]; list[c.slot].Name == "点検" && c.features[xNearName] != 0 {
+			t.Errorf("the name 点検 is %v near the word 田中, want 0", c.features[xNearName])
+		}
 	}
 }

@@ -88,13 +88,14 @@ func (a *asked) read(v *View, q Query) {
 	a.add(v, tail, 1, true)
 	// "Do it again for the other one" says little by itself: then what was
 	// said before it belongs to it.
-	alone := a.telling(v)
+	alone, foreign := a.telling(v), a.foreign
 	a.pointing = !alone
 	for i, b := range q.Before {
 		head, tail := shorten(b.Text, longestPast)
 		a.add(v, head, float32(b.Weight), i == 0 && !alone)
 		a.add(v, tail, float32(b.Weight), i == 0 && !alone)
 	}
+	a.foreign = foreign // what was said before has no say in that
 	if len(a.terms) > mostTerms {
 		a.rarest()
 	}
@@ -110,15 +111,22 @@ var pointing = makeSet(`again another both else first instead last more next now
 	right same second sure thing things then third too yeah yes`)
 
 // telling reports whether a message says by itself what it is about: in two
-// words that somebody has, or in one that is in a name.
+// words that somebody has, or in one that is in a name. Where meaning is known
+// too, it does so in any two words.
 func (a *asked) telling(v *View) bool {
-	n := 0
+	known, said := 0, 0
 	for i := range a.terms {
 		t := &a.terms[i]
-		if !t.known || pointing[t.word] {
+		if pointing[t.word] {
 			continue
 		}
-		if n++; n == 2 || v.names(t) {
+		if said++; said == 2 && v.model != nil && !a.foreign {
+			return true
+		}
+		if !t.known {
+			continue
+		}
+		if known++; known == 2 || v.names(t) {
 			return true
 		}
 	}

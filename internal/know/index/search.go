@@ -74,6 +74,7 @@ type searcher struct {
 	compared  bool          // they had a say
 	embedding time.Duration // that the message's took
 	vector    []float32
+	phrases   []string // the clauses of the message
 	spelt     []uint64 // codes of the message's words
 	code      []uint64
 	bytes     []int8
@@ -85,8 +86,9 @@ type searcher struct {
 var searchers = sync.Pool{New: func() any { return new(searcher) }}
 
 // A Keep says whether the capability in a slot may be found. It is told the
-// score of the first pass, which means nothing but more or less, and 0 where
-// words had no part in it. It may be asked about one slot several times.
+// score of the first pass, which means nothing but more or less, 0 of what the
+// message names, and -1 of what is near by its vector. It may be asked about one
+// slot several times.
 type Keep func(part, slot int, score float32) bool
 
 // Search finds at most limit capabilities, best first; equal ones by id. keep

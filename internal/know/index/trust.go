@@ -73,7 +73,7 @@ func (s *searcher) gate(v *View) [gates]float64 {
 	chance := math.Inf(1)
 	if best.compared {
 		// The nearest of many is near by chance, the nearer the more there are.
-		chance = math.Sqrt(2*math.Log(float64(v.n+1))) + 0.5
+		chance = v.byChance()
 		x[gNear] = max(0, float64(best.near)-chance)
 		x[gCos] = float64(best.cos)
 		x[gNearName] = float64(best.features[xNearName])
@@ -181,21 +181,30 @@ const (
 	chancyPrice = 2   // in log-odds
 )
 
-// chancy reports an answer that rests on one everyday word of several, and not
-// on one in its name: "two" of "book a table for two". The training sets have
-// too few of these to learn from; on the others it costs nothing.
+// byChance is how near the nearest of a view is likely to be to a message that
+// has nothing to do with any of it, in standard deviations.
+func (v *View) byChance() float64 { return math.Sqrt(2*math.Log(float64(v.n+1))) + 0.5 }
+
+// chancy reports an answer that may well be one by chance: it has no word of the
+// message, or one of several that is not in its name, and is no nearer than
+// chance has it; or that word is an everyday one, like "two" of "book a table
+// for two". The training sets have too few of these to learn from.
 func (s *searcher) chancy(v *View) bool {
 	best, words := s.at(0), 0
+	far := best.compared && float64(best.near) < v.byChance()-0.5
+	if best.matched == [2]uint64{} {
+		return far
+	}
 	for i := range s.asked.terms {
 		if s.asked.terms[i].current {
 			words++
 		}
 	}
-	if words < 3 || bits.OnesCount64(best.matched[0])+bits.OnesCount64(best.matched[1]) != 1 || best.near > 3 {
+	if words < 3 || bits.OnesCount64(best.matched[0])+bits.OnesCount64(best.matched[1]) != 1 || float64(best.near) > v.byChance() {
 		return false
 	}
 	said, named := s.said(v, best)
-	return named == 0 && said < everyday
+	return named == 0 && (said < everyday || far)
 }
 
 // What the probability of one hit is made of.

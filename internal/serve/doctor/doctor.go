@@ -44,6 +44,8 @@ type Facts struct {
 	ConfigFiles []string // the files that it was read from
 	Home        string   // Ken's directory of this user
 	CacheErr    error    // why parsed catalogs are not kept, or nil
+	Meaning     string   // what finds by meaning
+	MeaningErr  error    // why nothing does, or nil
 	Places      []Place
 	Listing     door.Listing
 }
@@ -60,7 +62,7 @@ func Examine(f Facts) []Check {
 	if f.ConfigErr != nil {
 		return checks // nothing else was read
 	}
-	checks = append(checks, home(f.Home), cache(f.CacheErr), places(f.Places))
+	checks = append(checks, home(f.Home), cache(f.CacheErr), meaning(f), places(f.Places))
 	checks = append(checks, catalog(f.Listing), quarantine(f.Listing))
 	return append(checks, availability(f.Listing)...)
 }
@@ -101,6 +103,13 @@ func home(dir string) Check {
 		c.Fix = "chmod go-w " + dir
 	}
 	return c
+}
+
+func meaning(f Facts) Check {
+	if f.MeaningErr != nil {
+		return Check{Name: "meaning", Grade: Warn, Message: f.MeaningErr.Error(), Fix: "until this is mended words alone find capabilities"}
+	}
+	return Check{Name: "meaning", Grade: Good, Message: f.Meaning}
 }
 
 func cache(err error) Check {

@@ -50,6 +50,7 @@ func TestExamine(t *testing.T) {
 		{"no home", func(f *Facts) { f.Home = filepath.Join(good, "none") }, "home", Warn, "does not exist"},
 		{"home is a file", func(f *Facts) { f.Home = file }, "home", Bad, "not a directory"},
 		{"home open to all", func(f *Facts) { f.Home = open }, "home", Bad, "written by others"},
+		{"no service", func(f *Facts) { f.MeaningErr = errors.New("nobody answers") }, "meaning", Warn, "nobody answers"},
 		{"no cache", func(f *Facts) { f.CacheErr = errors.New("cache: no room") }, "cache", Warn, "no room"},
 		{"no places", func(f *Facts) { f.Places = []Place{{Name: filepath.Join(good, "none")}} }, "places", Warn, "of 1 place where"},
 		{"empty", func(f *Facts) { f.Listing = door.Listing{} }, "catalog", Warn, "no capabilities"},

@@ -161,7 +161,7 @@ func TestErrorsTeach(t *testing.T) {
 		want   []string
 	}{
 		{"key", answer(401, "", `{"error":{"message":"Incorrect API key provided: `+key+`"}}`), capability.Denied,
-			[]string{"401 Unauthorized", "provided: (the key)", "discovery.embeddingKeyEnv"}},
+			[]string{"401 Unauthorized", "(words that repeat a secret)", "discovery.embeddingKeyEnv"}},
 		{"model", answer(404, "", `{"error":{"message":"model \"letters\" not found, try pulling it first"}}`), capability.NotFound,
 			[]string{"404", "try pulling it first", "ollama pull letters", "/v1"}},
 		{"page", answer(404, "", "404 page not found\n"), capability.NotFound, []string{"“404 page not found”", "/v1"}},

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"ken/capability"
@@ -109,9 +110,52 @@ func (e *Embedder) quote(r *refusal) string {
 	return ""
 }
 
-// say makes foreign words fit to show.
+// say makes foreign words fit to show. Words that repeat a part of the key, or of
+// what stands behind the ? of the address, are not shown at all: there are too
+// many ways to write it.
 func (e *Embedder) say(words string) string {
-	return untrusted.Line(e.cfg.APIKey.redact(words), longestQuote)
+	if e.repeats(words) {
+		return "(words that repeat a secret)"
+	}
+	return untrusted.Line(words, longestQuote)
+}
+
+// repeats reports whether words have eight characters in a row of a secret, in
+// whatever case, or the whole of a shorter one.
+func (e *Embedder) repeats(words string) bool {
+	said := []string{strings.ToLower(words)}
+	for _, decode := range []func(string) (string, error){url.QueryUnescape, url.PathUnescape} {
+		if plain, err := decode(words); err == nil {
+			said = append(said, strings.ToLower(plain))
+		}
+	}
+	for _, secret := range e.secrets() {
+		run := min(8, len(secret))
+		for at := 0; run >= 4 && at+run <= len(secret); at++ {
+			for _, text := range said {
+				if strings.Contains(text, secret[at:at+run]) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// secrets gives what must not be shown, in small letters.
+func (e *Embedder) secrets() []string {
+	var out []string
+	if e.cfg.APIKey.text != nil {
+		out = append(out, strings.ToLower(*e.cfg.APIKey.text))
+	}
+	if u, err := url.Parse(e.cfg.URL); err == nil {
+		for _, values := range u.Query() {
+			for _, v := range values {
+				out = append(out, strings.ToLower(v))
+			}
+		}
+	}
+	return out
 }
 
 // mend says what to do about a refusal.

@@ -40,11 +40,3 @@ func (k Key) check() error {
 	}
 	return nil
 }
-
-// redact takes the key out of what a server says.
-func (k Key) redact(s string) string {
-	if k.text == nil {
-		return s
-	}
-	return strings.ReplaceAll(s, *k.text, "(the key)")
-}
