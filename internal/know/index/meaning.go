@@ -78,8 +78,9 @@ func (s *searcher) meaning(v *View, q Query) []float32 {
 
 const (
 	longestMeant  = 600 // bytes: the model reads 256 tokens, and both ends must be among them
-	mostClauses   = 12
-	leastInClause = 2 // words
+	mostClauses   = 8
+	mostSpelt     = 24 // words of a message that those of names are compared with
+	leastInClause = 2  // words
 )
 
 // ends gives the beginning and the end of a long text: what is between them was
@@ -95,7 +96,8 @@ func ends(text string) string {
 // clauses says of every candidate how near it is to the clause of the message
 // that it is nearest to: people ask for several things at once, and what fits
 // one of them is not near the whole. Only the built-in model is asked for the
-// vectors of clauses: another may cost.
+// vectors of clauses: another may cost. Their signs are enough for a second
+// opinion, and are compared in a twentieth of the time.
 func (s *searcher) clauses(v *View, text string, mean, deviation float32) {
 	text = ends(text)
 	s.phrases = slices.AppendSeq(s.phrases[:0], clausesOf(text))
@@ -105,15 +107,22 @@ func (s *searcher) clauses(v *View, text string, mean, deviation float32) {
 	if n := len(s.phrases); n > mostClauses {
 		s.phrases = slices.Delete(s.phrases, mostClauses/2, n-mostClauses/2)
 	}
+	// All codes first: making them is what embedding takes, comparing is not.
+	start := time.Now()
+	s.codes = s.codes[:0]
 	for _, clause := range s.phrases {
-		// Signs are enough for a second opinion, and cost a twentieth.
-		s.code = v.model.AppendSigns(s.code[:0], clause)
-		if silent(s.code) {
+		s.codes = v.model.AppendSigns(s.codes, clause)
+	}
+	s.embedding += time.Since(start)
+	n := v.model.Dimensions() / 64
+	for rest := s.codes; len(rest) >= n && n > 0; rest = rest[n:] {
+		code := rest[:n]
+		if silent(code) {
 			continue
 		}
 		for i := range s.candidates {
 			if c := &s.candidates[i]; c.compared {
-				cos := cosOf(differences(s.code, v.parts[c.part].vectors.code(int(c.slot))), v.model.Dimensions())
+				cos := cosOf(differences(code, v.parts[c.part].vectors.code(int(c.slot))), v.model.Dimensions())
 				c.nearClause = max(c.nearClause, min((cos-mean)/deviation, mostNear))
 			}
 		}
@@ -175,14 +184,18 @@ func (s *searcher) spell(v *View) {
 	if v.model == nil || !s.compared {
 		return
 	}
+	start := time.Now()
+	words := 0
 	for i := range s.asked.terms {
-		if t := &s.asked.terms[i]; t.current {
+		if t := &s.asked.terms[i]; t.current && words < mostSpelt {
+			words++
 			before := len(s.spelt)
 			if s.spelt = v.model.AppendSigns(s.spelt, t.word); silent(s.spelt[before:]) {
 				s.spelt = s.spelt[:before]
 			}
 		}
 	}
+	s.embedding += time.Since(start)
 }
 
 // likest says how similar a word of a name is to the word of the message that

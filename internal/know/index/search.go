@@ -15,7 +15,8 @@ type Answer struct {
 	Fit  float64
 	Hits []Hit // best first
 
-	// Embedding is the time that the vector of the message took to make.
+	// Embedding is the time that the vectors of the message, of its clauses
+	// and of its words took to make.
 	Embedding time.Duration
 }
 
@@ -74,6 +75,7 @@ type searcher struct {
 	compared  bool          // they had a say
 	embedding time.Duration // that the message's took
 	vector    []float32
+	codes     []uint64 // of these
 	phrases   []string // the clauses of the message
 	spelt     []uint64 // codes of the message's words
 	code      []uint64
