@@ -289,7 +289,7 @@ func TestProjectNeverWidensProperty(t *testing.T) {
 			}
 		}
 	})
-	if taken == 0 {
+	if taken == 0 && !testing.Short() { // a fifth of the tries may miss what one in fifty files is
 		t.Error("no project's file was taken whole")
 	}
 }

@@ -148,7 +148,7 @@ func (s *postgres) head(ctx context.Context) (int64, error) {
 func (s *postgres) changes(ctx context.Context, after mark, prefix string, limit int) (news, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.wait)
 	defer cancel()
-	rows, err := s.pool.Query(ctx, `SELECT `+soon+`, h.version, h.swept, i.key, i.version, i.ends, i.value FROM ken_head AS h LEFT JOIN (
+	rows, err := s.pool.Query(ctx, `SELECT `+soon+`, h.version, h.swept, i.key, i.version, i.ends, i.value, i.value IS NULL FROM ken_head AS h LEFT JOIN (
 			SELECT *, sum(octet_length(coalesce(value, ''))) OVER (ORDER BY version, key) - octet_length(coalesce(value, '')) AS before FROM ken_item
 			WHERE (version, key) > ($1, $2) AND key >= $3 AND key < $4 ORDER BY version, key LIMIT $5) AS i ON i.before < $6
 		ORDER BY i.version, i.key`, after.version, after.key, prefix, past(prefix), limit, pageBytes)
@@ -160,9 +160,10 @@ func (s *postgres) changes(ctx context.Context, after mark, prefix string, limit
 	var key sql.NullString
 	var version, ends sql.NullInt64
 	var value []byte
-	_, err = pgx.ForEachRow(rows, []any{&now, &n.head, &n.swept, &key, &version, &ends, &value}, func() error {
+	var deleted bool
+	_, err = pgx.ForEachRow(rows, []any{&now, &n.head, &n.swept, &key, &version, &ends, &value, &deleted}, func() error {
 		if key.Valid {
-			n.add(Item{Key: key.String, Version: version.Int64, Expires: expiry(ends), Value: value}, time.UnixMicro(now))
+			n.add(Item{Key: key.String, Version: version.Int64, Expires: expiry(ends), Value: value}, deleted, time.UnixMicro(now))
 		}
 		value = nil // the next row's is its own
 		return nil

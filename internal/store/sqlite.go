@@ -174,7 +174,7 @@ func (s *sqlite) head(ctx context.Context) (int64, error) {
 
 // changes asks in one statement, which sees one moment.
 func (s *sqlite) changes(ctx context.Context, after mark, prefix string, limit int) (news, error) {
-	rows, err := s.readers.QueryContext(ctx, `SELECT h.version, h.swept, i.key, i.version, i.ends, i.value
+	rows, err := s.readers.QueryContext(ctx, `SELECT h.version, h.swept, i.key, i.version, i.ends, i.value, i.value IS NULL
 		FROM ken_head AS h LEFT JOIN ken_item AS i INDEXED BY ken_item_version
 		ON (i.version, i.key) > (?1, ?2) AND i.key >= ?3 AND i.key < ?4
 		ORDER BY i.version, i.key LIMIT ?5`, after.version, after.key, prefix, past(prefix), limit)
@@ -188,24 +188,25 @@ func (s *sqlite) changes(ctx context.Context, after mark, prefix string, limit i
 		var c Change
 		var key sql.NullString
 		var version, ends sql.NullInt64
-		if err := rows.Scan(&n.head, &n.swept, &key, &version, &ends, &c.Value); err != nil {
+		var deleted bool
+		if err := rows.Scan(&n.head, &n.swept, &key, &version, &ends, &c.Value, &deleted); err != nil {
 			return news{}, sqliteError(err)
 		}
 		if !key.Valid {
 			continue
 		}
-		n.add(Item{Key: key.String, Version: version.Int64, Expires: expiry(ends), Value: c.Value}, now)
+		n.add(Item{Key: key.String, Version: version.Int64, Expires: expiry(ends), Value: c.Value}, deleted, now)
 		size += len(c.Value)
 	}
 	return n, sqliteError(rows.Err())
 }
 
 // add takes an item as it is stored.
-func (n *news) add(item Item, now time.Time) {
+func (n *news) add(item Item, deleted bool, now time.Time) {
 	c := Change{Item: item}
-	// A deleted key has no value. Its time may still lie ahead of now: the one
-	// who deleted it has another clock, or looked at it later.
-	if item.Value == nil || !c.Expires.IsZero() && !c.Expires.After(now) {
+	// The time of a deleted key may still lie ahead of now: the one who deleted
+	// it has another clock, or looked at it later.
+	if deleted || !c.Expires.IsZero() && !c.Expires.After(now) {
 		c.Gone, c.Value, c.Expires = true, nil, time.Time{}
 	}
 	n.changes = append(n.changes, c)
