@@ -92,7 +92,7 @@ func touch(dir string) tool {
 func TestCrashChild(t *testing.T) {
 	dir := os.Getenv(crashDir)
 	if dir == "" {
-		t.Skip("run by TestCrash")
+		t.Skip("cannot here: it is the process that TestCrash starts and kills")
 	}
 	cfg, log := crashConfig(t, dir)
 	switch os.Getenv(crashPoint) {

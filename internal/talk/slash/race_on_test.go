@@ -1,5 +1,0 @@
-//go:build race
-
-package slash
-
-const raceEnabled = true
