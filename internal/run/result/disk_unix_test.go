@@ -27,7 +27,7 @@ func TestNoRoom(t *testing.T) {
 	const most = 200_000
 	s := open(t, Config{})
 	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: most, Max: most}); err != nil {
-		t.Skip(err)
+		t.Skip("cannot here: " + err.Error())
 	}
 	w, err := s.Create(ada, About{})
 	if err != nil {

@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 // it is root who runs them.
 func TestAsNobody(t *testing.T) {
 	if os.Getuid() != 0 {
-		t.Skip("not root: the tests run as an ordinary user as it is")
+		t.Skip("cannot here: not root, the tests run as an ordinary user as it is")
 	}
 	dir, err := os.MkdirTemp("", "sandbox-nobody-") // t.TempDir lies below a closed directory
 	if err != nil {

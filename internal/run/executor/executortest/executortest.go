@@ -57,7 +57,7 @@ const nobody = 65534
 // who runs them; at least least of them must pass.
 func AsNobody(t *testing.T, least int) {
 	if os.Getuid() != 0 {
-		t.Skip("not root: the tests run as an ordinary user as it is")
+		t.Skip("cannot here: not root, the tests run as an ordinary user as it is")
 	}
 	dir, err := os.MkdirTemp("", "executor-nobody-") // t.TempDir lies below a closed directory
 	if err != nil {
@@ -69,7 +69,7 @@ func AsNobody(t *testing.T, least int) {
 	}
 	data, err := os.ReadFile("/proc/self/exe")
 	if err != nil {
-		t.Skip("this system does not show the running program: " + err.Error())
+		t.Skip("cannot here: this system does not show the running program: " + err.Error())
 	}
 	binary := filepath.Join(dir, "executor.test")
 	if err := os.WriteFile(binary, data, 0o755); err != nil {
@@ -79,7 +79,7 @@ func AsNobody(t *testing.T, least int) {
 	cmd.Dir = dir
 	cmd.Env = []string{"TMPDIR=" + dir, "PATH=/usr/bin:/bin", "HOME=" + dir}
 	if err := become(cmd, nobody); err != nil {
-		t.Skip(err)
+		t.Skip("cannot here: " + err.Error())
 	}
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -94,7 +94,7 @@ func AsNobody(t *testing.T, least int) {
 func Confined(t *testing.T) {
 	t.Helper()
 	if p := sandbox.Probe(context.Background()).Isolation.Profile; p == sandbox.None {
-		t.Skip("no isolation here")
+		t.Skip("cannot here: nothing can be confined")
 	}
 }
 
