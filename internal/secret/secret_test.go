@@ -267,7 +267,7 @@ func TestRedactorKnowsEveryValue(t *testing.T) {
 
 func TestWrongModesAreRefused(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("no modes here")
+		t.Skip("cannot here: files have no modes")
 	}
 	for _, name := range []string{storeFile, keyFile} {
 		s, dir := stored(t)

@@ -13,7 +13,7 @@ func mountSmall(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=256k"); err != nil {
-		t.Skipf("mount of a small file system: %v", err)
+		t.Skipf("cannot here: mount of a small file system: %v", err)
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
 	return dir
@@ -59,7 +59,7 @@ func TestT14FullFileSystem(t *testing.T) {
 func TestT14ReadOnly(t *testing.T) {
 	small := mountSmall(t)
 	if err := syscall.Mount("", small, "", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
-		t.Skipf("remount: %v", err)
+		t.Skipf("cannot here: remount: %v", err)
 	}
 	cfg := testConfig(t)
 	cfg.Dir = filepath.Join(small, "audit")

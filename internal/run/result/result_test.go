@@ -448,7 +448,7 @@ func TestSurvivesRestartAndIgnoresWhatIsBroken(t *testing.T) {
 
 func TestOpenRefusesAnOpenFolder(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("no modes here")
+		t.Skip("cannot here: files have no modes")
 	}
 	dir := t.TempDir()
 	os.Chmod(dir, 0o755)

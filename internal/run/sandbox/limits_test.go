@@ -70,7 +70,7 @@ func TestProcessLimit(t *testing.T) {
 		o := mustRun(t, p, s)
 		for _, m := range o.Isolation.Missing {
 			if strings.HasPrefix(m, "processes:") {
-				t.Skipf("not to be had here, and said so: %s", m)
+				t.Skipf("cannot here: not to be had, and said so: %s", m)
 			}
 		}
 		if o.Stdout.Text() != "" || !strings.Contains(o.Stderr.Text(), "fork") {

@@ -139,7 +139,7 @@ func Running(t *testing.T, word string) bool {
 	t.Helper()
 	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil || len(lines) == 0 {
-		t.Skip("this system does not show its processes")
+		t.Skip("cannot here: this system does not show its processes")
 	}
 	for _, name := range lines {
 		if data, err := os.ReadFile(name); err == nil && bytes.Contains(data, []byte(word)) {

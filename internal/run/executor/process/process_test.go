@@ -423,7 +423,7 @@ func TestChanged(t *testing.T) {
 // (S5.25); the listener counts.
 func TestNetwork(t *testing.T) {
 	if _, err := os.Stat("/usr/bin/curl"); err != nil {
-		t.Skip("curl is not installed")
+		t.Skip("cannot here: curl is not installed")
 	}
 	hits := 0
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { hits++; w.Write([]byte("hello")) }))
@@ -434,7 +434,7 @@ func TestNetwork(t *testing.T) {
 		c.Grant = func(context.Context, capability.Call, *capability.Capability) (Grant, error) { return grant, nil }
 	})
 	if sandbox.Probe(t.Context()).Isolation.Profile != sandbox.Full {
-		t.Skip("no network namespace here")
+		t.Skip("cannot here: there is no network namespace")
 	}
 	script := `curl -s -m 5 ` + srv.URL
 	if r := b.sh(t, script); !r.Failed || hits != 0 {

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 // not to the host directly, not to another listener, not by UDP.
 func TestEgress(t *testing.T) {
 	if r := sandbox.Probe(context.Background()); r.Isolation.Profile != sandbox.Full {
-		t.Skipf("no network namespaces here: %v", r.Isolation.Missing)
+		t.Skipf("cannot here: no network namespaces: %v", r.Isolation.Missing)
 	}
 	var hits, others atomic.Int64
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
