@@ -70,6 +70,7 @@ func Open(ctx context.Context, cfg Config) (*Ken, error) {
 	if err != nil {
 		return nil, err
 	}
+	a.StartEmbedding()
 	return &Ken{a}, nil
 }
 

@@ -60,6 +60,7 @@ type App struct {
 
 	embedding embedding
 	catalog   *catalog.Catalog
+	embedOnce sync.Once
 	embedded  <-chan struct{} // closed once a service was asked for vectors; nil: there is none
 	made      *source.Memory  // what the program puts in while it runs
 	recorder  *door.Recorder
@@ -108,8 +109,8 @@ func Open(ctx context.Context, cfg Config) (*App, error) {
 	if err != nil {
 		return nil, errors.Join(err, a.Close())
 	}
-	if e := a.embedding.capabilities; e != nil {
-		a.embed(e)
+	if cfg.Embedder != nil {
+		a.StartEmbedding()
 	}
 	return a, nil
 }
@@ -209,6 +210,7 @@ func (a *App) View() door.View { return a.Door.View(a.Principal) }
 // Watch keeps the catalog up to date until ctx ends, unless ken.yaml says not
 // to.
 func (a *App) Watch(ctx context.Context) error {
+	a.StartEmbedding()
 	if !a.Settings.Catalog.Watch {
 		<-ctx.Done()
 		return nil

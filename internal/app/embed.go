@@ -68,11 +68,22 @@ func (a *App) newEmbedding(cfg Config) (embedding, error) {
 // capabilities.
 const embedAgain = 30 * time.Second
 
-// embed keeps the vectors of capabilities complete, beside everything else.
-func (a *App) embed(e llm.Embedder) {
+// StartEmbedding keeps the vectors of capabilities complete from now on, beside
+// everything else. It does so once, and only where something will be searched:
+// listing a catalog sends nothing anywhere. What it gives is closed when the
+// embedder was asked for all of them; nil: there is none to ask.
+func (a *App) StartEmbedding() <-chan struct{} {
+	a.embedOnce.Do(func() {
+		if e := a.embedding.capabilities; e != nil {
+			a.embedded = a.embed(e)
+		}
+	})
+	return a.embedded
+}
+
+func (a *App) embed(e llm.Embedder) <-chan struct{} {
 	ctx, cancel := context.WithCancel(context.Background())
 	done, tried := make(chan struct{}), make(chan struct{})
-	a.embedded = tried
 	first := sync.OnceFunc(func() { close(tried) })
 	go func() {
 		defer close(done)
@@ -102,6 +113,7 @@ func (a *App) embed(e llm.Embedder) {
 		<-done
 		return nil
 	})
+	return tried
 }
 
 // Embedded waits until the embedding service, where there is one, has made the
@@ -109,11 +121,12 @@ func (a *App) embed(e llm.Embedder) {
 // that answers once asks for it first; whoever answers again and again finds by
 // words meanwhile.
 func (a *App) Embedded(ctx context.Context) {
-	if a.embedded == nil {
+	tried := a.StartEmbedding()
+	if tried == nil {
 		return
 	}
 	select {
-	case <-a.embedded:
+	case <-tried:
 	case <-ctx.Done():
 	}
 }

@@ -125,6 +125,10 @@ func TestEmbeddingService(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		a.View().List()
+		if n := asked.Load(); n != 0 {
+			t.Fatalf("round %d: opening and listing asked the service for %d texts, want none", round, n)
+		}
 		// Vectors are made beside everything else; who answers once waits for them.
 		a.Embedded(t.Context())
 		if _, n := a.catalog.Snapshot().Index().Segment.Vectors(); n != 4 {

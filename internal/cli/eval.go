@@ -205,6 +205,9 @@ func (c *command) measure(cmd *cobra.Command, queries []eval.Query, call evalCal
 	defer func() { err = errors.Join(err, a.Close()) }()
 	c.mention(cmd, a)
 	a.Embedded(ctx)
+	if _, err := a.Meaning(ctx); err != nil {
+		fmt.Fprintln(c.err, "ken: words alone are measured:", err)
+	}
 	find := a.Ranker()
 	if _, err := find(ctx, queries[0]); err != nil {
 		return m, err
