@@ -63,6 +63,7 @@ var plan = []room{
 	{"internal/govern/policy", words + "internal/yamldoc"}, // pure: no store, no files
 	{"internal/govern/approval", words + ground + "internal/govern/policy"},
 	{"internal/govern/audit", words + ground + "internal/govern/policy"},
+	{"internal/govern/review", words + ground + "internal/govern/policy internal/govern/audit"},
 
 	// Find: what matters now.
 	{"internal/find/card", words + ground},
@@ -76,9 +77,9 @@ var plan = []room{
 	{"internal/run/sandbox/confine", ""}, // what the helper process runs: it stays light
 	{"internal/run/sandbox", "internal/run/sandbox/confine"},
 	{"internal/run/sandbox/egress", ""},
-	{"internal/run/executor/...", words + ground + "internal/run/sandbox internal/run/sandbox/egress"},
-	{"internal/run/mcpgateway", words + ground + "internal/know/... internal/run/sandbox"},
 	{"internal/run/result", words + ground},
+	{"internal/run/executor/...", words + ground + "internal/run/sandbox internal/run/sandbox/egress internal/run/result"},
+	{"internal/run/mcpgateway", words + ground + "internal/know/... internal/run/sandbox"},
 	{"internal/run/runner", words + ground + "internal/know/catalog internal/govern/... internal/run/..."},
 	{"internal/run/queue", words + ground + "internal/govern/... internal/run/..."},
 
@@ -100,11 +101,11 @@ var plan = []room{
 	{"internal/serve/llmproxy", words + ground + "internal/door internal/talk/... internal/serve/auth"},
 
 	// The house: the file, the builder, the commands, the library, the program.
-	{"internal/config", words + ground},
+	{"internal/config", words + ground + "internal/govern/policy"},
 	{"internal/app", all},
 	{"internal/cli", all},
 	{".", words + "internal/app internal/config internal/door"},
-	{"cmd/ken", "internal/cli"},
+	{"cmd/ken", "internal/cli internal/run/sandbox"},
 
 	// Beside it.
 	{"examples/...", words + "."},

@@ -146,6 +146,25 @@ type Recipe struct {
 	MaxOutputSize int      `json:"maxOutputSize,omitempty"`
 	Env           []string `json:"env,omitempty"` // names of variables to pass on
 
+	// Workspace asks for the files of the folder that Ken works in: "read" or
+	// "write". Hosts are what the program must reach besides those that its
+	// arguments name, as "api.example.com" or "*.example.com:8443". Asking is
+	// not having.
+	Workspace string   `json:"workspace,omitempty"`
+	Hosts     []string `json:"hosts,omitempty"`
+
+	// OKStatus are the exit statuses that mean success; none means 0 alone.
+	OKStatus []int `json:"okStatus,omitempty"`
+
+	// A value that begins with a dash could be read as an option that nobody
+	// meant to offer, and is refused. EndOfOptions puts "--" before the
+	// positional arguments, and Passthrough lets such values through.
+	EndOfOptions bool `json:"endOfOptions,omitempty"`
+	Passthrough  bool `json:"passthrough,omitempty"`
+
+	// ProgramSHA256, when not empty, identifies the only bytes that may be run.
+	ProgramSHA256 string `json:"programSha256,omitempty"`
+
 	// Method and URL are set for HTTP operations.
 	Method string `json:"method,omitempty"`
 	URL    string `json:"url,omitempty"`

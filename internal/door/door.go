@@ -7,12 +7,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"iter"
 
 	"ken/capability"
 	"ken/internal/find/card"
 	"ken/internal/find/discover"
 	"ken/internal/find/show"
+	"ken/internal/govern/policy"
 	"ken/internal/know/catalog"
 	"ken/llm"
 )
@@ -41,6 +41,27 @@ type Config struct {
 	Finder   *discover.Finder
 	Find     func(capability.Scope) Settings // how to find for a message from somewhere
 	Recorder *Recorder
+
+	// Rules gives the rules in force: what they would refuse whatever the
+	// arguments is not seen. Nil, and nil rules, let nobody see anything.
+	Rules func() *policy.Rules
+
+	// Switches, when not nil, says what is switched off.
+	Switches Switches
+
+	// Runner carries out calls; it is asked for when the first one comes. Nil
+	// refuses every call.
+	Runner func(context.Context) (capability.Invoker, error)
+}
+
+// Switches says what people have switched off, or not yet on.
+type Switches interface {
+	// Off says why a capability is off, and what to do about it; both are
+	// empty where it is on.
+	Off(c *capability.Capability) (why, mend string)
+
+	// Version grows with every change of what Off answers.
+	Version() uint64
 }
 
 // Settings are how to find, and which experiment they belong to.
@@ -51,115 +72,32 @@ type Settings struct {
 
 // A Door gives access to one catalog. It is safe for any number of goroutines.
 type Door struct {
-	catalog  *catalog.Catalog
-	finder   *discover.Finder
-	find     func(capability.Scope) Settings
-	recorder *Recorder
+	cfg     Config
+	catalog *catalog.Catalog
+	finder  *discover.Finder
 }
 
 // New makes a Door.
-func New(cfg Config) *Door { return &Door{cfg.Catalog, cfg.Finder, cfg.Find, cfg.Recorder} }
-
-// A View is what one principal sees at one moment. It does not change. The
-// zero View holds nothing.
-type View struct {
-	snapshot *catalog.Snapshot
-	seen     *discover.View
-}
-
-// View takes the catalog as it stands. Nobody, the zero principal, sees
-// nothing.
-func (d *Door) View(p capability.Principal) View {
-	if p.ID == "" {
-		return View{}
-	}
-	return d.view(d.catalog.Snapshot())
-}
-
-// view narrows a snapshot. Until there are rules to tell principals apart,
-// whoever is somebody sees all that is active.
-func (d *Door) view(s *catalog.Snapshot) View { return View{s, d.finder.See(s, "", nil)} }
-
-// Changes are what happened to the catalog since a version.
-type Changes struct {
-	View     View
-	Changes  []Change
-	Complete bool // false: too long ago to say; everything may be different
-}
-
-// Next waits until the catalog has a version above after and tells what is
-// different.
-func (d *Door) Next(ctx context.Context, p capability.Principal, after uint64) (Changes, error) {
-	if p.ID == "" {
-		return Changes{}, &capability.Error{Kind: capability.Denied, Op: "watch", Target: "the catalog", Err: fmt.Errorf("nobody asks")}
-	}
-	if _, err := d.catalog.Next(ctx, after); err != nil {
-		return Changes{}, err
-	}
-	s, changes, complete := d.catalog.ChangesSince(after)
-	return Changes{d.view(s), changes, complete}, nil
-}
-
-// List gives everything in the view.
-func (v View) List() Listing {
-	if v.snapshot == nil {
-		return Listing{Capabilities: []*Entry{}, Problems: []capability.Problem{}}
-	}
-	return v.snapshot.Listing()
-}
-
-// All gives the entries of the view in the order of their ids, without what is
-// wrong with them.
-func (v View) All() iter.Seq[*Entry] {
-	if v.snapshot == nil {
-		return func(func(*Entry) bool) {}
-	}
-	return v.snapshot.All()
-}
-
-// Stats counts what is in the view.
-func (v View) Stats() Stats {
-	if v.snapshot == nil {
-		return Stats{}
-	}
-	return v.snapshot.Stats()
-}
-
-// Lookup finds an entry by its id, or by a name that only one entry has.
-func (v View) Lookup(name string) (*Entry, error) {
-	if v.snapshot == nil {
-		return nil, &capability.Error{Kind: capability.NotFound, Op: "find", Target: name}
-	}
-	return v.snapshot.Lookup(name)
-}
-
-// Related gives what an entry has to do with others, the strongest first.
-func (v View) Related(name string) ([]Relation, error) {
-	e, err := v.Lookup(name)
-	if err != nil {
-		return nil, err
-	}
-	return v.seen.Related(e.ID), nil
-}
+func New(cfg Config) *Door { return &Door{cfg, cfg.Catalog, cfg.Finder} }
 
 // Find picks what matters for a message. A message of a session is recorded.
 func (d *Door) Find(ctx context.Context, v View, q Query) (Found, error) {
 	if v.seen == nil {
 		return Found{Selection: discover.Empty(q.Text)}, ctx.Err()
 	}
-	settings := d.find(q.Scope)
+	settings := d.cfg.Find(q.Scope)
 	sel, err := d.finder.Find(ctx, v.seen, q, settings.Config)
 	if err != nil {
 		return Found{}, err
 	}
-	return d.recorder.selected(q, settings, sel), nil
+	return d.cfg.Recorder.selected(q, settings, sel), nil
 }
 
 // Call runs one of the tools by which a model looks further itself.
 func (d *Door) Call(ctx context.Context, v View, scope capability.Scope, name string, args json.RawMessage) (ToolAnswer, error) {
-	a, err := d.finder.Call(ctx, v.seen, name, args, d.find(scope).Config)
+	a, err := d.finder.Call(ctx, v.seen, name, args, d.cfg.Find(scope).Config)
 	if err == nil {
-		d.recorder.called(scope, a)
+		d.cfg.Recorder.called(scope, a)
 	}
 	return a, err
 }

@@ -11,6 +11,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/find/discover"
+	"ken/internal/govern/policy"
 	"ken/internal/know/catalog"
 	"ken/internal/know/source"
 )
@@ -46,11 +47,22 @@ func open(t *testing.T, r *Recorder) *Door {
 	t.Helper()
 	c := office(t)
 	return New(Config{
+		Rules:   personal(t),
 		Catalog: c, Finder: discover.NewFinder(discover.Parts{Source: c}), Recorder: r,
 		Find: func(capability.Scope) Settings {
 			return Settings{Config: discover.Defaults(), Experiment: "tail", Variant: "A"}
 		},
 	})
+}
+
+// personal gives the rules of somebody who has said nothing.
+func personal(t *testing.T) func() *policy.Rules {
+	t.Helper()
+	r, err := policy.Compile(policy.Defaults(policy.Personal))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func() *policy.Rules { return r }
 }
 
 func find(t *testing.T, d *Door, q Query) Found {

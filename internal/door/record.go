@@ -207,24 +207,24 @@ func (r *Recorder) called(scope capability.Scope, a ToolAnswer) {
 // Used records that a capability was called in a session, and whether that
 // worked.
 func (d *Door) Used(scope capability.Scope, id capability.ID, worked bool) error {
-	if d.recorder == nil || scope.Session == "" || d.recorder.open() == nil {
+	if d.cfg.Recorder == nil || scope.Session == "" || d.cfg.Recorder.open() == nil {
 		return nil
 	}
 	kind := outcome.Used
 	if !worked {
 		kind = outcome.Failed
 	}
-	e := outcome.Event{Time: d.recorder.Now(), Kind: kind, Session: scope.Session, ID: id}
-	if alert := d.recorder.telemetry.Observe(e); alert != nil {
-		d.recorder.alert.Store(alert)
+	e := outcome.Event{Time: d.cfg.Recorder.Now(), Kind: kind, Session: scope.Session, ID: id}
+	if alert := d.cfg.Recorder.telemetry.Observe(e); alert != nil {
+		d.cfg.Recorder.alert.Store(alert)
 	}
-	return d.recorder.log.Append(e)
+	return d.cfg.Recorder.log.Append(e)
 }
 
 // Lift makes the kill switch start anew, for a person who has mended the cards
 // that triggered too often.
 func (d *Door) Lift(p capability.Principal) error {
-	r := d.recorder
+	r := d.cfg.Recorder
 	if r == nil || r.open() == nil || r.gate.Switch == nil {
 		return &capability.Error{Kind: capability.NotFound, Op: "lift", Target: "the kill switch", Fix: "set capabilities.killSwitch to warn or disable"}
 	}
@@ -244,7 +244,7 @@ type Report struct {
 
 // Report sums up what came of what was shown since a time.
 func (d *Door) Report(since time.Time) Report {
-	r := d.recorder
+	r := d.cfg.Recorder
 	rep := Report{Since: since, Priors: map[capability.ID]outcome.Prior{}, Experiments: map[string]outcome.Comparison{}}
 	if r == nil || r.open() == nil {
 		return rep

@@ -115,7 +115,7 @@ func logFile(t *testing.T, dir string) string {
 func TestForcedIsMarked(t *testing.T) {
 	r := recorder(t, t.TempDir(), outcome.Full, outcome.SwitchConfig{})
 	d := open(t, r)
-	d.find = func(capability.Scope) Settings {
+	d.cfg.Find = func(capability.Scope) Settings {
 		cfg := discover.Defaults()
 		cfg.ForceInclude = []capability.ID{"card:tides", "tool:calendar"}
 		return Settings{Config: cfg}
@@ -344,7 +344,7 @@ func TestUnwritableLog(t *testing.T) {
 func TestManyAtOnce(t *testing.T) {
 	r := recorder(t, t.TempDir(), outcome.Full, outcome.SwitchConfig{})
 	d := open(t, r)
-	d.find = func(s capability.Scope) Settings {
+	d.cfg.Find = func(s capability.Scope) Settings {
 		return Settings{Config: discover.Config{TopK: 3, Priors: r.Priors(s), Budget: discover.Defaults().Budget}}
 	}
 	var group sync.WaitGroup

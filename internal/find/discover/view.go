@@ -129,6 +129,10 @@ func (v *View) Len() int { return v.shown }
 // Sees reports whether an entry of the snapshot is visible.
 func (v *View) Sees(ordinal int) bool { return v.visible.Has(ordinal) }
 
+// Knows reports whether an entry of the snapshot is visible or would be but
+// for its state: that it is in quarantine is no secret.
+func (v *View) Knows(ordinal int) bool { return v.visible.Has(ordinal) || v.held.Has(ordinal) }
+
 // sheets are the maps of a view, by what the configuration leaves out of them.
 type sheets struct {
 	mu   sync.Mutex

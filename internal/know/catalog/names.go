@@ -66,7 +66,7 @@ func (s *Snapshot) unknownNames() []capability.Problem {
 	var problems []capability.Problem
 	report := func(name string, origin capability.Origin, by string) {
 		fix := "remove it, or correct it"
-		if near := s.near(name, nil); len(near) > 0 {
+		if near := s.near(name, nil, nil); len(near) > 0 {
 			fix = "did you mean " + near[0] + "?"
 		}
 		problems = append(problems, capability.Problem{

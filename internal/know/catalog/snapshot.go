@@ -99,13 +99,17 @@ func (s *Snapshot) Get(id capability.ID) (*Entry, bool) {
 
 // Lookup finds an entry as a person would name it: by id, or by a name that
 // means one entry. The error lists what was probably meant.
-func (s *Snapshot) Lookup(name string) (*Entry, error) {
-	if e, ok := s.Get(capability.ID(name)); ok {
-		return e, nil
+func (s *Snapshot) Lookup(name string) (*Entry, error) { return s.LookupAmong(name, nil) }
+
+// LookupAmong is Lookup among the entries whose ordinals sees accepts; the
+// others are as if they were not there. Nil accepts all.
+func (s *Snapshot) LookupAmong(name string, sees func(ordinal int) bool) (*Entry, error) {
+	if i, ok := s.Ordinal(capability.ID(name)); ok && (sees == nil || sees(i)) {
+		return s.entries[i], nil
 	}
 	var named []*Entry
-	for _, e := range s.entries {
-		if e.Name == name {
+	for i, e := range s.entries {
+		if e.Name == name && (sees == nil || sees(i)) {
 			named = append(named, e)
 		}
 	}
@@ -117,7 +121,7 @@ func (s *Snapshot) Lookup(name string) (*Entry, error) {
 		err.Kind = capability.Invalid
 		err.Err = fmt.Errorf("%d capabilities have this name", len(named))
 	}
-	if near := s.near(name, named); len(near) > 0 {
+	if near := s.near(name, named, sees); len(near) > 0 {
 		err.Fix = "use one of: " + strings.Join(near, ", ")
 	} else {
 		err.Fix = "see ken catalog list"
@@ -125,7 +129,7 @@ func (s *Snapshot) Lookup(name string) (*Entry, error) {
 	return nil, err
 }
 
-func (s *Snapshot) near(name string, named []*Entry) []string {
+func (s *Snapshot) near(name string, named []*Entry, sees func(ordinal int) bool) []string {
 	var out []string
 	for _, e := range named[:min(len(named), 5)] {
 		out = append(out, string(e.ID))
@@ -134,8 +138,10 @@ func (s *Snapshot) near(name string, named []*Entry) []string {
 		return out
 	}
 	var words []string
-	for _, e := range s.entries {
-		words = append(words, string(e.ID), e.Name)
+	for i, e := range s.entries {
+		if sees == nil || sees(i) {
+			words = append(words, string(e.ID), e.Name)
+		}
 	}
 	if near := yamldoc.Nearest(name, words); near != "" {
 		out = append(out, near)

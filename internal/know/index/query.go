@@ -3,6 +3,7 @@ package index
 import (
 	"math/bits"
 	"slices"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -107,7 +108,7 @@ func (a *asked) read(v *View, q Query) {
 }
 
 // pointing are words that mean something said before.
-var pointing = makeSet(`again another both else first instead last more next now ok okay one ones other others previous
+var pointing = strings.Fields(`again another both else first instead last more next now ok okay one ones other others previous
 	right same second sure thing things then third too yeah yes`)
 
 // telling reports whether a message says by itself what it is about: in two
@@ -117,7 +118,7 @@ func (a *asked) telling(v *View) bool {
 	known, said := 0, 0
 	for i := range a.terms {
 		t := &a.terms[i]
-		if pointing[t.word] {
+		if slices.Contains(pointing, t.word) {
 			continue
 		}
 		if said++; said == 2 && v.model != nil && !a.foreign {

@@ -305,7 +305,7 @@ func FuzzStem(f *testing.F) {
 // TestEveryStopWordIsLowered: a stop word that is not lowered stops nothing.
 func TestEveryStopWordIsLowered(t *testing.T) {
 	for _, l := range languages {
-		for w := range l.stop {
+		for w := range strings.FieldsSeq(l.stop) {
 			if tokens := appendTokens(nil, w); len(tokens) != 1 || tokens[0].text != w {
 				t.Errorf("%s: the stop word %q is read as %s", l.name, w, show(tokens))
 			}

@@ -22,7 +22,7 @@ import (
 // every field and finds one that was forgotten.
 const (
 	packMagic   = "KENPARSE"
-	packVersion = 1
+	packVersion = 2
 
 	// leastCapability is fewer bytes than any capability takes, so that a
 	// count cannot ask for more memory than the entry's size justifies.
@@ -366,6 +366,12 @@ func (x *packer) recipe(r *capability.Recipe) {
 	x.list(&r.Env)
 	x.integer(&r.TimeoutSec)
 	x.integer(&r.MaxOutputSize)
+	x.text(&r.Workspace)
+	x.text(&r.ProgramSHA256)
+	x.list(&r.Hosts)
+	packList(x, &r.OKStatus, 1, nil, x.integer)
+	x.flag(&r.EndOfOptions)
+	x.flag(&r.Passthrough)
 }
 
 func (x *packer) migration(m *capability.Migration) {

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"path"
-	"regexp"
 	"strings"
 
 	"ken/capability"
@@ -43,13 +42,13 @@ func commandPath(p string) (string, bool) {
 }
 
 var (
-	typableName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.:-]*$`)
+	typableName = lazily(`^[A-Za-z0-9][A-Za-z0-9_.:-]*$`)
 
 	// commandArgument is where a template takes what the person typed.
-	commandArgument = regexp.MustCompile(`\$(ARGUMENTS\b|[1-9]([^0-9]|$))`)
+	commandArgument = lazily(`\$(ARGUMENTS\b|[1-9]([^0-9]|$))`)
 
 	// commandShell is what another program would run before it asks a model.
-	commandShell = regexp.MustCompile("(?m)(^|[ \t])!`[^`\n]+`")
+	commandShell = lazily("(?m)(^|[ \t])!`[^`\n]+`")
 )
 
 func readCommand(u *unit) {
@@ -69,10 +68,10 @@ func readCommand(u *unit) {
 	r := yamldoc.NewReader(pg.meta)
 	c := u.command(pg, r, body)
 	d := capability.Detail{Body: body}
-	if commandArgument.MatchString(body) {
+	if commandArgument().MatchString(body) {
 		d.Schema = argumentsSchema(c.Meta["argument-hint"])
 	}
-	if at := commandShell.FindStringIndex(body); at != nil {
+	if at := commandShell().FindStringIndex(body); at != nil {
 		u.warn("command-shell", u.path, pg.bodyLine+strings.Count(pg.body[:strings.Index(pg.body, body)+at[0]], "\n"),
 			"the program that !`…` names is not run; the model sees the line as it stands", "say in words what to run")
 	}
@@ -94,7 +93,7 @@ func (u *unit) command(pg page, r *yamldoc.Reader, body string) *capability.Capa
 		Aliases:     r.Words("aliases"),
 		Version:     r.String("version"),
 	}
-	if !typableName.MatchString(c.Name) {
+	if !typableName().MatchString(c.Name) {
 		u.warn("command-name", u.path, 0, fmt.Sprintf("/%s cannot be typed as one word", c.Name), "rename the file: letters, digits, dashes and underscores")
 	}
 	if c.Description == "" {

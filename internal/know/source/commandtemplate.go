@@ -2,7 +2,6 @@ package source
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -38,7 +37,7 @@ const (
 )
 
 // templateParam matches a parameter where a brace opens.
-var templateParam = regexp.MustCompile(`^\{([A-Za-z_][A-Za-z0-9_-]*)(\.\.\.)?\}`)
+var templateParam = lazily(`^\{([A-Za-z_][A-Za-z0-9_-]*)(\.\.\.)?\}`)
 
 // parseTemplate takes a template apart: blanks part the arguments, quotes and
 // backslashes keep them together. What only a shell would understand is
@@ -172,7 +171,7 @@ func (p *templateParser) escape() *templateError {
 
 // parameter reads {name} or {name...}.
 func (p *templateParser) parameter() *templateError {
-	m := templateParam.FindStringSubmatch(p.text[p.at:])
+	m := templateParam().FindStringSubmatch(p.text[p.at:])
 	if m == nil {
 		return p.fault(p.at, "this brace does not begin a parameter", "write {name} with letters, digits, _ and -")
 	}
@@ -203,7 +202,7 @@ func (p *templateParser) endElement() {
 func (p *templateParser) checkLists() *templateError {
 	for _, element := range p.out.argv {
 		if strings.Contains(element, "...}") {
-			if m := templateParam.FindString(element); m != element {
+			if m := templateParam().FindString(element); m != element {
 				return p.fault(strings.Index(p.text, "...}"), fmt.Sprintf("the list in %q is only a part of an argument", element), "let {name...} be an argument of its own")
 			}
 		}

@@ -16,18 +16,18 @@ import (
 type credentialForm struct {
 	what   string
 	marker string
-	form   *regexp.Regexp
+	form   func() *regexp.Regexp
 }
 
 var credentialForms = [...]credentialForm{
-	{"an API key", "sk-", regexp.MustCompile(`\bsk-(?:ant-|proj-)?[A-Za-z0-9_-]{20,}`)},
-	{"a GitHub token", "gh", regexp.MustCompile(`\bgh[pousr]_[A-Za-z0-9]{30,}|\bgithub_pat_[A-Za-z0-9_]{30,}`)},
-	{"an AWS key", "A", regexp.MustCompile(`\b(?:AKIA|ASIA)[A-Z0-9]{16}\b`)},
-	{"a Slack token", "xox", regexp.MustCompile(`\bxox[abeprs]-[A-Za-z0-9-]{10,}`)},
-	{"a Google key", "AIza", regexp.MustCompile(`\bAIza[A-Za-z0-9_-]{35}`)},
-	{"a private key", "-----BEGIN", regexp.MustCompile(`-----BEGIN (?:[A-Z]+ )*PRIVATE KEY-----`)},
-	{"a JSON web token", "eyJ", regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}`)},
-	{"a password in an address", "://", regexp.MustCompile(`://[^\s/:@<>{}$]+:[^\s/@<>{}$]{3,}@`)},
+	{"an API key", "sk-", lazily(`\bsk-(?:ant-|proj-)?[A-Za-z0-9_-]{20,}`)},
+	{"a GitHub token", "gh", lazily(`\bgh[pousr]_[A-Za-z0-9]{30,}|\bgithub_pat_[A-Za-z0-9_]{30,}`)},
+	{"an AWS key", "A", lazily(`\b(?:AKIA|ASIA)[A-Z0-9]{16}\b`)},
+	{"a Slack token", "xox", lazily(`\bxox[abeprs]-[A-Za-z0-9-]{10,}`)},
+	{"a Google key", "AIza", lazily(`\bAIza[A-Za-z0-9_-]{35}`)},
+	{"a private key", "-----BEGIN", lazily(`-----BEGIN (?:[A-Z]+ )*PRIVATE KEY-----`)},
+	{"a JSON web token", "eyJ", lazily(`\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}`)},
+	{"a password in an address", "://", lazily(`://[^\s/:@<>{}$]+:[^\s/@<>{}$]{3,}@`)},
 }
 
 // credentials finds secrets in a text. The excerpt shows only how one begins.
@@ -37,7 +37,7 @@ func credentials(field, text string) []capability.Finding {
 		if !strings.Contains(text, f.marker) {
 			continue
 		}
-		at := f.form.FindStringIndex(text)
+		at := f.form().FindStringIndex(text)
 		if at == nil {
 			continue
 		}

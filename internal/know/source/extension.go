@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -75,6 +74,7 @@ type extension struct {
 	permissions []string
 	platforms   []string
 	category    string
+	options     recipeOptions // of the whole package
 	usage       string
 	declared    map[string]declaredCommand // what the manifest says of a command, by name
 	wanted      map[string]bool            // permissions whose absence was mentioned
@@ -109,6 +109,7 @@ func (x *extension) describe(r *yamldoc.Reader) bool {
 		return false
 	}
 	x.id, x.permissions, x.platforms, x.category = c.ID, c.Permissions, c.RequiredPlatforms, c.Category
+	x.options = readOptions(r)
 	x.usage = x.readUsage(r)
 	x.checkInstall(r)
 	tools := x.readCapabilities(r)
@@ -285,10 +286,10 @@ func (x *extension) checkInstall(r *yamldoc.Reader) {
 }
 
 var (
-	actionName = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9_-]*$`)
-	runnerName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]*$`)
-	toolName   = regexp.MustCompile(`^[a-z0-9][a-z0-9_.-]*$`)
-	envName    = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	actionName = lazily(`^[a-zA-Z][a-zA-Z0-9_-]*$`)
+	runnerName = lazily(`^[A-Za-z][A-Za-z0-9_.-]*$`)
+	toolName   = lazily(`^[a-z0-9][a-z0-9_.-]*$`)
+	envName    = lazily(`^[A-Za-z_][A-Za-z0-9_]*$`)
 )
 
 // toolOf gives the program that an exec runner stands for: "exec.postman_cli"

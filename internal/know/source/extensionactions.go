@@ -149,7 +149,7 @@ func (x *extension) checkStandard(cmd *packageCommand, ids []string, r *yamldoc.
 }
 
 func (x *extension) listedAction(cmd packageCommand, id string, e listEntry) {
-	if !actionName.MatchString(id) {
+	if !actionName().MatchString(id) {
 		x.fault("bad-action", cmd.path, e.line, fmt.Sprintf("%q cannot be an action of /%s", id, cmd.name), "begin an action's id with a letter, then letters, digits, _ and -")
 		return
 	}

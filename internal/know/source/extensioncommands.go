@@ -27,6 +27,7 @@ type packageHow struct {
 	timeoutSec    int
 	maxOutputSize int
 	env           []string
+	options       recipeOptions
 }
 
 func (h packageHow) or(base packageHow) packageHow {
@@ -42,6 +43,7 @@ func (h packageHow) or(base packageHow) packageHow {
 	if h.env == nil {
 		h.env = base.env
 	}
+	h.options = h.options.or(base.options)
 	return h
 }
 
@@ -50,6 +52,7 @@ func (x *extension) readHow(p string, r *yamldoc.Reader) packageHow {
 	h.timeoutSec = x.positive(p, r, "timeoutSec")
 	h.maxOutputSize = x.positive(p, r, "maxOutputSize")
 	h.env = x.readEnv(p, r)
+	h.options = readOptions(r)
 	return h
 }
 
@@ -78,7 +81,7 @@ func (x *extension) readEnv(p string, r *yamldoc.Reader) []string {
 		names = append(names, r.Words("envExtras")...)
 	}
 	return slices.DeleteFunc(names, func(name string) bool {
-		if envName.MatchString(name) {
+		if envName().MatchString(name) {
 			return false
 		}
 		x.warn("bad-value", p, f.Line, fmt.Sprintf("%q cannot name a variable; it is not passed on", name), "use letters, digits and underscores")
@@ -296,6 +299,7 @@ func (x *extension) settle(c *capability.Capability, s *packageSpec) bool {
 		c.Category = x.category
 	}
 	c.Run = &capability.Recipe{TimeoutSec: s.how.timeoutSec, MaxOutputSize: s.how.maxOutputSize, Env: s.how.env}
+	s.how.options.or(x.options).fill(c.Run)
 	var t commandTemplate
 	if s.template != "" {
 		var err *templateError
@@ -303,7 +307,7 @@ func (x *extension) settle(c *capability.Capability, s *packageSpec) bool {
 			x.fault("bad-template", s.path, s.at, fmt.Sprintf("template of %s, position %d: %s", c.Name, err.position, err.message), err.fix)
 			return false
 		}
-		if !toolName.MatchString(t.argv[0]) {
+		if !toolName().MatchString(t.argv[0]) {
 			x.fault("bad-tool", s.path, s.at, fmt.Sprintf("%s runs %q, which is not the plain name of a program", c.Name, t.argv[0]), "name a program that is installed, in small letters and without a path")
 			return false
 		}
@@ -330,7 +334,7 @@ func (x *extension) runner(c *capability.Capability, s *packageSpec) bool {
 		}
 		h.runner, program, isExec = runnerOf(h.tool), h.tool, true
 	}
-	if !runnerName.MatchString(h.runner) || isExec && !toolName.MatchString(program) {
+	if !runnerName().MatchString(h.runner) || isExec && !toolName().MatchString(program) {
 		x.fault("bad-runner", s.path, s.line, fmt.Sprintf("%s is run by %q, which names no program", c.Name, h.runner), "write exec. and the name of a program in small letters, as in exec.git, or say tool: git")
 		return false
 	}

@@ -109,7 +109,7 @@ func (x *extension) argument(s *packageSpec, e listEntry, flag bool) (packageArg
 			a.flag = "--" + a.name
 		}
 	}
-	if !actionName.MatchString(a.name) {
+	if !actionName().MatchString(a.name) {
 		x.warn("bad-value", s.path, e.line, fmt.Sprintf("%q cannot name an argument; it is left out", a.name), "use letters, digits, _ and -")
 		return a, false
 	}

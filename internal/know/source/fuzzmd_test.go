@@ -119,7 +119,7 @@ func FuzzManifest(f *testing.F) {
 			t.Fatalf("manifest %q is lost without a word", manifest)
 		}
 		for _, c := range b.Capabilities {
-			if c.Run != nil && !manifestRunner.MatchString(c.Run.Runner) {
+			if c.Run != nil && !manifestRunner().MatchString(c.Run.Runner) {
 				t.Fatalf("manifest %q gives runner %q", manifest, c.Run.Runner)
 			}
 		}

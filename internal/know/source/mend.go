@@ -3,7 +3,6 @@ package source
 import (
 	"bytes"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -132,10 +131,10 @@ type entry struct {
 }
 
 var (
-	entryKey = regexp.MustCompile(`^([A-Za-z_][\w.-]*|"[\w .-]+"|'[\w .-]+')[ \t]*:([ \t]|\r?$)`)
+	entryKey = lazily(`^([A-Za-z_][\w.-]*|"[\w .-]+"|'[\w .-]+')[ \t]*:([ \t]|\r?$)`)
 
 	// Only for keys that everybody uses: "https://" is not a key.
-	entryKeyTight = regexp.MustCompile(`^(name|description|version|license|category|tags|model|allowed-tools|argument-hint):(\S)`)
+	entryKeyTight = lazily(`^(name|description|version|license|category|tags|model|allowed-tools|argument-hint):(\S)`)
 )
 
 // entries parts the text at the lines that begin a key. Prose that follows an
@@ -145,10 +144,10 @@ func (m *mender) entries(text string) (list []entry, rest int) {
 	empty, margin := false, 0 // margin: first line of what may be the body
 	for i, line := range strings.SplitAfter(text, "\n") {
 		bare := strings.TrimRight(line, " \t\r\n")
-		isKey := entryKey.MatchString(strings.TrimRight(line, "\r\n"))
-		if !isKey && entryKeyTight.MatchString(line) {
+		isKey := entryKey().MatchString(strings.TrimRight(line, "\r\n"))
+		if !isKey && entryKeyTight().MatchString(line) {
 			m.note(i+1, "no space after the colon; read as if there were one", "write key: value")
-			line = entryKeyTight.ReplaceAllString(line, "$1: $2")
+			line = entryKeyTight().ReplaceAllString(line, "$1: $2")
 			isKey = true
 		}
 		switch {

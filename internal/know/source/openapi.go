@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/url"
 	"path"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -59,8 +58,8 @@ func openapiFormat() format {
 }
 
 var (
-	openapiKey  = regexp.MustCompile(`(?m)(^|[{,])\s*["']?(openapi|swagger)["']?\s*:\s*["']?[0-9]`)
-	openapiHead = regexp.MustCompile(`^\s*\{\s*"components"\s*:\s*\{\s*"(schemas|securitySchemes|parameters|responses|headers|examples|requestBodies|links|callbacks)"`)
+	openapiKey  = lazily(`(?m)(^|[{,])\s*["']?(openapi|swagger)["']?\s*:\s*["']?[0-9]`)
+	openapiHead = lazily(`^\s*\{\s*"components"\s*:\s*\{\s*"(schemas|securitySchemes|parameters|responses|headers|examples|requestBodies|links|callbacks)"`)
 )
 
 // isOpenAPI looks for the version, or for the components that come first where
@@ -69,9 +68,9 @@ func isOpenAPI(p string, head []byte) bool {
 	head = bytes.TrimPrefix(head, []byte("\ufeff"))
 	switch {
 	case hasExt(p, ".json"):
-		return openapiKey.Match(head) || openapiHead.Match(head)
+		return openapiKey().Match(head) || openapiHead().Match(head)
 	case hasExt(p, ".yaml", ".yml"):
-		return openapiKey.Match(head)
+		return openapiKey().Match(head)
 	}
 	return false
 }

@@ -3,7 +3,6 @@ package source
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -138,11 +137,11 @@ func (d *apiDoc) parameter(v yamldoc.Value) (apiField, error) {
 	return f, nil
 }
 
-var pathVariable = regexp.MustCompile(`\{([^{}/]+)\}`)
+var pathVariable = lazily(`\{([^{}/]+)\}`)
 
 // declarePath adds what the path has in braces and nobody declared.
 func (d *apiDoc) declarePath(call apiCall, params []apiField) []apiField {
-	for _, match := range pathVariable.FindAllStringSubmatch(call.path, -1) {
+	for _, match := range pathVariable().FindAllStringSubmatch(call.path, -1) {
 		name := match[1]
 		if slices.ContainsFunc(params, func(f apiField) bool { return f.in == "path" && f.wire == name }) {
 			continue

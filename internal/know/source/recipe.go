@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/url"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -13,15 +12,15 @@ import (
 )
 
 var (
-	manifestRunner = regexp.MustCompile(`^[a-z][a-z0-9_.-]*$`)
+	manifestRunner = lazily(`^[a-z][a-z0-9_.-]*$`)
 
 	// placeholder is where a value comes into a recipe. Braces around
 	// anything else are ordinary characters.
-	placeholder = regexp.MustCompile(`\{([A-Za-z_][A-Za-z0-9_.-]*?)(\.\.\.)?\}`)
+	placeholder = lazily(`\{([A-Za-z_][A-Za-z0-9_.-]*?)(\.\.\.)?\}`)
 )
 
 // plainWord needs no quotes in a list.
-var plainWord = regexp.MustCompile(`^[A-Za-z0-9._/-]+$`)
+var plainWord = lazily(`^[A-Za-z0-9._/-]+$`)
 
 const maxTimeoutSec = 24 * 60 * 60
 
@@ -47,6 +46,12 @@ func (m *manifest) run(top *yamldoc.Reader, c *capability.Capability) (*capabili
 	}
 	out.TimeoutSec, _ = r.Int("timeoutSec")
 	out.MaxOutputSize, _ = r.Int("maxOutputSize")
+	before := len(r.Issues())
+	readOptions(r).fill(out)
+	if issues := r.Issues(); len(issues) > before {
+		m.fault("bad-recipe", m.at, issues[before].Line, "run."+issues[before].Message, issues[before].Fix)
+		return nil, false
+	}
 	for _, f := range r.Rest() {
 		m.warn("unknown-key", m.at, f.Line, "run has no key "+f.Key+"; it has no effect", "remove it, or correct its name")
 	}
@@ -77,7 +82,7 @@ func (m *manifest) run(top *yamldoc.Reader, c *capability.Capability) (*capabili
 func recipeForm(v yamldoc.Value) string {
 	line, _ := v.Any.(string)
 	words := strings.Fields(line)
-	if len(words) == 0 || slices.ContainsFunc(words, func(w string) bool { return !plainWord.MatchString(w) }) {
+	if len(words) == 0 || slices.ContainsFunc(words, func(w string) bool { return !plainWord().MatchString(w) }) {
 		words = []string{"git", "status"}
 	}
 	return fmt.Sprintf("run: {runner: %s, argv: [%s]}", runnerOf(strings.ToLower(path.Base(words[0]))), strings.Join(words, ", "))
@@ -127,7 +132,7 @@ func checkRecipe(run *capability.Recipe, parameters []capability.Parameter) (key
 	switch {
 	case run.Runner == "":
 		return "runner", "run has no runner", "add runner:, as in runner: exec.git"
-	case !manifestRunner.MatchString(run.Runner):
+	case !manifestRunner().MatchString(run.Runner):
 		return "runner", fmt.Sprintf("runner %q is not a name", run.Runner), "use small letters, digits, dots, dashes and underscores, as in exec.git"
 	case run.TimeoutSec < 0 || run.TimeoutSec > maxTimeoutSec:
 		return "timeoutSec", fmt.Sprintf("timeoutSec %d is not within 0 to %d", run.TimeoutSec, maxTimeoutSec), "set the seconds after which the call is stopped"
@@ -135,7 +140,7 @@ func checkRecipe(run *capability.Recipe, parameters []capability.Parameter) (key
 		return "maxOutputSize", fmt.Sprintf("maxOutputSize %d is negative", run.MaxOutputSize), "set the bytes of output that are kept"
 	}
 	for _, name := range run.Env {
-		if !envName.MatchString(name) {
+		if !envName().MatchString(name) {
 			return "env", fmt.Sprintf("%q cannot name a variable", name), "list names of variables, without values"
 		}
 	}
@@ -144,7 +149,7 @@ func checkRecipe(run *capability.Recipe, parameters []capability.Parameter) (key
 			return "argv", fmt.Sprintf("argv[%d]: %s", i, message), fix
 		}
 	}
-	if len(run.Argv) > 0 && placeholder.MatchString(run.Argv[0]) {
+	if len(run.Argv) > 0 && placeholder().MatchString(run.Argv[0]) {
 		return "argv", "argv[0]: the program itself is a parameter", "name the program; only its arguments can be parameters"
 	}
 	return checkRequest(run, parameters)
@@ -162,7 +167,7 @@ func checkRequest(run *capability.Recipe, parameters []capability.Parameter) (ke
 		return "url", "url: " + message, fix
 	}
 	// A value may fill a place in the path, never choose the host.
-	u, err := url.Parse(placeholder.ReplaceAllString(run.URL, "x"))
+	u, err := url.Parse(placeholder().ReplaceAllString(run.URL, "x"))
 	whole, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(run.URL, "https://"), "http://"), "/")
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || strings.Contains(whole, "{") {
 		return "url", fmt.Sprintf("url %q is not an http or https address with a host", run.URL), "write it as https://host/path; only the path and query take parameters"
@@ -173,7 +178,7 @@ func checkRequest(run *capability.Recipe, parameters []capability.Parameter) (ke
 // checkPlaceholders: each names a parameter, and a list is an element of its
 // own, since inside one it has no meaning.
 func checkPlaceholders(text string, parameters []capability.Parameter) (message, fix string) {
-	for _, found := range placeholder.FindAllStringSubmatch(text, -1) {
+	for _, found := range placeholder().FindAllStringSubmatch(text, -1) {
 		i := slices.IndexFunc(parameters, func(p capability.Parameter) bool { return p.Name == found[1] })
 		list := found[2] != ""
 		switch {

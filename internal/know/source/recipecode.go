@@ -63,7 +63,7 @@ func (in interpreter) codeWithPlaceholder(args []string) int {
 		isFlag := len(arg) > 1 && (arg[0] == '-' || slices.Contains(in.words, arg))
 		if isFlag {
 			opens := !always && in.opensCode(arg)
-			if (opens || code && !always) && placeholder.MatchString(arg) {
+			if (opens || code && !always) && placeholder().MatchString(arg) {
 				return i // -c{code}
 			}
 			code, value = code || opens, !always || slices.Contains(in.takes, arg)
@@ -71,7 +71,7 @@ func (in interpreter) codeWithPlaceholder(args []string) int {
 		}
 		switch {
 		case always && value:
-		case code && placeholder.MatchString(arg):
+		case code && placeholder().MatchString(arg):
 			return i
 		case code && !in.rest, !code && !value:
 			return -1 // the code, or a script: what follows are its arguments

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/url"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -76,7 +75,7 @@ type Remote struct {
 	batch capability.Batch
 }
 
-var sha256Text = regexp.MustCompile(`^[0-9a-f]{64}$`)
+var sha256Text = lazily(`^[0-9a-f]{64}$`)
 
 // NewRemote makes a Remote, or says what is wrong with its configuration.
 // Nothing is fetched before Load.
@@ -93,7 +92,7 @@ func NewRemote(cfg RemoteConfig) (*Remote, error) {
 		cfg.Name = shown
 	}
 	cfg.SHA256 = strings.TrimPrefix(strings.ToLower(strings.TrimSpace(cfg.SHA256)), "sha256:")
-	if cfg.SHA256 != "" && !sha256Text.MatchString(cfg.SHA256) {
+	if cfg.SHA256 != "" && !sha256Text().MatchString(cfg.SHA256) {
 		return nil, fmt.Errorf("remote source %s: sha256 is not a SHA-256 hash; write 64 hexadecimal digits, as sha256sum prints them", cfg.Name)
 	}
 	if !knownRemoteFormat(cfg.Format) {

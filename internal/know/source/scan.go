@@ -2,7 +2,6 @@ package source
 
 import (
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -76,8 +75,8 @@ func labels(c *capability.Capability) []string {
 		}
 	}
 	if r := c.Run; r != nil {
-		out = append(out, r.Runner, r.Action, r.Method, r.URL)
-		out = append(append(out, r.Argv...), r.Env...)
+		out = append(out, r.Runner, r.Action, r.Method, r.URL, r.Workspace, r.ProgramSHA256)
+		out = slices.Concat(out, r.Argv, r.Env, r.Hosts)
 	}
 	for _, key := range slices.Sorted(maps.Keys(c.Meta)) {
 		out = append(out, key, c.Meta[key])
@@ -86,10 +85,10 @@ func labels(c *capability.Capability) []string {
 }
 
 var (
-	kindWord = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,31}$`)
+	kindWord = lazily(`^[a-z][a-z0-9_-]{0,31}$`)
 
 	// needWord is what programs, secrets, platforms and permissions are called.
-	needWord = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.+:@/-]{0,127}$`)
+	needWord = lazily(`^[A-Za-z0-9_][A-Za-z0-9_.+:@/-]{0,127}$`)
 )
 
 // badWords finds texts where only a word can stand, and ids that do not show
@@ -99,7 +98,7 @@ func badWords(c *capability.Capability) []capability.Finding {
 	bad := func(field, word, why string) {
 		out = append(out, capability.Finding{Rule: "bad-word", Field: field, Excerpt: untrusted.Line(word, 80) + ": " + why})
 	}
-	if !kindWord.MatchString(string(c.Kind)) {
+	if !kindWord().MatchString(string(c.Kind)) {
 		bad("kind", string(c.Kind), "a kind is one lower-case word")
 	}
 	if id := string(c.ID); untrusted.Terminal(id) != id || strings.ContainsAny(id, "\n\t") {
@@ -113,7 +112,7 @@ func badWords(c *capability.Capability) []capability.Finding {
 		{"requiredPlatforms", c.RequiredPlatforms}, {"permissions", c.Permissions},
 	} {
 		for _, w := range need.list {
-			if !needWord.MatchString(w) {
+			if !needWord().MatchString(w) {
 				bad(need.field, w, "it is not the name of one")
 			}
 		}

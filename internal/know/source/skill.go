@@ -3,7 +3,6 @@ package source
 import (
 	"fmt"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -34,7 +33,7 @@ func skillMarkers() []string { return []string{"SKILL.md", "skill.md", "Skill.md
 
 // skillName is how the ecosystem wants names: what can be typed and is a
 // folder's name everywhere.
-var skillName = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
+var skillName = lazily(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 
 func readSkill(u *unit) {
 	s, ok := openSkill(u)
@@ -154,7 +153,7 @@ func (s *skill) name(c *capability.Capability, r *yamldoc.Reader) {
 		}
 	case n > maxSkillName:
 		warn(fmt.Sprintf("the name has %d characters, more than %d", n, maxSkillName), "shorten it")
-	case !skillName.MatchString(c.Name):
+	case !skillName().MatchString(c.Name):
 		warn(fmt.Sprintf("the name %q is not lower-case letters, digits and single hyphens", c.Name), "call it "+slug(c.Name)+", and the folder likewise")
 	case c.Name != folder:
 		warn(fmt.Sprintf("the name is %s but the folder is called %s", c.Name, folder), "give both the same name")

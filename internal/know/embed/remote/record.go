@@ -56,10 +56,9 @@ func appendRecord(dst []byte, key textKey, small []int8) []byte {
 	return binary.LittleEndian.AppendUint32(dst, checksum(dst[from:]))
 }
 
-// castagnoli is what processors have an instruction for. It is not changed.
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
-func checksum(data []byte) uint32 { return crc32.Checksum(data, castagnoli) }
+// checksum is the one that processors have an instruction for. Its table is
+// the library's own, made once, when it is first asked for.
+func checksum(data []byte) uint32 { return crc32.Checksum(data, crc32.MakeTable(crc32.Castagnoli)) }
 
 // readRecord reads the record that data begins with. Without ok there is none,
 // or, with short, not enough of it to tell.

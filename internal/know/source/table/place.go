@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -23,7 +24,9 @@ type place struct {
 
 // Each part of a table's name. Quoting would make any name safe; asking for a
 // plain one catches what was never meant as a name.
-var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,62}$`)
+var identifier = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,62}$`)
+})
 
 // parsePlace reads an address and the name of the table. Its errors do not
 // repeat the address: there may be a password in it.
@@ -61,7 +64,7 @@ func tableName(address url.Values, configured string) (plain, quoted string, err
 		return "", "", fmt.Errorf("table %q has more than a schema and a name; write schema.table", plain)
 	}
 	for i, part := range parts {
-		if !identifier.MatchString(part) {
+		if !identifier().MatchString(part) {
 			return "", "", fmt.Errorf("table %q is not a plain name; use letters, digits and underscores", plain)
 		}
 		parts[i] = quote(part)

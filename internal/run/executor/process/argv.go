@@ -69,29 +69,19 @@ func (s schema) argv(c *capability.Capability, arguments json.RawMessage) ([]str
 	if err != nil {
 		return nil, err
 	}
-	b := builder{schema: s, values: values, dashes: said(c, "passthrough") == "true"}
+	b := builder{schema: s, values: values, dashes: c.Run.Passthrough}
 	if len(c.Run.Argv) > 0 {
 		err = b.template(c.Run.Argv)
 	} else {
 		var tool string
 		if tool, err = Tool(c.Run.Runner); err == nil {
-			err = b.plain(tool, c.Run.Action, said(c, "end_of_options", "endOfOptions") == "true")
+			err = b.plain(tool, c.Run.Action, c.Run.EndOfOptions)
 		}
 	}
 	if err != nil {
 		return nil, err
 	}
 	return b.argv, b.check()
-}
-
-// said gives what a capability's Meta holds under the first of the spellings.
-func said(c *capability.Capability, keys ...string) string {
-	for _, key := range keys {
-		if v := c.Meta[key]; v != "" {
-			return v
-		}
-	}
-	return ""
 }
 
 // A builder puts an argument list together.

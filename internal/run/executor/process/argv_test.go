@@ -21,7 +21,7 @@ func TestArgv(t *testing.T) {
 	tests := []struct {
 		name   string
 		argv   []string // of the recipe
-		meta   map[string]string
+		dashes string // what lets them through
 		schema string
 		args   string
 		want   string // the arguments, each in <>
@@ -35,8 +35,8 @@ func TestArgv(t *testing.T) {
 		{name: "dash in a place", schema: placed, args: `{"url":"-o"}`, err: "url begins with a dash"},
 		{name: "dash after a flag", schema: placed, args: `{"url":"a","v":"--exec=x"}`, err: "v begins with a dash"},
 		{name: "dash in a list", schema: placed, args: `{"url":"a","more":["-x"]}`, err: "more begins with a dash"},
-		{name: "passthrough", meta: map[string]string{"passthrough": "true"}, schema: placed, args: `{"url":"-o"}`, want: "<postman><get><--limit><5><-o>"},
-		{name: "end of options", meta: map[string]string{"end_of_options": "true"}, schema: placed, args: `{"url":"-o"}`, want: "<postman><get><--limit><5><--><-o>"},
+		{name: "passthrough", dashes: "passthrough", schema: placed, args: `{"url":"-o"}`, want: "<postman><get><--limit><5><-o>"},
+		{name: "end of options", dashes: "end of options", schema: placed, args: `{"url":"-o"}`, want: "<postman><get><--limit><5><--><-o>"},
 		{name: "object", schema: `{"properties":{"a":{}}}`, args: `{"a":{"b":1}}`, err: "a is neither"},
 		{name: "no schema", schema: ``, args: `{}`, err: "no schema"},
 
@@ -59,7 +59,9 @@ func TestArgv(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			c := &capability.Capability{Meta: tt.meta, Run: &capability.Recipe{Runner: "exec.postman_cli", Action: "get", Argv: tt.argv}}
+			c := &capability.Capability{Run: &capability.Recipe{
+				Runner: "exec.postman_cli", Action: "get", Argv: tt.argv, Passthrough: tt.dashes == "passthrough", EndOfOptions: tt.dashes == "end of options",
+			}}
 			got, err := Argv(c, json.RawMessage(tt.schema), json.RawMessage(tt.args))
 			if tt.err != "" {
 				if err == nil || !strings.Contains(err.Error(), tt.err) {

@@ -7,16 +7,8 @@
 // a network unless one was granted. Whatever it writes, however it ends, the
 // call has one result, with the isolation that was in force in its Meta.
 //
-// Of a capability's Meta these keys count, as manifests carry them, also when
-// written in the other way (okStatus):
-//
-//   - ok_status: the exit statuses that mean success, "[0,1]" for grep; 0 alone
-//     when absent
-//   - passthrough: "true" lets values that begin with a dash through to the
-//     program's option parser
-//   - end_of_options: "true" puts "--" before the positional arguments, and so
-//     lets such values through as well
-//   - program_sha256: the only bytes that may be run
+// It may ask for the files of the workspace, which are then shown to it and in
+// which it starts; whether it gets them is for [Config.Grant] to say.
 package process
 
 import (
@@ -24,6 +16,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"net/url"
 	"os"
@@ -79,8 +72,16 @@ type Grant struct {
 	MaxBytes int64 // up and down together; zero means the proxy's default
 	Rate     int64 // bytes a second; zero means none
 
-	// Read and Write are absolute paths besides the work directory.
+	// FromArguments lets it reach the hosts too that its arguments name as
+	// addresses, at their ports.
+	FromArguments bool
+
+	// Read and Write are absolute paths besides the work directory. Dir, when
+	// not empty, is the one of them that the program starts in, and Protect
+	// are names in it that cannot be written to.
 	Read, Write []string
+	Dir         string
+	Protect     []string
 }
 
 // An Executor runs the programs of extensions. It is safe for concurrent use.
@@ -187,6 +188,9 @@ func (e *Executor) Invoke(ctx context.Context, call capability.Call) (capability
 		Path: p.program.Path, Args: p.argv, Work: work, Env: p.env, Read: g.Read, Write: g.Write,
 		Limits: p.limits, Live: call.Live, Require: e.cfg.Require,
 	}
+	if g.FromArguments {
+		g.Hosts = append(slices.Clip(g.Hosts), addresses(p.argv)...)
+	}
 	var seen traffic
 	if len(g.Hosts) > 0 {
 		proxy, err := egress.New(egress.Config{Allow: g.Hosts, Networks: g.Networks, MaxBytes: g.MaxBytes, Rate: g.Rate, Report: seen.add})
@@ -262,7 +266,7 @@ func (e *Executor) plan(ctx context.Context, call capability.Call) (*plan, error
 	if c.Run == nil || !strings.HasPrefix(c.Run.Runner, "exec.") {
 		return nil, invalid(errors.New("no program carries it out"), "add runner: to its manifest, as in runner: exec.git")
 	}
-	p := &plan{capability: c, limits: e.limits(c.Run)}
+	p := &plan{capability: c, limits: e.limits(c.Run), ok: c.Run.OKStatus}
 	if p.extension, err = extensionOf(c); err != nil {
 		return nil, invalid(err, "rename the extension")
 	}
@@ -273,13 +277,10 @@ func (e *Executor) plan(ctx context.Context, call capability.Call) (*plan, error
 	if err != nil {
 		return nil, executor.BadArguments(call, err, "")
 	}
-	if p.ok, err = statuses(said(c, "ok_status", "okStatus")); err != nil {
-		return nil, invalid(err, "write ok_status: [0, 1] in its manifest")
-	}
 	if p.program, err = e.programs.Find(p.argv[0]); err != nil {
 		return nil, &capability.Error{Kind: capability.Unavailable, Op: "run", Target: string(call.Target), Err: err, Fix: "install the program, or correct the manifest's runner"}
 	}
-	if pin := said(c, "program_sha256", "programSha256"); pin != "" && !strings.EqualFold(pin, p.program.SHA256) {
+	if pin := c.Run.ProgramSHA256; pin != "" && !strings.EqualFold(pin, p.program.SHA256) {
 		return nil, &capability.Error{Kind: capability.Denied, Op: "run", Target: string(call.Target), Rule: "program_sha256",
 			Err: errors.New("the installed program is not the one that its manifest pins"), Fix: "review the program, then correct the manifest"}
 	}
@@ -364,34 +365,33 @@ func (e *Executor) work(call capability.Call, extension string) (*os.Root, error
 	return dir, nil
 }
 
-// statuses reads a list of exit statuses: JSON, or numbers apart by commas.
-func statuses(text string) ([]int, error) {
-	if strings.TrimSpace(text) == "" {
-		return nil, nil
-	}
-	var out []int
-	if json.Unmarshal([]byte(text), &out) != nil {
-		out = nil
-		for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ',' || r == ' ' }) {
-			n, err := strconv.Atoi(word)
-			if err != nil {
-				return nil, errors.New("ok_status is not a list of numbers")
-			}
-			out = append(out, n)
-		}
-	}
-	for _, n := range out {
-		if n < 0 || n > 255 {
-			return nil, fmt.Errorf("ok_status holds %d, which no program exits with", n)
-		}
-	}
-	return out, nil
-}
-
-// hosts finds the addresses that stand in arguments. What a program makes of
-// its arguments nobody can tell; the sandbox holds it, not this.
+// hosts finds the hosts that stand in arguments. What a program makes of its
+// arguments nobody can tell; the sandbox holds it, not this.
 func hosts(argv []string) []string {
 	var out []string
+	for _, u := range urls(argv) {
+		if h := strings.ToLower(u.Hostname()); !slices.Contains(out, h) {
+			out = append(out, h)
+		}
+	}
+	return out
+}
+
+// addresses gives them as a proxy allows them.
+func addresses(argv []string) []string {
+	var out []string
+	for _, u := range urls(argv) {
+		host := strings.ToLower(u.Hostname())
+		if port := u.Port(); port != "" {
+			host = net.JoinHostPort(host, port)
+		}
+		out = append(out, host)
+	}
+	return out
+}
+
+func urls(argv []string) []*url.URL {
+	var out []*url.URL
 	for _, arg := range argv[1:] {
 		i := strings.Index(arg, "://")
 		if i < 0 {
@@ -401,13 +401,18 @@ func hosts(argv []string) []string {
 		for start > 0 && (arg[start-1] >= 'a' && arg[start-1] <= 'z' || arg[start-1] >= 'A' && arg[start-1] <= 'Z' || arg[start-1] == '+') {
 			start--
 		}
-		u, err := url.Parse(arg[start:])
-		if err != nil || u.Hostname() == "" {
-			continue
+		if u, err := url.Parse(arg[start:]); err == nil && u.Hostname() != "" {
+			out = append(out, u)
 		}
-		if h := strings.ToLower(u.Hostname()); !slices.Contains(out, h) {
-			out = append(out, h)
-		}
+	}
+	return out
+}
+
+// protected gives what cannot be written to by its absolute names.
+func (g Grant) protected() []string {
+	var out []string
+	for _, name := range g.Protect {
+		out = append(out, filepath.Join(g.Dir, filepath.FromSlash(name)))
 	}
 	return out
 }

@@ -344,19 +344,18 @@ func TestStatuses(t *testing.T) {
 	b := newBench(t, nil)
 	c := b.catalog["command:fail/do"]
 	for _, tt := range []struct {
-		ok, status string
-		failed     bool
+		ok     []int
+		status string
+		failed bool
 	}{
-		{"", "0", false}, {"", "1", true}, {"[0,1]", "1", false}, {"[0,1]", "2", true}, {"0, 1", "1", false}, {"[1]", "0", true},
+		{nil, "0", false}, {nil, "1", true}, {[]int{0, 1}, "1", false}, {[]int{0, 1}, "2", true}, {[]int{1}, "0", true},
 	} {
-		c.Meta = map[string]string{"ok_status": tt.ok}
+		c.Run.OKStatus = tt.ok
 		r := b.invoke(t, executortest.Call("command:fail/do", map[string]any{"args": []string{tt.status}}))
 		if r.Failed != tt.failed || r.Meta["exit_code"] != tt.status || stdout(r) != "out\n" || executortest.Text(r, executor.MIMEStderr) != "err\n" {
-			t.Errorf("exit %s with ok_status %q: %+v, want failed %v and both streams", tt.status, tt.ok, r, tt.failed)
+			t.Errorf("exit %s with okStatus %v: %+v, want failed %v and both streams", tt.status, tt.ok, r, tt.failed)
 		}
 	}
-	c.Meta = map[string]string{"ok_status": "fine"}
-	executortest.Refused(t, b, executortest.Call("command:fail/do", `{"args":["0"]}`), capability.Invalid, "ok_status")
 }
 
 // TestBinaryOutput: bytes that are no text are kept beside a view (K5.08).
@@ -396,7 +395,7 @@ func TestProgram(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	show.Meta = map[string]string{"program_sha256": p.SHA256}
+	show.Run.ProgramSHA256 = p.SHA256
 	if r := b.invoke(t, executortest.Call("command:show/do", `{}`)); stdout(r) != "<do>" || r.Meta["program_sha256"] != p.SHA256 {
 		t.Errorf("the pinned program gave %+v", r)
 	}
@@ -407,7 +406,7 @@ func TestProgram(t *testing.T) {
 	if err := os.Chmod(p.Path, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	show.Meta = nil
+	show.Run.ProgramSHA256 = ""
 	executortest.Refused(t, b, executortest.Call("command:show/do", `{}`), capability.Unavailable, "anybody may write")
 }
 

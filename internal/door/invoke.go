@@ -1,0 +1,108 @@
+package door
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"ken/capability"
+	"ken/internal/know/catalog"
+	"ken/internal/run/runner"
+)
+
+// Invoke makes a call of the view's principal. It is the only way to an
+// effect: a model's tool call, a slash command and a request all come here.
+func (d *Door) Invoke(ctx context.Context, v View, call capability.Call) (capability.Result, error) {
+	if v.snapshot == nil || d.cfg.Runner == nil {
+		return refused(&capability.Error{
+			Kind: capability.Denied, Op: "call", Target: string(call.Target), Err: errors.New("nobody calls"), Fix: "say who does",
+		})
+	}
+	run, err := d.cfg.Runner(ctx)
+	if err != nil {
+		return refused(&capability.Error{
+			Kind: capability.Unavailable, Op: "call", Target: string(call.Target), Err: err, Fix: "see ken doctor",
+		})
+	}
+	call.Principal = v.viewer.Principal
+	if call.Mode == "" {
+		call.Mode = v.viewer.Mode
+	}
+	res, err := run.Invoke(runner.WithSurface(ctx, v.viewer.Surface), call)
+	if real, wrong := runner.Unwrap(call); err == nil && wrong == nil {
+		// What was used is shown sooner; that this could not be noted is told
+		// by the log's own health.
+		if e, err := v.Lookup(string(real.Target)); err == nil {
+			_ = d.Used(capability.Scope{Session: call.Session}, e.ID, !res.Failed)
+		}
+	}
+	return res, err
+}
+
+// refused gives a refusal as a result too: every call has one.
+func refused(err error) (capability.Result, error) {
+	return capability.Result{Parts: []capability.Part{{Text: err.Error()}}, Failed: true}, err
+}
+
+// Resolve finds the target of a call for the runner. What the caller may not
+// see does not exist.
+func (d *Door) Resolve(ctx context.Context, call capability.Call) (runner.Resolved, error) {
+	v := d.ViewFor(Viewer{Principal: call.Principal, Mode: call.Mode, Origin: call.Origin, Surface: runner.SurfaceOf(ctx, call)})
+	e, err := v.Lookup(string(call.Target))
+	if err != nil {
+		return d.hiddenFromModels(call, err)
+	}
+	return d.resolved(e)
+}
+
+func (d *Door) resolved(e *Entry) (runner.Resolved, error) {
+	unavailable := func(why, fix string) (runner.Resolved, error) {
+		return runner.Resolved{}, &capability.Error{Kind: capability.Unavailable, Op: "call", Target: string(e.ID), Err: errors.New(why), Fix: fix}
+	}
+	switch {
+	case e.State != catalog.Active:
+		return unavailable(fmt.Sprintf("it is %s", e.State), "see ken catalog why "+string(e.ID))
+	case !e.Available:
+		return unavailable(strings.Join(e.Missing, "; "), "see ken catalog why "+string(e.ID))
+	}
+	r := runner.Resolved{
+		Capability: e.Capability, Extension: ExtensionOf(e.Capability),
+		Schema: func(ctx context.Context) (json.RawMessage, error) {
+			detail, err := d.catalog.Inspect(ctx, e)
+			return detail.Schema, err
+		},
+	}
+	if d.cfg.Switches != nil {
+		r.Disabled, r.Mend = d.cfg.Switches.Off(e.Capability)
+	}
+	return r, nil
+}
+
+// hiddenFromModels tells a person who calls what is switched off that it is,
+// and a model that there is no such thing.
+func (d *Door) hiddenFromModels(call capability.Call, notFound error) (runner.Resolved, error) {
+	if call.Origin != capability.ByPerson {
+		return runner.Resolved{}, notFound
+	}
+	e, err := d.catalog.Snapshot().Lookup(string(call.Target))
+	if err != nil {
+		return runner.Resolved{}, notFound
+	}
+	return d.resolved(e)
+}
+
+// ExtensionOf gives the package that a capability belongs to, or "".
+func ExtensionOf(c *capability.Capability) string {
+	const prefix = string(capability.KindExtension) + ":"
+	if c.Kind == capability.KindExtension {
+		return strings.TrimPrefix(string(c.ID), prefix)
+	}
+	for _, id := range c.RequiredTools {
+		if ext, ok := strings.CutPrefix(id, prefix); ok {
+			return ext
+		}
+	}
+	return ""
+}

@@ -1,0 +1,229 @@
+package door
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"strconv"
+	"strings"
+
+	"ken/capability"
+	"ken/internal/find/discover"
+	"ken/internal/govern/policy"
+	"ken/internal/know/catalog"
+)
+
+// A Viewer is who looks, and from where.
+type Viewer = policy.Viewer
+
+// A View is what one viewer sees at one moment. It does not change. The zero
+// View holds nothing.
+type View struct {
+	viewer   Viewer
+	snapshot *catalog.Snapshot
+	seen     *discover.View
+
+	// reveal is set in the view of whoever runs Ken: it gives an entry with
+	// what the rules have to say about it.
+	reveal func(*Entry) *Entry
+}
+
+// View takes the catalog as it stands, as a model sees it that works for a
+// principal. Nobody, the zero principal, sees nothing.
+func (d *Door) View(p capability.Principal) View { return d.ViewFor(Viewer{Principal: p}) }
+
+// ViewFor is View for a mode, a surface and a person.
+func (d *Door) ViewFor(v Viewer) View { return d.view(d.catalog.Snapshot(), v) }
+
+// Oversee is the view of whoever runs Ken: it lists what is hidden too, and
+// says why. Finding in it finds what View has. It must not reach a model.
+func (d *Door) Oversee(p capability.Principal) View {
+	v := d.View(p)
+	if v.snapshot == nil {
+		return v
+	}
+	rules := d.rules()
+	v.reveal = func(e *Entry) *Entry {
+		if i, ok := v.snapshot.Ordinal(e.ID); e.State == catalog.Shadowed || ok && v.seen.Knows(i) {
+			return e
+		}
+		known := d.known(e)
+		reason := rules.Decide(&policy.Request{Principal: p, Capability: known}).Reason
+		shown := *e
+		shown.Available = false
+		shown.Missing = append(slices.Clip(e.Missing), "hidden from models: "+sentence(reason))
+		return &shown
+	}
+	return v
+}
+
+func sentence(r policy.Reason) string {
+	text := r.Text
+	if r.Knob != "" && !strings.Contains(text, r.Knob) {
+		text += " (" + r.Knob + ")"
+	}
+	return text
+}
+
+func (d *Door) rules() *policy.Rules {
+	if d.cfg.Rules == nil {
+		return nil
+	}
+	return d.cfg.Rules()
+}
+
+// known gives what the rules may know of an entry.
+func (d *Door) known(e *Entry) policy.Capability {
+	c := policy.Of(e.Capability)
+	if d.cfg.Switches != nil {
+		c.Disabled, c.Mend = d.cfg.Switches.Off(e.Capability)
+	}
+	return c
+}
+
+// view narrows a snapshot to what the rules may let a viewer call.
+func (d *Door) view(s *catalog.Snapshot, v Viewer) View {
+	if v.Principal.ID == "" {
+		return View{}
+	}
+	rules := d.rules()
+	seen := d.finder.See(s, d.class(rules, v), func(e *Entry) bool {
+		c := d.known(e)
+		return rules.Visible(&v, &c)
+	})
+	return View{viewer: v, snapshot: s, seen: seen}
+}
+
+// class names all viewers who see the same. Of a principal the rules know the
+// name too, so it is part of it.
+func (d *Door) class(rules *policy.Rules, v Viewer) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%p", rules)
+	if d.cfg.Switches != nil {
+		b.WriteString(" " + strconv.FormatUint(d.cfg.Switches.Version(), 10))
+	}
+	for _, part := range append([]string{v.Principal.Tenant, v.Principal.ID, v.Mode, string(v.Origin), string(v.Surface)}, v.Principal.Roles...) {
+		b.WriteString(" " + strconv.Quote(part))
+	}
+	return b.String()
+}
+
+// Changes are what happened to the catalog since a version.
+type Changes struct {
+	View     View
+	Changes  []Change
+	Complete bool // false: too long ago to say; everything may be different
+}
+
+// Next waits until the catalog has a version above after and tells what is
+// different, as far as the principal may know.
+func (d *Door) Next(ctx context.Context, p capability.Principal, after uint64) (Changes, error) {
+	if p.ID == "" {
+		return Changes{}, &capability.Error{Kind: capability.Denied, Op: "watch", Target: "the catalog", Err: fmt.Errorf("nobody asks")}
+	}
+	if _, err := d.catalog.Next(ctx, after); err != nil {
+		return Changes{}, err
+	}
+	s, changes, complete := d.catalog.ChangesSince(after)
+	v := d.view(s, Viewer{Principal: p})
+	changes = slices.DeleteFunc(slices.Clone(changes), func(c Change) bool {
+		i, there := s.Ordinal(c.ID)
+		return there && !v.sees(i)
+	})
+	return Changes{v, changes, complete}, nil
+}
+
+// sees reports whether an entry is in the view.
+func (v View) sees(ordinal int) bool { return v.reveal != nil || v.seen.Knows(ordinal) }
+
+// List gives everything in the view.
+func (v View) List() Listing {
+	if v.snapshot == nil {
+		return Listing{Capabilities: []*Entry{}, Problems: []capability.Problem{}}
+	}
+	list := v.snapshot.Listing()
+	if v.reveal != nil {
+		for i, e := range list.Capabilities {
+			list.Capabilities[i] = v.reveal(e)
+		}
+		return list
+	}
+	hidden := func(id capability.ID) bool {
+		i, there := v.snapshot.Ordinal(id)
+		return there && !v.sees(i)
+	}
+	list.Capabilities = slices.DeleteFunc(list.Capabilities, func(e *Entry) bool { return hidden(e.ID) })
+	list.Problems = slices.DeleteFunc(list.Problems, func(p capability.Problem) bool { return hidden(p.Subject) })
+	list.Stats = v.Stats()
+	return list
+}
+
+// All gives the entries of the view in the order of their ids, without what is
+// wrong with them.
+func (v View) All() iter.Seq[*Entry] {
+	return func(yield func(*Entry) bool) {
+		if v.snapshot == nil {
+			return
+		}
+		for i, e := range v.snapshot.Entries() {
+			if !v.sees(i) {
+				continue
+			}
+			if v.reveal != nil {
+				e = v.reveal(e)
+			}
+			if !yield(e) {
+				return
+			}
+		}
+	}
+}
+
+// Stats counts what is in the view.
+func (v View) Stats() Stats {
+	if v.snapshot == nil {
+		return Stats{}
+	}
+	all := v.snapshot.Stats()
+	if v.reveal != nil {
+		return all
+	}
+	st := Stats{Shadowed: all.Shadowed, Errors: all.Errors, GraphEdges: all.GraphEdges, Version: all.Version}
+	for e := range v.All() {
+		st.Capabilities++
+		if e.Available {
+			st.Available++
+		}
+		switch e.State {
+		case catalog.Active:
+			st.Active++
+		case catalog.Quarantined:
+			st.Quarantined++
+		}
+	}
+	st.GraphNodes = st.Capabilities
+	return st
+}
+
+// Lookup finds an entry by its id, or by a name that only one entry has. What
+// is hidden is as what does not exist.
+func (v View) Lookup(name string) (*Entry, error) {
+	if v.snapshot == nil {
+		return nil, &capability.Error{Kind: capability.NotFound, Op: "find", Target: name}
+	}
+	e, err := v.snapshot.LookupAmong(name, v.sees)
+	if err == nil && v.reveal != nil {
+		e = v.reveal(e)
+	}
+	return e, err
+}
+
+// Related gives what an entry has to do with others, the strongest first.
+func (v View) Related(name string) ([]Relation, error) {
+	e, err := v.Lookup(name)
+	if err != nil {
+		return nil, err
+	}
+	return v.seen.Related(e.ID), nil
+}
