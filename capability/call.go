@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strconv"
 )
 
 // An Invoker carries out a call. It is the only verb: everything between a
@@ -47,8 +48,16 @@ type Call struct {
 	Answers map[string]json.RawMessage `json:"answers,omitempty"`
 
 	// Live, when not nil, takes output and progress as they come. The result
-	// holds everything that was written to it, or a handle to it.
+	// holds everything that was written to it, or a handle to it. One that is
+	// also a [Streams] is given standard error apart.
 	Live io.Writer `json:"-"`
+}
+
+// Streams takes the output of a program with standard error apart: Write is
+// given standard output.
+type Streams interface {
+	io.Writer
+	Stderr() io.Writer
 }
 
 // A Caller says whose authority a call is made under. The zero value is the
@@ -64,32 +73,28 @@ const (
 // action, arguments (whatever their spelling), principal, session, intent,
 // mode and capability text. Consent is bound to it.
 func (c Call) Digest() (string, error) {
-	args, err := canonical(c.Arguments)
+	var room [512]byte
+	args, err := canonical(room[:0], c.Arguments)
 	if err != nil {
 		return "", fmt.Errorf("digest of call to %s: arguments: %w", c.Target, err)
 	}
-	h := sha256.New()
-	for _, field := range []string{
-		"ken.call.v1", string(c.Target), c.Action, string(args),
-		c.Principal.Tenant, c.Principal.ID, c.Session, c.Intent, c.Mode, c.CapabilityHash,
-	} {
+	var more [768]byte
+	b := more[:0]
+	field := func(s string) {
 		// The length before each field keeps neighbours apart.
-		fmt.Fprintf(h, "%d:%s", len(field), field)
+		b = append(strconv.AppendInt(b, int64(len(s)), 10), ':')
+		b = append(b, s...)
 	}
-	return hex.EncodeToString(h.Sum(nil)), nil
-}
-
-// canonical rewrites JSON so that spelling no longer matters: keys sorted, no
-// space, numbers as they were written.
-func canonical(raw json.RawMessage) ([]byte, error) {
-	if len(raw) == 0 {
-		return nil, nil
+	field("ken.call.v1")
+	field(string(c.Target))
+	field(c.Action)
+	b = append(strconv.AppendInt(b, int64(len(args)), 10), ':')
+	b = append(b, args...)
+	for _, s := range [...]string{c.Principal.Tenant, c.Principal.ID, c.Session, c.Intent, c.Mode, c.CapabilityHash} {
+		field(s)
 	}
-	v, err := decodeUnique(raw)
-	if err != nil {
-		return nil, err
-	}
-	return json.Marshal(v)
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:]), nil
 }
 
 // A Result is what a call gave back.

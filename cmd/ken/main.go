@@ -1,11 +1,15 @@
-// Command ken knows what an AI agent can do, and shows it the few things that
-// matter.
+// Command ken knows what an AI agent can do, shows it the few things that
+// matter, and runs them within bounds.
 package main
 
 import (
 	"os"
 
 	"ken/internal/cli"
+	"ken/internal/run/sandbox"
 )
 
-func main() { os.Exit(cli.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
+func main() {
+	sandbox.Helper() // in a sandbox's helper process nothing else happens
+	os.Exit(cli.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}

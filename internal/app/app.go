@@ -20,6 +20,7 @@ import (
 	"ken/internal/find/card"
 	"ken/internal/know/catalog"
 	"ken/internal/know/source"
+	"ken/internal/run/executor/function"
 	"ken/llm"
 )
 
@@ -41,10 +42,24 @@ type Config struct {
 	// Embedder, when not nil, makes vectors of capabilities and messages.
 	Embedder llm.Embedder
 
+	// Functions are Go functions that can be called like tools.
+	Functions []*function.Function
+
 	// Getenv and Dir stand for the environment and the working directory;
 	// nil and empty mean the process's own.
 	Getenv func(string) string
 	Dir    string
+
+	environment func() []string
+}
+
+// environ gives the whole environment where it is the process's own. A stand-in
+// can only be asked for single names.
+func (c Config) environ() []string {
+	if c.environment == nil {
+		return nil
+	}
+	return c.environment()
 }
 
 // An App is Ken, built and loaded.
@@ -64,6 +79,9 @@ type App struct {
 	embedded  <-chan struct{} // closed once a service was asked for vectors; nil: there is none
 	made      *source.Memory  // what the program puts in while it runs
 	recorder  *door.Recorder
+	commands  commands
+	governing
+	running
 
 	mu      sync.Mutex
 	closers []func() error
@@ -81,7 +99,7 @@ type Place struct {
 // the catalog's problems.
 func Open(ctx context.Context, cfg Config) (*App, error) {
 	if cfg.Getenv == nil {
-		cfg.Getenv = os.Getenv
+		cfg.Getenv, cfg.environment = os.Getenv, os.Environ
 	}
 	if cfg.Dir == "" {
 		dir, err := os.Getwd()
@@ -100,6 +118,12 @@ func Open(ctx context.Context, cfg Config) (*App, error) {
 	}
 	a := &App{Settings: settings, Places: places, Principal: capability.Principal{ID: "local"}}
 	a.embedding, err = a.newEmbedding(cfg)
+	if err == nil {
+		err = a.govern(cfg)
+	}
+	if err == nil {
+		err = a.prepareRunning(cfg)
+	}
 	if err == nil {
 		err = a.build(cfg)
 	}
@@ -133,7 +157,7 @@ func (a *App) build(cfg Config) error {
 	}
 	pins := a.Settings.Catalog.Pins
 	machine := catalog.ThisMachine()
-	machine.HasSecret = func(name string) bool { return cfg.Getenv(name) != "" }
+	machine.HasSecret = func(name string) bool { return cfg.Getenv(name) != "" || a.secrets.Has(name) }
 	c, err := catalog.New(catalog.Config{
 		Sources: list, Fallback: s.fallback, Pins: pins,
 		WorkspaceBodies: a.Settings.Capabilities.AllowWorkspaceCards,
@@ -204,8 +228,13 @@ func (a *App) reload() {
 	a.catalog.Replace(a.made.Name(), batch)
 }
 
-// View takes the catalog as the person who started the program sees it.
+// View takes the catalog as a model sees it that works for the person who
+// started the program.
 func (a *App) View() door.View { return a.Door.View(a.Principal) }
+
+// Oversee takes the catalog as that person sees it: with what is hidden from
+// models, and why.
+func (a *App) Oversee() door.View { return a.Door.Oversee(a.Principal) }
 
 // Watch keeps the catalog up to date until ctx ends, unless ken.yaml says not
 // to.

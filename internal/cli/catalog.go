@@ -77,7 +77,7 @@ func (c *command) catalogList() *cobra.Command {
 			if err := f.check(); err != nil {
 				return err
 			}
-			listing := a.View().List()
+			listing := a.Oversee().List()
 			all := len(listing.Capabilities)
 			listing.Capabilities = slices.DeleteFunc(listing.Capabilities, func(e *door.Entry) bool { return !f.keeps(e) })
 			if c.json {
@@ -144,7 +144,7 @@ func (c *command) catalogShow() *cobra.Command {
 		Use: "show ID", Short: "Show one capability with its schema and text", Args: args(cobra.ExactArgs(1)),
 		ValidArgsFunction: c.completeIDs,
 		RunE: c.with(func(ctx context.Context, a *app.App, given []string) error {
-			d, err := a.Door.Inspect(ctx, a.View(), given[0])
+			d, err := a.Door.Inspect(ctx, a.Oversee(), given[0])
 			if err != nil {
 				return err
 			}
@@ -227,7 +227,7 @@ func (c *command) catalogLint() *cobra.Command {
 	return &cobra.Command{
 		Use: "lint", Short: "Say what is wrong and how to mend it; fails when something was lost", Args: args(cobra.NoArgs),
 		RunE: c.with(func(ctx context.Context, a *app.App, _ []string) error {
-			listing := a.View().List()
+			listing := a.Oversee().List()
 			problems, errors := listing.Problems, listing.Stats.Errors
 			if c.json {
 				if err := c.printJSON(map[string]any{"problems": problems, "errors": errors, "warnings": len(problems) - errors}); err != nil {
@@ -283,12 +283,12 @@ func (c *command) catalogWhy() *cobra.Command {
 		Use: "why ID", Short: "Explain where a capability stands, and why it can or cannot be seen", Args: args(cobra.ExactArgs(1)),
 		ValidArgsFunction: c.completeIDs,
 		RunE: c.with(func(ctx context.Context, a *app.App, given []string) error {
-			e, err := a.View().Lookup(given[0])
+			e, err := a.Oversee().Lookup(given[0])
 			if err != nil {
 				return err
 			}
 			why := a.Why(e)
-			related, err := a.View().Related(string(e.ID))
+			related, err := a.Oversee().Related(string(e.ID))
 			if err != nil {
 				return err
 			}
@@ -337,7 +337,7 @@ func (c *command) completeIDs(cmd *cobra.Command, given []string, prefix string)
 	}
 	defer a.Close()
 	var ids []string
-	for _, e := range a.View().List().Capabilities {
+	for _, e := range a.Oversee().List().Capabilities {
 		if strings.HasPrefix(string(e.ID), prefix) {
 			ids = append(ids, foreign(string(e.ID)))
 		}

@@ -55,7 +55,8 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if err == nil && c.out.failed != nil {
 		err = fmt.Errorf("write the output: %w", c.out.failed)
 	}
-	if err != nil && !errors.Is(err, errSilent) {
+	var told toldError
+	if err != nil && !errors.Is(err, errSilent) && !errors.As(err, &told) {
 		c.explain(err)
 	}
 	return status(err)
@@ -147,8 +148,8 @@ func (c *command) root() *cobra.Command {
 	root.Version = app.Version()
 	root.SetVersionTemplate("ken {{.Version}}\n")
 	root.AddCommand(
-		c.catalogCommand(), c.discoverCommand(), c.evalCommand(), c.statsCommand(), c.serveCommand(), c.configCommand(),
-		c.initCommand(), c.doctorCommand(), c.versionCommand(),
+		c.catalogCommand(), c.discoverCommand(), c.runCommand(), c.approveCommand(), c.auditCommand(), c.policyCommand(), c.secretCommand(),
+		c.evalCommand(), c.statsCommand(), c.serveCommand(), c.configCommand(), c.initCommand(), c.doctorCommand(), c.versionCommand(),
 	)
 	return root
 }

@@ -48,7 +48,7 @@ func (c *command) facts(cmd *cobra.Command) (doctor.Facts, error) {
 	}
 	defer a.Close()
 	f := doctor.Facts{
-		ConfigFiles: a.Settings.Files(), Home: a.Places.Home, CacheErr: a.CacheErr(), Listing: a.View().List(),
+		ConfigFiles: a.Settings.Files(), Home: a.Places.Home, CacheErr: a.CacheErr(), Listing: a.Oversee().List(),
 	}
 	f.Meaning, f.MeaningErr = a.Meaning(cmd.Context())
 	for _, p := range a.Reading {

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"ken/capability"
+	"ken/internal/govern/policy"
 )
 
 // Config is everything that ken.yaml says. It is plain data and never changes
@@ -30,6 +31,25 @@ type Config struct {
 	Experiment   Experiment
 	Serve        Serve
 
+	// Policy is what rules are made of: the profile's settings, and over them
+	// what files say. Default policy.Defaults(policy.Personal); the zero value
+	// refuses nearly everything.
+	Policy policy.Settings
+
+	Limits     Limits
+	Sandbox    Sandbox
+	Shell      Shell
+	Extensions Extensions
+	Approval   Approval
+	Audit      Audit
+	Results    Results
+
+	// Store is the postgres:// address of the database that keeps state, and
+	// perhaps holds a password: it is not for showing. Empty, the default,
+	// means a file in the state directory.
+	Store string
+
+	spoken  policyText
 	files   []string
 	origins map[string]saying // by key; what is not there is the profile's or the default
 	other   *Config           // the experiment's B
@@ -311,7 +331,14 @@ func Default() Config {
 			UseGraphReranking: true, GraphBoostFactor: 0.15, PromptMode: PromptFull, Tokenizer: TokenizerO200k,
 			CollectionName: "capability_index", EmbeddingTimeout: 50 * time.Millisecond,
 		},
-		Serve: Serve{Addr: "127.0.0.1:7777"},
+		Serve:      Serve{Addr: "127.0.0.1:7777"},
+		Policy:     policy.Defaults(policy.Personal),
+		Limits:     defaultLimits(),
+		Sandbox:    defaultSandbox(),
+		Extensions: Extensions{Review: ReviewRequired},
+		Approval:   Approval{Wait: day, OnceFor: time.Hour, SessionFor: 30 * day, Retain: 90 * day},
+		Audit:      Audit{SegmentBytes: 64 * mib},
+		Results:    Results{Keep: day, PerSession: 64, MaxBytes: 64 * mib, MaxTotal: 2 * gib},
 	}
 }
 
@@ -355,11 +382,16 @@ func (c Config) Explain(key string) (value, origin string, err error) {
 }
 
 func (c Config) origin(s setting[Config]) string {
-	standard := Default()
-	if _, ok := c.origins[s.name]; !ok && s.profiled && flow(s.show(&c)) != flow(s.show(&standard)) {
+	if _, said := c.origins[s.name]; said {
+		return c.said(s.name)
+	}
+	if s.governed {
+		return "profile " + c.Policy.Profile.String()
+	}
+	if standard := Default(); s.profiled && flow(s.show(&c)) != flow(s.show(&standard)) {
 		return "profile " + string(c.Discovery.Profile)
 	}
-	return c.said(s.name)
+	return fromDefault
 }
 
 // said gives where a key was said.

@@ -3,7 +3,6 @@ package config
 import (
 	"bytes"
 	"encoding/json"
-	"regexp"
 	"strconv"
 	"strings"
 
@@ -36,7 +35,7 @@ func writeFlow(b *strings.Builder, v any) {
 			if i > 0 {
 				b.WriteString(", ")
 			}
-			writeFlow(b, item.Any)
+			writeItem(b, item)
 		}
 		b.WriteByte(']')
 	case *yamldoc.Map:
@@ -46,18 +45,40 @@ func writeFlow(b *strings.Builder, v any) {
 				b.WriteString(", ")
 			}
 			b.WriteString(keyWord(f.Key) + ": ")
-			writeFlow(b, f.Value.Any)
+			writeItem(b, f.Value)
 		}
 		b.WriteByte('}')
 	}
 }
 
-var plainScalar = regexp.MustCompile(`^[A-Za-z0-9_/.~][A-Za-z0-9_/.~@+:-]*$`)
+// writeItem keeps the spelling of a number: 1.10 may be a version.
+func writeItem(b *strings.Builder, v yamldoc.Value) {
+	if v.Text != "" {
+		b.WriteString(v.Text)
+		return
+	}
+	writeFlow(b, v.Any)
+}
+
+// plainScalar reports whether a text may do without quotes, as far as its
+// letters go.
+func plainScalar(s string) bool {
+	for i := range len(s) {
+		if !plainByte(s[i]) && (i == 0 || !strings.ContainsRune("@+:-", rune(s[i]))) {
+			return false
+		}
+	}
+	return s != ""
+}
+
+func plainByte(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '/' || c == '.' || c == '~'
+}
 
 // scalar writes a text so that it reads back as the same text, in a block and
 // in a flow collection.
 func scalar(s string) string {
-	if plainScalar.MatchString(s) {
+	if plainScalar(s) {
 		v, err := yamldoc.ParseValue([]byte("["+s+"]"), yamldoc.Limits{})
 		items, ok := v.Any.([]yamldoc.Value)
 		if err == nil && ok && len(items) == 1 && items[0].Any == s {
@@ -75,7 +96,7 @@ func blockKey(s string) string { return keyIn(s+": 1\n", s) }
 
 // keyIn gives a key plain if the document with it so reads as meant.
 func keyIn(document, s string) string {
-	if plainScalar.MatchString(s) {
+	if plainScalar(s) {
 		v, err := yamldoc.ParseValue([]byte(document), yamldoc.Limits{})
 		m, ok := v.Any.(*yamldoc.Map)
 		if err == nil && ok && len(m.Fields) == 1 && m.Fields[0].Key == s && m.Fields[0].Value.Any == int64(1) {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -41,7 +40,7 @@ type kind[T any] struct {
 // fixed makes the kind one in which no value is narrower than another.
 func (k kind[T]) fixed() kind[T] {
 	show := k.show
-	k.noWider = func(a, b T) bool { return show(a) == show(b) }
+	k.noWider = func(a, b T) bool { return flow(show(a)) == flow(show(b)) }
 	return k
 }
 
@@ -65,17 +64,20 @@ func boolean() kind[bool] {
 }
 
 // notDecimal is a number that is not what it looks like: octal, or hexadecimal.
-var notDecimal = regexp.MustCompile(`^[-+]?0[0-9A-Za-z_]`)
+func notDecimal(s string) bool {
+	s = strings.TrimLeft(s, "+-")
+	return len(s) > 1 && s[0] == '0' && plainByte(s[1]) && !strings.ContainsRune("/.~", rune(s[1]))
+}
 
-func whole(least, most int) kind[int] {
-	return kind[int]{
-		parse: func(r *reading, at spot, v yamldoc.Value) (int, bool) {
+func whole[T int | int64](least, most T) kind[T] {
+	return kind[T]{
+		parse: func(r *reading, at spot, v yamldoc.Value) (T, bool) {
 			x, ok := number(v)
 			if !ok || x != math.Trunc(x) {
 				r.mistyped(at, v, "a whole number")
 				return 0, false
 			}
-			if notDecimal.MatchString(v.Text) {
+			if notDecimal(v.Text) {
 				r.fault(at, "wrong-type", "write it without the leading zero, in decimal", "%s is written %s, which YAML reads as %s", at.key, plain(v.Text), flow(v.Any))
 				return 0, false
 			}
@@ -83,10 +85,10 @@ func whole(least, most int) kind[int] {
 				r.fault(at, "out-of-range", "write a number in that range", "%s is %s, not within %d to %d", at.key, flow(v.Any), least, most)
 				return 0, false
 			}
-			return int(x), true
+			return T(x), true
 		},
-		show:    func(n int) any { return int64(n) },
-		noWider: noMore[int],
+		show:    func(n T) any { return int64(n) },
+		noWider: noMore[T],
 	}
 }
 
@@ -268,14 +270,26 @@ func duration(least, most time.Duration, noWider func(a, b time.Duration) bool) 
 				return 0, false
 			}
 			if d < least || d > most {
-				r.fault(at, "out-of-range", "write a duration in that range", "%s is %s, not within %v to %v", at.key, plain(s), least, most)
+				r.fault(at, "out-of-range", "write a duration in that range", "%s is %s, not within %s to %s", at.key, plain(s), shortDuration(least), shortDuration(most))
 				return 0, false
 			}
 			return d, true
 		},
-		show:    func(d time.Duration) any { return d.String() },
+		show:    func(d time.Duration) any { return shortDuration(d) },
 		noWider: noWider,
 	}
+}
+
+// shortDuration writes 24h rather than 24h0m0s.
+func shortDuration(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
 }
 
 // texts is a list, of ids for example.
@@ -335,8 +349,13 @@ func (r *reading) list(at spot, v yamldoc.Value, want string) ([]yamldoc.Value, 
 	return items, ok
 }
 
-// pinHash is how a capability's content hash is written.
-var pinHash = regexp.MustCompile(`^sha256:(?:[0-9a-f]{32}|[0-9a-f]{64})$`)
+// isHash reports whether a capability's content hash is written so.
+func isHash(s string) bool {
+	digits, ok := strings.CutPrefix(s, "sha256:")
+	return ok && (isHex(digits, 32) || isHex(digits, 64))
+}
+
+func isHex(s string, n int) bool { return len(s) == n && strings.Trim(s, "0123456789abcdef") == "" }
 
 // pins maps ids to hashes. A project may not bring any: what it would release
 // is what the user was to be warned of.
@@ -374,7 +393,7 @@ func parsePins(r *reading, at spot, v yamldoc.Value) (map[capability.ID]string, 
 			r.fault(where, "bad-pin", "pins are for ids of printable characters", "%s is not an id that can be pinned", where.key)
 		case !isText:
 			r.mistyped(where, f.Value, "a hash as in \"sha256:…\"")
-		case !pinHash.MatchString(hash):
+		case !isHash(hash):
 			r.fault(where, "bad-pin", "copy the hash from `ken catalog show`: sha256: and 32 or 64 digits 0-9 a-f", "%s %s is not a content hash", where.key, plain(hash))
 		default:
 			out[capability.ID(f.Key)] = hash

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -26,13 +27,15 @@ import (
 // The error is an *[Error] with all that is wrong in all files.
 func Load(places Places, explicit string) (Config, error) {
 	own, project, problems := places.files(explicit)
-	cfg, wrong, widening := places.load(own, project)
-	problems = slices.Concat(problems, wrong, widening)
+	cfg, wrong, widening := places.load(own, project, func(c *Config) []capability.Problem {
+		return append(c.readCedar(), places.ownAccess(c, explicit != "")...)
+	})
+	problems = slices.Concat(problems, wrong, widening, places.projectAccess(&cfg))
 	if e := cfg.Experiment; len(problems) == 0 && e.Name != "" && e.Config != "" {
 		// What the project says was taken before. Where B has less than that,
 		// B stands.
-		b, wrong, _ := places.load(e.Config, project)
-		b.Catalog, b.Experiment, b.Serve = cfg.Catalog, cfg.Experiment, cfg.Serve
+		b, wrong, _ := places.load(e.Config, project, nil)
+		b = cfg.with(b)
 		for i := range wrong {
 			if wrong[i].Code == codeUnreadable {
 				wrong[i].Message += ", and experiment.config names it (" + cfg.said("experiment.config") + ")"
@@ -47,8 +50,9 @@ func Load(places Places, explicit string) (Config, error) {
 }
 
 // load reads the two files, where there are any, and says what is wrong with
-// each.
-func (p Places) load(own, project string) (cfg Config, wrong, widening []capability.Problem) {
+// each. more, where it is not nil, adds what else the user says before the
+// project narrows it.
+func (p Places) load(own, project string, more func(*Config) []capability.Problem) (cfg Config, wrong, widening []capability.Problem) {
 	cfg = Default()
 	cfg.origins = map[string]saying{}
 	if own != "" {
@@ -57,14 +61,35 @@ func (p Places) load(own, project string) (cfg Config, wrong, widening []capabil
 		cfg.over(r.read(), &r)
 		wrong = r.sorted()
 	}
+	if more != nil {
+		wrong = append(wrong, more(&cfg)...)
+	}
 	if project != "" {
 		r := p.reading(project, true)
 		cfg.files = append(cfg.files, project)
 		cfg.narrow(r.read(), &r)
 		r.distinctNames(cfg.Catalog.Sources)
+		r.distinctRules(cfg.Policy.Rules)
 		widening = r.sorted()
 	}
 	return cfg, wrong, widening
+}
+
+// with gives the configuration with the Capabilities and the Discovery of
+// another.
+func (c Config) with(b Config) Config {
+	ofB := func(key string, _ saying) bool {
+		return strings.HasPrefix(key, "capabilities.") || strings.HasPrefix(key, "discovery.")
+	}
+	origins := maps.Clone(c.origins)
+	maps.DeleteFunc(origins, ofB)
+	for key, where := range b.origins {
+		if ofB(key, where) {
+			origins[key] = where
+		}
+	}
+	c.Capabilities, c.Discovery, c.files, c.origins = b.Capabilities, b.Discovery, b.files, origins
+	return c
 }
 
 // VariantB gives the other configuration of the experiment, and false where
@@ -217,8 +242,14 @@ func (r *reading) decode(data []byte) layer {
 // layer takes the settings out of a file's root.
 func (r *reading) layer(root *yamldoc.Map) layer {
 	l := layer{cfg: Default(), given: map[string]int{}}
+	all := settings()
 	names, sections := sectionNames()
 	for _, f := range root.Fields {
+		if i := slices.IndexFunc(all, func(s setting[Config]) bool { return s.name == f.Key }); i >= 0 {
+			l.given[f.Key] = f.Line
+			all[i].read(r, spot{f.Key, f.Line}, f.Value, &l.cfg)
+			continue
+		}
 		if !slices.Contains(sections, f.Key) {
 			r.fault(spot{line: f.Line}, "unknown-key", hint(f.Key, "", sections, names), "unknown key %s", plain(f.Key))
 			continue
@@ -233,7 +264,7 @@ func (r *reading) layer(root *yamldoc.Map) layer {
 		}
 		prefix := f.Key + "."
 		var table []setting[Config]
-		for _, s := range settings() {
+		for _, s := range all {
 			if strings.HasPrefix(s.name, prefix) {
 				s.name = strings.TrimPrefix(s.name, prefix)
 				table = append(table, s)
@@ -243,7 +274,17 @@ func (r *reading) layer(root *yamldoc.Map) layer {
 			l.given[prefix+key] = line
 		}
 	}
+	r.checkGrades(l)
 	return l
+}
+
+// checkGrades refuses thresholds of which one could never be reached.
+func (r *reading) checkGrades(l layer) {
+	line, asks := l.given["policy.askAbove"]
+	if _, denies := l.given["policy.denyAbove"]; asks && denies && l.cfg.Policy.AskAbove > l.cfg.Policy.DenyAbove {
+		r.fault(spot{line: line}, "bad-value", "write a smaller one", "policy.askAbove is %d, more than policy.denyAbove, which is %d",
+			l.cfg.Policy.AskAbove, l.cfg.Policy.DenyAbove)
+	}
 }
 
 // sectionNames gives every key and the sections they are in.
@@ -293,7 +334,7 @@ func (c *Config) over(l layer, r *reading) {
 // both what c has and the default is refused, since the project's author
 // expects an effect that it may not have. One that is no wider than the
 // default is merely not needed where c is narrower already: the project cannot
-// know, and c stands.
+// know, and c stands, or takes of it what it can.
 func (c *Config) narrow(l layer, r *reading) {
 	standard, user := Default(), *c
 	for _, s := range settings() {
@@ -303,8 +344,9 @@ func (c *Config) narrow(l layer, r *reading) {
 		}
 		here := capability.Origin{Path: r.file, Line: line}.String()
 		was, said := c.origins[s.name]
+		harmless := !s.exact && s.noWider(&l.cfg, &standard)
 		switch {
-		case s.noWider(&l.cfg, &user):
+		case s.noWider(&l.cfg, &user), harmless && s.joins:
 			joined := user
 			s.join(&joined, &l.cfg)
 			s.take(c, &joined)
@@ -315,7 +357,7 @@ func (c *Config) narrow(l layer, r *reading) {
 			default:
 				c.origins[s.name] = saying{here, was.own}
 			}
-		case s.noWider(&l.cfg, &standard):
+		case harmless:
 			// It is said, if in vain: the project's profile does not count.
 			c.origins[s.name] = saying{user.origin(s), was.own}
 		default:
@@ -329,16 +371,19 @@ func (c *Config) narrow(l layer, r *reading) {
 
 // brief writes a value for a message.
 func brief(v any) string {
-	if v == "" {
+	switch s, isText := v.(string); {
+	case v == "":
 		return "empty"
+	case isText:
+		return plain(s)
 	}
 	return plain(flow(v))
 }
 
 // limits are far above what people write and below what is slow to parse.
-func limits() yamldoc.Limits { return yamldoc.Limits{Bytes: fileLimit, Keys: 4000, Depth: 16} }
+func limits() yamldoc.Limits { return yamldoc.Limits{Bytes: fileLimit, Keys: 40_000, Depth: 16} }
 
-const fileLimit = 256 << 10
+const fileLimit = mib
 
 // parse reads YAML, or JSON alone where the file's name says so.
 func parse(file string, data []byte) (*yamldoc.Map, error) {

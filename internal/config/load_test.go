@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -16,6 +17,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"ken/capability"
+	"ken/internal/govern/policy"
 )
 
 // at makes the places of a user whose files are in home and who works in work,
@@ -53,10 +55,24 @@ func write(t testing.TB, file, text string) {
 
 // bare is a Config without its memory of files.
 func bare(c Config) Config {
-	c.files, c.origins, c.other = nil, nil, nil
+	c.files, c.origins, c.other, c.spoken = nil, nil, nil, policyText{}
 	c.Catalog.Sources = slices.Clone(c.Catalog.Sources)
 	for i := range c.Catalog.Sources {
 		c.Catalog.Sources[i].Origin = capability.Origin{}
+	}
+	c.Policy.Modes, c.Policy.Access.Tools = maps.Clone(c.Policy.Modes), maps.Clone(c.Policy.Access.Tools)
+	for name, m := range c.Policy.Modes {
+		m.Where = ""
+		c.Policy.Modes[name] = m
+	}
+	c.Policy.Access.Name = ""
+	for name, t := range c.Policy.Access.Tools {
+		t.Line = 0
+		c.Policy.Access.Tools[name] = t
+	}
+	c.Policy.Rules = slices.Clone(c.Policy.Rules)
+	for i := range c.Policy.Rules {
+		c.Policy.Rules[i].Where = ""
 	}
 	return c
 }
@@ -128,7 +144,7 @@ func TestS171SeedExample(t *testing.T) {
 		file := filepath.Join(places.Home, name)
 		write(t, file, string(text))
 		got, err := Load(places, "")
-		if err != nil || !reflect.DeepEqual(bare(got), want) {
+		if err != nil || !reflect.DeepEqual(bare(got), bare(want)) {
 			t.Errorf("%s: Load = %+v, %v, want %+v", name, got, err, want)
 		}
 		if !slices.Equal(got.Files(), []string{file}) {
@@ -142,7 +158,7 @@ func TestS171SeedExample(t *testing.T) {
 func TestConfigDefaults(t *testing.T) {
 	places, _, _ := at(t)
 	c, err := Load(places, "")
-	if err != nil || !reflect.DeepEqual(bare(c), Default()) || len(c.Files()) != 0 {
+	if err != nil || !reflect.DeepEqual(bare(c), bare(Default())) || len(c.Files()) != 0 {
 		t.Fatalf("Load without files = %+v, %v, want the defaults", c, err)
 	}
 	want := map[string]string{
@@ -162,12 +178,36 @@ func TestConfigDefaults(t *testing.T) {
 		"discovery.promptMode": "full", "discovery.maxTokenBudget": "0", "discovery.tokenizer": "o200k",
 		"discovery.embeddingTimeout": "50ms", "discovery.stickyTopK": "3", "discovery.agents": "{}",
 
+		"policy.profile": "personal", "policy.deployment": "local_open", "policy.intents": "strict", "policy.intentSurfaces": "[chat, run, api, library]",
+		"policy.intentMap": "{}", "policy.modes": "{}", "policy.permissions": "{}", "policy.readRoots": "[]", "policy.writeRoots": "[]",
+		"policy.protect": "[]", "policy.secrets": "[]", "policy.askAbove": "70", "policy.denyAbove": "100", "policy.rules": "[]", "policy.cedar": "[]",
+		"policy.toolAccess": "{global: {enabled: true, mode: full}, tools: {shell: {enabled: true, mode: allowlist, " +
+			"allowedPrefixes: [echo, pwd, ls, date, uname, whoami], timeoutMs: 15000, maxOutputChars: 20000, allowAnyCwd: false}}}",
+
+		"limits.concurrent": "64", "limits.perExtension": "16", "limits.queue": "4096", "limits.queuePerExtension": "1024", "limits.wait": "0s",
+		"limits.timeout": "5m", "limits.maxTimeout": "0s", "limits.slow": "5s", "limits.argumentBytes": "1MiB", "limits.argumentDepth": "64",
+		"limits.inline": "20000", "limits.dataBytes": "8MiB", "limits.remember": "24h",
+
+		"sandbox.require": "require-landlock", "sandbox.cpu": "0s", "sandbox.memory": "none", "sandbox.addressSpace": "none", "sandbox.processes": "512",
+		"sandbox.openFiles": "1024", "sandbox.fileSize": "1GiB", "sandbox.disk": "none", "sandbox.output": "1MiB", "sandbox.scratch": "64MiB",
+		"sandbox.networkBytes": "64MiB", "sandbox.networkRate": "none",
+
+		"shell.env": "[]", "shell.network": "false", "extensions.path": "[]", "extensions.review": "required",
+		"approval.wait": "24h", "approval.onceFor": "1h", "approval.sessionFor": "720h", "approval.retain": "2160h", "approval.approvers": "[]",
+		"audit.checkpointDir": `""`, "audit.segmentBytes": "64MiB", "audit.keep": "0s",
+		"results.keep": "24h", "results.perSession": "64", "results.maxBytes": "64MiB", "results.maxTotal": "2GiB",
+
 		"experiment.name": `""`, "experiment.config": `""`,
-		"serve.addr": "127.0.0.1:7777",
+		"serve.addr": "127.0.0.1:7777", "store": `""`,
 	}
+	byPolicy := []string{"policy.deployment", "policy.intents", "policy.intentSurfaces", "policy.permissions", "policy.askAbove", "policy.denyAbove"}
 	for _, s := range c.Settings() {
-		if s.Value != want[s.Key] || s.Origin != "default" || s.Doc == "" {
-			t.Errorf("%s = %s (%s, %q), want %s by default", s.Key, s.Value, s.Origin, s.Doc, want[s.Key])
+		origin := "default"
+		if slices.Contains(byPolicy, s.Key) {
+			origin = "profile personal"
+		}
+		if s.Value != want[s.Key] || s.Origin != origin || s.Doc == "" {
+			t.Errorf("%s = %s (%s, %q), want %s by %s", s.Key, s.Value, s.Origin, s.Doc, want[s.Key], origin)
 		}
 		delete(want, s.Key)
 	}
@@ -277,11 +317,16 @@ experiment:
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !reflect.DeepEqual(bare(got), want) {
+	rest := Default() // see TestLoadReadsEveryKeyOfRunning
+	rest.Capabilities, rest.Catalog, rest.Discovery, rest.Experiment, rest.Serve = want.Capabilities, want.Catalog, want.Discovery, want.Experiment, want.Serve
+	want = rest
+	if !reflect.DeepEqual(bare(got), bare(want)) {
 		t.Errorf("Load = %+v\nwant %+v", got, want)
 	}
+	sections := []string{"capabilities", "catalog", "discovery", "experiment", "serve"}
 	for _, s := range got.Settings() {
-		if s.Origin == "default" || !strings.HasPrefix(s.Origin, file+":") {
+		section, _, _ := strings.Cut(s.Key, ".")
+		if slices.Contains(sections, section) && !strings.HasPrefix(s.Origin, file+":") {
 			t.Errorf("%s has origin %s, want a line of %s", s.Key, s.Origin, file)
 		}
 	}
@@ -459,6 +504,88 @@ func TestT16ConfigProjectMayNotWiden(t *testing.T) {
 		{"", "experiment: {config: b.yaml}", "experiment.config is "},
 		{"experiment: {name: x}", "experiment: {name: ''}", ""},
 		{"", "serve: {addr: localhost:7777}", "serve.addr is localhost:7777 here and 127.0.0.1:7777 without it"},
+
+		{"", "policy: {profile: locked}", ""},
+		{"", "policy: {profile: personal}", ""},
+		{"policy: {profile: locked}", "policy: {profile: personal}", ""},
+		{"", "policy: {profile: team}", "policy.profile is team here and personal without it"},
+		{"", "policy: {profile: seed}", "policy.profile is seed here and personal without it"},
+		{"", "policy: {deployment: remote_exposed}", ""},
+		{"policy: {deployment: local_locked}", "policy: {deployment: local_open}", ""},
+		{"", "policy: {intents: relaxed}", "policy.intents is relaxed here and strict without it"},
+		{"policy: {intents: off}", "policy: {intents: relaxed}", ""},
+		{"", "policy: {intentSurfaces: [chat, run, api, library, mcp]}", ""},
+		{"", "policy: {intentSurfaces: [chat, run, api]}", "policy.intentSurfaces is [chat, run, api] here and [chat, run, api, library] without it"},
+		{"policy: {profile: team}", "policy: {intentSurfaces: [chat]}", "policy.intentSurfaces is [chat] here and [chat, run, api, mcp, proxy, library] without it"},
+		{"", "policy: {intentMap: {PLAN: [exec]}}", "policy.intentMap is {PLAN: [exec]} here and {} without it"},
+		{"policy: {intentMap: {PLAN: [exec]}}", "policy: {intentMap: {PLAN: [exec]}}", ""},
+		{"", "policy: {modes: {x: {groups: [read]}}}", ""},
+		{"", "policy: {modes: {ask: {groups: [read, command]}}}", "policy.modes is {ask: {groups: [read, command]}} here and {} without it"},
+		{"policy: {modes: {x: {groups: [read]}}}", "policy: {modes: {x: {groups: [read]}, y: {groups: [edit], files: ['*.md']}}}", ""},
+		{"policy: {modes: {x: {groups: [read]}}}", "policy: {modes: {x: {groups: [read, edit]}}}", "policy.modes is {x: {groups: [read, edit]}} here"},
+		{"policy: {modes: {ask: {groups: [read]}}}", "policy: {modes: {ask: {groups: [read, mcp]}}}", "policy.modes is"},
+		{"", "policy: {permissions: {network: deny, exec: ask}}", ""},
+		{"policy: {permissions: {network: ask, llm: deny}}", "policy: {permissions: {network: deny}}", ""},
+		{"policy: {permissions: {network: deny}}", "policy: {permissions: {network_http: ask, exec: deny}}", ""}, // no wider than the default
+		{"", "policy: {readRoots: [/srv]}", "policy.readRoots is [/srv] here and [] without it"},
+		{"policy: {readRoots: [/srv]}", "policy: {readRoots: [/srv]}", ""},
+		{"policy: {readRoots: [/srv]}", "policy: {readRoots: []}", ""},
+		{"", "policy: {writeRoots: [~/x]}", "policy.writeRoots is ["},
+		{"", "policy: {protect: ['*.tf'], secrets: [vault/**]}", ""},
+		{"policy: {protect: [a]}", "policy: {protect: [b]}", ""},
+		{"", "policy: {askAbove: 40, denyAbove: 60}", ""},
+		{"", "policy: {denyAbove: 50}", ""},
+		{"", "policy: {askAbove: 71}", "policy.askAbove is 71 here and 70 without it"},
+		{"policy: {profile: locked}", "policy: {denyAbove: 90}", ""},
+		{"policy: {denyAbove: 80}", "policy: {denyAbove: 90}", ""},
+		{"", "policy: {toolAccess: {tools: {read_file: {enabled: false}}}}", ""},
+		{"", "policy: {toolAccess: {tools: {shell: {mode: full}}}}", ""}, // without effect
+		{"", "policy: {rules: [{effect: deny, argv: [git push]}, {id: b, effect: ask, capabilities: ['mcp:*']}]}", ""},
+		{"", "policy: {rules: [{id: x, effect: allow, argv: [rm]}]}", "policy.rules is [{id: x, effect: allow, argv: [rm]}] here and [] without it"},
+		{"policy: {rules: [{id: x, effect: allow, argv: [ls]}]}", "policy: {rules: [{id: x, effect: allow, argv: [ls]}, {effect: deny, argv: [rm]}]}", ""},
+		{"policy: {rules: [{effect: allow, argv: [ls]}]}", "policy: {rules: [{effect: deny, argv: [rm]}]}", ""},
+		{"policy: {rules: [{id: x, effect: allow, argv: [ls]}]}", "policy: {rules: [{id: x, effect: deny, argv: [ls]}]}", "the id x is taken at"},
+		{"", "policy: {cedar: [own.cedar]}", "policy.cedar is ["},
+		{"", "store: postgres://ada:hunter2@db/ken", "store is postgres://ada:•••@db/ken here and empty without it"},
+		{"store: postgres://ada:hunter2@db/ken", "store: postgres://ada:hunter2@db/ken", ""},
+		{"store: postgres://ada:hunter2@db/ken", "store: postgres://ada:hunter3@db/ken", "store is postgres://ada:•••@db/ken here and postgres://ada:•••@db/ken without it"},
+		{"", "limits: {concurrent: 1, perExtension: 1, queue: 1, queuePerExtension: 1, wait: 1s, timeout: 1s, maxTimeout: 1s, slow: 1s}", ""},
+		{"", "limits: {argumentBytes: 1KB, argumentDepth: 2, inline: 100, dataBytes: 1KiB, remember: 1h}", ""},
+		{"", "limits: {concurrent: 65}", "limits.concurrent is 65 here and 64 without it"},
+		{"limits: {wait: 2s}", "limits: {wait: 0s}", ""},
+		{"limits: {wait: 2s}", "limits: {wait: 3s}", ""},
+		{"", "limits: {timeout: 6m}", "limits.timeout is 6m here and 5m without it"},
+		{"", "limits: {maxTimeout: 6m}", "limits.maxTimeout is 6m here and 0s without it"},
+		{"limits: {timeout: 10m, maxTimeout: 5m}", "limits: {maxTimeout: 0s}", ""}, // as the default: the user's stands
+		{"limits: {timeout: 10m}", "limits: {maxTimeout: 8m}", ""},
+		{"limits: {maxTimeout: 1h}", "limits: {maxTimeout: 2h}", "limits.maxTimeout is 2h here and 1h without it"},
+		{"", "limits: {remember: 48h}", "limits.remember is 48h here and 24h without it"},
+		{"", "sandbox: {require: require-full, cpu: 1s, memory: 1GiB, addressSpace: 4GiB, processes: 8, openFiles: 64, fileSize: 1MiB, disk: 10MB}", ""},
+		{"", "sandbox: {output: 1KiB, scratch: 1MiB, networkBytes: 1MiB, networkRate: 10KB}", ""},
+		{"", "sandbox: {require: best-effort}", "sandbox.require is best-effort here and require-landlock without it"},
+		{"", "sandbox: {require: off}", "sandbox.require is off here and require-landlock without it"},
+		{"", "sandbox: {processes: none}", "sandbox.processes is none here and 512 without it"},
+		{"", "sandbox: {fileSize: 2GiB}", "sandbox.fileSize is 2GiB here and 1GiB without it"},
+		{"sandbox: {memory: 1GiB}", "sandbox: {memory: none}", ""}, // as the default: the user's stands
+		{"sandbox: {networkRate: 1MB}", "sandbox: {networkRate: 2MB}", ""},
+		{"sandbox: {networkBytes: none}", "sandbox: {networkBytes: 128MiB}", ""},
+		{"sandbox: {cpu: 1s}", "sandbox: {cpu: 0s}", ""},
+		{"", "shell: {network: true}", "shell.network is true here and false without it"},
+		{"", "shell: {env: [HOME]}", "shell.env is [HOME] here and [] without it"},
+		{"shell: {env: [LANG, TZ]}", "shell: {env: [TZ]}", ""},
+		{"", "extensions: {review: off}", "extensions.review is off here and required without it"},
+		{"extensions: {review: off}", "extensions: {review: required}", ""},
+		{"", "extensions: {path: [bin]}", "extensions.path is ["},
+		{"extensions: {path: [/opt/bin]}", "extensions: {path: [/opt/bin]}", ""},
+		{"", "approval: {wait: 1h, onceFor: 1m, sessionFor: 1h}", ""},
+		{"", "approval: {sessionFor: 721h}", "approval.sessionFor is 721h here and 720h without it"},
+		{"", "approval: {retain: 1h}", "approval.retain is 1h here and 2160h without it"},
+		{"", "approval: {approvers: [intern]}", "approval.approvers is [intern] here and [] without it"},
+		{"", "audit: {keep: 1h}", "audit.keep is 1h here and 0s without it"},
+		{"", "audit: {checkpointDir: x}", "audit.checkpointDir is "},
+		{"", "audit: {segmentBytes: 1MiB}", "audit.segmentBytes is 1MiB here and 64MiB without it"},
+		{"", "results: {keep: 1h, perSession: 2, maxBytes: 1MiB, maxTotal: 1GiB}", ""},
+		{"", "results: {perSession: 65}", "results.perSession is 65 here and 64 without it"},
 	}
 	for _, tt := range tests {
 		places, home, _ := at(t)
@@ -474,6 +601,9 @@ func TestT16ConfigProjectMayNotWiden(t *testing.T) {
 		}
 		c, err := Load(places, "")
 		if tt.want == "" {
+			if _, cerr := policy.Compile(c.Policy); cerr != nil {
+				t.Errorf("%s over %q: Compile = %v", tt.project, tt.user, cerr)
+			}
 			if err != nil || !reflect.DeepEqual(narrowest(t, c, alone), c) {
 				t.Errorf("%s over %q: Load = %+v, %v, want it no wider than without", tt.project, tt.user, c, err)
 			}
@@ -490,7 +620,10 @@ func TestT16ConfigProjectMayNotWiden(t *testing.T) {
 			mend = "put the source into " + own
 		}
 		if p.Code == "duplicate-name" {
-			mend = "give one of them another name"
+			mend = "another"
+		}
+		if strings.Contains(p.String(), "hunter") {
+			t.Errorf("%s over %q: %v tells a password", tt.project, tt.user, p)
 		}
 		if !strings.Contains(p.Message, tt.want) || !strings.Contains(p.Fix, mend) || p.Origin.Line != 2 {
 			t.Errorf("%s over %q: %+v, want %q on line 2 and %q", tt.project, tt.user, p, tt.want, mend)
@@ -547,14 +680,14 @@ func TestLoadUnreadable(t *testing.T) {
 				return err
 			}
 			return os.Truncate(f, 10<<30)
-		}, "more than the 262144 bytes"},
+		}, "more than the 1048576 bytes"},
 		{"NUL", func(f string) error { return os.WriteFile(f, []byte("serve:\n  addr: a\x00b\n"), 0o644) }, "ken.yaml:2: the text holds a NUL byte"},
 		{"not UTF-8", func(f string) error { return os.WriteFile(f, []byte("serve: \xff\n"), 0o644) }, "ken.yaml:1: the text is not valid UTF-8"},
 		{"indentation", func(f string) error { return os.WriteFile(f, []byte("serve:\n  addr: a:1\n watch: true\n"), 0o644) }, "ken.yaml:3: "},
 		{"two keys", func(f string) error { return os.WriteFile(f, []byte("serve:\n  addr: a:1\nserve:\n"), 0o644) }, "ken.yaml:3: "},
 		{"bomb", func(f string) error { return os.WriteFile(f, []byte("a: &a [x]\nb: [*a, *a]\n"), 0o644) }, "anchors"},
 		{"deep", func(f string) error { return os.WriteFile(f, []byte(strings.Repeat("[", 5000)), 0o644) }, "nested deeper"},
-		{"wide", func(f string) error { return os.WriteFile(f, []byte(strings.Repeat("k: 1\n", 20000)), 0o644) }, "more than 4000 keys"},
+		{"wide", func(f string) error { return os.WriteFile(f, []byte(strings.Repeat("k: 1\n", 60_000)), 0o644) }, "more than 40000 keys"},
 	}
 	for _, tt := range tests {
 		for _, layer := range []string{"user", "project", "explicit"} {

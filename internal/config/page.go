@@ -103,6 +103,10 @@ func (p *page) insert(r region, path []string, v yamldoc.Value) {
 		indent = indentOf(p.at(r.m.Fields[0].Line))
 	}
 	lines := p.newLines(indent, path, v)
+	if after := p.commented(r.first, r.stop, path[0]); r.root && len(path) == 1 && after > 0 && p.at(after)[0] == '#' {
+		p.splice(after+1, 0, lines...)
+		return
+	}
 	if r.root { // a new section, after all others
 		if n := len(p.lines); n > 0 && p.at(n) != "" {
 			lines = append([]string{""}, lines...)

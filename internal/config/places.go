@@ -18,6 +18,9 @@ type Places struct {
 	Cache string // what Ken can make again
 	Logs  string // what Ken tells people
 
+	Audit       string // the trail of calls
+	Checkpoints string // its signed heads, apart from it
+
 	Workspace string // the directory Ken was started in
 	Project   string // its .ken
 
@@ -26,6 +29,8 @@ type Places struct {
 
 	named       []string // by KEN_CAPABILITY_DIRS
 	namedCompat []string // by other programs' variables
+
+	shell map[string]string // the variables about the tool shell
 }
 
 // NewPlaces computes the places from the environment and the working
@@ -35,6 +40,9 @@ type Places struct {
 //   - XDG_CONFIG_HOME, XDG_STATE_HOME, XDG_CACHE_HOME: each moves its part to
 //     a folder ken below it, unless KEN_HOME is set;
 //   - KEN_CAPABILITY_DIRS and WUNDERLAND_CAPABILITY_DIRS: more directories;
+//   - SHELL_TOOL_ENABLED, SHELL_TOOL_MODE, SHELL_TOOL_ALLOWED_PREFIXES,
+//     SHELL_TOOL_TIMEOUT_MS, SHELL_TOOL_MAX_OUTPUT_CHARS: for [Load], what the
+//     tool shell may do;
 //   - HOME.
 //
 // It fails where there is neither a home directory nor KEN_HOME.
@@ -74,8 +82,18 @@ func NewPlaces(getenv func(string) string, cwd string) (Places, error) {
 		p.Cache = under("XDG_CACHE_HOME", filepath.Join(dotKen, "cache"))
 		p.Logs = filepath.Join(under("XDG_STATE_HOME", dotKen), "logs")
 	}
+	keep := filepath.Dir(p.Logs)
+	p.Audit, p.Checkpoints = filepath.Join(keep, "audit"), filepath.Join(keep, "audit-checkpoints")
 	p.named = p.list(getenv("KEN_CAPABILITY_DIRS"))
 	p.namedCompat = p.list(getenv("WUNDERLAND_CAPABILITY_DIRS"))
+	for _, name := range accessVariables() {
+		if value := getenv(name); value != "" {
+			if p.shell == nil {
+				p.shell = map[string]string{}
+			}
+			p.shell[name] = value
+		}
+	}
 	return p, nil
 }
 

@@ -66,6 +66,7 @@ func (c *Config) fill() {
 			s.take(c, &base)
 		}
 	}
+	c.fillPolicy()
 }
 
 // ForAgent gives the configuration for the messages of an agent: with the

@@ -49,7 +49,7 @@ func TestS186Profiles(t *testing.T) {
 		all := c.Settings()
 		for i, s := range Default().Settings() {
 			got := all[i]
-			want, origin := s.Value, "default"
+			want, origin := s.Value, s.Origin
 			if v, ok := values[s.Key]; ok {
 				want, origin = v, "profile "+string(profile)
 			}

@@ -23,7 +23,11 @@ func Sample() []byte {
 	standard := Default()
 	section := ""
 	for _, s := range settings() {
-		name, key, _ := strings.Cut(s.name, ".")
+		name, key, inSection := strings.Cut(s.name, ".")
+		if !inSection {
+			fmt.Fprintf(&b, "\n# %s\n# %s: %s\n", s.doc, name, flow(s.show(&standard)))
+			continue
+		}
 		if name != section {
 			section = name
 			b.WriteString("\n" + name + ":\n")

@@ -110,10 +110,18 @@ func changed(file string, data []byte, key, value string) ([]byte, error) {
 	if err != nil {
 		return nil, &capability.Error{
 			Kind: capability.Invalid, Op: "set", Target: plain(key), Err: err,
-			Fix: fmt.Sprintf("edit %s by hand: %s: %s", file, plain(key), plain(flow(v.Any))),
+			Fix: fmt.Sprintf("edit %s by hand: %s: %s", file, plain(key), plain(shown(key, v))),
 		}
 	}
 	return after, nil
+}
+
+// shown writes a value for a message.
+func shown(key string, v yamldoc.Value) string {
+	if s, ok := v.Any.(string); ok && key == storeKey {
+		return flow(withoutPassword(s))
+	}
+	return flow(v.Any)
 }
 
 // asked reads what is to be set, and judges it on its own: a fault in it has

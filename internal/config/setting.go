@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,13 +21,15 @@ type setting[S any] struct {
 	text bool // a plain word or text: ken config set takes it as typed
 
 	profiled bool // discovery.profile may give the value where no file does
+	governed bool // policy.profile gives it
 
 	read    func(r *reading, at spot, v yamldoc.Value, into *S)
 	show    func(from *S) any
 	noWider func(a, b *S) bool
 	take    func(into, from *S)
 	join    func(into, from *S) // take, for a project's file
-	joins   bool                // join adds to what there is
+	joins   bool                // join adds to what there is, and never widens it
+	exact   bool                // the default excuses nothing: what the user has counts
 }
 
 // entry makes the setting for the part of an S that at points to.
@@ -70,14 +71,21 @@ const (
 
 // settings lists every key of ken.yaml, in the order in which people read them.
 func settings() []setting[Config] {
-	return slices.Concat(capabilitiesSettings(), catalogSettings(), discoverySettings(), []setting[Config]{
+	return slices.Concat(capabilitiesSettings(), catalogSettings(), discoverySettings(), policySettings(),
+		limitsSettings(), sandboxSettings(), toolSettings(), recordSettings(), otherSettings())
+}
+
+func otherSettings() []setting[Config] {
+	return []setting[Config]{
 		entry("experiment.name", "A name for the comparison of this configuration, for half of the sessions, with that of config.",
 			func(c *Config) *string { return &c.Experiment.Name }, text(nil)),
 		entry("experiment.config", "The ken.yaml of the other half. Nothing is compared while one of the two is empty.",
 			func(c *Config) *string { return &c.Experiment.Config }, path()),
 		entry("serve.addr", "Where `ken serve` listens, as host:port.",
 			func(c *Config) *string { return &c.Serve.Addr }, text(checkAddr)),
-	})
+		entry(storeKey, "Where state is kept: empty for a file in the state directory, or postgres://user@host/database.",
+			func(c *Config) *string { return &c.Store }, address()),
+	}
 }
 
 func capabilitiesSettings() []setting[Config] {
@@ -189,10 +197,9 @@ func discoverySettings() []setting[Config] {
 	}
 }
 
-var collectionName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$`)
-
 func checkCollection(s string) (fix string, err error) {
-	if !collectionName.MatchString(s) {
+	const longest = 128
+	if len(s) > longest || !plainScalar(s) || strings.ContainsAny(s, "/~@+:") || s[0] == '.' {
 		return "write a name of letters, digits, _, . and -, such as capability_index", errors.New("is not a name")
 	}
 	return "", nil

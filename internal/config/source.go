@@ -5,7 +5,6 @@ import (
 	"net"
 	"net/url"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -57,11 +56,6 @@ type Source struct {
 
 const defaultTable = "capabilities"
 
-var (
-	hexDigest = regexp.MustCompile(`^[0-9a-f]{64}$`)
-	tableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,62}(?:\.[A-Za-z_][A-Za-z0-9_]{0,62})?$`)
-)
-
 func sourceSettings() []setting[Source] {
 	return []setting[Source]{
 		entry("name", "", func(s *Source) *string { return &s.Name }, text(nil)),
@@ -77,14 +71,21 @@ func sourceSettings() []setting[Source] {
 }
 
 func checkTable(s string) (fix string, err error) {
-	if !tableName.MatchString(s) {
+	schema, name, dotted := strings.Cut(s, ".")
+	if !isIdentifier(schema) || dotted && !isIdentifier(name) {
 		return "write a plain name such as capabilities or team.capabilities", fmt.Errorf("is not the name of a table")
 	}
 	return "", nil
 }
 
+// isIdentifier reports whether a name is one of SQL that needs no quotes.
+func isIdentifier(s string) bool {
+	const longest = 63
+	return s != "" && len(s) <= longest && (s[0] < '0' || s[0] > '9') && plainScalar(s) && !strings.ContainsAny(s, "/.~@+:-")
+}
+
 func checkDigest(s string) (fix string, err error) {
-	if !hexDigest.MatchString(s) {
+	if !isHex(s, 64) {
 		return "write the 64 digits 0-9 a-f that sha256sum prints", fmt.Errorf("is not a SHA-256")
 	}
 	return "", nil

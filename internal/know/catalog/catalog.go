@@ -25,7 +25,7 @@ type Config struct {
 	// id, the later wins and the earlier is reported as shadowed.
 	Sources []capability.Source
 
-	// Fallback, when not nil, is used only while no other source brings a
+	// Fallback, when not nil, is used only while no source from outside brings a
 	// capability.
 	Fallback capability.Source
 

@@ -66,7 +66,7 @@ func (c *Catalog) judgeLocked(cp *capability.Capability) judgement {
 			j.state = Quarantined
 		}
 	}
-	if taken, name := c.reservedLike(cp); name != "" {
+	if taken, name := c.reservedLike(cp); name != "" && cp.Trust != capability.TrustBuiltin {
 		j.state = Quarantined
 		j.reasons = append(j.reasons, fmt.Sprintf("%s looks like %s, which is Ken's own", taken, name))
 	}

@@ -37,7 +37,11 @@ func nameProblems(entries []*Entry) []capability.Problem {
 			})
 		}
 		for _, im := range known.Imitations(name) {
-			if model := best[im.Known]; imitates(e, model, im.Why) {
+			model := best[im.Known]
+			if e.Trust == capability.TrustBuiltin && model.Trust == capability.TrustBuiltin {
+				continue // whoever wrote this program knew both
+			}
+			if imitates(e, model, im.Why) {
 				problems = append(problems, capability.Problem{
 					Severity: capability.Warning, Code: "looks-alike", Subject: e.ID, Origin: e.Origin,
 					Message: fmt.Sprintf("the name %q of %s looks like %q of %s (%s)", name, e.ID, model.Name, model.ID, im.Why),

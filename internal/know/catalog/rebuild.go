@@ -58,13 +58,16 @@ type builder struct {
 // collect takes the batches in order of precedence.
 func (b *builder) collect() {
 	c := b.catalog
-	total := 0
+	total, brought := 0, false
 	for _, s := range c.cfg.Sources {
-		total += len(c.batches[s.Name()].Capabilities)
+		list := c.batches[s.Name()].Capabilities
+		total += len(list)
+		// What is part of the program is not something that was brought.
+		brought = brought || slices.ContainsFunc(list, func(cp *capability.Capability) bool { return cp.Trust != capability.TrustBuiltin })
 	}
 	b.next.entries = make([]*Entry, 0, total)
 	for _, s := range c.sources {
-		if s == c.cfg.Fallback && total > 0 {
+		if s == c.cfg.Fallback && brought {
 			continue
 		}
 		if p, ok := c.broken[s.Name()]; ok {

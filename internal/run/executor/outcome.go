@@ -186,3 +186,12 @@ func Refused(call capability.Call, err error) error {
 	}
 	return out
 }
+
+// Live sends the output of a run to where its call wants it as it comes.
+func Live(call capability.Call, spec *sandbox.Spec) {
+	if s, ok := call.Live.(capability.Streams); ok {
+		spec.Stdout, spec.Stderr = s, s.Stderr()
+		return
+	}
+	spec.Live = call.Live
+}

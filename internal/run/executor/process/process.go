@@ -186,8 +186,9 @@ func (e *Executor) Invoke(ctx context.Context, call capability.Call) (capability
 	defer work.Close()
 	spec := sandbox.Spec{
 		Path: p.program.Path, Args: p.argv, Work: work, Env: p.env, Read: g.Read, Write: g.Write,
-		Limits: p.limits, Live: call.Live, Require: e.cfg.Require,
+		Limits: p.limits, Require: e.cfg.Require,
 	}
+	executor.Live(call, &spec)
 	if g.FromArguments {
 		g.Hosts = append(slices.Clip(g.Hosts), addresses(p.argv)...)
 	}

@@ -394,7 +394,8 @@ func (e *Executor) spec(ctx context.Context, call capability.Call, r request) (s
 	if len(refused) > 0 {
 		return sandbox.Spec{}, denied(call, "shell.env", fmt.Errorf("variable %s decides which code a program loads and is never passed on", refused[0]), "take it off the list")
 	}
-	s := sandbox.Spec{Env: env, Limits: e.cfg.Limits, Live: call.Live, Require: e.cfg.Require}
+	s := sandbox.Spec{Env: env, Limits: e.cfg.Limits, Require: e.cfg.Require}
+	executor.Live(call, &s)
 	s.Limits.Wall = r.timeout
 	if e.cfg.Home != "" {
 		s.Env, s.Write = append(s.Env, "HOME="+e.cfg.Home), append(s.Write, e.cfg.Home)

@@ -1,0 +1,126 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"ken/internal/govern/approval"
+	"ken/internal/govern/audit"
+	"ken/internal/govern/policy"
+	"ken/internal/secret"
+	"ken/internal/store"
+)
+
+// governing is what decides, asks, remembers and records.
+type governing struct {
+	rules    *policy.Rules
+	secrets  *secret.Store
+	redactor *audit.Redactor
+	held     atomic.Uint64 // Changes of secrets that the redactor knows
+
+	store part[*store.Store]
+	desk  part[*approval.Desk]
+	trail part[*audit.Log]
+}
+
+// openStore is how long a database may take to answer at the start.
+const openStore = 20 * time.Second
+
+func (a *App) govern(cfg Config) error {
+	rules, err := policy.Compile(a.Settings.Policy)
+	if err != nil {
+		return err
+	}
+	g := &a.governing
+	g.rules = rules
+	g.secrets = secret.New(secret.Config{Dir: a.Places.Home, Environ: cfg.environ()})
+	g.redactor = &audit.Redactor{}
+	g.store.build = func() (*store.Store, error) {
+		if err := os.MkdirAll(a.Places.State, 0o700); err != nil {
+			return nil, fmt.Errorf("open the store: %w", err)
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), openStore)
+		defer cancel()
+		s, err := store.Open(ctx, a.Settings.Store, a.Places.State)
+		if err == nil {
+			a.closeLater(s.Close)
+		}
+		return s, err
+	}
+	g.desk.build = a.openDesk
+	g.trail.build = a.openTrail
+	return nil
+}
+
+func (a *App) openDesk() (*approval.Desk, error) {
+	s, err := a.store.get()
+	if err != nil {
+		return nil, err
+	}
+	set := a.Settings.Approval
+	return approval.New(s, approval.Config{
+		For: set.Wait, OnceFor: set.OnceFor, SessionFor: set.SessionFor, Retain: set.Retain, Approvers: set.Approvers,
+		Redact: func(_, value string) string { return a.redact(value) },
+	})
+}
+
+func (a *App) openTrail() (*audit.Log, error) {
+	key, err := audit.LoadKey(a.auditKey())
+	if err != nil {
+		return nil, err
+	}
+	a.holdSecrets()
+	log, err := audit.Open(audit.Config{
+		Dir: a.Places.Audit, CheckpointDir: a.checkpoints(), Key: key, Redactor: a.redactor,
+		ViewDir: a.Places.Logs, Program: "ken " + Version(), SegmentBytes: a.Settings.Audit.SegmentBytes,
+	})
+	if err != nil {
+		return nil, err
+	}
+	a.closeLater(log.Close)
+	return log, nil
+}
+
+func (a *App) auditKey() string { return filepath.Join(a.Places.State, "audit.key") }
+
+// checkpoints is where the signed heads of chains are kept, apart from them.
+func (a *App) checkpoints() string {
+	if dir := a.Settings.Audit.CheckpointDir; dir != "" {
+		return dir
+	}
+	return a.Places.Checkpoints
+}
+
+// holdSecrets makes every secret known to the redactor. It costs nothing while
+// there are no new ones.
+func (a *App) holdSecrets() {
+	now := a.secrets.Changes() + 1 // never zero
+	if a.held.Load() == now {
+		return
+	}
+	for _, v := range a.secrets.Values() {
+		a.redactor.Hold(v.Reveal())
+	}
+	a.held.Store(now)
+}
+
+func (a *App) redact(s string) string {
+	a.holdSecrets()
+	return a.redactor.String(s)
+}
+
+// Rules gives the rules in force.
+func (a *App) Rules() *policy.Rules { return a.rules }
+
+// Secrets gives the names that have secret values.
+func (a *App) Secrets() *secret.Store { return a.secrets }
+
+// Desk gives the desk at which calls wait for a person.
+func (a *App) Desk() (*approval.Desk, error) { return a.desk.get() }
+
+// Trail gives the audit log of this process, which begins with it.
+func (a *App) Trail() (*audit.Log, error) { return a.trail.get() }

@@ -1,0 +1,296 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"ken/capability"
+	"ken/internal/door"
+	"ken/internal/govern/policy"
+	"ken/internal/know/source"
+	"ken/internal/run/executor"
+	"ken/internal/run/executor/files"
+	"ken/internal/run/executor/function"
+	"ken/internal/run/executor/process"
+	"ken/internal/run/executor/results"
+	"ken/internal/run/executor/shell"
+	"ken/internal/run/result"
+	"ken/internal/run/runner"
+	"ken/internal/run/sandbox"
+	"ken/internal/run/sandbox/egress"
+)
+
+// running is what carries calls out. It is made when the first call comes.
+type running struct {
+	functions *function.Executor
+	results   part[*result.Store]
+	runner    part[*runner.Runner]
+}
+
+func (a *App) prepareRunning(cfg Config) error {
+	f, err := function.New(cfg.Functions...)
+	if err != nil {
+		return err
+	}
+	a.functions = f
+	a.results.build = func() (*result.Store, error) {
+		set := a.Settings.Results
+		s, err := result.Open(result.Config{
+			Dir: filepath.Join(a.Places.State, "results"), Keep: set.Keep, PerSession: set.PerSession, MaxBytes: set.MaxBytes, MaxTotal: set.MaxTotal,
+		})
+		if err == nil {
+			a.closeLater(s.Close)
+		}
+		return s, err
+	}
+	a.runner.build = a.newRunner
+	return nil
+}
+
+// tools gives the capabilities that come with the program, and those of the
+// functions that a program which uses the library brought.
+func (a *App) tools() *source.Memory {
+	m := source.NewMemory("ken", capability.TrustBuiltin)
+	for _, list := range [][]executor.Tool{files.Tools(), shell.Tools(), results.Tools(), a.functions.Tools()} {
+		for _, t := range list {
+			m.Put(t.Capability, t.Detail)
+		}
+	}
+	return m
+}
+
+// Invoker gives what carries calls out, for the door.
+func (a *App) invoker(context.Context) (capability.Invoker, error) {
+	r, err := a.runner.get()
+	if err != nil {
+		return nil, err
+	}
+	return capability.InvokerFunc(func(ctx context.Context, call capability.Call) (capability.Result, error) {
+		a.holdSecrets()
+		return r.Invoke(ctx, call)
+	}), nil
+}
+
+func (a *App) newRunner() (*runner.Runner, error) {
+	log, err := a.trail.get()
+	if err != nil {
+		return nil, err
+	}
+	db, err := a.store.get()
+	if err != nil {
+		return nil, err
+	}
+	desk, err := a.desk.get()
+	if err != nil {
+		return nil, err
+	}
+	kept, err := a.results.get()
+	if err != nil {
+		return nil, err
+	}
+	executors, err := a.executors(kept)
+	if err != nil {
+		return nil, err
+	}
+	l := a.Settings.Limits
+	r, err := runner.New(runner.Config{
+		Resolve: a.Door.Resolve, Executors: executors, Log: log, Rules: a.Rules, Desk: desk, Effects: db, Results: kept,
+		Key: runner.KeyOf, Surface: runner.SurfaceOf, Redactor: a.redactor,
+		Limits: runner.Limits{
+			Concurrent: l.Concurrent, PerExtension: l.PerExtension, Queue: l.Queue, QueuePerExtension: l.QueuePerExtension, Wait: l.Wait,
+			Timeout: l.Timeout, MaxTimeout: l.MaxTimeout, Slow: l.Slow, ArgumentBytes: l.ArgumentBytes, ArgumentDepth: l.ArgumentDepth,
+			Inline: l.Inline, DataBytes: l.DataBytes, Remember: l.Remember,
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	a.closeLater(func() error { return r.Close(context.Background()) })
+	return r, nil
+}
+
+// executors are made once, for all calls.
+func (a *App) executors(kept *result.Store) (runner.Executors, error) {
+	rules := a.rules.Settings()
+	onFiles, err := files.New(files.Config{
+		Workspace: a.Places.Workspace, Read: rules.ReadRoots, Write: rules.WriteRoots,
+	})
+	if err != nil {
+		return nil, err
+	}
+	a.closeLater(onFiles.Close)
+	commands, err := shell.New(shell.Config{
+		Workspace: a.Places.Workspace, Settings: a.shellSettings, Home: a.shellHome(), Env: a.Settings.Shell.Env, Getenv: a.variable,
+		Network: a.shellNetwork, Limits: a.sandboxLimits(), Require: sandbox.Requirement(a.Settings.Sandbox.Require),
+	})
+	if err != nil {
+		return nil, err
+	}
+	a.closeLater(commands.Close)
+	programs, err := process.New(process.Config{
+		Extensions: filepath.Join(a.Places.Home, "extensions"), Lookup: a.lookup, Grant: a.grant,
+		Path: strings.Join(a.Settings.Extensions.Path, string(os.PathListSeparator)), Getenv: a.variable,
+		Limits: a.sandboxLimits(), Require: sandbox.Requirement(a.Settings.Sandbox.Require),
+	})
+	if err != nil {
+		return nil, err
+	}
+	a.closeLater(programs.Close)
+	return runner.Executors{
+		"exec.*":     runner.FromExecutor(programs),
+		"shell":      runner.FromExecutor(commands),
+		"files.*":    runner.FromExecutor(onFiles),
+		"function.*": runner.FromExecutor(a.functions),
+		"result.*":   runner.FromExecutor(results.New(kept)),
+	}, nil
+}
+
+func (a *App) sandboxLimits() sandbox.Limits {
+	s := a.Settings.Sandbox
+	return sandbox.Limits{
+		Wall: a.Settings.Limits.Timeout, CPU: s.CPU, Memory: s.Memory, AddressSpace: s.AddressSpace, Processes: s.Processes, OpenFiles: s.OpenFiles,
+		FileSize: s.FileSize, Disk: s.Disk, Scratch: s.Scratch, Output: s.Output,
+	}
+}
+
+// lookup finds a capability for an executor, with its schema.
+func (a *App) lookup(ctx context.Context, target capability.ID) (*capability.Capability, capability.Detail, error) {
+	e, ok := a.catalog.Snapshot().Get(target)
+	if !ok {
+		return nil, capability.Detail{}, &capability.Error{Kind: capability.NotFound, Op: "call", Target: string(target)}
+	}
+	d, err := a.catalog.Inspect(ctx, e)
+	return e.Capability, d, err
+}
+
+// variable gives the value of a name that a recipe asks for: a variable, or a
+// secret, which the redactor then knows.
+func (a *App) variable(name string) (string, bool) {
+	v, err := a.secrets.Lookup(name)
+	if err != nil {
+		return "", false
+	}
+	a.holdSecrets()
+	return v.Reveal(), true
+}
+
+// shellSettings are asked for at every call, so that what was taken away is
+// gone at once.
+func (a *App) shellSettings() shell.Settings {
+	t := a.Rules().Tool("shell")
+	s := shell.Settings{AllowedPrefixes: t.AllowedPrefixes, Timeout: t.Timeout, MaxOutputChars: t.MaxOutputChars, AllowAnyCwd: t.AllowAnyCwd}
+	if t.Enabled {
+		s.Mode = shell.Mode(t.Mode.String())
+	}
+	return s
+}
+
+func (a *App) shellHome() string { return filepath.Join(a.Places.State, "shell-home") }
+
+func (a *App) shellNetwork(context.Context, capability.Call) (sandbox.Egress, error) {
+	s := a.Settings.Sandbox
+	if !a.Settings.Shell.Network {
+		return nil, nil
+	}
+	return egress.New(egress.Config{Allow: []string{"*:*"}, MaxBytes: s.NetworkBytes, Rate: s.NetworkRate})
+}
+
+// grant says what a program may have besides its work directory: what its
+// permissions, and for an extension its reviewed manifest, ask for.
+func (a *App) grant(_ context.Context, call capability.Call, c *capability.Capability) (process.Grant, error) {
+	g := process.Grant{MaxBytes: a.Settings.Sandbox.NetworkBytes, Rate: a.Settings.Sandbox.NetworkRate}
+	asks := a.asks(c)
+	if asks.network {
+		g.Hosts, g.FromArguments = asks.hosts, true
+	}
+	if asks.workspace == accessNone {
+		return g, nil
+	}
+	rules := a.rules.Settings()
+	dir := a.Places.Workspace
+	for _, private := range []string{a.Places.Home, a.Places.State, a.Places.UserHome} {
+		if private != "" && within(dir, private) {
+			return g, &capability.Error{
+				Kind: capability.Denied, Op: "run", Target: string(call.Target), Rule: "workspace",
+				Err: errors.New("it asks for the files of this folder, which holds " + private),
+				Fix: "start ken in the folder of a project",
+			}
+		}
+	}
+	g.Dir, g.Read = dir, rules.ReadRoots
+	if asks.workspace == accessWrite {
+		g.Write = append([]string{dir}, rules.WriteRoots...)
+		g.Protect = protectedNames()
+	} else {
+		g.Read = append([]string{dir}, g.Read...)
+	}
+	return g, nil
+}
+
+// within reports whether path is dir or lies below it.
+func within(dir, path string) bool {
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && filepath.IsLocal(rel)
+}
+
+// protectedNames are what a program may read but not change in a workspace:
+// they decide what others run later.
+func protectedNames() []string {
+	return []string{".git/hooks", ".git/config", ".ken", ".vscode", ".envrc"}
+}
+
+type access uint8
+
+const (
+	accessNone access = iota
+	accessRead
+	accessWrite
+)
+
+// What a program asks for.
+type asked struct {
+	workspace access
+	network   bool
+	hosts     []string
+}
+
+// asks reads it from the capability. An extension's program has its own work
+// directory; the files of the workspace it must ask for in its manifest, where
+// the review shows it. One that belongs to no extension says it with its
+// permissions.
+func (a *App) asks(c *capability.Capability) asked {
+	perms := policy.ParsePermissions(c.Permissions)
+	out := asked{network: perms.Has(policy.PermNetwork)}
+	if c.Run != nil {
+		out.hosts = c.Run.Hosts
+	}
+	if door.ExtensionOf(c) == "" {
+		switch {
+		case perms.Has(policy.PermWrite):
+			out.workspace = accessWrite
+		case perms.Has(policy.PermRead):
+			out.workspace = accessRead
+		}
+		return out
+	}
+	switch {
+	case c.Run != nil && c.Run.Workspace == "write" && perms.Has(policy.PermWrite):
+		out.workspace = accessWrite
+	case c.Run != nil && c.Run.Workspace != "" && perms.Has(policy.PermRead):
+		out.workspace = accessRead
+	}
+	return out
+}
+
+// Results gives what calls returned.
+func (a *App) Results() (*result.Store, error) { return a.results.get() }
+
+// marshal is for values that JSON can always hold.
+func marshal(v any) json.RawMessage {
+	b, _ := json.Marshal(v)
+	return b
+}

@@ -1,0 +1,91 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	"ken/capability"
+	"ken/internal/govern/approval"
+	"ken/internal/govern/audit"
+)
+
+// Settle answers a ticket for a person and puts the answer on the record. An
+// answer that cannot be recorded is not given.
+func (a *App) Settle(ctx context.Context, ticket string, answer approval.Answer) (approval.Ticket, error) {
+	desk, log, err := a.deskAndTrail()
+	if err != nil {
+		return approval.Ticket{}, err
+	}
+	t, err := desk.Get(ctx, ticket)
+	if err != nil {
+		return t, err
+	}
+	rec := audit.ForCall(t.Question.Call)
+	rec.Event, rec.Rule, rec.UserID, rec.Origin = audit.Approval, t.Question.Rule, answer.By.ID, string(capability.ByPerson)
+	rec.Metadata.Notes = map[string]string{"ticket": t.ID, "answer": string(answer.Effect), "scope": string(answer.Scope), "note": answer.Note}
+	if !answer.Until.IsZero() {
+		rec.Metadata.Notes["until"] = answer.Until.UTC().Format("2006-01-02T15:04:05Z")
+	}
+	if _, err := log.Append(ctx, rec); err != nil {
+		return t, err
+	}
+	return desk.Settle(ctx, ticket, answer)
+}
+
+// Revoke takes an answer back, on the record.
+func (a *App) Revoke(ctx context.Context, id, why string) error {
+	desk, log, err := a.deskAndTrail()
+	if err != nil {
+		return err
+	}
+	if err := desk.Revoke(ctx, id, a.Principal, why); err != nil {
+		return err
+	}
+	rec := audit.Record{Event: audit.Approval, UserID: a.Principal.ID, Tenant: a.Principal.Tenant, Origin: string(capability.ByPerson)}
+	rec.Metadata.Notes = map[string]string{"ticket": id, "answer": "revoke", "note": why}
+	_, err = log.Append(ctx, rec)
+	return err
+}
+
+func (a *App) deskAndTrail() (*approval.Desk, *audit.Log, error) {
+	desk, err := a.desk.get()
+	if err != nil {
+		return nil, nil, err
+	}
+	log, err := a.trail.get()
+	return desk, log, err
+}
+
+// VerifyTrail checks every chain of the trail, and against heads that were
+// kept elsewhere.
+func (a *App) VerifyTrail(elsewhere ...[]byte) (audit.Report, error) {
+	key, err := a.publicKey()
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, missing := os.Stat(a.Places.Audit); errors.Is(missing, fs.ErrNotExist) {
+			return audit.Report{}, nil // nothing was ever recorded
+		}
+	}
+	if err != nil {
+		return audit.Report{}, fmt.Errorf("verify the trail: the public key is missing: %w; put back what was beside the audit key", err)
+	}
+	return audit.Verify(a.Places.Audit, a.checkpoints(), key, elsewhere...)
+}
+
+// ProveRecord makes the proof of a record, and gives the key that checks it.
+func (a *App) ProveRecord(id audit.ID) (audit.Proof, string, error) {
+	key, err := a.publicKey()
+	if err != nil {
+		return audit.Proof{}, "", fmt.Errorf("prove %s: the public key is missing: %w", id, err)
+	}
+	p, err := audit.Prove(a.Places.Audit, a.checkpoints(), key, id)
+	return p, key, err
+}
+
+func (a *App) publicKey() (string, error) {
+	b, err := os.ReadFile(a.auditKey() + ".pub")
+	return strings.TrimSpace(string(b)), err
+}

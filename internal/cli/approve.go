@@ -1,0 +1,165 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"ken/internal/app"
+	"ken/internal/govern/approval"
+)
+
+func (c *command) approveCommand() *cobra.Command {
+	return group("approve", "Answer what waits for a person", c.approveList(), c.approveGrant(), c.approveDeny(), c.approveRevoke())
+}
+
+func (c *command) approveList() *cobra.Command {
+	var all, grants bool
+	cmd := &cobra.Command{
+		Use: "list", Short: "List what waits for an answer", Args: args(cobra.NoArgs),
+		RunE: c.with(func(ctx context.Context, a *app.App, _ []string) error {
+			desk, err := a.Desk()
+			if err != nil {
+				return err
+			}
+			if grants {
+				return c.listGrants(ctx, a, desk)
+			}
+			f := approval.Filter{Tenant: a.Principal.Tenant}
+			if !all {
+				f.States = []approval.State{approval.Pending}
+			}
+			tickets, err := desk.List(ctx, f)
+			if c.json {
+				return errors.Join(c.printJSON(map[string]any{"tickets": listOf(tickets)}), err)
+			}
+			for _, t := range tickets {
+				c.printTicket(t)
+			}
+			if len(tickets) == 0 && err == nil {
+				fmt.Fprintln(c.err, "ken: nothing waits for an answer")
+			}
+			return err
+		}),
+	}
+	cmd.Flags().BoolVar(&all, "all", false, "those that were answered or have expired too")
+	cmd.Flags().BoolVar(&grants, "grants", false, "the answers that hold, instead")
+	return cmd
+}
+
+func (c *command) printTicket(t approval.Ticket) {
+	p := c.out
+	p.linef("%s  %s", p.style(bold, t.ID), p.style(yellow, string(t.State)))
+	for _, line := range t.Lines() {
+		p.linef("  %s  %s", p.style(dim, fmt.Sprintf("%-12s", foreign(line.Name))), strings.ReplaceAll(foreignText(line.Text), "\n", "\n"+strings.Repeat(" ", 16)))
+	}
+}
+
+func (c *command) listGrants(ctx context.Context, a *app.App, desk *approval.Desk) error {
+	held, err := desk.Held(ctx, approval.Filter{Tenant: a.Principal.Tenant})
+	if c.json {
+		return errors.Join(c.printJSON(map[string]any{"grants": listOf(held)}), err)
+	}
+	rows := [][]string{}
+	for _, g := range held {
+		until := ""
+		if !g.Until.IsZero() {
+			until = "until " + g.Until.Local().Format("2006-01-02 15:04")
+		}
+		rows = append(rows, []string{g.ID, string(g.Scope), string(g.Capability), g.Action, until, "by " + g.By})
+	}
+	c.out.table([]column{{style: bold}, {style: yellow}, {}, {}, {style: dim}, {style: dim}}, rows)
+	return err
+}
+
+func (c *command) approveGrant() *cobra.Command {
+	var scope, note string
+	var until string
+	cmd := &cobra.Command{
+		Use: "grant ID", Short: "Agree to a call that waits", Args: args(cobra.ExactArgs(1)),
+		Example: "  ken approve grant 7f3a…\n  ken approve grant 7f3a… --for session\n  ken approve grant 7f3a… --until 8h",
+		RunE: c.with(func(ctx context.Context, a *app.App, given []string) error {
+			answer := approval.Answer{By: a.Principal, Effect: approval.Yes, Scope: approval.Scope(scope), Note: note}
+			if until != "" {
+				end, err := ahead(until, time.Now())
+				if err != nil {
+					return err
+				}
+				answer.Scope, answer.Until = approval.Until, end
+			}
+			return c.settle(ctx, a, given[0], answer)
+		}),
+	}
+	cmd.Flags().StringVar(&scope, "for", string(approval.Once), "how far it reaches: `once`, session or always")
+	cmd.Flags().StringVar(&until, "until", "", "in every session up to this `time`: a duration such as 8h, or 2026-01-31T12:00:00Z")
+	cmd.Flags().StringVar(&note, "note", "", "a `word` about why, for the record")
+	return cmd
+}
+
+// ahead reads a time that is to come.
+func ahead(text string, now time.Time) (time.Time, error) {
+	if d, err := time.ParseDuration(text); err == nil && d > 0 {
+		return now.Add(d), nil
+	}
+	t, err := moment("--until", text, now)
+	if err == nil && !t.After(now) {
+		err = usageError{fmt.Errorf("--until is %q, which is over; write a time to come, as in 8h", text)}
+	}
+	return t, err
+}
+
+func (c *command) approveDeny() *cobra.Command {
+	var session bool
+	var note string
+	cmd := &cobra.Command{
+		Use: "deny ID", Short: "Refuse a call that waits", Args: args(cobra.ExactArgs(1)),
+		RunE: c.with(func(ctx context.Context, a *app.App, given []string) error {
+			answer := approval.Answer{By: a.Principal, Effect: approval.No, Scope: approval.Once, Note: note}
+			if session {
+				answer.Scope = approval.Session
+			}
+			return c.settle(ctx, a, given[0], answer)
+		}),
+	}
+	cmd.Flags().BoolVar(&session, "session", false, "and do not ask again in this session")
+	cmd.Flags().StringVar(&note, "note", "", "a `word` about why, for the record")
+	return cmd
+}
+
+func (c *command) settle(ctx context.Context, a *app.App, id string, answer approval.Answer) error {
+	t, err := a.Settle(ctx, id, answer)
+	if err != nil {
+		return err
+	}
+	if c.json {
+		return c.printJSON(map[string]any{"ticket": t})
+	}
+	c.out.linef("%s %s: %s", t.ID, t.State, foreign(string(t.Question.Call.Target)))
+	if t.State == approval.Granted {
+		c.out.linef("Make the call again, and it runs.")
+	}
+	return nil
+}
+
+func (c *command) approveRevoke() *cobra.Command {
+	var why string
+	cmd := &cobra.Command{
+		Use: "revoke ID", Short: "Take an answer back", Args: args(cobra.ExactArgs(1)),
+		RunE: c.with(func(ctx context.Context, a *app.App, given []string) error {
+			if err := a.Revoke(ctx, given[0], why); err != nil {
+				return err
+			}
+			if c.json {
+				return c.printJSON(map[string]any{"revoked": given[0]})
+			}
+			c.out.linef("%s no longer holds", foreign(given[0]))
+			return nil
+		}),
+	}
+	cmd.Flags().StringVar(&why, "why", "", "a `word` about why, for the record")
+	return cmd
+}

@@ -1,0 +1,269 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"ken/internal/app"
+	"ken/internal/govern/audit"
+)
+
+func (c *command) auditCommand() *cobra.Command {
+	return group("audit", "Read and check the trail of calls", c.auditQuery(), c.auditTail(), c.auditVerify(), c.auditProve())
+}
+
+// An auditFilter is what the flags of query and tail say.
+type auditFilter struct {
+	extension, event, session, since, until string
+}
+
+func (f *auditFilter) flags(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.extension, "ext", "", "only this `extension`, as in tools.git")
+	flags.StringVar(&f.event, "event", "", "only this `event`, as in capability_failed, security_violation or EXT_RUN_DENIED")
+	flags.StringVar(&f.session, "session", "", "only this `session`")
+	flags.StringVar(&f.since, "since", "", "not before this `time`: a duration such as 24h, or 2026-01-31T12:00:00Z")
+}
+
+func (f auditFilter) read(now time.Time) (audit.Filter, error) {
+	since, err := moment("--since", f.since, now)
+	if err != nil {
+		return audit.Filter{}, err
+	}
+	until, err := moment("--until", f.until, now)
+	return audit.Filter{Extension: f.extension, Event: f.event, Session: f.session, Since: since, Until: until}, err
+}
+
+// moment reads a time: so long ago, a day, or an instant.
+func moment(flag, text string, now time.Time) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	if d, err := time.ParseDuration(text); err == nil && d >= 0 {
+		return now.Add(-d), nil
+	}
+	for _, form := range []string{time.RFC3339Nano, time.DateTime, time.DateOnly} {
+		if t, err := time.ParseInLocation(form, text, time.Local); err == nil {
+			return t, nil
+		}
+	}
+	return time.Time{}, usageError{fmt.Errorf("%s is %q; write how long ago, as in 24h, or a time, as in 2026-01-31T12:00:00Z", flag, text)}
+}
+
+func (c *command) auditQuery() *cobra.Command {
+	var f auditFilter
+	cmd := &cobra.Command{
+		Use: "query", Short: "List the records of calls", Args: args(cobra.NoArgs),
+		Example: "  ken audit query --event security_violation --since 48h\n  ken audit query --ext tools.git --json",
+		RunE: c.with(func(ctx context.Context, a *app.App, _ []string) error {
+			filter, err := f.read(time.Now())
+			if err != nil {
+				return err
+			}
+			records := []json.RawMessage{}
+			for e, err := range audit.Query(a.Places.Audit, filter) {
+				switch {
+				case ctx.Err() != nil:
+					return ctx.Err()
+				case err != nil:
+					fmt.Fprintln(c.err, "ken:", foreign(err.Error()))
+				case c.json:
+					records = append(records, recordJSON(e))
+				default:
+					c.printRecord(e)
+				}
+			}
+			if c.json {
+				return c.printJSON(map[string]any{"records": records})
+			}
+			return nil
+		}),
+	}
+	f.flags(cmd)
+	cmd.Flags().StringVar(&f.until, "until", "", "not after this `time`")
+	return cmd
+}
+
+// recordJSON is the record as it is stored, with its id.
+func recordJSON(e audit.Entry) json.RawMessage {
+	id, _ := json.Marshal(e.ID) // a string
+	return json.RawMessage(`{"id":` + string(id) + "," + strings.TrimPrefix(string(e.Line), "{"))
+}
+
+func (c *command) printRecord(e audit.Entry) {
+	r := e.Record
+	what := r.Target
+	if what == "" {
+		what = string(r.Command)
+	}
+	took := ""
+	if r.DurationMS != nil {
+		took = fmt.Sprintf("%d ms", *r.DurationMS)
+	}
+	why := r.CommandLine
+	if r.Error != nil {
+		why = *r.Error
+	}
+	c.out.table([]column{{style: dim}, {styles: levelStyles}, {style: bold}, {}, {style: dim}, {grow: true}}, [][]string{{
+		r.Timestamp.Local().Format("2006-01-02 15:04:05"), r.Level, string(r.Event), what, took, why,
+	}})
+}
+
+var levelStyles = map[string]string{"DEBUG": dim, "INFO": green, "WARNING": yellow, "ERROR": red}
+
+func (c *command) auditTail() *cobra.Command {
+	var f auditFilter
+	var follow bool
+	var lines int
+	cmd := &cobra.Command{
+		Use: "tail", Short: "Show the newest records, and with -f those that come", Args: args(cobra.NoArgs),
+		RunE: c.with(func(ctx context.Context, a *app.App, _ []string) error {
+			filter, err := f.read(time.Now())
+			if err != nil {
+				return err
+			}
+			print := func(e audit.Entry) error {
+				if c.json {
+					_, err := fmt.Fprintf(c.out, "%s\n", recordJSON(e))
+					return err
+				}
+				c.printRecord(e)
+				return nil
+			}
+			if !follow || filter.Since.IsZero() {
+				if err := lastRecords(ctx, a.Places.Audit, filter, lines, print); err != nil || !follow {
+					return err
+				}
+			}
+			for e, err := range audit.Tail(ctx, a.Places.Audit, filter) {
+				if err != nil {
+					fmt.Fprintln(c.err, "ken:", foreign(err.Error()))
+				} else if err := print(e); err != nil {
+					return err
+				}
+			}
+			return nil
+		}),
+	}
+	f.flags(cmd)
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on with those that come, until interrupted")
+	cmd.Flags().IntVarP(&lines, "lines", "n", 20, "how `many` of the newest")
+	return cmd
+}
+
+// lastRecords prints the newest few records that a filter chooses.
+func lastRecords(ctx context.Context, dir string, f audit.Filter, n int, print func(audit.Entry) error) error {
+	var last []audit.Entry
+	for e, err := range audit.Query(dir, f) {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err == nil && n > 0 {
+			if last = append(last, e); len(last) > 2*n {
+				last = append(last[:0], last[len(last)-n:]...)
+			}
+		}
+	}
+	for _, e := range last[max(0, len(last)-n):] {
+		if err := print(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *command) auditVerify() *cobra.Command {
+	var head string
+	cmd := &cobra.Command{
+		Use: "verify", Short: "Check that no record was changed, removed or cut off", Args: args(cobra.NoArgs),
+		RunE: c.with(func(_ context.Context, a *app.App, _ []string) error {
+			var elsewhere [][]byte
+			if head != "" {
+				data, err := os.ReadFile(head)
+				if err != nil {
+					return err
+				}
+				elsewhere = append(elsewhere, data)
+			}
+			report, err := a.VerifyTrail(elsewhere...)
+			if err != nil {
+				return err
+			}
+			if c.json {
+				err = c.printJSON(map[string]any{"ok": report.OK(), "chains": listOf(report.Chains), "strays": list(report.Strays)})
+			} else {
+				c.printTrail(report)
+			}
+			if err == nil && !report.OK() {
+				return errSilent
+			}
+			return err
+		}),
+	}
+	cmd.Flags().StringVar(&head, "head", "", "also compare with a signed head that was kept elsewhere, in this `file`")
+	return cmd
+}
+
+func (c *command) printTrail(r audit.Report) {
+	p, records := c.out, int64(0)
+	for _, chain := range r.Chains {
+		records += chain.Records
+		style := red
+		if chain.State.OK() {
+			style = green
+		}
+		p.linef("%s  %s  %d records, %d of them signed", p.style(style, fmt.Sprintf("%-8s", chain.State)), foreign(chain.Chain), chain.Records, chain.Signed)
+		if !chain.State.OK() {
+			p.linef("          %s: record %d at byte %d of %s", foreign(chain.Problem), chain.Seq, chain.Offset, foreign(filepath.Base(chain.File)))
+		}
+		for _, note := range chain.Notes {
+			p.linef("          %s", p.style(dim, foreign(note)))
+		}
+	}
+	for _, stray := range r.Strays {
+		p.linef("%s  %s is not part of the trail", p.style(yellow, "stray   "), foreign(stray))
+	}
+	verdict := p.style(green, "Everything that was signed is there, unchanged.")
+	switch {
+	case len(r.Chains) == 0:
+		verdict = "There are no records yet."
+	case !r.OK():
+		verdict = p.style(red, "The trail is not whole.")
+	}
+	p.linef("%s %s, %s", verdict, plural(len(r.Chains), "chain"), plural(int(records), "record"))
+}
+
+func listOf[T any](s []T) []T {
+	if s == nil {
+		return []T{}
+	}
+	return s
+}
+
+func (c *command) auditProve() *cobra.Command {
+	return &cobra.Command{
+		Use: "prove ID", Short: "Give a proof of one record that anyone with the public key can check", Args: args(cobra.ExactArgs(1)),
+		RunE: c.with(func(_ context.Context, a *app.App, given []string) error {
+			proof, key, err := a.ProveRecord(audit.ID(given[0]))
+			if err != nil {
+				return err
+			}
+			if err := audit.CheckProof(proof, key); err != nil {
+				return err
+			}
+			if c.json {
+				return c.printJSON(map[string]any{"proof": proof, "publicKey": key})
+			}
+			c.out.linef("%s\n\n%s hashes lead from this record to the head that was signed:\n\n%s\nPublic key: %s",
+				foreignText(proof.Line), fmt.Sprint(len(proof.Hashes)), foreignText(proof.Head), foreign(key))
+			return nil
+		}),
+	}
+}

@@ -1,0 +1,37 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"ken/internal/app"
+	"ken/internal/govern/policy"
+)
+
+func (c *command) policyCommand() *cobra.Command {
+	var cedar bool
+	show := &cobra.Command{
+		Use: "show", Short: "Print the rules in the order in which they are checked", Args: args(cobra.NoArgs),
+		RunE: c.with(func(_ context.Context, a *app.App, _ []string) error {
+			if cedar {
+				_, err := c.out.Write(a.Rules().Cedar())
+				return err
+			}
+			lines := policy.Describe(a.Rules())
+			if c.json {
+				return c.printJSON(map[string]any{"profile": a.Rules().Settings().Profile.String(), "rules": lines})
+			}
+			rows := make([][]string, 0, len(lines))
+			for _, l := range lines {
+				rows = append(rows, []string{l.Stage, l.Effect, l.Text, l.Knob, l.Where})
+			}
+			c.out.table([]column{{style: cyan}, {styles: effectStyles, style: yellow}, {grow: true}, {style: dim}, {style: dim}}, rows)
+			return nil
+		}),
+	}
+	show.Flags().BoolVar(&cedar, "cedar", false, "as Cedar policies")
+	return group("policy", "Show what may happen, and under which rule", show)
+}
+
+var effectStyles = map[string]string{"deny": red, "allow": green}

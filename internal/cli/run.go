@@ -1,0 +1,320 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"ken/capability"
+	"ken/internal/app"
+	"ken/internal/door"
+	"ken/internal/govern/approval"
+	"ken/internal/govern/policy"
+	"ken/internal/run/executor"
+	"ken/internal/run/runner"
+	"ken/internal/talk/slash"
+	"ken/internal/untrusted"
+)
+
+// A runCall is what the flags of ken run say.
+type runCall struct {
+	session, key, mode string
+}
+
+func (c *command) runCommand() *cobra.Command {
+	var r runCall
+	cmd := &cobra.Command{
+		Use: `run "/command action arguments"`, Short: "Run one command through all checks, in the sandbox, on the record",
+		Long: "Run one slash command, or one capability by its id with its arguments as JSON:\n" +
+			"  ken run \"/git log --count 5\"\n" +
+			"  ken run tool:read_file '{\"path\":\"README.md\"}'\n\n" +
+			"What the rules want a person's consent for is asked on a terminal; elsewhere the\n" +
+			"status is 4, and ken approve answers. Status: 0 done, 1 failed, 2 usage, 3 refused,\n" +
+			"4 waiting for approval, 124 timeout.",
+		Args: args(cobra.MinimumNArgs(1)),
+		RunE: c.with(func(ctx context.Context, a *app.App, given []string) error { return c.run(ctx, a, r, given) }),
+	}
+	// What follows the command is its own, dashes too.
+	cmd.Flags().SetInterspersed(false)
+	cmd.Flags().StringVar(&r.session, "session", "", "the `name` of the session that consent and results belong to (this terminal's)")
+	cmd.Flags().StringVar(&r.key, "key", "", "a `name` for this one call: run again with it, a finished call is not repeated")
+	cmd.Flags().StringVar(&r.mode, "mode", "", "the `mode` to run in (policy.modes)")
+	return cmd
+}
+
+func (c *command) run(ctx context.Context, a *app.App, r runCall, given []string) error {
+	call, err := c.callOf(ctx, a, given)
+	if err != nil {
+		return err
+	}
+	call.Session, call.Mode = r.session, r.mode
+	if call.Session == "" {
+		call.Session = terminalSession()
+	}
+	if r.key == "" {
+		r.key = rand.Text()
+	}
+	view := a.Door.ViewFor(door.Viewer{Principal: a.Principal, Mode: r.mode, Origin: capability.ByPerson, Surface: policy.SurfaceRun})
+	ctx = runner.WithKey(ctx, r.key)
+	var live *liveOutput
+	if !c.json {
+		live = &liveOutput{w: c.out, clean: c.out.terminal, err: &liveOutput{w: c.err, clean: isTerminal(c.err)}}
+		call.Live = live
+	}
+	res, err := a.Door.Invoke(ctx, view, call)
+	for tries := 0; tries < 3 && capability.KindOf(err) == capability.Unapproved && c.interactive(); tries++ {
+		again, asked := c.consent(ctx, a, err)
+		if asked != nil {
+			return asked
+		}
+		if !again {
+			break
+		}
+		res, err = a.Door.Invoke(ctx, view, call)
+	}
+	return c.printResult(call, res, err, live)
+}
+
+// callOf reads what to run: a line, its words, or an id with JSON.
+func (c *command) callOf(ctx context.Context, a *app.App, given []string) (capability.Call, error) {
+	if strings.HasPrefix(given[0], "/") {
+		line := given[0]
+		for _, word := range given[1:] { // the shell has taken the line apart
+			line += " " + quoteWord(word)
+		}
+		return a.Route(ctx, line)
+	}
+	call := capability.Call{Target: capability.ID(given[0]), Origin: capability.ByPerson}
+	switch {
+	case len(given) > 2:
+		return call, usageError{fmt.Errorf("%s takes its arguments as one JSON object; put them in quotes, or begin a command with a slash", foreign(given[0]))}
+	case len(given) == 2:
+		call.Arguments = json.RawMessage(given[1])
+		if !json.Valid(call.Arguments) {
+			return call, usageError{fmt.Errorf("the arguments of %s are not JSON; write them as '{\"name\": \"value\"}'", foreign(given[0]))}
+		}
+	}
+	return call, nil
+}
+
+// quoteWord keeps flags what they are: only what a line would read otherwise is
+// quoted.
+func quoteWord(word string) string {
+	if word != "" && !strings.ContainsFunc(word, func(r rune) bool { return strings.ContainsRune(" \t\n'\"\\", r) }) {
+		return word
+	}
+	return slash.Quote(word)
+}
+
+// interactive reports whether there is a person at both ends.
+func (c *command) interactive() bool {
+	f, ok := c.in.(*os.File)
+	return ok && c.out.terminal && !c.json && term.IsTerminal(int(f.Fd()))
+}
+
+// consent shows what a call would do and takes the person's answer. It reports
+// whether to make the call again.
+func (c *command) consent(ctx context.Context, a *app.App, err error) (bool, error) {
+	q, ok := errors.AsType[*runner.Question](err)
+	if !ok || q.Name != runner.AnswerConsent || q.Ticket == "" {
+		return false, nil
+	}
+	desk, derr := a.Desk()
+	if derr != nil {
+		return false, derr
+	}
+	t, derr := desk.Get(ctx, q.Ticket)
+	if derr != nil {
+		return false, derr
+	}
+	for _, line := range t.Lines() {
+		c.out.linef("%s  %s", c.out.style(bold, fmt.Sprintf("%12s", foreign(line.Name))), strings.ReplaceAll(foreignText(line.Text), "\n", "\n"+strings.Repeat(" ", 14)))
+	}
+	choices := "[y] this once, [n] no"
+	if t.Question.Widest == approval.Session {
+		choices = "[y] this once, [s] for this session, [a] always, [n] no"
+	}
+	answer := approval.Answer{By: a.Principal, Effect: approval.No, Scope: approval.Once}
+	fmt.Fprintf(c.out, "%s %s: ", c.out.style(yellow, "Allow it?"), choices)
+	line, rerr := readLine(ctx, c.in)
+	if rerr != nil {
+		return false, rerr
+	}
+	switch strings.ToLower(strings.TrimSpace(line)) {
+	case "y", "yes":
+		answer.Effect = approval.Yes
+	case "s", "session":
+		answer.Effect, answer.Scope = approval.Yes, approval.Session
+	case "a", "always":
+		answer.Effect, answer.Scope = approval.Yes, approval.Always
+	}
+	if _, derr := a.Settle(ctx, t.ID, answer); derr != nil {
+		return false, derr
+	}
+	return true, nil // a denial is then the call's answer
+}
+
+// readLine waits for a line, or for ctx. The reader that is left behind goes
+// with the process.
+func readLine(ctx context.Context, r io.Reader) (string, error) {
+	type read struct {
+		line string
+		err  error
+	}
+	done := make(chan read, 1)
+	go func() {
+		line, err := bufio.NewReader(r).ReadString('\n')
+		done <- read{line, err}
+	}()
+	select {
+	case got := <-done:
+		if errors.Is(got.err, io.EOF) {
+			got.err = nil // no answer is no
+		}
+		return got.line, got.err
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+}
+
+// liveOutput passes output on as it comes: to a terminal without what it would
+// act on, anywhere else as it is.
+type liveOutput struct {
+	w       io.Writer
+	clean   bool
+	err     *liveOutput // nil: of standard error itself
+	written bool
+	newline bool // the last byte was one
+}
+
+// Stderr makes it a capability.Streams.
+func (l *liveOutput) Stderr() io.Writer { return l.err }
+
+func (l *liveOutput) Write(b []byte) (int, error) {
+	if len(b) == 0 {
+		return 0, nil
+	}
+	l.written, l.newline = true, b[len(b)-1] == '\n'
+	if !l.clean {
+		return l.w.Write(b)
+	}
+	if _, err := io.WriteString(l.w, untrusted.Terminal(string(b))); err != nil {
+		return 0, err
+	}
+	return len(b), nil
+}
+
+// runReport is what ken run --json prints.
+type runReport struct {
+	Target  capability.ID     `json:"target"`
+	Action  string            `json:"action,omitempty"`
+	Session string            `json:"session"`
+	Result  capability.Result `json:"result"`
+	Error   *runError         `json:"error,omitempty"`
+	Ticket  string            `json:"ticket,omitempty"`
+}
+
+type runError struct {
+	Kind    string `json:"kind"`
+	Message string `json:"message"`
+	Status  int    `json:"status"`
+}
+
+// printResult prints what a call gave back and turns it into a status.
+func (c *command) printResult(call capability.Call, res capability.Result, err error, live *liveOutput) error {
+	end := err
+	switch {
+	case err != nil:
+	case res.Meta[runner.MetaState] == runner.TimedOut.String():
+		end = &capability.Error{Kind: capability.Timeout, Op: "run", Target: string(call.Target), Err: errors.New("it took too long and was stopped"), Fix: "limits.timeout in ken.yaml, and timeout in its manifest, say how long it may take"}
+	case res.Failed:
+		end = errSilent
+	}
+	if c.json {
+		report := runReport{Target: call.Target, Action: call.Action, Session: call.Session, Result: res, Ticket: res.Meta[runner.MetaTicket]}
+		if end != nil && !errors.Is(end, errSilent) {
+			report.Error = &runError{capability.KindOf(end).String(), end.Error(), status(end)}
+			fmt.Fprintln(c.err, "ken:", untrusted.Terminal(end.Error()))
+		}
+		return errors.Join(c.printJSON(report), silently(end))
+	}
+	if err != nil {
+		return err // the result says the same
+	}
+	c.printParts(res, live)
+	return end
+}
+
+// silently ends with the status of an error that was told already.
+func silently(err error) error {
+	if err == nil {
+		return nil
+	}
+	return toldError{err}
+}
+
+// A toldError was printed.
+type toldError struct{ error }
+
+func (e toldError) Unwrap() error { return e.error }
+
+// printParts prints what was not passed on as it came. What is about a program,
+// rather than from it, goes to standard error.
+func (c *command) printParts(res capability.Result, live *liveOutput) {
+	_, program := res.Meta[runner.MetaExitCode]
+	shown := live != nil && (live.written || live.err.written)
+	if shown && live.clean && live.written && !live.newline {
+		c.out.linef("")
+	}
+	for _, p := range res.Parts {
+		stream := p.MIME == executor.MIMEStdout || p.MIME == executor.MIMEStderr || p.MIME == executor.MIMEBytes
+		switch {
+		case shown && (stream || res.Meta[runner.MetaTruncated] == "true"):
+		case p.Text != "" && program && (!stream || p.MIME == executor.MIMEStderr):
+			fmt.Fprintln(c.err, "ken:", foreignText(strings.TrimSuffix(p.Text, "\n")))
+		case p.Text != "":
+			io.WriteString(c.out, ended(c.text(p.Text)))
+		case p.JSON != nil:
+			io.WriteString(c.out, ended(c.text(string(p.JSON))))
+		case p.Link != "":
+			c.out.linef("%s", foreign(p.Link))
+		case p.Data != nil && !c.out.terminal && p.MIME == executor.MIMEBytes:
+			c.out.Write(p.Data)
+		case p.Data != nil:
+			c.out.linef("[%d bytes of %s]", len(p.Data), foreign(p.MIME))
+		}
+	}
+	if res.Handle != "" && !shown && res.Meta[runner.MetaTruncated] == "true" {
+		fmt.Fprintf(c.err, "ken: the whole result is kept as %s; ken run tool:read_result '{\"handle\":%q,\"op\":\"tail\"}' reads it\n", res.Handle, res.Handle)
+	}
+}
+
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// text makes foreign text fit for a terminal; into a file or a pipe it goes as
+// it is.
+func (c *command) text(s string) string {
+	if c.out.terminal {
+		return foreignText(s)
+	}
+	return s
+}
+
+func ended(s string) string {
+	if s != "" && !strings.HasSuffix(s, "\n") {
+		return s + "\n"
+	}
+	return s
+}

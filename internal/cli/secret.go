@@ -1,0 +1,94 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"ken/internal/app"
+	"ken/internal/secret"
+)
+
+func (c *command) secretCommand() *cobra.Command {
+	return group("secret", "Keep the secrets that capabilities need", c.secretSet(), c.secretList(), c.secretRemove())
+}
+
+func (c *command) secretSet() *cobra.Command {
+	return &cobra.Command{
+		Use: "set NAME", Short: "Keep a secret; its value is read from standard input", Args: args(cobra.ExactArgs(1)),
+		Example: "  ken secret set SERPER_API_KEY          (asks, and shows nothing)\n  ken secret set SERPER_API_KEY < key.txt",
+		RunE: c.with(func(_ context.Context, a *app.App, given []string) error {
+			v, err := c.readSecret(given[0])
+			if err != nil {
+				return err
+			}
+			if err := a.Secrets().Set(given[0], v); err != nil {
+				return err
+			}
+			if c.json {
+				return c.printJSON(map[string]any{"set": given[0]})
+			}
+			c.out.linef("%s is kept in %s", foreign(given[0]), foreign(a.Places.Home))
+			return nil
+		}),
+	}
+}
+
+func (c *command) readSecret(name string) (secret.Value, error) {
+	f, ok := c.in.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return secret.ReadValue(c.in)
+	}
+	fmt.Fprintf(c.err, "Value of %s: ", foreign(name))
+	typed, err := term.ReadPassword(int(f.Fd()))
+	fmt.Fprintln(c.err)
+	if err != nil {
+		return secret.Value{}, err
+	}
+	return secret.ReadValue(strings.NewReader(string(typed)))
+}
+
+func (c *command) secretList() *cobra.Command {
+	return &cobra.Command{
+		Use: "list", Short: "List the names of the secrets that are kept", Args: args(cobra.NoArgs),
+		RunE: c.with(func(_ context.Context, a *app.App, _ []string) error {
+			items, err := a.Secrets().List()
+			if err != nil {
+				return err
+			}
+			if c.json {
+				return c.printJSON(map[string]any{"secrets": listOf(items)})
+			}
+			rows := [][]string{}
+			for _, i := range items {
+				note := i.Unguarded
+				if i.Shadowed {
+					note = "the environment's variable of this name comes first"
+				}
+				rows = append(rows, []string{i.Name, i.Set.Local().Format("2006-01-02 15:04"), note})
+			}
+			c.out.table([]column{{style: bold}, {style: dim}, {style: yellow, grow: true}}, rows)
+			return nil
+		}),
+	}
+}
+
+func (c *command) secretRemove() *cobra.Command {
+	return &cobra.Command{
+		Use: "rm NAME", Short: "Forget a secret", Args: args(cobra.ExactArgs(1)),
+		RunE: c.with(func(_ context.Context, a *app.App, given []string) error {
+			if err := a.Secrets().Remove(given[0]); err != nil {
+				return err
+			}
+			if c.json {
+				return c.printJSON(map[string]any{"removed": given[0]})
+			}
+			c.out.linef("%s is forgotten", foreign(given[0]))
+			return nil
+		}),
+	}
+}

@@ -1,0 +1,267 @@
+package config
+
+import "time"
+
+// Limits bound how calls are run. A zero field means its default.
+type Limits struct {
+	Concurrent        int // calls that run at once; default 64
+	PerExtension      int // of one extension; default 16
+	Queue             int // calls that wait; default 4096
+	QueuePerExtension int // of one extension; default 1024
+
+	// Wait is how long a call waits in the queue. Zero, the default: as long
+	// as its caller does.
+	Wait time.Duration
+
+	// Timeout is what a call has that asks for none, MaxTimeout the most that
+	// one may ask for. Defaults 5m, and zero: as Timeout.
+	Timeout    time.Duration
+	MaxTimeout time.Duration
+
+	Slow time.Duration // calls that take longer are recorded as slow; default 5s
+
+	ArgumentBytes int // of one call's arguments; default 1 MiB
+	ArgumentDepth int // levels of lists and objects in them; default 64
+
+	// Inline is how many bytes of text a result holds; a longer one is kept
+	// and read by its handle. Default 20,000.
+	Inline    int
+	DataBytes int // of one image or sound in a result; default 8 MiB
+
+	Remember time.Duration // how long a finished effect is not repeated; default 24h
+}
+
+// A Requirement says how much isolation a program must have to run at all.
+type Requirement string
+
+const (
+	RequireFull     Requirement = "require-full"
+	RequireLandlock Requirement = "require-landlock"
+	BestEffort      Requirement = "best-effort" // what there is, and say so
+	NoIsolation     Requirement = "off"         // limits alone
+)
+
+// NoLimit in a field of [Sandbox] means that there is none.
+const NoLimit = -1
+
+// Sandbox bounds the programs that calls start. A zero number means its
+// default, [NoLimit] none.
+type Sandbox struct {
+	// Require is the least isolation. Default require-landlock; the zero value
+	// means the same.
+	Require Requirement
+
+	// CPU is processor time of each process. Zero, the default: as much as the
+	// call's time.
+	CPU time.Duration
+
+	Memory       int64 // bytes, of all processes of a call where the system can tell; default none
+	AddressSpace int64 // bytes of each process; default none
+	Processes    int64 // at once, threads too; default 512
+	OpenFiles    int64 // of each process; default 1024
+	FileSize     int64 // bytes of one file; default 1 GiB
+	Disk         int64 // bytes of the work directory; default none
+	Output       int64 // bytes kept of each stream; default 1 MiB
+	Scratch      int64 // bytes of /tmp; default 64 MiB
+	NetworkBytes int64 // up and down together; default 64 MiB
+
+	// NetworkRate is in bytes a second. Zero, the default, is no limit, and
+	// there is no NoLimit.
+	NetworkRate int64
+}
+
+// Approval says how long questions and answers hold. A zero duration means its
+// default.
+type Approval struct {
+	Wait       time.Duration // a question; default 24h
+	OnceFor    time.Duration // an answer for one call, until it is used; default 1h
+	SessionFor time.Duration // an answer for a session; default 720h
+	Retain     time.Duration // what is over can be looked up; default 2160h
+
+	// Approvers are the roles that may answer for others of their tenant.
+	// Default none: everybody answers for himself alone.
+	Approvers []string
+}
+
+// Audit says how the record of calls is kept.
+type Audit struct {
+	// CheckpointDir is the absolute folder of the signed heads. Default empty:
+	// beside the record, in audit-checkpoints.
+	CheckpointDir string
+
+	SegmentBytes int64 // a file of the record past this is followed by another; default 64 MiB
+
+	// Keep is how long old chains stay. Zero, the default: for ever.
+	Keep time.Duration
+}
+
+// Results says how long what calls returned can be read. A zero field means
+// its default.
+type Results struct {
+	Keep       time.Duration // default 24h
+	PerSession int           // of one session, the oldest go first; default 64
+	MaxBytes   int64         // of one result; default 64 MiB
+	MaxTotal   int64         // of all, the oldest go first; default 2 GiB
+}
+
+// Shell says what commands of the tool shell have besides the workspace. Which
+// commands may run is Policy.Access. The zero Shell gives nothing.
+type Shell struct {
+	Env     []string // names of variables that are passed on; default none
+	Network bool     // a way to the network; default false
+}
+
+// A Review says whether extensions must be looked at before they can be used.
+type Review string
+
+const (
+	ReviewRequired Review = "required"
+	ReviewOff      Review = "off"
+)
+
+// Extensions says how extension packages are run.
+type Extensions struct {
+	// Path lists the absolute folders of programs. Default empty: the built-in
+	// list.
+	Path []string
+
+	// Review has every package off until its permissions were accepted.
+	// Default required; the zero value means the same.
+	Review Review
+}
+
+const (
+	kib = 1 << 10
+	mib = 1 << 20
+	gib = 1 << 30
+
+	day = 24 * time.Hour
+)
+
+func defaultLimits() Limits {
+	return Limits{
+		Concurrent: 64, PerExtension: 16, Queue: 4096, QueuePerExtension: 1024, Timeout: 5 * time.Minute, Slow: 5 * time.Second,
+		ArgumentBytes: mib, ArgumentDepth: 64, Inline: 20_000, DataBytes: 8 * mib, Remember: day,
+	}
+}
+
+func defaultSandbox() Sandbox {
+	return Sandbox{
+		Require: RequireLandlock, Memory: NoLimit, AddressSpace: NoLimit, Processes: 512, OpenFiles: 1024, FileSize: gib,
+		Disk: NoLimit, Output: mib, Scratch: 64 * mib, NetworkBytes: 64 * mib,
+	}
+}
+
+func limitsSettings() []setting[Config] {
+	const mostCalls = 100_000
+	return []setting[Config]{
+		entry("limits.concurrent", "The most calls that run at once.",
+			func(c *Config) *int { return &c.Limits.Concurrent }, whole(1, mostCalls)),
+		entry("limits.perExtension", "The most calls of one extension that run at once.",
+			func(c *Config) *int { return &c.Limits.PerExtension }, whole(1, mostCalls)),
+		entry("limits.queue", "The most calls that wait; what comes then is refused.",
+			func(c *Config) *int { return &c.Limits.Queue }, whole(1, mostCalls)),
+		entry("limits.queuePerExtension", "The most calls of one extension that wait.",
+			func(c *Config) *int { return &c.Limits.QueuePerExtension }, whole(1, mostCalls)),
+		entry("limits.wait", "How long a call waits for its turn; 0s is as long as its caller does.",
+			func(c *Config) *time.Duration { return &c.Limits.Wait }, duration(0, day, noMoreOrEver)),
+		entry("limits.timeout", "The time of a call that asks for none.",
+			func(c *Config) *time.Duration { return &c.Limits.Timeout }, duration(time.Millisecond, day, noMore)),
+		maxTimeout(entry("limits.maxTimeout", "The most time that a call may ask for; 0s is that of timeout.",
+			func(c *Config) *time.Duration { return &c.Limits.MaxTimeout }, duration(0, day, noMore))),
+		entry("limits.slow", "Calls that take longer are recorded as slow.",
+			func(c *Config) *time.Duration { return &c.Limits.Slow }, duration(time.Millisecond, day, noMore)),
+		entry("limits.argumentBytes", "The most bytes of one call's arguments.",
+			func(c *Config) *int { return &c.Limits.ArgumentBytes }, size[int](1, 64*mib)),
+		entry("limits.argumentDepth", "The most levels of lists and objects in them.",
+			func(c *Config) *int { return &c.Limits.ArgumentDepth }, whole(1, 1000)),
+		entry("limits.inline", "The bytes of text that a result holds; a longer one is kept and read by its handle.",
+			func(c *Config) *int { return &c.Limits.Inline }, size[int](1, 64*mib)),
+		entry("limits.dataBytes", "The most bytes of one image or sound in a result.",
+			func(c *Config) *int { return &c.Limits.DataBytes }, size[int](1, gib)),
+		entry("limits.remember", "How long a finished effect is known and not repeated.",
+			func(c *Config) *time.Duration { return &c.Limits.Remember }, duration(time.Second, 365*day, noMore)),
+	}
+}
+
+// maxTimeout gives the key its rule for a project's file: zero is what Timeout
+// is, and that may change beside it.
+func maxTimeout(s setting[Config]) setting[Config] {
+	s.noWider = func(a, b *Config) bool {
+		now, was := a.Limits.MaxTimeout, b.Limits.MaxTimeout
+		if now == 0 || was == 0 {
+			return now == was || was == 0 && now <= b.Limits.Timeout
+		}
+		return now <= was
+	}
+	return s
+}
+
+func sandboxSettings() []setting[Config] {
+	const mostBytes = 1 << 50
+	bytes := func(key, doc string, at func(*Sandbox) *int64) setting[Config] {
+		return entry("sandbox."+key, doc, func(c *Config) *int64 { return at(&c.Sandbox) }, size[int64](1, mostBytes).orNone(NoLimit))
+	}
+	count := func(key, doc string, at func(*Sandbox) *int64) setting[Config] {
+		return entry("sandbox."+key, doc, func(c *Config) *int64 { return at(&c.Sandbox) }, whole[int64](1, 1<<20).orNone(NoLimit))
+	}
+	return []setting[Config]{
+		entry("sandbox.require", "The least isolation of a program: require-full, require-landlock, best-effort (what there is) or off (limits alone).",
+			func(c *Config) *Requirement { return &c.Sandbox.Require }, word(RequireFull, RequireLandlock, BestEffort, NoIsolation)),
+		entry("sandbox.cpu", "Processor time of each process; 0s is as much as the call's time.",
+			func(c *Config) *time.Duration { return &c.Sandbox.CPU }, duration(0, day, noMoreOrEver)),
+		bytes("memory", "Memory of all processes of a call, as in 512MiB; none is no limit.", func(s *Sandbox) *int64 { return &s.Memory }),
+		bytes("addressSpace", "Address space of each process; none is no limit.", func(s *Sandbox) *int64 { return &s.AddressSpace }),
+		count("processes", "The most processes and threads of a call; none is no limit.", func(s *Sandbox) *int64 { return &s.Processes }),
+		count("openFiles", "The most open files of each process; none is no limit.", func(s *Sandbox) *int64 { return &s.OpenFiles }),
+		bytes("fileSize", "The largest file that a program may write; none is no limit.", func(s *Sandbox) *int64 { return &s.FileSize }),
+		bytes("disk", "The most bytes of an extension's work directory; none is no limit.", func(s *Sandbox) *int64 { return &s.Disk }),
+		bytes("output", "The most bytes kept of a program's output and of its errors, the beginning and the end; none is no limit.", func(s *Sandbox) *int64 { return &s.Output }),
+		bytes("scratch", "The most bytes in a program's /tmp, where it has one of its own; none is no limit.", func(s *Sandbox) *int64 { return &s.Scratch }),
+		bytes("networkBytes", "The most bytes that a call sends and receives; none is no limit.", func(s *Sandbox) *int64 { return &s.NetworkBytes }),
+		entry("sandbox.networkRate", "The most bytes a second; none is no limit.",
+			func(c *Config) *int64 { return &c.Sandbox.NetworkRate }, size[int64](1, mostBytes).orNone(0)),
+	}
+}
+
+func recordSettings() []setting[Config] {
+	return []setting[Config]{
+		entry("approval.wait", "How long a question to a person stays open.",
+			func(c *Config) *time.Duration { return &c.Approval.Wait }, duration(time.Second, 365*day, noMore)),
+		entry("approval.onceFor", "How long an answer for one call waits to be used.",
+			func(c *Config) *time.Duration { return &c.Approval.OnceFor }, duration(time.Second, 365*day, noMore)),
+		entry("approval.sessionFor", "How long an answer for a session holds.",
+			func(c *Config) *time.Duration { return &c.Approval.SessionFor }, duration(time.Second, 365*day, noMore)),
+		entry("approval.retain", "How long questions and answers that are over can be looked up.",
+			func(c *Config) *time.Duration { return &c.Approval.Retain }, duration(time.Hour, 10*365*day, noMore).fixed()),
+		entry("approval.approvers", "Roles that may answer for others of their tenant; without any, everybody answers for himself.",
+			func(c *Config) *[]string { return &c.Approval.Approvers }, texts("roles", subset, nil)),
+		entry("audit.checkpointDir", "The folder of the record's signed heads, best on another disk; empty is beside the record.",
+			func(c *Config) *string { return &c.Audit.CheckpointDir }, path()),
+		entry("audit.segmentBytes", "A file of the record that is larger is followed by another.",
+			func(c *Config) *int64 { return &c.Audit.SegmentBytes }, size[int64](64*kib, 16*gib).fixed()),
+		entry("audit.keep", "How long the record is kept; 0s is for ever.",
+			func(c *Config) *time.Duration { return &c.Audit.Keep }, duration(0, 100*365*day, noMore).fixed()),
+		entry("results.keep", "How long what a call returned can be read.",
+			func(c *Config) *time.Duration { return &c.Results.Keep }, duration(time.Second, 365*day, noMore)),
+		entry("results.perSession", "How many results of one session are kept; the oldest go first.",
+			func(c *Config) *int { return &c.Results.PerSession }, whole(1, 100_000)),
+		entry("results.maxBytes", "The most bytes kept of one result.",
+			func(c *Config) *int64 { return &c.Results.MaxBytes }, size[int64](kib, 16*gib)),
+		entry("results.maxTotal", "The most bytes of all results together; the oldest go first.",
+			func(c *Config) *int64 { return &c.Results.MaxTotal }, size[int64](mib, 1024*gib)),
+	}
+}
+
+func toolSettings() []setting[Config] {
+	return []setting[Config]{
+		entry("shell.env", "Names of environment variables that commands of the shell get, as in [LANG, TZ].",
+			func(c *Config) *[]string { return &c.Shell.Env }, texts("names", subset, nil).each(checkVariable)),
+		entry("shell.network", "Give commands of the shell a way to the network.",
+			func(c *Config) *bool { return &c.Shell.Network }, boolean()),
+		entry("extensions.path", "Folders that programs of extensions are looked for in; empty is the built-in list.",
+			func(c *Config) *[]string { return &c.Extensions.Path }, folders()),
+		entry("extensions.review", "Whether an extension is off until its permissions were accepted: required or off.",
+			func(c *Config) *Review { return &c.Extensions.Review }, word(ReviewRequired, ReviewOff)),
+	}
+}

@@ -1,0 +1,520 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"ken/capability"
+	"ken/internal/govern/policy"
+	"ken/internal/yamldoc"
+)
+
+// policyText is what files say of policy in their own words, where settings
+// cannot be written back from what was made of them.
+type policyText struct {
+	modes []yamldoc.Field
+	rules []yamldoc.Value
+}
+
+// policySetting makes the setting for a key of the section policy. Package
+// policy reads it; take copies what it read.
+func policySetting(key, doc string, take func(into, from *policy.Settings), show func(*Config) any, noWider func(a, b *Config) bool) setting[Config] {
+	copied := func(into, from *Config) { take(&into.Policy, &from.Policy) }
+	return setting[Config]{
+		name: "policy." + key, doc: doc, show: show, noWider: noWider, take: copied, join: copied,
+		read: func(r *reading, at spot, v yamldoc.Value, into *Config) {
+			if s, ok := r.policy(at, key, v); ok {
+				take(&into.Policy, &s)
+			}
+		},
+	}
+}
+
+// policy has package policy read one key of its section, and reports what that
+// finds as problems of this file.
+func (r *reading) policy(at spot, key string, v yamldoc.Value) (policy.Settings, bool) {
+	before := len(r.problems)
+	if r.visible(at, v); len(r.problems) > before {
+		return policy.Settings{}, false
+	}
+	s, err := policy.ParseSection(r.file, &yamldoc.Map{Line: at.line, Fields: []yamldoc.Field{{Key: key, Line: at.line, Value: v}}})
+	for _, e := range issuesOf(err) {
+		message := "policy." + key + ": " + e.Message
+		if strings.HasPrefix(e.Message, key) {
+			message = "policy." + e.Message
+		}
+		r.fault(spot{at.key, cmp.Or(e.Line, at.line)}, "bad-policy", visible(e.Fix), "%s", visible(message))
+	}
+	return s, err == nil
+}
+
+// visible refuses what cannot be seen anywhere in a value.
+func (r *reading) visible(at spot, v yamldoc.Value) {
+	switch x := v.Any.(type) {
+	case string:
+		r.printable(at, v)
+	case []yamldoc.Value:
+		for i, item := range x {
+			r.visible(spot{fmt.Sprintf("%s[%d]", at.key, i), item.Line}, item)
+		}
+	case *yamldoc.Map:
+		for _, f := range x.Fields {
+			where := spot{at.key + "." + plain(f.Key), f.Line}
+			if f.Key == "" || strings.ContainsFunc(f.Key, unseen) {
+				r.fault(where, "bad-value", "write a name of printable characters", "%s is not a name", where.key)
+				continue
+			}
+			r.visible(where, f.Value)
+		}
+	}
+}
+
+// issuesOf takes an error of package policy apart.
+func issuesOf(err error) []*yamldoc.Error {
+	switch e := err.(type) {
+	case nil:
+		return nil
+	case *yamldoc.Error:
+		return []*yamldoc.Error{e}
+	case interface{ Unwrap() []error }:
+		var out []*yamldoc.Error
+		for _, one := range e.Unwrap() {
+			out = append(out, issuesOf(one)...)
+		}
+		return out
+	case interface{ Unwrap() error }:
+		return issuesOf(e.Unwrap())
+	}
+	return []*yamldoc.Error{{Message: err.Error()}}
+}
+
+// byPolicy marks a key whose value policy.profile gives.
+func (s setting[S]) byPolicy() setting[S] {
+	s.governed = true
+	return s
+}
+
+// typed marks a key whose value ken config set takes as it is typed.
+func (s setting[S]) typed() setting[S] {
+	s.text = true
+	return s
+}
+
+// joined gives a key its own way to put a project's words to the user's.
+func (s setting[S]) joined(join func(into, from *S)) setting[S] {
+	s.joins, s.join = true, join
+	return s
+}
+
+// same makes it a key of which a project may only repeat what there is.
+func same(show func(*Config) any) func(a, b *Config) bool {
+	return func(a, b *Config) bool { return flow(show(a)) == flow(show(b)) }
+}
+
+// fillPolicy gives the keys of policy that no file says the values of the
+// profile.
+func (c *Config) fillPolicy() {
+	base := Config{Policy: policy.Defaults(c.Policy.Profile)}
+	for _, s := range policySettings() {
+		if _, said := c.origins[s.name]; s.governed && !said {
+			s.take(c, &base)
+		}
+	}
+	// A threshold that nobody could reach is no error when another file, or
+	// the profile, gave the other one.
+	c.Policy.AskAbove = min(c.Policy.AskAbove, c.Policy.DenyAbove)
+}
+
+func policySettings() []setting[Config] {
+	return slices.Concat(policyWordSettings(), policyListSettings(), policyMapSettings())
+}
+
+func policyWordSettings() []setting[Config] {
+	return []setting[Config]{
+		policySetting("profile", "What is allowed where nothing else is said: personal, team, locked or seed.",
+			func(into, from *policy.Settings) { into.Profile = from.Profile },
+			func(c *Config) any { return c.Policy.Profile.String() },
+			func(a, b *Config) bool {
+				return a.Policy.Profile == b.Policy.Profile || a.Policy.Profile == policy.Locked
+			}).typed(),
+		policySetting("deployment", "Who can reach this Ken: local_open, local_locked or remote_exposed, the strictest.",
+			func(into, from *policy.Settings) { into.Deployment = from.Deployment },
+			func(c *Config) any { return c.Policy.Deployment.String() },
+			func(a, b *Config) bool { return a.Policy.Deployment <= b.Policy.Deployment }).typed().byPolicy(),
+		policySetting("intents", "Whether a model must say what it is about to do: strict, relaxed (reads need not) or off.",
+			func(into, from *policy.Settings) { into.Intents = from.Intents },
+			func(c *Config) any { return c.Policy.Intents.String() },
+			func(a, b *Config) bool { return a.Policy.Intents <= b.Policy.Intents }).typed().byPolicy(),
+		policySetting("intentSurfaces", "Where it must: any of chat, run, api, mcp, proxy and library.",
+			takeSurfaces, showSurfaces, noFewerSurfaces).byPolicy(),
+		policySetting("askAbove", "Ask a person about calls whose risk, 0 to 100, is above this.",
+			func(into, from *policy.Settings) { into.AskAbove = from.AskAbove },
+			func(c *Config) any { return int64(c.Policy.AskAbove) },
+			func(a, b *Config) bool { return a.Policy.AskAbove <= b.Policy.AskAbove }).byPolicy(),
+		policySetting("denyAbove", "Refuse calls whose risk is above this; 100 refuses none.",
+			func(into, from *policy.Settings) { into.DenyAbove = from.DenyAbove },
+			func(c *Config) any { return int64(c.Policy.DenyAbove) },
+			func(a, b *Config) bool { return a.Policy.DenyAbove <= b.Policy.DenyAbove }).byPolicy(),
+	}
+}
+
+// surfaces are all that there are, for package policy means everywhere by nil.
+func surfaces() []policy.Surface {
+	return []policy.Surface{
+		policy.SurfaceChat, policy.SurfaceRun, policy.SurfaceAPI, policy.SurfaceMCP, policy.SurfaceProxy, policy.SurfaceLibrary,
+	}
+}
+
+func takeSurfaces(into, from *policy.Settings) {
+	into.IntentSurfaces = from.IntentSurfaces
+	if !slices.ContainsFunc(surfaces(), func(s policy.Surface) bool { return !slices.Contains(from.IntentSurfaces, s) }) {
+		into.IntentSurfaces = nil
+	}
+}
+
+func showSurfaces(c *Config) any {
+	list := c.Policy.IntentSurfaces
+	if list == nil {
+		list = surfaces()
+	}
+	out := []yamldoc.Value{}
+	for _, s := range list {
+		if s != "" {
+			out = append(out, yamldoc.Value{Any: string(s)})
+		}
+	}
+	return out
+}
+
+func noFewerSurfaces(a, b *Config) bool {
+	now, was := a.Policy.IntentSurfaces, b.Policy.IntentSurfaces
+	return now == nil || was != nil && !slices.ContainsFunc(was, func(s policy.Surface) bool { return !slices.Contains(now, s) })
+}
+
+func policyListSettings() []setting[Config] {
+	roots := func(c *Config) any { return listOf(c.Policy.ReadRoots) }
+	writes := func(c *Config) any { return listOf(c.Policy.WriteRoots) }
+	cedar := func(c *Config) any {
+		var names []string
+		for _, f := range c.Policy.Cedar {
+			names = append(names, f.Name)
+		}
+		return listOf(names)
+	}
+	return []setting[Config]{
+		fromHome(policySetting("readRoots", "Folders besides the workspace that calls may read.",
+			func(into, from *policy.Settings) { into.ReadRoots = from.ReadRoots }, roots, same(roots))),
+		fromHome(policySetting("writeRoots", "Folders besides the workspace that calls may write.",
+			func(into, from *policy.Settings) { into.WriteRoots = from.WriteRoots }, writes, same(writes))),
+		added("protect", "More patterns of files whose writing needs consent, as in [deploy/**].",
+			func(s *policy.Settings) *[]string { return &s.Protect }),
+		added("secrets", "More patterns of files whose reading needs consent, as in ['*.pfx'].",
+			func(s *policy.Settings) *[]string { return &s.Secrets }),
+		cedarPaths(policySetting("cedar", "Cedar files of your organisation; a relative name counts from this file.",
+			func(into, from *policy.Settings) { into.Cedar = from.Cedar }, cedar, same(cedar))),
+	}
+}
+
+func listOf(list []string) any { return texts("", nil, nil).show(list) }
+
+// added is a list to which a project may add.
+func added(key, doc string, at func(*policy.Settings) *[]string) setting[Config] {
+	return policySetting(key, doc,
+		func(into, from *policy.Settings) { *at(into) = *at(from) },
+		func(c *Config) any { return listOf(*at(&c.Policy)) },
+		anything[*Config],
+	).joined(func(into, from *Config) { *at(&into.Policy) = union(*at(&into.Policy), *at(&from.Policy)) })
+}
+
+// fromHome lets folders begin with ~.
+func fromHome(s setting[Config]) setting[Config] {
+	read := s.read
+	s.read = func(r *reading, at spot, v yamldoc.Value, into *Config) {
+		if items, ok := v.Any.([]yamldoc.Value); ok {
+			items = slices.Clone(items)
+			for i := range items {
+				if p, isText := items[i].Any.(string); isText && (p == "~" || strings.HasPrefix(p, "~/")) {
+					items[i].Any = filepath.ToSlash(r.absolute(p))
+				}
+			}
+			v.Any = items
+		}
+		read(r, at, v, into)
+	}
+	return s
+}
+
+// cedarPaths makes the names of Cedar files absolute. [Load] reads them.
+func cedarPaths(s setting[Config]) setting[Config] {
+	read := s.read
+	s.read = func(r *reading, at spot, v yamldoc.Value, into *Config) {
+		into.Policy.Cedar = nil
+		read(r, at, v, into)
+		for i, f := range into.Policy.Cedar {
+			into.Policy.Cedar[i].Name = r.absolute(f.Name)
+		}
+	}
+	return s
+}
+
+// readCedar reads the Cedar files that the settings name.
+func (c *Config) readCedar() []capability.Problem {
+	var problems []capability.Problem
+	files := slices.Clone(c.Policy.Cedar)
+	for i := range files {
+		data, _, err := readFile(files[i].Name)
+		if err != nil {
+			p := unreadable(files[i].Name, err)
+			p.Message += ", and policy.cedar names it (" + c.said("policy.cedar") + ")"
+			problems = append(problems, p)
+		}
+		files[i].Text = data
+	}
+	c.Policy.Cedar = files
+	return problems
+}
+
+func policyMapSettings() []setting[Config] {
+	intentMap := func(c *Config) any { return showIntentMap(c.Policy.IntentMap) }
+	return []setting[Config]{
+		policySetting("intentMap", "Which effects an intent allows, in place of the built-in ones, as in {ANALYZE: [read]}.",
+			func(into, from *policy.Settings) { into.IntentMap = orNil(from.IntentMap) }, intentMap, same(intentMap)),
+		policySetting("permissions", "What becomes of calls that need a permission: deny, ask or allow, as in {network: ask}.",
+			func(into, from *policy.Settings) { into.Permissions = orNil(from.Permissions) }, showPermissions, stricterPermissions,
+		).byPolicy().joined(joinPermissions),
+		modes(), toolAccessSetting(), rules(),
+	}
+}
+
+func orNil[K comparable, V any](m map[K]V) map[K]V {
+	if len(m) == 0 {
+		return nil
+	}
+	return m
+}
+
+func showIntentMap(m map[policy.Intent][]policy.Class) any {
+	out := &yamldoc.Map{}
+	for _, intent := range slices.Sorted(maps.Keys(m)) {
+		list := []yamldoc.Value{}
+		for _, class := range m[intent] {
+			list = append(list, yamldoc.Value{Any: class.String()})
+		}
+		out.Fields = append(out.Fields, yamldoc.Field{Key: intent.String(), Value: yamldoc.Value{Any: list}})
+	}
+	return out
+}
+
+func showPermissions(c *Config) any {
+	out := &yamldoc.Map{}
+	for _, p := range slices.Sorted(maps.Keys(c.Policy.Permissions)) {
+		out.Fields = append(out.Fields, yamldoc.Field{Key: policy.Permit(p).String(), Value: yamldoc.Value{Any: c.Policy.Permissions[p].String()}})
+	}
+	return out
+}
+
+// inForce gives what becomes of a permission; what nobody speaks of is allowed
+// as far as this key goes.
+func inForce(s *policy.Settings, p policy.Permission) policy.Effect {
+	if e, said := s.Permissions[p]; said {
+		return e
+	}
+	return policy.Allow
+}
+
+func stricterPermissions(a, b *Config) bool {
+	for p, e := range a.Policy.Permissions {
+		if e > inForce(&b.Policy, p) {
+			return false
+		}
+	}
+	return true
+}
+
+func joinPermissions(into, from *Config) {
+	out := maps.Clone(from.Policy.Permissions)
+	for p, e := range into.Policy.Permissions {
+		if out == nil {
+			out = map[policy.Permission]policy.Effect{}
+		}
+		out[p] = min(e, inForce(&from.Policy, p))
+	}
+	into.Policy.Permissions = out
+}
+
+// modes are the built-in ones and those of files. A project may add some; one
+// of a name that there is already would replace what the user chose.
+func modes() setting[Config] {
+	take := func(into, from *Config) {
+		into.Policy.Modes, into.spoken.modes = from.Policy.Modes, from.spoken.modes
+	}
+	return setting[Config]{
+		name:  "policy.modes",
+		doc:   "Modes besides code, debug, ask and architect, as in {review: {groups: [read]}, docs: {groups: [read, edit], files: ['*.md']}}.",
+		joins: true, exact: true, take: take,
+		show: func(c *Config) any { return &yamldoc.Map{Fields: c.spoken.modes} },
+		read: func(r *reading, at spot, v yamldoc.Value, into *Config) {
+			if s, ok := r.policy(at, "modes", v); ok {
+				m, _ := v.Any.(*yamldoc.Map) // anything else was refused
+				into.Policy.Modes, into.spoken.modes = s.Modes, m.Fields
+			}
+		},
+		noWider: func(a, b *Config) bool {
+			for _, f := range a.spoken.modes {
+				if was, there := b.Policy.Modes[f.Key]; there && !sameMode(a.Policy.Modes[f.Key], was) {
+					return false
+				}
+			}
+			return true
+		},
+		join: func(into, from *Config) {
+			joined := Config{Policy: policy.Settings{Modes: maps.Clone(into.Policy.Modes)}, spoken: into.spoken}
+			for _, f := range from.spoken.modes {
+				if _, there := joined.Policy.Modes[f.Key]; !there {
+					joined.Policy.Modes[f.Key] = from.Policy.Modes[f.Key]
+					joined.spoken.modes = append(slices.Clip(joined.spoken.modes), f)
+				}
+			}
+			take(into, &joined)
+		},
+	}
+}
+
+func sameMode(a, b policy.Mode) bool {
+	return slices.Equal(a.Groups, b.Groups) && slices.Equal(a.Globs, b.Globs) &&
+		(a.Files == nil) == (b.Files == nil) && (a.Files == nil || a.Files.String() == b.Files.String())
+}
+
+// rules are those of all files. A project's may refuse and ask.
+func rules() setting[Config] {
+	take := func(into, from *Config) {
+		into.Policy.Rules, into.spoken.rules = from.Policy.Rules, from.spoken.rules
+	}
+	return setting[Config]{
+		name: "policy.rules",
+		doc:  "Rules of your own, as in [{id: no-push, effect: deny, argv: [git push], reason: ask Ada}].",
+		read: func(r *reading, at spot, v yamldoc.Value, into *Config) {
+			if s, ok := r.policy(at, "rules", v); ok {
+				into.Policy.Rules = s.Rules
+				into.spoken.rules, _ = v.Any.([]yamldoc.Value)
+				r.nameRules(into)
+			}
+		},
+		show: func(c *Config) any { return slices.Concat([]yamldoc.Value{}, c.spoken.rules) },
+		noWider: func(a, b *Config) bool {
+			for i, rule := range a.Policy.Rules {
+				if rule.Effect == policy.Allow && !slices.ContainsFunc(b.spoken.rules, func(v yamldoc.Value) bool { return equal(v.Any, a.spoken.rules[i].Any) }) {
+					return false
+				}
+			}
+			return true
+		},
+		take: take, joins: true,
+		join: func(into, from *Config) {
+			joined := Config{Policy: policy.Settings{Rules: slices.Clip(into.Policy.Rules)}, spoken: into.spoken}
+			for i, rule := range from.Policy.Rules {
+				raw := from.spoken.rules[i]
+				if slices.ContainsFunc(into.spoken.rules, func(v yamldoc.Value) bool { return equal(v.Any, raw.Any) }) {
+					continue
+				}
+				joined.Policy.Rules = append(joined.Policy.Rules, rule)
+				joined.spoken.rules = append(slices.Clip(joined.spoken.rules), raw)
+			}
+			take(into, &joined)
+		},
+	}
+}
+
+// nameRules gives a project's rules without an id names that those of the
+// user's do not have, and refuses two of one name.
+func (r *reading) nameRules(c *Config) {
+	seen := map[string]bool{}
+	for i := range c.Policy.Rules {
+		rule := &c.Policy.Rules[i]
+		if m, ok := c.spoken.rules[i].Any.(*yamldoc.Map); ok {
+			if _, named := m.Get("id"); !named && r.workspace {
+				rule.ID = "project." + rule.ID
+			}
+		}
+		if seen[rule.ID] {
+			r.fault(spot{line: c.spoken.rules[i].Line}, "duplicate-name", "give one of them another id", "policy.rules: two rules have the id %s", plain(rule.ID))
+		}
+		seen[rule.ID] = true
+	}
+}
+
+// distinctRules reports the rules of this file that have the id of one of
+// another.
+func (r *reading) distinctRules(rules []policy.Rule) {
+	seen := map[string]string{}
+	for _, rule := range rules {
+		if first, twice := seen[rule.ID]; twice {
+			r.fault(spot{line: lineOf(rule.Where)}, "duplicate-name", "give it another id", "policy.rules: the id %s is taken at %s already", plain(rule.ID), first)
+			continue
+		}
+		seen[rule.ID] = rule.Where
+	}
+}
+
+// lineOf gives the line of a place written file:line.
+func lineOf(where string) int {
+	line := 0
+	if i := strings.LastIndexByte(where, ':'); i >= 0 {
+		fmt.Sscan(where[i+1:], &line)
+	}
+	return line
+}
+
+func toolAccessSetting() setting[Config] {
+	return policySetting("toolAccess", "Which tools and commands may be used, in the shape of tool-access.json.",
+		func(into, from *policy.Settings) { into.Access = from.Access },
+		func(c *Config) any { return showAccess(c.Policy.Access) },
+		anything[*Config], // what is wider has no effect: see join
+	).joined(func(into, from *Config) { into.Policy.Access = narrowed(into.Policy.Access, from.Policy.Access) })
+}
+
+// narrowed gives what is left of the user's tool access. What a project's says
+// nothing about is as the user has it.
+func narrowed(user, project policy.ToolAccess) policy.ToolAccess {
+	const shell = "shell" // the only tool that is there unasked
+	if t := project.Tool(shell); t.Line == 0 {
+		project.Tools = maps.Clone(project.Tools)
+		if project.Tools == nil {
+			project.Tools = map[string]policy.Tool{}
+		}
+		project.Tools[shell] = user.Tool(shell)
+	}
+	return user.Narrow(project)
+}
+
+func showAccess(a policy.ToolAccess) any {
+	field := func(m *yamldoc.Map, key string, v any) {
+		m.Fields = append(m.Fields, yamldoc.Field{Key: key, Value: yamldoc.Value{Any: v}})
+	}
+	global, tools, out := &yamldoc.Map{}, &yamldoc.Map{}, &yamldoc.Map{}
+	field(global, "enabled", a.Enabled)
+	field(global, "mode", a.Mode.String())
+	if len(a.Allowed) > 0 {
+		field(global, "allowedTools", listOf(a.Allowed))
+	}
+	for _, name := range slices.Sorted(maps.Keys(a.Tools)) {
+		t, one := a.Tools[name], &yamldoc.Map{}
+		field(one, "enabled", t.Enabled)
+		field(one, "mode", t.Mode.String())
+		if len(t.AllowedPrefixes) > 0 || t.Mode == policy.AccessAllowlist {
+			field(one, "allowedPrefixes", listOf(t.AllowedPrefixes))
+		}
+		field(one, "timeoutMs", int64(t.Timeout/time.Millisecond))
+		field(one, "maxOutputChars", int64(t.MaxOutputChars))
+		field(one, "allowAnyCwd", t.AllowAnyCwd)
+		field(tools, name, one)
+	}
+	field(out, "global", global)
+	field(out, "tools", tools)
+	return out
+}

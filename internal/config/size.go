@@ -1,0 +1,161 @@
+package config
+
+import (
+	"cmp"
+	"errors"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"ken/internal/yamldoc"
+)
+
+// units are how sizes are written, the largest first. KB is read and never
+// written: 20000 is plainer.
+var units = [...]struct {
+	name  string
+	bytes int64
+}{
+	{"TiB", 1 << 40}, {"TB", 1e12}, {"GiB", gib}, {"GB", 1e9}, {"MiB", mib}, {"MB", 1e6}, {"KiB", kib},
+	{"KB", 1e3}, {"kB", 1e3}, {"B", 1},
+}
+
+// size is a number of bytes: 65536, 64KiB, 512MB, 1GiB.
+func size[T int | int64](least, most int64) kind[T] {
+	return kind[T]{
+		parse: func(r *reading, at spot, v yamldoc.Value) (T, bool) {
+			n, ok := bytesOf(v)
+			if !ok {
+				r.mistyped(at, v, "a size such as 64MiB, 512MB or 65536")
+				return 0, false
+			}
+			if n < least || n > most {
+				r.fault(at, "out-of-range", "write a size in that range", "%s is %s, not within %v to %v",
+					at.key, plain(flow(v.Any)), flow(showSize(least)), flow(showSize(most)))
+				return 0, false
+			}
+			return T(n), true
+		},
+		show:    func(n T) any { return showSize(int64(n)) },
+		noWider: noMore[T],
+	}
+}
+
+func bytesOf(v yamldoc.Value) (int64, bool) {
+	if n, ok := v.Any.(int64); ok {
+		return n, !notDecimal(v.Text)
+	}
+	s, ok := v.Any.(string)
+	if !ok {
+		return 0, false
+	}
+	for _, u := range units {
+		digits, has := strings.CutSuffix(s, u.name)
+		if !has {
+			continue
+		}
+		digits = strings.TrimSuffix(digits, " ")
+		n, err := strconv.ParseUint(digits, 10, 63)
+		if err != nil || digits != strconv.FormatUint(n, 10) {
+			return 0, false
+		}
+		if int64(n) > math.MaxInt64/u.bytes {
+			return math.MaxInt64, true // out of every range
+		}
+		return int64(n) * u.bytes, true
+	}
+	return 0, false
+}
+
+func showSize(n int64) any {
+	for _, u := range units {
+		if u.bytes >= kib && n >= u.bytes && n%u.bytes == 0 {
+			return strconv.FormatInt(n/u.bytes, 10) + u.name
+		}
+	}
+	return n
+}
+
+const noneWord = "none"
+
+// orNone adds the word none, for no limit, to a kind of number. It is kept as
+// the number none.
+func (k kind[T]) orNone(none T) kind[T] {
+	number := k
+	k.parse = func(r *reading, at spot, v yamldoc.Value) (T, bool) {
+		if v.Any == noneWord {
+			return none, true
+		}
+		before := len(r.problems)
+		n, ok := number.parse(r, at, v)
+		for i := before; i < len(r.problems); i++ {
+			r.problems[i].Fix += ", or none for no limit"
+		}
+		return n, ok
+	}
+	isNone := func(n T) bool { return any(n) == any(none) }
+	k.show = func(n T) any {
+		if isNone(n) {
+			return noneWord
+		}
+		return number.show(n)
+	}
+	k.noWider = func(a, b T) bool { return isNone(b) || !isNone(a) && number.noWider(a, b) }
+	return k
+}
+
+// noMoreOrEver compares durations of which zero is the longest.
+func noMoreOrEver(a, b time.Duration) bool { return b == 0 || a != 0 && cmp.Compare(a, b) <= 0 }
+
+// each has every item of a list checked.
+func (k kind[T]) each(check func(string) (fix string, err error)) kind[T] {
+	parse := k.parse
+	k.parse = func(r *reading, at spot, v yamldoc.Value) (T, bool) {
+		out, ok := parse(r, at, v)
+		items, _ := v.Any.([]yamldoc.Value)
+		for i, item := range items {
+			s, isText := item.Any.(string)
+			if !ok || !isText {
+				break // said already
+			}
+			if fix, err := check(s); err != nil {
+				where := spot{at.key + "[" + strconv.Itoa(i) + "]", item.Line}
+				r.fault(where, "bad-value", fix, "%s %s %v", where.key, plain(s), err)
+				ok = false
+			}
+		}
+		return out, ok
+	}
+	return k
+}
+
+func checkVariable(s string) (fix string, err error) {
+	for i, c := range s {
+		if c != '_' && !(c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' || i > 0 && c >= '0' && c <= '9') {
+			return "write the name alone, such as LANG", errors.New("is not the name of a variable")
+		}
+	}
+	return "", nil
+}
+
+// folders is a list of directories, of which relative ones count from the file
+// that says them. A project has no say in it.
+func folders() kind[[]string] {
+	k := texts("folders", nil, nil).each(func(s string) (string, error) {
+		if strings.ContainsRune(s, os.PathListSeparator) {
+			return "write each folder as an item of its own", errors.New("holds a " + string(os.PathListSeparator))
+		}
+		return "", nil
+	})
+	parse := k.parse
+	k.parse = func(r *reading, at spot, v yamldoc.Value) ([]string, bool) {
+		list, ok := parse(r, at, v)
+		for i := range list {
+			list[i] = r.absolute(list[i])
+		}
+		return list, ok
+	}
+	return k.fixed()
+}

@@ -1,0 +1,126 @@
+package config
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"ken/capability"
+	"ken/internal/govern/policy"
+)
+
+const accessKey = "policy.toolAccess"
+
+// accessFile is the seed's file about tools, below a directory.
+func accessFile(dir string) string { return filepath.Join(dir, "context", "tool-access.json") }
+
+// accessVariables are the environment's words about the shell.
+func accessVariables() []string {
+	return []string{
+		"SHELL_TOOL_ENABLED", "SHELL_TOOL_MODE", "SHELL_TOOL_ALLOWED_PREFIXES", "SHELL_TOOL_TIMEOUT_MS", "SHELL_TOOL_MAX_OUTPUT_CHARS",
+	}
+}
+
+// ownAccess adds what the user says about tools elsewhere: in tool-access.json
+// and in the environment. explicit is true where a file was named that stands
+// for the user's.
+func (p Places) ownAccess(c *Config, explicit bool) []capability.Problem {
+	file := accessFile(p.Home)
+	said, inConfig := c.origins[accessKey]
+	switch there := exists(file); {
+	case !there, inConfig && explicit:
+	case inConfig:
+		return []capability.Problem{{
+			Code: "two-files", Origin: capability.Origin{Path: file},
+			Message: accessKey + " is said at " + said.where + " as well", Fix: "keep one of the two",
+		}}
+	default:
+		access, problems := readAccess(file)
+		if len(problems) > 0 {
+			return problems
+		}
+		c.Policy.Access = access
+		c.files = append(c.files, file)
+		c.sayAccess(file, true)
+	}
+	before := flow(showAccess(c.Policy.Access))
+	access, err := c.Policy.Access.WithEnv(func(name string) string { return p.shell[name] })
+	if err != nil {
+		var problems []capability.Problem
+		for _, e := range separate(err) {
+			problems = append(problems, capability.Problem{
+				Code: "bad-environment", Origin: capability.Origin{Path: "environment"},
+				Message: visible(e.Error()), Fix: "mend the variable, or unset it",
+			})
+		}
+		return problems
+	}
+	c.Policy.Access = access
+	if flow(showAccess(access)) != before {
+		var names []string
+		for _, name := range accessVariables() {
+			if p.shell[name] != "" {
+				names = append(names, name)
+			}
+		}
+		c.sayAccess("environment ("+strings.Join(names, " ")+")", true)
+	}
+	return nil
+}
+
+// projectAccess narrows the user's tool access to what the project's file
+// leaves of it.
+func (p Places) projectAccess(c *Config) []capability.Problem {
+	file := accessFile(p.Workspace)
+	if !exists(file) || sameFile(file, accessFile(p.Home)) {
+		return nil
+	}
+	access, problems := readAccess(file)
+	if len(problems) > 0 {
+		return problems
+	}
+	c.Policy.Access = narrowed(c.Policy.Access, access)
+	c.files = append(c.files, file)
+	c.sayAccess(file, false)
+	return nil
+}
+
+func (c *Config) sayAccess(where string, own bool) {
+	was, said := c.origins[accessKey]
+	if said {
+		where = was.where + ", " + where
+	}
+	c.origins[accessKey] = saying{where, own || was.own}
+}
+
+// exists counts what cannot be looked at as there: reading it will tell.
+func exists(file string) bool {
+	_, err := os.Lstat(file)
+	return !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR)
+}
+
+func readAccess(file string) (policy.ToolAccess, []capability.Problem) {
+	data, _, err := readFile(file)
+	if err != nil {
+		return policy.ToolAccess{}, []capability.Problem{unreadable(file, err)}
+	}
+	access, err := policy.ParseToolAccess(file, data)
+	var problems []capability.Problem
+	for _, e := range issuesOf(err) {
+		problems = append(problems, capability.Problem{
+			Code: "bad-policy", Origin: capability.Origin{Path: file, Line: e.Line}, Message: visible(e.Message), Fix: visible(e.Fix),
+		})
+	}
+	return access, problems
+}
+
+// separate takes joined errors apart.
+func separate(err error) []error {
+	if many, ok := err.(interface{ Unwrap() []error }); ok {
+		return many.Unwrap()
+	}
+	return []error{err}
+}
