@@ -75,6 +75,7 @@ type App struct {
 
 	embedding embedding
 	catalog   *catalog.Catalog
+	own       *catalog.Catalog // the tools that are part of the program
 	embedOnce sync.Once
 	embedded  <-chan struct{} // closed once a service was asked for vectors; nil: there is none
 	made      *source.Memory  // what the program puts in while it runs
@@ -149,6 +150,9 @@ func (a *App) build(cfg Config) error {
 	for _, extra := range cfg.Sources {
 		s.given(extra, Place{Trust: capability.TrustUser, Why: "given by the program"})
 	}
+	if list := a.functions.Tools(); len(list) > 0 {
+		s.given(memory("functions", capability.TrustUser, list), Place{Trust: capability.TrustUser, Why: "functions of the program"})
+	}
 	a.made = source.NewMemory("made at run time", capability.TrustUser)
 	s.given(a.made, Place{Trust: capability.TrustUser, Why: "made while the program runs"})
 	list, err := s.build()
@@ -170,6 +174,9 @@ func (a *App) build(cfg Config) error {
 		return err
 	}
 	a.catalog = c
+	if a.own, err = ownTools(context.Background()); err != nil {
+		return err
+	}
 	a.Door, err = a.finding(cfg, c)
 	return err
 }

@@ -35,7 +35,7 @@ func (a *App) finding(cfg Config, c *catalog.Catalog) (*door.Door, error) {
 	finder := discover.NewFinder(discover.Parts{Source: c, Embedder: a.embedding.messages, Key: a.fenceKey(), Count: count})
 	a.recorder = a.newRecorder()
 	return door.New(door.Config{
-		Catalog: c, Finder: finder, Recorder: a.recorder, Rules: a.Rules, Runner: a.invoker,
+		Catalog: c, Own: a.own, Finder: finder, Recorder: a.recorder, Rules: a.Rules, Runner: a.invoker,
 		Find: func(scope capability.Scope) door.Settings {
 			s := settings(scope)
 			s.Card.Custom = cfg.CardScorer

@@ -6,11 +6,13 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"ken/capability"
 	"ken/internal/door"
 	"ken/internal/govern/policy"
+	"ken/internal/know/catalog"
 	"ken/internal/know/source"
 	"ken/internal/run/executor"
 	"ken/internal/run/executor/files"
@@ -51,14 +53,23 @@ func (a *App) prepareRunning(cfg Config) error {
 	return nil
 }
 
-// tools gives the capabilities that come with the program, and those of the
-// functions that a program which uses the library brought.
-func (a *App) tools() *source.Memory {
-	m := source.NewMemory("ken", capability.TrustBuiltin)
-	for _, list := range [][]executor.Tool{files.Tools(), shell.Tools(), results.Tools(), a.functions.Tools()} {
-		for _, t := range list {
-			m.Put(t.Capability, t.Detail)
-		}
+// ownTools gives the tools that are part of the program. They are the same
+// wherever it runs, so nobody searches for them.
+func ownTools(ctx context.Context) (*catalog.Catalog, error) {
+	c, err := catalog.New(catalog.Config{
+		Sources: []capability.Source{memory("ken", capability.TrustBuiltin, files.Tools(), shell.Tools(), results.Tools())},
+		Machine: catalog.ThisMachine(),
+	})
+	if err == nil {
+		err = c.Load(ctx)
+	}
+	return c, err
+}
+
+func memory(name string, trust capability.Trust, lists ...[]executor.Tool) *source.Memory {
+	m := source.NewMemory(name, trust)
+	for _, t := range slices.Concat(lists...) {
+		m.Put(t.Capability, t.Detail)
 	}
 	return m
 }
@@ -159,12 +170,13 @@ func (a *App) sandboxLimits() sandbox.Limits {
 
 // lookup finds a capability for an executor, with its schema.
 func (a *App) lookup(ctx context.Context, target capability.ID) (*capability.Capability, capability.Detail, error) {
-	e, ok := a.catalog.Snapshot().Get(target)
-	if !ok {
-		return nil, capability.Detail{}, &capability.Error{Kind: capability.NotFound, Op: "call", Target: string(target)}
+	v := a.Oversee()
+	e, err := v.Lookup(string(target))
+	if err != nil {
+		return nil, capability.Detail{}, err
 	}
-	d, err := a.catalog.Inspect(ctx, e)
-	return e.Capability, d, err
+	d, err := a.Door.Inspect(ctx, v, string(e.ID))
+	return e.Capability, d.Detail, err
 }
 
 // variable gives the value of a name that a recipe asks for: a variable, or a

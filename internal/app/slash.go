@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"encoding/json"
+	"iter"
 	"sync"
 
 	"ken/capability"
@@ -29,7 +30,7 @@ func (a *App) Commands() *slash.Index {
 	}
 	var list []*capability.Capability
 	var tools []slash.Command
-	for e := range s.All() {
+	for e := range all(s, a.own.Snapshot()) {
 		switch {
 		case e.State != catalog.Active:
 		case e.Kind == capability.KindCommand:
@@ -49,10 +50,24 @@ func (a *App) Commands() *slash.Index {
 	for _, t := range tools {
 		if !taken[t.Name] { // a command stands before a tool of its name
 			known = append(known, t)
+			taken[t.Name] = true
 		}
 	}
 	a.commands.index, a.commands.version = slash.New(known), s.Version()
 	return a.commands.index
+}
+
+// all gives the entries of several snapshots.
+func all(list ...*catalog.Snapshot) iter.Seq[*catalog.Entry] {
+	return func(yield func(*catalog.Entry) bool) {
+		for _, s := range list {
+			for e := range s.All() {
+				if !yield(e) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // Route makes the call that a line stands for: "/command action arguments".

@@ -137,7 +137,6 @@ func (s *sources) usual() {
 		}
 		s.plan = append(s.plan, p)
 	}
-	s.given(s.app.tools(), Place{Trust: capability.TrustBuiltin, Why: "part of the program"})
 	places := s.app.Places.Catalog(settings.CompatibilityPaths)
 	slices.Reverse(places) // lowest layer first
 	s.places(places, config.LayerUser)

@@ -71,13 +71,18 @@ func (f filter) keeps(e *door.Entry) bool {
 
 func (c *command) catalogList() *cobra.Command {
 	var f filter
+	var own bool
 	cmd := &cobra.Command{
 		Use: "list", Short: "List every capability", Args: args(cobra.NoArgs),
 		RunE: c.with(func(ctx context.Context, a *app.App, _ []string) error {
 			if err := f.check(); err != nil {
 				return err
 			}
-			listing := a.Oversee().List()
+			view := a.Oversee()
+			listing := view.List()
+			if own {
+				listing.Capabilities = slices.Collect(view.Own())
+			}
 			all := len(listing.Capabilities)
 			listing.Capabilities = slices.DeleteFunc(listing.Capabilities, func(e *door.Entry) bool { return !f.keeps(e) })
 			if c.json {
@@ -96,6 +101,7 @@ func (c *command) catalogList() *cobra.Command {
 	flags.StringVar(&f.state, "state", "", "only this `state`: active, quarantined, shadowed")
 	flags.StringVar(&f.trust, "trust", "", "only this `level`: builtin, user, workspace, remote")
 	flags.StringVar(&f.source, "source", "", "only from this `source`")
+	flags.BoolVar(&own, "own", false, "the tools that are part of Ken instead, which no catalog brings")
 	flags.BoolVar(&f.available, "available", false, "only what can be used here")
 	return cmd
 }

@@ -37,7 +37,12 @@ type (
 
 // Config says what a Door gives access to. Recorder may be nil.
 type Config struct {
-	Catalog  *catalog.Catalog
+	Catalog *catalog.Catalog
+
+	// Own, when not nil, holds tools that are part of the program. They are
+	// called and described like all others, and found only by their names.
+	Own *catalog.Catalog
+
 	Finder   *discover.Finder
 	Find     func(capability.Scope) Settings // how to find for a message from somewhere
 	Recorder *Recorder
@@ -124,7 +129,7 @@ func (d *Door) Describe(ctx context.Context, v View, name string) (Description, 
 			Err: fmt.Errorf("it is %s", e.State), Fix: "see ken catalog why " + string(e.ID),
 		}
 	}
-	detail, err := d.catalog.Detail(ctx, e)
+	detail, err := d.of(v, e).Detail(ctx, e)
 	return Description{e, detail}, err
 }
 
@@ -143,6 +148,6 @@ func (d *Door) Inspect(ctx context.Context, v View, name string) (Description, e
 	if err != nil {
 		return Description{}, err
 	}
-	detail, err := d.catalog.Inspect(ctx, e)
+	detail, err := d.of(v, e).Inspect(ctx, e)
 	return Description{e, detail}, err
 }

@@ -52,12 +52,12 @@ func (d *Door) Resolve(ctx context.Context, call capability.Call) (runner.Resolv
 	v := d.ViewFor(Viewer{Principal: call.Principal, Mode: call.Mode, Origin: call.Origin, Surface: runner.SurfaceOf(ctx, call)})
 	e, err := v.Lookup(string(call.Target))
 	if err != nil {
-		return d.hiddenFromModels(call, err)
+		return d.hiddenFromModels(call, v, err)
 	}
-	return d.resolved(e)
+	return d.resolved(v, e)
 }
 
-func (d *Door) resolved(e *Entry) (runner.Resolved, error) {
+func (d *Door) resolved(v View, e *Entry) (runner.Resolved, error) {
 	unavailable := func(why, fix string) (runner.Resolved, error) {
 		return runner.Resolved{}, &capability.Error{Kind: capability.Unavailable, Op: "call", Target: string(e.ID), Err: errors.New(why), Fix: fix}
 	}
@@ -70,7 +70,7 @@ func (d *Door) resolved(e *Entry) (runner.Resolved, error) {
 	r := runner.Resolved{
 		Capability: e.Capability, Extension: ExtensionOf(e.Capability),
 		Schema: func(ctx context.Context) (json.RawMessage, error) {
-			detail, err := d.catalog.Inspect(ctx, e)
+			detail, err := d.of(v, e).Inspect(ctx, e)
 			return detail.Schema, err
 		},
 	}
@@ -82,15 +82,16 @@ func (d *Door) resolved(e *Entry) (runner.Resolved, error) {
 
 // hiddenFromModels tells a person who calls what is switched off that it is,
 // and a model that there is no such thing.
-func (d *Door) hiddenFromModels(call capability.Call, notFound error) (runner.Resolved, error) {
+func (d *Door) hiddenFromModels(call capability.Call, v View, notFound error) (runner.Resolved, error) {
 	if call.Origin != capability.ByPerson {
 		return runner.Resolved{}, notFound
 	}
-	e, err := d.catalog.Snapshot().Lookup(string(call.Target))
-	if err != nil {
+	v.reveal = func(e *Entry) *Entry { return e }
+	e, err := v.Lookup(string(call.Target))
+	if err != nil || v.snapshot == nil {
 		return runner.Resolved{}, notFound
 	}
-	return d.resolved(e)
+	return d.resolved(v, e)
 }
 
 // ExtensionOf gives the package that a capability belongs to, or "".

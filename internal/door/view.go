@@ -23,6 +23,8 @@ type View struct {
 	viewer   Viewer
 	snapshot *catalog.Snapshot
 	seen     *discover.View
+	own      *catalog.Snapshot // nil: there is none
+	allows   func(*Entry) bool
 
 	// reveal is set in the view of whoever runs Ken: it gives an entry with
 	// what the rules have to say about it.
@@ -45,7 +47,8 @@ func (d *Door) Oversee(p capability.Principal) View {
 	}
 	rules := d.rules()
 	v.reveal = func(e *Entry) *Entry {
-		if i, ok := v.snapshot.Ordinal(e.ID); e.State == catalog.Shadowed || ok && v.seen.Knows(i) {
+		i, ok := v.snapshot.Ordinal(e.ID)
+		if e.State == catalog.Shadowed || ok && v.seen.Knows(i) || !ok && v.allows(e) {
 			return e
 		}
 		known := d.known(e)
@@ -88,11 +91,38 @@ func (d *Door) view(s *catalog.Snapshot, v Viewer) View {
 		return View{}
 	}
 	rules := d.rules()
-	seen := d.finder.See(s, d.class(rules, v), func(e *Entry) bool {
+	out := View{viewer: v, snapshot: s, allows: func(e *Entry) bool {
 		c := d.known(e)
 		return rules.Visible(&v, &c)
-	})
-	return View{viewer: v, snapshot: s, seen: seen}
+	}}
+	out.seen = d.finder.See(s, d.class(rules, v), out.allows)
+	if d.cfg.Own != nil {
+		out.own = d.cfg.Own.Snapshot()
+	}
+	return out
+}
+
+// of gives the catalog that an entry of a view is from.
+func (d *Door) of(v View, e *Entry) *catalog.Catalog {
+	if _, ok := v.snapshot.Get(e.ID); !ok && d.cfg.Own != nil {
+		return d.cfg.Own
+	}
+	return d.catalog
+}
+
+// Own gives the tools that are part of the program and that the viewer may
+// use.
+func (v View) Own() iter.Seq[*Entry] {
+	return func(yield func(*Entry) bool) {
+		if v.own == nil {
+			return
+		}
+		for e := range v.own.All() {
+			if v.allows(e) && !yield(e) {
+				return
+			}
+		}
+	}
 }
 
 // class names all viewers who see the same. Of a principal the rules know the
@@ -213,6 +243,11 @@ func (v View) Lookup(name string) (*Entry, error) {
 		return nil, &capability.Error{Kind: capability.NotFound, Op: "find", Target: name}
 	}
 	e, err := v.snapshot.LookupAmong(name, v.sees)
+	if err != nil && v.own != nil {
+		if own, missing := v.own.Lookup(name); missing == nil && (v.reveal != nil || v.allows(own)) {
+			e, err = own, nil
+		}
+	}
 	if err == nil && v.reveal != nil {
 		e = v.reveal(e)
 	}

@@ -21,7 +21,7 @@ func TestArgv(t *testing.T) {
 	tests := []struct {
 		name   string
 		argv   []string // of the recipe
-		dashes string // what lets them through
+		dashes string   // what lets them through
 		schema string
 		args   string
 		want   string // the arguments, each in <>
