@@ -28,6 +28,12 @@ func (r *Runner) decide(next step) step {
 		if err != nil {
 			return capability.Result{}, err
 		}
+		if len(facts.Isolation) > 0 && !json.Valid(facts.Isolation) {
+			return capability.Result{}, &capability.Error{
+				Kind: capability.Internal, Op: "facts", Target: string(t.call.Target),
+				Err: errors.New("the executor says how it would be isolated, and that is not JSON"), Fix: "mend the executor of " + t.runs,
+			}
+		}
 		t.facts = facts
 		t.request = r.requestOf(ctx, t, digest)
 		r.judge(t, r.rules())
@@ -62,10 +68,7 @@ func (r *Runner) requestOf(ctx context.Context, t *trip, digest string) policy.R
 	q := policy.Request{
 		Principal: t.call.Principal, Capability: c, Action: t.call.Action, Facts: t.facts.Arguments,
 		Intent: t.call.Intent, Mode: t.call.Mode, Origin: t.call.Origin, Session: t.call.Session,
-		Digest: digest, Time: r.cfg.Now(),
-	}
-	if r.cfg.Surface != nil {
-		q.Surface = r.cfg.Surface(ctx, t.call)
+		Digest: digest, Time: r.cfg.Now(), Surface: r.cfg.Surface(ctx, t.call),
 	}
 	return q
 }

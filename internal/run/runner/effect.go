@@ -72,17 +72,23 @@ func (e *effect) outcome(err error) (capability.Result, error) {
 
 // identify names the effect. Only a call with a key that may change something
 // has one to keep; any other gets a name for its records.
-func (r *Runner) identify(ctx context.Context, t *trip) {
+func (r *Runner) identify(ctx context.Context, t *trip) error {
 	if t.effectID != "" {
-		return
+		return nil
 	}
 	key := ""
-	if r.cfg.Key != nil && t.changes() {
+	if t.changes() {
 		key = r.cfg.Key(ctx, t.call)
 	}
 	if key == "" {
 		t.effectID = r.me + "-" + strconv.FormatUint(t.id, 10)
-		return
+		return nil
+	}
+	if r.cfg.Effects == nil {
+		return &capability.Error{
+			Kind: capability.Unavailable, Op: "keep effect", Target: string(t.call.Target), Rule: "runner.effects",
+			Err: errors.New("the call has a key, and nothing here keeps what keyed calls did"), Fix: "call without a key, or give the runner a store",
+		}
 	}
 	// The same call must be known again although the catalog was reloaded.
 	bare := t.call
@@ -94,6 +100,7 @@ func (r *Runner) identify(ctx context.Context, t *trip) {
 	scope := hashed("ken.effect.v1", t.call.Principal.Tenant, t.call.Principal.ID, t.call.Session, key)
 	t.effect = &claim{key: store.Key("effect", scope), request: request}
 	t.effectID = hashed("ken.effect-id.v1", scope, request)[:32]
+	return nil
 }
 
 func hashed(fields ...string) string {
@@ -106,9 +113,8 @@ func hashed(fields ...string) string {
 
 // recall looks for an earlier end of the call without claiming anything.
 func (r *Runner) recall(ctx context.Context, t *trip) (*effect, error) {
-	r.identify(ctx, t)
-	if t.effect == nil {
-		return nil, nil
+	if err := r.identify(ctx, t); err != nil || t.effect == nil {
+		return nil, err
 	}
 	if err := r.takeOff(ctx, t.effect); err != nil {
 		return nil, err

@@ -29,6 +29,9 @@ func (r *Runner) execute(ctx context.Context, t *trip) (capability.Result, error
 	res, err := r.run(ctx, t)
 	t.enter(Processing)
 	res = r.keep(t, res)
+	if len(t.facts.Isolation) > 0 && res.Meta[MetaIsolation] == "" {
+		res.Meta[MetaIsolation] = string(t.facts.Isolation) // it said what would hold it, and nothing else since
+	}
 	r.settle(ctx, t, res, err)
 	return res, err
 }

@@ -67,15 +67,15 @@ func (r *Runner) close(ctx context.Context, t *trip, res *capability.Result, err
 	rec := r.entry(t).Ended(status, took)
 	rec.ResultHandle, rec.ResultBytes = res.Handle, t.bytes
 	rec.Truncated = res.Meta[MetaTruncated] == "true"
-	out, bad := strconv.ParseInt(res.Meta[MetaStdout], 10, 64)
-	errs, worse := strconv.ParseInt(res.Meta[MetaStderr], 10, 64)
-	if bad == nil || worse == nil {
+	out, ok := metaNumber(res.Meta, MetaStdout)
+	errs, more := metaNumber(res.Meta, MetaStderr)
+	if ok || more {
 		rec.ResultBytes = out + errs // a number that cannot be read is 0
 	}
-	if n, bad := strconv.Atoi(res.Meta[MetaExitCode]); bad == nil {
-		rec.ExitCode = &n
+	if n, ok := metaNumber(res.Meta, MetaExitCode); ok {
+		rec.ExitCode = new(int(n))
 	}
-	if held := res.Meta[MetaIsolation]; json.Valid([]byte(held)) && held != "" {
+	if held := res.Meta[MetaIsolation]; held != "" && json.Valid([]byte(held)) {
 		rec.Isolation = json.RawMessage(held)
 	}
 	if err != nil {
@@ -96,6 +96,16 @@ func (r *Runner) close(ctx context.Context, t *trip, res *capability.Result, err
 	if unwritten != nil {
 		r.degrade(t, res, unwritten)
 	}
+}
+
+// metaNumber reads a number that an executor wrote.
+func metaNumber(meta map[string]string, key string) (int64, bool) {
+	text := meta[key]
+	if text == "" {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	return n, err == nil
 }
 
 // degrade says that the closing record is missing, in the result and to every
@@ -153,7 +163,9 @@ func (r *Runner) begin(ctx context.Context, t *trip) (*effect, error) {
 	if len(t.call.Arguments) > 0 {
 		t.argsDigest = r.cfg.Log.Digest(t.call.Arguments)
 	}
-	r.identify(ctx, t)
+	if err := r.identify(ctx, t); err != nil {
+		return nil, err
+	}
 	rec := r.entry(t)
 	rec.Status, rec.Event = audit.Running, audit.Started
 	if t.effect == nil {

@@ -78,15 +78,17 @@ type Config struct {
 
 	// Key gives the caller's own name for one call, the same when the call is
 	// made again and never for two calls: a turn and the number of the call in
-	// it, or a header of a request. An empty key, and a nil Key, make every
-	// call a new one. Where there are keys, Effects is required.
+	// it, or a header of a request. An empty key makes a call a new one. Nil
+	// takes what [WithKey] gave. Where there are keys, Effects is required: a
+	// call that has one and may change something is refused without.
 	Key     func(context.Context, capability.Call) string
 	Effects Effects
 
 	// Results may be nil: then long outputs are cut and say so.
 	Results Results
 
-	// Surface says where a call came in. Nil is the zero Surface for all.
+	// Surface says where a call came in. Nil takes what [WithSurface] gave,
+	// and else the zero Surface.
 	Surface func(context.Context, capability.Call) policy.Surface
 
 	Plugins  []Plugin        // run in this order, and backwards for results
@@ -144,6 +146,12 @@ func New(cfg Config) (*Runner, error) {
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
+	}
+	if cfg.Key == nil {
+		cfg.Key = KeyOf
+	}
+	if cfg.Surface == nil {
+		cfg.Surface = SurfaceOf
 	}
 	id := make([]byte, 12)
 	rand.Read(id)

@@ -21,7 +21,7 @@ const (
 // schemas keeps compiled schemas by what they belong to.
 type schemas struct {
 	mu sync.RWMutex
-	by map[string]*jsonschema.Resolved
+	by map[string]*checker
 }
 
 // validate holds the arguments to the schema. Its errors name the place and
@@ -95,16 +95,16 @@ func depth(raw []byte) int {
 
 // check validates. The validator's own words quote the arguments, so they are
 // not passed on: explain finds others.
-func check(schema *jsonschema.Resolved, value map[string]any) error {
-	_, err := guard("validate", func(string) {}, func() (struct{}, error) { return struct{}{}, schema.Validate(value) })
-	if err == nil {
+func check(schema *checker, value map[string]any) error {
+	fits, err := guard("validate", func(string) {}, func() (bool, error) { return schema.fits(value), nil })
+	if fits && err == nil {
 		return nil
 	}
 	return errors.New(explain(schema.Schema(), value))
 }
 
 // schemaOf gives the compiled schema of the target's arguments.
-func (r *Runner) schemaOf(ctx context.Context, t *trip) (*jsonschema.Resolved, error) {
+func (r *Runner) schemaOf(ctx context.Context, t *trip) (*checker, error) {
 	c := t.target.Capability
 	key := c.Hash + " " + string(c.ID)
 	s := &r.schemas
@@ -120,7 +120,7 @@ func (r *Runner) schemaOf(ctx context.Context, t *trip) (*jsonschema.Resolved, e
 	if err != nil {
 		return nil, err
 	}
-	made, err := guard("compile schema", func(s string) { t.note("panic", s) }, func() (*jsonschema.Resolved, error) {
+	made, err := guard("compile schema", func(s string) { t.note("panic", s) }, func() (*checker, error) {
 		return compile(raw, c.Parameters)
 	})
 	if err != nil {
@@ -132,7 +132,7 @@ func (r *Runner) schemaOf(ctx context.Context, t *trip) (*jsonschema.Resolved, e
 	if c.Hash != "" {
 		s.mu.Lock()
 		if s.by == nil || len(s.by) >= maxSchemas {
-			s.by = map[string]*jsonschema.Resolved{}
+			s.by = map[string]*checker{}
 		}
 		s.by[key] = made
 		s.mu.Unlock()
@@ -154,7 +154,7 @@ func (t *trip) schema(ctx context.Context) (json.RawMessage, error) {
 	return nil, nil
 }
 
-func compile(raw json.RawMessage, parameters []capability.Parameter) (*jsonschema.Resolved, error) {
+func compile(raw json.RawMessage, parameters []capability.Parameter) (*checker, error) {
 	root := fromParameters(parameters)
 	if len(raw) > 0 {
 		if len(raw) > maxSchema {
@@ -169,7 +169,11 @@ func compile(raw json.RawMessage, parameters []capability.Parameter) (*jsonschem
 		}
 	}
 	shut(root)
-	return root.Resolve(nil)
+	full, err := root.Resolve(nil)
+	if err != nil {
+		return nil, err
+	}
+	return &checker{full, shapeOf(root, 0)}, nil
 }
 
 // shut makes the root refuse arguments that it does not name, unless it says
@@ -178,15 +182,14 @@ func shut(s *jsonschema.Schema) {
 	if s.AdditionalProperties != nil || s.UnevaluatedProperties != nil {
 		return
 	}
-	never := &jsonschema.Schema{Not: &jsonschema.Schema{}}
 	if s.Ref == "" && s.DynamicRef == "" && s.AllOf == nil && s.AnyOf == nil && s.OneOf == nil && s.If == nil && s.DependentSchemas == nil {
-		s.AdditionalProperties = never
+		s.AdditionalProperties = nothing()
 		return
 	}
 	if strings.Contains(s.Schema, "draft-07") {
 		return // it has no way to say so
 	}
-	s.UnevaluatedProperties = never
+	s.UnevaluatedProperties = nothing()
 }
 
 // fromParameters makes a schema where there is none. No parameters: no

