@@ -82,6 +82,7 @@ type App struct {
 	recorder  *door.Recorder
 	commands  commands
 	governing
+	reviewing reviewing
 	running
 
 	mu      sync.Mutex
@@ -123,6 +124,7 @@ func Open(ctx context.Context, cfg Config) (*App, error) {
 		err = a.govern(cfg)
 	}
 	if err == nil {
+		a.prepareReview()
 		err = a.prepareRunning(cfg)
 	}
 	if err == nil {

@@ -34,8 +34,13 @@ func (a *App) finding(cfg Config, c *catalog.Catalog) (*door.Door, error) {
 	settings := a.findSettings()
 	finder := discover.NewFinder(discover.Parts{Source: c, Embedder: a.embedding.messages, Key: a.fenceKey(), Count: count})
 	a.recorder = a.newRecorder()
+	var off door.Switches
+	if a.reviewRequired() {
+		off = switches{a}
+	}
 	return door.New(door.Config{
-		Catalog: c, Own: a.own, Finder: finder, Recorder: a.recorder, Rules: a.Rules, Runner: a.invoker,
+		Switches: off,
+		Catalog:  c, Own: a.own, Finder: finder, Recorder: a.recorder, Rules: a.Rules, Runner: a.invoker,
 		Find: func(scope capability.Scope) door.Settings {
 			s := settings(scope)
 			s.Card.Custom = cfg.CardScorer

@@ -151,13 +151,21 @@ func (a *App) executors(kept *result.Store) (runner.Executors, error) {
 		return nil, err
 	}
 	a.closeLater(programs.Close)
-	return runner.Executors{
-		"exec.*":     runner.FromExecutor(programs),
-		"shell":      runner.FromExecutor(commands),
-		"files.*":    runner.FromExecutor(onFiles),
-		"function.*": runner.FromExecutor(a.functions),
-		"result.*":   runner.FromExecutor(results.New(kept)),
-	}, nil
+	own := map[string]executor.Executor{
+		"exec.*":     programs,
+		"shell":      commands,
+		"files.*":    onFiles,
+		"function.*": a.functions,
+		"result.*":   results.New(kept),
+	}
+	out := runner.Executors{}
+	for name, x := range own {
+		out[name] = runner.FromExecutor(x)
+		if a.reviewRequired() {
+			out[name] = reviewed{out[name], a}
+		}
+	}
+	return out, nil
 }
 
 func (a *App) sandboxLimits() sandbox.Limits {

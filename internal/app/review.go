@@ -1,0 +1,185 @@
+package app
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"ken/capability"
+	"ken/internal/config"
+	"ken/internal/govern/audit"
+	"ken/internal/govern/review"
+	"ken/internal/know/catalog"
+	"ken/internal/run/runner"
+)
+
+// reviewing keeps extensions off until a person has seen what they ask for.
+type reviewing struct {
+	desk  part[*review.Desk]
+	panel part[*review.Panel]
+
+	mu   sync.Mutex
+	of   *catalog.Snapshot
+	book *review.Book
+}
+
+func (a *App) prepareReview() {
+	a.reviewing.desk.build = func() (*review.Desk, error) {
+		s, err := a.store.get()
+		if err != nil {
+			return nil, err
+		}
+		return review.New(s, review.Config{Reviewers: a.Settings.Approval.Approvers, Log: func(ctx context.Context, r audit.Record) error {
+			log, err := a.trail.get()
+			if err == nil {
+				_, err = log.Append(ctx, r)
+			}
+			return err
+		}})
+	}
+	a.reviewing.panel.build = func() (*review.Panel, error) {
+		desk, err := a.reviewing.desk.get()
+		if err != nil {
+			return nil, err
+		}
+		return desk.Panel(a.Principal.Tenant, a.book), nil
+	}
+}
+
+// book gives the extensions of the catalog as it stands, made once for each
+// snapshot.
+func (a *App) book() *review.Book {
+	s := a.catalog.Snapshot()
+	r := &a.reviewing
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.of != s {
+		var list []*capability.Capability
+		for e := range s.All() {
+			list = append(list, e.Capability)
+		}
+		for e := range s.Shadowed() {
+			list = append(list, e.Capability)
+		}
+		r.book, r.of = review.NewBook(list), s
+	}
+	return r.book
+}
+
+// switches say what is off, for the door. Where no catalog brings an extension
+// the store is not opened.
+type switches struct{ app *App }
+
+func (s switches) Off(c *capability.Capability) (why, mend string) {
+	if _, needs := review.Owner(c); !needs {
+		return "", ""
+	}
+	panel, err := s.app.reviewing.panel.get()
+	if err != nil {
+		return "nobody can tell whether its extension was reviewed: " + err.Error(), "see ken doctor"
+	}
+	return panel.Off(c)
+}
+
+func (s switches) Version() uint64 {
+	if len(s.app.book().Manifests()) == 0 {
+		return 0
+	}
+	panel, err := s.app.reviewing.panel.get()
+	if err != nil {
+		return 0 // all of it is off
+	}
+	return panel.Version()
+}
+
+// A reviewed executor asks once more, directly before the effect, whether an
+// extension is on: calls may have waited since.
+type reviewed struct {
+	runner.Executor
+	app *App
+}
+
+func (r reviewed) Invoke(ctx context.Context, call capability.Call) (capability.Result, error) {
+	if e, ok := r.app.catalog.Snapshot().Get(call.Target); ok {
+		if _, needs := review.Owner(e.Capability); needs {
+			panel, err := r.app.reviewing.panel.get()
+			if err == nil {
+				err = panel.Check(ctx, e.Capability)
+			}
+			if err != nil {
+				return capability.Result{}, err
+			}
+		}
+	}
+	return r.Executor.Invoke(ctx, call)
+}
+
+// reviewRequired reports whether extensions wait for a person.
+func (a *App) reviewRequired() bool { return a.Settings.Extensions.Review != config.ReviewOff }
+
+// An Extension is a package with how it stands.
+type Extension struct {
+	Manifest *review.Manifest `json:"manifest"`
+	Status   review.Status    `json:"status"`
+}
+
+// Extensions lists the packages of the catalog.
+func (a *App) Extensions(ctx context.Context) ([]Extension, error) {
+	book := a.book()
+	var out []Extension
+	for _, m := range book.Manifests() {
+		x, err := a.standing(ctx, m)
+		if err != nil {
+			return out, err
+		}
+		out = append(out, x)
+	}
+	return out, nil
+}
+
+// Extension finds a package by its name, and by its place where several have
+// that.
+func (a *App) Extension(ctx context.Context, name, place string) (Extension, error) {
+	m, err := a.book().Find(name, place)
+	if err != nil {
+		return Extension{}, err
+	}
+	return a.standing(ctx, m)
+}
+
+func (a *App) standing(ctx context.Context, m *review.Manifest) (Extension, error) {
+	texts := map[capability.ID]capability.Detail{}
+	for _, c := range append(slices.Clip(m.Actions), m.Package) {
+		if e, ok := a.catalog.Snapshot().Get(c.ID); ok && e.Capability == c {
+			if d, err := a.catalog.Inspect(ctx, e); err == nil {
+				texts[c.ID] = d
+			}
+		}
+	}
+	m = m.With(texts)
+	desk, err := a.reviewing.desk.get()
+	if err != nil {
+		return Extension{Manifest: m}, err
+	}
+	status, err := desk.Status(ctx, a.Principal.Tenant, m)
+	return Extension{m, status}, err
+}
+
+// Enable switches a package on as a person was shown it.
+func (a *App) Enable(ctx context.Context, x Extension, why string) error {
+	desk, err := a.reviewing.desk.get()
+	if err != nil {
+		return err
+	}
+	_, err = desk.Enable(ctx, x.Manifest, x.Status.Shown, review.Word{By: a.Principal, Origin: capability.ByPerson, Why: why})
+	return err
+}
+
+// Disable switches packages of a name off; an empty place means everywhere.
+func (a *App) Disable(ctx context.Context, name, place, why string) ([]review.Switch, error) {
+	desk, err := a.reviewing.desk.get()
+	if err != nil {
+		return nil, err
+	}
+	return desk.Disable(ctx, review.Key{ID: name, Place: place}, review.Word{By: a.Principal, Origin: capability.ByPerson, Why: why})
+}

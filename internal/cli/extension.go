@@ -1,0 +1,182 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"ken/internal/app"
+	"ken/internal/govern/review"
+)
+
+func (c *command) extensionCommand() *cobra.Command {
+	return group("extension", "Review extension packages, and switch them on and off",
+		c.extensionList(), c.extensionReview(), c.extensionEnable(), c.extensionDisable())
+}
+
+var reviewStyles = map[string]string{
+	string(review.Enabled): green, string(review.Unreviewed): yellow, string(review.Differs): yellow, string(review.Disabled): dim, string(review.Unknown): red,
+}
+
+func (c *command) extensionList() *cobra.Command {
+	return &cobra.Command{
+		Use: "list", Short: "List extension packages and whether they are on", Args: args(cobra.NoArgs),
+		RunE: c.with(func(ctx context.Context, a *app.App, _ []string) error {
+			list, err := a.Extensions(ctx)
+			if err != nil {
+				return err
+			}
+			if c.json {
+				return c.printJSON(map[string]any{"extensions": listOf(list)})
+			}
+			rows := [][]string{}
+			for _, x := range list {
+				m := x.Manifest
+				rows = append(rows, []string{string(x.Status.State), m.ID, m.Package.Version, strings.Join(m.Package.Permissions, ", "), m.Place})
+			}
+			c.out.table([]column{{styles: reviewStyles}, {style: bold}, {style: dim}, {style: cyan}, {style: dim, grow: true}}, rows)
+			if len(rows) == 0 {
+				fmt.Fprintf(c.err, "ken: there are no extensions; put packages into %s\n", foreign(a.Places.Home+"/extensions"))
+			}
+			return nil
+		}),
+	}
+}
+
+// place adds the flag that tells packages of one name apart.
+func placeFlag(cmd *cobra.Command, place *string) {
+	cmd.Flags().StringVar(place, "place", "", "the `folder` of the package, where several have this name")
+}
+
+func (c *command) extensionReview() *cobra.Command {
+	var place string
+	var all bool
+	cmd := &cobra.Command{
+		Use: "review NAME", Short: "Show what an extension asks for, and what changed since it was accepted", Args: args(cobra.ExactArgs(1)),
+		RunE: c.with(func(ctx context.Context, a *app.App, given []string) error {
+			x, err := a.Extension(ctx, given[0], place)
+			if err != nil {
+				return err
+			}
+			if c.json {
+				return c.printJSON(map[string]any{"extension": x, "lines": x.Manifest.Lines()})
+			}
+			c.printReview(x, all)
+			return nil
+		}),
+	}
+	cmd.Flags().BoolVar(&all, "all", false, "with the schemas of all actions")
+	placeFlag(cmd, &place)
+	return cmd
+}
+
+// printReview prints a review. Schemas, which repeat what each action takes,
+// are left out unless all is asked for.
+func (c *command) printReview(x app.Extension, all bool) {
+	p := c.out
+	for _, line := range x.Manifest.Lines() {
+		if !all && strings.TrimSpace(line.Name) == "schema" {
+			continue
+		}
+		p.linef("%s  %s", p.style(bold, fmt.Sprintf("%-14s", line.Name)), line.Text)
+	}
+	p.linef("")
+	p.linef("%s  %s", p.style(reviewStyles[string(x.Status.State)], fmt.Sprintf("%-14s", x.Status.State)), x.Status.Why)
+	for _, d := range x.Status.Differences {
+		p.linef("%s  %s", p.style(yellow, fmt.Sprintf("%-14s", "differs")), d)
+	}
+}
+
+func (c *command) extensionEnable() *cobra.Command {
+	var place, digest, why string
+	cmd := &cobra.Command{
+		Use: "enable NAME", Short: "Switch an extension on, after showing what it asks for", Args: args(cobra.ExactArgs(1)),
+		Long: "Switch an extension on. On a terminal it shows what the extension asks for and asks;\n" +
+			"elsewhere --digest says what was reviewed, as ken extension review prints it.",
+		RunE: c.with(func(ctx context.Context, a *app.App, given []string) error {
+			x, err := a.Extension(ctx, given[0], place)
+			if err != nil {
+				return err
+			}
+			if x.Status.State == review.Enabled {
+				return c.enabled(x, "was on already")
+			}
+			if err := c.accept(ctx, x, digest); err != nil {
+				return err
+			}
+			if err := a.Enable(ctx, x, why); err != nil {
+				return err
+			}
+			return c.enabled(x, "is on")
+		}),
+	}
+	placeFlag(cmd, &place)
+	cmd.Flags().StringVar(&digest, "digest", "", "the `digest` of what was reviewed")
+	cmd.Flags().StringVar(&why, "why", "", "a `word` about why, for the record")
+	return cmd
+}
+
+// leastDigest is how many characters of a digest name it.
+const leastDigest = 16
+
+// accept makes sure that a person has seen what the extension asks for.
+func (c *command) accept(ctx context.Context, x app.Extension, digest string) error {
+	switch {
+	case digest != "" && len(strings.TrimPrefix(digest, "sha256:")) < leastDigest:
+		return usageError{fmt.Errorf("--digest has fewer than %d characters; copy it from ken extension review %s", leastDigest, foreign(x.Manifest.ID))}
+	case digest != "" && !strings.HasPrefix(strings.TrimPrefix(x.Manifest.Digest, "sha256:"), strings.TrimPrefix(digest, "sha256:")):
+		return usageError{fmt.Errorf("the extension is not the one of --digest; look again with ken extension review %s", foreign(x.Manifest.ID))}
+	case digest != "":
+		return nil
+	case !c.interactive():
+		return usageError{fmt.Errorf("look at it with ken extension review %s, then say --digest with what that prints", foreign(x.Manifest.ID))}
+	}
+	c.printReview(x, false)
+	fmt.Fprintf(c.out, "\n%s [y/N]: ", c.out.style(yellow, "Switch it on?"))
+	answer, err := readLine(ctx, c.in)
+	if err != nil {
+		return err
+	}
+	if a := strings.ToLower(strings.TrimSpace(answer)); a != "y" && a != "yes" {
+		fmt.Fprintln(c.err, "ken: it stays off")
+		return errSilent
+	}
+	return nil
+}
+
+func (c *command) enabled(x app.Extension, how string) error {
+	if c.json {
+		return c.printJSON(map[string]any{"id": x.Manifest.ID, "place": x.Manifest.Place, "on": true})
+	}
+	c.out.linef("%s %s", foreign(x.Manifest.ID), how)
+	return nil
+}
+
+func (c *command) extensionDisable() *cobra.Command {
+	var place, why string
+	cmd := &cobra.Command{
+		Use: "disable NAME", Short: "Switch an extension off", Args: args(cobra.ExactArgs(1)),
+		RunE: c.with(func(ctx context.Context, a *app.App, given []string) error {
+			name := strings.TrimPrefix(given[0], "extension:")
+			off, err := a.Disable(ctx, name, place, why)
+			if err != nil {
+				return err
+			}
+			if c.json {
+				return c.printJSON(map[string]any{"off": listOf(off)})
+			}
+			for _, s := range off {
+				c.out.linef("%s is off (%s)", foreign(s.ID), foreign(s.Place))
+			}
+			if len(off) == 0 {
+				c.out.linef("%s was never on", foreign(name))
+			}
+			return nil
+		}),
+	}
+	placeFlag(cmd, &place)
+	cmd.Flags().StringVar(&why, "why", "", "a `word` about why, for the record")
+	return cmd
+}
