@@ -59,6 +59,7 @@ func moment(flag, text string, now time.Time) (time.Time, error) {
 
 func (c *command) auditQuery() *cobra.Command {
 	var f auditFilter
+	var all bool
 	cmd := &cobra.Command{
 		Use: "query", Short: "List the records of calls", Args: args(cobra.NoArgs),
 		Example: "  ken audit query --event security_violation --since 48h\n  ken audit query --ext tools.git --json",
@@ -76,7 +77,7 @@ func (c *command) auditQuery() *cobra.Command {
 					fmt.Fprintln(c.err, "ken:", foreign(err.Error()))
 				case c.json:
 					records = append(records, recordJSON(e))
-				default:
+				case all || f.event != "" || e.Record.Event != audit.Opened:
 					c.printRecord(e)
 				}
 			}
@@ -87,6 +88,7 @@ func (c *command) auditQuery() *cobra.Command {
 		}),
 	}
 	f.flags(cmd)
+	cmd.Flags().BoolVar(&all, "all", false, "with the beginnings of chains, one for each process")
 	cmd.Flags().StringVar(&f.until, "until", "", "not after this `time`")
 	return cmd
 }

@@ -51,6 +51,7 @@ func (c *command) facts(cmd *cobra.Command) (doctor.Facts, error) {
 		ConfigFiles: a.Settings.Files(), Home: a.Places.Home, CacheErr: a.CacheErr(), Listing: a.Oversee().List(),
 	}
 	f.Meaning, f.MeaningErr = a.Meaning(cmd.Context())
+	f.Running = a.Running(cmd.Context())
 	for _, p := range a.Reading {
 		f.Places = append(f.Places, doctor.Place{Name: p.Name, Why: p.Why})
 	}

@@ -48,6 +48,7 @@ type Facts struct {
 	MeaningErr  error    // why nothing does, or nil
 	Places      []Place
 	Listing     door.Listing
+	Running     Running
 }
 
 // A Place is somewhere capabilities are read from.
@@ -63,6 +64,7 @@ func Examine(f Facts) []Check {
 		return checks // nothing else was read
 	}
 	checks = append(checks, home(f.Home), cache(f.CacheErr), meaning(f), places(f.Places))
+	checks = append(checks, running(f.Running)...)
 	checks = append(checks, catalog(f.Listing), quarantine(f.Listing))
 	return append(checks, availability(f.Listing)...)
 }

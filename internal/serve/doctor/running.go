@@ -1,0 +1,73 @@
+package doctor
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Running is what the doctor knows about carrying calls out.
+type Running struct {
+	Isolation Isolation
+	Profile   string // of the rules
+	Store     string // where state is kept
+	StoreErr  error
+	SecretErr error
+	Waiting   int      // calls that wait for a person
+	New       []string // extensions that nobody has reviewed, or that changed since
+}
+
+// Isolation is what holds a program here.
+type Isolation struct {
+	Profile  string   // full, landlock or none
+	Require  string   // what sandbox.require wants
+	Missing  []string // "layer: why"
+	Escaped  []string // what a canary managed to do under it
+	Attempts int
+	Refuses  string // why programs do not run at all, or ""
+}
+
+func running(r Running) []Check {
+	checks := []Check{
+		isolation(r.Isolation),
+		{Name: "rules", Grade: Good, Message: "the profile " + r.Profile + "; ken policy show prints them"},
+		{Name: "state", Grade: Good, Message: r.Store},
+	}
+	if r.StoreErr != nil {
+		checks[2] = Check{Name: "state", Grade: Bad, Message: r.StoreErr.Error(), Fix: "until this is mended no call can be made"}
+	}
+	if r.SecretErr != nil {
+		checks = append(checks, Check{Name: "secrets", Grade: Bad, Message: r.SecretErr.Error(), Fix: "until this is mended only secrets in the environment can be used"})
+	}
+	if r.Waiting > 0 {
+		checks = append(checks, Check{Name: "approvals", Grade: Warn, Message: count(r.Waiting, "call") + " wait for an answer", Fix: "see ken approve list"})
+	}
+	if len(r.New) > 0 {
+		checks = append(checks, Check{
+			Name: "extensions", Grade: Warn, Message: "off until somebody has looked at them: " + strings.Join(r.New, ", "),
+			Fix: "see ken extension review " + r.New[0],
+		})
+	}
+	return checks
+}
+
+func isolation(i Isolation) Check {
+	c := Check{Name: "isolation", Grade: Good}
+	c.Message = fmt.Sprintf("programs are held by the profile %s; of %s to get out none worked", i.Profile, count(i.Attempts, "try"))
+	switch {
+	case i.Refuses != "":
+		c.Grade, c.Message, c.Fix = Bad, i.Refuses, "no program runs here until this is mended, or sandbox.require asks for less"
+	case i.Profile == "none":
+		c.Grade, c.Message = Warn, "programs are held by limits alone"
+		c.Fix = "programs can read and change what this user can; sandbox.require: require-landlock refuses to run them so"
+	case len(i.Escaped) > 0:
+		c.Grade, c.Message = Bad, "under the profile "+i.Profile+" a canary got out: "+strings.Join(i.Escaped, ", ")
+		c.Fix = "set sandbox.require to a profile that holds, and tell us"
+	case i.Profile != "full":
+		c.Grade = Warn
+		c.Fix = "names and attributes of other files stay visible to programs"
+	}
+	if len(i.Missing) > 0 {
+		c.Message += "; missing " + strings.Join(i.Missing, "; ")
+	}
+	return c
+}
