@@ -2,8 +2,10 @@ package ken_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log"
+	"os"
 
 	"ken"
 	"ken/capability"
@@ -81,4 +83,50 @@ func ExampleKen_Call() {
 	fmt.Println(text)
 	// Output:
 	// tool:word-count word-count(path: string) Count the lines, words and bytes of a file
+}
+
+// A Go function becomes a capability with a schema of its own; a model's call of
+// it is validated, judged and recorded like any other.
+func ExampleFunc() {
+	home, err := os.MkdirTemp("", "ken")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(home)
+	os.Setenv("KEN_HOME", home)
+	defer os.Unsetenv("KEN_HOME")
+
+	type order struct {
+		Number int `json:"number" jsonschema:"the order's number"`
+	}
+	status, err := ken.Func("order_status", "Say where an order is", func(_ context.Context, in order) (string, error) {
+		return fmt.Sprintf("order %d is on its way", in.Number), nil
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	status.Capability.Effects = capability.Effects{ReadOnly: capability.Yes, OpenWorld: capability.No}
+
+	ctx := context.Background()
+	k, err := ken.Open(ctx, ken.Config{Functions: []*ken.Function{status}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer k.Close()
+	found, err := k.Find(ctx, "where is my order?")
+	if err != nil {
+		log.Fatal(err)
+	}
+	res, err := k.Invoke(ctx, capability.Call{
+		Target: found[0].Capability.ID, Arguments: json.RawMessage(`{"number": 7}`), Session: "s1", Intent: "ANALYZE",
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(res.Parts[0].Text)
+	_, err = k.Invoke(ctx, capability.Call{Target: found[0].Capability.ID, Arguments: json.RawMessage(`{"number": "seven"}`), Session: "s1", Intent: "ANALYZE"})
+	fmt.Println(capability.KindOf(err))
+	// Output:
+	// order 7 is on its way
+	// invalid
 }

@@ -1,6 +1,7 @@
 // Package ken is the capability layer for AI agents, as a library: it knows
-// every capability in one live catalog and finds the few that matter for a
-// message.
+// every capability in one live catalog, finds the few that matter for a
+// message, and carries out calls of them under rules, within limits and on the
+// record.
 //
 //	k, err := ken.Open(ctx, ken.Config{Catalogs: []string{"./skills"}})
 //	if err != nil {
@@ -48,6 +49,9 @@ type Config struct {
 	// that meaning counts besides words. One that fails or is slow costs
 	// meaning and nothing else.
 	Embedder llm.Embedder
+
+	// Functions are Go functions that can be found and called like tools.
+	Functions []*Function
 }
 
 // A Ken is an open catalog. It is safe for any number of goroutines.
@@ -56,7 +60,7 @@ type Ken struct{ app *app.App }
 // Open reads the configuration and loads the catalog. A mistake in the
 // configuration is an error; a broken capability is not, see [Ken.Problems].
 func Open(ctx context.Context, cfg Config) (*Ken, error) {
-	open := app.Config{ConfigFile: cfg.ConfigFile, Catalogs: cfg.Catalogs, Sources: cfg.Sources, Embedder: cfg.Embedder}
+	open := app.Config{ConfigFile: cfg.ConfigFile, Catalogs: cfg.Catalogs, Sources: cfg.Sources, Embedder: cfg.Embedder, Functions: functions(cfg.Functions)}
 	if score := cfg.CardScorer; score != nil {
 		open.CardScorer = func(c *capability.Capability, x door.CardContext) float64 {
 			messages := make([]Message, len(x.Messages))

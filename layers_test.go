@@ -104,7 +104,7 @@ var plan = []room{
 	{"internal/config", words + ground + "internal/govern/policy"},
 	{"internal/app", all},
 	{"internal/cli", all},
-	{".", words + "internal/app internal/config internal/door"},
+	{".", words + "internal/app internal/config internal/door internal/govern/... internal/run/..."},
 	{"cmd/ken", "internal/cli internal/run/sandbox"},
 
 	// Beside it.

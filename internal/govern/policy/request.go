@@ -70,6 +70,11 @@ func classOf(c *capability.Capability, readOnly bool) (Class, Permissions) {
 			return Read, Permit(PermLLM)
 		case "browser":
 			return Network, Permit(PermBrowser, PermNetwork)
+		case "function": // part of the program that runs Ken: no permission keeps it in
+			if readOnly && c.Effects.OpenWorld == capability.No {
+				return Read, Permissions{}
+			}
+			return Network, Permissions{}
 		}
 		return Network, Permit(PermNetwork)
 	}
