@@ -58,6 +58,8 @@ func functions(list []*Function) []*function.Function {
 // carried out within its limits. The principal is the one who opened Ken; an
 // empty Origin is a model's call, which has the least rights. The result is
 // never empty: where the error is not nil it says the same in words for a model.
+// Made again with the same Key, a call that has finished gives its result and
+// does nothing.
 //
 // A call that a person must agree to fails with [capability.Unapproved]; [Ticket]
 // gives what waits, [Ken.Answer] takes the person's word, and the call is then
@@ -66,10 +68,6 @@ func (k *Ken) Invoke(ctx context.Context, call capability.Call) (capability.Resu
 	view := k.app.Door.ViewFor(door.Viewer{Principal: k.app.Principal, Mode: call.Mode, Origin: call.Origin, Surface: policy.SurfaceLibrary})
 	return k.app.Door.Invoke(ctx, view, call)
 }
-
-// Once makes the calls with this context have their effect at most once under
-// a key of the caller's: made again, a finished call gives its result.
-func Once(ctx context.Context, key string) context.Context { return runner.WithKey(ctx, key) }
 
 // Ticket gives the id of the question that waits for a person, where err is of
 // a call that does.

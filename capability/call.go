@@ -43,6 +43,13 @@ type Call struct {
 	// CapabilityHash is [Capability.Hash] of the target as it was decided on.
 	CapabilityHash string `json:"capabilityHash,omitempty"`
 
+	// Surface says where the call came in ("chat", "run", "mcp", …), and Key is
+	// the caller's own name for it: under one key a call has its effect once,
+	// however often it is made. Only a surface sets them; neither is part of
+	// the digest.
+	Surface string `json:"-"`
+	Key     string `json:"-"`
+
 	// Answers carry a person's replies to what an earlier try asked, by the
 	// question's name. They are not part of the digest.
 	Answers map[string]json.RawMessage `json:"answers,omitempty"`

@@ -60,11 +60,10 @@ func (c *command) run(ctx context.Context, a *app.App, r runCall, given []string
 	if call.Session == "" {
 		call.Session = terminalSession()
 	}
-	if r.key == "" {
-		r.key = rand.Text()
+	if call.Key = r.key; call.Key == "" {
+		call.Key = rand.Text()
 	}
 	view := a.Door.ViewFor(door.Viewer{Principal: a.Principal, Mode: r.mode, Origin: capability.ByPerson, Surface: policy.SurfaceRun})
-	ctx = runner.WithKey(ctx, r.key)
 	var live *liveOutput
 	if !c.json {
 		live = &liveOutput{w: c.out, clean: c.out.terminal, err: &liveOutput{w: c.err, clean: isTerminal(c.err)}}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"ken/capability"
+	"ken/internal/govern/policy"
 	"ken/internal/know/catalog"
 	"ken/internal/run/runner"
 )
@@ -30,7 +31,8 @@ func (d *Door) Invoke(ctx context.Context, v View, call capability.Call) (capabi
 	if call.Mode == "" {
 		call.Mode = v.viewer.Mode
 	}
-	res, err := run.Invoke(runner.WithSurface(ctx, v.viewer.Surface), call)
+	call.Surface = string(v.viewer.Surface)
+	res, err := run.Invoke(ctx, call)
 	if real, wrong := runner.Unwrap(call); err == nil && wrong == nil {
 		// What was used is shown sooner; that this could not be noted is told
 		// by the log's own health.
@@ -48,8 +50,8 @@ func refused(err error) (capability.Result, error) {
 
 // Resolve finds the target of a call for the runner. What the caller may not
 // see does not exist.
-func (d *Door) Resolve(ctx context.Context, call capability.Call) (runner.Resolved, error) {
-	v := d.ViewFor(Viewer{Principal: call.Principal, Mode: call.Mode, Origin: call.Origin, Surface: runner.SurfaceOf(ctx, call)})
+func (d *Door) Resolve(_ context.Context, call capability.Call) (runner.Resolved, error) {
+	v := d.ViewFor(Viewer{Principal: call.Principal, Mode: call.Mode, Origin: call.Origin, Surface: policy.Surface(call.Surface)})
 	e, err := v.Lookup(string(call.Target))
 	if err != nil {
 		return d.hiddenFromModels(call, v, err)

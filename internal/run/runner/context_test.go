@@ -10,10 +10,9 @@ import (
 	"ken/internal/govern/policy"
 )
 
-// TestWithKey: a key in the context makes a changing call happen once; the
-// next key, or none, is a new call; and without a place for effects a keyed
-// call does not run.
-func TestWithKey(t *testing.T) {
+// TestKeyOfCall: a call with a key that changes something happens once; the next
+// key, or none, is a new call; and without a place for effects it does not run.
+func TestKeyOfCall(t *testing.T) {
 	var ran atomic.Int64
 	x := tool{invoke: func(ctx context.Context, c capability.Call) (capability.Result, error) {
 		ran.Add(1)
@@ -22,17 +21,11 @@ func TestWithKey(t *testing.T) {
 	r := newRig(t, x, func(c *Config) { c.Effects = openStore(t) })
 	call := callOf("write", `{"text":"a"}`)
 	for i, c := range []struct {
-		ctx  context.Context
+		key  string
 		want int64
-	}{
-		{WithKey(t.Context(), "k1"), 1},
-		{WithKey(t.Context(), "k1"), 1},
-		{WithKey(t.Context(), "k2"), 2},
-		{t.Context(), 3},
-		{t.Context(), 4},
-		{WithKey(WithKey(t.Context(), "k1"), ""), 5},
-	} {
-		if _, err := r.Invoke(c.ctx, call); err != nil {
+	}{{"k1", 1}, {"k1", 1}, {"k2", 2}, {"", 3}, {"", 4}} {
+		call.Key = c.key
+		if _, err := r.Invoke(t.Context(), call); err != nil {
 			t.Fatal(err)
 		}
 		if got := ran.Load(); got != c.want {
@@ -40,18 +33,21 @@ func TestWithKey(t *testing.T) {
 		}
 	}
 	bare := newRig(t, x, nil)
-	_, err := bare.Invoke(WithKey(t.Context(), "k1"), call)
-	if e := wantKind(t, err, capability.Unavailable); e.Fix == "" || ran.Load() != 5 {
-		t.Errorf("without effects: %v, and it ran %d times, want a way to mend it and 5", err, ran.Load())
+	call.Key = "k1"
+	_, err := bare.Invoke(t.Context(), call)
+	if e := wantKind(t, err, capability.Unavailable); e.Fix == "" || ran.Load() != 4 {
+		t.Errorf("without effects: %v, and it ran %d times, want a way to mend it and 4", err, ran.Load())
 	}
-	if _, err := bare.Invoke(WithKey(t.Context(), "k1"), callOf("look", `{"text":"a"}`)); err != nil {
+	look := callOf("look", `{"text":"a"}`)
+	look.Key = "k1"
+	if _, err := bare.Invoke(t.Context(), look); err != nil {
 		t.Errorf("a keyed call that changes nothing: %v", err)
 	}
 }
 
-// TestWithSurface: the rules see the surface of the context, and
-// Config.Surface goes before it.
-func TestWithSurface(t *testing.T) {
+// TestSurfaceOfCall: the rules see the surface of the call, and Config.Surface
+// goes before it.
+func TestSurfaceOfCall(t *testing.T) {
 	s := policy.Defaults(policy.Personal)
 	s.Intents = policy.Off
 	s.Rules = []policy.Rule{{ID: "no.mcp", Effect: policy.Deny, Capabilities: []string{"tool:look"}, Surfaces: []policy.Surface{policy.SurfaceMCP}, Where: "test:1"}}
@@ -62,16 +58,18 @@ func TestWithSurface(t *testing.T) {
 	use := func(c *Config) { c.Rules = func() *policy.Rules { return rules } }
 	r := newRig(t, tool{}, use)
 	call := callOf("look", `{"text":"a"}`)
-	if _, err := r.Invoke(WithSurface(t.Context(), policy.SurfaceRun), call); err != nil {
+	call.Surface = string(policy.SurfaceRun)
+	if _, err := r.Invoke(t.Context(), call); err != nil {
 		t.Errorf("Invoke(surface run) = %v", err)
 	}
-	_, err = r.Invoke(WithSurface(t.Context(), policy.SurfaceMCP), call)
+	call.Surface = string(policy.SurfaceMCP)
+	_, err = r.Invoke(t.Context(), call)
 	wantKind(t, err, capability.Denied)
 	fixed := newRig(t, tool{}, func(c *Config) {
 		use(c)
 		c.Surface = func(context.Context, capability.Call) policy.Surface { return policy.SurfaceRun }
 	})
-	if _, err := fixed.Invoke(WithSurface(t.Context(), policy.SurfaceMCP), call); err != nil {
+	if _, err := fixed.Invoke(t.Context(), call); err != nil {
 		t.Errorf("Invoke with Config.Surface = %v, want that to count", err)
 	}
 }

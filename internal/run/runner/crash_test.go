@@ -16,11 +16,12 @@ import (
 
 	"ken/capability"
 	"ken/internal/govern/audit"
-	"ken/internal/store"
+	"ken/internal/store/storetest"
 )
 
 const (
 	crashDir   = "KEN_RUNNER_TEST_DIR"
+	crashStore = "KEN_RUNNER_TEST_STORE"
 	crashPoint = "KEN_RUNNER_TEST_POINT"
 )
 
@@ -48,7 +49,7 @@ func halt() {
 	select {}
 }
 
-func crashConfig(t *testing.T, dir string) (Config, *audit.Log) {
+func crashConfig(t *testing.T, dir, address string) (Config, *audit.Log) {
 	t.Helper()
 	key, err := audit.NewKey(ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)))
 	if err != nil {
@@ -58,11 +59,8 @@ func crashConfig(t *testing.T, dir string) (Config, *audit.Log) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := store.Open(t.Context(), "", dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { log.Close(); s.Close() })
+	t.Cleanup(func() { log.Close() })
+	s := storetest.Open(t, address)
 	return Config{
 		Log: log, Effects: s, Key: func(context.Context, capability.Call) string { return "k" },
 		Limits: Limits{Lease: 150 * time.Millisecond},
@@ -94,7 +92,7 @@ func TestCrashChild(t *testing.T) {
 	if dir == "" {
 		t.Skip("cannot here: it is the process that TestCrash starts and kills")
 	}
-	cfg, log := crashConfig(t, dir)
+	cfg, log := crashConfig(t, dir, os.Getenv(crashStore))
 	switch os.Getenv(crashPoint) {
 	case "record":
 		cfg.Log = halting{log, audit.Started, false}
@@ -123,12 +121,12 @@ func TestCrash(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.point+" "+tt.tool, func(t *testing.T) {
-			dir := t.TempDir()
-			kill(t, dir, tt.point, tt.tool)
+			dir, address := t.TempDir(), storetest.Address(t)
+			kill(t, dir, address, tt.point, tt.tool)
 			if got := lines(dir); got != tt.effects {
 				t.Fatalf("the child had %d effects, want %d", got, tt.effects)
 			}
-			cfg, _ := crashConfig(t, dir)
+			cfg, _ := crashConfig(t, dir, address)
 			r := newRig(t, touch(dir), func(c *Config) { c.Log, c.Effects, c.Key, c.Limits = cfg.Log, cfg.Effects, cfg.Key, cfg.Limits })
 			res, err := settled(t, r, callOf(tt.tool, `{"text":"a"}`))
 			want := tt.effects
@@ -170,9 +168,9 @@ func TestCrashAfter(t *testing.T) {
 }
 
 func crashAfter(t *testing.T, point string) {
-	dir := t.TempDir()
-	kill(t, dir, point, "write")
-	cfg, _ := crashConfig(t, dir)
+	dir, address := t.TempDir(), storetest.Address(t)
+	kill(t, dir, address, point, "write")
+	cfg, _ := crashConfig(t, dir, address)
 	r := newRig(t, touch(dir), func(c *Config) { c.Log, c.Effects, c.Key, c.Limits = cfg.Log, cfg.Effects, cfg.Key, cfg.Limits })
 	res, err := settled(t, r, callOf("write", `{"text":"a"}`))
 	// After: the child died while its result was being kept, so it is, or the
@@ -193,10 +191,10 @@ func crashAfter(t *testing.T, point string) {
 	}
 }
 
-func kill(t *testing.T, dir, point, tool string) {
+func kill(t *testing.T, dir, address, point, tool string) {
 	t.Helper()
 	child := exec.Command(os.Args[0], "-test.run=^TestCrashChild$")
-	child.Env = append(os.Environ(), crashDir+"="+dir, crashPoint+"="+point, "KEN_RUNNER_TEST_TOOL="+tool)
+	child.Env = append(os.Environ(), crashDir+"="+dir, crashStore+"="+address, crashPoint+"="+point, "KEN_RUNNER_TEST_TOOL="+tool)
 	out, err := child.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 	"ken/internal/govern/audit"
 	"ken/internal/govern/policy"
 	"ken/internal/store"
+	"ken/internal/store/storetest"
 )
 
 // A trace is what happened, in order, as the parts around a Runner saw it.
@@ -199,12 +200,7 @@ func callOf(name, args string) capability.Call {
 
 func openStore(t testing.TB) *store.Store {
 	t.Helper()
-	s, err := store.Open(t.Context(), "", t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
-	return s
+	return storetest.Open(t, storetest.Address(t))
 }
 
 func openDesk(t testing.TB, s *store.Store) *approval.Desk {

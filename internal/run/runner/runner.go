@@ -79,16 +79,15 @@ type Config struct {
 	// Key gives the caller's own name for one call, the same when the call is
 	// made again and never for two calls: a turn and the number of the call in
 	// it, or a header of a request. An empty key makes a call a new one. Nil
-	// takes what [WithKey] gave. Where there are keys, Effects is required: a
-	// call that has one and may change something is refused without.
+	// takes Call.Key. Where there are keys, Effects is required: a call that
+	// has one and may change something is refused without.
 	Key     func(context.Context, capability.Call) string
 	Effects Effects
 
 	// Results may be nil: then long outputs are cut and say so.
 	Results Results
 
-	// Surface says where a call came in. Nil takes what [WithSurface] gave,
-	// and else the zero Surface.
+	// Surface says where a call came in. Nil takes Call.Surface.
 	Surface func(context.Context, capability.Call) policy.Surface
 
 	Plugins  []Plugin        // run in this order, and backwards for results
@@ -148,10 +147,10 @@ func New(cfg Config) (*Runner, error) {
 		cfg.Now = time.Now
 	}
 	if cfg.Key == nil {
-		cfg.Key = KeyOf
+		cfg.Key = func(_ context.Context, call capability.Call) string { return call.Key }
 	}
 	if cfg.Surface == nil {
-		cfg.Surface = SurfaceOf
+		cfg.Surface = func(_ context.Context, call capability.Call) policy.Surface { return policy.Surface(call.Surface) }
 	}
 	id := make([]byte, 12)
 	rand.Read(id)
