@@ -1,5 +1,7 @@
 package policy
 
+import "strings"
+
 // A Line is one line of the rules as people read them.
 type Line struct {
 	Stage  string `json:"stage"`
@@ -22,7 +24,15 @@ func Describe(r *Rules) []Line {
 		{Effect: "set", Rule: "deployment", Text: s.Deployment.String(), Knob: "policy.deployment"},
 		{Effect: "set", Rule: "intents", Text: intentText(s), Knob: "policy.intents"},
 	}
+	said := map[string]bool{} // classes whose intents were told
 	for _, ru := range r.rules {
+		if class, ok := intentClass(ru.id); ok {
+			if !said[class] {
+				said[class] = true
+				lines = append(lines, r.intentLine(class, ru))
+			}
+			continue
+		}
 		effect := "allow"
 		switch {
 		case ru.ask:
@@ -37,6 +47,31 @@ func Describe(r *Rules) []Line {
 		lines = append(lines, Line{Stage: stageNames[ru.stage], Effect: effect, Rule: ru.id, Text: text, Knob: ru.knob, Where: ru.where})
 	}
 	return append(lines, Line{Stage: stageNames[stageConsent], Effect: "deny", Rule: "default", Text: "Nothing else is allowed"})
+}
+
+// intentClass gives the class that a line of the matrix of intents is about.
+func intentClass(rule string) (class string, ok bool) {
+	rest, ok := strings.CutPrefix(rule, "intents.")
+	if !ok {
+		return "", false
+	}
+	_, class, ok = strings.Cut(rest, ".")
+	return class, ok
+}
+
+// intentLine tells all of the matrix that is about one class: the intents that
+// allow it. All others, and none, are refused by a rule each.
+func (r *Rules) intentLine(class string, ru *rule) Line {
+	text := "No intent allows calls of the class " + class
+	for c := range classes {
+		if c.String() != class {
+			continue
+		}
+		if fit := r.intentsFor(c); len(fit) > 0 {
+			text = "Calls of the class " + class + " need the intent " + strings.Join(fit, " or ")
+		}
+	}
+	return Line{Stage: stageNames[ru.stage], Effect: "deny", Rule: "intents.*." + class, Text: text, Knob: "policy.intents, policy.intentMap"}
 }
 
 func intentText(s *Settings) string {
