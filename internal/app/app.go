@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
@@ -41,6 +42,9 @@ type Config struct {
 
 	// Embedder, when not nil, makes vectors of capabilities and messages.
 	Embedder llm.Embedder
+
+	// Log is told what goes wrong beside the calls; nil tells nobody.
+	Log *slog.Logger
 
 	// Functions are Go functions that can be called like tools.
 	Functions []*function.Function
@@ -80,6 +84,7 @@ type App struct {
 	embedded  <-chan struct{} // closed once a service was asked for vectors; nil: there is none
 	made      *source.Memory  // what the program puts in while it runs
 	recorder  *door.Recorder
+	log       *slog.Logger
 	commands  commands
 	governing
 	reviewing reviewing
@@ -118,7 +123,10 @@ func Open(ctx context.Context, cfg Config) (*App, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &App{Settings: settings, Places: places, Principal: capability.Principal{ID: "local"}}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	a := &App{Settings: settings, Places: places, Principal: capability.Principal{ID: "local"}, log: cfg.Log}
 	a.embedding, err = a.newEmbedding(cfg)
 	if err == nil {
 		err = a.govern(cfg)
@@ -246,9 +254,17 @@ func (a *App) View() door.View { return a.Door.View(a.Principal) }
 func (a *App) Oversee() door.View { return a.Door.Oversee(a.Principal) }
 
 // Watch keeps the catalog up to date until ctx ends, unless ken.yaml says not
-// to.
+// to, and clears up what is past its time.
 func (a *App) Watch(ctx context.Context) error {
 	a.StartEmbedding()
+	var beside sync.WaitGroup
+	defer beside.Wait()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	beside.Go(func() { a.tidy(ctx) })
+	if a.reviewRequired() {
+		beside.Go(func() { a.notice(ctx) })
+	}
 	if !a.Settings.Catalog.Watch {
 		<-ctx.Done()
 		return nil

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -194,7 +195,7 @@ func meant(cmd *cobra.Command, word string) string {
 
 // open builds the program and loads the catalog.
 func (c *command) open(ctx context.Context) (*app.App, error) {
-	return app.Open(ctx, app.Config{ConfigFile: c.configFile, Catalogs: c.catalogs})
+	return app.Open(ctx, app.Config{ConfigFile: c.configFile, Catalogs: c.catalogs, Log: slog.New(slog.NewTextHandler(c.err, nil))})
 }
 
 // with runs a command that needs the program.

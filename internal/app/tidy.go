@@ -1,0 +1,65 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// tidyEvery is how often a program that stays clears up behind itself.
+const tidyEvery = time.Hour
+
+// tidy removes what is past its time, now and then, until ctx ends: results
+// that nobody can read any more, and chains of the trail that audit.keep lets
+// go. What goes wrong is told and tried again.
+func (a *App) tidy(ctx context.Context) {
+	tick := time.NewTicker(tidyEvery)
+	defer tick.Stop()
+	for {
+		if err := a.sweep(ctx); err != nil && ctx.Err() == nil {
+			a.log.Warn("tidy up", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+func (a *App) sweep(ctx context.Context) error {
+	kept, err := a.results.get()
+	if err == nil {
+		_, err = kept.Sweep(ctx)
+	}
+	keep := a.Settings.Audit.Keep
+	if keep <= 0 {
+		return err
+	}
+	log, lerr := a.trail.get()
+	if lerr == nil {
+		_, lerr = log.Retire(ctx, time.Now().Add(-keep))
+	}
+	return errors.Join(err, lerr)
+}
+
+// notice puts on the record that an extension is no longer what a person
+// accepted, whenever the catalog changes, until ctx ends.
+func (a *App) notice(ctx context.Context) {
+	for version := uint64(0); ; {
+		s, err := a.catalog.Next(ctx, version)
+		if err != nil {
+			return
+		}
+		version = s.Version()
+		for _, m := range a.book().Manifests() {
+			desk, err := a.reviewing.desk.get()
+			if err == nil {
+				_, err = desk.Notice(ctx, a.Principal.Tenant, m)
+			}
+			if err != nil && ctx.Err() == nil {
+				a.log.Warn("note a changed extension", "extension", m.ID, "error", err)
+			}
+		}
+	}
+}
