@@ -51,7 +51,7 @@ type bench struct {
 // startsInWorkspace: a program with a workspace starts there. As long as the
 // executor does not do that, the files lie in the extension's own folder, where
 // programs start as it is.
-const startsInWorkspace = false
+const startsInWorkspace = true
 
 // newBench makes a bench for the actions of one extension.
 func newBench(t *testing.T, extension string) *bench {

@@ -244,7 +244,7 @@ func (a *App) grant(_ context.Context, call capability.Call, c *capability.Capab
 	g.Dir, g.Read = dir, rules.ReadRoots
 	if asks.workspace == accessWrite {
 		g.Write = append([]string{dir}, rules.WriteRoots...)
-		g.Protect = protectedNames()
+		g.Read = append(g.Read, protected(dir)...)
 	} else {
 		g.Read = append([]string{dir}, g.Read...)
 	}
@@ -257,10 +257,17 @@ func within(dir, path string) bool {
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// protectedNames are what a program may read but not change in a workspace:
-// they decide what others run later.
-func protectedNames() []string {
-	return []string{".git/hooks", ".git/config", ".ken", ".vscode", ".envrc"}
+// protected gives what a program may read but not change in a workspace: it
+// decides what others run later. What is not there cannot be held.
+func protected(workspace string) []string {
+	var out []string
+	for _, name := range []string{".git/hooks", ".git/config", ".ken", ".vscode", ".envrc", "context/tool-access.json"} {
+		path := filepath.Join(workspace, filepath.FromSlash(name))
+		if _, err := os.Lstat(path); err == nil {
+			out = append(out, path)
+		}
+	}
+	return out
 }
 
 type access uint8

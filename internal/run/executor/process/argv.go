@@ -45,9 +45,13 @@ func Tool(runner string) (string, error) {
 // Argv makes the argument list of a call, the program's name first.
 //
 // A recipe with a template gives one element per element: "{name}" is replaced
-// within its element and never makes two, "{name...}" becomes one per item. An
-// element such as "--limit={limit}" is left out when limit is not given; any
-// other value that is missing and has no default is an error.
+// within its element and never makes two, "{name...}" becomes one per item.
+// "{name}" alone, of a boolean that has a flag in the schema, is a switch: the
+// flag when the value is true, and nothing otherwise.
+//
+// What is not given, and neither has a default nor is required, leaves out an
+// element that is "{name}" alone or an option such as "--limit={limit}". In any
+// other element, as "./{name}", its absence is an error.
 //
 // A recipe without one gives the program, the action, the flags in the order
 // of the schema, and the positional arguments.
@@ -123,7 +127,10 @@ func (b *builder) element(element string) error {
 	for _, m := range found {
 		name := element[m[2]:m[3]]
 		v, ok := b.values[name]
+		_, known := b.schema.find(name)
 		switch {
+		case !known:
+			return noParameter(name)
 		case m[4] >= 0:
 			return fmt.Errorf("the list %s is only a part of an argument", name)
 		case !ok && strings.HasPrefix(element, "-") && m[0] > 0:
@@ -149,14 +156,25 @@ func (b *builder) element(element string) error {
 	return nil
 }
 
+// noParameter: leaving such an element out would hide a slip of the author's.
+func noParameter(name string) error {
+	return fmt.Errorf("%s is no argument of the schema", name)
+}
+
 // value adds a value as an element of its own, a list as several.
 func (b *builder) value(name string, list bool) error {
+	p, known := b.schema.find(name)
 	v, ok := b.values[name]
-	if !ok {
-		if list {
-			return nil
+	switch {
+	case !known:
+		return noParameter(name)
+	case !ok:
+		return nil // values has seen to what is required
+	case !list && p.isSwitch():
+		if v == true {
+			b.argv = append(b.argv, p.flag)
 		}
-		return fmt.Errorf("%s is missing", name)
+		return nil
 	}
 	items, isList := v.([]any)
 	switch {

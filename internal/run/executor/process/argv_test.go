@@ -15,6 +15,11 @@ const placed = `{"type":"object","properties":{` +
 	`"limit":{"type":"integer","x-ken-flag":"--limit","default":5},"v":{"type":["boolean","string"],"x-ken-flag":"-v"},` +
 	`"tag":{"type":"array","x-ken-flag":"--tag"}},"required":["url"]}`
 
+// switched has switches, an optional value, and a boolean without a flag.
+const switched = `{"properties":{"r":{"type":"boolean","x-ken-flag":"--reverse"},"on":{"type":"boolean","x-ken-flag":"-o","default":true},` +
+	`"word":{"type":"boolean"},"mixed":{"type":["boolean","string"],"x-ken-flag":"-m"},"rev":{"type":"string"},` +
+	`"must":{"type":"string"},"std":{"type":"string","default":"HEAD"},"bad":{"type":"boolean","x-ken-flag":"-b","default":"--evil"}}}`
+
 const named = `{"type":"object","properties":{"a":{"type":"string"},"n":{"type":"number"},"l":{"type":"array"},"o":{"type":"string"}}}`
 
 func TestArgv(t *testing.T) {
@@ -44,8 +49,28 @@ func TestArgv(t *testing.T) {
 			want: "<git><log><-n3><p q;$(id)><xp q;$(id)y><1><2 3>"},
 		{name: "value is no template", argv: []string{"x", "{a}", "{o}"}, schema: named, args: `{"a":"{o}","o":"{a}"}`, want: "<x><{o}><{a}>"},
 		{name: "option left out", argv: []string{"x", "--o={o}", "{l...}"}, schema: named, args: `{}`, want: "<x>"},
-		{name: "value missing", argv: []string{"x", "{a}"}, schema: named, args: `{}`, err: "argv[1]: a is missing"},
-		{name: "null is missing", argv: []string{"x", "{a}"}, schema: named, args: `{"a":null}`, err: "a is missing"},
+		{name: "value left out", argv: []string{"x", "{a}", "{n}", "end"}, schema: named, args: `{"n":1}`, want: "<x><1><end>"},
+		{name: "null is left out", argv: []string{"x", "{a}"}, schema: named, args: `{"a":null}`, want: "<x>"},
+		{name: "required value missing", argv: []string{"x", "{a}"}, schema: `{"properties":{"a":{}},"required":["a"]}`, args: `{"a":null}`, err: "a is missing"},
+		{name: "part of an argument missing", argv: []string{"x", "./{a}"}, schema: named, args: `{}`, err: "argv[1]: a is missing"},
+		{name: "at the front of an argument missing", argv: []string{"x", "{a}-{n}"}, schema: named, args: `{"n":1}`, err: "argv[1]: a is missing"},
+		{name: "default instead", argv: []string{"x", "{std}", "{rev}"}, schema: switched, args: `{}`, want: "<x><HEAD>"},
+		{name: "default and value", argv: []string{"x", "{std}", "{rev}"}, schema: switched, args: `{"std":"main","rev":"v1"}`, want: "<x><main><v1>"},
+		{name: "no such parameter", argv: []string{"x", "{zzz}"}, schema: named, args: `{}`, err: "zzz is no argument"},
+		{name: "no such parameter in an option", argv: []string{"x", "--z={zzz}"}, schema: named, args: `{}`, err: "zzz is no argument"},
+
+		{name: "switch on", argv: []string{"x", "{r}", "y"}, schema: switched, args: `{"r":true}`, want: "<x><--reverse><y>"},
+		{name: "switch off", argv: []string{"x", "{r}", "y"}, schema: switched, args: `{"r":false}`, want: "<x><y>"},
+		{name: "switch not given", argv: []string{"x", "{r}", "y"}, schema: switched, args: `{}`, want: "<x><y>"},
+		{name: "switch on by default", argv: []string{"x", "{on}"}, schema: switched, args: `{}`, want: "<x><-o>"},
+		{name: "switch taken back", argv: []string{"x", "{on}"}, schema: switched, args: `{"on":false}`, want: "<x>"},
+		{name: "text for a switch", argv: []string{"x", "{r}"}, schema: switched, args: `{"r":"--exec=sh"}`, err: "r is not of the type boolean"},
+		{name: "list for a switch", argv: []string{"x", "{r}"}, schema: switched, args: `{"r":[true]}`, err: "r is not of the type boolean"},
+		{name: "list of switches", argv: []string{"x", "{r...}"}, schema: switched, args: `{"r":true}`, err: "r is not a list"},
+		{name: "default that is no boolean", argv: []string{"x", "{bad}"}, schema: switched, args: `{}`, want: "<x>"},
+		{name: "switch within an argument", argv: []string{"x", "--reverse={r}"}, schema: switched, args: `{"r":true}`, want: "<x><--reverse=true>"},
+		{name: "boolean without a flag", argv: []string{"x", "{word}"}, schema: switched, args: `{"word":true}`, want: "<x><true>"},
+		{name: "boolean or text is a value", argv: []string{"x", "{mixed}"}, schema: switched, args: `{"mixed":"-v"}`, err: "mixed begins with a dash"},
 		{name: "dash alone", argv: []string{"x", "{a}"}, schema: named, args: `{"a":"-rf"}`, err: "argv[1]: a begins"},
 		{name: "dash at the front", argv: []string{"x", "{a}.txt"}, schema: named, args: `{"a":"-rf"}`, err: "a begins"},
 		{name: "dash within", argv: []string{"x", "--o={a}"}, schema: named, args: `{"a":"-rf"}`, want: "<x><--o=-rf>"},
@@ -103,6 +128,30 @@ func FuzzArgv(f *testing.F) {
 		}
 		if len(got[2]) > 1 && got[2][0] == '-' {
 			t.Fatalf("Argv(%q) lets an option through", value)
+		}
+	})
+}
+
+// FuzzSwitch: whatever is given for a switch, the program is given the
+// schema's flag or nothing.
+func FuzzSwitch(f *testing.F) {
+	for _, s := range []string{"true", "false", "null", `"--exec=sh"`, `["true"]`, `{"a":1}`, "1", `"true"`, "", `true,"b":"x"`, `true,"a":"-x"`} {
+		f.Add(s)
+	}
+	const schema = `{"properties":{"a":{"type":"boolean","x-ken-flag":"--reverse"},"b":{"type":"boolean","x-ken-flag":"-b"}}}`
+	c := &capability.Capability{Run: &capability.Recipe{Runner: "exec.x", Argv: []string{"x", "{a}", "--", "{b}", "end"}}}
+	f.Fuzz(func(t *testing.T, value string) {
+		got, err := Argv(c, json.RawMessage(schema), json.RawMessage(`{"a":`+value+`}`))
+		if err != nil {
+			return
+		}
+		for _, arg := range got {
+			if !slices.Contains([]string{"x", "--reverse", "--", "-b", "end"}, arg) {
+				t.Fatalf("Argv(%s) = %q", value, got)
+			}
+		}
+		if plain := []string{"x", "--", "end"}; len(got) < len(plain) || len(got) > len(plain)+2 {
+			t.Fatalf("Argv(%s) = %q", value, got)
 		}
 	})
 }

@@ -77,11 +77,10 @@ type Grant struct {
 	FromArguments bool
 
 	// Read and Write are absolute paths besides the work directory. Dir, when
-	// not empty, is the one of them that the program starts in, and Protect
-	// are names in it that cannot be written to.
+	// not empty, is the one of them that the program starts in. A path of Read
+	// within one of Write stays as it is.
 	Read, Write []string
 	Dir         string
-	Protect     []string
 }
 
 // An Executor runs the programs of extensions. It is safe for concurrent use.
@@ -185,7 +184,7 @@ func (e *Executor) Invoke(ctx context.Context, call capability.Call) (capability
 	}
 	defer work.Close()
 	spec := sandbox.Spec{
-		Path: p.program.Path, Args: p.argv, Work: work, Env: p.env, Read: g.Read, Write: g.Write,
+		Path: p.program.Path, Args: p.argv, Work: work, Env: p.env, Read: g.Read, Write: g.Write, Dir: g.Dir,
 		Limits: p.limits, Require: e.cfg.Require,
 	}
 	executor.Live(call, &spec)
@@ -405,15 +404,6 @@ func urls(argv []string) []*url.URL {
 		if u, err := url.Parse(arg[start:]); err == nil && u.Hostname() != "" {
 			out = append(out, u)
 		}
-	}
-	return out
-}
-
-// protected gives what cannot be written to by its absolute names.
-func (g Grant) protected() []string {
-	var out []string
-	for _, name := range g.Protect {
-		out = append(out, filepath.Join(g.Dir, filepath.FromSlash(name)))
 	}
 	return out
 }

@@ -119,6 +119,12 @@ func (s schema) find(name string) (property, bool) {
 	return property{}, false
 }
 
+// isSwitch reports whether the property is a flag that is there or not. The
+// word that the program is given is the schema's, never the caller's.
+func (p property) isSwitch() bool {
+	return p.flag != "" && slices.Equal(p.types, []string{"boolean"})
+}
+
 // numeric reports whether a parameter can only be a number.
 func (s schema) numeric(name string) bool {
 	p, ok := s.find(name)
