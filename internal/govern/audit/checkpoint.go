@@ -115,21 +115,30 @@ type headFile struct {
 	note   []byte
 }
 
+// A signedHead is a head on its way to the file.
+type signedHead struct {
+	note   []byte
+	padded []byte
+	err    error
+}
+
+func (h head) sealed(signer note.Signer) (s signedHead) {
+	if s.note, s.err = h.sign(signer); s.err == nil {
+		s.padded, s.err = slot(s.note)
+	}
+	return s
+}
+
 // put overwrites the newest head. It is in the page cache then: a killed
 // process has it, a machine without power may have the one before.
-func (hf *headFile) put(h head) error {
-	msg, err := h.sign(hf.signer)
-	if err != nil {
+func (hf *headFile) put(s signedHead) error {
+	if s.err != nil {
+		return s.err
+	}
+	if _, err := hf.f.WriteAt(s.padded, 0); err != nil {
 		return err
 	}
-	padded, err := slot(msg)
-	if err != nil {
-		return err
-	}
-	if _, err := hf.f.WriteAt(padded, 0); err != nil {
-		return err
-	}
-	hf.note = msg
+	hf.note = s.note
 	hf.slots = max(hf.slots, 1)
 	return nil
 }

@@ -26,16 +26,29 @@ type encoder struct {
 	spaced bool
 }
 
+// key begins a field whose name is ours: nothing in it needs an escape.
 func (e *encoder) key(name string) {
+	e.comma()
+	e.b = append(e.b, '"')
+	e.b = append(e.b, name...)
+	if e.b = append(e.b, '"', ':'); e.spaced {
+		e.b = append(e.b, ' ')
+	}
+}
+
+// foreign begins a field whose name comes from outside.
+func (e *encoder) foreign(name string) {
+	e.comma()
+	if e.b = append(appendString(e.b, name), ':'); e.spaced {
+		e.b = append(e.b, ' ')
+	}
+}
+
+func (e *encoder) comma() {
 	if n := len(e.b); n > 0 && e.b[n-1] != '{' {
-		e.b = append(e.b, ',')
-		if e.spaced {
+		if e.b = append(e.b, ','); e.spaced {
 			e.b = append(e.b, ' ')
 		}
-	}
-	e.b = append(appendString(e.b, name), ':')
-	if e.spaced {
-		e.b = append(e.b, ' ')
 	}
 }
 
@@ -133,7 +146,8 @@ func (e *encoder) seed(r *Record) {
 		e.key("notes")
 		e.b = append(e.b, '{')
 		for _, k := range slices.Sorted(maps.Keys(r.Metadata.Notes)) {
-			e.string(k, r.Metadata.Notes[k])
+			e.foreign(k)
+			e.b = appendString(e.b, r.Metadata.Notes[k])
 		}
 		e.b = append(e.b, '}')
 	}
@@ -192,7 +206,7 @@ func (e *encoder) value(v any, f func(string) string) {
 	case map[string]any:
 		e.b = append(e.b, '{')
 		for _, k := range slices.Sorted(maps.Keys(v)) {
-			e.key(f(k))
+			e.foreign(f(k))
 			e.value(v[k], f)
 		}
 		e.b = append(e.b, '}')

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -240,6 +241,45 @@ func TestGroupCommit(t *testing.T) {
 	}
 	if rep := only(t, cfg); rep.Records != 129 {
 		t.Errorf("Verify = %v, want 129 records", rep)
+	}
+}
+
+// TestHeadAfterSync: a head is signed while the disk works, but it is written
+// only when the records that it promises are durable; and not at all where
+// they are not.
+func TestHeadAfterSync(t *testing.T) {
+	cfg := testConfig(t)
+	var mu sync.Mutex
+	var order []string
+	var broken error
+	note := func(what string) func() error {
+		return func() error {
+			mu.Lock()
+			defer mu.Unlock()
+			order = append(order, what)
+			if what == "sync" {
+				return broken
+			}
+			return nil
+		}
+	}
+	cfg.createSegment = func(p string) (segmentFile, error) {
+		f, err := createSegment(p)
+		return &faultyFile{segmentFile: f, sync: note("sync")}, err
+	}
+	cfg.wrapHeads = func(f slotFile) slotFile { return &faultyHead{slotFile: f, put: note("head")} }
+	l := testOpen(t, cfg)
+	testAppend(t, l, Record{Event: Executed})
+	mu.Lock()
+	broken = syscall.EIO
+	mu.Unlock()
+	if _, err := l.Append(t.Context(), Record{Event: Executed}); !errors.Is(err, ErrPoisoned) {
+		t.Errorf("Append() = %v, want poisoned", err)
+	}
+	_ = l.Close()
+	want := []string{"sync", "head", "sync", "head", "sync"} // the chain's own record, one, and the one that failed
+	if !slices.Equal(order, want) {
+		t.Errorf("order = %v, want %v", order, want)
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 type form struct {
 	words string // apart by spaces
 	expr  string
-	keep  func(secret string) bool // true: not a secret after all
+	signs string // one of these bytes is in every match; "" is not worth a look
 }
 
 // names are what secrets are called. A longer name may have them inside.
@@ -23,45 +23,45 @@ const names = `(?:pass(?:word|wd|phrase|code)?|pwd|secret|token|api[_-]?key|acce
 
 var secretForms = [...]form{
 	// By where they stand.
-	{"authorization", `(?i)\bauthorization\b["']?\s*[:=]\s*["']?(?:(?:bearer|basic|digest|token|negotiate|apikey)\s+)?([^"'\r\n]+)`, nil},
-	{"cookie", `(?i)\bcookie2?\b["']?\s*[:=]\s*["']?([^"'\r\n]+)`, nil},
-	{"bearer", `(?i)\bbearer\s+([a-z0-9._~+/=-]{6,})`, nil},
-	{"basic", `(?i)\bbasic\s+([a-z0-9+/]{8,}={0,2})`, nil},
-	{"key token secret auth credential", `(?i)\bx-[a-z-]*(?:key|token|secret|auth|credential)[a-z-]*["']?\s*[:=]\s*["']?([^"'\s,;]+)`, nil},
-	{"mcp-session-id", `(?i)\bmcp-session-id["']?\s*[:=]\s*["']?([^"'\s,;]+)`, nil},
-	{"@tcp( @unix(", `[\w.-]+:([^\s@]+)@(?:tcp|unix)\(`, nil},
-	{nameWords, assignment, nil},
-	{nameWords, `(?i)(?:^|\s)--?(?:[a-z0-9]+[_-])*` + names + `\s+["']?([^\s"'-][^\s"']*)`, nil},
-	{"-u --user --proxy-user", `(?:^|\s)(?:-u|-U|--user|--proxy-user)[\s=]*["']?[^\s"':]*:([^\s"']+)`, nil},
-	{"mysql mariadb sshpass", `(?i)\b(?:mysql\w*|mariadb\w*|sshpass)\b[^\n]*?\s-p\s?([^\s-]\S*)`, nil},
+	{"authorization", `(?i)\bauthorization\b["']?\s*[:=]\s*["']?(?:(?:bearer|basic|digest|token|negotiate|apikey)\s+)?([^"'\r\n]+)`, ""},
+	{"cookie", `(?i)\bcookie2?\b["']?\s*[:=]\s*["']?([^"'\r\n]+)`, ""},
+	{"bearer", `(?i)\bbearer\s+([a-z0-9._~+/=-]{6,})`, ""},
+	{"basic", `(?i)\bbasic\s+([a-z0-9+/]{8,}={0,2})`, ""},
+	{"key token secret auth credential", `(?i)\bx-[a-z-]*(?:key|token|secret|auth|credential)[a-z-]*["']?\s*[:=]\s*["']?([^"'\s,;]+)`, ""},
+	{"mcp-session-id", `(?i)\bmcp-session-id["']?\s*[:=]\s*["']?([^"'\s,;]+)`, ""},
+	{"@tcp( @unix(", `[\w.-]+:([^\s@]+)@(?:tcp|unix)\(`, ""},
+	{nameWords, assignment, ":="},
+	{nameWords, `(?i)(?:^|\s)--?(?:[a-z0-9]+[_-])*` + names + `\s+["']?([^\s"'-][^\s"']*)`, " \t\n\f\r"},
+	{"-u --user --proxy-user", `(?:^|\s)(?:-u|-U|--user|--proxy-user)[\s=]*["']?[^\s"':]*:([^\s"']+)`, ""},
+	{"mysql mariadb sshpass", `(?i)\b(?:mysql\w*|mariadb\w*|sshpass)\b[^\n]*?\s-p\s?([^\s-]\S*)`, ""},
 
 	// By how they are formed.
-	{"private", `-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----[\s\S]*?(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|\z)`, nil},
-	{"private+key+", `PRIVATE\+KEY\+[^\s"']+`, nil},
-	{"age-secret-key", `AGE-SECRET-KEY-[0-9A-Z-]+`, nil},
-	{"eyj", `\beyJ[\w-]{6,}\.[\w-]{6,}(?:\.[\w-]*)?`, nil},
-	{"akia asia aroa aida", `\b(?:AKIA|ASIA|AROA|AIDA)[0-9A-Z]{16}\b`, nil},
-	{"gh", `\bgh[pousr]_[A-Za-z0-9]{20,}`, nil},
-	{"github_pat_", `\bgithub_pat_\w{20,}`, nil},
-	{"gl", `\bgl(?:pat|ptt|dt|rt|cbt|soat|ft)-[\w-]{16,}`, nil},
-	{"xox xapp", `\b(?:xox[abeoprs]|xapp)-[\w-]{8,}`, nil},
-	{"sk- sk_ rk_ pk_", `\b(?:sk|rk|pk)[-_](?:[A-Za-z0-9_-]{16,})`, nil},
-	{"aiza", `\bAIza[\w-]{30,}`, nil},
-	{"ya29 1//0", `(?:\bya29\.|\b1//0)[\w-]{16,}`, nil},
-	{"gocspx", `\bGOCSPX-[\w-]{16,}`, nil},
-	{"npm_", `\bnpm_[A-Za-z0-9]{30,}`, nil},
-	{"pypi-", `\bpypi-[\w-]{16,}`, nil},
-	{"sg.", `\bSG\.[\w-]{16,}\.[\w-]{16,}`, nil},
-	{"hf_", `\bhf_[A-Za-z0-9]{20,}`, nil},
-	{"dop_v1 doo_v1 dor_v1", `\bdo[opr]_v1_[a-f0-9]{32,}`, nil},
-	{"shp", `\bshp(?:at|ca|pa|ss)_[a-fA-F0-9]{24,}`, nil},
-	{"lin_api_ ntn_ secret_", `\b(?:lin_api|ntn|secret)_[A-Za-z0-9]{24,}`, nil},
-	{":aa", `\b\d{7,11}:AA[\w-]{30,}`, nil},
-	{"hooks.slack.com", `hooks\.slack\.com/(?:services|workflows)/([\w/-]+)`, nil},
-	{"/webhooks/", `/api/webhooks/(\d+/[\w-]+)`, nil},
-	{"hvs. hvb.", `\bhv[sb]\.[\w-]{20,}`, nil},
-	{"tskey-", `\btskey-[\w-]{12,}`, nil},
-	{"dckr_pat_", `\bdckr_pat_[\w-]{16,}`, nil},
+	{"private", `-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----[\s\S]*?(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|\z)`, ""},
+	{"private+key+", `PRIVATE\+KEY\+[^\s"']+`, ""},
+	{"age-secret-key", `AGE-SECRET-KEY-[0-9A-Z-]+`, ""},
+	{"eyj", `\beyJ[\w-]{6,}\.[\w-]{6,}(?:\.[\w-]*)?`, ""},
+	{"akia asia aroa aida", `\b(?:AKIA|ASIA|AROA|AIDA)[0-9A-Z]{16}\b`, ""},
+	{"gh", `\bgh[pousr]_[A-Za-z0-9]{20,}`, ""},
+	{"github_pat_", `\bgithub_pat_\w{20,}`, ""},
+	{"gl", `\bgl(?:pat|ptt|dt|rt|cbt|soat|ft)-[\w-]{16,}`, ""},
+	{"xox xapp", `\b(?:xox[abeoprs]|xapp)-[\w-]{8,}`, ""},
+	{"sk- sk_ rk_ pk_", `\b(?:sk|rk|pk)[-_](?:[A-Za-z0-9_-]{16,})`, ""},
+	{"aiza", `\bAIza[\w-]{30,}`, ""},
+	{"ya29 1//0", `(?:\bya29\.|\b1//0)[\w-]{16,}`, ""},
+	{"gocspx", `\bGOCSPX-[\w-]{16,}`, ""},
+	{"npm_", `\bnpm_[A-Za-z0-9]{30,}`, ""},
+	{"pypi-", `\bpypi-[\w-]{16,}`, ""},
+	{"sg.", `\bSG\.[\w-]{16,}\.[\w-]{16,}`, ""},
+	{"hf_", `\bhf_[A-Za-z0-9]{20,}`, ""},
+	{"dop_v1 doo_v1 dor_v1", `\bdo[opr]_v1_[a-f0-9]{32,}`, ""},
+	{"shp", `\bshp(?:at|ca|pa|ss)_[a-fA-F0-9]{24,}`, ""},
+	{"lin_api_ ntn_ secret_", `\b(?:lin_api|ntn|secret)_[A-Za-z0-9]{24,}`, ""},
+	{":aa", `\b\d{7,11}:AA[\w-]{30,}`, ""},
+	{"hooks.slack.com", `hooks\.slack\.com/(?:services|workflows)/([\w/-]+)`, ""},
+	{"/webhooks/", `/api/webhooks/(\d+/[\w-]+)`, ""},
+	{"hvs. hvb.", `\bhv[sb]\.[\w-]{20,}`, ""},
+	{"tskey-", `\btskey-[\w-]{12,}`, ""},
+	{"dckr_pat_", `\bdckr_pat_[\w-]{16,}`, ""},
 }
 
 // nameWords is in every name that assignment looks for.
@@ -124,11 +124,14 @@ var optionForm = sync.OnceValue(func() *regexp.Regexp {
 
 // A spotter finds out in one pass which forms are worth trying.
 type spotter struct {
-	pairs [1 << 16 / 64]uint64 // the first two letters of all words
-	words [1 << 16]uint8       // by those letters, one more than the place in lists
-	lists [][]spotted          // by those letters
-	exprs [len(secretForms)]func() *regexp.Regexp
+	starts pairs          // the first two letters of all words
+	words  [1 << 14]uint8 // by those, one more than the place in lists
+	lists  [][]spotted
+	exprs  [len(secretForms)]func() *regexp.Regexp
 }
+
+// address is the bit of what userinfo looks for, which is no expression.
+const address = uint64(1) << 63
 
 type spotted struct {
 	word string
@@ -140,37 +143,51 @@ var spot = sync.OnceValue(func() *spotter {
 	for i, f := range secretForms {
 		s.exprs[i] = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(f.expr) })
 		for word := range strings.FieldsSeq(f.words) {
-			bit := uint(word[0])<<8 | uint(word[1])
-			s.pairs[bit/64] |= 1 << (bit % 64)
-			if s.words[bit] == 0 {
-				s.lists = append(s.lists, nil)
-				s.words[bit] = uint8(len(s.lists))
-			}
-			list := &s.lists[s.words[bit]-1]
-			*list = append(*list, spotted{word, 1 << i})
+			s.add(word, 1<<i)
 		}
 	}
+	s.add("://", address)
 	return s
 })
+
+func (sp *spotter) add(word string, form uint64) {
+	sp.starts.add(word[0], word[1])
+	at := &sp.words[pairAt(word[0], word[1])]
+	if *at == 0 {
+		sp.lists = append(sp.lists, nil)
+		*at = uint8(len(sp.lists))
+	}
+	list := &sp.lists[*at-1]
+	*list = append(*list, spotted{word, form})
+}
 
 // forms gives the bits of the forms that have a word in s.
 func (sp *spotter) forms(s string) uint64 {
 	var found uint64
-	prev := uint(lower(s[0]))
 	for i := 1; i < len(s); i++ {
-		c := uint(lower(s[i]))
-		bit := prev<<8 | c
-		prev = c
-		if sp.pairs[bit/64]&(1<<(bit%64)) == 0 {
+		if !sp.starts.has(s[i-1], s[i]) {
 			continue
 		}
-		for _, w := range sp.lists[sp.words[bit]-1] {
-			if found&w.form == 0 && len(s)-i+1 >= len(w.word) && strings.EqualFold(s[i-1:i-1+len(w.word)], w.word) {
+		for _, w := range sp.lists[sp.words[pairAt(s[i-1], s[i])]-1] {
+			if found&w.form == 0 && begins(s[i-1:], w.word) {
 				found |= w.form
 			}
 		}
 	}
 	return found
+}
+
+// begins reports whether s begins with a word, which is in small letters.
+func begins(s, word string) bool {
+	if len(s) < len(word) {
+		return false
+	}
+	for i := range len(word) {
+		if lower(s[i]) != word[i] {
+			return false
+		}
+	}
+	return true
 }
 
 func lower(c byte) byte {
@@ -180,12 +197,18 @@ func lower(c byte) byte {
 	return c
 }
 
-// structural adds what looks like a secret to spans.
-func structural(s string, spans []span) []span {
-	spans = userinfo(s, spans)
+// structural adds what looks like a secret to spans: what the forms find that
+// have a word in s.
+func structural(s string, found uint64, spans []span) []span {
+	if found&address != 0 {
+		spans = userinfo(s, spans)
+	}
 	sp := spot()
-	for found := sp.forms(s); found != 0; found &= found - 1 {
+	for found &^= address; found != 0; found &= found - 1 {
 		i := bits.TrailingZeros64(found)
+		if signs := secretForms[i].signs; signs != "" && !strings.ContainsAny(s, signs) {
+			continue // "session-1" is a name like those of secrets, with no value
+		}
 		for _, m := range sp.exprs[i]().FindAllStringSubmatchIndex(s, -1) {
 			from, to := m[0], m[1]
 			for g := 2; g < len(m); g += 2 { // the group that took part
@@ -193,7 +216,7 @@ func structural(s string, spans []span) []span {
 					from, to = m[g], m[g+1]
 				}
 			}
-			if keep := secretForms[i].keep; from < to && (keep == nil || !keep(s[from:to])) {
+			if from < to {
 				spans = append(spans, span{from, to})
 			}
 		}

@@ -10,11 +10,13 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 
 	"golang.org/x/mod/sumdb/note"
 )
@@ -27,7 +29,7 @@ const keyName = "ken-audit"
 type Key struct {
 	signer note.Signer
 	public string
-	digest []byte
+	macs   *sync.Pool // of hash.Hash, keyed
 }
 
 // NewKey makes a Key of an Ed25519 private key.
@@ -55,7 +57,8 @@ func parseKey(secret, public string) (Key, error) {
 	if err != nil {
 		return Key{}, fmt.Errorf("audit key: derive digest key: %w", err)
 	}
-	return Key{signer: signer, public: public, digest: digest}, nil
+	macs := &sync.Pool{New: func() any { return hmac.New(sha256.New, digest) }}
+	return Key{signer: signer, public: public, macs: macs}, nil
 }
 
 // Public is the text that [Verify] and [CheckProof] need: the name, the hash
@@ -65,9 +68,18 @@ func (k Key) Public() string { return k.public }
 // Digest names data without revealing it: equal data have equal digests under
 // one key, and nobody without the key can try guesses.
 func (k Key) Digest(data []byte) string {
-	mac := hmac.New(sha256.New, k.digest)
+	var mac hash.Hash
+	if k.macs == nil {
+		mac = hmac.New(sha256.New, nil) // the zero Key hides nothing
+	} else {
+		mac = k.macs.Get().(hash.Hash)
+		defer k.macs.Put(mac)
+		mac.Reset()
+	}
 	mac.Write(data)
-	return "hmac-sha256:" + hex.EncodeToString(mac.Sum(nil))
+	const name = "hmac-sha256:"
+	var sum [sha256.Size]byte
+	return string(hex.AppendEncode([]byte(name), mac.Sum(sum[:0])))
 }
 
 // LoadKey reads the key file at path, and makes it where there is none. The

@@ -2,9 +2,11 @@ package audit
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"hash"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -70,6 +72,8 @@ type Log struct {
 	prev    tlog.Hash // of the newest line
 	last    string    // its timestamp
 	lastMS  int64     // the same, in milliseconds
+	hash    hash.Hash // SHA-256, used again for every line
+	sum     []byte
 
 	writer // only the writing goroutine touches it
 }
@@ -137,6 +141,7 @@ func Open(cfg Config) (*Log, error) {
 		wake:   make(chan struct{}, 1),
 		full:   make(chan struct{}, 1),
 		exited: make(chan struct{}),
+		hash:   sha256.New(),
 	}
 	l.chain = newChain(l.opened)
 	if err := l.begin(); err != nil {
@@ -240,13 +245,14 @@ func (l *Log) append(ctx context.Context, records []Record) (ID, error) {
 	if len(records) == 0 {
 		return "", nil
 	}
-	items := make([]item, len(records))
+	var room [2]item
+	items := room[:0]
 	for i := range records {
 		it, err := l.prepare(records[i])
 		if err != nil {
 			return "", err
 		}
-		items[i] = it
+		items = append(items, it)
 	}
 	b, seq, err := l.enqueue(items)
 	for _, it := range items {
@@ -305,7 +311,7 @@ func (l *Log) enqueue(items []item) (b *batch, seq int64, err error) {
 	for _, it := range items {
 		start := len(b.lines)
 		b.lines = appendLine(b.lines, at, it.body, mono, clock, l.tree.size, l.prev)
-		l.prev = tlog.RecordHash(b.lines[start:])
+		l.prev = l.recordHash(b.lines[start:])
 		l.tree.add(l.prev)
 		b.lines = append(b.lines, '\n')
 		b.count++
@@ -321,6 +327,16 @@ func (l *Log) enqueue(items []item) (b *batch, seq int64, err error) {
 	return b, seq, nil
 }
 
+// recordHash is [tlog.RecordHash] in a hash that is used again; l.mu is held.
+func (l *Log) recordHash(line []byte) (sum tlog.Hash) {
+	l.hash.Reset()
+	l.hash.Write([]byte{0}) // a leaf, not a node
+	l.hash.Write(line)
+	l.sum = l.hash.Sum(l.sum[:0])
+	copy(sum[:], l.sum)
+	return sum
+}
+
 // prepare redacts and encodes a record, on the caller's time.
 func (l *Log) prepare(r Record) (item, error) {
 	r.Level = orDefault(r.Level, r.Event.Level())
@@ -328,13 +344,8 @@ func (l *Log) prepare(r Record) (item, error) {
 	if n := len(r.Metadata.Notes); n > maxNotes {
 		return item{}, fmt.Errorf("record %s: %d notes, want at most %d", r.Event, n, maxNotes)
 	}
-	r.texts(func(s *string, limit int) { *s = clip(l.cfg.Redactor.String(*s), limit) })
-	if len(r.Isolation) > 0 {
-		clean, err := cleanJSON(r.Isolation, l.cfg.Redactor.String)
-		if err != nil {
-			return item{}, fmt.Errorf("record %s: isolation: %w", r.Event, err)
-		}
-		r.Isolation = clean
+	if err := r.clean(l.cfg.Redactor); err != nil {
+		return item{}, fmt.Errorf("record %s: %w", r.Event, err)
 	}
 	buf := bodies.Get().(*[]byte)
 	e := encoder{b: append((*buf)[:0], timestampHole...)}

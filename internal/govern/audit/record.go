@@ -2,6 +2,7 @@ package audit
 
 import (
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"ken/capability"
@@ -193,31 +194,41 @@ const (
 	maxNotes = 32
 )
 
-// texts calls f for every text of r with its longest length. A field of type
-// string that is missing here would reach the log unredacted: a test looks for
-// that.
-func (r *Record) texts(f func(s *string, limit int)) {
-	for _, s := range []*string{
+// texts are the plain texts of r. A field of type string that is missing here
+// and in clean would reach the log unredacted: a test looks for that.
+func (r *Record) texts() [25]*string {
+	return [...]*string{
 		&r.Level, &r.Logger, (*string)(&r.Event), &r.ExtensionID, &r.Command, &r.Action, &r.Runner,
 		&r.SessionID, &r.UserID, (*string)(&r.Status), &r.EffectID, &r.Tenant, &r.Target,
 		&r.CapabilityHash, &r.Origin, &r.Intent, &r.Mode, &r.Decision, &r.Rule, &r.ArgsDigest,
 		&r.StdoutDigest, &r.StderrDigest, &r.ResultHandle, &r.Metadata.Tool, &r.Metadata.WorkDir,
-	} {
-		f(s, maxText)
 	}
-	f(&r.CommandLine, maxLong)
+}
+
+// clean redacts every text of r and cuts what is too long. What r points to is
+// its caller's and stays as it is. (No function is handed in for the texts: r
+// would move to the heap, for every record.)
+func (r *Record) clean(by *Redactor) error {
+	for _, s := range r.texts() {
+		*s = clip(by.String(*s), maxText)
+	}
+	r.CommandLine = clip(by.String(r.CommandLine), maxLong)
 	if r.Error != nil {
-		s := *r.Error // the caller's text stays as it is
-		r.Error = &s
-		f(r.Error, maxLong)
+		r.Error = new(clip(by.String(*r.Error), maxLong))
 	}
 	if len(r.Metadata.Notes) > 0 {
 		notes := make(map[string]string, len(r.Metadata.Notes))
 		for k, v := range r.Metadata.Notes {
-			f(&k, maxText)
-			f(&v, maxText)
-			notes[k] = v
+			notes[clip(by.String(k), maxText)] = clip(by.String(v), maxText)
 		}
 		r.Metadata.Notes = notes
 	}
+	if len(r.Isolation) > 0 {
+		clean, err := cleanJSON(r.Isolation, by.String)
+		if err != nil {
+			return fmt.Errorf("isolation: %w", err)
+		}
+		r.Isolation = clean
+	}
+	return nil
 }

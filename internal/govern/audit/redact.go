@@ -24,7 +24,7 @@ const redacted = "[redacted]"
 // called from any number of goroutines.
 type Redactor struct {
 	mu   sync.Mutex
-	held atomic.Pointer[[]needle]
+	held atomic.Pointer[haystack]
 }
 
 // A needle is a text to look for. A short one counts only as a whole word,
@@ -43,7 +43,7 @@ func (r *Redactor) Hold(values ...string) {
 	defer r.mu.Unlock()
 	var all []needle
 	if old := r.held.Load(); old != nil {
-		all = slices.Clone(*old)
+		all = slices.Clone(old.needles)
 	}
 	for _, v := range values {
 		for _, form := range forms(v) {
@@ -53,8 +53,43 @@ func (r *Redactor) Hold(values ...string) {
 			}
 		}
 	}
-	r.held.Store(&all)
+	r.held.Store(newHaystack(all))
 }
+
+// A haystack finds any of many needles in one pass over a text: most places
+// are ruled out by two bytes. It is not changed once it is made.
+type haystack struct {
+	needles []needle
+	starts  pairs
+	by      map[uint16][]needle // those of two bytes and more, by the first two
+	bytes   []needle            // the others
+}
+
+func newHaystack(needles []needle) *haystack {
+	h := &haystack{needles: needles, by: map[uint16][]needle{}}
+	for _, n := range needles {
+		if len(n.text) < 2 {
+			h.bytes = append(h.bytes, n)
+			continue
+		}
+		h.starts.add(n.text[0], n.text[1])
+		start := uint16(n.text[0])<<8 | uint16(n.text[1])
+		h.by[start] = append(h.by[start], n)
+	}
+	return h
+}
+
+// pairs is a set of two letters, whatever their case. It says yes to some
+// others too.
+type pairs [1 << 14 / 64]uint64
+
+// pairAt folds a pair: of each byte the five low bits and the two that tell
+// letters, digits and signs apart, so that case does not matter.
+func pairAt(a, b byte) uint { return uint(a|0x20)&0x7f<<7 | uint(b|0x20)&0x7f }
+
+func (p *pairs) add(a, b byte) { i := pairAt(a, b); p[i/64] |= 1 << (i % 64) }
+
+func (p *pairs) has(a, b byte) bool { i := pairAt(a, b); return p[i/64]&(1<<(i%64)) != 0 }
 
 // forms are the spellings under which a value shows up in logs.
 func forms(v string) []string {
@@ -96,7 +131,11 @@ func (r *Redactor) String(s string) string {
 	if len(s) < 2 {
 		return s
 	}
-	return replace(s, structural(s, r.exact(s, nil)))
+	spans := r.exact(s, nil)
+	if found := spot().forms(s); found != 0 {
+		spans = structural(s, found, spans)
+	}
+	return replace(s, spans)
 }
 
 // exact finds the values held.
@@ -108,21 +147,32 @@ func (r *Redactor) exact(s string, spans []span) []span {
 	if held == nil {
 		return spans
 	}
-	for _, n := range *held {
-		for at := 0; ; {
-			i := strings.Index(s[at:], n.text)
-			if i < 0 {
-				break
-			}
-			from := at + i
-			to := from + len(n.text)
-			if !n.word || !wordAt(s, from-1) && !wordAt(s, to) {
-				spans = append(spans, span{from, to})
-			}
-			at = from + 1 // they may overlap
+	for _, n := range held.bytes {
+		for i := range len(s) {
+			spans = n.at(s, i, spans)
+		}
+	}
+	for i := 1; i < len(s); i++ {
+		if !held.starts.has(s[i-1], s[i]) {
+			continue
+		}
+		for _, n := range held.by[uint16(s[i-1])<<8|uint16(s[i])] {
+			spans = n.at(s, i-1, spans)
 		}
 	}
 	return spans
+}
+
+// at adds n where it begins at a byte of s.
+func (n needle) at(s string, from int, spans []span) []span {
+	if !strings.HasPrefix(s[from:], n.text) {
+		return spans
+	}
+	to := from + len(n.text)
+	if n.word && (wordAt(s, from-1) || wordAt(s, to)) {
+		return spans
+	}
+	return append(spans, span{from, to})
 }
 
 func wordAt(s string, i int) bool {

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"maps"
 	"net/url"
 	"reflect"
 	"regexp"
@@ -156,6 +157,33 @@ func TestRedactProperties(t *testing.T) {
 		}
 		if line := r.CommandLine([]string{"x", in, secret}); strings.Contains(line, secret) {
 			t.Fatalf("CommandLine = %q with %q held", line, secret)
+		}
+	})
+}
+
+// TestRedactFindsAll: every place of every held value is found, as a search for
+// each by itself finds them.
+func TestRedactFindsAll(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.StringMatching(`[aAbB@_ \x60\x00é]{0,40}`)
+		var r Redactor
+		r.Hold(rapid.SliceOfN(rapid.StringMatching(`[aAbB@_\x60é]{1,8}`), 0, 5).Draw(t, "held")...)
+		s := text.Draw(t, "text")
+		got := map[span]int{}
+		for _, p := range r.exact(s, nil) {
+			got[p]++
+		}
+		want := map[span]int{}
+		for _, n := range r.held.Load().needles {
+			for from := 0; from+len(n.text) <= len(s); from++ {
+				to := from + len(n.text)
+				if s[from:to] == n.text && (!n.word || !wordAt(s, from-1) && !wordAt(s, to)) {
+					want[span{from, to}]++
+				}
+			}
+		}
+		if !maps.Equal(got, want) {
+			t.Fatalf("exact(%q) = %v, want %v", s, got, want)
 		}
 	})
 }

@@ -99,12 +99,13 @@ func (l *Log) run() {
 
 // gather waits a moment for those whom the last commit woke: they are about to
 // ask again, and one sync for all beats two for half each. It waits only where
-// there were several, and never longer than a fraction of a sync.
+// there were several, and never longer than a sync takes: whoever comes later
+// is as well served by the next.
 func (l *Log) gather() {
 	if l.crowd < 2 || !l.expect(l.crowd) {
 		return
 	}
-	timer := time.NewTimer(min(l.took/2, maxGather))
+	timer := time.NewTimer(min(l.took, maxGather))
 	defer timer.Stop()
 	select {
 	case <-l.full:
@@ -142,6 +143,11 @@ func (l *Log) commit(b *batch) error {
 			return l.poison("rotate audit log", l.cfg.Dir, err)
 		}
 	}
+	// The head is signed while the disk works, and written only when the
+	// records are durable: it must never promise more than there is.
+	signed := make(chan signedHead, 1)
+	next := l.headOver(&b.tree, l.bytes+int64(len(b.lines)))
+	go func() { signed <- next.sealed(l.heads.signer) }()
 	start := time.Now()
 	n, err := l.segment.Write(b.lines)
 	if err == nil && n < len(b.lines) {
@@ -156,10 +162,15 @@ func (l *Log) commit(b *batch) error {
 	l.took = time.Since(start)
 	l.bytes += int64(n)
 	l.unkept += b.count
-	if err := l.putHead(&b.tree, false); err != nil {
+	if err := l.putHead(<-signed); err != nil {
 		return l.poison("write audit checkpoint", l.cfg.CheckpointDir, err)
 	}
 	return nil
+}
+
+// headOver is the head over a tree that ends at a byte of the segment.
+func (l *Log) headOver(tree *frontier, end int64) head {
+	return head{chain: l.chain, size: tree.size, root: tree.root(), segment: l.number, offset: end, time: l.cfg.now()}
 }
 
 // reuse keeps a buffer for a later batch.
@@ -171,12 +182,8 @@ func (l *Log) reuse(buf []byte) {
 	}
 }
 
-func (l *Log) putHead(tree *frontier, closed bool) error {
-	err := l.heads.put(head{
-		chain: l.chain, size: tree.size, root: tree.root(),
-		segment: l.number, offset: l.bytes, closed: closed, time: l.cfg.now(),
-	})
-	if err != nil {
+func (l *Log) putHead(s signedHead) error {
+	if err := l.heads.put(s); err != nil {
 		return err
 	}
 	l.unsynced = true
@@ -202,7 +209,9 @@ func (l *Log) syncHead() {
 // stays open for all to see.
 func (l *Log) finish() {
 	if l.Err() == nil && l.tree.size > 0 { // nobody adds to it any more
-		if err := l.putHead(&l.tree, true); err != nil {
+		last := l.headOver(&l.tree, l.bytes)
+		last.closed = true
+		if err := l.putHead(last.sealed(l.heads.signer)); err != nil {
 			_ = l.poison("write audit checkpoint", l.cfg.CheckpointDir, err)
 		} else if err := l.heads.keep(); err != nil {
 			_ = l.poison("keep audit checkpoint", l.cfg.CheckpointDir, err)
