@@ -213,10 +213,10 @@ func (a *App) shellHome() string { return filepath.Join(a.Places.State, "shell-h
 
 func (a *App) shellNetwork(context.Context, capability.Call) (sandbox.Egress, error) {
 	s := a.Settings.Sandbox
-	if !a.Settings.Shell.Network {
+	if len(a.Settings.Shell.Hosts) == 0 {
 		return nil, nil
 	}
-	return egress.New(egress.Config{Allow: []string{"*:*"}, MaxBytes: s.NetworkBytes, Rate: s.NetworkRate})
+	return egress.New(egress.Config{Allow: a.Settings.Shell.Hosts, MaxBytes: s.NetworkBytes, Rate: s.NetworkRate})
 }
 
 // grant says what a program may have besides its work directory: what its

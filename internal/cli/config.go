@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"ken/internal/config"
+	"ken/internal/govern/policy"
 )
 
 func (c *command) configCommand() *cobra.Command {
@@ -73,9 +74,9 @@ func (c *command) configSet() *cobra.Command {
 				return err
 			}
 			if c.json {
-				return c.printJSON(map[string]string{"file": file, "key": given[0], "value": given[1]})
+				return c.printJSON(map[string]string{"file": file, "key": given[0], "value": config.Shown(given[0], given[1])})
 			}
-			c.out.linef("%s: %s is now %s", foreign(file), foreign(given[0]), foreign(given[1]))
+			c.out.linef("%s: %s is now %s", foreign(file), foreign(given[0]), foreign(config.Shown(given[0], given[1])))
 			return nil
 		},
 	}
@@ -97,7 +98,11 @@ func (c *command) configCheck() *cobra.Command {
 	return &cobra.Command{
 		Use: "check", Short: "Check the configuration and say all that is wrong with it", Args: args(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
-			if _, _, err := c.settings(); err != nil {
+			settings, _, err := c.settings()
+			if err == nil {
+				_, err = policy.Compile(settings.Policy)
+			}
+			if err != nil {
 				return fmt.Errorf("the configuration is refused:\n%w", err)
 			}
 			if c.json {

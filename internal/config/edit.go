@@ -143,9 +143,41 @@ func editedJSON(data []byte, want *yamldoc.Map) ([]byte, error) {
 	if bytes.HasPrefix(data, []byte(byteOrderMark)) {
 		b.WriteString(byteOrderMark)
 	}
-	if err := json.Indent(&b, yamldoc.Value{Any: want}.JSON(), "", indent); err != nil {
+	kept := withNumbers(yamldoc.Value{Any: want}, func(text string, n any) any {
+		if json.Valid([]byte(text)) {
+			return json.Number(text)
+		}
+		return n
+	})
+	if err := json.Indent(&b, kept.JSON(), "", indent); err != nil {
 		return nil, err
 	}
 	b.WriteByte('\n')
 	return b.Bytes(), nil
+}
+
+// withNumbers gives a value with other things in the place of its numbers, of
+// which it is known how they are written.
+func withNumbers(v yamldoc.Value, instead func(text string, n any) any) yamldoc.Value {
+	switch x := v.Any.(type) {
+	case int64, float64:
+		if v.Text != "" {
+			if v.Any = instead(v.Text, x); v.Any != x {
+				v.Text = ""
+			}
+		}
+	case []yamldoc.Value:
+		items := slices.Clone(x)
+		for i := range items {
+			items[i] = withNumbers(items[i], instead)
+		}
+		v.Any = items
+	case *yamldoc.Map:
+		m := &yamldoc.Map{Line: x.Line, Fields: slices.Clone(x.Fields)}
+		for i := range m.Fields {
+			m.Fields[i].Value = withNumbers(m.Fields[i].Value, instead)
+		}
+		v.Any = m
+	}
+	return v
 }

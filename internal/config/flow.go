@@ -78,6 +78,9 @@ func plainByte(c byte) bool {
 // scalar writes a text so that it reads back as the same text, in a block and
 // in a flow collection.
 func scalar(s string) string {
+	if plainWord(s) {
+		return s
+	}
 	if plainScalar(s) {
 		v, err := yamldoc.ParseValue([]byte("["+s+"]"), yamldoc.Limits{})
 		items, ok := v.Any.([]yamldoc.Value)
@@ -88,6 +91,21 @@ func scalar(s string) string {
 	return quote(s)
 }
 
+// plainWord reports whether a text is one of letters and digits that no YAML
+// takes for anything else, without asking the parser.
+func plainWord(s string) bool {
+	for i := range len(s) {
+		if c := s[i] | 0x20; (c < 'a' || c > 'z') && (i == 0 || s[i] < '0' || s[i] > '9') {
+			return false
+		}
+	}
+	switch strings.ToLower(s) {
+	case "", "null", "true", "false", "yes", "no", "on", "off", "y", "n", "inf", "nan":
+		return false
+	}
+	return true
+}
+
 // keyWord writes a key of a flow map.
 func keyWord(s string) string { return keyIn("{"+s+": 1}", s) }
 
@@ -96,6 +114,9 @@ func blockKey(s string) string { return keyIn(s+": 1\n", s) }
 
 // keyIn gives a key plain if the document with it so reads as meant.
 func keyIn(document, s string) string {
+	if plainWord(s) {
+		return s
+	}
 	if plainScalar(s) {
 		v, err := yamldoc.ParseValue([]byte(document), yamldoc.Limits{})
 		m, ok := v.Any.(*yamldoc.Map)

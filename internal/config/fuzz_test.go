@@ -19,7 +19,7 @@ import (
 func seeds(f *testing.F) [][]byte {
 	f.Helper()
 	out := [][]byte{Sample(), []byte(keyLine.ReplaceAllString(string(Sample()), "$1$2"))}
-	files := []string{"testdata/seed/ken.json"}
+	files := []string{"testdata/seed/ken.json", "testdata/running.yaml"}
 	for _, pattern := range []string{"testdata/refused/*", "testdata/set/*"} {
 		found, err := filepath.Glob(pattern)
 		if err != nil || len(found) == 0 {

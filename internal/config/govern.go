@@ -107,8 +107,11 @@ type Results struct {
 // Shell says what commands of the tool shell have besides the workspace. Which
 // commands may run is Policy.Access. The zero Shell gives nothing.
 type Shell struct {
-	Env     []string // names of variables that are passed on; default none
-	Network bool     // a way to the network; default false
+	Env []string // names of variables that are passed on; default none
+
+	// Hosts can be reached, as in api.example.com or *.example.com:8443.
+	// Default none: no network.
+	Hosts []string
 }
 
 // A Review says whether extensions must be looked at before they can be used.
@@ -257,8 +260,8 @@ func toolSettings() []setting[Config] {
 	return []setting[Config]{
 		entry("shell.env", "Names of environment variables that commands of the shell get, as in [LANG, TZ].",
 			func(c *Config) *[]string { return &c.Shell.Env }, texts("names", subset, nil).each(checkVariable)),
-		entry("shell.network", "Give commands of the shell a way to the network.",
-			func(c *Config) *bool { return &c.Shell.Network }, boolean()),
+		entry("shell.hosts", "Hosts that commands of the shell may reach, as in [api.example.com, \"*.example.org:8443\"].",
+			func(c *Config) *[]string { return &c.Shell.Hosts }, texts("hosts", subset, nil)),
 		entry("extensions.path", "Folders that programs of extensions are looked for in; empty is the built-in list.",
 			func(c *Config) *[]string { return &c.Extensions.Path }, folders()),
 		entry("extensions.review", "Whether an extension is off until its permissions were accepted: required or off.",

@@ -22,88 +22,7 @@ func TestLoadReadsEveryKeyOfRunning(t *testing.T) {
 	places, home, _ := at(t)
 	file := filepath.Join(places.Home, "ken.yaml")
 	write(t, filepath.Join(places.Home, "org.cedar"), "forbid (principal, action, resource);\n")
-	write(t, file, `policy:
-  profile: team
-  deployment: local_locked
-  intents: relaxed
-  intentSurfaces: [mcp, chat]
-  intentMap:
-    ANALYZE: [read, exec]
-    PLAN: []
-  modes:
-    docs:
-      groups: [read, [edit, {fileRegex: '\.md$'}]]
-    look: {groups: [read]}
-  permissions: {network_http: ask, filesystem.write: deny}
-  readRoots: [/srv/data, ~/notes]
-  writeRoots: [/srv/out/]
-  protect: [deploy/**]
-  secrets: ["*.pfx"]
-  askAbove: 20
-  denyAbove: 60
-  toolAccess:
-    global: {mode: allowlist, allowedTools: [shell, read_file]}
-    tools:
-      run_command: {mode: allowlist, allowedPrefixes: [git log], timeoutMs: 5000, maxOutputChars: 1000, allowAnyCwd: true}
-  rules:
-    - id: no-push
-      effect: deny
-      argv: [git push, [npm, [publish, 1.10]]]
-      match: [git push origin]
-      reason: "ask: Ada"
-    - effect: ask
-      hosts: ["*.example.com"]
-  cedar: [org.cedar]
-limits:
-  concurrent: 3
-  perExtension: 2
-  queue: 5
-  queuePerExtension: 4
-  wait: 1m
-  timeout: 10s
-  maxTimeout: 1h
-  slow: 1500ms
-  argumentBytes: 64KiB
-  argumentDepth: 7
-  inline: 1000
-  dataBytes: 2MB
-  remember: 36h
-sandbox:
-  require: best-effort
-  cpu: 30s
-  memory: 512MiB
-  addressSpace: 2GB
-  processes: 16
-  openFiles: none
-  fileSize: 10 MiB
-  disk: 1GiB
-  output: 65536
-  scratch: none
-  networkBytes: none
-  networkRate: 100KB
-shell:
-  env: [LANG, TZ]
-  network: true
-extensions:
-  path: [/opt/bin, ../bin]
-  review: off
-approval:
-  wait: 1h
-  onceFor: 2m
-  sessionFor: 8h
-  retain: 100h
-  approvers: [lead]
-audit:
-  checkpointDir: ../heads
-  segmentBytes: 1MiB
-  keep: 8760h
-results:
-  keep: 1h
-  perSession: 9
-  maxBytes: 3MiB
-  maxTotal: 4MiB
-store: "postgres://ada:hunter2@db:5432/ken?sslmode=require"
-`)
+	write(t, file, read(t, "testdata/running.yaml"))
 	got, err := Load(places, "")
 	if err != nil {
 		t.Fatal(err)
@@ -116,7 +35,7 @@ store: "postgres://ada:hunter2@db:5432/ken?sslmode=require"
 	want.Sandbox = Sandbox{
 		BestEffort, 30 * time.Second, 512 << 20, 2_000_000_000, 16, NoLimit, 10 << 20, 1 << 30, 65536, NoLimit, NoLimit, 100_000,
 	}
-	want.Shell = Shell{[]string{"LANG", "TZ"}, true}
+	want.Shell = Shell{[]string{"LANG", "TZ"}, []string{"api.example.com"}}
 	want.Extensions = Extensions{[]string{"/opt/bin", filepath.Join(home, "bin")}, ReviewOff}
 	want.Approval = Approval{time.Hour, 2 * time.Minute, 8 * time.Hour, 100 * time.Hour, []string{"lead"}}
 	want.Audit = Audit{filepath.Join(home, "heads"), 1 << 20, 8760 * time.Hour}
@@ -474,6 +393,14 @@ func TestStoreHidesPasswords(t *testing.T) {
 		if _, err := Load(places, ""); err == nil || strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), "ken.yaml:1: store ") {
 			t.Errorf("Load of %q = %v, want a refusal that does not repeat it", bad, err)
 		}
+	}
+	for value, want := range map[string]string{`"postgres://ada:hunter2@db/ken"`: "postgres://ada:•••@db/ken", "post gres://a:hunter2@b": hidden} {
+		if got := Shown("store", value); got != want {
+			t.Errorf("Shown(store, %s) = %s, want %s", value, got, want)
+		}
+	}
+	if got := Shown("serve.addr", "localhost:1"); got != "localhost:1" {
+		t.Errorf("Shown(serve.addr) = %s, want it as it is", got)
 	}
 	// A layout that cannot be edited is said with the value, but not that one.
 	file := filepath.Join(t.TempDir(), "ken.yaml")

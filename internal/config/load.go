@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -73,34 +72,6 @@ func (p Places) load(own, project string, more func(*Config) []capability.Proble
 		widening = r.sorted()
 	}
 	return cfg, wrong, widening
-}
-
-// with gives the configuration with the Capabilities and the Discovery of
-// another.
-func (c Config) with(b Config) Config {
-	ofB := func(key string, _ saying) bool {
-		return strings.HasPrefix(key, "capabilities.") || strings.HasPrefix(key, "discovery.")
-	}
-	origins := maps.Clone(c.origins)
-	maps.DeleteFunc(origins, ofB)
-	for key, where := range b.origins {
-		if ofB(key, where) {
-			origins[key] = where
-		}
-	}
-	c.Capabilities, c.Discovery, c.files, c.origins = b.Capabilities, b.Discovery, b.files, origins
-	return c
-}
-
-// VariantB gives the other configuration of the experiment, and false where
-// there is no experiment. Only its Capabilities and Discovery are its own: one
-// process has one catalog and one address. What the project's file narrows is
-// narrowed in both. [Config.ForAgent] comes after it.
-func (c Config) VariantB() (Config, bool) {
-	if c.other == nil {
-		return Config{}, false
-	}
-	return *c.other, true
 }
 
 // files gives the user's and the project's file, empty where there is none.
@@ -281,7 +252,9 @@ func (r *reading) layer(root *yamldoc.Map) layer {
 // checkGrades refuses thresholds of which one could never be reached.
 func (r *reading) checkGrades(l layer) {
 	line, asks := l.given["policy.askAbove"]
-	if _, denies := l.given["policy.denyAbove"]; asks && denies && l.cfg.Policy.AskAbove > l.cfg.Policy.DenyAbove {
+	other, denies := l.given["policy.denyAbove"]
+	amiss := slices.ContainsFunc(r.problems, func(p capability.Problem) bool { return p.Origin.Line == line || p.Origin.Line == other })
+	if asks && denies && !amiss && l.cfg.Policy.AskAbove > l.cfg.Policy.DenyAbove {
 		r.fault(spot{line: line}, "bad-value", "write a smaller one", "policy.askAbove is %d, more than policy.denyAbove, which is %d",
 			l.cfg.Policy.AskAbove, l.cfg.Policy.DenyAbove)
 	}

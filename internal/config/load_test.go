@@ -192,7 +192,7 @@ func TestConfigDefaults(t *testing.T) {
 		"sandbox.openFiles": "1024", "sandbox.fileSize": "1GiB", "sandbox.disk": "none", "sandbox.output": "1MiB", "sandbox.scratch": "64MiB",
 		"sandbox.networkBytes": "64MiB", "sandbox.networkRate": "none",
 
-		"shell.env": "[]", "shell.network": "false", "extensions.path": "[]", "extensions.review": "required",
+		"shell.env": "[]", "shell.hosts": "[]", "extensions.path": "[]", "extensions.review": "required",
 		"approval.wait": "24h", "approval.onceFor": "1h", "approval.sessionFor": "720h", "approval.retain": "2160h", "approval.approvers": "[]",
 		"audit.checkpointDir": `""`, "audit.segmentBytes": "64MiB", "audit.keep": "0s",
 		"results.keep": "24h", "results.perSession": "64", "results.maxBytes": "64MiB", "results.maxTotal": "2GiB",
@@ -570,7 +570,7 @@ func TestT16ConfigProjectMayNotWiden(t *testing.T) {
 		{"sandbox: {networkRate: 1MB}", "sandbox: {networkRate: 2MB}", ""},
 		{"sandbox: {networkBytes: none}", "sandbox: {networkBytes: 128MiB}", ""},
 		{"sandbox: {cpu: 1s}", "sandbox: {cpu: 0s}", ""},
-		{"", "shell: {network: true}", "shell.network is true here and false without it"},
+		{"", "shell: {hosts: [example.com]}", "shell.hosts is [example.com] here and [] without it"},
 		{"", "shell: {env: [HOME]}", "shell.env is [HOME] here and [] without it"},
 		{"shell: {env: [LANG, TZ]}", "shell: {env: [TZ]}", ""},
 		{"", "extensions: {review: off}", "extensions.review is off here and required without it"},

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"ken/capability"
 	"ken/internal/govern/policy"
@@ -39,9 +38,7 @@ func policySetting(key, doc string, take func(into, from *policy.Settings), show
 // finds as problems of this file.
 func (r *reading) policy(at spot, key string, v yamldoc.Value) (policy.Settings, bool) {
 	before := len(r.problems)
-	if r.visible(at, v); len(r.problems) > before {
-		return policy.Settings{}, false
-	}
+	r.visible(at, v)
 	s, err := policy.ParseSection(r.file, &yamldoc.Map{Line: at.line, Fields: []yamldoc.Field{{Key: key, Line: at.line, Value: v}}})
 	for _, e := range issuesOf(err) {
 		message := "policy." + key + ": " + e.Message
@@ -50,7 +47,7 @@ func (r *reading) policy(at spot, key string, v yamldoc.Value) (policy.Settings,
 		}
 		r.fault(spot{at.key, cmp.Or(e.Line, at.line)}, "bad-policy", visible(e.Fix), "%s", visible(message))
 	}
-	return s, err == nil
+	return s, len(r.problems) == before
 }
 
 // visible refuses what cannot be seen anywhere in a value.
@@ -131,7 +128,8 @@ func (c *Config) fillPolicy() {
 }
 
 func policySettings() []setting[Config] {
-	return slices.Concat(policyWordSettings(), policyListSettings(), policyMapSettings())
+	return slices.Concat(policyWordSettings(), policyMapSettings(), policyFileSettings(), gradeSettings(),
+		[]setting[Config]{toolAccessSetting(), rules(), cedarSetting()})
 }
 
 func policyWordSettings() []setting[Config] {
@@ -152,6 +150,11 @@ func policyWordSettings() []setting[Config] {
 			func(a, b *Config) bool { return a.Policy.Intents <= b.Policy.Intents }).typed().byPolicy(),
 		policySetting("intentSurfaces", "Where it must: any of chat, run, api, mcp, proxy and library.",
 			takeSurfaces, showSurfaces, noFewerSurfaces).byPolicy(),
+	}
+}
+
+func gradeSettings() []setting[Config] {
+	return []setting[Config]{
 		policySetting("askAbove", "Ask a person about calls whose risk, 0 to 100, is above this.",
 			func(into, from *policy.Settings) { into.AskAbove = from.AskAbove },
 			func(c *Config) any { return int64(c.Policy.AskAbove) },
@@ -196,27 +199,18 @@ func noFewerSurfaces(a, b *Config) bool {
 	return now == nil || was != nil && !slices.ContainsFunc(was, func(s policy.Surface) bool { return !slices.Contains(now, s) })
 }
 
-func policyListSettings() []setting[Config] {
-	roots := func(c *Config) any { return listOf(c.Policy.ReadRoots) }
+func policyFileSettings() []setting[Config] {
+	reads := func(c *Config) any { return listOf(c.Policy.ReadRoots) }
 	writes := func(c *Config) any { return listOf(c.Policy.WriteRoots) }
-	cedar := func(c *Config) any {
-		var names []string
-		for _, f := range c.Policy.Cedar {
-			names = append(names, f.Name)
-		}
-		return listOf(names)
-	}
 	return []setting[Config]{
 		fromHome(policySetting("readRoots", "Folders besides the workspace that calls may read.",
-			func(into, from *policy.Settings) { into.ReadRoots = from.ReadRoots }, roots, same(roots))),
+			func(into, from *policy.Settings) { into.ReadRoots = from.ReadRoots }, reads, same(reads))),
 		fromHome(policySetting("writeRoots", "Folders besides the workspace that calls may write.",
 			func(into, from *policy.Settings) { into.WriteRoots = from.WriteRoots }, writes, same(writes))),
 		added("protect", "More patterns of files whose writing needs consent, as in [deploy/**].",
 			func(s *policy.Settings) *[]string { return &s.Protect }),
 		added("secrets", "More patterns of files whose reading needs consent, as in ['*.pfx'].",
 			func(s *policy.Settings) *[]string { return &s.Secrets }),
-		cedarPaths(policySetting("cedar", "Cedar files of your organisation; a relative name counts from this file.",
-			func(into, from *policy.Settings) { into.Cedar = from.Cedar }, cedar, same(cedar))),
 	}
 }
 
@@ -249,8 +243,17 @@ func fromHome(s setting[Config]) setting[Config] {
 	return s
 }
 
-// cedarPaths makes the names of Cedar files absolute. [Load] reads them.
-func cedarPaths(s setting[Config]) setting[Config] {
+// cedarSetting has the names of Cedar files absolute. [Load] reads them.
+func cedarSetting() setting[Config] {
+	show := func(c *Config) any {
+		var names []string
+		for _, f := range c.Policy.Cedar {
+			names = append(names, f.Name)
+		}
+		return listOf(names)
+	}
+	s := policySetting("cedar", "Cedar files of your organisation; a relative name counts from this file.",
+		func(into, from *policy.Settings) { into.Cedar = from.Cedar }, show, same(show))
 	read := s.read
 	s.read = func(r *reading, at spot, v yamldoc.Value, into *Config) {
 		into.Policy.Cedar = nil
@@ -284,10 +287,10 @@ func policyMapSettings() []setting[Config] {
 	return []setting[Config]{
 		policySetting("intentMap", "Which effects an intent allows, in place of the built-in ones, as in {ANALYZE: [read]}.",
 			func(into, from *policy.Settings) { into.IntentMap = orNil(from.IntentMap) }, intentMap, same(intentMap)),
+		modes(),
 		policySetting("permissions", "What becomes of calls that need a permission: deny, ask or allow, as in {network: ask}.",
 			func(into, from *policy.Settings) { into.Permissions = orNil(from.Permissions) }, showPermissions, stricterPermissions,
 		).byPolicy().joined(joinPermissions),
-		modes(), toolAccessSetting(), rules(),
 	}
 }
 
@@ -345,176 +348,4 @@ func joinPermissions(into, from *Config) {
 		out[p] = min(e, inForce(&from.Policy, p))
 	}
 	into.Policy.Permissions = out
-}
-
-// modes are the built-in ones and those of files. A project may add some; one
-// of a name that there is already would replace what the user chose.
-func modes() setting[Config] {
-	take := func(into, from *Config) {
-		into.Policy.Modes, into.spoken.modes = from.Policy.Modes, from.spoken.modes
-	}
-	return setting[Config]{
-		name:  "policy.modes",
-		doc:   "Modes besides code, debug, ask and architect, as in {review: {groups: [read]}, docs: {groups: [read, edit], files: ['*.md']}}.",
-		joins: true, exact: true, take: take,
-		show: func(c *Config) any { return &yamldoc.Map{Fields: c.spoken.modes} },
-		read: func(r *reading, at spot, v yamldoc.Value, into *Config) {
-			if s, ok := r.policy(at, "modes", v); ok {
-				m, _ := v.Any.(*yamldoc.Map) // anything else was refused
-				into.Policy.Modes, into.spoken.modes = s.Modes, m.Fields
-			}
-		},
-		noWider: func(a, b *Config) bool {
-			for _, f := range a.spoken.modes {
-				if was, there := b.Policy.Modes[f.Key]; there && !sameMode(a.Policy.Modes[f.Key], was) {
-					return false
-				}
-			}
-			return true
-		},
-		join: func(into, from *Config) {
-			joined := Config{Policy: policy.Settings{Modes: maps.Clone(into.Policy.Modes)}, spoken: into.spoken}
-			for _, f := range from.spoken.modes {
-				if _, there := joined.Policy.Modes[f.Key]; !there {
-					joined.Policy.Modes[f.Key] = from.Policy.Modes[f.Key]
-					joined.spoken.modes = append(slices.Clip(joined.spoken.modes), f)
-				}
-			}
-			take(into, &joined)
-		},
-	}
-}
-
-func sameMode(a, b policy.Mode) bool {
-	return slices.Equal(a.Groups, b.Groups) && slices.Equal(a.Globs, b.Globs) &&
-		(a.Files == nil) == (b.Files == nil) && (a.Files == nil || a.Files.String() == b.Files.String())
-}
-
-// rules are those of all files. A project's may refuse and ask.
-func rules() setting[Config] {
-	take := func(into, from *Config) {
-		into.Policy.Rules, into.spoken.rules = from.Policy.Rules, from.spoken.rules
-	}
-	return setting[Config]{
-		name: "policy.rules",
-		doc:  "Rules of your own, as in [{id: no-push, effect: deny, argv: [git push], reason: ask Ada}].",
-		read: func(r *reading, at spot, v yamldoc.Value, into *Config) {
-			if s, ok := r.policy(at, "rules", v); ok {
-				into.Policy.Rules = s.Rules
-				into.spoken.rules, _ = v.Any.([]yamldoc.Value)
-				r.nameRules(into)
-			}
-		},
-		show: func(c *Config) any { return slices.Concat([]yamldoc.Value{}, c.spoken.rules) },
-		noWider: func(a, b *Config) bool {
-			for i, rule := range a.Policy.Rules {
-				if rule.Effect == policy.Allow && !slices.ContainsFunc(b.spoken.rules, func(v yamldoc.Value) bool { return equal(v.Any, a.spoken.rules[i].Any) }) {
-					return false
-				}
-			}
-			return true
-		},
-		take: take, joins: true,
-		join: func(into, from *Config) {
-			joined := Config{Policy: policy.Settings{Rules: slices.Clip(into.Policy.Rules)}, spoken: into.spoken}
-			for i, rule := range from.Policy.Rules {
-				raw := from.spoken.rules[i]
-				if slices.ContainsFunc(into.spoken.rules, func(v yamldoc.Value) bool { return equal(v.Any, raw.Any) }) {
-					continue
-				}
-				joined.Policy.Rules = append(joined.Policy.Rules, rule)
-				joined.spoken.rules = append(slices.Clip(joined.spoken.rules), raw)
-			}
-			take(into, &joined)
-		},
-	}
-}
-
-// nameRules gives a project's rules without an id names that those of the
-// user's do not have, and refuses two of one name.
-func (r *reading) nameRules(c *Config) {
-	seen := map[string]bool{}
-	for i := range c.Policy.Rules {
-		rule := &c.Policy.Rules[i]
-		if m, ok := c.spoken.rules[i].Any.(*yamldoc.Map); ok {
-			if _, named := m.Get("id"); !named && r.workspace {
-				rule.ID = "project." + rule.ID
-			}
-		}
-		if seen[rule.ID] {
-			r.fault(spot{line: c.spoken.rules[i].Line}, "duplicate-name", "give one of them another id", "policy.rules: two rules have the id %s", plain(rule.ID))
-		}
-		seen[rule.ID] = true
-	}
-}
-
-// distinctRules reports the rules of this file that have the id of one of
-// another.
-func (r *reading) distinctRules(rules []policy.Rule) {
-	seen := map[string]string{}
-	for _, rule := range rules {
-		if first, twice := seen[rule.ID]; twice {
-			r.fault(spot{line: lineOf(rule.Where)}, "duplicate-name", "give it another id", "policy.rules: the id %s is taken at %s already", plain(rule.ID), first)
-			continue
-		}
-		seen[rule.ID] = rule.Where
-	}
-}
-
-// lineOf gives the line of a place written file:line.
-func lineOf(where string) int {
-	line := 0
-	if i := strings.LastIndexByte(where, ':'); i >= 0 {
-		fmt.Sscan(where[i+1:], &line)
-	}
-	return line
-}
-
-func toolAccessSetting() setting[Config] {
-	return policySetting("toolAccess", "Which tools and commands may be used, in the shape of tool-access.json.",
-		func(into, from *policy.Settings) { into.Access = from.Access },
-		func(c *Config) any { return showAccess(c.Policy.Access) },
-		anything[*Config], // what is wider has no effect: see join
-	).joined(func(into, from *Config) { into.Policy.Access = narrowed(into.Policy.Access, from.Policy.Access) })
-}
-
-// narrowed gives what is left of the user's tool access. What a project's says
-// nothing about is as the user has it.
-func narrowed(user, project policy.ToolAccess) policy.ToolAccess {
-	const shell = "shell" // the only tool that is there unasked
-	if t := project.Tool(shell); t.Line == 0 {
-		project.Tools = maps.Clone(project.Tools)
-		if project.Tools == nil {
-			project.Tools = map[string]policy.Tool{}
-		}
-		project.Tools[shell] = user.Tool(shell)
-	}
-	return user.Narrow(project)
-}
-
-func showAccess(a policy.ToolAccess) any {
-	field := func(m *yamldoc.Map, key string, v any) {
-		m.Fields = append(m.Fields, yamldoc.Field{Key: key, Value: yamldoc.Value{Any: v}})
-	}
-	global, tools, out := &yamldoc.Map{}, &yamldoc.Map{}, &yamldoc.Map{}
-	field(global, "enabled", a.Enabled)
-	field(global, "mode", a.Mode.String())
-	if len(a.Allowed) > 0 {
-		field(global, "allowedTools", listOf(a.Allowed))
-	}
-	for _, name := range slices.Sorted(maps.Keys(a.Tools)) {
-		t, one := a.Tools[name], &yamldoc.Map{}
-		field(one, "enabled", t.Enabled)
-		field(one, "mode", t.Mode.String())
-		if len(t.AllowedPrefixes) > 0 || t.Mode == policy.AccessAllowlist {
-			field(one, "allowedPrefixes", listOf(t.AllowedPrefixes))
-		}
-		field(one, "timeoutMs", int64(t.Timeout/time.Millisecond))
-		field(one, "maxOutputChars", int64(t.MaxOutputChars))
-		field(one, "allowAnyCwd", t.AllowAnyCwd)
-		field(tools, name, one)
-	}
-	field(out, "global", global)
-	field(out, "tools", tools)
-	return out
 }

@@ -1,6 +1,9 @@
 package config
 
-import "maps"
+import (
+	"maps"
+	"slices"
+)
 
 // A Profile is a name for the values of several keys. They hold where no file
 // says the key itself.
@@ -41,11 +44,17 @@ func (p Profile) base() Config {
 	return c
 }
 
+// profiledSettings lists the keys that a profile may give.
+func profiledSettings() []setting[Config] {
+	all := slices.Concat(capabilitiesSettings(), discoverySettings())
+	return slices.DeleteFunc(all, func(s setting[Config]) bool { return !s.profiled })
+}
+
 // noWider reports whether none of the values of p is wider than that of q.
 func (p Profile) noWider(q Profile) bool {
 	a, b := p.base(), q.base()
-	for _, s := range settings() {
-		if s.profiled && !s.noWider(&a, &b) {
+	for _, s := range profiledSettings() {
+		if !s.noWider(&a, &b) {
 			return false
 		}
 	}
@@ -61,8 +70,8 @@ func profileKind() kind[Profile] {
 // fill gives the keys that no file says the values of the profile.
 func (c *Config) fill() {
 	base := c.Discovery.Profile.base()
-	for _, s := range settings() {
-		if _, said := c.origins[s.name]; s.profiled && !said {
+	for _, s := range profiledSettings() {
+		if _, said := c.origins[s.name]; !said {
 			s.take(c, &base)
 		}
 	}
@@ -92,8 +101,8 @@ func (c Config) ForAgent(name string) Config {
 	here := saying{c.said(agentsKey), c.origins[agentsKey].own}
 	if a.Profile != "" {
 		base := a.Profile.base()
-		for _, s := range settings() {
-			if said, ok := c.origins[s.name]; ok && s.profiled && !said.own && !s.noWider(&c, &base) {
+		for _, s := range profiledSettings() {
+			if said, ok := c.origins[s.name]; ok && !said.own && !s.noWider(&c, &base) {
 				delete(c.origins, s.name)
 			}
 		}

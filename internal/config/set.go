@@ -110,18 +110,19 @@ func changed(file string, data []byte, key, value string) ([]byte, error) {
 	if err != nil {
 		return nil, &capability.Error{
 			Kind: capability.Invalid, Op: "set", Target: plain(key), Err: err,
-			Fix: fmt.Sprintf("edit %s by hand: %s: %s", file, plain(key), plain(shown(key, v))),
+			Fix: fmt.Sprintf("edit %s by hand: %s: %s", file, plain(key), plain(Shown(key, flow(v.Any)))),
 		}
 	}
 	return after, nil
 }
 
-// shown writes a value for a message.
-func shown(key string, v yamldoc.Value) string {
-	if s, ok := v.Any.(string); ok && key == storeKey {
-		return flow(withoutPassword(s))
+// Shown gives a value that somebody typed for a key as it may be shown: an
+// address without its password.
+func Shown(key, value string) string {
+	if key != storeKey {
+		return value
 	}
-	return flow(v.Any)
+	return withoutPassword(strings.Trim(value, `"'`))
 }
 
 // asked reads what is to be set, and judges it on its own: a fault in it has
@@ -143,6 +144,15 @@ func asked(key, value string) (path []string, v yamldoc.Value, err error) {
 	}
 	if err != nil {
 		return nil, v, &capability.Error{Kind: capability.Invalid, Op: "set", Target: plain(key), Err: err, Fix: "quote the value"}
+	}
+	if strings.HasPrefix(name, "policy.") {
+		// In a rule 1.10 is a word, and not 1.1.
+		v = withNumbers(v, func(text string, n any) any {
+			if text == flow(n) {
+				return n
+			}
+			return text
+		})
 	}
 	whole := v
 	if path == nil {

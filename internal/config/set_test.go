@@ -339,6 +339,15 @@ func settingValue(t *rapid.T) (key, value string) {
 		"discovery.agents":  rapid.SampledFrom([]string{"{}", "{a: {profile: lean}, 'b #c': {exclude: [x, 'y, z']}}", "{a: {}}"}),
 		"experiment.config": rapid.SampledFrom([]string{"/b.yaml", "/b #c.yaml", ""}),
 		"serve.addr":        rapid.SampledFrom([]string{"localhost:1", "[::1]:0", "localhost:65535"}),
+
+		"policy.intents":     rapid.SampledFrom([]string{"off", "strict"}),
+		"policy.rules":       rapid.SampledFrom([]string{"[]", "[{effect: deny, argv: [git push, [npm, [a, 1.10]]]}]", "[{id: 'a #b', effect: ask, hosts: ['*.x']}]"}),
+		"policy.modes":       rapid.SampledFrom([]string{"{}", "{x: {groups: [read]}}"}),
+		"policy.permissions": rapid.SampledFrom([]string{"{}", "{network: ask, filesystem.write: deny}"}),
+		"policy.protect":     rapid.SampledFrom([]string{"[]", "['*.tf', a/**]"}),
+		"limits.inline":      rapid.SampledFrom([]string{"1", "64KiB", "20000"}), "sandbox.memory": rapid.SampledFrom([]string{"none", "1GiB", "7"}),
+		"sandbox.processes": rapid.SampledFrom([]string{"none", "9"}), "shell.env": rapid.SampledFrom([]string{"[]", "[LANG, TZ]"}),
+		"store": rapid.SampledFrom([]string{"", "postgres://ada@db/ken", "postgres://ada:hunter2@db/ken?sslmode=require"}),
 	}
 	key = rapid.SampledFrom(append(sortedKeys(values), "pin")).Draw(t, "key")
 	if key == "pin" {
@@ -446,6 +455,11 @@ func TestSetKeepsJSON(t *testing.T) {
 			t.Fatalf("after Set(%s): %s is not JSON", key, got)
 		}
 	}
+	// A rule's words stay as they are written when another key is set.
+	write(t, file, `{"policy": {"rules": [{"effect": "deny", "argv": [["npm", 1.10]]}]}}`)
+	if err := Set(file, "serve.addr", "localhost:2"); err != nil || !strings.Contains(read(t, file), "1.10") {
+		t.Errorf("Set beside a rule = %v, %s, want 1.10 as it was", err, read(t, file))
+	}
 	write(t, file, "serve: {addr: 'localhost:1'}\n")
 	var refused *Error
 	if err := Set(file, "serve.addr", "localhost:2"); !errors.As(err, &refused) || !strings.Contains(err.Error(), "this is not JSON") {
@@ -468,6 +482,22 @@ func TestEditedIsChecked(t *testing.T) {
 			t.Errorf("edited(%q) = %q, %v, want nothing and that the layout is odd", text, out, err)
 		}
 	}
+}
+
+// TestPlainWord: what is written without asking the parser reads back as text,
+// as a value and as a key.
+func TestPlainWord(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := rapid.OneOf(rapid.StringMatching(`[A-Za-z][A-Za-z0-9]{0,5}`), rapid.SampledFrom([]string{"true", "NULL", "Off", "nan", "e5", "x1F", "Inf", "o17", "_1", "[a"})).Draw(t, "word")
+		if !plainWord(s) {
+			return
+		}
+		v, err := yamldoc.ParseValue([]byte("{"+s+": ["+s+"]}"), yamldoc.Limits{})
+		m, _ := v.Any.(*yamldoc.Map)
+		if err != nil || len(m.Fields) != 1 || m.Fields[0].Key != s || m.Fields[0].Value.Any.([]yamldoc.Value)[0].Any != s {
+			t.Fatalf("%s reads as %v, %v", s, v, err)
+		}
+	})
 }
 
 func TestEqual(t *testing.T) {

@@ -117,8 +117,8 @@ func (k kind[T]) each(check func(string) (fix string, err error)) kind[T] {
 		items, _ := v.Any.([]yamldoc.Value)
 		for i, item := range items {
 			s, isText := item.Any.(string)
-			if !ok || !isText {
-				break // said already
+			if !isText || s == "" || strings.ContainsFunc(s, unseen) {
+				continue // said already
 			}
 			if fix, err := check(s); err != nil {
 				where := spot{at.key + "[" + strconv.Itoa(i) + "]", item.Line}
@@ -145,7 +145,7 @@ func checkVariable(s string) (fix string, err error) {
 func folders() kind[[]string] {
 	k := texts("folders", nil, nil).each(func(s string) (string, error) {
 		if strings.ContainsRune(s, os.PathListSeparator) {
-			return "write each folder as an item of its own", errors.New("holds a " + string(os.PathListSeparator))
+			return "write each folder as an item of its own", errors.New("names several folders")
 		}
 		return "", nil
 	})

@@ -3,13 +3,17 @@ package config
 import (
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"ken/capability"
 	"ken/internal/govern/policy"
+	"ken/internal/yamldoc"
 )
 
 const accessKey = "policy.toolAccess"
@@ -45,6 +49,9 @@ func (p Places) ownAccess(c *Config, explicit bool) []capability.Problem {
 		c.Policy.Access = access
 		c.files = append(c.files, file)
 		c.sayAccess(file, true)
+	}
+	if len(p.shell) == 0 {
+		return nil
 	}
 	before := flow(showAccess(c.Policy.Access))
 	access, err := c.Policy.Access.WithEnv(func(name string) string { return p.shell[name] })
@@ -123,4 +130,53 @@ func separate(err error) []error {
 		return many.Unwrap()
 	}
 	return []error{err}
+}
+
+func toolAccessSetting() setting[Config] {
+	return policySetting("toolAccess", "Which tools and commands may be used, in the shape of tool-access.json.",
+		func(into, from *policy.Settings) { into.Access = from.Access },
+		func(c *Config) any { return showAccess(c.Policy.Access) },
+		anything[*Config], // what is wider has no effect: see join
+	).joined(func(into, from *Config) { into.Policy.Access = narrowed(into.Policy.Access, from.Policy.Access) })
+}
+
+// narrowed gives what is left of the user's tool access. What a project's says
+// nothing about is as the user has it.
+func narrowed(user, project policy.ToolAccess) policy.ToolAccess {
+	const shell = "shell" // the only tool that is there unasked
+	if t := project.Tool(shell); t.Line == 0 {
+		project.Tools = maps.Clone(project.Tools)
+		if project.Tools == nil {
+			project.Tools = map[string]policy.Tool{}
+		}
+		project.Tools[shell] = user.Tool(shell)
+	}
+	return user.Narrow(project)
+}
+
+func showAccess(a policy.ToolAccess) any {
+	field := func(m *yamldoc.Map, key string, v any) {
+		m.Fields = append(m.Fields, yamldoc.Field{Key: key, Value: yamldoc.Value{Any: v}})
+	}
+	global, tools, out := &yamldoc.Map{}, &yamldoc.Map{}, &yamldoc.Map{}
+	field(global, "enabled", a.Enabled)
+	field(global, "mode", a.Mode.String())
+	if len(a.Allowed) > 0 {
+		field(global, "allowedTools", listOf(a.Allowed))
+	}
+	for _, name := range slices.Sorted(maps.Keys(a.Tools)) {
+		t, one := a.Tools[name], &yamldoc.Map{}
+		field(one, "enabled", t.Enabled)
+		field(one, "mode", t.Mode.String())
+		if len(t.AllowedPrefixes) > 0 || t.Mode == policy.AccessAllowlist {
+			field(one, "allowedPrefixes", listOf(t.AllowedPrefixes))
+		}
+		field(one, "timeoutMs", int64(t.Timeout/time.Millisecond))
+		field(one, "maxOutputChars", int64(t.MaxOutputChars))
+		field(one, "allowAnyCwd", t.AllowAnyCwd)
+		field(tools, name, one)
+	}
+	field(out, "global", global)
+	field(out, "tools", tools)
+	return out
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"ken/internal/govern/policy"
 )
 
@@ -305,4 +307,114 @@ func FuzzSection(f *testing.F) {
 			t.Fatalf("a hidden capability may be called: %+v", first)
 		}
 	})
+}
+
+// genAccess draws tool access with entries that cover each other in part.
+func genAccess(t *rapid.T) policy.ToolAccess {
+	mode := rapid.SampledFrom([]policy.AccessMode{policy.AccessOff, policy.AccessAllowlist, policy.AccessAllowlist, policy.AccessFull, policy.AccessFull})
+	tools := rapid.SliceOfN(rapid.SampledFrom([]string{"*", "read_*", "read_file", "*file", "*_file*", "r?ad_*", "shell", "run_*", "run_command", "list_files"}), 0, 3)
+	prefixes := rapid.SliceOfN(rapid.SampledFrom([]string{
+		"git", "git *", "git log", "git l*", "git -c", "git -c x", "git log -c", "g*", "g?t*", "* log", "find", "find -delete", "env", "env git", "ls",
+	}), 0, 3)
+	often := rapid.SampledFrom([]bool{true, true, true, false})
+	a := policy.DefaultToolAccess()
+	a.Name = rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "name")
+	a.Enabled, a.Mode, a.Allowed = often.Draw(t, "enabled"), mode.Draw(t, "mode"), tools.Draw(t, "allowed")
+	for _, name := range []string{"shell", "read_file"} {
+		if rapid.Bool().Draw(t, name) {
+			a.Tools[name] = policy.Tool{
+				Enabled: often.Draw(t, "on"), Mode: mode.Draw(t, "mode"), AllowedPrefixes: prefixes.Draw(t, "prefixes"), AllowAnyCwd: rapid.Bool().Draw(t, "cwd"),
+				Timeout: time.Duration(rapid.IntRange(1, 9).Draw(t, "timeout")) * time.Second, MaxOutputChars: rapid.IntRange(1, 9).Draw(t, "chars"),
+				Line: rapid.IntRange(0, 9).Draw(t, "line"),
+			}
+		}
+	}
+	return a
+}
+
+// TestNarrowProperty: what is narrowed never allows what either side refuses,
+// in whatever order, and narrowing by itself changes nothing.
+func TestNarrowProperty(t *testing.T) {
+	under := func(t *rapid.T, a policy.ToolAccess) *policy.Rules {
+		s := policy.Defaults(policy.Seed)
+		s.Intents, s.Access = policy.Off, a
+		r, err := policy.Compile(s)
+		if err != nil {
+			t.Fatalf("Compile(%+v) = %v", a, err)
+		}
+		return r
+	}
+	word := rapid.SampledFrom([]string{"git", "log", "-c", "x", "find", "-delete", "env", "ls", "gut", "l"})
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := genAccess(t), genAccess(t)
+		ab, ba := a.Narrow(b), b.Narrow(a)
+		ra, rb, rab, rba, raa := under(t, a), under(t, b), under(t, ab), under(t, ba), under(t, a.Narrow(a))
+		for range 40 {
+			name := rapid.SampledFrom([]string{"run_command", "run_command", "shell", "read_file", "list_files", "write_to_file"}).Draw(t, "tool")
+			q := ask(tool(name))
+			q.Facts = factsFor(name)
+			if name == "run_command" || name == "shell" {
+				q.Facts = policy.Facts{Commands: [][]string{rapid.SliceOfN(word, 1, 4).Draw(t, "argv")}}
+			}
+			allows := func(r *policy.Rules) bool { return r.Decide(q).Effect == policy.Allow }
+			if allows(rab) && !(allows(ra) && allows(rb)) {
+				t.Fatalf("Narrow(%+v, %+v) = %+v allows %s %q, which one of them refuses", a, b, ab, name, q.Facts.Commands)
+			}
+			if allows(rab) != allows(rba) {
+				t.Fatalf("Narrow(%+v, %+v) allows %s %q: %v, the other way round %v", a, b, name, q.Facts.Commands, allows(rab), allows(rba))
+			}
+			if allows(raa) != allows(ra) {
+				t.Fatalf("%+v narrowed by itself allows %s %q: %v", a, name, q.Facts.Commands, allows(raa))
+			}
+		}
+		for _, name := range []string{"shell", "read_file", "other"} {
+			x, y, n := a.Tool(name), b.Tool(name), ab.Tool(name)
+			if n.Timeout != min(x.Timeout, y.Timeout) || n.MaxOutputChars != min(x.MaxOutputChars, y.MaxOutputChars) || n.AllowAnyCwd != (x.AllowAnyCwd && y.AllowAnyCwd) {
+				t.Fatalf("Narrow: %s = %+v of %+v and %+v, want the smaller limits", name, n, x, y)
+			}
+		}
+	})
+}
+
+// TestNarrowKeeps: what both sides allow stays, where one list covers the
+// other.
+func TestNarrowKeeps(t *testing.T) {
+	shell := func(mode policy.AccessMode, prefixes ...string) policy.ToolAccess {
+		a := policy.DefaultToolAccess()
+		a.Tools["shell"] = policy.Tool{Enabled: true, Mode: mode, AllowedPrefixes: prefixes, Timeout: time.Second, MaxOutputChars: 1}
+		return a
+	}
+	list := policy.AccessAllowlist
+	for _, tt := range []struct {
+		a, b policy.ToolAccess
+		want string
+	}{
+		{shell(list, "git", "ls"), shell(list, "git log", "rm"), "git log"},
+		{shell(list, "git log"), shell(list, "git log"), "git log"},
+		{shell(list, "git l*"), shell(list, "git *", "ls"), "git l*"},
+		{shell(policy.AccessFull), shell(list, "make"), "make"},
+		{shell(list, "git"), shell(list, "git -c x"), ""},  // which only the longer one names
+		{shell(list, "git l*"), shell(list, "git *g"), ""}, // they overlap
+		{shell(list, "g?t*"), shell(list, "g*t*"), "g?t*"}, // gt is in the other only
+		{shell(policy.AccessOff, "make"), shell(list, "make"), ""},
+	} {
+		got := tt.a.Narrow(tt.b).Tools["shell"].AllowedPrefixes
+		if strings.Join(got, ",") != tt.want {
+			t.Errorf("Narrow(%q, %q) = %q, want %q", tt.a.Tools["shell"].AllowedPrefixes, tt.b.Tools["shell"].AllowedPrefixes, got, tt.want)
+		}
+	}
+	a, b := policy.DefaultToolAccess(), policy.DefaultToolAccess()
+	a.Mode, a.Allowed = list, []string{"read_*", "shell"}
+	b.Mode, b.Allowed = list, []string{"read_file", "*"}
+	if got := a.Narrow(b).Allowed; strings.Join(got, ",") != "read_*,shell,read_file" {
+		t.Errorf("Narrow: allowed tools = %q", got)
+	}
+	a.Allowed, b.Allowed = []string{"run_*"}, []string{"run_command"} // which means shell too
+	if got := a.Narrow(b).Allowed; len(got) > 0 {
+		t.Errorf("Narrow: allowed tools = %q, want none", got)
+	}
+	a.Name, b.Name = "mine", "theirs"
+	if got := a.Narrow(b).Name; got != "mine and theirs" {
+		t.Errorf("Narrow: name = %q, want both", got)
+	}
 }
