@@ -10,14 +10,13 @@ import (
 
 	"ken/internal/govern/approval"
 	"ken/internal/govern/audit"
-	"ken/internal/govern/policy"
 	"ken/internal/secret"
 	"ken/internal/store"
 )
 
 // governing is what decides, asks, remembers and records.
 type governing struct {
-	rules    *policy.Rules
+	laws     *lawbook
 	secrets  *secret.Store
 	redactor *audit.Redactor
 	held     atomic.Uint64 // Changes of secrets that the redactor knows
@@ -31,12 +30,13 @@ type governing struct {
 const openStore = 20 * time.Second
 
 func (a *App) govern(cfg Config) error {
-	rules, err := policy.Compile(a.Settings.Policy)
+	laws, err := newLawbook(a.Places, cfg.ConfigFile, a.Settings)
 	if err != nil {
 		return err
 	}
+	laws.changed = a.enforce
 	g := &a.governing
-	g.rules = rules
+	g.laws = laws
 	g.secrets = secret.New(secret.Config{Dir: a.Places.Home, Environ: cfg.environ()})
 	g.redactor = &audit.Redactor{}
 	g.store.build = func() (*store.Store, error) {
@@ -112,9 +112,6 @@ func (a *App) redact(s string) string {
 	a.holdSecrets()
 	return a.redactor.String(s)
 }
-
-// Rules gives the rules in force.
-func (a *App) Rules() *policy.Rules { return a.rules }
 
 // Secrets gives the names that have secret values.
 func (a *App) Secrets() *secret.Store { return a.secrets }

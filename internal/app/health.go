@@ -12,7 +12,7 @@ import (
 
 // Running says how calls are carried out here, for the doctor.
 func (a *App) Running(ctx context.Context) doctor.Running {
-	r := doctor.Running{Isolation: isolation(ctx, a.Settings.Sandbox), Profile: a.rules.Settings().Profile.String(), SecretErr: a.secrets.Check()}
+	r := doctor.Running{Isolation: isolation(ctx, a.Settings.Sandbox), Profile: a.profile(), SecretErr: a.secrets.Check()}
 	s, err := a.store.get()
 	if err != nil {
 		r.StoreErr = err
@@ -36,6 +36,13 @@ func (a *App) Running(ctx context.Context) doctor.Running {
 		}
 	}
 	return r
+}
+
+func (a *App) profile() string {
+	if rules := a.Rules(); rules != nil {
+		return rules.Settings().Profile.String()
+	}
+	return "none, since their files cannot be followed"
 }
 
 func isolation(ctx context.Context, s config.Sandbox) doctor.Isolation {

@@ -121,14 +121,15 @@ func (a *App) newRunner() (*runner.Runner, error) {
 		return nil, err
 	}
 	a.closeLater(func() error { return r.Close(context.Background()) })
+	a.watchRules(r, rulesEvery)
 	return r, nil
 }
 
 // executors are made once, for all calls.
 func (a *App) executors(kept *result.Store) (runner.Executors, error) {
-	rules := a.rules.Settings()
+	roots := a.Settings.Policy
 	onFiles, err := files.New(files.Config{
-		Workspace: a.Places.Workspace, Read: rules.ReadRoots, Write: rules.WriteRoots,
+		Workspace: a.Places.Workspace, Read: roots.ReadRoots, Write: roots.WriteRoots,
 	})
 	if err != nil {
 		return nil, err
@@ -230,7 +231,11 @@ func (a *App) grant(_ context.Context, call capability.Call, c *capability.Capab
 	if asks.workspace == accessNone {
 		return g, nil
 	}
-	rules := a.rules.Settings()
+	rules := a.Rules()
+	if rules == nil {
+		return g, &capability.Error{Kind: capability.Denied, Op: "run", Target: string(call.Target), Err: errors.New("there are no rules"), Fix: "see ken config check"}
+	}
+	roots := rules.Settings()
 	dir := a.Places.Workspace
 	for _, private := range []string{a.Places.Home, a.Places.State, a.Places.UserHome} {
 		if private != "" && within(dir, private) {
@@ -241,9 +246,9 @@ func (a *App) grant(_ context.Context, call capability.Call, c *capability.Capab
 			}
 		}
 	}
-	g.Dir, g.Read = dir, rules.ReadRoots
+	g.Dir, g.Read = dir, slices.Clone(roots.ReadRoots)
 	if asks.workspace == accessWrite {
-		g.Write = append([]string{dir}, rules.WriteRoots...)
+		g.Write = append([]string{dir}, roots.WriteRoots...)
 		g.Read = append(g.Read, protected(dir)...)
 	} else {
 		g.Read = append([]string{dir}, g.Read...)

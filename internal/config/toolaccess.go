@@ -180,3 +180,21 @@ func showAccess(a policy.ToolAccess) any {
 	field(out, "tools", tools)
 	return out
 }
+
+// RuleFiles lists every file that can change what [Config.Policy] is, whether
+// it is there or not. explicit is what Load was given.
+func (p Places) RuleFiles(explicit string, c Config) []string {
+	out := []string{accessFile(p.Home), accessFile(p.Workspace)}
+	if explicit != "" {
+		file, _, _ := p.files(explicit) // made absolute; what is wrong with it is Load's to say
+		out = append(out, file)
+	} else {
+		for _, dir := range []string{p.Home, p.Project} {
+			out = append(out, filepath.Join(dir, yamlName), filepath.Join(dir, jsonName))
+		}
+	}
+	for _, f := range c.Policy.Cedar {
+		out = append(out, f.Name)
+	}
+	return out
+}

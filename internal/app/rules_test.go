@@ -1,0 +1,106 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"ken/capability"
+	"ken/internal/door"
+	"ken/internal/run/executor/function"
+)
+
+type nothing struct{}
+
+// patient makes a function that waits until its call is over, and says when it
+// began and why it ended.
+func patient(t *testing.T) (f *function.Function, began chan struct{}, ended chan error) {
+	t.Helper()
+	began, ended = make(chan struct{}, 1), make(chan error, 1)
+	f, err := function.Func("patient", "Wait for the end", func(ctx context.Context, _ nothing) (string, error) {
+		began <- struct{}{}
+		<-ctx.Done()
+		ended <- context.Cause(ctx)
+		return "", ctx.Err()
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Capability.Effects = capability.Effects{ReadOnly: capability.Yes, OpenWorld: capability.No}
+	return f, began, ended
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func person(a *App) door.View {
+	return a.Door.ViewFor(door.Viewer{Principal: a.Principal, Origin: capability.ByPerson, Surface: "run"})
+}
+
+// TestRulesAreReadAtEveryDecision: what a file takes away is gone at the next
+// call, a file that cannot be followed refuses everything, and mended it lets
+// calls through again (K4.14).
+func TestRulesAreReadAtEveryDecision(t *testing.T) {
+	dir, getenv := home(t, nil)
+	work := t.TempDir()
+	write(t, filepath.Join(work, "a.txt"), "hello\n")
+	a := open(t, Config{Getenv: getenv, Dir: work})
+	read := func() error {
+		_, err := a.Door.Invoke(t.Context(), person(a), capability.Call{
+			Target: "tool:read_file", Arguments: json.RawMessage(`{"path":"a.txt"}`), Origin: capability.ByPerson, Session: "s",
+		})
+		return err
+	}
+	if err := read(); err != nil {
+		t.Fatal(err)
+	}
+	access := filepath.Join(dir, ".ken", "context", "tool-access.json")
+	write(t, access, `{"global": {"enabled": true, "mode": "allowlist", "allowedTools": ["shell"]}}`)
+	if err := read(); capability.KindOf(err) != capability.Denied {
+		t.Errorf("a tool that is off: %v, want Denied", err)
+	}
+	write(t, access, `{"global": {"enabled": true, "mod": "full"}}`)
+	if err := read(); err == nil {
+		t.Error("a file with an unknown key lets calls through")
+	}
+	if _, err := a.View().Lookup("tool:read_file"); err == nil {
+		t.Error("without rules something is seen")
+	}
+	if err := os.Remove(access); err != nil {
+		t.Fatal(err)
+	}
+	if err := read(); err != nil {
+		t.Errorf("with the file gone: %v", err)
+	}
+}
+
+// TestRevokedCallIsStopped: a call that runs while its tool is taken away is
+// ended (K4.14).
+func TestRevokedCallIsStopped(t *testing.T) {
+	dir, getenv := home(t, nil)
+	f, began, ended := patient(t)
+	a := open(t, Config{Getenv: getenv, Dir: t.TempDir(), Functions: []*function.Function{f}})
+	done := make(chan error, 1)
+	go func() {
+		_, err := a.Door.Invoke(t.Context(), person(a), capability.Call{Target: "tool:patient", Arguments: json.RawMessage(`{}`), Origin: capability.ByPerson, Session: "s"})
+		done <- err
+	}()
+	<-began
+	write(t, filepath.Join(dir, ".ken", "context", "tool-access.json"), `{"global": {"enabled": false}}`)
+	if cause := <-ended; cause == nil || !strings.Contains(cause.Error(), "no longer allow") {
+		t.Errorf("it was ended by %v, want by the rules", cause)
+	}
+	if err := <-done; err == nil {
+		t.Error("the call ended well")
+	}
+}
