@@ -135,8 +135,12 @@ func (a *App) executors(kept *result.Store) (runner.Executors, error) {
 		return nil, err
 	}
 	a.closeLater(onFiles.Close)
+	if err := os.MkdirAll(a.shellHome(), 0o700); err != nil {
+		return nil, err
+	}
 	commands, err := shell.New(shell.Config{
-		Workspace: a.Places.Workspace, Settings: a.shellSettings, Home: a.shellHome(), Env: a.Settings.Shell.Env, Getenv: a.variable,
+		Workspace: a.Places.Workspace, Protect: protectedNames(), Guard: a.guardWorkspace,
+		Settings: a.shellSettings, Home: a.shellHome(), Env: a.Settings.Shell.Env, Getenv: a.variable,
 		Network: a.shellNetwork, Limits: a.sandboxLimits(), Require: sandbox.Requirement(a.Settings.Sandbox.Require),
 	})
 	if err != nil {
@@ -236,24 +240,36 @@ func (a *App) grant(_ context.Context, call capability.Call, c *capability.Capab
 		return g, &capability.Error{Kind: capability.Denied, Op: "run", Target: string(call.Target), Err: errors.New("there are no rules"), Fix: "see ken config check"}
 	}
 	roots := rules.Settings()
-	dir := a.Places.Workspace
-	for _, private := range []string{a.Places.Home, a.Places.State, a.Places.UserHome} {
-		if private != "" && within(dir, private) {
-			return g, &capability.Error{
-				Kind: capability.Denied, Op: "run", Target: string(call.Target), Rule: "workspace",
-				Err: errors.New("it asks for the files of this folder, which holds " + private),
-				Fix: "start ken in the folder of a project",
-			}
-		}
+	dir, err := filepath.EvalSymlinks(a.Places.Workspace)
+	if err != nil {
+		return g, &capability.Error{Kind: capability.Unavailable, Op: "run", Target: string(call.Target), Err: err, Fix: "start ken in a folder that is there"}
+	}
+	if err := a.guardWorkspace(call); err != nil {
+		return g, err
 	}
 	g.Dir, g.Read = dir, slices.Clone(roots.ReadRoots)
 	if asks.workspace == accessWrite {
 		g.Write = append([]string{dir}, roots.WriteRoots...)
-		g.Read = append(g.Read, protected(dir)...)
+		g.Protect = protected(dir)
 	} else {
 		g.Read = append([]string{dir}, g.Read...)
 	}
 	return g, nil
+}
+
+// guardWorkspace refuses to hand a program a folder that holds the user's own
+// things, keys and the trail among them.
+func (a *App) guardWorkspace(call capability.Call) error {
+	for _, private := range []string{a.Places.Home, a.Places.State, a.Places.Audit, a.Places.UserHome} {
+		if private != "" && within(a.Places.Workspace, private) {
+			return &capability.Error{
+				Kind: capability.Denied, Op: "run", Target: string(call.Target), Rule: "workspace",
+				Err: errors.New("it would see the files of this folder, which holds " + private),
+				Fix: "start ken in the folder of a project",
+			}
+		}
+	}
+	return nil
 }
 
 // within reports whether path is dir or lies below it.
@@ -262,13 +278,19 @@ func within(dir, path string) bool {
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// protected gives what a program may read but not change in a workspace: it
-// decides what others run later. What is not there cannot be held.
+// protectedNames are what programs may read but not change in a workspace: they
+// decide what others run later.
+func protectedNames() []string {
+	return []string{".git/hooks", ".git/config", ".ken", ".vscode", ".envrc", "context/tool-access.json"}
+}
+
+// protected gives those that are there, by their whole names. What is not there
+// cannot be held.
 func protected(workspace string) []string {
 	var out []string
-	for _, name := range []string{".git/hooks", ".git/config", ".ken", ".vscode", ".envrc", "context/tool-access.json"} {
+	for _, name := range protectedNames() {
 		path := filepath.Join(workspace, filepath.FromSlash(name))
-		if _, err := os.Lstat(path); err == nil {
+		if info, err := os.Lstat(path); err == nil && (info.IsDir() || info.Mode().IsRegular()) {
 			out = append(out, path)
 		}
 	}

@@ -15,6 +15,7 @@ package executor
 
 import (
 	"context"
+	"encoding/json"
 
 	"ken/capability"
 )
@@ -45,6 +46,11 @@ type Facts struct {
 
 	// Destructive means that the executor knows the call to destroy something.
 	Destructive bool
+
+	// WorkDir is where a program works, for the record, and Isolation what will
+	// hold it, as JSON; both are empty for calls that start none.
+	WorkDir   string
+	Isolation json.RawMessage
 
 	// Required are the permissions without which the call cannot be made
 	// ("exec", "filesystem.write", …). They come from the executor, so that a

@@ -195,3 +195,20 @@ func Live(call capability.Call, spec *sandbox.Spec) {
 	}
 	spec.Live = call.Live
 }
+
+// Planned gives what will hold a run that requires so much, for the record that
+// is written before it.
+func Planned(ctx context.Context, require sandbox.Requirement) json.RawMessage {
+	iso := sandbox.Probe(ctx).Isolation
+	if require == "" {
+		require = sandbox.RequireLandlock
+	}
+	if iso.Required = require; require == sandbox.Off {
+		iso = sandbox.Isolation{Profile: sandbox.None, Required: require}
+	}
+	b, err := json.Marshal(iso)
+	if err != nil {
+		return nil // plain data: it cannot fail
+	}
+	return b
+}

@@ -86,7 +86,7 @@ func (a adapted) Facts(ctx context.Context, call capability.Call, c *capability.
 	}
 	out := Facts{
 		Arguments: policy.Facts{Commands: in.Commands, Opaque: in.Opaque, Hosts: in.Hosts, Destructive: in.Destructive},
-		Required:  policy.ParsePermissions(in.Required),
+		Required:  policy.ParsePermissions(in.Required), WorkDir: in.WorkDir, Isolation: in.Isolation,
 	}
 	for _, p := range in.Paths {
 		out.Arguments.Paths = append(out.Arguments.Paths, policy.Path{Name: p.Name, Write: p.Write})

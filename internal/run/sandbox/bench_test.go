@@ -46,10 +46,8 @@ func BenchmarkSpawn(b *testing.B) {
 		for i := range kinds {
 			for _, p := range profiles {
 				spares.refill(p)
-				if h := spares.take(p); h != nil && kinds[i].cold {
-					h.dismiss()
-				} else if h != nil {
-					spares.keep(p, h)
+				if kinds[i].cold {
+					spares.take(p).dismiss()
 				}
 			}
 			time.Sleep(10 * time.Millisecond) // let it come up

@@ -72,10 +72,15 @@ type drain struct {
 	over  func()
 }
 
+// buffers are what streams are read into: large for floods, and so not made
+// anew for each of the many that say little.
+var buffers = sync.Pool{New: func() any { return new([128 << 10]byte) }}
+
 func (d *drain) run() {
-	buf := make([]byte, 128<<10)
+	buf := buffers.Get().(*[128 << 10]byte)
+	defer buffers.Put(buf)
 	for {
-		n, err := d.from.Read(buf)
+		n, err := d.from.Read(buf[:])
 		if n > 0 {
 			d.Write(buf[:n])
 		}

@@ -8,13 +8,9 @@
 // anything starts; nothing degrades in silence.
 //
 // On Linux the program is started by a helper, which is this very binary in
-// another mode. So a program that uses this package calls [Helper] as the
-// first statement of main, and a test binary as the first of TestMain:
-//
-//	func main() {
-//		sandbox.Helper()
-//		…
-//	}
+// another mode, chosen by the name it is started under while packages are
+// initialised; see package confine. One helper is kept waiting for the next
+// run. What the helper's start costs is measured by cmd/ken's tests.
 //
 // Profiles:
 //

@@ -116,13 +116,14 @@ func TestTreeKilled(t *testing.T) {
 		for i, way := range ways {
 			for j, end := range []string{"; wait; sleep 50", ""} {
 				t.Run(way.name+end, func(t *testing.T) {
+					t.Parallel() // it is mostly waiting
 					mark := strconv.Itoa(700000+os.Getpid()%10000*10+i*2+j) + "." + strconv.Itoa(len(p))
 					s := shell(inside(t), way.script+"\nsleep 0.1; echo up; read x"+end)
 					if end == "" {
 						s = shell(inside(t), way.script+"\nsleep 0.1; echo up; sleep 0.1")
 					}
 					s.Env = []string{"N=" + mark}
-					s.Limits.Wall = 600 * time.Millisecond
+					s.Limits.Wall = 800 * time.Millisecond
 					seen := 0
 					s.Live = writerFunc(func([]byte) { seen = len(processes(t, mark)) })
 					o := mustRun(t, p, s)

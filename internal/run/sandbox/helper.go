@@ -1,27 +1,11 @@
 package sandbox
 
-import (
-	"os"
-	"sync/atomic"
+import "ken/internal/run/sandbox/confine"
 
-	"ken/internal/run/sandbox/confine"
-)
-
-// ready remembers that the program can be its own helper. Without it a run
-// would start the program anew, from its beginning, which is never meant.
-var ready atomic.Bool
-
-// Helper must be the first statement of main, and of TestMain. In a process
-// started as the sandbox's helper it does the helper's work and does not
-// return; in any other it returns at once.
-func Helper() {
-	switch os.Args[0] {
-	case confine.Name:
-		confine.Main()
-	case confine.CanaryName:
-		confine.Canary()
-	case confine.HoldName:
-		confine.Hold()
-	}
-	ready.Store(true)
-}
+// Helper does the helper's work in a process started as the sandbox's helper,
+// and does not return there; in any other it returns at once.
+//
+// Package confine has called it already while the program was initialised,
+// before most of what else the program links, which would only cost the
+// helper time. In main it tells the reader that this binary has other modes.
+func Helper() { confine.Dispatch() }

@@ -12,12 +12,9 @@ import (
 	"ken/internal/run/sandbox/confine"
 )
 
-// spareTime is how long a helper is kept ready for the next run.
-const spareTime = 30 * time.Second
-
-// helperEnv spares the helper's Go runtime what a life of milliseconds does
-// not need: collecting garbage and looking for CPU quotas.
-var helperEnv = []string{"GOMAXPROCS=2", "GOGC=off", "GODEBUG=containermaxprocs=0,updatemaxprocs=0"}
+// spareTime is how long a helper is kept ready for the next run: some MB of
+// memory against some milliseconds.
+const spareTime = 5 * time.Minute
 
 // A helper is a process in its namespaces that waits for an order.
 type helper struct {
@@ -26,26 +23,12 @@ type helper struct {
 }
 
 func startHelper(p Profile, g *group) (*helper, error) {
-	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	ours, theirs, err := controlPair()
 	if err != nil {
 		return nil, err
 	}
-	theirs := os.NewFile(uintptr(pair[1]), "control")
 	defer theirs.Close()
-	if err := unix.SetNonblock(pair[0], true); err != nil {
-		unix.Close(pair[0])
-		return nil, err
-	}
-	ours := os.NewFile(uintptr(pair[0]), "control")
-	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
-	if err != nil {
-		ours.Close()
-		return nil, err
-	}
-	defer null.Close()
-	process, err := os.StartProcess(selfExe, []string{confine.Name}, &os.ProcAttr{
-		Dir: "/", Env: helperEnv, Files: []*os.File{null, null, null, theirs}, Sys: attributes(p, g),
-	})
+	process, err := clone(p, theirs, g)
 	if err != nil {
 		ours.Close()
 		return nil, fmt.Errorf("clone: %w", err)
@@ -56,6 +39,31 @@ func startHelper(p Profile, g *group) (*helper, error) {
 		return nil, err
 	}
 	return h, nil
+}
+
+// clone makes the helper's process: where that is a whole fork, by the nest.
+func clone(p Profile, control *os.File, g *group) (*os.Process, error) {
+	if p == Full && g.unified == nil {
+		if process := theNest.hatch(control); process != nil {
+			return process, nil
+		}
+	}
+	return confine.Start(p == Full, control, g.unified)
+}
+
+// controlPair makes a control socket: ours does not block, theirs does.
+func controlPair() (ours, theirs *os.File, err error) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	theirs = os.NewFile(uintptr(pair[1]), "control")
+	if err := unix.SetNonblock(pair[0], true); err != nil {
+		unix.Close(pair[0])
+		theirs.Close()
+		return nil, nil, err
+	}
+	return os.NewFile(uintptr(pair[0]), "control"), theirs, nil
 }
 
 // dismiss ends a helper that has no tool.
@@ -81,20 +89,27 @@ func (h *helper) send(o *confine.Order, streams, handles []*os.File) error {
 	if len(fds) > confine.MaxHandles {
 		return fmt.Errorf("%d paths are granted by handle and %d can be: grant their common directory", len(handles), confine.MaxHandles-4)
 	}
-	raw, err := h.control.SyscallConn()
+	return send(h.control, []byte{confine.SayGo}, fds)
+}
+
+// send sends one packet with descriptors on a control socket.
+func send(control *os.File, data []byte, fds []int) error {
+	raw, err := control.SyscallConn()
 	if err != nil {
 		return err
 	}
 	var sendErr error
 	err = raw.Write(func(fd uintptr) bool {
-		sendErr = unix.Sendmsg(int(fd), []byte{confine.SayGo}, unix.UnixRights(fds...), nil, unix.MSG_NOSIGNAL)
+		sendErr = unix.Sendmsg(int(fd), data, unix.UnixRights(fds...), nil, unix.MSG_NOSIGNAL)
 		return !errors.Is(sendErr, unix.EAGAIN) && !errors.Is(sendErr, unix.EINTR)
 	})
 	return errors.Join(err, sendErr)
 }
 
 // spares keeps one helper of each profile ready, so that a run does not wait
-// for a process and its namespaces to be made. Each serves one run only.
+// for a process and its namespaces to be made. Each serves one run only. The
+// next is made while a run goes on, so that one run right after another finds
+// it too.
 var spares spareRoom
 
 type spareRoom struct {
@@ -102,68 +117,68 @@ type spareRoom struct {
 	have map[Profile]*spare
 }
 
+// A spare is a helper that waits, or one on its way. Who takes it out of the
+// room owns it.
 type spare struct {
-	*helper
-	expiry *time.Timer
+	made   chan struct{} // closed when helper is settled
+	helper *helper       // nil: it could not be made
 }
 
-// take returns a ready helper, or nil.
+// take returns a spare helper, waiting for one on its way: that is sooner there
+// than another. It returns nil when there is none.
 func (s *spareRoom) take(p Profile) *helper {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	sp := s.have[p]
 	delete(s.have, p)
-	if sp == nil || !sp.expiry.Stop() {
+	s.mu.Unlock()
+	if sp == nil {
 		return nil
 	}
+	<-sp.made
 	return sp.helper
 }
 
-// refill makes a spare where there is none. Failing to is no matter: the next
-// run will say why.
+// refill makes a spare where there is none, for a while. Failing to is no
+// matter: the next run will say why.
 func (s *spareRoom) refill(p Profile) {
+	sp := &spare{made: make(chan struct{})}
 	s.mu.Lock()
-	missing := s.have[p] == nil
-	s.mu.Unlock()
-	if !missing {
+	if s.have[p] != nil {
+		s.mu.Unlock()
 		return
 	}
-	h, err := startHelper(p, new(group))
-	if err != nil {
-		return
-	}
-	s.keep(p, h)
-}
-
-// keep puts a helper aside for a while, unless one is there already.
-func (s *spareRoom) keep(p Profile, h *helper) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if s.have == nil {
 		s.have = make(map[Profile]*spare)
 	}
-	if s.have[p] != nil {
-		go h.dismiss()
-		return
-	}
-	sp := &spare{helper: h}
-	sp.expiry = time.AfterFunc(spareTime, func() {
-		s.mu.Lock()
-		if s.have[p] == sp {
-			delete(s.have, p)
-		}
-		s.mu.Unlock()
-		h.dismiss()
-	})
 	s.have[p] = sp
+	s.mu.Unlock()
+	if p == Full {
+		theNest.build()
+	}
+	if h, err := startHelper(p, new(group)); err == nil {
+		sp.helper = h
+		time.AfterFunc(spareTime, func() { s.dismiss(p, sp) })
+	} else {
+		s.remove(p, sp)
+	}
+	close(sp.made)
 }
 
-// hire returns a helper for a run: a ready one where it needs no cgroup.
-func hire(p Profile, g *group) (*helper, error) {
-	if len(g.dirs) == 0 {
-		if h := spares.take(p); h != nil {
-			return h, nil
-		}
+// remove takes a certain spare out of the room and reports whether it was
+// still there.
+func (s *spareRoom) remove(p Profile, sp *spare) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.have[p] != sp {
+		return false
 	}
-	return startHelper(p, g)
+	delete(s.have, p)
+	return true
+}
+
+// dismiss ends a spare that nobody took.
+func (s *spareRoom) dismiss(p Profile, sp *spare) {
+	if s.remove(p, sp) {
+		sp.helper.dismiss()
+	}
 }

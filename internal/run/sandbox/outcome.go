@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -74,9 +73,6 @@ func (r *Refusal) Error() string {
 }
 
 func (r *Refusal) Unwrap() error { return r.Cause }
-
-// ErrNoHelper says that the program never called [Helper].
-var ErrNoHelper = errors.New("the program does not begin with sandbox.Helper()")
 
 // An End says why a run is over.
 type End string

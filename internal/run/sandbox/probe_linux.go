@@ -22,10 +22,6 @@ var probed = sync.OnceValue(probe)
 
 func probe() Report {
 	var missing []string
-	if !ready.Load() {
-		missing = append(missing, "helper: "+ErrNoHelper.Error())
-		return Report{Isolation: Isolation{Profile: None, Cgroup: "none", Missing: missing, Required: BestEffort}}
-	}
 	for _, p := range []Profile{Full, Landlock} {
 		r, err := try(p)
 		if err != nil {

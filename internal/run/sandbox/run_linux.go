@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -30,9 +31,6 @@ func Run(ctx context.Context, spec Spec) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, &Refusal{Layer: "spec", Cause: err}
 	}
-	if !ready.Load() {
-		return Outcome{}, &Refusal{Layer: "helper", Cause: ErrNoHelper, Fix: "call it before anything else in main"}
-	}
 	iso := Isolation{Profile: None}
 	if s.Require != Off {
 		iso = Probe(ctx).Isolation
@@ -53,9 +51,6 @@ func runUnder(ctx context.Context, s Spec, found Isolation) (Outcome, error) {
 	}
 	if err := r.start(); err != nil {
 		return Outcome{}, r.refusal("start", err)
-	}
-	if len(r.group.dirs) == 0 {
-		defer func() { go spares.refill(iso.Profile) }()
 	}
 	return r.supervise(ctx)
 }
@@ -82,6 +77,16 @@ func promise(s Spec, found Isolation) (Isolation, error) {
 				Layer: "egress", Isolation: iso,
 				Cause: errors.New("network was granted through the proxy only, and nothing here can hold a tool to it"),
 				Fix:   "allow network namespaces, or set isolation to best-effort",
+			}
+		}
+	}
+	if len(s.Protect) > 0 && !full {
+		iso.Missing = append(iso.Missing, "protect: without mounts of its own the tool can change "+strings.Join(s.Protect, ", "))
+		if s.Require == RequireFull || s.Require == RequireLandlock {
+			return iso, &Refusal{
+				Layer: "protect", Isolation: iso,
+				Cause: fmt.Errorf("%s must not change, and nothing here can keep a tool from it", strings.Join(s.Protect, ", ")),
+				Fix:   "allow user namespaces, or set isolation to best-effort",
 			}
 		}
 	}
@@ -112,6 +117,7 @@ type run struct {
 	drained    chan struct{}
 	over       chan End
 	told       bool // the helper was told to sweep
+	refill     bool // a spare is to be made once the tool runs
 	buried     bool // its end is seen to
 	egress     context.Context
 	stopEgress context.CancelFunc
@@ -142,17 +148,17 @@ func (r *run) release() {
 func (r *run) start() (err error) {
 	s := r.spec
 	r.group = openGroup(s.Limits, r.iso.Profile, confine.LandlockABI())
+	coming := r.hire()
 	if r.launch, err = newLaunch(s, r.iso.Profile, r.group); err != nil {
+		(<-coming).dismiss() // it may be using the group until then
 		return err
 	}
 	r.account()
 	files, closeFiles, err := r.pipes()
 	defer closeFiles()
-	if err != nil {
-		return err
-	}
-	h, err := hire(r.iso.Profile, r.group)
-	if err != nil {
+	h := <-coming
+	if err = errors.Join(err, h.err); err != nil {
+		h.dismiss()
 		return err
 	}
 	r.helper, r.control, r.begun = h.process, h.control, time.Now()
@@ -160,13 +166,49 @@ func (r *run) start() (err error) {
 		h.dismiss() // where it is gone already, what it said tells why
 		return err
 	}
+	if h.spare {
+		go spares.refill(r.iso.Profile)
+	} else {
+		r.refill = len(r.group.dirs) == 0
+	}
 	return nil
+}
+
+// hired is the helper of a run, or why there is none.
+type hired struct {
+	*helper
+	spare bool // it was waiting
+	err   error
+}
+
+func (h hired) dismiss() {
+	if h.helper != nil {
+		h.helper.dismiss()
+	}
+}
+
+// hire gets a helper for a run, a waiting one where it needs no cgroup, while
+// the run is made ready.
+func (r *run) hire() <-chan hired {
+	c := make(chan hired, 1)
+	go func() {
+		if len(r.group.dirs) == 0 {
+			if h := spares.take(r.iso.Profile); h != nil {
+				c <- hired{helper: h, spare: true}
+				return
+			}
+		}
+		h, err := startHelper(r.iso.Profile, r.group)
+		c <- hired{helper: h, err: err}
+	}()
+	return c
 }
 
 // account writes down which limits hold, and which cannot be had.
 func (r *run) account() {
 	r.iso.Cgroup = r.group.name()
 	r.iso.Rlimits = limitNames(&r.launch.order)
+	r.iso.Missing = append(r.iso.Missing, r.launch.missing...)
 	if r.spec.Limits.Memory > 0 && !r.group.has("memory") {
 		r.iso.Missing = append(r.iso.Missing, "memory: no cgroup, so it bounds each process and not their sum")
 	}

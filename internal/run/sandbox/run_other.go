@@ -8,6 +8,7 @@ import (
 	"io"
 	"os/exec"
 	"runtime"
+	"strings"
 	"sync/atomic"
 	"time"
 )
@@ -40,6 +41,9 @@ func Run(ctx context.Context, spec Spec) (Outcome, error) {
 	if s.Egress != nil {
 		iso.Missing = append(iso.Missing, "egress: the network is not bounded")
 	}
+	if len(s.Protect) > 0 {
+		iso.Missing = append(iso.Missing, "protect: nothing keeps the tool from changing "+strings.Join(s.Protect, ", "))
+	}
 	return runPlain(ctx, s, iso)
 }
 
@@ -56,7 +60,7 @@ func runPlain(ctx context.Context, s Spec, iso Isolation) (Outcome, error) {
 		live = &shared{w: s.Live}
 	}
 	cmd := exec.CommandContext(limited, s.Path)
-	cmd.Args, cmd.Env, cmd.Dir, cmd.Stdin, cmd.WaitDelay = s.Args, s.Env, workPath(s.Work), s.Stdin, 2*time.Second
+	cmd.Args, cmd.Env, cmd.Dir, cmd.Stdin, cmd.WaitDelay = s.Args, s.Env, s.Dir, s.Stdin, 2*time.Second
 	for i, own := range []io.Writer{s.Stdout, s.Stderr} {
 		d := &drain{kept: kept[i], total: &total, stop: s.Limits.OutputStop, over: func() { cancel(errOutput) }}
 		if live != nil {

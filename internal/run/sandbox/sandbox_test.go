@@ -14,17 +14,14 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"ken/internal/run/sandbox/confine"
 )
 
 const nobody = 65534
 
 // asNobody, in the environment, marks a test binary run again without rights.
 const asNobody = "KEN_TEST_AS_NOBODY"
-
-func TestMain(m *testing.M) {
-	Helper()
-	os.Exit(m.Run())
-}
 
 // TestAsNobody runs the tests of this package again as an ordinary user, when
 // it is root who runs them.
@@ -172,7 +169,7 @@ func TestOwner(t *testing.T) {
 	}
 	want := fmt.Sprintf("%d\n%d\n", nobody, nobody)
 	if os.Getuid() == 0 {
-		want = fmt.Sprintf("%d\n%d\n", toolUID, toolUID)
+		want = fmt.Sprintf("%d\n%d\n", confine.ToolUID, confine.ToolUID)
 	}
 	if os.Getenv(asNobody) != "" || os.Getuid() == 0 {
 		if o.Stdout.Text() != want {
@@ -360,16 +357,6 @@ func TestEgressUnheld(t *testing.T) {
 	o := mustRun(t, Landlock, s)
 	if !strings.HasPrefix(o.Stdout.Text(), "http://127.0.0.1:") || !strings.Contains(strings.Join(o.Isolation.Missing, " "), "egress:") {
 		t.Errorf("Run = %q, %v, want a proxy and the gap said", o.Stdout.Text(), o.Isolation.Missing)
-	}
-}
-
-// TestNoHelper shows that a program which cannot be its own helper is told so,
-// and is not started anew.
-func TestNoHelper(t *testing.T) {
-	ready.Store(false)
-	defer ready.Store(true)
-	if _, err := Run(context.Background(), shell(inside(t), "echo x")); !errors.Is(err, ErrNoHelper) {
-		t.Errorf("Run = %v, want %v", err, ErrNoHelper)
 	}
 }
 

@@ -37,6 +37,20 @@ type Spec struct {
 	// its HOME there. It stays the caller's to close.
 	Work *os.Root
 
+	// Dir is where the tool starts instead: a directory within Work, named from
+	// there, or an absolute one within Work or a path of Read or Write.
+	Dir string
+
+	// Protect names files and directories within Work, from there, or by their
+	// absolute names within a path of Write, which has no link in it, that the
+	// tool sees and cannot write to, rename or remove, nor the directories they
+	// lie in. That takes the full profile: in others the run is refused where
+	// isolation is required, and else the Isolation says so, as it does of
+	// names that are not there, which a tool can make. Other hard links to a
+	// protected file are not protected, and nothing can be renamed across the
+	// border of a directory that holds a protected name.
+	Protect []string
+
 	// Env is the whole environment, as NAME=value. Nothing of the runtime's
 	// own is added but HOME and PATH where absent, and the proxy's address
 	// where there is an Egress.
@@ -163,10 +177,39 @@ func (s Spec) filled() (Spec, error) {
 			}
 		}
 	}
+	if err := s.checkInside(); err != nil {
+		return s, err
+	}
 	s.Limits = s.Limits.filled()
 	var err error
 	s.Env, err = environment(s.Env, workPath(s.Work))
 	return s, err
+}
+
+// checkInside checks Dir, which becomes absolute, and Protect.
+func (s *Spec) checkInside() error {
+	for _, p := range s.Protect {
+		granted := slices.ContainsFunc(s.Write, func(w string) bool { return p != w && filepath.IsAbs(p) && within(p, w) })
+		if !filepath.IsLocal(p) && !granted || filepath.Clean(p) != p || p == "." || !utf8.ValidString(p) {
+			return fmt.Errorf("%q cannot be protected: name something within the work directory, from there, or within a path that may be written to", p)
+		}
+	}
+	work := workPath(s.Work)
+	if s.Dir == "" {
+		s.Dir = work
+	}
+	if filepath.IsLocal(s.Dir) {
+		s.Dir = filepath.Join(work, s.Dir)
+	}
+	if !filepath.IsAbs(s.Dir) || filepath.Clean(s.Dir) != s.Dir || !utf8.ValidString(s.Dir) {
+		return fmt.Errorf("cannot start in %q: name a directory within the work directory, or a clean absolute path", s.Dir)
+	}
+	for _, have := range slices.Concat([]string{work}, s.Read, s.Write) {
+		if within(s.Dir, have) {
+			return nil
+		}
+	}
+	return fmt.Errorf("cannot start in %s: it is neither within the work directory nor granted", s.Dir)
 }
 
 // environment checks a tool's environment and adds what no tool does without.

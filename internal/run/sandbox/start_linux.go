@@ -1,10 +1,11 @@
 package sandbox
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -14,10 +15,6 @@ import (
 	"ken/internal/run/sandbox/confine"
 )
 
-// toolUID is who a tool of root is: no user of the system, not nobody, and
-// outside what service managers hand out.
-const toolUID = 65533
-
 // selfExe is the running binary even when its file was replaced since.
 const selfExe = "/proc/self/exe"
 
@@ -26,6 +23,8 @@ type launch struct {
 	order  confine.Order
 	files  []*os.File // handles the order refers to, by number from 1
 	closes []*os.File
+
+	missing []string // what was asked for and cannot be had
 }
 
 func (l *launch) close() {
@@ -54,7 +53,7 @@ func newLaunch(s Spec, p Profile, g *group) (l *launch, err error) {
 	*o = confine.Order{
 		Path: s.Path, Args: toBytes(s.Args), Env: toBytes(s.Env), Self: s.self,
 		Namespaces: p == Full, Landlock: p != None, Seccomp: p != None,
-		Network: s.Egress != nil, Dir: work, Scratch: s.Limits.Scratch,
+		Network: s.Egress != nil, Dir: s.Dir, Scratch: s.Limits.Scratch,
 	}
 	o.Limits, o.Processes = rlimits(s.Limits, g), uint64(max(s.Limits.Processes, 0))
 	o.Read = append(append(o.Read, s.System...), s.Read...)
@@ -67,7 +66,12 @@ func newLaunch(s Spec, p Profile, g *group) (l *launch, err error) {
 		return l, fmt.Errorf("open work directory: %w", err)
 	}
 	if p != Full {
-		o.DirFD = l.pass(dir)
+		o.WorkFD = l.pass(dir)
+		begin, err := openDir(s)
+		if err != nil {
+			return l, err
+		}
+		o.DirFD = l.pass(begin)
 		o.Read = append(o.Read, openProc...)
 		if os.Getuid() == 0 {
 			o.Processes = 0 // root is never refused a process; its cgroup counts
@@ -115,7 +119,92 @@ func (l *launch) view(s Spec, dir *os.File, work string) error {
 	}
 	m.Source, m.Target = work, work
 	v.mounts = append(v.mounts, m)
+	for _, name := range s.Protect {
+		if err := l.protectName(s, name, &v); err != nil {
+			return fmt.Errorf("protect %s: %w", name, err)
+		}
+	}
 	l.order.Mounts, l.order.Links = v.sorted(), v.links
+	return nil
+}
+
+// openDir opens where the tool starts. Within the work directory no link leads
+// out of it; elsewhere the caller has granted what is at the path.
+func openDir(s Spec) (*os.File, error) {
+	if rel, err := filepath.Rel(workPath(s.Work), s.Dir); err == nil && filepath.IsLocal(rel) {
+		f, err := s.Work.OpenFile(rel, unix.O_DIRECTORY, 0)
+		if err != nil {
+			return nil, fmt.Errorf("where to start: %w", err)
+		}
+		return f, nil
+	}
+	f, err := os.OpenFile(s.Dir, unix.O_PATH|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return nil, fmt.Errorf("where to start: %w", err)
+	}
+	return f, nil
+}
+
+// protectName protects a name of the work directory, or an absolute one within
+// a path that may be written to.
+func (l *launch) protectName(s Spec, name string, v *view) error {
+	if !filepath.IsAbs(name) {
+		return l.protect(s.Work, name, v)
+	}
+	for _, grant := range s.Write {
+		rel, err := filepath.Rel(grant, name)
+		if err != nil || !filepath.IsLocal(rel) || rel == "." {
+			continue
+		}
+		root, err := os.OpenRoot(grant)
+		if err != nil {
+			return err
+		}
+		defer root.Close()
+		return l.protect(root, rel, v)
+	}
+	return errors.New("it lies in no path that may be written to") // filled has checked it
+}
+
+// protect shows a name of a directory read-only. Each directory on the way to
+// it becomes a mount of its own, as it is, since what is mounted cannot be
+// renamed: else the tool could put another in its place.
+func (l *launch) protect(work *os.Root, name string, v *view) error {
+	for i, c := range name + "/" {
+		if c != '/' {
+			continue
+		}
+		part := name[:i]
+		target := filepath.Join(workPath(work), part)
+		if part != name && slices.ContainsFunc(v.mounts, func(m confine.Mount) bool { return m.Target == target }) {
+			continue
+		}
+		info, err := work.Lstat(part)
+		if errors.Is(err, os.ErrNotExist) {
+			l.missing = append(l.missing, "protect: "+name+" is not there, and a tool can make it")
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if !info.IsDir() && (part != name || !info.Mode().IsRegular()) {
+			return fmt.Errorf("%s is %s: only files and directories can be protected, and no link to one", part, info.Mode().Type())
+		}
+		f, err := work.OpenFile(part, unix.O_PATH, 0)
+		if err != nil {
+			return err
+		}
+		l.closes = append(l.closes, f)
+		if now, err := f.Stat(); err != nil || !os.SameFile(info, now) {
+			return fmt.Errorf("%s was exchanged while it was opened", part)
+		}
+		m, err := l.grant(f, confine.Mount{Write: part != name})
+		if err != nil {
+			return err
+		}
+		m.Source, m.Target = target, target
+		v.mounts = append(v.mounts, m)
+	}
 	return nil
 }
 
@@ -138,7 +227,7 @@ func (l *launch) grant(f *os.File, m confine.Mount) (confine.Mount, error) {
 	t := os.NewFile(uintptr(fd), "mount")
 	m.FD = l.pass(t)
 	attr := unix.MountAttr{Attr_set: m.Attributes()}
-	if st.Uid != toolUID {
+	if st.Uid != confine.ToolUID {
 		ns, err := ownerNamespace(int(st.Uid), int(st.Gid))
 		if err != nil {
 			return m, fmt.Errorf("map its owner: %w", err)
@@ -147,7 +236,7 @@ func (l *launch) grant(f *os.File, m confine.Mount) (confine.Mount, error) {
 		attr.Userns_fd = uint64(ns.Fd())
 	}
 	if err := unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH, &attr); err != nil {
-		return m, fmt.Errorf("show it as the tool's own (its file system must support id-mapped mounts, or belong to uid %d): %w", toolUID, err)
+		return m, fmt.Errorf("show it as the tool's own (its file system must support id-mapped mounts, or belong to uid %d): %w", confine.ToolUID, err)
 	}
 	return m, nil
 }
@@ -168,8 +257,8 @@ func ownerNamespace(uid, gid int) (*os.File, error) {
 			Files: []*os.File{r},
 			Sys: &syscall.SysProcAttr{
 				Cloneflags:  syscall.CLONE_NEWUSER,
-				UidMappings: []syscall.SysProcIDMap{{ContainerID: uid, HostID: toolUID, Size: 1}},
-				GidMappings: []syscall.SysProcIDMap{{ContainerID: gid, HostID: toolUID, Size: 1}},
+				UidMappings: []syscall.SysProcIDMap{{ContainerID: uid, HostID: confine.ToolUID, Size: 1}},
+				GidMappings: []syscall.SysProcIDMap{{ContainerID: gid, HostID: confine.ToolUID, Size: 1}},
 			},
 		})
 		if err != nil {
@@ -204,42 +293,14 @@ func rlimits(l Limits, g *group) []confine.Limit {
 	return list
 }
 
-// attributes are how the helper is cloned.
-func attributes(p Profile, g *group) *syscall.SysProcAttr {
-	a := &syscall.SysProcAttr{Setsid: true}
-	if g.unified != nil {
-		a.UseCgroupFD, a.CgroupFD = true, int(g.unified.Fd())
-	}
-	if p != Full {
-		return a
-	}
-	a.Cloneflags = syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS | syscall.CLONE_NEWPID |
-		syscall.CLONE_NEWNET | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS
-	uid, gid := os.Getuid(), os.Getgid()
-	if uid == 0 {
-		uid, gid = toolUID, toolUID
-		a.Credential = &syscall.Credential{Uid: toolUID, Gid: toolUID}
-		a.GidMappingsEnableSetgroups = true
-	}
-	a.UidMappings = []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}}
-	a.GidMappings = []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}}
-	// The helper's rights in its own namespaces, lost at the tool's exec.
-	a.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SETPCAP}
-	return a
-}
-
 // orderFile holds the order where only the helper reads it.
 func orderFile(o *confine.Order) (*os.File, error) {
-	data, err := json.Marshal(o)
-	if err != nil {
-		return nil, err
-	}
 	fd, err := unix.MemfdCreate("order", unix.MFD_CLOEXEC)
 	if err != nil {
 		return nil, fmt.Errorf("memfd_create: %w", err)
 	}
 	f := os.NewFile(uintptr(fd), "order")
-	if _, err := f.Write(data); err != nil {
+	if _, err := f.Write(o.Encode()); err != nil {
 		f.Close()
 		return nil, err
 	}

@@ -2,7 +2,6 @@ package sandbox
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -62,6 +61,9 @@ func (r *run) supervise(ctx context.Context) (Outcome, error) {
 				failed = m.Failed
 			case m.Started != nil:
 				started = m.Started
+				if r.refill {
+					go spares.refill(r.iso.Profile)
+				}
 			case m.Ended != nil:
 				ended, open = m.Ended, false // all are dead but the helper
 			}
@@ -202,15 +204,15 @@ func (r *run) hear(said chan<- confine.Message) {
 		if err != nil || rerr != nil || n == 0 {
 			return
 		}
-		var m confine.Message
-		if json.Unmarshal(data[:n], &m) != nil {
+		m, err := confine.DecodeMessage(data[:n])
+		if err != nil {
 			return
 		}
 		if m.Listening != nil {
 			r.serve(oob[:oobn])
 			continue
 		}
-		said <- m
+		said <- *m
 	}
 }
 
@@ -286,6 +288,9 @@ func (r *run) explain(f *confine.Failed) *Refusal {
 		if f.Cause == syscall.Errno(f.Errno).Error() {
 			ref.Cause = syscall.Errno(f.Errno)
 		}
+	}
+	if f.Layer == "work directory" {
+		ref.Fix = fmt.Sprintf("see that %s is a directory that the tool may enter", r.spec.Dir)
 	}
 	if f.Layer == "exec" {
 		ref.Fix = fmt.Sprintf("see that %s exists, may be executed and its interpreter may be read", r.spec.Path)

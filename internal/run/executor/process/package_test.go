@@ -12,7 +12,7 @@ import (
 )
 
 // TestPackage runs actions of a package as the catalog reads it from disk:
-// described arguments, a template, flags, and grep's status 1.
+// described arguments, a template, a list, switches, and grep's status 1.
 func TestPackage(t *testing.T) {
 	executortest.Confined(t)
 	dir := executortest.Dir(t)
@@ -34,6 +34,11 @@ func TestPackage(t *testing.T) {
       - id: say
         description: Say words
         command: printf %s- {words...}
+      - id: list
+        description: Say words, and switches
+        argv: [printf, "<%s>", $;|, "{loud}", "{quiet}", "--n={n}", "{word}", "{more...}"]
+        args: [{name: word, required: false}, more]
+        flags: [{name: loud, type: boolean, flag: --LOUD}, {name: quiet, type: boolean, default: true}, {name: n, type: integer, default: 3}]
 `,
 	} {
 		if err := os.WriteFile(filepath.Join(pkg, name), []byte(text), 0o644); err != nil {
@@ -60,6 +65,8 @@ func TestPackage(t *testing.T) {
 	defer e.Close()
 	for _, tt := range []struct{ id, args, out, status string }{
 		{"command:text/find", `{"word":"no such word"}`, "0\n", "1"},
+		{"command:text/list", `{}`, "<$;|><--quiet><--n=3>", "0"},
+		{"command:text/list", `{"loud":true,"quiet":false,"n":4,"word":"$(id)","more":["a b"]}`, "<$;|><--LOUD><--n=4><$(id)><a b>", "0"},
 		{"command:text/say", `{"words":["a b","c;d"]}`, "a b-c;d-", "0"},
 	} {
 		r, err := e.Invoke(t.Context(), executortest.Call(tt.id, tt.args))

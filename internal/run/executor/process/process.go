@@ -77,10 +77,12 @@ type Grant struct {
 	FromArguments bool
 
 	// Read and Write are absolute paths besides the work directory. Dir, when
-	// not empty, is the one of them that the program starts in. A path of Read
-	// within one of Write stays as it is.
+	// not empty, is the one of them that the program starts in, and Protect
+	// are files and folders within Write that it cannot change, where the
+	// isolation can hold that; else the result's Meta names them.
 	Read, Write []string
 	Dir         string
+	Protect     []string
 }
 
 // An Executor runs the programs of extensions. It is safe for concurrent use.
@@ -159,7 +161,10 @@ func (e *Executor) Facts(ctx context.Context, call capability.Call, c *capabilit
 	if c != nil && c.Hash != p.capability.Hash {
 		return executor.Facts{}, changed(call)
 	}
-	f := executor.Facts{Commands: [][]string{p.argv}, Hosts: hosts(p.argv), Required: []string{executor.PermExec}}
+	f := executor.Facts{
+		Commands: [][]string{p.argv}, Hosts: hosts(p.argv), Required: []string{executor.PermExec},
+		WorkDir: p.extension + "/work", Isolation: executor.Planned(ctx, e.cfg.Require),
+	}
 	if len(f.Hosts) > 0 || slices.Contains(p.capability.Permissions, executor.PermNetwork) {
 		f.Required = append(f.Required, executor.PermNetwork)
 	}
@@ -188,6 +193,12 @@ func (e *Executor) Invoke(ctx context.Context, call capability.Call) (capability
 		Limits: p.limits, Require: e.cfg.Require,
 	}
 	executor.Live(call, &spec)
+	unprotected := ""
+	if sandbox.Probe(ctx).Isolation.Profile == sandbox.Full {
+		spec.Protect = g.Protect
+	} else {
+		unprotected = strings.Join(g.Protect, ", ")
+	}
 	if g.FromArguments {
 		g.Hosts = append(slices.Clip(g.Hosts), addresses(p.argv)...)
 	}
@@ -205,6 +216,9 @@ func (e *Executor) Invoke(ctx context.Context, call capability.Call) (capability
 	}
 	r := executor.Ending{OK: p.ok}.Result(ctx, outcome)
 	p.describe(r.Meta)
+	if unprotected != "" {
+		r.Meta["unprotected"] = unprotected
+	}
 	if spec.Egress != nil {
 		r.Meta["connections"] = strconv.FormatInt(seen.made.Load(), 10)
 		r.Meta["connections_refused"] = strconv.FormatInt(seen.refused.Load(), 10)
@@ -285,7 +299,7 @@ func (e *Executor) plan(ctx context.Context, call capability.Call) (*plan, error
 			Err: errors.New("the installed program is not the one that its manifest pins"), Fix: "review the program, then correct the manifest"}
 	}
 	if p.env, err = e.environment(c); err != nil {
-		return nil, invalid(err, "take it out of env_extras")
+		return nil, invalid(err, "take it out of env_extras or env_values")
 	}
 	return p, nil
 }
@@ -316,7 +330,31 @@ func (e *Executor) environment(c *capability.Capability) ([]string, error) {
 	if len(refused) > 0 {
 		return nil, fmt.Errorf("variable %s decides which code a program loads and is never passed on", refused[0])
 	}
+	for _, set := range c.Run.EnvValues {
+		if err := maySet(env, set); err != nil {
+			return nil, err
+		}
+		env = append(env, set)
+	}
 	return env, nil
+}
+
+// maySet refuses a value of the manifest's own where there is one already, and
+// for variables that no manifest decides about.
+func maySet(env []string, set string) error {
+	name, value, ok := strings.Cut(set, "=")
+	taken := name == "HOME" || slices.ContainsFunc(env, func(e string) bool { return strings.HasPrefix(e, name+"=") })
+	switch {
+	case !ok || name == "" || strings.ContainsRune(set, 0):
+		return fmt.Errorf("variable %.40q has no name and value", set)
+	case executor.LoadsCode(name):
+		return fmt.Errorf("variable %s decides which code a program loads and is never set", name)
+	case secretName(name) && value != "":
+		return fmt.Errorf("variable %s speaks of a secret, and a manifest holds none; name it in required_secrets", name)
+	case taken:
+		return fmt.Errorf("variable %s has a value already", name)
+	}
+	return nil
 }
 
 func secretName(name string) bool {

@@ -67,6 +67,13 @@ type Config struct {
 	// Workspace is the absolute folder that commands begin in and may write to.
 	Workspace string
 
+	// Protect are names in it, files and folders, that commands cannot change,
+	// where the isolation can hold that; else the result's Meta names them.
+	Protect []string
+
+	// Guard, when not nil, can refuse a call before anything starts.
+	Guard func(call capability.Call) error
+
 	// Settings gives the settings that hold now; it is asked at every call, so
 	// that what was taken away is gone at once. Nil is off.
 	Settings func() Settings
@@ -294,12 +301,12 @@ func outside(call capability.Call) error {
 
 // Facts gives the commands of the line. In the mode full the line may hold
 // more than can be told; then Opaque says so.
-func (e *Executor) Facts(_ context.Context, call capability.Call, _ *capability.Capability) (executor.Facts, error) {
+func (e *Executor) Facts(ctx context.Context, call capability.Call, _ *capability.Capability) (executor.Facts, error) {
 	r, err := e.read(call)
 	if err != nil {
 		return executor.Facts{}, err
 	}
-	f := executor.Facts{Commands: r.line.commands, Opaque: r.line.opaque, Paths: r.line.paths, Required: []string{executor.PermExec}}
+	f := executor.Facts{Commands: r.line.commands, Opaque: r.line.opaque, Paths: r.line.paths, Required: []string{executor.PermExec}, WorkDir: r.cwd, Isolation: executor.Planned(ctx, e.cfg.Require)}
 	if filepath.IsAbs(r.cwd) {
 		f.Paths = append(f.Paths, executor.Path{Name: r.cwd, Write: true})
 	}
@@ -312,6 +319,11 @@ func (e *Executor) Invoke(ctx context.Context, call capability.Call) (capability
 	if err != nil {
 		return capability.Result{}, err
 	}
+	if e.cfg.Guard != nil {
+		if err := e.cfg.Guard(call); err != nil {
+			return capability.Result{}, err
+		}
+	}
 	argv := []string{"/bin/sh", "-c", r.cmd}
 	if r.settings.Mode == Allowlist {
 		argv = r.line.commands[0]
@@ -320,20 +332,26 @@ func (e *Executor) Invoke(ctx context.Context, call capability.Call) (capability
 	if err != nil {
 		return failed(argv[0], err), nil
 	}
-	exe, args := program.Path, argv
 	work, err := e.open(call, r.cwd)
 	if err != nil {
 		return capability.Result{}, err
 	}
 	defer work.Close()
-	if r.cwd != "." && !filepath.IsAbs(r.cwd) {
-		exe, args = within(r.cwd, exe, argv[1:])
-	}
 	spec, err := e.spec(ctx, call, r)
 	if err != nil {
 		return capability.Result{}, err
 	}
-	spec.Path, spec.Args, spec.Work = exe, args, work
+	spec.Path, spec.Args, spec.Work = program.Path, argv, work
+	unprotected := ""
+	if !filepath.IsAbs(r.cwd) {
+		spec.Dir = r.cwd
+		names := e.protected(work)
+		if sandbox.Probe(ctx).Isolation.Profile == sandbox.Full {
+			spec.Protect = names
+		} else {
+			unprotected = strings.Join(names, ", ")
+		}
+	}
 	outcome, err := sandbox.Run(ctx, spec)
 	if err != nil {
 		return capability.Result{}, executor.Refused(call, err)
@@ -341,7 +359,22 @@ func (e *Executor) Invoke(ctx context.Context, call capability.Call) (capability
 	out := executor.Ending{MaxChars: r.chars}.Result(ctx, outcome)
 	out.Meta["tool"], out.Meta["mode"], out.Meta["cwd"] = "shell", string(r.settings.Mode), r.cwd
 	out.Meta["program"], out.Meta["program_sha256"] = program.Path, program.SHA256
+	if unprotected != "" {
+		out.Meta["unprotected"] = unprotected
+	}
 	return out, nil
+}
+
+// protected gives the protected names that are there. What is not there cannot
+// be held, and a link is only a name.
+func (e *Executor) protected(work *os.Root) []string {
+	var out []string
+	for _, name := range e.cfg.Protect {
+		if info, err := work.Lstat(name); err == nil && (info.IsDir() || info.Mode().IsRegular()) {
+			out = append(out, name)
+		}
+	}
+	return out
 }
 
 // failed is what a model reads when there is no such program.
@@ -359,13 +392,6 @@ func builtin(name string) bool {
 		return true
 	}
 	return false
-}
-
-// within makes a command that changes into a folder of the workspace first, and
-// then runs the program with its arguments as they are: the shell here reads
-// only its own two steps. The whole workspace stays the work directory.
-func within(cwd, program string, args []string) (exe string, argv []string) {
-	return "/bin/sh", append([]string{"sh", "-c", `cd -P "./$0" && exec "$@"`, cwd, program}, args...)
 }
 
 // open opens the folder that a command may write to: the workspace, or the one

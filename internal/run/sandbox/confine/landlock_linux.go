@@ -129,8 +129,8 @@ func grants(o *Order, abi, self int) (*ruleset, error) {
 			return nil, err
 		}
 	}
-	if o.DirFD != 0 {
-		if err := r.handle(o.DirFD, llWrite); err != nil {
+	if o.WorkFD != 0 {
+		if err := r.handle(o.WorkFD, llWrite); err != nil {
 			return nil, fmt.Errorf("grant the work directory: %w", err)
 		}
 	}

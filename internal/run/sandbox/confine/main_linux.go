@@ -1,7 +1,6 @@
 package confine
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -69,23 +68,10 @@ func Hold() {
 // await waits for the order and takes the tool's streams as our own. When the
 // runtime hangs up instead, there is nothing to do.
 func await() (*Order, error) {
-	word, rights := make([]byte, 1), make([]byte, unix.CmsgSpace(4*MaxHandles))
-	var n, got int
-	err := error(unix.EINTR)
-	for errors.Is(err, unix.EINTR) {
-		n, got, _, _, err = unix.Recvmsg(ControlFD, word, rights, unix.MSG_CMSG_CLOEXEC)
-	}
-	if err != nil {
-		return nil, err
-	}
-	if n == 0 {
+	n, fds, err := receive(MaxHandles)
+	if err == nil && n == 0 {
 		os.Exit(0)
 	}
-	messages, err := unix.ParseSocketControlMessage(rights[:got])
-	if err != nil || len(messages) != 1 {
-		return nil, fmt.Errorf("%d control messages: %w", len(messages), err)
-	}
-	fds, err := unix.ParseUnixRights(&messages[0])
 	if err != nil || len(fds) < 4 {
 		return nil, fmt.Errorf("%d descriptors: %w", len(fds), err)
 	}
@@ -113,11 +99,11 @@ func readOrder(fd int, handles []int) (*Order, error) {
 		}
 		n += m
 	}
-	o := new(Order)
-	if err := json.Unmarshal(data, o); err != nil {
+	o, err := DecodeOrder(data)
+	if err != nil {
 		return nil, err
 	}
-	refs := []*int{&o.DirFD}
+	refs := []*int{&o.DirFD, &o.WorkFD}
 	for i := range o.Mounts {
 		refs = append(refs, &o.Mounts[i].FD)
 	}
@@ -249,10 +235,7 @@ func ended(ws unix.WaitStatus) *Ended {
 
 // say sends one message to the runtime, with a descriptor where there is one.
 func say(m Message, rights []byte) {
-	data, err := json.Marshal(m)
-	if err != nil {
-		os.Exit(FailedStatus)
-	}
+	data := m.Encode()
 	for {
 		err := unix.Sendmsg(ControlFD, data, rights, nil, unix.MSG_NOSIGNAL)
 		if !errors.Is(err, unix.EINTR) {

@@ -12,11 +12,13 @@ package confine
 
 // Name is argv[0] of a helper process; CanaryName that of a canary, which runs
 // inside the confinement and tries to get out; HoldName that of a process that
-// does nothing but keep a user namespace alive until its stdin ends.
+// does nothing but keep a user namespace alive until its stdin ends; NestName
+// that of one that starts helpers for a large runtime.
 const (
 	Name       = "ken-sandbox"
 	CanaryName = "ken-sandbox-canary"
 	HoldName   = "ken-sandbox-hold"
+	NestName   = "ken-sandbox-nest"
 )
 
 // VictimEnv is in the environment of a process that a canary tries to read.
@@ -27,7 +29,7 @@ const VictimEnv = "KEN_CANARY_VICTIM"
 const ControlFD = 3
 
 // MaxHandles is how many descriptors may come with an order: the tool's three
-// streams, a file that holds the [Order] as JSON, and what the order refers to
+// streams, a file that holds the [Order], and what the order refers to
 // by number, counted from 1.
 const MaxHandles = 250
 
@@ -43,89 +45,97 @@ const (
 // An Order tells a helper what to run and how to confine it. Nothing in it is
 // decided here: whoever writes it has decided.
 type Order struct {
-	Path string   `json:"path"` // absolute; ignored when Self
-	Args [][]byte `json:"args"` // argv, the name first: bytes, which need not be UTF-8
-	Env  [][]byte `json:"env"`
-	Self bool     `json:"self,omitempty"` // run the helper's own binary, as a canary
+	Path string   // absolute; ignored when Self
+	Args [][]byte // argv, the name first: bytes, which need not be UTF-8
+	Env  [][]byte
+	Self bool // run the helper's own binary, as a canary
 
-	Namespaces bool `json:"namespaces,omitempty"` // the helper was cloned into its own: build a root, be init
-	Landlock   bool `json:"landlock,omitempty"`
-	Seccomp    bool `json:"seccomp,omitempty"`
-	Network    bool `json:"network,omitempty"` // make a listener for the egress proxy, allow inet sockets
+	Namespaces bool // the helper was cloned into its own: build a root, be init
+	Landlock   bool
+	Seccomp    bool
+	Network    bool // make a listener for the egress proxy, allow inet sockets
 
-	Dir     string   `json:"dir"`               // where the tool starts
-	DirFD   int      `json:"dir_fd,omitempty"`  // its handle, where there is no root of our own
-	Mounts  []Mount  `json:"mounts,omitempty"`  // what the root holds
-	Links   []Link   `json:"links,omitempty"`   // symbolic links in it
-	Scratch int64    `json:"scratch,omitempty"` // bytes /tmp may hold
-	Read    []string `json:"read,omitempty"`    // Landlock: read and execute beneath
-	Write   []string `json:"write,omitempty"`   // Landlock: everything beneath
+	Dir     string   // where the tool starts
+	DirFD   int      // its handle, where there is no root of our own
+	WorkFD  int      // that of the work directory, there
+	Mounts  []Mount  // what the root holds
+	Links   []Link   // symbolic links in it
+	Scratch int64    // bytes /tmp may hold
+	Read    []string // Landlock: read and execute beneath
+	Write   []string // Landlock: everything beneath
 
-	Limits []Limit `json:"limits,omitempty"`
+	Limits []Limit
 	// Processes is how many tasks the tool may have; 0 sets no such limit.
-	Processes uint64 `json:"processes,omitempty"`
+	Processes uint64
 }
 
 // A Mount is one thing of the host that the tool's root shows.
 type Mount struct {
-	Source string `json:"source"`
-	Target string `json:"target"`
-	FD     int    `json:"fd,omitempty"`  // a detached mount to use instead of Source
-	Dev    uint64 `json:"dev,omitempty"` // where set, Source must be this very inode
-	Ino    uint64 `json:"ino,omitempty"`
-	Write  bool   `json:"write,omitempty"`
-	Device bool   `json:"device,omitempty"`
-	Maybe  bool   `json:"maybe,omitempty"` // absent is no error
+	Source string
+	Target string
+	FD     int    // a detached mount to use instead of Source
+	Dev    uint64 // where set, Source must be this very inode
+	Ino    uint64
+	Write  bool
+	Device bool
+	Maybe  bool // absent is no error
 }
 
 // A Link is a symbolic link in the tool's root.
 type Link struct {
-	Path   string `json:"path"`
-	Target string `json:"target"`
+	Path   string
+	Target string
 }
 
 // A Limit is one setrlimit. A Hard of zero means Value.
 type Limit struct {
-	Resource int    `json:"resource"`
-	Value    uint64 `json:"value"`
-	Hard     uint64 `json:"hard,omitempty"`
+	Resource int
+	Value    uint64
+	Hard     uint64
 }
 
-// A Message is what a helper says, one JSON object a packet, exactly one field
+// A Message is what a helper says, one a packet, exactly one field
 // set. Listening comes with the listener's descriptor.
 type Message struct {
-	Listening *Listening `json:"listening,omitempty"`
-	Started   *Started   `json:"started,omitempty"`
-	Failed    *Failed    `json:"failed,omitempty"`
-	Ended     *Ended     `json:"ended,omitempty"`
+	Listening *Listening
+	Started   *Started
+	Failed    *Failed
+	Ended     *Ended
+	Hatched   *Hatched // a nest's only one
 }
 
 // Listening says where in the tool's network the egress proxy is reached.
 type Listening struct {
-	Port int `json:"port"`
+	Port int
 }
 
 // Started says that the tool runs, and what holds it.
 type Started struct {
-	LandlockABI int      `json:"landlock_abi"`
-	Seccomp     bool     `json:"seccomp"`
-	Missing     []string `json:"missing,omitempty"`
+	LandlockABI int
+	Seccomp     bool
+	Missing     []string
 }
 
 // Failed says that the tool was not started, and which layer was to blame.
 type Failed struct {
-	Layer string `json:"layer"`
-	Cause string `json:"cause"`
-	Errno int    `json:"errno,omitempty"`
+	Layer string
+	Cause string
+	Errno int
 }
 
 // Ended says how the tool's own process ended. What it left behind is killed.
 type Ended struct {
-	Code   int   `json:"code"`   // -1 when Signal is set
-	Signal int   `json:"signal"` // 0 when it exited
-	UserUS int64 `json:"user_us"`
-	SysUS  int64 `json:"sys_us"`
-	RSSKB  int64 `json:"rss_kb"`
+	Code   int // -1 when Signal is set
+	Signal int // 0 when it exited
+	UserUS int64
+	SysUS  int64
+	RSSKB  int64
+}
+
+// Hatched says which process is the helper a nest was asked for. With 0 there
+// is none: the runtime that tries by itself will see why.
+type Hatched struct {
+	PID int
 }
 
 // An Attempt is what came of one try to get out: an empty Stopped means that

@@ -1,0 +1,162 @@
+package main_test
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"ken/internal/cli"
+	"ken/internal/run/sandbox"
+)
+
+// What packages do before main is paid by every start of the program, and it
+// is started often: by people, by hosts, and as the sandbox's helper.
+const (
+	mostInit       = 3 * time.Millisecond
+	mostHelperInit = mostInit / 2
+)
+
+// TestInit sums what the program's packages take to be initialised. It is the
+// least of many runs, since nothing makes a run faster than it is and anything
+// on the machine makes it slower. The program is built as it is shipped,
+// whatever this test is built with.
+func TestInit(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "ken")
+	build := exec.Command("go", "build", "-trimpath", "-o", program, ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
+	}
+	t.Run("program", func(t *testing.T) {
+		judge(t, mostInit, func() []took { return initTrace(t, program, program, "version") })
+	})
+	// A helper does its work as soon as its own package is initialised.
+	t.Run("helper", func(t *testing.T) {
+		if runtime.GOOS != "linux" {
+			t.Skip("cannot here: only Linux has a helper")
+		}
+		list := judge(t, mostHelperInit, func() []took { return initTrace(t, program, "ken-sandbox-hold") })
+		for _, late := range []string{"ken/internal/config", "net/http"} {
+			if slices.ContainsFunc(list, func(p took) bool { return p.name == late }) {
+				t.Errorf("%s is initialised before the helper begins", late)
+			}
+		}
+	})
+}
+
+// judge takes the least of many runs and returns that run.
+func judge(t *testing.T, most time.Duration, run func() []took) []took {
+	t.Helper()
+	var best []took
+	for range 25 {
+		if list := run(); best == nil || sum(list) < sum(best) {
+			best = list
+		}
+	}
+	if got := sum(best); got > most {
+		slices.SortFunc(best, func(a, b took) int { return cmp.Compare(b.time, a.time) })
+		t.Errorf("initialisation takes %v, want at most %v: make tables when they are first used (sync.OnceValue). The slowest:\n%s",
+			got, most, fmt.Sprint(best[:min(10, len(best))]))
+	} else {
+		t.Logf("%d packages in %v, of at most %v", len(best), got, most)
+	}
+	return best
+}
+
+// took is a package and what its initialisation takes.
+type took struct {
+	name string
+	time time.Duration
+}
+
+func (p took) String() string { return p.name + " " + p.time.String() }
+
+func sum(list []took) (d time.Duration) {
+	for _, p := range list {
+		d += p.time
+	}
+	return d
+}
+
+// initTrace runs the program and reads what its runtime tells.
+func initTrace(t *testing.T, program string, args ...string) []took {
+	t.Helper()
+	var stderr bytes.Buffer
+	cmd := exec.Command(program)
+	cmd.Args, cmd.Stderr = args, &stderr
+	cmd.Env = []string{"GODEBUG=inittrace=1", "HOME=" + t.TempDir()}
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%s: %v\n%s", args, err, stderr.String())
+	}
+	var list []took
+	for line := range strings.Lines(stderr.String()) {
+		// init NAME @0.5 ms, 0.02 ms clock, 100 bytes, 3 allocs
+		f := strings.Fields(line)
+		if len(f) < 7 || f[0] != "init" || f[6] != "clock," {
+			continue
+		}
+		ms, err := strconv.ParseFloat(f[4], 64)
+		if err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		list = append(list, took{f[1], time.Duration(ms * float64(time.Millisecond))})
+	}
+	if len(list) < 20 {
+		t.Fatalf("%s told of %d packages:\n%s", args, len(list), stderr.String())
+	}
+	return list
+}
+
+// linked is why this test's binary holds all that the program does.
+var linked = cli.Main
+
+// BenchmarkConfined runs /bin/true fully confined, one call right after another,
+// and plainly, by turns. The helper is this binary: the whole program, and the
+// tests besides. It reports what confinement adds, by the medians.
+func BenchmarkConfined(b *testing.B) {
+	work, err := os.OpenRoot(b.TempDir())
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer work.Close()
+	spec := sandbox.Spec{Path: "/bin/true", Args: []string{"true"}, Work: work, Require: sandbox.RequireFull}
+	confined := func() error {
+		_, err := sandbox.Run(context.Background(), spec)
+		return err
+	}
+	plain := func() error { return exec.Command("/bin/true").Run() }
+	if err := confined(); err != nil || linked == nil {
+		b.Skipf("cannot here: %v", err)
+	}
+	const row = 20 // calls without a pause
+	times := [2][]time.Duration{}
+	for b.Loop() {
+		for i, run := range []func() error{plain, confined} {
+			for range row {
+				start := time.Now()
+				if err := run(); err != nil {
+					b.Fatal(err)
+				}
+				times[i] = append(times[i], time.Since(start))
+			}
+			time.Sleep(20 * time.Millisecond) // what a row leaves behind is not the next one's
+		}
+	}
+	median := func(list []time.Duration) float64 {
+		slices.Sort(list)
+		return list[len(list)/2].Seconds() * 1000
+	}
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(median(times[0]), "plain-ms")
+	b.ReportMetric(median(times[1])-median(times[0]), "more-ms")
+}

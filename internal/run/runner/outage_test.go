@@ -1,0 +1,191 @@
+package runner
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"ken/capability"
+	"ken/internal/govern/approval"
+	"ken/internal/store"
+	"ken/internal/store/storetest"
+)
+
+// during counts its runs and does something in the middle of each.
+func during(runs *atomic.Int64, do func()) tool {
+	return tool{invoke: func(context.Context, capability.Call) (capability.Result, error) {
+		n := runs.Add(1)
+		do()
+		return capability.Result{Parts: []capability.Part{{Text: fmt.Sprintf("run %d", n)}}}, nil
+	}}
+}
+
+// TestOutageEffect: the server goes away while a call runs. Its caller has the
+// result; that it was had cannot be kept, so nobody repeats it without a
+// person's word. Without a server nothing runs at all.
+func TestOutageEffect(t *testing.T) {
+	o := storetest.NewOutage(t)
+	var runs atomic.Int64
+	r := keyed(t, storetest.Open(t, o.Address), "k", during(&runs, sync.OnceFunc(o.Down)), nil)
+	beside := keyed(t, storetest.Open(t, o.Beside), "k", counting(&runs), nil)
+	call := callOf("write", `{"text":"a"}`)
+	if res, err := r.Invoke(t.Context(), call); err != nil || res.Parts[0].Text != "run 1" {
+		t.Errorf("Invoke() = %+v, %v, want run 1", res, err)
+	}
+	_, err := r.Invoke(t.Context(), call) // waits until the first has settled
+	if e := wantKind(t, err, capability.Unavailable); !errors.Is(e, store.ErrUnavailable) {
+		t.Errorf("Invoke() without a server = %v, want the store's error", e)
+	}
+	if n := r.Load().Unsettled; n != 1 {
+		t.Errorf("%d unsettled, want 1", n)
+	}
+	if _, err := settled(t, beside, call); runs.Load() != 1 {
+		t.Fatalf("the other process ran it again: %v", err)
+	} else {
+		wantKind(t, err, capability.InputNeeded)
+	}
+	o.Up()
+	_, err = r.Invoke(t.Context(), call)
+	q, ok := errors.AsType[*Question](wantKind(t, err, capability.InputNeeded))
+	if !ok || runs.Load() != 1 {
+		t.Fatalf("Invoke() afterwards = %v with %d runs, want a question and one run", err, runs.Load())
+	}
+	yes, _ := json.Marshal(q.Effect)
+	call.Answers = map[string]json.RawMessage{AnswerAgain: yes}
+	if res, err := r.Invoke(t.Context(), call); err != nil || res.Parts[0].Text != "run 2" {
+		t.Errorf("Invoke() with a person's word = %+v, %v, want run 2", res, err)
+	}
+}
+
+// TestOutageCutEffect: sessions that end while a call is claimed and while it
+// runs are no outage where new ones can be had: it runs once and is kept.
+func TestOutageCutEffect(t *testing.T) {
+	o := storetest.NewOutage(t)
+	var runs atomic.Int64
+	long := func(c *Config) { c.Limits.Lease = time.Minute }
+	r := keyed(t, storetest.Open(t, o.Address), "k", during(&runs, o.Cut), long)
+	beside := keyed(t, storetest.Open(t, o.Beside), "k", counting(&runs), long)
+	call := callOf("write", `{"text":"a"}`)
+	release := o.Hold()
+	var done sync.WaitGroup
+	done.Go(func() {
+		if res, err := r.Invoke(t.Context(), call); err != nil || res.Parts[0].Text != "run 1" {
+			t.Errorf("Invoke() = %+v, %v, want run 1", res, err)
+		}
+	})
+	o.Await(storetest.Waits) // to claim
+	o.Cut()
+	o.Await(storetest.Waits) // with another session
+	release()
+	done.Wait()
+	for name, one := range map[string]*rig{"same": r, "other": beside} {
+		if res, err := settled(t, one, call); err != nil || res.Meta[MetaRepeated] != "true" || res.Parts[0].Text != "run 1" {
+			t.Errorf("%s: Invoke() again = %+v, %v, want the first result", name, res, err)
+		}
+	}
+	if r.Load().Unsettled != 0 || runs.Load() != 1 {
+		t.Errorf("%d unsettled and %d runs, want none and 1", r.Load().Unsettled, runs.Load())
+	}
+}
+
+// TestOutageConsent: a consent for one call is not used while nobody can say
+// whether it still holds, and is there afterwards, for one call.
+func TestOutageConsent(t *testing.T) {
+	o := storetest.NewOutage(t)
+	s := storetest.Open(t, o.Address)
+	desk := openDesk(t, s)
+	var runs atomic.Int64
+	r := newRig(t, counting(&runs), func(c *Config) { c.Desk = desk })
+	call := callOf("destroy", `{"text":"a"}`)
+	res, err := r.Invoke(t.Context(), call)
+	wantKind(t, err, capability.Unapproved)
+	if _, err := desk.Settle(t.Context(), res.Meta[MetaTicket], approval.Answer{By: call.Principal, Effect: approval.Yes, Scope: approval.Once}); err != nil {
+		t.Fatal(err)
+	}
+	o.Down()
+	for range 3 {
+		if _, err := r.Invoke(t.Context(), call); err == nil || runs.Load() != 0 {
+			t.Fatalf("Invoke() without a server = %v with %d runs, want a refusal and none", err, runs.Load())
+		}
+	}
+	o.Up()
+	if res, err := r.Invoke(t.Context(), call); err != nil || res.Parts[0].Text != "run 1" {
+		t.Errorf("Invoke() afterwards = %+v, %v, want run 1", res, err)
+	}
+	_, err = r.Invoke(t.Context(), call)
+	wantKind(t, err, capability.Unapproved)
+}
+
+// TestOutageStorm: while the server ends sessions again and again, many make
+// the same calls in two processes' worth of runners. No call has its effect
+// twice, and what its caller was told is true.
+func TestOutageStorm(t *testing.T) {
+	o := storetest.NewOutage(t)
+	const calls = 20
+	var runs [calls]atomic.Int64
+	number := func(call capability.Call) int {
+		var args struct{ Text string }
+		var n int
+		if err := json.Unmarshal(call.Arguments, &args); err == nil {
+			_, _ = fmt.Sscan(args.Text, &n)
+		}
+		return n
+	}
+	x := tool{invoke: func(_ context.Context, call capability.Call) (capability.Result, error) {
+		return capability.Result{Parts: []capability.Part{{Text: fmt.Sprintf("run %d", runs[number(call)].Add(1))}}}, nil
+	}}
+	change := func(c *Config) {
+		c.Key = func(_ context.Context, call capability.Call) string { return fmt.Sprint(number(call)) }
+		c.Limits.Lease = 30 * time.Second // nobody counts as dead
+	}
+	rigs := []*rig{keyed(t, storetest.Open(t, o.Address), "", x, change), keyed(t, storetest.Open(t, o.Address), "", x, change)}
+	var told [calls]atomic.Int64
+	try := func(r *rig, n int) error {
+		res, err := r.Invoke(t.Context(), callOf("write", fmt.Sprintf(`{"text":"%d"}`, n)))
+		if err == nil {
+			told[n].Add(1)
+			if res.Parts[0].Text != "run 1" {
+				t.Errorf("call %d = %s, want run 1", n, res.Parts[0].Text)
+			}
+		}
+		return err
+	}
+	stop := o.Storm()
+	var done sync.WaitGroup
+	var refused atomic.Int64
+	for i := range 8 {
+		done.Go(func() {
+			for n := range calls {
+				if err := try(rigs[i%2], n); err != nil {
+					refused.Add(1)
+					if kind := capability.KindOf(err); kind != capability.Unavailable && kind != capability.InputNeeded {
+						t.Errorf("call %d = %v", n, err)
+					}
+				}
+			}
+		})
+	}
+	done.Wait()
+	ended := stop()
+	states := map[string]int{}
+	for n := range calls {
+		err := try(rigs[0], n)
+		switch kind := capability.KindOf(err); {
+		case err == nil:
+			states["has its result"]++
+		case kind == capability.InputNeeded || kind == capability.Unavailable: // it began, and how it ended was not kept
+			states[fmt.Sprintf("unknown, ran %d", runs[n].Load())]++
+		default:
+			t.Errorf("call %d afterwards = %v", n, err)
+		}
+		if got := runs[n].Load(); got > 1 || told[n].Load() > 0 && got == 0 {
+			t.Errorf("call %d ran %d times, and %d were told of its result", n, got, told[n].Load())
+		}
+	}
+	t.Logf("%d sessions ended, %d refusals; afterwards %v of %d", ended, refused.Load(), states, calls)
+}

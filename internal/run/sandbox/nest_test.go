@@ -1,0 +1,84 @@
+//go:build linux
+
+package sandbox
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+)
+
+// TestNest gets a helper from a nest, whose child it is not but ours, and goes
+// on without one that died.
+func TestNest(t *testing.T) {
+	var n nest
+	ours, theirs, err := controlPair()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer theirs.Close()
+	if p := n.hatch(theirs); p != nil {
+		t.Errorf("a nest that is not built gave %v", p)
+	}
+	n.build()
+	p := n.hatch(theirs)
+	if p == nil {
+		t.Fatal("the nest gave no helper")
+	}
+	h := &helper{p, ours}
+	if got := parent(t, p.Pid); got != os.Getpid() {
+		t.Errorf("the helper's parent is %d, want us, %d", got, os.Getpid())
+	}
+	name, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.Pid))
+	if want := "ken-sandbox\x00"; err != nil || string(name) != want {
+		t.Errorf("the helper is %q, %v, want %q", name, err, want)
+	}
+	h.dismiss()
+	if _, err := os.Stat(fmt.Sprintf("/proc/%d", p.Pid)); err == nil {
+		t.Error("a dismissed helper is still there")
+	}
+
+	n.process.Kill()
+	if p := n.hatch(theirs); p != nil || n.control != nil {
+		t.Errorf("a dead nest gave %v", p)
+	}
+	n.build()
+	if n.control == nil {
+		t.Fatal("a dead nest was not built again")
+	}
+	n.abandon()
+}
+
+// parent is the parent of a process.
+func parent(t *testing.T, pid int) (ppid int) {
+	t.Helper()
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var state string
+	if _, err := fmt.Sscan(string(stat[strings.LastIndexByte(string(stat), ')')+1:]), &state, &ppid); err != nil {
+		t.Fatal(err)
+	}
+	return ppid
+}
+
+// TestRunWithoutNest is what happens where there is none.
+func TestRunWithoutNest(t *testing.T) {
+	theNest.mu.Lock()
+	control := theNest.control
+	theNest.control = nil
+	theNest.mu.Unlock()
+	defer func() {
+		theNest.mu.Lock()
+		theNest.control = control
+		theNest.mu.Unlock()
+	}()
+	if h := spares.take(Full); h != nil {
+		h.dismiss()
+	}
+	if o := mustRun(t, Full, shell(inside(t), "echo x")); o.Stdout.Text() != "x\n" || o.Isolation.Profile != Full {
+		t.Errorf("Run = %q under %s", o.Stdout.Text(), o.Isolation.Profile)
+	}
+}
