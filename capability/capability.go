@@ -135,7 +135,8 @@ type Recipe struct {
 	// Argv is the command, one element per argument. "{name}" stands for a
 	// parameter, alone or inside an element, and never makes more than the
 	// one element it stands in; "{name...}" stands alone, takes a list and
-	// becomes one element per item. No shell reads it.
+	// becomes one element per item. "{name}" alone of a boolean with a flag in
+	// the schema ("x-ken-flag") is that flag or nothing. No shell reads it.
 	Argv []string `json:"argv,omitempty"`
 
 	// Action is the action's name within its command, and the first argument
@@ -145,6 +146,9 @@ type Recipe struct {
 	TimeoutSec    int      `json:"timeoutSec,omitempty"`
 	MaxOutputSize int      `json:"maxOutputSize,omitempty"`
 	Env           []string `json:"env,omitempty"` // names of variables to pass on
+
+	// EnvValues are variables with a value of their own, as "TZ=UTC".
+	EnvValues []string `json:"envValues,omitempty"`
 
 	// Workspace asks for the files of the folder that Ken works in: "read" or
 	// "write". Hosts are what the program must reach besides those that its

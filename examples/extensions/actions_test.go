@@ -41,6 +41,12 @@ func TestGit(t *testing.T) {
 		{line: `/git log --since "in no year" --until 2020-01-01 --repo project`, not: "Begin"},
 		{line: "/git diff --repo project", want: []string{"+third"}, not: "+second"},
 		{line: "/git diff HEAD~1 HEAD --repo project --context 0", want: []string{"+second TODO"}, not: "third"},
+		{line: "/git log --repo project --reverse --count 1 --format oneline", want: []string{"Say more"}}, // git counts first
+		{line: "/git log --repo project --merges", not: "Begin"},
+		{line: "/git log --repo project --reverse=false --format oneline", want: []string{"Begin"}},
+		{line: "/git diff --stat --repo project", want: []string{"README.md | 1 +"}, not: "third"},
+		{line: "/git diff --cached --repo project", not: "third"},
+		{line: `/git search "todo" --ignore-case --repo project`, want: []string{"README.md:2:second TODO"}},
 		{line: "/git diff HEAD --path new.txt --repo project", not: "third"},
 		{line: "/git show --repo project", want: []string{"Say more", "+second TODO"}},
 		{line: "/git show HEAD~1:README.md --repo project", want: []string{"first line\n"}, not: "second"},
@@ -81,8 +87,8 @@ func TestJQ(t *testing.T) {
 	b.try(t, []try{
 		{line: "/jq query .items[0].name data.json", want: []string{"\"pen\"\n"}},
 		{line: "/jq .items[0].name data.json", want: []string{"\"pen\"\n"}},
-		{line: "/jq query '.items[] | select(.price > 10) | .name' data.json --output raw", want: []string{"a \"b\"\n"}, not: "pen"},
-		{line: "/jq query . data.json people.json --output compact", want: []string{`{"items":[{"name":"pen"`, `[{"name":"Ada","age":36}`}},
+		{line: "/jq query '.items[] | select(.price > 10) | .name' data.json --raw", want: []string{"a \"b\"\n"}, not: "pen"},
+		{line: "/jq query . data.json people.json --compact", want: []string{`{"items":[{"name":"pen"`, `[{"name":"Ada","age":36}`}},
 		{line: "/jq query .a[ data.json", failed: true, want: []string{"syntax error"}},
 		{line: "/jq paths data.json", want: []string{`[["items",0,"name"],"pen"]`, `[["none"],null]`}},
 		{line: "/jq pretty people.json --indent 1", want: []string{"[\n {\n  \"age\": 36,\n  \"name\": \"Ada\"\n }"}},
@@ -147,7 +153,7 @@ func TestText(t *testing.T) {
 	})
 	b.try(t, []try{
 		{line: "/text find a.b notes", want: []string{"notes/a.txt:1:one a.b"}, not: "aXb"},
-		{line: "/text find one notes --case ignore-case --most 1", want: []string{":1:one"}, not: "ONE"},
+		{line: "/text find one notes --ignore-case --most 1", want: []string{":1:one"}, not: "ONE"},
 		{line: "/text find nothing-like-it notes"}, // nothing found is no failure
 		{line: "/text find -- -e notes"},
 		{line: "/text find x nowhere", failed: true},
@@ -157,7 +163,8 @@ func TestText(t *testing.T) {
 		{line: "/text compare sizes.txt sizes.txt", not: "9"},
 		{line: "/text sort sizes.txt", want: []string{"10\n9\n9\n"}},
 		{line: "/text sort sizes.txt --by numeric", want: []string{"9\n9\n10\n"}},
-		{line: "/text sort sizes.txt --by numeric --order reverse --key 1", want: []string{"10\n9\n9\n"}},
+		{line: "/text sort sizes.txt --by numeric --reverse --key 1", want: []string{"10\n9\n9\n"}},
+		{line: "/text sort sizes.txt --unique --reverse", want: []string{"9\n10\n"}},
 		{line: "/text repeated sizes.txt", want: []string{"1 10", "2 9"}},
 		{line: "/text first sizes.txt --lines 1", want: []string{"10\n"}, not: "9"},
 		{line: "/text last sizes.txt --lines 2", want: []string{"9\n9\n"}, not: "10"},

@@ -110,7 +110,7 @@ func (b *bench) startRunner(t *testing.T) {
 	}
 	settings := policy.Defaults(policy.Personal)
 	settings.Intents = policy.Off
-	settings.Rules = []policy.Rule{{ID: "test.commands", Effect: policy.Allow, Capabilities: []string{"command:*"}, Where: "test:1"}}
+	settings.Rules = []policy.Rule{{ID: "test.commands", Effect: policy.Allow, Capabilities: []string{"command:*"}, Destructive: true, Where: "test:1"}}
 	rules, err := policy.Compile(settings)
 	if err != nil {
 		t.Fatal(err)

@@ -27,6 +27,8 @@ func TestGitOptions(t *testing.T) {
 		{line: "/git search TODO --repo project -- -Otouch\\ pwned"}, // a path
 		{line: "/git search --repo project -- '-Otouch pwned'"},      // a pattern
 		{line: "/git log HEAD --repo project -- --output=pwned"},     // a path
+		{line: "/git log --reverse=--output=pwned --repo project", refused: "reverse"},
+		{line: "/git diff --stat=--output=pwned --repo project", refused: "stat"},
 		{line: "/git log --author=x --repo project --format='%G?'", refused: "format"},
 	})
 	b.pwned(t)
@@ -38,7 +40,7 @@ func TestJQOptions(t *testing.T) {
 	b.try(t, []try{
 		{line: "/jq query . -- -frun.jq data.json", refused: dash},
 		{line: "/jq query -- --rawfile data.json", refused: dash},
-		{line: "/jq query '$ENV' data.json --output compact", want: []string{"PATH", "LANG"}, not: "KEN"},
+		{line: "/jq query '$ENV' data.json --compact", want: []string{"PATH", "LANG"}, not: "KEN"},
 		{line: `/jq query 'import "/etc/passwd" as $x; $x' data.json`, failed: true},
 	})
 	b.pwned(t)

@@ -22,7 +22,7 @@ import (
 // every field and finds one that was forgotten.
 const (
 	packMagic   = "KENPARSE"
-	packVersion = 2
+	packVersion = 3
 
 	// leastCapability is fewer bytes than any capability takes, so that a
 	// count cannot ask for more memory than the entry's size justifies.
@@ -364,6 +364,7 @@ func (x *packer) recipe(r *capability.Recipe) {
 	}
 	x.list(&r.Argv)
 	x.list(&r.Env)
+	x.list(&r.EnvValues)
 	x.integer(&r.TimeoutSec)
 	x.integer(&r.MaxOutputSize)
 	x.text(&r.Workspace)

@@ -2,6 +2,7 @@ package source
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -18,6 +19,30 @@ type commandTemplate struct {
 type templateParameter struct {
 	name string
 	list bool // "{name...}", one argument per item
+
+	// alone: it is an argument of its own somewhere. option: it stands only
+	// within options, as in "--limit={limit}", which are left out without it.
+	alone, option bool
+}
+
+// optionValue reports whether a parameter at a byte of an argument is the value
+// of an option written in one with it.
+func optionValue(element string, at int) bool { return at > 0 && element[0] == '-' }
+
+// place notes where in the arguments the parameters stand.
+func (t *commandTemplate) place() {
+	for i := range t.parameters {
+		p := &t.parameters[i]
+		p.alone, p.option = false, true
+		for _, element := range t.argv {
+			for _, m := range placeholder().FindAllStringSubmatchIndex(element, -1) {
+				if element[m[2]:m[3]] == p.name {
+					p.alone = p.alone || m[0] == 0 && m[1] == len(element)
+					p.option = p.option && optionValue(element, m[0])
+				}
+			}
+		}
+	}
 }
 
 // A templateError says what is wrong with a template, and where: the position
@@ -69,7 +94,47 @@ func parseTemplate(text string) (commandTemplate, *templateError) {
 	if strings.ContainsRune(p.out.argv[0], '{') {
 		return commandTemplate{}, p.fault(0, "the program itself is a parameter", "name the program; only its arguments can be parameters")
 	}
+	p.out.place()
 	return p.out, nil
+}
+
+// listTemplate makes a template of a command line that is a list already. No
+// one expects a shell there, so what a shell would act on are characters like
+// any other, and so are braces around anything but a name. The error's position
+// is the number of the argument, from 0.
+func listTemplate(argv []string) (commandTemplate, *templateError) {
+	size := 0
+	for i, element := range argv {
+		size += len(element)
+		switch {
+		case i >= maxTemplateArgs:
+			return commandTemplate{}, &templateError{0, fmt.Sprintf("there are %d arguments, more than %d", len(argv), maxTemplateArgs), "take a list as {name...}"}
+		case size > maxTemplate:
+			return commandTemplate{}, &templateError{i, fmt.Sprintf("the arguments have more than %d bytes", maxTemplate), "put the steps into a program of their own"}
+		}
+		if at := strings.IndexFunc(element, func(r rune) bool { return unicode.IsControl(r) && r != '\t' && r != '\n' }); at >= 0 {
+			r, _ := utf8.DecodeRuneInString(element[at:])
+			return commandTemplate{}, &templateError{i, fmt.Sprintf("it holds the control character %U", r), "remove it"}
+		}
+	}
+	if len(argv) == 0 {
+		return commandTemplate{}, &templateError{0, "there is no program", "write the program and its arguments, as in [git, status]"}
+	}
+	t := commandTemplate{argv: argv}
+	for i, element := range argv {
+		for _, m := range placeholder().FindAllStringSubmatch(element, -1) {
+			p := templateParameter{name: m[1], list: m[2] != ""}
+			at := slices.IndexFunc(t.parameters, func(known templateParameter) bool { return known.name == p.name })
+			switch {
+			case at < 0:
+				t.parameters = append(t.parameters, p)
+			case t.parameters[at].list != p.list:
+				return commandTemplate{}, &templateError{i, p.name + " is one value in one place and a list in another", "write it the same way everywhere"}
+			}
+		}
+	}
+	t.place()
+	return t, nil
 }
 
 type templateParser struct {

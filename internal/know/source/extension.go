@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-	"unicode"
 
 	"ken/capability"
 	"ken/internal/yamldoc"
@@ -74,7 +73,8 @@ type extension struct {
 	permissions []string
 	platforms   []string
 	category    string
-	options     recipeOptions // of the whole package
+	options     recipeOptions      // of the whole package
+	claims      capability.Effects // what it says of all its actions
 	usage       string
 	declared    map[string]declaredCommand // what the manifest says of a command, by name
 	wanted      map[string]bool            // permissions whose absence was mentioned
@@ -109,7 +109,7 @@ func (x *extension) describe(r *yamldoc.Reader) bool {
 		return false
 	}
 	x.id, x.permissions, x.platforms, x.category = c.ID, c.Permissions, c.RequiredPlatforms, c.Category
-	x.options = readOptions(r)
+	x.options, x.claims = readOptions(r), readEffects(r)
 	x.usage = x.readUsage(r)
 	x.checkInstall(r)
 	tools := x.readCapabilities(r)
@@ -128,8 +128,9 @@ func (x *extension) describe(r *yamldoc.Reader) bool {
 	return true
 }
 
-// name settles what the package is called. Its name becomes part of paths
-// later on, so it is held to what a path may hold.
+// name settles what the package is called. Its name becomes that of a folder,
+// and people copy it into commands, so it is held to what means nothing else in
+// either.
 func (x *extension) name(c *capability.Capability, r *yamldoc.Reader) bool {
 	if c.Name == "" {
 		c.Name, c.DisplayName = c.DisplayName, ""
@@ -138,10 +139,9 @@ func (x *extension) name(c *capability.Capability, r *yamldoc.Reader) bool {
 		c.Name = path.Base(filepath.ToSlash(x.root.display(x.path)))
 		x.warn("no-id", x.manifest, 1, fmt.Sprintf("the manifest has neither id nor name; the folder's name %q is used", c.Name), "add \"id\"")
 	}
-	if strings.HasPrefix(c.Name, ".") || strings.ContainsFunc(c.Name, func(r rune) bool {
-		return r == '/' || r == '\\' || !unicode.IsPrint(r)
-	}) {
-		x.fault("bad-id", x.manifest, r.Line("id"), fmt.Sprintf("%q cannot name a package", c.Name), "use letters, digits, dots, dashes and underscores")
+	if !extensionID().MatchString(c.Name) {
+		x.fault("bad-id", x.manifest, r.Line("id"), fmt.Sprintf("%q cannot name a package", c.Name),
+			"give it an \"id\" of at most 128 letters, digits, dots, dashes and underscores that begins with a letter or digit, as in \"tools.postman\"")
 		return false
 	}
 	c.ID = capability.MakeID(capability.KindExtension, c.Name)
@@ -286,6 +286,8 @@ func (x *extension) checkInstall(r *yamldoc.Reader) {
 }
 
 var (
+	extensionID = lazily(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
+
 	actionName = lazily(`^[a-zA-Z][a-zA-Z0-9_-]*$`)
 	runnerName = lazily(`^[A-Za-z][A-Za-z0-9_.-]*$`)
 	toolName   = lazily(`^[a-z0-9][a-z0-9_.-]*$`)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -311,7 +312,7 @@ commands:
 		t.Errorf("git log = %+v %v %q", log.Run, log.Meta, log.RequiredBins)
 	}
 	d, err := tree.Detail(context.Background(), log)
-	want := `{"type":"object","properties":{"count":{"type":"string"},"paths":{"type":"array","items":{"type":"string"}}},"required":["count"],"additionalProperties":false}`
+	want := `{"type":"object","properties":{"count":{"type":"string"},"paths":{"type":"array","items":{"type":"string"}}},"additionalProperties":false}`
 	if err != nil || string(d.Schema) != want {
 		t.Errorf("schema of git log = %s, %v, want %s", d.Schema, err, want)
 	}
@@ -400,12 +401,37 @@ func TestExtensionOutsideLinks(t *testing.T) {
 	}
 }
 
+// checkAction: whatever a package says, an action has no more permissions than
+// its package, and its arguments name parameters that it has.
+func checkAction(t *testing.T, pkg, c *capability.Capability) {
+	t.Helper()
+	if c.Kind == capability.KindExtension && !extensionID().MatchString(c.Name) {
+		t.Errorf("package %q cannot name a folder", c.Name)
+	}
+	for _, p := range c.Permissions {
+		if !slices.Contains(pkg.Permissions, p) {
+			t.Errorf("%s has the permission %q, which its package has not", c.ID, p)
+		}
+	}
+	if c.Run == nil || len(c.Run.Argv) == 0 {
+		return
+	}
+	if !toolName().MatchString(c.Run.Argv[0]) {
+		t.Errorf("%s runs %q", c.ID, c.Run.Argv[0])
+	}
+	if message, _ := checkArgv(c.Run.Argv, c.Parameters); message != "" && len(c.Parameters) < maxParameters {
+		t.Errorf("%s: %s", c.ID, message)
+	}
+}
+
 func FuzzExtension(f *testing.F) {
 	f.Add(`{"id":"x","permissions_required":["exec"]}`, "slash_commands:\n- name: /x\n  actions: [{id: a, runner: exec.x_cli}]\n")
 	f.Add(`{"capabilities":[{"type":"tool","name":"t","runner":"exec.t","env_extras":{"A":1}}]}`, "commands: {a: \"echo {m}\"}\n")
 	f.Add(`{"id":"..","permissions_required":null,"docs":"docs/USAGE.md"}`, "- name: a\n  maps_to: {actions: {get: }}\n")
 	f.Add(`{"id":"x","platforms":"linux, mac","install":"x.yaml","permissions_required":"exec"}`, "commands:\n- name: a\n  template: \"'\"\n  args: {m: {type: int}}\n  flags: [-v, --x]\n")
+	f.Add(`{"id":"x","permissions_required":["exec"],"read_only":true,"env_values":{"A":1}}`, "- name: a\n  permissions: [exec]\n  actions:\n  - {id: b, argv: [git, '{r}', '--n={n}', -C, '{v}', '{l...}'], flags: [{name: r, type: boolean}, {name: n, pattern: a, minimum: 1}], args: [{name: v, required: false}, l]}\n")
 	seedAttacks(f, func(_, quoted string) {
+		f.Add(`{"id":"x","permissions_required":["exec"]}`, "slash_commands: [{name: /x, actions: [{id: a, argv: [x, "+quoted+"], env_values: {A: "+quoted+"}}]}]\n")
 		f.Add(`{"id":"x","name":`+quoted+`,"permissions_required":[`+quoted+`]}`, "slash_commands: [{name: /x, actions: [{id: a, runner: exec.x, args: ["+quoted+"]}]}]\n")
 	})
 	f.Fuzz(func(t *testing.T, manifest, commands string) {
@@ -417,5 +443,8 @@ func FuzzExtension(f *testing.F) {
 		u := &unit{ctx: context.Background(), root: &root{name: "r", fsys: twoFiles{manifest, commands}}, path: ".", format: "extension"}
 		readExtension(u)
 		checkUnit(t, u)
+		for _, c := range u.capabilities {
+			checkAction(t, u.capabilities[0], c)
+		}
 	})
 }

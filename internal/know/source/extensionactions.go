@@ -173,7 +173,7 @@ func (x *extension) listedAction(cmd packageCommand, id string, e listEntry) {
 	x.action(cmd, id, "", &s)
 }
 
-// readTemplate takes the command line of the older form, under any of the
+// readTemplate takes the command line: a list, or a text under any of the
 // names it goes by.
 func (s *packageSpec) readTemplate(r *yamldoc.Reader) {
 	for _, key := range []string{"template", "command", "cmd"} {
@@ -182,6 +182,9 @@ func (s *packageSpec) readTemplate(r *yamldoc.Reader) {
 				s.template, s.at = text, f.Line
 			}
 		}
+	}
+	if f, ok := r.Field("argv"); ok {
+		s.argv, s.at = &f.Value, f.Line
 	}
 }
 

@@ -1,7 +1,6 @@
 package source
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -28,6 +27,8 @@ type packageHow struct {
 	maxOutputSize int
 	env           []string
 	options       recipeOptions
+	effects       capability.Effects
+	permissions   *packagePermissions
 }
 
 func (h packageHow) or(base packageHow) packageHow {
@@ -43,7 +44,11 @@ func (h packageHow) or(base packageHow) packageHow {
 	if h.env == nil {
 		h.env = base.env
 	}
+	if h.permissions == nil {
+		h.permissions = base.permissions
+	}
 	h.options = h.options.or(base.options)
+	h.effects = effectsOr(h.effects, base.effects)
 	return h
 }
 
@@ -53,6 +58,8 @@ func (x *extension) readHow(p string, r *yamldoc.Reader) packageHow {
 	h.maxOutputSize = x.positive(p, r, "maxOutputSize")
 	h.env = x.readEnv(p, r)
 	h.options = readOptions(r)
+	h.effects = readEffects(r)
+	h.permissions = x.ownPermissions(p, r)
 	return h
 }
 
@@ -73,7 +80,7 @@ func (x *extension) readEnv(p string, r *yamldoc.Reader) []string {
 	}
 	names := []string{}
 	if m, isMap := f.Value.Any.(*yamldoc.Map); isMap {
-		x.warn("bad-value", p, f.Line, "env_extras gives values, and only names are passed on", "list the names, and set the values where Ken runs")
+		x.warn("bad-value", p, f.Line, "env_extras gives values, and only names are passed on", "list the names, and set the values where Ken runs, or under env_values")
 		for _, v := range m.Fields {
 			names = append(names, v.Key)
 		}
@@ -179,6 +186,7 @@ func (x *extension) tool(d declaredCommand) {
 		Kind: capability.KindTool, Name: d.name, Description: d.description, Tags: d.fields.Words("tags"),
 	}
 	s := packageSpec{path: x.manifest, line: d.line, how: d.how, fields: d.fields}
+	s.readTemplate(d.fields)
 	if x.settle(c, &s) {
 		c.Meta = mergeMeta(c.Meta, x.rest("tool "+d.name, x.manifest, d.fields))
 		x.add(c, capability.Detail{Schema: s.schema, Usage: x.usage}, x.manifest, d.line)
@@ -258,6 +266,7 @@ func (x *extension) commandList(p string, doc yamldoc.Value) map[string]bool {
 func (x *extension) alone(d declaredCommand) {
 	cmd := packageCommand{name: d.name, description: d.description, path: x.manifest, tags: d.fields.Words("tags")}
 	s := packageSpec{path: x.manifest, line: d.line, how: d.how, fields: d.fields}
+	s.readTemplate(d.fields)
 	x.action(cmd, "", d.description, &s)
 }
 
@@ -275,85 +284,4 @@ func mergeMeta(a, b map[string]string) map[string]string {
 		}
 	}
 	return a
-}
-
-// A packageSpec is what one action or tool says of how it is called, and the schema
-// that was made of it.
-type packageSpec struct {
-	path     string
-	line     int
-	how      packageHow
-	fields   *yamldoc.Reader // nil where the entry is only a name or a template
-	template string
-	at       int // line of the template
-
-	schema json.RawMessage
-}
-
-// settle fills in how a capability runs: recipe, schema, and what it needs.
-// It reports false when the package cannot be followed, and says so.
-func (x *extension) settle(c *capability.Capability, s *packageSpec) bool {
-	c.RequiredTools = []string{string(x.id)}
-	c.RequiredPlatforms, c.Permissions = x.platforms, x.permissions
-	if c.Category == "" {
-		c.Category = x.category
-	}
-	c.Run = &capability.Recipe{TimeoutSec: s.how.timeoutSec, MaxOutputSize: s.how.maxOutputSize, Env: s.how.env}
-	s.how.options.or(x.options).fill(c.Run)
-	var t commandTemplate
-	if s.template != "" {
-		var err *templateError
-		if t, err = parseTemplate(s.template); err != nil {
-			x.fault("bad-template", s.path, s.at, fmt.Sprintf("template of %s, position %d: %s", c.Name, err.position, err.message), err.fix)
-			return false
-		}
-		if !toolName().MatchString(t.argv[0]) {
-			x.fault("bad-tool", s.path, s.at, fmt.Sprintf("%s runs %q, which is not the plain name of a program", c.Name, t.argv[0]), "name a program that is installed, in small letters and without a path")
-			return false
-		}
-		c.Run.Argv = t.argv
-		s.how.tool = t.argv[0]
-	}
-	s.schema = x.commandSchema(c.Name, s, t)
-	return x.runner(c, s)
-}
-
-// runner settles which executor and which program carry the capability out.
-func (x *extension) runner(c *capability.Capability, s *packageSpec) bool {
-	h := s.how
-	if h.runner == "" && h.tool == "" {
-		x.warn("no-runner", s.path, s.line, fmt.Sprintf("%s does not say what runs it", c.Name), "add runner:, as in runner: exec.git")
-		c.Unavailable = "its package does not say what runs it; add runner: to it"
-		c.Run = nil
-		return true
-	}
-	program, isExec := toolOf(h.runner)
-	if h.tool != "" && (isExec || h.runner == "") && program != h.tool {
-		if h.runner != "" {
-			c.Meta = mergeMeta(c.Meta, map[string]string{"runner": h.runner})
-		}
-		h.runner, program, isExec = runnerOf(h.tool), h.tool, true
-	}
-	if !runnerName().MatchString(h.runner) || isExec && !toolName().MatchString(program) {
-		x.fault("bad-runner", s.path, s.line, fmt.Sprintf("%s is run by %q, which names no program", c.Name, h.runner), "write exec. and the name of a program in small letters, as in exec.git, or say tool: git")
-		return false
-	}
-	c.Run.Runner = h.runner
-	if isExec {
-		c.RequiredBins = []string{program}
-	}
-	x.wantPermission(c.Run.Runner, s)
-	return true
-}
-
-// wantPermission mentions, once for a package, that its runners need a
-// permission which the manifest does not ask for.
-func (x *extension) wantPermission(runner string, s *packageSpec) {
-	need := permissionFor(runner)
-	if need == "" || slices.Contains(x.permissions, need) || x.wanted[need] {
-		return
-	}
-	x.wanted[need] = true
-	x.warn("missing-permission", s.path, s.line, missingPermission(runner, need),
-		fmt.Sprintf("add %q to permissions_required in %s", need, extensionManifest))
 }

@@ -56,7 +56,7 @@ func readManifest(u *unit) {
 		return
 	}
 	c.Parameters = parametersOf(d.Schema)
-	if c.Run, ok = m.run(r, c); !ok {
+	if c.Run, ok = m.run(r, c, d.Schema); !ok {
 		return
 	}
 	if f, given := r.Field("example"); given {

@@ -1,6 +1,7 @@
 package source
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/url"
 	"path"
@@ -26,7 +27,7 @@ const maxTimeoutSec = 24 * 60 * 60
 
 // run reads a manifest's recipe. What is wrong with it costs the capability:
 // a recipe that is followed in part does something that nobody wrote.
-func (m *manifest) run(top *yamldoc.Reader, c *capability.Capability) (*capability.Recipe, bool) {
+func (m *manifest) run(top *yamldoc.Reader, c *capability.Capability, schema json.RawMessage) (*capability.Recipe, bool) {
 	f, given := top.Field("run")
 	if !given {
 		return nil, true
@@ -68,10 +69,11 @@ func (m *manifest) run(top *yamldoc.Reader, c *capability.Capability) (*capabili
 		m.fault("bad-recipe", m.at, r.Line(key), message, fix)
 		return nil, false
 	}
-	if i := placeholderInCode(out.Argv); i >= 0 {
-		m.fault("placeholder-in-code", m.at, r.Line("argv"),
-			fmt.Sprintf("argv[%d]: a parameter inside code is read as code", i), "pass it as an argument of its own, after the code")
-		return nil, false
+	for _, e := range checkPlaces(out.Argv, placesOf(schema)) {
+		e.report(m.unit, m.at, r.Line("argv"))
+		if e.grave {
+			return nil, false
+		}
 	}
 	m.lintRunner(out.Runner, c.Permissions, r.Line("runner"))
 	return out, true
@@ -144,15 +146,23 @@ func checkRecipe(run *capability.Recipe, parameters []capability.Parameter) (key
 			return "env", fmt.Sprintf("%q cannot name a variable", name), "list names of variables, without values"
 		}
 	}
-	for i, element := range run.Argv {
-		if message, fix := checkPlaceholders(element, parameters); message != "" {
-			return "argv", fmt.Sprintf("argv[%d]: %s", i, message), fix
-		}
-	}
-	if len(run.Argv) > 0 && placeholder().MatchString(run.Argv[0]) {
-		return "argv", "argv[0]: the program itself is a parameter", "name the program; only its arguments can be parameters"
+	if message, fix := checkArgv(run.Argv, parameters); message != "" {
+		return "argv", message, fix
 	}
 	return checkRequest(run, parameters)
+}
+
+// checkArgv: what stands for a parameter names one, and the program is none.
+func checkArgv(argv []string, parameters []capability.Parameter) (message, fix string) {
+	for i, element := range argv {
+		if message, fix := checkPlaceholders(element, parameters); message != "" {
+			return fmt.Sprintf("argv[%d]: %s", i, message), fix
+		}
+	}
+	if len(argv) > 0 && placeholder().MatchString(argv[0]) {
+		return "argv[0]: the program itself is a parameter", "name the program; only its arguments can be parameters"
+	}
+	return "", ""
 }
 
 func checkRequest(run *capability.Recipe, parameters []capability.Parameter) (key, message, fix string) {

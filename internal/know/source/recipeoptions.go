@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 
 	"ken/capability"
 	"ken/internal/yamldoc"
@@ -14,6 +15,7 @@ import (
 type recipeOptions struct {
 	workspace, sha256         string
 	hosts                     []string
+	envValues                 []string // "NAME=value"
 	okStatus                  []int
 	endOfOptions, passthrough *bool
 }
@@ -43,6 +45,7 @@ func readOptions(r *yamldoc.Reader) recipeOptions {
 			issue("hosts", fmt.Sprintf("holds %q", host), "write names of hosts, as in api.example.com or *.example.com:8443")
 		}
 	}
+	o.envValues = readEnvValues(r, issue)
 	o.okStatus = readStatuses(r, issue)
 	if b, ok := r.Bool("endOfOptions"); ok {
 		o.endOfOptions = &b
@@ -51,6 +54,42 @@ func readOptions(r *yamldoc.Reader) recipeOptions {
 		o.passthrough = &b
 	}
 	return o
+}
+
+const (
+	maxEnvValues = 32
+	maxEnvValue  = 4 << 10
+)
+
+// readEnvValues reads variables with their values, in the order of the file.
+// Which of them a program may be given is for the executor to say.
+func readEnvValues(r *yamldoc.Reader, issue func(key, message, fix string)) []string {
+	const key = "envValues"
+	f, ok := r.Field(key)
+	if !ok {
+		return nil
+	}
+	m, isMap := f.Value.Any.(*yamldoc.Map)
+	if !isMap || len(m.Fields) > maxEnvValues {
+		issue(key, fmt.Sprintf("is not a map of at most %d variables", maxEnvValues), "write names and values, as in {TZ: UTC}")
+		return nil
+	}
+	out := []string{}
+	for _, v := range m.Fields {
+		text, isText := v.Value.Any.(string)
+		if !isText {
+			text = v.Value.Text // a number or boolean as it is written
+		}
+		switch {
+		case !envName().MatchString(v.Key):
+			issue(key, fmt.Sprintf("holds %q, which cannot name a variable", v.Key), "use letters, digits and underscores")
+		case !isText && text == "", len(text) > maxEnvValue, strings.ContainsFunc(text, unicode.IsControl):
+			issue(key, fmt.Sprintf("gives %s what is not one line of text", v.Key), "write a short text in quotes")
+		default:
+			out = append(out, v.Key+"="+text)
+		}
+	}
+	return out
 }
 
 func readStatuses(r *yamldoc.Reader, issue func(key, message, fix string)) []int {
@@ -86,6 +125,9 @@ func (o recipeOptions) or(base recipeOptions) recipeOptions {
 	if o.hosts == nil {
 		o.hosts = base.hosts
 	}
+	if o.envValues == nil {
+		o.envValues = base.envValues
+	}
 	if o.okStatus == nil {
 		o.okStatus = base.okStatus
 	}
@@ -101,6 +143,7 @@ func (o recipeOptions) or(base recipeOptions) recipeOptions {
 func (o recipeOptions) fill(r *capability.Recipe) {
 	r.Workspace, r.ProgramSHA256 = o.workspace, strings.ToLower(o.sha256)
 	r.Hosts, r.OKStatus = slices.Clone(o.hosts), slices.Clone(o.okStatus)
+	r.EnvValues = slices.Clone(o.envValues)
 	r.EndOfOptions = o.endOfOptions != nil && *o.endOfOptions
 	r.Passthrough = o.passthrough != nil && *o.passthrough
 }

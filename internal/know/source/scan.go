@@ -76,7 +76,7 @@ func labels(c *capability.Capability) []string {
 	}
 	if r := c.Run; r != nil {
 		out = append(out, r.Runner, r.Action, r.Method, r.URL, r.Workspace, r.ProgramSHA256)
-		out = slices.Concat(out, r.Argv, r.Env, r.Hosts)
+		out = slices.Concat(out, r.Argv, r.Env, r.EnvValues, r.Hosts)
 	}
 	for _, key := range slices.Sorted(maps.Keys(c.Meta)) {
 		out = append(out, key, c.Meta[key])

@@ -1,0 +1,66 @@
+package source
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"ken/capability"
+)
+
+// TestManifestPlaces: a manifest's recipe is held to the same as a package's.
+func TestManifestPlaces(t *testing.T) {
+	const begin = "kind: tool\nname: t\ndescription: T.\npermissions: [exec]\n"
+	tests := []struct {
+		name, schema, run string
+		code              string
+		lost              bool
+	}{
+		{"switch", "r: {type: boolean, x-ken-flag: --reverse}", `{runner: exec.sort, argv: [sort, "{r}"]}`, "", false},
+		{"boolean without a flag", "r: {type: boolean}", `{runner: exec.sort, argv: [sort, "{r}"]}`, "no-flag", false},
+		{"switch without a dash", "r: {type: boolean, x-ken-flag: r}", `{runner: exec.sort, argv: [sort, "{r}"]}`, "bad-recipe", true},
+		{"switch to code", "c: {type: boolean, x-ken-flag: -lc}, s: {type: string}", `{runner: exec.bash, argv: [bash, "{c}", "{s}"]}`, "placeholder-in-code", true},
+		{"loose option", "d: {type: string}", `{runner: exec.git, argv: [git, -C, "{d}", status]}`, "loose-option", false},
+		{"default", "d: {type: string, default: .}", `{runner: exec.git, argv: [git, -C, "{d}", status]}`, "", false},
+		{"values", "d: {type: string}", `{runner: exec.git, argv: [git, "{d}"], envValues: {TZ: UTC}}`, "", false},
+		{"bad values", "d: {type: string}", `{runner: exec.git, argv: [git, "{d}"], envValues: [TZ]}`, "bad-recipe", true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := t.TempDir()
+			write(t, dir, "t/CAPABILITY.yaml", begin+"inputSchema: {type: object, properties: {"+tt.schema+"}}\nrun: "+tt.run+"\n")
+			_, b := load(t, TreeConfig{Path: dir, Trust: capability.TrustUser})
+			code := ""
+			if len(b.Problems) > 0 {
+				code = b.Problems[0].Code
+			}
+			if code != tt.code || (len(b.Capabilities) == 0) != tt.lost {
+				t.Fatalf("problems %v and %d capabilities, want %q and lost %v", b.Problems, len(b.Capabilities), tt.code, tt.lost)
+			}
+			if tt.name == "values" {
+				if diff := cmp.Diff([]string{"TZ=UTC"}, b.Capabilities[0].Run.EnvValues); diff != "" {
+					t.Errorf("EnvValues (-want +got):\n%s", diff)
+				}
+			}
+		})
+	}
+}
+
+// TestCodeInPlaces: no choice of switches and values that may be left out makes
+// a value code.
+func TestCodeInPlaces(t *testing.T) {
+	places := map[string]argvPlace{
+		"v": {}, "o": {optional: true}, "x": {flag: "-x", boolean: true}, "c": {flag: "-c", boolean: true}, "e": {flag: "--eval", boolean: true},
+		"m": {flag: "-m", boolean: true}, "f": {flag: "-f", boolean: true},
+	}
+	for argv, want := range map[string]int{
+		"bash s.sh {v}": -1, "bash {x} s.sh {v}": -1, "bash {v}": -1, "bash {o} {v}": -1,
+		"bash -c {v}": 2, "bash -c {x} {v}": 3, "bash -c {x} code {v}": -1, "bash {o} -c {v}": 3, "bash {c} {v}": 2, "bash {x} {c} code": 2,
+		"node {e} {v}": 2, "python3 {m} -c {v}": 3, "awk {f} {v}": 2, "awk {x} code {v}": -1, "env {x} bash -c {v}": 4, "git -c {v}": -1, "git {c} {v}": -1,
+	} {
+		if got := codeInPlaces(strings.Fields(argv), places); got != want {
+			t.Errorf("codeInPlaces(%s) = %d, want %d", argv, got, want)
+		}
+	}
+}
