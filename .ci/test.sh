@@ -64,8 +64,14 @@ layer_script() {
 	KEN_TEST_BINARY="$PWD/.cache/bin/ken-race" tally test "2 script" -- $race -count=1 ./cmd/ken
 }
 
+# What is written for PostgreSQL, and then what stands on the store: the same
+# tests that run on SQLite elsewhere, and what happens when the server goes away.
 layer_postgres() {
-	local run=(bash .ci/with-postgres.sh tally test "3 postgres" -- $race -count=1 -run Postgres ./internal/know/source/... ./internal/store/...)
+	local run=(bash .ci/with-postgres.sh bash -euc '
+		tally test "3 postgres" -- $1 -count=1 -run Postgres ./internal/know/source/... ./internal/store/...
+		tally test "3 state on postgres" -- $1 -count=1 -short -shuffle=on ./internal/govern/approval ./internal/govern/review ./internal/run/runner
+		tally test "3 processes" -- $1 -count=1 -run "^TestProcesses\$" ./cmd/ken
+	' postgres "$race")
 	local status=0
 	"${run[@]}" || status=$?
 	if [ $status = 75 ] && install postgresql; then

@@ -15,8 +15,8 @@ import (
 	"ken/internal/store/storetest"
 )
 
-func BenchmarkSQLite(b *testing.B)   { benchmark(b, sqliteAddress) }
-func BenchmarkPostgres(b *testing.B) { benchmark(b, postgresAddress) }
+func BenchmarkSQLite(b *testing.B)   { benchmark(b, storetest.SQLite) }
+func BenchmarkPostgres(b *testing.B) { benchmark(b, storetest.Postgres) }
 
 func benchmark(b *testing.B, fresh func(testing.TB) string) {
 	s := storetest.Open(b, fresh(b))
@@ -122,8 +122,8 @@ func hammerChild(address string) {
 	}
 }
 
-func TestSQLiteFair(t *testing.T)   { fair(t, sqliteAddress) }
-func TestPostgresFair(t *testing.T) { fair(t, postgresAddress) }
+func TestSQLiteFair(t *testing.T)   { fair(t, storetest.SQLite) }
+func TestPostgresFair(t *testing.T) { fair(t, storetest.Postgres) }
 
 // fair: of three processes that write without end, each gets on, and nobody
 // waits for long.

@@ -28,8 +28,8 @@ func migrateForever(address string) {
 	select {}
 }
 
-func TestSQLiteMigrate(t *testing.T)   { migrate(t, sqliteAddress) }
-func TestPostgresMigrate(t *testing.T) { migrate(t, postgresAddress) }
+func TestSQLiteMigrate(t *testing.T)   { migrate(t, storetest.SQLite) }
+func TestPostgresMigrate(t *testing.T) { migrate(t, storetest.Postgres) }
 
 // migrate: a process killed while it changes the tables leaves them as they
 // were; the next one changes them; an older program, also one that has the
@@ -90,8 +90,8 @@ func migrate(t *testing.T, fresh func(testing.TB) string) {
 }
 
 // TestSQLiteBadStep and its like: a step that goes wrong changes nothing.
-func TestSQLiteBadStep(t *testing.T)   { badStep(t, sqliteAddress) }
-func TestPostgresBadStep(t *testing.T) { badStep(t, postgresAddress) }
+func TestSQLiteBadStep(t *testing.T)   { badStep(t, storetest.SQLite) }
+func TestPostgresBadStep(t *testing.T) { badStep(t, storetest.Postgres) }
 
 func badStep(t *testing.T, fresh func(testing.TB) string) {
 	address := fresh(t)

@@ -110,8 +110,10 @@ func (s *postgres) close() error {
 func (s *postgres) get(ctx context.Context, key string) (Item, bool, error) {
 	item := Item{Key: key}
 	var ends sql.NullInt64
-	err := s.pool.QueryRow(ctx, "SELECT version, ends, value FROM ken_item WHERE key = $1 AND value IS NOT NULL AND (ends IS NULL OR ends > "+soon+")", key).
-		Scan(&item.Version, &ends, &item.Value)
+	err := s.anew(ctx, func() error {
+		return s.pool.QueryRow(ctx, "SELECT version, ends, value FROM ken_item WHERE key = $1 AND value IS NOT NULL AND (ends IS NULL OR ends > "+soon+")", key).
+			Scan(&item.Version, &ends, &item.Value)
+	})
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Item{}, false, nil
 	}
@@ -121,27 +123,56 @@ func (s *postgres) get(ctx context.Context, key string) (Item, bool, error) {
 
 // page has the server keep back what is beyond pageBytes: the driver would
 // read it all.
-func (s *postgres) page(ctx context.Context, from, before string, limit int) ([]Item, error) {
-	rows, err := s.pool.Query(ctx, `SELECT key, version, ends, value FROM (
-			SELECT *, sum(octet_length(value)) OVER (ORDER BY key) - octet_length(value) AS before FROM ken_item
-			WHERE key >= $1 AND key < $2 AND value IS NOT NULL AND (ends IS NULL OR ends > `+soon+`) ORDER BY key LIMIT $3) AS page
-		WHERE before < $4 ORDER BY key`, from, before, limit, pageBytes)
-	if err != nil {
-		return nil, s.fail(err)
-	}
-	items, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (item Item, err error) {
-		var ends sql.NullInt64
-		err = row.Scan(&item.Key, &item.Version, &ends, &item.Value)
-		item.Expires = expiry(ends)
-		return item, err
+func (s *postgres) page(ctx context.Context, from, before string, limit int) (items []Item, err error) {
+	err = s.anew(ctx, func() error {
+		rows, err := s.pool.Query(ctx, `SELECT key, version, ends, value FROM (
+				SELECT *, sum(octet_length(value)) OVER (ORDER BY key) - octet_length(value) AS before FROM ken_item
+				WHERE key >= $1 AND key < $2 AND value IS NOT NULL AND (ends IS NULL OR ends > `+soon+`) ORDER BY key LIMIT $3) AS page
+			WHERE before < $4 ORDER BY key`, from, before, limit, pageBytes)
+		if err != nil {
+			return err
+		}
+		items, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (item Item, err error) {
+			var ends sql.NullInt64
+			err = row.Scan(&item.Key, &item.Version, &ends, &item.Value)
+			item.Expires = expiry(ends)
+			return item, err
+		})
+		return err
 	})
 	return items, s.fail(err)
 }
 
 func (s *postgres) head(ctx context.Context) (int64, error) {
 	var head int64
-	err := s.pool.QueryRow(ctx, "SELECT version FROM ken_head").Scan(&head)
+	err := s.anew(ctx, func() error { return s.pool.QueryRow(ctx, "SELECT version FROM ken_head").Scan(&head) })
 	return head, s.fail(err)
+}
+
+// anew does something that changes nothing, and once more where the connection
+// that it was given had been broken: those that wait in the pool do not notice
+// that the server was away.
+func (s *postgres) anew(ctx context.Context, do func() error) error {
+	err := do()
+	if ctx.Err() != nil || !broken(err) {
+		return err
+	}
+	s.pool.Reset() // the others there are broken too
+	return do()
+}
+
+// broken says that a connection has ended which had been made.
+func broken(err error) bool {
+	var e *pgconn.PgError
+	var connecting *pgconn.ConnectError
+	var network *net.OpError
+	switch {
+	case err == nil || errors.As(err, &connecting):
+		return false
+	case errors.As(err, &e):
+		return e.Severity == "FATAL" && (e.Code[:2] == "57" || e.Code[:2] == "08")
+	}
+	return errors.As(err, &network) && !network.Timeout() || pgconn.SafeToRetry(err) || isEOF(err)
 }
 
 // changes asks in one statement, which sees one moment.

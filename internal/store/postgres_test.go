@@ -168,7 +168,7 @@ func (w *wire) up() {
 // TestPostgresLostAnswer: when the connection breaks while a batch is written,
 // the caller learns what became of it.
 func TestPostgresLostAnswer(t *testing.T) {
-	address := postgresAddress(t)
+	address := storetest.Postgres(t)
 	direct := storetest.Open(t, address)
 	w, through := newWire(t, address)
 	s := storetest.Open(t, through)
@@ -229,7 +229,7 @@ func TestPostgresLostAnswer(t *testing.T) {
 // TestPostgresReconnect: a watch whose connections break, and stay away for a
 // while, loses nothing of what others write meanwhile.
 func TestPostgresReconnect(t *testing.T) {
-	address := postgresAddress(t)
+	address := storetest.Postgres(t)
 	direct := storetest.Open(t, address)
 	w, through := newWire(t, address)
 	s := storetest.Open(t, through)
@@ -278,7 +278,7 @@ func TestPostgresReconnect(t *testing.T) {
 // TestPostgresRefusals: what the server or the address refuses is named, and
 // never the password.
 func TestPostgresRefusals(t *testing.T) {
-	address := postgresAddress(t)
+	address := storetest.Postgres(t)
 	u, err := url.Parse(address)
 	if err != nil {
 		t.Fatal(err)
@@ -326,7 +326,7 @@ func TestPostgresRefusals(t *testing.T) {
 // TestPostgresSweep: what has long been gone is swept in steps, and a watch
 // from before that is told.
 func TestPostgresSweep(t *testing.T) {
-	address := postgresAddress(t)
+	address := storetest.Postgres(t)
 	s := storetest.Open(t, address)
 	v := apply(t, s, func(b *store.Batch) { b.Put("stays", nil) })
 	ctx := context.Background()

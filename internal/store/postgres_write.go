@@ -15,17 +15,26 @@ import (
 func (s *postgres) commit(ctx context.Context, g *group) error {
 	reading, cancel := context.WithTimeout(ctx, s.wait)
 	defer cancel()
-	conn, err := s.pool.Acquire(reading)
+	t := &postgresTx{known: s.known}
+	defer func() {
+		if t.conn != nil {
+			t.conn.Release() // one in a transaction is thrown away, which rolls back
+		}
+	}()
+	err := s.anew(reading, func() (err error) { // until it has decided it can begin again
+		if t.conn != nil {
+			t.conn.Release()
+		}
+		if t.conn, err = s.pool.Acquire(reading); err != nil {
+			return err
+		}
+		return t.lock(reading, g)
+	})
 	if err != nil {
 		return s.waited(ctx, err)
 	}
-	defer conn.Release() // a connection in a transaction is thrown away, which rolls back
-	t := &postgresTx{conn: conn, known: s.known}
-	if err := t.lock(reading, g); err != nil {
-		return s.waited(ctx, err)
-	}
 	if len(g.writes) == 0 {
-		_, err := conn.Exec(reading, "ROLLBACK")
+		_, err := t.conn.Exec(reading, "ROLLBACK")
 		return s.fail(err)
 	}
 	writing, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.wait)
@@ -33,7 +42,7 @@ func (s *postgres) commit(ctx context.Context, g *group) error {
 	sweep := s.sweeper.due(time.Now())
 	n, err := t.write(writing, g, sweep, s.sweeper.keep)
 	if lost := new(pgconn.PgError); err != nil && (!errors.As(err, &lost) || lost.Severity == "FATAL") {
-		err = s.outcome(context.WithoutCancel(ctx), t.xid, err)
+		err = s.outcome(context.WithoutCancel(ctx), t, g.head, err)
 	}
 	if err == nil && sweep {
 		s.sweeper.did(n)
@@ -59,7 +68,14 @@ type postgresTx struct {
 	known int
 	now   int64
 	xid   string
+	life  *time.Time // of the server: see theLife
 }
+
+// theLife is when the server last crashed, was made, or was promoted: at each
+// it begins its statistics anew, and it keeps them over a shutdown. A crash
+// loses the numbers of transactions that were not yet in its log, and they are
+// given again; so a number means something in one life only.
+const theLife = "pg_stat_get_bgwriter_stat_reset_time()"
 
 // lock takes the head, reads what the group depends on, and decides. Each
 // statement sees what was committed before it began, so those after the first
@@ -74,8 +90,8 @@ func (t *postgresTx) lock(ctx context.Context, g *group) error {
 	// just when it is free, which is most often who had it last.
 	b.Queue("SELECT pg_advisory_xact_lock($1, 'ken_head'::regclass::oid::integer)", lockID)
 	b.Queue("SELECT version FROM ken_head FOR UPDATE").QueryRow(func(row pgx.Row) error { return row.Scan(&head) })
-	b.Queue("SELECT version, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, pg_current_xact_id()::text FROM ken_schema").
-		QueryRow(func(row pgx.Row) error { return row.Scan(&schema, &t.now, &t.xid) })
+	b.Queue("SELECT version, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, pg_current_xact_id()::text, " + theLife + " FROM ken_schema").
+		QueryRow(func(row pgx.Row) error { return row.Scan(&schema, &t.now, &t.xid, &t.life) })
 	if keys := g.keys(); len(keys) > 0 {
 		b.Queue("SELECT key, version FROM ken_item WHERE key = ANY ($1) AND value IS NOT NULL AND (ends IS NULL OR ends > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)", keys).
 			Query(func(rows pgx.Rows) error {
@@ -118,18 +134,25 @@ func (t *postgresTx) write(ctx context.Context, g *group, sweep bool, keep time.
 }
 
 // outcome finds out whether a transaction was committed whose connection broke
-// before the answer came. It gives the error that took the connection if not.
-func (s *postgres) outcome(ctx context.Context, xid string, lost error) error {
+// before the answer came, which would have made head the store's. It gives the
+// error that took the connection if not.
+func (s *postgres) outcome(ctx context.Context, t *postgresTx, head int64, lost error) error {
 	ctx, cancel := context.WithTimeout(ctx, s.wait)
 	defer cancel()
 	for {
+		// What the server does not remember it cannot be asked about.
+		var same bool
+		var now int64
 		var status string
-		err := s.pool.QueryRow(ctx, "SELECT pg_xact_status($1::text::xid8)", xid).Scan(&status)
+		err := s.pool.QueryRow(ctx, `SELECT same, version, coalesce(CASE WHEN same THEN pg_xact_status($1::text::xid8) END, '')
+			FROM ken_head, (SELECT $2::timestamptz IS NOT DISTINCT FROM `+theLife+` AS same) AS life`, t.xid, t.life).Scan(&same, &now, &status)
 		switch {
-		case err == nil && status == "committed":
+		case err == nil && same && status == "committed":
 			return nil
-		case err == nil && status == "aborted":
+		case err == nil && same && status == "aborted", err == nil && !same && now < head:
 			return cause(ErrUnavailable, lost, "try again")
+		case err == nil && !same: // others have written since, or we had
+			return cause(ErrUncertain, lost, "the server has crashed: read the keys")
 		}
 		select { // the server is away, or has not yet noticed that we were
 		case <-time.After(50 * time.Millisecond):

@@ -48,7 +48,7 @@ func wantKind(t testing.TB, err, kind error, place, mend string) {
 // and not after; what is gone is swept in steps, ten minutes later; a watch
 // that comes after that and before is told.
 func TestSQLiteTime(t *testing.T) {
-	file := sqliteAddress(t)
+	file := storetest.SQLite(t)
 	synctest.Test(t, func(t *testing.T) {
 		s, err := store.Open(context.Background(), file, "")
 		if err != nil {
@@ -102,7 +102,7 @@ func TestSQLiteTime(t *testing.T) {
 // TestSQLiteSlowWatch: a watch of what does not change is not left behind by
 // all the rest that does.
 func TestSQLiteSlowWatch(t *testing.T) {
-	file := sqliteAddress(t)
+	file := storetest.SQLite(t)
 	synctest.Test(t, func(t *testing.T) {
 		s, err := store.Open(context.Background(), file, "")
 		if err != nil {
@@ -166,7 +166,7 @@ func hold(t testing.TB, driver, address string, statements ...string) (release f
 }
 
 func TestSQLiteLocked(t *testing.T) {
-	file := sqliteAddress(t)
+	file := storetest.SQLite(t)
 	s := storetest.Open(t, file)
 	lock := func() func() { return hold(t, "sqlite", file, "BEGIN IMMEDIATE") }
 	locked(t, s, lock)
@@ -179,7 +179,7 @@ func TestSQLiteLocked(t *testing.T) {
 }
 
 func TestPostgresLocked(t *testing.T) {
-	address := postgresAddress(t)
+	address := storetest.Postgres(t)
 	lock := func() func() { return hold(t, "pgx", address, "BEGIN", "UPDATE ken_head SET version = version") }
 	locked(t, storetest.Open(t, address), lock)
 	s := storetest.Open(t, address+"&lock_timeout=10")
@@ -227,7 +227,7 @@ func locked(t *testing.T, s *store.Store, lock func() (unlock func())) {
 // TestSQLiteFull: a full disk is named, nothing of the batch is there, and
 // after making room all goes on.
 func TestSQLiteFull(t *testing.T) {
-	file := sqliteAddress(t)
+	file := storetest.SQLite(t)
 	s := storetest.Open(t, file)
 	apply(t, s, func(b *store.Batch) { b.Put("k", nil) })
 	if err := store.SQL(s, "PRAGMA max_page_count = 32"); err != nil {

@@ -6,12 +6,8 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"strings"
-	"sync/atomic"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
 	"go.uber.org/goleak"
 
@@ -68,47 +64,11 @@ func openOnce(address string) {
 	fmt.Print(err)
 }
 
-func TestSQLite(t *testing.T) { storetest.Run(t, sqliteAddress) }
+func TestSQLite(t *testing.T) { storetest.Run(t, storetest.SQLite) }
 
 func TestPostgres(t *testing.T) {
-	postgresServer(t)
-	storetest.Run(t, postgresAddress)
-}
-
-func sqliteAddress(t testing.TB) string { return filepath.Join(t.TempDir(), "state", "ken.db") }
-
-func postgresServer(t testing.TB) string {
-	server := os.Getenv("KEN_TEST_POSTGRES")
-	if server == "" {
+	if os.Getenv("KEN_TEST_POSTGRES") == "" {
 		t.Skip("KEN_TEST_POSTGRES is not set: run make test-postgres")
 	}
-	return server
-}
-
-var schemas atomic.Int64
-
-// postgresAddress makes a schema of its own.
-func postgresAddress(t testing.TB) string {
-	t.Helper()
-	server := postgresServer(t)
-	ctx := context.Background()
-	conn, err := pgx.Connect(ctx, server)
-	if err != nil {
-		t.Fatal(err)
-	}
-	schema := fmt.Sprintf("ken_store_%d_%d", os.Getpid(), schemas.Add(1))
-	if _, err := conn.Exec(ctx, "CREATE SCHEMA "+schema); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if _, err := conn.Exec(ctx, "DROP SCHEMA "+schema+" CASCADE"); err != nil {
-			t.Error(err)
-		}
-		conn.Close(ctx)
-	})
-	separator := "?"
-	if strings.Contains(server, "?") {
-		separator = "&"
-	}
-	return server + separator + "search_path=" + schema
+	storetest.Run(t, storetest.Postgres)
 }

@@ -7,6 +7,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/govern/approval"
+	"ken/internal/store/storetest"
 )
 
 // TestAskedAgain: a question says in what it differs from the nearest one that
@@ -112,7 +113,7 @@ func TestAskedAgainNearest(t *testing.T) {
 // TestAskedAgainManyPlaces: a list that is cut says by how much; without a
 // redactor no value is shown.
 func TestAskedAgainManyPlaces(t *testing.T) {
-	d := newDesk(t, openStore(t, t.TempDir()+"/ken.db"), approval.Config{})
+	d := newDesk(t, storetest.Open(t, storetest.Address(t)), approval.Config{})
 	object := func(v string) capability.Call {
 		var b strings.Builder
 		for i := range 30 {

@@ -2,16 +2,16 @@ package approval_test
 
 import (
 	"fmt"
-	"path/filepath"
 	"testing"
 
 	"ken/internal/govern/approval"
+	"ken/internal/store/storetest"
 )
 
 func BenchmarkGrants(b *testing.B) {
 	for _, n := range []int{0, 1, 100} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			d := newDesk(b, openStore(b, filepath.Join(b.TempDir(), "ken.db")), approval.Config{})
+			d := newDesk(b, storetest.Open(b, storetest.Address(b)), approval.Config{})
 			for i := range n {
 				q := about(callOf(fmt.Sprintf(`{"n":%d}`, i)))
 				q.Widest = approval.Once
@@ -30,7 +30,7 @@ func BenchmarkGrants(b *testing.B) {
 
 // BenchmarkCourse is the whole life of a question: asked, granted, used.
 func BenchmarkCourse(b *testing.B) {
-	d := newDesk(b, openStore(b, filepath.Join(b.TempDir(), "ken.db")), approval.Config{})
+	d := newDesk(b, storetest.Open(b, storetest.Address(b)), approval.Config{})
 	for i := 0; b.Loop(); i++ {
 		t := settle(b, d, ask(b, d, about(callOf(fmt.Sprintf(`{"n":%d}`, i)))).ID, yes(approval.Once))
 		if _, err := d.Consume(ctx, t.Grant); err != nil {

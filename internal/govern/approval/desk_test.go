@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -20,6 +19,7 @@ import (
 	"ken/internal/govern/approval"
 	"ken/internal/govern/policy"
 	"ken/internal/store"
+	"ken/internal/store/storetest"
 )
 
 func TestMain(m *testing.M) {
@@ -62,16 +62,6 @@ func (c *clock) advance(d time.Duration) {
 
 var ctx = context.Background()
 
-func openStore(t testing.TB, file string) *store.Store {
-	t.Helper()
-	s, err := store.Open(ctx, file, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
-	return s
-}
-
 func newDesk(t testing.TB, s *store.Store, c approval.Config) *approval.Desk {
 	t.Helper()
 	d, err := approval.New(s, c)
@@ -84,7 +74,7 @@ func newDesk(t testing.TB, s *store.Store, c approval.Config) *approval.Desk {
 func fresh(t testing.TB) (*approval.Desk, *clock) {
 	t.Helper()
 	c := newClock()
-	return newDesk(t, openStore(t, filepath.Join(t.TempDir(), "ken.db")), approval.Config{
+	return newDesk(t, storetest.Open(t, storetest.Address(t)), approval.Config{
 		Now: c.Now, Approvers: []string{"operator"},
 		Redact: func(name, value string) string {
 			if strings.Contains(name, "token") {
@@ -167,9 +157,9 @@ func grantsFor(t testing.TB, d *approval.Desk, c capability.Call) []policy.Grant
 // TestAskKeepsAll: what is read back, by another desk on the same store too, is
 // what was asked, byte for byte; the same open question has one ticket.
 func TestAskKeepsAll(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "ken.db")
+	address := storetest.Address(t)
 	c := newClock()
-	d := newDesk(t, openStore(t, file), approval.Config{Now: c.Now})
+	d := newDesk(t, storetest.Open(t, address), approval.Config{Now: c.Now})
 	call := callOf(` { "b":"<&>\u00e4",  "a": 1.00, "long": "` + strings.Repeat("x", 1<<20) + `" }` + "\n")
 	call.Intent, call.Mode, call.Origin = "EXECUTE", "code", capability.ByModel
 	call.Answers = map[string]json.RawMessage{"consent": json.RawMessage(`"x"`)}
@@ -187,7 +177,7 @@ func TestAskKeepsAll(t *testing.T) {
 	if digest, _ := call.Digest(); asked.Digest != digest {
 		t.Errorf("digest = %s, want %s", asked.Digest, digest)
 	}
-	again := newDesk(t, openStore(t, file), approval.Config{Now: c.Now})
+	again := newDesk(t, storetest.Open(t, address), approval.Config{Now: c.Now})
 	got, err := again.Get(ctx, asked.ID)
 	if err != nil {
 		t.Fatal(err)
@@ -569,7 +559,7 @@ hash: h1
 // TestNewerRecords: what another version wrote is refused, by name; a list shows
 // the rest; such a grant can be revoked.
 func TestNewerRecords(t *testing.T) {
-	s := openStore(t, filepath.Join(t.TempDir(), "ken.db"))
+	s := storetest.Open(t, storetest.Address(t))
 	d := newDesk(t, s, approval.Config{})
 	call := callOf(`{}`)
 	ticket := settle(t, d, ask(t, d, about(call)).ID, yes(approval.Always))
@@ -619,7 +609,7 @@ func TestNewerRecords(t *testing.T) {
 }
 
 func TestNew(t *testing.T) {
-	s := openStore(t, filepath.Join(t.TempDir(), "ken.db"))
+	s := storetest.Open(t, storetest.Address(t))
 	if _, err := approval.New(nil, approval.Config{}); err == nil {
 		t.Error("New(nil) = nil")
 	}

@@ -2,8 +2,6 @@ package approval_test
 
 import (
 	"errors"
-	"fmt"
-	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -13,6 +11,7 @@ import (
 	"ken/capability"
 	"ken/internal/govern/approval"
 	"ken/internal/store"
+	"ken/internal/store/storetest"
 )
 
 // The model of a desk: plain lists, in one goroutine.
@@ -147,10 +146,8 @@ func (m *model) settle(t *modelTicket, a approval.Answer) {
 // TestModel: whatever is done, in whatever order and with restarts between, the
 // desk agrees with the model about every ticket and every call's grants.
 func TestModel(t *testing.T) {
-	dir, runs := t.TempDir(), 0
 	rapid.Check(t, func(r *rapid.T) {
-		runs++
-		s, err := store.Open(ctx, filepath.Join(dir, fmt.Sprint(runs, ".db")), "")
+		s, err := store.Open(ctx, storetest.Address(t), "") // closed with each run
 		if err != nil {
 			r.Fatal(err)
 		}

@@ -8,13 +8,13 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 
 	"ken/internal/govern/approval"
 	"ken/internal/store"
+	"ken/internal/store/storetest"
 )
 
 // What makes a test binary a child: its job, the store, and its name.
@@ -62,10 +62,10 @@ type child struct {
 	out *json.Decoder
 }
 
-func start(t *testing.T, file, work, name string) *child {
+func start(t *testing.T, address, work, name string) *child {
 	t.Helper()
 	c := &child{cmd: exec.Command(os.Args[0])}
-	c.cmd.Env = append(os.Environ(), childJob+"="+work, childStore+"="+file, childName+"="+name, "GORACE=atexit_sleep_ms=0 "+os.Getenv("GORACE"))
+	c.cmd.Env = append(os.Environ(), childJob+"="+work, childStore+"="+address, childName+"="+name, "GORACE=atexit_sleep_ms=0 "+os.Getenv("GORACE"))
 	c.cmd.Stderr = os.Stderr
 	out, err := c.cmd.StdoutPipe()
 	if err == nil {
@@ -95,11 +95,11 @@ func (c *child) next() (said [3]string, ok bool) {
 }
 
 // together starts children on a job at the same time and gives what each said.
-func together(t *testing.T, file, work string, n int, ids []string) [][][3]string {
+func together(t *testing.T, address, work string, n int, ids []string) [][][3]string {
 	t.Helper()
 	var children []*child
 	for i := range n {
-		children = append(children, start(t, file, work, fmt.Sprintf("p%d", i)))
+		children = append(children, start(t, address, work, fmt.Sprintf("p%d", i)))
 	}
 	all := make([][][3]string, n)
 	var done sync.WaitGroup
@@ -166,11 +166,11 @@ func each(ids []string, n int, work func(id string) error) error {
 // TestTwoProcessesSettle: 200 tickets, two processes that answer each of them:
 // one of them wins each, and the other is told who did.
 func TestTwoProcessesSettle(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "ken.db")
-	d := newDesk(t, openStore(t, file), approval.Config{})
+	address := storetest.Address(t)
+	d := newDesk(t, storetest.Open(t, address), approval.Config{})
 	ids := askMany(t, d, 200)
 	winner := map[string]string{}
-	said := together(t, file, "settle", 2, ids)
+	said := together(t, address, "settle", 2, ids)
 	wins := make([]int, 2)
 	for i, lines := range said {
 		for _, l := range lines {
@@ -254,14 +254,14 @@ func consumeJob(d *approval.Desk, _ string, ids []string, say func(what, id, mor
 // TestTwoProcessesConsume: a grant for one call, and 16 goroutines in each of
 // two processes that want to use it.
 func TestTwoProcessesConsume(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "ken.db")
-	d := newDesk(t, openStore(t, file), approval.Config{})
+	address := storetest.Address(t)
+	d := newDesk(t, storetest.Open(t, address), approval.Config{})
 	var grants []string
 	for _, id := range askMany(t, d, 30) {
 		grants = append(grants, settle(t, d, id, yes(approval.Once)).Grant)
 	}
 	used := map[string]int{}
-	for _, lines := range together(t, file, "consume", 2, grants) {
+	for _, lines := range together(t, address, "consume", 2, grants) {
 		for _, l := range lines {
 			if l[0] == "used" {
 				used[l[1]]++
@@ -299,10 +299,10 @@ func liveJob(d *approval.Desk, _ string, ids []string, say func(what, id, more s
 // can be used, once.
 func TestKilled(t *testing.T) {
 	for round := range 4 {
-		file := filepath.Join(t.TempDir(), "ken.db")
-		d := newDesk(t, openStore(t, file), approval.Config{})
+		address := storetest.Address(t)
+		d := newDesk(t, storetest.Open(t, address), approval.Config{})
 		ids := askMany(t, d, 60)
-		c := start(t, file, "live", "p0")
+		c := start(t, address, "live", "p0")
 		if err := json.NewEncoder(c.in).Encode(ids); err != nil {
 			t.Fatal(err)
 		}

@@ -3,22 +3,22 @@ package approval_test
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
 
 	"ken/capability"
 	"ken/internal/govern/approval"
+	"ken/internal/store/storetest"
 )
 
 // TestOneMoment: whatever many see of one ticket and its grant while it is
 // settled and revoked agrees with one moment for each: nobody sees it early,
-// everybody who looks afterwards does. Two desks on two stores of one file, so
+// everybody who looks afterwards does. Two desks on two stores of one place, so
 // that neither can know of the other's doings but through it.
 func TestOneMoment(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "ken.db")
-	desks := []*approval.Desk{newDesk(t, openStore(t, file), approval.Config{}), newDesk(t, openStore(t, file), approval.Config{})}
+	address := storetest.Address(t)
+	desks := []*approval.Desk{newDesk(t, storetest.Open(t, address), approval.Config{}), newDesk(t, storetest.Open(t, address), approval.Config{})}
 	for round := range 15 {
 		call := callOf(fmt.Sprintf(`{"n":%d}`, round))
 		call.Session = fmt.Sprint("s", round)
@@ -125,8 +125,8 @@ func TestOneMoment(t *testing.T) {
 
 // TestAskAtOnce: the same question from many has one ticket.
 func TestAskAtOnce(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "ken.db")
-	desks := []*approval.Desk{newDesk(t, openStore(t, file), approval.Config{}), newDesk(t, openStore(t, file), approval.Config{})}
+	address := storetest.Address(t)
+	desks := []*approval.Desk{newDesk(t, storetest.Open(t, address), approval.Config{}), newDesk(t, storetest.Open(t, address), approval.Config{})}
 	ids := make([]string, 32)
 	var done sync.WaitGroup
 	for i := range ids {

@@ -3,7 +3,6 @@ package approval_test
 import (
 	"context"
 	"errors"
-	"path/filepath"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,11 +10,13 @@ import (
 	"ken/capability"
 	"ken/internal/govern/approval"
 	"ken/internal/store"
+	"ken/internal/store/storetest"
 )
 
-// inTime runs a test by a clock of its own, with a desk on a store.
+// inTime runs a test by a clock of its own, with a desk on a store. That is
+// SQLite: a server's clock cannot be moved.
 func inTime(t *testing.T, c approval.Config, do func(t *testing.T, d *approval.Desk)) {
-	file := filepath.Join(t.TempDir(), "ken.db")
+	file := storetest.SQLite(t)
 	synctest.Test(t, func(t *testing.T) {
 		s, err := store.Open(context.Background(), file, "")
 		if err != nil {

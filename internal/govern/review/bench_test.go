@@ -2,16 +2,16 @@ package review_test
 
 import (
 	"fmt"
-	"path/filepath"
 	"testing"
 
 	"ken/capability"
 	"ken/internal/govern/review"
+	"ken/internal/store/storetest"
 )
 
 // world gives a desk and a book of n extensions, all of them on.
 func world(b *testing.B, n int) (*review.Desk, *review.Book, *capability.Capability) {
-	d := newDesk(b, openStore(b, filepath.Join(b.TempDir(), "ken.db")), review.Config{})
+	d := newDesk(b, storetest.Open(b, storetest.Address(b)), review.Config{})
 	var all []*capability.Capability
 	for i := range n {
 		x, a := base()

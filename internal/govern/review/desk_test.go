@@ -3,7 +3,6 @@ package review_test
 import (
 	"context"
 	"errors"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -15,17 +14,18 @@ import (
 	"ken/internal/govern/audit"
 	"ken/internal/govern/review"
 	"ken/internal/store"
+	"ken/internal/store/storetest"
 )
 
 // TestCourse is the life of an extension, over restarts.
 func TestCourse(t *testing.T) {
-	dir, file := t.TempDir(), filepath.Join(t.TempDir(), "ken.db")
+	dir, address := t.TempDir(), storetest.Address(t)
 	p := gitPack()
 	p.write(t, dir)
 	m := manifest(t, dir, capability.TrustUser)
 	book := bookOf(m)
 	action := m.Actions[0]
-	again := func() *review.Desk { return newDesk(t, openStore(t, file), review.Config{}) }
+	again := func() *review.Desk { return newDesk(t, storetest.Open(t, address), review.Config{}) }
 
 	d := again()
 	st := status(t, d, m)
@@ -120,7 +120,7 @@ func TestWhoMaySay(t *testing.T) {
 	dir := t.TempDir()
 	gitPack().write(t, dir)
 	m := manifest(t, dir, capability.TrustUser)
-	s := openStore(t, filepath.Join(t.TempDir(), "ken.db"))
+	s := storetest.Open(t, storetest.Address(t))
 	d := newDesk(t, s, review.Config{Reviewers: []string{"operator"}})
 	guest := pia
 	guest.Roles = []string{"guest"}
@@ -169,7 +169,7 @@ func TestStoreFails(t *testing.T) {
 	gitPack().write(t, dir)
 	m := manifest(t, dir, capability.TrustUser)
 	book, action := bookOf(m), m.Actions[0]
-	s := openStore(t, filepath.Join(t.TempDir(), "ken.db"))
+	s := storetest.Open(t, storetest.Address(t))
 	d := newDesk(t, s, review.Config{})
 	enable(t, d, m)
 	if err := d.Check(ctx, pia.Tenant, book, action); err != nil {
@@ -227,7 +227,7 @@ func TestDamagedRecord(t *testing.T) {
 		"a tail":        func(s string) string { return s + "{}" },
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := openStore(t, filepath.Join(t.TempDir(), "ken.db"))
+			s := storetest.Open(t, storetest.Address(t))
 			enable(t, newDesk(t, s, review.Config{}), m)
 			var b store.Batch
 			for item, err := range s.Scan(ctx, "extension/switch/", store.Range{}) {
@@ -264,7 +264,7 @@ func TestAudit(t *testing.T) {
 	p := gitPack()
 	p.write(t, dir)
 	m := manifest(t, dir, capability.TrustUser)
-	s := openStore(t, filepath.Join(t.TempDir(), "ken.db"))
+	s := storetest.Open(t, storetest.Address(t))
 	var broken error
 	var log []audit.Record
 	d := newDesk(t, s, review.Config{
@@ -332,7 +332,7 @@ func TestNoticeAgain(t *testing.T) {
 	x, a := base()
 	m := must(review.Of(x, []*capability.Capability{a}))
 	fail := false
-	s := openStore(t, filepath.Join(t.TempDir(), "ken.db"))
+	s := storetest.Open(t, storetest.Address(t))
 	d := newDesk(t, s, review.Config{Log: func(context.Context, audit.Record) error {
 		if fail {
 			return errors.New("no")
@@ -359,7 +359,7 @@ func TestRaces(t *testing.T) {
 	x, a := base()
 	m := must(review.Of(x, []*capability.Capability{a}))
 	book := bookOf(m)
-	s := openStore(t, filepath.Join(t.TempDir(), "ken.db"))
+	s := storetest.Open(t, storetest.Address(t))
 	desks := []*review.Desk{newDesk(t, s, review.Config{}), newDesk(t, s, review.Config{}), newDesk(t, s, review.Config{})}
 	for round := range 8 {
 		shown := status(t, desks[0], m).Shown

@@ -14,6 +14,7 @@ import (
 	"ken/internal/govern/review"
 	"ken/internal/know/source"
 	"ken/internal/store"
+	"ken/internal/store/storetest"
 )
 
 func TestMain(m *testing.M) {
@@ -104,16 +105,6 @@ func bookOf(m *review.Manifest) *review.Book {
 	return review.NewBook(append([]*capability.Capability{m.Package}, m.Actions...))
 }
 
-func openStore(t testing.TB, file string) *store.Store {
-	t.Helper()
-	s, err := store.Open(ctx, file, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
-	return s
-}
-
 func newDesk(t testing.TB, s *store.Store, c review.Config) *review.Desk {
 	t.Helper()
 	d, err := review.New(s, c)
@@ -124,7 +115,7 @@ func newDesk(t testing.TB, s *store.Store, c review.Config) *review.Desk {
 }
 
 func anyDesk(t testing.TB) *review.Desk {
-	return newDesk(t, openStore(t, filepath.Join(t.TempDir(), "ken.db")), review.Config{})
+	return newDesk(t, storetest.Open(t, storetest.Address(t)), review.Config{})
 }
 
 func status(t testing.TB, d *review.Desk, m *review.Manifest) review.Status {

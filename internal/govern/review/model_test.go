@@ -10,13 +10,14 @@ import (
 
 	"ken/capability"
 	"ken/internal/govern/review"
+	"ken/internal/store/storetest"
 )
 
 // TestModel plays with some desks on one store, packages that change under them
 // and people who act on what they saw a while ago, and compares every answer
 // with a plain account of what was said.
 func TestModel(t *testing.T) {
-	s := openStore(t, filepath.Join(t.TempDir(), "ken.db"))
+	s := storetest.Open(t, storetest.Address(t))
 	forms := variants(t)
 	var books []*review.Book
 	for _, m := range forms {

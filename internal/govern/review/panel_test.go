@@ -1,12 +1,12 @@
 package review_test
 
 import (
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"ken/capability"
 	"ken/internal/govern/review"
+	"ken/internal/store/storetest"
 )
 
 // TestPanel: the panel follows switches of any process and the catalog, and its
@@ -14,7 +14,7 @@ import (
 func TestPanel(t *testing.T) {
 	x, a := base()
 	m := must(review.Of(x, []*capability.Capability{a}))
-	s := openStore(t, filepath.Join(t.TempDir(), "ken.db"))
+	s := storetest.Open(t, storetest.Address(t))
 	d, other := newDesk(t, s, review.Config{}), newDesk(t, s, review.Config{})
 	book := bookOf(m)
 	p := d.Panel(pia.Tenant, func() *review.Book { return book })

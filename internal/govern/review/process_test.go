@@ -7,12 +7,12 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"testing"
 
 	"ken/capability"
 	"ken/internal/govern/review"
 	"ken/internal/store"
+	"ken/internal/store/storetest"
 )
 
 // What makes a test binary a child: its job and the store.
@@ -73,10 +73,10 @@ type child struct {
 	out *json.Decoder
 }
 
-func start(t *testing.T, file string) *child {
+func start(t *testing.T, address string) *child {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), childJob+"=serve", childStore+"="+file, "GORACE=atexit_sleep_ms=0 "+os.Getenv("GORACE"))
+	cmd.Env = append(os.Environ(), childJob+"=serve", childStore+"="+address, "GORACE=atexit_sleep_ms=0 "+os.Getenv("GORACE"))
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -113,12 +113,12 @@ func (c *child) ask(t *testing.T, word string) string {
 // TestTwoProcesses: what one process says holds in the other from the moment
 // that it has been said, in both directions and again and again.
 func TestTwoProcesses(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "ken.db")
+	address := storetest.Address(t)
 	x, a := base()
 	m := must(review.Of(x, []*capability.Capability{a}))
 	book := bookOf(m)
-	d := newDesk(t, openStore(t, file), review.Config{})
-	there := start(t, file)
+	d := newDesk(t, storetest.Open(t, address), review.Config{})
+	there := start(t, address)
 	for round := range 30 {
 		if there.ask(t, "check") == "" || d.Check(ctx, pia.Tenant, book, a) == nil {
 			t.Fatalf("round %d: it is on, want off", round)

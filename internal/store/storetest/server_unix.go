@@ -1,0 +1,194 @@
+//go:build unix
+
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// A Server is a PostgreSQL server of a test's own, for what nobody else must
+// notice: that it stops, starts again, and crashes.
+type Server struct {
+	Address string // of its database
+
+	t   testing.TB
+	dir string
+	bin string
+	as  *syscall.Credential // nil: as we are
+}
+
+// NewServer starts a server, which listens on a Unix socket only and is stopped
+// and removed with the test. It skips the test where KEN_TEST_POSTGRES is not
+// set, as a test does that uses that server, and where there are no programs of
+// a server.
+func NewServer(t testing.TB) *Server {
+	t.Helper()
+	if os.Getenv(server) == "" {
+		t.Skip(server + " is not set: run make test-postgres")
+	}
+	bin, ok := programs()
+	if !ok {
+		t.Skip("cannot here: there is no pg_ctl; install the package postgresql")
+	}
+	dir, err := os.MkdirTemp("", "kenpg") // a short path: the socket's name has a limit
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &Server{t: t, dir: dir, bin: bin}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	if os.Geteuid() == 0 { // the server refuses to run as root
+		if s.as, err = unprivileged(); err == nil {
+			err = os.Chown(dir, int(s.as.Uid), int(s.as.Gid))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.Address = (&url.URL{Scheme: "postgres", User: url.User("postgres"), Path: "/postgres", RawQuery: url.Values{"host": {dir}}.Encode()}).String()
+	s.do("initdb", "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
+	s.Start()
+	t.Cleanup(func() { _ = s.command("pg_ctl", "-m", "immediate", "-w", "stop").Run() }) // it may be down
+	return s
+}
+
+// programs gives the folder of the newest server's programs.
+func programs() (string, bool) {
+	all, _ := filepath.Glob("/usr/lib/postgresql/*/bin/pg_ctl")
+	slices.SortFunc(all, func(a, b string) int { return version(a) - version(b) })
+	if path, err := exec.LookPath("pg_ctl"); err == nil && len(all) == 0 {
+		all = append(all, path)
+	}
+	if len(all) == 0 {
+		return "", false
+	}
+	path, err := filepath.EvalSymlinks(all[len(all)-1])
+	return filepath.Dir(path), err == nil
+}
+
+func version(path string) int {
+	n, _ := strconv.Atoi(filepath.Base(filepath.Dir(filepath.Dir(path))))
+	return n
+}
+
+func unprivileged() (*syscall.Credential, error) {
+	u, err := user.Lookup("postgres")
+	if err != nil { // the programs are here without their package's user
+		u, err = user.Lookup("nobody")
+	}
+	if err != nil {
+		return nil, err
+	}
+	uid, err := strconv.ParseUint(u.Uid, 10, 32)
+	if err != nil {
+		return nil, err
+	}
+	gid, err := strconv.ParseUint(u.Gid, 10, 32)
+	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, err
+}
+
+func (s *Server) command(name string, args ...string) *exec.Cmd {
+	cmd := exec.Command(filepath.Join(s.bin, name), append([]string{"-D", filepath.Join(s.dir, "data")}, args...)...)
+	cmd.Dir = s.dir
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: s.as}
+	return cmd
+}
+
+// do has a program of the server do something. What it says is in a file: a
+// server that it starts keeps its output.
+func (s *Server) do(name string, args ...string) {
+	s.t.Helper()
+	log := filepath.Join(s.dir, "log")
+	f, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer f.Close()
+	cmd := s.command(name, args...)
+	cmd.Stdout, cmd.Stderr = f, f
+	if err := cmd.Run(); err != nil {
+		said, _ := os.ReadFile(log)
+		s.t.Fatalf("%s: %v\n%s", name, err, said)
+	}
+}
+
+// Start starts a server that is down. What it has not committed reaches its
+// log's file late, so that a crash loses it.
+func (s *Server) Start() {
+	s.t.Helper()
+	s.do("pg_ctl", "-w", "-o", "-c listen_addresses= -c unix_socket_directories="+s.dir+" -c fsync=off -c wal_writer_delay=10s", "start")
+}
+
+// Stop shuts the server down: its sessions end where they are, and nothing that
+// was committed is lost.
+func (s *Server) Stop() { s.t.Helper(); s.do("pg_ctl", "-m", "fast", "-w", "stop") }
+
+// Crash kills a session with SIGKILL, which makes the server end all others,
+// recover, and go on. It returns when it has.
+func (s *Server) Crash() {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	// It begins its statistics anew when it recovers.
+	lived := func() (when time.Time, err error) {
+		conn, err := pgx.Connect(ctx, s.Address)
+		if err != nil {
+			return when, err
+		}
+		defer conn.Close(ctx)
+		err = conn.QueryRow(ctx, "SELECT stats_reset FROM pg_stat_bgwriter").Scan(&when)
+		return when, err
+	}
+	before, err := lived()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	victim, err := pgx.Connect(ctx, s.Address)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer victim.Close(ctx)
+	if err := syscall.Kill(int(victim.PgConn().PID()), syscall.SIGKILL); err != nil {
+		s.t.Fatal(err)
+	}
+	for {
+		after, err := lived()
+		if err == nil && !after.Equal(before) {
+			return
+		}
+		if ctx.Err() != nil {
+			s.t.Fatalf("the server did not come back: %v", err)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// SQL does something on the server, in a session of its own, and gives the
+// first value of the first row.
+func (s *Server) SQL(statement string) (value string) {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, s.Address)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer conn.Close(ctx)
+	var v any
+	if err := conn.QueryRow(ctx, statement).Scan(&v); err != nil {
+		s.t.Fatalf("%s: %v", statement, err)
+	}
+	return fmt.Sprint(v)
+}
