@@ -28,6 +28,7 @@ import (
 // A runCall is what the flags of ken run say.
 type runCall struct {
 	session, key, mode string
+	again              bool
 }
 
 func (c *command) runCommand() *cobra.Command {
@@ -47,6 +48,7 @@ func (c *command) runCommand() *cobra.Command {
 	cmd.Flags().SetInterspersed(false)
 	cmd.Flags().StringVar(&r.session, "session", "", "the `name` of the session that consent and results belong to (this terminal's)")
 	cmd.Flags().StringVar(&r.key, "key", "", "a `name` for this one call: run again with it, a finished call is not repeated")
+	cmd.Flags().BoolVar(&r.again, "again", false, "with --key: run it again although nobody knows whether an earlier try had its effect")
 	cmd.Flags().StringVar(&r.mode, "mode", "", "the `mode` to run in (policy.modes)")
 	return cmd
 }
@@ -70,8 +72,8 @@ func (c *command) run(ctx context.Context, a *app.App, r runCall, given []string
 		call.Live = live
 	}
 	res, err := a.Door.Invoke(ctx, view, call)
-	for tries := 0; tries < 3 && capability.KindOf(err) == capability.Unapproved && c.interactive(); tries++ {
-		again, asked := c.consent(ctx, a, err)
+	for range 4 { // a question may follow another
+		again, asked := c.answer(ctx, a, r, &call, err)
 		if asked != nil {
 			return asked
 		}
@@ -120,13 +122,37 @@ func (c *command) interactive() bool {
 	return ok && c.out.terminal && !c.json && term.IsTerminal(int(f.Fd()))
 }
 
-// consent shows what a call would do and takes the person's answer. It reports
+// answer puts the question that a call failed with to the person, and reports
 // whether to make the call again.
-func (c *command) consent(ctx context.Context, a *app.App, err error) (bool, error) {
+func (c *command) answer(ctx context.Context, a *app.App, r runCall, call *capability.Call, err error) (again bool, _ error) {
 	q, ok := errors.AsType[*runner.Question](err)
-	if !ok || q.Name != runner.AnswerConsent || q.Ticket == "" {
+	switch {
+	case !ok:
+		return false, nil
+	case q.Name == runner.AnswerConsent && q.Ticket != "" && c.interactive():
+		return c.consent(ctx, a, q)
+	case q.Name != runner.AnswerAgain || call.Answers != nil:
+		return false, nil
+	case !r.again && c.interactive():
+		c.out.linef("%s", foreign(q.Text))
+		fmt.Fprintf(c.out, "%s [y/N]: ", c.out.style(yellow, "Run it again?"))
+		line, err := readLine(ctx, c.in)
+		if err != nil {
+			return false, err
+		}
+		r.again = strings.HasPrefix(strings.ToLower(strings.TrimSpace(line)), "y")
+	}
+	if !r.again {
 		return false, nil
 	}
+	id, err := json.Marshal(q.Effect)
+	call.Answers = map[string]json.RawMessage{runner.AnswerAgain: id}
+	return true, err
+}
+
+// consent shows what a call would do and takes the person's answer. It reports
+// whether to make the call again.
+func (c *command) consent(ctx context.Context, a *app.App, q *runner.Question) (bool, error) {
 	desk, derr := a.Desk()
 	if derr != nil {
 		return false, derr

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -251,7 +252,7 @@ func (r *Runner) release(ctx context.Context, t *trip) {
 	b.Delete(c.key)
 	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.limits.Record)
 	defer cancel()
-	if _, err := r.cfg.Effects.Apply(late, &b); err != nil {
+	if err := r.persist(late, c, &b, nil); err != nil {
 		t.note("claim", "it did not run, and its claim could not be taken back: "+err.Error())
 	}
 	c.version = 0
@@ -301,11 +302,37 @@ func (r *Runner) settle(ctx context.Context, t *trip, res capability.Result, err
 	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.limits.Record)
 	r.settling.Go(func() {
 		defer cancel()
-		if _, err := r.cfg.Effects.Apply(late, &b); err != nil {
+		if err := r.persist(late, c, &b, value); err != nil {
 			r.unsettled.Add(1)
 		}
 		r.land(c)
 	})
+}
+
+// persist applies what a claim became, and tries again while the store cannot
+// be reached. Where contact was lost in the middle, the key tells whether the
+// batch is there: it then holds value, or with nil nothing.
+func (r *Runner) persist(ctx context.Context, c *claim, b *store.Batch, value []byte) error {
+	for wait := 20 * time.Millisecond; ; wait = min(2*wait, time.Second) {
+		_, err := r.cfg.Effects.Apply(ctx, b)
+		switch {
+		case errors.Is(err, store.ErrUncertain):
+			item, there, unread := r.cfg.Effects.Get(ctx, c.key)
+			if unread == nil && there == (value != nil) && bytes.Equal(item.Value, value) {
+				return nil
+			}
+			if unread == nil && (!there || item.Version != c.version) {
+				return err // it is somebody else's by now
+			}
+		case !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrBusy):
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(wait):
+		}
+	}
 }
 
 // nothingHappened reports whether an executor's error says so: see [Executor].
