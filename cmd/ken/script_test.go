@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -29,6 +30,10 @@ func TestScript(t *testing.T) {
 			t.Fatalf("build: %v\n%s", err, out)
 		}
 	}
+	examples, err := filepath.Abs(filepath.Join("..", "..", "examples", "extensions"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join("..", "..", "testdata", "script"),
 		RequireExplicitExec: true,
@@ -45,9 +50,15 @@ func TestScript(t *testing.T) {
 			if err := os.Symlink(absolute, filepath.Join(bin, "ken")); err != nil {
 				return err
 			}
+			// As root, programs are run as somebody else, who must get there.
+			if err := os.Chmod(filepath.Dir(env.WorkDir), 0o755); err != nil {
+				return err
+			}
 			env.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 			env.Setenv("HOME", filepath.Join(env.WorkDir, "home"))
 			env.Setenv("KEN_BENCH", os.Getenv("KEN_BENCH"))
+			env.Setenv("KEN_TEST_POSTGRES", os.Getenv("KEN_TEST_POSTGRES"))
+			env.Setenv("EXAMPLES", examples)
 			return os.MkdirAll(env.Getenv("HOME"), 0o755)
 		},
 		Condition: func(cond string) (bool, error) {
@@ -56,6 +67,8 @@ func TestScript(t *testing.T) {
 				return os.Getenv("KEN_BENCH") != "", nil
 			case "root":
 				return os.Geteuid() == 0, nil
+			case "postgres":
+				return os.Getenv("KEN_TEST_POSTGRES") != "", nil
 			}
 			return false, fmt.Errorf("unknown condition %q", cond)
 		},
@@ -67,6 +80,12 @@ func TestScript(t *testing.T) {
 			"fifo":   fifo,
 			"sparse": sparse,
 			"lines":  lines,
+			"exits":  exits,
+			"many":   many,
+			"take":   take,
+			"await":  await,
+			"alive":  alive,
+			"tty":    tty,
 		},
 	})
 }
@@ -82,9 +101,10 @@ func runKen(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// checkJSON FILE PATH [VALUE]: the value at a path equals VALUE, or is there at
-// all. Steps of the path are apart by "|": a key, the index of a list's element,
-// key=value for the element that has it, or len for the length.
+// checkJSON FILE PATH [VALUE]: the value at a path equals VALUE, matches the
+// expression in ~VALUE, or is there at all. Steps of the path are apart by "|":
+// a key, the index of a list's element, last, key=value for the first element
+// that has it, or len for the length.
 func checkJSON(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) < 2 || len(args) > 3 {
 		ts.Fatalf("usage: [!] json FILE PATH [VALUE]")
@@ -98,7 +118,17 @@ func checkJSON(ts *testscript.TestScript, neg bool, args []string) {
 	if f, isFloat := value.(float64); isFloat {
 		got = strconv.FormatFloat(f, 'f', -1, 64)
 	}
-	matches := ok && (len(args) == 2 || got == args[2])
+	matches := ok
+	if len(args) == 3 {
+		want, isPattern := strings.CutPrefix(args[2], "~")
+		if isPattern {
+			pattern, err := regexp.Compile(want)
+			ts.Check(err)
+			matches = ok && pattern.MatchString(got)
+		} else {
+			matches = ok && got == args[2]
+		}
+	}
 	if matches == neg {
 		ts.Fatalf("json %s is %q (there: %v)", strings.Join(args, " "), got, ok)
 	}
@@ -138,6 +168,9 @@ func element(list []any, step string) (any, bool) {
 		}
 		return nil, false
 	}
+	if step == "last" {
+		step = strconv.Itoa(len(list) - 1)
+	}
 	i, err := strconv.Atoi(step)
 	if err != nil || i < 0 || i >= len(list) {
 		return nil, false
@@ -151,14 +184,7 @@ func serve(ts *testscript.TestScript, neg bool, args []string) {
 	if neg {
 		ts.Fatalf("serve cannot be negated")
 	}
-	ken := filepath.Join(ts.Getenv("WORK"), ".bin", "ken")
-	cmd := exec.Command(ken, append([]string{"serve", "--addr", "127.0.0.1:0", "--json"}, args...)...)
-	cmd.Dir = ts.MkAbs(".")
-	for _, name := range []string{"HOME", "PATH", "KEN_HOME", "KEN_CAPABILITY_DIRS", "SERPER_API_KEY"} {
-		if v := ts.Getenv(name); v != "" {
-			cmd.Env = append(cmd.Env, name+"="+v)
-		}
-	}
+	cmd := program(ts, append([]string{"serve", "--addr", "127.0.0.1:0", "--json"}, args...)...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.StdoutPipe()
