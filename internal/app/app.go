@@ -21,6 +21,7 @@ import (
 	"ken/internal/find/card"
 	"ken/internal/know/catalog"
 	"ken/internal/know/source"
+	"ken/internal/run/executor"
 	"ken/internal/run/executor/function"
 	"ken/llm"
 )
@@ -85,6 +86,7 @@ type App struct {
 	made      *source.Memory  // what the program puts in while it runs
 	recorder  *door.Recorder
 	log       *slog.Logger
+	path      string // folders of programs, as the user's PATH has them
 	commands  commands
 	governing
 	reviewing reviewing
@@ -126,7 +128,7 @@ func Open(ctx context.Context, cfg Config) (*App, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	a := &App{Settings: settings, Places: places, Principal: capability.Principal{ID: "local"}, log: cfg.Log}
+	a := &App{Settings: settings, Places: places, Principal: capability.Principal{ID: "local"}, log: cfg.Log, path: cfg.Getenv("PATH")}
 	a.embedding, err = a.newEmbedding(cfg)
 	if err == nil {
 		err = a.govern(cfg)
@@ -171,8 +173,17 @@ func (a *App) build(cfg Config) error {
 	}
 	pins := a.Settings.Catalog.Pins
 	machine := catalog.ThisMachine()
+	onPath := machine.HasBin // what other agents run
+	programs := executor.NewPrograms(a.programPath(), a.Places.Workspace, filepath.Join(a.Places.Home, "extensions"))
+	machine.HasBin = func(name string) bool { return onPath(name) || programs.Has(name) }
 	machine.HasSecret = func(name string) bool { return cfg.Getenv(name) != "" || a.secrets.Has(name) }
+	own, err := ownTools(context.Background())
+	if err != nil {
+		return err
+	}
+	a.own = own
 	c, err := catalog.New(catalog.Config{
+		Own:     ownIDs(own.Snapshot()),
 		Sources: list, Fallback: s.fallback, Pins: pins,
 		WorkspaceBodies: a.Settings.Capabilities.AllowWorkspaceCards,
 		SeedSanitizer:   a.Settings.Catalog.Sanitizer == config.SanitizeSeed,
@@ -184,9 +195,6 @@ func (a *App) build(cfg Config) error {
 		return err
 	}
 	a.catalog = c
-	if a.own, err = ownTools(context.Background()); err != nil {
-		return err
-	}
 	a.Door, err = a.finding(cfg, c)
 	return err
 }

@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"ken/capability"
 	"ken/internal/config"
 	"ken/internal/govern/policy"
 	"ken/internal/run/runner"
@@ -144,7 +143,7 @@ func (a *App) enforce(rules *policy.Rules, err error) {
 			return true
 		}
 		c := policy.Of(e.Capability)
-		return !rules.Visible(&policy.Viewer{Principal: a.Principal, Origin: capability.ByPerson}, &c)
+		return !rules.Visible(&policy.Viewer{Principal: run.Principal, Mode: run.Mode, Origin: run.Origin, Surface: policy.Surface(run.Surface)}, &c)
 	})
 	if n > 0 {
 		a.log.Warn("calls were stopped that the rules no longer allow", "calls", n)

@@ -66,6 +66,18 @@ func ownTools(ctx context.Context) (*catalog.Catalog, error) {
 	return c, err
 }
 
+// ownIDs gives every id by which one of them can be called.
+func ownIDs(s *catalog.Snapshot) []capability.ID {
+	var out []capability.ID
+	for e := range s.All() {
+		out = append(out, e.ID)
+		for _, alias := range e.Aliases {
+			out = append(out, capability.MakeID(e.Kind, alias))
+		}
+	}
+	return out
+}
+
 func memory(name string, trust capability.Trust, lists ...[]executor.Tool) *source.Memory {
 	m := source.NewMemory(name, trust)
 	for _, t := range slices.Concat(lists...) {
@@ -149,13 +161,16 @@ func (a *App) executors(kept *result.Store) (runner.Executors, error) {
 	a.closeLater(commands.Close)
 	programs, err := process.New(process.Config{
 		Extensions: filepath.Join(a.Places.Home, "extensions"), Lookup: a.lookup, Grant: a.grant,
-		Path: strings.Join(a.Settings.Extensions.Path, string(os.PathListSeparator)), Getenv: a.variable,
+		Path: a.programPath(), Avoid: []string{a.Places.Workspace}, Getenv: a.variable,
 		Limits: a.sandboxLimits(), Require: sandbox.Requirement(a.Settings.Sandbox.Require),
 	})
 	if err != nil {
 		return nil, err
 	}
 	a.closeLater(programs.Close)
+	if t := a.Rules().Tool("shell"); t.Enabled && t.Mode == policy.AccessFull {
+		a.log.Warn("the tool shell is in the mode full: a model may have any command run in the sandbox", "key", "tools.shell.mode")
+	}
 	own := map[string]executor.Executor{
 		"exec.*":     programs,
 		"shell":      commands,
@@ -173,11 +188,21 @@ func (a *App) executors(kept *result.Store) (runner.Executors, error) {
 	return out, nil
 }
 
+// programPath lists the folders of programs: those of ken.yaml, or else the
+// user's own PATH and then the system's.
+func (a *App) programPath() string {
+	list := a.Settings.Extensions.Path
+	if len(list) == 0 {
+		list = append(filepath.SplitList(a.path), executor.DefaultPath)
+	}
+	return strings.Join(list, string(os.PathListSeparator))
+}
+
 func (a *App) sandboxLimits() sandbox.Limits {
 	s := a.Settings.Sandbox
 	return sandbox.Limits{
 		Wall: a.Settings.Limits.Timeout, CPU: s.CPU, Memory: s.Memory, AddressSpace: s.AddressSpace, Processes: s.Processes, OpenFiles: s.OpenFiles,
-		FileSize: s.FileSize, Disk: s.Disk, Scratch: s.Scratch, Output: s.Output,
+		FileSize: s.FileSize, Disk: s.Disk, Scratch: s.Scratch, Output: s.Output, OutputStop: s.OutputStop,
 	}
 }
 
@@ -281,7 +306,10 @@ func within(dir, path string) bool {
 // protectedNames are what programs may read but not change in a workspace: they
 // decide what others run later.
 func protectedNames() []string {
-	return []string{".git/hooks", ".git/config", ".ken", ".vscode", ".envrc", "context/tool-access.json"}
+	return []string{
+		".git/hooks", ".git/config", ".ken", ".kenignore", "context/tool-access.json", "AGENTS.md", "CLAUDE.md", "GEMINI.md",
+		".claude", ".cursor", ".agents", ".mcp.json", ".vscode", ".idea", ".envrc", ".github/workflows",
+	}
 }
 
 // protected gives those that are there, by their whole names. What is not there

@@ -13,14 +13,14 @@ import (
 	"ken/internal/govern/audit"
 )
 
-// Settle answers a ticket for a person and puts the answer on the record. An
-// answer that cannot be recorded is not given.
+// Settle answers a ticket for a person and puts the answer on the record. One
+// that cannot be recorded does not hold.
 func (a *App) Settle(ctx context.Context, ticket string, answer approval.Answer) (approval.Ticket, error) {
 	desk, log, err := a.deskAndTrail()
 	if err != nil {
 		return approval.Ticket{}, err
 	}
-	t, err := desk.Get(ctx, ticket)
+	t, err := desk.Settle(ctx, ticket, answer)
 	if err != nil {
 		return t, err
 	}
@@ -31,9 +31,9 @@ func (a *App) Settle(ctx context.Context, ticket string, answer approval.Answer)
 		rec.Metadata.Notes["until"] = answer.Until.UTC().Format("2006-01-02T15:04:05Z")
 	}
 	if _, err := log.Append(ctx, rec); err != nil {
-		return t, err
+		return t, errors.Join(err, desk.Revoke(context.WithoutCancel(ctx), t.ID, answer.By, "it could not be recorded"))
 	}
-	return desk.Settle(ctx, ticket, answer)
+	return t, nil
 }
 
 // Revoke takes an answer back, on the record.

@@ -63,6 +63,7 @@ type Sandbox struct {
 	Disk         int64 // bytes of the work directory; default none
 	Output       int64 // bytes kept of each stream; default 1 MiB
 	Scratch      int64 // bytes of /tmp; default 64 MiB
+	OutputStop   int64 // bytes of both streams at which a program is stopped; default none
 	NetworkBytes int64 // up and down together; default 64 MiB
 
 	// NetworkRate is in bytes a second. Zero, the default, is no limit, and
@@ -151,7 +152,7 @@ func defaultLimits() Limits {
 func defaultSandbox() Sandbox {
 	return Sandbox{
 		Require: RequireLandlock, Memory: NoLimit, AddressSpace: NoLimit, Processes: 512, OpenFiles: 1024, FileSize: gib,
-		Disk: NoLimit, Output: mib, Scratch: 64 * mib, NetworkBytes: 64 * mib,
+		Disk: NoLimit, Output: mib, OutputStop: NoLimit, Scratch: 64 * mib, NetworkBytes: 64 * mib,
 	}
 }
 
@@ -220,6 +221,7 @@ func sandboxSettings() []setting[Config] {
 		bytes("fileSize", "The largest file that a program may write; none is no limit.", func(s *Sandbox) *int64 { return &s.FileSize }),
 		bytes("disk", "The most bytes of an extension's work directory; none is no limit.", func(s *Sandbox) *int64 { return &s.Disk }),
 		bytes("output", "The most bytes kept of a program's output and of its errors, the beginning and the end; none is no limit.", func(s *Sandbox) *int64 { return &s.Output }),
+		bytes("outputStop", "Bytes of both streams together at which a program is stopped; none is no limit.", func(s *Sandbox) *int64 { return &s.OutputStop }),
 		bytes("scratch", "The most bytes in a program's /tmp, where it has one of its own; none is no limit.", func(s *Sandbox) *int64 { return &s.Scratch }),
 		bytes("networkBytes", "The most bytes that a call sends and receives; none is no limit.", func(s *Sandbox) *int64 { return &s.NetworkBytes }),
 		entry("sandbox.networkRate", "The most bytes a second; none is no limit.",

@@ -189,7 +189,7 @@ func TestConfigDefaults(t *testing.T) {
 		"limits.inline": "20000", "limits.dataBytes": "8MiB", "limits.remember": "24h",
 
 		"sandbox.require": "require-landlock", "sandbox.cpu": "0s", "sandbox.memory": "none", "sandbox.addressSpace": "none", "sandbox.processes": "512",
-		"sandbox.openFiles": "1024", "sandbox.fileSize": "1GiB", "sandbox.disk": "none", "sandbox.output": "1MiB", "sandbox.scratch": "64MiB",
+		"sandbox.openFiles": "1024", "sandbox.fileSize": "1GiB", "sandbox.disk": "none", "sandbox.output": "1MiB", "sandbox.outputStop": "none", "sandbox.scratch": "64MiB",
 		"sandbox.networkBytes": "64MiB", "sandbox.networkRate": "none",
 
 		"shell.env": "[]", "shell.hosts": "[]", "extensions.path": "[]", "extensions.review": "required",

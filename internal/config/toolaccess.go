@@ -21,9 +21,10 @@ const accessKey = "policy.toolAccess"
 // accessFile is the seed's file about tools, below a directory.
 func accessFile(dir string) string { return filepath.Join(dir, "context", "tool-access.json") }
 
-// accessVariables are the environment's words about the shell.
+// accessVariables are the environment's words about tools.
 func accessVariables() []string {
 	return []string{
+		"TOOLS_ENABLED", "TOOLS_MODE", "TOOLS_ALLOWED",
 		"SHELL_TOOL_ENABLED", "SHELL_TOOL_MODE", "SHELL_TOOL_ALLOWED_PREFIXES", "SHELL_TOOL_TIMEOUT_MS", "SHELL_TOOL_MAX_OUTPUT_CHARS",
 	}
 }

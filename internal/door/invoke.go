@@ -60,8 +60,9 @@ func (d *Door) Resolve(_ context.Context, call capability.Call) (runner.Resolved
 }
 
 func (d *Door) resolved(v View, e *Entry) (runner.Resolved, error) {
+	r := runner.Resolved{Capability: e.Capability, Extension: ExtensionOf(e.Capability)}
 	unavailable := func(why, fix string) (runner.Resolved, error) {
-		return runner.Resolved{}, &capability.Error{Kind: capability.Unavailable, Op: "call", Target: string(e.ID), Err: errors.New(why), Fix: fix}
+		return r, &capability.Error{Kind: capability.Unavailable, Op: "call", Target: string(e.ID), Err: errors.New(why), Fix: fix}
 	}
 	switch {
 	case e.State != catalog.Active:
@@ -69,12 +70,9 @@ func (d *Door) resolved(v View, e *Entry) (runner.Resolved, error) {
 	case !e.Available:
 		return unavailable(strings.Join(e.Missing, "; "), "see ken catalog why "+string(e.ID))
 	}
-	r := runner.Resolved{
-		Capability: e.Capability, Extension: ExtensionOf(e.Capability),
-		Schema: func(ctx context.Context) (json.RawMessage, error) {
-			detail, err := d.of(v, e).Inspect(ctx, e)
-			return detail.Schema, err
-		},
+	r.Schema = func(ctx context.Context) (json.RawMessage, error) {
+		detail, err := d.of(v, e).Inspect(ctx, e)
+		return detail.Schema, err
 	}
 	if d.cfg.Switches != nil {
 		r.Disabled, r.Mend = d.cfg.Switches.Off(e.Capability)

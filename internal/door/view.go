@@ -244,7 +244,7 @@ func (v View) Lookup(name string) (*Entry, error) {
 	}
 	e, err := v.snapshot.LookupAmong(name, v.sees)
 	if err != nil && v.own != nil {
-		if own, missing := v.own.Lookup(name); missing == nil && (v.reveal != nil || v.allows(own)) {
+		if own := v.ownCalled(name); own != nil && (v.reveal != nil || v.allows(own)) {
 			e, err = own, nil
 		}
 	}
@@ -252,6 +252,21 @@ func (v View) Lookup(name string) (*Entry, error) {
 		e = v.reveal(e)
 	}
 	return e, err
+}
+
+// ownCalled finds a tool of the program by its id, name or alias.
+func (v View) ownCalled(name string) *Entry {
+	if e, err := v.own.Lookup(name); err == nil {
+		return e
+	}
+	for e := range v.own.All() {
+		for _, alias := range e.Aliases {
+			if name == alias || name == string(capability.MakeID(e.Kind, alias)) {
+				return e
+			}
+		}
+	}
+	return nil
 }
 
 // Related gives what an entry has to do with others, the strongest first.

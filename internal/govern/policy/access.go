@@ -184,13 +184,48 @@ func toolEntry(root *yamldoc.Reader, f yamldoc.Field) (Tool, error) {
 	return t, joined(r.Issues())
 }
 
+// withGlobalEnv puts TOOLS_ENABLED, TOOLS_MODE and TOOLS_ALLOWED to what the
+// file says of all tools. A value that makes no sense switches all of them off.
+func (a ToolAccess) withGlobalEnv(get func(string) string, narrow bool) (ToolAccess, []error) {
+	var bad []error
+	if v := get("TOOLS_ENABLED"); v != "" {
+		on, err := strconv.ParseBool(v)
+		if err != nil {
+			bad = append(bad, fmt.Errorf("TOOLS_ENABLED=%q: want true or false; all tools are off", v))
+		}
+		a.Enabled = on && (a.Enabled || !narrow)
+	}
+	if v := get("TOOLS_MODE"); v != "" {
+		i := indexOf(accessNames[:], v)
+		if i < 0 {
+			bad = append(bad, fmt.Errorf("TOOLS_MODE=%q: want off, allowlist or full; all tools are off", v))
+			i = 0
+		}
+		if mode := AccessMode(i); !narrow || mode < a.Mode {
+			a.Mode = mode
+		}
+	}
+	if v := get("TOOLS_ALLOWED"); v != "" {
+		var said []string
+		for s := range strings.SplitSeq(v, ",") {
+			s = strings.TrimSpace(s)
+			if s != "" && (!narrow || a.Mode != AccessAllowlist || slices.Contains(a.Allowed, s)) {
+				said = append(said, s)
+			}
+		}
+		a.Allowed = said
+	}
+	return a, bad
+}
+
 // WithEnv puts the seed's environment knobs to what the file says: where there
 // is a file they only narrow it, otherwise they replace the defaults. A value
 // that makes no sense switches the shell off, and is reported.
 func (a ToolAccess) WithEnv(get func(string) string) (ToolAccess, error) {
-	t := a.Tool("shell")
 	var bad []error
 	narrow := a.Name != ""
+	a, bad = a.withGlobalEnv(get, narrow)
+	t := a.Tool("shell")
 	if v := get("SHELL_TOOL_ENABLED"); v != "" {
 		on, err := strconv.ParseBool(v)
 		if err != nil {

@@ -41,6 +41,10 @@ type Config struct {
 	// instead of showing it as it is.
 	SeedSanitizer bool
 
+	// Own are ids of tools that are part of the program. A capability from a
+	// place that is trusted less than the user's own cannot take their place.
+	Own []capability.ID
+
 	// Mentions are ids that the configuration names; one that is nowhere is
 	// reported.
 	Mentions []Mention

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -69,6 +70,10 @@ func (c *Catalog) judgeLocked(cp *capability.Capability) judgement {
 	if taken, name := c.reservedLike(cp); name != "" && cp.Trust != capability.TrustBuiltin {
 		j.state = Quarantined
 		j.reasons = append(j.reasons, fmt.Sprintf("%s looks like %s, which is Ken's own", taken, name))
+	}
+	if cp.Trust < capability.TrustUser && slices.Contains(c.cfg.Own, cp.ID) {
+		j.state = Quarantined
+		j.reasons = append(j.reasons, fmt.Sprintf("%s is a tool of Ken's own, and a %s source cannot take its place", cp.ID, cp.Trust))
 	}
 	switch pin, pinned := c.cfg.Pins[cp.ID]; {
 	case pinned && pin == cp.Hash:

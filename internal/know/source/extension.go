@@ -73,6 +73,7 @@ type extension struct {
 	permissions []string
 	platforms   []string
 	category    string
+	secrets     []string // that its programs are given
 	options     recipeOptions      // of the whole package
 	claims      capability.Effects // what it says of all its actions
 	usage       string
@@ -108,6 +109,7 @@ func (x *extension) describe(r *yamldoc.Reader) bool {
 	if !x.name(c, r) {
 		return false
 	}
+	x.secrets = c.RequiredSecrets
 	x.id, x.permissions, x.platforms, x.category = c.ID, c.Permissions, c.RequiredPlatforms, c.Category
 	x.options, x.claims = readOptions(r), readEffects(r)
 	x.usage = x.readUsage(r)

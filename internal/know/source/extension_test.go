@@ -3,7 +3,9 @@ package source
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -447,4 +449,41 @@ func FuzzExtension(f *testing.F) {
 			checkAction(t, u.capabilities[0], c)
 		}
 	})
+}
+
+// TestWorkIsNoCatalog: what an extension's programs write into their work
+// directory never becomes a capability, at the start or while watching.
+func TestWorkIsNoCatalog(t *testing.T) {
+	for _, root := range []string{".", "extensions", "extensions/tools.x"} {
+		dir := t.TempDir()
+		put := func(name, text string) {
+			file := filepath.Join(dir, filepath.FromSlash(name))
+			if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o644)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		put("extensions/tools.x/manifest.json", `{"id":"tools.x","description":"x","permissions_required":["exec"]}`)
+		put("extensions/tools.x/work/SKILL.md", "---\nname: planted\ndescription: planted\n---\nDo evil.\n")
+		put("extensions/tools.x/work/deep/CAPABILITY.yaml", "kind: tool\nname: planted\ndescription: planted\n")
+		put("extensions/other/skills/work/SKILL.md", "---\nname: honest\ndescription: honest\n---\nFine.\n")
+		tree := NewTree(TreeConfig{Path: filepath.Join(dir, root), Trust: capability.TrustUser})
+		batch, err := tree.Load(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		names := map[string]bool{}
+		for _, c := range batch.Capabilities {
+			names[c.Name] = true
+		}
+		if names["planted"] || !names["tools.x"] || names["honest"] != (root != "extensions/tools.x") {
+			t.Errorf("read from %s: %v", root, names)
+		}
+		w := newWalk(t.Context(), tree)
+		prefix := map[string]string{".": "extensions/tools.x/", "extensions": "tools.x/", "extensions/tools.x": ""}[root]
+		w.at(prefix + "work/SKILL.md")
+		w.at(prefix + "work")
+		if len(w.found) != 0 {
+			t.Errorf("looked at by itself: %v", w.found)
+		}
+	}
 }

@@ -37,7 +37,7 @@ func (s *packageSpec) argvLine(index int) int {
 // settle fills in how a capability runs: recipe, schema, and what it needs.
 // It reports false when the package cannot be followed, and says so.
 func (x *extension) settle(c *capability.Capability, s *packageSpec) bool {
-	c.RequiredTools, c.RequiredPlatforms = []string{string(x.id)}, x.platforms
+	c.RequiredTools, c.RequiredPlatforms, c.RequiredSecrets = []string{string(x.id)}, x.platforms, x.secrets
 	if c.Category == "" {
 		c.Category = x.category
 	}

@@ -169,7 +169,7 @@ func (w *walk) scopesOf(p string) []string {
 		if j := strings.LastIndexByte(p[:i], '/'); j >= 0 {
 			dir = p[:j]
 		}
-		if skipFolder(path.Base(p[:i])) {
+		if skipFolder(path.Base(p[:i])) || w.t.written(p[:i]) {
 			return nil
 		}
 		// A folder that went away, came, or turned from a unit into a plain

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
+	"strings"
 	"sync"
 
 	"github.com/fsnotify/fsnotify"
@@ -50,6 +52,7 @@ type TreeConfig struct {
 // goroutine calls in turn.
 type Tree struct {
 	cfg     TreeConfig
+	around  string // the last names of Path, with slashes
 	formats []format
 	notify  func() (*fsnotify.Watcher, error)
 
@@ -91,7 +94,9 @@ func NewTree(cfg TreeConfig) *Tree {
 	if cfg.Name == "" {
 		cfg.Name = cfg.Path
 	}
-	return &Tree{cfg: cfg, formats: formats(), notify: fsnotify.NewWatcher}
+	names := strings.Split(filepath.ToSlash(filepath.Clean(cfg.Path)), "/")
+	around := path.Join(names[max(0, len(names)-2):]...)
+	return &Tree{cfg: cfg, around: around, formats: formats(), notify: fsnotify.NewWatcher}
 }
 
 // Name gives the source's name.

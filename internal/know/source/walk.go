@@ -82,6 +82,9 @@ func (w *walk) at(p string) {
 		w.all()
 		return
 	}
+	if w.t.written(p) {
+		return
+	}
 	info, err := fs.Lstat(w.t.root.fsys, p)
 	inUnit := w.inUnit(p)
 	switch {
@@ -146,6 +149,19 @@ func skipFolder(name string) bool {
 	return false
 }
 
+// written reports whether a path lies in the work directory of an extension,
+// extensions/ID/work. Its programs write there, and what they write must not
+// become a capability.
+func (t *Tree) written(p string) bool {
+	parts := strings.Split(path.Join(t.around, p), "/")
+	for i := range len(parts) - 2 {
+		if parts[i] == "extensions" && parts[i+2] == "work" {
+			return true
+		}
+	}
+	return false
+}
+
 // dir reads a folder. Inside a folder that is itself a unit, only further
 // folder units count: the other files belong to the unit around them.
 func (w *walk) dir(p string, depth int, inUnit bool) {
@@ -181,7 +197,7 @@ func (w *walk) dir(p string, depth int, inUnit bool) {
 		case e.Type()&fs.ModeSymlink != 0:
 			w.link(child, inUnit)
 		case e.IsDir():
-			if !skipFolder(e.Name()) {
+			if !skipFolder(e.Name()) && !w.t.written(child) {
 				w.dir(child, depth+1, inUnit)
 			}
 		case !inUnit:

@@ -38,6 +38,15 @@ type Facts struct {
 	// arguments.
 	Commands [][]string
 
+	// Line is the whole command line where a shell reads it, and Args how many
+	// arguments the command was given, for the record.
+	Line string
+	Args int
+
+	// Inline, when above zero, is how many bytes of text the result shows; the
+	// rest is kept for whoever asks.
+	Inline int
+
 	// Opaque says why there may be more to the command line than Commands;
 	// empty when there is not.
 	Opaque string

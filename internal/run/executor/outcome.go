@@ -119,6 +119,12 @@ func meta(o sandbox.Outcome, end sandbox.End) map[string]string {
 		"stderr_bytes": strconv.FormatInt(o.Stderr.Bytes, 10),
 		"truncated":    "false",
 	}
+	if o.Stdout.Bytes > 0 {
+		m["stdout_sha256"] = o.Stdout.SHA256
+	}
+	if o.Stderr.Bytes > 0 {
+		m["stderr_sha256"] = o.Stderr.SHA256
+	}
 	if raw, err := json.Marshal(o.Isolation); err == nil {
 		m["isolation"] = string(raw)
 	}

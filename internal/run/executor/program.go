@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -88,6 +89,18 @@ func (p *Programs) Find(name string) (Program, error) {
 		return Program{}, worst
 	}
 	return Program{}, fmt.Errorf("no program %s is installed: %w", name, fs.ErrNotExist)
+}
+
+// Has reports whether there is an executable file of a plain name. It costs a
+// look into each folder; [Programs.Find] looks closer.
+func (p *Programs) Has(name string) bool {
+	if name == "" || strings.ContainsAny(name, `/\`) {
+		return false
+	}
+	return slices.ContainsFunc(p.dirs, func(dir string) bool {
+		info, err := os.Stat(filepath.Join(dir, name))
+		return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
+	})
 }
 
 func (p *Programs) look(path string) (Program, error) {

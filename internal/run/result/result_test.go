@@ -253,9 +253,9 @@ func TestMillionCharacters(t *testing.T) {
 	})
 }
 
-// TestFlood: much more than is kept goes through a flat memory, is counted to
+// TestT10Flood: much more than is kept goes through a flat memory, is counted to
 // the byte, and both ends can be read.
-func TestFlood(t *testing.T) {
+func TestT10Flood(t *testing.T) {
 	size := int64(256 << 20)
 	if testing.Short() || raceEnabled {
 		size = 16 << 20

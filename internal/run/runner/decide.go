@@ -156,7 +156,7 @@ func (r *Runner) grant(ctx context.Context, t *trip) error {
 
 func (r *Runner) question(t *trip) approval.Question {
 	q := approval.About(t.call, t.request.Surface, t.decision)
-	q.Argv = t.facts.Argv
+	q.Argv, q.Command = t.facts.Argv, t.facts.Line
 	// Whoever makes the call again may name the ticket, so that a refusal is
 	// not asked about a second time.
 	_ = json.Unmarshal(t.call.Answers[AnswerConsent], &q.Again)

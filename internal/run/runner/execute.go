@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"ken/capability"
+	"ken/internal/govern/audit"
 	"ken/internal/govern/policy"
 )
 
@@ -27,6 +28,14 @@ func (r *Runner) execute(ctx context.Context, t *trip) (capability.Result, error
 	}
 	t.enter(Executing)
 	res, err := r.run(ctx, t)
+	switch status, end := t.statusOf(res, err); {
+	case end == TimedOut:
+		t.executed = eventTimeout
+	case status == audit.Completed:
+		t.executed = eventSuccess
+	default:
+		t.executed = eventError
+	}
 	t.enter(Processing)
 	res = r.keep(t, res)
 	if len(t.facts.Isolation) > 0 && res.Meta[MetaIsolation] == "" {
@@ -75,10 +84,12 @@ func (r *Runner) run(ctx context.Context, t *trip) (capability.Result, error) {
 	limit := r.limits.timeout(recipe, t.facts.Timeout)
 	inner, cancel := context.WithTimeoutCause(ctx, limit, errTimeout)
 	defer cancel()
-	live := &liveWriter{w: t.call.Live}
-	call := t.call
+	live, call := newLive(t.call.Live), t.call
 	if call.Live != nil {
 		call.Live = live
+		if live.stderr != nil {
+			call.Live = liveStreams{live}
+		}
 	}
 	done, gone := make(chan outcome, 1), make(chan struct{})
 	go func() {
@@ -143,8 +154,23 @@ var errTimeout = errors.New("the call took longer than limits.timeout")
 type liveWriter struct {
 	mu     sync.Mutex
 	w      io.Writer
+	stderr *liveWriter // nil: standard error goes the same way
 	closed bool
 }
+
+func newLive(w io.Writer) *liveWriter {
+	l := &liveWriter{w: w}
+	if s, ok := w.(capability.Streams); ok {
+		l.stderr = &liveWriter{w: s.Stderr()}
+	}
+	return l
+}
+
+// liveStreams is a liveWriter that has standard error apart.
+type liveStreams struct{ *liveWriter }
+
+// Stderr makes it a capability.Streams.
+func (l liveStreams) Stderr() io.Writer { return l.stderr }
 
 func (l *liveWriter) Write(p []byte) (int, error) {
 	l.mu.Lock()
@@ -156,6 +182,9 @@ func (l *liveWriter) Write(p []byte) (int, error) {
 }
 
 func (l *liveWriter) close() {
+	if l.stderr != nil {
+		l.stderr.close()
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.closed = true

@@ -44,10 +44,13 @@ type Facts struct {
 	Required policy.Permissions
 
 	Argv      []string // the exact command, for people and, redacted, for the record
+	Line      string   // the whole line instead, where a shell reads it
+	Args      int      // how many arguments the command has [those of the call]
 	Tool      string
 	WorkDir   string
 	Isolation json.RawMessage // that will hold it
 	Timeout   time.Duration   // that the call asks for; it can only lower the limit
+	Inline    int             // bytes of text that the result shows, if less than the limit; the rest is kept
 	Keep      bool            // keep the result however short, for follow-up commands
 }
 
@@ -58,7 +61,11 @@ const (
 	MetaTruncated = "truncated"    // "true"
 	MetaStdout    = "stdout_bytes" // that it wrote, decimal, kept or not
 	MetaStderr    = "stderr_bytes"
-	MetaEnd       = "end" // "timed-out" makes the state TIMEOUT, "cancelled" the record CANCELLED
+
+	MetaStdoutHash = "stdout_sha256" // of all that it wrote, kept or not
+	MetaStderrHash = "stderr_sha256"
+
+	MetaEnd = "end" // "timed-out" makes the state TIMEOUT, "cancelled" the record CANCELLED
 )
 
 // Keys of Result.Meta that the Runner fills.
@@ -87,6 +94,7 @@ func (a adapted) Facts(ctx context.Context, call capability.Call, c *capability.
 	out := Facts{
 		Arguments: policy.Facts{Commands: in.Commands, Opaque: in.Opaque, Hosts: in.Hosts, Destructive: in.Destructive},
 		Required:  policy.ParsePermissions(in.Required), WorkDir: in.WorkDir, Isolation: in.Isolation,
+		Line: in.Line, Args: in.Args, Inline: in.Inline,
 	}
 	for _, p := range in.Paths {
 		out.Arguments.Paths = append(out.Arguments.Paths, policy.Path{Name: p.Name, Write: p.Write})
@@ -94,8 +102,8 @@ func (a adapted) Facts(ctx context.Context, call capability.Call, c *capability.
 	if len(in.Commands) == 1 && in.Opaque == "" && len(in.Commands[0]) > 0 {
 		out.Argv = in.Commands[0]
 		out.Tool = path.Base(out.Argv[0])
-		out.Keep = true // a follow-up command may read what a program wrote
 	}
+	out.Keep = len(in.Commands) > 0 || in.Line != "" // a follow-up command may read what a program wrote
 	return out, nil
 }
 

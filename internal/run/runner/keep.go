@@ -19,7 +19,10 @@ func (r *Runner) keep(t *trip, res capability.Result) capability.Result {
 	if res.Meta == nil {
 		res.Meta = map[string]string{}
 	}
-	size := 0
+	size, limit := 0, r.limits.Inline
+	if t.facts.Inline > 0 {
+		limit = min(limit, t.facts.Inline)
+	}
 	var rest []capability.Part // what is not text
 	for _, p := range res.Parts {
 		size += len(p.Text) + len(p.JSON)
@@ -28,19 +31,19 @@ func (r *Runner) keep(t *trip, res capability.Result) capability.Result {
 			rest = append(rest, r.fitData(p))
 		}
 	}
-	if len(rest) > 0 && size <= r.limits.Inline {
+	if len(rest) > 0 && size <= limit {
 		res.Parts = replaceData(res.Parts, rest)
 	}
-	if res.Handle != "" || size <= r.limits.Inline && !t.facts.Keep {
+	if res.Handle != "" || size <= limit && !t.facts.Keep {
 		return res
 	}
 	text := textOf(res.Parts)
 	note := r.store(t, &res, text)
-	if size <= r.limits.Inline {
+	if size <= limit {
 		return res
 	}
 	res.Meta[MetaTruncated] = "true"
-	res.Parts = append([]capability.Part{{Text: excerpt(text, r.limits.Inline, note)}}, rest...)
+	res.Parts = append([]capability.Part{{Text: excerpt(text, limit, note)}}, rest...)
 	return res
 }
 

@@ -72,6 +72,7 @@ func (r *Runner) close(ctx context.Context, t *trip, res *capability.Result, err
 	if ok || more {
 		rec.ResultBytes = out + errs // a number that cannot be read is 0
 	}
+	rec.StdoutDigest, rec.StderrDigest = r.digest(res.Meta[MetaStdoutHash]), r.digest(res.Meta[MetaStderrHash])
 	if n, ok := metaNumber(res.Meta, MetaExitCode); ok {
 		rec.ExitCode = new(int(n))
 	}
@@ -96,6 +97,14 @@ func (r *Runner) close(ctx context.Context, t *trip, res *capability.Result, err
 	if unwritten != nil {
 		r.degrade(t, res, unwritten)
 	}
+}
+
+// digest names what a program wrote without revealing it.
+func (r *Runner) digest(hash string) string {
+	if hash == "" {
+		return ""
+	}
+	return r.cfg.Log.Digest([]byte(hash))
 }
 
 // metaNumber reads a number that an executor wrote.
@@ -131,14 +140,18 @@ func (r *Runner) entry(t *trip) audit.Record {
 	rec.ExtensionID, rec.Runner = t.extension(), t.runs
 	if c := t.target.Capability; c != nil {
 		rec.Command = c.Name
+		if c.Kind == capability.KindCommand {
+			name, _, _ := strings.Cut(c.Name, " ")
+			rec.Command = "/" + name
+		}
 		if rec.Action == "" && c.Run != nil {
 			rec.Action = c.Run.Action
 		}
 	}
 	rec.Metadata.Tool, rec.Metadata.WorkDir = t.facts.Tool, t.facts.WorkDir
 	rec.Isolation = t.facts.Isolation
-	if len(t.facts.Argv) > 0 {
-		rec.Metadata.ArgsCount = len(t.facts.Argv) - 1
+	if rec.Metadata.ArgsCount = t.facts.Args; rec.Metadata.ArgsCount == 0 {
+		rec.Metadata.ArgsCount = t.args
 	}
 	rec.CommandLine, rec.ArgsDigest = t.line, t.argsDigest
 	if t.decided {
@@ -193,7 +206,10 @@ func (r *Runner) begin(ctx context.Context, t *trip) (*effect, error) {
 
 // commandLine gives what would be run as one redacted line.
 func (r *Runner) commandLine(f Facts) string {
-	if len(f.Argv) > 0 {
+	switch {
+	case f.Line != "":
+		return r.cfg.Redactor.String(f.Line)
+	case len(f.Argv) > 0:
 		return r.cfg.Redactor.CommandLine(f.Argv)
 	}
 	var lines []string

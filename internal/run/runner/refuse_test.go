@@ -21,9 +21,9 @@ func never(t *testing.T) func(context.Context, capability.Call) (capability.Resu
 	}
 }
 
-// TestRefusals: each way to be refused gives one result, a typed error and one
+// TestT09OneResult: each way to be refused gives one result, a typed error and one
 // closing record, and no effect.
-func TestRefusals(t *testing.T) {
+func TestT09OneResult(t *testing.T) {
 	note := `{"text":"a"}`
 	hashed := callOf("look", note)
 	hashed.CapabilityHash = "another"
@@ -383,11 +383,11 @@ func TestAuditAfter(t *testing.T) {
 func TestRecordFields(t *testing.T) {
 	x := tool{
 		facts: func(capability.Call) (Facts, error) {
-			return Facts{Argv: []string{"postman", "--token", "hunter2", "get"}, Tool: "postman", WorkDir: "/w", Isolation: json.RawMessage(`{"profile":"full"}`)}, nil
+			return Facts{Argv: []string{"postman", "--token", "hunter2", "get"}, Tool: "postman", Args: 3, WorkDir: "/w", Isolation: json.RawMessage(`{"profile":"full"}`)}, nil
 		},
 		invoke: func(context.Context, capability.Call) (capability.Result, error) {
 			return capability.Result{Failed: true, Parts: []capability.Part{{Text: "nope"}}, Meta: map[string]string{
-				MetaExitCode: "3", MetaIsolation: `{"profile":"landlock"}`, MetaTruncated: "true", MetaStdout: "70", MetaStderr: "7",
+				MetaExitCode: "3", MetaIsolation: `{"profile":"landlock"}`, MetaTruncated: "true", MetaStdout: "70", MetaStderr: "7", MetaStdoutHash: "abc",
 			}}, nil
 		},
 	}
@@ -404,7 +404,7 @@ func TestRecordFields(t *testing.T) {
 	if first.Event != audit.Started || first.Success != nil || first.Decision != "allow" || first.Rule == "" || string(first.Isolation) != `{"profile":"full"}` || first.Risk == nil {
 		t.Errorf("before record = %+v, want decision, rule and isolation", first)
 	}
-	if last.ExitCode == nil || *last.ExitCode != 3 || *last.Success || !last.Truncated || last.ResultBytes != 77 || string(last.Isolation) != `{"profile":"landlock"}` || last.DurationMS == nil {
+	if last.ExitCode == nil || *last.ExitCode != 3 || *last.Success || !last.Truncated || last.ResultBytes != 77 || last.StdoutDigest == "" || last.StdoutDigest == "abc" || last.StderrDigest != "" || string(last.Isolation) != `{"profile":"landlock"}` || last.DurationMS == nil {
 		t.Errorf("after record = %+v, want what came of it", last)
 	}
 	if first.EffectID == "" || first.EffectID != last.EffectID || res.Meta[MetaEffect] != last.EffectID {

@@ -13,6 +13,7 @@ func (r *Runner) resolve(next step) step {
 	return func(ctx context.Context, t *trip) (capability.Result, error) {
 		target := t.call.Target
 		found, err := r.cfg.Resolve(ctx, t.call)
+		t.target = found // so that the record says what was refused
 		if err != nil {
 			return capability.Result{}, err
 		}
@@ -20,7 +21,6 @@ func (r *Runner) resolve(next step) step {
 		if c == nil {
 			return capability.Result{}, &capability.Error{Kind: capability.NotFound, Op: "call", Target: string(target)}
 		}
-		t.target = found
 		if seen := t.call.CapabilityHash; seen != "" && seen != c.Hash {
 			return capability.Result{}, &capability.Error{
 				Kind: capability.Conflict, Op: "call", Target: string(c.ID),

@@ -199,7 +199,10 @@ func (r *Runner) Invoke(ctx context.Context, call capability.Call) (capability.R
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	t := &trip{runner: r, id: r.calls.Add(1), call: real, malformed: err, began: r.cfg.Now(), stop: stop}
-	t.asked = Running{Call: t.id, Target: real.Target, Session: real.Session, Began: t.began}
+	t.asked = Running{
+		Call: t.id, Target: real.Target, Session: real.Session, Began: t.began,
+		Principal: real.Principal, Mode: real.Mode, Origin: real.Origin, Surface: string(r.cfg.Surface(ctx, real)),
+	}
 	if err := r.enter(t); err != nil {
 		return refusal(err), err
 	}

@@ -117,8 +117,8 @@ func TestValidateBeforeDecide(t *testing.T) {
 	}
 }
 
-// TestStates are the seed's state sequences; both failures pass LOGGING.
-func TestStates(t *testing.T) {
+// TestT13States are the seed's state sequences; both failures pass LOGGING.
+func TestT13States(t *testing.T) {
 	tests := map[string]struct {
 		call   capability.Call
 		invoke func(context.Context, capability.Call) (capability.Result, error)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -12,53 +13,19 @@ import (
 	"ken/internal/govern/policy"
 )
 
-// A State is how far a call has come.
-type State uint8
-
-// The states, in the only order in which a call passes them. A call that is
-// refused goes from Created or Validating to Logging, and one that breaks or
-// takes too long from Executing through Processing; every call passes Logging
-// and ends in one of the last three.
-const (
-	Created State = iota
-	Validating
-	Executing
-	Processing
-	Logging
-	Completed
-	Failed
-	TimedOut
-)
-
-var stateNames = [...]string{
-	"CREATED", "VALIDATING", "EXECUTING", "PROCESSING", "LOGGING", "COMPLETED", "FAILED", "TIMEOUT",
-}
-
-func (s State) String() string {
-	if int(s) < len(stateNames) {
-		return stateNames[s]
-	}
-	return "UNKNOWN"
-}
-
-// MarshalText writes the word for the state.
-func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
-
-// A Transition is one change of state.
-type Transition struct {
-	Call   uint64 // which call of this Runner, from 1
-	Target capability.ID
-	State  State
-	At     time.Time
-}
-
 // A Running is a call that has not ended.
 type Running struct {
 	Call    uint64        `json:"call"`
 	Target  capability.ID `json:"target"`
 	Session string        `json:"session,omitempty"`
-	State   State         `json:"state"`
-	Began   time.Time     `json:"began"`
+
+	Principal capability.Principal `json:"principal"`
+	Mode      string               `json:"mode,omitempty"`
+	Origin    capability.Caller    `json:"origin,omitempty"`
+	Surface   string               `json:"surface,omitempty"`
+
+	State State     `json:"state"`
+	Began time.Time `json:"began"`
 }
 
 // trip is one call on its way. One goroutine has it at a time, but for asked,
@@ -85,6 +52,8 @@ type trip struct {
 	decision policy.Decision
 	decided  bool
 	ticket   string
+	executed string // the event that ended the execution
+	args     int    // how many arguments were given
 
 	line       string // the command, redacted
 	argsDigest string
@@ -98,10 +67,18 @@ type trip struct {
 	bytes    int64
 }
 
+// enter changes the state. A change that is none of the listed ones is not
+// made: a stage that asks for one is wrong.
 func (t *trip) enter(s State) {
+	from := State(t.state.Load())
+	event, ok := follows(from, s, t.executed)
+	if !ok {
+		t.note("state", fmt.Sprintf("%s cannot follow %s", s, from))
+		return
+	}
 	t.state.Store(uint32(s))
 	if f := t.runner.cfg.Observe; f != nil {
-		f(Transition{t.id, t.call.Target, s, t.runner.cfg.Now()})
+		f(Transition{t.id, t.call.Target, s, event, t.runner.cfg.Now()})
 	}
 }
 

@@ -32,6 +32,7 @@ func (r *Runner) validate(next step) step {
 		if err != nil {
 			return capability.Result{}, invalid(t, err)
 		}
+		t.args = len(value)
 		schema, err := r.schemaOf(ctx, t)
 		if err != nil {
 			return capability.Result{}, err

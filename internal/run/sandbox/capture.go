@@ -1,6 +1,9 @@
 package sandbox
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"hash"
 	"io"
 	"sync"
 	"sync/atomic"
@@ -15,14 +18,15 @@ type capture struct {
 	ring  []byte // the tail, written round and round once full
 	next  int    // where the next byte of the tail goes
 	bytes int64
+	sum   hash.Hash // of all of it
 }
 
 func newCapture(keep int64) *capture {
 	if keep < 0 {
 		keep = 1 << 40 // no limit: all of it is head
-		return &capture{half: int(keep)}
+		return &capture{half: int(keep), sum: sha256.New()}
 	}
-	return &capture{half: int(keep+1) / 2}
+	return &capture{half: int(keep+1) / 2, sum: sha256.New()}
 }
 
 func (c *capture) Write(p []byte) (int, error) {
@@ -30,6 +34,7 @@ func (c *capture) Write(p []byte) (int, error) {
 	defer c.mu.Unlock()
 	n := len(p)
 	c.bytes += int64(n)
+	c.sum.Write(p)
 	if room := c.half - len(c.head); room > 0 {
 		m := min(room, len(p))
 		c.head = append(c.head, p[:m]...)
@@ -56,7 +61,7 @@ func (c *capture) Write(p []byte) (int, error) {
 func (c *capture) output() Output {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	o := Output{Bytes: c.bytes, Head: append([]byte(nil), c.head...)}
+	o := Output{Bytes: c.bytes, SHA256: hex.EncodeToString(c.sum.Sum(nil)), Head: append([]byte(nil), c.head...)}
 	o.Tail = append(o.Tail, c.ring[c.next:]...)
 	o.Tail = append(o.Tail, c.ring[:c.next]...)
 	return o

@@ -102,9 +102,9 @@ func TestProbe(t *testing.T) {
 	t.Logf("%+v", r.Isolation)
 }
 
-// TestTreeKilled leaves processes behind in every way, by a timeout and by an
+// TestT10TreeKilled leaves processes behind in every way, by a timeout and by an
 // early exit, and looks for them in the whole of /proc.
-func TestTreeKilled(t *testing.T) {
+func TestT10TreeKilled(t *testing.T) {
 	ways := []struct{ name, script string }{
 		{"child", "sleep $N & "},
 		{"setsid", "setsid sleep $N & "},

@@ -103,9 +103,9 @@ func TestTwoRunsApart(t *testing.T) {
 	}
 }
 
-// TestFlood lets a tool write far more than is kept: the count is true, memory
+// TestT10Flood lets a tool write far more than is kept: the count is true, memory
 // stays flat, and a flood without end is still stopped by the clock.
-func TestFlood(t *testing.T) {
+func TestT10Flood(t *testing.T) {
 	size := int64(2) << 30
 	if testing.Short() {
 		size = 64 << 20

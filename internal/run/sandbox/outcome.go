@@ -117,6 +117,7 @@ type Usage struct {
 type Output struct {
 	Head, Tail []byte // Tail follows Head, with Dropped bytes between them
 	Bytes      int64  // how many were written in truth
+	SHA256     string // of all of them
 }
 
 // Dropped is how many bytes were not kept.

@@ -51,6 +51,9 @@ type Config struct {
 	// [executor.DefaultPath].
 	Path string
 
+	// Avoid are folders that tools may write to: no program is taken from them.
+	Avoid []string
+
 	// Getenv gives the value of a variable or secret that a recipe names. Nil
 	// knows none.
 	Getenv func(name string) (string, bool)
@@ -146,7 +149,7 @@ func New(cfg Config) (*Executor, error) {
 	if cfg.Limits.Output <= 0 {
 		cfg.Limits.Output = 1 << 20
 	}
-	return &Executor{cfg: cfg, root: root, programs: executor.NewPrograms(cfg.Path, cfg.Extensions), schemas: map[schemaKey]schema{}}, nil
+	return &Executor{cfg: cfg, root: root, programs: executor.NewPrograms(cfg.Path, append(slices.Clip(cfg.Avoid), cfg.Extensions)...), schemas: map[schemaKey]schema{}}, nil
 }
 
 // Close gives the folder back. Running calls go on.
@@ -163,7 +166,7 @@ func (e *Executor) Facts(ctx context.Context, call capability.Call, c *capabilit
 	}
 	f := executor.Facts{
 		Commands: [][]string{p.argv}, Hosts: hosts(p.argv), Required: []string{executor.PermExec},
-		WorkDir: p.extension + "/work", Isolation: executor.Planned(ctx, e.cfg.Require),
+		WorkDir: filepath.Join(e.cfg.Extensions, p.extension, "work"), Args: p.args(), Isolation: executor.Planned(ctx, e.cfg.Require),
 	}
 	if len(f.Hosts) > 0 || slices.Contains(p.capability.Permissions, executor.PermNetwork) {
 		f.Required = append(f.Required, executor.PermNetwork)
@@ -257,6 +260,15 @@ func (p *plan) describe(meta map[string]string) {
 	meta["args_count"] = strconv.Itoa(len(p.argv) - 1)
 	meta["work_dir"] = p.extension + "/work"
 	meta["extension_id"] = p.extension
+}
+
+// args counts the arguments that the command was given, without its action.
+func (p *plan) args() int {
+	n := len(p.argv) - 1
+	if run := p.capability.Run; len(run.Argv) == 0 && run.Action != "" {
+		n--
+	}
+	return n
 }
 
 func changed(call capability.Call) error {

@@ -358,8 +358,8 @@ func TestStatuses(t *testing.T) {
 	}
 }
 
-// TestBinaryOutput: bytes that are no text are kept beside a view (K5.08).
-func TestBinaryOutput(t *testing.T) {
+// TestT10BinaryOutput: bytes that are no text are kept beside a view (K5.08).
+func TestT10BinaryOutput(t *testing.T) {
 	b := newBench(t, nil)
 	r := b.sh(t, `printf 'a\377b'`)
 	var data []byte

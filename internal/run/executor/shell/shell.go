@@ -139,10 +139,11 @@ func Tools() []executor.Tool {
 
 const inputSchema = `{"type":"object","properties":{` +
 	`"cmd":{"type":"string","description":"The command line"},` +
+	`"command":{"type":"string","description":"The same as cmd; give one of them"},` +
 	`"cwd":{"type":"string","description":"Folder to run it in, relative to the workspace"},` +
 	`"timeoutMs":{"type":"integer","minimum":1,"description":"Stop it after this time; can only lower the limit"},` +
 	`"maxOutputChars":{"type":"integer","minimum":1,"description":"Most characters to return; can only lower the limit"}},` +
-	`"required":["cmd"],"additionalProperties":false}`
+	`"anyOf":[{"required":["cmd"]},{"required":["command"]}],"additionalProperties":false}`
 
 type input struct {
 	Cmd            string `json:"cmd"`
@@ -306,7 +307,13 @@ func (e *Executor) Facts(ctx context.Context, call capability.Call, _ *capabilit
 	if err != nil {
 		return executor.Facts{}, err
 	}
-	f := executor.Facts{Commands: r.line.commands, Opaque: r.line.opaque, Paths: r.line.paths, Required: []string{executor.PermExec}, WorkDir: r.cwd, Isolation: executor.Planned(ctx, e.cfg.Require)}
+	f := executor.Facts{
+		Commands: r.line.commands, Opaque: r.line.opaque, Paths: r.line.paths, Required: []string{executor.PermExec},
+		Inline: r.chars, WorkDir: r.cwd, Isolation: executor.Planned(ctx, e.cfg.Require),
+	}
+	if r.settings.Mode == Full {
+		f.Line = r.cmd
+	}
 	if filepath.IsAbs(r.cwd) {
 		f.Paths = append(f.Paths, executor.Path{Name: r.cwd, Write: true})
 	}
@@ -356,7 +363,7 @@ func (e *Executor) Invoke(ctx context.Context, call capability.Call) (capability
 	if err != nil {
 		return capability.Result{}, executor.Refused(call, err)
 	}
-	out := executor.Ending{MaxChars: r.chars}.Result(ctx, outcome)
+	out := executor.Ending{}.Result(ctx, outcome) // the runner shows Facts.Inline of it and keeps the rest
 	out.Meta["tool"], out.Meta["mode"], out.Meta["cwd"] = "shell", string(r.settings.Mode), r.cwd
 	out.Meta["program"], out.Meta["program_sha256"] = program.Path, program.SHA256
 	if unprotected != "" {
