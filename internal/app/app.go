@@ -23,6 +23,7 @@ import (
 	"ken/internal/know/source"
 	"ken/internal/run/executor"
 	"ken/internal/run/executor/function"
+	"ken/internal/run/runner"
 	"ken/llm"
 )
 
@@ -46,6 +47,10 @@ type Config struct {
 
 	// Log is told what goes wrong beside the calls; nil tells nobody.
 	Log *slog.Logger
+
+	// Observe, when not nil, is told of every change of a call's state. It must
+	// not block.
+	Observe func(runner.Transition)
 
 	// Functions are Go functions that can be called like tools.
 	Functions []*function.Function
@@ -86,6 +91,7 @@ type App struct {
 	made      *source.Memory  // what the program puts in while it runs
 	recorder  *door.Recorder
 	log       *slog.Logger
+	observe   func(runner.Transition)
 	path      string // folders of programs, as the user's PATH has them
 	commands  commands
 	governing
@@ -128,7 +134,7 @@ func Open(ctx context.Context, cfg Config) (*App, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	a := &App{Settings: settings, Places: places, Principal: capability.Principal{ID: "local"}, log: cfg.Log, path: cfg.Getenv("PATH")}
+	a := &App{Settings: settings, Places: places, Principal: capability.Principal{ID: "local"}, log: cfg.Log, observe: cfg.Observe, path: cfg.Getenv("PATH")}
 	a.embedding, err = a.newEmbedding(cfg)
 	if err == nil {
 		err = a.govern(cfg)

@@ -115,6 +115,8 @@ type command struct {
 	err io.Writer
 	in  io.Reader
 
+	progress progress
+
 	configFile string
 	catalogs   []string
 	json       bool
@@ -195,7 +197,7 @@ func meant(cmd *cobra.Command, word string) string {
 
 // open builds the program and loads the catalog.
 func (c *command) open(ctx context.Context) (*app.App, error) {
-	return app.Open(ctx, app.Config{ConfigFile: c.configFile, Catalogs: c.catalogs, Log: slog.New(slog.NewTextHandler(c.err, nil))})
+	return app.Open(ctx, app.Config{ConfigFile: c.configFile, Catalogs: c.catalogs, Log: slog.New(slog.NewTextHandler(c.err, nil)), Observe: c.progress.observe})
 }
 
 // with runs a command that needs the program.

@@ -68,10 +68,14 @@ func (c *command) run(ctx context.Context, a *app.App, r runCall, given []string
 	view := a.Door.ViewFor(door.Viewer{Principal: a.Principal, Mode: r.mode, Origin: capability.ByPerson, Surface: policy.SurfaceRun})
 	var live *liveOutput
 	if !c.json {
-		live = &liveOutput{w: c.out, clean: c.out.terminal, err: &liveOutput{w: c.err, clean: isTerminal(c.err)}}
+		live = &liveOutput{w: c.out, clean: c.out.terminal, err: &liveOutput{w: c.err, clean: isTerminal(c.err), begun: c.progress.quiet}, begun: c.progress.quiet}
 		call.Live = live
 	}
+	if !c.json && isTerminal(c.err) {
+		defer c.progress.begin(c.err)()
+	}
 	res, err := a.Door.Invoke(ctx, view, call)
+	c.progress.quiet()
 	for range 4 { // a question may follow another
 		again, asked := c.answer(ctx, a, r, &call, err)
 		if asked != nil {
@@ -217,6 +221,7 @@ type liveOutput struct {
 	w       io.Writer
 	clean   bool
 	err     *liveOutput // nil: of standard error itself
+	begun   func()      // called before the first output
 	written bool
 	newline bool // the last byte was one
 }
@@ -227,6 +232,9 @@ func (l *liveOutput) Stderr() io.Writer { return l.err }
 func (l *liveOutput) Write(b []byte) (int, error) {
 	if len(b) == 0 {
 		return 0, nil
+	}
+	if !l.written {
+		l.begun()
 	}
 	l.written, l.newline = true, b[len(b)-1] == '\n'
 	if !l.clean {
