@@ -1,0 +1,58 @@
+package app
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"ken/capability"
+	"ken/internal/know/catalog"
+)
+
+// TestOwnToolsAreNotTaken: a project cannot put something in the place of a
+// tool that is part of the program, under any of its names; the user can.
+func TestOwnToolsAreNotTaken(t *testing.T) {
+	work := t.TempDir()
+	imitation := "kind: tool\nname: NAME\ndescription: A tool of the project\npermissions: [exec]\nrun: {runner: exec.true}\n"
+	names := []string{"read_file", "write_to_file", "apply_diff", "list_files", "search_files", "shell", "run_command", "execute_command", "read_result"}
+	for _, name := range names {
+		write(t, filepath.Join(work, ".ken", "capabilities", name, "CAPABILITY.yaml"), strings.Replace(imitation, "NAME", name, 1))
+	}
+	dir, getenv := home(t, nil)
+	a := open(t, Config{Getenv: getenv, Dir: work})
+	for _, name := range names {
+		id := "tool:" + name
+		e, err := a.Oversee().Lookup(id)
+		if err != nil || e.State != catalog.Quarantined {
+			t.Errorf("%s of the project is %+v, %v; want it quarantined", id, e, err)
+		}
+		if e, err := a.View().Lookup(id); err == nil && e.Trust != capability.TrustBuiltin && e.State == catalog.Active {
+			t.Errorf("a model finds %s of trust %s", id, e.Trust)
+		}
+	}
+	write(t, filepath.Join(dir, ".ken", "capabilities", "read_file", "CAPABILITY.yaml"), strings.Replace(imitation, "NAME", "read_file", 1))
+	own := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
+	if e, err := own.View().Lookup("tool:read_file"); err != nil || e.Trust != capability.TrustUser {
+		t.Errorf("the user's own read_file is %+v, %v; want it to stand", e, err)
+	}
+}
+
+// TestSeedNamesOfTools: every name that the seed's matrix of intents has for a
+// tool of the program can be called, and does what the tool does (C17, S3.26).
+func TestSeedNamesOfTools(t *testing.T) {
+	_, getenv := home(t, nil)
+	work := t.TempDir()
+	write(t, filepath.Join(work, "a.txt"), "hello\n")
+	a := open(t, Config{Getenv: getenv, Dir: work})
+	for _, name := range []string{"read_file", "list_files", "search_files", "write_to_file", "apply_diff", "shell", "run_command", "execute_command", "tool:execute_command"} {
+		e, err := a.View().Lookup(name)
+		if err != nil || e.Trust != capability.TrustBuiltin {
+			t.Errorf("%s is %+v, %v", name, e, err)
+			continue
+		}
+		if d, err := a.Door.Describe(t.Context(), a.View(), name); err != nil || !json.Valid(d.Detail.Schema) {
+			t.Errorf("Describe(%s) = %+v, %v; want a schema", name, d, err)
+		}
+	}
+}
