@@ -1,6 +1,7 @@
 package policy_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -416,5 +417,41 @@ func TestNarrowKeeps(t *testing.T) {
 	a.Name, b.Name = "mine", "theirs"
 	if got := a.Narrow(b).Name; got != "mine and theirs" {
 		t.Errorf("Narrow: name = %q, want both", got)
+	}
+}
+
+// TestS4U02Env: TOOLS_ENABLED, TOOLS_MODE and TOOLS_ALLOWED say about all tools
+// what the file's global part does; over a file they only narrow.
+func TestS4U02Env(t *testing.T) {
+	fromFile := policy.ToolAccess{Name: "f", Enabled: true, Mode: policy.AccessAllowlist, Allowed: []string{"shell", "read_file"}, Tools: map[string]policy.Tool{}}
+	for _, test := range []struct {
+		file       bool
+		key, value string
+		want       string // enabled, mode, allowed
+		bad        bool
+	}{
+		{false, "TOOLS_ENABLED", "false", "false full ", false},
+		{false, "TOOLS_ENABLED", "ja", "false full ", true},
+		{false, "TOOLS_MODE", "off", "true off ", false},
+		{false, "TOOLS_MODE", "fll", "true off ", true},
+		{false, "TOOLS_ALLOWED", "shell, read_file", "true full shell,read_file", false},
+		{true, "TOOLS_MODE", "full", "true allowlist shell,read_file", false},
+		{true, "TOOLS_ALLOWED", "shell,write_to_file", "true allowlist shell", false},
+		{true, "TOOLS_ENABLED", "true", "true allowlist shell,read_file", false},
+	} {
+		a := policy.DefaultToolAccess()
+		if test.file {
+			a = fromFile
+		}
+		got, err := a.WithEnv(func(key string) string {
+			if key == test.key {
+				return test.value
+			}
+			return ""
+		})
+		said := fmt.Sprintf("%v %v %s", got.Enabled, got.Mode, strings.Join(got.Allowed, ","))
+		if said != test.want || (err != nil) != test.bad {
+			t.Errorf("file %v, %s=%s: %s, %v; want %s", test.file, test.key, test.value, said, err, test.want)
+		}
 	}
 }
