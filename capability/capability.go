@@ -235,6 +235,28 @@ func (h *Hint) UnmarshalJSON(b []byte) error {
 // Only an explicit word to the contrary makes it false.
 func (c *Capability) HasSideEffects() bool { return c.Effects.ReadOnly != Yes }
 
+// FormatExtension is [Origin.Format] of what an extension package brought.
+const FormatExtension = "extension"
+
+// Extension gives the name of the package that a capability is or belongs to,
+// as in "tools.git". Only what the reader of packages made belongs to one:
+// whatever else says that it needs an extension does not.
+func (c *Capability) Extension() (name string, ok bool) {
+	if c.Origin.Format != FormatExtension {
+		return "", false
+	}
+	const prefix = string(KindExtension) + ":"
+	if c.Kind == KindExtension {
+		return strings.TrimPrefix(string(c.ID), prefix), true
+	}
+	for _, id := range c.RequiredTools {
+		if name, ok := strings.CutPrefix(id, prefix); ok {
+			return name, true
+		}
+	}
+	return "", false
+}
+
 // Title gives the name to show a person: DisplayName, or one made from Name by
 // capitalising its segments ("web-search" becomes "Web Search").
 func (c *Capability) Title() string {

@@ -85,6 +85,7 @@ func TestScript(t *testing.T) {
 			"take":   take,
 			"await":  await,
 			"alive":  alive,
+			"gone":   gone,
 			"tty":    tty,
 		},
 	})

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"ken/capability"
-	"ken/internal/door"
 	"ken/internal/govern/policy"
 	"ken/internal/know/catalog"
 	"ken/internal/know/source"
@@ -285,16 +284,38 @@ func (a *App) grant(_ context.Context, call capability.Call, c *capability.Capab
 // guardWorkspace refuses to hand a program a folder that holds the user's own
 // things, keys and the trail among them.
 func (a *App) guardWorkspace(call capability.Call) error {
-	for _, private := range []string{a.Places.Home, a.Places.State, a.Places.Audit, a.Places.UserHome} {
-		if private != "" && within(a.Places.Workspace, private) {
-			return &capability.Error{
-				Kind: capability.Denied, Op: "run", Target: string(call.Target), Rule: "workspace",
-				Err: errors.New("it would see the files of this folder, which holds " + private),
-				Fix: "start ken in the folder of a project",
-			}
+	refuse := func(why string) error {
+		return &capability.Error{
+			Kind: capability.Denied, Op: "run", Target: string(call.Target), Rule: "workspace",
+			Err: errors.New("it would see the files of this folder, which " + why), Fix: "start ken in the folder of a project",
+		}
+	}
+	here := resolved(a.Places.Workspace)
+	for _, private := range []string{a.Places.UserHome, a.Places.Home, a.Places.State, a.Places.Audit, a.checkpoints()} {
+		if private != "" && within(here, resolved(private)) {
+			return refuse("holds " + private)
+		}
+	}
+	for _, own := range []string{a.Places.Home, a.Places.State, a.Places.Audit, a.checkpoints(), a.Places.Cache, a.Places.Logs} {
+		if own != "" && within(resolved(own), here) {
+			return refuse("lies in " + own)
 		}
 	}
 	return nil
+}
+
+// resolved follows the links of a path, as far as it is there.
+func resolved(path string) string {
+	for rest := ""; ; {
+		if real, err := filepath.EvalSymlinks(path); err == nil {
+			return filepath.Join(real, rest)
+		}
+		parent := filepath.Dir(path)
+		if parent == path {
+			return filepath.Join(path, rest)
+		}
+		path, rest = parent, filepath.Join(filepath.Base(path), rest)
+	}
 }
 
 // within reports whether path is dir or lies below it.
@@ -307,8 +328,9 @@ func within(dir, path string) bool {
 // decide what others run later.
 func protectedNames() []string {
 	return []string{
-		".git/hooks", ".git/config", ".ken", ".kenignore", "context/tool-access.json", "AGENTS.md", "CLAUDE.md", "GEMINI.md",
-		".claude", ".cursor", ".agents", ".mcp.json", ".vscode", ".idea", ".envrc", ".github/workflows",
+		".git", ".ken", ".kenignore", "context/tool-access.json", "AGENTS.md", "CLAUDE.md", "GEMINI.md",
+		".claude", ".cursor", ".agents", ".wunderland", ".agentos", ".openclaw", "docs/capabilities", ".mcp.json", ".vscode", ".idea", ".envrc",
+		".github/workflows",
 	}
 }
 
@@ -350,7 +372,7 @@ func (a *App) asks(c *capability.Capability) asked {
 	if c.Run != nil {
 		out.hosts = c.Run.Hosts
 	}
-	if door.ExtensionOf(c) == "" {
+	if _, packaged := c.Extension(); !packaged {
 		switch {
 		case perms.Has(policy.PermWrite):
 			out.workspace = accessWrite

@@ -118,15 +118,10 @@ func (c *command) extensionEnable() *cobra.Command {
 	return cmd
 }
 
-// leastDigest is how many characters of a digest name it.
-const leastDigest = 16
-
 // accept makes sure that a person has seen what the extension asks for.
 func (c *command) accept(ctx context.Context, x app.Extension, digest string) error {
 	switch {
-	case digest != "" && len(strings.TrimPrefix(digest, "sha256:")) < leastDigest:
-		return usageError{fmt.Errorf("--digest has fewer than %d characters; copy it from ken extension review %s", leastDigest, foreign(x.Manifest.ID))}
-	case digest != "" && !strings.HasPrefix(strings.TrimPrefix(x.Manifest.Digest, "sha256:"), strings.TrimPrefix(digest, "sha256:")):
+	case digest != "" && digest != x.Manifest.Digest:
 		return usageError{fmt.Errorf("the extension is not the one of --digest; look again with ken extension review %s", foreign(x.Manifest.ID))}
 	case digest != "":
 		return nil

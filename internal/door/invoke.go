@@ -60,7 +60,8 @@ func (d *Door) Resolve(_ context.Context, call capability.Call) (runner.Resolved
 }
 
 func (d *Door) resolved(v View, e *Entry) (runner.Resolved, error) {
-	r := runner.Resolved{Capability: e.Capability, Extension: ExtensionOf(e.Capability)}
+	r := runner.Resolved{Capability: e.Capability}
+	r.Extension, _ = e.Extension()
 	unavailable := func(why, fix string) (runner.Resolved, error) {
 		return r, &capability.Error{Kind: capability.Unavailable, Op: "call", Target: string(e.ID), Err: errors.New(why), Fix: fix}
 	}
@@ -94,16 +95,3 @@ func (d *Door) hiddenFromModels(call capability.Call, v View, notFound error) (r
 	return d.resolved(v, e)
 }
 
-// ExtensionOf gives the package that a capability belongs to, or "".
-func ExtensionOf(c *capability.Capability) string {
-	const prefix = string(capability.KindExtension) + ":"
-	if c.Kind == capability.KindExtension {
-		return strings.TrimPrefix(string(c.ID), prefix)
-	}
-	for _, id := range c.RequiredTools {
-		if ext, ok := strings.CutPrefix(id, prefix); ok {
-			return ext
-		}
-	}
-	return ""
-}

@@ -154,8 +154,10 @@ func intentMap() map[Intent][]Class {
 // protectedFiles govern Ken or an agent, or are run by somebody else.
 var protectedFiles = []string{
 	"ken.yaml", "tool-access.json", "AGENTS.md", "SKILL.md", "CAPABILITY.yaml", "CAPABILITY.yml", "commands.yaml", "manifest.json",
-	".kenignore", ".mcp.json", ".gitconfig", ".bashrc", ".bash_profile", ".profile", ".zshrc", "authorized_keys",
-	"**/.ken/**", "**/.git/hooks/**", "**/.git/config", "**/.claude/**", "**/.vscode/**", "**/.github/workflows/**", "**/.agents/**", "*.cedar",
+	"CLAUDE.md", "GEMINI.md", ".kenignore", ".mcp.json", ".gitconfig", ".gitattributes", ".gitmodules", "authorized_keys",
+	".bashrc", ".bash_profile", ".bash_login", ".profile", ".zshrc", ".zshenv", ".zprofile", ".zlogin", ".envrc",
+	"**/.ken/**", "**/.git/**", "**/.claude/**", "**/.cursor/**", "**/.vscode/**", "**/.idea/**", "**/.github/workflows/**", "**/.agents/**",
+	"**/.wunderland/**", "**/.agentos/**", "**/.openclaw/**", "**/docs/capabilities/**", "*.cedar",
 }
 
 // secretFiles hold what must not leave.

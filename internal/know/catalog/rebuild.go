@@ -63,7 +63,10 @@ func (b *builder) collect() {
 		list := c.batches[s.Name()].Capabilities
 		total += len(list)
 		// What is part of the program is not something that was brought.
-		brought = brought || slices.ContainsFunc(list, func(cp *capability.Capability) bool { return cp.Trust != capability.TrustBuiltin })
+		brought = brought || slices.ContainsFunc(list, func(cp *capability.Capability) bool {
+			_, packaged := cp.Extension() // it is switched on one by one
+			return cp.Trust != capability.TrustBuiltin && !packaged
+		})
 	}
 	b.next.entries = make([]*Entry, 0, total)
 	for _, s := range c.sources {
@@ -127,6 +130,10 @@ func (b *builder) take(batch capability.Batch) {
 // quarantine never stands before one that is not.
 func (b *builder) duplicate(before, later *Entry) *Entry {
 	wins, loses := later, before
+	_, one := before.Extension()
+	if _, two := later.Extension(); one && two && before.Trust > later.Trust {
+		wins, loses = before, later // see below
+	}
 	if before.Origin.Source == later.Origin.Source {
 		wins, loses = before, later
 	}

@@ -13,6 +13,8 @@ package process
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -380,17 +382,17 @@ func secretName(name string) bool {
 }
 
 // extensionOf gives the name of the folder that a capability works in: its
-// package's id, or its own where it came without one.
+// package's id, or its own where it came without one. Those that a project or
+// somebody else brought have a folder for each place they came from, since
+// another project may use the same name.
 func extensionOf(c *capability.Capability) (string, error) {
-	name := string(c.ID)
-	for _, id := range c.RequiredTools {
-		if ext, ok := strings.CutPrefix(id, string(capability.KindExtension)+":"); ok {
-			name = ext
-			break
+	name, packaged := c.Extension()
+	if !packaged {
+		name = string(c.ID)
+		if c.Trust < capability.TrustUser {
+			sum := sha256.Sum256([]byte(c.Origin.Source))
+			name += "-" + hex.EncodeToString(sum[:6])
 		}
-	}
-	if c.Kind == capability.KindExtension {
-		name = strings.TrimPrefix(name, string(capability.KindExtension)+":")
 	}
 	name = strings.NewReplacer(":", "_", "/", "_").Replace(name)
 	for _, r := range name {
@@ -451,7 +453,8 @@ func urls(argv []string) []*url.URL {
 		for start > 0 && (arg[start-1] >= 'a' && arg[start-1] <= 'z' || arg[start-1] >= 'A' && arg[start-1] <= 'Z' || arg[start-1] == '+') {
 			start--
 		}
-		if u, err := url.Parse(arg[start:]); err == nil && u.Hostname() != "" {
+		// A star would be a pattern where a name is meant.
+		if u, err := url.Parse(arg[start:]); err == nil && u.Hostname() != "" && !strings.Contains(u.Hostname(), "*") {
 			out = append(out, u)
 		}
 	}
