@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -81,7 +82,10 @@ func (a *App) openTrail() (*audit.Log, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.closeLater(log.Close)
+	if err := a.register(log); err != nil {
+		return nil, errors.Join(err, log.Close())
+	}
+	a.closeLater(func() error { return a.closeTrail(log) })
 	return log, nil
 }
 

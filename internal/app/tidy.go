@@ -32,6 +32,9 @@ func (a *App) sweep(ctx context.Context) error {
 	if err == nil {
 		_, err = kept.Sweep(ctx)
 	}
+	if log, made := a.trail.there(); made {
+		err = errors.Join(err, a.register(log))
+	}
 	keep := a.Settings.Audit.Keep
 	if keep <= 0 {
 		return err

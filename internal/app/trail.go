@@ -60,13 +60,24 @@ func (a *App) deskAndTrail() (*approval.Desk, *audit.Log, error) {
 	return desk, log, err
 }
 
-// VerifyTrail checks every chain of the trail, and against heads that were
-// kept elsewhere.
-func (a *App) VerifyTrail(elsewhere ...[]byte) (audit.Report, error) {
+// VerifyTrail checks every chain of the trail, against what the store remembers
+// and against heads that were kept elsewhere.
+func (a *App) VerifyTrail(ctx context.Context, elsewhere ...[]byte) (audit.Report, error) {
+	heads, err := a.heads(ctx)
+	if err != nil {
+		return audit.Report{}, fmt.Errorf("verify the trail: what the store remembers of it cannot be read: %w", err)
+	}
+	elsewhere = append(elsewhere, heads...)
 	key, err := a.publicKey()
-	if errors.Is(err, fs.ErrNotExist) {
-		if _, missing := os.Stat(a.Places.Audit); errors.Is(missing, fs.ErrNotExist) {
-			return audit.Report{}, nil // nothing was ever recorded
+	_, missing := os.Stat(a.Places.Audit)
+	gone := errors.Is(missing, fs.ErrNotExist)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && gone && len(elsewhere) == 0:
+		return audit.Report{}, nil // nothing was ever recorded
+	case gone:
+		// What is missing is told chain by chain.
+		if err := os.MkdirAll(a.Places.Audit, 0o700); err != nil {
+			return audit.Report{}, err
 		}
 	}
 	if err != nil {

@@ -185,7 +185,7 @@ func (c *command) auditVerify() *cobra.Command {
 	var head string
 	cmd := &cobra.Command{
 		Use: "verify", Short: "Check that no record was changed, removed or cut off", Args: args(cobra.NoArgs),
-		RunE: c.with(func(_ context.Context, a *app.App, _ []string) error {
+		RunE: c.with(func(ctx context.Context, a *app.App, _ []string) error {
 			var elsewhere [][]byte
 			if head != "" {
 				data, err := os.ReadFile(head)
@@ -194,7 +194,7 @@ func (c *command) auditVerify() *cobra.Command {
 				}
 				elsewhere = append(elsewhere, data)
 			}
-			report, err := a.VerifyTrail(elsewhere...)
+			report, err := a.VerifyTrail(ctx, elsewhere...)
 			if err != nil {
 				return err
 			}

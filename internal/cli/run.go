@@ -76,7 +76,7 @@ func (c *command) run(ctx context.Context, a *app.App, r runCall, given []string
 	}
 	res, err := a.Door.Invoke(ctx, view, call)
 	c.progress.quiet()
-	for range 4 { // a question may follow another
+	for range 3 { // a question may follow another
 		again, asked := c.answer(ctx, a, r, &call, err)
 		if asked != nil {
 			return asked
@@ -134,8 +134,8 @@ func (c *command) answer(ctx context.Context, a *app.App, r runCall, call *capab
 	case !ok:
 		return false, nil
 	case q.Name == runner.AnswerConsent && q.Ticket != "" && c.interactive():
-		return c.consent(ctx, a, q)
-	case q.Name != runner.AnswerAgain || call.Answers != nil:
+		return c.consent(ctx, a, call, q)
+	case q.Name != runner.AnswerAgain || call.Answers[runner.AnswerAgain] != nil:
 		return false, nil
 	case !r.again && c.interactive():
 		c.out.linef("%s", foreign(q.Text))
@@ -150,13 +150,16 @@ func (c *command) answer(ctx context.Context, a *app.App, r runCall, call *capab
 		return false, nil
 	}
 	id, err := json.Marshal(q.Effect)
-	call.Answers = map[string]json.RawMessage{runner.AnswerAgain: id}
+	if call.Answers == nil {
+		call.Answers = map[string]json.RawMessage{}
+	}
+	call.Answers[runner.AnswerAgain] = id
 	return true, err
 }
 
 // consent shows what a call would do and takes the person's answer. It reports
 // whether to make the call again.
-func (c *command) consent(ctx context.Context, a *app.App, q *runner.Question) (bool, error) {
+func (c *command) consent(ctx context.Context, a *app.App, call *capability.Call, q *runner.Question) (bool, error) {
 	desk, derr := a.Desk()
 	if derr != nil {
 		return false, derr
@@ -168,28 +171,49 @@ func (c *command) consent(ctx context.Context, a *app.App, q *runner.Question) (
 	for _, line := range t.Lines() {
 		c.out.linef("%s  %s", c.out.style(bold, fmt.Sprintf("%12s", foreign(line.Name))), strings.ReplaceAll(foreignText(line.Text), "\n", "\n"+strings.Repeat(" ", 14)))
 	}
-	choices := "[y] this once, [n] no"
-	if t.Question.Widest == approval.Session {
-		choices = "[y] this once, [s] for this session, [a] always, [n] no"
+	answer, derr := c.decide(ctx, t)
+	if derr != nil {
+		return false, derr
 	}
-	answer := approval.Answer{By: a.Principal, Effect: approval.No, Scope: approval.Once}
-	fmt.Fprintf(c.out, "%s %s: ", c.out.style(yellow, "Allow it?"), choices)
-	line, rerr := readLine(ctx, c.in)
-	if rerr != nil {
-		return false, rerr
-	}
-	switch strings.ToLower(strings.TrimSpace(line)) {
-	case "y", "yes":
-		answer.Effect = approval.Yes
-	case "s", "session":
-		answer.Effect, answer.Scope = approval.Yes, approval.Session
-	case "a", "always":
-		answer.Effect, answer.Scope = approval.Yes, approval.Always
-	}
+	answer.By = a.Principal
 	if _, derr := a.Settle(ctx, t.ID, answer); derr != nil {
 		return false, derr
 	}
-	return true, nil // a denial is then the call's answer
+	// The call that names its ticket is answered by it, also with a no.
+	id, derr := json.Marshal(t.ID)
+	call.Answers = map[string]json.RawMessage{runner.AnswerConsent: id}
+	return true, derr
+}
+
+// decide asks until there is an answer that counts; none is a no.
+func (c *command) decide(ctx context.Context, t approval.Ticket) (approval.Answer, error) {
+	wide := t.Question.Widest == approval.Session
+	choices := "[y] this once, [n] no, [N] no, and do not ask again in this session"
+	if wide {
+		choices = fmt.Sprintf("[y] this once; with any arguments: [s] for this session, [a] always; [n] no, [N] no, and do not ask again in this session\n"+
+			"(s and a are about every call of %s%s)", foreign(string(t.Question.Call.Target)), foreign(" "+t.Question.Call.Action))
+	}
+	for range 3 {
+		fmt.Fprintf(c.out, "%s %s: ", c.out.style(yellow, "Allow it?"), choices)
+		line, err := readLine(ctx, c.in)
+		if err != nil {
+			return approval.Answer{}, err
+		}
+		switch line = strings.TrimSpace(line); {
+		case line == "y" || line == "yes":
+			return approval.Answer{Effect: approval.Yes, Scope: approval.Once}, nil
+		case wide && (line == "s" || line == "session"):
+			return approval.Answer{Effect: approval.Yes, Scope: approval.Session}, nil
+		case wide && (line == "a" || line == "always"):
+			return approval.Answer{Effect: approval.Yes, Scope: approval.Always}, nil
+		case line == "N":
+			return approval.Answer{Effect: approval.No, Scope: approval.Session}, nil
+		case line == "" || line == "n" || line == "no":
+			return approval.Answer{Effect: approval.No, Scope: approval.Once}, nil
+		}
+		c.out.linef("%q is none of them", foreign(line))
+	}
+	return approval.Answer{Effect: approval.No, Scope: approval.Once}, nil
 }
 
 // readLine waits for a line, or for ctx. The reader that is left behind goes
@@ -268,7 +292,7 @@ func (c *command) printResult(call capability.Call, res capability.Result, err e
 	switch {
 	case err != nil:
 	case res.Meta[runner.MetaState] == runner.TimedOut.String():
-		end = &capability.Error{Kind: capability.Timeout, Op: "run", Target: string(call.Target), Err: errors.New("it took too long and was stopped"), Fix: "limits.timeout in ken.yaml, and timeout in its manifest, say how long it may take"}
+		end = &capability.Error{Kind: capability.Timeout, Op: "run", Target: string(call.Target), Err: errors.New("it took too long and was stopped"), Fix: "raise what " + stoppedBy(res) + " says, or ask for less at once"}
 	case res.Failed:
 		end = errSilent
 	}
@@ -285,6 +309,14 @@ func (c *command) printResult(call capability.Call, res capability.Result, err e
 	}
 	c.printParts(res, live)
 	return end
+}
+
+// stoppedBy names the setting whose time was over.
+func stoppedBy(res capability.Result) string {
+	if res.Meta["tool"] == "shell" {
+		return "tools.shell.timeoutMs of tool-access.json, or timeoutMs of the call,"
+	}
+	return "limits.timeout of ken.yaml, or timeoutSec of its manifest,"
 }
 
 // silently ends with the status of an error that was told already.

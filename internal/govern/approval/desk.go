@@ -175,7 +175,7 @@ func (d *Desk) ask(ctx context.Context, t Ticket) (Ticket, error) {
 			return Ticket{}, err
 		}
 		if err == nil && old.State == Pending && old.Digest == t.Digest {
-			return old, nil
+			return d.refresh(ctx, old, &t.Question)
 		}
 	}
 	var b store.Batch
@@ -201,6 +201,25 @@ func (d *Desk) ask(ctx context.Context, t Ticket) (Ticket, error) {
 		return Ticket{}, err
 	}
 	return t, nil
+}
+
+// refresh brings an open ticket up to date where the rules want the consent for
+// another reason by now, or count another answer.
+func (d *Desk) refresh(ctx context.Context, old Ticket, q *Question) (Ticket, error) {
+	was := &old.Question
+	if was.Rule == q.Rule && was.Why == q.Why && was.Widest == q.Widest && was.Risk == q.Risk {
+		return old, nil
+	}
+	was.Rule, was.Why, was.Widest, was.Risk = q.Rule, q.Why, q.Widest, q.Risk
+	data, err := encodeTicket(&old)
+	if err != nil {
+		return Ticket{}, err
+	}
+	var b store.Batch
+	b.At(ticketKey(old.ID), old.version)
+	b.PutFor(ticketKey(old.ID), data, old.Expires.Sub(d.now())+d.conf.Retain)
+	old.version, err = d.store.Apply(ctx, &b)
+	return old, err
 }
 
 // standing gives the ticket whose answer already covers the question.

@@ -53,7 +53,7 @@ func (d *Desk) settle(ctx context.Context, id string, a Answer) (Ticket, error) 
 		return refuse(capability.Conflict, fmt.Errorf("%w: %s by %s at %s", ErrSettled, t.State, t.Answer.By.ID, stamp(t.Answer.At)), "see ken approve list; an answer is taken back with revoke")
 	}
 	if err := a.check(&t.Question, now); err != nil {
-		return refuse(capability.Invalid, err, "answer with another scope")
+		return refuse(capability.Invalid, err, "see ken approve list for the answers that count")
 	}
 	a.At, a.Until, a.With = now, a.Until.UTC().Truncate(time.Microsecond), ""
 	a.By.Roles = nil

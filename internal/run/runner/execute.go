@@ -28,6 +28,7 @@ func (r *Runner) execute(ctx context.Context, t *trip) (capability.Result, error
 	}
 	t.enter(Executing)
 	res, err := r.run(ctx, t)
+	res = r.withoutSecrets(res)
 	switch status, end := t.statusOf(res, err); {
 	case end == TimedOut:
 		t.executed = eventTimeout
@@ -110,7 +111,18 @@ func (r *Runner) run(ctx context.Context, t *trip) (capability.Result, error) {
 	if o.panic != "" {
 		t.note("panic", o.panic)
 	}
-	return o.res, ended(inner, t.call.Target, limit, o)
+	return o.res, ended(inner, t.call.Target, limit, knobOf(limit, recipe, t.facts.Timeout), o)
+}
+
+// knobOf names what set a limit.
+func knobOf(limit, recipe, asked time.Duration) string {
+	switch limit {
+	case asked:
+		return "the time that the call asks for"
+	case recipe:
+		return "timeoutSec of its manifest"
+	}
+	return "limits.timeout"
 }
 
 // last waits for an executor whose time is over.
@@ -128,7 +140,7 @@ func (r *Runner) last(inner context.Context, t *trip, done <-chan outcome, gone 
 }
 
 // ended gives the error of an execution, where a limit or the caller ended it.
-func ended(inner context.Context, target capability.ID, limit time.Duration, o outcome) error {
+func ended(inner context.Context, target capability.ID, limit time.Duration, knob string, o outcome) error {
 	cause := context.Cause(inner)
 	if cause == nil || o.err == nil && !o.res.Failed {
 		return o.err // what came to its end in time stays
@@ -138,8 +150,8 @@ func ended(inner context.Context, target capability.ID, limit time.Duration, o o
 	}
 	if errors.Is(cause, errTimeout) || errors.Is(cause, context.DeadlineExceeded) {
 		return &capability.Error{
-			Kind: capability.Timeout, Op: "execute", Target: string(target), Rule: "limits.timeout",
-			Err: fmt.Errorf("stopped after %v", limit), Fix: "ask for less at once, or raise limits.timeout",
+			Kind: capability.Timeout, Op: "execute", Target: string(target), Rule: knob,
+			Err: fmt.Errorf("stopped after %v", limit), Fix: "ask for less at once, or raise " + knob,
 		}
 	}
 	if o.err == nil {

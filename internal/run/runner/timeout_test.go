@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -20,14 +21,15 @@ func TestTimeout(t *testing.T) {
 		recipe int
 		asked  time.Duration
 		want   time.Duration
+		knob   string
 	}{
 		"default":              {want: 300 * time.Second},
 		"limit":                {limits: Limits{Timeout: 20 * time.Second}, want: 20 * time.Second},
-		"recipe lowers":        {recipe: 7, want: 7 * time.Second},
+		"recipe lowers":        {recipe: 7, want: 7 * time.Second, knob: "timeoutSec of its manifest"},
 		"recipe cannot raise":  {recipe: 1000, want: 300 * time.Second},
 		"recipe up to the cap": {limits: Limits{MaxTimeout: 500 * time.Second}, recipe: 1000, want: 500 * time.Second},
-		"call lowers":          {recipe: 7, asked: time.Second, want: time.Second},
-		"call cannot raise":    {recipe: 7, asked: time.Hour, want: 7 * time.Second},
+		"call lowers":          {recipe: 7, asked: time.Second, want: time.Second, knob: "the time that the call asks for"},
+		"call cannot raise":    {recipe: 7, asked: time.Hour, want: 7 * time.Second, knob: "timeoutSec of its manifest"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -53,8 +55,8 @@ func TestTimeout(t *testing.T) {
 				begin := time.Now()
 				call := callOf("write", `{"text":"a"}`)
 				res, err := r.Invoke(t.Context(), call)
-				if e := wantKind(t, err, capability.Timeout); e.Rule != "limits.timeout" {
-					t.Errorf("Invoke() error = %v, want the rule limits.timeout", e)
+				if e := wantKind(t, err, capability.Timeout); e.Rule != cmp.Or(tt.knob, "limits.timeout") {
+					t.Errorf("Invoke() error = %v, want the rule %q", e, tt.knob)
 				}
 				if took := time.Since(begin); took != tt.want {
 					t.Errorf("stopped after %v, want %v", took, tt.want)
