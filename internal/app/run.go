@@ -180,11 +180,28 @@ func (a *App) executors(kept *result.Store) (runner.Executors, error) {
 	out := runner.Executors{}
 	for name, x := range own {
 		out[name] = runner.FromExecutor(x)
+		if name != "exec.*" && name != "function.*" {
+			out[name] = ownOnly{out[name]}
+		}
 		if a.reviewRequired() {
 			out[name] = reviewed{out[name], a}
 		}
 	}
 	return out, nil
+}
+
+// ownOnly is an executor for the tools of the program alone: what governs them
+// goes by their names.
+type ownOnly struct{ runner.Executor }
+
+func (o ownOnly) Facts(ctx context.Context, call capability.Call, c *capability.Capability) (runner.Facts, error) {
+	if c.Trust != capability.TrustBuiltin {
+		return runner.Facts{}, &capability.Error{
+			Kind: capability.Denied, Op: "run", Target: string(call.Target), Rule: "run.runner",
+			Err: errors.New("only tools that are part of Ken are run so"), Fix: "give it a runner such as exec.git",
+		}
+	}
+	return o.Executor.Facts(ctx, call, c)
 }
 
 // programPath lists the folders of programs: those of ken.yaml, or else the

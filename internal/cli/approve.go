@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -83,6 +84,9 @@ func (c *command) approveGrant() *cobra.Command {
 		Use: "grant ID", Short: "Agree to a call that waits", Args: args(cobra.ExactArgs(1)),
 		Example: "  ken approve grant 7f3a…\n  ken approve grant 7f3a… --for session\n  ken approve grant 7f3a… --until 8h",
 		RunE: c.with(func(ctx context.Context, a *app.App, given []string) error {
+			if !slices.Contains([]string{"once", "session", "always"}, scope) {
+				return usageError{fmt.Errorf("--for is %q; write once, session or always, or give --until", scope)}
+			}
 			answer := approval.Answer{By: a.Principal, Effect: approval.Yes, Scope: approval.Scope(scope), Note: note}
 			if until != "" {
 				end, err := ahead(until, time.Now())
@@ -106,7 +110,10 @@ func ahead(text string, now time.Time) (time.Time, error) {
 		return now.Add(d), nil
 	}
 	t, err := moment("--until", text, now)
-	if err == nil && !t.After(now) {
+	if err != nil {
+		return t, usageError{fmt.Errorf("--until is %q; write how long it holds, as in 8h, or a time, as in 2026-01-31T12:00:00Z", text)}
+	}
+	if !t.After(now) {
 		err = usageError{fmt.Errorf("--until is %q, which is over; write a time to come, as in 8h", text)}
 	}
 	return t, err

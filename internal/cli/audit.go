@@ -113,8 +113,8 @@ func (c *command) printRecord(e audit.Entry) {
 	if r.Error != nil {
 		why = *r.Error
 	}
-	c.out.table([]column{{style: dim}, {styles: levelStyles}, {style: bold}, {}, {style: dim}, {grow: true}}, [][]string{{
-		r.Timestamp.Local().Format("2006-01-02 15:04:05"), r.Level, string(r.Event), what, took, why,
+	c.out.table([]column{{style: dim}, {styles: levelStyles}, {style: bold}, {}, {style: dim}, {grow: true}, {style: dim}}, [][]string{{
+		r.Timestamp.Local().Format("2006-01-02 15:04:05"), r.Level, string(r.Event), what, took, why, string(e.ID),
 	}})
 }
 
@@ -183,6 +183,7 @@ func lastRecords(ctx context.Context, dir string, f audit.Filter, n int, print f
 
 func (c *command) auditVerify() *cobra.Command {
 	var head string
+	var all bool
 	cmd := &cobra.Command{
 		Use: "verify", Short: "Check that no record was changed, removed or cut off", Args: args(cobra.NoArgs),
 		RunE: c.with(func(ctx context.Context, a *app.App, _ []string) error {
@@ -201,7 +202,7 @@ func (c *command) auditVerify() *cobra.Command {
 			if c.json {
 				err = c.printJSON(map[string]any{"ok": report.OK(), "chains": listOf(report.Chains), "strays": list(report.Strays)})
 			} else {
-				c.printTrail(report)
+				c.printTrail(report, all)
 			}
 			if err == nil && !report.OK() {
 				return errSilent
@@ -209,14 +210,18 @@ func (c *command) auditVerify() *cobra.Command {
 			return err
 		}),
 	}
+	cmd.Flags().BoolVar(&all, "all", false, "name the chains that are in order too")
 	cmd.Flags().StringVar(&head, "head", "", "also compare with a signed head that was kept elsewhere, in this `file`")
 	return cmd
 }
 
-func (c *command) printTrail(r audit.Report) {
+func (c *command) printTrail(r audit.Report, all bool) {
 	p, records := c.out, int64(0)
 	for _, chain := range r.Chains {
 		records += chain.Records
+		if chain.State == audit.Whole && !all {
+			continue
+		}
 		style := red
 		if chain.State.OK() {
 			style = green

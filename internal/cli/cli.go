@@ -53,7 +53,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root.SetOut(c.out)
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
-	if err == nil && c.out.failed != nil {
+	if err == nil && c.out.failed != nil && !errors.Is(c.out.failed, syscall.EPIPE) {
 		err = fmt.Errorf("write the output: %w", c.out.failed)
 	}
 	var told toldError

@@ -14,6 +14,9 @@ func (c *command) policyCommand() *cobra.Command {
 	show := &cobra.Command{
 		Use: "show", Short: "Print the rules in the order in which they are checked", Args: args(cobra.NoArgs),
 		RunE: c.with(func(_ context.Context, a *app.App, _ []string) error {
+			if cedar && c.json {
+				return c.printJSON(map[string]string{"cedar": string(a.Rules().Cedar())})
+			}
 			if cedar {
 				_, err := c.out.Write(a.Rules().Cedar())
 				return err

@@ -9,7 +9,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -54,6 +56,9 @@ func (c *command) runCommand() *cobra.Command {
 }
 
 func (c *command) run(ctx context.Context, a *app.App, r runCall, given []string) error {
+	// Somebody who stops reading must not end this process: the call would have
+	// no closing record.
+	signal.Ignore(syscall.SIGPIPE)
 	call, err := c.callOf(ctx, a, given)
 	if err != nil {
 		return err
@@ -96,7 +101,14 @@ func (c *command) callOf(ctx context.Context, a *app.App, given []string) (capab
 		for _, word := range given[1:] { // the shell has taken the line apart
 			line += " " + quoteWord(word)
 		}
-		return a.Route(ctx, line)
+		call, err := a.Route(ctx, line)
+		if _, isFault := errors.AsType[*slash.Fault](err); isFault && capability.KindOf(err) == capability.Invalid {
+			err = usageError{err}
+		}
+		return call, err
+	}
+	if given[0] == "" {
+		return capability.Call{}, usageError{errors.New("there is nothing to run; write a command, as in \"/git-log\", or an id")}
 	}
 	call := capability.Call{Target: capability.ID(given[0]), Origin: capability.ByPerson}
 	switch {
@@ -344,7 +356,7 @@ func (c *command) printParts(res capability.Result, live *liveOutput) {
 		stream := p.MIME == executor.MIMEStdout || p.MIME == executor.MIMEStderr || p.MIME == executor.MIMEBytes
 		switch {
 		case shown && (stream || res.Meta[runner.MetaTruncated] == "true"):
-		case p.Text != "" && program && (!stream || p.MIME == executor.MIMEStderr):
+		case p.Text != "" && (program || res.Failed) && (!stream || p.MIME == executor.MIMEStderr):
 			fmt.Fprintln(c.err, "ken:", foreignText(strings.TrimSuffix(p.Text, "\n")))
 		case p.Text != "":
 			io.WriteString(c.out, ended(c.text(p.Text)))

@@ -94,4 +94,3 @@ func (d *Door) hiddenFromModels(call capability.Call, v View, notFound error) (r
 	}
 	return d.resolved(v, e)
 }
-

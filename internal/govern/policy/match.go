@@ -260,33 +260,61 @@ func wrapper(name string) bool {
 }
 
 // hazardous reports whether an argument makes a well-known program run another
-// or write where nobody looks.
+// or write where nobody looks. Programs take any beginning of a long option for
+// the whole, so a beginning counts too.
 func hazardous(prog, arg string) bool {
-	switch name := program(prog); name {
+	name := program(prog)
+	known := risky(name)
+	switch name {
 	case "git":
-		return arg == "-c" || strings.HasPrefix(arg, "--exec-path") || strings.HasPrefix(arg, "--upload-pack") ||
-			strings.HasPrefix(arg, "--receive-pack") || strings.HasPrefix(arg, "--config-env") || strings.HasPrefix(arg, "ext::") ||
-			strings.HasPrefix(arg, "--output") || arg == "--ext-diff" || arg == "--textconv" || strings.HasPrefix(arg, "--exec") ||
-			strings.HasPrefix(arg, "-c") && strings.Contains(arg, "=") || strings.HasPrefix(arg, "--open-files-in-pager") || strings.HasPrefix(arg, "-O")
-	case "find":
-		return strings.HasPrefix(arg, "-exec") || strings.HasPrefix(arg, "-ok") || arg == "-delete" || strings.HasPrefix(arg, "-fprint") || arg == "-fls"
-	case "tar":
-		return strings.HasPrefix(arg, "--checkpoint-action") || strings.HasPrefix(arg, "--to-command") ||
-			strings.HasPrefix(arg, "--use-compress-program") || strings.HasPrefix(arg, "-I") || strings.HasPrefix(arg, "--rsh-command")
-	case "ssh", "scp", "sftp":
-		return strings.HasPrefix(arg, "-o") || strings.HasPrefix(arg, "-F") || strings.HasPrefix(arg, "-S") || strings.HasPrefix(arg, "-J")
-	case "curl":
-		return strings.HasPrefix(arg, "-o") || strings.HasPrefix(arg, "-O") || strings.HasPrefix(arg, "-K") || strings.HasPrefix(arg, "--output") ||
-			strings.HasPrefix(arg, "--config") || strings.HasPrefix(arg, "--remote-name") || strings.HasPrefix(arg, "-T") || strings.HasPrefix(arg, "--upload-file")
-	case "rsync":
-		return strings.HasPrefix(arg, "-e") || strings.HasPrefix(arg, "--rsh")
-	case "sort":
-		return strings.HasPrefix(arg, "--compress-program") || strings.HasPrefix(arg, "-o") || strings.HasPrefix(arg, "--output")
-	case "awk", "gawk", "sed", "perl", "python", "python3", "node", "ruby":
-		return strings.HasPrefix(arg, "-e") || arg == "-c" || arg == "-i" || strings.Contains(arg, "system(")
-	default:
+		if arg == "-c" || strings.HasPrefix(arg, "ext::") || strings.HasPrefix(arg, "-c") && strings.Contains(arg, "=") {
+			return true
+		}
+	case "awk", "gawk", "mawk", "nawk", "sed":
+		return true // their programs can run others, and in many spellings
+	case "perl", "python", "python3", "node", "ruby", "lua", "php":
+		return strings.HasPrefix(arg, "-") // code of the caller's, or another module
+	}
+	if known == nil {
 		return wrapper(name)
 	}
+	if long, _, _ := strings.Cut(arg, "="); strings.HasPrefix(arg, "--") && len(long) > 2 {
+		return slices.ContainsFunc(known, func(option string) bool {
+			return strings.HasPrefix(option, "--") && (strings.HasPrefix(option, long) || strings.HasPrefix(long, option))
+		})
+	}
+	return slices.ContainsFunc(known, func(option string) bool { return !strings.HasPrefix(option, "--") && strings.HasPrefix(arg, option) })
+}
+
+// risky lists the options of a program by which it runs another or writes.
+func risky(name string) []string {
+	switch name {
+	case "git":
+		return []string{
+			"--exec-path", "--upload-pack", "--receive-pack", "--config-env", "--output", "--ext-diff", "--textconv", "--exec",
+			"--open-files-in-pager", "-O", "--template", "--super-prefix",
+		}
+	case "find":
+		return []string{"-exec", "-ok", "-delete", "-fprint", "-fls"}
+	case "tar":
+		return []string{
+			"--checkpoint-action", "--to-command", "--use-compress-program", "-I", "--rsh-command", "--info-script", "--new-volume-script", "-F",
+			"--rmt-command",
+		}
+	case "ssh", "scp", "sftp":
+		return []string{"-o", "-F", "-S", "-J", "-D", "-L", "-R", "-w"}
+	case "curl":
+		return []string{"-o", "-O", "-K", "--output", "--output-dir", "--config", "--remote-name", "-T", "--upload-file", "-D", "--dump-header", "-c", "--cookie-jar", "--trace", "--stderr", "--libcurl", "--hsts", "--alt-svc", "--etag-save"}
+	case "wget":
+		return []string{"-O", "-o", "-a", "-P", "-i", "-e", "--output-document", "--output-file", "--append-output", "--execute", "--use-askpass", "--config"}
+	case "rsync":
+		return []string{"-e", "--rsh", "--rsync-path"}
+	case "sort":
+		return []string{"--compress-program", "-o", "--output", "-T", "--temporary-directory"}
+	case "less", "more", "man", "vi", "vim", "nano", "ed", "emacs":
+		return []string{"-", "+"}
+	}
+	return nil
 }
 
 // destroys reports whether a command is known to destroy what it names.

@@ -70,7 +70,7 @@ func (m Machine) lacks(c *capability.Capability) []string {
 	}
 	for _, name := range c.RequiredSecrets {
 		if !m.HasSecret(name) {
-			out = append(out, "the secret "+name+" is not set; put it into the environment")
+			out = append(out, "the secret "+name+" is not set; run ken secret set "+name+", or put it into the environment")
 		}
 	}
 	return out

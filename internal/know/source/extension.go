@@ -73,7 +73,7 @@ type extension struct {
 	permissions []string
 	platforms   []string
 	category    string
-	secrets     []string // that its programs are given
+	secrets     []string           // that its programs are given
 	options     recipeOptions      // of the whole package
 	claims      capability.Effects // what it says of all its actions
 	usage       string

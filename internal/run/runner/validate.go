@@ -45,10 +45,13 @@ func (r *Runner) validate(next step) step {
 }
 
 func invalid(t *trip, err error) error {
-	return &capability.Error{
-		Kind: capability.Invalid, Op: "validate", Target: string(t.call.Target), Err: err,
-		Fix: "describe_capability shows its arguments",
+	e := &capability.Error{
+		Kind: capability.Invalid, Op: "validate", Target: string(t.call.Target), Err: err, Fix: "describe_capability shows its arguments",
 	}
+	if t.call.Origin == capability.ByPerson {
+		e.Fix = "ken catalog show " + string(t.call.Target) + " lists its arguments"
+	}
+	return e
 }
 
 // arguments reads the arguments, no larger and no deeper than allowed.

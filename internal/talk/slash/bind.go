@@ -149,8 +149,12 @@ func (b *binder) unknown(w word, name, value string, given bool) (int, *Fault) {
 		b.extra = append(b.extra, argument{key, raw})
 		return 0, nil
 	}
-	f := faultAt(b.line, w.at, "there is no such flag", "put -- before it if it is an argument")
-	return 0, f.suggesting(name, b.sig.flags(), "the flags")
+	f := faultAt(b.line, w.at, "there is no such flag", "").suggesting(name, b.sig.flags(), "the flags")
+	if f.Fix != "" {
+		f.Fix += "; "
+	}
+	f.Fix += "put -- before it if it is an argument"
+	return 0, f
 }
 
 // word reads name=value, or keeps the word for its place.

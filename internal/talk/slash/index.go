@@ -116,7 +116,7 @@ func (x *Index) lookup(text, name string) (*Command, error) {
 		return found[0], nil
 	case 0:
 		f := faultAt(text, 1, "no command has this name", "type / and see what there is")
-		return nil, refusal(capability.NotFound, "", f.suggesting(name, x.typed(), "the commands"))
+		return nil, refusal(capability.NotFound, "", f.suggesting("/"+name, x.typed(), "the commands"))
 	}
 	f := faultAt(text, 1, fmt.Sprintf("%d packages bring a command with this name", len(found)), "disable all but one of them")
 	for _, cmd := range found {

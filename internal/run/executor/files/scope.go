@@ -96,7 +96,16 @@ func (e *Executor) locate(op, name string, write bool) (place, error) {
 		}
 		return p, nil
 	}
-	return place{}, denied(op, "a file", "files.scope", errors.New("it lies outside the workspace"), "name a file of the workspace, relative to it")
+	return place{}, outside(op, write)
+}
+
+// outside refuses what lies in no scope, and names the setting that has them.
+func outside(op string, write bool) error {
+	knob := "policy.readRoots"
+	if write {
+		knob = "policy.writeRoots"
+	}
+	return denied(op, "a file", knob, errors.New("it lies outside the workspace"), "name a file of the workspace, relative to it, or have a person add the folder to "+knob)
 }
 
 func badPath(op string, err error) error {

@@ -43,7 +43,8 @@ func TestArgv(t *testing.T) {
 		{name: "passthrough", dashes: "passthrough", schema: placed, args: `{"url":"-o"}`, want: "<postman><get><--limit><5><-o>"},
 		{name: "end of options", dashes: "end of options", schema: placed, args: `{"url":"-o"}`, want: "<postman><get><--limit><5><--><-o>"},
 		{name: "object", schema: `{"properties":{"a":{}}}`, args: `{"a":{"b":1}}`, err: "a is neither"},
-		{name: "no schema", schema: ``, args: `{}`, err: "no schema"},
+		{name: "no schema", schema: ``, args: `{}`, want: "<postman><get>"},
+		{name: "no schema, and an argument", schema: ``, args: `{"a":1}`, err: "a"},
 
 		{name: "template", argv: []string{"git", "log", "-n{n}", "{a}", "x{a}y", "{l...}"}, schema: named, args: `{"a":"p q;$(id)","n":3,"l":["1","2 3"]}`,
 			want: "<git><log><-n3><p q;$(id)><xp q;$(id)y><1><2 3>"},

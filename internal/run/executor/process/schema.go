@@ -31,7 +31,7 @@ type property struct {
 func readSchema(raw json.RawMessage) (schema, error) {
 	bad := errors.New("the action's schema is not a JSON Schema of an object")
 	if len(bytes.TrimSpace(raw)) == 0 {
-		return schema{}, errors.New("the action has no schema, so its arguments cannot be told")
+		return schema{}, nil // it takes no arguments
 	}
 	var doc struct {
 		Properties json.RawMessage `json:"properties"`

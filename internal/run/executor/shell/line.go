@@ -96,14 +96,18 @@ func (w *walker) found(n syntax.Node, what string) {
 }
 
 // several notes what takes more than one simple command, all of them in sight.
-func (w *walker) several(n syntax.Node, what string) {
+func (w *walker) several(n syntax.Node, what string) { w.severalAt(n.Pos(), what) }
+
+func (w *walker) severalAt(pos syntax.Pos, what string) {
 	if w.line.compound == "" {
-		w.line.compound = at(n, what)
+		w.line.compound = atPos(pos, what)
 	}
 }
 
-func at(n syntax.Node, what string) string {
-	return fmt.Sprintf("%s at line %d, column %d", what, n.Pos().Line(), n.Pos().Col())
+func at(n syntax.Node, what string) string { return atPos(n.Pos(), what) }
+
+func atPos(pos syntax.Pos, what string) string {
+	return fmt.Sprintf("%s at line %d, column %d", what, pos.Line(), pos.Col())
 }
 
 func (w *walker) node(n syntax.Node) {
@@ -131,7 +135,7 @@ func (w *walker) node(n syntax.Node) {
 	case *syntax.ExtGlob:
 		w.found(n, "a pattern")
 	case *syntax.BinaryCmd:
-		w.several(n, "the operator "+n.Op.String())
+		w.severalAt(n.OpPos, "the operator "+n.Op.String())
 	case *syntax.Subshell:
 		w.several(n, "a subshell")
 	case *syntax.Block:

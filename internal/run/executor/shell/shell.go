@@ -170,7 +170,7 @@ func (e *Executor) read(call capability.Call) (request, error) {
 		r.settings = e.cfg.Settings()
 	}
 	if m := r.settings.Mode; m != Allowlist && m != Full {
-		return r, denied(call, "tools.shell.mode", errors.New("the shell is off"), "a person can set the mode to allowlist or full in tool-access.json")
+		return r, denied(call, "tools.shell.mode", errors.New("the shell is off"), "a person can enable it, and set its mode to allowlist or full, in tool-access.json")
 	}
 	in, err := executor.Decode[input](call)
 	if err != nil {
