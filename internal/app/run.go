@@ -159,7 +159,7 @@ func (a *App) executors(kept *result.Store) (runner.Executors, error) {
 	}
 	a.closeLater(commands.Close)
 	programs, err := process.New(process.Config{
-		Extensions: filepath.Join(a.Places.Home, "extensions"), Lookup: a.lookup, Grant: a.grant,
+		Extensions: filepath.Join(a.Places.Home, "extensions"), Lookup: a.lookup, Grant: a.grant, Workspace: a.Places.Workspace,
 		Path: a.programPath(), Avoid: []string{a.Places.Workspace}, Getenv: a.variable,
 		Limits: a.sandboxLimits(), Require: sandbox.Requirement(a.Settings.Sandbox.Require),
 	})

@@ -328,7 +328,7 @@ func stoppedBy(res capability.Result) string {
 	if res.Meta["tool"] == "shell" {
 		return "tools.shell.timeoutMs of tool-access.json, or timeoutMs of the call,"
 	}
-	return "limits.timeout of ken.yaml, or timeoutSec of its manifest,"
+	return "limits.timeout of ken.yaml, or timeout_sec of its manifest,"
 }
 
 // silently ends with the status of an error that was told already.

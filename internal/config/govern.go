@@ -184,7 +184,7 @@ func limitsSettings() []setting[Config] {
 		entry("limits.dataBytes", "The most bytes of one image or sound in a result.",
 			func(c *Config) *int { return &c.Limits.DataBytes }, size[int](1, gib)),
 		entry("limits.remember", "How long a finished effect is known and not repeated.",
-			func(c *Config) *time.Duration { return &c.Limits.Remember }, duration(time.Second, 365*day, noMore)),
+			func(c *Config) *time.Duration { return &c.Limits.Remember }, duration(time.Second, 365*day, noLess)),
 	}
 }
 

@@ -550,7 +550,7 @@ func TestT16ConfigProjectMayNotWiden(t *testing.T) {
 		{"store: postgres://ada:hunter2@db/ken", "store: postgres://ada:hunter2@db/ken", ""},
 		{"store: postgres://ada:hunter2@db/ken", "store: postgres://ada:hunter3@db/ken", "store is postgres://ada:•••@db/ken here and postgres://ada:•••@db/ken without it"},
 		{"", "limits: {concurrent: 1, perExtension: 1, queue: 1, queuePerExtension: 1, wait: 1s, timeout: 1s, maxTimeout: 1s, slow: 1s}", ""},
-		{"", "limits: {argumentBytes: 1KB, argumentDepth: 2, inline: 100, dataBytes: 1KiB, remember: 1h}", ""},
+		{"", "limits: {argumentBytes: 1KB, argumentDepth: 2, inline: 100, dataBytes: 1KiB, remember: 48h}", ""},
 		{"", "limits: {concurrent: 65}", "limits.concurrent is 65 here and 64 without it"},
 		{"limits: {wait: 2s}", "limits: {wait: 0s}", ""},
 		{"limits: {wait: 2s}", "limits: {wait: 3s}", ""},
@@ -559,7 +559,7 @@ func TestT16ConfigProjectMayNotWiden(t *testing.T) {
 		{"limits: {timeout: 10m, maxTimeout: 5m}", "limits: {maxTimeout: 0s}", ""}, // as the default: the user's stands
 		{"limits: {timeout: 10m}", "limits: {maxTimeout: 8m}", ""},
 		{"limits: {maxTimeout: 1h}", "limits: {maxTimeout: 2h}", "limits.maxTimeout is 2h here and 1h without it"},
-		{"", "limits: {remember: 48h}", "limits.remember is 48h here and 24h without it"},
+		{"", "limits: {remember: 1h}", "limits.remember is 1h here and 24h without it"},
 		{"", "sandbox: {require: require-full, cpu: 1s, memory: 1GiB, addressSpace: 4GiB, processes: 8, openFiles: 64, fileSize: 1MiB, disk: 10MB}", ""},
 		{"", "sandbox: {output: 1KiB, scratch: 1MiB, networkBytes: 1MiB, networkRate: 10KB}", ""},
 		{"", "sandbox: {require: best-effort}", "sandbox.require is best-effort here and require-landlock without it"},

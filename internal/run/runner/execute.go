@@ -120,7 +120,7 @@ func knobOf(limit, recipe, asked time.Duration) string {
 	case asked:
 		return "the time that the call asks for"
 	case recipe:
-		return "timeoutSec of its manifest"
+		return "timeout_sec of its manifest"
 	}
 	return "limits.timeout"
 }

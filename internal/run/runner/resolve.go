@@ -32,7 +32,7 @@ func (r *Runner) resolve(next step) step {
 		if c.Run != nil && c.Run.Runner != "" {
 			t.runs = c.Run.Runner
 		}
-		if c.Run == nil && r.cfg.Executors.find(t.runs) == nil {
+		if text := c.Kind == capability.KindSkill || c.Kind == capability.KindCard || c.Kind == capability.KindCommand; text && c.Run == nil {
 			return capability.Result{}, &capability.Error{
 				Kind: capability.Unavailable, Op: "call", Target: string(c.ID),
 				Err: errors.New("it is a text for a model, and there is nothing to run"), Fix: "describe it to read the text",

@@ -25,11 +25,11 @@ func TestTimeout(t *testing.T) {
 	}{
 		"default":              {want: 300 * time.Second},
 		"limit":                {limits: Limits{Timeout: 20 * time.Second}, want: 20 * time.Second},
-		"recipe lowers":        {recipe: 7, want: 7 * time.Second, knob: "timeoutSec of its manifest"},
+		"recipe lowers":        {recipe: 7, want: 7 * time.Second, knob: "timeout_sec of its manifest"},
 		"recipe cannot raise":  {recipe: 1000, want: 300 * time.Second},
 		"recipe up to the cap": {limits: Limits{MaxTimeout: 500 * time.Second}, recipe: 1000, want: 500 * time.Second},
 		"call lowers":          {recipe: 7, asked: time.Second, want: time.Second, knob: "the time that the call asks for"},
-		"call cannot raise":    {recipe: 7, asked: time.Hour, want: 7 * time.Second, knob: "timeoutSec of its manifest"},
+		"call cannot raise":    {recipe: 7, asked: time.Hour, want: 7 * time.Second, knob: "timeout_sec of its manifest"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

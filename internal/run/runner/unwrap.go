@@ -46,6 +46,14 @@ func Unwrap(call capability.Call) (capability.Call, error) {
 	if _, err := call.Digest(); err != nil {
 		return call, bad("the arguments are not one plain JSON object")
 	}
+	var keys map[string]json.RawMessage
+	if json.Unmarshal(call.Arguments, &keys) == nil {
+		for key := range keys { // a decoder would take Capability for capability
+			if key != "capability" && key != "action" && key != "arguments" {
+				return call, bad("the arguments are not those of " + invokeName)
+			}
+		}
+	}
 	dec := json.NewDecoder(bytes.NewReader(call.Arguments))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&in); err != nil {

@@ -19,9 +19,19 @@
 //     Run by root, the tool runs as an unprivileged user, to whom the granted
 //     directories are shown as its own.
 //   - landlock: Landlock, seccomp, no capabilities, limits, and a sweep of every
-//     descendant. Names and attributes of other files stay visible, and may be
-//     changed where ordinary permissions allow (chmod).
+//     descendant. Names and attributes of other files stay visible, and those
+//     of the tool's own can be changed: modes, owners and times through the
+//     helper, which looks where the file lies; extended attributes not at all.
+//     Run by root, the tool stays root, without any capability.
 //   - none: limits, a clean environment, and the sweep.
+//
+// In the first two nothing can be made that runs as its owner or group: what a
+// tool makes is the person's who runs Ken. Since a filter cannot tell files
+// from directories, no directory can be given a set-group-id bit either; one
+// made in a directory that has it inherits it, as its owner arranged. A file
+// that had such a bit before, in what may be written to, is the caller's to
+// care for: the kernel takes the bit away when a tool writes to it, except
+// through a mapping.
 //
 // Not promised: secrecy of what the granted paths hold, protection against
 // kernel bugs, timing, and on other systems than Linux anything but the

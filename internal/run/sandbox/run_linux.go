@@ -44,7 +44,7 @@ func runUnder(ctx context.Context, s Spec, found Isolation) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
-	r := &run{spec: s, iso: iso}
+	r := &run{spec: s, iso: iso, absent: s.absent()}
 	defer r.release()
 	if s.Egress != nil {
 		r.egress, r.stopEgress = context.WithCancel(ctx)
@@ -104,6 +104,7 @@ func because(missing []string) string {
 type run struct {
 	spec    Spec
 	iso     Isolation
+	absent  []string // protected names that are not there
 	launch  *launch
 	group   *group
 	control *os.File

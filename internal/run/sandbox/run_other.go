@@ -78,13 +78,13 @@ func runPlain(ctx context.Context, s Spec, iso Isolation) (Outcome, error) {
 	if s.Limits.Disk > 0 {
 		go watchDisk(limited, s.Work, s.Limits.Disk, func() { cancel(errDisk) })
 	}
-	start := time.Now()
+	absent, start := s.absent(), time.Now()
 	err := cmd.Run()
 	if cmd.ProcessState == nil {
 		return Outcome{}, &Refusal{Layer: "exec", Cause: err, Isolation: iso}
 	}
 	o := Outcome{End: Exited, ExitCode: cmd.ProcessState.ExitCode(), Duration: time.Since(start), Isolation: iso,
-		Stdout: kept[0].output(), Stderr: kept[1].output(), Unfinished: errors.Is(err, exec.ErrWaitDelay)}
+		Stdout: kept[0].output(), Stderr: kept[1].output(), Unfinished: errors.Is(err, exec.ErrWaitDelay), Made: s.made(absent)}
 	o.Used.UserCPU, o.Used.SystemCPU = cmd.ProcessState.UserTime(), cmd.ProcessState.SystemTime()
 	switch cause := context.Cause(limited); {
 	case cause == nil && o.ExitCode < 0:

@@ -46,7 +46,8 @@ type Spec struct {
 	// tool sees and cannot write to, rename or remove, nor the directories they
 	// lie in. That takes the full profile: in others the run is refused where
 	// isolation is required, and else the Isolation says so, as it does of
-	// names that are not there, which a tool can make. Other hard links to a
+	// names that are not there: a tool can make those, and [Outcome.Made] then
+	// lists them. Other hard links to a
 	// protected file are not protected, and nothing can be renamed across the
 	// border of a directory that holds a protected name.
 	Protect []string
@@ -85,11 +86,17 @@ type Egress interface {
 
 // Limits bound a run. A zero field means the default in brackets; a negative
 // one means no limit.
+//
+// Where Memory bounds each process, that is what it may have of its own, used
+// or not (RLIMIT_DATA): not what processes share, nor files without a name.
+// Programs built with an address sanitizer ask for terabytes and need a
+// Memory of -1. Tools are also the first that the kernel kills when the
+// machine is out of memory.
 type Limits struct {
 	Wall         time.Duration // from start to end [300 s]
 	Grace        time.Duration // between SIGTERM and SIGKILL when stopped [none: SIGKILL at once]
 	CPU          time.Duration // of each process, to the second [Wall]
-	Memory       int64         // bytes, of the whole tree where there is a cgroup, else of each process [none]
+	Memory       int64         // bytes, of the whole tree where there is a cgroup, else of each process [of each process half of the machine's]
 	AddressSpace int64         // bytes of each process [none]
 	Processes    int64         // tasks at once, threads too [512]
 	OpenFiles    int64         // of each process [1024]

@@ -285,6 +285,9 @@ func rlimits(l Limits, g *group) []confine.Limit {
 		list = append(list, confine.Limit{Resource: unix.RLIMIT_CPU, Value: seconds, Hard: seconds + 1})
 	}
 	add(unix.RLIMIT_AS, l.AddressSpace)
+	if l.Memory == 0 {
+		l.Memory = defaultMemory()
+	}
 	if !g.has("memory") {
 		add(unix.RLIMIT_DATA, l.Memory)
 	}
@@ -292,6 +295,19 @@ func rlimits(l Limits, g *group) []confine.Limit {
 	add(unix.RLIMIT_FSIZE, l.FileSize)
 	return list
 }
+
+// defaultMemory is half of what the machine has, and room for an ordinary
+// program on a small one. It is no reason for a cgroup, which takes longer to
+// join than a tool to run: it bounds what each process may have of its own.
+// That is not its address space, of which language runtimes reserve more than
+// any machine has.
+var defaultMemory = sync.OnceValue(func() int64 {
+	var info unix.Sysinfo_t
+	if unix.Sysinfo(&info) != nil {
+		return 4 * 1024 * mib
+	}
+	return max(int64(info.Totalram)*int64(info.Unit)/2, 1024*mib)
+})
 
 // orderFile holds the order where only the helper reads it.
 func orderFile(o *confine.Order) (*os.File, error) {

@@ -100,7 +100,7 @@ func (r *run) supervise(ctx context.Context) (Outcome, error) {
 		r.iso.LandlockABI, r.iso.Seccomp = started.LandlockABI, started.Seccomp
 		r.iso.Missing = append(r.iso.Missing, started.Missing...)
 	}
-	o := Outcome{End: end, ExitCode: -1, Duration: duration, Isolation: r.iso}
+	o := Outcome{End: end, ExitCode: -1, Duration: duration, Isolation: r.iso, Made: r.spec.made(r.absent)}
 	o.Unfinished = !r.drain()
 	o.Stdout, o.Stderr = r.kept[0].output(), r.kept[1].output()
 	r.judge(&o, ended, state, starved)

@@ -53,6 +53,10 @@ type Config struct {
 	// [executor.DefaultPath].
 	Path string
 
+	// Workspace, when not empty, is the absolute folder that programs may be
+	// granted: the files in it that arguments name are told to the rules.
+	Workspace string
+
 	// Avoid are folders that tools may write to: no program is taken from them.
 	Avoid []string
 
@@ -170,6 +174,7 @@ func (e *Executor) Facts(ctx context.Context, call capability.Call, c *capabilit
 		Commands: [][]string{p.argv}, Hosts: hosts(p.argv), Required: []string{executor.PermExec},
 		WorkDir: filepath.Join(e.cfg.Extensions, p.extension, "work"), Args: p.args(), Isolation: executor.Planned(ctx, e.cfg.Require),
 	}
+	f.Paths = e.named(p.argv[1:], slices.Contains(p.capability.Permissions, executor.PermWrite))
 	if len(f.Hosts) > 0 || slices.Contains(p.capability.Permissions, executor.PermNetwork) {
 		f.Required = append(f.Required, executor.PermNetwork)
 	}
@@ -262,6 +267,35 @@ func (p *plan) describe(meta map[string]string) {
 	meta["args_count"] = strconv.Itoa(len(p.argv) - 1)
 	meta["work_dir"] = p.extension + "/work"
 	meta["extension_id"] = p.extension
+}
+
+// named gives the files of the workspace that arguments name, alone or behind
+// an equals sign. What a program makes of its arguments nobody can tell; what is
+// there by that name it may well mean.
+func (e *Executor) named(args []string, write bool) []executor.Path {
+	if e.cfg.Workspace == "" {
+		return nil
+	}
+	var out []executor.Path
+	for _, arg := range args {
+		if _, value, ok := strings.Cut(arg, "="); ok && strings.HasPrefix(arg, "-") {
+			arg = value
+		}
+		if filepath.IsAbs(arg) {
+			rel, err := filepath.Rel(e.cfg.Workspace, arg)
+			if err != nil {
+				continue
+			}
+			arg = rel
+		}
+		if !filepath.IsLocal(arg) || len(arg) > 4096 {
+			continue
+		}
+		if _, err := os.Lstat(filepath.Join(e.cfg.Workspace, arg)); err == nil && arg != "." {
+			out = append(out, executor.Path{Name: filepath.ToSlash(filepath.Clean(arg)), Write: write})
+		}
+	}
+	return out
 }
 
 // args counts the arguments that the command was given, without its action.

@@ -84,9 +84,12 @@ func newBench(t *testing.T, change func(*Config)) *bench {
 }
 
 // add puts one action of an extension into the catalog.
+// packaged is where the capabilities of packages come from.
+var packaged = capability.Origin{Format: capability.FormatExtension}
+
 func (b *bench) add(extension, action string, r *capability.Recipe, schema string) *capability.Capability {
 	id := capability.ID("command:" + strings.TrimPrefix(extension, "tools.") + "/" + action)
-	c := &capability.Capability{ID: id, Kind: capability.KindCommand, Run: r, RequiredTools: []string{"extension:" + extension}, Permissions: []string{"exec"}, Hash: "h1"}
+	c := &capability.Capability{ID: id, Kind: capability.KindCommand, Run: r, RequiredTools: []string{"extension:" + extension}, Permissions: []string{"exec"}, Hash: "h1", Origin: packaged}
 	b.catalog[id], b.schemas[id] = c, schema
 	return c
 }
@@ -451,6 +454,29 @@ func TestNetwork(t *testing.T) {
 
 // trueTool is a catalog that holds /usr/bin/true.
 func trueTool(context.Context, capability.ID) (*capability.Capability, capability.Detail, error) {
-	return &capability.Capability{ID: "command:t/do", Hash: "h", Run: &capability.Recipe{Runner: "exec.true"}, RequiredTools: []string{"extension:t"}},
+	return &capability.Capability{ID: "command:t/do", Hash: "h", Run: &capability.Recipe{Runner: "exec.true"}, RequiredTools: []string{"extension:t"}, Origin: packaged},
 		capability.Detail{Schema: json.RawMessage(argsSchema)}, nil
+}
+
+// TestWorkDirIsNotBorrowed: only what a package brought works in its folder. A
+// tool that merely says it needs the package has one of its own, and one of the
+// same name from another project another.
+func TestWorkDirIsNotBorrowed(t *testing.T) {
+	spy := &capability.Capability{ID: "tool:spy", Kind: capability.KindTool, RequiredTools: []string{"extension:tools.git"}, Trust: capability.TrustWorkspace, Origin: capability.Origin{Format: "manifest", Source: "/a/.ken"}}
+	other := *spy
+	other.Origin.Source = "/b/.ken"
+	mine := *spy
+	mine.Trust = capability.TrustUser
+	git := &capability.Capability{ID: "command:git/log", Kind: capability.KindCommand, RequiredTools: []string{"extension:tools.git"}, Origin: packaged}
+	seen := map[string]bool{}
+	for _, c := range []*capability.Capability{spy, &other, &mine, git} {
+		name, err := extensionOf(c)
+		if err != nil || seen[name] {
+			t.Errorf("extensionOf(%s of %s) = %q, %v; want a folder of its own", c.ID, c.Origin.Source, name, err)
+		}
+		seen[name] = true
+	}
+	if !seen["tools.git"] || !seen["tool_spy"] {
+		t.Errorf("folders %v, want tools.git and tool_spy among them", seen)
+	}
 }

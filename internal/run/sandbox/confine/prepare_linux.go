@@ -43,7 +43,7 @@ func prepare(o *Order, port int) (*spawn, *Started, error) {
 	}
 	s.add("signals", unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, hold(s, new(uint64)), 0, 8)
 	if o.Seccomp {
-		if err := seccomp(s, o.Network, started); err != nil {
+		if err := seccomp(s, o, started); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -122,11 +122,16 @@ func landlock(s *spawn, o *Order, self int, started *Started) error {
 	return nil
 }
 
-func seccomp(s *spawn, network bool, started *Started) error {
+func seccomp(s *spawn, o *Order, started *Started) (err error) {
 	if !seccompServed {
 		return fmt.Errorf("seccomp: no filter for this architecture")
 	}
-	f := seccompFilter(network)
+	if !o.Namespaces {
+		if s.broker, err = newBroker(o); err != nil {
+			return fmt.Errorf("broker: %w", err)
+		}
+	}
+	f := seccompFilter(o.Network, !o.Namespaces)
 	prog := &unix.SockFprog{Len: uint16(len(f)), Filter: &f[0]}
 	hold(s, &f[0])
 	s.add("seccomp", unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, hold(s, prog))

@@ -12,13 +12,11 @@ const (
 	bpfEqual   = unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K
 	bpfAtLeast = unix.BPF_JMP | unix.BPF_JGE | unix.BPF_K
 	bpfAnySet  = unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K
+	bpfMask    = unix.BPF_ALU | unix.BPF_AND | unix.BPF_K
 	bpfReturn  = unix.BPF_RET | unix.BPF_K
 
 	offNr   = 0
 	offArch = 4
-	offArg0 = 16
-	offArg1 = 24
-	offArg2 = 32
 
 	retAllow = unix.SECCOMP_RET_ALLOW
 	retKill  = unix.SECCOMP_RET_KILL_PROCESS
@@ -45,14 +43,12 @@ func (f *filter) on(nr uintptr, body filter) {
 
 func verdict(v uint32) filter { return filter{{Code: bpfReturn, K: v}} }
 
-// seccompFilter refuses what no tool needs and what kernels were broken by:
-// looking into other processes, namespaces and mounts, kernel modules, keys,
-// io_uring, bpf, clocks. Sockets are refused too, but for pairs, and with
-// network for IP, which then lives in a network of its own. It is a list of
-// what is refused, so that ordinary tools work; it stands behind the other
-// layers and is not a boundary by itself.
-func seccompFilter(network bool) filter {
-	var f filter
+// arg is where the low half of an argument lies.
+func arg(i int) uint32 { return uint32(16 + 8*i) }
+
+// begin refuses other architectures, whose numbers mean other calls, and loads
+// the number of ours.
+func (f *filter) begin() {
 	f.op(bpfLoad, offArch, 0, 0)
 	f.op(bpfEqual, auditArch, 1, 0)
 	f.op(bpfReturn, retKill, 0, 0)
@@ -61,6 +57,20 @@ func seccompFilter(network bool) filter {
 		f.op(bpfAtLeast, x32Bit, 0, 1)
 		f.op(bpfReturn, retKill, 0, 0)
 	}
+}
+
+// seccompFilter refuses what no tool needs and what kernels were broken by:
+// looking into other processes, namespaces and mounts, kernel modules, keys,
+// io_uring, bpf, clocks. Sockets are refused too, but for pairs, and with
+// network for IP, which then lives in a network of its own. So is making
+// anything that runs as its owner. Where a tool shares the host's processes
+// and files, what would reach those is refused as well. It is a list of what
+// is refused, so that ordinary tools work; it stands behind the other layers
+// and is not a boundary by itself.
+func seccompFilter(network, shared bool) filter {
+	var f filter
+	f.begin()
+	f.modes() // first: a tool opens files more often than all else
 	for _, nr := range refusedCalls {
 		f.on(nr, verdict(retEPERM))
 	}
@@ -68,26 +78,49 @@ func seccompFilter(network bool) filter {
 		f.on(nr, verdict(retEPERM))
 	}
 	f.on(unix.SYS_CLONE3, verdict(retENOSYS))
-	f.on(unix.SYS_CLONE, filter{
-		{Code: bpfLoad, K: offArg0},
-		{Code: bpfAnySet, K: newNamespaces, Jt: 0, Jf: 1},
-		{Code: bpfReturn, K: retEPERM},
-		{Code: bpfReturn, K: retAllow},
-	})
+	f.on(unix.SYS_CLONE, refuseBits(0, newNamespaces))
 	// Pushing characters into the terminal we were started from.
-	f.on(unix.SYS_IOCTL, filter{
-		{Code: bpfLoad, K: offArg1},
-		{Code: bpfEqual, K: unix.TIOCSTI, Jt: 1, Jf: 0},
-		{Code: bpfEqual, K: tiocLinux, Jt: 0, Jf: 1},
-		{Code: bpfReturn, K: retEPERM},
-		{Code: bpfReturn, K: retAllow},
-	})
+	commands := []uint32{unix.TIOCSTI, tiocLinux}
+	if shared {
+		f.shared()
+		commands = append(commands, fsSetFlags, fsSetFlags32, fsSetXattr)
+	}
+	f.on(unix.SYS_IOCTL, refuseValues(1, commands))
 	f.on(unix.SYS_SOCKET, socketRule(network))
+	f.on(unix.SYS_SOCKETPAIR, pairRule())
 	f.op(bpfReturn, retAllow, 0, 0)
 	return f
 }
 
-const tiocLinux = 0x541C
+// Commands of ioctl. Those of file systems change a file's attributes through
+// any descriptor of it, also one for reading.
+const (
+	tiocLinux    = 0x541C
+	fsSetFlags   = 0x40086602
+	fsSetFlags32 = 0x40046602
+	fsSetXattr   = 0x401c5820
+)
+
+// refuseBits refuses a call with any of the bits in an argument.
+func refuseBits(i int, bits uint32) filter {
+	return filter{
+		{Code: bpfLoad, K: arg(i)},
+		{Code: bpfAnySet, K: bits, Jt: 0, Jf: 1},
+		{Code: bpfReturn, K: retEPERM},
+		{Code: bpfReturn, K: retAllow},
+	}
+}
+
+// refuseValues refuses a call with one of the values as an argument.
+func refuseValues(i int, values []uint32) filter {
+	f := filter{{Code: bpfLoad, K: arg(i)}}
+	for n, v := range values {
+		f.op(bpfEqual, v, uint8(len(values)-n), 0)
+	}
+	f.op(bpfReturn, retAllow, 0, 0)
+	f.op(bpfReturn, retEPERM, 0, 0)
+	return f
+}
 
 // socketRule allows no family without network; with it IP and the routing
 // questions a resolver asks. Unix sockets are never made: through a path they
@@ -97,16 +130,34 @@ func socketRule(network bool) filter {
 		return verdict(retEPERM)
 	}
 	return filter{
-		{Code: bpfLoad, K: offArg0},
+		{Code: bpfLoad, K: arg(0)},
 		{Code: bpfEqual, K: unix.AF_INET, Jt: 4, Jf: 0},
 		{Code: bpfEqual, K: unix.AF_INET6, Jt: 3, Jf: 0},
 		{Code: bpfEqual, K: unix.AF_NETLINK, Jt: 0, Jf: 3},
-		{Code: bpfLoad, K: offArg2},
+		{Code: bpfLoad, K: arg(2)},
 		{Code: bpfEqual, K: unix.NETLINK_ROUTE, Jt: 0, Jf: 1},
 		{Code: bpfReturn, K: retAllow},
 		{Code: bpfReturn, K: retEPERM},
 	}
 }
+
+// pairRule allows pairs of unix sockets that stay with each other. Datagram
+// sockets do not: one of a pair can be connected to a path, or write there.
+func pairRule() filter {
+	return filter{
+		{Code: bpfLoad, K: arg(0)},
+		{Code: bpfEqual, K: unix.AF_UNIX, Jt: 0, Jf: 5},
+		{Code: bpfLoad, K: arg(1)},
+		{Code: bpfMask, K: socketType},
+		{Code: bpfEqual, K: unix.SOCK_STREAM, Jt: 1, Jf: 0},
+		{Code: bpfEqual, K: unix.SOCK_SEQPACKET, Jt: 0, Jf: 1},
+		{Code: bpfReturn, K: retAllow},
+		{Code: bpfReturn, K: retEPERM},
+	}
+}
+
+// socketType are the bits of a socket's type that are not flags.
+const socketType = 0xf
 
 // refusedCalls exist on every architecture served.
 var refusedCalls = []uintptr{

@@ -21,10 +21,11 @@ type step struct {
 
 // A spawn is a list of steps with their names and what their pointers refer to.
 type spawn struct {
-	steps []step
-	names []string
-	keep  []any
-	pin   runtime.Pinner
+	steps  []step
+	names  []string
+	keep   []any
+	pin    runtime.Pinner
+	broker *broker // who is asked about some calls of the child; may be nil
 }
 
 func (s *spawn) add(name string, nr uintptr, args ...uintptr) {
@@ -80,7 +81,11 @@ func (s *spawn) run() (pid int, layer string, err error) {
 	defer unix.Close(pipe[0])
 
 	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
+	if s.broker == nil {
+		defer runtime.UnlockOSThread()
+	} else if err := s.broker.install(); err != nil {
+		return 0, "broker", err
+	}
 	syscall.ForkLock.Lock()
 	child := int(fork(unsafe.Pointer(&s.steps[0]), uintptr(len(s.steps)), uintptr(pipe[1]), new(scene)))
 	syscall.ForkLock.Unlock()
@@ -95,6 +100,9 @@ func (s *spawn) run() (pid int, layer string, err error) {
 		return 0, "start", err
 	}
 	if n == 0 {
+		if s.broker != nil {
+			go s.broker.serve()
+		}
 		return child, "", nil
 	}
 	unix.Wait4(child, nil, 0, nil)

@@ -1,0 +1,44 @@
+package sandbox
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// absent lists the protected names that are not there. A mount needs something
+// to lie on, and making that would show on the host and stay when we are
+// killed; so a tool can make these, and [Outcome.Made] tells which it made.
+func (s Spec) absent() []string {
+	return slices.DeleteFunc(slices.Clone(s.Protect), func(name string) bool { return !errors.Is(s.look(name), fs.ErrNotExist) })
+}
+
+// made lists the names that were absent and are no longer, or of which that
+// cannot be told any more.
+func (s Spec) made(absent []string) []string {
+	return slices.DeleteFunc(absent, func(name string) bool { return errors.Is(s.look(name), fs.ErrNotExist) })
+}
+
+// look looks for a protected name.
+func (s Spec) look(name string) error {
+	if !filepath.IsAbs(name) {
+		_, err := s.Work.Lstat(name)
+		return err
+	}
+	for _, grant := range s.Write {
+		rel, err := filepath.Rel(grant, name)
+		if err != nil || !filepath.IsLocal(rel) || rel == "." {
+			continue
+		}
+		root, err := os.OpenRoot(grant)
+		if err != nil {
+			return err
+		}
+		defer root.Close()
+		_, err = root.Lstat(rel)
+		return err
+	}
+	return fs.ErrNotExist
+}
