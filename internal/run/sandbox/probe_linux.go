@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -36,7 +37,7 @@ func probe() Report {
 
 // gaps are the attempts that a profile is known not to stop: they are
 // reported and do not disqualify it.
-var gaps = map[Profile][]string{Landlock: {"chmod", "stat"}}
+var gaps = map[Profile][]string{Landlock: {"stat"}}
 
 // try lets a canary loose in one profile. An error says why the profile is not
 // to be relied on.
@@ -96,13 +97,14 @@ type trap struct {
 	secret          string
 	tcp, udp        int
 	tcpPort, udport int
-	unixFD          int
+	unixFD, gramFD  int
+	shm, shmKey     int // System V memory; shm is -1 where there is none
 	victim          *os.Process
 	leash           *os.File // when closed, the victim ends
 }
 
 func newTrap() (t *trap, err error) {
-	t = &trap{tcp: -1, udp: -1, unixFD: -1}
+	t = &trap{tcp: -1, udp: -1, unixFD: -1, gramFD: -1, shm: -1}
 	defer func() {
 		if err != nil {
 			t.close()
@@ -131,20 +133,42 @@ func newTrap() (t *trap, err error) {
 	if t.udp, t.udport, err = inet(unix.SOCK_DGRAM); err != nil {
 		return t, err
 	}
-	t.unixFD, err = unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
-	if err != nil {
-		return t, err
-	}
-	if err = unix.Bind(t.unixFD, &unix.SockaddrUnix{Name: t.socket()}); err != nil {
-		return t, err
-	}
-	if err = os.Chmod(t.socket(), 0o777); err != nil {
+	if t.unixFD, err = local(unix.SOCK_STREAM, t.socket()); err != nil {
 		return t, err
 	}
 	if err = unix.Listen(t.unixFD, 8); err != nil {
 		return t, err
 	}
+	if t.gramFD, err = local(unix.SOCK_DGRAM, t.gram()); err != nil {
+		return t, err
+	}
+	t.memory()
 	return t, t.stake()
+}
+
+// memory makes memory that processes share by a key. Where the machine has no
+// such thing there is nothing to reach.
+func (t *trap) memory() {
+	for range 8 {
+		t.shmKey = 1 + int(rand.Int32N(1<<30))
+		id, err := unix.SysvShmGet(t.shmKey, 1, unix.IPC_CREAT|unix.IPC_EXCL|0o666)
+		if err == nil {
+			t.shm = id
+			return
+		}
+	}
+}
+
+// local opens a unix socket that anyone may write to.
+func local(kind int, name string) (int, error) {
+	fd, err := unix.Socket(unix.AF_UNIX, kind|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return -1, err
+	}
+	if err := unix.Bind(fd, &unix.SockaddrUnix{Name: name}); err != nil {
+		return fd, err
+	}
+	return fd, os.Chmod(name, 0o777)
 }
 
 // stake starts the process that the canary tries to signal and to read.
@@ -161,6 +185,8 @@ func (t *trap) stake() error {
 }
 
 func (t *trap) socket() string { return filepath.Join(t.dir, "socket") }
+
+func (t *trap) gram() string { return filepath.Join(t.dir, "gram") }
 
 func inet(kind int) (fd, port int, err error) {
 	fd, err = unix.Socket(unix.AF_INET, kind|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
@@ -183,7 +209,10 @@ func inet(kind int) (fd, port int, err error) {
 }
 
 func (t *trap) close() {
-	for _, fd := range []int{t.tcp, t.udp, t.unixFD} {
+	if t.shm >= 0 {
+		unix.SysvShmCtl(t.shm, unix.IPC_RMID, nil)
+	}
+	for _, fd := range []int{t.tcp, t.udp, t.unixFD, t.gramFD} {
 		if fd >= 0 {
 			unix.Close(fd)
 		}
@@ -211,11 +240,16 @@ func (t *trap) attempts() []string {
 		"symlink-read=" + filepath.Join(work, "link"),
 		"append=" + t.secret,
 		"chmod=" + t.secret,
+		"utime=" + t.secret,
+		"setuid=" + filepath.Join(work, "mine"),
 		"stat=" + t.secret,
 		"tcp=" + strconv.Itoa(t.tcpPort),
 		"udp=" + strconv.Itoa(t.udport),
 		"unix=" + t.socket(),
+		"datagram=" + t.gram(),
+		"shm=" + strconv.Itoa(t.shmKey),
 		"environ=/proc/" + victim + "/environ",
+		"limit=" + victim,
 		"signal=" + victim,
 		"userns",
 		"mount",
@@ -264,6 +298,23 @@ func (t *trap) seen(name string) string {
 	case "chmod":
 		if st, err := os.Stat(t.secret); err == nil && st.Mode().Perm() == 0o777 {
 			return "the mode changed"
+		}
+	case "utime":
+		if st, err := os.Stat(t.secret); err == nil && st.ModTime().Equal(time.Unix(1, 0)) {
+			return "the time changed"
+		}
+	case "setuid":
+		if st, err := t.work.Stat("mine"); err == nil && st.Mode()&os.ModeSetuid != 0 {
+			return "a file now runs as its owner"
+		}
+	case "datagram":
+		if n, _, err := unix.Recvfrom(t.gramFD, buf, 0); err == nil && n > 0 {
+			return "a datagram came"
+		}
+	case "limit":
+		var now unix.Rlimit
+		if unix.Prlimit(t.victim.Pid, unix.RLIMIT_NOFILE, nil, &now) == nil && now.Cur == confine.CanaryLimit {
+			return "a limit of a process outside changed"
 		}
 	case "tcp", "unix":
 		fd := t.tcp

@@ -12,7 +12,7 @@ const (
 	benchLine = `/command321 get "https://api.example.com/v1/things?q=a b" --limit 20 --verbose --header 'Accept: application/json'`
 )
 
-func BenchmarkParse(b *testing.B) {
+func BenchmarkSlash(b *testing.B) {
 	x := New(hundreds(500))
 	b.Run("known signature", func(b *testing.B) {
 		b.ReportAllocs()

@@ -12,7 +12,7 @@ import (
 
 // BenchmarkInvoke is a confined /bin/true through the executor, and beside it
 // the sandbox alone.
-func BenchmarkInvoke(b *testing.B) {
+func BenchmarkProcess(b *testing.B) {
 	e, err := New(Config{Extensions: b.TempDir(), Limits: sandbox.Limits{Wall: time.Minute}, Lookup: trueTool})
 	if err != nil {
 		b.Fatal(err)

@@ -7,6 +7,8 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -55,6 +57,36 @@ func attempt(name, what string) error {
 		return os.Symlink(target, link)
 	case "chmod":
 		return os.Chmod(what, 0o777)
+	case "setuid":
+		return unix.Fchmodat(unix.AT_FDCWD, what, unix.S_ISUID|0o755, 0)
+	case "utime":
+		return os.Chtimes(what, time.Unix(1, 0), time.Unix(1, 0))
+	case "attribute":
+		return unix.Setxattr(what, "user.canary", []byte("canary"), 0)
+	case "mode":
+		return makeWithMode(what)
+	case "fchmod", "fchown", "futime":
+		return changeOpen(name, what)
+	case "shm":
+		key, err := strconv.Atoi(what)
+		if err != nil {
+			return err
+		}
+		_, err = unix.SysvShmGet(key, 0, 0)
+		return err
+	case "limit":
+		pid, err := strconv.Atoi(what)
+		if err != nil {
+			return err
+		}
+		if pid == os.Getpid() {
+			return errors.New("that number is our own here")
+		}
+		return unix.Prlimit(pid, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: CanaryLimit, Max: CanaryLimit}, nil)
+	case "memory":
+		return takeMemory(what)
+	case "datagram":
+		return sendDatagram(what)
 	case "stat":
 		_, err := os.Lstat(what)
 		return err
@@ -146,6 +178,102 @@ func reach(kind, what string) error {
 	}
 	_, err = unix.Write(fd, []byte("canary"))
 	return err
+}
+
+// sendDatagram sends a greeting from one of a pair to a path.
+func sendDatagram(what string) error {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("socketpair: %w", err)
+	}
+	defer unix.Close(pair[0])
+	defer unix.Close(pair[1])
+	if err := unix.Connect(pair[0], &unix.SockaddrUnix{Name: what}); err != nil {
+		return fmt.Errorf("connect: %w", err)
+	}
+	_, err = unix.Write(pair[0], []byte("canary"))
+	return err
+}
+
+// takeMemory asks for so many bytes of its own, and does not use them.
+func takeMemory(what string) error {
+	size, err := strconv.Atoi(what)
+	if err != nil {
+		return err
+	}
+	data, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
+	if err != nil {
+		return err
+	}
+	return unix.Munmap(data)
+}
+
+// changeOpen changes a file that it has open for reading.
+func changeOpen(name, what string) error {
+	fd, err := unix.Open(what, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	switch name {
+	case "fchown":
+		return unix.Fchown(fd, os.Getuid(), os.Getgid())
+	case "futime":
+		return unix.Futimes(fd, []unix.Timeval{{Sec: 1}, {Sec: 1}})
+	}
+	return unix.Fchmod(fd, 0o777)
+}
+
+// makeWithMode makes a file that runs as its owner, "call:path".
+func makeWithMode(what string) error {
+	const mode = unix.S_ISUID | unix.S_ISGID | 0o755
+	call, path, _ := strings.Cut(what, ":")
+	var fd int
+	var err error
+	switch call {
+	case "openat":
+		fd, err = unix.Openat(unix.AT_FDCWD, path, unix.O_CREAT|unix.O_WRONLY, mode)
+	case "openat2":
+		fd, err = unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{Flags: unix.O_CREAT | unix.O_WRONLY, Mode: mode})
+	case "tmpfile":
+		if fd, err = unix.Open(".", unix.O_TMPFILE|unix.O_WRONLY, mode); err != nil {
+			return err
+		}
+		defer unix.Close(fd)
+		return unix.Linkat(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", fd), unix.AT_FDCWD, path, unix.AT_SYMLINK_FOLLOW)
+	case "mknodat":
+		return unix.Mknodat(unix.AT_FDCWD, path, unix.S_IFREG|mode, 0)
+	default: // one that changes what is there
+		if fd, err = unix.Openat(unix.AT_FDCWD, path, unix.O_CREAT|unix.O_RDWR, 0o755); err != nil {
+			return err
+		}
+		defer unix.Close(fd)
+		return changeMode(call, fd, path, mode)
+	}
+	if err != nil {
+		return err
+	}
+	return unix.Close(fd)
+}
+
+func changeMode(call string, fd int, path string, mode uint32) error {
+	switch call {
+	case "fchmod":
+		return unix.Fchmod(fd, mode)
+	case "fchmodat":
+		return unix.Fchmodat(unix.AT_FDCWD, path, mode, 0)
+	case "fchmodat2":
+		p, err := unix.BytePtrFromString(path)
+		if err != nil {
+			return err
+		}
+		at := unix.AT_FDCWD
+		if _, _, errno := unix.Syscall6(unix.SYS_FCHMODAT2, uintptr(at), uintptr(unsafe.Pointer(p)), uintptr(mode), 0, 0, 0); errno != 0 {
+			return errno
+		}
+		return nil
+	}
+	return fmt.Errorf("no way %q to change a mode", call)
 }
 
 // bigFile writes "path:bytes" and says how far it came.

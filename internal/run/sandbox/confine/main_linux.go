@@ -21,6 +21,7 @@ func Main() {
 	if err != nil {
 		fail("order", err)
 	}
+	first()
 	port, missing, err := surround(o)
 	if err != nil {
 		fail("namespaces", err)
@@ -45,6 +46,17 @@ func Main() {
 	sweep(o.Namespaces)
 	say(Message{Ended: ended(status)}, nil)
 	os.Exit(0)
+}
+
+// first makes us, and so the tool, the first to be killed when the machine is
+// out of memory. It is no promise: there may be no /proc.
+func first() {
+	fd, err := unix.Open("/proc/self/oom_score_adj", unix.O_WRONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return
+	}
+	unix.Write(fd, []byte("1000"))
+	unix.Close(fd)
 }
 
 // letGo gives up the tool's streams, so that their end is the end of the tool

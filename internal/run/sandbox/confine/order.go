@@ -24,6 +24,9 @@ const (
 // VictimEnv is in the environment of a process that a canary tries to read.
 const VictimEnv = "KEN_CANARY_VICTIM"
 
+// CanaryLimit is how many files a canary lets its victim open.
+const CanaryLimit = 77
+
 // ControlFD is a SEQPACKET socket to the runtime. Its end means: kill all and
 // leave.
 const ControlFD = 3
