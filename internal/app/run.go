@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -262,13 +263,24 @@ func (a *App) shellNetwork(context.Context, capability.Call) (sandbox.Egress, er
 	if len(a.Settings.Shell.Hosts) == 0 {
 		return nil, nil
 	}
-	return egress.New(egress.Config{Allow: a.Settings.Shell.Hosts, MaxBytes: s.NetworkBytes, Rate: s.NetworkRate})
+	return egress.New(egress.Config{Allow: a.Settings.Shell.Hosts, Networks: a.networks(), MaxBytes: s.NetworkBytes, Rate: s.NetworkRate})
+}
+
+// networks gives the private addresses that ken.yaml opens.
+func (a *App) networks() []netip.Prefix {
+	var out []netip.Prefix
+	for _, text := range a.Settings.Sandbox.Networks {
+		if p, err := netip.ParsePrefix(text); err == nil { // the configuration was checked
+			out = append(out, p)
+		}
+	}
+	return out
 }
 
 // grant says what a program may have besides its work directory: what its
 // permissions, and for an extension its reviewed manifest, ask for.
 func (a *App) grant(_ context.Context, call capability.Call, c *capability.Capability) (process.Grant, error) {
-	g := process.Grant{MaxBytes: a.Settings.Sandbox.NetworkBytes, Rate: a.Settings.Sandbox.NetworkRate}
+	g := process.Grant{MaxBytes: a.Settings.Sandbox.NetworkBytes, Rate: a.Settings.Sandbox.NetworkRate, Networks: a.networks()}
 	asks := a.asks(c)
 	if asks.network {
 		g.Hosts, g.FromArguments = asks.hosts, true

@@ -1,6 +1,12 @@
 package config
 
-import "time"
+import (
+	"fmt"
+	"net/netip"
+	"time"
+
+	"ken/internal/yamldoc"
+)
 
 // Limits bound how calls are run. A zero field means its default.
 type Limits struct {
@@ -65,6 +71,11 @@ type Sandbox struct {
 	Scratch      int64 // bytes of /tmp; default 64 MiB
 	OutputStop   int64 // bytes of both streams at which a program is stopped; default none
 	NetworkBytes int64 // up and down together; default 64 MiB
+
+	// Networks are ranges of private or local addresses that may be reached in
+	// spite of that, such as 127.0.0.0/8; the host must be granted as well.
+	// Default none.
+	Networks []string
 
 	// NetworkRate is in bytes a second. Zero, the default, is no limit, and
 	// there is no NoLimit.
@@ -224,6 +235,8 @@ func sandboxSettings() []setting[Config] {
 		bytes("outputStop", "Bytes of both streams together at which a program is stopped; none is no limit.", func(s *Sandbox) *int64 { return &s.OutputStop }),
 		bytes("scratch", "The most bytes in a program's /tmp, where it has one of its own; none is no limit.", func(s *Sandbox) *int64 { return &s.Scratch }),
 		bytes("networkBytes", "The most bytes that a call sends and receives; none is no limit.", func(s *Sandbox) *int64 { return &s.NetworkBytes }),
+		entry("sandbox.networks", "Private or local addresses that may be reached where the host is granted, as in [127.0.0.0/8, 192.168.1.7/32].",
+			func(c *Config) *[]string { return &c.Sandbox.Networks }, networks()),
 		entry("sandbox.networkRate", "The most bytes a second; none is no limit.",
 			func(c *Config) *int64 { return &c.Sandbox.NetworkRate }, size[int64](1, mostBytes).orNone(0)),
 	}
@@ -269,4 +282,22 @@ func toolSettings() []setting[Config] {
 		entry("extensions.review", "Whether an extension is off until its permissions were accepted: required or off.",
 			func(c *Config) *Review { return &c.Extensions.Review }, word(ReviewRequired, ReviewOff)),
 	}
+}
+
+// networks is a list of ranges of addresses.
+func networks() kind[[]string] {
+	k := texts("ranges of addresses", subset, nil)
+	plainly := k.parse
+	k.parse = func(r *reading, at spot, v yamldoc.Value) ([]string, bool) {
+		list, ok := plainly(r, at, v)
+		for i, text := range list {
+			if _, err := netip.ParsePrefix(text); err != nil {
+				where := spot{fmt.Sprintf("%s[%d]", at.key, i), at.line}
+				r.fault(where, "bad-network", "write a range, as in 127.0.0.0/8 or 192.168.1.7/32", "%s %s is no range of addresses", where.key, plain(text))
+				ok = false
+			}
+		}
+		return list, ok
+	}
+	return k
 }

@@ -33,7 +33,7 @@ func TestLoadReadsEveryKeyOfRunning(t *testing.T) {
 		64 << 10, 7, 1000, 2_000_000, 36 * time.Hour,
 	}
 	want.Sandbox = Sandbox{
-		BestEffort, 30 * time.Second, 512 << 20, 2_000_000_000, 16, NoLimit, 10 << 20, 1 << 30, 65536, NoLimit, 1 << 20, NoLimit, 100_000,
+		BestEffort, 30 * time.Second, 512 << 20, 2_000_000_000, 16, NoLimit, 10 << 20, 1 << 30, 65536, NoLimit, 1 << 20, NoLimit, []string{"127.0.0.0/8"}, 100_000,
 	}
 	want.Shell = Shell{[]string{"LANG", "TZ"}, []string{"api.example.com"}}
 	want.Extensions = Extensions{[]string{"/opt/bin", filepath.Join(home, "bin")}, ReviewOff}
@@ -426,7 +426,7 @@ func TestSizes(t *testing.T) {
 			t.Errorf("%s is %d, want %d", text, c.Sandbox.Memory, want)
 		}
 		_, v, err = asked("sandbox.memory", flow(s.show(&c)))
-		if s.read(&reading{}, spot{}, v, &again); err != nil || again.Sandbox != c.Sandbox {
+		if s.read(&reading{}, spot{}, v, &again); err != nil || !reflect.DeepEqual(again.Sandbox, c.Sandbox) {
 			t.Errorf("%s is shown as %s, which is %d, %v", text, flow(s.show(&c)), again.Sandbox.Memory, err)
 		}
 	}

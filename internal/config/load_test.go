@@ -190,7 +190,7 @@ func TestConfigDefaults(t *testing.T) {
 
 		"sandbox.require": "require-landlock", "sandbox.cpu": "0s", "sandbox.memory": "none", "sandbox.addressSpace": "none", "sandbox.processes": "512",
 		"sandbox.openFiles": "1024", "sandbox.fileSize": "1GiB", "sandbox.disk": "none", "sandbox.output": "1MiB", "sandbox.outputStop": "none", "sandbox.scratch": "64MiB",
-		"sandbox.networkBytes": "64MiB", "sandbox.networkRate": "none",
+		"sandbox.networkBytes": "64MiB", "sandbox.networks": "[]", "sandbox.networkRate": "none",
 
 		"shell.env": "[]", "shell.hosts": "[]", "extensions.path": "[]", "extensions.review": "required",
 		"approval.wait": "24h", "approval.onceFor": "1h", "approval.sessionFor": "720h", "approval.retain": "2160h", "approval.approvers": "[]",

@@ -233,16 +233,32 @@ func (e *Executor) Invoke(ctx context.Context, call capability.Call) (capability
 		r.Meta["connections"] = strconv.FormatInt(seen.made.Load(), 10)
 		r.Meta["connections_refused"] = strconv.FormatInt(seen.refused.Load(), 10)
 		r.Meta["network_bytes"] = strconv.FormatInt(seen.bytes.Load(), 10)
+		if len(seen.why) > 0 { // the program has ended: nobody adds to it
+			r.Parts = append(r.Parts, capability.Part{Text: "The way to the network refused " + strings.Join(seen.why, "; ") + "."})
+		}
 	}
 	return r, nil
 }
 
 // traffic counts what passed a proxy.
-type traffic struct{ made, refused, bytes atomic.Int64 }
+type traffic struct {
+	made, refused, bytes atomic.Int64
+
+	mu  sync.Mutex
+	why []string // of the first few refusals
+}
+
+// mostReasons is how many refusals a result tells about.
+const mostReasons = 5
 
 func (t *traffic) add(c egress.Connection) {
 	if c.Refused != "" {
 		t.refused.Add(1)
+		t.mu.Lock()
+		if why := c.Host + ": " + c.Refused; len(t.why) < mostReasons && !slices.Contains(t.why, why) {
+			t.why = append(t.why, why)
+		}
+		t.mu.Unlock()
 	} else {
 		t.made.Add(1)
 	}

@@ -102,17 +102,24 @@ func (m *metered) Write(p []byte) (int, error) {
 			return sum, err
 		}
 		m.SetWriteDeadline(time.Now().Add(m.idle))
+		// They count before they go: the answer may come, and all be closed
+		// and reported, before this goroutine is on again.
+		m.sent(n)
 		put, err := m.Conn.Write(p[:n])
+		m.sent(put - n)
 		sum += put
-		m.mu.Lock()
-		m.c.Up += int64(put)
-		m.mu.Unlock()
 		if err != nil {
 			return sum, err
 		}
 		p = p[put:]
 	}
 	return sum, nil
+}
+
+func (m *metered) sent(n int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.c.Up += int64(n)
 }
 
 func (m *metered) note(err error) {

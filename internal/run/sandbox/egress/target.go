@@ -153,7 +153,7 @@ func (p *Proxy) checkAddress(_, address string, _ syscall.RawConn) error {
 		return fmt.Errorf("dialled address %q: %w", address, err)
 	}
 	if !reachable(ap.Addr(), p.cfg.Networks) {
-		return fmt.Errorf("address %s is private, local or reserved, and no network of the configuration holds it", ap.Addr())
+		return fmt.Errorf("address %s is private, local or reserved, and not among the networks that may be reached (sandbox.networks)", ap.Addr())
 	}
 	return nil
 }
