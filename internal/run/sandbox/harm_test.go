@@ -68,11 +68,15 @@ func TestNothingRunsAsOwner(t *testing.T) {
 	}
 	if runtime.GOARCH == "amd64" {
 		for name, program := range oldCalls() {
+			before := ""
+			if strings.HasPrefix(name, "chmod") {
+				before = "touch planted; "
+			}
 			ways = append(ways, way{name, func(work *os.Root) Spec {
 				if err := work.WriteFile("program", program, 0o755); err != nil {
 					t.Fatal(err)
 				}
-				return shell(work, "./program")
+				return shell(work, before+"./program")
 			}})
 		}
 	}
@@ -350,7 +354,7 @@ fs.writeFileSync("f", "x"); fs.chmodSync("f", 0o640); fs.utimesSync("f", 1, 1); 
 console.log(execFileSync("/bin/echo", ["sub"]).toString().trim(), fs.statSync("f").mode & 0o777);
 new WebAssembly.Memory({ initial: 1, maximum: 65536 })'`, "sub 416\n"},
 		{"curl", "/usr/bin/curl", `echo x >f; curl -s "file://$PWD/f"`, "x\n"},
-		{"go", "/usr/local/go/bin/go", "export GOCACHE=$PWD/c GOTELEMETRY=off GO111MODULE=off CGO_ENABLED=0; printf 'package main\nfunc main() { println() }' >m.go && /usr/local/go/bin/go vet m.go && echo fine", "fine\n"},
+		{"go", "/usr/local/go/bin/go", "export TMPDIR=$PWD GOCACHE=$PWD/c GOTELEMETRY=off; /usr/local/go/bin/go list fmt", "fmt\n"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -465,7 +469,8 @@ func TestOtherProcesses(t *testing.T) {
 		s := shell(inside(t), `renice -n 19 -p "$V"; nice -n 5 nice`)
 		s.Env = []string{fmt.Sprint("V=", victim)}
 		o := mustRun(t, p, s)
-		if changed := nice() != before; changed != (p == None) {
+		// A process of root has capabilities, and who has none cannot slow it.
+		if changed := nice() != before; changed != (p == None && os.Getuid() != 0) {
 			t.Errorf("%s: niceness of another process is %d, was %d: %q", p, nice(), before, o.Stderr.Text())
 		}
 		if !strings.HasSuffix(o.Stdout.Text(), "5\n") {

@@ -36,6 +36,7 @@ func TestExamine(t *testing.T) {
 		return Facts{
 			Home: good, Places: []Place{{Name: good}},
 			Listing: door.Listing{Capabilities: []*door.Entry{entry("active")}, Stats: door.Stats{Capabilities: 1}},
+			Running: Running{Isolation: Isolation{Profile: "full", Attempts: 15}, Profile: "personal", Store: "ken.db"},
 		}
 	}
 	tests := []struct {
@@ -57,6 +58,15 @@ func TestExamine(t *testing.T) {
 		{"errors", func(f *Facts) {
 			f.Listing.Problems = []capability.Problem{{Message: "kind is missing", Origin: capability.Origin{Path: "x.yaml", Line: 2}}}
 		}, "catalog", Bad, "x.yaml:2: kind is missing"},
+		{"held", func(*Facts) {}, "isolation", Good, "the profile full; of 15 tries to get out none worked"},
+		{"held less", func(f *Facts) { f.Running.Isolation.Profile = "landlock"; f.Running.Isolation.Missing = []string{"netns: no"} }, "isolation", Warn, "netns: no"},
+		{"not held", func(f *Facts) { f.Running.Isolation.Profile = "none" }, "isolation", Warn, "limits alone"},
+		{"escaped", func(f *Facts) { f.Running.Isolation.Escaped = []string{"shadow"} }, "isolation", Bad, "shadow"},
+		{"refuses", func(f *Facts) { f.Running.Isolation.Refuses = "sandbox.require wants more" }, "isolation", Bad, "sandbox.require"},
+		{"no state", func(f *Facts) { f.Running.StoreErr = errors.New("the disk is full") }, "state", Bad, "the disk is full"},
+		{"no secrets", func(f *Facts) { f.Running.SecretErr = errors.New("the key is gone") }, "secrets", Bad, "the key is gone"},
+		{"waiting", func(f *Facts) { f.Running.Waiting = 2 }, "approvals", Warn, "2 calls"},
+		{"unreviewed", func(f *Facts) { f.Running.New = []string{"tools.git", "tools.jq"} }, "extensions", Warn, "tools.git, tools.jq"},
 		{"quarantined", func(f *Facts) { f.Listing.Capabilities = []*door.Entry{entry("quarantined")} }, "quarantine", Warn, "tool:x"},
 		{"missing", func(f *Facts) {
 			f.Listing.Capabilities = []*door.Entry{entry("active", "no gh"), entry("active", "no gh", "no key"), entry("active", "a"), entry("active", "b")}

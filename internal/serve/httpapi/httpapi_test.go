@@ -11,6 +11,7 @@ import (
 	"ken/capability"
 	"ken/internal/door"
 	"ken/internal/find/discover"
+	"ken/internal/govern/policy"
 	"ken/internal/know/catalog"
 	"ken/internal/know/source"
 )
@@ -27,7 +28,12 @@ func handler(t *testing.T, p capability.Principal, waiting context.Context) (htt
 	if err := c.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	rules, err := policy.Compile(policy.Defaults(policy.Personal))
+	if err != nil {
+		t.Fatal(err)
+	}
 	d := door.New(door.Config{
+		Rules:   func() *policy.Rules { return rules },
 		Catalog: c, Finder: discover.NewFinder(discover.Parts{Source: c}),
 		Find: func(capability.Scope) door.Settings { return door.Settings{Config: discover.Defaults()} },
 	})
