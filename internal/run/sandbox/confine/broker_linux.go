@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"os"
 	"runtime"
-	"runtime/debug"
-	"slices"
 	"strings"
 	"unsafe"
 
@@ -80,9 +78,7 @@ func newBroker(o *Order) (*broker, error) {
 func (b *broker) install() error {
 	var f filter
 	f.begin()
-	for _, nr := range slices.Concat(brokered, archBrokered) {
-		f.on(nr, verdict(unix.SECCOMP_RET_USER_NOTIF))
-	}
+	f.onAny(unix.SECCOMP_RET_USER_NOTIF, brokered, archBrokered)
 	f.op(bpfReturn, retAllow, 0, 0)
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return err
@@ -101,7 +97,6 @@ func (b *broker) install() error {
 // serve answers until the listener is of no more use.
 func (b *broker) serve() {
 	runtime.LockOSThread()
-	debug.SetGCPercent(100) // a tool may ask for as long as it lives
 	header := &unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	if err := unix.Capset(header, &new([2]unix.CapUserData)[0]); err != nil {
 		unix.Close(b.listener) // whoever asks is told that there is no such call

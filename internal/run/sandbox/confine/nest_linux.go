@@ -14,9 +14,14 @@ import (
 const ToolUID = 65533
 
 // helperEnv spares the helper's Go runtime what a life of milliseconds does
-// not need: collecting garbage, a second processor, and looking for CPU quotas.
-func helperEnv() []string {
-	return []string{"GOMAXPROCS=1", "GOGC=off", "GODEBUG=containermaxprocs=0,updatemaxprocs=0"}
+// not need: a second processor, looking for CPU quotas, and collecting
+// garbage, but where a [broker] may work for as long as the tool lives.
+func helperEnv(namespaces bool) []string {
+	env := []string{"GOMAXPROCS=1", "GODEBUG=containermaxprocs=0,updatemaxprocs=0"}
+	if namespaces {
+		env = append(env, "GOGC=off")
+	}
+	return env
 }
 
 // Start starts a helper that is to be told its order through control. With
@@ -24,17 +29,17 @@ func helperEnv() []string {
 // takes the longer the more memory the process has; so a large one lets a
 // [Nest] do that. cgroup may be nil.
 func Start(namespaces bool, control, cgroup *os.File) (*os.Process, error) {
-	return start(attributes(namespaces, cgroup), control)
+	return start(attributes(namespaces, cgroup), helperEnv(namespaces), control)
 }
 
-func start(attr *syscall.SysProcAttr, control *os.File) (*os.Process, error) {
+func start(attr *syscall.SysProcAttr, env []string, control *os.File) (*os.Process, error) {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer null.Close()
 	return os.StartProcess("/proc/self/exe", []string{Name}, &os.ProcAttr{
-		Dir: "/", Env: helperEnv(), Files: []*os.File{null, null, null, control}, Sys: attr,
+		Dir: "/", Env: env, Files: []*os.File{null, null, null, control}, Sys: attr,
 	})
 }
 
@@ -81,7 +86,7 @@ func Nest() {
 		control := os.NewFile(uintptr(fds[0]), "control")
 		a := attributes(true, nil)
 		a.Cloneflags |= syscall.CLONE_PARENT
-		if p, err := start(a, control); err == nil {
+		if p, err := start(a, helperEnv(true), control); err == nil {
 			m.PID = p.Pid
 			p.Release()
 		}

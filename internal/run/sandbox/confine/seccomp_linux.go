@@ -1,6 +1,10 @@
 package confine
 
-import "golang.org/x/sys/unix"
+import (
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
 
 // A filter is classic BPF over the kernel's seccomp_data: the number at 0, the
 // architecture at 4, the arguments from 16, eight bytes each, low half first
@@ -12,6 +16,7 @@ const (
 	bpfEqual   = unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K
 	bpfAtLeast = unix.BPF_JMP | unix.BPF_JGE | unix.BPF_K
 	bpfAnySet  = unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K
+	bpfJump    = unix.BPF_JMP | unix.BPF_JA
 	bpfMask    = unix.BPF_ALU | unix.BPF_AND | unix.BPF_K
 	bpfReturn  = unix.BPF_RET | unix.BPF_K
 
@@ -39,6 +44,17 @@ func (f *filter) op(code uint16, k uint32, jt, jf uint8) {
 func (f *filter) on(nr uintptr, body filter) {
 	f.op(bpfEqual, uint32(nr), 0, uint8(len(body)))
 	*f = append(*f, body...)
+}
+
+// onAny answers all of the numbers alike. What the kernel takes to check a
+// filter grows with its length, and every tool waits for that.
+func (f *filter) onAny(v uint32, lists ...[]uintptr) {
+	numbers := slices.Concat(lists...)
+	for i, nr := range numbers {
+		f.op(bpfEqual, uint32(nr), uint8(len(numbers)-i), 0)
+	}
+	f.op(bpfJump, 1, 0, 0)
+	f.op(bpfReturn, v, 0, 0)
 }
 
 func verdict(v uint32) filter { return filter{{Code: bpfReturn, K: v}} }
@@ -71,12 +87,7 @@ func seccompFilter(network, shared bool) filter {
 	var f filter
 	f.begin()
 	f.modes() // first: a tool opens files more often than all else
-	for _, nr := range refusedCalls {
-		f.on(nr, verdict(retEPERM))
-	}
-	for _, nr := range archRefusedCalls {
-		f.on(nr, verdict(retEPERM))
-	}
+	f.onAny(retEPERM, refusedCalls, archRefusedCalls)
 	f.on(unix.SYS_CLONE3, verdict(retENOSYS))
 	f.on(unix.SYS_CLONE, refuseBits(0, newNamespaces))
 	// Pushing characters into the terminal we were started from.

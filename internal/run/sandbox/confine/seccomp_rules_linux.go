@@ -1,10 +1,6 @@
 package confine
 
-import (
-	"slices"
-
-	"golang.org/x/sys/unix"
-)
+import "golang.org/x/sys/unix"
 
 // asOwner are the bits of a mode that let whoever runs a file act as its owner
 // or its group. The owner of what a tool makes is the person who runs Ken, and
@@ -60,12 +56,8 @@ func openRule(flags int) filter {
 // which Landlock lets be changed. Programs that copy attributes do without
 // where a file system has none.
 func (f *filter) shared() {
-	for _, nr := range slices.Concat(sharedCalls, archSharedCalls) {
-		f.on(nr, verdict(retEPERM))
-	}
-	for _, nr := range attributeCalls {
-		f.on(nr, verdict(retEOPNOTSUPP))
-	}
+	f.onAny(retEPERM, sharedCalls, archSharedCalls)
+	f.onAny(retEOPNOTSUPP, attributeCalls)
 	for _, nr := range ownOnlyCalls {
 		f.on(nr, onlyZero(0))
 	}
