@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net/netip"
 	"os"
@@ -421,9 +420,3 @@ func (a *App) asks(c *capability.Capability) asked {
 
 // Results gives what calls returned.
 func (a *App) Results() (*result.Store, error) { return a.results.get() }
-
-// marshal is for values that JSON can always hold.
-func marshal(v any) json.RawMessage {
-	b, _ := json.Marshal(v)
-	return b
-}

@@ -25,9 +25,6 @@ const (
 type Ending struct {
 	// OK are the exit statuses that mean success; empty means 0 alone.
 	OK []int
-	// MaxChars bounds the text of both streams together, in characters. Zero
-	// means that what the sandbox kept is given whole.
-	MaxChars int
 }
 
 // Result turns the outcome of a run into a result: what was written, apart by
@@ -54,13 +51,11 @@ func (e Ending) Result(ctx context.Context, o sandbox.Outcome) capability.Result
 		r.Parts = append(r.Parts, capability.Part{Text: text})
 	}
 	out, errs := o.Stdout.Text(), o.Stderr.Text()
-	cutOut, cutErr := e.share(out, errs)
-	cut := len(cutOut) != len(out) || len(cutErr) != len(errs)
-	if cut || o.Stdout.Dropped() > 0 || o.Stderr.Dropped() > 0 {
+	if o.Stdout.Dropped() > 0 || o.Stderr.Dropped() > 0 {
 		r.Meta["truncated"] = "true"
 	}
-	if cutOut != "" {
-		r.Parts = append(r.Parts, capability.Part{Text: strings.ToValidUTF8(cutOut, "\uFFFD"), MIME: MIMEStdout})
+	if out != "" {
+		r.Parts = append(r.Parts, capability.Part{Text: strings.ToValidUTF8(out, "\uFFFD"), MIME: MIMEStdout})
 	}
 	if raw := o.Stdout.Head; o.Stdout.Dropped() == 0 && (len(raw) > 0 || len(o.Stdout.Tail) > 0) {
 		if raw = append(raw[:len(raw):len(raw)], o.Stdout.Tail...); !utf8.Valid(raw) {
@@ -68,24 +63,10 @@ func (e Ending) Result(ctx context.Context, o sandbox.Outcome) capability.Result
 			r.Parts = append(r.Parts, capability.Part{Data: raw, MIME: MIMEBytes})
 		}
 	}
-	if cutErr != "" {
-		r.Parts = append(r.Parts, capability.Part{Text: strings.ToValidUTF8(cutErr, "\uFFFD"), MIME: MIMEStderr})
+	if errs != "" {
+		r.Parts = append(r.Parts, capability.Part{Text: strings.ToValidUTF8(errs, "\uFFFD"), MIME: MIMEStderr})
 	}
 	return r
-}
-
-// share bounds two texts together; the shorter one is cut last.
-func (e Ending) share(out, errs string) (string, string) {
-	if e.MaxChars <= 0 {
-		return out, errs
-	}
-	n, m := utf8.RuneCountInString(out), utf8.RuneCountInString(errs)
-	if n+m <= e.MaxChars {
-		return out, errs
-	}
-	half := e.MaxChars / 2
-	most, rest := e.MaxChars-min(m, half), e.MaxChars-min(n, half)
-	return Clip(out, most), Clip(errs, rest)
 }
 
 // Clip keeps the beginning and the end of a text that has more than most

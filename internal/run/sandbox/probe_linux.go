@@ -85,7 +85,9 @@ func release(p Profile) (Report, error) {
 	if o.End != Exited || o.ExitCode != 0 {
 		return r, fmt.Errorf("the canary was to exit and was %s (code %d, %s): %s", o.End, o.ExitCode, o.Signal, o.Stderr.Text())
 	}
-	r.Attempts, err = t.judge(o.Stdout.Head)
+	if r.Attempts, err = t.judge(o.Stdout.Head); t.lacks != "" {
+		r.Isolation.Missing = append(r.Isolation.Missing, t.lacks)
+	}
 	return r, err
 }
 
@@ -101,6 +103,7 @@ type trap struct {
 	shm, shmKey     int // System V memory; shm is -1 where there is none
 	victim          *os.Process
 	leash           *os.File // when closed, the victim ends
+	lacks           string   // what the canary could not do and should
 }
 
 func newTrap() (t *trap, err error) {
@@ -231,11 +234,13 @@ func (t *trap) close() {
 	}
 }
 
-// attempts are the canary's arguments. The first must succeed.
+// attempts are the canary's arguments. The first must succeed, and the second
+// should.
 func (t *trap) attempts() []string {
 	work, victim := t.work.Name(), strconv.Itoa(t.victim.Pid)
 	return []string{
 		"write=" + filepath.Join(work, "mine"),
+		"chmod=" + filepath.Join(work, "mine"),
 		"read=" + t.secret,
 		"symlink-read=" + filepath.Join(work, "link"),
 		"append=" + t.secret,
@@ -276,7 +281,10 @@ func (t *trap) judge(said []byte) ([]Attempt, error) {
 	if list[0].Stopped {
 		return nil, errors.New("the canary could not write in its work directory: " + list[0].Detail)
 	}
-	list = list[1:]
+	if list[1].Stopped {
+		t.lacks = "attributes: a tool cannot change those of its own files: " + list[1].Detail
+	}
+	list = list[2:]
 	for i := range list {
 		if seen := t.seen(list[i].Name); seen != "" {
 			list[i].Stopped, list[i].Detail = false, seen

@@ -340,7 +340,7 @@ func testAttacks(t *testing.T) {
 		// Quoted, every text is one argument; unquoted, it is refused or plain.
 		quoted := "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 		r, err := e.Invoke(t.Context(), cmd("printf %sx "+quoted))
-		if err == nil && len(text) > 0 && stdout(r) != executor.Clip(text+"x", 20_000) && !strings.HasPrefix(text, "-") {
+		if err == nil && len(text) > 0 && stdout(r) != text+"x" && !strings.HasPrefix(text, "-") {
 			t.Errorf("printf %.40q gave %.60q", text, stdout(r))
 		}
 	}
