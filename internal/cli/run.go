@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -348,6 +349,7 @@ func (e toldError) Unwrap() error { return e.error }
 // rather than from it, goes to standard error.
 func (c *command) printParts(res capability.Result, live *liveOutput) {
 	_, program := res.Meta[runner.MetaExitCode]
+	told := slices.ContainsFunc(res.Parts, func(p capability.Part) bool { return p.Text != "" })
 	shown := live != nil && (live.written || live.err.written)
 	if shown && live.clean && live.written && !live.newline {
 		c.out.linef("")
@@ -360,6 +362,7 @@ func (c *command) printParts(res capability.Result, live *liveOutput) {
 			fmt.Fprintln(c.err, "ken:", foreignText(strings.TrimSuffix(p.Text, "\n")))
 		case p.Text != "":
 			io.WriteString(c.out, ended(c.text(p.Text)))
+		case p.JSON != nil && told: // what a model needs beside the text; --json has it
 		case p.JSON != nil:
 			io.WriteString(c.out, ended(c.text(string(p.JSON))))
 		case p.Link != "":
