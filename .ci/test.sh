@@ -35,6 +35,15 @@ find_race() {
 	tally skip "race detector" "no C compiler: install gcc and libc6-dev; every test runs without -race"
 }
 
+# The example extensions run these; their tests fail where one is missing.
+find_tools() {
+	local tool missing=()
+	for tool in git curl jq sqlite3 zip unzip; do
+		command -v "$tool" >/dev/null || missing+=("$tool")
+	done
+	[ ${#missing[@]} = 0 ] || install "${missing[@]}" || echo "missing: ${missing[*]}" >&2
+}
+
 layer_check() {
 	tally check -silent "0 gofmt" -- gofmt -l .
 	tally check "0 tidy" -- go mod tidy -diff
@@ -87,6 +96,7 @@ layer_postgres() {
 
 CGO_ENABLED=0 go build -buildvcs=false -o .cache/bin/tally ./scripts/tally
 find_race
+find_tools
 [ $# -gt 0 ] || set -- all
 for layer in "$@"; do
 	case $layer in
