@@ -362,15 +362,11 @@ func protectedNames() []string {
 	}
 }
 
-// protected gives those that are there, by their whole names. What is not there
-// cannot be held.
+// protected gives them by their whole names.
 func protected(workspace string) []string {
 	var out []string
 	for _, name := range protectedNames() {
-		path := filepath.Join(workspace, filepath.FromSlash(name))
-		if info, err := os.Lstat(path); err == nil && (info.IsDir() || info.Mode().IsRegular()) {
-			out = append(out, path)
-		}
+		out = append(out, filepath.Join(workspace, filepath.FromSlash(name)))
 	}
 	return out
 }

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -198,4 +200,43 @@ func Planned(ctx context.Context, require sandbox.Requirement) json.RawMessage {
 		return nil // plain data: it cannot fail
 	}
 	return b
+}
+
+// Absent remembers which of some files are not there. What it gives tells, after
+// a run, which of them are now.
+func Absent(names []string) (made func() []string) {
+	there := func(name string) bool {
+		_, err := os.Lstat(name)
+		return err == nil
+	}
+	var absent []string
+	for _, name := range names {
+		if !there(name) {
+			absent = append(absent, name)
+		}
+	}
+	return func() []string { return slices.DeleteFunc(absent, func(name string) bool { return !there(name) }) }
+}
+
+// Made tells in a result that a program made files which govern others: while
+// they were not there nothing could hold them.
+func Made(r *capability.Result, names []string) {
+	if len(names) == 0 {
+		return
+	}
+	list := strings.Join(names, ", ")
+	r.Meta["made"] = list
+	r.Parts = append(r.Parts, capability.Part{Text: "This call made " + list + ", which decides what others run or do. Have a person look at it."})
+}
+
+// Holdable gives the names that are there and can be protected: a link is only
+// a name.
+func Holdable(names []string) []string {
+	var out []string
+	for _, name := range names {
+		if info, err := os.Lstat(name); err == nil && (info.IsDir() || info.Mode().IsRegular()) {
+			out = append(out, name)
+		}
+	}
+	return out
 }

@@ -19,8 +19,7 @@ import (
 // returns what it said of it.
 func call(t *testing.T, p Profile, nr uint64) (string, Outcome) {
 	t.Helper()
-	s, err := Spec{self: true, Work: inside(t), Require: BestEffort,
-		Args: []string{confine.CanaryName, fmt.Sprintf("syscall=%d", nr)}}.filled()
+	s, err := canary(inside(t), fmt.Sprintf("syscall=%d", nr)).filled()
 	if err != nil {
 		t.Fatal(err)
 	}

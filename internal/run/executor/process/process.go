@@ -87,8 +87,8 @@ type Grant struct {
 
 	// Read and Write are absolute paths besides the work directory. Dir, when
 	// not empty, is the one of them that the program starts in, and Protect
-	// are files and folders within Write that it cannot change, where the
-	// isolation can hold that; else the result's Meta names them.
+	// are files and folders within Write that it cannot change, where they are
+	// there and the isolation can hold that; else the result names them.
 	Read, Write []string
 	Dir         string
 	Protect     []string
@@ -203,11 +203,12 @@ func (e *Executor) Invoke(ctx context.Context, call capability.Call) (capability
 		Limits: p.limits, Require: e.cfg.Require,
 	}
 	executor.Live(call, &spec)
+	made, held := executor.Absent(g.Protect), executor.Holdable(g.Protect)
 	unprotected := ""
 	if sandbox.Probe(ctx).Isolation.Profile == sandbox.Full {
-		spec.Protect = g.Protect
+		spec.Protect = held
 	} else {
-		unprotected = strings.Join(g.Protect, ", ")
+		unprotected = strings.Join(held, ", ")
 	}
 	if g.FromArguments {
 		g.Hosts = append(slices.Clip(g.Hosts), addresses(p.argv)...)
@@ -229,6 +230,7 @@ func (e *Executor) Invoke(ctx context.Context, call capability.Call) (capability
 	if unprotected != "" {
 		r.Meta["unprotected"] = unprotected
 	}
+	executor.Made(&r, made())
 	if spec.Egress != nil {
 		r.Meta["connections"] = strconv.FormatInt(seen.made.Load(), 10)
 		r.Meta["connections_refused"] = strconv.FormatInt(seen.refused.Load(), 10)
