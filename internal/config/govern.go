@@ -61,7 +61,7 @@ type Sandbox struct {
 	// call's time.
 	CPU time.Duration
 
-	Memory       int64 // bytes, of all processes of a call where the system can tell; default none
+	Memory       int64 // bytes of each process, and of all of a call where the system can tell; zero, the default: half of the machine's
 	AddressSpace int64 // bytes of each process; default none
 	Processes    int64 // at once, threads too; default 512
 	OpenFiles    int64 // of each process; default 1024
@@ -162,7 +162,7 @@ func defaultLimits() Limits {
 
 func defaultSandbox() Sandbox {
 	return Sandbox{
-		Require: RequireLandlock, Memory: NoLimit, AddressSpace: NoLimit, Processes: 512, OpenFiles: 1024, FileSize: gib,
+		Require: RequireLandlock, AddressSpace: NoLimit, Processes: 512, OpenFiles: 1024, FileSize: gib,
 		Disk: NoLimit, Output: mib, OutputStop: NoLimit, Scratch: 64 * mib, NetworkBytes: 64 * mib,
 	}
 }
@@ -225,7 +225,8 @@ func sandboxSettings() []setting[Config] {
 			func(c *Config) *Requirement { return &c.Sandbox.Require }, word(RequireFull, RequireLandlock, BestEffort, NoIsolation)),
 		entry("sandbox.cpu", "Processor time of each process; 0s is as much as the call's time.",
 			func(c *Config) *time.Duration { return &c.Sandbox.CPU }, duration(0, day, noMoreOrEver)),
-		bytes("memory", "Memory of all processes of a call, as in 512MiB; none is no limit.", func(s *Sandbox) *int64 { return &s.Memory }),
+		entry("sandbox.memory", "Memory of each process, and of all of a call where the system can tell, as in 512MiB; half of the machine's; none is no limit.",
+			func(c *Config) *int64 { return &c.Sandbox.Memory }, size[int64](1, mostBytes).orNone(NoLimit).orHalf()),
 		bytes("addressSpace", "Address space of each process; none is no limit.", func(s *Sandbox) *int64 { return &s.AddressSpace }),
 		count("processes", "The most processes and threads of a call; none is no limit.", func(s *Sandbox) *int64 { return &s.Processes }),
 		count("openFiles", "The most open files of each process; none is no limit.", func(s *Sandbox) *int64 { return &s.OpenFiles }),

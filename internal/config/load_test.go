@@ -188,7 +188,7 @@ func TestConfigDefaults(t *testing.T) {
 		"limits.timeout": "5m", "limits.maxTimeout": "0s", "limits.slow": "5s", "limits.argumentBytes": "1MiB", "limits.argumentDepth": "64",
 		"limits.inline": "20000", "limits.dataBytes": "8MiB", "limits.remember": "24h",
 
-		"sandbox.require": "require-landlock", "sandbox.cpu": "0s", "sandbox.memory": "none", "sandbox.addressSpace": "none", "sandbox.processes": "512",
+		"sandbox.require": "require-landlock", "sandbox.cpu": "0s", "sandbox.memory": "half", "sandbox.addressSpace": "none", "sandbox.processes": "512",
 		"sandbox.openFiles": "1024", "sandbox.fileSize": "1GiB", "sandbox.disk": "none", "sandbox.output": "1MiB", "sandbox.outputStop": "none", "sandbox.scratch": "64MiB",
 		"sandbox.networkBytes": "64MiB", "sandbox.networks": "[]", "sandbox.networkRate": "none",
 
@@ -566,7 +566,9 @@ func TestT16ConfigProjectMayNotWiden(t *testing.T) {
 		{"", "sandbox: {require: off}", "sandbox.require is off here and require-landlock without it"},
 		{"", "sandbox: {processes: none}", "sandbox.processes is none here and 512 without it"},
 		{"", "sandbox: {fileSize: 2GiB}", "sandbox.fileSize is 2GiB here and 1GiB without it"},
-		{"sandbox: {memory: 1GiB}", "sandbox: {memory: none}", ""}, // as the default: the user's stands
+		{"sandbox: {memory: 1GiB}", "sandbox: {memory: none}", "sandbox.memory is none here and 1GiB without it"},
+		{"", "sandbox: {memory: 1GiB}", ""},
+		{"", "sandbox: {memory: half}", ""}, // as the default: the user's stands
 		{"sandbox: {networkRate: 1MB}", "sandbox: {networkRate: 2MB}", ""},
 		{"sandbox: {networkBytes: none}", "sandbox: {networkBytes: 128MiB}", ""},
 		{"sandbox: {cpu: 1s}", "sandbox: {cpu: 0s}", ""},

@@ -106,6 +106,36 @@ func (k kind[T]) orNone(none T) kind[T] {
 	return k
 }
 
+// orHalf adds the word half, for half of what the machine has, to a size that
+// may be none. It is kept as zero.
+func (k kind[T]) orHalf() kind[T] {
+	const word = "half"
+	var half T
+	number := k
+	isHalf := func(n T) bool { return any(n) == any(half) }
+	k.parse = func(r *reading, at spot, v yamldoc.Value) (T, bool) {
+		if v.Any == word {
+			return half, true
+		}
+		return number.parse(r, at, v)
+	}
+	k.show = func(n T) any {
+		if isHalf(n) {
+			return word
+		}
+		return number.show(n)
+	}
+	k.noWider = func(a, b T) bool {
+		if isHalf(a) || isHalf(b) {
+			// How much half is depends on the machine: a size is what a
+			// project knows, and none is more than either.
+			return isHalf(a) && number.show(b) == noneWord || isHalf(b) && number.show(a) != noneWord || isHalf(a) && isHalf(b)
+		}
+		return number.noWider(a, b)
+	}
+	return k
+}
+
 // noMoreOrEver compares durations of which zero is the longest.
 func noMoreOrEver(a, b time.Duration) bool { return b == 0 || a != 0 && cmp.Compare(a, b) <= 0 }
 
