@@ -556,7 +556,7 @@ func TestT16ConfigProjectMayNotWiden(t *testing.T) {
 		{"limits: {wait: 2s}", "limits: {wait: 3s}", ""},
 		{"", "limits: {timeout: 6m}", "limits.timeout is 6m here and 5m without it"},
 		{"", "limits: {maxTimeout: 6m}", "limits.maxTimeout is 6m here and 0s without it"},
-		{"limits: {timeout: 10m, maxTimeout: 5m}", "limits: {maxTimeout: 0s}", ""}, // as the default: the user's stands
+		{"limits: {timeout: 10m, maxTimeout: 5m}", "limits: {maxTimeout: 0s}", ""},
 		{"limits: {timeout: 10m}", "limits: {maxTimeout: 8m}", ""},
 		{"limits: {maxTimeout: 1h}", "limits: {maxTimeout: 2h}", "limits.maxTimeout is 2h here and 1h without it"},
 		{"", "limits: {remember: 1h}", "limits.remember is 1h here and 24h without it"},
@@ -568,7 +568,7 @@ func TestT16ConfigProjectMayNotWiden(t *testing.T) {
 		{"", "sandbox: {fileSize: 2GiB}", "sandbox.fileSize is 2GiB here and 1GiB without it"},
 		{"sandbox: {memory: 1GiB}", "sandbox: {memory: none}", "sandbox.memory is none here and 1GiB without it"},
 		{"", "sandbox: {memory: 1GiB}", ""},
-		{"", "sandbox: {memory: half}", ""}, // as the default: the user's stands
+		{"", "sandbox: {memory: half}", ""},
 		{"sandbox: {networkRate: 1MB}", "sandbox: {networkRate: 2MB}", ""},
 		{"sandbox: {networkBytes: none}", "sandbox: {networkBytes: 128MiB}", ""},
 		{"sandbox: {cpu: 1s}", "sandbox: {cpu: 0s}", ""},
