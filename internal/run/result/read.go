@@ -258,7 +258,9 @@ func (o *stored) chars(ctx context.Context, q Query) (Excerpt, error) {
 
 // tail gives the last lines; when they are too long, their end.
 func (o *stored) tail(count, limit int64) (Excerpt, error) {
-	size := min(o.Kept.Bytes, limit*utf8.UTFMax)
+	// A few bytes more than the characters can take, since the first may be the
+	// rest of one that begins before.
+	size := min(o.Kept.Bytes, limit*utf8.UTFMax+utf8.UTFMax-1)
 	text := make([]byte, size)
 	if _, err := o.text.ReadAt(text, o.Kept.Bytes-size); err != nil && !errors.Is(err, io.EOF) {
 		return Excerpt{}, err
@@ -268,7 +270,7 @@ func (o *stored) tail(count, limit int64) (Excerpt, error) {
 		start = bytes.LastIndexByte(text[:start-1], '\n') + 1
 	}
 	if int64(start) == 0 && size < o.Kept.Bytes {
-		for start < len(text) && !utf8.RuneStart(text[start]) {
+		for start < utf8.UTFMax-1 && !utf8.RuneStart(text[start]) {
 			start++
 		}
 	}

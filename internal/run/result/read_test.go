@@ -237,6 +237,21 @@ func TestReadAgreesWithPlainStrings(t *testing.T) {
 	})
 }
 
+// TestTailOfBytesThatAreNoText: what follows a whole character and is none by
+// itself is the last character all the same.
+func TestTailOfBytesThatAreNoText(t *testing.T) {
+	s := open(t, Config{})
+	for text, want := range map[string]string{"a😀\xa2": "\ufffd", "😀\x80\x80\x80\x80": "\ufffd", "漢字": "字", "ab\xf0\x9f": "\ufffd"} {
+		e, err := s.Keep(ada, About{}, []byte(text), false, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if x, err := s.Read(context.Background(), ada, Query{Handle: e.Handle, Op: OpTail, Limit: 1}); err != nil || x.Text != want {
+			t.Errorf("the last character of %q is %q, %v; want %q", text, x.Text, err, want)
+		}
+	}
+}
+
 func checkSearch(t *rapid.T, s *Store, handle string, lines []string) {
 	pattern := rapid.SampledFrom([]string{"漢", "a", "^$", "x$", "^[^a]*é", "b\\b", "."}).Draw(t, "pattern")
 	re := regexp.MustCompile(pattern)
