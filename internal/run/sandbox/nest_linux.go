@@ -46,7 +46,7 @@ func (n *nest) build() {
 	}
 	defer null.Close()
 	p, err := os.StartProcess(selfExe, []string{confine.NestName}, &os.ProcAttr{
-		Dir: "/", Env: []string{"GOMAXPROCS=1"}, Files: []*os.File{null, null, null, theirs},
+		Dir: "/", Env: confine.Environment(), Files: []*os.File{null, null, null, theirs},
 		Sys: &syscall.SysProcAttr{Setsid: true},
 	})
 	if err != nil {

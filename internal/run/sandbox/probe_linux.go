@@ -71,7 +71,7 @@ func release(p Profile) (Report, error) {
 	s, err := Spec{
 		self: true, Require: BestEffort, Work: t.work,
 		Args:   append([]string{confine.CanaryName}, t.attempts()...),
-		Env:    []string{"GOMAXPROCS=1"},
+		Env:    confine.Environment(),
 		Limits: Limits{Wall: 10 * time.Second, FileSize: mib},
 	}.filled()
 	if err != nil {

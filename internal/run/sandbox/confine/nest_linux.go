@@ -17,7 +17,7 @@ const ToolUID = 65533
 // not need: a second processor, looking for CPU quotas, and collecting
 // garbage, but where a [broker] may work for as long as the tool lives.
 func helperEnv(namespaces bool) []string {
-	env := []string{"GOMAXPROCS=1", "GODEBUG=containermaxprocs=0,updatemaxprocs=0"}
+	env := Environment("GODEBUG=containermaxprocs=0,updatemaxprocs=0")
 	if namespaces {
 		env = append(env, "GOGC=off")
 	}
