@@ -617,3 +617,19 @@ func TestNew(t *testing.T) {
 		t.Errorf("New(OnceFor: -1) = %v", err)
 	}
 }
+
+// TestOpenTicketFollowsTheRules: a question that waits is the one that the rules
+// put now, under the same ticket.
+func TestOpenTicketFollowsTheRules(t *testing.T) {
+	d, _ := fresh(t)
+	call := callOf(`{"n":1}`)
+	q := about(call)
+	q.Widest, q.Rule, q.Why = approval.Once, "risk.askAbove", "risky"
+	first := ask(t, d, q)
+	q.Widest, q.Rule, q.Why = approval.Session, "rules.mine", "expensive"
+	second := ask(t, d, q)
+	if second.ID != first.ID || second.Question.Rule != "rules.mine" || second.Question.Why != "expensive" {
+		t.Errorf("asked again = %s %+v, want the same ticket with the new rule", second.ID, second.Question)
+	}
+	settle(t, d, first.ID, yes(approval.Session))
+}
