@@ -56,6 +56,7 @@ func TestScript(t *testing.T) {
 			}
 			env.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 			env.Setenv("HOME", filepath.Join(env.WorkDir, "home"))
+			env.Setenv("GORACE", "atexit_sleep_ms=0") // a program that looks for races sleeps a second at its end
 			env.Setenv("KEN_BENCH", os.Getenv("KEN_BENCH"))
 			env.Setenv("KEN_TEST_POSTGRES", os.Getenv("KEN_TEST_POSTGRES"))
 			env.Setenv("EXAMPLES", examples)
