@@ -1,0 +1,128 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"ken/capability"
+	"ken/internal/govern/policy"
+	"ken/internal/run/executor"
+	"ken/internal/run/executor/files"
+	"ken/internal/run/executor/process"
+	"ken/internal/run/executor/results"
+	"ken/internal/run/executor/shell"
+	"ken/internal/run/result"
+	"ken/internal/run/runner"
+	"ken/internal/run/sandbox"
+	"ken/internal/run/sandbox/egress"
+)
+
+// executors are made once, for all calls.
+func (a *App) executors(kept *result.Store) (runner.Executors, error) {
+	roots := a.Settings.Policy
+	onFiles, err := files.New(files.Config{
+		Workspace: a.Places.Workspace, Read: roots.ReadRoots, Write: roots.WriteRoots,
+	})
+	if err != nil {
+		return nil, err
+	}
+	a.closeLater(onFiles.Close)
+	if err := os.MkdirAll(a.shellHome(), 0o700); err != nil {
+		return nil, err
+	}
+	commands, err := shell.New(shell.Config{
+		Workspace: a.Places.Workspace, Protect: protectedNames(), Guard: a.guardWorkspace,
+		Settings: a.shellSettings, Home: a.shellHome(), Env: a.Settings.Shell.Env, Getenv: a.variable,
+		Network: a.shellNetwork, Limits: a.sandboxLimits(), Require: sandbox.Requirement(a.Settings.Sandbox.Require),
+	})
+	if err != nil {
+		return nil, err
+	}
+	a.closeLater(commands.Close)
+	programs, err := process.New(process.Config{
+		Extensions: filepath.Join(a.Places.Home, "extensions"), Lookup: a.lookup, Grant: a.grant, Workspace: a.Places.Workspace,
+		Path: a.programPath(), Avoid: []string{a.Places.Workspace}, Getenv: a.variable,
+		Limits: a.sandboxLimits(), Require: sandbox.Requirement(a.Settings.Sandbox.Require),
+	})
+	if err != nil {
+		return nil, err
+	}
+	a.closeLater(programs.Close)
+	if t := a.Rules().Tool("shell"); t.Enabled && t.Mode == policy.AccessFull {
+		a.log.Warn("the tool shell is in the mode full: a model may have any command run in the sandbox", "key", "tools.shell.mode")
+	}
+	own := map[string]executor.Executor{
+		"exec.*":     programs,
+		"shell":      commands,
+		"files.*":    onFiles,
+		"function.*": a.functions,
+		"result.*":   results.New(kept),
+	}
+	out := runner.Executors{}
+	for name, x := range own {
+		out[name] = runner.FromExecutor(x)
+		if name != "exec.*" && name != "function.*" {
+			out[name] = ownOnly{out[name]}
+		}
+		if a.reviewRequired() {
+			out[name] = reviewed{out[name], a}
+		}
+	}
+	return out, nil
+}
+
+// ownOnly is an executor for the tools of the program alone: what governs them
+// goes by their names.
+type ownOnly struct{ runner.Executor }
+
+func (o ownOnly) Facts(ctx context.Context, call capability.Call, c *capability.Capability) (runner.Facts, error) {
+	if c.Trust != capability.TrustBuiltin {
+		return runner.Facts{}, &capability.Error{
+			Kind: capability.Denied, Op: "run", Target: string(call.Target), Rule: "run.runner",
+			Err: errors.New("only tools that are part of Ken are run so"), Fix: "give it a runner such as exec.git",
+		}
+	}
+	return o.Executor.Facts(ctx, call, c)
+}
+
+// programPath lists the folders of programs: those of ken.yaml, or else the
+// user's own PATH and then the system's.
+func (a *App) programPath() string {
+	list := a.Settings.Extensions.Path
+	if len(list) == 0 {
+		list = append(filepath.SplitList(a.path), executor.DefaultPath)
+	}
+	return strings.Join(list, string(os.PathListSeparator))
+}
+
+func (a *App) sandboxLimits() sandbox.Limits {
+	s := a.Settings.Sandbox
+	return sandbox.Limits{
+		Wall: a.Settings.Limits.Timeout, CPU: s.CPU, Memory: s.Memory, AddressSpace: s.AddressSpace, Processes: s.Processes, OpenFiles: s.OpenFiles,
+		FileSize: s.FileSize, Disk: s.Disk, Scratch: s.Scratch, Output: s.Output, OutputStop: s.OutputStop,
+	}
+}
+
+// shellSettings are asked for at every call, so that what was taken away is
+// gone at once.
+func (a *App) shellSettings() shell.Settings {
+	t := a.Rules().Tool("shell")
+	s := shell.Settings{AllowedPrefixes: t.AllowedPrefixes, Timeout: t.Timeout, MaxOutputChars: t.MaxOutputChars, AllowAnyCwd: t.AllowAnyCwd}
+	if t.Enabled {
+		s.Mode = shell.Mode(t.Mode.String())
+	}
+	return s
+}
+
+func (a *App) shellHome() string { return filepath.Join(a.Places.State, "shell-home") }
+
+func (a *App) shellNetwork(context.Context, capability.Call) (sandbox.Egress, error) {
+	s := a.Settings.Sandbox
+	if len(a.Settings.Shell.Hosts) == 0 {
+		return nil, nil
+	}
+	return egress.New(egress.Config{Allow: a.Settings.Shell.Hosts, Networks: a.networks(), MaxBytes: s.NetworkBytes, Rate: s.NetworkRate})
+}

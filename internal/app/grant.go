@@ -1,0 +1,162 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"path/filepath"
+	"slices"
+
+	"ken/capability"
+	"ken/internal/govern/policy"
+	"ken/internal/run/executor/process"
+)
+
+// networks gives the private addresses that ken.yaml opens.
+func (a *App) networks() []netip.Prefix {
+	var out []netip.Prefix
+	for _, text := range a.Settings.Sandbox.Networks {
+		if p, err := netip.ParsePrefix(text); err == nil { // the configuration was checked
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// grant says what a program may have besides its work directory: what its
+// permissions, and for an extension its reviewed manifest, ask for.
+func (a *App) grant(_ context.Context, call capability.Call, c *capability.Capability) (process.Grant, error) {
+	g := process.Grant{MaxBytes: a.Settings.Sandbox.NetworkBytes, Rate: a.Settings.Sandbox.NetworkRate, Networks: a.networks()}
+	asks := a.asks(c)
+	if asks.network {
+		g.Hosts, g.FromArguments = asks.hosts, true
+	}
+	if asks.workspace == accessNone {
+		return g, nil
+	}
+	rules := a.Rules()
+	if rules == nil {
+		return g, &capability.Error{Kind: capability.Denied, Op: "run", Target: string(call.Target), Err: errors.New("there are no rules"), Fix: "see ken config check"}
+	}
+	roots := rules.Settings()
+	dir, err := filepath.EvalSymlinks(a.Places.Workspace)
+	if err != nil {
+		return g, &capability.Error{Kind: capability.Unavailable, Op: "run", Target: string(call.Target), Err: err, Fix: "start ken in a folder that is there"}
+	}
+	if err := a.guardWorkspace(call); err != nil {
+		return g, err
+	}
+	g.Dir, g.Read = dir, slices.Clone(roots.ReadRoots)
+	if asks.workspace == accessWrite {
+		g.Write = append([]string{dir}, roots.WriteRoots...)
+		g.Protect = protected(dir)
+	} else {
+		g.Read = append([]string{dir}, g.Read...)
+	}
+	return g, nil
+}
+
+// guardWorkspace refuses to hand a program a folder that holds the user's own
+// things, keys and the trail among them.
+func (a *App) guardWorkspace(call capability.Call) error {
+	refuse := func(why string) error {
+		return &capability.Error{
+			Kind: capability.Denied, Op: "run", Target: string(call.Target), Rule: "workspace",
+			Err: errors.New("it would see the files of this folder, which " + why), Fix: "start ken in the folder of a project",
+		}
+	}
+	here := resolved(a.Places.Workspace)
+	for _, private := range []string{a.Places.UserHome, a.Places.Home, a.Places.State, a.Places.Audit, a.checkpoints()} {
+		if private != "" && within(here, resolved(private)) {
+			return refuse("holds " + private)
+		}
+	}
+	for _, own := range []string{a.Places.Home, a.Places.State, a.Places.Audit, a.checkpoints(), a.Places.Cache, a.Places.Logs} {
+		if own != "" && within(resolved(own), here) {
+			return refuse("lies in " + own)
+		}
+	}
+	return nil
+}
+
+// resolved follows the links of a path, as far as it is there.
+func resolved(path string) string {
+	for rest := ""; ; {
+		if real, err := filepath.EvalSymlinks(path); err == nil {
+			return filepath.Join(real, rest)
+		}
+		parent := filepath.Dir(path)
+		if parent == path {
+			return filepath.Join(path, rest)
+		}
+		path, rest = parent, filepath.Join(filepath.Base(path), rest)
+	}
+}
+
+// within reports whether path is dir or lies below it.
+func within(dir, path string) bool {
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && filepath.IsLocal(rel)
+}
+
+// protectedNames are what programs may read but not change in a workspace: they
+// decide what others run later.
+func protectedNames() []string {
+	return []string{
+		".git", ".ken", ".kenignore", "context/tool-access.json", "AGENTS.md", "CLAUDE.md", "GEMINI.md",
+		".claude", ".cursor", ".agents", ".wunderland", ".agentos", ".openclaw", "docs/capabilities", ".mcp.json", ".vscode", ".idea", ".envrc",
+		".github/workflows",
+	}
+}
+
+// protected gives them by their whole names.
+func protected(workspace string) []string {
+	var out []string
+	for _, name := range protectedNames() {
+		out = append(out, filepath.Join(workspace, filepath.FromSlash(name)))
+	}
+	return out
+}
+
+type access uint8
+
+const (
+	accessNone access = iota
+	accessRead
+	accessWrite
+)
+
+// What a program asks for.
+type asked struct {
+	workspace access
+	network   bool
+	hosts     []string
+}
+
+// asks reads it from the capability. An extension's program has its own work
+// directory; the files of the workspace it must ask for in its manifest, where
+// the review shows it. One that belongs to no extension says it with its
+// permissions.
+func (a *App) asks(c *capability.Capability) asked {
+	perms := policy.ParsePermissions(c.Permissions)
+	out := asked{network: perms.Has(policy.PermNetwork)}
+	if c.Run != nil {
+		out.hosts = c.Run.Hosts
+	}
+	if _, packaged := c.Extension(); !packaged {
+		switch {
+		case perms.Has(policy.PermWrite):
+			out.workspace = accessWrite
+		case perms.Has(policy.PermRead):
+			out.workspace = accessRead
+		}
+		return out
+	}
+	switch {
+	case c.Run != nil && c.Run.Workspace == "write" && perms.Has(policy.PermWrite):
+		out.workspace = accessWrite
+	case c.Run != nil && c.Run.Workspace != "" && perms.Has(policy.PermRead):
+		out.workspace = accessRead
+	}
+	return out
+}
