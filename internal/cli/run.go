@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bufio"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -20,7 +19,6 @@ import (
 	"ken/capability"
 	"ken/internal/app"
 	"ken/internal/door"
-	"ken/internal/govern/approval"
 	"ken/internal/govern/policy"
 	"ken/internal/run/executor"
 	"ken/internal/run/runner"
@@ -131,156 +129,6 @@ func quoteWord(word string) string {
 		return word
 	}
 	return slash.Quote(word)
-}
-
-// interactive reports whether there is a person at both ends.
-func (c *command) interactive() bool {
-	f, ok := c.in.(*os.File)
-	return ok && c.out.terminal && !c.json && term.IsTerminal(int(f.Fd()))
-}
-
-// answer puts the question that a call failed with to the person, and reports
-// whether to make the call again.
-func (c *command) answer(ctx context.Context, a *app.App, r runCall, call *capability.Call, err error) (again bool, _ error) {
-	q, ok := errors.AsType[*runner.Question](err)
-	switch {
-	case !ok:
-		return false, nil
-	case q.Name == runner.AnswerConsent && q.Ticket != "" && c.interactive():
-		return c.consent(ctx, a, call, q)
-	case q.Name != runner.AnswerAgain || call.Answers[runner.AnswerAgain] != nil:
-		return false, nil
-	case !r.again && c.interactive():
-		c.out.linef("%s", foreign(q.Text))
-		fmt.Fprintf(c.out, "%s [y/N]: ", c.out.style(yellow, "Run it again?"))
-		line, err := readLine(ctx, c.in)
-		if err != nil {
-			return false, err
-		}
-		r.again = strings.HasPrefix(strings.ToLower(strings.TrimSpace(line)), "y")
-	}
-	if !r.again {
-		return false, nil
-	}
-	id, err := json.Marshal(q.Effect)
-	if call.Answers == nil {
-		call.Answers = map[string]json.RawMessage{}
-	}
-	call.Answers[runner.AnswerAgain] = id
-	return true, err
-}
-
-// consent shows what a call would do and takes the person's answer. It reports
-// whether to make the call again.
-func (c *command) consent(ctx context.Context, a *app.App, call *capability.Call, q *runner.Question) (bool, error) {
-	desk, derr := a.Desk()
-	if derr != nil {
-		return false, derr
-	}
-	t, derr := desk.Get(ctx, q.Ticket)
-	if derr != nil {
-		return false, derr
-	}
-	for _, line := range t.Lines() {
-		c.out.linef("%s  %s", c.out.style(bold, fmt.Sprintf("%12s", foreign(line.Name))), strings.ReplaceAll(foreignText(line.Text), "\n", "\n"+strings.Repeat(" ", 14)))
-	}
-	answer, derr := c.decide(ctx, t)
-	if derr != nil {
-		return false, derr
-	}
-	answer.By = a.Principal
-	if _, derr := a.Settle(ctx, t.ID, answer); derr != nil {
-		return false, derr
-	}
-	// The call that names its ticket is answered by it, also with a no.
-	id, derr := json.Marshal(t.ID)
-	call.Answers = map[string]json.RawMessage{runner.AnswerConsent: id}
-	return true, derr
-}
-
-// decide asks until there is an answer that counts; none is a no.
-func (c *command) decide(ctx context.Context, t approval.Ticket) (approval.Answer, error) {
-	wide := t.Question.Widest == approval.Session
-	choices := "[y] this once, [n] no, [N] no, and do not ask again in this session"
-	if wide {
-		choices = fmt.Sprintf("[y] this once; with any arguments: [s] for this session, [a] always; [n] no, [N] no, and do not ask again in this session\n"+
-			"(s and a are about every call of %s%s)", foreign(string(t.Question.Call.Target)), foreign(" "+t.Question.Call.Action))
-	}
-	for range 3 {
-		fmt.Fprintf(c.out, "%s %s: ", c.out.style(yellow, "Allow it?"), choices)
-		line, err := readLine(ctx, c.in)
-		if err != nil {
-			return approval.Answer{}, err
-		}
-		switch line = strings.TrimSpace(line); {
-		case line == "y" || line == "yes":
-			return approval.Answer{Effect: approval.Yes, Scope: approval.Once}, nil
-		case wide && (line == "s" || line == "session"):
-			return approval.Answer{Effect: approval.Yes, Scope: approval.Session}, nil
-		case wide && (line == "a" || line == "always"):
-			return approval.Answer{Effect: approval.Yes, Scope: approval.Always}, nil
-		case line == "N":
-			return approval.Answer{Effect: approval.No, Scope: approval.Session}, nil
-		case line == "" || line == "n" || line == "no":
-			return approval.Answer{Effect: approval.No, Scope: approval.Once}, nil
-		}
-		c.out.linef("%q is none of them", foreign(line))
-	}
-	return approval.Answer{Effect: approval.No, Scope: approval.Once}, nil
-}
-
-// readLine waits for a line, or for ctx. The reader that is left behind goes
-// with the process.
-func readLine(ctx context.Context, r io.Reader) (string, error) {
-	type read struct {
-		line string
-		err  error
-	}
-	done := make(chan read, 1)
-	go func() {
-		line, err := bufio.NewReader(r).ReadString('\n')
-		done <- read{line, err}
-	}()
-	select {
-	case got := <-done:
-		if errors.Is(got.err, io.EOF) {
-			got.err = nil // no answer is no
-		}
-		return got.line, got.err
-	case <-ctx.Done():
-		return "", ctx.Err()
-	}
-}
-
-// liveOutput passes output on as it comes: to a terminal without what it would
-// act on, anywhere else as it is.
-type liveOutput struct {
-	w       io.Writer
-	clean   bool
-	err     *liveOutput // nil: of standard error itself
-	begun   func()      // called before the first output
-	written bool
-	newline bool // the last byte was one
-}
-
-// Stderr makes it a capability.Streams.
-func (l *liveOutput) Stderr() io.Writer { return l.err }
-
-func (l *liveOutput) Write(b []byte) (int, error) {
-	if len(b) == 0 {
-		return 0, nil
-	}
-	if !l.written {
-		l.begun()
-	}
-	l.written, l.newline = true, b[len(b)-1] == '\n'
-	if !l.clean {
-		return l.w.Write(b)
-	}
-	if _, err := io.WriteString(l.w, untrusted.Terminal(string(b))); err != nil {
-		return 0, err
-	}
-	return len(b), nil
 }
 
 // runReport is what ken run --json prints.
