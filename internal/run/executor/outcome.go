@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -200,22 +199,6 @@ func Planned(ctx context.Context, require sandbox.Requirement) json.RawMessage {
 		return nil // plain data: it cannot fail
 	}
 	return b
-}
-
-// Absent remembers which of some files are not there. What it gives tells, after
-// a run, which of them are now.
-func Absent(names []string) (made func() []string) {
-	there := func(name string) bool {
-		_, err := os.Lstat(name)
-		return err == nil
-	}
-	var absent []string
-	for _, name := range names {
-		if !there(name) {
-			absent = append(absent, name)
-		}
-	}
-	return func() []string { return slices.DeleteFunc(absent, func(name string) bool { return !there(name) }) }
 }
 
 // Made tells in a result that a program made files which govern others: while

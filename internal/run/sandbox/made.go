@@ -8,11 +8,11 @@ import (
 	"slices"
 )
 
-// absent lists the protected names that are not there. A mount needs something
+// absent lists the protected and watched names that are not there. A mount needs something
 // to lie on, and making that would show on the host and stay when we are
 // killed; so a tool can make these, and [Outcome.Made] tells which it made.
 func (s Spec) absent() []string {
-	return slices.DeleteFunc(slices.Clone(s.Protect), func(name string) bool { return !errors.Is(s.look(name), fs.ErrNotExist) })
+	return slices.DeleteFunc(slices.Concat(s.Protect, s.Watch), func(name string) bool { return !errors.Is(s.look(name), fs.ErrNotExist) })
 }
 
 // made lists the names that were absent and are no longer, or of which that

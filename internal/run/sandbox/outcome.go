@@ -103,7 +103,7 @@ type Outcome struct {
 	Duration time.Duration
 	Used     Usage
 
-	// Made are the names of [Spec.Protect] that were absent when the run began
+	// Made are the names of [Spec.Protect] and [Spec.Watch] that were absent when the run began
 	// and are there now, by whoever's hand; or are hidden behind something that
 	// is. They were not protected: whoever reads them trusts the tool.
 	Made []string

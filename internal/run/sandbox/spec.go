@@ -47,10 +47,14 @@ type Spec struct {
 	// lie in. That takes the full profile: in others the run is refused where
 	// isolation is required, and else the Isolation says so, as it does of
 	// names that are not there: a tool can make those, and [Outcome.Made] then
-	// lists them. Other hard links to a
-	// protected file are not protected, and nothing can be renamed across the
-	// border of a directory that holds a protected name.
+	// lists them. Other hard links to a protected file are not protected, and
+	// nothing can be renamed across the border of a directory that holds a
+	// protected name.
 	Protect []string
+
+	// Watch names more of them, in the same way, that are not protected:
+	// [Outcome.Made] lists those that a tool made, under any profile.
+	Watch []string
 
 	// Env is the whole environment, as NAME=value. Nothing of the runtime's
 	// own is added but HOME and PATH where absent, and the proxy's address
@@ -195,7 +199,7 @@ func (s Spec) filled() (Spec, error) {
 
 // checkInside checks Dir, which becomes absolute, and Protect.
 func (s *Spec) checkInside() error {
-	for _, p := range s.Protect {
+	for _, p := range slices.Concat(s.Protect, s.Watch) {
 		granted := slices.ContainsFunc(s.Write, func(w string) bool { return p != w && filepath.IsAbs(p) && within(p, w) })
 		if !filepath.IsLocal(p) && !granted || filepath.Clean(p) != p || p == "." || !utf8.ValidString(p) {
 			return fmt.Errorf("%q cannot be protected: name something within the work directory, from there, or within a path that may be written to", p)

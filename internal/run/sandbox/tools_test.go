@@ -86,7 +86,8 @@ func TestMade(t *testing.T) {
 				}
 				s := shell(work, tt.script)
 				s.Write, s.Env = []string{granted}, []string{"G=" + granted}
-				s.Protect = []string{".git/config", ".git/hooks", ".git/commondir", ".ken", "new/name", granted + "/.ken"}
+				s.Protect = []string{".git/config", ".git/hooks", "new/name"}
+				s.Watch = []string{".git/commondir", ".ken", granted + "/.ken"}
 				var got []string
 				for _, name := range mustRun(t, p, s).Made {
 					got = append(got, strings.Replace(name, granted, "G", 1))

@@ -203,8 +203,8 @@ func (e *Executor) Invoke(ctx context.Context, call capability.Call) (capability
 		Limits: p.limits, Require: e.cfg.Require,
 	}
 	executor.Live(call, &spec)
-	made, held := executor.Absent(g.Protect), executor.Holdable(g.Protect)
-	unprotected := ""
+	held, unprotected := executor.Holdable(g.Protect), ""
+	spec.Watch = slices.DeleteFunc(slices.Clone(g.Protect), func(name string) bool { return slices.Contains(held, name) })
 	if sandbox.Probe(ctx).Isolation.Profile == sandbox.Full {
 		spec.Protect = held
 	} else {
@@ -230,7 +230,7 @@ func (e *Executor) Invoke(ctx context.Context, call capability.Call) (capability
 	if unprotected != "" {
 		r.Meta["unprotected"] = unprotected
 	}
-	executor.Made(&r, made())
+	executor.Made(&r, outcome.Made)
 	if spec.Egress != nil {
 		r.Meta["connections"] = strconv.FormatInt(seen.made.Load(), 10)
 		r.Meta["connections_refused"] = strconv.FormatInt(seen.refused.Load(), 10)

@@ -19,6 +19,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -349,11 +350,11 @@ func (e *Executor) Invoke(ctx context.Context, call capability.Call) (capability
 		return capability.Result{}, err
 	}
 	spec.Path, spec.Args, spec.Work = program.Path, argv, work
-	unprotected, made := "", executor.Absent(nil)
+	unprotected := ""
 	if !filepath.IsAbs(r.cwd) {
 		spec.Dir = r.cwd
 		names := e.protected(work)
-		made = executor.Absent(e.protectedPaths())
+		spec.Watch = slices.DeleteFunc(slices.Clone(e.cfg.Protect), func(name string) bool { return slices.Contains(names, name) })
 		if sandbox.Probe(ctx).Isolation.Profile == sandbox.Full {
 			spec.Protect = names
 		} else {
@@ -370,16 +371,8 @@ func (e *Executor) Invoke(ctx context.Context, call capability.Call) (capability
 	if unprotected != "" {
 		out.Meta["unprotected"] = unprotected
 	}
-	executor.Made(&out, made())
+	executor.Made(&out, outcome.Made)
 	return out, nil
-}
-
-func (e *Executor) protectedPaths() []string {
-	var out []string
-	for _, name := range e.cfg.Protect {
-		out = append(out, filepath.Join(e.cfg.Workspace, filepath.FromSlash(name)))
-	}
-	return out
 }
 
 // protected gives the protected names that are there. What is not there cannot
