@@ -4,6 +4,7 @@ import (
 	"context"
 	"path/filepath"
 	"slices"
+	"sync"
 
 	"ken/capability"
 	"ken/internal/know/catalog"
@@ -20,6 +21,7 @@ import (
 // running is what carries calls out. It is made when the first call comes.
 type running struct {
 	functions *function.Executor
+	details   details
 	results   part[*result.Store]
 	runner    part[*runner.Runner]
 }
@@ -128,15 +130,43 @@ func (a *App) newRunner() (*runner.Runner, error) {
 	return r, nil
 }
 
-// lookup finds a capability for an executor, with its schema.
+// details keeps what was read of capabilities that are called, for as long as
+// their snapshot is the latest: a call asks for it more than once.
+type details struct {
+	mu sync.Mutex
+	of *catalog.Snapshot
+	by map[capability.ID]capability.Detail
+}
+
+// lookup finds a capability by its id for an executor, with its schema.
 func (a *App) lookup(ctx context.Context, target capability.ID) (*capability.Capability, capability.Detail, error) {
-	v := a.Oversee()
-	e, err := v.Lookup(string(target))
-	if err != nil {
-		return nil, capability.Detail{}, err
+	from, s := a.catalog, a.catalog.Snapshot()
+	e, ok := s.Get(target)
+	if !ok {
+		from = a.own
+		if e, ok = a.own.Snapshot().Get(target); !ok {
+			return nil, capability.Detail{}, &capability.Error{Kind: capability.NotFound, Op: "call", Target: string(target)}
+		}
 	}
-	d, err := a.Door.Inspect(ctx, v, string(e.ID))
-	return e.Capability, d.Detail, err
+	known := &a.details
+	known.mu.Lock()
+	if known.of != s {
+		known.of, known.by = s, map[capability.ID]capability.Detail{}
+	}
+	d, ok := known.by[target]
+	known.mu.Unlock()
+	if ok {
+		return e.Capability, d, nil
+	}
+	d, err := from.Inspect(ctx, e)
+	if err == nil {
+		known.mu.Lock()
+		if known.of == s {
+			known.by[target] = d
+		}
+		known.mu.Unlock()
+	}
+	return e.Capability, d, err
 }
 
 // variable gives the value of a name that a recipe asks for: a variable, or a
