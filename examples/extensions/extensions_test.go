@@ -48,20 +48,12 @@ type bench struct {
 	grant          process.Grant // what every call may have besides
 }
 
-// startsInWorkspace: a program with a workspace starts there. As long as the
-// executor does not do that, the files lie in the extension's own folder, where
-// programs start as it is.
-const startsInWorkspace = true
-
 // newBench makes a bench for the actions of one extension.
 func newBench(t *testing.T, extension string) *bench {
 	t.Helper()
 	executortest.Confined(t)
 	b := &bench{dir: executortest.Dir(t)}
 	b.workspace = filepath.Join(b.dir, "workspace")
-	if !startsInWorkspace {
-		b.workspace = filepath.Join(b.dir, "extensions", extension, "work")
-	}
 	if err := os.MkdirAll(b.workspace, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -70,16 +62,16 @@ func newBench(t *testing.T, extension string) *bench {
 	if b.batch, err = b.tree.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	b.need(t, extension)
 	b.index = slash.New(slash.Commands(b.batch.Capabilities, nil))
 	b.executor, err = process.New(process.Config{
 		Extensions: filepath.Join(b.dir, "extensions"), Lookup: b.lookup,
 		Grant: func(_ context.Context, _ capability.Call, c *capability.Capability) (process.Grant, error) {
 			g := b.grant
-			switch { // as its manifest asks, and a person agreed
-			case !startsInWorkspace:
-			case c.Run.Workspace == "read":
+			switch c.Run.Workspace { // as its manifest asks, and a person agreed
+			case "read":
 				g.Dir, g.Read = b.workspace, append([]string{b.workspace}, g.Read...)
-			case c.Run.Workspace == "write":
+			case "write":
 				g.Dir, g.Write = b.workspace, []string{b.workspace}
 			}
 			return g, nil
@@ -92,6 +84,26 @@ func newBench(t *testing.T, extension string) *bench {
 	t.Cleanup(func() { b.executor.Close() })
 	b.startRunner(t)
 	return b
+}
+
+// need skips a test whose program is not installed. CI installs all of them, so
+// there one that is missing fails.
+func (b *bench) need(t *testing.T, extension string) {
+	t.Helper()
+	for _, c := range b.batch.Capabilities {
+		if c.ID != capability.MakeID(capability.KindExtension, extension) {
+			continue
+		}
+		for _, name := range c.RequiredBins {
+			if _, err := exec.LookPath(name); err == nil {
+				continue
+			}
+			if os.Getenv("CI") == "true" {
+				t.Fatalf("the program %s is not installed", name)
+			}
+			t.Skipf("cannot here: the program %s is not installed", name)
+		}
+	}
 }
 
 func (b *bench) startRunner(t *testing.T) {
