@@ -219,12 +219,12 @@ func (e *Executor) Invoke(ctx context.Context, call capability.Call) (capability
 	case <-ctx.Done():
 		select {
 		case a := <-done: // it ended as well: what it did is the truth
-			return f.settle(call, a, time.Since(begun))
+			return f.settle(ctx, call, a, time.Since(begun))
 		default:
 			return capability.Result{}, stopped(call, ctx.Err())
 		}
 	case a := <-done:
-		return f.settle(call, a, time.Since(begun))
+		return f.settle(ctx, call, a, time.Since(begun))
 	}
 }
 
@@ -270,12 +270,15 @@ func origin(stack []byte) string {
 	return "its own goroutine"
 }
 
-func (f *Function) settle(call capability.Call, a answer, took time.Duration) (capability.Result, error) {
+func (f *Function) settle(ctx context.Context, call capability.Call, a answer, took time.Duration) (capability.Result, error) {
 	if a.panicked != "" {
 		return capability.Result{}, &capability.Error{Kind: capability.Internal, Op: "call", Target: string(call.Target), Err: fmt.Errorf("it panicked in %s", a.panicked), Fix: "this is a defect of the function"}
 	}
 	r := a.result
 	if a.err != nil {
+		if end := ctx.Err(); end != nil && errors.Is(a.err, end) {
+			return capability.Result{}, stopped(call, end) // it gave up because it was told to
+		}
 		if _, own := errors.AsType[*capability.Error](a.err); own {
 			return capability.Result{}, a.err
 		}

@@ -204,3 +204,21 @@ func TestEnds(t *testing.T) {
 		t.Errorf("a result that is no JSON gave %+v, %v", r, err)
 	}
 }
+
+// TestGivesUp: a function that ends because it was told to has not failed on
+// its own, whichever of the two is seen first.
+func TestGivesUp(t *testing.T) {
+	begun := make(chan struct{}, 1)
+	e := newExecutor(t, must(t, "waits", func(ctx context.Context, _ addInput) (string, error) {
+		begun <- struct{}{}
+		<-ctx.Done()
+		return "", ctx.Err()
+	}))
+	for range 200 {
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { <-begun; cancel() }()
+		if r, err := e.Invoke(ctx, executortest.Call("tool:waits", `{"a":1}`)); capability.KindOf(err) != capability.Unavailable || err == nil {
+			t.Fatalf("a call that was cancelled gave %+v, %v, want unavailable", r, err)
+		}
+	}
+}
