@@ -64,6 +64,7 @@ var plan = []room{
 	{"internal/govern/approval", words + ground + "internal/govern/policy"},
 	{"internal/govern/audit", words + ground + "internal/govern/policy"},
 	{"internal/govern/review", words + ground + "internal/govern/policy internal/govern/audit"},
+	{"internal/govern/pin", words + ground + "internal/govern/policy internal/govern/audit"},
 
 	// Find: what matters now.
 	{"internal/find/card", words + ground},
@@ -79,7 +80,7 @@ var plan = []room{
 	{"internal/run/sandbox/egress", ""},
 	{"internal/run/result", words + ground},
 	{"internal/run/executor/...", words + ground + "internal/run/sandbox internal/run/sandbox/egress internal/run/result"},
-	{"internal/run/mcpgateway", words + ground + "internal/know/... internal/run/sandbox"},
+	{"internal/run/mcpgateway/...", words + ground + "internal/know/... internal/govern/pin internal/run/sandbox internal/run/sandbox/egress internal/run/executor"},
 	{"internal/run/runner", words + ground + "internal/know/catalog internal/govern/... internal/run/..."},
 	{"internal/run/queue", words + ground + "internal/govern/... internal/run/..."},
 
@@ -98,14 +99,17 @@ var plan = []room{
 	{"internal/serve/doctor", words + ground + "internal/door"},
 	{"internal/serve/httpapi", words + ground + "web internal/door internal/talk/... internal/serve/auth internal/serve/doctor"},
 	{"internal/serve/mcpserver", words + ground + "internal/door internal/serve/auth"},
+	{"internal/serve/shim", ""}, // what a client starts for every window: it stays light
+	{"internal/serve/daemon", words + "internal/serve/shim"},
 	{"internal/serve/llmproxy", words + ground + "internal/door internal/talk/... internal/serve/auth"},
 
 	// The house: the file, the builder, the commands, the library, the program.
 	{"internal/config", words + ground + "internal/govern/policy"},
+	{"internal/connect", words + ground},
 	{"internal/app", all},
 	{"internal/cli", all},
 	{".", words + "internal/app internal/config internal/door internal/govern/... internal/run/..."},
-	{"cmd/ken", "internal/cli internal/run/sandbox"},
+	{"cmd/ken", "internal/cli internal/run/sandbox internal/serve/shim"},
 
 	// Beside it.
 	{"examples/...", words + "."},

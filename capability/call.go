@@ -51,13 +51,42 @@ type Call struct {
 	Key     string `json:"-"`
 
 	// Answers carry a person's replies to what an earlier try asked, by the
-	// question's name. They are not part of the digest.
+	// question's name, and State is what that [Inquiry] wants back. They are
+	// not part of the digest.
 	Answers map[string]json.RawMessage `json:"answers,omitempty"`
+	State   string                     `json:"state,omitempty"`
 
 	// Live, when not nil, takes output and progress as they come. The result
 	// holds everything that was written to it, or a handle to it. One that is
-	// also a [Streams] is given standard error apart.
+	// also a [Streams] is given standard error apart, one that is a [Reporter]
+	// how far the call has come.
 	Live io.Writer `json:"-"`
+}
+
+// An Inquiry is the cause of an [InputNeeded] error: what the capability itself
+// wants to know before it goes on. The call is made again with an answer to
+// each request in Call.Answers, and with State in Call.State.
+type Inquiry struct {
+	// Requests are what is asked, by name, in the words of the protocol of
+	// tools: {"method": "elicitation/create", "params": {…}}. They came from
+	// outside.
+	Requests map[string]json.RawMessage `json:"requests"`
+	State    string                     `json:"state,omitempty"`
+}
+
+func (q *Inquiry) Error() string {
+	return fmt.Sprintf("it asks %d more before it goes on", len(q.Requests))
+}
+
+// A Reporter takes what a call says while it runs, besides its output. Its
+// methods are called from one goroutine at a time and never after the call.
+type Reporter interface {
+	// Progress says how far it is. A total of zero is unknown.
+	Progress(done, total float64, message string)
+
+	// Note passes on a line for a log: its level and who says it are
+	// the capability's own words, data is JSON.
+	Note(level, logger string, data json.RawMessage)
 }
 
 // Streams takes the output of a program with standard error apart: Write is
@@ -117,12 +146,16 @@ type Result struct {
 	Meta   map[string]string `json:"meta,omitempty"`
 }
 
-// A Part is one piece of a result. Exactly one of its fields besides MIME is
-// set.
+// A Part is one piece of a result: text, JSON, data or a link. A link beside
+// one of the others says where that is from.
 type Part struct {
 	Text string          `json:"text,omitempty"`
 	JSON json.RawMessage `json:"json,omitempty"`
-	Data []byte          `json:"data,omitempty"` // image or audio, by MIME
+	Data []byte          `json:"data,omitempty"` // image, audio or a file, by MIME
 	Link string          `json:"link,omitempty"`
 	MIME string          `json:"mime,omitempty"`
+
+	// Extra is what its maker said of it besides, a JSON object in the maker's
+	// own words ("annotations", "name", "_meta").
+	Extra json.RawMessage `json:"extra,omitempty"`
 }

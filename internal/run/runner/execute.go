@@ -3,6 +3,7 @@ package runner
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -87,10 +88,7 @@ func (r *Runner) run(ctx context.Context, t *trip) (capability.Result, error) {
 	defer cancel()
 	live, call := newLive(t.call.Live), t.call
 	if call.Live != nil {
-		call.Live = live
-		if live.stderr != nil {
-			call.Live = liveStreams{live}
-		}
+		call.Live = live.as()
 	}
 	done, gone := make(chan outcome, 1), make(chan struct{})
 	go func() {
@@ -164,16 +162,37 @@ var errTimeout = errors.New("the call took longer than limits.timeout")
 
 // liveWriter stops writing when the call has ended, whoever still tries.
 type liveWriter struct {
-	mu     sync.Mutex
-	w      io.Writer
-	stderr *liveWriter // nil: standard error goes the same way
-	closed bool
+	mu       sync.Mutex
+	w        io.Writer
+	stderr   *liveWriter         // nil: standard error goes the same way
+	reporter capability.Reporter // nil: nobody asks how far it is
+	closed   bool
 }
 
 func newLive(w io.Writer) *liveWriter {
 	l := &liveWriter{w: w}
 	if s, ok := w.(capability.Streams); ok {
 		l.stderr = &liveWriter{w: s.Stderr()}
+	}
+	l.reporter, _ = w.(capability.Reporter)
+	return l
+}
+
+// as gives the writer with what the caller's has besides.
+func (l *liveWriter) as() io.Writer {
+	switch {
+	case l.stderr != nil && l.reporter != nil:
+		return struct {
+			liveStreams
+			liveReporter
+		}{liveStreams{l}, liveReporter{l}}
+	case l.stderr != nil:
+		return liveStreams{l}
+	case l.reporter != nil:
+		return struct {
+			*liveWriter
+			liveReporter
+		}{l, liveReporter{l}}
 	}
 	return l
 }
@@ -183,6 +202,25 @@ type liveStreams struct{ *liveWriter }
 
 // Stderr makes it a capability.Streams.
 func (l liveStreams) Stderr() io.Writer { return l.stderr }
+
+// liveReporter reports until the call has ended, one thing at a time.
+type liveReporter struct{ live *liveWriter }
+
+func (r liveReporter) Progress(done, total float64, message string) {
+	r.live.mu.Lock()
+	defer r.live.mu.Unlock()
+	if !r.live.closed {
+		r.live.reporter.Progress(done, total, message)
+	}
+}
+
+func (r liveReporter) Note(level, logger string, data json.RawMessage) {
+	r.live.mu.Lock()
+	defer r.live.mu.Unlock()
+	if !r.live.closed {
+		r.live.reporter.Note(level, logger, data)
+	}
+}
 
 func (l *liveWriter) Write(p []byte) (int, error) {
 	l.mu.Lock()
