@@ -30,6 +30,7 @@ type Config struct {
 	Discovery    Discovery
 	Experiment   Experiment
 	Serve        Serve
+	MCP          MCP
 
 	// Policy is what rules are made of: the profile's settings, and over them
 	// what files say. Default policy.Defaults(policy.Personal); the zero value
@@ -311,7 +312,23 @@ type Serve struct {
 	// Addr is host:port. Default 127.0.0.1:7777; empty means the same, port 0
 	// any free one.
 	Addr string
+
+	// Auth says whether a token is asked for. Default on; the zero value means
+	// the same.
+	Auth Auth
+
+	// Hosts are names under which the server may be asked for besides those of
+	// this machine. Default none.
+	Hosts []string
 }
+
+// Auth says whether whoever asks must show a token.
+type Auth string
+
+const (
+	AuthOn  Auth = "on"
+	AuthOff Auth = "off"
+)
 
 // Default gives the configuration of a machine without any file.
 func Default() Config {
@@ -331,7 +348,8 @@ func Default() Config {
 			UseGraphReranking: true, GraphBoostFactor: 0.15, PromptMode: PromptFull, Tokenizer: TokenizerO200k,
 			CollectionName: "capability_index", EmbeddingTimeout: 50 * time.Millisecond,
 		},
-		Serve:      Serve{Addr: "127.0.0.1:7777"},
+		Serve:      Serve{Addr: "127.0.0.1:7777", Auth: AuthOn},
+		MCP:        MCP{Surface: SurfaceAuto, New: PinQuarantine, Changed: PinQuarantine, Idle: 10 * time.Minute},
 		Policy:     policy.Defaults(policy.Personal),
 		Limits:     defaultLimits(),
 		Sandbox:    defaultSandbox(),

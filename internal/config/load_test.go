@@ -198,7 +198,8 @@ func TestConfigDefaults(t *testing.T) {
 		"results.keep": "24h", "results.perSession": "64", "results.maxBytes": "64MiB", "results.maxTotal": "2GiB",
 
 		"experiment.name": `""`, "experiment.config": `""`,
-		"serve.addr": "127.0.0.1:7777", "store": `""`,
+		"serve.addr": "127.0.0.1:7777", "serve.auth": "on", "serve.hosts": "[]", "store": `""`,
+		"mcp.servers": "{}", "mcp.import": "[]", "mcp.surface": "auto", "mcp.pinned": "[]", "mcp.new": "quarantine", "mcp.changed": "quarantine", "mcp.idle": "10m",
 	}
 	byPolicy := []string{"policy.deployment", "policy.intents", "policy.intentSurfaces", "policy.permissions", "policy.askAbove", "policy.denyAbove"}
 	for _, s := range c.Settings() {
@@ -278,6 +279,8 @@ discovery:
     "a b":
 serve:
   addr: "[::1]:0"
+  auth: off
+  hosts: [ken.example.com]
 experiment:
   name: first
   config: ../other.yaml
@@ -311,7 +314,7 @@ experiment:
 			CollectionName: "other", EmbeddingModelID: "some/model", EmbeddingURL: "http://127.0.0.1:9/v1", EmbeddingKeyEnv: "SOME_KEY", EmbeddingTimeout: time.Second,
 		},
 		Experiment: Experiment{Name: "first", Config: filepath.Join(home, "other.yaml")},
-		Serve:      Serve{"[::1]:0"},
+		Serve:      Serve{Addr: "[::1]:0", Auth: AuthOff, Hosts: []string{"ken.example.com"}},
 	}
 	got, err := Load(places, "")
 	if err != nil {

@@ -312,7 +312,7 @@ func TestExperiment(t *testing.T) {
 		t.Errorf("A = %+v, want the user's file and the project's", a)
 	}
 	b, ok := a.VariantB()
-	if !ok || b.Discovery.TotalTokenBudget != 1850 || b.Experiment != want || b.Serve != a.Serve || !reflect.DeepEqual(b.Catalog, a.Catalog) {
+	if !ok || b.Discovery.TotalTokenBudget != 1850 || b.Experiment != want || !reflect.DeepEqual(b.Serve, a.Serve) || !reflect.DeepEqual(b.Catalog, a.Catalog) {
 		t.Errorf("B = %+v, %v, want the profile lean and A's catalog, address and experiment", b, ok)
 	}
 	// The 7 is wider than B's 5: B stands. Exclude is added to both.

@@ -72,7 +72,7 @@ const (
 // settings lists every key of ken.yaml, in the order in which people read them.
 func settings() []setting[Config] {
 	return slices.Concat(capabilitiesSettings(), catalogSettings(), discoverySettings(), policySettings(),
-		limitsSettings(), sandboxSettings(), toolSettings(), recordSettings(), otherSettings())
+		mcpSettings(), limitsSettings(), sandboxSettings(), toolSettings(), recordSettings(), otherSettings())
 }
 
 func otherSettings() []setting[Config] {
@@ -82,7 +82,11 @@ func otherSettings() []setting[Config] {
 		entry("experiment.config", "The ken.yaml of the other half. Nothing is compared while one of the two is empty.",
 			func(c *Config) *string { return &c.Experiment.Config }, path()),
 		entry("serve.addr", "Where `ken serve` listens, as host:port.",
-			func(c *Config) *string { return &c.Serve.Addr }, text(checkAddr)),
+			func(c *Config) *string { return &c.Serve.Addr }, text(checkAddr).fixed()),
+		entry("serve.auth", "Whether a token is asked for: on, or off, which only an address of this machine may have.",
+			func(c *Config) *Auth { return &c.Serve.Auth }, word(AuthOn, AuthOff)),
+		entry("serve.hosts", "Names under which `ken serve` is asked for besides those of this machine, as in [ken.example.com].",
+			func(c *Config) *[]string { return &c.Serve.Hosts }, texts("names", subset, nil)),
 		entry(storeKey, "Where state is kept: empty for a file in the state directory, or postgres://user@host/database.",
 			func(c *Config) *string { return &c.Store }, address()),
 	}
@@ -212,8 +216,6 @@ func checkAddr(s string) (fix string, err error) {
 		return "write it as 127.0.0.1:7777", errors.New("is not host:port")
 	case host == "":
 		return "write 127.0.0.1:" + port, errors.New("names no host")
-	case !Loopback(host):
-		return "write 127.0.0.1:" + port, errors.New("can be reached from other machines, and the server has no authentication yet")
 	}
 	return "", nil
 }
