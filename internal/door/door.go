@@ -14,6 +14,7 @@ import (
 	"ken/internal/find/show"
 	"ken/internal/govern/policy"
 	"ken/internal/know/catalog"
+	"ken/internal/run/runner"
 	"ken/llm"
 )
 
@@ -33,6 +34,13 @@ type (
 	Skip        = show.Skip
 	ToolAnswer  = discover.ToolAnswer
 	Relation    = discover.Relation
+	Question    = runner.Question
+)
+
+// The names of questions that a surface answers itself; see [Question].
+const (
+	AnswerConsent = runner.AnswerConsent
+	AnswerAgain   = runner.AnswerAgain
 )
 
 // Config says what a Door gives access to. Recorder may be nil.
