@@ -201,6 +201,11 @@ func TestOf(t *testing.T) {
 		"process":        {capability.Capability{Run: &capability.Recipe{Runner: "exec.git"}, Trust: capability.TrustUser}, policy.Exec, false},
 		"address":        {capability.Capability{Run: &capability.Recipe{Runner: "api.rest"}, Trust: capability.TrustUser}, policy.Network, false},
 		"strange runner": {capability.Capability{Run: &capability.Recipe{Runner: "magic"}, Trust: capability.TrustUser}, policy.Network, false},
+		"server":         {capability.Capability{Run: &capability.Recipe{Runner: "mcp.call"}, Trust: capability.TrustUser}, policy.Write, false},
+		"server reads":   {capability.Capability{Run: &capability.Recipe{Runner: "mcp.call"}, Trust: capability.TrustUser, Effects: capability.Effects{ReadOnly: yes, OpenWorld: yes}}, policy.Read, false},
+		"server reaches": {capability.Capability{Run: &capability.Recipe{Runner: "mcp.call"}, Trust: capability.TrustUser, Effects: capability.Effects{OpenWorld: yes}}, policy.Network, false},
+		"server breaks":  {capability.Capability{Run: &capability.Recipe{Runner: "mcp.call"}, Trust: capability.TrustUser, Effects: capability.Effects{Destructive: yes}}, policy.Write, true},
+		"server claims":  {capability.Capability{Run: &capability.Recipe{Runner: "mcp.call"}, Trust: capability.TrustWorkspace, Effects: capability.Effects{ReadOnly: yes, Destructive: no}}, policy.Network, true},
 		"skill":          {capability.Capability{Kind: capability.KindSkill}, policy.Meta, false},
 	} {
 		got := policy.Of(&test.c)

@@ -70,6 +70,8 @@ func classOf(c *capability.Capability, readOnly bool) (Class, Permissions) {
 			return Read, Permit(PermLLM)
 		case "browser":
 			return Network, Permit(PermBrowser, PermNetwork)
+		case "mcp":
+			return serverClass(c, readOnly), Permissions{}
 		case "function": // part of the program that runs Ken: no permission keeps it in
 			if readOnly && c.Effects.OpenWorld == capability.No {
 				return Read, Permissions{}
@@ -85,6 +87,20 @@ func classOf(c *capability.Capability, readOnly bool) (Class, Permissions) {
 		return Read, Permissions{}
 	}
 	return Network, Permissions{}
+}
+
+// serverClass is the class of an MCP tool, of which only the server knows what
+// it does. One of the user's own servers that says nothing is taken to change
+// something: to ask each time, as for what reaches far by its own word, would
+// teach people to say yes to everything.
+func serverClass(c *capability.Capability, readOnly bool) Class {
+	switch {
+	case readOnly:
+		return Read
+	case c.Effects.OpenWorld == capability.Yes || c.Trust < capability.TrustUser:
+		return Network
+	}
+	return Write
 }
 
 // needOf gives the permission that no call of a class can do without.
