@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -66,13 +67,14 @@ type Mention struct {
 // A Catalog is safe for use by any number of goroutines.
 type Catalog struct {
 	cfg     Config
-	sources []capability.Source // cfg.Sources, then the fallback
+	sources atomic.Pointer[[]capability.Source] // cfg.Sources, what was added, then the fallback
 	current atomic.Pointer[Snapshot]
 
 	reserved map[string]string // names of Ken's own tools by what they look like
 
 	mu      sync.Mutex    // one rebuild at a time
 	swapped chan struct{} // closed and replaced at each swap
+	added   chan struct{} // closed and replaced at each Add
 	history [][]Change    // of the latest versions, oldest first
 	batches map[string]capability.Batch
 	broken  map[string]capability.Problem // by source: why it could not be read
@@ -84,14 +86,15 @@ func New(cfg Config) (*Catalog, error) {
 	c := &Catalog{
 		cfg: cfg, batches: map[string]capability.Batch{}, broken: map[string]capability.Problem{},
 		judged: map[*capability.Capability]judgement{}, reserved: reservedSkeletons(),
-		swapped: make(chan struct{}),
+		swapped: make(chan struct{}), added: make(chan struct{}),
 	}
-	c.sources = append(c.sources, cfg.Sources...)
+	list := slices.Clone(cfg.Sources)
 	if cfg.Fallback != nil {
-		c.sources = append(c.sources, cfg.Fallback)
+		list = append(list, cfg.Fallback)
 	}
+	c.sources.Store(&list)
 	seen := map[string]bool{}
-	for _, s := range c.sources {
+	for _, s := range list {
 		if seen[s.Name()] {
 			return nil, fmt.Errorf("catalog: two sources are called %q; name one of them differently", s.Name())
 		}
@@ -146,9 +149,10 @@ func (c *Catalog) Load(ctx context.Context) error {
 		batch capability.Batch
 		err   error
 	}
-	results := make([]loaded, len(c.sources))
+	sources := *c.sources.Load()
+	results := make([]loaded, len(sources))
 	var wg sync.WaitGroup
-	for i, s := range c.sources {
+	for i, s := range sources {
 		wg.Go(func() {
 			b, err := s.Load(ctx)
 			results[i] = loaded{b, err}
@@ -160,7 +164,7 @@ func (c *Catalog) Load(ctx context.Context) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for i, s := range c.sources {
+	for i, s := range sources {
 		c.takeLocked(s.Name(), results[i].batch, results[i].err)
 	}
 	c.rebuildLocked()
@@ -189,30 +193,69 @@ func (c *Catalog) takeLocked(name string, b capability.Batch, err error) {
 	c.broken[name] = p
 }
 
+// Add loads one more source and takes it, with a higher precedence than all
+// before it. One whose name is taken is not.
+func (c *Catalog) Add(ctx context.Context, s capability.Source) error {
+	b, failed := s.Load(ctx)
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("add to catalog: %w", err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	list := slices.Clone(*c.sources.Load())
+	if slices.ContainsFunc(list, func(other capability.Source) bool { return other.Name() == s.Name() }) {
+		return fmt.Errorf("catalog: two sources are called %q; name one of them differently", s.Name())
+	}
+	at := len(list)
+	if c.cfg.Fallback != nil {
+		at--
+	}
+	list = slices.Insert(list, at, s)
+	c.sources.Store(&list)
+	c.takeLocked(s.Name(), b, failed)
+	c.rebuildLocked()
+	close(c.added)
+	c.added = make(chan struct{})
+	return nil
+}
+
 // Watch follows every source that can be watched until ctx ends, and makes a
 // new snapshot after each change. Load must have been called. It returns nil
 // when ctx ends.
 func (c *Catalog) Watch(ctx context.Context) error {
 	var wg sync.WaitGroup
-	for _, s := range c.sources {
-		w, ok := s.(capability.Watcher)
-		if !ok {
-			continue
-		}
-		wg.Go(func() {
-			for b, err := range w.Watch(ctx) {
-				c.mu.Lock()
-				c.takeLocked(w.Name(), b, err)
-				c.rebuildLocked()
-				c.mu.Unlock()
+	followed := map[string]bool{}
+	for ctx.Err() == nil {
+		c.mu.Lock()
+		added := c.added
+		c.mu.Unlock()
+		for _, s := range *c.sources.Load() {
+			w, ok := s.(capability.Watcher)
+			if !ok || followed[s.Name()] {
+				continue
 			}
-		})
+			followed[s.Name()] = true
+			wg.Go(func() { c.follow(ctx, w) })
+		}
+		select {
+		case <-added:
+		case <-ctx.Done():
+		}
 	}
 	wg.Wait()
 	if err := ctx.Err(); err != nil && !errors.Is(err, context.Canceled) {
 		return err
 	}
 	return nil
+}
+
+func (c *Catalog) follow(ctx context.Context, w capability.Watcher) {
+	for b, err := range w.Watch(ctx) {
+		c.mu.Lock()
+		c.takeLocked(w.Name(), b, err)
+		c.rebuildLocked()
+		c.mu.Unlock()
+	}
 }
 
 // Detail reads what a capability holds beyond its description, as it may be
@@ -252,7 +295,7 @@ func (c *Catalog) Reference() (string, error) {
 	if !ok {
 		return "", missing
 	}
-	for _, s := range c.sources {
+	for _, s := range *c.sources.Load() {
 		if r, ok := s.(referrer); ok && s.Name() == d.Origin.Source {
 			return r.Reference(d)
 		}
@@ -263,7 +306,7 @@ func (c *Catalog) Reference() (string, error) {
 // Inspect is Detail for the person who runs Ken: nothing is withheld or
 // sanitised. Its result must not reach a model.
 func (c *Catalog) Inspect(ctx context.Context, e *Entry) (capability.Detail, error) {
-	for _, s := range c.sources {
+	for _, s := range *c.sources.Load() {
 		if s.Name() != e.Origin.Source {
 			continue
 		}

@@ -504,3 +504,51 @@ func BenchmarkReplaceOneOf10000(b *testing.B) {
 		c.Replace("s", capability.Batch{Capabilities: next})
 	}
 }
+
+// TestAdd: a source that comes later is listed, stands before the others, and
+// is followed by a Watch that runs already.
+func TestAdd(t *testing.T) {
+	first := source.NewMemory("first", capability.TrustUser)
+	first.Put(capability.Capability{ID: "tool:a", Name: "a", Description: "the first"}, capability.Detail{})
+	c, err := New(Config{Sources: []capability.Source{first}, Fallback: source.NewMemory("fallback", capability.TrustBuiltin)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	watched := make(chan error, 1)
+	go func() { watched <- c.Watch(ctx) }()
+	later := source.NewMemory("later", capability.TrustUser)
+	later.Put(capability.Capability{ID: "tool:a", Name: "a", Description: "the later"}, capability.Detail{Usage: "so"})
+	if err := c.Add(ctx, later); err != nil {
+		t.Fatal(err)
+	}
+	e, ok := c.Snapshot().Get("tool:a")
+	if !ok || e.Description != "the later" {
+		t.Fatalf("tool:a is %+v, want the later one", e)
+	}
+	if d, err := c.Inspect(ctx, e); err != nil || d.Usage != "so" {
+		t.Errorf("Inspect = %+v, %v", d, err)
+	}
+	if err := c.Add(ctx, source.NewMemory("first", capability.TrustUser)); err == nil {
+		t.Error("a second source of one name was taken")
+	}
+	version := c.Snapshot().Version()
+	later.Put(capability.Capability{ID: "tool:b", Name: "b", Description: "more"}, capability.Detail{})
+	for range 100 {
+		s, err := c.Next(ctx, version)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := s.Get("tool:b"); ok {
+			break
+		}
+		version = s.Version()
+	}
+	stop()
+	if err := <-watched; err != nil {
+		t.Errorf("Watch = %v", err)
+	}
+}

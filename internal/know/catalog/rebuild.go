@@ -69,7 +69,7 @@ func (b *builder) collect() {
 		})
 	}
 	b.next.entries = make([]*Entry, 0, total)
-	for _, s := range c.sources {
+	for _, s := range *c.sources.Load() {
 		if s == c.cfg.Fallback && brought {
 			continue
 		}
@@ -100,7 +100,7 @@ func (b *builder) settle() {
 
 func (b *builder) takeOthers() {
 	known := map[string]bool{}
-	for _, s := range b.catalog.sources {
+	for _, s := range *b.catalog.sources.Load() {
 		known[s.Name()] = true
 	}
 	var names []string
