@@ -1,0 +1,228 @@
+package link
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"ken/capability"
+	"ken/internal/untrusted"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+const (
+	messageRunes = 400 // of what a server says in an error
+	stderrRunes  = 600 // of what it printed
+
+	rejectedCode = -32005 // the SDK's own: the message did not leave
+	oldNotFound  = -32002 // no such resource, before 2026-07-28
+)
+
+// errEnded is in the tree of every error that says that the server ended.
+var errEnded = errors.New("the server ended")
+
+// A told error is one whose text is safe to show, with its cause behind it.
+type told struct {
+	text  string
+	cause error
+}
+
+func (e *told) Error() string { return e.text }
+func (e *told) Unwrap() error { return e.cause }
+
+// knob names a setting of this server.
+func (l *Link) knob(name string) string { return "mcp.servers." + l.cfg.Name + "." + name }
+
+// failure makes an error of the SDK one of Ken's.
+func (l *Link) failure(ctx context.Context, r request, f *flight, err error) error {
+	e := &capability.Error{Op: r.op, Target: l.target(r), Err: err}
+	over, tooLong := errors.AsType[*oversized](err)
+	if f != nil && !tooLong {
+		over = f.over.Load()
+		tooLong = over != nil
+	}
+	wire, spoke := errors.AsType[*jsonrpc.Error](err)
+	switch {
+	case tooLong:
+		e.Kind, e.Rule, e.Err = capability.Unavailable, l.knob("maxMessage"), over
+		e.Fix = "ask for less at once, or raise " + e.Rule
+	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil:
+		e.Kind, e.Rule = capability.Timeout, l.knob("timeout")
+		e.Err = &told{"the server did not answer in time", err}
+	case l.over():
+		e.Kind = capability.Unavailable
+		e.Fix, e.Err = l.why()
+	case errors.Is(err, context.Canceled):
+		e.Kind = capability.Unavailable
+		e.Err = &told{"the call was cancelled", err}
+	case spoke && wire.Code != rejectedCode && !errors.Is(err, mcp.ErrConnectionClosed):
+		l.said(e, r, wire)
+	default:
+		// Whatever else is wrong, the server was not reached or broke off.
+		e.Kind, e.Fix = capability.Unavailable, l.fix()
+		e.Err = &told{l.tale(err), fmt.Errorf("%w: %w", errEnded, err)}
+	}
+	return e
+}
+
+func (l *Link) target(r request) string {
+	if r.name == "" {
+		return l.cfg.Name
+	}
+	return l.cfg.Name + "/" + untrusted.Line(r.name, 120)
+}
+
+// said classes an error that the server answered with.
+func (l *Link) said(e *capability.Error, r request, wire *jsonrpc.Error) {
+	text := untrusted.Line(wire.Message, messageRunes)
+	e.Err = &told{fmt.Sprintf("the server says: %s (code %d)", text, wire.Code), wire}
+	low := strings.ToLower(wire.Message)
+	unknown := strings.Contains(low, "not found") || strings.Contains(low, "unknown tool") ||
+		strings.Contains(low, "unknown prompt") || strings.Contains(low, "unknown resource")
+	switch {
+	case wire.Code == mcp.CodeURLElicitationRequired:
+		if q := l.pages(wire); q != nil {
+			e.Kind, e.Err = capability.InputNeeded, q
+		}
+	case wire.Code == jsonrpc.CodeMethodNotFound, wire.Code == oldNotFound,
+		wire.Code == jsonrpc.CodeInvalidParams && unknown:
+		e.Kind = capability.NotFound
+	case wire.Code == jsonrpc.CodeInvalidParams:
+		e.Kind = capability.Invalid
+	default:
+		e.Kind = capability.Internal
+	}
+}
+
+// pages turns the demand that a person visit pages first into an inquiry.
+func (l *Link) pages(wire *jsonrpc.Error) *capability.Inquiry {
+	var data struct {
+		Elicitations []json.RawMessage `json:"elicitations"`
+	}
+	if json.Unmarshal(wire.Data, &data) != nil || len(data.Elicitations) == 0 || len(data.Elicitations) > questionRoom {
+		return nil
+	}
+	q := &capability.Inquiry{Requests: make(map[string]json.RawMessage), State: visited}
+	for i, params := range data.Elicitations {
+		text, err := questionText("elicitation/create", params)
+		if err != nil {
+			return nil
+		}
+		q.Requests["page"+strconv.Itoa(i+1)] = text
+	}
+	return q
+}
+
+// inquiry is the error of a call whose server wants to know more first.
+func (l *Link) inquiry(r request, a answer) error {
+	if len(a.requests) == 0 {
+		return &capability.Error{Kind: capability.Unavailable, Op: r.op, Target: l.target(r),
+			Err: errors.New("the server is busy"), Fix: "make the call again later"}
+	}
+	return &capability.Error{Kind: capability.InputNeeded, Op: r.op, Target: l.target(r),
+		Err: &capability.Inquiry{Requests: a.requests, State: a.state}}
+}
+
+// garbled is the error of an answer that is no result of its request.
+func (l *Link) garbled(r request, err error) error {
+	return &capability.Error{Kind: capability.Internal, Op: r.op, Target: l.target(r),
+		Err: &told{"the server's answer is not what the protocol says: " + untrusted.Line(err.Error(), messageRunes), err},
+		Fix: "report it to whoever makes the server"}
+}
+
+func (l *Link) over() bool {
+	select {
+	case <-l.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// why says why a connection that is over cannot be used.
+func (l *Link) why() (fix string, err error) {
+	if l.err != nil {
+		if e, ok := errors.AsType[*capability.Error](l.err); ok {
+			return e.Fix, e.Err
+		}
+		return l.fix(), l.err
+	}
+	return "", fmt.Errorf("%w: the connection was closed", errEnded)
+}
+
+func (l *Link) closed(r request) error {
+	return &capability.Error{Kind: capability.Unavailable, Op: r.op, Target: l.target(r),
+		Err: fmt.Errorf("%w: the connection was closed", errEnded)}
+}
+
+// unreachable is the error of [Open].
+func (l *Link) unreachable(ctx context.Context, err error) error {
+	e := &capability.Error{Kind: capability.Unavailable, Op: "connect to MCP server", Target: l.cfg.Name, Fix: l.fix()}
+	cause := fmt.Errorf("%w: %w", errEnded, err)
+	text := l.tale(err)
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		e.Kind, e.Rule, cause = capability.Timeout, l.knob("startTimeout"), err
+		text = "it did not answer the handshake in time" + l.printed()
+	}
+	e.Err = &told{text, cause}
+	return e
+}
+
+// ended is the error of a connection that was not closed by Close.
+func (l *Link) ended(cause error) error {
+	if cause == nil {
+		cause = io.EOF
+	}
+	return &capability.Error{Kind: capability.Unavailable, Op: "talk to MCP server", Target: l.cfg.Name, Fix: l.fix(),
+		Err: &told{l.tale(cause), fmt.Errorf("%w: %w", errEnded, cause)}}
+}
+
+// tale tells how a server was lost: how it exited, what it printed, or what the
+// network said.
+func (l *Link) tale(err error) string {
+	if l.proc == nil {
+		return "it cannot be reached: " + untrusted.Line(err.Error(), messageRunes)
+	}
+	text := "it ended"
+	select {
+	case <-l.proc.Done():
+		if p, ok := l.proc.(interface{ Err() error }); ok && p.Err() != nil {
+			text = "it ended with " + untrusted.Line(p.Err().Error(), messageRunes)
+		}
+	default:
+		if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrClosedPipe) && err != nil {
+			text = untrusted.Line(err.Error(), messageRunes)
+		}
+	}
+	return text + l.printed()
+}
+
+func (l *Link) printed() string {
+	if l.proc == nil {
+		return ""
+	}
+	var b strings.Builder
+	if s := strings.TrimSpace(l.proc.Stderr()); s != "" {
+		if len(s) > 4*stderrRunes {
+			s = strings.ToValidUTF8(s[len(s)-4*stderrRunes:], "")
+		}
+		b.WriteString("; it printed: " + untrusted.Line(s, stderrRunes))
+	}
+	if n, sample := l.wire.noise(); n > 0 {
+		fmt.Fprintf(&b, "; %d lines on its output are no messages: %s", n, sample)
+	}
+	return b.String()
+}
+
+func (l *Link) fix() string {
+	if l.cfg.Start != nil {
+		return "run the command of mcp.servers." + l.cfg.Name + " by hand, or see ken doctor"
+	}
+	return "check url and sign-in of mcp.servers." + l.cfg.Name + ", or see ken doctor"
+}

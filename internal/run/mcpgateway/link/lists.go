@@ -1,0 +1,281 @@
+package link
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"ken/internal/untrusted"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+const (
+	maxPages       = 1000
+	maxName        = 256     // bytes of a name
+	maxURI         = 8 << 10 // bytes of a URI
+	maxDescription = 64 << 10
+	maxSchema      = 1 << 20
+	maxNotes       = 20 // of one kind; the rest are counted
+)
+
+// Lists is what a server offers, all pages of it. Notes say what was left out
+// and why, safe to show.
+type Lists struct {
+	Tools     []*mcp.Tool
+	Prompts   []*mcp.Prompt
+	Resources []*mcp.Resource
+	Templates []*mcp.ResourceTemplate
+	Notes     []string
+}
+
+// Lists reads everything that the server offers. Of two with one name the first
+// is kept. What has no name, or is longer than a bound, is left out and noted.
+// A server that says it has a kind and then does not know the request for it
+// has none of it.
+func (l *Link) Lists(ctx context.Context) (Lists, error) {
+	var out Lists
+	if l.info.HasTools {
+		c := collector[mcp.Tool]{what: "tool", limit: l.cfg.MaxTools, key: func(t *mcp.Tool) string { return t.Name }, bad: badTool}
+		err := c.collect(func(cursor string) ([]*mcp.Tool, string, error) {
+			res, err := l.session.ListTools(ctx, &mcp.ListToolsParams{Cursor: cursor})
+			if err != nil {
+				return nil, "", err
+			}
+			return res.Tools, res.NextCursor, nil
+		})
+		if err != nil {
+			return Lists{}, l.failure(ctx, request{op: "list tools"}, nil, err)
+		}
+		out.Tools, out.Notes = c.all, append(out.Notes, c.notes()...)
+	}
+	if l.info.HasPrompts {
+		c := collector[mcp.Prompt]{what: "prompt", limit: l.cfg.MaxTools, key: func(p *mcp.Prompt) string { return p.Name }, bad: badPrompt}
+		err := c.collect(func(cursor string) ([]*mcp.Prompt, string, error) {
+			res, err := l.session.ListPrompts(ctx, &mcp.ListPromptsParams{Cursor: cursor})
+			if err != nil {
+				return nil, "", err
+			}
+			return res.Prompts, res.NextCursor, nil
+		})
+		if err != nil {
+			return Lists{}, l.failure(ctx, request{op: "list prompts"}, nil, err)
+		}
+		out.Prompts, out.Notes = c.all, append(out.Notes, c.notes()...)
+	}
+	if l.info.HasResources {
+		if err := l.listResources(ctx, &out); err != nil {
+			return Lists{}, err
+		}
+	}
+	return out, nil
+}
+
+func (l *Link) listResources(ctx context.Context, out *Lists) error {
+	c := collector[mcp.Resource]{what: "resource", limit: l.cfg.MaxTools, key: func(r *mcp.Resource) string { return r.URI },
+		bad: func(r *mcp.Resource) string { return badURI(r.URI, r.Description) }}
+	err := c.collect(func(cursor string) ([]*mcp.Resource, string, error) {
+		res, err := l.session.ListResources(ctx, &mcp.ListResourcesParams{Cursor: cursor})
+		if err != nil {
+			return nil, "", err
+		}
+		return res.Resources, res.NextCursor, nil
+	})
+	if err != nil {
+		return l.failure(ctx, request{op: "list resources"}, nil, err)
+	}
+	t := collector[mcp.ResourceTemplate]{what: "resource template", limit: l.cfg.MaxTools, key: func(t *mcp.ResourceTemplate) string { return t.URITemplate },
+		bad: func(t *mcp.ResourceTemplate) string { return badURI(t.URITemplate, t.Description) }}
+	err = t.collect(func(cursor string) ([]*mcp.ResourceTemplate, string, error) {
+		res, err := l.session.ListResourceTemplates(ctx, &mcp.ListResourceTemplatesParams{Cursor: cursor})
+		if err != nil {
+			return nil, "", err
+		}
+		return res.ResourceTemplates, res.NextCursor, nil
+	})
+	if err != nil {
+		return l.failure(ctx, request{op: "list resource templates"}, nil, err)
+	}
+	out.Resources, out.Templates = c.all, t.all
+	out.Notes = append(append(out.Notes, c.notes()...), t.notes()...)
+	return nil
+}
+
+// A collector gathers the pages of one list.
+type collector[T any] struct {
+	what  string
+	limit int
+	key   func(*T) string
+	bad   func(*T) string // why one is left out, or empty
+
+	all     []*T
+	said    []string
+	unsaid  int
+	endless bool
+	cut     int
+}
+
+func (c *collector[T]) collect(page func(cursor string) ([]*T, string, error)) error {
+	names := make(map[string]bool)
+	cursors := map[string]bool{"": true}
+	var cursor string
+	for range maxPages {
+		items, next, err := page(cursor)
+		if e, ok := errors.AsType[*jsonrpc.Error](err); ok && e.Code == jsonrpc.CodeMethodNotFound {
+			c.say("it says it has %ss and does not know how to list them", c.what)
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		for _, item := range items {
+			c.take(item, names)
+		}
+		if next == "" {
+			return nil
+		}
+		if cursors[next] || len(c.all) >= c.limit {
+			c.endless = cursors[next]
+			c.cut += btoi(!c.endless)
+			return nil
+		}
+		cursors[next] = true
+		cursor = next
+	}
+	c.endless = true
+	return nil
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func (c *collector[T]) take(item *T, names map[string]bool) {
+	if item == nil {
+		c.say("a %s that is null is left out", c.what)
+		return
+	}
+	name := c.key(item)
+	why := c.bad(item)
+	switch {
+	case why != "":
+		c.say("%s %s is left out: %s", c.what, untrusted.Line(name, 80), why)
+	case names[name]:
+		c.say("%s %s is there twice: the first counts", c.what, untrusted.Line(name, 80))
+	case len(c.all) >= c.limit:
+		c.cut++
+	default:
+		names[name] = true
+		c.all = append(c.all, item)
+	}
+}
+
+func (c *collector[T]) say(format string, args ...any) {
+	if len(c.said) >= maxNotes {
+		c.unsaid++
+		return
+	}
+	c.said = append(c.said, fmt.Sprintf(format, args...))
+}
+
+func (c *collector[T]) notes() []string {
+	out := c.said
+	if c.unsaid > 0 {
+		out = append(out, fmt.Sprintf("%d more notes of this kind about %ss", c.unsaid, c.what))
+	}
+	if c.cut > 0 {
+		out = append(out, fmt.Sprintf("more than %d %ss: the rest is cut (maxTools)", c.limit, c.what))
+	}
+	if c.endless {
+		out = append(out, fmt.Sprintf("the list of %ss has no end: cut after %d", c.what, len(c.all)))
+	}
+	return out
+}
+
+func badName(name, description string) string {
+	switch {
+	case name == "":
+		return "it has no name"
+	case len(name) > maxName:
+		return fmt.Sprintf("its name has %d bytes, and %d are allowed", len(name), maxName)
+	case len(description) > maxDescription:
+		return fmt.Sprintf("its description has %d bytes, and %d are allowed", len(description), maxDescription)
+	}
+	return ""
+}
+
+func badURI(uri, description string) string {
+	switch {
+	case uri == "":
+		return "it has no uri"
+	case len(uri) > maxURI:
+		return fmt.Sprintf("its uri has %d bytes, and %d are allowed", len(uri), maxURI)
+	case len(description) > maxDescription:
+		return fmt.Sprintf("its description has %d bytes, and %d are allowed", len(description), maxDescription)
+	}
+	return ""
+}
+
+func badPrompt(p *mcp.Prompt) string { return badName(p.Name, p.Description) }
+
+func badTool(t *mcp.Tool) string {
+	if why := badName(t.Name, t.Description); why != "" {
+		return why
+	}
+	for _, schema := range []any{t.InputSchema, t.OutputSchema} {
+		if schema == nil {
+			continue
+		}
+		if data, err := json.Marshal(schema); err != nil || len(data) > maxSchema {
+			return fmt.Sprintf("its schema has %d bytes, and %d are allowed", len(data), maxSchema)
+		}
+	}
+	return ""
+}
+
+// Complete asks the server how an argument may go on.
+func (l *Link) Complete(ctx context.Context, p *mcp.CompleteParams) (*mcp.CompleteResult, error) {
+	var name string
+	if p != nil && p.Ref != nil {
+		name = p.Ref.Name + p.Ref.URI
+	}
+	res, err := l.session.Complete(ctx, p)
+	if err != nil {
+		return nil, l.failure(ctx, request{op: "complete argument of", name: name}, nil, err)
+	}
+	return res, nil
+}
+
+// Subscribe asks to be told in Config.Updated when a resource changes.
+func (l *Link) Subscribe(ctx context.Context, uri string) error {
+	if err := l.session.Subscribe(ctx, &mcp.SubscribeParams{URI: uri}); err != nil {
+		return l.failure(ctx, request{op: "subscribe to resource", name: uri}, nil, err)
+	}
+	return nil
+}
+
+// Unsubscribe takes a Subscribe back.
+func (l *Link) Unsubscribe(ctx context.Context, uri string) error {
+	if err := l.session.Unsubscribe(ctx, &mcp.UnsubscribeParams{URI: uri}); err != nil {
+		return l.failure(ctx, request{op: "unsubscribe from resource", name: uri}, nil, err)
+	}
+	return nil
+}
+
+// Ping gives nil if the server answers, whatever it answers: some protocols and
+// some servers know no ping.
+func (l *Link) Ping(ctx context.Context) error {
+	err := l.session.Ping(ctx, nil)
+	if err == nil {
+		return nil
+	}
+	if e, ok := errors.AsType[*jsonrpc.Error](err); ok && ctx.Err() == nil && !errors.Is(err, mcp.ErrConnectionClosed) && e.Code != rejectedCode {
+		return nil
+	}
+	return l.failure(ctx, request{op: "ping"}, nil, err)
+}

@@ -1,0 +1,311 @@
+package link
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"sync"
+
+	"ken/internal/untrusted"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+)
+
+const (
+	readRoom  = 32 << 10 // bytes read ahead from a server
+	keptRoom  = 1 << 20  // a line buffer above this is not kept for the next line
+	edgeRoom  = 512      // bytes kept of each end of a line that is too long
+	writeRoom = 64       // messages on their way to a server
+	batchRoom = 10_000   // messages in one batch
+
+	noiseSamples = 3
+	noiseRunes   = 160
+)
+
+// stdio is an [mcp.Connection] over the pipes of a process: one message on a
+// line. Lines that are no messages are counted and skipped, a line that is too
+// long is skipped without being held, and the request it answers fails.
+type stdio struct {
+	proc Process
+	r    *bufio.Reader
+	max  int64
+
+	// Used by Read only.
+	begun bool
+	buf   []byte
+	queue []jsonrpc.Message
+
+	out    chan []byte
+	closed chan struct{}
+	broken chan struct{} // closed when the server takes no more
+	once   sync.Once
+
+	mu      sync.Mutex
+	skipped int
+	samples []string
+}
+
+func newStdio(proc Process, limit int64) *stdio {
+	s := &stdio{
+		proc:   proc,
+		r:      bufio.NewReaderSize(proc.Stdout(), readRoom),
+		max:    limit,
+		out:    make(chan []byte, writeRoom),
+		closed: make(chan struct{}),
+		broken: make(chan struct{}),
+	}
+	go s.write()
+	return s
+}
+
+// SessionID is empty: pipes have no sessions.
+func (s *stdio) SessionID() string { return "" }
+
+// Read gives the next message. Close, which ends the process, ends it.
+func (s *stdio) Read(context.Context) (jsonrpc.Message, error) {
+	for {
+		if len(s.queue) > 0 {
+			msg := s.queue[0]
+			s.queue = s.queue[1:]
+			return msg, nil
+		}
+		line, over, err := s.line()
+		switch {
+		case over != nil:
+			return over.response(), nil
+		case len(line) > 0:
+			if msg := s.decode(line); msg != nil {
+				return msg, nil
+			}
+		}
+		if err != nil {
+			select {
+			case <-s.closed:
+				return nil, io.EOF
+			default:
+				return nil, err
+			}
+		}
+	}
+}
+
+// line reads one line without its end. It is good until the next call.
+func (s *stdio) line() ([]byte, *oversized, error) {
+	if cap(s.buf) > keptRoom {
+		s.buf = nil
+	}
+	s.buf = s.buf[:0]
+	for {
+		chunk, err := s.r.ReadSlice('\n')
+		if int64(len(s.buf)+len(chunk)) > s.max {
+			return s.skip(chunk, err)
+		}
+		if errors.Is(err, bufio.ErrBufferFull) {
+			s.buf = append(s.buf, chunk...)
+			continue
+		}
+		if len(s.buf) > 0 {
+			s.buf = append(s.buf, chunk...)
+			chunk = s.buf
+		}
+		return s.trim(chunk), nil, err
+	}
+}
+
+// skip reads to the end of a line that is too long and keeps its two ends.
+func (s *stdio) skip(chunk []byte, err error) ([]byte, *oversized, error) {
+	over := &oversized{limit: s.max, size: int64(len(s.buf))}
+	over.add(s.buf)
+	s.buf = nil
+	for {
+		over.size += int64(len(chunk))
+		over.add(chunk)
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return nil, over, err
+		}
+		chunk, err = s.r.ReadSlice('\n')
+	}
+}
+
+func (s *stdio) trim(line []byte) []byte {
+	if !s.begun {
+		s.begun = true
+		line = bytes.TrimPrefix(line, []byte("\uFEFF"))
+	}
+	return bytes.TrimSpace(line)
+}
+
+// decode gives the message on a line, the first of a batch, or nil for noise.
+func (s *stdio) decode(line []byte) jsonrpc.Message {
+	switch line[0] {
+	case '{':
+		if msg, err := decodeMessage(line); err == nil {
+			return msg
+		}
+	case '[':
+		// Protocol 2025-03-26 had batches. Each message is answered by itself.
+		var batch []json.RawMessage
+		if json.Unmarshal(line, &batch) != nil || len(batch) == 0 || len(batch) > batchRoom {
+			break
+		}
+		for _, raw := range batch {
+			if msg, err := decodeMessage(raw); err == nil {
+				s.queue = append(s.queue, msg)
+			} else {
+				s.note(raw)
+			}
+		}
+		if len(s.queue) == 0 {
+			return nil
+		}
+		msg := s.queue[0]
+		s.queue = s.queue[1:]
+		return msg
+	}
+	s.note(line)
+	return nil
+}
+
+func (s *stdio) note(line []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.skipped++
+	if len(s.samples) < noiseSamples {
+		s.samples = append(s.samples, untrusted.Line(string(line[:min(len(line), 4*noiseRunes)]), noiseRunes))
+	}
+}
+
+func (s *stdio) noise() (int, string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var b bytes.Buffer
+	for i, line := range s.samples {
+		if i > 0 {
+			b.WriteString(" | ")
+		}
+		b.WriteString(line)
+	}
+	return s.skipped, b.String()
+}
+
+// Write hands a message to the goroutine that writes. A server that does not
+// read its input blocks that goroutine and, once there are writeRoom messages
+// waiting, each Write until its ctx is over.
+func (s *stdio) Write(ctx context.Context, msg jsonrpc.Message) error {
+	data, err := jsonrpc.EncodeMessage(msg)
+	if err != nil {
+		return err
+	}
+	select {
+	case <-s.broken:
+		return io.ErrClosedPipe
+	default:
+	}
+	select {
+	case s.out <- append(data, '\n'):
+		return nil
+	case <-s.broken:
+		return io.ErrClosedPipe
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-s.closed:
+		return io.ErrClosedPipe
+	}
+}
+
+func (s *stdio) write() {
+	in := s.proc.Stdin()
+	for {
+		select {
+		case data := <-s.out:
+			if _, err := in.Write(data); err != nil {
+				// The server closed its input. What it wrote before is still
+				// read, so the connection is left to end by itself.
+				close(s.broken)
+				return
+			}
+		case <-s.closed:
+			return
+		}
+	}
+}
+
+// Close ends the process. Reads end with its output.
+func (s *stdio) Close() error {
+	var err error
+	s.once.Do(func() {
+		close(s.closed)
+		_ = s.proc.Stdin().Close()
+		err = s.proc.Close()
+		if c, ok := s.proc.Stdout().(io.Closer); ok {
+			// Something that left the tree may hold the other end.
+			_ = c.Close()
+		}
+	})
+	return err
+}
+
+// oversized is the error of a request whose answer was too long to take. It
+// keeps the ends of the line, since the number of the request is in one.
+type oversized struct {
+	limit, size int64
+	head, tail  []byte
+}
+
+func (o *oversized) Error() string {
+	return fmt.Sprintf("it answered with a message of %d bytes, and %d are allowed", o.size, o.limit)
+}
+
+func (o *oversized) add(b []byte) {
+	if room := edgeRoom - len(o.head); room > 0 {
+		o.head = append(o.head, b[:min(room, len(b))]...)
+	}
+	if len(b) > edgeRoom {
+		b = b[len(b)-edgeRoom:]
+	}
+	o.tail = append(o.tail, b...)
+	if len(o.tail) > edgeRoom {
+		o.tail = o.tail[len(o.tail)-edgeRoom:]
+	}
+}
+
+// response is the answer that stands in for the line. Its ID is invalid when
+// the line does not tell whom it answers.
+func (o *oversized) response() *jsonrpc.Response {
+	return &jsonrpc.Response{ID: o.id(), Error: o}
+}
+
+func (o *oversized) id() jsonrpc.ID {
+	for _, at := range []struct {
+		pattern *regexp.Regexp
+		text    []byte
+	}{{headID(), o.head}, {tailID(), bytes.TrimSpace(o.tail)}} {
+		m := at.pattern.FindSubmatch(at.text)
+		if m == nil {
+			continue
+		}
+		var v any
+		if json.Unmarshal(m[1], &v) == nil {
+			if id, err := jsonrpc.MakeID(v); err == nil {
+				return id
+			}
+		}
+	}
+	return jsonrpc.ID{}
+}
+
+// The number of a request is a member of the outermost object. These find it as
+// its first or second member, or as its last or last but one.
+var (
+	headID = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d{1,15})\s*,\s*"(?:jsonrpc|result|error)"`)
+	})
+	tailID = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`\}\s*,(?:\s*"jsonrpc"\s*:\s*"2\.0"\s*,)?\s*"id"\s*:\s*(\d{1,15})\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}$`)
+	})
+)
