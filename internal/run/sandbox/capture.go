@@ -81,16 +81,21 @@ type drain struct {
 // anew for each of the many that say little.
 var buffers = sync.Pool{New: func() any { return new([128 << 10]byte) }}
 
+// run begins with a small one: most say little, and some for a long time.
 func (d *drain) run() {
-	buf := buffers.Get().(*[128 << 10]byte)
-	defer buffers.Put(buf)
-	for {
-		n, err := d.from.Read(buf[:])
+	buf := make([]byte, 4<<10)
+	for large := false; ; {
+		n, err := d.from.Read(buf)
 		if n > 0 {
 			d.Write(buf[:n])
 		}
 		if err != nil {
 			return
+		}
+		if n == len(buf) && !large {
+			b := buffers.Get().(*[128 << 10]byte)
+			defer buffers.Put(b)
+			buf, large = b[:], true
 		}
 	}
 }

@@ -91,13 +91,14 @@ type group struct {
 // namespace does not count them, and for killing where the tool could kill its
 // helper and so escape the sweep. What cannot be had is left out; [group.name]
 // says what is in force.
-func openGroup(l Limits, p Profile, abi int) *group {
+func openGroup(l Limits, p Profile, open Open, abi int) *group {
 	g := new(group)
 	namespaces := p == Full
+	counts := namespaces && !(open.Files && os.Getuid() == 0)
 	kill := !namespaces && (p == None || abi < landlockSignals)
 	// Joining an old hierarchy waits for the kernel's grace periods, some
 	// milliseconds: not for a default.
-	needTasks := !namespaces && l.Processes > 0 && l.Processes != defaultProcesses
+	needTasks := !counts && l.Processes > 0 && l.Processes != defaultProcesses
 	if l.Memory <= 0 && !needTasks && !kill {
 		return g
 	}

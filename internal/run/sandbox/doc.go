@@ -25,8 +25,17 @@
 //     Run by root, the tool stays root, without any capability.
 //   - none: limits, a clean environment, and the sweep.
 //
-// In the first two nothing can be made that runs as its owner or group: what a
-// tool makes is the person's who runs Ken. Since a filter cannot tell files
+// A program that is to run as it ran before, such as a server a person uses
+// already, leaves files, the network or both open with [Open]. It keeps the
+// person's own user, and what it may open of theirs is theirs to give; what
+// stays is said there, and what is open in [Isolation.Missing]. Hidden places
+// are covered by mounts, and so only in the full profile. Other users' files
+// then look like nobody's to it, unless the person is root, and no 32-bit
+// program runs. [Start] does not wait for the end of such a server.
+//
+// In the first two, with files not open, nothing can be made that runs as its
+// owner or group: what a tool makes is the person's who runs Ken; with files
+// open, nothing that runs as its owner. Since a filter cannot tell files
 // from directories, no directory can be given a set-group-id bit either; one
 // made in a directory that has it inherits it, as its owner arranged. A file
 // that had such a bit before, in what may be written to, is the caller's to

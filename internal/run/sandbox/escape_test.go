@@ -119,14 +119,23 @@ func TestT10TreeKilled(t *testing.T) {
 				t.Run(way.name+end, func(t *testing.T) {
 					t.Parallel() // it is mostly waiting
 					mark := strconv.Itoa(700000+os.Getpid()%10000*10+i*2+j) + "." + strconv.Itoa(len(p))
-					s := shell(inside(t), way.script+"\nsleep 0.1; echo up; read x"+end)
+					work := inside(t)
+					s := shell(work, way.script+"\necho up; read x"+end)
+					s.Limits.Wall = 1500 * time.Millisecond
 					if end == "" {
-						s = shell(inside(t), way.script+"\nsleep 0.1; echo up; sleep 0.1")
+						s = shell(work, way.script+"\necho up; while [ ! -e seen ]; do sleep 0.01; done")
+						s.Limits.Wall = 20 * time.Second
 					}
 					s.Env = []string{"N=" + mark}
-					s.Limits.Wall = 800 * time.Millisecond
 					seen := 0
-					s.Live = writerFunc(func([]byte) { seen = len(processes(t, mark)) })
+					s.Live = writerFunc(func([]byte) {
+						for begun := time.Now(); seen == 0 && time.Since(begun) < s.Limits.Wall; {
+							seen = len(processes(t, mark))
+						}
+						if err := work.WriteFile("seen", nil, 0o644); err != nil {
+							t.Error(err)
+						}
+					})
 					o := mustRun(t, p, s)
 					if seen == 0 {
 						t.Errorf("control: no process was there while it ran: %s %q %q", o.End, o.Stdout.Text(), o.Stderr.Text())

@@ -22,13 +22,13 @@ type helper struct {
 	control *os.File
 }
 
-func startHelper(p Profile, g *group) (*helper, error) {
+func startHelper(shape confine.Shape, g *group) (*helper, error) {
 	ours, theirs, err := controlPair()
 	if err != nil {
 		return nil, err
 	}
 	defer theirs.Close()
-	process, err := clone(p, theirs, g)
+	process, err := clone(shape, theirs, g)
 	if err != nil {
 		ours.Close()
 		return nil, fmt.Errorf("clone: %w", err)
@@ -42,13 +42,28 @@ func startHelper(p Profile, g *group) (*helper, error) {
 }
 
 // clone makes the helper's process: where that is a whole fork, by the nest.
-func clone(p Profile, control *os.File, g *group) (*os.Process, error) {
-	if p == Full && g.unified == nil {
-		if process := theNest.hatch(control); process != nil {
+func clone(shape confine.Shape, control *os.File, g *group) (*os.Process, error) {
+	if shape&confine.Namespaces != 0 && g.unified == nil {
+		if process := theNest.hatch(shape, control); process != nil {
 			return process, nil
 		}
 	}
-	return confine.Start(p == Full, control, g.unified)
+	return confine.Start(shape, control, g.unified)
+}
+
+// shape is how the helper of a run is cloned.
+func shape(p Profile, open Open) (s confine.Shape) {
+	if p != Full {
+		return 0
+	}
+	s = confine.Namespaces
+	if open.Files {
+		s |= confine.OpenFiles
+	}
+	if open.Network {
+		s |= confine.OpenNetwork
+	}
+	return s
 }
 
 // controlPair makes a control socket: ours does not block, theirs does.
@@ -106,8 +121,8 @@ func send(control *os.File, data []byte, fds []int) error {
 	return errors.Join(err, sendErr)
 }
 
-// spares keeps one helper of each profile ready, so that a run does not wait
-// for a process and its namespaces to be made. Each serves one run only. The
+// spares keeps one helper of each profile ready, so that a run that leaves
+// nothing open does not wait for a process and its namespaces to be made. Each serves one run only. The
 // next is made while a run goes on, so that one run right after another finds
 // it too.
 var spares spareRoom
@@ -155,7 +170,7 @@ func (s *spareRoom) refill(p Profile) {
 	if p == Full {
 		theNest.build()
 	}
-	if h, err := startHelper(p, new(group)); err == nil {
+	if h, err := startHelper(shape(p, Open{}), new(group)); err == nil {
 		sp.helper = h
 		time.AfterFunc(spareTime, func() { s.dismiss(p, sp) })
 	} else {

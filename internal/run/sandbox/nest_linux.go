@@ -65,13 +65,13 @@ func (n *nest) abandon() {
 }
 
 // hatch asks the nest for a helper; nil means to do without it.
-func (n *nest) hatch(control *os.File) *os.Process {
+func (n *nest) hatch(shape confine.Shape, control *os.File) *os.Process {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.control == nil {
 		return nil
 	}
-	pid, err := n.ask(control)
+	pid, err := n.ask(shape, control)
 	if err != nil {
 		n.abandon()
 		return nil
@@ -89,8 +89,8 @@ func (n *nest) hatch(control *os.File) *os.Process {
 	return p
 }
 
-func (n *nest) ask(control *os.File) (pid int, err error) {
-	if err := send(n.control, []byte{confine.SayGo}, []int{int(control.Fd())}); err != nil {
+func (n *nest) ask(shape confine.Shape, control *os.File) (pid int, err error) {
+	if err := send(n.control, []byte{byte(shape)}, []int{int(control.Fd())}); err != nil {
 		return 0, err
 	}
 	if err := n.control.SetReadDeadline(time.Now().Add(hatchTime)); err != nil {

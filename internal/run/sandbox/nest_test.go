@@ -7,6 +7,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"ken/internal/run/sandbox/confine"
 )
 
 // TestNest gets a helper from a nest, whose child it is not but ours, and goes
@@ -18,11 +20,11 @@ func TestNest(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer theirs.Close()
-	if p := n.hatch(theirs); p != nil {
+	if p := n.hatch(confine.Namespaces, theirs); p != nil {
 		t.Errorf("a nest that is not built gave %v", p)
 	}
 	n.build()
-	p := n.hatch(theirs)
+	p := n.hatch(confine.Namespaces, theirs)
 	if p == nil {
 		t.Fatal("the nest gave no helper")
 	}
@@ -40,7 +42,7 @@ func TestNest(t *testing.T) {
 	}
 
 	n.process.Kill()
-	if p := n.hatch(theirs); p != nil || n.control != nil {
+	if p := n.hatch(confine.Namespaces, theirs); p != nil || n.control != nil {
 		t.Errorf("a dead nest gave %v", p)
 	}
 	n.build()

@@ -24,35 +24,73 @@ import (
 //
 // Run may be called from many goroutines at once.
 func Run(ctx context.Context, spec Spec) (Outcome, error) {
-	if err := ctx.Err(); err != nil {
+	p, err := Start(ctx, spec)
+	if err != nil {
 		return Outcome{}, err
+	}
+	return p.Wait()
+}
+
+// Start starts one program and returns once it runs. An error means that it
+// does not: a [*Refusal], or ctx's. Ctx is for the whole of its life, not for
+// the start alone: when it ends, the tool is stopped as [Limits.Grace] says,
+// and everything it made with it. Should this process die, they all die too.
+//
+// Start may be called from many goroutines at once.
+func Start(ctx context.Context, spec Spec) (*Process, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
 	}
 	s, err := spec.filled()
 	if err != nil {
-		return Outcome{}, &Refusal{Layer: "spec", Cause: err}
+		return nil, &Refusal{Layer: "spec", Cause: err}
 	}
 	iso := Isolation{Profile: None}
 	if s.Require != Off {
 		iso = Probe(ctx).Isolation
 	}
-	return runUnder(ctx, s, iso)
+	return startUnder(ctx, s, iso)
 }
 
-// runUnder runs a filled spec under a profile that is known to hold here.
-func runUnder(ctx context.Context, s Spec, found Isolation) (Outcome, error) {
+// startUnder starts a filled spec under a profile that is known to hold here.
+func startUnder(ctx context.Context, s Spec, found Isolation) (*Process, error) {
 	iso, err := promise(s, found)
 	if err != nil {
-		return Outcome{}, err
+		return nil, err
 	}
-	r := &run{spec: s, iso: iso, absent: s.absent()}
-	defer r.release()
+	r := &run{spec: s, iso: iso, absent: s.absent(), up: make(chan struct{})}
 	if s.Egress != nil {
 		r.egress, r.stopEgress = context.WithCancel(ctx)
 	}
 	if err := r.start(); err != nil {
-		return Outcome{}, r.refusal("start", err)
+		r.release()
+		return nil, r.refusal("start", err)
 	}
-	return r.supervise(ctx)
+	p := &Process{pid: r.helper.Pid, done: make(chan struct{})}
+	go func() {
+		defer close(p.done)
+		defer r.release()
+		p.outcome, p.err = r.supervise(ctx)
+	}()
+	select {
+	case <-r.up:
+		p.isolation = r.iso
+	case <-p.done:
+		if p.err != nil {
+			return nil, p.err
+		}
+		p.isolation = p.outcome.Isolation
+	}
+	return p, nil
+}
+
+// runUnder runs a filled spec under a profile that is known to hold here.
+func runUnder(ctx context.Context, s Spec, found Isolation) (Outcome, error) {
+	p, err := startUnder(ctx, s, found)
+	if err != nil {
+		return Outcome{}, err
+	}
+	return p.Wait()
 }
 
 // promise says what will hold a run, and refuses when that is too little.
@@ -70,6 +108,7 @@ func promise(s Spec, found Isolation) (Isolation, error) {
 			Fix:   "see `ken doctor`; let the kernel provide it, or lower `isolation`",
 		}
 	}
+	iso.leave(s.Open)
 	if s.Egress != nil && !full {
 		iso.Missing = append(iso.Missing, "egress: without a network namespace the proxy can be passed by")
 		if s.Require == RequireFull || s.Require == RequireLandlock {
@@ -110,11 +149,13 @@ type run struct {
 	control *os.File
 	helper  *os.Process
 	begun   time.Time
+	up      chan struct{} // closed when the tool runs; iso does not change after
 
 	stdin      *os.File
 	out        [2]*os.File
 	kept       [2]*capture
 	total      atomic.Int64
+	drains     int // streams that are read
 	drained    chan struct{}
 	over       chan End
 	told       bool // the helper was told to sweep
@@ -148,7 +189,7 @@ func (r *run) release() {
 // start starts the helper and everything that serves it.
 func (r *run) start() (err error) {
 	s := r.spec
-	r.group = openGroup(s.Limits, r.iso.Profile, confine.LandlockABI())
+	r.group = openGroup(s.Limits, r.iso.Profile, s.Open, confine.LandlockABI())
 	coming := r.hire()
 	if r.launch, err = newLaunch(s, r.iso.Profile, r.group); err != nil {
 		(<-coming).dismiss() // it may be using the group until then
@@ -170,7 +211,7 @@ func (r *run) start() (err error) {
 	if h.spare {
 		go spares.refill(r.iso.Profile)
 	} else {
-		r.refill = len(r.group.dirs) == 0
+		r.refill = r.spareable()
 	}
 	return nil
 }
@@ -188,18 +229,24 @@ func (h hired) dismiss() {
 	}
 }
 
-// hire gets a helper for a run, a waiting one where it needs no cgroup, while
-// the run is made ready.
+// spareable reports whether a helper that waits serves this run: it is in no
+// cgroup, and in namespaces that leave nothing open.
+func (r *run) spareable() bool {
+	return len(r.group.dirs) == 0 && shape(r.iso.Profile, r.spec.Open) == shape(r.iso.Profile, Open{})
+}
+
+// hire gets a helper for a run, a waiting one where it can be, while the run is
+// made ready.
 func (r *run) hire() <-chan hired {
 	c := make(chan hired, 1)
 	go func() {
-		if len(r.group.dirs) == 0 {
+		if r.spareable() {
 			if h := spares.take(r.iso.Profile); h != nil {
 				c <- hired{helper: h, spare: true}
 				return
 			}
 		}
-		h, err := startHelper(r.iso.Profile, r.group)
+		h, err := startHelper(shape(r.iso.Profile, r.spec.Open), r.group)
 		c <- hired{helper: h, err: err}
 	}()
 	return c
@@ -231,18 +278,32 @@ func (r *run) pipes() (files []*os.File, closeAll func(), err error) {
 	}
 	files = append(files, in)
 	r.over, r.drained = make(chan End, 1), make(chan struct{}, 2)
+	r.kept[0], r.kept[1] = newCapture(r.spec.Limits.Output), newCapture(r.spec.Limits.Output)
 	var live *shared
 	if r.spec.Live != nil {
 		live = &shared{w: r.spec.Live}
 	}
 	for i, own := range []io.Writer{r.spec.Stdout, r.spec.Stderr} {
+		if i == 0 && r.spec.StdoutFile != nil {
+			f, err := sameFile(r.spec.StdoutFile)
+			if err != nil {
+				return files, closeAll, err
+			}
+			files = append(files, f)
+			continue
+		}
 		from, to, err := os.Pipe()
 		if err != nil {
 			return files, closeAll, err
 		}
-		unix.FcntlInt(to.Fd(), unix.F_SETPIPE_SZ, mib) // fewer turns for a flood; best effort
+		if r.spec.Limits.Wall > 0 {
+			// Fewer turns for a flood; best effort. There is not so much of it
+			// that those who live long could have it.
+			unix.FcntlInt(to.Fd(), unix.F_SETPIPE_SZ, mib)
+		}
 		files = append(files, to)
-		r.out[i], r.kept[i] = from, newCapture(r.spec.Limits.Output)
+		r.out[i] = from
+		r.drains++
 		d := &drain{from: from, kept: r.kept[i], total: &r.total, stop: r.spec.Limits.OutputStop,
 			over: func() { r.tooMuch(OverOutput) }}
 		if live != nil {
@@ -269,6 +330,9 @@ func (r *run) tooMuch(end End) {
 // input is the tool's stdin. Where there is a reader it is copied by a
 // goroutine that ends with the pipe, or with the reader's next byte.
 func (r *run) input() (*os.File, error) {
+	if r.spec.StdinFile != nil {
+		return sameFile(r.spec.StdinFile)
+	}
 	if r.spec.Stdin == nil {
 		return os.Open(os.DevNull)
 	}
@@ -282,6 +346,16 @@ func (r *run) input() (*os.File, error) {
 		to.Close()
 	}()
 	return from, nil
+}
+
+// sameFile is another handle of a file. As for any program that is started, it
+// does not block the less for what the runtime does with its own.
+func sameFile(f *os.File) (*os.File, error) {
+	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", f.Name(), err)
+	}
+	return os.NewFile(uintptr(fd), f.Name()), nil
 }
 
 // signalName names a signal as people write it.

@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -25,17 +26,27 @@ func probed() Report { return Report{Isolation: noIsolation()} }
 // this system. A requirement of any isolation is refused. Processes that a
 // tool leaves behind may survive it.
 func Run(ctx context.Context, spec Spec) (Outcome, error) {
-	if err := ctx.Err(); err != nil {
+	p, err := Start(ctx, spec)
+	if err != nil {
 		return Outcome{}, err
+	}
+	return p.Wait()
+}
+
+// Start starts one program and returns once it runs. Ctx is for the whole of
+// its life: when it ends, the tool is stopped as [Limits.Grace] says.
+func Start(ctx context.Context, spec Spec) (*Process, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
 	}
 	s, err := spec.filled()
 	if err != nil {
-		return Outcome{}, &Refusal{Layer: "spec", Cause: err}
+		return nil, &Refusal{Layer: "spec", Cause: err}
 	}
 	iso := noIsolation()
 	iso.Required = s.Require
 	if layer := iso.unmet(); layer != "" {
-		return Outcome{}, &Refusal{Layer: layer, Cause: errors.New(iso.Missing[0]), Isolation: iso,
+		return nil, &Refusal{Layer: layer, Cause: errors.New(iso.Missing[0]), Isolation: iso,
 			Fix: "run on Linux, or set isolation to best-effort or off"}
 	}
 	if s.Egress != nil {
@@ -44,25 +55,68 @@ func Run(ctx context.Context, spec Spec) (Outcome, error) {
 	if len(s.Protect) > 0 {
 		iso.Missing = append(iso.Missing, "protect: nothing keeps the tool from changing "+strings.Join(s.Protect, ", "))
 	}
-	return runPlain(ctx, s, iso)
+	if len(s.Open.Hide) > 0 {
+		iso.Missing = append(iso.Missing, "hide: nothing keeps the tool from "+strings.Join(s.Open.Hide, ", "))
+	}
+	return startPlain(ctx, s, iso)
 }
 
-func runPlain(ctx context.Context, s Spec, iso Isolation) (Outcome, error) {
+// A plain is a run that nothing holds but its limits.
+type plain struct {
+	spec    Spec
+	iso     Isolation
+	cmd     *exec.Cmd
+	limited context.Context
+	kept    [2]*capture
+	absent  []string
+	begun   time.Time
+}
+
+func startPlain(ctx context.Context, s Spec, iso Isolation) (*Process, error) {
 	limited, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	if s.Limits.Wall > 0 {
-		defer time.AfterFunc(s.Limits.Wall, func() { cancel(errWall) }).Stop()
+	r := &plain{spec: s, iso: iso, limited: limited, absent: s.absent()}
+	r.command(cancel)
+	r.begun = time.Now()
+	if err := r.cmd.Start(); err != nil {
+		cancel(nil)
+		return nil, &Refusal{Layer: "exec", Cause: err, Isolation: iso}
 	}
-	var total atomic.Int64
-	kept := [2]*capture{newCapture(s.Limits.Output), newCapture(s.Limits.Output)}
+	p := &Process{pid: r.cmd.Process.Pid, isolation: iso, done: make(chan struct{})}
+	go func() {
+		defer close(p.done)
+		defer cancel(nil)
+		if s.Limits.Wall > 0 {
+			defer time.AfterFunc(s.Limits.Wall, func() { cancel(errWall) }).Stop()
+		}
+		if s.Limits.Disk > 0 {
+			go watchDisk(limited, s.Work, s.Limits.Disk, func() { cancel(errDisk) })
+		}
+		p.outcome = r.judge(r.cmd.Wait())
+	}()
+	return p, nil
+}
+
+// command makes the command and its streams.
+func (r *plain) command(cancel context.CancelCauseFunc) {
+	s := r.spec
+	total := new(atomic.Int64)
+	r.kept = [2]*capture{newCapture(s.Limits.Output), newCapture(s.Limits.Output)}
 	var live *shared
 	if s.Live != nil {
 		live = &shared{w: s.Live}
 	}
-	cmd := exec.CommandContext(limited, s.Path)
+	cmd := exec.CommandContext(r.limited, s.Path)
+	r.cmd = cmd
 	cmd.Args, cmd.Env, cmd.Dir, cmd.Stdin, cmd.WaitDelay = s.Args, s.Env, s.Dir, s.Stdin, 2*time.Second
+	if s.StdinFile != nil {
+		cmd.Stdin = s.StdinFile
+	}
+	if s.Limits.Grace > 0 {
+		cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+		cmd.WaitDelay = s.Limits.Grace // and then it is killed
+	}
 	for i, own := range []io.Writer{s.Stdout, s.Stderr} {
-		d := &drain{kept: kept[i], total: &total, stop: s.Limits.OutputStop, over: func() { cancel(errOutput) }}
+		d := &drain{kept: r.kept[i], total: total, stop: s.Limits.OutputStop, over: func() { cancel(errOutput) }}
 		if live != nil {
 			d.to = append(d.to, live)
 		}
@@ -75,18 +129,18 @@ func runPlain(ctx context.Context, s Spec, iso Isolation) (Outcome, error) {
 			cmd.Stderr = d
 		}
 	}
-	if s.Limits.Disk > 0 {
-		go watchDisk(limited, s.Work, s.Limits.Disk, func() { cancel(errDisk) })
+	if s.StdoutFile != nil {
+		cmd.Stdout = s.StdoutFile
 	}
-	absent, start := s.absent(), time.Now()
-	err := cmd.Run()
-	if cmd.ProcessState == nil {
-		return Outcome{}, &Refusal{Layer: "exec", Cause: err, Isolation: iso}
-	}
-	o := Outcome{End: Exited, ExitCode: cmd.ProcessState.ExitCode(), Duration: time.Since(start), Isolation: iso,
-		Stdout: kept[0].output(), Stderr: kept[1].output(), Unfinished: errors.Is(err, exec.ErrWaitDelay), Made: s.made(absent)}
-	o.Used.UserCPU, o.Used.SystemCPU = cmd.ProcessState.UserTime(), cmd.ProcessState.SystemTime()
-	switch cause := context.Cause(limited); {
+}
+
+// judge tells how it ended.
+func (r *plain) judge(err error) Outcome {
+	state := r.cmd.ProcessState
+	o := Outcome{End: Exited, ExitCode: state.ExitCode(), Duration: time.Since(r.begun), Isolation: r.iso,
+		Stdout: r.kept[0].output(), Stderr: r.kept[1].output(), Unfinished: errors.Is(err, exec.ErrWaitDelay), Made: r.spec.made(r.absent)}
+	o.Used.UserCPU, o.Used.SystemCPU = state.UserTime(), state.SystemTime()
+	switch cause := context.Cause(r.limited); {
 	case cause == nil && o.ExitCode < 0:
 		o.End = Signalled
 	case errors.Is(cause, errWall):
@@ -98,7 +152,7 @@ func runPlain(ctx context.Context, s Spec, iso Isolation) (Outcome, error) {
 	case cause != nil:
 		o.End, o.ExitCode = Cancelled, -1
 	}
-	return o, nil
+	return o
 }
 
 var (

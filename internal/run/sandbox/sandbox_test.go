@@ -49,6 +49,9 @@ func TestAsNobody(t *testing.T) {
 	cmd := exec.Command(binary, args...)
 	cmd.Dir = dir
 	cmd.Env = []string{asNobody + "=1", "TMPDIR=" + dir, "PATH=/usr/bin:/bin", "HOME=" + dir}
+	if npm := os.Getenv("KEN_NPM"); npm != "" {
+		cmd.Env = append(cmd.Env, "KEN_NPM="+npm)
+	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 	out, err := cmd.CombinedOutput()
 	if err != nil {

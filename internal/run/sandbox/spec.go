@@ -34,11 +34,13 @@ type Spec struct {
 	// Work is the work directory, held open: what is at its path when the tool
 	// starts does not matter on Linux as root, and elsewhere an exchanged
 	// directory is refused. The tool starts in it, may write in it, and has
-	// its HOME there. It stays the caller's to close.
+	// its HOME there. It stays the caller's to close. With [Open.Files] it may
+	// be nil, and is nothing but where the tool starts.
 	Work *os.Root
 
 	// Dir is where the tool starts instead: a directory within Work, named from
-	// there, or an absolute one within Work or a path of Read or Write.
+	// there, or an absolute one within Work or a path of Read or Write; with
+	// [Open.Files] any that is not hidden.
 	Dir string
 
 	// Protect names files and directories within Work, from there, or by their
@@ -58,7 +60,7 @@ type Spec struct {
 
 	// Env is the whole environment, as NAME=value. Nothing of the runtime's
 	// own is added but HOME and PATH where absent, and the proxy's address
-	// where there is an Egress.
+	// where there is an Egress. With [Open.Files] no HOME is added.
 	Env []string
 
 	// Read and Write are further paths the tool may see, absolute. System is
@@ -68,9 +70,18 @@ type Spec struct {
 	// Egress serves the tool's way out. Nil means no network at all.
 	Egress Egress
 
+	// Open is what is not held at all. Its zero value holds everything.
+	Open Open
+
 	Limits Limits
 
 	Stdin io.Reader // nil is empty
+	// StdinFile and StdoutFile are handed to the tool as they are, instead of
+	// Stdin and Stdout: nothing stands between it and the other end, and
+	// nothing of it is kept, counted or shown in Live. They should be ends of
+	// pipes: what a tool gets so it has, whatever else is held from it. They
+	// stay the caller's, who closes them once [Start] has returned.
+	StdinFile, StdoutFile *os.File
 	// Live gets stdout and stderr as they come, Stdout and Stderr each its
 	// stream; none of them is cut. A writer that fails is not written to
 	// again; one that blocks holds the tool up until its time is over.
@@ -79,6 +90,39 @@ type Spec struct {
 	Require Requirement
 
 	self bool // the canary, not Path
+}
+
+// Open says what a program is not held from: one that is trusted to run as it
+// ran before, such as a server that a person uses already. It then has no more
+// privileges than they, and cannot gain any; it cannot reach processes that are
+// not its own, and none of its own outlives it. Everything that stays open is
+// told in [Isolation.Missing].
+type Open struct {
+	// Files leaves it the files of the person who runs Ken, to read and to
+	// write as far as their own rights go, under their own user: HOME, caches,
+	// /tmp. Read, Write and System then add nothing, and Protect and Watch are
+	// refused.
+	//
+	// Root stays root over files and its own processes, and over nothing else:
+	// in the full profile block devices and memory devices that were there when
+	// it began are hidden, and /sys and the settings in /proc are read-only. To
+	// anyone but root files of other users appear as nobody's.
+	Files bool
+
+	// Network leaves it the host's network, unix sockets among it: daemons that
+	// act for whoever asks can be asked.
+	Network bool
+
+	// Hide names files and directories, absolute, that are shown empty and
+	// cannot be changed, whatever Files leaves; links to them are followed when
+	// the run begins. No directory on the way to one can be renamed, but those
+	// at the top of the tree by root; nor can anything be renamed across the
+	// border of one. That takes the full profile; in others the Isolation says
+	// that they are seen, and only [RequireFull] refuses. It says so too of
+	// names that are not there: what is made there later is seen. Other hard
+	// links and other mounts of the same files are not hidden. Without Files
+	// nothing that is granted may hold them.
+	Hide []string
 }
 
 // An Egress lets a tool reach the network, or not. Serve accepts connections
@@ -157,10 +201,10 @@ func SystemPaths() []string {
 
 // filled returns a checked copy with every default in its place.
 func (s Spec) filled() (Spec, error) {
-	if s.Work == nil {
+	if s.Work == nil && !s.Open.Files {
 		return s, errors.New("no work directory: open one with os.OpenRoot and set Spec.Work")
 	}
-	if workPath(s.Work) == "/" {
+	if s.Work != nil && workPath(s.Work) == "/" && !s.Open.Files {
 		return s, errors.New("the work directory is /: give a directory of its own")
 	}
 	if !s.self {
@@ -191,10 +235,50 @@ func (s Spec) filled() (Spec, error) {
 	if err := s.checkInside(); err != nil {
 		return s, err
 	}
+	if err := s.checkOpen(); err != nil {
+		return s, err
+	}
 	s.Limits = s.Limits.filled()
+	home := ""
+	if !s.Open.Files {
+		home = workPath(s.Work)
+	}
 	var err error
-	s.Env, err = environment(s.Env, workPath(s.Work))
+	s.Env, err = environment(s.Env, home)
 	return s, err
+}
+
+// checkOpen checks what is left open, and the streams that are.
+func (s *Spec) checkOpen() error {
+	if s.StdinFile != nil && s.Stdin != nil || s.StdoutFile != nil && s.Stdout != nil {
+		return errors.New("a stream has both a file and a reader or writer: set one of them")
+	}
+	if s.Open.Network && s.Egress != nil {
+		return errors.New("an open network needs no egress: set one of Open.Network and Egress")
+	}
+	if s.Open.Files && len(s.Protect)+len(s.Watch) > 0 {
+		return errors.New("with Open.Files nothing can be protected or watched: use Open.Hide")
+	}
+	if s.Work == nil && s.Limits.Disk > 0 {
+		return errors.New("a limit of the disk needs a work directory: set Spec.Work")
+	}
+	for _, p := range s.Open.Hide {
+		if !filepath.IsAbs(p) || filepath.Clean(p) != p || p == "/" || !utf8.ValidString(p) {
+			return fmt.Errorf("path %q cannot be hidden: use a clean absolute path below /", p)
+		}
+		if within(s.Dir, p) || within(s.Path, p) {
+			return fmt.Errorf("%s cannot be hidden: the tool lies or starts in it", p)
+		}
+		if s.Open.Files {
+			continue
+		}
+		for _, have := range slices.Concat(s.System, s.Read, s.Write, []string{workPath(s.Work)}) {
+			if within(p, have) || within(have, p) {
+				return fmt.Errorf("%s cannot be hidden: %s is granted", p, have)
+			}
+		}
+	}
+	return nil
 }
 
 // checkInside checks Dir, which becomes absolute, and Protect.
@@ -205,7 +289,10 @@ func (s *Spec) checkInside() error {
 			return fmt.Errorf("%q cannot be protected: name something within the work directory, from there, or within a path that may be written to", p)
 		}
 	}
-	work := workPath(s.Work)
+	work := "/"
+	if s.Work != nil {
+		work = workPath(s.Work)
+	}
 	if s.Dir == "" {
 		s.Dir = work
 	}
@@ -216,14 +303,15 @@ func (s *Spec) checkInside() error {
 		return fmt.Errorf("cannot start in %q: name a directory within the work directory, or a clean absolute path", s.Dir)
 	}
 	for _, have := range slices.Concat([]string{work}, s.Read, s.Write) {
-		if within(s.Dir, have) {
+		if s.Open.Files || within(s.Dir, have) {
 			return nil
 		}
 	}
 	return fmt.Errorf("cannot start in %s: it is neither within the work directory nor granted", s.Dir)
 }
 
-// environment checks a tool's environment and adds what no tool does without.
+// environment checks a tool's environment and adds what no tool does without;
+// no HOME when home is empty.
 func environment(env []string, home string) ([]string, error) {
 	out := slices.Clone(env)
 	seen := make(map[string]bool, len(env))
@@ -237,7 +325,7 @@ func environment(env []string, home string) ([]string, error) {
 		}
 		seen[name] = true
 	}
-	if !seen["HOME"] {
+	if !seen["HOME"] && home != "" {
 		out = append(out, "HOME="+home)
 	}
 	if !seen["PATH"] {

@@ -48,19 +48,26 @@ func newLaunch(s Spec, p Profile, g *group) (l *launch, err error) {
 			l.close()
 		}
 	}()
-	work := workPath(s.Work)
 	o := &l.order
 	*o = confine.Order{
 		Path: s.Path, Args: toBytes(s.Args), Env: toBytes(s.Env), Self: s.self,
 		Namespaces: p == Full, Landlock: p != None, Seccomp: p != None,
 		Network: s.Egress != nil, Dir: s.Dir, Scratch: s.Limits.Scratch,
+		OpenFiles: s.Open.Files, OpenNetwork: s.Open.Network,
 	}
 	o.Limits, o.Processes = rlimits(s.Limits, g), uint64(max(s.Limits.Processes, 0))
+	if s.Open.Files {
+		return l, l.leaveOpen(s, p)
+	}
 	o.Read = append(append(o.Read, s.System...), s.Read...)
 	if !s.self {
 		o.Read = append(o.Read, s.Path)
 	}
+	if s.Open.Network {
+		o.Read = append(o.Read, resolver)
+	}
 	o.Write = append(append(o.Write, s.Write...), devices...)
+	work := workPath(s.Work)
 	dir, err := s.Work.Open(".")
 	if err != nil {
 		return l, fmt.Errorf("open work directory: %w", err)
@@ -92,6 +99,9 @@ func (l *launch) view(s Spec, dir *os.File, work string) error {
 	}
 	for _, d := range devices {
 		v.show(d, confine.Mount{Device: true})
+	}
+	if s.Open.Network {
+		v.show(resolver, confine.Mount{Maybe: true})
 	}
 	for _, grant := range []struct {
 		paths []string
@@ -131,6 +141,9 @@ func (l *launch) view(s Spec, dir *os.File, work string) error {
 // openDir opens where the tool starts. Within the work directory no link leads
 // out of it; elsewhere the caller has granted what is at the path.
 func openDir(s Spec) (*os.File, error) {
+	if s.Work == nil {
+		return openOutside(s.Dir)
+	}
 	if rel, err := filepath.Rel(workPath(s.Work), s.Dir); err == nil && filepath.IsLocal(rel) {
 		f, err := s.Work.OpenFile(rel, unix.O_DIRECTORY, 0)
 		if err != nil {
@@ -138,7 +151,11 @@ func openDir(s Spec) (*os.File, error) {
 		}
 		return f, nil
 	}
-	f, err := os.OpenFile(s.Dir, unix.O_PATH|unix.O_DIRECTORY, 0)
+	return openOutside(s.Dir)
+}
+
+func openOutside(dir string) (*os.File, error) {
+	f, err := os.OpenFile(dir, unix.O_PATH|unix.O_DIRECTORY, 0)
 	if err != nil {
 		return nil, fmt.Errorf("where to start: %w", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 
@@ -61,6 +62,9 @@ func (r *run) supervise(ctx context.Context) (Outcome, error) {
 				failed = m.Failed
 			case m.Started != nil:
 				started = m.Started
+				r.iso.LandlockABI, r.iso.Seccomp = started.LandlockABI, started.Seccomp
+				r.iso.Missing = slices.Clip(append(r.iso.Missing, started.Missing...))
+				close(r.up)
 				if r.refill {
 					go spares.refill(r.iso.Profile)
 				}
@@ -95,11 +99,8 @@ func (r *run) supervise(ctx context.Context) (Outcome, error) {
 	case started == nil && end == "":
 		return Outcome{}, r.refusal("helper", fmt.Errorf("it ended before the tool began: %v", state))
 	}
-	// Stopped before it could say so, the tool may have started all the same.
-	if started != nil {
-		r.iso.LandlockABI, r.iso.Seccomp = started.LandlockABI, started.Seccomp
-		r.iso.Missing = append(r.iso.Missing, started.Missing...)
-	}
+	// Stopped before it could say so, the tool may have started all the same:
+	// that is an outcome too.
 	o := Outcome{End: end, ExitCode: -1, Duration: duration, Isolation: r.iso, Made: r.spec.made(r.absent)}
 	o.Unfinished = !r.drain()
 	o.Stdout, o.Stderr = r.kept[0].output(), r.kept[1].output()
@@ -269,7 +270,7 @@ func (r *run) kill() <-chan time.Time {
 
 // drain waits for the rest of the output and reports whether all of it came.
 func (r *run) drain() bool {
-	for left, late := 2, time.After(drainTime); left > 0; {
+	for left, late := r.drains, time.After(drainTime); left > 0; {
 		select {
 		case <-r.drained:
 			left--

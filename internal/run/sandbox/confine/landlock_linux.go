@@ -55,16 +55,23 @@ type ruleset struct {
 }
 
 // newRuleset makes a ruleset that refuses every file access this kernel can
-// refuse, TCP unless network, and reaching processes outside by signal or
-// abstract socket.
-func newRuleset(abi int, network bool) (*ruleset, error) {
+// refuse, TCP unless there is a network, and reaching processes outside by
+// signal or abstract socket.
+func newRuleset(abi int, o *Order) (*ruleset, error) {
 	attr := unix.LandlockRulesetAttr{Handled_access_fs: llHandled(abi)}
-	if abi >= 4 && !network {
+	if abi >= 4 && !o.Network && !o.OpenNetwork {
 		attr.Handled_access_net = unix.LANDLOCK_ACCESS_NET_BIND_TCP | unix.LANDLOCK_ACCESS_NET_CONNECT_TCP
 	}
 	if abi >= 6 {
-		attr.Scoped = unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET | unix.LANDLOCK_SCOPE_SIGNAL
+		attr.Scoped = unix.LANDLOCK_SCOPE_SIGNAL
+		if !o.OpenNetwork {
+			attr.Scoped |= unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET
+		}
 	}
+	return makeRuleset(attr)
+}
+
+func makeRuleset(attr unix.LandlockRulesetAttr) (*ruleset, error) {
 	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET,
 		uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr), 0)
 	if errno != 0 {
@@ -115,7 +122,7 @@ func (r *ruleset) handle(fd int, rights uint64) error {
 
 // grants turns an order into a ruleset. self is the canary's own binary, or -1.
 func grants(o *Order, abi, self int) (*ruleset, error) {
-	r, err := newRuleset(abi, o.Network)
+	r, err := newRuleset(abi, o)
 	if err != nil {
 		return nil, err
 	}

@@ -80,7 +80,7 @@ func Hold() {
 // await waits for the order and takes the tool's streams as our own. When the
 // runtime hangs up instead, there is nothing to do.
 func await() (*Order, error) {
-	n, fds, err := receive(MaxHandles)
+	n, _, fds, err := receive(MaxHandles)
 	if err == nil && n == 0 {
 		os.Exit(0)
 	}
@@ -142,7 +142,11 @@ func surround(o *Order) (port int, missing []string, err error) {
 	if !o.Namespaces {
 		return port, nil, unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 	}
-	missing, err = buildRoot(o)
+	if o.OpenFiles {
+		missing, err = openRoot(o)
+	} else {
+		missing, err = buildRoot(o)
+	}
 	return port, missing, err
 }
 

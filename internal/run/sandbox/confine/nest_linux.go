@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -15,10 +17,11 @@ const ToolUID = 65533
 
 // helperEnv spares the helper's Go runtime what a life of milliseconds does
 // not need: a second processor, looking for CPU quotas, and collecting
-// garbage, but where a [broker] may work for as long as the tool lives.
-func helperEnv(namespaces bool) []string {
+// garbage, but where a [broker] may work for as long as the tool lives, or the
+// tool is one that lives long.
+func helperEnv(shape Shape) []string {
 	env := Environment("GODEBUG=containermaxprocs=0,updatemaxprocs=0")
-	if namespaces {
+	if shape == Namespaces {
 		env = append(env, "GOGC=off")
 	}
 	return env
@@ -28,8 +31,12 @@ func helperEnv(namespaces bool) []string {
 // namespaces it is the init of its own, and the clone is a whole fork, which
 // takes the longer the more memory the process has; so a large one lets a
 // [Nest] do that. cgroup may be nil.
-func Start(namespaces bool, control, cgroup *os.File) (*os.Process, error) {
-	return start(attributes(namespaces, cgroup), helperEnv(namespaces), control)
+func Start(shape Shape, control, cgroup *os.File) (*os.Process, error) {
+	a, err := attributes(shape, cgroup)
+	if err != nil {
+		return nil, err
+	}
+	return start(a, helperEnv(shape), control)
 }
 
 func start(attr *syscall.SysProcAttr, env []string, control *os.File) (*os.Process, error) {
@@ -44,16 +51,25 @@ func start(attr *syscall.SysProcAttr, env []string, control *os.File) (*os.Proce
 }
 
 // attributes are how a helper is cloned.
-func attributes(namespaces bool, cgroup *os.File) *syscall.SysProcAttr {
+func attributes(shape Shape, cgroup *os.File) (*syscall.SysProcAttr, error) {
 	a := &syscall.SysProcAttr{Setsid: true}
 	if cgroup != nil {
 		a.UseCgroupFD, a.CgroupFD = true, int(cgroup.Fd())
 	}
-	if !namespaces {
-		return a
+	if shape&Namespaces == 0 {
+		return a, nil
 	}
-	a.Cloneflags = syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS | syscall.CLONE_NEWPID |
-		syscall.CLONE_NEWNET | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS
+	a.Cloneflags = syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS | syscall.CLONE_NEWPID
+	if shape&OpenNetwork == 0 {
+		a.Cloneflags |= syscall.CLONE_NEWNET
+	}
+	if shape&OpenFiles == 0 {
+		// Memory shared by name and the machine's name are like files to those
+		// who had them.
+		a.Cloneflags |= syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS
+	} else if os.Getuid() == 0 {
+		return a, stayRoot(a)
+	}
 	uid, gid := os.Getuid(), os.Getgid()
 	if uid == 0 {
 		uid, gid = ToolUID, ToolUID
@@ -64,7 +80,41 @@ func attributes(namespaces bool, cgroup *os.File) *syscall.SysProcAttr {
 	a.GidMappings = []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}}
 	// The helper's rights in its own namespaces, lost at the tool's exec.
 	a.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SETPCAP}
-	return a
+	return a, nil
+}
+
+// stayRoot lets root stay root among files, and only there: in a namespace of
+// its own that knows every user by the same number its rights over files are
+// as they were, and those over the machine are none.
+func stayRoot(a *syscall.SysProcAttr) (err error) {
+	if a.UidMappings, err = sameNumbers("/proc/self/uid_map"); err != nil {
+		return err
+	}
+	a.GidMappings, err = sameNumbers("/proc/self/gid_map")
+	a.GidMappingsEnableSetgroups = true
+	return err
+}
+
+// sameNumbers maps every number there is here to itself.
+func sameNumbers(file string) ([]syscall.SysProcIDMap, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	var list []syscall.SysProcIDMap
+	for line := range strings.Lines(string(data)) {
+		f := strings.Fields(line)
+		if len(f) != 3 {
+			return nil, fmt.Errorf("%s: %q is no mapping", file, line)
+		}
+		first, err1 := strconv.Atoi(f[0])
+		size, err2 := strconv.Atoi(f[2])
+		if err := errors.Join(err1, err2); err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		list = append(list, syscall.SysProcIDMap{ContainerID: first, HostID: first, Size: size})
+	}
+	return list, nil
 }
 
 // Nest is the life of a small process that starts helpers with namespaces for
@@ -75,7 +125,7 @@ func attributes(namespaces bool, cgroup *os.File) *syscall.SysProcAttr {
 func Nest() {
 	unix.CloseOnExec(ControlFD)
 	for {
-		n, fds, err := receive(1)
+		n, word, fds, err := receive(1)
 		if err == nil && n == 0 {
 			os.Exit(0)
 		}
@@ -84,9 +134,7 @@ func Nest() {
 		}
 		var m Hatched
 		control := os.NewFile(uintptr(fds[0]), "control")
-		a := attributes(true, nil)
-		a.Cloneflags |= syscall.CLONE_PARENT
-		if p, err := start(a, helperEnv(true), control); err == nil {
+		if p, err := hatch(Shape(word), control); err == nil {
 			m.PID = p.Pid
 			p.Release()
 		}
@@ -95,8 +143,19 @@ func Nest() {
 	}
 }
 
-// receive takes one packet and its descriptors from the control socket.
-func receive(most int) (n int, fds []int, err error) {
+// hatch starts a helper that is the runtime's child.
+func hatch(shape Shape, control *os.File) (*os.Process, error) {
+	a, err := attributes(shape, nil)
+	if err != nil {
+		return nil, err
+	}
+	a.Cloneflags |= syscall.CLONE_PARENT
+	return start(a, helperEnv(shape), control)
+}
+
+// receive takes one packet, of a byte, and its descriptors from the control
+// socket.
+func receive(most int) (n int, said byte, fds []int, err error) {
 	word, rights := make([]byte, 1), make([]byte, unix.CmsgSpace(4*most))
 	got := 0
 	err = error(unix.EINTR)
@@ -104,12 +163,12 @@ func receive(most int) (n int, fds []int, err error) {
 		n, got, _, _, err = unix.Recvmsg(ControlFD, word, rights, unix.MSG_CMSG_CLOEXEC)
 	}
 	if err != nil || n == 0 {
-		return n, nil, err
+		return n, 0, nil, err
 	}
 	messages, err := unix.ParseSocketControlMessage(rights[:got])
 	if err != nil || len(messages) != 1 {
-		return n, nil, fmt.Errorf("%d control messages: %w", len(messages), err)
+		return n, 0, nil, fmt.Errorf("%d control messages: %w", len(messages), err)
 	}
 	fds, err = unix.ParseUnixRights(&messages[0])
-	return n, fds, err
+	return n, word[0], fds, err
 }

@@ -39,10 +39,23 @@ const MaxHandles = 250
 // FailedStatus is how a helper exits that did not start its tool.
 const FailedStatus = 126
 
-// What the runtime says on the control socket, one byte a packet.
+// What the runtime says on the control socket of a helper, one byte a packet.
+// To a nest it says the [Shape] of the helper it wants.
 const (
 	SayGo   = 'g' // here is your order
 	SayTerm = 't' // send the tool SIGTERM
+)
+
+// A Shape is how a helper is cloned; it must be that of the order it gets.
+type Shape byte
+
+// What a shape consists of. The open ones mean something only in namespaces:
+// with OpenFiles the helper, and so the tool, is whom the runtime is, and with
+// OpenNetwork it stays in the runtime's network.
+const (
+	Namespaces Shape = 1 << iota
+	OpenFiles
+	OpenNetwork
 )
 
 // An Order tells a helper what to run and how to confine it. Nothing in it is
@@ -57,6 +70,11 @@ type Order struct {
 	Landlock   bool
 	Seccomp    bool
 	Network    bool // make a listener for the egress proxy, allow inet sockets
+
+	OpenFiles   bool     // the host's tree is the tool's root
+	OpenNetwork bool     // the host's network is the tool's
+	Pin         []string // directories that stay where they are, outer ones first
+	Hide        []string // files and directories that are shown empty
 
 	Dir     string   // where the tool starts
 	DirFD   int      // its handle, where there is no root of our own

@@ -24,7 +24,7 @@ func prepare(o *Order, port int) (*spawn, *Started, error) {
 		s.add("work directory", unix.SYS_CHDIR, dir)
 	}
 	limits(s, o)
-	surrender(s)
+	surrender(s, kept(o))
 	self, err := ownBinary(o)
 	if err != nil {
 		return nil, nil, err
@@ -35,7 +35,9 @@ func prepare(o *Order, port int) (*spawn, *Started, error) {
 		}
 	}
 	s.maybe("close", unix.SYS_CLOSE_RANGE, 3, uintptr(^uint32(0)), unix.CLOSE_RANGE_CLOEXEC)
-	s.add("umask", unix.SYS_UMASK, 0o022)
+	if !o.OpenFiles {
+		s.add("umask", unix.SYS_UMASK, 0o022)
+	}
 	// Handlers first: with the mask open, none of ours may run in the child.
 	usual := hold(s, new([4]uint64)) // a struct sigaction of zeros: SIG_DFL
 	for signal := uintptr(1); signal <= 64; signal++ {
@@ -59,6 +61,10 @@ func limits(s *spawn, o *Order) {
 	}
 	for _, l := range list {
 		r := &[2]uint64{l.Value, max(l.Value, l.Hard)}
+		var now unix.Rlimit // what holds already holds on, where it is less
+		if unix.Getrlimit(l.Resource, &now) == nil {
+			r[0], r[1] = min(r[0], now.Max), min(r[1], now.Max)
+		}
 		s.add("limit "+strconv.Itoa(l.Resource), unix.SYS_PRLIMIT64, 0, uintptr(l.Resource), hold(s, r), 0)
 	}
 }
@@ -83,15 +89,35 @@ func tasks(own bool) uint64 {
 	return uint64(n)
 }
 
-// surrender gives up every capability for good, and the way to gain any.
-func surrender(s *spawn) {
+// rootsFiles is what root is among files and its own processes.
+const rootsFiles = 1<<unix.CAP_CHOWN | 1<<unix.CAP_DAC_OVERRIDE | 1<<unix.CAP_FOWNER | 1<<unix.CAP_FSETID |
+	1<<unix.CAP_SETUID | 1<<unix.CAP_SETGID | 1<<unix.CAP_KILL
+
+// kept are the capabilities a tool keeps: none, but that root stays root where
+// files are as they were. Nothing there reaches the mounts or the helper.
+func kept(o *Order) uint64 {
+	if !o.OpenFiles || os.Getuid() != 0 {
+		return 0
+	}
+	var have [2]unix.CapUserData
+	header := &unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	if err := unix.Capget(header, &have[0]); err != nil {
+		return 0
+	}
+	return rootsFiles & uint64(have[0].Permitted)
+}
+
+// surrender gives up every other capability for good, and the way to gain any.
+func surrender(s *spawn, keep uint64) {
 	for c := range uintptr(64) {
-		s.maybe("bounding set", unix.SYS_PRCTL, unix.PR_CAPBSET_DROP, c)
+		if keep>>c&1 == 0 {
+			s.maybe("bounding set", unix.SYS_PRCTL, unix.PR_CAPBSET_DROP, c)
+		}
 	}
 	s.maybe("ambient set", unix.SYS_PRCTL, unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL)
 	header := &unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	none := &[2]unix.CapUserData{}
-	s.add("capabilities", unix.SYS_CAPSET, hold(s, header), hold(s, none))
+	left := &[2]unix.CapUserData{{Effective: uint32(keep), Permitted: uint32(keep)}}
+	s.add("capabilities", unix.SYS_CAPSET, hold(s, header), hold(s, left))
 	s.add("no_new_privs", unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1)
 }
 
@@ -113,6 +139,9 @@ func landlock(s *spawn, o *Order, self int, started *Started) error {
 	if abi == 0 {
 		return unix.ENOSYS
 	}
+	if o.OpenFiles {
+		return fence(s, o, abi, started)
+	}
 	rules, err := grants(o, abi, self)
 	if err != nil {
 		return err
@@ -126,12 +155,14 @@ func seccomp(s *spawn, o *Order, started *Started) (err error) {
 	if !seccompServed {
 		return fmt.Errorf("seccomp: no filter for this architecture")
 	}
-	if !o.Namespaces {
+	f := seccompFilter(o.Network, o.OpenNetwork, !o.Namespaces)
+	if o.OpenFiles {
+		f = openFilter(o.Network, o.OpenNetwork, o.Namespaces || started.LandlockABI > 0)
+	} else if !o.Namespaces {
 		if s.broker, err = newBroker(o); err != nil {
 			return fmt.Errorf("broker: %w", err)
 		}
 	}
-	f := seccompFilter(o.Network, !o.Namespaces)
 	prog := &unix.SockFprog{Len: uint16(len(f)), Filter: &f[0]}
 	hold(s, &f[0])
 	s.add("seccomp", unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, hold(s, prog))

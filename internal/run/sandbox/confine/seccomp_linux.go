@@ -83,10 +83,10 @@ func (f *filter) begin() {
 // and files, what would reach those is refused as well. It is a list of what
 // is refused, so that ordinary tools work; it stands behind the other layers
 // and is not a boundary by itself.
-func seccompFilter(network, shared bool) filter {
+func seccompFilter(network, open, shared bool) filter {
 	var f filter
 	f.begin()
-	f.modes() // first: a tool opens files more often than all else
+	f.modes(asOwner) // first: a tool opens files more often than all else
 	f.onAny(retEPERM, refusedCalls, archRefusedCalls)
 	f.on(unix.SYS_CLONE3, verdict(retENOSYS))
 	f.on(unix.SYS_CLONE, refuseBits(0, newNamespaces))
@@ -97,10 +97,20 @@ func seccompFilter(network, shared bool) filter {
 		commands = append(commands, fsSetFlags, fsSetFlags32, fsSetXattr)
 	}
 	f.on(unix.SYS_IOCTL, refuseValues(1, commands))
-	f.on(unix.SYS_SOCKET, socketRule(network))
-	f.on(unix.SYS_SOCKETPAIR, pairRule())
+	f.sockets(network, open)
 	f.op(bpfReturn, retAllow, 0, 0)
 	return f
+}
+
+// sockets lets sockets be made as far as there is a network; open is the
+// host's.
+func (f *filter) sockets(network, open bool) {
+	if open {
+		f.on(unix.SYS_SOCKET, onlyValues(0, []uint32{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK}))
+		return
+	}
+	f.on(unix.SYS_SOCKET, socketRule(network))
+	f.on(unix.SYS_SOCKETPAIR, pairRule())
 }
 
 // Commands of ioctl. Those of file systems change a file's attributes through
@@ -123,13 +133,18 @@ func refuseBits(i int, bits uint32) filter {
 }
 
 // refuseValues refuses a call with one of the values as an argument.
-func refuseValues(i int, values []uint32) filter {
+func refuseValues(i int, values []uint32) filter { return choose(i, values, retEPERM, retAllow) }
+
+// onlyValues allows a call only with one of the values as an argument.
+func onlyValues(i int, values []uint32) filter { return choose(i, values, retAllow, retEPERM) }
+
+func choose(i int, values []uint32, among, other uint32) filter {
 	f := filter{{Code: bpfLoad, K: arg(i)}}
 	for n, v := range values {
 		f.op(bpfEqual, v, uint8(len(values)-n), 0)
 	}
-	f.op(bpfReturn, retAllow, 0, 0)
-	f.op(bpfReturn, retEPERM, 0, 0)
+	f.op(bpfReturn, other, 0, 0)
+	f.op(bpfReturn, among, 0, 0)
 	return f
 }
 

@@ -8,6 +8,8 @@ const (
 	seccompServed = true
 )
 
+var archAdminCalls []uintptr
+
 var archRefusedCalls = []uintptr{unix.SYS_NFSSERVCTL, unix.SYS_LOOKUP_DCOOKIE}
 
 var archSharedCalls = []uintptr{unix.SYS_SEMOP, unix.SYS_SEMTIMEDOP}

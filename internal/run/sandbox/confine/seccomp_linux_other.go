@@ -11,6 +11,8 @@ const (
 	seccompServed = false
 )
 
+var archAdminCalls []uintptr
+
 var archRefusedCalls []uintptr
 
 var (

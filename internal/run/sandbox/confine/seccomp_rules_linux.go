@@ -22,29 +22,29 @@ var modeCalls = []modeCall{
 	{unix.SYS_MKDIRAT, 2}, {unix.SYS_MKNODAT, 2},
 }
 
-// modes refuses every way to give a file the bits of asOwner. openat2 has its
+// modes refuses every way to give a file one of the bits. openat2 has its
 // mode in memory, where no filter can look: it does not exist.
-func (f *filter) modes() {
-	f.on(unix.SYS_OPENAT, openRule(2))
+func (f *filter) modes(bits uint32) {
+	f.on(unix.SYS_OPENAT, openRule(2, bits))
 	for _, nr := range archOpens {
-		f.on(nr, openRule(1))
+		f.on(nr, openRule(1, bits))
 	}
 	for _, c := range modeCalls {
-		f.on(c.nr, refuseBits(c.mode, asOwner))
+		f.on(c.nr, refuseBits(c.mode, bits))
 	}
 	for _, c := range archModeCalls {
-		f.on(c.nr, refuseBits(c.mode, asOwner))
+		f.on(c.nr, refuseBits(c.mode, bits))
 	}
 	f.on(unix.SYS_OPENAT2, verdict(retENOSYS))
 }
 
 // openRule looks at the mode, which follows the flags, of what is to be made.
-func openRule(flags int) filter {
+func openRule(flags int, bits uint32) filter {
 	return filter{
 		{Code: bpfLoad, K: arg(flags)},
 		{Code: bpfAnySet, K: makesFile, Jt: 0, Jf: 2},
 		{Code: bpfLoad, K: arg(flags + 1)},
-		{Code: bpfAnySet, K: asOwner, Jt: 1, Jf: 0},
+		{Code: bpfAnySet, K: bits, Jt: 1, Jf: 0},
 		{Code: bpfReturn, K: retAllow},
 		{Code: bpfReturn, K: retEPERM},
 	}

@@ -50,9 +50,11 @@ func (w *wire) order(o *Order) {
 	w.text(&o.Path)
 	list(w, &o.Args, (*wire).bytes)
 	list(w, &o.Env, (*wire).bytes)
-	for _, f := range []*bool{&o.Self, &o.Namespaces, &o.Landlock, &o.Seccomp, &o.Network} {
+	for _, f := range []*bool{&o.Self, &o.Namespaces, &o.Landlock, &o.Seccomp, &o.Network, &o.OpenFiles, &o.OpenNetwork} {
 		w.flag(f)
 	}
+	list(w, &o.Pin, (*wire).text)
+	list(w, &o.Hide, (*wire).text)
 	w.text(&o.Dir)
 	number(w, &o.DirFD)
 	number(w, &o.WorkFD)
