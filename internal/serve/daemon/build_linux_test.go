@@ -1,0 +1,145 @@
+package daemon_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"ken/internal/serve/shim"
+)
+
+// otherBuild makes a copy of this program that takes itself for another build,
+// made so much later.
+func otherBuild(t *testing.T, mark byte, later time.Duration) (exe string) {
+	t.Helper()
+	own, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, _ := shim.Build()
+	at := bytes.Index(b, []byte(id))
+	if at < 0 || at > 4<<10 {
+		t.Skip("cannot here: this program has no build id to change")
+	}
+	b[at] = mark
+	exe = filepath.Join(t.TempDir(), "ken")
+	if err := os.WriteFile(exe, b, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	when := info.ModTime().Add(later)
+	if err := os.Chtimes(exe, when, when); err != nil {
+		t.Fatal(err)
+	}
+	return exe
+}
+
+// TestBuilds: an older daemon makes room and finishes its clients; a newer one
+// with clients is used; one without clients makes room for any.
+func TestBuilds(t *testing.T) {
+	h := newHome(t)
+	own := h.exe
+	newer := otherBuild(t, '=', time.Hour)
+
+	w1 := h.open(t)
+	old := w1.ask(t, "who")
+	h.exe = newer
+	w2 := h.open(t)
+	next := w2.ask(t, "who")
+	if next == old {
+		t.Errorf("a newer shim joined the older daemon %d", old)
+	}
+	if pid := w1.ask(t, "still"); pid != old {
+		t.Errorf("the first window is now served by %d, want %d", pid, old)
+	}
+	h.exe = own
+	w3 := h.open(t)
+	if pid := w3.ask(t, "who"); pid != next {
+		t.Errorf("an older shim is served by %d, want the newer %d that has clients", pid, next)
+	}
+	w1.close(t, 0)
+	waitGone(t, old) // a retired daemon ends with its last client
+	w2.close(t, 0)
+	w3.close(t, 0)
+	settle(t, h, 0)
+	w4 := h.open(t)
+	if pid := w4.ask(t, "who"); pid == next {
+		t.Errorf("an older shim joined the newer daemon %d, which had no clients", next)
+	}
+	w4.close(t, 0)
+	if got := h.starts(t); len(got) != 3 {
+		t.Errorf("%d daemons were started, want 3", len(got))
+	}
+}
+
+// settle waits until the daemon serves so many.
+func settle(t *testing.T, h *home, clients int) {
+	t.Helper()
+	for range 2000 {
+		if g, err := shim.Ask(h.place(t)); err == nil && g.Clients == clients {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+	t.Fatalf("the daemon does not come to %d clients", clients)
+}
+
+func waitGone(t *testing.T, pid int) {
+	t.Helper()
+	for range 5000 {
+		b, err := os.ReadFile("/proc/" + itoa(pid) + "/stat")
+		if err != nil || bytes.Contains(b, []byte(") Z ")) {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+	t.Errorf("the process %d does not end", pid)
+}
+
+// TestTwoBuildsAtOnce: windows of two builds that start at once all work, and
+// the newer build wins.
+func TestTwoBuildsAtOnce(t *testing.T) {
+	h := newHome(t)
+	exes := []string{h.exe, otherBuild(t, '=', time.Hour)}
+	var windows []*window
+	for i := range 6 {
+		h.exe = exes[i%2]
+		windows = append(windows, h.open(t))
+	}
+	for _, w := range windows {
+		w.ask(t, "who")
+	}
+	if got := h.starts(t); len(got) > 2 {
+		t.Errorf("%d daemons were started for two builds, want at most 2", len(got))
+	}
+	for _, w := range windows {
+		w.close(t, 0)
+	}
+}
+
+func TestRetire(t *testing.T) {
+	h := newHome(t)
+	if err := shim.Retire(h.place(t)); err != nil {
+		t.Errorf("Retire without a daemon = %v", err)
+	}
+	w := h.open(t)
+	pid := w.ask(t, "who")
+	if err := shim.Retire(h.place(t)); err != nil {
+		t.Errorf("Retire = %v", err)
+	}
+	if g, err := shim.Ask(h.place(t)); err == nil {
+		t.Errorf("Ask after Retire = %v, want no daemon", g)
+	}
+	w.ask(t, "still")
+	w.close(t, 0)
+	waitGone(t, pid)
+}

@@ -1,0 +1,295 @@
+//go:build linux || darwin
+
+package daemon_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"ken/internal/serve/daemon"
+	"ken/internal/serve/shim"
+)
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+func echo(_ context.Context, _ shim.Hello, conn net.Conn) error {
+	_, err := io.Copy(conn, conn)
+	return err
+}
+
+// serve runs a daemon in this process until the test ends.
+func serve(t *testing.T, p shim.Place, h daemon.Handler) {
+	t.Helper()
+	l, err := daemon.Listen(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	served := make(chan error)
+	go func() { served <- l.Serve(ctx, daemon.Config{}, h) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-served; err != nil {
+			t.Errorf("Serve = %v", err)
+		}
+	})
+}
+
+// call is a whole short visit.
+func call(path string) error {
+	c, err := net.Dial("unix", path)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	r := bufio.NewReader(c)
+	line, err := r.ReadBytes('\n')
+	if err != nil {
+		return err
+	}
+	var g shim.Greeting
+	if err := json.Unmarshal(line, &g); err != nil {
+		return err
+	}
+	fmt.Fprintln(c, `{"v":1,"do":"serve","cwd":"/"}`)
+	fmt.Fprintln(c, "ping")
+	if err := c.(*net.UnixConn).CloseWrite(); err != nil {
+		return err
+	}
+	if got, err := io.ReadAll(r); err != nil || string(got) != "{\"ok\":true}\nping\n" {
+		return fmt.Errorf("answer %q, %w", got, err)
+	}
+	return nil
+}
+
+func TestThousandVisits(t *testing.T) {
+	p := newHome(t).place(t)
+	serve(t, p, echo)
+	if err := call(p.Socket); err != nil {
+		t.Fatal(err)
+	}
+	files, goroutines := openFiles(t), runtime.NumGoroutine()
+	for range 50 {
+		var visits sync.WaitGroup
+		for i := range 20 {
+			visits.Go(func() {
+				switch i {
+				case 0, 1: // that say nothing
+					c, err := net.Dial("unix", p.Socket)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					c.Close()
+				case 2: // that go in the middle
+					c, err := net.Dial("unix", p.Socket)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					fmt.Fprint(c, `{"v":1,"do":"se`)
+					c.Close()
+				default:
+					if err := call(p.Socket); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		visits.Wait()
+	}
+	for range 5000 { // the last ones are on their way out
+		if openFiles(t) <= files && runtime.NumGoroutine() <= goroutines {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+	t.Errorf("after 1,000 visits %d files and %d goroutines, before %d and %d", openFiles(t), runtime.NumGoroutine(), files, goroutines)
+}
+
+func openFiles(t *testing.T) int {
+	t.Helper()
+	entries, err := os.ReadDir("/dev/fd")
+	if err != nil {
+		t.Skip("cannot here: there is no /dev/fd")
+	}
+	return len(entries)
+}
+
+func TestListenTwice(t *testing.T) {
+	p := newHome(t).place(t)
+	serve(t, p, echo)
+	if _, err := daemon.Listen(p); !errors.Is(err, daemon.ErrRunning) {
+		t.Errorf("Listen beside a daemon = %v, want ErrRunning", err)
+	}
+	if err := call(p.Socket); err != nil {
+		t.Errorf("the daemon after that: %v", err)
+	}
+}
+
+// TestNameTaken: a daemon whose socket somebody removed does not take away
+// that of the next one.
+func TestNameTaken(t *testing.T) {
+	p := newHome(t).place(t)
+	first, err := daemon.Listen(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(p.Socket); err != nil {
+		t.Fatal(err)
+	}
+	serve(t, p, echo)
+	if err := first.Close(); err != nil {
+		t.Errorf("Close = %v", err)
+	}
+	if err := call(p.Socket); err != nil {
+		t.Errorf("the second daemon after the first has closed: %v", err)
+	}
+}
+
+func TestListenRefuses(t *testing.T) {
+	tests := []struct {
+		name  string
+		spoil func(dir string) error // dir does not exist yet
+		want  string
+	}{
+		{"a link for a folder", func(dir string) error {
+			return errors.Join(os.Mkdir(dir+"2", 0o700), os.Symlink(dir+"2", dir))
+		}, "symbolic link"},
+		{"a file for a folder", func(dir string) error { return os.WriteFile(dir, nil, 0o600) }, "folder"},
+		{"a folder that the group can change", func(dir string) error {
+			return errors.Join(os.Mkdir(dir, 0o700), os.Chmod(dir, 0o770))
+		}, "chmod go-w"},
+		{"a file for a socket", func(dir string) error {
+			return errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(filepath.Join(dir, "ken.sock"), []byte("mine"), 0o600))
+		}, "no socket"},
+		{"a link for a lock", func(dir string) error {
+			return errors.Join(os.Mkdir(dir, 0o700), os.Symlink("/etc/passwd", filepath.Join(dir, "ken.sock.lock")))
+		}, "lock"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			h := newHome(t)
+			if err := tt.spoil(h.dir); err != nil {
+				t.Fatal(err)
+			}
+			if l, err := daemon.Listen(h.place(t)); err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("Listen = %v, %v; want %q", l, err, tt.want)
+			}
+		})
+	}
+}
+
+// stranger is this program, to be run as another user.
+func stranger(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("cannot here: only root can be two users")
+	}
+	own, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, err := os.MkdirTemp("", "ken")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	exe := filepath.Join(dir, "stranger")
+	if err := errors.Join(os.WriteFile(exe, b, 0o755), os.Chmod(exe, 0o755), os.Chmod(dir, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(exe, args...)
+	cmd.Dir = "/"
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	return cmd
+}
+
+func TestForeignCaller(t *testing.T) {
+	h := newHome(t)
+	p := h.place(t)
+	cmd := stranger(t, "knock", p.Socket)
+	serve(t, p, func(context.Context, shim.Hello, net.Conn) error {
+		t.Error("a stranger is served")
+		return nil
+	})
+	// The modes alone keep strangers out; we are to notice without them.
+	for _, err := range []error{
+		os.Chmod(filepath.Dir(h.dir), 0o755), os.Chmod(h.dir, 0o755), os.Chmod(p.Socket, 0o666),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	out, err := cmd.CombinedOutput()
+	if err != nil || string(out) != "heard \"\", <nil>\n" {
+		t.Errorf("a stranger's connection = %s, %v; want it closed without a word", out, err)
+	}
+}
+
+func TestForeignDaemon(t *testing.T) {
+	h := newHome(t)
+	p := h.place(t)
+	lair, err := os.MkdirTemp("", "ken")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(lair)
+	if err := os.Chmod(lair, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	theirs := filepath.Join(lair, "s")
+	cmd := stranger(t, "squat", theirs)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { in.Close(); cmd.Wait() }()
+	if line, err := bufio.NewReader(out).ReadString('\n'); line != "ready\n" {
+		t.Fatalf("the stranger says %q, %v", line, err)
+	}
+	if err := errors.Join(os.Mkdir(h.dir, 0o700), os.Rename(theirs, p.Socket)); err != nil {
+		t.Fatal(err)
+	}
+	w := h.open(t)
+	if rest := w.close(t, 1); rest != "" {
+		t.Errorf("stdout = %q, want nothing", rest)
+	}
+	if got := w.stderr.String(); !strings.Contains(got, "run by the user 65534") {
+		t.Errorf("stderr = %q, want the stranger named", got)
+	}
+	if err := os.Chown(h.dir, 65534, 65534); err != nil {
+		t.Fatal(err)
+	}
+	w = h.open(t)
+	w.close(t, 1)
+	if got := w.stderr.String(); !strings.Contains(got, "belongs to another user") {
+		t.Errorf("stderr in a foreign folder = %q, want it refused", got)
+	}
+}
