@@ -1,0 +1,150 @@
+package pin
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"unicode/utf8"
+)
+
+// A Tool is what a server says about one of its tools. Input, Output and
+// Annotations are JSON, or empty where the server gave none. All of it came
+// from outside.
+type Tool struct {
+	Name, Title, Description string
+
+	Input, Output, Annotations json.RawMessage
+}
+
+// A sum names bytes: as a tool was written, before its JSON is put in order.
+type sum [sha256.Size]byte
+
+// MarshalText writes it as base64.
+func (s sum) MarshalText() ([]byte, error) {
+	return base64.RawStdEncoding.AppendEncode(nil, s[:]), nil
+}
+
+// UnmarshalText reads what MarshalText wrote.
+func (s *sum) UnmarshalText(text []byte) error {
+	if base64.RawStdEncoding.DecodedLen(len(text)) != len(s) {
+		return errors.New("a sum has another length")
+	}
+	_, err := base64.RawStdEncoding.Decode(s[:], text)
+	return err
+}
+
+// field keeps neighbours apart by the length before each.
+func field[T ~string | ~[]byte](buf []byte, s T) []byte {
+	return append(binary.AppendUvarint(buf, uint64(len(s))), s...)
+}
+
+// rawSum names the tools of one name exactly as they are written. buf is room
+// to work in, and is given back.
+func rawSum(buf []byte, tools []Tool) (sum, []byte) {
+	buf = buf[:0]
+	for i := range tools {
+		t := &tools[i]
+		buf = field(field(field(buf, t.Name), t.Title), t.Description)
+		buf = field(field(field(buf, t.Input), t.Output), t.Annotations)
+	}
+	return sha256.Sum256(buf), buf
+}
+
+// hashOf names what the tools of one name say, whatever the spelling of their
+// JSON. A server may list a name more than once, which is for the gateway to
+// refuse; here all of them count, in their order.
+func hashOf(tools []Tool) string {
+	buf := field(nil, "ken.mcp.tool.v1")
+	for i := range tools {
+		t := &tools[i]
+		buf = field(field(field(buf, t.Name), t.Title), t.Description)
+		for _, raw := range [][]byte{t.Input, t.Output, t.Annotations} {
+			buf = field(buf, canonical(raw))
+		}
+	}
+	s := sha256.Sum256(buf)
+	return "sha256:" + hex.EncodeToString(s[:])
+}
+
+// canonical gives JSON without its spelling. What two readers could understand
+// in two ways (no JSON, a key that comes twice, text that is no Unicode) stands
+// for itself, byte by byte; the mark before it keeps the two apart.
+func canonical(raw []byte) []byte {
+	if len(raw) == 0 {
+		return nil
+	}
+	if utf8.Valid(raw) {
+		if v, err := decodeUnique(raw); err == nil {
+			// U+FFFD stands for any half of a pair that was escaped alone.
+			if out, err := json.Marshal(v); err == nil && !bytes.ContainsRune(out, utf8.RuneError) {
+				return append([]byte("j"), out...)
+			}
+		}
+	}
+	return append([]byte("x"), raw...)
+}
+
+var errTwice = errors.New("a key comes twice")
+
+// decodeUnique decodes JSON, with numbers as they are written.
+func decodeUnique(raw []byte) (any, error) {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	v, err := decodeValue(dec, 0)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := dec.Token(); err != io.EOF {
+		return nil, errors.New("something follows the value")
+	}
+	return v, nil
+}
+
+const maxDepth = 500
+
+func decodeValue(dec *json.Decoder, depth int) (any, error) {
+	if depth > maxDepth {
+		return nil, fmt.Errorf("deeper than %d levels", maxDepth)
+	}
+	tok, err := dec.Token()
+	if err != nil {
+		return nil, err
+	}
+	switch tok {
+	case json.Delim('['):
+		list := []any{}
+		for dec.More() {
+			v, err := decodeValue(dec, depth+1)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, v)
+		}
+		_, err = dec.Token()
+		return list, err
+	case json.Delim('{'):
+		object := map[string]any{}
+		for dec.More() {
+			key, err := dec.Token()
+			if err != nil {
+				return nil, err
+			}
+			name := key.(string) // the decoder allows nothing else here
+			if _, twice := object[name]; twice {
+				return nil, errTwice
+			}
+			if object[name], err = decodeValue(dec, depth+1); err != nil {
+				return nil, err
+			}
+		}
+		_, err = dec.Token()
+		return object, err
+	}
+	return tok, nil
+}

