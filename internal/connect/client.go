@@ -1,0 +1,280 @@
+package connect
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"ken/capability"
+)
+
+// A Client is a program that people use MCP servers with.
+type Client struct {
+	Name  string // as in "ken connect claude"
+	Title string // as its makers call it
+
+	at       []string // the names that lead to its table of servers
+	format   format
+	notation notation
+
+	// user gives the files that may hold a person's servers, the one to be made
+	// first where there is none, and the folder that tells that the client is
+	// there at all.
+	user func(env environment) (files []string, folder string)
+
+	project []string // files inside a project
+	parse   func(*fields) (Server, string)
+	entry   func(Entry) pairs
+}
+
+// An Entry is what is written into a client's configuration.
+type Entry struct {
+	Command string   // the absolute path of the program
+	Args    []string // nil means "mcp"
+
+	// URL and Token are given instead where the client shall speak to a
+	// running Ken over HTTP.
+	URL   string
+	Token string
+}
+
+func (e Entry) args() []string {
+	if e.Args == nil {
+		return []string{"mcp"}
+	}
+	return e.Args
+}
+
+func (e Entry) headers() pairs {
+	if e.Token == "" {
+		return pairs{}
+	}
+	return pairs{{"Authorization", "Bearer " + e.Token}}
+}
+
+// Clients gives all clients, by name.
+func Clients() []Client {
+	return []Client{
+		{Name: "claude", Title: "Claude Code", at: []string{"mcpServers"}, format: jsonFormat{}, notation: bracedRefs,
+			user: claudeFiles, project: []string{".mcp.json"}, parse: parseClaude, entry: entryTyped("stdio", pair{"env", pairs{}})},
+		{Name: "codex", Title: "Codex", at: []string{"mcp_servers"}, format: tomlFormat{}, notation: noRefs,
+			user: codexFiles, project: []string{".codex/config.toml"}, parse: parseCodex, entry: entryCodex},
+		{Name: "cursor", Title: "Cursor", at: []string{"mcpServers"}, format: jsonFormat{}, notation: editorRefs,
+			user: cursorFiles, project: []string{".cursor/mcp.json"}, parse: parseEditor, entry: entryPlain("url")},
+		{Name: "gemini", Title: "Gemini CLI", at: []string{"mcpServers"}, format: jsonFormat{}, notation: shellRefs,
+			user: geminiFiles, project: []string{".gemini/settings.json"}, parse: parseGemini, entry: entryPlain("httpUrl")},
+		{Name: "opencode", Title: "opencode", at: []string{"mcp"}, format: jsonFormat{}, notation: opencodeRef,
+			user: opencodeFiles, project: []string{"opencode.json", "opencode.jsonc", ".opencode/opencode.json", ".opencode/opencode.jsonc"}, parse: parseOpencode, entry: entryOpencode},
+		{Name: "qwen", Title: "Qwen Code", at: []string{"mcpServers"}, format: jsonFormat{}, notation: shellRefs,
+			user: qwenFiles, project: []string{".qwen/settings.json"}, parse: parseQwen, entry: entryPlain("httpUrl")},
+		{Name: "vscode", Title: "VS Code", at: []string{"servers"}, format: jsonFormat{}, notation: editorRefs,
+			user: vscodeFiles, project: []string{".vscode/mcp.json"}, parse: parseEditor, entry: entryTyped("stdio")},
+		{Name: "zed", Title: "Zed", at: []string{"context_servers"}, format: jsonFormat{}, notation: noRefs,
+			user: zedFiles, project: []string{".zed/settings.json"}, parse: parseZed, entry: entryPlain("url")},
+	}
+}
+
+func clientNamed(name string) (Client, error) {
+	var names []string
+	for _, c := range Clients() {
+		if c.Name == name {
+			return c, nil
+		}
+		names = append(names, c.Name)
+	}
+	return Client{}, &capability.Error{
+		Kind: capability.NotFound, Op: "connect", Target: fmt.Sprintf("%.40q", name),
+		Err: errors.New("no client that Ken knows has this name"), Fix: "name one of " + strings.Join(names, ", "),
+	}
+}
+
+// ours reports whether an entry is Ken itself.
+func (c Client) ours(e Entry, name string, v any) bool {
+	f, ok := fieldsOf(v)
+	if !ok {
+		return false
+	}
+	s, why := c.parse(&fields{m: maps.Clone(f.m), asked: map[string]bool{}})
+	if why != "" {
+		return false
+	}
+	if s.URL != "" {
+		return s.URL == e.URL || name == "ken" && strings.HasPrefix(s.URL, "http://127.0.0.1:") && strings.HasSuffix(s.URL, "/mcp")
+	}
+	base := strings.TrimSuffix(filepath.Base(s.Command), ".exe")
+	return (s.Command == e.Command || base == "ken") && len(s.Args) > 0 && s.Args[0] == "mcp"
+}
+
+// environment is where the files of a person are.
+type environment struct {
+	home   string
+	getenv func(string) string
+	goos   string
+}
+
+// config is the folder of settings, by the rules of the system.
+func (e environment) config() string {
+	return cmp.Or(e.getenv("XDG_CONFIG_HOME"), filepath.Join(e.home, ".config"))
+}
+
+func claudeFiles(e environment) ([]string, string) {
+	if dir := e.getenv("CLAUDE_CONFIG_DIR"); dir != "" {
+		return []string{filepath.Join(dir, ".claude.json")}, dir
+	}
+	return []string{filepath.Join(e.home, ".claude.json")}, filepath.Join(e.home, ".claude")
+}
+
+func codexFiles(e environment) ([]string, string) {
+	dir := cmp.Or(e.getenv("CODEX_HOME"), filepath.Join(e.home, ".codex"))
+	return []string{filepath.Join(dir, "config.toml")}, dir
+}
+
+func cursorFiles(e environment) ([]string, string) {
+	dir := filepath.Join(e.home, ".cursor")
+	return []string{filepath.Join(dir, "mcp.json")}, dir
+}
+
+func geminiFiles(e environment) ([]string, string) {
+	dir := filepath.Join(cmp.Or(e.getenv("GEMINI_CLI_HOME"), e.home), ".gemini")
+	return []string{filepath.Join(dir, "settings.json")}, dir
+}
+
+func qwenFiles(e environment) ([]string, string) {
+	dir := cmp.Or(e.getenv("QWEN_HOME"), filepath.Join(e.home, ".qwen"))
+	return []string{filepath.Join(dir, "settings.json")}, dir
+}
+
+func opencodeFiles(e environment) ([]string, string) {
+	dir := filepath.Join(e.config(), "opencode")
+	files := []string{filepath.Join(dir, "opencode.jsonc"), filepath.Join(dir, "opencode.json"), filepath.Join(dir, "config.json")}
+	if file := e.getenv("OPENCODE_CONFIG"); file != "" {
+		files = append([]string{file}, files...)
+	}
+	return files, dir
+}
+
+func vscodeFiles(e environment) ([]string, string) {
+	base := e.config()
+	switch e.goos {
+	case "darwin":
+		base = filepath.Join(e.home, "Library", "Application Support")
+	case "windows":
+		base = cmp.Or(e.getenv("APPDATA"), filepath.Join(e.home, "AppData", "Roaming"))
+	}
+	dir := filepath.Join(base, "Code", "User")
+	return []string{filepath.Join(dir, "mcp.json")}, dir
+}
+
+func zedFiles(e environment) ([]string, string) {
+	dir := filepath.Join(e.config(), "zed")
+	switch e.goos {
+	case "darwin":
+		dir = filepath.Join(e.home, ".config", "zed")
+	case "windows":
+		dir = filepath.Join(cmp.Or(e.getenv("APPDATA"), filepath.Join(e.home, "AppData", "Roaming")), "Zed")
+	}
+	return []string{filepath.Join(dir, "settings.json")}, dir
+}
+
+// A File is one file of a client's configuration.
+type File struct {
+	Path    string
+	Exists  bool
+	Project string // the folder it is for; empty is everywhere
+}
+
+// Where says where to look for a client's configuration. Home and Getenv are
+// given by the caller, so that nothing here reads the process.
+type Where struct {
+	Client  string
+	Home    string
+	Getenv  func(string) string // nil: nothing is set
+	File    string              // this file and no other
+	Project string              // a folder whose own files are taken too
+}
+
+func (w Where) environment() environment {
+	getenv := w.Getenv
+	if getenv == nil {
+		getenv = func(string) string { return "" }
+	}
+	return environment{w.Home, getenv, runtime.GOOS}
+}
+
+// Find gives the files of a client, the one that Ken's entry belongs into
+// first. That one may be missing where the client has its folder and no file
+// yet. With neither it fails with [capability.NotFound] and says where it
+// looked.
+func Find(w Where) ([]File, error) {
+	c, err := clientNamed(w.Client)
+	if err != nil {
+		return nil, err
+	}
+	var files []File
+	if w.File != "" {
+		path, err := filepath.Abs(w.File)
+		if err != nil {
+			return nil, &capability.Error{Kind: capability.Invalid, Op: "find the configuration of " + c.Title, Target: w.File, Err: err, Fix: "write the path from the root"}
+		}
+		if !isFolder(filepath.Dir(path)) {
+			return nil, &capability.Error{Kind: capability.NotFound, Op: "find the configuration of " + c.Title, Target: path, Err: errors.New("its folder is not there"), Fix: "name a file in a folder that exists"}
+		}
+		files = []File{{Path: path, Exists: isThere(path)}}
+	} else if files, err = userFiles(c, w.environment()); err != nil {
+		return nil, err
+	}
+	if w.Project == "" {
+		return files, nil
+	}
+	dir, err := filepath.Abs(w.Project)
+	if err != nil {
+		return nil, &capability.Error{Kind: capability.Invalid, Op: "find the configuration of " + c.Title, Target: w.Project, Err: err}
+	}
+	for _, name := range c.project {
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		if isThere(path) && !slices.ContainsFunc(files, func(f File) bool { return f.Path == path }) {
+			files = append(files, File{Path: path, Exists: true, Project: dir})
+		}
+	}
+	return files, nil
+}
+
+func userFiles(c Client, env environment) ([]File, error) {
+	paths, folder := c.user(env)
+	var files []File
+	for _, path := range paths {
+		if isThere(path) {
+			files = append(files, File{Path: path, Exists: true})
+		}
+	}
+	switch {
+	case files != nil:
+		return files, nil
+	case isFolder(folder):
+		return []File{{Path: paths[0]}}, nil
+	}
+	looked := slices.Clone(paths)
+	return nil, &capability.Error{
+		Kind: capability.NotFound, Op: "find the configuration of " + c.Title,
+		Err: fmt.Errorf("it is not at %s, and there is no folder %s", strings.Join(looked, " or "), folder),
+		Fix: "start the client once, or name the file with --file",
+	}
+}
+
+// isThere counts a link that leads nowhere: it is not to be written over.
+func isThere(path string) bool {
+	_, err := os.Lstat(path)
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+func isFolder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}

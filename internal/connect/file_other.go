@@ -1,0 +1,12 @@
+//go:build !unix
+
+package connect
+
+import (
+	"io/fs"
+	"os"
+)
+
+func keepOwner(*os.File, fs.FileInfo) error { return nil }
+
+func syncFolder(string) error { return nil }

@@ -1,0 +1,206 @@
+package connect
+
+import (
+	"math"
+	"regexp"
+	"strings"
+	"unicode"
+)
+
+var (
+	strongWords = regexp.MustCompile(`(^|_)(TOKEN|SECRET|PASSWORD|PASSWD|PASS|PWD|PASSPHRASE|CREDENTIALS?|APIKEY|API_KEY|ACCESS_KEY|PRIVATE_KEY|AUTHORIZATION|BEARER|COOKIE)(_|$)`)
+	weakWords   = regexp.MustCompile(`(^|_)(KEY|AUTH|PAT|DSN|SESSION|SIGNATURE|WEBHOOK)(_|$)`)
+	// What such a name ends in when it speaks about a secret and is none.
+	aboutWords = regexp.MustCompile(`_(ID|LIMIT|COUNT|LENGTH|SIZE|TYPE|MODE|NAME|URL|URI|ENDPOINT|HOST|PATH|FILE|DIR|TTL|TIMEOUT|REGION|ENABLED|PROVIDER|ISSUER|ALGORITHM|EXPIRY|ENV|VAR|STORE)$|^SSH_AUTH_SOCK$`)
+	aboutValue = regexp.MustCompile(`^(?i)(true|false|yes|no|on|off|none|null|auto|basic|bearer|oauth2?|default|[0-9]{1,5})$`)
+
+	prefixes = regexp.MustCompile(`^(gh[pousr]_|github_pat_|glpat-|sk-|sk_live_|sk_test_|rk_live_|pk_live_|whsec_|xox[abprs]-|xapp-|AKIA|ASIA|AIza|ya29\.|npm_|pypi-|hf_|dop_v1_|shpat_|shpss_|SG\.|lin_api_|ntn_|secret_|figd_|tvly-|ctx7sk|ATATT3|dckr_pat_|sbp_|pplx-|gsk_|xai-|r8_|fc-|AGE-SECRET-KEY-|-----BEGIN )`)
+	jwt      = regexp.MustCompile(`^eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*$`)
+	hexKey   = regexp.MustCompile(`^[0-9a-fA-F]{32,}$`)
+	dense    = regexp.MustCompile(`^[A-Za-z0-9_+=~-]{24,}$`)
+
+	onlyRef    = regexp.MustCompile(`^(?:(?i:Bearer|Basic|Token) )?(?:\$\{[^}]*\}|\{env:[^}]*\}|\$[A-Z_][A-Z0-9_]*)$`)
+	userPass   = regexp.MustCompile(`^([a-zA-Z][a-zA-Z0-9+.-]*://[^/?#@\s:]*:)([^/?#@\s]+)(@.*)$`)
+	queryParam = regexp.MustCompile(`([?&;])([A-Za-z0-9_.-]+)=([^&#;\s]+)`)
+	scheme     = regexp.MustCompile(`^(?i)((?:Bearer|Basic|Token|ApiKey|Bot)\s+)(\S.*)$`)
+	headerLine = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9_-]*)(:\s*)(\S.*)$`)
+	assignment = regexp.MustCompile(`^(-{0,2}[A-Za-z_][A-Za-z0-9_.-]*)(=)(.+)$`)
+	jsonPair   = regexp.MustCompile(`("([A-Za-z_][A-Za-z0-9_.-]*)"\s*:\s*")([^"\\]+)(")`)
+)
+
+// words gives a name as words apart by _, in upper case: apiKey, api-key and
+// API_KEY are one.
+func words(name string) string {
+	var b strings.Builder
+	var last rune
+	for _, r := range name {
+		switch {
+		case r == '-' || r == '.' || r == ' ':
+			r = '_'
+		case unicode.IsUpper(r) && unicode.IsLower(last):
+			b.WriteByte('_')
+		}
+		b.WriteRune(unicode.ToUpper(r))
+		last = r
+	}
+	return strings.Trim(b.String(), "_")
+}
+
+// secretByName judges a value by what it is called.
+func secretByName(name, value string) bool {
+	name = words(name)
+	if value == "" || aboutWords.MatchString(name) || aboutValue.MatchString(value) || pathLike(value) {
+		return false
+	}
+	if strongWords.MatchString(name) {
+		return true
+	}
+	return weakWords.MatchString(name) && len(value) >= 8 && !strings.ContainsAny(value, " \t")
+}
+
+// secretByShape judges a value by what it looks like.
+func secretByShape(value string) bool {
+	switch {
+	case len(value) < 16:
+		return false
+	case jwt.MatchString(value) || hexKey.MatchString(value):
+		return true
+	case prefixes.MatchString(value):
+		return !strings.ContainsAny(value, " /") || strings.HasPrefix(value, "-----BEGIN ")
+	}
+	return dense.MatchString(value) && mixed(value) && entropy(value) >= 3.7
+}
+
+// mixed: small and capital letters and digits, as keys have and names rarely.
+func mixed(value string) bool {
+	var small, capital, digit int
+	for _, r := range value {
+		switch {
+		case r >= 'a' && r <= 'z':
+			small++
+		case r >= 'A' && r <= 'Z':
+			capital++
+		case r >= '0' && r <= '9':
+			digit++
+		}
+	}
+	return digit >= 3 && small >= 3 && capital >= 3
+}
+
+// entropy is in bits a character.
+func entropy(value string) float64 {
+	counts := map[rune]int{}
+	n := 0
+	for _, r := range value {
+		counts[r]++
+		n++
+	}
+	sum := 0.0
+	for _, c := range counts {
+		p := float64(c) / float64(n)
+		sum -= p * math.Log2(p)
+	}
+	return sum
+}
+
+func pathLike(value string) bool {
+	return strings.HasPrefix(value, "/") || strings.HasPrefix(value, "~/") || strings.HasPrefix(value, "./") || strings.HasPrefix(value, "../") ||
+		len(value) > 2 && value[1] == ':' && (value[2] == '\\' || value[2] == '/')
+}
+
+// mayHide says whether a value of a file is hidden when the file is shown:
+// every text that is a secret or has one in it.
+func mayHide(name, value string) bool {
+	if onlyRef.MatchString(value) {
+		return false
+	}
+	if secretByName(name, value) || secretByShape(value) {
+		return true
+	}
+	hidden := false
+	seek(name, value, func(string, string) string { hidden = true; return "" })
+	return hidden
+}
+
+// seek finds the secrets inside a value, and gives the value with what seal
+// returns in their place. Seal is told what each is called.
+func seek(name, value string, seal func(key, secret string) string) string {
+	if name != "" && scheme.MatchString(value) && (secretByName(name, value) || strongWords.MatchString(words(name))) {
+		m := scheme.FindStringSubmatch(value)
+		return m[1] + seal(name, m[2])
+	}
+	if name != "" && secretByName(name, value) && !strings.Contains(value, "://") {
+		return seal(name, value)
+	}
+	if strings.Contains(value, "://") || strings.Contains(value, "?") && queryParam.MatchString(value) {
+		return seekURL(name, value, seal)
+	}
+	if m := headerLine.FindStringSubmatch(value); m != nil && (secretByName(m[1], m[3]) || secretByShape(m[3])) {
+		return m[1] + m[2] + seek(m[1], m[3], seal)
+	}
+	if m := assignment.FindStringSubmatch(value); m != nil && (secretByName(m[1], m[3]) || secretByShape(m[3])) {
+		return m[1] + m[2] + seal(strings.TrimLeft(m[1], "-"), m[3])
+	}
+	if strings.HasPrefix(strings.TrimSpace(value), "{") {
+		return replaceGroups(jsonPair, value, func(m []string) (string, bool) {
+			if !secretByName(m[2], m[3]) && !secretByShape(m[3]) {
+				return "", false
+			}
+			return m[1] + seal(m[2], m[3]) + m[4], true
+		})
+	}
+	if secretByShape(value) {
+		return seal(name, value)
+	}
+	return value
+}
+
+// seekURL finds the password and the keys in an address. A value that is named
+// a secret and is an address with neither is taken whole, as a webhook's is.
+func seekURL(name, value string, seal func(key, secret string) string) string {
+	found := false
+	key := "url"
+	if name != "" {
+		key = name
+	}
+	mark := func(key, secret string) string { found = true; return seal(key, secret) }
+	head, rest := "", value
+	if at := strings.Index(value, "="); at > 0 && assignment.MatchString(value) && at < strings.Index(value, "://") {
+		head, rest = value[:at+1], value[at+1:]
+		key = strings.TrimLeft(value[:at], "-")
+	}
+	out := ""
+	if m := userPass.FindStringSubmatch(rest); m != nil {
+		out, rest = m[1]+mark(key, m[2]), m[3]
+	}
+	out += replaceGroups(queryParam, rest, func(m []string) (string, bool) {
+		if !secretByName(m[2], m[3]) && !secretByShape(m[3]) {
+			return "", false
+		}
+		return m[1] + m[2] + "=" + mark(m[2], m[3]), true
+	})
+	if !found && name != "" && secretByName(name, value) {
+		return seal(name, value)
+	}
+	return head + out
+}
+
+// replaceGroups replaces matches for which f says so; the rest is literal.
+func replaceGroups(re *regexp.Regexp, value string, f func([]string) (string, bool)) string {
+	var b strings.Builder
+	at := 0
+	for _, m := range re.FindAllStringSubmatchIndex(value, -1) {
+		groups := make([]string, len(m)/2)
+		for i := range groups {
+			if m[2*i] >= 0 {
+				groups[i] = value[m[2*i]:m[2*i+1]]
+			}
+		}
+		if text, ok := f(groups); ok {
+			b.WriteString(value[at:m[0]] + text)
+			at = m[1]
+		}
+	}
+	b.WriteString(value[at:])
+	return b.String()
+}
