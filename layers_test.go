@@ -99,7 +99,7 @@ var plan = []room{
 	{"internal/serve/doctor", words + ground + "internal/door"},
 	{"internal/serve/httpapi", words + ground + "web internal/door internal/talk/... internal/serve/auth internal/serve/doctor"},
 	{"internal/serve/mcpserver", words + ground + "internal/door internal/serve/auth"},
-	{"internal/serve/shim", ""}, // what a client starts for every window: it stays light
+	{"internal/serve/shim/...", ""}, // what a client starts for every window: it stays light
 	{"internal/serve/daemon", words + "internal/serve/shim"},
 	{"internal/serve/llmproxy", words + ground + "internal/door internal/talk/... internal/serve/auth"},
 
@@ -109,7 +109,7 @@ var plan = []room{
 	{"internal/app", all},
 	{"internal/cli", all},
 	{".", words + "internal/app internal/config internal/door internal/govern/... internal/run/..."},
-	{"cmd/ken", "internal/cli internal/run/sandbox internal/serve/shim"},
+	{"cmd/ken", "internal/cli internal/run/sandbox internal/serve/shim/entry"},
 
 	// Beside it.
 	{"examples/...", words + "."},

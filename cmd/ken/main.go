@@ -7,6 +7,7 @@ import (
 
 	"ken/internal/cli"
 	"ken/internal/run/sandbox"
+	_ "ken/internal/serve/shim/entry" // ken mcp ends there, before the rest begins
 )
 
 func main() {

@@ -23,6 +23,7 @@ import (
 	"ken/internal/know/source"
 	"ken/internal/run/executor"
 	"ken/internal/run/executor/function"
+	"ken/internal/run/mcpgateway"
 	"ken/internal/run/runner"
 	"ken/llm"
 )
@@ -60,7 +61,12 @@ type Config struct {
 	Getenv func(string) string
 	Dir    string
 
+	// Servers has servers listed that never were, before Open returns; without
+	// it they appear once they are.
+	Servers bool
+
 	environment func() []string
+	gateway     *mcpgateway.Gateway // of another App
 }
 
 // environ gives the whole environment where it is the process's own. A stand-in
@@ -92,10 +98,12 @@ type App struct {
 	recorder  *door.Recorder
 	log       *slog.Logger
 	observe   func(runner.Transition)
+	getenv    func(string) string
 	path      string // folders of programs, as the user's PATH has them
 	commands  commands
 	governing
 	reviewing reviewing
+	serving
 	running
 
 	mu      sync.Mutex
@@ -134,7 +142,7 @@ func Open(ctx context.Context, cfg Config) (*App, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	a := &App{Settings: settings, Places: places, Principal: capability.Principal{ID: "local"}, log: cfg.Log, observe: cfg.Observe, path: cfg.Getenv("PATH")}
+	a := &App{Settings: settings, Places: places, Principal: capability.Principal{ID: "local"}, log: cfg.Log, observe: cfg.Observe, getenv: cfg.Getenv, path: cfg.Getenv("PATH")}
 	a.embedding, err = a.newEmbedding(cfg)
 	if err == nil {
 		err = a.govern(cfg)
@@ -142,6 +150,12 @@ func Open(ctx context.Context, cfg Config) (*App, error) {
 	if err == nil {
 		a.prepareReview()
 		err = a.prepareRunning(cfg)
+	}
+	if err == nil {
+		err = a.prepareServers(cfg)
+	}
+	if err == nil && cfg.Servers {
+		a.ListServers(ctx)
 	}
 	if err == nil {
 		err = a.build(cfg)
@@ -164,6 +178,11 @@ func (a *App) build(cfg Config) error {
 		s.only(cfg.Dir, cfg.Catalogs)
 	} else {
 		s.usual()
+	}
+	if a.gateway != nil {
+		for _, src := range a.gateway.Sources() {
+			s.given(src, Place{Trust: capability.TrustUser, Why: "an MCP server that you named"})
+		}
 	}
 	for _, extra := range cfg.Sources {
 		s.given(extra, Place{Trust: capability.TrustUser, Why: "given by the program"})
@@ -276,6 +295,9 @@ func (a *App) Watch(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	beside.Go(func() { a.tidy(ctx) })
+	beside.Go(func() { a.watchServers(ctx) })
+	beside.Go(func() { a.followServers(ctx) })
+	beside.Go(func() { _ = a.MCP().Watch(ctx) }) // it ends with ctx
 	if a.reviewRequired() {
 		beside.Go(func() { a.notice(ctx) })
 	}

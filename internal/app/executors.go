@@ -61,10 +61,13 @@ func (a *App) executors(kept *result.Store) (runner.Executors, error) {
 		"function.*": a.functions,
 		"result.*":   results.New(kept),
 	}
+	if a.gateway != nil {
+		own["mcp.*"] = a.gateway
+	}
 	out := runner.Executors{}
 	for name, x := range own {
 		out[name] = runner.FromExecutor(x)
-		if name != "exec.*" && name != "function.*" {
+		if name != "exec.*" && name != "function.*" && name != "mcp.*" {
 			out[name] = ownOnly{out[name]}
 		}
 		if a.reviewRequired() {

@@ -7,48 +7,61 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"ken/capability"
 	"ken/internal/app"
 	"ken/internal/config"
 	"ken/internal/door"
+	"ken/internal/serve/auth"
 	"ken/internal/serve/httpapi"
 )
 
 func (c *command) serveCommand() *cobra.Command {
 	var addr string
+	var background bool
 	cmd := &cobra.Command{
-		Use: "serve", Short: "Serve the catalog over HTTP on this machine", Args: args(cobra.NoArgs),
-		RunE: c.with(func(ctx context.Context, a *app.App, _ []string) error {
-			if addr == "" {
-				addr = a.Settings.Serve.Addr
+		Use: "serve", Short: "Serve the HTTP API and MCP", Args: args(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, given []string) error {
+			if background {
+				return c.daemon(cmd.Context())
 			}
-			return c.serve(ctx, a, addr)
-		}),
+			return c.with(func(ctx context.Context, a *app.App, _ []string) error {
+				if addr == "" {
+					addr = a.Settings.Serve.Addr
+				}
+				return c.serve(ctx, a, addr)
+			})(cmd, given)
+		},
 	}
 	cmd.Flags().StringVar(&addr, "addr", "", "listen on this `address` (port 0: any free one); ken.yaml: serve.addr")
+	cmd.Flags().BoolVar(&background, "daemon", false, "serve what ken mcp starts, over a socket alone, until nobody needs it")
 	return cmd
 }
 
 // grace is how long requests may take to finish when the server is asked to
 // stop.
+// roomIdle is how long what was read of a folder is kept once its last client has
+// gone.
+const roomIdle = 10 * time.Minute
+
 const grace = 10 * time.Second
 
 func (c *command) serve(ctx context.Context, a *app.App, addr string) error {
-	if err := loopback(addr); err != nil {
+	log := slog.New(slog.NewTextHandler(c.err, nil))
+	handler, tokens, err := c.site(ctx, a, addr, log)
+	if err != nil {
 		return err
 	}
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
 	if err != nil {
 		return fmt.Errorf("listen on %s: %w; choose another with --addr, as in --addr 127.0.0.1:0", addr, err)
 	}
-	log := slog.New(slog.NewTextHandler(c.err, nil))
-	srv := httpapi.NewServer(httpapi.New(httpapi.Config{
-		Door: a.Door, Principal: a.Principal, Version: app.Version(), Log: log, Waiting: ctx,
-	}))
+	srv := httpapi.NewServer(handler)
 	watching, stopWatching := context.WithCancel(ctx)
 	defer stopWatching()
 	watched := make(chan error, 1)
@@ -57,7 +70,7 @@ func (c *command) serve(ctx context.Context, a *app.App, addr string) error {
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(l) }()
 
-	c.announce("http://"+l.Addr().String(), a.View().Stats())
+	c.announce("http://"+l.Addr().String(), a.View().Stats(), tokens)
 	select {
 	case err = <-served:
 	case <-ctx.Done():
@@ -113,23 +126,45 @@ func summary(news door.Changes) string {
 	return strings.Join(parts, ", ")
 }
 
-func (c *command) announce(url string, s door.Stats) {
+func (c *command) announce(url string, s door.Stats, tokens *auth.Tokens) {
 	if c.json {
-		_ = c.printJSON(map[string]any{"url": url, "catalog": s}) // nobody reads it: serve all the same
+		about := map[string]any{"url": url, "catalog": s}
+		if tokens != nil {
+			about["tokenFile"] = tokens.Path()
+		}
+		_ = c.printJSON(about) // nobody reads it: serve all the same
 		return
 	}
-	c.out.linef("ken serves %s on %s (%s/api/v1/catalog); Ctrl-C stops it", plural(s.Capabilities, "capability"), url, url)
+	c.out.linef("ken serves %s on %s (%s/api/v1/catalog, MCP at %s/mcp); Ctrl-C stops it", plural(s.Capabilities, "capability"), url, url, url)
+	if tokens != nil {
+		c.out.linef("whoever asks needs the token in %s, as in: curl -H \"Authorization: Bearer $(cat %s)\" %s/api/v1/catalog", tokens.Path(), tokens.Path(), url)
+	}
 }
 
-// loopback refuses to listen where others could reach what has no
-// authentication.
-func loopback(addr string) error {
+// site makes all that is served at an address, behind the one that says who may
+// ask.
+func (c *command) site(ctx context.Context, a *app.App, addr string, log *slog.Logger) (http.Handler, *auth.Tokens, error) {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
-		return usageError{fmt.Errorf("address %q: %w; write host:port, as in 127.0.0.1:7777", addr, err)}
+		return nil, nil, usageError{fmt.Errorf("address %q: %w; write host:port, as in 127.0.0.1:7777", addr, err)}
 	}
-	if config.Loopback(host) {
-		return nil
+	set := a.Settings.Serve
+	guard := auth.Config{Off: set.Auth == config.AuthOff, Loopback: config.Loopback(host), Hosts: set.Hosts, Origins: set.Origins, Public: []string{"/healthz"}, Log: log}
+	who := func(*http.Request) (capability.Principal, bool) { return a.Principal, true }
+	if !guard.Off {
+		if err := os.MkdirAll(a.Places.State, 0o700); err != nil {
+			return nil, nil, err
+		}
+		if guard.Tokens, err = auth.Open(a.Places.State, a.Principal); err != nil {
+			return nil, nil, err
+		}
 	}
-	return usageError{fmt.Errorf("address %q is reachable from other machines, and the server has no authentication yet; use 127.0.0.1", addr)}
+	mux := http.NewServeMux()
+	mux.Handle("/mcp", a.MCP().Handler(who))
+	mux.Handle("/", httpapi.New(httpapi.Config{Door: a.Door, Principal: a.Principal, Version: app.Version(), Log: log, Waiting: ctx}))
+	handler, err := auth.Guard(mux, guard)
+	if err != nil {
+		return nil, nil, usageError{err}
+	}
+	return handler, guard.Tokens, nil
 }

@@ -318,8 +318,9 @@ type Serve struct {
 	Auth Auth
 
 	// Hosts are names under which the server may be asked for besides those of
-	// this machine. Default none.
-	Hosts []string
+	// this machine, Origins the sites whose pages may use it. Default none.
+	Hosts   []string
+	Origins []string
 }
 
 // Auth says whether whoever asks must show a token.

@@ -198,7 +198,7 @@ func TestConfigDefaults(t *testing.T) {
 		"results.keep": "24h", "results.perSession": "64", "results.maxBytes": "64MiB", "results.maxTotal": "2GiB",
 
 		"experiment.name": `""`, "experiment.config": `""`,
-		"serve.addr": "127.0.0.1:7777", "serve.auth": "on", "serve.hosts": "[]", "store": `""`,
+		"serve.addr": "127.0.0.1:7777", "serve.auth": "on", "serve.hosts": "[]", "serve.origins": "[]", "store": `""`,
 		"mcp.servers": "{}", "mcp.import": "[]", "mcp.surface": "auto", "mcp.pinned": "[]", "mcp.new": "quarantine", "mcp.changed": "quarantine", "mcp.idle": "10m",
 	}
 	byPolicy := []string{"policy.deployment", "policy.intents", "policy.intentSurfaces", "policy.permissions", "policy.askAbove", "policy.denyAbove"}
@@ -281,6 +281,7 @@ serve:
   addr: "[::1]:0"
   auth: off
   hosts: [ken.example.com]
+  origins: [https://tools.example.com]
 experiment:
   name: first
   config: ../other.yaml
@@ -314,7 +315,7 @@ experiment:
 			CollectionName: "other", EmbeddingModelID: "some/model", EmbeddingURL: "http://127.0.0.1:9/v1", EmbeddingKeyEnv: "SOME_KEY", EmbeddingTimeout: time.Second,
 		},
 		Experiment: Experiment{Name: "first", Config: filepath.Join(home, "other.yaml")},
-		Serve:      Serve{Addr: "[::1]:0", Auth: AuthOff, Hosts: []string{"ken.example.com"}},
+		Serve:      Serve{Addr: "[::1]:0", Auth: AuthOff, Hosts: []string{"ken.example.com"}, Origins: []string{"https://tools.example.com"}},
 	}
 	got, err := Load(places, "")
 	if err != nil {

@@ -87,6 +87,8 @@ func otherSettings() []setting[Config] {
 			func(c *Config) *Auth { return &c.Serve.Auth }, word(AuthOn, AuthOff)),
 		entry("serve.hosts", "Names under which `ken serve` is asked for besides those of this machine, as in [ken.example.com].",
 			func(c *Config) *[]string { return &c.Serve.Hosts }, texts("names", subset, nil)),
+		entry("serve.origins", "Sites whose pages may use `ken serve` from a browser, with the token, as in [https://tools.example.com].",
+			func(c *Config) *[]string { return &c.Serve.Origins }, texts("sites", subset, nil)),
 		entry(storeKey, "Where state is kept: empty for a file in the state directory, or postgres://user@host/database.",
 			func(c *Config) *string { return &c.Store }, address()),
 	}

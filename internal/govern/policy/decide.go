@@ -149,6 +149,15 @@ func (r *Rules) implies(v *Viewer, c *Capability, intent Intent) bool {
 		(s.IntentSurfaces == nil || slices.Contains(s.IntentSurfaces, v.Surface)) && !slices.Contains(r.intents[intent], Read)
 }
 
+// AsksIntent reports whether a model's calls at a surface need an intent.
+func (r *Rules) AsksIntent(at Surface) bool {
+	if r == nil {
+		return true
+	}
+	s := &r.settings
+	return s.Intents != Off && (s.IntentSurfaces == nil || slices.Contains(s.IntentSurfaces, at))
+}
+
 // Visible reports whether a class of principals may know of a capability: it
 // is false only where every call would be refused, whatever its action,
 // arguments, intent and consent. What depends on arguments in the policies of

@@ -125,6 +125,9 @@ func (r *Runner) withoutSecrets(res capability.Result) capability.Result {
 				p.JSON, p.Text = nil, clean
 			}
 		}
+		if clean := r.cfg.Redactor.Held(string(p.Extra)); clean != string(p.Extra) {
+			p.Extra = nil
+		}
 		if p.Data != nil {
 			if clean := r.cfg.Redactor.Held(string(p.Data)); clean != string(p.Data) {
 				p.Data = []byte(clean)

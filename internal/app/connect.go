@@ -1,0 +1,140 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"ken/internal/connect"
+	"ken/internal/secret"
+)
+
+// A Connection is what is asked of connecting a client.
+type Connection struct {
+	Client  string
+	File    string // the client's configuration, where it is not in the usual place
+	Project string // a folder whose own files are taken too
+	Program string // the absolute path of ken
+	HTTP    bool   // the client asks over HTTP, at serve.addr, with the token
+	Token   string // for HTTP
+}
+
+// PlanConnection works out what connecting a client would change. It changes
+// nothing.
+func (a *App) PlanConnection(c Connection) (*connect.Plan, error) {
+	entry := connect.Entry{Command: c.Program}
+	if c.HTTP {
+		entry = connect.Entry{URL: "http://" + a.Settings.Serve.Addr + "/mcp", Token: c.Token}
+	}
+	return connect.Prepare(connect.Options{
+		Where: connect.Where{Client: c.Client, Home: a.Places.UserHome, Getenv: a.getenv, File: c.File, Project: c.Project},
+		Entry: entry,
+		Secret: func(name string) (secret.Value, bool) {
+			v, err := a.secrets.Lookup(name)
+			return v, err == nil
+		},
+	})
+}
+
+// Connect does what a plan says: seals its secrets, takes its servers over, and
+// then changes the client's files. It gives the names of the servers, as Ken
+// has them.
+func (a *App) Connect(ctx context.Context, p *connect.Plan) (names []string, err error) {
+	for _, s := range p.Secrets {
+		if s.Value.Reveal() == "" {
+			continue // a person has to set it
+		}
+		if err := a.secrets.Set(s.Name, s.Value); err != nil {
+			return nil, err
+		}
+	}
+	renames, err := a.editServers(func(old []byte) ([]byte, map[string]string, error) {
+		return connect.Merge(old, p.Servers, p.Client)
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range p.Servers {
+		name := s.Name
+		if now, ok := renames[name]; ok {
+			name = now
+		}
+		if !s.Disabled {
+			names = append(names, name)
+		}
+	}
+	return names, connect.Apply(ctx, p, a.vault())
+}
+
+// A Disconnection is what became of a client's files.
+type Disconnection struct {
+	Files   []connect.Restored `json:"files"`
+	Removed []string           `json:"removed"` // servers that Ken no longer has
+}
+
+// Disconnect gives a client its files back, and forgets the servers that came
+// from it alone, with their secrets.
+func (a *App) Disconnect(ctx context.Context, client string, force bool) (Disconnection, error) {
+	var d Disconnection
+	var err error
+	if d.Files, err = connect.Undo(ctx, client, a.vault(), force); err != nil {
+		return d, err
+	}
+	var loose []string
+	_, err = a.editServers(func(old []byte) (out []byte, _ map[string]string, err error) {
+		out, d.Removed, loose, err = connect.Unmerge(old, client)
+		return out, nil, err
+	})
+	if err != nil {
+		return d, err
+	}
+	for _, name := range loose {
+		if err := a.secrets.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			a.log.Warn("a secret that nothing needs any more stays", "name", name, "error", err)
+		}
+	}
+	return d, nil
+}
+
+// Connected gives the clients that are connected.
+func (a *App) Connected(ctx context.Context) ([]string, error) {
+	return connect.Connected(ctx, a.vault())
+}
+
+func (a *App) vault() *connect.Vault {
+	return connect.NewVault(filepath.Join(a.Places.State, "connect"), a.secrets)
+}
+
+// editServers changes mcp.json as a whole.
+func (a *App) editServers(edit func(old []byte) ([]byte, map[string]string, error)) (map[string]string, error) {
+	file := a.serverFile()
+	old, err := os.ReadFile(file)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("read the servers: %w", err)
+	}
+	out, renames, err := edit(old)
+	if err != nil {
+		return nil, fmt.Errorf("edit %s: %w", file, err)
+	}
+	if err := os.MkdirAll(a.Places.Home, 0o700); err != nil {
+		return nil, err
+	}
+	temp, err := os.CreateTemp(a.Places.Home, ".mcp.json-*")
+	if err != nil {
+		return nil, fmt.Errorf("write the servers: %w", err)
+	}
+	_, err = temp.Write(out)
+	if err == nil {
+		err = temp.Sync()
+	}
+	if err = errors.Join(err, temp.Close()); err == nil {
+		err = os.Rename(temp.Name(), file)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("write the servers: %w", errors.Join(err, os.Remove(temp.Name())))
+	}
+	return renames, nil
+}

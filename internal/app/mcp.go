@@ -1,0 +1,167 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"ken/capability"
+	"ken/internal/door"
+	"ken/internal/govern/approval"
+	"ken/internal/govern/policy"
+	"ken/internal/know/source"
+	"ken/internal/run/mcpgateway"
+	"ken/internal/run/result"
+	"ken/internal/serve/mcpserver"
+)
+
+// MCP gives the server for MCP clients, which is one for all of them.
+func (a *App) MCP() *mcpserver.Server {
+	a.mcpOnce.Do(func() { a.mcpServer = a.newMCP() })
+	return a.mcpServer
+}
+
+func (a *App) newMCP() *mcpserver.Server {
+	cfg := mcpserver.Config{
+		Door: a.Door, Version: Version(), Log: a.log, Surface: string(a.Settings.MCP.Surface), Pinned: a.Settings.MCP.Pinned,
+		Intents: a.mcpIntents(), Ask: a.mcpAsk, Settle: a.mcpSettle, Whole: a.wholeResult, Hosts: a.Settings.Serve.Hosts,
+		Exposed:     func(e *door.Entry) string { return e.Meta[source.MetaExposed] },
+		ApproveHint: func(ticket string) string { return "ken approve grant " + ticket },
+	}
+	if a.gateway != nil {
+		cfg.Backends, cfg.EndSession = backends{a.gateway}, a.gateway.EndSession
+	}
+	return mcpserver.New(cfg)
+}
+
+// mcpIntents are the intents that a client's model may choose; none where
+// intents are not asked for at MCP.
+func (a *App) mcpIntents() []string {
+	rules := a.Rules()
+	if rules == nil || !rules.AsksIntent(policy.SurfaceMCP) {
+		return nil
+	}
+	return policy.Intents()
+}
+
+// mcpAsk gives what a person must answer before a call can go on.
+func (a *App) mcpAsk(ctx context.Context, err error) (*mcpserver.Question, error) {
+	q, ok := errors.AsType[*door.Question](err)
+	if !ok {
+		return nil, nil
+	}
+	out := &mcpserver.Question{Name: q.Name, Text: q.Text}
+	switch q.Name {
+	case door.AnswerAgain:
+		out.Answer, err = json.Marshal(q.Effect)
+		return out, err
+	case door.AnswerConsent:
+		desk, err := a.Desk()
+		if err != nil {
+			return nil, err
+		}
+		t, err := desk.Get(ctx, q.Ticket)
+		if err != nil {
+			return nil, err
+		}
+		out.Ticket, out.Wide = t.ID, t.Question.Widest == approval.Session
+		for _, l := range t.Lines() {
+			out.Lines = append(out.Lines, mcpserver.Line{Name: l.Name, Text: l.Text})
+		}
+		out.Answer, err = json.Marshal(t.ID)
+		return out, err
+	}
+	return nil, fmt.Errorf("nobody can answer the question %q", q.Name)
+}
+
+// mcpSettle takes the answer that a person gave in his client.
+func (a *App) mcpSettle(ctx context.Context, who capability.Principal, ticket string, d mcpserver.Decision) error {
+	said := approval.Answer{By: who, Effect: approval.Yes, Scope: approval.Once}
+	switch d {
+	case mcpserver.AllowOnce:
+	case mcpserver.AllowSession:
+		said.Scope = approval.Session
+	case mcpserver.AllowAlways:
+		said.Scope = approval.Always
+	default:
+		said.Effect = approval.No
+	}
+	_, err := a.Settle(ctx, ticket, said)
+	return err
+}
+
+// wholeResult reads all of what a call returned.
+func (a *App) wholeResult(ctx context.Context, who capability.Principal, session, handle string) (capability.Result, error) {
+	kept, err := a.results.get()
+	if err != nil {
+		return capability.Result{}, err
+	}
+	scope := result.ScopeOf(capability.Call{Principal: who, Session: session})
+	var text strings.Builder
+	for from := int64(1); ; {
+		piece, err := kept.Read(ctx, scope, result.Query{Handle: handle, Op: result.OpChars, From: from, Limit: result.Whole})
+		if err != nil {
+			return capability.Result{}, err
+		}
+		text.WriteString(piece.Text)
+		if piece.Left == "" || piece.Chars.To < from {
+			return capability.Result{Parts: []capability.Part{{Text: text.String()}}}, nil
+		}
+		from = piece.Chars.To + 1
+	}
+}
+
+// backends shows the gateway to the server.
+type backends struct{ gateway *mcpgateway.Gateway }
+
+func (b backends) Offers(capability.Principal) ([]mcpserver.Offer, uint64) {
+	version := b.gateway.Version() // before the lists: what comes between is news
+	var out []mcpserver.Offer
+	at := map[string]int{}
+	offer := func(server string) *mcpserver.Offer {
+		i, ok := at[server]
+		if !ok {
+			i = len(out)
+			at[server] = i
+			out = append(out, mcpserver.Offer{Server: server})
+		}
+		return &out[i]
+	}
+	for _, p := range b.gateway.Prompts() {
+		o := offer(p.Server)
+		o.Prompts, o.Prompt = append(o.Prompts, p.Prompt), p.Call
+	}
+	for _, r := range b.gateway.Resources() {
+		o := offer(r.Server)
+		o.Resources, o.Read = append(o.Resources, r.Resource), r.Call
+	}
+	for _, t := range b.gateway.Templates() {
+		o := offer(t.Server)
+		o.Templates, o.Read = append(o.Templates, t.ResourceTemplate), t.Call
+	}
+	return out, version
+}
+
+func (b backends) Next(ctx context.Context, after uint64) (uint64, error) {
+	return b.gateway.Next(ctx, after)
+}
+
+func (b backends) Complete(ctx context.Context, who capability.Principal, session, server string, params json.RawMessage) (json.RawMessage, error) {
+	var p mcp.CompleteParams
+	if err := json.Unmarshal(params, &p); err != nil {
+		return nil, &capability.Error{Kind: capability.Invalid, Op: "complete", Target: server, Err: err}
+	}
+	res, err := b.gateway.Complete(ctx, who, session, server, &p)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(res)
+}
+
+func (b backends) Subscribe(ctx context.Context, who capability.Principal, session, _, uri string, updated func()) (func(), error) {
+	return b.gateway.Subscribe(ctx, who, session, uri, updated)
+}

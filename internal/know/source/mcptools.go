@@ -1,0 +1,271 @@
+package source
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"ken/capability"
+)
+
+// Tools of MCP servers that Ken itself is connected to. They are read by the
+// same rules as a saved tools/list, and sealed and scanned like everything.
+
+// FormatMCP is [capability.Origin.Format] of what a connected server brought.
+const FormatMCP = "mcp"
+
+// MetaExposed is the key of [capability.Capability.Meta] that holds the name
+// under which a client sees a tool natively. Only Ken sets it.
+const MetaExposed = "mcp.exposed"
+
+// An MCPServer is what all tools of one server have in common.
+type MCPServer struct {
+	Name        string // becomes the category, and a part of each id
+	Trust       capability.Trust
+	Origin      capability.Origin // where the server is configured
+	Permissions []string          // that its calls need
+}
+
+// MCPID gives the id of a server's tool.
+func MCPID(server, tool string) capability.ID { return capability.ID("mcp:" + server + "/" + tool) }
+
+// An MCPTool is one tool on its way to become a capability.
+type MCPTool struct {
+	JSON     []byte // the object, as tools/list has it
+	Runner   string // of its recipe
+	Exposed  string
+	Findings []capability.Finding // besides those of the text scan
+}
+
+// MCPTools makes a capability of each tool, or takes what the cache has of
+// exactly the same. A tool that makes no sense is left out, with a problem. A
+// nil Cache keeps nothing.
+func (c *Cache) MCPTools(server MCPServer, tools []MCPTool) ([]*capability.Capability, []capability.Problem) {
+	server.Origin.Format = FormatMCP
+	if c == nil || c.Dir == "" || len(tools) < minCachedTools {
+		u := server.read(tools)
+		return u.capabilities, u.problems
+	}
+	dir, err := c.open()
+	if err != nil {
+		u := server.read(tools)
+		server.unused(u, err)
+		return u.capabilities, u.problems
+	}
+	defer dir.Close()
+	id := server.cacheID(tools)
+	if u := server.take(dir, id); u != nil {
+		return u.capabilities, u.problems
+	}
+	u := server.read(tools)
+	if err := put(dir, id, pack(u, false, id)); err != nil {
+		server.unused(u, fmt.Errorf("use cache %s: %s", c.Dir, plainCause(err)))
+	} else if lean := server.take(dir, id); lean != nil {
+		u = lean // the same, together in memory and without the text around it
+	}
+	return u.capabilities, u.problems
+}
+
+// minCachedTools: fewer are read sooner than looked up.
+const minCachedTools = 64
+
+// read makes the capabilities.
+func (s MCPServer) read(tools []MCPTool) *unit {
+	u := &unit{format: FormatMCP, trust: s.Trust}
+	rows := newRowReader()
+	rows.mcp = true
+	for _, t := range tools {
+		r, err := rows.read(t.JSON)
+		if err != nil {
+			var je *jsonError
+			errors.As(err, &je)
+			s.problem(u, capability.Grave, je.code, "a tool of the list: "+je.message, je.fix)
+			continue
+		}
+		for _, n := range r.notes {
+			s.problem(u, capability.Warning, "bad-value", shorten(r.Name)+": "+n.message, n.fix)
+		}
+		u.capabilities = append(u.capabilities, s.capability(r, t))
+	}
+	if m := rows.droppedMessage(); m != "" {
+		s.problem(u, capability.Warning, "dropped-values", m, "")
+	}
+	u.details = make([]capability.Detail, len(u.capabilities))
+	return u
+}
+
+func (s MCPServer) capability(r *row, t MCPTool) *capability.Capability {
+	c := r.Capability
+	c.ID = MCPID(s.Name, c.Name)
+	c.Category = s.Name
+	c.Trust = s.Trust
+	c.Origin = s.Origin
+	c.Origin.Pointer = c.Name
+	c.Run = &capability.Recipe{Runner: t.Runner}
+	c.Permissions = s.Permissions
+	delete(c.Meta, MetaExposed) // not the server's to say
+	if t.Exposed != "" {
+		r.meta(MetaExposed, t.Exposed)
+	}
+	c.Findings = slices.Clone(t.Findings)
+	seal(c, r.Detail)
+	return c
+}
+
+func (s MCPServer) problem(u *unit, severity capability.Severity, code, message, fix string) {
+	if len(u.problems) >= maxToolProblems {
+		return
+	}
+	if len(u.problems) == maxToolProblems-1 {
+		severity, code, message, fix = capability.Warning, "more-problems", "there is more wrong with this server's tools; the rest is not listed", "mend the first ones"
+	}
+	u.problems = append(u.problems, capability.Problem{Severity: severity, Code: code, Origin: s.Origin, Message: message, Fix: fix})
+}
+
+// maxToolProblems is how many problems one list may have.
+const maxToolProblems = 50
+
+func (s MCPServer) unused(u *unit, err error) {
+	message, fix := err.Error(), "make room in it"
+	if ce, ok := errors.AsType[*capability.Error](err); ok {
+		message, fix = fmt.Sprintf("the cache %s is not used: %v", ce.Target, ce.Err), ce.Fix
+	}
+	s.problem(u, capability.Warning, "cache-unused", message, fix)
+}
+
+// cacheID covers all that the capabilities depend on.
+func (s MCPServer) cacheID(tools []MCPTool) (id cacheID) {
+	h := sha256.New()
+	settings, _ := json.Marshal(s) // plain data cannot fail
+	fmt.Fprintf(h, "mcp\n%d\n%s\n%s\n", packVersion, thisBuild(), settings)
+	var b []byte
+	for _, t := range tools {
+		b = b[:0]
+		for _, part := range []string{t.Runner, t.Exposed} {
+			b = append(binary.AppendUvarint(b, uint64(len(part))), part...)
+		}
+		if len(t.Findings) > 0 {
+			found, _ := json.Marshal(t.Findings)
+			b = append(b, found...)
+		}
+		b = binary.AppendUvarint(b, uint64(len(t.JSON)))
+		h.Write(b)
+		h.Write(t.JSON)
+	}
+	h.Sum(id[:0])
+	return id
+}
+
+// take reads an entry of the cache; nil when there is none that is whole.
+func (s MCPServer) take(dir *os.Root, id cacheID) *unit {
+	f, err := dir.Open(id.file())
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() || info.Size() > maxEntry {
+		return nil
+	}
+	data := make([]byte, info.Size())
+	if _, err := io.ReadFull(f, data); err != nil {
+		return nil
+	}
+	rest, ok := bytes.CutPrefix(data, []byte(packMagic))
+	if !ok || len(rest) < sha256.Size {
+		return nil
+	}
+	body := rest[sha256.Size:]
+	if sum := packSum(id, body); !bytes.Equal(sum[:], rest[:sha256.Size]) {
+		return nil
+	}
+	x := &packer{in: body, home: s.Origin, trust: s.Trust}
+	x.readTable()
+	var u unit
+	details := false
+	x.unit(&u, &details)
+	if x.bad || len(x.in) != 0 {
+		return nil
+	}
+	now := time.Now()
+	_ = dir.Chtimes(id.file(), now, now) // so that what is used stays longest
+	return &u
+}
+
+// MCPDetail reads the schema of a tool out of its object. It fails with
+// [capability.Conflict] when the object is not the one that c was made of.
+func MCPDetail(c *capability.Capability, object []byte) (capability.Detail, error) {
+	rows := rowReader{mcp: true}
+	r, err := rows.read(object)
+	if err != nil {
+		return capability.Detail{}, &capability.Error{
+			Kind: capability.Conflict, Op: "read", Target: string(c.ID),
+			Err: errors.New("its place holds something else now"), Fix: "reload the catalog",
+		}
+	}
+	return r.Detail, unchanged(c, r.Detail)
+}
+
+// MCPFields are the parts of a tool that a person trusts it for. All but the
+// name may be absent.
+type MCPFields struct {
+	Name, Title, Description   string
+	Input, Output, Annotations json.RawMessage // parts of the object
+}
+
+// SplitMCPTool takes a tool's object apart. Where a key is repeated the first
+// stands; [Cache.MCPTools] leaves out such a tool.
+func SplitMCPTool(object []byte) (f MCPFields, err error) {
+	w := jsonWalk{data: object, loose: true}
+	if w.next() != '{' {
+		return f, errors.New("the tool is not a JSON object")
+	}
+	var seen [keyCount]bool
+	output := false
+	err = w.object(func(rawKey []byte, at, end int) error {
+		v := object[at:end]
+		if string(v) == "null" {
+			return nil
+		}
+		if string(rawKey) == "outputSchema" && !output {
+			f.Output, output = v, true
+		}
+		// The keys in all the spellings that count.
+		key := keyOf(rawKey)
+		if key == keyUnknown || seen[key] {
+			return nil
+		}
+		seen[key] = true
+		switch key {
+		case keyName:
+			f.Name, _ = plainText(v)
+		case keyDisplayName:
+			f.Title, _ = plainText(v)
+		case keyDescription:
+			f.Description, _ = plainText(v)
+		case keySchema:
+			f.Input = v
+		case keyAnnotations:
+			f.Annotations = v
+		}
+		return nil
+	})
+	if err != nil {
+		if je, ok := errors.AsType[*jsonError](err); ok {
+			return f, errors.New(je.message)
+		}
+		return f, err
+	}
+	if strings.TrimSpace(f.Name) == "" {
+		return f, errors.New("the tool has no name")
+	}
+	return f, nil
+}

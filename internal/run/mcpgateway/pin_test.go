@@ -1,0 +1,113 @@
+//go:build unix
+
+package mcpgateway
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"ken/capability"
+	"ken/internal/govern/pin"
+	"ken/internal/know/source"
+	"ken/internal/store/storetest"
+)
+
+func desk(t testing.TB) *pin.Desk {
+	t.Helper()
+	d, err := pin.New(storetest.Open(t, filepath.Join(t.TempDir(), "ken.db")), pin.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func rules(c *capability.Capability) string {
+	var out []string
+	for _, f := range c.Findings {
+		if f.Severity == capability.Grave {
+			out = append(out, f.Rule)
+		}
+	}
+	return strings.Join(out, " ")
+}
+
+// TestPins: what a server adds or changes after its first listing cannot be
+// called until somebody accepts it.
+func TestPins(t *testing.T) {
+	d := desk(t)
+	def := stdio(t, "s", "plain")
+	first := listed(t, Config{Pins: d}, def)
+	echo := byID(load(t, first))["mcp:s/echo"]
+	if rules(echo) != "" || echo.Meta[source.MetaExposed] != "echo" {
+		t.Fatalf("echo at its first listing: %q, exposed as %q", rules(echo), echo.Meta[source.MetaExposed])
+	}
+	// Another server that has the same tools gets other names.
+	other := listed(t, Config{Pins: d}, stdio(t, "t", "plain"))
+	if got := byID(load(t, other))["mcp:t/echo"].Meta[source.MetaExposed]; got != "t__echo" {
+		t.Errorf("the second echo is exposed as %q, want t__echo", got)
+	}
+
+	batches := watch(t, first.Sources()[0])
+	invoke(t, first, callAs("ada", "", "s/grow", `{"text":"sprout"}`))
+	sprout := byID(next(t, batches))["mcp:s/sprout"]
+	if sprout == nil || rules(sprout) != "mcp-new" {
+		t.Fatalf("a new tool: %+v", sprout)
+	}
+	_, err := first.Invoke(t.Context(), callAs("ada", "", "s/sprout", ""))
+	if e, _ := errors.AsType[*capability.Error](err); e == nil || e.Kind != capability.Conflict || !strings.Contains(e.Fix, "ken extension review mcp:s") {
+		t.Errorf("Invoke(new tool) = %v, want a conflict that says how to review", err)
+	}
+
+	def.Env = map[string]string{serveVar: "changed"}
+	second := listed(t, Config{Pins: d}, def)
+	changed := byID(load(t, second))["mcp:s/echo"]
+	if rules(changed) != "mcp-changed" || changed.Hash == echo.Hash {
+		t.Errorf("a changed tool has the rules %q", rules(changed))
+	}
+	if _, err := second.Invoke(t.Context(), callAs("ada", "", "s/echo", "")); capability.KindOf(err) != capability.Conflict {
+		t.Errorf("Invoke(changed tool) = %v, want conflict", err)
+	}
+	if st := second.Status()[0]; st.Quarantined != 1 {
+		t.Errorf("Status() says %d are in quarantine, want 1", st.Quarantined)
+	}
+}
+
+// TestDecidedOnAnother: a call that was decided on for another text is refused.
+func TestDecidedOnAnother(t *testing.T) {
+	g := listed(t, Config{}, stdio(t, "s", "plain"))
+	call := callAs("ada", "", "s/echo", `{"text":"x"}`)
+	call.CapabilityHash = byID(load(t, g))["mcp:s/echo"].Hash
+	if got := invoke(t, g, call); got != "x" {
+		t.Errorf("echo = %q", got)
+	}
+	call.CapabilityHash = "sha256:other"
+	if _, err := g.Invoke(t.Context(), call); capability.KindOf(err) != capability.Conflict {
+		t.Errorf("Invoke with another hash = %v, want conflict", err)
+	}
+}
+
+type brokenPins struct{}
+
+func (brokenPins) Check(context.Context, string, []pin.Tool) (map[string]pin.Verdict, error) {
+	return nil, errors.New("no store")
+}
+
+// TestPinsFailClosed: without pins nothing is accepted.
+func TestPinsFailClosed(t *testing.T) {
+	g := listed(t, Config{Pins: brokenPins{}}, stdio(t, "s", "plain"))
+	b := load(t, g)
+	for _, c := range b.Capabilities {
+		if rules(c) != "mcp-unpinned" {
+			t.Errorf("%s has the rules %q, want mcp-unpinned", c.ID, rules(c))
+		}
+	}
+	if len(b.Capabilities) == 0 || len(b.Problems) == 0 {
+		t.Errorf("%d capabilities, problems %v", len(b.Capabilities), b.Problems)
+	}
+	if _, err := g.Invoke(t.Context(), callAs("ada", "", "s/echo", "")); capability.KindOf(err) != capability.Conflict {
+		t.Errorf("Invoke = %v, want conflict", err)
+	}
+}

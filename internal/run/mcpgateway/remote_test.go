@@ -1,0 +1,242 @@
+//go:build unix
+
+package mcpgateway
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"ken/capability"
+)
+
+// remote serves a server over HTTP for a test, and counts the sessions.
+func remote(t testing.TB, sse bool) (def Server, web *httptest.Server, sessions *atomic.Int64) {
+	t.Helper()
+	sessions = &atomic.Int64{}
+	server := lasting(t)
+	make := func(r *http.Request) *mcp.Server {
+		if r.Header.Get("Authorization") != "Bearer tok-1234567" {
+			return nil
+		}
+		sessions.Add(1)
+		return server
+	}
+	var h http.Handler = mcp.NewStreamableHTTPHandler(make, nil)
+	if sse {
+		h = mcp.NewSSEHandler(make, nil)
+	}
+	web = httptest.NewServer(h)
+	t.Cleanup(func() { web.CloseClientConnections(); web.Close() })
+	return Server{
+		Name: "r", URL: web.URL + "/${PLACE}", SSE: sse, Headers: map[string]string{"Authorization": "Bearer ${secret:token}"},
+		Trust: capability.TrustUser, Timeout: 20 * time.Second, StartTimeout: 20 * time.Second,
+	}, web, sessions
+}
+
+// lasting is a server whose sessions end with the test, also those that nobody
+// ends.
+func lasting(t testing.TB) *mcp.Server {
+	t.Helper()
+	s := newServer("plain")
+	t.Cleanup(func() {
+		for session := range s.Sessions() {
+			session.Close()
+		}
+	})
+	return s
+}
+
+func secrets(name string) (string, bool) {
+	v, ok := map[string]string{"secret:token": "tok-1234567", "PLACE": "mcp"}[name]
+	return v, ok
+}
+
+func TestRemote(t *testing.T) {
+	for _, sse := range []bool{false, true} {
+		t.Run("sse "+strconv.FormatBool(sse), func(t *testing.T) {
+			def, _, _ := remote(t, sse)
+			g := listed(t, Config{Getenv: secrets}, def)
+			if got := invoke(t, g, callAs("ada", "", "r/echo", `{"text":"x"}`)); got != "x" {
+				t.Errorf("echo = %q", got)
+			}
+			batches := watch(t, g.Sources()[0])
+			invoke(t, g, callAs("ada", "", "r/grow", `{"text":"sprout"}`))
+			for byID(next(t, batches))["mcp:r/sprout"] == nil {
+			}
+			c := byID(load(t, g))["mcp:r/echo"]
+			f, err := g.Facts(t.Context(), callAs("ada", "", "r/echo", ""), c)
+			if err != nil || len(f.Hosts) != 1 || f.Hosts[0] != "127.0.0.1" || len(f.Required) != 1 || f.Required[0] != "network" {
+				t.Errorf("Facts() = %+v, %v", f, err)
+			}
+			st := g.Status()[0]
+			if st.State != Ready || st.Kind != map[bool]string{false: "http", true: "sse"}[sse] || st.Isolation != nil {
+				t.Errorf("Status() = %+v", st)
+			}
+		})
+	}
+}
+
+// TestRemoteRestart: the sessions of a server that forgot them are made anew,
+// and a call that it never saw is made again.
+func TestRemoteRestart(t *testing.T) {
+	def, web, sessions := remote(t, false)
+	g := listed(t, Config{Getenv: secrets}, def)
+	invoke(t, g, callAs("ada", "", "r/echo", ""))
+	before := sessions.Load()
+	fresh := lasting(t)
+	web.Config.Handler = mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { sessions.Add(1); return fresh }, nil)
+	web.CloseClientConnections()
+	eventually(t, "a call works again", func() bool {
+		res, err := g.Invoke(t.Context(), callAs("ada", "", "r/echo", `{"text":"y"}`))
+		return err == nil && textOf(res) == "y"
+	})
+	if sessions.Load() == before {
+		t.Error("no new session was made")
+	}
+}
+
+// TestThousandSessions: sessions that ended leave nothing.
+func TestThousandSessions(t *testing.T) {
+	if testing.Short() {
+		t.Skip("soak: a thousand sessions")
+	}
+	def, _, _ := remote(t, false)
+	def.Scope = ScopeSession
+	g := listed(t, Config{Getenv: secrets}, def)
+	heap := func() uint64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	run := func(n int) {
+		for i := range n {
+			session := "s" + strconv.Itoa(i)
+			if got := invoke(t, g, callAs("ada", session, "r/echo", `{"text":"z"}`)); got != "z" {
+				t.Fatalf("session %d: %q", i, got)
+			}
+			g.EndSession(session)
+		}
+	}
+	run(50)
+	goroutines, bytes := runtime.NumGoroutine(), heap()
+	run(1000)
+	eventually(t, "goroutines are as before", func() bool { return runtime.NumGoroutine() <= goroutines+20 })
+	if n := len(g.all()[0].backs); n != 0 {
+		t.Errorf("%d back ends are left", n)
+	}
+	after := heap()
+	if after > bytes+8<<20 {
+		t.Errorf("the heap grew from %d to %d bytes over 1,000 sessions", bytes, after)
+	}
+	t.Logf("heap before %d, after %d bytes; goroutines before %d, after %d", bytes, after, goroutines, runtime.NumGoroutine())
+}
+
+func TestPromptsAndResources(t *testing.T) {
+	g := listed(t, Config{CacheDir: t.TempDir()}, stdio(t, "a", "plain"), stdio(t, "b", "plain"))
+	prompts, resources, templates := g.Prompts(), g.Resources(), g.Templates()
+	if len(prompts) != 2 || prompts[0].Server != "a" || prompts[1].Call != "mcp:b/get_prompt" || prompts[0].Name != "greet" {
+		t.Fatalf("Prompts() = %+v", prompts)
+	}
+	if len(resources) != 2 || resources[1].Call != "mcp:b/read_resource" || len(templates) != 2 {
+		t.Fatalf("Resources() = %+v, Templates() = %+v", resources, templates)
+	}
+	for uri, want := range map[string]string{"note://a": "a", "file:///y/x": "a", "file:///y/z": "", "other://q": "", "note://unlisted": ""} {
+		if got, _, ok := g.ServerOf(uri); got != want || ok != (want != "") {
+			t.Errorf("ServerOf(%s) = %q, %v, want %q", uri, got, ok, want)
+		}
+	}
+	if got := invoke(t, g, callAs("ada", "", "a/read_resource", `{"uri":"note://a"}`)); got != "text of note://a" {
+		t.Errorf("read_resource = %q", got)
+	}
+	res, err := g.Invoke(t.Context(), callAs("ada", "", "a/get_prompt", `{"name":"greet","arguments":{"who":"Ada"}}`))
+	if err != nil || len(res.Parts) != 1 || !strings.Contains(string(res.Parts[0].JSON), "Hello Ada") {
+		t.Errorf("get_prompt = %+v, %v", res, err)
+	}
+	if _, err := g.Invoke(t.Context(), callAs("ada", "", "a/get_prompt", `{"nme":"greet"}`)); capability.KindOf(err) != capability.Invalid {
+		t.Errorf("get_prompt with a wrong argument = %v, want invalid", err)
+	}
+	done, err := g.Complete(t.Context(), capability.Principal{ID: "ada"}, "", "a", &mcp.CompleteParams{
+		Ref: &mcp.CompleteReference{Type: "ref/prompt", Name: "greet"}, Argument: mcp.CompleteParamsArgument{Name: "who", Value: "o"},
+	})
+	if err != nil || len(done.Completion.Values) != 2 {
+		t.Errorf("Complete() = %+v, %v", done, err)
+	}
+}
+
+func TestSubscribe(t *testing.T) {
+	g := listed(t, Config{Idle: time.Hour}, stdio(t, "s", "plain"))
+	ada := capability.Principal{ID: "ada"}
+	told := make(chan struct{}, 100)
+	cancel, err := g.Subscribe(t.Context(), ada, "", "note://a", func() { told <- struct{}{} })
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid := pidOf(t, g, "ada", "", "s")
+	// The newest protocol subscribes in a stream of its own, which may come to
+	// the server after the next call.
+	hear := func(what string) {
+		t.Helper()
+		eventually(t, "heard "+what, func() bool {
+			invoke(t, g, callAs("ada", "", "s/touch", ""))
+			return len(told) > 0
+		})
+		for len(told) > 0 {
+			<-told
+		}
+	}
+	hear("of a change")
+	// The subscription outlives the process.
+	_, _ = g.Invoke(t.Context(), callAs("ada", "", "s/crash", ""))
+	select {
+	case <-told:
+	case <-time.After(20 * time.Second):
+		t.Fatal("nothing is heard after the server was lost")
+	}
+	if again := pidOf(t, g, "ada", "", "s"); again == pid {
+		t.Errorf("pid %d again", again)
+	}
+	hear("of a change on the new process")
+	cancel()
+	cancel()
+	if _, err := g.Subscribe(t.Context(), ada, "", "nobody://x", func() {}); capability.KindOf(err) != capability.NotFound {
+		t.Errorf("Subscribe(nobody) = %v, want not found", err)
+	}
+}
+
+// TestQuestion: a server asks in the middle of a call, which is made again with
+// the answer: by the newest protocol, and by an older one that keeps the call
+// waiting.
+func TestQuestion(t *testing.T) {
+	def, _, _ := remote(t, false)
+	g := listed(t, Config{Getenv: secrets}, stdio(t, "s", "plain"), def)
+	for target, want := range map[string]string{"s/inquire": "accept Ada kept", "r/ask": "accept Ada"} {
+		call := callAs("ada", "", target, "")
+		for range 3 {
+			_, err := g.Invoke(t.Context(), call)
+			q, ok := errors.AsType[*capability.Inquiry](err)
+			if !ok || len(q.Requests) != 1 || capability.KindOf(err) != capability.InputNeeded {
+				t.Fatalf("Invoke(%s) = %v, want a question", target, err)
+			}
+			again := call
+			again.State = q.State
+			again.Answers = map[string]json.RawMessage{}
+			for name := range q.Requests {
+				again.Answers[name] = json.RawMessage(`{"action":"accept","content":{"name":"Ada"}}`)
+			}
+			if got := invoke(t, g, again); got != want {
+				t.Errorf("%s with its answer = %q, want %q", target, got, want)
+			}
+		}
+	}
+}

@@ -1,0 +1,228 @@
+package mcpgateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"ken/capability"
+	"ken/internal/run/executor"
+	"ken/internal/run/sandbox"
+	"ken/internal/untrusted"
+)
+
+// A State says how a server stands.
+type State string
+
+// The states.
+const (
+	Cold       State = "cold" // nothing of it runs
+	Starting   State = "starting"
+	Ready      State = "ready"
+	BackingOff State = "backing off" // it failed, and is left alone for a while
+	Failed     State = "failed"      // it failed, and nothing tries again until it is called
+	Disabled   State = "disabled"
+)
+
+// A Status is how one server stands, for people. Its texts are fit for a
+// terminal and hold no secrets.
+type Status struct {
+	Name  string
+	State State
+	Kind  string // "stdio", "http" or "sse"
+
+	Protocol, Title, Version string // as the server said when it was listed last
+	Instructions             string
+
+	Pid      int       // of the first back end that is a process
+	Backends int       // that run
+	Since    time.Time // the oldest of them runs
+	Restarts int
+
+	Tools, Prompts, Resources, Templates int
+	Quarantined                          int       // of Tools
+	Listed                               time.Time // zero: never
+
+	Err, Fix, Rule string // of the last failure, until a start works
+
+	Noise       int // lines on standard output that were no messages
+	NoiseSample string
+	Stderr      string // the last of it
+
+	// Isolation holds a stdio server; nil when it does not run, or is remote.
+	Isolation *sandbox.Isolation
+
+	Problems []capability.Problem // of what it lists
+}
+
+// Status gives how the servers stand, in their order.
+func (g *Gateway) Status() []Status {
+	var out []Status
+	for _, s := range g.all() {
+		out = append(out, s.status())
+	}
+	return out
+}
+
+func (s *server) status() Status {
+	st := Status{Name: s.def.Name, Kind: "stdio", State: Cold}
+	if s.def.URL != "" {
+		st.Kind = "http"
+		if s.def.SSE {
+			st.Kind = "sse"
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, b := range s.backs {
+		if b.link != nil && over(b.link) {
+			b.lostLocked(b.link)
+		}
+	}
+	s.offeredLocked(&st)
+	if st.Listed.IsZero() && s.damaged != nil {
+		st.Problems = append(st.Problems, capability.Problem{Severity: capability.Warning, Code: "mcp-cache", Origin: s.origin(), Message: s.damaged.Error()})
+	}
+	err := s.lastErr
+	if s.broken != nil {
+		err = s.def.invalid(s.broken)
+	}
+	st.fail(err)
+	st.Restarts = s.restarts
+	s.backsLocked(&st)
+	switch {
+	case s.def.Disabled:
+		st.State = Disabled
+	case s.broken != nil, st.State == Cold && err != nil:
+		st.State = Failed
+	}
+	return st
+}
+
+func (s *server) offeredLocked(st *Status) {
+	o := s.current
+	if o == nil {
+		return
+	}
+	info := o.head.Info
+	st.Protocol, st.Version = untrusted.Line(info.Protocol, 40), untrusted.Line(info.Version, 80)
+	st.Title, st.Instructions = untrusted.Line(info.Title, 120), untrusted.Line(info.Instructions, 400)
+	if st.Title == "" {
+		st.Title = untrusted.Line(info.Name, 120)
+	}
+	st.Listed = o.listed
+	st.Prompts, st.Resources, st.Templates = len(o.head.Prompts), len(o.head.Resources), len(o.head.Templates)
+	for _, e := range o.entries {
+		if e.Run.Runner == runCall {
+			st.Tools++
+			if e.barred != "" {
+				st.Quarantined++
+			}
+		}
+	}
+	st.Problems = slices.Clone(o.problems)
+}
+
+// backsLocked adds what the back ends are about.
+func (s *server) backsLocked(st *Status) {
+	for _, b := range s.backs {
+		switch {
+		case b.link != nil:
+			st.State = Ready
+			st.Backends++
+			if st.Since.IsZero() || b.began.Before(st.Since) {
+				st.Since = b.began
+			}
+			if n, sample := b.link.Noise(); n > 0 {
+				st.Noise += n
+				st.NoiseSample = untrusted.Line(sample, 200)
+			}
+			if b.proc != nil && st.Pid == 0 {
+				st.Pid = b.proc.Pid()
+				iso := b.proc.tool.Isolation()
+				st.Isolation = &iso
+				st.Stderr = untrusted.Line(b.proc.Stderr(), 400)
+			}
+		case b.starting != nil && st.State != Ready:
+			st.State = Starting
+		case st.State == Cold && now().Before(b.until):
+			st.State = BackingOff
+		}
+	}
+}
+
+func (st *Status) fail(err error) {
+	if err == nil {
+		return
+	}
+	st.Err = err.Error()
+	if e, ok := errors.AsType[*capability.Error](err); ok {
+		st.Fix, st.Rule = e.Fix, e.Rule
+		if e.Err != nil {
+			st.Err = e.Err.Error()
+		}
+	}
+	st.Err = untrusted.Line(st.Err, 1000)
+}
+
+// isolation says what holds a stdio server, or what will.
+func (s *server) isolation(ctx context.Context) json.RawMessage {
+	s.mu.Lock()
+	for _, b := range s.backs {
+		if b.proc != nil && b.link != nil {
+			defer s.mu.Unlock()
+			return b.proc.isolation
+		}
+	}
+	s.mu.Unlock()
+	return executor.Planned(ctx, s.g.cfg.Require)
+}
+
+// listAtOnce is how many servers are started at one time to be listed.
+const listAtOnce = 8
+
+// List starts and lists the servers that are named, or without names those that
+// were never listed, and says how each stands then. It returns when all have
+// answered, failed or run out of their time.
+func (g *Gateway) List(ctx context.Context, names ...string) []Status {
+	var chosen []*server
+	for _, s := range g.all() {
+		switch {
+		case len(names) > 0 && slices.Contains(names, s.def.Name):
+			chosen = append(chosen, s)
+		case len(names) == 0 && !s.def.Disabled:
+			if o, err := s.load(ctx, false); err == nil && o == nil {
+				chosen = append(chosen, s)
+			}
+		}
+	}
+	out := make([]Status, len(chosen))
+	slots := make(chan struct{}, listAtOnce)
+	var wg sync.WaitGroup
+	for i, s := range chosen {
+		wg.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			var err error
+			if !s.def.Disabled {
+				err = s.list(ctx)
+			}
+			out[i] = s.status()
+			if err != nil && out[i].Err == "" {
+				out[i].fail(err)
+			}
+		})
+	}
+	wg.Wait()
+	for _, name := range names {
+		if !slices.ContainsFunc(chosen, func(s *server) bool { return s.def.Name == name }) {
+			st := Status{Name: name, State: Failed}
+			st.fail(&capability.Error{Kind: capability.NotFound, Op: "list MCP server", Target: name, Err: errors.New("there is no server of this name"), Fix: "see ken doctor for the servers there are"})
+			out = append(out, st)
+		}
+	}
+	return out
+}

@@ -1,0 +1,99 @@
+package mcpserver
+
+import (
+	"encoding/json"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// An answer is a result that is JSON already. The SDK adds to its _meta, so
+// each request gets an answer of its own; the body may be shared.
+type answer struct {
+	mcp.ResultBase
+	body []byte // an object without _meta
+}
+
+// MarshalJSON gives the body with the metadata.
+func (a *answer) MarshalJSON() ([]byte, error) {
+	if len(a.Meta) == 0 {
+		return a.body, nil
+	}
+	meta, err := json.Marshal(a.Meta)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]byte, 0, len(a.body)+len(meta)+12)
+	out = append(out, a.body[:len(a.body)-1]...)
+	if len(a.body) > 2 {
+		out = append(out, ',')
+	}
+	out = append(out, `"_meta":`...)
+	out = append(out, meta...)
+	return append(out, '}'), nil
+}
+
+// complete begins the body of a final result.
+func complete(modern bool) []byte {
+	if modern {
+		return []byte(`{"resultType":"complete",`)
+	}
+	return []byte{'{'}
+}
+
+// cacheable is how long, and for whom, lists may be kept by a client. Lists
+// depend on who asks.
+const cacheable = `"ttlMs":60000,"cacheScope":"private",`
+
+// completeList is complete for results that a client may keep.
+func completeList(modern bool) []byte {
+	b := complete(modern)
+	if modern {
+		b = append(b, cacheable...)
+	}
+	return b
+}
+
+// appendText appends s as a JSON string.
+func appendText(b []byte, s string) []byte {
+	plain := true
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c >= 0x7f || c == '"' || c == '\\' {
+			plain = false
+			break
+		}
+	}
+	if plain {
+		b = append(b, '"')
+		b = append(b, s...)
+		return append(b, '"')
+	}
+	enc, err := json.Marshal(s)
+	if err != nil { // a string always has a JSON form
+		return append(b, `""`...)
+	}
+	return append(b, enc...)
+}
+
+// said is a tool result of one text.
+func said(modern bool, text string, failed bool) *answer {
+	b := complete(modern)
+	b = append(b, `"content":[{"type":"text","text":`...)
+	b = appendText(b, text)
+	b = append(b, `}]`...)
+	if failed {
+		b = append(b, `,"isError":true`...)
+	}
+	return &answer{body: append(b, '}')}
+}
+
+// fault is a JSON-RPC error.
+func fault(code int64, message string, data any) error {
+	e := &jsonrpc.Error{Code: code, Message: message}
+	if data != nil {
+		if raw, err := json.Marshal(data); err == nil {
+			e.Data = raw
+		}
+	}
+	return e
+}

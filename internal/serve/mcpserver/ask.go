@@ -1,0 +1,322 @@
+package mcpserver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"ken/capability"
+	"ken/internal/door"
+	"ken/internal/untrusted"
+)
+
+// maxRounds is how often one call may ask.
+const maxRounds = 10
+
+// consentName is the name of Ken's own question among those of a back end.
+const consentName = "ken_consent"
+
+// An exchange is one call with all that is asked on the way.
+type exchange struct {
+	ep      *endpoint
+	sess    *session
+	view    door.View
+	ss      *mcp.ServerSession
+	modern  bool
+	subject string
+	caps    func() *mcp.ClientCapabilities
+	call    capability.Call
+
+	given   map[string]json.RawMessage // what people have agreed to
+	shut    bool                       // the person closed the question without an answer
+	waiting string                     // what to say where nobody could be asked
+}
+
+// prepare sets the call that a request stands for.
+func (x *exchange) prepare(ctx context.Context, target capability.ID, args json.RawMessage, p mcp.RequestParams) {
+	x.call = capability.Call{
+		Target: target, Arguments: args, Session: x.sess.id, Intent: x.sess.active(time.Now()),
+		Live: x.ep.reporter(ctx, x.sess, x.ss, p),
+	}
+}
+
+// run makes the call. A pause is an answer that asks the client; it comes back
+// with responses and state.
+func (x *exchange) run(ctx context.Context, responses mcp.InputResponseMap, state string) (capability.Result, *answer, error) {
+	if len(responses) > 0 || state != "" {
+		pause, err := x.resume(ctx, responses, state)
+		if err != nil || pause != nil {
+			return capability.Result{}, pause, err
+		}
+	}
+	for range maxRounds {
+		res, err := x.ep.s.cfg.Door.Invoke(ctx, x.view, x.call)
+		if err == nil {
+			return res, nil, nil
+		}
+		again, pause, failed := x.ask(ctx, err)
+		if !again {
+			return capability.Result{}, pause, failed
+		}
+	}
+	return capability.Result{}, nil, &capability.Error{
+		Kind: capability.InputNeeded, Op: "call", Target: string(x.call.Target), Err: fmt.Errorf("it asked %d times", maxRounds), Fix: "make the call again",
+	}
+}
+
+// resume takes the answers that a client sends with a call made again.
+func (x *exchange) resume(ctx context.Context, responses mcp.InputResponseMap, state string) (*answer, error) {
+	var c claim
+	if state != "" {
+		var err error
+		if c, err = unseal(x.ep.s.key, state, x.claim(), time.Now()); err != nil {
+			return nil, fault(jsonrpc.CodeInvalidParams, err.Error(), nil)
+		}
+	}
+	x.call.State, x.given = c.State, c.Given
+	answers := map[string]json.RawMessage{}
+	maps.Copy(answers, c.Kept)
+	for name, r := range responses {
+		raw, err := json.Marshal(r)
+		if err != nil {
+			return nil, fault(jsonrpc.CodeInvalidParams, "the response "+untrusted.Line(name, 40)+" cannot be read", nil)
+		}
+		answers[name] = raw
+	}
+	// What only people can give is taken from the claim, which Ken sealed.
+	for _, name := range [...]string{consentName, "consent", "run_again"} {
+		delete(answers, name)
+	}
+	for _, name := range c.Declined {
+		answers[name] = json.RawMessage(`{"action":"cancel"}`)
+	}
+	x.call.Answers = answers
+	maps.Copy(x.call.Answers, x.given)
+	if c.Asked == "" {
+		return nil, nil
+	}
+	q := &Question{Name: c.Asked, Ticket: c.Ticket, Answer: c.Answer, Wide: c.Wide}
+	reply, _ := responses[consentName].(*mcp.ElicitResult)
+	if reply == nil {
+		return nil, nil // the call asks again
+	}
+	_, err := x.take(ctx, q, reply)
+	return nil, err
+}
+
+// claim is what each round of this exchange must be of.
+func (x *exchange) claim() claim {
+	return claim{Who: x.ep.key, Session: x.sess.id, Subject: x.subject}
+}
+
+// ask looks what a call that failed waits for, and asks. It reports whether to
+// make the call again now.
+func (x *exchange) ask(ctx context.Context, err error) (again bool, pause *answer, failed error) {
+	if q, ok := errors.AsType[*capability.Inquiry](err); ok {
+		return x.inquire(ctx, q, err)
+	}
+	if x.ep.s.cfg.Ask == nil {
+		return false, nil, err
+	}
+	q, qerr := x.ep.s.cfg.Ask(ctx, err)
+	if qerr != nil {
+		x.ep.s.log.Error("what a call waits for cannot be read", "error", qerr)
+		return false, nil, err
+	}
+	if q == nil {
+		return false, nil, err
+	}
+	if x.given[q.Name] != nil && q.Ticket == "" {
+		return false, nil, err // it was answered, and that was not enough
+	}
+	if x.shut || !x.canElicit() {
+		x.wait(q, err)
+		return false, nil, err
+	}
+	form, ok := consentForm(q, x.call)
+	if !ok { // nobody agrees to what cannot be shown in full
+		x.wait(q, err)
+		return false, nil, err
+	}
+	if x.modern {
+		pause, failed = x.pauseFor(q, form)
+		return false, pause, failed
+	}
+	reply, rerr := x.ss.Elicit(ctx, form)
+	if rerr != nil {
+		if ctx.Err() != nil {
+			return false, nil, ctx.Err()
+		}
+		x.wait(q, err)
+		return false, nil, err
+	}
+	answered, terr := x.take(ctx, q, reply)
+	if terr != nil {
+		return false, nil, terr
+	}
+	if !answered {
+		x.wait(q, err)
+		return false, nil, err
+	}
+	return true, nil, nil
+}
+
+// wait says where else a question can be answered, unless the error does.
+func (x *exchange) wait(q *Question, err error) {
+	if q.Ticket == "" || x.ep.s.cfg.ApproveHint == nil {
+		return
+	}
+	if hint := x.ep.s.cfg.ApproveHint(q.Ticket); !strings.Contains(err.Error(), hint) {
+		x.waiting = "\nIt waits for a person: " + hint + " allows it; then make the same call again."
+	}
+}
+
+// take acts on what a person said. Without an answer it reports false.
+func (x *exchange) take(ctx context.Context, q *Question, reply *mcp.ElicitResult) (bool, error) {
+	word, _ := reply.Content["decision"].(string)
+	var d Decision
+	switch {
+	case reply.Action == "decline":
+		d = Deny
+	case reply.Action != "accept":
+		x.shut = true
+		return false, nil
+	default:
+		for _, c := range choices(q) {
+			if c.word == word {
+				d = c.decision
+			}
+		}
+		if d == "" {
+			return false, nil
+		}
+	}
+	if q.Ticket != "" && x.ep.s.cfg.Settle != nil {
+		if err := x.ep.s.cfg.Settle(ctx, x.ep.who, q.Ticket, d); err != nil {
+			return false, err
+		}
+	} else if d == Deny {
+		return false, &capability.Error{Kind: capability.Denied, Op: "call", Target: string(x.call.Target), Err: errors.New("a person said no")}
+	}
+	if x.given == nil {
+		x.given = map[string]json.RawMessage{}
+	}
+	if x.call.Answers == nil {
+		x.call.Answers = map[string]json.RawMessage{}
+	}
+	// The call that names its ticket is answered by it, also with a no.
+	x.given[q.Name], x.call.Answers[q.Name] = q.Answer, q.Answer
+	return true, nil
+}
+
+type choice struct {
+	word     string
+	decision Decision
+}
+
+// choices are the answers that count.
+func choices(q *Question) []choice {
+	switch {
+	case q.Ticket == "":
+		return []choice{{"run it again", AllowOnce}, {"leave it", Deny}}
+	case q.Wide:
+		return []choice{{"allow once", AllowOnce}, {"allow for this session", AllowSession}, {"always allow", AllowAlways}, {"deny", Deny}}
+	}
+	return []choice{{"allow once", AllowOnce}, {"deny", Deny}}
+}
+
+// maxForm is how many characters a client is given to show.
+const maxForm = 16_000
+
+// consentForm shows a person what will run, and all of it: where that is too
+// long it reports false.
+func consentForm(q *Question, call capability.Call) (*mcp.ElicitParams, bool) {
+	var b strings.Builder
+	b.WriteString(untrusted.Line(q.Text, 400))
+	for _, l := range q.Lines {
+		if utf8.RuneCountInString(l.Text) > maxForm/2 {
+			return nil, false
+		}
+		fmt.Fprintf(&b, "\n%s: %s", untrusted.Line(l.Name, 40), untrusted.Line(l.Text, maxForm))
+	}
+	if b.Len() > maxForm {
+		return nil, false
+	}
+	if q.Wide {
+		fmt.Fprintf(&b, "\nFor this session, and always, are about every call of %s.", untrusted.Line(string(realTarget(call)), 120))
+	}
+	words := []any{}
+	for _, c := range choices(q) {
+		words = append(words, c.word)
+	}
+	return &mcp.ElicitParams{
+		Mode: "form", Message: b.String(),
+		RequestedSchema: map[string]any{
+			"type":       "object",
+			"properties": map[string]any{"decision": map[string]any{"type": "string", "title": "Decision", "enum": words}},
+			"required":   []any{"decision"},
+		},
+	}, true
+}
+
+// realTarget gives what a call is about, also within invoke_capability.
+func realTarget(call capability.Call) capability.ID {
+	if call.Target != toolInvoke {
+		return call.Target
+	}
+	return capability.ID(invoked(&mcp.CallToolParamsRaw{Name: toolInvoke, Arguments: call.Arguments}))
+}
+
+func (x *exchange) canElicit() bool {
+	caps := x.caps()
+	return caps != nil && caps.Elicitation != nil && (caps.Elicitation.Form != nil || caps.Elicitation.URL == nil)
+}
+
+// pauseFor asks a client that answers with the next request.
+func (x *exchange) pauseFor(q *Question, form *mcp.ElicitParams) (*answer, error) {
+	c := x.claim()
+	c.Asked, c.Ticket, c.Answer, c.Wide, c.Given = q.Name, q.Ticket, q.Answer, q.Wide, x.given
+	c.State, c.Kept = x.call.State, maps.Clone(x.call.Answers)
+	for name := range x.given {
+		delete(c.Kept, name)
+	}
+	params, err := json.Marshal(form)
+	if err != nil {
+		return nil, err
+	}
+	return x.pause(c, map[string]json.RawMessage{
+		consentName: json.RawMessage(`{"method":"elicitation/create","params":` + string(params) + `}`),
+	})
+}
+
+// pause writes what is asked.
+func (x *exchange) pause(c claim, requests map[string]json.RawMessage) (*answer, error) {
+	b := []byte(`{"resultType":"input_required","inputRequests":{`)
+	for i, name := range slices.Sorted(maps.Keys(requests)) {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(appendText(b, name), ':')
+		b = append(b, requests[name]...)
+	}
+	b = append(b, '}')
+	if c.Asked != "" || c.State != "" || len(c.Given) > 0 || len(c.Declined) > 0 {
+		c.Expires = time.Now().Add(stateLife)
+		state, err := seal(x.ep.s.key, c)
+		if err != nil {
+			return nil, err
+		}
+		b = append(b, `,"requestState":`...)
+		b = appendText(b, state)
+	}
+	return &answer{body: append(b, '}')}, nil
+}

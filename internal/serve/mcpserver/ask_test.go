@@ -1,0 +1,287 @@
+//lint:file-ignore SA1019 clients of before 2026-07-28 have what that version gave up
+
+package mcpserver
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"ken/capability"
+	"ken/internal/govern/approval"
+)
+
+// person is a client whose person answers consent with a decision, or with an
+// action alone.
+func person(asked *[]*mcp.ElicitParams, answer string) *mcp.ClientOptions {
+	return &mcp.ClientOptions{ElicitationHandler: func(_ context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+		*asked = append(*asked, r.Params)
+		if answer == "decline" || answer == "cancel" {
+			return &mcp.ElicitResult{Action: answer}, nil
+		}
+		return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"decision": answer}}, nil
+	}}
+}
+
+// TestConsent: a call that a person must agree to asks the person through the
+// client, in every version, and shows exactly what will run. What the person
+// says counts for as long as it was said.
+func TestConsent(t *testing.T) {
+	for _, test := range []struct {
+		answer string
+		calls  []bool // whether each call of two succeeds
+		asks   int    // in both together
+	}{
+		{"allow once", []bool{true, true}, 2},
+		{"allow for this session", []bool{true, true}, 1},
+		{"always allow", []bool{true, true}, 1},
+		{"deny", []bool{false, false}, 2},
+		{"decline", []bool{false, false}, 2},
+		{"cancel", []bool{false, false}, 2},
+	} {
+		t.Run(test.answer, func(t *testing.T) {
+			for _, version := range mcp.SupportedProtocolVersions() {
+				for _, way := range []string{"pipe", "http"} {
+					b := newBench(t, office)
+					cfg := b.config()
+					cfg.Surface = direct
+					s := New(cfg)
+					var asked []*mcp.ElicitParams
+					p := peer{version: version, opts: person(&asked, test.answer)}
+					var cs *mcp.ClientSession
+					if way == "pipe" {
+						cs = dial(t, s, p)
+					} else {
+						cs = dialWeb(t, web(t, s), p)
+					}
+					for i, want := range test.calls {
+						res := call(t, cs, "write", map[string]any{"name": fmt.Sprint("file", i)})
+						if res.IsError == want {
+							t.Errorf("%s %s: call %d = %q, error %v; want success %v", version, way, i, text(res), res.IsError, want)
+						}
+						if test.answer == "cancel" && !strings.Contains(text(res), "ken approve grant ") {
+							t.Errorf("%s %s: cancelled = %q, want where to approve", version, way, text(res))
+						}
+					}
+					if len(asked) != test.asks {
+						t.Errorf("%s %s: asked %d times, want %d", version, way, len(asked), test.asks)
+					}
+					if len(asked) > 0 && (!strings.Contains(asked[0].Message, `file0`) || !strings.Contains(asked[0].Message, "tool:write")) {
+						t.Errorf("%s %s: asked %q, want exactly what will run", version, way, asked[0].Message)
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestConsentElsewhere: a client that cannot ask its person is told where to
+// approve, and the same call made later succeeds.
+func TestConsentElsewhere(t *testing.T) {
+	b := newBench(t, office)
+	cfg := b.config()
+	cfg.Surface = direct
+	each(t, New(cfg), peer{opts: &mcp.ClientOptions{Capabilities: &mcp.ClientCapabilities{}}}, func(t *testing.T, cs *mcp.ClientSession) {
+		args := map[string]any{"name": t.Name()}
+		res := call(t, cs, "write", args)
+		_, after, ok := strings.Cut(text(res), "ken approve grant ")
+		if !res.IsError || !ok {
+			t.Fatalf("CallTool = %q, want a result that says where to approve", text(res))
+		}
+		ticket := after[:strings.IndexAny(after+" ", " ,.;")]
+		if strings.Count(text(res), ticket) != 1 {
+			t.Errorf("CallTool = %q, want the ticket once", text(res))
+		}
+		if _, err := b.desk.Settle(t.Context(), ticket, approval.Answer{By: ada, Effect: approval.Yes, Scope: approval.Once}); err != nil {
+			t.Fatalf("Settle(%s) = %v", ticket, err)
+		}
+		if res := call(t, cs, "write", args); res.IsError || text(res) != "hello "+t.Name() {
+			t.Errorf("the same call later = %q, error %v; want that it runs", text(res), res.IsError)
+		}
+	})
+}
+
+// TestTooLongToShow: nobody can agree through a client to what it cannot show
+// in full.
+func TestTooLongToShow(t *testing.T) {
+	b := newBench(t, office)
+	cfg := b.config()
+	cfg.Surface = direct
+	var asked []*mcp.ElicitParams
+	cs := dial(t, New(cfg), peer{opts: person(&asked, "allow once")})
+	res := call(t, cs, "write", map[string]any{"name": strings.Repeat("x", maxForm)})
+	if !res.IsError || len(asked) != 0 || !strings.Contains(text(res), "ken approve grant ") {
+		t.Errorf("CallTool = %.200q, asked %d times; want a refusal without a question", text(res), len(asked))
+	}
+}
+
+// asking is a tool that asks for a name, a sampling and the roots, and then
+// says what it got.
+func asking(requests map[string]string, state string) capability.InvokerFunc {
+	return func(_ context.Context, c capability.Call) (capability.Result, error) {
+		missing := map[string]json.RawMessage{}
+		for name, r := range requests {
+			if c.Answers[name] == nil {
+				missing[name] = json.RawMessage(r)
+			}
+		}
+		if len(missing) > 0 {
+			return capability.Result{}, &capability.Error{Kind: capability.InputNeeded, Op: "call", Target: string(c.Target), Err: &capability.Inquiry{Requests: missing, State: state}}
+		}
+		out := "state " + c.State
+		for _, name := range []string{"who", "model", "roots"} {
+			out += " " + string(c.Answers[name])
+		}
+		return capability.Result{Parts: []capability.Part{{Text: out}}}, nil
+	}
+}
+
+const (
+	askWho   = `{"method":"elicitation/create","params":{"mode":"form","message":"who?","requestedSchema":{"type":"object","properties":{"decision":{"type":"string"}}}}}`
+	askModel = `{"method":"sampling/createMessage","params":{"maxTokens":5,"messages":[{"role":"user","content":{"type":"text","text":"hi"}}]}}`
+	askRoots = `{"method":"roots/list","params":{}}`
+)
+
+// TestInquiries: what a back end asks reaches the client, in the way of its
+// version, and the answers reach the back end with its state.
+func TestInquiries(t *testing.T) {
+	b := newBench(t, func(b *bench) {
+		b.tool("mcp:s/curious", `{"type":"object"}`, quiet, asking(map[string]string{"who": askWho, "model": askModel, "roots": askRoots}, "st8"))
+	})
+	var asked []*mcp.ElicitParams
+	opts := person(&asked, "me")
+	opts.CreateMessageHandler = func(context.Context, *mcp.CreateMessageRequest) (*mcp.CreateMessageResult, error) {
+		return &mcp.CreateMessageResult{Model: "m1", Role: "assistant", Content: &mcp.TextContent{Text: "yo"}}, nil
+	}
+	each(t, New(b.config()), peer{name: "claude-code", opts: opts}, func(t *testing.T, cs *mcp.ClientSession) {
+		res := call(t, cs, "curious", map[string]any{})
+		got := text(res)
+		for _, want := range []string{"state st8", `"decision":"me"`, `"model":"m1"`, `"roots":[]`} {
+			if res.IsError || !strings.Contains(got, want) {
+				t.Errorf("CallTool = %q, error %v; want %s in it", got, res.IsError, want)
+			}
+		}
+	})
+}
+
+// TestInquiryBounds: a back end that never has enough ends, a client that
+// cannot answer is told, and one that can answer some is asked only those.
+func TestInquiryBounds(t *testing.T) {
+	b := newBench(t, func(b *bench) {
+		b.tool("mcp:s/endless", `{"type":"object"}`, quiet, func(_ context.Context, c capability.Call) (capability.Result, error) {
+			return capability.Result{}, &capability.Error{Kind: capability.InputNeeded, Op: "call", Err: &capability.Inquiry{Requests: map[string]json.RawMessage{"who": json.RawMessage(askWho)}}}
+		})
+		b.tool("mcp:s/curious", `{"type":"object"}`, quiet, asking(map[string]string{"who": askWho}, ""))
+		b.tool("mcp:s/both", `{"type":"object"}`, quiet, asking(map[string]string{"who": askWho, "model": askModel}, ""))
+	})
+	s := New(b.config())
+	var asked []*mcp.ElicitParams
+	cs := dial(t, s, peer{name: "claude-code", version: sessionful, opts: person(&asked, "x")})
+	if res := call(t, cs, "endless", nil); !res.IsError || !strings.Contains(text(res), "asked 10 times") || len(asked) != maxRounds {
+		t.Errorf("CallTool(endless) = %q after %d questions, want an end after %d", text(res), len(asked), maxRounds)
+	}
+	mute := &mcp.ClientOptions{Capabilities: &mcp.ClientCapabilities{}}
+	cs = dial(t, s, peer{name: "claude-code", version: sessionful, opts: mute})
+	if res := call(t, cs, "curious", nil); !res.IsError || !strings.Contains(text(res), "cannot answer") {
+		t.Errorf("CallTool(curious) = %q, want that the client cannot answer", text(res))
+	}
+	cs = dial(t, s, peer{name: "claude-code", version: sessionless, opts: mute})
+	if _, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "curious"}); code(err) != mcp.CodeMissingRequiredClientCapabilities {
+		t.Errorf("CallTool(curious) = %v, want code %d", err, mcp.CodeMissingRequiredClientCapabilities)
+	}
+	sampling := &mcp.ClientOptions{CreateMessageHandler: func(context.Context, *mcp.CreateMessageRequest) (*mcp.CreateMessageResult, error) {
+		return &mcp.CreateMessageResult{Model: "m1", Role: "assistant", Content: &mcp.TextContent{Text: "yo"}}, nil
+	}}
+	for _, version := range []string{sessionful, sessionless} {
+		cs = dial(t, s, peer{name: "claude-code", version: version, opts: sampling})
+		if res := call(t, cs, "both", nil); res.IsError || !strings.Contains(text(res), `{"action":"cancel"}`) || !strings.Contains(text(res), "m1") {
+			t.Errorf("%s: CallTool(both) = %q, want the model's answer, and that nobody gave the other", version, text(res))
+		}
+	}
+}
+
+// raw is a client of 2026-07-28 that answers nothing by itself.
+func raw(t *testing.T, s *Server, who capability.Principal) *mcp.ClientSession {
+	return dialWeb(t, web(t, s), peer{version: sessionless, who: who, opts: &mcp.ClientOptions{
+		MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true},
+		Capabilities:   &mcp.ClientCapabilities{Elicitation: &mcp.ElicitationCapabilities{}},
+	}})
+}
+
+// TestStateIsSealed: a state that was changed, or is of another principal or
+// tool, is an error of the protocol, and consent that nobody was asked for is
+// none.
+func TestStateIsSealed(t *testing.T) {
+	b := newBench(t, func(b *bench) {
+		office(b)
+		b.tool("tool:erase", nameSchema, capability.Effects{}, greet)
+	})
+	cfg := b.config()
+	cfg.Surface = direct
+	s := New(cfg)
+	cs := raw(t, s, ada)
+	args := map[string]any{"name": "f"}
+	first, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "write", Arguments: args})
+	if err != nil || !first.NeedsInput() || first.RequestState == "" {
+		t.Fatalf("CallTool = %+v, %v; want a question", first, err)
+	}
+	yes := mcp.InputResponseMap{consentName: &mcp.ElicitResult{Action: "accept", Content: map[string]any{"decision": "allow once"}}}
+	for name, p := range map[string]*mcp.CallToolParams{
+		"changed":      {Name: "write", Arguments: args, InputResponses: yes, RequestState: first.RequestState + "-TAMPERED"},
+		"cut":          {Name: "write", Arguments: args, InputResponses: yes, RequestState: first.RequestState[3:]},
+		"another tool": {Name: "erase", Arguments: args, InputResponses: yes, RequestState: first.RequestState},
+	} {
+		if res, err := cs.CallTool(t.Context(), p); code(err) != jsonrpc.CodeInvalidParams {
+			t.Errorf("%s: CallTool = %+v, %v; want invalid params", name, res, err)
+		}
+	}
+	if res, err := raw(t, s, eve).CallTool(t.Context(), &mcp.CallToolParams{Name: "write", Arguments: args, InputResponses: yes, RequestState: first.RequestState}); code(err) != jsonrpc.CodeInvalidParams {
+		t.Errorf("by another: CallTool = %+v, %v; want invalid params", res, err)
+	}
+	forged := mcp.InputResponseMap{
+		"consent": &mcp.ElicitResult{Action: "accept"}, "run_again": &mcp.ElicitResult{Action: "accept"},
+		consentName: yes[consentName],
+	}
+	if res, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "write", Arguments: args, InputResponses: forged}); err != nil || !res.NeedsInput() {
+		t.Errorf("consent without a state: CallTool = %+v, %v; want the question again", res, err)
+	}
+	if got := b.last(); got.Target != "" {
+		t.Errorf("%s ran", got.Target)
+	}
+	wrong := mcp.InputResponseMap{consentName: &mcp.ElicitResult{Action: "accept", Content: map[string]any{"decision": "allow everything"}}}
+	if res, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "write", Arguments: args, InputResponses: wrong, RequestState: first.RequestState}); err != nil || !res.NeedsInput() {
+		t.Errorf("an answer that was not offered: CallTool = %+v, %v; want the question again", res, err)
+	}
+	if res, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "write", Arguments: args, InputResponses: yes, RequestState: first.RequestState}); err != nil || res.IsError || text(res) != "hello f" {
+		t.Errorf("with the state as it was: CallTool = %+v, %v; want that it runs", res, err)
+	}
+}
+
+// TestConsentThenInquiry: a call that a person agreed to once, and whose back
+// end then asks something, runs: no answer is lost on the way, whatever is asked
+// in between.
+func TestConsentThenInquiry(t *testing.T) {
+	for _, version := range []string{sessionful, sessionless} {
+		b := newBench(t, func(b *bench) {
+			b.tool("mcp:s/curious", `{"type":"object"}`, capability.Effects{}, asking(map[string]string{"who": askWho}, "st8"))
+		})
+		var asked []*mcp.ElicitParams
+		cs := dial(t, New(b.config()), peer{name: "claude-code", version: version, opts: person(&asked, "allow once")})
+		res := call(t, cs, "curious", map[string]any{})
+		var questions []string
+		for _, q := range asked {
+			questions = append(questions, strings.SplitN(q.Message, "\n", 2)[0])
+		}
+		if res.IsError || !strings.Contains(text(res), "state st8") {
+			t.Errorf("%s: CallTool = %q after %q, want that it runs", version, text(res), questions)
+		}
+		if n := strings.Count(strings.Join(questions, "\n"), "who?"); n != 1 {
+			t.Errorf("%s: asked %q, want the back end's question once", version, questions)
+		}
+	}
+}

@@ -1,0 +1,178 @@
+package mcpserver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"ken/capability"
+	"ken/internal/door"
+	"ken/internal/tokenizer"
+	"ken/internal/untrusted"
+)
+
+// schemaTokens is how much of a schema an error shows.
+const schemaTokens = 2000
+
+// callTool makes the call that a client asks for.
+func (ep *endpoint) callTool(ctx context.Context, req *mcp.CallToolRequest) (*answer, error) {
+	p := req.Params
+	modern := isModern(p)
+	sess := ep.sessionOf(req)
+	v := ep.view()
+	switch p.Name {
+	case toolDiscover, toolList, toolDescribe:
+		return ep.look(ctx, v, sess, p)
+	case toolIntent:
+		if len(ep.s.cfg.Intents) > 0 {
+			return ep.selectIntent(sess, p, modern), nil
+		}
+		return nil, unknownTool(p.Name, sess.shown())
+	}
+	target, err := ep.target(ctx, v, sess, p)
+	if err != nil {
+		return nil, err
+	}
+	if inner := invoked(p); inner != "" && ep.withheld(v, inner) {
+		return said(modern, "there is no capability "+untrusted.Line(inner, 80)+" here; "+toolDiscover+" finds what there is", true), nil
+	}
+	x := &exchange{ep: ep, sess: sess, view: v, ss: req.Session, modern: modern, subject: "tools/call " + p.Name, caps: req.ClientCapabilities}
+	x.prepare(ctx, target, p.Arguments, p)
+	res, pause, err := x.run(ctx, p.InputResponses, p.RequestState)
+	switch {
+	case err == nil && pause != nil:
+		return pause, nil
+	case err == nil:
+		x.remember(res)
+		return toolResult(modern, res), nil
+	}
+	return ep.refused(ctx, x, p, err)
+}
+
+// remember notes whose the addresses in a result are.
+func (x *exchange) remember(res capability.Result) {
+	for i := range res.Parts {
+		if p := &res.Parts[i]; p.Link != "" {
+			if rest, ok := strings.CutPrefix(string(realTarget(x.call)), "mcp:"); ok {
+				server, _, _ := strings.Cut(rest, "/")
+				x.sess.link(p.Link, server)
+			}
+		}
+	}
+}
+
+// look runs the tools by which a model looks further.
+func (ep *endpoint) look(ctx context.Context, v door.View, sess *session, p *mcp.CallToolParamsRaw) (*answer, error) {
+	a, err := ep.s.cfg.Door.Call(ctx, v, capability.Scope{Session: sess.id, User: ep.who.ID}, p.Name, p.Arguments)
+	if err != nil {
+		return nil, err
+	}
+	return said(isModern(p), a.Text, a.Failed), nil
+}
+
+// selectIntent sets what the session is about to do.
+func (ep *endpoint) selectIntent(sess *session, p *mcp.CallToolParamsRaw, modern bool) *answer {
+	var in struct {
+		Intent string `json:"intent"`
+	}
+	names := ep.s.cfg.Intents
+	if err := json.Unmarshal(p.Arguments, &in); err != nil || !slices.Contains(names, in.Intent) {
+		return said(modern, fmt.Sprintf("intent is %s; it is one of %s", untrusted.Line(in.Intent, 40), strings.Join(names, ", ")), true)
+	}
+	sess.selectIntent(in.Intent, time.Now())
+	return said(modern, fmt.Sprintf("The intent is %s for %d minutes.", in.Intent, int(intentLife.Minutes())), false)
+}
+
+// target gives what a tool's name stands for. A name that was not there when
+// the menu was made is looked for in a new one.
+func (ep *endpoint) target(ctx context.Context, v door.View, sess *session, p *mcp.CallToolParamsRaw) (capability.ID, error) {
+	surface := sess.shown()
+	switch {
+	case p.Name == toolInvoke && surface == bridge:
+		return toolInvoke, nil
+	case p.Name == toolRead && ep.has(v, toolRead):
+		return "tool:" + toolRead, nil
+	}
+	if m := ep.known(surface); m != nil {
+		if id, ok := m.targets[p.Name]; ok {
+			return id, nil
+		}
+	}
+	m, err := ep.menuFor(ctx, v, surface)
+	if err != nil {
+		return "", err
+	}
+	if id, ok := m.targets[p.Name]; ok {
+		return id, nil
+	}
+	return "", unknownTool(p.Name, surface)
+}
+
+func unknownTool(name, surface string) error {
+	text := "unknown tool " + untrusted.Line(name, 80)
+	if surface == bridge {
+		text += "; " + toolDiscover + " finds capabilities and " + toolInvoke + " calls them"
+	}
+	return fault(jsonrpc.CodeInvalidParams, text, nil)
+}
+
+// invoked gives the capability that a call of invoke_capability is about.
+func invoked(p *mcp.CallToolParamsRaw) string {
+	if p.Name != toolInvoke {
+		return ""
+	}
+	var in struct {
+		Capability string `json:"capability"`
+	}
+	_ = json.Unmarshal(p.Arguments, &in) // the runner says what is wrong with it
+	return in.Capability
+}
+
+// refused tells why a call was not made: as a result that a model can read, but
+// for what the protocol has an error for.
+func (ep *endpoint) refused(ctx context.Context, x *exchange, p *mcp.CallToolParamsRaw, err error) (*answer, error) {
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	var wire *jsonrpc.Error
+	if errors.As(err, &wire) {
+		return nil, wire
+	}
+	e, ok := errors.AsType[*capability.Error](err)
+	if !ok {
+		ep.s.log.Error("call", "tool", p.Name, "error", err)
+		return said(x.modern, err.Error(), true), nil
+	}
+	switch {
+	case e.Kind == capability.NotFound && x.call.Target != toolInvoke && e.Target == string(x.call.Target):
+		return nil, unknownTool(p.Name, x.sess.shown())
+	case e.Kind == capability.Invalid:
+		if text := ep.schemaError(ctx, x.view, e); text != "" {
+			return said(x.modern, text, true), nil
+		}
+	}
+	return said(x.modern, err.Error()+x.waiting, true), nil
+}
+
+// schemaError says what is wrong with arguments together with what they must
+// be, which saves the model a question.
+func (ep *endpoint) schemaError(ctx context.Context, v door.View, e *capability.Error) string {
+	d, err := ep.s.cfg.Door.Describe(ctx, v, e.Target)
+	if err != nil || len(d.Detail.Schema) == 0 {
+		return ""
+	}
+	about := *e
+	about.Fix = ""
+	schema := string(d.Detail.Schema)
+	if short := tokenizer.Cut(schema, schemaTokens); len(short) < len(schema) {
+		schema = fmt.Sprintf("%s … (%d of %d bytes; %s has the rest)", short, len(short), len(schema), toolDescribe)
+	}
+	return about.Error() + "\nIts input schema: " + schema
+}

@@ -1,0 +1,138 @@
+package mcpserver
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"ken/capability"
+	"ken/internal/door"
+)
+
+// Config says what a Server offers and whom it asks. Only Door is needed; what
+// is nil or empty beyond it is not offered.
+type Config struct {
+	Door    *door.Door
+	Version string // of Ken
+	Log     *slog.Logger
+
+	// Surface is "direct", "bridge", or "auto", which empty means too: what
+	// fits the client, by its name.
+	Surface string
+
+	// Pinned are ids of capabilities that are on the menu of a bridge as they
+	// are.
+	Pinned []string
+
+	// Intents are the names that select_active_intent takes. Without any the
+	// tool is not there.
+	Intents []string
+
+	// Exposed gives the name under which a tool is listed natively. Nil, and
+	// an empty answer, mean Meta["mcp.exposed"] of the capability, or its name.
+	// What comes out is made fit for clients and unique in any case.
+	Exposed func(*door.Entry) string
+
+	Backends Backends
+
+	// Ask gives what a person must answer before a call that ended with err
+	// can go on; nil where err waits for nobody.
+	Ask func(ctx context.Context, err error) (*Question, error)
+
+	// Settle takes a person's answer to a question with a ticket.
+	Settle func(ctx context.Context, who capability.Principal, ticket string, d Decision) error
+
+	// ApproveHint says where else a ticket can be settled, as in
+	// "ken approve grant T1".
+	ApproveHint func(ticket string) string
+
+	// Whole reads the whole of a kept result of a principal's session.
+	Whole func(ctx context.Context, who capability.Principal, session, handle string) (capability.Result, error)
+
+	// EndSession is told of each session that is over.
+	EndSession func(session string)
+
+	// Hosts are names under which Handler may be reached besides loopback, as
+	// in "ken.example.com". MaxBody is the most bytes of one message, 4 MiB when
+	// zero; MaxSessions the most sessions over HTTP at once, 1024 when zero;
+	// Idle how long one may be without any request, 30 minutes when zero.
+	Hosts       []string
+	MaxBody     int64
+	MaxSessions int
+	Idle        time.Duration
+}
+
+// A Question is what a person must answer before a call can go on.
+type Question struct {
+	// Name is the key in [capability.Call.Answers], Answer what goes there once
+	// the person has agreed.
+	Name   string
+	Answer json.RawMessage
+
+	// Ticket, where there is one, is settled with [Config.Settle]. A question
+	// without a ticket is answered by making the call again with Answer.
+	Ticket string
+
+	Text  string // in one sentence
+	Lines []Line // what exactly will run, as a person must see it
+
+	// Wide permits answers for the session and for always.
+	Wide bool
+}
+
+// A Line is one thing to know about a call.
+type Line struct{ Name, Text string }
+
+// A Decision is a person's answer to a question with a ticket.
+type Decision string
+
+// The answers there are. Deny is the only no.
+const (
+	AllowOnce    Decision = "once"
+	AllowSession Decision = "session"
+	AllowAlways  Decision = "always"
+	Deny         Decision = "deny"
+)
+
+// Backends are the servers behind Ken, as far as they offer more than tools.
+// Its methods are safe for any number of goroutines.
+type Backends interface {
+	// Offers gives what each server offers a principal, and a version that is
+	// another one whenever something in it is. It does not wait for a server
+	// that has not started. A server that was added later comes later: the
+	// first to have a name keeps it. What it gives is not changed.
+	Offers(who capability.Principal) ([]Offer, uint64)
+
+	// Next waits until the offers have a version above after.
+	Next(ctx context.Context, after uint64) (uint64, error)
+
+	// Complete passes on a completion/complete: params and result are the
+	// protocol's, with the server's own names in them.
+	Complete(ctx context.Context, who capability.Principal, session, server string, params json.RawMessage) (json.RawMessage, error)
+
+	// Subscribe asks a server to tell of changes of a resource. Stop ends it
+	// and may be called once.
+	Subscribe(ctx context.Context, who capability.Principal, session, server, uri string, updated func()) (stop func(), err error)
+}
+
+// An Offer is what one server has besides tools, under its own names.
+type Offer struct {
+	Server    string
+	Prompts   []*mcp.Prompt
+	Resources []*mcp.Resource
+	Templates []*mcp.ResourceTemplate
+
+	// Read and Prompt are the capabilities by which its resources are read
+	// (argument uri) and its prompts got (arguments name and arguments). What
+	// the principal may not see of them hides what they read.
+	Read, Prompt capability.ID
+}
+
+// Hello is what a client on a stream says before the protocol begins.
+type Hello struct {
+	// Session names the session in records; empty makes one.
+	Session string
+}

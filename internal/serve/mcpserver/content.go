@@ -1,0 +1,146 @@
+package mcpserver
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"strings"
+
+	"ken/capability"
+)
+
+// metaHandle is the key in _meta of the handle of a result that was cut.
+const metaHandle = "ken/handle"
+
+// toolResult writes a result in the words of the protocol.
+func toolResult(modern bool, res capability.Result) *answer {
+	if len(res.Parts) == 1 && plain(&res.Parts[0]) {
+		a := said(modern, res.Parts[0].Text, res.Failed)
+		a.handle(res.Handle)
+		return a
+	}
+	b := append(complete(modern), `"content":[`...)
+	var structured json.RawMessage
+	written := 0
+	for i := range res.Parts {
+		p := &res.Parts[i]
+		if p.JSON != nil && p.MIME == "application/json" && i == len(res.Parts)-1 && (modern || isObject(p.JSON)) {
+			structured = p.JSON
+			if written > 0 {
+				continue // the text of it is there already
+			}
+		}
+		if written > 0 {
+			b = append(b, ',')
+		}
+		b = appendBlock(b, p)
+		written++
+	}
+	b = append(b, ']')
+	if structured != nil {
+		b = append(b, `,"structuredContent":`...)
+		b = append(b, structured...)
+	}
+	if res.Failed {
+		b = append(b, `,"isError":true`...)
+	}
+	a := &answer{body: append(b, '}')}
+	a.handle(res.Handle)
+	return a
+}
+
+func (a *answer) handle(h string) {
+	if h != "" {
+		a.Meta = map[string]any{metaHandle: h}
+	}
+}
+
+// plain reports whether a part is a text and nothing else.
+func plain(p *capability.Part) bool {
+	return p.JSON == nil && p.Data == nil && p.Link == "" && p.Extra == nil
+}
+
+// appendBlock writes one block of content.
+func appendBlock(b []byte, p *capability.Part) []byte {
+	switch {
+	case p.Link != "" && (p.Text != "" || p.Data != nil):
+		b = append(b, `{"type":"resource","resource":`...)
+		b = append(appendContents(b, p, p.Link), ',')
+	case p.Link != "":
+		b = append(b, `{"type":"resource_link","uri":`...)
+		b = append(appendText(b, p.Link), ',')
+		if p.MIME != "" {
+			b = append(b, `"mimeType":`...)
+			b = append(appendText(b, p.MIME), ',')
+		}
+		if !strings.Contains(string(p.Extra), `"name"`) { // it must have one
+			b = append(b, `"name":`...)
+			b = append(appendText(b, p.Link), ',')
+		}
+	case p.Data != nil && strings.HasPrefix(p.MIME, "image/"), p.Data != nil && strings.HasPrefix(p.MIME, "audio/"):
+		b = append(b, `{"type":"`...)
+		b = append(b, p.MIME[:5]...)
+		b = append(b, `","data":"`...)
+		b = base64.StdEncoding.AppendEncode(b, p.Data)
+		b = append(b, `","mimeType":`...)
+		b = append(appendText(b, p.MIME), ',')
+	case p.Data != nil:
+		b = append(b, `{"type":"resource","resource":`...)
+		b = append(appendContents(b, p, "ken://data"), ',')
+	case p.JSON != nil:
+		b = append(b, `{"type":"text","text":`...)
+		b = append(appendText(b, string(p.JSON)), ',')
+	default:
+		b = append(b, `{"type":"text","text":`...)
+		b = append(appendText(b, p.Text), ',')
+	}
+	b = appendExtra(b, p.Extra)
+	b[len(b)-1] = '}' // for the last comma
+	return b
+}
+
+// appendContents writes what a resource holds.
+func appendContents(b []byte, p *capability.Part, uri string) []byte {
+	b = append(b, `{"uri":`...)
+	b = appendText(b, uri)
+	if p.MIME != "" {
+		b = append(b, `,"mimeType":`...)
+		b = appendText(b, p.MIME)
+	}
+	switch {
+	case p.Data != nil:
+		b = append(b, `,"blob":"`...)
+		b = base64.StdEncoding.AppendEncode(b, p.Data)
+		b = append(b, '"')
+	case p.JSON != nil:
+		b = append(b, `,"text":`...)
+		b = appendText(b, string(p.JSON))
+	default:
+		b = append(b, `,"text":`...)
+		b = appendText(b, p.Text)
+	}
+	return append(b, '}')
+}
+
+// extras are what may be said of a block besides what it holds.
+var extras = [...]string{"name", "title", "description", "size", "icons", "annotations", "_meta"}
+
+// appendExtra passes on what the maker of a block said of it, each with a comma
+// behind.
+func appendExtra(b []byte, extra json.RawMessage) []byte {
+	if len(extra) == 0 {
+		return b
+	}
+	var m map[string]json.RawMessage
+	if json.Unmarshal(extra, &m) != nil {
+		return b
+	}
+	for _, key := range extras {
+		if v, ok := m[key]; ok {
+			b = append(b, '"')
+			b = append(b, key...)
+			b = append(b, `":`...)
+			b = append(append(b, v...), ',')
+		}
+	}
+	return b
+}

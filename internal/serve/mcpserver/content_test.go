@@ -1,0 +1,118 @@
+//lint:file-ignore SA1019 clients of before 2026-07-28 have what that version gave up
+
+package mcpserver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"ken/capability"
+)
+
+// TestToolResult: each kind of part in the words of the protocol, once.
+func TestToolResult(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		modern bool
+		res    capability.Result
+		want   string
+	}{
+		{"text", false, capability.Result{Parts: []capability.Part{{Text: "a\"b<é"}}}, `{"content":[{"type":"text","text":"a\"b\u003cé"}]}`},
+		{"nothing", false, capability.Result{}, `{"content":[]}`},
+		{"modern", true, capability.Result{Parts: []capability.Part{{Text: "x"}}, Failed: true}, `{"resultType":"complete","content":[{"type":"text","text":"x"}],"isError":true}`},
+		{"handle", false, capability.Result{Parts: []capability.Part{{Text: "x"}}, Handle: "h1"}, `{"content":[{"type":"text","text":"x"}],"_meta":{"ken/handle":"h1"}}`},
+		{"image", false, capability.Result{Parts: []capability.Part{{Data: []byte{1}, MIME: "image/png"}}}, `{"content":[{"type":"image","data":"AQ==","mimeType":"image/png"}]}`},
+		{"audio", false, capability.Result{Parts: []capability.Part{{Data: []byte{1}, MIME: "audio/wav"}}}, `{"content":[{"type":"audio","data":"AQ==","mimeType":"audio/wav"}]}`},
+		{"file", false, capability.Result{Parts: []capability.Part{{Data: []byte{1}, MIME: "application/pdf"}}}, `{"content":[{"type":"resource","resource":{"uri":"ken://data","mimeType":"application/pdf","blob":"AQ=="}}]}`},
+		{"embedded", false, capability.Result{Parts: []capability.Part{{Text: "t", Link: "a://b", MIME: "text/x"}}}, `{"content":[{"type":"resource","resource":{"uri":"a://b","mimeType":"text/x","text":"t"}}]}`},
+		{"link", false, capability.Result{Parts: []capability.Part{{Link: "a://b"}}}, `{"content":[{"type":"resource_link","uri":"a://b","name":"a://b"}]}`},
+		{"extra", false, capability.Result{Parts: []capability.Part{{Text: "x", Extra: json.RawMessage(`{"annotations":{"priority":1},"type":"image","text":"evil"}`)}}}, `{"content":[{"type":"text","text":"x","annotations":{"priority":1}}]}`},
+		{"bad extra", false, capability.Result{Parts: []capability.Part{{Text: "x", Extra: json.RawMessage(`[`)}}}, `{"content":[{"type":"text","text":"x"}]}`},
+		{"structured beside text", false, capability.Result{Parts: []capability.Part{{Text: "x"}, {JSON: json.RawMessage(`{"a":1}`), MIME: "application/json"}}}, `{"content":[{"type":"text","text":"x"}],"structuredContent":{"a":1}}`},
+		{"structured alone", false, capability.Result{Parts: []capability.Part{{JSON: json.RawMessage(`{"a":1}`), MIME: "application/json"}}}, `{"content":[{"type":"text","text":"{\"a\":1}"}],"structuredContent":{"a":1}}`},
+		{"a list is not structured before", false, capability.Result{Parts: []capability.Part{{JSON: json.RawMessage(`[1]`), MIME: "application/json"}}}, `{"content":[{"type":"text","text":"[1]"}]}`},
+		{"a list is structured now", true, capability.Result{Parts: []capability.Part{{JSON: json.RawMessage(`[1]`), MIME: "application/json"}}}, `{"resultType":"complete","content":[{"type":"text","text":"[1]"}],"structuredContent":[1]}`},
+		{"json of ours", false, capability.Result{Parts: []capability.Part{{Text: "x"}, {JSON: json.RawMessage(`{"a":1}`)}}}, `{"content":[{"type":"text","text":"x"},{"type":"text","text":"{\"a\":1}"}]}`},
+	} {
+		raw, err := toolResult(test.modern, test.res).MarshalJSON()
+		if err != nil || string(raw) != test.want || !json.Valid(raw) {
+			t.Errorf("%s: toolResult = %s, %v; want %s", test.name, raw, err, test.want)
+		}
+	}
+}
+
+// TestProgressAndLogs: what a call reports reaches a client that asked for it.
+func TestProgressAndLogs(t *testing.T) {
+	b := newBench(t, func(b *bench) {
+		b.tool("mcp:s/slow", `{"type":"object"}`, quiet, func(_ context.Context, c capability.Call) (capability.Result, error) {
+			if r, ok := c.Live.(capability.Reporter); ok {
+				r.Progress(1, 2, "half")
+				r.Note("warning", "s", json.RawMessage(`{"a":1}`))
+				r.Note("debug", "s", json.RawMessage(`"unwanted"`))
+			}
+			return capability.Result{Parts: []capability.Part{{Text: "live " + map[bool]string{true: "yes", false: "no"}[c.Live != nil]}}}, nil
+		})
+	})
+	news := make(chan string, 9)
+	each(t, New(b.config()), peer{name: "claude-code", opts: &mcp.ClientOptions{
+		ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) {
+			news <- "progress " + r.Params.Message
+		},
+		LoggingMessageHandler: func(_ context.Context, r *mcp.LoggingMessageRequest) { news <- "log " + string(r.Params.Level) },
+	}}, func(t *testing.T, cs *mcp.ClientSession) {
+		if res := call(t, cs, "slow", nil); text(res) != "live no" {
+			t.Errorf("a call that asks for no news: %q, want nobody to report to", text(res))
+		}
+		p := &mcp.CallToolParams{Name: "slow", Meta: mcp.Meta{}}
+		p.SetProgressToken("t1")
+		if strings.Contains(t.Name(), sessionless) {
+			p.Meta[mcp.MetaKeyLogLevel] = "info"
+		} else if err := cs.SetLoggingLevel(t.Context(), &mcp.SetLoggingLevelParams{Level: "info"}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := cs.CallTool(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]bool{<-news: true, <-news: true}
+		if !got["progress half"] || !got["log warning"] {
+			t.Errorf("the client was told %v, want progress and a warning", got)
+		}
+	})
+	if len(news) != 0 {
+		t.Errorf("the client was told %s as well", <-news)
+	}
+}
+
+// TestCancellation: a client that gives up ends the call.
+func TestCancellation(t *testing.T) {
+	begun, ended := make(chan struct{}), make(chan error)
+	b := newBench(t, func(b *bench) {
+		b.tool("mcp:s/hang", `{"type":"object"}`, quiet, func(ctx context.Context, c capability.Call) (capability.Result, error) {
+			begun <- struct{}{}
+			<-ctx.Done()
+			ended <- context.Cause(ctx)
+			return capability.Result{}, ctx.Err()
+		})
+	})
+	each(t, New(b.config()), peer{name: "claude-code"}, func(t *testing.T, cs *mcp.ClientSession) {
+		ctx, cancel := context.WithCancel(t.Context())
+		got := make(chan error, 1)
+		go func() {
+			_, err := cs.CallTool(ctx, &mcp.CallToolParams{Name: "hang"})
+			got <- err
+		}()
+		<-begun
+		cancel()
+		if err := <-ended; err == nil {
+			t.Error("the call was not ended")
+		}
+		if err := <-got; !errors.Is(err, context.Canceled) {
+			t.Errorf("CallTool = %v, want canceled", err)
+		}
+	})
+}

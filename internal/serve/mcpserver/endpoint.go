@@ -1,0 +1,322 @@
+//lint:file-ignore SA1019 clients of before 2026-07-28 have what that version gave up
+
+package mcpserver
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// sessionless is the first version of the protocol without sessions; before it
+// is the last one with them.
+const (
+	sessionless = "2026-07-28"
+	sessionful  = "2025-11-25"
+)
+
+// An endpoint is a server of the SDK with all of its sessions: the one of a
+// stream, or those of one principal over HTTP.
+type endpoint struct {
+	*audience
+	sdk       *mcp.Server
+	handler   *mcp.StreamableHTTPHandler // nil for a stream
+	only      *session                   // of a stream
+	stateless bool
+	live      sync.Map // *mcp.ServerSession to *session, where there are several
+	headers   *menu    // whose headers the SDK knows
+}
+
+// endpoint makes one. Its session is nil for HTTP.
+func (s *Server) endpoint(a *audience, only *session, stateless bool) *endpoint {
+	ep := &endpoint{audience: a, only: only, stateless: stateless}
+	caps := &mcp.ServerCapabilities{
+		Logging:   &mcp.LoggingCapabilities{},
+		Tools:     &mcp.ToolCapabilities{ListChanged: true},
+		Prompts:   &mcp.PromptCapabilities{ListChanged: true},
+		Resources: &mcp.ResourceCapabilities{ListChanged: true},
+	}
+	opts := &mcp.ServerOptions{
+		Capabilities: caps,
+		Instructions: "Ken: search discover_capabilities before you say that something cannot be done.",
+		SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.TTLMs, c.CacheScope = 60_000, "private" },
+	}
+	if s.cfg.Backends != nil {
+		caps.Completions = &mcp.CompletionCapabilities{}
+		caps.Resources.Subscribe = true
+		opts.SubscribeHandler, opts.UnsubscribeHandler = ep.subscribe, ep.unsubscribe
+	}
+	ep.sdk = mcp.NewServer(&mcp.Implementation{Name: "ken", Version: s.cfg.Version}, opts)
+	ep.sdk.AddReceivingMiddleware(ep.receive)
+	ep.sdk.AddSendingMiddleware(ep.send)
+	return ep
+}
+
+// receive answers requests. What it does not know it leaves to the SDK.
+func (ep *endpoint) receive(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		switch method {
+		case "tools/call":
+			return reply(ep.callTool(ctx, req.(*mcp.CallToolRequest)))
+		case "tools/list":
+			return reply(ep.listTools(ctx, req.(*mcp.ListToolsRequest)))
+		case "prompts/list":
+			return reply(ep.listPrompts(req.(*mcp.ListPromptsRequest)))
+		case "prompts/get":
+			return reply(ep.getPrompt(ctx, req.(*mcp.GetPromptRequest)))
+		case "resources/list":
+			return reply(ep.listResources(req.(*mcp.ListResourcesRequest)))
+		case "resources/templates/list":
+			return reply(ep.listTemplates(req.(*mcp.ListResourceTemplatesRequest)))
+		case "resources/read":
+			return reply(ep.readResource(ctx, req.(*mcp.ReadResourceRequest)))
+		case "completion/complete":
+			return reply(ep.complete(ctx, req.(*mcp.CompleteRequest)))
+		case "initialize":
+			return ep.initialize(ctx, next, method, req)
+		case "logging/setLevel":
+			sess := ep.sessionOf(req)
+			sess.mu.Lock()
+			sess.logging = true
+			sess.mu.Unlock()
+		case "subscriptions/listen":
+			return ep.listen(ctx, next, method, req)
+		}
+		return next(ctx, method, req)
+	}
+}
+
+// reply keeps a nil answer from becoming a result that is not nil.
+func reply(a *answer, err error) (mcp.Result, error) {
+	if err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+// initialize begins a session.
+func (ep *endpoint) initialize(ctx context.Context, next mcp.MethodHandler, method string, req mcp.Request) (mcp.Result, error) {
+	r, ok := req.(*mcp.ServerRequest[*mcp.InitializeParams])
+	if !ok {
+		return next(ctx, method, req)
+	}
+	if r.Params.ProtocolVersion >= sessionless {
+		// What is begun by a handshake is of the time of handshakes, whatever
+		// the client hopes for.
+		r.Params.ProtocolVersion = sessionful
+	}
+	res, err := next(ctx, method, req)
+	if err != nil {
+		return res, err
+	}
+	sess := ep.only
+	if sess == nil && !ep.stateless {
+		sess = &session{id: r.Session.ID()}
+		ep.live.Store(r.Session, sess)
+		ep.s.guests.arrive(sess.id, ep.key, r.Session)
+		go func() {
+			_ = r.Session.Wait() // how it ended does not matter
+			ep.live.Delete(r.Session)
+			ep.s.guests.depart(sess.id)
+			ep.s.over(sess)
+		}()
+	}
+	if sess != nil {
+		sess.meet(clientName(r.Params.ClientInfo), ep.s.cfg.Surface)
+	}
+	return res, nil
+}
+
+func clientName(i *mcp.Implementation) string {
+	if i == nil {
+		return ""
+	}
+	return i.Name[:min(len(i.Name), 128)]
+}
+
+// sessionOf gives the session that a request belongs to.
+func (ep *endpoint) sessionOf(req mcp.Request) *session {
+	ss, _ := req.GetSession().(*mcp.ServerSession)
+	name := ""
+	if ep.only != nil {
+		if ep.only.shown() == "" { // 2026-07-28 has no handshake
+			ep.only.meet(clientName(initial(ss)), ep.s.cfg.Surface)
+		}
+		return ep.only
+	}
+	if s, ok := ep.live.Load(ss); ok {
+		return s.(*session)
+	}
+	name = clientName(initial(ss))
+	return ep.s.lobby.find(ep.who, name, ep.s.cfg.Surface, time.Now())
+}
+
+func initial(ss *mcp.ServerSession) *mcp.Implementation {
+	if p := ss.InitializeParams(); p != nil {
+		return p.ClientInfo
+	}
+	return nil
+}
+
+// isModern reports whether a request is of a protocol without sessions.
+func isModern(p mcp.Params) bool {
+	v, _ := p.GetMeta()[mcp.MetaKeyProtocolVersion].(string)
+	return v >= sessionless
+}
+
+// listTools gives the menu.
+func (ep *endpoint) listTools(ctx context.Context, req *mcp.ListToolsRequest) (*answer, error) {
+	sess := ep.sessionOf(req)
+	m, err := ep.menuFor(ctx, ep.view(), sess.shown())
+	if err != nil {
+		return nil, err
+	}
+	sess.saw(tools, m.hash)
+	cursor, modern := "", false
+	if req.Params != nil {
+		cursor, modern = req.Params.Cursor, isModern(req.Params)
+	}
+	return m.answer(cursor, modern)
+}
+
+// listen notes what a client has seen that waits for changes without a session.
+func (ep *endpoint) listen(ctx context.Context, next mcp.MethodHandler, method string, req mcp.Request) (mcp.Result, error) {
+	ss, _ := req.GetSession().(*mcp.ServerSession)
+	if ep.only != nil {
+		ep.note(ctx, ep.sessionOf(req))
+		return next(ctx, method, req)
+	}
+	of := ep.sessionOf(req)
+	sess := &session{id: of.id, client: of.client, surface: of.shown()}
+	ep.note(ctx, sess)
+	ep.live.Store(ss, sess)
+	defer ep.live.Delete(ss)
+	defer sess.end()
+	return next(ctx, method, req)
+}
+
+func (ep *endpoint) note(ctx context.Context, sess *session) {
+	v := ep.view()
+	if _, err := ep.menuFor(ctx, v, sess.shown()); err != nil {
+		ep.s.log.Warn("no news of tools", "why", err)
+	}
+	ep.offerings(v)
+	for k := range kinds {
+		sess.saw(k, ep.hash(k, sess.shown()))
+	}
+}
+
+// changes are the notifications of changed lists.
+func changeOf(method string) (kind, bool) {
+	switch method {
+	case "notifications/tools/list_changed":
+		return tools, true
+	case "notifications/prompts/list_changed":
+		return prompts, true
+	case "notifications/resources/list_changed":
+		return resources, true
+	}
+	return 0, false
+}
+
+// send keeps news of changed lists from those whose list is as it was.
+func (ep *endpoint) send(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		k, ok := changeOf(method)
+		if !ok {
+			return next(ctx, method, req)
+		}
+		sess := ep.only
+		if sess == nil {
+			s, ok := ep.live.Load(req.GetSession())
+			if !ok {
+				return nil, nil
+			}
+			sess = s.(*session)
+		}
+		hash := ep.hash(k, sess.shown())
+		if !sess.behind(k, hash) {
+			return nil, nil
+		}
+		sess.saw(k, hash)
+		return next(ctx, method, req)
+	}
+}
+
+// tell sends news of changed lists. The SDK sends them when something is added
+// to what it holds itself, which nobody is shown.
+func (ep *endpoint) tell() {
+	for k := range kinds {
+		if !ep.anyBehind(k) {
+			continue
+		}
+		switch k {
+		case tools:
+			ep.sdk.AddTool(&mcp.Tool{Name: "ken", InputSchema: json.RawMessage(`{"type":"object"}`)}, nil)
+		case prompts:
+			ep.sdk.AddPrompt(&mcp.Prompt{Name: "ken"}, nil)
+		case resources:
+			ep.sdk.AddResource(&mcp.Resource{Name: "ken", URI: "ken://list"}, nil)
+		}
+	}
+}
+
+func (ep *endpoint) anyBehind(k kind) bool {
+	behind := func(sess *session) bool { return sess.behind(k, ep.hash(k, sess.shown())) }
+	if ep.only != nil {
+		return behind(ep.only)
+	}
+	found := false
+	ep.live.Range(func(_, s any) bool {
+		found = behind(s.(*session))
+		return !found
+	})
+	return found
+}
+
+// inUse reports whether there is anybody.
+func (ep *endpoint) inUse() bool {
+	if ep.only != nil {
+		return true
+	}
+	used := false
+	ep.live.Range(func(any, any) bool { used = true; return false })
+	return used
+}
+
+// knowHeaders lets the SDK check the headers of calls whose arguments are in
+// headers too.
+func (ep *endpoint) knowHeaders() {
+	m := ep.known(direct)
+	if m == nil { // nobody has listed them, so nobody knows of headers
+		return
+	}
+	ep.mu.Lock()
+	before := ep.headers
+	ep.headers = m
+	ep.mu.Unlock()
+	if before == m {
+		return
+	}
+	if before != nil {
+		for _, t := range before.headers {
+			ep.sdk.RemoveTools(t.Name)
+		}
+	}
+	for _, t := range m.headers {
+		func() {
+			// What is said about headers comes from outside, and the SDK
+			// panics when it is wrong: then there is nothing to check.
+			defer func() {
+				if p := recover(); p != nil {
+					ep.s.log.Warn("headers of a tool are not checked", "tool", t.Name, "why", fmt.Sprint(p))
+				}
+			}()
+			ep.sdk.AddTool(t, nil)
+		}()
+	}
+}

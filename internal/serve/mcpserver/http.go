@@ -1,0 +1,231 @@
+package mcpserver
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"ken/capability"
+)
+
+const (
+	headerVersion = "Mcp-Protocol-Version"
+	headerSession = "Mcp-Session-Id"
+)
+
+// eventBytes is how much of what was sent is kept for clients whose stream
+// broke, for each principal.
+const eventBytes = 1 << 20
+
+// Handler serves the streamable HTTP transport. Who says whose a request is;
+// what it does not know is refused. A session belongs to the principal who
+// began it: for all others it does not exist. Requests from pages of other
+// sites, and those that reached this machine under a name that is not its own,
+// are refused.
+//
+// The token of a request goes nowhere: no back end ever sees it.
+func (s *Server) Handler(who func(*http.Request) (capability.Principal, bool)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if why := s.foreign(r); why != "" {
+			http.Error(w, why, http.StatusForbidden)
+			return
+		}
+		p, ok := who(r)
+		if !ok || p.ID == "" {
+			w.Header().Set("WWW-Authenticate", "Bearer")
+			http.Error(w, "say who you are: send Authorization: Bearer with the token of ken", http.StatusUnauthorized)
+			return
+		}
+		r.Body = http.MaxBytesReader(w, r.Body, s.cfg.MaxBody)
+		a := s.audience(p)
+		a.web.Do(a.open)
+		modern, err := isModernHTTP(r)
+		if err != nil {
+			status := http.StatusBadRequest
+			if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+				status = http.StatusRequestEntityTooLarge
+			}
+			http.Error(w, "the body cannot be read: "+err.Error(), status)
+			return
+		}
+		if modern {
+			a.stateless.knowHeaders()
+			a.stateless.handler.ServeHTTP(w, r)
+			return
+		}
+		s.guests.serve(w, r, a.stateful.handler)
+	})
+}
+
+// open makes what serves a principal over HTTP.
+func (a *audience) open() {
+	events := mcp.NewMemoryEventStore(nil)
+	events.SetMaxBytes(eventBytes)
+	a.stateful, a.stateless = a.s.endpoint(a, nil, false), a.s.endpoint(a, nil, true)
+	for _, ep := range []*endpoint{a.stateful, a.stateless} {
+		opts := &mcp.StreamableHTTPOptions{Stateless: ep.stateless, MaxRequestBodyBytes: a.s.cfg.MaxBody, PropagateRequestCancellation: true, DisableLocalhostProtection: true}
+		if !ep.stateless {
+			opts.EventStore = events
+		}
+		ep.handler = mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return ep.sdk }, opts)
+		a.s.enlist(ep)
+	}
+}
+
+// isModernHTTP reports whether a request is of the protocol without sessions:
+// by its header or, where that is missing, by its body.
+func isModernHTTP(r *http.Request) (bool, error) {
+	switch {
+	case r.Header.Get(headerVersion) >= sessionless:
+		return true, nil
+	case r.Method != http.MethodPost || r.Header.Get(headerSession) != "":
+		return false, nil
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return false, err
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	return bytes.Contains(body, []byte(mcp.MetaKeyProtocolVersion)), nil
+}
+
+// foreign says why a request is not from where clients are.
+func (s *Server) foreign(r *http.Request) string {
+	if local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok && isLoopback(local.String()) && !s.ours(r.Host) {
+		return "the host of the request is not this machine; name it in mcp.hosts"
+	}
+	origin := r.Header.Get("Origin")
+	if origin == "" {
+		return ""
+	}
+	u, err := url.Parse(origin)
+	if err != nil || u.Host == "" || !(strings.EqualFold(u.Host, r.Host) || s.ours(u.Host)) {
+		return "the request is from a page of another site"
+	}
+	return ""
+}
+
+// ours reports whether a host is this machine, or one that was named.
+func (s *Server) ours(host string) bool {
+	if isLoopback(host) {
+		return true
+	}
+	name, _, err := net.SplitHostPort(host)
+	if err != nil {
+		name = host
+	}
+	return slices.ContainsFunc(s.cfg.Hosts, func(h string) bool { return strings.EqualFold(h, host) || strings.EqualFold(h, name) })
+}
+
+func isLoopback(host string) bool {
+	name, _, err := net.SplitHostPort(host)
+	if err != nil {
+		name = strings.Trim(host, "[]")
+	}
+	ip := net.ParseIP(name)
+	return strings.EqualFold(name, "localhost") || ip != nil && ip.IsLoopback()
+}
+
+// guests are the sessions over HTTP. There are so many at most, and one that is
+// not used for a while is closed.
+type guests struct {
+	most int
+	idle time.Duration
+
+	mu sync.Mutex
+	by map[string]*guest
+}
+
+type guest struct {
+	ss    *mcp.ServerSession
+	key   string
+	busy  int // requests that run, streams that are open
+	last  time.Time
+	timer *time.Timer
+}
+
+// arrive counts a session in.
+func (g *guests) arrive(id, key string, ss *mcp.ServerSession) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	one := &guest{ss: ss, key: key, last: time.Now()}
+	one.timer = time.AfterFunc(g.idle, func() { ss.Close() })
+	g.by[id] = one
+}
+
+func (g *guests) depart(id string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if one := g.by[id]; one != nil {
+		one.timer.Stop()
+		delete(g.by, id)
+	}
+}
+
+// serve passes a request on, if there is room for it.
+func (g *guests) serve(w http.ResponseWriter, r *http.Request, h http.Handler) {
+	id := r.Header.Get(headerSession)
+	if id == "" && r.Method == http.MethodPost && !g.room() {
+		w.Header().Set("Retry-After", "60")
+		http.Error(w, "too many sessions are in use; end some, or raise mcp.sessions", http.StatusServiceUnavailable)
+		return
+	}
+	if g.begin(id) {
+		defer g.finish(id)
+	}
+	h.ServeHTTP(w, r)
+}
+
+// room makes sure of room for one more, by closing the session that has been
+// idle for longest.
+func (g *guests) room() bool {
+	g.mu.Lock()
+	if len(g.by) < g.most {
+		g.mu.Unlock()
+		return true
+	}
+	var oldest *guest
+	for _, one := range g.by {
+		if one.busy == 0 && (oldest == nil || one.last.Before(oldest.last)) {
+			oldest = one
+		}
+	}
+	g.mu.Unlock()
+	if oldest == nil {
+		return false
+	}
+	oldest.ss.Close()
+	return true
+}
+
+func (g *guests) begin(id string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	one := g.by[id]
+	if one == nil {
+		return false
+	}
+	one.busy++
+	one.timer.Stop()
+	return true
+}
+
+func (g *guests) finish(id string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if one := g.by[id]; one != nil {
+		one.last = time.Now()
+		if one.busy--; one.busy == 0 {
+			one.timer.Reset(g.idle)
+		}
+	}
+}

@@ -1,0 +1,238 @@
+package mcpserver
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
+
+func post(t *testing.T, url, body string, header map[string]string) *http.Response {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json, text/event-stream")
+	r.Header.Set("Authorization", "Bearer ada")
+	for k, v := range header {
+		if r.Header.Set(k, v); k == "Host" {
+			r.Host = v
+		}
+	}
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { res.Body.Close() })
+	return res
+}
+
+// TestHandlerRefuses: strangers, pages of other sites, other names for this
+// machine, and bodies without end.
+func TestHandlerRefuses(t *testing.T) {
+	b := newBench(t, office)
+	cfg := b.config()
+	cfg.MaxBody, cfg.Hosts = 2048, []string{"ken.example.com"}
+	h := web(t, New(cfg))
+	for _, test := range []struct {
+		name, body string
+		header     map[string]string
+		want       int
+	}{
+		{"a client", hello, nil, 200},
+		{"nobody", hello, map[string]string{"Authorization": ""}, 401},
+		{"no name", hello, map[string]string{"Authorization": "Bearer "}, 401},
+		{"another site", hello, map[string]string{"Origin": "http://evil.example.com"}, 403},
+		{"no site", hello, map[string]string{"Origin": "null"}, 403},
+		{"a loopback page", hello, map[string]string{"Origin": "http://localhost:3000"}, 200},
+		{"another name", hello, map[string]string{"Host": "evil.example.com"}, 403},
+		{"both", hello, map[string]string{"Host": "evil.example.com", "Origin": "http://evil.example.com"}, 403},
+		{"a name that was given", hello, map[string]string{"Host": "ken.example.com"}, 200},
+		{"too long", hello + strings.Repeat(" ", 4096), nil, 413},
+		{"too long with a session", hello + strings.Repeat(" ", 4096), map[string]string{headerSession: "x"}, 404},
+		{"no JSON", "{", nil, 400},
+		{"no such session", hello, map[string]string{headerSession: "none"}, 404},
+		{"2026 without headers", `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`, nil, 400},
+		{"a version to come", `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2099-01-01","io.modelcontextprotocol/clientCapabilities":{}}}}`,
+			map[string]string{headerVersion: "2099-01-01", "Mcp-Method": "tools/list"}, 400},
+	} {
+		res := post(t, h.URL, test.body, test.header)
+		if res.StatusCode != test.want {
+			body, _ := io.ReadAll(res.Body)
+			t.Errorf("%s: status %d %s, want %d", test.name, res.StatusCode, body, test.want)
+		}
+	}
+}
+
+// TestSessionsAreTheirPrincipals: another's session does not exist.
+func TestSessionsAreTheirPrincipals(t *testing.T) {
+	b := newBench(t, office)
+	h := web(t, New(b.config()))
+	id := dialWeb(t, h, peer{version: sessionful}).ID()
+	if id == "" {
+		t.Fatal("the session has no id")
+	}
+	list := `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`
+	for who, want := range map[string]int{"ada": 200, "eve": 404} {
+		res := post(t, h.URL, list, map[string]string{headerSession: id, headerVersion: sessionful, "Authorization": "Bearer " + who})
+		if res.StatusCode != want {
+			t.Errorf("%s: status %d, want %d", who, res.StatusCode, want)
+		}
+	}
+}
+
+// TestSessionsAreBounded: the one that has been idle for longest makes room,
+// those that are used stay, and one that nobody uses is closed.
+func TestSessionsAreBounded(t *testing.T) {
+	b := newBench(t, office)
+	ended := make(chan string, 10)
+	cfg := b.config()
+	cfg.MaxSessions, cfg.EndSession = 2, func(id string) { ended <- id }
+	h := web(t, New(cfg))
+	begin := func() string {
+		res := post(t, h.URL, hello, nil)
+		_, _ = io.ReadAll(res.Body)
+		return res.Header.Get(headerSession)
+	}
+	first, second := begin(), begin()
+	stream, err := http.NewRequestWithContext(t.Context(), http.MethodGet, h.URL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream.Header = http.Header{"Accept": {"text/event-stream"}, "Authorization": {"Bearer ada"}, headerSession: {first}}
+	open, err := http.DefaultClient.Do(stream)
+	if err != nil || open.StatusCode != 200 {
+		t.Fatalf("GET = %v, %v", open, err)
+	}
+	defer open.Body.Close()
+	third := begin()
+	if got := <-ended; got != second || third == "" {
+		t.Errorf("ended %s, began %q; want that %s made room", got, third, second)
+	}
+	list := `{"jsonrpc":"2.0","id":2,"method":"ping"}`
+	for id, want := range map[string]int{first: 200, second: 404, third: 200} {
+		if res := post(t, h.URL, list, map[string]string{headerSession: id}); res.StatusCode != want {
+			t.Errorf("session %s: status %d, want %d", id, res.StatusCode, want)
+		}
+	}
+
+	cfg.Idle = time.Millisecond
+	h = web(t, New(cfg))
+	idle := begin()
+	if got := <-ended; got != idle {
+		t.Errorf("ended %s, want %s, which nobody uses", got, idle)
+	}
+}
+
+// TestStatelessClientsKeepTheirSession: a client of 2026-07-28 has the same
+// session in all its requests, and another client another.
+func TestStatelessClientsKeepTheirSession(t *testing.T) {
+	b := newBench(t, office)
+	cfg := b.config()
+	cfg.Surface, cfg.Intents = direct, intents
+	h := web(t, New(cfg))
+	seen := func(p peer) (session, intent string) {
+		p.version = sessionless
+		call(t, dialWeb(t, h, p), "greet", map[string]any{"name": "x"})
+		return b.last().Session, b.last().Intent
+	}
+	call(t, dialWeb(t, h, peer{name: "one", version: sessionless}), toolIntent, map[string]any{"intent": "PLAN"})
+	one, intent := seen(peer{name: "one"})
+	if intent != "PLAN" {
+		t.Errorf("intent = %q, want PLAN", intent)
+	}
+	again, _ := seen(peer{name: "one"})
+	other, none := seen(peer{name: "two"})
+	third, _ := seen(peer{name: "one", who: eve})
+	if one == "" || one != again || one == other || one == third || none != "" {
+		t.Errorf("sessions = %q, %q, of another client %q, of another person %q, whose intent is %q", one, again, other, third, none)
+	}
+}
+
+// TestListChanged: clients are told that what they have listed has changed, and
+// those for whom nothing has are not.
+func TestListChanged(t *testing.T) {
+	for _, version := range []string{"2024-11-05", sessionful, sessionless} {
+		for _, way := range []string{"pipe", "http"} {
+			t.Run(version+"/"+way, func(t *testing.T) {
+				b := newBench(t, office)
+				s := New(b.config())
+				ctx, cancel := context.WithCancel(t.Context())
+				done := make(chan struct{})
+				go func() { defer close(done); _ = s.Watch(ctx) }()
+				defer func() { cancel(); <-done }()
+				h := web(t, s)
+				told := map[string]chan struct{}{"claude-code": make(chan struct{}, 9), "zed": make(chan struct{}, 9)}
+				var native *mcp.ClientSession
+				for name, ch := range told {
+					p := peer{name: name, version: version, opts: &mcp.ClientOptions{ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) { ch <- struct{}{} }}}
+					cs := dial
+					if way == "http" {
+						cs = func(t testing.TB, _ *Server, p peer) *mcp.ClientSession { return dialWeb(t, h, p) }
+					}
+					one := cs(t, s, p)
+					names(t, one)
+					if name == "claude-code" {
+						native = one
+					}
+				}
+				// The client opens the stream for news when it likes.
+				news := false
+				for i := 0; i < 100 && !news; i++ {
+					b.tool(fmt.Sprint("tool:late", i), nameSchema, quiet, greet)
+					b.load(t)
+					select {
+					case <-told["claude-code"]:
+						news = true
+					case <-time.After(100 * time.Millisecond):
+					}
+				}
+				if !news {
+					t.Fatal("nobody was told of a hundred changes")
+				}
+				if got := names(t, native); !slices.Contains(got, "late0") {
+					t.Errorf("ListTools() = %v, want late0", got)
+				}
+				select {
+				case <-told["zed"]:
+					t.Error("a bridged client was told, though its menu is the same")
+				default:
+				}
+			})
+		}
+	}
+}
+
+// TestHeadersOfArguments: a tool whose arguments are in headers too is called
+// only where both say the same.
+func TestHeadersOfArguments(t *testing.T) {
+	b := newBench(t, func(b *bench) {
+		b.tool("mcp:s/where", `{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}`, quiet, nil)
+		b.tool("mcp:s/broken", `{"type":"object","properties":{"a":{"type":"object","x-mcp-header":"no good\n"}}}`, quiet, nil)
+	})
+	cfg := b.config()
+	cfg.Surface = direct
+	h := web(t, New(cfg))
+	names(t, dialWeb(t, h, peer{version: sessionless}))
+	body := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"where","arguments":{"region":"eu"},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`
+	for region, want := range map[string]int{"eu": 200, "us": 400, "": 400} {
+		header := map[string]string{headerVersion: sessionless, "Mcp-Method": "tools/call", "Mcp-Name": "where"}
+		if region != "" {
+			header["Mcp-Param-Region"] = region
+		}
+		if res := post(t, h.URL, body, header); res.StatusCode != want {
+			text, _ := io.ReadAll(res.Body)
+			t.Errorf("region %q: status %d %s, want %d", region, res.StatusCode, text, want)
+		}
+	}
+}

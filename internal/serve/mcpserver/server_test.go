@@ -1,0 +1,373 @@
+package mcpserver
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"go.uber.org/goleak"
+
+	"ken/capability"
+	"ken/internal/tokenizer"
+)
+
+var intents = []string{"PLAN", "CODE", "ANALYZE", "DEBUG", "WRITE_FILE", "READ_FILE", "EXECUTE"}
+
+// each runs a test with a client of every version, over a pipe and over HTTP.
+func each(t *testing.T, s *Server, p peer, f func(t *testing.T, cs *mcp.ClientSession)) {
+	t.Helper()
+	h := web(t, s)
+	for _, version := range mcp.SupportedProtocolVersions() {
+		p.version = version
+		t.Run(version+"/pipe", func(t *testing.T) { f(t, dial(t, s, p)) })
+		t.Run(version+"/http", func(t *testing.T) { f(t, dialWeb(t, h, p)) })
+	}
+}
+
+// TestEveryVersionCalls: clients of all versions list, call, and are told what
+// is wrong in the words of the protocol.
+func TestEveryVersionCalls(t *testing.T) {
+	b := newBench(t, office)
+	cfg := b.config()
+	cfg.Surface = direct
+	each(t, New(cfg), peer{}, func(t *testing.T, cs *mcp.ClientSession) {
+		if got, want := names(t, cs), []string{toolDiscover, "greet", "guard", toolRead, "write"}; !slices.Equal(got, want) {
+			t.Errorf("ListTools() = %v, want %v", got, want)
+		}
+		if res := call(t, cs, "greet", map[string]any{"name": "Ada"}); res.IsError || text(res) != "hello Ada" {
+			t.Errorf("CallTool(greet) = %q, error %v; want a greeting", text(res), res.IsError)
+		}
+		if got := b.last(); got.Surface != "mcp" || got.Principal.ID != "ada" || got.Session == "" || got.Target != "tool:greet" {
+			t.Errorf("the call was %+v, want one of ada at mcp in a session", got)
+		}
+		_, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "nothing"})
+		if got := code(err); got != jsonrpc.CodeInvalidParams {
+			t.Errorf("CallTool(nothing) = %v with code %d, want %d", err, got, jsonrpc.CodeInvalidParams)
+		}
+		_, err = cs.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: "file:///none"})
+		want := int64(codeNotFound)
+		if strings.Contains(t.Name(), sessionless) {
+			want = jsonrpc.CodeInvalidParams
+		}
+		if got := code(err); got != want {
+			t.Errorf("ReadResource(none) = %v with code %d, want %d", err, got, want)
+		}
+	})
+}
+
+func code(err error) int64 {
+	var e *jsonrpc.Error
+	for ; err != nil; err = unwrap(err) {
+		if w, ok := err.(*jsonrpc.Error); ok {
+			e = w
+		}
+	}
+	if e == nil {
+		return 0
+	}
+	return e.Code
+}
+
+func unwrap(err error) error {
+	switch x := err.(type) {
+	case interface{ Unwrap() error }:
+		return x.Unwrap()
+	case interface{ Unwrap() []error }:
+		for _, e := range x.Unwrap() {
+			if code(e) != 0 {
+				return e
+			}
+		}
+	}
+	return nil
+}
+
+// TestBridge: a model finds, reads and calls through a handful of tools.
+func TestBridge(t *testing.T) {
+	b := newBench(t, office)
+	cfg := b.config()
+	cfg.Intents, cfg.Pinned = intents, []string{"tool:greet", "tool:absent"}
+	each(t, New(cfg), peer{}, func(t *testing.T, cs *mcp.ClientSession) {
+		want := []string{toolDescribe, toolDiscover, "greet", toolInvoke, toolRead, toolIntent}
+		if got := names(t, cs); !slices.Equal(got, want) {
+			t.Errorf("ListTools() = %v, want %v", got, want)
+		}
+		if res := call(t, cs, toolDiscover, map[string]any{"query": "does greet"}); !strings.Contains(text(res), "tool:greet greet(name: string)") {
+			t.Errorf("discover = %q, want tool:greet with its arguments", text(res))
+		}
+		if res := call(t, cs, toolDescribe, map[string]any{"id": "tool:greet", "part": "schema"}); res.IsError || !strings.Contains(text(res), `"required"`) {
+			t.Errorf("describe = %q, want the schema", text(res))
+		}
+		if res := call(t, cs, toolInvoke, map[string]any{"capability": "tool:greet", "arguments": map[string]any{"name": "Bob"}}); res.IsError || text(res) != "hello Bob" {
+			t.Errorf("invoke = %q, error %v; want a greeting", text(res), res.IsError)
+		}
+		if res := call(t, cs, "greet", map[string]any{"name": "Pin"}); res.IsError || text(res) != "hello Pin" {
+			t.Errorf("the pinned tool = %q, error %v; want a greeting", text(res), res.IsError)
+		}
+		if res := call(t, cs, toolIntent, map[string]any{"intent": "CODE"}); res.IsError || !strings.Contains(text(res), "CODE") {
+			t.Errorf("select_active_intent = %q, want that it is CODE", text(res))
+		}
+		call(t, cs, "greet", map[string]any{"name": "Pin"})
+		if got := b.last().Intent; got != "CODE" {
+			t.Errorf("the call after has the intent %q, want CODE", got)
+		}
+		if res := call(t, cs, toolIntent, map[string]any{"intent": "NAP"}); !res.IsError || !strings.Contains(text(res), "PLAN, CODE") {
+			t.Errorf("select_active_intent(NAP) = %q, want the list of intents", text(res))
+		}
+	})
+}
+
+// TestOwnToolsStayInside: Ken's own tools for files and programs are not on any
+// menu, and not to be called by any way.
+func TestOwnToolsStayInside(t *testing.T) {
+	b := newBench(t, office)
+	for _, surface := range []string{direct, bridge} {
+		cfg := b.config()
+		cfg.Surface = surface
+		cs := dial(t, New(cfg), peer{})
+		if got := names(t, cs); slices.Contains(got, "run_command") {
+			t.Errorf("%s: ListTools() = %v, want no run_command", surface, got)
+		}
+		if _, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "run_command", Arguments: map[string]any{}}); code(err) != jsonrpc.CodeInvalidParams {
+			t.Errorf("%s: CallTool(run_command) = %v, want invalid params", surface, err)
+		}
+		if surface == bridge {
+			for _, id := range []string{"tool:run_command", "run_command"} {
+				if res := call(t, cs, toolInvoke, map[string]any{"capability": id}); !res.IsError || !strings.Contains(text(res), "no capability") {
+					t.Errorf("invoke %s = %q, want a refusal", id, text(res))
+				}
+			}
+		}
+	}
+	if got := b.last(); got.Target != "" {
+		t.Errorf("%s was called", got.Target)
+	}
+}
+
+// TestMenuIsSmall: the whole answer to tools/list takes at most 400 tokens with
+// two thousand tools behind it, and a search for five at most 600.
+func TestMenuIsSmall(t *testing.T) {
+	b := newBench(t, many(2000))
+	cfg := b.config()
+	cfg.Intents = intents
+	s := New(cfg)
+	for _, version := range []string{sessionful, sessionless} {
+		cs := dial(t, s, peer{version: version})
+		m, err := s.audience(ada).menuFor(t.Context(), s.audience(ada).view(), bridge)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, _ := m.answer("", version == sessionless)
+		if n := tokenizer.Count(string(a.body)); n > 400 {
+			t.Errorf("%s: the menu takes %d tokens, want at most 400:\n%s", version, n, a.body)
+		} else {
+			t.Logf("%s: the menu takes %d tokens", version, n)
+		}
+		for _, tool := range names(t, cs) {
+			if !reserved(tool) {
+				t.Errorf("%s is on the menu", tool)
+			}
+		}
+		list, err := cs.ListTools(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, tool := range list.Tools {
+			if tool.Meta["anthropic/alwaysLoad"] != true {
+				t.Errorf("%s has _meta %v, want that it is always loaded", tool.Name, tool.Meta)
+			}
+		}
+		res := call(t, cs, toolDiscover, map[string]any{"query": "search the customers of an account"})
+		if found := strings.Count(text(res), "mcp:server"); found < 5 {
+			t.Errorf("%s: a search found %d, want five: %s", version, found, text(res))
+		}
+		raw, _ := json.Marshal(res)
+		if n := tokenizer.Count(string(raw)); n > 600 || res.IsError {
+			t.Errorf("%s: a search takes %d tokens, want at most 600: %s", version, n, raw)
+		} else {
+			t.Logf("%s: a search takes %d tokens", version, n)
+		}
+	}
+}
+
+// TestSurfaceByClient is the table of clients.
+func TestSurfaceByClient(t *testing.T) {
+	for _, test := range []struct{ wanted, client, want string }{
+		{"auto", "claude-code", direct}, {"", "codex-mcp-client", direct}, {"auto", "Visual Studio Code", direct},
+		{"auto", "Visual Studio Code - Insiders", direct}, {"auto", "cursor-vscode", bridge}, {"auto", "gemini-cli-mcp-client", bridge},
+		{"auto", "", bridge}, {"auto", "not claude-code", bridge}, {"direct", "zed", direct}, {"bridge", "claude-code", bridge}, {"nonsense", "zed", bridge},
+	} {
+		if got := surfaceFor(test.wanted, test.client); got != test.want {
+			t.Errorf("surfaceFor(%q, %q) = %q, want %q", test.wanted, test.client, got, test.want)
+		}
+	}
+	b := newBench(t, office)
+	cs := dial(t, New(b.config()), peer{name: "claude-code"})
+	if got := names(t, cs); !slices.Contains(got, "greet") {
+		t.Errorf("claude-code is shown %v, want the tools themselves", got)
+	}
+}
+
+// TestHiddenIsAbsent: what the rules refuse somebody is not on the menu and not
+// to be called.
+func TestHiddenIsAbsent(t *testing.T) {
+	b := newBench(t, office)
+	cfg := b.config()
+	cfg.Surface = direct
+	s := New(cfg)
+	if got := names(t, dial(t, s, peer{who: ada})); !slices.Contains(got, "guard") {
+		t.Errorf("ada is shown %v, want guard", got)
+	}
+	cs := dial(t, s, peer{who: eve})
+	if got := names(t, cs); slices.Contains(got, "guard") {
+		t.Errorf("eve is shown %v, want no guard", got)
+	}
+	if _, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "guard", Arguments: map[string]any{"name": "x"}}); code(err) != jsonrpc.CodeInvalidParams {
+		t.Errorf("CallTool(guard) by eve = %v, want as of what is not there", err)
+	}
+}
+
+// TestPages: a list of more than a page is read to its end, and a cursor that
+// is none is refused.
+func TestPages(t *testing.T) {
+	b := newBench(t, many(2300))
+	cfg := b.config()
+	cfg.Surface = direct
+	cs := dial(t, New(cfg), peer{})
+	got := names(t, cs)
+	if len(got) != 2302 || !slices.IsSorted(got) || len(slices.Compact(got)) != 2302 {
+		t.Errorf("ListTools gives %d, sorted %v; want 2302, each once", len(got), slices.IsSorted(got))
+	}
+	if _, err := cs.ListTools(t.Context(), &mcp.ListToolsParams{Cursor: "%%"}); code(err) != jsonrpc.CodeInvalidParams {
+		t.Errorf("ListTools(%%%%) = %v, want invalid params", err)
+	}
+}
+
+// TestNames: names that clients would refuse, that are taken, or that are Ken's
+// own, are made ones that are not.
+func TestNames(t *testing.T) {
+	b := newBench(t, func(b *bench) {
+		b.tool("mcp:a/search", nameSchema, quiet, greet)
+		b.tool("mcp:b/search", nameSchema, quiet, greet)
+		b.tool("mcp:c/has space.and:dots", nameSchema, quiet, greet)
+		b.tool("mcp:d/"+strings.Repeat("long", 75), nameSchema, quiet, greet)
+	})
+	cfg := b.config()
+	cfg.Surface = direct
+	cs := dial(t, New(cfg), peer{})
+	got := names(t, cs)
+	for _, want := range []string{"search", "b__search"} {
+		if !slices.Contains(got, want) {
+			t.Errorf("ListTools() = %v, want %s", got, want)
+		}
+	}
+	for _, name := range got {
+		if len(name) > maxName || fitting(name) != name {
+			t.Errorf("%q is no name for clients", name)
+		}
+		if !reserved(name) {
+			if res := call(t, cs, name, map[string]any{"name": "x"}); res.IsError {
+				t.Errorf("CallTool(%s) = %q", name, text(res))
+			}
+		}
+	}
+}
+
+// TestSchemaErrorShowsTheSchema: a model that got the arguments wrong reads
+// what they must be.
+func TestSchemaErrorShowsTheSchema(t *testing.T) {
+	b := newBench(t, func(b *bench) {
+		office(b)
+		b.tool("tool:big", `{"type":"object","required":["n"],"properties":{"n":{"type":"integer","description":"`+strings.Repeat("word ", 20000)+`"}}}`, quiet, greet)
+	})
+	cfg := b.config()
+	cfg.Surface = direct
+	cs := dial(t, New(cfg), peer{})
+	res := call(t, cs, "greet", map[string]any{"nom": 1})
+	if got := text(res); !res.IsError || !strings.Contains(got, "/name is missing") || !strings.Contains(got, nameSchema) || strings.Contains(got, toolDescribe) {
+		t.Errorf("CallTool = %q, want the reason and the schema", got)
+	}
+	res = call(t, cs, "big", map[string]any{})
+	if got := text(res); !res.IsError || tokenizer.Count(got) > schemaTokens+200 || !strings.Contains(got, "has the rest") {
+		t.Errorf("CallTool(big) takes %d tokens, want at most about %d and where the rest is", tokenizer.Count(got), schemaTokens)
+	}
+}
+
+// TestLongResults: a model gets an excerpt, a handle and how to read on; what it
+// reads is the same session's.
+func TestLongResults(t *testing.T) {
+	long := strings.Repeat("0123456789abcdef\n", 20000)
+	b := newBench(t, func(b *bench) {
+		b.tool("tool:long", `{"type":"object"}`, quiet, func(context.Context, capability.Call) (capability.Result, error) {
+			return capability.Result{Parts: []capability.Part{{Text: long}}}, nil
+		})
+	})
+	each(t, New(b.config()), peer{name: "claude-code"}, func(t *testing.T, cs *mcp.ClientSession) {
+		res := call(t, cs, "long", nil)
+		handle, _ := res.Meta[metaHandle].(string)
+		if len(text(res)) > len(long)/2 || handle == "" || !strings.Contains(text(res), "read_result, handle "+handle) {
+			t.Fatalf("CallTool gives %d bytes, _meta %v; want an excerpt that names its handle", len(text(res)), res.Meta)
+		}
+		read := call(t, cs, toolRead, map[string]any{"handle": handle, "op": "lines", "from": 10000, "to": 10001})
+		if read.IsError || !strings.Contains(text(read), "0123456789abcdef\n0123456789abcdef") {
+			t.Errorf("read_result = %q, want two lines", text(read))
+		}
+	})
+}
+
+// TestServeEndsCleanly: neither goroutines nor sessions stay behind.
+func TestServeEndsCleanly(t *testing.T) {
+	b := newBench(t, office)
+	ignore := goleak.IgnoreCurrent()
+	var ended []string
+	cfg := b.config()
+	cfg.EndSession = func(id string) { ended = append(ended, id) }
+	s := New(cfg)
+	t.Run("clients", func(t *testing.T) {
+		for range 3 {
+			names(t, dial(t, s, peer{}))
+		}
+	})
+	if len(ended) != 3 || ended[0] == ended[1] {
+		t.Errorf("ended sessions = %v, want three different ones", ended)
+	}
+	if n := len(s.endpoints); n != 0 {
+		t.Errorf("%d endpoints are left, want none", n)
+	}
+	if err := s.Serve(t.Context(), capability.Principal{}, nopConn{}, Hello{}); capability.KindOf(err) != capability.Denied {
+		t.Errorf("Serve for nobody = %v, want Denied", err)
+	}
+	goleak.VerifyNone(t, ignore)
+}
+
+type nopConn struct{}
+
+func (nopConn) Read([]byte) (int, error)    { return 0, nil }
+func (nopConn) Write(p []byte) (int, error) { return len(p), nil }
+func (nopConn) Close() error                { return nil }
+
+// TestGarbage: a client that does not speak the protocol loses its stream, and
+// nobody else notices.
+func TestGarbage(t *testing.T) {
+	b := newBench(t, office)
+	s := New(b.config())
+	good := dial(t, s, peer{})
+	for _, junk := range []string{"\x00\xff\n", "{\"jsonrpc\":\"2.0\"\n}\n", "[[[[\n", "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":[]}\n"} {
+		here, there := net.Pipe()
+		done := make(chan error, 1)
+		go func() { done <- s.Serve(t.Context(), ada, there, Hello{}) }()
+		go func() { _, _ = io.Copy(io.Discard, here) }()
+		_, _ = here.Write([]byte(junk)) // it may be hung up on meanwhile
+		here.Close()
+		<-done
+	}
+	if got := names(t, good); len(got) == 0 {
+		t.Error("another client has no menu any more")
+	}
+}
