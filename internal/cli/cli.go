@@ -120,6 +120,7 @@ type command struct {
 	configFile string
 	catalogs   []string
 	json       bool
+	serving    bool // servers may appear while it runs
 }
 
 func (c *command) root() *cobra.Command {
@@ -197,7 +198,10 @@ func meant(cmd *cobra.Command, word string) string {
 
 // open builds the program and loads the catalog.
 func (c *command) open(ctx context.Context) (*app.App, error) {
-	return app.Open(ctx, app.Config{ConfigFile: c.configFile, Catalogs: c.catalogs, Log: slog.New(slog.NewTextHandler(c.err, nil)), Observe: c.progress.observe})
+	return app.Open(ctx, app.Config{
+		ConfigFile: c.configFile, Catalogs: c.catalogs, Log: slog.New(slog.NewTextHandler(c.err, nil)), Observe: c.progress.observe,
+		Servers: !c.serving,
+	})
 }
 
 // with runs a command that needs the program.

@@ -35,6 +35,7 @@ func (c *command) mcpCommand() *cobra.Command {
 				}
 				return nil
 			}
+			c.serving = true
 			return c.with(c.mcpAlone)(cmd, nil)
 		},
 	}
@@ -73,7 +74,9 @@ type stdio struct {
 // Close ends the reading, where that can be ended.
 func (s stdio) Close() error {
 	if f, ok := s.Reader.(*os.File); ok {
-		return f.Close()
+		if err := f.Close(); !errors.Is(err, os.ErrClosed) {
+			return err
+		}
 	}
 	return nil
 }

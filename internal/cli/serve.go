@@ -30,6 +30,7 @@ func (c *command) serveCommand() *cobra.Command {
 			if background {
 				return c.daemon(cmd.Context())
 			}
+			c.serving = true
 			return c.with(func(ctx context.Context, a *app.App, _ []string) error {
 				if addr == "" {
 					addr = a.Settings.Serve.Addr
