@@ -273,6 +273,9 @@ func (a *App) Remove(id capability.ID) bool {
 	return had
 }
 
+// Reload reads every source again.
+func (a *App) Reload(ctx context.Context) error { return a.catalog.Load(ctx) }
+
 func (a *App) reload() {
 	batch, _ := a.made.Load(context.Background()) // memory cannot fail
 	a.catalog.Replace(a.made.Name(), batch)

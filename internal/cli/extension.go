@@ -28,13 +28,20 @@ func (c *command) extensionList() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			servers, err := a.ServerReviews(ctx)
+			if err != nil {
+				return err
+			}
 			if c.json {
-				return c.printJSON(map[string]any{"extensions": listOf(list)})
+				return c.printJSON(map[string]any{"extensions": listOf(list), "servers": listOf(servers)})
 			}
 			rows := [][]string{}
 			for _, x := range list {
 				m := x.Manifest
 				rows = append(rows, []string{string(x.Status.State), m.ID, m.Package.Version, strings.Join(m.Package.Permissions, ", "), m.Place})
+			}
+			for _, s := range servers {
+				rows = append(rows, serverRow(s))
 			}
 			c.out.table([]column{{styles: reviewStyles}, {style: bold}, {style: dim}, {style: cyan}, {style: dim, grow: true}}, rows)
 			if len(rows) == 0 {
@@ -56,6 +63,9 @@ func (c *command) extensionReview() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "review NAME", Short: "Show what an extension asks for, and what changed since it was accepted", Args: args(cobra.ExactArgs(1)),
 		RunE: c.with(func(ctx context.Context, a *app.App, given []string) error {
+			if name, ok := strings.CutPrefix(given[0], "mcp:"); ok {
+				return c.reviewServer(ctx, a, name)
+			}
 			x, err := a.Extension(ctx, given[0], place)
 			if err != nil {
 				return err
@@ -96,6 +106,9 @@ func (c *command) extensionEnable() *cobra.Command {
 		Long: "Switch an extension on. On a terminal it shows what the extension asks for and asks;\n" +
 			"elsewhere --digest says what was reviewed, as ken extension review prints it.",
 		RunE: c.with(func(ctx context.Context, a *app.App, given []string) error {
+			if name, ok := strings.CutPrefix(given[0], "mcp:"); ok {
+				return c.acceptServer(ctx, a, name, digest)
+			}
 			x, err := a.Extension(ctx, given[0], place)
 			if err != nil {
 				return err

@@ -116,7 +116,10 @@ func (c *command) host(ctx context.Context, l *daemon.Listener, cfg daemon.Confi
 			return err
 		}
 		defer done()
-		return a.MCP().Serve(ctx, a.Principal, conn, mcpserver.Hello{})
+		if err := a.MCP().Serve(ctx, a.Principal, conn, mcpserver.Hello{}); !errors.Is(err, net.ErrClosed) {
+			return err
+		}
+		return nil
 	})
 	return errors.Join(err, house.Close())
 }

@@ -18,6 +18,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/door"
+	"ken/internal/tokenizer"
 )
 
 // pageSize is how many tools, prompts or resources one page of a list holds.
@@ -395,4 +396,35 @@ func fitting(name string) string {
 		return '_'
 	}, name)
 	return fit[:min(len(fit), maxName)]
+}
+
+// A Menu is what a client's model has before its eyes in every turn.
+type Menu struct {
+	Surface string
+	Tools   int
+	Tokens  int // of what is always loaded, as the client's model counts them or nearly
+
+	// Deferred is how many of Tools the client keeps back until its model
+	// searches for them.
+	Deferred int
+}
+
+// Menu counts what a principal's client is shown, by the name that the client
+// gives.
+func (s *Server) Menu(ctx context.Context, who capability.Principal, client string) (Menu, error) {
+	a := s.audience(who)
+	out := Menu{Surface: surfaceFor(s.cfg.Surface, client)}
+	m, err := a.menuFor(ctx, a.view(), out.Surface)
+	if err != nil {
+		return out, err
+	}
+	out.Tools = len(m.items)
+	for i, item := range m.items {
+		if out.Surface == direct && !reserved(m.names[i]) {
+			out.Deferred++
+			continue
+		}
+		out.Tokens += tokenizer.Count(string(item))
+	}
+	return out, nil
 }
