@@ -49,7 +49,7 @@ func (a *App) prepareServers(cfg Config) error {
 	list := a.servers()
 	g, err := mcpgateway.New(mcpgateway.Config{
 		Servers: list, CacheDir: filepath.Join(a.Places.Cache, "mcp"), Getenv: a.serverValue,
-		Path: a.programPath(), Work: filepath.Join(a.Places.Home, "mcp"), Hide: a.ownFolders(),
+		Path: a.programPath(), Work: a.serverWork(), Hide: a.ownFolders(),
 		Networks: a.networks(), Require: a.serverIsolation(), Limits: a.serverLimits(),
 		Pins: pinner{a}, OAuth: a.serverAuth, Roots: a.serverRoots, Idle: a.serverIdle(),
 		Version: Version(), Log: a.log,
@@ -151,14 +151,24 @@ func (a *App) completed(s mcpgateway.Server) mcpgateway.Server {
 	return s
 }
 
-// ownFolders are those that no server may see.
+// ownFolders are those that no server may see: what is in them decides what
+// servers may do.
 func (a *App) ownFolders() []string {
-	list := []string{a.Places.State, a.Places.Audit, a.checkpoints()}
-	for _, name := range []string{"secrets.age", "secrets.key"} {
-		list = append(list, filepath.Join(a.Places.Home, name))
+	p := a.Places
+	var out []string
+	for _, dir := range []string{p.Home, p.State, p.Cache, p.Logs, p.Audit, a.checkpoints()} {
+		inside := func(of string) bool { return dir == of || strings.HasPrefix(dir, of+string(filepath.Separator)) }
+		if slices.ContainsFunc(out, inside) {
+			continue
+		}
+		out = append(out, dir)
 	}
-	return list
+	return out
 }
+
+// serverWork is where servers work that have no folder: beside what they may not
+// see.
+func (a *App) serverWork() string { return a.Places.Home + "-servers" }
 
 // serverIsolation is the least that holds a server: what calls need, as far as
 // a server that is to run as it ran before can have it.

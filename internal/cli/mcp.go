@@ -106,7 +106,13 @@ func (c *command) daemon(ctx context.Context) error {
 // host serves clients of a socket.
 func (c *command) host(ctx context.Context, l *daemon.Listener, cfg daemon.Config, log *slog.Logger) error {
 	house := app.NewHouse(context.WithoutCancel(ctx), roomIdle)
-	err := l.Serve(ctx, cfg, func(ctx context.Context, hello shim.Hello, conn net.Conn) error {
+	err := l.Serve(ctx, cfg, c.guests(house, log))
+	return errors.Join(err, house.Close())
+}
+
+// guests serves each client by the App of its folder.
+func (c *command) guests(house *app.House, log *slog.Logger) daemon.Handler {
+	return func(ctx context.Context, hello shim.Hello, conn net.Conn) error {
 		settings, err := fromHello(hello, log)
 		if err != nil {
 			return err
@@ -120,8 +126,7 @@ func (c *command) host(ctx context.Context, l *daemon.Listener, cfg daemon.Confi
 			return err
 		}
 		return nil
-	})
-	return errors.Join(err, house.Close())
+	}
 }
 
 // fromHello reads what a client was started with.

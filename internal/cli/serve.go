@@ -18,7 +18,9 @@ import (
 	"ken/internal/config"
 	"ken/internal/door"
 	"ken/internal/serve/auth"
+	"ken/internal/serve/daemon"
 	"ken/internal/serve/httpapi"
+	"ken/internal/serve/shim"
 )
 
 func (c *command) serveCommand() *cobra.Command {
@@ -26,22 +28,59 @@ func (c *command) serveCommand() *cobra.Command {
 	var background bool
 	cmd := &cobra.Command{
 		Use: "serve", Short: "Serve the HTTP API and MCP", Args: args(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, given []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			if background {
 				return c.daemon(cmd.Context())
 			}
-			c.serving = true
-			return c.with(func(ctx context.Context, a *app.App, _ []string) error {
-				if addr == "" {
-					addr = a.Settings.Serve.Addr
-				}
-				return c.serve(ctx, a, addr)
-			})(cmd, given)
+			return c.serveHouse(cmd, addr)
 		},
 	}
 	cmd.Flags().StringVar(&addr, "addr", "", "listen on this `address` (port 0: any free one); ken.yaml: serve.addr")
 	cmd.Flags().BoolVar(&background, "daemon", false, "serve what ken mcp starts, over a socket alone, until nobody needs it")
 	return cmd
+}
+
+// serveHouse serves over HTTP, and what ken mcp starts besides, where no daemon
+// does: then all share one set of servers.
+func (c *command) serveHouse(cmd *cobra.Command, addr string) error {
+	ctx := cmd.Context()
+	log := slog.New(slog.NewTextHandler(c.err, nil))
+	dir, err := os.Getwd()
+	if err != nil {
+		return fmt.Errorf("find the working directory: %w; change to another", err)
+	}
+	var l *daemon.Listener
+	if place, err := shim.Where(os.Getenv, dir); err == nil && shim.Supported {
+		if l, err = daemon.Listen(place); err != nil {
+			log.Info("ken mcp is served by another process", "why", err)
+		}
+	}
+	house := app.NewHouse(context.WithoutCancel(ctx), roomIdle)
+	a, done, err := house.Enter(ctx, app.Config{ConfigFile: c.configFile, Catalogs: c.catalogs, Dir: dir, Log: log, Observe: c.progress.observe, Getenv: os.Getenv})
+	if err != nil {
+		if l != nil {
+			l.Close()
+		}
+		return errors.Join(err, house.Close())
+	}
+	c.mention(cmd, a)
+	if addr == "" {
+		addr = a.Settings.Serve.Addr
+	}
+	inner, stop := context.WithCancel(ctx)
+	hosted := make(chan error, 1)
+	if l == nil {
+		hosted <- nil
+	} else {
+		go func() {
+			hosted <- l.Serve(inner, daemon.Config{Version: app.Version(), Idle: -1, Log: log}, c.guests(house, log))
+		}()
+	}
+	err = c.serve(ctx, a, addr)
+	stop()
+	err = errors.Join(err, <-hosted)
+	done()
+	return errors.Join(err, house.Close())
 }
 
 // grace is how long requests may take to finish when the server is asked to
@@ -63,11 +102,9 @@ func (c *command) serve(ctx context.Context, a *app.App, addr string) error {
 		return fmt.Errorf("listen on %s: %w; choose another with --addr, as in --addr 127.0.0.1:0", addr, err)
 	}
 	srv := httpapi.NewServer(handler)
-	watching, stopWatching := context.WithCancel(ctx)
-	defer stopWatching()
-	watched := make(chan error, 1)
-	go func() { watched <- a.Watch(watching) }()
-	go c.follow(watching, a)
+	following, stopFollowing := context.WithCancel(ctx)
+	defer stopFollowing()
+	go c.follow(following, a)
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(l) }()
 
@@ -78,10 +115,6 @@ func (c *command) serve(ctx context.Context, a *app.App, addr string) error {
 		bye, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
 		err = srv.Shutdown(bye)
 		cancel()
-	}
-	stopWatching()
-	if werr := <-watched; werr != nil {
-		log.Warn("watching the catalog ended", "err", werr)
 	}
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil

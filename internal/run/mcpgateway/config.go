@@ -275,8 +275,11 @@ func (s *Server) identity(salt []byte) string {
 
 // invalid makes the error of a definition that cannot be used.
 func (s *Server) invalid(err error) error {
+	fix := "mend mcp.servers." + s.Name
+	if s.Origin.Path != "" {
+		fix = "mend " + s.Name + " in " + s.Origin.String()
+	}
 	return &capability.Error{
-		Kind: capability.Unavailable, Op: "start MCP server", Target: s.Name, Err: err,
-		Fix: "mend mcp.servers." + s.Name, Rule: "mcp.servers." + s.Name,
+		Kind: capability.Unavailable, Op: "start MCP server", Target: s.Name, Err: err, Fix: fix, Rule: "mcp.servers." + s.Name,
 	}
 }

@@ -90,6 +90,11 @@ func (g *Gateway) spec(def *Server, c command) (sandbox.Spec, error) {
 			return sandbox.Spec{}, fmt.Errorf("make its folder: %w", err)
 		}
 	}
+	for _, own := range g.cfg.Hide { // what is not there cannot be hidden, and a server could make it
+		if err := os.MkdirAll(own, 0o700); err != nil {
+			return sandbox.Spec{}, fmt.Errorf("hide Ken's own folders from it: %w", err)
+		}
+	}
 	limits := g.cfg.Limits
 	limits.Wall, limits.CPU, limits.Grace = -1, -1, termTime
 	limits.Output, limits.OutputStop = 1<<10, -1
