@@ -57,6 +57,7 @@ type back struct {
 	key   key
 	slots chan struct{} // one for each call on its way
 
+	login    bool       // it is logged in as somebody
 	link     *link.Link // nil: none
 	proc     *process   // of link, where it is a process
 	began    time.Time

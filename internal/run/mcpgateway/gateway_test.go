@@ -315,10 +315,10 @@ func TestBadServers(t *testing.T) {
 		err, fix string
 	}{
 		"hangs":  {BackingOff, "300ms", "more time"},
-		"none":   {BackingOff, "no program no-such-program", "mcp.servers.none"},
+		"none":   {BackingOff, "no program no-such-program", "mend none in /home/u/.ken/mcp.json"},
 		"dies":   {BackingOff, "no configuration file", "by hand"},
-		"unset":  {BackingOff, "NOT_SET, secret absent", "mcp.servers.unset"},
-		"both":   {Failed, "one of them", "mcp.servers.both"},
+		"unset":  {BackingOff, "NOT_SET, secret absent", "mend unset in /home/u/.ken/mcp.json"},
+		"both":   {Failed, "one of them", "mend both in /home/u/.ken/mcp.json"},
 		"remote": {BackingOff, "cannot be reached", "url"},
 		"absent": {Failed, "no server of this name", "ken doctor"},
 		"off":    {Disabled, "", ""},
@@ -442,7 +442,7 @@ func TestReplace(t *testing.T) {
 		}
 	}
 	now := g.Sources()
-	if len(now) != 3 || now[0] != sources[0] || now[1] != sources[1] || now[2].Name() != "mcp:d" {
+	if len(now) != 3 || now[0].Name() != sources[0].Name() || now[1].Name() != sources[1].Name() || now[2].Name() != "mcp:d" {
 		t.Errorf("Sources() after Replace = %v", now)
 	}
 	if _, err := g.Invoke(t.Context(), callAs("ada", "", "c/echo", "")); capability.KindOf(err) != capability.NotFound {

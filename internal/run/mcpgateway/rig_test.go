@@ -142,6 +142,9 @@ func byID(b capability.Batch) map[capability.ID]*capability.Capability {
 // watch runs a source's Watch and hands its batches on.
 func watch(t testing.TB, src capability.Source) <-chan capability.Batch {
 	t.Helper()
+	if _, err := src.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	out := make(chan capability.Batch, 16)
 	done := make(chan struct{})

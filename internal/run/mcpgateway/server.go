@@ -270,7 +270,7 @@ func (s *server) hold(k key) (*back, error) {
 func (s *server) adoptLocked(k key) *back {
 	from := key{listing: true}
 	b := s.backs[from]
-	if b == nil || k.listing || s.def.URL != "" { // at an address it was logged in as somebody
+	if b == nil || k.listing || b.login {
 		return nil
 	}
 	delete(s.backs, from)

@@ -224,7 +224,11 @@ func (b *back) address(cfg *link.Config) error {
 	}
 	def := b.s.def
 	def.URL = cfg.URL
-	switch login := b.s.g.cfg.OAuth(def, capability.Principal{Tenant: b.key.tenant, ID: b.key.principal}); {
+	login := b.s.g.cfg.OAuth(def, capability.Principal{Tenant: b.key.tenant, ID: b.key.principal})
+	b.s.mu.Lock()
+	b.login = login != nil
+	b.s.mu.Unlock()
+	switch {
 	case login == nil:
 	case cfg.SSE:
 		cfg.Client = login.Bearer(nil)

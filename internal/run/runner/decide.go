@@ -5,6 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
+	"sync"
+	"time"
 
 	"ken/capability"
 	"ken/internal/govern/approval"
@@ -98,11 +101,14 @@ func (r *Runner) consent(next step) step {
 		if broken := r.broken.Load(); broken != nil {
 			return capability.Result{}, broken // asking for what could not run helps nobody
 		}
+		if r.goesOn(t) {
+			return r.underConsent(ctx, t, next)
+		}
 		// A question may be answered while it is put, and a grant used up by
 		// another call; each is worth a second look and no more.
 		for range 3 {
 			if err := r.grant(ctx, t); err == nil {
-				return next(ctx, t)
+				return r.underConsent(ctx, t, next)
 			} else if !errors.Is(err, errNoGrant) {
 				return capability.Result{}, err
 			}
@@ -123,6 +129,67 @@ func (r *Runner) consent(next step) step {
 			Err: errors.New("other calls used up what was granted"), Fix: "call again",
 		}
 	}
+}
+
+// underConsent carries on a call that somebody agreed to. One that asks a
+// question of its own has not happened: with the answer it goes on under the
+// same consent.
+func (r *Runner) underConsent(ctx context.Context, t *trip, next step) (capability.Result, error) {
+	res, err := next(ctx, t)
+	if q, ok := errors.AsType[*capability.Inquiry](err); ok && capability.KindOf(err) == capability.InputNeeded {
+		r.consented.keep(t.request.Digest, q.State, r.cfg.Now())
+	}
+	return res, err
+}
+
+// goesOn reports whether a call answers the question of an earlier one that had
+// consent, which covers this one.
+func (r *Runner) goesOn(t *trip) bool {
+	if t.decision.Effect != policy.Ask || len(t.call.Answers) == 0 && t.call.State == "" {
+		return false
+	}
+	if !r.consented.take(t.request.Digest, t.call.State, r.cfg.Now()) {
+		return false
+	}
+	t.decision.Effect = policy.Allow
+	t.note("grant", "that of the call whose question it answers")
+	return true
+}
+
+// consented are calls that had consent and asked something, each for the one
+// that answers. They are of this process, as what is asked mostly is.
+type consented struct {
+	mu    sync.Mutex
+	until map[[2]string]time.Time
+}
+
+const (
+	mostConsented = 1024
+	consentedFor  = 10 * time.Minute
+)
+
+func (c *consented) keep(digest, state string, now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.until == nil || len(c.until) >= mostConsented {
+		maps.DeleteFunc(c.until, func(_ [2]string, until time.Time) bool { return now.After(until) })
+		if len(c.until) >= mostConsented {
+			return // they will be asked about again
+		}
+	}
+	if c.until == nil {
+		c.until = map[[2]string]time.Time{}
+	}
+	c.until[[2]string{digest, state}] = now.Add(consentedFor)
+}
+
+func (c *consented) take(digest, state string, now time.Time) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	key := [2]string{digest, state}
+	until, ok := c.until[key]
+	delete(c.until, key)
+	return ok && now.Before(until)
 }
 
 var errNoGrant = errors.New("nobody has agreed yet")

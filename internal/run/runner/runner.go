@@ -116,8 +116,11 @@ type Runner struct {
 	mu      sync.Mutex
 	live    map[uint64]*trip
 	flights map[string]chan struct{} // effects that run here, by their key
-	closed  bool
-	idle    chan struct{} // closed when closed and nothing is live
+
+	consented consented
+
+	closed bool
+	idle   chan struct{} // closed when closed and nothing is live
 
 	settling  sync.WaitGroup // results that are being kept
 	unsettled atomic.Int64   // and could not
