@@ -223,6 +223,7 @@ func (k *house) chainOf(t *testing.T, pid int) (name string) {
 type server struct {
 	cmd    *exec.Cmd
 	url    string
+	token  string
 	stderr bytes.Buffer
 }
 
@@ -243,11 +244,15 @@ func (k *house) serve(t *testing.T) *server {
 			_ = s.cmd.Wait()
 		}
 	})
-	var hello struct{ URL string }
+	var hello struct{ URL, TokenFile string }
 	if err := json.NewDecoder(bufio.NewReader(out)).Decode(&hello); err != nil {
 		t.Fatalf("ken serve said nothing: %v", err)
 	}
-	s.url = hello.URL
+	token, err := os.ReadFile(hello.TokenFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.url, s.token = hello.URL, strings.TrimSpace(string(token))
 	return s
 }
 
@@ -259,6 +264,7 @@ func (s *server) get(t *testing.T, path string) int {
 	if err != nil {
 		t.Fatal(err)
 	}
+	req.Header.Set("Authorization", "Bearer "+s.token)
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		t.Fatal(err)

@@ -34,6 +34,15 @@ func until(so func() bool) bool {
 	return so()
 }
 
+func ended(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
 // exits STATUS ARGS…: "ken ARGS…" ends with exactly that status.
 func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
@@ -61,7 +70,7 @@ func statusOf(ts *testscript.TestScript, err error) string {
 func program(ts *testscript.TestScript, args ...string) *exec.Cmd {
 	cmd := exec.Command(filepath.Join(ts.Getenv("WORK"), ".bin", "ken"), args...)
 	cmd.Dir = ts.MkAbs(".")
-	for _, name := range []string{"HOME", "PATH", "TMPDIR", "KEN_HOME", "KEN_SESSION", "KEN_CAPABILITY_DIRS", "SERPER_API_KEY"} {
+	for _, name := range []string{"HOME", "PATH", "TMPDIR", "KEN_HOME", "KEN_SESSION", "KEN_CAPABILITY_DIRS", "SERPER_API_KEY", "GORACE"} {
 		if v := ts.Getenv(name); v != "" {
 			cmd.Env = append(cmd.Env, name+"="+v)
 		}

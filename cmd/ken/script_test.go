@@ -1,12 +1,8 @@
 package main_test
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -34,6 +30,10 @@ func TestScript(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	server, err := os.Executable() // see TestMain
+	if err != nil {
+		t.Fatal(err)
+	}
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join("..", "..", "testdata", "script"),
 		RequireExplicitExec: true,
@@ -50,6 +50,10 @@ func TestScript(t *testing.T) {
 			if err := os.Symlink(absolute, filepath.Join(bin, "ken")); err != nil {
 				return err
 			}
+			if err := os.Symlink(server, filepath.Join(bin, "sample")); err != nil {
+				return err
+			}
+			env.Values[clientsKey] = clients{}
 			// As root, programs are run as somebody else, who must get there.
 			if err := os.Chmod(filepath.Dir(env.WorkDir), 0o755); err != nil {
 				return err
@@ -78,9 +82,18 @@ func TestScript(t *testing.T) {
 			"json":   checkJSON,
 			"serve":  serve,
 			"get":    get,
+			"post":   post,
+			"mcp":    mcpClient,
+			"call":   call,
+			"says":   says,
+			"told":   told,
+			"leave":  leave,
+			"daemon": daemonIs,
+			"signal": signal,
 			"fifo":   fifo,
 			"sparse": sparse,
 			"lines":  lines,
+			"expand": expand,
 			"exits":  exits,
 			"many":   many,
 			"take":   take,
@@ -180,61 +193,6 @@ func element(list []any, step string) (any, bool) {
 	return list[i], true
 }
 
-// serve ARGS…: starts "ken serve" on a free port and sets $URL; the server is
-// interrupted at the end of the script and must then stop cleanly.
-func serve(ts *testscript.TestScript, neg bool, args []string) {
-	if neg {
-		ts.Fatalf("serve cannot be negated")
-	}
-	cmd := program(ts, append([]string{"serve", "--addr", "127.0.0.1:0", "--json"}, args...)...)
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.StdoutPipe()
-	ts.Check(err)
-	ts.Check(cmd.Start())
-	var hello struct{ URL string }
-	if err := json.NewDecoder(bufio.NewReader(out)).Decode(&hello); err != nil {
-		_ = cmd.Wait()
-		ts.Fatalf("ken serve said nothing: %v\n%s", err, stderr.String())
-	}
-	ts.Setenv("URL", hello.URL)
-	ts.Defer(func() {
-		ts.Check(cmd.Process.Signal(syscall.SIGINT))
-		if err := cmd.Wait(); err != nil {
-			ts.Fatalf("ken serve ended with %v\n%s", err, stderr.String())
-		}
-	})
-}
-
-// get [-H NAME=VALUE] URL: prints the body of a response, after its status.
-func get(ts *testscript.TestScript, neg bool, args []string) {
-	header := ""
-	if len(args) == 3 && args[0] == "-H" {
-		header, args = args[1], args[2:]
-	}
-	if len(args) != 1 {
-		ts.Fatalf("usage: [!] get [-H NAME=VALUE] URL")
-	}
-	req, err := http.NewRequest(http.MethodGet, args[0], nil)
-	ts.Check(err)
-	if name, value, ok := strings.Cut(header, "="); ok {
-		req.Header.Set(name, value)
-		if name == "Host" {
-			req.Host = value
-		}
-	}
-	resp, err := http.DefaultClient.Do(req)
-	ts.Check(err)
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	ts.Check(err)
-	ts.Check(os.WriteFile(ts.MkAbs("response"), body, 0o644))
-	ok := resp.StatusCode < 400
-	if ok == neg {
-		ts.Fatalf("GET %s: %s\n%s", args[0], resp.Status, body)
-	}
-}
-
 // fifo NAME makes a named pipe.
 func fifo(ts *testscript.TestScript, _ bool, args []string) {
 	for _, name := range args {
@@ -255,5 +213,16 @@ func lines(ts *testscript.TestScript, neg bool, args []string) {
 	got := strings.Count(ts.ReadFile(args[0]), "\n")
 	if (strconv.Itoa(got) == args[1]) == neg {
 		ts.Fatalf("%s has %d lines", args[0], got)
+	}
+}
+
+// expand FILE…: puts the script's folder into files, for $WORK.
+func expand(ts *testscript.TestScript, neg bool, args []string) {
+	if neg {
+		ts.Fatalf("usage: expand FILE…")
+	}
+	for _, name := range args {
+		text := strings.ReplaceAll(ts.ReadFile(name), "$WORK", ts.Getenv("WORK"))
+		ts.Check(os.WriteFile(ts.MkAbs(name), []byte(text), 0o644))
 	}
 }

@@ -84,15 +84,6 @@ func silent(screen *os.File) bool {
 	return err == nil && mode != nil && mode.Lflag&unix.ECHO == 0
 }
 
-func ended(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
-}
-
 // A display is what a terminal has shown so far.
 type display struct {
 	mu  sync.Mutex

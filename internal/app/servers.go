@@ -338,11 +338,15 @@ func (a *App) ServerProblems() []capability.Problem {
 // serversEvery is how often the files that name servers are looked at.
 const serversEvery = time.Second
 
-// watchServers takes over what the files say of servers while it runs.
+// watchServers takes over what the files say of servers while it runs, and
+// notes for the doctor how they stand.
 func (a *App) watchServers(ctx context.Context) {
 	if a.gateway == nil || a.shared {
 		return
 	}
+	notes := newNotebook(a.serverNotes())
+	defer notes.close()
+	var wrong error
 	tick := time.NewTicker(serversEvery)
 	defer tick.Stop()
 	for {
@@ -350,6 +354,10 @@ func (a *App) watchServers(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
+		}
+		if err := notes.look(a.gateway.Status()); err != nil && wrong == nil {
+			wrong = err // once is enough
+			a.log.Warn("the doctor will not see how MCP servers stand", "error", err)
 		}
 		a.serving.mu.Lock()
 		files := a.serving.files

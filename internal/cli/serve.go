@@ -175,6 +175,19 @@ func (c *command) announce(url string, s door.Stats, tokens *auth.Tokens) {
 	}
 }
 
+// patient lets requests take their time: a call may, and a client may listen for
+// news as long as it wants.
+func patient(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		control := http.NewResponseController(w)
+		if err := errors.Join(control.SetReadDeadline(time.Time{}), control.SetWriteDeadline(time.Time{})); err != nil {
+			http.Error(w, "this connection cannot be kept open", http.StatusInternalServerError)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
 // site makes all that is served at an address, behind the one that says who may
 // ask.
 func (c *command) site(ctx context.Context, a *app.App, addr string, log *slog.Logger) (http.Handler, *auth.Tokens, error) {
@@ -194,7 +207,7 @@ func (c *command) site(ctx context.Context, a *app.App, addr string, log *slog.L
 		}
 	}
 	mux := http.NewServeMux()
-	mux.Handle("/mcp", a.MCP().Handler(who))
+	mux.Handle("/mcp", patient(a.MCP().Handler(who)))
 	mux.Handle("/", httpapi.New(httpapi.Config{Door: a.Door, Principal: a.Principal, Version: app.Version(), Log: log, Waiting: ctx}))
 	handler, err := auth.Guard(mux, guard)
 	if err != nil {

@@ -49,6 +49,7 @@ type Facts struct {
 	Places      []Place
 	Listing     door.Listing
 	Running     Running
+	Servers     Servers
 }
 
 // A Place is somewhere capabilities are read from.
@@ -65,6 +66,7 @@ func Examine(f Facts) []Check {
 	}
 	checks = append(checks, home(f.Home), cache(f.CacheErr), meaning(f), places(f.Places))
 	checks = append(checks, running(f.Running)...)
+	checks = append(checks, servers(f.Servers)...)
 	checks = append(checks, catalog(f.Listing), quarantine(f.Listing))
 	return append(checks, availability(f.Listing)...)
 }

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -35,7 +34,7 @@ type Config struct {
 
 const maxQuery = 64 << 10
 
-// New makes the handler for all paths.
+// New makes the handler for all paths. Who may ask is decided before it.
 func New(cfg Config) http.Handler {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -59,33 +58,10 @@ func New(cfg Config) http.Handler {
 		}
 		problem(w, http.StatusNotFound, "no-such-path", "nothing is served at "+r.URL.Path+"; GET / lists what is")
 	})
-	return onlyLoopback(http.MaxBytesHandler(mux, maxQuery))
+	return http.MaxBytesHandler(mux, maxQuery)
 }
 
 type server struct{ cfg Config }
-
-// onlyLoopback refuses requests that name this server by anything but a
-// loopback address. A page of another site can make a browser send requests
-// here, but not with our name on them.
-func onlyLoopback(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		host := r.Host
-		if h, _, err := net.SplitHostPort(host); err == nil {
-			host = h
-		}
-		ip := net.ParseIP(host)
-		if !strings.EqualFold(host, "localhost") && (ip == nil || !ip.IsLoopback()) {
-			problem(w, http.StatusForbidden, "wrong-host", "ask for it as localhost or 127.0.0.1, not as "+host)
-			return
-		}
-		if origin := r.Header.Get("Origin"); origin != "" && origin != "http://"+r.Host {
-			problem(w, http.StatusForbidden, "wrong-origin", "requests from other sites are refused")
-			return
-		}
-		w.Header().Set("X-Content-Type-Options", "nosniff")
-		next.ServeHTTP(w, r)
-	})
-}
 
 func (s *server) health(w http.ResponseWriter, _ *http.Request) {
 	answer(w, map[string]any{"status": "ok", "version": s.cfg.Version, "catalog": s.view().Stats()})

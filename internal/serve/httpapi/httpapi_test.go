@@ -66,11 +66,6 @@ func TestRequests(t *testing.T) {
 		{"GET", "/api/v1/changes?after=-1", "localhost", "", 400, `"code":"invalid"`},
 		{"GET", "/nothing", "localhost", "", 404, `"code":"no-such-path"`},
 		{"POST", "/api/v1/catalog", "localhost", "", 405, ""},
-		{"GET", "/healthz", "rebound.example", "", 403, `"code":"wrong-host"`},
-		{"GET", "/healthz", "127.0.0.1.evil.example", "", 403, `"code":"wrong-host"`},
-		{"GET", "/healthz", "10.0.0.1", "", 403, `"code":"wrong-host"`},
-		{"GET", "/healthz", "localhost", "https://evil.example", 403, `"code":"wrong-origin"`},
-		{"GET", "/healthz", "localhost", "null", 403, `"code":"wrong-origin"`},
 	}
 	for _, tt := range tests {
 		r := httptest.NewRequest(tt.method, tt.target, nil)
