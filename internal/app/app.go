@@ -179,10 +179,8 @@ func (a *App) build(cfg Config) error {
 	} else {
 		s.usual()
 	}
-	if a.gateway != nil {
-		for _, src := range a.gateway.Sources() {
-			s.given(src, Place{Trust: capability.TrustUser, Why: "an MCP server that you named"})
-		}
+	for _, src := range a.serverSources() {
+		s.given(src, Place{Trust: capability.TrustUser, Why: "an MCP server that you named"})
 	}
 	for _, extra := range cfg.Sources {
 		s.given(extra, Place{Trust: capability.TrustUser, Why: "given by the program"})

@@ -34,6 +34,7 @@ type serving struct {
 	mu    sync.Mutex
 	files []mark               // as they were when they were read
 	wrong []capability.Problem // with the files that name servers
+	only  map[string]string    // servers for one project, and its folder
 }
 
 // prepareServers makes the gateway, which starts nothing.
@@ -41,6 +42,7 @@ func (a *App) prepareServers(cfg Config) error {
 	a.serving.pins.build = a.openPins
 	if cfg.gateway != nil {
 		a.gateway, a.shared = cfg.gateway, true
+		a.servers() // to know what each is for
 		return nil
 	}
 	if len(cfg.Catalogs) > 0 {
@@ -70,7 +72,7 @@ func (a *App) serverFile() string { return filepath.Join(a.Places.Home, "mcp.jso
 func (a *App) servers() []mcpgateway.Server {
 	var out []mcpgateway.Server
 	var wrong []capability.Problem
-	taken := map[string]string{}
+	taken, only := map[string]string{}, map[string]string{}
 	add := func(s mcpgateway.Server) {
 		if where, is := taken[s.Name]; is {
 			wrong = append(wrong, capability.Problem{
@@ -82,11 +84,11 @@ func (a *App) servers() []mcpgateway.Server {
 		taken[s.Name] = s.Origin.String()
 		out = append(out, a.completed(s))
 	}
-	for _, s := range a.Settings.MCP.Servers {
+	named, marks := a.namedServers()
+	for _, s := range named.Servers {
 		add(configured(s))
 	}
-	var marks []mark
-	for _, file := range append([]string{a.serverFile()}, a.Settings.MCP.Import...) {
+	for _, file := range append([]string{a.serverFile()}, named.Import...) {
 		marks = append(marks, look(file))
 		data, err := os.ReadFile(file)
 		if err != nil {
@@ -101,13 +103,46 @@ func (a *App) servers() []mcpgateway.Server {
 			wrong = append(wrong, p)
 		}
 		for _, s := range list {
+			if s.Ken.Project != "" {
+				only[s.Name] = filepath.Clean(s.Ken.Project)
+			}
 			add(imported(s, file))
 		}
 	}
 	a.serving.mu.Lock()
 	defer a.serving.mu.Unlock()
-	a.serving.files, a.serving.wrong = marks, wrong
+	a.serving.files, a.serving.wrong, a.serving.only = marks, wrong, only
 	return out
+}
+
+// serverSources gives the sources of the servers that are for this folder: a
+// client has some for one project alone.
+func (a *App) serverSources() []capability.Source {
+	if a.gateway == nil {
+		return nil
+	}
+	a.serving.mu.Lock()
+	only := a.serving.only
+	a.serving.mu.Unlock()
+	return slices.DeleteFunc(a.gateway.Sources(), func(s capability.Source) bool {
+		project, is := only[strings.TrimPrefix(s.Name(), "mcp:")]
+		return is && a.Places.Workspace != project && !strings.HasPrefix(a.Places.Workspace, project+string(filepath.Separator))
+	})
+}
+
+// namedServers gives what ken.yaml says of servers now, and how its files looked.
+// Files that cannot be followed change nothing.
+func (a *App) namedServers() (config.MCP, []mark) {
+	var marks []mark // before reading: what is written meanwhile is seen the next time
+	for _, file := range a.Settings.Files() {
+		marks = append(marks, look(file))
+	}
+	now, err := config.Load(a.Places, a.laws.explicit)
+	if err != nil {
+		a.log.Warn("ken.yaml cannot be followed, so its servers stay as they are", "error", err)
+		now = a.Settings
+	}
+	return now.MCP, marks
 }
 
 // configured gives a server of ken.yaml as the gateway has it.
@@ -365,7 +400,9 @@ func (a *App) watchServers(ctx context.Context) {
 		if !slices.ContainsFunc(files, func(m mark) bool { return !m.same(look(m.path)) }) {
 			continue
 		}
-		a.gateway.Replace(a.servers())
+		if list := a.servers(); !a.shared {
+			a.gateway.Replace(list)
+		}
 	}
 }
 
@@ -386,7 +423,7 @@ func (a *App) followServers(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		for _, s := range a.gateway.Sources() {
+		for _, s := range a.serverSources() {
 			if known[s.Name()] {
 				continue
 			}
