@@ -112,6 +112,7 @@ var plan = []room{
 	{"cmd/ken", "internal/cli internal/run/sandbox internal/serve/shim/entry"},
 
 	// Beside it.
+	{"internal/mcptest/...", words + "internal/run/mcpgateway/... internal/secret"}, // real servers and clients, for tests
 	{"examples/...", words + "."},
 	{"scripts/...", ""},
 }

@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# Installs what the tests take from npm: the conformance suite, the Inspector,
+# published MCP servers, and the Node that runs them. Prints the folder, which
+# is outside the tree and named by the lock file, so that a second run is free.
+#
+#   export KEN_NPM=$(.ci/npm.sh)
+#
+# Exits with 75 where npm is missing or cannot install.
+set -euo pipefail
+cd "$(dirname "$0")/../testdata/npm"
+
+command -v npm >/dev/null || { echo "there is no npm: install the package npm" >&2; exit 75; }
+hash=$(cat package.json package-lock.json | sha256sum | cut -c1-16)
+dir="${XDG_CACHE_HOME:-$HOME/.cache}/ken-npm-$hash"
+if [ ! -e "$dir/done" ]; then
+	mkdir -p "$(dirname "$dir")"
+	work=$(mktemp -d "$dir.XXXXXX")
+	trap 'rm -rf "$work"' EXIT
+	cp package.json package-lock.json .npmrc "$work/"
+	# No scripts: a browser is never fetched, and nothing of a package runs before its test.
+	npm ci --prefix "$work" --loglevel=error --ignore-scripts --no-audit --no-fund >&2 || exit 75
+	touch "$work/done"
+	mv -T "$work" "$dir" 2>/dev/null || [ -e "$dir/done" ] # someone else was quicker
+fi
+echo "$dir"

@@ -1,0 +1,142 @@
+package mcptest
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"ken/capability"
+)
+
+// known are the servers that the first users have, with a call of each that
+// shows it works.
+var known = []struct {
+	name, pkg string
+	args      []string
+	tool      string
+	arguments map[string]any
+	want      string // in the text of the result
+}{
+	{"everything", "@modelcontextprotocol/server-everything", nil, "echo", map[string]any{"message": "hello there"}, "hello there"},
+	{"filesystem", "@modelcontextprotocol/server-filesystem", []string{"{work}"}, "read_text_file", map[string]any{"path": "{work}/note.txt"}, "written in a note"},
+	{"memory", "@modelcontextprotocol/server-memory", nil, "create_entities",
+		map[string]any{"entities": []map[string]any{{"name": "ken", "entityType": "program", "observations": []string{"it remembers"}}}}, "it remembers"},
+	{"playwright", "@playwright/mcp", []string{"--headless"}, "browser_tabs", map[string]any{"action": "list"}, "is not found at"},
+}
+
+// TestKnownServers puts them all behind ken mcp, and uses them through its
+// menu and natively.
+func TestKnownServers(t *testing.T) {
+	node := node(t)
+	for _, surface := range []string{"bridge", "direct"} {
+		t.Run(surface, func(t *testing.T) {
+			p := newPlace(t, allowAll+"mcp: {surface: "+surface+"}\n", nil)
+			fill := func(s string) string { return strings.ReplaceAll(s, "{work}", p.work) }
+			servers := map[string]definition{}
+			for _, k := range known {
+				// Without its variable the memory would be a file among its own.
+				d := definition{Command: node, Args: []string{script(t, k.pkg, "")}, Env: map[string]string{"MEMORY_FILE_PATH": p.work + "/memory.jsonl"}}
+				for _, a := range k.args {
+					d.Args = append(d.Args, fill(a))
+				}
+				servers[k.name] = d
+			}
+			text, err := json.Marshal(map[string]any{"mcpServers": servers})
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.write("mcp.json", text)
+			if err := os.WriteFile(filepath.Join(p.work, "note.txt"), []byte("written in a note\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			var tools []capability.ID
+			for _, k := range known {
+				tools = append(tools, capability.ID("mcp:"+k.name+"/"+k.tool))
+			}
+			p.prepare(tools...)
+			// Playwright reaches beyond this machine: that is asked about, and allowed here.
+			client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{
+				ElicitationHandler: func(_ context.Context, req *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+					return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"decision": "allow once"}}, nil
+				},
+			})
+			session := p.connect(t.Context(), client, "--standalone")
+			for _, k := range known {
+				t.Run(k.name, func(t *testing.T) {
+					arguments, err := json.Marshal(k.arguments)
+					if err != nil {
+						t.Fatal(err)
+					}
+					call := &mcp.CallToolParams{Name: k.tool, Arguments: json.RawMessage(fill(string(arguments)))}
+					if surface == "bridge" {
+						call = &mcp.CallToolParams{Name: "invoke_capability",
+							Arguments: map[string]any{"capability": "mcp:" + k.name + "/" + k.tool, "arguments": call.Arguments}}
+					}
+					res, err := session.CallTool(t.Context(), call)
+					if err != nil {
+						t.Fatalf("call %s: %v", k.tool, err)
+					}
+					// A browser is not installed here: that playwright says so is its answer.
+					if got := textOf(res); !strings.Contains(got, k.want) || res.IsError && k.name != "playwright" {
+						t.Errorf("call %s = %q (failed: %v), want %q in it", k.tool, got, res.IsError, k.want)
+					}
+				})
+			}
+		})
+	}
+}
+
+// textOf returns the text of a result.
+func textOf(res *mcp.CallToolResult) string {
+	var out strings.Builder
+	for _, c := range res.Content {
+		if t, ok := c.(*mcp.TextContent); ok {
+			out.WriteString(t.Text + "\n")
+		}
+	}
+	return out.String()
+}
+
+// TestInspector puts the Inspector's own command line in front of ken mcp.
+func TestInspector(t *testing.T) {
+	node, inspector := node(t), script(t, "@modelcontextprotocol/inspector", "")
+	p := newPlace(t, allowAll+"mcp: {surface: direct}\n", map[string]definition{"fixture": {Command: fixture(t)}})
+	p.prepare("mcp:fixture/test_simple_text")
+	inspect := func(t *testing.T, args ...string) (out struct {
+		Tools   []struct{ Name string }
+		Content []struct{ Text string }
+	}) {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), node, append([]string{inspector, "--cli", ken(t), "mcp", "--standalone"}, args...)...)
+		cmd.Dir, cmd.Env = p.work, append(p.env(), "PATH="+filepath.Dir(node)+":"+os.Getenv("PATH"))
+		cmd.WaitDelay = time.Second
+		var stderr strings.Builder
+		cmd.Stderr = &stderr
+		text, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("inspector %s: %v\n%s%s", strings.Join(args, " "), err, text, &stderr)
+		}
+		if err := json.Unmarshal(text, &out); err != nil {
+			t.Fatalf("inspector %s printed %s: %v", strings.Join(args, " "), text, err)
+		}
+		return out
+	}
+	var names []string
+	for _, tool := range inspect(t, "--method", "tools/list").Tools {
+		names = append(names, tool.Name)
+	}
+	if !strings.Contains(strings.Join(names, " "), "test_simple_text") {
+		t.Errorf("inspector lists %q, want test_simple_text among them", names)
+	}
+	got := inspect(t, "--method", "tools/call", "--tool-name", "test_simple_text").Content
+	if len(got) == 0 || got[0].Text != "This is a simple text response for testing." {
+		t.Errorf("inspector's call of test_simple_text = %+v", got)
+	}
+}

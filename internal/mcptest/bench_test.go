@@ -1,0 +1,345 @@
+package mcptest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"ken/internal/tokenizer"
+)
+
+// benchTools is how many tools stand behind Ken in the measurements.
+const benchTools = 2000
+
+// manyTools is the command of a server with that many, real ones where
+// KEN_BENCH has them.
+func manyTools(tb testing.TB) []string {
+	out := []string{fixture(tb), "-tools", strconv.Itoa(benchTools)}
+	if dir := os.Getenv("KEN_BENCH"); dir != "" {
+		out = append(out, "-catalog", filepath.Join(dir, "catalog", "npm-mcp", "corpus.jsonl"))
+	}
+	return out
+}
+
+// A bench is a daemon of Ken with the tools behind it.
+type bench struct {
+	*place
+	daemon *os.Process
+}
+
+// newBench starts a daemon that has listed its server before.
+func newBench(b *testing.B) *bench {
+	b.Helper()
+	many := manyTools(b)
+	p := newPlace(b, allowAll+"mcp: {surface: bridge}\n", map[string]definition{"many": {Command: many[0], Args: many[1:]}})
+	p.prepare("mcp:many/echo")
+	cmd := p.ken("serve", "--daemon")
+	if err := cmd.Start(); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		cmd.Process.Signal(os.Interrupt)
+		cmd.Wait()
+	})
+	for socket := filepath.Join(p.home, "ken.sock"); ; time.Sleep(time.Millisecond) {
+		if _, err := os.Stat(socket); err == nil {
+			return &bench{p, cmd.Process}
+		}
+	}
+}
+
+// A peer is a session and the processes between it and the server that answers.
+type peer struct {
+	session *mcp.ClientSession
+	between []int
+	call    func(i int) *mcp.CallToolParams
+	took    []time.Duration
+	cpu     time.Duration
+}
+
+func dial(b *testing.B, cmd *exec.Cmd) *mcp.ClientSession {
+	b.Helper()
+	client := mcp.NewClient(&mcp.Implementation{Name: "bench", Version: "1"}, nil)
+	session, err := client.Connect(b.Context(), &mcp.CommandTransport{Command: cmd}, nil)
+	if err != nil {
+		b.Fatalf("connect to %s: %v", cmd, err)
+	}
+	b.Cleanup(func() { session.Close() })
+	return session
+}
+
+// run makes a number of calls and adds up what they took.
+func (p *peer) run(b *testing.B, n int) {
+	b.Helper()
+	before := p.cpuTime(b)
+	for i := range n {
+		start := time.Now()
+		res, err := p.session.CallTool(b.Context(), p.call(i))
+		p.took = append(p.took, time.Since(start))
+		if err != nil {
+			b.Fatalf("call: %v", err)
+		}
+		if res.IsError {
+			b.Fatalf("call %d: %s", i, textOf(res))
+		}
+	}
+	p.cpu += p.cpuTime(b) - before
+}
+
+// perCall is the processor time of a call in microseconds, and the median of
+// what a caller waits.
+func (p *peer) perCall() (cpu, p50 float64) {
+	slices.Sort(p.took)
+	n := len(p.took)
+	return float64(p.cpu.Nanoseconds()) / 1e3 / float64(n), float64(p.took[n/2].Nanoseconds()) / 1e3
+}
+
+// cpuTime sums what the threads of the processes have run. A thread that has
+// ended is missing, which Go's hardly ever do.
+func (p *peer) cpuTime(b *testing.B) (sum time.Duration) {
+	b.Helper()
+	for _, pid := range p.between {
+		files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
+		if len(files) == 0 {
+			b.Fatalf("process %d is gone", pid)
+		}
+		for _, name := range files {
+			text, _ := os.ReadFile(name)
+			field, _, _ := strings.Cut(string(text), " ")
+			ns, _ := strconv.ParseInt(field, 10, 64)
+			sum += time.Duration(ns)
+		}
+	}
+	return sum
+}
+
+// BenchmarkMCPCall makes the same call of the same server directly, through the
+// least that could stand between, and through Ken, in turns. Ken decides on
+// each, and has it in its record on disk before it is answered.
+func BenchmarkMCPCall(b *testing.B) {
+	many := manyTools(b)
+	arguments := func(i int) map[string]any { return map[string]any{"text": fmt.Sprint("say this again, number ", i)} }
+	native := func(i int) *mcp.CallToolParams { return &mcp.CallToolParams{Name: "echo", Arguments: arguments(i)} }
+
+	direct := &peer{session: dial(b, exec.Command(many[0], many[1:]...)), call: native}
+	relayed := exec.Command(build(b, "ken/internal/mcptest/relay"), many...)
+	relay := &peer{session: dial(b, relayed), call: native, between: []int{relayed.Process.Pid}}
+	k := newBench(b)
+	shim := k.ken("mcp")
+	ken := &peer{session: dial(b, shim), between: []int{k.daemon.Pid, shim.Process.Pid}, call: func(i int) *mcp.CallToolParams {
+		return &mcp.CallToolParams{Name: "invoke_capability", Arguments: map[string]any{"capability": "mcp:many/echo", "arguments": arguments(i)}}
+	}}
+	peers := []*peer{direct, relay, ken}
+	for _, p := range peers {
+		p.run(b, 50) // starts what is not yet
+		p.took, p.cpu = nil, 0
+	}
+	for b.Loop() {
+		for _, p := range peers {
+			p.run(b, 100)
+		}
+	}
+	_, plain := direct.perCall()
+	relayCPU, relayed50 := relay.perCall()
+	kenCPU, ken50 := ken.perCall()
+	b.ReportMetric(kenCPU/1e3, "cpu-ms")
+	b.ReportMetric(kenCPU/relayCPU, "cpu-x-relay")
+	b.ReportMetric((ken50-plain)/1e3, "p50-ms-added")
+	b.ReportMetric(plain/1e3, "direct-p50-ms")
+	b.ReportMetric((relayed50-plain)/1e3, "relay-p50-ms-added")
+	b.ReportMetric(relayCPU/1e3, "relay-cpu-ms")
+}
+
+// wishes are what people ask for; each is searched once before it comes again.
+var wishes = []string{
+	"open an issue about the login page", "what changed in the last deployment", "send the report to the team channel",
+	"find flights to Lisbon next week", "translate this paragraph", "list the containers that use most memory",
+	"make a chart of sales by month", "delete the old branches", "read the notes about the meeting",
+	"add a row to the customers table", "take a screenshot of the page", "who is on call tonight",
+	"convert this PDF to text", "search the web for recent papers on retrieval", "create a calendar event for Friday",
+	"show slow queries in the database", "invite Ada to the workspace", "upload the logo", "summarize the open tickets",
+	"restart the payment service",
+}
+
+// BenchmarkMCPFind searches through the menu of a client.
+func BenchmarkMCPFind(b *testing.B) {
+	k := newBench(b)
+	shim := k.ken("mcp")
+	p := &peer{session: dial(b, shim), between: []int{k.daemon.Pid, shim.Process.Pid}}
+	p.call = func(i int) *mcp.CallToolParams {
+		return &mcp.CallToolParams{Name: "discover_capabilities", Arguments: map[string]any{"query": wishes[i%len(wishes)]}}
+	}
+	p.run(b, len(wishes))
+	p.took, p.cpu = nil, 0
+	var most int
+	for i := range wishes {
+		res, err := p.session.CallTool(b.Context(), p.call(i))
+		if err != nil || res.IsError {
+			b.Fatalf("find: %v %v", err, res)
+		}
+		most = max(most, tokenizer.Count(textOf(res)))
+	}
+	for b.Loop() {
+		p.run(b, len(wishes))
+	}
+	cpu, p50 := p.perCall()
+	b.ReportMetric(cpu/1e3, "cpu-ms")
+	b.ReportMetric(p50/1e3, "p50-ms")
+	b.ReportMetric(float64(most), "most-tokens")
+	b.ReportMetric(float64(menuTokens(b, p.session)), "menu-tokens")
+}
+
+// menuTokens counts what a model reads of the menu: name, description and
+// schema of each tool.
+func menuTokens(b *testing.B, session *mcp.ClientSession) (n int) {
+	b.Helper()
+	type tool struct {
+		Name        string `json:"name"`
+		Description string `json:"description"`
+		InputSchema any    `json:"input_schema"`
+	}
+	for t, err := range session.Tools(b.Context(), nil) {
+		if err != nil {
+			b.Fatal(err)
+		}
+		text, err := json.Marshal(tool{t.Name, t.Description, t.InputSchema})
+		if err != nil {
+			b.Fatal(err)
+		}
+		n += tokenizer.Count(string(text))
+	}
+	return n
+}
+
+// BenchmarkMCPConnect starts a client's ken mcp, up to its list of tools, while
+// the daemon runs.
+func BenchmarkMCPConnect(b *testing.B) {
+	k := newBench(b)
+	k.menu(b)
+	took := []time.Duration{}
+	for b.Loop() {
+		took = append(took, k.menu(b))
+	}
+	slices.Sort(took)
+	b.ReportMetric(float64(took[len(took)/2].Microseconds())/1e3, "p50-ms")
+}
+
+// BenchmarkMCPStart starts a Ken of its own, up to its list of tools, with what
+// an earlier start has kept.
+func BenchmarkMCPStart(b *testing.B) {
+	many := manyTools(b)
+	p := newPlace(b, allowAll+"mcp: {surface: bridge}\n", map[string]definition{"many": {Command: many[0], Args: many[1:]}})
+	p.prepare("mcp:many/echo")
+	p.menu(b, "--standalone")
+	least := time.Hour
+	for b.Loop() {
+		least = min(least, p.menu(b, "--standalone"))
+	}
+	b.ReportMetric(float64(least.Microseconds())/1e3, "wall-ms/op")
+}
+
+// menu starts ken mcp and returns how long its list of tools took.
+func (p *place) menu(b *testing.B, args ...string) time.Duration {
+	b.Helper()
+	client := mcp.NewClient(&mcp.Implementation{Name: "bench", Version: "1"}, nil)
+	start := time.Now()
+	session, err := client.Connect(b.Context(), &mcp.CommandTransport{Command: p.ken(append([]string{"mcp"}, args...)...)}, nil)
+	if err != nil {
+		b.Fatalf("connect: %v", err)
+	}
+	tools, err := session.ListTools(b.Context(), nil)
+	took := time.Since(start)
+	if err != nil || len(tools.Tools) == 0 {
+		b.Fatalf("list: %v, %d tools", err, len(tools.Tools))
+	}
+	session.Close()
+	return took
+}
+
+// BenchmarkMCPMemory holds a thousand sessions, one after the other and eight
+// at a time, each with a search and a call, and reports what the daemon then
+// has in memory, and how much more that is than after the first hundred.
+func BenchmarkMCPMemory(b *testing.B) {
+	k := newBench(b)
+	var first, last float64
+	for b.Loop() {
+		k.sessions(b, 100)
+		first = k.resident(b)
+		k.sessions(b, 900)
+		last = k.resident(b)
+	}
+	b.ReportMetric(last, "rss-MB")
+	b.ReportMetric(last/first, "grown-x")
+}
+
+// sessions runs that many through ken mcp, eight at a time.
+func (k *bench) sessions(b *testing.B, n int) {
+	b.Helper()
+	var left atomic.Int64
+	left.Store(int64(n))
+	failed := make(chan error, 8)
+	for range cap(failed) {
+		go func() {
+			for left.Add(-1) >= 0 {
+				if err := k.session(b.Context()); err != nil {
+					failed <- err
+					return
+				}
+			}
+			failed <- nil
+		}()
+	}
+	for range cap(failed) {
+		if err := <-failed; err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// session is what a client does with Ken in a short conversation.
+func (k *bench) session(ctx context.Context) error {
+	client := mcp.NewClient(&mcp.Implementation{Name: "bench", Version: "1"}, nil)
+	session, err := client.Connect(ctx, &mcp.CommandTransport{Command: k.ken("mcp")}, nil)
+	if err != nil {
+		return err
+	}
+	defer session.Close()
+	if _, err := session.ListTools(ctx, nil); err != nil {
+		return err
+	}
+	for _, call := range []*mcp.CallToolParams{
+		{Name: "discover_capabilities", Arguments: map[string]any{"query": wishes[0]}},
+		{Name: "invoke_capability", Arguments: map[string]any{"capability": "mcp:many/echo", "arguments": map[string]any{}}},
+	} {
+		if res, err := session.CallTool(ctx, call); err != nil || res.IsError {
+			return fmt.Errorf("%s: %v %v", call.Name, err, res)
+		}
+	}
+	return nil
+}
+
+// resident is what the daemon has in memory, in MB.
+func (k *bench) resident(b *testing.B) float64 {
+	b.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", k.daemon.Pid))
+	if err != nil {
+		b.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), "VmRSS:")
+	kb, err := strconv.ParseFloat(strings.Fields(rest)[0], 64)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return kb / 1e3
+}

@@ -1,0 +1,190 @@
+package mcptest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A suite is a version of the official conformance suite, and one of the sets
+// of scenarios that it can run.
+type suite struct {
+	pkg          string
+	requirements string // empty: what the suite runs on its own
+	server       int    // how many scenarios are scored
+	client       int
+}
+
+var suites = map[string]suite{
+	"0.1":            {pkg: "@modelcontextprotocol/conformance", server: 30, client: 18},
+	"0.2/2025-11-25": {pkg: "conformance-next", requirements: "2025-11-25", server: 30, client: 18},
+	"0.2/2026-07-28": {pkg: "conformance-next", requirements: "2026-07-28", server: 37, client: 32},
+}
+
+// TestConformanceFixture shows that the fixture itself is sound, so that what
+// fails in front of Ken is Ken's.
+func TestConformanceFixture(t *testing.T) {
+	npmDir(t)
+	url := startHTTP(t, fixture(t), "-http", "127.0.0.1:0")
+	conform(t, func(s suite) []string { return []string{"server", "--url", url} })
+}
+
+// TestConformanceServer tests Ken's side toward clients: everything that the
+// suite asks a server for comes from the fixture behind it.
+func TestConformanceServer(t *testing.T) {
+	npmDir(t)
+	p := newPlace(t, allowAll+"mcp: {surface: direct, new: accept, changed: accept}\nserve: {auth: off}\n", map[string]definition{"fixture": {Command: fixture(t)}})
+	p.prepare("mcp:fixture/test_simple_text")
+	url, _ := p.serve()
+	conform(t, func(s suite) []string { return []string{"server", "--url", url} })
+}
+
+// TestConformanceClient tests Ken's side toward servers.
+func TestConformanceClient(t *testing.T) {
+	npmDir(t)
+	client := build(t, "ken/internal/mcptest/client")
+	conform(t, func(s suite) []string { return []string{"client", "--command", client} })
+}
+
+// conform runs every suite with the arguments of one side.
+func conform(t *testing.T, args func(suite) []string) {
+	for name, s := range suites {
+		t.Run(name, func(t *testing.T) { s.run(t, args(s)...) })
+	}
+}
+
+// run runs one side of a suite and fails for each scored scenario that has a
+// failed check, or none that succeeded.
+func (s suite) run(t *testing.T, args ...string) {
+	t.Helper()
+	out := t.TempDir()
+	scored, want := s.scored(t, args[0]), s.server
+	if args[0] == "client" {
+		want = s.client
+	}
+	args = append([]string{script(t, s.pkg, "conformance")}, append(args, "-o", out)...)
+	switch {
+	case s.requirements != "":
+		args = append(args, "--requirements", s.requirements)
+	case args[1] == "client":
+		args = append(args, "--suite", "core")
+	}
+	cmd := exec.CommandContext(t.Context(), node(t), args...)
+	cmd.WaitDelay = time.Second
+	log, err := cmd.CombinedOutput()
+
+	var checks, seen int
+	for scenario, result := range results(t, out) {
+		counts := scored == nil || slices.Contains(scored, scenario)
+		checks += result.passed
+		if counts {
+			seen++
+		}
+		switch {
+		case counts && (len(result.failed) > 0 || result.passed == 0):
+			t.Errorf("%s: %d checks passed, these failed:\n%s", scenario, result.passed, strings.Join(result.failed, "\n"))
+		case len(result.failed) > 0:
+			t.Logf("%s is not scored: %d checks passed, %d failed", scenario, result.passed, len(result.failed))
+		}
+		for _, w := range result.warned {
+			t.Logf("%s warns: %s", scenario, w)
+		}
+	}
+	if seen != want {
+		t.Errorf("%d scored scenarios have results, want %d", seen, want)
+	}
+	if err != nil || t.Failed() {
+		t.Errorf("%s: %v\n%s", strings.Join(args, " "), err, tail(log, 4000))
+	}
+	t.Logf("%d scored scenarios; %d checks passed in all", seen, checks)
+}
+
+// scored reads which scenarios a side of the requirements names; nil means all.
+func (s suite) scored(t *testing.T, side string) []string {
+	t.Helper()
+	if s.requirements == "" {
+		return nil
+	}
+	data, err := os.ReadFile(filepath.Join(npmDir(t), s.pkg, "requirements", s.requirements+".yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	var section string
+	for line := range strings.Lines(string(data)) {
+		line = strings.TrimRight(line, "\n")
+		if name, ok := strings.CutPrefix(line, "  - "); ok && section == side {
+			out = append(out, name)
+		} else if name, ok := strings.CutSuffix(line, ":"); ok && !strings.HasPrefix(line, " ") {
+			section = name
+		}
+	}
+	if len(out) == 0 {
+		t.Fatalf("%s %s: no scenario of side %s", s.pkg, s.requirements, side)
+	}
+	return out
+}
+
+// A verdict is what the checks of one scenario say.
+type verdict struct {
+	passed         int
+	failed, warned []string
+}
+
+var stamp = regexp.MustCompile(`-\d{4}-\d\d-\d\dT[0-9-]+Z$`)
+
+// results reads the folder of a run: one folder for each scenario, named after
+// it and the time, with its checks.
+func results(t *testing.T, dir string) map[string]verdict {
+	t.Helper()
+	out := map[string]verdict{}
+	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.Name() != "checks.json" {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		var checks []struct{ ID, Status, ErrorMessage string }
+		if err := json.Unmarshal(data, &checks); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+		var v verdict
+		for _, c := range checks {
+			switch c.Status {
+			case "SUCCESS":
+				v.passed++
+			case "FAILURE":
+				v.failed = append(v.failed, c.ID+": "+c.ErrorMessage)
+			case "WARNING":
+				v.warned = append(v.warned, c.ID+": "+c.ErrorMessage)
+			}
+		}
+		name, err := filepath.Rel(dir, filepath.Dir(path))
+		name = stamp.ReplaceAllString(strings.TrimPrefix(name, "server-"), "")
+		out[name] = v
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// tail returns the last part of a text.
+func tail(text []byte, most int) []byte {
+	if len(text) > most {
+		text = text[len(text)-most:]
+	}
+	return bytes.TrimSpace(text)
+}

@@ -1,0 +1,5 @@
+// Package mcptest holds no product code. Its tests put Ken between real
+// clients and real servers: the official conformance suite, the Inspector, and
+// servers that people publish. What comes from npm is installed by .ci/npm.sh,
+// which prints the folder that KEN_NPM must name.
+package mcptest
