@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"sync"
 
 	"ken/capability"
@@ -297,6 +298,7 @@ func (a *App) Watch(ctx context.Context) error {
 	defer stop()
 	beside.Go(func() { a.tidy(ctx) })
 	beside.Go(func() { a.watchServers(ctx) })
+	beside.Go(func() { a.watchPins(ctx) })
 	beside.Go(func() { a.followServers(ctx) })
 	beside.Go(func() { _ = a.MCP().Watch(ctx) }) // it ends with ctx
 	if a.reviewRequired() {
@@ -321,7 +323,16 @@ func (a *App) Why(e *door.Entry) []string {
 	}
 	names("capabilities.forceInclude", a.Settings.Capabilities.ForceInclude, "it is always shown")
 	names("capabilities.exclude", a.Settings.Capabilities.Exclude, "it is never shown")
+	if e.State == catalog.Quarantined && slices.ContainsFunc(e.Reasons, pinReason) {
+		why = append(why, fmt.Sprintf("to see what differs and accept it: ken extension review mcp:%s", e.Category))
+	}
 	return why
+}
+
+// pinReason reports whether a reason is that an MCP server's tool is new or not
+// what was accepted.
+func pinReason(s string) bool {
+	return strings.Contains(s, " mcp-new: ") || strings.Contains(s, " mcp-changed: ")
 }
 
 func (a *App) closeLater(c func() error) {

@@ -48,8 +48,10 @@ func (c *command) facts(cmd *cobra.Command) (doctor.Facts, error) {
 	}
 	defer a.Close()
 	f := doctor.Facts{
-		ConfigFiles: a.Settings.Files(), Home: a.Places.Home, CacheErr: a.CacheErr(), Listing: a.Oversee().List(),
+		ConfigFiles: a.Settings.Files(), Home: a.Places.Home, CacheErr: a.CacheErr(),
+		Servers: a.ServerHealth(cmd.Context()),
 	}
+	f.Listing = a.Oversee().List() // with what the servers list
 	f.Meaning, f.MeaningErr = a.Meaning(cmd.Context())
 	f.Running = a.Running(cmd.Context())
 	for _, p := range a.Reading {

@@ -36,7 +36,7 @@ func TestShapeOf(t *testing.T) {
 		`{"type":"object","properties":{"a":{}},"propertyNames":{"pattern":"^a"}}`:      false,
 		`{"type":"object","properties":{"a":{}},"dependentRequired":{"a":["b"]}}`:       false,
 	} {
-		c, err := compile(json.RawMessage(text), nil)
+		c, err := compile(json.RawMessage(text), nil, true)
 		if err != nil {
 			t.Fatalf("compile(%s) = %v", text, err)
 		}
@@ -114,7 +114,7 @@ func TestShapeAgrees(t *testing.T) {
 		delete(s, "minimum")
 		delete(s, "maximum")
 		raw, _ := json.Marshal(s)
-		c, err := compile(raw, nil)
+		c, err := compile(raw, nil, true)
 		if err != nil {
 			t.Fatalf("compile(%s) = %v", raw, err)
 		}

@@ -125,8 +125,12 @@ func (r *Runner) schemaOf(ctx context.Context, t *trip) (*checker, error) {
 		return nil, err
 	}
 	made, err := guard("compile schema", func(s string) { t.note("panic", s) }, func() (*checker, error) {
-		return compile(raw, c.Parameters)
+		return compile(raw, c.Parameters, !judgesItself(c))
 	})
+	if err != nil && judgesItself(c) {
+		t.note("schema", "not understood, so the server alone judges the arguments: "+err.Error())
+		made, err = compile(json.RawMessage(`{"type":"object"}`), nil, false)
+	}
 	if err != nil {
 		return nil, &capability.Error{
 			Kind: capability.Unavailable, Op: "read schema", Target: string(c.ID), Err: err,
@@ -158,7 +162,13 @@ func (t *trip) schema(ctx context.Context) (json.RawMessage, error) {
 	return nil, nil
 }
 
-func compile(raw json.RawMessage, parameters []capability.Parameter) (*checker, error) {
+// judgesItself reports whether whoever carries the call out knows its own schema
+// and holds arguments to it: what a schema leaves open stays open then.
+func judgesItself(c *capability.Capability) bool {
+	return c.Run != nil && strings.HasPrefix(c.Run.Runner, "mcp.")
+}
+
+func compile(raw json.RawMessage, parameters []capability.Parameter, closed bool) (*checker, error) {
 	root := fromParameters(parameters)
 	if len(raw) > 0 {
 		if len(raw) > maxSchema {
@@ -172,7 +182,9 @@ func compile(raw json.RawMessage, parameters []capability.Parameter) (*checker, 
 			return nil, err
 		}
 	}
-	shut(root)
+	if closed {
+		shut(root)
+	}
 	full, err := root.Resolve(nil)
 	if err != nil {
 		return nil, err

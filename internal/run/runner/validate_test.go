@@ -108,7 +108,7 @@ func TestSchemas(t *testing.T) {
 		}
 	}
 	// No schema anywhere: the parameters, and nothing else.
-	plain, err := compile(nil, []capability.Parameter{{Name: "a", Type: "string", Required: true}, {Name: "b", Type: "file"}})
+	plain, err := compile(nil, []capability.Parameter{{Name: "a", Type: "string", Required: true}, {Name: "b", Type: "file"}}, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +127,7 @@ func FuzzArguments(f *testing.F) {
 	for _, s := range []string{``, `{}`, `{"text":"a"}`, `{"text":{"a":[1,2,{"b":null}]}}`, `[[[`, `{"text":"\u0000"}`, `{"n":1e400}`} {
 		f.Add([]byte(s))
 	}
-	schema, err := compile([]byte(noteSchema), nil)
+	schema, err := compile([]byte(noteSchema), nil, true)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -251,6 +251,38 @@ func TestNew(t *testing.T) {
 		change(&cfg)
 		if _, err := New(cfg); err == nil {
 			t.Errorf("New(%s) = nil error, want it refused", name)
+		}
+	}
+}
+
+// TestServersJudgeThemselves: what the schema of an MCP tool leaves open is for
+// its server to judge, and one that nobody understands stops no call.
+func TestServersJudgeThemselves(t *testing.T) {
+	c := &capability.Capability{
+		ID: "mcp:s/t", Kind: capability.KindTool, Name: "t", Trust: capability.TrustUser, Effects: capability.Effects{ReadOnly: capability.Yes},
+		Run: &capability.Recipe{Runner: "mcp.call"},
+	}
+	for schema, args := range map[string][2]string{ // one that passes, one that does not
+		`{"type":"object"}`: {`{"x":1}`, `[1]`},
+		`{"type":"object","properties":{"a":{"type":"string"}}}`:                              {`{"a":"b","x":1}`, `{"a":1}`},
+		`{"type":"object","properties":{"a":{"type":"string"}},"additionalProperties":false}`: {`{"a":"b"}`, `{"x":1}`},
+		`{"type":"object","properties":{"a":{"type":"string","pattern":"(?<!a)b"}}}`:          {`{"a":"b"}`, `7`},
+		`{"type":"object","properties":{"a":{"$ref":"http://example.com/nowhere"}}}`:          {`{"a":"b"}`, `"a"`},
+	} {
+		r := newRig(t, tool{schema: schema}, func(cfg *Config) {
+			cfg.Resolve = func(context.Context, capability.Call) (Resolved, error) {
+				one := *c
+				one.Hash = schema
+				return Resolved{Capability: &one, Schema: func(context.Context) (json.RawMessage, error) { return json.RawMessage(schema), nil }}, nil
+			}
+			cfg.Executors = Executors{"mcp.*": tool{schema: schema, invoke: echo}}
+		})
+		for i, raw := range args {
+			call := callOf("t", raw)
+			call.Target = "mcp:s/t"
+			if _, err := r.Invoke(t.Context(), call); (err == nil) != (i == 0) {
+				t.Errorf("%s with %s: %v", schema, raw, err)
+			}
 		}
 	}
 }
