@@ -309,7 +309,7 @@ func (x *exchange) pause(c claim, requests map[string]json.RawMessage) (*answer,
 		b = append(b, requests[name]...)
 	}
 	b = append(b, '}')
-	if c.Asked != "" || c.State != "" || len(c.Given) > 0 || len(c.Declined) > 0 {
+	if c.Asked != "" || c.State != "" || len(c.Given) > 0 || len(c.Kept) > 0 || len(c.Declined) > 0 {
 		c.Expires = time.Now().Add(stateLife)
 		state, err := seal(x.ep.s.key, c)
 		if err != nil {

@@ -205,6 +205,44 @@ func TestInquiryBounds(t *testing.T) {
 	}
 }
 
+// TestRootsOfNobody: a client without roots has none, whatever a back end asks
+// besides; it is not bothered with the question, and the call goes on.
+func TestRootsOfNobody(t *testing.T) {
+	b := newBench(t, func(b *bench) {
+		b.tool("mcp:s/where", `{"type":"object"}`, quiet, asking(map[string]string{"roots": askRoots}, "st8"))
+		b.tool("mcp:s/bare", `{"type":"object"}`, quiet, asking(map[string]string{"roots": `{"method":"roots/list"}`}, ""))
+		b.tool("mcp:s/both", `{"type":"object"}`, quiet, asking(map[string]string{"who": askWho, "roots": askRoots}, ""))
+		b.tool("mcp:s/model", `{"type":"object"}`, quiet, asking(map[string]string{"model": askModel, "roots": askRoots}, ""))
+	})
+	s := New(b.config())
+	for _, version := range []string{sessionful, sessionless} {
+		var asked []*mcp.ElicitParams
+		opts := person(&asked, "me")
+		opts.Capabilities = &mcp.ClientCapabilities{Elicitation: &mcp.ElicitationCapabilities{}}
+		cs := dial(t, s, peer{name: "claude-code", version: version, opts: opts})
+		for tool, want := range map[string]string{
+			"where": `state st8   {"roots":[]}`,
+			"bare":  `state    {"roots":[]}`,
+			"both":  `{"roots":[]}`,
+		} {
+			if res := call(t, cs, tool, map[string]any{}); res.IsError || !strings.Contains(text(res), want) {
+				t.Errorf("%s: CallTool(%s) = %q, error %v; want %q in it", version, tool, text(res), res.IsError, want)
+			}
+		}
+		if len(asked) != 1 || asked[0].Message != "who?" {
+			t.Errorf("%s: asked %d times, want once for both", version, len(asked))
+		}
+		// What the client truly lacks is still said.
+		res, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "model", Arguments: map[string]any{}})
+		if version == sessionless && code(err) != mcp.CodeMissingRequiredClientCapabilities {
+			t.Errorf("%s: CallTool(model) = %v, want code %d", version, err, mcp.CodeMissingRequiredClientCapabilities)
+		}
+		if version == sessionful && (err != nil || !res.IsError || !strings.Contains(text(res), "cannot answer [sampling/createMessage]")) {
+			t.Errorf("%s: CallTool(model) = %v, %v, want that sampling is missing", version, res, err)
+		}
+	}
+}
+
 // raw is a client of 2026-07-28 that answers nothing by itself.
 func raw(t *testing.T, s *Server, who capability.Principal) *mcp.ClientSession {
 	return dialWeb(t, web(t, s), peer{version: sessionless, who: who, opts: &mcp.ClientOptions{

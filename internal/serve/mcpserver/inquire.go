@@ -27,7 +27,7 @@ func (x *exchange) inquire(ctx context.Context, q *capability.Inquiry, err error
 	caps := x.caps()
 	c := x.claim()
 	c.State, c.Given = q.State, x.given
-	requests := map[string]json.RawMessage{}
+	requests, settled := map[string]json.RawMessage{}, map[string]json.RawMessage{}
 	var missing []string
 	for _, name := range slices.Sorted(maps.Keys(q.Requests)) {
 		var r request
@@ -37,6 +37,8 @@ func (x *exchange) inquire(ctx context.Context, q *capability.Inquiry, err error
 		switch {
 		case canAnswer(caps, r):
 			requests[name] = q.Requests[name]
+		case r.Method == "roots/list":
+			settled[name] = json.RawMessage(`{"roots":[]}`) // a client without roots has none
 		case r.Method == "elicitation/create":
 			c.Declined = append(c.Declined, name)
 			missing = append(missing, r.Method)
@@ -44,14 +46,15 @@ func (x *exchange) inquire(ctx context.Context, q *capability.Inquiry, err error
 			missing = append(missing, r.Method)
 		}
 	}
-	if len(requests) == 0 {
+	if len(requests) == 0 && (len(missing) > 0 || len(settled) == 0) {
 		return x.cannotAnswer(missing, err)
 	}
-	if x.modern {
+	if x.modern && len(requests) > 0 {
+		c.Kept = settled
 		pause, failed = x.pause(c, requests)
 		return false, pause, failed
 	}
-	answers := map[string]json.RawMessage{}
+	answers := settled
 	for _, name := range slices.Sorted(maps.Keys(requests)) {
 		raw, aerr := x.put(ctx, requests[name])
 		if aerr != nil {
@@ -84,8 +87,6 @@ func (x *exchange) cannotAnswer(missing []string, err error) (bool, *answer, err
 			need["elicitation"] = struct{}{}
 		case "sampling/createMessage":
 			need["sampling"] = struct{}{}
-		case "roots/list":
-			need["roots"] = struct{}{}
 		}
 	}
 	return false, nil, fault(mcp.CodeMissingRequiredClientCapabilities,

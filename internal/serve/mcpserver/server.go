@@ -147,10 +147,14 @@ func (s *Server) Serve(ctx context.Context, who capability.Principal, rw io.Read
 	ep := s.endpoint(s.audience(who), sess, false)
 	s.enlist(ep)
 	defer s.leave(ep, sess)
-	ss, err := ep.sdk.Connect(ctx, &mcp.IOTransport{Reader: rw, Writer: rw, MaxLineLength: int(s.cfg.MaxBody)}, nil)
+	calls, rest := newLane(ctx, ep, rw)
+	defer calls.close()
+	defer rw.Close() // before that, so that reading ends
+	ss, err := ep.sdk.Connect(ctx, rest, nil)
 	if err != nil {
 		return &capability.Error{Kind: capability.Unavailable, Op: "serve", Target: "a client", Err: err}
 	}
+	calls.ss.Store(ss)
 	// Whoever reads is woken by the end of the stream, and calls that run end
 	// with it.
 	stop := context.AfterFunc(ctx, func() { rw.Close() })

@@ -1,0 +1,242 @@
+package mcpserver
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// A lane carries the calls of a client on a stream past the SDK, which decodes
+// every message several times, each time into a buffer of 32 KB. Only plain
+// tools/call requests take it; whatever is unusual about a message leaves it to
+// the SDK, whose reader is fed with all the rest.
+type lane struct {
+	ep   *endpoint
+	rest *io.PipeWriter // to the SDK
+	ss   atomic.Pointer[mcp.ServerSession]
+
+	ctx  context.Context
+	stop context.CancelFunc
+	work sync.WaitGroup
+
+	writing sync.Mutex
+	w       io.Writer
+
+	mu      sync.Mutex
+	flights map[string]context.CancelFunc // by the id as the client wrote it
+}
+
+// maxFlights is how many calls may be in the lane at once; more go to the SDK.
+const maxFlights = 256
+
+func newLane(ctx context.Context, ep *endpoint, rw io.ReadWriter) (l *lane, forSDK *mcp.IOTransport) {
+	r, w := io.Pipe()
+	l = &lane{ep: ep, rest: w, w: rw, flights: map[string]context.CancelFunc{}}
+	l.ctx, l.stop = context.WithCancel(ctx)
+	l.work.Go(func() { l.feed(rw) })
+	return l, &mcp.IOTransport{Reader: r, Writer: l, MaxLineLength: int(ep.s.cfg.MaxBody)}
+}
+
+// close ends all that is in the lane, and waits for it. The stream must be
+// closed before.
+func (l *lane) close() {
+	l.stop()
+	l.rest.CloseWithError(io.EOF)
+	l.work.Wait()
+}
+
+// Write writes one whole message.
+func (l *lane) Write(p []byte) (int, error) {
+	l.writing.Lock()
+	defer l.writing.Unlock()
+	return l.w.Write(p)
+}
+
+// Close is there for the SDK; the stream is closed by who opened it.
+func (l *lane) Close() error { return nil }
+
+// feed reads what the client says, line by line.
+func (l *lane) feed(r io.Reader) {
+	lines := bufio.NewReaderSize(r, 64<<10)
+	whole := true // the last piece was the end of its line
+	for {
+		line, err := lines.ReadSlice('\n')
+		// A line that is longer than the buffer comes in pieces, which the SDK
+		// puts together or refuses.
+		if !whole || err != nil || !l.take(line) {
+			if _, failed := l.rest.Write(line); failed != nil {
+				return
+			}
+		}
+		whole = err == nil
+		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
+			l.rest.CloseWithError(err)
+			return
+		}
+	}
+}
+
+var (
+	callMark   = []byte(`"tools/call"`)
+	cancelMark = []byte(`"notifications/cancelled"`)
+	answerMark = []byte(`"inputResponses"`)
+	stateMark  = []byte(`"requestState"`)
+	levelMark  = []byte(mcp.MetaKeyLogLevel)
+)
+
+// take reports whether it has dealt with a line, which is the caller's again
+// when it returns.
+func (l *lane) take(line []byte) bool {
+	switch {
+	case bytes.Contains(line, cancelMark):
+		return l.cancel(line)
+	case !bytes.Contains(line, callMark), bytes.Contains(line, answerMark), bytes.Contains(line, stateMark), bytes.Contains(line, levelMark):
+		return false
+	}
+	ss := l.ss.Load()
+	if ss == nil {
+		return false
+	}
+	var m struct {
+		Version string          `json:"jsonrpc"`
+		ID      json.RawMessage `json:"id"`
+		Method  string          `json:"method"`
+		Params  struct {
+			Name      string          `json:"name"`
+			Arguments json.RawMessage `json:"arguments"`
+			Meta      mcp.Meta        `json:"_meta"`
+		} `json:"params"`
+	}
+	if json.Unmarshal(line, &m) != nil || m.Version != "2.0" || m.Method != "tools/call" || m.Params.Name == "" || !plainID(m.ID) {
+		return false
+	}
+	modern, ok := l.understood(ss, m.Params.Meta)
+	if !ok {
+		return false
+	}
+	ctx, cancel := context.WithCancel(l.ctx)
+	id := string(m.ID)
+	l.mu.Lock()
+	if _, taken := l.flights[id]; taken || len(l.flights) >= maxFlights {
+		l.mu.Unlock()
+		cancel()
+		return false
+	}
+	l.flights[id] = cancel
+	l.mu.Unlock()
+	req := &mcp.CallToolRequest{Session: ss, Params: &mcp.CallToolParamsRaw{Meta: m.Params.Meta, Name: m.Params.Name, Arguments: m.Params.Arguments}}
+	l.work.Go(func() {
+		defer cancel()
+		a, err := l.ep.callTool(ctx, req)
+		l.mu.Lock()
+		delete(l.flights, id)
+		l.mu.Unlock()
+		l.answer(m.ID, modern, a, err)
+	})
+	return true
+}
+
+// plainID reports whether an id is a text or a number.
+func plainID(id json.RawMessage) bool {
+	return len(id) > 0 && (id[0] == '"' || id[0] == '-' || id[0] >= '0' && id[0] <= '9')
+}
+
+// understood reports whether a request with this metadata needs nothing more
+// that the SDK checks, and whether it is of a protocol without sessions.
+func (l *lane) understood(ss *mcp.ServerSession, meta mcp.Meta) (modern, ok bool) {
+	begun := ss.InitializeParams()
+	if begun == nil {
+		return false, false
+	}
+	said, there := meta[mcp.MetaKeyProtocolVersion]
+	if !there {
+		return false, begun.ProtocolVersion < sessionless
+	}
+	version, _ := said.(string)
+	if version < sessionless || !slices.Contains(mcp.SupportedProtocolVersions(), version) {
+		return true, false
+	}
+	if _, ok := meta[mcp.MetaKeyClientCapabilities].(map[string]any); !ok {
+		return true, false
+	}
+	info, named := meta[mcp.MetaKeyClientInfo]
+	if named {
+		about, _ := info.(map[string]any)
+		name, _ := about["name"].(string)
+		return true, name != "" && begun.ClientInfo != nil && name == begun.ClientInfo.Name
+	}
+	return true, begun.ClientInfo == nil
+}
+
+// cancel ends a call of the lane.
+func (l *lane) cancel(line []byte) bool {
+	var m struct {
+		Method string `json:"method"`
+		Params struct {
+			ID json.RawMessage `json:"requestId"`
+		} `json:"params"`
+	}
+	if json.Unmarshal(line, &m) != nil || m.Method != "notifications/cancelled" {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	end, ok := l.flights[string(m.Params.ID)]
+	if ok {
+		end()
+	}
+	return ok
+}
+
+// answer writes what came of a call.
+func (l *lane) answer(id json.RawMessage, modern bool, a *answer, err error) {
+	b := make([]byte, 0, 1024)
+	b = append(b, `{"jsonrpc":"2.0","id":`...)
+	b = append(b, id...)
+	if err == nil && modern {
+		if a.Meta == nil {
+			a.Meta = mcp.Meta{}
+		}
+		a.Meta[mcp.MetaKeyServerInfo] = &mcp.Implementation{Name: "ken", Version: l.ep.s.cfg.Version}
+	}
+	var body []byte
+	if err == nil {
+		body, err = a.MarshalJSON()
+	}
+	if err == nil && bytes.IndexByte(body, '\n') >= 0 {
+		// What came from a server may have lines; a message is one.
+		var one bytes.Buffer
+		err = json.Compact(&one, body)
+		body = one.Bytes()
+	}
+	if err != nil {
+		b = append(b, `,"error":`...)
+		b = append(b, errorObject(err)...)
+	} else {
+		b = append(b, `,"result":`...)
+		b = append(b, body...)
+	}
+	_, _ = l.Write(append(b, "}\n"...)) // a client that has gone needs none
+}
+
+// errorObject is an error as the protocol has it.
+func errorObject(err error) []byte {
+	wire, ok := errors.AsType[*jsonrpc.Error](err)
+	if !ok {
+		wire = &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: err.Error()}
+	}
+	out, err := json.Marshal(wire)
+	if err != nil {
+		return []byte(`{"code":-32603,"message":"the error cannot be told"}`)
+	}
+	return out
+}
