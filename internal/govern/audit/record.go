@@ -224,7 +224,7 @@ func (r *Record) clean(by *Redactor) error {
 		r.Metadata.Notes = notes
 	}
 	if len(r.Isolation) > 0 {
-		clean, err := cleanJSON(r.Isolation, by.String)
+		clean, err := by.isolation(r.Isolation)
 		if err != nil {
 			return fmt.Errorf("isolation: %w", err)
 		}

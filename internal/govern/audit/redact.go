@@ -25,6 +25,48 @@ const redacted = "[redacted]"
 type Redactor struct {
 	mu   sync.Mutex
 	held atomic.Pointer[haystack]
+	seen isolations
+}
+
+// isolations remembers how the few that there are look redacted: what holds a
+// program is the same from call to call, and its sentences are long.
+type isolations struct {
+	mu    sync.Mutex
+	by    map[string]json.RawMessage
+	under *haystack // the values that were known
+}
+
+// maxIsolations is how many are remembered.
+const maxIsolations = 64
+
+// isolation is cleanJSON of what held a program.
+func (r *Redactor) isolation(raw json.RawMessage) (json.RawMessage, error) {
+	if r == nil {
+		return cleanJSON(raw, r.String)
+	}
+	held, s := r.held.Load(), &r.seen
+	s.mu.Lock()
+	if s.under != held || len(s.by) >= maxIsolations {
+		s.by, s.under = nil, held
+	}
+	clean, ok := s.by[string(raw)]
+	s.mu.Unlock()
+	if ok {
+		return clean, nil
+	}
+	clean, err := cleanJSON(raw, r.String)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.under == held && r.held.Load() == held { // none became known meanwhile
+		if s.by == nil {
+			s.by = map[string]json.RawMessage{}
+		}
+		s.by[string(raw)] = clean
+	}
+	return clean, nil
 }
 
 // A needle is a text to look for. A short one counts only as a whole word,

@@ -272,3 +272,25 @@ func TestLongTextIsCutAloud(t *testing.T) {
 		t.Errorf("command line ends %q, isolation %s", got.CommandLine[maxLong-5:], got.Isolation)
 	}
 }
+
+// TestIsolationIsRedacted: what is remembered of an isolation is forgotten when
+// a value becomes known.
+func TestIsolationIsRedacted(t *testing.T) {
+	var r Redactor
+	raw := json.RawMessage(`{"missing":["files: but not hunter2hunter2"]}`)
+	clean := func() string {
+		t.Helper()
+		rec := Record{Isolation: raw}
+		if err := rec.clean(&r); err != nil {
+			t.Fatal(err)
+		}
+		return string(rec.Isolation)
+	}
+	if a, b := clean(), clean(); a != string(raw) || a != b {
+		t.Errorf("clean = %s, then %s, want it as it is", a, b)
+	}
+	r.Hold("hunter2hunter2")
+	if a, b := clean(), clean(); strings.Contains(a, "hunter2") || a != b {
+		t.Errorf("clean = %s, then %s, want the value gone", a, b)
+	}
+}
