@@ -185,6 +185,9 @@ func compile(raw json.RawMessage, parameters []capability.Parameter, closed bool
 	if closed {
 		shut(root)
 	}
+	if err := bounded(root); err != nil {
+		return nil, err
+	}
 	full, err := root.Resolve(nil)
 	if err != nil {
 		return nil, err

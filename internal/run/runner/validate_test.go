@@ -3,7 +3,9 @@ package runner
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -264,10 +266,13 @@ func TestServersJudgeThemselves(t *testing.T) {
 	}
 	for schema, args := range map[string][2]string{ // one that passes, one that does not
 		`{"type":"object"}`: {`{"x":1}`, `[1]`},
-		`{"type":"object","properties":{"a":{"type":"string"}}}`:                              {`{"a":"b","x":1}`, `{"a":1}`},
-		`{"type":"object","properties":{"a":{"type":"string"}},"additionalProperties":false}`: {`{"a":"b"}`, `{"x":1}`},
-		`{"type":"object","properties":{"a":{"type":"string","pattern":"(?<!a)b"}}}`:          {`{"a":"b"}`, `7`},
-		`{"type":"object","properties":{"a":{"$ref":"http://example.com/nowhere"}}}`:          {`{"a":"b"}`, `"a"`},
+		`{"type":"object","properties":{"a":{"type":"string"}}}`:                                                                                {`{"a":"b","x":1}`, `{"a":1}`},
+		`{"type":"object","properties":{"a":{"type":"string"}},"additionalProperties":false}`:                                                   {`{"a":"b"}`, `{"x":1}`},
+		`{"type":"object","properties":{"a":{"type":"string","pattern":"(?<!a)b"}}}`:                                                            {`{"a":"b"}`, `7`},
+		`{"type":"object","$ref":"#/$defs/a","$defs":{"a":{"$ref":"#/$defs/a"}}}`:                                                               {`{"a":"b"}`, `[]`},
+		`{"type":"object","properties":{"a":{"$ref":"#/$defs/t"}},"$defs":{"t":{"type":"object","properties":{"child":{"$ref":"#/$defs/t"}}}}}`: {`{"a":{"child":{"child":{}}}}`, `{"a":{"child":1}}`},
+		wide(30): {`{"x":{"z":1}}`, `1`},
+		`{"type":"object","properties":{"a":{"$ref":"http://example.com/nowhere"}}}`: {`{"a":"b"}`, `"a"`},
 	} {
 		r := newRig(t, tool{schema: schema}, func(cfg *Config) {
 			cfg.Resolve = func(context.Context, capability.Call) (Resolved, error) {
@@ -285,4 +290,16 @@ func TestServersJudgeThemselves(t *testing.T) {
 			}
 		}
 	}
+}
+
+// wide is a schema of a few lines with 10 to the n ways through it.
+func wide(n int) string {
+	var b strings.Builder
+	b.WriteString(`{"type":"object","properties":{"x":{"$ref":"#/$defs/d0"}},"$defs":{`)
+	for i := range n {
+		ref := fmt.Sprintf(`{"$ref":"#/$defs/d%d"}`, i+1)
+		fmt.Fprintf(&b, `"d%d":{"allOf":[%s]},`, i, strings.Join(slices.Repeat([]string{ref}, 10), ","))
+	}
+	fmt.Fprintf(&b, `"d%d":{"type":"object"}}}`, n)
+	return b.String()
 }

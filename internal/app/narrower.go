@@ -1,0 +1,415 @@
+package app
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/netip"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"ken/internal/run/mcpgateway"
+	"ken/internal/run/sandbox"
+	"ken/internal/serve/doctor"
+)
+
+// trialTime is how long a server may take to start as it would be held.
+const trialTime = 30 * time.Second
+
+// closer works out for each server that runs as before how it could be held
+// closer, and tries that.
+func (a *App) closer(ctx context.Context, defs []mcpgateway.Server, states []mcpgateway.Status, tools map[string]offered) map[string]doctor.Narrower {
+	out := map[string]doctor.Narrower{}
+	var trial []mcpgateway.Server
+	listed := map[string]int{}
+	for _, st := range states {
+		if st.Err == "" {
+			listed[st.Name] = st.Tools
+		}
+	}
+	for _, d := range defs {
+		if _, works := listed[d.Name]; !works || d.Disabled || d.Command == "" || profileOf(d) != mcpgateway.ProfileImported {
+			continue
+		}
+		d, note := a.narrower(d)
+		out[d.Name] = doctor.Narrower{Note: note}
+		if d.Profile == mcpgateway.ProfileConfined {
+			trial = append(trial, d)
+		}
+	}
+	tried, err := a.tryOut(ctx, trial)
+	for _, d := range trial {
+		n := out[d.Name]
+		switch st := tried[d.Name]; {
+		case err != nil:
+			n.Note = "how it could be held closer cannot be tried: " + err.Error()
+		case st.Err != "" || st.Tools < listed[d.Name]:
+			n.Note = "with no more than what its definition names it does not start: " + cmp.Or(st.Err, fmt.Sprintf("it lists %d of %d tools", st.Tools, listed[d.Name]))
+		default:
+			n.Line = a.definitionLine(d)
+			n.Note = fmt.Sprintf("tried: it starts, and lists its %d tools; ", st.Tools) + n.Note
+			if len(d.Hosts) == 0 && !tools[d.Name].closed {
+				n.Note += "; it has no network then: add to hosts what it must reach"
+			}
+		}
+		out[d.Name] = n
+	}
+	return out
+}
+
+// tryOut starts servers as they would be held, beside those that run, and says
+// how each stood. Nothing of it is kept.
+func (a *App) tryOut(ctx context.Context, list []mcpgateway.Server) (map[string]mcpgateway.Status, error) {
+	if len(list) == 0 {
+		return nil, nil
+	}
+	folder := a.serverWork()
+	err := os.MkdirAll(folder, 0o700)
+	if err == nil {
+		folder, err = os.MkdirTemp(folder, "trial-")
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(folder)
+	g, err := mcpgateway.New(mcpgateway.Config{
+		Servers: list, Getenv: a.serverValue, Path: a.programPath(), Work: folder, Hide: a.ownFolders(), HideFiles: a.ownFiles(),
+		Networks: a.networks(), Require: a.serverIsolation(), Limits: a.serverLimits(), Roots: a.serverRoots, Version: Version(), Log: a.log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer g.Close()
+	var names []string
+	for _, d := range list {
+		names = append(names, d.Name)
+	}
+	out := map[string]mcpgateway.Status{}
+	for _, st := range g.List(ctx, names...) {
+		out[st.Name] = st
+	}
+	return out, nil
+}
+
+// definitionLine is what to write into a definition, in the form of its file.
+func (a *App) definitionLine(d mcpgateway.Server) string {
+	list := func(paths []string) string {
+		text, _ := json.Marshal(append([]string{}, paths...)) // texts cannot fail
+		return string(text)
+	}
+	if slices.Contains(a.Settings.Files(), d.Origin.Path) {
+		return fmt.Sprintf("profile: confined, read: %s, write: %s, hosts: %s", list(d.Read), list(d.Write), list(d.Hosts))
+	}
+	return fmt.Sprintf(`"x-ken": {"profile": "confined", "read": %s, "write": %s, "hosts": %s}`, list(d.Read), list(d.Write), list(d.Hosts))
+}
+
+// launchers are programs that fetch what they run, and how to have it without
+// them.
+func launchers() map[string]string {
+	const name = ", then write the program as command"
+	npm := "npm install --global %s" + name
+	return map[string]string{
+		"npx": npm, "bunx": npm, "pnpx": npm, "pnpm": npm, "yarn": npm, "npm": npm,
+		"uvx": "uv tool install %s" + name, "uv": "uv tool install %s" + name, "pipx": "pipx install %s" + name,
+		"docker": "", "podman": "", "nerdctl": "",
+	}
+}
+
+// launched says what to do about a server that a launcher starts, or "".
+func launched(d mcpgateway.Server) string {
+	program := strings.TrimSuffix(filepath.Base(d.Command), ".exe")
+	how, is := launchers()[program]
+	switch {
+	case !is:
+		return ""
+	case how == "":
+		return program + " starts it by a daemon of its own, outside of what Ken holds: limit it by the arguments of " + program
+	}
+	pkg := "PACKAGE"
+	for i, arg := range d.Args {
+		flag := i > 0 && (d.Args[i-1] == "-p" || d.Args[i-1] == "--package" || d.Args[i-1] == "--from")
+		if strings.HasPrefix(arg, "-") || !flag && slices.Contains([]string{"exec", "dlx", "x", "run", "tool"}, arg) {
+			continue
+		}
+		pkg = arg
+		break
+	}
+	return program + " fetches it, and needs the network for that; to hold it closer install it once: " + fmt.Sprintf(how, pkg)
+}
+
+// narrower derives from a definition one that is confined to what it names. Its
+// profile stays as it was where none can be; note says why, or what to mind.
+func (a *App) narrower(d mcpgateway.Server) (out mcpgateway.Server, note string) {
+	if note := launched(d); note != "" {
+		return d, note
+	}
+	n := &narrowing{app: a, env: map[string]string{}}
+	for name, value := range d.Env {
+		n.env[name] = n.expand(value)
+	}
+	n.search = cmp.Or(n.env["PATH"], a.programPath())
+	n.program(n.find(d.Command), 0)
+	for _, arg := range d.Args {
+		n.argument(n.expand(arg), d.Cwd)
+	}
+	for _, name := range slices.Sorted(maps.Keys(n.env)) {
+		if name != "PATH" {
+			n.variable(name, n.env[name])
+		}
+	}
+	if len(n.against) > 0 {
+		return d, strings.Join(n.against, "; ")
+	}
+	d.Profile, d.Hosts = mcpgateway.ProfileConfined, n.hosts
+	d.StartTimeout = min(cmp.Or(d.StartTimeout, trialTime), trialTime)
+	if d.Cwd == a.Places.UserHome {
+		d.Cwd = "" // where it was put because nothing else was said
+	}
+	d.Write = outermost(n.write, nil)
+	d.Read = outermost(n.read, append(sandbox.SystemPaths(), d.Write...))
+	note = "it can then write to " + strings.Join(append(slices.Clone(d.Write), "its own folder below "+a.serverWork()), ", ") + " alone"
+	if len(d.Hosts) > 0 {
+		note += "; it reaches its hosts by HTTPS_PROXY, which it must follow"
+	}
+	return d, note
+}
+
+// A narrowing gathers what a server needs.
+type narrowing struct {
+	app                *App
+	search             string
+	env                map[string]string
+	read, write, hosts []string
+	against            []string // why it cannot be held closer
+}
+
+// reference is a name that a definition uses for a value. Secrets are no paths.
+var reference = regexp.MustCompile(`\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(:-[^}]*)?\}`)
+
+func (n *narrowing) expand(text string) string {
+	return reference.ReplaceAllStringFunc(text, func(found string) string {
+		m := reference.FindStringSubmatch(found)
+		return cmp.Or(n.app.getenv(m[1]), strings.TrimPrefix(m[2], ":-"))
+	})
+}
+
+func (n *narrowing) find(name string) string {
+	if filepath.IsAbs(name) {
+		return filepath.Clean(name)
+	}
+	for _, dir := range filepath.SplitList(n.search) {
+		p := filepath.Join(dir, name)
+		if info, err := os.Stat(p); err == nil && filepath.IsAbs(dir) && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+			return p
+		}
+	}
+	return ""
+}
+
+// mostScripts is how deep programs may be written in terms of others.
+const mostScripts = 4
+
+// program lets a program be seen with what it is installed with, wherever links
+// lead, and the one that interprets it.
+func (n *narrowing) program(name string, depth int) {
+	if name == "" || depth > mostScripts {
+		return
+	}
+	n.read = append(n.read, n.installed(name))
+	real, err := filepath.EvalSymlinks(name)
+	if err != nil {
+		return
+	}
+	if real != name {
+		n.read = append(n.read, n.installed(real))
+	}
+	// A link may lead over another: each place on the way must be there.
+	if to, err := os.Readlink(name); err == nil && filepath.IsAbs(to) {
+		n.read = append(n.read, n.installed(to))
+	}
+	f, err := os.Open(real)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	first, _ := bufio.NewReaderSize(f, 256).ReadSlice('\n') // what there is
+	line, ok := strings.CutPrefix(string(first), "#!")
+	if words := strings.Fields(line); ok && len(words) > 0 {
+		if filepath.Base(words[0]) == "env" && len(words) > 1 {
+			words[0] = n.find(words[len(words)-1])
+		}
+		n.program(words[0], depth+1)
+	}
+}
+
+// installed gives the folder that a program came with.
+func (n *narrowing) installed(program string) string {
+	dir := filepath.Dir(program)
+	if root, ok := modules(program); ok {
+		return root
+	}
+	prefix := filepath.Dir(dir)
+	if filepath.Base(dir) != "bin" || n.wide(prefix) || filepath.Base(prefix) == ".local" {
+		return dir
+	}
+	return prefix
+}
+
+// modules gives the outermost node_modules that a file is in: what a package
+// needs may lie beside it.
+func modules(file string) (string, bool) {
+	const part = "/node_modules/"
+	if i := strings.Index(file, part); i >= 0 {
+		return file[:i+len(part)-1], true
+	}
+	return "", false
+}
+
+// code are the endings of files that are programs.
+var code = []string{".js", ".mjs", ".cjs", ".ts", ".mts", ".py", ".pyz", ".rb", ".php", ".jar", ".lua", ".pl", ".sh"}
+
+// packageOf gives the folder of the package that a program's file is in.
+func (n *narrowing) packageOf(file string) string {
+	if root, ok := modules(file); ok {
+		return root
+	}
+	own := filepath.Dir(file)
+	for dir := own; !n.wide(dir); dir = filepath.Dir(dir) {
+		for _, sign := range []string{"package.json", "node_modules", "pyproject.toml", "pyvenv.cfg", ".venv", "venv", "setup.py", "go.mod", "Cargo.toml"} {
+			if _, err := os.Stat(filepath.Join(dir, sign)); err == nil {
+				return dir
+			}
+		}
+	}
+	if n.wide(own) {
+		return file
+	}
+	return own
+}
+
+// wide reports whether to show a folder is to show everything.
+func (n *narrowing) wide(dir string) bool {
+	inside := func(path string) bool {
+		rel, err := filepath.Rel(dir, path)
+		return err == nil && filepath.IsLocal(rel)
+	}
+	if inside(n.app.Places.Home) || n.app.Places.UserHome != "" && inside(n.app.Places.UserHome) {
+		return true
+	}
+	return dir == "/" || dir == os.TempDir() || filepath.Dir(dir) == "/" && !slices.Contains(sandbox.SystemPaths(), dir)
+}
+
+// argument looks for what an argument names. cwd is where relative ones began.
+func (n *narrowing) argument(text, cwd string) {
+	if _, value, ok := strings.Cut(text, "="); ok && strings.HasPrefix(text, "-") {
+		text = value
+	}
+	if strings.Contains(text, "/") && !filepath.IsAbs(text) && !strings.Contains(text, "://") && cwd != "" && filepath.IsLocal(text) {
+		if _, err := os.Stat(filepath.Join(cwd, text)); err == nil {
+			n.against = append(n.against, fmt.Sprintf("it names %s by a relative path; write %s to have it held closer", text, filepath.Join(cwd, text)))
+		}
+		return
+	}
+	n.value(text, false)
+}
+
+// private tells variables that name a file which is read and not written.
+var private = regexp.MustCompile(`(?i)credential|cert|key|secret|token|config|_ca`)
+
+func (n *narrowing) variable(name, text string) {
+	readOnly := private.MatchString(name)
+	for _, one := range filepath.SplitList(text) {
+		if filepath.IsAbs(one) {
+			n.value(one, readOnly)
+		}
+	}
+	n.value(text, readOnly)
+}
+
+func (n *narrowing) value(text string, readOnly bool) {
+	if scheme, rest, ok := strings.Cut(text, "://"); ok {
+		if scheme == "file" || strings.HasPrefix(scheme, "sqlite") {
+			text = strings.TrimPrefix(rest, "//")
+		} else {
+			n.address(text)
+			return
+		}
+	}
+	if filepath.IsAbs(text) && len(text) < 4096 && !strings.ContainsRune(text, 0) {
+		n.path(filepath.Clean(text), readOnly)
+	}
+}
+
+// path lets a path be used that a definition names: a folder to work in, a file
+// of a package to read, another file and its folder to write, for what is kept
+// beside it.
+func (n *narrowing) path(name string, readOnly bool) {
+	info, err := os.Stat(name)
+	switch dir := filepath.Dir(name); {
+	case err == nil && info.IsDir() && n.wide(name):
+		n.against = append(n.against, "it is given all of "+name+"; name the folders in it that it needs to have it held closer")
+	case err == nil && info.IsDir() && readOnly:
+		n.read = append(n.read, name)
+	case err == nil && info.IsDir():
+		n.write = append(n.write, name)
+	case err == nil && (slices.Contains(code, filepath.Ext(name)) || info.Mode()&0o111 != 0):
+		n.read = append(n.read, n.packageOf(name))
+		if real, err := filepath.EvalSymlinks(name); err == nil && real != name {
+			n.read = append(n.read, n.packageOf(real))
+		}
+	case err == nil && readOnly:
+		n.read = append(n.read, name)
+	case err == nil && n.wide(dir):
+		n.write = append(n.write, name)
+	default: // or it is to be made
+		if there, err := os.Stat(dir); err == nil && there.IsDir() && !n.wide(dir) {
+			n.write = append(n.write, dir)
+		}
+	}
+}
+
+// address lets a host be reached.
+func (n *narrowing) address(text string) {
+	u, err := url.Parse(text)
+	if err != nil || u.Hostname() == "" || strings.Contains(u.Host, "${") {
+		return
+	}
+	host := u.Hostname()
+	ip, err := netip.ParseAddr(host)
+	local := host == "localhost" || err == nil && (ip.IsLoopback() || ip.IsPrivate() || ip.IsLinkLocalUnicast())
+	switch {
+	case u.Scheme != "http" && u.Scheme != "https":
+		n.against = append(n.against, "it talks "+u.Scheme+" to "+u.Host+", and a confined server reaches hosts by an HTTP proxy alone")
+	case local && len(n.app.networks()) == 0:
+		n.against = append(n.against, "it talks to "+u.Host+", which a confined server reaches only where sandbox.networks names its network")
+	default:
+		if port := u.Port(); port != "" && port != "80" && port != "443" {
+			host = u.Host
+		}
+		if !slices.Contains(n.hosts, host) {
+			n.hosts = append(n.hosts, host)
+		}
+	}
+}
+
+// outermost drops paths that lie in others of the list, or in one of those
+// given.
+func outermost(list, given []string) []string {
+	list = slices.Compact(slices.Sorted(slices.Values(list)))
+	within := func(path, dir string) bool { return path == dir || strings.HasPrefix(path, dir+"/") }
+	var out []string
+	for _, p := range list {
+		if !slices.ContainsFunc(slices.Concat(out, given), func(dir string) bool { return within(p, dir) }) {
+			out = append(out, p)
+		}
+	}
+	return out
+}

@@ -1,0 +1,126 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"ken/capability"
+	"ken/internal/know/source"
+	"ken/internal/run/mcpgateway"
+	"ken/internal/serve/doctor"
+	"ken/internal/serve/shim"
+)
+
+// ServerHealth starts every MCP server once and says how each is, for the
+// doctor. It returns when all have answered, failed or run out of their time,
+// and reads the catalog again, which then has what they list.
+func (a *App) ServerHealth(ctx context.Context) doctor.Servers {
+	out := doctor.Servers{Daemon: a.daemonHealth()}
+	if a.gateway == nil {
+		return out
+	}
+	defs := a.servers()
+	out.Problems, out.Running = a.ServerProblems(), a.ServerProcesses()
+	if len(defs) == 0 {
+		return out
+	}
+	var names []string
+	for _, d := range defs {
+		names = append(names, d.Name)
+	}
+	states := a.ListServers(ctx, names...)
+	if err := a.Reload(ctx); err != nil {
+		a.log.Warn("the catalog was not read again", "error", err)
+	}
+	tools := a.serverTools(ctx)
+	closer := a.closer(ctx, defs, states, tools)
+	for _, d := range defs {
+		i := slices.IndexFunc(states, func(st mcpgateway.Status) bool { return st.Name == d.Name })
+		if i < 0 {
+			continue // it went this moment
+		}
+		s := serverFacts(d, states[i])
+		s.Long, s.Large, s.Narrower = tools[d.Name].long, tools[d.Name].large, closer[d.Name]
+		out.List = append(out.List, s)
+	}
+	return out
+}
+
+func serverFacts(d mcpgateway.Server, st mcpgateway.Status) doctor.Server {
+	s := doctor.Server{
+		Name: d.Name, Origin: d.Origin.String(), Kind: st.Kind, Disabled: d.Disabled,
+		Protocol: st.Protocol, Tools: st.Tools, Prompts: st.Prompts, Resources: st.Resources, Templates: st.Templates, Waiting: st.Quarantined,
+		Err: st.Err, Fix: st.Fix, Noise: st.Noise, Sample: st.NoiseSample, Problems: st.Problems,
+	}
+	if d.Command != "" {
+		s.Profile = string(profileOf(d))
+	}
+	if st.Isolation != nil {
+		s.Held, s.Open = string(st.Isolation.Profile), st.Isolation.Missing
+	}
+	return s
+}
+
+// profileOf gives the profile of a definition that need not name it.
+func profileOf(d mcpgateway.Server) mcpgateway.Profile {
+	switch {
+	case d.Profile != "":
+		return d.Profile
+	case len(d.Read)+len(d.Write)+len(d.Hosts) > 0:
+		return mcpgateway.ProfileConfined
+	}
+	return mcpgateway.ProfileImported
+}
+
+// offered is what the doctor wants to know of a server's tools.
+type offered struct {
+	long, large []string
+	closed      bool // none says or may be taken to reach the outside
+}
+
+const (
+	longName    = 64       // what clients take
+	largeSchema = 16 << 10 // bytes, some thousand tokens
+)
+
+// serverTools looks at the tools that the catalog has of each server.
+func (a *App) serverTools(ctx context.Context) map[string]offered {
+	out := map[string]offered{}
+	for e := range a.Oversee().All() {
+		if e.Origin.Format != source.FormatMCP || e.Run == nil || e.Run.Runner != "mcp.call" {
+			continue
+		}
+		o, known := out[e.Category]
+		o.closed = (o.closed || !known) && e.Effects.OpenWorld == capability.No
+		if len(e.Name) > longName {
+			o.long = append(o.long, e.Name[:longName]+"…")
+		}
+		if d, err := a.catalog.Inspect(ctx, e); err == nil && len(d.Schema) > largeSchema {
+			o.large = append(o.large, fmt.Sprintf("%s (%d KB)", e.Name, (len(d.Schema)+512)>>10))
+		}
+		out[e.Category] = o
+	}
+	return out
+}
+
+// daemonHealth asks the user's daemon who it is. It starts none.
+func (a *App) daemonHealth() doctor.Daemon {
+	if !shim.Supported {
+		return doctor.Daemon{Unsupported: true}
+	}
+	place, err := shim.Where(a.getenv, a.Places.Workspace)
+	if err != nil {
+		return doctor.Daemon{Err: err}
+	}
+	g, err := shim.Ask(place)
+	switch {
+	case errors.Is(err, shim.ErrAbsent):
+		return doctor.Daemon{}
+	case err != nil:
+		return doctor.Daemon{Err: err}
+	}
+	build, _ := shim.Build()
+	return doctor.Daemon{PID: g.PID, Clients: g.Clients, Version: g.Version, Other: g.Build != build}
+}

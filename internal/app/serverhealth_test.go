@@ -1,0 +1,258 @@
+//go:build unix
+
+package app
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"ken/capability"
+	"ken/internal/run/mcpgateway"
+	"ken/internal/serve/doctor"
+)
+
+const anyCall = "policy: {intents: off, rules: [{id: all, effect: allow}], askAbove: 100}\nsandbox: {require: best-effort}\n"
+
+// badServers is an mcp.json with one server of each mode.
+func badServers(t *testing.T, folder string, modes ...string) string {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]any{}
+	for _, mode := range modes {
+		d := map[string]any{
+			"command": exe, "args": []string{"-test.run=^TestServerProcess$"},
+			"env": map[string]string{badServerVar: mode, "APP_TEST_FOLDER": folder},
+		}
+		switch mode {
+		case "hangs":
+			d["timeout"] = 500
+		case "neverReady":
+			d["startTimeout"] = 1000
+		}
+		all[mode] = d
+	}
+	text, err := json.Marshal(map[string]any{"mcpServers": all})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func examine(t *testing.T, a *App) []doctor.Check {
+	t.Helper()
+	servers := a.ServerHealth(t.Context())
+	return doctor.Examine(doctor.Facts{Home: a.Places.Home, Servers: servers, Listing: a.Oversee().List()})
+}
+
+// said finds the check of a server that says something.
+func said(checks []doctor.Check, name, text string) (doctor.Check, bool) {
+	i := slices.IndexFunc(checks, func(c doctor.Check) bool { return c.Name == name && strings.Contains(c.Message, text) })
+	if i < 0 {
+		return doctor.Check{}, false
+	}
+	return checks[i], true
+}
+
+func callServer(t *testing.T, a *App, target, arguments string) string {
+	t.Helper()
+	res, err := a.Door.Invoke(t.Context(), a.View(), capability.Call{Target: capability.ID("mcp:" + target), Arguments: json.RawMessage(arguments)})
+	if err != nil {
+		return "error: " + err.Error()
+	}
+	var b strings.Builder
+	for _, p := range res.Parts {
+		b.WriteString(p.Text)
+	}
+	return b.String()
+}
+
+// TestBadServersAreSeen: whatever a server does wrong, the others work, and both
+// the result of the call and the doctor say it (issue 6, bad input).
+func TestBadServersAreSeen(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	modes := []string{"hangs", "dies", "garbles", "floods", "changes", "many", "large", "twice", "longNames", "noStart", "neverReady", "fine"}
+	dir, getenv := home(t, map[string]string{".ken/ken.yaml": anyCall, ".ken/mcp.json": badServers(t, folder, modes...)})
+	if err := os.Chmod(filepath.Join(dir, ".ken"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	work := t.TempDir()
+	a := watched(t, Config{Getenv: getenv, Dir: work, Servers: true})
+
+	long := strings.Repeat("n", 300)
+	for _, c := range []struct{ target, says string }{
+		{"hangs/act", "did not answer in time"},
+		{"dies/act", "exit status 7; it printed: the disk is full"},
+		{"garbles/act", "not what the protocol says"},
+		{"floods/act", "done"},
+		{"changes/act", "done"},
+		{"many/tool_9997", "done"},
+		{"many/tool_11999", "error: "},
+		{"large/wide", "done"},
+		{"twice/act", "done"},
+		{"longNames/" + long, "error: "},
+		{"longNames/" + strings.Repeat("m", 120), "done"},
+		{"noStart/act", "error: "},
+		{"neverReady/act", "error: "},
+		{"fine/act", "done"},
+	} {
+		if got := callServer(t, a, c.target, `{}`); !strings.Contains(got, c.says) {
+			t.Errorf("call of %.40s = %.300q, want %q", c.target, got, c.says)
+		}
+	}
+	eventually(t, "a changed tool is refused", func() bool {
+		return strings.Contains(callServer(t, a, "changes/other", `{}`), "error: ")
+	})
+	second := open(t, Config{Getenv: getenv, Dir: work})
+	noted := func(name string, is func(doctor.Troubled) bool) bool {
+		return slices.ContainsFunc(second.ServerProcesses(), func(p doctor.Process) bool {
+			return slices.ContainsFunc(p.Servers, func(s doctor.Troubled) bool { return s.Name == name && is(s) })
+		})
+	}
+	eventually(t, "it is noted how a server died", func() bool {
+		return noted("dies", func(s doctor.Troubled) bool { return s.Err != "" })
+	})
+	callServer(t, a, "dies/other", `{}`) // it is started again, and what was stays known
+	eventually(t, "it is noted that a server was started again, and that another hangs", func() bool {
+		return noted("dies", func(s doctor.Troubled) bool { return s.Restarts == 1 && !s.Down }) &&
+			noted("hangs", func(s doctor.Troubled) bool { return s.Down && strings.Contains(s.Err, "hangs") })
+	})
+	checks := examine(t, second)
+	for _, want := range []struct {
+		name, says string
+		grade      doctor.Grade
+		fix        string
+	}{
+		{"mcp:hangs", "it hangs: a call ran out of time", doctor.Bad, "mcp.json"},
+		{"mcp:dies", "the disk is full; it was started again 1 time", doctor.Warn, "mcp.json"},
+		{"mcp:garbles", "noise on its output, 1 line: ", doctor.Warn, "log"},
+		{"mcp:floods", "noise on its output, ", doctor.Warn, "standard error"},
+		{"mcp:changes", "2 tools in quarantine", doctor.Warn, "ken extension review mcp:changes"},
+		{"mcp:many", "10000", doctor.Warn, "mcp.json"},
+		{"mcp:large", "large schemas: wide (83 KB)", doctor.Warn, "exclude in large in "},
+		{"mcp:twice", "tool act is there twice", doctor.Warn, "mcp.json"},
+		{"mcp:longNames", "nnn", doctor.Warn, ""},
+		{"mcp:longNames", "that clients see shortened: mmm", doctor.Warn, ""},
+		{"mcp:noStart", "it does not work: it ended with exit status 3; it printed: no licence was found", doctor.Bad, "noStart in " + filepath.Join(dir, ".ken", "mcp.json")},
+		{"mcp:neverReady", "it does not work: it is not ready after 1s", doctor.Bad, "mcp.json"},
+		{"mcp:fine", "2 tools over stdio, protocol 2025-06-18; held by the profile imported", doctor.Good, ""},
+	} {
+		c, ok := said(checks, want.name, want.says)
+		if !ok {
+			t.Errorf("the doctor does not say of %s: %q", want.name, want.says)
+			continue
+		}
+		if c.Grade != want.grade || !strings.Contains(c.Fix, want.fix) {
+			t.Errorf("%s = %s, fix %q; want %s with %q", c.Name, c.Grade, c.Fix, want.grade, want.fix)
+		}
+	}
+	if t.Failed() {
+		for _, c := range checks {
+			t.Logf("%s %s: %.600s | %.200s", c.Grade, c.Name, c.Message, c.Fix)
+		}
+	}
+	for _, c := range checks {
+		if strings.ContainsRune(c.Message, '\x1b') {
+			t.Errorf("%s lets a server steer the terminal: %q", c.Name, c.Message)
+		}
+	}
+}
+
+// watched opens an App and watches it, like a daemon does.
+func watched(t *testing.T, cfg Config) *App {
+	t.Helper()
+	a := open(t, cfg)
+	done := make(chan error, 1)
+	ctx := t.Context() // over before the cleanup of open
+	go func() { done <- a.Watch(ctx) }()
+	t.Cleanup(func() {
+		if err := <-done; err != nil {
+			t.Errorf("Watch() = %v", err)
+		}
+		list, err := filepath.Glob(filepath.Join(a.serverNotes(), "*"))
+		if err != nil || len(list) > 0 {
+			t.Errorf("after Watch there are notes: %v, %v", list, err)
+		}
+	})
+	return a
+}
+
+// TestServerNotes: a note is the user's alone, is written when there is news, and
+// counts only while its very process runs.
+func TestServerNotes(t *testing.T) {
+	_, getenv := home(t, nil)
+	a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
+	n := newNotebook(a.serverNotes())
+	look := func(st mcpgateway.Status) {
+		t.Helper()
+		if err := n.look([]mcpgateway.Status{st}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	look(mcpgateway.Status{Name: "s", State: mcpgateway.Ready, Backends: 1, Noise: 3, NoiseSample: "x"})
+	first, err := os.Stat(n.file)
+	if err != nil || first.Mode().Perm() != 0o600 {
+		t.Fatalf("the note is %v, %v; want it for the user alone", first, err)
+	}
+	look(mcpgateway.Status{Name: "s", State: mcpgateway.Ready, Backends: 1, Noise: 3, NoiseSample: "x"})
+	if again, err := os.Stat(n.file); err != nil || !os.SameFile(first, again) {
+		t.Errorf("the note was written without news: %v", err)
+	}
+	look(mcpgateway.Status{Name: "s", State: mcpgateway.Failed, Err: "it ended"})
+	look(mcpgateway.Status{Name: "s", State: mcpgateway.Ready, Backends: 1, Restarts: 1, Noise: 2, NoiseSample: "y"})
+	list := a.ServerProcesses()
+	if len(list) != 1 || len(list[0].Servers) != 1 {
+		t.Fatalf("ServerProcesses() = %+v, want this one", list)
+	}
+	got := list[0].Servers[0]
+	at := got.At
+	if got.At = (time.Time{}); at.IsZero() || got != (doctor.Troubled{Name: "s", Runs: 1, Restarts: 1, Err: "it ended", Noise: 5, Sample: "y"}) {
+		t.Errorf("ServerProcesses() = %+v at %v, want the last error and all of the noise", got, at)
+	}
+	if err := os.Remove(n.file); err != nil {
+		t.Fatal(err)
+	}
+	look(mcpgateway.Status{Name: "s", State: mcpgateway.Ready, Backends: 1, Restarts: 1, Noise: 2, NoiseSample: "y"})
+	if len(a.ServerProcesses()) != 1 {
+		t.Error("a note that somebody removed does not come back")
+	}
+
+	gone := exec.Command("true")
+	if err := gone.Run(); err != nil {
+		t.Fatal(err)
+	}
+	stale := map[string]string{
+		"gone.json":   `{"pid":` + strconv.Itoa(gone.Process.Pid) + `,"began":"x"}`,
+		"reused.json": `{"pid":` + strconv.Itoa(os.Getpid()) + `,"began":"another"}`,
+		"broken.json": `{"pid":`,
+	}
+	for name, text := range stale {
+		if err := os.WriteFile(filepath.Join(a.serverNotes(), name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if list := a.ServerProcesses(); len(list) != 1 || list[0].PID != os.Getpid() {
+		t.Errorf("ServerProcesses() = %+v, want this one alone", list)
+	}
+	for name := range stale {
+		if _, err := os.Stat(filepath.Join(a.serverNotes(), name)); err == nil {
+			t.Errorf("%s stays", name)
+		}
+	}
+	if err := n.close(); err != nil {
+		t.Error(err)
+	}
+	if list := a.ServerProcesses(); len(list) != 0 {
+		t.Errorf("ServerProcesses() after the end = %+v", list)
+	}
+}
