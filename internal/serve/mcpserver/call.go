@@ -1,6 +1,7 @@
 package mcpserver
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -26,6 +27,10 @@ func (ep *endpoint) callTool(ctx context.Context, req *mcp.CallToolRequest) (*an
 	p := req.Params
 	modern := isModern(p)
 	sess := ep.sessionOf(req)
+	if !sess.enter() {
+		return said(modern, fmt.Sprintf("%d calls of this session run already; wait for one of them, then call again", maxRunning), true), nil
+	}
+	defer sess.leave()
 	v := ep.view()
 	switch p.Name {
 	case toolDiscover, toolList, toolDescribe:
@@ -130,9 +135,11 @@ func invoked(p *mcp.CallToolParamsRaw) string {
 	}
 	var in struct {
 		Capability string `json:"capability"`
+		ID         string `json:"id"` // other words that the runner takes
+		Name       string `json:"name"`
 	}
 	_ = json.Unmarshal(p.Arguments, &in) // the runner says what is wrong with it
-	return in.Capability
+	return cmp.Or(in.Capability, in.ID, in.Name)
 }
 
 // refused tells why a call was not made: as a result that a model can read, but

@@ -101,7 +101,7 @@ func isModernHTTP(r *http.Request) (bool, error) {
 // foreign says why a request is not from where clients are.
 func (s *Server) foreign(r *http.Request) string {
 	if local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok && isLoopback(local.String()) && !s.ours(r.Host) {
-		return "the host of the request is not this machine; name it in mcp.hosts"
+		return "the host of the request is not this machine; name it in serve.hosts"
 	}
 	origin := r.Header.Get("Origin")
 	if origin == "" {
@@ -176,7 +176,7 @@ func (g *guests) serve(w http.ResponseWriter, r *http.Request, h http.Handler) {
 	id := r.Header.Get(headerSession)
 	if id == "" && r.Method == http.MethodPost && !g.room() {
 		w.Header().Set("Retry-After", "60")
-		http.Error(w, "too many sessions are in use; end some, or raise mcp.sessions", http.StatusServiceUnavailable)
+		http.Error(w, "too many sessions are in use (1,024 at most); end some, or try again later", http.StatusServiceUnavailable)
 		return
 	}
 	if g.begin(id) {

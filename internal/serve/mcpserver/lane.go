@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"sync"
@@ -35,8 +36,10 @@ type lane struct {
 	flights map[string]context.CancelFunc // by the id as the client wrote it
 }
 
-// maxFlights is how many calls may be in the lane at once; more go to the SDK.
-const maxFlights = 256
+// maxFlights is how many calls may be in the lane at once. More are refused, and
+// nothing further is read until the client takes that: one that only writes
+// waits for itself.
+const maxFlights = 2 * maxRunning
 
 func newLane(ctx context.Context, ep *endpoint, rw io.ReadWriter) (l *lane, forSDK *mcp.IOTransport) {
 	r, w := io.Pipe()
@@ -67,22 +70,63 @@ func (l *lane) Close() error { return nil }
 // feed reads what the client says, line by line.
 func (l *lane) feed(r io.Reader) {
 	lines := bufio.NewReaderSize(r, 64<<10)
-	whole := true // the last piece was the end of its line
+	var long []byte // the pieces of a line that is longer than the buffer
+	size, most := 0, int(l.ep.s.cfg.MaxBody)
 	for {
 		line, err := lines.ReadSlice('\n')
-		// A line that is longer than the buffer comes in pieces, which the SDK
-		// puts together or refuses.
-		if !whole || err != nil || !l.take(line) {
-			if _, failed := l.rest.Write(line); failed != nil {
+		size += len(line)
+		if errors.Is(err, bufio.ErrBufferFull) || long != nil || size > most {
+			if size <= most {
+				long = append(long, line...)
+			} else {
+				long = []byte{} // it is refused as a whole
+			}
+			line = long
+		}
+		if errors.Is(err, bufio.ErrBufferFull) {
+			continue
+		}
+		if len(line) > 0 || size > 0 {
+			if l.pass(line, size, most) != nil {
 				return
 			}
 		}
-		whole = err == nil
-		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
+		long, size = nil, 0
+		if err != nil {
 			l.rest.CloseWithError(err)
 			return
 		}
 	}
+}
+
+// pass deals with a line, or hands it to the SDK. What is no message is
+// answered here: the SDK would end the session without a word.
+func (l *lane) pass(line []byte, size, most int) error {
+	if size > most {
+		l.refuse(jsonrpc.CodeInvalidRequest, fmt.Sprintf("the message has %d bytes, and one may have %d", size, most))
+		return nil
+	}
+	if len(bytes.TrimSpace(line)) == 0 || l.take(line) {
+		return nil
+	}
+	if !json.Valid(line) {
+		l.refuse(jsonrpc.CodeParseError, "the line is not JSON")
+		return nil
+	}
+	var m struct {
+		Version any `json:"jsonrpc"`
+	}
+	if first := bytes.TrimSpace(line)[0]; first != '[' && (json.Unmarshal(line, &m) != nil || m.Version != "2.0") {
+		l.refuse(jsonrpc.CodeInvalidRequest, "the line is no message of JSON-RPC 2.0")
+		return nil
+	}
+	_, err := l.rest.Write(line)
+	return err
+}
+
+// refuse answers what has no id that could be told.
+func (l *lane) refuse(code int64, why string) {
+	l.answer(json.RawMessage("null"), false, nil, &jsonrpc.Error{Code: code, Message: why})
 }
 
 var (
@@ -126,21 +170,32 @@ func (l *lane) take(line []byte) bool {
 	ctx, cancel := context.WithCancel(l.ctx)
 	id := string(m.ID)
 	l.mu.Lock()
-	if _, taken := l.flights[id]; taken || len(l.flights) >= maxFlights {
-		l.mu.Unlock()
+	_, taken := l.flights[id]
+	full := len(l.flights) >= maxFlights
+	if !taken && !full {
+		l.flights[id] = cancel
+	}
+	l.mu.Unlock()
+	switch {
+	case full:
+		cancel()
+		l.answer(m.ID, modern, said(modern, fmt.Sprintf("%d calls wait already; take their answers first, then call again", maxFlights), true), nil)
+		return true
+	case taken: // the same id twice is for the SDK to judge
 		cancel()
 		return false
 	}
-	l.flights[id] = cancel
-	l.mu.Unlock()
 	req := &mcp.CallToolRequest{Session: ss, Params: &mcp.CallToolParamsRaw{Meta: m.Params.Meta, Name: m.Params.Name, Arguments: m.Params.Arguments}}
 	l.work.Go(func() {
 		defer cancel()
 		a, err := l.ep.callTool(ctx, req)
+		gone := ctx.Err() != nil
+		if !gone { // a call that was cancelled has no answer
+			l.answer(m.ID, modern, a, err)
+		}
 		l.mu.Lock()
 		delete(l.flights, id)
 		l.mu.Unlock()
-		l.answer(m.ID, modern, a, err)
 	})
 	return true
 }

@@ -26,6 +26,7 @@ type session struct {
 	until   time.Time // of the intent
 	logging bool      // the client has asked for log lines
 	used    time.Time // of a session in a lobby
+	running int       // calls
 	told    [kinds]string
 	stops   map[string]func() // subscriptions by address
 	links   map[string]string // addresses in results, with the server they are of
@@ -68,6 +69,27 @@ func (s *session) meet(client, wanted string) {
 	if s.surface == "" || s.client != client {
 		s.client, s.surface = client, surfaceFor(wanted, client)
 	}
+}
+
+// maxRunning is how many calls of one session run at once. A client that does
+// not read its answers holds no more than these.
+const maxRunning = 64
+
+// enter begins a call, unless there are too many.
+func (s *session) enter() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.running >= maxRunning {
+		return false
+	}
+	s.running++
+	return true
+}
+
+func (s *session) leave() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.running--
 }
 
 func (s *session) shown() string {
