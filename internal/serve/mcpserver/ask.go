@@ -38,7 +38,7 @@ type exchange struct {
 
 	given   map[string]json.RawMessage // what people have agreed to
 	shut    bool                       // the person closed the question without an answer
-	waiting string                     // what to say where nobody could be asked
+	waiting string                     // what to say where a client could not answer
 }
 
 // prepare sets the call that a request stands for.
@@ -139,13 +139,11 @@ func (x *exchange) ask(ctx context.Context, err error) (again bool, pause *answe
 		return false, nil, err // it was answered, and that was not enough
 	}
 	if x.shut || !x.canElicit() {
-		x.wait(q, err)
-		return false, nil, err
+		return false, nil, x.waits(q, err)
 	}
 	form, ok := consentForm(q, x.call)
 	if !ok { // nobody agrees to what cannot be shown in full
-		x.wait(q, err)
-		return false, nil, err
+		return false, nil, x.waits(q, err)
 	}
 	if x.modern {
 		pause, failed = x.pauseFor(q, form)
@@ -156,28 +154,32 @@ func (x *exchange) ask(ctx context.Context, err error) (again bool, pause *answe
 		if ctx.Err() != nil {
 			return false, nil, ctx.Err()
 		}
-		x.wait(q, err)
-		return false, nil, err
+		return false, nil, x.waits(q, err)
 	}
 	answered, terr := x.take(ctx, q, reply)
 	if terr != nil {
 		return false, nil, terr
 	}
 	if !answered {
-		x.wait(q, err)
-		return false, nil, err
+		return false, nil, x.waits(q, err)
 	}
 	return true, nil, nil
 }
 
-// wait says where else a question can be answered, unless the error does.
-func (x *exchange) wait(q *Question, err error) {
-	if q.Ticket == "" || x.ep.s.cfg.ApproveHint == nil {
-		return
+// waits makes of an error what a model must know that reads it: that a person
+// has to answer, where, and that this is not for the model to do.
+func (x *exchange) waits(q *Question, err error) error {
+	e, ok := errors.AsType[*capability.Error](err)
+	if !ok || q.Ticket == "" || x.ep.s.cfg.ApproveHint == nil {
+		return err
 	}
-	if hint := x.ep.s.cfg.ApproveHint(q.Ticket); !strings.Contains(err.Error(), hint) {
-		x.waiting = "\nIt waits for a person: " + hint + " allows it; then make the same call again."
+	reach := "this call"
+	if q.Wide {
+		reach += "; --for session for all of this session"
 	}
+	out := *e
+	out.Fix = fmt.Sprintf("A person must agree to this. Tell the user to run: %s (%s). Do not run it yourself. Then make the same call again.", x.ep.s.cfg.ApproveHint(q.Ticket), reach)
+	return &out
 }
 
 // take acts on what a person said. Without an answer it reports false.

@@ -10,7 +10,6 @@ import (
 	"io"
 	"slices"
 	"sync"
-	"sync/atomic"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -23,7 +22,7 @@ import (
 type lane struct {
 	ep   *endpoint
 	rest *io.PipeWriter // to the SDK
-	ss   atomic.Pointer[mcp.ServerSession]
+	ss   *mcp.ServerSession
 
 	ctx  context.Context
 	stop context.CancelFunc
@@ -45,8 +44,13 @@ func newLane(ctx context.Context, ep *endpoint, rw io.ReadWriter) (l *lane, forS
 	r, w := io.Pipe()
 	l = &lane{ep: ep, rest: w, w: rw, flights: map[string]context.CancelFunc{}}
 	l.ctx, l.stop = context.WithCancel(ctx)
-	l.work.Go(func() { l.feed(rw) })
 	return l, &mcp.IOTransport{Reader: r, Writer: l, MaxLineLength: int(ep.s.cfg.MaxBody)}
+}
+
+// open begins to read, for a session of the SDK.
+func (l *lane) open(ss *mcp.ServerSession, r io.Reader) {
+	l.ss = ss
+	l.work.Go(func() { l.feed(r) })
 }
 
 // close ends all that is in the lane, and waits for it. The stream must be
@@ -146,10 +150,6 @@ func (l *lane) take(line []byte) bool {
 	case !bytes.Contains(line, callMark), bytes.Contains(line, answerMark), bytes.Contains(line, stateMark), bytes.Contains(line, levelMark):
 		return false
 	}
-	ss := l.ss.Load()
-	if ss == nil {
-		return false
-	}
 	var m struct {
 		Version string          `json:"jsonrpc"`
 		ID      json.RawMessage `json:"id"`
@@ -163,7 +163,7 @@ func (l *lane) take(line []byte) bool {
 	if json.Unmarshal(line, &m) != nil || m.Version != "2.0" || m.Method != "tools/call" || m.Params.Name == "" || !plainID(m.ID) {
 		return false
 	}
-	modern, ok := l.understood(ss, m.Params.Meta)
+	modern, ok := l.understood(m.Params.Meta)
 	if !ok {
 		return false
 	}
@@ -185,7 +185,7 @@ func (l *lane) take(line []byte) bool {
 		cancel()
 		return false
 	}
-	req := &mcp.CallToolRequest{Session: ss, Params: &mcp.CallToolParamsRaw{Meta: m.Params.Meta, Name: m.Params.Name, Arguments: m.Params.Arguments}}
+	req := &mcp.CallToolRequest{Session: l.ss, Params: &mcp.CallToolParamsRaw{Meta: m.Params.Meta, Name: m.Params.Name, Arguments: m.Params.Arguments}}
 	l.work.Go(func() {
 		defer cancel()
 		a, err := l.ep.callTool(ctx, req)
@@ -207,8 +207,8 @@ func plainID(id json.RawMessage) bool {
 
 // understood reports whether a request with this metadata needs nothing more
 // that the SDK checks, and whether it is of a protocol without sessions.
-func (l *lane) understood(ss *mcp.ServerSession, meta mcp.Meta) (modern, ok bool) {
-	begun := ss.InitializeParams()
+func (l *lane) understood(meta mcp.Meta) (modern, ok bool) {
+	begun := l.ss.InitializeParams()
 	if begun == nil {
 		return false, false
 	}

@@ -154,7 +154,7 @@ func (s *Server) Serve(ctx context.Context, who capability.Principal, rw io.Read
 	if err != nil {
 		return &capability.Error{Kind: capability.Unavailable, Op: "serve", Target: "a client", Err: err}
 	}
-	calls.ss.Store(ss)
+	calls.open(ss, rw)
 	// Whoever reads is woken by the end of the stream, and calls that run end
 	// with it.
 	stop := context.AfterFunc(ctx, func() { rw.Close() })
