@@ -100,7 +100,7 @@ func (c *command) daemon(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.host(ctx, l, daemon.Config{Version: app.Version(), Log: log}, log)
+	return c.host(ctx, l, daemon.Config{Version: app.Version(), Log: log, Refuse: daemon.NotOwn}, log)
 }
 
 // host serves clients of a socket.

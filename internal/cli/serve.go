@@ -73,7 +73,7 @@ func (c *command) serveHouse(cmd *cobra.Command, addr string) error {
 		hosted <- nil
 	} else {
 		go func() {
-			hosted <- l.Serve(inner, daemon.Config{Version: app.Version(), Idle: -1, Log: log}, c.guests(house, log))
+			hosted <- l.Serve(inner, daemon.Config{Version: app.Version(), Idle: -1, Log: log, Refuse: daemon.NotOwn}, c.guests(house, log))
 		}()
 	}
 	err = c.serve(ctx, a, addr)

@@ -21,7 +21,7 @@ type Listener struct {
 	ln      net.Listener
 	path    string
 	id      fileID
-	allowed func(net.Conn) error
+	allowed func(net.Conn) (pid int, err error)
 	once    sync.Once
 	err     error
 }
@@ -52,6 +52,10 @@ type Config struct {
 	Hello   time.Duration // for a caller to say hello; 0: 5 s
 	Clients int           // at once, callers included that say nothing yet; 0: 1024
 	Log     *slog.Logger  // nil: nothing is logged
+
+	// Refuse, where it is not nil, says why a process of this user is not
+	// served; nil is none.
+	Refuse func(pid int) error
 }
 
 func (c Config) filled() Config {
@@ -227,7 +231,11 @@ func (s *server) admit(ctx context.Context, conn net.Conn) {
 	s.mu.Unlock()
 	s.work.Go(func() {
 		defer s.leave(conn)
-		if err := s.l.allowed(conn); err != nil {
+		pid, err := s.l.allowed(conn)
+		if err == nil && s.cfg.Refuse != nil {
+			err = s.cfg.Refuse(pid)
+		}
+		if err != nil {
 			s.cfg.Log.Warn("a caller is refused: only this user may connect", "err", err)
 			return
 		}

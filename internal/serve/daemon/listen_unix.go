@@ -119,18 +119,19 @@ func identity(path string) (fileID, error) {
 	return fileID{uint64(st.Dev), st.Ino}, nil
 }
 
-// sameUser refuses connections of other users.
-func sameUser(conn net.Conn) error {
+// sameUser refuses connections of other users, and gives the process that
+// connected.
+func sameUser(conn net.Conn) (pid int, err error) {
 	raw, err := conn.(syscall.Conn).SyscallConn()
 	if err != nil {
-		return err
+		return 0, err
 	}
-	uid, pid := -1, 0
+	uid := -1
 	if cerr := raw.Control(func(fd uintptr) { uid, pid, err = shim.Peer(int(fd)) }); cerr != nil {
 		err = cerr
 	}
 	if err == nil && uid != os.Geteuid() {
 		err = fmt.Errorf("the caller, process %d, is of user %d", pid, uid)
 	}
-	return err
+	return pid, err
 }

@@ -25,7 +25,7 @@ type pipes struct {
 
 func newPipes() (*Listener, *pipes) {
 	p := &pipes{make(chan net.Conn), make(chan struct{})}
-	return &Listener{ln: p, path: "/nonexistent/ken.sock", allowed: func(net.Conn) error { return nil }}, p
+	return &Listener{ln: p, path: "/nonexistent/ken.sock", allowed: func(net.Conn) (int, error) { return 0, nil }}, p
 }
 
 func (p *pipes) Accept() (net.Conn, error) {
