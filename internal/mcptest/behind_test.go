@@ -3,6 +3,9 @@ package mcptest
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,28 +18,54 @@ import (
 	"ken/capability"
 )
 
-// known are the servers that the first users have, with a call of each that
-// shows it works.
-var known = []struct {
+// A use is a call of a server that shows it works. {work} in it stands for the
+// folder of the client.
+type use struct {
 	name, pkg string
 	args      []string
 	tool      string
 	arguments map[string]any
 	want      string // in the text of the result
-}{
-	{"everything", "@modelcontextprotocol/server-everything", nil, "echo", map[string]any{"message": "hello there"}, "hello there"},
-	{"filesystem", "@modelcontextprotocol/server-filesystem", []string{"{work}"}, "read_text_file", map[string]any{"path": "{work}/note.txt"}, "written in a note"},
-	{"memory", "@modelcontextprotocol/server-memory", nil, "create_entities",
-		map[string]any{"entities": []map[string]any{{"name": "ken", "entityType": "program", "observations": []string{"it remembers"}}}}, "it remembers"},
-	{"playwright", "@playwright/mcp", []string{"--headless"}, "browser_tabs", map[string]any{"action": "list"}, "is not found at"},
+	fails     bool   // and the call does
 }
+
+// known are uses of the servers that the first users have. page is the address
+// of a page.
+func known(page string) []use {
+	const filesystem = "@modelcontextprotocol/server-filesystem"
+	out := []use{
+		{name: "everything", pkg: "@modelcontextprotocol/server-everything", tool: "echo", arguments: map[string]any{"message": "hello there"}, want: "hello there"},
+		{name: "filesystem", pkg: filesystem, args: []string{"{work}"}, tool: "read_text_file", arguments: map[string]any{"path": "{work}/note.txt"}, want: "written in a note"},
+		// The folder of its arguments counts, and no other.
+		{name: "filesystem", pkg: filesystem, args: []string{"{work}"}, tool: "list_allowed_directories", arguments: map[string]any{}, want: "Allowed directories:\n{work}\n"},
+		{name: "memory", pkg: "@modelcontextprotocol/server-memory", tool: "create_entities",
+			arguments: map[string]any{"entities": []map[string]any{{"name": "ken", "entityType": "program", "observations": []string{"it remembers"}}}}, want: "it remembers"},
+	}
+	browse := use{name: "playwright", pkg: "@playwright/mcp", args: []string{"--headless", "--isolated"}, tool: "browser_navigate",
+		arguments: map[string]any{"url": page}, want: "is not found at", fails: true}
+	if chromium, err := exec.LookPath("chromium"); err == nil {
+		// The browser's own sandbox and Ken's do not go into each other.
+		browse.args = append(browse.args, "--no-sandbox", "--executable-path", chromium)
+		browse.want, browse.fails = pageTitle, false
+	}
+	return append(out, browse)
+}
+
+const pageTitle = "A page of this machine"
 
 // TestKnownServers puts them all behind ken mcp, and uses them through its
 // menu and natively.
 func TestKnownServers(t *testing.T) {
+	t.Parallel()
 	node := node(t)
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintf(w, "<!DOCTYPE html><title>%s</title><p>Hello</p>", pageTitle)
+	}))
+	t.Cleanup(web.Close)
+	known := known(web.URL)
 	for _, surface := range []string{"bridge", "direct"} {
 		t.Run(surface, func(t *testing.T) {
+			t.Parallel()
 			p := newPlace(t, allowAll+"mcp: {surface: "+surface+"}\n", nil)
 			fill := func(s string) string { return strings.ReplaceAll(s, "{work}", p.work) }
 			servers := map[string]definition{}
@@ -69,12 +98,12 @@ func TestKnownServers(t *testing.T) {
 			})
 			session := p.connect(t.Context(), client, "--standalone")
 			for _, k := range known {
-				t.Run(k.name, func(t *testing.T) {
+				t.Run(k.name+"."+k.tool, func(t *testing.T) {
 					arguments, err := json.Marshal(k.arguments)
 					if err != nil {
 						t.Fatal(err)
 					}
-					call := &mcp.CallToolParams{Name: k.tool, Arguments: json.RawMessage(fill(string(arguments)))}
+					call := &mcp.CallToolParams{Name: native(t, session, k), Arguments: json.RawMessage(fill(string(arguments)))}
 					if surface == "bridge" {
 						call = &mcp.CallToolParams{Name: "invoke_capability",
 							Arguments: map[string]any{"capability": "mcp:" + k.name + "/" + k.tool, "arguments": call.Arguments}}
@@ -83,14 +112,27 @@ func TestKnownServers(t *testing.T) {
 					if err != nil {
 						t.Fatalf("call %s: %v", k.tool, err)
 					}
-					// A browser is not installed here: that playwright says so is its answer.
-					if got := textOf(res); !strings.Contains(got, k.want) || res.IsError && k.name != "playwright" {
-						t.Errorf("call %s = %q (failed: %v), want %q in it", k.tool, got, res.IsError, k.want)
+					if got := textOf(res); !strings.Contains(got, fill(k.want)) || res.IsError != k.fails {
+						t.Errorf("call %s = %q (failed: %v), want %q in it (failed: %v)", k.tool, got, res.IsError, fill(k.want), k.fails)
 					}
 				})
 			}
 		})
 	}
+}
+
+// native returns the name under which a session has a tool itself: its own, or
+// where another server might have that too, with the server's before it. It is
+// empty when it has none.
+func native(tb testing.TB, session *mcp.ClientSession, k use) string {
+	tb.Helper()
+	tools := listed(tb, tb.Context(), session)
+	for _, name := range []string{k.name + "__" + k.tool, k.tool} {
+		if tools[name] != nil {
+			return name
+		}
+	}
+	return ""
 }
 
 // textOf returns the text of a result.
@@ -106,6 +148,7 @@ func textOf(res *mcp.CallToolResult) string {
 
 // TestInspector puts the Inspector's own command line in front of ken mcp.
 func TestInspector(t *testing.T) {
+	t.Parallel()
 	node, inspector := node(t), script(t, "@modelcontextprotocol/inspector", "")
 	p := newPlace(t, allowAll+"mcp: {surface: direct}\n", map[string]definition{"fixture": {Command: fixture(t)}})
 	p.prepare("mcp:fixture/test_simple_text")

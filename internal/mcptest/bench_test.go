@@ -52,12 +52,21 @@ func newBench(b *testing.B) *bench {
 		cmd.Process.Signal(os.Interrupt)
 		cmd.Wait()
 	})
-	for socket := filepath.Join(p.home, "ken.sock"); ; time.Sleep(time.Millisecond) {
+	socket := filepath.Join(p.home, "ken.sock")
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(startTime); ; <-tick.C {
 		if _, err := os.Stat(socket); err == nil {
 			return &bench{p, cmd.Process}
 		}
+		if time.Now().After(end) {
+			b.Fatalf("ken serve --daemon has no socket after %v", startTime)
+		}
 	}
 }
+
+// startTime is how long a daemon may take to be there.
+const startTime = 30 * time.Second
 
 // A peer is a session and the processes between it and the server that answers.
 type peer struct {

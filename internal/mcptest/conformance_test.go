@@ -33,6 +33,7 @@ var suites = map[string]suite{
 // TestConformanceFixture shows that the fixture itself is sound, so that what
 // fails in front of Ken is Ken's.
 func TestConformanceFixture(t *testing.T) {
+	t.Parallel()
 	npmDir(t)
 	url := startHTTP(t, fixture(t), "-http", "127.0.0.1:0")
 	conform(t, func(s suite) []string { return []string{"server", "--url", url} })
@@ -41,6 +42,7 @@ func TestConformanceFixture(t *testing.T) {
 // TestConformanceServer tests Ken's side toward clients: everything that the
 // suite asks a server for comes from the fixture behind it.
 func TestConformanceServer(t *testing.T) {
+	t.Parallel()
 	npmDir(t)
 	p := newPlace(t, allowAll+"mcp: {surface: direct, new: accept, changed: accept}\nserve: {auth: off}\n", map[string]definition{"fixture": {Command: fixture(t)}})
 	p.prepare("mcp:fixture/test_simple_text")
@@ -50,6 +52,7 @@ func TestConformanceServer(t *testing.T) {
 
 // TestConformanceClient tests Ken's side toward servers.
 func TestConformanceClient(t *testing.T) {
+	t.Parallel()
 	npmDir(t)
 	client := build(t, "ken/internal/mcptest/client")
 	conform(t, func(s suite) []string { return []string{"client", "--command", client} })

@@ -76,6 +76,8 @@ func (p *place) prepare(tools ...capability.ID) {
 	p.tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
+	tick := time.NewTicker(50 * time.Millisecond) // each look costs Ken what the servers want to start with
+	defer tick.Stop()
 	client := mcp.NewClient(&mcp.Implementation{Name: "prepare", Version: "1"}, nil)
 	session := p.connect(ctx, client, "--standalone")
 	defer session.Close()
@@ -89,7 +91,11 @@ func (p *place) prepare(tools ...capability.ID) {
 			if !res.IsError {
 				break
 			}
-			time.Sleep(10 * time.Millisecond)
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				p.tb.Fatalf("%s did not come within a minute: %s", id, textOf(res))
+			}
 		}
 	}
 }

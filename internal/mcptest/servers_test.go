@@ -1,4 +1,4 @@
-//lint:file-ignore SA1019 servers list more to clients that can sample and have roots
+//lint:file-ignore SA1019 servers list more to clients that can sample
 
 package mcptest
 
@@ -28,6 +28,7 @@ import (
 // TestFortyServers starts every server of the sample twice, plainly and behind
 // a gateway under its defaults, and compares what they list.
 func TestFortyServers(t *testing.T) {
+	t.Parallel()
 	npmDir(t) // skips them all at once
 	servers := sample(t)
 	if len(servers) != 40 {
@@ -179,8 +180,7 @@ func (d definition) command(ctx context.Context, work string) *exec.Cmd {
 	return cmd
 }
 
-// plainly starts a server as a client without Ken would, one that can answer
-// everything, and returns its tools.
+// plainly starts a server as a client without Ken would, and returns its tools.
 func plainly(tb testing.TB, d definition, work string) map[string]*mcp.Tool {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(tb.Context(), time.Minute)
@@ -209,11 +209,11 @@ func plainly(tb testing.TB, d definition, work string) map[string]*mcp.Tool {
 	return listed(tb, ctx, session)
 }
 
-// fullClient is a client with every capability: some servers list more to one.
+// fullClient is a client with every capability but roots, as Ken is to servers:
+// some list more to one that can be asked.
 func fullClient() *mcp.Client {
 	return mcp.NewClient(&mcp.Implementation{Name: "plain", Version: "1"}, &mcp.ClientOptions{
 		Capabilities: &mcp.ClientCapabilities{
-			RootsV2:     &mcp.RootCapabilities{ListChanged: true},
 			Sampling:    &mcp.SamplingCapabilities{},
 			Elicitation: &mcp.ElicitationCapabilities{Form: &mcp.FormElicitationCapabilities{}, URL: &mcp.URLElicitationCapabilities{}},
 		},

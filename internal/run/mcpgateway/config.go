@@ -120,6 +120,10 @@ type Config struct {
 	Work string   // absolute: holds the folders of servers without one; needed for stdio servers
 	Hide []string // Ken's own folders, which no server sees
 
+	// HideFiles are files of Ken's that no server sees. Unlike folders they are
+	// not made where they are not there, and what makes them later is seen.
+	HideFiles []string
+
 	Networks []netip.Prefix // private networks that confined servers may reach; see egress
 	Require  sandbox.Requirement
 	Limits   sandbox.Limits // of each stdio server; time is not limited
@@ -146,7 +150,7 @@ const (
 
 func (c Config) filled() (Config, error) {
 	c.Servers = slices.Clone(c.Servers)
-	c.Hide = slices.Clone(c.Hide)
+	c.Hide, c.HideFiles = slices.Clone(c.Hide), slices.Clone(c.HideFiles)
 	c.Path = cmp.Or(c.Path, executor.DefaultPath)
 	c.Idle = cmp.Or(c.Idle, defaultIdle)
 	if c.Getenv == nil {
@@ -161,7 +165,7 @@ func (c Config) filled() (Config, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	for _, dir := range append([]string{c.CacheDir, c.Work}, c.Hide...) {
+	for _, dir := range slices.Concat([]string{c.CacheDir, c.Work}, c.Hide, c.HideFiles) {
 		if dir != "" && (!filepath.IsAbs(dir) || filepath.Clean(dir) != dir) {
 			return c, fmt.Errorf("make gateway: folder %q is not a clean absolute path", dir)
 		}

@@ -149,7 +149,7 @@ func (g *Gateway) find(name string) (*server, error) {
 	case s.def.Disabled:
 		return nil, &capability.Error{
 			Kind: capability.Unavailable, Op: "call MCP server", Target: name, Err: errors.New("it is switched off"),
-			Rule: "mcp.servers." + name + ".disabled", Fix: "take that out of ken.yaml",
+			Rule: "mcp.servers." + name + ".disabled", Fix: "ken extension enable mcp:" + name,
 		}
 	case s.broken != nil:
 		return nil, s.def.invalid(s.broken)

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -101,7 +102,7 @@ func (g *Gateway) spec(def *Server, c command) (sandbox.Spec, error) {
 	spec := sandbox.Spec{
 		Path: c.path, Args: c.argv, Env: c.env, Limits: limits, Require: g.cfg.Require,
 		// A grant that would show Ken's own folders is refused by the sandbox.
-		Open: sandbox.Open{Hide: g.cfg.Hide},
+		Open: sandbox.Open{Hide: slices.Concat(g.cfg.Hide, g.cfg.HideFiles)},
 	}
 	if def.Profile == ProfileImported {
 		spec.Open.Files, spec.Open.Network = true, true

@@ -45,10 +45,10 @@ func serveStdio(mode string) {
 		io.Copy(io.Discard, os.Stdin)
 		select {}
 	case "odd":
-		serveRaw(oddTools())
+		serveRaw(oddTools(), `"error":{"code":-32603,"message":"no store"}`)
 		return
 	case "huge":
-		serveRaw(manyTools(12_000))
+		serveRaw(manyTools(12_000), `"result":{"resources":[]}`)
 		return
 	case "noisy":
 		fmt.Println("Welcome to the server!")
@@ -167,6 +167,7 @@ func oddTools() []string {
 	return []string{
 		tool("fine", empty), tool("twice", empty), tool("twice", `{"type":"object","properties":{"x":{}}}`),
 		tool(strings.Repeat("n", 300), empty), tool(strings.Repeat("m", 200), empty), tool("wide", schema),
+		tool("marked", `{"type":"object","properties":{"o":{"type":"object","x-mcp-header":"O"}}}`),
 		tool("a/b c", empty), tool("", empty), tool("read_resource", empty),
 	}
 }
@@ -179,8 +180,9 @@ func manyTools(n int) []string {
 	return out
 }
 
-// serveRaw is a server that no SDK would let one write.
-func serveRaw(tools []string) {
+// serveRaw is a server that no SDK would let one write. It answers a request for
+// its resources with resources.
+func serveRaw(tools []string, resources string) {
 	in := bufio.NewScanner(os.Stdin)
 	in.Buffer(nil, 1<<20)
 	for in.Scan() {
@@ -200,7 +202,8 @@ func serveRaw(tools []string) {
 		case "tools/call":
 			result = `{"content":[{"type":"text","text":"done"}]}`
 		case "resources/list":
-			result = `{"resources":[]}`
+			fmt.Printf(`{"jsonrpc":"2.0","id":%s,%s}`+"\n", m.ID, resources)
+			continue
 		case "resources/templates/list":
 			result = `{"resourceTemplates":[]}`
 		}

@@ -74,9 +74,9 @@ func TestBadCalls(t *testing.T) {
 		{tool: "flood notifications", text: "done"},
 		{tool: "invalid", text: "after"},
 		{tool: "wrong shape", kind: capability.Internal, says: "not what the protocol says"},
-		{tool: "huge", kind: capability.Unavailable, says: "mcp.servers.tester.maxMessage"},
-		{tool: "huge backwards", kind: capability.Unavailable, says: "mcp.servers.tester.maxMessage"},
-		{tool: "huge unknown", kind: capability.Unavailable, says: "mcp.servers.tester.maxMessage"},
+		{tool: "huge", kind: capability.Unavailable, says: "16777216 are the most that is taken"},
+		{tool: "huge backwards", kind: capability.Unavailable, says: "16777216 are the most that is taken"},
+		{tool: "huge unknown", kind: capability.Unavailable, says: "16777216 are the most that is taken"},
 		{tool: "batch", text: "batched"},
 		{tool: "echo", text: "x"},
 	} {
@@ -173,8 +173,8 @@ func TestOddLists(t *testing.T) {
 		tools int
 		notes []string
 	}{
-		{"ten thousand tools", 10_000, []string{"more than 10000 tools"}},
-		{"odd tools", 2, []string{"tool twice is there twice", "it has no name", "its name has 300 bytes"}},
+		{"ten thousand tools", 10_000, []string{"more than 10000 tools: the rest is cut, and the limit is fixed"}},
+		{"odd tools", 2, []string{"tool twice is there twice", "it has no name", "its name has 300 bytes", "a tool that is null is left out", "tool marked is left out: the x-mcp-header in its schema"}},
 		{"same cursor", 2, []string{"has no end"}},
 		{"endless cursors", 1000, []string{"has no end"}},
 	} {

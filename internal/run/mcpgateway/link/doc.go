@@ -19,7 +19,9 @@
 // completion (sampling), or for folders (roots). The call then fails with
 // [capability.InputNeeded] and a [capability.Inquiry], and is made again with
 // the answers. Servers of protocol 2026-07-28 keep the state themselves: their
-// requests and state pass through untouched. With older ones the call goes on
-// waiting inside the Link, parked under the State of the inquiry, until it is
-// made again or Config.ParkTime is over.
+// requests and state pass through, the state with the defaults of forms beside
+// it where there are any. With older ones the call goes on waiting inside the
+// Link, parked under the State of the inquiry, until it is made again or
+// Config.ParkTime is over. Fields that an accepted form lacks are filled in from
+// its defaults before the server sees the answer.
 package link

@@ -50,8 +50,7 @@ func (l *Link) failure(ctx context.Context, r request, f *flight, err error) err
 	wire, spoke := errors.AsType[*jsonrpc.Error](err)
 	switch {
 	case tooLong:
-		e.Kind, e.Rule, e.Err = capability.Unavailable, l.knob("maxMessage"), over
-		e.Fix = "ask for less at once, or raise " + e.Rule
+		e.Kind, e.Err, e.Fix = capability.Unavailable, over, "ask for less at once"
 	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil:
 		e.Kind, e.Rule = capability.Timeout, l.knob("timeout")
 		e.Err = &told{"the server did not answer in time", err}
@@ -125,8 +124,16 @@ func (l *Link) inquiry(r request, a answer) error {
 		return &capability.Error{Kind: capability.Unavailable, Op: r.op, Target: l.target(r),
 			Err: errors.New("the server is busy"), Fix: "make the call again later"}
 	}
+	requests := make(map[string]json.RawMessage, len(a.requests))
+	for name, q := range a.requests {
+		requests[name] = withParams(q)
+	}
+	state, err := holdState(a.state, requests)
+	if err != nil {
+		return l.garbled(r, err)
+	}
 	return &capability.Error{Kind: capability.InputNeeded, Op: r.op, Target: l.target(r),
-		Err: &capability.Inquiry{Requests: a.requests, State: a.state}}
+		Err: &capability.Inquiry{Requests: requests, State: state}}
 }
 
 // garbled is the error of an answer that is no result of its request.

@@ -141,6 +141,16 @@ func (l *Link) do(ctx context.Context, call capability.Call, r request) (capabil
 
 // launch sends the request.
 func (l *Link) launch(ctx context.Context, call capability.Call, r request) (*flight, error) {
+	var answers mcp.InputResponseMap
+	var state string
+	if l.modern {
+		own, given, err := openState(call.State, call.Answers)
+		if err != nil {
+			return nil, &capability.Error{Kind: capability.Conflict, Op: r.op, Target: l.target(r), Err: err,
+				Fix: "make the call again without answers and state"}
+		}
+		answers, state = rawResponses(given), own
+	}
 	f := &flight{who: [2]string{call.Principal.Tenant, call.Principal.ID}, asked: make(chan struct{}, 1), done: make(chan struct{})}
 	f.ctx, f.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	_, listens := call.Live.(capability.Reporter)
@@ -160,13 +170,8 @@ func (l *Link) launch(ctx context.Context, call capability.Call, r request) (*fl
 	l.mu.Unlock()
 
 	meta := mcp.Meta{"progressToken": f.token}
-	var answers mcp.InputResponseMap
-	var state string
-	if l.modern {
-		if listens {
-			meta[mcp.MetaKeyLogLevel] = "info"
-		}
-		answers, state = rawResponses(call.Answers), call.State
+	if l.modern && listens {
+		meta[mcp.MetaKeyLogLevel] = "info"
 	}
 	go l.fly(f, r, meta, answers, state)
 	return f, nil

@@ -52,7 +52,11 @@ type Process interface {
 type Config struct {
 	Target
 
-	Roots   []string                                         // folders told to servers that ask outside of a call
+	// Roots are the folders told to servers that ask outside of a call. With
+	// none a server of 2025-11-25 and before is not told that it may ask: one
+	// that may takes the answer for all it has to work with.
+	Roots []string
+
 	Changed func(what string)                                // "tools", "prompts" or "resources": lists to read again; must not block
 	Updated func(uri string)                                 // a resource that was subscribed to; must not block
 	Log     func(level, logger string, data json.RawMessage) // log lines outside of calls; must not block; nil drops them
@@ -229,25 +233,8 @@ func (l *Link) client() *mcp.Client {
 		MultiRoundTrip:             &mcp.MultiRoundTripOptions{Disabled: true},
 	})
 	c.AddReceivingMiddleware(l.receive)
-	c.AddSendingMiddleware(probeBriefly)
+	c.AddSendingMiddleware(probeBriefly, l.withoutRoots, wholeList)
 	return c
-}
-
-// probeBriefly gives up on the question for the newest protocol in time for the
-// older handshake.
-func probeBriefly(next mcp.MethodHandler) mcp.MethodHandler {
-	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
-		if method != "server/discover" {
-			return next(ctx, method, req)
-		}
-		limit := probeTime
-		if deadline, ok := ctx.Deadline(); ok {
-			limit = min(limit, time.Until(deadline)/2)
-		}
-		ctx, cancel := context.WithTimeout(ctx, limit)
-		defer cancel()
-		return next(ctx, method, req)
-	}
 }
 
 func (l *Link) transport(ctx context.Context) (mcp.Transport, error) {

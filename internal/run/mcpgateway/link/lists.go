@@ -5,7 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"time"
 
+	"ken/capability"
 	"ken/internal/untrusted"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -34,73 +37,111 @@ type Lists struct {
 // Lists reads everything that the server offers. Of two with one name the first
 // is kept. What has no name, or is longer than a bound, is left out and noted.
 // A server that says it has a kind and then does not know the request for it
-// has none of it.
+// has none of it. Only tools that cannot be listed are an error: without the
+// rest the tools still work, and a note says why there is none.
 func (l *Link) Lists(ctx context.Context) (Lists, error) {
 	var out Lists
 	if l.info.HasTools {
-		c := collector[mcp.Tool]{what: "tool", limit: l.cfg.MaxTools, key: func(t *mcp.Tool) string { return t.Name }, bad: badTool}
-		err := c.collect(func(cursor string) ([]*mcp.Tool, string, error) {
-			res, err := l.session.ListTools(ctx, &mcp.ListToolsParams{Cursor: cursor})
-			if err != nil {
-				return nil, "", err
-			}
-			return res.Tools, res.NextCursor, nil
-		})
-		if err != nil {
-			return Lists{}, l.failure(ctx, request{op: "list tools"}, nil, err)
+		if err := l.listTools(ctx, &out); err != nil {
+			return Lists{}, err
 		}
-		out.Tools, out.Notes = c.all, append(out.Notes, c.notes()...)
 	}
 	if l.info.HasPrompts {
 		c := collector[mcp.Prompt]{what: "prompt", limit: l.cfg.MaxTools, key: func(p *mcp.Prompt) string { return p.Name }, bad: badPrompt}
-		err := c.collect(func(cursor string) ([]*mcp.Prompt, string, error) {
-			res, err := l.session.ListPrompts(ctx, &mcp.ListPromptsParams{Cursor: cursor})
-			if err != nil {
-				return nil, "", err
-			}
-			return res.Prompts, res.NextCursor, nil
-		})
-		if err != nil {
-			return Lists{}, l.failure(ctx, request{op: "list prompts"}, nil, err)
+		var err error
+		if out.Prompts, err = optional(ctx, l, &out, &c, l.promptPage); err != nil {
+			return Lists{}, err
 		}
-		out.Prompts, out.Notes = c.all, append(out.Notes, c.notes()...)
 	}
 	if l.info.HasResources {
-		if err := l.listResources(ctx, &out); err != nil {
+		c := collector[mcp.Resource]{what: "resource", limit: l.cfg.MaxTools, key: func(r *mcp.Resource) string { return r.URI },
+			bad: func(r *mcp.Resource) string { return badURI(r.URI, r.Description) }}
+		t := collector[mcp.ResourceTemplate]{what: "resource template", limit: l.cfg.MaxTools, key: func(t *mcp.ResourceTemplate) string { return t.URITemplate },
+			bad: func(t *mcp.ResourceTemplate) string { return badURI(t.URITemplate, t.Description) }}
+		var err error
+		if out.Resources, err = optional(ctx, l, &out, &c, l.resourcePage); err != nil {
+			return Lists{}, err
+		}
+		if out.Templates, err = optional(ctx, l, &out, &t, l.templatePage); err != nil {
 			return Lists{}, err
 		}
 	}
 	return out, nil
 }
 
-func (l *Link) listResources(ctx context.Context, out *Lists) error {
-	c := collector[mcp.Resource]{what: "resource", limit: l.cfg.MaxTools, key: func(r *mcp.Resource) string { return r.URI },
-		bad: func(r *mcp.Resource) string { return badURI(r.URI, r.Description) }}
-	err := c.collect(func(cursor string) ([]*mcp.Resource, string, error) {
-		res, err := l.session.ListResources(ctx, &mcp.ListResourcesParams{Cursor: cursor})
+func (l *Link) listTools(ctx context.Context, out *Lists) error {
+	c := collector[mcp.Tool]{what: "tool", limit: l.cfg.MaxTools, key: func(t *mcp.Tool) string { return t.Name }, bad: badTool}
+	err := c.collect(func(cursor string) ([]*mcp.Tool, string, error) {
+		res, err := l.session.ListTools(ctx, &mcp.ListToolsParams{Cursor: cursor})
 		if err != nil {
 			return nil, "", err
 		}
-		return res.Resources, res.NextCursor, nil
-	})
-	if err != nil {
-		return l.failure(ctx, request{op: "list resources"}, nil, err)
-	}
-	t := collector[mcp.ResourceTemplate]{what: "resource template", limit: l.cfg.MaxTools, key: func(t *mcp.ResourceTemplate) string { return t.URITemplate },
-		bad: func(t *mcp.ResourceTemplate) string { return badURI(t.URITemplate, t.Description) }}
-	err = t.collect(func(cursor string) ([]*mcp.ResourceTemplate, string, error) {
-		res, err := l.session.ListResourceTemplates(ctx, &mcp.ListResourceTemplatesParams{Cursor: cursor})
-		if err != nil {
-			return nil, "", err
+		for _, t := range dropped(res) {
+			if t == nil {
+				c.say("a tool that is null is left out")
+			} else {
+				c.say("tool %s is left out: the x-mcp-header in its schema is not one that the protocol allows", untrusted.Line(t.Name, 80))
+			}
 		}
-		return res.ResourceTemplates, res.NextCursor, nil
+		return res.Tools, res.NextCursor, nil
 	})
 	if err != nil {
-		return l.failure(ctx, request{op: "list resource templates"}, nil, err)
+		return l.failure(ctx, request{op: "list tools"}, nil, err)
 	}
-	out.Resources, out.Templates = c.all, t.all
-	out.Notes = append(append(out.Notes, c.notes()...), t.notes()...)
+	out.Tools, out.Notes = c.all, append(out.Notes, c.notes()...)
 	return nil
+}
+
+func (l *Link) promptPage(ctx context.Context, cursor string) ([]*mcp.Prompt, string, error) {
+	res, err := l.session.ListPrompts(ctx, &mcp.ListPromptsParams{Cursor: cursor})
+	if err != nil {
+		return nil, "", err
+	}
+	return res.Prompts, res.NextCursor, nil
+}
+
+func (l *Link) resourcePage(ctx context.Context, cursor string) ([]*mcp.Resource, string, error) {
+	res, err := l.session.ListResources(ctx, &mcp.ListResourcesParams{Cursor: cursor})
+	if err != nil {
+		return nil, "", err
+	}
+	return res.Resources, res.NextCursor, nil
+}
+
+func (l *Link) templatePage(ctx context.Context, cursor string) ([]*mcp.ResourceTemplate, string, error) {
+	res, err := l.session.ListResourceTemplates(ctx, &mcp.ListResourceTemplatesParams{Cursor: cursor})
+	if err != nil {
+		return nil, "", err
+	}
+	return res.ResourceTemplates, res.NextCursor, nil
+}
+
+// optionalTime bounds the listing of each kind but tools.
+const optionalTime = 10 * time.Second
+
+// optional collects a list that may fail, as far as it goes. It is an error only
+// where nothing more can be asked of the server.
+func optional[T any](ctx context.Context, l *Link, out *Lists, c *collector[T], page func(context.Context, string) ([]*T, string, error)) ([]*T, error) {
+	limit := optionalTime
+	if deadline, ok := ctx.Deadline(); ok {
+		limit = min(limit, time.Until(deadline)/2) // what comes after it has a chance, too
+	}
+	brief, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	err := c.collect(func(cursor string) ([]*T, string, error) { return page(brief, cursor) })
+	if err != nil {
+		failed := l.failure(brief, request{op: "list " + c.what + "s"}, nil, err)
+		if ctx.Err() != nil || l.over() || errors.Is(err, mcp.ErrConnectionClosed) || errors.Is(err, io.EOF) {
+			return nil, failed
+		}
+		why := err
+		if e, ok := errors.AsType[*capability.Error](failed); ok {
+			why = e.Err
+		}
+		c.say("its %ss cannot be listed: %s", c.what, untrusted.Line(why.Error(), messageRunes))
+	}
+	out.Notes = append(out.Notes, c.notes()...)
+	return c.all, nil
 }
 
 // A collector gathers the pages of one list.
@@ -189,7 +230,7 @@ func (c *collector[T]) notes() []string {
 		out = append(out, fmt.Sprintf("%d more notes of this kind about %ss", c.unsaid, c.what))
 	}
 	if c.cut > 0 {
-		out = append(out, fmt.Sprintf("more than %d %ss: the rest is cut (maxTools)", c.limit, c.what))
+		out = append(out, fmt.Sprintf("more than %d %ss: the rest is cut, and the limit is fixed", c.limit, c.what))
 	}
 	if c.endless {
 		out = append(out, fmt.Sprintf("the list of %ss has no end: cut after %d", c.what, len(c.all)))

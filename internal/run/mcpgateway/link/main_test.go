@@ -276,6 +276,7 @@ func serveList(mode string, id json.RawMessage, cursor string, say func(string, 
 		page([]string{
 			tool("twice", `,"title":"first"`), tool("twice", `,"title":"second"`), tool("", ""), "null",
 			tool(strings.Repeat("n", 300), ""),
+			tool("marked", `,"properties":{"o":{"type":"object","x-mcp-header":"O"}}`),
 			tool("schema", `,"description":"`+strings.Repeat("d", 85<<10)+`"`),
 		}, "")
 	case "same cursor":

@@ -39,11 +39,11 @@ func (l *Link) ask(ctx context.Context, method string, params json.RawMessage) (
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "parameters are no JSON"}
 	}
 	l.mu.Lock()
-	f, busy := l.askable()
+	f := l.askable()
 	if f == nil || len(f.questions) >= questionRoom {
 		l.mu.Unlock()
-		if !busy && method == "roots/list" {
-			return l.roots(), nil
+		if method == "roots/list" {
+			return l.roots(), nil // it decides nothing for anybody
 		}
 		return unanswered(method)
 	}
@@ -73,21 +73,24 @@ func (l *Link) ask(ctx context.Context, method string, params json.RawMessage) (
 }
 
 func questionText(method string, params json.RawMessage) (json.RawMessage, error) {
+	if !present(params) {
+		params = emptyResult // some clients cannot read a request without any
+	}
 	return json.Marshal(struct {
 		Method string          `json:"method"`
-		Params json.RawMessage `json:"params,omitempty"`
+		Params json.RawMessage `json:"params"`
 	}{method, params})
 }
 
 // askable gives the call that a request of the server belongs to, as far as
 // that can be told: the newest one without an open question. It is nil when
 // calls of different people are in flight, since the answer of one must not
-// decide for the other. busy says whether there are calls at all. l.mu is held.
-func (l *Link) askable() (f *flight, busy bool) {
+// decide for the other. l.mu is held.
+func (l *Link) askable() (f *flight) {
 	var newest, oldest *flight
 	for _, g := range l.flights {
 		if oldest != nil && oldest.who != g.who {
-			return nil, true
+			return nil
 		}
 		oldest = g
 		if len(g.questions) == 0 && (newest == nil || g.serial > newest.serial) {
@@ -98,9 +101,9 @@ func (l *Link) askable() (f *flight, busy bool) {
 		}
 	}
 	if newest != nil {
-		return newest, true
+		return newest
 	}
-	return f, f != nil
+	return f
 }
 
 func (f *flight) signal() {
@@ -149,8 +152,8 @@ func (l *Link) park(call capability.Call, r request, f *flight) error {
 	}
 	if len(l.parks) >= l.cfg.MaxParks {
 		f.cancel()
-		return &capability.Error{Kind: capability.Unavailable, Op: r.op, Target: r.name, Rule: l.knob("maxParks"),
-			Err: fmt.Errorf("the server asks something, and %d calls wait for answers already", len(l.parks)),
+		return &capability.Error{Kind: capability.Unavailable, Op: r.op, Target: r.name,
+			Err: fmt.Errorf("the server asks something, and %d calls wait for answers already, which is the most there may be", len(l.parks)),
 			Fix: "answer or drop some of them first"}
 	}
 	inquiry := &capability.Inquiry{Requests: make(map[string]json.RawMessage, len(f.questions)), State: rand.Text()}
@@ -183,14 +186,14 @@ func (l *Link) resume(ctx context.Context, call capability.Call, r request) (cap
 	f := l.parks[call.State]
 	if f == nil || f.about != about {
 		l.mu.Unlock()
-		return capability.Result{}, &capability.Error{Kind: capability.Conflict, Op: r.op, Target: r.name, Rule: l.knob("parkTime"),
-			Err: errors.New("no such call waits for these answers"),
+		return capability.Result{}, &capability.Error{Kind: capability.Conflict, Op: r.op, Target: r.name,
+			Err: fmt.Errorf("no such call waits for these answers; each waits for %v at most", l.cfg.ParkTime),
 			Fix: "make the call again without answers and state"}
 	}
 	l.unpark(f)
 	for name, q := range f.questions {
 		if answer, ok := call.Answers[name]; ok {
-			q.reply <- answer
+			q.reply <- formOf(q.text).complete(answer)
 			delete(f.questions, name)
 		}
 	}

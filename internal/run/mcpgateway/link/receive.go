@@ -86,7 +86,7 @@ func (l *Link) progress(token string, r report) {
 // none may read another's.
 func (l *Link) logged(r report) {
 	l.mu.Lock()
-	f, _ := l.askable()
+	f := l.askable()
 	if f != nil && f.reports != nil {
 		f.report(r)
 		l.mu.Unlock()

@@ -258,7 +258,7 @@ type oversized struct {
 }
 
 func (o *oversized) Error() string {
-	return fmt.Sprintf("it answered with a message of %d bytes, and %d are allowed", o.size, o.limit)
+	return fmt.Sprintf("it answered with a message of %d bytes, and %d are the most that is taken", o.size, o.limit)
 }
 
 func (o *oversized) add(b []byte) {
