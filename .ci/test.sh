@@ -59,8 +59,20 @@ layer_check() {
 	tally test "0 layers" -- $race -count=1 -run '^(TestLayers|TestCodeRules|TestCoverage)' .
 }
 
+# The official MCP suites and published servers come from npm, once for a lock
+# file; without them the tests that need them are skipped by name.
+find_npm() {
+	command -v npm >/dev/null || install nodejs npm || true
+	if dir=$(bash .ci/npm.sh); then
+		export KEN_NPM=$dir
+	else
+		tally skip "npm" "npm is missing or cannot install: see above"
+	fi
+}
+
 layer_unit() {
 	local packages
+	find_npm
 	# The model must give the same bits on arm64; without this that test is skipped.
 	command -v qemu-aarch64-static >/dev/null || install qemu-user-static || true
 	packages=$(go list -e ./... | grep -vx ken/cmd/ken) # those tests are the scripts
@@ -78,7 +90,7 @@ layer_script() {
 layer_postgres() {
 	local run=(bash .ci/with-postgres.sh bash -euc '
 		tally test "3 postgres" -- $1 -count=1 -run Postgres ./internal/know/source/... ./internal/store/...
-		tally test "3 state on postgres" -- $1 -count=1 -short -shuffle=on ./internal/govern/approval ./internal/govern/review ./internal/run/runner
+		tally test "3 state on postgres" -- $1 -count=1 -short -shuffle=on ./internal/govern/approval ./internal/govern/review ./internal/govern/pin ./internal/run/runner
 		tally test "3 processes" -- $1 -count=1 -run "^TestProcesses\$" ./cmd/ken
 	' postgres "$race")
 	local status=0

@@ -83,6 +83,7 @@ func TestScript(t *testing.T) {
 			"serve":  serve,
 			"get":    get,
 			"post":   post,
+			"header": header,
 			"mcp":    mcpClient,
 			"call":   call,
 			"says":   says,

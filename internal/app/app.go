@@ -195,6 +195,9 @@ func (a *App) build(cfg Config) error {
 	if err != nil {
 		return err
 	}
+	if a.gateway != nil {
+		list = append(list, serverFiles{a, s.free("mcp")})
+	}
 	pins := a.Settings.Catalog.Pins
 	machine := catalog.ThisMachine()
 	onPath := machine.HasBin // what other agents run
@@ -299,7 +302,6 @@ func (a *App) Watch(ctx context.Context) error {
 	beside.Go(func() { a.tidy(ctx) })
 	beside.Go(func() { a.watchServers(ctx) })
 	beside.Go(func() { a.watchPins(ctx) })
-	beside.Go(func() { a.followServers(ctx) })
 	beside.Go(func() { _ = a.MCP().Watch(ctx) }) // it ends with ctx
 	if a.reviewRequired() {
 		beside.Go(func() { a.notice(ctx) })

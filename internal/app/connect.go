@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"ken/internal/connect"
 	"ken/internal/secret"
@@ -73,13 +75,18 @@ func (a *App) Connect(ctx context.Context, p *connect.Plan) (names []string, err
 type Disconnection struct {
 	Files   []connect.Restored `json:"files"`
 	Removed []string           `json:"removed"` // servers that Ken no longer has
+	Secrets []string           `json:"secrets"` // that came from the client's files, and are removed
+	Stay    []string           `json:"stay"`    // secrets that a person set, and that nothing refers to now
 }
 
 // Disconnect gives a client its files back, and forgets the servers that came
-// from it alone, with their secrets.
+// from it alone, with the secrets that were in its files.
 func (a *App) Disconnect(ctx context.Context, client string, force bool) (Disconnection, error) {
-	var d Disconnection
-	var err error
+	d := Disconnection{Removed: []string{}, Secrets: []string{}, Stay: []string{}}
+	sealed, err := connect.Sealed(ctx, client, a.vault())
+	if err != nil {
+		return d, err
+	}
 	if d.Files, err = connect.Undo(ctx, client, a.vault(), force); err != nil {
 		return d, err
 	}
@@ -92,11 +99,58 @@ func (a *App) Disconnect(ctx context.Context, client string, force bool) (Discon
 		return d, err
 	}
 	for _, name := range loose {
+		if _, err := a.secrets.Lookup(name); err != nil {
+			continue // nobody has set it
+		}
+		if !slices.Contains(sealed, name) {
+			d.Stay = append(d.Stay, name)
+			continue
+		}
 		if err := a.secrets.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			a.log.Warn("a secret that nothing needs any more stays", "name", name, "error", err)
+			d.Stay = append(d.Stay, name)
+			continue
 		}
+		d.Secrets = append(d.Secrets, name)
 	}
 	return d, nil
+}
+
+// A Neighbour is where servers are from that every client of Ken has.
+type Neighbour struct {
+	Client  string // empty: a person wrote them
+	Servers int
+}
+
+// Neighbours counts the servers that a client has through Ken and that did not
+// come from it.
+func (a *App) Neighbours(client string) []Neighbour {
+	from := map[string][]string{}
+	if data, err := os.ReadFile(a.serverFile()); err == nil {
+		list, _ := connect.ReadServers(data)
+		for _, s := range list {
+			from[s.Name] = s.Ken.From
+		}
+	}
+	count := map[string]int{}
+	for _, s := range a.servers() {
+		of := from[s.Name]
+		if s.Origin.Path != a.serverFile() {
+			of = nil
+		}
+		switch {
+		case s.Disabled || slices.Contains(of, client):
+		case len(of) == 0:
+			count[""]++
+		default:
+			count[of[0]]++
+		}
+	}
+	var out []Neighbour
+	for _, name := range slices.Sorted(maps.Keys(count)) {
+		out = append(out, Neighbour{name, count[name]})
+	}
+	return out
 }
 
 // Connected gives the clients that are connected.

@@ -69,13 +69,27 @@ func (a *App) mcpAsk(ctx context.Context, err error) (*mcpserver.Question, error
 			return nil, err
 		}
 		out.Ticket, out.Wide = t.ID, t.Question.Widest == approval.Session
-		for _, l := range t.Lines() {
-			out.Lines = append(out.Lines, mcpserver.Line{Name: l.Name, Text: l.Text})
-		}
+		out.Lines = consentLines(t)
 		out.Answer, err = json.Marshal(t.ID)
 		return out, err
 	}
 	return nil, fmt.Errorf("nobody can answer the question %q", q.Name)
+}
+
+// consentLines are what a person needs in order to decide: what will run, why he
+// is asked, and what is different from what he agreed to before. The rest of a
+// ticket, as ken approve shows it, is for the record.
+func consentLines(t approval.Ticket) []mcpserver.Line {
+	var out []mcpserver.Line
+	all := t.Lines()
+	for _, name := range []string{"capability", "action", "command", "argv", "arguments", "again", "difference", "void", "why", "justification", "risk"} {
+		for _, l := range all {
+			if l.Name == name {
+				out = append(out, mcpserver.Line{Name: l.Name, Text: l.Text})
+			}
+		}
+	}
+	return out
 }
 
 // mcpSettle takes the answer that a person gave in his client.

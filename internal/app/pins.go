@@ -10,9 +10,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"ken/capability"
 	"ken/internal/govern/pin"
+	"ken/internal/know/catalog"
 	"ken/internal/know/source"
 	"ken/internal/run/mcpgateway"
 	"ken/internal/tokenizer"
@@ -25,13 +27,46 @@ type ServerReview struct {
 	Waiting []pin.Waiting `json:"waiting"`
 	Digest  string        `json:"digest"` // of all that waits
 
+	// Findings are what the scan of texts has against tools that wait, by tool.
+	// Accepting a tool does not release it from a grave one.
+	Findings map[string][]capability.Finding `json:"findings,omitempty"`
+
+	// Unlisted says why nothing is known of the server: it never answered.
+	Unlisted string `json:"unlisted,omitempty"`
+
 	key string
 }
 
-// ServerReviews lists the servers that were ever listed, with what waits at
-// each.
-func (a *App) ServerReviews(ctx context.Context) ([]pin.Server, error) {
-	if a.gateway == nil || len(a.gateway.Status()) == 0 {
+// A ServerStand is how an MCP server stands, among the extensions.
+type ServerStand struct {
+	Name     string    `json:"name"`
+	Place    string    `json:"place"` // where it is defined
+	Key      string    `json:"key"`
+	State    string    `json:"state"`          // one of the Server… words
+	Why      string    `json:"why,omitempty"`  // where it cannot be used
+	Fix      string    `json:"fix,omitempty"`  // what to do then
+	First    time.Time `json:"first,omitzero"` // when it was first listed
+	Accepted int       `json:"accepted"`
+	New      int       `json:"new"`
+	Changed  int       `json:"changed"`
+}
+
+// What a server can stand as.
+const (
+	ServerOn       = "enabled"
+	ServerWaits    = "differs" // some of its tools wait for a person
+	ServerOff      = "disabled"
+	ServerFailed   = "failed"
+	ServerUnlisted = "unlisted"
+)
+
+// ServerReviews lists the MCP servers there are, with what waits at each.
+func (a *App) ServerReviews(ctx context.Context) ([]ServerStand, error) {
+	if a.gateway == nil {
+		return nil, nil
+	}
+	list := a.servers()
+	if len(list) == 0 {
 		return nil, nil
 	}
 	desk, err := a.serving.pins.get()
@@ -39,51 +74,158 @@ func (a *App) ServerReviews(ctx context.Context) ([]pin.Server, error) {
 		return nil, err
 	}
 	all, err := desk.List(ctx)
-	keys := map[string]bool{}
-	for _, s := range a.servers() {
-		keys[pin.ServerKey(s.Name, s.Origin.Path)] = true
+	pins := map[string]pin.Server{}
+	for _, p := range all {
+		pins[p.Key] = p
 	}
-	return slices.DeleteFunc(all, func(s pin.Server) bool { return !keys[s.Key] }), err
+	now := map[string]mcpgateway.Status{}
+	for _, st := range a.gateway.Status() {
+		now[st.Name] = st
+	}
+	var out []ServerStand
+	for _, s := range list {
+		key := pin.ServerKey(s.Name, s.Origin.Path)
+		p := pins[key]
+		stand := ServerStand{Name: s.Name, Place: s.Origin.String(), Key: key, First: p.First, Accepted: p.Accepted, New: p.New, Changed: p.Changed}
+		stand.State, stand.Why, stand.Fix = standOf(s, p, now[s.Name])
+		out = append(out, stand)
+	}
+	return out, err
+}
+
+func standOf(s mcpgateway.Server, p pin.Server, st mcpgateway.Status) (state, why, fix string) {
+	switch {
+	case s.Disabled:
+		return ServerOff, "", ""
+	case st.State == mcpgateway.Failed || st.State == mcpgateway.BackingOff:
+		return ServerFailed, st.Err, st.Fix
+	case p.First.IsZero() && st.Listed.IsZero():
+		return ServerUnlisted, cmp.Or(st.Err, "it was never listed"), cmp.Or(st.Fix, "ken doctor starts it once")
+	case p.New+p.Changed > 0:
+		return ServerWaits, "", ""
+	}
+	return ServerOn, "", ""
 }
 
 // ReviewServer gives what waits at a server.
 func (a *App) ReviewServer(ctx context.Context, name string) (ServerReview, error) {
 	r := ServerReview{Server: name}
-	list := a.servers()
-	i := slices.IndexFunc(list, func(s mcpgateway.Server) bool { return s.Name == name })
-	if i < 0 || a.gateway == nil {
-		return r, &capability.Error{Kind: capability.NotFound, Op: "review", Target: "mcp:" + name, Err: errors.New("there is no MCP server of this name"), Fix: "see ken extension list"}
+	s, err := a.serverNamed("review", name)
+	if err != nil {
+		return r, err
 	}
 	desk, err := a.serving.pins.get()
 	if err != nil {
 		return r, err
 	}
-	r.key = pin.ServerKey(name, list[i].Origin.Path)
+	r.key = pin.ServerKey(name, s.Origin.Path)
 	if r.Waiting, err = desk.Pending(ctx, r.key); err != nil {
 		return r, err
 	}
 	h := sha256.New()
 	for _, w := range r.Waiting {
 		fmt.Fprintf(h, "%d:%s%d:%s", len(w.Tool), w.Tool, len(w.Hash), w.Hash)
+		if found := a.findings(source.MCPID(name, w.Tool)); len(found) > 0 {
+			if r.Findings == nil {
+				r.Findings = map[string][]capability.Finding{}
+			}
+			r.Findings[w.Tool] = found
+		}
 	}
 	r.Digest = hex.EncodeToString(h.Sum(nil)[:8])
-	return r, nil
+	r.Unlisted, err = a.unlisted(ctx, s, r.key)
+	return r, err
+}
+
+// serverNamed finds a server by its name.
+func (a *App) serverNamed(op, name string) (mcpgateway.Server, error) {
+	list := a.servers()
+	i := slices.IndexFunc(list, func(s mcpgateway.Server) bool { return s.Name == name })
+	if i < 0 || a.gateway == nil {
+		return mcpgateway.Server{}, &capability.Error{Kind: capability.NotFound, Op: op, Target: "mcp:" + name, Err: errors.New("there is no MCP server of this name"), Fix: "see ken extension list"}
+	}
+	return list[i], nil
+}
+
+// unlisted says why nothing is known of a server; it is empty where something
+// is.
+func (a *App) unlisted(ctx context.Context, s mcpgateway.Server, key string) (string, error) {
+	if s.Disabled {
+		return "it is switched off (" + s.Origin.String() + ")", nil
+	}
+	for _, st := range a.gateway.Status() {
+		if st.Name != s.Name || !st.Listed.IsZero() {
+			continue
+		}
+		all, err := a.ServerReviews(ctx)
+		i := slices.IndexFunc(all, func(x ServerStand) bool { return x.Key == key })
+		if err != nil || i >= 0 && !all[i].First.IsZero() {
+			return "", err
+		}
+		why := cmp.Or(st.Err, "it has not been started yet")
+		if st.Fix != "" {
+			why += "; " + st.Fix
+		}
+		return why, nil
+	}
+	return "", nil
+}
+
+// findings are what the scan of texts has against a capability; what the pins
+// say is not among them.
+func (a *App) findings(id capability.ID) []capability.Finding {
+	e, ok := a.catalog.Snapshot().Get(id)
+	if !ok {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(e.Findings), func(f capability.Finding) bool { return f.Rule == "mcp-new" || f.Rule == "mcp-changed" })
+}
+
+// Acceptance is what became of tools that a person accepted.
+type Acceptance struct {
+	Server   string   `json:"server"`
+	Accepted int      `json:"accepted"`
+	Usable   []string `json:"usable"` // ids
+
+	// Held are those that stay in quarantine all the same, and why.
+	Held map[string][]string `json:"held"`
 }
 
 // AcceptTools lets be used what was shown.
-func (a *App) AcceptTools(ctx context.Context, r ServerReview) error {
+func (a *App) AcceptTools(ctx context.Context, r ServerReview) (Acceptance, error) {
+	out := Acceptance{Server: r.Server, Accepted: len(r.Waiting), Usable: []string{}, Held: map[string][]string{}}
+	if len(r.Waiting) == 0 {
+		return out, nil
+	}
 	desk, err := a.serving.pins.get()
 	if err != nil {
-		return err
+		return out, err
 	}
 	shown := map[string]string{}
 	for _, w := range r.Waiting {
 		shown[w.Tool] = w.Hash
 	}
 	if err := desk.Accept(ctx, r.key, shown, a.Principal); err != nil {
-		return err
+		return out, err
 	}
-	return a.gateway.Review(ctx, r.Server)
+	if err := a.gateway.Review(ctx, r.Server); err != nil {
+		return out, err
+	}
+	if err := a.Reload(ctx); err != nil {
+		return out, err
+	}
+	for _, w := range r.Waiting {
+		id := source.MCPID(r.Server, w.Tool)
+		e, ok := a.catalog.Snapshot().Get(id)
+		switch {
+		case !ok: // it went meanwhile, or is left out by include and exclude
+		case e.State == catalog.Active:
+			out.Usable = append(out.Usable, string(id))
+		default:
+			out.Held[string(id)] = e.Reasons
+		}
+	}
+	return out, nil
 }
 
 // A ServerCost is what the tools of a server are to a client that shows them

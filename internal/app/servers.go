@@ -17,7 +17,6 @@ import (
 	"ken/internal/govern/audit"
 	"ken/internal/govern/pin"
 	"ken/internal/run/mcpgateway"
-	"ken/internal/run/mcpgateway/oauth"
 	"ken/internal/run/sandbox"
 	"ken/internal/serve/mcpserver"
 )
@@ -31,10 +30,13 @@ type serving struct {
 	mcpOnce   sync.Once
 	mcpServer *mcpserver.Server
 
-	mu    sync.Mutex
-	files []mark               // as they were when they were read
-	wrong []capability.Problem // with the files that name servers
-	only  map[string]string    // servers for one project, and its folder
+	mu      sync.Mutex
+	files   []mark               // as they were when they were read
+	wrong   []capability.Problem // with the files that name servers
+	only    map[string]string    // servers for one project, and its folder
+	enabled int                  // servers that are not switched off
+	keys    map[string]string    // of the pins, by server
+	reread  chan struct{}        // closed and replaced when the files were read again
 }
 
 // prepareServers makes the gateway, which starts nothing.
@@ -51,7 +53,7 @@ func (a *App) prepareServers(cfg Config) error {
 	list := a.servers()
 	g, err := mcpgateway.New(mcpgateway.Config{
 		Servers: list, CacheDir: filepath.Join(a.Places.Cache, "mcp"), Getenv: a.serverValue,
-		Path: a.programPath(), Work: a.serverWork(), Hide: a.ownFolders(),
+		Path: a.programPath(), Work: a.serverWork(), Hide: a.ownFolders(), HideFiles: a.ownFiles(),
 		Networks: a.networks(), Require: a.serverIsolation(), Limits: a.serverLimits(),
 		Pins: pinner{a}, OAuth: a.serverAuth, Roots: a.serverRoots, Idle: a.serverIdle(),
 		Version: Version(), Log: a.log,
@@ -109,10 +111,30 @@ func (a *App) servers() []mcpgateway.Server {
 			add(imported(s, file))
 		}
 	}
+	enabled, keys := 0, map[string]string{}
+	for _, s := range out {
+		keys[s.Name] = pin.ServerKey(s.Name, s.Origin.Path)
+		if !s.Disabled {
+			enabled++
+		}
+	}
 	a.serving.mu.Lock()
 	defer a.serving.mu.Unlock()
-	a.serving.files, a.serving.wrong, a.serving.only = marks, wrong, only
+	a.serving.files, a.serving.wrong, a.serving.only, a.serving.enabled, a.serving.keys = marks, wrong, only, enabled, keys
+	if a.serving.reread != nil {
+		close(a.serving.reread)
+	}
+	a.serving.reread = make(chan struct{})
 	return out
+}
+
+// plainNames says whether tools may have names without their server's: where
+// there is one server, no other can be meant. With several of them the order in
+// which they answer would decide.
+func (a *App) plainNames() bool {
+	a.serving.mu.Lock()
+	defer a.serving.mu.Unlock()
+	return a.serving.enabled <= 1
 }
 
 // serverSources gives the sources of the servers that are for this folder: a
@@ -121,10 +143,14 @@ func (a *App) serverSources() []capability.Source {
 	if a.gateway == nil {
 		return nil
 	}
+	return a.forHere(a.gateway.Sources())
+}
+
+func (a *App) forHere(all []capability.Source) []capability.Source {
 	a.serving.mu.Lock()
 	only := a.serving.only
 	a.serving.mu.Unlock()
-	return slices.DeleteFunc(a.gateway.Sources(), func(s capability.Source) bool {
+	return slices.DeleteFunc(all, func(s capability.Source) bool {
 		project, is := only[strings.TrimPrefix(s.Name(), "mcp:")]
 		return is && a.Places.Workspace != project && !strings.HasPrefix(a.Places.Workspace, project+string(filepath.Separator))
 	})
@@ -186,25 +212,6 @@ func (a *App) completed(s mcpgateway.Server) mcpgateway.Server {
 	return s
 }
 
-// ownFolders are those that no server may see: what is in them decides what
-// servers may do.
-func (a *App) ownFolders() []string {
-	p := a.Places
-	var out []string
-	for _, dir := range []string{p.Home, p.State, p.Cache, p.Logs, p.Audit, a.checkpoints()} {
-		inside := func(of string) bool { return dir == of || strings.HasPrefix(dir, of+string(filepath.Separator)) }
-		if slices.ContainsFunc(out, inside) {
-			continue
-		}
-		out = append(out, dir)
-	}
-	return out
-}
-
-// serverWork is where servers work that have no folder: beside what they may not
-// see.
-func (a *App) serverWork() string { return a.Places.Home + "-servers" }
-
 // serverIsolation is the least that holds a server: what calls need, as far as
 // a server that is to run as it ran before can have it.
 func (a *App) serverIsolation() sandbox.Requirement {
@@ -227,12 +234,10 @@ func (a *App) serverIdle() time.Duration {
 	return a.Settings.MCP.Idle
 }
 
-func (a *App) serverRoots() []string {
-	if a.Places.UserHome == "" {
-		return nil
-	}
-	return []string{a.Places.UserHome}
-}
+// serverRoots are the folders that servers are told of outside of calls: none.
+// A server that is told of some works with those instead of the ones in its own
+// definition, and one that is shared has no folder of a client.
+func (a *App) serverRoots() []string { return nil }
 
 // serverValue gives what a name in a definition stands for.
 func (a *App) serverValue(name string) (string, bool) {
@@ -267,6 +272,7 @@ func (a *App) openPins() (*pin.Desk, error) {
 		Policy:    func() pin.Policy { return pin.Policy{New: rule(set.New), Changed: rule(set.Changed)} },
 		Reviewers: a.Settings.Approval.Approvers,
 		Reserved:  reservedNames(),
+		Plain:     a.plainNames,
 		Log: func(ctx context.Context, r audit.Record) error {
 			log, err := a.trail.get()
 			if err == nil {
@@ -295,57 +301,6 @@ func (p pinner) Check(ctx context.Context, server string, tools []pin.Tool) (map
 	return desk.Check(ctx, server, tools)
 }
 
-// serverAuth gives what a remote server is shown of a person's consent.
-func (a *App) serverAuth(s mcpgateway.Server, who capability.Principal) mcpgateway.Login {
-	for name := range s.Headers {
-		if strings.EqualFold(name, "Authorization") {
-			return nil // it has its own
-		}
-	}
-	if who.ID == "" {
-		who = a.Principal
-	}
-	h, err := a.newLogin(s, who, nil)
-	if err != nil {
-		a.log.Warn("a server cannot be logged in to", "server", s.Name, "error", err)
-		return nil
-	}
-	return h
-}
-
-func (a *App) newLogin(s mcpgateway.Server, who capability.Principal, ask func(ctx context.Context, address string) error) (*oauth.Handler, error) {
-	cfg := oauth.Config{Server: s.Name, URL: s.URL, Principal: who, Keep: oauth.Sealed(a.secrets), Ask: ask}
-	if s.OAuth != nil {
-		cfg.ClientID, cfg.Scopes = s.OAuth.ClientID, s.OAuth.Scopes
-		if ref := s.OAuth.ClientSecret; ref != "" {
-			text, err := a.secrets.Expand(ref)
-			if err != nil {
-				return nil, err
-			}
-			cfg.ClientSecret = text.Reveal()
-		}
-	}
-	return oauth.New(cfg)
-}
-
-// Login has a person agree that Ken uses a remote server on his behalf. ask is
-// given the address that he must open.
-func (a *App) Login(ctx context.Context, name string, ask func(ctx context.Context, address string) error) error {
-	list := a.servers()
-	i := slices.IndexFunc(list, func(s mcpgateway.Server) bool { return s.Name == name })
-	switch {
-	case i < 0:
-		return &capability.Error{Kind: capability.NotFound, Op: "log in to", Target: name, Err: errors.New("there is no MCP server of this name"), Fix: "see ken doctor for those there are"}
-	case list[i].URL == "":
-		return &capability.Error{Kind: capability.Invalid, Op: "log in to", Target: name, Err: errors.New("it is started by a command, and knows no login"), Fix: "give it what it needs with ken secret set, and env in its definition"}
-	}
-	h, err := a.newLogin(list[i], a.Principal, ask)
-	if err != nil {
-		return err
-	}
-	return h.Login(ctx)
-}
-
 // ListServers starts the servers that are named, or those that were never
 // listed, and says how they stand.
 func (a *App) ListServers(ctx context.Context, names ...string) []mcpgateway.Status {
@@ -368,69 +323,4 @@ func (a *App) ServerProblems() []capability.Problem {
 	a.serving.mu.Lock()
 	defer a.serving.mu.Unlock()
 	return slices.Clone(a.serving.wrong)
-}
-
-// serversEvery is how often the files that name servers are looked at.
-const serversEvery = time.Second
-
-// watchServers takes over what the files say of servers while it runs, and
-// notes for the doctor how they stand.
-func (a *App) watchServers(ctx context.Context) {
-	if a.gateway == nil || a.shared {
-		return
-	}
-	notes := newNotebook(a.serverNotes())
-	defer notes.close()
-	var wrong error
-	tick := time.NewTicker(serversEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		if err := notes.look(a.gateway.Status()); err != nil && wrong == nil {
-			wrong = err // once is enough
-			a.log.Warn("the doctor will not see how MCP servers stand", "error", err)
-		}
-		a.serving.mu.Lock()
-		files := a.serving.files
-		a.serving.mu.Unlock()
-		if !slices.ContainsFunc(files, func(m mark) bool { return !m.same(look(m.path)) }) {
-			continue
-		}
-		if list := a.servers(); !a.shared {
-			a.gateway.Replace(list)
-		}
-	}
-}
-
-// followServers adds the sources of servers that came later, until ctx ends.
-func (a *App) followServers(ctx context.Context) {
-	if a.gateway == nil {
-		return
-	}
-	known := map[string]bool{}
-	for _, p := range a.Reading {
-		known[p.Name] = true
-	}
-	tick := time.NewTicker(serversEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		for _, s := range a.serverSources() {
-			if known[s.Name()] {
-				continue
-			}
-			known[s.Name()] = true
-			if err := a.catalog.Add(ctx, s); err != nil && ctx.Err() == nil {
-				a.log.Warn("an MCP server cannot be listed", "source", s.Name(), "error", err)
-			}
-		}
-	}
 }

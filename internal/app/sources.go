@@ -22,6 +22,7 @@ type sources struct {
 	cache    *source.Cache
 	plan     []planned
 	fallback capability.Source
+	names    map[string]bool // that are taken
 	err      error
 }
 
@@ -38,17 +39,14 @@ type planned struct {
 // build makes what is planned. A path that is planned twice is read once, at
 // its highest precedence; a name that is taken gets a number.
 func (s *sources) build() (list []capability.Source, err error) {
-	paths, names := map[string]bool{}, map[string]bool{}
+	paths := map[string]bool{}
+	s.names = map[string]bool{}
 	for _, p := range slices.Backward(s.plan) {
 		if p.path != "" && paths[p.path] {
 			continue
 		}
 		paths[p.path] = true
-		name := p.name
-		for n := 2; names[name]; n++ {
-			name = fmt.Sprintf("%s (%d)", p.name, n)
-		}
-		names[name] = true
+		name := s.free(p.name)
 		src, err := p.make(name)
 		if err != nil {
 			s.err = errors.Join(s.err, err)
@@ -67,6 +65,16 @@ func (s *sources) build() (list []capability.Source, err error) {
 	}
 	slices.Reverse(list)
 	return list, s.err
+}
+
+// free gives a name that is not taken, and takes it.
+func (s *sources) free(want string) string {
+	name := want
+	for n := 2; s.names[name]; n++ {
+		name = fmt.Sprintf("%s (%d)", want, n)
+	}
+	s.names[name] = true
+	return name
 }
 
 // given plans a source that is there already.

@@ -2,7 +2,9 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,7 +13,6 @@ import (
 
 	"ken/internal/app"
 	"ken/internal/connect"
-	"ken/internal/run/mcpgateway"
 	"ken/internal/serve/auth"
 )
 
@@ -35,7 +36,7 @@ func (c *command) connectCommand() *cobra.Command {
 	cmd.Flags().StringVar(&how.Project, "project", "", "take the files of this `folder` too, which may be shared with others")
 	cmd.Flags().BoolVar(&how.HTTP, "http", false, "have the client ask a running ken serve, with its token, instead of starting ken mcp")
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "only show what would change")
-	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask before changing anything")
+	cmd.Flags().BoolVar(&yes, "yes", false, "change it without asking; needed where there is no terminal")
 	return cmd
 }
 
@@ -58,9 +59,24 @@ type connected struct {
 	Secrets []string       `json:"secrets"` // names that were sealed
 	Unset   []string       `json:"unset"`   // names that a person has to set
 	Notes   []string       `json:"notes"`
-	Before  int            `json:"tokensBefore"`
-	After   int            `json:"tokensAfter"`
+	Before  int            `json:"tokensBefore"` // of the definitions of all tools that moved
+	After   int            `json:"tokensAfter"`  // that the client now has in every turn
+	Surface string         `json:"surface,omitempty"`
+	Others  []neighbour    `json:"others"`         // servers of others that the client has now too
+	HTTP    *listener      `json:"http,omitempty"` // with --http
+	Would   int            `json:"wouldMove"`
 	DryRun  bool           `json:"dryRun,omitempty"`
+}
+
+type neighbour struct {
+	Client  string `json:"client,omitempty"` // empty: a person wrote them
+	Servers int    `json:"servers"`
+}
+
+// A listener is where a client asks over HTTP.
+type listener struct {
+	Addr    string `json:"addr"`
+	Answers string `json:"answers"` // "ken", "other" or "nobody"
 }
 
 type serverStart struct {
@@ -72,11 +88,14 @@ type serverStart struct {
 }
 
 func (c *command) connect(ctx context.Context, a *app.App, how app.Connection, dry, yes bool) error {
-	plan, err := c.planConnection(a, how)
+	plan, err := c.planConnection(a, how, dry)
 	if err != nil {
 		return err
 	}
-	out := connected{Client: plan.Client, Files: []string{}, Servers: []serverStart{}, Kept: listOf(plan.Kept), Secrets: []string{}, Unset: []string{}, Notes: listOf(plan.Notes), DryRun: dry}
+	out := connected{Client: plan.Client, Files: []string{}, Servers: []serverStart{}, Kept: listOf(plan.Kept), Secrets: []string{}, Unset: []string{}, Notes: listOf(plan.Notes), Others: []neighbour{}, Would: len(plan.Servers), DryRun: dry}
+	if how.HTTP {
+		out.HTTP = listening(ctx, a.Settings.Serve.Addr)
+	}
 	for _, f := range plan.Files {
 		out.Files = append(out.Files, f.Path)
 	}
@@ -94,8 +113,11 @@ func (c *command) connect(ctx context.Context, a *app.App, how app.Connection, d
 		if c.json {
 			return c.printJSON(out)
 		}
+		c.printHTTP(out)
 		if len(plan.Files) == 0 {
 			c.out.linef("Nothing changes: %s asks Ken already.", plan.Client)
+		} else {
+			c.out.linef("Nothing was changed; %s would move to %s", plural(len(plan.Servers), "server"), shortPath(a, filepath.Join(a.Places.Home, "mcp.json")))
 		}
 		return nil
 	}
@@ -109,7 +131,7 @@ func (c *command) connect(ctx context.Context, a *app.App, how app.Connection, d
 	return c.startConnected(ctx, plan.Client, names, out)
 }
 
-func (c *command) planConnection(a *app.App, how app.Connection) (*connect.Plan, error) {
+func (c *command) planConnection(a *app.App, how app.Connection, dry bool) (*connect.Plan, error) {
 	program, err := os.Executable()
 	if err == nil {
 		program, err = filepath.EvalSymlinks(program)
@@ -127,20 +149,32 @@ func (c *command) planConnection(a *app.App, how app.Connection) (*connect.Plan,
 		}
 	}
 	if how.HTTP {
-		if err := os.MkdirAll(a.Places.State, 0o700); err != nil {
+		if how.Token, err = c.tokenFor(a, dry); err != nil {
 			return nil, err
 		}
-		tokens, err := auth.Open(a.Places.State, a.Principal)
-		if err != nil {
-			return nil, err
-		}
-		how.Token = tokens.Token().Reveal()
 	}
 	return a.PlanConnection(how)
 }
 
+// tokenFor gives the token that a client is to show. A look makes none.
+func (c *command) tokenFor(a *app.App, dry bool) (string, error) {
+	if _, err := os.Stat(a.Places.State); dry && errors.Is(err, fs.ErrNotExist) {
+		return "a token that is made then", nil
+	}
+	if err := os.MkdirAll(a.Places.State, 0o700); err != nil {
+		return "", err
+	}
+	tokens, err := auth.Open(a.Places.State, a.Principal)
+	if err != nil {
+		return "", err
+	}
+	return tokens.Token().Reveal(), nil
+}
+
 func (c *command) printPlan(p *connect.Plan) {
-	c.out.linef("%s", strings.TrimRight(p.Diff(), "\n"))
+	if diff := strings.TrimRight(p.Diff(), "\n"); diff != "" {
+		c.out.linef("%s", diff)
+	}
 	for _, k := range p.Kept {
 		c.out.linef("%s %s", c.out.style(dim, "stays:"), foreign(k.String()))
 	}
@@ -156,82 +190,26 @@ func (c *command) printPlan(p *connect.Plan) {
 	}
 }
 
-// agree asks a person who is there; a program that calls said yes by calling.
+// agree asks a person who is there. Where nobody is, only --yes changes
+// anything.
 func (c *command) agree(ctx context.Context, yes bool) (bool, error) {
-	if yes || !c.interactive() {
+	switch {
+	case yes:
 		return true, nil
+	case !c.interactive():
+		return false, usageError{errors.New("nothing was changed: say --yes to change it so, or --dry-run to look")}
 	}
-	fmt.Fprintf(c.out, "\n%s [Y/n]: ", c.out.style(yellow, "Change it so?"))
+	fmt.Fprintf(c.out, "\n%s [y/N]: ", c.out.style(yellow, "Change it so?"))
 	line, err := readLine(ctx, c.in)
 	if err != nil {
 		return false, err
 	}
 	switch strings.ToLower(strings.TrimSpace(line)) {
-	case "", "y", "yes":
+	case "y", "yes":
 		return true, nil
 	}
 	c.out.linef("Nothing was changed.")
 	return false, nil
-}
-
-// clientInfo is the name that a client gives itself in MCP.
-var clientInfo = map[string]string{"claude": "claude-code", "codex": "codex-mcp-client", "vscode": "Visual Studio Code"}
-
-// startConnected starts every server that moved once, and says what the menu
-// was and is.
-func (c *command) startConnected(ctx context.Context, client string, names []string, out connected) error {
-	a, err := app.Open(ctx, app.Config{ConfigFile: c.configFile})
-	if err != nil {
-		return err
-	}
-	defer a.Close()
-	stands := map[string]mcpgateway.Status{}
-	if len(names) > 0 {
-		if !c.json {
-			c.out.linef("\nStarting %s once …", plural(len(names), "server"))
-		}
-		for _, s := range a.ListServers(ctx, names...) {
-			stands[s.Name] = s
-		}
-	}
-	if err := a.Reload(ctx); err != nil {
-		return err
-	}
-	costs := map[string]app.ServerCost{}
-	for _, k := range a.ServerCosts(ctx) {
-		costs[k.Server] = k
-	}
-	for _, name := range names {
-		s := stands[name]
-		out.Servers = append(out.Servers, serverStart{Name: name, Tools: costs[name].Tools, Tokens: costs[name].Tokens, Error: s.Err, Fix: s.Fix})
-		out.Before += costs[name].Tokens
-	}
-	menu, err := a.MCP().Menu(ctx, a.Principal, clientInfo[client])
-	if err != nil {
-		return err
-	}
-	out.After = menu.Tokens
-	if c.json {
-		return c.printJSON(out)
-	}
-	var rows [][]string
-	for _, s := range out.Servers {
-		row := []string{"ok", s.Name, plural(s.Tools, "tool"), plural(s.Tokens, "token"), ""}
-		if s.Error != "" {
-			row = []string{"failed", s.Name, "", "", foreign(s.Error)}
-			if s.Fix != "" {
-				row[4] += "; " + foreign(s.Fix)
-			}
-		}
-		rows = append(rows, row)
-	}
-	c.out.table([]column{{styles: map[string]string{"ok": green, "failed": red}}, {style: bold}, {}, {}, {grow: true}}, rows)
-	c.out.linef("\nMenu before: %s in every turn. Now: %s.", plural(out.Before, "token"), plural(out.After, "token"))
-	if menu.Deferred > 0 {
-		c.out.linef("%s itself keeps the %s back until they are searched for (mcp.surface: bridge has Ken do that).", client, plural(menu.Deferred, "tool"))
-	}
-	c.out.linef("Start %s anew to use it. ken disconnect %s undoes it; ken doctor says how the servers are held.", client, client)
-	return nil
 }
 
 func (c *command) disconnectCommand() *cobra.Command {
@@ -256,6 +234,12 @@ func (c *command) disconnectCommand() *cobra.Command {
 				}
 				if len(d.Removed) > 0 {
 					c.out.linef("Ken no longer has %s", foreign(strings.Join(d.Removed, ", ")))
+				}
+				if len(d.Secrets) > 0 {
+					c.out.linef("removed with them, as the client's own file has them again: the secrets %s", foreign(strings.Join(d.Secrets, ", ")))
+				}
+				for _, name := range d.Stay {
+					c.out.linef("the secret %s stays, since you set it; ken secret rm %s removes it", foreign(name), foreign(name))
 				}
 				return nil
 			})(cmd, given)

@@ -18,11 +18,12 @@ func (c *command) extensionCommand() *cobra.Command {
 
 var reviewStyles = map[string]string{
 	string(review.Enabled): green, string(review.Unreviewed): yellow, string(review.Differs): yellow, string(review.Disabled): dim, string(review.Unknown): red,
+	app.ServerFailed: red, app.ServerUnlisted: yellow,
 }
 
 func (c *command) extensionList() *cobra.Command {
 	return &cobra.Command{
-		Use: "list", Short: "List extension packages and whether they are on", Args: args(cobra.NoArgs),
+		Use: "list", Short: "List extension packages and MCP servers, and whether they are on", Args: args(cobra.NoArgs),
 		RunE: c.with(func(ctx context.Context, a *app.App, _ []string) error {
 			list, err := a.Extensions(ctx)
 			if err != nil {
@@ -44,6 +45,7 @@ func (c *command) extensionList() *cobra.Command {
 				rows = append(rows, serverRow(s))
 			}
 			c.out.table([]column{{styles: reviewStyles}, {style: bold}, {style: dim}, {style: cyan}, {style: dim, grow: true}}, rows)
+			c.printFailed(servers)
 			if len(rows) == 0 {
 				fmt.Fprintf(c.err, "ken: there are no extensions; put packages into %s\n", foreign(a.Places.Home+"/extensions"))
 			}
@@ -107,7 +109,7 @@ func (c *command) extensionEnable() *cobra.Command {
 			"elsewhere --digest says what was reviewed, as ken extension review prints it.",
 		RunE: c.with(func(ctx context.Context, a *app.App, given []string) error {
 			if name, ok := strings.CutPrefix(given[0], "mcp:"); ok {
-				return c.acceptServer(ctx, a, name, digest)
+				return c.acceptServer(ctx, a, name, digest, why)
 			}
 			x, err := a.Extension(ctx, given[0], place)
 			if err != nil {
@@ -167,6 +169,9 @@ func (c *command) extensionDisable() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "disable NAME", Short: "Switch an extension off", Args: args(cobra.ExactArgs(1)),
 		RunE: c.with(func(ctx context.Context, a *app.App, given []string) error {
+			if server, ok := strings.CutPrefix(given[0], "mcp:"); ok {
+				return c.switchOff(ctx, a, server, why)
+			}
 			name := strings.TrimPrefix(given[0], "extension:")
 			off, err := a.Disable(ctx, name, place, why)
 			if err != nil {

@@ -2,22 +2,41 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
+	"ken/capability"
 	"ken/internal/app"
-	"ken/internal/govern/pin"
-	"ken/internal/govern/review"
+	"ken/internal/know/source"
 )
 
 // serverRow shows an MCP server among the extensions.
-func serverRow(s pin.Server) []string {
-	state, what := string(review.Enabled), plural(s.Accepted, "tool")
-	if s.New+s.Changed > 0 {
-		state = string(review.Differs)
+func serverRow(s app.ServerStand) []string {
+	what := plural(s.Accepted, "tool")
+	switch {
+	case s.State == app.ServerUnlisted || s.First.IsZero():
+		what = "never listed"
+	case s.New+s.Changed > 0:
 		what += fmt.Sprintf(", %d new and %d changed wait", s.New, s.Changed)
 	}
-	return []string{state, "mcp:" + foreign(s.Name), "", what, foreign(s.Place)}
+	return []string{s.State, "mcp:" + s.Name, "", what, s.Place}
+}
+
+// printFailed says in full why servers cannot be used.
+func (c *command) printFailed(list []app.ServerStand) {
+	for _, s := range list {
+		if s.Why == "" {
+			continue
+		}
+		line := foreign(s.Why)
+		if s.Fix != "" {
+			line += "; " + foreign(s.Fix)
+		}
+		c.out.linef("%s mcp:%s: %s", c.out.style(reviewStyles[s.State], s.State), foreign(s.Name), line)
+	}
 }
 
 // reviewServer shows the tools of a server that wait for a person.
@@ -30,12 +49,21 @@ func (c *command) reviewServer(ctx context.Context, a *app.App, name string) err
 		return c.printJSON(r)
 	}
 	c.printServer(r)
+	if len(r.Waiting) > 0 {
+		c.out.linef("to accept them: ken extension enable mcp:%s --digest %s", foreign(name), r.Digest)
+	}
 	return nil
 }
 
 func (c *command) printServer(r app.ServerReview) {
+	name := foreign(r.Server)
+	switch {
+	case r.Unlisted != "":
+		c.out.linef("%s mcp:%s: %s", c.out.style(yellow, "not listed"), name, foreign(r.Unlisted))
+	case len(r.Waiting) == 0:
+		c.out.linef("Nothing waits at mcp:%s: its tools are what was accepted.", name)
+	}
 	if len(r.Waiting) == 0 {
-		c.out.linef("Nothing waits at mcp:%s: its tools are what was accepted.", foreign(r.Server))
 		return
 	}
 	for _, w := range r.Waiting {
@@ -43,47 +71,106 @@ func (c *command) printServer(r app.ServerReview) {
 		for _, d := range w.Differences {
 			c.out.linef("    %s", strings.ReplaceAll(d.String(), "\n", "\n    "))
 		}
+		c.printFindings(r.Server, w.Tool, r.Findings[w.Tool])
 	}
 	c.out.linef("\n%s  %s", c.out.style(bold, "digest"), r.Digest)
 }
 
-// acceptServer lets the tools that wait be used, once a person has seen them.
-func (c *command) acceptServer(ctx context.Context, a *app.App, name, digest string) error {
+// printFindings shows what the scan of texts has against a tool that waits.
+func (c *command) printFindings(server, tool string, found []capability.Finding) {
+	held := false
+	for _, f := range found {
+		held = held || f.Severity == capability.Grave
+		c.out.linef("    %s %s", c.out.style(red, "scan:"), foreign(f.String()))
+	}
+	if held {
+		c.out.linef("    accepting it does not release it from that: ken catalog why %s", foreign(string(source.MCPID(server, tool))))
+	}
+}
+
+// acceptServer switches a server on where it is off, and lets the tools that
+// wait be used, once a person has seen them.
+func (c *command) acceptServer(ctx context.Context, a *app.App, name, digest, why string) error {
+	on, err := a.SwitchServer(ctx, name, true, why)
+	if err != nil {
+		return err
+	}
+	if on {
+		a.ListServers(ctx, name) // what waits is what it offers now
+		if err := a.Reload(ctx); err != nil {
+			return err
+		}
+		if !c.json {
+			c.out.linef("mcp:%s is on", foreign(name))
+		}
+	}
 	r, err := a.ReviewServer(ctx, name)
 	if err != nil {
 		return err
 	}
-	switch {
-	case len(r.Waiting) == 0:
-		if !c.json {
-			c.printServer(r)
+	if len(r.Waiting) == 0 {
+		if c.json {
+			return c.printJSON(app.Acceptance{Server: name, Usable: []string{}, Held: map[string][]string{}})
 		}
-	case digest != "" && digest != r.Digest:
-		return usageError{fmt.Errorf("what waits is not what --digest says; look again with ken extension review mcp:%s", foreign(name))}
-	case digest == "" && !c.interactive():
-		return usageError{fmt.Errorf("look at it with ken extension review mcp:%s, then say --digest with what that prints", foreign(name))}
-	case digest == "":
 		c.printServer(r)
-		fmt.Fprintf(c.out, "\n%s [y/N]: ", c.out.style(yellow, "Accept them?"))
-		line, err := readLine(ctx, c.in)
-		if err != nil {
-			return err
-		}
-		if s := strings.ToLower(strings.TrimSpace(line)); s != "y" && s != "yes" {
-			fmt.Fprintln(c.err, "ken: they stay in quarantine")
-			return errSilent
-		}
+		return nil
 	}
-	if len(r.Waiting) > 0 {
-		if err := a.AcceptTools(ctx, r); err != nil {
-			return err
-		}
+	if err := c.acceptShown(ctx, r, digest); err != nil {
+		return err
+	}
+	done, err := a.AcceptTools(ctx, r)
+	if err != nil {
+		return err
 	}
 	if c.json {
-		return c.printJSON(map[string]any{"server": name, "accepted": len(r.Waiting)})
+		return c.printJSON(done)
 	}
-	if len(r.Waiting) > 0 {
-		c.out.linef("%s of mcp:%s may be used", plural(len(r.Waiting), "tool"), foreign(name))
+	c.out.linef("%s of mcp:%s may be used now", plural(len(done.Usable), "tool"), foreign(name))
+	for _, id := range slices.Sorted(maps.Keys(done.Held)) {
+		c.out.linef("%s %s stays in quarantine: %s; see ken catalog why %s", c.out.style(yellow, "held"), foreign(id), foreign(strings.Join(done.Held[id], "; ")), foreign(id))
 	}
+	return nil
+}
+
+// acceptShown makes sure that a person has seen what waits.
+func (c *command) acceptShown(ctx context.Context, r app.ServerReview, digest string) error {
+	switch name := foreign(r.Server); {
+	case digest == r.Digest:
+		return nil
+	case digest != "":
+		return usageError{fmt.Errorf("what waits is not what --digest says; look again with ken extension review mcp:%s", name)}
+	case !c.interactive():
+		return usageError{fmt.Errorf("look at it with ken extension review mcp:%s, then say --digest with what that prints", name)}
+	}
+	c.printServer(r)
+	fmt.Fprintf(c.out, "\n%s [y/N]: ", c.out.style(yellow, "Accept them?"))
+	line, err := readLine(ctx, c.in)
+	if err != nil {
+		return err
+	}
+	if s := strings.ToLower(strings.TrimSpace(line)); s != "y" && s != "yes" {
+		fmt.Fprintln(c.err, "ken: they stay in quarantine")
+		return errSilent
+	}
+	return nil
+}
+
+// switchOff has a server not started any more.
+func (c *command) switchOff(ctx context.Context, a *app.App, name, why string) error {
+	if name == "" {
+		return usageError{errors.New("name the server, as in mcp:files")}
+	}
+	changed, err := a.SwitchServer(ctx, name, false, why)
+	if err != nil {
+		return err
+	}
+	if c.json {
+		return c.printJSON(map[string]any{"server": name, "on": false, "changed": changed})
+	}
+	if !changed {
+		c.out.linef("mcp:%s was off already", foreign(name))
+		return nil
+	}
+	c.out.linef("mcp:%s is off; ken extension enable mcp:%s switches it on again", foreign(name), foreign(name))
 	return nil
 }

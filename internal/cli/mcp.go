@@ -22,12 +22,15 @@ import (
 )
 
 func (c *command) mcpCommand() *cobra.Command {
-	var alone bool
+	var alone, stop bool
 	cmd := &cobra.Command{
 		Use: "mcp", Short: "Serve MCP over standard input and output; a client starts this", Args: args(cobra.NoArgs),
 		Long: "Serve MCP over standard input and output. All that a user starts join one daemon, which is\n" +
 			"started with the first of them, so that five windows share one set of servers.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if stop {
+				return c.stopDaemon()
+			}
 			if !alone && shim.Supported {
 				// Flags before the command led here; see shim.Mine.
 				if shim.Main(c.flags()) != 0 {
@@ -40,7 +43,44 @@ func (c *command) mcpCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&alone, "standalone", false, "serve from this very process, and start the servers for it alone")
+	cmd.Flags().BoolVar(&stop, "stop", false, "have the daemon end once its clients have; the next ken mcp starts a new one")
+	cmd.MarkFlagsMutuallyExclusive("standalone", "stop")
 	return cmd
+}
+
+// stopDaemon asks the daemon to make room.
+func (c *command) stopDaemon() error {
+	cwd, err := os.Getwd()
+	if err != nil {
+		return fmt.Errorf("find the working directory: %w; change to another", err)
+	}
+	place, err := shim.Where(os.Getenv, cwd)
+	if err != nil {
+		return err
+	}
+	was, err := shim.Ask(place)
+	if errors.Is(err, shim.ErrAbsent) {
+		if c.json {
+			return c.printJSON(map[string]any{"running": false})
+		}
+		c.out.linef("No daemon runs at %s", foreign(place.Socket))
+		return nil
+	}
+	if err == nil {
+		err = shim.Retire(place)
+	}
+	if err != nil {
+		return err
+	}
+	if c.json {
+		return c.printJSON(map[string]any{"running": true, "pid": was.PID, "clients": was.Clients})
+	}
+	when := "it ends now"
+	if was.Clients > 0 {
+		when = "it ends after its " + plural(was.Clients, "client")
+	}
+	c.out.linef("The daemon, process %d, takes no more clients: %s. The next ken mcp starts a new one.", was.PID, when)
+	return nil
 }
 
 // flags are those that the daemon must know.
@@ -150,22 +190,27 @@ func fromHello(h shim.Hello, log *slog.Logger) (app.Config, error) {
 func (c *command) loginCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "login SERVER", Short: "Let Ken use a remote MCP server on your behalf", Args: args(cobra.ExactArgs(1)),
-		RunE: c.with(func(ctx context.Context, a *app.App, given []string) error {
-			err := a.Login(ctx, given[0], func(_ context.Context, address string) error {
-				c.out.linef("Open this address and agree; Ken waits here:\n\n  %s\n", foreign(address))
-				openInBrowser(address)
-				return nil
-			})
-			if err != nil {
-				return err
-			}
-			if c.json {
-				return c.printJSON(map[string]any{"server": given[0], "loggedIn": true})
-			}
-			c.out.linef("Ken is logged in to %s; the token is sealed in secrets.age", foreign(given[0]))
-			return nil
-		}),
+		RunE: func(cmd *cobra.Command, given []string) error {
+			c.serving = true // a server that wants a login cannot be listed before it
+			return c.with(c.login)(cmd, given)
+		},
 	}
+}
+
+func (c *command) login(ctx context.Context, a *app.App, given []string) error {
+	err := a.Login(ctx, given[0], func(_ context.Context, address string) error {
+		c.out.linef("Open this address and agree; Ken waits here:\n\n  %s\n", foreign(address))
+		openInBrowser(address)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if c.json {
+		return c.printJSON(map[string]any{"server": given[0], "loggedIn": true})
+	}
+	c.out.linef("Ken is logged in to %s; the token is sealed in secrets.age", foreign(given[0]))
+	return nil
 }
 
 // openInBrowser opens an address in the person's browser where that is

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 
 	"ken/capability"
 )
@@ -35,6 +36,14 @@ func Apply(ctx context.Context, p *Plan, keep Keep) error {
 			return err
 		}
 		next.Files = append(next.Files, kept)
+	}
+	if old != nil {
+		next.Sealed = slices.Clone(old.Sealed)
+	}
+	for _, s := range p.Secrets {
+		if !s.Value.Empty() && !slices.Contains(next.Sealed, s.Name) {
+			next.Sealed = append(next.Sealed, s.Name)
+		}
 	}
 	if old != nil {
 		for _, f := range old.Files {

@@ -39,14 +39,14 @@ const docsHead = `# Clients: Ken in front of the servers you have
 <!-- Made by internal/connect: go test ./internal/connect -run Docs -update -->
 
 ` + "```" + `
-ken connect claude        # shows what it will change, then does it
+ken connect claude        # shows what it will change, and asks; --yes where nobody can be asked, --dry-run to look
 ken disconnect claude     # puts the file back as it was, byte for byte
 ` + "```" + `
 
 ` + "`ken connect`" + ` finds the client's configuration, moves its MCP servers to ` + "`~/.ken/mcp.json`" + ` and puts one entry, Ken, in their place.
 Everything else in the file stays as it is: comments, order, indentation. With ` + "`--project DIR`" + ` the project's own file is taken as well
 (it may be shared with others: look at the diff), with ` + "`--file FILE`" + ` that file and no other, with ` + "`--http`" + ` the client speaks to a running
-` + "`ken serve`" + ` and gets the token written into its file.
+` + "`ken serve`" + ` and gets the token written into its file; it must run whenever the client asks.
 
 **Secrets.** Tokens, keys and passwords in the moved entries go to the sealed store and are written as ` + "`${secret:NAME}`" + `; what the diff shows is
 masked. The file as it was is kept sealed too, for ` + "`ken disconnect`" + `.
@@ -56,6 +56,7 @@ knows (` + "`${workspaceFolder}`" + ` in a file for all projects, an ` + "`envFi
 
 **Disconnecting** a file that was changed since (Claude Code changes its own at every start) keeps those changes, takes Ken's entry out and
 puts the servers back; ` + "`--force`" + ` restores the old bytes instead.
+Secrets that came out of the file go, and are named; one that you set yourself, as for an input of VS Code, stays.
 
 ## mcp.json
 

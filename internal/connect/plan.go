@@ -51,7 +51,11 @@ type Change struct {
 }
 
 // Kept is an entry that stays, and why.
-type Kept struct{ Name, Place, Why string }
+type Kept struct {
+	Name  string `json:"name"`
+	Place string `json:"place"`
+	Why   string `json:"why"`
+}
 
 func (k Kept) String() string { return k.Name + " stays in " + k.Place + ": " + k.Why }
 

@@ -24,6 +24,7 @@ type record struct {
 	Version int            `json:"version"`
 	Client  string         `json:"client"`
 	Entry   recordEntry    `json:"entry"`
+	Sealed  []string       `json:"sealed,omitempty"` // names of secrets that came out of its files
 	Files   []recordedFile `json:"files"`
 }
 
@@ -80,6 +81,16 @@ func saveRecord(ctx context.Context, keep Keep, r *record) error {
 		return fmt.Errorf("keep the files of %s: %w", r.Client, err)
 	}
 	return keep.Save(ctx, recordKey(r.Client), data)
+}
+
+// Sealed gives the names of the secrets that came out of a client's files when
+// it was connected. Others that its servers refer to a person has set.
+func Sealed(ctx context.Context, client string, keep Keep) ([]string, error) {
+	r, err := loadRecord(ctx, keep, client)
+	if err != nil || r == nil {
+		return nil, err
+	}
+	return r.Sealed, nil
 }
 
 func (r *record) file(path string) *recordedFile {

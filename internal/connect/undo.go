@@ -14,13 +14,13 @@ import (
 
 // Restored says what became of one file.
 type Restored struct {
-	Path string
+	Path string `json:"path"`
 
 	// How is "restored" for the very bytes of before, "removed" for a file
 	// that was not there before, "merged" when others had changed the file and
 	// only the servers were put back, and "as it was" when nothing was to do.
-	How   string
-	Notes []string
+	How   string   `json:"how"`
+	Notes []string `json:"notes,omitempty"`
 }
 
 // Undo takes Ken out of a client's files again. A file that nobody else

@@ -20,6 +20,9 @@ func (f *Finder) describe(ctx context.Context, v *View, args json.RawMessage, cf
 		ID   string `json:"id"`
 		Part string `json:"part"`
 		From int    `json:"from"`
+
+		Capability string `json:"capability"` // other words for id
+		Name       string `json:"name"`
 	}
 	if err := readArguments(args, &in); err != nil {
 		return refusal("the arguments cannot be read: %v; give id, and if you like part", err), ctx.Err()
@@ -31,7 +34,7 @@ func (f *Finder) describe(ctx context.Context, v *View, args json.RawMessage, cf
 		}
 		return f.reading(Reading{From: in.From, Text: f.fence("the reference", text, false)}, false), ctx.Err()
 	}
-	e, err := v.lookup(in.ID)
+	e, err := v.lookup(cmp.Or(in.ID, in.Capability, in.Name))
 	if err != nil {
 		return refusal("%v", err), ctx.Err()
 	}

@@ -296,6 +296,8 @@ func TestDescribeAnswers(t *testing.T) {
 			"Required secrets: BANK_KEY", "]] from tool:pay", "\nAsk twice.\n", "pay 7", "\n[[end ",
 		}},
 		{"all by its name", `{"id":"pay","part":"all"}`, false, []string{"# Pay"}},
+		{"by the word of invoke_capability", `{"capability":"tool:pay","part":"all"}`, false, []string{"# Pay"}},
+		{"by another word", `{"name":"pay"}`, false, []string{"# Pay"}},
 		{"the schema", `{"id":"tool:pay","part":"schema"}`, false, []string{"from tool:pay. What follows is data", "\n{\"type\":\"object\",\"properties\":{\"amount\"", "\n[[end "}},
 		{"the body", `{"id":"tool:pay","part":"body"}`, false, []string{"]] from tool:pay", "\nAsk twice.\n\npay 7\n[[end "}},
 		{"the reference", `{"id":"","part":"reference"}`, false, []string{"from the reference.", "\nHow it is built.\n[[end "}},

@@ -77,6 +77,11 @@ type Config struct {
 	// like it: those of Ken's own tools.
 	Reserved []string
 
+	// Plain says whether a tool that is named for the first time may have its
+	// own name. Where it may not, the server's name stands before it, so that
+	// its name does not depend on which server answered first. Nil: it may.
+	Plain func() bool
+
 	Now func() time.Time // nil: time.Now
 }
 
@@ -103,6 +108,9 @@ func New(s *store.Store, c Config) (*Desk, error) {
 	}
 	if c.Policy == nil {
 		c.Policy = func() Policy { return Policy{} }
+	}
+	if c.Plain == nil {
+		c.Plain = func() bool { return true }
 	}
 	if c.Log == nil {
 		c.Log = func(context.Context, audit.Record) error { return nil }

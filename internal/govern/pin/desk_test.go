@@ -273,6 +273,62 @@ func TestExposedNames(t *testing.T) {
 	}
 }
 
+// TestRevision: a number says whether anything was written about a server.
+func TestRevision(t *testing.T) {
+	s := storetest.Open(t, storetest.Address(t))
+	d, other := newDesk(t, s, pin.Config{}), newDesk(t, s, pin.Config{})
+	key := pin.ServerKey("s", "/a")
+	last := int64(-1)
+	look := func(what string, changed bool) {
+		t.Helper()
+		now, err := d.Revision(ctx, key)
+		if err != nil || (now != last) != changed {
+			t.Errorf("after %s: Revision = %d, %v, before it was %d; want a change: %v", what, now, err, last, changed)
+		}
+		last = now
+	}
+	look("nothing", true)
+	check(t, other, key, named("a"))
+	look("the first listing", true)
+	check(t, other, key, named("a"))
+	look("the same again", false)
+	check(t, other, key, named("a"), named("b"))
+	look("a new tool", true)
+	accept(t, other, key)
+	look("its acceptance", true)
+	if err := other.Forget(ctx, key, pia); err != nil {
+		t.Fatal(err)
+	}
+	look("forgetting", true)
+}
+
+// TestPlainNames: where there are several servers, which of them answers first
+// does not decide what tools are called; what was named stays so.
+func TestPlainNames(t *testing.T) {
+	s := storetest.Open(t, storetest.Address(t))
+	plain := true
+	d := newDesk(t, s, pin.Config{Plain: func() bool { return plain }, Policy: func() pin.Policy { return pin.Policy{New: pin.Accept} }})
+	one, two := pin.ServerKey("one", "/a"), pin.ServerKey("two", "/a")
+	want := func(server, tool, name string, listed ...string) {
+		t.Helper()
+		var tools []pin.Tool
+		for _, l := range listed {
+			tools = append(tools, named(l))
+		}
+		if got := check(t, d, server, tools...)[tool].Exposed; got != name {
+			t.Errorf("exposed name of %s of %s = %q, want %q", tool, pin.ServerName(server), got, name)
+		}
+	}
+	want(one, "search", "search", "search")
+	plain = false // a second server was added
+	want(two, "read", "two__read", "read")
+	want(one, "search", "search", "search", "late")
+	want(one, "late", "one__late", "search", "late")
+	plain = true
+	want(two, "read", "two__read", "read")
+	want(two, "more", "more", "read", "more")
+}
+
 func TestServerKey(t *testing.T) {
 	seen := map[string]bool{}
 	for _, name := range []string{"a", "a b", "a%20b", "@x/y", "ä"} {

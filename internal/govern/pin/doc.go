@@ -26,8 +26,9 @@
 //
 // A tool that was accepted has a name under which clients see it. It is given
 // once and stays for as long as the server is not forgotten: the tool's own
-// name where no other server has one that reads like it, else one with the
-// server's name before it. Names are unique over all servers of a store.
+// name where [Config.Plain] says so and no other server has one that reads like
+// it, else one with the server's name before it. Names are unique over all
+// servers of a store.
 //
 // # What is kept
 //

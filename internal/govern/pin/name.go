@@ -69,9 +69,9 @@ type names struct {
 	looks  map[string]string // what it reads like → the same; made when needed
 }
 
-// take gives a tool of a server its exposed name. reserved are names that no
-// tool may have.
-func (n *names) take(server, tool string, reserved []string) string {
+// take gives a tool of a server its exposed name: where plain is set its own,
+// if that is free. reserved are names that no tool may have.
+func (n *names) take(server, tool string, plain bool, reserved []string) string {
 	if n.looks == nil {
 		n.looks = make(map[string]string, len(n.holder)+len(reserved))
 		for name, holder := range n.holder {
@@ -92,7 +92,7 @@ func (n *names) take(server, tool string, reserved []string) string {
 		return !taken || other == me
 	}
 	name, long := bound(tool), ServerName(server)+"__"+tool
-	if !free(name) {
+	if !plain || !free(name) {
 		name = bound(long)
 	}
 	for i := 1; !free(name); i++ { // ends, since what is taken is finite

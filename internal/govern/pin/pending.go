@@ -51,6 +51,17 @@ func (d *Desk) Pending(ctx context.Context, server string) ([]Waiting, error) {
 	return out, nil
 }
 
+// Revision is a number that changes whenever something about a server is
+// written: what waits, what was accepted, that it was forgotten. It costs one
+// look into the store.
+func (d *Desk) Revision(ctx context.Context, server string) (int64, error) {
+	mark, _, err := d.store.Get(ctx, markKey(server))
+	if err != nil {
+		return 0, unavailable("look at the pins", server, err)
+	}
+	return mark.Version, nil
+}
+
 // A Server is how a server stands.
 type Server struct {
 	Key      string    `json:"key"`

@@ -57,7 +57,7 @@ func (d *Desk) expose(ctx context.Context, c *change, tool string) (string, erro
 			return "", err
 		}
 	}
-	return c.names.take(c.next.Server, tool, d.conf.Reserved), nil
+	return c.names.take(c.next.Server, tool, d.conf.Plain(), d.conf.Reserved), nil
 }
 
 // settle writes what a listing says that is not in the book yet.

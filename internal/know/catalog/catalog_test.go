@@ -278,6 +278,42 @@ func TestPins(t *testing.T) {
 	}
 }
 
+// TestServersShareNames: two MCP servers of one kind have the same tools, which
+// is nothing to warn of; one server with a name twice is.
+func TestServersShareNames(t *testing.T) {
+	of := func(server, id string) *capability.Capability {
+		return tool("read_file", func(c *capability.Capability) { c.ID, c.Category = capability.ID(id), server })
+	}
+	tests := []struct {
+		name string
+		list []*capability.Capability
+		want int
+	}{
+		{"two servers", []*capability.Capability{of("one", "mcp:one/read_file"), of("two", "mcp:two/read_file")}, 0},
+		{"one server", []*capability.Capability{of("one", "mcp:one/read_file"), of("one", "mcp:one/Read_file")}, 1},
+		{"a server and a file", []*capability.Capability{of("one", "mcp:one/read_file"), tool("read_file")}, 1},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			src := from("s", tt.list...)
+			for _, c := range tt.list {
+				if c.Category != "general" {
+					c.Origin.Format = source.FormatMCP
+				}
+			}
+			var got []capability.Problem
+			for _, p := range loaded(t, Config{Sources: []capability.Source{src}}).Snapshot().Problems() {
+				if p.Code == "same-name" {
+					got = append(got, p)
+				}
+			}
+			if len(got) != tt.want {
+				t.Errorf("same-name = %v, want %d of them", got, tt.want)
+			}
+		})
+	}
+}
+
 func TestNamesThatLookAlikeAreFlagged(t *testing.T) {
 	shadow := tool("Read-File", func(c *capability.Capability) { c.Trust = capability.TrustRemote })
 	again := tool("read_file", func(c *capability.Capability) { c.ID = "other/read_file" })

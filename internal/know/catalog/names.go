@@ -7,12 +7,18 @@ import (
 	"ken/internal/untrusted"
 )
 
+// formatMCP is the format of what a connected server brought.
+const formatMCP = "mcp"
+
+// fromServer reports whether a capability is what an MCP server offers.
+func fromServer(e *Entry) bool { return e.Origin.Format == formatMCP }
+
 // nameProblems reports names that several capabilities share, and names that
 // look alike without being the same, which is how one tool passes for another.
 func nameProblems(entries []*Entry) []capability.Problem {
 	var problems []capability.Problem
 	best := make(map[string]*Entry, len(entries)) // the most trusted of each name
-	shared := map[string]int{}
+	shared := map[string]int{}                    // how many more have the name; not by tools of other MCP servers
 	var names []string
 	for _, e := range entries {
 		first, twice := best[e.Name]
@@ -21,7 +27,11 @@ func nameProblems(entries []*Entry) []capability.Problem {
 			best[e.Name] = e
 			continue
 		}
-		shared[e.Name]++
+		// Two servers of one kind offer the same tools. Both are told apart by
+		// their servers wherever they are shown.
+		if !fromServer(e) || !fromServer(first) || e.Category == first.Category {
+			shared[e.Name]++
+		}
 		if e.Trust > first.Trust {
 			best[e.Name] = e
 		}

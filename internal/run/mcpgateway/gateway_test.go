@@ -353,20 +353,20 @@ func TestOddLists(t *testing.T) {
 	g := listed(t, Config{CacheDir: t.TempDir()}, stdio(t, "odd", "odd"))
 	b := load(t, g)
 	have := byID(b)
-	for _, id := range []capability.ID{"mcp:odd/fine", "mcp:odd/twice", "mcp:odd/wide", "mcp:odd/a/b c", "mcp:odd/read_resource", "mcp:odd/read_resource_", capability.ID("mcp:odd/" + strings.Repeat("m", 200))} {
+	for _, id := range []capability.ID{"mcp:odd/fine", "mcp:odd/twice", "mcp:odd/wide", "mcp:odd/a/b c", "mcp:odd/marked", "mcp:odd/read_resource", "mcp:odd/read_resource_", capability.ID("mcp:odd/" + strings.Repeat("m", 200))} {
 		if have[id] == nil {
 			t.Errorf("%s is missing", id)
 		}
 	}
-	if len(have) != 7 {
-		t.Errorf("%d capabilities, want 7", len(have))
+	if len(have) != 8 {
+		t.Errorf("%d capabilities, want 8", len(have))
 	}
 	var told []string
 	for _, p := range g.Status()[0].Problems {
 		told = append(told, p.Message)
 	}
 	all := strings.Join(told, "\n")
-	for _, want := range []string{"twice", "nnn", "no name", "marked is left out: the x-mcp-header", "its resources cannot be listed: the server says: no store"} {
+	for _, want := range []string{"twice", "nnn", "no name", "its resources cannot be listed: the server says: no store"} {
 		if !strings.Contains(all, want) {
 			t.Errorf("problems %q do not tell of %s", all, want)
 		}

@@ -238,14 +238,15 @@ func (r *Runner) unapproved(t *trip, ticket *approval.Ticket, err error) (capabi
 		t.decision.Effect = policy.Deny
 		return refusal(&e), &e
 	}
-	text := "Waiting for a person: ticket " + ticket.ID + ". This is not a refusal; make the same call again once it is settled."
+	text := "A person must agree to this: ticket " + ticket.ID + ". Tell the user to run: ken approve grant " + ticket.ID +
+		". Do not run it yourself. This is not a refusal; make the same call again once it is settled."
 	res.Parts = append(res.Parts, capability.Part{Text: text})
 	e.Err = &Question{Name: AnswerConsent, Ticket: ticket.ID, Text: t.decision.Reason.Text}
 	if e.Rule == "" {
 		e.Rule = t.decision.Reason.Rule
 	}
 	if e.Fix == "" {
-		e.Fix = "ken approve grant " + ticket.ID + ", then make the same call again"
+		e.Fix = "let a person run ken approve grant " + ticket.ID + ", then make the same call again"
 	}
 	return res, &e
 }

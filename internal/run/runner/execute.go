@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"sync"
 	"time"
 
@@ -76,6 +77,15 @@ func sameCall(a, b capability.Call) bool {
 		a.Session == b.Session && a.Intent == b.Intent && a.Mode == b.Mode && a.CapabilityHash == b.CapabilityHash
 }
 
+// foreignAnswers are those to the executor's own questions: what people told Ken
+// is nobody else's.
+func foreignAnswers(all map[string]json.RawMessage) map[string]json.RawMessage {
+	out := maps.Clone(all)
+	delete(out, AnswerConsent)
+	delete(out, AnswerAgain)
+	return out
+}
+
 // run lets the executor work, within its time. An executor that does not
 // return even then is left behind; it keeps its place at the gate.
 func (r *Runner) run(ctx context.Context, t *trip) (capability.Result, error) {
@@ -87,6 +97,7 @@ func (r *Runner) run(ctx context.Context, t *trip) (capability.Result, error) {
 	inner, cancel := context.WithTimeoutCause(ctx, limit, errTimeout)
 	defer cancel()
 	live, call := newLive(t.call.Live), t.call
+	call.Answers = foreignAnswers(call.Answers)
 	if call.Live != nil {
 		call.Live = live.as()
 	}

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io"
@@ -23,7 +24,8 @@ const invokeName = "invoke_capability"
 // Unwrap turns a call of invoke_capability into the call that it stands for,
 // under the same principal, session and intent, so that rules, people and
 // records see only the real one. Other calls stay as they are. An envelope that
-// cannot be read, or holds another, is refused.
+// cannot be read, or holds another, is refused. What it calls may also be under
+// "id" or "name", as models have it from other tools.
 func Unwrap(call capability.Call) (capability.Call, error) {
 	if !isInvoke(call.Target) {
 		return call, nil
@@ -36,6 +38,8 @@ func Unwrap(call capability.Call) (capability.Call, error) {
 	}
 	var in struct {
 		Capability capability.ID   `json:"capability"`
+		ID         capability.ID   `json:"id"`
+		Name       capability.ID   `json:"name"`
 		Action     string          `json:"action"`
 		Arguments  json.RawMessage `json:"arguments"`
 	}
@@ -46,10 +50,15 @@ func Unwrap(call capability.Call) (capability.Call, error) {
 	if _, err := call.Digest(); err != nil {
 		return call, bad("the arguments are not one plain JSON object")
 	}
+	named := 0
 	var keys map[string]json.RawMessage
 	if json.Unmarshal(call.Arguments, &keys) == nil {
 		for key := range keys { // a decoder would take Capability for capability
-			if key != "capability" && key != "action" && key != "arguments" {
+			switch key {
+			case "capability", "id", "name":
+				named++
+			case "action", "arguments":
+			default:
 				return call, bad("the arguments are not those of " + invokeName)
 			}
 		}
@@ -62,15 +71,18 @@ func Unwrap(call capability.Call) (capability.Call, error) {
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
 		return call, bad("text follows the arguments")
 	}
+	target := cmp.Or(in.Capability, in.ID, in.Name)
 	switch {
-	case in.Capability == "":
+	case target == "":
 		return call, bad("it names no capability")
-	case isInvoke(in.Capability):
+	case named > 1:
+		return call, bad("it names the capability more than once")
+	case isInvoke(target):
 		return call, bad("it calls itself")
 	case in.Action != "" && call.Action != "" && in.Action != call.Action:
 		return call, bad("it names two actions")
 	}
-	call.Target, call.Arguments, call.CapabilityHash = in.Capability, in.Arguments, ""
+	call.Target, call.Arguments, call.CapabilityHash = target, in.Arguments, ""
 	if in.Action != "" {
 		call.Action = in.Action
 	}

@@ -2,6 +2,7 @@ package link_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"runtime"
 	"strings"
@@ -174,7 +175,7 @@ func TestOddLists(t *testing.T) {
 		notes []string
 	}{
 		{"ten thousand tools", 10_000, []string{"more than 10000 tools: the rest is cut, and the limit is fixed"}},
-		{"odd tools", 2, []string{"tool twice is there twice", "it has no name", "its name has 300 bytes", "a tool that is null is left out", "tool marked is left out: the x-mcp-header in its schema"}},
+		{"odd tools", 3, []string{"tool twice is there twice", "it has no name", "its name has 300 bytes", "of the list is left out: it cannot be read"}},
 		{"same cursor", 2, []string{"has no end"}},
 		{"endless cursors", 1000, []string{"has no end"}},
 	} {
@@ -190,7 +191,7 @@ func TestOddLists(t *testing.T) {
 					t.Errorf("Lists(%s).Notes = %s, want %q", test.mode, notes, want)
 				}
 			}
-			if test.mode == "odd tools" && got.Tools[0].InputSchema.(map[string]any)["title"] != "first" {
+			if test.mode == "odd tools" && !strings.Contains(string(got.Tools[0].InputSchema.(json.RawMessage)), `"first"`) {
 				t.Errorf("of two tools with one name %v is kept, want the first", got.Tools[0].InputSchema)
 			}
 		})

@@ -69,7 +69,7 @@ func (r report) tell(to capability.Reporter) {
 type request struct {
 	op     string // "call tool"
 	name   string
-	send   func(ctx context.Context, meta mcp.Meta, answers mcp.InputResponseMap, state string) (mcp.Result, error)
+	send   func(ctx context.Context, f *flight, meta mcp.Meta, answers mcp.InputResponseMap, state string) (mcp.Result, error)
 	decode func(raw json.RawMessage) (answer, error)
 }
 
@@ -78,7 +78,13 @@ type request struct {
 func (l *Link) Call(ctx context.Context, call capability.Call, tool string) (capability.Result, error) {
 	return l.do(ctx, call, request{
 		op: "call tool", name: tool, decode: decodeCall,
-		send: func(ctx context.Context, meta mcp.Meta, answers mcp.InputResponseMap, state string) (mcp.Result, error) {
+		send: func(ctx context.Context, f *flight, meta mcp.Meta, answers mcp.InputResponseMap, state string) (mcp.Result, error) {
+			if len(answers) == 0 && state == "" {
+				_, listens := meta[mcp.MetaKeyLogLevel]
+				if done, err := l.callTool(ctx, f, tool, call.Arguments, listens); done {
+					return nil, err
+				}
+			}
 			p := &mcp.CallToolParams{Meta: meta, Name: tool, InputResponses: answers, RequestState: state}
 			if len(call.Arguments) > 0 {
 				p.Arguments = call.Arguments
@@ -92,7 +98,7 @@ func (l *Link) Call(ctx context.Context, call capability.Call, tool string) (cap
 func (l *Link) Read(ctx context.Context, call capability.Call, uri string) (capability.Result, error) {
 	return l.do(ctx, call, request{
 		op: "read resource", name: uri, decode: decodeRead,
-		send: func(ctx context.Context, meta mcp.Meta, answers mcp.InputResponseMap, state string) (mcp.Result, error) {
+		send: func(ctx context.Context, _ *flight, meta mcp.Meta, answers mcp.InputResponseMap, state string) (mcp.Result, error) {
 			return orNil(l.session.ReadResource(ctx, &mcp.ReadResourceParams{Meta: meta, URI: uri, InputResponses: answers, RequestState: state}))
 		},
 	})
@@ -102,7 +108,7 @@ func (l *Link) Read(ctx context.Context, call capability.Call, uri string) (capa
 func (l *Link) Prompt(ctx context.Context, call capability.Call, name string, args map[string]string) (capability.Result, error) {
 	return l.do(ctx, call, request{
 		op: "get prompt", name: name, decode: decodePrompt,
-		send: func(ctx context.Context, meta mcp.Meta, answers mcp.InputResponseMap, state string) (mcp.Result, error) {
+		send: func(ctx context.Context, _ *flight, meta mcp.Meta, answers mcp.InputResponseMap, state string) (mcp.Result, error) {
 			return orNil(l.session.GetPrompt(ctx, &mcp.GetPromptParams{Meta: meta, Name: name, Arguments: args, InputResponses: answers, RequestState: state}))
 		},
 	})
@@ -178,7 +184,7 @@ func (l *Link) launch(ctx context.Context, call capability.Call, r request) (*fl
 }
 
 func (l *Link) fly(f *flight, r request, meta mcp.Meta, answers mcp.InputResponseMap, state string) {
-	res, err := r.send(f.ctx, meta, answers, state)
+	res, err := r.send(f.ctx, f, meta, answers, state)
 	l.land(f)
 	f.res, f.err = l.outcome(f, r, res, err)
 	f.cancel()

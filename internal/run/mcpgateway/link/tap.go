@@ -34,11 +34,21 @@ type tap struct {
 	calls map[jsonrpc.ID]*flight            // requests to the server; nil for those that are no calls
 	open  map[jsonrpc.ID]context.CancelFunc // requests of the server
 
+	// Of what is sent past the SDK.
+	waits  map[jsonrpc.ID]chan<- *jsonrpc.Response
+	serial uint64
+	triple string        // who asks, as members of "_meta"
+	over   chan struct{} // closed when nothing more is read
+	ended  sync.Once
+
 	queue []jsonrpc.Message // used by Read only
 }
 
 func newTap(l *Link, conn *stdio) *tap {
-	t := &tap{l: l, calls: make(map[jsonrpc.ID]*flight), open: make(map[jsonrpc.ID]context.CancelFunc)}
+	t := &tap{
+		l: l, calls: make(map[jsonrpc.ID]*flight), open: make(map[jsonrpc.ID]context.CancelFunc),
+		waits: make(map[jsonrpc.ID]chan<- *jsonrpc.Response), over: make(chan struct{}),
+	}
 	if conn != nil {
 		t.Connection = conn
 	}
@@ -101,6 +111,7 @@ func (t *tap) sent(req *jsonrpc.Request) {
 	if req.Method == "subscriptions/listen" {
 		return // it stays open, and its answer means nothing
 	}
+	t.introduced(req.Params)
 	f := t.l.flightOf(req.Params)
 	t.mu.Lock()
 	t.calls[req.ID] = f
@@ -135,6 +146,7 @@ func (t *tap) Read(ctx context.Context) (jsonrpc.Message, error) {
 		}
 		msg, err := t.Connection.Read(ctx)
 		if err != nil {
+			t.ended.Do(func() { close(t.over) })
 			return nil, err
 		}
 		switch m := msg.(type) {
@@ -158,6 +170,15 @@ func (t *tap) answered(m *jsonrpc.Response) {
 			t.queue = append(t.queue, &jsonrpc.Response{ID: id, Error: over})
 		}
 		clear(t.calls)
+		for _, wait := range t.waits {
+			wait <- m
+		}
+		clear(t.waits)
+		return
+	}
+	if wait, ok := t.waits[m.ID]; ok {
+		delete(t.waits, m.ID) // once: there is room for one
+		wait <- m
 		return
 	}
 	f, ok := t.calls[m.ID]

@@ -1,0 +1,398 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"ken/capability"
+	"ken/internal/know/catalog"
+	"ken/internal/know/source"
+	"ken/internal/run/mcpgateway"
+	"ken/internal/secret"
+	"ken/internal/serve/mcpserver"
+)
+
+// servers writes an mcp.json of this binary with some more keys.
+func servers(t *testing.T, file string, list map[string]map[string]any) {
+	t.Helper()
+	me, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range list {
+		env := map[string]string{"KEN_TEST_SERVER": "1"}
+		if more, ok := s["env"].(map[string]string); ok {
+			for k, v := range more {
+				env[k] = v
+			}
+		}
+		s["env"] = env
+		if s["command"] == nil {
+			s["command"] = me
+		}
+	}
+	data, err := json.Marshal(map[string]any{"mcpServers": list})
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, file, string(data))
+}
+
+// watch runs an App's watching until the test ends.
+func watch(t *testing.T, a *App) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- a.Watch(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// until waits until something is so in an App's catalog.
+func until(t *testing.T, a *App, so func() bool) {
+	t.Helper()
+	for version := uint64(0); ; {
+		if so() {
+			return
+		}
+		s, err := a.catalog.Next(t.Context(), version)
+		if err != nil {
+			t.Fatal(err)
+		}
+		version = s.Stats().Version
+	}
+}
+
+// TestAcceptHeld: what the scan of texts has against a tool is shown with it, and
+// accepting the tool does not release it.
+func TestAcceptHeld(t *testing.T) {
+	home, getenv := home(t, nil)
+	more := filepath.Join(t.TempDir(), "more")
+	servers(t, filepath.Join(home, ".ken", "mcp.json"), map[string]map[string]any{"s": {"env": map[string]string{"KEN_TEST_MORE": more}}})
+	if err := open(t, Config{Getenv: getenv, Dir: t.TempDir(), Servers: true}).Close(); err != nil {
+		t.Fatal(err)
+	}
+	write(t, more, "")
+	a := open(t, Config{Getenv: getenv, Dir: t.TempDir(), Servers: true})
+	a.ListServers(t.Context(), "s")
+	if err := a.Reload(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	stands, err := a.ServerReviews(t.Context())
+	if err != nil || len(stands) != 1 || stands[0].State != ServerWaits || stands[0].New != 2 {
+		t.Fatalf("ServerReviews = %+v, %v, want two that wait", stands, err)
+	}
+	r, err := a.ReviewServer(t.Context(), "s")
+	if err != nil || len(r.Waiting) != 2 || len(r.Findings["evil"]) == 0 || len(r.Findings["fine"]) != 0 || r.Unlisted != "" {
+		t.Fatalf("ReviewServer = %+v, %v, want findings against evil alone", r, err)
+	}
+	for _, f := range r.Findings["evil"] {
+		if strings.HasPrefix(f.Rule, "mcp-") {
+			t.Errorf("finding %v is of the pins, want those of the scan", f)
+		}
+	}
+	done, err := a.AcceptTools(t.Context(), r)
+	if err != nil || done.Accepted != 2 || !slices.Equal(done.Usable, []string{"mcp:s/fine"}) || len(done.Held["mcp:s/evil"]) == 0 {
+		t.Errorf("AcceptTools = %+v, %v, want fine usable and evil held", done, err)
+	}
+}
+
+// TestServerStands: a server that fails, one that is off and one whose entry
+// makes no sense are told.
+func TestServerStands(t *testing.T) {
+	home, getenv := home(t, nil)
+	file := filepath.Join(home, ".ken", "mcp.json")
+	servers(t, file, map[string]map[string]any{"good": {}, "off": {"disabled": true}, "gone": {"command": "/nowhere/at-all"}})
+	a := open(t, Config{Getenv: getenv, Dir: t.TempDir(), Servers: true})
+	stands, err := a.ServerReviews(t.Context())
+	got := map[string]string{}
+	for _, s := range stands {
+		got[s.Name] = s.State
+		if s.State == ServerFailed && (s.Why == "" || s.Fix == "") {
+			t.Errorf("%+v, want why and what to do", s)
+		}
+	}
+	if err != nil || got["good"] != ServerOn || got["off"] != ServerOff || got["gone"] != ServerFailed {
+		t.Errorf("ServerReviews = %v, %v", got, err)
+	}
+	for name, want := range map[string]string{"gone": "at-all", "off": "switched off", "good": ""} {
+		if r, err := a.ReviewServer(t.Context(), name); err != nil || !strings.Contains(r.Unlisted, want) || (r.Unlisted == "") != (want == "") {
+			t.Errorf("ReviewServer(%s) = %q, %v, want %q", name, r.Unlisted, err, want)
+		}
+	}
+	if _, err := a.ReviewServer(t.Context(), "nothing"); capability.KindOf(err) != capability.NotFound {
+		t.Errorf("ReviewServer(nothing) = %v, want NotFound", err)
+	}
+}
+
+// TestSwitchServer: a server of mcp.json goes off and on; one of ken.yaml is its
+// writer's to switch.
+func TestSwitchServer(t *testing.T) {
+	home, getenv := home(t, map[string]string{".ken/ken.yaml": "mcp: {servers: {mine: {command: /nowhere/at-all}}}\n"})
+	file := filepath.Join(home, ".ken", "mcp.json")
+	servers(t, file, map[string]map[string]any{"s": {}})
+	before, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
+	a.ListServers(t.Context(), "s")
+	if changed, err := a.SwitchServer(t.Context(), "s", false, "too loud"); err != nil || !changed {
+		t.Fatalf("SwitchServer(off) = %v, %v", changed, err)
+	}
+	if st := a.gateway.Status()[1]; st.State != mcpgateway.Disabled {
+		t.Errorf("state = %v, want it off", st.State)
+	}
+	if changed, err := a.SwitchServer(t.Context(), "s", false, ""); err != nil || changed {
+		t.Errorf("SwitchServer(off) again = %v, %v, want nothing to change", changed, err)
+	}
+	if changed, err := a.SwitchServer(t.Context(), "s", true, ""); err != nil || !changed {
+		t.Errorf("SwitchServer(on) = %v, %v", changed, err)
+	}
+	if after, err := os.ReadFile(file); err != nil || string(after) != string(before) {
+		t.Errorf("mcp.json after off and on = %s, %v, want %s", after, err, before)
+	}
+	_, err = a.SwitchServer(t.Context(), "mine", false, "")
+	if capability.KindOf(err) != capability.Invalid || !strings.Contains(err.Error(), "ken.yaml:1") || !strings.Contains(err.Error(), "add disabled: true under mcp.servers.mine") {
+		t.Errorf("SwitchServer of ken.yaml = %v, want where to write it", err)
+	}
+}
+
+// TestServerFileProblems: what is wrong with mcp.json is in the catalog's
+// problems, and goes when it is mended.
+func TestServerFileProblems(t *testing.T) {
+	home, getenv := home(t, map[string]string{".ken/mcp.json": `{"mcpServers": {"s": {"args": ["x"]}}}`, ".ken/capabilities/mine/CAPABILITY.yaml": manifest})
+	a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
+	problem := func() bool {
+		return slices.ContainsFunc(a.catalog.Snapshot().Problems(), func(p capability.Problem) bool {
+			return p.Code == "mcp-server" && strings.HasSuffix(p.Origin.Path, "mcp.json") && p.Origin.Line == 1
+		})
+	}
+	if !problem() {
+		t.Fatalf("Problems = %v, want the entry of mcp.json", a.catalog.Snapshot().Problems())
+	}
+	watch(t, a)
+	write(t, filepath.Join(home, ".ken", "mcp.json"), `{"mcpServers": {}}`)
+	until(t, a, func() bool { return !problem() })
+	write(t, filepath.Join(home, ".ken", "mcp.json"), `{"mcpServers": {"other": {"args": ["x"]}}}`)
+	until(t, a, problem)
+}
+
+// TestSecretSetLater: a server that lacks a secret is tried again once somebody
+// sets it, from another process.
+func TestSecretSetLater(t *testing.T) {
+	home, getenv := home(t, nil)
+	servers(t, filepath.Join(home, ".ken", "mcp.json"), map[string]map[string]any{"s": {"env": map[string]string{"KEY": "${secret:later}"}}})
+	a := open(t, Config{Getenv: getenv, Dir: t.TempDir(), Servers: true})
+	if st := a.ServerStatus(); len(st) != 1 || st[0].Err == "" {
+		t.Fatalf("ServerStatus = %+v, want that it lacks the secret", st)
+	}
+	watch(t, a)
+	other := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
+	if err := other.secrets.Set("later", secret.Of("open-sesame-and-more")); err != nil {
+		t.Fatal(err)
+	}
+	until(t, a, func() bool { _, err := a.View().Lookup("mcp:s/look"); return err == nil })
+}
+
+// TestExposedByNumber: the tools of one server have their own names, those of
+// several the server's before them, whichever answers first.
+func TestExposedByNumber(t *testing.T) {
+	for _, tt := range []struct {
+		list map[string]map[string]any
+		want map[capability.ID]string
+	}{
+		{map[string]map[string]any{"one": {}, "off": {"disabled": true}}, map[capability.ID]string{"mcp:one/look": "look"}},
+		{map[string]map[string]any{"one": {}, "two": {}}, map[capability.ID]string{"mcp:one/look": "one__look", "mcp:two/look": "two__look"}},
+	} {
+		home, getenv := home(t, nil)
+		servers(t, filepath.Join(home, ".ken", "mcp.json"), tt.list)
+		a := open(t, Config{Getenv: getenv, Dir: t.TempDir(), Servers: true})
+		for id, want := range tt.want {
+			e, ok := a.catalog.Snapshot().Get(id)
+			if !ok || e.Meta[source.MetaExposed] != want {
+				t.Errorf("exposed name of %s = %v, want %s", id, e, want)
+			}
+		}
+	}
+}
+
+// TestHomeInKens: where the user's home lies in Ken's, Ken's own things are
+// hidden one by one, and servers start.
+func TestHomeInKens(t *testing.T) {
+	dir := t.TempDir()
+	getenv := func(name string) string {
+		return map[string]string{"HOME": dir, "KEN_HOME": dir}[name]
+	}
+	servers(t, filepath.Join(dir, "mcp.json"), map[string]map[string]any{"s": {}})
+	a := open(t, Config{Getenv: getenv, Dir: t.TempDir(), Servers: true})
+	hidden := slices.Concat(a.ownFolders(), a.ownFiles())
+	for _, name := range []string{"state", "cache", "logs", "audit", "audit-checkpoints", "capabilities", "extensions", "ken.yaml", "ken.json", "mcp.json", "secrets.age", "secrets.key", "ken.sock"} {
+		if !slices.Contains(hidden, filepath.Join(dir, name)) {
+			t.Errorf("hidden = %v, want %s among them", hidden, name)
+		}
+	}
+	if slices.Contains(hidden, dir) {
+		t.Errorf("hidden = %v, and the user's home with it", hidden)
+	}
+	if _, err := a.View().Lookup("mcp:s/look"); err != nil {
+		t.Errorf("Lookup = %v, %+v, want a server that started", err, a.ServerStatus())
+	}
+	for _, name := range []string{"ken.yaml", "ken.json", "secrets.key"} {
+		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
+			t.Errorf("%s was made to be hidden", name)
+		}
+	}
+}
+
+// TestConsentLines: a person in his client sees what he decides on, and not
+// what is for the record.
+func TestConsentLines(t *testing.T) {
+	home, getenv := home(t, nil)
+	server(t, home, "", "s")
+	a := open(t, Config{Getenv: getenv, Dir: t.TempDir(), Servers: true})
+	_, err := a.Door.Invoke(t.Context(), model(a), capability.Call{Target: "mcp:s/change", Arguments: json.RawMessage(`{"text":"x"}`), Session: "one"})
+	q, aerr := a.mcpAsk(t.Context(), err)
+	if aerr != nil || q == nil {
+		t.Fatalf("mcpAsk(%v) = %v, %v", err, q, aerr)
+	}
+	var names []string
+	for _, l := range q.Lines {
+		names = append(names, l.Name)
+	}
+	if want := []string{"capability", "arguments", "why", "risk"}; !slices.Equal(names, want) {
+		t.Errorf("lines = %v, want %v", names, want)
+	}
+	if !slices.Contains(q.Lines, mcpserver.Line{Name: "capability", Text: "mcp:s/change"}) {
+		t.Errorf("lines = %v, want the capability", q.Lines)
+	}
+}
+
+// TestLoginWords: who cannot log in is told why, and not to log in.
+func TestLoginWords(t *testing.T) {
+	_, getenv := home(t, map[string]string{".ken/mcp.json": `{"mcpServers": {"far": {"url": "http://127.0.0.1:1/mcp"}, "near": {"command": "x"}}}`})
+	a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
+	for name, want := range map[string]string{"far": "http://127.0.0.1:1 cannot be reached", "near": "knows no login", "none": "there is no MCP server of this name"} {
+		err := a.Login(t.Context(), name, func(context.Context, string) error { return nil })
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "ken login") {
+			t.Errorf("Login(%s) = %v, want %q and no word of ken login", name, err, want)
+		}
+	}
+}
+
+// TestDisconnectSecrets: what came out of a client's file goes; what a person
+// set stays.
+func TestDisconnectSecrets(t *testing.T) {
+	home, getenv := home(t, map[string]string{".config/Code/User/mcp.json": `{"inputs": [{"id": "pass", "type": "promptString"}],
+  "servers": {"s": {"command": "x", "env": {"API_TOKEN": "tok-4711-abcdefgh", "PASS": "${input:pass}"}}}}`})
+	a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
+	if err := os.MkdirAll(filepath.Join(home, ".ken"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	plan, err := a.PlanConnection(Connection{Client: "vscode", Program: "/usr/bin/ken"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Connect(t.Context(), plan); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.secrets.Set("mcp.input.pass", secret.Of("a word of my own")); err != nil {
+		t.Fatal(err)
+	}
+	d, err := a.Disconnect(t.Context(), "vscode", false)
+	if err != nil || !slices.Equal(d.Secrets, []string{"mcp.s.API_TOKEN"}) || !slices.Equal(d.Stay, []string{"mcp.input.pass"}) {
+		t.Errorf("Disconnect = %+v, %v, want one secret removed and one that stays", d, err)
+	}
+	if a.secrets.Has("mcp.s.API_TOKEN") || !a.secrets.Has("mcp.input.pass") {
+		t.Error("the secrets are not what Disconnect says")
+	}
+}
+
+// TestServerRule: one rule lets the tools of a server run that say nothing of
+// themselves, and no other's.
+func TestServerRule(t *testing.T) {
+	home, getenv := home(t, map[string]string{".ken/ken.yaml": "policy: {rules: [{id: mem, effect: allow, capabilities: [\"mcp:memory/*\"]}]}\n"})
+	servers(t, filepath.Join(home, ".ken", "mcp.json"), map[string]map[string]any{"memory": {}, "other": {}})
+	a := open(t, Config{Getenv: getenv, Dir: t.TempDir(), Servers: true})
+	for target, want := range map[capability.ID]bool{"mcp:memory/change": true, "mcp:other/change": false} {
+		_, err := a.Door.Invoke(t.Context(), model(a), capability.Call{Target: target, Arguments: json.RawMessage(`{"text":"x"}`), Session: "one"})
+		if (err == nil) != want {
+			t.Errorf("Invoke(%s) = %v, want that it runs: %v", target, err, want)
+		}
+	}
+}
+
+// TestWithheld: Ken's own tools for files are not called over MCP, by whatever
+// word a model names them.
+func TestWithheld(t *testing.T) {
+	_, getenv := home(t, nil)
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "a.txt"), "what is in it")
+	a := open(t, Config{Getenv: getenv, Dir: dir})
+	ours, theirs := net.Pipe()
+	served := make(chan error, 1)
+	go func() { served <- a.MCP().Serve(t.Context(), a.Principal, ours, mcpserver.Hello{}) }()
+	cs, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil).Connect(t.Context(), &mcp.IOTransport{Reader: theirs, Writer: theirs}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, word := range []string{"capability", "id", "name"} {
+		for _, target := range []string{"tool:read_file", "read_file"} {
+			args := map[string]any{word: target, "arguments": map[string]any{"path": "a.txt"}}
+			res, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "invoke_capability", Arguments: args})
+			if err != nil {
+				t.Fatal(err)
+			}
+			said, _ := json.Marshal(res.Content)
+			if !res.IsError || !strings.Contains(string(said), "there is no capability") {
+				t.Errorf("invoke_capability(%v) = %s, error %v; want that there is none", args, said, res.IsError)
+			}
+		}
+	}
+	if err := cs.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := <-served; err != nil {
+		t.Errorf("Serve = %v", err)
+	}
+}
+
+// TestAcceptedElsewhere: tools that another process accepts may be used here
+// soon after.
+func TestAcceptedElsewhere(t *testing.T) {
+	home, getenv := home(t, nil)
+	more := filepath.Join(t.TempDir(), "more")
+	servers(t, filepath.Join(home, ".ken", "mcp.json"), map[string]map[string]any{"s": {"env": map[string]string{"KEN_TEST_MORE": more}}})
+	if err := open(t, Config{Getenv: getenv, Dir: t.TempDir(), Servers: true}).Close(); err != nil {
+		t.Fatal(err)
+	}
+	write(t, more, "")
+	here := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
+	here.ListServers(t.Context(), "s")
+	watch(t, here)
+	stands := func(state catalog.State) func() bool {
+		return func() bool { e, ok := here.catalog.Snapshot().Get("mcp:s/fine"); return ok && e.State == state }
+	}
+	until(t, here, stands(catalog.Quarantined))
+	there := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
+	r, err := there.ReviewServer(t.Context(), "s")
+	if err == nil {
+		_, err = there.AcceptTools(t.Context(), r)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	until(t, here, stands(catalog.Active))
+}

@@ -1,0 +1,205 @@
+package link
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// direct sends a request past the SDK, which decodes each answer several times
+// into buffers of 32 KB and remembers the tools that were listed. Params are
+// what comes behind the first brace of the parameters' object. It reports false
+// where the SDK has to be asked: over HTTP, and before the server has been told
+// who asks.
+func (t *tap) direct(ctx context.Context, method, token, level, params string) (result json.RawMessage, err error, can bool) {
+	if t == nil || t.l.wire == nil {
+		return nil, nil, false
+	}
+	t.mu.Lock()
+	ready := !t.l.modern || t.triple != ""
+	t.serial++
+	id, _ := jsonrpc.MakeID("ken-" + strconv.FormatUint(t.serial, 36)) // a text is an id
+	answer := make(chan *jsonrpc.Response, 1)
+	if ready {
+		t.waits[id] = answer
+	}
+	t.mu.Unlock()
+	if !ready {
+		return nil, nil, false
+	}
+	defer func() {
+		t.mu.Lock()
+		delete(t.waits, id)
+		t.mu.Unlock()
+	}()
+	if err := t.Connection.Write(ctx, &jsonrpc.Request{ID: id, Method: method, Params: t.params(token, level, params)}); err != nil {
+		if ctx.Err() == nil {
+			// As the SDK says of what was never sent.
+			err = fmt.Errorf("%w: %w", &jsonrpc.Error{Code: rejectedCode, Message: "the connection takes no more"}, err)
+		}
+		return nil, err, true
+	}
+	select {
+	case m := <-answer:
+		return m.Result, m.Error, true
+	case <-t.over:
+		select { // it may have come with the last breath
+		case m := <-answer:
+			return m.Result, m.Error, true
+		default:
+		}
+		return nil, mcp.ErrConnectionClosed, true
+	case <-ctx.Done():
+		t.withdraw(ctx, id)
+		return nil, ctx.Err(), true
+	}
+}
+
+// params makes the parameters of a request: who asks, then what.
+func (t *tap) params(token, level, rest string) json.RawMessage {
+	b := make([]byte, 0, 64+len(t.triple)+len(rest))
+	b = append(b, `{"_meta":{`...)
+	if token != "" {
+		b = strconv.AppendQuote(append(b, `"progressToken":`...), token)
+	}
+	if t.l.modern {
+		if token != "" {
+			b = append(b, ',')
+		}
+		b = append(b, t.triple...)
+		if level != "" {
+			b = append(b, `,"`+mcp.MetaKeyLogLevel+`":`...)
+			b = strconv.AppendQuote(b, level)
+		}
+	}
+	b = append(b, '}')
+	if rest != "" {
+		b = append(b, ',')
+		b = append(b, rest...)
+	}
+	return append(b, '}')
+}
+
+// withdraw tells the server that nobody waits any more.
+func (t *tap) withdraw(ctx context.Context, id jsonrpc.ID) {
+	params, err := json.Marshal(map[string]any{"requestId": id.Raw(), "reason": context.Cause(ctx).Error()})
+	if err != nil {
+		return
+	}
+	sending, stop := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
+	defer stop()
+	_ = t.Connection.Write(sending, &jsonrpc.Request{Method: "notifications/cancelled", Params: params})
+}
+
+// introduced remembers how the SDK says who asks, which every request of the
+// protocol without handshakes does.
+func (t *tap) introduced(params json.RawMessage) {
+	var p struct {
+		Meta map[string]json.RawMessage `json:"_meta"`
+	}
+	if json.Unmarshal(params, &p) != nil || p.Meta[mcp.MetaKeyProtocolVersion] == nil || p.Meta[mcp.MetaKeyClientCapabilities] == nil {
+		return
+	}
+	text := ""
+	for _, key := range []string{mcp.MetaKeyProtocolVersion, mcp.MetaKeyClientInfo, mcp.MetaKeyClientCapabilities} {
+		if value := p.Meta[key]; value != nil {
+			if text != "" {
+				text += ","
+			}
+			text += strconv.Quote(key) + ":" + string(value)
+		}
+	}
+	t.mu.Lock()
+	t.triple = text
+	t.mu.Unlock()
+}
+
+// callTool sends tools/call past the SDK, and keeps the answer as it came.
+func (l *Link) callTool(ctx context.Context, f *flight, tool string, arguments json.RawMessage, listens bool) (can bool, err error) {
+	name, err := json.Marshal(tool)
+	if err != nil {
+		return false, nil
+	}
+	rest := `"name":` + string(name)
+	if len(arguments) > 0 {
+		rest += `,"arguments":` + string(arguments)
+	}
+	level := ""
+	if listens {
+		level = "info"
+	}
+	raw, err, can := l.tap.direct(ctx, "tools/call", f.token, level, rest)
+	if can && err == nil {
+		if len(raw) == 0 {
+			raw = emptyResult
+		}
+		f.raw.Store(&raw)
+	}
+	return can, err
+}
+
+// A page is one of a list of tools.
+type page struct {
+	Tools []json.RawMessage `json:"tools"`
+	Next  string            `json:"nextCursor"`
+}
+
+// toolPage lists a page past the SDK. Schemas stay as they were written. Those
+// that make no sense are told to say.
+func (l *Link) toolPage(ctx context.Context, cursor string, say func(format string, args ...any)) (tools []*mcp.Tool, next string, err error, can bool) {
+	rest := ""
+	if cursor != "" {
+		text, err := json.Marshal(cursor)
+		if err != nil {
+			return nil, "", err, true
+		}
+		rest = `"cursor":` + string(text)
+	}
+	raw, err, can := l.tap.direct(ctx, "tools/list", "", "", rest)
+	if !can || err != nil {
+		return nil, "", err, can
+	}
+	var p page
+	if err := json.Unmarshal(raw, &p); err != nil {
+		return nil, "", fmt.Errorf("its list of tools cannot be read: %w", err), true
+	}
+	for i, one := range p.Tools {
+		t, err := readTool(one)
+		if err != nil {
+			say("tool %d of the list is left out: it cannot be read", i+1)
+			continue
+		}
+		tools = append(tools, t)
+	}
+	return tools, p.Next, nil, true
+}
+
+// readTool reads a tool; nil for null.
+func readTool(raw json.RawMessage) (*mcp.Tool, error) {
+	if string(raw) == "null" {
+		return nil, fmt.Errorf("it is null")
+	}
+	t := &mcp.Tool{}
+	if err := json.Unmarshal(raw, t); err != nil {
+		return nil, err
+	}
+	var schemas struct {
+		Input  json.RawMessage `json:"inputSchema"`
+		Output json.RawMessage `json:"outputSchema"`
+	}
+	if err := json.Unmarshal(raw, &schemas); err != nil {
+		return nil, err
+	}
+	t.InputSchema, t.OutputSchema = nil, nil
+	if len(schemas.Input) > 0 && string(schemas.Input) != "null" {
+		t.InputSchema = schemas.Input
+	}
+	if len(schemas.Output) > 0 && string(schemas.Output) != "null" {
+		t.OutputSchema = schemas.Output
+	}
+	return t, nil
+}
