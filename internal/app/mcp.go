@@ -105,6 +105,11 @@ func (a *App) mcpSettle(ctx context.Context, who capability.Principal, ticket st
 		said.Effect = approval.No
 	}
 	_, err := a.Settle(ctx, ticket, said)
+	if errors.Is(err, approval.ErrSettled) && said.Effect == approval.Yes {
+		// A client whose answer was lost on the way says it again. Whether the
+		// call may run is asked of the desk in any case.
+		return nil
+	}
 	return err
 }
 

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"ken/internal/serve/shim"
 	"path/filepath"
 	"slices"
 )
@@ -24,6 +25,10 @@ func (a *App) ownFolders() []string {
 		}
 	}
 	all = append(all, p.State, p.Cache, p.Logs, p.Audit, a.checkpoints())
+	// Where the name of the home is too long the socket lies elsewhere.
+	if place, err := shim.Where(a.getenv, p.Workspace); err == nil && place.Private {
+		all = append(all, filepath.Dir(place.Socket))
+	}
 	var out []string
 	for _, dir := range all {
 		if !slices.ContainsFunc(out, func(of string) bool { return within(of, dir) }) {

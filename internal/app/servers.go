@@ -34,6 +34,7 @@ type serving struct {
 	files   []mark               // as they were when they were read
 	wrong   []capability.Problem // with the files that name servers
 	only    map[string]string    // servers for one project, and its folder
+	imports map[string][]byte    // what files of mcp.import had in them
 	enabled int                  // servers that are not switched off
 	keys    map[string]string    // of the pins, by server
 	reread  chan struct{}        // closed and replaced when the files were read again
@@ -91,8 +92,10 @@ func (a *App) servers() []mcpgateway.Server {
 		add(configured(s))
 	}
 	for _, file := range append([]string{a.serverFile()}, named.Import...) {
-		marks = append(marks, look(file))
-		data, err := os.ReadFile(file)
+		if file == a.serverFile() {
+			marks = append(marks, look(file))
+		}
+		data, err := a.readServers(file)
 		if err != nil {
 			if !errors.Is(err, fs.ErrNotExist) || file != a.serverFile() {
 				wrong = append(wrong, capability.Problem{Code: "mcp-file", Origin: capability.Origin{Path: file}, Message: "servers cannot be read: " + err.Error(), Fix: "mend the file, or take it out of mcp.import"})
@@ -105,6 +108,13 @@ func (a *App) servers() []mcpgateway.Server {
 			wrong = append(wrong, p)
 		}
 		for _, s := range list {
+			if file != a.serverFile() && sealedIn(s) {
+				wrong = append(wrong, capability.Problem{
+					Code: "mcp-secret", Origin: capability.Origin{Path: file, Line: s.Line}, Message: "the MCP server " + s.Name + " wants a sealed secret, which only ken.yaml and mcp.json may give",
+					Fix: "define it there, or put the value into the environment",
+				})
+				continue
+			}
 			if s.Ken.Project != "" {
 				only[s.Name] = filepath.Clean(s.Ken.Project)
 			}
@@ -154,6 +164,39 @@ func (a *App) forHere(all []capability.Source) []capability.Source {
 		project, is := only[strings.TrimPrefix(s.Name(), "mcp:")]
 		return is && a.Places.Workspace != project && !strings.HasPrefix(a.Places.Workspace, project+string(filepath.Separator))
 	})
+}
+
+// readServers reads a file that names servers. One of mcp.import is not Ken's own:
+// servers that are to be held by Ken can write to it. So it counts as it stood
+// when it was first read, until Ken is started again.
+func (a *App) readServers(file string) ([]byte, error) {
+	if file == a.serverFile() {
+		return os.ReadFile(file)
+	}
+	a.serving.mu.Lock()
+	defer a.serving.mu.Unlock()
+	if data, ok := a.serving.imports[file]; ok {
+		return data, nil
+	}
+	data, err := os.ReadFile(file)
+	if err == nil {
+		if a.serving.imports == nil {
+			a.serving.imports = map[string][]byte{}
+		}
+		a.serving.imports[file] = data
+	}
+	return data, err
+}
+
+// sealedIn reports whether a definition asks for a sealed secret.
+func sealedIn(s connect.Server) bool {
+	texts := append([]string{s.Command, s.Cwd, s.URL}, s.Args...)
+	for _, m := range []map[string]string{s.Env, s.Headers} {
+		for _, v := range m {
+			texts = append(texts, v)
+		}
+	}
+	return slices.ContainsFunc(texts, func(t string) bool { return strings.Contains(t, "${secret:") })
 }
 
 // namedServers gives what ken.yaml says of servers now, and how its files looked.

@@ -146,6 +146,7 @@ func (c *command) daemon(ctx context.Context) error {
 // host serves clients of a socket.
 func (c *command) host(ctx context.Context, l *daemon.Listener, cfg daemon.Config, log *slog.Logger) error {
 	house := app.NewHouse(context.WithoutCancel(ctx), roomIdle)
+	go calm(ctx)
 	err := l.Serve(ctx, cfg, c.guests(house, log))
 	return errors.Join(err, house.Close())
 }

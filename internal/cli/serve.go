@@ -67,6 +67,7 @@ func (c *command) serveHouse(cmd *cobra.Command, addr string) error {
 	if addr == "" {
 		addr = a.Settings.Serve.Addr
 	}
+	go calm(ctx)
 	inner, stop := context.WithCancel(ctx)
 	hosted := make(chan error, 1)
 	if l == nil {

@@ -56,7 +56,8 @@ func Apply(ctx context.Context, p *Plan, keep Keep) error {
 		return err
 	}
 	for i, f := range p.Files {
-		err := replaceFile(f.Target, f.After, func() error { return unchanged(f.Path, f.Exists, f.Before) })
+		private := p.entry.Token != "" && bytes.Contains(f.After, []byte(p.entry.Token)) // it lets in whoever reads it
+		err := replaceFile(f.Target, f.After, private, func() error { return unchanged(f.Path, f.Exists, f.Before) })
 		if err != nil {
 			return errors.Join(unwritten(f.Path, err), p.rollBack(ctx, i, old, keep))
 		}
@@ -83,7 +84,7 @@ func (p *Plan) rollBack(ctx context.Context, n int, old *record, keep Keep) erro
 func restore(path, target string, existed bool, before, after []byte) error {
 	check := func() error { return unchanged(path, true, after) }
 	if existed {
-		if err := replaceFile(target, before, check); err != nil {
+		if err := replaceFile(target, before, false, check); err != nil {
 			return unwritten(path, err)
 		}
 		return nil

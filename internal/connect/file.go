@@ -69,13 +69,17 @@ func sweep(dir string) {
 
 // replaceFile puts data in the place of a file as a whole: a reader, and
 // whoever looks after a crash, sees the old file or the new one. Mode and
-// owner stay. Just before, check is asked once more whether to go on.
-func replaceFile(path string, data []byte, check func() error) (err error) {
+// owner stay, but for what others may do with a file that is private now. Just
+// before, check is asked once more whether to go on.
+func replaceFile(path string, data []byte, private bool, check func() error) (err error) {
 	mode := fs.FileMode(0o600)
 	info, err := os.Stat(path)
 	switch {
 	case err == nil:
 		mode = info.Mode().Perm()
+		if private {
+			mode &= 0o700
+		}
 	case !errors.Is(err, fs.ErrNotExist):
 		return err
 	}

@@ -61,7 +61,7 @@ func (f recordedFile) undo(c Client, entry recordEntry, force bool) (Restored, e
 	case there == f.Existed && bytes.Equal(data, f.Original):
 		return Restored{Path: f.Path, How: "as it was"}, nil
 	case !there:
-		if err := replaceFile(target, f.Original, func() error { return unchanged(f.Path, false, nil) }); err != nil {
+		if err := replaceFile(target, f.Original, false, func() error { return unchanged(f.Path, false, nil) }); err != nil {
 			return Restored{}, unwritten(f.Path, err)
 		}
 		return Restored{Path: f.Path, How: "restored", Notes: []string{"it had been deleted"}}, nil
@@ -79,7 +79,7 @@ func (f recordedFile) undo(c Client, entry recordEntry, force bool) (Restored, e
 			Fix: "mend the file, or use --force to restore it as it was before it was connected",
 		}
 	}
-	if err := replaceFile(target, merged, func() error { return unchanged(f.Path, true, data) }); err != nil {
+	if err := replaceFile(target, merged, false, func() error { return unchanged(f.Path, true, data) }); err != nil {
 		return Restored{}, unwritten(f.Path, err)
 	}
 	notes = append([]string{"it was changed after it was connected: those changes stay, the servers were put back"}, notes...)

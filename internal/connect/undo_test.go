@@ -355,7 +355,7 @@ func TestSweep(t *testing.T) {
 	if err := os.Chtimes(old, time.Now(), time.Now().Add(-time.Hour)); err != nil {
 		t.Fatal(err)
 	}
-	if err := replaceFile(filepath.Join(dir, "file"), []byte("x"), func() error { return nil }); err != nil {
+	if err := replaceFile(filepath.Join(dir, "file"), []byte("x"), false, func() error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if isThere(old) || !isThere(young) {

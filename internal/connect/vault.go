@@ -78,7 +78,7 @@ func (v *Vault) Save(_ context.Context, key string, data []byte) error {
 		return v.fail(op, key, err, fix)
 	}
 	sealed := aead.Seal(nonce, nonce, data, []byte(key))
-	if err := replaceFile(v.path(key), sealed, func() error { return nil }); err != nil {
+	if err := replaceFile(v.path(key), sealed, true, func() error { return nil }); err != nil {
 		return v.fail(op, key, err, fix)
 	}
 	return nil

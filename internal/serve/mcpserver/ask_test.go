@@ -234,8 +234,8 @@ func TestRootsOfNobody(t *testing.T) {
 				t.Errorf("%s: CallTool(%s) = %q, error %v; want %q in it", version, tool, text(res), res.IsError, want)
 			}
 		}
-		if len(asked) != 1 || asked[0].Message != "who?" {
-			t.Errorf("%s: asked %d times, want once for both", version, len(asked))
+		if len(asked) != 1 || asked[0].Message != "The MCP server s asks: who?" {
+			t.Errorf("%s: asked %d times, want once for both, by the name of the server", version, len(asked))
 		}
 		// What the client truly lacks is still said.
 		res, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "model", Arguments: map[string]any{}})

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -36,7 +37,7 @@ func (x *exchange) inquire(ctx context.Context, q *capability.Inquiry, err error
 		}
 		switch {
 		case canAnswer(caps, r):
-			requests[name] = q.Requests[name]
+			requests[name] = x.labelled(r, q.Requests[name])
 		case r.Method == "roots/list":
 			settled[name] = json.RawMessage(`{"roots":[]}`) // a client without roots has none
 		case r.Method == "elicitation/create":
@@ -72,6 +73,35 @@ func (x *exchange) inquire(ctx context.Context, q *capability.Inquiry, err error
 	maps.Copy(answers, x.given)
 	x.call.Answers, x.call.State = answers, q.State
 	return true, nil, nil
+}
+
+// labelled gives a question to a person with the name of the server that asks:
+// to the client every question comes from Ken, whose own are about consent.
+func (x *exchange) labelled(r request, raw json.RawMessage) json.RawMessage {
+	rest, ok := strings.CutPrefix(string(realTarget(x.call)), "mcp:")
+	if !ok || r.Method != "elicitation/create" {
+		return raw
+	}
+	server, _, _ := strings.Cut(rest, "/")
+	var p map[string]json.RawMessage
+	var message string
+	if json.Unmarshal(r.Params, &p) != nil || json.Unmarshal(p["message"], &message) != nil {
+		return raw
+	}
+	text, err := json.Marshal("The MCP server " + untrusted.Line(server, 80) + " asks: " + message)
+	if err != nil {
+		return raw
+	}
+	p["message"] = text
+	params, err := json.Marshal(p)
+	if err != nil {
+		return raw
+	}
+	whole, err := json.Marshal(request{r.Method, params})
+	if err != nil {
+		return raw
+	}
+	return whole
 }
 
 // cannotAnswer tells that the client lacks what a back end needs of it.

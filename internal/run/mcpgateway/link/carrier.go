@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"ken/internal/untrusted"
 	"mime"
 	"net/http"
 	"net/url"
@@ -39,8 +40,11 @@ func newCarrier(l *Link, next http.RoundTripper) (*carrier, error) {
 // RoundTrip implements [http.RoundTripper].
 func (c *carrier) RoundTrip(req *http.Request) (*http.Response, error) {
 	// A redirect, or a server that names another address for its messages, must
-	// not carry the user's secrets elsewhere.
-	if len(c.l.cfg.Header) > 0 && req.URL.Scheme == c.origin.Scheme && req.URL.Host == c.origin.Host {
+	// not lead elsewhere: what was configured is who is trusted.
+	if req.URL.Scheme != c.origin.Scheme || req.URL.Host != c.origin.Host {
+		return nil, fmt.Errorf("the server leads to %s, which is another one; write that address if you trust it", untrusted.Line(req.URL.Scheme+"://"+req.URL.Host, 200))
+	}
+	if len(c.l.cfg.Header) > 0 {
 		req = req.Clone(req.Context())
 		for name, values := range c.l.cfg.Header {
 			if req.Header.Get(name) == "" {
