@@ -8,9 +8,9 @@ import (
 )
 
 const (
-	calmFirst = 2 * time.Second  // after which what reading took is not needed any more
-	calmEvery = 30 * time.Second // between looks
-	calmSpare = 8 << 20          // bytes that are worth giving back
+	calmFirst = 2 * time.Second // after which what reading took is not needed any more
+	calmEvery = 5 * time.Second // between looks
+	calmSpare = 8 << 20         // bytes that are worth giving back
 )
 
 // calm gives memory back to the system, which a program that waits most of the

@@ -28,6 +28,7 @@ type Finder struct {
 	count   tokenizer.Counter
 	vectors *messageVectors
 	pages   pageCache
+	lines   lines
 
 	mu    sync.Mutex
 	ready *ready // of the latest snapshot seen

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 
 	"ken/capability"
 	"ken/internal/find/show"
@@ -166,15 +167,61 @@ func (f *Finder) found(v *View, sel Selection, kind, category string) ToolAnswer
 		b.WriteString(nothing(v, sel, kind, category))
 		return ToolAnswer{Text: answerOf(b.String()), Data: data}
 	}
-	left := answerTokens
+	left, real := answerTokens, 0
 	for i, brief := range sel.Briefs {
 		e, _ := v.snapshot.Get(brief.ID) // it was just found
 		data.Capabilities = append(data.Capabilities, entryOf(e, brief.Score))
-		line := fit(e, (left)/(len(sel.Briefs)-i), f.count)
-		left -= f.count(line)
-		b.WriteString(line)
+		line := f.lines.fit(v.snapshot, e, (left)/(len(sel.Briefs)-i), f.count)
+		left -= line.tokens
+		real += line.real
+		b.WriteString(line.text)
 	}
-	return ToolAnswer{Text: answerOf(strings.TrimSuffix(b.String(), "\n")), Data: data}
+	text := strings.TrimSuffix(b.String(), "\n")
+	if real+len(sel.Briefs) > answerTokens { // two lines together may take a token more than apart
+		text = answerOf(text)
+	}
+	return ToolAnswer{Text: text, Data: data}
+}
+
+// A line is a text with what it takes.
+type line struct {
+	text   string
+	tokens int // as they are counted here
+	real   int // as o200k has them
+}
+
+// lines keeps how entries are written, in each of their lengths, for as long as
+// their snapshot is the latest that was asked about: most searches show what
+// others have shown.
+type lines struct {
+	mu sync.Mutex
+	of *catalog.Snapshot
+	by map[capability.ID]*[len(lengths)]line
+}
+
+// fit gives the longest form of an entry that takes no more than tokens.
+func (l *lines) fit(s *catalog.Snapshot, e *catalog.Entry, tokens int, count tokenizer.Counter) line {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.of != s {
+		l.of, l.by = s, map[capability.ID]*[len(lengths)]line{}
+	}
+	forms := l.by[e.ID]
+	if forms == nil {
+		forms = &[len(lengths)]line{}
+		l.by[e.ID] = forms
+	}
+	for i, size := range lengths {
+		if forms[i].text == "" {
+			text := signature(e, size.text, size.params)
+			forms[i] = line{text, count(text), tokenizer.Count(text)}
+		}
+		if forms[i].tokens <= tokens {
+			return forms[i]
+		}
+	}
+	text := least(e, tokens, count)
+	return line{text, count(text), tokenizer.Count(text)}
 }
 
 // answerOf holds a text to what an answer may take, whatever names are in it.
@@ -246,15 +293,12 @@ func nothing(v *View, sel Selection, kind, category string) string {
 	return b.String()
 }
 
-// fit writes a capability as a signature within so many tokens: shorter
-// descriptions first, then fewer parameters.
-func fit(e *catalog.Entry, tokens int, count tokenizer.Counter) string {
-	for _, size := range [...]struct{ text, params int }{{200, 8}, {120, 8}, {120, 4}, {80, 3}, {40, 0}, {0, 0}} {
-		line := signature(e, size.text, size.params)
-		if count(line) <= tokens {
-			return line
-		}
-	}
+// lengths are those in which an entry is written, the longest first: characters
+// of its description, and parameters.
+var lengths = [...]struct{ text, params int }{{200, 8}, {120, 8}, {120, 4}, {80, 3}, {40, 0}, {0, 0}}
+
+// least names an entry in as little as there is room for.
+func least(e *catalog.Entry, tokens int, count tokenizer.Counter) string {
 	id := untrusted.Line(string(e.ID), 40)
 	if count(id+"\n") > tokens {
 		id = tokenizer.Cut(id, max(tokens-3, 0)) + "…"
