@@ -11,7 +11,11 @@ cd "$(dirname "$0")/../testdata/npm"
 
 command -v npm >/dev/null || { echo "there is no npm: install the package npm" >&2; exit 75; }
 hash=$(cat package.json package-lock.json | sha256sum | cut -c1-16)
-dir="${XDG_CACHE_HOME:-$HOME/.cache}/ken-npm-$hash"
+# Where root keeps it others must be able to read it: confined programs run as
+# nobody in particular.
+cache="${XDG_CACHE_HOME:-$HOME/.cache}"
+[ "$(id -u)" != 0 ] || cache=/var/cache
+dir="$cache/ken-npm-$hash"
 if [ ! -e "$dir/done" ]; then
 	mkdir -p "$(dirname "$dir")"
 	work=$(mktemp -d "$dir.XXXXXX")
@@ -19,6 +23,7 @@ if [ ! -e "$dir/done" ]; then
 	cp package.json package-lock.json .npmrc "$work/"
 	# No scripts: a browser is never fetched, and nothing of a package runs before its test.
 	npm ci --prefix "$work" --loglevel=error --ignore-scripts --no-audit --no-fund >&2 || exit 75
+	chmod 755 "$work"
 	touch "$work/done"
 	mv -T "$work" "$dir" 2>/dev/null || [ -e "$dir/done" ] # someone else was quicker
 fi
