@@ -140,7 +140,7 @@ func TestConformance(t *testing.T) {
 		revisions []string // "": the suite has none to choose from
 	}{
 		{"0.1.16", "@modelcontextprotocol/conformance", []string{""}},
-		{"0.2.0-alpha.12", "conf2", []string{"2025-11-25", "2026-07-28"}},
+		{"0.2.0-alpha.12", "conformance-next", []string{"2025-11-25", "2026-07-28"}},
 	} {
 		index := filepath.Join(modules, filepath.FromSlash(suite.dir), "dist", "index.js")
 		if _, err := os.Stat(index); err != nil {
