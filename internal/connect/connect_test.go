@@ -124,7 +124,7 @@ func runStory(t *testing.T, path string) {
 		"mcp.json": out(string(servers)), "report": out(report(p, renames)), "diff": out(p.Diff()),
 	}, out)
 	for _, s := range p.Secrets {
-		if v := s.Value.Reveal(); v != "" && !kenRef.MatchString(v) && (strings.Contains(p.Diff(), v) || bytes.Contains(servers, []byte(v))) {
+		if v := s.Value.Reveal(); v != "" && !kenRef().MatchString(v) && (strings.Contains(p.Diff(), v) || bytes.Contains(servers, []byte(v))) {
 			t.Errorf("the value of %s is in the diff or in mcp.json", s.Name)
 		}
 	}

@@ -152,7 +152,7 @@ func (s *Server) header(name, value string) {
 // are added after the others were made literal.
 func codexVariables(f *fields, s *Server) (why string) {
 	variable := func(name string) string {
-		if !reVariable.MatchString(name) {
+		if !reVariable().MatchString(name) {
 			why = fmt.Sprintf("%q is no name of a variable", untrusted.Line(name, 40))
 		}
 		return "${" + name + "}"

@@ -5,11 +5,12 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 
 	"ken/internal/untrusted"
 )
 
-var bearer = regexp.MustCompile(`(Bearer )[^"]+`)
+var bearer = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(Bearer )[^"]+`) })
 
 const (
 	around  = 3   // lines shown before and after a change
@@ -60,7 +61,7 @@ func newDiffer(f Change) *differ {
 		d.masks = append(d.masks, m)
 	}
 	for i, e := range d.edits {
-		d.edits[i].text = bearer.ReplaceAllString(e.text, "${1}"+mask) // Ken's own token
+		d.edits[i].text = bearer().ReplaceAllString(e.text, "${1}"+mask) // Ken's own token
 	}
 	return d
 }

@@ -249,7 +249,7 @@ func TestConnectDisconnect(t *testing.T) {
 		}
 		diff := p.Diff()
 		for _, s := range p.Secrets {
-			if v := s.Value.Reveal(); len(v) >= 12 && !kenRef.MatchString(v) && strings.Contains(diff, v) {
+			if v := s.Value.Reveal(); len(v) >= 12 && !kenRef().MatchString(v) && strings.Contains(diff, v) {
 				t.Fatalf("%s is in\n%s", s.Name, diff)
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"ken/internal/secret"
 	"ken/internal/untrusted"
@@ -73,7 +74,7 @@ func relative(path string) bool {
 
 // safeName gives a name in the form that Ken has, the same for the same name.
 func safeName(name string) string {
-	if goodName.MatchString(name) {
+	if goodName().MatchString(name) {
 		return name
 	}
 	var b strings.Builder
@@ -202,12 +203,14 @@ func (t *translator) named(name, fallback, v string) string {
 const refMark = "\x00"
 
 // kenRef is what the gateway replaces when it starts a server.
-var kenRef = regexp.MustCompile(`\$\{((?:secret:|env:)?[A-Za-z_][A-Za-z0-9_.-]*?)(:-[^}]*)?\}`)
+var kenRef = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\$\{((?:secret:|env:)?[A-Za-z_][A-Za-z0-9_.-]*?)(:-[^}]*)?\}`)
+})
 
 // expand does what Ken does at the start of a server, with the secrets of this
 // plan, and with other references marked and left as they are.
 func (t *translator) expand(v string) string {
-	return kenRef.ReplaceAllStringFunc(v, func(m string) string {
+	return kenRef().ReplaceAllStringFunc(v, func(m string) string {
 		name, _ := strings.CutPrefix(strings.TrimSuffix(m[2:], "}"), "secret:")
 		for _, s := range t.secrets {
 			if s.Name == name && !s.Value.Empty() {

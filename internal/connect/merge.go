@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"ken/capability"
 )
@@ -63,11 +64,11 @@ func Unmerge(existing []byte, from string) (out []byte, removed, loose []string,
 	return m.data, removed, loose, nil
 }
 
-var secretRef = regexp.MustCompile(`\$\{secret:([A-Za-z0-9_.-]+)\}`)
+var secretRef = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\$\{secret:([A-Za-z0-9_.-]+)\}`) })
 
 func referred(data []byte) map[string]bool {
 	out := map[string]bool{}
-	for _, m := range secretRef.FindAllSubmatch(data, -1) {
+	for _, m := range secretRef().FindAllSubmatch(data, -1) {
 		out[string(m[1])] = true
 	}
 	return out
@@ -203,7 +204,7 @@ func (m *merger) release(e Server) error {
 
 // free finds a name that nobody has.
 func (m *merger) free(name string) (string, error) {
-	if !goodName.MatchString(name) {
+	if !goodName().MatchString(name) {
 		name = safeName(name)
 	}
 	if !m.names[name] {

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"ken/capability"
@@ -14,7 +15,7 @@ import (
 )
 
 // goodName is the form that names of servers have in Ken.
-var goodName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
+var goodName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`) })
 
 // ReadServers reads a document that lists servers under "mcpServers", as
 // clients keep them, or under "servers". It may have comments. An entry that
@@ -100,7 +101,7 @@ func (r *reader) entry(m member) {
 	case why != "":
 		r.say(capability.Grave, m, m.start, why, "mend the entry")
 		return
-	case !goodName.MatchString(m.name):
+	case !goodName().MatchString(m.name):
 		r.say(capability.Grave, m, m.start, "its name is not made of up to 64 letters, digits, _, - and .", "rename it")
 		return
 	}

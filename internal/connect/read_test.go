@@ -246,7 +246,7 @@ func TestSecretsOfTwoClients(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"", "ä", "a b", strings.Repeat("x", 300), "-a", "a/b"} {
-		if got := safeName(name); !goodName.MatchString(got) || got != safeName(name) {
+		if got := safeName(name); !goodName().MatchString(got) || got != safeName(name) {
 			t.Errorf("safeName(%q) = %q", name, got)
 		}
 	}

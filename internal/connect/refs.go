@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 
 	"ken/internal/untrusted"
 )
@@ -21,11 +22,11 @@ const (
 )
 
 var (
-	reBraced   = regexp.MustCompile(`\$\{([^}]*)\}`)
-	reShell    = regexp.MustCompile(`\$\{([^}]*)\}|\$([A-Za-z_][A-Za-z0-9_]*)`)
-	reOpencode = regexp.MustCompile(`\{(env|file):([^}]*)\}`)
-	reVariable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-	reDefault  = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]*):-((?s).*)$`)
+	reBraced   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\$\{([^}]*)\}`) })
+	reShell    = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\$\{([^}]*)\}|\$([A-Za-z_][A-Za-z0-9_]*)`) })
+	reOpencode = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\{(env|file):([^}]*)\}`) })
+	reVariable = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`) })
+	reDefault  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]*):-((?s).*)$`) })
 )
 
 // A piece of a value is text that stands for itself, or a reference in Ken's
@@ -51,11 +52,11 @@ func (c *refs) pieces(value string) (out []piece, why string) {
 	case noRefs:
 		return []piece{{text: value}}, ""
 	case bracedRefs, editorRefs:
-		re = reBraced
+		re = reBraced()
 	case shellRefs:
-		re = reShell
+		re = reShell()
 	case opencodeRef:
-		re = reOpencode
+		re = reOpencode()
 	}
 	at := 0
 	for _, m := range re.FindAllStringSubmatchIndex(value, -1) {
@@ -86,20 +87,20 @@ func (c *refs) pieces(value string) (out []piece, why string) {
 func (c *refs) reference(whole, inner string) (p piece, why string) {
 	kind, rest, split := strings.Cut(inner, ":")
 	switch {
-	case c.notation == opencodeRef && strings.HasPrefix(whole, "{env:") && reVariable.MatchString(inner):
+	case c.notation == opencodeRef && strings.HasPrefix(whole, "{env:") && reVariable().MatchString(inner):
 		return piece{"${" + inner + "}", true}, ""
 	case c.notation == opencodeRef:
 		return p, "it uses " + shown(whole) + ", which Ken does not read"
-	case c.notation == editorRefs && split && kind == "env" && reVariable.MatchString(rest):
+	case c.notation == editorRefs && split && kind == "env" && reVariable().MatchString(rest):
 		return piece{"${" + rest + "}", true}, ""
 	case c.notation == editorRefs && split && kind == "input":
 		return piece{"${secret:" + c.input(rest) + "}", true}, ""
 	case c.notation == editorRefs:
 		return c.editor(whole, inner)
-	case reVariable.MatchString(inner):
+	case reVariable().MatchString(inner):
 		return piece{"${" + inner + "}", true}, ""
 	}
-	if m := reDefault.FindStringSubmatch(inner); m != nil {
+	if m := reDefault().FindStringSubmatch(inner); m != nil {
 		switch {
 		case !mayHide(m[1], m[2]):
 			return piece{"${" + m[1] + ":-" + m[2] + "}", true}, ""

@@ -4,28 +4,45 @@ import (
 	"math"
 	"regexp"
 	"strings"
+	"sync"
 	"unicode"
 )
 
 var (
-	strongWords = regexp.MustCompile(`(^|_)(TOKEN|SECRET|PASSWORD|PASSWD|PASS|PWD|PASSPHRASE|CREDENTIALS?|APIKEY|API_KEY|ACCESS_KEY|PRIVATE_KEY|AUTHORIZATION|BEARER|COOKIE)(_|$)`)
-	weakWords   = regexp.MustCompile(`(^|_)(KEY|AUTH|PAT|DSN|SESSION|SIGNATURE|WEBHOOK)(_|$)`)
+	strongWords = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(^|_)(TOKEN|SECRET|PASSWORD|PASSWD|PASS|PWD|PASSPHRASE|CREDENTIALS?|APIKEY|API_KEY|ACCESS_KEY|PRIVATE_KEY|AUTHORIZATION|BEARER|COOKIE)(_|$)`)
+	})
+	weakWords = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(^|_)(KEY|AUTH|PAT|DSN|SESSION|SIGNATURE|WEBHOOK)(_|$)`)
+	})
 	// What such a name ends in when it speaks about a secret and is none.
-	aboutWords = regexp.MustCompile(`_(ID|LIMIT|COUNT|LENGTH|SIZE|TYPE|MODE|NAME|URL|URI|ENDPOINT|HOST|PATH|FILE|DIR|TTL|TIMEOUT|REGION|ENABLED|PROVIDER|ISSUER|ALGORITHM|EXPIRY|ENV|VAR|STORE)$|^SSH_AUTH_SOCK$`)
-	aboutValue = regexp.MustCompile(`^(?i)(true|false|yes|no|on|off|none|null|auto|basic|bearer|oauth2?|default|[0-9]{1,5})$`)
+	aboutWords = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`_(ID|LIMIT|COUNT|LENGTH|SIZE|TYPE|MODE|NAME|URL|URI|ENDPOINT|HOST|PATH|FILE|DIR|TTL|TIMEOUT|REGION|ENABLED|PROVIDER|ISSUER|ALGORITHM|EXPIRY|ENV|VAR|STORE)$|^SSH_AUTH_SOCK$`)
+	})
+	aboutValue = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^(?i)(true|false|yes|no|on|off|none|null|auto|basic|bearer|oauth2?|default|[0-9]{1,5})$`)
+	})
 
-	prefixes = regexp.MustCompile(`^(gh[pousr]_|github_pat_|glpat-|sk-|sk_live_|sk_test_|rk_live_|pk_live_|whsec_|xox[abprs]-|xapp-|AKIA|ASIA|AIza|ya29\.|npm_|pypi-|hf_|dop_v1_|shpat_|shpss_|SG\.|lin_api_|ntn_|secret_|figd_|tvly-|ctx7sk|ATATT3|dckr_pat_|sbp_|pplx-|gsk_|xai-|r8_|fc-|AGE-SECRET-KEY-|-----BEGIN )`)
-	jwt      = regexp.MustCompile(`^eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*$`)
-	hexKey   = regexp.MustCompile(`^[0-9a-fA-F]{32,}$`)
-	dense    = regexp.MustCompile(`^[A-Za-z0-9_+=~-]{24,}$`)
+	prefixes = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^(gh[pousr]_|github_pat_|glpat-|sk-|sk_live_|sk_test_|rk_live_|pk_live_|whsec_|xox[abprs]-|xapp-|AKIA|ASIA|AIza|ya29\.|npm_|pypi-|hf_|dop_v1_|shpat_|shpss_|SG\.|lin_api_|ntn_|secret_|figd_|tvly-|ctx7sk|ATATT3|dckr_pat_|sbp_|pplx-|gsk_|xai-|r8_|fc-|AGE-SECRET-KEY-|-----BEGIN )`)
+	})
+	jwt = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*$`)
+	})
+	hexKey = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-fA-F]{32,}$`) })
+	dense  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_+=~-]{24,}$`) })
 
-	onlyRef    = regexp.MustCompile(`^(?:(?i:Bearer|Basic|Token) )?(?:\$\{[^}]*\}|\{env:[^}]*\}|\$[A-Z_][A-Z0-9_]*)$`)
-	userPass   = regexp.MustCompile(`^([a-zA-Z][a-zA-Z0-9+.-]*://[^/?#@\s:]*:)([^/?#@\s]+)(@.*)$`)
-	queryParam = regexp.MustCompile(`([?&;])([A-Za-z0-9_.-]+)=([^&#;\s]+)`)
-	scheme     = regexp.MustCompile(`^(?i)((?:Bearer|Basic|Token|ApiKey|Bot)\s+)(\S.*)$`)
-	headerLine = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9_-]*)(:\s*)(\S.*)$`)
-	assignment = regexp.MustCompile(`^(-{0,2}[A-Za-z_][A-Za-z0-9_.-]*)(=)(.+)$`)
-	jsonPair   = regexp.MustCompile(`("([A-Za-z_][A-Za-z0-9_.-]*)"\s*:\s*")([^"\\]+)(")`)
+	onlyRef = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^(?:(?i:Bearer|Basic|Token) )?(?:\$\{[^}]*\}|\{env:[^}]*\}|\$[A-Z_][A-Z0-9_]*)$`)
+	})
+	userPass = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^([a-zA-Z][a-zA-Z0-9+.-]*://[^/?#@\s:]*:)([^/?#@\s]+)(@.*)$`)
+	})
+	queryParam = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`([?&;])([A-Za-z0-9_.-]+)=([^&#;\s]+)`) })
+	scheme     = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?i)((?:Bearer|Basic|Token|ApiKey|Bot)\s+)(\S.*)$`) })
+	headerLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([A-Za-z][A-Za-z0-9_-]*)(:\s*)(\S.*)$`) })
+	assignment = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(-{0,2}[A-Za-z_][A-Za-z0-9_.-]*)(=)(.+)$`) })
+	jsonPair   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`("([A-Za-z_][A-Za-z0-9_.-]*)"\s*:\s*")([^"\\]+)(")`) })
 )
 
 // words gives a name as words apart by _, in upper case: apiKey, api-key and
@@ -49,13 +66,13 @@ func words(name string) string {
 // secretByName judges a value by what it is called.
 func secretByName(name, value string) bool {
 	name = words(name)
-	if value == "" || aboutWords.MatchString(name) || aboutValue.MatchString(value) || pathLike(value) {
+	if value == "" || aboutWords().MatchString(name) || aboutValue().MatchString(value) || pathLike(value) {
 		return false
 	}
-	if strongWords.MatchString(name) {
+	if strongWords().MatchString(name) {
 		return true
 	}
-	return weakWords.MatchString(name) && len(value) >= 8 && !strings.ContainsAny(value, " \t")
+	return weakWords().MatchString(name) && len(value) >= 8 && !strings.ContainsAny(value, " \t")
 }
 
 // secretByShape judges a value by what it looks like.
@@ -63,12 +80,12 @@ func secretByShape(value string) bool {
 	switch {
 	case len(value) < 16:
 		return false
-	case jwt.MatchString(value) || hexKey.MatchString(value):
+	case jwt().MatchString(value) || hexKey().MatchString(value):
 		return true
-	case prefixes.MatchString(value):
+	case prefixes().MatchString(value):
 		return !strings.ContainsAny(value, " /") || strings.HasPrefix(value, "-----BEGIN ")
 	}
-	return dense.MatchString(value) && mixed(value) && entropy(value) >= 3.7
+	return dense().MatchString(value) && mixed(value) && entropy(value) >= 3.7
 }
 
 // mixed: small and capital letters and digits, as keys have and names rarely.
@@ -111,7 +128,7 @@ func pathLike(value string) bool {
 // mayHide says whether a value of a file is hidden when the file is shown:
 // every text that is a secret or has one in it.
 func mayHide(name, value string) bool {
-	if onlyRef.MatchString(value) {
+	if onlyRef().MatchString(value) {
 		return false
 	}
 	if secretByName(name, value) || secretByShape(value) {
@@ -125,24 +142,24 @@ func mayHide(name, value string) bool {
 // seek finds the secrets inside a value, and gives the value with what seal
 // returns in their place. Seal is told what each is called.
 func seek(name, value string, seal func(key, secret string) string) string {
-	if name != "" && scheme.MatchString(value) && (secretByName(name, value) || strongWords.MatchString(words(name))) {
-		m := scheme.FindStringSubmatch(value)
+	if name != "" && scheme().MatchString(value) && (secretByName(name, value) || strongWords().MatchString(words(name))) {
+		m := scheme().FindStringSubmatch(value)
 		return m[1] + seal(name, m[2])
 	}
 	if name != "" && secretByName(name, value) && !strings.Contains(value, "://") {
 		return seal(name, value)
 	}
-	if strings.Contains(value, "://") || strings.Contains(value, "?") && queryParam.MatchString(value) {
+	if strings.Contains(value, "://") || strings.Contains(value, "?") && queryParam().MatchString(value) {
 		return seekURL(name, value, seal)
 	}
-	if m := headerLine.FindStringSubmatch(value); m != nil && (secretByName(m[1], m[3]) || secretByShape(m[3])) {
+	if m := headerLine().FindStringSubmatch(value); m != nil && (secretByName(m[1], m[3]) || secretByShape(m[3])) {
 		return m[1] + m[2] + seek(m[1], m[3], seal)
 	}
-	if m := assignment.FindStringSubmatch(value); m != nil && (secretByName(m[1], m[3]) || secretByShape(m[3])) {
+	if m := assignment().FindStringSubmatch(value); m != nil && (secretByName(m[1], m[3]) || secretByShape(m[3])) {
 		return m[1] + m[2] + seal(strings.TrimLeft(m[1], "-"), m[3])
 	}
 	if strings.HasPrefix(strings.TrimSpace(value), "{") {
-		return replaceGroups(jsonPair, value, func(m []string) (string, bool) {
+		return replaceGroups(jsonPair(), value, func(m []string) (string, bool) {
 			if !secretByName(m[2], m[3]) && !secretByShape(m[3]) {
 				return "", false
 			}
@@ -165,15 +182,15 @@ func seekURL(name, value string, seal func(key, secret string) string) string {
 	}
 	mark := func(key, secret string) string { found = true; return seal(key, secret) }
 	head, rest := "", value
-	if at := strings.Index(value, "="); at > 0 && assignment.MatchString(value) && at < strings.Index(value, "://") {
+	if at := strings.Index(value, "="); at > 0 && assignment().MatchString(value) && at < strings.Index(value, "://") {
 		head, rest = value[:at+1], value[at+1:]
 		key = strings.TrimLeft(value[:at], "-")
 	}
 	out := ""
-	if m := userPass.FindStringSubmatch(rest); m != nil {
+	if m := userPass().FindStringSubmatch(rest); m != nil {
 		out, rest = m[1]+mark(key, m[2]), m[3]
 	}
-	out += replaceGroups(queryParam, rest, func(m []string) (string, bool) {
+	out += replaceGroups(queryParam(), rest, func(m []string) (string, bool) {
 		if !secretByName(m[2], m[3]) && !secretByShape(m[3]) {
 			return "", false
 		}

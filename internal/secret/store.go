@@ -73,17 +73,19 @@ func New(cfg Config) *Store {
 }
 
 var (
-	goodName   = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]{0,127}$`)
-	secretWord = regexp.MustCompile(`(?i)(^|_)(KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASS|PASSPHRASE|CREDENTIALS?|APIKEY|PAT|DSN|AUTH|COOKIE)(_|$)`)
+	goodName   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]{0,127}$`) })
+	secretWord = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)(^|_)(KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASS|PASSPHRASE|CREDENTIALS?|APIKEY|PAT|DSN|AUTH|COOKIE)(_|$)`)
+	})
 )
 
 // speaksOfSecret: GITHUB_TOKEN does, KEYBOARD and PATH do not.
 func speaksOfSecret(name string) bool {
-	return secretWord.MatchString(name) && !strings.HasSuffix(name, "_FILE") && name != "SSH_AUTH_SOCK"
+	return secretWord().MatchString(name) && !strings.HasSuffix(name, "_FILE") && name != "SSH_AUTH_SOCK"
 }
 
 func checkName(op, name string) error {
-	if goodName.MatchString(name) {
+	if goodName().MatchString(name) {
 		return nil
 	}
 	// The name is not repeated: people type the value in its place.
