@@ -11,6 +11,8 @@ const (
 	calmFirst = 2 * time.Second // after which what reading took is not needed any more
 	calmEvery = 5 * time.Second // between looks
 	calmSpare = 8 << 20         // bytes that are worth giving back
+
+	calmUnload = 12 // looks between those at the program itself
 )
 
 // calm gives memory back to the system, which a program that waits most of the
@@ -19,7 +21,7 @@ const (
 func calm(ctx context.Context) {
 	wait := time.NewTimer(calmFirst)
 	defer wait.Stop()
-	for {
+	for n := 0; ; n++ {
 		select {
 		case <-ctx.Done():
 			return
@@ -28,6 +30,9 @@ func calm(ctx context.Context) {
 		var m runtime.MemStats
 		if runtime.ReadMemStats(&m); m.HeapIdle-m.HeapReleased > calmSpare {
 			debug.FreeOSMemory()
+		}
+		if n%calmUnload == 0 {
+			unload()
 		}
 		wait.Reset(calmEvery)
 	}

@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 func TestRealClients(t *testing.T) {
 	bin := os.Getenv("KEN_CLIENTS")
 	if bin == "" {
-		t.Skip("KEN_CLIENTS is not set")
+		t.Skip("cannot here: there are no clients to ask; KEN_CLIENTS names the folder of their programs")
 	}
 	const token = "kent_0123456789abcdef"
 	address := serve(t, token)

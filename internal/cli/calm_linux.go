@@ -1,0 +1,41 @@
+package cli
+
+import (
+	"bufio"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// unload lets go of the pages of this very program that were read so far. Most
+// were needed to begin; those that still are come back from the system's cache
+// as they are used.
+func unload() {
+	exe, err := os.Readlink("/proc/self/exe")
+	if err != nil {
+		return
+	}
+	maps, err := os.Open("/proc/self/maps")
+	if err != nil {
+		return
+	}
+	defer maps.Close()
+	lines := bufio.NewScanner(maps)
+	for lines.Scan() {
+		words := strings.Fields(lines.Text())
+		if len(words) < 6 || words[5] != exe || words[1] != "r--p" && words[1] != "r-xp" {
+			continue // what is written to has no copy
+		}
+		from, to, _ := strings.Cut(words[0], "-")
+		start, err := strconv.ParseUint(from, 16, 64)
+		if err != nil {
+			continue
+		}
+		end, err := strconv.ParseUint(to, 16, 64)
+		if err != nil || end <= start {
+			continue
+		}
+		_, _, _ = syscall.Syscall(syscall.SYS_MADVISE, uintptr(start), uintptr(end-start), syscall.MADV_DONTNEED)
+	}
+}
