@@ -47,7 +47,7 @@ func TestNarrower(t *testing.T) {
 		"app/node_modules/.bin/tool": "#!" + "/bin/sh\n", "app/node_modules/pkg/dist/index.js": "x", "app/node_modules/pkg/package.json": "{}",
 		"proj/pyproject.toml": "", "proj/src/main.py": "x", "plain/run.py": "x",
 		"py/bin/python": "binary", "py/pyvenv.cfg": "", "opt/bin/server": "#!" + "/usr/bin/env python\n",
-		"data/notes.db": "x", "data/key.json": "x", "work/a.txt": "x",
+		"data/notes.db": "x", "data/key.json": "x", "desk/a.txt": "x",
 	})
 	if err := os.Chmod(filepath.Join(d, "data/notes.db"), 0o600); err != nil {
 		t.Fatal(err)
@@ -68,15 +68,15 @@ func TestNarrower(t *testing.T) {
 		against            string
 	}{
 		{"a program of the system", mcpgateway.Server{Command: "/bin/sh"}, nil, nil, nil, ""},
-		{"a script and a folder", mcpgateway.Server{Command: "/bin/sh", Args: at("app/node_modules/pkg/dist/index.js", "work")}, at("app/node_modules"), at("work"), nil, ""},
-		{"a folder by a flag", mcpgateway.Server{Command: "/bin/sh", Args: []string{"--root=" + at("work")[0], "-v"}}, nil, at("work"), nil, ""},
+		{"a script and a folder", mcpgateway.Server{Command: "/bin/sh", Args: at("app/node_modules/pkg/dist/index.js", "desk")}, at("app/node_modules"), at("desk"), nil, ""},
+		{"a folder by a flag", mcpgateway.Server{Command: "/bin/sh", Args: []string{"--root=" + at("desk")[0], "-v"}}, nil, at("desk"), nil, ""},
 		{"a project", mcpgateway.Server{Command: "/bin/sh", Args: at("proj/src/main.py")}, at("proj"), nil, nil, ""},
 		{"a script alone", mcpgateway.Server{Command: "/bin/sh", Args: at("plain/run.py")}, at("plain"), nil, nil, ""},
 		{"an environment of python", mcpgateway.Server{Command: at("py/bin/python")[0]}, at("py"), nil, nil, ""},
 		{"an interpreter", mcpgateway.Server{Command: at("opt/bin/server")[0], Env: map[string]string{"PATH": at("py/bin")[0]}}, at("opt", "py"), nil, nil, ""},
-		{"what is kept and what is known", mcpgateway.Server{Command: "/bin/sh", Env: map[string]string{"DB": at("data/notes.db")[0], "GOOGLE_CREDENTIALS": at("data/key.json")[0], "OUT": at("work/new.json")[0]}}, nil, at("data", "work"), nil, ""},
+		{"what is kept and what is known", mcpgateway.Server{Command: "/bin/sh", Env: map[string]string{"DB": at("data/notes.db")[0], "GOOGLE_CREDENTIALS": at("data/key.json")[0], "OUT": at("desk/new.json")[0]}}, nil, at("data", "desk"), nil, ""},
 		{"an address", mcpgateway.Server{Command: "/bin/sh", Args: []string{"https://api.example.com/v1"}, Env: map[string]string{"U": "http://u:p@other.example.com:8080/"}}, nil, nil, []string{"api.example.com", "other.example.com:8080"}, ""},
-		{"a name", mcpgateway.Server{Command: "/bin/sh", Args: []string{"${NOTSET:-" + at("work")[0] + "}", "${secret:K}"}}, nil, at("work"), nil, ""},
+		{"a name", mcpgateway.Server{Command: "/bin/sh", Args: []string{"${NOTSET:-" + at("desk")[0] + "}", "${secret:K}"}}, nil, at("desk"), nil, ""},
 		{"everything", mcpgateway.Server{Command: "/bin/sh", Args: []string{"/"}}, nil, nil, nil, "all of /"},
 		{"home", mcpgateway.Server{Command: "/bin/sh", Args: []string{a.Places.UserHome}}, nil, nil, nil, "all of " + a.Places.UserHome},
 		{"another protocol", mcpgateway.Server{Command: "/bin/sh", Args: []string{"postgres://u:geheim@db.example.com:5432/x"}}, nil, nil, nil, "talks postgres to db.example.com:5432"},
@@ -169,13 +169,13 @@ func TestProposedHolds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := openFolder(t, map[string]string{"opt/bin/server": string(program), "work/in.txt": "inside"})
+	dir := openFolder(t, map[string]string{"opt/bin/server": string(program), "desk/in.txt": "inside"})
 	outside := openFolder(t, map[string]string{"out.txt": "outside"})
 	a := proposed(t, outside, map[string]map[string]any{"peeks": {
 		"command": dir + "/opt/bin/server", "args": []string{"-test.run=^TestServerProcess$"},
-		"env": map[string]string{badServerVar: "peeks", "WORK": dir + "/work"},
+		"env": map[string]string{badServerVar: "peeks", "DESK": dir + "/desk"},
 	}})
-	if got := callServer(t, a, "peeks/act", `{"path": "`+dir+`/work/in.txt"}`); !strings.Contains(got, "inside|<nil>") {
+	if got := callServer(t, a, "peeks/act", `{"path": "`+dir+`/desk/in.txt"}`); !strings.Contains(got, "inside|<nil>") {
 		t.Errorf("a file of its folder reads %q", got)
 	}
 	if got := callServer(t, a, "peeks/act", `{"path": "`+outside+`/out.txt"}`); !strings.HasPrefix(got, "|open ") {
@@ -196,20 +196,20 @@ func TestProposedForKnownServers(t *testing.T) {
 		return filepath.Join(npm, "node_modules", "@modelcontextprotocol", name, "dist", "index.js")
 	}
 	// All of it is the user's: a server may be told that it can use any of it.
-	dir := openFolder(t, map[string]string{"work/in.txt": "inside", "memory/x": "", "other/out.txt": "private words"})
-	for _, sub := range []string{"work", "memory"} {
+	dir := openFolder(t, map[string]string{"desk/in.txt": "inside", "memory/x": "", "other/out.txt": "private words"})
+	for _, sub := range []string{"desk", "memory"} {
 		if err := os.Chmod(filepath.Join(dir, sub), 0o777); err != nil {
 			t.Fatal(err)
 		}
 	}
 	a := proposed(t, dir, map[string]map[string]any{
-		"filesystem": {"command": node, "args": []string{script("server-filesystem"), dir + "/work"}},
+		"filesystem": {"command": node, "args": []string{script("server-filesystem"), dir + "/desk"}},
 		"memory":     {"command": node, "args": []string{script("server-memory")}, "env": map[string]string{"MEMORY_FILE_PATH": dir + "/memory/memory.jsonl"}},
 		"everything": {"command": node, "args": []string{script("server-everything")}},
 	})
 	for _, c := range []struct{ target, arguments, says string }{
-		{"filesystem/read_text_file", `{"path": "` + dir + `/work/in.txt"}`, "inside"},
-		{"filesystem/create_directory", `{"path": "` + dir + `/work/new"}`, "Successfully"},
+		{"filesystem/read_text_file", `{"path": "` + dir + `/desk/in.txt"}`, "inside"},
+		{"filesystem/create_directory", `{"path": "` + dir + `/desk/new"}`, "Successfully"},
 		{"memory/create_entities", `{"entities": [{"name": "ken", "entityType": "program", "observations": ["it remembers"]}]}`, "it remembers"},
 		{"everything/echo", `{"message": "hello"}`, "hello"},
 	} {
