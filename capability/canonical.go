@@ -11,6 +11,11 @@ import (
 	"unicode/utf8"
 )
 
+// CanonicalJSON gives a JSON value without its spelling: keys sorted, no space,
+// numbers as they are written. An object that names a key twice, something after
+// the value, and what is nested deeper than 200 levels are errors.
+func CanonicalJSON(raw []byte) ([]byte, error) { return canonical(nil, raw) }
+
 // canonical appends raw to buf, rewritten so that spelling no longer matters:
 // keys sorted, no space, numbers as they were written. It is what
 // [json.Marshal] makes of what decodeUnique reads.

@@ -1,6 +1,7 @@
 package pin
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -8,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"ken/capability"
 	"ken/internal/untrusted"
 )
 
@@ -111,8 +113,8 @@ func compareJSON(field string, was, now json.RawMessage) []Difference {
 	if string(canonical(was)) == string(canonical(now)) {
 		return nil
 	}
-	a, errA := decodeUnique(was)
-	b, errB := decodeUnique(now)
+	a, errA := decoded(was)
+	b, errB := decoded(now)
 	if errA != nil || errB != nil {
 		return []Difference{{field, string(was), string(now)}}
 	}
@@ -170,4 +172,17 @@ func compact(v any) string {
 		return fmt.Sprint(v)
 	}
 	return string(out)
+}
+
+// decoded gives a schema as values, numbers as they are written. One that two
+// readers could understand in two ways has none.
+func decoded(raw []byte) (v any, err error) {
+	clean, err := capability.CanonicalJSON(raw)
+	if err != nil {
+		return nil, err
+	}
+	dec := json.NewDecoder(bytes.NewReader(clean))
+	dec.UseNumber()
+	err = dec.Decode(&v)
+	return v, err
 }

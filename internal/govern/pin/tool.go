@@ -8,9 +8,9 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"unicode/utf8"
+
+	"ken/capability"
 )
 
 // A Tool is what a server says about one of its tools. Input, Output and
@@ -80,71 +80,10 @@ func canonical(raw []byte) []byte {
 		return nil
 	}
 	if utf8.Valid(raw) {
-		if v, err := decodeUnique(raw); err == nil {
-			// U+FFFD stands for any half of a pair that was escaped alone.
-			if out, err := json.Marshal(v); err == nil && !bytes.ContainsRune(out, utf8.RuneError) {
-				return append([]byte("j"), out...)
-			}
+		// U+FFFD stands for any half of a pair that was escaped alone.
+		if out, err := capability.CanonicalJSON(raw); err == nil && !bytes.ContainsRune(out, utf8.RuneError) {
+			return append([]byte("j"), out...)
 		}
 	}
 	return append([]byte("x"), raw...)
-}
-
-var errTwice = errors.New("a key comes twice")
-
-// decodeUnique decodes JSON, with numbers as they are written.
-func decodeUnique(raw []byte) (any, error) {
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.UseNumber()
-	v, err := decodeValue(dec, 0)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := dec.Token(); err != io.EOF {
-		return nil, errors.New("something follows the value")
-	}
-	return v, nil
-}
-
-const maxDepth = 500
-
-func decodeValue(dec *json.Decoder, depth int) (any, error) {
-	if depth > maxDepth {
-		return nil, fmt.Errorf("deeper than %d levels", maxDepth)
-	}
-	tok, err := dec.Token()
-	if err != nil {
-		return nil, err
-	}
-	switch tok {
-	case json.Delim('['):
-		list := []any{}
-		for dec.More() {
-			v, err := decodeValue(dec, depth+1)
-			if err != nil {
-				return nil, err
-			}
-			list = append(list, v)
-		}
-		_, err = dec.Token()
-		return list, err
-	case json.Delim('{'):
-		object := map[string]any{}
-		for dec.More() {
-			key, err := dec.Token()
-			if err != nil {
-				return nil, err
-			}
-			name := key.(string) // the decoder allows nothing else here
-			if _, twice := object[name]; twice {
-				return nil, errTwice
-			}
-			if object[name], err = decodeValue(dec, depth+1); err != nil {
-				return nil, err
-			}
-		}
-		_, err = dec.Token()
-		return object, err
-	}
-	return tok, nil
 }
