@@ -105,3 +105,23 @@ func TestReportsPass(t *testing.T) {
 		}
 	}
 }
+
+// TestOwnAnswersStay: what people told Ken is not passed on to whoever carries a
+// call out; answers to its own questions are.
+func TestOwnAnswersStay(t *testing.T) {
+	var got map[string]json.RawMessage
+	r := newRig(t, tool{invoke: func(_ context.Context, call capability.Call) (capability.Result, error) {
+		got = call.Answers
+		return capability.Result{}, nil
+	}}, nil)
+	call := callOf("look", `{"text":"a"}`)
+	call.Answers = map[string]json.RawMessage{
+		AnswerConsent: json.RawMessage(`"ticket"`), AnswerAgain: json.RawMessage(`"effect"`), "q": json.RawMessage(`"yes"`),
+	}
+	if _, err := r.Invoke(t.Context(), call); err != nil {
+		t.Fatal(err)
+	}
+	if len(got) != 1 || string(got["q"]) != `"yes"` || len(call.Answers) != 3 {
+		t.Errorf("the executor was given %s, want the answer to q alone, and the caller's kept", got)
+	}
+}
