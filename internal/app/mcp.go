@@ -140,27 +140,8 @@ type backends struct{ gateway *mcpgateway.Gateway }
 func (b backends) Offers(capability.Principal) ([]mcpserver.Offer, uint64) {
 	version := b.gateway.Version() // before the lists: what comes between is news
 	var out []mcpserver.Offer
-	at := map[string]int{}
-	offer := func(server string) *mcpserver.Offer {
-		i, ok := at[server]
-		if !ok {
-			i = len(out)
-			at[server] = i
-			out = append(out, mcpserver.Offer{Server: server})
-		}
-		return &out[i]
-	}
-	for _, p := range b.gateway.Prompts() {
-		o := offer(p.Server)
-		o.Prompts, o.Prompt = append(o.Prompts, p.Prompt), p.Call
-	}
-	for _, r := range b.gateway.Resources() {
-		o := offer(r.Server)
-		o.Resources, o.Read = append(o.Resources, r.Resource), r.Call
-	}
-	for _, t := range b.gateway.Templates() {
-		o := offer(t.Server)
-		o.Templates, o.Read = append(o.Templates, t.ResourceTemplate), t.Call
+	for _, o := range b.gateway.Offers() {
+		out = append(out, mcpserver.Offer(o))
 	}
 	return out, version
 }

@@ -168,11 +168,13 @@ func (c *caller) readAll(ctx context.Context) {
 			fmt.Fprintln(os.Stderr, name+":", err)
 		}
 	}
-	for _, r := range c.gateway.Resources() {
-		try("read_resource", map[string]any{"uri": r.URI})
-	}
-	for _, p := range c.gateway.Prompts() {
-		try("get_prompt", map[string]any{"name": p.Name})
+	for _, o := range c.gateway.Offers() {
+		for _, r := range o.Resources {
+			try("read_resource", map[string]any{"uri": r.URI})
+		}
+		for _, p := range o.Prompts {
+			try("get_prompt", map[string]any{"name": p.Name})
+		}
 	}
 }
 

@@ -13,26 +13,17 @@ import (
 	"ken/internal/run/mcpgateway/link"
 )
 
-// A Prompt is a prompt of a server. Call is the capability that gets it.
-type Prompt struct {
-	Server string
-	Call   capability.ID
-	*mcp.Prompt
-}
+// An Offer is what a server has besides tools, under its own names, as it was
+// listed last. What is pointed to must not be changed.
+type Offer struct {
+	Server    string
+	Prompts   []*mcp.Prompt
+	Resources []*mcp.Resource
+	Templates []*mcp.ResourceTemplate
 
-// A Resource is a resource of a server. Call is the capability that reads it.
-type Resource struct {
-	Server string
-	Call   capability.ID
-	*mcp.Resource
-}
-
-// A Template is a template of resources of a server. Call is the capability that
-// reads one.
-type Template struct {
-	Server string
-	Call   capability.ID
-	*mcp.ResourceTemplate
+	// Read and Prompt are the capabilities that read its resources and get its
+	// prompts; empty where it has none.
+	Read, Prompt capability.ID
 }
 
 // offers gives what is offered now, in the order of the servers.
@@ -44,38 +35,18 @@ func (g *Gateway) offers(each func(s *server, o *offer)) {
 	}
 }
 
-// Prompts lists the prompts of all servers, as they were listed last. What is
-// pointed to must not be changed.
-func (g *Gateway) Prompts() (out []Prompt) {
+// Offers gives what the servers have besides tools, in their order.
+func (g *Gateway) Offers() (out []Offer) {
 	g.offers(func(s *server, o *offer) {
-		for _, p := range o.head.Prompts {
-			if o.getPrompt != "" {
-				out = append(out, Prompt{s.def.Name, o.getPrompt, p})
-			}
+		one := Offer{Server: s.def.Name, Read: o.readResource, Prompt: o.getPrompt}
+		if one.Prompt != "" {
+			one.Prompts = o.head.Prompts
 		}
-	})
-	return out
-}
-
-// Resources lists the resources of all servers, like Prompts.
-func (g *Gateway) Resources() (out []Resource) {
-	g.offers(func(s *server, o *offer) {
-		for _, r := range o.head.Resources {
-			if o.readResource != "" {
-				out = append(out, Resource{s.def.Name, o.readResource, r})
-			}
+		if one.Read != "" {
+			one.Resources, one.Templates = o.head.Resources, o.head.Templates
 		}
-	})
-	return out
-}
-
-// Templates lists the templates of all servers, like Prompts.
-func (g *Gateway) Templates() (out []Template) {
-	g.offers(func(s *server, o *offer) {
-		for _, t := range o.head.Templates {
-			if o.readResource != "" {
-				out = append(out, Template{s.def.Name, o.readResource, t})
-			}
+		if len(one.Prompts)+len(one.Resources)+len(one.Templates) > 0 {
+			out = append(out, one)
 		}
 	})
 	return out

@@ -144,12 +144,14 @@ func TestThousandSessions(t *testing.T) {
 
 func TestPromptsAndResources(t *testing.T) {
 	g := listed(t, Config{CacheDir: t.TempDir()}, stdio(t, "a", "plain"), stdio(t, "b", "plain"))
-	prompts, resources, templates := g.Prompts(), g.Resources(), g.Templates()
-	if len(prompts) != 2 || prompts[0].Server != "a" || prompts[1].Call != "mcp:b/get_prompt" || prompts[0].Name != "greet" {
-		t.Fatalf("Prompts() = %+v", prompts)
+	offers := g.Offers()
+	if len(offers) != 2 || offers[0].Server != "a" || offers[1].Prompt != "mcp:b/get_prompt" || offers[1].Read != "mcp:b/read_resource" {
+		t.Fatalf("Offers() = %+v", offers)
 	}
-	if len(resources) != 2 || resources[1].Call != "mcp:b/read_resource" || len(templates) != 2 {
-		t.Fatalf("Resources() = %+v, Templates() = %+v", resources, templates)
+	for _, o := range offers {
+		if len(o.Prompts) != 1 || o.Prompts[0].Name != "greet" || len(o.Resources) != 1 || len(o.Templates) != 1 {
+			t.Fatalf("%s offers %+v, want one of each", o.Server, o)
+		}
 	}
 	for uri, want := range map[string]string{"note://a": "a", "file:///y/x": "a", "file:///y/z": "", "other://q": "", "note://unlisted": ""} {
 		if got, _, ok := g.ServerOf(uri); got != want || ok != (want != "") {
