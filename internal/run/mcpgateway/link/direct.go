@@ -17,9 +17,9 @@ import (
 // what comes behind the first brace of the parameters' object. It reports false
 // where the SDK has to be asked: over HTTP, and before the server has been told
 // who asks.
-func (t *tap) direct(ctx context.Context, method, token, level, params string) (result json.RawMessage, err error, can bool) {
+func (t *tap) direct(ctx context.Context, method, token, level, params string) (result json.RawMessage, can bool, err error) {
 	if t == nil || t.l.wire == nil {
-		return nil, nil, false
+		return nil, false, nil
 	}
 	t.mu.Lock()
 	ready := !t.l.modern || t.triple != ""
@@ -31,7 +31,7 @@ func (t *tap) direct(ctx context.Context, method, token, level, params string) (
 	}
 	t.mu.Unlock()
 	if !ready {
-		return nil, nil, false
+		return nil, false, nil
 	}
 	defer func() {
 		t.mu.Lock()
@@ -43,21 +43,21 @@ func (t *tap) direct(ctx context.Context, method, token, level, params string) (
 			// As the SDK says of what was never sent.
 			err = fmt.Errorf("%w: %w", &jsonrpc.Error{Code: rejectedCode, Message: "the connection takes no more"}, err)
 		}
-		return nil, err, true
+		return nil, true, err
 	}
 	select {
 	case m := <-answer:
-		return m.Result, m.Error, true
+		return m.Result, true, m.Error
 	case <-t.over:
 		select { // it may have come with the last breath
 		case m := <-answer:
-			return m.Result, m.Error, true
+			return m.Result, true, m.Error
 		default:
 		}
-		return nil, mcp.ErrConnectionClosed, true
+		return nil, true, mcp.ErrConnectionClosed
 	case <-ctx.Done():
 		t.withdraw(ctx, id)
-		return nil, ctx.Err(), true
+		return nil, true, ctx.Err()
 	}
 }
 
@@ -134,7 +134,7 @@ func (l *Link) callTool(ctx context.Context, f *flight, tool string, arguments j
 	if listens {
 		level = "info"
 	}
-	raw, err, can := l.tap.direct(ctx, "tools/call", f.token, level, rest)
+	raw, can, err := l.tap.direct(ctx, "tools/call", f.token, level, rest)
 	if can && err == nil {
 		if len(raw) == 0 {
 			raw = emptyResult
@@ -152,22 +152,22 @@ type page struct {
 
 // toolPage lists a page past the SDK. Schemas stay as they were written. Those
 // that make no sense are told to say.
-func (l *Link) toolPage(ctx context.Context, cursor string, say func(format string, args ...any)) (tools []*mcp.Tool, next string, err error, can bool) {
+func (l *Link) toolPage(ctx context.Context, cursor string, say func(format string, args ...any)) (tools []*mcp.Tool, next string, can bool, err error) {
 	rest := ""
 	if cursor != "" {
 		text, err := json.Marshal(cursor)
 		if err != nil {
-			return nil, "", err, true
+			return nil, "", true, err
 		}
 		rest = `"cursor":` + string(text)
 	}
-	raw, err, can := l.tap.direct(ctx, "tools/list", "", "", rest)
+	raw, can, err := l.tap.direct(ctx, "tools/list", "", "", rest)
 	if !can || err != nil {
-		return nil, "", err, can
+		return nil, "", can, err
 	}
 	var p page
 	if err := json.Unmarshal(raw, &p); err != nil {
-		return nil, "", fmt.Errorf("its list of tools cannot be read: %w", err), true
+		return nil, "", true, fmt.Errorf("its list of tools cannot be read: %w", err)
 	}
 	for i, one := range p.Tools {
 		t, err := readTool(one)
@@ -177,10 +177,10 @@ func (l *Link) toolPage(ctx context.Context, cursor string, say func(format stri
 		}
 		tools = append(tools, t)
 	}
-	return tools, p.Next, nil, true
+	return tools, p.Next, true, nil
 }
 
-// readTool reads a tool; nil for null.
+// readTool reads a tool.
 func readTool(raw json.RawMessage) (*mcp.Tool, error) {
 	if string(raw) == "null" {
 		return nil, fmt.Errorf("it is null")

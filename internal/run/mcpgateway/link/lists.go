@@ -72,7 +72,7 @@ func (l *Link) Lists(ctx context.Context) (Lists, error) {
 func (l *Link) listTools(ctx context.Context, out *Lists) error {
 	c := collector[mcp.Tool]{what: "tool", limit: l.cfg.MaxTools, key: func(t *mcp.Tool) string { return t.Name }, bad: badTool}
 	err := c.collect(func(cursor string) ([]*mcp.Tool, string, error) {
-		if tools, next, err, can := l.toolPage(ctx, cursor, c.say); can {
+		if tools, next, can, err := l.toolPage(ctx, cursor, c.say); can {
 			return tools, next, err
 		}
 		res, err := l.session.ListTools(ctx, &mcp.ListToolsParams{Cursor: cursor})
