@@ -32,11 +32,14 @@ func (d *Door) Invoke(ctx context.Context, v View, call capability.Call) (capabi
 		call.Mode = v.viewer.Mode
 	}
 	call.Surface = string(v.viewer.Surface)
+	if real, wrong := runner.Unwrap(call); wrong == nil {
+		call = real // what is wrong with it the runner says, and records
+	}
 	res, err := run.Invoke(ctx, call)
-	if real, wrong := runner.Unwrap(call); err == nil && wrong == nil {
+	if err == nil {
 		// What was used is shown sooner; that this could not be noted is told
 		// by the log's own health.
-		if e, err := v.Lookup(string(real.Target)); err == nil {
+		if e, err := v.Lookup(string(call.Target)); err == nil {
 			_ = d.Used(capability.Scope{Session: call.Session}, e.ID, !res.Failed)
 		}
 	}
