@@ -28,7 +28,7 @@ type room struct {
 	ready  chan struct{} // closed when app or err is there
 	app    *App
 	err    error
-	stop   context.CancelFunc
+	stop   func() // ends its watching, and waits for that
 	guests int
 	owner  bool        // its servers are those of others too: it stays
 	leave  *time.Timer // that closes it, while nobody is in it
@@ -99,9 +99,11 @@ func (h *House) open(key string, r *room, flags string, cfg Config) {
 	if r.app, r.err = Open(h.ctx, cfg); r.err != nil {
 		return
 	}
-	ctx, stop := context.WithCancel(h.ctx)
-	r.stop = stop
+	ctx, cancel := context.WithCancel(h.ctx)
+	watched := make(chan struct{})
+	r.stop = func() { cancel(); <-watched }
 	h.work.Go(func() {
+		defer close(watched)
 		if err := r.app.Watch(ctx); err != nil {
 			r.app.log.Warn("watching the catalog ended", "error", err)
 		}
