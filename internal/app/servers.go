@@ -202,10 +202,7 @@ func sealedIn(s connect.Server) bool {
 // namedServers gives what ken.yaml says of servers now, and how its files looked.
 // Files that cannot be followed change nothing.
 func (a *App) namedServers() (config.MCP, []mark) {
-	var marks []mark // before reading: what is written meanwhile is seen the next time
-	for _, file := range a.Settings.Files() {
-		marks = append(marks, look(file))
-	}
+	marks := a.laws.look(a.Settings) // before reading: what is written meanwhile is seen the next time
 	now, err := config.Load(a.Places, a.laws.explicit)
 	if err != nil {
 		a.log.Warn("ken.yaml cannot be followed, so its servers stay as they are", "error", err)
