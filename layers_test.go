@@ -88,9 +88,11 @@ var plan = []room{
 	{"internal/door", words + ground + "internal/know/... internal/govern/... internal/find/... internal/run/..."},
 
 	// Talk: a conversation. It reaches effects through the door only.
-	{"internal/talk/provider/...", words + ground},
-	{"internal/talk/prompt", words + ground + "internal/door"},
+	{"internal/talk/model", words + ground},
+	{"internal/talk/provider/...", words + ground + "internal/talk/model"},
 	{"internal/talk/session", words + ground},
+	{"internal/talk/prompt", words + ground + "internal/door internal/talk/session"},
+	{"internal/talk/deliver/...", words + ground + "internal/door internal/talk/model internal/talk/session"},
 	{"internal/talk/slash", words + "internal/yamldoc"},
 	{"internal/talk/engine", words + ground + "internal/door internal/talk/..."},
 

@@ -33,17 +33,26 @@ type Embedder interface {
 
 // A Request is one step of a conversation. Providers send tools, system and
 // messages in this order and byte for byte as given, because their prompt
-// caches match exact prefixes.
+// caches match exact prefixes: what was sent once is sent again in the same
+// bytes, and only what is new comes after it.
 type Request struct {
-	Model     string
+	Model     string // empty means the one that the provider was made for
 	Tools     []Tool
 	System    string
 	Messages  []Message
 	MaxTokens int // zero means the provider's default
 
-	// Allowed narrows which of Tools may be called now without changing what
-	// is sent of them. Nil means all; empty means none.
+	// Allowed narrows which tools may be called now without changing what is
+	// sent of them. Nil means all; empty means none.
 	Allowed []string
+
+	// Cache names the conversation to the provider's prompt cache, and asks for
+	// the marks that its wire needs to keep the prefix. Empty asks for nothing.
+	Cache string
+
+	// Effort says how long the model may think: "low", "medium", "high", or
+	// empty for its default. It is the same in all requests of a conversation.
+	Effort string
 }
 
 // A Tool is a function that the model may ask for.
@@ -63,52 +72,76 @@ const (
 
 // A Message is one entry of the conversation.
 type Message struct {
-	Role   Role
-	Blocks []Block
+	Role   Role    `json:"role"`
+	Blocks []Block `json:"blocks"`
 }
 
 // A Block is one part of a message: exactly one field is set.
 type Block struct {
-	Text      string
-	Image     *Image
-	Call      *ToolCall
-	Result    *ToolResult
-	Reasoning *Reasoning
+	Text      string      `json:"text,omitempty"`
+	Image     *Image      `json:"image,omitempty"`
+	Call      *ToolCall   `json:"call,omitempty"`
+	Result    *ToolResult `json:"result,omitempty"`
+	Reasoning *Reasoning  `json:"reasoning,omitempty"`
+
+	// Tools may be called from here on. In a message of the user's they are
+	// given at once ([Inline]), in the result of a tool as what a search found
+	// ([Search]). A provider whose wire has no such thing fails with
+	// [Unsupported] and the name of the feature.
+	Tools []Tool `json:"tools,omitempty"`
 }
+
+// The features of a wire by which tools are given in the middle of a
+// conversation.
+const (
+	Inline = "inline"
+	Search = "search"
+)
 
 // An Image is a picture shown to the model.
 type Image struct {
-	MIME string
-	Data []byte
+	MIME string `json:"mime"`
+	Data []byte `json:"data"`
 }
 
 // A ToolCall is the model's wish to use a tool. ID pairs it with its result.
+//
+// Arguments are the bytes that the model wrote: perhaps not JSON at all. A
+// provider passes them on as they came, and sends them back so that the wire
+// stays valid.
 type ToolCall struct {
-	ID        string
-	Name      string
-	Arguments json.RawMessage
+	ID        string `json:"id"`
+	Name      string `json:"name"`
+	Arguments []byte `json:"arguments"`
+
+	// Opaque is what the vendor wants back with the call, unchanged.
+	Opaque json.RawMessage `json:"opaque,omitempty"`
 }
 
 // A ToolResult answers the call of the same ID. Every call gets exactly one.
 type ToolResult struct {
-	ID     string
-	Blocks []Block // text and images
-	Failed bool
+	ID     string  `json:"id"`
+	Name   string  `json:"name"`             // of the tool that was called
+	Blocks []Block `json:"blocks,omitempty"` // text, images and tools
+	Failed bool    `json:"failed,omitempty"`
 }
 
 // Reasoning is what a model thought. Opaque is the vendor's own form of it and
-// must be sent back unchanged.
+// must be sent back unchanged, to the vendor that Wire names and to no other.
 type Reasoning struct {
-	Text   string
-	Opaque json.RawMessage
+	Text   string          `json:"text,omitempty"`
+	Wire   string          `json:"wire,omitempty"`
+	Opaque json.RawMessage `json:"opaque,omitempty"`
 }
 
-// A Chunk is a piece of an answer as it comes. Text and Thought are fragments;
-// a Call is whole. The last chunk has Stop and Usage set.
+// A Chunk is a piece of an answer as it comes: exactly one of Text, Thought,
+// Block and the end. Text and Thought are fragments to show. A Block is whole
+// and is what the history keeps, in order: the text that its fragments made
+// up, reasoning, or a call. The last chunk has Stop and Usage set.
 type Chunk struct {
 	Text    string
-	Thought *Reasoning
-	Call    *ToolCall
+	Thought string
+	Block   *Block
 	Stop    StopReason
 	Usage   *Usage
 }
@@ -125,8 +158,18 @@ const (
 
 // Usage counts tokens as the provider bills them.
 type Usage struct {
-	Input       int // all input, cached or not
-	CachedRead  int // of Input, read from the provider's cache
-	CachedWrite int // of Input, written to it
-	Output      int
+	Input       int `json:"input"`       // all input, cached or not
+	CachedRead  int `json:"cachedRead"`  // of Input, read from the provider's cache
+	CachedWrite int `json:"cachedWrite"` // of Input, written to it
+	Output      int `json:"output"`      // all output, thoughts too
+	Thought     int `json:"thought"`     // of Output
+}
+
+// Add counts another request.
+func (u *Usage) Add(more Usage) {
+	u.Input += more.Input
+	u.CachedRead += more.CachedRead
+	u.CachedWrite += more.CachedWrite
+	u.Output += more.Output
+	u.Thought += more.Thought
 }

@@ -1,0 +1,158 @@
+package engine
+
+import (
+	"time"
+
+	"ken/capability"
+	"ken/internal/door"
+	"ken/internal/talk/model"
+	"ken/llm"
+)
+
+// An Event is something that happened in a turn. It is one of the types below;
+// each is plain data, and as JSON an object whose "type" is its name in small
+// letters.
+type Event interface{ event() }
+
+// Selected: what was found for the message, and what of it is new to the model.
+type Selected struct {
+	Found  door.Found      `json:"found"`
+	Added  []capability.ID `json:"added"`  // what is shown now and was not live before
+	Rung   model.Rung      `json:"rung"`   // how it becomes callable
+	Why    string          `json:"why"`    // one line about the choice, for people
+	Tokens int             `json:"tokens"` // that were added
+}
+
+// Delta: a fragment of the answer, or of what the model thinks.
+type Delta struct {
+	Text    string `json:"text,omitempty"`
+	Thought string `json:"thought,omitempty"`
+}
+
+// Started: a call is about to be made.
+type Started struct {
+	Call Call `json:"call"`
+}
+
+// A Call is a call as people see it: what is really called, never the envelope.
+type Call struct {
+	ID        string        `json:"id"` // the model's own
+	Target    capability.ID `json:"target"`
+	Action    string        `json:"action,omitempty"`
+	Arguments []byte        `json:"arguments,omitempty"`
+	Intent    string        `json:"intent,omitempty"`
+}
+
+// Output: a running call wrote something.
+type Output struct {
+	ID   string `json:"id"`
+	Text string `json:"text"`
+}
+
+// Asked: the turn waits for a person. Consent is answered at the desk (by
+// whoever may), everything else with [Engine.Reply].
+type Asked struct {
+	ID     string   `json:"id"`
+	What   Question `json:"what"`
+	Call   *Call    `json:"call,omitempty"`
+	Ticket string   `json:"ticket,omitempty"` // at the desk
+	Text   string   `json:"text"`             // came from outside
+	Lines  []Line   `json:"lines,omitempty"`  // what a person must know, in order
+	Wide   bool     `json:"wide,omitempty"`   // of Consent: it may be given for the session
+	Choice []string `json:"choice,omitempty"` // of Ask: what the model offers
+}
+
+// A Question says what is asked.
+type Question string
+
+const (
+	Consent Question = "consent"  // may this call be made?
+	Again   Question = "again"    // nobody knows whether it had its effect; shall it be made again?
+	Ask     Question = "ask"      // the model asks (ask_user)
+	Inquiry Question = "inquiry"  // the capability itself asks
+	GoOn    Question = "continue" // a limit was reached; shall the turn go on?
+)
+
+// A Line is something to know, with its name.
+type Line struct {
+	Name string `json:"name"`
+	Text string `json:"text"`
+}
+
+// Answered: what was asked has its answer.
+type Answered struct {
+	ID   string `json:"id"`
+	Yes  bool   `json:"yes"`
+	Text string `json:"text,omitempty"`
+}
+
+// Finished: a call has its result, a refusal too.
+type Finished struct {
+	ID     string            `json:"id"`
+	Target capability.ID     `json:"target"`
+	Result capability.Result `json:"result"`
+	Error  string            `json:"error,omitempty"` // why it was not made
+	Kind   string            `json:"kind,omitempty"`  // of the error
+	Took   time.Duration     `json:"took"`
+}
+
+// Intended: the model declared an intent.
+type Intended struct {
+	Intent        string   `json:"intent"`
+	Justification string   `json:"justification,omitempty"`
+	Chain         []string `json:"chain"` // of this turn, the newest last
+}
+
+// Notice: something that a person should know and that did not stop the turn:
+// a retry, a compaction, a broken prefix, a dropped layer, a limit.
+type Notice struct {
+	Name string `json:"name"` // "retry", "compact", "prefix", "dropped", "rung", "repair", "limit", "degraded"
+	Text string `json:"text"`
+}
+
+// Step: one request to the model is over.
+type Step struct {
+	Number int            `json:"number"`
+	Usage  llm.Usage      `json:"usage"`
+	Plain  int            `json:"plain"` // input that was neither read from the cache nor written to it
+	Cost   float64        `json:"cost,omitempty"`
+	Stop   llm.StopReason `json:"stop"`
+}
+
+// Done: the turn is over. It is the last event of every turn that yields no
+// error.
+type Done struct {
+	Session string    `json:"session"`
+	Turn    int       `json:"turn"`
+	Reason  End       `json:"reason"`
+	Text    string    `json:"text"` // the answer, whole
+	Usage   llm.Usage `json:"usage"`
+	Cost    float64   `json:"cost,omitempty"`
+	Steps   int       `json:"steps"`
+	Calls   int       `json:"calls"`
+	Why     string    `json:"why,omitempty"` // where the reason is not EndAnswer: what to do
+}
+
+// An End says why a turn is over.
+type End string
+
+const (
+	EndAnswer  End = "answer"  // the model answered
+	EndCommand End = "command" // a slash command ran
+	EndWaiting End = "waiting" // a person must answer first; the turn goes on with [Input.Continue]
+	EndLimit   End = "limit"   // steps, mistakes, repetitions, tokens or cost
+	EndAborted End = "aborted"
+	EndFailed  End = "failed" // the model or the machine failed; the session is whole
+)
+
+func (Selected) event() {}
+func (Delta) event()    {}
+func (Started) event()  {}
+func (Output) event()   {}
+func (Asked) event()    {}
+func (Answered) event() {}
+func (Finished) event() {}
+func (Intended) event() {}
+func (Notice) event()   {}
+func (Step) event()     {}
+func (Done) event()     {}
