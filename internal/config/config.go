@@ -32,6 +32,19 @@ type Config struct {
 	Serve        Serve
 	MCP          MCP
 
+	// Model is what conversations are led with, as PROVIDER/NAME. Default none:
+	// then there are commands and no answers. Providers adds to those that are
+	// known, see [Config.Provider]. Default none.
+	Model     string
+	Providers []Provider
+
+	Chat   Chat
+	Skills Skills
+	Trace  Trace
+
+	// Hooks are asked before calls, in this order. Default none.
+	Hooks []Hook
+
 	// Policy is what rules are made of: the profile's settings, and over them
 	// what files say. Default policy.Defaults(policy.Personal); the zero value
 	// refuses nearly everything.
@@ -351,6 +364,8 @@ func Default() Config {
 		},
 		Serve:      Serve{Addr: "127.0.0.1:7777", Auth: AuthOn},
 		MCP:        MCP{Surface: SurfaceAuto, New: PinQuarantine, Changed: PinQuarantine, Idle: 10 * time.Minute},
+		Chat:       defaultChat(),
+		Trace:      Trace{Orchestration: OrchestrationAuto},
 		Policy:     policy.Defaults(policy.Personal),
 		Limits:     defaultLimits(),
 		Sandbox:    defaultSandbox(),

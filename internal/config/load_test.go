@@ -200,6 +200,13 @@ func TestConfigDefaults(t *testing.T) {
 		"experiment.name": `""`, "experiment.config": `""`,
 		"serve.addr": "127.0.0.1:7777", "serve.auth": "on", "serve.hosts": "[]", "serve.origins": "[]", "store": `""`,
 		"mcp.servers": "{}", "mcp.import": "[]", "mcp.surface": "auto", "mcp.pinned": "[]", "mcp.new": "quarantine", "mcp.changed": "quarantine", "mcp.idle": "10m",
+
+		"model": `""`, "providers": "{}",
+		"chat.condenseModel": `""`, "chat.effort": "default", "chat.maxTokens": "0", "chat.modelTable": `""`, "chat.toolDelivery": "auto",
+		"chat.condenseAt": "100", "chat.promptTokens": "6000", "chat.intentScope": "turn", "chat.rememberIntents": "false", "chat.escalation": "allow",
+		"chat.steps": "50", "chat.mistakes": "3", "chat.repeats": "3", "chat.parallel": "8", "chat.requests": "0", "chat.tokens": "0", "chat.cost": "0",
+		"chat.messageBytes": "256KiB", "chat.keep": "2160h", "chat.memory": "false", "skills.always": "[]", "skills.off": "[]", "hooks": "{}",
+		"trace.otlp": `""`, "trace.orchestration": "auto",
 	}
 	byPolicy := []string{"policy.deployment", "policy.intents", "policy.intentSurfaces", "policy.permissions", "policy.askAbove", "policy.denyAbove"}
 	for _, s := range c.Settings() {
@@ -740,7 +747,7 @@ func TestLoadLenientBytes(t *testing.T) {
 }
 
 func TestSettingsMarshal(t *testing.T) {
-	raw, err := json.Marshal(Default().Settings()[1])
+	raw, err := json.Marshal(Default().Settings()[3])
 	want := `{"key":"capabilities.maxTokens","value":"1500","origin":"default","doc":"The most tokens that all cards of one prompt may take."}`
 	if err != nil || string(raw) != want {
 		t.Errorf("Marshal = %s, %v, want %s", raw, err, want)

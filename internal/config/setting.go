@@ -71,8 +71,8 @@ const (
 
 // settings lists every key of ken.yaml, in the order in which people read them.
 func settings() []setting[Config] {
-	return slices.Concat(capabilitiesSettings(), catalogSettings(), discoverySettings(), policySettings(),
-		mcpSettings(), limitsSettings(), sandboxSettings(), toolSettings(), recordSettings(), otherSettings())
+	return slices.Concat(modelSettings(), capabilitiesSettings(), catalogSettings(), discoverySettings(), policySettings(),
+		mcpSettings(), chatSettings(), limitsSettings(), sandboxSettings(), toolSettings(), recordSettings(), otherSettings())
 }
 
 func otherSettings() []setting[Config] {

@@ -1,0 +1,298 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"reflect"
+	"strings"
+	"time"
+
+	"ken/internal/yamldoc"
+)
+
+// Chat says how conversations are led.
+type Chat struct {
+	// CondenseModel, PROVIDER/NAME, sums up what no longer fits. Empty, the
+	// default, is the model itself.
+	CondenseModel string
+
+	// Effort says how long a model may think. Default empty: its own.
+	Effort Effort
+
+	// MaxTokens is the most of one answer. Zero, the default, is the model's.
+	MaxTokens int
+
+	// ModelTable is a file with rows of the table of models. Default none.
+	ModelTable string
+
+	// ToolDelivery says how found tools become callable. Default auto; the zero
+	// value means the same.
+	ToolDelivery ToolDelivery
+
+	// CondenseAt is how full the window may be, in percent, before what was
+	// said is summed up. Default 100: as full as it safely can be.
+	CondenseAt int
+
+	// PromptTokens is the most of the system prompt. Default 6000.
+	PromptTokens int
+
+	// IntentScope says how long an intent lasts. Default turn; the zero value
+	// means the same. RememberIntents keeps it for the next turn. Default false.
+	IntentScope     IntentScope
+	RememberIntents bool
+
+	// Escalation says whether a second, wider intent in one turn needs a
+	// person's word. Default allow: the calls are asked about in any case.
+	Escalation Escalation
+
+	// The limits of one turn. Steps are requests to the model (default 50),
+	// Mistakes bad calls in a row (3), Repeats the same call in a row (3),
+	// Parallel the calls at once that change nothing (8). Zero Requests, Cost
+	// and Tokens are no limit; at one a person is asked whether to go on.
+	Steps, Mistakes, Repeats, Parallel int
+	Requests, Tokens                   int
+	Cost                               float64 // dollars
+
+	// MessageBytes is the most of a message that is shown whole; a longer one
+	// is kept and read by its handle. Default 256 KiB.
+	MessageBytes int
+
+	// Keep is how long a session is kept after its last turn. Default 90 days;
+	// zero is for ever.
+	Keep time.Duration
+
+	// Memory shows the end of the conversation before this one. Default false.
+	Memory bool
+}
+
+// An Effort says how long a model may think.
+type Effort string
+
+// ToolDelivery says how found tools become callable.
+type ToolDelivery string
+
+// IntentScope says how long an intent lasts.
+type IntentScope string
+
+// Escalation says what a wider intent needs.
+type Escalation string
+
+const (
+	IntentTurn    IntentScope = "turn"
+	IntentRequest IntentScope = "request" // the literal rule of the third seed document
+
+	EscalationAsk   Escalation = "ask"
+	EscalationAllow Escalation = "allow"
+
+	DeliverAuto ToolDelivery = "auto"
+)
+
+const leastCondense = 5
+
+// Skills says which skills are in every prompt, and which are nowhere.
+type Skills struct {
+	Always []string // ids or names; default none
+	Off    []string // default none
+}
+
+// A Hook is a command that is asked before a call.
+type Hook struct {
+	Name    string
+	Command []string
+	Tools   []string      // ids or names, with *; empty is all
+	Timeout time.Duration // zero is 10s
+}
+
+// Trace says where what happened is told besides the trail.
+type Trace struct {
+	// OTLP is where spans are sent, as in http://127.0.0.1:4318. Default none.
+	OTLP string
+
+	// Orchestration reads .orchestration/active_intents.yaml where it exists,
+	// and writes agent_trace.jsonl beside it. Default auto; the zero value
+	// means the same.
+	Orchestration Orchestration
+}
+
+// Orchestration says whether the folder of that name is used.
+type Orchestration string
+
+const (
+	OrchestrationAuto Orchestration = "auto" // where it exists
+	OrchestrationOff  Orchestration = "off"
+)
+
+func defaultChat() Chat {
+	return Chat{
+		ToolDelivery: DeliverAuto, CondenseAt: 100, PromptTokens: 6000, IntentScope: IntentTurn, Escalation: EscalationAllow,
+		Steps: 50, Mistakes: 3, Repeats: 3, Parallel: 8, MessageBytes: 256 << 10, Keep: 90 * day,
+	}
+}
+
+func chatSettings() []setting[Config] {
+	return []setting[Config]{
+		entry("chat.condenseModel", "The model that sums up what no longer fits, as PROVIDER/NAME; empty for the model itself.",
+			func(c *Config) *string { return &c.Chat.CondenseModel }, text(checkModel)),
+		entry("chat.effort", "How long a model may think: low, medium, high, or default.",
+			func(c *Config) *Effort { return &c.Chat.Effort }, effort()),
+		entry("chat.maxTokens", "The most tokens of one answer; 0 is the model's own.",
+			func(c *Config) *int { return &c.Chat.MaxTokens }, whole(0, mostTokens)),
+		entry("chat.modelTable", "A file with rows of your own for the table of models: windows, prices, what they can do.",
+			func(c *Config) *string { return &c.Chat.ModelTable }, path()),
+		entry("chat.toolDelivery", "How found tools become callable: auto, inline, search, bridge, whole, extend or per_turn.",
+			func(c *Config) *ToolDelivery { return &c.Chat.ToolDelivery },
+			word[ToolDelivery](DeliverAuto, "inline", "search", "bridge", "whole", "extend", "per_turn").fixed()),
+		entry("chat.condenseAt", "How full the window may be, in percent from 5 to 100, before the conversation is summed up.",
+			func(c *Config) *int { return &c.Chat.CondenseAt }, whole(leastCondense, 100)),
+		entry("chat.promptTokens", "The most tokens of the system prompt.",
+			func(c *Config) *int { return &c.Chat.PromptTokens }, whole(500, mostTokens)),
+		entry("chat.intentScope", "How long a declared intent lasts: the turn, or one request to the model (request).",
+			func(c *Config) *IntentScope { return &c.Chat.IntentScope }, word(IntentRequest, IntentTurn)),
+		entry("chat.rememberIntents", "Begin a turn with the intent that the last one ended with.",
+			func(c *Config) *bool { return &c.Chat.RememberIntents }, boolean()),
+		entry("chat.escalation", "A second, wider intent in one turn: ask a person, or allow it (its calls are judged in any case).",
+			func(c *Config) *Escalation { return &c.Chat.Escalation }, word(EscalationAsk, EscalationAllow)),
+		entry("chat.steps", "The most requests to the model in one turn.",
+			func(c *Config) *int { return &c.Chat.Steps }, whole(1, 10_000)),
+		entry("chat.mistakes", "How many bad calls in a row end a turn.",
+			func(c *Config) *int { return &c.Chat.Mistakes }, whole(1, 1000)),
+		entry("chat.repeats", "How often in a row the same call may be made.",
+			func(c *Config) *int { return &c.Chat.Repeats }, whole(1, 1000)),
+		entry("chat.parallel", "The most calls at once, of those that change nothing.",
+			func(c *Config) *int { return &c.Chat.Parallel }, whole(1, 256)),
+		entry("chat.requests", "After how many requests of a turn a person is asked whether to go on; 0 is never.",
+			func(c *Config) *int { return &c.Chat.Requests }, whole(0, 10_000)),
+		entry("chat.tokens", "After how many tokens of a turn a person is asked whether to go on; 0 is never.",
+			func(c *Config) *int { return &c.Chat.Tokens }, whole(0, 1_000_000_000)),
+		entry("chat.cost", "After how many dollars of a turn a person is asked whether to go on; 0 is never.",
+			func(c *Config) *float64 { return &c.Chat.Cost }, dollars()),
+		entry("chat.messageBytes", "The most of a message that is shown whole; a longer one is kept and read by its handle.",
+			func(c *Config) *int { return &c.Chat.MessageBytes }, size[int](1024, 16*mib)),
+		entry("chat.keep", "How long a session is kept after its last turn; 0s is for ever.",
+			func(c *Config) *time.Duration { return &c.Chat.Keep }, duration(0, 3650*day, noMoreOrEver)),
+		entry("chat.memory", "Show the end of the conversation before this one.",
+			func(c *Config) *bool { return &c.Chat.Memory }, boolean()),
+		entry("skills.always", "Ids or names of skills whose text is in every system prompt.",
+			func(c *Config) *[]string { return &c.Skills.Always }, texts("skills", subset, nil)),
+		entry("skills.off", "Ids or names of skills that are not there.",
+			func(c *Config) *[]string { return &c.Skills.Off }, texts("skills", anything[[]string], union)),
+		entry("hooks", "Commands that are asked before calls and may refuse or narrow them, as in {lint: {command: [./check.sh], tools: [write_to_file]}}.",
+			func(c *Config) *[]Hook { return &c.Hooks }, hooks()),
+		entry("trace.otlp", "Where OpenTelemetry spans are sent, as in http://127.0.0.1:4318; empty is nowhere.",
+			func(c *Config) *string { return &c.Trace.OTLP }, text(checkOTLP)),
+		entry("trace.orchestration", "The folder .orchestration, where there is one: its scopes narrow calls, and agent_trace.jsonl is written (auto), or not (off).",
+			func(c *Config) *Orchestration { return &c.Trace.Orchestration }, word(OrchestrationAuto, OrchestrationOff)),
+	}
+}
+
+// effort reads "default" as nothing.
+func effort() kind[Effort] {
+	k := word[Effort]("low", "medium", "high", "default").fixed()
+	parse := k.parse
+	k.parse = func(r *reading, at spot, v yamldoc.Value) (Effort, bool) {
+		e, ok := parse(r, at, v)
+		if e == "default" {
+			e = ""
+		}
+		return e, ok
+	}
+	k.show = func(e Effort) any {
+		if e == "" {
+			return "default"
+		}
+		return string(e)
+	}
+	k.noWider = func(a, b Effort) bool { return a == b }
+	return k
+}
+
+func dollars() kind[float64] {
+	return kind[float64]{
+		parse: func(r *reading, at spot, v yamldoc.Value) (float64, bool) {
+			x, ok := number(v)
+			if !ok {
+				r.mistyped(at, v, "a number")
+				return 0, false
+			}
+			if !(x >= 0 && x <= 1e6) {
+				r.fault(at, "out-of-range", "write a number of dollars", "%s is %s, not within 0 to 1000000", at.key, flow(v.Any))
+				return 0, false
+			}
+			return x, true
+		},
+		show:    asIs[float64],
+		noWider: func(a, b float64) bool { return b == 0 || a != 0 && a <= b },
+	}
+}
+
+func checkOTLP(s string) (fix string, err error) {
+	if s == "" {
+		return "", nil
+	}
+	if u, err := url.Parse(s); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return "write http://127.0.0.1:4318", errors.New("is not an address")
+	}
+	return "", nil
+}
+
+func hookSettings() []setting[Hook] {
+	return []setting[Hook]{
+		entry("command", "", func(h *Hook) *[]string { return &h.Command }, arguments()),
+		entry("tools", "", func(h *Hook) *[]string { return &h.Tools }, texts("ids or names", nil, nil)),
+		entry("timeout", "", func(h *Hook) *time.Duration { return &h.Timeout }, duration(time.Millisecond, 10*time.Minute, noMore)),
+	}
+}
+
+// hooks maps names to commands, in the order of the file: a project's file has
+// no say in what is started.
+func hooks() kind[[]Hook] {
+	return kind[[]Hook]{
+		empty:   true,
+		noWider: func(a, b []Hook) bool { return reflect.DeepEqual(a, b) },
+		parse:   parseHooks,
+		show: func(list []Hook) any {
+			out := &yamldoc.Map{}
+			for i := range list {
+				m := &yamldoc.Map{}
+				for _, e := range hookSettings() {
+					v := e.show(&list[i])
+					if items, isList := v.([]yamldoc.Value); v == "0s" || isList && len(items) == 0 {
+						continue
+					}
+					m.Fields = append(m.Fields, yamldoc.Field{Key: e.name, Value: yamldoc.Value{Any: v}})
+				}
+				out.Fields = append(out.Fields, yamldoc.Field{Key: list[i].Name, Value: yamldoc.Value{Any: m}})
+			}
+			return out
+		},
+	}
+}
+
+func parseHooks(r *reading, at spot, v yamldoc.Value) ([]Hook, bool) {
+	if v.Any == nil {
+		return nil, true
+	}
+	m, ok := v.Any.(*yamldoc.Map)
+	if !ok {
+		r.mistyped(at, v, "a map of hooks, as in {lint: {command: [./check.sh]}}")
+		return nil, false
+	}
+	before := len(r.problems)
+	var out []Hook
+	for _, f := range m.Fields {
+		where := spot{at.key + "." + plain(f.Key), f.Line}
+		about, isMap := f.Value.Any.(*yamldoc.Map)
+		if !ServerName(f.Key) || !isMap {
+			r.fault(where, "bad-value", "write a name and a command, as in {lint: {command: [./check.sh]}}", "%s is not a hook", where.key)
+			continue
+		}
+		h := Hook{Name: f.Key}
+		decode(r, where.key+".", about, hookSettings(), &h)
+		if len(h.Command) == 0 || strings.TrimSpace(h.Command[0]) == "" {
+			r.fault(where, "bad-value", "write command: [program, argument]", "%s", fmt.Sprintf("%s has no command", where.key))
+		}
+		out = append(out, h)
+	}
+	return out, len(r.problems) == before
+}
