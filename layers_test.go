@@ -81,6 +81,7 @@ var plan = []room{
 	{"internal/run/result", words + ground},
 	{"internal/run/executor/...", words + ground + "internal/run/sandbox internal/run/sandbox/egress internal/run/result"},
 	{"internal/run/mcpgateway/...", words + ground + "internal/know/... internal/govern/pin internal/run/sandbox internal/run/sandbox/egress internal/run/executor"},
+	{"internal/run/hook", words + ground + "internal/run/sandbox"},
 	{"internal/run/runner", words + ground + "internal/know/catalog internal/govern/... internal/run/..."},
 	{"internal/run/queue", words + ground + "internal/govern/... internal/run/..."},
 
@@ -109,6 +110,7 @@ var plan = []room{
 	{"internal/config", words + ground + "internal/govern/policy"},
 	{"internal/connect", words + ground},
 	{"internal/app", all},
+	{"internal/cli/chat", words + ground + "internal/door internal/talk/..."},
 	{"internal/cli", all},
 	{".", words + "internal/app internal/config internal/door internal/govern/... internal/run/..."},
 	{"cmd/ken", "internal/cli internal/run/sandbox internal/serve/shim/entry"},

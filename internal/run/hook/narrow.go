@@ -1,0 +1,114 @@
+package hook
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/big"
+)
+
+// narrows says why new arguments are not narrower than the old, or nil.
+func narrows(before, after json.RawMessage) error {
+	if len(before) == 0 {
+		before = json.RawMessage("{}")
+	}
+	old, err := decode(before)
+	if err != nil {
+		return fmt.Errorf("the call's own arguments cannot be read: %w", err)
+	}
+	now, err := decode(after)
+	if err != nil {
+		return err
+	}
+	if _, ok := now.(map[string]any); !ok {
+		return errors.New("they are not an object")
+	}
+	return within("", old, now)
+}
+
+func decode(b json.RawMessage) (any, error) {
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.UseNumber()
+	var v any
+	err := d.Decode(&v)
+	return v, err
+}
+
+// within compares what is at a path.
+func within(at string, old, now any) error {
+	wider := func(why string) error {
+		if at == "" {
+			return errors.New(why)
+		}
+		return fmt.Errorf("%s: %s", at[1:], why)
+	}
+	switch now := now.(type) {
+	case map[string]any:
+		was, ok := old.(map[string]any)
+		if !ok {
+			return wider("it was no object")
+		}
+		for name, v := range now {
+			before, there := was[name]
+			if !there {
+				return wider(fmt.Sprintf("%q was not there", name))
+			}
+			if err := within(at+"."+name, before, v); err != nil {
+				return err
+			}
+		}
+		return nil
+	case []any:
+		was, ok := old.([]any)
+		if !ok {
+			return wider("it was no list")
+		}
+		for i, v := range now { // each must follow, in order, from one that was there
+			for len(was) > 0 && within(at, was[0], v) != nil {
+				was = was[1:]
+			}
+			if len(was) == 0 {
+				return wider(fmt.Sprintf("item %d was not there", i+1))
+			}
+			was = was[1:]
+		}
+		return nil
+	case json.Number:
+		was, ok := old.(json.Number)
+		if !ok || !nearer(was, now) {
+			return wider("the number is larger than it was")
+		}
+		return nil
+	case bool:
+		if was, ok := old.(bool); !ok || now && !was {
+			return wider("it was not true")
+		}
+		return nil
+	case string:
+		if was, ok := old.(string); !ok || was != now {
+			return wider("the text is another")
+		}
+		return nil
+	case nil:
+		if old != nil {
+			return wider("leave it out instead of null")
+		}
+		return nil
+	}
+	return wider("it is of an unknown kind")
+}
+
+// nearer reports whether a number lies between zero and another.
+func nearer(old, now json.Number) bool {
+	const digits = 64 // of an exponent nobody means more
+	if len(old) > digits || len(now) > digits {
+		return old == now
+	}
+	a, _, errA := big.ParseFloat(string(old), 10, 256, big.ToNearestEven)
+	b, _, errB := big.ParseFloat(string(now), 10, 256, big.ToNearestEven)
+	if errA != nil || errB != nil {
+		return old == now
+	}
+	return b.Sign() == 0 || a.Sign() == b.Sign() && new(big.Float).Abs(b).Cmp(new(big.Float).Abs(a)) <= 0
+}
