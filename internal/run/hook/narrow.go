@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+
+	"ken/capability"
 )
 
 // narrows says why new arguments are not narrower than the old, or nil.
@@ -27,11 +29,16 @@ func narrows(before, after json.RawMessage) error {
 	return within("", old, now)
 }
 
+// decode reads arguments that every reader understands alike.
 func decode(b json.RawMessage) (any, error) {
-	d := json.NewDecoder(bytes.NewReader(b))
+	plain, err := capability.CanonicalJSON(b)
+	if err != nil {
+		return nil, err
+	}
+	d := json.NewDecoder(bytes.NewReader(plain))
 	d.UseNumber()
 	var v any
-	err := d.Decode(&v)
+	err = d.Decode(&v)
 	return v, err
 }
 
