@@ -45,6 +45,7 @@ func Load(places Places, explicit string) (Config, error) {
 	if len(problems) > 0 {
 		return Config{}, &Error{problems}
 	}
+	places.scope(&cfg)
 	return cfg, nil
 }
 

@@ -185,7 +185,7 @@ func showAccess(a policy.ToolAccess) any {
 // RuleFiles lists every file that can change what [Config.Policy] is, whether
 // it is there or not. explicit is what Load was given.
 func (p Places) RuleFiles(explicit string, c Config) []string {
-	out := []string{accessFile(p.Home), accessFile(p.Workspace)}
+	out := []string{accessFile(p.Home), accessFile(p.Workspace), filepath.Join(p.OrchestrationDir(), orchestrationFile)}
 	if explicit != "" {
 		file, _, _ := p.files(explicit) // made absolute; what is wrong with it is Load's to say
 		out = append(out, file)

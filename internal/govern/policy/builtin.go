@@ -155,6 +155,25 @@ func (c *compiler) modes() {
 	}
 }
 
+// writeScope refuses changes outside the files of the work at hand.
+func (c *compiler) writeScope() {
+	w := c.r.settings.Scope
+	if w == nil {
+		return
+	}
+	when, bits := within(Write, Edit)
+	ru := rule{
+		id: "scope.write", where: w.Where, stage: stageArguments, forbid: true,
+		when: []ast.Node{attr(ast.Context(), "origin", "model"), when}, classes: bits, unless: true,
+		test: &test{kind: testFiles, globs: c.globs("owned_scope", w.Globs)},
+		text: "REQ-001: the file is outside the scope of " + listed(w.Work), instead: "In scope: " + listed(w.Globs), knob: "owned_scope in " + w.Where,
+	}
+	if w.Trouble != "" {
+		ru.text, ru.instead = "The scope of the work cannot be read: "+w.Trouble, "Mend the file"
+	}
+	c.add(ru)
+}
+
 func groups(list []Group) string {
 	var words []string
 	for _, g := range list {

@@ -102,6 +102,7 @@ func Compile(s Settings) (*Rules, error) {
 	c.access()
 	c.deployment()
 	c.modes()
+	c.writeScope()
 	c.intentRules()
 	c.permissions()
 	c.arguments()

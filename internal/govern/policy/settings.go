@@ -34,12 +34,24 @@ type Settings struct {
 	ReadRoots, WriteRoots []string
 	Protect, Secrets      []string
 
+	// Scope narrows what a model's calls may change. Nil narrows nothing.
+	Scope *WriteScope
+
 	// AskAbove and DenyAbove are grades of [Risk]; 100 is never exceeded.
 	AskAbove, DenyAbove int
 
 	Access ToolAccess
 	Rules  []Rule
 	Cedar  []CedarFile
+}
+
+// A WriteScope is the set of files that a model may change for the work at
+// hand. One without globs is empty.
+type WriteScope struct {
+	Globs   []string
+	Work    []string // ids of the work that owns them
+	Where   string   // the file that says so
+	Trouble string   // why that file cannot be followed; then the scope is empty
 }
 
 // A CedarFile is a policy text of an organisation.

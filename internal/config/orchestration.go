@@ -1,0 +1,121 @@
+package config
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"ken/internal/govern/policy"
+	"ken/internal/yamldoc"
+)
+
+// The folder in which people keep the work that agents are to do, with the ids
+// and the scope of each piece.
+const (
+	orchestrationDir  = ".orchestration"
+	orchestrationFile = "active_intents.yaml"
+	mostOrchestration = 1 << 20 // bytes
+)
+
+// OrchestrationDir is where the work at hand is written down, whether it is
+// there or not.
+func (p Places) OrchestrationDir() string { return filepath.Join(p.Workspace, orchestrationDir) }
+
+// scope reads the scopes of the work at hand, which narrow what a model may
+// change. A file that cannot be followed leaves nothing in scope.
+func (p Places) scope(c *Config) {
+	if c.Trace.Orchestration == OrchestrationOff {
+		return
+	}
+	where := filepath.Join(orchestrationDir, orchestrationFile)
+	text, err := p.readOrchestration(where)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return
+	case err != nil:
+		c.Policy.Scope = &policy.WriteScope{Where: where, Trouble: err.Error()}
+		return
+	}
+	scope, err := parseScope(text)
+	if err == nil && scope != nil {
+		// A pattern that cannot be read is the file's fault, not that of all rules.
+		_, err = policy.Compile(policy.Settings{Scope: scope})
+	}
+	if err != nil {
+		scope = &policy.WriteScope{Trouble: err.Error()}
+	}
+	if scope != nil {
+		scope.Where = where
+		c.Policy.Scope = scope
+	}
+}
+
+func (p Places) readOrchestration(name string) ([]byte, error) {
+	root, err := os.OpenRoot(p.Workspace)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	f, err := root.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, mostOrchestration+1))
+	if err == nil && len(text) > mostOrchestration {
+		err = errors.New("it has more than 1 MiB")
+	}
+	return text, err
+}
+
+// parseScope gives the files of the work that is under way; nil where none says
+// which are its own.
+func parseScope(text []byte) (*policy.WriteScope, error) {
+	m, err := yamldoc.Parse(text, yamldoc.Limits{})
+	if err != nil {
+		return nil, err
+	}
+	r := yamldoc.NewReader(m)
+	var out *policy.WriteScope
+	for _, item := range slices.Concat(r.Items("active_intents"), r.Items("intents")) {
+		id, status := item.String("id"), strings.ToLower(item.String("status"))
+		globs := item.Strings("owned_scope", "scope")
+		if issues := item.Issues(); len(issues) > 0 {
+			return nil, issues[0]
+		}
+		if len(globs) == 0 || !underWay(status) {
+			continue
+		}
+		if out == nil {
+			out = &policy.WriteScope{}
+		}
+		out.Work = append(out.Work, id)
+		for _, g := range globs {
+			// A folder means what is in it.
+			if strings.HasSuffix(g, "/") {
+				g += "**"
+			}
+			if !slices.Contains(out.Globs, g) {
+				out.Globs = append(out.Globs, g)
+			}
+		}
+	}
+	if issues := r.Issues(); len(issues) > 0 {
+		return nil, issues[0]
+	}
+	return out, nil
+}
+
+// underWay reports whether a status means work at hand. One that is not known
+// does: its scope then narrows.
+func underWay(status string) bool {
+	switch strings.NewReplacer("-", "_", " ", "_").Replace(status) {
+	case "done", "completed", "complete", "closed", "cancelled", "canceled", "abandoned", "pending", "planned", "todo", "blocked", "archived":
+		return false
+	}
+	return true
+}
