@@ -39,7 +39,7 @@ func TestS343ScopesNarrow(t *testing.T) {
 		{"nothing owned", "active_intents: [{id: a}]", "main.go", capability.ByModel, ""},
 		{"not YAML", "active_intents: [", "src/auth/login.go", capability.ByModel, "cannot be read"},
 		{"wrong type", "active_intents: [{id: a, owned_scope: {x: 1}}]", "main.go", capability.ByModel, "cannot be read"},
-		{"no pattern", "active_intents: [{id: a, owned_scope: ['src/[']}]", "main.go", capability.ByModel, "cannot be read"},
+		{"no pattern", "active_intents: [{id: a, owned_scope: ['src/../x']}]", "main.go", capability.ByModel, "cannot be read"},
 		{"not a list", "active_intents: soon", "main.go", capability.ByModel, "cannot be read"},
 	}
 	for _, tt := range tests {
