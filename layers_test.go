@@ -63,6 +63,7 @@ var plan = []room{
 	{"internal/govern/policy", words + "internal/yamldoc"}, // pure: no store, no files
 	{"internal/govern/approval", words + ground + "internal/govern/policy"},
 	{"internal/govern/audit", words + ground + "internal/govern/policy"},
+	{"internal/govern/trace", words},
 	{"internal/govern/review", words + ground + "internal/govern/policy internal/govern/audit"},
 	{"internal/govern/pin", words + ground + "internal/govern/policy internal/govern/audit"},
 

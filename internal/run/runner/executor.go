@@ -76,6 +76,7 @@ const (
 	MetaDuration = "duration_ms" // decimal
 	MetaEffect   = "effect"      // the effect's id, the same in the record
 	MetaRepeated = "repeated"    // "true": an earlier result, nothing ran
+	MetaRecord   = "record"      // the closing record in the trail, CHAIN:NUMBER
 	MetaAudit    = "audit"       // "degraded": the closing record is missing
 	MetaTicket   = "ticket"      // of the question that waits for a person
 	MetaPlugin   = "plugin"      // that changed or withheld the result

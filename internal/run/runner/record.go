@@ -93,10 +93,12 @@ func (r *Runner) close(ctx context.Context, t *trip, res *capability.Result, err
 	}
 	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.limits.Record)
 	defer cancel()
-	_, unwritten := r.cfg.Log.Append(late, records...)
+	id, unwritten := r.cfg.Log.Append(late, records...)
 	if unwritten != nil {
 		r.degrade(t, res, unwritten)
+		return
 	}
+	res.Meta[MetaRecord] = string(id)
 }
 
 // digest names what a program wrote without revealing it.
