@@ -158,6 +158,26 @@ func (r *Rules) AsksIntent(at Surface) bool {
 	return s.Intents != Off && (s.IntentSurfaces == nil || slices.Contains(s.IntentSurfaces, at))
 }
 
+// IntentAllows reports whether an intent lets calls of a class pass, where
+// intents are asked for. It decides nothing: [Rules.Decide] does.
+func (r *Rules) IntentAllows(intent string, class Class) bool {
+	i, known := ParseIntent(intent)
+	if r == nil || !known {
+		return false
+	}
+	return class == Meta || class == Read && r.settings.Intents == Relaxed || slices.Contains(r.intents[i], class)
+}
+
+// Wider reports whether an intent lets calls pass that another does not.
+func (r *Rules) Wider(from, to string) bool {
+	for class := Read; class < classes; class++ {
+		if r.IntentAllows(to, class) && !r.IntentAllows(from, class) {
+			return true
+		}
+	}
+	return false
+}
+
 // Visible reports whether a class of principals may know of a capability: it
 // is false only where every call would be refused, whatever its action,
 // arguments, intent and consent. What depends on arguments in the policies of

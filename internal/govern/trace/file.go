@@ -58,6 +58,12 @@ func LineOf(c *Call) Line {
 	}
 }
 
+// There reports whether the folder is there.
+func (f *File) There() bool {
+	info, err := os.Stat(f.dir)
+	return err == nil && info.IsDir()
+}
+
 // Append tells of a call. Without the folder it does nothing.
 func (f *File) Append(c *Call) error {
 	b, err := json.Marshal(LineOf(c))

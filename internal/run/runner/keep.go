@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"strconv"
-	"unicode/utf8"
 
 	"ken/capability"
 	"ken/internal/run/result"
@@ -44,7 +42,7 @@ func (r *Runner) keep(t *trip, res capability.Result) capability.Result {
 		return res
 	}
 	res.Meta[MetaTruncated] = "true"
-	res.Parts = append([]capability.Part{{Text: excerpt(text, limit, note)}}, rest...)
+	res.Parts = append([]capability.Part{{Text: result.Ends(text, limit, note)}}, rest...)
 	return res
 }
 
@@ -77,20 +75,6 @@ func textOf(parts []capability.Part) []byte {
 		b.Write(p.JSON)
 	}
 	return b.Bytes()
-}
-
-// excerpt gives the first and the last of a text, and between them how much is
-// missing and where it is.
-func excerpt(text []byte, limit int, note string) string {
-	head, tail := text[:limit*3/4], text[len(text)-limit/4:]
-	for len(head) > 0 && !utf8.RuneStart(text[len(head)]) {
-		head = head[:len(head)-1]
-	}
-	for len(tail) > 0 && !utf8.RuneStart(tail[0]) {
-		tail = tail[1:]
-	}
-	left := len(text) - len(head) - len(tail)
-	return fmt.Sprintf("%s\n[… %s bytes left out; %s …]\n%s", head, strconv.Itoa(left), note, tail)
 }
 
 // fitData leaves an image or a sound as it is, unless it is larger than a
