@@ -1,0 +1,165 @@
+package model
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// A Table finds what is known of a model. It never changes and is safe for
+// concurrent use. The zero Table knows the built-in rows.
+type Table struct {
+	own []Row
+}
+
+// NewTable puts a person's own rows before the built-in ones.
+func NewTable(own []Row) *Table {
+	return &Table{own: slices.Clone(own)}
+}
+
+// Find gives the row of a model as it is reached over a wire. A name that no
+// pattern takes is tried again without what stands before its last slash, as
+// gateways put the vendor there.
+//
+// A person's own row counts before the built-in ones whatever its length, and
+// what it leaves out is taken from the row that it stands before. Where no row
+// takes the name Find reports false and gives the least: a window of 128,000
+// tokens, answers of 8,192, no rung but those that every model has, no price,
+// and the most careful cache rule of the wire.
+//
+// A vendor's model over another vendor's wire is somebody's gateway: its
+// window stays, while price and cache are taken as not known. Rungs are those
+// that the wire can carry as well.
+func (t *Table) Find(wire Wire, name string) (Row, bool) {
+	row, known := best(builtin(), name, func(Row) bool { return true })
+	if known && vendor(row.Wire) != vendor(wire) {
+		row.Price, row.Cache = Price{}, least(wire).Cache
+	}
+	if !known {
+		row = least(wire)
+	}
+	if t != nil {
+		own, ok := best(t.own, name, func(r Row) bool { return r.Wire == "" || r.Wire == wire })
+		if ok {
+			row, known = over(row, own), true
+		}
+	}
+	row.Wire = wire
+	row.Rungs = carried(wire, row.Rungs)
+	return row, known
+}
+
+// best gives the matching row with the longest pattern, the first of equals.
+func best(rows []Row, name string, take func(Row) bool) (Row, bool) {
+	name = strings.ToLower(name)
+	for {
+		found, length := -1, -1
+		for i, r := range rows {
+			n := weight(r.Pattern)
+			if n > length && take(r) && matches(strings.ToLower(r.Pattern), name) {
+				found, length = i, n
+			}
+		}
+		if found >= 0 {
+			return rows[found], true
+		}
+		slash := strings.LastIndexByte(name, '/')
+		if slash < 0 {
+			return Row{}, false
+		}
+		name = name[slash+1:]
+	}
+}
+
+// weight orders patterns: by what they say literally, then by what they leave
+// to one character, and of equals one without a star first.
+func weight(pattern string) int {
+	stars, ones := strings.Count(pattern, "*"), strings.Count(pattern, "?")
+	n := (len(pattern)-stars-ones)<<16 + ones<<1
+	if stars == 0 {
+		n++
+	}
+	return n
+}
+
+// matches reports whether a pattern takes a whole name. It goes back to the
+// last star only, so its time is bounded by the product of the lengths.
+func matches(pattern, name string) bool {
+	p, n, star, mark := 0, 0, -1, 0
+	for n < len(name) {
+		switch {
+		case p < len(pattern) && pattern[p] == '*':
+			star, mark = p, n
+			p++
+		case p < len(pattern) && (pattern[p] == '?' || pattern[p] == name[n]):
+			p++
+			n++
+		case star >= 0:
+			mark++
+			p, n = star+1, mark
+		default:
+			return false
+		}
+	}
+	return strings.Trim(pattern[p:], "*") == ""
+}
+
+// over lays what a person's own row says over another.
+func over(row, own Row) Row {
+	row.Pattern, row.Since, row.Source = own.Pattern, own.Since, own.Source
+	if own.Window != 0 {
+		row.Window = own.Window
+		row.MaxOutput = min(row.MaxOutput, own.Window)
+	}
+	if own.MaxOutput != 0 {
+		row.MaxOutput = own.MaxOutput
+	}
+	if own.Rungs != nil {
+		row.Rungs = own.Rungs
+	}
+	if own.Cache != (Cache{}) {
+		row.Cache = own.Cache
+	}
+	if own.Price != (Price{}) {
+		row.Price = own.Price
+	}
+	row.Images = (row.Images || own.Images) && own.off&noImages == 0
+	row.Reasoning = (row.Reasoning || own.Reasoning) && own.off&noReasoning == 0
+	return row
+}
+
+// vendor names whose wire it is.
+func vendor(w Wire) string {
+	switch w {
+	case Chat, Responses:
+		return "openai"
+	}
+	return string(w)
+}
+
+// carried leaves out the rungs that a wire has no form for.
+func carried(w Wire, rungs []Rung) []Rung {
+	if w == Messages || w == Responses {
+		return slices.Clone(rungs)
+	}
+	return slices.DeleteFunc(slices.Clone(rungs), func(g Rung) bool { return g == Inline || g == Search })
+}
+
+// least is what a model is taken to have of which nothing is known.
+func least(w Wire) Row {
+	row := Row{Wire: w, Source: "nothing is known of this model: the least is assumed", Window: 128_000, MaxOutput: 8_192, Rungs: every()}
+	switch w {
+	case Messages:
+		row.Cache = Cache{Marked: true, Marks: 4, Lookback: 20, Least: 4096, Life: 5 * time.Minute}
+	case Responses:
+		row.Cache = Cache{Least: 1024, Step: 128, Life: 5 * time.Minute}
+	case Gemini:
+		row.Cache = Cache{Least: 4096, Life: 5 * time.Minute}
+	}
+	return row
+}
+
+// every gives the rungs that work with every model, after those given.
+func every(more ...Rung) []Rung {
+	return append(more, Whole, Bridge, Extend, PerTurn)
+}

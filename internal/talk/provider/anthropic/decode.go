@@ -1,0 +1,256 @@
+package anthropic
+
+import (
+	"encoding/json"
+	"io"
+	"slices"
+	"strconv"
+
+	"ken/internal/talk/provider"
+	"ken/llm"
+)
+
+const (
+	mostEvent  = 8 << 20 // bytes
+	mostBlocks = 4096    // of one answer
+)
+
+// An event is any event of the wire: the fields that are used of all of them.
+type event struct {
+	Type    string `json:"type"`
+	Index   int    `json:"index"`
+	Message struct {
+		Usage usage `json:"usage"`
+	} `json:"message"`
+	Block struct {
+		Type      string          `json:"type"`
+		Text      string          `json:"text"`
+		Thinking  string          `json:"thinking"`
+		Signature string          `json:"signature"`
+		Data      string          `json:"data"`
+		ID        string          `json:"id"`
+		Name      string          `json:"name"`
+		Input     json.RawMessage `json:"input"`
+	} `json:"content_block"`
+	Delta struct {
+		Type       string `json:"type"`
+		Text       string `json:"text"`
+		Thinking   string `json:"thinking"`
+		Signature  string `json:"signature"`
+		Partial    string `json:"partial_json"`
+		StopReason string `json:"stop_reason"`
+	} `json:"delta"`
+	Usage usage `json:"usage"`
+	Error fault `json:"error"`
+}
+
+// usage is counted up over an answer; what an event does not tell is nil.
+type usage struct {
+	Input   *int `json:"input_tokens"`
+	Written *int `json:"cache_creation_input_tokens"`
+	Read    *int `json:"cache_read_input_tokens"`
+	Output  *int `json:"output_tokens"`
+	Details struct {
+		Thinking *int `json:"thinking_tokens"`
+	} `json:"output_tokens_details"`
+}
+
+// A counter keeps the latest number of each kind.
+type counter struct {
+	input, written, read, output, thought int
+}
+
+func (c *counter) take(u usage) {
+	for _, n := range []struct {
+		to   *int
+		from *int
+	}{{&c.input, u.Input}, {&c.written, u.Written}, {&c.read, u.Read}, {&c.output, u.Output}, {&c.thought, u.Details.Thinking}} {
+		if n.from != nil {
+			*n.to = max(0, *n.from)
+		}
+	}
+}
+
+// usage counts all input, which the wire tells apart by what the cache did.
+func (c *counter) usage() *llm.Usage {
+	return &llm.Usage{
+		Input:       c.input + c.read + c.written,
+		CachedRead:  c.read,
+		CachedWrite: c.written,
+		Output:      c.output,
+		Thought:     c.thought,
+	}
+}
+
+// An open block is one whose end has not come.
+type open struct {
+	index     int
+	kind      string
+	id, name  string
+	text      []byte // or thoughts, or arguments
+	signature []byte
+	data      string
+	input     json.RawMessage
+}
+
+// An answer is the state of a stream.
+type answer struct {
+	uses   features
+	yield  func(llm.Chunk, error) bool
+	open   []*open
+	blocks int
+	calls  bool
+	stop   string
+	count  counter
+	scrap  event // used again for each event
+}
+
+// read turns a stream into chunks. A stream without its end is cut.
+func read(body io.Reader, uses features, yield func(llm.Chunk, error) bool) {
+	a := &answer{uses: uses, yield: yield}
+	for ev, err := range provider.Events(body, mostEvent) {
+		if err != nil {
+			yield(llm.Chunk{}, provider.Broken(err))
+			return
+		}
+		if !a.event(ev.Data) {
+			return
+		}
+	}
+	yield(llm.Chunk{}, provider.Broken(io.ErrUnexpectedEOF))
+}
+
+// event takes one event, and says whether to read on.
+func (a *answer) event(data []byte) bool {
+	e := &a.scrap
+	*e = event{}
+	if err := json.Unmarshal(data, e); err != nil {
+		a.yield(llm.Chunk{}, &llm.Error{Kind: llm.Malformed, Message: "an event is not JSON of this wire: " + err.Error()})
+		return false
+	}
+	switch e.Type {
+	case "message_start":
+		a.count.take(e.Message.Usage)
+	case "content_block_start":
+		return a.start(e)
+	case "content_block_delta":
+		return a.delta(e)
+	case "content_block_stop":
+		return a.end(e.Index)
+	case "message_delta":
+		a.count.take(e.Usage)
+		if e.Delta.StopReason != "" {
+			a.stop = e.Delta.StopReason
+		}
+	case "message_stop":
+		a.finish()
+		return false
+	case "error":
+		a.yield(llm.Chunk{}, a.uses.failure(0, e.Error))
+		return false
+	}
+	return true // pings, and what the wire learns later
+}
+
+func (a *answer) start(e *event) bool {
+	if a.blocks++; a.blocks > mostBlocks {
+		a.yield(llm.Chunk{}, &llm.Error{Kind: llm.Malformed, Message: "the answer has more than " + strconv.Itoa(mostBlocks) + " blocks"})
+		return false
+	}
+	b := &open{
+		index: e.Index, kind: e.Block.Type, id: e.Block.ID, name: e.Block.Name,
+		signature: []byte(e.Block.Signature), data: e.Block.Data, input: e.Block.Input,
+	}
+	a.open = append(a.open, b)
+	return a.fragment(b, e.Block.Text, e.Block.Thinking)
+}
+
+func (a *answer) delta(e *event) bool {
+	at := slices.IndexFunc(a.open, func(b *open) bool { return b.index == e.Index })
+	if at < 0 {
+		a.yield(llm.Chunk{}, &llm.Error{Kind: llm.Malformed, Message: "a piece of block " + strconv.Itoa(e.Index) + ", which has not begun"})
+		return false
+	}
+	b := a.open[at]
+	b.text = append(b.text, e.Delta.Partial...)
+	b.signature = append(b.signature, e.Delta.Signature...)
+	return a.fragment(b, e.Delta.Text, e.Delta.Thinking)
+}
+
+// fragment passes on a piece of text or of thought.
+func (a *answer) fragment(b *open, text, thought string) bool {
+	b.text = append(append(b.text, text...), thought...)
+	if text != "" && !a.yield(llm.Chunk{Text: text}, nil) {
+		return false
+	}
+	return thought == "" || a.yield(llm.Chunk{Thought: thought}, nil)
+}
+
+// end closes a block and passes it on whole.
+func (a *answer) end(index int) bool {
+	at := slices.IndexFunc(a.open, func(b *open) bool { return b.index == index })
+	if at < 0 {
+		return true
+	}
+	b := a.open[at]
+	a.open = slices.Delete(a.open, at, at+1)
+	block := b.whole()
+	if block == nil {
+		return true
+	}
+	a.calls = a.calls || block.Call != nil
+	return a.yield(llm.Chunk{Block: block}, nil)
+}
+
+// whole gives the block, or nil where there is nothing to keep.
+func (b *open) whole() *llm.Block {
+	switch b.kind {
+	case "text":
+		if len(b.text) == 0 {
+			return nil
+		}
+		return &llm.Block{Text: string(b.text)}
+	case "tool_use":
+		args := b.text
+		if len(args) == 0 {
+			args = b.input // some servers send them at once
+		}
+		if len(args) == 0 {
+			args = []byte(`{}`)
+		}
+		return &llm.Block{Call: &llm.ToolCall{ID: b.id, Name: b.name, Arguments: args}}
+	case "thinking":
+		opaque := provider.AppendString([]byte(`{"type":"thinking","thinking":`), string(b.text))
+		opaque = provider.AppendString(append(opaque, `,"signature":`...), string(b.signature))
+		return &llm.Block{Reasoning: &llm.Reasoning{Text: string(b.text), Wire: wire, Opaque: append(opaque, '}')}}
+	case "redacted_thinking":
+		opaque := provider.AppendString([]byte(`{"type":"redacted_thinking","data":`), b.data)
+		return &llm.Block{Reasoning: &llm.Reasoning{Wire: wire, Opaque: append(opaque, '}')}}
+	}
+	return nil // a block of the vendor's own tools, which are never asked for
+}
+
+// finish passes on what was left open and the end.
+func (a *answer) finish() {
+	for len(a.open) > 0 {
+		if !a.end(a.open[0].index) {
+			return
+		}
+	}
+	a.yield(llm.Chunk{Stop: a.reason(), Usage: a.count.usage()}, nil)
+}
+
+// reason says why the answer ended. One that only pauses, or that filled the
+// window, is as unfinished as one that ran into the limit.
+func (a *answer) reason() llm.StopReason {
+	switch a.stop {
+	case "max_tokens", "model_context_window_exceeded", "pause_turn":
+		return llm.StopLength
+	case "refusal":
+		return llm.StopRefuse
+	}
+	if a.calls {
+		return llm.StopCalls
+	}
+	return llm.StopEnd
+}

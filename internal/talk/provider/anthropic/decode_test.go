@@ -1,0 +1,257 @@
+package anthropic
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"ken/llm"
+)
+
+// wireText makes a stream of the data of events, each one line.
+func wireText(data ...string) string {
+	var b strings.Builder
+	for _, d := range data {
+		_, name, _ := strings.Cut(d, `"type":"`)
+		name, _, _ = strings.Cut(name, `"`)
+		fmt.Fprintf(&b, "event: %s\ndata: %s\n\n", name, d)
+	}
+	return b.String()
+}
+
+// decode gives the chunks of a stream and its error.
+func decode(text string, uses features) ([]llm.Chunk, error) {
+	var chunks []llm.Chunk
+	var failure error
+	read(strings.NewReader(text), uses, func(c llm.Chunk, err error) bool {
+		if err != nil {
+			failure = err
+			return false
+		}
+		chunks = append(chunks, c)
+		return true
+	})
+	return chunks, failure
+}
+
+const (
+	begin = `{"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant","content":[],"model":"claude","stop_reason":null,"usage":{"input_tokens":10,"cache_creation_input_tokens":200,"cache_read_input_tokens":3000,"output_tokens":1}}}`
+	end   = `{"type":"message_stop"}`
+)
+
+func stopped(reason string) string {
+	return `{"type":"message_delta","delta":{"stop_reason":"` + reason + `","stop_sequence":null},"usage":{"output_tokens":42,"output_tokens_details":{"thinking_tokens":7}}}`
+}
+
+func start(index int, block string) string {
+	return fmt.Sprintf(`{"type":"content_block_start","index":%d,"content_block":%s}`, index, block)
+}
+
+func delta(index int, delta string) string {
+	return fmt.Sprintf(`{"type":"content_block_delta","index":%d,"delta":%s}`, index, delta)
+}
+
+func stop(index int) string { return fmt.Sprintf(`{"type":"content_block_stop","index":%d}`, index) }
+
+var counted = &llm.Usage{Input: 3210, CachedRead: 3000, CachedWrite: 200, Output: 42, Thought: 7}
+
+// TestDecode reads an answer with everything in it: thoughts with a signature,
+// hidden thoughts, text, and two calls whose pieces come mixed.
+func TestDecode(t *testing.T) {
+	got, err := decode(wireText(
+		begin,
+		`{"type":"ping"}`,
+		start(0, `{"type":"thinking","thinking":"","signature":""}`),
+		delta(0, `{"type":"thinking_delta","thinking":"let me "}`),
+		delta(0, `{"type":"thinking_delta","thinking":"see \"it\""}`),
+		delta(0, `{"type":"signature_delta","signature":"c2ln"}`),
+		stop(0),
+		start(1, `{"type":"redacted_thinking","data":"b3BhcXVl"}`),
+		stop(1),
+		start(2, `{"type":"text","text":""}`),
+		delta(2, `{"type":"text_delta","text":"I "}`),
+		delta(2, `{"type":"text_delta","text":"will."}`),
+		stop(2),
+		start(3, `{"type":"tool_use","id":"toolu_1","name":"a","input":{}}`),
+		start(4, `{"type":"tool_use","id":"toolu_2","name":"b","input":{}}`),
+		delta(3, `{"type":"input_json_delta","partial_json":"{\"x\":"}`),
+		delta(4, `{"type":"input_json_delta","partial_json":"{\"broken"}`),
+		delta(3, `{"type":"input_json_delta","partial_json":" 1}"}`),
+		stop(3),
+		stop(4),
+		`{"type":"something_new","of":["the","wire"]}`,
+		stopped("tool_use"),
+		end,
+	), features{})
+	want := []llm.Chunk{
+		{Thought: "let me "}, {Thought: `see "it"`},
+		{Block: &llm.Block{Reasoning: &llm.Reasoning{Text: `let me see "it"`, Wire: "anthropic", Opaque: []byte(`{"type":"thinking","thinking":"let me see \"it\"","signature":"c2ln"}`)}}},
+		{Block: &llm.Block{Reasoning: &llm.Reasoning{Wire: "anthropic", Opaque: []byte(`{"type":"redacted_thinking","data":"b3BhcXVl"}`)}}},
+		{Text: "I "}, {Text: "will."}, {Block: &llm.Block{Text: "I will."}},
+		{Block: &llm.Block{Call: &llm.ToolCall{ID: "toolu_1", Name: "a", Arguments: []byte(`{"x": 1}`)}}},
+		{Block: &llm.Block{Call: &llm.ToolCall{ID: "toolu_2", Name: "b", Arguments: []byte(`{"broken`)}}},
+		{Stop: llm.StopCalls, Usage: counted},
+	}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("read = %v (-want +got):\n%s", err, diff)
+	}
+}
+
+// TestDecodeLoose reads what servers that copy the wire send.
+func TestDecodeLoose(t *testing.T) {
+	got, err := decode(wireText(
+		start(0, `{"type":"text","text":"at once"}`),
+		start(1, `{"type":"tool_use","id":"1","name":"a","input":{"x":1}}`),
+		stop(1),
+		start(2, `{"type":"tool_use","id":"2","name":"b"}`),
+		stop(9),
+		`{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"input_tokens":-5,"output_tokens":3}}`,
+		end,
+	), features{})
+	want := []llm.Chunk{
+		{Text: "at once"},
+		{Block: &llm.Block{Call: &llm.ToolCall{ID: "1", Name: "a", Arguments: []byte(`{"x":1}`)}}},
+		{Block: &llm.Block{Text: "at once"}},
+		{Block: &llm.Block{Call: &llm.ToolCall{ID: "2", Name: "b", Arguments: []byte(`{}`)}}},
+		{Stop: llm.StopCalls, Usage: &llm.Usage{Output: 3}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("read = %v (-want +got):\n%s", err, diff)
+	}
+}
+
+func TestStopReasons(t *testing.T) {
+	for reason, want := range map[string]llm.StopReason{
+		"end_turn": llm.StopEnd, "stop_sequence": llm.StopEnd, "max_tokens": llm.StopLength,
+		"model_context_window_exceeded": llm.StopLength, "pause_turn": llm.StopLength,
+		"refusal": llm.StopRefuse, "tool_use": llm.StopEnd /* without a call there is none */, "later_word": llm.StopEnd,
+	} {
+		got, err := decode(wireText(begin, stopped(reason), end), features{})
+		if diff := cmp.Diff([]llm.Chunk{{Stop: want, Usage: counted}}, got); diff != "" || err != nil {
+			t.Errorf("stop reason %s: %v (-want +got):\n%s", reason, err, diff)
+		}
+	}
+}
+
+func TestStreamFaults(t *testing.T) {
+	some := []string{begin, start(0, `{"type":"text","text":""}`), delta(0, `{"type":"text_delta","text":"so"}`)}
+	tests := []struct {
+		name string
+		text string
+		want llm.Kind
+	}{
+		{"nothing", "", llm.Cut},
+		{"cut", wireText(some...), llm.Cut},
+		{"cut before the end event", wireText(append(some, stop(0), stopped("end_turn"))...), llm.Cut},
+		{"cut in a line", wireText(some...) + "data: {\"ty", llm.Cut},
+		{"overloaded", wireText(append(some, `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`)...), llm.Overloaded},
+		{"api error", wireText(`{"type":"error","error":{"type":"api_error","message":"Internal server error"}}`), llm.Overloaded},
+		{"rate", wireText(`{"type":"error","error":{"type":"rate_limit_error","message":"slow"}}`), llm.Rate},
+		{"too long", wireText(`{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 3 tokens > 2 maximum"}}`), llm.TooLong},
+		{"an error without a word", wireText(`{"type":"error"}`), llm.Unknown},
+		{"not JSON", "data: oops\n\n", llm.Malformed},
+		{"JSON of another wire", "data: [1]\n\n", llm.Malformed},
+		{"a piece of nothing", wireText(delta(3, `{"type":"text_delta","text":"so"}`)), llm.Malformed},
+		{"too many blocks", strings.Repeat(wireText(start(0, `{"type":"text"}`)), mostBlocks+1), llm.Malformed},
+	}
+	for _, tt := range tests {
+		_, err := decode(tt.text, features{})
+		e, ok := errors.AsType[*llm.Error](err)
+		if !ok || e.Kind != tt.want {
+			t.Errorf("%s: read = %v, want %v", tt.name, err, tt.want)
+		}
+	}
+}
+
+func TestClassify(t *testing.T) {
+	all := features{inline: true, search: true, effort: true}
+	tests := []struct {
+		status  int
+		word    string
+		message string
+		uses    features
+		want    llm.Kind
+		feature string
+	}{
+		{400, "invalid_request_error", "prompt is too long: 213462 tokens > 200000 maximum", all, llm.TooLong, ""},
+		{400, "invalid_request_error", "input length and `max_tokens` exceed context limit: 199000 + 8192 > 200000", all, llm.TooLong, ""},
+		{413, "request_too_large", "Request exceeds the maximum size", all, llm.TooLong, ""},
+		{400, "invalid_request_error", "Your credit balance is too low", all, llm.Quota, ""},
+		{402, "billing_error", "pay", all, llm.Quota, ""},
+		{401, "authentication_error", "invalid x-api-key", all, llm.Auth, ""},
+		{403, "permission_error", "no", all, llm.Auth, ""},
+		{404, "not_found_error", "model: nope", all, llm.Invalid, ""},
+		{429, "rate_limit_error", "slow down", all, llm.Rate, ""},
+		{500, "api_error", "Internal server error", all, llm.Overloaded, ""},
+		{504, "timeout_error", "too slow", all, llm.Overloaded, ""},
+		{529, "overloaded_error", "Overloaded", all, llm.Overloaded, ""},
+		{529, "new_error", "?", all, llm.Overloaded, ""},
+		{400, "invalid_request_error", "messages.1: role 'system' is not supported on this model", all, llm.Unsupported, llm.Inline},
+		{400, "invalid_request_error", "messages.2.content.0: Input tag 'tool_addition' found", all, llm.Unsupported, llm.Inline},
+		{400, "invalid_request_error", "Unexpected value(s) `inline-tools-2026-09-15` for the `anthropic-beta` header", all, llm.Unsupported, llm.Inline},
+		{400, "invalid_request_error", "tools.3.defer_loading: Extra inputs are not permitted", all, llm.Unsupported, llm.Search},
+		{400, "invalid_request_error", "This model does not support the effort parameter.", all, llm.Unsupported, "effort"},
+		{400, "invalid_request_error", "messages.0.role: Input should be 'user'", features{}, llm.Invalid, ""},
+		{400, "invalid_request_error", "tools.0.name: String should match pattern", all, llm.Invalid, ""},
+	}
+	for _, tt := range tests {
+		body := fmt.Sprintf(`{"type":"error","error":{"type":%q,"message":%q}}`, tt.word, tt.message)
+		got := tt.uses.classify(tt.status, nil, []byte(body))
+		if got == nil || got.Kind != tt.want || got.Feature != tt.feature || got.Message != tt.message || got.Code != tt.word {
+			t.Errorf("classify(%d, %s) = %+v, want %v %q", tt.status, body, got, tt.want, tt.feature)
+		}
+	}
+	for _, body := range []string{"", "<html>", "{}", `{"error":"no"}`, `{"detail":"Not Found"}`} {
+		if got := all.classify(500, nil, []byte(body)); got != nil {
+			t.Errorf("classify(500, %q) = %+v, want nil", body, got)
+		}
+	}
+}
+
+// FuzzDecode: whatever a server sends, there is either an end or an error, once.
+func FuzzDecode(f *testing.F) {
+	f.Add(wireText(begin, start(0, `{"type":"tool_use","id":"1","name":"a"}`), delta(0, `{"partial_json":"{"}`), stop(0), stopped("tool_use"), end))
+	f.Add("data: {\"type\":\"message_stop\"}\n\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		ends := 0
+		read(strings.NewReader(text), features{}, func(c llm.Chunk, err error) bool {
+			if ends > 0 {
+				t.Fatalf("%+v, %v after the end", c, err)
+			}
+			if err != nil || c.Stop != "" {
+				ends++
+			}
+			return true
+		})
+		if ends != 1 {
+			t.Fatalf("%d ends, want 1", ends)
+		}
+	})
+}
+
+// BenchmarkDecode reads an answer of 1,000 pieces.
+func BenchmarkDecode(b *testing.B) {
+	list := []string{begin, start(0, `{"type":"text","text":""}`)}
+	for i := range 1000 {
+		list = append(list, delta(0, fmt.Sprintf(`{"type":"text_delta","text":"word%d "}`, i)))
+	}
+	text := wireText(append(list, stop(0), stopped("end_turn"), end)...)
+	b.SetBytes(int64(len(text)))
+	b.ReportAllocs()
+	for b.Loop() {
+		n := 0
+		read(strings.NewReader(text), features{}, func(c llm.Chunk, err error) bool {
+			if err != nil {
+				b.Fatal(err)
+			}
+			n++
+			return true
+		})
+		if n != 1002 {
+			b.Fatalf("%d chunks, want 1002", n)
+		}
+	}
+}

@@ -1,0 +1,118 @@
+package openai
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"testing"
+	"time"
+
+	"ken/internal/talk/provider"
+	"ken/llm"
+	"ken/llm/llmtest"
+)
+
+// open gives a configuration for a scripted server, with a client of its own so
+// that nothing of it is left when the test ends.
+func open(t *testing.T, baseURL string) provider.Config {
+	client := &http.Client{Transport: &http.Transport{}}
+	t.Cleanup(client.CloseIdleConnections)
+	return provider.Config{
+		Name: "openai", BaseURL: baseURL, Model: "scripted", Client: client,
+		Key:   func(context.Context) (string, error) { return "sk-of-the-test", nil },
+		Retry: provider.Retry{Tries: 3, First: time.Millisecond},
+	}
+}
+
+// TestChatConformance runs the kit of all providers over Chat Completions:
+// S3.04, S3.05, S3.06, S3.07, S3.30, S3.31, S3.U02.
+func TestChatConformance(t *testing.T) {
+	llmtest.Test(t, llmtest.Chat, func(t *testing.T, baseURL string) llm.Model { return NewChat(open(t, baseURL)) })
+}
+
+// TestResponsesConformance runs it over Responses.
+func TestResponsesConformance(t *testing.T) {
+	llmtest.Test(t, llmtest.Responses, func(t *testing.T, baseURL string) llm.Model { return NewResponses(open(t, baseURL)) })
+}
+
+// TestMarkIsSent checks that a model which needs a mark sends one after the
+// system text, as the vendor takes it.
+func TestMarkIsSent(t *testing.T) {
+	server := llmtest.Serve(t, llmtest.Responses, llmtest.Always(llmtest.Reply{Text: "ok"}))
+	cfg := open(t, server.URL())
+	cfg.Model = "gpt-5.6-sol"
+	req := hello()
+	req.System = "Be brief."
+	if err := last(NewResponses(cfg).Generate(t.Context(), req)); err != nil {
+		t.Fatalf("Generate = %v", err)
+	}
+	if seen := server.Requests()[0]; seen.Marks != 1 || seen.Request.System != req.System {
+		t.Errorf("Generate sent %d marks and the system text %q, want 1 and %q", seen.Marks, seen.Request.System, req.System)
+	}
+}
+
+// TestSearchConversation plays a conversation in which tools are found: first by
+// a function, then by the wire's own search, which the model has from then on.
+// The server checks each request as the vendor does.
+func TestSearchConversation(t *testing.T) {
+	call := func(name string) llmtest.Reply {
+		return llmtest.Reply{Thought: "hm", Calls: []llm.ToolCall{{Name: name, Arguments: []byte(`{"p":"mail"}`)}}}
+	}
+	// The third reply calls what is no function, which the server plays as a
+	// tool_search_call.
+	server := llmtest.Serve(t, llmtest.Responses, llmtest.Replies(call("discover"), call("mail"), call("search"), call("post"), llmtest.Reply{Text: "done"}))
+	m := NewResponses(open(t, server.URL()))
+	req := llm.Request{Tools: []llm.Tool{tool("discover")}, System: "Be brief.", Cache: "s",
+		Messages: []llm.Message{{Role: llm.User, Blocks: []llm.Block{{Text: "Send it."}}}}}
+	found := map[string][]llm.Block{
+		"discover": {{Text: "found:"}, {Tools: []llm.Tool{tool("mail")}}}, "mail": {{Text: "no"}},
+		"again": {{Text: "found too:"}, {Tools: []llm.Tool{tool("post")}}}, "post": {{Text: "sent"}},
+	}
+	for _, want := range []string{"discover", "mail", "discover", "post"} {
+		calls := 0
+		said, answers := llm.Message{Role: llm.Assistant}, llm.Message{Role: llm.User}
+		for c, err := range m.Generate(t.Context(), req) {
+			if err != nil {
+				t.Fatalf("Generate before %s = %v", want, err)
+			}
+			if c.Block == nil {
+				continue
+			}
+			said.Blocks = append(said.Blocks, *c.Block)
+			if call := c.Block.Call; call != nil {
+				calls++
+				if call.Name != want {
+					t.Fatalf("Generate called %q, want %q", call.Name, want)
+				}
+				blocks := found[want]
+				if call.Opaque != nil {
+					blocks = found["again"]
+				}
+				answers.Blocks = append(answers.Blocks, llm.Block{Result: &llm.ToolResult{ID: call.ID, Name: call.Name, Blocks: blocks}})
+			}
+		}
+		if calls != 1 {
+			t.Fatalf("Generate made %d calls, want 1", calls)
+		}
+		req.Messages = append(req.Messages, said, answers)
+	}
+	if err := last(m.Generate(t.Context(), req)); err != nil {
+		t.Fatalf("Generate = %v", err)
+	}
+	// Once declared the search stays where it is: the input only grows.
+	seen := server.Requests()
+	for i := 2; i < len(seen); i++ {
+		var a, b struct{ Tools, Input []json.RawMessage }
+		if json.Unmarshal(seen[i-1].Body, &a) != nil || json.Unmarshal(seen[i].Body, &b) != nil {
+			t.Fatal("a body is not JSON")
+		}
+		if len(a.Tools) != 2 || len(b.Tools) != 2 || string(a.Tools[1]) != string(b.Tools[1]) {
+			t.Errorf("request %d has %d tools, that before %d, want 2 and the same", i+1, len(b.Tools), len(a.Tools))
+		}
+		for j := range a.Input {
+			if string(a.Input[j]) != string(b.Input[j]) {
+				t.Errorf("request %d: input %d = %s, was %s", i+1, j, b.Input[j], a.Input[j])
+			}
+		}
+	}
+}
