@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"encoding/json"
 	"time"
 
 	"ken/capability"
@@ -60,6 +61,10 @@ type Asked struct {
 	Lines  []Line   `json:"lines,omitempty"`  // what a person must know, in order
 	Wide   bool     `json:"wide,omitempty"`   // of Consent: it may be given for the session
 	Choice []string `json:"choice,omitempty"` // of Ask: what the model offers
+
+	// Requests are what an Inquiry asks, as in [capability.Inquiry]; they came
+	// from outside. [Reply.Answers] has an answer to each.
+	Requests map[string]json.RawMessage `json:"requests,omitempty"`
 }
 
 // A Question says what is asked.
@@ -71,6 +76,8 @@ const (
 	Ask     Question = "ask"      // the model asks (ask_user)
 	Inquiry Question = "inquiry"  // the capability itself asks
 	GoOn    Question = "continue" // a limit was reached; shall the turn go on?
+
+	Escalate Question = "intent" // the model wants another intent; may it?
 )
 
 // A Line is something to know, with its name.

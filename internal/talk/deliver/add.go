@@ -1,0 +1,380 @@
+package deliver
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"strings"
+
+	"ken/capability"
+	"ken/internal/door"
+	"ken/internal/talk/model"
+	"ken/internal/talk/session"
+	"ken/internal/tokenizer"
+	"ken/internal/untrusted"
+	"ken/llm"
+)
+
+// AddInput is what a turn found.
+type AddInput struct {
+	Rung   model.Rung
+	Found  door.Found
+	Offers []Offer // of what was found, best first
+	Live   Live
+	News   string // of the catalog since the last turn, ready to be shown; empty: none
+
+	// Core and Last are those of [PlanInput]. Only per_turn needs them.
+	Core []Offer
+	Last []llm.Tool
+
+	Pressed bool              // the window is nearly full: fewer tools
+	Count   tokenizer.Counter // nil: exact
+}
+
+// The most tools that a turn gives, and that with the window nearly full.
+const (
+	most    = 8
+	pressed = 6
+)
+
+// look is what a request costs by which a model reads what it has only a line
+// of, in tokens that are carried for half a session. Something is given whole
+// where that costs less than not having it, by the probability that it is what
+// was asked for. (That probability is of one tool; a message may want two.)
+const look = 1200
+
+// worth reports whether something of so many tokens is given whole.
+func worth(score float64, tokens int) bool { return score*look >= (1-score)*float64(tokens) }
+
+// heavy is how many tokens a tool may take more than the text about it. Some
+// schemas are as long as a book; they are called through the bridge.
+const heavy = 600
+
+// searched is how many tools the answer to one search gives.
+const searched = 2
+
+// book is how many tokens a tool may take in the answer to a search.
+const book = 2000
+
+// A mark says of a capability what is live of it: how much, and the hash of
+// that. What is live in full needs no line, and what changed is shown again.
+const (
+	markBrief = "brief:"
+	markFull  = "full:"
+	markCard  = "card:"
+	markTool  = "tool:"
+)
+
+func hashOf(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:8])
+}
+
+// Add gives the entry to stand beside the message of a turn: what was found and
+// is not live. It is false where there is nothing to add. Seq, Turn and Time are
+// the session's to set.
+//
+// What may be shown is what [door.Found] rendered, and where the rollout says
+// no, nothing is but News. The map is not repeated: it stands in the system
+// text. On per_turn everything is, every time.
+func Add(in AddInput) (session.Entry, bool) {
+	a := adder{in: in, entry: session.Entry{Kind: session.Added, Shown: map[capability.ID]string{}}, live: map[capability.ID]bool{}}
+	for _, o := range in.Live.Tools {
+		a.live[o.ID] = true
+	}
+	switch {
+	case !in.Found.Rollout.Inject:
+	case in.Rung == model.PerTurn:
+		a.paragraph(in.Found.Prompt())
+	default:
+		if in.Rung == model.Inline {
+			a.tools()
+		}
+		a.texts()
+	}
+	a.paragraph(in.News)
+	e := &a.entry
+	if a.text.Len() > 0 { // the text comes first: it says what the tools are for
+		e.Blocks = slices.Insert(e.Blocks, 0, llm.Block{Text: a.text.String()})
+	}
+	e.Tokens = tokensOf(e.Blocks, counter(in.Count))
+	return *e, len(e.Blocks) > 0
+}
+
+// An adder is one run of Add.
+type adder struct {
+	in    AddInput
+	entry session.Entry
+	live  map[capability.ID]bool // callable as a tool, or about to be
+	text  strings.Builder
+}
+
+// tools gives what is to be shown in full as tools.
+func (a *adder) tools() {
+	offers := given(a.in, a.in.asTool)
+	if len(offers) == 0 {
+		return
+	}
+	var block llm.Block
+	for _, o := range offers {
+		block.Tools = append(block.Tools, o.Tool)
+		a.entry.Offers = append(a.entry.Offers, o.entry())
+		a.entry.Shown[o.ID] = markTool
+		a.live[o.ID] = true
+	}
+	a.entry.Blocks = append(a.entry.Blocks, block)
+}
+
+// full reports whether the text of a capability is to be given whole.
+func (in *AddInput) full(id capability.ID) bool {
+	return slices.ContainsFunc(in.Found.Fulls, func(p door.Piece) bool { return p.ID == id && worth(p.Score, p.Tokens) })
+}
+
+// asTool reports whether a capability is to be given as a tool.
+func (in *AddInput) asTool(id capability.ID) bool {
+	i := slices.IndexFunc(in.Found.Fulls, func(p door.Piece) bool { return p.ID == id })
+	if i < 0 {
+		return false
+	}
+	p, tokens := &in.Found.Fulls[i], 0
+	for j := range in.Offers {
+		if o := &in.Offers[j]; o.ID == id {
+			tokens += o.tokens(counter(in.Count))
+		}
+	}
+	return tokens <= p.Tokens+heavy && worth(p.Score, tokens)
+}
+
+// given are the offers that are not live and wanted, as many as a turn may give.
+// A capability's actions are given together or not at all.
+func given(in AddInput, want func(capability.ID) bool) []Offer {
+	limit := most
+	if in.Pressed {
+		limit = pressed
+	}
+	return fresh(in.Offers, in.Live, limit, want)
+}
+
+func fresh(offers []Offer, live Live, limit int, want func(capability.ID) bool) (out []Offer) {
+	done := map[capability.ID]bool{}
+	for _, o := range live.Tools {
+		done[o.ID] = true
+	}
+	for i := range offers {
+		id := offers[i].ID
+		if done[id] || !want(id) {
+			continue
+		}
+		done[id] = true
+		var all []Offer
+		for _, o := range offers[i:] {
+			if o.ID == id {
+				all = append(all, o)
+			}
+		}
+		if len(out)+len(all) <= limit {
+			out = append(out, all...)
+		}
+	}
+	return out
+}
+
+// texts shows what is not callable as a tool: full texts, lines and cards.
+func (a *adder) texts() {
+	found := &a.in.Found
+	if a.in.Rung != model.Search {
+		for _, p := range found.Fulls {
+			if a.live[p.ID] || !a.in.full(p.ID) || !a.new(p.ID, markFull, p.Text) {
+				continue
+			}
+			a.heading()
+			a.paragraph(a.name(p.ID) + "\n" + p.Text)
+		}
+	}
+	lines := ""
+	for _, p := range found.Briefs {
+		if text := brief(p); !a.live[p.ID] && a.new(p.ID, markBrief, text) {
+			lines += "\n- " + a.name(p.ID) + text
+		}
+	}
+	if lines != "" {
+		a.heading()
+		a.text.WriteString(lines)
+	}
+	if !found.Rollout.Cards {
+		return
+	}
+	cards := *found
+	cards.Cards = slices.DeleteFunc(slices.Clone(found.Cards), func(p door.Piece) bool { return !a.new(p.ID, markCard, p.Text) })
+	a.paragraph(cards.CardsText())
+}
+
+// new reports whether a text of a capability is not live, and marks it shown.
+func (a *adder) new(id capability.ID, mark, text string) bool {
+	hash := mark + hashOf(text)
+	for _, shown := range []string{a.in.Live.Shown[id], a.entry.Shown[id]} {
+		switch {
+		case shown == hash:
+			return false
+		case mark == markBrief && shown != "" && !strings.HasPrefix(shown, markBrief):
+			return false // more than a line of it is there
+		}
+	}
+	a.entry.Shown[id] = hash
+	return true
+}
+
+// heading says once what the texts below are.
+func (a *adder) heading() {
+	if a.text.Len() > 0 {
+		return
+	}
+	if a.in.Rung == model.Search {
+		a.text.WriteString("These may help; describe_capability makes one a tool:")
+		return
+	}
+	a.text.WriteString("These may help; call one by its name with invoke_capability:")
+}
+
+func (a *adder) paragraph(text string) {
+	if text == "" {
+		return
+	}
+	if a.text.Len() > 0 {
+		a.text.WriteString("\n\n")
+	}
+	a.text.WriteString(text)
+}
+
+// name is what a model calls a capability that it sees as text: the name that
+// its only tool would have, which is short, or else its id.
+func (a *adder) name(id capability.ID) string {
+	var only *Offer
+	for i := range a.in.Offers {
+		o := &a.in.Offers[i]
+		if o.ID != id {
+			continue
+		}
+		if only != nil {
+			only = nil
+			break
+		}
+		only = o
+	}
+	if only == nil {
+		return untrusted.Line(string(id), 120)
+	}
+	if e := only.entry(); !slices.Contains(a.entry.Offers, e) {
+		a.entry.Offers = append(a.entry.Offers, e)
+	}
+	return only.Tool.Name
+}
+
+// brief is the text of a brief without its number and name, which [adder.name]
+// stands for.
+func brief(p door.Piece) string {
+	_, text, ok := strings.Cut(p.Text, ". ")
+	if !ok {
+		return ": " + p.Text
+	}
+	if _, rest, ok := strings.Cut(text, " ("); ok {
+		return " (" + rest
+	}
+	return ": " + text
+}
+
+func tokensOf(blocks []llm.Block, count tokenizer.Counter) (n int) {
+	for _, b := range blocks {
+		n += count(b.Text)
+		for _, t := range b.Tools {
+			n += ToolTokens(t, count)
+		}
+	}
+	return n
+}
+
+// Prefix gives the new prefix of a turn, on the rungs that change it: extend
+// puts new tools at the end, where they stay, and per_turn lists Core, those of
+// the turn and Last alone. On whole a tool that came since the session began is
+// put at the end when it is found. It is false where the prefix stays as it is. The
+// entry goes before the turn's message, and its Text says why the cache is
+// lost.
+func Prefix(in AddInput) (session.Entry, bool) {
+	e := session.Entry{Kind: session.Prefix, System: in.Live.System, Text: "toolDelivery " + string(in.Rung)}
+	listed := func(id capability.ID) bool {
+		is := func(p door.Piece) bool { return p.ID == id }
+		return slices.ContainsFunc(in.Found.Fulls, is) || slices.ContainsFunc(in.Found.Briefs, is)
+	}
+	switch {
+	case !in.Found.Rollout.Inject:
+		return session.Entry{}, false
+	case in.Rung == model.Extend || in.Rung == model.Whole: // of whole: what came after it began
+		offers := given(in, in.asTool)
+		if len(offers) == 0 {
+			return session.Entry{}, false
+		}
+		e.Tools = slices.Clip(in.Live.Prefix)
+		for _, t := range in.Live.Prefix {
+			if o, ok := in.Live.Tools[t.Name]; ok {
+				e.Offers = append(e.Offers, o)
+			}
+		}
+		for i := range offers {
+			e.Tools, e.Offers = append(e.Tools, offers[i].Tool), append(e.Offers, offers[i].entry())
+		}
+		return e, true
+	case in.Rung == model.PerTurn:
+		limit := most
+		if in.Pressed {
+			limit = pressed
+		}
+		core := slices.Clip(in.Core)
+		offers := fresh(in.Offers, Live{}, limit, func(id capability.ID) bool {
+			return listed(id) && !slices.ContainsFunc(core, func(o Offer) bool { return o.ID == id })
+		})
+		e.Tools, e.Offers = prefix(append(core, offers...), in.Last)
+		same := slices.EqualFunc(e.Tools, in.Live.Prefix, func(a, b llm.Tool) bool {
+			return a.Name == b.Name && a.Description == b.Description && string(a.Schema) == string(b.Schema)
+		})
+		return e, !same
+	}
+	return session.Entry{}, false
+}
+
+// Searched gives what the model's own search adds: a block of the tools found
+// that are not live, and which capabilities these are. On the rung search it
+// belongs into the result of the search; on inline beside the results, at the
+// end of their message. On all others there is none. See also [Instead].
+func Searched(rung model.Rung, offers []Offer, live Live) ([]llm.Block, []session.Offer) {
+	if rung != model.Search && rung != model.Inline {
+		return nil, nil
+	}
+	var block llm.Block
+	var entries []session.Offer
+	light := func(id capability.ID) bool {
+		return !slices.ContainsFunc(offers, func(o Offer) bool { return o.ID == id && o.tokens(tokenizer.Count) > book })
+	}
+	for _, o := range fresh(offers, live, searched, light) {
+		block.Tools, entries = append(block.Tools, o.Tool), append(entries, o.entry())
+	}
+	if len(entries) == 0 {
+		return nil, nil
+	}
+	return []llm.Block{block}, entries
+}
+
+// Instead gives what to tell a model that asked to read a capability of which
+// Searched just gave the tools: they say what the text would, and the text would
+// be carried to the end of the session. It is false where none was given.
+func Instead(id capability.ID, given []session.Offer) (string, bool) {
+	var names []string
+	for _, o := range given {
+		if o.ID == id {
+			names = append(names, o.Tool)
+		}
+	}
+	if len(names) == 0 {
+		return "", false
+	}
+	return "You can call it now: " + strings.Join(names, ", "), true
+}

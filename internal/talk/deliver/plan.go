@@ -1,0 +1,138 @@
+package deliver
+
+import (
+	"slices"
+	"strings"
+
+	"ken/internal/talk/model"
+	"ken/internal/talk/session"
+	"ken/internal/tokenizer"
+	"ken/llm"
+)
+
+// PlanInput is what a session begins with.
+type PlanInput struct {
+	Want model.Rung // empty means [model.Auto]
+	Row  model.Row
+
+	Core []Offer // in the prefix whatever the rung
+	All  []Offer // everything that may be called, Core too or not; nil: too much to be shown whole
+
+	// Last stands at the end of the tools, in this order: Ken's own.
+	Last []llm.Tool
+
+	Refused map[model.Rung]bool // what the provider would not take before
+	Count   tokenizer.Counter   // nil: exact
+
+	// ToolsOnly says that the catalog has nothing but tools. A list of all of
+	// them then needs none of the tools of Last that search, read and call.
+	ToolsOnly bool
+
+	// Turns is how long sessions like this one are, and Steps how many requests
+	// a turn of theirs has. Zero means 30 and 5.
+	Turns, Steps int
+}
+
+// A Plan is how the tools of a session are delivered.
+type Plan struct {
+	Rung   model.Rung
+	Why    string // the choice in one line, with its numbers
+	Tools  []llm.Tool
+	Offers []session.Offer // which of Tools are capabilities
+
+	// Map says that the system text needs the map of what there is: not all of
+	// it is in Tools.
+	Map bool
+}
+
+// Begin plans a session. A rung that was asked for is taken where the model has
+// it, else the next lower one.
+func Begin(in PlanInput) Plan {
+	in.Count = counter(in.Count)
+	if in.Want == "" {
+		in.Want = model.Auto
+	}
+	p := Plan{Rung: in.Want}
+	if in.Want == model.Auto {
+		p.Rung, p.Why = cheapest(in)
+	} else {
+		p.Rung, p.Why = asked(in)
+	}
+	offers, last := in.Core, in.Last
+	p.Map = p.Rung != model.Whole || !in.ToolsOnly
+	if p.Rung == model.Whole {
+		offers, last = in.All, in.last()
+		for _, o := range in.Core {
+			if !slices.ContainsFunc(in.All, func(a Offer) bool { return a.Tool.Name == o.Tool.Name }) {
+				offers = append(slices.Clip(offers), o)
+			}
+		}
+	}
+	p.Tools, p.Offers = prefix(offers, last)
+	return p
+}
+
+// last gives what of Ken's own tools a list of everything needs.
+func (in *PlanInput) last() []llm.Tool {
+	if !in.ToolsOnly {
+		return in.Last
+	}
+	return slices.DeleteFunc(slices.Clone(in.Last), func(t llm.Tool) bool {
+		switch t.Name {
+		case "discover_capabilities", "list_capabilities", "describe_capability", "invoke_capability":
+			return true
+		}
+		return false
+	})
+}
+
+// prefix sorts offers and puts Ken's own tools after them.
+func prefix(offers []Offer, last []llm.Tool) ([]llm.Tool, []session.Offer) {
+	sorted := slices.Clone(offers)
+	slices.SortFunc(sorted, func(a, b Offer) int { return strings.Compare(a.Tool.Name, b.Tool.Name) })
+	tools := make([]llm.Tool, 0, len(sorted)+len(last))
+	entries := make([]session.Offer, 0, len(sorted))
+	for i := range sorted {
+		tools, entries = append(tools, sorted[i].Tool), append(entries, sorted[i].entry())
+	}
+	return append(tools, last...), entries
+}
+
+func asked(in PlanInput) (model.Rung, string) {
+	why := "toolDelivery " + string(in.Want)
+	r := in.Want
+	if r == model.Whole && in.All == nil {
+		return Lower(in.Refused, in.Row, model.Inline), why + ": there are too many tools to show them whole"
+	}
+	if got := Lower(in.Refused, in.Row, r); got != r {
+		return got, why + ": the model has none, " + string(got) + " instead"
+	}
+	return r, why
+}
+
+// Lower gives r where the model has it and has not refused it, else the next
+// rung below that it has. Bridge, whole, extend and per_turn need nothing of a
+// model.
+func Lower(refused map[model.Rung]bool, row model.Row, r model.Rung) model.Rung {
+	ladder := []model.Rung{model.Inline, model.Search}
+	from := slices.Index(ladder, r)
+	if from < 0 {
+		if r == model.Auto || r == "" {
+			return model.Bridge
+		}
+		return r
+	}
+	for _, r := range ladder[from:] {
+		if slices.Contains(row.Rungs, r) && !refused[r] {
+			return r
+		}
+	}
+	return model.Bridge
+}
+
+// Weights stand for the price of a model that has none, such as one of
+// somebody's own machine: dollars are not what it costs, but reading is still
+// cheaper than thinking again, and writing dearer than both.
+func Weights() model.Price {
+	return model.Price{Input: 1, CachedRead: 0.1, CacheWrite: 1, Output: 5}
+}

@@ -1,0 +1,295 @@
+package engine
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"ken/capability"
+	"ken/internal/store/storetest"
+	"ken/internal/talk/session"
+	"ken/llm"
+	"ken/llm/llmtest"
+)
+
+// long is a turn with a bit of everything: 14 events or so of it.
+func long() llmtest.Script {
+	return llmtest.Replies(
+		llmtest.Reply{Thought: "hm", Text: "First I greet them.", Calls: []llm.ToolCall{invoke("tool:greet", `{"name":"A"}`), invoke("tool:greet", `{"name":"B"}`), call("nonsense", `{}`)}},
+		answers(invoke("tool:save", `{"name":"once"}`), call(toolDiscover, `{"query":"save"}`), invoke("tool:save", `{"name":"twice"}`)),
+		text("All is done, and well."),
+	)
+}
+
+// TestT09AbortAtEveryEvent: wherever a person leaves, and however, every call has
+// its one result, the session is closed, and it takes the next message.
+func TestT09AbortAtEveryEvent(t *testing.T) {
+	r := open(t, setting{})
+	for _, how := range []string{"leave", "cancel"} {
+		for at := 1; ; at++ {
+			before := r.count("tool:save")
+			id := r.begin(long())
+			ctx, cancel := context.WithCancel(context.Background())
+			n, ended := 0, false
+			var last Event
+			for e, err := range r.Turn(ctx, Input{Principal: ada, Session: id, Text: "do it all"}) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if last = e; n+1 == at && how == "leave" {
+					break
+				}
+				if n++; n == at {
+					cancel()
+				}
+			}
+			cancel()
+			if d, ok := last.(Done); ok && how == "cancel" {
+				ended = d.Reason == EndAnswer
+				if d.Reason != EndAnswer && d.Reason != EndAborted {
+					t.Errorf("%s at %d: %+v", how, at, d)
+				}
+			} else if n+1 < at {
+				ended = true
+			}
+			head, err := r.sessions.Head(context.Background(), ada, id)
+			if err != nil || head.Open {
+				t.Errorf("%s at event %d: head = %+v, %v; want it closed", how, at, head, err)
+			}
+			r.entries(id)
+			if got := r.count("tool:save") - before; got > 2 {
+				t.Errorf("%s at %d: tool:save ran %d times, want at most 2", how, at, got)
+			}
+			r.model = &llmtest.Fake{Script: llmtest.Replies(text("Hello again."))}
+			done(t, r.say(id, "and now?"), EndAnswer)
+			r.entries(id)
+			if ended {
+				if at < 15 {
+					t.Errorf("%s: the turn has only %d events", how, at)
+				}
+				break
+			}
+		}
+	}
+}
+
+// TestAbortStopsARunningCall: a call that runs when the turn is aborted is
+// stopped, and its result says so.
+func TestAbortStopsARunningCall(t *testing.T) {
+	started := make(chan struct{})
+	r := open(t, setting{tools: func(r *rig) {
+		r.tool("tool:slow", "Takes long", anySchema, changing, func(ctx context.Context, _ capability.Call) (capability.Result, error) {
+			close(started)
+			<-ctx.Done()
+			return capability.Result{}, ctx.Err()
+		})
+	}})
+	id := r.begin(llmtest.Replies(answers(invoke("tool:slow", `{}`), invoke("tool:save", `{"name":"x"}`))))
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() {
+		<-started
+		cancel()
+	}()
+	events, err := r.try(ctx, Input{Session: id, Text: "go"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	done(t, events, EndAborted)
+	if got := resultTexts(r.entries(id)); len(got) != 2 || !strings.Contains(got[1], "not made") {
+		t.Errorf("results = %q", got)
+	}
+	if n := r.count("tool:save"); n != 0 {
+		t.Errorf("tool:save ran %d times after the abort", n)
+	}
+}
+
+// TestOneTurnAtATime: a second turn of the session is refused while one runs,
+// and says so; a turn of another runs.
+func TestOneTurnAtATime(t *testing.T) {
+	r := open(t, setting{})
+	hold := make(chan struct{})
+	id := r.begin(func(s llmtest.Seen) llmtest.Reply {
+		if s.Number == 1 {
+			return llmtest.Reply{Text: "a long answer", Hold: hold}
+		}
+		return text("Hello.")
+	})
+	other := r.session()
+	first := true
+	for e, err := range r.Turn(soon(t), Input{Principal: ada, Session: id, Text: "hello"}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d, ok := e.(Delta); ok && d.Text != "" && first {
+			first = false
+			if _, err := r.try(context.Background(), Input{Session: id, Text: "me too"}); !errors.Is(err, session.ErrBusy) {
+				t.Errorf("a second turn = %v, want ErrBusy", err)
+			}
+			done(t, r.say(other, "hello"), EndAnswer)
+			close(hold)
+		}
+	}
+	r.entries(id)
+}
+
+// TestResumeAfterACrash: the process is killed at every event of a turn. Another
+// one goes on with it: every call has its one result, and no effect happens
+// twice without a person's word.
+func TestResumeAfterACrash(t *testing.T) {
+	if os.Getenv("KEN_ENGINE_CHILD") != "" {
+		crash(t)
+		return
+	}
+	for at := 1; at <= 22; at++ {
+		t.Run(strconv.Itoa(at), func(t *testing.T) {
+			t.Parallel()
+			address, effects := storetest.Address(t), filepath.Join(t.TempDir(), "effects")
+			cmd := exec.Command(os.Args[0], "-test.run", "^TestResumeAfterACrash$")
+			cmd.Env = append(os.Environ(), "KEN_ENGINE_CHILD=1", "KEN_ENGINE_AT="+strconv.Itoa(at), "KEN_ENGINE_STORE="+address, "KEN_ENGINE_EFFECTS="+effects)
+			out, err := cmd.Output()
+			id, _, _ := strings.Cut(string(out), "\n")
+			if err == nil {
+				return // the turn has fewer events
+			}
+			if id = strings.TrimPrefix(id, "session "); id == "" {
+				t.Fatalf("the child = %v, %s", err, out)
+			}
+			resume(t, address, effects, id)
+		})
+	}
+}
+
+// resume goes on with what a killed process left.
+func resume(t *testing.T, address, effects, id string) {
+	r := open(t, setting{db: storetest.Open(t, address), tools: noted(effects), locks: time.Second, lease: time.Second})
+	_, entries, err := r.sessions.Read(context.Background(), ada, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := len(session.Live(entries)) > 0
+	r.model = &llmtest.Fake{Script: rest(entries)}
+	in := Input{Principal: ada, Session: id, Continue: asked}
+	if !asked {
+		in.Text = "do it all"
+	}
+	unknown := 0
+	for range 100 {
+		var busy error
+		for e, err := range r.Turn(soon(t), in) {
+			if busy = err; err != nil {
+				break
+			}
+			switch e := e.(type) {
+			case Asked:
+				if e.What != Again {
+					t.Errorf("Asked = %+v, want only what nobody knows", e)
+				}
+				unknown++
+				if err := r.Reply(context.Background(), ada, id, e.ID, Reply{Yes: false}); err != nil {
+					t.Error(err)
+				}
+			case Done:
+				if e.Reason != EndAnswer {
+					t.Errorf("Done = %+v", e)
+				}
+			}
+		}
+		if busy == nil {
+			break
+		}
+		if capability.KindOf(busy) == capability.Conflict {
+			break // the turn was over
+		}
+		if !errors.Is(busy, session.ErrBusy) {
+			t.Fatal(busy)
+		}
+		time.Sleep(50 * time.Millisecond) // until the lock of the dead has expired
+	}
+	r.entries(id)
+	t.Logf("%d questions about what nobody knows", unknown)
+	f, err := os.Open(effects)
+	if errors.Is(err, os.ErrNotExist) {
+		return
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	times := map[string]int{}
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		times[lines.Text()]++
+	}
+	for what, n := range times {
+		if n != 1 {
+			t.Errorf("the effect %s happened %d times, want once", what, n)
+		}
+	}
+}
+
+// rest plays the script from where the entries are.
+func rest(entries []session.Entry) llmtest.Script {
+	said := 0
+	for _, e := range session.Live(entries) {
+		if e.Kind == session.Assistant {
+			said++
+		}
+	}
+	script := long()
+	for range said {
+		script(llmtest.Seen{})
+	}
+	return script
+}
+
+// noted writes each effect of tool:save down.
+func noted(file string) func(*rig) {
+	return func(r *rig) {
+		r.tool("tool:save", "Save a note to the notebook", nameSchema, changing, func(_ context.Context, c capability.Call) (capability.Result, error) {
+			f, err := os.OpenFile(file, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+			if err != nil {
+				return capability.Result{}, err
+			}
+			_, err = fmt.Fprintf(f, "%s\n", c.Arguments)
+			if err := errors.Join(err, f.Close()); err != nil {
+				return capability.Result{}, err
+			}
+			if c.Live != nil {
+				_, _ = c.Live.Write([]byte("written")) // an event in the middle of the effect
+			}
+			return said("saved")
+		})
+	}
+}
+
+// crash is the process that is killed.
+func crash(t *testing.T) {
+	at, err := strconv.Atoi(os.Getenv("KEN_ENGINE_AT"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := open(t, setting{
+		db: storetest.Open(t, os.Getenv("KEN_ENGINE_STORE")), tools: noted(os.Getenv("KEN_ENGINE_EFFECTS")), locks: time.Second, lease: time.Second,
+	})
+	id := r.begin(long())
+	fmt.Println("session " + id)
+	n := 0
+	for range r.Turn(context.Background(), Input{Principal: ada, Session: id, Text: "do it all"}) {
+		if n++; n == at {
+			self, err := os.FindProcess(os.Getpid())
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = self.Kill()
+			select {}
+		}
+	}
+}

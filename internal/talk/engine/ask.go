@@ -1,0 +1,325 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"ken/capability"
+	"ken/internal/talk/deliver"
+	"ken/internal/talk/model"
+	"ken/internal/talk/prompt"
+	"ken/internal/talk/session"
+	"ken/internal/untrusted"
+	"ken/llm"
+)
+
+// ask makes one request to the model and writes down what it answers, before
+// anything of it has an effect.
+func (t *turn) ask() (ending, bool, error) {
+	if err := t.fit(); err != nil {
+		return ending{}, false, err
+	}
+	req := t.request()
+	if why := t.broke(req); why != "" {
+		t.notice("prefix", why)
+	}
+	t.intents.newRequest()
+	t.steps++
+	got, err := t.generate(req)
+	t.sent = req
+	if err != nil {
+		return t.broken(got, err)
+	}
+	t.retried, t.overflows = false, 0
+	return t.answered(got)
+}
+
+// request is what is sent: the session as it stands, in the same bytes as
+// before, and nothing else.
+func (t *turn) request() llm.Request {
+	return llm.Request{
+		Model: t.model.Name, Tools: t.prefix.Tools, System: t.prefix.System, Messages: t.sendable(prompt.Messages(t.live)),
+		MaxTokens: t.model.MaxTokens, Allowed: t.allowedNames(), Cache: t.in.Session, Effort: t.model.Effort,
+	}
+}
+
+// broke says what of the request before is not at the beginning of this one.
+func (t *turn) broke(req llm.Request) string {
+	if t.sent.Messages == nil {
+		return ""
+	}
+	return prompt.Broke(t.sent, req)
+}
+
+// sendable leaves out what the provider would refuse: tools in the middle of a
+// conversation that the model does not take. What they are called by is still
+// known.
+func (t *turn) sendable(messages []llm.Message) []llm.Message {
+	takes := func(r model.Rung) bool { return deliver.Lower(t.refused, t.model.Row, r) == r }
+	inline, search := takes(model.Inline), takes(model.Search)
+	if inline && search {
+		return messages
+	}
+	for i := range messages {
+		m := &messages[i]
+		for j := range m.Blocks {
+			b := &m.Blocks[j]
+			if !inline && len(b.Tools) > 0 || !search && b.Result != nil && hasTools(b.Result.Blocks) {
+				m.Blocks = withoutTools(m.Blocks, inline, search)
+				break
+			}
+		}
+	}
+	return messages
+}
+
+func hasTools(blocks []llm.Block) bool {
+	for i := range blocks {
+		if len(blocks[i].Tools) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// withoutTools copies blocks without the tools that are not taken.
+func withoutTools(blocks []llm.Block, inline, search bool) []llm.Block {
+	out := make([]llm.Block, 0, len(blocks))
+	for _, b := range blocks {
+		if len(b.Tools) > 0 && !inline {
+			continue
+		}
+		if b.Result != nil && !search {
+			r := *b.Result
+			r.Blocks = withoutTools(r.Blocks, false, false)
+			b.Result = &r
+		}
+		out = append(out, b)
+	}
+	return out
+}
+
+// allowedNames are the tools that may be called now, for wires that can narrow
+// a model to them; nil means all.
+func (t *turn) allowedNames() []string {
+	allows := t.intents.rules.Allows
+	if allows == nil || len(t.intents.rules.Names) == 0 {
+		return nil
+	}
+	intent := t.intents.active
+	if t.intents.rules.Request {
+		intent = "" // it ends with this request
+	}
+	var names []string
+	narrowed := false
+	for _, tool := range t.toolNames() {
+		if !own(tool) {
+			e, err := t.view.Lookup(string(t.known.Tools[tool].ID))
+			// Before an intent is declared the model may declare one and call
+			// in the same answer.
+			if err != nil || intent != "" && !allows(intent, e) {
+				narrowed = true
+				continue
+			}
+		}
+		names = append(names, tool)
+	}
+	if !narrowed {
+		return nil
+	}
+	return names
+}
+
+// toolNames are the tools that the request declares, in order.
+func (t *turn) toolNames() []string {
+	var names []string
+	for _, tool := range t.prefix.Tools {
+		names = append(names, tool.Name)
+	}
+	for i := range t.live {
+		if t.live[i].Kind == session.Prefix {
+			continue
+		}
+		for _, o := range t.live[i].Offers {
+			names = append(names, o.Tool)
+		}
+	}
+	return names
+}
+
+// answered writes an answer down and says what comes of it.
+func (t *turn) answered(got *received) (ending, bool, error) {
+	t.text = textOf(got.blocks)
+	calls := callsOf(got.blocks)
+	switch {
+	case len(got.blocks) == 0 && got.stop == llm.StopRefuse, got.stop == llm.StopRefuse && len(calls) == 0:
+		return t.refusedByProvider(got)
+	case len(calls) == 0 && strings.TrimSpace(t.text) == "":
+		return t.nothing(got)
+	}
+	t.name(calls)
+	if err := t.append(got.entry(t)); err != nil {
+		return ending{}, false, err
+	}
+	t.emit(got.event(t))
+	switch {
+	case len(calls) > 0:
+		t.whole = got.stop != llm.StopLength
+		return ending{}, false, nil
+	case got.flood:
+		return ending{EndLimit, fmt.Sprintf("the answer has more than %d bytes and was cut", t.e.limits.AnswerBytes)}, true, nil
+	case got.stop == llm.StopLength:
+		t.notice("limit", "the answer ran into the most tokens that one may have; say \"go on\" for the rest")
+	}
+	t.mistakes = 0
+	return ending{reason: EndAnswer}, true, nil
+}
+
+// name gives each call an id of its own and a name that the wire knows. A tool
+// that is not there is called through the one that calls any.
+func (t *turn) name(calls []*llm.ToolCall) {
+	declared := map[string]bool{}
+	for _, name := range t.toolNames() {
+		declared[name] = true
+	}
+	seen := map[string]bool{}
+	for i, c := range calls {
+		if !plainID(c.ID) || seen[c.ID] {
+			c.ID = fmt.Sprintf("call_%d_%d", t.number, t.calls+i+1)
+		}
+		seen[c.ID] = true
+		if declared[c.Name] {
+			continue
+		}
+		c.Arguments = envelope(c)
+		c.Name = toolInvoke
+	}
+}
+
+// plainID reports whether an id is one that every wire takes back.
+func plainID(id string) bool {
+	for _, c := range []byte(id) {
+		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-') {
+			return false
+		}
+	}
+	return id != "" && len(id) <= 64
+}
+
+// nothing is an answer without a word and without a call.
+func (t *turn) nothing(got *received) (ending, bool, error) {
+	note := got.entry(t)
+	note.Kind, note.Name, note.Blocks = session.Note, noteStep, nil
+	t.mistakes++
+	entries := []session.Entry{note, {Kind: session.Added, Blocks: []llm.Block{{Text: "(You answered nothing. Answer the user, or call a tool.)"}}}}
+	if err := t.append(entries...); err != nil {
+		return ending{}, false, err
+	}
+	t.emit(got.event(t))
+	return ending{}, false, nil
+}
+
+func (t *turn) refusedByProvider(got *received) (ending, bool, error) {
+	e := got.entry(t)
+	if len(e.Blocks) == 0 || t.text == "" {
+		e.Kind, e.Name, e.Blocks = session.Note, noteStep, nil
+	}
+	if err := t.append(e); err != nil {
+		return ending{}, false, err
+	}
+	t.emit(got.event(t))
+	return ending{EndFailed, "the provider would not answer this; say it otherwise, or rewind"}, true, nil
+}
+
+// broken is a request that did not come to its end.
+func (t *turn) broken(got *received, err error) (ending, bool, error) {
+	if t.ctx.Err() != nil {
+		if partial := t.partial(got, ""); partial != nil {
+			if werr := t.append(partial...); werr != nil {
+				return ending{}, false, werr
+			}
+		}
+		return ending{}, false, t.ctx.Err()
+	}
+	switch kind := llm.KindOf(err); {
+	case kind == llm.TooLong && !got.any:
+		return t.overflow(err)
+	case kind == llm.Unsupported && !got.any:
+		return t.stepDown(err)
+	case got.any || kind == llm.Cut || kind == llm.Malformed:
+		return t.cut(got, err)
+	}
+	return ending{}, false, err
+}
+
+// cut keeps what came before the stream broke. None of its calls was made, so
+// the step may be tried once more.
+func (t *turn) cut(got *received, err error) (ending, bool, error) {
+	text := "The stream broke off in the middle of the answer; what came of it is kept, and none of its calls was made."
+	if werr := t.append(t.partial(got, "(Your answer broke off here, and none of its calls was made. Go on.)")...); werr != nil {
+		return ending{}, false, werr
+	}
+	if t.retried {
+		return ending{}, false, err
+	}
+	t.retried = true
+	t.notice("retry", text+" It is asked again: "+err.Error())
+	return ending{}, false, nil
+}
+
+// partial is what an answer that broke off leaves behind, and what the model is
+// told about it.
+func (t *turn) partial(got *received, told string) []session.Entry {
+	var out []session.Entry
+	text := strings.TrimSpace(got.shown.String())
+	if text != "" {
+		t.text = text
+		e := got.entry(t)
+		e.Blocks = []llm.Block{{Text: text}}
+		out = append(out, e)
+		if told != "" {
+			out = append(out, session.Entry{Kind: session.Added, Blocks: []llm.Block{{Text: told}}})
+		}
+	}
+	return out
+}
+
+// stepDown takes tools by a lower rung when the provider would not take one.
+func (t *turn) stepDown(err error) (ending, bool, error) {
+	e, _ := errors.AsType[*llm.Error](err)
+	rung := model.Rung(e.Feature)
+	if rung != model.Inline && rung != model.Search || t.refused[rung] {
+		return ending{}, false, err
+	}
+	t.refused[rung] = true
+	was := t.rung
+	t.rung = deliver.Lower(t.refused, t.model.Row, t.rung)
+	if err := t.append(session.Entry{Kind: session.Note, Name: noteRung, Text: string(rung)}); err != nil {
+		return ending{}, false, err
+	}
+	t.sent = llm.Request{}
+	t.notice("rung", fmt.Sprintf("the provider refused %s for %s; tools are given by %s from now on: %s", rung, t.model.Name, t.rung, untrusted.Line(e.Message, 200)))
+	if was == t.rung {
+		return ending{}, false, nil
+	}
+	return ending{}, false, t.giveAgain()
+}
+
+// giveAgain shows by the rung of now what the last one gave in this turn.
+func (t *turn) giveAgain() error {
+	var ids []capability.ID
+	for i := range t.live {
+		if e := &t.live[i]; e.Turn == t.number && e.Kind == session.Added {
+			for _, o := range e.Offers {
+				ids = append(ids, o.ID)
+			}
+		}
+	}
+	live := deliver.Live{System: t.prefix.System, Prefix: t.prefix.Tools}
+	e, ok := deliver.Add(deliver.AddInput{Rung: t.rung, Found: t.selection, Offers: t.found(ids), Live: live, Count: t.e.cfg.Count})
+	if !ok {
+		return nil
+	}
+	return t.append(e)
+}

@@ -1,0 +1,234 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"ken/capability"
+	"ken/internal/door"
+	"ken/internal/talk/model"
+	"ken/internal/talk/prompt"
+	"ken/internal/talk/session"
+	"ken/llm"
+)
+
+// The names of the engine's notes in a session.
+const (
+	noteEnd     = "end"             // Text is the [End]
+	noteIntent  = prompt.NoteIntent // Text is the intent and perhaps ": " and why
+	noteReply   = "reply"           // Text is a [replied]
+	noteRung    = "rung"            // Text is a rung that the provider refused
+	noteCommand = "command"         // Text is a slash command, whole
+	noteStep    = "step"            // Usage and Cost are those of a request without an answer
+)
+
+// begin locks the session and makes the turn.
+func (e *Engine) begin(ctx context.Context, in Input, yield func(Event, error) bool) (*turn, error) {
+	in.Surface = cmp.Or(in.Surface, "chat")
+	if err := e.check(in); err != nil {
+		return nil, err
+	}
+	log, err := e.cfg.Sessions.Lock(ctx, in.Principal, in.Session)
+	if err != nil {
+		return nil, err
+	}
+	t := &turn{e: e, in: in, yield: yield, log: log, head: log.Head(), replies: map[string]Reply{}, refused: map[model.Rung]bool{}}
+	t.ctx, t.abort = context.WithCancelCause(log.Context())
+	t.allowed = e.limits
+	t.in.Mode, t.in.Agent = cmp.Or(in.Mode, t.head.Mode), cmp.Or(in.Agent, t.head.Agent)
+	t.view = t.viewOf(capability.ByModel)
+	if e.cfg.Intents != nil {
+		t.intents.rules = e.cfg.Intents(in.Surface)
+	}
+	t.read()
+	if err := t.place(); err != nil {
+		t.release()
+		return nil, err
+	}
+	return t, nil
+}
+
+// viewOf is what exists for whoever makes a call in this turn.
+func (t *turn) viewOf(origin capability.Caller) door.View {
+	v := door.Viewer{Principal: t.in.Principal, Mode: t.in.Mode, Origin: origin}
+	set(&v.Surface, t.in.Surface)
+	return t.e.cfg.Door.ViewFor(v)
+}
+
+// set gives a word of another package its value.
+func set[W ~string](to *W, word string) { *to = W(word) }
+
+// check looks whether an input makes sense before anything is locked.
+func (e *Engine) check(in Input) error {
+	wrong := func(text, fix string) error {
+		return &capability.Error{Kind: capability.Invalid, Op: "take message", Target: in.Session, Err: errors.New(text), Fix: fix}
+	}
+	size := len(in.Text)
+	for _, i := range in.Images {
+		size += len(i.Data)
+	}
+	switch {
+	case in.Principal.ID == "":
+		return &capability.Error{Kind: capability.Denied, Op: "take message", Target: in.Session, Err: errors.New("nobody speaks"), Fix: "say who does"}
+	case in.Continue && (in.Text != "" || len(in.Images) > 0):
+		return wrong("it goes on with a turn and has a message of its own", "send one or the other")
+	case !in.Continue && strings.TrimSpace(in.Text) == "" && len(in.Images) == 0:
+		return wrong("it is empty", "say something")
+	case over(size, e.limits.InputBytes):
+		return wrong(fmt.Sprintf("it has %d bytes, the limit is %d", size, e.limits.InputBytes), "put it into a file")
+	}
+	return nil
+}
+
+// place finds which turn this is, and what an earlier part of it came to.
+func (t *turn) place() error {
+	last := session.Entry{}
+	for _, e := range t.log.Entries() {
+		t.number = max(t.number, e.Turn)
+		if e.Kind == session.Note && e.Name == noteRung {
+			t.refused[model.Rung(e.Text)] = true
+		}
+		if e.Kind != session.Note || e.Name == noteEnd {
+			last = e
+		}
+	}
+	if !t.in.Continue {
+		t.number++
+		if t.intents.rules.Remember {
+			t.recallIntent(t.number - 1)
+		}
+		return nil
+	}
+	t.opened = true
+	if t.number == 0 || last.Kind == session.Rewound {
+		return &capability.Error{Kind: capability.Conflict, Op: "go on", Target: t.in.Session, Err: errors.New("no turn is open in it"), Fix: "say something"}
+	}
+	aborted := last.Kind == session.Note && last.Text == string(EndAborted)
+	if end := last.Text; last.Kind == session.Note && (end == string(EndAnswer) || end == string(EndCommand)) {
+		return &capability.Error{Kind: capability.Conflict, Op: "go on", Target: t.in.Session, Err: errors.New("its last turn is over"), Fix: "say something"}
+	}
+	for _, e := range t.log.Entries() {
+		if e.Turn != t.number {
+			continue
+		}
+		switch {
+		case e.Kind == session.Assistant:
+			t.steps++
+			t.calls += len(callsOf(e.Blocks))
+		case e.Kind == session.Note && e.Name == noteReply:
+			var r replied
+			if json.Unmarshal([]byte(e.Text), &r) == nil {
+				t.replies[r.Ask] = r.Reply
+			}
+		}
+		if e.Kind == session.Note && e.Name == noteCommand {
+			t.typed = e.Text
+		}
+		if e.Usage != nil {
+			t.spend(*e.Usage, e.Cost)
+		}
+	}
+	if !aborted {
+		t.recallIntent(t.number)
+	}
+	return nil
+}
+
+// spend counts a request to the model.
+func (t *turn) spend(u llm.Usage, dollars float64) {
+	t.usage.Add(u)
+	t.cost += dollars
+}
+
+// recallIntent takes the intents that were declared in a turn.
+func (t *turn) recallIntent(number int) {
+	for _, e := range t.log.Entries() {
+		if e.Turn == number && e.Kind == session.Note && e.Name == noteIntent {
+			intent, _, _ := strings.Cut(e.Text, ":")
+			t.intents.take(selection{intent: intent})
+		}
+	}
+	if number != t.number && t.intents.active != "" {
+		t.intents.chain = []string{t.intents.active} // of the new turn
+	}
+}
+
+// release lets the session go.
+func (t *turn) release() {
+	ctx, cancel := t.late()
+	defer cancel()
+	// What could not be let go of is free when the lock expires.
+	_ = t.log.Release(ctx)
+	t.abort(nil)
+}
+
+// close writes how the turn ended. Calls without a result get one, unless they
+// wait for a person.
+func (t *turn) close(end ending) Done {
+	done := Done{
+		Session: t.in.Session, Turn: t.number, Reason: end.reason, Text: t.text,
+		Usage: t.usage, Cost: t.cost, Steps: t.steps, Calls: t.calls, Why: end.why,
+	}
+	var last []session.Entry
+	if end.reason != EndWaiting && end.reason != EndFailed {
+		last = t.answerRest("The call was not made: the turn was " + string(end.reason) + ".")
+	}
+	last = append(last, session.Entry{Kind: session.Note, Name: noteEnd, Text: string(end.reason)})
+	t.log.SetHead(func(h *session.Head) { h.Open = t.opened && (end.reason == EndWaiting || end.reason == EndFailed) })
+	if err := t.append(last...); err != nil && done.Reason != EndFailed {
+		done.Reason, done.Why = EndFailed, "the end of the turn was not written: "+err.Error()
+	}
+	return done
+}
+
+// answerRest gives the entry with a result for each call that has none.
+func (t *turn) answerRest(text string) []session.Entry {
+	var blocks []llm.Block
+	for _, c := range unanswered(t.live) {
+		blocks = append(blocks, resultBlock(c, []llm.Block{{Text: text}}, true))
+	}
+	if blocks == nil {
+		return nil
+	}
+	return []session.Entry{{Kind: session.Results, Blocks: blocks}}
+}
+
+// callsOf gives the calls of an answer.
+func callsOf(blocks []llm.Block) []*llm.ToolCall {
+	var out []*llm.ToolCall
+	for i := range blocks {
+		if blocks[i].Call != nil {
+			out = append(out, blocks[i].Call)
+		}
+	}
+	return out
+}
+
+// unanswered gives the calls of the last answer that have no result.
+func unanswered(live []session.Entry) []*llm.ToolCall {
+	var calls []*llm.ToolCall
+	has := map[string]bool{}
+	for i := range live {
+		switch e := &live[i]; e.Kind {
+		case session.Assistant:
+			calls, has = callsOf(e.Blocks), map[string]bool{}
+		case session.Results:
+			for _, b := range e.Blocks {
+				if b.Result != nil {
+					has[b.Result.ID] = true
+				}
+			}
+		}
+	}
+	rest := calls[:0:0]
+	for _, c := range calls {
+		if !has[c.ID] {
+			rest = append(rest, c)
+		}
+	}
+	return rest
+}

@@ -1,0 +1,236 @@
+package engine
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"ken/capability"
+	"ken/internal/talk/session"
+	"ken/internal/untrusted"
+	"ken/llm"
+)
+
+// A job is one call of the model's on its way to its one result.
+type job struct {
+	asked  *llm.ToolCall
+	number int             // in the turn, from 1
+	call   capability.Call // what is really called; no target: one of Ken's own tools
+	tool   string          // of Ken's own: its name
+	args   json.RawMessage // of it
+	shown  Call
+	reads  bool // it changes nothing
+	note   string
+
+	took    time.Duration
+	res     capability.Result
+	err     error
+	mistake bool            // of the model's
+	data    json.RawMessage // what a search found
+	within  []llm.Block     // that stand in the result beside what was said
+	beside  []llm.Block     // that stand after the results
+	offers  []session.Offer // that these are
+	notes   []session.Entry
+	over    bool   // it has its result
+	waits   bool   // it waits for a person, and nobody is there
+	why     string // it waits
+	ends    bool   // the turn is over with it
+	rounds  int    // questions that it asked
+}
+
+// carryOut makes the calls of the last answer that have no result, in its
+// order, and writes down each result as soon as it is there. Neighbours that
+// only read run at once.
+func (t *turn) carryOut() (ending, bool, error) {
+	jobs := t.jobs()
+	for at := 0; at < len(jobs); {
+		n := t.prepare(jobs[at:])
+		group := jobs[at : at+n]
+		t.make(group)
+		if end, over, err := t.settle(group, jobs[at+n:]); over || err != nil {
+			return end, true, err
+		}
+		at += n
+	}
+	return ending{}, false, nil
+}
+
+// jobs gives the calls that have no result. They are numbered by all that was
+// said in the turn, so that a call made again after a crash has the key that it
+// had.
+func (t *turn) jobs() []*job {
+	var calls []*llm.ToolCall
+	before, has := 0, map[string]bool{}
+	entries := t.log.Entries()
+	for i := range entries {
+		e := &entries[i]
+		switch {
+		case e.Kind == session.Assistant && e.Turn == t.number:
+			before += len(calls)
+			calls, has = callsOf(e.Blocks), map[string]bool{}
+		case e.Kind == session.Results:
+			for _, b := range e.Blocks {
+				if b.Result != nil {
+					has[b.Result.ID] = true
+				}
+			}
+		}
+	}
+	t.calls = before + len(calls)
+	var out []*job
+	for i, c := range calls {
+		if has[c.ID] {
+			continue
+		}
+		j := &job{asked: c, number: before + i + 1}
+		if over(i+1, t.e.limits.Calls) {
+			j.shown = Call{ID: c.ID, Target: capability.ID(c.Name), Arguments: c.Arguments}
+			j.refuse(capability.Invalid, c.Name, fmt.Errorf("the answer has %d calls, the limit is %d", len(calls), t.e.limits.Calls), "make fewer calls at once")
+		}
+		out = append(out, j)
+	}
+	return out
+}
+
+// prepare reads the calls that may be made next: one, or neighbours that only
+// read. It gives how many.
+func (t *turn) prepare(jobs []*job) int {
+	limit := max(t.e.limits.Parallel, 1)
+	for i, j := range jobs[:min(len(jobs), limit)] {
+		if j.shown.ID == "" {
+			t.resolve(j)
+		}
+		if !j.reads || j.over {
+			return max(i, 1)
+		}
+	}
+	return min(len(jobs), limit)
+}
+
+// resolve finds out what a call is about.
+func (t *turn) resolve(j *job) {
+	name := j.asked.Name
+	j.shown = Call{ID: j.asked.ID, Target: capability.ID(name), Arguments: j.asked.Arguments, Intent: t.intents.active}
+	args, note, err := readArguments(j.asked.Arguments, t.whole)
+	if err != nil {
+		j.refuse(capability.Invalid, name, err, "send the arguments as one JSON object")
+		return
+	}
+	if note != "" {
+		j.note = note
+		t.notice("repair", untrusted.Line(name+": "+note, 300))
+	}
+	j.args = args
+	if own(name) && name != toolInvoke && name != toolRead {
+		j.isOwn(name)
+		return
+	}
+	j.call = capability.Call{
+		Target: capability.ID(name), Arguments: args, Session: t.in.Session, Intent: t.intents.active, Mode: t.in.Mode,
+		Key: fmt.Sprintf("%s/%d/%d", t.in.Session, t.number, j.number),
+	}
+	if o, ok := t.known.Tools[name]; ok {
+		j.call.Target, j.call.Action = o.ID, o.Action
+	}
+	if name == toolInvoke {
+		t.unwrap(j)
+	}
+	if j.over || j.tool != "" {
+		return
+	}
+	j.shown.Target, j.shown.Action, j.shown.Arguments = j.call.Target, j.call.Action, j.call.Arguments
+	e, err := t.view.Lookup(string(j.call.Target))
+	if err != nil {
+		return // the door says so, and records who tried
+	}
+	j.call.Target, j.shown.Target = e.ID, e.ID
+	j.reads = t.e.cfg.Reads != nil && t.e.cfg.Reads(e) || e.Name == toolRead
+}
+
+// isOwn marks a call of one of Ken's own tools, which is not the door's.
+func (j *job) isOwn(name string) {
+	j.tool, j.call = name, capability.Call{}
+	j.shown.Target, j.shown.Arguments = capability.ID(name), j.args
+	switch name {
+	case toolDiscover, toolList, toolDescribe:
+		j.reads = true
+	}
+}
+
+// An enveloped call is what invoke_capability carries.
+type enveloped struct {
+	Capability string          `json:"capability,omitempty"`
+	ID         string          `json:"id,omitempty"`
+	Name       string          `json:"name,omitempty"`
+	Action     string          `json:"action,omitempty"`
+	Arguments  json.RawMessage `json:"arguments,omitempty"`
+}
+
+// envelope writes a call of a tool that is not there as one of the tool that
+// calls any. Arguments that are no JSON are kept as a text, so that they are
+// refused and not lost.
+func envelope(c *llm.ToolCall) []byte {
+	in := enveloped{Capability: c.Name}
+	if args, _, err := readArguments(c.Arguments, true); err == nil {
+		in.Arguments = args
+	} else {
+		in.Arguments, _ = json.Marshal(string(c.Arguments)) // a text always marshals
+	}
+	b, err := json.Marshal(in)
+	if err != nil {
+		b, _ = json.Marshal(enveloped{Capability: c.Name})
+	}
+	return b
+}
+
+// unwrap shows what a call of invoke_capability is really about. The door does
+// so too, for everybody; here it is for what people see.
+func (t *turn) unwrap(j *job) {
+	var in enveloped
+	const fix = `send {"capability": "<id>", "arguments": {…}}`
+	if err := json.Unmarshal(j.args, &in); err != nil {
+		j.refuse(capability.Invalid, toolInvoke, errors.New("its arguments cannot be read"), fix)
+		return
+	}
+	target := in.Capability
+	for _, other := range []string{in.ID, in.Name} {
+		if target == "" {
+			target = other
+		}
+	}
+	name := strings.TrimPrefix(target, "tool:")
+	switch {
+	case target == "":
+		j.refuse(capability.Invalid, toolInvoke, errors.New("it names no capability"), fix)
+		return
+	case name == toolInvoke:
+		j.refuse(capability.Invalid, toolInvoke, errors.New("it calls itself"), fix)
+		return
+	}
+	if o, ok := t.known.Tools[target]; ok { // the name that it was offered under
+		target, in.Action = string(o.ID), o.Action
+	}
+	args, note, err := readArguments(in.Arguments, t.whole)
+	if err != nil {
+		j.refuse(capability.Invalid, target, err, "send the arguments as one JSON object")
+		return
+	}
+	if note != "" {
+		j.note = note
+	}
+	if own(name) && name != toolRead {
+		j.args = args
+		j.isOwn(name)
+		return
+	}
+	j.call.Target, j.call.Action, j.call.Arguments = capability.ID(target), in.Action, args
+}
+
+// refuse gives a call its result without making it.
+func (j *job) refuse(kind capability.ErrorKind, target string, err error, fix string) {
+	e := &capability.Error{Kind: kind, Op: "call", Target: untrusted.Line(target, 80), Err: err, Fix: fix}
+	j.err, j.over, j.mistake = e, true, kind == capability.Invalid
+	j.res = capability.Result{Failed: true, Parts: []capability.Part{{Text: e.Error()}}}
+}

@@ -1,0 +1,247 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+	"sync"
+	"time"
+
+	"ken/capability"
+	"ken/internal/door"
+	"ken/internal/talk/model"
+	"ken/internal/talk/prompt"
+	"ken/internal/talk/session"
+	"ken/internal/tokenizer"
+	"ken/llm"
+	"ken/plugin"
+)
+
+// Config says what an Engine works with. Door, Sessions and Model are needed;
+// what is nil beyond them is not there: without Wait nobody is asked for
+// consent, without Keep what is too large is refused.
+//
+// Its functions may be called from any number of goroutines.
+type Config struct {
+	Door     *door.Door
+	Sessions *session.Store
+
+	// Model gives the model that a session talks to. It is asked for once a
+	// turn, and not for slash commands.
+	Model func(ctx context.Context, head session.Head) (Model, error)
+
+	// Command reads a slash command. It is asked for texts that begin with a
+	// slash; not ok means that the text is meant for the model. An error is
+	// told to the person and ends the turn.
+	Command func(ctx context.Context, in Input) (cmd Command, ok bool, err error)
+
+	// Layers give the system prompt of a session that begins, and what a person
+	// should know about them.
+	Layers func(ctx context.Context, in LayerInput) ([]prompt.Layer, []Notice, error)
+
+	// System is the most tokens of the system prompt; zero: 8,000.
+	System int
+
+	// Filters run over the layers, as files of context, after what was found
+	// was put among them. What they leave out is out.
+	Filters []plugin.ContextFilter
+
+	// Intents give the rules about intents at a surface.
+	Intents func(surface string) IntentRules
+
+	// Reads says whether calls of a capability only read, by its class in the
+	// rules: neighbours among them run at once. Nil: none does.
+	Reads func(*door.Entry) bool
+
+	// Closed ends a turn in which nothing could be found because finding
+	// broke. Otherwise it goes on with what it has.
+	Closed bool
+
+	// Ticket gives what a person must know about a ticket at the desk; Wait
+	// waits until it has its answer.
+	Ticket func(ctx context.Context, id string) (Ticket, error)
+	Wait   func(ctx context.Context, id string) (granted bool, err error)
+
+	// Keep puts away what is too large for a message. The excerpt stands for
+	// it and says how to read the rest.
+	Keep func(ctx context.Context, k Kept) (excerpt string, err error)
+
+	// Trace is told of every call that was made, when it has ended.
+	Trace func(Trace)
+
+	Limits   Limits
+	Count    tokenizer.Counter // nil: tokenizer.Count
+	Delivery model.Rung        // empty: auto
+	Fit      prompt.Numbers    // Window zero: the model's own
+	Now      func() time.Time  // nil: time.Now
+}
+
+// A Model is who answers, and what is known of it.
+type Model struct {
+	llm.Model
+	Name      string // as the provider knows it
+	Row       model.Row
+	Condenser llm.Model // who shortens a long history; nil: nobody, it is cut
+	Effort    string
+	MaxTokens int // of an answer; zero: the provider's default
+}
+
+// A Command is what a slash command comes to: a call that the person makes, or
+// a text to show.
+type Command struct {
+	Call capability.Call // a Target that is empty: there is none
+	Text string
+}
+
+// LayerInput is what the layers of a session may depend on.
+type LayerInput struct {
+	Head      session.Head
+	Principal capability.Principal
+	Surface   string
+	View      door.View
+	Map       string // the map of the catalog, as it stands
+	Intents   IntentRules
+}
+
+// IntentRules are the rules about intents at one surface. The zero value asks
+// for none.
+type IntentRules struct {
+	Names []string // that there are; without any the tool is not there
+
+	// Request lets an intent hold for one request to the model only, as the
+	// seed has it; otherwise it holds for the turn.
+	Request bool
+
+	// Remember takes the last intent of the turn before for the next one.
+	Remember bool
+
+	// Consent says whether a person must agree when the model goes from one
+	// intent to another. Nil: never.
+	Consent func(from, to string) bool
+
+	// Allows says whether calls of a capability may pass under an intent, which
+	// is empty where none was declared. It narrows what a wire lets a model
+	// write and decides nothing: that is the rules' at the call. Nil: it is not
+	// known, and nothing is narrowed.
+	Allows func(intent string, e *door.Entry) bool
+}
+
+// A Ticket is what a person must know before they answer it.
+type Ticket struct {
+	Text  string
+	Lines []Line
+	Wide  bool // it may be granted for the session
+}
+
+// Kept is something that is too large for a message.
+type Kept struct {
+	Principal capability.Principal
+	Session   string
+	Name      string // what it is: "message"
+	Text      []byte
+	Limit     int // bytes of the excerpt
+}
+
+// Limits bound a turn. Zero means the number in the comment, less than zero
+// means none.
+type Limits struct {
+	Steps    int // requests to the model; 50
+	Mistakes int // of the model's, one after another; 3
+	Repeats  int // of the same call, one after another; 3
+	Calls    int // in one answer; 64
+	Parallel int // reading calls at once; 8
+	Rounds   int // questions of one call; 10
+
+	// After that many requests, tokens or dollars in a turn a person is asked
+	// whether to go on; where nobody can be, the turn ends. Zero means none.
+	Requests int
+	Tokens   int
+	Cost     float64
+
+	MessageBytes int // of a person's message, then it is kept and excerpted; 200,000
+	ResultBytes  int // of one result; 100,000
+	AnswerBytes  int // of one answer of the model's; 4 MiB
+	InputBytes   int // of a message, then it is refused; 64 MiB
+}
+
+// A Trace tells of a call that was made.
+type Trace struct {
+	Time    time.Time     `json:"time"`
+	Session string        `json:"session"`
+	Turn    int           `json:"turn"`
+	Key     string        `json:"key"`
+	Intent  string        `json:"intent,omitempty"`
+	Target  capability.ID `json:"target"`
+	Action  string        `json:"action,omitempty"`
+	Effect  bool          `json:"effect"` // it may have changed something
+
+	Principal capability.Principal `json:"principal"`
+	Arguments json.RawMessage      `json:"-"` // as they were executed
+	Result    capability.Result    `json:"-"`
+	Hash      string               `json:"hash"` // of the result
+	Failed    bool                 `json:"failed,omitempty"`
+	Error     string               `json:"error,omitempty"`
+	Took      time.Duration        `json:"took"`
+}
+
+// Input is what a person says to a session.
+type Input struct {
+	Principal capability.Principal
+	Session   string // must have been begun
+	Text      string
+	Images    []llm.Image
+	Mode      string // empty: the session's
+	Agent     string // empty: the session's
+	Surface   string // "chat", "api", …: a word of the rules; empty: "chat"
+
+	// Continue goes on with the turn that did not end: it crashed, was
+	// aborted, or waits for a person. Text and Images are empty then.
+	Continue bool
+
+	// Alone means that nobody is there to ask. What needs an answer ends the
+	// turn with [EndWaiting], and its calls stay pending.
+	Alone bool
+
+	// Override changes how to find for this message.
+	Override door.Override
+	Delivery model.Rung // empty: the engine's; counts when the session begins
+	Scope    capability.Scope
+}
+
+// A Reply is a person's answer to something [Asked] that is not settled at the
+// desk.
+type Reply struct {
+	Yes  bool   `json:"yes"`            // of Again, GoOn and Escalate
+	Text string `json:"text,omitempty"` // of Ask
+
+	// Answers are those to an [Inquiry], by the question's name, in the words
+	// of the protocol of tools: {"action":"accept","content":{…}}.
+	Answers map[string]json.RawMessage `json:"answers,omitempty"`
+}
+
+// An Engine has conversations. It is safe for any number of goroutines. It
+// holds nothing of a session in which no turn runs.
+type Engine struct {
+	cfg    Config
+	limits Limits
+
+	mu      sync.Mutex
+	waiting map[string]chan Reply // by session and question, while a turn of this process waits
+}
+
+// New makes an Engine.
+func New(cfg Config) *Engine {
+	cfg.defaults()
+	return &Engine{cfg: cfg, limits: cfg.Limits.filled(), waiting: map[string]chan Reply{}}
+}
+
+// Turn takes a message and yields what happens until it is answered. The
+// caller aborts by ending ctx or by leaving the loop; either leaves the session
+// whole. An error, which is the last thing yielded, means that there was no
+// turn: the session is not there, is in use, or cannot be read. Everything that
+// happens to a turn itself is told by [Done].
+//
+// One turn at a time runs in a session, over all processes.
+func (e *Engine) Turn(ctx context.Context, in Input) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) { e.run(ctx, in, yield) }
+}

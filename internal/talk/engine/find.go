@@ -1,0 +1,201 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"ken/capability"
+	"ken/internal/door"
+	"ken/internal/talk/deliver"
+	"ken/internal/talk/prompt"
+	"ken/internal/talk/session"
+	"ken/internal/untrusted"
+	"ken/llm"
+)
+
+const (
+	secondLook = 150 * time.Millisecond // after which finding is tried once more
+	mostWhole  = 200                    // tools, of which a list of all is made at all
+	recent     = 4                      // messages and turns before that count
+)
+
+// find picks what matters for the message. If that breaks, the turn goes on
+// with less and says so.
+func (t *turn) find() (door.Found, error) {
+	q := t.query()
+	found, err := t.look(q)
+	if err != nil && t.ctx.Err() == nil {
+		select {
+		case <-t.ctx.Done():
+		case <-time.After(secondLook):
+		}
+		if found, err = t.look(q); err == nil {
+			t.notice("degraded", "finding capabilities worked only the second time")
+		}
+	}
+	switch {
+	case t.ctx.Err() != nil:
+		return found, t.ctx.Err()
+	case err != nil && t.e.cfg.Closed:
+		return found, &capability.Error{Kind: capability.Unavailable, Op: "find capabilities", Err: err, Fix: "see ken doctor; toolFailureMode fail_open goes on without"}
+	case err != nil:
+		t.notice("degraded", "nothing was found, because finding broke: "+err.Error()+"; "+toolDiscover+" is still there")
+		return door.Found{}, nil
+	}
+	for _, text := range found.Degraded {
+		t.notice("degraded", text)
+	}
+	return found, nil
+}
+
+func (t *turn) look(q door.Query) (found door.Found, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("it broke: %s", untrusted.Line(fmt.Sprint(p), 200))
+		}
+	}()
+	return t.e.cfg.Door.Find(t.ctx, t.view, q)
+}
+
+// query asks for what fits the message and, less, those before it.
+func (t *turn) query() door.Query {
+	scope := t.in.Scope
+	scope.Session, scope.Mode, scope.Agent, scope.User = t.in.Session, t.in.Mode, t.in.Agent, t.in.Principal.ID
+	q := door.Query{Text: t.in.Text, Scope: scope, Now: t.e.cfg.Now(), Override: t.in.Override}
+	used := map[capability.ID]bool{}
+	for i := len(t.live) - 1; i >= 0; i-- {
+		e := &t.live[i]
+		q.Conversation += e.Tokens
+		switch {
+		case len(q.Before) < recent && e.Kind == session.User:
+			q.Before = append(q.Before, door.Message{Role: "user", Text: textOf(e.Blocks)})
+		case len(q.Before) < recent && e.Kind == session.Assistant && textOf(e.Blocks) != "":
+			q.Before = append(q.Before, door.Message{Role: "assistant", Text: textOf(e.Blocks)})
+		case e.Kind == session.Added && e.Turn == t.number-1:
+			for id := range e.Shown {
+				q.Shown = append(q.Shown, id)
+			}
+		}
+		if e.Kind == session.Assistant && e.Turn >= t.number-recent {
+			for _, c := range callsOf(e.Blocks) {
+				if id := t.named(c); id != "" && !used[id] {
+					used[id] = true
+					q.Used = append(q.Used, id)
+				}
+			}
+		}
+	}
+	reverse(q.Before)
+	return q
+}
+
+func reverse[T any](list []T) {
+	for i, j := 0, len(list)-1; i < j; i, j = i+1, j-1 {
+		list[i], list[j] = list[j], list[i]
+	}
+}
+
+// named gives the capability that a call names, as far as its bytes tell.
+func (t *turn) named(c *llm.ToolCall) capability.ID {
+	if o, ok := t.known.Tools[c.Name]; ok {
+		return o.ID
+	}
+	if c.Name == toolInvoke {
+		var in struct {
+			Capability capability.ID `json:"capability"`
+		}
+		_ = json.Unmarshal(c.Arguments, &in) // it is empty then
+		return in.Capability
+	}
+	return ""
+}
+
+// callable reports whether something can be a tool of a model's.
+func callable(e *door.Entry) bool {
+	if e.State != "active" || !e.Available || e.Run == nil {
+		return false
+	}
+	switch e.Kind {
+	case capability.KindSkill, capability.KindCard, capability.KindCommand, capability.KindExtension, capability.KindChannel:
+		return false
+	}
+	return true
+}
+
+// all gives everything that may be called, or nil where that is too much to be
+// shown whole.
+func (t *turn) all() []deliver.Offer {
+	var entries []*door.Entry
+	for e := range t.view.All() {
+		if !callable(e) {
+			continue
+		}
+		if entries = append(entries, e); len(entries) > mostWhole {
+			return nil
+		}
+	}
+	return t.offers(entries)
+}
+
+// found gives what was found of tools, the best first.
+func (t *turn) found(ids []capability.ID) []deliver.Offer {
+	var entries []*door.Entry
+	for _, id := range ids {
+		if e, err := t.view.Lookup(string(id)); err == nil && callable(e) {
+			entries = append(entries, e)
+		}
+	}
+	return t.offers(entries)
+}
+
+// offers reads the schemas of entries. One that cannot be read is left out: it
+// is found and described, and the call says what is wrong.
+func (t *turn) offers(entries []*door.Entry) []deliver.Offer {
+	named := make([]deliver.Named, 0, len(entries))
+	out := make([]deliver.Offer, 0, len(entries))
+	for _, e := range entries {
+		d, err := t.e.cfg.Door.Describe(t.ctx, t.view, string(e.ID))
+		if err != nil {
+			if !errors.Is(err, context.Canceled) {
+				t.notice("degraded", "a tool is not offered: "+err.Error())
+			}
+			continue
+		}
+		named = append(named, deliver.Named{ID: e.ID, Name: e.Name, Category: e.Category})
+		out = append(out, deliver.Offer{ID: e.ID, Tool: llm.Tool{Description: untrusted.Line(e.Description, 1000), Schema: plainSchema(d.Detail.Schema)}})
+	}
+	for i, name := range deliver.Names(named, t.known.Tools) {
+		out[i].Tool.Name = name
+	}
+	return out
+}
+
+// plainSchema gives a schema without its spelling.
+func plainSchema(raw json.RawMessage) json.RawMessage {
+	var b bytes.Buffer
+	if !bytes.HasPrefix(bytes.TrimSpace(raw), []byte("{")) || json.Compact(&b, raw) != nil {
+		return json.RawMessage(`{"type":"object"}`)
+	}
+	return b.Bytes()
+}
+
+// textOf gives the text of blocks.
+func textOf(blocks []llm.Block) string {
+	text := ""
+	for _, b := range blocks {
+		if b.Text != "" {
+			if text != "" {
+				text += "\n"
+			}
+			text += b.Text
+		}
+	}
+	return text
+}
+
+// tokens counts blocks.
+func (t *turn) tokens(blocks []llm.Block) int { return prompt.Tokens(t.e.cfg.Count, blocks) }

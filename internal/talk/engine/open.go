@@ -1,0 +1,265 @@
+package engine
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"unicode/utf8"
+
+	"ken/capability"
+	"ken/internal/door"
+	"ken/internal/talk/deliver"
+	"ken/internal/talk/model"
+	"ken/internal/talk/prompt"
+	"ken/internal/talk/session"
+	"ken/internal/untrusted"
+	"ken/llm"
+	"ken/plugin"
+)
+
+// open writes down what the person said and what Ken puts beside it, in one
+// step.
+func (t *turn) open() error {
+	if t.in.Continue && t.prefix.Seq != 0 {
+		t.rung = deliver.Lower(t.refused, t.model.Row, model.Rung(t.prefix.Name))
+		return nil
+	}
+	user, err := t.message()
+	if err != nil {
+		return err
+	}
+	found, err := t.find()
+	if err != nil {
+		return err
+	}
+	var layers []prompt.Layer
+	first := t.prefix.Seq == 0
+	if first || len(t.e.cfg.Filters) > 0 {
+		if layers, err = t.layers(found, first); err != nil {
+			return err
+		}
+	}
+	text := ""
+	if len(t.e.cfg.Filters) > 0 {
+		layers, found, text = t.filtered(layers, found)
+	}
+	entries := t.answerRest("The call was not made: it waited for a person, and the user went on instead. Nobody has refused it.")
+	why := ""
+	if first {
+		begun, reason, err := t.begun(layers, found)
+		if err != nil {
+			return err
+		}
+		entries, why = append(entries, begun), reason
+		t.prefix, t.known = begun, deliver.LiveOf(append(slices.Clip(t.live), begun))
+	}
+	t.rung = deliver.Lower(t.refused, t.model.Row, model.Rung(t.prefix.Name))
+	t.selection = found
+	in := t.adding(found)
+	if p, ok := deliver.Prefix(in); ok {
+		p.Name, p.Text, p.Tokens = string(t.rung), t.prefix.Text, t.e.cfg.Count(p.System)+prompt.ToolTokens(t.e.cfg.Count, p.Tools)
+		entries = append(entries, p)
+		if !first {
+			t.notice("prefix", "the list of tools is another one: toolDelivery is "+string(t.rung))
+		}
+	}
+	entries = append(entries, user)
+	added, ok := deliver.Add(in)
+	if text != "" {
+		added.Kind, ok = session.Added, true
+		added.Blocks = append(added.Blocks, llm.Block{Text: text})
+	}
+	if ok {
+		added.Tokens = t.tokens(added.Blocks)
+		if in.News != "" {
+			added.Text = hashOf(found.Map)
+		}
+		entries = append(entries, added)
+	}
+	t.announce()
+	if err := t.append(entries...); err != nil {
+		return err
+	}
+	t.opened = true
+	t.emit(t.selected(found, added, why))
+	return nil
+}
+
+// announce says in the session's head, with what is written next, that a turn
+// is on its way.
+func (t *turn) announce() {
+	t.log.SetHead(func(h *session.Head) {
+		h.Open, h.Mode, h.Agent = true, t.in.Mode, t.in.Agent
+		if h.Title == "" {
+			h.Title = untrusted.Line(t.in.Text, 80)
+		}
+	})
+}
+
+func (t *turn) selected(found door.Found, added session.Entry, why string) Selected {
+	s := Selected{Found: found, Rung: t.rung, Why: why, Tokens: added.Tokens, Added: make([]capability.ID, 0, len(added.Shown))}
+	for id := range added.Shown {
+		s.Added = append(s.Added, id)
+	}
+	for _, o := range added.Offers {
+		if !slices.Contains(s.Added, o.ID) {
+			s.Added = append(s.Added, o.ID)
+		}
+	}
+	slices.Sort(s.Added)
+	if s.Why == "" {
+		s.Why = fmt.Sprintf("%d found, %d new to the model, by %s", len(found.Briefs), len(s.Added), t.rung)
+	}
+	return s
+}
+
+// adding is what the turn found, for delivery.
+func (t *turn) adding(found door.Found) deliver.AddInput {
+	var ids []capability.ID
+	for _, list := range [][]door.Piece{found.Fulls, found.Briefs} {
+		for _, p := range list {
+			if !slices.Contains(ids, p.ID) {
+				ids = append(ids, p.ID)
+			}
+		}
+	}
+	return deliver.AddInput{
+		Rung: t.rung, Found: found, Offers: t.found(ids), Live: t.known, News: t.news(found),
+		Last: ownTools(t.e.cfg.Door, t.view, t.intents.rules), Count: t.e.cfg.Count,
+	}
+}
+
+// message is what the person said. What is too large for a message is kept
+// where tools can read it.
+func (t *turn) message() (session.Entry, error) {
+	e := session.Entry{Kind: session.User}
+	text := t.in.Text
+	if !utf8.ValidString(text) {
+		text = string([]rune(text)) // what is no text is shown as such
+	}
+	if limit := t.e.limits.MessageBytes; over(len(text), limit) {
+		if t.e.cfg.Keep == nil {
+			return e, &capability.Error{
+				Kind: capability.Invalid, Op: "take message", Target: t.in.Session, Rule: "chat.messageBytes",
+				Err: fmt.Errorf("it has %d bytes, the limit is %d", len(text), limit), Fix: "put it into a file",
+			}
+		}
+		excerpt, err := t.e.cfg.Keep(t.ctx, Kept{Principal: t.in.Principal, Session: t.in.Session, Name: "message", Text: []byte(text), Limit: limit / 10})
+		if err != nil {
+			return e, err
+		}
+		t.notice("limit", fmt.Sprintf("the message has %d bytes; the model sees an excerpt and can read the rest", len(text)))
+		text = excerpt
+	}
+	if text != "" {
+		e.Blocks = append(e.Blocks, llm.Block{Text: text})
+	}
+	for _, i := range t.in.Images {
+		if !t.model.Row.Images {
+			t.notice("degraded", "the model takes no pictures; it is told that there was one")
+			e.Blocks = append(e.Blocks, llm.Block{Text: fmt.Sprintf("[a picture, %s, that you cannot see]", i.MIME)})
+			continue
+		}
+		e.Blocks = append(e.Blocks, llm.Block{Image: &i})
+	}
+	return e, nil
+}
+
+// layers gives the layers of the system prompt, which are those of the session
+// when it begins.
+func (t *turn) layers(found door.Found, tell bool) ([]prompt.Layer, error) {
+	if t.e.cfg.Layers == nil {
+		return nil, nil
+	}
+	list, notices, err := t.e.cfg.Layers(t.ctx, LayerInput{
+		Head: t.head, Principal: t.in.Principal, Surface: t.in.Surface, View: t.view, Map: found.Map, Intents: t.intents.rules,
+	})
+	for _, n := range notices {
+		if tell {
+			t.emit(n)
+		}
+	}
+	return list, err
+}
+
+// begun makes what stands before all messages of the session, for good.
+func (t *turn) begun(layers []prompt.Layer, found door.Found) (session.Entry, string, error) {
+	system, err := prompt.Assemble(t.e.cfg.System, t.e.cfg.Count, layers)
+	if err != nil {
+		return session.Entry{}, "", err
+	}
+	for _, d := range system.Dropped {
+		t.notice("dropped", fmt.Sprintf("the layer %s is not in the prompt: %s (%d tokens)", d.Name, d.Reason, d.Tokens))
+	}
+	want := t.e.cfg.Delivery
+	if t.in.Delivery != "" {
+		want = t.in.Delivery
+	}
+	plan := deliver.Begin(deliver.PlanInput{
+		Want: want, Row: t.model.Row, All: t.all(), Last: ownTools(t.e.cfg.Door, t.view, t.intents.rules),
+		Refused: t.refused, Count: t.e.cfg.Count,
+	})
+	tokens := system.Tokens + prompt.ToolTokens(t.e.cfg.Count, plan.Tools)
+	return session.Entry{
+		Kind: session.Prefix, System: system.Text, Tools: plan.Tools, Offers: plan.Offers, Tokens: tokens,
+		Name: string(plan.Rung), Text: hashOf(found.Map),
+	}, plan.Why, nil
+}
+
+// filtered lets those who may leave something of the context out do so, after
+// what was found was put into it. It gives the layers and what was found as
+// they left them; text replaces what was found where they changed it.
+func (t *turn) filtered(layers []prompt.Layer, found door.Found) (left []prompt.Layer, after door.Found, text string) {
+	files, in := prompt.Inject(prompt.Files(layers), found)
+	at := func(files []plugin.File) int {
+		return slices.IndexFunc(files, func(f plugin.File) bool { return f.Name == prompt.CapabilitiesFile })
+	}
+	before := ""
+	if i := at(files); i >= 0 {
+		before = files[i].Text
+	}
+	for _, f := range t.e.cfg.Filters {
+		out, err := f.FilterContext(t.ctx, slices.Clone(files))
+		if err != nil {
+			// What it would have left out is not known, so nothing that it may
+			// leave out goes in.
+			t.notice("degraded", "the plugin "+f.Name()+" could not filter the context, so only what must be is in it: "+err.Error())
+			out = nil
+		}
+		files = out
+	}
+	now := ""
+	if i := at(files); i >= 0 {
+		now = files[i].Text
+		files = slices.Delete(slices.Clone(files), i, i+1)
+	}
+	if len(in.Injected) > 0 && now != before {
+		found.Rollout.Inject, found.Rollout.Reason = false, "a plugin changed "+prompt.CapabilitiesFile
+		text = now
+	}
+	return prompt.Layers(files, layers), found, text
+}
+
+// news tells the model that the catalog is not what its map says any more. The
+// prefix stays as it is.
+func (t *turn) news(found door.Found) string {
+	told := t.prefix.Text
+	for _, e := range t.live {
+		if e.Kind == session.Added && e.Text != "" {
+			told = e.Text
+		}
+	}
+	if found.Map == "" || told == "" || told == hashOf(found.Map) {
+		return ""
+	}
+	return "The capabilities have changed since this conversation began. What there is now:\n" + found.Map
+}
+
+func hashOf(text string) string {
+	if text == "" {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:8])
+}

@@ -1,0 +1,284 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+
+	"ken/capability"
+	"ken/internal/door"
+	"ken/internal/talk/session"
+)
+
+// question asks what a call needs to go on. It reports whether to make the call
+// again now; otherwise the call waits, or has its result.
+func (t *turn) question(j *job) (again bool) {
+	j.rounds++
+	if over(j.rounds, t.e.limits.Rounds) {
+		j.refuse(capability.InputNeeded, string(j.call.Target), fmt.Errorf("it asked %d times", j.rounds-1), "make the call again")
+		t.finished(j)
+		return false
+	}
+	if q, ok := errors.AsType[*capability.Inquiry](j.err); ok {
+		return t.inquire(j, q)
+	}
+	q, ok := errors.AsType[*door.Question](j.err)
+	switch {
+	case ok && q.Name == door.AnswerConsent:
+		return t.consent(j, q)
+	case ok && q.Name == door.AnswerAgain:
+		return t.runAgain(j, q)
+	}
+	j.over = true // nobody here knows what it asks
+	t.finished(j)
+	return false
+}
+
+// askID names a question of a call, the same when the call is made again after
+// a crash.
+func (t *turn) askID(j *job) string { return fmt.Sprintf("%d.%d.%d", t.number, j.number, j.rounds) }
+
+// consent waits at the desk until somebody who may has answered.
+func (t *turn) consent(j *job, q *door.Question) bool {
+	a := Asked{ID: t.askID(j), What: Consent, Call: &j.shown, Ticket: q.Ticket, Text: q.Text}
+	if t.e.cfg.Ticket != nil {
+		if more, err := t.e.cfg.Ticket(t.ctx, q.Ticket); err == nil {
+			a.Lines, a.Wide = more.Lines, more.Wide
+			if more.Text != "" {
+				a.Text = more.Text
+			}
+		}
+	}
+	t.emit(a)
+	if t.in.Alone || t.e.cfg.Wait == nil || q.Ticket == "" {
+		j.wait("a person must agree to " + string(j.call.Target) + " first: ken approve list; then go on with the turn")
+		return false
+	}
+	granted, err := t.e.cfg.Wait(t.ctx, q.Ticket)
+	if t.ctx.Err() != nil {
+		return false
+	}
+	if err != nil {
+		t.notice("degraded", "the desk could not be asked: "+err.Error())
+		j.wait("the desk could not be asked: " + err.Error())
+		return false
+	}
+	t.emit(Answered{ID: a.ID, Yes: granted})
+	return true // a refusal too is told by the one who decides
+}
+
+// wait leaves a call for later. It is pending, which is not a refusal.
+func (j *job) wait(why string) { j.waits, j.why = true, why }
+
+// runAgain asks whether a call of which nobody knows whether it had its effect
+// is to be made again.
+func (t *turn) runAgain(j *job, q *door.Question) bool {
+	reply, ok := t.put(Asked{ID: t.askID(j), What: Again, Call: &j.shown, Text: q.Text}, j)
+	switch {
+	case !ok:
+		return false
+	case !reply.Yes:
+		j.over = true
+		j.res = capability.Result{Failed: true, Parts: []capability.Part{{Text: q.Text + ". It was not made again: look whether it happened before you do anything about it."}}}
+		t.finished(j)
+		return false
+	}
+	id, _ := json.Marshal(q.Effect) // a text always marshals
+	j.answer(map[string]json.RawMessage{door.AnswerAgain: id}, j.call.State)
+	return true
+}
+
+// inquire passes on what the capability itself asks.
+func (t *turn) inquire(j *job, q *capability.Inquiry) bool {
+	reply, ok := t.put(Asked{ID: t.askID(j), What: Inquiry, Call: &j.shown, Text: q.Error(), Requests: q.Requests}, j)
+	if !ok {
+		return false
+	}
+	answers := map[string]json.RawMessage{}
+	for name := range q.Requests {
+		if a, ok := reply.Answers[name]; ok && json.Valid(a) {
+			answers[name] = a
+		} else {
+			answers[name] = json.RawMessage(`{"action":"cancel"}`)
+		}
+	}
+	j.answer(answers, q.State)
+	return true
+}
+
+// answer gives a call what people replied. What belongs to Ken itself stays.
+func (j *job) answer(more map[string]json.RawMessage, state string) {
+	all := maps.Clone(j.call.Answers)
+	if all == nil {
+		all = map[string]json.RawMessage{}
+	}
+	for name, a := range more {
+		all[name] = a
+	}
+	j.call.Answers, j.call.State = all, state
+}
+
+// put asks a person and waits for the reply. It is not ok where there is none:
+// the turn was aborted, or nobody is there and j waits.
+func (t *turn) put(a Asked, j *job) (Reply, bool) {
+	if r, ok := t.replies[a.ID]; ok {
+		t.emit(a)
+		t.emit(Answered{ID: a.ID, Yes: r.Yes, Text: r.Text})
+		return r, true
+	}
+	if t.in.Alone {
+		t.emit(a)
+		if j != nil {
+			j.wait("a person must answer question " + a.ID + " first; then go on with the turn")
+		}
+		return Reply{}, false
+	}
+	// Whoever listens may reply before the next event.
+	replies, forget := t.e.expect(t.in.Principal, t.in.Session, a.ID)
+	defer forget()
+	t.emit(a)
+	select {
+	case r := <-replies:
+		t.emit(Answered{ID: a.ID, Yes: r.Yes, Text: r.Text})
+		t.replies[a.ID] = r
+		if err := t.append(session.Entry{Kind: session.Note, Name: noteReply, Text: jsonText(replied{a.ID, r})}); err != nil {
+			return r, false
+		}
+		return r, true
+	case <-t.ctx.Done():
+		return Reply{}, false
+	}
+}
+
+// replied is a reply as a session keeps it.
+type replied struct {
+	Ask   string `json:"ask"`
+	Reply Reply  `json:"reply"`
+}
+
+func waitKey(who capability.Principal, session, ask string) string {
+	return jsonText([]string{who.Tenant, who.ID, session, ask})
+}
+
+// expect gives the channel on which the reply to a question comes.
+func (e *Engine) expect(who capability.Principal, session, ask string) (replies <-chan Reply, forget func()) {
+	ch, key := make(chan Reply, 1), waitKey(who, session, ask)
+	e.mu.Lock()
+	e.waiting[key] = ch
+	e.mu.Unlock()
+	return ch, func() {
+		e.mu.Lock()
+		delete(e.waiting, key)
+		e.mu.Unlock()
+	}
+}
+
+// Reply answers what was [Asked] in a session, but for consent, which is given
+// at the desk. A turn that waits goes on; where none does, because it ended with
+// [EndWaiting] or its process died, the reply is kept for when the turn goes on.
+// The first reply counts.
+func (e *Engine) Reply(ctx context.Context, who capability.Principal, id, ask string, r Reply) error {
+	e.mu.Lock()
+	ch, ok := e.waiting[waitKey(who, id, ask)]
+	if ok {
+		select {
+		case ch <- r:
+		default: // it has one
+		}
+	}
+	e.mu.Unlock()
+	if ok {
+		return nil
+	}
+	log, err := e.cfg.Sessions.Lock(ctx, who, id)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = log.Release(context.WithoutCancel(ctx)) }() // it expires otherwise
+	last := 0
+	for _, entry := range log.Entries() {
+		last = max(last, entry.Turn)
+	}
+	var turn int
+	if _, err := fmt.Sscanf(ask, "%d.", &turn); err != nil || turn != last || !log.Head().Open {
+		return &capability.Error{Kind: capability.NotFound, Op: "reply to", Target: ask, Err: errors.New("no turn of the session waits for that"), Fix: "read what it asks now"}
+	}
+	return log.Append(ctx, session.Entry{Kind: session.Note, Turn: turn, Name: noteReply, Text: jsonText(replied{ask, r})})
+}
+
+// mayGoOn asks whether the turn may make one more request, where a limit says
+// that a person decides.
+func (t *turn) mayGoOn() (ending, bool, error) {
+	if err := t.ctx.Err(); err != nil {
+		return ending{}, true, err
+	}
+	why, raise := t.limit()
+	if why == "" {
+		return ending{}, false, nil
+	}
+	t.notice("limit", why)
+	if t.in.Alone {
+		return ending{EndLimit, why}, true, nil
+	}
+	reply, ok := t.put(Asked{ID: fmt.Sprintf("%d.s%d", t.number, t.steps), What: GoOn, Text: why}, nil)
+	switch {
+	case !ok:
+		return ending{}, true, cmpErr(t.ctx.Err())
+	case !reply.Yes:
+		return ending{EndLimit, why}, true, nil
+	}
+	raise()
+	return ending{}, false, nil
+}
+
+func cmpErr(err error) error {
+	if err == nil {
+		return errors.New("the reply could not be written down")
+	}
+	return err
+}
+
+// limit gives the limit that is reached, and what a person's agreement does to
+// it. It is empty where there is none.
+func (t *turn) limit() (why string, raise func()) {
+	l, a := &t.e.limits, &t.allowed
+	tokens := t.usage.Input + t.usage.Output
+	switch {
+	case l.Steps > 0 && t.steps >= a.Steps:
+		return fmt.Sprintf("the turn has made %d requests to the model (chat.steps)", t.steps), func() { a.Steps = t.steps + l.Steps }
+	case l.Mistakes > 0 && t.mistakes >= l.Mistakes:
+		return fmt.Sprintf("the model has made %d mistakes one after another (chat.mistakes)", t.mistakes), func() { t.mistakes = 0 }
+	case t.looping:
+		return fmt.Sprintf("the model makes the same call again and again (chat.repeats is %d)", l.Repeats), func() { t.looping, t.same, t.repeats = false, "", 0 }
+	case l.Requests > 0 && t.steps >= a.Requests:
+		return fmt.Sprintf("the turn has made %d requests (chat.requests)", t.steps), func() { a.Requests = t.steps + l.Requests }
+	case l.Tokens > 0 && tokens >= a.Tokens:
+		return fmt.Sprintf("the turn has used %d tokens (chat.tokens)", tokens), func() { a.Tokens = tokens + l.Tokens }
+	case l.Cost > 0 && t.cost >= a.Cost:
+		return fmt.Sprintf("the turn has cost $%.2f (chat.cost)", t.cost), func() { a.Cost = t.cost + l.Cost }
+	}
+	return "", nil
+}
+
+// checkRepeats refuses a call that was made too often in a row.
+func (t *turn) checkRepeats(j *job) {
+	args := j.call.Arguments
+	if j.tool != "" {
+		args = j.args
+	}
+	canonical, err := capability.CanonicalJSON(args)
+	if err != nil {
+		canonical = args
+	}
+	key := string(j.shown.Target) + "\x00" + j.shown.Action + "\x00" + string(canonical)
+	if key != t.same {
+		t.same, t.repeats = key, 0
+	}
+	t.repeats++
+	if t.e.limits.Repeats > 0 && t.repeats > t.e.limits.Repeats {
+		t.looping = true
+		j.refuse(capability.Denied, string(j.shown.Target), fmt.Errorf("the same call with the same arguments was made %d times in a row (chat.repeats)", t.repeats-1), "use what it gave, do something else, or answer")
+	}
+}

@@ -1,0 +1,144 @@
+package engine
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"ken/capability"
+)
+
+// mendable is how many bytes of arguments are worth a repair.
+const mendable = 1 << 20
+
+// errNotObject says what is wrong with arguments to the model that wrote them.
+var errNotObject = errors.New("the arguments are not one JSON object")
+
+// readArguments gives the JSON object that the model wrote. What is no JSON is
+// repaired once, in a way that depends on its bytes alone; note then says what
+// it was taken for. What was cut off is not repaired: half a call has no
+// effect.
+func readArguments(raw []byte, whole bool) (args json.RawMessage, note string, err error) {
+	trimmed := bytes.TrimSpace(raw)
+	if len(trimmed) == 0 || string(trimmed) == "null" {
+		return json.RawMessage("{}"), "", nil
+	}
+	if isObject(trimmed) {
+		return json.RawMessage(trimmed), "", nil
+	}
+	if !whole {
+		return nil, "", errors.New("the arguments end in the middle: the answer was cut off")
+	}
+	if len(trimmed) > mendable || !bytes.ContainsRune(trimmed, '{') {
+		return nil, "", errNotObject
+	}
+	text := string(trimmed)
+	var inner string
+	if json.Unmarshal(trimmed, &inner) == nil { // an object inside a string
+		text = inner
+	}
+	mended := json.RawMessage(mend(text))
+	if !isObject(mended) {
+		return nil, "", errNotObject
+	}
+	return mended, "the arguments were not JSON and were read as " + string(mended), nil
+}
+
+// isObject reports whether raw is one plain JSON object, which all readers
+// understand alike.
+func isObject(raw []byte) bool {
+	if len(raw) == 0 || raw[0] != '{' {
+		return false
+	}
+	_, err := capability.CanonicalJSON(raw)
+	return err == nil
+}
+
+// mend makes JSON of what models write for it: fences of code around it,
+// quotes of the wrong kind, commas too many, brackets that nobody closed. A
+// string that is not closed stays so, because nobody knows how it went on.
+func mend(s string) string {
+	s = unfence(s)
+	m := mender{in: s}
+	for m.at < len(m.in) && m.step() {
+	}
+	for i := len(m.open) - 1; i >= 0; i-- {
+		m.out.WriteByte(m.open[i])
+	}
+	return m.out.String() + strings.TrimSpace(m.in[m.at:])
+}
+
+// unfence takes the fence of code away.
+func unfence(s string) string {
+	s = strings.TrimSpace(s)
+	if !strings.HasPrefix(s, "```") {
+		return s
+	}
+	_, s, _ = strings.Cut(s, "\n")
+	return strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(s), "```"))
+}
+
+type mender struct {
+	in   string
+	at   int
+	open []byte // the brackets that close what is open
+	out  strings.Builder
+}
+
+// step reads one token; it is false where the object is over.
+func (m *mender) step() bool {
+	c := m.in[m.at]
+	switch c {
+	case '"', '\'':
+		m.quoted(c)
+		return true
+	case '{', '[':
+		m.open = append(m.open, c+2) // } is two after {, and ] after [
+	case '}', ']':
+		if n := len(m.open); n > 0 && m.open[n-1] == c {
+			m.open = m.open[:n-1]
+		}
+		m.out.WriteByte(c)
+		m.at++
+		return len(m.open) > 0
+	case ',':
+		if rest := strings.TrimLeft(m.in[m.at+1:], " \t\r\n,"); rest == "" || rest[0] == '}' || rest[0] == ']' {
+			m.at++
+			return true
+		}
+	}
+	m.out.WriteByte(c)
+	m.at++
+	return true
+}
+
+// quoted reads a string and writes it in double quotes.
+func (m *mender) quoted(quote byte) {
+	m.out.WriteByte('"')
+	for m.at++; m.at < len(m.in); m.at++ {
+		switch c := m.in[m.at]; {
+		case c == quote:
+			m.out.WriteByte('"')
+			m.at++
+			return
+		case c == '\\' && m.at+1 < len(m.in):
+			m.at++
+			if next := m.in[m.at]; next != '\'' {
+				m.out.WriteByte('\\')
+			}
+			m.out.WriteByte(m.in[m.at])
+		case c == '"':
+			m.out.WriteString(`\"`)
+		case c == '\n':
+			m.out.WriteString(`\n`)
+		case c == '\t':
+			m.out.WriteString(`\t`)
+		case c == '\r':
+			m.out.WriteString(`\r`)
+		default:
+			m.out.WriteByte(c)
+		}
+	}
+	m.open = nil // it is not closed: the whole is no JSON
+}

@@ -1,0 +1,238 @@
+package engine
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"ken/capability"
+	"ken/internal/door"
+	"ken/internal/talk/session"
+	"ken/internal/untrusted"
+	"ken/llm"
+)
+
+// settle writes down the results of a group and says whether the turn ends
+// with them. Rest are the calls that come after it.
+func (t *turn) settle(group, rest []*job) (ending, bool, error) {
+	e := session.Entry{Kind: session.Results}
+	var notes []session.Entry
+	var end ending
+	for i, j := range group {
+		t.searched(j)
+		if j.waits {
+			end = ending{EndWaiting, j.why}
+			break
+		}
+		e.Blocks = append(e.Blocks, resultBlock(j.asked, t.told(j), j.res.Failed || j.err != nil))
+		e.Blocks = append(e.Blocks, j.beside...)
+		e.Offers = append(e.Offers, j.offers...)
+		notes = append(notes, j.notes...)
+		t.judge(j)
+		if j.ends {
+			end = ending{reason: EndAnswer}
+			for _, after := range slices.Concat(group[i+1:], rest) {
+				e.Blocks = append(e.Blocks, resultBlock(after.asked, []llm.Block{{Text: "The call was not made: " + toolFinish + " came before it."}}, true))
+			}
+			break
+		}
+	}
+	if len(e.Blocks) > 0 {
+		// Results stand before what was given beside them, as every wire wants.
+		slices.SortStableFunc(e.Blocks, func(a, b llm.Block) int { return boolOf(a.Result == nil) - boolOf(b.Result == nil) })
+		if err := t.append(append(notes, e)...); err != nil {
+			return ending{}, true, err
+		}
+	}
+	if end.reason == "" && t.ctx.Err() != nil {
+		return ending{}, true, t.ctx.Err()
+	}
+	return end, end.reason != "", nil
+}
+
+func boolOf(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// judge counts mistakes, one after another.
+func (t *turn) judge(j *job) {
+	switch {
+	case j.mistake:
+		t.mistakes++
+	case j.err == nil && !j.res.Failed:
+		t.mistakes = 0
+	}
+}
+
+// resultBlock is the one result of a call.
+func resultBlock(c *llm.ToolCall, blocks []llm.Block, failed bool) llm.Block {
+	return llm.Block{Result: &llm.ToolResult{ID: c.ID, Name: c.Name, Blocks: blocks, Failed: failed}}
+}
+
+// told is what the model reads of a result.
+func (t *turn) told(j *job) []llm.Block {
+	var out []llm.Block
+	room := t.e.limits.ResultBytes
+	say := func(text string) {
+		text = strings.ToValidUTF8(text, "\uFFFD")
+		if text = strings.TrimRight(text, "\n"); text == "" {
+			return
+		}
+		if t.e.limits.ResultBytes >= 0 && len(text) > room {
+			whole := len(text)
+			cut := max(room, 0)
+			for cut > 0 && !utf8.RuneStart(text[cut]) {
+				cut--
+			}
+			text = fmt.Sprintf("%s\n[%d of %d bytes]", text[:cut], cut, whole)
+		}
+		room -= len(text)
+		out = append(out, llm.Block{Text: text})
+	}
+	if j.note != "" {
+		say("(" + j.note + ")")
+	}
+	for i := range j.res.Parts {
+		t.part(&j.res.Parts[i], i > 0, say, &out)
+	}
+	if j.res.Handle != "" && !strings.Contains(textOf(out), j.res.Handle) {
+		say("(The whole result: " + toolRead + ", handle " + j.res.Handle + ")")
+	}
+	if len(out) == 0 {
+		out = []llm.Block{{Text: "(no output)"}}
+	}
+	return append(out, j.within...)
+}
+
+// part gives one part of a result as the model reads it.
+func (t *turn) part(p *capability.Part, later bool, say func(string), out *[]llm.Block) {
+	switch {
+	case p.Data != nil && strings.HasPrefix(p.MIME, "image/") && t.model.Row.Images:
+		*out = append(*out, llm.Block{Image: &llm.Image{MIME: p.MIME, Data: p.Data}})
+	case p.Data != nil:
+		say(fmt.Sprintf("[%d bytes of %s that you cannot see]", len(p.Data), untrusted.Line(p.MIME, 60)))
+	case p.JSON != nil && !(later && p.MIME == "application/json"): // as text it is there already
+		say(string(p.JSON))
+	case p.Text != "":
+		say(p.Text)
+	}
+	if p.Link != "" {
+		say("[" + untrusted.Line(p.Link, 500) + "]")
+	}
+}
+
+// unknown answers a call of what is not there: with what is near.
+func (t *turn) unknown(j *job) {
+	name := string(j.call.Target)
+	text := "There is no tool " + untrusted.Line(name, 80) + "."
+	if near := nearest(t.view, name); len(near) > 0 {
+		text += " Near it: " + strings.Join(near, ", ") + "."
+	}
+	text += " " + toolDiscover + " finds what there is, " + toolInvoke + " calls it by its id."
+	j.mistake = true
+	j.res = capability.Result{Failed: true, Parts: []capability.Part{{Text: text}}, Meta: j.res.Meta}
+}
+
+// longestSchema is how much of a schema an error shows, in bytes.
+const longestSchema = 6000
+
+// explain adds to what is wrong with arguments what they must be, which saves
+// the model a question.
+func (t *turn) explain(j *job) {
+	d, err := t.e.cfg.Door.Describe(t.ctx, t.view, string(j.call.Target))
+	if err != nil || len(d.Detail.Schema) == 0 {
+		return
+	}
+	schema := string(plainSchema(d.Detail.Schema))
+	if len(schema) > longestSchema {
+		schema = strings.ToValidUTF8(schema[:longestSchema], "") + fmt.Sprintf(" … (%d of %d bytes; %s has the rest)", longestSchema, len(schema), toolDescribe)
+	}
+	j.res.Parts = append(slices.Clip(j.res.Parts), capability.Part{Text: "Its input schema: " + schema})
+}
+
+// nearest gives the ids of what is spelled most like a name, three at most.
+func nearest(v door.View, name string) []string {
+	want := []rune(strings.ToLower(untrusted.Local(name)))
+	want = want[:min(len(want), 64)]
+	type near struct {
+		id string
+		d  int
+	}
+	var list []near
+	for e := range v.All() {
+		have := []rune(strings.ToLower(e.Name))
+		have = have[:min(len(have), 64)]
+		d := distance(want, have)
+		if strings.Contains(string(have), string(want)) && len(want) > 2 {
+			d = min(d, 1)
+		}
+		if 2*d <= max(len(want), len(have)) {
+			list = append(list, near{string(e.ID), d})
+		}
+	}
+	slices.SortStableFunc(list, func(a, b near) int { return a.d - b.d })
+	var out []string
+	for _, n := range list[:min(len(list), 3)] {
+		out = append(out, n.id)
+	}
+	return out
+}
+
+// distance is how many letters must change to make b of a.
+func distance(a, b []rune) int {
+	row := make([]int, len(b)+1)
+	for i := range row {
+		row[i] = i
+	}
+	for i, x := range a {
+		last := row[0]
+		row[0] = i + 1
+		for j, y := range b {
+			next := min(row[j]+1, row[j+1]+1, last+boolOf(x != y))
+			last, row[j+1] = row[j+1], next
+		}
+	}
+	return row[len(b)]
+}
+
+// trace tells of a call that was made.
+func (t *turn) trace(j *job) {
+	if t.e.cfg.Trace == nil || j.tool != "" || j.call.Target == "" {
+		return
+	}
+	tr := Trace{
+		Time: t.e.cfg.Now(), Session: t.in.Session, Turn: t.number, Key: j.call.Key, Intent: j.call.Intent,
+		Target: j.call.Target, Action: j.call.Action, Effect: !j.reads, Principal: t.in.Principal, Arguments: j.call.Arguments,
+		Result: j.res, Hash: resultHash(j.res), Failed: j.res.Failed, Took: j.took,
+	}
+	if j.err != nil {
+		tr.Error = j.err.Error()
+	}
+	t.e.cfg.Trace(tr)
+}
+
+// resultHash names what a call gave back.
+func resultHash(res capability.Result) string {
+	h := sha256.New()
+	for i := range res.Parts {
+		p := &res.Parts[i]
+		for _, s := range []string{p.Text, string(p.JSON), string(p.Data), p.Link, p.MIME} {
+			_, _ = io.WriteString(h, fmt.Sprintf("%d:", len(s))+s) // a hash takes everything
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// jsonText gives a value as JSON for a note; the values here always marshal.
+func jsonText(v any) string {
+	b, _ := json.Marshal(v)
+	return string(b)
+}

@@ -1,0 +1,170 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"unicode/utf8"
+
+	"ken/capability"
+	"ken/internal/door"
+)
+
+// make carries out a group of calls: those at once that can be, and then, one
+// after the other, what people must answer first.
+func (t *turn) make(group []*job) {
+	for _, j := range group {
+		if !j.over {
+			t.checkRepeats(j)
+		}
+		t.emit(Started{Call: j.shown})
+		if j.over {
+			t.finished(j)
+		}
+	}
+	t.together(group)
+	for _, j := range group {
+		for !j.over && !j.waits && t.ctx.Err() == nil {
+			if t.question(j) {
+				t.together([]*job{j})
+			}
+		}
+		if j.waits {
+			return // those after it are made when it is
+		}
+		if !j.over {
+			j.stopped(t.ctx)
+			t.finished(j)
+		}
+	}
+}
+
+// together makes calls at once and waits for all of them. What they say on the
+// way is told as it comes.
+func (t *turn) together(group []*job) {
+	said, done := make(chan Event), make(chan *job)
+	running := 0
+	for _, j := range group {
+		switch {
+		case j.over || t.ctx.Err() != nil:
+		case j.tool != "" && !j.reads:
+			t.ownTool(j)
+			if j.over {
+				t.finished(j)
+			}
+		default:
+			running++
+			go func() {
+				t.perform(j, said)
+				done <- j
+			}()
+		}
+	}
+	for running > 0 {
+		select {
+		case e := <-said:
+			t.emit(e)
+		case j := <-done:
+			running--
+			if j.over {
+				t.finished(j)
+			}
+		}
+	}
+}
+
+// perform makes one call once, and decides whether that was its end. It is the
+// one thing in a turn that runs beside it, and touches nothing but its job.
+func (t *turn) perform(j *job, said chan<- Event) {
+	if j.tool != "" {
+		t.lookUp(j)
+		return
+	}
+	live := &output{id: j.asked.ID, said: said}
+	call := j.call
+	call.Live = live
+	view := t.view
+	if call.Origin == capability.ByPerson {
+		view = t.viewOf(call.Origin)
+	}
+	began := t.e.cfg.Now()
+	res, err := t.e.cfg.Door.Invoke(t.ctx, view, call)
+	j.took += t.e.cfg.Now().Sub(began)
+	live.flush()
+	j.res, j.err = res, err
+	if err != nil && len(res.Parts) == 0 {
+		j.res = capability.Result{Failed: true, Parts: []capability.Part{{Text: err.Error()}}}
+	}
+	if err != nil && asks(err) && t.ctx.Err() == nil {
+		return
+	}
+	j.over = true
+	switch capability.KindOf(err) {
+	case capability.NotFound:
+		t.unknown(j)
+	case capability.Invalid:
+		j.mistake = true
+		t.explain(j)
+	}
+}
+
+// asks reports whether a call failed because somebody must answer first.
+func asks(err error) bool {
+	if _, ok := errors.AsType[*capability.Inquiry](err); ok {
+		return true
+	}
+	_, ok := errors.AsType[*door.Question](err)
+	return ok
+}
+
+// stopped is the result of a call that was not made.
+func (j *job) stopped(ctx context.Context) {
+	j.over = true
+	if j.err == nil {
+		j.err = context.Cause(ctx)
+	}
+	if len(j.res.Parts) == 0 || asks(j.err) {
+		j.res = capability.Result{Failed: true, Parts: []capability.Part{{Text: "The call was not made: the turn was aborted."}}}
+	}
+}
+
+// finished tells of the result of a call, and whoever keeps a trace.
+func (t *turn) finished(j *job) {
+	f := Finished{ID: j.asked.ID, Target: j.shown.Target, Result: j.res, Took: j.took}
+	if j.err != nil {
+		f.Error, f.Kind = j.err.Error(), capability.KindOf(j.err).String()
+	}
+	t.emit(f)
+	t.trace(j)
+}
+
+// output passes on what a running call writes, in whole characters.
+type output struct {
+	id   string
+	said chan<- Event
+	rest []byte
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	b := append(o.rest, p...)
+	end := len(b)
+	for back := 1; back <= min(utf8.UTFMax-1, len(b)); back++ {
+		if c := b[len(b)-back]; utf8.RuneStart(c) {
+			if !utf8.FullRune(b[len(b)-back:]) {
+				end = len(b) - back
+			}
+			break
+		}
+	}
+	if end > 0 {
+		o.said <- Output{ID: o.id, Text: string(b[:end])}
+	}
+	o.rest = append(o.rest[:0:0], b[end:]...)
+	return len(p), nil
+}
+
+func (o *output) flush() {
+	if len(o.rest) > 0 {
+		o.said <- Output{ID: o.id, Text: string(o.rest)}
+		o.rest = nil
+	}
+}

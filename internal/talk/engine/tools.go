@@ -1,0 +1,56 @@
+package engine
+
+import (
+	"encoding/json"
+
+	"ken/internal/door"
+	"ken/llm"
+)
+
+// The names of Ken's own tools, which no capability can have.
+const (
+	toolDiscover = "discover_capabilities"
+	toolList     = "list_capabilities"
+	toolDescribe = "describe_capability"
+	toolInvoke   = "invoke_capability"
+	toolRead     = "read_result"
+	toolAsk      = "ask_user"
+	toolFinish   = "finish"
+	toolIntent   = "select_active_intent"
+)
+
+// own reports whether a name is one of Ken's own tools.
+func own(name string) bool {
+	switch name {
+	case toolDiscover, toolList, toolDescribe, toolInvoke, toolRead, toolAsk, toolFinish, toolIntent:
+		return true
+	}
+	return false
+}
+
+const (
+	askSchema    = `{"type":"object","properties":{"question":{"type":"string"},"choices":{"type":"array","items":{"type":"string"}}},"required":["question"]}`
+	finishSchema = `{"type":"object","properties":{"answer":{"type":"string"}}}`
+	invokeSchema = `{"type":"object","properties":{"capability":{"type":"string"},"action":{"type":"string"},"arguments":{"type":"object"}},"required":["capability"]}`
+	readSchema   = `{"type":"object","properties":{"handle":{"type":"string"},"op":{"enum":["head","tail","lines","chars","search","info"]},"count":{"type":"integer"},"from":{"type":"integer"},"to":{"type":"integer"},"pattern":{"type":"string"}},"required":["handle"]}`
+)
+
+// ownTools gives Ken's own tools in the order in which every model sees them.
+// They never change within a session. The one for intents is the last.
+func ownTools(d *door.Door, v door.View, rules IntentRules) []llm.Tool {
+	tools := append([]llm.Tool(nil), d.Tools()...)
+	tools = append(tools, llm.Tool{Name: toolInvoke, Description: "Call a capability by its id", Schema: json.RawMessage(invokeSchema)})
+	for e := range v.Own() {
+		if e.Name == toolRead {
+			tools = append(tools, llm.Tool{Name: toolRead, Description: e.Description, Schema: json.RawMessage(readSchema)})
+		}
+	}
+	tools = append(tools,
+		llm.Tool{Name: toolAsk, Description: "Ask the user and wait for the answer", Schema: json.RawMessage(askSchema)},
+		llm.Tool{Name: toolFinish, Description: "End the turn; without calls an answer ends it too", Schema: json.RawMessage(finishSchema)},
+	)
+	if len(rules.Names) > 0 {
+		tools = append(tools, intentTool(rules.Names))
+	}
+	return tools
+}

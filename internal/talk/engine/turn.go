@@ -1,0 +1,187 @@
+// Package engine has conversations: it takes what a person says, lets a model
+// answer it, carries out the calls that the model asks for, and tells what
+// happens as it happens.
+//
+// Read this file first. A turn has everything that it needs in one value, which
+// nobody else can see; what must outlive it is in the session, written before
+// it counts.
+package engine
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"ken/internal/door"
+	"ken/internal/talk/deliver"
+	"ken/internal/talk/model"
+	"ken/internal/talk/session"
+	"ken/llm"
+)
+
+// A turn is a person's message on the way to its answer. It belongs to one
+// goroutine; only [turn.together] starts others, and waits for them.
+type turn struct {
+	e     *Engine
+	in    Input
+	yield func(Event, error) bool
+	gone  bool // whoever listened has left
+
+	ctx   context.Context // ends with the caller's, the lock's, and when nobody listens
+	abort context.CancelCauseFunc
+
+	log    *session.Turn
+	head   session.Head
+	number int // of this turn
+	view   door.View
+	model  Model
+
+	// What is live of the session, as it was last read, and what follows from
+	// it. See [turn.read].
+	live   []session.Entry
+	prefix session.Entry
+	known  deliver.Live
+	rung   model.Rung
+
+	selection door.Found // what was found for the message
+	opened    bool       // there is something to go on with
+	typed     string     // the slash command that goes on
+
+	intents intents
+	replies map[string]Reply    // that came while nobody waited
+	refused map[model.Rung]bool // by the provider
+	sent    llm.Request         // the last one
+
+	tally
+}
+
+// A tally is what a turn has come to so far.
+type tally struct {
+	steps, calls int
+	usage        llm.Usage
+	cost         float64
+	text         string // the answer
+
+	mistakes  int    // of the model's, one after another
+	same      string // the last call
+	repeats   int    // of it
+	overflows int    // that the window was too small
+	looping   bool   // the last call was one repetition too many
+	retried   bool   // this step was tried before
+	whole     bool   // the last answer came to its own end
+	allowed   Limits // what a person has agreed to
+}
+
+// run is a turn from the lock to the last event.
+func (e *Engine) run(ctx context.Context, in Input, yield func(Event, error) bool) {
+	t, err := e.begin(ctx, in, yield)
+	if err != nil {
+		yield(nil, err)
+		return
+	}
+	defer t.release()
+	end, err := t.play()
+	if err != nil {
+		end = t.failed(err)
+	}
+	done := t.close(end)
+	t.emit(done)
+}
+
+// An ending is how a turn ends.
+type ending struct {
+	reason End
+	why    string
+}
+
+// play takes the turn to its end.
+func (t *turn) play() (ending, error) {
+	cmd, is, err := t.command()
+	if err != nil || is {
+		return cmd, err
+	}
+	if t.model, err = t.e.cfg.Model(t.ctx, t.head); err != nil {
+		return ending{}, err
+	}
+	if err := t.open(); err != nil {
+		return ending{}, err
+	}
+	for {
+		if end, over, err := t.carryOut(); over || err != nil {
+			return end, err
+		}
+		if end, over, err := t.mayGoOn(); over || err != nil {
+			return end, err
+		}
+		if end, over, err := t.ask(); over || err != nil {
+			return end, err
+		}
+	}
+}
+
+// errAborted is why a turn ended that nobody wanted to go on.
+var errAborted = errors.New("aborted")
+
+// failed gives an error as an ending.
+func (t *turn) failed(err error) ending {
+	if t.ctx.Err() != nil {
+		if cause := context.Cause(t.log.Context()); errors.Is(cause, session.ErrLost) {
+			return ending{EndFailed, cause.Error()}
+		}
+		return ending{EndAborted, "say something, or go on with the same message"}
+	}
+	return ending{EndFailed, err.Error()}
+}
+
+// emit tells an event. When nobody listens any more the turn is aborted.
+func (t *turn) emit(e Event) {
+	if t.gone {
+		return
+	}
+	if !t.yield(e, nil) {
+		t.gone = true
+		t.abort(errAborted)
+	}
+}
+
+func (t *turn) notice(name, text string) { t.emit(Notice{Name: name, Text: text}) }
+
+// writing is how long the session may take to be written once nobody waits.
+const writing = 10 * time.Second
+
+// late gives a context for what must be written although the turn is aborted.
+func (t *turn) late() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(t.ctx), writing)
+}
+
+// append writes entries of this turn and reads the session again.
+func (t *turn) append(entries ...session.Entry) error {
+	if len(entries) == 0 {
+		return nil
+	}
+	for i := range entries {
+		e := &entries[i]
+		e.Turn = t.number
+		if e.Tokens == 0 && len(e.Blocks) > 0 {
+			e.Tokens = t.tokens(e.Blocks)
+		}
+	}
+	ctx, cancel := t.late()
+	defer cancel()
+	if err := t.log.Append(ctx, entries...); err != nil {
+		return err
+	}
+	t.read()
+	return nil
+}
+
+// read takes from the session what is live.
+func (t *turn) read() {
+	t.live = session.Live(t.log.Entries())
+	t.known = deliver.LiveOf(t.live)
+	for i := range t.live {
+		if t.live[i].Kind == session.Prefix {
+			t.prefix = t.live[i]
+		}
+	}
+}

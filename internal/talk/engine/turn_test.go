@@ -1,0 +1,55 @@
+package engine
+
+import (
+	"strings"
+	"testing"
+
+	"ken/internal/talk/session"
+	"ken/llm/llmtest"
+)
+
+// TestS445SuccessRoundTrip: a message, a call, its output, an answer.
+func TestS445SuccessRoundTrip(t *testing.T) {
+	r := open(t, setting{})
+	id := r.begin(llmtest.Replies(answers(invoke("tool:greet", `{"name":"Ada"}`)), text("She says hello Ada.")))
+	events := r.say(id, "Greet Ada for me")
+	d := done(t, events, EndAnswer)
+	if d.Text != "She says hello Ada." || d.Steps != 2 || d.Calls != 1 || d.Turn != 1 || d.Usage.Input != 20 {
+		t.Errorf("Done = %+v", d)
+	}
+	if got := r.made(); len(got) != 1 || got[0] != "tool:greet" {
+		t.Errorf("calls = %v, want one of tool:greet", got)
+	}
+	started, finished := of[Started](events), of[Finished](events)
+	if len(started) != 1 || started[0].Call.Target != "tool:greet" || string(started[0].Call.Arguments) != `{"name":"Ada"}` {
+		t.Errorf("Started = %+v, want the real call and not its envelope", started)
+	}
+	if len(finished) != 1 || finished[0].Error != "" || finished[0].Result.Parts[0].Text != "hello Ada" {
+		t.Errorf("Finished = %+v", finished)
+	}
+	if s := of[Selected](events); len(s) != 1 || s[0].Rung == "" {
+		t.Errorf("Selected = %+v, want one", s)
+	}
+	entries := r.entries(id)
+	contains(t, "the result", strings.Join(resultTexts(entries), "|"), "hello Ada")
+	if entries[0].Kind != session.Prefix || entries[0].System == "" || len(entries[0].Tools) < 5 {
+		t.Errorf("the first entry is %+v, want the prefix", entries[0])
+	}
+	tools := entries[0].Tools
+	if tools[len(tools)-1].Name != toolFinish {
+		t.Errorf("the last tool is %s; without intents it is %s", tools[len(tools)-1].Name, toolFinish)
+	}
+}
+
+// TestS446FailureRoundTrip: a failed call is a result, and the turn goes on.
+func TestS446FailureRoundTrip(t *testing.T) {
+	r := open(t, setting{})
+	id := r.begin(llmtest.Replies(answers(invoke("tool:broken", `{}`)), text("It does not work.")))
+	events := r.say(id, "try it")
+	done(t, events, EndAnswer)
+	f := of[Finished](events)
+	if len(f) != 1 || !f[0].Result.Failed || f[0].Error != "" {
+		t.Errorf("Finished = %+v, want a failure of the tool's own", f)
+	}
+	contains(t, "the result", resultTexts(r.entries(id))[0], "disk on fire")
+}

@@ -1,0 +1,142 @@
+package session_test
+
+import (
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+
+	"ken/internal/store/storetest"
+	"ken/internal/talk/session"
+	"ken/llm"
+)
+
+// exchange is a turn as it often is: a question, what was put beside it, a call
+// with its result, and an answer; about 4 KB.
+func exchange() []session.Entry {
+	return []session.Entry{
+		said("Please look up what the weather is like in Utrecht tomorrow, and tell me whether I need a coat."),
+		{Turn: 1, Kind: session.Added, Blocks: []llm.Block{{Text: strings.Repeat("weather_forecast: tells the weather of a place. ", 25)}}},
+		{Turn: 1, Kind: session.Assistant, Blocks: []llm.Block{{Call: &llm.ToolCall{ID: "call_1", Name: "weather_forecast", Arguments: []byte(`{"place":"Utrecht"}`)}}}},
+		{Turn: 1, Kind: session.Results, Blocks: []llm.Block{{Result: &llm.ToolResult{ID: "call_1", Name: "weather_forecast", Blocks: []llm.Block{{Text: strings.Repeat("14 degrees, wind from the west. ", 40)}}}}}},
+		{Turn: 1, Kind: session.Assistant, Blocks: []llm.Block{{Text: strings.Repeat("Take a coat. ", 20)}}, Usage: &llm.Usage{Input: 900, Output: 80}},
+	}
+}
+
+// TestAtRest: sessions at rest are on the disk alone.
+func TestAtRest(t *testing.T) {
+	const n = 10_000
+	file := storetest.SQLite(t)
+	s := session.New(storetest.Open(t, file), session.Config{})
+	heap := func() uint64 {
+		runtime.GC()
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	begin(t, s, ann)
+	before, goroutines := heap(), runtime.NumGoroutine()
+	work := make(chan int)
+	var all sync.WaitGroup
+	for range 32 {
+		all.Go(func() {
+			for range work {
+				turn := lock(t, s, ann, begin(t, s, ann).ID)
+				add(t, turn, exchange()...)
+				release(t, turn)
+			}
+		})
+	}
+	for i := range n {
+		work <- i
+	}
+	close(work)
+	all.Wait()
+	// What is left of the workers' stacks and of the pool is not a session's.
+	grown := int64(heap()) - int64(before)
+	if now := runtime.NumGoroutine(); now > goroutines {
+		t.Errorf("%d goroutines, %d before", now, goroutines)
+	}
+	var disk int64
+	err := filepath.WalkDir(filepath.Dir(file), func(_ string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			if info, e := d.Info(); e == nil {
+				disk += info.Size()
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d sessions of 5 entries: %d bytes of heap and %d bytes of disk for each", n, grown/int64(n), disk/int64(n))
+	if grown/int64(n) > 1024 || disk/int64(n) > 20<<10 {
+		t.Errorf("a session at rest takes %d bytes of heap and %d of disk, want at most 1 KB and 20 KB", grown/int64(n), disk/int64(n))
+	}
+}
+
+func BenchmarkAppend(b *testing.B) {
+	s, _ := fresh(b, session.Config{})
+	turn := lock(b, s, ann, begin(b, s, ann).ID)
+	defer turn.Release(ctx)
+	list := exchange()
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		add(b, turn, list[i%len(list)])
+	}
+}
+
+// BenchmarkTurn is all that a turn does here: lock, five appends, release.
+func BenchmarkTurn(b *testing.B) {
+	s, _ := fresh(b, session.Config{})
+	list := exchange()
+	id := ""
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		if i%10 == 0 {
+			id = begin(b, s, ann).ID
+		}
+		turn := lock(b, s, ann, id)
+		for _, e := range list {
+			add(b, turn, e)
+		}
+		release(b, turn)
+	}
+}
+
+func BenchmarkRead(b *testing.B) {
+	for _, n := range []int{10, 100} {
+		b.Run(fmt.Sprint(n*5), func(b *testing.B) {
+			s, _ := fresh(b, session.Config{})
+			id := begin(b, s, ann).ID
+			turn := lock(b, s, ann, id)
+			for range n {
+				add(b, turn, exchange()...)
+			}
+			release(b, turn)
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, _, err := s.Read(ctx, ann, id); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkList(b *testing.B) {
+	s, _ := fresh(b, session.Config{})
+	for range 1000 {
+		begin(b, s, ann)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if list, err := s.List(ctx, ann, 20); len(list) != 20 || err != nil {
+			b.Fatal(len(list), err)
+		}
+	}
+}
