@@ -24,6 +24,7 @@ import (
 	"ken/internal/app"
 	"ken/internal/door"
 	"ken/llm"
+	"ken/plugin"
 )
 
 // Config says what to open. The zero value is what the program ken would use
@@ -52,6 +53,13 @@ type Config struct {
 
 	// Functions are Go functions that can be found and called like tools.
 	Functions []*Function
+
+	// Model, when not nil, answers in [Ken.Turn] instead of the one that the
+	// configuration names.
+	Model llm.Model
+
+	// Plugins add to what Ken knows, runs and says, in this order.
+	Plugins []plugin.Plugin
 }
 
 // A Ken is an open catalog. It is safe for any number of goroutines.
@@ -60,7 +68,7 @@ type Ken struct{ app *app.App }
 // Open reads the configuration and loads the catalog. A mistake in the
 // configuration is an error; a broken capability is not, see [Ken.Problems].
 func Open(ctx context.Context, cfg Config) (*Ken, error) {
-	open := app.Config{ConfigFile: cfg.ConfigFile, Catalogs: cfg.Catalogs, Sources: cfg.Sources, Embedder: cfg.Embedder, Functions: functions(cfg.Functions)}
+	open := app.Config{ConfigFile: cfg.ConfigFile, Catalogs: cfg.Catalogs, Sources: cfg.Sources, Embedder: cfg.Embedder, Functions: functions(cfg.Functions), Model: cfg.Model, Plugins: cfg.Plugins}
 	if score := cfg.CardScorer; score != nil {
 		open.CardScorer = func(c *capability.Capability, x door.CardContext) float64 {
 			messages := make([]Message, len(x.Messages))

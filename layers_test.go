@@ -113,7 +113,7 @@ var plan = []room{
 	{"internal/app", all},
 	{"internal/cli/chat", words + ground + "internal/door internal/talk/..."},
 	{"internal/cli", all},
-	{".", words + "internal/app internal/config internal/door internal/govern/... internal/run/..."},
+	{".", words + "internal/app internal/config internal/door internal/govern/... internal/run/... internal/talk/..."},
 	{"cmd/ken", "internal/cli internal/run/sandbox internal/serve/shim/entry"},
 
 	// Beside it.

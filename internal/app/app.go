@@ -27,6 +27,7 @@ import (
 	"ken/internal/run/mcpgateway"
 	"ken/internal/run/runner"
 	"ken/llm"
+	"ken/plugin"
 )
 
 // Config says how to build Ken. The zero value is this user, here.
@@ -56,6 +57,12 @@ type Config struct {
 
 	// Functions are Go functions that can be called like tools.
 	Functions []*function.Function
+
+	// Model, when not nil, answers instead of the one that ken.yaml names.
+	Model llm.Model
+
+	// Plugins add to what Ken knows, runs and says, in this order.
+	Plugins []plugin.Plugin
 
 	// Getenv and Dir stand for the environment and the working directory;
 	// nil and empty mean the process's own.
@@ -106,6 +113,9 @@ type App struct {
 	reviewing reviewing
 	serving
 	running
+	talking talking
+	plugins []plugin.Plugin
+	telling telling
 
 	mu      sync.Mutex
 	closers []func() error
@@ -155,6 +165,11 @@ func Open(ctx context.Context, cfg Config) (*App, error) {
 	if err == nil {
 		err = a.prepareServers(cfg)
 	}
+	if err == nil {
+		a.prepareTalking(cfg)
+		a.prepareTelling()
+		err = a.startPlugins(ctx, cfg.Plugins)
+	}
 	if err == nil && cfg.Servers {
 		a.ListServers(ctx)
 	}
@@ -183,7 +198,7 @@ func (a *App) build(cfg Config) error {
 	for _, src := range a.serverSources() {
 		s.given(src, Place{Trust: capability.TrustUser, Why: "an MCP server that you named"})
 	}
-	for _, extra := range cfg.Sources {
+	for _, extra := range append(a.pluginSources(), cfg.Sources...) {
 		s.given(extra, Place{Trust: capability.TrustUser, Why: "given by the program"})
 	}
 	if list := a.functions.Tools(); len(list) > 0 {

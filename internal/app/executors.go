@@ -74,6 +74,9 @@ func (a *App) executors(kept *result.Store) (runner.Executors, error) {
 			out[name] = reviewed{out[name], a}
 		}
 	}
+	if err := a.addExecutors(out); err != nil {
+		return nil, err
+	}
 	return out, nil
 }
 

@@ -181,6 +181,12 @@ func (a *App) fenceKey() []byte {
 	return key
 }
 
+// FindFor finds what a model that works for this person would be shown for a
+// text. Nothing is recorded.
+func (a *App) FindFor(ctx context.Context, text string) (door.Found, error) {
+	return a.Door.Find(ctx, a.View(), door.Query{Text: text})
+}
+
 // Ranker gives the finder as evaluation needs it: the whole ranking, whatever
 // is shown of it.
 func (a *App) Ranker() eval.Finder {

@@ -3,6 +3,7 @@ package app
 import (
 	"errors"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -65,7 +66,7 @@ type lawbook struct {
 func newLawbook(places config.Places, explicit string, settings config.Config) (*lawbook, error) {
 	b := &lawbook{places: places, explicit: explicit, began: time.Now().Add(-time.Hour)}
 	marks := b.look(settings)
-	rules, err := policy.Compile(settings.Policy)
+	rules, err := compile(settings)
 	if err != nil {
 		return nil, err
 	}
@@ -126,8 +127,15 @@ func (b *lawbook) read() *ruling {
 	for _, f := range settings.Policy.Cedar {
 		marks = append(marks, look(f.Name))
 	}
-	rules, err := policy.Compile(settings.Policy)
+	rules, err := compile(settings)
 	return &ruling{rules: rules, err: err, marks: marks}
+}
+
+// compile makes rules of what the files say.
+func compile(settings config.Config) (*policy.Rules, error) {
+	said := settings.Policy
+	said.Rules = append(slices.Clip(said.Rules), skillsOff(settings)...)
+	return policy.Compile(said)
 }
 
 // Rules gives the rules in force, or nil where their files cannot be followed.

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"time"
 
 	"ken/capability"
 	"ken/internal/know/catalog"
@@ -87,7 +88,10 @@ func (a *App) invoker(context.Context) (capability.Invoker, error) {
 	}
 	return capability.InvokerFunc(func(ctx context.Context, call capability.Call) (capability.Result, error) {
 		a.holdSecrets()
-		return r.Invoke(ctx, call)
+		began := time.Now()
+		res, err := r.Invoke(ctx, call)
+		a.tell(call, res, err, began)
+		return res, err
 	}), nil
 }
 
@@ -112,10 +116,14 @@ func (a *App) newRunner() (*runner.Runner, error) {
 	if err != nil {
 		return nil, err
 	}
+	plugins, err := a.callPlugins()
+	if err != nil {
+		return nil, err
+	}
 	l := a.Settings.Limits
 	r, err := runner.New(runner.Config{
 		Resolve: a.Door.Resolve, Executors: executors, Log: log, Rules: a.Rules, Desk: desk, Effects: db, Results: kept,
-		Redactor: a.redactor, Observe: a.observe,
+		Redactor: a.redactor, Observe: a.observe, Plugins: plugins,
 		Limits: runner.Limits{
 			Concurrent: l.Concurrent, PerExtension: l.PerExtension, Queue: l.Queue, QueuePerExtension: l.QueuePerExtension, Wait: l.Wait,
 			Timeout: l.Timeout, MaxTimeout: l.MaxTimeout, Slow: l.Slow, ArgumentBytes: l.ArgumentBytes, ArgumentDepth: l.ArgumentDepth,

@@ -66,7 +66,7 @@ func server(t *testing.T, home string, extra string, names ...string) {
 	write(t, filepath.Join(home, ".ken", "mcp.json"), text)
 }
 
-func model(a *App) door.View {
+func asModel(a *App) door.View {
 	return a.Door.ViewFor(door.Viewer{Principal: a.Principal, Surface: policy.SurfaceMCP})
 }
 
@@ -77,7 +77,7 @@ func TestServersInTheCatalog(t *testing.T) {
 	server(t, home, "", "s")
 	a := open(t, Config{Getenv: getenv, Dir: t.TempDir(), Servers: true})
 	call := func(tool string) (capability.Result, error) {
-		return a.Door.Invoke(t.Context(), model(a), capability.Call{Target: capability.ID("mcp:s/" + tool), Arguments: json.RawMessage(`{"text":"x"}`), Session: "one"})
+		return a.Door.Invoke(t.Context(), asModel(a), capability.Call{Target: capability.ID("mcp:s/" + tool), Arguments: json.RawMessage(`{"text":"x"}`), Session: "one"})
 	}
 	if res, err := call("look"); err != nil || len(res.Parts) == 0 || res.Parts[0].Text != "seen x" {
 		t.Errorf("look = %+v, %v", res, err)
@@ -155,7 +155,7 @@ func TestHouse(t *testing.T) {
 	appear(b, "mcp:more/look")
 	pid := func(x *App) int {
 		t.Helper()
-		if _, err := x.Door.Invoke(t.Context(), model(x), capability.Call{Target: "mcp:s/look", Arguments: json.RawMessage(`{"text":"x"}`), Session: "one"}); err != nil {
+		if _, err := x.Door.Invoke(t.Context(), asModel(x), capability.Call{Target: "mcp:s/look", Arguments: json.RawMessage(`{"text":"x"}`), Session: "one"}); err != nil {
 			t.Fatal(err)
 		}
 		return x.ServerStatus()[0].Pid

@@ -263,7 +263,7 @@ func TestConsentLines(t *testing.T) {
 	home, getenv := home(t, nil)
 	server(t, home, "", "s")
 	a := open(t, Config{Getenv: getenv, Dir: t.TempDir(), Servers: true})
-	_, err := a.Door.Invoke(t.Context(), model(a), capability.Call{Target: "mcp:s/change", Arguments: json.RawMessage(`{"text":"x"}`), Session: "one"})
+	_, err := a.Door.Invoke(t.Context(), asModel(a), capability.Call{Target: "mcp:s/change", Arguments: json.RawMessage(`{"text":"x"}`), Session: "one"})
 	q, aerr := a.mcpAsk(t.Context(), err)
 	if aerr != nil || q == nil {
 		t.Fatalf("mcpAsk(%v) = %v, %v", err, q, aerr)
@@ -327,7 +327,7 @@ func TestServerRule(t *testing.T) {
 	servers(t, filepath.Join(home, ".ken", "mcp.json"), map[string]map[string]any{"memory": {}, "other": {}})
 	a := open(t, Config{Getenv: getenv, Dir: t.TempDir(), Servers: true})
 	for target, want := range map[capability.ID]bool{"mcp:memory/change": true, "mcp:other/change": false} {
-		_, err := a.Door.Invoke(t.Context(), model(a), capability.Call{Target: target, Arguments: json.RawMessage(`{"text":"x"}`), Session: "one"})
+		_, err := a.Door.Invoke(t.Context(), asModel(a), capability.Call{Target: target, Arguments: json.RawMessage(`{"text":"x"}`), Session: "one"})
 		if (err == nil) != want {
 			t.Errorf("Invoke(%s) = %v, want that it runs: %v", target, err, want)
 		}

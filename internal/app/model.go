@@ -1,0 +1,137 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+
+	"ken/capability"
+	"ken/internal/config"
+	"ken/internal/talk/model"
+	"ken/internal/talk/provider"
+	"ken/internal/talk/provider/anthropic"
+	"ken/internal/talk/provider/gemini"
+	"ken/internal/talk/provider/openai"
+	"ken/llm"
+)
+
+// ErrNoModel is why nobody answers where no model was named.
+var ErrNoModel = errors.New("no model is configured")
+
+// A voice is a model that was opened, and what is known of it.
+type voice struct {
+	llm.Model
+	name     string // as its provider knows it
+	row      model.Row
+	provider config.Provider
+}
+
+// voice opens the model that is written PROVIDER/NAME. It asks nobody: that a
+// provider cannot be reached is told by the first request.
+func (a *App) voice(ref string) (voice, error) {
+	if ref == "" {
+		return voice{}, &capability.Error{
+			Kind: capability.Unavailable, Op: "answer", Target: "a message", Err: ErrNoModel,
+			Fix: "name one with `ken config set model PROVIDER/NAME`, as in anthropic/…, openai/…, gemini/… or, on this machine, ollama/…; commands that begin with / work without",
+		}
+	}
+	p, name, err := a.Settings.Provider(ref)
+	if err != nil {
+		return voice{}, &capability.Error{Kind: capability.Invalid, Op: "open the model", Target: ref, Err: err, Fix: "mend model, or providers, in ken.yaml"}
+	}
+	table, err := a.modelTable()
+	if err != nil {
+		return voice{}, err
+	}
+	cfg := provider.Config{Name: p.Name, BaseURL: p.URL, Model: name, MaxTokens: a.Settings.Chat.MaxTokens}
+	if p.Key != "" {
+		cfg.Key = func(context.Context) (string, error) { return a.providerKey(p) }
+	}
+	for k, text := range p.Headers {
+		v, err := a.secrets.Expand(text)
+		if err != nil {
+			return voice{}, &capability.Error{Kind: capability.Invalid, Op: "open the model", Target: ref, Err: err, Fix: "mend providers." + p.Name + ".headers"}
+		}
+		if cfg.Header == nil {
+			cfg.Header = http.Header{}
+		}
+		cfg.Header.Set(k, v.Reveal())
+	}
+	v := voice{name: name, provider: p}
+	v.row, _ = table.Find(model.Wire(p.Wire), name) // what is not in it has the least
+	switch p.Wire {
+	case config.WireMessages:
+		v.Model = anthropic.New(cfg)
+	case config.WireResponses:
+		v.Model = openai.NewResponses(cfg)
+	case config.WireGemini:
+		v.Model = gemini.New(cfg)
+	default:
+		v.Model = openai.NewChat(cfg)
+	}
+	return v, nil
+}
+
+// answering gives the model that answers: the program's own, or that of
+// ken.yaml.
+func (a *App) answering() (voice, error) {
+	if m := a.talking.given; m != nil {
+		table, err := a.modelTable()
+		if err != nil {
+			return voice{}, err
+		}
+		row, _ := table.Find(model.Chat, "") // nothing is known of it
+		return voice{Model: m, row: row}, nil
+	}
+	return a.voice(a.Settings.Model)
+}
+
+// providerKey gives the key of a provider, and makes it known to the redactor.
+func (a *App) providerKey(p config.Provider) (string, error) {
+	v, err := a.secrets.Lookup(p.Key)
+	if err != nil {
+		return "", fmt.Errorf("%w; run `ken secret set %s`, or set the variable of that name", err, p.Key)
+	}
+	a.redactor.Hold(v.Reveal())
+	return v.Reveal(), nil
+}
+
+// modelTable gives the table of models: the rows of the user's file stand
+// before those of the program.
+func (a *App) modelTable() (*model.Table, error) {
+	return a.talking.table.get()
+}
+
+func (a *App) readModelTable() (*model.Table, error) {
+	file := a.Settings.Chat.ModelTable
+	if file == "" {
+		return model.NewTable(nil), nil
+	}
+	text, err := os.ReadFile(file)
+	var own []model.Row
+	if err == nil {
+		own, err = model.Parse(text)
+	}
+	if err != nil {
+		return nil, &capability.Error{Kind: capability.Invalid, Op: "read", Target: file, Err: err, Fix: "mend it, or chat.modelTable in ken.yaml"}
+	}
+	return model.NewTable(own), nil
+}
+
+// CheckModel says why the model that is configured cannot be used, as far as
+// that is known without asking it. None at all is [ErrNoModel].
+func (a *App) CheckModel() error {
+	_, err := a.answering()
+	return err
+}
+
+// ModelRow gives what is known of the model that is configured.
+func (a *App) ModelRow() model.Row {
+	v, err := a.answering()
+	if err != nil {
+		return model.Row{}
+	}
+	return v.row
+}

@@ -1,0 +1,119 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"ken/capability"
+	"ken/internal/config"
+	"ken/internal/door"
+	"ken/internal/govern/policy"
+	"ken/internal/know/catalog"
+	"ken/internal/talk/prompt"
+)
+
+// An ownSkill is a skill that is part of the program: what it says in the prompt,
+// and the tools that go with it. It is there while one of its tools is.
+type ownSkill struct {
+	id    string
+	tools []string // ids
+	block func(rules *policy.Rules) string
+}
+
+// ownSkills are the program's own skills. None of them needs to be switched on;
+// skills.off takes one away, with its tools.
+func ownSkills() []ownSkill {
+	return []ownSkill{
+		{id: "files", tools: []string{"tool:read_file", "tool:list_files", "tool:search_files", "tool:write_to_file", "tool:apply_diff"}, block: filesBlock},
+		{id: "shell", tools: []string{"tool:shell"}, block: shellBlock},
+	}
+}
+
+func filesBlock(*policy.Rules) string {
+	return "Paths are relative to the workspace. Look before you change: list_files, search_files and read_file first. " +
+		"apply_diff changes a part of a file, write_to_file writes a whole one. What is outside the workspace is refused, unless the person opened it."
+}
+
+func shellBlock(rules *policy.Rules) string {
+	t := rules.Tool("shell")
+	var b strings.Builder
+	b.WriteString("shell runs one command in the workspace, confined, without a terminal and without input. ")
+	if t.Mode == policy.AccessAllowlist {
+		fmt.Fprintf(&b, "Allowed are single commands that begin with: %s; without ; & | $ ` < >. ", strings.Join(t.AllowedPrefixes, ", "))
+	} else {
+		b.WriteString("Pipes and redirections work. ")
+	}
+	fmt.Fprintf(&b, "A command is stopped after %s. A status other than 0 is a result: read what it wrote before you try again.", t.Timeout.Round(time.Millisecond))
+	return b.String()
+}
+
+// skillsOff are the rules by which what skills.off names is not there.
+func skillsOff(settings config.Config) []policy.Rule {
+	_, where, _ := settings.Explain("skills.off") // the key is one of ours
+	var out []policy.Rule
+	for _, name := range settings.Skills.Off {
+		kind, bare, ok := strings.Cut(name, ":")
+		if !ok {
+			kind, bare = "skill", name
+		}
+		rule := policy.Rule{
+			ID: "skills.off." + bare, Effect: policy.Deny, Capabilities: []string{kind + ":" + bare}, Where: where,
+			Reason: "The skill " + bare + " is off", Instead: "take it out of skills.off in ken.yaml",
+		}
+		for _, m := range ownSkills() {
+			if m.id == bare && kind == "skill" {
+				rule.Capabilities = append(rule.Capabilities, m.tools...)
+			}
+		}
+		out = append(out, rule)
+	}
+	return out
+}
+
+// skills gives what skills say in the prompt of a session: the program's own
+// whose tools may be called, and those of the catalog that are to be in every
+// prompt. The others are found by what is asked.
+func (a *App) skills(ctx context.Context, view door.View) ([]prompt.Skill, []string) {
+	var out []prompt.Skill
+	var missing []string
+	if rules := a.Rules(); rules != nil {
+		for _, m := range ownSkills() {
+			there := slices.ContainsFunc(m.tools, func(id string) bool { _, err := view.Lookup(id); return err == nil })
+			if there {
+				out = append(out, prompt.Skill{ID: m.id, Block: m.block(rules), Enabled: true, Own: true})
+			}
+		}
+	}
+	wanted := map[capability.ID]bool{}
+	for _, name := range a.Settings.Skills.Always {
+		e, err := lookupSkill(view, name)
+		switch {
+		case err == nil:
+			wanted[e.ID] = true
+		case !slices.ContainsFunc(ownSkills(), func(m ownSkill) bool { return m.id == strings.TrimPrefix(name, "skill:") }):
+			missing = append(missing, fmt.Sprintf("skills.always names %s, and there is none that may be used", name))
+		}
+	}
+	for e := range view.All() {
+		always := e.Trust >= capability.TrustUser && e.Meta["always"] == "true"
+		if e.Kind == capability.KindSkill && e.State == catalog.Active && (always || wanted[e.ID]) {
+			d, err := a.Door.Describe(ctx, view, string(e.ID))
+			if err != nil {
+				missing = append(missing, fmt.Sprintf("the text of %s cannot be read: %v", e.ID, err))
+				continue
+			}
+			out = append(out, prompt.Skill{ID: e.Name, Block: d.Detail.Body, Enabled: true, Own: e.Trust >= capability.TrustUser})
+		}
+	}
+	return out, missing
+}
+
+func lookupSkill(view door.View, name string) (*door.Entry, error) {
+	if !strings.Contains(name, ":") {
+		name = "skill:" + name
+	}
+	return view.Lookup(name)
+}

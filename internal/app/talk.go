@@ -1,0 +1,348 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"ken/capability"
+	"ken/internal/config"
+	"ken/internal/door"
+	"ken/internal/govern/approval"
+	"ken/internal/govern/policy"
+	"ken/internal/run/result"
+	"ken/internal/talk/engine"
+	"ken/internal/talk/model"
+	"ken/internal/talk/prompt"
+	"ken/internal/talk/session"
+	"ken/internal/talk/slash"
+	"ken/internal/tokenizer"
+	"ken/internal/untrusted"
+	"ken/llm"
+	"ken/plugin"
+)
+
+// talking is what conversations are led with. It is made when the first one is.
+type talking struct {
+	sessions part[*session.Store]
+	engine   part[*engine.Engine]
+	table    part[*model.Table]
+	given    llm.Model // by the program; nil: that of ken.yaml
+}
+
+func (a *App) prepareTalking(cfg Config) {
+	t := &a.talking
+	t.given = cfg.Model
+	t.table.build = a.readModelTable
+	t.sessions.build = func() (*session.Store, error) {
+		db, err := a.store.get()
+		if err != nil {
+			return nil, err
+		}
+		return session.New(db, session.Config{Keep: a.Settings.Chat.Keep}), nil
+	}
+	t.engine.build = a.newEngine
+}
+
+// Sessions gives what was said.
+func (a *App) Sessions() (*session.Store, error) { return a.talking.sessions.get() }
+
+// Engine gives what leads conversations.
+func (a *App) Engine() (*engine.Engine, error) { return a.talking.engine.get() }
+
+func (a *App) newEngine() (*engine.Engine, error) {
+	sessions, err := a.Sessions()
+	if err != nil {
+		return nil, err
+	}
+	count, err := tokenizer.Named(string(a.Settings.Discovery.Tokenizer))
+	if err != nil {
+		return nil, err
+	}
+	chat := a.Settings.Chat
+	cfg := engine.Config{
+		Door: a.Door, Sessions: sessions, Model: a.modelOf, Command: a.slashCommand,
+		Layers: a.layers, System: chat.PromptTokens, Intents: a.intentsAt, Reads: a.onlyReads,
+		Ticket: a.ticket, Wait: a.waitForPerson, Keep: a.keepText,
+		Limits: engine.Limits{
+			Steps: chat.Steps, Mistakes: chat.Mistakes, Repeats: chat.Repeats, Parallel: chat.Parallel,
+			Requests: chat.Requests, Tokens: chat.Tokens, Cost: chat.Cost, MessageBytes: chat.MessageBytes,
+		},
+		Count: count, Delivery: model.Rung(chat.ToolDelivery), Fit: prompt.Numbers{Condense: a.condenseAt()},
+	}
+	for _, p := range a.plugins {
+		if f, ok := p.(plugin.ContextFilter); ok {
+			cfg.Filters = append(cfg.Filters, f)
+		}
+	}
+	return engine.New(cfg), nil
+}
+
+// modelOf gives the model that a session talks to.
+func (a *App) modelOf(_ context.Context, _ session.Head) (engine.Model, error) {
+	v, err := a.answering()
+	if err != nil {
+		return engine.Model{}, err
+	}
+	m := engine.Model{
+		Model: a.wrapped(v.Model), Name: v.name, Row: v.row, Effort: string(a.Settings.Chat.Effort), MaxTokens: a.Settings.Chat.MaxTokens,
+	}
+	m.Condenser = m.Model
+	if ref := a.Settings.Chat.CondenseModel; ref != "" {
+		other, err := a.voice(ref)
+		if err != nil {
+			return engine.Model{}, err
+		}
+		m.Condenser = a.wrapped(other.Model)
+	}
+	return m, nil
+}
+
+// condenseAt is how full the window may be: as the provider says, or else as
+// the chat does.
+func (a *App) condenseAt() float64 {
+	percent := a.Settings.Chat.CondenseAt
+	if p, _, err := a.Settings.Provider(a.Settings.Model); err == nil && p.CondenseAt > 0 {
+		percent = p.CondenseAt
+	}
+	return float64(percent) / 100
+}
+
+// slashCommand reads a command. What only looks like one is meant for the model.
+func (a *App) slashCommand(ctx context.Context, in engine.Input) (engine.Command, bool, error) {
+	index := a.Commands()
+	if !index.Is(in.Text) {
+		if unknown(in.Text) && a.Settings.Model == "" {
+			_, err := index.Parse(in.Text) // it says what there is
+			return engine.Command{}, true, err
+		}
+		return engine.Command{}, false, nil
+	}
+	call, err := a.Route(ctx, in.Text)
+	return engine.Command{Call: call}, true, err
+}
+
+// unknown reports whether a text is a command by its looks: a slash and a word.
+func unknown(text string) bool {
+	word, _, _ := strings.Cut(strings.TrimPrefix(text, "/"), " ")
+	return strings.HasPrefix(text, "/") && word != "" && !strings.ContainsAny(word, "/.\n")
+}
+
+// Completions gives what may stand at the cursor of a line that begins with a
+// slash.
+func (a *App) Completions(line string, cursor int) []slash.Completion {
+	return a.Commands().Complete(line, cursor)
+}
+
+// layers gives the system prompt of a session that begins.
+func (a *App) layers(ctx context.Context, in engine.LayerInput) ([]prompt.Layer, []engine.Notice, error) {
+	on := prompt.On{Intents: len(in.Intents.Names) > 0, Ask: true, Finish: true, Results: true}
+	layers, wrong := prompt.Load(on, a.Places.Home, a.Places.Workspace)
+	var notices []engine.Notice
+	for _, n := range wrong {
+		notices = append(notices, engine.Notice{Name: "degraded", Text: n.File + ": " + n.Text})
+	}
+	if in.Map != "" {
+		layers = append(layers, prompt.Layer{Name: prompt.Map, Text: in.Map})
+	}
+	skills, missing := a.skills(ctx, in.View)
+	layers = append(layers, prompt.Skills(skills))
+	for _, text := range missing {
+		notices = append(notices, engine.Notice{Name: "degraded", Text: text})
+	}
+	if a.Settings.Chat.Memory {
+		layers = append(layers, a.previous(ctx, in))
+	}
+	for _, p := range a.plugins {
+		l, ok := p.(plugin.Layerer)
+		if !ok {
+			continue
+		}
+		more, err := l.Layers(ctx)
+		if err != nil {
+			notices = append(notices, engine.Notice{Name: "degraded", Text: fmt.Sprintf("the plugin %s gave no layers: %v", p.Name(), err)})
+			continue
+		}
+		for _, layer := range more {
+			layers = append(layers, prompt.Layer{Name: "plugin " + p.Name() + ": " + layer.Name, Text: layer.Text})
+		}
+	}
+	return layers, notices, nil
+}
+
+// previous shows how the conversation before ended: the last message of the
+// person and the answer to it.
+func (a *App) previous(ctx context.Context, in engine.LayerInput) prompt.Layer {
+	sessions, err := a.Sessions()
+	if err != nil {
+		return prompt.Layer{}
+	}
+	list, err := sessions.List(ctx, in.Principal, 5)
+	if err != nil {
+		return prompt.Layer{}
+	}
+	for _, head := range list {
+		if head.ID == in.Head.ID || head.Folder != in.Head.Folder || head.Turns == 0 {
+			continue
+		}
+		_, entries, err := sessions.Read(ctx, in.Principal, head.ID)
+		if err != nil {
+			continue
+		}
+		return prompt.Layer{Name: prompt.Previous, Text: previousText(head, session.Live(entries))}
+	}
+	return prompt.Layer{}
+}
+
+const mostPrevious = 2000 // characters of a message of the conversation before
+
+// previousText is data: what was said may quote anybody.
+func previousText(head session.Head, live []session.Entry) string {
+	last := map[session.Kind]string{}
+	for _, e := range live {
+		var text strings.Builder
+		for _, b := range e.Blocks {
+			text.WriteString(b.Text)
+		}
+		if text.Len() > 0 && (e.Kind == session.User || e.Kind == session.Assistant) {
+			last[e.Kind] = text.String()
+		}
+	}
+	said := fmt.Sprintf("The person: %s\n\nThe answer: %s", last[session.User], last[session.Assistant])
+	return "# Previous conversation\n\n" + untrusted.Block(said, untrusted.BlockConfig{Origin: "session " + head.ID, Max: 2 * mostPrevious})
+}
+
+// intentsAt gives the rules about intents at a surface.
+func (a *App) intentsAt(surface string) engine.IntentRules {
+	rules := a.Rules()
+	if rules == nil || !rules.AsksIntent(policy.Surface(surface)) {
+		return engine.IntentRules{}
+	}
+	chat := a.Settings.Chat
+	out := engine.IntentRules{
+		Names: policy.Intents(), Request: chat.IntentScope == config.IntentRequest, Remember: chat.RememberIntents,
+		Allows: func(intent string, e *door.Entry) bool {
+			return rules.IntentAllows(intent, policy.Of(e.Capability).Class)
+		},
+	}
+	if chat.Escalation == config.EscalationAsk {
+		out.Consent = func(from, to string) bool { return rules.Wider(from, to) }
+	}
+	return out
+}
+
+// onlyReads reports whether calls of a capability change nothing, by its class.
+func (a *App) onlyReads(e *door.Entry) bool {
+	c := policy.Of(e.Capability)
+	return (c.Class == policy.Read || c.Class == policy.Meta) && !c.Destructive
+}
+
+// ticket gives what a person must know about a question at the desk.
+func (a *App) ticket(ctx context.Context, id string) (engine.Ticket, error) {
+	desk, err := a.Desk()
+	if err != nil {
+		return engine.Ticket{}, err
+	}
+	t, err := desk.Get(ctx, id)
+	if err != nil {
+		return engine.Ticket{}, err
+	}
+	out := engine.Ticket{Wide: t.Question.Widest == approval.Session}
+	for _, l := range consentLines(t) {
+		out.Lines = append(out.Lines, engine.Line{Name: l.Name, Text: l.Text})
+		if l.Name == "why" {
+			out.Text = l.Text
+		}
+	}
+	return out, nil
+}
+
+// waitForPerson waits until a question has its answer.
+func (a *App) waitForPerson(ctx context.Context, id string) (bool, error) {
+	desk, err := a.Desk()
+	if err != nil {
+		return false, err
+	}
+	t, err := desk.Wait(ctx, id)
+	if err != nil {
+		return false, err
+	}
+	return t.State == approval.Granted, nil
+}
+
+// keepText puts away what is too long for a message, and gives its beginning
+// and its end with the handle by which the rest is read.
+func (a *App) keepText(_ context.Context, k engine.Kept) (string, error) {
+	kept, err := a.results.get()
+	if err != nil {
+		return "", err
+	}
+	scope := result.ScopeOf(capability.Call{Principal: k.Principal, Session: k.Session})
+	e, err := kept.Keep(scope, result.About{Target: capability.ID("chat:" + k.Name), MIME: "text/plain"}, k.Text, false, nil)
+	if err != nil {
+		return "", err
+	}
+	return result.Ends(k.Text, k.Limit, "read them with read_result, handle "+e.Handle), nil
+}
+
+// Answer says what a person said to a question of a turn.
+type Answer struct {
+	Yes   bool
+	Scope approval.Scope // of consent
+	Text  string
+}
+
+// Reply answers what a turn asked: consent at the desk, everything else to the
+// turn itself.
+func (a *App) Reply(ctx context.Context, who capability.Principal, sess string, asked engine.Asked, said Answer) error {
+	if asked.What == engine.Consent && asked.Ticket != "" {
+		answer := approval.Answer{By: who, Effect: approval.No, Scope: said.Scope}
+		if said.Yes {
+			answer.Effect = approval.Yes
+		}
+		if answer.Scope == "" {
+			answer.Scope = approval.Once
+		}
+		_, err := a.Settle(ctx, asked.Ticket, answer)
+		return err
+	}
+	e, err := a.Engine()
+	if err != nil {
+		return err
+	}
+	reply := engine.Reply{Yes: said.Yes, Text: said.Text}
+	if asked.What == engine.Inquiry {
+		reply.Answers, err = inquiryAnswers(asked, said)
+		if err != nil {
+			return err
+		}
+	}
+	return e.Reply(ctx, who, sess, asked.ID, reply)
+}
+
+// inquiryAnswers says the same to every question of a capability: a form that a
+// terminal cannot show is filled in as JSON.
+func inquiryAnswers(asked engine.Asked, said Answer) (map[string]json.RawMessage, error) {
+	out := map[string]json.RawMessage{}
+	for name := range asked.Requests {
+		answer := map[string]any{"action": "decline"}
+		if said.Yes {
+			answer["action"] = "accept"
+			var content map[string]any
+			if text := strings.TrimSpace(said.Text); text != "" {
+				if err := json.Unmarshal([]byte(text), &content); err != nil {
+					return nil, errors.New(`the answer is not a JSON object; write it as {"name": "value"}`)
+				}
+			}
+			answer["content"] = content
+		}
+		b, err := json.Marshal(answer)
+		if err != nil {
+			return nil, err
+		}
+		out[name] = b
+	}
+	return out, nil
+}

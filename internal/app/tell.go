@@ -1,0 +1,107 @@
+package app
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"io"
+	"os"
+	"time"
+
+	"ken/capability"
+	"ken/internal/config"
+	"ken/internal/govern/policy"
+	"ken/internal/govern/trace"
+	"ken/internal/run/runner"
+)
+
+// telling is what those are told who follow the work from outside.
+type telling struct {
+	file  *trace.File  // nil: nobody reads it
+	spans *trace.Spans // nil: nobody collects them
+}
+
+func (a *App) prepareTelling() {
+	if a.Settings.Trace.Orchestration != config.OrchestrationOff {
+		a.telling.file = trace.NewFile(a.Places.OrchestrationDir())
+	}
+	if url := a.Settings.Trace.OTLP; url != "" {
+		a.telling.spans = trace.NewSpans(url, Version())
+		a.closeLater(a.telling.spans.Close)
+	}
+}
+
+// tell tells of a call that has ended: its span, and a line where it may have
+// changed something. That it could not be told is no fault of the call's.
+func (a *App) tell(call capability.Call, res capability.Result, err error, began time.Time) {
+	t := &a.telling
+	if t.spans == nil && (t.file == nil || !t.file.There()) {
+		return
+	}
+	if real, wrong := runner.Unwrap(call); wrong == nil {
+		call = real
+	}
+	if e, lost := a.Oversee().Lookup(string(call.Target)); lost == nil {
+		call.Target = e.ID
+		c := trace.Call{
+			Call: call, Result: res, Err: err, Began: began, Ended: time.Now(),
+			Record: res.Meta[runner.MetaRecord], Effect: res.Meta[runner.MetaEffect], Class: policy.Of(e.Capability).Class.String(),
+		}
+		a.tellOf(&c)
+	}
+}
+
+func (a *App) tellOf(c *trace.Call) {
+	if scope := a.scope(); scope != nil {
+		c.Work = scope.Work
+	}
+	changes := c.Class != policy.Read.String() && c.Class != policy.Meta.String()
+	if changes && c.Err == nil {
+		c.Files = a.changedFiles(c)
+	}
+	if a.telling.spans != nil {
+		a.telling.spans.Add(trace.SpanOf(c))
+	}
+	if a.telling.file != nil && changes && c.Err == nil && c.Result.Meta[runner.MetaRepeated] == "" {
+		if err := a.telling.file.Append(c); err != nil {
+			a.log.Warn("an effect could not be told", "error", err)
+		}
+	}
+}
+
+// scope gives the work at hand.
+func (a *App) scope() *policy.WriteScope {
+	rules := a.Rules()
+	if rules == nil {
+		return nil
+	}
+	return rules.Settings().Scope
+}
+
+const mostHashed = 16 << 20 // bytes of a file
+
+// changedFiles gives the file that a call names as its path, as it is now.
+func (a *App) changedFiles(c *trace.Call) []trace.Changed {
+	var in struct {
+		Path string `json:"path"`
+	}
+	if c.Class == policy.Exec.String() || json.Unmarshal(c.Call.Arguments, &in) != nil || in.Path == "" {
+		return nil
+	}
+	root, err := os.OpenRoot(a.Places.Workspace)
+	if err != nil {
+		return nil
+	}
+	defer root.Close()
+	changed := trace.Changed{Path: in.Path}
+	f, err := root.Open(in.Path)
+	if err != nil {
+		return []trace.Changed{changed}
+	}
+	defer f.Close()
+	h := sha256.New()
+	if n, err := io.Copy(h, io.LimitReader(f, mostHashed+1)); err == nil && n <= mostHashed {
+		changed.SHA256 = hex.EncodeToString(h.Sum(nil))
+	}
+	return []trace.Changed{changed}
+}

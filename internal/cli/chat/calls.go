@@ -1,0 +1,328 @@
+package chat
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"ken/capability"
+	"ken/internal/talk/engine"
+)
+
+// find gives the running call with an id, or nil.
+func (v *view) find(id string) *call {
+	for _, c := range v.calls {
+		if c.ID == id {
+			return c
+		}
+	}
+	return nil
+}
+
+// output keeps what a call writes; of a person's own command it is printed line
+// by line.
+func (v *view) output(o engine.Output) []string {
+	c := v.find(o.ID)
+	if c == nil {
+		return nil
+	}
+	text := o.Text
+	if room := mostKept - len(c.output); len(text) > room {
+		c.lost += len(text) - room
+		text = strings.ToValidUTF8(text[:room], "")
+	}
+	c.output = append(c.output, text...)
+	if !v.command {
+		return nil
+	}
+	var out []string
+	lines := strings.Split(c.line+o.Text, "\n")
+	c.line = lines[len(lines)-1]
+	for _, line := range lines[:len(lines)-1] {
+		out = v.plain(out, line)
+	}
+	if len(c.line) > mostBlock {
+		out = v.plain(out, c.line)
+		c.line = ""
+	}
+	return out
+}
+
+// plain appends output as it is.
+func (v *view) plain(out []string, text string) []string {
+	for line := range strings.SplitSeq(safe(strings.TrimSuffix(text, "\r")), "\n") {
+		out = append(out, line)
+	}
+	v.spoken = true
+	return out
+}
+
+// finished takes a call off the list and says how it went.
+func (v *view) finished(out []string, f engine.Finished) []string {
+	c := v.find(f.ID)
+	if c == nil { // refused before it began
+		c = &call{Call: engine.Call{ID: f.ID, Target: f.Target}}
+	}
+	for i, other := range v.calls {
+		if other == c {
+			v.calls = append(v.calls[:i:i], v.calls[i+1:]...)
+		}
+	}
+	if v.command {
+		return v.commandFinished(out, c, f)
+	}
+	mark, style := "✓", green
+	if f.Error != "" || f.Result.Failed {
+		mark, style = "✗", red
+	}
+	end := took(f.Took)
+	line := callLine(c.Call)
+	if f.Error != "" {
+		end = f.Kind
+		if end == "" {
+			end = "not made"
+		}
+	}
+	end = safeLine(end)
+	out = v.callLine(out, styled(v.colour, style, mark), line, end)
+	if f.Error != "" {
+		return v.indented(out, f.Error)
+	}
+	text := string(c.output)
+	if text == "" {
+		text = resultText(f.Result)
+	}
+	return v.folded(out, line, text, c.lost, f.Result.Handle)
+}
+
+// callLine appends a call's line: its mark, the call cut to the room there is,
+// and its end.
+func (v *view) callLine(out []string, mark, line, end string) []string {
+	if v.gap {
+		out = append(out, "")
+	}
+	v.gap, v.answered, v.spoken = false, false, true
+	return append(out, clip("  "+mark+" "+clip(line, v.width-6-columns(end))+"  "+styled(v.colour, dim, end), v.width))
+}
+
+// folded appends the last lines of an output. The whole can be unfolded.
+func (v *view) folded(out []string, title, text string, lost int, handle string) []string {
+	lines := strings.Split(strings.TrimRight(safe(text), "\n "), "\n")
+	if lines[0] == "" && len(lines) == 1 {
+		return out
+	}
+	hidden := max(len(lines)-foldAt, 0)
+	cut := hidden > 0 || lost > 0
+	for _, line := range lines[hidden:] {
+		shown := clip(line, v.width-4)
+		cut = cut || shown != line
+		out = append(out, styled(v.colour, dim, "    "+shown))
+	}
+	if !cut {
+		return out
+	}
+	if lost > 0 {
+		text += fmt.Sprintf("\n(%d bytes more were not kept here", lost)
+		if handle != "" {
+			text += "; the whole is " + handle
+		}
+		text += ")"
+	}
+	v.folds = append(v.folds, fold{title, text})
+	note := "… Ctrl-O shows it whole"
+	if hidden > 0 {
+		note = fmt.Sprintf("… %s above; Ctrl-O shows all", plural(hidden, "line"))
+	}
+	return append(out, styled(v.colour, dim, clip("    "+note, v.width)))
+}
+
+// indented appends text of several lines under a call.
+func (v *view) indented(out []string, text string) []string {
+	for line := range strings.SplitSeq(strings.TrimRight(safe(text), "\n"), "\n") {
+		for _, part := range wrap(line, v.width-4) {
+			out = append(out, "    "+part)
+		}
+	}
+	return out
+}
+
+// commandFinished ends a person's own command: all its output, and a line only
+// where it did not work.
+func (v *view) commandFinished(out []string, c *call, f engine.Finished) []string {
+	switch {
+	case c.line != "":
+		out = v.plain(out, c.line)
+	case len(c.output) == 0 && f.Error == "":
+		if text := strings.TrimRight(resultText(f.Result), "\n"); text != "" {
+			out = v.plain(out, text)
+		}
+	}
+	switch {
+	case f.Error != "":
+		out = v.aside(out, red, safeLine("✗ "+f.Error))
+	case f.Result.Failed:
+		out = v.aside(out, red, safeLine("✗ "+callLine(c.Call)+" did not work, after "+took(f.Took)))
+	}
+	return out
+}
+
+// resultText gives what a result says in words, and names what cannot be shown.
+func resultText(r capability.Result) string {
+	var parts []string
+	for _, p := range r.Parts {
+		switch {
+		case p.Text != "":
+			parts = append(parts, strings.TrimRight(p.Text, "\n"))
+		case len(p.JSON) > 0:
+			parts = append(parts, string(p.JSON))
+		case len(p.Data) > 0:
+			parts = append(parts, fmt.Sprintf("(%d bytes of %s)", len(p.Data), p.MIME))
+		case p.Link != "":
+			parts = append(parts, p.Link)
+		}
+	}
+	return strings.Join(parts, "\n")
+}
+
+// asked appends what a person must know before they answer.
+func (v *view) asked(out []string, a engine.Asked) []string {
+	if v.gap || v.answered {
+		out = append(out, "")
+	}
+	v.gap, v.answered, v.spoken = false, false, true
+	if a.Text != "" {
+		for line := range strings.SplitSeq(safe(a.Text), "\n") {
+			for _, part := range wrap(line, v.width-2) {
+				out = append(out, styled(v.colour, yellow, "  "+part))
+			}
+		}
+	}
+	lines := append(slices.Clone(a.Lines), messages(a)...)
+	if len(lines) == 0 && a.Call != nil {
+		lines = []engine.Line{{Name: "call", Text: callLine(*a.Call)}}
+	}
+	for _, line := range lines {
+		out = v.named(out, line)
+	}
+	for i, choice := range a.Choice {
+		out = append(out, clip(fmt.Sprintf("  %d. %s", i+1, safeLine(choice)), v.width))
+	}
+	return out
+}
+
+// named appends a line with its name before it. Nothing is cut: it is what
+// consent is given to.
+func (v *view) named(out []string, line engine.Line) []string {
+	name := fmt.Sprintf("%12s", safeLine(line.Name))
+	room := v.width - columns(name) - 2
+	if room < 20 { // too narrow for two columns
+		out = append(out, styled(v.colour, bold, strings.TrimLeft(name, " ")))
+		return v.indented(out, line.Text)
+	}
+	for part := range strings.SplitSeq(strings.TrimRight(safe(line.Text), "\n"), "\n") {
+		for _, row := range wrap(part, room) {
+			out = append(out, styled(v.colour, bold, name)+"  "+row)
+			name = strings.Repeat(" ", columns(name))
+		}
+	}
+	return out
+}
+
+// done ends a turn.
+func (v *view) done(out []string, d engine.Done) []string {
+	if !v.spoken && d.Text != "" { // nothing was streamed
+		md := markdown{width: v.width, colour: v.colour}
+		out = v.answer(out, append(md.write(d.Text), md.end()...))
+	}
+	if d.Reason != engine.EndAnswer && d.Reason != engine.EndCommand && d.Reason != "" {
+		line, style := string(d.Reason), yellow
+		if d.Reason == engine.EndFailed {
+			style = red
+		}
+		if d.Why != "" {
+			line += ": " + d.Why
+		}
+		out = v.aside(out, style, safeLine(line))
+	}
+	if d.Steps > 0 {
+		line := bill(d.Usage, d.Cost)
+		if d.Calls > 0 {
+			line += ", " + plural(d.Calls, "call")
+		}
+		out = v.aside(out, dim, line+", "+took(v.now().Sub(v.began)))
+	}
+	return out
+}
+
+// live gives what is not final yet, in at most rows lines: the end of the
+// answer, and the calls that run with the last line each wrote.
+func (v *view) live(rows int, now time.Time) []string {
+	var out []string
+	if preview := v.md.preview(); len(preview) > 0 {
+		if !v.answered {
+			out = append(out, "")
+		}
+		for _, line := range preview {
+			out = append(out, strings.ReplaceAll(line, "\t", "    "))
+		}
+	}
+	frames := []rune(spinner)
+	turning := string(frames[int(now.UnixMilli()/spin.Milliseconds())%len(frames)])
+	if !v.thinking.IsZero() {
+		out = append(out, styled(v.colour, dim, "  "+turning+" thinking: "+tail(safeLine(lastPart(v.thought)), v.width-15)))
+	}
+	for _, c := range v.calls {
+		out = v.running(out, c, turning, now)
+	}
+	for i, line := range out {
+		out[i] = clip(line, v.width)
+	}
+	return out[max(len(out)-rows, 0):]
+}
+
+// spinner turns while something runs, a step every spin.
+const (
+	spinner = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+	spin    = 120 * time.Millisecond
+)
+
+func (v *view) running(out []string, c *call, turning string, now time.Time) []string {
+	end := ""
+	if d := now.Sub(c.began); d >= time.Second {
+		end = fmt.Sprintf("%d s", int(d.Seconds()))
+	}
+	line := strings.TrimRight("  "+turning+" "+clip(callLine(c.Call), v.width-6-columns(end))+"  "+styled(v.colour, dim, end), " ")
+	if v.command {
+		if c.line != "" {
+			out = append(out, safeLine(lastPart([]byte(c.line))))
+		}
+		return append(out, line)
+	}
+	out = append(out, line)
+	written := strings.TrimRight(lastPart(c.output), "\n")
+	if at := strings.LastIndexByte(written, '\n'); at >= 0 {
+		written = written[at+1:]
+	}
+	if written != "" {
+		out = append(out, styled(v.colour, dim, "    "+clip(safeLine(written), v.width-4)))
+	}
+	return out
+}
+
+// lastPart is enough of a text for a line of its end.
+func lastPart(s []byte) string {
+	const enough = 2000
+	if len(s) > enough {
+		return strings.ToValidUTF8(string(s[len(s)-enough:]), "")
+	}
+	return string(s)
+}
+
+// plural gives "1 call", "2 calls".
+func plural(n int, word string) string {
+	if n == 1 {
+		return "1 " + word
+	}
+	return fmt.Sprintf("%d %ss", n, word)
+}

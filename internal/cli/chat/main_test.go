@@ -1,0 +1,145 @@
+package chat
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"iter"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"golang.org/x/tools/txtar"
+
+	"ken/internal/talk/engine"
+	"ken/internal/talk/slash"
+)
+
+var update = flag.Bool("update", false, "write the transcripts as they are now")
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// A part is a talker that plays what a test gives it.
+type part struct {
+	turn    func(ctx context.Context, text string, yield func(engine.Event, error) bool)
+	command func(ctx context.Context, line string) (Output, bool, error)
+	offers  []string // complete commands
+	status  Status
+	replies chan given
+	refuse  error // of the next reply
+}
+
+type given struct {
+	Ask string
+	Answer
+}
+
+func (p *part) Turn(ctx context.Context, text string) iter.Seq2[engine.Event, error] {
+	return func(yield func(engine.Event, error) bool) { p.turn(ctx, text, yield) }
+}
+
+func (p *part) Reply(_ context.Context, asked engine.Asked, a Answer) error {
+	if err := p.refuse; err != nil {
+		p.refuse = nil
+		return err
+	}
+	p.replies <- given{asked.ID, a}
+	return nil
+}
+
+func (p *part) Complete(line string, cursor int) []slash.Completion {
+	var out []slash.Completion
+	for _, o := range p.offers {
+		if strings.HasPrefix(o, line[:cursor]) {
+			out = append(out, slash.Completion{Text: o, Start: 0, End: cursor, Kind: "command", Description: "does " + o[1:]})
+		}
+	}
+	return out
+}
+
+func (p *part) Command(ctx context.Context, line string) (Output, bool, error) {
+	if p.command == nil {
+		return Output{}, false, nil
+	}
+	return p.command(ctx, line)
+}
+
+func (p *part) Status() Status { return p.status }
+
+// echo answers with what was said, and says that it ended.
+func echo(_ context.Context, text string, yield func(engine.Event, error) bool) {
+	for _, word := range strings.SplitAfter("you said "+text, " ") {
+		if !yield(engine.Delta{Text: word}, nil) {
+			return
+		}
+	}
+	yield(engine.Done{Reason: engine.EndAnswer}, nil)
+}
+
+var errBroken = errors.New("the wire is broken\x1b[2J")
+
+// A clock goes on by a quarter of a second each time it is looked at.
+func clock() func() time.Time {
+	now := time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)
+	return func() time.Time {
+		now = now.Add(250 * time.Millisecond)
+		return now
+	}
+}
+
+// compare holds what a test gave against a file of an archive, or writes it.
+func compare(t *testing.T, path, name, got string) {
+	t.Helper()
+	archive, err := txtar.ParseFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasSuffix(got, "\n") && got != "" {
+		got += "\n"
+	}
+	for i, f := range archive.Files {
+		if f.Name != name {
+			continue
+		}
+		if string(f.Data) == got {
+			return
+		}
+		if !*update {
+			t.Errorf("%s %s =\n%s\nwant\n%s", path, name, got, f.Data)
+			return
+		}
+		archive.Files[i].Data = []byte(got)
+		if err := os.WriteFile(path, txtar.Format(archive), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	t.Fatalf("%s has no file %s", path, name)
+}
+
+// visible writes styles as {1;31}.
+func visible(lines []string) string {
+	s := strings.Join(lines, "\n")
+	var b strings.Builder
+	for s != "" {
+		if n := escape(s); n > 0 {
+			b.WriteString("{" + s[2:n-1] + "}")
+			s = s[n:]
+			continue
+		}
+		b.WriteByte(s[0])
+		s = s[1:]
+	}
+	return b.String()
+}
+
+func duration(t *testing.T, s string) time.Duration {
+	t.Helper()
+	d, err := time.ParseDuration(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}

@@ -1,0 +1,164 @@
+package chat
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"unicode"
+
+	"golang.org/x/tools/txtar"
+)
+
+// render gives a document that comes in fragments of n bytes.
+func render(text string, width, n int, colour bool) []string {
+	md := markdown{width: width, colour: colour}
+	var out []string
+	for len(text) > n {
+		out = append(out, md.write(text[:n])...)
+		md.preview()
+		text = text[n:]
+	}
+	return append(append(out, md.write(text)...), md.end()...)
+}
+
+// TestMarkdown renders testdata/markdown/*.txtar: the file in.md, at the width
+// in each other file's name, coloured where it says so.
+func TestMarkdown(t *testing.T) {
+	paths, err := filepath.Glob("testdata/markdown/*.txtar")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no archives: %v", err)
+	}
+	for _, path := range paths {
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			archive, err := txtar.ParseFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			in := string(archive.Files[0].Data)
+			for _, f := range archive.Files[1:] {
+				width, kind, _ := strings.Cut(f.Name, ".")
+				w, err := strconv.Atoi(width)
+				if err != nil {
+					t.Fatal(err)
+				}
+				want := visible(render(in, w, len(in), kind == "colour"))
+				compare(t, path, f.Name, want)
+				for _, n := range []int{1, 3, 7} {
+					if got := visible(render(in, w, n, kind == "colour")); got != want {
+						t.Errorf("in fragments of %d bytes at %d columns it is\n%s\nwant\n%s", n, w, got, want)
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestMarkdownLong shows that no block is kept for ever.
+func TestMarkdownLong(t *testing.T) {
+	word := "word "
+	tests := []struct {
+		name, head, more string
+	}{
+		{"paragraph", "", word},
+		{"lines", "", word + "\n"},
+		{"item", "- ", word},
+		{"quote", "", "> " + word + "\n"},
+		{"table", "| a |\n|---|\n", "| word |\n"},
+		{"emphasis", "", "*a **b `c [d]( "},
+		{"brackets", "", "[[[[[](["},
+	}
+	for _, tt := range tests {
+		md := markdown{width: 60}
+		lines := len(md.write(tt.head))
+		size := 0
+		for size < 300<<10 {
+			lines += len(md.write(tt.more))
+			size += len(tt.more)
+		}
+		if lines < 100 {
+			t.Errorf("%s: %d lines were given of %d bytes before the end, want most", tt.name, lines, size)
+		}
+		if waiting := len(md.preview()); waiting > 4000 {
+			t.Errorf("%s: %d lines wait for the end, want a bounded number", tt.name, waiting)
+		}
+	}
+}
+
+// letters counts the letters and digits of a text.
+func letters(s string) map[rune]int {
+	out := map[rune]int{}
+	for _, r := range s {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) {
+			out[r]++
+		}
+	}
+	return out
+}
+
+func FuzzMarkdown(f *testing.F) {
+	paths, err := filepath.Glob("testdata/markdown/*.txtar")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, path := range paths {
+		archive, err := txtar.ParseFile(path)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(string(archive.Files[0].Data), 40, 5, true)
+	}
+	for _, s := range []string{"\x1b]0;title\a*a", "- \x00a\u202e\n> \u2028b", "| a | b |\n|--|--|\n| `|` | \\| |", "```\x9b2J\n~~~", "a\r\nb\rc", "1. a\n   - b\n\n     c\n", "![x](y) <https://z> [a](a)", "世界**界**世"} {
+		f.Add(s, 20, 1, false)
+	}
+	f.Fuzz(func(t *testing.T, text string, width, n int, colour bool) {
+		width, n = 1+abs(width)%200, 1+abs(n)%64
+		lines := render(text, width, n, colour)
+		whole := strings.Join(lines, "\n")
+		if got := strings.Join(render(text, width, len(text)+1, colour), "\n"); got != whole {
+			t.Fatalf("in fragments of %d bytes it is %q, at once %q", n, whole, got)
+		}
+		var plain strings.Builder
+		for s := whole; s != ""; {
+			k := escape(s)
+			if k > 0 && !colour {
+				t.Fatalf("%q has a style without colour", whole)
+			}
+			if k == 0 {
+				plain.WriteByte(s[0])
+				k = 1
+			}
+			s = s[k:]
+		}
+		for _, r := range plain.String() {
+			if r != '\n' && r != '\t' && unicode.In(r, unicode.Cc) || in(r, 0x202A, 0x202E) || in(r, 0x2066, 0x2069) {
+				t.Fatalf("%U gets through in %q", r, plain.String())
+			}
+		}
+		// A link whose words are its address is shown once.
+		links := strings.Contains(text, "](")
+		got := letters(plain.String())
+		for r, n := range letters(safe(text)) {
+			if got[r] < n && (!links || got[r] == 0) {
+				t.Fatalf("%d of %d %q are left of %q: %q", got[r], n, r, text, plain.String())
+			}
+		}
+	})
+}
+
+func abs(n int) int { return max(n, -(n + 1)) }
+
+// TestMarkdownHostile shows that nothing of a document moves the cursor.
+func TestMarkdownHostile(t *testing.T) {
+	raw, err := os.ReadFile("testdata/hostile.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.NewReplacer("ESC", "\x1b", "CSI", "\u009b", "BEL", "\a", "CR", "\r", "RLO", "\u202e").Replace(string(raw))
+	for _, line := range render(text, 60, 4, false) {
+		if i := strings.IndexFunc(line, func(r rune) bool { return unicode.IsControl(r) && r != '\t' || r == 0x202E }); i >= 0 {
+			t.Errorf("%q has a control character at %d", line, i)
+		}
+	}
+}

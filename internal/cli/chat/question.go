@@ -1,0 +1,219 @@
+package chat
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+
+	"ken/internal/talk/engine"
+)
+
+// A choice is a key that answers a question.
+type choice struct {
+	key    string
+	words  string
+	answer Answer
+}
+
+// choices gives the keys of a question; none where it wants words.
+func choices(a engine.Asked) []choice {
+	yes, no := choice{"y", "yes", Answer{Yes: true}}, choice{"n", "no", Answer{}}
+	switch a.What {
+	case engine.Ask:
+		return nil
+	case engine.Inquiry:
+		f := formOf(a)
+		if len(f.fields) > 0 {
+			return nil
+		}
+		yes.answer, no.answer = f.answer(true), f.answer(false)
+	case engine.Consent:
+		yes = choice{"y", "this once", Answer{Yes: true, Scope: Once}}
+		no.answer.Scope = Once
+		never := choice{"N", "no, and do not ask again in this session", Answer{Scope: Session}}
+		if a.Wide {
+			return []choice{yes,
+				{"s", "with any arguments, for this session", Answer{Yes: true, Scope: Session}},
+				{"a", "with any arguments, always", Answer{Yes: true, Scope: Always}}, no, never}
+		}
+		return []choice{yes, no, never}
+	}
+	return []choice{yes, no}
+}
+
+// wording is the question itself.
+func wording(a engine.Asked) string {
+	switch a.What {
+	case engine.Consent:
+		return "Allow it?"
+	case engine.Again:
+		return "Run it again?"
+	case engine.GoOn:
+		return "Go on?"
+	case engine.Escalate:
+		return "Allow the intent?"
+	}
+	if len(choices(a)) > 0 { // what it asks stands above
+		return "Yes?"
+	}
+	return "Your answer (Esc gives none):"
+}
+
+// menuOf is the question with its keys.
+func menuOf(a engine.Asked) string {
+	var words []string
+	for _, ch := range choices(a) {
+		words = append(words, "["+ch.key+"] "+ch.words)
+	}
+	return strings.TrimSpace(wording(a) + " " + strings.Join(words, "; "))
+}
+
+// firstAsk begins with the first question.
+func (c *chat) firstAsk() {
+	c.asked = time.Now()
+	c.reply, c.form = editor{}, nil
+	if len(c.asks) > 0 && c.asks[0].What == engine.Inquiry {
+		c.form = formOf(c.asks[0])
+	}
+}
+
+// ready reports whether an answer counts. What was typed before the question
+// could be read is no answer to it: it must have been shown for a moment, in
+// which no key was pressed.
+func (c *chat) ready() bool { return c.seen() && time.Since(c.lastKey) >= calm }
+
+// seen reports whether the question has been there for a moment, which is
+// enough for one that wants words.
+func (c *chat) seen() bool { return time.Since(c.asked) >= calm }
+
+// forget takes away a question that has its answer.
+func (c *chat) forget(id string) {
+	for i, a := range c.asks {
+		if a.ID == id {
+			c.asks = append(c.asks[:i:i], c.asks[i+1:]...)
+			if i == 0 {
+				c.firstAsk()
+			}
+			return
+		}
+	}
+}
+
+// answerKey takes a key for the question.
+func (c *chat) answerKey(ctx context.Context, k key) {
+	a := c.asks[0]
+	list := choices(a)
+	if list == nil {
+		c.wordKey(ctx, a, k)
+		return
+	}
+	if !c.ready() || k.name == "paste" {
+		if k.name == "" || k.name == "paste" { // the draft goes on
+			c.editor.key(k)
+		}
+		return
+	}
+	pressed := k.text
+	if k.name == "enter" || k.name == "escape" {
+		pressed = "n"
+	}
+	for _, ch := range list {
+		if ch.key == pressed {
+			c.answer(ctx, ch.answer, ch.words)
+			return
+		}
+	}
+	if pressed != "" {
+		c.hint = strconv.Quote(safeLine(pressed)) + " is none of them"
+	}
+}
+
+// wordKey takes a key for a question that wants words. The number of a choice
+// stands for it.
+func (c *chat) wordKey(ctx context.Context, a engine.Asked, k key) {
+	switch k.name {
+	case "escape":
+		none := Answer{}
+		if c.form != nil {
+			none = c.form.answer(false)
+		}
+		c.answer(ctx, none, "no answer")
+	case "enter":
+		if c.reply.continued() {
+			return
+		}
+		text := strings.TrimSpace(c.reply.text)
+		if c.form != nil {
+			c.fill(ctx, text)
+			return
+		}
+		if n, err := strconv.Atoi(text); err == nil && n >= 1 && n <= len(a.Choice) {
+			text = a.Choice[n-1]
+		}
+		if text != "" && c.seen() {
+			c.answer(ctx, Answer{Yes: true, Text: text}, text)
+		}
+	case "up", "down":
+		c.reply.vertical(map[string]int{"up": -1, "down": 1}[k.name])
+	default:
+		c.reply.key(k)
+	}
+}
+
+// fill takes a field of a form, and gives the form when it was the last.
+func (c *chat) fill(ctx context.Context, text string) {
+	if !c.seen() {
+		return
+	}
+	prompt := c.form.prompt()
+	if problem := c.form.take(text); problem != "" {
+		c.hint = problem
+		return
+	}
+	c.reply.take()
+	if c.form.over() {
+		c.answer(ctx, c.form.answer(true), text)
+		return
+	}
+	c.final = c.view.aside(c.final, dim, safeLine(prompt+" "+text))
+}
+
+// answer gives it, and shows it as it was given.
+func (c *chat) answer(ctx context.Context, given Answer, words string) {
+	a := c.asks[0]
+	asking := wording(a)
+	if c.form != nil && len(c.form.fields) > 0 && given.Yes {
+		asking = c.form.fields[len(c.form.fields)-1].name + ":"
+	}
+	c.asks = c.asks[1:]
+	c.firstAsk()
+	c.mine[a.ID] = true
+	style := red
+	if given.Yes {
+		style = green
+	}
+	c.final = c.view.aside(c.final, style, safeLine(asking+" "+words))
+	c.replying++
+	c.workers.Go(func() {
+		err := c.talk.Reply(ctx, a, given)
+		select {
+		case c.replies <- replied{a, err}:
+		case <-c.gone:
+		}
+	})
+}
+
+// replied says where an answer was not taken, and asks again.
+func (c *chat) replied(ctx context.Context, r replied) {
+	c.replying--
+	if r.err != nil {
+		c.final = c.view.aside(c.final, red, safeLine("✗ "+r.err.Error()))
+		if c.job != nil || c.waiting {
+			delete(c.mine, r.asked.ID)
+			c.asks = append([]engine.Asked{r.asked}, c.asks...)
+			c.firstAsk()
+		}
+	}
+	c.goOn(ctx)
+}

@@ -1,0 +1,564 @@
+package chat
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"ken/internal/talk/engine"
+	"ken/llm"
+)
+
+func TestRunTalk(t *testing.T) {
+	said := make(chan string, 10)
+	talk := &part{status: Status{Model: "gpt-9", Mode: "code", Session: "s1", Used: 1000, Window: 10_000, Cost: 0.5, Usage: llm.Usage{Input: 10, CachedRead: 5, CachedWrite: 2, Output: 1}}}
+	talk.turn = func(ctx context.Context, text string, yield func(engine.Event, error) bool) {
+		said <- text
+		echo(ctx, text, yield)
+	}
+	s := open(t, 60, 20, Config{Talker: talk, Greeting: []string{"ken chat; /help says more"}})
+	s.shows("ken chat; /help says more")
+	s.shows("gpt-9 · code · s1 · 10 % of 10k · 10 in (5 read, 2 writt")
+	s.prompts("❯ ")
+	s.types("hello wörld 世界\r")
+	s.shows("you said hello wörld 世界")
+	s.prompts("❯ ")
+	// Editing: in the middle, over wide and joined characters, by words.
+	s.types("ab世c\x1b[D\x1b[D\x7f")
+	s.prompts("❯ a")
+	s.types("\x05 👨\u200d👩x\x7f\x7f\x17yes\x01no \x1bf!\x05?")
+	s.prompts("❯ no a世c!yes?")
+	s.types("\x15")
+	s.prompts("❯ ")
+	s.types("\x19\r")
+	s.shows("you said no a世c!yes?")
+	s.prompts("❯ ")
+	s.types("\x04")
+	text := s.ends()
+	if got := []string{<-said, <-said}; got[0] != "hello wörld 世界" || got[1] != "no a世c!yes?" {
+		t.Errorf("said %q", got)
+	}
+	if strings.Count(text, "❯ hello") != 1 || strings.Contains(text, "gpt-9") {
+		t.Errorf("the terminal keeps\n%s\nwant the conversation and no status", text)
+	}
+}
+
+func TestRunManyLines(t *testing.T) {
+	said := make(chan string, 10)
+	talk := &part{turn: func(ctx context.Context, text string, yield func(engine.Event, error) bool) {
+		said <- text
+		echo(ctx, "it", yield)
+	}}
+	s := open(t, 40, 12, Config{Talker: talk})
+	s.prompts("❯ ")
+	s.types("one\x1b\rtwo\\\rthree\nfour\x1b[13;2ufive\x1b[27;2;13~six\r")
+	s.shows("you said it")
+	if got, want := <-said, "one\ntwo\nthree\nfour\nfive\nsix"; got != want {
+		t.Errorf("said %q, want %q", got, want)
+	}
+	// A paste is text, whatever is in it: nothing is sent, nothing is a key.
+	s.types("\x1b[200~pas")
+	s.types("ted\r\n\x03\x04y\tq\x1b[A\x1b[20")
+	s.types("1~.")
+	s.prompts("  y    q[A.")
+	s.types("\r")
+	if got, want := <-said, "pasted\ny\tq[A."; got != want {
+		t.Errorf("said %q, want %q", got, want)
+	}
+	// A paste that is higher than the terminal shows the end, with the cursor.
+	s.types("\x1b[200~" + strings.Repeat("line\n", 50) + "last\x1b[201~")
+	s.prompts("  last")
+	s.types("\x1b<")
+	s.prompts("❯ ")
+	s.types("\x03")
+	s.hides("line")
+	s.types("\x04")
+	s.ends()
+}
+
+func TestRunHistory(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "new", "history")
+	talk := &part{turn: echo}
+	s := open(t, 60, 20, Config{Talker: talk, History: file})
+	for _, text := range []string{"first message", " secret one", "second\x1b\rmessage"} {
+		s.prompts("❯ ")
+		s.types(text + "\r")
+		s.shows("you said " + strings.TrimSpace(strings.ReplaceAll(text, "\x1b\r", " ")))
+	}
+	s.prompts("❯ ")
+	s.types("dra\x1b[Aft") // up goes back
+	s.prompts("  messageft")
+	s.types("\x1b[A\x1b[A")
+	s.prompts("❯ first message")
+	s.types("\x1b[B\x1b[B\x1b[B")
+	s.prompts("❯ dra")
+	s.types("\x03\x12FIRST")
+	s.shows("search FIRST: first message")
+	s.types("\x1b[C!")
+	s.prompts("❯ first message!")
+	s.types("\r")
+	s.shows("you said first message!")
+	s.prompts("❯ ")
+	s.types("\x03")
+	s.shows("Ctrl-C once more leaves")
+	s.types("\x03")
+	s.ends()
+
+	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the history's mode is %v, %v", info, err)
+	}
+	s = open(t, 60, 20, Config{Talker: talk, History: file})
+	s.prompts("❯ ")
+	s.types("\x1b[A\x1b[A\x1b[A")
+	s.until("the second message's first line", func(v *vt) bool { return strings.Contains(v.text(), "❯ second") })
+	s.types("\x1b[A")
+	s.prompts("❯ first message")
+	s.types("\x15\x04")
+	s.ends()
+}
+
+func TestRunComplete(t *testing.T) {
+	said := make(chan string, 10)
+	talk := &part{offers: []string{"/compact", "/cost", "/mode", "/model"}}
+	talk.command = func(_ context.Context, line string) (Output, bool, error) {
+		said <- line
+		switch line {
+		case "/mode":
+			return Output{Text: "The mode is **code**.", Fill: "go on"}, true, nil
+		case "/cost":
+			return Output{}, true, errBroken
+		case "/model":
+			return Output{Text: "bye", Quit: true}, true, nil
+		}
+		return Output{}, false, nil
+	}
+	talk.turn = echo
+	s := open(t, 60, 20, Config{Talker: talk})
+	s.prompts("❯ ")
+	s.types("/")
+	s.shows("/compact            does compact")
+	s.shows("… 2 more") // own words too
+	s.types("co")
+	s.hides("/mode ")
+	s.shows("/cost               does cost")
+	s.types("\t")
+	s.prompts("❯ /compact")
+	s.shows("› /compact")
+	s.types("\t")
+	s.prompts("❯ /cost")
+	s.types("\x1b[Z")
+	s.prompts("❯ /compact")
+	s.types("\x1b")
+	s.prompts("❯ /co")
+	s.types("\x7fo\t\x15/m\t")
+	s.prompts("❯ /mode")
+	s.types("\r")
+	s.shows("The mode is code.")
+	s.prompts("❯ go on")
+	s.types("\x15/q\t")
+	s.prompts("❯ /quit ")
+	s.types("\x15/cost\r")
+	s.shows("✗ the wire is broken⟨U+001B⟩[2J")
+	s.types("/other words\r") // nobody's command is said
+	s.shows("you said /other words")
+	s.types("/why\r")
+	s.shows("nothing was looked for yet")
+	s.types("/model\r")
+	if text := s.ends(); !strings.HasSuffix(text, "bye") {
+		t.Errorf("it ends with\n%s\nwant what the command said last", text)
+	}
+	for _, want := range []string{"/mode", "/cost", "/other words", "/model"} {
+		if got := <-said; got != want {
+			t.Errorf("Command(%q), want %q", got, want)
+		}
+	}
+}
+
+// ask yields a question and waits for its answer.
+func ask(p *part, yield func(engine.Event, error) bool, a engine.Asked) (given, bool) {
+	if !yield(a, nil) {
+		return given{}, false
+	}
+	got := <-p.replies
+	return got, yield(engine.Answered{ID: a.ID, Yes: got.Yes}, nil)
+}
+
+func TestRunApprove(t *testing.T) {
+	talk := &part{replies: make(chan given, 1)}
+	consent := engine.Asked{ID: "q", What: engine.Consent, Wide: true, Lines: []engine.Line{{Name: "runs", Text: "rm -rf\x1b[8m /"}}}
+	answers := make(chan given, 10)
+	talk.turn = func(_ context.Context, text string, yield func(engine.Event, error) bool) {
+		a := consent
+		a.Wide = text != "narrow"
+		got, ok := ask(talk, yield, a)
+		answers <- got
+		if ok {
+			yield(engine.Done{Reason: engine.EndAnswer, Text: "done"}, nil)
+		}
+	}
+	s := open(t, 80, 20, Config{Talker: talk})
+	tests := []struct {
+		text, key, shown string
+		want             Answer
+	}{
+		{"wide", "y", "Allow it? this once", Answer{Yes: true, Scope: Once}},
+		{"wide", "s", "Allow it? with any arguments, for this session", Answer{Yes: true, Scope: Session}},
+		{"wide", "a", "Allow it? with any arguments, always", Answer{Yes: true, Scope: Always}},
+		{"wide", "n", "Allow it? no", Answer{Scope: Once}},
+		{"wide", "N", "Allow it? no, and do not ask again in this session", Answer{Scope: Session}},
+		{"wide", "\r", "Allow it? no", Answer{Scope: Once}},
+		{"narrow", "y", "Allow it? this once", Answer{Yes: true, Scope: Once}},
+	}
+	for _, tt := range tests {
+		s.prompts("❯ ")
+		s.types("\x0c") // a clean screen, to wait for what is new
+		s.types(tt.text + "\r")
+		s.shows("runs  rm -rf⟨U+001B⟩[8m /")
+		s.shows("Allow it? [y] this once;")
+		s.types(tt.key)
+		s.shows(tt.shown)
+		if got := <-answers; got.Ask != "q" || got.Yes != tt.want.Yes || got.Scope != tt.want.Scope {
+			t.Errorf("%s: %q answers %+v, want %+v", tt.text, tt.key, got, tt.want)
+		}
+	}
+	// s and a are no answers where consent cannot be wide, nor is a paste.
+	s.prompts("❯ ")
+	s.types("\x0cnarrow\r")
+	s.shows("[y] this once; [n] no; [N] no, and")
+	s.types("s")
+	s.shows(`"s" is none of them`)
+	s.shows("Allow it? [y]")
+	s.types("\x1b[200~y\x1b[201~")
+	s.types("\x03") // ends the turn; the answer of the test's talker ends its wait
+	talk.replies <- given{}
+	if got := <-answers; got.Yes {
+		t.Errorf("an aborted question was answered: %+v", got)
+	}
+	s.prompts("❯ ")
+	s.types("\x04")
+	s.ends()
+}
+
+// TestRunTypedAhead shows that what is typed while a turn runs does not answer
+// a question that comes up meanwhile.
+func TestRunTypedAhead(t *testing.T) {
+	talk := &part{replies: make(chan given, 1)}
+	begin := make(chan struct{})
+	answers := make(chan given, 1)
+	talk.turn = func(_ context.Context, _ string, yield func(engine.Event, error) bool) {
+		if !yield(engine.Delta{Text: "One moment."}, nil) {
+			return
+		}
+		<-begin
+		got, ok := ask(talk, yield, engine.Asked{ID: "q", What: engine.Consent})
+		answers <- got
+		if ok {
+			yield(engine.Done{Reason: engine.EndAnswer}, nil)
+		}
+	}
+	s := open(t, 80, 20, Config{Talker: talk})
+	s.prompts("❯ ")
+	s.types("go\r")
+	s.shows("One moment.")
+	s.types("dra\r")
+	s.shows("something runs; Ctrl-C ends it")
+	s.types("ft")
+	s.prompts("❯ draft")
+	close(begin)
+	s.shows("Allow it?")
+	s.types("yyyy")
+	s.shows("Allow it? [y]")
+	s.types("n")
+	if got := <-answers; got.Yes {
+		t.Error("what was typed ahead gave consent")
+	}
+	s.prompts("❯ draftyyyy")
+	s.hides("Ctrl-C e")
+	s.types("\x03\x04")
+	s.ends()
+}
+
+func TestRunQuestions(t *testing.T) {
+	talk := &part{replies: make(chan given, 1)}
+	answers := make(chan given, 10)
+	form := map[string]json.RawMessage{"f": json.RawMessage(`{"method":"elicitation/create","params":{"message":"Who?","requestedSchema":{"required":["age"],"properties":{"age":{"type":"integer"},"name":{"type":"string","title":"Your name"}}}}}`)}
+	talk.turn = func(_ context.Context, _ string, yield func(engine.Event, error) bool) {
+		for _, a := range []engine.Asked{
+			{ID: "1", What: engine.Ask, Text: "Which one?", Choice: []string{"red", "blue"}},
+			{ID: "2", What: engine.Ask, Text: "And why?"},
+			{ID: "3", What: engine.Again, Text: "Nobody knows."},
+			{ID: "4", What: engine.GoOn, Text: "25 steps."},
+			{ID: "5", What: engine.Inquiry, Requests: form},
+			{ID: "6", What: engine.Inquiry, Requests: map[string]json.RawMessage{"u": json.RawMessage(`{"method":"elicitation/create","params":{"message":"Look","url":"https://example.com"}}`)}},
+		} {
+			got, ok := ask(talk, yield, a)
+			answers <- got
+			if !ok {
+				return
+			}
+		}
+		yield(engine.Done{Reason: engine.EndAnswer, Text: "That is all."}, nil)
+	}
+	s := open(t, 70, 24, Config{Talker: talk})
+	s.prompts("❯ ")
+	s.types("go\r")
+	s.shows("2. blue")
+	s.prompts("? ")
+	s.types("2\r")
+	expect := func(want string) {
+		t.Helper()
+		raw, err := json.Marshal(<-answers)
+		if err != nil || string(raw) != want {
+			t.Errorf("answer %s, want %s (%v)", raw, want, err)
+		}
+	}
+	expect(`{"Ask":"1","Yes":true,"Scope":"","Text":"blue","Answers":null}`)
+	s.shows("And why?")
+	s.types("\x1b")
+	expect(`{"Ask":"2","Yes":false,"Scope":"","Text":"","Answers":null}`)
+	s.shows("Run it again? [y] yes; [n] no")
+	s.types("y")
+	expect(`{"Ask":"3","Yes":true,"Scope":"","Text":"","Answers":null}`)
+	s.shows("Go on? [y] yes; [n] no")
+	s.types("n")
+	expect(`{"Ask":"4","Yes":false,"Scope":"","Text":"","Answers":null}`)
+	s.shows("age (integer):")
+	s.prompts("? ")
+	s.types("old\r")
+	s.shows("it must be a whole number")
+	s.types("\x15" + "42\r")
+	s.shows("name, Your name (string, may be empty):")
+	s.types("Ann\r")
+	expect(`{"Ask":"5","Yes":true,"Scope":"","Text":"","Answers":{"f":{"action":"accept","content":{"age":42,"name":"Ann"}}}}`)
+	s.shows("https://example.com")
+	s.shows("Yes? [y] yes; [n] no")
+	s.types("n")
+	expect(`{"Ask":"6","Yes":false,"Scope":"","Text":"","Answers":{"u":{"action":"decline"}}}`)
+	s.prompts("❯ ")
+	s.types("\x04")
+	s.ends()
+}
+
+func TestRunAbort(t *testing.T) {
+	talk := &part{}
+	began := make(chan struct{}, 1)
+	talk.turn = func(ctx context.Context, text string, yield func(engine.Event, error) bool) {
+		if !yield(engine.Delta{Text: "It **begins"}, nil) || !yield(engine.Started{Call: engine.Call{ID: "1", Target: "tool:slow"}}, nil) {
+			return
+		}
+		began <- struct{}{}
+		<-ctx.Done()
+		if text == "error" {
+			yield(nil, ctx.Err())
+			return
+		}
+		yield(engine.Done{Reason: engine.EndAborted}, nil)
+	}
+	talk.command = func(ctx context.Context, line string) (Output, bool, error) {
+		<-ctx.Done()
+		return Output{Text: "stopped"}, true, nil
+	}
+	s := open(t, 40, 10, Config{Talker: talk, Now: clock()})
+	for _, text := range []string{"done", "error"} {
+		s.prompts("❯ ")
+		s.types(text + "\r")
+		<-began
+		s.until("a spinner", func(v *vt) bool { return strings.Contains(v.text(), " slow") })
+		s.shows("Ctrl-C ends it")
+		s.types("\x03")
+		s.shows("  aborted")
+		s.prompts("❯ ")
+		s.hides(" slow")
+		s.types("\x0c")
+	}
+	s.types("/compact\r")
+	s.shows("Ctrl-C ends it")
+	s.types("\x03")
+	s.shows("stopped")
+	s.prompts("❯ ")
+	// Leaving by ctx waits for the turn.
+	s.types("again\r")
+	<-began
+	s.stop()
+	if err := <-s.ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("Run() = %v, want that it was cancelled", err)
+	}
+	s.ended <- nil
+	if text := s.ends(); !strings.Contains(text, "aborted") {
+		t.Errorf("it leaves\n%s\nwant the end of the turn", text)
+	}
+}
+
+// TestRunWaiting shows a turn that ends until somebody answers, and goes on.
+func TestRunWaiting(t *testing.T) {
+	talk := &part{replies: make(chan given, 2), refuse: errBroken}
+	talk.turn = func(_ context.Context, text string, yield func(engine.Event, error) bool) {
+		if text != "" {
+			_ = yield(engine.Asked{ID: "1", What: engine.Consent, Ticket: "t1"}, nil) && yield(engine.Done{Reason: engine.EndWaiting, Why: "somebody must answer"}, nil)
+			return
+		}
+		_ = yield(engine.Delta{Text: "It went on."}, nil) && yield(engine.Done{Reason: engine.EndAnswer}, nil)
+	}
+	s := open(t, 60, 20, Config{Talker: talk, First: "begin"})
+	s.shows("waiting: somebody must answer")
+	s.shows("Allow it? [y]")
+	s.types("y")
+	s.shows("✗ the wire is broken")
+	s.shows("Allow it? [y]")
+	s.types("y")
+	s.shows("It went on.")
+	s.prompts("❯ ")
+	if got := <-talk.replies; got.Ask != "1" || !got.Yes {
+		t.Errorf("answer %+v", got)
+	}
+	s.types("\x04")
+	s.ends()
+	// Where a turn was left open, a chat may begin by going on.
+	s = open(t, 60, 20, Config{Talker: talk, GoOn: true})
+	s.shows("It went on.")
+	s.prompts("❯ ")
+	s.types("\x04")
+	s.ends()
+}
+
+// TestRunResize shows that nothing of the scrollback is lost or painted twice
+// when the terminal changes while an answer comes.
+func TestRunResize(t *testing.T) {
+	next := make(chan string)
+	talk := &part{turn: func(_ context.Context, _ string, yield func(engine.Event, error) bool) {
+		for text := range next {
+			if !yield(engine.Delta{Text: text}, nil) {
+				return
+			}
+		}
+		yield(engine.Done{Reason: engine.EndAnswer}, nil)
+	}}
+	s := open(t, 60, 12, Config{Talker: talk})
+	s.prompts("❯ ")
+	s.types("tell me\r")
+	next <- "First paragraph.\n\nThe second paragraph is not over yet and it is rather"
+	s.shows("it is rather")
+	s.types("draft")
+	s.until("the draft", func(v *vt) bool { return v.line() == "❯ draft" })
+	for _, width := range []int{30, 16, 90, 20, 60} {
+		s.resize(width, 12)
+		s.types("!")
+		s.until("the draft again", func(v *vt) bool { return strings.HasSuffix(strings.TrimSpace(v.line()), "!") })
+		s.types("\x7f")
+		s.prompts("❯ draft")
+	}
+	next <- " long.\n\nThird.\n"
+	close(next)
+	s.shows("Third.")
+	s.hides("Ctrl-C ends it")
+	s.types("\x03\x04")
+	text := s.ends()
+	for _, want := range []string{"❯ tell me", "First paragraph.", "The second paragraph is not over yet and it is rather long.", "Third."} {
+		if strings.Count(strings.ReplaceAll(text, "\n", " "), want) != 1 {
+			t.Errorf("%q stands %d times in\n%s", want, strings.Count(text, want), text)
+		}
+	}
+}
+
+// TestRunNarrow shows a terminal too small for anything.
+func TestRunNarrow(t *testing.T) {
+	talk := &part{turn: echo, offers: []string{"/help"}, status: Status{Model: "a-model-with-a-long-name"}}
+	s := open(t, 12, 4, Config{Talker: talk})
+	s.prompts("❯ ")
+	s.types("/he\x7f\x7f\x7f世界世界世界hello\r")
+	s.shows("hello")
+	s.prompts("❯ ")
+	s.types("a\nb\nc\nd\ne\r")
+	s.shows("b c d e")
+	s.prompts("❯ ")
+	s.types("\x04")
+	s.ends()
+}
+
+func TestRunFold(t *testing.T) {
+	talk := &part{turn: func(_ context.Context, _ string, yield func(engine.Event, error) bool) {
+		for _, ev := range []engine.Event{
+			engine.Started{Call: engine.Call{ID: "1", Target: "tool:list"}},
+			engine.Output{ID: "1", Text: "entry-1\nentry-2\nentry-3\nentry-4\nentry-5\nentry-6\n"},
+			engine.Finished{ID: "1", Target: "tool:list"},
+			engine.Done{Reason: engine.EndAnswer},
+		} {
+			if !yield(ev, nil) {
+				return
+			}
+		}
+	}}
+	s := open(t, 60, 20, Config{Talker: talk})
+	s.prompts("❯ ")
+	s.types("go\r")
+	s.shows("… 2 lines above; Ctrl-O shows all")
+	s.prompts("❯ ")
+	if strings.Contains(s.text(), "entry-1") {
+		t.Errorf("it is not folded:\n%s", s.text())
+	}
+	s.types("\x0f")
+	s.shows("entry-1\nentry-2")
+	s.types("\x0f")
+	s.shows("nothing more is folded")
+	s.types("\x04")
+	s.ends()
+}
+
+func TestRunPlain(t *testing.T) {
+	talk := &part{replies: make(chan given, 1)}
+	talk.turn = func(ctx context.Context, text string, yield func(engine.Event, error) bool) {
+		if text == "ask" {
+			if got, ok := ask(talk, yield, engine.Asked{ID: "1", What: engine.Consent, Text: "May it?"}); !ok || !got.Yes {
+				yield(engine.Done{Reason: engine.EndFailed, Why: "no consent"}, nil)
+				return
+			}
+		}
+		echo(ctx, text, yield)
+	}
+	dumb := func(name string) string { return map[string]string{"TERM": "dumb"}[name] }
+	s := open(t, 50, 20, Config{Talker: talk, Getenv: dumb, Greeting: []string{"hello"}})
+	s.shows(">")
+	s.types("one\\\ntwo\n")
+	s.shows("you said one two")
+	s.types("ask\n")
+	s.shows("Allow it? [y] this once")
+	s.types("x\n")
+	s.shows(`"x" is none of them`)
+	s.types("y\n")
+	s.shows("you said ask")
+	s.types("/quit\n")
+	s.until("the end", func(*vt) bool { return true })
+	if err := <-s.ended; err != nil {
+		t.Errorf("Run() = %v", err)
+	}
+	s.ended <- nil
+	if s.mu.Lock(); len(s.vt.modes) > 0 {
+		t.Errorf("a dumb terminal was sent %v", s.vt.modes)
+	}
+	s.mu.Unlock()
+
+	// What is no terminal gives no consent.
+	in, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := os.Create(filepath.Join(t.TempDir(), "out"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.WriteString("ask\ny\nlast"); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	err = Run(t.Context(), Config{Talker: talk, In: in, Out: out})
+	in.Close()
+	out.Close()
+	got, rerr := os.ReadFile(out.Name())
+	if err != nil || rerr != nil || !strings.Contains(string(got), "failed: no consent") || !strings.Contains(string(got), "you said y\n") || !strings.Contains(string(got), "you said last") {
+		t.Errorf("Run() = %v, %v and prints\n%s", err, rerr, got)
+	}
+}

@@ -1,0 +1,96 @@
+//go:build unix
+
+package chat
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// readInput passes on what is read until stop is closed or the input ends; then
+// it closes the channel. It leaves nobody behind who would read on.
+func readInput(f *os.File, stop <-chan struct{}) (<-chan []byte, error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("make a pipe to wake the reader: %w", err)
+	}
+	out := make(chan []byte)
+	ended := make(chan struct{})
+	go func() {
+		defer w.Close()
+		select {
+		case <-stop:
+		case <-ended:
+		}
+	}()
+	go func() {
+		defer close(out)
+		defer r.Close()
+		defer close(ended)
+		for {
+			if ok, err := readable(int(f.Fd()), int(r.Fd())); err != nil || !ok {
+				return
+			}
+			b := make([]byte, 4096)
+			n, err := f.Read(b)
+			if n > 0 {
+				select {
+				case out <- b[:n]:
+				case <-stop:
+					return
+				}
+			}
+			if err != nil && !errors.Is(err, syscall.EINTR) && !errors.Is(err, syscall.EAGAIN) {
+				return
+			}
+		}
+	}()
+	return out, nil
+}
+
+// readable waits for input and reports whether it came before the other end of
+// wake was closed.
+func readable(in, wake int) (bool, error) {
+	if max(in, wake) >= unix.FD_SETSIZE {
+		return false, fmt.Errorf("wait for input: file %d is past what can be waited for", max(in, wake))
+	}
+	for {
+		var set unix.FdSet
+		set.Set(in)
+		set.Set(wake)
+		_, err := unix.Select(max(in, wake)+1, &set, nil, nil, nil)
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case err != nil:
+			return false, err
+		case set.IsSet(wake):
+			return false, nil
+		case set.IsSet(in):
+			return true, nil
+		}
+	}
+}
+
+// resized tells of new sizes of the terminal, until stop is called.
+func resized() (<-chan os.Signal, func()) {
+	c := make(chan os.Signal, 1)
+	signal.Notify(c, syscall.SIGWINCH)
+	return c, func() { signal.Stop(c) }
+}
+
+// suspend stops the program as Ctrl-Z does, until it is taken up again.
+func suspend() error {
+	c := make(chan os.Signal, 1)
+	signal.Notify(c, syscall.SIGCONT)
+	defer signal.Stop(c)
+	if err := syscall.Kill(0, syscall.SIGTSTP); err != nil {
+		return fmt.Errorf("suspend: %w", err)
+	}
+	<-c
+	return nil
+}

@@ -1,0 +1,397 @@
+package chat
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"ken/capability"
+	"ken/internal/talk/engine"
+	"ken/llm"
+)
+
+const (
+	foldAt   = 4       // lines of a call's output that are shown of more
+	mostKept = 1 << 20 // bytes of a call's output that can be unfolded
+)
+
+// A view makes lines of the events of one turn after another. Lines that it
+// returned are final; what changes yet is in live. It is not safe for
+// concurrent use.
+type view struct {
+	width  int
+	colour bool
+	now    func() time.Time
+
+	md       markdown
+	command  bool // a person's own command: its output is not folded
+	began    time.Time
+	answered bool // text of the answer was shown since the last call
+	thought  []byte
+	thinking time.Time // since when; zero: it does not
+	calls    []*call   // that run, oldest first
+	last     *engine.Selected
+	folds    []fold // newest last
+	spoken   bool   // lines were given in this turn
+	gap      bool   // an empty line is due
+}
+
+// A call is one that runs.
+type call struct {
+	engine.Call
+	began  time.Time
+	output []byte
+	lost   int    // bytes that were not kept
+	line   string // not yet ended, of a person's command
+}
+
+// A fold is something of which only a part was shown.
+type fold struct {
+	title string
+	text  string
+}
+
+// begin opens a turn.
+func (v *view) begin(text string) {
+	v.command, v.began, v.spoken, v.gap = strings.HasPrefix(text, "/"), v.now(), false, false
+	v.md = markdown{width: v.width, colour: v.colour}
+	v.calls, v.thought, v.thinking, v.answered = nil, nil, time.Time{}, false
+}
+
+// resize takes a new width, for what comes.
+func (v *view) resize(width int) {
+	v.width, v.md.width = width, width
+}
+
+// said is how a message stands in the scrollback.
+func (v *view) said(text string) []string {
+	out := []string{""}
+	for i, line := range strings.Split(safe(text), "\n") {
+		mark := "  "
+		if i == 0 {
+			mark = "❯ "
+		}
+		for _, part := range wrap(line, v.width-2) {
+			out = append(out, styled(v.colour, bold, mark+part))
+			mark = "  "
+		}
+	}
+	return out
+}
+
+// event takes what happened and gives the lines to print.
+func (v *view) event(ev engine.Event) []string {
+	switch ev := ev.(type) {
+	case engine.Delta:
+		return v.delta(ev)
+	case engine.Output:
+		return v.output(ev)
+	}
+	out := v.settle()
+	switch ev := ev.(type) {
+	case engine.Selected:
+		v.last = &ev
+		if line := selectedLine(ev, v.width-2); line != "" {
+			out = v.aside(out, dim, line)
+		}
+	case engine.Started:
+		v.calls = append(v.calls, &call{Call: ev.Call, began: v.now()})
+	case engine.Finished:
+		out = v.finished(out, ev)
+	case engine.Asked:
+		out = v.asked(out, ev)
+	case engine.Answered:
+		out = v.aside(out, dim, answeredLine(ev))
+	case engine.Intended:
+		out = v.aside(out, dim, intendedLine(ev))
+	case engine.Notice:
+		out = v.aside(out, yellow, safeLine(ev.Name+": "+ev.Text))
+	case engine.Done:
+		out = v.done(out, ev)
+	}
+	return out
+}
+
+// settle ends the text before something else.
+func (v *view) settle() []string {
+	var out []string
+	if !v.thinking.IsZero() {
+		title := "thought for " + took(v.now().Sub(v.thinking))
+		v.folds = append(v.folds, fold{title, string(v.thought)})
+		v.thinking, v.thought = time.Time{}, nil
+		out = v.aside(out, dim, title)
+	}
+	return v.answer(out, v.md.end())
+}
+
+func (v *view) delta(d engine.Delta) []string {
+	var out []string
+	if d.Thought != "" {
+		if v.thinking.IsZero() {
+			out = v.settle()
+			v.thinking = v.now()
+		}
+		v.thought = append(v.thought, d.Thought...)
+	}
+	if d.Text != "" {
+		if !v.thinking.IsZero() {
+			out = append(out, v.settle()...)
+		}
+		out = v.answer(out, v.md.write(d.Text))
+	}
+	return out
+}
+
+// answer appends lines of the answer.
+func (v *view) answer(out, lines []string) []string {
+	if len(lines) == 0 {
+		return out
+	}
+	if !v.answered {
+		out = append(out, "")
+	}
+	v.answered, v.spoken, v.gap = true, true, true
+	return append(out, lines...)
+}
+
+// aside appends a line that is about the answer rather than of it.
+func (v *view) aside(out []string, style, line string) []string {
+	if v.gap {
+		out = append(out, "")
+	}
+	v.gap, v.answered, v.spoken = false, false, true
+	return v.hanging(out, style, line)
+}
+
+// hanging appends a line that is broken where it must be, further in.
+func (v *view) hanging(out []string, style, line string) []string {
+	if columns(line) > v.width-2 {
+		parts := wrap(line, v.width-4)
+		for _, part := range parts[1:] {
+			parts[0] += "\n    " + part
+		}
+		line = parts[0]
+	}
+	for part := range strings.SplitSeq("  "+line, "\n") {
+		out = append(out, styled(v.colour, style, part))
+	}
+	return out
+}
+
+// selectedLine says what was found, in one line of so many columns: as many
+// names as there is room for.
+func selectedLine(s engine.Selected, most int) string {
+	f := s.Found
+	if f.Indexed == 0 {
+		return ""
+	}
+	var names []string
+	name := func(id capability.ID, score float64) {
+		names = append(names, fmt.Sprintf("%s (%.2f)", short(id), score))
+	}
+	head, end := fmt.Sprintf("found %d of %d: ", len(f.Briefs), f.Indexed), ""
+	if len(f.Briefs) == 0 {
+		head = fmt.Sprintf("found nothing of %d that fits", f.Indexed)
+		if len(f.Nearest) > 0 {
+			head += "; nearest: "
+		}
+		for _, n := range f.Nearest {
+			name(n.ID, n.Score)
+		}
+	}
+	for _, p := range f.Briefs {
+		name(p.ID, p.Score)
+	}
+	switch {
+	case len(f.Briefs) == 0:
+	case len(s.Added) == 0:
+		end = "; all shown before"
+	default:
+		end = fmt.Sprintf("; %s tokens, %s", count(s.Tokens), s.Rung)
+	}
+	line := ""
+	for n := min(len(names), 3); n >= 0; n-- {
+		more := ""
+		if n < len(names) {
+			more = "…"
+			if n > 0 {
+				more = ", …"
+			}
+		}
+		line = safeLine(head + strings.Join(names[:n], ", ") + more + end)
+		if columns(line) <= most {
+			return line
+		}
+	}
+	return clip(line, most)
+}
+
+// short gives the name in an id.
+func short(id capability.ID) string {
+	if _, name, ok := strings.Cut(string(id), ":"); ok {
+		return name
+	}
+	return string(id)
+}
+
+func intendedLine(i engine.Intended) string {
+	line := "intent " + i.Intent
+	if len(i.Chain) > 1 {
+		line = "intent " + strings.Join(i.Chain, " → ")
+	}
+	if i.Justification != "" {
+		line += ": " + i.Justification
+	}
+	return safeLine(line)
+}
+
+func answeredLine(a engine.Answered) string {
+	line := "no"
+	if a.Yes {
+		line = "yes"
+	}
+	if a.Text != "" {
+		line += ": " + a.Text
+	}
+	return safeLine("answered " + line)
+}
+
+// callLine is a call on one line: what is called and with what.
+func callLine(c engine.Call) string {
+	line := short(c.Target)
+	if c.Action != "" {
+		line += " " + c.Action
+	}
+	if args := strings.TrimSpace(string(c.Arguments)); args != "" && args != "{}" && args != "null" {
+		line += " " + plainArguments(c.Arguments)
+	}
+	return safeLine(line)
+}
+
+// plainArguments writes an object of plain values as name=value; anything else
+// stays JSON.
+func plainArguments(raw []byte) string {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(raw, &fields) != nil {
+		return string(raw)
+	}
+	names := make([]string, 0, len(fields))
+	for name := range fields {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for i, name := range names {
+		value := string(fields[name])
+		var text string
+		if json.Unmarshal(fields[name], &text) == nil && text != "" && !strings.ContainsAny(text, " \t\n\"'=") {
+			value = text
+		}
+		names[i] = name + "=" + value
+	}
+	return strings.Join(names, " ")
+}
+
+// count writes a number of tokens.
+func count(n int) string {
+	switch {
+	case n < 10_000:
+		return fmt.Sprint(n)
+	case n < 1_000_000:
+		return fmt.Sprintf("%.0fk", float64(n)/1000)
+	}
+	return fmt.Sprintf("%.1fM", float64(n)/1_000_000)
+}
+
+// took writes how long something was.
+func took(d time.Duration) string {
+	switch {
+	case d < 10*time.Millisecond:
+		return fmt.Sprintf("%.1f ms", float64(d)/float64(time.Millisecond))
+	case d < time.Second:
+		return fmt.Sprintf("%d ms", d.Milliseconds())
+	case d < 100*time.Second:
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	}
+	return fmt.Sprintf("%d min %d s", int(d.Minutes()), int(d.Seconds())%60)
+}
+
+// dollars writes what something costs.
+func dollars(cost float64) string {
+	if cost < 0.1 {
+		return fmt.Sprintf("$%.4f", cost)
+	}
+	return fmt.Sprintf("$%.2f", cost)
+}
+
+// bill writes what was used.
+func bill(u llm.Usage, cost float64) string {
+	line := count(u.Input) + " tokens in"
+	var cached []string
+	if u.CachedRead > 0 {
+		cached = append(cached, count(u.CachedRead)+" cached")
+	}
+	if u.CachedWrite > 0 {
+		cached = append(cached, count(u.CachedWrite)+" written")
+	}
+	if len(cached) > 0 {
+		line += " (" + strings.Join(cached, ", ") + ")"
+	}
+	line += ", " + count(u.Output) + " out"
+	if cost > 0 {
+		line += ", " + dollars(cost)
+	}
+	return line
+}
+
+// why gives all that is known of the last selection.
+func (v *view) why() []string {
+	if v.last == nil {
+		return []string{styled(v.colour, dim, "  nothing was looked for yet")}
+	}
+	s, f := v.last, v.last.Found
+	lines := []string{selectedLine(*s, v.width-2)}
+	for _, p := range f.Briefs {
+		added := ""
+		if slices.Contains(s.Added, p.ID) {
+			added = ", new"
+		}
+		why := ""
+		if len(p.Why) > 0 {
+			why = ": " + strings.Join(p.Why, "; ")
+		}
+		lines = append(lines, fmt.Sprintf("%.2f  %s%s (%d tokens%s)", p.Score, p.ID, why, p.Tokens, added))
+	}
+	for _, skip := range f.Skipped {
+		lines = append(lines, fmt.Sprintf("left out %s: %s", skip.ID, skip.Reason))
+	}
+	for _, n := range f.Nearest {
+		lines = append(lines, fmt.Sprintf("%.2f  %s: too unlikely to be shown", n.Score, n.ID))
+	}
+	for _, d := range f.Degraded {
+		lines = append(lines, "done without: "+d)
+	}
+	if s.Why != "" {
+		lines = append(lines, string(s.Rung)+": "+s.Why)
+	}
+	if f.Rollout.Reason != "" {
+		lines = append(lines, "rollout: "+f.Rollout.Reason)
+	}
+	var out []string
+	for _, line := range lines {
+		out = v.hanging(out, dim, safeLine(line))
+	}
+	return out
+}
+
+// unfold gives what was folded last, whole, and next time what was before it.
+func (v *view) unfold() []string {
+	if len(v.folds) == 0 {
+		return nil
+	}
+	f := v.folds[len(v.folds)-1]
+	v.folds = v.folds[:len(v.folds)-1]
+	out := []string{styled(v.colour, dim, clip("  ── "+f.title+" ──", v.width))}
+	return append(out, strings.Split(strings.TrimRight(safe(f.text), "\n"), "\n")...)
+}

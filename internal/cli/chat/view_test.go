@@ -1,0 +1,232 @@
+package chat
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"golang.org/x/tools/txtar"
+
+	"ken/internal/talk/engine"
+)
+
+// events reads a turn: an event as JSON on each line.
+func events(t testing.TB, data []byte) []engine.Event {
+	t.Helper()
+	var out []engine.Event
+	for _, line := range bytes.Split(bytes.TrimSpace(data), []byte("\n")) {
+		ev, err := eventOf(line)
+		if err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		out = append(out, ev)
+	}
+	return out
+}
+
+func eventOf(line []byte) (engine.Event, error) {
+	var head struct {
+		Type string `json:"type"`
+		Call *struct {
+			Arguments json.RawMessage `json:"arguments"`
+		} `json:"call"`
+	}
+	if err := json.Unmarshal(line, &head); err != nil {
+		return nil, err
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(line, &fields); err != nil {
+		return nil, err
+	}
+	delete(fields, "type")
+	if head.Call != nil { // a call's arguments are bytes
+		var call map[string]any
+		if err := json.Unmarshal(fields["call"], &call); err != nil {
+			return nil, err
+		}
+		call["arguments"] = []byte(head.Call.Arguments)
+		fields["call"], _ = json.Marshal(call)
+	}
+	data, err := json.Marshal(fields)
+	if err != nil {
+		return nil, err
+	}
+	switch head.Type {
+	case "selected":
+		return decode[engine.Selected](data)
+	case "delta":
+		return decode[engine.Delta](data)
+	case "started":
+		return decode[engine.Started](data)
+	case "output":
+		return decode[engine.Output](data)
+	case "asked":
+		return decode[engine.Asked](data)
+	case "answered":
+		return decode[engine.Answered](data)
+	case "finished":
+		return decode[engine.Finished](data)
+	case "intended":
+		return decode[engine.Intended](data)
+	case "notice":
+		return decode[engine.Notice](data)
+	case "step":
+		return decode[engine.Step](data)
+	case "done":
+		return decode[engine.Done](data)
+	}
+	return nil, fmt.Errorf("there is no event %q", head.Type)
+}
+
+func decode[E engine.Event](data []byte) (engine.Event, error) {
+	var ev E
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	err := dec.Decode(&ev)
+	return ev, err
+}
+
+// TestTranscripts shows turns as they stand in the scrollback. In each archive
+// the comment's last line is what was said, the file events what happened, and
+// each other file how it looks at the width of its name.
+func TestTranscripts(t *testing.T) {
+	paths, err := filepath.Glob("testdata/turns/*.txtar")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no archives: %v", err)
+	}
+	for _, path := range paths {
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			archive, err := txtar.ParseFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			comment := strings.Split(strings.TrimSpace(string(archive.Comment)), "\n")
+			for _, f := range archive.Files[1:] {
+				width, kind, _ := strings.Cut(f.Name, ".")
+				w, err := strconv.Atoi(width)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got := transcript(t, comment[len(comment)-1], archive.Files[0].Data, w, kind)
+				if kind == "plain" {
+					for _, line := range got {
+						if n := columns(line); n > w {
+							t.Errorf("at %d columns %q has %d", w, line, n)
+						}
+					}
+				}
+				compare(t, path, f.Name, visible(got))
+			}
+		})
+	}
+}
+
+// transcript gives the lines of a turn. The kind "all" has all that can be
+// unfolded after it, and why.
+func transcript(t testing.TB, said string, data []byte, width int, kind string) []string {
+	v := view{colour: kind == "colour", now: clock()}
+	v.resize(width)
+	out := v.said(said)
+	v.begin(said)
+	for _, ev := range events(t, data) {
+		v.live(20, v.now())
+		out = append(out, v.event(ev)...)
+	}
+	out = append(out, v.settle()...)
+	if kind == "all" {
+		out = append(out, "== why ==")
+		out = append(out, v.why()...)
+		for {
+			more := v.unfold()
+			if more == nil {
+				break
+			}
+			out = append(append(out, "== unfolded =="), more...)
+		}
+	}
+	return out
+}
+
+// TestLive shows what a turn looks like while it runs.
+func TestLive(t *testing.T) {
+	v := view{now: clock()}
+	v.resize(40)
+	v.begin("x")
+	v.event(engine.Delta{Thought: "first I look at the repository, then at the tests"})
+	check := func(rows int, want ...string) {
+		t.Helper()
+		got := v.live(rows, v.began)
+		for i := range got {
+			got[i] = strings.TrimLeft(got[i], "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏ ")
+		}
+		if strings.Join(got, "\n") != strings.Join(want, "\n") {
+			t.Errorf("live(%d) = %q, want %q", rows, got, want)
+		}
+	}
+	check(10, "thinking: …itory, then at the tests")
+	v.event(engine.Delta{Text: "It **wor"})
+	check(10, "", "It **wor")
+	v.event(engine.Started{Call: engine.Call{ID: "1", Target: "tool:a", Arguments: []byte(`{"x":1,"y":"two words"}`)}})
+	v.event(engine.Started{Call: engine.Call{ID: "2", Target: "tool:b", Action: "go"}})
+	v.event(engine.Output{ID: "2", Text: "line one\nline \x1b[2Jtwo\n"})
+	check(10, `a x=1 y="two words"`, "b go", "line ⟨U+001B⟩[2Jtwo")
+	check(2, "b go", "line ⟨U+001B⟩[2Jtwo")
+	v.event(engine.Finished{ID: "1", Target: "tool:a"})
+	v.event(engine.Finished{ID: "2", Target: "tool:b"})
+	check(10)
+}
+
+func TestNumbers(t *testing.T) {
+	if got := strings.Join([]string{count(999), count(9999), count(12345), count(2_500_000)}, " "); got != "999 9999 12k 2.5M" {
+		t.Errorf("counts = %s", got)
+	}
+	for _, tt := range []struct{ d, want string }{{"900µs", "0.9 ms"}, {"12ms", "12 ms"}, {"1500ms", "1.5 s"}, {"125s", "2 min 5 s"}} {
+		if got := took(duration(t, tt.d)); got != tt.want {
+			t.Errorf("took(%s) = %q, want %q", tt.d, got, tt.want)
+		}
+	}
+	if a, b := dollars(0.00123), dollars(1.005); a != "$0.0012" || b != "$1.00" {
+		t.Errorf("dollars = %s, %s", a, b)
+	}
+}
+
+// BenchmarkDeltas shows an answer of 10,000 fragments, painted as often as a
+// terminal would be if each came 2 ms after the one before.
+func BenchmarkDeltas(b *testing.B) {
+	var fragments []string
+	for i := range 10_000 {
+		word := "word "
+		switch {
+		case i%200 == 199:
+			word = "end.\n\n"
+		case i%1000 == 500:
+			word = "\n\n```go\nx := 1\n```\n\n- "
+		case i%37 == 0:
+			word = "**bold** "
+		}
+		fragments = append(fragments, word)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		v := view{colour: true, now: clock()}
+		v.resize(100)
+		v.begin("x")
+		s := screen{w: discard{}, width: 101, height: 40}
+		var final []string
+		for i, f := range fragments {
+			final = append(final, v.event(engine.Delta{Text: f})...)
+			if i%12 == 0 {
+				s.paint(final, frame{lines: v.live(30, v.began)})
+				final = nil
+			}
+		}
+	}
+}
+
+type discard struct{}
+
+func (discard) Write(b []byte) (int, error) { return len(b), nil }
