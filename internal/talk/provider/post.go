@@ -94,7 +94,10 @@ func (c Config) refused(ctx context.Context, resp *http.Response, sent http.Head
 	switch {
 	case resp.StatusCode/100 == 3:
 		e.Kind = llm.Invalid
-		e.Message = "the server sends elsewhere, to " + bare(resp.Header.Get("Location"))
+		e.Message = "the server sends elsewhere"
+		if to, err := resp.Location(); err == nil {
+			e.Message += ", to " + bare(to.String())
+		}
 		e.Fix = "set base_url to that address if you trust it: keys are not sent after redirects"
 	case said != nil:
 		*e = *said

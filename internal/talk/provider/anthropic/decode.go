@@ -1,10 +1,12 @@
 package anthropic
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"io"
 	"slices"
 	"strconv"
+	"strings"
 
 	"ken/internal/talk/provider"
 	"ken/llm"
@@ -160,6 +162,9 @@ func (a *answer) start(e *event) bool {
 	b := &open{
 		index: e.Index, kind: e.Block.Type, id: e.Block.ID, name: e.Block.Name,
 		signature: []byte(e.Block.Signature), data: e.Block.Data, input: e.Block.Input,
+	}
+	if b.kind == "tool_use" && b.id == "" {
+		b.id = "call_" + strings.ToLower(rand.Text()) // some servers have none, but results need one
 	}
 	a.open = append(a.open, b)
 	return a.fragment(b, e.Block.Text, e.Block.Thinking)

@@ -123,6 +123,18 @@ func TestDecodeLoose(t *testing.T) {
 	}
 }
 
+// TestCallsGetIDs: a server that gives calls no ids gets results all the same.
+func TestCallsGetIDs(t *testing.T) {
+	got, err := decode(wireText(start(0, `{"type":"tool_use","name":"a"}`), start(1, `{"type":"tool_use","name":"a"}`), end), features{})
+	if err != nil || len(got) != 3 {
+		t.Fatalf("read = %+v, %v; want two calls and the end", got, err)
+	}
+	one, two := got[0].Block.Call.ID, got[1].Block.Call.ID
+	if one == two || id(one) != one || id(two) != two {
+		t.Errorf("ids %q and %q, want two that the wire takes", one, two)
+	}
+}
+
 func TestStopReasons(t *testing.T) {
 	for reason, want := range map[string]llm.StopReason{
 		"end_turn": llm.StopEnd, "stop_sequence": llm.StopEnd, "max_tokens": llm.StopLength,

@@ -18,6 +18,10 @@ import (
 // takes only objects there.
 const rawKey = "_raw"
 
+// onlyTools is said for a user whose message gives tools and says nothing: the
+// wire takes tools only after words of the user's.
+const onlyTools = "More tools can be called from here on."
+
 // Encode gives the body of a request: the same bytes for the same request. The
 // encoding of a conversation begins with the encoding of its beginning, up to
 // the end of the last message there, with three exceptions: marks of the cache
@@ -141,21 +145,32 @@ func (e *encoder) messages(list []llm.Message) {
 	marked := e.marked(list)
 	start := len(e.dst)
 	var given []llm.Tool
+	heard := false // the user has spoken since the model did
 	for i, m := range list {
 		if !carries(m) {
 			continue
 		}
-		for _, b := range m.Blocks {
-			given = append(given, b.Tools...)
+		mark := marked[0] == i || marked[1] == i
+		if m.Role == llm.User {
+			for _, b := range m.Blocks {
+				given = append(given, b.Tools...)
+			}
 		}
 		// A message of the system's may stand only where the user has spoken
 		// and nobody but the model speaks next.
 		flush := len(given) > 0 && !userNext(list[i+1:])
-		e.message(m, marked[0] == i || marked[1] == i, flush, start)
-		if flush {
-			e.additions(given, marked[0] == i || marked[1] == i, start)
-			given = nil
+		if said := e.message(m, mark && !flush, start); said || m.Role != llm.User {
+			heard = m.Role == llm.User
 		}
+		if !flush {
+			continue
+		}
+		if !heard {
+			e.message(llm.Message{Role: llm.User, Blocks: []llm.Block{{Text: onlyTools}}}, false, start)
+			heard = true
+		}
+		e.additions(given, mark, start)
+		given = nil
 	}
 	e.raw(`]`)
 }
@@ -182,9 +197,9 @@ func userNext(list []llm.Message) bool {
 	return false
 }
 
-// message appends what is said in a message, results first. Its last block is
-// marked, unless additions follow that are.
-func (e *encoder) message(m llm.Message, mark, additions bool, start int) {
+// message appends what is said in a message, results first and the last block
+// marked, and says whether there was anything.
+func (e *encoder) message(m llm.Message, mark bool, start int) bool {
 	left := 0
 	for _, b := range m.Blocks {
 		if len(b.Tools) == 0 && sent(b) {
@@ -192,7 +207,7 @@ func (e *encoder) message(m llm.Message, mark, additions bool, start int) {
 		}
 	}
 	if left == 0 {
-		return
+		return false
 	}
 	e.comma(start).raw(`{"role":`).str(string(m.Role)).raw(`,"content":[`)
 	from := len(e.dst)
@@ -202,10 +217,11 @@ func (e *encoder) message(m llm.Message, mark, additions bool, start int) {
 				continue
 			}
 			left--
-			e.comma(from).block(b).close(mark && left == 0 && !additions)
+			e.comma(from).block(b).close(mark && left == 0)
 		}
 	}
 	e.raw(`]}`)
+	return true
 }
 
 // comma appends one unless the list that began at from is empty.

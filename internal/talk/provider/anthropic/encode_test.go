@@ -109,6 +109,9 @@ func TestEncode(t *testing.T) {
 		{"tools in a message that had no answer", llm.Request{Messages: []llm.Message{user(give(toolA), text("hi")), user(text("still there?"))}},
 			head + `,"messages":[{"role":"user","content":[{"type":"text","text":"hi"}]},{"role":"user","content":[{"type":"text","text":"still there?"}]},` +
 				`{"role":"system","content":[{"type":"tool_addition","tool":{"type":"tool_definition","definition":{"name":"a","description":"does a","input_schema":{"type":"object"}}}}]}]}`},
+		{"nothing but tools", llm.Request{Messages: []llm.Message{user(give(toolA))}},
+			head + `,"messages":[{"role":"user","content":[{"type":"text","text":"More tools can be called from here on."}]},` +
+				`{"role":"system","content":[{"type":"tool_addition","tool":{"type":"tool_definition","definition":{"name":"a","description":"does a","input_schema":{"type":"object"}}}}]}]}`},
 		{"tools in a result", llm.Request{Cache: "s1", Tools: []llm.Tool{toolA}, Messages: []llm.Message{
 			assistant(call("1", "a", `{}`)), user(result("1", text("found"), give(toolB, toolA))),
 			assistant(call("2", "a", `{}`)), user(result("2", give(toolB))),
@@ -228,6 +231,9 @@ func TestEncodeAnything(t *testing.T) {
 		for i, m := range wire.Messages {
 			if len(m.Content) == 0 {
 				rt.Fatalf("message %d is empty: %s", i, got)
+			}
+			if m.Role == "system" && (i == 0 || wire.Messages[i-1].Role != "user") {
+				rt.Fatalf("the system speaks before the user in message %d: %s", i, got)
 			}
 			if m.Role == "system" && i+1 < len(wire.Messages) && wire.Messages[i+1].Role == "user" {
 				rt.Fatalf("the user speaks after message %d of the system's: %s", i, got)

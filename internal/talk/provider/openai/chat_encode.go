@@ -298,7 +298,7 @@ func (w *chatWriter) call(c *llm.ToolCall) {
 	w.raw("}")
 	if extra := own(c.Opaque, string(model.Chat)); isObject(extra) {
 		w.field("extra_content")
-		w.b = append(w.b, extra...)
+		w.json(extra)
 	}
 	w.raw("}")
 }
@@ -329,7 +329,7 @@ func (w *chatWriter) thoughts(blocks []llm.Block) {
 		details, err := json.Marshal(all.Details)
 		if err == nil {
 			w.field("reasoning_details")
-			w.b = append(w.b, details...)
+			w.json(details)
 		}
 	}
 }

@@ -37,6 +37,7 @@ func everything() llm.Request {
 				{Reasoning: &llm.Reasoning{Text: "no", Wire: "openai-responses", Opaque: json.RawMessage(`{"type":"reasoning","id":"rs_2","summary":[]}`)}},
 				{Reasoning: &llm.Reasoning{Wire: "openai-responses", Opaque: json.RawMessage(`{"phase":"commentary","type":"message"}`)}},
 				{Reasoning: &llm.Reasoning{Text: "else", Wire: "anthropic", Opaque: json.RawMessage(`{"signature":"x"}`)}},
+				{Reasoning: &llm.Reasoning{Text: "alike", Wire: "another", Opaque: json.RawMessage(`{"type":"reasoning","id":"rs_0","summary":[],"encrypted_content":"NOT OURS","reasoning_content":"NOT OURS"}`)}},
 				{Text: "I look."},
 				{Call: &llm.ToolCall{ID: "c1", Name: "read", Arguments: []byte(`{"p": "a"}`)}},
 				{Call: &llm.ToolCall{ID: "c2", Name: "in.vented name", Arguments: []byte("{broken \"")}},
@@ -50,7 +51,10 @@ func everything() llm.Request {
 				{Result: &llm.ToolResult{ID: "c4", Name: "list"}},
 				{Text: "And then?"},
 			}},
-			{Role: llm.Assistant, Blocks: []llm.Block{{Text: "Done."}}},
+			{Role: llm.Assistant, Blocks: []llm.Block{
+				{Text: "Done."},
+				{Reasoning: &llm.Reasoning{Text: "nothing follows", Wire: "openai-responses", Opaque: json.RawMessage(`{"type":"reasoning","id":"rs_9","summary":[],"encrypted_content":"ENC"}`)}},
+			}},
 			{Role: llm.User, Blocks: []llm.Block{{Text: "Thanks"}, {Text: "a lot"}}},
 		},
 	}

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"path/filepath"
 	"testing"
+	"unicode/utf8"
 
 	"ken/internal/talk/provider"
 	"ken/llm"
@@ -69,7 +70,7 @@ func checkAnswer(t *testing.T, chunks iter.Seq2[llm.Chunk, error], encode func(l
 		t.Fatalf("%d ends, want 1", ended)
 	}
 	body, err := encode(llm.Request{Messages: []llm.Message{{Role: llm.Assistant, Blocks: blocks}, {Role: llm.User, Blocks: results}}})
-	if err != nil || !json.Valid(body) {
+	if err != nil || !json.Valid(body) || !utf8.Valid(body) {
 		t.Fatalf("what came cannot be sent again: %v: %s", err, body)
 	}
 }

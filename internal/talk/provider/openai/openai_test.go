@@ -284,8 +284,8 @@ func TestFloodEnds(t *testing.T) {
 			}
 		}
 	})
-	if err := last(NewChat(cfg).Generate(t.Context(), hello())); llm.KindOf(err) != llm.Malformed {
-		t.Errorf("Generate of a flood = %v, want malformed", err)
+	if err := last(NewChat(cfg).Generate(t.Context(), hello())); llm.KindOf(err) != llm.Malformed || !strings.Contains(err.Error(), "16 MiB") {
+		t.Errorf("Generate of a flood = %v, want malformed after 16 MiB", err)
 	}
 }
 

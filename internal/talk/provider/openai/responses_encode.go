@@ -274,7 +274,7 @@ func (w *responsesWriter) search(id, arguments string) {
 	w.raw(`{"type":"tool_search_call","execution":"client","status":"completed","call_id":`)
 	w.str(id)
 	w.field("arguments")
-	w.raw(arguments)
+	w.json([]byte(arguments))
 	w.raw("}")
 }
 
@@ -357,7 +357,7 @@ func (w *responsesWriter) thought(r *llm.Reasoning) (phase string) {
 	}
 	if o.Type == "reasoning" && (o.Encrypted != "" || len(o.Content) > 2 && set(o.Content)) && w.may(omitThoughts) {
 		w.sep()
-		w.b = append(w.b, r.Opaque...)
+		w.json(r.Opaque)
 	}
 	return ""
 }

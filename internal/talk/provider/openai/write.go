@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"strconv"
@@ -82,6 +83,15 @@ func (w *writer) str(s string) {
 	w.b = append(append(b, s[start:]...), '"')
 }
 
+// json writes what is JSON already. Strings in it may still not be UTF-8, which
+// servers refuse.
+func (w *writer) json(raw []byte) {
+	if !utf8.Valid(raw) {
+		raw = bytes.ToValidUTF8(raw, []byte("\ufffd"))
+	}
+	w.b = append(w.b, raw...)
+}
+
 // schema writes the schema of a tool as it is.
 func (w *writer) schema(t llm.Tool) {
 	switch {
@@ -92,7 +102,7 @@ func (w *writer) schema(t llm.Tool) {
 			w.err = &llm.Error{Kind: llm.Invalid, Message: "the schema of the tool " + t.Name + " is not a JSON object", Fix: "mend the schema of " + t.Name}
 		}
 	default:
-		w.b = append(w.b, t.Schema...)
+		w.json(t.Schema)
 	}
 }
 
