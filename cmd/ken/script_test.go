@@ -79,6 +79,8 @@ func TestScript(t *testing.T) {
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"ken":    runKen,
+			"model":  startModel,
+			"asked":  modelAsked,
 			"json":   checkJSON,
 			"serve":  serve,
 			"get":    get,

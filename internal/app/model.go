@@ -65,7 +65,9 @@ func (a *App) voice(ref string) (voice, error) {
 	case config.WireMessages:
 		v.Model = anthropic.New(cfg)
 	case config.WireResponses:
-		v.Model = openai.NewResponses(cfg)
+		m := openai.NewResponses(cfg)
+		m.Table = table
+		v.Model = m
 	case config.WireGemini:
 		v.Model = gemini.New(cfg)
 	default:

@@ -84,7 +84,7 @@ func pluginError(p Plugin, target capability.ID, err error) error {
 	}
 	return &capability.Error{
 		Kind: capability.Denied, Op: "plugin " + p.Name(), Target: string(target), Rule: "plugins." + p.Name(), Err: err,
-		Fix: "mend the plugin or leave it out",
+		Fix: "do it another way, or leave the plugin out",
 	}
 }
 
