@@ -137,3 +137,20 @@ func (a *App) ModelRow() model.Row {
 	}
 	return v.row
 }
+
+// Answering says who answers in a chat, and why not. It asks nobody.
+func (a *App) Answering() (string, error) {
+	v, err := a.answering()
+	switch {
+	case errors.Is(err, ErrNoModel):
+		return "", nil
+	case err != nil:
+		return a.Settings.Model, err
+	}
+	if v.provider.Key != "" {
+		if _, err := a.providerKey(v.provider); err != nil {
+			return a.Settings.Model, fmt.Errorf("the key of %s: %w", v.provider.Name, err)
+		}
+	}
+	return fmt.Sprintf("%s at %s, over %s; a window of %d tokens", a.Settings.Model, v.provider.URL, v.provider.Wire, v.row.Window), nil
+}

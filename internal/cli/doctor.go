@@ -53,6 +53,7 @@ func (c *command) facts(cmd *cobra.Command) (doctor.Facts, error) {
 	}
 	f.Listing = a.Oversee().List() // with what the servers list
 	f.Meaning, f.MeaningErr = a.Meaning(cmd.Context())
+	f.Model, f.ModelErr = a.Answering()
 	f.Running = a.Running(cmd.Context())
 	for _, p := range a.Reading {
 		f.Places = append(f.Places, doctor.Place{Name: p.Name, Why: p.Why})

@@ -46,6 +46,8 @@ type Facts struct {
 	CacheErr    error    // why parsed catalogs are not kept, or nil
 	Meaning     string   // what finds by meaning
 	MeaningErr  error    // why nothing does, or nil
+	Model       string   // who answers in a chat; empty: nobody
+	ModelErr    error    // why it will not, or nil
 	Places      []Place
 	Listing     door.Listing
 	Running     Running
@@ -64,7 +66,7 @@ func Examine(f Facts) []Check {
 	if f.ConfigErr != nil {
 		return checks // nothing else was read
 	}
-	checks = append(checks, home(f.Home), cache(f.CacheErr), meaning(f), places(f.Places))
+	checks = append(checks, home(f.Home), cache(f.CacheErr), meaning(f), model(f), places(f.Places))
 	checks = append(checks, running(f.Running)...)
 	checks = append(checks, servers(f.Servers)...)
 	checks = append(checks, catalog(f.Listing), quarantine(f.Listing))
@@ -114,6 +116,16 @@ func meaning(f Facts) Check {
 		return Check{Name: "meaning", Grade: Warn, Message: f.MeaningErr.Error(), Fix: "until this is mended words alone find capabilities"}
 	}
 	return Check{Name: "meaning", Grade: Good, Message: f.Meaning}
+}
+
+func model(f Facts) Check {
+	switch {
+	case f.ModelErr != nil:
+		return Check{Name: "model", Grade: Warn, Message: f.ModelErr.Error(), Fix: "until this is mended ken chat runs commands only"}
+	case f.Model == "":
+		return Check{Name: "model", Grade: Good, Message: "none is named; ken chat runs commands only, until `ken config set model PROVIDER/NAME`"}
+	}
+	return Check{Name: "model", Grade: Good, Message: f.Model}
 }
 
 func cache(err error) Check {
