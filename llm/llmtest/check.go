@@ -113,7 +113,7 @@ func (o object) into(name string, to any, want string) {
 // child is an object in a field.
 func (o object) child(name, spec string) object { return look(o.at(name), o.m[name], spec) }
 
-// one of the values is what the field must be.
+// one is a text that must be one of the values.
 func (o object) one(name string, values ...string) string {
 	s := o.text(name)
 	if !slices.Contains(values, s) {
@@ -249,7 +249,7 @@ func (in *incoming) header(name, want string) {
 	}
 }
 
-// at checks method and path.
+// posted checks method, path and form.
 func (in *incoming) posted(paths ...string) {
 	path, _, _ := strings.Cut(in.Path, "?")
 	if in.method != http.MethodPost || !slices.Contains(paths, path) {

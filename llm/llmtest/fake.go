@@ -26,8 +26,8 @@ type Fake struct {
 // FakeWire names the reasoning of a [Fake].
 const FakeWire = "fake"
 
-// Requests are those that came so far. A Seen of a Fake has only a number, the
-// time, and the request.
+// Requests are those that came so far. A Seen of a Fake has no header and no
+// body; wants are looked for in the JSON of the request.
 func (f *Fake) Requests() []Seen {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -54,27 +54,31 @@ func (f *Fake) Generate(ctx context.Context, req llm.Request) iter.Seq2[llm.Chun
 func (f *Fake) next(req llm.Request) Reply {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	body, _ := json.Marshal(req) // for wants; what cannot be marshalled has none
-	seen := Seen{Number: len(f.seen) + 1, At: time.Now(), Request: copyOf(req), Body: body, Stream: true, CacheKey: req.Cache}
+	seen := Seen{Number: len(f.seen) + 1, At: time.Now(), Request: copyOf(req), Stream: true, CacheKey: req.Cache}
 	f.seen = append(f.seen, seen)
 	if f.Script == nil {
 		return Reply{}
 	}
 	reply := f.Script(seen)
+	if len(reply.Want) == 0 {
+		return reply
+	}
+	body, err := json.Marshal(req)
+	if err != nil {
+		return Reply{Fault: ServerError, Text: "llmtest: the request is no JSON: " + err.Error()}
+	}
 	if missing := reply.missing(body); len(missing) > 0 {
 		return Reply{Fault: ServerError, Text: fmt.Sprintf("llmtest: request %d lacks %q", seen.Number, missing)}
 	}
 	return reply
 }
 
-// copyOf is a request that later changes to the caller's slices do not reach.
+// copyOf is a request that the caller may append to. Messages once sent are
+// never changed, so their blocks are shared.
 func copyOf(req llm.Request) llm.Request {
 	req.Tools = slices.Clone(req.Tools)
 	req.Messages = slices.Clone(req.Messages)
 	req.Allowed = slices.Clone(req.Allowed)
-	for i, m := range req.Messages {
-		req.Messages[i].Blocks = slices.Clone(m.Blocks)
-	}
 	return req
 }
 

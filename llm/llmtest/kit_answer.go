@@ -290,7 +290,7 @@ func largeText(k *kit) error {
 	text := strings.Repeat("a megabyte of words, ä and 😀. ", 1<<20/33)
 	req := llm.Request{Messages: []llm.Message{said(text)}, Tools: tools("read_file")}
 	call := llm.ToolCall{ID: "call_1", Name: "read_file", Arguments: []byte(`{"path":"` + text + `"}`)}
-	for _, pieces := range []int{1, 2000} {
+	for _, pieces := range []int{1, 300} {
 		a, seen, err := k.ask(req, Reply{Text: text, Calls: []llm.ToolCall{call}, Fragments: pieces})
 		if err != nil {
 			return fmt.Errorf("in %d fragments: %w", pieces, err)

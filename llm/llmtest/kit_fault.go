@@ -59,7 +59,7 @@ func (k *kit) tries(err error, server *Server, several bool) error {
 	case e.Provider == "":
 		return fmt.Errorf("the error %v names no provider", err)
 	case e.Tries != seen:
-		return fmt.Errorf("Tries = %d in %q, but the server saw %d requests", e.Tries, err, seen)
+		return fmt.Errorf("the error %q says Tries = %d, but the server saw %d requests", err, e.Tries, seen)
 	case several && seen < 2:
 		return fmt.Errorf("%d request was made, want more: %v passes", seen, e.Kind)
 	case !several && seen != 1:
@@ -213,7 +213,7 @@ func noServer(k *kit) error {
 		return err
 	}
 	if e, _ := errors.AsType[*llm.Error](a.err); e.Tries < 2 {
-		return fmt.Errorf("Tries = %d, want more: the server may come back", e.Tries)
+		return fmt.Errorf("the error says Tries = %d, want more: the server may come back", e.Tries)
 	}
 	return nil
 }

@@ -71,12 +71,12 @@ func TestVendorClients(t *testing.T) {
 			script := []llmtest.Reply{
 				answer, answer, short, long,
 				{Fault: llmtest.Rate}, {Fault: llmtest.TooLong}, {Fault: llmtest.Auth}, {Fault: llmtest.Overloaded},
-				{Fault: llmtest.StreamError}, {Fault: llmtest.Cut},
+				{Fault: llmtest.StreamError}, {Fault: llmtest.Cut}, answer, short,
 			}
 			server := llmtest.Serve(t, w, llmtest.Replies(script...))
-			got := vendorClient(t, dir, w, server.URL(), "streamed\nwhole\nstreamed\nwhole\nstreamed\nwhole\nstreamed\nstreamed\nstreamed\nstreamed\n")
-			if len(got) != len(script) {
-				t.Fatalf("the client printed %d lines, want %d", len(got), len(script))
+			got := vendorClient(t, dir, w, server.URL(), "streamed\nwhole\nstreamed\nwhole\nstreamed\nwhole\nstreamed\nstreamed\nstreamed\nstreamed\nreplayed\n")
+			if len(got) != 11 {
+				t.Fatalf("the client printed %d lines, want 11", len(got))
 			}
 			streamed, whole := want, want
 			streamed.Stop, whole.Stop, whole.Fragments = stops[w][0], stops[w][0], 0
@@ -97,7 +97,15 @@ func TestVendorClients(t *testing.T) {
 					t.Errorf("%s: the client understood %+v, want an error", script[i].Fault, got[i])
 				}
 			}
-			for _, seen := range server.Requests() {
+			plain.Fragments = 0
+			if !reflect.DeepEqual(got[10], plain) {
+				t.Errorf("with its own answer sent back the client understood %+v, want %+v", got[10], plain)
+			}
+			seen := server.Requests()
+			if back := seen[len(seen)-1].Request.Messages; len(back) != 3 || back[2].Blocks[1].Result.Name != "read_file" {
+				t.Errorf("what the client sent back was read as %+v, want an answer and the results of its calls", back)
+			}
+			for _, seen := range seen[:len(seen)-1] {
 				if seen.Refused != "" || seen.Request.System != "Be brief." || len(seen.Request.Tools) != 1 || len(seen.Request.Messages) != 1 {
 					t.Errorf("request %d of the client was read as %+v (refused: %q), want one message, a system text and a tool: %s", seen.Number, seen.Request, seen.Refused, seen.Body)
 				}

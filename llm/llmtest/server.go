@@ -47,7 +47,7 @@ type protocol interface {
 	failure(f failure) any
 	// failed writes an error as an event of a stream.
 	failed(out *sink, f failure)
-	// faults says how the vendor reports a fault that is an HTTP status.
+	// fault says how the vendor reports a fault that is an HTTP status.
 	fault(f Fault) failure
 	// path is where it is asked, for the kit.
 	path() string

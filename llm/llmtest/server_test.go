@@ -105,7 +105,7 @@ func TestRefuses(t *testing.T) {
 		{Messages, `"defer_loading":true`, `"defer_loading":true,"cache_control":{"type":"ephemeral"}`, "cache_control"},
 		{Messages, `"tool_use_id":"c1"`, `"tool_use_id":"c2"`, "c2"},
 		{Messages, `{"type":"tool_result"`, `{"type":"text","text":"so"},{"type":"tool_result"`, "before all other"},
-		{Messages, `"content":"ok"`, `"content":[{"type":"tool_reference","tool_name":"f"}]`, "not found"},
+		{Messages, `"content":"ok"`, `"content":[{"type":"tool_reference","tool_name":"h"}]`, "not found"},
 		{Messages, `"input":{}`, `"input":[]`, "dictionary"},
 		{Messages, `"content":"hi"`, `"content":" "`, "non-whitespace"},
 		{Messages, `{"type":"tool_use"`, `{"type":"thinking","thinking":"t","signature":"s"},{"type":"tool_use"`, "signature"},
@@ -273,4 +273,19 @@ func FuzzRead(f *testing.F) {
 			}
 		}
 	})
+}
+
+// BenchmarkServer is what a turn pays for a scripted server.
+func BenchmarkServer(b *testing.B) {
+	for _, w := range Wires() {
+		b.Run(string(w), func(b *testing.B) {
+			server := Start(w, Always(Reply{Text: "a short answer"}))
+			defer server.Close()
+			for b.Loop() {
+				if response, _ := post(b, w, server, requests()[w]); response.StatusCode != http.StatusOK {
+					b.Fatal(response.Status)
+				}
+			}
+		})
+	}
 }

@@ -41,6 +41,12 @@ async function openaiChat() {
       const done = await client.chat.completions.create(request);
       return read(done.choices[0].message, done.choices[0].finish_reason, done.usage);
     },
+    replayed: async () => {
+      const { message } = (await client.chat.completions.create(request)).choices[0];
+      const results = message.tool_calls.map((c) => ({ role: "tool", tool_call_id: c.id, content: "result" }));
+      const done = await client.chat.completions.create({ ...request, messages: [...request.messages, message, ...results] });
+      return read(done.choices[0].message, done.choices[0].finish_reason, done.usage);
+    },
     error: (e) => [e.status ?? 0, e.code ?? "", e.type ?? ""],
   };
 }
@@ -72,6 +78,11 @@ async function openaiResponses() {
       return { ...read(await stream.finalResponse()), fragments };
     },
     whole: async () => read(await client.responses.create(request)),
+    replayed: async () => {
+      const { output } = await client.responses.create(request);
+      const results = output.filter((i) => i.type === "function_call").map((c) => ({ type: "function_call_output", call_id: c.call_id, output: "result" }));
+      return read(await client.responses.create({ ...request, input: [{ role: "user", content: "hello" }, ...output, ...results] }));
+    },
     error: (e) => [e.status ?? 0, e.code ?? "", e.type ?? ""],
   };
 }
@@ -104,6 +115,11 @@ async function anthropic() {
       return { ...read(await stream.finalMessage()), fragments };
     },
     whole: async () => read(await client.messages.create(request)),
+    replayed: async () => {
+      const { content } = await client.messages.stream(request).finalMessage();
+      const results = content.filter((b) => b.type === "tool_use").map((b) => ({ type: "tool_result", tool_use_id: b.id, content: "result" }));
+      return read(await client.messages.create({ ...request, messages: [...request.messages, { role: "assistant", content }, { role: "user", content: results }] }));
+    },
     error: (e) => [e.status ?? 0, "", e.error?.error?.type ?? ""],
   };
 }
@@ -137,6 +153,12 @@ async function gemini() {
       return out;
     },
     whole: async () => ({ ...add(empty(), await client.models.generateContent(request)), fragments: 0 }),
+    replayed: async () => {
+      const { content } = (await client.models.generateContent(request)).candidates[0];
+      const parts = content.parts.filter((p) => p.functionCall).map(({ functionCall: c }) => ({ functionResponse: { id: c.id, name: c.name, response: { output: "result" } } }));
+      const done = await client.models.generateContent({ ...request, contents: [...request.contents, content, { role: "user", parts }] });
+      return { ...add(empty(), done), fragments: 0 };
+    },
     error: (e) => {
       let inner = {};
       try { inner = JSON.parse(e.message).error ?? {}; } catch {}
