@@ -118,7 +118,7 @@ var plan = []room{
 
 	// Beside it.
 	{"internal/mcptest/...", words + "internal/run/mcpgateway/... internal/secret"}, // real servers and clients, for tests
-	{"examples/...", words + "."},
+	{"examples/...", words + "llm/llmtest ."},
 	{"scripts/...", ""},
 }
 

@@ -90,7 +90,7 @@ layer_script() {
 layer_postgres() {
 	local run=(bash .ci/with-postgres.sh bash -euc '
 		tally test "3 postgres" -- $1 -count=1 -run Postgres ./internal/know/source/... ./internal/store/...
-		tally test "3 state on postgres" -- $1 -count=1 -short -shuffle=on ./internal/govern/approval ./internal/govern/review ./internal/govern/pin ./internal/run/runner
+		tally test "3 state on postgres" -- $1 -count=1 -short -shuffle=on ./internal/govern/approval ./internal/govern/review ./internal/govern/pin ./internal/run/runner ./internal/talk/session
 		tally test "3 processes" -- $1 -count=1 -run "^TestProcesses\$" ./cmd/ken
 	' postgres "$race")
 	local status=0

@@ -50,6 +50,11 @@ type Request struct {
 	// the marks that its wire needs to keep the prefix. Empty asks for nothing.
 	Cache string
 
+	// Search names the one of Tools whose results may hold tools (see
+	// [Block.Tools]), for wires that must know it from the beginning. Empty:
+	// none does.
+	Search string
+
 	// Effort says how long the model may think: "low", "medium", "high", or
 	// empty for its default. It is the same in all requests of a conversation.
 	Effort string

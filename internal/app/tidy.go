@@ -10,7 +10,7 @@ import (
 const tidyEvery = time.Hour
 
 // tidy removes what is past its time, now and then, until ctx ends: results
-// that nobody can read any more, and chains of the trail that audit.keep lets
+// that nobody can read any more, sessions that chat.keep lets go, and chains of the trail that audit.keep lets
 // go. What goes wrong is told and tried again.
 func (a *App) tidy(ctx context.Context) {
 	tick := time.NewTicker(tidyEvery)
@@ -31,6 +31,10 @@ func (a *App) sweep(ctx context.Context) error {
 	kept, err := a.results.get()
 	if err == nil {
 		_, err = kept.Sweep(ctx)
+	}
+	if sessions, made := a.talking.sessions.there(); made {
+		_, serr := sessions.Sweep(ctx)
+		err = errors.Join(err, serr)
 	}
 	if log, made := a.trail.there(); made {
 		err = errors.Join(err, a.register(log))

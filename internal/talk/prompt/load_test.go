@@ -69,10 +69,12 @@ func TestLoadBad(t *testing.T) {
 		"hidden JSON":    {files: map[string]string{"context/soul.json": `{"a":"b\u200bc"}`}, want: "soul.json: it has characters", layer: "- a: b⟨U+200B⟩c"},
 		"empty":          {files: map[string]string{"AGENTS.md": "\n"}, want: "AGENTS.md: it is empty"},
 		"both souls":     {files: map[string]string{"SOUL.md": "calm", "context/soul.json": "{}"}, want: "soul.json: it is not read: SOUL.md", layer: "calm"},
-		"a link away":    {more: func(dir string) error { return os.Symlink(filepath.Join(outside, "secret.md"), filepath.Join(dir, "AGENTS.md")) }, want: "AGENTS.md: it is not read:"},
-		"a folder away":  {more: func(dir string) error { return os.Symlink(outside, filepath.Join(dir, "context")) }, want: "system_prompt.md: it is not read:"},
-		"a dead link":    {more: func(dir string) error { return os.Symlink("nowhere", filepath.Join(dir, "AGENTS.md")) }, want: "AGENTS.md: it is a link to nothing"},
-		"a folder":       {more: func(dir string) error { return os.Mkdir(filepath.Join(dir, "AGENTS.md"), 0o755) }, want: "AGENTS.md: it is not read: it is no regular file"},
+		"a link away": {more: func(dir string) error {
+			return os.Symlink(filepath.Join(outside, "secret.md"), filepath.Join(dir, "AGENTS.md"))
+		}, want: "AGENTS.md: it is not read:"},
+		"a folder away": {more: func(dir string) error { return os.Symlink(outside, filepath.Join(dir, "context")) }, want: "system_prompt.md: it is not read:"},
+		"a dead link":   {more: func(dir string) error { return os.Symlink("nowhere", filepath.Join(dir, "AGENTS.md")) }, want: "AGENTS.md: it is a link to nothing"},
+		"a folder":      {more: func(dir string) error { return os.Mkdir(filepath.Join(dir, "AGENTS.md"), 0o755) }, want: "AGENTS.md: it is not read: it is no regular file"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := write(t, t.TempDir(), tt.files)

@@ -328,6 +328,12 @@ func (t *Turn) extend() bool {
 	b.At(t.keys.lock, t.lock)
 	b.PutFor(t.keys.lock, t.holder, t.store.cfg.LockFor)
 	version, err := t.store.db.Apply(ctx, &b)
+	if errors.Is(err, store.ErrUncertain) {
+		// If it is still ours, its version is the one to go on from.
+		if item, there, e := t.store.db.Get(ctx, t.keys.lock); e == nil && there && bytes.Equal(item.Value, t.holder) {
+			t.lock = item.Version
+		}
+	}
 	switch {
 	case err == nil:
 		t.lock, t.until = version, until

@@ -74,10 +74,10 @@ func (w *responsesWriter) reasoning(effort string) {
 	w.raw("}")
 }
 
-// searchTool gives the tool by which the model has searched for tools so far,
-// or none with an empty name.
+// searchTool gives the tool by which the model searches for tools, as the
+// request says or as it did so far, or none with an empty name.
 func searchTool(req llm.Request) llm.Tool {
-	name := ""
+	name := req.Search
 	for _, m := range req.Messages {
 		for _, b := range m.Blocks {
 			switch {

@@ -1,0 +1,73 @@
+package session_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"ken/internal/store"
+	"ken/internal/store/storetest"
+	"ken/internal/talk/session"
+)
+
+// TestOutageStorm: while connections break, also in the middle of a commit, no
+// acknowledged entry is lost and none is there twice.
+func TestOutageStorm(t *testing.T) {
+	o := storetest.NewOutage(t)
+	s := session.New(storetest.Open(t, o.Address), session.Config{LockFor: time.Minute})
+	beside := session.New(storetest.Open(t, o.Beside), session.Config{})
+	h := begin(t, s, ann)
+	turn := lock(t, s, ann, h.ID)
+	stop := o.Storm()
+	var want []string
+	for i := range 200 {
+		text := fmt.Sprint("entry ", i)
+		if err := turn.Append(ctx, said(text)); err == nil {
+			want = append(want, text)
+		} else if errors.Is(err, session.ErrLost) {
+			break // what became of the last one was not known; nothing more is written
+		}
+	}
+	t.Logf("%d sessions were ended, %d entries acknowledged", stop(), len(want))
+	if _, err := beside.Head(ctx, ann, h.ID); err != nil {
+		t.Fatal(err)
+	}
+	_, got, err := beside.Read(ctx, ann, h.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]int{}
+	for _, e := range got {
+		seen[e.Blocks[0].Text]++
+	}
+	for _, text := range want {
+		if seen[text] != 1 {
+			t.Errorf("%q is there %d times", text, seen[text])
+		}
+	}
+	_ = turn.Release(ctx) // the lock may be lost
+}
+
+// TestOutage: without its server nothing is written and nothing is lost; a turn
+// that had the session before goes on with it afterwards.
+func TestOutage(t *testing.T) {
+	o := storetest.NewOutage(t)
+	s := session.New(storetest.Open(t, o.Address), session.Config{LockFor: time.Minute})
+	h := begin(t, s, ann)
+	turn := lock(t, s, ann, h.ID)
+	add(t, turn, said("before"))
+	o.Down()
+	if err := turn.Append(ctx, said("meanwhile")); !errors.Is(err, store.ErrUnavailable) || errors.Is(err, session.ErrLost) {
+		t.Errorf("Append without a server = %v", err)
+	}
+	if _, err := s.Head(ctx, ann, h.ID); !errors.Is(err, store.ErrUnavailable) || errors.Is(err, session.ErrNone) {
+		t.Errorf("Head without a server = %v", err)
+	}
+	o.Up()
+	add(t, turn, said("after"))
+	release(t, turn)
+	if _, got, err := s.Read(ctx, ann, h.ID); err != nil || len(got) != 2 {
+		t.Errorf("Read = %d entries, %v", len(got), err)
+	}
+}
