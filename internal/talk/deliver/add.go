@@ -41,7 +41,7 @@ const (
 // of, in tokens that are carried for half a session. Something is given whole
 // where that costs less than not having it, by the probability that it is what
 // was asked for. (That probability is of one tool; a message may want two.)
-const look = 1200
+const look = 1000
 
 // worth reports whether something of so many tokens is given whole.
 func worth(score float64, tokens int) bool { return score*look >= (1-score)*float64(tokens) }
@@ -50,7 +50,7 @@ func worth(score float64, tokens int) bool { return score*look >= (1-score)*floa
 // schemas are as long as a book; they are called through the bridge.
 const heavy = 600
 
-// searched is how many tools the answer to one search gives.
+// searched is how many capabilities the answer to one search makes tools.
 const searched = 2
 
 // book is how many tokens a tool may take in the answer to a search.
@@ -117,7 +117,7 @@ func (a *adder) tools() {
 	}
 	var block llm.Block
 	for _, o := range offers {
-		block.Tools = append(block.Tools, o.Tool)
+		block.Tools = append(block.Tools, o.tool())
 		a.entry.Offers = append(a.entry.Offers, o.entry())
 		a.entry.Shown[o.ID] = markTool
 		a.live[o.ID] = true
@@ -125,9 +125,13 @@ func (a *adder) tools() {
 	a.entry.Blocks = append(a.entry.Blocks, block)
 }
 
-// full reports whether the text of a capability is to be given whole.
-func (in *AddInput) full(id capability.ID) bool {
-	return slices.ContainsFunc(in.Found.Fulls, func(p door.Piece) bool { return p.ID == id && worth(p.Score, p.Tokens) })
+// full reports whether a text is to be given whole. What is no tool always is,
+// as it was found; on the rung search tools never are.
+func (in *AddInput) full(p door.Piece) bool {
+	if !slices.ContainsFunc(in.Offers, func(o Offer) bool { return o.ID == p.ID }) {
+		return true
+	}
+	return in.Rung != model.Search && worth(p.Score, p.Tokens)
 }
 
 // asTool reports whether a capability is to be given as a tool.
@@ -179,16 +183,13 @@ func fresh(offers []Offer, live Live, limit int, want func(capability.ID) bool) 
 	return out
 }
 
-// texts shows what is not callable as a tool: full texts, lines and cards.
+// texts shows what is not callable as a tool: lines, full texts and cards.
 func (a *adder) texts() {
 	found := &a.in.Found
-	if a.in.Rung != model.Search {
-		for _, p := range found.Fulls {
-			if a.live[p.ID] || !a.in.full(p.ID) || !a.new(p.ID, markFull, p.Text) {
-				continue
-			}
-			a.heading()
-			a.paragraph(a.name(p.ID) + "\n" + p.Text)
+	var fulls []string
+	for _, p := range found.Fulls {
+		if !a.live[p.ID] && a.in.full(p) && a.new(p.ID, markFull, p.Text) {
+			fulls = append(fulls, a.name(p.ID)+"\n"+p.Text)
 		}
 	}
 	lines := ""
@@ -197,9 +198,11 @@ func (a *adder) texts() {
 			lines += "\n- " + a.name(p.ID) + text
 		}
 	}
-	if lines != "" {
-		a.heading()
-		a.text.WriteString(lines)
+	if lines != "" || len(fulls) > 0 {
+		a.text.WriteString(heading(a.in.Rung) + lines)
+	}
+	for _, text := range fulls {
+		a.paragraph(text)
 	}
 	if !found.Rollout.Cards {
 		return
@@ -224,16 +227,12 @@ func (a *adder) new(id capability.ID, mark, text string) bool {
 	return true
 }
 
-// heading says once what the texts below are.
-func (a *adder) heading() {
-	if a.text.Len() > 0 {
-		return
+// heading says what lines and texts are for.
+func heading(r model.Rung) string {
+	if r == model.Search {
+		return "Found, for describe_capability:"
 	}
-	if a.in.Rung == model.Search {
-		a.text.WriteString("These may help; describe_capability makes one a tool:")
-		return
-	}
-	a.text.WriteString("These may help; call one by its name with invoke_capability:")
+	return "Found, for invoke_capability:"
 }
 
 func (a *adder) paragraph(text string) {
@@ -277,10 +276,14 @@ func brief(p door.Piece) string {
 	if !ok {
 		return ": " + p.Text
 	}
-	if _, rest, ok := strings.Cut(text, " ("); ok {
-		return " (" + rest
+	_, rest, ok := strings.Cut(text, " (")
+	if !ok {
+		return ": " + text
 	}
-	return ": " + text
+	if about, ok := strings.CutPrefix(rest, "tool). "); ok { // most are
+		return ": " + about
+	}
+	return " (" + rest
 }
 
 func tokensOf(blocks []llm.Block, count tokenizer.Counter) (n int) {
@@ -309,7 +312,11 @@ func Prefix(in AddInput) (session.Entry, bool) {
 	case !in.Found.Rollout.Inject:
 		return session.Entry{}, false
 	case in.Rung == model.Extend || in.Rung == model.Whole: // of whole: what came after it began
-		offers := given(in, in.asTool)
+		want := in.asTool
+		if in.Rung == model.Whole {
+			want = listed // there may be no other way to call it
+		}
+		offers := given(in, want)
 		if len(offers) == 0 {
 			return session.Entry{}, false
 		}
@@ -320,7 +327,7 @@ func Prefix(in AddInput) (session.Entry, bool) {
 			}
 		}
 		for i := range offers {
-			e.Tools, e.Offers = append(e.Tools, offers[i].Tool), append(e.Offers, offers[i].entry())
+			e.Tools, e.Offers = append(e.Tools, offers[i].tool()), append(e.Offers, offers[i].entry())
 		}
 		return e, true
 	case in.Rung == model.PerTurn:
@@ -349,13 +356,18 @@ func Searched(rung model.Rung, offers []Offer, live Live) ([]llm.Block, []sessio
 	if rung != model.Search && rung != model.Inline {
 		return nil, nil
 	}
+	var first []capability.ID
+	light := func(id capability.ID) bool {
+		if len(first) == searched || slices.ContainsFunc(offers, func(o Offer) bool { return o.ID == id && o.tokens(tokenizer.Count) > book }) {
+			return false
+		}
+		first = append(first, id)
+		return true
+	}
 	var block llm.Block
 	var entries []session.Offer
-	light := func(id capability.ID) bool {
-		return !slices.ContainsFunc(offers, func(o Offer) bool { return o.ID == id && o.tokens(tokenizer.Count) > book })
-	}
-	for _, o := range fresh(offers, live, searched, light) {
-		block.Tools, entries = append(block.Tools, o.Tool), append(entries, o.entry())
+	for _, o := range fresh(offers, live, most, light) {
+		block.Tools, entries = append(block.Tools, o.tool()), append(entries, o.entry())
 	}
 	if len(entries) == 0 {
 		return nil, nil

@@ -19,13 +19,20 @@ import (
 )
 
 // An Offer is a capability as a tool that a model could be given. Tool has the
-// name that [Names] gave it. Tokens is its price; zero means that it is not
-// known and is counted.
+// name that [Names] gave it; its schema is sent as [Slim] has it. Tokens is its
+// price; zero means that it is not known and is counted.
 type Offer struct {
 	Tool   llm.Tool
 	ID     capability.ID
 	Action string
 	Tokens int
+}
+
+// tool is the tool as it is sent.
+func (o *Offer) tool() llm.Tool {
+	t := o.Tool
+	t.Schema = Slim(t.Schema)
+	return t
 }
 
 func (o *Offer) entry() session.Offer {
@@ -37,7 +44,7 @@ func (o *Offer) tokens(count tokenizer.Counter) int {
 	if o.Tokens > 0 {
 		return o.Tokens
 	}
-	return ToolTokens(o.Tool, count)
+	return ToolTokens(o.tool(), count)
 }
 
 // ToolTokens is what a tool takes of a prompt: its name, its description and

@@ -59,15 +59,15 @@ func cheapest(in PlanInput) (model.Rung, string) {
 	}
 	least := math.Inf(1)
 	var best model.Rung
-	var told []string
+	var all []string
 	for i := len(rungs) - 1; i >= 0; i-- { // of equals the one that a model knows best
 		cost := e.cost(rungs[i])
-		told = append(told, string(rungs[i])+" "+e.money(cost))
+		all = append(all, string(rungs[i])+" "+e.money(cost))
 		if cost < least {
 			best, least = rungs[i], cost
 		}
 	}
-	return best, fmt.Sprintf("auto: %s; %s; %d turns would cost %s", best, fits, e.turns, strings.Join(told, ", "))
+	return best, fmt.Sprintf("auto: %s; %s; %d turns would cost %s", best, fits, e.turns, strings.Join(all, ", "))
 }
 
 // An estimate prices a usual session.

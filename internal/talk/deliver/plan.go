@@ -93,7 +93,7 @@ func prefix(offers []Offer, last []llm.Tool) ([]llm.Tool, []session.Offer) {
 	tools := make([]llm.Tool, 0, len(sorted)+len(last))
 	entries := make([]session.Offer, 0, len(sorted))
 	for i := range sorted {
-		tools, entries = append(tools, sorted[i].Tool), append(entries, sorted[i].entry())
+		tools, entries = append(tools, sorted[i].tool()), append(entries, sorted[i].entry())
 	}
 	return append(tools, last...), entries
 }

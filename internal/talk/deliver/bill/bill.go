@@ -9,10 +9,10 @@
 package bill
 
 import (
+	"encoding/binary"
 	"hash/maphash"
 	"slices"
 	"strconv"
-	"strings"
 
 	"ken/internal/talk/deliver"
 	"ken/internal/talk/model"
@@ -51,8 +51,8 @@ type cell struct {
 
 // A weighed block has its tokens and what it is told from others by.
 type weighed struct {
-	tokens   int
-	identity string
+	tokens int
+	print  uint64
 }
 
 // New makes a Meter for a model. A nil count means [tokenizer.Count]. Where the
@@ -148,13 +148,15 @@ func (m *Meter) line(req llm.Request) (line []cell, marks []int) {
 	}
 	line = slices.Clone(m.cells)
 	mark := func() { marks = append(marks, len(line)-1) }
-	if len(line) > 0 {
+	ends := m.row.Cache.Implicit // the provider marks the end itself, the wire the system text
+	if len(line) > 0 && !ends {
 		mark()
 	}
 	if req.System != "" {
-		line = m.append(line, "system\x00"+req.System, m.text(req.System)+turnTokens, 0)
+		line = m.append(line, m.print("system", req.System), m.text(req.System)+turnTokens, 0)
 		mark()
 	}
+	roles := map[llm.Role]uint64{llm.Assistant: 1}
 	users := []int{}
 	for _, msg := range req.Messages {
 		for i := range msg.Blocks {
@@ -162,13 +164,16 @@ func (m *Meter) line(req llm.Request) (line []cell, marks []int) {
 			if i == 0 {
 				b.tokens += turnTokens
 			}
-			line = m.append(line, string(msg.Role)+"\x00"+b.identity, b.tokens, 1)
+			line = m.append(line, b.print^roles[msg.Role], b.tokens, 1)
 		}
 		if msg.Role == llm.User {
 			users = append(users, len(line)-1)
 		}
 	}
-	if n := len(users); n > 0 {
+	switch n := len(users); {
+	case ends && n > 0:
+		mark()
+	case n > 0:
 		marks = append(marks, users[max(0, n-2):]...)
 	}
 	if most := m.row.Cache.Marks; most > 0 && len(marks) > most {
@@ -186,7 +191,7 @@ func (m *Meter) toolCells(tools []llm.Tool) (line []cell) {
 		if i == 0 && m.row.Wire == model.Messages {
 			tokens += preamble
 		}
-		line = m.append(line, t.Name+"\x00"+t.Description+"\x00"+string(t.Schema), tokens, 0)
+		line = m.append(line, m.print("tool", t.Name, t.Description, string(t.Schema)), tokens, 0)
 	}
 	return line
 }
@@ -194,24 +199,33 @@ func (m *Meter) toolCells(tools []llm.Tool) (line []cell) {
 // preamble is what Anthropic's models are told about tools where there are any.
 const preamble = 346
 
-func (m *Meter) append(line []cell, text string, tokens, blocks int) []cell {
-	var h maphash.Hash
-	h.SetSeed(m.seed)
+// append adds a part whose own print is given.
+func (m *Meter) append(line []cell, print uint64, tokens, blocks int) []cell {
 	var last cell
 	if len(line) > 0 {
 		last = line[len(line)-1]
 	}
-	for shift := 0; shift < 64; shift += 8 {
-		h.WriteByte(byte(last.print >> shift))
+	var both [16]byte
+	binary.LittleEndian.PutUint64(both[:8], last.print)
+	binary.LittleEndian.PutUint64(both[8:], print)
+	return append(line, cell{maphash.Bytes(m.seed, both[:]), last.tokens + tokens, last.blocks + blocks})
+}
+
+// print identifies a list of texts.
+func (m *Meter) print(parts ...string) uint64 {
+	var h maphash.Hash
+	h.SetSeed(m.seed)
+	for _, p := range parts {
+		h.WriteString(strconv.Itoa(len(p)) + ":")
+		h.WriteString(p)
 	}
-	h.WriteString(text)
-	return append(line, cell{h.Sum64(), last.tokens + tokens, last.blocks + blocks})
+	return h.Sum64()
 }
 
 func (m *Meter) known(b *llm.Block) weighed {
 	w, ok := m.seen[b]
 	if !ok {
-		w = weighed{m.block(*b), identity(*b)}
+		w = weighed{m.block(*b), m.print(parts(*b)...)}
 		m.seen[b] = w
 	}
 	return w
@@ -259,32 +273,26 @@ const (
 	imageTokens = 1500 // a picture of usual size
 )
 
-// identity is all of a block that reaches a wire.
-func identity(b llm.Block) string {
-	var s strings.Builder
-	write := func(parts ...string) {
-		for _, p := range parts {
-			s.WriteString(strconv.Itoa(len(p)) + ":" + p)
-		}
-	}
-	write(b.Text)
+// parts is all of a block that reaches a wire.
+func parts(b llm.Block) []string {
+	all := []string{b.Text}
 	for _, t := range b.Tools {
-		write("tool", t.Name, t.Description, string(t.Schema))
+		all = append(all, "tool", t.Name, t.Description, string(t.Schema))
 	}
 	if c := b.Call; c != nil {
-		write("call", c.ID, c.Name, string(c.Arguments), string(c.Opaque))
+		all = append(all, "call", c.ID, c.Name, string(c.Arguments), string(c.Opaque))
 	}
 	if r := b.Result; r != nil {
-		write("result", r.ID, r.Name, strconv.FormatBool(r.Failed))
+		all = append(all, "result", r.ID, r.Name, strconv.FormatBool(r.Failed))
 		for _, part := range r.Blocks {
-			write(identity(part))
+			all = append(all, parts(part)...)
 		}
 	}
 	if r := b.Reasoning; r != nil {
-		write("reasoning", r.Text, r.Wire, string(r.Opaque))
+		all = append(all, "reasoning", r.Text, r.Wire, string(r.Opaque))
 	}
 	if p := b.Image; p != nil {
-		write("image", p.MIME, string(p.Data))
+		all = append(all, "image", p.MIME, string(p.Data))
 	}
-	return s.String()
+	return all
 }

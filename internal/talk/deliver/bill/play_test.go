@@ -33,6 +33,8 @@ type player struct {
 	entries  []session.Entry
 	messages []llm.Message
 	read     map[capability.ID]bool // described: its parameters are known
+	live     deliver.Live           // of the first known entries
+	known    int
 
 	searches, calls int
 }
@@ -63,9 +65,7 @@ func (w *world) play(tb testing.TB, row model.Row, rung model.Rung, talk []turn,
 	switch rung {
 	case none:
 	case everything:
-		for _, o := range w.all {
-			p.tools = append(p.tools, o.Tool)
-		}
+		p.tools = w.raw
 	default:
 		plan := deliver.Begin(deliver.PlanInput{Want: rung, Row: row, All: w.all, Last: own(), ToolsOnly: true, Count: w.count})
 		p.rung, p.tools, why = plan.Rung, plan.Tools, plan.Why
@@ -100,19 +100,27 @@ func (p *player) turn(system string, number int, t turn, calls int) {
 
 // add delivers what the turn found.
 func (p *player) add(t turn) (blocks []llm.Block) {
-	in := deliver.AddInput{Rung: p.rung, Found: t.found, Live: deliver.LiveOf(p.entries), Last: own()}
+	in := deliver.AddInput{Rung: p.rung, Found: t.found, Live: p.now(), Last: own(), Count: p.world.count}
 	for _, b := range t.found.Briefs {
 		in.Offers = append(in.Offers, p.world.offers[b.ID])
 	}
 	if e, ok := deliver.Prefix(in); ok {
 		p.entries, p.tools = append(p.entries, e), e.Tools
-		in.Live = deliver.LiveOf(p.entries)
+		in.Live = p.now()
 	}
 	if e, ok := deliver.Add(in); ok {
 		p.entries = append(p.entries, e)
 		blocks = e.Blocks
 	}
 	return blocks
+}
+
+// now is what is live.
+func (p *player) now() deliver.Live {
+	if p.known != len(p.entries) {
+		p.live, p.known = deliver.LiveOf(p.entries), len(p.entries)
+	}
+	return p.live
 }
 
 // step is one request with the call that it is answered by, and its result.
@@ -132,12 +140,12 @@ func (p *player) callable(system string, need tool) llm.ToolCall {
 	id := capability.ID(need.ID)
 	o := p.world.offers[id]
 	if p.rung == none || p.rung == everything {
-		return llm.ToolCall{Name: o.Tool.Name, Arguments: need.arguments()}
+		return llm.ToolCall{Name: o.Tool.Name, Arguments: need.args}
 	}
 	for try := 0; ; try++ {
-		live := deliver.LiveOf(p.entries)
+		live := p.now()
 		if _, ok := live.Tools[o.Tool.Name]; ok {
-			return llm.ToolCall{Name: o.Tool.Name, Arguments: need.arguments()}
+			return llm.ToolCall{Name: o.Tool.Name, Arguments: need.args}
 		}
 		shown := live.Shown[id]
 		if p.read[id] || strings.HasPrefix(shown, "full:") {
@@ -145,7 +153,7 @@ func (p *player) callable(system string, need tool) llm.ToolCall {
 			if _, ok := live.Names[o.Tool.Name]; ok {
 				name = o.Tool.Name
 			}
-			envelope, _ := json.Marshal(map[string]any{"capability": name, "arguments": json.RawMessage(need.arguments())}) // it was read as JSON
+			envelope, _ := json.Marshal(map[string]any{"capability": name, "arguments": json.RawMessage(need.args)}) // it was read as JSON
 			return llm.ToolCall{Name: "invoke_capability", Arguments: envelope}
 		}
 		name, args := discover.ToolDescribe, map[string]string{"id": need.ID}

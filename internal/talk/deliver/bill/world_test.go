@@ -30,6 +30,8 @@ type tool struct {
 	ID, Name, Description, Category string
 	Parameters                      []capability.Parameter
 	Schema                          json.RawMessage `json:"input_schema"`
+
+	args []byte // of a call, see arguments
 }
 
 // corpus reads the real tools of published servers, in an order that is always
@@ -58,6 +60,7 @@ func corpus(tb testing.TB) []tool {
 			tb.Fatal(err)
 		}
 		t.Schema = plain.Bytes()
+		t.args = t.arguments()
 		list = append(list, t)
 	}
 	if err := lines.Err(); err != nil {
@@ -76,6 +79,7 @@ type world struct {
 	view   door.View
 	offers map[capability.ID]deliver.Offer
 	all    []deliver.Offer
+	raw    []llm.Tool // as their servers have them
 	counts map[string]int
 }
 
@@ -116,9 +120,11 @@ func newWorld(tb testing.TB, tools []tool) *world {
 	for i, name := range deliver.Names(named, nil) {
 		t := tools[i]
 		o := deliver.Offer{ID: capability.ID(t.ID), Tool: llm.Tool{Name: name, Description: t.Description, Schema: t.Schema}}
-		o.Tokens = deliver.ToolTokens(o.Tool, w.count)
+		slim := o.Tool
+		slim.Schema = deliver.Slim(slim.Schema)
+		o.Tokens = deliver.ToolTokens(slim, w.count)
 		w.offers[o.ID] = o
-		w.all = append(w.all, o)
+		w.all, w.raw = append(w.all, o), append(w.raw, o.Tool)
 	}
 	return w
 }
@@ -160,7 +166,7 @@ type turn struct {
 	found   door.Found
 }
 
-// talk makes a conversation of 30 turns. fresh says how often somebody wants
+// talk makes a conversation of 30 turns. seed makes another one. fresh says how often somebody wants
 // something new: 1 means in every turn, 2 in every second one, while the others
 // go on with what was wanted before. Something new is one tool or two, in
 // turn (the labelled conversations of bfcl-multiturn have 1.5), drawn from the

@@ -1,0 +1,308 @@
+package app
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"ken/capability"
+	"ken/internal/door"
+	"ken/internal/govern/trace"
+	"ken/internal/talk/engine"
+	"ken/internal/talk/session"
+	"ken/llm"
+	"ken/llm/llmtest"
+	"ken/plugin"
+)
+
+// say makes one turn with a scripted model and gives its events.
+func say(t *testing.T, a *App, text string) []engine.Event {
+	t.Helper()
+	sessions, err := a.Sessions()
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, err := sessions.Begin(t.Context(), session.Head{Principal: a.Principal.ID, Folder: a.Places.Workspace})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := a.Engine()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []engine.Event
+	for ev, err := range e.Turn(t.Context(), engine.Input{Principal: a.Principal, Session: head.ID, Text: text, Surface: "chat", Alone: true}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, ev)
+	}
+	return out
+}
+
+func called(id, name, arguments string) llm.ToolCall {
+	return llm.ToolCall{ID: id, Name: name, Arguments: []byte(arguments)}
+}
+
+func intended(intent string) llm.ToolCall {
+	return called("i", "select_active_intent", `{"intent":"`+intent+`","justification":"to do it"}`)
+}
+
+// finished gives the results of calls of a target.
+func finished(events []engine.Event, target capability.ID) []engine.Finished {
+	var out []engine.Finished
+	for _, ev := range events {
+		if f, ok := ev.(engine.Finished); ok && f.Target == target {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// TestS449SkillShell: while the tool may be used its guidance is in the prompt
+// and it runs; taking it away is a matter of configuration, by tool-access or by
+// skills.off (S4.37–S4.39, S4.48–S4.50).
+func TestS449SkillShell(t *testing.T) {
+	tests := []struct {
+		name, settings string
+		guided         []string // of shell and files
+	}{
+		{"as it is", "", []string{"shell", "files"}},
+		{"skills.off", "skills: {off: [shell]}\n", []string{"files"}},
+		{"tool access", "policy: {toolAccess: {tools: {shell: {enabled: false}}}}\n", []string{"files"}},
+		{"nothing", "skills: {off: [shell, files]}\n", nil},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			dir, getenv := home(t, nil)
+			write(t, filepath.Join(dir, ".ken", "ken.yaml"), tt.settings)
+			fake := &llmtest.Fake{Script: llmtest.Replies(
+				llmtest.Reply{Calls: []llm.ToolCall{intended("EXECUTE"), called("s", "shell", `{"cmd":"echo hello"}`)}},
+				llmtest.Reply{Text: "Done."},
+			)}
+			a := open(t, Config{Getenv: getenv, Dir: t.TempDir(), Model: fake})
+			events := say(t, a, "say hello")
+			system := fake.Requests()[0].Request.System
+			for _, skill := range []string{"shell", "files"} {
+				if got, want := strings.Contains(system, "## Skill: "+skill), slices.Contains(tt.guided, skill); got != want {
+					t.Errorf("the prompt has the skill %s: %v, want %v\n%s", skill, got, want, system)
+				}
+			}
+			if strings.Contains(system, "# Skills") != (tt.guided != nil) {
+				t.Errorf("the section of skills is there, or not, for %v", tt.guided)
+			}
+			offered := slices.ContainsFunc(fake.Requests()[0].Request.Tools, func(x llm.Tool) bool { return x.Name == "shell" })
+			if want := slices.Contains(tt.guided, "shell"); offered != want {
+				t.Errorf("the tool shell is offered: %v, want %v", offered, want)
+			}
+			done, ok := events[len(events)-1].(engine.Done)
+			if want := slices.Contains(tt.guided, "shell"); !ok || want == (done.Reason == engine.EndAnswer && done.Text == "Done." && len(finished(events, "tool:shell")) == 0) {
+				t.Errorf("the turn ended with %+v", events[len(events)-1])
+			}
+		})
+	}
+}
+
+// recorder is a plugin that is everything, and says what was asked of it.
+type recorder struct {
+	name string
+	said *[]string
+}
+
+func (r recorder) note(what string) { *r.said = append(*r.said, r.name+" "+what) }
+
+func (r recorder) Name() string                    { return r.name }
+func (r recorder) Start(context.Context) error     { r.note("start"); return nil }
+func (r recorder) Stop(context.Context) error      { r.note("stop"); return nil }
+func (r recorder) WrapModel(m llm.Model) llm.Model { r.note("model"); return m }
+func (r recorder) Layers(context.Context) ([]plugin.Layer, error) {
+	r.note("layers")
+	return []plugin.Layer{{Name: "own", Text: "# Of " + r.name}}, nil
+}
+
+func (r recorder) Before(_ context.Context, call capability.Call) (capability.Call, error) {
+	r.note("before " + string(call.Target))
+	if call.Target == "tool:write_to_file" {
+		return call, errors.New("not today")
+	}
+	return call, nil
+}
+
+func (r recorder) After(_ context.Context, call capability.Call, res capability.Result) (capability.Result, error) {
+	r.note("after " + string(call.Target))
+	return res, nil
+}
+
+// TestPluginsAreAsked: each in the order it was given, backwards for results and
+// at the end, and a refusal counts.
+func TestPluginsAreAsked(t *testing.T) {
+	_, getenv := home(t, nil)
+	work := t.TempDir()
+	write(t, filepath.Join(work, "a.txt"), "hello\n")
+	fake := &llmtest.Fake{Script: llmtest.Replies(
+		llmtest.Reply{Calls: []llm.ToolCall{intended("READ_FILE"), called("r", "read_file", `{"path":"a.txt"}`), called("w", "write_to_file", `{"path":"b.txt","content":"x"}`)}},
+		llmtest.Reply{Text: "Done."},
+	)}
+	var said []string
+	a, err := Open(t.Context(), Config{Getenv: getenv, Dir: work, Model: fake, Plugins: []plugin.Plugin{recorder{"one", &said}, recorder{"two", &said}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	events := say(t, a, "read a.txt")
+	if err := a.Close(); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"one start", "two start", "one layers", "two layers", "two model", "one model",
+		"one before tool:read_file", "two before tool:read_file", "two after tool:read_file", "one after tool:read_file",
+		"one before tool:write_to_file", "two stop", "one stop",
+	}
+	slices.Sort(want) // layers and models are asked for when they are needed
+	got := slices.Clone(said)
+	slices.Sort(got)
+	got = slices.Compact(got)
+	if !slices.Equal(got, slices.Compact(want)) {
+		t.Errorf("plugins said %q, want %q", got, want)
+	}
+	if i, j := slices.Index(said, "two after tool:read_file"), slices.Index(said, "one after tool:read_file"); i > j {
+		t.Errorf("results went forwards: %q", said)
+	}
+	if n := len(said); said[n-2] != "two stop" || said[n-1] != "one stop" {
+		t.Errorf("the end is %q, want the opposite of the beginning", said[n-2:])
+	}
+	if f := finished(events, "tool:write_to_file"); len(f) != 1 || !strings.Contains(f[0].Error, "not today") || !strings.Contains(f[0].Error, "plugins.one") {
+		t.Errorf("the refused call finished as %+v", f)
+	}
+	if system := fake.Requests()[0].Request.System; !strings.Contains(system, "# Of one\n\n# Of two") {
+		t.Errorf("the layers of plugins are not at the end: %s", system)
+	}
+}
+
+type failing struct{ recorder }
+
+func (failing) Start(context.Context) error { return errors.New("no") }
+
+// TestPluginsThatCannotBe: one that does not start keeps Ken from opening, and
+// those before it are stopped; names are taken once; Ken's runners are its own.
+func TestPluginsThatCannotBe(t *testing.T) {
+	_, getenv := home(t, nil)
+	var said []string
+	for want, list := range map[string][]plugin.Plugin{
+		"start the plugin bad: no": {recorder{"good", &said}, failing{recorder{"bad", &said}}},
+		"is empty or taken":        {recorder{"x", &said}, recorder{"x", &said}},
+	} {
+		if _, err := Open(t.Context(), Config{Getenv: getenv, Dir: t.TempDir(), Plugins: list}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Open = %v, want %q", err, want)
+		}
+	}
+	if !slices.Contains(said, "good stop") {
+		t.Errorf("%q: the one that started was not stopped", said)
+	}
+	a := open(t, Config{Getenv: getenv, Dir: t.TempDir(), Plugins: []plugin.Plugin{thief{}}})
+	if _, err := a.Door.Invoke(t.Context(), a.Door.ViewFor(viewer(a)), capability.Call{Target: "tool:list_files"}); err == nil || !strings.Contains(err.Error(), "there is shell") {
+		t.Errorf("Invoke = %v, want that the runner is taken", err)
+	}
+}
+
+type thief struct{}
+
+func (thief) Name() string { return "thief" }
+func (thief) Executors() map[string]capability.Invoker {
+	return map[string]capability.Invoker{"shell": capability.InvokerFunc(nil)}
+}
+
+func viewer(a *App) door.Viewer {
+	return door.Viewer{Principal: a.Principal, Origin: capability.ByPerson, Surface: "run"}
+}
+
+// TestS343TraceOfEffects: an effect leaves a line that the trail knows; reading
+// leaves none, and neither does anything where there is no folder (S3.43,
+// S3.U08).
+func TestS343TraceOfEffects(t *testing.T) {
+	_, getenv := home(t, nil)
+	work := t.TempDir()
+	write(t, filepath.Join(work, ".orchestration", "active_intents.yaml"), "active_intents: [{id: INT-7, status: IN_PROGRESS, owned_scope: ['notes/**']}]\n")
+	write(t, filepath.Join(work, "notes", "a.txt"), "hello\n")
+	a := open(t, Config{Getenv: getenv, Dir: work})
+	invoke := func(origin capability.Caller, target capability.ID, arguments string) error {
+		v := viewer(a)
+		v.Origin = origin
+		_, err := a.Door.Invoke(t.Context(), a.Door.ViewFor(v), capability.Call{
+			Target: target, Arguments: json.RawMessage(arguments), Origin: origin, Session: "s", Key: "s/4/1", Intent: "WRITE_FILE",
+		})
+		return err
+	}
+	if err := invoke(capability.ByPerson, "tool:write_to_file", `{"path":"notes/b.txt","content":"x"}`); err != nil {
+		t.Fatal(err)
+	}
+	if err := invoke(capability.ByPerson, "tool:read_file", `{"path":"notes/a.txt"}`); err != nil {
+		t.Fatal(err)
+	}
+	if err := invoke(capability.ByModel, "tool:write_to_file", `{"path":"other.txt","content":"x"}`); err == nil || !strings.Contains(err.Error(), "REQ-001") {
+		t.Errorf("a model writes out of scope: %v", err)
+	}
+	f, err := os.Open(filepath.Join(work, ".orchestration", trace.FileName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var lines []trace.Line
+	for s := bufio.NewScanner(f); s.Scan(); {
+		var l trace.Line
+		if err := json.Unmarshal(s.Bytes(), &l); err != nil {
+			t.Fatal(err)
+		}
+		lines = append(lines, l)
+	}
+	if len(lines) != 1 {
+		t.Fatalf("lines = %+v, want the one effect", lines)
+	}
+	l := lines[0]
+	const ofX = "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881"
+	if l.Turn != "4" || l.Session != "s" || l.Intent != "WRITE_FILE" || l.Capability != "tool:write_to_file" || l.Work[0] != "INT-7" || !l.OK ||
+		len(l.Files) != 1 || l.Files[0] != (trace.Changed{Path: "notes/b.txt", SHA256: ofX}) || !strings.Contains(l.Audit, ":") {
+		t.Errorf("line = %+v", l)
+	}
+}
+
+// TestHooksAreAsked: a hook of ken.yaml refuses a call of anybody's, by the
+// path or the name of its program.
+func TestHooksAreAsked(t *testing.T) {
+	dir, getenv := home(t, map[string]string{"PATH": "/usr/bin:/bin"})
+	write(t, filepath.Join(dir, ".ken", "ken.yaml"), "hooks:\n  gate: {command: [./gate.sh], tools: [list_files]}\n  pass: {command: ['true']}\n")
+	write(t, filepath.Join(dir, ".ken", "gate.sh"), "#!/bin/sh\necho 'not now' >&2\nexit 2\n")
+	if err := os.Chmod(filepath.Join(dir, ".ken", "gate.sh"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
+	view := a.Door.ViewFor(viewer(a))
+	if _, err := a.Door.Invoke(t.Context(), view, capability.Call{Target: "tool:list_files", Origin: capability.ByPerson}); err == nil || !strings.Contains(err.Error(), "not now (hooks.gate)") {
+		t.Errorf("Invoke = %v, want the refusal of the hook", err)
+	}
+	if _, err := a.Door.Invoke(t.Context(), view, capability.Call{Target: "tool:search_files", Arguments: json.RawMessage(`{"regex":"x"}`), Origin: capability.ByPerson}); err != nil {
+		t.Errorf("Invoke of what the hook is not about = %v", err)
+	}
+}
+
+// TestNoModel: without one the error says what to do, and commands work.
+func TestNoModel(t *testing.T) {
+	_, getenv := home(t, nil)
+	a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
+	if err := a.CheckModel(); !errors.Is(err, ErrNoModel) || !strings.Contains(err.Error(), "ken config set model") {
+		t.Errorf("CheckModel = %v", err)
+	}
+	events := say(t, a, "/list_files")
+	if done, ok := events[len(events)-1].(engine.Done); !ok || done.Reason != engine.EndCommand {
+		t.Errorf("a command ended with %+v", events[len(events)-1])
+	}
+	events = say(t, a, "hello")
+	if done, ok := events[len(events)-1].(engine.Done); !ok || done.Reason != engine.EndFailed || !strings.Contains(done.Why, "no model is configured") {
+		t.Errorf("a message ended with %+v", events[len(events)-1])
+	}
+}

@@ -1,0 +1,212 @@
+package bill
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"ken/internal/talk/model"
+)
+
+// families are the newest model of each provider family in the table, an older
+// one whose provider caches without marks, and one that people run themselves.
+func families() []family {
+	return []family{
+		{"anthropic", model.Messages, "claude-opus-5-5"},
+		{"openai", model.Responses, "gpt-6.1-sol"},
+		{"openai older", model.Responses, "gpt-5.1"},
+		{"gemini", model.Gemini, "gemini-4-argon"},
+		{"local", model.Chat, "gpt-oss:20b"},
+	}
+}
+
+type family struct {
+	name string
+	wire model.Wire
+	id   string
+}
+
+// talks is how many conversations a cell is the sum of.
+const talks = 3
+
+// A square of the table is one model with one sample and one number of calls.
+type square struct {
+	family     family
+	tools      int
+	calls      int
+	none, all  float64
+	rungs      map[model.Rung]played
+	auto       model.Rung
+	why        string
+	doesNotFit bool
+}
+
+// over is what a rung costs more than the same conversation without any tools.
+func (c *square) over(r model.Rung) float64 { return c.rungs[r].cost - c.none }
+
+// cut is how much less that is than with everything in the prompt, in percent.
+func (c *square) cut(r model.Rung) float64 { return 100 * (1 - c.over(r)/(c.all-c.none)) }
+
+// best is the rung that costs least.
+func (c *square) best() model.Rung {
+	best := model.Bridge
+	for r := range c.rungs {
+		if c.rungs[r].cost < c.rungs[best].cost || c.rungs[r].cost == c.rungs[best].cost && r < best {
+			best = r
+		}
+	}
+	return best
+}
+
+// replay plays every cell of one sample. fresh is how often somebody wants
+// something new, see [world.talk].
+func replay(tb testing.TB, tools []tool, fresh int) (cells []*square) {
+	w := newWorld(tb, tools)
+	var table *model.Table
+	for _, calls := range []int{3, 8} {
+		var conversations [][]turn
+		for seed := range uint64(talks) {
+			conversations = append(conversations, w.talk(tb, calls, fresh, seed))
+		}
+		for _, f := range families() {
+			row, ok := table.Find(f.wire, f.id)
+			if !ok {
+				tb.Fatalf("the table has no row for %s", f.id)
+			}
+			c := &square{family: f, tools: len(tools), calls: calls, rungs: map[model.Rung]played{}}
+			play := func(r model.Rung) (sum played) {
+				for _, talk := range conversations {
+					p := w.play(tb, row, r, talk, calls)
+					sum.rung, sum.why = p.rung, p.why
+					sum.cost += p.cost
+					sum.searches += p.searches
+					sum.largest = max(sum.largest, p.largest)
+				}
+				return sum
+			}
+			c.none = play(none).cost
+			all := play(everything)
+			c.all, c.doesNotFit = all.cost, all.largest > row.Window
+			for _, r := range []model.Rung{model.Whole, model.Inline, model.Search, model.Bridge, model.Extend, model.PerTurn} {
+				if row.Has(r) {
+					c.rungs[r] = play(r)
+				}
+			}
+			auto := play(model.Auto)
+			c.auto, c.why = auto.rung, auto.why
+			if math.Abs(auto.cost-c.rungs[c.auto].cost) > 1e-9 {
+				tb.Errorf("%s, %d tools: auto costs %v and %s, which it is, %v", f.name, len(tools), auto.cost, c.auto, c.rungs[c.auto].cost)
+			}
+			cells = append(cells, c)
+		}
+	}
+	return cells
+}
+
+// line is a row of the table: what everything in the prompt adds to the bill,
+// and how much less each rung adds.
+func (c *square) line() string {
+	var b strings.Builder
+	mark := " "
+	if c.doesNotFit {
+		mark = "*" // larger than the model's window: the price is what it would be
+	}
+	fmt.Fprintf(&b, "%5d tools %d calls %-12s without %7.3f all +%8.3f%s", c.tools, c.calls, c.family.name, c.none, c.all-c.none, mark)
+	for _, r := range []model.Rung{model.Whole, model.Inline, model.Search, model.Bridge, model.Extend, model.PerTurn} {
+		if p, ok := c.rungs[r]; ok {
+			fmt.Fprintf(&b, "  %s %.1f%% (%d)", r, c.cut(r), p.searches)
+		}
+	}
+	fmt.Fprintf(&b, "  auto: %s %.1f%%", c.auto, c.cut(c.auto))
+	return b.String()
+}
+
+// bars are the least that auto must cut, by the size of the sample: in percent,
+// and those where it takes inline.
+func bars(tools int) (least, inline float64) {
+	switch tools {
+	case 50:
+		return 45, 75
+	case 200:
+		return 85, 93
+	case 2000:
+		return 95, 98
+	}
+	return 0, 0
+}
+
+// TestBill replays conversations of 30 turns with 3 and 8 calls over 20, 50, 200
+// and 2,000 real tools against each provider's published cache rules and prices,
+// and holds auto to its bars. A person stays with something for three turns: a
+// session of 90 to 240 calls comes to 10 to 15 different tools.
+func TestBill(t *testing.T) {
+	tools := corpus(t)
+	for _, n := range []int{20, 50, 200, 2000} {
+		for _, c := range replay(t, tools[:n], 3) {
+			t.Log(c.line())
+			at := fmt.Sprintf("%s, %d tools, %d calls", c.family.name, n, c.calls)
+			auto, best := c.over(c.auto), c.best()
+			if auto > c.all-c.none+1e-9 {
+				t.Errorf("%s: auto adds %.4f to the bill, everything in the prompt %.4f", at, auto, c.all-c.none)
+			}
+			if auto > 1.05*c.over(best) {
+				t.Errorf("%s: auto (%s) adds %.4f, the cheapest rung, %s, %.4f: more than 5%% less", at, c.auto, auto, best, c.over(best))
+			}
+			least, inline := bars(n)
+			if c.auto == model.Inline {
+				least = inline
+			}
+			if got := c.cut(c.auto); got < least {
+				t.Errorf("%s: auto (%s) cuts what tools add to the bill by %.1f%%, want %.0f%%", at, c.auto, got, least)
+			}
+		}
+	}
+}
+
+// TestBillOfRestlessPeople is the same for people who want something new in every
+// turn or every second one: the worst case, in which a session comes to most of
+// 20 or 50 tools. Auto does not know that and may choose wrong; the bill must
+// not be more than 5% above that with everything in the prompt.
+func TestBillOfRestlessPeople(t *testing.T) {
+	if testing.Short() {
+		t.Skip("soak: it tells how far the numbers of TestBill depend on the conversation")
+	}
+	tools := corpus(t)
+	for _, fresh := range []int{1, 2} {
+		for _, n := range []int{20, 50, 200} {
+			for _, c := range replay(t, tools[:n], fresh) {
+				t.Logf("every %d: %s", fresh, c.line())
+				if got := c.rungs[c.auto].cost; got > 1.05*c.all {
+					t.Errorf("%s, %d tools, %d calls: auto costs %.3f, everything in the prompt %.3f", c.family.name, n, c.calls, got, c.all)
+				}
+			}
+		}
+	}
+}
+
+// BenchmarkBill reports the least that auto cuts in any cell, and by how much it
+// misses the cheapest rung in the worst, in percent.
+func BenchmarkBill(b *testing.B) {
+	tools := corpus(b)
+	for _, n := range []int{20, 50, 200, 2000} {
+		b.Run(fmt.Sprint(n, "-tools"), func(b *testing.B) {
+			for b.Loop() {
+				least, inline, missed, searches := 100.0, 100.0, 0.0, 0
+				for _, c := range replay(b, tools[:n], 3) {
+					b.Log(c.line())
+					least = min(least, c.cut(c.auto))
+					if c.auto == model.Inline {
+						inline = min(inline, c.cut(c.auto))
+					}
+					missed = max(missed, 100*(c.over(c.auto)/c.over(c.best())-1))
+					searches += c.rungs[c.auto].searches
+				}
+				b.ReportMetric(least, "least-cut-%")
+				b.ReportMetric(inline, "least-inline-cut-%")
+				b.ReportMetric(missed, "over-cheapest-%")
+				b.ReportMetric(float64(searches)/10/talks, "searches/session")
+			}
+		})
+	}
+}
