@@ -10,6 +10,7 @@ import (
 	"ken/capability"
 	"ken/internal/govern/policy"
 	"ken/internal/run/executor"
+	"ken/internal/run/executor/analyze"
 	"ken/internal/run/executor/files"
 	"ken/internal/run/executor/process"
 	"ken/internal/run/executor/results"
@@ -18,6 +19,7 @@ import (
 	"ken/internal/run/runner"
 	"ken/internal/run/sandbox"
 	"ken/internal/run/sandbox/egress"
+	"ken/llm"
 )
 
 // executors are made once, for all calls.
@@ -54,7 +56,21 @@ func (a *App) executors(kept *result.Store) (runner.Executors, error) {
 	if t := a.Rules().Tool("shell"); t.Enabled && t.Mode == policy.AccessFull {
 		a.log.Warn("the tool shell is in the mode full: a model may have any command run in the sandbox", "key", "tools.shell.mode")
 	}
+	analysis, err := analyze.New(analyze.Config{
+		Results: kept, Lookup: a.lookup, Key: a.fenceKey(),
+		Model: func(context.Context) (llm.Model, error) {
+			v, err := a.answering()
+			if err != nil {
+				return nil, err
+			}
+			return a.wrapped(v.Model), nil
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
 	own := map[string]executor.Executor{
+		"analyze.*":  analysis,
 		"exec.*":     programs,
 		"shell":      commands,
 		"files.*":    onFiles,
@@ -67,7 +83,9 @@ func (a *App) executors(kept *result.Store) (runner.Executors, error) {
 	out := runner.Executors{}
 	for name, x := range own {
 		out[name] = runner.FromExecutor(x)
-		if name != "exec.*" && name != "function.*" && name != "mcp.*" {
+		switch name {
+		case "exec.*", "function.*", "mcp.*", "analyze.*": // what others bring may be run so
+		default:
 			out[name] = ownOnly{out[name]}
 		}
 		if a.reviewRequired() {

@@ -11,6 +11,7 @@ import (
 	"ken/internal/know/catalog"
 	"ken/internal/know/source"
 	"ken/internal/run/executor"
+	"ken/internal/run/executor/analyze"
 	"ken/internal/run/executor/files"
 	"ken/internal/run/executor/function"
 	"ken/internal/run/executor/results"
@@ -51,7 +52,7 @@ func (a *App) prepareRunning(cfg Config) error {
 // wherever it runs, so nobody searches for them.
 func ownTools(ctx context.Context) (*catalog.Catalog, error) {
 	c, err := catalog.New(catalog.Config{
-		Sources: []capability.Source{memory("ken", capability.TrustBuiltin, files.Tools(), shell.Tools(), results.Tools())},
+		Sources: []capability.Source{memory("ken", capability.TrustBuiltin, files.Tools(), shell.Tools(), results.Tools(), analyze.Tools())},
 		Machine: catalog.ThisMachine(),
 	})
 	if err == nil {
