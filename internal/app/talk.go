@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -292,6 +291,9 @@ type Answer struct {
 	Yes   bool
 	Scope approval.Scope // of consent
 	Text  string
+
+	// Answers are those to an [engine.Inquiry], by the question's name.
+	Answers map[string]json.RawMessage
 }
 
 // Reply answers what a turn asked: consent at the desk, everything else to the
@@ -312,37 +314,6 @@ func (a *App) Reply(ctx context.Context, who capability.Principal, sess string, 
 	if err != nil {
 		return err
 	}
-	reply := engine.Reply{Yes: said.Yes, Text: said.Text}
-	if asked.What == engine.Inquiry {
-		reply.Answers, err = inquiryAnswers(asked, said)
-		if err != nil {
-			return err
-		}
-	}
+	reply := engine.Reply{Yes: said.Yes, Text: said.Text, Answers: said.Answers}
 	return e.Reply(ctx, who, sess, asked.ID, reply)
-}
-
-// inquiryAnswers says the same to every question of a capability: a form that a
-// terminal cannot show is filled in as JSON.
-func inquiryAnswers(asked engine.Asked, said Answer) (map[string]json.RawMessage, error) {
-	out := map[string]json.RawMessage{}
-	for name := range asked.Requests {
-		answer := map[string]any{"action": "decline"}
-		if said.Yes {
-			answer["action"] = "accept"
-			var content map[string]any
-			if text := strings.TrimSpace(said.Text); text != "" {
-				if err := json.Unmarshal([]byte(text), &content); err != nil {
-					return nil, errors.New(`the answer is not a JSON object; write it as {"name": "value"}`)
-				}
-			}
-			answer["content"] = content
-		}
-		b, err := json.Marshal(answer)
-		if err != nil {
-			return nil, err
-		}
-		out[name] = b
-	}
-	return out, nil
 }

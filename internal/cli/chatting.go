@@ -136,15 +136,36 @@ func (c *command) say(ctx context.Context, t *talk, k chatCall) error {
 	if c.out.terminal {
 		o.Width, o.Colour = c.out.width, c.out.colour
 	}
-	kind := ""
-	done, err := chat.Print(c.out, c.answering(ctx, t, t.Turn(ctx, text), &kind), o)
+	var last heard
+	events, is := t.own(ctx, text)
+	if !is {
+		events = c.answering(ctx, t, t.Turn(ctx, text), &last)
+	}
+	done, err := chat.Print(c.out, events, o)
 	if err != nil {
 		if c.json {
 			return silently(err)
 		}
 		return err
 	}
-	return turnStatus(done, kind, c.json || !k.quiet)
+	if done.Reason == engine.EndWaiting && !c.json && !k.quiet {
+		fmt.Fprintln(c.err, last.next(done.Session))
+	}
+	return turnStatus(done, last.kind, c.json || !k.quiet)
+}
+
+// heard is what of a turn's events is needed at its end.
+type heard struct {
+	kind  string // of the last call's error
+	asked engine.Asked
+}
+
+// next says how a turn that waits goes on.
+func (h heard) next(session string) string {
+	if h.asked.What == engine.Consent && h.asked.Ticket != "" {
+		return fmt.Sprintf("To go on: ken approve grant %s (or deny), then ken chat --resume %s -p \"\"", foreign(h.asked.Ticket), foreign(session))
+	}
+	return fmt.Sprintf("To go on: answer it at a terminal with ken chat --resume %s", foreign(session))
 }
 
 // turnStatus turns the end of a turn into a status. told means that the output
@@ -173,16 +194,19 @@ func turnStatus(done engine.Done, kind string, told bool) error {
 
 // answering passes events on; on a terminal it puts to the person what a turn
 // asks.
-func (c *command) answering(ctx context.Context, t *talk, events iter.Seq2[engine.Event, error], kind *string) iter.Seq2[engine.Event, error] {
+func (c *command) answering(ctx context.Context, t *talk, events iter.Seq2[engine.Event, error], last *heard) iter.Seq2[engine.Event, error] {
 	return func(yield func(engine.Event, error) bool) {
 		for ev, err := range events {
 			if f, ok := ev.(engine.Finished); ok {
-				*kind = f.Kind
+				last.kind = f.Kind
 			}
 			if !yield(ev, err) {
 				return
 			}
 			asked, ok := ev.(engine.Asked)
+			if ok {
+				last.asked = asked
+			}
 			if !ok || t.alone {
 				continue
 			}

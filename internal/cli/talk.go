@@ -174,7 +174,7 @@ func (t *talk) note(ev engine.Event) {
 
 // Reply answers what a turn asked.
 func (t *talk) Reply(ctx context.Context, asked engine.Asked, a chat.Answer) error {
-	return t.app.Reply(ctx, t.app.Principal, t.session(), asked, app.Answer{Yes: a.Yes, Scope: approval.Scope(a.Scope), Text: a.Text})
+	return t.app.Reply(ctx, t.app.Principal, t.session(), asked, app.Answer{Yes: a.Yes, Scope: approval.Scope(a.Scope), Text: a.Text, Answers: a.Answers})
 }
 
 func (t *talk) session() string {
@@ -268,6 +268,25 @@ func (t *talk) Command(ctx context.Context, line string) (chat.Output, bool, err
 		}
 	}
 	return chat.Output{}, false, nil
+}
+
+// own runs a command of the conversation itself for a script, which hears of it
+// as of a turn. It is false where the text is none.
+func (t *talk) own(ctx context.Context, text string) (iter.Seq2[engine.Event, error], bool) {
+	word, args, _ := strings.Cut(strings.TrimSpace(text), " ")
+	flag, lasts := map[string]string{"/mode": "--mode", "/new": "no --resume", "/resume": "--resume"}[word]
+	var out chat.Output
+	is, err := lasts, error(usageError{fmt.Errorf("%s is for a conversation that goes on; with -p use %s", word, flag)})
+	if !lasts || word == "/mode" && args == "" {
+		out, is, err = t.Command(ctx, text)
+	}
+	return func(yield func(engine.Event, error) bool) {
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		yield(engine.Done{Session: t.session(), Reason: engine.EndCommand, Text: out.Text}, nil)
+	}, is
 }
 
 func (t *talk) help(context.Context, []string) (chat.Output, error) {

@@ -54,7 +54,7 @@ func (v *view) plain(out []string, text string) []string {
 	for line := range strings.SplitSeq(safe(strings.TrimSuffix(text, "\r")), "\n") {
 		out = append(out, line)
 	}
-	v.spoken = true
+	v.streamed = true
 	return out
 }
 
@@ -102,7 +102,7 @@ func (v *view) callLine(out []string, mark, line, end string) []string {
 	if v.gap {
 		out = append(out, "")
 	}
-	v.gap, v.answered, v.spoken = false, false, true
+	v.gap, v.answered = false, false
 	return append(out, clip("  "+mark+" "+clip(line, v.width-6-columns(end))+"  "+styled(v.colour, dim, end), v.width))
 }
 
@@ -129,12 +129,20 @@ func (v *view) folded(out []string, title, text string, lost int, handle string)
 		}
 		text += ")"
 	}
-	v.folds = append(v.folds, fold{title, text})
+	v.fold(title, text)
 	note := "… Ctrl-O shows it whole"
 	if hidden > 0 {
 		note = fmt.Sprintf("… %s above; Ctrl-O shows all", plural(hidden, "line"))
 	}
 	return append(out, styled(v.colour, dim, clip("    "+note, v.width)))
+}
+
+// fold keeps a text to be unfolded. Only so many are kept; the session has all.
+func (v *view) fold(title, text string) {
+	v.folds = append(v.folds, fold{title, text})
+	if len(v.folds) > mostFolds {
+		v.folds = append([]fold(nil), v.folds[1:]...)
+	}
 }
 
 // indented appends text of several lines under a call.
@@ -190,7 +198,7 @@ func (v *view) asked(out []string, a engine.Asked) []string {
 	if v.gap || v.answered {
 		out = append(out, "")
 	}
-	v.gap, v.answered, v.spoken = false, false, true
+	v.gap, v.answered = false, false
 	if a.Text != "" {
 		for line := range strings.SplitSeq(safe(a.Text), "\n") {
 			for _, part := range wrap(line, v.width-2) {
@@ -206,7 +214,7 @@ func (v *view) asked(out []string, a engine.Asked) []string {
 		out = v.named(out, line)
 	}
 	for i, choice := range a.Choice {
-		out = append(out, clip(fmt.Sprintf("  %d. %s", i+1, safeLine(choice)), v.width))
+		out = v.hanging(out, "", fmt.Sprintf("%d. %s", i+1, safeLine(choice)))
 	}
 	return out
 }
@@ -231,7 +239,7 @@ func (v *view) named(out []string, line engine.Line) []string {
 
 // done ends a turn.
 func (v *view) done(out []string, d engine.Done) []string {
-	if !v.spoken && d.Text != "" { // nothing was streamed
+	if !v.streamed && d.Text != "" {
 		md := markdown{width: v.width, colour: v.colour}
 		out = v.answer(out, append(md.write(d.Text), md.end()...))
 	}

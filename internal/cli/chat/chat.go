@@ -102,8 +102,8 @@ type Config struct {
 	// Greeting are lines to begin with: how to get help, what is missing.
 	Greeting []string
 
-	// First is said before anything is typed; empty: nothing. Go on: an open
-	// turn is continued first.
+	// First is said before anything is typed; empty: nothing. GoOn continues an
+	// open turn instead.
 	First string
 	GoOn  bool
 

@@ -209,7 +209,7 @@ func (e *editor) layout(mark string, width, rows int) (lines []string, row, colu
 		if at < e.at && at+n > e.at { // within a character: before it
 			row, column = len(lines), indent+used
 		}
-		s := shown(e.text[at : at+n])
+		s := clip(shown(e.text[at:at+n]), room)
 		c := columns(s)
 		if used+c > room && used > 0 {
 			next()

@@ -195,7 +195,9 @@ func final(c byte, numbers []string) string {
 	case 'Z':
 		return "shift-tab"
 	case 'M':
-		return "enter" // of the keypad
+		if numbers == nil {
+			name = "enter" // of the keypad
+		}
 	case 'u':
 		return reported(number(0), number(1))
 	case '~':

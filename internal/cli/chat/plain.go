@@ -22,16 +22,11 @@ type plainChat struct {
 
 // runPlain holds a conversation without a screen.
 func runPlain(ctx context.Context, cfg Config) error {
-	stop := make(chan struct{})
-	input, err := readInput(cfg.In, stop)
+	input, stop, err := readInput(cfg.In)
 	if err != nil {
 		return err
 	}
-	defer func() {
-		close(stop)
-		for range input { // until the reader is gone
-		}
-	}()
+	defer stop()
 	width := 80
 	if w, _, err := term.GetSize(int(cfg.Out.Fd())); err == nil && w > 10 {
 		width = w - 1

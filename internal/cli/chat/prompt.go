@@ -63,6 +63,7 @@ func (c *chat) interrupt(armed bool) {
 	case c.job != nil:
 		c.job.ctrlC++
 		c.job.cancel()
+		c.asks = nil
 		switch c.job.ctrlC {
 		case 1:
 			c.hint = "ending it"

@@ -69,13 +69,18 @@ func menuOf(a engine.Asked) string {
 	return strings.TrimSpace(wording(a) + " " + strings.Join(words, "; "))
 }
 
-// firstAsk begins with the first question.
+// firstAsk begins with the first question. What it is about is shown only now,
+// so that it stands right above the answer.
 func (c *chat) firstAsk() {
 	c.asked = time.Now()
 	c.reply, c.form = editor{}, nil
-	if len(c.asks) > 0 && c.asks[0].What == engine.Inquiry {
+	if len(c.asks) == 0 {
+		return
+	}
+	if c.asks[0].What == engine.Inquiry {
 		c.form = formOf(c.asks[0])
 	}
+	c.final = append(c.final, c.view.event(c.asks[0])...)
 }
 
 // ready reports whether an answer counts. What was typed before the question
@@ -186,14 +191,14 @@ func (c *chat) answer(ctx context.Context, given Answer, words string) {
 	if c.form != nil && len(c.form.fields) > 0 && given.Yes {
 		asking = c.form.fields[len(c.form.fields)-1].name + ":"
 	}
-	c.asks = c.asks[1:]
-	c.firstAsk()
-	c.mine[a.ID] = true
 	style := red
 	if given.Yes {
 		style = green
 	}
 	c.final = c.view.aside(c.final, style, safeLine(asking+" "+words))
+	c.mine[a.ID] = true
+	c.asks = c.asks[1:]
+	c.firstAsk()
 	c.replying++
 	c.workers.Go(func() {
 		err := c.talk.Reply(ctx, a, given)
@@ -209,7 +214,7 @@ func (c *chat) replied(ctx context.Context, r replied) {
 	c.replying--
 	if r.err != nil {
 		c.final = c.view.aside(c.final, red, safeLine("✗ "+r.err.Error()))
-		if c.job != nil || c.waiting {
+		if c.job != nil && c.job.ctrlC == 0 || c.waiting {
 			delete(c.mine, r.asked.ID)
 			c.asks = append([]engine.Asked{r.asked}, c.asks...)
 			c.firstAsk()

@@ -123,14 +123,15 @@ type replied struct {
 // run is the conversation between taking the terminal and giving it back.
 func (c *chat) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
-	stop := make(chan struct{})
-	input, err := readInput(c.cfg.In, stop)
+	input, stop, err := readInput(c.cfg.In)
 	if err != nil {
 		cancel()
 		return err
 	}
 	for _, line := range c.cfg.Greeting {
-		c.final = append(c.final, styled(c.view.colour, dim, clip(safeLine(line), c.view.width)))
+		for _, part := range wrap(safeLine(line), c.view.width) {
+			c.final = append(c.final, styled(c.view.colour, dim, part))
+		}
 	}
 	if c.cfg.GoOn {
 		c.start(ctx, "")
@@ -139,10 +140,8 @@ func (c *chat) run(ctx context.Context) error {
 	}
 	err = c.loop(ctx, input)
 	cancel()
-	close(stop)
+	stop()
 	c.finish()
-	for range input { // until the reader is gone
-	}
 	c.screen.leave(c.final)
 	return errors.Join(err, c.screen.err)
 }
@@ -283,10 +282,13 @@ func (c *chat) told(ctx context.Context, n news, ok bool) {
 	}
 	switch ev := n.event.(type) {
 	case engine.Asked:
-		c.asks = append(c.asks, ev)
-		if len(c.asks) == 1 {
+		if c.job.ctrlC > 0 { // nobody will answer
+			return
+		}
+		if c.asks = append(c.asks, ev); len(c.asks) == 1 {
 			c.firstAsk()
 		}
+		return
 	case engine.Answered:
 		c.forget(ev.ID)
 		if c.mine[ev.ID] {

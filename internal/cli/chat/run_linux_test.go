@@ -31,15 +31,15 @@ func TestRunTalk(t *testing.T) {
 	s.types("ab世c\x1b[D\x1b[D\x7f")
 	s.prompts("❯ a")
 	s.types("\x05 👨\u200d👩x\x7f\x7f\x17yes\x01no \x1bf!\x05?")
-	s.prompts("❯ no a世c!yes?")
+	s.prompts("❯ no yes!?")
 	s.types("\x15")
 	s.prompts("❯ ")
 	s.types("\x19\r")
-	s.shows("you said no a世c!yes?")
+	s.shows("you said no yes!?")
 	s.prompts("❯ ")
 	s.types("\x04")
 	text := s.ends()
-	if got := []string{<-said, <-said}; got[0] != "hello wörld 世界" || got[1] != "no a世c!yes?" {
+	if got := []string{<-said, <-said}; got[0] != "hello wörld 世界" || got[1] != "no yes!?" {
 		t.Errorf("said %q", got)
 	}
 	if strings.Count(text, "❯ hello") != 1 || strings.Contains(text, "gpt-9") {
@@ -60,6 +60,7 @@ func TestRunManyLines(t *testing.T) {
 	if got, want := <-said, "one\ntwo\nthree\nfour\nfive\nsix"; got != want {
 		t.Errorf("said %q, want %q", got, want)
 	}
+	s.prompts("❯ ")
 	// A paste is text, whatever is in it: nothing is sent, nothing is a key.
 	s.types("\x1b[200~pas")
 	s.types("ted\r\n\x03\x04y\tq\x1b[A\x1b[20")
@@ -69,6 +70,7 @@ func TestRunManyLines(t *testing.T) {
 	if got, want := <-said, "pasted\ny\tq[A."; got != want {
 		t.Errorf("said %q, want %q", got, want)
 	}
+	s.prompts("❯ ")
 	// A paste that is higher than the terminal shows the end, with the cursor.
 	s.types("\x1b[200~" + strings.Repeat("line\n", 50) + "last\x1b[201~")
 	s.prompts("  last")
@@ -159,12 +161,15 @@ func TestRunComplete(t *testing.T) {
 	s.types("\r")
 	s.shows("The mode is code.")
 	s.prompts("❯ go on")
+	s.hides("Ctrl-C e")
 	s.types("\x15/q\t")
 	s.prompts("❯ /quit ")
 	s.types("\x15/cost\r")
 	s.shows("✗ the wire is broken⟨U+001B⟩[2J")
+	s.prompts("❯ ")
 	s.types("/other words\r") // nobody's command is said
 	s.shows("you said /other words")
+	s.prompts("❯ ")
 	s.types("/why\r")
 	s.shows("nothing was looked for yet")
 	s.types("/model\r")
@@ -233,11 +238,46 @@ func TestRunApprove(t *testing.T) {
 	s.shows(`"s" is none of them`)
 	s.shows("Allow it? [y]")
 	s.types("\x1b[200~y\x1b[201~")
-	s.types("\x03") // ends the turn; the answer of the test's talker ends its wait
-	talk.replies <- given{}
+	s.types("\x03")
+	s.shows("ending it")
+	talk.replies <- given{} // what the test's talker waits for
 	if got := <-answers; got.Yes {
 		t.Errorf("an aborted question was answered: %+v", got)
 	}
+	s.hides("ending it")
+	s.prompts("❯ y") // what was pasted is for the line
+	s.types("\x03\x04")
+	s.ends()
+}
+
+// TestRunApproveMany shows that each of several questions stands right above
+// its answer, and that the answer of somebody else counts.
+func TestRunApproveMany(t *testing.T) {
+	talk := &part{replies: make(chan given, 2)}
+	talk.turn = func(_ context.Context, _ string, yield func(engine.Event, error) bool) {
+		for _, id := range []string{"first", "second", "third"} {
+			if !yield(engine.Asked{ID: id, What: engine.Consent, Lines: []engine.Line{{Name: "runs", Text: id}}}, nil) {
+				return
+			}
+		}
+		got := <-talk.replies
+		if !yield(engine.Answered{ID: got.Ask, Yes: got.Yes}, nil) || !yield(engine.Answered{ID: "second", Text: "by Ann"}, nil) {
+			return
+		}
+		got = <-talk.replies
+		_ = yield(engine.Delta{Text: "last was " + got.Ask}, nil) && yield(engine.Done{Reason: engine.EndAnswer}, nil)
+	}
+	s := open(t, 80, 30, Config{Talker: talk, First: "go"})
+	s.shows("Allow it? [y]")
+	if text := s.text(); !strings.Contains(text, "runs  first") || strings.Contains(text, "runs  second") {
+		t.Errorf("the first question is shown as\n%s", text)
+	}
+	s.types("y")
+	s.shows("answered no: by Ann")
+	s.shows("runs  third")
+	s.shows("Allow it? [y]")
+	s.types("n")
+	s.shows("last was third")
 	s.prompts("❯ ")
 	s.types("\x04")
 	s.ends()
@@ -504,6 +544,7 @@ func TestRunFold(t *testing.T) {
 	s.shows("entry-1\nentry-2")
 	s.types("\x0f")
 	s.shows("nothing more is folded")
+	s.prompts("❯ ")
 	s.types("\x04")
 	s.ends()
 }
@@ -560,5 +601,90 @@ func TestRunPlain(t *testing.T) {
 	got, rerr := os.ReadFile(out.Name())
 	if err != nil || rerr != nil || !strings.Contains(string(got), "failed: no consent") || !strings.Contains(string(got), "you said y\n") || !strings.Contains(string(got), "you said last") {
 		t.Errorf("Run() = %v, %v and prints\n%s", err, rerr, got)
+	}
+}
+
+// TestRunStuck shows that a person can leave a turn that does not end.
+func TestRunStuck(t *testing.T) {
+	release := make(chan struct{})
+	defer close(release)
+	began := make(chan struct{})
+	talk := &part{turn: func(_ context.Context, _ string, yield func(engine.Event, error) bool) {
+		close(began)
+		<-release
+		if yield(engine.Delta{Text: "too late"}, nil) {
+			t.Error("somebody takes what nobody waited for")
+		}
+	}}
+	s := open(t, 80, 10, Config{Talker: talk})
+	s.prompts("❯ ")
+	s.types("go\r")
+	<-began
+	s.types("\x04")
+	s.shows("Ctrl-C ends what runs")
+	for _, hint := range []string{"ending it", "Ctrl-C once more leaves without waiting"} {
+		s.types("\x03")
+		s.shows(hint)
+	}
+	s.types("\x03")
+	s.ends()
+}
+
+// TestRunUnanswered shows that a turn that waits can be left waiting.
+func TestRunUnanswered(t *testing.T) {
+	talk := &part{turn: func(_ context.Context, _ string, yield func(engine.Event, error) bool) {
+		_ = yield(engine.Asked{ID: "1", What: engine.Escalate}, nil) && yield(engine.Done{Reason: engine.EndWaiting}, nil)
+	}}
+	s := open(t, 80, 10, Config{Talker: talk, First: "go"})
+	s.shows("Allow the intent? [y] yes; [n] no")
+	s.types("\x03")
+	s.shows("left unanswered; the turn waits")
+	s.prompts("❯ ")
+	s.types("\x04")
+	s.ends()
+}
+
+func TestRunSearch(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "history")
+	if err := os.WriteFile(file, []byte("\"one apple\"\nbroken\n\"two apples\"\n\"pear\"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, 60, 10, Config{Talker: &part{turn: echo}, History: file})
+	s.prompts("❯ ")
+	s.types("\x12apx")
+	s.prompts("search apx")
+	s.types("\x7fple")
+	s.shows("search apple: two apples")
+	s.types("\x12")
+	s.shows("search apple: one apple")
+	s.types("\x12\x1b")
+	s.prompts("❯ ")
+	s.types("\x12pear\r")
+	s.prompts("❯ pear")
+	s.types("\x03\x12\x03\x04")
+	s.ends()
+}
+
+// TestRunPlainForm fills in a form on a dumb terminal.
+func TestRunPlainForm(t *testing.T) {
+	talk := &part{replies: make(chan given, 1)}
+	var got given
+	talk.turn = func(_ context.Context, _ string, yield func(engine.Event, error) bool) {
+		got, _ = ask(talk, yield, engine.Asked{ID: "1", What: engine.Inquiry, Requests: map[string]json.RawMessage{"f": json.RawMessage(`{"method":"elicitation/create","params":{"message":"How many?","requestedSchema":{"required":["n"],"properties":{"n":{"type":"integer"}}}}}`)}})
+		yield(engine.Done{Reason: engine.EndAnswer, Text: "thanks"}, nil)
+	}
+	s := open(t, 60, 20, Config{Talker: talk, First: "go", Getenv: func(string) string { return "dumb" }})
+	s.shows("n (integer):")
+	s.types("many\n")
+	s.shows("it must be a whole number")
+	s.types("3\n")
+	s.shows("thanks")
+	s.types("/why\n/output\n\x04")
+	if err := <-s.ended; err != nil {
+		t.Errorf("Run() = %v", err)
+	}
+	s.ended <- nil
+	if string(got.Answers["f"]) != `{"action":"accept","content":{"n":3}}` {
+		t.Errorf("answers %s", got.Answers)
 	}
 }

@@ -7,10 +7,10 @@ import (
 	"os"
 )
 
-// readInput passes on what is read until the input ends. The reader stays
-// behind when stop is closed, and goes with the process.
-func readInput(f *os.File, stop <-chan struct{}) (<-chan []byte, error) {
-	out := make(chan []byte)
+// readInput passes on what is read until stop is called or the input ends. The
+// reader may stay behind after stop, and goes with the process.
+func readInput(f *os.File) (input <-chan []byte, stop func(), err error) {
+	out, stopped := make(chan []byte), make(chan struct{})
 	go func() {
 		defer close(out)
 		for {
@@ -19,7 +19,7 @@ func readInput(f *os.File, stop <-chan struct{}) (<-chan []byte, error) {
 			if n > 0 {
 				select {
 				case out <- b[:n]:
-				case <-stop:
+				case <-stopped:
 					return
 				}
 			}
@@ -28,7 +28,7 @@ func readInput(f *os.File, stop <-chan struct{}) (<-chan []byte, error) {
 			}
 		}
 	}()
-	return out, nil
+	return out, func() { close(stopped) }, nil
 }
 
 // resized tells nothing: there is no such signal here.

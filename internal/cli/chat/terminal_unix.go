@@ -12,26 +12,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// readInput passes on what is read until stop is closed or the input ends; then
-// it closes the channel. It leaves nobody behind who would read on.
-func readInput(f *os.File, stop <-chan struct{}) (<-chan []byte, error) {
+// readInput passes on what is read until stop is called or the input ends; then
+// it closes the channel. After stop nobody is left who would read on.
+func readInput(f *os.File) (input <-chan []byte, stop func(), err error) {
 	r, w, err := os.Pipe()
 	if err != nil {
-		return nil, fmt.Errorf("make a pipe to wake the reader: %w", err)
+		return nil, nil, fmt.Errorf("make a pipe to wake the reader: %w", err)
 	}
-	out := make(chan []byte)
-	ended := make(chan struct{})
-	go func() {
-		defer w.Close()
-		select {
-		case <-stop:
-		case <-ended:
-		}
-	}()
+	out, stopped := make(chan []byte), make(chan struct{})
 	go func() {
 		defer close(out)
 		defer r.Close()
-		defer close(ended)
 		for {
 			if ok, err := readable(int(f.Fd()), int(r.Fd())); err != nil || !ok {
 				return
@@ -41,7 +32,7 @@ func readInput(f *os.File, stop <-chan struct{}) (<-chan []byte, error) {
 			if n > 0 {
 				select {
 				case out <- b[:n]:
-				case <-stop:
+				case <-stopped:
 					return
 				}
 			}
@@ -50,7 +41,12 @@ func readInput(f *os.File, stop <-chan struct{}) (<-chan []byte, error) {
 			}
 		}
 	}()
-	return out, nil
+	return out, func() {
+		close(stopped)
+		w.Close()
+		for range out { // until the reader is gone
+		}
+	}, nil
 }
 
 // readable waits for input and reports whether it came before the other end of

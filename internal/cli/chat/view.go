@@ -13,8 +13,9 @@ import (
 )
 
 const (
-	foldAt   = 4       // lines of a call's output that are shown of more
-	mostKept = 1 << 20 // bytes of a call's output that can be unfolded
+	foldAt    = 4       // lines of a call's output that are shown of more
+	mostKept  = 1 << 20 // bytes of a call's output that can be unfolded
+	mostFolds = 50
 )
 
 // A view makes lines of the events of one turn after another. Lines that it
@@ -34,7 +35,7 @@ type view struct {
 	calls    []*call   // that run, oldest first
 	last     *engine.Selected
 	folds    []fold // newest last
-	spoken   bool   // lines were given in this turn
+	streamed bool   // the answer came in fragments, or a command's output
 	gap      bool   // an empty line is due
 }
 
@@ -55,7 +56,7 @@ type fold struct {
 
 // begin opens a turn.
 func (v *view) begin(text string) {
-	v.command, v.began, v.spoken, v.gap = strings.HasPrefix(text, "/"), v.now(), false, false
+	v.command, v.began, v.streamed, v.gap = strings.HasPrefix(text, "/"), v.now(), false, false
 	v.md = markdown{width: v.width, colour: v.colour}
 	v.calls, v.thought, v.thinking, v.answered = nil, nil, time.Time{}, false
 }
@@ -119,7 +120,7 @@ func (v *view) settle() []string {
 	var out []string
 	if !v.thinking.IsZero() {
 		title := "thought for " + took(v.now().Sub(v.thinking))
-		v.folds = append(v.folds, fold{title, string(v.thought)})
+		v.fold(title, string(v.thought))
 		v.thinking, v.thought = time.Time{}, nil
 		out = v.aside(out, dim, title)
 	}
@@ -152,7 +153,7 @@ func (v *view) answer(out, lines []string) []string {
 	if !v.answered {
 		out = append(out, "")
 	}
-	v.answered, v.spoken, v.gap = true, true, true
+	v.answered, v.streamed, v.gap = true, true, true
 	return append(out, lines...)
 }
 
@@ -161,7 +162,7 @@ func (v *view) aside(out []string, style, line string) []string {
 	if v.gap {
 		out = append(out, "")
 	}
-	v.gap, v.answered, v.spoken = false, false, true
+	v.gap, v.answered = false, false
 	return v.hanging(out, style, line)
 }
 

@@ -180,6 +180,26 @@ func TestLive(t *testing.T) {
 	check(10)
 }
 
+// TestFlood shows that of endless output so much is kept as can be looked at,
+// and that what is not kept is counted.
+func TestFlood(t *testing.T) {
+	v := view{now: clock()}
+	v.resize(60)
+	for i := range mostFolds + 5 {
+		v.event(engine.Started{Call: engine.Call{ID: "1", Target: "tool:flood"}})
+		for range 3 {
+			v.event(engine.Output{ID: "1", Text: strings.Repeat("x\n", mostKept/4)})
+		}
+		v.event(engine.Finished{ID: "1", Target: "tool:flood"})
+		if i == 0 && !strings.Contains(v.folds[0].text, "(524288 bytes more were not kept here)") {
+			t.Error("what was not kept is not counted")
+		}
+	}
+	if len(v.folds) != mostFolds {
+		t.Errorf("%d outputs are kept, want %d", len(v.folds), mostFolds)
+	}
+}
+
 func TestNumbers(t *testing.T) {
 	if got := strings.Join([]string{count(999), count(9999), count(12345), count(2_500_000)}, " "); got != "999 9999 12k 2.5M" {
 		t.Errorf("counts = %s", got)

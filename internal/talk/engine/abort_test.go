@@ -149,7 +149,7 @@ func TestResumeAfterACrash(t *testing.T) {
 		crash(t)
 		return
 	}
-	for at := 1; at <= 22; at++ {
+	for _, at := range []int{1, 3, 6, 9, 12, 15, 17, 18, 19, 20, 21, 23, 25, 27} {
 		t.Run(strconv.Itoa(at), func(t *testing.T) {
 			t.Parallel()
 			address, effects := storetest.Address(t), filepath.Join(t.TempDir(), "effects")
@@ -181,7 +181,6 @@ func resume(t *testing.T, address, effects, id string) {
 	if !asked {
 		in.Text = "do it all"
 	}
-	unknown := 0
 	for range 100 {
 		var busy error
 		for e, err := range r.Turn(soon(t), in) {
@@ -193,7 +192,6 @@ func resume(t *testing.T, address, effects, id string) {
 				if e.What != Again {
 					t.Errorf("Asked = %+v, want only what nobody knows", e)
 				}
-				unknown++
 				if err := r.Reply(context.Background(), ada, id, e.ID, Reply{Yes: false}); err != nil {
 					t.Error(err)
 				}
@@ -215,7 +213,6 @@ func resume(t *testing.T, address, effects, id string) {
 		time.Sleep(50 * time.Millisecond) // until the lock of the dead has expired
 	}
 	r.entries(id)
-	t.Logf("%d questions about what nobody knows", unknown)
 	f, err := os.Open(effects)
 	if errors.Is(err, os.ErrNotExist) {
 		return

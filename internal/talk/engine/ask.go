@@ -56,8 +56,7 @@ func (t *turn) broke(req llm.Request) string {
 // conversation that the model does not take. What they are called by is still
 // known.
 func (t *turn) sendable(messages []llm.Message) []llm.Message {
-	takes := func(r model.Rung) bool { return deliver.Lower(t.refused, t.model.Row, r) == r }
-	inline, search := takes(model.Inline), takes(model.Search)
+	inline, search := t.takes(model.Inline), t.takes(model.Search)
 	if inline && search {
 		return messages
 	}
@@ -73,6 +72,9 @@ func (t *turn) sendable(messages []llm.Message) []llm.Message {
 	}
 	return messages
 }
+
+// takes reports whether the model takes tools by a rung.
+func (t *turn) takes(r model.Rung) bool { return deliver.Lower(t.refused, t.model.Row, r) == r }
 
 func hasTools(blocks []llm.Block) bool {
 	for i := range blocks {
@@ -137,11 +139,13 @@ func (t *turn) toolNames() []string {
 	for _, tool := range t.prefix.Tools {
 		names = append(names, tool.Name)
 	}
+	inline, search := t.takes(model.Inline), t.takes(model.Search)
 	for i := range t.live {
-		if t.live[i].Kind == session.Prefix {
+		e := &t.live[i]
+		if e.Kind == session.Prefix || !inline && !(search && e.Kind == session.Results) {
 			continue
 		}
-		for _, o := range t.live[i].Offers {
+		for _, o := range e.Offers {
 			names = append(names, o.Tool)
 		}
 	}
@@ -158,22 +162,29 @@ func (t *turn) answered(got *received) (ending, bool, error) {
 	case len(calls) == 0 && strings.TrimSpace(t.text) == "":
 		return t.nothing(got)
 	}
-	t.name(calls)
-	if err := t.append(got.entry(t)); err != nil {
+	if len(calls) > 0 {
+		t.name(calls)
+		t.whole = got.stop != llm.StopLength
+		if err := t.append(got.entry(t)); err != nil {
+			return ending{}, false, err
+		}
+		t.emit(got.event(t))
+		return ending{}, false, nil
+	}
+	end := ending{reason: EndAnswer}
+	if got.flood {
+		end = ending{EndLimit, fmt.Sprintf("the answer has more than %d bytes and was cut", t.e.limits.AnswerBytes)}
+	}
+	// The answer and that it is the last are one thing to write.
+	if err := t.append(got.entry(t), t.endNote(end)); err != nil {
 		return ending{}, false, err
 	}
+	t.closed = true
 	t.emit(got.event(t))
-	switch {
-	case len(calls) > 0:
-		t.whole = got.stop != llm.StopLength
-		return ending{}, false, nil
-	case got.flood:
-		return ending{EndLimit, fmt.Sprintf("the answer has more than %d bytes and was cut", t.e.limits.AnswerBytes)}, true, nil
-	case got.stop == llm.StopLength:
+	if got.stop == llm.StopLength && !got.flood {
 		t.notice("limit", "the answer ran into the most tokens that one may have; say \"go on\" for the rest")
 	}
-	t.mistakes = 0
-	return ending{reason: EndAnswer}, true, nil
+	return end, true, nil
 }
 
 // name gives each call an id of its own and a name that the wire knows. A tool
@@ -295,7 +306,7 @@ func (t *turn) stepDown(err error) (ending, bool, error) {
 	t.refused[rung] = true
 	was := t.rung
 	t.rung = deliver.Lower(t.refused, t.model.Row, t.rung)
-	if err := t.append(session.Entry{Kind: session.Note, Name: noteRung, Text: string(rung)}); err != nil {
+	if err := t.append(session.Entry{Kind: session.Note, Name: noteRung, Text: string(rung) + " " + t.model.Name}); err != nil {
 		return ending{}, false, err
 	}
 	t.sent = llm.Request{}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"ken/capability"
@@ -21,7 +22,7 @@ const (
 	noteEnd     = "end"             // Text is the [End]
 	noteIntent  = prompt.NoteIntent // Text is the intent and perhaps ": " and why
 	noteReply   = "reply"           // Text is a [replied]
-	noteRung    = "rung"            // Text is a rung that the provider refused
+	noteRung    = "rung"            // Text is a rung and the model for which the provider refused it
 	noteCommand = "command"         // Text is a slash command, whole
 	noteStep    = "step"            // Usage and Cost are those of a request without an answer
 )
@@ -89,9 +90,6 @@ func (t *turn) place() error {
 	last := session.Entry{}
 	for _, e := range t.log.Entries() {
 		t.number = max(t.number, e.Turn)
-		if e.Kind == session.Note && e.Name == noteRung {
-			t.refused[model.Rung(e.Text)] = true
-		}
 		if e.Kind != session.Note || e.Name == noteEnd {
 			last = e
 		}
@@ -104,13 +102,34 @@ func (t *turn) place() error {
 		return nil
 	}
 	t.opened = true
-	if t.number == 0 || last.Kind == session.Rewound {
+	begun := slices.ContainsFunc(t.live, func(e session.Entry) bool { return e.Turn == t.number && e.Kind != session.Prefix })
+	if !begun || last.Kind == session.Rewound {
 		return &capability.Error{Kind: capability.Conflict, Op: "go on", Target: t.in.Session, Err: errors.New("no turn is open in it"), Fix: "say something"}
 	}
 	aborted := last.Kind == session.Note && last.Text == string(EndAborted)
 	if end := last.Text; last.Kind == session.Note && (end == string(EndAnswer) || end == string(EndCommand)) {
 		return &capability.Error{Kind: capability.Conflict, Op: "go on", Target: t.in.Session, Err: errors.New("its last turn is over"), Fix: "say something"}
 	}
+	t.recall()
+	if !aborted {
+		t.recallIntent(t.number)
+	}
+	return nil
+}
+
+// recallRefusals takes the rungs that the provider refused for this model.
+func (t *turn) recallRefusals() {
+	for _, e := range t.log.Entries() {
+		if e.Kind == session.Note && e.Name == noteRung {
+			if rung, name, _ := strings.Cut(e.Text, " "); name == t.model.Name {
+				t.refused[model.Rung(rung)] = true
+			}
+		}
+	}
+}
+
+// recall takes up what the turn had come to.
+func (t *turn) recall() {
 	for _, e := range t.log.Entries() {
 		if e.Turn != t.number {
 			continue
@@ -119,23 +138,18 @@ func (t *turn) place() error {
 		case e.Kind == session.Assistant:
 			t.steps++
 			t.calls += len(callsOf(e.Blocks))
+		case e.Kind == session.Note && e.Name == noteCommand:
+			t.typed = e.Text
 		case e.Kind == session.Note && e.Name == noteReply:
 			var r replied
 			if json.Unmarshal([]byte(e.Text), &r) == nil {
 				t.replies[r.Ask] = r.Reply
 			}
 		}
-		if e.Kind == session.Note && e.Name == noteCommand {
-			t.typed = e.Text
-		}
 		if e.Usage != nil {
 			t.spend(*e.Usage, e.Cost)
 		}
 	}
-	if !aborted {
-		t.recallIntent(t.number)
-	}
-	return nil
 }
 
 // spend counts a request to the model.
@@ -173,16 +187,25 @@ func (t *turn) close(end ending) Done {
 		Session: t.in.Session, Turn: t.number, Reason: end.reason, Text: t.text,
 		Usage: t.usage, Cost: t.cost, Steps: t.steps, Calls: t.calls, Why: end.why,
 	}
+	if t.closed {
+		return done
+	}
 	var last []session.Entry
 	if end.reason != EndWaiting && end.reason != EndFailed {
 		last = t.answerRest("The call was not made: the turn was " + string(end.reason) + ".")
 	}
-	last = append(last, session.Entry{Kind: session.Note, Name: noteEnd, Text: string(end.reason)})
-	t.log.SetHead(func(h *session.Head) { h.Open = t.opened && (end.reason == EndWaiting || end.reason == EndFailed) })
+	last = append(last, t.endNote(end))
 	if err := t.append(last...); err != nil && done.Reason != EndFailed {
 		done.Reason, done.Why = EndFailed, "the end of the turn was not written: "+err.Error()
 	}
 	return done
+}
+
+// endNote is the note that a turn is over, with which the session's head says so
+// too.
+func (t *turn) endNote(end ending) session.Entry {
+	t.log.SetHead(func(h *session.Head) { h.Open = t.opened && (end.reason == EndWaiting || end.reason == EndFailed) })
+	return session.Entry{Kind: session.Note, Name: noteEnd, Text: string(end.reason)}
 }
 
 // answerRest gives the entry with a result for each call that has none.

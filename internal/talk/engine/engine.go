@@ -58,7 +58,9 @@ type Config struct {
 	Closed bool
 
 	// Ticket gives what a person must know about a ticket at the desk; Wait
-	// waits until it has its answer.
+	// waits until it has its answer. An error of the kind Denied or Unapproved
+	// says why it was not granted, for the model; any other means that the desk
+	// cannot be asked, and the call stays pending.
 	Ticket func(ctx context.Context, id string) (Ticket, error)
 	Wait   func(ctx context.Context, id string) (granted bool, err error)
 

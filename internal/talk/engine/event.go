@@ -15,7 +15,8 @@ import (
 // letters.
 type Event interface{ event() }
 
-// Selected: what was found for the message, and what of it is new to the model.
+// Selected tells what was found for the message, and what of it is new to the
+// model.
 type Selected struct {
 	Found  door.Found      `json:"found"`
 	Added  []capability.ID `json:"added"`  // what is shown now and was not live before
@@ -24,13 +25,13 @@ type Selected struct {
 	Tokens int             `json:"tokens"` // that were added
 }
 
-// Delta: a fragment of the answer, or of what the model thinks.
+// Delta is a fragment of the answer, or of what the model thinks.
 type Delta struct {
 	Text    string `json:"text,omitempty"`
 	Thought string `json:"thought,omitempty"`
 }
 
-// Started: a call is about to be made.
+// Started tells that a call is about to be made.
 type Started struct {
 	Call Call `json:"call"`
 }
@@ -44,13 +45,13 @@ type Call struct {
 	Intent    string        `json:"intent,omitempty"`
 }
 
-// Output: a running call wrote something.
+// Output is what a running call wrote.
 type Output struct {
 	ID   string `json:"id"`
 	Text string `json:"text"`
 }
 
-// Asked: the turn waits for a person. Consent is answered at the desk (by
+// Asked tells that the turn waits for a person. Consent is answered at the desk (by
 // whoever may), everything else with [Engine.Reply].
 type Asked struct {
 	ID     string   `json:"id"`
@@ -86,14 +87,14 @@ type Line struct {
 	Text string `json:"text"`
 }
 
-// Answered: what was asked has its answer.
+// Answered tells that what was asked has its answer.
 type Answered struct {
 	ID   string `json:"id"`
 	Yes  bool   `json:"yes"`
 	Text string `json:"text,omitempty"`
 }
 
-// Finished: a call has its result, a refusal too.
+// Finished tells that a call has its result, a refusal too.
 type Finished struct {
 	ID     string            `json:"id"`
 	Target capability.ID     `json:"target"`
@@ -103,21 +104,21 @@ type Finished struct {
 	Took   time.Duration     `json:"took"`
 }
 
-// Intended: the model declared an intent.
+// Intended tells that the model declared an intent.
 type Intended struct {
 	Intent        string   `json:"intent"`
 	Justification string   `json:"justification,omitempty"`
 	Chain         []string `json:"chain"` // of this turn, the newest last
 }
 
-// Notice: something that a person should know and that did not stop the turn:
+// Notice is something that a person should know and that did not stop the turn:
 // a retry, a compaction, a broken prefix, a dropped layer, a limit.
 type Notice struct {
 	Name string `json:"name"` // "retry", "compact", "prefix", "dropped", "rung", "repair", "limit", "degraded"
 	Text string `json:"text"`
 }
 
-// Step: one request to the model is over.
+// Step tells that one request to the model is over.
 type Step struct {
 	Number int            `json:"number"`
 	Usage  llm.Usage      `json:"usage"`
@@ -126,7 +127,7 @@ type Step struct {
 	Stop   llm.StopReason `json:"stop"`
 }
 
-// Done: the turn is over. It is the last event of every turn that yields no
+// Done tells that the turn is over. It is the last event of every turn that yields no
 // error.
 type Done struct {
 	Session string    `json:"session"`

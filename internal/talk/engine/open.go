@@ -29,61 +29,112 @@ func (t *turn) open() error {
 	if err != nil {
 		return err
 	}
-	found, err := t.find()
-	if err != nil {
+	var o opening
+	if o.found, err = t.find(); err != nil {
 		return err
 	}
-	var layers []prompt.Layer
+	o.entries = t.answerRest("The call was not made: it waited for a person, and the user went on instead. Nobody has refused it.")
+	if err := t.before(&o); err != nil {
+		return err
+	}
+	o.entries = append(o.entries, user)
+	added := t.beside(&o)
+	t.announce()
+	if err := t.append(o.entries...); err != nil {
+		return err
+	}
+	t.opened, t.selection = true, o.found
+	t.emit(t.selected(o.found, added, o.why))
+	return nil
+}
+
+// An opening is what a turn begins with.
+type opening struct {
+	found   door.Found
+	layers  []prompt.Layer
+	text    string // what plugins made of what was found, where they changed it
+	why     string // the rung was chosen
+	in      deliver.AddInput
+	entries []session.Entry
+}
+
+// before makes what stands before all messages: at the beginning of the
+// session, and later only where toolDelivery says so.
+func (t *turn) before(o *opening) error {
 	first := t.prefix.Seq == 0
-	if first || len(t.e.cfg.Filters) > 0 {
-		if layers, err = t.layers(found, first); err != nil {
+	literal := t.prefix.Name == string(model.PerTurn) || first && t.wanted() == model.PerTurn
+	if first || literal || len(t.e.cfg.Filters) > 0 {
+		var err error
+		if o.layers, err = t.layers(o.found, first); err != nil {
 			return err
 		}
 	}
-	text := ""
 	if len(t.e.cfg.Filters) > 0 {
-		layers, found, text = t.filtered(layers, found)
+		o.layers, o.found, o.text = t.filtered(o.layers, o.found)
 	}
-	entries := t.answerRest("The call was not made: it waited for a person, and the user went on instead. Nobody has refused it.")
-	why := ""
 	if first {
-		begun, reason, err := t.begun(layers, found)
+		begun, why, err := t.begun(o.layers, o.found)
 		if err != nil {
 			return err
 		}
-		entries, why = append(entries, begun), reason
+		o.entries, o.why = append(o.entries, begun), why
 		t.prefix, t.known = begun, deliver.LiveOf(append(slices.Clip(t.live), begun))
 	}
 	t.rung = deliver.Lower(t.refused, t.model.Row, model.Rung(t.prefix.Name))
-	t.selection = found
-	in := t.adding(found)
-	if p, ok := deliver.Prefix(in); ok {
-		p.Name, p.Text, p.Tokens = string(t.rung), t.prefix.Text, t.e.cfg.Count(p.System)+prompt.ToolTokens(t.e.cfg.Count, p.Tools)
-		entries = append(entries, p)
-		if !first {
-			t.notice("prefix", "the list of tools is another one: toolDelivery is "+string(t.rung))
+	o.in = t.adding(o.found)
+	p, changed := deliver.Prefix(o.in)
+	if literal {
+		var err error
+		if p, changed, err = t.literally(o, p, changed); err != nil {
+			return err
 		}
 	}
-	entries = append(entries, user)
-	added, ok := deliver.Add(in)
-	if text != "" {
-		added.Kind, ok = session.Added, true
-		added.Blocks = append(added.Blocks, llm.Block{Text: text})
+	if !changed {
+		return nil
 	}
-	if ok {
-		added.Tokens = t.tokens(added.Blocks)
-		if in.News != "" {
-			added.Text = hashOf(found.Map)
-		}
-		entries = append(entries, added)
+	p.Name, p.Text, p.Tokens = string(t.rung), t.prefix.Text, t.e.cfg.Count(p.System)+prompt.ToolTokens(t.e.cfg.Count, p.Tools)
+	o.entries = append(o.entries, p)
+	if !first {
+		t.notice("prefix", "what stands before the messages is another one: toolDelivery is "+string(t.rung))
 	}
-	t.announce()
-	if err := t.append(entries...); err != nil {
-		return err
-	}
-	t.opened = true
-	t.emit(t.selected(found, added, why))
 	return nil
+}
+
+// literally puts what was found where the seeds have it: into the system prompt,
+// after AGENTS.md. It costs the cache of everything.
+func (t *turn) literally(o *opening, p session.Entry, changed bool) (session.Entry, bool, error) {
+	text := o.text
+	if files, in := prompt.Inject(nil, o.found); len(in.Injected) > 0 {
+		text = files[0].Text
+	}
+	system, err := prompt.Assemble(t.e.cfg.System, t.e.cfg.Count, append(slices.Clip(o.layers), prompt.Layer{Name: prompt.Caps, Text: text}))
+	if err != nil {
+		return p, false, err
+	}
+	if !changed {
+		p = session.Entry{Kind: session.Prefix, Tools: t.prefix.Tools, Offers: t.prefix.Offers}
+	}
+	p.System = system.Text
+	o.in.Found.Rollout.Inject, o.text = false, ""
+	return p, changed || p.System != t.prefix.System, nil
+}
+
+// beside adds what stands beside the message.
+func (t *turn) beside(o *opening) session.Entry {
+	added, ok := deliver.Add(o.in)
+	if o.text != "" {
+		added.Kind, ok = session.Added, true
+		added.Blocks = append(added.Blocks, llm.Block{Text: o.text})
+	}
+	if !ok {
+		return session.Entry{}
+	}
+	added.Tokens = t.tokens(added.Blocks)
+	if o.in.News != "" {
+		added.Text = hashOf(o.found.Map)
+	}
+	o.entries = append(o.entries, added)
+	return added
 }
 
 // announce says in the session's head, with what is written next, that a turn
@@ -192,12 +243,8 @@ func (t *turn) begun(layers []prompt.Layer, found door.Found) (session.Entry, st
 	for _, d := range system.Dropped {
 		t.notice("dropped", fmt.Sprintf("the layer %s is not in the prompt: %s (%d tokens)", d.Name, d.Reason, d.Tokens))
 	}
-	want := t.e.cfg.Delivery
-	if t.in.Delivery != "" {
-		want = t.in.Delivery
-	}
 	plan := deliver.Begin(deliver.PlanInput{
-		Want: want, Row: t.model.Row, All: t.all(), Last: ownTools(t.e.cfg.Door, t.view, t.intents.rules),
+		Want: t.wanted(), Row: t.model.Row, All: t.all(), Last: ownTools(t.e.cfg.Door, t.view, t.intents.rules),
 		Refused: t.refused, Count: t.e.cfg.Count,
 	})
 	tokens := system.Tokens + prompt.ToolTokens(t.e.cfg.Count, plan.Tools)
@@ -205,6 +252,14 @@ func (t *turn) begun(layers []prompt.Layer, found door.Found) (session.Entry, st
 		Kind: session.Prefix, System: system.Text, Tools: plan.Tools, Offers: plan.Offers, Tokens: tokens,
 		Name: string(plan.Rung), Text: hashOf(found.Map),
 	}, plan.Why, nil
+}
+
+// wanted is the rung that was asked for.
+func (t *turn) wanted() model.Rung {
+	if t.in.Delivery != "" {
+		return t.in.Delivery
+	}
+	return t.e.cfg.Delivery
 }
 
 // filtered lets those who may leave something of the context out do so, after

@@ -60,13 +60,23 @@ func (t *turn) consent(j *job, q *door.Question) bool {
 	if t.ctx.Err() != nil {
 		return false
 	}
-	if err != nil {
+	kind := capability.KindOf(err)
+	if err != nil && kind != capability.Denied && kind != capability.Unapproved {
 		t.notice("degraded", "the desk could not be asked: "+err.Error())
 		j.wait("the desk could not be asked: " + err.Error())
 		return false
 	}
 	t.emit(Answered{ID: a.ID, Yes: granted})
-	return true // a refusal too is told by the one who decides
+	if granted {
+		return true
+	}
+	if err == nil {
+		err = &capability.Error{Kind: capability.Denied, Op: "call", Target: string(j.call.Target), Err: errors.New("a person did not agree to it"), Fix: "do without it, or ask for something else"}
+	}
+	j.over, j.err = true, err
+	j.res = capability.Result{Failed: true, Parts: []capability.Part{{Text: err.Error()}}}
+	t.finished(j)
+	return false
 }
 
 // wait leaves a call for later. It is pending, which is not a refusal.
@@ -98,6 +108,9 @@ func (t *turn) inquire(j *job, q *capability.Inquiry) bool {
 	}
 	answers := map[string]json.RawMessage{}
 	for name := range q.Requests {
+		if name == door.AnswerConsent || name == door.AnswerAgain {
+			continue // what only Ken asks is not a server's to ask
+		}
 		if a, ok := reply.Answers[name]; ok && json.Valid(a) {
 			answers[name] = a
 		} else {

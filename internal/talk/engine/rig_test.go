@@ -67,6 +67,7 @@ type setting struct {
 	db     *store.Store
 	locks  time.Duration // of sessions
 	lease  time.Duration // of runners
+	find   func()        // is called before anything is found
 }
 
 func (r *rig) Facts(context.Context, capability.Call, *capability.Capability) (runner.Facts, error) {
@@ -179,7 +180,12 @@ func open(t testing.TB, s setting) *rig {
 	var run *runner.Runner
 	r.door = door.New(door.Config{
 		Catalog: r.catalog, Own: load(t, own), Rules: get, Finder: discover.NewFinder(discover.Parts{Source: r.catalog}),
-		Find:   func(capability.Scope) door.Settings { return door.Settings{Config: discover.Defaults()} },
+		Find: func(capability.Scope) door.Settings {
+			if s.find != nil {
+				s.find()
+			}
+			return door.Settings{Config: discover.Defaults()}
+		},
 		Runner: func(context.Context) (capability.Invoker, error) { return run, nil },
 	})
 	r.db = s.db
@@ -200,7 +206,10 @@ func open(t testing.TB, s setting) *rig {
 		Ticket: r.ticket,
 		Wait: func(ctx context.Context, id string) (bool, error) {
 			ticket, err := r.desk.Wait(ctx, id)
-			return ticket.State == approval.Granted, err
+			if err != nil {
+				return false, err
+			}
+			return ticket.State == approval.Granted, ticket.Err()
 		},
 		Keep: func(_ context.Context, k Kept) (string, error) {
 			e, err := r.kept.Keep(result.ScopeOf(capability.Call{Principal: k.Principal, Session: k.Session}), result.About{Target: "message"}, k.Text, false, nil)

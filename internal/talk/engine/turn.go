@@ -45,6 +45,7 @@ type turn struct {
 
 	selection door.Found // what was found for the message
 	opened    bool       // there is something to go on with
+	closed    bool       // its end is written
 	typed     string     // the slash command that goes on
 
 	intents intents
@@ -103,6 +104,7 @@ func (t *turn) play() (ending, error) {
 	if t.model, err = t.e.cfg.Model(t.ctx, t.head); err != nil {
 		return ending{}, err
 	}
+	t.recallRefusals()
 	if err := t.open(); err != nil {
 		return ending{}, err
 	}
@@ -154,7 +156,7 @@ func (t *turn) late() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(t.ctx), writing)
 }
 
-// append writes entries of this turn and reads the session again.
+// append writes entries of this turn.
 func (t *turn) append(entries ...session.Entry) error {
 	if len(entries) == 0 {
 		return nil
@@ -171,8 +173,33 @@ func (t *turn) append(entries ...session.Entry) error {
 	if err := t.log.Append(ctx, entries...); err != nil {
 		return err
 	}
-	t.read()
+	all := t.log.Entries()
+	t.take(all[len(all)-len(entries):])
 	return nil
+}
+
+// take adds what was written to what is live. Only what hides something makes
+// it necessary to look at all of it again.
+func (t *turn) take(entries []session.Entry) {
+	knows := false
+	for i := range entries {
+		e := &entries[i]
+		if e.To > 0 {
+			t.read()
+			return
+		}
+		if e.Kind == session.Note {
+			continue
+		}
+		t.live = append(t.live, *e)
+		knows = knows || e.Kind == session.Prefix || len(e.Offers) > 0 || len(e.Shown) > 0
+		if e.Kind == session.Prefix {
+			t.prefix = *e
+		}
+	}
+	if knows {
+		t.known = deliver.LiveOf(t.live)
+	}
 }
 
 // read takes from the session what is live.

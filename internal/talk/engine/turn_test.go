@@ -53,3 +53,22 @@ func TestS446FailureRoundTrip(t *testing.T) {
 	}
 	contains(t, "the result", resultTexts(r.entries(id))[0], "disk on fire")
 }
+
+// TestS447UnknownTool: a tool that is not there is a result that names what is
+// near and how to look for more; nothing runs, and the turn goes on.
+func TestS447UnknownTool(t *testing.T) {
+	r := open(t, setting{})
+	id := r.begin(llmtest.Replies(answers(call("great", `{"name":"Ada"}`)), answers(invoke("tool:greet", `{"name":"Ada"}`)), text("Done.")))
+	events := r.say(id, "Greet Ada for me")
+	done(t, events, EndAnswer)
+	f := of[Finished](events)
+	if len(f) != 2 || f[0].Kind != "not found" || !f[0].Result.Failed || f[1].Error != "" {
+		t.Errorf("Finished = %+v", f)
+	}
+	got := resultTexts(r.entries(id))
+	contains(t, "the result", got[0], "There is no tool great", "tool:greet", toolDiscover)
+	contains(t, "the next", got[1], "hello Ada")
+	if made := r.made(); len(made) != 1 {
+		t.Errorf("calls = %v, want one", made)
+	}
+}
