@@ -268,7 +268,7 @@ func (a *App) waitForPerson(ctx context.Context, id string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return t.State == approval.Granted, nil
+	return t.State == approval.Granted, t.Err()
 }
 
 // keepText puts away what is too long for a message, and gives its beginning

@@ -89,6 +89,9 @@ func (v *view) finished(out []string, f engine.Finished) []string {
 	if f.Error != "" {
 		return v.indented(out, f.Error)
 	}
+	if v.brief {
+		return out
+	}
 	text := string(c.output)
 	if text == "" {
 		text = resultText(f.Result)

@@ -30,6 +30,9 @@ type Options struct {
 	Now func() time.Time // nil: time.Now
 }
 
+// unbroken is the width of what is no terminal: lines are left whole.
+const unbroken = 1 << 20
+
 // Print shows a turn to whoever reads w, to its end, and gives how it ended.
 // The error is that of the turn or of w; with JSON the turn's is also the last
 // line.
@@ -41,8 +44,8 @@ func Print(w io.Writer, events iter.Seq2[engine.Event, error], o Options) (engin
 	if p.o.Quiet || p.o.Err == nil {
 		p.o.Err = io.Discard
 	}
-	p.view = view{now: p.o.Now, colour: o.Colour && o.Width > 0}
-	p.view.resize(80)
+	p.view = view{now: p.o.Now, colour: o.Colour && o.Width > 0, brief: true}
+	p.view.resize(unbroken)
 	if o.Width > 0 {
 		p.view.resize(max(o.Width-1, 10))
 	}

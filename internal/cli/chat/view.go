@@ -25,6 +25,7 @@ type view struct {
 	width  int
 	colour bool
 	now    func() time.Time
+	brief  bool // calls without what they wrote
 
 	md       markdown
 	command  bool // a person's own command: its output is not folded
