@@ -263,7 +263,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-func BenchmarkFind(b *testing.B) {
+func BenchmarkTable(b *testing.B) {
 	table := model.NewTable(nil)
 	for b.Loop() {
 		table.Find(model.Responses, "openai/gpt-6-luna-2026-09-22")
