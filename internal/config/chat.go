@@ -2,7 +2,6 @@ package config
 
 import (
 	"errors"
-	"fmt"
 	"net/url"
 	"reflect"
 	"strings"
@@ -270,29 +269,14 @@ func hooks() kind[[]Hook] {
 }
 
 func parseHooks(r *reading, at spot, v yamldoc.Value) ([]Hook, bool) {
-	if v.Any == nil {
-		return nil, true
-	}
-	m, ok := v.Any.(*yamldoc.Map)
-	if !ok {
-		r.mistyped(at, v, "a map of hooks, as in {lint: {command: [./check.sh]}}")
-		return nil, false
-	}
-	before := len(r.problems)
 	var out []Hook
-	for _, f := range m.Fields {
-		where := spot{at.key + "." + plain(f.Key), f.Line}
-		about, isMap := f.Value.Any.(*yamldoc.Map)
-		if !ServerName(f.Key) || !isMap {
-			r.fault(where, "bad-value", "write a name and a command, as in {lint: {command: [./check.sh]}}", "%s is not a hook", where.key)
-			continue
-		}
-		h := Hook{Name: f.Key}
+	ok := named(r, at, v, "hook", "{command: [./check.sh]}", func(where spot, name string, about *yamldoc.Map) {
+		h := Hook{Name: name}
 		decode(r, where.key+".", about, hookSettings(), &h)
 		if len(h.Command) == 0 || strings.TrimSpace(h.Command[0]) == "" {
-			r.fault(where, "bad-value", "write command: [program, argument]", "%s", fmt.Sprintf("%s has no command", where.key))
+			r.fault(where, "bad-value", "write command: [program, argument]", "%s has no command", where.key)
 		}
 		out = append(out, h)
-	}
-	return out, len(r.problems) == before
+	})
+	return out, ok
 }

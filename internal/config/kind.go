@@ -423,3 +423,31 @@ func kindWord(v any) string {
 	}
 	return "the number " + flow(v)
 }
+
+// named reads a map of names to maps, each with one: what is wrong with a name,
+// or is no map, is told and passed over. of says what they are, and example how
+// one is written.
+func named(r *reading, at spot, v yamldoc.Value, of, example string, one func(where spot, name string, about *yamldoc.Map)) bool {
+	if v.Any == nil {
+		return true
+	}
+	m, ok := v.Any.(*yamldoc.Map)
+	if !ok {
+		r.mistyped(at, v, "a map of "+of+"s, as in {name: "+example+"}")
+		return false
+	}
+	before := len(r.problems)
+	for _, f := range m.Fields {
+		where := spot{at.key + "." + plain(f.Key), f.Line}
+		about, isMap := f.Value.Any.(*yamldoc.Map)
+		switch {
+		case !ServerName(f.Key):
+			r.fault(where, "bad-value", "write up to 64 letters, digits, _, . and -", "%s is not the name of a %s", where.key, of)
+		case !isMap:
+			r.mistyped(where, f.Value, "a map, as in "+example)
+		default:
+			one(where, f.Key, about)
+		}
+	}
+	return len(r.problems) == before
+}

@@ -209,37 +209,18 @@ func (s *Server) show() *yamldoc.Map {
 }
 
 func parseServers(r *reading, at spot, v yamldoc.Value) ([]Server, bool) {
-	if v.Any == nil {
-		return nil, true
-	}
-	m, ok := v.Any.(*yamldoc.Map)
-	if !ok {
-		r.mistyped(at, v, "a map of servers, as in {files: {command: npx, args: [-y, server-files]}}")
-		return nil, false
-	}
-	before := len(r.problems)
 	var out []Server
-	for _, f := range m.Fields {
-		where := spot{at.key + "." + plain(f.Key), f.Line}
-		s := Server{Name: f.Key, Origin: capability.Origin{Path: r.file, Line: f.Line}}
-		about, isMap := f.Value.Any.(*yamldoc.Map)
-		switch {
-		case !ServerName(f.Key):
-			r.fault(where, "bad-value", "write up to 64 letters, digits, _, . and -", "%s is not the name of a server", where.key)
-			continue
-		case !isMap:
-			r.mistyped(where, f.Value, "a map, as in {command: npx, args: [-y, server-files]}")
-			continue
-		}
+	ok := named(r, at, v, "server", "{command: npx, args: [-y, server-files]}", func(where spot, name string, about *yamldoc.Map) {
+		s := Server{Name: name, Origin: capability.Origin{Path: r.file, Line: where.line}}
 		known := len(r.problems)
 		decode(r, where.key+".", about, serverSettings(), &s)
 		if len(r.problems) == known {
 			r.checkServer(where, &s)
 		}
 		out = append(out, s)
-	}
+	})
 	slices.SortFunc(out, func(a, b Server) int { return strings.Compare(a.Name, b.Name) })
-	return out, len(r.problems) == before
+	return out, ok
 }
 
 // ServerName reports whether a name can be that of a server. It is part of the

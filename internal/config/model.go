@@ -171,29 +171,10 @@ func providers() kind[[]Provider] {
 }
 
 func parseProviders(r *reading, at spot, v yamldoc.Value) ([]Provider, bool) {
-	if v.Any == nil {
-		return nil, true
-	}
-	m, ok := v.Any.(*yamldoc.Map)
-	if !ok {
-		r.mistyped(at, v, "a map of providers, as in {lab: {url: http://127.0.0.1:8000/v1}}")
-		return nil, false
-	}
-	before := len(r.problems)
 	var out []Provider
-	for _, f := range m.Fields {
-		where := spot{at.key + "." + plain(f.Key), f.Line}
-		p := Provider{Name: f.Key, CondenseAt: -1}
-		about, isMap := f.Value.Any.(*yamldoc.Map)
-		_, known := builtinProviders()[f.Key]
-		switch {
-		case !ServerName(f.Key):
-			r.fault(where, "bad-value", "write up to 64 letters, digits, _, . and -", "%s is not the name of a provider", where.key)
-			continue
-		case !isMap:
-			r.mistyped(where, f.Value, "a map, as in {wire: openai-chat, url: http://127.0.0.1:8000/v1}")
-			continue
-		}
+	ok := named(r, at, v, "provider", "{wire: openai-chat, url: http://127.0.0.1:8000/v1}", func(where spot, name string, about *yamldoc.Map) {
+		p := Provider{Name: name, CondenseAt: -1}
+		_, known := builtinProviders()[name]
 		told := len(r.problems)
 		decode(r, where.key+".", about, providerSettings(), &p)
 		if p.URL == "" && !known && len(r.problems) == told {
@@ -203,7 +184,7 @@ func parseProviders(r *reading, at spot, v yamldoc.Value) ([]Provider, bool) {
 			r.fault(where, "out-of-range", "write 5 to 100, or -1 for chat.condenseAt", "%s.condenseAt is %d", where.key, p.CondenseAt)
 		}
 		out = append(out, p)
-	}
+	})
 	slices.SortFunc(out, func(a, b Provider) int { return strings.Compare(a.Name, b.Name) })
-	return out, len(r.problems) == before
+	return out, ok
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"unicode/utf8"
 
+	"ken/internal/talk/provider"
 	"ken/llm"
 )
 
@@ -30,40 +31,4 @@ func object(data []byte) bool {
 }
 
 // text writes a JSON string. What is not UTF-8 becomes U+FFFD.
-func (w *writer) text(s string) {
-	const hex = "0123456789abcdef"
-	b := append(w.b, '"')
-	from := 0
-	for i := 0; i < len(s); {
-		c := s[i]
-		if c >= utf8.RuneSelf {
-			r, n := utf8.DecodeRuneInString(s[i:])
-			if r == utf8.RuneError && n == 1 {
-				b = append(append(b, s[from:i]...), "\uFFFD"...)
-				from = i + 1
-			}
-			i += n
-			continue
-		}
-		if c >= ' ' && c != '"' && c != '\\' {
-			i++
-			continue
-		}
-		b = append(b, s[from:i]...)
-		switch c {
-		case '"', '\\':
-			b = append(b, '\\', c)
-		case '\n':
-			b = append(b, '\\', 'n')
-		case '\r':
-			b = append(b, '\\', 'r')
-		case '\t':
-			b = append(b, '\\', 't')
-		default:
-			b = append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
-		}
-		i++
-		from = i
-	}
-	w.b = append(append(b, s[from:]...), '"')
-}
+func (w *writer) text(s string) { w.b = provider.AppendString(w.b, s) }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"unicode/utf8"
 
+	"ken/internal/talk/provider"
 	"ken/llm"
 )
 
@@ -45,43 +46,7 @@ func (w *writer) number(name string, n int) {
 }
 
 // str writes a string. What is not UTF-8 becomes U+FFFD.
-func (w *writer) str(s string) {
-	const hex = "0123456789abcdef"
-	b := append(w.b, '"')
-	start := 0
-	for i := 0; i < len(s); {
-		c := s[i]
-		if c >= 0x20 && c < utf8.RuneSelf && c != '"' && c != '\\' {
-			i++
-			continue
-		}
-		if c >= utf8.RuneSelf {
-			r, size := utf8.DecodeRuneInString(s[i:])
-			if r == utf8.RuneError && size == 1 {
-				b = append(append(b, s[start:i]...), "\ufffd"...)
-				start = i + 1
-			}
-			i += size
-			continue
-		}
-		b = append(b, s[start:i]...)
-		switch c {
-		case '"', '\\':
-			b = append(b, '\\', c)
-		case '\n':
-			b = append(b, '\\', 'n')
-		case '\r':
-			b = append(b, '\\', 'r')
-		case '\t':
-			b = append(b, '\\', 't')
-		default:
-			b = append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
-		}
-		i++
-		start = i
-	}
-	w.b = append(append(b, s[start:]...), '"')
-}
+func (w *writer) str(s string) { w.b = provider.AppendString(w.b, s) }
 
 // json writes what is JSON already. Strings in it may still not be UTF-8, which
 // servers refuse.
