@@ -100,6 +100,9 @@ func depth(raw []byte) int {
 // check validates. The validator's own words quote the arguments, so they are
 // not passed on: explain finds others.
 func check(schema *checker, value map[string]any) error {
+	if schema.shape == nil && tooLong(schema.Schema(), value) {
+		return fmt.Errorf("to hold the arguments to the schema would take more than %d steps; nest them less deeply", mostSteps)
+	}
 	fits, err := guard("validate", func(string) {}, func() (bool, error) { return schema.fits(value), nil })
 	if fits && err == nil {
 		return nil
