@@ -61,6 +61,11 @@ type Chat struct {
 	// zero is for ever.
 	Keep time.Duration
 
+	// ToolFailure says what becomes of a turn for which nothing could be found
+	// because finding broke. Default fail_open: it goes on; the zero value means
+	// the same.
+	ToolFailure ToolFailure
+
 	// Memory shows the end of the conversation before this one. Default false.
 	Memory bool
 }
@@ -73,6 +78,14 @@ type ToolDelivery string
 
 // IntentScope says how long an intent lasts.
 type IntentScope string
+
+// ToolFailure says what becomes of a turn when finding breaks.
+type ToolFailure string
+
+const (
+	FailOpen   ToolFailure = "fail_open"
+	FailClosed ToolFailure = "fail_closed"
+)
 
 // Escalation says what a wider intent needs.
 type Escalation string
@@ -124,7 +137,7 @@ const (
 
 func defaultChat() Chat {
 	return Chat{
-		ToolDelivery: DeliverAuto, CondenseAt: 100, PromptTokens: 6000, IntentScope: IntentTurn, Escalation: EscalationAllow,
+		ToolDelivery: DeliverAuto, CondenseAt: 100, PromptTokens: 6000, IntentScope: IntentTurn, Escalation: EscalationAllow, ToolFailure: FailOpen,
 		Steps: 50, Mistakes: 3, Repeats: 3, Parallel: 8, MessageBytes: 256 << 10, Keep: 90 * day,
 	}
 }
@@ -152,6 +165,8 @@ func chatSettings() []setting[Config] {
 			func(c *Config) *bool { return &c.Chat.RememberIntents }, boolean()),
 		entry("chat.escalation", "A second, wider intent in one turn: ask a person, or allow it (its calls are judged in any case).",
 			func(c *Config) *Escalation { return &c.Chat.Escalation }, word(EscalationAsk, EscalationAllow)),
+		entry("chat.toolFailureMode", "When finding breaks: the turn goes on with less (fail_open), or ends (fail_closed).",
+			func(c *Config) *ToolFailure { return &c.Chat.ToolFailure }, word(FailClosed, FailOpen)),
 		entry("chat.steps", "The most requests to the model in one turn.",
 			func(c *Config) *int { return &c.Chat.Steps }, whole(1, 10_000)),
 		entry("chat.mistakes", "How many bad calls in a row end a turn.",

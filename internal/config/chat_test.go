@@ -26,7 +26,7 @@ func TestLoadReadsEveryKeyOfChat(t *testing.T) {
 	}
 	want.Chat = Chat{
 		CondenseModel: "ollama/small", Effort: "low", MaxTokens: 4000, ModelTable: filepath.Join(places.Home, "models.yaml"), ToolDelivery: "bridge",
-		CondenseAt: 80, PromptTokens: 3000, IntentScope: IntentRequest, RememberIntents: true, Escalation: EscalationAsk,
+		CondenseAt: 80, PromptTokens: 3000, IntentScope: IntentRequest, RememberIntents: true, Escalation: EscalationAsk, ToolFailure: FailClosed,
 		Steps: 9, Mistakes: 2, Repeats: 4, Parallel: 1, Requests: 5, Tokens: 100_000, Cost: 0.5, MessageBytes: 64 << 10, Keep: 24 * time.Hour, Memory: true,
 	}
 	want.Skills = Skills{Always: []string{"shell"}, Off: []string{"skill:old"}}

@@ -45,6 +45,9 @@ type Config struct {
 	// Hooks are asked before calls, in this order. Default none.
 	Hooks []Hook
 
+	// Work is what .orchestration says is under way. No file of Ken's says it.
+	Work []Work
+
 	// Policy is what rules are made of: the profile's settings, and over them
 	// what files say. Default policy.Defaults(policy.Personal); the zero value
 	// refuses nearly everything.

@@ -203,7 +203,7 @@ func TestConfigDefaults(t *testing.T) {
 
 		"model": `""`, "providers": "{}",
 		"chat.condenseModel": `""`, "chat.effort": "default", "chat.maxTokens": "0", "chat.modelTable": `""`, "chat.toolDelivery": "auto",
-		"chat.condenseAt": "100", "chat.promptTokens": "6000", "chat.intentScope": "turn", "chat.rememberIntents": "false", "chat.escalation": "allow",
+		"chat.condenseAt": "100", "chat.promptTokens": "6000", "chat.intentScope": "turn", "chat.rememberIntents": "false", "chat.escalation": "allow", "chat.toolFailureMode": "fail_open",
 		"chat.steps": "50", "chat.mistakes": "3", "chat.repeats": "3", "chat.parallel": "8", "chat.requests": "0", "chat.tokens": "0", "chat.cost": "0",
 		"chat.messageBytes": "256KiB", "chat.keep": "2160h", "chat.memory": "false", "skills.always": "[]", "skills.off": "[]", "hooks": "{}",
 		"trace.otlp": `""`, "trace.orchestration": "auto",

@@ -40,14 +40,16 @@ func (p Places) scope(c *Config) {
 		c.Policy.Scope = &policy.WriteScope{Where: where, Trouble: err.Error()}
 		return
 	}
-	scope, err := parseScope(text)
+	work, err := parseWork(text)
+	scope := scopeOf(work)
 	if err == nil && scope != nil {
 		// A pattern that cannot be read is the file's fault, not that of all rules.
 		_, err = policy.Compile(policy.Settings{Scope: scope})
 	}
 	if err != nil {
-		scope = &policy.WriteScope{Trouble: err.Error()}
+		work, scope = nil, &policy.WriteScope{Trouble: err.Error()}
 	}
+	c.Work = work
 	if scope != nil {
 		scope.Where = where
 		c.Policy.Scope = scope
@@ -72,29 +74,54 @@ func (p Places) readOrchestration(name string) ([]byte, error) {
 	return text, err
 }
 
-// parseScope gives the files of the work that is under way; nil where none says
-// which are its own.
-func parseScope(text []byte) (*policy.WriteScope, error) {
+// Work is one piece of work at hand, as active_intents.yaml says it. It came
+// with the project.
+type Work struct {
+	ID, Name    string
+	Scope       []string // patterns of files that are its own
+	Constraints []string
+	Acceptance  []string
+}
+
+// parseWork gives the work that is under way.
+func parseWork(text []byte) ([]Work, error) {
 	m, err := yamldoc.Parse(text, yamldoc.Limits{})
 	if err != nil {
 		return nil, err
 	}
 	r := yamldoc.NewReader(m)
-	var out *policy.WriteScope
+	var out []Work
 	for _, item := range slices.Concat(r.Items("active_intents"), r.Items("intents")) {
-		id, status := item.String("id"), strings.ToLower(item.String("status"))
-		globs := item.Strings("owned_scope", "scope")
+		w := Work{
+			ID: item.String("id"), Name: item.String("name", "title"), Scope: item.Strings("owned_scope", "scope"),
+			Constraints: item.Strings("constraints"), Acceptance: item.Strings("acceptance_criteria"),
+		}
+		status := strings.ToLower(item.String("status"))
 		if issues := item.Issues(); len(issues) > 0 {
 			return nil, issues[0]
 		}
-		if len(globs) == 0 || !underWay(status) {
+		if underWay(status) {
+			out = append(out, w)
+		}
+	}
+	if issues := r.Issues(); len(issues) > 0 {
+		return nil, issues[0]
+	}
+	return out, nil
+}
+
+// scopeOf gives the files of all work; nil where none says which are its own.
+func scopeOf(list []Work) *policy.WriteScope {
+	var out *policy.WriteScope
+	for _, w := range list {
+		if len(w.Scope) == 0 {
 			continue
 		}
 		if out == nil {
 			out = &policy.WriteScope{}
 		}
-		out.Work = append(out.Work, id)
-		for _, g := range globs {
+		out.Work = append(out.Work, w.ID)
+		for _, g := range w.Scope {
 			// A folder means what is in it.
 			if strings.HasSuffix(g, "/") {
 				g += "**"
@@ -104,10 +131,7 @@ func parseScope(text []byte) (*policy.WriteScope, error) {
 			}
 		}
 	}
-	if issues := r.Issues(); len(issues) > 0 {
-		return nil, issues[0]
-	}
-	return out, nil
+	return out
 }
 
 // underWay reports whether a status means work at hand. One that is not known
