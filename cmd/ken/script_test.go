@@ -81,6 +81,8 @@ func TestScript(t *testing.T) {
 			"ken":    runKen,
 			"model":  startModel,
 			"asked":  modelAsked,
+			"order":  modelOrder,
+			"events": happened,
 			"json":   checkJSON,
 			"serve":  serve,
 			"get":    get,

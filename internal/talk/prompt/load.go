@@ -39,15 +39,19 @@ const (
 // order. JSON is written out in one form, whatever the order of its keys.
 // Characters that cannot be seen are shown.
 //
+// Of a folder that came from elsewhere only AGENTS.md counts, which is written
+// for every agent that works there; that it has others is noted.
+//
 // No path leaves its folder, by a link or otherwise. A file that is missing is
 // none; with any other the layer is loaded without it, and a notice says why.
 // The base is always there.
-func Load(on On, dirs ...string) ([]Layer, []Notice) {
+func Load(on On, folders ...Folder) ([]Layer, []Notice) {
 	l := loader{}
 	base := Layer{Name: Base, Text: BaseText(on), Must: true}
 	var agents []string
 	var soul, profile Layer
-	for _, dir := range dirs {
+	for _, f := range folders {
+		dir := f.Dir
 		root, err := os.OpenRoot(dir)
 		if err != nil {
 			if !errors.Is(err, fs.ErrNotExist) {
@@ -56,11 +60,16 @@ func Load(on On, dirs ...string) ([]Layer, []Notice) {
 			continue
 		}
 		l.dir, l.root = dir, root
+		if text := l.text(AgentsFile); text != "" && !f.NoAgents {
+			agents = append(agents, text)
+		}
+		if f.Foreign {
+			l.unread()
+			root.Close()
+			continue
+		}
 		if text := l.text("context/system_prompt.md"); text != "" {
 			base.Text = text
-		}
-		if text := l.text(AgentsFile); text != "" {
-			agents = append(agents, text)
 		}
 		if text := l.text("SOUL.md"); text != "" {
 			soul = Layer{Name: Soul, Text: "# Soul\n\n" + text}
@@ -85,6 +94,23 @@ func Load(on On, dirs ...string) ([]Layer, []Notice) {
 		}
 	}
 	return layers, l.notices
+}
+
+// A Folder is where layers lie as files. Foreign says that it came from
+// elsewhere, as a project does that somebody opened.
+type Folder struct {
+	Dir      string
+	Foreign  bool
+	NoAgents bool // its AGENTS.md is shown elsewhere
+}
+
+// unread notes what a foreign folder has and what is not read of it.
+func (l *loader) unread() {
+	for _, name := range []string{"context/system_prompt.md", "SOUL.md", "context/soul.json", "context/user_profile.json"} {
+		if l.there(name) {
+			l.note(name, "it came with the project and is not read (capabilities.allowWorkspaceCards)")
+		}
+	}
 }
 
 // A loader reads the files of one folder after the other.

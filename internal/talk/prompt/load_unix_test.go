@@ -17,7 +17,7 @@ func TestLoadPipe(t *testing.T) {
 	if err := syscall.Mkfifo(filepath.Join(dir, prompt.AgentsFile), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	got, notices := prompt.Load(prompt.On{}, dir)
+	got, notices := prompt.Load(prompt.On{}, prompt.Folder{Dir: dir})
 	if len(got) != 1 || len(notices) != 1 || !strings.Contains(notices[0].Text, "no regular file") {
 		t.Errorf("Load = %d layers, %v", len(got), notices)
 	}

@@ -116,41 +116,64 @@ func processor(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkTurn is all that a turn does here: lock, five appends, release.
+// BenchmarkTurn is all that a turn does here: lock, five appends, release; and
+// the same where the first append locks and the last one releases.
 func BenchmarkTurn(b *testing.B) {
-	s, _ := fresh(b, session.Config{})
-	list := exchange()
-	id := ""
-	b.ReportAllocs()
-	for i := 0; b.Loop(); i++ {
-		if i%10 == 0 {
-			id = begin(b, s, ann).ID
-		}
-		turn := lock(b, s, ann, id)
-		for _, e := range list {
-			add(b, turn, e)
-		}
-		release(b, turn)
+	for _, together := range []bool{false, true} {
+		b.Run(map[bool]string{false: "apart", true: "together"}[together], func(b *testing.B) {
+			s, _ := fresh(b, session.Config{})
+			list := exchange()
+			id := ""
+			b.ReportAllocs()
+			before, n := processor(b), 0
+			for ; b.Loop(); n++ {
+				if n%10 == 0 {
+					id = begin(b, s, ann).ID
+				}
+				start := s.Lock
+				if together {
+					start = s.Prepare
+				}
+				turn, err := start(ctx, ann, id)
+				if err != nil {
+					b.Fatal(err)
+				}
+				for i, e := range list {
+					if together && i == len(list)-1 {
+						turn.Closing()
+					}
+					add(b, turn, e)
+				}
+				release(b, turn)
+			}
+			b.ReportMetric(float64((processor(b)-before).Microseconds())/float64(n), "cpu-µs/op")
+		})
 	}
 }
 
+// BenchmarkRead reads what this process knows, and what it does not.
 func BenchmarkRead(b *testing.B) {
 	for _, n := range []int{10, 100} {
-		b.Run(fmt.Sprint(n*5), func(b *testing.B) {
-			s, _ := fresh(b, session.Config{})
-			id := begin(b, s, ann).ID
-			turn := lock(b, s, ann, id)
-			for range n {
-				add(b, turn, exchange()...)
-			}
-			release(b, turn)
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, _, err := s.Read(ctx, ann, id); err != nil {
-					b.Fatal(err)
+		for _, anew := range []bool{false, true} {
+			b.Run(fmt.Sprint(n*5, map[bool]string{false: "-known", true: "-anew"}[anew]), func(b *testing.B) {
+				s, db := fresh(b, session.Config{})
+				id := begin(b, s, ann).ID
+				turn := lock(b, s, ann, id)
+				for range n {
+					add(b, turn, exchange()...)
 				}
-			}
-		})
+				release(b, turn)
+				b.ReportAllocs()
+				for b.Loop() {
+					if anew {
+						s = session.New(db, session.Config{Holder: "x"})
+					}
+					if _, _, err := s.Read(ctx, ann, id); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
 	}
 }
 

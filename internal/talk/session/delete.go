@@ -45,6 +45,7 @@ func (s *Store) remove(ctx context.Context, k keys, r record, version int64) err
 			return err
 		}
 	}
+	s.recent.drop(k.head)
 	for {
 		var b store.Batch
 		n := 0

@@ -1,6 +1,7 @@
 // Package session keeps what was said, in the store: a [Head] for each session
-// and its entries, one after the other. Nothing of a session at rest is in
-// memory.
+// and its entries, one after the other. Of sessions at rest a process has the
+// 64 that it used last in memory, and at most 16 MB of them; each use looks at
+// the head, so that what other processes wrote is seen.
 //
 // An entry is written once and never changed. A conversation is cut and taken
 // back by further entries that hide earlier ones; [Live] gives what is left.
@@ -8,7 +9,8 @@
 //
 // One turn at a time writes to a session, over all processes: [Store.Lock]
 // gives it as a [Turn], whose lock is kept alive while it is held and expires
-// when its process dies.
+// when its process dies. [Store.Prepare] does without the commit that only takes
+// the lock, and [Turn.Closing] without the one that only gives it back.
 //
 // # Keys
 //

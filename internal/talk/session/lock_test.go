@@ -54,6 +54,11 @@ func TestBusy(t *testing.T) {
 	if _, _, err := other.Read(ctx, ann, h.ID); err != nil {
 		t.Errorf("Read while a turn runs = %v", err)
 	}
+	_, err = other.Prepare(ctx, ann, h.ID)
+	wantKind(t, "Prepare", err, capability.Unavailable, session.ErrBusy)
+	if text := err.Error(); !strings.Contains(text, "the first") || !strings.Contains(text, "since 2") {
+		t.Errorf("it says %q, want who and since when", text)
+	}
 	release(t, turn)
 	release(t, lock(t, other, ann, h.ID))
 }
@@ -291,11 +296,8 @@ func serve(job string) error {
 	defer db.Close()
 	s := session.New(db, session.Config{LockFor: time.Second})
 	id := os.Getenv(childID)
-	if job == "hold" {
-		turn, err := s.Lock(ctx, ann, id)
-		if err == nil {
-			err = turn.Append(ctx, said("held"))
-		}
+	if job != "work" {
+		err := stay(s, id, job)
 		fmt.Println("held", err)
 		_, _ = io.ReadAll(os.Stdin) // until it is killed
 		return err
@@ -303,29 +305,66 @@ func serve(job string) error {
 	return work(s, id, fmt.Sprint(os.Getpid()))
 }
 
+// stay takes a turn to where it will be killed.
+func stay(s *session.Store, id, where string) error {
+	begin := s.Prepare
+	if where == "locked" {
+		begin = s.Lock
+	}
+	turn, err := begin(ctx, ann, id)
+	if err != nil || where == "prepared" {
+		return err
+	}
+	if where == "ended" {
+		turn.Closing()
+	}
+	return turn.Append(ctx, said("held"))
+}
+
 const turns = 15
 
-// work makes turns of two appends each, waiting for its turn.
+// work makes turns of two appends each, waiting for its turn: every other one
+// takes and leaves the lock by itself.
 func work(s *session.Store, id, name string) error {
 	for i := 0; i < turns; {
-		turn, err := s.Lock(ctx, ann, id)
+		begin := s.Lock
+		if i%2 == 1 {
+			begin = s.Prepare
+		}
+		turn, err := begin(ctx, ann, id)
 		if errors.Is(err, session.ErrBusy) {
 			continue
 		}
 		if err != nil {
 			return err
 		}
-		for _, part := range []string{"a", "b"} {
-			if err := turn.Append(ctx, said(fmt.Sprintf("%s %d %s", name, i, part))); err != nil {
-				return err
-			}
+		err = twice(turn, fmt.Sprintf("%s %d", name, i), i%2 == 1)
+		if e := turn.Release(ctx); err == nil {
+			err = e
 		}
-		if err := turn.Release(ctx); err != nil {
+		if errors.Is(err, session.ErrBusy) && i%2 == 1 {
+			continue // another one was faster
+		}
+		if err != nil {
 			return err
 		}
 		i++
 	}
 	return nil
+}
+
+func twice(turn *session.Turn, text string, closing bool) error {
+	if err := turn.Append(ctx, said(text+" a")); err != nil {
+		return err
+	}
+	if closing {
+		turn.Closing()
+	}
+	err := turn.Append(ctx, said(text+" b"))
+	if errors.Is(err, session.ErrBusy) {
+		return fmt.Errorf("the second append: %v", err) // it had the lock
+	}
+	return err
 }
 
 func start(t *testing.T, address, job, id string) *exec.Cmd {
@@ -370,17 +409,52 @@ func TestProcesses(t *testing.T) {
 }
 
 // TestKilled: a process that is killed in a turn leaves its session to the next
-// one, with all that it had written.
+// one, with all that it had written; at once, where it had no lock.
 func TestKilled(t *testing.T) {
-	address := storetest.Address(t)
-	s := session.New(storetest.Open(t, address), session.Config{})
-	h := begin(t, s, ann)
-	cmd := start(t, address, "hold", h.ID)
+	for _, tt := range []struct {
+		where string
+		busy  bool
+		left  int
+	}{{"locked", true, 1}, {"begun", true, 1}, {"prepared", false, 0}, {"ended", false, 1}} {
+		t.Run(tt.where, func(t *testing.T) {
+			address := storetest.Address(t)
+			s := session.New(storetest.Open(t, address), session.Config{})
+			h := begin(t, s, ann)
+			kill := held(t, address, tt.where, h.ID)
+			turn, err := s.Lock(ctx, ann, h.ID)
+			if errors.Is(err, session.ErrBusy) != tt.busy {
+				t.Errorf("Lock while a process is there = %v", err)
+			}
+			if err == nil {
+				release(t, turn)
+			}
+			kill()
+			patience, cancel := context.WithTimeout(ctx, 20*time.Second)
+			defer cancel()
+			for err = session.ErrBusy; errors.Is(err, session.ErrBusy); {
+				turn, err = s.Prepare(patience, ann, h.ID)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := turn.Entries(); len(got) != tt.left || tt.left > 0 && got[0].Blocks[0].Text != "held" {
+				t.Errorf("entries = %v, want %d", got, tt.left)
+			}
+			end(t, turn, said("after"))
+			release(t, turn)
+		})
+	}
+}
+
+// held starts a process that stays in a turn, and gives what kills it.
+func held(t *testing.T, address, where, id string) (kill func()) {
+	t.Helper()
+	cmd := start(t, address, where, id)
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer in.Close()
+	t.Cleanup(func() { in.Close() })
 	out, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()
@@ -391,27 +465,10 @@ func TestKilled(t *testing.T) {
 	if line, err := bufio.NewReader(out).ReadString('\n'); line != "held <nil>\n" {
 		t.Errorf("the child says %q, %v", line, err)
 	}
-	if _, err := s.Lock(ctx, ann, h.ID); !errors.Is(err, session.ErrBusy) {
-		t.Errorf("Lock while it is held = %v", err)
-	}
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	_ = cmd.Wait() // killed
-	patience, cancel := context.WithTimeout(ctx, 20*time.Second)
-	defer cancel()
-	for {
-		turn, err := s.Lock(patience, ann, h.ID)
-		if errors.Is(err, session.ErrBusy) {
-			continue
-		}
-		if err != nil {
+	return func() {
+		if err := cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
-		if got := turn.Entries(); len(got) != 1 || got[0].Blocks[0].Text != "held" {
-			t.Errorf("entries = %v", got)
-		}
-		release(t, turn)
-		return
+		_ = cmd.Wait() // killed
 	}
 }

@@ -17,17 +17,20 @@ const partSize = 4 << 20
 const maxAppend = store.MaxBatch - 256<<10
 
 // puts writes an entry, in parts where one value does not hold it: then its own
-// key says how many there are and how long they are together.
-func puts(b *store.Batch, key string, data []byte) {
+// key says how many there are and how long they are together. It gives what it
+// wrote under that key.
+func puts(b *store.Batch, key string, data []byte) []byte {
 	if len(data) <= partSize {
 		b.Put(key, data)
-		return
+		return data
 	}
 	n := (len(data) + partSize - 1) / partSize
-	b.Put(key, fmt.Appendf(nil, "#%d %d", n, len(data)))
+	list := fmt.Appendf(nil, "#%d %d", n, len(data))
+	b.Put(key, list)
 	for i := range n {
 		b.Put(partKey(key, i), data[i*partSize:min((i+1)*partSize, len(data))])
 	}
+	return list
 }
 
 func partKey(key string, i int) string { return fmt.Sprintf("%s.%02d", key, i+1) }

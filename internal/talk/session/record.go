@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"ken/capability"
 	"ken/internal/store"
+	"ken/llm"
 )
 
 const formatVersion = 1
@@ -59,7 +61,22 @@ func decodeHead(item store.Item) (record, error) {
 func decodeEntry(item store.Item) (Entry, error) {
 	var e stored
 	err := strict(item, &e, &e.V)
+	clip(e.Blocks)
+	e.Blocks, e.Tools, e.Offers = slices.Clip(e.Blocks), slices.Clip(e.Tools), slices.Clip(e.Offers)
 	return e.Entry, err
+}
+
+// clip leaves no room in what several readers share: what one of them adds to
+// it goes elsewhere.
+func clip(blocks []llm.Block) {
+	for i := range blocks {
+		b := &blocks[i]
+		b.Tools = slices.Clip(b.Tools)
+		if b.Result != nil {
+			clip(b.Result.Blocks)
+			b.Result.Blocks = slices.Clip(b.Result.Blocks)
+		}
+	}
 }
 
 // strict reads JSON of exactly this version, which it finds in v. A field that

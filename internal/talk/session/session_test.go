@@ -286,6 +286,11 @@ func TestOneCommit(t *testing.T) {
 		{"SetHead", func() { turn.SetHead(func(h *session.Head) { h.Mode = "x" }) }, 0},
 		{"Release", func() { release(t, turn) }, 1},
 		{"Read", func() { _, _, _ = s.Read(ctx, ann, h.ID) }, 0},
+		{"Prepare", func() { turn = prepare(t, s, ann, h.ID) }, 0},
+		{"its first Append", func() { add(t, turn, said("e")) }, 1},
+		{"Closing", func() { turn.Closing() }, 0},
+		{"its last Append", func() { add(t, turn, said("f"), said("g")) }, 1},
+		{"Release after it", func() { release(t, turn) }, 0},
 	} {
 		before := version()
 		step.do()
@@ -293,7 +298,7 @@ func TestOneCommit(t *testing.T) {
 			t.Errorf("%s is %d batches, want %d", step.name, got, step.want)
 		}
 	}
-	if h, err := s.Head(ctx, ann, h.ID); err != nil || h.Mode != "x" || h.Last != 4 {
+	if h, err := s.Head(ctx, ann, h.ID); err != nil || h.Mode != "x" || h.Last != 7 {
 		t.Errorf("Head = %+v, %v", h, err)
 	}
 }
@@ -324,19 +329,21 @@ func TestUnreadable(t *testing.T) {
 			turn := lock(t, s, ann, h.ID)
 			add(t, turn, said("one"), said("two"), said("three"))
 			release(t, turn)
-			var key string
-			for item, err := range db.Scan(ctx, "session/", store.Range{}) {
-				if err != nil {
-					t.Fatal(err)
-				}
-				if strings.Contains(item.Key, h.ID) && strings.HasSuffix(item.Key, tt.key) {
-					key = item.Key
-				}
-			}
 			var b store.Batch
-			if b.Put(key, []byte(tt.value)); tt.value == "" {
-				b = store.Batch{}
-				b.Delete(key)
+			for item, err := range db.Scan(ctx, "session/", store.Range{}) {
+				switch {
+				case err != nil:
+					t.Fatal(err)
+				case !strings.Contains(item.Key, h.ID):
+				case !strings.HasSuffix(item.Key, tt.key):
+					if strings.HasSuffix(item.Key, "/head") {
+						b.Put(item.Key, item.Value) // as whoever writes an entry does
+					}
+				case tt.value == "":
+					b.Delete(item.Key)
+				default:
+					b.Put(item.Key, []byte(tt.value))
+				}
 			}
 			at, err := db.Apply(ctx, &b)
 			if err != nil {

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -53,8 +54,10 @@ type Config struct {
 // and any number of processes may keep sessions in the same place. It holds
 // nothing that needs closing.
 type Store struct {
-	db  *store.Store
-	cfg Config
+	db     *store.Store
+	cfg    Config
+	recent recent
+	coming coming
 }
 
 // New gives the sessions of a store, which stays the caller's.
@@ -132,24 +135,38 @@ func (s *Store) Head(ctx context.Context, who capability.Principal, id string) (
 
 // head reads a head and its version.
 func (s *Store) head(ctx context.Context, op string, who capability.Principal, id string) (record, int64, error) {
-	if who.ID == "" || !plainID(id) {
-		return record{}, 0, none(op, id)
-	}
-	item, there, err := s.db.Get(ctx, keysOf(who, id).head)
+	item, err := s.item(ctx, op, who, id)
 	if err != nil {
 		return record{}, 0, err
-	}
-	if !there || len(item.Value) == 0 {
-		return record{}, 0, none(op, id)
 	}
 	r, err := decodeHead(item)
 	if err != nil {
 		return record{}, 0, err
 	}
-	if r.Gone || s.over(r.Head.Updated) {
-		return record{}, 0, none(op, id)
+	if err := s.there(op, r); err != nil {
+		return record{}, 0, err
 	}
 	return r, item.Version, nil
+}
+
+// item reads a head as it is stored.
+func (s *Store) item(ctx context.Context, op string, who capability.Principal, id string) (store.Item, error) {
+	if who.ID == "" || !plainID(id) {
+		return store.Item{}, none(op, id)
+	}
+	item, there, err := s.db.Get(ctx, keysOf(who, id).head)
+	if err == nil && (!there || len(item.Value) == 0) {
+		err = none(op, id)
+	}
+	return item, err
+}
+
+// there refuses a session that is deleted or no longer kept.
+func (s *Store) there(op string, r record) error {
+	if r.Gone || s.over(r.Head.Updated) {
+		return none(op, r.Head.ID)
+	}
+	return nil
 }
 
 // over says whether a session that was last written to at t is no longer kept.
@@ -190,56 +207,75 @@ func (s *Store) List(ctx context.Context, who capability.Principal, limit int) (
 }
 
 // Read gives a session with all its entries, hidden ones and notes too. While a
-// turn runs it is as it stood at one moment.
+// turn runs it is as it stood at one moment. The entries must not be changed.
 func (s *Store) Read(ctx context.Context, who capability.Principal, id string) (Head, []Entry, error) {
-	r, _, err := s.head(ctx, "read", who, id)
-	if err != nil {
-		return Head{}, nil, err
-	}
-	entries, err := s.entries(ctx, keysOf(who, id), nil, r.Head.Last)
-	if err != nil {
-		// A session that was deleted meanwhile has no gap: it is not there.
-		if _, _, gone := s.head(ctx, "read", who, id); gone != nil {
-			err = gone
-		}
-		return Head{}, nil, err
-	}
-	return r.Head, entries, nil
+	at, err := s.load(ctx, "read", who, id)
+	return at.record.Head, at.entries, err
 }
 
-// entries adds to the entries that are already known those up to last.
-func (s *Store) entries(ctx context.Context, k keys, have []Entry, last int) ([]Entry, error) {
-	if len(have) >= last {
-		return have, nil
+// load reads a session: only its head, where nothing has changed since this
+// process last read the rest.
+func (s *Store) load(ctx context.Context, op string, who capability.Principal, id string) (snapshot, error) {
+	item, err := s.item(ctx, op, who, id)
+	if err != nil {
+		return snapshot{}, err
+	}
+	at, known := s.recent.get(item)
+	if !known {
+		at = snapshot{version: item.Version, head: item.Value}
+		if at.record, err = decodeHead(item); err != nil {
+			return snapshot{}, err
+		}
+	}
+	if err = s.there(op, at.record); err != nil {
+		s.recent.drop(item.Key)
+		return snapshot{}, err
+	}
+	if known {
+		return at, nil
+	}
+	if at.entries, at.size, err = s.entries(ctx, keysOf(who, id), at.record.Head.Last); err != nil {
+		// A session that was deleted meanwhile has no gap: it is not there.
+		if _, _, gone := s.head(ctx, op, who, id); gone != nil {
+			err = gone
+		}
+		return snapshot{}, err
+	}
+	at.entries = slices.Clip(at.entries)
+	s.recent.put(item.Key, at)
+	return at, nil
+}
+
+// entries reads the entries up to last, and says how much room they take.
+func (s *Store) entries(ctx context.Context, k keys, last int) (have []Entry, size int, err error) {
+	if last == 0 {
+		return nil, 0, nil
 	}
 	var rest partial
-	after := k.entries()
-	if len(have) > 0 {
-		after = k.entry(len(have)) + "~" // behind its parts
-	}
-	for item, err := range s.db.Scan(ctx, k.entries(), store.Range{After: after}) {
+	for item, err := range s.db.Scan(ctx, k.entries(), store.Range{}) {
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		whole, ready, err := rest.add(item)
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		if !ready {
 			continue
 		}
 		e, err := decodeEntry(whole)
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		if e.Seq != len(have)+1 || whole.Key != k.entry(e.Seq) {
-			return nil, damaged(whole.Key, fmt.Errorf("it says that it is entry %d, where %d should be", e.Seq, len(have)+1))
+			return nil, 0, damaged(whole.Key, fmt.Errorf("it says that it is entry %d, where %d should be", e.Seq, len(have)+1))
 		}
+		size += len(whole.Value) + entryBytes
 		if have = append(have, e); len(have) == last {
-			return have, nil
+			return have, size, nil
 		}
 	}
-	return nil, damaged(k.entry(len(have)+1), errors.New("the entry is not there"))
+	return nil, 0, damaged(k.entry(len(have)+1), errors.New("the entry is not there"))
 }
 
 // newID gives 16 letters and digits: seven for the second, and 45 bits of

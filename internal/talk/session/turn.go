@@ -1,9 +1,7 @@
 package session
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -22,90 +20,29 @@ type Turn struct {
 
 	ctx    context.Context
 	cancel context.CancelCauseFunc
-	stop   chan struct{} // closed by Release
-	done   chan struct{} // closed when the lock is no longer renewed
 
-	mu      sync.Mutex
-	record  record
-	version int64 // of the head
-	entries []Entry
+	mu sync.Mutex
+	snapshot
+	state   state
 	lock    int64 // its version
 	holder  []byte
 	until   time.Time
-	dirty   bool // the head has changes that are not written
-	moved   bool // it has its new place in the list
-	over    bool
+	timer   *time.Timer // renews the lock
+	refusal error       // why nothing more can be written
+	dirty   bool        // the head has changes that are not written
+	moved   bool        // it has its new place in the list
+	closing bool        // the next append is the last
+	over    bool        // it was released
 }
 
-// A holder is what a lock says.
-type holder struct {
-	V     int       `json:"v"`
-	Who   string    `json:"who"`
-	Since time.Time `json:"since"`
-}
+// A state says what a turn has of its session.
+type state int
 
-// Lock begins a turn. While another one runs, in whatever process, it fails
-// with [ErrBusy] and says whose it is and since when. A session that this
-// program cannot read, or not without loss, is not locked.
-//
-// The turn's [Turn.Context] ends with ctx, and when the lock is lost. The lock
-// itself outlives ctx: a turn that was aborted still writes down how it ended,
-// and must be released.
-func (s *Store) Lock(ctx context.Context, who capability.Principal, id string) (*Turn, error) {
-	const op = "begin a turn of"
-	k := keysOf(who, id)
-	since, err := encode(holder{formatVersion, s.cfg.Holder, s.now()})
-	if err != nil {
-		return nil, err
-	}
-	var entries []Entry
-	for {
-		r, version, err := s.head(ctx, op, who, id)
-		if err != nil {
-			return nil, err
-		}
-		// All is read before anything is written, and the head's version says
-		// that nothing came after it.
-		if entries, err = s.entries(ctx, k, entries, r.Head.Last); err != nil {
-			return nil, err
-		}
-		var b store.Batch
-		b.At(k.head, version)
-		b.Absent(k.lock)
-		b.PutFor(k.lock, since, s.cfg.LockFor)
-		until := time.Now().Add(s.cfg.LockFor)
-		lock, err := s.db.Apply(ctx, &b)
-		if c, ok := errors.AsType[*store.Conflict](err); ok {
-			if c.Key == k.lock {
-				return nil, s.busy(ctx, op, k)
-			}
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		t := &Turn{
-			store: s, keys: k, record: r, version: version, entries: entries, lock: lock, holder: since, until: until,
-			stop: make(chan struct{}), done: make(chan struct{}),
-		}
-		t.ctx, t.cancel = context.WithCancelCause(ctx)
-		go t.renew()
-		return t, nil
-	}
-}
-
-// busy says who holds a session.
-func (s *Store) busy(ctx context.Context, op string, k keys) error {
-	err := error(ErrBusy)
-	if item, there, e := s.db.Get(ctx, k.lock); e == nil && there {
-		var h holder
-		if json.Unmarshal(item.Value, &h) == nil {
-			err = fmt.Errorf("%w since %s, in %s", ErrBusy, h.Since.Format(time.RFC3339), h.Who)
-		}
-	}
-	return fault(capability.Unavailable, op, k.id, err,
-		fmt.Sprintf("wait until it ends, or abort it; after a crash the session is free within %v", s.cfg.LockFor))
-}
+const (
+	prepared state = iota // no lock yet
+	running               // the lock
+	ended                 // no lock any more
+)
 
 // Context ends when the context of Lock does, and when the lock is lost; its
 // cause is then [ErrLost].
@@ -141,12 +78,22 @@ func (t *Turn) SetHead(change func(*Head)) {
 	old.Title, old.Folder, old.Agent, old.Mode, old.Open = h.Title, h.Folder, h.Agent, h.Mode, h.Open
 }
 
+// Closing makes the next Append the last: its commit also lets go of the
+// session. Release is still to be called, and has nothing to write then. An
+// Append that fails is not the last.
+func (t *Turn) Closing() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.closing = true
+}
+
 // Append writes entries, all or none, in one commit. It gives each its Seq, and
 // its Time where it has none. It counts turns, and adds each entry's Usage and
 // Cost to the head's. When it returns without an error they are on disk.
 //
-// It fails with [ErrLost] where the turn no longer has the session, and with
-// [ErrTooLarge] above about 15 MB; either way nothing was written.
+// It fails with [ErrLost] where the turn no longer has the session, with
+// [ErrBusy] where it was only prepared and another one was faster, and with
+// [ErrTooLarge] above about 15 MB; each time nothing was written.
 func (t *Turn) Append(ctx context.Context, entries ...Entry) error {
 	if len(entries) == 0 {
 		return nil
@@ -157,36 +104,45 @@ func (t *Turn) Append(ctx context.Context, entries ...Entry) error {
 		return err
 	}
 	var b store.Batch
+	var first []byte
 	r := t.record
 	now := t.store.now()
 	r.Head.Updated = now
 	fresh := make([]Entry, 0, len(entries))
 	size := 0
-	for _, e := range entries {
+	for i, e := range entries {
 		r.Head.Last++
 		e.Seq = r.Head.Last
 		if e.Time.IsZero() {
 			e.Time = now
 		}
-		data, kept, err := t.encode(e)
+		data, e, err := t.encode(e)
 		if err != nil {
 			return err
 		}
 		if size += len(data); size > maxAppend {
 			return tooLarge(t.keys.id, size)
 		}
-		puts(&b, t.keys.entry(e.Seq), data)
-		fresh = append(fresh, kept)
-		r.Head.Turns = max(r.Head.Turns, kept.Turn)
-		if kept.Usage != nil {
-			r.Head.Usage.Add(*kept.Usage)
+		value := puts(&b, t.keys.entry(e.Seq), data)
+		if i == 0 {
+			first = value
 		}
-		r.Head.Cost += kept.Cost
+		fresh = append(fresh, e)
+		r.Head.Turns = max(r.Head.Turns, e.Turn)
+		if e.Usage != nil {
+			r.Head.Usage.Add(*e.Usage)
+		}
+		r.Head.Cost += e.Cost
 	}
-	if err := t.commit(ctx, &b, r); err != nil {
+	last := t.closing
+	if err := t.commit(ctx, &b, r, first, last); err != nil {
 		return err
 	}
 	t.entries = append(t.entries, fresh...)
+	t.size += size + len(fresh)*entryBytes
+	if last {
+		t.store.recent.put(t.keys.head, t.snapshot)
+	}
 	return nil
 }
 
@@ -201,12 +157,17 @@ func (t *Turn) encode(e Entry) ([]byte, Entry, error) {
 	if err != nil {
 		return nil, Entry{}, fault(capability.Invalid, "write to", t.keys.id, err, "what a tool gives as JSON must be JSON")
 	}
-	kept, err := decodeEntry(store.Item{Key: t.keys.entry(e.Seq), Value: data})
-	return data, kept, err
+	if e, ok := kept(e); ok {
+		return data, e, nil
+	}
+	e, err = decodeEntry(store.Item{Key: t.keys.entry(e.Seq), Value: data})
+	return data, e, err
 }
 
-// commit writes a batch with the head, under the lock.
-func (t *Turn) commit(ctx context.Context, b *store.Batch, r record) error {
+// commit writes a batch with the head, under the lock: it takes the lock where
+// the turn has none yet, and lets go of it with the last batch. The first entry
+// of the batch is given as it is stored, if there is one.
+func (t *Turn) commit(ctx context.Context, b *store.Batch, r record, first []byte, last bool) error {
 	if !t.moved {
 		place := placeAt(r.Head.Updated)
 		if place != r.Place {
@@ -219,128 +180,75 @@ func (t *Turn) commit(ctx context.Context, b *store.Batch, r record) error {
 	if err != nil {
 		return err
 	}
-	b.At(t.keys.lock, t.lock)
+	t.fence(b, last)
 	b.At(t.keys.head, t.version)
 	b.Put(t.keys.head, data)
+	until := time.Now().Add(t.store.cfg.LockFor)
 	version, err := t.store.db.Apply(ctx, b)
 	if errors.Is(err, store.ErrUncertain) {
-		// Nobody else may write this head, so what it is now says whether it
-		// was written.
-		item, there, e := t.store.db.Get(ctx, t.keys.head)
-		if e == nil && there && bytes.Equal(item.Value, data) {
-			version, err = item.Version, nil
+		if at, ok := t.settle(ctx, data, first, last); ok {
+			version, err = at, nil
 		}
 	}
-	switch {
-	case errors.Is(err, store.ErrConflict):
+	if c, ok := errors.AsType[*store.Conflict](err); ok {
+		if t.state == prepared {
+			return t.late(ctx, c)
+		}
 		return t.lose(err)
-	case err != nil:
+	}
+	if err != nil {
 		return err
 	}
-	t.record, t.version, t.dirty, t.moved = r, version, false, true
+	switch {
+	case last:
+		t.state = ended
+		t.store.coming.leave(t)
+	case t.state == prepared:
+		t.held(version, until)
+	}
+	t.record, t.version, t.head, t.dirty, t.moved = r, version, data, false, true
 	return nil
+}
+
+// fence lets a batch pass only for this turn, and says what becomes of the
+// lock. It comes before the head: of a turn that runs, the head changes too.
+func (t *Turn) fence(b *store.Batch, last bool) {
+	if t.state == prepared {
+		b.Absent(t.keys.lock)
+		if !last {
+			b.PutFor(t.keys.lock, t.holder, t.store.cfg.LockFor)
+		}
+		return
+	}
+	b.At(t.keys.lock, t.lock)
+	if last {
+		b.Delete(t.keys.lock)
+	}
+}
+
+// settle finds out whether a batch was written. While the turn has the lock
+// nobody else writes the head, so that says it. A lock that the batch took must
+// be there too, for another process may have been faster with the same words.
+// After the last batch others may write the head, but never that entry.
+func (t *Turn) settle(ctx context.Context, head, first []byte, last bool) (int64, bool) {
+	if last && first != nil {
+		return t.written(ctx, t.keys.entry(t.record.Head.Last+1), first)
+	}
+	if t.state == prepared && !last {
+		if _, ok := t.written(ctx, t.keys.lock, t.holder); !ok {
+			return 0, false
+		}
+	}
+	return t.written(ctx, t.keys.head, head)
 }
 
 // usable says why nothing can be written.
 func (t *Turn) usable() error {
-	if cause := context.Cause(t.ctx); errors.Is(cause, ErrLost) {
-		return cause
+	if t.refusal != nil {
+		return t.refusal
 	}
-	if t.over {
+	if t.over || t.state == ended {
 		return fault(capability.Conflict, "write to", t.keys.id, fmt.Errorf("%w: it was released", ErrLost), "begin a turn")
 	}
 	return nil
-}
-
-// lose ends the turn's context.
-func (t *Turn) lose(err error) error {
-	lost := fault(capability.Conflict, "write to", t.keys.id, fmt.Errorf("%w: %w", ErrLost, err),
-		"another process took it after this one was silent for too long, or deleted it; read it and begin a turn")
-	t.cancel(lost)
-	return lost
-}
-
-// Release ends the turn: it writes what SetHead changed and lets go of the
-// session. It must be called; more than once does nothing more. Without it the
-// lock lasts until the process ends. An error means that the session stays
-// locked for up to [Config.LockFor].
-func (t *Turn) Release(ctx context.Context) error {
-	t.mu.Lock()
-	if t.over {
-		t.mu.Unlock()
-		return nil
-	}
-	t.over = true
-	close(t.stop)
-	t.mu.Unlock()
-	<-t.done
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	defer t.cancel(context.Canceled)
-	if errors.Is(context.Cause(t.ctx), ErrLost) {
-		return nil // there is nothing to let go of
-	}
-	var b store.Batch
-	b.Delete(t.keys.lock)
-	if t.dirty {
-		r := t.record
-		r.Head.Updated = t.store.now()
-		return t.commit(ctx, &b, r)
-	}
-	b.At(t.keys.lock, t.lock)
-	_, err := t.store.db.Apply(ctx, &b)
-	if errors.Is(err, store.ErrConflict) {
-		return nil // it was no longer ours
-	}
-	return err
-}
-
-// renew keeps the lock alive until Release.
-func (t *Turn) renew() {
-	defer close(t.done)
-	every := t.store.cfg.LockFor / 3
-	timer := time.NewTimer(every)
-	defer timer.Stop()
-	for {
-		select {
-		case <-t.stop:
-			return
-		case <-timer.C:
-		}
-		if !t.extend() {
-			return
-		}
-		timer.Reset(every)
-	}
-}
-
-// extend renews the lock once. It reports false once the lock is lost.
-func (t *Turn) extend() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.over || errors.Is(context.Cause(t.ctx), ErrLost) {
-		return false
-	}
-	until := time.Now().Add(t.store.cfg.LockFor)
-	ctx, cancel := context.WithDeadline(context.Background(), t.until)
-	defer cancel()
-	var b store.Batch
-	b.At(t.keys.lock, t.lock)
-	b.PutFor(t.keys.lock, t.holder, t.store.cfg.LockFor)
-	version, err := t.store.db.Apply(ctx, &b)
-	if errors.Is(err, store.ErrUncertain) {
-		// If it is still ours, its version is the one to go on from.
-		if item, there, e := t.store.db.Get(ctx, t.keys.lock); e == nil && there && bytes.Equal(item.Value, t.holder) {
-			t.lock = item.Version
-		}
-	}
-	switch {
-	case err == nil:
-		t.lock, t.until = version, until
-		return true
-	case errors.Is(err, store.ErrConflict), !time.Now().Before(t.until):
-		t.lose(err)
-		return false
-	}
-	return true // the store is busy or away: there is still time
 }
