@@ -18,10 +18,11 @@ type sqliteWriter struct {
 	known int
 	wait  time.Duration // for the lock
 
-	load, put, move *sql.Stmt
-	sweeper         sweeper
-	held            time.Duration // the lock, since others last could take it
-	released        time.Time
+	head, load, put, move *sql.Stmt
+	begin, end            *sql.Stmt // nil while the tables are made
+	sweeper               sweeper
+	held                  time.Duration // the lock, since others last could take it
+	released              time.Time
 }
 
 func newSQLiteWriter(ctx context.Context, db *sql.DB, steps []string) (*sqliteWriter, error) {
@@ -47,6 +48,9 @@ func (w *sqliteWriter) prepare(ctx context.Context) (err error) {
 		stmt **sql.Stmt
 		text string
 	}{
+		{&w.begin, beginText},
+		{&w.end, endText},
+		{&w.head, "SELECT version, (SELECT user_version FROM pragma_user_version) FROM ken_head"},
 		{&w.load, "SELECT version FROM ken_item WHERE key = ?1 AND value IS NOT NULL AND (ends IS NULL OR ends > ?2)"},
 		{&w.put, `INSERT INTO ken_item (key, version, ends, value) VALUES (?1, ?2, ?3, ?4)
 			ON CONFLICT (key) DO UPDATE SET version = excluded.version, ends = excluded.ends, value = excluded.value`},
@@ -63,7 +67,7 @@ func (w *sqliteWriter) prepare(ctx context.Context) (err error) {
 // beside the file, while one is left.
 func (w *sqliteWriter) close() error {
 	var errs []error
-	for _, stmt := range []*sql.Stmt{w.load, w.put, w.move} {
+	for _, stmt := range []*sql.Stmt{w.begin, w.end, w.head, w.load, w.put, w.move} {
 		if stmt != nil {
 			errs = append(errs, stmt.Close())
 		}
@@ -114,11 +118,26 @@ func (w *sqliteWriter) migrate(ctx context.Context, steps []string) error {
 	})
 }
 
+const (
+	beginText = "BEGIN IMMEDIATE"
+	endText   = "COMMIT"
+)
+
+// exec runs a statement that was prepared, or its text before it was.
+func (w *sqliteWriter) exec(ctx context.Context, stmt *sql.Stmt, text string) (err error) {
+	if stmt != nil {
+		_, err = stmt.ExecContext(ctx)
+	} else {
+		_, err = w.conn.ExecContext(ctx, text)
+	}
+	return err
+}
+
 // transaction does something with the file locked for writing. Once it is
 // locked, no context interrupts it.
 func (w *sqliteWriter) transaction(ctx context.Context, do func(context.Context) error) error {
 	free := context.WithoutCancel(ctx)
-	if err := w.patiently(ctx, func() error { _, err := w.conn.ExecContext(free, "BEGIN IMMEDIATE"); return err }); err != nil {
+	if err := w.patiently(ctx, func() error { return w.exec(free, w.begin, beginText) }); err != nil {
 		return err
 	}
 	locked := time.Now()
@@ -128,7 +147,7 @@ func (w *sqliteWriter) transaction(ctx context.Context, do func(context.Context)
 	}()
 	err := do(free)
 	if err == nil {
-		_, err = w.conn.ExecContext(free, "COMMIT")
+		err = w.exec(free, w.end, endText)
 		if code := new(driver.Error); errors.As(err, &code) && code.Code()&0xff == 10 {
 			err = cause(ErrUncertain, err, "look at the disk and at the system's log, then read the keys")
 		}
@@ -158,7 +177,7 @@ func (w *sqliteWriter) write(ctx context.Context, g *group) error {
 	start := time.Now()
 	var head int64
 	var schema int
-	if err := w.conn.QueryRowContext(ctx, "SELECT version, (SELECT user_version FROM pragma_user_version) FROM ken_head").Scan(&head, &schema); err != nil {
+	if err := w.head.QueryRowContext(ctx).Scan(&head, &schema); err != nil {
 		return err
 	}
 	if err := newer(schema, w.known); err != nil {
