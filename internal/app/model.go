@@ -9,6 +9,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/config"
+	"ken/internal/talk/engine"
 	"ken/internal/talk/model"
 	"ken/internal/talk/provider"
 	"ken/internal/talk/provider/anthropic"
@@ -26,6 +27,18 @@ type voice struct {
 	name     string // as its provider knows it
 	row      model.Row
 	provider config.Provider
+	open     func(provider.Config) llm.Model // the same again; nil: it is the program's own
+	cfg      provider.Config
+}
+
+// telling gives the model so that it tells retry before it waits.
+func (v voice) telling(retry engine.Retry) llm.Model {
+	if v.open == nil || retry == nil {
+		return v.Model
+	}
+	cfg := v.cfg
+	cfg.Notify = func(r provider.Retrying) { retry(r.After, r.Err) }
+	return v.open(cfg)
 }
 
 // voice opens the model that is written PROVIDER/NAME. It asks nobody: that a
@@ -61,18 +74,20 @@ func (a *App) voice(ref string) (voice, error) {
 	}
 	v := voice{name: name, provider: p}
 	v.row, _ = table.Find(model.Wire(p.Wire), name) // what is not in it has the least
-	switch p.Wire {
-	case config.WireMessages:
-		v.Model = anthropic.New(cfg)
-	case config.WireResponses:
-		m := openai.NewResponses(cfg)
-		m.Table = table
-		v.Model = m
-	case config.WireGemini:
-		v.Model = gemini.New(cfg)
-	default:
-		v.Model = openai.NewChat(cfg)
+	v.cfg, v.open = cfg, func(cfg provider.Config) llm.Model {
+		switch p.Wire {
+		case config.WireMessages:
+			return anthropic.New(cfg)
+		case config.WireResponses:
+			m := openai.NewResponses(cfg)
+			m.Table = table
+			return m
+		case config.WireGemini:
+			return gemini.New(cfg)
+		}
+		return openai.NewChat(cfg)
 	}
+	v.Model = v.open(cfg)
 	return v, nil
 }
 

@@ -124,7 +124,7 @@ func (a *App) newRunner() (*runner.Runner, error) {
 	l := a.Settings.Limits
 	r, err := runner.New(runner.Config{
 		Resolve: a.Door.Resolve, Executors: executors, Log: log, Rules: a.Rules, Desk: desk, Effects: db, Results: kept,
-		Redactor: a.redactor, Observe: a.observe, Plugins: plugins,
+		Redactor: a.redactor, Observe: a.observe, Plugins: plugins, Process: thisProcess(), Dead: processDead,
 		Limits: runner.Limits{
 			Concurrent: l.Concurrent, PerExtension: l.PerExtension, Queue: l.Queue, QueuePerExtension: l.QueuePerExtension, Wait: l.Wait,
 			Timeout: l.Timeout, MaxTimeout: l.MaxTimeout, Slow: l.Slow, ArgumentBytes: l.ArgumentBytes, ArgumentDepth: l.ArgumentDepth,

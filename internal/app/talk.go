@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"ken/capability"
@@ -40,7 +42,7 @@ func (a *App) prepareTalking(cfg Config) {
 		if err != nil {
 			return nil, err
 		}
-		return session.New(db, session.Config{Keep: a.Settings.Chat.Keep}), nil
+		return session.New(db, session.Config{Keep: a.Settings.Chat.Keep, Process: thisProcess(), Dead: processDead}), nil
 	}
 	t.engine.build = a.newEngine
 }
@@ -63,6 +65,7 @@ func (a *App) newEngine() (*engine.Engine, error) {
 	chat := a.Settings.Chat
 	cfg := engine.Config{
 		Door: a.Door, Sessions: sessions, Model: a.modelOf, Command: a.slashCommand,
+		Closed: chat.ToolFailure == config.FailClosed,
 		Layers: a.layers, System: chat.PromptTokens, Intents: a.intentsAt, Reads: a.onlyReads,
 		Ticket: a.ticket, Wait: a.waitForPerson, Keep: a.keepText,
 		Limits: engine.Limits{
@@ -80,13 +83,13 @@ func (a *App) newEngine() (*engine.Engine, error) {
 }
 
 // modelOf gives the model that a session talks to.
-func (a *App) modelOf(_ context.Context, _ session.Head) (engine.Model, error) {
+func (a *App) modelOf(_ context.Context, _ session.Head, retry engine.Retry) (engine.Model, error) {
 	v, err := a.answering()
 	if err != nil {
 		return engine.Model{}, err
 	}
 	m := engine.Model{
-		Model: a.wrapped(v.Model), Name: v.name, Row: v.row, Effort: string(a.Settings.Chat.Effort), MaxTokens: a.Settings.Chat.MaxTokens,
+		Model: a.wrapped(v.telling(retry)), Name: v.name, Row: v.row, Effort: string(a.Settings.Chat.Effort), MaxTokens: a.Settings.Chat.MaxTokens,
 	}
 	m.Condenser = m.Model
 	if ref := a.Settings.Chat.CondenseModel; ref != "" {
@@ -94,7 +97,7 @@ func (a *App) modelOf(_ context.Context, _ session.Head) (engine.Model, error) {
 		if err != nil {
 			return engine.Model{}, err
 		}
-		m.Condenser = a.wrapped(other.Model)
+		m.Condenser = a.wrapped(other.telling(retry))
 	}
 	return m, nil
 }
@@ -137,14 +140,20 @@ func (a *App) Completions(line string, cursor int) []slash.Completion {
 
 // layers gives the system prompt of a session that begins.
 func (a *App) layers(ctx context.Context, in engine.LayerInput) ([]prompt.Layer, []engine.Notice, error) {
-	on := prompt.On{Intents: len(in.Intents.Names) > 0, Ask: true, Finish: true, Results: true}
-	layers, wrong := prompt.Load(on, a.Places.Home, a.Places.Workspace)
+	on := prompt.On{Intents: len(in.Intents.Names) > 0, Rung: string(in.Rung), Ask: true, Finish: true, Results: true}
+	if in.Rung == model.Whole && in.Map != "" {
+		on.Rung = "" // there is more than tools, and it is found
+	}
+	layers, wrong := prompt.Load(on, a.contextFolders(in.Map)...)
 	var notices []engine.Notice
 	for _, n := range wrong {
 		notices = append(notices, engine.Notice{Name: "degraded", Text: n.File + ": " + n.Text})
 	}
 	if in.Map != "" {
 		layers = append(layers, prompt.Layer{Name: prompt.Map, Text: in.Map})
+	}
+	if text := workText(a.Settings.Work); text != "" {
+		layers = append(layers, prompt.Layer{Name: "work", Text: text})
 	}
 	skills, missing := a.skills(ctx, in.View)
 	layers = append(layers, prompt.Skills(skills))
@@ -169,6 +178,40 @@ func (a *App) layers(ctx context.Context, in engine.LayerInput) ([]prompt.Layer,
 		}
 	}
 	return layers, notices, nil
+}
+
+// contextFolders are where the files of the prompt are. The user's own AGENTS.md
+// is not read again where it is in the map; what came with a project counts only
+// as far as it may.
+func (a *App) contextFolders(inMap string) []prompt.Folder {
+	own := prompt.Folder{Dir: a.Places.Home}
+	if text, err := os.ReadFile(filepath.Join(a.Places.Home, prompt.AgentsFile)); err == nil {
+		first, _, _ := strings.Cut(strings.TrimSpace(string(text)), "\n")
+		own.NoAgents = first != "" && strings.Contains(inMap, first)
+	}
+	return []prompt.Folder{own, {Dir: a.Places.Workspace, Foreign: !a.Settings.Capabilities.AllowWorkspaceCards}}
+}
+
+const longestWork = 300 // characters of one line of it
+
+// workText tells of the work at hand. It came with the project.
+func workText(list []config.Work) string {
+	var b strings.Builder
+	line := func(name string, texts []string) {
+		for _, text := range texts {
+			fmt.Fprintf(&b, "  %s: %s\n", name, untrusted.Line(text, longestWork))
+		}
+	}
+	for _, w := range list {
+		fmt.Fprintf(&b, "- %s %s\n", untrusted.Line(w.ID, 60), untrusted.Line(w.Name, longestWork))
+		line("may change", w.Scope)
+		line("constraint", w.Constraints)
+		line("done when", w.Acceptance)
+	}
+	if b.Len() == 0 {
+		return ""
+	}
+	return "# Work at hand\n\nAs .orchestration/active_intents.yaml says; changes outside its scope are refused.\n\n" + strings.TrimSuffix(b.String(), "\n")
 }
 
 // previous shows how the conversation before ended: the last message of the

@@ -35,7 +35,7 @@ func (r *Runner) beginLease(ctx context.Context) error {
 
 func (r *Runner) renew(ctx context.Context) error {
 	var b store.Batch
-	b.PutFor(r.leaseKey(), []byte(r.cfg.Now().UTC().Format(time.RFC3339)), r.limits.Lease)
+	b.PutFor(r.leaseKey(), []byte(r.cfg.Process), r.limits.Lease)
 	_, err := r.cfg.Effects.Apply(ctx, &b)
 	return err
 }
@@ -78,7 +78,10 @@ func (r *Runner) endLease(ctx context.Context) error {
 // alive reports whether the Runner that began an effect may still be at it.
 func (r *Runner) alive(ctx context.Context, owner string) (bool, error) {
 	if owner != r.me {
-		_, ok, err := r.cfg.Effects.Get(ctx, store.Key("runner", owner))
+		item, ok, err := r.cfg.Effects.Get(ctx, store.Key("runner", owner))
+		if process := string(item.Value); ok && process != "" && process != r.cfg.Process && r.cfg.Dead != nil && r.cfg.Dead(process) {
+			ok = false
+		}
 		return ok, err
 	}
 	return false, nil // whoever asks is in its place, so nobody here is at it

@@ -84,6 +84,12 @@ type Config struct {
 	Key     func(context.Context, capability.Call) string
 	Effects Effects
 
+	// Process tells this process from all others that ever were, and Dead says
+	// of such a word that its process is gone for certain. Without them a call
+	// of a process that died counts as running for a while.
+	Process string
+	Dead    func(process string) bool
+
 	// Results may be nil: then long outputs are cut and say so.
 	Results Results
 

@@ -15,9 +15,10 @@ import (
 
 // A holder is what a lock says.
 type holder struct {
-	V     int       `json:"v"`
-	Who   string    `json:"who"`
-	Since time.Time `json:"since"`
+	V       int       `json:"v"`
+	Who     string    `json:"who"`
+	Since   time.Time `json:"since"`
+	Process string    `json:"process,omitempty"`
 }
 
 const opBegin = "begin a turn of"
@@ -42,6 +43,12 @@ func (s *Store) Lock(ctx context.Context, who capability.Principal, id string) (
 		s.coming.leave(t)
 		if c, ok := errors.AsType[*store.Conflict](err); ok {
 			if c.Key == t.keys.lock {
+				if freed, err := s.free(ctx, t.keys.lock); err != nil || freed {
+					if err != nil {
+						return nil, err
+					}
+					continue
+				}
 				return nil, s.busy(ctx, opBegin, t.keys)
 			}
 			continue // a whole turn came between: look again
@@ -63,7 +70,12 @@ func (s *Store) Prepare(ctx context.Context, who capability.Principal, id string
 	if err != nil {
 		return nil, err
 	}
-	item, there, err := s.db.Get(ctx, t.keys.lock)
+	_, err = s.free(ctx, t.keys.lock)
+	var item store.Item
+	var there bool
+	if err == nil {
+		item, there, err = s.db.Get(ctx, t.keys.lock)
+	}
 	if err == nil && there {
 		err = s.taken(opBegin, t.keys, item.Value)
 	}
@@ -79,7 +91,7 @@ func (s *Store) Prepare(ctx context.Context, who capability.Principal, id string
 // the head's version says later that nothing came after it.
 func (s *Store) read(ctx context.Context, who capability.Principal, id string) (*Turn, error) {
 	k := keysOf(who, id)
-	me, err := encode(holder{formatVersion, s.cfg.Holder, s.now()})
+	me, err := encode(holder{formatVersion, s.cfg.Holder, s.now(), s.cfg.Process})
 	if err != nil {
 		return nil, err
 	}
@@ -123,6 +135,26 @@ func (c *coming) leave(t *Turn) {
 	if c.have[t.keys.head] == t {
 		delete(c.have, t.keys.head)
 	}
+}
+
+// free takes away a lock whose process is dead, and reports whether it did.
+func (s *Store) free(ctx context.Context, lock string) (bool, error) {
+	if s.cfg.Dead == nil {
+		return false, nil
+	}
+	item, there, err := s.db.Get(ctx, lock)
+	var h holder
+	if err != nil || !there || json.Unmarshal(item.Value, &h) != nil || h.Process == "" || h.Process == s.cfg.Process || !s.cfg.Dead(h.Process) {
+		return false, err
+	}
+	var b store.Batch
+	b.At(lock, item.Version) // not one that somebody took since
+	b.Delete(lock)
+	_, err = s.db.Apply(ctx, &b)
+	if errors.Is(err, store.ErrConflict) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // busy says who holds a session.

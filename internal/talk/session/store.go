@@ -48,6 +48,12 @@ type Config struct {
 	// Holder names this process to those who find a session locked; empty: the
 	// machine and the number of the process.
 	Holder string
+
+	// Process tells this process from all others that ever were, and Dead says
+	// of such a word that its process is gone for certain: its locks are free at
+	// once. Empty and nil: a lock is free when its time is over.
+	Process string
+	Dead    func(process string) bool
 }
 
 // A Store keeps sessions. Its methods may be used by any number of goroutines,
