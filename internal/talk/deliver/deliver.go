@@ -106,7 +106,11 @@ func (l Live) Taken() map[string]session.Offer {
 // LiveOf reads what is live from the entries that are (see [session.Live]). An
 // offer is a tool where its entry gives one of that name, and a name else. A
 // tool of an older prefix than the newest is not live: it is not sent.
-func LiveOf(live []session.Entry) Live {
+func LiveOf(live []session.Entry) Live { return LiveFor(live, true, true) }
+
+// LiveFor is LiveOf for a model that takes tools in messages or not, and in
+// results or not: those that it does not take are not sent, and are names.
+func LiveFor(live []session.Entry, inline, search bool) Live {
 	l := Live{Shown: map[capability.ID]string{}, Tools: map[string]session.Offer{}, Names: map[string]session.Offer{}}
 	var prefix *session.Entry
 	for i := range live {
@@ -118,7 +122,7 @@ func LiveOf(live []session.Entry) Live {
 		}
 		given := map[string]bool{}
 		if len(e.Offers) > 0 {
-			toolNames(given, e.Blocks)
+			toolNames(given, e.Blocks, inline, search)
 		}
 		for _, o := range e.Offers {
 			if given[o.Tool] {
@@ -134,17 +138,33 @@ func LiveOf(live []session.Entry) Live {
 			l.Tools[o.Tool] = o
 		}
 	}
+	if !inline || !search {
+		l.forget()
+	}
 	return l
 }
 
-// toolNames collects the tools that blocks give, those in results too.
-func toolNames(into map[string]bool, blocks []llm.Block) {
-	for _, b := range blocks {
-		for _, t := range b.Tools {
-			into[t.Name] = true
+// forget takes back that a capability was shown as a tool where the tool is not
+// sent.
+func (l *Live) forget() {
+	callable := map[capability.ID]bool{}
+	for _, o := range l.Tools {
+		callable[o.ID] = true
+	}
+	maps.DeleteFunc(l.Shown, func(id capability.ID, mark string) bool { return mark == markTool && !callable[id] })
+}
+
+// toolNames collects the tools that blocks give, and those in results.
+func toolNames(into map[string]bool, blocks []llm.Block, inline, search bool) {
+	for i := range blocks {
+		b := &blocks[i]
+		if inline {
+			for _, t := range b.Tools {
+				into[t.Name] = true
+			}
 		}
-		if b.Result != nil {
-			toolNames(into, b.Result.Blocks)
+		if b.Result != nil && search {
+			toolNames(into, b.Result.Blocks, true, false)
 		}
 	}
 }

@@ -79,7 +79,7 @@ type estimate struct {
 	tools        float64 // how many there are
 	total        int     // their tokens
 	mean         float64 // tokens of one, as far as it is shown
-	own          float64 // tokens of Ken's own
+	own          float64 // tokens of Ken's own, Core too
 	whole        float64 // of these, what a list of everything needs
 }
 
@@ -102,6 +102,11 @@ func newEstimate(in PlanInput) *estimate {
 	}
 	if len(in.All) > 0 {
 		e.tools, e.mean = float64(len(in.All)), float64(shown)/float64(len(in.All))
+	}
+	for i := range in.Core {
+		n := float64(in.Core[i].tokens(in.Count))
+		e.own += n
+		e.whole += n
 	}
 	for _, t := range in.Last {
 		e.own += float64(ToolTokens(t, in.Count))

@@ -38,10 +38,14 @@ func (t *turn) ask() (ending, bool, error) {
 // request is what is sent: the session as it stands, in the same bytes as
 // before, and nothing else.
 func (t *turn) request() llm.Request {
-	return llm.Request{
+	req := llm.Request{
 		Model: t.model.Name, Tools: t.prefix.Tools, System: t.prefix.System, Messages: t.sendable(prompt.Messages(t.live)),
 		MaxTokens: t.model.MaxTokens, Allowed: t.allowedNames(), Cache: t.in.Session, Effort: t.model.Effort,
 	}
+	if t.prefix.Name == string(model.Search) && t.takes(model.Search) {
+		req.Search = toolDiscover // from the first request on: later it would break the prefix
+	}
+	return req
 }
 
 // broke says what of the request before is not at the beginning of this one.
@@ -133,20 +137,23 @@ func (t *turn) allowedNames() []string {
 	return names
 }
 
-// toolNames are the tools that the request declares, in order.
+// toolNames are the tools that the request declares, each once, in order.
 func (t *turn) toolNames() []string {
-	var names []string
+	names := make([]string, 0, len(t.prefix.Tools)+len(t.known.Tools))
+	seen := make(map[string]bool, cap(names))
 	for _, tool := range t.prefix.Tools {
 		names = append(names, tool.Name)
+		seen[tool.Name] = true
 	}
-	inline, search := t.takes(model.Inline), t.takes(model.Search)
 	for i := range t.live {
-		e := &t.live[i]
-		if e.Kind == session.Prefix || !inline && !(search && e.Kind == session.Results) {
+		if t.live[i].Kind == session.Prefix {
 			continue
 		}
-		for _, o := range e.Offers {
-			names = append(names, o.Tool)
+		for _, o := range t.live[i].Offers {
+			if _, sent := t.known.Tools[o.Tool]; sent && !seen[o.Tool] {
+				names = append(names, o.Tool)
+				seen[o.Tool] = true
+			}
 		}
 	}
 	return names
@@ -188,7 +195,9 @@ func (t *turn) answered(got *received) (ending, bool, error) {
 }
 
 // name gives each call an id of its own and a name that the wire knows. A tool
-// that is not there is called through the one that calls any.
+// that is not there is called through the one that calls any. Where that is not
+// there either, because everything is, the call stays as it is if a wire can
+// carry it.
 func (t *turn) name(calls []*llm.ToolCall) {
 	declared := map[string]bool{}
 	for _, name := range t.toolNames() {
@@ -200,7 +209,7 @@ func (t *turn) name(calls []*llm.ToolCall) {
 			c.ID = fmt.Sprintf("call_%d_%d", t.number, t.calls+i+1)
 		}
 		seen[c.ID] = true
-		if declared[c.Name] {
+		if declared[c.Name] || own(c.Name) || !declared[toolInvoke] && plainID(c.Name) {
 			continue
 		}
 		c.Arguments = envelope(c)
@@ -254,6 +263,11 @@ func (t *turn) broken(got *received, err error) (ending, bool, error) {
 		return ending{}, false, t.ctx.Err()
 	}
 	switch kind := llm.KindOf(err); {
+	case errors.Is(err, errBroke):
+		if werr := t.append(t.partial(got, "(Your answer broke off here, and none of its calls was made.)")...); werr != nil {
+			return ending{}, false, werr
+		}
+		return ending{}, false, err
 	case kind == llm.TooLong && !got.any:
 		return t.overflow(err)
 	case kind == llm.Unsupported && !got.any:
@@ -304,6 +318,7 @@ func (t *turn) stepDown(err error) (ending, bool, error) {
 		return ending{}, false, err
 	}
 	t.refused[rung] = true
+	t.known = t.knows()
 	was := t.rung
 	t.rung = deliver.Lower(t.refused, t.model.Row, t.rung)
 	if err := t.append(session.Entry{Kind: session.Note, Name: noteRung, Text: string(rung) + " " + t.model.Name}); err != nil {
@@ -327,8 +342,7 @@ func (t *turn) giveAgain() error {
 			}
 		}
 	}
-	live := deliver.Live{System: t.prefix.System, Prefix: t.prefix.Tools}
-	e, ok := deliver.Add(deliver.AddInput{Rung: t.rung, Found: t.selection, Offers: t.found(ids), Live: live, Count: t.e.cfg.Count})
+	e, ok := deliver.Add(deliver.AddInput{Rung: t.rung, Found: t.selection, Offers: t.found(ids), Live: t.known, Pressed: t.pressed(), Count: t.e.cfg.Count})
 	if !ok {
 		return nil
 	}

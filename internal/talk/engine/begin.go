@@ -33,7 +33,12 @@ func (e *Engine) begin(ctx context.Context, in Input, yield func(Event, error) b
 	if err := e.check(in); err != nil {
 		return nil, err
 	}
-	log, err := e.cfg.Sessions.Lock(ctx, in.Principal, in.Session)
+	lock := e.cfg.Sessions.Lock
+	if !in.Continue && !strings.HasPrefix(strings.TrimSpace(in.Text), "/") {
+		// A message has no effect before it is written down, and that locks.
+		lock = e.cfg.Sessions.Prepare
+	}
+	log, err := lock(ctx, in.Principal, in.Session)
 	if err != nil {
 		return nil, err
 	}
@@ -87,8 +92,10 @@ func (e *Engine) check(in Input) error {
 
 // place finds which turn this is, and what an earlier part of it came to.
 func (t *turn) place() error {
-	last := session.Entry{}
-	for _, e := range t.log.Entries() {
+	last := &session.Entry{}
+	entries := t.log.Entries()
+	for i := range entries {
+		e := &entries[i]
 		t.number = max(t.number, e.Turn)
 		if e.Kind != session.Note || e.Name == noteEnd {
 			last = e
@@ -117,15 +124,18 @@ func (t *turn) place() error {
 	return nil
 }
 
-// recallRefusals takes the rungs that the provider refused for this model.
+// recallRefusals takes the rungs that the provider refused for this model, and
+// with that what the model has before it.
 func (t *turn) recallRefusals() {
-	for _, e := range t.log.Entries() {
-		if e.Kind == session.Note && e.Name == noteRung {
+	entries := t.log.Entries()
+	for i := range entries {
+		if e := &entries[i]; e.Kind == session.Note && e.Name == noteRung {
 			if rung, name, _ := strings.Cut(e.Text, " "); name == t.model.Name {
 				t.refused[model.Rung(rung)] = true
 			}
 		}
 	}
+	t.known = t.knows()
 }
 
 // recall takes up what the turn had come to.
@@ -202,9 +212,10 @@ func (t *turn) close(end ending) Done {
 }
 
 // endNote is the note that a turn is over, with which the session's head says so
-// too.
+// too. Nothing is written after it: it lets the session go.
 func (t *turn) endNote(end ending) session.Entry {
 	t.log.SetHead(func(h *session.Head) { h.Open = t.opened && (end.reason == EndWaiting || end.reason == EndFailed) })
+	t.log.Closing()
 	return session.Entry{Kind: session.Note, Name: noteEnd, Text: string(end.reason)}
 }
 

@@ -28,7 +28,8 @@ type job struct {
 	res     capability.Result
 	err     error
 	mistake bool            // of the model's
-	data    json.RawMessage // what a search found
+	hits    []capability.ID // what a search found
+	whole   bool            // all of a capability was asked for
 	within  []llm.Block     // that stand in the result beside what was said
 	beside  []llm.Block     // that stand after the results
 	offers  []session.Offer // that these are
@@ -131,7 +132,7 @@ func (t *turn) resolve(j *job) {
 		Target: capability.ID(name), Arguments: args, Session: t.in.Session, Intent: t.intents.active, Mode: t.in.Mode,
 		Key: fmt.Sprintf("%s/%d/%d", t.in.Session, t.number, j.number),
 	}
-	if o, ok := t.known.Tools[name]; ok {
+	if o, ok := t.known.Resolve(name); ok {
 		j.call.Target, j.call.Action = o.ID, o.Action
 	}
 	if name == toolInvoke {
@@ -157,6 +158,30 @@ func (j *job) isOwn(name string) {
 	case toolDiscover, toolList, toolDescribe:
 		j.reads = true
 	}
+}
+
+// readable gives the arguments of describe_capability with the id for the name
+// under which a capability was shown. What cannot be read is passed on.
+func (t *turn) readable(args json.RawMessage) (json.RawMessage, bool) {
+	var in map[string]json.RawMessage
+	var name string
+	if json.Unmarshal(args, &in) != nil || json.Unmarshal(in["id"], &name) != nil {
+		return args, false
+	}
+	var from int
+	_ = json.Unmarshal(in["from"], &from) // zero then
+	part := strings.Trim(string(in["part"]), `"`)
+	whole := from == 0 && (part == "" || part == "all" || part == "schema")
+	o, ok := t.known.Resolve(name)
+	if !ok {
+		return args, whole
+	}
+	in["id"], _ = json.Marshal(o.ID) // a text always marshals
+	out, err := json.Marshal(in)
+	if err != nil {
+		return args, whole
+	}
+	return out, whole
 }
 
 // An enveloped call is what invoke_capability carries.
@@ -209,8 +234,11 @@ func (t *turn) unwrap(j *job) {
 		j.refuse(capability.Invalid, toolInvoke, errors.New("it calls itself"), fix)
 		return
 	}
-	if o, ok := t.known.Tools[target]; ok { // the name that it was offered under
-		target, in.Action = string(o.ID), o.Action
+	if o, ok := t.known.Resolve(target); ok { // the name under which it was shown
+		target = string(o.ID)
+		if o.Action != "" {
+			in.Action = o.Action
+		}
 	}
 	args, note, err := readArguments(in.Arguments, t.whole)
 	if err != nil {

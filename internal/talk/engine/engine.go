@@ -27,8 +27,9 @@ type Config struct {
 	Sessions *session.Store
 
 	// Model gives the model that a session talks to. It is asked for once a
-	// turn, and not for slash commands.
-	Model func(ctx context.Context, head session.Head) (Model, error)
+	// turn, and not for slash commands. The model tells retry before it waits
+	// to make a request again; after the turn that does nothing.
+	Model func(ctx context.Context, head session.Head, retry Retry) (Model, error)
 
 	// Command reads a slash command. It is asked for texts that begin with a
 	// slash; not ok means that the text is meant for the model. An error is
@@ -78,6 +79,9 @@ type Config struct {
 	Now      func() time.Time  // nil: time.Now
 }
 
+// A Retry is told that a request failed and is made again after a while.
+type Retry func(after time.Duration, err error)
+
 // A Model is who answers, and what is known of it.
 type Model struct {
 	llm.Model
@@ -101,7 +105,8 @@ type LayerInput struct {
 	Principal capability.Principal
 	Surface   string
 	View      door.View
-	Map       string // the map of the catalog, as it stands
+	Rung      model.Rung // how tools are delivered
+	Map       string     // the map of the catalog, as it stands; empty: all of it is among the tools
 	Intents   IntentRules
 }
 

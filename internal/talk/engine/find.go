@@ -101,15 +101,18 @@ func reverse[T any](list []T) {
 
 // named gives the capability that a call names, as far as its bytes tell.
 func (t *turn) named(c *llm.ToolCall) capability.ID {
-	if o, ok := t.known.Tools[c.Name]; ok {
+	if o, ok := t.known.Resolve(c.Name); ok {
 		return o.ID
 	}
 	if c.Name == toolInvoke {
 		var in struct {
-			Capability capability.ID `json:"capability"`
+			Capability string `json:"capability"`
 		}
 		_ = json.Unmarshal(c.Arguments, &in) // it is empty then
-		return in.Capability
+		if o, ok := t.known.Resolve(in.Capability); ok {
+			return o.ID
+		}
+		return capability.ID(in.Capability)
 	}
 	return ""
 }
@@ -126,19 +129,38 @@ func callable(e *door.Entry) bool {
 	return true
 }
 
-// all gives everything that may be called, or nil where that is too much to be
-// shown whole.
-func (t *turn) all() []deliver.Offer {
+// core gives the tools that are part of the program, which every prefix has.
+// The one that reads results is Ken's own way to say more and stands with those.
+func (t *turn) core() []deliver.Offer {
 	var entries []*door.Entry
+	for e := range t.view.Own() {
+		if callable(e) && !own(e.Name) {
+			entries = append(entries, e)
+		}
+	}
+	return t.offers(entries, t.known.Taken())
+}
+
+// all gives everything else that may be called, or nil where that is too much to
+// be shown whole, and whether there is nothing in the catalog but that.
+func (t *turn) all(core []deliver.Offer) (offers []deliver.Offer, only bool) {
+	var entries []*door.Entry
+	there := 0
 	for e := range t.view.All() {
+		there++
 		if !callable(e) {
 			continue
 		}
 		if entries = append(entries, e); len(entries) > mostWhole {
-			return nil
+			return nil, false
 		}
 	}
-	return t.offers(entries)
+	taken := make(map[string]session.Offer, len(core))
+	for _, o := range core {
+		taken[o.Tool.Name] = session.Offer{Tool: o.Tool.Name, ID: o.ID}
+	}
+	offers = t.offers(entries, taken)
+	return offers, len(offers) == there
 }
 
 // found gives what was found of tools, the best first.
@@ -149,12 +171,12 @@ func (t *turn) found(ids []capability.ID) []deliver.Offer {
 			entries = append(entries, e)
 		}
 	}
-	return t.offers(entries)
+	return t.offers(entries, t.known.Taken())
 }
 
 // offers reads the schemas of entries. One that cannot be read is left out: it
 // is found and described, and the call says what is wrong.
-func (t *turn) offers(entries []*door.Entry) []deliver.Offer {
+func (t *turn) offers(entries []*door.Entry, taken map[string]session.Offer) []deliver.Offer {
 	named := make([]deliver.Named, 0, len(entries))
 	out := make([]deliver.Offer, 0, len(entries))
 	for _, e := range entries {
@@ -168,7 +190,7 @@ func (t *turn) offers(entries []*door.Entry) []deliver.Offer {
 		named = append(named, deliver.Named{ID: e.ID, Name: e.Name, Category: e.Category})
 		out = append(out, deliver.Offer{ID: e.ID, Tool: llm.Tool{Description: untrusted.Line(e.Description, 1000), Schema: plainSchema(d.Detail.Schema)}})
 	}
-	for i, name := range deliver.Names(named, t.known.Tools) {
+	for i, name := range deliver.Names(named, taken) {
 		out[i].Tool.Name = name
 	}
 	return out

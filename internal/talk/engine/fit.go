@@ -30,6 +30,13 @@ func (t *turn) numbers() prompt.Numbers {
 	return n
 }
 
+// pressed reports whether the window is nearly full: three quarters of what a
+// request may have.
+func (t *turn) pressed() bool {
+	n := t.numbers()
+	return n.Window > 0 && 4*prompt.Fit(t.live, t.prefix.Tokens, 0, prompt.Numbers{}).Before >= 3*n.Allowed()
+}
+
 // fit makes room for the next request where there is too little.
 func (t *turn) fit() error {
 	plan := prompt.Fit(t.live, t.prefix.Tokens, 0, t.numbers())
@@ -77,7 +84,8 @@ func (t *turn) compact(plan prompt.Plan) error {
 }
 
 // condense lets a model sum up what a plan hides.
-func (t *turn) condense(entries []session.Entry, plan prompt.Plan) (session.Entry, error) {
+func (t *turn) condense(entries []session.Entry, plan prompt.Plan) (sum session.Entry, err error) {
+	defer t.guard("the model", &err)
 	ctx, cancel := context.WithTimeout(t.ctx, condensing)
 	defer cancel()
 	window := t.model.Row.Window
@@ -130,7 +138,7 @@ func (e *Engine) Compact(ctx context.Context, who capability.Principal, id strin
 	}
 	defer t.release()
 	t.number = max(t.number-1, 1) // it is part of the last turn
-	if t.model, err = e.cfg.Model(t.ctx, t.head); err != nil {
+	if t.model, err = e.cfg.Model(t.ctx, t.head, t.retrying); err != nil {
 		return c, err
 	}
 	n := t.numbers()

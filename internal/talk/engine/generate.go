@@ -19,8 +19,9 @@ type received struct {
 }
 
 // generate streams one answer.
-func (t *turn) generate(req llm.Request) (*received, error) {
-	got := &received{}
+func (t *turn) generate(req llm.Request) (got *received, err error) {
+	got = &received{}
+	defer t.guard("the model", &err)
 	size := 0
 	for c, err := range t.model.Generate(t.ctx, req) {
 		if err != nil {

@@ -39,7 +39,7 @@ func TestS502SlashCommand(t *testing.T) {
 		}
 	}})
 	id := r.begin(llmtest.Always(text("Hello.")))
-	r.cfg.Model = func(context.Context, session.Head) (Model, error) {
+	r.cfg.Model = func(context.Context, session.Head, Retry) (Model, error) {
 		return Model{}, errors.New("no model is configured")
 	}
 	r.Engine = New(r.cfg)
@@ -57,7 +57,7 @@ func TestS502SlashCommand(t *testing.T) {
 	contains(t, "why", done(t, r.say(id, "/else"), EndFailed).Why, "no model is configured")
 	r.cfg.Model = nil
 	fake := &llmtest.Fake{Script: llmtest.Always(text("I see."))}
-	r.cfg.Model = func(context.Context, session.Head) (Model, error) { return Model{Model: fake, Row: r.row}, nil }
+	r.cfg.Model = func(context.Context, session.Head, Retry) (Model, error) { return Model{Model: fake, Row: r.row}, nil }
 	r.Engine = New(r.cfg)
 	done(t, r.say(id, "what did I do?"), EndAnswer)
 	sent, _ := json.Marshal(fake.Requests()[0].Request.Messages)

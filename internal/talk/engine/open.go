@@ -44,7 +44,7 @@ func (t *turn) open() error {
 		return err
 	}
 	t.opened, t.selection = true, o.found
-	t.emit(t.selected(o.found, added, o.why))
+	t.emit(t.selected(o.found, added, o.plan.Why))
 	return nil
 }
 
@@ -52,8 +52,8 @@ func (t *turn) open() error {
 type opening struct {
 	found   door.Found
 	layers  []prompt.Layer
-	text    string // what plugins made of what was found, where they changed it
-	why     string // the rung was chosen
+	text    string       // what plugins made of what was found, where they changed it
+	plan    deliver.Plan // of a session that begins
 	in      deliver.AddInput
 	entries []session.Entry
 }
@@ -62,10 +62,14 @@ type opening struct {
 // session, and later only where toolDelivery says so.
 func (t *turn) before(o *opening) error {
 	first := t.prefix.Seq == 0
-	literal := t.prefix.Name == string(model.PerTurn) || first && t.wanted() == model.PerTurn
+	literal := t.prefix.Name == string(model.PerTurn)
+	if first {
+		o.plan = t.plan()
+		literal = o.plan.Rung == model.PerTurn
+	}
 	if first || literal || len(t.e.cfg.Filters) > 0 {
 		var err error
-		if o.layers, err = t.layers(o.found, first); err != nil {
+		if o.layers, err = t.layers(o, first); err != nil {
 			return err
 		}
 	}
@@ -73,11 +77,11 @@ func (t *turn) before(o *opening) error {
 		o.layers, o.found, o.text = t.filtered(o.layers, o.found)
 	}
 	if first {
-		begun, why, err := t.begun(o.layers, o.found)
+		begun, err := t.begun(o)
 		if err != nil {
 			return err
 		}
-		o.entries, o.why = append(o.entries, begun), why
+		o.entries = append(o.entries, begun)
 		t.prefix, t.known = begun, deliver.LiveOf(append(slices.Clip(t.live), begun))
 	}
 	t.rung = deliver.Lower(t.refused, t.model.Row, model.Rung(t.prefix.Name))
@@ -94,6 +98,7 @@ func (t *turn) before(o *opening) error {
 	}
 	p.Name, p.Text, p.Tokens = string(t.rung), t.prefix.Text, t.e.cfg.Count(p.System)+prompt.ToolTokens(t.e.cfg.Count, p.Tools)
 	o.entries = append(o.entries, p)
+	o.in.Live = deliver.LiveFor(append(slices.Clip(t.live), p), t.takes(model.Inline), t.takes(model.Search)) // its tools need no text
 	if !first {
 		t.notice("prefix", "what stands before the messages is another one: toolDelivery is "+string(t.rung))
 	}
@@ -175,10 +180,13 @@ func (t *turn) adding(found door.Found) deliver.AddInput {
 			}
 		}
 	}
-	return deliver.AddInput{
-		Rung: t.rung, Found: found, Offers: t.found(ids), Live: t.known, News: t.news(found),
-		Last: ownTools(t.e.cfg.Door, t.view, t.intents.rules), Count: t.e.cfg.Count,
+	in := deliver.AddInput{
+		Rung: t.rung, Found: found, Offers: t.found(ids), Live: t.known, News: t.news(found), Pressed: t.pressed(), Count: t.e.cfg.Count,
 	}
+	if t.rung == model.PerTurn {
+		in.Core, in.Last = t.core(), ownTools(t.e.cfg.Door, t.view, t.intents.rules)
+	}
+	return in
 }
 
 // message is what the person said. What is too large for a message is kept
@@ -217,41 +225,60 @@ func (t *turn) message() (session.Entry, error) {
 	return e, nil
 }
 
+// plan chooses how the tools of the session are delivered.
+func (t *turn) plan() deliver.Plan {
+	in := deliver.PlanInput{
+		Want: t.wanted(), Row: t.model.Row, Core: t.core(), Last: ownTools(t.e.cfg.Door, t.view, t.intents.rules),
+		Refused: t.refused, Count: t.e.cfg.Count,
+	}
+	in.All, in.ToolsOnly = t.all(in.Core)
+	return deliver.Begin(in)
+}
+
 // layers gives the layers of the system prompt, which are those of the session
 // when it begins.
-func (t *turn) layers(found door.Found, tell bool) ([]prompt.Layer, error) {
+func (t *turn) layers(o *opening, first bool) ([]prompt.Layer, error) {
 	if t.e.cfg.Layers == nil {
 		return nil, nil
 	}
-	list, notices, err := t.e.cfg.Layers(t.ctx, LayerInput{
-		Head: t.head, Principal: t.in.Principal, Surface: t.in.Surface, View: t.view, Map: found.Map, Intents: t.intents.rules,
-	})
+	in := LayerInput{
+		Head: t.head, Principal: t.in.Principal, Surface: t.in.Surface, View: t.view, Intents: t.intents.rules,
+		Rung: o.plan.Rung, Map: o.found.Map,
+	}
+	if !first {
+		in.Rung = model.Rung(t.prefix.Name)
+	}
+	if first && !o.plan.Map || !first && !t.declared(toolDiscover) {
+		in.Map = ""
+	}
+	list, notices, err := t.e.cfg.Layers(t.ctx, in)
 	for _, n := range notices {
-		if tell {
+		if first {
 			t.emit(n)
 		}
 	}
 	return list, err
 }
 
+// declared reports whether a tool is one of the prefix.
+func (t *turn) declared(name string) bool {
+	return slices.ContainsFunc(t.prefix.Tools, func(x llm.Tool) bool { return x.Name == name })
+}
+
 // begun makes what stands before all messages of the session, for good.
-func (t *turn) begun(layers []prompt.Layer, found door.Found) (session.Entry, string, error) {
-	system, err := prompt.Assemble(t.e.cfg.System, t.e.cfg.Count, layers)
+func (t *turn) begun(o *opening) (session.Entry, error) {
+	system, err := prompt.Assemble(t.e.cfg.System, t.e.cfg.Count, o.layers)
 	if err != nil {
-		return session.Entry{}, "", err
+		return session.Entry{}, err
 	}
 	for _, d := range system.Dropped {
 		t.notice("dropped", fmt.Sprintf("the layer %s is not in the prompt: %s (%d tokens)", d.Name, d.Reason, d.Tokens))
 	}
-	plan := deliver.Begin(deliver.PlanInput{
-		Want: t.wanted(), Row: t.model.Row, All: t.all(), Last: ownTools(t.e.cfg.Door, t.view, t.intents.rules),
-		Refused: t.refused, Count: t.e.cfg.Count,
-	})
-	tokens := system.Tokens + prompt.ToolTokens(t.e.cfg.Count, plan.Tools)
+	tokens := system.Tokens + prompt.ToolTokens(t.e.cfg.Count, o.plan.Tools)
 	return session.Entry{
-		Kind: session.Prefix, System: system.Text, Tools: plan.Tools, Offers: plan.Offers, Tokens: tokens,
-		Name: string(plan.Rung), Text: hashOf(found.Map),
-	}, plan.Why, nil
+		Kind: session.Prefix, System: system.Text, Tools: o.plan.Tools, Offers: o.plan.Offers, Tokens: tokens,
+		Name: string(o.plan.Rung), Text: hashOf(o.found.Map),
+	}, nil
 }
 
 // wanted is the rung that was asked for.
@@ -300,8 +327,8 @@ func (t *turn) filtered(layers []prompt.Layer, found door.Found) (left []prompt.
 // prefix stays as it is.
 func (t *turn) news(found door.Found) string {
 	told := t.prefix.Text
-	for _, e := range t.live {
-		if e.Kind == session.Added && e.Text != "" {
+	for i := range t.live {
+		if e := &t.live[i]; e.Kind == session.Added && e.Text != "" {
 			told = e.Text
 		}
 	}

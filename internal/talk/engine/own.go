@@ -7,6 +7,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/talk/deliver"
+	"ken/internal/talk/model"
 	"ken/internal/talk/session"
 )
 
@@ -16,7 +17,11 @@ func (t *turn) lookUp(j *job) {
 	began := t.e.cfg.Now()
 	scope := t.in.Scope
 	scope.Session, scope.User = t.in.Session, t.in.Principal.ID
-	a, err := t.e.cfg.Door.Call(t.ctx, t.view, scope, j.tool, j.args)
+	args := j.args
+	if j.tool == toolDescribe {
+		args, j.whole = t.readable(args)
+	}
+	a, err := t.e.cfg.Door.Call(t.ctx, t.view, scope, j.tool, args)
 	j.took = t.e.cfg.Now().Sub(began)
 	j.over, j.err = true, err
 	if err != nil {
@@ -25,9 +30,34 @@ func (t *turn) lookUp(j *job) {
 	}
 	j.res = capability.Result{Failed: a.Failed, Parts: []capability.Part{{Text: a.Text}}}
 	j.mistake = a.Failed
-	if raw, err := json.Marshal(a.Data); err == nil {
-		j.data = raw
+	if t.searches() {
+		j.hits = hits(a.Data)
 	}
+}
+
+// searches reports whether what a search finds becomes tools.
+func (t *turn) searches() bool { return t.rung == model.Search || t.rung == model.Inline }
+
+// hits gives the capabilities that an answer to a search is about, the best
+// first.
+func hits(data any) (ids []capability.ID) {
+	var in struct {
+		ID           capability.ID `json:"id"`
+		Capabilities []struct {
+			ID capability.ID `json:"id"`
+		} `json:"capabilities"`
+	}
+	raw, err := json.Marshal(data)
+	if err != nil || json.Unmarshal(raw, &in) != nil {
+		return nil
+	}
+	if in.ID != "" {
+		ids = append(ids, in.ID)
+	}
+	for _, c := range in.Capabilities {
+		ids = append(ids, c.ID)
+	}
+	return ids[:min(len(ids), mostFound)]
 }
 
 // ownTool runs one of the tools that speak with the person or the turn itself.
@@ -124,36 +154,27 @@ func (t *turn) askUser(j *job) {
 }
 
 // searched makes callable what the model's own search found, where the rung
-// does that.
-func (t *turn) searched(j *job) {
-	if len(j.data) == 0 || j.res.Failed {
+// does that. What is live by then is t.known and what calls beside this one
+// gave.
+func (t *turn) searched(j *job, live deliver.Live) {
+	if len(j.hits) == 0 || j.res.Failed {
 		return
 	}
-	var in struct {
-		ID           capability.ID `json:"id"`
-		Capabilities []struct {
-			ID capability.ID `json:"id"`
-		} `json:"capabilities"`
-	}
-	if json.Unmarshal(j.data, &in) != nil {
-		return
-	}
-	var ids []capability.ID
-	if in.ID != "" {
-		ids = append(ids, in.ID)
-	}
-	for _, c := range in.Capabilities {
-		ids = append(ids, c.ID)
-	}
-	if len(ids) == 0 {
-		return
-	}
-	blocks, offers := deliver.Searched(t.rung, t.found(ids[:min(len(ids), mostFound)]), t.known)
+	blocks, offers := deliver.Searched(t.rung, t.found(j.hits), live)
 	j.offers = offers
-	if t.rung == "search" {
+	if t.rung == model.Search {
 		j.within = blocks
 	} else {
 		j.beside = blocks
+	}
+	for _, o := range offers {
+		live.Tools[o.Tool] = o
+	}
+	if j.tool != toolDescribe || !j.whole {
+		return
+	}
+	if text, ok := deliver.Instead(j.hits[0], offers); ok {
+		j.res.Parts = []capability.Part{{Text: text}}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -23,8 +24,10 @@ func (t *turn) settle(group, rest []*job) (ending, bool, error) {
 	e := session.Entry{Kind: session.Results}
 	var notes []session.Entry
 	var end ending
+	live := t.known
+	live.Tools = maps.Clone(t.known.Tools)
 	for i, j := range group {
-		t.searched(j)
+		t.searched(j, live)
 		if j.waits {
 			end = ending{EndWaiting, j.why}
 			break
@@ -136,7 +139,9 @@ func (t *turn) unknown(j *job) {
 	if near := nearest(t.view, name); len(near) > 0 {
 		text += " Near it: " + strings.Join(near, ", ") + "."
 	}
-	text += " " + toolDiscover + " finds what there is, " + toolInvoke + " calls it by its id."
+	if t.declared(toolDiscover) {
+		text += " " + toolDiscover + " finds what there is, " + toolInvoke + " calls it by its id."
+	}
 	j.mistake = true
 	j.res = capability.Result{Failed: true, Parts: []capability.Part{{Text: text}}, Meta: j.res.Meta}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -20,6 +21,7 @@ import (
 	"ken/internal/govern/policy"
 	"ken/internal/know/catalog"
 	"ken/internal/know/source"
+	"ken/internal/run/executor"
 	"ken/internal/run/executor/results"
 	"ken/internal/run/result"
 	"ken/internal/run/runner"
@@ -56,6 +58,7 @@ type rig struct {
 	calls []capability.Call
 	model llm.Model
 	row   model.Row
+	retry Retry // of the last turn that asked for the model
 }
 
 // A setting changes a rig before it is made.
@@ -68,6 +71,8 @@ type setting struct {
 	locks  time.Duration // of sessions
 	lease  time.Duration // of runners
 	find   func()        // is called before anything is found
+	only   bool          // there is nothing but tools
+	own    []executor.Tool
 }
 
 func (r *rig) Facts(context.Context, capability.Call, *capability.Capability) (runner.Facts, error) {
@@ -153,6 +158,11 @@ func open(t testing.TB, s setting) *rig {
 		r.row.Window = 200_000
 	}
 	r.standard()
+	if !s.only {
+		r.memory.Put(capability.Capability{
+			ID: "skill:roses", Kind: capability.KindSkill, Name: "roses", Description: "Pruning roses in March", Category: "garden",
+		}, capability.Detail{Body: "Cut above the bud."})
+	}
 	if s.tools != nil {
 		s.tools(r)
 	}
@@ -172,7 +182,7 @@ func open(t testing.TB, s setting) *rig {
 	}
 	r.rules = compiled
 	own := source.NewMemory("own", capability.TrustBuiltin)
-	for _, tool := range results.Tools() {
+	for _, tool := range slices.Concat(results.Tools(), s.own) {
 		own.Put(tool.Capability, tool.Detail)
 	}
 	r.catalog = load(t, r.memory)
@@ -196,7 +206,10 @@ func open(t testing.TB, s setting) *rig {
 	r.sessions = session.New(r.db, session.Config{LockFor: s.locks})
 	r.cfg = Config{
 		Door: r.door, Sessions: r.sessions,
-		Model: func(context.Context, session.Head) (Model, error) {
+		Model: func(_ context.Context, _ session.Head, retry Retry) (Model, error) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.retry = retry
 			return Model{Model: r.model, Name: "m", Row: r.row}, nil
 		},
 		Reads: func(e *door.Entry) bool { return policy.Of(e.Capability).Class == policy.Read },

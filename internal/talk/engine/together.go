@@ -3,10 +3,12 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"unicode/utf8"
 
 	"ken/capability"
 	"ken/internal/door"
+	"ken/internal/untrusted"
 )
 
 // make carries out a group of calls: those at once that can be, and then, one
@@ -43,6 +45,16 @@ func (t *turn) make(group []*job) {
 func (t *turn) together(group []*job) {
 	said, done := make(chan Event), make(chan *job)
 	running := 0
+	defer func() { // a panic here leaves none of them behind
+		for running > 0 {
+			t.abort(errAborted)
+			select {
+			case <-said:
+			case <-done:
+				running--
+			}
+		}
+	}()
 	for _, j := range group {
 		switch {
 		case j.over || t.ctx.Err() != nil:
@@ -54,8 +66,9 @@ func (t *turn) together(group []*job) {
 		default:
 			running++
 			go func() {
+				defer func() { done <- j }()
+				defer j.broke()
 				t.perform(j, said)
-				done <- j
 			}()
 		}
 	}
@@ -104,6 +117,15 @@ func (t *turn) perform(j *job, said chan<- Event) {
 	case capability.Invalid:
 		j.mistake = true
 		t.explain(j)
+	}
+}
+
+// broke makes a result of a panic. It must be deferred.
+func (j *job) broke() {
+	if p := recover(); p != nil {
+		j.over, j.mistake = true, false
+		j.err = fmt.Errorf("%w: %s", errBroke, untrusted.Line(fmt.Sprint(p), 200))
+		j.res = capability.Result{Failed: true, Parts: []capability.Part{{Text: "Nobody knows whether the call had its effect: " + j.err.Error()}}}
 	}
 }
 

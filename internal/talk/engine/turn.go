@@ -10,22 +10,29 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
+	"sync"
 	"time"
 
 	"ken/internal/door"
 	"ken/internal/talk/deliver"
 	"ken/internal/talk/model"
 	"ken/internal/talk/session"
+	"ken/internal/untrusted"
 	"ken/llm"
 )
 
 // A turn is a person's message on the way to its answer. It belongs to one
 // goroutine; only [turn.together] starts others, and waits for them.
 type turn struct {
-	e     *Engine
-	in    Input
-	yield func(Event, error) bool
-	gone  bool // whoever listened has left
+	e  *Engine
+	in Input
+
+	// Events are told one at a time, also by a model that runs elsewhere.
+	telling sync.Mutex
+	yield   func(Event, error) bool
+	gone    bool // whoever listened has left, or has heard the last of it
+	heard   bool // whoever listens has the word; a panic now is theirs
 
 	ctx   context.Context // ends with the caller's, the lock's, and when nobody listens
 	abort context.CancelCauseFunc
@@ -37,7 +44,7 @@ type turn struct {
 	model  Model
 
 	// What is live of the session, as it was last read, and what follows from
-	// it. See [turn.read].
+	// it and from the model. See [turn.read].
 	live   []session.Entry
 	prefix session.Entry
 	known  deliver.Live
@@ -87,6 +94,26 @@ func (e *Engine) run(ctx context.Context, in Input, yield func(Event, error) boo
 	}
 	done := t.close(end)
 	t.emit(done)
+	t.telling.Lock()
+	defer t.telling.Unlock()
+	t.gone = true
+}
+
+// errBroke is that something which was asked in a turn panicked.
+var errBroke = errors.New("it broke")
+
+// guard makes an error of a panic of whatever was asked, so that a plugin or a
+// model takes nothing with it but the turn. It must be deferred. A panic of
+// whoever listens is passed on.
+func (t *turn) guard(what string, err *error) {
+	p := recover()
+	if p == nil {
+		return
+	}
+	if t.heard {
+		panic(p)
+	}
+	*err = fmt.Errorf("%s: %w: %s", what, errBroke, untrusted.Line(fmt.Sprint(p), 200))
 }
 
 // An ending is how a turn ends.
@@ -96,12 +123,13 @@ type ending struct {
 }
 
 // play takes the turn to its end.
-func (t *turn) play() (ending, error) {
+func (t *turn) play() (end ending, err error) {
+	defer t.guard("the turn", &err)
 	cmd, is, err := t.command()
 	if err != nil || is {
 		return cmd, err
 	}
-	if t.model, err = t.e.cfg.Model(t.ctx, t.head); err != nil {
+	if t.model, err = t.e.cfg.Model(t.ctx, t.head, t.retrying); err != nil {
 		return ending{}, err
 	}
 	t.recallRefusals()
@@ -126,7 +154,7 @@ var errAborted = errors.New("aborted")
 
 // failed gives an error as an ending.
 func (t *turn) failed(err error) ending {
-	if t.ctx.Err() != nil {
+	if t.ctx.Err() != nil && !errors.Is(err, errBroke) {
 		if cause := context.Cause(t.log.Context()); errors.Is(cause, session.ErrLost) {
 			return ending{EndFailed, cause.Error()}
 		}
@@ -137,13 +165,23 @@ func (t *turn) failed(err error) ending {
 
 // emit tells an event. When nobody listens any more the turn is aborted.
 func (t *turn) emit(e Event) {
+	t.telling.Lock()
+	defer t.telling.Unlock()
 	if t.gone {
 		return
 	}
-	if !t.yield(e, nil) {
+	t.heard = true
+	more := t.yield(e, nil)
+	t.heard = false
+	if !more {
 		t.gone = true
 		t.abort(errAborted)
 	}
+}
+
+// retrying tells that the provider is asked again later.
+func (t *turn) retrying(after time.Duration, err error) {
+	t.notice("retry", fmt.Sprintf("the provider is asked again in %.1f s: %s", after.Seconds(), untrusted.Line(err.Error(), 300)))
 }
 
 func (t *turn) notice(name, text string) { t.emit(Notice{Name: name, Text: text}) }
@@ -198,14 +236,21 @@ func (t *turn) take(entries []session.Entry) {
 		}
 	}
 	if knows {
-		t.known = deliver.LiveOf(t.live)
+		t.known = t.knows()
 	}
+}
+
+// knows is what the model has before it, of what it takes.
+func (t *turn) knows() deliver.Live {
+	return deliver.LiveFor(t.live, t.takes(model.Inline), t.takes(model.Search))
 }
 
 // read takes from the session what is live.
 func (t *turn) read() {
 	t.live = session.Live(t.log.Entries())
-	t.known = deliver.LiveOf(t.live)
+	if t.model.Model != nil {
+		t.known = t.knows()
+	}
 	for i := range t.live {
 		if t.live[i].Kind == session.Prefix {
 			t.prefix = t.live[i]

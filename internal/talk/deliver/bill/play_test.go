@@ -8,9 +8,11 @@ import (
 	"testing"
 
 	"ken/capability"
+	"ken/internal/door"
 	"ken/internal/find/discover"
 	"ken/internal/talk/deliver"
 	"ken/internal/talk/model"
+	"ken/internal/talk/prompt"
 	"ken/internal/talk/session"
 	"ken/llm"
 )
@@ -37,6 +39,19 @@ type player struct {
 	known    int
 
 	searches, calls int
+
+	asked func(llm.Request, []llm.Block) // is told of every request and its answer; may be nil
+	made  func(result string)            // of every call that is no search; may be nil
+}
+
+// ask is one request and its answer.
+func (p *player) ask(system string, answer []llm.Block) {
+	req := llm.Request{Tools: p.tools, System: system, Messages: p.messages}
+	p.meter.Add(req, answer)
+	if p.asked != nil {
+		req.Messages = slices.Clone(req.Messages)
+		p.asked(req, answer)
+	}
 }
 
 // played is what came of it.
@@ -57,23 +72,11 @@ func own() []llm.Tool {
 const invokeSchema = `{"type":"object","properties":{"capability":{"type":"string"},"action":{"type":"string"},"arguments":{"type":"object"}},"required":["capability"]}`
 
 // system is what stands before every conversation, with or without tools.
-var system = strings.Repeat("You are an assistant that helps people with their work and says what it did. ", 25)
+var system = strings.TrimSpace(strings.Repeat("You are an assistant that helps people with their work and says what it did. ", 25))
 
 func (w *world) play(tb testing.TB, row model.Row, rung model.Rung, talk []turn, calls int) played {
 	p := &player{tb: tb, world: w, rung: rung, meter: New(row, w.count), read: map[capability.ID]bool{}}
-	text, why := system, ""
-	switch rung {
-	case none:
-	case everything:
-		p.tools = w.raw
-	default:
-		plan := deliver.Begin(deliver.PlanInput{Want: rung, Row: row, All: w.all, Last: own(), ToolsOnly: true, Count: w.count})
-		p.rung, p.tools, why = plan.Rung, plan.Tools, plan.Why
-		if plan.Map {
-			text += "\n\n" + talk[0].found.Map
-		}
-		p.entries = []session.Entry{{Kind: session.Prefix, System: text, Tools: plan.Tools, Offers: plan.Offers}}
-	}
+	text, why := p.begin(row, talk[0].found)
 	for i, t := range talk {
 		p.turn(text, i, t, calls)
 	}
@@ -81,20 +84,55 @@ func (w *world) play(tb testing.TB, row model.Row, rung model.Rung, talk []turn,
 	return played{p.rung, why, cost, usage, p.searches, p.meter.Largest()}
 }
 
-func (p *player) turn(system string, number int, t turn, calls int) {
-	msg := llm.Message{Role: llm.User}
-	if p.rung != none && p.rung != everything {
-		msg.Blocks = p.add(t)
+// begin makes the prefix and gives the system text, and why the rung was chosen.
+func (p *player) begin(row model.Row, found door.Found) (text, why string) {
+	switch w := p.world; p.rung {
+	case none:
+		return system, ""
+	case everything:
+		p.tools = w.raw
+		return system, ""
+	default:
+		plan := deliver.Begin(deliver.PlanInput{Want: p.rung, Row: row, All: w.all, Last: own(), ToolsOnly: true, Count: w.count})
+		p.rung, p.tools, text = plan.Rung, plan.Tools, system
+		if plan.Map {
+			text += "\n\n" + found.Map
+		}
+		p.entries = []session.Entry{{Kind: session.Prefix, System: text, Tools: plan.Tools, Offers: plan.Offers}}
+		return text, plan.Why
 	}
-	msg.Blocks = append(msg.Blocks, llm.Block{Text: t.message})
+}
+
+// literally is the system text of per_turn: what was found stands in it, before
+// the map.
+func literally(found door.Found) string {
+	text := system
+	if files, in := prompt.Inject(nil, found); len(in.Injected) > 0 {
+		text += "\n\n" + files[0].Text
+	}
+	return text + "\n\n" + found.Map
+}
+
+func (p *player) turn(system string, number int, t turn, calls int) {
+	msg := llm.Message{Role: llm.User, Blocks: []llm.Block{{Text: t.message}}}
+	if p.rung != none && p.rung != everything {
+		msg.Blocks = append(msg.Blocks, p.add(t)...)
+	}
+	if p.rung == model.PerTurn {
+		system = literally(t.found)
+	}
 	p.messages = append(p.messages, msg)
 	for i := range calls {
 		need := t.needs[i%len(t.needs)]
 		call := p.callable(system, need)
-		p.step(system, call, []llm.Block{{Text: fmt.Sprintf("Result %d of turn %d. ", i, number) + strings.Repeat("It says what was asked for, in a line or two. ", 25)}})
+		result := fmt.Sprintf("Result %d of turn %d. ", i, number) + strings.Repeat("It says what was asked for, in a line or two. ", 25)
+		p.step(system, call, []llm.Block{{Text: result}})
+		if p.made != nil {
+			p.made(result)
+		}
 	}
 	answer := []llm.Block{{Text: fmt.Sprintf("That is done, turn %d. ", number) + strings.Repeat("This is what came of it, and what to look at next. ", 8)}}
-	p.meter.Add(llm.Request{Tools: p.tools, System: system, Messages: p.messages}, answer)
+	p.ask(system, answer)
 	p.messages = append(p.messages, llm.Message{Role: llm.Assistant, Blocks: answer})
 }
 
@@ -108,6 +146,7 @@ func (p *player) add(t turn) (blocks []llm.Block) {
 		p.entries, p.tools = append(p.entries, e), e.Tools
 		in.Live = p.now()
 	}
+	in.Found.Rollout.Inject = in.Found.Rollout.Inject && p.rung != model.PerTurn // there it is in the system text
 	if e, ok := deliver.Add(in); ok {
 		p.entries = append(p.entries, e)
 		blocks = e.Blocks
@@ -128,7 +167,7 @@ func (p *player) step(system string, call llm.ToolCall, result []llm.Block, besi
 	p.calls++
 	call.ID = fmt.Sprint("call_", p.calls)
 	answer := []llm.Block{{Call: &call}}
-	p.meter.Add(llm.Request{Tools: p.tools, System: system, Messages: p.messages}, answer)
+	p.ask(system, answer)
 	blocks := append([]llm.Block{{Result: &llm.ToolResult{ID: call.ID, Name: call.Name, Blocks: result}}}, beside...)
 	p.messages = append(p.messages, llm.Message{Role: llm.Assistant, Blocks: answer}, llm.Message{Role: llm.User, Blocks: blocks})
 }

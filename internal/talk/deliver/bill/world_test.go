@@ -22,6 +22,7 @@ import (
 	"ken/internal/know/index"
 	"ken/internal/talk/deliver"
 	"ken/internal/tokenizer"
+	"ken/internal/untrusted"
 	"ken/llm"
 )
 
@@ -81,6 +82,12 @@ type world struct {
 	all    []deliver.Offer
 	raw    []llm.Tool // as their servers have them
 	counts map[string]int
+
+	invoke func() capability.Result // carries out every call
+}
+
+func (w *world) Invoke(context.Context, capability.Call) (capability.Result, error) {
+	return w.invoke(), nil
 }
 
 // count counts every text once.
@@ -109,8 +116,9 @@ func newWorld(tb testing.TB, tools []tool) *world {
 	}
 	w.door = door.New(door.Config{
 		Catalog: c, Finder: discover.NewFinder(discover.Parts{Source: c, Embedder: embed.Builtin()}),
-		Find:  func(capability.Scope) door.Settings { return door.Settings{Config: patient()} },
-		Rules: func() *policy.Rules { return rules },
+		Find:   func(capability.Scope) door.Settings { return door.Settings{Config: patient()} },
+		Rules:  func() *policy.Rules { return rules },
+		Runner: func(context.Context) (capability.Invoker, error) { return w, nil },
 	})
 	w.view = w.door.View(capability.Principal{ID: "somebody"})
 	named := make([]deliver.Named, len(tools))
@@ -119,12 +127,12 @@ func newWorld(tb testing.TB, tools []tool) *world {
 	}
 	for i, name := range deliver.Names(named, nil) {
 		t := tools[i]
-		o := deliver.Offer{ID: capability.ID(t.ID), Tool: llm.Tool{Name: name, Description: t.Description, Schema: t.Schema}}
+		o := deliver.Offer{ID: capability.ID(t.ID), Tool: llm.Tool{Name: name, Description: untrusted.Line(t.Description, 1000), Schema: t.Schema}}
 		slim := o.Tool
 		slim.Schema = deliver.Slim(slim.Schema)
 		o.Tokens = deliver.ToolTokens(slim, w.count)
 		w.offers[o.ID] = o
-		w.all, w.raw = append(w.all, o), append(w.raw, o.Tool)
+		w.all, w.raw = append(w.all, o), append(w.raw, llm.Tool{Name: name, Description: t.Description, Schema: t.Schema})
 	}
 	return w
 }
@@ -148,6 +156,7 @@ func (f fixed) Load(context.Context) (capability.Batch, error) {
 		batch.Capabilities = append(batch.Capabilities, &capability.Capability{
 			ID: capability.ID(t.ID), Kind: capability.KindTool, Name: t.Name, Description: t.Description, Category: t.Category,
 			Parameters: t.Parameters, Hash: fmt.Sprint(i), Trust: capability.TrustUser, Origin: capability.Origin{Source: "bench"},
+			Run: &capability.Recipe{Runner: "mcp.call"},
 		})
 	}
 	return batch, nil

@@ -1,0 +1,150 @@
+package engine
+
+import (
+	"context"
+	"iter"
+	"strings"
+	"testing"
+	"time"
+
+	"ken/internal/door"
+	"ken/internal/talk/prompt"
+	"ken/internal/talk/provider"
+	"ken/internal/talk/provider/anthropic"
+	"ken/internal/talk/session"
+	"ken/llm"
+	"ken/llm/llmtest"
+	"ken/plugin"
+)
+
+// breaks is a model that panics, after it has said something or not.
+type breaks struct{ said string }
+
+func (b breaks) Generate(context.Context, llm.Request) iter.Seq2[llm.Chunk, error] {
+	return func(yield func(llm.Chunk, error) bool) {
+		if b.said == "" || yield(llm.Chunk{Text: b.said}, nil) {
+			panic("ouch")
+		}
+	}
+}
+
+type badFilter struct{}
+
+func (badFilter) Name() string { return "bad" }
+
+func (badFilter) FilterContext(context.Context, []plugin.File) ([]plugin.File, error) { panic("ouch") }
+
+// TestPanicsEndTheTurn: a model, a layer, a filter, a trace or a rule that
+// panics ends the turn as failed. The session is whole, the next turn runs, and
+// what was shown of an answer is kept.
+func TestPanicsEndTheTurn(t *testing.T) {
+	fine := llmtest.Always(text("Hello."))
+	tests := []struct {
+		name   string
+		model  llm.Model
+		config func(*Config)
+		want   End
+	}{
+		{"model", breaks{}, nil, EndFailed},
+		{"model in the middle", breaks{"Once upon a time"}, nil, EndFailed},
+		{"opening the model", nil, func(c *Config) {
+			c.Model = func(context.Context, session.Head, Retry) (Model, error) { panic("ouch") }
+		}, EndFailed},
+		{"layer", nil, func(c *Config) {
+			c.Layers = func(context.Context, LayerInput) ([]prompt.Layer, []Notice, error) { panic("ouch") }
+		}, EndFailed},
+		{"filter", nil, func(c *Config) { c.Filters = []plugin.ContextFilter{badFilter{}} }, EndFailed},
+		{"trace", nil, func(c *Config) { c.Trace = func(Trace) { panic("ouch") } }, EndFailed},
+		{"rule", nil, func(c *Config) { c.Reads = func(*door.Entry) bool { panic("ouch") } }, EndFailed},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			r := open(t, setting{})
+			good := r.cfg
+			if tt.config != nil {
+				tt.config(&r.cfg)
+				r.Engine = New(r.cfg)
+			}
+			r.model = tt.model
+			if tt.model == nil {
+				r.model = &llmtest.Fake{Script: llmtest.Replies(answers(invoke("tool:greet", `{"name":"A"}`), invoke("tool:greet", `{"name":"B"}`)), text("Done."))}
+			}
+			id := r.session()
+			d := done(t, r.say(id, "hello"), tt.want)
+			contains(t, "Why", d.Why, "it broke: ouch")
+			if b, ok := tt.model.(breaks); ok && b.said != d.Text {
+				t.Errorf("Text = %q, want %q", d.Text, b.said)
+			}
+			r.Engine, r.model = New(good), &llmtest.Fake{Script: fine}
+			done(t, r.say(id, "once more"), EndAnswer)
+			kept := ""
+			for _, e := range r.entries(id) {
+				kept += textOf(e.Blocks)
+			}
+			if b, ok := tt.model.(breaks); ok && !strings.Contains(kept, b.said) {
+				t.Errorf("%q was shown and is not kept", b.said)
+			}
+		})
+	}
+}
+
+// TestAPanicBesideTheTurn: what breaks while calls run at once is the result of
+// its call.
+func TestAPanicBesideTheTurn(t *testing.T) {
+	broken := false
+	r := open(t, setting{find: func() {
+		if broken {
+			panic("ouch")
+		}
+	}})
+	id := r.begin(func(s llmtest.Seen) llmtest.Reply {
+		if broken = s.Number == 1; broken {
+			return answers(call(toolDiscover, `{"query":"greet"}`), invoke("tool:greet", `{"name":"A"}`))
+		}
+		return text("Done.")
+	})
+	done(t, r.say(id, "hello"), EndAnswer)
+	got := resultTexts(r.entries(id))
+	contains(t, "the result", got[0], "it broke: ouch")
+	contains(t, "the other", got[1], "hello A")
+}
+
+// TestAListenersPanicIsTheirs: it is not swallowed, and the session is free.
+func TestAListenersPanicIsTheirs(t *testing.T) {
+	r := open(t, setting{})
+	id := r.begin(llmtest.Always(text("Hello.")))
+	func() {
+		defer func() {
+			if p := recover(); p != "mine" {
+				t.Errorf("recovered %v, want the listener's own", p)
+			}
+		}()
+		for range r.Turn(context.Background(), Input{Principal: ada, Session: id, Text: "hello"}) {
+			panic("mine")
+		}
+	}()
+	done(t, r.say(id, "once more"), EndAnswer)
+}
+
+// TestRetryIsTold: a wait of the provider's is a notice with its seconds, before
+// it, and after the turn nothing is told any more.
+func TestRetryIsTold(t *testing.T) {
+	server := llmtest.Serve(t, llmtest.Messages, llmtest.Replies(llmtest.Reply{Fault: llmtest.Rate, RetryAfter: time.Second}, text("Hello.")))
+	r := open(t, setting{})
+	r.cfg.Model = func(_ context.Context, _ session.Head, retry Retry) (Model, error) {
+		r.retry = retry
+		return Model{Name: "m", Row: r.row, Model: anthropic.New(provider.Config{
+			BaseURL: server.URL(), Model: "m", Key: func(context.Context) (string, error) { return "k", nil }, Retry: provider.Retry{Most: 1200 * time.Millisecond},
+			Notify: func(x provider.Retrying) { retry(x.After, x.Err) },
+		})}, nil
+	}
+	r.Engine = New(r.cfg)
+	events := r.say(r.session(), "hello")
+	done(t, events, EndAnswer)
+	n := of[Notice](events)
+	if len(n) != 1 || n[0].Name != "retry" {
+		t.Fatalf("notices = %+v, want one about the retry", n)
+	}
+	contains(t, "the notice", n[0].Text, "again in 1.0 s", "rate")
+	r.retry(time.Second, context.Canceled)
+}
