@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 
+	"ken/capability"
 	"ken/internal/app"
 	"ken/internal/govern/approval"
 	"ken/internal/govern/policy"
@@ -36,6 +37,7 @@ type Words struct {
 	Session string // empty begins a new one; [Done] has its id
 	Mode    string // of policy.modes
 	Agent   string // of discovery.agents
+	Type    string // of the session, for cards that ask for one: "main", which empty means too, "isolated", …
 
 	// Continue goes on with a turn that did not end, instead of Text. Alone
 	// says that nobody answers questions: what needs one ends the turn, and is
@@ -62,6 +64,7 @@ func (k *Ken) Turn(ctx context.Context, w Words) iter.Seq2[Event, error] {
 		e.Turn(ctx, engine.Input{
 			Principal: k.app.Principal, Session: w.Session, Text: w.Text, Images: w.Images, Mode: w.Mode, Agent: w.Agent,
 			Surface: string(policy.SurfaceLibrary), Continue: w.Continue, Alone: w.Alone,
+			Scope: capability.Scope{SessionType: w.Type},
 		})(yield)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"ken/capability"
 	"ken/internal/config"
@@ -65,8 +66,9 @@ func (a *App) newEngine() (*engine.Engine, error) {
 	chat := a.Settings.Chat
 	cfg := engine.Config{
 		Door: a.Door, Sessions: sessions, Model: a.modelOf, Command: a.slashCommand,
-		Closed: chat.ToolFailure == config.FailClosed,
-		Layers: a.layers, System: chat.PromptTokens, Intents: a.intentsAt, Reads: a.onlyReads,
+		Environment: a.environment,
+		Closed:      chat.ToolFailure == config.FailClosed,
+		Layers:      a.layers, System: chat.PromptTokens, Intents: a.intentsAt, Reads: a.onlyReads,
 		Ticket: a.ticket, Wait: a.waitForPerson, Keep: a.keepText,
 		Limits: engine.Limits{
 			Steps: chat.Steps, Mistakes: chat.Mistakes, Repeats: chat.Repeats, Parallel: chat.Parallel,
@@ -123,7 +125,48 @@ func (a *App) slashCommand(ctx context.Context, in engine.Input) (engine.Command
 		return engine.Command{}, false, nil
 	}
 	call, err := a.Route(ctx, in.Text)
-	return engine.Command{Call: call}, true, err
+	if err != nil {
+		return engine.Command{}, true, err
+	}
+	if say, is, err := a.promptOf(ctx, in, call); is {
+		return engine.Command{Say: say}, true, err
+	}
+	return engine.Command{Call: call}, true, nil
+}
+
+// promptOf gives the text that a command stands for, where it is one that a
+// person says to a model: what follows the command takes the place of
+// $ARGUMENTS, or stands below.
+func (a *App) promptOf(ctx context.Context, in engine.Input, call capability.Call) (string, bool, error) {
+	view := a.Door.ViewFor(door.Viewer{Principal: in.Principal, Mode: in.Mode, Origin: capability.ByPerson, Surface: policy.Surface(in.Surface)})
+	e, err := view.Lookup(string(call.Target))
+	if err != nil || e.Kind != capability.KindCommand || e.Run != nil {
+		return "", false, nil
+	}
+	d, err := a.Door.Describe(ctx, view, string(e.ID))
+	if err != nil {
+		return "", true, err
+	}
+	_, rest, _ := strings.Cut(strings.TrimSpace(in.Text), " ")
+	body := strings.TrimSpace(d.Detail.Body)
+	switch {
+	case body == "":
+		return "", false, nil
+	case strings.Contains(body, "$ARGUMENTS"):
+		return strings.ReplaceAll(body, "$ARGUMENTS", rest), true, nil
+	case rest != "":
+		return body + "\n\n" + rest, true, nil
+	}
+	return body, true, nil
+}
+
+// environment says where a model is. It changes once a day, and with the mode.
+func (a *App) environment(in engine.Input) string {
+	text := fmt.Sprintf("[Today is %s. The workspace is %s.", time.Now().Format("Monday, 2 January 2006"), untrusted.Line(a.Places.Workspace, 200))
+	if in.Mode != "" {
+		text += " The mode is " + untrusted.Line(in.Mode, 40) + "."
+	}
+	return text + "]"
 }
 
 // unknown reports whether a text is a command by its looks: a slash and a word.

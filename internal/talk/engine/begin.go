@@ -21,6 +21,7 @@ import (
 const (
 	noteEnd     = "end"             // Text is the [End]
 	noteIntent  = prompt.NoteIntent // Text is the intent and perhaps ": " and why
+	noteTicket  = "ticket"          // Text is a [waited]
 	noteReply   = "reply"           // Text is a [replied]
 	noteRung    = "rung"            // Text is a rung and the model for which the provider refused it
 	noteCommand = "command"         // Text is a slash command, whole
@@ -42,10 +43,13 @@ func (e *Engine) begin(ctx context.Context, in Input, yield func(Event, error) b
 	if err != nil {
 		return nil, err
 	}
-	t := &turn{e: e, in: in, yield: yield, log: log, head: log.Head(), replies: map[string]Reply{}, refused: map[model.Rung]bool{}}
+	t := &turn{e: e, in: in, yield: yield, log: log, head: log.Head(), replies: map[string]Reply{}, tickets: map[int]string{}, refused: map[model.Rung]bool{}}
 	t.ctx, t.abort = context.WithCancelCause(log.Context())
 	t.allowed = e.limits
-	t.in.Mode, t.in.Agent = cmp.Or(in.Mode, t.head.Mode), cmp.Or(in.Agent, t.head.Agent)
+	t.in.Agent = cmp.Or(in.Agent, t.head.Agent)
+	if !in.NoMode {
+		t.in.Mode = cmp.Or(in.Mode, t.head.Mode)
+	}
 	t.view = t.viewOf(capability.ByModel)
 	if e.cfg.Intents != nil {
 		t.intents.rules = e.cfg.Intents(in.Surface)
@@ -113,12 +117,12 @@ func (t *turn) place() error {
 	if !begun || last.Kind == session.Rewound {
 		return &capability.Error{Kind: capability.Conflict, Op: "go on", Target: t.in.Session, Err: errors.New("no turn is open in it"), Fix: "say something"}
 	}
-	aborted := last.Kind == session.Note && last.Text == string(EndAborted)
+	retried := last.Kind == session.Note && (last.Text == string(EndAborted) || last.Text == string(EndFailed))
 	if end := last.Text; last.Kind == session.Note && (end == string(EndAnswer) || end == string(EndCommand)) {
 		return &capability.Error{Kind: capability.Conflict, Op: "go on", Target: t.in.Session, Err: errors.New("its last turn is over"), Fix: "say something"}
 	}
 	t.recall()
-	if !aborted {
+	if !retried {
 		t.recallIntent(t.number)
 	}
 	return nil
@@ -150,6 +154,11 @@ func (t *turn) recall() {
 			t.calls += len(callsOf(e.Blocks))
 		case e.Kind == session.Note && e.Name == noteCommand:
 			t.typed = e.Text
+		case e.Kind == session.Note && e.Name == noteTicket:
+			var w waited
+			if json.Unmarshal([]byte(e.Text), &w) == nil {
+				t.tickets[w.Call] = w.Ticket
+			}
 		case e.Kind == session.Note && e.Name == noteReply:
 			var r replied
 			if json.Unmarshal([]byte(e.Text), &r) == nil {

@@ -30,6 +30,10 @@ func (t *turn) command() (ending, bool, error) {
 	if !ok {
 		return ending{}, false, nil
 	}
+	if cmd.Say != "" {
+		t.title, t.in.Text = t.in.Text, cmd.Say
+		return ending{}, false, nil
+	}
 	if t.typed != "" {
 		return t.runCommand(cmd.Call)
 	}

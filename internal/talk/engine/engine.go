@@ -40,6 +40,11 @@ type Config struct {
 	// should know about them.
 	Layers func(ctx context.Context, in LayerInput) ([]prompt.Layer, []Notice, error)
 
+	// Environment gives what a model should know of where it is: the day, the
+	// folder, the mode. It is put beside a message when it is not what the
+	// model knows already. Nil: nothing.
+	Environment func(in Input) string
+
 	// System is the most tokens of the system prompt; zero: 8,000.
 	System int
 
@@ -92,11 +97,12 @@ type Model struct {
 	MaxTokens int // of an answer; zero: the provider's default
 }
 
-// A Command is what a slash command comes to: a call that the person makes, or
-// a text to show.
+// A Command is what a slash command comes to: a call that the person makes, a
+// text to show, or one to say to the model.
 type Command struct {
 	Call capability.Call // a Target that is empty: there is none
 	Text string
+	Say  string // where set: said to the model instead of what was typed
 }
 
 // LayerInput is what the layers of a session may depend on.
@@ -198,6 +204,7 @@ type Input struct {
 	Text      string
 	Images    []llm.Image
 	Mode      string // empty: the session's
+	NoMode    bool   // no mode at all, whatever the session has
 	Agent     string // empty: the session's
 	Surface   string // "chat", "api", …: a word of the rules; empty: "chat"
 

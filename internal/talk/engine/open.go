@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -131,6 +132,14 @@ func (t *turn) beside(o *opening) session.Entry {
 		added.Kind, ok = session.Added, true
 		added.Blocks = append(added.Blocks, llm.Block{Text: o.text})
 	}
+	if text := t.environment(); text != "" {
+		added.Kind, ok = session.Added, true
+		added.Blocks = append([]llm.Block{{Text: text}}, added.Blocks...)
+		if added.Shown == nil {
+			added.Shown = map[capability.ID]string{}
+		}
+		added.Shown[environmentID] = hashOf(text)
+	}
 	if !ok {
 		return session.Entry{}
 	}
@@ -142,13 +151,29 @@ func (t *turn) beside(o *opening) session.Entry {
 	return added
 }
 
+// environmentID stands for the environment among what is shown. No capability
+// has this id.
+const environmentID capability.ID = "ken:environment"
+
+// environment is where the model is, where it does not know that yet.
+func (t *turn) environment() string {
+	if t.e.cfg.Environment == nil {
+		return ""
+	}
+	text := t.e.cfg.Environment(t.in)
+	if text == "" || t.known.Shown[environmentID] == hashOf(text) {
+		return ""
+	}
+	return text
+}
+
 // announce says in the session's head, with what is written next, that a turn
 // is on its way.
 func (t *turn) announce() {
 	t.log.SetHead(func(h *session.Head) {
 		h.Open, h.Mode, h.Agent = true, t.in.Mode, t.in.Agent
 		if h.Title == "" {
-			h.Title = untrusted.Line(t.in.Text, 80)
+			h.Title = untrusted.Line(cmp.Or(t.title, t.in.Text), 80)
 		}
 	})
 }
@@ -156,6 +181,9 @@ func (t *turn) announce() {
 func (t *turn) selected(found door.Found, added session.Entry, why string) Selected {
 	s := Selected{Found: found, Rung: t.rung, Why: why, Tokens: added.Tokens, Added: make([]capability.ID, 0, len(added.Shown))}
 	for id := range added.Shown {
+		if id == environmentID {
+			continue
+		}
 		s.Added = append(s.Added, id)
 	}
 	for _, o := range added.Offers {

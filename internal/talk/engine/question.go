@@ -53,6 +53,13 @@ func (t *turn) consent(j *job, q *door.Question) bool {
 	}
 	t.emit(a)
 	if t.in.Alone || t.e.cfg.Wait == nil || q.Ticket == "" {
+		if q.Ticket != "" && t.tickets[j.number] != q.Ticket {
+			// Without it a no would be asked about again, for ever.
+			if err := t.append(session.Entry{Kind: session.Note, Name: noteTicket, Text: jsonText(waited{j.number, q.Ticket})}); err != nil {
+				t.notice("degraded", "what the call waits for was not written: "+err.Error())
+			}
+			t.tickets[j.number] = q.Ticket
+		}
 		j.wait("a person must agree to " + string(j.call.Target) + " first: ken approve list; then go on with the turn")
 		return false
 	}
@@ -77,6 +84,21 @@ func (t *turn) consent(j *job, q *door.Question) bool {
 	j.res = capability.Result{Failed: true, Parts: []capability.Part{{Text: err.Error()}}}
 	t.finished(j)
 	return false
+}
+
+// waited is a ticket that a call waits for, as a session keeps it.
+type waited struct {
+	Call   int    `json:"call"`
+	Ticket string `json:"ticket"`
+}
+
+// askedBefore names the ticket that a call waited for to the desk, so that a no
+// counts and is not asked about again.
+func (t *turn) askedBefore(j *job) {
+	if id := t.tickets[j.number]; id != "" {
+		ticket, _ := json.Marshal(id) // a text always marshals
+		j.answer(map[string]json.RawMessage{door.AnswerConsent: ticket}, j.call.State)
+	}
 }
 
 // wait leaves a call for later. It is pending, which is not a refusal.

@@ -180,3 +180,29 @@ func TestS2U10SecondLook(t *testing.T) {
 		t.Errorf("Selected = %+v, want what was found", s)
 	}
 }
+
+// TestS328RetryEndsTheIntent: a turn that failed and is tried again has no
+// intent; one that waited for a person and goes on is still the same turn (C19).
+func TestS328RetryEndsTheIntent(t *testing.T) {
+	r := open(t, setting{rules: strict})
+	id := r.begin(llmtest.Replies(
+		answers(intend("READ_FILE", "")), llmtest.Reply{Fault: llmtest.Auth},
+		answers(invoke("tool:greet", `{"name":"A"}`)), text("Done."),
+	))
+	done(t, r.say(id, "hello"), EndFailed)
+	done(t, r.turn(Input{Session: id, Continue: true}), EndAnswer)
+	got := resultTexts(r.entries(id))
+	contains(t, "after the failure", got[len(got)-1], "Intent must be selected before executing tools")
+
+	id = r.begin(llmtest.Replies(
+		answers(intend("READ_FILE", ""), call(toolAsk, `{"question":"Whom?"}`)), answers(invoke("tool:greet", `{"name":"A"}`)), text("Done."),
+	))
+	events := r.turn(Input{Session: id, Text: "hello", Alone: true})
+	done(t, events, EndWaiting)
+	if err := r.Reply(context.Background(), ada, id, of[Asked](events)[0].ID, Reply{Text: "A"}); err != nil {
+		t.Fatal(err)
+	}
+	done(t, r.turn(Input{Session: id, Continue: true, Alone: true}), EndAnswer)
+	got = resultTexts(r.entries(id))
+	contains(t, "after the answer", got[len(got)-1], "hello A")
+}

@@ -17,6 +17,7 @@ func (t *turn) make(group []*job) {
 	for _, j := range group {
 		if !j.over {
 			t.checkRepeats(j)
+			t.askedBefore(j)
 		}
 		t.emit(Started{Call: j.shown})
 		if j.over {

@@ -56,11 +56,13 @@ type turn struct {
 	typed     string     // the slash command that goes on
 
 	intents intents
+	tickets map[int]string      // that calls of this turn waited for, by number
 	replies map[string]Reply    // that came while nobody waited
 	refused map[model.Rung]bool // by the provider
 	sent    llm.Request         // the last one
 
 	tally
+	title string // of a session that begins, where it is not what is said
 }
 
 // A tally is what a turn has come to so far.
@@ -89,6 +91,10 @@ func (e *Engine) run(ctx context.Context, in Input, yield func(Event, error) boo
 	}
 	defer t.release()
 	end, err := t.play()
+	if errors.Is(err, session.ErrBusy) { // somebody was quicker, and nothing of this turn was written
+		yield(nil, err)
+		return
+	}
 	if err != nil {
 		end = t.failed(err)
 	}
