@@ -104,6 +104,7 @@ func within(dir, path string) bool {
 func protectedNames() []string {
 	return []string{
 		".git", ".ken", ".kenignore", "context/tool-access.json", "AGENTS.md", "CLAUDE.md", "GEMINI.md",
+		"SOUL.md", "context/system_prompt.md", "context/soul.json", "context/user_profile.json", ".orchestration",
 		".claude", ".cursor", ".agents", ".wunderland", ".agentos", ".openclaw", "docs/capabilities", ".mcp.json", ".vscode", ".idea", ".envrc",
 		".github/workflows",
 	}

@@ -70,6 +70,7 @@ func (a *App) voice(ref string) (voice, error) {
 		if cfg.Header == nil {
 			cfg.Header = http.Header{}
 		}
+		a.redactor.Hold(v.Reveal())
 		cfg.Header.Set(k, v.Reveal())
 	}
 	v := voice{name: name, provider: p}

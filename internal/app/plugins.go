@@ -87,6 +87,7 @@ func (a *App) callPlugins() ([]runner.Plugin, error) {
 		}
 		made, err := hook.New(hook.Config{
 			Name: h.Name, Command: append([]string{program}, h.Command[1:]...), Dir: a.Places.Workspace, Env: a.hookEnv(), Tools: h.Tools, Timeout: h.Timeout,
+			Resolve: a.resolvedID,
 		})
 		if err != nil {
 			return nil, err
@@ -101,6 +102,14 @@ func (a *App) callPlugins() ([]runner.Plugin, error) {
 		}
 	}
 	return out, nil
+}
+
+// resolvedID gives the id of what somebody calls by another name.
+func (a *App) resolvedID(name capability.ID) capability.ID {
+	if e, err := a.Oversee().Lookup(string(name)); err == nil {
+		return e.ID
+	}
+	return name
 }
 
 // hookProgram finds a hook's program: a path is one from the folder of the

@@ -275,7 +275,7 @@ func TestS343TraceOfEffects(t *testing.T) {
 // path or the name of its program.
 func TestHooksAreAsked(t *testing.T) {
 	dir, getenv := home(t, map[string]string{"PATH": "/usr/bin:/bin"})
-	write(t, filepath.Join(dir, ".ken", "ken.yaml"), "hooks:\n  gate: {command: [./gate.sh], tools: [list_files]}\n  pass: {command: ['true']}\n")
+	write(t, filepath.Join(dir, ".ken", "ken.yaml"), "hooks:\n  gate: {command: [./gate.sh], tools: [list_files, shell]}\n  pass: {command: ['true']}\n")
 	write(t, filepath.Join(dir, ".ken", "gate.sh"), "#!/bin/sh\necho 'not now' >&2\nexit 2\n")
 	if err := os.Chmod(filepath.Join(dir, ".ken", "gate.sh"), 0o700); err != nil {
 		t.Fatal(err)
@@ -284,6 +284,12 @@ func TestHooksAreAsked(t *testing.T) {
 	view := a.Door.ViewFor(viewer(a))
 	if _, err := a.Door.Invoke(t.Context(), view, capability.Call{Target: "tool:list_files", Origin: capability.ByPerson}); err == nil || !strings.Contains(err.Error(), "not now (hooks.gate)") {
 		t.Errorf("Invoke = %v, want the refusal of the hook", err)
+	}
+	if _, err := a.Door.Invoke(t.Context(), view, capability.Call{Target: "list_files", Origin: capability.ByPerson}); err == nil || !strings.Contains(err.Error(), "hooks.gate") {
+		t.Errorf("Invoke by the bare name = %v, want the refusal of the hook", err)
+	}
+	if _, err := a.Door.Invoke(t.Context(), view, capability.Call{Target: "tool:execute_command", Arguments: json.RawMessage(`{"command":"ls"}`), Origin: capability.ByPerson}); err == nil || !strings.Contains(err.Error(), "hooks.gate") {
+		t.Errorf("Invoke by another name of shell = %v, want the refusal of the hook", err)
 	}
 	if _, err := a.Door.Invoke(t.Context(), view, capability.Call{Target: "tool:search_files", Arguments: json.RawMessage(`{"regex":"x"}`), Origin: capability.ByPerson}); err != nil {
 		t.Errorf("Invoke of what the hook is not about = %v", err)

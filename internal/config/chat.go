@@ -184,7 +184,7 @@ func chatSettings() []setting[Config] {
 		entry("chat.messageBytes", "The most of a message that is shown whole; a longer one is kept and read by its handle.",
 			func(c *Config) *int { return &c.Chat.MessageBytes }, size[int](1024, 16*mib)),
 		entry("chat.keep", "How long a session is kept after its last turn; 0s is for ever.",
-			func(c *Config) *time.Duration { return &c.Chat.Keep }, duration(0, 3650*day, noMoreOrEver)),
+			func(c *Config) *time.Duration { return &c.Chat.Keep }, duration(0, 3650*day, identical)),
 		entry("chat.memory", "Show the end of the conversation before this one.",
 			func(c *Config) *bool { return &c.Chat.Memory }, boolean()),
 		entry("skills.always", "Ids or names of skills whose text is in every system prompt.",

@@ -22,7 +22,7 @@ func TestLoadReadsEveryKeyOfChat(t *testing.T) {
 	want.Model = "lab/qwen3:8b"
 	want.Providers = []Provider{
 		{Name: "anthropic", Key: "my-claude", CondenseAt: -1},
-		{Name: "lab", Wire: WireChat, URL: "http://127.0.0.1:8000/v1", Key: "LAB_KEY", Headers: map[string]string{"X-Team": "${TEAM}"}, CondenseAt: 60},
+		{Name: "lab", Wire: WireChat, URL: "http://127.0.0.1:8000/v1", Key: "LAB_KEY", Headers: map[string]string{"X-Team": "${env:TEAM}"}, CondenseAt: 60},
 	}
 	want.Chat = Chat{
 		CondenseModel: "ollama/small", Effort: "low", MaxTokens: 4000, ModelTable: filepath.Join(places.Home, "models.yaml"), ToolDelivery: "bridge",

@@ -44,10 +44,11 @@ func (k kind[T]) fixed() kind[T] {
 	return k
 }
 
-func noMore[T cmp.Ordered](a, b T) bool { return a <= b }
-func noLess[T cmp.Ordered](a, b T) bool { return a >= b }
-func anything[T any](T, T) bool         { return true }
-func asIs[T any](x T) any               { return x }
+func noMore[T cmp.Ordered](a, b T) bool   { return a <= b }
+func noLess[T cmp.Ordered](a, b T) bool   { return a >= b }
+func identical[T comparable](a, b T) bool { return a == b } // to keep for less long is to delete
+func anything[T any](T, T) bool           { return true }
+func asIs[T any](x T) any                 { return x }
 
 func boolean() kind[bool] {
 	return kind[bool]{

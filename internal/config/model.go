@@ -24,7 +24,7 @@ type Provider struct {
 	URL string
 	Key string
 
-	Headers map[string]string // ${NAME} and ${secret:NAME} stand for values
+	Headers map[string]string // ${env:NAME} and ${secret:NAME} stand for values
 
 	// CondenseAt replaces chat.condenseAt, in percent; -1, the default, leaves
 	// it.

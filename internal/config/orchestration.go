@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"io/fs"
@@ -8,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"ken/internal/govern/policy"
 	"ken/internal/yamldoc"
@@ -62,11 +64,14 @@ func (p Places) readOrchestration(name string) ([]byte, error) {
 		return nil, err
 	}
 	defer root.Close()
-	f, err := root.Open(name)
+	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // not to wait for the other end of a pipe
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, cmp.Or(err, errors.New("it is no regular file"))
+	}
 	text, err := io.ReadAll(io.LimitReader(f, mostOrchestration+1))
 	if err == nil && len(text) > mostOrchestration {
 		err = errors.New("it has more than 1 MiB")

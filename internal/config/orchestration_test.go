@@ -69,6 +69,25 @@ func TestS343ScopesNarrow(t *testing.T) {
 			}
 		})
 	}
+	held := Default()
+	held.Policy.Scope = &policy.WriteScope{Globs: []string{"src/**"}, Work: []string{"INT-001"}, Where: "x"}
+	held.Policy.Rules = []policy.Rule{{ID: "may", Effect: policy.Allow, Capabilities: []string{"tool:shell"}}}
+	rules, err := policy.Compile(held.Policy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shell := policy.Request{
+		Principal: capability.Principal{ID: "ada"}, Intent: "EXECUTE", Surface: policy.SurfaceChat,
+		Capability: policy.Capability{ID: "tool:shell", Name: "shell", Class: policy.Exec, Trust: capability.TrustBuiltin, Declared: policy.Permit(policy.PermExec), Required: policy.Permit(policy.PermExec)},
+		Facts:      policy.Facts{Commands: [][]string{{"ls"}}},
+	}
+	if d := rules.Decide(&shell); d.Effect != policy.Ask || d.Reason.Rule != "scope.exec" {
+		t.Errorf("a program under a scope: %v, %+v; want that a person is asked, whatever a rule allows", d.Effect, d.Reason)
+	}
+	shell.Origin = capability.ByPerson
+	if d := rules.Decide(&shell); d.Effect != policy.Allow {
+		t.Errorf("a person's own program under a scope: %v, %+v", d.Effect, d.Reason)
+	}
 	places, _, workspace := at(t)
 	write(t, filepath.Join(places.Home, "ken.yaml"), "trace: {orchestration: off}\n")
 	write(t, filepath.Join(workspace, ".orchestration", "active_intents.yaml"), work)

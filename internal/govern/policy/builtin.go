@@ -172,6 +172,13 @@ func (c *compiler) writeScope() {
 		ru.text, ru.instead = "The scope of the work cannot be read: "+w.Trouble, "Mend the file"
 	}
 	c.add(ru)
+	// What a program writes is not known beforehand.
+	when, bits = within(Exec)
+	c.add(rule{
+		id: "scope.exec", where: w.Where, stage: stageArguments, forbid: true, ask: true,
+		when: []ast.Node{attr(ast.Context(), "origin", "model"), when}, classes: bits,
+		text: "A program could change files outside the scope of " + listed(w.Work), knob: ru.knob,
+	})
 }
 
 func groups(list []Group) string {

@@ -166,10 +166,10 @@ func intentMap() map[Intent][]Class {
 // protectedFiles govern Ken or an agent, or are run by somebody else.
 var protectedFiles = []string{
 	"ken.yaml", "tool-access.json", "AGENTS.md", "SKILL.md", "CAPABILITY.yaml", "CAPABILITY.yml", "commands.yaml", "manifest.json",
-	"CLAUDE.md", "GEMINI.md", ".kenignore", ".mcp.json", ".gitconfig", ".gitattributes", ".gitmodules", "authorized_keys",
+	"CLAUDE.md", "GEMINI.md", "SOUL.md", "soul.json", "user_profile.json", "system_prompt.md", ".kenignore", ".mcp.json", ".gitconfig", ".gitattributes", ".gitmodules", "authorized_keys",
 	".bashrc", ".bash_profile", ".bash_login", ".profile", ".zshrc", ".zshenv", ".zprofile", ".zlogin", ".envrc",
 	"**/.ken/**", "**/.git/**", "**/.claude/**", "**/.cursor/**", "**/.vscode/**", "**/.idea/**", "**/.github/workflows/**", "**/.agents/**",
-	"**/.wunderland/**", "**/.agentos/**", "**/.openclaw/**", "**/docs/capabilities/**", "*.cedar",
+	"**/.wunderland/**", "**/.agentos/**", "**/.openclaw/**", "**/.orchestration/**", "**/docs/capabilities/**", "*.cedar",
 }
 
 // secretFiles hold what must not leave.

@@ -55,6 +55,10 @@ type Config struct {
 	// for any part. Empty is all.
 	Tools   []string
 	Timeout time.Duration // zero is 10s
+
+	// Resolve, when not nil, gives the id of what a call names, so that no other
+	// name of it passes the hook by.
+	Resolve func(capability.ID) capability.ID
 }
 
 // A Hook is a plugin of the runner's. It is safe for any number of goroutines.
@@ -88,7 +92,11 @@ type answer struct {
 
 // Before asks the command about a call.
 func (h *Hook) Before(ctx context.Context, call capability.Call) (capability.Call, error) {
-	if !h.concerns(call.Target) {
+	about := h.concerns(call.Target)
+	if h.cfg.Resolve != nil {
+		about = about || h.concerns(h.cfg.Resolve(call.Target))
+	}
+	if !about {
 		return call, nil
 	}
 	said, err := h.ask(ctx, call)

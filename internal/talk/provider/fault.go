@@ -122,7 +122,7 @@ func (c Config) alike(ctx context.Context, err error, started bool, try int) *ll
 	e.Tries = try
 	if e.Message != "" || e.Code != "" {
 		key, _ := c.Secret(ctx)
-		clean(e, append(secrets(c.Header), key))
+		clean(e, append(given(c.Header), key))
 	}
 	if e.Fix == "" {
 		e.Fix = c.fix(e.Kind)
@@ -165,6 +165,24 @@ func secrets(h http.Header) []string {
 				list = append(list, strings.TrimSpace(rest)) // Bearer …
 			}
 			list = append(list, v)
+		}
+	}
+	return list
+}
+
+// hidden gives what of a request must not come back in an error.
+func (c Config) hidden(sent http.Header) []string { return append(secrets(sent), given(c.Header)...) }
+
+// given gives the values of headers that a person configured: any of them may
+// be a secret. What is very short is part of too many words.
+func given(h http.Header) []string {
+	const least = 6
+	list := secrets(h)
+	for _, values := range h {
+		for _, v := range values {
+			if len(v) >= least {
+				list = append(list, v)
+			}
 		}
 	}
 	return list

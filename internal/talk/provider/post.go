@@ -73,8 +73,8 @@ func (c Config) unreachable(ctx, watched context.Context, err error, sent http.H
 		e.Err = errSilent
 	}
 	// Errors of the transport may quote what a proxy or server wrote.
-	if text := e.Err.Error(); words(text, mostMessage, secrets(sent)) != text {
-		e.Message = words(text, mostMessage, secrets(sent))
+	if text := e.Err.Error(); words(text, mostMessage, c.hidden(sent)) != text {
+		e.Message = words(text, mostMessage, c.hidden(sent))
 		e.Err = nil
 	}
 	return e
@@ -115,7 +115,7 @@ func (c Config) refused(ctx context.Context, resp *http.Response, sent http.Head
 	if e.Fix == "" {
 		e.Fix = c.fix(e.Kind)
 	}
-	clean(e, secrets(sent))
+	clean(e, c.hidden(sent))
 	return e
 }
 

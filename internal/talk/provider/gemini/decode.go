@@ -260,9 +260,15 @@ func (d *decoder) call(p *part) {
 	if p.ThoughtSignature != "" {
 		call.Opaque, _ = json.Marshal(&part{ThoughtSignature: p.ThoughtSignature}) // a string always can
 	}
-	d.calls++
+	if d.calls++; d.calls > mostCalls {
+		d.fail(&llm.Error{Kind: llm.Malformed, Err: fmt.Errorf("the answer has more than %d calls", mostCalls)})
+		return
+	}
 	d.say(llm.Chunk{Block: &llm.Block{Call: call}})
 }
+
+// mostCalls is more than any answer has calls.
+const mostCalls = 4096
 
 // id gives a call an id that no other of the conversation has: the wire's own
 // if that is one, else the next number. It depends on nothing but the request
