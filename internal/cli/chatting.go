@@ -4,12 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"iter"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -17,7 +18,9 @@ import (
 	"ken/internal/app"
 	"ken/internal/cli/chat"
 	"ken/internal/govern/approval"
+	"ken/internal/run/runner"
 	"ken/internal/talk/engine"
+	"ken/internal/talk/model"
 	"ken/internal/talk/session"
 )
 
@@ -34,8 +37,6 @@ type chatCall struct {
 	said     bool // -p was given
 }
 
-const mostInput = 64 << 20 // bytes of a message from standard input
-
 func (c *command) chatCommand() *cobra.Command {
 	var k chatCall
 	cmd := &cobra.Command{
@@ -46,17 +47,24 @@ func (c *command) chatCommand() *cobra.Command {
 			"  ken chat                              a conversation\n" +
 			"  ken chat -p \"what changed today?\"     one turn: the answer on standard output\n" +
 			"  ken chat -p - < question.txt          the message from standard input\n" +
+			"  git diff | ken chat -p \"review this\"  what comes through a pipe stands below the message\n" +
 			"  ken chat --resume last                go on with the last conversation\n\n" +
+			"A pipe on standard input is read to its end; < /dev/null leaves it alone.\n" +
 			"With -p and --json every event is one line. Status of -p: 0 answered, 1 failed, 2 usage,\n" +
 			"3 refused, 4 waiting for approval (answer with ken approve, then --resume ID -p \"\").",
-		Args: args(cobra.NoArgs),
+		Args: args(func(_ *cobra.Command, given []string) error {
+			if len(given) > 0 {
+				return fmt.Errorf("ken chat takes no words of its own; to say them: ken chat -p %q", strings.Join(given, " "))
+			}
+			return nil
+		}),
 	}
 	cmd.Flags().StringVarP(&k.message, "print", "p", "", "say this `message`, print the answer and end; - reads it from standard input")
 	cmd.Flags().StringVar(&k.resume, "resume", "", "go on with the session of this `id`, or last")
-	cmd.Flags().StringVar(&k.mode, "mode", "", "the `mode` to talk in (policy.modes)")
+	cmd.Flags().StringVar(&k.mode, "mode", "", "the `mode` to talk in (policy.modes), or none")
 	cmd.Flags().StringVar(&k.model, "model", "", "the model to talk to, as `PROVIDER/NAME`, instead of that of ken.yaml")
 	cmd.Flags().StringVar(&k.agent, "agent", "", "the `name` of the agent whose settings hold (discovery.agents)")
-	cmd.Flags().StringVar(&k.delivery, "delivery", "", "how found tools become callable in a new session (chat.toolDelivery)")
+	cmd.Flags().StringVar(&k.delivery, "delivery", "", "how found tools become callable in a new session: a `word` of chat.toolDelivery")
 	cmd.Flags().BoolVar(&k.list, "list", false, "list the sessions that can be resumed")
 	cmd.Flags().BoolVarP(&k.quiet, "quiet", "q", false, "with -p: the answer and nothing else")
 	cmd.RunE = func(cmd *cobra.Command, given []string) error {
@@ -79,8 +87,19 @@ func (k chatCall) check(json bool) error {
 		return errors.New("--quiet belongs to -p")
 	case k.list && (k.said || k.resume != ""):
 		return errors.New("--list stands alone")
+	case k.delivery != "" && !slices.Contains(deliveries(), k.delivery):
+		return fmt.Errorf("--delivery %q is none of %s", k.delivery, strings.Join(deliveries(), ", "))
 	}
 	return nil
+}
+
+// deliveries are the words of chat.toolDelivery.
+func deliveries() []string {
+	var out []string
+	for _, r := range []model.Rung{model.Auto, model.Whole, model.Inline, model.Search, model.Bridge, model.Extend, model.PerTurn} {
+		out = append(out, string(r))
+	}
+	return out
 }
 
 func (c *command) chat(ctx context.Context, a *app.App, k chatCall) error {
@@ -90,6 +109,12 @@ func (c *command) chat(ctx context.Context, a *app.App, k chatCall) error {
 	if k.model != "" {
 		a.Settings.Model = k.model
 	}
+	// Somebody who stops reading must not end this process: the turn would have no
+	// end, and the session would stay locked. The signal is taken rather than
+	// ignored, for programs that are run would inherit that.
+	gone := make(chan os.Signal, 1)
+	signal.Notify(gone, syscall.SIGPIPE)
+	defer signal.Stop(gone)
 	if err := a.CheckModel(); err != nil && !errors.Is(err, app.ErrNoModel) {
 		return err
 	}
@@ -114,25 +139,18 @@ func (c *command) chat(ctx context.Context, a *app.App, k chatCall) error {
 		return errors.New("a conversation needs a terminal; ken chat -p takes a message")
 	}
 	return chat.Run(ctx, chat.Config{
-		Talker: t, In: in, Out: out, Greeting: t.greeting(), GoOn: t.head.Open, History: filepath.Join(a.Places.State, "chat-history"),
+		Talker: t, In: in, Out: out, Greeting: t.greeting(ctx), GoOn: t.head.Open, History: filepath.Join(a.Places.State, "chat-history"),
 	})
 }
 
 // say makes one turn and prints it.
 func (c *command) say(ctx context.Context, t *talk, k chatCall) error {
-	text := k.message
-	if text == "-" {
-		b, err := io.ReadAll(io.LimitReader(c.in, mostInput+1))
-		if err != nil {
-			return fmt.Errorf("read the message: %w", err)
-		}
-		if len(b) > mostInput {
-			return fmt.Errorf("read the message: it has more than %d bytes; put it into a file of the workspace and name that", mostInput)
-		}
-		text = string(b)
+	text, err := c.message(ctx, k.message)
+	if err != nil {
+		return err
 	}
 	t.alone = !c.interactive()
-	o := chat.Options{JSON: c.json, Quiet: k.quiet, Err: c.err}
+	o := chat.Options{JSON: c.json, Quiet: k.quiet, Err: c.err, Result: func(r capability.Result) { c.printParts(r, nil) }}
 	if c.out.terminal {
 		o.Width, o.Colour = c.out.width, c.out.colour
 	}
@@ -143,7 +161,7 @@ func (c *command) say(ctx context.Context, t *talk, k chatCall) error {
 	}
 	done, err := chat.Print(c.out, events, o)
 	if err != nil {
-		if c.json {
+		if c.json || errors.Is(err, syscall.EPIPE) {
 			return silently(err)
 		}
 		return err
@@ -151,13 +169,15 @@ func (c *command) say(ctx context.Context, t *talk, k chatCall) error {
 	if done.Reason == engine.EndWaiting && !c.json && !k.quiet {
 		fmt.Fprintln(c.err, last.next(done.Session))
 	}
-	return turnStatus(done, last.kind, c.json || !k.quiet)
+	return turnStatus(done, last, c.json || !k.quiet)
 }
 
 // heard is what of a turn's events is needed at its end.
 type heard struct {
-	kind  string // of the last call's error
-	asked engine.Asked
+	kind   string // of the last call's error
+	failed bool   // it was made, and says so itself
+	late   bool   // it was stopped because it took too long
+	asked  engine.Asked
 }
 
 // next says how a turn that waits goes on.
@@ -170,17 +190,21 @@ func (h heard) next(session string) string {
 
 // turnStatus turns the end of a turn into a status. told means that the output
 // has said it.
-func turnStatus(done engine.Done, kind string, told bool) error {
+func turnStatus(done engine.Done, last heard, told bool) error {
 	var err error
 	switch done.Reason {
 	case engine.EndAnswer:
 		return nil
 	case engine.EndCommand:
-		if kind == "" {
+		switch {
+		case last.late:
+			return silently(&capability.Error{Kind: capability.Timeout, Op: "run", Target: "the command"})
+		case last.failed && last.kind == "":
+			return errSilent
+		case last.kind == "":
 			return nil
 		}
-		err = &capability.Error{Kind: kindNamed(kind), Op: "run", Target: "the command", Err: errors.New("see above")}
-		return silently(err)
+		err = &capability.Error{Kind: kindNamed(last.kind), Op: "run", Target: "the command", Err: errors.New(done.Why)}
 	case engine.EndWaiting:
 		err = &capability.Error{Kind: capability.Unapproved, Op: "answer", Target: "in session " + done.Session, Err: errors.New(done.Why)}
 	default:
@@ -198,7 +222,8 @@ func (c *command) answering(ctx context.Context, t *talk, events iter.Seq2[engin
 	return func(yield func(engine.Event, error) bool) {
 		for ev, err := range events {
 			if f, ok := ev.(engine.Finished); ok {
-				last.kind = f.Kind
+				last.kind, last.failed = f.Kind, f.Result.Failed
+				last.late = f.Result.Meta[runner.MetaState] == runner.TimedOut.String()
 			}
 			if !yield(ev, err) {
 				return
@@ -254,28 +279,23 @@ func (c *command) ask(ctx context.Context, t *talk, asked engine.Asked) error {
 
 // listSessions prints what can be resumed, the newest first.
 func (c *command) listSessions(ctx context.Context, a *app.App) error {
-	sessions, err := a.Sessions()
+	list, err := listed(ctx, a, 50)
 	if err != nil {
 		return err
 	}
-	list, err := sessions.List(ctx, a.Principal, 50)
-	if err != nil {
-		return err
-	}
-	list = slices.DeleteFunc(list, func(h session.Head) bool { return h.Turns == 0 })
 	if c.json {
-		return c.printJSON(map[string]any{"sessions": list})
+		heads := make([]session.Head, len(list))
+		for i, s := range list {
+			heads[i] = s.Head
+		}
+		return c.printJSON(map[string]any{"sessions": heads})
 	}
 	if len(list) == 0 {
 		c.out.linef("There are no sessions yet; ken chat begins one.")
 		return nil
 	}
-	for _, h := range list {
-		state := ""
-		if h.Open {
-			state = "  (waits)"
-		}
-		c.out.linef("%s  %s  %s%s", foreign(h.ID), h.Updated.Local().Format("2006-01-02 15:04"), foreign(h.Title), state)
+	for _, s := range list {
+		c.out.linef("%s  %s", foreign(s.ID), s.about())
 	}
 	return nil
 }

@@ -69,8 +69,13 @@ func (v *view) finished(out []string, f engine.Finished) []string {
 			v.calls = append(v.calls[:i:i], v.calls[i+1:]...)
 		}
 	}
+	v.called = true
 	if v.command {
 		return v.commandFinished(out, c, f)
+	}
+	if v.intended && f.Target == intentTool && f.Error == "" && !f.Result.Failed {
+		v.intended = false // it was told as what it is
+		return out
 	}
 	mark, style := "✓", green
 	if f.Error != "" || f.Result.Failed {
@@ -98,6 +103,9 @@ func (v *view) finished(out []string, f engine.Finished) []string {
 	}
 	return v.folded(out, line, text, c.lost, f.Result.Handle)
 }
+
+// intentTool is the tool by which a model declares an intent.
+const intentTool capability.ID = "select_active_intent"
 
 // callLine appends a call's line: its mark, the call cut to the room there is,
 // and its end.
@@ -179,12 +187,15 @@ func (v *view) commandFinished(out []string, c *call, f engine.Finished) []strin
 }
 
 // resultText gives what a result says in words, and names what cannot be shown.
+// Data beside words is what a model needs.
 func resultText(r capability.Result) string {
 	var parts []string
+	words := slices.ContainsFunc(r.Parts, func(p capability.Part) bool { return p.Text != "" })
 	for _, p := range r.Parts {
 		switch {
 		case p.Text != "":
 			parts = append(parts, strings.TrimRight(p.Text, "\n"))
+		case len(p.JSON) > 0 && words:
 		case len(p.JSON) > 0:
 			parts = append(parts, string(p.JSON))
 		case len(p.Data) > 0:
@@ -202,14 +213,15 @@ func (v *view) asked(out []string, a engine.Asked) []string {
 		out = append(out, "")
 	}
 	v.gap, v.answered = false, false
-	if a.Text != "" {
+	lines := append(slices.Clone(a.Lines), messages(a)...)
+	said := slices.ContainsFunc(lines, func(l engine.Line) bool { return strings.TrimSpace(l.Text) == strings.TrimSpace(a.Text) })
+	if a.Text != "" && !said {
 		for line := range strings.SplitSeq(safe(a.Text), "\n") {
 			for _, part := range wrap(line, v.width-2) {
 				out = append(out, styled(v.colour, yellow, "  "+part))
 			}
 		}
 	}
-	lines := append(slices.Clone(a.Lines), messages(a)...)
 	if len(lines) == 0 && a.Call != nil {
 		lines = []engine.Line{{Name: "call", Text: callLine(*a.Call)}}
 	}
@@ -242,7 +254,9 @@ func (v *view) named(out []string, line engine.Line) []string {
 
 // done ends a turn.
 func (v *view) done(out []string, d engine.Done) []string {
-	if !v.streamed && d.Text != "" {
+	// What a call of a person's own gave was shown with the call: the text is how
+	// the model is told of it.
+	if !v.streamed && d.Text != "" && !(d.Reason == engine.EndCommand && v.called) {
 		md := markdown{width: v.width, colour: v.colour}
 		out = v.answer(out, append(md.write(d.Text), md.end()...))
 	}
@@ -254,12 +268,14 @@ func (v *view) done(out []string, d engine.Done) []string {
 		if d.Why != "" {
 			line += ": " + d.Why
 		}
-		out = v.aside(out, style, safeLine(line))
+		if line = safeLine(line); line != v.noticed {
+			out = v.aside(out, style, line)
+		}
 	}
 	if d.Steps > 0 {
 		line := bill(d.Usage, d.Cost)
-		if d.Calls > 0 {
-			line += ", " + plural(d.Calls, "call")
+		if d.Turn > 0 {
+			line = fmt.Sprintf("turn %d · %s", d.Turn, line)
 		}
 		out = v.aside(out, dim, line+", "+took(v.now().Sub(v.began)))
 	}

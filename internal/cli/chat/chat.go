@@ -29,7 +29,8 @@ type Talker interface {
 	// Turn says text and gives what happens then. An empty text goes on with a
 	// turn that did not end: one that waits for a person, or that broke off. A
 	// line that begins with a slash and that Command did not handle is said
-	// too: it runs a capability's command. The sequence ends soon after ctx
+	// too: it runs a capability's command. A blank before the slash, or a second
+	// slash, means that it is for the model. The sequence ends soon after ctx
 	// does, and is consumed to its end.
 	Turn(ctx context.Context, text string) iter.Seq2[engine.Event, error]
 
@@ -43,7 +44,8 @@ type Talker interface {
 	Complete(line string, cursor int) []slash.Completion
 
 	// Command runs a slash command of the conversation itself (/rewind,
-	// /compact, /mode, …) and reports whether it was one.
+	// /compact, /mode, …) and reports whether it was one. A word that nobody
+	// knows is handled too, by an error: it is no turn.
 	Command(ctx context.Context, line string) (out Output, handled bool, err error)
 
 	// Status is asked for after every event; it must be cheap.
@@ -76,6 +78,7 @@ type Output struct {
 	Text string // Markdown
 	Fill string // put into the empty line to be edited: what /rewind took back
 	Quit bool   // leave, after Text
+	GoOn bool   // continue the open turn, after Text
 }
 
 // A Status is what the line under the prompt shows. Empty fields are left out.
@@ -84,6 +87,7 @@ type Status struct {
 	Mode    string
 	Intent  string
 	Session string
+	Turn    int       // the newest; zero: there is none yet
 	Usage   llm.Usage // of the session
 	Cost    float64   // of the session, in dollars
 	Used    int       // tokens of the window that the next request begins with
@@ -135,9 +139,19 @@ func Words() []slash.Completion {
 	}
 }
 
+// message is what a person typed, without blanks around it. One stays before a
+// slash: it says that this is no command.
+func message(typed string) string {
+	text := strings.TrimSpace(typed)
+	if strings.HasPrefix(text, "/") && !strings.HasPrefix(typed, "/") {
+		return " " + text
+	}
+	return text
+}
+
 // ownWord gives the view's own command in a line, or "".
 func ownWord(line string) string {
-	line = strings.TrimSpace(line)
+	line = strings.TrimRight(line, " \t\n")
 	if line == "/exit" {
 		return "/quit"
 	}

@@ -10,6 +10,7 @@ import (
 type key struct {
 	name string // "enter", "up", "ctrl-c", "alt-b", "paste"; "" for text
 	text string // of text and of paste
+	lost int    // bytes of a paste that were left out
 }
 
 // A decoder makes keys of what a terminal sends. A sequence may come in parts.
@@ -17,6 +18,7 @@ type decoder struct {
 	buf     []byte
 	pasting bool
 	paste   strings.Builder
+	lost    int // bytes of the paste that are too many
 }
 
 const (
@@ -79,15 +81,17 @@ func (d *decoder) pasted(keys *[]key) bool {
 	if at < 0 { // the end may have come in part
 		keep = max(len(s)-len(pasteEnd)+1, 0)
 	}
-	d.paste.WriteString(s[:min(keep, max(mostPaste-d.paste.Len(), 0))])
+	room := min(keep, max(mostPaste-d.paste.Len(), 0))
+	d.paste.WriteString(s[:room])
+	d.lost += keep - room
 	if at < 0 {
 		d.buf = append(d.buf[:0], s[keep:]...)
 		return false
 	}
 	d.buf = d.buf[at+len(pasteEnd):]
-	*keys = append(*keys, key{name: "paste", text: d.paste.String()})
+	*keys = append(*keys, key{name: "paste", text: d.paste.String(), lost: d.lost})
 	d.paste.Reset()
-	d.pasting = false
+	d.pasting, d.lost = false, 0
 	return true
 }
 

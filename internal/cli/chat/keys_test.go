@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"testing"
@@ -94,4 +95,30 @@ func FuzzKeys(f *testing.F) {
 			t.Fatalf("the cursor is in line %d of %d", row, len(lines))
 		}
 	})
+}
+
+// TestKeysPaste: of a paste that is too long the end is left out, and counted.
+func TestKeysPaste(t *testing.T) {
+	var d decoder
+	var keys []key
+	part := bytes.Repeat([]byte("x"), 1<<20)
+	keys = append(keys, d.feed([]byte(pasteBegin))...)
+	for range mostPaste>>20 + 1 {
+		keys = append(keys, d.feed(part)...)
+	}
+	keys = append(keys, d.feed([]byte("yz"+pasteEnd+pasteBegin+"a"+pasteEnd))...)
+	if len(keys) != 2 || len(keys[0].text) != mostPaste || keys[0].lost != 1<<20+2 || keys[1].text != "a" || keys[1].lost != 0 {
+		t.Errorf("%d keys, the first with %d bytes and %d lost", len(keys), len(keys[0].text), keys[0].lost)
+	}
+}
+
+func TestMessage(t *testing.T) {
+	for typed, want := range map[string]string{" hi ": "hi", "/cost ": "/cost", "  /cost\n": " /cost", "//x": "//x", "\n": ""} {
+		if got := message(typed); got != want {
+			t.Errorf("message(%q) = %q, want %q", typed, got, want)
+		}
+	}
+	if got := ownWord(" /quit"); got != "" {
+		t.Errorf("ownWord( /quit) = %q, want none: the blank says that it is for the model", got)
+	}
 }

@@ -150,6 +150,9 @@ func (c *chat) footer() string {
 	add(s.Mode)
 	add(s.Intent)
 	add(s.Session)
+	if s.Turn > 0 {
+		add(fmt.Sprintf("turn %d", s.Turn))
+	}
 	if s.Window > 0 {
 		add(fmt.Sprintf("%d %% of %s", s.Used*100/s.Window, count(s.Window)))
 	}

@@ -48,7 +48,7 @@ func runPlain(ctx context.Context, cfg Config) error {
 		if err != nil || !ok && strings.TrimSpace(text) == "" {
 			return err
 		}
-		if text = strings.TrimSpace(text); text != "" {
+		if text = message(text); text != "" {
 			if quit, err := p.say(ctx, text); quit || err != nil {
 				return err
 			}
@@ -120,7 +120,7 @@ func (p *plainChat) turn(ctx context.Context, text string) (again, quit bool, er
 		if n.output != nil {
 			md := markdown{width: p.view.width}
 			lines = append(append(lines, md.write(n.output.Text)...), md.end()...)
-			quit = quit || n.output.Quit
+			quit, again = quit || n.output.Quit, n.output.GoOn
 		}
 		if n.err != nil {
 			lines = p.view.aside(append(lines, p.view.settle()...), red, safeLine("✗ "+n.err.Error()))

@@ -27,6 +27,10 @@ type Options struct {
 	Width  int
 	Colour bool
 
+	// Result writes what a person's own command gave, all of it: to w and
+	// beside it. Nil: its text is written to w.
+	Result func(capability.Result)
+
 	Now func() time.Time // nil: time.Now
 }
 
@@ -75,10 +79,10 @@ type printing struct {
 	w       io.Writer
 	o       Options
 	view    view
-	written bool // something of the answer
-	newline bool // the last byte was one
-	broken  bool // something else came since
-	result  string
+	written bool               // something of the answer
+	newline bool               // the last byte was one
+	broken  bool               // something else came since
+	result  *capability.Result // of the last call
 }
 
 func (p *printing) event(ev engine.Event) error {
@@ -89,7 +93,10 @@ func (p *printing) event(ev engine.Event) error {
 	case engine.Delta:
 		return p.delta(ev)
 	case engine.Finished:
-		p.result = resultText(ev.Result)
+		p.result = &ev.Result
+		if ev.Error != "" { // it was not made, and that is told beside
+			p.result = &capability.Result{}
+		}
 	case engine.Done:
 		if err := p.rest(ev); err != nil {
 			return err
@@ -127,8 +134,12 @@ func (p *printing) rest(d engine.Done) error {
 		return err
 	}
 	text := d.Text
-	if text == "" && d.Reason == engine.EndCommand {
-		text = p.result
+	if d.Reason == engine.EndCommand && p.result != nil {
+		if p.o.Result != nil {
+			p.o.Result(*p.result)
+			return nil
+		}
+		text = resultText(*p.result)
 	}
 	if p.o.Width > 0 && d.Reason != engine.EndCommand {
 		return p.write(joined(append(p.view.md.write(text), p.view.md.end()...)))
@@ -159,6 +170,9 @@ func (p *printing) aside(ev engine.Event) error {
 		if line = strings.TrimSpace(line); line == "" {
 			continue
 		}
+		if err := p.endLine(); err != nil {
+			return err
+		}
 		if _, err := io.WriteString(p.o.Err, line+"\n"); err != nil {
 			return fmt.Errorf("write a notice: %w", err)
 		}
@@ -167,10 +181,19 @@ func (p *printing) aside(ev engine.Event) error {
 	return nil
 }
 
-// end ends the last line.
+// end ends the answer.
 func (p *printing) end() error {
-	if err := p.settle(); err != nil || !p.written || p.newline {
+	if err := p.settle(); err != nil {
 		return err
+	}
+	return p.endLine()
+}
+
+// endLine ends the line of the answer that is open, for what is told beside may
+// come to the same place.
+func (p *printing) endLine() error {
+	if !p.written || p.newline {
+		return nil
 	}
 	return p.write("\n")
 }

@@ -159,3 +159,38 @@ func TestForm(t *testing.T) {
 		t.Errorf("answers %s", a.Answers)
 	}
 }
+
+// TestPrintTogether: where both outputs are one, each line stands alone.
+func TestPrintTogether(t *testing.T) {
+	var out bytes.Buffer
+	list := []engine.Event{
+		engine.Delta{Text: "I look."}, engine.Notice{Name: "retry", Text: "once more"}, engine.Delta{Text: "It is so."},
+		engine.Done{Reason: engine.EndAnswer, Turn: 2, Steps: 1},
+	}
+	if _, err := Print(&out, sequence(list, nil), Options{Err: &out, Now: clock()}); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := out.String(), "I look.\nretry: once more\n\nIt is so.\nturn 2 · 0 tokens in, 0 out, 250 ms\n"; got != want {
+		t.Errorf("both outputs are %q, want %q", got, want)
+	}
+}
+
+// TestPrintCommand: a command's result is written by whoever knows how, and a
+// refusal gives none.
+func TestPrintCommand(t *testing.T) {
+	for _, refused := range []string{"", "denied: no"} {
+		var out, side bytes.Buffer
+		var given []capability.Result
+		list := []engine.Event{
+			engine.Finished{ID: "1", Error: refused, Result: capability.Result{Parts: []capability.Part{{Text: "text"}}}},
+			engine.Done{Reason: engine.EndCommand, Text: "text for the model"},
+		}
+		o := Options{Err: &side, Now: clock(), Result: func(r capability.Result) { given = append(given, r) }}
+		if _, err := Print(&out, sequence(list, nil), o); err != nil || out.Len() > 0 {
+			t.Errorf("Print() = %v and %q, want nothing of its own", err, &out)
+		}
+		if len(given) != 1 || len(given[0].Parts) == 1 != (refused == "") || strings.Count(side.String(), "denied: no") != strings.Count(refused, "denied") {
+			t.Errorf("with the refusal %q it gives %v and tells %q", refused, given, &side)
+		}
+	}
+}

@@ -37,6 +37,10 @@ func (c *chat) keys(ctx context.Context, keys []key) {
 func (c *chat) key(ctx context.Context, k key) {
 	armed := c.armed
 	c.hint, c.armed = "", false
+	if k.lost > 0 {
+		line := fmt.Sprintf("the paste has more than %d MB; the last %d bytes of it were left out: put it into a file and name that", mostPaste>>20, k.lost)
+		c.final = c.view.aside(c.final, red, line)
+	}
 	switch {
 	case k.name == "ctrl-c":
 		c.interrupt(armed)
@@ -141,7 +145,7 @@ func (c *chat) enter(ctx context.Context) {
 	if err := c.past.add(text); err != nil {
 		c.hint = safeLine(err.Error())
 	}
-	c.say(ctx, strings.TrimSpace(text))
+	c.say(ctx, message(text))
 }
 
 func (c *chat) recall(by int) {

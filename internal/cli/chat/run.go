@@ -341,7 +341,7 @@ func (c *chat) outcome(out Output) {
 	if out.Fill != "" && c.editor.text == "" {
 		c.editor.set(pasted(out.Fill))
 	}
-	c.quit = c.quit || out.Quit
+	c.quit, c.waiting = c.quit || out.Quit, c.waiting || out.GoOn
 }
 
 // unfold shows what was folded.

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"ken/capability"
+	"ken/internal/door"
 	"ken/internal/talk/engine"
 	"ken/llm"
 )
@@ -686,5 +688,66 @@ func TestRunPlainForm(t *testing.T) {
 	s.ended <- nil
 	if string(got.Answers["f"]) != `{"action":"accept","content":{"n":3}}` {
 		t.Errorf("answers %s", got.Answers)
+	}
+}
+
+// TestRunGoOn: a command may go on with a turn that is open, once.
+func TestRunGoOn(t *testing.T) {
+	for name, env := range map[string]string{"screen": "xterm", "plain": "dumb"} {
+		t.Run(name, func(t *testing.T) {
+			said := make(chan string, 10)
+			talk := &part{
+				command: func(context.Context, string) (Output, bool, error) {
+					return Output{Text: "Going on with s2", GoOn: true}, true, nil
+				},
+				turn: func(ctx context.Context, text string, yield func(engine.Event, error) bool) {
+					said <- text
+					echo(ctx, "the rest", yield)
+				},
+			}
+			s := open(t, 60, 20, Config{Talker: talk, Getenv: func(string) string { return env }})
+			s.until("the prompt", func(v *vt) bool { return strings.ContainsAny(v.text(), "❯>") })
+			s.types("/resume s2\r")
+			s.shows("Going on with s2")
+			s.shows("you said the rest")
+			s.types("\x04")
+			if err := <-s.ended; err != nil {
+				t.Errorf("Run() = %v", err)
+			}
+			s.ended <- nil
+			if got := <-said; got != "" || len(said) > 0 {
+				t.Errorf("said %q and %d more, want to go on once", got, len(said))
+			}
+		})
+	}
+}
+
+// TestRunFound: Ctrl-O shows what was found where nothing newer is folded.
+func TestRunFound(t *testing.T) {
+	talk := &part{turn: func(_ context.Context, _ string, yield func(engine.Event, error) bool) {
+		var found door.Found
+		found.Indexed, found.Briefs = 9, []door.Piece{{ID: "tool:tide", Score: 0.8, Why: []string{"matches harbour"}}}
+		_ = yield(engine.Selected{Found: found, Added: []capability.ID{"tool:tide"}, Tokens: 49}, nil) && yield(engine.Done{Reason: engine.EndAnswer}, nil)
+	}}
+	s := open(t, 60, 20, Config{Talker: talk})
+	s.prompts("❯ ")
+	s.types(" /tide\r")
+	s.shows("found 1 of 9: tide (0.80); added 49 tokens")
+	s.prompts("❯ ")
+	s.types("\x0f")
+	s.shows("── what was found ──\n0.80  tool:tide: matches harbour (0 tokens, new)")
+	s.types("\x0f")
+	s.shows("nothing more is folded")
+	s.types("\x04")
+	s.ends()
+}
+
+// TestRunPaste: what is left out of a paste is told, and stays told.
+func TestRunPaste(t *testing.T) {
+	c := &chat{talk: &part{}, view: view{now: clock()}, past: &history{}}
+	c.view.resize(200)
+	c.key(t.Context(), key{name: "paste", text: "abc", lost: 7})
+	if got := strings.Join(c.final, "\n"); !strings.Contains(got, "more than 16 MB; the last 7 bytes of it were left out") || c.editor.text != "abc" {
+		t.Errorf("the line is %q and it says %q", c.editor.text, got)
 	}
 }

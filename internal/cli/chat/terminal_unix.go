@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -79,7 +80,11 @@ func resized() (<-chan os.Signal, func()) {
 	return c, func() { signal.Stop(c) }
 }
 
-// suspend stops the program as Ctrl-Z does, until it is taken up again.
+// stopping is how long it may take until the program stands still.
+const stopping = 300 * time.Millisecond
+
+// suspend stops the program as Ctrl-Z does, until it is taken up again. Where no
+// shell is above it that could do so, nothing stops.
 func suspend() error {
 	c := make(chan os.Signal, 1)
 	signal.Notify(c, syscall.SIGCONT)
@@ -87,6 +92,12 @@ func suspend() error {
 	if err := syscall.Kill(0, syscall.SIGTSTP); err != nil {
 		return fmt.Errorf("suspend: %w", err)
 	}
-	<-c
-	return nil
+	for range 2 { // the first wait may have been over while it stood still
+		select {
+		case <-c:
+			return nil
+		case <-time.After(stopping):
+		}
+	}
+	return errors.New("suspend: no shell would take it up again")
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"ken/capability"
 	"ken/internal/talk/engine"
 	"ken/llm"
 )
@@ -38,6 +37,9 @@ type view struct {
 	folds    []fold // newest last
 	streamed bool   // the answer came in fragments, or a command's output
 	gap      bool   // an empty line is due
+	called   bool   // a call of this turn has its result, and was shown
+	intended bool   // an intent was told; the call that declared it is not
+	noticed  string // the last notice
 }
 
 // A call is one that runs.
@@ -60,6 +62,7 @@ func (v *view) begin(text string) {
 	v.command, v.began, v.streamed, v.gap = strings.HasPrefix(text, "/"), v.now(), false, false
 	v.md = markdown{width: v.width, colour: v.colour}
 	v.calls, v.thought, v.thinking, v.answered = nil, nil, time.Time{}, false
+	v.called, v.intended, v.noticed = false, false, ""
 }
 
 // resize takes a new width, for what comes.
@@ -94,9 +97,10 @@ func (v *view) event(ev engine.Event) []string {
 	out := v.settle()
 	switch ev := ev.(type) {
 	case engine.Selected:
-		v.last = &ev
+		v.last, v.command = &ev, false // it went to the model
 		if line := selectedLine(ev, v.width-2); line != "" {
 			out = v.aside(out, dim, line)
+			v.fold("what was found", strings.Join(whyLines(ev), "\n"))
 		}
 	case engine.Started:
 		v.calls = append(v.calls, &call{Call: ev.Call, began: v.now()})
@@ -108,8 +112,10 @@ func (v *view) event(ev engine.Event) []string {
 		out = v.aside(out, dim, answeredLine(ev))
 	case engine.Intended:
 		out = v.aside(out, dim, intendedLine(ev))
+		v.intended = true
 	case engine.Notice:
-		out = v.aside(out, yellow, safeLine(ev.Name+": "+ev.Text))
+		v.noticed = safeLine(ev.Name + ": " + ev.Text)
+		out = v.aside(out, yellow, v.noticed)
 	case engine.Done:
 		out = v.done(out, ev)
 	}
@@ -180,62 +186,6 @@ func (v *view) hanging(out []string, style, line string) []string {
 		out = append(out, styled(v.colour, style, part))
 	}
 	return out
-}
-
-// selectedLine says what was found, in one line of so many columns: as many
-// names as there is room for.
-func selectedLine(s engine.Selected, most int) string {
-	f := s.Found
-	if f.Indexed == 0 {
-		return ""
-	}
-	var names []string
-	name := func(id capability.ID, score float64) {
-		names = append(names, fmt.Sprintf("%s (%.2f)", short(id), score))
-	}
-	head, end := fmt.Sprintf("found %d of %d: ", len(f.Briefs), f.Indexed), ""
-	if len(f.Briefs) == 0 {
-		head = fmt.Sprintf("found nothing of %d that fits", f.Indexed)
-		if len(f.Nearest) > 0 {
-			head += "; nearest: "
-		}
-		for _, n := range f.Nearest {
-			name(n.ID, n.Score)
-		}
-	}
-	for _, p := range f.Briefs {
-		name(p.ID, p.Score)
-	}
-	switch {
-	case len(f.Briefs) == 0:
-	case len(s.Added) == 0:
-		end = "; all shown before"
-	default:
-		end = fmt.Sprintf("; %s tokens, %s", count(s.Tokens), s.Rung)
-	}
-	line := ""
-	for n := min(len(names), 3); n >= 0; n-- {
-		more := ""
-		if n < len(names) {
-			more = "…"
-			if n > 0 {
-				more = ", …"
-			}
-		}
-		line = safeLine(head + strings.Join(names[:n], ", ") + more + end)
-		if columns(line) <= most {
-			return line
-		}
-	}
-	return clip(line, most)
-}
-
-// short gives the name in an id.
-func short(id capability.ID) string {
-	if _, name, ok := strings.Cut(string(id), ":"); ok {
-		return name
-	}
-	return string(id)
 }
 
 func intendedLine(i engine.Intended) string {
@@ -345,46 +295,6 @@ func bill(u llm.Usage, cost float64) string {
 		line += ", " + dollars(cost)
 	}
 	return line
-}
-
-// why gives all that is known of the last selection.
-func (v *view) why() []string {
-	if v.last == nil {
-		return []string{styled(v.colour, dim, "  nothing was looked for yet")}
-	}
-	s, f := v.last, v.last.Found
-	lines := []string{selectedLine(*s, v.width-2)}
-	for _, p := range f.Briefs {
-		added := ""
-		if slices.Contains(s.Added, p.ID) {
-			added = ", new"
-		}
-		why := ""
-		if len(p.Why) > 0 {
-			why = ": " + strings.Join(p.Why, "; ")
-		}
-		lines = append(lines, fmt.Sprintf("%.2f  %s%s (%d tokens%s)", p.Score, p.ID, why, p.Tokens, added))
-	}
-	for _, skip := range f.Skipped {
-		lines = append(lines, fmt.Sprintf("left out %s: %s", skip.ID, skip.Reason))
-	}
-	for _, n := range f.Nearest {
-		lines = append(lines, fmt.Sprintf("%.2f  %s: too unlikely to be shown", n.Score, n.ID))
-	}
-	for _, d := range f.Degraded {
-		lines = append(lines, "done without: "+d)
-	}
-	if s.Why != "" {
-		lines = append(lines, string(s.Rung)+": "+s.Why)
-	}
-	if f.Rollout.Reason != "" {
-		lines = append(lines, "rollout: "+f.Rollout.Reason)
-	}
-	var out []string
-	for _, line := range lines {
-		out = v.hanging(out, dim, safeLine(line))
-	}
-	return out
 }
 
 // unfold gives what was folded last, whole, and next time what was before it.

@@ -1,0 +1,114 @@
+package chat
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"ken/capability"
+	"ken/internal/talk/engine"
+	"ken/internal/talk/model"
+)
+
+// selectedLine says what was found, in one line of so many columns: as many
+// names as there is room for.
+func selectedLine(s engine.Selected, most int) string {
+	f := s.Found
+	if f.Indexed == 0 {
+		return ""
+	}
+	var names []string
+	name := func(id capability.ID, score float64) {
+		names = append(names, fmt.Sprintf("%s (%.2f)", short(id), score))
+	}
+	head, end := fmt.Sprintf("found %d of %d: ", len(f.Briefs), f.Indexed), ""
+	if len(f.Briefs) == 0 {
+		head = fmt.Sprintf("found nothing of %d that fits", f.Indexed)
+		if len(f.Nearest) > 0 {
+			head += "; nearest: "
+		}
+		for _, n := range f.Nearest {
+			name(n.ID, n.Score)
+		}
+	}
+	for _, p := range f.Briefs {
+		name(p.ID, p.Score)
+	}
+	switch {
+	case len(f.Briefs) == 0:
+	case len(s.Added) > 0:
+		end = fmt.Sprintf("; added %s tokens", count(s.Tokens))
+	case s.Rung == model.Whole:
+		end = "; all are among the tools"
+	default:
+		end = "; the model has them already"
+	}
+	line := ""
+	for n := min(len(names), 3); n >= 0; n-- {
+		more := ""
+		if n < len(names) {
+			more = "…"
+			if n > 0 {
+				more = ", …"
+			}
+		}
+		line = safeLine(head + strings.Join(names[:n], ", ") + more + end)
+		if columns(line) <= most {
+			return line
+		}
+	}
+	return clip(line, most)
+}
+
+// short gives the name in an id.
+func short(id capability.ID) string {
+	if _, name, ok := strings.Cut(string(id), ":"); ok {
+		return name
+	}
+	return string(id)
+}
+
+// why gives all that is known of the last selection.
+func (v *view) why() []string {
+	if v.last == nil {
+		return []string{styled(v.colour, dim, "  nothing was looked for yet")}
+	}
+	out := v.hanging(nil, dim, selectedLine(*v.last, v.width-2))
+	for _, line := range whyLines(*v.last) {
+		out = v.hanging(out, dim, safeLine(line))
+	}
+	return out
+}
+
+// whyLines are all that is known of a selection. They came from outside.
+func whyLines(s engine.Selected) []string {
+	f := s.Found
+	var lines []string
+	for _, p := range f.Briefs {
+		added := ""
+		if slices.Contains(s.Added, p.ID) {
+			added = ", new"
+		}
+		why := ""
+		if len(p.Why) > 0 {
+			why = ": " + strings.Join(p.Why, "; ")
+		}
+		lines = append(lines, fmt.Sprintf("%.2f  %s%s (%d tokens%s)", p.Score, p.ID, why, p.Tokens, added))
+	}
+	for _, skip := range f.Skipped {
+		lines = append(lines, fmt.Sprintf("left out %s: %s", skip.ID, skip.Reason))
+	}
+	for _, n := range f.Nearest {
+		lines = append(lines, fmt.Sprintf("%.2f  %s: too unlikely to be shown", n.Score, n.ID))
+	}
+	for _, d := range f.Degraded {
+		lines = append(lines, "done without: "+d)
+	}
+	if s.Why != "" {
+		lines = append(lines, string(s.Rung)+": "+s.Why)
+	}
+	if f.Rollout.Reason != "" {
+		lines = append(lines, "rollout: "+f.Rollout.Reason)
+	}
+	return lines
+}

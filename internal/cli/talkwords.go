@@ -1,0 +1,370 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"ken/capability"
+	"ken/internal/cli/chat"
+	"ken/internal/govern/policy"
+	"ken/internal/talk/engine"
+	"ken/internal/talk/session"
+	"ken/internal/talk/slash"
+	"ken/internal/untrusted"
+	"ken/internal/yamldoc"
+)
+
+// A word is a command of the conversation itself.
+type word struct {
+	name, about string
+	run         func(t *talk, ctx context.Context, args []string) (chat.Output, error)
+}
+
+func words() []word {
+	return []word{
+		{"/compact", "sum up the conversation so far, to make room", (*talk).compact},
+		{"/cost", "tokens and dollars of this session", (*talk).cost},
+		{"/help", "what can be typed here", (*talk).help},
+		{"/intent", "what the model said it was doing", (*talk).intent},
+		{"/mode", "the modes, or /mode NAME to change", (*talk).changeMode},
+		{"/model", "the model that answers", (*talk).showModel},
+		{"/new", "begin a new session", (*talk).fresh},
+		{"/resume", "/resume ID goes on with another session", (*talk).goOn},
+		{"/rewind", "take back the last turn, or /rewind N that one and all after it", (*talk).rewind},
+		{"/sessions", "the sessions that can be resumed", (*talk).list},
+		{"/tools", "/tools WORDS finds capabilities, as the model would", (*talk).tools},
+	}
+}
+
+// Complete gives what may stand at the cursor.
+func (t *talk) Complete(line string, cursor int) []slash.Completion {
+	out := t.app.Completions(line, cursor)
+	head := line[:min(max(cursor, 0), len(line))]
+	if !strings.HasPrefix(head, "/") || strings.ContainsAny(head, " \t\n") {
+		return append(out, t.completeArgument(head, cursor)...)
+	}
+	for _, w := range words() {
+		if strings.HasPrefix(w.name, head) {
+			out = append(out, slash.Completion{Text: w.name, End: cursor, Kind: "command", Description: w.about})
+		}
+	}
+	for _, w := range chat.Words() {
+		if strings.HasPrefix(w.Text, head) {
+			w.End = cursor
+			out = append(out, w)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b slash.Completion) int { return strings.Compare(a.Text, b.Text) })
+	return slices.CompactFunc(out, func(a, b slash.Completion) bool { return a.Text == b.Text })
+}
+
+// completeArgument completes modes, sessions and turns.
+func (t *talk) completeArgument(head string, cursor int) []slash.Completion {
+	word, rest, ok := strings.Cut(head, " ")
+	if !ok || strings.Contains(rest, " ") {
+		return nil
+	}
+	var out []slash.Completion
+	offer := func(text, about string) {
+		if strings.HasPrefix(text, rest) {
+			out = append(out, slash.Completion{Text: text, Start: cursor - len(rest), End: cursor, Kind: "value", Description: about})
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second) // somebody types
+	defer cancel()
+	switch word {
+	case "/mode":
+		for _, name := range append(modeNames(t.app), noMode) {
+			offer(name, "")
+		}
+	case "/resume":
+		list, err := listed(ctx, t.app, mostSessions)
+		if err != nil {
+			return nil // the command itself will say it
+		}
+		for _, s := range list {
+			offer(s.ID, s.about())
+		}
+	case "/rewind":
+		turns, err := t.turns(ctx)
+		if err != nil {
+			return nil
+		}
+		for _, turn := range turns {
+			offer(strconv.Itoa(turn.number), firstWords(turn.said, 60))
+		}
+	}
+	return out
+}
+
+// errNothingSaid is what commands about the session say before there is one.
+var errNothingSaid = errors.New("nothing was said yet")
+
+// Command runs a command of the conversation itself. What looks like a command
+// and is none is refused, rather than said to the model.
+func (t *talk) Command(ctx context.Context, line string) (chat.Output, bool, error) {
+	fields := strings.Fields(line)
+	if len(fields) == 0 || !strings.HasPrefix(line, "/") {
+		return chat.Output{}, false, nil
+	}
+	for _, w := range words() {
+		if w.name == fields[0] {
+			if slices.Contains([]string{"/compact", "/intent", "/rewind"}, w.name) && t.session() == "" {
+				return chat.Output{}, true, errNothingSaid
+			}
+			out, err := w.run(t, ctx, fields[1:])
+			return out, true, err
+		}
+	}
+	switch {
+	case isViewWord(fields[0]):
+		return chat.Output{}, true, fmt.Errorf("%s stands alone; %s", fields[0], forTheModel)
+	case t.looksLikeCommand(line) && !t.app.Commands().Is(line):
+		return chat.Output{}, true, t.unknownWord(line)
+	}
+	return chat.Output{}, false, nil
+}
+
+// forTheModel says how to say to the model what looks like a command.
+const forTheModel = "to say it to the model put a blank or a second slash before it"
+
+// isViewWord reports whether the view of a conversation has a word.
+func isViewWord(name string) bool {
+	return name == "/exit" || slices.ContainsFunc(chat.Words(), func(w slash.Completion) bool { return w.Text == name })
+}
+
+// looksLikeCommand reports whether a text begins with a slash and a word such as
+// commands have. Paths and comments do not.
+func (t *talk) looksLikeCommand(text string) bool {
+	if t.app.Commands().Is(text) {
+		return true
+	}
+	rest, ok := strings.CutPrefix(text, "/")
+	fields := strings.Fields(rest)
+	if !ok || len(fields) == 0 || !strings.HasPrefix(rest, fields[0]) {
+		return false
+	}
+	first, _ := utf8.DecodeRuneInString(rest)
+	return unicode.IsLetter(first) && !strings.ContainsFunc(fields[0], func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_:?!,", r)
+	})
+}
+
+// unknownWord says what may have been meant by a line that is no command.
+func (t *talk) unknownWord(line string) error {
+	word := strings.Fields(line)[0]
+	var names []string
+	for _, w := range words() {
+		names = append(names, w.name)
+	}
+	for _, w := range chat.Words() {
+		names = append(names, w.Text)
+	}
+	near := t.app.Commands().Suggest(line)
+	if own := yamldoc.Nearest(word, names); own != "" {
+		near = append([]string{own}, near...)
+	}
+	fix := "/help and Tab list what there is;"
+	if len(near) > 0 {
+		fix = "did you mean " + strings.Join(near[:min(len(near), 3)], " or ") + "?"
+	}
+	return &capability.Error{
+		Kind: capability.NotFound, Op: "run", Target: untrusted.Line(word, 60), Err: errors.New("no command has this name"), Fix: fix + " " + forTheModel,
+	}
+}
+
+// own runs a command of the conversation itself for a script, which hears of it
+// as of a turn. It is false where the text is none.
+func (t *talk) own(ctx context.Context, text string) (iter.Seq2[engine.Event, error], bool) {
+	word, args, _ := strings.Cut(strings.TrimRight(text, " \n"), " ")
+	flag, lasts := map[string]string{"/mode": "--mode", "/new": "no --resume", "/resume": "--resume"}[word]
+	var out chat.Output
+	is, err := lasts, error(usageError{fmt.Errorf("%s is for a conversation that goes on; with -p use %s", word, flag)})
+	switch {
+	case isViewWord(word):
+		is, err = true, usageError{fmt.Errorf("%s belongs to a conversation, which ken chat without -p is; %s", word, forTheModel)}
+	case !lasts || word == "/mode" && args == "":
+		out, is, err = t.Command(ctx, text)
+	}
+	return func(yield func(engine.Event, error) bool) {
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		yield(engine.Done{Session: t.session(), Reason: engine.EndCommand, Text: out.Text}, nil)
+	}, is
+}
+
+func (t *talk) help(context.Context, []string) (chat.Output, error) {
+	var b strings.Builder
+	for _, w := range words() {
+		fmt.Fprintf(&b, "- `%s` %s\n", w.name, w.about)
+	}
+	for _, w := range chat.Words() {
+		fmt.Fprintf(&b, "- `%s` %s\n", w.Text, w.Description)
+	}
+	fmt.Fprintf(&b, "\nBesides, %s of your capabilities can be typed, as in `/NAME arguments`; Tab completes them.\n", plural(len(t.app.Commands().Commands()), "command"))
+	b.WriteString("\nWhat is not a command goes to the model; so does what has a blank or a second slash before its slash.\n")
+	b.WriteString("\nWhere a call needs your word: `y` this once, `s` with any arguments for this session, `a` the same always, `n` no, `N` no and do not ask again in this session. `s` and `a` are there where the rules let you.")
+	return chat.Output{Text: b.String()}, nil
+}
+
+func (t *talk) compact(ctx context.Context, _ []string) (chat.Output, error) {
+	c, err := t.engine.Compact(ctx, t.app.Principal, t.session())
+	if err != nil {
+		return chat.Output{}, err
+	}
+	if c.How == "" {
+		return chat.Output{Text: fmt.Sprintf("There is nothing to sum up: the conversation takes %d tokens.", c.Before)}, nil
+	}
+	t.refresh(ctx)
+	t.mu.Lock()
+	t.status.Used = c.After
+	t.mu.Unlock()
+	return chat.Output{Text: fmt.Sprintf("The conversation was %s: from %d to at most %d tokens. Nothing is lost; /rewind still goes back.", c.How, c.Before, c.After)}, nil
+}
+
+func (t *talk) cost(ctx context.Context, _ []string) (chat.Output, error) {
+	t.refresh(ctx)
+	s := t.Status()
+	u := s.Usage
+	text := fmt.Sprintf("Input %d tokens: %d read from the cache, %d written to it, %d plain. Output %d tokens, %d of them thoughts.",
+		u.Input, u.CachedRead, u.CachedWrite, u.Input-u.CachedRead-u.CachedWrite, u.Output, u.Thought)
+	if s.Cost > 0 {
+		text += fmt.Sprintf(" About $%.4f.", s.Cost)
+	} else {
+		text += " The price of this model is not known (chat.modelTable)."
+	}
+	return chat.Output{Text: text}, nil
+}
+
+func (t *talk) intent(ctx context.Context, _ []string) (chat.Output, error) {
+	_, entries, err := t.sessions.Read(ctx, t.app.Principal, t.session())
+	if err != nil {
+		return chat.Output{}, err
+	}
+	var lines []string
+	for _, e := range entries {
+		if e.Kind == session.Note && e.Name == "intent" {
+			lines = append(lines, fmt.Sprintf("- turn %d: %s", e.Turn, untrusted.Line(e.Text, 200)))
+		}
+	}
+	if len(lines) == 0 {
+		return chat.Output{Text: "The model has declared no intent yet. Intents: " + strings.Join(policy.Intents(), ", ") + " (policy.intents)."}, nil
+	}
+	return chat.Output{Text: strings.Join(lines[max(len(lines)-20, 0):], "\n")}, nil
+}
+
+func (t *talk) changeMode(_ context.Context, args []string) (chat.Output, error) {
+	names := modeNames(t.app)
+	if len(args) == 0 {
+		return chat.Output{Text: fmt.Sprintf("The mode is %s. There are %s, and none (`/mode none`).", orNone(t.Status().Mode), strings.Join(names, ", "))}, nil
+	}
+	name := args[0]
+	if name != noMode && !slices.Contains(names, name) {
+		return chat.Output{}, fmt.Errorf("there is no mode %q; there are %s, and none (policy.modes)", untrusted.Line(name, 40), strings.Join(names, ", "))
+	}
+	t.choose(name)
+	return chat.Output{Text: "The mode is " + orNone(name) + " from the next message on."}, nil
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return noMode
+	}
+	return s
+}
+
+func (t *talk) showModel(context.Context, []string) (chat.Output, error) {
+	if t.app.Settings.Model == "" {
+		return chat.Output{Text: "No model is configured: `ken config set model PROVIDER/NAME`."}, nil
+	}
+	row := t.app.ModelRow()
+	return chat.Output{Text: fmt.Sprintf("%s, a window of %d tokens. Another one: `ken chat --model PROVIDER/NAME --resume %s`.", t.app.Settings.Model, row.Window, t.session())}, nil
+}
+
+func (t *talk) fresh(context.Context, []string) (chat.Output, error) {
+	old, mode := t.session(), t.Status().Mode
+	t.take(session.Head{Mode: mode})
+	if old == "" {
+		return chat.Output{Text: "A new session."}, nil
+	}
+	return chat.Output{Text: "A new session. The one before is " + old + "."}, nil
+}
+
+func (t *talk) goOn(ctx context.Context, args []string) (chat.Output, error) {
+	if len(args) != 1 {
+		return chat.Output{}, errors.New("name one session, or last; /sessions lists them")
+	}
+	if err := t.resume(ctx, args[0]); err != nil {
+		return chat.Output{}, err
+	}
+	lines := t.where(ctx)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return chat.Output{Text: strings.Join(lines, "\n\n"), GoOn: t.head.Open}, nil
+}
+
+func (t *talk) rewind(ctx context.Context, args []string) (chat.Output, error) {
+	turns, err := t.turns(ctx)
+	if err != nil {
+		return chat.Output{}, err
+	}
+	if len(turns) == 0 {
+		return chat.Output{}, errors.New("there is no turn that could be taken back")
+	}
+	turn := turns[len(turns)-1].number
+	if len(args) > 0 {
+		turn, err = strconv.Atoi(args[0])
+		if err != nil || !slices.ContainsFunc(turns, func(s saidTurn) bool { return s.number == turn }) {
+			return chat.Output{}, fmt.Errorf("%s: there is no such turn; there are %s", untrusted.Line(args[0], 24), numbers(turns))
+		}
+	}
+	said, err := t.engine.Rewind(ctx, t.app.Principal, t.session(), turn)
+	if err != nil {
+		return chat.Output{}, err
+	}
+	return chat.Output{Text: fmt.Sprintf("Turn %d and all after it are taken back. What calls have done is not undone.", turn), Fill: said}, nil
+}
+
+func (t *talk) list(ctx context.Context, _ []string) (chat.Output, error) {
+	list, err := listed(ctx, t.app, mostSessions)
+	if err != nil {
+		return chat.Output{}, err
+	}
+	var b strings.Builder
+	for _, s := range list {
+		fmt.Fprintf(&b, "- `%s` %s\n", s.ID, s.about())
+	}
+	if b.Len() == 0 {
+		b.WriteString("There are no other sessions yet.")
+	}
+	return chat.Output{Text: b.String()}, nil
+}
+
+func (t *talk) tools(ctx context.Context, args []string) (chat.Output, error) {
+	if len(args) == 0 {
+		st := t.app.View().Stats()
+		return chat.Output{Text: fmt.Sprintf("%d capabilities, %d of them usable here. `/tools WORDS` finds some; `ken catalog list` lists all.", st.Capabilities, st.Available)}, nil
+	}
+	found, err := t.app.FindFor(ctx, strings.Join(args, " "))
+	if err != nil {
+		return chat.Output{}, err
+	}
+	var b strings.Builder
+	for _, p := range found.Briefs {
+		fmt.Fprintf(&b, "- `%s` %.2f %s\n", p.ID, p.Score, foreign(strings.Join(p.Why, "; ")))
+	}
+	if b.Len() == 0 {
+		b.WriteString("Nothing fits (discovery.tier1MinRelevance).")
+	}
+	return chat.Output{Text: b.String()}, nil
+}
