@@ -32,6 +32,7 @@ type chatCall struct {
 	model    string
 	agent    string
 	delivery string
+	kind     string // of session
 	list     bool
 	quiet    bool
 	said     bool // -p was given
@@ -64,6 +65,7 @@ func (c *command) chatCommand() *cobra.Command {
 	cmd.Flags().StringVar(&k.mode, "mode", "", "the `mode` to talk in (policy.modes), or none")
 	cmd.Flags().StringVar(&k.model, "model", "", "the model to talk to, as `PROVIDER/NAME`, instead of that of ken.yaml")
 	cmd.Flags().StringVar(&k.agent, "agent", "", "the `name` of the agent whose settings hold (discovery.agents)")
+	cmd.Flags().StringVar(&k.kind, "session-type", "", "the `type` of the session, for cards that ask for one: main, isolated, … (main)")
 	cmd.Flags().StringVar(&k.delivery, "delivery", "", "how found tools become callable in a new session: a `word` of chat.toolDelivery")
 	cmd.Flags().BoolVar(&k.list, "list", false, "list the sessions that can be resumed")
 	cmd.Flags().BoolVarP(&k.quiet, "quiet", "q", false, "with -p: the answer and nothing else")
@@ -259,6 +261,9 @@ func (c *command) ask(ctx context.Context, t *talk, asked engine.Asked) error {
 			return err
 		}
 		return t.Reply(ctx, asked, chat.Answer{Yes: answer.Effect == approval.Yes, Scope: chat.Scope(answer.Scope)})
+	}
+	if f, ok := c.in.(*os.File); ok {
+		chat.Flush(f)
 	}
 	how := "[y/N]"
 	if asked.What == engine.Ask {

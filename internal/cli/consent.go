@@ -14,6 +14,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/app"
+	"ken/internal/cli/chat"
 	"ken/internal/govern/approval"
 	"ken/internal/run/runner"
 )
@@ -90,6 +91,9 @@ func (c *command) decide(ctx context.Context, t approval.Ticket) (approval.Answe
 	if wide {
 		choices = fmt.Sprintf("[y] this once; with any arguments: [s] for this session, [a] always; [n] no, [N] no, and do not ask again in this session\n"+
 			"(s and a are about every call of %s%s)", foreign(string(t.Question.Call.Target)), foreign(" "+t.Question.Call.Action))
+	}
+	if f, ok := c.in.(*os.File); ok {
+		chat.Flush(f)
 	}
 	for range 3 {
 		fmt.Fprintf(c.out, "%s %s: ", c.out.style(yellow, "Allow it?"), choices)

@@ -57,7 +57,9 @@ func (c *command) runCommand() *cobra.Command {
 func (c *command) run(ctx context.Context, a *app.App, r runCall, given []string) error {
 	// Somebody who stops reading must not end this process: the call would have
 	// no closing record.
-	signal.Ignore(syscall.SIGPIPE)
+	gone := make(chan os.Signal, 1)
+	signal.Notify(gone, syscall.SIGPIPE) // taken rather than ignored, which programs that are run would inherit
+	defer signal.Stop(gone)
 	call, err := c.callOf(ctx, a, given)
 	if err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/term"
 
@@ -162,6 +163,9 @@ func (p *plainChat) answer(ctx context.Context, a engine.Asked) error {
 // choose asks until there is an answer that counts; none is a no.
 func (p *plainChat) choose(ctx context.Context, a engine.Asked) (Answer, error) {
 	list := choices(a)
+	if err := p.forget(ctx); err != nil {
+		return Answer{Scope: Once}, err
+	}
 	for range 3 {
 		line, ok, err := p.ask(ctx, menuOf(a)+" ")
 		line = strings.TrimSpace(line)
@@ -184,6 +188,31 @@ func (p *plainChat) choose(ctx context.Context, a engine.Asked) (Answer, error) 
 		}
 	}
 	return Answer{Scope: Once}, nil
+}
+
+// forget throws away what was typed before a question, until nothing comes any
+// more: nobody agrees to what they have not seen.
+func (p *plainChat) forget(ctx context.Context) error {
+	if !p.person {
+		return nil
+	}
+	Flush(p.cfg.In)
+	p.lines.buf = nil
+	quiet := time.NewTimer(calm)
+	defer quiet.Stop()
+	for {
+		select {
+		case _, ok := <-p.lines.in:
+			if !ok {
+				return nil
+			}
+			quiet.Reset(calm)
+		case <-quiet.C:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 // fill asks for the fields of a form, one a line; the input's end gives none.
