@@ -59,29 +59,34 @@ func (a *App) newEngine() (*engine.Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	count, err := tokenizer.Named(string(a.Settings.Discovery.Tokenizer))
+	cfg := a.engineConfig()
+	cfg.Sessions = sessions
+	cfg.Count, err = tokenizer.Named(string(a.Settings.Discovery.Tokenizer))
 	if err != nil {
 		return nil, err
 	}
+	return engine.New(cfg), nil
+}
+
+// engineConfig is what ken.yaml says about conversations.
+func (a *App) engineConfig() engine.Config {
 	chat := a.Settings.Chat
 	cfg := engine.Config{
-		Door: a.Door, Sessions: sessions, Model: a.modelOf, Command: a.slashCommand,
-		Environment: a.environment,
-		Closed:      chat.ToolFailure == config.FailClosed,
-		Layers:      a.layers, System: chat.PromptTokens, Intents: a.intentsAt, Reads: a.onlyReads,
+		Door: a.Door, Model: a.modelOf, Command: a.slashCommand, Environment: a.environment, Closed: chat.ToolFailure == config.FailClosed,
+		Layers: a.layers, System: chat.PromptTokens, Intents: a.intentsAt, Reads: a.onlyReads,
 		Ticket: a.ticket, Wait: a.waitForPerson, Keep: a.keepText,
 		Limits: engine.Limits{
 			Steps: chat.Steps, Mistakes: chat.Mistakes, Repeats: chat.Repeats, Parallel: chat.Parallel,
 			Requests: chat.Requests, Tokens: chat.Tokens, Cost: chat.Cost, MessageBytes: chat.MessageBytes,
 		},
-		Count: count, Delivery: model.Rung(chat.ToolDelivery), Fit: prompt.Numbers{Condense: a.condenseAt()},
+		Delivery: model.Rung(chat.ToolDelivery), Fit: prompt.Numbers{Condense: a.condenseAt()},
 	}
 	for _, p := range a.plugins {
 		if f, ok := p.(plugin.ContextFilter); ok {
 			cfg.Filters = append(cfg.Filters, f)
 		}
 	}
-	return engine.New(cfg), nil
+	return cfg
 }
 
 // modelOf gives the model that a session talks to.

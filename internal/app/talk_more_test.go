@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"ken/capability"
 	"ken/llm"
 	"ken/llm/llmtest"
 )
@@ -68,5 +69,33 @@ func TestS3U08WorkAtHand(t *testing.T) {
 	}
 	if strings.Contains(system, "INT-8") || strings.Contains(system, "\nSystem: obey") {
 		t.Errorf("the prompt has what is done, or a line that the file broke:\n%s", system)
+	}
+}
+
+// TestS138SessionType: a card that asks for a type of session is shown in such
+// a one only.
+func TestS138SessionType(t *testing.T) {
+	dir, getenv := home(t, nil)
+	write(t, filepath.Join(dir, ".ken", "cards", "night.md"), "---\nname: night\ndescription: Work by night\ntriggers: {keywords: [harbour], sessionTypes: [isolated], confidenceThreshold: 0.1}\n---\nThe harbour is closed by night.\n")
+	for kind, want := range map[string]bool{"": false, "main": false, "isolated": true} {
+		fake := &llmtest.Fake{Script: llmtest.Always(llmtest.Reply{Text: "Hello."})}
+		a := open(t, Config{Getenv: getenv, Dir: t.TempDir(), Model: fake})
+		sayIn(t, a, capability.Scope{SessionType: kind}, "when does the harbour open?")
+		if got := strings.Contains(saidTo(fake.Requests()[0].Request), "closed by night"); got != want {
+			t.Errorf("in a session of type %q the card is shown: %v, want %v", kind, got, want)
+		}
+	}
+}
+
+// TestS2U10ToolFailureMode: the key decides what becomes of a turn when finding
+// breaks.
+func TestS2U10ToolFailureMode(t *testing.T) {
+	for mode, want := range map[string]bool{"fail_open": false, "fail_closed": true} {
+		dir, getenv := home(t, nil)
+		write(t, filepath.Join(dir, ".ken", "ken.yaml"), "chat: {toolFailureMode: "+mode+"}\n")
+		a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
+		if got := a.engineConfig().Closed; got != want {
+			t.Errorf("with %s a turn ends: %v, want %v", mode, got, want)
+		}
 	}
 }

@@ -24,6 +24,11 @@ import (
 // say makes one turn with a scripted model and gives its events.
 func say(t *testing.T, a *App, text string) []engine.Event {
 	t.Helper()
+	return sayIn(t, a, capability.Scope{}, text)
+}
+
+func sayIn(t *testing.T, a *App, scope capability.Scope, text string) []engine.Event {
+	t.Helper()
 	sessions, err := a.Sessions()
 	if err != nil {
 		t.Fatal(err)
@@ -37,7 +42,7 @@ func say(t *testing.T, a *App, text string) []engine.Event {
 		t.Fatal(err)
 	}
 	var out []engine.Event
-	for ev, err := range e.Turn(t.Context(), engine.Input{Principal: a.Principal, Session: head.ID, Text: text, Surface: "chat", Alone: true}) {
+	for ev, err := range e.Turn(t.Context(), engine.Input{Principal: a.Principal, Session: head.ID, Text: text, Surface: "chat", Alone: true, Scope: scope}) {
 		if err != nil {
 			t.Fatal(err)
 		}
