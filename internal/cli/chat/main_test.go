@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rogpeppe/go-internal/txtar"
 	"go.uber.org/goleak"
-	"golang.org/x/tools/txtar"
 
 	"ken/internal/talk/engine"
 	"ken/internal/talk/slash"

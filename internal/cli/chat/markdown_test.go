@@ -8,7 +8,7 @@ import (
 	"testing"
 	"unicode"
 
-	"golang.org/x/tools/txtar"
+	"github.com/rogpeppe/go-internal/txtar"
 )
 
 // render gives a document that comes in fragments of n bytes.
