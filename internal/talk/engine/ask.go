@@ -170,13 +170,7 @@ func (t *turn) answered(got *received) (ending, bool, error) {
 		return t.nothing(got)
 	}
 	if len(calls) > 0 {
-		t.name(calls)
-		t.whole = got.stop != llm.StopLength
-		if err := t.append(got.entry(t)); err != nil {
-			return ending{}, false, err
-		}
-		t.emit(got.event(t))
-		return ending{}, false, nil
+		return t.called(got, calls)
 	}
 	end := ending{reason: EndAnswer}
 	if got.flood {
@@ -194,25 +188,65 @@ func (t *turn) answered(got *received) (ending, bool, error) {
 	return end, true, nil
 }
 
+// called writes an answer with calls down. Those of one that the provider would
+// not finish are not made: nobody knows what it took away.
+func (t *turn) called(got *received, calls []*llm.ToolCall) (ending, bool, error) {
+	whole := got.stop != llm.StopLength && got.stop != llm.StopRefuse
+	t.name(calls, whole)
+	e := got.entry(t)
+	if !whole {
+		e.Name = cutShort
+	}
+	entries := []session.Entry{e}
+	if got.stop == llm.StopRefuse {
+		results := session.Entry{Kind: session.Results}
+		for _, c := range calls {
+			results.Blocks = append(results.Blocks, resultBlock(c, []llm.Block{{Text: "The call was not made: the provider would not let the answer be finished."}}, true))
+		}
+		entries = append(entries, results)
+	}
+	if err := t.append(entries...); err != nil {
+		return ending{}, false, err
+	}
+	all := t.log.Entries()
+	t.mine = all[len(all)-len(entries)].Seq
+	t.emit(got.event(t))
+	if got.stop == llm.StopRefuse {
+		t.calls += len(calls)
+		return notAnswered, true, nil
+	}
+	return ending{}, false, nil
+}
+
+// notAnswered is the end of a turn that the provider would not answer.
+var notAnswered = ending{EndFailed, "the provider would not answer this; say it otherwise, or rewind"}
+
 // name gives each call an id of its own and a name that the wire knows. A tool
 // that is not there is called through the one that calls any. Where that is not
 // there either, because everything is, the call stays as it is if a wire can
 // carry it.
-func (t *turn) name(calls []*llm.ToolCall) {
+func (t *turn) name(calls []*llm.ToolCall, whole bool) {
 	declared := map[string]bool{}
 	for _, name := range t.toolNames() {
 		declared[name] = true
 	}
+	taken := map[string]bool{} // also by a call that comes later
+	for _, c := range calls {
+		taken[c.ID] = true
+	}
 	seen := map[string]bool{}
 	for i, c := range calls {
 		if !plainID(c.ID) || seen[c.ID] {
-			c.ID = fmt.Sprintf("call_%d_%d", t.number, t.calls+i+1)
+			for c.ID = fmt.Sprintf("call_%d_%d", t.number, t.calls+i+1); taken[c.ID]; {
+				c.ID += "x"
+			}
+			taken[c.ID] = true
 		}
 		seen[c.ID] = true
 		if declared[c.Name] || own(c.Name) || !declared[toolInvoke] && plainID(c.Name) {
 			continue
 		}
-		c.Arguments = envelope(c)
+		c.Arguments = envelope(c, whole)
 		c.Name = toolInvoke
 	}
 }
@@ -249,7 +283,7 @@ func (t *turn) refusedByProvider(got *received) (ending, bool, error) {
 		return ending{}, false, err
 	}
 	t.emit(got.event(t))
-	return ending{EndFailed, "the provider would not answer this; say it otherwise, or rewind"}, true, nil
+	return notAnswered, true, nil
 }
 
 // broken is a request that did not come to its end.
@@ -282,6 +316,9 @@ func (t *turn) broken(got *received, err error) (ending, bool, error) {
 // the step may be tried once more.
 func (t *turn) cut(got *received, err error) (ending, bool, error) {
 	text := "The stream broke off in the middle of the answer; what came of it is kept, and none of its calls was made."
+	if !got.any {
+		text = "Nothing of the answer could be read."
+	}
 	if werr := t.append(t.partial(got, "(Your answer broke off here, and none of its calls was made. Go on.)")...); werr != nil {
 		return ending{}, false, werr
 	}

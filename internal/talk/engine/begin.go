@@ -23,6 +23,7 @@ const (
 	noteIntent  = prompt.NoteIntent // Text is the intent and perhaps ": " and why
 	noteTicket  = "ticket"          // Text is a [waited]
 	noteReply   = "reply"           // Text is a [replied]
+	noteResumed = "resumed"         // what waited is made now
 	noteRung    = "rung"            // Text is a rung and the model for which the provider refused it
 	noteCommand = "command"         // Text is a slash command, whole
 	noteStep    = "step"            // Usage and Cost are those of a request without an answer
@@ -43,7 +44,7 @@ func (e *Engine) begin(ctx context.Context, in Input, yield func(Event, error) b
 	if err != nil {
 		return nil, err
 	}
-	t := &turn{e: e, in: in, yield: yield, log: log, head: log.Head(), replies: map[string]Reply{}, tickets: map[int]string{}, refused: map[model.Rung]bool{}}
+	t := &turn{e: e, in: in, yield: yield, log: log, head: log.Head(), replies: map[string]Reply{}, tickets: map[int]string{}, refused: map[model.Rung]bool{}, started: map[int]bool{}, untouched: map[int]bool{}}
 	t.ctx, t.abort = context.WithCancelCause(log.Context())
 	t.allowed = e.limits
 	t.in.Agent = cmp.Or(in.Agent, t.head.Agent)
@@ -101,20 +102,26 @@ func (t *turn) place() error {
 	for i := range entries {
 		e := &entries[i]
 		t.number = max(t.number, e.Turn)
-		if e.Kind != session.Note || e.Name == noteEnd {
+		// A compaction comes after a turn and does not begin or end one.
+		if e.Kind == session.Note && e.Name == noteEnd || e.Kind == session.Rewound || isSaid(e) {
 			last = e
+		}
+	}
+	there := 0 // the last turn that was not taken back
+	for _, e := range spoken(entries) {
+		if isSaid(&e) {
+			there = max(there, e.Turn)
 		}
 	}
 	if !t.in.Continue {
 		t.number++
 		if t.intents.rules.Remember {
-			t.recallIntent(t.number - 1)
+			t.recallIntent(there)
 		}
 		return nil
 	}
 	t.opened = true
-	begun := slices.ContainsFunc(t.live, func(e session.Entry) bool { return e.Turn == t.number && e.Kind != session.Prefix })
-	if !begun || last.Kind == session.Rewound {
+	if t.number == 0 || there != t.number || last.Kind == session.Rewound {
 		return &capability.Error{Kind: capability.Conflict, Op: "go on", Target: t.in.Session, Err: errors.New("no turn is open in it"), Fix: "say something"}
 	}
 	retried := last.Kind == session.Note && (last.Text == string(EndAborted) || last.Text == string(EndFailed))
@@ -126,6 +133,22 @@ func (t *turn) place() error {
 		t.recallIntent(t.number)
 	}
 	return nil
+}
+
+// spoken gives what was said and not taken back, whatever a compaction hides.
+func spoken(entries []session.Entry) []session.Entry {
+	return session.Live(slices.DeleteFunc(slices.Clone(entries), func(e session.Entry) bool {
+		return e.Kind == session.Summary || e.Kind == session.Marker
+	}))
+}
+
+// isSaid reports whether an entry is a part of a turn.
+func isSaid(e *session.Entry) bool {
+	switch e.Kind {
+	case session.User, session.Added, session.Assistant, session.Results:
+		return true
+	}
+	return false
 }
 
 // recallRefusals takes the rungs that the provider refused for this model, and
@@ -156,12 +179,16 @@ func (t *turn) recall() {
 			t.typed = e.Text
 		case e.Kind == session.Note && e.Name == noteTicket:
 			var w waited
-			if json.Unmarshal([]byte(e.Text), &w) == nil {
+			if json.Unmarshal([]byte(e.Text), &w) == nil && w.Ticket != "" {
 				t.tickets[w.Call] = w.Ticket
 			}
 		case e.Kind == session.Note && e.Name == noteReply:
 			var r replied
-			if json.Unmarshal([]byte(e.Text), &r) == nil {
+			switch err := json.Unmarshal([]byte(e.Text), &r); {
+			case err != nil:
+			case r.Used:
+				delete(t.replies, r.Ask)
+			default:
 				t.replies[r.Ask] = r.Reply
 			}
 		}
@@ -177,10 +204,15 @@ func (t *turn) spend(u llm.Usage, dollars float64) {
 	t.cost += dollars
 }
 
-// recallIntent takes the intents that were declared in a turn.
+// recallIntent takes the intents that were declared in a turn. Where one holds
+// for a request, those of earlier requests do not count.
 func (t *turn) recallIntent(number int) {
 	for _, e := range t.log.Entries() {
-		if e.Turn == number && e.Kind == session.Note && e.Name == noteIntent {
+		switch {
+		case e.Turn != number:
+		case e.Kind == session.Assistant, e.Kind == session.Note && e.Name == noteStep:
+			t.intents.newRequest()
+		case e.Kind == session.Note && e.Name == noteIntent:
 			intent, _, _ := strings.Cut(e.Text, ":")
 			t.intents.take(selection{intent: intent})
 		}
@@ -211,7 +243,7 @@ func (t *turn) close(end ending) Done {
 	}
 	var last []session.Entry
 	if end.reason != EndWaiting && end.reason != EndFailed {
-		last = t.answerRest("The call was not made: the turn was " + string(end.reason) + ".")
+		last = t.answerRest("the turn was " + string(end.reason))
 	}
 	last = append(last, t.endNote(end))
 	if err := t.append(last...); err != nil && done.Reason != EndFailed {
@@ -228,18 +260,6 @@ func (t *turn) endNote(end ending) session.Entry {
 	return session.Entry{Kind: session.Note, Name: noteEnd, Text: string(end.reason)}
 }
 
-// answerRest gives the entry with a result for each call that has none.
-func (t *turn) answerRest(text string) []session.Entry {
-	var blocks []llm.Block
-	for _, c := range unanswered(t.live) {
-		blocks = append(blocks, resultBlock(c, []llm.Block{{Text: text}}, true))
-	}
-	if blocks == nil {
-		return nil
-	}
-	return []session.Entry{{Kind: session.Results, Blocks: blocks}}
-}
-
 // callsOf gives the calls of an answer.
 func callsOf(blocks []llm.Block) []*llm.ToolCall {
 	var out []*llm.ToolCall
@@ -249,29 +269,4 @@ func callsOf(blocks []llm.Block) []*llm.ToolCall {
 		}
 	}
 	return out
-}
-
-// unanswered gives the calls of the last answer that have no result.
-func unanswered(live []session.Entry) []*llm.ToolCall {
-	var calls []*llm.ToolCall
-	has := map[string]bool{}
-	for i := range live {
-		switch e := &live[i]; e.Kind {
-		case session.Assistant:
-			calls, has = callsOf(e.Blocks), map[string]bool{}
-		case session.Results:
-			for _, b := range e.Blocks {
-				if b.Result != nil {
-					has[b.Result.ID] = true
-				}
-			}
-		}
-	}
-	rest := calls[:0:0]
-	for _, c := range calls {
-		if !has[c.ID] {
-			rest = append(rest, c)
-		}
-	}
-	return rest
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -45,54 +46,64 @@ type job struct {
 // order, and writes down each result as soon as it is there. Neighbours that
 // only read run at once.
 func (t *turn) carryOut() (ending, bool, error) {
-	jobs := t.jobs()
+	jobs, above := t.jobs()
+	if len(jobs) > 0 {
+		if err := t.resume(); err != nil {
+			return ending{}, true, err
+		}
+	}
 	for at := 0; at < len(jobs); {
+		if err := t.ctx.Err(); err != nil {
+			return ending{}, true, err
+		}
 		n := t.prepare(jobs[at:])
 		group := jobs[at : at+n]
 		t.make(group)
-		if end, over, err := t.settle(group, jobs[at+n:]); over || err != nil {
+		if end, over, err := t.settle(group, slices.Concat(jobs[at+n:], above)); over || err != nil {
 			return end, true, err
 		}
 		at += n
 	}
-	return ending{}, false, nil
+	return ending{}, false, t.tooMany(above)
 }
 
-// jobs gives the calls that have no result. They are numbered by all that was
-// said in the turn, so that a call made again after a crash has the key that it
-// had.
-func (t *turn) jobs() []*job {
-	var calls []*llm.ToolCall
-	before, has := 0, map[string]bool{}
-	entries := t.log.Entries()
-	for i := range entries {
-		e := &entries[i]
-		switch {
-		case e.Kind == session.Assistant && e.Turn == t.number:
-			before += len(calls)
-			calls, has = callsOf(e.Blocks), map[string]bool{}
-		case e.Kind == session.Results:
-			for _, b := range e.Blocks {
-				if b.Result != nil {
-					has[b.Result.ID] = true
-				}
-			}
-		}
+// tooMany answers the calls above the limit all at once, whatever their number.
+func (t *turn) tooMany(above []*job) error {
+	if len(above) == 0 {
+		return nil
 	}
-	t.calls = before + len(calls)
-	var out []*job
-	for i, c := range calls {
-		if has[c.ID] {
+	e := session.Entry{Kind: session.Results}
+	for _, j := range above {
+		e.Blocks = append(e.Blocks, resultBlock(j.asked, t.told(j), true))
+	}
+	t.mistakes++
+	t.notice("limit", fmt.Sprintf("%d calls of the answer were not made: one may have %d", len(above), t.e.limits.Calls))
+	return t.append(e)
+}
+
+// jobs gives the calls of the turn that have no result, and those of them that
+// are above the limit and have their refusal. Calls of an answer that was taken
+// back are none.
+func (t *turn) jobs() (jobs, above []*job) {
+	a := t.last()
+	if a.entry.Turn != t.number {
+		return nil, nil
+	}
+	t.calls, t.whole = a.before+len(a.calls), a.whole()
+	for i, c := range a.calls {
+		if a.has[c.ID] {
 			continue
 		}
-		j := &job{asked: c, number: before + i + 1}
+		j := &job{asked: c, number: a.before + i + 1}
 		if over(i+1, t.e.limits.Calls) {
 			j.shown = Call{ID: c.ID, Target: capability.ID(c.Name), Arguments: c.Arguments}
-			j.refuse(capability.Invalid, c.Name, fmt.Errorf("the answer has %d calls, the limit is %d", len(calls), t.e.limits.Calls), "make fewer calls at once")
+			j.refuse(capability.Invalid, c.Name, fmt.Errorf("the answer has %d calls, the limit is %d", len(a.calls), t.e.limits.Calls), "make fewer calls at once")
+			above = append(above, j)
+			continue
 		}
-		out = append(out, j)
+		jobs = append(jobs, j)
 	}
-	return out
+	return jobs, above
 }
 
 // prepare reads the calls that may be made next: one, or neighbours that only
@@ -196,9 +207,9 @@ type enveloped struct {
 // envelope writes a call of a tool that is not there as one of the tool that
 // calls any. Arguments that are no JSON are kept as a text, so that they are
 // refused and not lost.
-func envelope(c *llm.ToolCall) []byte {
+func envelope(c *llm.ToolCall, whole bool) []byte {
 	in := enveloped{Capability: c.Name}
-	if args, _, err := readArguments(c.Arguments, true); err == nil {
+	if args, _, err := readArguments(c.Arguments, whole); err == nil {
 		in.Arguments = args
 	} else {
 		in.Arguments, _ = json.Marshal(string(c.Arguments)) // a text always marshals

@@ -38,7 +38,7 @@ func (t *turn) command() (ending, bool, error) {
 		return t.runCommand(cmd.Call)
 	}
 	t.announce()
-	entries := t.answerRest("The call was not made: it waited for a person, and the user went on instead. Nobody has refused it.")
+	entries := t.answerRest(userWentOn)
 	entries = append(entries, session.Entry{Kind: session.User, Blocks: []llm.Block{{Text: untrusted.Line(t.in.Text, saidOf)}}}, session.Entry{Kind: session.Note, Name: noteCommand, Text: t.in.Text})
 	if err := t.append(entries...); err != nil {
 		return ending{}, true, err

@@ -85,6 +85,30 @@ func TestOwnToolRuns(t *testing.T) {
 	}
 }
 
+// TestOwnToolAppears: one of the program's that another mode shows is told of
+// beside the next message, once, and can be called; the prefix stays.
+func TestOwnToolAppears(t *testing.T) {
+	r := open(t, setting{own: files.Tools()})
+	fake := &llmtest.Fake{Script: llmtest.Replies(text("Hello."), answers(call("write_to_file", `{"path":"a","content":"b"}`)), text("Done."), text("Yes."))}
+	r.model = fake
+	id := r.session()
+	r.turn(Input{Session: id, Text: "hello", Mode: "ask"})
+	events := r.turn(Input{Session: id, Text: "write", Mode: "code"})
+	if f := of[Finished](events); len(f) != 1 || f[0].Target != "tool:write_to_file" || f[0].Kind == "not found" {
+		t.Errorf("Finished = %+v, want that of tool:write_to_file", f)
+	}
+	r.turn(Input{Session: id, Text: "and?", Mode: "code"})
+	seen := fake.Requests()
+	last := seen[len(seen)-1].Request
+	told := 0
+	for _, m := range last.Messages {
+		told += strings.Count(textOf(m.Blocks), "- write_to_file: ")
+	}
+	if told != 1 || len(last.Tools) != len(seen[0].Request.Tools) {
+		t.Errorf("write_to_file was told of %d times, want once; %d tools before and %d after", told, len(seen[0].Request.Tools), len(last.Tools))
+	}
+}
+
 // TestOnlyTools: where everything is among the tools, none of those that search
 // is, the map is left out, and a call of what is not there is still answered; a
 // skill brings them back.

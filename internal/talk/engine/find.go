@@ -11,6 +11,7 @@ import (
 	"ken/capability"
 	"ken/internal/door"
 	"ken/internal/talk/deliver"
+	"ken/internal/talk/model"
 	"ken/internal/talk/prompt"
 	"ken/internal/talk/session"
 	"ken/internal/untrusted"
@@ -139,6 +140,34 @@ func (t *turn) core() []deliver.Offer {
 		}
 	}
 	return t.offers(entries, t.known.Taken())
+}
+
+// appeared gives the tools of the program that the model does not know yet,
+// since another mode shows more of them, and the text that tells of them. The
+// prefix stays as it is: they are called by their names or through the tool
+// that calls any.
+func (t *turn) appeared() (text string, offers []deliver.Offer) {
+	known := map[capability.ID]bool{}
+	for _, o := range t.known.Tools {
+		known[o.ID] = true
+	}
+	var entries []*door.Entry
+	for e := range t.view.Own() {
+		if callable(e) && !own(e.Name) && !known[e.ID] && t.known.Shown[e.ID] == "" {
+			entries = append(entries, e)
+		}
+	}
+	if len(entries) == 0 || t.rung == model.PerTurn { // which shows all of them in every turn
+		return "", nil
+	}
+	offers = t.offers(entries, t.known.Taken())
+	for _, o := range offers {
+		text += fmt.Sprintf("\n- %s: %s Its input schema: %s", o.Tool.Name, o.Tool.Description, bounded(string(o.Tool.Schema)))
+	}
+	if text == "" {
+		return "", nil
+	}
+	return "Tools that you may call from now on besides the others, with " + toolInvoke + " where you cannot call them directly:" + text, offers
 }
 
 // all gives everything else that may be called, or nil where that is too much to

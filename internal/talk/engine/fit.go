@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -173,9 +172,7 @@ func (e *Engine) Rewind(ctx context.Context, who capability.Principal, id string
 	from, to := 0, 0
 	// What a compaction hides is there, what a rewind hides is not.
 	there := map[int]bool{}
-	for _, entry := range session.Live(slices.DeleteFunc(slices.Clone(t.log.Entries()), func(e session.Entry) bool {
-		return e.Kind == session.Summary || e.Kind == session.Marker
-	})) {
+	for _, entry := range spoken(t.log.Entries()) {
 		there[entry.Seq] = true
 	}
 	found := false

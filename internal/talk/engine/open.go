@@ -34,7 +34,7 @@ func (t *turn) open() error {
 	if o.found, err = t.find(); err != nil {
 		return err
 	}
-	o.entries = t.answerRest("The call was not made: it waited for a person, and the user went on instead. Nobody has refused it.")
+	o.entries = t.answerRest(userWentOn)
 	if err := t.before(&o); err != nil {
 		return err
 	}
@@ -131,6 +131,17 @@ func (t *turn) beside(o *opening) session.Entry {
 	if o.text != "" {
 		added.Kind, ok = session.Added, true
 		added.Blocks = append(added.Blocks, llm.Block{Text: o.text})
+	}
+	if text, offers := t.appeared(); text != "" {
+		added.Kind, ok = session.Added, true
+		added.Blocks = append(added.Blocks, llm.Block{Text: text})
+		if added.Shown == nil {
+			added.Shown = map[capability.ID]string{}
+		}
+		for _, o := range offers {
+			added.Shown[o.ID] = "own"
+			added.Offers = append(added.Offers, session.Offer{Tool: o.Tool.Name, ID: o.ID})
+		}
 	}
 	if text := t.environment(); text != "" {
 		added.Kind, ok = session.Added, true

@@ -103,7 +103,7 @@ func (t *turn) selectIntent(j *job) {
 	if t.intents.needsConsent(s) {
 		j.rounds = 1
 		reply, ok := t.put(Asked{
-			ID: t.askID(j), What: Escalate, Call: &j.shown,
+			ID: t.askID(j, Escalate, t.intents.active+" "+s.intent), What: Escalate, Call: &j.shown,
 			Text:  fmt.Sprintf("The model wants to go from %s to %s.", t.intents.active, s.intent),
 			Lines: []Line{{"from", t.intents.active}, {"to", s.intent}, {"justification", s.justification}},
 		}, j)
@@ -141,7 +141,7 @@ func (t *turn) askUser(j *job) {
 		return
 	}
 	j.rounds = 1
-	reply, ok := t.put(Asked{ID: t.askID(j), What: Ask, Call: &j.shown, Text: in.Question, Choice: in.Choices}, j)
+	reply, ok := t.put(Asked{ID: t.askID(j, Ask, ""), What: Ask, Call: &j.shown, Text: in.Question, Choice: in.Choices}, j)
 	switch {
 	case !ok:
 	case strings.TrimSpace(reply.Text) == "" && !reply.Yes:

@@ -37,12 +37,19 @@ func (t *turn) question(j *job) (again bool) {
 }
 
 // askID names a question of a call, the same when the call is made again after
-// a crash.
-func (t *turn) askID(j *job) string { return fmt.Sprintf("%d.%d.%d", t.number, j.number, j.rounds) }
+// a crash and asks the same. A reply to anything else is no answer to it: the
+// id has the kind of the question and, where it has one, what it is about.
+func (t *turn) askID(j *job, what Question, about string) string {
+	id := fmt.Sprintf("%d.%d.%d.%s", t.number, j.number, j.rounds, what)
+	if about != "" {
+		id += "." + hashOf(about)
+	}
+	return id
+}
 
 // consent waits at the desk until somebody who may has answered.
 func (t *turn) consent(j *job, q *door.Question) bool {
-	a := Asked{ID: t.askID(j), What: Consent, Call: &j.shown, Ticket: q.Ticket, Text: q.Text}
+	a := Asked{ID: t.askID(j, Consent, ""), What: Consent, Call: &j.shown, Ticket: q.Ticket, Text: q.Text}
 	if t.e.cfg.Ticket != nil {
 		if more, err := t.e.cfg.Ticket(t.ctx, q.Ticket); err == nil {
 			a.Lines, a.Wide = more.Lines, more.Wide
@@ -53,14 +60,7 @@ func (t *turn) consent(j *job, q *door.Question) bool {
 	}
 	t.emit(a)
 	if t.in.Alone || t.e.cfg.Wait == nil || q.Ticket == "" {
-		if q.Ticket != "" && t.tickets[j.number] != q.Ticket {
-			// Without it a no would be asked about again, for ever.
-			if err := t.append(session.Entry{Kind: session.Note, Name: noteTicket, Text: jsonText(waited{j.number, q.Ticket})}); err != nil {
-				t.notice("degraded", "what the call waits for was not written: "+err.Error())
-			}
-			t.tickets[j.number] = q.Ticket
-		}
-		j.wait("a person must agree to " + string(j.call.Target) + " first: ken approve list; then go on with the turn")
+		t.waits(j, Consent, q.Ticket, "a person must agree to "+string(j.call.Target)+" first: ken approve list; then go on with the turn")
 		return false
 	}
 	granted, err := t.e.cfg.Wait(t.ctx, q.Ticket)
@@ -70,7 +70,7 @@ func (t *turn) consent(j *job, q *door.Question) bool {
 	kind := capability.KindOf(err)
 	if err != nil && kind != capability.Denied && kind != capability.Unapproved {
 		t.notice("degraded", "the desk could not be asked: "+err.Error())
-		j.wait("the desk could not be asked: " + err.Error())
+		t.waits(j, Consent, q.Ticket, "the desk could not be asked: "+err.Error())
 		return false
 	}
 	t.emit(Answered{ID: a.ID, Yes: granted})
@@ -86,12 +86,6 @@ func (t *turn) consent(j *job, q *door.Question) bool {
 	return false
 }
 
-// waited is a ticket that a call waits for, as a session keeps it.
-type waited struct {
-	Call   int    `json:"call"`
-	Ticket string `json:"ticket"`
-}
-
 // askedBefore names the ticket that a call waited for to the desk, so that a no
 // counts and is not asked about again.
 func (t *turn) askedBefore(j *job) {
@@ -101,13 +95,10 @@ func (t *turn) askedBefore(j *job) {
 	}
 }
 
-// wait leaves a call for later. It is pending, which is not a refusal.
-func (j *job) wait(why string) { j.waits, j.why = true, why }
-
 // runAgain asks whether a call of which nobody knows whether it had its effect
 // is to be made again.
 func (t *turn) runAgain(j *job, q *door.Question) bool {
-	reply, ok := t.put(Asked{ID: t.askID(j), What: Again, Call: &j.shown, Text: q.Text}, j)
+	reply, ok := t.put(Asked{ID: t.askID(j, Again, q.Effect), What: Again, Call: &j.shown, Text: q.Text}, j)
 	switch {
 	case !ok:
 		return false
@@ -124,7 +115,7 @@ func (t *turn) runAgain(j *job, q *door.Question) bool {
 
 // inquire passes on what the capability itself asks.
 func (t *turn) inquire(j *job, q *capability.Inquiry) bool {
-	reply, ok := t.put(Asked{ID: t.askID(j), What: Inquiry, Call: &j.shown, Text: q.Error(), Requests: q.Requests}, j)
+	reply, ok := t.put(Asked{ID: t.askID(j, Inquiry, jsonText(q.Requests)), What: Inquiry, Call: &j.shown, Text: q.Error(), Requests: q.Requests}, j)
 	if !ok {
 		return false
 	}
@@ -157,8 +148,18 @@ func (j *job) answer(more map[string]json.RawMessage, state string) {
 
 // put asks a person and waits for the reply. It is not ok where there is none:
 // the turn was aborted, or nobody is there and j waits.
+//
+// A reply is kept, so that nobody must say twice what they said. One that lets
+// something happen once more counts once: it is used up before that happens.
 func (t *turn) put(a Asked, j *job) (Reply, bool) {
+	once := a.What == Again || a.What == GoOn
 	if r, ok := t.replies[a.ID]; ok {
+		if once {
+			delete(t.replies, a.ID)
+			if err := t.append(session.Entry{Kind: session.Note, Name: noteReply, Text: jsonText(replied{Ask: a.ID, Reply: r, Used: true})}); err != nil {
+				return r, false
+			}
+		}
 		t.emit(a)
 		t.emit(Answered{ID: a.ID, Yes: r.Yes, Text: r.Text})
 		return r, true
@@ -166,7 +167,7 @@ func (t *turn) put(a Asked, j *job) (Reply, bool) {
 	if t.in.Alone {
 		t.emit(a)
 		if j != nil {
-			j.wait("a person must answer question " + a.ID + " first; then go on with the turn")
+			t.waits(j, a.What, "", "a person must answer question "+a.ID+" first; then go on with the turn")
 		}
 		return Reply{}, false
 	}
@@ -177,8 +178,11 @@ func (t *turn) put(a Asked, j *job) (Reply, bool) {
 	select {
 	case r := <-replies:
 		t.emit(Answered{ID: a.ID, Yes: r.Yes, Text: r.Text})
+		if once {
+			return r, true
+		}
 		t.replies[a.ID] = r
-		if err := t.append(session.Entry{Kind: session.Note, Name: noteReply, Text: jsonText(replied{a.ID, r})}); err != nil {
+		if err := t.append(session.Entry{Kind: session.Note, Name: noteReply, Text: jsonText(replied{Ask: a.ID, Reply: r})}); err != nil {
 			return r, false
 		}
 		return r, true
@@ -191,6 +195,7 @@ func (t *turn) put(a Asked, j *job) (Reply, bool) {
 type replied struct {
 	Ask   string `json:"ask"`
 	Reply Reply  `json:"reply"`
+	Used  bool   `json:"used,omitempty"` // it counts no more
 }
 
 func waitKey(who capability.Principal, session, ask string) string {
@@ -240,7 +245,7 @@ func (e *Engine) Reply(ctx context.Context, who capability.Principal, id, ask st
 	if _, err := fmt.Sscanf(ask, "%d.", &turn); err != nil || turn != last || !log.Head().Open {
 		return &capability.Error{Kind: capability.NotFound, Op: "reply to", Target: ask, Err: errors.New("no turn of the session waits for that"), Fix: "read what it asks now"}
 	}
-	return log.Append(ctx, session.Entry{Kind: session.Note, Turn: turn, Name: noteReply, Text: jsonText(replied{ask, r})})
+	return log.Append(ctx, session.Entry{Kind: session.Note, Turn: turn, Name: noteReply, Text: jsonText(replied{Ask: ask, Reply: r})})
 }
 
 // mayGoOn asks whether the turn may make one more request, where a limit says
@@ -257,7 +262,7 @@ func (t *turn) mayGoOn() (ending, bool, error) {
 	if t.in.Alone {
 		return ending{EndLimit, why}, true, nil
 	}
-	reply, ok := t.put(Asked{ID: fmt.Sprintf("%d.s%d", t.number, t.steps), What: GoOn, Text: why}, nil)
+	reply, ok := t.put(Asked{ID: fmt.Sprintf("%d.s%d.%s.%s", t.number, t.steps, GoOn, hashOf(why)), What: GoOn, Text: why}, nil)
 	switch {
 	case !ok:
 		return ending{}, true, cmpErr(t.ctx.Err())

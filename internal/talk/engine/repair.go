@@ -4,13 +4,17 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 
 	"ken/capability"
 )
 
 // mendable is how many bytes of arguments are worth a repair.
-const mendable = 1 << 20
+const mendable = 256 << 10
+
+// longestNote is how much of what was mended is shown, in bytes.
+const longestNote = 2000
 
 // errNotObject says what is wrong with arguments to the model that wrote them.
 var errNotObject = errors.New("the arguments are not one JSON object")
@@ -21,16 +25,17 @@ var errNotObject = errors.New("the arguments are not one JSON object")
 // effect.
 func readArguments(raw []byte, whole bool) (args json.RawMessage, note string, err error) {
 	trimmed := bytes.TrimSpace(raw)
-	if len(trimmed) == 0 || string(trimmed) == "null" {
-		return json.RawMessage("{}"), "", nil
-	}
-	if isObject(trimmed) {
+	none := len(trimmed) == 0 || string(trimmed) == "null"
+	switch {
+	case !none && isObject(trimmed):
 		return json.RawMessage(trimmed), "", nil
-	}
-	if !whole {
+	case !whole: // perhaps they would have come
 		return nil, "", errors.New("the arguments end in the middle: the answer was cut off")
-	}
-	if len(trimmed) > mendable || !bytes.ContainsRune(trimmed, '{') {
+	case none:
+		return json.RawMessage("{}"), "", nil
+	case len(trimmed) > mendable:
+		return nil, "", fmt.Errorf("%w, and with more than %d bytes they are not mended", errNotObject, mendable)
+	case !bytes.ContainsRune(trimmed, '{'):
 		return nil, "", errNotObject
 	}
 	text := string(trimmed)
@@ -42,7 +47,11 @@ func readArguments(raw []byte, whole bool) (args json.RawMessage, note string, e
 	if !isObject(mended) {
 		return nil, "", errNotObject
 	}
-	return mended, "the arguments were not JSON and were read as " + string(mended), nil
+	noted := string(mended)
+	if len(noted) > longestNote {
+		noted = fmt.Sprintf("%s… (%d bytes)", strings.ToValidUTF8(noted[:longestNote], ""), len(noted))
+	}
+	return mended, "the arguments were not JSON and were read as " + noted, nil
 }
 
 // isObject reports whether raw is one plain JSON object, which all readers
@@ -83,6 +92,7 @@ type mender struct {
 	in   string
 	at   int
 	open []byte // the brackets that close what is open
+	next int    // what comes after the commas around at, where that is known
 	out  strings.Builder
 }
 
@@ -103,7 +113,10 @@ func (m *mender) step() bool {
 		m.at++
 		return len(m.open) > 0
 	case ',':
-		if rest := strings.TrimLeft(m.in[m.at+1:], " \t\r\n,"); rest == "" || rest[0] == '}' || rest[0] == ']' {
+		if m.next <= m.at { // once for all commas in a row
+			m.next = len(m.in) - len(strings.TrimLeft(m.in[m.at:], " \t\r\n,"))
+		}
+		if m.next == len(m.in) || m.in[m.next] == '}' || m.in[m.next] == ']' {
 			m.at++
 			return true
 		}

@@ -156,11 +156,16 @@ func (t *turn) explain(j *job) {
 	if err != nil || len(d.Detail.Schema) == 0 {
 		return
 	}
-	schema := string(plainSchema(d.Detail.Schema))
-	if len(schema) > longestSchema {
-		schema = strings.ToValidUTF8(schema[:longestSchema], "") + fmt.Sprintf(" … (%d of %d bytes; %s has the rest)", longestSchema, len(schema), toolDescribe)
-	}
+	schema := bounded(string(plainSchema(d.Detail.Schema)))
 	j.res.Parts = append(slices.Clip(j.res.Parts), capability.Part{Text: "Its input schema: " + schema})
+}
+
+// bounded is as much of a schema as a text shows.
+func bounded(schema string) string {
+	if len(schema) <= longestSchema {
+		return schema
+	}
+	return strings.ToValidUTF8(schema[:longestSchema], "") + fmt.Sprintf(" … (%d of %d bytes; %s has the rest)", longestSchema, len(schema), toolDescribe)
 }
 
 // nearest gives the ids of what is spelled most like a name, three at most.

@@ -66,6 +66,7 @@ func (t *turn) together(group []*job) {
 			}
 		default:
 			running++
+			t.started[j.number] = true
 			go func() {
 				defer func() { done <- j }()
 				defer j.broke()
@@ -131,12 +132,21 @@ func (j *job) broke() {
 }
 
 // asks reports whether a call failed because somebody must answer first.
-func asks(err error) bool {
+func asks(err error) bool { return whatOf(err) != "" }
+
+// whatOf says what must be answered first, and is empty where nothing must.
+func whatOf(err error) Question {
 	if _, ok := errors.AsType[*capability.Inquiry](err); ok {
-		return true
+		return Inquiry
 	}
-	_, ok := errors.AsType[*door.Question](err)
-	return ok
+	q, ok := errors.AsType[*door.Question](err)
+	switch {
+	case !ok:
+		return ""
+	case q.Name == door.AnswerAgain:
+		return Again
+	}
+	return Consent
 }
 
 // stopped is the result of a call that was not made.
@@ -145,9 +155,18 @@ func (j *job) stopped(ctx context.Context) {
 	if j.err == nil {
 		j.err = context.Cause(ctx)
 	}
-	if len(j.res.Parts) == 0 || asks(j.err) {
-		j.res = capability.Result{Failed: true, Parts: []capability.Part{{Text: "The call was not made: the turn was aborted."}}}
+	text := "The call was not made: the turn was aborted."
+	switch whatOf(j.err) {
+	case Again:
+		text = notKnown
+	case Inquiry:
+		text = "The call asked a person something, and the turn was aborted. It is not known whether it did anything before it asked; look before you make it again."
+	case "":
+		if len(j.res.Parts) > 0 {
+			return
+		}
 	}
+	j.res = capability.Result{Failed: true, Parts: []capability.Part{{Text: text}}}
 }
 
 // finished tells of the result of a call, and whoever keeps a trace.

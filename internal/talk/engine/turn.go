@@ -56,8 +56,14 @@ type turn struct {
 	typed     string     // the slash command that goes on
 
 	intents intents
-	tickets map[int]string      // that calls of this turn waited for, by number
-	replies map[string]Reply    // that came while nobody waited
+	tickets map[int]string   // that calls of this turn waited for, by number
+	replies map[string]Reply // that came while nobody waited
+
+	// What is known of the calls of the last answer, by their numbers.
+	mine      int          // the entry of the answer, where it is of this run
+	started   map[int]bool // in this run
+	untouched map[int]bool // not begun when this run began
+
 	refused map[model.Rung]bool // by the provider
 	sent    llm.Request         // the last one
 

@@ -69,12 +69,14 @@ func fenced(text string) string {
 	return untrusted.Block(text, untrusted.BlockConfig{Origin: "the earlier conversation", Max: len(text) + 24}) + "\n\nSum it up now."
 }
 
-// render writes entries down, each part in at most most tokens.
+// render writes entries down, each part in at most most tokens. Only what Ken
+// writes stands at the beginning of a line: what somebody said, or a tool gave,
+// is set in from its second line on, so that it speaks for nobody else.
 func render(entries []session.Entry, most int) string {
 	var b strings.Builder
 	line := func(who, text string) {
 		if text = strings.TrimSpace(text); text != "" {
-			b.WriteString(who + ": " + short(text, most) + "\n")
+			b.WriteString(who + ": " + setIn(short(text, most)) + "\n")
 		}
 	}
 	for i := range entries {
@@ -86,13 +88,13 @@ func render(entries []session.Entry, most int) string {
 		for j := range e.Blocks {
 			switch blk := &e.Blocks[j]; {
 			case blk.Call != nil:
-				line("assistant calls "+blk.Call.Name, string(blk.Call.Arguments))
+				line("assistant calls "+untrusted.Line(blk.Call.Name, 80), string(blk.Call.Arguments))
 			case blk.Result != nil:
 				state := ""
 				if blk.Result.Failed {
 					state = " (failed)"
 				}
-				line("result of "+blk.Result.Name+state, texts(blk.Result.Blocks))
+				line("result of "+untrusted.Line(blk.Result.Name, 80)+state, texts(blk.Result.Blocks))
 			case blk.Image != nil:
 				line(who, "[a picture]")
 			case e.Kind == session.Added:
@@ -100,6 +102,21 @@ func render(entries []session.Entry, most int) string {
 			default:
 				line(who, blk.Text)
 			}
+		}
+	}
+	return b.String()
+}
+
+// setIn puts something before every line but the first, whatever ends a line.
+func setIn(text string) string {
+	text = strings.ReplaceAll(text, "\r\n", "\n")
+	var b strings.Builder
+	for _, r := range text {
+		switch r {
+		case '\n', '\r', '\v', '\f', '\u0085', '\u2028', '\u2029':
+			b.WriteString("\n  | ")
+		default:
+			b.WriteRune(r)
 		}
 	}
 	return b.String()

@@ -3,6 +3,7 @@ package anthropic
 import (
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"io"
 	"slices"
 	"strconv"
@@ -48,13 +49,31 @@ type event struct {
 
 // usage is counted up over an answer; what an event does not tell is nil.
 type usage struct {
-	Input   *int `json:"input_tokens"`
-	Written *int `json:"cache_creation_input_tokens"`
-	Read    *int `json:"cache_read_input_tokens"`
-	Output  *int `json:"output_tokens"`
+	Input   *tokens `json:"input_tokens"`
+	Written *tokens `json:"cache_creation_input_tokens"`
+	Read    *tokens `json:"cache_read_input_tokens"`
+	Output  *tokens `json:"output_tokens"`
 	Details struct {
-		Thinking *int `json:"thinking_tokens"`
+		Thinking *tokens `json:"thinking_tokens"`
 	} `json:"output_tokens_details"`
+}
+
+// mostTokens is more than any answer has, and so little that nothing which adds
+// numbers up runs over.
+const mostTokens = 1 << 40
+
+// tokens is a number of a server's. What is no number counts as none, and what
+// cannot be is held to what can.
+type tokens int
+
+func (n *tokens) UnmarshalJSON(b []byte) error {
+	// A number that is too large for any is still read as the largest.
+	f, err := strconv.ParseFloat(string(b), 64)
+	if err != nil && !errors.Is(err, strconv.ErrRange) || f != f {
+		f = 0
+	}
+	*n = tokens(max(0, min(f, mostTokens)))
+	return nil
 }
 
 // A counter keeps the latest number of each kind.
@@ -65,10 +84,10 @@ type counter struct {
 func (c *counter) take(u usage) {
 	for _, n := range []struct {
 		to   *int
-		from *int
+		from *tokens
 	}{{&c.input, u.Input}, {&c.written, u.Written}, {&c.read, u.Read}, {&c.output, u.Output}, {&c.thought, u.Details.Thinking}} {
 		if n.from != nil {
-			*n.to = max(0, *n.from)
+			*n.to = int(*n.from)
 		}
 	}
 }
@@ -102,6 +121,7 @@ type answer struct {
 	open   []*open
 	blocks int
 	calls  bool
+	held   *llm.Block // a call without arguments, of which it is not known yet whether it is whole
 	stop   string
 	count  counter
 	scrap  event // used again for each event
@@ -159,6 +179,9 @@ func (a *answer) start(e *event) bool {
 		a.yield(llm.Chunk{}, &llm.Error{Kind: llm.Malformed, Message: "the answer has more than " + strconv.Itoa(mostBlocks) + " blocks"})
 		return false
 	}
+	if !a.release(false) {
+		return false
+	}
 	b := &open{
 		index: e.Index, kind: e.Block.Type, id: e.Block.ID, name: e.Block.Name,
 		signature: []byte(e.Block.Signature), data: e.Block.Data, input: e.Block.Input,
@@ -203,7 +226,30 @@ func (a *answer) end(index int) bool {
 	if block == nil {
 		return true
 	}
-	a.calls = a.calls || block.Call != nil
+	if !a.release(false) {
+		return false
+	}
+	if block.Call != nil {
+		a.calls = true
+		if len(block.Call.Arguments) == 0 {
+			a.held = block
+			return true
+		}
+	}
+	return a.yield(llm.Chunk{Block: block}, nil)
+}
+
+// release passes on a call that came without arguments: with none, or, where
+// the answer was cut within it, as it came, which is not a call of its own.
+func (a *answer) release(cut bool) bool {
+	if a.held == nil {
+		return true
+	}
+	block := a.held
+	a.held = nil
+	if !cut {
+		block.Call.Arguments = []byte(`{}`)
+	}
 	return a.yield(llm.Chunk{Block: block}, nil)
 }
 
@@ -217,11 +263,9 @@ func (b *open) whole() *llm.Block {
 		return &llm.Block{Text: string(b.text)}
 	case "tool_use":
 		args := b.text
-		if len(args) == 0 {
+		var none map[string]json.RawMessage
+		if len(args) == 0 && (json.Unmarshal(b.input, &none) != nil || len(none) > 0) {
 			args = b.input // some servers send them at once
-		}
-		if len(args) == 0 {
-			args = []byte(`{}`)
 		}
 		return &llm.Block{Call: &llm.ToolCall{ID: b.id, Name: b.name, Arguments: args}}
 	case "thinking":
@@ -242,7 +286,11 @@ func (a *answer) finish() {
 			return
 		}
 	}
-	a.yield(llm.Chunk{Stop: a.reason(), Usage: a.count.usage()}, nil)
+	reason := a.reason()
+	if !a.release(reason == llm.StopLength || reason == llm.StopRefuse) {
+		return
+	}
+	a.yield(llm.Chunk{Stop: reason, Usage: a.count.usage()}, nil)
 }
 
 // reason says why the answer ended. One that only pauses, or that filled the

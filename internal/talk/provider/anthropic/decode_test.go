@@ -123,6 +123,61 @@ func TestDecodeLoose(t *testing.T) {
 	}
 }
 
+// TestDecodeHalfACall: a call whose arguments were cut off before their first
+// piece is not one without arguments.
+func TestDecodeHalfACall(t *testing.T) {
+	for _, tt := range []struct {
+		reason string
+		after  bool // another block comes after it
+		want   string
+	}{
+		{"tool_use", false, "{}"}, {"end_turn", false, "{}"}, {"max_tokens", false, ""}, {"refusal", false, ""}, {"pause_turn", false, ""},
+		{"max_tokens", true, "{}"},
+	} {
+		for _, input := range []string{``, `,"input":{}`, `,"input":{ }`, `,"input":null`} {
+			for _, closed := range []bool{true, false} {
+				events := []string{begin, start(0, `{"type":"tool_use","id":"1","name":"wipe"`+input+`}`)}
+				if closed {
+					events = append(events, stop(0))
+				}
+				if tt.after {
+					events = append(events, start(1, `{"type":"text","text":"So"}`), stop(1))
+				}
+				got, err := decode(wireText(append(events, stopped(tt.reason), end)...), features{})
+				var calls []string
+				for _, c := range got {
+					if c.Block != nil && c.Block.Call != nil {
+						calls = append(calls, string(c.Block.Call.Arguments))
+					}
+				}
+				if tt.after && !closed {
+					continue // nobody says which of the two was cut
+				}
+				if err != nil || len(calls) != 1 || calls[0] != tt.want {
+					t.Errorf("%s%s, closed %v: calls %q, %v; want %q", tt.reason, input, closed, calls, err, tt.want)
+				}
+			}
+		}
+	}
+}
+
+// TestUsageIsHeld: numbers that no answer has do not run over.
+func TestUsageIsHeld(t *testing.T) {
+	for _, n := range []string{"9223372036854775807", "1e30", "1e999", "-9223372036854775808", `"many"`, "2.5"} {
+		got, err := decode(wireText(
+			`{"type":"message_start","message":{"usage":{"input_tokens":`+n+`,"cache_read_input_tokens":`+n+`,"cache_creation_input_tokens":`+n+`}}}`,
+			`{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":`+n+`}}`, end,
+		), features{})
+		if err != nil || len(got) != 1 {
+			t.Errorf("%s: read = %+v, %v; want the end", n, got, err)
+			continue
+		}
+		if u := got[0].Usage; u.Input < 0 || u.Output < 0 || u.Input > 3*mostTokens || u.Output > mostTokens || u.Input < u.CachedRead {
+			t.Errorf("%s: usage = %+v", n, u)
+		}
+	}
+}
+
 // TestCallsGetIDs: a server that gives calls no ids gets results all the same.
 func TestCallsGetIDs(t *testing.T) {
 	got, err := decode(wireText(start(0, `{"type":"tool_use","name":"a"}`), start(1, `{"type":"tool_use","name":"a"}`), end), features{})

@@ -289,9 +289,10 @@ func (d *chatDecoder) end() {
 	}
 	d.flushThoughts()
 	d.flushText()
+	cut := stop == llm.StopLength || stop == llm.StopRefuse
 	for i, c := range d.calls {
-		if stop == llm.StopLength && i == len(d.calls)-1 && !json.Valid(c.args) {
-			break // cut off within its arguments; StopLength says so
+		if cut && i == len(d.calls)-1 && !json.Valid(c.args) {
+			break // cut off within its arguments; the reason for the end says so
 		}
 		call := &llm.ToolCall{ID: d.fresh(c.id), Name: c.name, Arguments: c.args}
 		if len(c.args) == 0 {

@@ -1,0 +1,241 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"ken/capability"
+	"ken/internal/talk/model"
+	"ken/internal/talk/session"
+	"ken/llm/llmtest"
+)
+
+// errCrash is how a process ends in these tests: whoever listens panics, and
+// nothing of the turn is written any more.
+var errCrash = errors.New("crash")
+
+// crashAt takes a turn up to the first event that at picks, and ends it there as
+// a process ends that is killed. It replies to what is asked.
+func (r *rig) crashAt(in Input, reply Reply, at func(Event) bool) {
+	r.t.Helper()
+	in.Principal = ada
+	defer func() {
+		if p := recover(); p != errCrash {
+			r.t.Fatalf("the turn ended with %v, want the crash", p)
+		}
+	}()
+	for e, err := range r.Turn(soon(r.t), in) {
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		if at(e) {
+			panic(errCrash)
+		}
+		if a, ok := e.(Asked); ok {
+			if err := r.Reply(context.Background(), ada, in.Session, a.ID, reply); err != nil && !errors.Is(err, session.ErrBusy) { // it has one that was kept
+				r.t.Error(err)
+			}
+		}
+	}
+}
+
+// finishedOf picks the end of a call.
+func finishedOf(target capability.ID) func(Event) bool {
+	return func(e Event) bool {
+		f, ok := e.(Finished)
+		return ok && f.Target == target
+	}
+}
+
+// TestNewMessageAfterACrash: of a call that had its effect and whose result was
+// not written the model is never told that it was not made, or that it waited
+// for a person.
+func TestNewMessageAfterACrash(t *testing.T) {
+	save := invoke("tool:save", `{"name":"B"}`)
+	t.Run("in the first run", func(t *testing.T) {
+		r := open(t, setting{})
+		id := r.begin(llmtest.Replies(answers(save, invoke("tool:save", `{"name":"C"}`)), text("Done.")))
+		r.crashAt(Input{Session: id, Text: "save it"}, Reply{}, finishedOf("tool:save"))
+		if n := r.count("tool:save"); n != 1 {
+			t.Fatalf("tool:save ran %d times, want 1", n)
+		}
+		done(t, r.say(id, "did you do it?"), EndAnswer)
+		if got := resultTexts(r.entries(id)); len(got) != 2 || got[0] != notKnown {
+			t.Errorf("results = %q, want that it is not known", got)
+		}
+		if n := r.count("tool:save"); n != 1 {
+			t.Errorf("tool:save ran %d times, want 1", n)
+		}
+	})
+	t.Run("after a command", func(t *testing.T) {
+		r := open(t, setting{config: func(c *Config) {
+			c.Command = func(context.Context, Input) (Command, bool, error) { return Command{Text: "help"}, true, nil }
+		}})
+		id := r.begin(llmtest.Replies(answers(save)))
+		r.crashAt(Input{Session: id, Text: "save it"}, Reply{}, finishedOf("tool:save"))
+		done(t, r.say(id, "/help"), EndCommand)
+		if got := resultTexts(r.entries(id)); len(got) != 1 || got[0] != notKnown {
+			t.Errorf("results = %q, want that it is not known", got)
+		}
+	})
+	t.Run("when it had waited before", func(t *testing.T) {
+		r := open(t, setting{})
+		id := r.begin(llmtest.Replies(answers(call(toolAsk, `{"question":"ok?"}`), save), text("Done.")))
+		events := r.turn(Input{Session: id, Text: "save it", Alone: true})
+		done(t, events, EndWaiting)
+		if err := r.Reply(context.Background(), ada, id, of[Asked](events)[0].ID, Reply{Text: "yes"}); err != nil {
+			t.Fatal(err)
+		}
+		r.crashAt(Input{Session: id, Continue: true}, Reply{}, finishedOf("tool:save"))
+		done(t, r.say(id, "and?"), EndAnswer)
+		if got := resultTexts(r.entries(id)); len(got) != 2 || got[1] != notKnown {
+			t.Errorf("results = %q, want that the second is not known", got)
+		}
+	})
+	t.Run("while it waits", func(t *testing.T) {
+		r := open(t, setting{})
+		id := r.begin(llmtest.Replies(answers(call(toolAsk, `{"question":"ok?"}`), save), text("Done.")))
+		done(t, r.turn(Input{Session: id, Text: "save it", Alone: true}), EndWaiting)
+		done(t, r.say(id, "never mind"), EndAnswer)
+		got := resultTexts(r.entries(id))
+		if len(got) != 2 {
+			t.Fatalf("results = %q, want 2", got)
+		}
+		contains(t, "the first", got[0], "The call was not made: it waited for a person", "Nobody has refused it")
+		contains(t, "the second", got[1], "The call was not made: one before it waited for a person")
+	})
+}
+
+// TestNewMessageAfterAFailedWrite: the same where the result could not be
+// written because it is larger than a session takes.
+func TestNewMessageAfterAFailedWrite(t *testing.T) {
+	picture := capability.Part{MIME: "image/png", Data: make([]byte, 7<<20)}
+	shot := setting{row: model.Row{Images: true}, tools: func(r *rig) {
+		r.tool("tool:slowshot", "Take pictures", anySchema, changing, func(context.Context, capability.Call) (capability.Result, error) {
+			return capability.Result{Parts: []capability.Part{picture, picture}}, nil
+		})
+	}}
+	script := func() llmtest.Script { return llmtest.Replies(answers(invoke("tool:slowshot", `{}`)), text("Done.")) }
+	notKnownOf := func(r *rig, id string) {
+		t.Helper()
+		if got := resultTexts(r.entries(id)); len(got) != 1 || got[0] != notKnown {
+			t.Errorf("results = %.200q, want that it is not known", got)
+		}
+		if n := r.count("tool:slowshot"); n != 1 {
+			t.Errorf("it was called %d times, want once", n)
+		}
+	}
+	r := open(t, shot)
+	id := r.begin(script())
+	done(t, r.say(id, "shoot"), EndFailed)
+	done(t, r.say(id, "and?"), EndAnswer)
+	notKnownOf(r, id)
+
+	// The same in a turn that is aborted, which gives all its calls results.
+	id = r.begin(script())
+	r.mu.Lock()
+	r.calls = nil
+	r.mu.Unlock()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	for e, err := range r.Turn(ctx, Input{Principal: ada, Session: id, Text: "shoot"}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := e.(Finished); ok {
+			cancel()
+		}
+	}
+	notKnownOf(r, id)
+}
+
+// pay is a tool that asks who is to be paid, pays, and then takes so long that
+// its process ends before it does.
+func pay(r *rig) {
+	r.tool("tool:slowpay", "Pay money", anySchema, changing, func(ctx context.Context, c capability.Call) (capability.Result, error) {
+		if c.Answers["who"] == nil {
+			return capability.Result{}, &capability.Inquiry{Requests: map[string]json.RawMessage{"who": json.RawMessage(`{"method":"elicitation/create","params":{"message":"who?"}}`)}}
+		}
+		_, _ = c.Live.Write([]byte("paid"))
+		<-ctx.Done()
+		return capability.Result{}, ctx.Err()
+	})
+}
+
+// paid counts the calls of tool:slowpay that paid.
+func (r *rig) paid() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := 0
+	for _, c := range r.calls {
+		if c.Answers["who"] != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// TestRepliesAreOfAKind: what a person replied to one question is no answer to
+// another, and a yes to doing something once more counts once.
+func TestRepliesAreOfAKind(t *testing.T) {
+	isOutput := func(e Event) bool { _, ok := e.(Output); return ok }
+	yes := Reply{Yes: true, Answers: map[string]json.RawMessage{"who": json.RawMessage(`{"action":"accept","content":{}}`)}}
+	r := open(t, setting{tools: pay})
+	id := r.begin(llmtest.Replies(answers(invoke("tool:slowpay", `{}`)), text("Done.")))
+	r.crashAt(Input{Session: id, Text: "pay"}, yes, isOutput)
+	if n := r.paid(); n != 1 {
+		t.Fatalf("it paid %d times, want once", n)
+	}
+	again := func() Asked {
+		t.Helper()
+		events := r.turn(Input{Session: id, Continue: true, Alone: true})
+		done(t, events, EndWaiting)
+		asked := of[Asked](events)
+		if len(asked) != 1 || asked[0].What != Again {
+			t.Fatalf("Asked = %+v, want whether to pay again", asked)
+		}
+		return asked[0]
+	}
+	ask := again()
+	if n := r.paid(); n != 1 {
+		t.Fatalf("it paid %d times and nobody had agreed to more than one", n)
+	}
+	if err := r.Reply(context.Background(), ada, id, ask.ID, yes); err != nil {
+		t.Fatal(err)
+	}
+	r.crashAt(Input{Session: id, Continue: true}, yes, isOutput)
+	if n := r.paid(); n != 2 {
+		t.Fatalf("it paid %d times, want twice", n)
+	}
+	again()
+	if n := r.paid(); n != 2 {
+		t.Errorf("it paid %d times, and a person had agreed to two", n)
+	}
+	// Who goes on now leaves it open whether it happened.
+	done(t, r.say(id, "never mind"), EndAnswer)
+	got := resultTexts(r.entries(id))
+	contains(t, "the result", strings.Join(got, "|"), notKnown, "A person was asked whether to make it again")
+}
+
+// TestAbortWhileAsked: a call that asks whether to be made again, and one that
+// asks something of its own, are not said to have done nothing.
+func TestAbortWhileAsked(t *testing.T) {
+	r := open(t, setting{tools: pay})
+	id := r.begin(llmtest.Replies(answers(invoke("tool:slowpay", `{}`)), text("Done.")))
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	for e, err := range r.Turn(ctx, Input{Principal: ada, Session: id, Text: "pay"}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := e.(Asked); ok {
+			cancel()
+		}
+	}
+	if got := resultTexts(r.entries(id)); len(got) != 1 || !strings.Contains(got[0], "It is not known whether it did anything") {
+		t.Errorf("results = %q", got)
+	}
+}
