@@ -11,7 +11,9 @@ import (
 //
 // Prices are list prices of the standard tier. Where a promotion makes a model
 // cheaper for a while, Source says so and the list price stands, so that a
-// limit on costs errs on the safe side.
+// limit on costs errs on the safe side. What Source calls not confirmed was not
+// found with the vendor: check a price that matters, and put a row of your own
+// before it.
 func Builtin() []Row {
 	rows := slices.Clone(builtin())
 	for i := range rows {
@@ -49,7 +51,7 @@ func long(p Price, after int, input, output float64) Price {
 }
 
 func gptRows() []Row {
-	const source = "OpenAI's pricing and model pages, its guides to prompt caching and tool search"
+	const source = "OpenAI's pricing and model pages, its guides to prompt caching and tool search; windows, output limits and prices of older models as commonly reported, not confirmed there"
 	// Up to GPT-5.5: matched without marks, from 1,024 tokens in steps of 128,
 	// gone after 5 to 10 minutes without use.
 	plain := Cache{Least: 1024, Step: 128, Life: 5 * time.Minute}
@@ -119,7 +121,7 @@ func gptRows() []Row {
 }
 
 func claudeRows() []Row {
-	const source = "Anthropic's pricing and model pages, its guides to prompt caching and mid-conversation tool changes"
+	const source = "Anthropic's pricing and model pages, its guides to prompt caching and mid-conversation tool changes; windows, output limits and prices of older models as commonly reported, not confirmed there"
 	row := func(pattern string, window, output, least int, p Price, rungs ...Rung) Row {
 		return Row{
 			Pattern: pattern, Wire: Messages, Since: day, Source: source, Window: window, MaxOutput: output,
@@ -164,7 +166,7 @@ func claudeRows() []Row {
 }
 
 func geminiRows() []Row {
-	const source = "Google's Gemini API pricing, model and context caching pages; implicit caching is not guaranteed and its lifetime not published, 5 minutes are assumed"
+	const source = "Google's Gemini API pricing, model and context caching pages; implicit caching is not guaranteed and its lifetime not published, 5 minutes are assumed; windows, output limits and prices of older models as commonly reported, not confirmed there"
 	row := func(pattern string, least int, p Price) Row {
 		return Row{
 			Pattern: pattern, Wire: Gemini, Since: day, Source: source, Window: 1_048_576, MaxOutput: 65_536,
@@ -200,7 +202,7 @@ func geminiRows() []Row {
 // that of the weights; a server is often started with less, and who does so
 // says it in a row of their own. Running them has no price here.
 func openRows() []Row {
-	const source = "the model cards; the server's own prefix cache is assumed"
+	const source = "the model cards; the server's own prefix cache is assumed; windows, output limits and prices of older models as commonly reported, not confirmed there"
 	row := func(pattern string, window int) Row {
 		return Row{
 			Pattern: pattern, Wire: Chat, Since: day, Source: source, Window: window, MaxOutput: 8192,
