@@ -221,23 +221,9 @@ func effort() kind[Effort] {
 	return k
 }
 
+// dollars are an amount of which zero is no limit.
 func dollars() kind[float64] {
-	return kind[float64]{
-		parse: func(r *reading, at spot, v yamldoc.Value) (float64, bool) {
-			x, ok := number(v)
-			if !ok {
-				r.mistyped(at, v, "a number")
-				return 0, false
-			}
-			if !(x >= 0 && x <= 1e6) {
-				r.fault(at, "out-of-range", "write a number of dollars", "%s is %s, not within 0 to 1000000", at.key, flow(v.Any))
-				return 0, false
-			}
-			return x, true
-		},
-		show:    asIs[float64],
-		noWider: func(a, b float64) bool { return b == 0 || a != 0 && a <= b },
-	}
+	return upTo(1_000_000, "write a number of dollars", func(a, b float64) bool { return b == 0 || a != 0 && a <= b })
 }
 
 func checkOTLP(s string) (fix string, err error) {

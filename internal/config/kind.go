@@ -104,6 +104,11 @@ func number(v yamldoc.Value) (float64, bool) {
 }
 
 func fraction(noWider func(a, b float64) bool) kind[float64] {
+	return upTo(1, "write a number in that range", noWider)
+}
+
+// upTo is a number from zero to most.
+func upTo(most float64, fix string, noWider func(a, b float64) bool) kind[float64] {
 	return kind[float64]{
 		parse: func(r *reading, at spot, v yamldoc.Value) (float64, bool) {
 			x, ok := number(v)
@@ -111,8 +116,8 @@ func fraction(noWider func(a, b float64) bool) kind[float64] {
 				r.mistyped(at, v, "a number")
 				return 0, false
 			}
-			if !(x >= 0 && x <= 1) {
-				r.fault(at, "out-of-range", "write a number in that range", "%s is %s, not within 0 to 1", at.key, flow(v.Any))
+			if !(x >= 0 && x <= most) {
+				r.fault(at, "out-of-range", fix, "%s is %s, not within 0 to %s", at.key, flow(v.Any), flow(most))
 				return 0, false
 			}
 			return x, true
