@@ -12,6 +12,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/jsonschema-go/jsonschema"
+
+	"ken/internal/schema"
 )
 
 // explain says where a value does not fit a schema and what belongs there. It
@@ -73,7 +75,7 @@ func (x *explainer) kind(s *jsonschema.Schema, v any, path string) string {
 	if s.Type != "" {
 		want = []string{s.Type}
 	}
-	got := kindOf(v)
+	got := schema.TypeOf(v)
 	if len(want) > 0 && !slices.Contains(want, got) && !(got == "integer" && slices.Contains(want, "number")) {
 		return fmt.Sprintf("%s: want %s, got %s", at(path), strings.Join(want, " or "), got)
 	}
@@ -84,25 +86,6 @@ func (x *explainer) kind(s *jsonschema.Schema, v any, path string) string {
 		return fmt.Sprintf("%s: want %s", at(path), some([]any{*s.Const}))
 	}
 	return ""
-}
-
-func kindOf(v any) string {
-	switch v := v.(type) {
-	case nil:
-		return "null"
-	case bool:
-		return "boolean"
-	case string:
-		return "string"
-	case float64:
-		if v == math.Trunc(v) {
-			return "integer"
-		}
-		return "number"
-	case []any:
-		return "array"
-	}
-	return "object"
 }
 
 // some gives the first few values that a schema names.

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"regexp"
 	"regexp/syntax"
 	"slices"
@@ -16,6 +15,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/run/executor"
+	"ken/internal/schema"
 	"ken/internal/untrusted"
 )
 
@@ -267,7 +267,7 @@ func (w *walk) visit(schema, v any, path string, depth int) bool {
 
 func (w *walk) kind(s map[string]any, v any, path string) bool {
 	fits := true
-	got := typeOf(v)
+	got := schema.TypeOf(v)
 	var want []string
 	switch t := s["type"].(type) {
 	case string:
@@ -305,25 +305,6 @@ func equal(a, b any) bool {
 		return ok && jsonschema.Equal(a, b)
 	}
 	return a == b
-}
-
-func typeOf(v any) string {
-	switch v := v.(type) {
-	case nil:
-		return "null"
-	case bool:
-		return "boolean"
-	case string:
-		return "string"
-	case float64:
-		if v == math.Trunc(v) {
-			return "integer"
-		}
-		return "number"
-	case []any:
-		return "array"
-	}
-	return "object"
 }
 
 // quoted gives the first few values that a schema names.

@@ -1,0 +1,25 @@
+// Package schema holds what all who hold values to a JSON Schema have in common.
+package schema
+
+import "math"
+
+// TypeOf gives the JSON Schema type of a decoded value, the narrowest there is:
+// a whole number is an integer.
+func TypeOf(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return "null"
+	case bool:
+		return "boolean"
+	case string:
+		return "string"
+	case float64:
+		if v == math.Trunc(v) {
+			return "integer"
+		}
+		return "number"
+	case []any:
+		return "array"
+	}
+	return "object"
+}
