@@ -81,15 +81,24 @@ func (a *App) voice(ref string) (voice, error) {
 			return anthropic.New(cfg)
 		case config.WireResponses:
 			m := openai.NewResponses(cfg)
-			m.Table = table
+			m.Table, m.Refused = table, a.refusedBy(p.Name)
 			return m
 		case config.WireGemini:
 			return gemini.New(cfg)
 		}
-		return openai.NewChat(cfg)
+		m := openai.NewChat(cfg)
+		m.Refused = a.refusedBy(p.Name)
+		return m
 	}
 	v.Model = v.open(cfg)
 	return v, nil
+}
+
+// refusedBy gives what a provider's servers would not take, for as long as the
+// program runs.
+func (a *App) refusedBy(provider string) *openai.Refusals {
+	known, _ := a.talking.refused.LoadOrStore(provider, &openai.Refusals{})
+	return known.(*openai.Refusals) // nothing else is put there
 }
 
 // answering gives the model that answers: the program's own, or that of

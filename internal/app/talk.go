@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"ken/capability"
@@ -31,6 +32,7 @@ type talking struct {
 	sessions part[*session.Store]
 	engine   part[*engine.Engine]
 	table    part[*model.Table]
+	refused  sync.Map  // *openai.Refusals, by provider
 	given    llm.Model // by the program; nil: that of ken.yaml
 }
 

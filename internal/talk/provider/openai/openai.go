@@ -37,20 +37,22 @@ import (
 // of the user's, because results are text there. Texts of one message are
 // joined by an empty line.
 type Chat struct {
-	cfg     provider.Config
-	refused refusals
+	cfg provider.Config
+	// Refused is what the server would not take so far. Whoever makes a model
+	// anew gives it what the one before learned.
+	Refused *Refusals
 }
 
 // NewChat makes a model of a server that has /chat/completions under its base
 // URL. Nothing is sent before the first request.
-func NewChat(cfg provider.Config) *Chat { return &Chat{cfg: named(cfg)} }
+func NewChat(cfg provider.Config) *Chat { return &Chat{cfg: named(cfg), Refused: &Refusals{}} }
 
 // Generate implements [llm.Model].
 func (c *Chat) Generate(ctx context.Context, req llm.Request) iter.Seq2[llm.Chunk, error] {
 	cfg := ofRequest(c.cfg, req)
 	return provider.Generate(ctx, cfg, func(ctx context.Context) iter.Seq2[llm.Chunk, error] {
 		return exchange{
-			cfg: cfg, path: "/chat/completions", refused: &c.refused,
+			cfg: cfg, path: "/chat/completions", refused: c.Refused,
 			encode: func(without omit) ([]byte, omit, error) { return encodeChat(cfg, req, without) },
 			decode: func(r io.Reader, sent omit) iter.Seq2[llm.Chunk, error] {
 				return decodeChat(r, req.Messages, sent)
@@ -65,20 +67,24 @@ func (c *Chat) Generate(ctx context.Context, req llm.Request) iter.Seq2[llm.Chun
 // Requests leave nothing on the server; reasoning comes encrypted and is sent
 // back as it came. Tools in a message of the user's are additional_tools. Tools
 // in the result of a call follow that result as a tool search that the client
-// made; from the first of them on tool_search stands at the end of the list of
-// tools, and that once the prefix changes.
+// made; tool_search stands at the end of the list of tools where the request
+// names its search, or has one made already.
 type Responses struct {
 	// Table says which models match a prefix only where it is marked; for them
 	// a mark follows the system text. Nil means the built-in rows.
 	Table *model.Table
 
-	cfg     provider.Config
-	refused refusals
+	cfg provider.Config
+	// Refused is what the server would not take so far. Whoever makes a model
+	// anew gives it what the one before learned.
+	Refused *Refusals
 }
 
 // NewResponses makes a model of a server that has /responses under its base
 // URL. Nothing is sent before the first request.
-func NewResponses(cfg provider.Config) *Responses { return &Responses{cfg: named(cfg)} }
+func NewResponses(cfg provider.Config) *Responses {
+	return &Responses{cfg: named(cfg), Refused: &Refusals{}}
+}
 
 // Generate implements [llm.Model].
 func (m *Responses) Generate(ctx context.Context, req llm.Request) iter.Seq2[llm.Chunk, error] {
@@ -86,7 +92,7 @@ func (m *Responses) Generate(ctx context.Context, req llm.Request) iter.Seq2[llm
 	marked := m.marked(cfg.Model, req.Cache)
 	return provider.Generate(ctx, cfg, func(ctx context.Context) iter.Seq2[llm.Chunk, error] {
 		return exchange{
-			cfg: cfg, path: "/responses", refused: &m.refused,
+			cfg: cfg, path: "/responses", refused: m.Refused,
 			encode: func(without omit) ([]byte, omit, error) { return encodeResponses(cfg, req, marked, without) },
 			decode: func(r io.Reader, sent omit) iter.Seq2[llm.Chunk, error] {
 				return decodeResponses(r, req.Messages, sent)
@@ -129,7 +135,7 @@ func ofRequest(cfg provider.Config, req llm.Request) provider.Config {
 type exchange struct {
 	cfg     provider.Config
 	path    string
-	refused *refusals
+	refused *Refusals
 	encode  func(without omit) (body []byte, sent omit, err error)
 	decode  func(r io.Reader, sent omit) iter.Seq2[llm.Chunk, error]
 }

@@ -85,20 +85,20 @@ func (p parameter) spared() bool {
 	return p.bit&limits == 0
 }
 
-// A refusals remembers what the servers of some models would not take. The
+// A Refusals remembers what the servers of some models would not take. The
 // zero value remembers nothing. It is safe for concurrent use.
-type refusals struct {
+type Refusals struct {
 	mu   sync.Mutex
 	list map[string]omit
 }
 
-func (r *refusals) of(model string) omit {
+func (r *Refusals) of(model string) omit {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.list[model]
 }
 
-func (r *refusals) add(model string, more omit) {
+func (r *Refusals) add(model string, more omit) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.list == nil {
