@@ -74,7 +74,7 @@ func (a *App) newEngine() (*engine.Engine, error) {
 func (a *App) engineConfig() engine.Config {
 	chat := a.Settings.Chat
 	cfg := engine.Config{
-		Door: a.Door, Model: a.modelOf, Command: a.slashCommand, Environment: a.environment, Closed: chat.ToolFailure == config.FailClosed,
+		Door: a.Door, Model: a.modelOf, Command: a.slashCommand, Environment: a.environment, Ended: a.tellTurn, Closed: chat.ToolFailure == config.FailClosed,
 		Layers: a.layers, System: chat.PromptTokens, Intents: a.intentsAt, Reads: a.onlyReads,
 		Ticket: a.ticket, Wait: a.waitForPerson, Keep: a.keepText,
 		Limits: engine.Limits{

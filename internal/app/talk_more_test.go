@@ -1,6 +1,10 @@
 package app
 
 import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -97,5 +101,41 @@ func TestS2U10ToolFailureMode(t *testing.T) {
 		if got := a.engineConfig().Closed; got != want {
 			t.Errorf("with %s a turn ends: %v, want %v", mode, got, want)
 		}
+	}
+}
+
+// TestS342TurnAndCallAreOneTrace: a collector gets the span of the turn and,
+// below it, that of its call.
+func TestS342TurnAndCallAreOneTrace(t *testing.T) {
+	var got []byte
+	srv := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got, _ = io.ReadAll(r.Body) }))
+	defer srv.Close()
+	dir, getenv := home(t, nil)
+	write(t, filepath.Join(dir, ".ken", "ken.yaml"), "trace: {otlp: '"+srv.URL+"'}\n")
+	fake := &llmtest.Fake{Script: llmtest.Replies(
+		llmtest.Reply{Calls: []llm.ToolCall{intended("READ_FILE"), called("l", "list_files", `{}`)}}, llmtest.Reply{Text: "Done."},
+	)}
+	a, err := Open(t.Context(), Config{Getenv: getenv, Dir: t.TempDir(), Model: fake})
+	if err != nil {
+		t.Fatal(err)
+	}
+	say(t, a, "list the files")
+	if err := a.Close(); err != nil { // it sends what waits
+		t.Fatal(err)
+	}
+	type span struct{ TraceID, SpanID, ParentSpanID, Name string }
+	var doc struct {
+		ResourceSpans []struct{ ScopeSpans []struct{ Spans []span } }
+	}
+	if err := json.Unmarshal(got, &doc); err != nil {
+		t.Fatalf("%s: %v", got, err)
+	}
+	by := map[string]span{}
+	for _, s := range doc.ResourceSpans[0].ScopeSpans[0].Spans {
+		by[s.Name] = s
+	}
+	turn, call := by["turn"], by["call tool:list_files"]
+	if turn.SpanID == "" || turn.ParentSpanID != "" || call.ParentSpanID != turn.SpanID || call.TraceID != turn.TraceID {
+		t.Errorf("spans = %+v, want the call below the turn", by)
 	}
 }

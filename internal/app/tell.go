@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"io"
 	"os"
+	"strconv"
 	"time"
 
 	"ken/capability"
@@ -13,6 +14,7 @@ import (
 	"ken/internal/govern/policy"
 	"ken/internal/govern/trace"
 	"ken/internal/run/runner"
+	"ken/internal/talk/engine"
 )
 
 // telling is what those are told who follow the work from outside.
@@ -29,6 +31,26 @@ func (a *App) prepareTelling() {
 		a.telling.spans = trace.NewSpans(url, Version())
 		a.closeLater(a.telling.spans.Close)
 	}
+}
+
+// tellTurn tells of a turn that is over: the span that those of its calls are
+// below.
+func (a *App) tellTurn(done engine.Done, began time.Time) {
+	if a.telling.spans == nil {
+		return
+	}
+	turn := strconv.Itoa(done.Turn)
+	s := trace.Span{
+		ID: trace.TurnID(done.Session, turn), Name: "turn", Began: began, Ended: time.Now(),
+		Attributes: map[string]string{
+			"ken.session": done.Session, "ken.turn": turn, "ken.end": string(done.Reason), "gen_ai.operation.name": "invoke_agent",
+			"gen_ai.usage.input_tokens": strconv.Itoa(done.Usage.Input), "gen_ai.usage.output_tokens": strconv.Itoa(done.Usage.Output),
+		},
+	}
+	if done.Reason == engine.EndFailed || done.Reason == engine.EndLimit {
+		s.Failed = done.Why
+	}
+	a.telling.spans.Add(s)
 }
 
 // tell tells of a call that has ended: its span, and a line where it may have

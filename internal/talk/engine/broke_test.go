@@ -54,7 +54,6 @@ func TestPanicsEndTheTurn(t *testing.T) {
 			c.Layers = func(context.Context, LayerInput) ([]prompt.Layer, []Notice, error) { panic("ouch") }
 		}, EndFailed},
 		{"filter", nil, func(c *Config) { c.Filters = []plugin.ContextFilter{badFilter{}} }, EndFailed},
-		{"trace", nil, func(c *Config) { c.Trace = func(Trace) { panic("ouch") } }, EndFailed},
 		{"rule", nil, func(c *Config) { c.Reads = func(*door.Entry) bool { panic("ouch") } }, EndFailed},
 	}
 	for _, tt := range tests {

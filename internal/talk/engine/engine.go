@@ -74,8 +74,9 @@ type Config struct {
 	// it and says how to read the rest.
 	Keep func(ctx context.Context, k Kept) (excerpt string, err error)
 
-	// Trace is told of every call that was made, when it has ended.
-	Trace func(Trace)
+	// Ended is told of every turn that is over, with when it began. Its calls
+	// are told by whoever carries them out.
+	Ended func(done Done, began time.Time)
 
 	Limits   Limits
 	Count    tokenizer.Counter // nil: tokenizer.Count
@@ -175,26 +176,6 @@ type Limits struct {
 	ResultBytes  int // of one result; 100,000
 	AnswerBytes  int // of one answer of the model's; 4 MiB
 	InputBytes   int // of a message, then it is refused; 64 MiB
-}
-
-// A Trace tells of a call that was made.
-type Trace struct {
-	Time    time.Time     `json:"time"`
-	Session string        `json:"session"`
-	Turn    int           `json:"turn"`
-	Key     string        `json:"key"`
-	Intent  string        `json:"intent,omitempty"`
-	Target  capability.ID `json:"target"`
-	Action  string        `json:"action,omitempty"`
-	Effect  bool          `json:"effect"` // it may have changed something
-
-	Principal capability.Principal `json:"principal"`
-	Arguments json.RawMessage      `json:"-"` // as they were executed
-	Result    capability.Result    `json:"-"`
-	Hash      string               `json:"hash"` // of the result
-	Failed    bool                 `json:"failed,omitempty"`
-	Error     string               `json:"error,omitempty"`
-	Took      time.Duration        `json:"took"`
 }
 
 // Input is what a person says to a session.

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"ken/capability"
 	"ken/internal/talk/prompt"
@@ -286,18 +287,24 @@ func TestParallelReads(t *testing.T) {
 	}
 }
 
-// TestTrace: whoever keeps a trace is told of every call, with turn, intent and a
-// hash of what came back.
-func TestTrace(t *testing.T) {
-	var traces []Trace
-	r := open(t, setting{rules: strict, config: func(c *Config) { c.Trace = func(x Trace) { traces = append(traces, x) } }})
-	id := r.begin(llmtest.Replies(answers(intend("CODE", ""), invoke("tool:save", `{"name":"A"}`), invoke("tool:greet", `{"name":"A"}`)), text("Done.")))
+// TestEnded: whoever keeps a trace is told of every turn once, with how it ended
+// and when it began.
+func TestEnded(t *testing.T) {
+	var ends []Done
+	began := time.Now()
+	r := open(t, setting{config: func(c *Config) {
+		c.Ended = func(d Done, at time.Time) {
+			if at.Before(began) || at.After(time.Now()) {
+				t.Errorf("the turn began at %v", at)
+			}
+			ends = append(ends, d)
+		}
+	}})
+	id := r.begin(llmtest.Replies(text("Done."), llmtest.Reply{Fault: llmtest.Auth}))
 	r.say(id, "hello")
-	if len(traces) != 2 || traces[0].Target != "tool:save" || traces[0].Intent != "CODE" || !traces[0].Effect || traces[0].Hash == "" || traces[0].Turn != 1 || traces[0].Result.Meta["effect"] == "" {
-		t.Errorf("traces = %+v", traces)
-	}
-	if traces[1].Error == "" {
-		t.Errorf("the refused call is %+v", traces[1])
+	r.say(id, "again")
+	if len(ends) != 2 || ends[0].Reason != EndAnswer || ends[0].Session != id || ends[0].Turn != 1 || ends[1].Reason != EndFailed || ends[1].Turn != 2 {
+		t.Errorf("ends = %+v", ends)
 	}
 }
 

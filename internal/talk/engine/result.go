@@ -1,11 +1,8 @@
 package engine
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -211,34 +208,6 @@ func distance(a, b []rune) int {
 		}
 	}
 	return row[len(b)]
-}
-
-// trace tells of a call that was made.
-func (t *turn) trace(j *job) {
-	if t.e.cfg.Trace == nil || j.tool != "" || j.call.Target == "" {
-		return
-	}
-	tr := Trace{
-		Time: t.e.cfg.Now(), Session: t.in.Session, Turn: t.number, Key: j.call.Key, Intent: j.call.Intent,
-		Target: j.call.Target, Action: j.call.Action, Effect: !j.reads, Principal: t.in.Principal, Arguments: j.call.Arguments,
-		Result: j.res, Hash: resultHash(j.res), Failed: j.res.Failed, Took: j.took,
-	}
-	if j.err != nil {
-		tr.Error = j.err.Error()
-	}
-	t.e.cfg.Trace(tr)
-}
-
-// resultHash names what a call gave back.
-func resultHash(res capability.Result) string {
-	h := sha256.New()
-	for i := range res.Parts {
-		p := &res.Parts[i]
-		for _, s := range []string{p.Text, string(p.JSON), string(p.Data), p.Link, p.MIME} {
-			_, _ = io.WriteString(h, fmt.Sprintf("%d:", len(s))+s) // a hash takes everything
-		}
-	}
-	return hex.EncodeToString(h.Sum(nil))
 }
 
 // jsonText gives a value as JSON for a note; the values here always marshal.

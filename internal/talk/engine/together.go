@@ -176,7 +176,6 @@ func (t *turn) finished(j *job) {
 		f.Error, f.Kind = j.err.Error(), capability.KindOf(j.err).String()
 	}
 	t.emit(f)
-	t.trace(j)
 }
 
 // output passes on what a running call writes, in whole characters.

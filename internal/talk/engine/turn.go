@@ -90,6 +90,7 @@ type tally struct {
 
 // run is a turn from the lock to the last event.
 func (e *Engine) run(ctx context.Context, in Input, yield func(Event, error) bool) {
+	began := e.cfg.Now()
 	t, err := e.begin(ctx, in, yield)
 	if err != nil {
 		yield(nil, err)
@@ -105,6 +106,9 @@ func (e *Engine) run(ctx context.Context, in Input, yield func(Event, error) boo
 		end = t.failed(err)
 	}
 	done := t.close(end)
+	if e.cfg.Ended != nil {
+		e.cfg.Ended(done, began)
+	}
 	t.emit(done)
 	t.telling.Lock()
 	defer t.telling.Unlock()
