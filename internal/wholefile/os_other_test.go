@@ -1,0 +1,46 @@
+//go:build !(darwin || dragonfly || freebsd || linux || netbsd || openbsd)
+
+package wholefile_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"ken/internal/wholefile"
+)
+
+// TestLockLeft: whoever meets the lock of one that died is told which file to
+// delete.
+func TestLockLeft(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := wholefile.Lock(path, 0); !errors.Is(err, wholefile.ErrHeld) || !strings.Contains(err.Error(), "delete "+path) {
+		t.Errorf("Lock = %v, want ErrHeld and what to delete", err)
+	}
+}
+
+// TestLockDenied: a folder that may not be written is not taken for a lock that
+// others hold.
+func TestLockDenied(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o500); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "probe"), nil, 0o600); err == nil {
+		t.Skip("cannot here: this user may write everywhere")
+	}
+	start := time.Now()
+	if _, err := wholefile.Lock(filepath.Join(dir, "lock"), time.Minute); !errors.Is(err, fs.ErrPermission) {
+		t.Errorf("Lock = %v after %v, want ErrPermission", err, time.Since(start))
+	}
+	if took := time.Since(start); took > 30*time.Second {
+		t.Errorf("Lock took %v, want to be told soon", took)
+	}
+}
