@@ -1,0 +1,88 @@
+// Package problem is how whatever is no success is told over HTTP: as a problem
+// document (RFC 9457) with a stable code.
+package problem
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"net/http"
+
+	"ken/capability"
+)
+
+// A Problem is why there is no success. As an error it becomes a problem
+// document.
+type Problem struct {
+	Status int
+	Code   string // stable: programs go by it
+	Detail string // what was wrong, where, and what to do
+	More   map[string]any
+}
+
+func (p *Problem) Error() string { return p.Detail }
+
+// Of makes a problem of an error. internal is true where the cause is
+// Ken's own: it is for the log, and the document does not tell it.
+func Of(err error) (p *Problem, internal bool) {
+	if p, ok := errors.AsType[*Problem](err); ok {
+		return p, false
+	}
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return &Problem{Status: http.StatusRequestEntityTooLarge, Code: "too-large", Detail: "the body is larger than this operation takes"}, false
+	}
+	kinds := map[capability.ErrorKind]struct {
+		status int
+		code   string
+	}{
+		capability.NotFound:    {http.StatusNotFound, "not-found"},
+		capability.Invalid:     {http.StatusBadRequest, "invalid"},
+		capability.Denied:      {http.StatusForbidden, "denied"},
+		capability.Unapproved:  {http.StatusConflict, "unapproved"},
+		capability.InputNeeded: {http.StatusConflict, "input-needed"},
+		capability.Conflict:    {http.StatusConflict, "conflict"},
+		capability.Unavailable: {http.StatusServiceUnavailable, "unavailable"},
+		capability.Timeout:     {http.StatusGatewayTimeout, "timeout"},
+	}
+	if known, ok := errors.AsType[*capability.Error](err); ok {
+		if k, ok := kinds[known.Kind]; ok {
+			p := &Problem{Status: k.status, Code: k.code, Detail: known.Error()}
+			for name, text := range map[string]string{"rule": known.Rule, "fix": known.Fix} {
+				if text == "" {
+					continue
+				}
+				if p.More == nil {
+					p.More = map[string]any{}
+				}
+				p.More[name] = text
+			}
+			return p, false
+		}
+	}
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return &Problem{Status: http.StatusGatewayTimeout, Code: "timeout", Detail: "it took longer than this operation may"}, false
+	case errors.Is(err, context.Canceled):
+		return &Problem{Status: 499, Code: "cancelled", Detail: "the client has gone"}, false
+	}
+	return &Problem{Status: http.StatusInternalServerError, Code: "internal", Detail: "something went wrong inside; the log says more"}, true
+}
+
+// Document gives the problem document, which is the caller's.
+func (p *Problem) Document() map[string]any {
+	doc := map[string]any{}
+	maps.Copy(doc, p.More)
+	maps.Copy(doc, map[string]any{
+		"type": "about:blank", "title": http.StatusText(p.Status), "status": p.Status, "code": p.Code, "detail": p.Detail,
+	})
+	return doc
+}
+
+// Write writes the problem document.
+func (p *Problem) Write(w http.ResponseWriter) {
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(p.Status)
+	_ = json.NewEncoder(w).Encode(p.Document()) // the client is gone; there is nobody to tell
+}
