@@ -1,0 +1,74 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"ken/internal/store"
+)
+
+// TestSQLiteFullDisk fills a real file system, then makes room: what was refused
+// is not there, what was taken is, and the store goes on by itself.
+func TestSQLiteFullDisk(t *testing.T) {
+	small := t.TempDir()
+	if err := syscall.Mount("tmpfs", small, "tmpfs", 0, "size=2m"); err != nil {
+		t.Skipf("cannot here: mount of a small file system: %v", err)
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(small, syscall.MNT_DETACH) })
+	ballast := filepath.Join(small, "ballast")
+	if err := os.WriteFile(ballast, make([]byte, 512<<10), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx := context.Background()
+	s, err := store.Open(ctx, filepath.Join(small, "store.db"), small)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	put := func(key string) error {
+		var b store.Batch
+		b.Put(key, make([]byte, 2000))
+		_, err := s.Apply(ctx, &b)
+		return err
+	}
+	taken := 0
+	for ; taken < 2000; taken++ {
+		if err = put(fmt.Sprintf("before/%04d", taken)); err != nil {
+			break
+		}
+	}
+	if !errors.Is(err, store.ErrFull) || taken < 10 {
+		t.Fatalf("Apply() = %v after %d, want ErrFull after some", err, taken)
+	}
+	for range 3 {
+		if err := put("refused"); !errors.Is(err, store.ErrFull) {
+			t.Fatalf("Apply() = %v while full, want ErrFull", err)
+		}
+	}
+	if err := os.Remove(ballast); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 8 {
+		if err := put(fmt.Sprintf("after/%04d", i)); err != nil {
+			t.Fatalf("Apply() = %v with room again, want none", err)
+		}
+	}
+	n := 0
+	for item, err := range s.Scan(ctx, "", store.Range{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if item.Key == "refused" {
+			t.Error("what was refused is there")
+		}
+		n++
+	}
+	if n != taken+8 {
+		t.Errorf("%d keys, want %d", n, taken+8)
+	}
+}
