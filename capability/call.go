@@ -50,6 +50,12 @@ type Call struct {
 	Surface string `json:"-"`
 	Key     string `json:"-"`
 
+	// Structured asks for the structured part of the result (the last one, JSON
+	// of the type application/json) as it is, however long: whoever takes it
+	// checks it against a schema. Without it that part is cut like a text. Only
+	// a surface sets it, and it is not part of the digest.
+	Structured bool `json:"-"`
+
 	// Answers carry a person's replies to what an earlier try asked, by the
 	// question's name, and State is what that [Inquiry] wants back. They are
 	// not part of the digest.

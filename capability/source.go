@@ -46,6 +46,10 @@ type Detail struct {
 	Schema json.RawMessage `json:"schema,omitempty"` // JSON Schema of the input
 	Body   string          `json:"body,omitempty"`   // Markdown, without frontmatter
 	Usage  string          `json:"usage,omitempty"`  // usage documentation
+
+	// Output is the JSON Schema of the structured part of a result, where its
+	// source says one.
+	Output json.RawMessage `json:"output,omitempty"`
 }
 
 // A Batch is all that one source holds at one time. Neither the batch nor what
