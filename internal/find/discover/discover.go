@@ -171,6 +171,12 @@ type Override struct {
 	TotalTokens   *int     `json:"totalTokenBudget,omitempty"`
 	Graph         *bool    `json:"useGraphReranking,omitempty"`
 	Boost         *float64 `json:"graphBoostFactor,omitempty"`
+	FullRelevance *float64 `json:"tier2MinRelevance,omitempty"`
+	StickyK       *int     `json:"stickyTopK,omitempty"`
+
+	// Learned is how much of what was learned counts: 0 nothing, 1 as it was
+	// learned. No key of ken.yaml says it.
+	Learned *float64 `json:"learnedWeight,omitempty"`
 }
 
 // Apply gives the changed configuration.
@@ -186,6 +192,9 @@ func (o Override) Apply(c Config) Config {
 	set(&c.Budget.Total, o.TotalTokens)
 	set(&c.Graph.Use, o.Graph)
 	set(&c.Graph.Boost, o.Boost)
+	set(&c.FullRelevance, o.FullRelevance)
+	set(&c.StickyK, o.StickyK)
+	c.Priors = weighed(c.Priors, o.Learned)
 	return c
 }
 

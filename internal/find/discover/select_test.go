@@ -435,11 +435,16 @@ func TestOverrideChangesOneThingEach(t *testing.T) {
 		"TotalTokens":   {Override{TotalTokens: &n}, func(c *Config) { c.Budget.Total = n }},
 		"Graph":         {Override{Graph: &no}, func(c *Config) { c.Graph.Use = no }},
 		"Boost":         {Override{Boost: &x}, func(c *Config) { c.Graph.Boost = x }},
+		"FullRelevance": {Override{FullRelevance: &x}, func(c *Config) { c.FullRelevance = x }},
+		"StickyK":       {Override{StickyK: &n}, func(c *Config) { c.StickyK = n }},
+		"Learned":       {Override{Learned: &x}, func(c *Config) { c.Priors = map[capability.ID]float64{"tool:http": 2 * x} }},
 	}
+	start := Defaults()
+	start.Priors = map[capability.ID]float64{"tool:http": 2}
 	for name, tt := range tests {
-		want := Defaults()
+		want := start
 		tt.want(&want)
-		if got := tt.o.Apply(Defaults()); !reflect.DeepEqual(got, want) || reflect.DeepEqual(want, Defaults()) {
+		if got := tt.o.Apply(start); !reflect.DeepEqual(got, want) || reflect.DeepEqual(want, start) {
 			t.Errorf("%s: %+v, want %+v", name, got, want)
 		}
 	}

@@ -70,6 +70,7 @@ type View struct {
 
 	mu     sync.Mutex
 	search atomic.Pointer[searchable]
+	kept   sync.Map // see Keep
 }
 
 // searchable is the search index as this view sees it.

@@ -7,9 +7,12 @@ import (
 	"strings"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"ken/capability"
 	"ken/internal/know/catalog"
 	"ken/internal/tokenizer"
+	"ken/internal/untrusted"
 )
 
 // inCategories makes n categories of 1 to 9 tools each.
@@ -106,10 +109,39 @@ func TestMapTellsOnlyOfWhatItWasGiven(t *testing.T) {
 func TestMapJoinsSpellingsOfACategory(t *testing.T) {
 	list := []*catalog.Entry{entry("tool", "a"), entry("tool", "b"), entry("tool", "c"), entry("tool", "d")}
 	list[0].Category, list[1].Category, list[2].Category, list[3].Category = "files", "Files", "", "system"
-	want := "Available capability categories:\n- Files: a, b (2)\n- General: c (1)\n- System\\: d (1)\n" + mapFoot
+	want := "Available capability categories:\n- Files: a, b (2)\n- General: c (1)\n- System category: d (1)\n" + mapFoot
 	if f := MakeMap(slices.Values(list), "", tokenizer.Count).Fit(200); f.Text != want {
 		t.Errorf("Fit(200) =\n%s\nwant\n%s", f.Text, want)
 	}
+}
+
+// TestMapSpeaksForNobody: no category and no name makes a line of the map that a
+// model could take for somebody's turn, and the plain name of a role needs no
+// backslash for that.
+func TestMapSpeaksForNobody(t *testing.T) {
+	line := func(category, name string) string {
+		e := entry("tool", "x")
+		e.Category, e.Name = category, name
+		text := MakeMap(slices.Values([]*catalog.Entry{e}), "", tokenizer.Count).Fit(4000).Text
+		_, text, _ = strings.Cut(text, "\n")
+		text, _, _ = strings.Cut(text, "\n"+mapFoot)
+		return text
+	}
+	for _, role := range []string{"system", "User", "assistant", "HUMAN", "developer", "tool"} {
+		got := line(role, "x")
+		if want := "- " + strings.ToUpper(role[:1]) + role[1:] + " category: x (1)"; got != want {
+			t.Errorf("the line of category %s = %q, want %q", role, got, want)
+		}
+	}
+	word := rapid.SampledFrom([]string{"system", "System", "user", "assistant:", "**User**", "“Human”", "：", ":", "<|im_start|>", "[INST]", "###", "files", "(", " ", "\n", "-", "ｕｓｅｒ"})
+	words := rapid.Map(rapid.SliceOfN(word, 0, 5), func(list []string) string { return strings.Join(list, "") })
+	rapid.Check(t, func(r *rapid.T) {
+		category, name := words.Draw(r, "category"), words.Draw(r, "name")
+		got := line(category, name)
+		if safe := untrusted.Line(got, 400); got != safe || strings.Contains(got, "\n") {
+			r.Fatalf("category %q and name %q make the line %q, which is not safe: %q", category, name, got, safe)
+		}
+	})
 }
 
 func TestMapIgnoresTheOrderOfEntries(t *testing.T) {

@@ -1,0 +1,54 @@
+package discover
+
+import "ken/capability"
+
+// Numbers gives the configuration as an override that changes nothing: every
+// field is set.
+func (c Config) Numbers() Override {
+	asLearned := 1.0
+	return Override{
+		TopK: &c.TopK, FullK: &c.FullK, StickyK: &c.StickyK,
+		MinRelevance: &c.MinRelevance, TailRelevance: &c.TailRelevance, FullRelevance: &c.FullRelevance,
+		MapTokens: &c.Budget.Map, BriefTokens: &c.Budget.Briefs, FullTokens: &c.Budget.Fulls,
+		CardTokens: &c.Budget.Cards, TotalTokens: &c.Budget.Total,
+		Graph: &c.Graph.Use, Boost: &c.Graph.Boost, Learned: &asLearned,
+	}
+}
+
+// Over gives o, with other's fields where o has none.
+func (o Override) Over(other Override) Override {
+	or(&o.TopK, other.TopK)
+	or(&o.FullK, other.FullK)
+	or(&o.StickyK, other.StickyK)
+	or(&o.MinRelevance, other.MinRelevance)
+	or(&o.TailRelevance, other.TailRelevance)
+	or(&o.FullRelevance, other.FullRelevance)
+	or(&o.MapTokens, other.MapTokens)
+	or(&o.BriefTokens, other.BriefTokens)
+	or(&o.FullTokens, other.FullTokens)
+	or(&o.CardTokens, other.CardTokens)
+	or(&o.TotalTokens, other.TotalTokens)
+	or(&o.Graph, other.Graph)
+	or(&o.Boost, other.Boost)
+	or(&o.Learned, other.Learned)
+	return o
+}
+
+func or[T any](to **T, other *T) {
+	if *to == nil {
+		*to = other
+	}
+}
+
+// weighed gives what was learned with another weight. The map it is given
+// stays as it is.
+func weighed(priors map[capability.ID]float64, weight *float64) map[capability.ID]float64 {
+	if weight == nil || *weight == 1 || len(priors) == 0 {
+		return priors
+	}
+	out := make(map[capability.ID]float64, len(priors))
+	for id, p := range priors {
+		out[id] = p * *weight
+	}
+	return out
+}
