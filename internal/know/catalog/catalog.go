@@ -27,7 +27,8 @@ type Config struct {
 	Sources []capability.Source
 
 	// Fallback, when not nil, is used only while no source from outside brings a
-	// capability.
+	// tool, or anything else that is more than a text: skills, cards and commands
+	// go along with it. Its precedence is the lowest.
 	Fallback capability.Source
 
 	// Pins release a quarantined capability, and hold any capability to its
@@ -76,7 +77,7 @@ type Catalog struct {
 	swapped chan struct{} // closed and replaced at each swap
 	added   chan struct{} // closed and replaced at each Add
 	history [][]Change    // of the latest versions, oldest first
-	batches map[string]capability.Batch
+	batches map[string]taken
 	broken  map[string]capability.Problem // by source: why it could not be read
 	judged  map[*capability.Capability]judgement
 }
@@ -84,7 +85,7 @@ type Catalog struct {
 // New makes a Catalog that is empty until Load.
 func New(cfg Config) (*Catalog, error) {
 	c := &Catalog{
-		cfg: cfg, batches: map[string]capability.Batch{}, broken: map[string]capability.Problem{},
+		cfg: cfg, batches: map[string]taken{}, broken: map[string]capability.Problem{},
 		judged: map[*capability.Capability]judgement{}, reserved: reservedSkeletons(),
 		swapped: make(chan struct{}), added: make(chan struct{}),
 	}
@@ -143,7 +144,8 @@ func (c *Catalog) ChangesSince(version uint64) (latest *Snapshot, changes []Chan
 
 // Load reads every source and makes one snapshot of them. A source that cannot
 // be read is a problem of the snapshot and costs only itself; what it brought
-// before stays. The error is ctx's.
+// before stays. Where nothing is different, here or on the machine, the snapshot
+// stays the one it is. The error is ctx's.
 func (c *Catalog) Load(ctx context.Context) error {
 	type loaded struct {
 		batch capability.Batch
@@ -172,25 +174,43 @@ func (c *Catalog) Load(ctx context.Context) error {
 }
 
 // Replace takes a new batch for one source: what the batch lacks is deleted,
-// what it has is added or updated, and other sources are not touched.
+// what it has is added or updated, and other sources are not touched. A batch
+// that says what is known already makes no new snapshot.
 func (c *Catalog) Replace(name string, b capability.Batch) *Snapshot {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.takeLocked(name, b, nil)
+	if !c.takeLocked(name, b, nil) {
+		return c.current.Load()
+	}
 	return c.rebuildLocked()
 }
 
-func (c *Catalog) takeLocked(name string, b capability.Batch, err error) {
-	if err == nil {
-		c.batches[name] = b
-		delete(c.broken, name)
-		return
+// Renew makes a new version of the catalog as it stands, for whoever waits for
+// one: what is seen of it depends on something beside it too, and that changed.
+// What it is to whom the catalog cannot say, so [Catalog.ChangesSince] of an
+// earlier version is not complete. Before Load it does nothing.
+func (c *Catalog) Renew() *Snapshot {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.current.Load().version == 0 {
+		return c.current.Load()
 	}
-	p := capability.Problem{Code: "source-unreadable", Origin: capability.Origin{Source: name}, Message: err.Error()}
-	if _, had := c.batches[name]; had {
-		p.Fix = "what it held before is still used"
+	next := c.buildLocked()
+	c.history = nil
+	c.putLocked(next)
+	return next
+}
+
+// LookAgain asks the machine again what is here: a secret may have been set, a
+// program installed or removed, and no source tells of that. Where it makes no
+// difference the snapshot stays the one it is. Before Load it does nothing.
+func (c *Catalog) LookAgain() *Snapshot {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.current.Load().version == 0 {
+		return c.current.Load()
 	}
-	c.broken[name] = p
+	return c.rebuildLocked()
 }
 
 // Add loads one more source and takes it, with a higher precedence than all
@@ -220,8 +240,8 @@ func (c *Catalog) Add(ctx context.Context, s capability.Source) error {
 }
 
 // Watch follows every source that can be watched until ctx ends, and makes a
-// new snapshot after each change. Load must have been called. It returns nil
-// when ctx ends.
+// new snapshot after each change; a batch like the one before is none. Load must
+// have been called. It returns nil when ctx ends.
 func (c *Catalog) Watch(ctx context.Context) error {
 	var wg sync.WaitGroup
 	followed := map[string]bool{}
@@ -252,8 +272,9 @@ func (c *Catalog) Watch(ctx context.Context) error {
 func (c *Catalog) follow(ctx context.Context, w capability.Watcher) {
 	for b, err := range w.Watch(ctx) {
 		c.mu.Lock()
-		c.takeLocked(w.Name(), b, err)
-		c.rebuildLocked()
+		if c.takeLocked(w.Name(), b, err) {
+			c.rebuildLocked()
+		}
 		c.mu.Unlock()
 	}
 }

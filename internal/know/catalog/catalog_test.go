@@ -197,6 +197,39 @@ func TestFallbackOnlyWhileThereIsNothingElse(t *testing.T) {
 	}
 }
 
+// TestFallbackStaysBesideTexts: whoever adds a skill to what the program has adds
+// it, and one in the place of the program's own stands before that.
+func TestFallbackStaysBesideTexts(t *testing.T) {
+	text := func(kind capability.Kind, name string) *capability.Capability {
+		return tool(name, func(c *capability.Capability) { c.ID, c.Kind = capability.MakeID(kind, name), kind })
+	}
+	starter := from("starter", tool("s"), text(capability.KindSkill, "review"))
+	for _, c := range starter.batch.Capabilities {
+		c.Trust = capability.TrustBuiltin
+	}
+	own := from("own", text(capability.KindSkill, "review"), text(capability.KindCard, "card"), text(capability.KindCommand, "fix"))
+	c := loaded(t, Config{Sources: []capability.Source{own}, Fallback: starter})
+	s := c.Snapshot()
+	if _, ok := s.Get("tool:s"); !ok || s.Len() != 4 {
+		t.Errorf("%d capabilities, want the three texts and the tool of the fallback", s.Len())
+	}
+	if e, _ := s.Get("skill:review"); e.Origin.Source != "own" {
+		t.Errorf("skill:review is from %s, want own", e.Origin.Source)
+	}
+	if got := codes(s); len(got) != 0 {
+		t.Errorf("problems %v, want none: the fallback is there to be replaced", got)
+	}
+	if n := len(slices.Collect(s.Shadowed())); n != 1 {
+		t.Errorf("%d are shadowed, want the fallback's skill:review", n)
+	}
+	for _, kind := range []capability.Kind{capability.KindTool, capability.KindChannel, capability.KindProductivity} {
+		s = c.Replace("own", capability.Batch{Capabilities: []*capability.Capability{text(kind, "mine")}})
+		if _, ok := s.Get("tool:s"); ok || s.Len() != 1 {
+			t.Errorf("beside a %s there are %d capabilities, want it alone", kind, s.Len())
+		}
+	}
+}
+
 func TestAvailabilityNamesWhatIsMissing(t *testing.T) {
 	has := func(words string) func(string) bool {
 		return func(s string) bool { return slices.Contains(strings.Fields(words), s) }
@@ -507,8 +540,8 @@ func TestChangesSinceMergesVersions(t *testing.T) {
 	if _, changes, _ := c.ChangesSince(1); len(changes) != 2 || changes[0].What != "updated" || changes[1].What != "updated" {
 		t.Errorf("after x and y are gone again, ChangesSince(1) = %v, want a and b updated", changes)
 	}
-	for range kept + 1 {
-		c.Replace("s", capability.Batch{})
+	for i := range kept + 1 {
+		c.Replace("s", capability.Batch{Capabilities: []*capability.Capability{tool(fmt.Sprint(i))}})
 	}
 	if _, _, complete := c.ChangesSince(1); complete {
 		t.Error("changes since a version that is long gone are called complete")

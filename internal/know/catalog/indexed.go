@@ -170,6 +170,13 @@ func (x *Indexed) changed(entries []*Entry) *Indexed {
 	for i, j := range where {
 		next.slots[j] = int32(slots[i])
 	}
+	if segment.Worn() {
+		anew, to := segment.Anew()
+		for j, slot := range next.slots {
+			next.slots[j] = to[slot]
+		}
+		segment = anew
+	}
 	next.Segment, next.ordinals = segment, make([]int32, segment.Len())
 	for i := range next.ordinals {
 		next.ordinals[i] = -1

@@ -354,3 +354,41 @@ func TestEmbedBroken(t *testing.T) {
 		}
 	}
 }
+
+// TestIndexDoesNotWear: a source whose texts change for ever, as those with a
+// time in them do, does not make the index grow for ever; and an index that was
+// made anew is right about who is where, with its vectors.
+func TestIndexDoesNotWear(t *testing.T) {
+	words := func(n int) string {
+		var b strings.Builder
+		for i := range 300 {
+			fmt.Fprintf(&b, " %s", strings.Map(func(r rune) rune { return 'a' + r - '0' }, fmt.Sprint(1_000_000+n*1000+i)))
+		}
+		return b.String()
+	}
+	stays := []*capability.Capability{described("files", "Reads files"), described("mail", "Sends mail"), described("zip", "Packs files")}
+	c := loaded(t, Config{Sources: []capability.Source{from("s", stays...)}})
+	e := &letters{model: "letters", dims: 26}
+	if err := c.Embed(t.Context(), e); err != nil {
+		t.Fatal(err)
+	}
+	for n := range 60 {
+		s := c.Replace("s", capability.Batch{Capabilities: append(slices.Clone(stays), described("news", "Tells"+words(n)))})
+		segment := s.Index().Segment
+		if segment.Worn() {
+			t.Fatalf("after %d changes the index is worn", n)
+		}
+		if err := agree(s); err != nil {
+			t.Fatal(err)
+		}
+		for _, kept := range []string{"tool:files", "tool:mail", "tool:zip"} {
+			i, _ := s.Ordinal(capability.ID(kept))
+			if !segment.HasVector("letters", s.Index().Slot(i)) {
+				t.Fatalf("after %d changes %s has lost its vector", n, kept)
+			}
+		}
+		if got := finds(s, "reads files"); len(got) == 0 || got[0] != "tool:files" {
+			t.Fatalf("after %d changes reads files finds %v", n, got)
+		}
+	}
+}

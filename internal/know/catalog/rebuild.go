@@ -9,10 +9,25 @@ import (
 	"ken/capability"
 )
 
-// rebuildLocked makes a snapshot of all batches and puts it in place. It runs
-// at every change of a file, so it is linear and leaves to the snapshot's
-// first reader whatever can wait.
+// rebuildLocked makes a snapshot of all batches and puts it in place, unless it
+// would be the same as the one that is there. It runs at every change of a file,
+// so it is linear and leaves to the snapshot's first reader whatever can wait.
 func (c *Catalog) rebuildLocked() *Snapshot {
+	now, next := c.current.Load(), c.buildLocked()
+	if now.version > 0 && now.same(next) {
+		return now
+	}
+	if now.version > 0 { // there is nothing to compare the first with
+		next.changes = difference(now.entries, next.entries)
+		c.history = append(c.history, next.changes)
+		c.history = slices.Delete(c.history, 0, max(0, len(c.history)-kept))
+	}
+	c.putLocked(next)
+	return next
+}
+
+// buildLocked makes a snapshot of all batches.
+func (c *Catalog) buildLocked() *Snapshot {
 	b := &builder{catalog: c, machine: c.cfg.Machine.remember(), next: emptySnapshot()}
 	b.next.mentions = c.cfg.Mentions
 	b.next.indexing.after(&c.current.Load().indexing)
@@ -20,16 +35,16 @@ func (c *Catalog) rebuildLocked() *Snapshot {
 	b.collect()
 	b.settle()
 	b.resolve()
-	b.finish(c.current.Load())
-	c.forgetLocked(b.next)
-	if c.current.Load().version > 0 { // there is nothing to compare the first with
-		c.history = append(c.history, b.next.changes)
-		c.history = slices.Delete(c.history, 0, max(0, len(c.history)-kept))
-	}
-	c.current.Store(b.next)
+	return b.next
+}
+
+// putLocked numbers a snapshot and puts it in place.
+func (c *Catalog) putLocked(next *Snapshot) {
+	next.version = c.current.Load().version + 1
+	c.forgetLocked(next)
+	c.current.Store(next)
 	close(c.swapped)
 	c.swapped = make(chan struct{})
-	return b.next
 }
 
 // forgetLocked drops judgements about capabilities that are gone, once they
@@ -55,31 +70,46 @@ type builder struct {
 	byName  map[string][]*Entry
 }
 
-// collect takes the batches in order of precedence.
+// collect takes the batches in order of precedence. The fallback comes first:
+// whatever was brought stands before it.
 func (b *builder) collect() {
 	c := b.catalog
 	total, brought := 0, false
 	for _, s := range c.cfg.Sources {
-		list := c.batches[s.Name()].Capabilities
+		list := c.batches[s.Name()].batch.Capabilities
 		total += len(list)
-		// What is part of the program is not something that was brought.
-		brought = brought || slices.ContainsFunc(list, func(cp *capability.Capability) bool {
-			_, packaged := cp.Extension() // it is switched on one by one
-			return cp.Trust != capability.TrustBuiltin && !packaged
-		})
+		brought = brought || slices.ContainsFunc(list, replacesFallback)
 	}
 	b.next.entries = make([]*Entry, 0, total)
+	if f := c.cfg.Fallback; f != nil && !brought {
+		b.takeFrom(f)
+	}
 	for _, s := range *c.sources.Load() {
-		if s == c.cfg.Fallback && brought {
-			continue
+		if s != c.cfg.Fallback {
+			b.takeFrom(s)
 		}
-		if p, ok := c.broken[s.Name()]; ok {
-			b.next.problems = append(b.next.problems, p)
-		}
-		b.take(c.batches[s.Name()])
 	}
 	// Replace may have brought batches under names that are no source's.
 	b.takeOthers()
+}
+
+// replacesFallback reports whether who brought a capability has tools of their
+// own. What is part of the program was not brought, packages are switched on one
+// by one, and texts that say how to go about something go along with any tools.
+func replacesFallback(cp *capability.Capability) bool {
+	_, packaged := cp.Extension()
+	switch cp.Kind {
+	case capability.KindSkill, capability.KindCard, capability.KindCommand:
+		return false
+	}
+	return cp.Trust != capability.TrustBuiltin && !packaged
+}
+
+func (b *builder) takeFrom(s capability.Source) {
+	if p, ok := b.catalog.broken[s.Name()]; ok {
+		b.next.problems = append(b.next.problems, p)
+	}
+	b.take(b.catalog.batches[s.Name()].batch)
 }
 
 // settle sorts the entries by id and leaves one of each.
@@ -111,7 +141,7 @@ func (b *builder) takeOthers() {
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		b.take(b.catalog.batches[name])
+		b.take(b.catalog.batches[name].batch)
 	}
 }
 
@@ -144,6 +174,9 @@ func (b *builder) duplicate(before, later *Entry) *Entry {
 	lost.State = Shadowed
 	lost.Standing = wins.Origin.String()
 	b.next.shadowed = append(b.next.shadowed, &lost)
+	if f := b.catalog.cfg.Fallback; f != nil && loses.Origin.Source == f.Name() {
+		return wins // it is there to be replaced
+	}
 	b.next.problems = append(b.next.problems, capability.Problem{
 		Severity: capability.Warning, Code: "duplicate-id", Subject: loses.ID, Origin: loses.Origin,
 		Message: fmt.Sprintf("the id %s is also used by %s, which stands before it", loses.ID, wins.Origin),
@@ -282,14 +315,6 @@ func weight(e *Entry) int {
 		return 10 + int(e.Trust)
 	}
 	return int(e.Trust)
-}
-
-// finish numbers the snapshot.
-func (b *builder) finish(before *Snapshot) {
-	b.next.version = before.version + 1
-	if before.version > 0 { // otherwise everything is new
-		b.next.changes = difference(before.entries, b.next.entries)
-	}
 }
 
 // difference says how to get from one list of entries to another, both sorted.

@@ -28,6 +28,9 @@ type Snapshot struct {
 	// Made when first asked for.
 	indexing    indexing
 	allProblems func() []capability.Problem
+
+	nameOnce sync.Once
+	names    map[string][]int // made with the first look; see Named
 }
 
 // A Change is one difference from the snapshot before.
@@ -108,9 +111,9 @@ func (s *Snapshot) LookupAmong(name string, sees func(ordinal int) bool) (*Entry
 		return s.entries[i], nil
 	}
 	var named []*Entry
-	for i, e := range s.entries {
-		if e.Name == name && (sees == nil || sees(i)) {
-			named = append(named, e)
+	for _, i := range s.Named(name) {
+		if sees == nil || sees(i) {
+			named = append(named, s.entries[i])
 		}
 	}
 	if e := meant(named); e != nil {
@@ -127,6 +130,18 @@ func (s *Snapshot) LookupAmong(name string, sees func(ordinal int) bool) (*Entry
 		err.Fix = "see ken catalog list"
 	}
 	return nil, err
+}
+
+// Named gives the ordinals of the entries that have a name, in order. The list
+// is the snapshot's own and must not be changed.
+func (s *Snapshot) Named(name string) []int {
+	s.nameOnce.Do(func() {
+		s.names = make(map[string][]int, len(s.entries))
+		for i, e := range s.entries {
+			s.names[e.Name] = append(s.names[e.Name], i)
+		}
+	})
+	return s.names[name]
 }
 
 func (s *Snapshot) near(name string, named []*Entry, sees func(ordinal int) bool) []string {

@@ -17,6 +17,9 @@ func (m layered[K, V]) get(k K) (V, bool) {
 	return v, ok
 }
 
+// len counts the keys, those that are in both twice.
+func (m layered[K, V]) len() int { return len(m.base) + len(m.top) }
+
 // all gives every key and value, in no order.
 func (m layered[K, V]) all() iter.Seq2[K, V] {
 	return func(yield func(K, V) bool) {

@@ -225,3 +225,32 @@ func TestUnreadableWordsAreNotAlike(t *testing.T) {
 		}
 	}
 }
+
+// TestThin: what a short message is near to by chance costs trust, and nothing
+// that a word or a real nearness speaks for does.
+func TestThin(t *testing.T) {
+	with, without := NewView(Part{Segment: BuildWith(builtin(t), desk())}), NewView(Part{Segment: Build(desk())})
+	for _, tt := range []struct {
+		ask  string
+		view *View
+		want float64
+	}{
+		{"hello", with, oneWordPrice},
+		{"how are you", with, noWordPrice},
+		{"what is 25 of 54 and 788", with, 0}, // values say that something is to be done with them
+		{"headlines", with, 0},                // a word of it
+		{"schedule a meeting tomorrow", with, 0},
+		{"headlines", without, 0},
+	} {
+		s := new(searcher)
+		q := Query{Text: tt.ask}
+		for range 2 { // what was counted of one message is not counted for the next
+			s.asked.read(tt.view, q)
+			s.collect(tt.view, q, nil)
+			s.rank(tt.view)
+		}
+		if got := s.thin(tt.view); got != tt.want {
+			t.Errorf("thin of %q = %v, want %v; the best is %v near, chance %v", tt.ask, got, tt.want, s.at(0).near, tt.view.byChance())
+		}
+	}
+}

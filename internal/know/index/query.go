@@ -55,6 +55,7 @@ type asked struct {
 	byID    map[uint64]int32 // and by their number in the first part that has them
 	total   float32          // what having every word of the message is worth
 
+	values   int  // numbers of the message that no capability mentions
 	foreign  bool // the message is not in English
 	pointing bool // the message means something said before
 }
@@ -83,7 +84,7 @@ func (a *asked) read(v *View, q Query) {
 	}
 	clear(a.byWord)
 	clear(a.byID)
-	a.foreign = false
+	a.values, a.foreign = 0, false
 	head, tail := shorten(q.Text, LongestText)
 	a.add(v, head, 1, true)
 	a.add(v, tail, 1, true)
@@ -257,6 +258,9 @@ func (a *asked) term(v *View, t *token, lang int, weight float32, current bool) 
 	}
 	if t.digits && holders == 0 || len(a.terms) >= mostRead {
 		a.ids = a.ids[:start]
+		if current {
+			a.values++
+		}
 		return -1, false // a number that no capability mentions is a value
 	}
 	a.note(t.text, ids, holders, int32(len(a.terms)))

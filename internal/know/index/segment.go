@@ -36,6 +36,7 @@ type Segment struct {
 	names    layered[uint64, called] // slots by the hash of a folded name, id or alias
 	postings pages
 	terms    int // of all capabilities together
+	made     int // size when it had no word of anything gone
 
 	spoken  [32]int32 // by language: how many capabilities are described in it
 	vectors *vectors
@@ -146,7 +147,7 @@ type writer struct {
 type termCount struct{ term, packed uint32 }
 
 func newWriter(s *Segment) *writer {
-	next := &Segment{docs: slices.Clone(s.docs), live: slices.Clone(s.live), free: slices.Clone(s.free), terms: s.terms, spoken: s.spoken, vectors: s.vectors, model: s.model}
+	next := &Segment{docs: slices.Clone(s.docs), live: slices.Clone(s.live), free: slices.Clone(s.free), terms: s.terms, made: s.made, spoken: s.spoken, vectors: s.vectors, model: s.model}
 	w := &writer{next: next, words: s.words.changed(), stems: s.stems.changed(), names: s.names.changed(), postings: s.postings.changed()}
 	w.postings.fresh = len(s.docs) == 0 // capabilities without a word have names, which are shared
 	return w
@@ -156,6 +157,9 @@ func (w *writer) done() *Segment {
 	n := w.next
 	n.words, n.stems, n.names = w.words.done(), w.stems.done(), w.names.done()
 	n.postings = w.postings.done()
+	if w.postings.fresh {
+		n.made = n.size()
+	}
 	return n
 }
 

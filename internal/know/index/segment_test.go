@@ -88,7 +88,58 @@ func TestChangeIsAsBuild(t *testing.T) {
 
 		changed, built := NewView(Part{Segment: give(t, s, of)}), NewView(Part{Segment: give(t, Build(shuffled()), of)})
 		same(t, changed, built)
+
+		before := give(t, s, of)
+		anew, to := before.Anew()
+		same(t, NewView(Part{Segment: anew}), built)
+		if len(anew.free) > 0 || anew.Len() != built.Len() || len(to) != before.Len() {
+			t.Fatalf("Anew has %d slots, %d of them free, want %d in use", anew.Len(), len(anew.free), built.Len())
+		}
+		for slot, moved := range to {
+			if c := before.At(slot); (c == nil) != (moved < 0) || c != nil && anew.At(int(moved)) != c {
+				t.Fatalf("Anew says that slot %d is now slot %d, which has something else", slot, moved)
+			}
+		}
 	})
+}
+
+// TestWorn: words and slots of what is gone do not pile up for ever, and what
+// stays does not wear.
+func TestWorn(t *testing.T) {
+	list := make([]*capability.Capability, 300)
+	for i := range list {
+		list[i] = tool(fmt.Sprintf("tool_%d", i), "does this and that")
+	}
+	s := Build(list)
+	for range 3000 {
+		s, _ = s.Change([]*capability.Capability{tool("tool_7", "does this and that")}, []int{7})
+	}
+	if s.Worn() {
+		t.Errorf("a segment is worn by the same words: %d of %d", s.size(), s.made)
+	}
+	changes, most := 0, 0
+	for n := range 6000 {
+		fresh := strings.Map(func(r rune) rune { return 'a' + r - '0' }, fmt.Sprint(1_000_000+n)) // a word that nobody ever had
+		s, _ = s.Change([]*capability.Capability{tool("tool_7", "does "+fresh)}, []int{7})
+		if s.Worn() {
+			s, _ = s.Anew()
+			changes++
+			if s.Worn() || s.size() > 2000 {
+				t.Fatalf("after Anew its size is %d, worn: %v", s.size(), s.Worn())
+			}
+		}
+		most = max(most, s.size())
+	}
+	if changes < 1 || changes > 4 || most > 6000 {
+		t.Errorf("6000 new words: it was made anew %d times and its size was up to %d, want a few times and less than 6000", changes, most)
+	}
+	var gone []int
+	for slot := range 200 {
+		gone = append(gone, slot)
+	}
+	if s, _ = s.Change(nil, gone); !s.Worn() {
+		t.Errorf("%d of %d slots are free, and it is not worn", len(s.free), s.Len())
+	}
 }
 
 // same compares what two views answer.

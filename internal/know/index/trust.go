@@ -165,6 +165,8 @@ func (s *searcher) trust(v *View) trust {
 	}
 	if s.chancy(v) {
 		t.logit -= chancyPrice
+	} else {
+		t.logit -= s.thin(v)
 	}
 	t.fit = logistic(t.logit)
 	if s.at(0).exact {
@@ -205,6 +207,36 @@ func (s *searcher) chancy(v *View) bool {
 	}
 	said, named := s.said(v, best)
 	return named == 0 && (said < everyday || far)
+}
+
+// What it costs, in log-odds, that a message is too short to mean much.
+const (
+	oneWordPrice = 1
+	noWordPrice  = 3
+)
+
+// thin gives the price of an answer that rests on the vector of one word, or of
+// none but those that say nothing, and is hardly nearer than chance has it: that
+// of "hello", or of "what's up", is near something in any catalog. The training
+// sets have hardly any of these either.
+func (s *searcher) thin(v *View) float64 {
+	best := s.at(0)
+	if !best.compared || best.matched != [2]uint64{} || float64(best.near) > v.byChance()+0.5 {
+		return 0
+	}
+	words := s.asked.values
+	for i := range s.asked.terms {
+		if s.asked.terms[i].current {
+			words++
+		}
+	}
+	switch words {
+	case 0:
+		return noWordPrice
+	case 1:
+		return oneWordPrice
+	}
+	return 0
 }
 
 // What the probability of one hit is made of.

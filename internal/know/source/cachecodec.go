@@ -22,7 +22,7 @@ import (
 // every field and finds one that was forgotten.
 const (
 	packMagic   = "KENPARSE"
-	packVersion = 3
+	packVersion = 4
 
 	// leastCapability is fewer bytes than any capability takes, so that a
 	// count cannot ask for more memory than the entry's size justifies.
@@ -403,15 +403,20 @@ func (x *packer) finding(f *capability.Finding) {
 }
 
 func (x *packer) detail(d *capability.Detail) {
-	there := d.Schema != nil
-	schema := string(d.Schema)
-	x.flag(&there)
-	x.text(&schema)
-	if !x.writing && there {
-		d.Schema = json.RawMessage(schema)
-	}
+	x.schema(&d.Schema)
 	x.text(&d.Body)
 	x.text(&d.Usage)
+	x.schema(&d.Output)
+}
+
+func (x *packer) schema(s *json.RawMessage) {
+	there := *s != nil
+	text := string(*s)
+	x.flag(&there)
+	x.text(&text)
+	if !x.writing && there {
+		*s = json.RawMessage(text)
+	}
 }
 
 func (x *packer) problem(p *capability.Problem) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -211,7 +212,30 @@ func MCPDetail(c *capability.Capability, object []byte) (capability.Detail, erro
 			Err: errors.New("its place holds something else now"), Fix: "reload the catalog",
 		}
 	}
-	return r.Detail, unchanged(c, r.Detail)
+	d := r.Detail
+	if err := unchanged(c, d); err != nil {
+		return d, err
+	}
+	if d.Output != nil && outputMark(d.Output) != c.Meta[keyOutput] {
+		return d, &capability.Error{
+			Kind: capability.Conflict, Op: "read", Target: string(c.ID), Err: errors.New("its output schema changed since it was loaded"), Fix: "reload the catalog",
+		}
+	}
+	return d, nil
+}
+
+// keyOutput is where a tool says what its results are like, and the key of
+// [capability.Capability.Meta] that holds it, or what tells it from another. So
+// the hash of a tool covers it.
+const keyOutput = "outputSchema"
+
+// outputMark gives an output schema as Meta has it.
+func outputMark(schema []byte) string {
+	if len(schema) <= maxKept {
+		return string(schema)
+	}
+	sum := sha256.Sum256(schema)
+	return "sha256:" + hex.EncodeToString(sum[:16])
 }
 
 // MCPFields are the parts of a tool that a person trusts it for. All but the
@@ -235,7 +259,7 @@ func SplitMCPTool(object []byte) (f MCPFields, err error) {
 		if string(v) == "null" {
 			return nil
 		}
-		if string(rawKey) == "outputSchema" && !output {
+		if string(rawKey) == keyOutput && !output {
 			f.Output, output = v, true
 		}
 		// The keys in all the spellings that count.

@@ -12,6 +12,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"ken/internal/wholefile"
 )
 
 // A remoteHeader is what is known about a state of a remote address. Together
@@ -110,7 +112,7 @@ func memoryCopy(h remoteHeader, data []byte) *remoteCopy {
 }
 
 // writeCopy replaces the last good copy in one step, for this user only.
-func writeCopy(name string, h remoteHeader, data []byte) (err error) {
+func writeCopy(name string, h remoteHeader, data []byte) error {
 	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 		return err
 	}
@@ -118,24 +120,5 @@ func writeCopy(name string, h remoteHeader, data []byte) (err error) {
 	if err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(name), ".copy-*") // mode 0600
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(f.Name()) // nobody knows of it yet
-		}
-	}()
-	_, err = f.Write(append(append(head, '\n'), data...))
-	if err == nil {
-		err = f.Sync()
-	}
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	if err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), name)
+	return wholefile.Write(name, append(append(head, '\n'), data...), 0o600)
 }

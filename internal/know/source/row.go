@@ -439,6 +439,11 @@ func (out *row) meta(key, value string) {
 
 // keep keeps the value of a key that nobody knows, unless it is large.
 func (r *rowReader) keep(out *row, key string, value []byte) {
+	if r.mcp && key == keyOutput && string(value) != "null" {
+		out.Output = value
+		out.meta(key, outputMark(value))
+		return
+	}
 	if len(value) > maxKept {
 		if r.dropped != nil {
 			r.dropped[key]++

@@ -24,6 +24,9 @@ func scan(c *capability.Capability, d capability.Detail, own []capability.Parame
 	if len(d.Schema) > 0 {
 		note("schema", schemaText(d.Schema))
 	}
+	if len(d.Output) > 0 {
+		note("output schema", schemaText(d.Output))
+	}
 	note("body", d.Body)
 	note("usage", d.Usage)
 	if writtenByHand(c.Kind) {

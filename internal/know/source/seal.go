@@ -16,7 +16,8 @@ import (
 
 // seal completes a capability: defaults, parameters from the schema, the hash
 // over all that a model may see, and the findings of the text scan. Every
-// format ends here, so none can forget the scan.
+// format ends here, so none can forget the scan. What is part of the program is
+// scanned once, by its tests, and not at every start.
 func seal(c *capability.Capability, d capability.Detail) {
 	if c.ID == "" {
 		c.ID = capability.MakeID(c.Kind, c.Name)
@@ -30,7 +31,9 @@ func seal(c *capability.Capability, d capability.Detail) {
 	}
 	boundLists(c)
 	c.Hash = hashOf(c, d)
-	c.Findings = append(c.Findings, scan(c, d, own)...)
+	if c.Trust != capability.TrustBuiltin {
+		c.Findings = append(c.Findings, scan(c, d, own)...)
+	}
 }
 
 // Lists that are longer than anybody writes are cut, visibly: every list is

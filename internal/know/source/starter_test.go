@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -51,6 +52,24 @@ func TestStarterIsTheSeedsSixtySix(t *testing.T) {
 	}
 	if len(b.Presets) == 0 || len(b.Documents) != 1 || b.Documents[0].Role != capability.Map {
 		t.Errorf("%d presets and documents %v; want some presets and the map", len(b.Presets), b.Documents)
+	}
+}
+
+// TestStarterIsClean scans the starter as if it came from outside; as a part of
+// the program it is not scanned when it starts.
+func TestStarterIsClean(t *testing.T) {
+	files, err := fs.Sub(starterFiles, "starter")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := NewTree(TreeConfig{Name: "starter", Files: files, Trust: capability.TrustUser}).Load(context.Background())
+	if err != nil || len(b.Capabilities) != 66 {
+		t.Fatalf("Load = %d capabilities, %v; want 66", len(b.Capabilities), err)
+	}
+	for _, c := range b.Capabilities {
+		if len(c.Findings) > 0 {
+			t.Errorf("%s: findings %v, want none", c.ID, c.Findings)
+		}
 	}
 }
 
