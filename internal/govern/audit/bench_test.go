@@ -267,3 +267,55 @@ func BenchmarkOpen(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkManyChains is the trail of 500 short processes, four records each:
+// what a person waits for who reads, follows or checks it, and what the next
+// process pays for beginning a chain of its own.
+func BenchmarkManyChains(b *testing.B) {
+	cfg := testConfig(b)
+	for range 500 {
+		l, err := Open(cfg)
+		if err != nil {
+			b.Fatal(err)
+		}
+		testAppend(b, l, benchRecord())
+		testAppend(b, l, benchRecord(), benchRecord())
+		if err := l.Close(); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for _, way := range []struct {
+		name string
+		do   func(b *testing.B) error
+	}{
+		{"query", func(b *testing.B) error {
+			if n := len(collect(b, cfg.Dir, Filter{Event: string(Executed)})); n != 1500 {
+				return fmt.Errorf("Query gives %d records, want 1500", n)
+			}
+			return nil
+		}},
+		{"newest", func(b *testing.B) error {
+			page, err := Newest(b.Context(), cfg.Dir, Search{}, "", 20)
+			if err == nil && len(page.Entries) != 20 {
+				err = fmt.Errorf("Newest gives %d records, want 20", len(page.Entries))
+			}
+			return err
+		}},
+		{"follow", func(*testing.B) error { _, err := newFollower(cfg.Dir, Filter{}); return err }},
+		{"verify", func(b *testing.B) error {
+			rep, err := Verify(cfg.Dir, cfg.CheckpointDir, cfg.Key.Public())
+			if err == nil && !rep.OK() {
+				err = fmt.Errorf("Verify = %v", rep)
+			}
+			return err
+		}},
+	} {
+		b.Run(way.name, func(b *testing.B) {
+			for b.Loop() {
+				if err := way.do(b); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

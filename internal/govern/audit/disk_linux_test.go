@@ -2,6 +2,8 @@ package audit
 
 import (
 	"errors"
+	"maps"
+	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -20,7 +22,7 @@ func mountSmall(t *testing.T) string {
 }
 
 // TestT14FullFileSystem fills a real file system with the chain, then with the
-// checkpoints.
+// checkpoints, and then makes room.
 func TestT14FullFileSystem(t *testing.T) {
 	for _, which := range []string{"chain", "checkpoints"} {
 		t.Run(which, func(t *testing.T) {
@@ -31,6 +33,7 @@ func TestT14FullFileSystem(t *testing.T) {
 			} else {
 				cfg.CheckpointDir, cfg.CheckpointEvery = filepath.Join(small, "checkpoints"), 1
 			}
+			mustWrite(t, filepath.Join(small, "ballast"), make([]byte, 64<<10))
 			l := testOpen(t, cfg)
 			acks := map[ID]string{}
 			var err error
@@ -44,12 +47,29 @@ func TestT14FullFileSystem(t *testing.T) {
 			if !errors.Is(err, ErrPoisoned) || !errors.Is(err, syscall.ENOSPC) {
 				t.Fatalf("Append = %v, want poisoned by a full disk", err)
 			}
-			n := len(acks)
+			n, acked := len(acks), maps.Clone(acks)
 			if lost, _ := missing(t, cfg.Dir, acks); len(lost) != 0 || n < 50 {
 				t.Errorf("%d of %d acknowledged lost", len(lost), n)
 			}
 			if rep := only(t, cfg); !rep.State.OK() {
 				t.Errorf("Verify = %v, want no alarm", rep)
+			}
+			if err := os.Remove(filepath.Join(small, "ballast")); err != nil {
+				t.Fatal(err)
+			}
+			after := testAppend(t, l, Record{Event: Executed, EffectID: "after"})
+			if err := l.Close(); err != nil || l.Err() != nil {
+				t.Errorf("Close() = %v, Err() = %v, want none: there is room again", err, l.Err())
+			}
+			if rep := only(t, cfg); rep.State != Whole || rep.Unfinished != 0 {
+				t.Errorf("Verify = %v, want whole", rep)
+			}
+			if told := collect(t, cfg.Dir, Filter{Event: string(Resumed)}); len(told) != 1 || told[0].Record.Metadata.Notes["refused"] == "0" {
+				t.Errorf("%d records tell of the gap, want 1", len(told))
+			}
+			acked[after] = "after"
+			if lost, _ := missing(t, cfg.Dir, acked); len(lost) != 0 {
+				t.Errorf("%v lost", lost)
 			}
 		})
 	}

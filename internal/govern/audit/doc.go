@@ -17,6 +17,11 @@
 // missing or unfinished after a crash, and [Verify] says so without alarm;
 // what was acknowledged may not.
 //
+// A full disk stops nothing for good: what could not be recorded is refused,
+// with what to do about it, and the next append tries again. The files go back
+// to the last record that was acknowledged, the chain goes on in a new segment,
+// and its first record there, [Resumed], says since when how many were refused.
+//
 // Nothing reaches a line before the [Redactor] has seen it, and raw arguments
 // never do: a record holds the redacted command line and a keyed digest.
 //

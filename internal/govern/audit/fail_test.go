@@ -92,9 +92,10 @@ func TestT14Failures(t *testing.T) {
 		cfg   func(*Config)
 	}{
 		{"full disk", syscall.ENOSPC, func(c *Config) {
+			full := after(good, syscall.ENOSPC)
 			c.createSegment = func(p string) (segmentFile, error) {
 				f, err := createSegment(p)
-				return &faultyFile{segmentFile: f, write: after(good, syscall.ENOSPC)}, err
+				return &faultyFile{segmentFile: f, write: full}, err
 			}
 		}},
 		{"fsync", syscall.EIO, func(c *Config) {

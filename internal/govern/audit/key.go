@@ -19,6 +19,8 @@ import (
 	"sync"
 
 	"golang.org/x/mod/sumdb/note"
+
+	"ken/internal/wholefile"
 )
 
 // keyName is the name in every signature line.
@@ -127,8 +129,7 @@ func seedOf(line string) (ed25519.PrivateKey, error) {
 	return ed25519.NewKeyFromSeed(raw[1:]), nil
 }
 
-// createKey writes a new key under a name of its own and links it into place,
-// so that nobody ever reads half a key and the first of several wins.
+// createKey writes a new key, where there is none.
 func createKey(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
@@ -137,19 +138,10 @@ func createKey(path string) error {
 	if err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".key-*") // mode 0600
-	if err != nil {
+	if err := wholefile.Create(path, []byte(secret+"\n")); !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	defer os.Remove(f.Name())
-	_, err = f.WriteString(secret + "\n")
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	if err := os.Link(f.Name(), path); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	return syncDir(filepath.Dir(path))
+	return nil
 }
 
 // verifiers reads public keys, one a line; several where a key was replaced.

@@ -19,8 +19,10 @@ import (
 	"ken/capability"
 )
 
-// ErrPoisoned is in the error of every Append after a write or fsync went
-// wrong: what reached the disk is not known, so nothing more is acknowledged.
+// ErrPoisoned is in the error of every Append that could not be made durable.
+// Where the disk had no room, the next Append tries again by itself. After any
+// other error of a write or a sync what reached the disk is not known, and
+// nothing more is acknowledged until the log is opened anew.
 var ErrPoisoned = errors.New("the audit trail cannot be written")
 
 // ErrClosed is in the error of an Append to a closed log.
@@ -61,31 +63,22 @@ type Log struct {
 	full   chan struct{} // as many wait as the writer expects
 	exited chan struct{}
 
-	mu      sync.Mutex
-	pending *batch
-	want    int    // the writer waits for so many records; 0: it does not wait
-	spare   []byte // a buffer for the next batch
-	closing bool
-	failure error     // why the log is poisoned
-	signed  []byte    // newest head, as signed
-	tree    frontier  // of all lines, written or waiting
-	prev    tlog.Hash // of the newest line
-	last    string    // its timestamp
-	lastMS  int64     // the same, in milliseconds
-	hash    hash.Hash // SHA-256, used again for every line
-	sum     []byte
+	mu       sync.Mutex
+	pending  *batch
+	want     int    // the writer waits for so many records; 0: it does not wait
+	spare    []byte // a buffer for the next batch
+	closing  bool
+	failure  error     // why nothing is acknowledged
+	poisoned bool      // and nothing will be
+	gap      *gap      // to be told by the next record; nil: none
+	signed   []byte    // newest head, as signed
+	footing            // after all lines, written or waiting
+	last     string    // timestamp of the newest line
+	lastMS   int64     // the same, in milliseconds
+	hash     hash.Hash // SHA-256, used again for every line
+	sum      []byte
 
 	writer // only the writing goroutine touches it
-}
-
-// A batch is what one fsync makes durable.
-type batch struct {
-	lines []byte
-	count int
-	tree  frontier // with all its lines, when it is taken
-	views []viewLine
-	done  chan struct{} // closed when err is set
-	err   error
 }
 
 type item struct {
@@ -194,6 +187,13 @@ func (l *Log) begin() error {
 	return nil
 }
 
+// Records is how many records this process has written, or is about to.
+func (l *Log) Records() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.tree.size
+}
+
 // Chain is the name of this process's chain.
 func (l *Log) Chain() string { return l.chain }
 
@@ -211,7 +211,7 @@ func (l *Log) Head() []byte {
 	return l.signed
 }
 
-// Err is why the log is poisoned, or nil.
+// Err is why the last append could not be made durable; nil where it was.
 func (l *Log) Err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -234,7 +234,7 @@ func (l *Log) Append(ctx context.Context, records ...Record) (ID, error) {
 		switch r := &records[i]; {
 		case r.Event == "":
 			return "", &capability.Error{Kind: capability.Invalid, Op: "record", Target: "in the audit trail", Err: errors.New("a record without an event")}
-		case r.Event == Opened || r.Event == Retired || r.Chain != nil:
+		case r.Event == Opened || r.Event == Retired || r.Event == Resumed || r.Chain != nil:
 			return "", &capability.Error{Kind: capability.Invalid, Op: "record", Target: string(r.Event), Err: errors.New("only the log itself writes records about chains")}
 		}
 	}
@@ -274,57 +274,6 @@ func (l *Log) append(ctx context.Context, records []Record) (ID, error) {
 		return "", b.err
 	}
 	return makeID(l.chain, seq), nil
-}
-
-// enqueue numbers the records, ties them to the chain and puts them into the
-// batch that waits. All this happens while the batch before is being synced.
-func (l *Log) enqueue(items []item) (b *batch, seq int64, err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.failure != nil {
-		return nil, 0, l.failure
-	}
-	if l.closing {
-		return nil, 0, fmt.Errorf("record in the audit trail: %w", ErrClosed)
-	}
-	if l.pending == nil {
-		l.pending = &batch{lines: l.spare[:0], done: make(chan struct{})}
-		l.spare = nil
-		select {
-		case l.wake <- struct{}{}:
-		default:
-		}
-	}
-	now := l.cfg.now()
-	clock := ""
-	switch ms := now.UnixMilli(); {
-	case ms > l.lastMS || l.last == "":
-		l.last, l.lastMS = formatTime(now), ms
-	case ms < l.lastMS:
-		// A clock that was set back does not turn the order of a chain around:
-		// time stands still until it has caught up, and the record says so.
-		clock = formatTime(now)
-	}
-	at := l.last
-	mono := now.Sub(l.opened).Microseconds()
-	b, seq = l.pending, l.tree.size
-	for _, it := range items {
-		start := len(b.lines)
-		b.lines = appendLine(b.lines, at, it.body, mono, clock, l.tree.size, l.prev)
-		l.prev = l.recordHash(b.lines[start:])
-		l.tree.add(l.prev)
-		b.lines = append(b.lines, '\n')
-		b.count++
-		if l.views.on() {
-			it.view.at = at
-			b.views = append(b.views, it.view)
-		}
-	}
-	if l.want > 0 && b.count >= l.want {
-		l.want = 0
-		l.full <- struct{}{} // has room: want is set once for each reading of it
-	}
-	return b, seq, nil
 }
 
 // recordHash is [tlog.RecordHash] in a hash that is used again; l.mu is held.
@@ -374,7 +323,7 @@ func clip(s string, limit int) string {
 }
 
 // Close waits for what is pending, signs the closing head and makes it
-// durable. It gives the reason where the log is poisoned. Closing twice does
+// durable. It gives the reason where that cannot be done. Closing twice does
 // nothing more.
 func (l *Log) Close() error {
 	l.mu.Lock()
@@ -389,56 +338,6 @@ func (l *Log) Close() error {
 	}
 	<-l.exited
 	return l.Err()
-}
-
-// poison makes err the answer to everything from now on.
-func (l *Log) poison(op, path string, err error) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.failure == nil {
-		l.failure = &capability.Error{
-			Kind: capability.Unavailable, Op: op, Target: path, Err: fmt.Errorf("%w: %w", ErrPoisoned, err),
-			Fix: "nothing runs until it can be recorded: free space or mend the disk, then open the log again",
-		}
-	}
-	return l.failure
-}
-
-// take gives the waiting batch, and whether the log closes.
-func (l *Log) take() (*batch, bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	b := l.pending
-	if b != nil {
-		b.tree.set(&l.tree)
-		l.pending = nil
-	}
-	return b, l.closing
-}
-
-// expect says that the writer waits for n records, and whether there is
-// something to wait for; 0 takes it back.
-func (l *Log) expect(n int) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if n == 0 && l.want == 0 {
-		<-l.full // they came at the last moment
-	}
-	l.want = 0
-	if n > 0 && !l.closing && l.pending != nil && l.pending.count < n {
-		l.want = n
-	}
-	return l.want > 0
-}
-
-// waiting is how many records wait for the next commit.
-func (l *Log) waiting() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.pending == nil || l.closing {
-		return 0
-	}
-	return l.pending.count
 }
 
 // look reads the newest heads of other chains: to remember them in this one,

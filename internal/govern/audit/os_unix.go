@@ -27,12 +27,8 @@ func held(f *os.File) bool {
 	return errors.Is(err, syscall.EWOULDBLOCK)
 }
 
-// syncDir makes the names in dir durable.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
+// noRoom says that err means a disk or a share of it that is full, and not
+// one that is broken.
+func noRoom(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }

@@ -23,7 +23,14 @@ type lineReader struct {
 }
 
 func newLineReader(r io.Reader, off int64) *lineReader {
-	return &lineReader{r: bufio.NewReaderSize(r, 64<<10), off: off}
+	size := int64(64 << 10)
+	if f, ok := r.(*os.File); ok {
+		// A trail is mostly of many short files: one for each process.
+		if info, err := f.Stat(); err == nil {
+			size = min(size, max(0, info.Size()-off)+1) // one more finds the end
+		}
+	}
+	return &lineReader{r: bufio.NewReaderSize(r, int(size)), off: off}
 }
 
 // next gives a line without its newline, valid until the next call, and where
@@ -104,6 +111,7 @@ type cursor struct {
 	filter *matcher
 	index  int // in files.segments
 	off    int64
+	path   string // of f
 	f      *os.File
 	lines  *lineReader
 	past   bool // the filter's end is behind us
@@ -121,9 +129,8 @@ func (c *cursor) close() {
 // past it.
 func (c *cursor) next() (Entry, error) {
 	for !c.past && c.index < len(c.files.segments) {
-		path := filepath.Join(c.dir, segmentName(c.files.name, c.files.segments[c.index]))
 		if c.f == nil {
-			if err := c.open(path); err != nil {
+			if err := c.open(); err != nil {
 				c.index, c.off = c.index+1, 0
 				return Entry{}, fmt.Errorf("read audit chain: %w", err)
 			}
@@ -134,7 +141,7 @@ func (c *cursor) next() (Entry, error) {
 			c.off = c.lines.off
 		case err == errTooLong:
 			c.off = c.lines.off
-			return Entry{}, fmt.Errorf("%s: byte %d: %w; run audit verify", path, start, err)
+			return Entry{}, fmt.Errorf("%s: byte %d: %w; run audit verify", c.path, start, err)
 		case err == io.EOF || err == io.ErrUnexpectedEOF:
 			// An unfinished line is read again from its beginning, should
 			// there ever be more of it.
@@ -154,13 +161,13 @@ func (c *cursor) next() (Entry, error) {
 		}
 		r, err := decode(line)
 		if err != nil {
-			return Entry{}, fmt.Errorf("%s: byte %d: %w; run audit verify", path, start, err)
+			return Entry{}, fmt.Errorf("%s: byte %d: %w; run audit verify", c.path, start, err)
 		}
 		if !c.filter.record(&r) {
 			continue
 		}
 		return Entry{
-			ID: makeID(c.files.name, r.Seq), File: path, Offset: start,
+			ID: makeID(c.files.name, r.Seq), File: c.path, Offset: start,
 			Line: bytes.Clone(line), Record: r, at: formatTime(r.Timestamp),
 		}, nil
 	}
@@ -168,8 +175,10 @@ func (c *cursor) next() (Entry, error) {
 	return Entry{}, io.EOF
 }
 
-func (c *cursor) open(path string) error {
-	f, err := os.Open(path)
+// open opens the segment at hand and goes to where the cursor stands in it.
+func (c *cursor) open() error {
+	c.path = filepath.Join(c.dir, segmentName(c.files.name, c.files.segments[c.index]))
+	f, err := os.Open(c.path)
 	if err != nil {
 		return err
 	}

@@ -26,6 +26,7 @@ const (
 	Changed  Event = "extension_changed"   // WARNING: reviewed, enabled, disabled
 	Opened   Event = "audit_chain_opened"  // INFO: the first record of every chain; written by Open only
 	Retired  Event = "audit_chain_retired" // WARNING: an old chain was removed on purpose; by Retire only
+	Resumed  Event = "audit_resumed"       // WARNING: the disk had no room for a while; written by the log only
 )
 
 // Level is the seed's level of an event.
@@ -33,7 +34,7 @@ func (e Event) Level() string {
 	switch e {
 	case Started:
 		return "DEBUG"
-	case Slow, Changed, Retired:
+	case Slow, Changed, Retired, Resumed:
 		return "WARNING"
 	case Failed, TimedOut, Violation, Unknown:
 		return "ERROR"

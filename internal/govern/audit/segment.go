@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -15,6 +16,8 @@ import (
 	"time"
 
 	"golang.org/x/mod/sumdb/tlog"
+
+	"ken/internal/wholefile"
 )
 
 // chainForm is the form of a chain's name: when it was opened, by which
@@ -107,6 +110,7 @@ func listHeads(dir string) ([]string, error) {
 // A segmentFile is what the log needs of a segment; tests give one that fails.
 type segmentFile interface {
 	io.Writer
+	Truncate(size int64) error
 	Sync() error
 	Close() error
 }
@@ -117,9 +121,9 @@ func createSegment(path string) (segmentFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := syncDir(filepath.Dir(path)); err != nil {
+	if err := wholefile.SyncFolder(filepath.Dir(path)); err != nil {
 		f.Close()
-		return nil, err
+		return nil, errors.Join(err, os.Remove(path)) // its name may be needed again
 	}
-	return f, nil
+	return newDataFile(f), nil
 }

@@ -21,47 +21,16 @@ const rescan = time.Second
 // come, until ctx ends or the caller stops. With f.Since it begins with what
 // is already there since then; without, with what is new. A record may be seen
 // a moment before its writer is told that it is durable. An error is about one
-// line or file and does not end the iteration.
+// line or file and does not end the iteration, but for a folder that cannot be
+// read when it begins.
 func Tail(ctx context.Context, dir string, f Filter) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			yield(Entry{}, fmt.Errorf("follow audit chains: %w", err))
+		t, err := newFollower(dir, f)
+		if err != nil {
+			yield(Entry{}, err)
 			return
 		}
-		t := &follower{dir: dir, filter: newMatcher(f), chains: map[string]*cursor{}}
-		// Where the file system tells nothing, looking every second remains.
-		var events chan fsnotify.Event
-		if w, err := fsnotify.NewWatcher(); err == nil {
-			defer w.Close()
-			if w.Add(dir) == nil {
-				events = w.Events
-				go func() {
-					for range w.Errors { // the rescan makes up for them
-					}
-				}()
-			}
-		}
-		ready, err := t.scan(f.Since.IsZero())
-		tick := time.NewTicker(rescan)
-		defer tick.Stop()
-		for {
-			if err != nil && !yield(Entry{}, err) || !merge(ready, yield) {
-				return
-			}
-			ready, err = nil, nil
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-				ready, err = t.scan(false)
-			case e, ok := <-events:
-				if !ok {
-					events = nil
-					continue
-				}
-				ready = t.changed(e, events)
-			}
-		}
+		t.follow(ctx, yield)
 	}
 }
 
@@ -70,6 +39,20 @@ type follower struct {
 	dir    string
 	filter *matcher
 	chains map[string]*cursor
+}
+
+// newFollower makes one that stands behind what is there, or before it where f
+// says since when.
+func newFollower(dir string, f Filter) (*follower, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("follow audit chains: %w", err)
+	}
+	t := &follower{dir: dir, filter: newMatcher(f), chains: map[string]*cursor{}}
+	if !f.Since.IsZero() {
+		return t, nil
+	}
+	_, err := t.scan(true)
+	return t, err
 }
 
 // scan looks at the whole directory and gives the cursors that have more; with

@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"ken/internal/wholefile"
 )
 
 // writer is the state of the one goroutine that writes: where the chain is.
@@ -14,9 +16,13 @@ type writer struct {
 	path     string
 	number   int   // of the segment
 	bytes    int64 // in the segment
+	begun    bool  // readers may have seen something in it, taken back since or not
 	heads    headFile
-	unkept   int  // records since a head went into the history
-	unsynced bool // the newest head is not durable yet
+	unkept   int     // records since a head went into the history
+	unsynced bool    // the newest head is not durable yet
+	safe     footing // after the last record that is durable and signed
+	torn     bool    // the files may have more than that: mend
+	renew    bool    // the next batch begins a segment
 
 	crowd int           // how many were writing at the last commit
 	took  time.Duration // how long it took
@@ -36,7 +42,7 @@ func (l *Log) create() error {
 		f.Close()
 		return fmt.Errorf("hold %s: %w", path, err)
 	}
-	if err := syncDir(l.cfg.CheckpointDir); err != nil {
+	if err := wholefile.SyncFolder(l.cfg.CheckpointDir); err != nil {
 		f.Close()
 		return err
 	}
@@ -45,6 +51,7 @@ func (l *Log) create() error {
 		l.heads.f = l.cfg.wrapHeads(f)
 	}
 	l.prev = genesis(l.chain)
+	l.safe.prev = l.prev
 	if err := l.nextSegment(); err != nil {
 		f.Close()
 		return err
@@ -62,7 +69,7 @@ func (l *Log) nextSegment() error {
 		// Everything in it is synced; an error of close has nothing to say.
 		_ = l.segment.Close()
 	}
-	l.segment, l.path, l.bytes = f, path, 0
+	l.segment, l.path, l.bytes, l.begun = f, path, 0, false
 	l.number++
 	return nil
 }
@@ -76,9 +83,7 @@ func (l *Log) run() {
 		case <-l.wake:
 		case <-due:
 			due = nil
-			if l.Err() == nil {
-				l.syncHead()
-			}
+			l.syncHead()
 			continue
 		}
 		l.gather()
@@ -117,54 +122,81 @@ func (l *Log) gather() {
 // settle commits a batch, tells those who wait, and then does what need not
 // hold them up.
 func (l *Log) settle(b *batch) {
-	if b.err = l.Err(); b.err == nil {
+	if b.err = l.ready(); b.err == nil {
 		b.err = l.commit(b)
 	}
-	close(b.done)
 	if b.err != nil {
+		l.rewind(b)
+		close(b.done)
+		_ = l.mend() // a torn end takes room; where this fails, the next batch tries again
 		return
 	}
+	close(b.done)
 	l.views.add(b.views)
 	l.reuse(b.lines)
-	if l.unkept >= l.cfg.CheckpointEvery {
-		if err := l.heads.keep(); err != nil {
-			_ = l.poison("keep audit checkpoint", l.cfg.CheckpointDir, err)
-			return
-		}
-		l.unkept, l.unsynced = 0, false
+	_ = l.keepHead()
+}
+
+// ready says why nothing can be committed now, having mended what can be.
+func (l *Log) ready() error {
+	l.mu.Lock()
+	failure, poisoned := l.failure, l.poisoned
+	l.mu.Unlock()
+	if poisoned {
+		return failure
 	}
+	if err := l.mend(); err != nil {
+		return err
+	}
+	return l.keepHead() // where there was no room for it before
+}
+
+// keepHead adds the newest head to the history when it is time.
+func (l *Log) keepHead() error {
+	if l.unkept < l.cfg.CheckpointEvery {
+		return nil
+	}
+	if err := l.heads.keep(); err != nil {
+		return l.fail("keep audit checkpoint", l.cfg.CheckpointDir, err)
+	}
+	l.unkept, l.unsynced = 0, false
+	return nil
 }
 
 // commit writes a batch, makes it durable and signs the head over it. After an
 // error nothing of what it did is relied upon again.
 func (l *Log) commit(b *batch) error {
-	if l.bytes > 0 && l.bytes+int64(len(b.lines)) > l.cfg.SegmentBytes {
+	if l.renew || l.bytes > 0 && l.bytes+int64(len(b.lines)) > l.cfg.SegmentBytes {
 		if err := l.nextSegment(); err != nil {
-			return l.poison("rotate audit log", l.cfg.Dir, err)
+			return l.fail("rotate audit log", l.cfg.Dir, err)
 		}
+		l.renew = false
 	}
 	// The head is signed while the disk works, and written only when the
 	// records are durable: it must never promise more than there is.
 	signed := make(chan signedHead, 1)
-	next := l.headOver(&b.tree, l.bytes+int64(len(b.lines)))
+	next := l.headOver(&b.end.tree, l.bytes+int64(len(b.lines)))
 	go func() { signed <- next.sealed(l.heads.signer) }()
 	start := time.Now()
 	n, err := l.segment.Write(b.lines)
+	l.begun = l.begun || n > 0
 	if err == nil && n < len(b.lines) {
 		err = io.ErrShortWrite
 	}
 	if err != nil {
-		return l.poison("write audit log", l.path, err)
+		return l.fail("write audit log", l.path, err)
 	}
 	if err := l.segment.Sync(); err != nil {
-		return l.poison("sync audit log", l.path, err)
+		return l.fail("sync audit log", l.path, err)
 	}
 	l.took = time.Since(start)
+	if err := l.putHead(<-signed); err != nil {
+		return l.fail("write audit checkpoint", l.cfg.CheckpointDir, err)
+	}
 	l.bytes += int64(n)
 	l.unkept += b.count
-	if err := l.putHead(<-signed); err != nil {
-		return l.poison("write audit checkpoint", l.cfg.CheckpointDir, err)
-	}
+	l.safe.tree.set(&b.end.tree)
+	l.safe.prev = b.end.prev
 	return nil
 }
 
@@ -188,36 +220,57 @@ func (l *Log) putHead(s signedHead) error {
 	}
 	l.unsynced = true
 	l.mu.Lock()
-	l.signed = l.heads.note
+	l.signed, l.failure = l.heads.note, nil
 	l.mu.Unlock()
 	return nil
 }
 
 // syncHead makes the newest head durable after a while without a kept one.
 func (l *Log) syncHead() {
-	if !l.unsynced {
+	if !l.unsynced || l.torn { // what is torn is synced when it is mended
 		return
 	}
 	if err := l.heads.f.Sync(); err != nil {
-		_ = l.poison("sync audit checkpoint", l.cfg.CheckpointDir, err)
+		_ = l.fail("sync audit checkpoint", l.cfg.CheckpointDir, err)
 		return
 	}
 	l.unsynced = false
 }
 
-// finish signs the closing head, unless the log is poisoned: such a chain
-// stays open for all to see.
+// finish signs the closing head, unless records were refused and there is
+// still no room to say so: such a chain stays open for all to see.
 func (l *Log) finish() {
-	if l.Err() == nil && l.tree.size > 0 { // nobody adds to it any more
+	if err := l.tellGap(); err == nil && l.tree.size > 0 { // nobody adds to it any more
 		last := l.headOver(&l.tree, l.bytes)
 		last.closed = true
 		if err := l.putHead(last.sealed(l.heads.signer)); err != nil {
-			_ = l.poison("write audit checkpoint", l.cfg.CheckpointDir, err)
+			_ = l.fail("write audit checkpoint", l.cfg.CheckpointDir, err)
 		} else if err := l.heads.keep(); err != nil {
-			_ = l.poison("keep audit checkpoint", l.cfg.CheckpointDir, err)
+			_ = l.fail("keep audit checkpoint", l.cfg.CheckpointDir, err)
 		}
 	}
 	_ = l.segment.Close()
 	_ = l.heads.f.Close()
 	l.views.close()
+}
+
+// tellGap writes the record about a gap that no other record came after. It
+// gives why the chain cannot be closed.
+func (l *Log) tellGap() error {
+	l.mu.Lock()
+	told := l.gap == nil || l.poisoned
+	var err error
+	if !told {
+		err = l.needBatch()
+	}
+	l.mu.Unlock()
+	if told {
+		return l.ready()
+	}
+	if err != nil {
+		return err
+	}
+	b, _ := l.take()
+	l.settle(b)
+	return b.err
 }
