@@ -32,6 +32,22 @@ type Config struct {
 	Redact func(name, value string) string
 
 	Now func() time.Time // nil: time.Now
+
+	// Times, when not nil, are asked for whenever one is needed, instead of
+	// the four above.
+	Times func() Times
+}
+
+// Times are how long things last at a desk. The fields are those of [Config], a
+// zero means the same, and what is less than zero counts as zero.
+type Times struct{ For, OnceFor, SessionFor, Retain time.Duration }
+
+func (t Times) filled() Times {
+	usual := func(d, usual time.Duration) time.Duration { return cmp.Or(max(d, 0), usual) }
+	return Times{
+		For: usual(t.For, 24*time.Hour), OnceFor: usual(t.OnceFor, time.Hour),
+		SessionFor: usual(t.SessionFor, 30*24*time.Hour), Retain: usual(t.Retain, 90*24*time.Hour),
+	}
 }
 
 // A Desk keeps questions and answers in a store. Its methods may be used by any
@@ -45,18 +61,21 @@ type Desk struct {
 
 // New gives the desk of a store. The store stays the caller's.
 func New(s *store.Store, c Config) (*Desk, error) {
+	given := Times{c.For, c.OnceFor, c.SessionFor, c.Retain}
+	times := given.filled()
 	for _, d := range []struct {
-		name  string
-		field *time.Duration
-		usual time.Duration
+		name         string
+		given, usual time.Duration
 	}{
-		{"For", &c.For, 24 * time.Hour}, {"OnceFor", &c.OnceFor, time.Hour},
-		{"SessionFor", &c.SessionFor, 30 * 24 * time.Hour}, {"Retain", &c.Retain, 90 * 24 * time.Hour},
+		{"For", given.For, times.For}, {"OnceFor", given.OnceFor, times.OnceFor},
+		{"SessionFor", given.SessionFor, times.SessionFor}, {"Retain", given.Retain, times.Retain},
 	} {
-		if *d.field < 0 {
-			return nil, fmt.Errorf("make approval desk: %s is %v; give a positive time, or 0 for %v", d.name, *d.field, d.usual)
+		if d.given < 0 {
+			return nil, fmt.Errorf("make approval desk: %s is %v; give a positive time, or 0 for %v", d.name, d.given, d.usual)
 		}
-		*d.field = cmp.Or(*d.field, d.usual)
+	}
+	if c.Times == nil {
+		c.Times = func() Times { return times }
 	}
 	if s == nil {
 		return nil, errors.New("make approval desk: there is no store")
@@ -67,6 +86,9 @@ func New(s *store.Store, c Config) (*Desk, error) {
 	c.Approvers = slices.Clone(c.Approvers)
 	return &Desk{store: s, conf: c}, nil
 }
+
+// times gives how long things last, as it is now.
+func (d *Desk) times() Times { return d.conf.Times().filled() }
 
 // now is what is written down: without a monotonic clock, which no other
 // process has, and without what JSON would not keep.
@@ -120,7 +142,7 @@ func (d *Desk) newTicket(q Question) (Ticket, error) {
 	if n := utf8.RuneCountInString(q.Justification); n > longestJustification {
 		q.Justification = string([]rune(q.Justification)[:longestJustification]) + fmt.Sprintf(" … (%d more characters)", n-longestJustification)
 	}
-	wait := cmp.Or(q.For, d.conf.For)
+	wait := cmp.Or(q.For, d.times().For)
 	q.For = 0
 	now := d.now()
 	t := Ticket{State: Pending, Question: q, Digest: digest, Asked: now, Expires: now.Add(wait)}
@@ -191,7 +213,7 @@ func (d *Desk) ask(ctx context.Context, t Ticket) (Ticket, error) {
 	if err != nil {
 		return Ticket{}, err
 	}
-	keep := t.Expires.Sub(t.Asked) + d.conf.Retain
+	keep := t.Expires.Sub(t.Asked) + d.times().Retain
 	b.At(open, pointer.Version)
 	b.Absent(ticketKey(t.ID))
 	b.PutFor(ticketKey(t.ID), data, keep)
@@ -217,7 +239,7 @@ func (d *Desk) refresh(ctx context.Context, old Ticket, q *Question) (Ticket, er
 	}
 	var b store.Batch
 	b.At(ticketKey(old.ID), old.version)
-	b.PutFor(ticketKey(old.ID), data, old.Expires.Sub(d.now())+d.conf.Retain)
+	b.PutFor(ticketKey(old.ID), data, old.Expires.Sub(d.now())+d.times().Retain)
 	old.version, err = d.store.Apply(ctx, &b)
 	return old, err
 }
@@ -232,7 +254,7 @@ func (d *Desk) standing(ctx context.Context, t *Ticket, subject string) (Ticket,
 	now := d.now()
 	if there {
 		old, err := d.Get(ctx, string(quiet.Value))
-		if err != nil && !errors.Is(err, ErrNoTicket) || err == nil && now.Before(old.Answer.At.Add(d.conf.SessionFor)) {
+		if err != nil && !errors.Is(err, ErrNoTicket) || err == nil && now.Before(old.Answer.At.Add(d.times().SessionFor)) {
 			return old, true, err
 		}
 	}

@@ -545,7 +545,7 @@ principal: ann
 tenant: acme
 session: s1
 origin: model
-answers: deny, grant once, deny for the session, grant for the session, grant until a time, grant always
+answers: deny, grant once, deny for the session; with any arguments: grant for the session, grant until a time, grant always
 asked: 2030-01-02T03:04:05Z
 expires: 2030-01-03T03:04:05Z
 state: pending
@@ -632,4 +632,32 @@ func TestOpenTicketFollowsTheRules(t *testing.T) {
 		t.Errorf("asked again = %s %+v, want the same ticket with the new rule", second.ID, second.Question)
 	}
 	settle(t, d, first.ID, yes(approval.Session))
+}
+
+// TestSettleAfter: what must come first comes first, and its failure settles
+// nothing.
+func TestSettleAfter(t *testing.T) {
+	d, _ := fresh(t)
+	ticket := ask(t, d, about(callOf(`{}`)))
+	state := func() approval.State {
+		now, err := d.Get(t.Context(), ticket.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return now.State
+	}
+	_, err := d.SettleAfter(t.Context(), ticket.ID, yes(approval.Once), func(approval.Ticket) error { return errors.New("no paper") })
+	if err == nil || state() != approval.Pending {
+		t.Errorf("SettleAfter with a step that fails = %v, and the ticket is %v; want an error and a question that waits", err, state())
+	}
+	var shown string
+	_, err = d.SettleAfter(t.Context(), ticket.ID, yes(approval.Once), func(s approval.Ticket) error {
+		if shown = s.ID; state() != approval.Pending {
+			t.Errorf("the ticket is %v before the step has returned", state())
+		}
+		return nil
+	})
+	if err != nil || shown != ticket.ID || state() != approval.Granted {
+		t.Errorf("SettleAfter = %v, having shown %q; the ticket is %v", err, shown, state())
+	}
 }

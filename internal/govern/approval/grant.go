@@ -44,9 +44,9 @@ func newGrant(t *Ticket, subject string, d *Desk) Grant {
 	}
 	switch a.Scope {
 	case Once:
-		g.Digest, g.Session, g.Until = t.Digest, c.Session, a.At.Add(d.conf.OnceFor)
+		g.Digest, g.Session, g.Until = t.Digest, c.Session, a.At.Add(d.times().OnceFor)
 	case Session:
-		g.Session, g.Until = c.Session, a.At.Add(d.conf.SessionFor)
+		g.Session, g.Until = c.Session, a.At.Add(d.times().SessionFor)
 	case Until:
 		g.Until = a.Until
 	}

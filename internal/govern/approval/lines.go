@@ -84,13 +84,15 @@ func answers(q *Question) string {
 	if q.Call.Session != "" {
 		words = append(words, "deny for the session")
 	}
-	if q.Widest == Session {
-		if q.Call.Session != "" {
-			words = append(words, "grant for the session")
-		}
-		words = append(words, "grant until a time", "grant always")
+	out := strings.Join(words, ", ")
+	if q.Widest != Session {
+		return out
 	}
-	return strings.Join(words, ", ")
+	wide := []string{"grant until a time", "grant always"}
+	if q.Call.Session != "" {
+		wide = append([]string{"grant for the session"}, wide...)
+	}
+	return out + "; with any arguments: " + strings.Join(wide, ", ")
 }
 
 func orNone(s string) string {

@@ -18,8 +18,17 @@ import (
 // Who By is, and that it is a person, is for the surface to know. A ticket of
 // another tenant is not found.
 func (d *Desk) Settle(ctx context.Context, id string, a Answer) (Ticket, error) {
+	return d.SettleAfter(ctx, id, a, nil)
+}
+
+// SettleAfter is Settle with something that must happen before the answer holds,
+// as its record: first is given the ticket as it will be, once the answer is
+// known to fit. With its error nothing is settled. Without one the answer may
+// still not hold, because somebody else was faster or the store failed; the
+// error of SettleAfter says so.
+func (d *Desk) SettleAfter(ctx context.Context, id string, a Answer, first func(Ticket) error) (Ticket, error) {
 	for {
-		t, err := d.settle(ctx, id, a)
+		t, err := d.settle(ctx, id, a, first)
 		if errors.Is(err, store.ErrConflict) {
 			continue // somebody else has settled it: see how
 		}
@@ -30,7 +39,7 @@ func (d *Desk) Settle(ctx context.Context, id string, a Answer) (Ticket, error) 
 	}
 }
 
-func (d *Desk) settle(ctx context.Context, id string, a Answer) (Ticket, error) {
+func (d *Desk) settle(ctx context.Context, id string, a Answer, first func(Ticket) error) (Ticket, error) {
 	t, err := d.Get(ctx, id)
 	if err != nil {
 		return Ticket{}, err
@@ -70,11 +79,16 @@ func (d *Desk) settle(ctx context.Context, id string, a Answer) (Ticket, error) 
 		}
 		put(&b, grantKey(subject, t.ID), data, d.grantLife(&g))
 	} else if a.Scope == Session {
-		b.PutFor(quietKey(call), []byte(t.ID), d.conf.SessionFor+grace)
+		b.PutFor(quietKey(call), []byte(t.ID), d.times().SessionFor+grace)
 	}
 	b.Put(markKey(subject), []byte(present))
 	if err := d.close(ctx, &b, &t); err != nil {
 		return Ticket{}, err
+	}
+	if first != nil {
+		if err := first(t); err != nil {
+			return Ticket{}, err
+		}
 	}
 	version, err := d.store.Apply(ctx, &b)
 	if err != nil {
@@ -101,7 +115,7 @@ func (d *Desk) close(ctx context.Context, b *store.Batch, t *Ticket) error {
 	}
 	b.At(ticketKey(t.ID), t.version)
 	put(b, ticketKey(t.ID), data, d.ticketLife(t.Answer))
-	b.PutFor(kinKey(t), []byte(t.ID), d.conf.Retain)
+	b.PutFor(kinKey(t), []byte(t.ID), d.times().Retain)
 	return nil
 }
 
@@ -150,11 +164,11 @@ func (d *Desk) ticketLife(a *Answer) time.Duration {
 	case Always:
 		return 0
 	case Session:
-		return d.conf.Retain + d.conf.SessionFor
+		return d.times().Retain + d.times().SessionFor
 	case Until:
-		return d.conf.Retain + a.Until.Sub(a.At)
+		return d.times().Retain + a.Until.Sub(a.At)
 	}
-	return d.conf.Retain + d.conf.OnceFor
+	return d.times().Retain + d.times().OnceFor
 }
 
 // grace is how much longer than it holds a thing is stored: when it ends is for
