@@ -25,6 +25,7 @@ import (
 // by what it says and by what the things it reached for saw. Without any
 // sandbox it must get everything done, or the attempt shows nothing.
 func TestEscapes(t *testing.T) {
+	t.Parallel()
 	outside := []string{"read", "symlink-read", "append", "chmod", "utime", "setuid", "stat", "tcp", "udp", "unix", "datagram",
 		"shm", "limit", "signal", "environ", "userns"}
 	// Looking into a process of root needs its capabilities, which are given
@@ -106,6 +107,7 @@ func TestProbe(t *testing.T) {
 // TestT10TreeKilled leaves processes behind in every way, by a timeout and by an
 // early exit, and looks for them in the whole of /proc.
 func TestT10TreeKilled(t *testing.T) {
+	t.Parallel()
 	ways := []struct{ name, script string }{
 		{"child", "sleep $N & "},
 		{"setsid", "setsid sleep $N & "},
@@ -121,7 +123,7 @@ func TestT10TreeKilled(t *testing.T) {
 					mark := strconv.Itoa(700000+os.Getpid()%10000*10+i*2+j) + "." + strconv.Itoa(len(p))
 					work := inside(t)
 					s := shell(work, way.script+"\necho up; read x"+end)
-					s.Limits.Wall = 1500 * time.Millisecond
+					s.Limits.Wall = 3 * time.Second
 					if end == "" {
 						s = shell(work, way.script+"\necho up; while [ ! -e seen ]; do sleep 0.01; done")
 						s.Limits.Wall = 20 * time.Second
@@ -129,7 +131,7 @@ func TestT10TreeKilled(t *testing.T) {
 					s.Env = []string{"N=" + mark}
 					seen := 0
 					s.Live = writerFunc(func([]byte) {
-						for begun := time.Now(); seen == 0 && time.Since(begun) < s.Limits.Wall; {
+						for begun := time.Now(); seen == 0 && time.Since(begun) < s.Limits.Wall; time.Sleep(5 * time.Millisecond) {
 							seen = len(processes(t, mark))
 						}
 						if err := work.WriteFile("seen", nil, 0o644); err != nil {

@@ -51,6 +51,7 @@ func asOwner(t *testing.T, dir string) (list []string) {
 // in the work directory and in a granted one, in every way there is. Without a
 // sandbox each must succeed.
 func TestNothingRunsAsOwner(t *testing.T) {
+	t.Parallel()
 	type way struct {
 		name string
 		spec func(work *os.Root) Spec
@@ -73,7 +74,7 @@ func TestNothingRunsAsOwner(t *testing.T) {
 				before = "touch planted; "
 			}
 			ways = append(ways, way{name, func(work *os.Root) Spec {
-				if err := work.WriteFile("program", program, 0o755); err != nil {
+				if err := writeProgram(func() error { return work.WriteFile("program", program, 0o755) }); err != nil {
 					t.Fatal(err)
 				}
 				return shell(work, before+"./program")
@@ -82,6 +83,7 @@ func TestNothingRunsAsOwner(t *testing.T) {
 	}
 	for _, way := range ways {
 		t.Run(way.name, func(t *testing.T) {
+			t.Parallel()
 			attack := func(p Profile) (planted []string, o Outcome) {
 				work, granted := inside(t), inside(t)
 				for i, where := range []*os.Root{work, granted} {
@@ -188,6 +190,7 @@ func state(t *testing.T, paths ...string) string {
 // TestAttributesOutside changes modes, owners, times and attributes of files
 // outside and of files that may only be read, in scratch directories.
 func TestAttributesOutside(t *testing.T) {
+	t.Parallel()
 	attacks := map[string]func(work *os.Root, file string) Spec{
 		"fchmod":    func(w *os.Root, f string) Spec { return canary(w, "fchmod="+f) },
 		"fchown":    func(w *os.Root, f string) Spec { return canary(w, "fchown="+f) },
@@ -219,6 +222,7 @@ func TestAttributesOutside(t *testing.T) {
 	}
 	for name, attack := range attacks {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			changed := func(p Profile, granted bool) (bool, Outcome) {
 				outside := t.TempDir()
 				file := filepath.Join(outside, "file")

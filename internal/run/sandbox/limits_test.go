@@ -16,6 +16,7 @@ import (
 
 // TestLimits hits each limit, and does the same once without it.
 func TestLimits(t *testing.T) {
+	t.Parallel()
 	const alloc = `awk 'BEGIN{s="0123456789abcdef"; while(length(s)<%d) s=s s; print length(s)}'`
 	tests := []struct {
 		name   string
@@ -38,14 +39,15 @@ func TestLimits(t *testing.T) {
 			func(o Outcome) bool { return o.End != Exited || o.ExitCode != 0 }},
 		{"output", "head -c 3000000 /dev/zero", Limits{OutputStop: mib, Output: 1}, "",
 			func(o Outcome) bool { return o.End == OverOutput && o.Limit == "output" }},
-		{"disk", "for i in 1 2 3 4 5 6 7 8; do head -c 400000 /dev/urandom >f$i; done; sleep 0.2; echo done", Limits{Disk: mib}, "done\n",
+		{"disk", "for i in 1 2 3 4 5 6 7 8; do head -c 400000 /dev/urandom >f$i; done; sleep 1; echo done", Limits{Disk: mib}, "done\n",
 			func(o Outcome) bool { return o.End == OverDisk && o.Limit == "disk" && o.Used.Disk > mib }},
-		{"disk, many empty files", "i=0; while [ $i -lt 3000 ]; do : >f$i; i=$((i+1)); done; echo done", Limits{Disk: mib}, "done\n",
+		{"disk, many empty files", "i=0; while [ $i -lt 3000 ]; do : >f$i; i=$((i+1)); done; sleep 1; echo done", Limits{Disk: mib}, "done\n",
 			func(o Outcome) bool { return o.End == OverDisk }},
 	}
 	eachProfile(t, func(t *testing.T, p Profile) {
 		for _, tt := range tests {
 			t.Run(tt.name, func(t *testing.T) {
+				t.Parallel()
 				s := shell(inside(t), tt.script)
 				s.Limits = tt.limits
 				if o := mustRun(t, p, s); !tt.want(o) {
@@ -143,6 +145,7 @@ func TestT10Flood(t *testing.T) {
 // TestBlockedWriter shows that a reader who does not read cannot outlast the
 // clock.
 func TestBlockedWriter(t *testing.T) {
+	t.Parallel()
 	gate := make(chan struct{})
 	defer close(gate)
 	s := shell(inside(t), "yes")

@@ -180,6 +180,7 @@ func (refuseEgress) Serve(context.Context, *os.File) error { return nil }
 // TestOpenNetwork reaches a listener of the host by TCP and by a unix socket,
 // with and without the host's files; and neither when the network is not open.
 func TestOpenNetwork(t *testing.T) {
+	t.Parallel()
 	tcp, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -163,6 +164,7 @@ type run struct {
 	buried     bool // its end is seen to
 	egress     context.Context
 	stopEgress context.CancelFunc
+	serving    sync.WaitGroup // the egress
 }
 
 func (r *run) refusal(layer string, cause error) *Refusal {
@@ -172,6 +174,7 @@ func (r *run) refusal(layer string, cause error) *Refusal {
 func (r *run) release() {
 	if r.stopEgress != nil {
 		r.stopEgress()
+		r.serving.Wait() // what passed it is told before the end is
 	}
 	if r.launch != nil {
 		r.launch.close()

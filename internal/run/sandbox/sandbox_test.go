@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -18,6 +19,15 @@ import (
 	"ken/internal/run/sandbox/confine"
 )
 
+// TestMain lets more tests run at once than there are cores: what runs in
+// parallel here mostly waits for other processes.
+func TestMain(m *testing.M) {
+	if err := flag.Set("test.parallel", "6"); err != nil { // before the command line, which may say otherwise
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
+
 const nobody = 65534
 
 // asNobody, in the environment, marks a test binary run again without rights.
@@ -29,6 +39,8 @@ func TestAsNobody(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("cannot here: not root, the tests run as an ordinary user as it is")
 	}
+	t.Parallel() // another process, which has nothing in common with the tests here
+
 	dir, err := os.MkdirTemp("", "sandbox-nobody-") // t.TempDir lies below a closed directory
 	if err != nil {
 		t.Fatal(err)
@@ -42,13 +54,13 @@ func TestAsNobody(t *testing.T) {
 		t.Fatal(err)
 	}
 	binary := filepath.Join(dir, "sandbox.test")
-	if err := os.WriteFile(binary, data, 0o755); err != nil {
+	if err := writeProgram(func() error { return os.WriteFile(binary, data, 0o755) }); err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"-test.v", "-test.timeout=5m", fmt.Sprintf("-test.short=%v", testing.Short())}
+	args := []string{"-test.v", "-test.timeout=9m", fmt.Sprintf("-test.short=%v", testing.Short())}
 	cmd := exec.Command(binary, args...)
 	cmd.Dir = dir
-	cmd.Env = []string{asNobody + "=1", "TMPDIR=" + dir, "PATH=/usr/bin:/bin", "HOME=" + dir}
+	cmd.Env = []string{asNobody + "=1", "TMPDIR=" + dir, "PATH=/usr/bin:/bin", "HOME=" + dir, "GORACE=" + os.Getenv("GORACE")}
 	if npm := os.Getenv("KEN_NPM"); npm != "" {
 		cmd.Env = append(cmd.Env, "KEN_NPM="+npm)
 	}
@@ -60,6 +72,15 @@ func TestAsNobody(t *testing.T) {
 	if n := bytes.Count(out, []byte("--- PASS")); n < 20 {
 		t.Errorf("the tests as uid %d: %d passed, want at least 20\n%s", nobody, n, out)
 	}
+}
+
+// writeProgram writes a file that is to be run. No process is started meanwhile:
+// it would have the file open for writing for a moment, in which the kernel
+// runs it for nobody.
+func writeProgram(write func() error) error {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	return write()
 }
 
 // runIn runs a spec under a certain profile.

@@ -99,6 +99,7 @@ func (c *conversation) greet() (tools []string, err error) {
 
 // TestServers: published servers start and list their tools as they ever did.
 func TestServers(t *testing.T) {
+	t.Parallel()
 	tests := []struct{ name, script, tool string }{
 		{"everything", "@modelcontextprotocol/server-everything/dist/index.js", "echo"},
 		{"filesystem", "@modelcontextprotocol/server-filesystem/dist/index.js", "read_text_file"},
@@ -171,6 +172,7 @@ func TestServerFiles(t *testing.T) {
 // TestServerBrowser: a server that starts a browser opens a page of this
 // machine with it.
 func TestServerBrowser(t *testing.T) {
+	t.Parallel()
 	node, script := npm(t, "@playwright/mcp/cli.js")
 	browser, err := exec.LookPath("chromium")
 	if err != nil {

@@ -232,10 +232,10 @@ func (r *run) serve(oob []byte) {
 		f.Close()
 		return
 	}
-	go func() {
+	r.serving.Go(func() {
 		r.spec.Egress.Serve(r.egress, f)
 		f.Close()
-	}()
+	})
 }
 
 // stop begins the end: politely where there is grace. It returns when to lose

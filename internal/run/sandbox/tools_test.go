@@ -19,6 +19,7 @@ import (
 // TestOrdinaryTools does ordinary work with programs that change modes, owners
 // and times, use pairs of sockets, or reserve much memory.
 func TestOrdinaryTools(t *testing.T) {
+	t.Parallel()
 	tests := []struct{ name, program, script, want string }{
 		{"tar", "/usr/bin/tar", "mkdir -p a/b; echo x >a/b/f; ln -s f a/b/l; chmod 750 a/b/f; touch -d @1000 a/b/f; tar cf t.tar a && mkdir o && tar xpf t.tar -C o && stat -c '%a %Y' o/a/b/f", "750 1000\n"},
 		{"cp", "/usr/bin/cp", "mkdir a; echo x >a/f; ln -s f a/l; chmod 711 a/f; touch -d @1000 a/f; cp -a a b && cp -p a/f g && stat -c '%a %Y' b/f g", "711 1000\n711 1000\n"},
@@ -107,6 +108,7 @@ func TestMade(t *testing.T) {
 // TestDefaultMemory asks for more than a process may have of its own, and for
 // more than any machine has without using it, as language runtimes do.
 func TestDefaultMemory(t *testing.T) {
+	t.Parallel()
 	more := fmt.Sprint("memory=", defaultMemory()+mib)
 	eachProfile(t, func(t *testing.T, p Profile) {
 		s := canary(inside(t), more)

@@ -101,10 +101,30 @@ func (p *Proxy) Serve(ctx context.Context, listener *os.File) error {
 }
 
 // ServeListener serves any listener, also a unix socket's, until ctx ends, and
-// closes it.
+// closes it. When it returns, every connection is over and was reported.
 func (p *Proxy) ServeListener(ctx context.Context, l net.Listener) error {
+	var serving sync.WaitGroup
+	var mu sync.Mutex // over comes after the last Add
+	over := false
+	defer func() {
+		mu.Lock()
+		over = true
+		mu.Unlock()
+		serving.Wait()
+	}()
+	handle := func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		if over {
+			mu.Unlock()
+			return
+		}
+		serving.Add(1)
+		mu.Unlock()
+		defer serving.Done()
+		p.handle(w, r)
+	}
 	srv := &http.Server{
-		Handler: http.HandlerFunc(p.handle), ReadHeaderTimeout: p.cfg.Connect,
+		Handler: http.HandlerFunc(handle), ReadHeaderTimeout: p.cfg.Connect,
 		IdleTimeout: p.cfg.Idle, MaxHeaderBytes: 64 << 10,
 		BaseContext: func(net.Listener) context.Context { return ctx },
 		ErrorLog:    log.New(io.Discard, "", 0), // what a tool does to a proxy is no news
