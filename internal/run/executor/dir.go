@@ -117,3 +117,17 @@ func step(at *os.Root, name string, perm fs.FileMode) (*os.Root, error) {
 	}
 	return next, nil
 }
+
+// Resolved follows the links of a path, as far as it is there.
+func Resolved(path string) string {
+	for rest := ""; ; {
+		if real, err := filepath.EvalSymlinks(path); err == nil {
+			return filepath.Join(real, rest)
+		}
+		parent := filepath.Dir(path)
+		if parent == path {
+			return filepath.Join(path, rest)
+		}
+		path, rest = parent, filepath.Join(filepath.Base(path), rest)
+	}
+}

@@ -17,8 +17,9 @@ func Environment(path string, names []string, get func(string) (string, bool)) (
 		// Nobody is there to answer, and no pager either.
 		"GIT_TERMINAL_PROMPT=0", "PAGER=cat", "GIT_PAGER=cat", "DEBIAN_FRONTEND=noninteractive",
 	}
+	const language = "LANG" // only a default, which a person's own replaces
 	fixed := func(name string) bool {
-		return name == "HOME" || slices.ContainsFunc(env, func(e string) bool { return strings.HasPrefix(e, name+"=") })
+		return name == "HOME" || name != language && slices.ContainsFunc(env, func(e string) bool { return strings.HasPrefix(e, name+"=") })
 	}
 	names = slices.Compact(slices.Sorted(slices.Values(names)))
 	var more []string
@@ -31,6 +32,9 @@ func Environment(path string, names []string, get func(string) (string, bool)) (
 			continue
 		}
 		if v, ok := get(name); ok && !strings.ContainsRune(v, 0) {
+			if name == language {
+				env = slices.DeleteFunc(env, func(e string) bool { return strings.HasPrefix(e, language+"=") })
+			}
 			more = append(more, name+"="+v)
 		}
 	}

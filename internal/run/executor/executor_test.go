@@ -116,6 +116,16 @@ func TestEnvironment(t *testing.T) {
 	}) {
 		t.Errorf("Environment = %q", env)
 	}
+	for _, tt := range []struct {
+		names []string
+		want  string
+	}{{nil, "LANG=C.UTF-8"}, {[]string{"LANG"}, "LANG=de_DE.UTF-8"}} {
+		env, _ := Environment("/bin", tt.names, func(string) (string, bool) { return "de_DE.UTF-8", true })
+		got := slices.DeleteFunc(env, func(e string) bool { return !strings.HasPrefix(e, "LANG=") })
+		if !slices.Equal(got, []string{tt.want}) {
+			t.Errorf("Environment(%v) has %q, want %s", tt.names, got, tt.want)
+		}
+	}
 }
 
 // TestClip: no more characters than allowed besides the note, whole ones, from

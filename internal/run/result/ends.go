@@ -22,3 +22,9 @@ func Ends(text []byte, limit int, note string) string {
 	left := len(text) - len(head) - len(tail)
 	return fmt.Sprintf("%s\n[… %d bytes left out; %s …]\n%s", head, left, note, tail)
 }
+
+// Where says where the bytes of a kept result are that is no text: no model
+// reads them, and a person finds them as a file.
+func Where(e Entry) string {
+	return "it is kept as " + e.Handle + ": " + e.Handle + ".text in the folder of results has its bytes, and read_result with op info says what it is"
+}

@@ -96,7 +96,7 @@ const (
 
 	// ResponseSchema and SchemaSchema are the JSON Schemas of the arguments.
 	ResponseSchema = `{"type":"object","properties":{` + responseProperty +
-		`,"question":{"type":"string","description":"What to find out; a summary when left out"}},"additionalProperties":false}`
+		`,"question":{"type":"string","x-ken-rest":true,"description":"What to find out; a summary when left out"}},"additionalProperties":false}`
 	SchemaSchema = `{"type":"object","properties":{` + responseProperty +
 		`,"schema":{"type":"object","description":"JSON Schema, draft 2020-12 or 07, that the text must fit"}},"required":["schema"],"additionalProperties":false}`
 )

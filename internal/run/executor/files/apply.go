@@ -149,11 +149,14 @@ func (e *Executor) commit(r ready) (writing, error) {
 		w.Moved = r.moved
 		return w, err
 	}
-	dir, base, err := r.place.parent(false)
+	dir, base, in, err := e.parent(r.place, false)
 	if err != nil {
 		return writing{}, err
 	}
 	defer dir.Close()
+	if e.stands(r.place, in, nil) != common {
+		return writing{}, isOwn("change", r.place)
+	}
 	if now, err := dir.Lstat(base); err != nil || !unchanged(r.was.info, now) {
 		return writing{}, stale(r.place, "it changed meanwhile", "read it again")
 	}

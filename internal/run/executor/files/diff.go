@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // A patch is what a diff does to one file.
@@ -44,9 +45,11 @@ const (
 )
 
 var (
-	hunkHead   = regexp.MustCompile(`^@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@`)
-	startLine  = regexp.MustCompile(`^:start_line:\s*(\d{1,9})\s*$`)
-	markerLine = regexp.MustCompile(`^(<<<<<<< SEARCH>?|=======|>>>>>>> REPLACE)\s*$`)
+	hunkHead = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@`)
+	})
+	startLine  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^:start_line:\s*(\d{1,9})\s*$`) })
+	markerLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(<<<<<<< SEARCH>?|=======|>>>>>>> REPLACE)\s*$`) })
 )
 
 // parseDiff reads a unified diff of one or several files, or search/replace
@@ -108,7 +111,7 @@ func (d *diffReader) block() (edit, error) {
 	opened := d.i
 	d.i++
 	if d.more() {
-		if m := startLine.FindStringSubmatch(d.lines[d.i]); m != nil {
+		if m := startLine().FindStringSubmatch(d.lines[d.i]); m != nil {
 			e.hint, _ = strconv.Atoi(m[1]) // digits: it cannot fail
 			d.i++
 			if d.more() && strings.TrimSpace(d.lines[d.i]) == "-------" {
@@ -132,14 +135,14 @@ func (d *diffReader) until(opened int, mark string) ([]string, error) {
 	out := []string{}
 	for ; d.more(); d.i++ {
 		line := d.lines[d.i]
-		if m := markerLine.FindStringSubmatch(line); m != nil {
+		if m := markerLine().FindStringSubmatch(line); m != nil {
 			if m[1] != mark {
 				return nil, d.fault(d.i, "%s stands where %s is due (write \\%s to mean the text)", m[1], mark, m[1])
 			}
 			d.i++
 			return out, nil
 		}
-		if rest, ok := strings.CutPrefix(line, `\`); ok && markerLine.MatchString(rest) {
+		if rest, ok := strings.CutPrefix(line, `\`); ok && markerLine().MatchString(rest) {
 			line = rest
 		}
 		out = append(out, line)
@@ -247,7 +250,7 @@ func headerName(s string) string {
 func (d *diffReader) hunk() (edit, error) {
 	e := edit{at: d.i + 1, old: []string{}, new: []string{}}
 	head := d.lines[d.i]
-	m := hunkHead.FindStringSubmatch(head)
+	m := hunkHead().FindStringSubmatch(head)
 	oldCount, newCount := -1, -1
 	if m != nil {
 		e.hint, oldCount, newCount = number(m[1], 0), number(m[2], 1), number(m[4], 1)

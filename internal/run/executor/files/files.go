@@ -12,7 +12,7 @@
 //
 // A file named .kenignore at the top of a scope hides what it lists, from all
 // five tools; see [Ignore] for what it may hold. While it cannot be read,
-// nothing can.
+// nothing can. What is Ken's own is closed to all five ([Config].Own).
 package files
 
 import (
@@ -48,6 +48,11 @@ type Config struct {
 	// usual ones; empty means none.
 	Secrets []string
 
+	// Own are Ken's own files and folders, absolute: none of the tools reads,
+	// lists, searches or changes what is in them, whatever name leads there.
+	// OwnReadable are those in them that may be read and not changed.
+	Own, OwnReadable []string
+
 	// MaxFile is the largest file that is searched, changed or hashed. Zero: 8 MiB.
 	MaxFile int64
 
@@ -76,6 +81,7 @@ type Executor struct {
 	cfg     Config
 	scopes  []*scope
 	secrets *Ignore
+	own     []mark
 
 	// writing keeps two calls from both finding a file unchanged.
 	writing sync.Mutex
@@ -92,7 +98,7 @@ func New(cfg Config) (*Executor, error) {
 	if cfg.Secrets == nil {
 		cfg.Secrets = usualSecrets()
 	}
-	e := &Executor{cfg: cfg}
+	e := &Executor{cfg: cfg, own: newMarks(cfg.Own, cfg.OwnReadable)}
 	var err error
 	if e.secrets, err = ParseIgnore(strings.Join(cfg.Secrets, "\n")); err != nil {
 		return nil, fmt.Errorf("files executor: secrets: %w", err)
@@ -107,6 +113,7 @@ func New(cfg Config) (*Executor, error) {
 				e.Close()
 				return nil, fmt.Errorf("files executor: %w", err)
 			}
+			s.above = groundAbove(e.marks(), s.real)
 			e.scopes = append(e.scopes, s)
 		}
 	}

@@ -149,7 +149,7 @@ func TestChecklist(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := w.dir(p, func(*os.Root, string, os.DirEntry) error { n++; return nil }); err != context.Canceled || n != 1 {
+			if err := w.dir(e, p, func(*os.Root, string, os.DirEntry) error { n++; return nil }); err != context.Canceled || n != 1 {
 				t.Errorf("a walk saw %d entries and ended with %v, want 1 and canceled", n, err)
 			}
 		},

@@ -37,6 +37,7 @@ type listing struct {
 	Entries int      `json:"entries"`
 	Next    string   `json:"next,omitempty"`
 	Ignored int      `json:"ignored,omitempty"` // hidden by .kenignore
+	Own     int      `json:"own,omitempty"`     // Ken's own, left out
 	Notes   []string `json:"notes,omitempty"`
 }
 
@@ -87,8 +88,8 @@ func (e *Executor) list(ctx context.Context, call capability.Call) (capability.R
 	about := listing{Path: p.shown}
 	var text strings.Builder
 	chars, last := 0, ""
-	w := &walk{ctx: ctx, scope: p.scope, recursive: in.Recursive, after: in.After}
-	err = w.dir(p, func(_ *os.Root, rel string, d fs.DirEntry) error {
+	w := &walk{ctx: ctx, scope: p.scope, recursive: in.Recursive, after: in.After, marks: e.marks()}
+	err = w.dir(e, p, func(_ *os.Root, rel string, d fs.DirEntry) error {
 		line := entryLine(w.dirRoot, p.scope.shown(rel), d)
 		n := utf8.RuneCountInString(line) + 1
 		if about.Entries == most || about.Entries > 0 && chars+n > e.cfg.MaxChars {
@@ -103,7 +104,7 @@ func (e *Executor) list(ctx context.Context, call capability.Call) (capability.R
 	if err != nil && !errors.Is(err, errEnough) {
 		return trouble("list", p, err)
 	}
-	about.Ignored, about.Notes = w.ignored, w.notes
+	about.Ignored, about.Own, about.Notes = w.ignored, w.own, w.notes
 	return answer(about, text.String(), about.Next != "" || w.cut), nil
 }
 
@@ -144,27 +145,32 @@ type walk struct {
 	recursive bool
 	after     string // entries up to this one are passed over
 	rules     *Ignore
+	marks     []mark
 
 	dirRoot *os.Root // the folder of the entry at hand
 	visited int
 	ignored int
+	own     int
 	cut     bool
 	notes   []string
 }
 
 // dir walks a folder. visit gets the folder's handle, the entry's name below
 // the scope, and the entry.
-func (w *walk) dir(p place, visit func(*os.Root, string, fs.DirEntry) error) error {
+func (w *walk) dir(e *Executor, p place, visit func(*os.Root, string, fs.DirEntry) error) error {
 	var err error
 	if w.rules, err = w.scope.ignored(); err != nil {
 		return err
 	}
-	root, err := executor.OpenDir(p.scope.root, p.rel, 0)
+	root, in, err := e.enter(p, p.rel, 0)
 	if err != nil {
 		return err
 	}
 	defer root.Close()
-	return w.folder(root, p.rel, 0, visit)
+	if in == closed {
+		return isOwn("open", p)
+	}
+	return w.folder(root, p.rel, in, 0, visit)
 }
 
 func (w *walk) note(format string, args ...any) {
@@ -174,7 +180,28 @@ func (w *walk) note(format string, args ...any) {
 	}
 }
 
-func (w *walk) folder(dir *os.Root, rel string, depth int, visit func(*os.Root, string, fs.DirEntry) error) error {
+// ground is that of an entry of a folder.
+func (w *walk) ground(in ground, name string, d fs.DirEntry) ground {
+	if len(w.marks) == 0 {
+		return in
+	}
+	var info fs.FileInfo
+	if d.IsDir() { // a file goes by its name: one that has a second is not opened
+		if is, err := d.Info(); err == nil {
+			info = is
+		}
+	}
+	return step(w.marks, in, path.Join(w.scope.real, name), info)
+}
+
+// leave notes that an entry is Ken's own.
+func (w *walk) leave(name string) {
+	if w.own++; len(w.notes) < 20 {
+		w.notes = append(w.notes, showName(w.scope.shown(name))+" is Ken's own and left out")
+	}
+}
+
+func (w *walk) folder(dir *os.Root, rel string, in ground, depth int, visit func(*os.Root, string, fs.DirEntry) error) error {
 	entries, err := w.entries(dir, rel)
 	if err != nil {
 		if depth == 0 {
@@ -196,6 +223,11 @@ func (w *walk) folder(dir *os.Root, rel string, depth int, visit func(*os.Root, 
 			w.ignored++
 			continue
 		}
+		at := w.ground(in, name, d)
+		if at == closed {
+			w.leave(name)
+			continue
+		}
 		if order(name, w.after) > 0 {
 			w.dirRoot = dir
 			if err := visit(dir, name, d); err != nil {
@@ -205,14 +237,14 @@ func (w *walk) folder(dir *os.Root, rel string, depth int, visit func(*os.Root, 
 		if !d.IsDir() || !w.recursive || w.after != "" && order(name, w.after) < 0 && !strings.HasPrefix(w.after+"/", name+"/") {
 			continue
 		}
-		if err := w.inner(dir, name, d, depth, visit); err != nil {
+		if err := w.inner(dir, name, d, at, depth, visit); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (w *walk) inner(dir *os.Root, name string, d fs.DirEntry, depth int, visit func(*os.Root, string, fs.DirEntry) error) error {
+func (w *walk) inner(dir *os.Root, name string, d fs.DirEntry, in ground, depth int, visit func(*os.Root, string, fs.DirEntry) error) error {
 	if depth == deepestWalk {
 		w.note("%s is nested too deep", showName(w.scope.shown(name)))
 		return nil
@@ -223,7 +255,7 @@ func (w *walk) inner(dir *os.Root, name string, d fs.DirEntry, depth int, visit 
 		return nil
 	}
 	defer sub.Close()
-	return w.folder(sub, name, depth+1, visit)
+	return w.folder(sub, name, in, depth+1, visit)
 }
 
 // entries reads a folder in the order of its names.

@@ -21,6 +21,8 @@ type scope struct {
 	prefix string // what stands before a name that is shown
 	write  bool
 	root   *os.Root
+	real   string // dir with its links resolved, as it was opened
+	above  ground // that it lies on
 
 	mu     sync.Mutex
 	ignore *Ignore
@@ -36,7 +38,7 @@ func openScope(dir, workspace string, write bool) (*scope, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &scope{dir: filepath.ToSlash(filepath.Clean(dir)), write: write, root: root}
+	s := &scope{dir: filepath.ToSlash(filepath.Clean(dir)), write: write, root: root, real: filepath.ToSlash(executor.Resolved(dir))}
 	base := filepath.ToSlash(filepath.Clean(workspace))
 	switch {
 	case s.dir == base:
@@ -94,7 +96,7 @@ func (e *Executor) locate(op, name string, write bool) (place, error) {
 		if write && !s.write {
 			return place{}, denied(op, p.shown, "files.write", errors.New("it lies where files may only be read"), "write into a folder that is open for writing")
 		}
-		return p, nil
+		return p, e.notOwn(op, p, write)
 	}
 	return place{}, outside(op, write)
 }
@@ -180,26 +182,30 @@ func unchanged(was, is fs.FileInfo) bool {
 
 // parent opens the folder that holds a place; with make, missing folders are
 // made.
-func (p place) parent(make bool) (*os.Root, string, error) {
+func (e *Executor) parent(p place, make bool) (dir *os.Root, base string, in ground, err error) {
 	if p.rel == "." {
-		return nil, "", errors.New("it is a folder")
+		return nil, "", common, errors.New("it is a folder")
 	}
 	perm := fs.FileMode(0)
 	if make {
 		perm = 0o777
 	}
-	dir, err := executor.OpenDir(p.scope.root, path.Dir(p.rel), perm)
-	return dir, path.Base(p.rel), err
+	dir, in, err = e.enter(p, path.Dir(p.rel), perm)
+	return dir, path.Base(p.rel), in, err
 }
 
 // open opens a place for reading.
 func (e *Executor) open(p place) (*os.File, fs.FileInfo, error) {
-	dir, base, err := p.parent(false)
+	dir, base, in, err := e.parent(p, false)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer dir.Close()
 	f, info, err := openRegular(dir, base, e.cfg.HardLinks)
+	if err == nil && e.stands(p, in, info) == closed {
+		f.Close()
+		return nil, nil, isOwn("open", p)
+	}
 	if link, ok := errors.AsType[*executor.LinkError](err); ok {
 		link.Name = p.rel
 	}

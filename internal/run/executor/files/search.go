@@ -42,6 +42,7 @@ type finding struct {
 	Files   int      `json:"files"` // looked into
 	Next    string   `json:"next,omitempty"`
 	Ignored int      `json:"ignored,omitempty"` // hidden by .kenignore
+	Own     int      `json:"own,omitempty"`     // Ken's own, passed over
 	Secret  int      `json:"secret,omitempty"`  // passed over by their name
 	Binary  int      `json:"binary,omitempty"`
 	Large   int      `json:"large,omitempty"`
@@ -135,18 +136,18 @@ func (e *Executor) search(ctx context.Context, call capability.Call) (capability
 	if err != nil {
 		return capability.Result{}, err
 	}
-	w := &walk{ctx: ctx, scope: s.place.scope, recursive: true}
+	w := &walk{ctx: ctx, scope: s.place.scope, recursive: true, marks: e.marks()}
 	err = e.searchIn(s, w)
 	if err != nil && !errors.Is(err, errEnough) {
 		return trouble("search", s.place, err)
 	}
-	s.about.Ignored, s.about.Notes = w.ignored, w.notes
+	s.about.Ignored, s.about.Own, s.about.Notes = w.ignored, w.own, w.notes
 	return answer(s.about, s.text.String(), s.about.Next != "" || w.cut), nil
 }
 
 func (e *Executor) searchIn(s *search, w *walk) error {
 	if s.place.rel != "." {
-		dir, base, err := s.place.parent(false)
+		dir, base, in, err := e.parent(s.place, false)
 		if err != nil {
 			return err
 		}
@@ -155,6 +156,9 @@ func (e *Executor) searchIn(s *search, w *walk) error {
 		if err != nil {
 			return err
 		}
+		if e.stands(s.place, in, info) == closed {
+			return isOwn("search", s.place)
+		}
 		if !info.IsDir() { // one file, named by itself
 			return e.searchFile(s, dir, s.place.rel, fs.FileInfoToDirEntry(info), true)
 		}
@@ -162,7 +166,7 @@ func (e *Executor) searchIn(s *search, w *walk) error {
 			return err
 		}
 	}
-	return w.dir(s.place, func(dir *os.Root, rel string, d fs.DirEntry) error {
+	return w.dir(e, s.place, func(dir *os.Root, rel string, d fs.DirEntry) error {
 		if d.IsDir() {
 			return nil
 		}

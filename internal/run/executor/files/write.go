@@ -16,7 +16,7 @@ import (
 
 const writeSchema = `{"type":"object","properties":{` +
 	`"path":{"type":"string","description":"File, relative to the workspace"},` +
-	`"content":{"type":"string","description":"The whole content"},` +
+	`"content":{"type":"string","x-ken-rest":true,"description":"The whole content"},` +
 	`"expect":{"type":"string","description":"Hash that read_file gave for the existing file. Left out, the file must not exist yet"}},` +
 	`"required":["path","content"],"additionalProperties":false}`
 
@@ -125,11 +125,14 @@ const tempPrefix = ".ken-write-"
 // none is; an existing one is replaced at once, so that nobody sees half of it
 // and what else has its inode keeps the old bytes. The caller holds writing.
 func (e *Executor) store(p place, was *loaded, data []byte) (writing, error) {
-	dir, base, err := p.parent(was == nil)
+	dir, base, in, err := e.parent(p, was == nil)
 	if err != nil {
 		return writing{}, err
 	}
 	defer dir.Close()
+	if e.stands(p, in, nil) != common {
+		return writing{}, isOwn("write", p)
+	}
 	done := writing{Path: p.shown, Bytes: len(data), Hash: hashOf(data), Created: was == nil}
 	if was == nil {
 		return done, create(dir, base, p, data)

@@ -139,7 +139,7 @@ func Tools() []executor.Tool {
 }
 
 const inputSchema = `{"type":"object","properties":{` +
-	`"cmd":{"type":"string","description":"The command line"},` +
+	`"cmd":{"type":"string","x-ken-rest":true,"description":"The command line"},` +
 	`"command":{"type":"string","description":"The same as cmd; give one of them"},` +
 	`"cwd":{"type":"string","description":"Folder to run it in, relative to the workspace"},` +
 	`"timeoutMs":{"type":"integer","minimum":1,"description":"Stop it after this time; can only lower the limit"},` +
@@ -171,7 +171,7 @@ func (e *Executor) read(call capability.Call) (request, error) {
 		r.settings = e.cfg.Settings()
 	}
 	if m := r.settings.Mode; m != Allowlist && m != Full {
-		return r, denied(call, "tools.shell.mode", errors.New("the shell is off"), "a person can enable it, and set its mode to allowlist or full, in tool-access.json")
+		return r, denied(call, "tools.shell.mode", errors.New("the shell is off"), allowing("enabled: true, mode: allowlist"))
 	}
 	in, err := executor.Decode[input](call)
 	if err != nil {
@@ -226,7 +226,7 @@ func (r *request) limit(in input) {
 func (r *request) allowed(call capability.Call) error {
 	if found := r.line.compound; found != "" {
 		return denied(call, "tools.shell.mode", fmt.Errorf("the mode allowlist runs one plain command without a shell, and this holds %s", found),
-			"write one program with its arguments, or make several calls")
+			"write one program with its arguments, or make several calls; "+allowing("mode: full"))
 	}
 	argv := r.line.commands[0]
 	for _, prefix := range r.settings.AllowedPrefixes {
@@ -235,7 +235,7 @@ func (r *request) allowed(call capability.Call) error {
 		}
 	}
 	return denied(call, "tools.shell.allowedPrefixes", errors.New("the command is not on the list of allowed ones"),
-		"allowed are: "+list(r.settings.AllowedPrefixes))
+		"allowed are: "+list(r.settings.AllowedPrefixes)+widening(r.settings.AllowedPrefixes, argv[0]))
 }
 
 func list(prefixes []string) string {
@@ -298,7 +298,7 @@ func (e *Executor) cwd(call capability.Call, given string, anywhere bool) (strin
 
 func outside(call capability.Call) error {
 	return denied(call, "tools.shell.allowAnyCwd", errors.New("the folder lies outside the workspace"),
-		"name a folder of the workspace; a person can set allowAnyCwd in tool-access.json")
+		"name a folder of the workspace; "+allowing("allowAnyCwd: true"))
 }
 
 // Facts gives the commands of the line. In the mode full the line may hold
