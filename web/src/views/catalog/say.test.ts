@@ -1,0 +1,25 @@
+import * as assert from "node:assert/strict";
+import test from "node:test";
+import { effects, firstLine, paint, place, relation, standing, type Whole } from "./say";
+
+test("what the catalog's words mean", () => {
+  assert.deepEqual([standing("active", true), standing("active", false), standing("quarantined", true), standing("shadowed", true), standing("", true)].map((s) => s.word + "/" + s.tone),
+    ["ready/good", "something is missing/warn", "quarantined/bad", "hidden by another/warn", "unknown/warn"]);
+  assert.deepEqual([relation("DEPENDS_ON"), relation("DEPENDS_ON", true), relation("DEPENDS_ON", false), relation("OF_TOMORROW")], ["Depends on", "Needs", "Is needed by", "of tomorrow"]);
+  assert.deepEqual([place(undefined), place({ source: "s" }), place({ path: "a.md", line: 3 }), place({ path: "a.json", pointer: "/x" })], ["", "s", "a.md:3", "a.json#/x"]);
+  assert.equal(paint("of tomorrow"), "--soft");
+  assert.equal(paint("constructor"), "--soft");
+});
+
+test("a call's effects are told, and what is not known is not", () => {
+  const of = (e: Partial<Whole>) => effects(e as Whole).join("; ");
+  assert.equal(of({}), "");
+  assert.equal(of({ hasSideEffects: true }), "changes something");
+  assert.equal(of({ effects: { readOnly: true, destructive: false, openWorld: false } }), "only reads; stays on this machine");
+  assert.equal(of({ effects: { readOnly: false, destructive: true, idempotent: true, openWorld: true } }), "changes something; may destroy what is there; doing it twice is like doing it once; reaches out of this machine");
+});
+
+test("a row has one line, however long the text", () => {
+  assert.equal(firstLine("  a\n\n b\tc "), "a b c");
+  assert.ok(firstLine("x".repeat(1e6)).length === 241);
+});

@@ -1,0 +1,80 @@
+// What the catalog's words mean to a person.
+import type { Description } from "../../lib/types";
+
+// All that is known of one capability; every field but the first few may be missing.
+export interface Whole extends Description {
+  displayName?: string; aliases?: string[];
+  parameters?: { name: string; type?: string; description?: string; required?: boolean }[];
+  permissions?: string[]; requiredTools?: string[]; requiredSecrets?: string[]; requiredBins?: string[]; requiredPlatforms?: string[];
+  unavailable?: string; effects?: Partial<Record<"readOnly" | "destructive" | "idempotent" | "openWorld", boolean>>;
+  run?: { runner?: string }; withheld?: string; hash?: string; standing?: string;
+  findings?: { rule: string; severity: string; field?: string; line?: number; excerpt?: string }[];
+}
+
+export interface Origin { source?: string; format?: string; location?: string; path?: string; line?: number; pointer?: string }
+
+export type Tone = "good" | "warn" | "bad" | "";
+
+// standing says in a word or two whether something can be used now.
+export function standing(state: string, available: boolean): { word: string; tone: Tone } {
+  if (state === "quarantined") return { word: "quarantined", tone: "bad" };
+  if (state === "shadowed") return { word: "hidden by another", tone: "warn" };
+  if (state !== "active") return { word: state || "unknown", tone: "warn" };
+  return available ? { word: "ready", tone: "good" } : { word: "something is missing", tone: "warn" };
+}
+
+export const states: Record<string, string> = {
+  active: "It can be shown to a model and called.",
+  quarantined: "It is kept away from models until a person looks at it.",
+  shadowed: "Another capability of the same id stands in front of it.",
+};
+
+export const trusts: Record<string, string> = {
+  remote: "said by somebody else: a server or an address",
+  workspace: "came with the project that happens to be open",
+  user: "put there, or named, by the person who runs Ken",
+  builtin: "part of Ken itself",
+};
+
+// relation names how another capability relates to the one that is looked at.
+export function relation(type: string, needs?: boolean): string {
+  switch (type) {
+    case "DEPENDS_ON": return needs === undefined ? "Depends on" : needs ? "Needs" : "Is needed by";
+    case "COMPOSED_WITH": return "Used along with";
+    case "TAGGED_WITH": return "Shares tags with";
+    case "SAME_CATEGORY": return "In the same category";
+  }
+  return type.toLowerCase().replaceAll("_", " ");
+}
+
+// effects are the hints about what a call does, as sentences.
+export function effects(e: Whole): string[] {
+  const said = e.effects ?? {};
+  const out: string[] = [];
+  if (said.readOnly) out.push("only reads");
+  else if (said.readOnly === false || e.hasSideEffects) out.push("changes something");
+  if (said.destructive) out.push("may destroy what is there");
+  else if (said.destructive === false && !said.readOnly) out.push("destroys nothing");
+  if (said.idempotent) out.push("doing it twice is like doing it once");
+  if (said.openWorld) out.push("reaches out of this machine");
+  else if (said.openWorld === false) out.push("stays on this machine");
+  return out;
+}
+
+export function place(o: Origin | undefined): string {
+  if (!o) return "";
+  if (!o.path) return o.source ?? "";
+  return o.path + (o.line ? ":" + o.line : o.pointer ? "#" + o.pointer : "");
+}
+
+// firstLine is what fits into a row of a list.
+export function firstLine(text: string): string {
+  const cut = text.slice(0, 400).replace(/\s+/g, " ").trim();
+  return cut.length < 240 ? cut : cut.slice(0, 240) + "…";
+}
+
+// Colours of kinds, from the page's own; the rest share the last.
+const paints: Record<string, string> = {
+  tool: "--brief", skill: "--full", card: "--cards", command: "--map", extension: "--cards", channel: "--good", voice: "--warn", productivity: "--accent",
+};
+export const paint = (kind: string) => (Object.hasOwn(paints, kind) ? paints[kind]! : "--soft");

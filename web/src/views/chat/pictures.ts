@@ -1,0 +1,36 @@
+// Pictures that go along with what is said.
+import type { Picture } from "./talk.svelte";
+
+export const kinds = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+const largest = 8 << 20;
+const together = 11 << 20; // with what is said they must fit into one message
+const most = 20;
+const mib = (n: number) => (n / (1 << 20)).toFixed(1);
+
+// read gives the pictures among files, and says why the others are none.
+export async function read(files: File[], have: Picture[]): Promise<{ pictures: Picture[]; problems: string[] }> {
+  const pictures: Picture[] = [];
+  const problems: string[] = [];
+  let size = have.reduce((n, p) => n + p.size, 0);
+  for (const f of files) {
+    const name = f.name || "picture";
+    if (!kinds.includes(f.type)) problems.push(`${name} is not a picture that models read (PNG, JPEG, GIF, WebP).`);
+    else if (f.size > largest) problems.push(`${name} has ${mib(f.size)} MiB; a picture may have 8.`);
+    else if (have.length + pictures.length >= most) problems.push(`${name} is left out: at most ${most} pictures go along.`);
+    else if (size + f.size > together) problems.push(`${name} is left out: pictures may have ${mib(together)} MiB together.`);
+    else {
+      size += f.size;
+      pictures.push({ name, mime: f.type, size: f.size, data: await base64(f) });
+    }
+  }
+  return { pictures, problems };
+}
+
+function base64(f: File): Promise<string> {
+  return new Promise((done, failed) => {
+    const reader = new FileReader();
+    reader.onload = () => done(String(reader.result).replace(/^[^,]*,/, ""));
+    reader.onerror = () => failed(reader.error);
+    reader.readAsDataURL(f);
+  });
+}

@@ -1,0 +1,56 @@
+// The conversations that can be opened.
+import { app, words } from "../../lib/app.svelte";
+import { get, inPath, post, remove } from "../../lib/api";
+import type { SessionHead } from "../../lib/types";
+
+interface Page { sessions: SessionHead[]; cut: boolean; problems?: string[] }
+
+const most = 200; // that the server lists
+
+export class Sessions {
+  list = $state.raw<SessionHead[]>([]);
+  cut = $state(false); // there are more
+  problems = $state.raw<string[]>([]);
+  #limit = 50;
+  loaded = $state(false);
+  trouble = $state.raw<unknown>(null);
+
+  get whole() {
+    return this.#limit === most;
+  }
+
+  async load() {
+    try {
+      const page = await get<Page>("/sessions", { limit: this.#limit });
+      this.list = page.sessions;
+      this.cut = page.cut;
+      this.problems = page.problems ?? [];
+      this.trouble = null;
+    } catch (e) {
+      this.trouble = e;
+    }
+    this.loaded = true;
+  }
+
+  more() {
+    this.#limit = most;
+    return this.load();
+  }
+
+  // create makes a session and gives its id.
+  async create(mode: string): Promise<string> {
+    return (await post<SessionHead>("/sessions", { mode: mode || undefined })).id;
+  }
+
+  async remove(id: string): Promise<boolean> {
+    try {
+      await remove("/sessions/" + inPath(id));
+    } catch (e) {
+      app.tell(words(e), true);
+      return false;
+    }
+    this.list = this.list.filter((s) => s.id !== id);
+    app.tell("The session is deleted.");
+    return true;
+  }
+}
