@@ -1,7 +1,6 @@
 package slash
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -70,14 +69,21 @@ func (b *binder) bind() (json.RawMessage, *Fault) {
 		w := b.words[i]
 		switch {
 		case w.is("--"):
-			b.positional = append(b.positional, b.words[i+1:]...)
+			if f := b.plain(b.words[i+1:]); f != nil {
+				return nil, f
+			}
 			i = len(b.words)
-		case isFlag(w):
+		case isFlag(w) && (!b.restBegins() || b.knows(w)):
 			used, f := b.flag(w, b.words[i+1:])
 			if f != nil {
 				return nil, f
 			}
 			i += 1 + used
+		case b.restBegins() && b.key(w) == nil:
+			if f := b.rest(b.words[i:]); f != nil {
+				return nil, f
+			}
+			i = len(b.words)
 		default:
 			if f := b.word(w); f != nil {
 				return nil, f
@@ -89,6 +95,70 @@ func (b *binder) bind() (json.RawMessage, *Fault) {
 		return nil, f
 	}
 	return b.finish()
+}
+
+// plain takes words that all are arguments.
+func (b *binder) plain(words []word) *Fault {
+	for len(words) > 0 && !b.restBegins() {
+		b.positional, words = append(b.positional, words[0]), words[1:]
+	}
+	if len(words) == 0 {
+		return nil
+	}
+	return b.rest(words)
+}
+
+// restBegins reports whether the next word without a name belongs to the
+// parameter that takes the rest of the line: those before it have theirs.
+func (b *binder) restBegins() bool {
+	if b.sig.rest() == nil {
+		return false
+	}
+	before := 0
+	for i := range b.sig.Parameters {
+		p := &b.sig.Parameters[i]
+		if p.Rest {
+			break
+		}
+		if p.Positional && len(b.values[i]) == 0 {
+			before++
+		}
+	}
+	return len(b.positional) >= before
+}
+
+// knows reports whether a flag is one of the action's. What is not is a word of
+// the rest, where that begins.
+func (b *binder) knows(w word) bool {
+	name, _, _ := strings.Cut(w.text, "=")
+	if b.sig.named(name) != nil {
+		return true
+	}
+	positive, no := strings.CutPrefix(name, "--no-")
+	if !no {
+		return false
+	}
+	p := b.sig.named("--" + positive)
+	return p != nil && p.bare()
+}
+
+// rest gives the rest of the line to the parameter that takes it. A text that
+// is one word in quotes is what is within them, as everywhere.
+func (b *binder) rest(words []word) *Fault {
+	p := b.sig.rest()
+	if p.is("array") {
+		for _, w := range words {
+			if f := b.set(p, w, w.text); f != nil {
+				return f
+			}
+		}
+		return nil
+	}
+	text := b.line[words[0].at:]
+	if len(words) == 1 && words[0].bare == 0 {
+		text = words[0].text
+	}
+	return b.set(p, words[0], text)
 }
 
 // isFlag: a dash that was typed plainly and does not begin a negative number.
@@ -159,13 +229,20 @@ func (b *binder) unknown(w word, name, value string, given bool) (int, *Fault) {
 
 // word reads name=value, or keeps the word for its place.
 func (b *binder) word(w word) *Fault {
-	if name, value, ok := strings.Cut(w.text, "="); ok && len(name) < w.bare {
-		if p := b.sig.key(name); p != nil {
-			return b.set(p, w, value)
-		}
+	if p := b.key(w); p != nil {
+		return b.set(p, w, w.text[len(p.Name)+1:])
 	}
 	b.positional = append(b.positional, w)
 	return nil
+}
+
+// key gives the parameter that a word of the form name=value is for, or nil.
+func (b *binder) key(w word) *Parameter {
+	name, _, ok := strings.Cut(w.text, "=")
+	if !ok || len(name) >= w.bare {
+		return nil
+	}
+	return b.sig.key(name)
 }
 
 func (b *binder) set(p *Parameter, w word, value string) *Fault {
@@ -199,7 +276,8 @@ func (b *binder) at(p *Parameter) int {
 }
 
 // place gives words without a name to the positional parameters that have no
-// value yet. A list takes what is left when those around it have theirs.
+// value yet. A list takes what is left when those around it have theirs, and
+// where the words do not suffice for all, those that must have one come first.
 func (b *binder) place() *Fault {
 	var before, after []*Parameter
 	var list *Parameter
@@ -217,6 +295,7 @@ func (b *binder) place() *Fault {
 		}
 	}
 	words := b.positional
+	before = suffice(before, after, len(words))
 	for len(before) > 0 && len(words) > 0 {
 		if f := b.set(before[0], words[0], words[0].text); f != nil {
 			return f
@@ -241,6 +320,40 @@ func (b *binder) place() *Fault {
 	return nil
 }
 
+// suffice leaves out of the parameters before a list those that may be left out
+// and would take the words of those that may not.
+func suffice(before, after []*Parameter, words int) []*Parameter {
+	need := 0
+	for _, p := range after {
+		need += oneIf(p.Required)
+	}
+	for _, p := range before {
+		need += oneIf(p.Required)
+	}
+	spare := max(words-need, 0)
+	if need == 0 || spare >= len(before) {
+		return before
+	}
+	var out []*Parameter
+	for _, p := range before {
+		if !p.Required {
+			if spare == 0 {
+				continue
+			}
+			spare--
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+func oneIf(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
 // finish checks that nothing is missing and writes the object.
 func (b *binder) finish() (json.RawMessage, *Fault) {
 	args := make([]argument, 0, len(b.sig.Parameters)+len(b.extra))
@@ -263,96 +376,10 @@ func (b *binder) finish() (json.RawMessage, *Fault) {
 	return object(append(args, b.extra...)), nil
 }
 
-// convert writes a word as JSON of one of the types; want says what would have
-// been one. A string among the types takes every word that no other does.
-func convert(types []string, text string) (raw json.RawMessage, want string) {
-	plain := len(types) == 0
-	for _, t := range types {
-		switch t {
-		case "boolean":
-			switch strings.ToLower(text) {
-			case "true", "yes", "on":
-				return json.RawMessage("true"), ""
-			case "false", "no", "off":
-				return json.RawMessage("false"), ""
-			}
-			want = "true or false"
-		case "integer":
-			if isNumber(text) && !strings.ContainsAny(text, ".eE") {
-				return json.RawMessage(text), ""
-			}
-			want = "a whole number"
-		case "number":
-			if isNumber(text) {
-				return json.RawMessage(text), ""
-			}
-			want = "a number"
-		case "object", "array":
-			opens := "{"
-			if t == "array" {
-				opens = "["
-			}
-			if raw := json.RawMessage(text); strings.HasPrefix(strings.TrimSpace(text), opens) && json.Valid(raw) {
-				return raw, ""
-			}
-			want = "JSON, an " + t
-		case "null":
-		default:
-			plain = true
-		}
-	}
-	if plain || want == "" {
-		return quoteJSON(text), ""
-	}
-	return nil, want
-}
-
-// isNumber: a number as JSON writes it, so that its digits are kept.
-func isNumber(s string) bool {
-	return s != "" && (s[0] == '-' || s[0] >= '0' && s[0] <= '9') && json.Valid([]byte(s))
-}
-
 // An argument is one member of the object that a call carries.
 type argument struct {
 	name  string
 	value json.RawMessage
-}
-
-func object(args []argument) json.RawMessage {
-	var b bytes.Buffer
-	b.WriteByte('{')
-	for i, a := range args {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		b.Write(quoteJSON(a.name))
-		b.WriteByte(':')
-		b.Write(a.value)
-	}
-	b.WriteByte('}')
-	return b.Bytes()
-}
-
-func array(items []json.RawMessage) json.RawMessage {
-	var b bytes.Buffer
-	for i, item := range items {
-		b.WriteByte("[,"[min(i, 1)])
-		b.Write(item)
-	}
-	b.WriteByte(']')
-	return b.Bytes()
-}
-
-// quoteJSON writes a string; most need no escape, and those cost one copy.
-func quoteJSON(s string) json.RawMessage {
-	for i := range len(s) {
-		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
-			raw, _ := json.Marshal(s) // a string cannot fail
-			return raw
-		}
-	}
-	raw := make([]byte, 0, len(s)+2)
-	return append(append(append(raw, '"'), s...), '"')
 }
 
 // usage writes how an action is called: "/postman run <collection> [--bail]".
@@ -369,7 +396,7 @@ func usage(command, action string, sig *Signature) string {
 		p := &sig.Parameters[i]
 		piece := p.flag()
 		switch {
-		case p.Positional && p.is("array"):
+		case p.Positional && (p.Rest || p.is("array")):
 			piece = "<" + p.Name + ">..."
 		case p.Positional:
 			piece = "<" + p.Name + ">"

@@ -29,6 +29,18 @@ func TestBind(t *testing.T) {
 		{"positions out of order", `{"properties":{"b":{"x-ken-position":2},"a":{"x-ken-position":1}}}`, `1 2`, `{"a":"1","b":"2"}`},
 		{"open", `{"properties":{},"additionalProperties":true}`, `--a --b=c`, `{"a":true,"b":"c"}`},
 		{"schema that says nothing of a property", `{"properties":{"a":true}}`, `x`, `{"a":"x"}`},
+		{"rest of the line", `{"properties":{"a":{"type":"string"},"v":{"type":"boolean"},"b":{"type":"string","x-ken-rest":true},"c":{"type":"string"}}}`,
+			`x --v  y "z"  -w`, `{"a":"x","b":"y \"z\"  -w","v":true}`},
+		{"rest after a name", `{"properties":{"a":{"type":"string"},"b":{"type":"string","x-ken-rest":true},"c":{"type":"string"}}}`,
+			`a=x c=y b c=z`, `{"a":"x","b":"b c=z","c":"y"}`},
+		{"rest in quotes", `{"properties":{"b":{"type":"string","x-ken-rest":true},"c":{"type":"string"}}}`, `'y  z'`, `{"b":"y  z"}`},
+		{"rest by its name", `{"properties":{"b":{"type":"string","x-ken-rest":true},"c":{"type":"string"}}}`, `--b y --c=z`, `{"b":"y","c":"z"}`},
+		{"rest may be missing", `{"properties":{"b":{"type":"string","x-ken-rest":true},"c":{"type":"string"}}}`, `c=z`, `{"c":"z"}`},
+		{"the only text", `{"properties":{"u":{"type":"string"}}}`, `what is  "this"`, `{"u":"what is  \"this\""}`},
+		{"args take flags", `{"properties":{"p":{"type":"string"},"args":{"type":"array","items":{"type":"string"}}},"required":["p"]}`,
+			`git -C x 'a b'`, `{"p":"git","args":["-C","x","a b"]}`},
+		{"what must be there comes first", `{"properties":{"a":{"type":"string"},"b":{"type":"string"}},"required":["b"]}`, `x`, `{"b":"x"}`},
+		{"and what may be when there is enough", `{"properties":{"a":{"type":"string"},"n":{"type":"boolean"},"b":{"type":"string"}},"required":["b"]}`, `x y`, `{"a":"x","b":"y"}`},
 		{"other equals signs", `{"properties":{"u":{"type":"string"}}}`, `https://x?u=1&v=2`, `{"u":"https://x?u=1\u0026v=2"}`},
 	}
 	for _, tt := range tests {
@@ -51,6 +63,8 @@ func TestBindRefuses(t *testing.T) {
 			"--v x", "write --v=true if the word after it"},
 		{"a flag only", `{"properties":{"v":{"type":"string","x-ken-flag":"--v"}}}`, "x", "one argument too many"},
 		{"object", `{"properties":{"o":{"type":"object"}}}`, "[1]", "o wants JSON, an object"},
+		{"rest twice", `{"properties":{"b":{"type":"string","x-ken-rest":true},"c":{"type":"string"}}}`, "b=x y", "b is given twice"},
+		{"an only choice", `{"properties":{"b":{"type":"string","enum":["x","y"]}}}`, "x y", "one argument too many"},
 		{"open twice", `{"properties":{},"additionalProperties":true}`, `--a --a`, "twice"},
 		{"open, short", `{"properties":{},"additionalProperties":true}`, `-a`, "no such flag"},
 	}

@@ -1,6 +1,7 @@
 package slash
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -65,31 +66,59 @@ func refusal(kind capability.ErrorKind, command string, f *Fault) error {
 // longestGuess bounds what is compared: nobody mistypes a longer name.
 const longestGuess = 64
 
-// nearest gives the few words that given is most likely a slip of.
+// How a known word is like what was given, best first.
+const (
+	whole  = iota // what was given is one of its words: git of /git-log
+	slip          // few edits lie between them
+	within        // it holds what was given: ind of /find-files
+	apart
+)
+
+// shortestPart is the least that is looked for within words: less is in most.
+const shortestPart = 3
+
+// holds says how a word holds part, which is in lower case.
+func holds(word, part string) int {
+	word = strings.ToLower(word)
+	if len(part) < shortestPart || !strings.Contains(word, part) {
+		return apart
+	}
+	if slices.Contains(strings.FieldsFunc(word, func(r rune) bool { return strings.ContainsRune("/-_:.", r) }), part) {
+		return whole
+	}
+	return within
+}
+
+// nearest gives the few words that given is most likely a slip of, or a part of.
 func nearest(given string, known []string) []string {
 	if len(given) > longestGuess || given == "" {
 		return nil
 	}
 	type guess struct {
-		word  string
-		edits int
+		word        string
+		rank, edits int
 	}
+	part := strings.ToLower(strings.TrimLeft(given, "/-"))
 	var guesses []guess
 	far := 1 + max(1, len(given)/3)
 	for _, word := range known {
-		if len(word) > longestGuess || len(word)-len(given) > far || len(given)-len(word) > far {
+		if len(word) > longestGuess {
+			continue
+		}
+		rank := holds(word, part)
+		if rank == apart && (len(word)-len(given) > far || len(given)-len(word) > far) {
 			continue
 		}
 		edits := yamldoc.Distance(given, word)
 		if edits < far || edits < 3 && strings.HasPrefix(word, given) {
-			guesses = append(guesses, guess{word, edits})
+			rank = min(rank, slip)
+		}
+		if rank < apart {
+			guesses = append(guesses, guess{word, rank, edits})
 		}
 	}
 	slices.SortStableFunc(guesses, func(a, b guess) int {
-		if a.edits != b.edits {
-			return a.edits - b.edits
-		}
-		return strings.Compare(a.word, b.word)
+		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.edits, b.edits), strings.Compare(a.word, b.word))
 	})
 	var out []string
 	for _, g := range guesses {

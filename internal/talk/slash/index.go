@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"unicode"
+	"unicode/utf8"
 
 	"ken/capability"
 )
@@ -69,6 +70,26 @@ func (x *Index) Commands() []Command { return x.commands }
 func (x *Index) Is(text string) bool {
 	name, ok := nameOf(text)
 	return ok && len(x.find(name)) > 0
+}
+
+// ForModel says how to say to a model what looks like a command.
+const ForModel = "to say it to the model put a blank or a second slash before it"
+
+// LooksLike reports whether text is a command, or begins as one: with a slash and
+// a word such as commands have. Paths and comments do not.
+func (x *Index) LooksLike(text string) bool {
+	if x.Is(text) {
+		return true
+	}
+	rest, ok := strings.CutPrefix(text, "/")
+	fields := strings.Fields(rest)
+	if !ok || len(fields) == 0 || !strings.HasPrefix(rest, fields[0]) {
+		return false
+	}
+	first, _ := utf8.DecodeRuneInString(rest)
+	return unicode.IsLetter(first) && !strings.ContainsFunc(fields[0], func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_:?!,", r)
+	})
 }
 
 // Text gives what a message that is no command says. Where slashes stand

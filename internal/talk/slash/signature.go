@@ -40,6 +40,11 @@ type Parameter struct {
 	// Positional parameters take words without a name, in their order.
 	Positional bool
 
+	// Rest is a positional parameter that takes all that is left of the line:
+	// a text as it was typed, quotes and dashes and all, or a list word by
+	// word, flags among them.
+	Rest bool
+
 	Choices []string
 }
 
@@ -66,11 +71,16 @@ type property struct {
 	} `json:"items"`
 	Flag     string `json:"x-ken-flag"`
 	Position int    `json:"x-ken-position"`
+	Rest     bool   `json:"x-ken-rest"`
 }
 
 // ReadSignature reads the input schema of an action. "x-ken-position" and
 // "x-ken-flag" say where a value goes; where no property has either, all are
-// positional in the order in which they are written.
+// positional in the order in which they are written. The one with "x-ken-rest"
+// takes the rest of the line: those written before it, switches excepted, take a
+// word each, and those after it must be named. Without it, a text that is the
+// only parameter takes the rest, and so does a list of texts called "args" that
+// is the last one.
 func ReadSignature(schema json.RawMessage) (Signature, error) {
 	var doc struct {
 		Properties json.RawMessage `json:"properties"`
@@ -130,7 +140,7 @@ func (s *Signature) readProperties(raw json.RawMessage) (positions []int, err er
 		}
 		s.Parameters = append(s.Parameters, Parameter{
 			Name: name, Description: p.Description, Types: typesOf(p.Type), Items: typesOf(p.Items.Type),
-			Flag: p.Flag, Choices: choicesOf(p.Enum),
+			Flag: p.Flag, Rest: p.Rest, Choices: choicesOf(p.Enum),
 		})
 		positions = append(positions, p.Position)
 	}
@@ -142,19 +152,41 @@ func (s *Signature) readProperties(raw json.RawMessage) (positions []int, err er
 func (s *Signature) place(positions []int) {
 	placed := slices.ContainsFunc(positions, func(n int) bool { return n > 0 }) ||
 		slices.ContainsFunc(s.Parameters, func(p Parameter) bool { return p.Flag != "" })
+	rest := slices.IndexFunc(s.Parameters, func(p Parameter) bool { return p.Rest })
 	order := map[string]int{}
 	for i := range s.Parameters {
 		p := &s.Parameters[i]
-		p.Positional = positions[i] > 0 || !placed
+		p.Rest = i == rest && !placed // one of them, and positions are said for all or for none
+		switch {
+		case placed:
+			p.Positional = positions[i] > 0
+		case rest >= 0:
+			p.Positional = i == rest || i < rest && !p.bare()
+		default:
+			p.Positional = true
+		}
 		order[p.Name] = positions[i]
 		if !p.Positional {
 			order[p.Name] = maxParameters + 1
 		}
 	}
 	slices.SortStableFunc(s.Parameters, func(a, b Parameter) int { return order[a.Name] - order[b.Name] })
-	if only := s.Parameters; len(only) == 1 && !placed && only[0].Name == "args" && only[0].is("array") {
-		s.Words = len(only[0].Items) == 0 || slices.Equal(only[0].Items, []string{"string"})
+	if n := len(s.Parameters); n > 0 && !placed && rest < 0 {
+		last := &s.Parameters[n-1]
+		texts := last.Name == "args" && last.is("array") && (len(last.Items) == 0 || slices.Equal(last.Items, []string{"string"}))
+		s.Words = texts && n == 1
+		last.Rest = texts || n == 1 && slices.Equal(last.Types, []string{"string"}) && last.Choices == nil
 	}
+}
+
+// rest gives the parameter that takes the rest of the line, nil where none does.
+func (s *Signature) rest() *Parameter {
+	for i := range s.Parameters {
+		if p := &s.Parameters[i]; p.Rest {
+			return p
+		}
+	}
+	return nil
 }
 
 func typesOf(raw json.RawMessage) []string {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -336,5 +337,28 @@ func TestHelp(t *testing.T) {
 	}
 	if _, err := x.Help("postmn"); capability.KindOf(err) != capability.NotFound || !strings.Contains(err.Error(), "did you mean /postman?") {
 		t.Errorf("Help(postmn) = %v, want a suggestion", err)
+	}
+}
+
+// TestSuggestsWhatHoldsTheWord: a command of which a word was typed is offered
+// before those that are only spelled like it, and before a list of all.
+func TestSuggestsWhatHoldsTheWord(t *testing.T) {
+	var commands []Command
+	for _, name := range []string{"analyze", "commit", "find-files", "fins", "git-log", "git_status", "digits", "gut", "list-files", "read-files", "x-files"} {
+		commands = append(commands, Command{Name: name})
+	}
+	x := New(commands)
+	for line, want := range map[string][]string{
+		"/git log":   {"/git-log", "/git_status", "/gut"},
+		"/GIT":       {"/git-log", "/git_status", "/gut"},
+		"/find":      {"/find-files", "/fins"},
+		"/nalyz":     {"/analyze"},
+		"/files":     {"/x-files", "/find-files", "/list-files"},
+		"/le":        nil, // too little to be looked for
+		"/nonsenses": nil,
+	} {
+		if got := x.Suggest(line); !slices.Equal(got, want) {
+			t.Errorf("Suggest(%q) = %q, want %q", line, got, want)
+		}
 	}
 }
