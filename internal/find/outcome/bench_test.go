@@ -4,6 +4,7 @@ package outcome
 
 import (
 	"fmt"
+	"iter"
 	"syscall"
 	"testing"
 	"time"
@@ -130,4 +131,59 @@ func BenchmarkPriors(b *testing.B) { // of 10,000 turns
 	for b.Loop() {
 		Priors(l.Events(time.Time{}), noon)
 	}
+}
+
+// long gives a log of n events: a fifth of them each selections, calls that
+// worked, turns, refusals and searches.
+func long(n int) iter.Seq2[Event, error] {
+	sel := typical()
+	return func(yield func(Event, error) bool) {
+		for i := range n {
+			at, session := noon.Add(time.Duration(i)*20*time.Second), fmt.Sprint("s", i/40)
+			e := Event{Time: at, Session: session, ID: capability.ID(fmt.Sprint("tool:", i%700))}
+			switch i % 5 {
+			case 0:
+				e = sel
+				e.Time, e.Session = at, session
+			case 1:
+				e.Kind, e.TookUS = Used, int64(i%9999)
+			case 2:
+				e.Kind, e.Rule = Refused, "intents"
+			case 3:
+				e.Kind = Searched
+			case 4:
+				e = turned(session, at, 3, 1500, 100, 42_000, Usage{Input: 30_000, CachedRead: 20_000, Output: 500})
+			}
+			if !yield(e, nil) {
+				return
+			}
+		}
+	}
+}
+
+// BenchmarkInsights sums up 100,000 events; the bar is 300 ms.
+func BenchmarkInsights(b *testing.B) {
+	var all []Event
+	for e := range long(100_000) {
+		all = append(all, e)
+	}
+	b.ReportAllocs()
+	before := cpu(b)
+	for b.Loop() {
+		Insights(of(all...), InsightsConfig{Price: dear, Zone: time.Local})
+	}
+	b.ReportMetric(float64((cpu(b)-before).Milliseconds())/float64(b.N), "cpu-ms/op")
+}
+
+// BenchmarkInsightsOfLog reads them from the log too.
+func BenchmarkInsightsOfLog(b *testing.B) {
+	l := open(b, b.TempDir(), Config{Keep: 100})
+	for e := range long(100_000) {
+		add(b, l, e)
+	}
+	before := cpu(b)
+	for b.Loop() {
+		Insights(l.Events(time.Time{}), InsightsConfig{Price: dear})
+	}
+	b.ReportMetric(float64((cpu(b)-before).Milliseconds())/float64(b.N), "cpu-ms/op")
 }

@@ -133,6 +133,20 @@ func (e *Event) appendJSON(b []byte) []byte {
 	o.num("retrieved", int64(e.Retrieved))
 	o.list("degraded", e.Degraded)
 	o.str("error", e.Error)
+	o.str("tenant", e.Tenant)
+	o.str("rule", e.Rule)
+	o.str("model", e.Model)
+	o.str("end", e.End)
+	o.num("requests", int64(e.Requests))
+	o.num("shown", int64(e.Shown))
+	o.num("added", int64(e.Added))
+	if e.Usage != (Usage{}) {
+		o.key("usage")
+		o.b = e.Usage.appendJSON(o.b)
+	}
+	if e.Cost != 0 {
+		o.score("cost", e.Cost)
+	}
 	o.num("cut", int64(e.Cut))
 	return append(o.b, '}')
 }
@@ -176,7 +190,20 @@ func (t *Tokens) appendJSON(b []byte) []byte {
 	return append(o.b, '}')
 }
 
+func (u *Usage) appendJSON(b []byte) []byte {
+	o := object{b: append(b, '{')}
+	o.must("input", int64(u.Input))
+	o.must("output", int64(u.Output))
+	o.must("cachedRead", int64(u.CachedRead))
+	o.must("cachedWrite", int64(u.CachedWrite))
+	return append(o.b, '}')
+}
+
 func decode(line []byte, e *Event) error {
+	if e.read(line) {
+		return e.check()
+	}
+	*e = Event{}
 	if err := json.Unmarshal(line, e); err != nil {
 		return fmt.Errorf("%w: %w", errLine, err)
 	}

@@ -1,11 +1,12 @@
 // Package outcome answers what was shown, what was then used, whether it is
 // worth it, and whether it may go on. It knows nothing of search.
 //
-// A [Log] holds one [Event] per selection and one per outcome. Everything else
+// A [Log] holds one [Event] per selection, per outcome and per finished turn. Everything else
 // is computed from a stream of events, with the time as an argument:
 //
 //   - [Text] is one selection as lines for people;
 //   - [Summarise] gives the metrics and the tokens saved;
+//   - [Insights] gives what was saved per day, in tokens and in money;
 //   - [Priors] is what was learned about each capability;
 //   - [Assign] and [Compare] are an experiment with two configurations;
 //   - [Telemetry] watches whether calls succeed.

@@ -1,10 +1,14 @@
 package outcome
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"ken/capability"
 	"ken/internal/untrusted"
@@ -17,6 +21,8 @@ const (
 	Selected  Kind = "selected"  // capabilities were chosen for a message
 	Used      Kind = "used"      // a capability was called and answered
 	Failed    Kind = "failed"    // a capability was called and the call failed
+	Refused   Kind = "refused"   // a capability was called and a rule forbade it
+	Ended     Kind = "turn"      // a turn of a conversation is over
 	Searched  Kind = "searched"  // discover_capabilities led to a capability
 	Described Kind = "described" // describe_capability was asked about one
 	Alerted   Kind = "alerted"   // the kill switch warned
@@ -33,9 +39,10 @@ const (
 	TierFull  Tier = "full"  // everything
 )
 
-// An Event is one line of the log. It never holds the text of a message.
+// An Event is one line of the log. It never holds the text of a message. A
+// reader passes over kinds that it does not know: a newer Ken wrote them.
 //
-// Each call makes one event, Used or Failed. Each search makes one, whose ID is
+// Each call makes one event, Used, Failed or Refused. Each search makes one, whose ID is
 // the capability that it led to: the one then called or described, else the
 // best found, empty when nothing was found.
 type Event struct {
@@ -66,9 +73,11 @@ type Event struct {
 	Tokens   Tokens `json:"tokens,omitzero"` // selected, held or not
 
 	// Dump is what showing every capability would have cost in this turn, in
-	// tokens; 0 when not known.
+	// tokens of one request; 0 when not known. Ended events have it too.
 	Dump int `json:"dump,omitempty"`
 
+	// TookUS is how long it took to choose. Of Used and Failed it is how long
+	// the call ran, of Ended how long the turn was.
 	TookUS     int64 `json:"took_us,omitempty"`
 	EmbedUS    int64 `json:"embed_us,omitempty"`
 	GraphUS    int64 `json:"graph_us,omitempty"`
@@ -77,6 +86,24 @@ type Event struct {
 
 	Degraded []string `json:"degraded,omitempty"`
 	Error    string   `json:"error,omitempty"`
+
+	// Tenant is whose session it is, of every event that has one. Append puts
+	// it into the form of [TenantKey].
+	Tenant string `json:"tenant,omitempty"`
+
+	Rule string `json:"rule,omitempty"` // of Refused: what forbade it
+
+	// What follows belongs to Ended events. Shown and Added are tokens of one
+	// request: what stood in the prompt for capabilities when the turn ended,
+	// and how much of that this turn put there.
+
+	Model    string  `json:"model,omitempty"` // PROVIDER/NAME; empty: nobody was asked
+	End      string  `json:"end,omitempty"`   // why: answer, command, waiting, limit, aborted, failed
+	Requests int     `json:"requests,omitempty"`
+	Shown    int     `json:"shown,omitempty"`
+	Added    int     `json:"added,omitempty"`
+	Usage    Usage   `json:"usage,omitzero"`
+	Cost     float64 `json:"cost,omitempty"` // in dollars, as it was reckoned then
 
 	// Cut is how many items, skips, tags and notes were left out so that the
 	// line keeps its bound. Append counts it.
@@ -110,6 +137,30 @@ type Tokens struct {
 	Fulls  int `json:"fulls"`
 	Total  int `json:"total"`
 }
+
+// Usage is what a model's provider counted over the requests of a turn. Input
+// has all of it, read from the cache, written to it or neither.
+type Usage struct {
+	Input       int `json:"input"`
+	Output      int `json:"output"`
+	CachedRead  int `json:"cachedRead"`
+	CachedWrite int `json:"cachedWrite"`
+}
+
+// TenantKey is how a tenant is written in events: as it is called or, where
+// that is long or no text, by a hash, so that no two are written alike.
+func TenantKey(name string) string {
+	if len(name) <= maxTenant && utf8.ValidString(name) && !strings.HasPrefix(name, hashed) {
+		return name
+	}
+	sum := sha256.Sum256([]byte(name))
+	return hashed + hex.EncodeToString(sum[:])
+}
+
+const (
+	maxTenant = 200 // bytes
+	hashed    = "sha256:"
+)
 
 // triggered counts the cards that asked to be shown. Held ones count: if a
 // stopped card counted as absent, stopping it would make it seem harmless.
@@ -167,6 +218,8 @@ func encode(e Event) ([]byte, error) {
 func (e *Event) tidy() {
 	e.Error = words(e.Error)
 	e.Detail = words(e.Detail)
+	e.Tenant, e.Rule, e.Model, e.End = TenantKey(e.Tenant), words(e.Rule), words(e.Model), words(e.End)
+	e.Cost = money(e.Cost)
 	e.Tags = e.notes(e.Tags)
 	e.Degraded = e.notes(e.Degraded)
 	if slices.ContainsFunc(e.Items, func(it Item) bool { return it.Score != round(it.Score) || it.Seed != round(it.Seed) }) {
@@ -224,6 +277,14 @@ func words(s string) string {
 		return ""
 	}
 	return untrusted.Line(s, maxWords)
+}
+
+// money keeps a millionth of a dollar, and no debts.
+func money(x float64) float64 {
+	if math.IsNaN(x) || x <= 0 {
+		return 0
+	}
+	return math.Round(min(x, 1e9)*1e6) / 1e6
 }
 
 // round keeps four places, which is more than a score means; JSON knows no

@@ -9,10 +9,11 @@ import (
 	"ken/capability"
 )
 
-// A pair is a capability within a session.
+// A pair is a capability within a session. Sessions of two tenants are two,
+// whatever they are called.
 type pair struct {
-	session string
-	id      capability.ID
+	tenant, session string
+	id              capability.ID
 }
 
 // A showing is one selection of one capability, whatever its tiers.
@@ -41,7 +42,7 @@ func (l *ledger) add(e Event) {
 	if l.last == nil {
 		l.last, l.found, l.turn = map[pair]showing{}, map[pair]bool{}, map[capability.ID]showing{}
 	}
-	p := pair{e.Session, e.ID}
+	p := pair{e.Tenant, e.Session, e.ID}
 	switch e.Kind {
 	case Selected:
 		l.selected(e)
@@ -79,7 +80,7 @@ func (l *ledger) selected(e Event) {
 		l.turn[it.ID] = s
 	}
 	for id, s := range l.turn {
-		p := pair{e.Session, id}
+		p := pair{e.Tenant, e.Session, id}
 		if before, ok := l.last[p]; ok && l.settled != nil {
 			l.settled(p, before)
 		}
@@ -92,7 +93,7 @@ func (l *ledger) close() {
 		return
 	}
 	keys := slices.SortedFunc(maps.Keys(l.last), func(a, b pair) int {
-		return cmp.Or(cmp.Compare(a.session, b.session), cmp.Compare(a.id, b.id))
+		return cmp.Or(cmp.Compare(a.tenant, b.tenant), cmp.Compare(a.session, b.session), cmp.Compare(a.id, b.id))
 	})
 	for _, p := range keys { // sums depend on the order
 		l.settled(p, l.last[p])

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"ken/capability"
+	"ken/internal/wholefile"
 )
 
 // A Config bounds a log. Zero fields mean the defaults.
@@ -283,20 +284,10 @@ func loadKey(dir string) []byte {
 	}
 	own := make([]byte, keyLen)
 	rand.Read(own)
-	f, err := os.CreateTemp(dir, "key-*")
-	if err != nil {
-		return own
-	}
-	defer os.Remove(f.Name())
-	_, err = f.Write(own)
-	if err := errors.Join(err, f.Close()); err != nil {
-		return own
-	}
-	// A link does not replace what another process made first; one that is
-	// damaged is replaced.
-	if err := os.Link(f.Name(), name); err != nil {
-		if info, err := os.Stat(name); err != nil || info.Size() != keyLen {
-			os.Rename(f.Name(), name)
+	// What another process made first stays; what is damaged is replaced.
+	if err := wholefile.Create(name, own); err != nil {
+		if info, err := os.Stat(name); err == nil && info.Size() != keyLen {
+			_ = wholefile.Write(name, own, 0o600) // what is there then counts
 		}
 	}
 	if key, err := os.ReadFile(name); err == nil && len(key) == keyLen {

@@ -554,6 +554,9 @@ func TestLinesKeepTheirBound(t *testing.T) {
 		})
 		e := Event{
 			Time: noon, Kind: Selected, Session: rapid.StringN(0, 100, 200).Draw(t, "session"), Error: text.Draw(t, "error"),
+			Tenant: text.Draw(t, "tenant"), Rule: text.Draw(t, "rule"), Model: text.Draw(t, "model"), End: text.Draw(t, "end"), Cost: score.Draw(t, "cost"),
+			Requests: rapid.Int().Draw(t, "requests"), Shown: rapid.Int().Draw(t, "shown"), Added: rapid.Int().Draw(t, "added"),
+			Usage:   Usage{Input: rapid.Int().Draw(t, "input"), CachedRead: rapid.IntRange(0, 1).Draw(t, "read")},
 			Tags:    rapid.SliceOfN(text, 0, 50).Draw(t, "tags"),
 			Items:   slices.Repeat(rapid.SliceOfN(item, 0, 4).Draw(t, "items"), rapid.SampledFrom([]int{1, 1, 60}).Draw(t, "times")),
 			Skipped: slices.Repeat(rapid.SliceOfN(skip, 0, 4).Draw(t, "skipped"), rapid.SampledFrom([]int{1, 1, 60}).Draw(t, "times")),
@@ -579,6 +582,7 @@ func TestLinesKeepTheirBound(t *testing.T) {
 		if err := decodeHead(line[:len(line)-1], &head); err != nil || !sameHead(head, got) {
 			t.Fatalf("decodeHead = %+v, %v; want %+v", head, err, got)
 		}
+		sameAsJSON(t, line[:len(line)-1])
 		if lost := len(e.Items) + len(e.Skipped) + len(e.Tags) - len(got.Items) - len(got.Skipped) - len(got.Tags); lost != got.Cut {
 			t.Fatalf("%d parts are missing, Cut = %d", lost, got.Cut)
 		}
@@ -586,6 +590,50 @@ func TestLinesKeepTheirBound(t *testing.T) {
 			t.Fatalf("Triggered = %d, want %d", got.Triggered, e.triggered())
 		}
 	})
+}
+
+// sameAsJSON holds reading by hand to what encoding/json reads.
+func sameAsJSON(t interface{ Fatalf(string, ...any) }, line []byte) {
+	var hand, plain Event
+	if !hand.read(line) {
+		return
+	}
+	if err := json.Unmarshal(line, &plain); err != nil {
+		t.Fatalf("read takes %s, encoding/json says %v", line, err)
+	}
+	if diff := cmp.Diff(plain, hand); diff != "" {
+		t.Fatalf("read(%s) (-encoding/json +by hand):\n%s", line, diff)
+	}
+}
+
+// TestReadByHand: lines that Ken writes every day are read by hand, and odd ones
+// by encoding/json.
+func TestReadByHand(t *testing.T) {
+	full := typical()
+	full.Time, full.Tenant, full.Tags, full.Degraded, full.Error = noon, "acme", []string{"a", "é"}, []string{"x"}, "broke"
+	end := Event{Time: noon, Kind: Ended, Session: "s", Turn: "3", End: "answer", Model: "p/m", Requests: 2, Shown: 3, Added: 1, Dump: 9, Cost: 0.25, Usage: Usage{Input: 5}}
+	for _, e := range []Event{full, end, {Time: noon, Kind: Used, Session: "s", ID: "tool:a", TookUS: 5}, {Time: noon, Kind: Refused, Rule: "a.b"}} {
+		line, err := encode(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got Event
+		if !got.read(line[:len(line)-1]) {
+			t.Errorf("read(%s) = false, want it read", line)
+		}
+		sameAsJSON(t, line[:len(line)-1])
+	}
+	const head = `{"time":"2026-11-15T12:00:00Z","kind":"used","injected":`
+	for _, line := range []string{
+		head + `false,"dump":01}`, head + `false,"dump":1.5}`, head + `false,"dump":-}`, head + `false,"cost":1.}`, head + `false,"cost":.5}`, head + `maybe}`,
+		head + `false,"cost":0.5e1}`, head + `false,"dump":1,"dump":2}`, head + `false} `, head + `false,"items":[{"id":"a"}]}`, head + `false,"tags":[,"a"]}`,
+		head + `false,"dump":99999999999999999999}`, head + `false,"error":"a\u003cb"}`, head + "false,\"error\":\"\xff\"}", head + `false,"new":1}`,
+	} {
+		var e Event
+		if e.read([]byte(line)) {
+			t.Errorf("read(%s) = true, want it left to encoding/json", line)
+		}
+	}
 }
 
 func sameHead(a, b Event) bool {
@@ -654,6 +702,9 @@ func FuzzEvents(f *testing.F) {
 		if most := bytes.Count(data, []byte{'\n'}); len(events) > most {
 			t.Errorf("%d events of %d lines", len(events), most)
 		}
+		for line := range bytes.Lines(data) {
+			sameAsJSON(t, bytes.TrimSpace(line))
+		}
 		for _, e := range events {
 			if _, err := json.Marshal(e); err != nil {
 				t.Errorf("event cannot be written again: %v", err)
@@ -671,6 +722,8 @@ func FuzzEvents(f *testing.F) {
 			}
 		}
 		Compare(of(events...), "")
+		Insights(of(events...), InsightsConfig{Price: dear})
+		PriorsByTenant(of(events...), noon)
 		s, err := NewSwitch(l, SwitchConfig{})
 		if err != nil {
 			t.Fatal(err)

@@ -56,40 +56,81 @@ type evidence struct {
 // Errors among the events are passed over. A capability without data is not in
 // the map; its prior is the zero Prior.
 func Priors(events iter.Seq2[Event, error], now time.Time) map[capability.ID]Prior {
-	all := map[capability.ID]*evidence{}
-	of := func(id capability.ID) *evidence {
-		if all[id] == nil {
-			all[id] = &evidence{}
-		}
-		return all[id]
-	}
-	weight := func(at time.Time) float64 {
-		return math.Exp2(-max(0, now.Sub(at).Hours()/HalfLife.Hours()))
-	}
-	seen := map[pair]int{}
-	asked := map[pair]bool{}
-	book := ledger{
-		settled: func(p pair, s showing) {
-			if seen[p]++; s.sent && seen[p] <= perSession {
-				of(p.id).shown(s, weight(s.at))
-			}
-		},
-		searched: func(p pair, at time.Time, missed bool) {
-			if missed && !asked[p] {
-				asked[p] = true
-				v := of(p.id)
-				v.Searched++
-				v.yes += weight(at)
-			}
-		},
-	}
+	l := newLearner(now)
 	for e, err := range events {
 		if err == nil {
-			book.add(e)
+			l.book.add(e)
 		}
 	}
-	book.close()
-	return judge(all)
+	return l.judge()
+}
+
+// PriorsByTenant is Priors of each tenant's own events, by [TenantKey]: what one
+// tenant does teaches nothing about another.
+func PriorsByTenant(events iter.Seq2[Event, error], now time.Time) map[string]map[capability.ID]Prior {
+	all := map[string]*learner{}
+	for e, err := range events {
+		if err != nil {
+			continue
+		}
+		l := all[e.Tenant]
+		if l == nil {
+			l = newLearner(now)
+			all[e.Tenant] = l
+		}
+		l.book.add(e)
+	}
+	out := make(map[string]map[capability.ID]Prior, len(all))
+	for tenant, l := range all {
+		out[tenant] = l.judge()
+	}
+	return out
+}
+
+// A learner gathers evidence. It is fed through its book.
+type learner struct {
+	now   time.Time
+	book  ledger
+	all   map[capability.ID]*evidence
+	seen  map[pair]int
+	asked map[pair]bool
+}
+
+func newLearner(now time.Time) *learner {
+	l := &learner{now: now, all: map[capability.ID]*evidence{}, seen: map[pair]int{}, asked: map[pair]bool{}}
+	l.book.settled, l.book.searched = l.settled, l.searched
+	return l
+}
+
+func (l *learner) of(id capability.ID) *evidence {
+	if l.all[id] == nil {
+		l.all[id] = &evidence{}
+	}
+	return l.all[id]
+}
+
+func (l *learner) weight(at time.Time) float64 {
+	return math.Exp2(-max(0, l.now.Sub(at).Hours()/HalfLife.Hours()))
+}
+
+func (l *learner) settled(p pair, s showing) {
+	if l.seen[p]++; s.sent && l.seen[p] <= perSession {
+		l.of(p.id).shown(s, l.weight(s.at))
+	}
+}
+
+func (l *learner) searched(p pair, at time.Time, missed bool) {
+	if missed && !l.asked[p] {
+		l.asked[p] = true
+		v := l.of(p.id)
+		v.Searched++
+		v.yes += l.weight(at)
+	}
+}
+
+func (l *learner) judge() map[capability.ID]Prior {
+	l.book.close()
+	return judge(l.all)
 }
 
 func (v *evidence) shown(s showing, w float64) {
