@@ -27,7 +27,7 @@ type room struct {
 
 const (
 	words  = "capability llm plugin " // what everybody says
-	ground = "internal/schema internal/secret internal/store internal/tokenizer internal/untrusted internal/yamldoc "
+	ground = "internal/schema internal/secret internal/store internal/tokenizer internal/untrusted internal/wholefile internal/yamldoc "
 	all    = "..."
 )
 
@@ -45,7 +45,8 @@ var plan = []room{
 	{"internal/yamldoc", ""},
 	{"internal/untrusted", "capability"},
 	{"internal/tokenizer", ""},
-	{"internal/secret", "capability"},
+	{"internal/wholefile", ""},
+	{"internal/secret", "capability internal/wholefile"},
 	{"internal/schema", "capability"},
 	{"internal/store", ""},
 	{"internal/store/storetest", "internal/store"},
@@ -99,13 +100,15 @@ var plan = []room{
 	{"internal/talk/engine", words + ground + "internal/door internal/talk/..."},
 
 	// Serve: the surfaces.
-	{"internal/serve/auth", words + ground},
+	{"internal/serve/problem", "capability"},
+	{"internal/serve/auth", words + ground + "internal/serve/problem"},
+	{"internal/serve/metrics", words + ground + "internal/find/outcome"},
 	{"internal/serve/doctor", words + ground + "internal/door"},
-	{"internal/serve/httpapi", words + ground + "web internal/door internal/talk/... internal/serve/auth internal/serve/doctor"},
+	{"internal/serve/httpapi/...", words + ground + "web internal/door internal/govern/... internal/find/... internal/talk/... internal/serve/problem internal/serve/auth internal/serve/doctor"}, // of what lies below the door it takes words alone
 	{"internal/serve/mcpserver", words + ground + "internal/door internal/serve/auth"},
 	{"internal/serve/shim/...", ""}, // what a client starts for every window: it stays light
 	{"internal/serve/daemon", words + "internal/serve/shim"},
-	{"internal/serve/llmproxy", words + ground + "internal/door internal/talk/... internal/serve/auth"},
+	{"internal/serve/llmproxy", words + ground + "internal/door internal/talk/... internal/serve/problem internal/serve/auth"},
 
 	// The house: the file, the builder, the commands, the library, the program.
 	{"internal/config", words + ground + "internal/govern/policy"},

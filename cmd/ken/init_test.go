@@ -54,11 +54,12 @@ func TestInit(t *testing.T) {
 	})
 }
 
-// judge takes the least of many runs and returns that run.
+// judge takes the least of many runs and returns that run. While that is too much
+// there are more of them: a machine can be slow for longer than a few take.
 func judge(t *testing.T, most time.Duration, run func() []took) []took {
 	t.Helper()
 	var best []took
-	for range 25 {
+	for n := 0; n < 25 || n < 1000 && sum(best) > most; n++ {
 		if list := run(); best == nil || sum(list) < sum(best) {
 			best = list
 		}

@@ -30,6 +30,10 @@ func TestScript(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	docs, err := filepath.Abs(filepath.Join("..", "..", "docs"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	server, err := os.Executable() // see TestMain
 	if err != nil {
 		t.Fatal(err)
@@ -64,6 +68,7 @@ func TestScript(t *testing.T) {
 			env.Setenv("KEN_BENCH", os.Getenv("KEN_BENCH"))
 			env.Setenv("KEN_TEST_POSTGRES", os.Getenv("KEN_TEST_POSTGRES"))
 			env.Setenv("EXAMPLES", examples)
+			env.Setenv("DOCS", docs)
 			return os.MkdirAll(env.Getenv("HOME"), 0o755)
 		},
 		Condition: func(cond string) (bool, error) {
@@ -78,34 +83,46 @@ func TestScript(t *testing.T) {
 			return false, fmt.Errorf("unknown condition %q", cond)
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
-			"ken":    runKen,
-			"model":  startModel,
-			"asked":  modelAsked,
-			"order":  modelOrder,
-			"events": happened,
-			"json":   checkJSON,
-			"serve":  serve,
-			"get":    get,
-			"post":   post,
-			"header": header,
-			"mcp":    mcpClient,
-			"call":   call,
-			"says":   says,
-			"told":   told,
-			"leave":  leave,
-			"daemon": daemonIs,
-			"signal": signal,
-			"fifo":   fifo,
-			"sparse": sparse,
-			"lines":  lines,
-			"expand": expand,
-			"exits":  exits,
-			"many":   many,
-			"take":   take,
-			"await":  await,
-			"alive":  alive,
-			"gone":   gone,
-			"tty":    tty,
+			"ken":       runKen,
+			"model":     startModel,
+			"asked":     modelAsked,
+			"order":     modelOrder,
+			"events":    happened,
+			"json":      checkJSON,
+			"serve":     serve,
+			"get":       get,
+			"post":      post,
+			"put":       put,
+			"remove":    remove,
+			"follow":    follow,
+			"over":      over,
+			"hangup":    hangup,
+			"rising":    rising,
+			"joined":    joined,
+			"hold":      hold,
+			"issuer":    startIssuer,
+			"person":    person,
+			"interrupt": interrupt,
+			"stopped":   stopped,
+			"header":    header,
+			"mcp":       mcpClient,
+			"call":      call,
+			"says":      says,
+			"told":      told,
+			"leave":     leave,
+			"daemon":    daemonIs,
+			"signal":    signal,
+			"fifo":      fifo,
+			"sparse":    sparse,
+			"lines":     lines,
+			"expand":    expand,
+			"exits":     exits,
+			"many":      many,
+			"take":      take,
+			"await":     await,
+			"alive":     alive,
+			"gone":      gone,
+			"tty":       tty,
 		},
 	})
 }

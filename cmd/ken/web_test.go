@@ -7,18 +7,33 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"os/exec"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"ken/llm/llmtest"
 )
 
 // Commands of scripts about "ken serve".
 
-// serve ARGS…: starts "ken serve" on a free port and sets $URL, and $TOKEN where
-// it wants one; the server is interrupted at the end of the script and must then
-// stop cleanly.
+// A served is a "ken serve" that a script started.
+type served struct {
+	cmd  *exec.Cmd
+	over chan struct{} // closed when it has ended
+	err  error         // with this, then
+}
+
+// servers are those of scripts, by the folder that one runs in: the one that was
+// started last.
+var servers sync.Map
+
+// serve ARGS…: starts "ken serve" on a free port and sets $URL, and $TOKEN and
+// $PAGE, the link that signs in, where it wants one; the server is interrupted at
+// the end of the script and must then stop cleanly.
 func serve(ts *testscript.TestScript, neg bool, args []string) {
 	if neg {
 		ts.Fatalf("serve cannot be negated")
@@ -29,18 +44,27 @@ func serve(ts *testscript.TestScript, neg bool, args []string) {
 	out, err := cmd.StdoutPipe()
 	ts.Check(err)
 	ts.Check(cmd.Start())
-	var hello struct{ URL, TokenFile string }
-	if err := json.NewDecoder(bufio.NewReader(out)).Decode(&hello); err != nil {
+	var hello struct{ URL, TokenFile, Page string }
+	if err := json.NewDecoder(bufio.NewReader(out)).Decode(&hello); err != nil || hello.URL == "" {
 		_ = cmd.Wait()
 		ts.Fatalf("ken serve said nothing: %v\n%s", err, stderr.String())
 	}
+	running := &served{cmd: cmd, over: make(chan struct{})}
+	go func() {
+		running.err = cmd.Wait()
+		close(running.over)
+	}()
+	servers.Store(ts.Getenv("WORK"), running)
 	ts.Defer(func() {
-		ts.Check(cmd.Process.Signal(syscall.SIGINT))
-		if err := cmd.Wait(); err != nil {
-			ts.Fatalf("ken serve ended with %v\n%s", err, stderr.String())
+		if !ended(running.over) {
+			ts.Check(cmd.Process.Signal(syscall.SIGINT))
+		}
+		if <-running.over; running.err != nil {
+			ts.Fatalf("ken serve ended with %v\n%s", running.err, stderr.String())
 		}
 	})
 	ts.Setenv("URL", hello.URL)
+	ts.Setenv("PAGE", hello.Page)
 	ts.Setenv("TOKEN", "")
 	if hello.TokenFile != "" {
 		ts.Setenv("TOKEN", strings.TrimSpace(ts.ReadFile(hello.TokenFile)))
@@ -54,44 +78,25 @@ func get(ts *testscript.TestScript, neg bool, args []string) {
 	request(ts, neg, http.MethodGet, args)
 }
 
-// post [-s STATUS] [-H NAME=VALUE]… URL BODY: as get. Of a stream of events the
-// file response has the data of the last. The headers are in the file headers.
+// post [-s STATUS] [-H NAME=VALUE]… URL BODY: as get, with a body of JSON; @FILE
+// is what a file holds. Of a stream of events the file response has the data of
+// the last. The headers are in the file headers.
 func post(ts *testscript.TestScript, neg bool, args []string) {
 	request(ts, neg, http.MethodPost, args)
 }
 
+// put [-s STATUS] [-H NAME=VALUE]… URL BODY: as post.
+func put(ts *testscript.TestScript, neg bool, args []string) {
+	request(ts, neg, http.MethodPut, args)
+}
+
+// remove [-s STATUS] [-H NAME=VALUE]… URL: as get, with DELETE.
+func remove(ts *testscript.TestScript, neg bool, args []string) {
+	request(ts, neg, http.MethodDelete, args)
+}
+
 func request(ts *testscript.TestScript, neg bool, method string, args []string) {
-	header := http.Header{"Authorization": {"Bearer " + ts.Getenv("TOKEN")}}
-	if ts.Getenv("TOKEN") == "" {
-		delete(header, "Authorization")
-	}
-	want := ""
-	for ; len(args) > 2 && (args[0] == "-H" || args[0] == "-s"); args = args[2:] {
-		name, value, _ := strings.Cut(args[1], "=")
-		switch {
-		case args[0] == "-s":
-			want = args[1]
-		case value == "":
-			header.Del(name)
-		default:
-			header.Set(name, value)
-		}
-	}
-	body := ""
-	if method == http.MethodPost {
-		if len(args) != 2 {
-			ts.Fatalf("usage: [!] post [-s STATUS] [-H NAME=VALUE]… URL BODY")
-		}
-		body, args = args[1], args[:1]
-		header.Set("Content-Type", "application/json")
-		header.Set("Accept", "application/json, text/event-stream")
-	}
-	if len(args) != 1 {
-		ts.Fatalf("usage: [!] get [-s STATUS] [-H NAME=VALUE]… URL")
-	}
-	req, err := http.NewRequest(method, args[0], strings.NewReader(body))
-	ts.Check(err)
-	req.Header, req.Host = header, header.Get("Host")
+	req, want := requestOf(ts, method, args)
 	resp, err := http.DefaultClient.Do(req)
 	ts.Check(err)
 	defer resp.Body.Close()
@@ -107,8 +112,55 @@ func request(ts *testscript.TestScript, neg bool, method string, args []string) 
 		fine = strconv.Itoa(resp.StatusCode) == want
 	}
 	if !fine {
-		ts.Fatalf("%s %s: %s\n%s", method, args[0], resp.Status, got)
+		ts.Fatalf("%s %s: %s\n%s", method, req.URL, resp.Status, got)
 	}
+	// Whatever is no success says so in one way. Only MCP has one of its own.
+	if resp.StatusCode >= 400 && !isMCP(req) && resp.Header.Get("Content-Type") != "application/problem+json" {
+		ts.Fatalf("%s %s: %s is no problem document\n%s", method, req.URL, resp.Status, got)
+	}
+}
+
+func isMCP(req *http.Request) bool { return strings.HasSuffix(req.URL.Path, "/mcp") }
+
+// requestOf makes a request of a command's arguments, and the status that it is
+// to have.
+func requestOf(ts *testscript.TestScript, method string, args []string) (req *http.Request, want string) {
+	header := http.Header{"Authorization": {"Bearer " + ts.Getenv("TOKEN")}}
+	if ts.Getenv("TOKEN") == "" {
+		delete(header, "Authorization")
+	}
+	takesBody := method == http.MethodPost || method == http.MethodPut
+	if takesBody {
+		header.Set("Content-Type", "application/json")
+	}
+	for ; len(args) > 2 && (args[0] == "-H" || args[0] == "-s"); args = args[2:] {
+		name, value, _ := strings.Cut(args[1], "=")
+		switch {
+		case args[0] == "-s":
+			want = args[1]
+		case value == "":
+			header.Del(name)
+		default:
+			header.Set(name, value)
+		}
+	}
+	if takesBody && len(args) != 2 || !takesBody && len(args) != 1 {
+		ts.Fatalf("usage: [!] get|remove [-s STATUS] [-H NAME=VALUE]… URL, or post|put … URL BODY")
+	}
+	body := ""
+	if takesBody {
+		body = args[1]
+	}
+	if file, ok := strings.CutPrefix(body, "@"); ok {
+		body = ts.ReadFile(file)
+	}
+	req, err := http.NewRequest(method, args[0], strings.NewReader(body))
+	ts.Check(err)
+	if isMCP(req) && takesBody {
+		header.Set("Accept", "application/json, text/event-stream")
+	}
+	req.Header, req.Host = header, header.Get("Host")
+	return req, want
 }
 
 // lastEvent gives the data of the last event of a stream that has any.
@@ -137,4 +189,71 @@ func header(ts *testscript.TestScript, neg bool, args []string) {
 		}
 	}
 	ts.Fatalf("the response has no header %s", args[1])
+}
+
+// interrupt: sends the server that was started last what Ctrl-C sends.
+func interrupt(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 0 {
+		ts.Fatalf("usage: interrupt")
+	}
+	ts.Check(serverOf(ts).cmd.Process.Signal(syscall.SIGINT))
+}
+
+// stopped [STATUS]: waits until the server that was started last has ended, with
+// that status or well; with ! it has not.
+func stopped(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) > 1 || neg && len(args) > 0 {
+		ts.Fatalf("usage: [!] stopped [STATUS]")
+	}
+	s := serverOf(ts)
+	if neg {
+		if ended(s.over) {
+			ts.Fatalf("ken serve has ended with %v", s.err)
+		}
+		return
+	}
+	if !until(func() bool { return ended(s.over) }) {
+		ts.Fatalf("ken serve does not end")
+	}
+	want := append(args, "0")[0]
+	if got := statusOf(ts, s.err); got != want {
+		ts.Fatalf("ken serve: status %s, want %s", got, want)
+	}
+	s.err = nil // it was looked at
+}
+
+func serverOf(ts *testscript.TestScript) *served {
+	s, ok := servers.Load(ts.Getenv("WORK"))
+	if !ok {
+		ts.Fatalf("nothing is served")
+	}
+	return s.(*served)
+}
+
+// held are the models of scripts that wait in the middle of what they say.
+var held sync.Map
+
+// hold: from now on the model waits in the middle of each answer; ! hold: it
+// goes on.
+func hold(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) != 0 {
+		ts.Fatalf("usage: [!] hold")
+	}
+	m := theModel(ts)
+	if neg {
+		if hold, ok := held.LoadAndDelete(m); ok {
+			close(hold.(chan struct{}))
+		}
+		return
+	}
+	hold := make(chan struct{})
+	held.Store(m, hold)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	answers := m.answers
+	m.answers = func(seen llmtest.Seen) llmtest.Reply {
+		reply := answers(seen)
+		reply.Hold = hold
+		return reply
+	}
 }

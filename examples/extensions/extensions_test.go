@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -37,11 +38,42 @@ func TestMain(m *testing.M) {
 
 func TestAsNobody(t *testing.T) { executortest.AsNobody(t, 12) }
 
+// A shelf is what the example packages say. They lie in the binary and do not
+// change, so each is read once for all tests.
+type shelf struct {
+	batch   capability.Batch
+	tree    *source.Tree
+	details sync.Map // capability.ID to capability.Detail
+}
+
+var theShelf = sync.OnceValues(func() (*shelf, error) {
+	s := &shelf{tree: source.NewTree(source.TreeConfig{Name: "examples", Files: packages, Trust: capability.TrustUser})}
+	var err error
+	s.batch, err = s.tree.Load(context.Background())
+	return s, err
+})
+
+func (s *shelf) lookup(ctx context.Context, id capability.ID) (*capability.Capability, capability.Detail, error) {
+	for _, c := range s.batch.Capabilities {
+		if c.ID != id {
+			continue
+		}
+		if d, ok := s.details.Load(id); ok {
+			return c, d.(capability.Detail), nil
+		}
+		d, err := s.tree.Detail(ctx, c)
+		if err == nil {
+			s.details.Store(id, d)
+		}
+		return c, d, err
+	}
+	return nil, capability.Detail{}, &capability.Error{Kind: capability.NotFound, Op: "look up", Target: string(id)}
+}
+
 // A bench is everything between a typed line and a program.
 type bench struct {
+	*shelf
 	dir, workspace string
-	batch          capability.Batch
-	tree           *source.Tree
 	index          *slash.Index
 	executor       *process.Executor
 	runner         *runner.Runner
@@ -57,9 +89,8 @@ func newBench(t *testing.T, extension string) *bench {
 	if err := os.MkdirAll(b.workspace, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	b.tree = source.NewTree(source.TreeConfig{Name: "examples", Files: packages, Trust: capability.TrustUser})
 	var err error
-	if b.batch, err = b.tree.Load(t.Context()); err != nil {
+	if b.shelf, err = theShelf(); err != nil {
 		t.Fatal(err)
 	}
 	b.need(t, extension)
@@ -148,16 +179,6 @@ func (b *bench) startRunner(t *testing.T) {
 		}
 		log.Close()
 	})
-}
-
-func (b *bench) lookup(ctx context.Context, id capability.ID) (*capability.Capability, capability.Detail, error) {
-	for _, c := range b.batch.Capabilities {
-		if c.ID == id {
-			d, err := b.tree.Detail(ctx, c)
-			return c, d, err
-		}
-	}
-	return nil, capability.Detail{}, &capability.Error{Kind: capability.NotFound, Op: "look up", Target: string(id)}
 }
 
 // call reads a line as a person types it.

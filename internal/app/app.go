@@ -15,11 +15,13 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"ken/capability"
 	"ken/internal/config"
 	"ken/internal/door"
 	"ken/internal/find/card"
+	"ken/internal/find/outcome"
 	"ken/internal/know/catalog"
 	"ken/internal/know/source"
 	"ken/internal/run/executor"
@@ -88,6 +90,8 @@ func (c Config) environ() []string {
 
 // An App is Ken, built and loaded.
 type App struct {
+	// Settings are what was said when Ken was opened. They never change: what
+	// may count before the next start is asked of now.
 	Settings  config.Config
 	Places    config.Places
 	Door      *door.Door
@@ -97,18 +101,20 @@ type App struct {
 	// highest first.
 	Reading []Place
 
-	embedding embedding
-	catalog   *catalog.Catalog
-	own       *catalog.Catalog // the tools that are part of the program
-	embedOnce sync.Once
-	embedded  <-chan struct{} // closed once a service was asked for vectors; nil: there is none
-	made      *source.Memory  // what the program puts in while it runs
-	recorder  *door.Recorder
-	log       *slog.Logger
-	observe   func(runner.Transition)
-	getenv    func(string) string
-	path      string // folders of programs, as the user's PATH has them
-	commands  commands
+	configFile string // that was named; empty: the usual ones
+	embedding  embedding
+	catalog    *catalog.Catalog
+	own        *catalog.Catalog // the tools that are part of the program
+	embedOnce  sync.Once
+	embedded   <-chan struct{} // closed once a service was asked for vectors; nil: there is none
+	made       *source.Memory  // what the program puts in while it runs
+	recorder   *door.Recorder
+	told       atomic.Pointer[func(outcome.Event)] // counts what the recorder records; nil: nobody does
+	log        *slog.Logger
+	observe    func(runner.Transition)
+	getenv     func(string) string
+	path       string // folders of programs, as the user's PATH has them
+	commands   commands
 	governing
 	reviewing reviewing
 	serving
@@ -119,6 +125,7 @@ type App struct {
 
 	mu      sync.Mutex
 	closers []func() error
+	closing sync.Mutex // held by Close, before mu
 }
 
 // A Place is somewhere capabilities are read from.
@@ -146,17 +153,17 @@ func Open(ctx context.Context, cfg Config) (*App, error) {
 	if err != nil {
 		return nil, err
 	}
-	settings, err := config.Load(places, cfg.ConfigFile)
+	settings, marks, err := readFiles(places, cfg.ConfigFile, config.Config{})
 	if err != nil {
 		return nil, err
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	a := &App{Settings: settings, Places: places, Principal: capability.Principal{ID: "local"}, log: cfg.Log, observe: cfg.Observe, getenv: cfg.Getenv, path: cfg.Getenv("PATH")}
+	a := &App{Settings: settings, Places: places, Principal: capability.Principal{ID: "local"}, configFile: cfg.ConfigFile, log: cfg.Log, observe: cfg.Observe, getenv: cfg.Getenv, path: cfg.Getenv("PATH")}
 	a.embedding, err = a.newEmbedding(cfg)
 	if err == nil {
-		err = a.govern(cfg)
+		err = a.govern(cfg, marks)
 	}
 	if err == nil {
 		a.prepareReview()
@@ -316,7 +323,9 @@ func (a *App) Watch(ctx context.Context) error {
 	defer stop()
 	beside.Go(func() { a.tidy(ctx) })
 	beside.Go(func() { a.watchServers(ctx) })
+	beside.Go(func() { a.watchMachine(ctx, machineEvery) })
 	beside.Go(func() { a.watchPins(ctx) })
+	beside.Go(func() { a.watchSight(ctx) })
 	beside.Go(func() { _ = a.MCP().Watch(ctx) }) // it ends with ctx
 	if a.reviewRequired() {
 		beside.Go(func() { a.notice(ctx) })
@@ -331,15 +340,15 @@ func (a *App) Watch(ctx context.Context) error {
 // Why explains an entry: what the configuration says about it, and what the
 // catalog knows of it.
 func (a *App) Why(e *door.Entry) []string {
-	why := e.Why()
+	why, now := e.Why(), a.now()
 	names := func(key string, list []string, says string) {
 		if slices.Contains(list, string(e.ID)) {
-			_, origin, _ := a.Settings.Explain(key) // the key is one of ours
+			_, origin, _ := now.Explain(key) // the key is one of ours
 			why = slices.Insert(why, 0, fmt.Sprintf("%s names it (%s): %s", key, origin, says))
 		}
 	}
-	names("capabilities.forceInclude", a.Settings.Capabilities.ForceInclude, "it is always shown")
-	names("capabilities.exclude", a.Settings.Capabilities.Exclude, "it is never shown")
+	names("capabilities.forceInclude", now.Capabilities.ForceInclude, "it is always shown")
+	names("capabilities.exclude", now.Capabilities.Exclude, "it is never shown")
 	if e.State == catalog.Quarantined && slices.ContainsFunc(e.Reasons, pinReason) {
 		why = append(why, fmt.Sprintf("to see what differs and accept it: ken extension review mcp:%s", e.Category))
 	}
@@ -358,16 +367,24 @@ func (a *App) closeLater(c func() error) {
 	a.closers = append(a.closers, c)
 }
 
-// Close releases what Open took.
+// Close releases what Open took, and what was made since, the last first. A part
+// that a call makes on its last way is among it.
 func (a *App) Close() error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	a.closing.Lock()
+	defer a.closing.Unlock()
 	var errs []error
-	for _, c := range slices.Backward(a.closers) {
-		errs = append(errs, c())
+	for {
+		a.mu.Lock()
+		n := len(a.closers)
+		if n == 0 {
+			a.mu.Unlock()
+			return errors.Join(errs...)
+		}
+		last := a.closers[n-1]
+		a.closers = a.closers[:n-1]
+		a.mu.Unlock()
+		errs = append(errs, last())
 	}
-	a.closers = nil
-	return errors.Join(errs...)
 }
 
 // Version gives the version that the binary was built as.

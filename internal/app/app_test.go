@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -74,6 +75,28 @@ func TestOpenTakesSourcesOfTheProgram(t *testing.T) {
 	}
 	if n := a.View().Stats().Capabilities; n != 1 {
 		t.Errorf("%d capabilities; the starter should be off", n)
+	}
+}
+
+// TestCloseTakesWhatComesLate: what is made while Ken closes is closed too, and
+// nobody waits for the other.
+func TestCloseTakesWhatComesLate(t *testing.T) {
+	_, getenv := home(t, nil)
+	a, err := Open(t.Context(), Config{Getenv: getenv, Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var order []string
+	a.closeLater(func() error {
+		order = append(order, "early")
+		a.closeLater(func() error { order = append(order, "late"); return errors.New("late is late") })
+		return nil
+	})
+	if err := a.Close(); err == nil || err.Error() != "late is late" || !slices.Equal(order, []string{"early", "late"}) {
+		t.Errorf("Close() = %v in the order %v, want the late one last, and what it said", err, order)
+	}
+	if err := a.Close(); err != nil {
+		t.Errorf("a second Close() = %v", err)
 	}
 }
 

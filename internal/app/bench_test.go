@@ -1,6 +1,8 @@
 package app
 
 import (
+	"context"
+	"iter"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -8,6 +10,9 @@ import (
 	"time"
 
 	"ken/internal/find/eval"
+	"ken/internal/talk/engine"
+	"ken/internal/talk/session"
+	"ken/llm"
 )
 
 // BenchmarkQuality reports the bars of finding on the dev sets, and of the floor and of dependencies on the training sets made for them.
@@ -85,4 +90,73 @@ func BenchmarkColdDiscover(b *testing.B) {
 		least = min(least, run())
 	}
 	b.ReportMetric(float64(least.Microseconds())/1e3, "wall-ms/op")
+}
+
+// instant is a model that takes no time.
+type instant struct{}
+
+func (instant) Generate(context.Context, llm.Request) iter.Seq2[llm.Chunk, error] {
+	return func(yield func(llm.Chunk, error) bool) {
+		if yield(llm.Chunk{Text: "Hello."}, nil) && yield(llm.Chunk{Block: &llm.Block{Text: "Hello."}}, nil) {
+			yield(llm.Chunk{Stop: llm.StopEnd, Usage: &llm.Usage{Input: 1, Output: 1}}, nil)
+		}
+	}
+}
+
+// BenchmarkChat is a turn of the whole program over the large catalog with a
+// model that takes no time: one of a session that goes on, and the first.
+func BenchmarkChat(b *testing.B) {
+	dir := os.Getenv("KEN_BENCH")
+	if dir == "" {
+		b.Skip("KEN_BENCH is not set: the catalogs to measure on are not here")
+	}
+	home := b.TempDir()
+	a, err := Open(b.Context(), Config{
+		Catalogs: []string{filepath.Join(dir, "catalog", "npm-mcp", "corpus.jsonl")}, Dir: home, Model: instant{},
+		Getenv: func(name string) string { return map[string]string{"KEN_HOME": home}[name] },
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer a.Close()
+	e, err := a.Engine()
+	if err != nil {
+		b.Fatal(err)
+	}
+	sessions, err := a.Sessions()
+	if err != nil {
+		b.Fatal(err)
+	}
+	begin := func() string {
+		head, err := sessions.Begin(b.Context(), session.Head{Principal: a.Principal.ID, Folder: home})
+		if err != nil {
+			b.Fatal(err)
+		}
+		return head.ID
+	}
+	words := []string{"open an issue about the login page", "what is the weather in Rome", "send a message to the team", "query the database for late orders"}
+	turn := func(id string, n int) {
+		for _, err := range e.Turn(b.Context(), engine.Input{Principal: a.Principal, Session: id, Text: words[n%len(words)], Alone: true}) {
+			if err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	for _, c := range []struct {
+		name string
+		each int // turns of a session
+	}{{"first", 1}, {"next", 20}} {
+		b.Run(c.name, func(b *testing.B) {
+			id, n := begin(), 0
+			turn(id, n)
+			for b.Loop() {
+				if n++; n%c.each == 0 {
+					b.StopTimer()
+					id = begin()
+					b.StartTimer()
+				}
+				turn(id, n)
+			}
+		})
+	}
 }

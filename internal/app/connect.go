@@ -12,6 +12,7 @@ import (
 
 	"ken/internal/connect"
 	"ken/internal/secret"
+	"ken/internal/wholefile"
 )
 
 // A Connection is what is asked of connecting a client.
@@ -176,19 +177,8 @@ func (a *App) editServers(edit func(old []byte) ([]byte, map[string]string, erro
 	if err := os.MkdirAll(a.Places.Home, 0o700); err != nil {
 		return nil, err
 	}
-	temp, err := os.CreateTemp(a.Places.Home, ".mcp.json-*")
-	if err != nil {
+	if err := wholefile.Write(file, out, 0o600); err != nil {
 		return nil, fmt.Errorf("write the servers: %w", err)
-	}
-	_, err = temp.Write(out)
-	if err == nil {
-		err = temp.Sync()
-	}
-	if err = errors.Join(err, temp.Close()); err == nil {
-		err = os.Rename(temp.Name(), file)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("write the servers: %w", errors.Join(err, os.Remove(temp.Name())))
 	}
 	return renames, nil
 }

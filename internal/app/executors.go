@@ -19,14 +19,17 @@ import (
 	"ken/internal/run/runner"
 	"ken/internal/run/sandbox"
 	"ken/internal/run/sandbox/egress"
+	"ken/internal/serve/auth"
 	"ken/llm"
 )
 
 // executors are made once, for all calls.
 func (a *App) executors(kept *result.Store) (runner.Executors, error) {
+	a.Hold(auth.Known(a.Places.State)) // of a server that runs beside, or did
 	roots := a.Settings.Policy
 	onFiles, err := files.New(files.Config{
 		Workspace: a.Places.Workspace, Read: roots.ReadRoots, Write: roots.WriteRoots,
+		Own: a.closedToTools(), OwnReadable: a.openToTools(),
 	})
 	if err != nil {
 		return nil, err
@@ -59,7 +62,7 @@ func (a *App) executors(kept *result.Store) (runner.Executors, error) {
 	analysis, err := analyze.New(analyze.Config{
 		Results: kept, Lookup: a.lookup, Key: a.fenceKey(),
 		Model: func(context.Context) (llm.Model, error) {
-			v, err := a.answering()
+			v, err := a.answering(a.now())
 			if err != nil {
 				return nil, err
 			}
@@ -122,10 +125,12 @@ func (a *App) programPath() string {
 	return strings.Join(list, string(os.PathListSeparator))
 }
 
+// sandboxLimits are the widest. Who calls narrows them: most calls end after
+// limits.timeout, and a recipe may ask for as much as limits.maxTimeout.
 func (a *App) sandboxLimits() sandbox.Limits {
-	s := a.Settings.Sandbox
+	s, l := a.Settings.Sandbox, a.Settings.Limits
 	return sandbox.Limits{
-		Wall: a.Settings.Limits.Timeout, CPU: s.CPU, Memory: s.Memory, AddressSpace: s.AddressSpace, Processes: s.Processes, OpenFiles: s.OpenFiles,
+		Wall: max(l.Timeout, l.MaxTimeout), CPU: s.CPU, Memory: s.Memory, AddressSpace: s.AddressSpace, Processes: s.Processes, OpenFiles: s.OpenFiles,
 		FileSize: s.FileSize, Disk: s.Disk, Scratch: s.Scratch, Output: s.Output, OutputStop: s.OutputStop,
 	}
 }
@@ -144,9 +149,9 @@ func (a *App) shellSettings() shell.Settings {
 func (a *App) shellHome() string { return filepath.Join(a.Places.State, "shell-home") }
 
 func (a *App) shellNetwork(context.Context, capability.Call) (sandbox.Egress, error) {
-	s := a.Settings.Sandbox
-	if len(a.Settings.Shell.Hosts) == 0 {
+	now := a.now()
+	if len(now.Shell.Hosts) == 0 {
 		return nil, nil
 	}
-	return egress.New(egress.Config{Allow: a.Settings.Shell.Hosts, Networks: a.networks(), MaxBytes: s.NetworkBytes, Rate: s.NetworkRate})
+	return egress.New(egress.Config{Allow: now.Shell.Hosts, Networks: now.networks(), MaxBytes: now.Sandbox.NetworkBytes, Rate: now.Sandbox.NetworkRate})
 }

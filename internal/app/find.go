@@ -23,6 +23,7 @@ import (
 	"ken/internal/know/index"
 	"ken/internal/know/source"
 	"ken/internal/tokenizer"
+	"ken/internal/wholefile"
 )
 
 // finding puts together what finds, shows and records.
@@ -31,18 +32,18 @@ func (a *App) finding(cfg Config, c *catalog.Catalog) (*door.Door, error) {
 	if err != nil {
 		return nil, err
 	}
-	settings := a.findSettings()
 	finder := discover.NewFinder(discover.Parts{Source: c, Embedder: a.embedding.messages, Key: a.fenceKey(), Count: count})
 	a.recorder = a.newRecorder()
+	a.recorder.Count = count
 	var off door.Switches
 	if a.reviewRequired() {
 		off = switches{a}
 	}
 	return door.New(door.Config{
 		Switches: off,
-		Catalog:  c, Own: a.own, Finder: finder, Recorder: a.recorder, Rules: a.Rules, Runner: a.invoker,
+		Catalog:  c, Own: a.own, Finder: finder, Recorder: a.recorder, Rules: a.Rules, NoRules: a.noRules, Runner: a.invoker,
 		Find: func(scope capability.Scope) door.Settings {
-			s := settings(scope)
+			s := a.now().find(scope)
 			s.Card.Custom = cfg.CardScorer
 			s.Priors = a.recorder.Priors(scope)
 			return s
@@ -52,12 +53,12 @@ func (a *App) finding(cfg Config, c *catalog.Catalog) (*door.Door, error) {
 
 // findSettings gives how to find for a message from somewhere: by its agent,
 // and by the side of an experiment that its session is on.
-func (a *App) findSettings() func(capability.Scope) door.Settings {
-	sides := map[string]config.Config{outcome.VariantA: a.Settings}
-	if other, ok := a.Settings.VariantB(); ok {
+func findSettings(said config.Config) func(capability.Scope) door.Settings {
+	sides := map[string]config.Config{outcome.VariantA: said}
+	if other, ok := said.VariantB(); ok {
 		sides[outcome.VariantB] = other
 	}
-	name := a.Settings.Experiment.Name
+	name := said.Experiment.Name
 	made := map[[2]string]discover.Config{}
 	for side, settings := range sides {
 		made[[2]string{side, ""}] = findConfig(settings)
@@ -113,9 +114,17 @@ func ids(names []string) []capability.ID {
 }
 
 func (a *App) newRecorder() *door.Recorder {
-	cards := a.Settings.Capabilities
 	return &door.Recorder{
-		Mode: outcome.Mode(cards.Rollout), SessionTypes: cards.RolloutSessionTypes, Level: outcome.Level(cards.LogLevel), Now: time.Now,
+		Recording: func() door.Recording {
+			cards := a.now().Capabilities
+			return door.Recording{Mode: outcome.Mode(cards.Rollout), SessionTypes: cards.RolloutSessionTypes, Level: outcome.Level(cards.LogLevel)}
+		},
+		Now: time.Now,
+		Told: func(e outcome.Event) {
+			if told := a.told.Load(); told != nil {
+				(*told)(e)
+			}
+		},
 		Text: &logFile{path: filepath.Join(a.Places.Logs, "capabilities.log")},
 		Open: sync.OnceValues(func() (*outcome.Log, *outcome.Switch) {
 			log, err := outcome.Open(filepath.Join(a.Places.State, "outcomes"), outcome.Config{})
@@ -124,7 +133,7 @@ func (a *App) newRecorder() *door.Recorder {
 			}
 			a.closeLater(log.Close)
 			// The action is one of the words that ken.yaml may have.
-			kill, _ := outcome.NewSwitch(log, outcome.SwitchConfig{Action: outcome.Action(cards.KillSwitch)})
+			kill, _ := outcome.NewSwitch(log, outcome.SwitchConfig{Action: outcome.Action(a.Settings.Capabilities.KillSwitch)})
 			if kill != nil {
 				_, _, _ = kill.Check(time.Now()) // so that a stop outlasts a restart
 			}
@@ -160,24 +169,15 @@ func (a *App) fenceKey() []byte {
 	if err := os.MkdirAll(a.Places.State, 0o700); err != nil {
 		return key
 	}
-	f, err := os.CreateTemp(a.Places.State, "fence-*")
-	if err != nil {
+	if wholefile.Create(path, key) == nil {
 		return key
 	}
-	defer os.Remove(f.Name())
-	_, err = f.Write(key)
-	if closed := f.Close(); err != nil || closed != nil {
-		return key
-	}
-	// A link does not replace the key of a process that was first; something
-	// else in its place, half a key say, is none.
-	if os.Link(f.Name(), path) == nil {
-		return key
-	}
+	// Another process was first; something else in its place, half a key say,
+	// is none.
 	if theirs, err := os.ReadFile(path); err == nil && len(theirs) == 32 {
 		return theirs
 	}
-	_ = os.Rename(f.Name(), path) // where even that fails, the key is this process's alone
+	_ = wholefile.Write(path, key, 0o600) // where even that fails, the key is this process's alone
 	return key
 }
 
@@ -190,7 +190,7 @@ func (a *App) FindFor(ctx context.Context, text string) (door.Found, error) {
 // Ranker gives the finder as evaluation needs it: the whole ranking, whatever
 // is shown of it.
 func (a *App) Ranker() eval.Finder {
-	view, floor := a.View(), a.Settings.Discovery.Tier1MinRelevance
+	view, floor := a.View(), a.now().Discovery.Tier1MinRelevance
 	return func(ctx context.Context, q eval.Query) (eval.Answer, error) {
 		query := door.Query{Text: q.Text}
 		for _, m := range q.Before {

@@ -20,7 +20,7 @@ type governing struct {
 	laws     *lawbook
 	secrets  *secret.Store
 	redactor *audit.Redactor
-	held     atomic.Uint64 // Changes of secrets that the redactor knows
+	knows    atomic.Uint64 // Changes of secrets that the redactor knows
 
 	store part[*store.Store]
 	desk  part[*approval.Desk]
@@ -30,8 +30,8 @@ type governing struct {
 // openStore is how long a database may take to answer at the start.
 const openStore = 20 * time.Second
 
-func (a *App) govern(cfg Config) error {
-	laws, err := newLawbook(a.Places, cfg.ConfigFile, a.Settings)
+func (a *App) govern(cfg Config, marks []mark) error {
+	laws, err := newLawbook(a.Places, cfg.ConfigFile, a.Settings, marks, a.stand)
 	if err != nil {
 		return err
 	}
@@ -62,10 +62,13 @@ func (a *App) openDesk() (*approval.Desk, error) {
 	if err != nil {
 		return nil, err
 	}
-	set := a.Settings.Approval
 	return approval.New(s, approval.Config{
-		For: set.Wait, OnceFor: set.OnceFor, SessionFor: set.SessionFor, Retain: set.Retain, Approvers: set.Approvers,
-		Redact: func(_, value string) string { return a.redact(value) },
+		Times: func() approval.Times {
+			set := a.now().Approval
+			return approval.Times{For: set.Wait, OnceFor: set.OnceFor, SessionFor: set.SessionFor, Retain: set.Retain}
+		},
+		Approvers: a.Settings.Approval.Approvers,
+		Redact:    func(_, value string) string { return a.redact(value) },
 	})
 }
 
@@ -103,13 +106,13 @@ func (a *App) checkpoints() string {
 // there are no new ones.
 func (a *App) holdSecrets() {
 	now := a.secrets.Changes() + 1 // never zero
-	if a.held.Load() == now {
+	if a.knows.Load() == now {
 		return
 	}
 	for _, v := range a.secrets.Values() {
 		a.redactor.Hold(v.Reveal())
 	}
-	a.held.Store(now)
+	a.knows.Store(now)
 }
 
 func (a *App) redact(s string) string {

@@ -3,19 +3,21 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
 	"path/filepath"
 	"slices"
 
 	"ken/capability"
 	"ken/internal/govern/policy"
+	"ken/internal/run/executor"
 	"ken/internal/run/executor/process"
 )
 
 // networks gives the private addresses that ken.yaml opens.
-func (a *App) networks() []netip.Prefix {
+func (s *standing) networks() []netip.Prefix {
 	var out []netip.Prefix
-	for _, text := range a.Settings.Sandbox.Networks {
+	for _, text := range s.Sandbox.Networks {
 		if p, err := netip.ParsePrefix(text); err == nil { // the configuration was checked
 			out = append(out, p)
 		}
@@ -26,7 +28,9 @@ func (a *App) networks() []netip.Prefix {
 // grant says what a program may have besides its work directory: what its
 // permissions, and for an extension its reviewed manifest, ask for.
 func (a *App) grant(_ context.Context, call capability.Call, c *capability.Capability) (process.Grant, error) {
-	g := process.Grant{MaxBytes: a.Settings.Sandbox.NetworkBytes, Rate: a.Settings.Sandbox.NetworkRate, Networks: a.networks()}
+	now := a.laws.current()
+	s := now.said.Sandbox
+	g := process.Grant{MaxBytes: s.NetworkBytes, Rate: s.NetworkRate, Networks: now.said.networks()}
 	asks := a.asks(c)
 	if asks.network {
 		g.Hosts, g.FromArguments = asks.hosts, true
@@ -34,7 +38,7 @@ func (a *App) grant(_ context.Context, call capability.Call, c *capability.Capab
 	if asks.workspace == accessNone {
 		return g, nil
 	}
-	rules := a.Rules()
+	rules := now.rules
 	if rules == nil {
 		return g, &capability.Error{Kind: capability.Denied, Op: "run", Target: string(call.Target), Err: errors.New("there are no rules"), Fix: "see ken config check"}
 	}
@@ -44,6 +48,9 @@ func (a *App) grant(_ context.Context, call capability.Call, c *capability.Capab
 		return g, &capability.Error{Kind: capability.Unavailable, Op: "run", Target: string(call.Target), Err: err, Fix: "start ken in a folder that is there"}
 	}
 	if err := a.guardWorkspace(call); err != nil {
+		return g, err
+	}
+	if err := a.guardRoots(call, slices.Concat(roots.ReadRoots, roots.WriteRoots)); err != nil {
 		return g, err
 	}
 	g.Dir, g.Read = dir, slices.Clone(roots.ReadRoots)
@@ -65,32 +72,35 @@ func (a *App) guardWorkspace(call capability.Call) error {
 			Err: errors.New("it would see the files of this folder, which " + why), Fix: "start ken in the folder of a project",
 		}
 	}
-	here := resolved(a.Places.Workspace)
+	here := executor.Resolved(a.Places.Workspace)
 	for _, private := range []string{a.Places.UserHome, a.Places.Home, a.Places.State, a.Places.Audit, a.checkpoints()} {
-		if private != "" && within(here, resolved(private)) {
+		if private != "" && within(here, executor.Resolved(private)) {
 			return refuse("holds " + private)
 		}
 	}
 	for _, own := range []string{a.Places.Home, a.Places.State, a.Places.Audit, a.checkpoints(), a.Places.Cache, a.Places.Logs} {
-		if own != "" && within(resolved(own), here) {
+		if own != "" && within(executor.Resolved(own), here) {
 			return refuse("lies in " + own)
 		}
 	}
 	return nil
 }
 
-// resolved follows the links of a path, as far as it is there.
-func resolved(path string) string {
-	for rest := ""; ; {
-		if real, err := filepath.EvalSymlinks(path); err == nil {
-			return filepath.Join(real, rest)
+// guardRoots refuses to hand a program a folder of ken.yaml that holds Ken's own:
+// the tokens in it would make the program the user.
+func (a *App) guardRoots(call capability.Call, roots []string) error {
+	for _, root := range roots {
+		here := executor.Resolved(root)
+		for _, own := range a.ownFolders() {
+			if own = executor.Resolved(own); within(here, own) || within(own, here) {
+				return &capability.Error{
+					Kind: capability.Denied, Op: "run", Target: string(call.Target), Rule: "policy.readRoots",
+					Err: fmt.Errorf("it would see %s, where %s is Ken's own", root, own), Fix: "name folders in policy.readRoots and policy.writeRoots that do not hold it",
+				}
+			}
 		}
-		parent := filepath.Dir(path)
-		if parent == path {
-			return filepath.Join(path, rest)
-		}
-		path, rest = parent, filepath.Join(filepath.Base(path), rest)
 	}
+	return nil
 }
 
 // within reports whether path is dir or lies below it.

@@ -2,13 +2,62 @@ package app
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
+	"ken/capability"
 	"ken/internal/config"
 	"ken/internal/govern/approval"
 	"ken/internal/govern/review"
 	"ken/internal/run/sandbox"
 	"ken/internal/serve/doctor"
+	"ken/internal/untrusted"
 )
+
+// Facts are what the doctor looks at.
+func (a *App) Facts(ctx context.Context) doctor.Facts {
+	now := a.laws.current()
+	f := doctor.Facts{ConfigErr: standsBefore(now.err), ConfigFiles: now.said.Files(), Home: a.Places.Home, CacheErr: a.CacheErr(), Servers: a.ServerHealth(ctx)}
+	f.Listing = a.Oversee().List() // with what the servers list
+	f.Meaning, f.MeaningErr = a.Meaning(ctx)
+	f.Model, f.ModelErr = a.Answering()
+	f.Running = a.Running(ctx)
+	for _, p := range a.Reading {
+		f.Places = append(f.Places, doctor.Place{Name: p.Name, Why: p.Why})
+	}
+	return f
+}
+
+// noRules says why there are no rules, nil where there are some. Whoever started
+// the program reads what is wrong where; to others its files are nothing.
+func (a *App) noRules(p capability.Principal) error {
+	_, err := a.laws.rules()
+	if err != nil && (p.Tenant != a.Principal.Tenant || p.ID != a.Principal.ID) {
+		return errors.New("the configuration cannot be followed")
+	}
+	return err
+}
+
+// fault says in one line why nothing may be called now; empty: calls may be made.
+func (a *App) fault(operator bool) string {
+	_, err := a.laws.rules()
+	switch {
+	case err == nil:
+		return ""
+	case operator:
+		return "Nothing may be called now: " + untrusted.Line(err.Error(), 500)
+	}
+	return "Nothing may be called now: the configuration cannot be followed. Whoever runs Ken can mend it."
+}
+
+// standsBefore adds to why the files of the configuration are refused what that
+// means for a program that runs.
+func standsBefore(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w\nnothing may be called until it is mended; all other settings stay as they were", err)
+}
 
 // Running says how calls are carried out here, for the doctor.
 func (a *App) Running(ctx context.Context) doctor.Running {
@@ -19,10 +68,13 @@ func (a *App) Running(ctx context.Context) doctor.Running {
 		return r
 	}
 	r.Store = s.Place()
-	if desk, err := a.Desk(); err == nil {
-		waiting, err := desk.List(ctx, approval.Filter{Tenant: a.Principal.Tenant, States: []approval.State{approval.Pending}})
-		r.Waiting, r.StoreErr = len(waiting), err
+	desk, err := a.Desk()
+	if err == nil {
+		var waiting []approval.Ticket
+		waiting, err = desk.List(ctx, approval.Filter{Tenant: a.Principal.Tenant, States: []approval.State{approval.Pending}})
+		r.Waiting = len(waiting)
 	}
+	r.StoreErr = err
 	if !a.reviewRequired() {
 		return r
 	}

@@ -21,21 +21,40 @@ import (
 
 // MCP gives the server for MCP clients, which is one for all of them.
 func (a *App) MCP() *mcpserver.Server {
-	a.mcpOnce.Do(func() { a.mcpServer = a.newMCP() })
+	a.mcpOnce.Do(func() { a.mcpServer = a.newMCP(a.mcpSettle) })
 	return a.mcpServer
 }
 
-func (a *App) newMCP() *mcpserver.Server {
+// newMCP makes a server. Without settle no client's word is taken for a
+// person's.
+func (a *App) newMCP(settle func(context.Context, capability.Principal, string, mcpserver.Decision) error) *mcpserver.Server {
 	cfg := mcpserver.Config{
 		Door: a.Door, Version: Version(), Log: a.log, Surface: string(a.Settings.MCP.Surface), Pinned: a.Settings.MCP.Pinned,
-		Intents: a.mcpIntents(), Ask: a.mcpAsk, Settle: a.mcpSettle, Whole: a.wholeResult, Hosts: a.Settings.Serve.Hosts,
+		Intents: a.mcpIntents, Ask: a.mcpAsk, Settle: settle, Whole: a.wholeResult, Hosts: a.Settings.Serve.Hosts,
 		Exposed:     func(e *door.Entry) string { return e.Meta[source.MetaExposed] },
 		ApproveHint: func(ticket string) string { return "ken approve grant " + ticket },
 	}
 	if a.gateway != nil {
-		cfg.Backends, cfg.EndSession = backends{a.gateway}, a.gateway.EndSession
+		cfg.Backends, cfg.EndSession, cfg.Missing = backends{a.gateway}, a.gateway.EndSession, a.missingServers
 	}
 	return mcpserver.New(cfg)
+}
+
+// missingServers says which servers that are for this folder cannot be started,
+// because what they refer to is not set.
+func (a *App) missingServers() []string {
+	unset := a.gateway.Unset()
+	if len(unset) == 0 {
+		return nil
+	}
+	var out []string
+	for _, s := range a.serverSources() {
+		name := strings.TrimPrefix(s.Name(), "mcp:")
+		if why := unset[name]; why != "" {
+			out = append(out, name+": "+why)
+		}
+	}
+	return out
 }
 
 // mcpIntents are the intents that a client's model may choose; none where

@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"path/filepath"
+	"slices"
+	"sync"
 
 	"ken/capability"
 	"ken/internal/config"
@@ -24,6 +27,7 @@ var ErrNoModel = errors.New("no model is configured")
 // A voice is a model that was opened, and what is known of it.
 type voice struct {
 	llm.Model
+	ref      string // as ken.yaml has it; empty: it is the program's own
 	name     string // as its provider knows it
 	row      model.Row
 	provider config.Provider
@@ -43,22 +47,22 @@ func (v voice) telling(retry engine.Retry) llm.Model {
 
 // voice opens the model that is written PROVIDER/NAME. It asks nobody: that a
 // provider cannot be reached is told by the first request.
-func (a *App) voice(ref string) (voice, error) {
+func (a *App) voice(now *standing, ref string) (voice, error) {
 	if ref == "" {
 		return voice{}, &capability.Error{
 			Kind: capability.Unavailable, Op: "answer", Target: "a message", Err: ErrNoModel,
 			Fix: "name one with `ken config set model PROVIDER/NAME`, as in anthropic/…, openai/…, gemini/… or, on this machine, ollama/…; commands that begin with / work without",
 		}
 	}
-	p, name, err := a.Settings.Provider(ref)
+	p, name, err := now.Provider(ref)
 	if err != nil {
 		return voice{}, &capability.Error{Kind: capability.Invalid, Op: "open the model", Target: ref, Err: err, Fix: "mend model, or providers, in ken.yaml"}
 	}
-	table, err := a.modelTable()
+	table, err := a.modelTable(now)
 	if err != nil {
 		return voice{}, err
 	}
-	cfg := provider.Config{Name: p.Name, BaseURL: p.URL, Model: name, MaxTokens: a.Settings.Chat.MaxTokens}
+	cfg := provider.Config{Name: p.Name, BaseURL: p.URL, Model: name, MaxTokens: now.Chat.MaxTokens}
 	if p.Key != "" {
 		cfg.Key = func(context.Context) (string, error) { return a.providerKey(p) }
 	}
@@ -73,7 +77,7 @@ func (a *App) voice(ref string) (voice, error) {
 		a.redactor.Hold(v.Reveal())
 		cfg.Header.Set(k, v.Reveal())
 	}
-	v := voice{name: name, provider: p}
+	v := voice{ref: ref, name: name, provider: p}
 	v.row, _ = table.Find(model.Wire(p.Wire), name) // what is not in it has the least
 	v.cfg, v.open = cfg, func(cfg provider.Config) llm.Model {
 		switch p.Wire {
@@ -103,16 +107,16 @@ func (a *App) refusedBy(provider string) *openai.Refusals {
 
 // answering gives the model that answers: the program's own, or that of
 // ken.yaml.
-func (a *App) answering() (voice, error) {
+func (a *App) answering(now *standing) (voice, error) {
 	if m := a.talking.given; m != nil {
-		table, err := a.modelTable()
+		table, err := a.modelTable(now)
 		if err != nil {
 			return voice{}, err
 		}
 		row, _ := table.Find(model.Chat, "") // nothing is known of it
 		return voice{Model: m, row: row}, nil
 	}
-	return a.voice(a.Settings.Model)
+	return a.voice(now, now.Model)
 }
 
 // providerKey gives the key of a provider, and makes it known to the redactor.
@@ -125,16 +129,61 @@ func (a *App) providerKey(p config.Provider) (string, error) {
 	return v.Reveal(), nil
 }
 
-// modelTable gives the table of models: the rows of the user's file stand
-// before those of the program.
-func (a *App) modelTable() (*model.Table, error) {
-	return a.talking.table.get()
+// UseModel has another model answer than the one that ken.yaml names, from the
+// next turn on.
+func (a *App) UseModel(ref string) {
+	a.laws.anew(func() { a.talking.named = ref })
 }
 
-func (a *App) readModelTable() (*model.Table, error) {
-	file := a.Settings.Chat.ModelTable
+// ModelName gives the model that answers, as PROVIDER/NAME; empty: none was
+// named.
+func (a *App) ModelName() string { return a.now().Model }
+
+// tableFiles keeps the table of models from one turn to the next, for as long as
+// its files look the same.
+type tableFiles struct {
+	mu    sync.Mutex
+	table *model.Table // the last that could be read
+	marks []mark
+	wrong error // why the files cannot be followed now, or nil
+}
+
+// modelTable gives the table of models: the rows of the user's file stand
+// before those of the program. Files that cannot be followed change nothing,
+// unless they are the first.
+func (a *App) modelTable(now *standing) (*model.Table, error) {
+	file := now.Chat.ModelTable
+	marks := []mark{look(filepath.Join(a.Places.State, pricesFile))}
+	if file != "" {
+		marks = append(marks, look(file))
+	}
+	t := &a.talking.table
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	same := func(m, now mark) bool { return m.path == now.path && m.same(now) }
+	if t.table != nil && slices.EqualFunc(t.marks, marks, same) {
+		return t.table, nil
+	}
+	table, err := a.readModelTable(file)
+	switch {
+	case err == nil:
+		t.table = table
+	case t.table == nil:
+		return nil, err
+	default:
+		a.log.Warn("the table of models stays as it was", "error", err)
+	}
+	t.marks, t.wrong = marks, err
+	return t.table, nil
+}
+
+func (a *App) readModelTable(file string) (*model.Table, error) {
+	prices, err := a.ownPrices()
+	if err != nil {
+		return nil, err
+	}
 	if file == "" {
-		return model.NewTable(nil), nil
+		return model.NewTable(nil).Priced(prices), nil
 	}
 	text, err := os.ReadFile(file)
 	var own []model.Row
@@ -144,19 +193,27 @@ func (a *App) readModelTable() (*model.Table, error) {
 	if err != nil {
 		return nil, &capability.Error{Kind: capability.Invalid, Op: "read", Target: file, Err: err, Fix: "mend it, or chat.modelTable in ken.yaml"}
 	}
-	return model.NewTable(own), nil
+	return model.NewTable(own).Priced(prices), nil
+}
+
+// tableFault says why the table of models is not as its files say, or nil.
+func (a *App) tableFault() error {
+	t := &a.talking.table
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.wrong
 }
 
 // CheckModel says why the model that is configured cannot be used, as far as
 // that is known without asking it. None at all is [ErrNoModel].
 func (a *App) CheckModel() error {
-	_, err := a.answering()
+	_, err := a.answering(a.now())
 	return err
 }
 
 // ModelRow gives what is known of the model that is configured.
 func (a *App) ModelRow() model.Row {
-	v, err := a.answering()
+	v, err := a.answering(a.now())
 	if err != nil {
 		return model.Row{}
 	}
@@ -165,17 +222,21 @@ func (a *App) ModelRow() model.Row {
 
 // Answering says who answers in a chat, and why not. It asks nobody.
 func (a *App) Answering() (string, error) {
-	v, err := a.answering()
+	now := a.now()
+	v, err := a.answering(now)
 	switch {
 	case errors.Is(err, ErrNoModel):
 		return "", nil
 	case err != nil:
-		return a.Settings.Model, err
+		return now.Model, err
+	}
+	if err := a.tableFault(); err != nil {
+		return now.Model, err
 	}
 	if v.provider.Key != "" {
 		if _, err := a.providerKey(v.provider); err != nil {
-			return a.Settings.Model, fmt.Errorf("the key of %s: %w", v.provider.Name, err)
+			return now.Model, fmt.Errorf("the key of %s: %w", v.provider.Name, err)
 		}
 	}
-	return fmt.Sprintf("%s at %s, over %s; a window of %d tokens", a.Settings.Model, v.provider.URL, v.provider.Wire, v.row.Window), nil
+	return fmt.Sprintf("%s at %s, over %s; a window of %d tokens", now.Model, v.provider.URL, v.provider.Wire, v.row.Window), nil
 }

@@ -42,6 +42,7 @@ func (a *App) closer(ctx context.Context, defs []mcpgateway.Server, states []mcp
 		d, note := a.narrower(d)
 		out[d.Name] = doctor.Narrower{Note: note}
 		if d.Profile == mcpgateway.ProfileConfined {
+			d.Networks = a.now().networks()
 			trial = append(trial, d)
 		}
 	}
@@ -82,7 +83,7 @@ func (a *App) tryOut(ctx context.Context, list []mcpgateway.Server) (map[string]
 	defer os.RemoveAll(folder)
 	g, err := mcpgateway.New(mcpgateway.Config{
 		Servers: list, Getenv: a.serverValue, Path: a.programPath(), Work: folder, Hide: a.ownFolders(), HideFiles: a.ownFiles(),
-		Networks: a.networks(), Require: a.serverIsolation(), Limits: a.serverLimits(), Roots: a.serverRoots, Version: Version(), Log: a.log,
+		Require: a.serverIsolation(), Limits: a.serverLimits(), Roots: a.serverRoots, Version: Version(), Log: a.log,
 	})
 	if err != nil {
 		return nil, err
@@ -388,7 +389,7 @@ func (n *narrowing) address(text string) {
 	switch {
 	case u.Scheme != "http" && u.Scheme != "https":
 		n.against = append(n.against, "it talks "+u.Scheme+" to "+u.Host+", and a confined server reaches hosts by an HTTP proxy alone")
-	case local && len(n.app.networks()) == 0:
+	case local && len(n.app.now().networks()) == 0:
 		n.against = append(n.against, "it talks to "+u.Host+", which a confined server reaches only where sandbox.networks names its network")
 	default:
 		if port := u.Port(); port != "" && port != "80" && port != "443" {

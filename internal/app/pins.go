@@ -21,7 +21,8 @@ import (
 )
 
 // A ServerReview is what a person must look at before the tools of an MCP server
-// that are new or changed may be used.
+// that are new or changed may be used, or the server itself where a file of
+// mcp.import defines it otherwise than before.
 type ServerReview struct {
 	Server  string        `json:"server"`
 	Waiting []pin.Waiting `json:"waiting"`
@@ -34,7 +35,9 @@ type ServerReview struct {
 	// Unlisted says why nothing is known of the server: it never answered.
 	Unlisted string `json:"unlisted,omitempty"`
 
-	key string
+	key     string
+	defined *pin.Waiting // the definition, which is the first of Waiting then
+	file    string       // it is in
 }
 
 // A ServerStand is how an MCP server stands, among the extensions.
@@ -88,6 +91,9 @@ func (a *App) ServerReviews(ctx context.Context) ([]ServerStand, error) {
 		p := pins[key]
 		stand := ServerStand{Name: s.Name, Place: s.Origin.String(), Key: key, First: p.First, Accepted: p.Accepted, New: p.New, Changed: p.Changed}
 		stand.State, stand.Why, stand.Fix = standOf(s, p, now[s.Name])
+		if s.Held != "" {
+			stand.Changed++
+		}
 		out = append(out, stand)
 	}
 	return out, err
@@ -97,6 +103,8 @@ func standOf(s mcpgateway.Server, p pin.Server, st mcpgateway.Status) (state, wh
 	switch {
 	case s.Disabled:
 		return ServerOff, "", ""
+	case s.Held != "":
+		return ServerWaits, "its definition waits for a person: " + s.Held, "ken extension review mcp:" + s.Name
 	case st.State == mcpgateway.Failed || st.State == mcpgateway.BackingOff:
 		return ServerFailed, st.Err, st.Fix
 	case p.First.IsZero() && st.Listed.IsZero():
@@ -121,6 +129,12 @@ func (a *App) ReviewServer(ctx context.Context, name string) (ServerReview, erro
 	r.key = pin.ServerKey(name, s.Origin.Path)
 	if r.Waiting, err = desk.Pending(ctx, r.key); err != nil {
 		return r, err
+	}
+	if r.defined, err = a.definitionWaits(ctx, s); err != nil {
+		return r, err
+	}
+	if r.defined != nil {
+		r.file, r.Waiting = s.Origin.Path, append([]pin.Waiting{*r.defined}, r.Waiting...)
 	}
 	h := sha256.New()
 	for _, w := range r.Waiting {
@@ -192,7 +206,7 @@ type Acceptance struct {
 }
 
 // AcceptTools lets be used what was shown.
-func (a *App) AcceptTools(ctx context.Context, r ServerReview) (Acceptance, error) {
+func (a *App) AcceptTools(ctx context.Context, by capability.Principal, r ServerReview) (Acceptance, error) {
 	out := Acceptance{Server: r.Server, Accepted: len(r.Waiting), Usable: []string{}, Held: map[string][]string{}}
 	if len(r.Waiting) == 0 {
 		return out, nil
@@ -201,21 +215,22 @@ func (a *App) AcceptTools(ctx context.Context, r ServerReview) (Acceptance, erro
 	if err != nil {
 		return out, err
 	}
-	shown := map[string]string{}
-	for _, w := range r.Waiting {
-		shown[w.Tool] = w.Hash
+	tools := r.Waiting
+	if r.defined != nil {
+		tools = tools[1:]
 	}
-	if err := desk.Accept(ctx, r.key, shown, a.Principal); err != nil {
+	if err := a.acceptTools(ctx, desk, by, r, tools); err != nil {
 		return out, err
 	}
-	if err := a.gateway.Review(ctx, r.Server); err != nil {
-		return out, err
+	if r.defined != nil {
+		if err := a.acceptDefinition(ctx, by, r); err != nil {
+			return out, err
+		}
 	}
 	if err := a.Reload(ctx); err != nil {
 		return out, err
 	}
-	for _, w := range r.Waiting {
-		id := source.MCPID(r.Server, w.Tool)
+	for _, id := range a.accepted(r, tools) {
 		e, ok := a.catalog.Snapshot().Get(id)
 		switch {
 		case !ok: // it went meanwhile, or is left out by include and exclude
@@ -226,6 +241,38 @@ func (a *App) AcceptTools(ctx context.Context, r ServerReview) (Acceptance, erro
 		}
 	}
 	return out, nil
+}
+
+func (a *App) acceptTools(ctx context.Context, desk *pin.Desk, by capability.Principal, r ServerReview, tools []pin.Waiting) error {
+	if len(tools) == 0 {
+		return nil
+	}
+	shown := map[string]string{}
+	for _, w := range tools {
+		shown[w.Tool] = w.Hash
+	}
+	if err := desk.Accept(ctx, r.key, shown, by); err != nil || r.defined != nil {
+		return err // what the other definition offered is judged when it is listed
+	}
+	return a.gateway.Review(ctx, r.Server)
+}
+
+// accepted gives the tools that an acceptance was about: with a definition all
+// that the server has.
+func (a *App) accepted(r ServerReview, tools []pin.Waiting) []capability.ID {
+	var out []capability.ID
+	if r.defined == nil {
+		for _, w := range tools {
+			out = append(out, source.MCPID(r.Server, w.Tool))
+		}
+		return out
+	}
+	for e := range a.Oversee().All() {
+		if e.Origin.Format == source.FormatMCP && e.Category == r.Server && e.Run != nil && e.Run.Runner == "mcp.call" {
+			out = append(out, e.ID)
+		}
+	}
+	return out
 }
 
 // A ServerCost is what the tools of a server are to a client that shows them

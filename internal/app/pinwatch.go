@@ -16,6 +16,7 @@ func (a *App) watchPins(ctx context.Context) {
 		return
 	}
 	seen := map[string]int64{} // by server: what was written when it was judged last
+	rules := a.pinRules()
 	tick := time.NewTicker(serversEvery)
 	defer tick.Stop()
 	for turn := 1; ; turn++ {
@@ -24,9 +25,11 @@ func (a *App) watchPins(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		if turn%pinsAnyway == 0 {
+		now := a.pinRules()
+		if turn%pinsAnyway == 0 || now != rules {
 			clear(seen)
 		}
+		rules = now
 		for _, s := range a.gateway.Status() {
 			if s.Quarantined == 0 {
 				continue

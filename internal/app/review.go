@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	"ken/capability"
 	"ken/internal/config"
@@ -21,6 +22,7 @@ type reviewing struct {
 	mu   sync.Mutex
 	of   *catalog.Snapshot
 	book *review.Book
+	seen *review.Switches // at the last look; see switched
 }
 
 func (a *App) prepareReview() {
@@ -165,21 +167,80 @@ func (a *App) standing(ctx context.Context, m *review.Manifest) (Extension, erro
 	return Extension{m, status}, err
 }
 
+// switched makes a new version of the catalog where a package was switched on or
+// off since it last looked, by whichever process: models see another catalog
+// then, and whoever keeps a list of it learns of that by its version.
+func (a *App) switched(ctx context.Context) {
+	book := a.book()
+	if !a.reviewRequired() || len(book.Manifests()) == 0 {
+		return
+	}
+	desk, err := a.reviewing.desk.get()
+	if err != nil {
+		return // everything is off, and was
+	}
+	now := desk.Switches(ctx, a.Principal.Tenant)
+	if ctx.Err() != nil { // a caller who gave up says nothing about the store
+		return
+	}
+	r := &a.reviewing
+	r.mu.Lock()
+	was := r.seen
+	r.seen = now
+	r.mu.Unlock()
+	if was == nil || was == now {
+		return
+	}
+	if slices.ContainsFunc(book.Manifests(), func(m *review.Manifest) bool {
+		return (was.State(m) == review.Enabled) != (now.State(m) == review.Enabled)
+	}) {
+		a.catalog.Renew()
+	}
+}
+
+// sightEvery is how often it is looked whether models see another catalog.
+const sightEvery = time.Second
+
+// watchSight makes a new version of the catalog where something beside it decides
+// anew what models see of it, until ctx ends: packages are switched by other
+// processes too, and rules are files. That look also tells soon of a file that
+// cannot be followed, while nobody asks for anything.
+func (a *App) watchSight(ctx context.Context) {
+	tick := time.NewTicker(sightEvery)
+	defer tick.Stop()
+	for rules := a.Rules(); ; {
+		a.switched(ctx)
+		if now := a.Rules(); now != rules {
+			rules = now
+			a.catalog.Renew()
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
 // Enable switches a package on as a person was shown it.
-func (a *App) Enable(ctx context.Context, x Extension, why string) error {
+func (a *App) Enable(ctx context.Context, by capability.Principal, x Extension, why string) error {
 	desk, err := a.reviewing.desk.get()
 	if err != nil {
 		return err
 	}
-	_, err = desk.Enable(ctx, x.Manifest, x.Status.Shown, review.Word{By: a.Principal, Origin: capability.ByPerson, Why: why})
+	a.switched(ctx)
+	defer a.switched(ctx)
+	_, err = desk.Enable(ctx, x.Manifest, x.Status.Shown, review.Word{By: by, Origin: capability.ByPerson, Why: why})
 	return err
 }
 
 // Disable switches packages of a name off; an empty place means everywhere.
-func (a *App) Disable(ctx context.Context, name, place, why string) ([]review.Switch, error) {
+func (a *App) Disable(ctx context.Context, by capability.Principal, name, place, why string) ([]review.Switch, error) {
 	desk, err := a.reviewing.desk.get()
 	if err != nil {
 		return nil, err
 	}
-	return desk.Disable(ctx, review.Key{ID: name, Place: place}, review.Word{By: a.Principal, Origin: capability.ByPerson, Why: why})
+	a.switched(ctx)
+	defer a.switched(ctx)
+	return desk.Disable(ctx, review.Key{ID: name, Place: place}, review.Word{By: by, Origin: capability.ByPerson, Why: why})
 }

@@ -121,15 +121,10 @@ func (a *App) newRunner() (*runner.Runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := a.Settings.Limits
 	r, err := runner.New(runner.Config{
 		Resolve: a.Door.Resolve, Executors: executors, Log: log, Rules: a.Rules, Desk: desk, Effects: db, Results: kept,
 		Redactor: a.redactor, Observe: a.observe, Plugins: plugins, Process: thisProcess(), Dead: processDead,
-		Limits: runner.Limits{
-			Concurrent: l.Concurrent, PerExtension: l.PerExtension, Queue: l.Queue, QueuePerExtension: l.QueuePerExtension, Wait: l.Wait,
-			Timeout: l.Timeout, MaxTimeout: l.MaxTimeout, Slow: l.Slow, ArgumentBytes: l.ArgumentBytes, ArgumentDepth: l.ArgumentDepth,
-			Inline: l.Inline, DataBytes: l.DataBytes, Remember: l.Remember,
-		},
+		Limits: a.callLimits,
 	})
 	if err != nil {
 		return nil, err
@@ -137,6 +132,16 @@ func (a *App) newRunner() (*runner.Runner, error) {
 	a.closeLater(func() error { return r.Close(context.Background()) })
 	a.watchRules(r, rulesEvery)
 	return r, nil
+}
+
+// callLimits are what ken.yaml says about calls.
+func (a *App) callLimits() runner.Limits {
+	l := a.now().Limits
+	return runner.Limits{
+		Concurrent: l.Concurrent, PerExtension: l.PerExtension, Queue: l.Queue, QueuePerExtension: l.QueuePerExtension, Wait: l.Wait,
+		Timeout: l.Timeout, MaxTimeout: l.MaxTimeout, Slow: l.Slow, ArgumentBytes: l.ArgumentBytes, ArgumentDepth: l.ArgumentDepth,
+		Inline: l.Inline, DataBytes: l.DataBytes, Remember: l.Remember,
+	}
 }
 
 // details keeps what was read of capabilities that are called, for as long as

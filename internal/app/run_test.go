@@ -2,12 +2,17 @@ package app
 
 import (
 	"encoding/json"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"ken/capability"
 	"ken/internal/know/catalog"
+	"ken/internal/run/executor/analyze"
+	"ken/internal/run/executor/files"
+	"ken/internal/run/executor/results"
+	"ken/internal/run/executor/shell"
 )
 
 // TestOwnToolsAreNotTaken: a project cannot put something in the place of a
@@ -54,5 +59,36 @@ func TestSeedNamesOfTools(t *testing.T) {
 		if d, err := a.Door.Describe(t.Context(), a.View(), name); err != nil || !json.Valid(d.Detail.Schema) {
 			t.Errorf("Describe(%s) = %+v, %v; want a schema", name, d, err)
 		}
+	}
+}
+
+// What is part of the program is not scanned when it starts, so it is here.
+func TestOwnToolsAreClean(t *testing.T) {
+	b, err := memory("ken", capability.TrustUser, files.Tools(), shell.Tools(), results.Tools(), analyze.Tools()).Load(t.Context())
+	if err != nil || len(b.Capabilities) == 0 {
+		t.Fatalf("Load = %d capabilities, %v", len(b.Capabilities), err)
+	}
+	for _, c := range b.Capabilities {
+		if len(c.Findings) > 0 {
+			t.Errorf("%s: findings %v, want none", c.ID, c.Findings)
+		}
+	}
+}
+
+// A folder of policy.readRoots that holds Ken's own is handed to no program.
+func TestRootsHoldNothingOfKen(t *testing.T) {
+	dir, getenv := home(t, nil)
+	a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(a.Places.State, link); err != nil {
+		t.Fatal(err)
+	}
+	for _, root := range []string{dir, "/", a.Places.Home, a.Places.State, link, filepath.Join(a.Places.Home, "skills")} {
+		if err := a.guardRoots(capability.Call{Target: "tool:shell"}, []string{t.TempDir(), root}); capability.KindOf(err) != capability.Denied {
+			t.Errorf("guardRoots(%s) = %v, want it denied", root, err)
+		}
+	}
+	if err := a.guardRoots(capability.Call{}, []string{t.TempDir(), "/usr/share"}); err != nil {
+		t.Errorf("guardRoots of other folders = %v", err)
 	}
 }

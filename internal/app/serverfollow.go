@@ -48,7 +48,7 @@ func (a *App) watchServers(ctx context.Context) {
 		// The sources before the files: what is in them was in the files
 		// already, so that none is taken for one of every folder.
 		sources := a.gateway.Sources()
-		changed := a.rereadServers()
+		changed := a.rereadServers(ctx)
 		if now := a.secrets.Changes(); now != sealed {
 			sealed, changed = now, true
 		}
@@ -59,13 +59,38 @@ func (a *App) watchServers(ctx context.Context) {
 	}
 }
 
-// rereadServers takes over the files that name servers where they changed, and
-// reports whether they did.
-func (a *App) rereadServers() bool {
+// machineEvery is how often the catalog looks at the machine, whatever is told
+// of it.
+const machineEvery = 30 * time.Second
+
+// watchMachine lets the catalog look again at what is here: soon after a secret
+// was set, by whichever process, and every so often for what nobody tells, a
+// program that was installed or a secret that was removed.
+func (a *App) watchMachine(ctx context.Context, every time.Duration) {
+	sealed, looked := a.secrets.Changes(), time.Now()
+	a.catalog.LookAgain() // what came since it was loaded
+	tick := time.NewTicker(min(every, serversEvery))
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if now := a.secrets.Changes(); now != sealed || time.Since(looked) >= every {
+			sealed, looked = now, time.Now()
+			a.catalog.LookAgain()
+		}
+	}
+}
+
+// rereadServers takes over the files that name servers where they changed, or
+// what people said of them, and reports whether they did.
+func (a *App) rereadServers(ctx context.Context) bool {
 	a.serving.mu.Lock()
-	files := a.serving.files
+	said, files := a.serving.said, a.serving.files
 	a.serving.mu.Unlock()
-	if !slices.ContainsFunc(files, func(m mark) bool { return !m.same(look(m.path)) }) {
+	if said == a.now() && !slices.ContainsFunc(files, func(m mark) bool { return !m.same(look(m.path)) }) && !a.definitionsChanged(ctx) {
 		return false
 	}
 	if list := a.servers(); !a.shared {

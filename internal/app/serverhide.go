@@ -1,9 +1,11 @@
 package app
 
 import (
-	"ken/internal/serve/shim"
 	"path/filepath"
 	"slices"
+
+	"ken/internal/secret"
+	"ken/internal/serve/shim"
 )
 
 // sharesHome reports whether the user's own home lies in Ken's, as where
@@ -46,11 +48,43 @@ func (a *App) ownFiles() []string {
 	}
 	var out []string
 	for _, name := range []string{
-		"ken.yaml", "ken.yml", "ken.json", "mcp.json", "secrets.age", "secrets.key", "secrets.lock", "ken.sock", "AGENTS.md", "SYSTEM_ARCHITECTURE.md",
+		"ken.yaml", "ken.yml", "ken.json", "mcp.json", "secrets.age", "secrets.key", "secrets.lock", "ken.sock", "AGENTS.md", "SYSTEM_ARCHITECTURE.md", "eval.jsonl",
 	} {
 		out = append(out, filepath.Join(a.Places.Home, name))
 	}
 	return out
+}
+
+// closedToTools is what the file tools neither read nor change, where it lies in
+// the workspace or in another folder that they have: who reads it can be taken
+// for the user, and who writes it decides what Ken runs.
+func (a *App) closedToTools() []string {
+	p := a.Places
+	// All of them by themselves: one may lie in a folder that is open.
+	own := slices.DeleteFunc(a.ownFolders(), func(dir string) bool { return slices.Contains(a.openToTools(), dir) })
+	own = append(own, p.State, p.Cache, p.Logs, p.Audit, a.checkpoints())
+	own = append(own, a.ownFiles()...)
+	if file, err := filepath.Abs(a.configFile); a.configFile != "" && err == nil {
+		own = append(own, file)
+	}
+	return own
+}
+
+// openToTools is what they may read of it: what a model is told of anyway. None
+// of it can be written, since it counts as the user's own word.
+func (a *App) openToTools() []string {
+	var out []string
+	for _, name := range []string{"capabilities", "cards", "context", "skills"} {
+		out = append(out, filepath.Join(a.Places.Home, name))
+	}
+	return out
+}
+
+// Hold keeps values out of results, sessions and the trail from now on.
+func (a *App) Hold(values []secret.Value) {
+	for _, v := range values {
+		a.redactor.Hold(v.Reveal())
+	}
 }
 
 // serverWork is where servers work that have no folder: beside what they may not

@@ -1,10 +1,10 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -27,22 +27,26 @@ type serving struct {
 	shared  bool                // another App has it, and closes it
 	pins    part[*pin.Desk]
 
+	definitions part[*pin.Desk] // of the files of mcp.import
+
 	mcpOnce   sync.Once
 	mcpServer *mcpserver.Server
 
 	mu      sync.Mutex
-	files   []mark               // as they were when they were read
-	wrong   []capability.Problem // with the files that name servers
-	only    map[string]string    // servers for one project, and its folder
-	imports map[string][]byte    // what files of mcp.import had in them
-	enabled int                  // servers that are not switched off
-	keys    map[string]string    // of the pins, by server
-	reread  chan struct{}        // closed and replaced when the files were read again
+	said    *standing                   // that servers were last taken from
+	files   []mark                      // of clients, as they were when they were read
+	wrong   []capability.Problem        // with the files that name servers
+	only    map[string]string           // servers for one project, and its folder
+	good    map[string][]connect.Server // what files had in them when they could last be read
+	judged  map[string]int64            // files of mcp.import with definitions that wait, and how their pins stood
+	enabled int                         // servers that are not switched off
+	keys    map[string]string           // of the pins, by server
+	reread  chan struct{}               // closed and replaced when the files were read again
 }
 
 // prepareServers makes the gateway, which starts nothing.
 func (a *App) prepareServers(cfg Config) error {
-	a.serving.pins.build = a.openPins
+	a.serving.pins.build, a.serving.definitions.build = a.openPins, a.openDefinitions
 	if cfg.gateway != nil {
 		a.gateway, a.shared = cfg.gateway, true
 		a.servers() // to know what each is for
@@ -55,7 +59,7 @@ func (a *App) prepareServers(cfg Config) error {
 	g, err := mcpgateway.New(mcpgateway.Config{
 		Servers: list, CacheDir: filepath.Join(a.Places.Cache, "mcp"), Getenv: a.serverValue,
 		Path: a.programPath(), Work: a.serverWork(), Hide: a.ownFolders(), HideFiles: a.ownFiles(),
-		Networks: a.networks(), Require: a.serverIsolation(), Limits: a.serverLimits(),
+		Require: a.serverIsolation(), Limits: a.serverLimits(),
 		Pins: pinner{a}, OAuth: a.serverAuth, Roots: a.serverRoots, Idle: a.serverIdle(),
 		Version: Version(), Log: a.log,
 	})
@@ -73,56 +77,17 @@ func (a *App) serverFile() string { return filepath.Join(a.Places.Home, "mcp.jso
 // servers gives the servers that ken.yaml and the files of clients name. Of two
 // with one name the first counts: ken.yaml, then mcp.json, then mcp.import.
 func (a *App) servers() []mcpgateway.Server {
-	var out []mcpgateway.Server
-	var wrong []capability.Problem
-	taken, only := map[string]string{}, map[string]string{}
-	add := func(s mcpgateway.Server) {
-		if where, is := taken[s.Name]; is {
-			wrong = append(wrong, capability.Problem{
-				Severity: capability.Warning, Code: "mcp-duplicate", Origin: s.Origin, Message: "the MCP server " + s.Name + " is named in " + where + " already, and that counts",
-				Fix: "give one of them another name",
-			})
-			return
-		}
-		taken[s.Name] = s.Origin.String()
-		out = append(out, a.completed(s))
+	r := a.newReading(a.laws.looking().said)
+	for _, s := range r.now.MCP.Servers {
+		r.add(configured(s))
 	}
-	named, marks := a.namedServers()
-	for _, s := range named.Servers {
-		add(configured(s))
-	}
-	for _, file := range append([]string{a.serverFile()}, named.Import...) {
-		if file == a.serverFile() {
-			marks = append(marks, look(file))
-		}
-		data, err := a.readServers(file)
-		if err != nil {
-			if !errors.Is(err, fs.ErrNotExist) || file != a.serverFile() {
-				wrong = append(wrong, capability.Problem{Code: "mcp-file", Origin: capability.Origin{Path: file}, Message: "servers cannot be read: " + err.Error(), Fix: "mend the file, or take it out of mcp.import"})
-			}
-			continue
-		}
-		list, problems := connect.ReadServers(data)
-		for _, p := range problems {
-			p.Origin.Path = file
-			wrong = append(wrong, p)
-		}
-		for _, s := range list {
-			if file != a.serverFile() && sealedIn(s) {
-				wrong = append(wrong, capability.Problem{
-					Code: "mcp-secret", Origin: capability.Origin{Path: file, Line: s.Line}, Message: "the MCP server " + s.Name + " wants a sealed secret, which only ken.yaml and mcp.json may give",
-					Fix: "define it there, or put the value into the environment",
-				})
-				continue
-			}
-			if s.Ken.Project != "" {
-				only[s.Name] = filepath.Clean(s.Ken.Project)
-			}
-			add(imported(s, file))
-		}
+	var marks []mark
+	for _, file := range append([]string{a.serverFile()}, r.now.MCP.Import...) {
+		marks = append(marks, look(file)) // before reading it
+		r.file(file)
 	}
 	enabled, keys := 0, map[string]string{}
-	for _, s := range out {
+	for _, s := range r.out {
 		keys[s.Name] = pin.ServerKey(s.Name, s.Origin.Path)
 		if !s.Disabled {
 			enabled++
@@ -130,12 +95,121 @@ func (a *App) servers() []mcpgateway.Server {
 	}
 	a.serving.mu.Lock()
 	defer a.serving.mu.Unlock()
-	a.serving.files, a.serving.wrong, a.serving.only, a.serving.enabled, a.serving.keys = marks, wrong, only, enabled, keys
+	a.serving.said, a.serving.files, a.serving.wrong, a.serving.only, a.serving.enabled, a.serving.keys = r.now, marks, r.wrong, r.only, enabled, keys
+	a.serving.good, a.serving.judged = r.good, r.judged
 	if a.serving.reread != nil {
 		close(a.serving.reread)
 	}
 	a.serving.reread = make(chan struct{})
-	return out
+	return r.out
+}
+
+// A reading is what is gathered of servers in one go.
+type reading struct {
+	app    *App
+	now    *standing
+	out    []mcpgateway.Server
+	wrong  []capability.Problem
+	taken  map[string]string // names, and where they are from
+	only   map[string]string
+	last   map[string][]connect.Server
+	good   map[string][]connect.Server
+	judged map[string]int64
+}
+
+func (a *App) newReading(now *standing) *reading {
+	a.serving.mu.Lock()
+	defer a.serving.mu.Unlock()
+	return &reading{
+		app: a, now: now, taken: map[string]string{}, only: map[string]string{},
+		last: a.serving.good, good: map[string][]connect.Server{}, judged: map[string]int64{},
+	}
+}
+
+func (r *reading) problem(p capability.Problem) { r.wrong = append(r.wrong, p) }
+
+func (r *reading) add(s mcpgateway.Server) {
+	if where, is := r.taken[s.Name]; is {
+		r.problem(capability.Problem{
+			Severity: capability.Warning, Code: "mcp-duplicate", Origin: s.Origin, Message: "the MCP server " + s.Name + " is named in " + where + " already, and that counts",
+			Fix: "give one of them another name",
+		})
+		return
+	}
+	r.taken[s.Name] = s.Origin.String()
+	r.out = append(r.out, r.completed(s))
+}
+
+// file takes the servers of a file: Ken's own, or one of mcp.import.
+func (r *reading) file(file string) {
+	own := file == r.app.serverFile()
+	list, ok := r.read(file, own)
+	var held map[string]string
+	project := ""
+	if !own && ok {
+		if project = projectOf(file); project == r.app.Places.UserHome || project == filepath.Dir(project) {
+			project = "" // a file of the user, for all that he does
+		}
+		at := r.app.definitionsAt(context.Background(), file)
+		if held = r.app.held(context.Background(), file, list); len(held) > 0 {
+			r.judged[file] = at
+		}
+	}
+	for _, s := range list {
+		if !own && sealedIn(s) {
+			r.problem(capability.Problem{
+				Code: "mcp-secret", Origin: capability.Origin{Path: file, Line: s.Line}, Message: "the MCP server " + s.Name + " wants a sealed secret, which only ken.yaml and mcp.json may give",
+				Fix: "define it there, or put the value into the environment",
+			})
+			continue
+		}
+		if s.Ken.Project != "" {
+			r.only[s.Name] = filepath.Clean(s.Ken.Project)
+		}
+		def := imported(s, file)
+		def.Foreign = !own
+		if def.Held = held[s.Name]; def.Folder == "" {
+			def.Folder = project
+		}
+		r.add(def)
+	}
+}
+
+// read gives the servers of a file, if there is one. One that cannot be read now
+// has those that it had: somebody may be writing it this moment. One of another
+// program that is not there, or never could be read, is read as having none, so
+// that what is written into it later is no first reading.
+func (r *reading) read(file string, own bool) (list []connect.Server, ok bool) {
+	data, err := readServerFile(file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && own:
+		return nil, false
+	case errors.Is(err, fs.ErrNotExist):
+		r.unread(file, err)
+	case err != nil:
+		r.unread(file, err)
+		if list, ok = r.last[file]; !ok {
+			return nil, !own
+		}
+	default:
+		var problems []capability.Problem
+		list, problems = connect.ReadServers(data)
+		for _, p := range problems {
+			p.Origin.Path = file
+			r.problem(p)
+		}
+		if len(list) == 0 && len(problems) > 0 {
+			if list, ok = r.last[file]; !ok {
+				return nil, !own
+			}
+		}
+	}
+	r.good[file] = list
+	return list, true
+}
+
+func (r *reading) unread(file string, err error) {
+	r.problem(capability.Problem{Code: "mcp-file", Origin: capability.Origin{Path: file}, Message: "servers cannot be read: " + err.Error(), Fix: "mend the file, or take it out of mcp.import"})
 }
 
 // plainNames says whether tools may have names without their server's: where
@@ -166,28 +240,6 @@ func (a *App) forHere(all []capability.Source) []capability.Source {
 	})
 }
 
-// readServers reads a file that names servers. One of mcp.import is not Ken's own:
-// servers that are to be held by Ken can write to it. So it counts as it stood
-// when it was first read, until Ken is started again.
-func (a *App) readServers(file string) ([]byte, error) {
-	if file == a.serverFile() {
-		return os.ReadFile(file)
-	}
-	a.serving.mu.Lock()
-	defer a.serving.mu.Unlock()
-	if data, ok := a.serving.imports[file]; ok {
-		return data, nil
-	}
-	data, err := os.ReadFile(file)
-	if err == nil {
-		if a.serving.imports == nil {
-			a.serving.imports = map[string][]byte{}
-		}
-		a.serving.imports[file] = data
-	}
-	return data, err
-}
-
 // sealedIn reports whether a definition asks for a sealed secret.
 func sealedIn(s connect.Server) bool {
 	texts := append([]string{s.Command, s.Cwd, s.URL}, s.Args...)
@@ -197,18 +249,6 @@ func sealedIn(s connect.Server) bool {
 		}
 	}
 	return slices.ContainsFunc(texts, func(t string) bool { return strings.Contains(t, "${secret:") })
-}
-
-// namedServers gives what ken.yaml says of servers now, and how its files looked.
-// Files that cannot be followed change nothing.
-func (a *App) namedServers() (config.MCP, []mark) {
-	marks := a.laws.look(a.Settings) // before reading: what is written meanwhile is seen the next time
-	now, err := config.Load(a.Places, a.laws.explicit)
-	if err != nil {
-		a.log.Warn("ken.yaml cannot be followed, so its servers stay as they are", "error", err)
-		now = a.Settings
-	}
-	return now.MCP, marks
 }
 
 // configured gives a server of ken.yaml as the gateway has it.
@@ -235,6 +275,9 @@ func imported(s connect.Server, file string) mcpgateway.Server {
 		Timeout: s.Timeout, StartTimeout: s.StartTimeout, Concurrent: s.Ken.Concurrent, Include: s.Include, Exclude: s.Exclude,
 		Disabled: s.Disabled, Trust: capability.TrustUser, Origin: capability.Origin{Path: file, Line: s.Line},
 	}
+	if s.Ken.Project != "" {
+		out.Folder = filepath.Clean(s.Ken.Project)
+	}
 	if s.ClientID != "" || len(s.Scopes) > 0 {
 		out.OAuth = &mcpgateway.OAuth{ClientID: s.ClientID, Scopes: s.Scopes}
 	}
@@ -242,12 +285,15 @@ func imported(s connect.Server, file string) mcpgateway.Server {
 }
 
 // completed fills in what a definition leaves to the configuration.
-func (a *App) completed(s mcpgateway.Server) mcpgateway.Server {
+func (r *reading) completed(s mcpgateway.Server) mcpgateway.Server {
 	if s.Timeout == 0 {
-		s.Timeout = a.Settings.Limits.Timeout
+		s.Timeout = r.now.Limits.Timeout
+	}
+	if len(s.Hosts) > 0 {
+		s.Networks = r.now.networks()
 	}
 	if s.Command != "" && s.Cwd == "" && s.Profile != mcpgateway.ProfileConfined {
-		s.Cwd = a.Places.UserHome // where the client would have started it is not known
+		s.Cwd = cmp.Or(s.Folder, r.app.Places.UserHome) // without a project it is not known where the client would have started it
 	}
 	return s
 }
@@ -279,8 +325,14 @@ func (a *App) serverIdle() time.Duration {
 // definition, and one that is shared has no folder of a client.
 func (a *App) serverRoots() []string { return nil }
 
-// serverValue gives what a name in a definition stands for.
+// serverValue gives what a name in a definition stands for; see
+// [mcpgateway.Config]. What Ken itself is told by its environment is not for the
+// definitions of others.
 func (a *App) serverValue(name string) (string, bool) {
+	if plain, foreign := strings.CutPrefix(name, "env:"); foreign {
+		text := a.getenv(plain)
+		return text, text != "" && !strings.HasPrefix(strings.ToUpper(plain), "KEN_")
+	}
 	name, sealed := strings.CutPrefix(name, "secret:")
 	if !sealed {
 		if text := a.getenv(name); text != "" {
@@ -301,26 +353,35 @@ func (a *App) openPins() (*pin.Desk, error) {
 	if err != nil {
 		return nil, err
 	}
+	return pin.New(s, pin.Config{
+		Policy:    a.pinRules,
+		Reviewers: a.Settings.Approval.Approvers,
+		Reserved:  reservedNames(),
+		Plain:     a.plainNames,
+		Log:       a.notePins,
+	})
+}
+
+// pinRules say what becomes of tools that nobody has accepted, as ken.yaml says
+// now.
+func (a *App) pinRules() pin.Policy {
 	rule := func(r config.PinRule) pin.Rule {
 		if r == config.PinAccept {
 			return pin.Accept
 		}
 		return pin.Quarantine
 	}
-	set := a.Settings.MCP
-	return pin.New(s, pin.Config{
-		Policy:    func() pin.Policy { return pin.Policy{New: rule(set.New), Changed: rule(set.Changed)} },
-		Reviewers: a.Settings.Approval.Approvers,
-		Reserved:  reservedNames(),
-		Plain:     a.plainNames,
-		Log: func(ctx context.Context, r audit.Record) error {
-			log, err := a.trail.get()
-			if err == nil {
-				_, err = log.Append(ctx, r)
-			}
-			return err
-		},
-	})
+	set := a.now().MCP
+	return pin.Policy{New: rule(set.New), Changed: rule(set.Changed)}
+}
+
+// notePins records what becomes of pins.
+func (a *App) notePins(ctx context.Context, r audit.Record) error {
+	log, err := a.trail.get()
+	if err == nil {
+		_, err = log.Append(ctx, r)
+	}
+	return err
 }
 
 // reservedNames are those of tools that Ken itself offers to clients.

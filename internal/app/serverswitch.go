@@ -14,7 +14,7 @@ import (
 // SwitchServer switches an MCP server of mcp.json on or off, and reports whether
 // it was otherwise before. One that is defined elsewhere is a person's to
 // switch: the error says where.
-func (a *App) SwitchServer(ctx context.Context, name string, on bool, why string) (changed bool, err error) {
+func (a *App) SwitchServer(ctx context.Context, by capability.Principal, name string, on bool, why string) (changed bool, err error) {
 	op, word := "switch off", "disable"
 	if on {
 		op, word = "switch on", "enable"
@@ -36,7 +36,7 @@ func (a *App) SwitchServer(ctx context.Context, name string, on bool, why string
 		}
 		return false, e
 	}
-	if err := a.noteSwitch(ctx, name, word, why); err != nil {
+	if err := a.noteSwitch(ctx, by, name, word, why); err != nil {
 		return false, err
 	}
 	_, err = a.editServers(func(old []byte) ([]byte, map[string]string, error) {
@@ -54,13 +54,13 @@ func (a *App) SwitchServer(ctx context.Context, name string, on bool, why string
 }
 
 // noteSwitch records that a person switches a server, before that happens.
-func (a *App) noteSwitch(ctx context.Context, name, word, why string) error {
+func (a *App) noteSwitch(ctx context.Context, by capability.Principal, name, word, why string) error {
 	log, err := a.trail.get()
 	if err == nil {
 		id, success := "mcp:"+name, true
 		r := audit.Record{
 			Event: audit.Changed, ExtensionID: id, Command: "extension", Action: word, Target: id, Origin: string(capability.ByPerson),
-			UserID: a.Principal.ID, Tenant: a.Principal.Tenant, Status: audit.Completed, Success: &success,
+			UserID: by.ID, Tenant: by.Tenant, Status: audit.Completed, Success: &success,
 		}
 		if why != "" {
 			r.Metadata.Notes = map[string]string{"why": why}

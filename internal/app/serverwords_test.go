@@ -103,7 +103,7 @@ func TestAcceptHeld(t *testing.T) {
 			t.Errorf("finding %v is of the pins, want those of the scan", f)
 		}
 	}
-	done, err := a.AcceptTools(t.Context(), r)
+	done, err := a.AcceptTools(t.Context(), a.Principal, r)
 	if err != nil || done.Accepted != 2 || !slices.Equal(done.Usable, []string{"mcp:s/fine"}) || len(done.Held["mcp:s/evil"]) == 0 {
 		t.Errorf("AcceptTools = %+v, %v, want fine usable and evil held", done, err)
 	}
@@ -149,22 +149,22 @@ func TestSwitchServer(t *testing.T) {
 	}
 	a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
 	a.ListServers(t.Context(), "s")
-	if changed, err := a.SwitchServer(t.Context(), "s", false, "too loud"); err != nil || !changed {
+	if changed, err := a.SwitchServer(t.Context(), a.Principal, "s", false, "too loud"); err != nil || !changed {
 		t.Fatalf("SwitchServer(off) = %v, %v", changed, err)
 	}
 	if st := a.gateway.Status()[1]; st.State != mcpgateway.Disabled {
 		t.Errorf("state = %v, want it off", st.State)
 	}
-	if changed, err := a.SwitchServer(t.Context(), "s", false, ""); err != nil || changed {
+	if changed, err := a.SwitchServer(t.Context(), a.Principal, "s", false, ""); err != nil || changed {
 		t.Errorf("SwitchServer(off) again = %v, %v, want nothing to change", changed, err)
 	}
-	if changed, err := a.SwitchServer(t.Context(), "s", true, ""); err != nil || !changed {
+	if changed, err := a.SwitchServer(t.Context(), a.Principal, "s", true, ""); err != nil || !changed {
 		t.Errorf("SwitchServer(on) = %v, %v", changed, err)
 	}
 	if after, err := os.ReadFile(file); err != nil || string(after) != string(before) {
 		t.Errorf("mcp.json after off and on = %s, %v, want %s", after, err, before)
 	}
-	_, err = a.SwitchServer(t.Context(), "mine", false, "")
+	_, err = a.SwitchServer(t.Context(), a.Principal, "mine", false, "")
 	if capability.KindOf(err) != capability.Invalid || !strings.Contains(err.Error(), "ken.yaml:1") || !strings.Contains(err.Error(), "add disabled: true under mcp.servers.mine") {
 		t.Errorf("SwitchServer of ken.yaml = %v, want where to write it", err)
 	}
@@ -369,30 +369,39 @@ func TestWithheld(t *testing.T) {
 	}
 }
 
-// TestAcceptedElsewhere: tools that another process accepts may be used here
-// soon after.
-func TestAcceptedElsewhere(t *testing.T) {
-	home, getenv := home(t, nil)
+// waitsForReview opens an App with a server whose tool fine is new and waits for
+// review, and gives what waits until that tool stands otherwise.
+func waitsForReview(t *testing.T, home string, getenv func(string) string) (stands func(catalog.State)) {
+	t.Helper()
 	more := filepath.Join(t.TempDir(), "more")
 	servers(t, filepath.Join(home, ".ken", "mcp.json"), map[string]map[string]any{"s": {"env": map[string]string{"KEN_TEST_MORE": more}}})
 	if err := open(t, Config{Getenv: getenv, Dir: t.TempDir(), Servers: true}).Close(); err != nil {
 		t.Fatal(err)
 	}
 	write(t, more, "")
-	here := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
-	here.ListServers(t.Context(), "s")
-	watch(t, here)
-	stands := func(state catalog.State) func() bool {
-		return func() bool { e, ok := here.catalog.Snapshot().Get("mcp:s/fine"); return ok && e.State == state }
+	a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
+	a.ListServers(t.Context(), "s")
+	watch(t, a)
+	stands = func(state catalog.State) {
+		t.Helper()
+		until(t, a, func() bool { e, ok := a.catalog.Snapshot().Get("mcp:s/fine"); return ok && e.State == state })
 	}
-	until(t, here, stands(catalog.Quarantined))
+	stands(catalog.Quarantined)
+	return stands
+}
+
+// TestAcceptedElsewhere: tools that another process accepts may be used here
+// soon after.
+func TestAcceptedElsewhere(t *testing.T) {
+	home, getenv := home(t, nil)
+	stands := waitsForReview(t, home, getenv)
 	there := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
 	r, err := there.ReviewServer(t.Context(), "s")
 	if err == nil {
-		_, err = there.AcceptTools(t.Context(), r)
+		_, err = there.AcceptTools(t.Context(), there.Principal, r)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	until(t, here, stands(catalog.Active))
+	stands(catalog.Active)
 }

@@ -76,10 +76,10 @@ func skillsOff(settings config.Config) []policy.Rule {
 // skills gives what skills say in the prompt of a session: the program's own
 // whose tools may be called, and those of the catalog that are to be in every
 // prompt. The others are found by what is asked.
-func (a *App) skills(ctx context.Context, view door.View) ([]prompt.Skill, []string) {
+func (a *App) skills(ctx context.Context, now *ruling, view door.View) ([]prompt.Skill, []string) {
 	var out []prompt.Skill
 	var missing []string
-	if rules := a.Rules(); rules != nil {
+	if rules := now.rules; rules != nil {
 		for _, m := range ownSkills() {
 			there := slices.ContainsFunc(m.tools, func(id string) bool { _, err := view.Lookup(id); return err == nil })
 			if there {
@@ -88,7 +88,7 @@ func (a *App) skills(ctx context.Context, view door.View) ([]prompt.Skill, []str
 		}
 	}
 	wanted := map[capability.ID]bool{}
-	for _, name := range a.Settings.Skills.Always {
+	for _, name := range now.said.Skills.Always {
 		e, err := lookupSkill(view, name)
 		switch {
 		case err == nil:
@@ -97,9 +97,9 @@ func (a *App) skills(ctx context.Context, view door.View) ([]prompt.Skill, []str
 			missing = append(missing, fmt.Sprintf("skills.always names %s, and there is none that may be used", name))
 		}
 	}
-	for e := range view.All() {
+	for _, e := range activeSkills(view) {
 		always := e.Trust >= capability.TrustUser && e.Meta["always"] == "true"
-		if e.Kind == capability.KindSkill && e.State == catalog.Active && (always || wanted[e.ID]) {
+		if always || wanted[e.ID] {
 			d, err := a.Door.Describe(ctx, view, string(e.ID))
 			if err != nil {
 				missing = append(missing, fmt.Sprintf("the text of %s cannot be read: %v", e.ID, err))
@@ -109,6 +109,22 @@ func (a *App) skills(ctx context.Context, view door.View) ([]prompt.Skill, []str
 		}
 	}
 	return out, missing
+}
+
+type skillsKey struct{}
+
+// activeSkills gives the skills of a view. They are looked for once: a catalog
+// may have thousands of other things.
+func activeSkills(view door.View) []*door.Entry {
+	return view.Keep(skillsKey{}, func() any {
+		var out []*door.Entry
+		for e := range view.All() {
+			if e.Kind == capability.KindSkill && e.State == catalog.Active {
+				out = append(out, e)
+			}
+		}
+		return out
+	}).([]*door.Entry) // nothing else is kept under the key
 }
 
 func lookupSkill(view door.View, name string) (*door.Entry, error) {

@@ -7,7 +7,10 @@ import (
 	"sync"
 
 	"ken/capability"
+	"ken/internal/door"
+	"ken/internal/govern/policy"
 	"ken/internal/know/catalog"
+	"ken/internal/serve/auth"
 	"ken/internal/talk/slash"
 )
 
@@ -28,9 +31,50 @@ func (a *App) Commands() *slash.Index {
 	if a.commands.index != nil && a.commands.version == s.Version() {
 		return a.commands.index
 	}
+	a.commands.index, a.commands.version = indexOf(all(s, a.own.Snapshot())), s.Version()
+	return a.commands.index
+}
+
+// CommandsFor gives the commands of a principal. Of others than the person who
+// started the program they are only those that they see: a command that is
+// hidden from them is none.
+func (a *App) CommandsFor(who capability.Principal) *slash.Index {
+	if who.ID == a.Principal.ID && who.Tenant == a.Principal.Tenant {
+		return a.Commands()
+	}
+	return commandsIn(a.Door.ViewFor(door.Viewer{Principal: who, Origin: capability.ByPerson}))
+}
+
+// CommandsOf gives the commands of whoever asks over HTTP. An agent has those
+// that it sees, whoever it works for.
+func (a *App) CommandsOf(who auth.Identity) *slash.Index {
+	if who.Decides {
+		return a.CommandsFor(who.Principal)
+	}
+	return commandsIn(a.Door.ViewFor(door.Viewer{Principal: who.Principal, Origin: capability.ByModel, Surface: policy.SurfaceAPI}))
+}
+
+func commandsIn(view door.View) *slash.Index {
+	return view.Keep(commandsKey{}, func() any {
+		return indexOf(func(yield func(*door.Entry) bool) {
+			for _, list := range []iter.Seq[*door.Entry]{view.All(), view.Own()} {
+				for e := range list {
+					if !yield(e) {
+						return
+					}
+				}
+			}
+		})
+	}).(*slash.Index) // nothing else is kept under the key
+}
+
+type commandsKey struct{}
+
+// indexOf gives the commands among entries.
+func indexOf(entries iter.Seq[*catalog.Entry]) *slash.Index {
 	var list []*capability.Capability
 	var tools []slash.Command
-	for e := range all(s, a.own.Snapshot()) {
+	for e := range entries {
 		switch {
 		case e.State != catalog.Active:
 		case e.Kind == capability.KindCommand:
@@ -53,8 +97,7 @@ func (a *App) Commands() *slash.Index {
 			taken[t.Name] = true
 		}
 	}
-	a.commands.index, a.commands.version = slash.New(known), s.Version()
-	return a.commands.index
+	return slash.New(known)
 }
 
 // all gives the entries of several snapshots.
@@ -70,9 +113,18 @@ func all(list ...*catalog.Snapshot) iter.Seq[*catalog.Entry] {
 	}
 }
 
-// Route makes the call that a line stands for: "/command action arguments".
-func (a *App) Route(ctx context.Context, line string) (capability.Call, error) {
-	index := a.Commands()
+// Route makes the call that a line of a principal's stands for: "/command action
+// arguments".
+func (a *App) Route(ctx context.Context, who capability.Principal, line string) (capability.Call, error) {
+	return a.route(ctx, a.CommandsFor(who), line)
+}
+
+// RouteOf is Route for whoever asks over HTTP.
+func (a *App) RouteOf(ctx context.Context, who auth.Identity, line string) (capability.Call, error) {
+	return a.route(ctx, a.CommandsOf(who), line)
+}
+
+func (a *App) route(ctx context.Context, index *slash.Index, line string) (capability.Call, error) {
 	route, err := index.Parse(line)
 	if err != nil {
 		return capability.Call{}, err

@@ -141,7 +141,7 @@ func (s *sources) usual() {
 		}
 		if settings.Starter == config.StarterAuto {
 			p.fallback = true
-			p.place.Why = "part of the program, used while there is nothing else (catalog.starter: auto)"
+			p.place.Why = "part of the program, used while you have no tools of your own (catalog.starter: auto)"
 		}
 		s.plan = append(s.plan, p)
 	}

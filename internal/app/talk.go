@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -31,15 +32,16 @@ import (
 type talking struct {
 	sessions part[*session.Store]
 	engine   part[*engine.Engine]
-	table    part[*model.Table]
-	refused  sync.Map  // *openai.Refusals, by provider
-	given    llm.Model // by the program; nil: that of ken.yaml
+	table    tableFiles
+	pricing  sync.Mutex // held while prices are written
+	refused  sync.Map   // *openai.Refusals, by provider
+	given    llm.Model  // by the program; nil: that of ken.yaml
+	named    string     // instead of the model of ken.yaml; guarded by the lawbook
 }
 
 func (a *App) prepareTalking(cfg Config) {
 	t := &a.talking
 	t.given = cfg.Model
-	t.table.build = a.readModelTable
 	t.sessions.build = func() (*session.Store, error) {
 		db, err := a.store.get()
 		if err != nil {
@@ -70,18 +72,12 @@ func (a *App) newEngine() (*engine.Engine, error) {
 	return engine.New(cfg), nil
 }
 
-// engineConfig is what ken.yaml says about conversations.
+// engineConfig is what conversations are led with.
 func (a *App) engineConfig() engine.Config {
-	chat := a.Settings.Chat
 	cfg := engine.Config{
-		Door: a.Door, Model: a.modelOf, Command: a.slashCommand, Environment: a.environment, Ended: a.tellTurn, Closed: chat.ToolFailure == config.FailClosed,
-		Layers: a.layers, System: chat.PromptTokens, Intents: a.intentsAt, Reads: a.onlyReads,
-		Ticket: a.ticket, Wait: a.waitForPerson, Keep: a.keepText,
-		Limits: engine.Limits{
-			Steps: chat.Steps, Mistakes: chat.Mistakes, Repeats: chat.Repeats, Parallel: chat.Parallel,
-			Requests: chat.Requests, Tokens: chat.Tokens, Cost: chat.Cost, MessageBytes: chat.MessageBytes,
-		},
-		Delivery: model.Rung(chat.ToolDelivery), Fit: prompt.Numbers{Condense: a.condenseAt()},
+		Door: a.Door, Model: a.modelOf, Command: a.slashCommand, Environment: a.environment, Ended: a.tellTurn,
+		Layers: a.layers, Intents: a.intentsAt, Reads: a.onlyReads,
+		Ticket: a.ticket, Wait: a.waitForPerson, Keep: a.keepText, Fate: a.fate, Terms: a.terms,
 	}
 	for _, p := range a.plugins {
 		if f, ok := p.(plugin.ContextFilter); ok {
@@ -91,31 +87,47 @@ func (a *App) engineConfig() engine.Config {
 	return cfg
 }
 
+// terms are what ken.yaml says about a turn that begins.
+func (a *App) terms() engine.Terms {
+	now := a.now()
+	chat := now.Chat
+	return engine.Terms{
+		System: chat.PromptTokens, Closed: chat.ToolFailure == config.FailClosed,
+		Limits: engine.Limits{
+			Steps: chat.Steps, Mistakes: chat.Mistakes, Repeats: chat.Repeats, Calls: chat.Calls, Rounds: chat.Rounds, Parallel: chat.Parallel,
+			AnswerBytes: chat.AnswerBytes, ResultBytes: chat.ResultBytes, InputBytes: chat.InputBytes,
+			Requests: chat.Requests, Tokens: chat.Tokens, Cost: chat.Cost, MessageBytes: chat.MessageBytes,
+		},
+		Delivery: model.Rung(chat.ToolDelivery), Fit: prompt.Numbers{Condense: condenseAt(now.Config)},
+	}
+}
+
 // modelOf gives the model that a session talks to.
 func (a *App) modelOf(_ context.Context, _ session.Head, retry engine.Retry) (engine.Model, error) {
-	v, err := a.answering()
+	now := a.now()
+	v, err := a.answering(now)
 	if err != nil {
 		return engine.Model{}, err
 	}
 	m := engine.Model{
-		Model: a.wrapped(v.telling(retry)), Name: v.name, Row: v.row, Effort: string(a.Settings.Chat.Effort), MaxTokens: a.Settings.Chat.MaxTokens,
+		Model: a.wrapped(v.telling(retry)), Name: v.name, Ref: v.ref, Row: v.row, Effort: string(now.Chat.Effort), MaxTokens: now.Chat.MaxTokens,
 	}
-	m.Condenser = m.Model
-	if ref := a.Settings.Chat.CondenseModel; ref != "" {
-		other, err := a.voice(ref)
+	m.Condenser, m.CondenserRow = m.Model, m.Row
+	if ref := now.Chat.CondenseModel; ref != "" {
+		other, err := a.voice(now, ref)
 		if err != nil {
 			return engine.Model{}, err
 		}
-		m.Condenser = a.wrapped(other.telling(retry))
+		m.Condenser, m.CondenserRow = a.wrapped(other.telling(retry)), other.row
 	}
 	return m, nil
 }
 
 // condenseAt is how full the window may be: as the provider says, or else as
 // the chat does.
-func (a *App) condenseAt() float64 {
-	percent := a.Settings.Chat.CondenseAt
-	if p, _, err := a.Settings.Provider(a.Settings.Model); err == nil && p.CondenseAt > 0 {
+func condenseAt(said config.Config) float64 {
+	percent := said.Chat.CondenseAt
+	if p, _, err := said.Provider(said.Model); err == nil && p.CondenseAt > 0 {
 		percent = p.CondenseAt
 	}
 	return float64(percent) / 100
@@ -123,15 +135,15 @@ func (a *App) condenseAt() float64 {
 
 // slashCommand reads a command. What only looks like one is meant for the model.
 func (a *App) slashCommand(ctx context.Context, in engine.Input) (engine.Command, bool, error) {
-	index := a.Commands()
+	index := a.CommandsFor(in.Principal)
 	if !index.Is(in.Text) {
-		if unknown(in.Text) && a.Settings.Model == "" {
+		if unknown(in.Text) && a.ModelName() == "" {
 			_, err := index.Parse(in.Text) // it says what there is
 			return engine.Command{}, true, err
 		}
 		return engine.Command{}, false, nil
 	}
-	call, err := a.Route(ctx, in.Text)
+	call, err := a.Route(ctx, in.Principal, in.Text)
 	if err != nil {
 		return engine.Command{}, true, err
 	}
@@ -184,8 +196,8 @@ func unknown(text string) bool {
 
 // Completions gives what may stand at the cursor of a line that begins with a
 // slash.
-func (a *App) Completions(line string, cursor int) []slash.Completion {
-	return a.Commands().Complete(line, cursor)
+func (a *App) Completions(who capability.Principal, line string, cursor int) []slash.Completion {
+	return a.CommandsFor(who).Complete(line, cursor)
 }
 
 // layers gives the system prompt of a session that begins.
@@ -194,6 +206,7 @@ func (a *App) layers(ctx context.Context, in engine.LayerInput) ([]prompt.Layer,
 	if in.Rung == model.Whole && in.Map != "" {
 		on.Rung = "" // there is more than tools, and it is found
 	}
+	now := a.laws.current()
 	layers, wrong := prompt.Load(on, a.contextFolders(in.Map)...)
 	var notices []engine.Notice
 	for _, n := range wrong {
@@ -202,15 +215,15 @@ func (a *App) layers(ctx context.Context, in engine.LayerInput) ([]prompt.Layer,
 	if in.Map != "" {
 		layers = append(layers, prompt.Layer{Name: prompt.Map, Text: in.Map})
 	}
-	if text := workText(a.Settings.Work); text != "" {
+	if text := workText(now.said.Work); text != "" {
 		layers = append(layers, prompt.Layer{Name: "work", Text: text})
 	}
-	skills, missing := a.skills(ctx, in.View)
+	skills, missing := a.skills(ctx, now, in.View)
 	layers = append(layers, prompt.Skills(skills))
 	for _, text := range missing {
 		notices = append(notices, engine.Notice{Name: "degraded", Text: text})
 	}
-	if a.Settings.Chat.Memory {
+	if now.said.Chat.Memory {
 		layers = append(layers, a.previous(ctx, in))
 	}
 	for _, p := range a.plugins {
@@ -308,11 +321,11 @@ func previousText(head session.Head, live []session.Entry) string {
 
 // intentsAt gives the rules about intents at a surface.
 func (a *App) intentsAt(surface string) engine.IntentRules {
-	rules := a.Rules()
+	now := a.laws.current()
+	rules, chat := now.rules, now.said.Chat
 	if rules == nil || !rules.AsksIntent(policy.Surface(surface)) {
 		return engine.IntentRules{}
 	}
-	chat := a.Settings.Chat
 	out := engine.IntentRules{
 		Names: policy.Intents(), Request: chat.IntentScope == config.IntentRequest, Remember: chat.RememberIntents,
 		Allows: func(intent string, e *door.Entry) bool {
@@ -364,6 +377,16 @@ func (a *App) waitForPerson(ctx context.Context, id string) (bool, error) {
 	return t.State == approval.Granted, t.Err()
 }
 
+// fate gives what the runner kept of a call of a session.
+func (a *App) fate(ctx context.Context, call capability.Call) (engine.Fate, bool, error) {
+	r, err := a.runner.get()
+	if err != nil {
+		return engine.Fate{}, false, err
+	}
+	f, ok, err := r.Fate(ctx, call)
+	return engine.Fate(f), ok, err
+}
+
 // keepText puts away what is too long for a message, and gives its beginning
 // and its end with the handle by which the rest is read.
 func (a *App) keepText(_ context.Context, k engine.Kept) (string, error) {
@@ -372,9 +395,12 @@ func (a *App) keepText(_ context.Context, k engine.Kept) (string, error) {
 		return "", err
 	}
 	scope := result.ScopeOf(capability.Call{Principal: k.Principal, Session: k.Session})
-	e, err := kept.Keep(scope, result.About{Target: capability.ID("chat:" + k.Name), MIME: "text/plain"}, k.Text, false, nil)
+	e, err := kept.Keep(scope, result.About{Target: capability.ID("chat:" + k.Name), MIME: cmp.Or(k.MIME, "text/plain")}, k.Text, false, nil)
 	if err != nil {
 		return "", err
+	}
+	if k.MIME != "" {
+		return result.Where(e), nil
 	}
 	return result.Ends(k.Text, k.Limit, "read them with read_result, handle "+e.Handle), nil
 }
@@ -393,7 +419,7 @@ type Answer struct {
 // turn itself.
 func (a *App) Reply(ctx context.Context, who capability.Principal, sess string, asked engine.Asked, said Answer) error {
 	if asked.What == engine.Consent && asked.Ticket != "" {
-		answer := approval.Answer{By: who, Effect: approval.No, Scope: said.Scope}
+		answer := approval.Answer{By: who, Effect: approval.No, Scope: said.Scope, Note: said.Text}
 		if said.Yes {
 			answer.Effect = approval.Yes
 		}

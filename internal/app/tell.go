@@ -11,6 +11,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/config"
+	"ken/internal/find/outcome"
 	"ken/internal/govern/policy"
 	"ken/internal/govern/trace"
 	"ken/internal/run/runner"
@@ -33,15 +34,17 @@ func (a *App) prepareTelling() {
 	}
 }
 
-// tellTurn tells of a turn that is over: the span that those of its calls are
-// below.
+// tellTurn tells of a turn that is over: a line of what it came to, and the
+// span that those of its calls are below.
 func (a *App) tellTurn(done engine.Done, began time.Time) {
+	ended := time.Now()
+	a.recordTurn(done, ended.Sub(began))
 	if a.telling.spans == nil {
 		return
 	}
 	turn := strconv.Itoa(done.Turn)
 	s := trace.Span{
-		ID: trace.TurnID(done.Session, turn), Name: "turn", Began: began, Ended: time.Now(),
+		ID: trace.TurnID(done.Session, turn), Name: "turn", Began: began, Ended: ended,
 		Attributes: map[string]string{
 			"ken.session": done.Session, "ken.turn": turn, "ken.end": string(done.Reason), "gen_ai.operation.name": "invoke_agent",
 			"gen_ai.usage.input_tokens": strconv.Itoa(done.Usage.Input), "gen_ai.usage.output_tokens": strconv.Itoa(done.Usage.Output),
@@ -51,6 +54,21 @@ func (a *App) tellTurn(done engine.Done, began time.Time) {
 		s.Failed = done.Why
 	}
 	a.telling.spans.Add(s)
+}
+
+// recordTurn writes down what a turn came to. That it could not be is told by
+// the log's own health.
+func (a *App) recordTurn(done engine.Done, took time.Duration) {
+	u, acc := done.Usage, done.Account
+	e := outcome.Event{
+		Session: done.Session, Turn: strconv.Itoa(done.Turn), Tenant: acc.Tenant, End: string(done.Reason), TookUS: took.Microseconds(),
+		Requests: done.Steps, Shown: acc.Shown, Added: acc.Added, Dump: acc.Dump, Cost: done.Cost,
+		Usage: outcome.Usage{Input: u.Input, Output: u.Output, CachedRead: u.CachedRead, CachedWrite: u.CachedWrite},
+	}
+	if done.Steps > 0 {
+		e.Model = acc.Model
+	}
+	_ = a.Door.Turned(e)
 }
 
 // tell tells of a call that has ended: its span, and a line where it may have

@@ -10,8 +10,8 @@ import (
 const tidyEvery = time.Hour
 
 // tidy removes what is past its time, now and then, until ctx ends: results
-// that nobody can read any more, sessions that chat.keep lets go, and chains of the trail that audit.keep lets
-// go. What goes wrong is told and tried again.
+// that nobody can read any more, sessions that chat.keep lets go, and chains of
+// the trail that audit.keep lets go. What goes wrong is told and tried again.
 func (a *App) tidy(ctx context.Context) {
 	tick := time.NewTicker(tidyEvery)
 	defer tick.Stop()
@@ -39,7 +39,7 @@ func (a *App) sweep(ctx context.Context) error {
 	if log, made := a.trail.there(); made {
 		err = errors.Join(err, a.register(log))
 	}
-	keep := a.Settings.Audit.Keep
+	keep := a.now().Audit.Keep
 	if keep <= 0 {
 		return err
 	}

@@ -13,39 +13,54 @@ import (
 	"ken/internal/govern/audit"
 )
 
-// Settle answers a ticket for a person and puts the answer on the record. One
-// that cannot be recorded does not hold.
+// Settle answers a ticket for a person. The answer is on the record before it
+// holds, so that no effect is older than the consent to it; one that cannot be
+// recorded does not hold. Where somebody else was faster the record is followed by
+// one that says so.
 func (a *App) Settle(ctx context.Context, ticket string, answer approval.Answer) (approval.Ticket, error) {
 	desk, log, err := a.deskAndTrail()
 	if err != nil {
 		return approval.Ticket{}, err
 	}
-	t, err := desk.Settle(ctx, ticket, answer)
-	if err != nil {
-		return t, err
+	var rec audit.Record
+	recorded := false
+	t, err := desk.SettleAfter(ctx, ticket, answer, func(t approval.Ticket) error {
+		if recorded {
+			return nil
+		}
+		rec = answerRecord(t, answer)
+		_, err := log.Append(ctx, rec)
+		recorded = err == nil
+		return err
+	})
+	if err != nil && recorded {
+		rec.Metadata.Notes["void"] = "the answer did not hold: " + err.Error()
+		_, failed := log.Append(context.WithoutCancel(ctx), rec)
+		err = errors.Join(err, failed)
 	}
+	return t, err
+}
+
+func answerRecord(t approval.Ticket, answer approval.Answer) audit.Record {
 	rec := audit.ForCall(t.Question.Call)
 	rec.Event, rec.Rule, rec.UserID, rec.Origin = audit.Approval, t.Question.Rule, answer.By.ID, string(capability.ByPerson)
 	rec.Metadata.Notes = map[string]string{"ticket": t.ID, "answer": string(answer.Effect), "scope": string(answer.Scope), "note": answer.Note}
 	if !answer.Until.IsZero() {
 		rec.Metadata.Notes["until"] = answer.Until.UTC().Format("2006-01-02T15:04:05Z")
 	}
-	if _, err := log.Append(ctx, rec); err != nil {
-		return t, errors.Join(err, desk.Revoke(context.WithoutCancel(ctx), t.ID, answer.By, "it could not be recorded"))
-	}
-	return t, nil
+	return rec
 }
 
 // Revoke takes an answer back, on the record.
-func (a *App) Revoke(ctx context.Context, id, why string) error {
+func (a *App) Revoke(ctx context.Context, id string, by capability.Principal, why string) error {
 	desk, log, err := a.deskAndTrail()
 	if err != nil {
 		return err
 	}
-	if err := desk.Revoke(ctx, id, a.Principal, why); err != nil {
+	if err := desk.Revoke(ctx, id, by, why); err != nil {
 		return err
 	}
-	rec := audit.Record{Event: audit.Approval, UserID: a.Principal.ID, Tenant: a.Principal.Tenant, Origin: string(capability.ByPerson)}
+	rec := audit.Record{Event: audit.Approval, UserID: by.ID, Tenant: by.Tenant, Origin: string(capability.ByPerson)}
 	rec.Metadata.Notes = map[string]string{"ticket": id, "answer": "revoke", "note": why}
 	_, err = log.Append(ctx, rec)
 	return err

@@ -98,7 +98,7 @@ func (c *command) approveGrant() *cobra.Command {
 			return c.settle(ctx, a, given[0], answer)
 		}),
 	}
-	cmd.Flags().StringVar(&scope, "for", string(approval.Once), "how far it reaches: `once`, session or always")
+	cmd.Flags().StringVar(&scope, "for", string(approval.Once), "how far it reaches: `once`, or with any arguments: session or always")
 	cmd.Flags().StringVar(&until, "until", "", "in every session up to this `time`: a duration such as 8h, or 2026-01-31T12:00:00Z")
 	cmd.Flags().StringVar(&note, "note", "", "a `word` about why, for the record")
 	return cmd
@@ -157,7 +157,7 @@ func (c *command) approveRevoke() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "revoke ID", Short: "Take an answer back", Args: args(cobra.ExactArgs(1)),
 		RunE: c.with(func(ctx context.Context, a *app.App, given []string) error {
-			if err := a.Revoke(ctx, given[0], why); err != nil {
+			if err := a.Revoke(ctx, given[0], a.Principal, why); err != nil {
 				return err
 			}
 			if c.json {

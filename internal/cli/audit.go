@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -160,25 +161,22 @@ func (c *command) auditTail() *cobra.Command {
 	return cmd
 }
 
-// lastRecords prints the newest few records that a filter chooses.
+// lastRecords prints the newest few records that a filter chooses, the oldest
+// of them first. What cannot be read is for query and verify to tell.
 func lastRecords(ctx context.Context, dir string, f audit.Filter, n int, print func(audit.Entry) error) error {
-	var last []audit.Entry
-	for e, err := range audit.Query(dir, f) {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if err == nil && n > 0 {
-			if last = append(last, e); len(last) > 2*n {
-				last = append(last[:0], last[len(last)-n:]...)
-			}
-		}
+	if n <= 0 {
+		return nil
 	}
-	for _, e := range last[max(0, len(last)-n):] {
+	page, err := audit.Newest(ctx, dir, audit.Search{Filter: f, Chains: true}, "", n)
+	if err != nil {
+		return err
+	}
+	for _, e := range slices.Backward(page.Entries) {
 		if err := print(e); err != nil {
 			return err
 		}
 	}
-	return nil
+	return ctx.Err()
 }
 
 func (c *command) auditVerify() *cobra.Command {

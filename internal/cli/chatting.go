@@ -109,7 +109,7 @@ func (c *command) chat(ctx context.Context, a *app.App, k chatCall) error {
 		return c.listSessions(ctx, a)
 	}
 	if k.model != "" {
-		a.Settings.Model = k.model
+		a.UseModel(k.model)
 	}
 	// Somebody who stops reading must not end this process: the turn would have no
 	// end, and the session would stay locked. The signal is taken rather than

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"ken/internal/app"
 	"ken/internal/config"
 	"ken/internal/govern/policy"
 )
@@ -73,10 +74,14 @@ func (c *command) configSet() *cobra.Command {
 			if err := config.Set(file, given[0], given[1]); err != nil {
 				return err
 			}
+			atOnce := app.CountsAtOnce(given[0])
 			if c.json {
-				return c.printJSON(map[string]string{"file": file, "key": given[0], "value": config.Shown(given[0], given[1])})
+				return c.printJSON(map[string]any{"file": file, "key": given[0], "value": config.Shown(given[0], given[1]), "restart": !atOnce})
 			}
 			c.out.linef("%s: %s is now %s", foreign(file), foreign(given[0]), foreign(config.Shown(given[0], given[1])))
+			if !atOnce {
+				c.out.linef("%s", c.out.style(dim, "A Ken that runs has it when it is started again."))
+			}
 			return nil
 		},
 	}

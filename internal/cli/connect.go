@@ -34,7 +34,7 @@ func (c *command) connectCommand() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&how.File, "file", "", "the client's configuration `file`, where it is not in the usual place")
 	cmd.Flags().StringVar(&how.Project, "project", "", "take the files of this `folder` too, which may be shared with others")
-	cmd.Flags().BoolVar(&how.HTTP, "http", false, "have the client ask a running ken serve, with its token, instead of starting ken mcp")
+	cmd.Flags().BoolVar(&how.HTTP, "http", false, "have the client ask a running ken serve, with the token for agents, instead of starting ken mcp")
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "only show what would change")
 	cmd.Flags().BoolVar(&yes, "yes", false, "change it without asking; needed where there is no terminal")
 	return cmd
@@ -156,7 +156,8 @@ func (c *command) planConnection(a *app.App, how app.Connection, dry bool) (*con
 	return a.PlanConnection(how)
 }
 
-// tokenFor gives the token that a client is to show. A look makes none.
+// tokenFor gives the token that a client is to show: the one for agents. A look
+// makes none.
 func (c *command) tokenFor(a *app.App, dry bool) (string, error) {
 	if _, err := os.Stat(a.Places.State); dry && errors.Is(err, fs.ErrNotExist) {
 		return "a token that is made then", nil
@@ -164,11 +165,11 @@ func (c *command) tokenFor(a *app.App, dry bool) (string, error) {
 	if err := os.MkdirAll(a.Places.State, 0o700); err != nil {
 		return "", err
 	}
-	tokens, err := auth.Open(a.Places.State, a.Principal)
+	tokens, err := auth.Open(a.Places.State)
 	if err != nil {
 		return "", err
 	}
-	return tokens.Token().Reveal(), nil
+	return tokens.Agent().Reveal(), nil
 }
 
 func (c *command) printPlan(p *connect.Plan) {

@@ -42,7 +42,7 @@ func (c *command) discoverCommand() *cobra.Command {
 		Use: `discover "MESSAGE"`, Short: "Show what would be shown for a message, and why",
 		Example: "  ken discover \"what changed in this repository lately\"\n" +
 			"  ken discover --kind skill --available \"write a release note\"",
-		Args: args(cobra.MinimumNArgs(1)),
+		Args: something(`there is no message; say what you want done: ken discover "search the web"`),
 	}
 	cmd.RunE = c.with(func(ctx context.Context, a *app.App, given []string) error {
 		message := strings.Join(given, " ")

@@ -47,18 +47,7 @@ func (c *command) facts(cmd *cobra.Command) (doctor.Facts, error) {
 		return doctor.Facts{}, err
 	}
 	defer a.Close()
-	f := doctor.Facts{
-		ConfigFiles: a.Settings.Files(), Home: a.Places.Home, CacheErr: a.CacheErr(),
-		Servers: a.ServerHealth(cmd.Context()),
-	}
-	f.Listing = a.Oversee().List() // with what the servers list
-	f.Meaning, f.MeaningErr = a.Meaning(cmd.Context())
-	f.Model, f.ModelErr = a.Answering()
-	f.Running = a.Running(cmd.Context())
-	for _, p := range a.Reading {
-		f.Places = append(f.Places, doctor.Place{Name: p.Name, Why: p.Why})
-	}
-	return f, nil
+	return a.Facts(cmd.Context()), nil
 }
 
 func (c *command) printChecks(checks []doctor.Check) {

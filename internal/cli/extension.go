@@ -121,7 +121,7 @@ func (c *command) extensionEnable() *cobra.Command {
 			if err := c.accept(ctx, x, digest); err != nil {
 				return err
 			}
-			if err := a.Enable(ctx, x, why); err != nil {
+			if err := a.Enable(ctx, a.Principal, x, why); err != nil {
 				return err
 			}
 			return c.enabled(x, "is on")
@@ -173,7 +173,7 @@ func (c *command) extensionDisable() *cobra.Command {
 				return c.switchOff(ctx, a, server, why)
 			}
 			name := strings.TrimPrefix(given[0], "extension:")
-			off, err := a.Disable(ctx, name, place, why)
+			off, err := a.Disable(ctx, a.Principal, name, place, why)
 			if err != nil {
 				return err
 			}

@@ -91,7 +91,7 @@ func (c *command) printFindings(server, tool string, found []capability.Finding)
 // acceptServer switches a server on where it is off, and lets the tools that
 // wait be used, once a person has seen them.
 func (c *command) acceptServer(ctx context.Context, a *app.App, name, digest, why string) error {
-	on, err := a.SwitchServer(ctx, name, true, why)
+	on, err := a.SwitchServer(ctx, a.Principal, name, true, why)
 	if err != nil {
 		return err
 	}
@@ -118,7 +118,7 @@ func (c *command) acceptServer(ctx context.Context, a *app.App, name, digest, wh
 	if err := c.acceptShown(ctx, r, digest); err != nil {
 		return err
 	}
-	done, err := a.AcceptTools(ctx, r)
+	done, err := a.AcceptTools(ctx, a.Principal, r)
 	if err != nil {
 		return err
 	}
@@ -160,7 +160,7 @@ func (c *command) switchOff(ctx context.Context, a *app.App, name, why string) e
 	if name == "" {
 		return usageError{errors.New("name the server, as in mcp:files")}
 	}
-	changed, err := a.SwitchServer(ctx, name, false, why)
+	changed, err := a.SwitchServer(ctx, a.Principal, name, false, why)
 	if err != nil {
 		return err
 	}

@@ -37,12 +37,12 @@ func (c *command) runCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: `run "/command action arguments"`, Short: "Run one command through all checks, in the sandbox, on the record",
 		Long: "Run one slash command, or one capability by its id with its arguments as JSON:\n" +
-			"  ken run \"/git log --count 5\"\n" +
+			"  ken run \"/list-files --path docs\"\n" +
 			"  ken run tool:read_file '{\"path\":\"README.md\"}'\n\n" +
 			"What the rules want a person's consent for is asked on a terminal; elsewhere the\n" +
 			"status is 4, and ken approve answers. Status: 0 done, 1 failed, 2 usage, 3 refused,\n" +
 			"4 waiting for approval, 124 timeout.",
-		Args: args(cobra.MinimumNArgs(1)),
+		Args: something(`there is nothing to run; write a command, as in ken run "/list-files", or an id with its arguments, as in ken run tool:read_file '{"path":"README.md"}'`),
 		RunE: c.with(func(ctx context.Context, a *app.App, given []string) error { return c.run(ctx, a, r, given) }),
 	}
 	// What follows the command is its own, dashes too.
@@ -52,6 +52,16 @@ func (c *command) runCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&r.again, "again", false, "with --key: run it again although nobody knows whether an earlier try had its effect")
 	cmd.Flags().StringVar(&r.mode, "mode", "", "the `mode` to run in (policy.modes)")
 	return cmd
+}
+
+// something refuses to be called without a word, and says what to write.
+func something(lacking string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, given []string) error {
+		if len(given) == 0 {
+			return usageError{errors.New(lacking + "; see " + cmd.CommandPath() + " --help")}
+		}
+		return nil
+	}
 }
 
 func (c *command) run(ctx context.Context, a *app.App, r runCall, given []string) error {
@@ -102,7 +112,7 @@ func (c *command) callOf(ctx context.Context, a *app.App, given []string) (capab
 		for _, word := range given[1:] { // the shell has taken the line apart
 			line += " " + quoteWord(word)
 		}
-		call, err := a.Route(ctx, line)
+		call, err := a.Route(ctx, a.Principal, line)
 		if _, isFault := errors.AsType[*slash.Fault](err); isFault && capability.KindOf(err) == capability.Invalid {
 			err = usageError{err}
 		}

@@ -13,7 +13,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"ken/capability"
 	"ken/internal/app"
 	"ken/internal/config"
 	"ken/internal/door"
@@ -27,7 +26,7 @@ func (c *command) serveCommand() *cobra.Command {
 	var addr string
 	var background bool
 	cmd := &cobra.Command{
-		Use: "serve", Short: "Serve the HTTP API and MCP", Args: args(cobra.NoArgs),
+		Use: "serve", Short: "Serve the page, the HTTP API and MCP", Args: args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if background {
 				return c.daemon(cmd.Context())
@@ -74,7 +73,7 @@ func (c *command) serveHouse(cmd *cobra.Command, addr string) error {
 		hosted <- nil
 	} else {
 		go func() {
-			hosted <- l.Serve(inner, daemon.Config{Version: app.Version(), Idle: -1, Log: log, Refuse: daemon.NotOwn}, c.guests(house, log))
+			hosted <- l.Serve(inner, daemon.Config{Version: app.Version(), Idle: -1, Log: log, Refuse: notOwn}, c.guests(house, log))
 		}()
 	}
 	err = c.serve(ctx, a, addr)
@@ -84,17 +83,30 @@ func (c *command) serveHouse(cmd *cobra.Command, addr string) error {
 	return errors.Join(err, house.Close())
 }
 
-// grace is how long requests may take to finish when the server is asked to
-// stop.
+// notOwn is [daemon.NotOwn] but for this process itself, whose doctor asks as any
+// other does.
+func notOwn(pid int) error {
+	if pid == os.Getpid() {
+		return nil
+	}
+	return daemon.NotOwn(pid)
+}
+
+// grace is how long turns and requests may take to finish when the server is
+// asked to stop; asked a second time it stops at once.
+const grace = time.Minute
+
 // roomIdle is how long what was read of a folder is kept once its last client has
 // gone.
 const roomIdle = 10 * time.Minute
 
-const grace = 10 * time.Second
-
 func (c *command) serve(ctx context.Context, a *app.App, addr string) error {
 	log := slog.New(slog.NewTextHandler(c.err, nil))
-	handler, tokens, err := c.site(ctx, a, addr, log)
+	// Those who only wait for news are let go first, so that stopping does not
+	// wait for them.
+	waiting, letGo := context.WithCancel(ctx)
+	defer letGo()
+	site, handler, tokens, err := c.site(waiting, a, addr, log)
 	if err != nil {
 		return err
 	}
@@ -106,6 +118,8 @@ func (c *command) serve(ctx context.Context, a *app.App, addr string) error {
 	following, stopFollowing := context.WithCancel(ctx)
 	defer stopFollowing()
 	go c.follow(following, a)
+	// Whoever comes first does not wait for what is made once.
+	go func() { _, _ = a.FindFor(following, "get ready") }()
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(l) }()
 
@@ -114,7 +128,7 @@ func (c *command) serve(ctx context.Context, a *app.App, addr string) error {
 	case err = <-served:
 	case <-ctx.Done():
 		bye, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
-		err = srv.Shutdown(bye)
+		err = errors.Join(site.Drain(bye), srv.Shutdown(bye), srv.Close()) // Close: whoever is still there is let go
 		cancel()
 	}
 	if errors.Is(err, http.ErrServerClosed) {
@@ -166,53 +180,53 @@ func (c *command) announce(url string, s door.Stats, tokens *auth.Tokens) {
 		about := map[string]any{"url": url, "catalog": s}
 		if tokens != nil {
 			about["tokenFile"] = tokens.Path()
+			about["agentTokenFile"] = tokens.AgentPath()
+			about["page"] = tokens.Link(url + "/")
 		}
 		_ = c.printJSON(about) // nobody reads it: serve all the same
 		return
 	}
-	c.out.linef("ken serves %s on %s (%s/api/v1/catalog, MCP at %s/mcp); Ctrl-C stops it", plural(s.Capabilities, "capability"), url, url, url)
+	page := url + "/"
 	if tokens != nil {
-		c.out.linef("whoever asks needs the token in %s, as in: curl -H \"Authorization: Bearer $(cat %s)\" %s/api/v1/catalog", tokens.Path(), tokens.Path(), url)
+		page = tokens.Link(page)
 	}
-}
-
-// patient lets requests take their time: a call may, and a client may listen for
-// news as long as it wants.
-func patient(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		control := http.NewResponseController(w)
-		if err := errors.Join(control.SetReadDeadline(time.Time{}), control.SetWriteDeadline(time.Time{})); err != nil {
-			http.Error(w, "this connection cannot be kept open", http.StatusInternalServerError)
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
+	c.out.linef("%s", c.out.style(bold, page))
+	c.out.linef("Ken knows %s. That link opens the page and signs you in; Ctrl-C stops Ken, and the link with it.", plural(s.Capabilities, "capability"))
+	c.out.linef("%s", c.out.style(dim, "The API is at "+url+"/api/v1 (described by /api/v1/openapi.json), MCP at "+url+"/mcp."))
+	if tokens != nil {
+		c.out.linef("%s", c.out.style(dim, fmt.Sprintf("Programs send a token that stays: curl -H \"Authorization: Bearer $(cat %s)\" %s/api/v1/catalog", tokens.Path(), url)))
+		c.out.linef("%s", c.out.style(dim, "Give agents the one in "+tokens.AgentPath()+": it works for you and cannot agree to its own calls."))
+	}
 }
 
 // site makes all that is served at an address, behind the one that says who may
 // ask.
-func (c *command) site(ctx context.Context, a *app.App, addr string, log *slog.Logger) (http.Handler, *auth.Tokens, error) {
+func (c *command) site(ctx context.Context, a *app.App, addr string, log *slog.Logger) (*app.Site, http.Handler, *auth.Tokens, error) {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
-		return nil, nil, usageError{fmt.Errorf("address %q: %w; write host:port, as in 127.0.0.1:7777", addr, err)}
+		return nil, nil, nil, usageError{fmt.Errorf("address %q: %w; write host:port, as in 127.0.0.1:7777", addr, err)}
 	}
 	set := a.Settings.Serve
-	guard := auth.Config{Off: set.Auth == config.AuthOff, Loopback: config.Loopback(host), Hosts: set.Hosts, Origins: set.Origins, Public: []string{"/healthz"}, Log: log}
-	who := func(*http.Request) (capability.Principal, bool) { return a.Principal, true }
+	guard := auth.Config{
+		Off: set.Auth == config.AuthOff, Owner: a.Owner(), Loopback: config.Loopback(host), Hosts: set.Hosts, Origins: set.Origins, Views: httpapi.Views(),
+		OIDC: a.OIDC(), SignOuts: a.SignOuts, Rate: auth.Rate{Requests: float64(set.Rate.Requests), Burst: set.Rate.Burst}, Log: log,
+	}
 	if !guard.Off {
 		if err := os.MkdirAll(a.Places.State, 0o700); err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
-		if guard.Tokens, err = auth.Open(a.Places.State, a.Principal); err != nil {
-			return nil, nil, err
+		if guard.Tokens, err = auth.Open(a.Places.State); err != nil {
+			return nil, nil, nil, err
 		}
+		a.Hold(guard.Tokens.All())
 	}
-	mux := http.NewServeMux()
-	mux.Handle("/mcp", patient(a.MCP().Handler(who)))
-	mux.Handle("/", httpapi.New(httpapi.Config{Door: a.Door, Principal: a.Principal, Version: app.Version(), Log: log, Waiting: ctx}))
-	handler, err := auth.Guard(mux, guard)
+	site, err := a.NewSite(ctx, log)
 	if err != nil {
-		return nil, nil, usageError{err}
+		return nil, nil, nil, err
 	}
-	return handler, guard.Tokens, nil
+	handler, err := auth.Guard(site, guard)
+	if err != nil {
+		return nil, nil, nil, usageError{err}
+	}
+	return site, handler, guard.Tokens, nil
 }

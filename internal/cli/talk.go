@@ -41,8 +41,8 @@ var _ chat.Talker = (*talk)(nil)
 
 // openTalk begins a conversation, or goes on with one.
 func openTalk(ctx context.Context, a *app.App, k chatCall) (*talk, error) {
-	if k.mode != "" && k.mode != noMode && !slices.Contains(modeNames(a), k.mode) {
-		return nil, usageError{fmt.Errorf("there is no mode %q; there are %s, and none", k.mode, strings.Join(modeNames(a), ", "))}
+	if k.mode != "" && k.mode != noMode && !slices.Contains(a.Modes(), k.mode) {
+		return nil, usageError{fmt.Errorf("there is no mode %q; there are %s, and none", k.mode, strings.Join(a.Modes(), ", "))}
 	}
 	e, err := a.Engine()
 	if err != nil {
@@ -115,7 +115,7 @@ func (t *talk) take(head session.Head) {
 	defer t.mu.Unlock()
 	t.head, t.mode, t.none = head, head.Mode, false
 	row := t.app.ModelRow()
-	t.status = chat.Status{Model: t.app.Settings.Model, Mode: t.mode, Session: head.ID, Turn: head.Turns, Usage: head.Usage, Cost: head.Cost, Window: row.Window}
+	t.status = chat.Status{Model: t.app.ModelName(), Mode: t.mode, Session: head.ID, Turn: head.Turns, Usage: head.Usage, Cost: head.Cost, Window: row.Window}
 }
 
 // refresh takes from the session what it has cost. What cannot be read is shown
@@ -135,23 +135,10 @@ func (t *talk) refresh(ctx context.Context) {
 	t.status.Turn, t.status.Usage, t.status.Cost = head.Turns, head.Usage, head.Cost
 }
 
-func modeNames(a *app.App) []string {
-	rules := a.Rules()
-	if rules == nil {
-		return nil
-	}
-	var out []string
-	for name := range rules.Settings().Modes {
-		out = append(out, name)
-	}
-	slices.Sort(out)
-	return out
-}
-
 // greeting says what a person should know at the beginning.
 func (t *talk) greeting(ctx context.Context) []string {
 	lines := []string{"Ken. /help lists commands, Ctrl-C stops an answer, Ctrl-D leaves."}
-	if t.app.Settings.Model == "" {
+	if t.app.ModelName() == "" {
 		lines = append(lines, "No model is configured, so only commands work: run `ken config set model PROVIDER/NAME`, as in anthropic/… or ollama/….")
 	}
 	if t.head.Turns > 0 {
@@ -192,7 +179,7 @@ func (t *talk) Turn(ctx context.Context, text string) iter.Seq2[engine.Event, er
 	if err := t.begin(ctx); err != nil {
 		return func(yield func(engine.Event, error) bool) { yield(nil, err) }
 	}
-	if rest, ok := strings.CutPrefix(text, "/"); ok && t.looksLikeCommand(rest) {
+	if rest, ok := strings.CutPrefix(text, "/"); ok && t.app.Commands().LooksLike(rest) {
 		text = " " + rest // the second slash says that it is for the model, as a blank does
 	}
 	t.mu.Lock()

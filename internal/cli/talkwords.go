@@ -9,8 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"ken/capability"
 	"ken/internal/cli/chat"
@@ -46,7 +44,7 @@ func words() []word {
 
 // Complete gives what may stand at the cursor.
 func (t *talk) Complete(line string, cursor int) []slash.Completion {
-	out := t.app.Completions(line, cursor)
+	out := t.app.Completions(t.app.Principal, line, cursor)
 	head := line[:min(max(cursor, 0), len(line))]
 	if !strings.HasPrefix(head, "/") || strings.ContainsAny(head, " \t\n") {
 		return append(out, t.completeArgument(head, cursor)...)
@@ -82,7 +80,7 @@ func (t *talk) completeArgument(head string, cursor int) []slash.Completion {
 	defer cancel()
 	switch word {
 	case "/mode":
-		for _, name := range append(modeNames(t.app), noMode) {
+		for _, name := range append(t.app.Modes(), noMode) {
 			offer(name, "")
 		}
 	case "/resume":
@@ -126,36 +124,16 @@ func (t *talk) Command(ctx context.Context, line string) (chat.Output, bool, err
 	}
 	switch {
 	case isViewWord(fields[0]):
-		return chat.Output{}, true, fmt.Errorf("%s stands alone; %s", fields[0], forTheModel)
-	case t.looksLikeCommand(line) && !t.app.Commands().Is(line):
+		return chat.Output{}, true, fmt.Errorf("%s stands alone; %s", fields[0], slash.ForModel)
+	case t.app.Commands().LooksLike(line) && !t.app.Commands().Is(line):
 		return chat.Output{}, true, t.unknownWord(line)
 	}
 	return chat.Output{}, false, nil
 }
 
-// forTheModel says how to say to the model what looks like a command.
-const forTheModel = "to say it to the model put a blank or a second slash before it"
-
 // isViewWord reports whether the view of a conversation has a word.
 func isViewWord(name string) bool {
 	return name == "/exit" || slices.ContainsFunc(chat.Words(), func(w slash.Completion) bool { return w.Text == name })
-}
-
-// looksLikeCommand reports whether a text begins with a slash and a word such as
-// commands have. Paths and comments do not.
-func (t *talk) looksLikeCommand(text string) bool {
-	if t.app.Commands().Is(text) {
-		return true
-	}
-	rest, ok := strings.CutPrefix(text, "/")
-	fields := strings.Fields(rest)
-	if !ok || len(fields) == 0 || !strings.HasPrefix(rest, fields[0]) {
-		return false
-	}
-	first, _ := utf8.DecodeRuneInString(rest)
-	return unicode.IsLetter(first) && !strings.ContainsFunc(fields[0], func(r rune) bool {
-		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_:?!,", r)
-	})
 }
 
 // unknownWord says what may have been meant by a line that is no command.
@@ -177,7 +155,7 @@ func (t *talk) unknownWord(line string) error {
 		fix = "did you mean " + strings.Join(near[:min(len(near), 3)], " or ") + "?"
 	}
 	return &capability.Error{
-		Kind: capability.NotFound, Op: "run", Target: untrusted.Line(word, 60), Err: errors.New("no command has this name"), Fix: fix + " " + forTheModel,
+		Kind: capability.NotFound, Op: "run", Target: untrusted.Line(word, 60), Err: errors.New("no command has this name"), Fix: fix + " " + slash.ForModel,
 	}
 }
 
@@ -190,7 +168,7 @@ func (t *talk) own(ctx context.Context, text string) (iter.Seq2[engine.Event, er
 	is, err := lasts, error(usageError{fmt.Errorf("%s is for a conversation that goes on; with -p use %s", word, flag)})
 	switch {
 	case isViewWord(word):
-		is, err = true, usageError{fmt.Errorf("%s belongs to a conversation, which ken chat without -p is; %s", word, forTheModel)}
+		is, err = true, usageError{fmt.Errorf("%s belongs to a conversation, which ken chat without -p is; %s", word, slash.ForModel)}
 	case !lasts || word == "/mode" && args == "":
 		out, is, err = t.Command(ctx, text)
 	}
@@ -264,7 +242,7 @@ func (t *talk) intent(ctx context.Context, _ []string) (chat.Output, error) {
 }
 
 func (t *talk) changeMode(_ context.Context, args []string) (chat.Output, error) {
-	names := modeNames(t.app)
+	names := t.app.Modes()
 	if len(args) == 0 {
 		return chat.Output{Text: fmt.Sprintf("The mode is %s. There are %s, and none (`/mode none`).", orNone(t.Status().Mode), strings.Join(names, ", "))}, nil
 	}
@@ -284,11 +262,11 @@ func orNone(s string) string {
 }
 
 func (t *talk) showModel(context.Context, []string) (chat.Output, error) {
-	if t.app.Settings.Model == "" {
+	if t.app.ModelName() == "" {
 		return chat.Output{Text: "No model is configured: `ken config set model PROVIDER/NAME`."}, nil
 	}
 	row := t.app.ModelRow()
-	return chat.Output{Text: fmt.Sprintf("%s, a window of %d tokens. Another one: `ken chat --model PROVIDER/NAME --resume %s`.", t.app.Settings.Model, row.Window, t.session())}, nil
+	return chat.Output{Text: fmt.Sprintf("%s, a window of %d tokens. Another one: `ken chat --model PROVIDER/NAME --resume %s`.", t.app.ModelName(), row.Window, t.session())}, nil
 }
 
 func (t *talk) fresh(context.Context, []string) (chat.Output, error) {

@@ -46,12 +46,19 @@ type Chat struct {
 	Escalation Escalation
 
 	// The limits of one turn. Steps are requests to the model (default 50),
-	// Mistakes bad calls in a row (3), Repeats the same call in a row (3),
-	// Parallel the calls at once that change nothing (8). Zero Requests, Cost
-	// and Tokens are no limit; at one a person is asked whether to go on.
-	Steps, Mistakes, Repeats, Parallel int
-	Requests, Tokens                   int
-	Cost                               float64 // dollars
+	// Mistakes bad calls in a row (3), Repeats the same call in a row (3), Calls
+	// those of one answer (64), Rounds the questions of one call (10), Parallel
+	// the calls at once that change nothing (8). Zero Requests, Cost and Tokens
+	// are no limit; at one a person is asked whether to go on.
+	Steps, Mistakes, Repeats, Calls, Rounds, Parallel int
+	Requests, Tokens                                  int
+	Cost                                              float64 // dollars
+
+	// AnswerBytes is the most of one answer of the model's (default 4 MiB), and
+	// ResultBytes the most of a call's result that it reads (100,000): the rest
+	// is kept and read by its handle. InputBytes is the most of a message with
+	// its pictures (64 MiB); a larger one is refused.
+	AnswerBytes, ResultBytes, InputBytes int
 
 	// MessageBytes is the most of a message that is shown whole; a longer one
 	// is kept and read by its handle. Default 256 KiB.
@@ -138,7 +145,8 @@ const (
 func defaultChat() Chat {
 	return Chat{
 		ToolDelivery: DeliverAuto, CondenseAt: 100, PromptTokens: 6000, IntentScope: IntentTurn, Escalation: EscalationAllow, ToolFailure: FailOpen,
-		Steps: 50, Mistakes: 3, Repeats: 3, Parallel: 8, MessageBytes: 256 << 10, Keep: 90 * day,
+		Steps: 50, Mistakes: 3, Repeats: 3, Calls: 64, Rounds: 10, Parallel: 8,
+		AnswerBytes: 4 << 20, ResultBytes: 100_000, InputBytes: 64 << 20, MessageBytes: 256 << 10, Keep: 90 * day,
 	}
 }
 
@@ -173,6 +181,10 @@ func chatSettings() []setting[Config] {
 			func(c *Config) *int { return &c.Chat.Mistakes }, whole(1, 1000)),
 		entry("chat.repeats", "How often in a row the same call may be made.",
 			func(c *Config) *int { return &c.Chat.Repeats }, whole(1, 1000)),
+		entry("chat.calls", "The most calls of one answer; those above it are not made.",
+			func(c *Config) *int { return &c.Chat.Calls }, whole(1, 10_000)),
+		entry("chat.rounds", "How often one call may ask a person something.",
+			func(c *Config) *int { return &c.Chat.Rounds }, whole(1, 1000)),
 		entry("chat.parallel", "The most calls at once, of those that change nothing.",
 			func(c *Config) *int { return &c.Chat.Parallel }, whole(1, 256)),
 		entry("chat.requests", "After how many requests of a turn a person is asked whether to go on; 0 is never.",
@@ -181,6 +193,12 @@ func chatSettings() []setting[Config] {
 			func(c *Config) *int { return &c.Chat.Tokens }, whole(0, 1_000_000_000)),
 		entry("chat.cost", "After how many dollars of a turn a person is asked whether to go on; 0 is never.",
 			func(c *Config) *float64 { return &c.Chat.Cost }, dollars()),
+		entry("chat.answerBytes", "The most of one answer of the model's, 1KiB to 6MiB; a longer one is cut, and the turn ends.",
+			func(c *Config) *int { return &c.Chat.AnswerBytes }, size[int](1024, 6*mib)),
+		entry("chat.resultBytes", "The most of a call's result that the model reads, 1KiB to 1MiB; the rest is kept and read by its handle.",
+			func(c *Config) *int { return &c.Chat.ResultBytes }, size[int](1024, mib)),
+		entry("chat.inputBytes", "The most of a message with its pictures, 1KiB to 64MiB; a larger one is refused.",
+			func(c *Config) *int { return &c.Chat.InputBytes }, size[int](1024, 64*mib)),
 		entry("chat.messageBytes", "The most of a message that is shown whole; a longer one is kept and read by its handle.",
 			func(c *Config) *int { return &c.Chat.MessageBytes }, size[int](1024, 16*mib)),
 		entry("chat.keep", "How long a session is kept after its last turn; 0s is for ever.",

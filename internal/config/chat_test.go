@@ -27,7 +27,8 @@ func TestLoadReadsEveryKeyOfChat(t *testing.T) {
 	want.Chat = Chat{
 		CondenseModel: "ollama/small", Effort: "low", MaxTokens: 4000, ModelTable: filepath.Join(places.Home, "models.yaml"), ToolDelivery: "bridge",
 		CondenseAt: 80, PromptTokens: 3000, IntentScope: IntentRequest, RememberIntents: true, Escalation: EscalationAsk, ToolFailure: FailClosed,
-		Steps: 9, Mistakes: 2, Repeats: 4, Parallel: 1, Requests: 5, Tokens: 100_000, Cost: 0.5, MessageBytes: 64 << 10, Keep: 24 * time.Hour, Memory: true,
+		Steps: 9, Mistakes: 2, Repeats: 4, Calls: 20, Rounds: 2, Parallel: 1, Requests: 5, Tokens: 100_000, Cost: 0.5,
+		AnswerBytes: 1 << 20, ResultBytes: 20 << 10, InputBytes: 2 << 20, MessageBytes: 64 << 10, Keep: 24 * time.Hour, Memory: true,
 	}
 	want.Skills = Skills{Always: []string{"shell"}, Off: []string{"skill:old"}}
 	want.Hooks = []Hook{

@@ -201,7 +201,7 @@ type Catalog struct {
 type Starter string
 
 const (
-	StarterAuto Starter = "auto" // only while the user has no capabilities of their own
+	StarterAuto Starter = "auto" // only while the user has no tools of their own
 	StarterOn   Starter = "on"
 	StarterOff  Starter = "off"
 )
@@ -323,30 +323,6 @@ type Experiment struct {
 	Config string
 }
 
-// Serve says where `ken serve` listens.
-type Serve struct {
-	// Addr is host:port. Default 127.0.0.1:7777; empty means the same, port 0
-	// any free one.
-	Addr string
-
-	// Auth says whether a token is asked for. Default on; the zero value means
-	// the same.
-	Auth Auth
-
-	// Hosts are names under which the server may be asked for besides those of
-	// this machine, Origins the sites whose pages may use it. Default none.
-	Hosts   []string
-	Origins []string
-}
-
-// Auth says whether whoever asks must show a token.
-type Auth string
-
-const (
-	AuthOn  Auth = "on"
-	AuthOff Auth = "off"
-)
-
 // Default gives the configuration of a machine without any file.
 func Default() Config {
 	return Config{
@@ -365,7 +341,7 @@ func Default() Config {
 			UseGraphReranking: true, GraphBoostFactor: 0.15, PromptMode: PromptFull, Tokenizer: TokenizerO200k,
 			CollectionName: "capability_index", EmbeddingTimeout: 50 * time.Millisecond,
 		},
-		Serve:      Serve{Addr: "127.0.0.1:7777", Auth: AuthOn},
+		Serve:      defaultServe(),
 		MCP:        MCP{Surface: SurfaceAuto, New: PinQuarantine, Changed: PinQuarantine, Idle: 10 * time.Minute},
 		Chat:       defaultChat(),
 		Trace:      Trace{Orchestration: OrchestrationAuto},

@@ -275,7 +275,7 @@ func recordSettings() []setting[Config] {
 func toolSettings() []setting[Config] {
 	return []setting[Config]{
 		entry("shell.env", "Names of environment variables that commands of the shell get, as in [LANG, TZ].",
-			func(c *Config) *[]string { return &c.Shell.Env }, texts("names", subset, nil).each(checkVariable)),
+			func(c *Config) *[]string { return &c.Shell.Env }, texts("names", subset, nil).each(checkPassed)),
 		entry("shell.hosts", "Hosts that commands of the shell may reach, as in [api.example.com, \"*.example.org:8443\"].",
 			func(c *Config) *[]string { return &c.Shell.Hosts }, texts("hosts", subset, nil)),
 		entry("extensions.path", "Folders that programs of extensions are looked for in; empty is the built-in list.",

@@ -198,14 +198,14 @@ func TestConfigDefaults(t *testing.T) {
 		"results.keep": "24h", "results.perSession": "64", "results.maxBytes": "64MiB", "results.maxTotal": "2GiB",
 
 		"experiment.name": `""`, "experiment.config": `""`,
-		"serve.addr": "127.0.0.1:7777", "serve.auth": "on", "serve.hosts": "[]", "serve.origins": "[]", "store": `""`,
+		"serve.addr": "127.0.0.1:7777", "serve.auth": "on", "serve.hosts": "[]", "serve.origins": "[]", "serve.oidc": "{}", "serve.rate": "{requests: 50, burst: 200}", "store": `""`,
 		"mcp.servers": "{}", "mcp.import": "[]", "mcp.surface": "auto", "mcp.pinned": "[]", "mcp.new": "quarantine", "mcp.changed": "quarantine", "mcp.idle": "10m",
 
 		"model": `""`, "providers": "{}",
 		"chat.condenseModel": `""`, "chat.effort": "default", "chat.maxTokens": "0", "chat.modelTable": `""`, "chat.toolDelivery": "auto",
 		"chat.condenseAt": "100", "chat.promptTokens": "6000", "chat.intentScope": "turn", "chat.rememberIntents": "false", "chat.escalation": "allow", "chat.toolFailureMode": "fail_open",
-		"chat.steps": "50", "chat.mistakes": "3", "chat.repeats": "3", "chat.parallel": "8", "chat.requests": "0", "chat.tokens": "0", "chat.cost": "0",
-		"chat.messageBytes": "256KiB", "chat.keep": "2160h", "chat.memory": "false", "skills.always": "[]", "skills.off": "[]", "hooks": "{}",
+		"chat.steps": "50", "chat.mistakes": "3", "chat.repeats": "3", "chat.calls": "64", "chat.rounds": "10", "chat.parallel": "8", "chat.requests": "0", "chat.tokens": "0", "chat.cost": "0",
+		"chat.answerBytes": "4MiB", "chat.resultBytes": "100000", "chat.inputBytes": "64MiB", "chat.messageBytes": "256KiB", "chat.keep": "2160h", "chat.memory": "false", "skills.always": "[]", "skills.off": "[]", "hooks": "{}",
 		"trace.otlp": `""`, "trace.orchestration": "auto",
 	}
 	byPolicy := []string{"policy.deployment", "policy.intents", "policy.intentSurfaces", "policy.permissions", "policy.askAbove", "policy.denyAbove"}
@@ -289,6 +289,20 @@ serve:
   auth: off
   hosts: [ken.example.com]
   origins: [https://tools.example.com]
+  oidc:
+    issuer: https://id.example/realm
+    clientID: ken
+    clientSecret: KEN_OIDC
+    audience: [ken, ken-api]
+    userClaim: email
+    tenantClaim: org
+    rolesClaim: realm_access.roles
+    nameClaim: nickname
+    operators: [ken-admins]
+    admit: [ken-users, ken-admins]
+    scopes: [openid, groups]
+    name: Example Inc
+  rate: {requests: 5}
 experiment:
   name: first
   config: ../other.yaml
@@ -322,7 +336,15 @@ experiment:
 			CollectionName: "other", EmbeddingModelID: "some/model", EmbeddingURL: "http://127.0.0.1:9/v1", EmbeddingKeyEnv: "SOME_KEY", EmbeddingTimeout: time.Second,
 		},
 		Experiment: Experiment{Name: "first", Config: filepath.Join(home, "other.yaml")},
-		Serve:      Serve{Addr: "[::1]:0", Auth: AuthOff, Hosts: []string{"ken.example.com"}, Origins: []string{"https://tools.example.com"}},
+		Serve: Serve{
+			Addr: "[::1]:0", Auth: AuthOff, Hosts: []string{"ken.example.com"}, Origins: []string{"https://tools.example.com"},
+			OIDC: OIDC{
+				Issuer: "https://id.example/realm", ClientID: "ken", ClientSecret: "KEN_OIDC", Audience: []string{"ken", "ken-api"},
+				UserClaim: "email", TenantClaim: "org", RolesClaim: "realm_access.roles", NameClaim: "nickname",
+				Operators: []string{"ken-admins"}, Admit: []string{"ken-users", "ken-admins"}, Scopes: []string{"openid", "groups"}, Name: "Example Inc",
+			},
+			Rate: ServeRate{Requests: 5, Burst: 200},
+		},
 	}
 	got, err := Load(places, "")
 	if err != nil {
@@ -597,7 +619,7 @@ func TestT16ConfigProjectMayNotWiden(t *testing.T) {
 		{"sandbox: {networkBytes: none}", "sandbox: {networkBytes: 128MiB}", ""},
 		{"sandbox: {cpu: 1s}", "sandbox: {cpu: 0s}", ""},
 		{"", "shell: {hosts: [example.com]}", "shell.hosts is [example.com] here and [] without it"},
-		{"", "shell: {env: [HOME]}", "shell.env is [HOME] here and [] without it"},
+		{"", "shell: {env: [TZ]}", "shell.env is [TZ] here and [] without it"},
 		{"shell: {env: [LANG, TZ]}", "shell: {env: [TZ]}", ""},
 		{"", "extensions: {review: off}", "extensions.review is off here and required without it"},
 		{"extensions: {review: off}", "extensions: {review: required}", ""},

@@ -8,8 +8,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"ken/capability"
+	"ken/internal/wholefile"
 	"ken/internal/yamldoc"
 )
 
@@ -170,6 +172,25 @@ func asked(key, value string) (path []string, v yamldoc.Value, err error) {
 	return path, v, nil
 }
 
+const lockWait = 5 * time.Second
+
+// lockFolder keeps other edits in a directory waiting, in this process and in
+// others, and leaves no file behind. Where there are no locks it does nothing:
+// what else guards an edit remains.
+func lockFolder(dir string) (unlock func(), err error) {
+	unlock, err = wholefile.LockFolder(dir, lockWait)
+	switch {
+	case errors.Is(err, errors.ErrUnsupported):
+		return func() {}, nil
+	case errors.Is(err, wholefile.ErrHeld):
+		return nil, &capability.Error{
+			Kind: capability.Conflict, Op: "lock", Target: dir,
+			Err: errors.New("another edit is under way"), Fix: "try again when it has ended",
+		}
+	}
+	return unlock, err
+}
+
 // replace exchanges the content of a file, if it is still what it was. A nil
 // info means that there was no file.
 func replace(target string, before []byte, info fs.FileInfo, after []byte) error {
@@ -179,13 +200,13 @@ func replace(target string, before []byte, info fs.FileInfo, after []byte) error
 			return errors.New("the file is read-only; make it writable")
 		}
 	}
-	temp, err := writeTemp(target, after, mode)
+	temp, err := wholefile.Stage(target, after, mode)
 	if err != nil {
 		return err
 	}
 	defer os.Remove(temp) // gone already when all went well
 	if info != nil {
-		backup, err := writeTemp(target+".bak", before, mode)
+		backup, err := wholefile.Stage(target+".bak", before, mode)
 		if err != nil {
 			return err
 		}
@@ -204,29 +225,5 @@ func replace(target string, before []byte, info fs.FileInfo, after []byte) error
 	if err := os.Rename(temp, target); err != nil {
 		return err
 	}
-	return syncFolder(filepath.Dir(target))
-}
-
-// writeTemp writes a file next to target, safely on the disk, and gives its
-// name.
-func writeTemp(target string, data []byte, mode fs.FileMode) (name string, err error) {
-	f, err := os.CreateTemp(filepath.Dir(target), "."+filepath.Base(target)+".*.tmp")
-	if err != nil {
-		return "", err
-	}
-	defer func() {
-		if cerr := f.Close(); err == nil {
-			err = cerr
-		}
-		if err != nil {
-			os.Remove(f.Name())
-		}
-	}()
-	if _, err := f.Write(data); err != nil {
-		return "", err
-	}
-	if err := f.Chmod(mode); err != nil {
-		return "", err
-	}
-	return f.Name(), f.Sync()
+	return wholefile.SyncFolder(filepath.Dir(target))
 }

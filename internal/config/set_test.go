@@ -72,6 +72,15 @@ func read(t testing.TB, file string) string {
 func TestSetRefuses(t *testing.T) {
 	tests := []struct{ text, key, value, want string }{
 		{"", "capabilities.maxToken", "5", "did you mean capabilities.maxTokens?"},
+		{"", "tools.shell.mode", "full", "ken config set policy.toolAccess '{tools: {shell: {mode: VALUE}}}'"},
+		{"", "shell.env", "[TZ, PATH]", "shell.env[1] PATH is set by Ken for every command and never passed on; take it off the list; a command's programs come from"},
+		{"", "shell.env", "[HOME]", "shell.env[0] HOME is set by Ken"},
+		{"", "shell.env", "[PAGER]", "shell.env[0] PAGER is set by Ken"},
+		{"", "tools..x", "full", "lists all"},
+		{"", "tools.shell'.x", "full", "the nearest are chat.toolDelivery, policy.toolAccess, chat.toolFailureMode; ken config get lists all"},
+		{"", "log.level", "full", "the nearest are capabilities.logLevel; ken config get lists all"},
+		{"", "shell.folders", "x", "the nearest are shell.hosts, shell.env; ken config get lists all"},
+		{"", "zzzzzzzzzz", "x", "there is no such key; ken config get lists all"},
 		{"", "capabilities", "{enabled: true}", "this is a section, not a key; name one of its keys: enabled"},
 		{"", "capabilities.maxTokens", "many", "capabilities.maxTokens is the text many, want a whole number"},
 		{"", "capabilities.maxTokens", "", "capabilities.maxTokens has no value"},
@@ -339,6 +348,8 @@ func settingValue(t *rapid.T) (key, value string) {
 		"discovery.agents":  rapid.SampledFrom([]string{"{}", "{a: {profile: lean}, 'b #c': {exclude: [x, 'y, z']}}", "{a: {}}"}),
 		"experiment.config": rapid.SampledFrom([]string{"/b.yaml", "/b #c.yaml", ""}),
 		"serve.addr":        rapid.SampledFrom([]string{"localhost:1", "[::1]:0", "localhost:65535"}),
+		"serve.oidc":        rapid.SampledFrom([]string{"{}", "{issuer: 'https://id.example', clientID: ken}", "{issuer: 'http://127.0.0.1:9/a', clientID: 'k #1', admit: [x, 'y, z'], name: A & B}"}),
+		"serve.rate":        rapid.SampledFrom([]string{"{}", "{requests: 0}", "{requests: 7, burst: 0}", "{burst: 9}"}),
 
 		"policy.intents":     rapid.SampledFrom([]string{"off", "strict"}),
 		"policy.rules":       rapid.SampledFrom([]string{"[]", "[{effect: deny, argv: [git push, [npm, [a, 1.10]]]}]", "[{id: 'a #b', effect: ask, hosts: ['*.x']}]"}),

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -72,23 +73,20 @@ const (
 // settings lists every key of ken.yaml, in the order in which people read them.
 func settings() []setting[Config] {
 	return slices.Concat(modelSettings(), capabilitiesSettings(), catalogSettings(), discoverySettings(), policySettings(),
-		mcpSettings(), chatSettings(), limitsSettings(), sandboxSettings(), toolSettings(), recordSettings(), otherSettings())
+		mcpSettings(), chatSettings(), limitsSettings(), sandboxSettings(), toolSettings(), recordSettings(), experimentSettings(), serveSettings(), storeSettings())
 }
 
-func otherSettings() []setting[Config] {
+func experimentSettings() []setting[Config] {
 	return []setting[Config]{
 		entry("experiment.name", "A name for the comparison of this configuration, for half of the sessions, with that of config.",
 			func(c *Config) *string { return &c.Experiment.Name }, text(nil)),
 		entry("experiment.config", "The ken.yaml of the other half. Nothing is compared while one of the two is empty.",
 			func(c *Config) *string { return &c.Experiment.Config }, path()),
-		entry("serve.addr", "Where `ken serve` listens, as host:port.",
-			func(c *Config) *string { return &c.Serve.Addr }, text(checkAddr).fixed()),
-		entry("serve.auth", "Whether a token is asked for: on, or off, which only an address of this machine may have.",
-			func(c *Config) *Auth { return &c.Serve.Auth }, word(AuthOn, AuthOff)),
-		entry("serve.hosts", "Names under which `ken serve` is asked for besides those of this machine, as in [ken.example.com].",
-			func(c *Config) *[]string { return &c.Serve.Hosts }, texts("names", subset, nil)),
-		entry("serve.origins", "Sites whose pages may use `ken serve` from a browser, with the token, as in [https://tools.example.com].",
-			func(c *Config) *[]string { return &c.Serve.Origins }, texts("sites", subset, nil)),
+	}
+}
+
+func storeSettings() []setting[Config] {
+	return []setting[Config]{
 		entry(storeKey, "Where state is kept: empty for a file in the state directory, or postgres://user@host/database.",
 			func(c *Config) *string { return &c.Store }, address()),
 	}
@@ -133,7 +131,7 @@ func sessionTypes(s setting[Config]) setting[Config] {
 
 func catalogSettings() []setting[Config] {
 	return []setting[Config]{
-		entry("catalog.starter", "The built-in catalog: auto (only while you have none of your own), on or off.",
+		entry("catalog.starter", "The built-in catalog: auto (only while you have no tools of your own), on or off.",
 			func(c *Config) *Starter { return &c.Catalog.Starter }, word(StarterOff, StarterAuto, StarterOn)),
 		entry("catalog.sources", "More sources, each with one of path, url and database, as in [{name: team, path: ~/team}].",
 			func(c *Config) *[]Source { return &c.Catalog.Sources }, sources()),
@@ -248,8 +246,79 @@ func settingOf(op, key string) (setting[Config], error) {
 	if len(within) > 0 {
 		return setting[Config]{}, invalid(op, key, "this is a section, not a key", "name one of its keys: "+strings.Join(within, ", "))
 	}
-	return setting[Config]{}, invalid(op, key, "there is no such key", hint(key, "", names, names))
+	return setting[Config]{}, invalid(op, key, "there is no such key", meant(key, names))
 }
+
+// meant tells somebody who typed a key that there is not what to type.
+func meant(key string, names []string) string {
+	const all = "ken config get lists all"
+	if inside := strings.Split(key, "."); len(inside) > 1 && (inside[0] == "tools" || inside[0] == "global") && !slices.Contains(inside, "") && !strings.ContainsFunc(key, oddInKey) {
+		// A path of tool-access.json, as refusals name their rules.
+		return fmt.Sprintf("it is a part of %s, which is set as a whole: ken config set %[1]s '{%s: VALUE%s'", accessKey, strings.Join(inside, ": {"), strings.Repeat("}", len(inside)))
+	}
+	if guess := hint(key, "", names, names); !strings.HasPrefix(guess, knownKeys) {
+		return guess
+	}
+	near := likely(key, names)
+	if len(near) == 0 {
+		return all
+	}
+	return "the nearest are " + strings.Join(near, ", ") + "; " + all
+}
+
+func oddInKey(r rune) bool {
+	return r != '.' && r != '_' && r != '-' && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9')
+}
+
+// likely gives the few keys that hold most words of one that there is not, and
+// of those the most like it first. Where none holds any, it gives those that
+// are spelled most like it.
+func likely(key string, names []string) []string {
+	const most, longest, shortest = 8, 64, 3 // names given, bytes of a key that are looked at, letters of a word
+	if len(key) > longest {
+		return nil
+	}
+	words := strings.FieldsFunc(strings.ToLower(key), func(r rune) bool { return r == '.' || r == '_' || r == '-' || r == ' ' })
+	type guess struct {
+		name         string
+		words, edits int
+	}
+	var guesses []guess
+	for _, name := range names {
+		g := guess{name: name, edits: yamldoc.Distance(key, name)}
+		for _, word := range words {
+			if word = strings.TrimSuffix(word, "s"); len(word) >= shortest && hasWord(name, word) {
+				g.words++
+			}
+		}
+		if g.words > 0 || g.edits <= len(key)/2 {
+			guesses = append(guesses, g)
+		}
+	}
+	slices.SortStableFunc(guesses, func(a, b guess) int {
+		return cmp.Or(cmp.Compare(b.words, a.words), cmp.Compare(a.edits, b.edits), strings.Compare(a.name, b.name))
+	})
+	var out []string
+	for _, g := range guesses[:min(len(guesses), most)] {
+		out = append(out, g.name)
+	}
+	return out
+}
+
+// hasWord reports whether a word of a key begins with another, in lower case:
+// maxTimeout has timeout, and catalog has no log.
+func hasWord(name, word string) bool {
+	for i := range len(name) - len(word) + 1 {
+		begins := i == 0 || name[i-1] == '.' || name[i] >= 'A' && name[i] <= 'Z'
+		if begins && strings.EqualFold(name[i:i+len(word)], word) {
+			return true
+		}
+	}
+	return false
+}
+
+// knownKeys begins the hint that has no guess.
+const knownKeys = "known keys here: "
 
 // hint names the key that was meant, or those that there are. known are the
 // keys that may stand there, all the full names of every key.
@@ -263,7 +332,7 @@ func hint(key, prefix string, known, all []string) string {
 			return "did you mean " + name + "?"
 		}
 	}
-	return "known keys here: " + strings.Join(known, ", ")
+	return knownKeys + strings.Join(known, ", ")
 }
 
 func invalid(op, key, cause, fix string) error {

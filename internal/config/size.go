@@ -170,6 +170,20 @@ func checkVariable(s string) (fix string, err error) {
 	return "", nil
 }
 
+// checkPassed refuses, beside what is no name, the variables that are the same
+// for every command: naming one would change nothing.
+func checkPassed(s string) (fix string, err error) {
+	switch s {
+	case "PATH":
+		return "take it off the list; a command's programs come from the system's own folders", errors.New("is set by Ken for every command and never passed on")
+	case "HOME":
+		return "take it off the list; commands have a home of their own", errors.New("is set by Ken for every command and never passed on")
+	case "TERM", "NO_COLOR", "PAGER", "GIT_PAGER", "GIT_TERMINAL_PROMPT", "DEBIAN_FRONTEND":
+		return "take it off the list; commands run without a terminal", errors.New("is set by Ken for every command and never passed on")
+	}
+	return checkVariable(s)
+}
+
 // folders is a list of directories, of which relative ones count from the file
 // that says them. A project has no say in it.
 func folders() kind[[]string] {

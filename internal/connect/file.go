@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"ken/capability"
+	"ken/internal/wholefile"
 )
 
 // readFile reads a file and says what the path leads to. A file that is not
@@ -117,5 +118,5 @@ func replaceFile(path string, data []byte, private bool, check func() error) (er
 	if err := os.Rename(f.Name(), path); err != nil {
 		return err
 	}
-	return syncFolder(filepath.Dir(path))
+	return wholefile.SyncFolder(filepath.Dir(path))
 }

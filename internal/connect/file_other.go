@@ -8,5 +8,3 @@ import (
 )
 
 func keepOwner(*os.File, fs.FileInfo) error { return nil }
-
-func syncFolder(string) error { return nil }

@@ -3,7 +3,6 @@
 package connect
 
 import (
-	"errors"
 	"io/fs"
 	"os"
 	"syscall"
@@ -24,17 +23,4 @@ func keepOwner(f *os.File, old fs.FileInfo) error {
 		return nil
 	}
 	return f.Chown(int(was.Uid), int(was.Gid))
-}
-
-// syncFolder makes a rename last. Some file systems cannot, and need not.
-func syncFolder(dir string) error {
-	f, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	if err := f.Sync(); err != nil && !errors.Is(err, syscall.EINVAL) && !errors.Is(err, syscall.ENOTSUP) {
-		return err
-	}
-	return nil
 }

@@ -3,6 +3,7 @@ package connect
 import (
 	"math"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"unicode"
@@ -40,6 +41,7 @@ var (
 	})
 	queryParam = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`([?&;])([A-Za-z0-9_.-]+)=([^&#;\s]+)`) })
 	scheme     = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?i)((?:Bearer|Basic|Token|ApiKey|Bot)\s+)(\S.*)$`) })
+	token      = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_+=][A-Za-z0-9_+=~.-]*$`) })
 	headerLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([A-Za-z][A-Za-z0-9_-]*)(:\s*)(\S.*)$`) })
 	assignment = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(-{0,2}[A-Za-z_][A-Za-z0-9_.-]*)(=)(.+)$`) })
 	jsonPair   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`("([A-Za-z_][A-Za-z0-9_.-]*)"\s*:\s*")([^"\\]+)(")`) })
@@ -125,11 +127,42 @@ func pathLike(value string) bool {
 		len(value) > 2 && value[1] == ':' && (value[2] == '\\' || value[2] == '/')
 }
 
+// Hides reports whether a value is one that nobody is shown: a secret, or a text
+// with one in it.
+func Hides(name, value string) bool { return mayHide(name, value) }
+
+// NamesSecret reports whether what has this name is a secret, whatever it is.
+func NamesSecret(name string) bool { return secretByName(name, "any-other-value") }
+
+// Rotates reports whether a variable holds a plain token: a secret by its name
+// that names nothing and runs nothing, and may become another of its kind with
+// nothing else changed. What could be a path, a command or a reference is none.
+func Rotates(name, value string) bool {
+	if !secretByName(name, value) || !token().MatchString(value) {
+		return false
+	}
+	if dot := strings.LastIndexByte(value, '.'); dot >= 0 && len(value)-dot <= len(".ending") {
+		return false // a file in the folder that it starts in
+	}
+	name = words(name)
+	return !slices.Contains(namingWords(), name[strings.LastIndexByte(name, '_')+1:])
+}
+
+// namingWords are what a name ends in that has a secret's in it where the value
+// runs a program that gives the secret, or names the place that has it.
+func namingWords() []string {
+	return []string{
+		"COMMAND", "CMD", "HELPER", "PROGRAM", "PROG", "EXEC", "EXECUTABLE", "BIN", "BINARY", "SCRIPT", "HOOK", "PLUGIN", "MODULE", "LOADER", "SHELL", "ARGS", "OPTIONS", "OPTS",
+		"CREDENTIAL", "CREDENTIALS", "CONFIG", "SOURCE", "BACKEND", "SERVER", "PROXY", "AGENT", "SOCK", "SOCKET", "CERT", "PEM", "KEYRING",
+	}
+}
+
 // mayHide says whether a value of a file is hidden when the file is shown:
 // every text that is a secret or has one in it.
 func mayHide(name, value string) bool {
 	if onlyRef().MatchString(value) {
-		return false
+		_, other, is := strings.Cut(value, ":-") // what it is where the name stands for nothing
+		return is && mayHide(name, strings.TrimSuffix(other, "}"))
 	}
 	if secretByName(name, value) || secretByShape(value) {
 		return true

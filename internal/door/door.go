@@ -59,6 +59,10 @@ type Config struct {
 	// arguments is not seen. Nil, and nil rules, let nobody see anything.
 	Rules func() *policy.Rules
 
+	// NoRules, when not nil, says why there are no rules, as far as a principal
+	// may know it. It is asked where Rules gives nil.
+	NoRules func(capability.Principal) error
+
 	// Switches, when not nil, says what is switched off.
 	Switches Switches
 
@@ -88,29 +92,30 @@ type Door struct {
 	cfg     Config
 	catalog *catalog.Catalog
 	finder  *discover.Finder
+	dumps   dumps
 }
 
 // New makes a Door.
-func New(cfg Config) *Door { return &Door{cfg, cfg.Catalog, cfg.Finder} }
+func New(cfg Config) *Door { return &Door{cfg: cfg, catalog: cfg.Catalog, finder: cfg.Finder} }
 
 // Find picks what matters for a message. A message of a session is recorded.
 func (d *Door) Find(ctx context.Context, v View, q Query) (Found, error) {
 	if v.seen == nil {
 		return Found{Selection: discover.Empty(q.Text)}, ctx.Err()
 	}
-	settings := d.cfg.Find(q.Scope)
+	settings := d.settings(v, q.Scope)
 	sel, err := d.finder.Find(ctx, v.seen, q, settings.Config)
 	if err != nil {
 		return Found{}, err
 	}
-	return d.cfg.Recorder.selected(q, settings, sel), nil
+	return d.cfg.Recorder.selected(v, q, settings, sel, d.Dump), nil
 }
 
 // Call runs one of the tools by which a model looks further itself.
 func (d *Door) Call(ctx context.Context, v View, scope capability.Scope, name string, args json.RawMessage) (ToolAnswer, error) {
-	a, err := d.finder.Call(ctx, v.seen, name, args, d.cfg.Find(scope).Config)
+	a, err := d.finder.Call(ctx, v.seen, name, args, d.settings(v, scope).Config)
 	if err == nil {
-		d.cfg.Recorder.called(scope, a)
+		d.cfg.Recorder.called(v, scope, a)
 	}
 	return a, err
 }

@@ -161,6 +161,9 @@ func TestNobodySeesNothing(t *testing.T) {
 	if _, err := d.Next(t.Context(), capability.Principal{}, 0); capability.KindOf(err) != capability.Denied {
 		t.Errorf("Next for nobody = %v, want Denied", err)
 	}
+	if _, err := d.NextOverseen(t.Context(), capability.Principal{}, 0); capability.KindOf(err) != capability.Denied {
+		t.Errorf("NextOverseen for nobody = %v, want Denied", err)
+	}
 }
 
 func second[T any](_ T, err error) error { return err }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"ken/capability"
 	"ken/internal/govern/policy"
@@ -35,14 +36,9 @@ func (d *Door) Invoke(ctx context.Context, v View, call capability.Call) (capabi
 	if real, wrong := runner.Unwrap(call); wrong == nil {
 		call = real // what is wrong with it the runner says, and records
 	}
+	began := time.Now()
 	res, err := run.Invoke(ctx, call)
-	if err == nil {
-		// What was used is shown sooner; that this could not be noted is told
-		// by the log's own health.
-		if e, err := v.Lookup(string(call.Target)); err == nil {
-			_ = d.Used(capability.Scope{Session: call.Session}, e.ID, !res.Failed)
-		}
-	}
+	d.ended(v, call, res, err, time.Since(began)) // what was used is shown sooner
 	return res, err
 }
 
@@ -55,6 +51,9 @@ func refused(err error) (capability.Result, error) {
 // see does not exist.
 func (d *Door) Resolve(_ context.Context, call capability.Call) (runner.Resolved, error) {
 	v := d.ViewFor(Viewer{Principal: call.Principal, Mode: call.Mode, Origin: call.Origin, Surface: policy.Surface(call.Surface)})
+	if v.noRules != "" {
+		return runner.Resolved{}, v.lawless("call", string(call.Target))
+	}
 	e, err := v.Lookup(string(call.Target))
 	if err != nil {
 		return d.hiddenFromModels(call, v, err)

@@ -270,3 +270,50 @@ func TestNoRulesShowNothing(t *testing.T) {
 		t.Error("a call ran without rules")
 	}
 }
+
+// TestNoRulesSayWhy: without rules whoever asks for something, there or not, is
+// told why there are none, and nobody what another may know.
+func TestNoRulesSayWhy(t *testing.T) {
+	w := newWorkshop(t)
+	w.cfg.Rules = func() *policy.Rules { return nil }
+	w.cfg.NoRules = func(p capability.Principal) error {
+		if p.ID != keeper.ID {
+			return errors.New("it is broken")
+		}
+		return errors.New("ken.yaml:195: unknown key\nask")
+	}
+	other := capability.Principal{ID: "other"}
+	for _, test := range []struct {
+		who  capability.Principal
+		want string
+	}{
+		{keeper, "There are no rules, so nothing is allowed: ken.yaml:195: unknown key ask"},
+		{other, "There are no rules, so nothing is allowed: it is broken"},
+	} {
+		v := w.View(test.who)
+		asked := map[string]func(name string) error{
+			"Lookup":     func(name string) error { _, err := v.Lookup(name); return err },
+			"ToldLookup": func(name string) error { _, err := v.ToldLookup(name); return err },
+			"Describe":   func(name string) error { _, err := w.Describe(t.Context(), v, name); return err },
+			"Invoke": func(name string) error {
+				_, err := w.Invoke(t.Context(), v, hello(name))
+				return err
+			},
+			"Invoke by a person": func(name string) error {
+				call := hello(name)
+				call.Origin = capability.ByPerson
+				_, err := w.Invoke(t.Context(), v, call)
+				return err
+			},
+		}
+		for op, ask := range asked {
+			for _, name := range []string{"tool:ping", "tool:no_such_thing"} {
+				err := ask(name)
+				e, ok := errors.AsType[*capability.Error](err)
+				if !ok || e.Kind != capability.Denied || e.Rule != "no-rules" || e.Err.Error() != test.want || e.Fix == "" {
+					t.Errorf("%s(%s) of %s: %v, want denied by no-rules: %s", op, name, test.who.ID, err, test.want)
+				}
+			}
+		}
+	}
+}

@@ -1,10 +1,12 @@
 package door
 
 import (
+	"errors"
 	"io"
 	"iter"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -13,6 +15,8 @@ import (
 	"ken/capability"
 	"ken/internal/find/discover"
 	"ken/internal/find/outcome"
+	"ken/internal/run/runner"
+	"ken/internal/tokenizer"
 )
 
 // Found is a selection and what may be done with it.
@@ -55,24 +59,48 @@ type Recorder struct {
 	Level        outcome.Level
 	Text         io.Writer // takes the lines for people; nil: none
 	Now          func() time.Time
+	Count        tokenizer.Counter // of all schemas; nil: exact
+
+	// Recording, when not nil, is asked for with every selection, and holds
+	// instead of Mode, SessionTypes and Level.
+	Recording func() Recording
+
+	// Told, when not nil, is told of selections, of calls and of turns, also
+	// of those that are not recorded because they belong to no session. It must
+	// be quick and safe for concurrent use.
+	Told func(outcome.Event)
 
 	once      sync.Once
 	log       *outcome.Log
-	gate      outcome.Gate
+	kill      *outcome.Switch
 	telemetry *outcome.Telemetry
 	alert     atomic.Pointer[outcome.Alert] // that calls fail, until somebody was told
 
-	priors    atomic.Pointer[map[capability.ID]float64]
-	relearned atomic.Int64 // when, in Unix seconds
+	priors    atomic.Pointer[map[string]map[capability.ID]float64] // by tenant
+	relearned atomic.Int64                                         // when, in Unix seconds
 	learning  atomic.Bool
+}
+
+// A Recording is where what was found goes into prompts, and how much of it is
+// told to people. The fields are those of [Recorder].
+type Recording struct {
+	Mode         outcome.Mode
+	SessionTypes []string
+	Level        outcome.Level
+}
+
+func (r *Recorder) recording() Recording {
+	if r.Recording != nil {
+		return r.Recording()
+	}
+	return Recording{r.Mode, r.SessionTypes, r.Level}
 }
 
 func (r *Recorder) open() *outcome.Log {
 	r.once.Do(func() {
-		r.gate = outcome.Gate{Mode: r.Mode, SessionTypes: r.SessionTypes}
 		r.telemetry = outcome.NewTelemetry(outcome.TelemetryConfig{})
 		if r.Open != nil {
-			r.log, r.gate.Switch = r.Open()
+			r.log, r.kill = r.Open()
 		}
 	})
 	return r.log
@@ -81,9 +109,15 @@ func (r *Recorder) open() *outcome.Log {
 // relearn is how often, in seconds, the log is read for what was learned.
 const relearn = 60
 
-// Priors gives what was learned of capabilities for the messages of a session.
-// The log is read beside the turn: what is new in it counts for a later one.
+// Priors gives what was learned of capabilities for the messages of a session
+// of nobody's tenant. A Door asks for its viewer's tenant itself.
 func (r *Recorder) Priors(scope capability.Scope) map[capability.ID]float64 {
+	return r.priorsOf("", scope)
+}
+
+// priorsOf gives what was learned in the sessions of one tenant. The log is
+// read beside the turn: what is new in it counts for a later one.
+func (r *Recorder) priorsOf(tenant string, scope capability.Scope) map[capability.ID]float64 {
 	if r == nil || scope.Session == "" || r.open() == nil {
 		return nil
 	}
@@ -95,50 +129,66 @@ func (r *Recorder) Priors(scope capability.Scope) map[capability.ID]float64 {
 		}()
 	}
 	if p := r.priors.Load(); p != nil {
-		return *p
+		return (*p)[outcome.TenantKey(tenant)]
 	}
 	return nil
 }
 
 func (r *Recorder) learn() {
-	now, priors := r.Now(), map[capability.ID]float64{}
-	for id, p := range outcome.Priors(r.log.Events(now.Add(-90*24*time.Hour)), now) {
-		if p.LogOdds != 0 {
-			priors[id] = p.LogOdds
+	now, all := r.Now(), map[string]map[capability.ID]float64{}
+	for tenant, learned := range outcome.PriorsByTenant(r.log.Events(now.Add(-90*24*time.Hour)), now) {
+		priors := map[capability.ID]float64{}
+		for id, p := range learned {
+			if p.LogOdds != 0 {
+				priors[id] = p.LogOdds
+			}
 		}
+		all[tenant] = priors
 	}
-	r.priors.Store(&priors)
+	r.priors.Store(&all)
 }
 
-// selected records a selection.
-func (r *Recorder) selected(q Query, s Settings, sel Selection) Found {
-	f := Found{Selection: sel, Rollout: Rollout{Inject: true, Cards: true, Experiment: s.Experiment, Variant: s.Variant}}
+// settings gives how to find for a viewer's message. What was learned is that
+// of the viewer's tenant, whatever the configuration has.
+func (d *Door) settings(v View, scope capability.Scope) Settings {
+	s := d.cfg.Find(scope)
+	if tenant := v.viewer.Principal.Tenant; tenant != "" && d.cfg.Recorder != nil {
+		s.Priors = d.cfg.Recorder.priorsOf(tenant, scope)
+	}
+	return s
+}
+
+// selected records a selection. dump gives what all schemas would have been.
+func (r *Recorder) selected(v View, q Query, s Settings, sel Selection, dump func(View) int) Found {
+	f := r.gated(q, s, sel)
 	if r == nil {
 		return f
 	}
 	if q.Scope.Session == "" {
-		gate := outcome.Gate{Mode: r.Mode, SessionTypes: r.SessionTypes}
-		f.Rollout.Inject, f.Rollout.Reason = gate.Allow(q.Scope)
-		f.Rollout.Cards, f.Rollout.CardsReason = gate.AllowCards(q.Scope)
+		r.tell(outcome.Event{Time: r.Now(), Kind: outcome.Selected, TookUS: f.TookUS, EmbedUS: f.EmbedUS, GraphUS: f.GraphUS})
 		return f
 	}
-	log := r.open()
-	f.Rollout.Inject, f.Rollout.Reason = r.gate.Allow(q.Scope)
-	f.Rollout.Cards, f.Rollout.CardsReason = r.gate.AllowCards(q.Scope)
+	log, how := r.open(), r.recording()
+	gate := outcome.Gate{Mode: how.Mode, SessionTypes: how.SessionTypes, Switch: r.kill}
+	f.Rollout.Inject, f.Rollout.Reason = gate.Allow(q.Scope)
+	f.Rollout.Cards, f.Rollout.CardsReason = gate.AllowCards(q.Scope)
 	if alert := r.alert.Swap(nil); alert != nil {
 		f.Degraded = append(f.Degraded, alert.Text)
 	}
 	e := r.event(q, f)
+	e.Mode, e.Tenant = how.Mode, v.viewer.Principal.Tenant
+	r.tell(e)
 	if log != nil {
+		e.Dump = dump(v)
 		if err := log.Append(e); err != nil {
 			f.Degraded = append(f.Degraded, "the selection was not recorded: "+err.Error())
 		}
 	}
 	if r.Text != nil {
-		_, _ = io.WriteString(r.Text, outcome.Text(e, r.Level)) // the log itself says more
+		_, _ = io.WriteString(r.Text, outcome.Text(e, how.Level)) // the log itself says more
 	}
-	if r.gate.Switch != nil {
-		if _, alert, err := r.gate.Switch.Check(r.Now()); alert != nil {
+	if r.kill != nil {
+		if _, alert, err := r.kill.Check(r.Now()); alert != nil {
 			f.Degraded = append(f.Degraded, alert.Text)
 		} else if err != nil {
 			f.Degraded = append(f.Degraded, "the kill switch could not read all of its log: "+err.Error())
@@ -147,10 +197,16 @@ func (r *Recorder) selected(q Query, s Settings, sel Selection) Found {
 	return f
 }
 
+func (r *Recorder) tell(e outcome.Event) {
+	if r.Told != nil {
+		r.Told(e)
+	}
+}
+
 func (r *Recorder) event(q Query, f Found) outcome.Event {
 	e := outcome.Event{
 		Time: r.Now(), Kind: outcome.Selected, Session: q.Scope.Session, SessionType: q.Scope.SessionType, Tags: q.RouterTags,
-		Mode: r.Mode, Experiment: f.Rollout.Experiment, Variant: f.Rollout.Variant, Injected: f.Rollout.Inject,
+		Experiment: f.Rollout.Experiment, Variant: f.Rollout.Variant, Injected: f.Rollout.Inject,
 		Tokens: outcome.Tokens{Map: f.Tokens.Map, Briefs: f.Tokens.Briefs, Cards: f.Tokens.Cards, Fulls: f.Tokens.Fulls, Total: f.Tokens.Total},
 		TookUS: f.TookUS, EmbedUS: f.EmbedUS, GraphUS: f.GraphUS, Candidates: f.Found, Retrieved: len(f.Briefs), Degraded: f.Degraded,
 	}
@@ -179,11 +235,11 @@ func (r *Recorder) event(q Query, f Found) outcome.Event {
 }
 
 // called records what a model looked for itself.
-func (r *Recorder) called(scope capability.Scope, a ToolAnswer) {
+func (r *Recorder) called(v View, scope capability.Scope, a ToolAnswer) {
 	if r == nil || scope.Session == "" || a.Failed || r.open() == nil {
 		return
 	}
-	e := outcome.Event{Time: r.Now(), Session: scope.Session}
+	e := outcome.Event{Time: r.Now(), Session: scope.Session, Tenant: v.viewer.Principal.Tenant}
 	switch data := a.Data.(type) {
 	case discover.Capabilities:
 		if !data.Searched { // a list is no search
@@ -205,30 +261,89 @@ func (r *Recorder) called(scope capability.Scope, a ToolAnswer) {
 }
 
 // Used records that a capability was called in a session, and whether that
-// worked.
+// worked. It is for whoever runs capabilities without [Door.Invoke].
 func (d *Door) Used(scope capability.Scope, id capability.ID, worked bool) error {
-	if d.cfg.Recorder == nil || scope.Session == "" || d.cfg.Recorder.open() == nil {
+	return d.record(usedEvent("", scope.Session, id, worked))
+}
+
+func usedEvent(tenant, session string, id capability.ID, worked bool) outcome.Event {
+	e := outcome.Event{Kind: outcome.Used, Tenant: tenant, Session: session, ID: id}
+	if !worked {
+		e.Kind = outcome.Failed
+	}
+	return e
+}
+
+// ended records what became of a call. That it could not be is told by the
+// log's own health.
+func (d *Door) ended(v View, call capability.Call, res capability.Result, err error, took time.Duration) {
+	if d.cfg.Recorder == nil {
+		return
+	}
+	tenant, id := v.viewer.Principal.Tenant, capability.ID("")
+	if e, err := v.Lookup(string(call.Target)); err == nil {
+		id = e.ID
+	}
+	e := usedEvent(tenant, call.Session, id, !res.Failed)
+	switch {
+	case err != nil && capability.KindOf(err) == capability.Denied:
+		e.Kind, e.Rule = outcome.Refused, ruleOf(err)
+	case err != nil || id == "":
+		return // it was not made, or waits, or is nothing that a viewer has
+	default:
+		e.TookUS = max(1, running(res, took).Microseconds())
+	}
+	_ = d.record(e)
+}
+
+func ruleOf(err error) string {
+	if e, ok := errors.AsType[*capability.Error](err); ok {
+		return e.Rule
+	}
+	return ""
+}
+
+// running is how long a call ran, without the time that a person took to agree
+// to it.
+func running(res capability.Result, took time.Duration) time.Duration {
+	if ms, err := strconv.ParseInt(res.Meta[runner.MetaDuration], 10, 64); err == nil && ms > 0 {
+		return min(took, time.Duration(ms)*time.Millisecond)
+	}
+	return took
+}
+
+// Turned records that a turn of a conversation is over. Its kind and time are
+// filled in.
+func (d *Door) Turned(e outcome.Event) error {
+	e.Kind = outcome.Ended
+	return d.record(e)
+}
+
+// record writes an event of a session, now.
+func (d *Door) record(e outcome.Event) error {
+	r := d.cfg.Recorder
+	if r == nil {
 		return nil
 	}
-	kind := outcome.Used
-	if !worked {
-		kind = outcome.Failed
+	e.Time = r.Now()
+	r.tell(e)
+	if e.Session == "" || r.open() == nil {
+		return nil
 	}
-	e := outcome.Event{Time: d.cfg.Recorder.Now(), Kind: kind, Session: scope.Session, ID: id}
-	if alert := d.cfg.Recorder.telemetry.Observe(e); alert != nil {
-		d.cfg.Recorder.alert.Store(alert)
+	if alert := r.telemetry.Observe(e); alert != nil {
+		r.alert.Store(alert)
 	}
-	return d.cfg.Recorder.log.Append(e)
+	return r.log.Append(e)
 }
 
 // Lift makes the kill switch start anew, for a person who has mended the cards
 // that triggered too often.
 func (d *Door) Lift(p capability.Principal) error {
 	r := d.cfg.Recorder
-	if r == nil || r.open() == nil || r.gate.Switch == nil {
+	if r == nil || r.open() == nil || r.kill == nil {
 		return &capability.Error{Kind: capability.NotFound, Op: "lift", Target: "the kill switch", Fix: "set capabilities.killSwitch to warn or disable"}
 	}
-	return r.gate.Switch.Lift(r.Now(), p.ID)
+	return r.kill.Lift(r.Now(), p.ID)
 }
 
 // Report is what came of what was shown.
@@ -264,10 +379,28 @@ func (d *Door) Report(since time.Time) Report {
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		rep.Experiments[name] = outcome.Compare(events, name)
 	}
-	if r.gate.Switch != nil {
-		rep.KillSwitch, _, _ = r.gate.Switch.Check(now) // what it could read is what is told
+	if r.kill != nil {
+		rep.KillSwitch, _, _ = r.kill.Check(now) // what it could read is what is told
 	}
 	return rep
+}
+
+// Insights sums up what was saved, for whoever runs Ken: it is of all tenants.
+// Times that are zero are filled in: now, and thirty days before.
+func (d *Door) Insights(cfg outcome.InsightsConfig) outcome.Overview {
+	r := d.cfg.Recorder
+	if r == nil || r.open() == nil {
+		o := outcome.Insights(func(func(outcome.Event, error) bool) {}, cfg)
+		o.Notes = append(o.Notes, "nothing is recorded here, so there is nothing to sum up")
+		return o
+	}
+	if cfg.Until.IsZero() {
+		cfg.Until = r.Now()
+	}
+	if cfg.Since.IsZero() {
+		cfg.Since = cfg.Until.AddDate(0, 0, -30)
+	}
+	return outcome.Insights(r.log.Events(cfg.Since.Add(-time.Hour)), cfg)
 }
 
 // replayed reads events once, to be gone through several times.

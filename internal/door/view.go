@@ -2,6 +2,7 @@ package door
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"ken/internal/find/discover"
 	"ken/internal/govern/policy"
 	"ken/internal/know/catalog"
+	"ken/internal/untrusted"
 )
 
 // A Viewer is who looks, and from where.
@@ -25,6 +27,10 @@ type View struct {
 	seen     *discover.View
 	own      *catalog.Snapshot // nil: there is none
 	allows   func(*Entry) bool
+
+	// noRules is set where there are none: then nothing is seen, and whoever
+	// asks for something is told that instead of that it does not exist.
+	noRules string
 
 	// reveal is set in the view of whoever runs Ken: it gives an entry with
 	// what the rules have to say about it.
@@ -40,8 +46,9 @@ func (d *Door) ViewFor(v Viewer) View { return d.view(d.catalog.Snapshot(), v) }
 
 // Oversee is the view of whoever runs Ken: it lists what is hidden too, and
 // says why. Finding in it finds what View has. It must not reach a model.
-func (d *Door) Oversee(p capability.Principal) View {
-	v := d.View(p)
+func (d *Door) Oversee(p capability.Principal) View { return d.overseen(d.View(p), p) }
+
+func (d *Door) overseen(v View, p capability.Principal) View {
 	if v.snapshot == nil {
 		return v
 	}
@@ -53,6 +60,9 @@ func (d *Door) Oversee(p capability.Principal) View {
 		}
 		known := d.known(e)
 		reason := rules.Decide(&policy.Request{Principal: p, Capability: known}).Reason
+		if v.noRules != "" {
+			reason.Text = v.noRules
+		}
 		shown := *e
 		shown.Available = false
 		shown.Missing = append(slices.Clip(e.Missing), "hidden from models: "+sentence(reason))
@@ -99,7 +109,29 @@ func (d *Door) view(s *catalog.Snapshot, v Viewer) View {
 	if d.cfg.Own != nil {
 		out.own = d.cfg.Own.Snapshot()
 	}
+	if rules == nil {
+		out.noRules = d.noRules(v.Principal)
+	}
 	return out
+}
+
+// noRules says that there are no rules, and why, in one line.
+func (d *Door) noRules(p capability.Principal) string {
+	const text = "There are no rules, so nothing is allowed"
+	if d.cfg.NoRules != nil {
+		if why := d.cfg.NoRules(p); why != nil { // nil: they were mended since
+			return text + ": " + untrusted.Line(why.Error(), longestWhy)
+		}
+	}
+	return text
+}
+
+const longestWhy = 500 // bytes of why there are no rules
+
+// lawless refuses what is asked for where there are no rules. It is the same
+// for what exists and for what does not.
+func (v View) lawless(op, name string) error {
+	return &capability.Error{Kind: capability.Denied, Op: op, Target: name, Rule: "no-rules", Err: errors.New(v.noRules), Fix: "ken doctor says where"}
 }
 
 // of gives the catalog that an entry of a view is from.
@@ -149,6 +181,16 @@ type Changes struct {
 // Next waits until the catalog has a version above after and tells what is
 // different, as far as the principal may know.
 func (d *Door) Next(ctx context.Context, p capability.Principal, after uint64) (Changes, error) {
+	return d.next(ctx, after, p, func(v View) View { return v })
+}
+
+// NextOverseen is Next for whoever runs Ken: it tells of what is hidden too, and
+// its view is that of [Door.Oversee].
+func (d *Door) NextOverseen(ctx context.Context, p capability.Principal, after uint64) (Changes, error) {
+	return d.next(ctx, after, p, func(v View) View { return d.overseen(v, p) })
+}
+
+func (d *Door) next(ctx context.Context, after uint64, p capability.Principal, as func(View) View) (Changes, error) {
 	if p.ID == "" {
 		return Changes{}, &capability.Error{Kind: capability.Denied, Op: "watch", Target: "the catalog", Err: fmt.Errorf("nobody asks")}
 	}
@@ -156,7 +198,7 @@ func (d *Door) Next(ctx context.Context, p capability.Principal, after uint64) (
 		return Changes{}, err
 	}
 	s, changes, complete := d.catalog.ChangesSince(after)
-	v := d.view(s, Viewer{Principal: p})
+	v := as(d.view(s, Viewer{Principal: p}))
 	changes = slices.DeleteFunc(slices.Clone(changes), func(c Change) bool {
 		i, there := s.Ordinal(c.ID)
 		return there && !v.sees(i)
@@ -193,16 +235,7 @@ func (v View) List() Listing {
 // wrong with them.
 func (v View) All() iter.Seq[*Entry] {
 	return func(yield func(*Entry) bool) {
-		if v.snapshot == nil {
-			return
-		}
-		for i, e := range v.snapshot.Entries() {
-			if !v.sees(i) {
-				continue
-			}
-			if v.reveal != nil {
-				e = v.reveal(e)
-			}
+		for _, e := range v.Numbered() {
 			if !yield(e) {
 				return
 			}
@@ -237,28 +270,66 @@ func (v View) Stats() Stats {
 }
 
 // Lookup finds an entry by its id, or by a name that only one entry has. What
-// is hidden is as what does not exist.
+// is hidden is as what does not exist. Where there are no rules it is refused,
+// with the reason.
 func (v View) Lookup(name string) (*Entry, error) {
-	if v.snapshot == nil {
+	switch {
+	case v.snapshot == nil:
 		return nil, &capability.Error{Kind: capability.NotFound, Op: "find", Target: name}
+	case v.noRules != "" && v.reveal == nil:
+		return nil, v.lawless("find", name)
 	}
-	e, err := v.snapshot.LookupAmong(name, v.sees)
-	if err != nil && v.own != nil {
-		if own := v.ownCalled(name); own != nil && (v.reveal != nil || v.allows(own)) {
-			e, err = own, nil
-		}
-	}
+	e, err := v.lookup(name)
 	if err == nil && v.reveal != nil {
 		e = v.reveal(e)
 	}
 	return e, err
 }
 
-// ownCalled finds a tool of the program by its id, name or alias.
-func (v View) ownCalled(name string) *Entry {
-	if e, err := v.own.Lookup(name); err == nil {
-		return e
+// lookup asks the catalog first, and the tools of the program where it has
+// nothing. A catalog that is asked for what it does not have looks for names
+// that are near, which takes long and is for nothing where the program has it.
+func (v View) lookup(name string) (*Entry, error) {
+	there := v.has(name)
+	if !there {
+		if own := v.ownCalled(name); own != nil {
+			return own, nil
+		}
 	}
+	e, err := v.snapshot.LookupAmong(name, v.sees)
+	if err != nil && there { // several have this name
+		if own := v.ownCalled(name); own != nil {
+			return own, nil
+		}
+	}
+	return e, err
+}
+
+// has reports whether something in the catalog has this id or name.
+func (v View) has(name string) bool {
+	if i, ok := v.snapshot.Ordinal(capability.ID(name)); ok && v.sees(i) {
+		return true
+	}
+	return slices.ContainsFunc(v.snapshot.Named(name), v.sees)
+}
+
+// ownCalled finds a tool of the program by its id, name or alias. Nil: there is
+// none that the viewer may know.
+func (v View) ownCalled(name string) *Entry {
+	if v.own == nil {
+		return nil
+	}
+	own, err := v.own.Lookup(name)
+	if err != nil {
+		own = v.ownAlias(name)
+	}
+	if own == nil || v.reveal == nil && !v.allows(own) {
+		return nil
+	}
+	return own
+}
+
+func (v View) ownAlias(name string) *Entry {
 	for e := range v.own.All() {
 		for _, alias := range e.Aliases {
 			if name == alias || name == string(capability.MakeID(e.Kind, alias)) {

@@ -14,6 +14,7 @@ import (
 	"filippo.io/age"
 
 	"ken/capability"
+	"ken/internal/wholefile"
 )
 
 const (
@@ -139,6 +140,25 @@ func (s *Store) wrap(err error) error {
 	return s.broken(err, "see that it can be read")
 }
 
+const lockWait = 10 * time.Second
+
+// lock keeps other writers waiting, in this process and in others.
+func (s *Store) lock() (unlock func(), err error) {
+	path := s.path(lockFile)
+	unlock, err = wholefile.Lock(path, lockWait)
+	if err == nil {
+		return unlock, nil
+	}
+	failure := &capability.Error{Kind: capability.Unavailable, Op: "write secrets", Target: path, Err: err, Fix: "see that its folder can be written"}
+	switch {
+	case errors.Is(err, wholefile.ErrHeld):
+		failure.Kind, failure.Fix = capability.Conflict, "try again when the other has ended"
+	case errors.Is(err, errors.ErrUnsupported):
+		failure.Fix = "keep the folder on a file system that has locks"
+	}
+	return nil, failure
+}
+
 // change edits the file under its lock. The caller has the mutex.
 func (s *Store) change(edit func(map[string]entry) error) error {
 	if s.dir == "" {
@@ -147,7 +167,7 @@ func (s *Store) change(edit func(map[string]entry) error) error {
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return s.unwritable(err)
 	}
-	unlock, err := lock(s.path(lockFile))
+	unlock, err := s.lock()
 	if err != nil {
 		return err
 	}
@@ -203,7 +223,7 @@ func (s *Store) write(secrets map[string]entry) error {
 	if err := w.Close(); err != nil {
 		return s.unwritable(err)
 	}
-	if err := replace(s.path(storeFile), sealed.Bytes()); err != nil {
+	if err := wholefile.Write(s.path(storeFile), sealed.Bytes(), 0o600); err != nil {
 		return s.unwritable(err)
 	}
 	return nil
@@ -239,36 +259,8 @@ func (s *Store) makeKey() (age.Recipient, error) {
 		return nil, s.unwritable(err)
 	}
 	text := fmt.Sprintf("# The key to %s. Whoever has both files has the secrets.\n# public key: %s\n%s\n", storeFile, id.Recipient(), id)
-	if err := replace(s.path(keyFile), []byte(text)); err != nil {
+	if err := wholefile.Write(s.path(keyFile), []byte(text), 0o600); err != nil {
 		return nil, s.unwritable(err)
 	}
 	return id.Recipient(), nil
-}
-
-// replace writes a file beside the old one, makes it last, and puts it in the
-// old one's place.
-func replace(path string, data []byte) (err error) {
-	f, err := os.CreateTemp(dirOf(path), ".secrets-*") // mode 0600
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			f.Close()
-			os.Remove(f.Name())
-		}
-	}()
-	if _, err := f.Write(data); err != nil {
-		return err
-	}
-	if err := f.Sync(); err != nil {
-		return err
-	}
-	if err := f.Close(); err != nil {
-		return err
-	}
-	if err := os.Rename(f.Name(), path); err != nil {
-		return err
-	}
-	return syncFolder(dirOf(path))
 }

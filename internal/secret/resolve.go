@@ -12,8 +12,6 @@ import (
 	"ken/capability"
 )
 
-func dirOf(path string) string { return filepath.Dir(path) }
-
 // IsReference reports whether a text is a reference that [Store.Resolve]
 // reads.
 func IsReference(text string) bool {

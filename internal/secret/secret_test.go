@@ -441,7 +441,7 @@ func TestProcesses(t *testing.T) {
 	}
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), ".secrets-") {
+		if strings.HasSuffix(e.Name(), ".tmp") {
 			t.Errorf("%s was left behind", e.Name())
 		}
 	}

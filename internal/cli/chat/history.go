@@ -2,6 +2,7 @@ package chat
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"ken/internal/wholefile"
 )
 
 const mostHistory = 1000 // entries that are kept
@@ -59,20 +62,15 @@ func openHistory(file string) (*history, error) {
 
 // rewrite leaves in the file what is kept.
 func (h *history) rewrite() error {
-	f, err := os.CreateTemp(filepath.Dir(h.file), filepath.Base(h.file)+".*")
-	if err != nil {
-		return fmt.Errorf("shorten what was typed before: %w", err)
-	}
-	enc := json.NewEncoder(f)
+	var kept bytes.Buffer
+	enc := json.NewEncoder(&kept)
 	for _, entry := range h.entries {
-		err = errors.Join(err, enc.Encode(entry))
+		if err := enc.Encode(entry); err != nil {
+			return fmt.Errorf("shorten what was typed before: %w", err)
+		}
 	}
-	err = errors.Join(err, f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), h.file)
-	}
-	if err != nil {
-		return errors.Join(fmt.Errorf("shorten what was typed before: %w", err), os.Remove(f.Name()))
+	if err := wholefile.Write(h.file, kept.Bytes(), 0o600); err != nil {
+		return fmt.Errorf("shorten what was typed before: %w", err)
 	}
 	return nil
 }

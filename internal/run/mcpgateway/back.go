@@ -55,7 +55,7 @@ func (s *Server) keyOf(p capability.Principal, session string) key {
 type back struct {
 	s     *server
 	key   key
-	slots chan struct{} // one for each call on its way
+	calls *queue // those on their way
 
 	login    bool       // it is logged in as somebody
 	link     *link.Link // nil: none
@@ -79,7 +79,7 @@ type back struct {
 }
 
 func newBack(s *server, k key) *back {
-	return &back{s: s, key: k, slots: make(chan struct{}, s.def.Concurrent), used: now(), subs: map[string]*topic{}}
+	return &back{s: s, key: k, calls: newQueue(s.def.Concurrent), used: now(), subs: map[string]*topic{}}
 }
 
 func now() time.Time { return time.Now() }

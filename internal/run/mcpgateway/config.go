@@ -54,7 +54,8 @@ const (
 
 // A Server is the definition of one MCP server. Command and URL exclude each
 // other. "${NAME}" and "${secret:NAME}" in Args, Env, Cwd, URL and Headers stand
-// for what [Config.Getenv] gives; "${NAME:-text}" has a default.
+// for what [Config.Getenv] gives; "${NAME:-text}" has a default. Names of the
+// folder that a client works in, such as "${PWD}", stand for Folder.
 type Server struct {
 	Name string
 
@@ -62,6 +63,7 @@ type Server struct {
 	Args    []string
 	Env     map[string]string
 	Cwd     string // absolute; empty: a folder of its own below Config.Work
+	Folder  string // of the project that it is for; empty: of none
 
 	URL     string
 	SSE     bool // the older transport
@@ -70,7 +72,8 @@ type Server struct {
 
 	Scope              Scope
 	Profile            Profile
-	Read, Write, Hosts []string // for ProfileConfined: absolute paths, and hosts as egress has them
+	Read, Write, Hosts []string       // for ProfileConfined: absolute paths, and hosts as egress has them
+	Networks           []netip.Prefix // private networks where those hosts may be; see egress
 
 	Timeout      time.Duration // of a call [2 min]
 	StartTimeout time.Duration // until it has listed its tools [60 s]
@@ -81,8 +84,17 @@ type Server struct {
 	Include, Exclude []string
 
 	Disabled bool
-	Trust    capability.Trust
-	Origin   capability.Origin // where it is configured
+
+	// Foreign says that other programs write the definition. No name in it
+	// stands for a sealed secret, however it is spelled.
+	Foreign bool
+
+	// Held, when not empty, says what a person has to agree to before the
+	// server may be started. None of it is used until then.
+	Held string
+
+	Trust  capability.Trust
+	Origin capability.Origin // where it is configured
 }
 
 // An OAuth is what a remote server knows Ken by, beyond what it tells itself.
@@ -112,8 +124,8 @@ type Config struct {
 	Servers  []Server
 	CacheDir string // the user's alone [nothing is kept: each start lists anew]
 
-	// Getenv gives a variable, or with "secret:" before the name a sealed
-	// secret [none is known].
+	// Getenv gives a variable or a sealed secret; with "secret:" before the
+	// name a secret alone, with "env:" a variable alone [none is known].
 	Getenv func(name string) (string, bool)
 
 	Path string   // where programs are looked for, as PATH has it [executor.DefaultPath]
@@ -124,9 +136,8 @@ type Config struct {
 	// not made where they are not there, and what makes them later is seen.
 	HideFiles []string
 
-	Networks []netip.Prefix // private networks that confined servers may reach; see egress
-	Require  sandbox.Requirement
-	Limits   sandbox.Limits // of each stdio server; time is not limited
+	Require sandbox.Requirement
+	Limits  sandbox.Limits // of each stdio server; time is not limited
 
 	Pins  Pinner          // nil: everything is accepted
 	Roots func() []string // folders that servers may be told of [none]
@@ -217,6 +228,8 @@ func (s Server) filled() Server {
 // check says what is wrong with a definition, before anything of it is used.
 func (s Server) check() error {
 	switch {
+	case s.Held != "":
+		return errHeld
 	case (s.Command == "") == (s.URL == ""):
 		return errors.New("it needs a command or a url, one of them")
 	case s.Scope != ScopeUser && s.Scope != ScopeSession && s.Scope != ScopeShared:
@@ -269,21 +282,33 @@ func (s *Server) permissions() []string {
 // identity covers all that decides which program or address answers. salt keeps
 // anybody from trying out values against the name of a file.
 func (s *Server) identity(salt []byte) string {
-	text, _ := json.Marshal([]any{ // plain data cannot fail
-		s.Name, s.Command, s.Args, s.Env, s.Cwd, s.URL, s.SSE, s.Headers, s.OAuth, s.Profile, s.Read, s.Write, s.Hosts,
-	})
+	all := []any{s.Name, s.Command, s.Args, s.Env, s.Cwd, s.URL, s.SSE, s.Headers, s.OAuth, s.Profile, s.Read, s.Write, s.Hosts}
+	if s.Folder != "" { // without one a definition has the identity that it always had
+		all = append(all, s.Folder)
+	}
+	text, _ := json.Marshal(all) // plain data cannot fail
 	h := hmac.New(sha256.New, salt)
 	h.Write(text)
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
+// errHeld is why a definition cannot be used that waits for a person.
+var errHeld = errors.New("its definition is not what was accepted")
+
 // invalid makes the error of a definition that cannot be used.
 func (s *Server) invalid(err error) error {
-	fix := "mend mcp.servers." + s.Name
+	e := &capability.Error{
+		Kind: capability.Unavailable, Op: "start MCP server", Target: s.Name, Err: err, Fix: "mend mcp.servers." + s.Name, Rule: "mcp.servers." + s.Name,
+	}
 	if s.Origin.Path != "" {
-		fix = "mend " + s.Name + " in " + s.Origin.String()
+		e.Fix = "mend " + s.Name + " in " + s.Origin.String()
 	}
-	return &capability.Error{
-		Kind: capability.Unavailable, Op: "start MCP server", Target: s.Name, Err: err, Fix: fix, Rule: "mcp.servers." + s.Name,
+	if u, ok := errors.AsType[*unset](err); ok {
+		e.Fix = u.fix() + "; or " + e.Fix
 	}
+	if errors.Is(err, errHeld) {
+		e.Kind, e.Rule, e.Fix = capability.Conflict, "mcp.import", "ken extension review mcp:"+s.Name
+		e.Err = fmt.Errorf("%w (%s): %s", err, s.Origin, s.Held)
+	}
+	return e
 }

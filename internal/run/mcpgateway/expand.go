@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // passed are the variables that every stdio server gets, where they are set, and
@@ -24,22 +25,25 @@ var (
 )
 
 // placeholder is ${NAME}, ${env:NAME}, ${secret:NAME}, and each with :-default.
-var placeholder = regexp.MustCompile(`\$\{((?:secret:|env:)?[A-Za-z_][A-Za-z0-9_.-]*?)(:-[^}]*)?\}`)
+var placeholder = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\$\{((?:secret:|env:)?[A-Za-z_][A-Za-z0-9_.-]*?)(:-[^}]*)?\}`)
+})
 
 // An expander puts values in the place of names. It remembers which were
 // missing, and what must not be shown.
 type expander struct {
 	get     func(string) (string, bool)
+	foreign bool // sealed secrets are not for it
 	missing []string
 	secrets []string
 }
 
 func (x *expander) expand(text string) string {
-	return placeholder.ReplaceAllStringFunc(text, func(found string) string {
-		m := placeholder.FindStringSubmatch(found)
+	return placeholder().ReplaceAllStringFunc(text, func(found string) string {
+		m := placeholder().FindStringSubmatch(found)
 		name := strings.TrimPrefix(m[1], "env:")
 		if v, ok := x.get(name); ok {
-			if strings.HasPrefix(name, "secret:") || secretName.MatchString(name) {
+			if strings.HasPrefix(name, "secret:") || secretName().MatchString(name) {
 				x.keep(v)
 			}
 			return v
@@ -53,7 +57,9 @@ func (x *expander) expand(text string) string {
 }
 
 // secretName tells variables whose values nobody should see.
-var secretName = regexp.MustCompile(`(?i)token|secret|passw|credential|auth|api_?key|access_?key|private|cookie|_key$|_pat$|_pwd$|dsn`)
+var secretName = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)token|secret|passw|credential|auth|api_?key|access_?key|private|cookie|_key$|_pat$|_pwd$|dsn`)
+})
 
 // keep notes a value that must not be shown. Short ones are ordinary words:
 // taking them out of texts would garble those and hide nothing.
@@ -68,14 +74,95 @@ func (x *expander) err() error {
 	if len(x.missing) == 0 {
 		return nil
 	}
-	var names []string
-	for _, name := range slices.Compact(slices.Sorted(slices.Values(x.missing))) {
-		if secret, ok := strings.CutPrefix(name, "secret:"); ok {
+	return &unset{slices.Compact(slices.Sorted(slices.Values(x.missing))), x.foreign}
+}
+
+// An unset error is that of a definition with names in it that stand for
+// nothing.
+type unset struct {
+	names   []string // at least one
+	foreign bool     // a sealed secret would not help
+}
+
+func (u *unset) Error() string {
+	var all []string
+	for _, name := range u.names {
+		switch secret, sealed := strings.CutPrefix(name, "secret:"); {
+		case sealed && u.foreign:
+			name = "secret " + secret + " (which a file of mcp.import cannot have)"
+		case sealed:
 			name = "secret " + secret + " (ken secret set " + secret + ")"
+		case ofWindow(name):
+			name += " (another one in each window, and the server serves all of them)"
 		}
-		names = append(names, name)
+		all = append(all, name)
 	}
-	return fmt.Errorf("it refers to what is not set: %s", strings.Join(names, ", "))
+	return "it refers to what is not set: " + strings.Join(all, ", ")
+}
+
+// fix says what a person can do: for the first name, the rest is like it.
+func (u *unset) fix() string {
+	name, sealed := strings.CutPrefix(u.names[0], "secret:")
+	const export = "export it and end the daemon with ken mcp --stop, so that the next window starts one that has it"
+	switch {
+	case sealed && u.foreign:
+		return "define the server in ken.yaml or mcp.json of Ken's folder, which may use sealed secrets"
+	case sealed:
+		return "ken secret set " + name
+	case ofWindow(name):
+		return "write the folder itself into the definition, or give the server a project"
+	case u.foreign:
+		return export + ", or define the server in ken.yaml or mcp.json of Ken's folder, which may use sealed secrets"
+	}
+	return "ken secret set " + name + ", or " + export
+}
+
+// ofWindow reports whether a name stands for the folder that one client works
+// in. What the environment of the daemon has under it is where its first client
+// happened to be.
+func ofWindow(name string) bool {
+	switch name {
+	case "PWD", "OLDPWD", "INIT_CWD", "CLAUDE_PROJECT_DIR", "workspaceFolder", "workspaceRoot":
+		return true
+	}
+	return false
+}
+
+// expander makes the one for a definition.
+func (g *Gateway) expander(s *Server) *expander {
+	return &expander{foreign: s.Foreign, get: func(name string) (string, bool) {
+		switch {
+		case ofWindow(name):
+			return s.Folder, s.Folder != ""
+		case !s.Foreign:
+			return g.cfg.Getenv(name)
+		case strings.HasPrefix(name, "secret:"):
+			return "", false
+		}
+		return g.cfg.Getenv("env:" + name)
+	}}
+}
+
+// Unset gives, by server, what definitions refer to that is not set, in words
+// for people. It starts nothing. Servers that are switched off, or wait for a
+// person, are not in it.
+func (g *Gateway) Unset() map[string]string {
+	out := map[string]string{}
+	for _, s := range g.all() {
+		if s.def.Disabled || s.broken != nil {
+			continue
+		}
+		x := g.expander(&s.def)
+		for _, text := range slices.Concat([]string{s.def.Cwd, s.def.URL}, s.def.Args, slices.Collect(maps.Values(s.def.Env)), slices.Collect(maps.Values(s.def.Headers))) {
+			if strings.Contains(text, "${") {
+				x.expand(text)
+			}
+		}
+		if err := x.err(); err != nil {
+			out[s.def.Name] = err.Error() + "; " + err.(*unset).fix()
+		}
+	}
+	return out
 }
 
 // hide takes the values that were put in out of a text.
@@ -103,7 +190,7 @@ func (x *expander) command(s *Server, search string) (command, error) {
 	own := make(map[string]string, len(s.Env))
 	for name, value := range s.Env {
 		own[name] = x.expand(value)
-		if secretName.MatchString(name) {
+		if secretName().MatchString(name) {
 			x.keep(own[name])
 		}
 	}

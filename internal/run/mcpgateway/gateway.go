@@ -132,8 +132,8 @@ func (g *Gateway) serverLocked(def Server, before *offer) *server {
 // sameRest compares what identity does not cover.
 func sameRest(a, b *Server) bool {
 	return a.Scope == b.Scope && a.Timeout == b.Timeout && a.StartTimeout == b.StartTimeout && a.Concurrent == b.Concurrent &&
-		slices.Equal(a.Include, b.Include) && slices.Equal(a.Exclude, b.Exclude) &&
-		a.Disabled == b.Disabled && a.Trust == b.Trust && a.Origin == b.Origin
+		slices.Equal(a.Networks, b.Networks) && slices.Equal(a.Include, b.Include) && slices.Equal(a.Exclude, b.Exclude) &&
+		a.Disabled == b.Disabled && a.Held == b.Held && a.Foreign == b.Foreign && a.Trust == b.Trust && a.Origin == b.Origin
 }
 
 // find gives a server that may be used.

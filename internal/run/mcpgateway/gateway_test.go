@@ -257,7 +257,7 @@ func TestLimits(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer b.release()
-	eventually(t, "the slow call is on its way", func() bool { return len(b.slots) == 1 })
+	eventually(t, "the slow call is on its way", func() bool { return b.calls.isFull() })
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
 	_, err = g.Invoke(ctx, callAs("ada", "", "s/echo", ""))
@@ -272,6 +272,113 @@ func TestLimits(t *testing.T) {
 	if again := pidOf(t, g, "ada", "", "s"); again != pid {
 		t.Errorf("a server that answers pings was restarted: %d, then %d", pid, again)
 	}
+}
+
+// TestHeld: a definition that waits for a person starts nothing, and says so to
+// whoever calls it; once it waits no longer the server is what it was.
+func TestHeld(t *testing.T) {
+	def := stdio(t, "s", "plain")
+	g := listed(t, Config{CacheDir: t.TempDir()}, def)
+	pid := pidOf(t, g, "ada", "", "s")
+	held := def
+	held.Held = "command changed: x was y"
+	g.Replace([]Server{held})
+	eventually(t, "the server is stopped", func() bool { return !alive(pid) })
+	_, err := g.Invoke(t.Context(), callAs("ada", "", "s/echo", ""))
+	e, _ := errors.AsType[*capability.Error](err)
+	if e == nil || e.Kind != capability.Conflict || e.Rule != "mcp.import" || e.Fix != "ken extension review mcp:s" || !strings.Contains(e.Error(), held.Held) {
+		t.Errorf("Invoke = %v, want that it waits, the knob and what to do", err)
+	}
+	b := load(t, g)
+	if len(b.Capabilities) != 0 || len(b.Problems) != 1 || b.Problems[0].Code != "mcp-held" {
+		t.Errorf("Load = %+v, want a problem alone", b)
+	}
+	if st := g.List(t.Context(), "s")[0]; st.State != Failed || st.Pid != 0 || st.Rule != "mcp.import" {
+		t.Errorf("List = %+v, want it failed and not started", st)
+	}
+	g.Replace([]Server{def})
+	if pid := pidOf(t, g, "ada", "", "s"); !alive(pid) {
+		t.Errorf("the server does not run after it was accepted")
+	}
+}
+
+// TestFolderOfAWindow: what stands for a client's folder is that of the
+// definition, never the daemon's.
+func TestFolderOfAWindow(t *testing.T) {
+	g := gateway(t, Config{Getenv: func(name string) (string, bool) { return "/the/daemon's", true }})
+	for folder, want := range map[string]string{"/home/ada/shop": "/home/ada/shop", "": ""} {
+		x := g.expander(&Server{Folder: folder})
+		for _, name := range []string{"PWD", "OLDPWD", "INIT_CWD", "CLAUDE_PROJECT_DIR", "workspaceFolder"} {
+			if got := x.expand("${" + name + "}"); got != want {
+				t.Errorf("${%s} = %q, want %q", name, got, want)
+			}
+		}
+		if (x.err() == nil) != (folder != "") {
+			t.Errorf("with the folder %q: %v", folder, x.err())
+		}
+		if got := x.expand("${PWD:-/tmp}"); folder == "" && got != "/tmp" {
+			t.Errorf("${PWD:-/tmp} = %q, want the default", got)
+		}
+	}
+}
+
+// TestSessionsTakeTurns: a session with many calls waiting does not keep another
+// from a server.
+func TestSessionsTakeTurns(t *testing.T) {
+	t.Parallel()
+	def := stdio(t, "s", "plain")
+	def.Concurrent = 1
+	g := listed(t, Config{}, def)
+	b, err := g.all()[0].hold(key{principal: "ada"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.release()
+	// The one place is taken until all have come.
+	if err := b.calls.enter(t.Context(), whose{session: "gate"}); err != nil {
+		t.Fatal(err)
+	}
+	const many = 64
+	ended := make(chan string, many+1)
+	begin := func(session string) {
+		if _, err := g.Invoke(t.Context(), callAs("ada", session, "s/echo", `{"text":"x"}`)); err != nil {
+			t.Errorf("Invoke = %v", err)
+		}
+		ended <- session
+	}
+	for i := range many {
+		go begin("greedy")
+		eventually(t, "the call waits", func() bool { return b.calls.waiting() == i+1 })
+	}
+	go begin("modest")
+	eventually(t, "the call of the other session waits", func() bool { return b.calls.waiting() == many+1 })
+	b.calls.leave()
+	at := -1
+	for i := range many + 1 {
+		if <-ended == "modest" {
+			at = i
+		}
+	}
+	if at > 2 {
+		t.Errorf("the other session's call ended after %d of %d, want it second or nearly", at, many)
+	}
+}
+
+func (q *queue) isFull() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.free == 0
+}
+
+func (q *queue) waiting() (n int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, t := range q.line {
+		for _, line := range t.line {
+			n += len(line)
+		}
+	}
+	return n
 }
 
 // TestHang: a stopped server answers no ping and is ended.
@@ -318,7 +425,7 @@ func TestBadServers(t *testing.T) {
 		"hangs":  {BackingOff, "300ms", "more time"},
 		"none":   {BackingOff, "no program no-such-program", "mend none in /home/u/.ken/mcp.json"},
 		"dies":   {BackingOff, "no configuration file", "by hand"},
-		"unset":  {BackingOff, "NOT_SET, secret absent", "mend unset in /home/u/.ken/mcp.json"},
+		"unset":  {BackingOff, "NOT_SET, secret absent", "ken secret set NOT_SET, or export it and end the daemon with ken mcp --stop, so that the next window starts one that has it; or mend unset in /home/u/.ken/mcp.json"},
 		"both":   {Failed, "one of them", "mend both in /home/u/.ken/mcp.json"},
 		"remote": {BackingOff, "cannot be reached", "url"},
 		"absent": {Failed, "no server of this name", "ken doctor"},

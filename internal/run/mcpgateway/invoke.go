@@ -32,7 +32,7 @@ func (g *Gateway) Facts(ctx context.Context, call capability.Call, c *capability
 		f.Isolation = s.isolation(ctx)
 		return f, nil
 	}
-	x := &expander{get: g.cfg.Getenv}
+	x := g.expander(&s.def)
 	u, err := parseURL(x.expand(s.def.URL))
 	if x.err() != nil {
 		err = x.err()
@@ -67,15 +67,13 @@ func (g *Gateway) Invoke(ctx context.Context, call capability.Call) (capability.
 		return capability.Result{}, err
 	}
 	defer b.release()
-	select {
-	case b.slots <- struct{}{}:
-		defer func() { <-b.slots }()
-	case <-ctx.Done():
+	if err := b.calls.enter(ctx, whose{person{call.Principal.Tenant, call.Principal.ID}, call.Session}); err != nil {
 		return capability.Result{}, &capability.Error{
 			Kind: capability.Unavailable, Op: "call", Target: string(call.Target), Rule: "mcp.servers." + s.def.Name + ".concurrent",
-			Err: fmt.Errorf("%d calls are on their way already: %w", s.def.Concurrent, context.Cause(ctx)), Fix: "call later, or allow more at one time",
+			Err: fmt.Errorf("%d calls are on their way already: %w", s.def.Concurrent, err), Fix: "call later, or allow more at one time",
 		}
 	}
+	defer b.calls.leave()
 	res, err, sent := b.try(ctx, call)
 	if err != nil && !sent && ctx.Err() == nil {
 		res, err, _ = b.try(ctx, call) // once, on another connection

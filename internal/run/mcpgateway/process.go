@@ -46,7 +46,7 @@ type process struct {
 // launch starts a server in its sandbox. The process is the caller's to close;
 // it ends with ctx as well.
 func (g *Gateway) launch(ctx context.Context, def *Server) (*process, error) {
-	x := &expander{get: g.cfg.Getenv}
+	x := g.expander(def)
 	c, err := x.command(def, g.cfg.Path)
 	if err != nil {
 		return nil, err
@@ -109,7 +109,7 @@ func (g *Gateway) spec(def *Server, c command) (sandbox.Spec, error) {
 	} else {
 		spec.Read, spec.Write = def.Read, def.Write
 		if len(def.Hosts) > 0 {
-			proxy, err := egress.New(egress.Config{Allow: def.Hosts, Networks: g.cfg.Networks})
+			proxy, err := egress.New(egress.Config{Allow: def.Hosts, Networks: def.Networks})
 			if err != nil {
 				return spec, fmt.Errorf("its hosts: %w", err)
 			}

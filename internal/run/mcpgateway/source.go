@@ -151,9 +151,7 @@ func (w *watched) batch(ctx context.Context, s *server, again bool) (capability.
 		return capability.Batch{}, nil, nil
 	}
 	if s.broken != nil {
-		return capability.Batch{Problems: []capability.Problem{{
-			Code: "mcp-server", Origin: s.origin(), Message: "the server " + s.def.Name + " cannot be used: " + s.broken.Error(), Fix: "mend mcp.servers." + s.def.Name,
-		}}}, nil, nil
+		return capability.Batch{Problems: []capability.Problem{s.unusable()}}, nil, nil
 	}
 	o, err := s.load(ctx, again)
 	if err != nil {
@@ -163,6 +161,17 @@ func (w *watched) batch(ctx context.Context, s *server, again bool) (capability.
 		return o.batch(), o, nil
 	}
 	return capability.Batch{Problems: s.unlisted()}, nil, nil
+}
+
+// unusable says what is wrong with a definition.
+func (s *server) unusable() capability.Problem {
+	p := capability.Problem{
+		Code: "mcp-server", Origin: s.origin(), Message: "the server " + s.def.Name + " cannot be used: " + s.broken.Error(), Fix: "mend mcp.servers." + s.def.Name,
+	}
+	if s.def.Held != "" {
+		p.Code, p.Message, p.Fix = "mcp-held", p.Message+": "+s.def.Held, "ken extension review mcp:"+s.def.Name
+	}
+	return p
 }
 
 // unlisted says why nothing is known of a server.

@@ -214,7 +214,7 @@ func (b *back) open(ctx context.Context) (*link.Link, *process, error) {
 
 // address makes out where a remote server is.
 func (b *back) address(cfg *link.Config) error {
-	x := &expander{get: b.s.g.cfg.Getenv}
+	x := b.s.g.expander(&b.s.def)
 	cfg.URL, cfg.SSE, cfg.Header = x.expand(b.s.def.URL), b.s.def.SSE, x.headers(&b.s.def)
 	if err := x.err(); err != nil {
 		return err

@@ -126,6 +126,29 @@ func TestExpand(t *testing.T) {
 	}
 }
 
+// TestExpandForeign: in the definition of another program no name stands for a
+// sealed secret.
+func TestExpandForeign(t *testing.T) {
+	values := map[string]string{"A": "alpha", "env:A": "alpha", "BOTH": "sealed", "env:BOTH": "plain", "secret:S": "sealed", "S": "sealed"}
+	g := &Gateway{cfg: Config{Getenv: func(name string) (string, bool) { v, ok := values[name]; return v, ok }}}
+	for in, want := range map[string]string{
+		"${A}": "alpha", "${env:A}": "alpha", "${BOTH}": "plain", "${S}": "!S", "${env:S}": "!S", "${S:-x}": "x",
+		"${secret:S}": "!secret S (which a file of mcp.import cannot have)", "${PWD}": "/project",
+	} {
+		x := g.expander(&Server{Foreign: true, Folder: "/project"})
+		got := x.expand(in)
+		if err := x.err(); err != nil {
+			got = "!" + strings.TrimPrefix(err.Error(), "it refers to what is not set: ")
+			if fix := err.(*unset).fix(); strings.Contains(fix, "ken secret set") {
+				t.Errorf("fix of %s = %q, which would not help", in, fix)
+			}
+		}
+		if got != want {
+			t.Errorf("expand(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
 // TestExpandOnce: a value is never read as a name again.
 func TestExpandOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

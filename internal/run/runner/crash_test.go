@@ -63,7 +63,7 @@ func crashConfig(t *testing.T, dir, address string) (Config, *audit.Log) {
 	s := storetest.Open(t, address)
 	return Config{
 		Log: log, Effects: s, Key: func(context.Context, capability.Call) string { return "k" },
-		Limits: Limits{Lease: 150 * time.Millisecond},
+		Limits: Limits{Lease: 150 * time.Millisecond}.Always,
 	}, log
 }
 

@@ -120,6 +120,7 @@ func (r *Runner) consent(next step) step {
 				return capability.Result{}, deskError("ask", t, err)
 			}
 			t.ticket = ticket.ID
+			t.note("ticket", ticket.ID)
 			if err := ticket.Err(); err != nil {
 				return r.unapproved(t, &ticket, err)
 			}

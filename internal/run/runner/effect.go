@@ -98,7 +98,7 @@ func (r *Runner) identify(ctx context.Context, t *trip) error {
 	if err != nil {
 		request = t.request.Digest
 	}
-	scope := hashed("ken.effect.v1", t.call.Principal.Tenant, t.call.Principal.ID, t.call.Session, key)
+	scope := effectScope(t.call, key)
 	t.effect = &claim{key: store.Key("effect", scope), request: request}
 	t.effectID = hashed("ken.effect-id.v1", scope, request)[:32]
 	return nil
@@ -160,7 +160,7 @@ func (r *Runner) take(ctx context.Context, t *trip) (*effect, error) {
 		b.At(t.effect.key, at)
 		// Longer than a result is kept: that nobody knows must not be
 		// forgotten before somebody has asked.
-		b.PutFor(t.effect.key, value, 7*r.limits.Remember)
+		b.PutFor(t.effect.key, value, 7*t.limits.Remember)
 		version, err := r.cfg.Effects.Apply(ctx, &b)
 		if err == nil {
 			t.effect.version = version
@@ -220,9 +220,13 @@ func (r *Runner) meet(ctx context.Context, t *trip, item store.Item) (end *effec
 		return nil, true, nil
 	}
 	t.lost = true
+	how := "broke off"
+	if e.State == effectRunning {
+		how = "was running when its process ended"
+	}
 	q := &Question{
 		Name: AnswerAgain, Effect: t.effectID,
-		Text: fmt.Sprintf("this call was running when its process ended (begun %s), and nobody knows whether it had its effect", e.Began.UTC().Format(time.RFC3339)),
+		Text: fmt.Sprintf("this call %s (begun %s), and nobody knows whether it had its effect; %s", how, e.Began.UTC().Format(time.RFC3339), lookFor(t.effectID, t.call.Session)),
 	}
 	return nil, false, &capability.Error{
 		Kind: capability.InputNeeded, Op: "call", Target: string(t.call.Target), Rule: "effect.unknown", Err: q,
@@ -294,7 +298,7 @@ func (r *Runner) settle(ctx context.Context, t *trip, res capability.Result, err
 	}
 	var b store.Batch
 	b.At(c.key, c.version)
-	keep := r.limits.Remember
+	keep := t.limits.Remember
 	if e.State == effectUnknown {
 		keep *= 7
 	}

@@ -22,7 +22,7 @@ func keyed(t *testing.T, s Effects, key string, x tool, change func(*Config)) *r
 	return newRig(t, x, func(c *Config) {
 		c.Effects = s
 		c.Key = func(context.Context, capability.Call) string { return key }
-		c.Limits.Lease = 100 * time.Millisecond
+		c.Limits = Limits{Lease: 100 * time.Millisecond}.Always
 		if change != nil {
 			change(c)
 		}
@@ -114,7 +114,7 @@ func TestEffectAtOnce(t *testing.T) {
 		<-release
 		return capability.Result{Parts: []capability.Part{{Text: "once"}}}, nil
 	}}
-	a, b := keyed(t, s, "k", x, func(c *Config) { c.Limits.Lease = time.Minute }), keyed(t, s, "k", x, func(c *Config) { c.Limits.Lease = time.Minute })
+	a, b := keyed(t, s, "k", x, func(c *Config) { c.Limits = Limits{Lease: time.Minute}.Always }), keyed(t, s, "k", x, func(c *Config) { c.Limits = Limits{Lease: time.Minute}.Always })
 	var wg sync.WaitGroup
 	var results, busy atomic.Int64
 	for i := range 20 {
@@ -271,7 +271,7 @@ func TestEffectBeforeConsent(t *testing.T) {
 // TestEffectStoreFails: what cannot be made sure of does not run.
 func TestEffectStoreFails(t *testing.T) {
 	s := openStore(t)
-	r := keyed(t, s, "k", tool{invoke: never(t)}, func(c *Config) { c.Limits.Lease = time.Hour })
+	r := keyed(t, s, "k", tool{invoke: never(t)}, func(c *Config) { c.Limits = Limits{Lease: time.Hour}.Always })
 	s.Close()
 	_, err := r.Invoke(t.Context(), callOf("write", `{"text":"a"}`))
 	if e := wantKind(t, err, capability.Unavailable); !errors.Is(e, store.ErrClosed) {

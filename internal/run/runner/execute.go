@@ -93,7 +93,7 @@ func (r *Runner) run(ctx context.Context, t *trip) (capability.Result, error) {
 	if c := t.target.Capability; c.Run != nil {
 		recipe = time.Duration(c.Run.TimeoutSec) * time.Second
 	}
-	limit := r.limits.timeout(recipe, t.facts.Timeout)
+	limit := t.limits.timeout(recipe, t.facts.Timeout)
 	inner, cancel := context.WithTimeoutCause(ctx, limit, errTimeout)
 	defer cancel()
 	live, call := newLive(t.call.Live), t.call

@@ -14,8 +14,11 @@ import (
 // others wait. Whenever one ends, the extensions that wait take turns, and
 // within one the call that came first goes first.
 type gate struct {
-	limits  Limits
+	bounds func() Limits // as they are now
+	asking sync.Mutex    // held while bounds is asked; see renew
+
 	mu      sync.Mutex
+	limits  Limits
 	running int
 	waiting int
 	lanes   map[string]*lane
@@ -34,7 +37,24 @@ type waiter struct {
 	admitted bool
 }
 
-func newGate(l Limits) *gate { return &gate{limits: l, lanes: map[string]*lane{}} }
+func newGate(bounds func() Limits) *gate { return &gate{bounds: bounds, lanes: map[string]*lane{}} }
+
+// renew takes the limits as they are now, wider or narrower. What runs already
+// goes on. They are asked for beside the gate's lock, because that may look at
+// files, and by one at a time, so that older ones never replace newer ones.
+func (g *gate) renew() {
+	g.asking.Lock()
+	defer g.asking.Unlock()
+	l := g.bounds()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.limits == l {
+		return
+	}
+	g.limits = l
+	for g.running < g.limits.Concurrent && g.admit() {
+	}
+}
 
 // enter waits for a place. Whoever got one gives it back with leave.
 func (g *gate) enter(ctx context.Context, name string) error {
@@ -55,6 +75,7 @@ func (g *gate) enter(ctx context.Context, name string) error {
 
 // ask takes a place, with a nil waiter, or gets in line.
 func (g *gate) ask(name string) (*waiter, error) {
+	g.renew()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	l := g.lanes[name]
@@ -113,6 +134,7 @@ func (g *gate) withdraw(name string, w *waiter) bool {
 
 // leave gives a place back, to whoever's turn it is.
 func (g *gate) leave(name string) {
+	g.renew()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	l := g.lanes[name]
@@ -182,7 +204,7 @@ func (r *Runner) limit(next step) step {
 			return earlier.outcome(err)
 		}
 		name := t.extension()
-		if err := r.wait(ctx, name); err != nil {
+		if err := r.wait(ctx, t, name); err != nil {
 			r.release(ctx, t)
 			return capability.Result{}, err
 		}
@@ -198,10 +220,10 @@ func (r *Runner) limit(next step) step {
 	}
 }
 
-func (r *Runner) wait(ctx context.Context, name string) error {
-	if r.limits.Wait > 0 {
+func (r *Runner) wait(ctx context.Context, t *trip, name string) error {
+	if t.limits.Wait > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, r.limits.Wait, errQueueWait)
+		ctx, cancel = context.WithTimeoutCause(ctx, t.limits.Wait, errQueueWait)
 		defer cancel()
 	}
 	err := r.gate.enter(ctx, name)

@@ -32,7 +32,7 @@ func TestGateRapid(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		g := newGate(l)
+		g := newGate(l.Always)
 		running := map[string]int{}
 		waiting := map[string][]*waiter{} // by us, in order of arrival
 		var served []string               // since the last arrival
@@ -161,7 +161,7 @@ func TestGateRapid(t *testing.T) {
 // TestRoundRobin: a flood of one extension does not hold up another.
 func TestRoundRobin(t *testing.T) {
 	l, _ := Limits{Concurrent: 1, PerExtension: 1}.filled()
-	g := newGate(l)
+	g := newGate(l.Always)
 	if w, err := g.ask("first"); w != nil || err != nil {
 		t.Fatal(w, err)
 	}
@@ -223,7 +223,7 @@ func TestFiveHundred(t *testing.T) {
 			return echo(ctx, c)
 		}}
 		r := newRig(t, x, func(c *Config) {
-			c.Limits = Limits{Concurrent: 10, PerExtension: 4, Queue: 500, QueuePerExtension: 500}
+			c.Limits = Limits{Concurrent: 10, PerExtension: 4, Queue: 500, QueuePerExtension: 500}.Always
 			inner := c.Resolve
 			c.Resolve = func(ctx context.Context, call capability.Call) (Resolved, error) {
 				out, err := inner(ctx, call)
@@ -295,7 +295,7 @@ func TestQueueFull(t *testing.T) {
 		hold := make(chan struct{})
 		x := tool{invoke: func(ctx context.Context, c capability.Call) (capability.Result, error) { <-hold; return echo(ctx, c) }}
 		r := newRig(t, x, func(c *Config) {
-			c.Limits = Limits{Concurrent: 1, Queue: 2, QueuePerExtension: 1, Wait: time.Minute}
+			c.Limits = Limits{Concurrent: 1, Queue: 2, QueuePerExtension: 1, Wait: time.Minute}.Always
 		})
 		call := callOf("look", `{"text":"a"}`)
 		errs := make(chan error, 2)
@@ -328,7 +328,7 @@ func TestGiveUpInQueue(t *testing.T) {
 			<-hold
 			return echo(ctx, c)
 		}}
-		r := newRig(t, x, func(c *Config) { c.Limits = Limits{Concurrent: 1} })
+		r := newRig(t, x, func(c *Config) { c.Limits = Limits{Concurrent: 1}.Always })
 		call := callOf("look", `{"text":"a"}`)
 		go r.Invoke(t.Context(), call)
 		synctest.Wait()

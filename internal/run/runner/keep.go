@@ -5,29 +5,37 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 
 	"ken/capability"
 	"ken/internal/run/result"
+	"ken/internal/untrusted"
 )
 
 // keep puts a long output where it can be read piece by piece, and leaves its
 // beginning and its end. Short ones stay as they are unless the executor wants
 // them kept.
-func (r *Runner) keep(t *trip, res capability.Result) capability.Result {
+func (r *Runner) keep(t *trip, res capability.Result) (out capability.Result) {
 	res.Meta = maps.Clone(res.Meta)
 	if res.Meta == nil {
 		res.Meta = map[string]string{}
 	}
-	size, limit := 0, r.limits.Inline
+	size, limit := 0, t.limits.Inline
 	if t.facts.Inline > 0 {
 		limit = min(limit, t.facts.Inline)
+	}
+	var whole []capability.Part // what is not cut
+	if n := len(res.Parts); t.call.Structured && n > 0 && res.Parts[n-1].JSON != nil && res.Parts[n-1].MIME == "application/json" {
+		res.Parts, whole = slices.Clip(res.Parts[:n-1]), res.Parts[n-1:]
+		t.bytes += int64(len(whole[0].JSON))
+		defer func() { out.Parts = append(out.Parts, whole...) }()
 	}
 	var rest []capability.Part // what is not text
 	for _, p := range res.Parts {
 		size += len(p.Text) + len(p.JSON)
 		t.bytes += int64(len(p.Text) + len(p.JSON) + len(p.Data))
 		if p.Text == "" && p.JSON == nil {
-			rest = append(rest, r.fitData(p))
+			rest = append(rest, r.fitData(t, res.Failed, p))
 		}
 	}
 	if len(rest) > 0 && size <= limit {
@@ -78,12 +86,24 @@ func textOf(parts []capability.Part) []byte {
 }
 
 // fitData leaves an image or a sound as it is, unless it is larger than a
-// result may hold.
-func (r *Runner) fitData(p capability.Part) capability.Part {
-	if len(p.Data) <= r.limits.DataBytes {
+// result may hold: then it is kept, and a text says where.
+func (r *Runner) fitData(t *trip, failed bool, p capability.Part) capability.Part {
+	if len(p.Data) <= t.limits.DataBytes {
 		return p
 	}
-	return capability.Part{Text: fmt.Sprintf("[%s of %d bytes left out: limits.dataBytes is %d]", p.MIME, len(p.Data), r.limits.DataBytes)}
+	where := "nothing keeps it"
+	if r.cfg.Results != nil {
+		c := t.target.Capability
+		about := result.About{Target: c.ID, Extension: t.extension(), Command: c.Name, Action: t.call.Action, MIME: p.MIME}
+		e, err := r.cfg.Results.Keep(result.ScopeOf(t.call), about, p.Data, failed, nil)
+		if err != nil {
+			t.note("unkept", err.Error())
+			where = "it could not be kept"
+		} else {
+			where = result.Where(e)
+		}
+	}
+	return capability.Part{Text: fmt.Sprintf("[%s of %d bytes left out: limits.dataBytes is %d; %s]", untrusted.Line(p.MIME, 60), len(p.Data), t.limits.DataBytes, where)}
 }
 
 func replaceData(parts, rest []capability.Part) []capability.Part {

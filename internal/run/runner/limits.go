@@ -34,6 +34,9 @@ type Limits struct {
 	Lease    time.Duration // silence after which another process counts as dead [30 s]
 }
 
+// Always is a [Config.Limits] that never changes: Limits{…}.Always.
+func (l Limits) Always() Limits { return l }
+
 func (l Limits) filled() (Limits, error) {
 	for _, n := range []*int{&l.Concurrent, &l.PerExtension, &l.Queue, &l.QueuePerExtension, &l.ArgumentBytes, &l.ArgumentDepth, &l.Inline, &l.DataBytes} {
 		if *n < 0 {
@@ -61,6 +64,17 @@ func (l Limits) filled() (Limits, error) {
 	l.Remember = or(l.Remember, 24*time.Hour)
 	l.Lease = or(l.Lease, 30*time.Second)
 	return l, nil
+}
+
+// bounds gives the limits of a call that begins. Ones that are refused change
+// nothing.
+func (r *Runner) bounds() Limits {
+	l, err := r.cfg.Limits().filled()
+	if err != nil {
+		return r.limits
+	}
+	l.Grace, l.Record, l.Lease = r.limits.Grace, r.limits.Record, r.limits.Lease
+	return l
 }
 
 func or[T int | time.Duration](v, otherwise T) T {

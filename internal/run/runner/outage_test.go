@@ -67,7 +67,7 @@ func TestOutageEffect(t *testing.T) {
 func TestOutageCutEffect(t *testing.T) {
 	o := storetest.NewOutage(t)
 	var runs atomic.Int64
-	long := func(c *Config) { c.Limits.Lease = time.Minute }
+	long := func(c *Config) { c.Limits = Limits{Lease: time.Minute}.Always }
 	r := keyed(t, storetest.Open(t, o.Address), "k", during(&runs, o.Cut), long)
 	beside := keyed(t, storetest.Open(t, o.Beside), "k", counting(&runs), long)
 	call := callOf("write", `{"text":"a"}`)
@@ -141,7 +141,7 @@ func TestOutageStorm(t *testing.T) {
 	}}
 	change := func(c *Config) {
 		c.Key = func(_ context.Context, call capability.Call) string { return fmt.Sprint(number(call)) }
-		c.Limits.Lease = 30 * time.Second // nobody counts as dead
+		c.Limits = Limits{Lease: 30 * time.Second}.Always // nobody counts as dead
 	}
 	rigs := []*rig{keyed(t, storetest.Open(t, o.Address), "", x, change), keyed(t, storetest.Open(t, o.Address), "", x, change)}
 	var told [calls]atomic.Int64

@@ -88,7 +88,7 @@ func (r *Runner) close(ctx context.Context, t *trip, res *capability.Result, err
 	}
 	rec.Metadata.Notes = t.notes
 	records := []audit.Record{rec}
-	if took > r.limits.Slow && !t.again {
+	if took > t.limits.Slow && !t.again {
 		records = append(records, rec.AsSlow())
 	}
 	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.limits.Record)

@@ -33,9 +33,13 @@ func (r *Runner) resolve(next step) step {
 			t.runs = c.Run.Runner
 		}
 		if text := c.Kind == capability.KindSkill || c.Kind == capability.KindCard || c.Kind == capability.KindCommand; text && c.Run == nil {
+			fix := "describe it to read the text"
+			if t.call.Origin == capability.ByPerson {
+				fix = "ken catalog show " + string(c.ID) + " prints the text"
+			}
 			return capability.Result{}, &capability.Error{
 				Kind: capability.Unavailable, Op: "call", Target: string(c.ID),
-				Err: errors.New("it is a text for a model, and there is nothing to run"), Fix: "describe it to read the text",
+				Err: errors.New("it is a text for a model, and there is nothing to run"), Fix: fix,
 			}
 		}
 		if t.executor = r.cfg.Executors.find(t.runs); t.executor == nil {

@@ -98,7 +98,12 @@ type Config struct {
 
 	Plugins  []Plugin        // run in this order, and backwards for results
 	Redactor *audit.Redactor // for command lines in records; nil knows forms only
-	Limits   Limits
+
+	// Limits are asked for when the Runner is made, which fixes Grace, Record and
+	// Lease, when a call begins, which keeps those for all that it does alone,
+	// and when it comes to the queue or leaves its place. They must not call the
+	// Runner. Nil gives the defaults.
+	Limits func() Limits
 
 	// Observe, when not nil, is told of every change of state, in order for
 	// each call, by the goroutine that makes it. It must not block.
@@ -148,7 +153,10 @@ func New(cfg Config) (*Runner, error) {
 	if err := cfg.Executors.check(); err != nil {
 		return nil, fmt.Errorf("make runner: %w", err)
 	}
-	limits, err := cfg.Limits.filled()
+	if cfg.Limits == nil {
+		cfg.Limits = Limits{}.Always
+	}
+	limits, err := cfg.Limits().filled()
 	if err != nil {
 		return nil, fmt.Errorf("make runner: %w", err)
 	}
@@ -164,9 +172,10 @@ func New(cfg Config) (*Runner, error) {
 	id := make([]byte, 12)
 	rand.Read(id)
 	r := &Runner{
-		cfg: cfg, limits: limits, gate: newGate(limits), me: hex.EncodeToString(id),
+		cfg: cfg, limits: limits, me: hex.EncodeToString(id),
 		live: map[uint64]*trip{}, flights: map[string]chan struct{}{}, idle: make(chan struct{}),
 	}
+	r.gate = newGate(r.bounds)
 	r.first = chain(r.stages(), r.execute)
 	return r, nil
 }
@@ -207,7 +216,7 @@ func (r *Runner) Invoke(ctx context.Context, call capability.Call) (capability.R
 	real, err := Unwrap(call)
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	t := &trip{runner: r, id: r.calls.Add(1), call: real, malformed: err, began: r.cfg.Now(), stop: stop}
+	t := &trip{runner: r, id: r.calls.Add(1), call: real, malformed: err, began: r.cfg.Now(), stop: stop, limits: r.bounds()}
 	t.asked = Running{
 		Call: t.id, Target: real.Target, Session: real.Session, Began: t.began,
 		Principal: real.Principal, Mode: real.Mode, Origin: real.Origin, Surface: string(r.cfg.Surface(ctx, real)),

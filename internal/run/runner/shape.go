@@ -84,6 +84,7 @@ func onlyShape(s jsonschema.Schema) bool {
 	s.Type, s.Enum, s.Minimum, s.Maximum, s.Items, s.Properties, s.AdditionalProperties, s.Required = "", nil, nil, nil, nil, nil, nil, nil
 	s.Schema, s.Comment, s.Title, s.Description, s.Default, s.Examples, s.Format = "", "", "", "", nil, nil, ""
 	s.Deprecated, s.ReadOnly, s.WriteOnly, s.PropertyOrder = false, false, false, nil
+	s.Extra = nil // words that the validator does not know; it checks nothing by them
 	return reflect.ValueOf(s).IsZero()
 }
 

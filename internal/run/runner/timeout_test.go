@@ -42,7 +42,7 @@ func TestTimeout(t *testing.T) {
 					},
 				}
 				r := newRig(t, x, func(c *Config) {
-					c.Limits = tt.limits
+					c.Limits = tt.limits.Always
 					inner := c.Resolve
 					c.Resolve = func(ctx context.Context, call capability.Call) (Resolved, error) {
 						out, err := inner(ctx, call)
@@ -87,7 +87,7 @@ func TestAbandoned(t *testing.T) {
 			return capability.Result{}, nil
 		}}
 		r := newRig(t, x, func(c *Config) {
-			c.Limits = Limits{Timeout: 10 * time.Second, Grace: 2 * time.Second, Concurrent: 1}
+			c.Limits = Limits{Timeout: 10 * time.Second, Grace: 2 * time.Second, Concurrent: 1}.Always
 		})
 		var live strings.Builder
 		call := callOf("look", `{"text":"a"}`)

@@ -38,6 +38,7 @@ type trip struct {
 	given     json.RawMessage // the bytes that call's arguments are a copy of
 	sealed    capability.Call // as it was decided on, in bytes that nobody is handed
 	began     time.Time
+	limits    Limits
 	asked     Running // as it came in
 	state     atomic.Uint32
 	stop      context.CancelCauseFunc

@@ -28,7 +28,7 @@ type schemas struct {
 // what belongs there, never what was there.
 func (r *Runner) validate(next step) step {
 	return func(ctx context.Context, t *trip) (capability.Result, error) {
-		value, err := r.arguments(t.call.Arguments)
+		value, err := t.limits.arguments(t.call.Arguments)
 		if err != nil {
 			return capability.Result{}, invalid(t, err)
 		}
@@ -55,15 +55,15 @@ func invalid(t *trip, err error) error {
 }
 
 // arguments reads the arguments, no larger and no deeper than allowed.
-func (r *Runner) arguments(raw json.RawMessage) (map[string]any, error) {
+func (l Limits) arguments(raw json.RawMessage) (map[string]any, error) {
 	if len(raw) == 0 {
 		return map[string]any{}, nil
 	}
-	if len(raw) > r.limits.ArgumentBytes {
-		return nil, fmt.Errorf("the arguments have %d bytes, and limits.argumentBytes is %d", len(raw), r.limits.ArgumentBytes)
+	if len(raw) > l.ArgumentBytes {
+		return nil, fmt.Errorf("the arguments have %d bytes, and limits.argumentBytes is %d", len(raw), l.ArgumentBytes)
 	}
-	if depth(raw) > r.limits.ArgumentDepth {
-		return nil, fmt.Errorf("the arguments are nested deeper than %d levels, which is limits.argumentDepth", r.limits.ArgumentDepth)
+	if depth(raw) > l.ArgumentDepth {
+		return nil, fmt.Errorf("the arguments are nested deeper than %d levels, which is limits.argumentDepth", l.ArgumentDepth)
 	}
 	var value map[string]any
 	err := json.Unmarshal(raw, &value)

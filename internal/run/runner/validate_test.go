@@ -133,10 +133,9 @@ func FuzzArguments(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	r := &Runner{}
-	r.limits, _ = Limits{}.filled()
+	limits, _ := Limits{}.filled()
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		value, err := r.arguments(raw)
+		value, err := limits.arguments(raw)
 		if err != nil {
 			return
 		}
@@ -166,7 +165,7 @@ func TestKeep(t *testing.T) {
 			return capability.Result{Parts: parts}, nil
 		},
 	}
-	r := newRig(t, x, func(c *Config) { c.Results, c.Limits.DataBytes = results, 10 })
+	r := newRig(t, x, func(c *Config) { c.Results, c.Limits = results, Limits{DataBytes: 10}.Always })
 	call := callOf("look", `{"text":"a"}`)
 	invoke := func() capability.Result {
 		t.Helper()
@@ -247,7 +246,7 @@ func TestNew(t *testing.T) {
 		"no log":       func(c *Config) { c.Log = nil },
 		"no executors": func(c *Config) { c.Executors = nil },
 		"key alone":    func(c *Config) { c.Key = func(context.Context, capability.Call) string { return "" } },
-		"negative":     func(c *Config) { c.Limits.Queue = -1 },
+		"negative":     func(c *Config) { c.Limits = Limits{Queue: -1}.Always },
 	} {
 		cfg := good
 		change(&cfg)

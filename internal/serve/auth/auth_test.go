@@ -20,11 +20,14 @@ import (
 	"ken/capability"
 )
 
-var someone = capability.Principal{ID: "someone"}
+// owner runs the server of the tests.
+func owner() Identity {
+	return Identity{Principal: capability.Principal{ID: "someone", Tenant: "home", Roles: []string{"boss"}}, Name: "Some One", Operator: true, Decides: true}
+}
 
 func open(t testing.TB) *Tokens {
 	t.Helper()
-	tokens, err := Open(t.TempDir(), someone)
+	tokens, err := Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,39 +36,42 @@ func open(t testing.TB) *Tokens {
 
 func TestOpen(t *testing.T) {
 	dir := t.TempDir()
-	all := make([]string, 20)
+	all, agents := make([]string, 20), make([]string, 20)
 	var opened sync.WaitGroup
 	for i := range all {
 		opened.Go(func() {
-			tokens, err := Open(dir, someone)
+			tokens, err := Open(dir)
 			if err != nil {
 				t.Error(err)
 				return
 			}
-			all[i] = tokens.Token().Reveal()
+			all[i], agents[i] = tokens.Token().Reveal(), tokens.Agent().Reveal()
 		})
 	}
 	opened.Wait()
-	for _, token := range all {
-		if token != all[0] || len(token) != 43 {
-			t.Fatalf("Open at once has the tokens %q, want one of 43 characters", all)
+	for i, token := range all {
+		if token != all[0] || agents[i] != agents[0] || len(token) != 43 || len(agents[i]) != 43 || token == agents[i] {
+			t.Fatalf("Open at once has the tokens %q and %q, want two of 43 characters", all, agents)
 		}
 	}
 	entries, err := os.ReadDir(dir)
-	if err != nil || len(entries) != 1 {
-		t.Errorf("the folder has %v, %v; want the token alone", entries, err)
+	if err != nil || len(entries) != 2 {
+		t.Errorf("the folder has %v, %v; want the tokens alone", entries, err)
 	}
-	info, err := os.Stat(filepath.Join(dir, "token"))
-	if err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
-		t.Errorf("the file is %v, %v; want mode 0600", info, err)
+	for _, name := range []string{"token", "agent-token"} {
+		info, err := os.Stat(filepath.Join(dir, name))
+		if err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
+			t.Errorf("the file %s is %v, %v; want mode 0600", name, info, err)
+		}
 	}
 	tokens := open(t)
 	if tokens.Token().Reveal() == all[0] {
 		t.Error("two folders have one token")
 	}
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s"} {
-		if text := fmt.Sprintf(verb, tokens); strings.Contains(text, tokens.Token().Reveal()) {
-			t.Errorf("Sprintf(%s) shows the token", verb)
+		text := fmt.Sprintf(verb, tokens)
+		if strings.Contains(text, tokens.Token().Reveal()) || strings.Contains(text, tokens.Agent().Reveal()) {
+			t.Errorf("Sprintf(%s) shows a token", verb)
 		}
 	}
 }
@@ -95,29 +101,41 @@ func TestOpenRefuses(t *testing.T) {
 		{"long", func(p string) error { return os.WriteFile(p, []byte(strings.Repeat(good, 1000)), 0o600) }, "does not hold 32 bytes"},
 		{"with spaces", func(p string) error { return os.WriteFile(p, []byte(" "+good), 0o600) }, "does not hold 32 bytes"},
 	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			dir := t.TempDir()
-			if err := tt.make(filepath.Join(dir, "token")); err != nil {
-				t.Fatal(err)
-			}
-			_, err := Open(dir, someone)
-			if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), "remove it") {
-				t.Errorf("Open = %v, want %q and what to do", err, tt.want)
-			}
-			if err != nil && strings.Contains(err.Error(), good[:10]) {
-				t.Errorf("the error %v shows the token", err)
-			}
-		})
+	for _, file := range []string{"token", "agent-token"} {
+		for _, tt := range tests {
+			t.Run(file+" "+tt.name, func(t *testing.T) {
+				dir := t.TempDir()
+				if err := tt.make(filepath.Join(dir, file)); err != nil {
+					t.Fatal(err)
+				}
+				_, err := Open(dir)
+				if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), "remove it") || !strings.Contains(err.Error(), file) {
+					t.Errorf("Open = %v, want %q and what to do", err, tt.want)
+				}
+				if err != nil && strings.Contains(err.Error(), good[:10]) {
+					t.Errorf("the error %v shows the token", err)
+				}
+			})
+		}
 	}
-	if _, err := Open(filepath.Join(t.TempDir(), "none"), someone); capability.KindOf(err) != capability.Unavailable {
+	dir := t.TempDir()
+	for _, file := range []string{"token", "agent-token"} {
+		if err := os.WriteFile(filepath.Join(dir, file), []byte(good), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := Open(dir); capability.KindOf(err) != capability.Denied || err == nil || !strings.Contains(err.Error(), "agent-token") {
+		t.Errorf("Open with one token in both files = %v, want it refused", err)
+	}
+	if _, err := Open(filepath.Join(t.TempDir(), "none")); capability.KindOf(err) != capability.Unavailable {
 		t.Errorf("Open without its folder = %v, want Unavailable", err)
 	}
 }
 
 func TestCheck(t *testing.T) {
 	tokens := open(t)
-	right := tokens.Token().Reveal()
+	g := newGuard(t, Config{Tokens: tokens, Loopback: true})
+	right, start := tokens.Token().Reveal(), tokens.start.Reveal()
 	wrong := random(32)
 	tests := []struct {
 		name   string
@@ -125,51 +143,70 @@ func TestCheck(t *testing.T) {
 		target string
 		want   error
 	}{
-		{"nothing", nil, "/", ErrNoToken},
+		{"nothing", nil, "/", errNoToken},
 		{"bearer", http.Header{"Authorization": {"Bearer " + right}}, "/", nil},
 		{"in other case", http.Header{"Authorization": {"bEARER  " + right}}, "/", nil},
 		{"as clients of models do", http.Header{"X-Api-Key": {right}}, "/", nil},
+		{"the start's", http.Header{"Authorization": {"Bearer " + start}}, "/", nil},
+		{"the start's as a key", http.Header{"Api-Key": {start}}, "/", nil},
 		{"as others do", http.Header{"Api-Key": {right}}, "/", nil},
 		{"one right of two", http.Header{"X-Api-Key": {right}, "Authorization": {"Bearer " + wrong}}, "/", nil},
-		{"wrong", http.Header{"Authorization": {"Bearer " + wrong}}, "/", ErrWrongToken},
-		{"empty", http.Header{"Authorization": {"Bearer "}}, "/", ErrWrongToken},
-		{"empty key", http.Header{"X-Api-Key": {""}}, "/", ErrWrongToken},
-		{"its beginning", http.Header{"Authorization": {"Bearer " + right[:42]}}, "/", ErrWrongToken},
-		{"more than it", http.Header{"Authorization": {"Bearer " + right + "x"}}, "/", ErrWrongToken},
-		{"a space behind", http.Header{"Authorization": {"Bearer " + right + " "}}, "/", ErrWrongToken},
-		{"without its scheme", http.Header{"Authorization": {right}}, "/", ErrWrongToken},
-		{"in another scheme", http.Header{"Authorization": {"Basic " + right}}, "/", ErrWrongToken},
-		{"twice", http.Header{"Authorization": {"Bearer " + right, "Bearer " + wrong}}, "/", ErrWrongToken},
-		{"in the address", nil, "/?access_token=" + url.QueryEscape(right) + "&token=" + right, ErrNoToken},
-		{"as a cookie", http.Header{"Cookie": {CookieName + "=" + right}}, "/", ErrWrongToken},
+		{"wrong", http.Header{"Authorization": {"Bearer " + wrong}}, "/", errWrongToken},
+		{"empty", http.Header{"Authorization": {"Bearer "}}, "/", errWrongToken},
+		{"empty key", http.Header{"X-Api-Key": {""}}, "/", errWrongToken},
+		{"its beginning", http.Header{"Authorization": {"Bearer " + right[:42]}}, "/", errWrongToken},
+		{"more than it", http.Header{"Authorization": {"Bearer " + right + "x"}}, "/", errWrongToken},
+		{"a space behind", http.Header{"Authorization": {"Bearer " + right + " "}}, "/", errWrongToken},
+		{"without its scheme", http.Header{"Authorization": {right}}, "/", errWrongToken},
+		{"in another scheme", http.Header{"Authorization": {"Basic " + right}}, "/", errWrongToken},
+		{"twice", http.Header{"Authorization": {"Bearer " + right, "Bearer " + wrong}}, "/", errWrongToken},
+		{"in the address", nil, "/?access_token=" + url.QueryEscape(right) + "&token=" + right, errNoToken},
+		{"as a cookie", http.Header{"Cookie": {g.jar.name("", false) + "=" + right}}, "/", errWrongToken},
 	}
 	for _, tt := range tests {
 		r := httptest.NewRequest("GET", tt.target, nil)
 		for name, values := range tt.header {
 			r.Header[name] = values
 		}
-		who, err := tokens.Check(r)
-		if err != tt.want {
-			t.Errorf("%s: Check = %v, want %v", tt.name, err, tt.want)
+		who, card, err := g.who(r)
+		if err != tt.want || card != nil {
+			t.Errorf("%s: who = %v, %v, want %v", tt.name, card, err, tt.want)
 		}
-		if want := (capability.Principal{}); err != nil && !reflect.DeepEqual(who, want) || err == nil && !reflect.DeepEqual(who, someone) {
-			t.Errorf("%s: Check names %v beside %v", tt.name, who, err)
+		if err != nil && !reflect.DeepEqual(who, Identity{}) || err == nil && !reflect.DeepEqual(who, owner()) {
+			t.Errorf("%s: who names %v beside %v", tt.name, who, err)
 		}
 	}
 }
 
+// A passed is what was let through last.
+type passed struct {
+	*http.Request
+	who   Identity // but for Still, which cannot be compared
+	still func() bool
+}
+
 // guarded serves 204 behind a guard and keeps the last request let through.
-func guarded(t *testing.T, cfg Config) (h http.Handler, last *http.Request) {
+func guarded(t testing.TB, cfg Config) (h http.Handler, last *passed) {
 	t.Helper()
-	last = new(http.Request)
-	h, err := Guard(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		*last = *r
+	last = new(passed)
+	if cfg.Owner.Principal.ID == "" {
+		cfg.Owner = owner()
+	}
+	h, err := Guard(HandlerFunc(func(w http.ResponseWriter, r *http.Request, who Identity) {
+		*last = passed{Request: r, who: who, still: who.Still}
+		last.who.Still = nil
 		w.WriteHeader(http.StatusNoContent)
 	}), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return h, last
+}
+
+func newGuard(t testing.TB, cfg Config) *guard {
+	t.Helper()
+	h, _ := guarded(t, cfg)
+	return h.(*guard)
 }
 
 // ask makes a request; headers are name, value, …
@@ -248,7 +285,7 @@ func TestOrigin(t *testing.T) {
 }
 
 func TestFetchSite(t *testing.T) {
-	h, _ := guarded(t, Config{Off: true, Loopback: true, Origins: []string{"https://tools.example"}, Public: []string{"/"}})
+	h, _ := guarded(t, Config{Off: true, Loopback: true, Origins: []string{"https://tools.example"}})
 	tests := []struct {
 		method, target string
 		headers        []string
@@ -290,15 +327,16 @@ func wantProblem(t *testing.T, w *httptest.ResponseRecorder, code string) {
 
 func TestGuardToken(t *testing.T) {
 	tokens := open(t)
-	h, last := guarded(t, Config{Tokens: tokens, Loopback: true, Public: []string{"/", "/healthz", "/static/"}, Origins: []string{"https://tools.example"}})
+	h, last := guarded(t, Config{Tokens: tokens, Loopback: true, Origins: []string{"https://tools.example"}})
 	right := tokens.Token().Reveal()
 	for _, tt := range []struct {
 		method, target string
 		headers        []string
 		want           int
 	}{
-		{"GET", "/", nil, 204}, {"HEAD", "/healthz", nil, 204}, {"GET", "/static/a/b.js", nil, 204},
-		{"POST", "/", nil, 401}, {"GET", "/healthz/x", nil, 401}, {"GET", "/static", nil, 401}, {"GET", "/static/../api", nil, 401}, {"GET", "/static/%2e%2e/api", nil, 401}, {"GET", "//", nil, 401},
+		{"HEAD", "/", nil, 204}, {"HEAD", "/healthz", nil, 204}, {"GET", "/healthz", nil, 204},
+		{"GET", "/", nil, 401}, {"POST", "/", nil, 401}, {"POST", "/healthz", nil, 401}, {"GET", "/healthz/", nil, 401}, {"GET", "/healthz/x", nil, 401}, {"GET", "/healthz/../api", nil, 401}, {"GET", "//", nil, 401},
+		{"GET", "/assets/a.js", nil, 401}, {"HEAD", "/assets/a.js", nil, 401}, {"GET", "/favicon.ico", nil, 401}, {"HEAD", "//", nil, 401}, {"HEAD", "/index.html", nil, 401},
 		{"GET", "/api", nil, 401}, {"POST", "/mcp", nil, 401}, {"OPTIONS", "/mcp", nil, 401},
 		{"GET", "/api?access_token=" + right, nil, 401},
 		{"GET", "/api", []string{"Authorization", "Bearer " + right}, 204},
@@ -307,10 +345,14 @@ func TestGuardToken(t *testing.T) {
 		{"POST", "/mcp", []string{"Origin", "https://tools.example", "Authorization", "Bearer " + right}, 204},
 		{"POST", "/mcp", []string{"Origin", "https://evil.example", "Authorization", "Bearer " + right}, 403},
 	} {
-		tokens.failures = bucket{}
+		h.(*guard).limits = newLimits(Rate{})
+		*last = passed{}
 		w := ask(h, tt.method, tt.target, "localhost", tt.headers...)
 		if w.Code != tt.want {
 			t.Errorf("%s %s with %v = %d, want %d", tt.method, tt.target, tt.headers, w.Code, tt.want)
+		}
+		if want := map[bool]Identity{true: owner()}[len(tt.headers) > 0]; w.Code == 204 && !reflect.DeepEqual(last.who, want) {
+			t.Errorf("%s %s is made by %v, want %v", tt.method, tt.target, last.who, want)
 		}
 		if w.Code == 401 {
 			wantProblem(t, w, "unauthorized")
@@ -325,8 +367,8 @@ func TestGuardToken(t *testing.T) {
 	}
 
 	// Nothing of ours goes on, all else does.
-	ask(h, "GET", "/api", "localhost", "Authorization", "Bearer "+right, "X-Api-Key", right, "Api-Key", right, "Cookie", CookieName+"=x; theme=dark", "X-Other", "kept")
-	if got := fmt.Sprint(last.Header); strings.Contains(got, right) || strings.Contains(got, CookieName) || !strings.Contains(got, "theme=dark") || !strings.Contains(got, "kept") {
+	ask(h, "GET", "/api", "localhost", "Authorization", "Bearer "+right, "X-Api-Key", right, "Api-Key", right, "Cookie", "ken_x=1; __Host-ken_x=2; theme=dark", "X-Other", "kept")
+	if got := fmt.Sprint(last.Header); strings.Contains(got, right) || strings.Contains(got, "ken_") || !strings.Contains(got, "theme=dark") || !strings.Contains(got, "kept") {
 		t.Errorf("behind the guard are the headers %s", strings.ReplaceAll(got, right, "TOKEN"))
 	}
 }
@@ -358,11 +400,22 @@ func TestGuardRefusesToStart(t *testing.T) {
 		{"every origin", Config{Tokens: tokens, Loopback: true, Origins: []string{"*"}}, "serve.origins"},
 		{"no origin", Config{Tokens: tokens, Loopback: true, Origins: []string{"null"}}, "serve.origins"},
 		{"an origin with a path", Config{Tokens: tokens, Loopback: true, Origins: []string{"https://a.example/"}}, "serve.origins"},
+		{"nobody runs it", Config{Tokens: tokens, Loopback: true}, "nobody is named"},
+		{"off, with an issuer", Config{Off: true, Loopback: true, OIDC: &OIDCConfig{Issuer: "https://id.example", ClientID: "ken"}}, "serve.auth: off"},
+		{"an issuer over http", Config{Tokens: tokens, Loopback: true, OIDC: &OIDCConfig{Issuer: "http://id.example", ClientID: "ken"}}, "serve.oidc"},
+		{"an issuer that is none", Config{Tokens: tokens, Loopback: true, OIDC: &OIDCConfig{Issuer: "https://id.example/?x=1", ClientID: "ken"}}, "serve.oidc"},
+		{"an issuer without a client", Config{Tokens: tokens, Loopback: true, OIDC: &OIDCConfig{Issuer: "https://id.example"}}, "clientID"},
+		{"less than nothing", Config{Tokens: tokens, Loopback: true, Rate: Rate{Requests: -1}}, "serve.rate"},
+		{"with an issuer", Config{Tokens: tokens, Loopback: true, OIDC: &OIDCConfig{Issuer: "https://id.example/realm", ClientID: "ken"}}, ""},
+		{"with one on this machine", Config{Tokens: tokens, Loopback: true, OIDC: &OIDCConfig{Issuer: "http://127.0.0.1:9", ClientID: "ken"}}, ""},
 		{"off on loopback", Config{Off: true, Loopback: true}, ""},
 		{"on loopback", Config{Tokens: tokens, Loopback: true}, ""},
 		{"open to others", Config{Tokens: tokens, Hosts: []string{"ken.example", "::2", "[::3]"}}, ""},
 	} {
-		_, err := Guard(http.NotFoundHandler(), tt.cfg)
+		if tt.name != "nobody runs it" {
+			tt.cfg.Owner = owner()
+		}
+		_, err := Guard(HandlerFunc(func(http.ResponseWriter, *http.Request, Identity) {}), tt.cfg)
 		if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want) || capability.KindOf(err) != capability.Denied) {
 			t.Errorf("%s: Guard = %v, want %q", tt.name, err, tt.want)
 		}
@@ -404,112 +457,6 @@ func TestFailuresAreBounded(t *testing.T) {
 	})
 }
 
-// enter gives the code of a link for a cookie.
-func enter(h http.Handler, code string, headers ...string) (cookie string, status int) {
-	r := httptest.NewRequest("POST", ExchangePath, strings.NewReader(`{"code":"`+code+`"}`))
-	r.Host = "localhost"
-	for i := 0; i+1 < len(headers); i += 2 {
-		r.Header.Add(headers[i], headers[i+1])
-	}
-	w := httptest.NewRecorder()
-	h.ServeHTTP(w, r)
-	for _, c := range w.Result().Cookies() {
-		if c.Name == CookieName && c.HttpOnly && c.SameSite == http.SameSiteStrictMode && c.Path == "/" && c.Domain == "" {
-			cookie = c.Name + "=" + c.Value
-		}
-	}
-	return cookie, w.Code
-}
-
-func code(t *testing.T, link string) string {
-	t.Helper()
-	u, err := url.Parse(link)
-	c, ok := strings.CutPrefix(u.Fragment, "code=")
-	if err != nil || !ok || u.RawQuery != "" || strings.Contains(u.Path, c) {
-		t.Fatalf("Link = %s, want the code in the fragment alone", link)
-	}
-	return c
-}
-
-func TestLink(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		tokens := open(t)
-		h, _ := guarded(t, Config{Tokens: tokens, Loopback: true, Origins: []string{"https://tools.example"}})
-		const base = "http://localhost:7777/"
-		if strings.Contains(tokens.Link(base), tokens.Token().Reveal()) {
-			t.Error("Link shows the token")
-		}
-		c := code(t, tokens.Link(base))
-		cookie, status := enter(h, c)
-		if cookie == "" || status != 204 {
-			t.Fatalf("the exchange = %q, %d", cookie, status)
-		}
-		if _, status := enter(h, c); status != 401 {
-			t.Errorf("the same code again = %d, want 401", status)
-		}
-		if w := ask(h, "GET", "/api", "localhost", "Cookie", cookie); w.Code != 204 {
-			t.Errorf("with the cookie = %d, want 204", w.Code)
-		}
-		if w := ask(h, "POST", "/api", "localhost", "Cookie", cookie, "Origin", "https://tools.example"); w.Code != 401 {
-			t.Errorf("with the cookie, from a listed site = %d, want 401", w.Code)
-		}
-		if w := ask(h, "POST", "/api", "localhost", "Cookie", cookie, "Sec-Fetch-Site", "same-site"); w.Code != 403 {
-			t.Errorf("with the cookie, from another port = %d, want 403", w.Code)
-		}
-		if w := ask(h, "GET", "/api", "localhost", "Cookie", cookie, "Authorization", "Bearer x"); w.Code != 401 {
-			t.Errorf("with the cookie and a wrong token = %d, want 401", w.Code)
-		}
-
-		late := code(t, tokens.Link(base))
-		time.Sleep(codeLife)
-		if _, status := enter(h, late); status != 401 {
-			t.Errorf("a code after its time = %d, want 401", status)
-		}
-		first := code(t, tokens.Link(base))
-		for range mostCodes {
-			tokens.Link(base)
-		}
-		if _, status := enter(h, first); status != 401 {
-			t.Errorf("a code with %d after it = %d, want 401", mostCodes, status)
-		}
-		if _, status := enter(h, code(t, tokens.Link(base)), "Origin", "https://evil.example"); status != 403 {
-			t.Errorf("an exchange from another site = %d, want 403", status)
-		}
-		if w := ask(h, "POST", ExchangePath, "localhost"); w.Code != 400 {
-			t.Errorf("an exchange of nothing = %d, want 400", w.Code)
-		}
-		time.Sleep(browserLife)
-		if w := ask(h, "GET", "/api", "localhost", "Cookie", cookie); w.Code != 401 {
-			t.Errorf("with the cookie after its time = %d, want 401", w.Code)
-		}
-	})
-}
-
-// TestCodeOnce: of many browsers with one code, one is let in.
-func TestCodeOnce(t *testing.T) {
-	tokens := open(t)
-	h, _ := guarded(t, Config{Tokens: tokens, Loopback: true})
-	c := code(t, tokens.Link("http://localhost/"))
-	in := make([]bool, 20)
-	var all sync.WaitGroup
-	for i := range in {
-		all.Go(func() {
-			cookie, _ := enter(h, c)
-			in[i] = cookie != ""
-		})
-	}
-	all.Wait()
-	n := 0
-	for _, ok := range in {
-		if ok {
-			n++
-		}
-	}
-	if n != 1 {
-		t.Errorf("%d browsers got in with one code, want 1", n)
-	}
-}
-
 // FuzzHost holds the host check against the addresses that mean this machine.
 func FuzzHost(f *testing.F) {
 	for _, s := range []string{"localhost", "127.0.0.1:1", "[::1]:7777", "evil.example", "localhost@evil", "[::ffff:7f00:1]"} {
@@ -528,23 +475,4 @@ func FuzzHost(f *testing.F) {
 			t.Errorf("ours(%q), whose name is %q", host, name)
 		}
 	})
-}
-
-func BenchmarkGuard(b *testing.B) {
-	tokens := open(b)
-	h, err := Guard(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), Config{Tokens: tokens, Loopback: true})
-	if err != nil {
-		b.Fatal(err)
-	}
-	r := httptest.NewRequest("POST", "/mcp", nil)
-	r.Host = "127.0.0.1:7777"
-	r.Header.Set("Authorization", "Bearer "+tokens.Token().Reveal())
-	w := httptest.NewRecorder()
-	b.ReportAllocs()
-	for b.Loop() {
-		h.ServeHTTP(w, r)
-	}
-	if w.Code != 200 {
-		b.Fatal(w.Code)
-	}
 }

@@ -1,21 +1,28 @@
 package auth
 
 import (
-	"encoding/json"
 	"errors"
 	"log/slog"
 	"net/http"
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	"ken/capability"
+	"ken/internal/serve/problem"
+	"ken/internal/store"
 )
 
 // Config says who is let in.
 type Config struct {
-	// Tokens checks who asks. Nil only with Off.
+	// Tokens are those of the owner. Nil only with Off.
 	Tokens *Tokens
+
+	// Owner is whoever started Ken: the tokens are theirs, and with Off every
+	// request is. Whether a person asks, and whether they decide, is not read
+	// from it.
+	Owner Identity
 
 	// Off (serve.auth: off) asks for no token. It is refused unless Loopback.
 	Off bool
@@ -32,34 +39,99 @@ type Config struct {
 	// http://localhost:6274.
 	Origins []string
 
-	// Public are paths that anyone on this machine's name may GET: what holds
-	// no data, as the page's own files. One that ends in / stands for all
-	// below it.
-	Public []string
+	// Views are the first parts of paths that the page leads to, as in chat.
+	Views []string
+
+	// OIDC (serve.oidc) lets in the people of an issuer. Nil: nobody but the
+	// owner.
+	OIDC *OIDCConfig
+
+	// Rate (serve.rate) is how often one principal may ask.
+	Rate Rate
+
+	// SignOuts keeps what was signed out over restarts. Where it cannot be had
+	// when the server starts, cookies of before count no more. Nil: what was
+	// signed out is good again after a restart, until it ends.
+	SignOuts func() (*store.Store, error)
 
 	Log *slog.Logger // nil: nothing is logged
 }
 
-// Guard lets through to next what may be asked, and answers all else with a
-// problem document. In this order: the name that the server is asked by, the
-// site that asks, the token. What it lets through has no credentials of ours
-// any more: nothing behind it can pass them on.
+// The paths that [Guard] serves itself. What begins with /auth/ and is none of
+// them is next's.
+const (
+	SignInPath   = "/auth/signin"   // POST, a form with the token
+	LogoutPath   = "/auth/logout"   // POST
+	LoginPath    = "/auth/login"    // GET, with next, a path of ours: signs in with the issuer
+	CallbackPath = "/auth/callback" // GET, where the issuer leads back to
+)
+
+// Guard lets through to next what may be asked, and says on whose behalf. In
+// this order: the name that the server is asked by, the site that asks, the
+// token, how often. All else it answers with a problem document, or a person's
+// browser with a page to sign in on. What it lets through has no credentials of
+// ours any more: nothing behind it can pass them on.
+//
+// Every path needs a token but GET and HEAD of /healthz, and HEAD of /, which
+// nobody asks: they have the zero Identity. The token is in the header
+// Authorization as Bearer, or in X-Api-Key or Api-Key, as clients of language
+// models send it, and may be an issuer's instead. A browser has a cookie, which
+// it gets for a token at GET / (see [Tokens.Link]), at [SignInPath] or from the
+// issuer. Nowhere else is a token in an address looked at: addresses are logged.
+//
+// Who decides for a principal ([Identity.Decides]) depends on how they come: a
+// browser that is signed in does, and a program with the owner's token. One with
+// the token for agents does not, and no browser is signed in by it. An issuer's
+// token does where the issuer gave it the scope [DecideScope]. With Off nobody
+// is told apart, but for the pages of Origins, which decide nothing. Who does
+// not decide is no operator either.
+//
+// A browser sends the cookies of a host to all of its ports. So a server of
+// another user on this machine, visited with the same browser, sees ours: where
+// that matters, use a browser profile of its own.
 //
 // It fails where cfg would leave the server open: say so before listening.
-func Guard(next http.Handler, cfg Config) (http.Handler, error) {
-	refused := func(rule, why, fix string) (http.Handler, error) {
-		return nil, &capability.Error{Kind: capability.Denied, Op: "serve over HTTP", Rule: rule, Err: errors.New(why), Fix: fix}
+func Guard(next Handler, cfg Config) (http.Handler, error) {
+	if err := cfg.check(); err != nil {
+		return nil, err
 	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	g := &guard{Config: cfg, next: next, limits: newLimits(cfg.Rate)}
+	if cfg.Off {
+		return g, nil
+	}
+	g.jar = newJar(cfg.Tokens)
+	g.jar.remember(cfg.SignOuts, cfg.Log)
+	if cfg.OIDC != nil {
+		var err error
+		if g.issuer, err = newIssuer(*cfg.OIDC, cfg.Tokens, cfg.Owner.Principal.Tenant, cfg.Log); err != nil {
+			return nil, err
+		}
+	}
+	return g, nil
+}
+
+// check refuses what would leave the server open, and brings the rest into the
+// form that requests are compared with.
+func (c *Config) check() error {
 	switch {
-	case cfg.Off && !cfg.Loopback:
+	case c.Owner.Principal.ID == "":
+		return refused("", "nobody is named who runs it", "give the owner's identity")
+	case c.Off && !c.Loopback:
 		return refused("serve.auth: off", "other machines can reach the address, and would need no token", "listen on 127.0.0.1, or switch serve.auth on")
-	case !cfg.Off && cfg.Tokens == nil:
+	case c.Off && c.OIDC != nil:
+		return refused("serve.auth: off", "nobody is asked who they are, so serve.oidc has no effect", "switch serve.auth on, or remove serve.oidc")
+	case !c.Off && c.Tokens == nil:
 		return refused("", "there is no token to ask for", "open one, or switch serve.auth off on a loopback address")
-	case !cfg.Loopback && len(cfg.Hosts) == 0:
+	case !c.Loopback && len(c.Hosts) == 0:
 		return refused("serve.hosts", "no name is given by which other machines may ask", "list the names and addresses of this server")
+	case c.Rate.Requests < 0 || c.Rate.Burst < 0:
+		return refused("serve.rate", "a rate is less than nothing", "write numbers from 0; 0 requests set no limit")
 	}
-	cfg.Hosts = slices.Clone(cfg.Hosts)
-	for i, host := range cfg.Hosts {
+	c.Hosts, c.Origins = slices.Clone(c.Hosts), slices.Clone(c.Origins)
+	for i, host := range c.Hosts {
 		if addr, err := netip.ParseAddr(host); err == nil && addr.Is6() {
 			host = "[" + host + "]" // as requests have it
 		}
@@ -67,29 +139,35 @@ func Guard(next http.Handler, cfg Config) (http.Handler, error) {
 		if !ok || port != "" {
 			return refused("serve.hosts", "there is no host "+host, "write a name or an address, without a port")
 		}
-		cfg.Hosts[i] = name
+		c.Hosts[i] = name
 	}
-	for _, origin := range cfg.Origins {
+	for _, origin := range c.Origins {
 		if _, _, ok := splitOrigin(origin); !ok {
 			return refused("serve.origins", "there is no origin "+origin, "write scheme://host or scheme://host:port, nothing behind")
 		}
 	}
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
-	cfg.Origins, cfg.Public = slices.Clone(cfg.Origins), slices.Clone(cfg.Public)
-	return &guard{cfg, next}, nil
+	return nil
 }
 
-const challenge = `Bearer realm="ken"`
+func refused(rule, why, fix string) error {
+	return &capability.Error{Kind: capability.Denied, Op: "serve over HTTP", Rule: rule, Err: errors.New(why), Fix: fix}
+}
 
 type guard struct {
 	Config
-	next http.Handler
+	next   Handler
+	jar    *jar    // nil with Off
+	issuer *issuer // nil where there is none
+	limits *limits
 }
 
 func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("X-Content-Type-Options", "nosniff")
+	h := w.Header()
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	if !g.ours(r.Host) {
 		g.forbid(w, r, "wrong-host", "this server is asked for as localhost or 127.0.0.1; serve.hosts adds names")
 		return
@@ -100,6 +178,7 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if listed {
+		h.Del("Cross-Origin-Resource-Policy")
 		if share(w, r) {
 			return
 		}
@@ -108,61 +187,62 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		r = r.Clone(r.Context())
 		r.Header.Del("Cookie")
 	}
-	if g.Off || g.public(r) {
-		g.next.ServeHTTP(w, without(r))
+	switch {
+	case g.Off && entering(r):
+		http.Redirect(w, r, "/", http.StatusSeeOther)
+	case g.Off:
+		who := g.Owner
+		who.Person, who.Decides = !listed && fromOurs(r), !listed
+		who.Operator = who.Operator && !listed
+		g.pass(w, r, who)
+	case public(r):
+		g.next.ServeAs(w, without(r), Identity{})
+	case !listed && g.doorway(w, r):
+	default:
+		g.let(w, r)
+	}
+}
+
+// let passes a request on if someone is behind it who may ask.
+func (g *guard) let(w http.ResponseWriter, r *http.Request) {
+	who, card, err := g.who(r)
+	switch {
+	case errors.Is(err, errNoToken) && g.leads(r.URL.Path) && visit(r):
+		// The browser keeps the cookie back from a link on another site. The
+		// page holds nothing: ask for it once more, from here.
+		land(w, local(r.URL.RequestURI()), "Opening Ken")
+		return
+	case err != nil:
+		g.refuse(w, r, err, wantsPage(r))
+		return
+	case card != nil && !fromOurs(r) && r.Method != http.MethodGet && r.Method != http.MethodHead:
+		g.forbid(w, r, "wrong-origin", "what a browser's cookie is to change must come from a page of ours, with Origin or Sec-Fetch-Site; a program sends Authorization: Bearer")
 		return
 	}
-	if r.URL.Path == ExchangePath && r.Method == http.MethodPost {
-		g.Tokens.Exchange(w, r)
+	// Only on what is never cached: else a cache might give it to others.
+	if card != nil && (r.URL.Path == "/" || strings.HasPrefix(r.URL.Path, "/api/")) {
+		if later, ok := card.renewed(time.Now()); ok {
+			_ = g.jar.set(w, later, g.secure(r)) // it was small enough before
+		}
+	}
+	g.pass(w, r, who)
+}
+
+// pass hands a request on, if it is not one too many.
+func (g *guard) pass(w http.ResponseWriter, r *http.Request, who Identity) {
+	if wait := g.limits.wait(who); wait > 0 {
+		retryAfter(w, wait)
+		answer(w, http.StatusTooManyRequests, "too-many-requests", "more requests than serve.rate lets one principal make; wait and ask again")
 		return
 	}
-	if _, err := g.Tokens.Check(r); err != nil {
-		g.challenge(w, r, err)
-		return
-	}
-	g.next.ServeHTTP(w, without(r))
+	g.next.ServeAs(w, without(r), who)
 }
 
-func (g *guard) forbid(w http.ResponseWriter, r *http.Request, code, detail string) {
-	g.Log.Debug("a request is refused", "why", code, "from", r.RemoteAddr)
-	problem(w, http.StatusForbidden, code, detail)
-}
-
-func (g *guard) challenge(w http.ResponseWriter, r *http.Request, err error) {
-	if errors.Is(err, ErrWrongToken) {
-		w.Header().Set("WWW-Authenticate", challenge+`, error="invalid_token"`)
-	}
-	if g.Tokens.refuse(w, "unauthorized", err.Error()+
-		"; send Authorization: Bearer with the one that ken connect writes and Ken's state folder has; on this machine alone, serve.auth: off asks for none") {
-		g.Log.Warn("a request without the right token", "why", err, "from", r.RemoteAddr)
-	}
-}
-
-// refuse answers a failed attempt, and reports whether failures are within
-// their rate.
-func (t *Tokens) refuse(w http.ResponseWriter, code, detail string) (within bool) {
-	if !t.failures.take() {
-		w.Header().Set("Retry-After", "2")
-		problem(w, http.StatusTooManyRequests, "too-many-attempts", "too many attempts without the right token; the right one is let in at any time")
-		return false
-	}
-	if w.Header().Get("WWW-Authenticate") == "" {
-		w.Header().Set("WWW-Authenticate", challenge)
-	}
-	problem(w, http.StatusUnauthorized, code, detail)
-	return true
-}
-
-// public reports whether a request needs no token.
-func (g *guard) public(r *http.Request) bool {
-	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		return false
-	}
-	path := r.URL.Path
-	return slices.ContainsFunc(g.Public, func(p string) bool {
-		// A path with dots may mean another one to whoever serves it.
-		return p == path || p != "/" && strings.HasSuffix(p, "/") && strings.HasPrefix(path, p) && !strings.Contains(path, "..")
-	})
+// public reports whether a request needs no token: whether the server is there
+// is no secret.
+func public(r *http.Request) bool {
+	return r.URL.Path == "/healthz" && (r.Method == http.MethodGet || r.Method == http.MethodHead) ||
+		r.URL.Path == "/" && r.Method == http.MethodHead
 }
 
 // without gives the request as next sees it.
@@ -173,10 +253,14 @@ func without(r *http.Request) *http.Request {
 	for _, name := range []string{"Authorization", "X-Api-Key", "Api-Key"} {
 		out.Header.Del(name)
 	}
-	if cookies := r.Cookies(); len(r.CookiesNamed(CookieName)) > 0 {
+	if r.URL.Path == "/" && r.URL.Query().Has(tokenParam) { // HEAD, of one who looks where a link leads
+		at := *r.URL
+		at.RawQuery, out.RequestURI, out.URL = "", "/", &at
+	}
+	if len(r.Header["Cookie"]) > 0 {
 		out.Header.Del("Cookie")
-		for _, c := range cookies {
-			if c.Name != CookieName {
+		for _, c := range r.Cookies() {
+			if !strings.HasPrefix(strings.TrimPrefix(c.Name, hostPrefix), cookiePrefix) {
 				out.AddCookie(c)
 			}
 		}
@@ -184,11 +268,11 @@ func without(r *http.Request) *http.Request {
 	return out
 }
 
-func problem(w http.ResponseWriter, status int, code, detail string) {
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(map[string]any{ // the client is gone; there is nobody to tell
-		"type": "about:blank", "title": http.StatusText(status), "status": status, "code": code, "detail": detail,
-	})
+func (g *guard) forbid(w http.ResponseWriter, r *http.Request, code, detail string) {
+	g.Log.Debug("a request is refused", "why", code, "from", r.RemoteAddr)
+	answer(w, http.StatusForbidden, code, detail)
+}
+
+func answer(w http.ResponseWriter, status int, code, detail string) {
+	(&problem.Problem{Status: status, Code: code, Detail: detail}).Write(w)
 }

@@ -80,9 +80,38 @@ func (g *guard) site(r *http.Request) (listed, ok bool) {
 	case fetch[0] == "same-origin" || fetch[0] == "none":
 		return false, true
 	}
-	// A link on another page may lead to what is public. Another port of this
-	// machine is another site too: it may be another user's.
-	return false, g.public(r) && r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document"
+	// A link on another page may lead to the page, and an issuer back to us.
+	// Another port of this machine is another site too: it may be another
+	// user's.
+	return false, visit(r) && (g.leads(r.URL.Path) || r.URL.Path == CallbackPath || public(r))
+}
+
+// leads reports whether a path is one that the page itself leads to: a link on
+// another site may lead there too, for the page holds nothing by itself.
+func (g *guard) leads(path string) bool {
+	first, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	return path == "/" || strings.HasPrefix(path, "/") && slices.Contains(g.Views, first)
+}
+
+// visit reports whether another site leads a browser's window here.
+func visit(r *http.Request) bool {
+	site := r.Header.Get("Sec-Fetch-Site")
+	return (r.Method == http.MethodGet || r.Method == http.MethodHead) && (site == "cross-site" || site == "same-site") &&
+		r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document"
+}
+
+// fromOurs reports whether a browser says that a page of ours makes it ask. It
+// counts on site having looked at the headers before.
+func fromOurs(r *http.Request) bool {
+	return r.Header.Get("Origin") != "" || r.Header.Get("Sec-Fetch-Site") == "same-origin"
+}
+
+// secure reports whether the browser speaks TLS, with us or with a proxy that
+// says so. Without serve.hosts there is no proxy. One who lies about it gets a
+// cookie that his own browser will not send back.
+func (g *guard) secure(r *http.Request) bool {
+	said := r.Header.Values("X-Forwarded-Proto")
+	return r.TLS != nil || len(g.Hosts) > 0 && len(said) == 1 && said[0] == "https"
 }
 
 // sameOrigin reports whether an origin is the server as this request names it.

@@ -1,9 +1,11 @@
-// Package auth says who may use Ken over HTTP: one bearer token for the page,
-// the API, /mcp and /v1, and the checks that keep other sites' pages away from
-// a server on this machine.
+// Package auth says who may use Ken over HTTP: whoever runs it, by a token, and
+// the people of an OpenID Connect issuer, where one is configured. It keeps
+// other sites' pages away from a server on this machine, and bounds how often
+// anyone may ask.
 package auth
 
 import (
+	"crypto/hkdf"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -12,55 +14,128 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"ken/capability"
 	"ken/internal/secret"
+	"ken/internal/wholefile"
 )
 
 const (
 	fileName   = "token"
+	agentName  = "agent-token"
 	tokenBytes = 32
+	tokenParam = "token" // in the page's address, and in the form
 )
 
-// Tokens knows the token of one principal, and the browsers that were let in
-// by it. It may be used by many goroutines. It holds no more than bounded
-// numbers of codes and browsers, in memory only: a restart forgets them.
+// Tokens holds the three tokens that stand for whoever runs this Ken. That of
+// the file token is for programs that decide for them as they do themselves.
+// That of the file agent-token is for agents, and goes into the configurations
+// of clients: it decides nothing. Each stays until its file is removed. That of
+// this start is for the page's link: it is in no file and void when the process
+// ends. A Tokens may be used by many goroutines.
 type Tokens struct {
-	path  string
+	dir   string
 	token secret.Value
-	sum   [sha256.Size]byte
-	who   capability.Principal
-
-	browsers browsers
-	failures bucket
+	agent secret.Value
+	start secret.Value
+	sums  [3][sha256.Size]byte // in that order
 }
 
-// Open reads the token in the folder dir, which exists, or makes one: of
+// Open reads the tokens in the folder dir, which exists, or makes them: of
 // processes that do so at once all get the same. It refuses a file that
 // others can read or could have written.
-func Open(dir string, who capability.Principal) (*Tokens, error) {
-	path := filepath.Join(dir, fileName)
+func Open(dir string) (*Tokens, error) {
+	token, err := readOrMake(filepath.Join(dir, fileName))
+	if err != nil {
+		return nil, err
+	}
+	agent, err := readOrMake(filepath.Join(dir, agentName))
+	if err != nil {
+		return nil, err
+	}
+	if agent == token { // a copy would let every agent decide, or nobody
+		return nil, &capability.Error{
+			Kind: capability.Denied, Op: "read the access token", Target: filepath.Join(dir, agentName),
+			Err: errors.New("it is the same as the one beside it, which is not for agents"), Fix: "remove it, and a new one is made",
+		}
+	}
+	t := &Tokens{dir: dir, token: secret.Of(token), agent: secret.Of(agent), start: secret.Of(random(tokenBytes))}
+	for i, v := range [...]secret.Value{t.token, t.agent, t.start} {
+		t.sums[i] = sha256.Sum256([]byte(v.Reveal()))
+	}
+	return t, nil
+}
+
+func readOrMake(path string) (string, error) {
 	token, err := read(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err = create(path); err == nil {
 			token, err = read(path)
 		}
 	}
-	if err != nil {
-		return nil, err
-	}
-	return &Tokens{path: path, token: secret.Of(token), sum: sha256.Sum256([]byte(token)), who: who}, nil
+	return token, err
 }
 
-// Token is for a client's configuration.
+// Token is for a program that may decide for whoever runs this Ken.
 func (t *Tokens) Token() secret.Value { return t.token }
 
-// Path is the file of the token.
-func (t *Tokens) Path() string { return t.path }
+// Agent is for a client's configuration, and whatever else a model is behind.
+func (t *Tokens) Agent() secret.Value { return t.agent }
+
+// All gives the three, for whoever keeps them out of what is shown.
+func (t *Tokens) All() []secret.Value { return []secret.Value{t.token, t.agent, t.start} }
+
+// Known gives the tokens that lie in the folder dir, as far as there are any
+// that [Open] would take. It makes none.
+func Known(dir string) []secret.Value {
+	var out []secret.Value
+	for _, name := range []string{fileName, agentName} {
+		if token, err := read(filepath.Join(dir, name)); err == nil {
+			out = append(out, secret.Of(token))
+		}
+	}
+	return out
+}
+
+// Path is the file of [Tokens.Token], and AgentPath that of [Tokens.Agent].
+func (t *Tokens) Path() string      { return filepath.Join(t.dir, fileName) }
+func (t *Tokens) AgentPath() string { return filepath.Join(t.dir, agentName) }
+
+// Link gives the page's address with the token of this start in it. base is the
+// page's own address, as in http://127.0.0.1:7777.
+//
+// The link is printed, and a person opens it when and where they want: in
+// another browser, a second time, after the first was closed. So it works as
+// often as it is opened, but only as long as this server runs: a link in a
+// terminal's history or in a log is worth nothing afterwards. The server takes
+// the token out of the address at once; see [Guard].
+func (t *Tokens) Link(base string) string {
+	base, _, _ = strings.Cut(base, "#")
+	base, _, _ = strings.Cut(base, "?")
+	return strings.TrimRight(base, "/") + "/?" + tokenParam + "=" + t.start.Reveal()
+}
+
+// right reports whether a text is a token of whoever runs this Ken, or one of
+// an agent. How long it takes does not depend on how wrong the text is.
+func (t *Tokens) right(token string) (owner, agent bool) {
+	sum := sha256.Sum256([]byte(token))
+	is := func(i int) int { return subtle.ConstantTimeCompare(sum[:], t.sums[i][:]) }
+	own, of := is(0)|is(2), is(1)
+	return own == 1, of == 1
+}
+
+// key derives a key from the file's token. A new file makes all that was sealed
+// with the old one void. Each use has a key of its own.
+func (t *Tokens) key(use string) []byte {
+	key, err := hkdf.Key(sha256.New, []byte(t.token.Reveal()), nil, "ken serve "+use+" 1", sha256.Size)
+	if err != nil {
+		panic(err) // the length is a constant
+	}
+	return key
+}
 
 func read(path string) (string, error) {
 	bad := func(why, fix string) error {
@@ -104,18 +179,8 @@ func create(path string) (err error) {
 			err = &capability.Error{Kind: capability.Unavailable, Op: "make the access token", Target: path, Err: err, Fix: "see that its folder can be written"}
 		}
 	}()
-	f, err := os.CreateTemp(filepath.Dir(path), ".token-") // of mode 0600
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name())
-	_, err = f.WriteString(random(tokenBytes) + "\n")
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	// A link, unlike a rename, does not replace what another process made.
-	if err = os.Link(f.Name(), path); errors.Is(err, fs.ErrExist) {
-		return nil
+	if err = wholefile.Create(path, []byte(random(tokenBytes)+"\n")); errors.Is(err, fs.ErrExist) {
+		return nil // another process was first
 	}
 	return err
 }
@@ -124,68 +189,4 @@ func random(n int) string {
 	b := make([]byte, n)
 	rand.Read(b) // never fails
 	return base64.RawURLEncoding.EncodeToString(b)
-}
-
-// Errors of Check.
-var (
-	ErrNoToken    = errors.New("there is no token in the request")
-	ErrWrongToken = errors.New("the token is not the right one")
-)
-
-// Check says on whose behalf a request is made. The token is in the header
-// Authorization as Bearer, or in X-Api-Key or Api-Key, as clients of language
-// models send it; a browser that was let in has a cookie. A token in the
-// address is not looked at: addresses are logged.
-//
-// The error is [ErrNoToken] or [ErrWrongToken]. How long it takes does not
-// depend on how wrong a token is.
-func (t *Tokens) Check(r *http.Request) (capability.Principal, error) {
-	given, shown := credentials(r.Header)
-	ok := 0
-	for _, token := range given {
-		sum := sha256.Sum256([]byte(token))
-		ok |= subtle.ConstantTimeCompare(sum[:], t.sum[:])
-	}
-	switch {
-	case ok == 1:
-		return t.who, nil
-	case shown:
-		return capability.Principal{}, ErrWrongToken
-	}
-	cookies := r.CookiesNamed(CookieName)
-	for _, c := range cookies {
-		if t.browsers.known(c.Value) {
-			return t.who, nil
-		}
-	}
-	if len(cookies) > 0 {
-		return capability.Principal{}, ErrWrongToken
-	}
-	return capability.Principal{}, ErrNoToken
-}
-
-// credentials gives the tokens in a request's headers, and whether there was
-// any attempt at one. A header that comes twice counts for none of its values:
-// others on the way may have judged by the other one.
-func credentials(h http.Header) (tokens []string, shown bool) {
-	for _, name := range []string{"Authorization", "X-Api-Key", "Api-Key"} {
-		values := h.Values(name)
-		if len(values) == 0 {
-			continue
-		}
-		shown = true
-		if len(values) > 1 {
-			continue
-		}
-		token := values[0]
-		if name == "Authorization" {
-			scheme, rest, ok := strings.Cut(token, " ")
-			if !ok || !strings.EqualFold(scheme, "Bearer") {
-				continue
-			}
-			token = strings.TrimLeft(rest, " ")
-		}
-		tokens = append(tokens, token)
-	}
-	return tokens, shown
 }

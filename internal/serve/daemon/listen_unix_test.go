@@ -168,9 +168,13 @@ func TestListenRefuses(t *testing.T) {
 		spoil func(dir string) error // dir does not exist yet
 		want  string
 	}{
-		{"a link for a folder", func(dir string) error {
-			return errors.Join(os.Mkdir(dir+"2", 0o700), os.Symlink(dir+"2", dir))
-		}, "symbolic link"},
+		{"a link to a folder that the group can change", func(dir string) error {
+			return errors.Join(os.Mkdir(dir+"2", 0o700), os.Chmod(dir+"2", 0o770), os.Symlink(dir+"2", dir))
+		}, "links to: its mode"},
+		{"a link to a file", func(dir string) error {
+			return errors.Join(os.WriteFile(dir+"2", nil, 0o600), os.Symlink(dir+"2", dir))
+		}, "folder"},
+		{"a link to nothing", func(dir string) error { return os.Symlink(dir+"2", dir) }, "folder"},
 		{"a file for a folder", func(dir string) error { return os.WriteFile(dir, nil, 0o600) }, "folder"},
 		{"a folder that the group can change", func(dir string) error {
 			return errors.Join(os.Mkdir(dir, 0o700), os.Chmod(dir, 0o770))
@@ -190,6 +194,60 @@ func TestListenRefuses(t *testing.T) {
 			}
 			if l, err := daemon.Listen(h.place(t)); err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("Listen = %v, %v; want %q", l, err, tt.want)
+			}
+		})
+	}
+}
+
+// TestLinkedHome: a home that is a symbolic link to a folder of the user is met
+// by both of its names.
+func TestLinkedHome(t *testing.T) {
+	h := newHome(t)
+	p := h.place(t)
+	real := h.dir + "2"
+	if err := errors.Join(os.Mkdir(real, 0o700), os.Symlink(filepath.Base(real), h.dir)); err != nil {
+		t.Fatal(err)
+	}
+	serve(t, p, echo)
+	if g, err := shim.Ask(p); err != nil || g.PID != os.Getpid() {
+		t.Errorf("Ask(%s) = %v, %v; want this process", p.Socket, g, err)
+	}
+	if err := call(filepath.Join(real, filepath.Base(p.Socket))); err != nil {
+		t.Errorf("a visit by the other name: %v", err)
+	}
+}
+
+// TestLinkOfAnother: a link that another user made, or that leads to a folder of
+// another user, is not followed, nor any link where the folder is a private one
+// beside those of others.
+func TestLinkOfAnother(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("cannot here: only root can be two users")
+	}
+	const another = 65534
+	for name, c := range map[string]struct {
+		link, folder int // owners
+		private      bool
+		want         string
+	}{
+		"a link of another":      {another, 0, false, "link of another user"},
+		"a folder of another":    {0, another, false, "belongs to another user"},
+		"a link among strangers": {0, 0, true, "symbolic link"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHome(t)
+			p := h.place(t)
+			p.Private = c.private
+			err := errors.Join(os.Mkdir(h.dir+"2", 0o700), os.Symlink(h.dir+"2", h.dir),
+				os.Lchown(h.dir, c.link, c.link), os.Chown(h.dir+"2", c.folder, c.folder))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if l, err := daemon.Listen(p); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("Listen = %v, %v; want %q", l, err, c.want)
+			}
+			if _, err := shim.Ask(p); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("Ask = %v; want %q", err, c.want)
 			}
 		})
 	}

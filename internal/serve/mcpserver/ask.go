@@ -138,7 +138,7 @@ func (x *exchange) ask(ctx context.Context, err error) (again bool, pause *answe
 	if x.given[q.Name] != nil && q.Ticket == "" {
 		return false, nil, err // it was answered, and that was not enough
 	}
-	if x.shut || !x.canElicit() {
+	if x.shut || x.ep.s.cfg.Settle == nil || !x.canElicit() {
 		return false, nil, x.waits(q, err)
 	}
 	form, ok := consentForm(q, x.call)

@@ -36,8 +36,8 @@ func (ep *endpoint) callTool(ctx context.Context, req *mcp.CallToolRequest) (*an
 	case toolDiscover, toolList, toolDescribe:
 		return ep.look(ctx, v, sess, p)
 	case toolIntent:
-		if len(ep.s.cfg.Intents) > 0 {
-			return ep.selectIntent(sess, p, modern), nil
+		if names := ep.s.cfg.Intents(); len(names) > 0 {
+			return ep.selectIntent(sess, names, p, modern), nil
 		}
 		return nil, unknownTool(p.Name, sess.shown())
 	}
@@ -50,12 +50,16 @@ func (ep *endpoint) callTool(ctx context.Context, req *mcp.CallToolRequest) (*an
 	}
 	x := &exchange{ep: ep, sess: sess, view: v, ss: req.Session, modern: modern, subject: "tools/call " + p.Name, caps: req.ClientCapabilities}
 	x.prepare(ctx, target, p.Arguments, p)
+	x.call.Structured = ep.promises(sess.shown(), p.Name)
 	res, pause, err := x.run(ctx, p.InputResponses, p.RequestState)
 	switch {
 	case err == nil && pause != nil:
 		return pause, nil
 	case err == nil:
 		x.remember(res)
+		if x.call.Structured {
+			res = kept(res)
+		}
 		return toolResult(modern, res), nil
 	}
 	return ep.refused(ctx, x, p, err)
@@ -83,11 +87,10 @@ func (ep *endpoint) look(ctx context.Context, v door.View, sess *session, p *mcp
 }
 
 // selectIntent sets what the session is about to do.
-func (ep *endpoint) selectIntent(sess *session, p *mcp.CallToolParamsRaw, modern bool) *answer {
+func (ep *endpoint) selectIntent(sess *session, names []string, p *mcp.CallToolParamsRaw, modern bool) *answer {
 	var in struct {
 		Intent string `json:"intent"`
 	}
-	names := ep.s.cfg.Intents
 	if err := json.Unmarshal(p.Arguments, &in); err != nil || !slices.Contains(names, in.Intent) {
 		return said(modern, fmt.Sprintf("intent is %s; it is one of %s", untrusted.Line(in.Intent, 40), strings.Join(names, ", ")), true)
 	}
@@ -118,6 +121,12 @@ func (ep *endpoint) target(ctx context.Context, v door.View, sess *session, p *m
 		return id, nil
 	}
 	return "", unknownTool(p.Name, surface)
+}
+
+// promises reports whether a tool is listed with the schema of its results.
+func (ep *endpoint) promises(surface, name string) bool {
+	m := ep.known(surface)
+	return m != nil && m.promise[name]
 }
 
 func unknownTool(name, surface string) error {

@@ -27,9 +27,10 @@ type Config struct {
 	// are.
 	Pinned []string
 
-	// Intents are the names that select_active_intent takes. Without any the
-	// tool is not there.
-	Intents []string
+	// Intents gives the names that select_active_intent takes. Without any, and
+	// where it is nil, the tool is not there. It is asked at each call and each
+	// listing.
+	Intents func() []string
 
 	// Exposed gives the name under which a tool is listed natively. Nil, and
 	// an empty answer, mean Meta["mcp.exposed"] of the capability, or its name.
@@ -42,7 +43,8 @@ type Config struct {
 	// can go on; nil where err waits for nobody.
 	Ask func(ctx context.Context, err error) (*Question, error)
 
-	// Settle takes a person's answer to a question with a ticket.
+	// Settle takes a person's answer to a question with a ticket. Nil: what a
+	// client says is no person's word, and what waits is answered elsewhere.
 	Settle func(ctx context.Context, who capability.Principal, ticket string, d Decision) error
 
 	// ApproveHint says where else a ticket can be settled, as in
@@ -51,6 +53,11 @@ type Config struct {
 
 	// Whole reads the whole of a kept result of a principal's session.
 	Whole func(ctx context.Context, who capability.Principal, session, handle string) (capability.Result, error)
+
+	// Missing says which servers behind Ken cannot be started for want of
+	// something that a person can set, a line for each. A client is told when
+	// it comes, since it would see nothing of them.
+	Missing func() []string
 
 	// EndSession is told of each session that is over.
 	EndSession func(session string)

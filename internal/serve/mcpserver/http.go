@@ -3,6 +3,7 @@ package mcpserver
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -36,13 +37,13 @@ const eventBytes = 1 << 20
 func (s *Server) Handler(who func(*http.Request) (capability.Principal, bool)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if why := s.foreign(r); why != "" {
-			http.Error(w, why, http.StatusForbidden)
+			refuse(w, http.StatusForbidden, why)
 			return
 		}
 		p, ok := who(r)
 		if !ok || p.ID == "" {
 			w.Header().Set("WWW-Authenticate", "Bearer")
-			http.Error(w, "say who you are: send Authorization: Bearer with the token of ken", http.StatusUnauthorized)
+			refuse(w, http.StatusUnauthorized, "say who you are: send Authorization: Bearer with the token of ken")
 			return
 		}
 		r.Body = http.MaxBytesReader(w, r.Body, s.cfg.MaxBody)
@@ -54,12 +55,12 @@ func (s *Server) Handler(who func(*http.Request) (capability.Principal, bool)) h
 			if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 				status = http.StatusRequestEntityTooLarge
 			}
-			http.Error(w, "the body cannot be read: "+err.Error(), status)
+			refuse(w, status, "the body cannot be read: "+err.Error())
 			return
 		}
 		if modern {
 			a.stateless.knowHeaders()
-			a.stateless.handler.ServeHTTP(w, r)
+			translated(w, r, a.stateless.handler)
 			return
 		}
 		s.guests.serve(w, r, a.stateful.handler)
@@ -176,13 +177,13 @@ func (g *guests) serve(w http.ResponseWriter, r *http.Request, h http.Handler) {
 	id := r.Header.Get(headerSession)
 	if id == "" && r.Method == http.MethodPost && !g.room() {
 		w.Header().Set("Retry-After", "60")
-		http.Error(w, "too many sessions are in use (1,024 at most); end some, or try again later", http.StatusServiceUnavailable)
+		refuse(w, http.StatusServiceUnavailable, fmt.Sprintf("%d sessions are in use, and that is the most; end some, or try again later", g.most))
 		return
 	}
 	if g.begin(id) {
 		defer g.finish(id)
 	}
-	h.ServeHTTP(w, r)
+	translated(w, r, h)
 }
 
 // room makes sure of room for one more, by closing the session that has been

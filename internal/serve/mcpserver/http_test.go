@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -67,9 +68,73 @@ func TestHandlerRefuses(t *testing.T) {
 			map[string]string{headerVersion: "2099-01-01", "Mcp-Method": "tools/list"}, 400},
 	} {
 		res := post(t, h.URL, test.body, test.header)
+		body, _ := io.ReadAll(res.Body)
 		if res.StatusCode != test.want {
-			body, _ := io.ReadAll(res.Body)
 			t.Errorf("%s: status %d %s, want %d", test.name, res.StatusCode, body, test.want)
+		}
+		if test.want >= 400 {
+			checkRefusal(t, test.name, res, body)
+		}
+	}
+}
+
+// checkRefusal makes sure that a refusal is an error of JSON-RPC.
+func checkRefusal(t *testing.T, name string, res *http.Response, body []byte) {
+	t.Helper()
+	var m struct {
+		Version string `json:"jsonrpc"`
+		Error   *struct {
+			Code    int    `json:"code"`
+			Message string `json:"message"`
+		} `json:"error"`
+	}
+	if err := json.Unmarshal(body, &m); err != nil || m.Version != "2.0" || m.Error == nil || m.Error.Code >= 0 || m.Error.Message == "" {
+		t.Errorf("%s: status %d, body %q, want an error of JSON-RPC", name, res.StatusCode, body)
+	}
+	if got := res.Header.Get("Content-Type"); got != "application/json" {
+		t.Errorf("%s: Content-Type %q, want application/json", name, got)
+	}
+}
+
+// TestHandlerRefusesInItsOwnWords: what the SDK refuses as plain text is an
+// error of JSON-RPC, with the status and the headers that it had.
+func TestHandlerRefusesInItsOwnWords(t *testing.T) {
+	h := web(t, New(newBench(t, office).config()))
+	for _, test := range []struct {
+		name, method, body string
+		header             map[string]string
+		want               int
+	}{
+		{"a method that is none", http.MethodPut, hello, nil, 405},
+		{"no JSON by its type", http.MethodPost, hello, map[string]string{"Content-Type": "text/plain"}, 415},
+		{"a client that takes no stream", http.MethodPost, hello, map[string]string{"Accept": "application/json"}, 400},
+		{"a stream without a session", http.MethodGet, "", nil, 400},
+		{"a stream of no session", http.MethodGet, "", map[string]string{headerSession: "none"}, 404},
+		{"an end without a session", http.MethodDelete, "", nil, 400},
+		{"an end of no session", http.MethodDelete, "", map[string]string{headerSession: "none"}, 404},
+		{"nothing", http.MethodPost, "", nil, 400},
+		{"a version that is none", http.MethodPost, hello, map[string]string{headerVersion: "1999-01-01"}, 400},
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), test.method, h.URL, strings.NewReader(test.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header = http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}, "Authorization": {"Bearer ada"}}
+		for k, v := range test.header {
+			r.Header.Set(k, v)
+		}
+		res, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(res.Body)
+		res.Body.Close()
+		if err != nil || res.StatusCode != test.want {
+			t.Errorf("%s: status %d %s, %v, want %d", test.name, res.StatusCode, body, err, test.want)
+		}
+		checkRefusal(t, test.name, res, body)
+		if allow := res.Header.Get("Allow"); (test.want == http.StatusMethodNotAllowed) != (allow != "") {
+			t.Errorf("%s: Allow is %q", test.name, allow)
 		}
 	}
 }

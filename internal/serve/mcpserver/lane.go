@@ -12,6 +12,7 @@ import (
 	"io"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -30,6 +31,9 @@ type lane struct {
 	stop context.CancelFunc
 	work sync.WaitGroup
 
+	next  chan func() // to the goroutine that waits for another call
+	waits atomic.Bool // one does, or is about to
+
 	writing sync.Mutex
 	w       io.Writer
 
@@ -44,7 +48,7 @@ const maxFlights = 2 * maxRunning
 
 func newLane(ctx context.Context, ep *endpoint, rw io.ReadWriter) (l *lane, forSDK *mcp.IOTransport) {
 	r, w := io.Pipe()
-	l = &lane{ep: ep, rest: w, w: rw, flights: map[string]context.CancelFunc{}}
+	l = &lane{ep: ep, rest: w, w: rw, next: make(chan func()), flights: map[string]context.CancelFunc{}}
 	l.ctx, l.stop = context.WithCancel(ctx)
 	return l, &mcp.IOTransport{Reader: r, Writer: l, MaxLineLength: int(ep.s.cfg.MaxBody)}
 }
@@ -188,7 +192,7 @@ func (l *lane) take(line []byte) bool {
 		return false
 	}
 	req := &mcp.CallToolRequest{Session: l.ss, Params: &mcp.CallToolParamsRaw{Meta: m.Params.Meta, Name: m.Params.Name, Arguments: m.Params.Arguments}}
-	l.work.Go(func() {
+	l.begin(func() {
 		defer cancel()
 		a, err := l.ep.callTool(ctx, req)
 		gone := ctx.Err() != nil
@@ -200,6 +204,33 @@ func (l *lane) take(line []byte) bool {
 		l.mu.Unlock()
 	})
 	return true
+}
+
+// begin runs a call beside the others: on the goroutine of one that has ended,
+// whose stack has grown to what a call needs, or else on its own.
+func (l *lane) begin(call func()) {
+	select {
+	case l.next <- call:
+	default:
+		l.work.Go(func() { l.carry(call) })
+	}
+}
+
+// carry runs a call, and then those that come while it waits. Of several that
+// would wait only one does.
+func (l *lane) carry(call func()) {
+	for {
+		call()
+		if !l.waits.CompareAndSwap(false, true) {
+			return
+		}
+		select {
+		case call = <-l.next:
+			l.waits.Store(false)
+		case <-l.ctx.Done():
+			return
+		}
+	}
 }
 
 // plainID reports whether an id is a text or a number.

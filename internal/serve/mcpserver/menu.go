@@ -18,6 +18,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/door"
+	"ken/internal/schema"
 	"ken/internal/tokenizer"
 )
 
@@ -93,7 +94,8 @@ type menu struct {
 	*list
 	print   uint64 // of what it was made from
 	targets map[string]capability.ID
-	headers []*mcp.Tool // tools whose arguments are in headers of a request too
+	promise map[string]bool // tools that are listed with the schema of their results
+	headers []*mcp.Tool     // tools whose arguments are in headers of a request too
 }
 
 // The names of Ken's own tools.
@@ -140,9 +142,9 @@ func (s *Server) metaTools(surface string, results bool) (names []string, items 
 		add(toolInvoke, "Call a capability by its id",
 			`{"type":"object","properties":{"capability":{"type":"string"},"action":{"type":"string"},"arguments":{"type":"object"}},"required":["capability"]}`)
 	}
-	if len(s.cfg.Intents) > 0 {
+	if intents := s.cfg.Intents(); len(intents) > 0 {
 		var b []byte
-		for i, name := range s.cfg.Intents {
+		for i, name := range intents {
 			if i > 0 {
 				b = append(b, ',')
 			}
@@ -196,6 +198,10 @@ func (a *audience) offered(v door.View, surface string) ([]*door.Entry, uint64) 
 	var out []*door.Entry
 	h := fnv.New64a()
 	var flag [8]byte
+	for _, name := range a.s.cfg.Intents() {
+		h.Write([]byte(name))
+		h.Write(flag[:]) // no name has a zero in it
+	}
 	note := func(e *door.Entry) {
 		if !callable(e) {
 			return
@@ -248,7 +254,7 @@ func (s *Server) exposed(e *door.Entry) string {
 
 func (a *audience) makeMenu(ctx context.Context, v door.View, surface string, entries []*door.Entry) (*menu, error) {
 	metaNames, metaItems := a.s.metaTools(surface, a.has(v, toolRead))
-	m := &menu{targets: make(map[string]capability.ID, len(entries))}
+	m := &menu{targets: make(map[string]capability.ID, len(entries)), promise: map[string]bool{}}
 	byName := make(map[string]json.RawMessage, len(entries)+len(metaNames))
 	made := make(map[capability.ID]native, len(entries))
 	for _, e := range entries {
@@ -268,6 +274,9 @@ func (a *audience) makeMenu(ctx context.Context, v door.View, surface string, en
 		}
 		made[e.ID] = n
 		m.targets[name], byName[name] = e.ID, n.item
+		if n.output {
+			m.promise[name] = true
+		}
 		if n.header != nil {
 			m.headers = append(m.headers, n.header)
 		}
@@ -296,6 +305,7 @@ func (a *audience) makeMenu(ctx context.Context, v door.View, surface string, en
 type native struct {
 	hash, name string
 	item       json.RawMessage
+	output     bool      // it says what its results are like
 	header     *mcp.Tool // set where arguments are in headers too
 }
 
@@ -304,12 +314,12 @@ func (a *audience) native(ctx context.Context, v door.View, e *door.Entry, name 
 	if err != nil {
 		return native{}, err
 	}
-	schema := d.Detail.Schema
-	if !isObject(schema) {
-		schema = json.RawMessage(`{"type":"object"}`)
+	input := d.Detail.Schema
+	if !isObject(input) {
+		input = json.RawMessage(`{"type":"object"}`)
 	}
 	var compact bytes.Buffer
-	if err := json.Compact(&compact, schema); err != nil {
+	if err := json.Compact(&compact, schema.WithoutOwn(input)); err != nil {
 		return native{}, err
 	}
 	n := native{hash: e.Hash, name: name}
@@ -324,9 +334,14 @@ func (a *audience) native(ctx context.Context, v door.View, e *door.Entry, name 
 	}
 	b = append(b, `,"inputSchema":`...)
 	b = append(b, compact.Bytes()...)
+	if output := outputSchema(d.Detail.Output); output != nil {
+		n.output = true
+		b = append(b, `,"outputSchema":`...)
+		b = append(b, output...)
+	}
 	b = appendHints(b, e.Effects)
 	n.item = append(b, '}')
-	if bytes.Contains(schema, []byte(`"x-mcp-header"`)) {
+	if bytes.Contains(input, []byte(`"x-mcp-header"`)) {
 		n.header = &mcp.Tool{Name: name, InputSchema: json.RawMessage(bytes.Clone(compact.Bytes()))}
 	}
 	return n, nil

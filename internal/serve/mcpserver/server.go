@@ -40,6 +40,9 @@ func New(cfg Config) *Server {
 	if cfg.Idle <= 0 {
 		cfg.Idle = 30 * time.Minute
 	}
+	if cfg.Intents == nil {
+		cfg.Intents = func() []string { return nil }
+	}
 	s := &Server{cfg: cfg, log: cfg.Log, key: make([]byte, 32), audiences: map[string]*audience{}, endpoints: map[*endpoint]struct{}{}}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)

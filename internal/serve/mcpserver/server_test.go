@@ -7,6 +7,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -17,7 +18,9 @@ import (
 	"ken/internal/tokenizer"
 )
 
-var intents = []string{"PLAN", "CODE", "ANALYZE", "DEBUG", "WRITE_FILE", "READ_FILE", "EXECUTE"}
+func intents() []string {
+	return []string{"PLAN", "CODE", "ANALYZE", "DEBUG", "WRITE_FILE", "READ_FILE", "EXECUTE"}
+}
 
 // each runs a test with a client of every version, over a pipe and over HTTP.
 func each(t *testing.T, s *Server, p peer, f func(t *testing.T, cs *mcp.ClientSession)) {
@@ -147,6 +150,32 @@ func TestOwnToolsStayInside(t *testing.T) {
 	}
 	if got := b.last(); got.Target != "" {
 		t.Errorf("%s was called", got.Target)
+	}
+}
+
+// TestIntentsAreAskedForEachTime: rules that come to ask for intents bring the tool
+// that selects one, and take it away again.
+func TestIntentsAreAskedForEachTime(t *testing.T) {
+	b := newBench(t, office)
+	cfg := b.config()
+	var asked atomic.Bool
+	cfg.Intents = func() []string {
+		if asked.Load() {
+			return intents()
+		}
+		return nil
+	}
+	s := New(cfg)
+	for _, want := range []bool{false, true, false} {
+		asked.Store(want)
+		cs := dial(t, s, peer{}) // each keeps the list that it had
+		if got := names(t, cs); slices.Contains(got, toolIntent) != want {
+			t.Errorf("ListTools() = %v, want %s in it: %v", got, toolIntent, want)
+		}
+		res, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: toolIntent, Arguments: map[string]any{"intent": "CODE"}})
+		if works := err == nil && !res.IsError; works != want {
+			t.Errorf("%s = %+v, %v, want it to work: %v", toolIntent, res, err, want)
+		}
 	}
 }
 

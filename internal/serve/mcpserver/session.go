@@ -167,9 +167,14 @@ type lobby struct {
 }
 
 // find gives the session of a client. Its id is the same whenever the client
-// comes, in any process.
-func (l *lobby) find(who capability.Principal, client, wanted string, now time.Time) *session {
+// comes, in any process; that of an agent, whose word is no person's, is another
+// than that of whoever else says to be the same client, so that no consent for
+// the one session counts for the other.
+func (l *lobby) find(who capability.Principal, agent bool, client, wanted string, now time.Time) *session {
 	key := audienceKey(who) + "\x00" + client
+	if agent {
+		key = "agent\x00" + key
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := l.by[key]

@@ -127,6 +127,9 @@ func readLine(r io.Reader, limit int) (b, rest []byte, err error) {
 }
 
 // checkFolder refuses a socket's folder in which somebody else could put one.
+// A home may be a symbolic link, as of those who keep such folders elsewhere:
+// then the link must be the user's or the system's, and where it leads is held
+// to what any folder is.
 func checkFolder(p Place) error {
 	dir := path.Dir(p.Socket)
 	info, err := os.Lstat(dir)
@@ -135,20 +138,38 @@ func checkFolder(p Place) error {
 	}
 	refuse := func(why, fix string) error { return wrap("trust the folder "+dir, errors.New(why), fix) }
 	const other = "set KEN_HOME to a folder of your own"
-	st, ok := info.Sys().(*syscall.Stat_t)
+	named := ""
+	if info.Mode()&fs.ModeSymlink != 0 {
+		if p.Private {
+			return refuse("it is a symbolic link", "remove it")
+		}
+		if uid := owner(info); uid != os.Geteuid() && uid != 0 {
+			return refuse("it is a symbolic link of another user", other)
+		}
+		if info, err = os.Stat(dir); err != nil {
+			return refuse("it is a symbolic link to what cannot be read: "+err.Error(), "make the folder that it means, or remove it")
+		}
+		named = "the folder that it links to: "
+	}
 	switch mode := info.Mode(); {
-	case mode&fs.ModeSymlink != 0:
-		return refuse("it is a symbolic link", "set KEN_HOME to the folder that it means")
 	case !info.IsDir():
-		return refuse("it is no folder", other)
-	case !ok || int(st.Uid) != os.Geteuid():
-		return refuse("it belongs to another user", other)
+		return refuse(named+"it is no folder", other)
+	case owner(info) != os.Geteuid():
+		return refuse(named+"it belongs to another user", other)
 	case p.Private && mode.Perm()&0o077 != 0:
 		return refuse("its mode is "+mode.Perm().String()+" and others can look into it", "chmod 700 "+dir)
 	case mode.Perm()&0o022 != 0:
-		return refuse("its mode is "+mode.Perm().String()+" and others can change it", "chmod go-w "+dir)
+		return refuse(named+"its mode is "+mode.Perm().String()+" and others can change it", "chmod go-w "+dir)
 	}
 	return nil
+}
+
+// owner is the user to whom a file belongs; -1: it is not known.
+func owner(info fs.FileInfo) int {
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		return int(st.Uid)
+	}
+	return -1
 }
 
 // MakeFolder makes the folder of the socket where it is missing, and refuses

@@ -3,21 +3,23 @@ package deliver
 import (
 	"bytes"
 	"encoding/json"
+
+	"ken/internal/schema"
 )
 
 // Slim gives a schema as every wire takes it, in as few bytes as it can: without
-// its spelling, without "$schema" at its top, which names the dialect and which
-// models do not read, with the type that it must have, and with what wires
+// its spelling and Ken's own words, without "$schema" at its top, which names the
+// dialect and which models do not read, with the type that it must have, and with what wires
 // refuse at the top of a schema (anyOf, oneOf, allOf) said in its description,
 // where a model reads it all the same. Calls are validated by the schema as it
 // was. All else stays, in its order. What is not a JSON object is given back as
 // it is.
-func Slim(schema json.RawMessage) json.RawMessage {
+func Slim(given json.RawMessage) json.RawMessage {
 	var b bytes.Buffer
-	if json.Compact(&b, schema) != nil {
-		return schema
+	if json.Compact(&b, given) != nil {
+		return given
 	}
-	plain := b.Bytes()
+	plain := schema.WithoutOwn(b.Bytes())
 	if !bytes.HasPrefix(plain, []byte("{")) || fits(plain) {
 		return plain
 	}

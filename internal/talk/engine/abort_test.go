@@ -154,7 +154,8 @@ func TestResumeAfterACrash(t *testing.T) {
 			t.Parallel()
 			address, effects := storetest.Address(t), filepath.Join(t.TempDir(), "effects")
 			cmd := exec.Command(os.Args[0], "-test.run", "^TestResumeAfterACrash$")
-			cmd.Env = append(os.Environ(), "KEN_ENGINE_CHILD=1", "KEN_ENGINE_AT="+strconv.Itoa(at), "KEN_ENGINE_STORE="+address, "KEN_ENGINE_EFFECTS="+effects)
+			cmd.Env = append(os.Environ(), "KEN_ENGINE_CHILD=1", "KEN_ENGINE_AT="+strconv.Itoa(at), "KEN_ENGINE_STORE="+address, "KEN_ENGINE_EFFECTS="+effects,
+				"TMPDIR="+t.TempDir()) // what is killed does not tidy up
 			out, err := cmd.Output()
 			id, _, _ := strings.Cut(string(out), "\n")
 			if err == nil {

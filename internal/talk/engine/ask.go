@@ -174,7 +174,7 @@ func (t *turn) answered(got *received) (ending, bool, error) {
 	}
 	end := ending{reason: EndAnswer}
 	if got.flood {
-		end = ending{EndLimit, fmt.Sprintf("the answer has more than %d bytes and was cut", t.e.limits.AnswerBytes)}
+		end = ending{EndLimit, fmt.Sprintf("the answer has more than %d bytes and was cut (chat.answerBytes)", t.terms.Limits.AnswerBytes)}
 	}
 	// The answer and that it is the last are one thing to write.
 	if err := t.append(got.entry(t), t.endNote(end)); err != nil {

@@ -14,25 +14,28 @@ import (
 	"ken/internal/talk/model"
 	"ken/internal/talk/prompt"
 	"ken/internal/talk/session"
+	"ken/internal/untrusted"
 	"ken/llm"
 )
 
 // The names of the engine's notes in a session.
 const (
-	noteEnd     = "end"             // Text is the [End]
+	noteEnd     = "end"             // Text is the [End], Blocks say why where there is something to say
 	noteIntent  = prompt.NoteIntent // Text is the intent and perhaps ": " and why
 	noteTicket  = "ticket"          // Text is a [waited]
 	noteReply   = "reply"           // Text is a [replied]
 	noteResumed = "resumed"         // what waited is made now
 	noteRung    = "rung"            // Text is a rung and the model for which the provider refused it
 	noteCommand = "command"         // Text is a slash command, whole
+	noteRefused = "refused"         // Text is the id of a call that was not made, and which kind of refusal that was
 	noteStep    = "step"            // Usage and Cost are those of a request without an answer
 )
 
 // begin locks the session and makes the turn.
 func (e *Engine) begin(ctx context.Context, in Input, yield func(Event, error) bool) (*turn, error) {
 	in.Surface = cmp.Or(in.Surface, "chat")
-	if err := e.check(in); err != nil {
+	terms := e.terms()
+	if err := check(in, terms.Limits); err != nil {
 		return nil, err
 	}
 	lock := e.cfg.Sessions.Lock
@@ -44,9 +47,9 @@ func (e *Engine) begin(ctx context.Context, in Input, yield func(Event, error) b
 	if err != nil {
 		return nil, err
 	}
-	t := &turn{e: e, in: in, yield: yield, log: log, head: log.Head(), replies: map[string]Reply{}, tickets: map[int]string{}, refused: map[model.Rung]bool{}, started: map[int]bool{}, untouched: map[int]bool{}}
+	t := &turn{e: e, in: in, terms: terms, yield: yield, log: log, head: log.Head(), replies: map[string]Reply{}, tickets: map[int]string{}, refused: map[model.Rung]bool{}, started: map[int]bool{}, untouched: map[int]bool{}}
 	t.ctx, t.abort = context.WithCancelCause(log.Context())
-	t.allowed = e.limits
+	t.allowed = terms.Limits
 	t.in.Agent = cmp.Or(in.Agent, t.head.Agent)
 	if !in.NoMode {
 		t.in.Mode = cmp.Or(in.Mode, t.head.Mode)
@@ -74,7 +77,7 @@ func (t *turn) viewOf(origin capability.Caller) door.View {
 func set[W ~string](to *W, word string) { *to = W(word) }
 
 // check looks whether an input makes sense before anything is locked.
-func (e *Engine) check(in Input) error {
+func check(in Input, limits Limits) error {
 	wrong := func(text, fix string) error {
 		return &capability.Error{Kind: capability.Invalid, Op: "take message", Target: in.Session, Err: errors.New(text), Fix: fix}
 	}
@@ -89,8 +92,8 @@ func (e *Engine) check(in Input) error {
 		return wrong("it goes on with a turn and has a message of its own", "send one or the other")
 	case !in.Continue && strings.TrimSpace(in.Text) == "" && len(in.Images) == 0:
 		return wrong("it is empty", "say something")
-	case over(size, e.limits.InputBytes):
-		return wrong(fmt.Sprintf("it has %d bytes, the limit is %d", size, e.limits.InputBytes), "put it into a file")
+	case over(size, limits.InputBytes):
+		return wrong(fmt.Sprintf("it has %d bytes, the limit is %d (chat.inputBytes)", size, limits.InputBytes), "put it into a file")
 	}
 	return nil
 }
@@ -257,7 +260,11 @@ func (t *turn) close(end ending) Done {
 func (t *turn) endNote(end ending) session.Entry {
 	t.log.SetHead(func(h *session.Head) { h.Open = t.opened && (end.reason == EndWaiting || end.reason == EndFailed) })
 	t.log.Closing()
-	return session.Entry{Kind: session.Note, Name: noteEnd, Text: string(end.reason)}
+	note := session.Entry{Kind: session.Note, Name: noteEnd, Text: string(end.reason)}
+	if end.why != "" {
+		note.Blocks = []llm.Block{{Text: untrusted.Line(end.why, 1000)}}
+	}
+	return note
 }
 
 // callsOf gives the calls of an answer.

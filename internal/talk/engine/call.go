@@ -77,7 +77,7 @@ func (t *turn) tooMany(above []*job) error {
 		e.Blocks = append(e.Blocks, resultBlock(j.asked, t.told(j), true))
 	}
 	t.mistakes++
-	t.notice("limit", fmt.Sprintf("%d calls of the answer were not made: one may have %d", len(above), t.e.limits.Calls))
+	t.notice("limit", fmt.Sprintf("%d calls of the answer were not made: one may have %d (chat.calls)", len(above), t.terms.Limits.Calls))
 	return t.append(e)
 }
 
@@ -95,9 +95,12 @@ func (t *turn) jobs() (jobs, above []*job) {
 			continue
 		}
 		j := &job{asked: c, number: a.before + i + 1}
-		if over(i+1, t.e.limits.Calls) {
+		// The first open call of an answer of an earlier run may have begun, with
+		// a limit that was higher then. It is made, which gives what is kept of it.
+		began := t.mine != a.entry.Seq && len(jobs)+len(above) == 0
+		if over(i+1, t.terms.Limits.Calls) && !began {
 			j.shown = Call{ID: c.ID, Target: capability.ID(c.Name), Arguments: c.Arguments}
-			j.refuse(capability.Invalid, c.Name, fmt.Errorf("the answer has %d calls, the limit is %d", len(a.calls), t.e.limits.Calls), "make fewer calls at once")
+			j.refuse(capability.Invalid, c.Name, fmt.Errorf("the answer has %d calls, the limit is %d (chat.calls)", len(a.calls), t.terms.Limits.Calls), "make fewer calls at once")
 			above = append(above, j)
 			continue
 		}
@@ -109,7 +112,7 @@ func (t *turn) jobs() (jobs, above []*job) {
 // prepare reads the calls that may be made next: one, or neighbours that only
 // read. It gives how many.
 func (t *turn) prepare(jobs []*job) int {
-	limit := max(t.e.limits.Parallel, 1)
+	limit := max(t.terms.Limits.Parallel, 1)
 	for i, j := range jobs[:min(len(jobs), limit)] {
 		if j.shown.ID == "" {
 			t.resolve(j)
@@ -141,13 +144,13 @@ func (t *turn) resolve(j *job) {
 	}
 	j.call = capability.Call{
 		Target: capability.ID(name), Arguments: args, Session: t.in.Session, Intent: t.intents.active, Mode: t.in.Mode,
-		Key: fmt.Sprintf("%s/%d/%d", t.in.Session, t.number, j.number),
+		Key: callKey(t.in.Session, t.number, j.number),
 	}
 	if o, ok := t.known.Resolve(name); ok {
 		j.call.Target, j.call.Action = o.ID, o.Action
 	}
 	if name == toolInvoke {
-		t.unwrap(j)
+		t.unwrap(j, t.whole)
 	}
 	if j.over || j.tool != "" {
 		return
@@ -222,8 +225,9 @@ func envelope(c *llm.ToolCall, whole bool) []byte {
 }
 
 // unwrap shows what a call of invoke_capability is really about. The door does
-// so too, for everybody; here it is for what people see.
-func (t *turn) unwrap(j *job) {
+// so too, for everybody; here it is for what people see. Whole says that the
+// answer came to its own end.
+func (t *turn) unwrap(j *job, whole bool) {
 	var in enveloped
 	const fix = `send {"capability": "<id>", "arguments": {…}}`
 	if err := json.Unmarshal(j.args, &in); err != nil {
@@ -251,7 +255,7 @@ func (t *turn) unwrap(j *job) {
 			in.Action = o.Action
 		}
 	}
-	args, note, err := readArguments(in.Arguments, t.whole)
+	args, note, err := readArguments(in.Arguments, whole)
 	if err != nil {
 		j.refuse(capability.Invalid, target, err, "send the arguments as one JSON object")
 		return

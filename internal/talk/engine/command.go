@@ -72,7 +72,7 @@ func (t *turn) runCommand(call capability.Call) (ending, bool, error) {
 		status = "It did not work:"
 	}
 	note := untrusted.Block(t.text, untrusted.BlockConfig{Origin: "the command that the user ran themselves. " + status, Max: saidOf})
-	if err := t.append(session.Entry{Kind: session.Added, Blocks: []llm.Block{{Text: note}}}); err != nil {
+	if err := t.append(append(j.refused(), session.Entry{Kind: session.Added, Blocks: []llm.Block{{Text: note}}})...); err != nil {
 		return ending{}, true, err
 	}
 	if err := t.ctx.Err(); err != nil {

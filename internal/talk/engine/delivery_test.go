@@ -40,7 +40,7 @@ func TestOwnToolsInEveryRung(t *testing.T) {
 	for _, rung := range []model.Rung{model.Whole, model.Inline, model.Search, model.Bridge, model.Extend, model.PerTurn} {
 		t.Run(string(rung), func(t *testing.T) {
 			r := open(t, setting{
-				row: both, own: slices.Concat(files.Tools(), shell.Tools(), analyze.Tools()), config: func(c *Config) { c.Delivery = rung },
+				row: both, own: slices.Concat(files.Tools(), shell.Tools(), analyze.Tools()), config: func(c *Config) { c.Terms = Terms{Delivery: rung}.Always },
 				tools: func(r *rig) {
 					r.memory.Put(capability.Capability{
 						ID: "tool:theirs/shell", Kind: capability.KindTool, Name: "shell", Category: "sea", Description: "Opens a shell of the sea, with pearls", Effects: reading,
@@ -153,7 +153,7 @@ func TestOnlyTools(t *testing.T) {
 // the tools that take any.
 func TestShortNames(t *testing.T) {
 	var called []capability.ID
-	r := open(t, setting{config: func(c *Config) { c.Delivery = model.Bridge }, tools: func(r *rig) {
+	r := open(t, setting{config: func(c *Config) { c.Terms = Terms{Delivery: model.Bridge}.Always }, tools: func(r *rig) {
 		for _, x := range []string{"alpha", "beta"} {
 			id := capability.ID("tool:" + x + "/paint")
 			r.memory.Put(capability.Capability{
@@ -213,7 +213,7 @@ func TestSearchGivesEachToolOnce(t *testing.T) {
 	for _, w := range []llmtest.Wire{llmtest.Messages, llmtest.Responses} {
 		for _, rung := range []model.Rung{model.Inline, model.Search} {
 			t.Run(string(w)+"/"+string(rung), func(t *testing.T) {
-				r := open(t, setting{row: both, tools: many(300), config: func(c *Config) { c.Delivery = rung }})
+				r := open(t, setting{row: both, tools: many(300), config: func(c *Config) { c.Terms = Terms{Delivery: rung}.Always }})
 				var last llm.Request
 				r.model = wired(t, w, func(s llmtest.Seen) llmtest.Reply {
 					last = s.Request
@@ -245,7 +245,7 @@ func TestSearchGivesEachToolOnce(t *testing.T) {
 // on which tool searches, and in no other.
 func TestSearchIsDeclared(t *testing.T) {
 	for _, rung := range []model.Rung{model.Whole, model.Inline, model.Search, model.Bridge, model.Extend, model.PerTurn} {
-		r := open(t, setting{row: both, config: func(c *Config) { c.Delivery = rung }})
+		r := open(t, setting{row: both, config: func(c *Config) { c.Terms = Terms{Delivery: rung}.Always }})
 		fake := &llmtest.Fake{Script: llmtest.Replies(answers(call(toolDiscover, `{"query":"greet"}`)), text("Done."))}
 		r.model = fake
 		r.say(r.session(), "hello")
@@ -255,7 +255,7 @@ func TestSearchIsDeclared(t *testing.T) {
 			}
 		}
 	}
-	r := open(t, setting{row: both, config: func(c *Config) { c.Delivery = model.Search }})
+	r := open(t, setting{row: both, config: func(c *Config) { c.Terms = Terms{Delivery: model.Search}.Always }})
 	fake := &llmtest.Fake{Script: llmtest.Replies(llmtest.Reply{Fault: llmtest.UnsupportedSearch}, text("Done."))}
 	r.model = fake
 	done(t, r.say(r.session(), "hello"), EndAnswer)
@@ -273,7 +273,7 @@ func TestK311AllowedPerWire(t *testing.T) {
 		t.Run(string(w), func(t *testing.T) {
 			r := open(t, setting{rules: strict, config: func(c *Config) {
 				intents := c.Intents
-				c.Delivery = model.Whole
+				c.Terms = Terms{Delivery: model.Whole}.Always
 				c.Intents = func(at string) IntentRules {
 					rules := intents(at)
 					rules.Allows = func(intent string, e *door.Entry) bool {
@@ -331,7 +331,7 @@ func TestK311AllowedPerWire(t *testing.T) {
 // TestK311PerTurnOverGemini: a history with calls of tools that are not declared
 // any more is one that Gemini takes.
 func TestK311PerTurnOverGemini(t *testing.T) {
-	r := open(t, setting{tools: many(300), config: func(c *Config) { c.Delivery = model.PerTurn }})
+	r := open(t, setting{tools: many(300), config: func(c *Config) { c.Terms = Terms{Delivery: model.PerTurn}.Always }})
 	var seen []llmtest.Seen
 	r.model = wired(t, llmtest.Gemini, func(s llmtest.Seen) llmtest.Reply {
 		seen = append(seen, s)
@@ -374,7 +374,7 @@ func TestK311PerTurnOverGemini(t *testing.T) {
 // TestAnotherModel: tools that one model was given in the middle are not sent to
 // one that takes none there, and are shown to it as text.
 func TestAnotherModel(t *testing.T) {
-	r := open(t, setting{row: both, tools: many(300), config: func(c *Config) { c.Delivery = model.Inline }})
+	r := open(t, setting{row: both, tools: many(300), config: func(c *Config) { c.Terms = Terms{Delivery: model.Inline}.Always }})
 	fake := &llmtest.Fake{Script: func(s llmtest.Seen) llmtest.Reply {
 		if s.Number == 3 {
 			return answers(invoke("thing7", `{}`))
@@ -405,7 +405,7 @@ func TestAnotherModel(t *testing.T) {
 func TestPressed(t *testing.T) {
 	counts := map[bool]int{}
 	for _, full := range []bool{false, true} {
-		r := open(t, setting{row: both, tools: many(300), config: func(c *Config) { c.Delivery = model.PerTurn }})
+		r := open(t, setting{row: both, tools: many(300), config: func(c *Config) { c.Terms = Terms{Delivery: model.PerTurn}.Always }})
 		fake := &llmtest.Fake{Script: llmtest.Always(text("Hello."))}
 		r.model = fake
 		id := r.session()

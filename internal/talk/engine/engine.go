@@ -45,9 +45,6 @@ type Config struct {
 	// model knows already. Nil: nothing.
 	Environment func(in Input) string
 
-	// System is the most tokens of the system prompt; zero: 8,000.
-	System int
-
 	// Filters run over the layers, as files of context, after what was found
 	// was put among them. What they leave out is out.
 	Filters []plugin.ContextFilter
@@ -58,10 +55,6 @@ type Config struct {
 	// Reads says whether calls of a capability only read, by its class in the
 	// rules: neighbours among them run at once. Nil: none does.
 	Reads func(*door.Entry) bool
-
-	// Closed ends a turn in which nothing could be found because finding
-	// broke. Otherwise it goes on with what it has.
-	Closed bool
 
 	// Ticket gives what a person must know about a ticket at the desk; Wait
 	// waits until it has its answer. An error of the kind Denied or Unapproved
@@ -74,16 +67,36 @@ type Config struct {
 	// it and says how to read the rest.
 	Keep func(ctx context.Context, k Kept) (excerpt string, err error)
 
+	// Fate gives what is kept of an earlier call by its principal, session and
+	// key; not ok: nothing is. Nil: nothing ever is.
+	Fate func(ctx context.Context, call capability.Call) (f Fate, ok bool, err error)
+
 	// Ended is told of every turn that is over, with when it began. Its calls
 	// are told by whoever carries them out.
 	Ended func(done Done, began time.Time)
 
-	Limits   Limits
-	Count    tokenizer.Counter // nil: tokenizer.Count
-	Delivery model.Rung        // empty: auto
-	Fit      prompt.Numbers    // Window zero: the model's own
-	Now      func() time.Time  // nil: time.Now
+	// Terms are asked for when a turn begins. Nil: the zero Terms, always.
+	Terms func() Terms
+
+	Count tokenizer.Counter // nil: tokenizer.Count
+	Now   func() time.Time  // nil: time.Now
 }
+
+// Terms are what a turn keeps to from its beginning to its end, whatever is
+// changed meanwhile.
+type Terms struct {
+	Limits   Limits
+	System   int            // the most tokens of the system prompt; zero: 8,000
+	Delivery model.Rung     // empty: auto
+	Fit      prompt.Numbers // Window zero: the model's own
+
+	// Closed ends a turn in which nothing could be found because finding
+	// broke. Otherwise it goes on with what it has.
+	Closed bool
+}
+
+// Always is a [Config.Terms] that never changes: Terms{…}.Always.
+func (t Terms) Always() Terms { return t }
 
 // A Retry is told that a request failed and is made again after a while.
 type Retry func(after time.Duration, err error)
@@ -92,10 +105,13 @@ type Retry func(after time.Duration, err error)
 type Model struct {
 	llm.Model
 	Name      string // as the provider knows it
+	Ref       string // as whoever gave it writes it, for [Account.Model]
 	Row       model.Row
-	Condenser llm.Model // who shortens a long history; nil: nobody, it is cut
 	Effort    string
 	MaxTokens int // of an answer; zero: the provider's default
+
+	Condenser    llm.Model // who shortens a long history; nil: nobody, it is cut
+	CondenserRow model.Row
 }
 
 // A Command is what a slash command comes to: a call that the person makes, a
@@ -147,13 +163,24 @@ type Ticket struct {
 	Wide  bool // it may be granted for the session
 }
 
+// A Fate is what is known of a call whose result was not written down. One that
+// neither runs nor has ended may have had its effect, or not.
+type Fate struct {
+	Effect      string // its name in the trail
+	Began       time.Time
+	Runs, Ended bool
+	Result      capability.Result // of one that has ended
+	Err         error
+}
+
 // Kept is something that is too large for a message.
 type Kept struct {
 	Principal capability.Principal
 	Session   string
 	Name      string // what it is: "message"
 	Text      []byte
-	Limit     int // bytes of the excerpt
+	MIME      string // of what is no text: the excerpt then says only where it is
+	Limit     int    // bytes of the excerpt
 }
 
 // Limits bound a turn. Zero means the number in the comment, less than zero
@@ -197,6 +224,11 @@ type Input struct {
 	// turn with [EndWaiting], and its calls stay pending.
 	Alone bool
 
+	// Leave is closed when nobody is there to ask any more. What waits for an
+	// answer then, or comes to, ends the turn as if it were Alone; all else goes
+	// on. Nil: never.
+	Leave <-chan struct{}
+
 	// Override changes how to find for this message.
 	Override door.Override
 	Delivery model.Rung // empty: the engine's; counts when the session begins
@@ -217,17 +249,23 @@ type Reply struct {
 // An Engine has conversations. It is safe for any number of goroutines. It
 // holds nothing of a session in which no turn runs.
 type Engine struct {
-	cfg    Config
-	limits Limits
+	cfg Config
 
 	mu      sync.Mutex
 	waiting map[string]chan Reply // by session and question, while a turn of this process waits
+
+	weighed weighed
+	defined defined
+	counts  counts
+	tools   tokenizer.Counter // Config.Count for the texts of tools, which remembers
 }
 
 // New makes an Engine.
 func New(cfg Config) *Engine {
 	cfg.defaults()
-	return &Engine{cfg: cfg, limits: cfg.Limits.filled(), waiting: map[string]chan Reply{}}
+	e := &Engine{cfg: cfg, waiting: map[string]chan Reply{}}
+	e.tools = e.counts.with(cfg.Count)
+	return e
 }
 
 // Turn takes a message and yields what happens until it is answered. The

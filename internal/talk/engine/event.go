@@ -139,6 +139,9 @@ type Done struct {
 	Steps   int       `json:"steps"`
 	Calls   int       `json:"calls"`
 	Why     string    `json:"why,omitempty"` // where the reason is not EndAnswer: what to do
+
+	// Account is for whoever keeps accounts, where [Config.Ended] is set.
+	Account Account `json:"-"`
 }
 
 // An End says why a turn is over.

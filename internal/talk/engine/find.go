@@ -41,7 +41,7 @@ func (t *turn) find() (door.Found, error) {
 	switch {
 	case t.ctx.Err() != nil:
 		return found, t.ctx.Err()
-	case err != nil && t.e.cfg.Closed:
+	case err != nil && t.terms.Closed:
 		return found, &capability.Error{Kind: capability.Unavailable, Op: "find capabilities", Err: err, Fix: "see ken doctor; toolFailureMode fail_open goes on without"}
 	case err != nil:
 		t.notice("degraded", "nothing was found, because finding broke: "+err.Error()+"; "+toolDiscover+" is still there")
@@ -78,7 +78,9 @@ func (t *turn) query() door.Query {
 			q.Before = append(q.Before, door.Message{Role: "assistant", Text: textOf(e.Blocks)})
 		case e.Kind == session.Added && e.Turn == t.number-1:
 			for id := range e.Shown {
-				q.Shown = append(q.Shown, id)
+				if !isMark(id) {
+					q.Shown = append(q.Shown, id)
+				}
 			}
 		}
 		if e.Kind == session.Assistant && e.Turn >= t.number-recent {
@@ -217,12 +219,17 @@ func (t *turn) offers(entries []*door.Entry, taken map[string]session.Offer) []d
 			continue
 		}
 		named = append(named, deliver.Named{ID: e.ID, Name: e.Name, Category: e.Category})
-		out = append(out, deliver.Offer{ID: e.ID, Tool: llm.Tool{Description: untrusted.Line(e.Description, 1000), Schema: plainSchema(d.Detail.Schema)}})
+		out = append(out, deliver.Offer{ID: e.ID, Tool: toolOf(d)})
 	}
 	for i, name := range deliver.Names(named, taken) {
 		out[i].Tool.Name = name
 	}
 	return out
+}
+
+// toolOf gives a capability as a tool that has no name yet.
+func toolOf(d door.Description) llm.Tool {
+	return llm.Tool{Description: untrusted.Line(d.Description, 1000), Schema: plainSchema(d.Detail.Schema)}
 }
 
 // plainSchema gives a schema without its spelling.

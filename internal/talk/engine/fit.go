@@ -18,7 +18,7 @@ const condensing = 2 * time.Minute
 
 // numbers say how much room the model has.
 func (t *turn) numbers() prompt.Numbers {
-	n := t.e.cfg.Fit
+	n := t.terms.Fit
 	if n.Window == 0 {
 		n.Window = t.model.Row.Window
 	}
@@ -87,7 +87,7 @@ func (t *turn) condense(entries []session.Entry, plan prompt.Plan) (sum session.
 	defer t.guard("the model", &err)
 	ctx, cancel := context.WithTimeout(t.ctx, condensing)
 	defer cancel()
-	window := t.model.Row.Window
+	window := t.model.CondenserRow.Window
 	if window == 0 {
 		window = 2 * plan.Before
 	}
@@ -101,7 +101,7 @@ func (t *turn) condense(entries []session.Entry, plan prompt.Plan) (sum session.
 		if c.Usage != nil {
 			usage = *c.Usage
 		}
-		if over(text.Len(), t.e.limits.AnswerBytes) {
+		if over(text.Len(), t.terms.Limits.AnswerBytes) {
 			return session.Entry{}, errors.New("the summary would not end")
 		}
 	}
@@ -109,7 +109,7 @@ func (t *turn) condense(entries []session.Entry, plan prompt.Plan) (sum session.
 	if !ok {
 		return session.Entry{}, errors.New("the summary is empty or too long")
 	}
-	e.Usage, e.Cost = &usage, cost(t.model.Row.Price, usage)
+	e.Usage, e.Cost = &usage, t.model.CondenserRow.Price.Cost(usage)
 	t.spend(usage, e.Cost)
 	return e, nil
 }

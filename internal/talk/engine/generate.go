@@ -47,8 +47,8 @@ func (t *turn) generate(req llm.Request) (got *received, err error) {
 		if t.ctx.Err() != nil {
 			return got, t.ctx.Err()
 		}
-		if over(size, 2*t.e.limits.AnswerBytes) && t.e.limits.AnswerBytes > 0 {
-			got.flooded(t.e.limits.AnswerBytes)
+		if over(size, 2*t.terms.Limits.AnswerBytes) && t.terms.Limits.AnswerBytes > 0 {
+			got.flooded(t.terms.Limits.AnswerBytes)
 			return got, nil
 		}
 	}
@@ -105,12 +105,12 @@ func (r *received) whole() {
 
 // entry is the answer as it is written down. It counts what it cost.
 func (r *received) entry(t *turn) session.Entry {
-	usage, dollars := r.usage, cost(t.model.Row.Price, r.usage)
+	usage, dollars := r.usage, t.model.Row.Price.Cost(r.usage)
 	t.spend(usage, dollars)
 	return session.Entry{Kind: session.Assistant, Blocks: r.blocks, Usage: &usage, Cost: dollars}
 }
 
 // event tells of the request.
 func (r *received) event(t *turn) Step {
-	return Step{Number: t.steps, Usage: r.usage, Plain: plainInput(r.usage), Cost: cost(t.model.Row.Price, r.usage), Stop: r.stop}
+	return Step{Number: t.steps, Usage: r.usage, Plain: plainInput(r.usage), Cost: t.model.Row.Price.Cost(r.usage), Stop: r.stop}
 }

@@ -33,7 +33,7 @@ func TestHalfACall(t *testing.T) {
 				if name == toolInvoke && args == "{}" {
 					c = invoke("tool:slowwipe", "{}")
 				}
-				r := open(t, setting{tools: wipe, config: func(c *Config) { c.Delivery = model.Bridge }})
+				r := open(t, setting{tools: wipe, config: func(c *Config) { c.Terms = Terms{Delivery: model.Bridge}.Always }})
 				id := r.begin(llmtest.Replies(llmtest.Reply{Calls: []llm.ToolCall{c}, Stop: stop}, text("Done.")))
 				want := EndAnswer
 				if stop == llm.StopRefuse {
@@ -91,7 +91,7 @@ func TestCallIDsCollide(t *testing.T) {
 // number: one entry, one event.
 func TestManyCalls(t *testing.T) {
 	const limit, n = 3, 1000
-	r := open(t, setting{config: func(c *Config) { c.Limits.Calls = limit }})
+	r := open(t, setting{config: func(c *Config) { c.Terms = Terms{Limits: Limits{Calls: limit}}.Always }})
 	var calls []llm.ToolCall
 	for i := range n {
 		calls = append(calls, invoke("tool:save", fmt.Sprintf(`{"name":"%d"}`, i)))

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"time"
 
 	"ken/internal/talk/model"
@@ -35,23 +36,18 @@ func (c *Config) defaults() {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	if c.System == 0 {
-		c.System = 8000
-	}
-	if c.Delivery == "" {
-		c.Delivery = model.Auto
+	if c.Terms == nil {
+		c.Terms = Terms{}.Always
 	}
 }
 
-// cost gives what usage costs in dollars, zero where the price is not known.
-func cost(p model.Price, u llm.Usage) float64 {
-	plain := plainInput(u)
-	write := p.CacheWrite
-	if write == 0 {
-		write = p.Input
-	}
-	const million = 1e6
-	return (float64(plain)*p.Input + float64(u.CachedRead)*p.CachedRead + float64(u.CachedWrite)*write + float64(u.Output)*p.Output) / million
+// terms gives what holds for a turn that begins now.
+func (e *Engine) terms() Terms {
+	t := e.cfg.Terms()
+	t.Limits = t.Limits.filled()
+	t.System = cmp.Or(t.System, 8000)
+	t.Delivery = cmp.Or(t.Delivery, model.Auto)
+	return t
 }
 
 // plainInput is what was neither read from the cache nor written to it.

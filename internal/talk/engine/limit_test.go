@@ -62,7 +62,7 @@ func TestK416Loops(t *testing.T) {
 		{"cost", Limits{Cost: 0.05}, other, "chat.cost", 4},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := open(t, setting{config: func(cfg *Config) { cfg.Limits = c.limits }, row: model.Row{Price: model.Price{Input: 1000, Output: 1000}}})
+			r := open(t, setting{config: func(cfg *Config) { cfg.Terms = Terms{Limits: c.limits}.Always }, row: model.Row{Price: model.Price{Input: 1000, Output: 1000}}})
 			id := r.begin(c.script)
 			d := done(t, r.turn(Input{Session: id, Text: "go", Alone: true}), EndLimit)
 			if !strings.Contains(d.Why, c.why) || d.Steps != c.steps {
@@ -78,7 +78,7 @@ func TestK416Loops(t *testing.T) {
 		})
 	}
 	t.Run("go on", func(t *testing.T) {
-		r := open(t, setting{config: func(cfg *Config) { cfg.Limits = Limits{Steps: 2} }})
+		r := open(t, setting{config: func(cfg *Config) { cfg.Terms = Terms{Limits: Limits{Steps: 2}}.Always }})
 		id := r.begin(llmtest.Replies(other(llmtest.Seen{}), other(llmtest.Seen{}), other(llmtest.Seen{}), text("Done.")))
 		events := r.replying(Input{Session: id, Text: "go"}, Reply{Yes: true})
 		if done(t, events, EndAnswer); len(of[Asked](events)) != 1 {
@@ -91,7 +91,7 @@ func TestK416Loops(t *testing.T) {
 // huge result is an excerpt.
 func TestFloods(t *testing.T) {
 	t.Run("text", func(t *testing.T) {
-		r := open(t, setting{config: func(c *Config) { c.Limits.AnswerBytes = 10_000 }})
+		r := open(t, setting{config: func(c *Config) { c.Terms = Terms{Limits: Limits{AnswerBytes: 10_000}}.Always }})
 		id := r.begin(llmtest.Replies(llmtest.Reply{Text: strings.Repeat("Ken и ", 100_000), Fragments: 1000}))
 		d := done(t, r.say(id, "go"), EndLimit)
 		if len(d.Text) > 10_000 {
@@ -100,7 +100,7 @@ func TestFloods(t *testing.T) {
 		r.entries(id)
 	})
 	t.Run("calls", func(t *testing.T) {
-		r := open(t, setting{config: func(c *Config) { c.Limits.Calls = 10 }})
+		r := open(t, setting{config: func(c *Config) { c.Terms = Terms{Limits: Limits{Calls: 10}}.Always }})
 		var calls []llm.ToolCall
 		for i := range 300 {
 			calls = append(calls, invoke("tool:greet", fmt.Sprintf(`{"name":"%d"}`, i)))
@@ -355,7 +355,7 @@ func TestInquiry(t *testing.T) {
 func TestStepDown(t *testing.T) {
 	r := open(t, setting{
 		row:    model.Row{Rungs: []model.Rung{model.Inline, model.Search}},
-		config: func(c *Config) { c.Delivery = model.Inline },
+		config: func(c *Config) { c.Terms = Terms{Delivery: model.Inline}.Always },
 		tools: func(r *rig) {
 			for i := range 60 {
 				r.tool(fmt.Sprintf("tool:thing%d", i), fmt.Sprintf("Does thing number %d with colours", i), anySchema, reading, func(context.Context, capability.Call) (capability.Result, error) { return said("did") })
@@ -399,7 +399,8 @@ func TestFitCondenses(t *testing.T) {
 		}
 		r := open(t, setting{row: model.Row{Window: 12_000}})
 		r.cfg.Model = func(context.Context, session.Head, Retry) (Model, error) {
-			return Model{Model: r.model, Condenser: sum, Name: "m", Row: r.row, MaxTokens: 500}, nil
+			price := model.Price{Input: 1e6} // a dollar a token
+			return Model{Model: r.model, Condenser: sum, CondenserRow: model.Row{Price: price}, Name: "m", Row: r.row, MaxTokens: 500}, nil
 		}
 		r.Engine = New(r.cfg)
 		id := r.begin(llmtest.Always(text(strings.Repeat("A long answer about colours. ", 100))))
@@ -415,6 +416,11 @@ func TestFitCondenses(t *testing.T) {
 		}
 		if compacted == 0 || compacted > 5 {
 			t.Errorf("%d compactions, want a few large ones", compacted)
+		}
+		for _, e := range r.entries(id) {
+			if paid := e.Cost > 0; paid != (e.Kind == session.Summary) {
+				t.Errorf("a %s cost %v; only the other model has a price", e.Kind, e.Cost)
+			}
 		}
 		kinds := kindsOf(r.entries(id))
 		if slices.Contains(kinds, session.Summary) != works || slices.Contains(kinds, session.Marker) == works {

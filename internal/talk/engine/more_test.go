@@ -100,7 +100,7 @@ func TestS258Order(t *testing.T) {
 // so, or ends where somebody wants that (C21).
 func TestS2U10FindingBreaks(t *testing.T) {
 	for _, closed := range []bool{false, true} {
-		r := open(t, setting{find: func() { panic("the index is gone") }, config: func(c *Config) { c.Closed = closed }})
+		r := open(t, setting{find: func() { panic("the index is gone") }, config: func(c *Config) { c.Terms = Terms{Closed: closed}.Always }})
 		fake := &llmtest.Fake{Script: llmtest.Always(text("Hello."))}
 		r.model = fake
 		id := r.session()
@@ -251,7 +251,7 @@ func TestOutputComesLive(t *testing.T) {
 func TestParallelReads(t *testing.T) {
 	var now, most, alone atomic.Int32
 	gate := make(chan struct{})
-	r := open(t, setting{config: func(c *Config) { c.Limits.Parallel = 3 }, tools: func(r *rig) {
+	r := open(t, setting{config: func(c *Config) { c.Terms = Terms{Limits: Limits{Parallel: 3}}.Always }, tools: func(r *rig) {
 		r.tool("tool:look", "Looks", anySchema, reading, func(ctx context.Context, _ capability.Call) (capability.Result, error) {
 			n := now.Add(1)
 			defer now.Add(-1)

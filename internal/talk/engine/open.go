@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"slices"
 	"unicode/utf8"
 
@@ -97,7 +98,7 @@ func (t *turn) before(o *opening) error {
 	if !changed {
 		return nil
 	}
-	p.Name, p.Text, p.Tokens = string(t.rung), t.prefix.Text, t.e.cfg.Count(p.System)+prompt.ToolTokens(t.e.cfg.Count, p.Tools)
+	p.Name, p.Text, p.Tokens = string(t.rung), t.prefix.Text, t.e.cfg.Count(p.System)+prompt.ToolTokens(t.e.tools, p.Tools)
 	o.entries = append(o.entries, p)
 	o.in.Live = deliver.LiveFor(append(slices.Clip(t.live), p), t.takes(model.Inline), t.takes(model.Search)) // its tools need no text
 	if !first {
@@ -113,7 +114,7 @@ func (t *turn) literally(o *opening, p session.Entry, changed bool) (session.Ent
 	if files, in := prompt.Inject(nil, o.found); len(in.Injected) > 0 {
 		text = files[0].Text
 	}
-	system, err := prompt.Assemble(t.e.cfg.System, t.e.cfg.Count, append(slices.Clip(o.layers), prompt.Layer{Name: prompt.Caps, Text: text}))
+	system, err := prompt.Assemble(t.terms.System, t.e.cfg.Count, append(slices.Clip(o.layers), prompt.Layer{Name: prompt.Caps, Text: text}))
 	if err != nil {
 		return p, false, err
 	}
@@ -143,6 +144,14 @@ func (t *turn) beside(o *opening) session.Entry {
 			added.Offers = append(added.Offers, session.Offer{Tool: o.Tool.Name, ID: o.ID})
 		}
 	}
+	if text, marks := t.changed(); text != "" {
+		added.Kind, ok = session.Added, true
+		added.Blocks = append(added.Blocks, llm.Block{Text: text})
+		if added.Shown == nil {
+			added.Shown = map[capability.ID]string{}
+		}
+		maps.Copy(added.Shown, marks)
+	}
 	if text := t.environment(); text != "" {
 		added.Kind, ok = session.Added, true
 		added.Blocks = append([]llm.Block{{Text: text}}, added.Blocks...)
@@ -161,10 +170,6 @@ func (t *turn) beside(o *opening) session.Entry {
 	o.entries = append(o.entries, added)
 	return added
 }
-
-// environmentID stands for the environment among what is shown. No capability
-// has this id.
-const environmentID capability.ID = "ken:environment"
 
 // environment is where the model is, where it does not know that yet.
 func (t *turn) environment() string {
@@ -192,17 +197,17 @@ func (t *turn) announce() {
 func (t *turn) selected(found door.Found, added session.Entry, why string) Selected {
 	s := Selected{Found: found, Rung: t.rung, Why: why, Tokens: added.Tokens, Added: make([]capability.ID, 0, len(added.Shown))}
 	for id := range added.Shown {
-		if id == environmentID {
-			continue
+		if tool, ok := defines(id); ok {
+			s.Added = append(s.Added, tool)
+		} else if !isMark(id) {
+			s.Added = append(s.Added, id)
 		}
-		s.Added = append(s.Added, id)
 	}
 	for _, o := range added.Offers {
-		if !slices.Contains(s.Added, o.ID) {
-			s.Added = append(s.Added, o.ID)
-		}
+		s.Added = append(s.Added, o.ID)
 	}
 	slices.Sort(s.Added)
+	s.Added = slices.Compact(s.Added)
 	if s.Why == "" {
 		s.Why = fmt.Sprintf("%d found, %d new to the model, by %s", len(found.Briefs), len(s.Added), t.rung)
 	}
@@ -236,7 +241,7 @@ func (t *turn) message() (session.Entry, error) {
 	if !utf8.ValidString(text) {
 		text = string([]rune(text)) // what is no text is shown as such
 	}
-	if limit := t.e.limits.MessageBytes; over(len(text), limit) {
+	if limit := t.terms.Limits.MessageBytes; over(len(text), limit) {
 		if t.e.cfg.Keep == nil {
 			return e, &capability.Error{
 				Kind: capability.Invalid, Op: "take message", Target: t.in.Session, Rule: "chat.messageBytes",
@@ -268,7 +273,7 @@ func (t *turn) message() (session.Entry, error) {
 func (t *turn) plan() deliver.Plan {
 	in := deliver.PlanInput{
 		Want: t.wanted(), Row: t.model.Row, Core: t.core(), Last: ownTools(t.e.cfg.Door, t.view, t.intents.rules),
-		Refused: t.refused, Count: t.e.cfg.Count,
+		Refused: t.refused, Count: t.e.tools,
 	}
 	in.All, in.ToolsOnly = t.all(in.Core)
 	return deliver.Begin(in)
@@ -306,14 +311,14 @@ func (t *turn) declared(name string) bool {
 
 // begun makes what stands before all messages of the session, for good.
 func (t *turn) begun(o *opening) (session.Entry, error) {
-	system, err := prompt.Assemble(t.e.cfg.System, t.e.cfg.Count, o.layers)
+	system, err := prompt.Assemble(t.terms.System, t.e.cfg.Count, o.layers)
 	if err != nil {
 		return session.Entry{}, err
 	}
 	for _, d := range system.Dropped {
 		t.notice("dropped", fmt.Sprintf("the layer %s is not in the prompt: %s (%d tokens)", d.Name, d.Reason, d.Tokens))
 	}
-	tokens := system.Tokens + prompt.ToolTokens(t.e.cfg.Count, o.plan.Tools)
+	tokens := system.Tokens + prompt.ToolTokens(t.e.tools, o.plan.Tools)
 	return session.Entry{
 		Kind: session.Prefix, System: system.Text, Tools: o.plan.Tools, Offers: o.plan.Offers, Tokens: tokens,
 		Name: string(o.plan.Rung), Text: hashOf(o.found.Map),
@@ -325,7 +330,7 @@ func (t *turn) wanted() model.Rung {
 	if t.in.Delivery != "" {
 		return t.in.Delivery
 	}
-	return t.e.cfg.Delivery
+	return t.terms.Delivery
 }
 
 // filtered lets those who may leave something of the context out do so, after

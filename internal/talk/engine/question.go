@@ -16,8 +16,8 @@ import (
 // again now; otherwise the call waits, or has its result.
 func (t *turn) question(j *job) (again bool) {
 	j.rounds++
-	if over(j.rounds, t.e.limits.Rounds) {
-		j.refuse(capability.InputNeeded, string(j.call.Target), fmt.Errorf("it asked %d times", j.rounds-1), "make the call again")
+	if over(j.rounds, t.terms.Limits.Rounds) {
+		j.refuse(capability.InputNeeded, string(j.call.Target), fmt.Errorf("it asked %d times, which is the limit (chat.rounds)", j.rounds-1), "make the call again")
 		t.finished(j)
 		return false
 	}
@@ -59,13 +59,22 @@ func (t *turn) consent(j *job, q *door.Question) bool {
 		}
 	}
 	t.emit(a)
-	if t.in.Alone || t.e.cfg.Wait == nil || q.Ticket == "" {
+	wait := func() bool {
 		t.waits(j, Consent, q.Ticket, "a person must agree to "+string(j.call.Target)+" first: ken approve list; then go on with the turn")
 		return false
 	}
-	granted, err := t.e.cfg.Wait(t.ctx, q.Ticket)
+	if t.alone() || t.e.cfg.Wait == nil || q.Ticket == "" {
+		return wait()
+	}
+	ctx, stop := t.untilAlone()
+	granted, err := t.e.cfg.Wait(ctx, q.Ticket)
+	left := ctx.Err() != nil
+	stop()
 	if t.ctx.Err() != nil {
 		return false
+	}
+	if left && errors.Is(err, context.Canceled) {
+		return wait()
 	}
 	kind := capability.KindOf(err)
 	if err != nil && kind != capability.Denied && kind != capability.Unapproved {
@@ -146,6 +155,32 @@ func (j *job) answer(more map[string]json.RawMessage, state string) {
 	j.call.Answers, j.call.State = all, state
 }
 
+// alone reports whether nobody is there to ask.
+func (t *turn) alone() bool {
+	select {
+	case <-t.in.Leave:
+		return true
+	default:
+		return t.in.Alone
+	}
+}
+
+// untilAlone gives a context that ends with the turn's, and when nobody is there
+// to ask any more.
+func (t *turn) untilAlone() (context.Context, context.CancelFunc) {
+	ctx, stop := context.WithCancel(t.ctx)
+	if t.in.Leave != nil {
+		go func() {
+			select {
+			case <-t.in.Leave:
+				stop()
+			case <-ctx.Done():
+			}
+		}()
+	}
+	return ctx, stop
+}
+
 // put asks a person and waits for the reply. It is not ok where there is none:
 // the turn was aborted, or nobody is there and j waits.
 //
@@ -164,12 +199,15 @@ func (t *turn) put(a Asked, j *job) (Reply, bool) {
 		t.emit(Answered{ID: a.ID, Yes: r.Yes, Text: r.Text})
 		return r, true
 	}
-	if t.in.Alone {
-		t.emit(a)
+	wait := func() (Reply, bool) {
 		if j != nil {
 			t.waits(j, a.What, "", "a person must answer question "+a.ID+" first; then go on with the turn")
 		}
 		return Reply{}, false
+	}
+	if t.alone() {
+		t.emit(a)
+		return wait()
 	}
 	// Whoever listens may reply before the next event.
 	replies, forget := t.e.expect(t.in.Principal, t.in.Session, a.ID)
@@ -188,6 +226,8 @@ func (t *turn) put(a Asked, j *job) (Reply, bool) {
 		return r, true
 	case <-t.ctx.Done():
 		return Reply{}, false
+	case <-t.in.Leave:
+		return wait()
 	}
 }
 
@@ -259,11 +299,13 @@ func (t *turn) mayGoOn() (ending, bool, error) {
 		return ending{}, false, nil
 	}
 	t.notice("limit", why)
-	if t.in.Alone {
+	if t.alone() {
 		return ending{EndLimit, why}, true, nil
 	}
 	reply, ok := t.put(Asked{ID: fmt.Sprintf("%d.s%d.%s.%s", t.number, t.steps, GoOn, hashOf(why)), What: GoOn, Text: why}, nil)
 	switch {
+	case !ok && t.ctx.Err() == nil && t.alone():
+		return ending{EndLimit, why}, true, nil
 	case !ok:
 		return ending{}, true, cmpErr(t.ctx.Err())
 	case !reply.Yes:
@@ -283,7 +325,7 @@ func cmpErr(err error) error {
 // limit gives the limit that is reached, and what a person's agreement does to
 // it. It is empty where there is none.
 func (t *turn) limit() (why string, raise func()) {
-	l, a := &t.e.limits, &t.allowed
+	l, a := &t.terms.Limits, &t.allowed
 	tokens := t.usage.Input + t.usage.Output
 	switch {
 	case l.Steps > 0 && t.steps >= a.Steps:
@@ -317,7 +359,7 @@ func (t *turn) checkRepeats(j *job) {
 		t.same, t.repeats = key, 0
 	}
 	t.repeats++
-	if t.e.limits.Repeats > 0 && t.repeats > t.e.limits.Repeats {
+	if t.terms.Limits.Repeats > 0 && t.repeats > t.terms.Limits.Repeats {
 		t.looping = true
 		j.refuse(capability.Denied, string(j.shown.Target), fmt.Errorf("the same call with the same arguments was made %d times in a row (chat.repeats)", t.repeats-1), "use what it gave, do something else, or answer")
 	}

@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 
+	"ken/capability"
 	"ken/internal/talk/session"
 	"ken/llm"
 )
@@ -135,13 +137,15 @@ func (t *turn) answerRest(why string) []session.Entry {
 		if a.has[c.ID] {
 			continue
 		}
-		text := t.fate(&a, i, open, why)
+		var said llm.Block
 		if waits && t.mine != a.entry.Seq && w.Call == a.before+i+1 {
-			text = w.told(why)
+			said = unmade(c, w.told(why))
 		} else if waits && t.mine != a.entry.Seq && w.untouched(a.before+i+1) {
-			text = "The call was not made: one before it waited for a person, and " + why + "."
+			said = unmade(c, "The call was not made: one before it waited for a person, and "+why+".")
+		} else {
+			said = t.fate(&a, i, open, why)
 		}
-		blocks = append(blocks, resultBlock(c, []llm.Block{{Text: text}}, true))
+		blocks = append(blocks, said)
 		open++
 	}
 	if blocks == nil {
@@ -156,24 +160,97 @@ const userWentOn = "the user went on instead"
 // notKnown is what the model is told of a call that may have had its effect.
 const notKnown = "It is not known whether this call was made, or how far it came: its result was not written down. Look whether it happened before you make it again."
 
+// onlyReads is what the model is told of a call without a result that changes
+// nothing.
+const onlyReads = "The call has no result: the turn broke off. It only reads, so nothing was changed; make it again if it is needed."
+
+// unmade is the result of a call that gave none.
+func unmade(c *llm.ToolCall, text string) llm.Block {
+	return resultBlock(c, []llm.Block{{Text: text}}, true)
+}
+
 // fate is the result of the call at a place of an answer, which is the open-th
 // of those without one.
-func (t *turn) fate(a *lastAnswer, at, open int, why string) string {
-	number := a.before + at + 1
+func (t *turn) fate(a *lastAnswer, at, open int, why string) llm.Block {
+	number, c := a.before+at+1, a.calls[at]
 	here := a.entry.Turn == t.number
+	j := t.lookBack(a, at)
 	switch {
 	case here && t.started[number]:
-		return notKnown
+		return t.learned(j)
 	case t.mine == a.entry.Seq, here && t.untouched[number]:
-		return "The call was not made: " + why + "."
-	case open >= max(t.e.limits.Parallel, 1):
-		// Those at once are that many, and their results are written before
-		// others begin.
-		return "The call was not made: " + why + "."
-	case own(a.calls[at].Name) && a.calls[at].Name != toolInvoke && a.calls[at].Name != toolRead:
-		return "The call has no result: the turn broke off. Make it again if it is needed."
+		return unmade(c, "The call was not made: "+why+".")
+	case own(c.Name) && c.Name != toolInvoke && c.Name != toolRead:
+		return unmade(c, "The call has no result: the turn broke off. Make it again if it is needed.")
+	case open > 0 && !j.reads:
+		// What changes something runs alone, and only once all before it have
+		// their results.
+		return unmade(c, "The call was not made: "+why+".")
 	}
-	return notKnown
+	return t.learned(j)
+}
+
+// learned is the result of a call that may have begun: what is kept of it, or
+// else that nobody knows.
+func (t *turn) learned(j *job) llm.Block {
+	c := j.asked
+	var f Fate
+	var ok bool
+	var err error
+	if t.e.cfg.Fate != nil && !j.over && j.tool == "" {
+		ctx, cancel := t.late() // the turn may be aborted
+		defer cancel()
+		f, ok, err = t.e.cfg.Fate(ctx, j.call)
+	}
+	switch {
+	case err == nil && !ok && j.reads:
+		return unmade(c, onlyReads)
+	case err != nil || !ok:
+		return unmade(c, notKnown)
+	case f.Ended:
+		j.note, j.res, j.err = "The turn broke off after this call had ended; this is its result.", f.Result, f.Err
+		if f.Err != nil && len(f.Result.Parts) == 0 {
+			j.res.Parts = []capability.Part{{Text: f.Err.Error()}}
+		}
+		return resultBlock(c, t.told(j), j.res.Failed || j.err != nil)
+	case f.Runs:
+		return unmade(c, "The turn broke off while this call was running, and it still is: make it again when it has ended, for its result.")
+	}
+	return unmade(c, fmt.Sprintf("This call was begun at %s and broke off. Nobody knows whether it had its effect: look whether it happened before you make it again. (A person finds it in the trail as effect %s: ken audit query --session %s.)",
+		f.Began.UTC().Format(time.RFC3339), f.Effect, t.in.Session))
+}
+
+// lookBack gives a call of an earlier answer as it was made. It is over where it
+// could not be.
+func (t *turn) lookBack(a *lastAnswer, at int) *job {
+	c := a.calls[at]
+	j := &job{asked: c, number: a.before + at + 1}
+	args, _, err := readArguments(c.Arguments, a.whole())
+	if err != nil {
+		j.over = true
+		return j
+	}
+	j.args = args
+	j.call = capability.Call{
+		Target: capability.ID(c.Name), Arguments: args, Principal: t.in.Principal, Session: t.in.Session,
+		Key: callKey(t.in.Session, a.entry.Turn, j.number),
+	}
+	if o, ok := t.known.Resolve(c.Name); ok {
+		j.call.Target, j.call.Action = o.ID, o.Action
+	}
+	if c.Name == toolInvoke {
+		t.unwrap(j, a.whole())
+	}
+	j.reads = j.tool != "" // one of Ken's own
+	if e, err := t.view.Lookup(string(j.call.Target)); err == nil && !j.over && !j.reads {
+		j.reads = t.e.cfg.Reads != nil && t.e.cfg.Reads(e) || e.Name == toolRead
+	}
+	return j
+}
+
+// callKey names a call of a session for good, so that it has its effect once.
+func callKey(session string, turn, number int) string {
+	return fmt.Sprintf("%s/%d/%d", session, turn, number)
 }
 
 // told is the result of a call that waits.

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"ken/capability"
-	"ken/internal/talk/model"
 	"ken/internal/talk/session"
+	"ken/llm"
 	"ken/llm/llmtest"
 )
 
@@ -109,14 +109,60 @@ func TestNewMessageAfterACrash(t *testing.T) {
 	})
 }
 
+// TestLoweredLimitsAfterACrash: a limit that was lowered since does not make a
+// call one that was not made.
+func TestLoweredLimitsAfterACrash(t *testing.T) {
+	lowered := func(t *testing.T) (*rig, *Limits) {
+		limits := &Limits{}
+		return open(t, setting{
+			config: func(c *Config) { c.Terms = func() Terms { return Terms{Limits: *limits} } },
+			tools: func(r *rig) {
+				for _, id := range []string{"tool:seea", "tool:seeb"} {
+					r.tool(id, "Look at something", anySchema, reading, func(context.Context, capability.Call) (capability.Result, error) { return said("seen") })
+				}
+			},
+		}), limits
+	}
+	save := func(name string) llm.ToolCall { return invoke("tool:save", `{"name":"`+name+`"}`) }
+	t.Run("calls", func(t *testing.T) {
+		r, limits := lowered(t)
+		id := r.begin(llmtest.Replies(answers(invoke("tool:greet", `{"name":"A"}`), save("B"), save("C")), text("Done.")))
+		r.crashAt(Input{Session: id, Text: "save it"}, Reply{}, finishedOf("tool:save"))
+		limits.Calls = 1
+		done(t, r.turn(Input{Session: id, Continue: true}), EndAnswer)
+		got := resultTexts(r.entries(id))
+		if len(got) != 3 || !strings.Contains(got[1], "saved") || !strings.Contains(got[2], "the limit is 1 (chat.calls)") {
+			t.Errorf("results = %q, want that the second saved and the third is refused", got)
+		}
+		if n := r.count("tool:save"); n != 1 {
+			t.Errorf("tool:save ran %d times, want 1", n)
+		}
+	})
+	t.Run("parallel", func(t *testing.T) {
+		r, limits := lowered(t)
+		id := r.begin(llmtest.Replies(answers(invoke("tool:seea", `{}`), invoke("tool:seeb", `{}`), save("B")), text("Done.")))
+		r.crashAt(Input{Session: id, Text: "look"}, Reply{}, finishedOf("tool:seeb"))
+		limits.Parallel = 1
+		done(t, r.say(id, "and?"), EndAnswer)
+		got := resultTexts(r.entries(id))
+		if len(got) != 3 || got[0] != onlyReads || got[1] != onlyReads || !strings.Contains(got[2], "The call was not made") {
+			t.Errorf("results = %q, want that two only read and the third was not made", got)
+		}
+	})
+}
+
+// unlimited lets results be larger than a session takes, and counts them quickly.
+func unlimited(c *Config) {
+	c.Terms = Terms{Limits: Limits{ResultBytes: -1}}.Always
+	c.Count = func(text string) int { return len(text) / 4 }
+}
+
 // TestNewMessageAfterAFailedWrite: the same where the result could not be
 // written because it is larger than a session takes.
 func TestNewMessageAfterAFailedWrite(t *testing.T) {
-	picture := capability.Part{MIME: "image/png", Data: make([]byte, 7<<20)}
-	shot := setting{row: model.Row{Images: true}, tools: func(r *rig) {
-		r.tool("tool:slowshot", "Take pictures", anySchema, changing, func(context.Context, capability.Call) (capability.Result, error) {
-			return capability.Result{Parts: []capability.Part{picture, picture}}, nil
-		})
+	huge := strings.Repeat("x", session.MaxAppend+1)
+	shot := setting{inline: 2 * len(huge), config: unlimited, tools: func(r *rig) {
+		r.tool("tool:slowshot", "Take pictures", anySchema, changing, func(context.Context, capability.Call) (capability.Result, error) { return said(huge) })
 	}}
 	script := func() llmtest.Script { return llmtest.Replies(answers(invoke("tool:slowshot", `{}`)), text("Done.")) }
 	notKnownOf := func(r *rig, id string) {
@@ -139,16 +185,7 @@ func TestNewMessageAfterAFailedWrite(t *testing.T) {
 	r.mu.Lock()
 	r.calls = nil
 	r.mu.Unlock()
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	for e, err := range r.Turn(ctx, Input{Principal: ada, Session: id, Text: "shoot"}) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, ok := e.(Finished); ok {
-			cancel()
-		}
-	}
+	r.sayAndAbort(id, "shoot")
 	notKnownOf(r, id)
 }
 

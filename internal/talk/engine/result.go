@@ -21,6 +21,7 @@ func (t *turn) settle(group, rest []*job) (ending, bool, error) {
 	e := session.Entry{Kind: session.Results}
 	var notes []session.Entry
 	var end ending
+	size := 0
 	live := t.known
 	live.Tools = maps.Clone(t.known.Tools)
 	for i, j := range group {
@@ -29,10 +30,20 @@ func (t *turn) settle(group, rest []*job) (ending, bool, error) {
 			end = ending{EndWaiting, j.why}
 			break
 		}
-		e.Blocks = append(e.Blocks, resultBlock(j.asked, t.told(j), j.res.Failed || j.err != nil))
+		said := t.told(j)
+		// Pictures of several calls may be more than can be written at once.
+		if n := written(said); size > 0 && size+n > room {
+			if err := t.write(notes, e); err != nil {
+				return ending{}, true, err
+			}
+			e, notes, size = session.Entry{Kind: session.Results}, nil, 0
+		}
+		size += written(said)
+		e.Blocks = append(e.Blocks, resultBlock(j.asked, said, j.res.Failed || j.err != nil))
 		e.Blocks = append(e.Blocks, j.beside...)
 		e.Offers = append(e.Offers, j.offers...)
 		notes = append(notes, j.notes...)
+		notes = append(notes, j.refused()...)
 		t.judge(j)
 		if j.ends {
 			end = ending{reason: EndAnswer}
@@ -42,17 +53,34 @@ func (t *turn) settle(group, rest []*job) (ending, bool, error) {
 			break
 		}
 	}
-	if len(e.Blocks) > 0 {
-		// Results stand before what was given beside them, as every wire wants.
-		slices.SortStableFunc(e.Blocks, func(a, b llm.Block) int { return boolOf(a.Result == nil) - boolOf(b.Result == nil) })
-		if err := t.append(append(notes, e)...); err != nil {
-			return ending{}, true, err
-		}
+	if err := t.write(notes, e); err != nil {
+		return ending{}, true, err
 	}
 	if end.reason == "" && t.ctx.Err() != nil {
 		return ending{}, true, t.ctx.Err()
 	}
 	return end, end.reason != "", nil
+}
+
+// write writes results down with their notes, if there are any. Results stand
+// before what was given beside them, as every wire wants.
+func (t *turn) write(notes []session.Entry, e session.Entry) error {
+	if len(e.Blocks) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(e.Blocks, func(a, b llm.Block) int { return boolOf(a.Result == nil) - boolOf(b.Result == nil) })
+	return t.append(append(notes, e)...)
+}
+
+// refused gives the note that a call was not made because somebody or a rule
+// forbids it. The model reads that in the result, where anything may stand; the
+// note is for people.
+func (j *job) refused() []session.Entry {
+	switch kind := capability.KindOf(j.err); kind {
+	case capability.Denied, capability.Unapproved:
+		return []session.Entry{{Kind: session.Note, Name: noteRefused, Text: j.asked.ID + " " + kind.String()}}
+	}
+	return nil
 }
 
 func boolOf(b bool) int {
@@ -80,21 +108,17 @@ func resultBlock(c *llm.ToolCall, blocks []llm.Block, failed bool) llm.Block {
 // told is what the model reads of a result.
 func (t *turn) told(j *job) []llm.Block {
 	var out []llm.Block
-	room := t.e.limits.ResultBytes
+	limit := t.terms.Limits.ResultBytes
+	left := limit
 	say := func(text string) {
 		text = strings.ToValidUTF8(text, "\uFFFD")
 		if text = strings.TrimRight(text, "\n"); text == "" {
 			return
 		}
-		if t.e.limits.ResultBytes >= 0 && len(text) > room {
-			whole := len(text)
-			cut := max(room, 0)
-			for cut > 0 && !utf8.RuneStart(text[cut]) {
-				cut--
-			}
-			text = fmt.Sprintf("%s\n[%d of %d bytes]", text[:cut], cut, whole)
+		if over(len(text), limit) || limit >= 0 && len(text) > left {
+			text = t.shortened(j, text, max(left, 0))
 		}
-		room -= len(text)
+		left -= len(text)
 		out = append(out, llm.Block{Text: text})
 	}
 	if j.note != "" {
@@ -109,7 +133,28 @@ func (t *turn) told(j *job) []llm.Block {
 	if len(out) == 0 {
 		out = []llm.Block{{Text: "(no output)"}}
 	}
-	return append(out, j.within...)
+	return t.fitPictures(append(out, j.within...))
+}
+
+// shortened gives the beginning of a text that is longer than the model may
+// read of a result, and says where the rest is.
+func (t *turn) shortened(j *job, text string, limit int) string {
+	cut := limit
+	for cut > 0 && !utf8.RuneStart(text[cut]) {
+		cut--
+	}
+	where := ""
+	switch {
+	case j.res.Handle != "":
+		where = "; the whole result: " + toolRead + ", handle " + j.res.Handle
+	case t.e.cfg.Keep != nil:
+		excerpt, err := t.e.cfg.Keep(t.ctx, Kept{Principal: t.in.Principal, Session: t.in.Session, Name: "result", Text: []byte(text), Limit: cut})
+		if err == nil {
+			return excerpt + fmt.Sprintf("\n[chat.resultBytes is %d]", t.terms.Limits.ResultBytes)
+		}
+		where = "; the rest could not be kept: " + err.Error()
+	}
+	return fmt.Sprintf("%s\n[%d of %d bytes: chat.resultBytes is %d%s]", text[:cut], cut, len(text), t.terms.Limits.ResultBytes, where)
 }
 
 // part gives one part of a result as the model reads it.

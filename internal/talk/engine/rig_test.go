@@ -49,6 +49,7 @@ type rig struct {
 	db       *store.Store
 	desk     *approval.Desk
 	kept     *result.Store
+	run      *runner.Runner
 	sessions *session.Store
 	rules    *policy.Rules
 	cfg      Config
@@ -70,6 +71,7 @@ type setting struct {
 	db     *store.Store
 	locks  time.Duration // of sessions
 	lease  time.Duration // of runners
+	inline int           // bytes of text that a runner leaves in a result
 	find   func()        // is called before anything is found
 	only   bool          // there is nothing but tools
 	own    []executor.Tool
@@ -202,7 +204,8 @@ func open(t testing.TB, s setting) *rig {
 	if r.db == nil {
 		r.db = storetest.Open(t, storetest.Address(t))
 	}
-	run = r.runner(t, get, s.lease)
+	run = r.runner(t, get, runner.Limits{Lease: s.lease, Inline: s.inline})
+	r.run = run
 	r.sessions = session.New(r.db, session.Config{LockFor: s.locks})
 	r.cfg = Config{
 		Door: r.door, Sessions: r.sessions,
@@ -254,7 +257,7 @@ func load(t testing.TB, s capability.Source) *catalog.Catalog {
 	return c
 }
 
-func (r *rig) runner(t testing.TB, rules func() *policy.Rules, lease time.Duration) *runner.Runner {
+func (r *rig) runner(t testing.TB, rules func() *policy.Rules, limits runner.Limits) *runner.Runner {
 	t.Helper()
 	dir := t.TempDir()
 	key, err := audit.LoadKey(dir + "/key")
@@ -272,7 +275,7 @@ func (r *rig) runner(t testing.TB, rules func() *policy.Rules, lease time.Durati
 		t.Fatal(err)
 	}
 	run, err := runner.New(runner.Config{
-		Resolve: r.door.Resolve, Log: log, Rules: rules, Desk: r.desk, Effects: r.db, Results: r.kept, Limits: runner.Limits{Lease: lease},
+		Resolve: r.door.Resolve, Log: log, Rules: rules, Desk: r.desk, Effects: r.db, Results: r.kept, Limits: limits.Always,
 		Executors: runner.Executors{"mcp.*": r, "result.*": runner.FromExecutor(results.New(r.kept))},
 	})
 	if err != nil {
@@ -454,4 +457,19 @@ func soon(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	t.Cleanup(cancel)
 	return ctx
+}
+
+// sayAndAbort says something, and gives the turn up after its first call.
+func (r *rig) sayAndAbort(id, text string) {
+	r.t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	for e, err := range r.Turn(ctx, Input{Principal: ada, Session: id, Text: text}) {
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		if _, ok := e.(Finished); ok {
+			cancel()
+		}
+	}
 }

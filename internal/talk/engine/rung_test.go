@@ -41,7 +41,7 @@ func TestRungsOverTheWires(t *testing.T) {
 			t.Run(string(w)+"/"+string(rung), func(t *testing.T) {
 				r := open(t, setting{
 					row: model.Row{Rungs: []model.Rung{model.Inline, model.Search}}, tools: many(300),
-					config: func(c *Config) { c.Delivery = rung },
+					config: func(c *Config) { c.Terms = Terms{Delivery: rung}.Always },
 				})
 				var seen []llm.Request
 				turn := 0
@@ -86,7 +86,7 @@ func TestRungsOverTheWires(t *testing.T) {
 // after AGENTS.md, and the tools are those of the turn (S1.31).
 func TestPerTurnIsLiteral(t *testing.T) {
 	r := open(t, setting{tools: many(300), config: func(c *Config) {
-		c.Delivery = model.PerTurn
+		c.Terms = Terms{Delivery: model.PerTurn}.Always
 		c.Layers = func(context.Context, LayerInput) ([]prompt.Layer, []Notice, error) {
 			return []prompt.Layer{{Name: prompt.Base, Text: "You are Ken."}, {Name: prompt.Agents, Text: "Be kind."}, {Name: prompt.Soul, Text: "You are calm."}}, nil, nil
 		}

@@ -23,7 +23,7 @@ func TestS329NarrowedOverTheWires(t *testing.T) {
 	for _, w := range llmtest.Wires() {
 		t.Run(string(w), func(t *testing.T) {
 			r := open(t, setting{rules: strict, config: func(c *Config) {
-				c.Delivery = model.Whole
+				c.Terms = Terms{Delivery: model.Whole}.Always
 				inner := c.Intents
 				c.Intents = func(at string) IntentRules {
 					rules := inner(at)

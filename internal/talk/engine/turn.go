@@ -25,8 +25,9 @@ import (
 // A turn is a person's message on the way to its answer. It belongs to one
 // goroutine; only [turn.together] starts others, and waits for them.
 type turn struct {
-	e  *Engine
-	in Input
+	e     *Engine
+	in    Input
+	terms Terms // as they were when it began
 
 	// Events are told one at a time, also by a model that runs elsewhere.
 	telling sync.Mutex
@@ -107,6 +108,7 @@ func (e *Engine) run(ctx context.Context, in Input, yield func(Event, error) boo
 	}
 	done := t.close(end)
 	if e.cfg.Ended != nil {
+		done.Account = t.account()
 		e.cfg.Ended(done, began)
 	}
 	t.emit(done)

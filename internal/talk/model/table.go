@@ -9,12 +9,26 @@ import (
 // A Table finds what is known of a model. It never changes and is safe for
 // concurrent use. The zero Table knows the built-in rows.
 type Table struct {
-	own []Row
+	own    []Row
+	prices map[string]Price // by the whole name, in small letters
 }
 
 // NewTable puts a person's own rows before the built-in ones.
 func NewTable(own []Row) *Table {
 	return &Table{own: slices.Clone(own)}
+}
+
+// Priced gives the table with a person's own prices of single models, by their
+// whole names. They count before those of all rows.
+func (t *Table) Priced(prices map[string]Price) *Table {
+	out := &Table{prices: map[string]Price{}}
+	if t != nil {
+		out.own = t.own
+	}
+	for name, p := range prices {
+		out.prices[strings.ToLower(name)] = p
+	}
+	return out
 }
 
 // Find gives the row of a model as it is reached over a wire. A name that no
@@ -42,6 +56,9 @@ func (t *Table) Find(wire Wire, name string) (Row, bool) {
 		own, ok := best(t.own, name, func(r Row) bool { return r.Wire == "" || r.Wire == wire })
 		if ok {
 			row, known = over(row, own), true
+		}
+		if p, ok := t.prices[strings.ToLower(name)]; ok {
+			row.Price = p
 		}
 	}
 	row.Wire = wire

@@ -269,3 +269,14 @@ func BenchmarkTable(b *testing.B) {
 		table.Find(model.Responses, "openai/gpt-6-luna-2026-09-22")
 	}
 }
+
+func TestOwnPricesCountFirst(t *testing.T) {
+	own := []model.Row{{Pattern: "my-*", Window: 1000, Price: model.Price{Input: 1, Output: 2}}}
+	table := model.NewTable(own).Priced(map[string]model.Price{"My-Model": {Input: 7, Output: 9}})
+	if row, known := table.Find(model.Chat, "my-model"); !known || row.Price.Input != 7 || row.Window != 1000 {
+		t.Errorf("Find(my-model) = %+v, %v, want the price of its own and the rest of the row", row, known)
+	}
+	if row, _ := table.Find(model.Chat, "my-other"); row.Price.Input != 1 {
+		t.Errorf("Find(my-other).Price = %+v, want that of the row", row.Price)
+	}
+}

@@ -70,11 +70,11 @@ func (s *Store) Prepare(ctx context.Context, who capability.Principal, id string
 	if err != nil {
 		return nil, err
 	}
-	_, err = s.free(ctx, t.keys.lock)
-	var item store.Item
-	var there bool
-	if err == nil {
-		item, there, err = s.db.Get(ctx, t.keys.lock)
+	item, there, err := s.db.Get(ctx, t.keys.lock)
+	if err == nil && there { // most are free, and one look says so
+		if _, err = s.free(ctx, t.keys.lock); err == nil {
+			item, there, err = s.db.Get(ctx, t.keys.lock)
+		}
 	}
 	if err == nil && there {
 		err = s.taken(opBegin, t.keys, item.Value)

@@ -13,8 +13,9 @@ import (
 // store takes, and a reader gets one of them at a time.
 const partSize = 4 << 20
 
-// maxAppend is what fits into one batch with the head and the list.
-const maxAppend = store.MaxBatch - 256<<10
+// MaxAppend is how many bytes the entries of one [Turn.Append] may have as they
+// are written: what fits into one batch with the head and the list.
+const MaxAppend = store.MaxBatch - 256<<10
 
 // puts writes an entry, in parts where one value does not hold it: then its own
 // key says how many there are and how long they are together. It gives what it
@@ -71,6 +72,6 @@ func (p *partial) add(item store.Item) (store.Item, bool, error) {
 }
 
 func tooLarge(id string, size int) error {
-	return fault(capability.Invalid, "write to", id, fmt.Errorf("%w: the entries have %d bytes, the limit is %d", ErrTooLarge, size, maxAppend),
+	return fault(capability.Invalid, "write to", id, fmt.Errorf("%w: the entries have %d bytes, the limit is %d", ErrTooLarge, size, MaxAppend),
 		"hand large things over as files; nothing was written")
 }

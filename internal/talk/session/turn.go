@@ -93,7 +93,7 @@ func (t *Turn) Closing() {
 //
 // It fails with [ErrLost] where the turn no longer has the session, with
 // [ErrBusy] where it was only prepared and another one was faster, and with
-// [ErrTooLarge] above about 15 MB; each time nothing was written.
+// [ErrTooLarge] above [MaxAppend]; each time nothing was written.
 func (t *Turn) Append(ctx context.Context, entries ...Entry) error {
 	if len(entries) == 0 {
 		return nil
@@ -120,7 +120,7 @@ func (t *Turn) Append(ctx context.Context, entries ...Entry) error {
 		if err != nil {
 			return err
 		}
-		if size += len(data); size > maxAppend {
+		if size += len(data); size > MaxAppend {
 			return tooLarge(t.keys.id, size)
 		}
 		value := puts(&b, t.keys.entry(e.Seq), data)

@@ -316,7 +316,7 @@ func TestPartialLists(t *testing.T) {
 			ctx := soon(t)
 			if test.answer == "" {
 				var cancel context.CancelFunc
-				ctx, cancel = context.WithTimeout(ctx, 400*time.Millisecond)
+				ctx, cancel = context.WithTimeout(ctx, 3*time.Second)
 				defer cancel()
 			}
 			got, err := l.Lists(ctx)

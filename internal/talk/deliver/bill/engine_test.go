@@ -50,8 +50,8 @@ func newPair(t *testing.T, w *world, row model.Row, rung model.Rung) *pair {
 		return capability.Result{Parts: []capability.Part{{Text: text}}}
 	}
 	p.engine = engine.New(engine.Config{
-		Door: w.door, Sessions: p.sessions, Delivery: rung, Count: w.count,
-		Limits: engine.Limits{Repeats: -1},
+		Door: w.door, Sessions: p.sessions, Count: w.count,
+		Terms: engine.Terms{Delivery: rung, Limits: engine.Limits{Repeats: -1}}.Always,
 		Model: func(context.Context, session.Head, engine.Retry) (engine.Model, error) {
 			return engine.Model{Model: &llmtest.Fake{Script: p.script}, Row: row}, nil
 		},

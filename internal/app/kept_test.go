@@ -1,0 +1,231 @@
+package app
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"ken/capability"
+	"ken/internal/find/outcome"
+	"ken/internal/serve/auth"
+	"ken/internal/serve/httpapi/catalogapi"
+)
+
+// TestRecordsOfTurns: what was shown in a turn is kept for whoever had it, and no
+// longer than their sessions.
+func TestRecordsOfTurns(t *testing.T) {
+	dir, getenv := home(t, nil)
+	write(t, filepath.Join(dir, ".ken", "ken.yaml"), "chat: {keep: 2h}\n")
+	a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
+	record := []byte(`[{"type":"done"}]`)
+	if err := a.keepRecord(t.Context(), a.Principal, "s", 1, record); err != nil {
+		t.Fatal(err)
+	}
+	if got, ok, err := a.record(t.Context(), a.Principal, "s", 1); string(got) != string(record) || !ok || err != nil {
+		t.Errorf("record = %s, %v, %v; want what was kept", got, ok, err)
+	}
+	me := a.Principal
+	for name, q := range map[string]struct {
+		who     capability.Principal
+		session string
+		turn    int
+	}{
+		"another's":             {capability.Principal{ID: "bob", Tenant: me.Tenant}, "s", 1},
+		"of another tenant":     {capability.Principal{ID: me.ID, Tenant: me.Tenant + "x"}, "s", 1},
+		"of names run together": {capability.Principal{ID: "", Tenant: me.Tenant + me.ID}, "s", 1},
+		"of another session":    {me, "t", 1},
+		"of another turn":       {me, "s", 2},
+	} {
+		if got, ok, err := a.record(t.Context(), q.who, q.session, q.turn); got != nil || ok || err != nil {
+			t.Errorf("the record %s = %s, %v, %v; want none", name, got, ok, err)
+		}
+	}
+	db, err := a.store.get()
+	if err != nil {
+		t.Fatal(err)
+	}
+	item, _, err := db.Get(t.Context(), recordKey(me, "s", 1))
+	if left := time.Until(item.Expires); err != nil || left <= 0 || left > 2*time.Hour+time.Minute {
+		t.Errorf("it is kept for %v more, %v; want at most chat.keep", left, err)
+	}
+}
+
+// TestPrices: a person's own price counts at once, for what is asked by any
+// name, and after a restart.
+func TestPrices(t *testing.T) {
+	dir, getenv := home(t, nil)
+	write(t, filepath.Join(dir, ".ken", "ken.yaml"), "model: lab/Any-1\nproviders: {lab: {wire: openai-chat, url: 'http://127.0.0.1:1'}}\n")
+	cfg := Config{Getenv: getenv, Dir: t.TempDir()}
+	a := open(t, cfg)
+	if p, known := a.priceOf("lab/Any-1"); known {
+		t.Fatalf("priceOf = %+v before anybody said it", p)
+	}
+	if err := a.SetPrice(outcome.Price{Model: "lab/Any-1", Input: 2, Output: 8, CachedRead: 0.5, CacheWrite: 3}); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.SetPrice(outcome.Price{Model: "other", Input: 1}); err != nil {
+		t.Fatal(err)
+	}
+	check := func(a *App) {
+		t.Helper()
+		p, known := a.priceOf("lab/any-1")
+		if !known || !p.Own || p.Input != 2 || p.Output != 8 || p.CachedRead != 0.5 || p.CacheWrite != 3 || p.Source != "your own" {
+			t.Errorf("priceOf = %+v, %v; want the person's own", p, known)
+		}
+		if row := a.ModelRow(); row.Price.Input != 2 {
+			t.Errorf("turns are priced at %+v, want the person's own", row.Price)
+		}
+		list, err := a.prices()
+		if err != nil || len(list) != 2 || list[0].Model != "lab/Any-1" || list[1].Model != "other" {
+			t.Errorf("prices = %+v, %v", list, err)
+		}
+	}
+	check(a)
+	check(open(t, cfg))
+
+	file := filepath.Join(a.Places.State, pricesFile)
+	many := map[string]any{}
+	for i := range 1000 {
+		many[fmt.Sprint("m", i)] = struct{}{}
+	}
+	text, err := json.Marshal(many)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, file, string(text))
+	if err := a.SetPrice(outcome.Price{Model: "one more", Input: 1}); capability.KindOf(err) != capability.Denied {
+		t.Errorf("SetPrice beside a thousand = %v, want Denied", err)
+	}
+	if err := a.SetPrice(outcome.Price{Model: "m7", Input: 1}); err != nil {
+		t.Errorf("SetPrice of one that is there = %v", err)
+	}
+	write(t, file, "{")
+	if _, err := a.prices(); err == nil || !strings.Contains(err.Error(), pricesFile) {
+		t.Errorf("prices of a broken file = %v, want its name", err)
+	}
+	if err := a.SetPrice(outcome.Price{Model: "x", Input: 1}); err == nil {
+		t.Error("SetPrice writes over a file that it cannot read")
+	}
+}
+
+// reviewNamed gives one of what waits.
+func reviewNamed(t *testing.T, r reviews, name string) catalogapi.Review {
+	t.Helper()
+	list, err := r.List(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range list {
+		if one.Name == name {
+			return one
+		}
+	}
+	t.Fatalf("%s is not among %+v", name, list)
+	return catalogapi.Review{}
+}
+
+// TestReviewOfAnExtension: what was seen is accepted, and nothing else.
+func TestReviewOfAnExtension(t *testing.T) {
+	dir, getenv := home(t, nil)
+	if err := os.CopyFS(filepath.Join(dir, ".ken", "extensions", "text"), os.DirFS(filepath.FromSlash("../../examples/extensions/text"))); err != nil {
+		t.Fatal(err)
+	}
+	a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
+	r, by := reviews{a}, auth.Identity{Principal: capability.Principal{ID: "chief"}, Operator: true}
+	seen := reviewNamed(t, r, "tools.text")
+	if !seen.Pending || seen.Kind != "extension" || seen.Digest == "" || len(seen.Changes) == 0 {
+		t.Fatalf("before anybody looked: %+v", seen)
+	}
+	if err := r.Accept(t.Context(), by, "tools.text", "sha256:stale", ""); capability.KindOf(err) != capability.Conflict {
+		t.Errorf("Accept of another digest = %v, want Conflict", err)
+	}
+	if got := reviewNamed(t, r, "tools.text"); !got.Pending {
+		t.Errorf("it was accepted all the same: %+v", got)
+	}
+	if err := r.Accept(t.Context(), by, "tools.nothing", seen.Digest, ""); err == nil {
+		t.Error("Accept of what is not there works")
+	}
+	if err := r.Accept(t.Context(), by, "tools.text", seen.Digest, "used daily"); err != nil {
+		t.Fatal(err)
+	}
+	if got := reviewNamed(t, r, "tools.text"); got.Pending {
+		t.Errorf("after Accept: %+v", got)
+	}
+	if err := r.Disable(t.Context(), by, "tools.text", "", "no more"); err != nil {
+		t.Fatal(err)
+	}
+	if got := reviewNamed(t, r, "tools.text"); got.State != "disabled" {
+		t.Errorf("after Disable: %+v", got)
+	}
+}
+
+// TestReviewOfAServer: tools are accepted as they were seen, and a word about
+// something else does not switch a server on.
+func TestReviewOfAServer(t *testing.T) {
+	dir, getenv := home(t, nil)
+	more := filepath.Join(t.TempDir(), "more")
+	servers(t, filepath.Join(dir, ".ken", "mcp.json"), map[string]map[string]any{"s": {"env": map[string]string{"KEN_TEST_MORE": more}}})
+	if err := open(t, Config{Getenv: getenv, Dir: t.TempDir(), Servers: true}).Close(); err != nil {
+		t.Fatal(err)
+	}
+	write(t, more, "") // an update of the server
+	a := open(t, Config{Getenv: getenv, Dir: t.TempDir(), Servers: true})
+	a.ListServers(t.Context(), "s")
+	r, by := reviews{a}, auth.Identity{Principal: capability.Principal{ID: "chief"}, Operator: true}
+	seen := reviewNamed(t, r, "mcp:s")
+	if !seen.Pending || seen.Kind != "server" || len(seen.Changes) == 0 {
+		t.Fatalf("with tools that are new: %+v", seen)
+	}
+	if err := r.Disable(t.Context(), by, "mcp:s", "stale", ""); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Accept(t.Context(), by, "mcp:s", "stale", ""); capability.KindOf(err) != capability.Conflict {
+		t.Errorf("Accept of another digest = %v, want Conflict", err)
+	}
+	if s, err := a.serverNamed("look at", "s"); err != nil || !s.Disabled {
+		t.Errorf("the server is %+v, %v; want it off still", s, err)
+	}
+	off := reviewNamed(t, r, "mcp:s")
+	if err := r.Accept(t.Context(), by, "mcp:s", off.Digest, "looked"); err != nil {
+		t.Fatal(err)
+	}
+	if got := reviewNamed(t, r, "mcp:s"); got.Pending {
+		t.Errorf("after Accept: %+v", got)
+	}
+	if s, err := a.serverNamed("look at", "s"); err != nil || s.Disabled {
+		t.Errorf("the server is %+v, %v; want it on", s, err)
+	}
+}
+
+// TestCommandsFor: a command that is hidden from somebody is none for them.
+func TestCommandsFor(t *testing.T) {
+	dir, getenv := home(t, nil)
+	write(t, filepath.Join(dir, ".ken", "ken.yaml"), "policy: {rules: [{id: not-bob, effect: deny, capabilities: ['tool:read_file'], principals: [bob]}]}\n")
+	work := t.TempDir()
+	write(t, filepath.Join(work, "a.txt"), "hello\n")
+	a := open(t, Config{Getenv: getenv, Dir: work})
+	bob, eve := capability.Principal{ID: "bob"}, capability.Principal{ID: "eve"}
+	for who, want := range map[string]bool{a.Principal.ID: true, "bob": false, "eve": true} {
+		p := capability.Principal{ID: who, Tenant: a.Principal.Tenant}
+		if got := a.CommandsFor(p).Is("/read_file a.txt"); got != want {
+			t.Errorf("for %s /read_file is a command: %v, want %v", who, got, want)
+		}
+	}
+	_, hidden := a.Route(t.Context(), bob, "/read_file a.txt")
+	_, absent := a.Route(t.Context(), bob, "/read_fila a.txt")
+	if hidden == nil || absent == nil || capability.KindOf(hidden) != capability.KindOf(absent) {
+		t.Errorf("Route of what is hidden = %v, of what is not there = %v; want them alike", hidden, absent)
+	}
+	if call, err := a.Route(t.Context(), eve, "/read_file a.txt"); err != nil || call.Target != "tool:read_file" {
+		t.Errorf("Route = %+v, %v", call, err)
+	}
+	for _, c := range a.Completions(bob, "/read_f", 7) {
+		if strings.Contains(c.Text, "read_file") {
+			t.Errorf("%+v is completed for whoever it is hidden from", c)
+		}
+	}
+}

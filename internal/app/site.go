@@ -1,0 +1,371 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"iter"
+	"log/slog"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"ken/capability"
+	"ken/internal/door"
+	"ken/internal/find/outcome"
+	"ken/internal/govern/approval"
+	"ken/internal/govern/audit"
+	"ken/internal/govern/policy"
+	"ken/internal/run/result"
+	"ken/internal/serve/auth"
+	"ken/internal/serve/doctor"
+	"ken/internal/serve/httpapi"
+	"ken/internal/serve/httpapi/catalogapi"
+	"ken/internal/serve/httpapi/chatapi"
+	"ken/internal/serve/httpapi/stream"
+	"ken/internal/serve/httpapi/systemapi"
+	"ken/internal/serve/httpapi/trailapi"
+	"ken/internal/serve/httpapi/wire"
+	"ken/internal/serve/metrics"
+	"ken/internal/serve/problem"
+	"ken/internal/store"
+	"ken/internal/talk/engine"
+	"ken/internal/talk/session"
+	"ken/web"
+)
+
+// A Site is what is served over HTTP: the page, the API and MCP.
+type Site struct {
+	app     *App
+	hub     *stream.Hub
+	meters  *metrics.Meters
+	numbers metrics.Registry
+	handler auth.Handler
+	started time.Time
+	slowest time.Duration // that a body of MCP may take to come
+}
+
+// mcpBody is the most bytes of a message, as the MCP server has it.
+const mcpBody = 4 << 20
+
+// NewSite makes what is served. waiting ends when the server is about to stop:
+// requests that only wait for news are answered then.
+func (a *App) NewSite(waiting context.Context, log *slog.Logger) (*Site, error) {
+	s := &Site{app: a, started: time.Now(), slowest: 30 * time.Second}
+	s.meters = metrics.NewMeters(&s.numbers, s.readings())
+	told := s.meters.Outcome
+	a.told.Store(&told)
+	s.hub = stream.New(stream.Config{Turn: s.turn, Keep: a.keepRecord, Last: a.lastEntry, Log: log})
+	var err error
+	s.handler, err = httpapi.New(httpapi.Config{
+		Routes: s.routes(waiting), Page: web.Dist, MCP: s.mcp(waiting), Log: log,
+		Info: wire.Info{Title: "Ken", Version: Version(), Summary: "The capability layer between agents and what they can do", Public: []string{"/healthz"}},
+		Told: func(r *wire.Route, status int, took time.Duration) {
+			s.meters.Request(r.Name, status, took, r.Stream != nil)
+		},
+	})
+	return s, err
+}
+
+// routes are all operations of the API, but for the one that describes them.
+func (s *Site) routes(waiting context.Context) []wire.Route {
+	routes := slices.Concat(
+		systemapi.Routes(s.system(waiting)), chatapi.Routes(s.chat()),
+		catalogapi.Routes(s.catalog(waiting)), trailapi.Routes(s.trail(waiting)),
+	)
+	for i := range routes {
+		stream := routes[i].Stream
+		if stream == nil {
+			continue
+		}
+		routes[i].Stream = func(w http.ResponseWriter, r *wire.Request) error {
+			if r.Method == http.MethodGet || r.WantsEvents() { // else it answers with one document
+				defer s.meters.Stream()()
+			}
+			return stream(w, r)
+		}
+	}
+	return routes
+}
+
+// ServeAs answers a request.
+func (s *Site) ServeAs(w http.ResponseWriter, r *http.Request, who auth.Identity) {
+	s.handler.ServeAs(w, r, who)
+}
+
+// Drain begins no more turns and waits for those that run; see [stream.Hub.Drain].
+func (s *Site) Drain(ctx context.Context) error { return s.hub.Drain(ctx) }
+
+// Owner is whoever started the program.
+func (a *App) Owner() auth.Identity {
+	return auth.Identity{Principal: a.Principal, Name: a.Principal.ID, Operator: true, Decides: true}
+}
+
+// SignOuts gives where it is kept which browsers were signed out.
+func (a *App) SignOuts() (*store.Store, error) { return a.store.get() }
+
+// OIDC is whose people are let in besides; nil: nobody's.
+func (a *App) OIDC() *auth.OIDCConfig {
+	o := a.Settings.Serve.OIDC
+	if o.Issuer == "" {
+		return nil
+	}
+	out := &auth.OIDCConfig{
+		Issuer: o.Issuer, ClientID: o.ClientID, Audience: o.Audience, UserClaim: o.UserClaim, TenantClaim: o.TenantClaim, RolesClaim: o.RolesClaim,
+		NameClaim: o.NameClaim, Operators: o.Operators, Admit: o.Admit, Scopes: o.Scopes, Name: o.Name,
+	}
+	if o.ClientSecret != "" {
+		out.ClientSecret = func(context.Context) (string, error) {
+			v, err := a.secrets.Lookup(o.ClientSecret)
+			if err != nil {
+				return "", err
+			}
+			a.redactor.Hold(v.Reveal())
+			return v.Reveal(), nil
+		}
+	}
+	return out
+}
+
+// mcp serves the protocol of tools. A call may take its time, and a client may
+// listen for news as long as it wants, or until waiting ends. Whoever comes as an
+// agent has a server beside that of the others: there no client's word is taken
+// for a person's, since the agent may be the client.
+func (s *Site) mcp(waiting context.Context) auth.Handler {
+	agents := s.app.newMCP(nil)
+	watching, stop := context.WithCancel(waiting)
+	done := make(chan struct{})
+	go func() { defer close(done); _ = agents.Watch(watching) }() // it ends with watching
+	s.app.closeLater(func() error {
+		stop()
+		<-done
+		return nil
+	})
+	return auth.HandlerFunc(func(w http.ResponseWriter, r *http.Request, who auth.Identity) {
+		control := http.NewResponseController(w)
+		if r.Method == http.MethodPost {
+			body, err := s.message(waiting, control, w, r)
+			if err != nil {
+				p, _ := problem.Of(err)
+				p.Write(w)
+				return
+			}
+			r = r.WithContext(r.Context()) // a copy: the body is not the caller's
+			r.Body = io.NopCloser(bytes.NewReader(body))
+		}
+		if err := errors.Join(control.SetReadDeadline(time.Time{}), control.SetWriteDeadline(time.Time{})); err != nil {
+			http.Error(w, "this connection cannot be kept open", http.StatusInternalServerError)
+			return
+		}
+		if r.Method == http.MethodGet || r.Header.Get("Mcp-Method") == "subscriptions/listen" {
+			ctx, cancel := who.While(r.Context())
+			defer cancel()
+			defer context.AfterFunc(waiting, cancel)()
+			r = r.WithContext(ctx)
+		}
+		is := func(*http.Request) (capability.Principal, bool) { return who.Principal, true }
+		server := s.app.MCP()
+		if !who.Decides {
+			server = agents
+		}
+		server.Handler(is).ServeHTTP(w, r)
+	})
+}
+
+// message takes a message in before its connection may stay open: one that
+// stalls ends with the deadline, and soon where the server is about to stop.
+func (s *Site) message(waiting context.Context, control *http.ResponseController, w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	if err := control.SetReadDeadline(time.Now().Add(s.slowest)); err != nil {
+		return nil, err
+	}
+	hurried := make(chan struct{})
+	stop := context.AfterFunc(waiting, func() {
+		defer close(hurried)
+		_ = control.SetReadDeadline(time.Now().Add(min(s.slowest, time.Second)))
+	})
+	body, err := wire.ReadBody(w, r, mcpBody)
+	if !stop() {
+		<-hurried // else it would hurry what comes after
+	}
+	return body, err
+}
+
+// turn has the engine made when the first turn comes.
+func (s *Site) turn(ctx context.Context, in engine.Input) iter.Seq2[engine.Event, error] {
+	return func(yield func(engine.Event, error) bool) {
+		e, err := s.app.Engine()
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		defer s.meters.Turn()()
+		e.Turn(ctx, in)(yield)
+	}
+}
+
+// lastEntry gives the number of the newest entry of a session.
+func (a *App) lastEntry(ctx context.Context, who capability.Principal, id string) (int, error) {
+	sessions, err := a.Sessions()
+	if err != nil {
+		return 0, err
+	}
+	head, err := sessions.Head(ctx, who, id)
+	return head.Last, err
+}
+
+func (s *Site) chat() chatapi.Config {
+	a := s.app
+	return chatapi.Config{
+		Hub: s.hub, Sessions: a.Sessions, Engine: a.Engine, Folder: a.Places.Workspace, Modes: a.Modes,
+		Commands: a.CommandsOf, Inspect: a.record, Surface: string(policy.SurfaceChat),
+		Reply: func(ctx context.Context, who capability.Principal, id string, asked engine.Asked, said chatapi.Answer) error {
+			return a.Reply(ctx, who, id, asked, Answer{Yes: said.Yes, Scope: said.Scope, Text: said.Text, Answers: said.Answers})
+		},
+		FindAgain: func(ctx context.Context, who capability.Principal, head session.Head, text string) (door.Found, error) {
+			view := a.Door.ViewFor(door.Viewer{Principal: who, Mode: head.Mode, Surface: policy.SurfaceChat})
+			return a.Door.Try(ctx, view, door.Query{Text: text, Scope: capability.Scope{Agent: head.Agent, Mode: head.Mode}})
+		},
+	}
+}
+
+// Modes gives the names of the modes that there are.
+func (a *App) Modes() []string {
+	rules := a.Rules()
+	if rules == nil {
+		return nil
+	}
+	var out []string
+	for name := range rules.Settings().Modes {
+		out = append(out, name)
+	}
+	slices.Sort(out)
+	return out
+}
+
+func (s *Site) catalog(waiting context.Context) catalogapi.Config {
+	a := s.app
+	return catalogapi.Config{
+		Door: a.Door, Waiting: waiting, Why: a.Why, Reviews: reviews{a},
+		Cases: &catalogapi.CaseFile{Path: filepath.Join(a.Places.Home, "eval.jsonl")},
+	}
+}
+
+func (s *Site) trail(waiting context.Context) trailapi.Config {
+	a := s.app
+	return trailapi.Config{
+		Door: a.Door, Desk: a.Desk, Settle: a.Settle, Revoke: a.Revoke, Waiting: waiting, Redact: a.redact,
+		AuditDir: a.Places.Audit, Prove: a.ProveRecord, Read: a.readKept,
+		Verify: func(ctx context.Context) (audit.Report, error) { return a.VerifyTrail(ctx) },
+		Route:  a.RouteOf,
+		Lines:  approval.Ticket.Lines,
+	}
+}
+
+// readKept gives a piece of a result that was kept.
+func (a *App) readKept(ctx context.Context, who capability.Principal, id, handle string, from int64) (trailapi.Piece, error) {
+	kept, err := a.results.get()
+	if err != nil {
+		return trailapi.Piece{}, err
+	}
+	scope := result.ScopeOf(capability.Call{Principal: who, Session: id})
+	x, err := kept.Read(ctx, scope, result.Query{Handle: handle, Op: result.OpChars, From: max(from, 1)})
+	if err != nil {
+		return trailapi.Piece{}, err
+	}
+	p := trailapi.Piece{
+		Handle: x.Entry.Handle, Target: string(x.Entry.Target), Made: x.Entry.Made, Failed: x.Entry.Failed, Binary: x.Entry.Binary,
+		Text: x.Text, From: x.Chars.From, Chars: x.Entry.Kept.Chars, Left: x.Left,
+	}
+	if x.Chars.To < p.Chars {
+		p.Next = x.Chars.To + 1
+	}
+	return p, nil
+}
+
+func (s *Site) readings() metrics.Readings {
+	a := s.app
+	return metrics.Readings{
+		Version: Version(), Started: s.started,
+		Catalog: func() metrics.Catalog {
+			st := a.catalog.Snapshot().Stats()
+			return metrics.Catalog{Capabilities: st.Capabilities, Available: st.Available, Quarantined: st.Quarantined, Problems: st.Errors, Version: st.Version}
+		},
+		Pending: func() int {
+			desk, made := a.desk.there()
+			if !made {
+				return 0
+			}
+			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+			defer cancel()
+			list, _ := desk.List(ctx, approval.Filter{Tenant: a.Principal.Tenant, States: []approval.State{approval.Pending}})
+			return len(list)
+		},
+		Audit: func() metrics.Audit {
+			log, made := a.trail.there()
+			if !made {
+				return metrics.Audit{}
+			}
+			return metrics.Audit{Written: uint64(log.Records()), Poisoned: log.Err() != nil}
+		},
+	}
+}
+
+func (s *Site) system(waiting context.Context) systemapi.Config {
+	a := s.app
+	return systemapi.Config{
+		Version: Version(), Workspace: a.Places.Workspace, Profile: a.profile, Tokenizer: string(a.Settings.Discovery.Tokenizer),
+		Model: func() (string, int) { return a.ModelName(), a.ModelRow().Window },
+		Modes: a.Modes, Intents: policy.Intents, Fault: a.fault,
+		View: func(who auth.Identity) door.View {
+			if who.Operator {
+				return a.Door.Oversee(who.Principal)
+			}
+			return a.Door.View(who.Principal)
+		},
+		Stats: func() door.Stats { return a.View().Stats() }, Ready: s.probes(waiting),
+		Settings: a.shownSettings, Set: a.setSetting,
+		Doctor:   func(ctx context.Context) []doctor.Check { return doctor.Examine(a.Facts(ctx)) },
+		Insights: a.Door.Insights, Price: a.priceOf, Prices: a.prices,
+		SetPrice: func(_ context.Context, _ auth.Identity, p outcome.Price) error { return a.SetPrice(p) },
+		Metrics:  s.numbers.Text, MetricsType: metrics.ContentType,
+	}
+}
+
+// probes are the conditions under which requests are of use.
+func (s *Site) probes(waiting context.Context) []systemapi.Probe {
+	a := s.app
+	return []systemapi.Probe{
+		{Name: "catalog", Check: func(context.Context) error {
+			if a.catalog.Snapshot().Version() == 0 {
+				return errors.New("the catalog is not loaded yet")
+			}
+			return nil
+		}},
+		{Name: "rules", Check: func(context.Context) error {
+			_, err := a.laws.rules()
+			return err
+		}},
+		{Name: "store", Check: func(ctx context.Context) error {
+			db, err := a.store.get()
+			if err == nil {
+				_, _, err = db.Get(ctx, "ready")
+			}
+			return err
+		}},
+		{Name: "trail", Check: func(context.Context) error {
+			log, err := a.trail.get()
+			if err == nil {
+				err = log.Err()
+			}
+			return err
+		}},
+		{Name: "stopping", Check: func(context.Context) error {
+			if waiting.Err() != nil {
+				return errors.New("the server is about to stop")
+			}
+			return nil
+		}},
+	}
+}

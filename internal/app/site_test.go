@@ -1,0 +1,468 @@
+package app
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/getkin/kin-openapi/openapi3"
+
+	"go.uber.org/goleak"
+
+	"ken/capability"
+	"ken/internal/serve/auth"
+	"ken/internal/serve/httpapi/wire"
+	"ken/internal/talk/engine"
+	"ken/llm"
+	"ken/llm/llmtest"
+)
+
+// stranger is somebody who does not run Ken, of another tenant.
+var stranger = auth.Identity{Principal: capability.Principal{ID: "bob", Tenant: "elsewhere"}, Name: "Bob", Decides: true}
+
+// site serves an App for one identity, until the test ends.
+func site(t *testing.T, a *App) (s *Site, as func(auth.Identity) string) {
+	t.Helper()
+	waiting, stop := context.WithCancel(context.Background())
+	s, err := a.NewSite(waiting, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stop)
+	return s, func(who auth.Identity) string {
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.ServeAs(w, r, who) }))
+		t.Cleanup(func() {
+			stop() // feeds end
+			srv.Close()
+		})
+		return srv.URL
+	}
+}
+
+// TestSiteEndsWithTheApp: nothing of a site works on after its App was closed,
+// also where nobody said that the server stops.
+func TestSiteEndsWithTheApp(t *testing.T) {
+	_, getenv := home(t, nil)
+	a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
+	before := goleak.IgnoreCurrent()
+	if _, err := a.NewSite(context.Background(), slog.New(slog.DiscardHandler)); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Close(); err != nil {
+		t.Fatal(err)
+	}
+	goleak.VerifyNone(t, before)
+}
+
+// request asks once and gives the status, the type and the beginning of the
+// answer; of a stream only those before its events.
+func request(t *testing.T, method, url, body string) (status int, kind string, answer []byte) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatalf("%s %s: %v", method, url, err)
+	}
+	defer res.Body.Close()
+	kind = res.Header.Get("Content-Type")
+	if kind == "text/event-stream" {
+		return res.StatusCode, kind, nil
+	}
+	if answer, err = io.ReadAll(res.Body); err != nil {
+		t.Fatalf("%s %s: %v", method, url, err)
+	}
+	return res.StatusCode, kind, answer
+}
+
+var placeholder = regexp.MustCompile(`\{[^}]*\}`)
+
+// TestSite: every operation answers everybody, with what it says or with a
+// problem, and only those that are for all are not the operator's alone.
+func TestSite(t *testing.T) {
+	_, getenv := home(t, nil)
+	a := open(t, Config{Getenv: getenv, Dir: t.TempDir(), Model: &llmtest.Fake{Script: llmtest.Always(llmtest.Reply{Text: "Hello."})}})
+	s, as := site(t, a)
+	owner, other := as(a.Owner()), as(stranger)
+	forAll := []string{
+		"abortTurn", "answerTurn", "beginSession", "compactSession", "complete", "deleteSession", "discover", "drawGraph", "examples", "feed", "followSession", "health",
+		"inspectTurn", "invoke", "lintCatalog", "listApprovals", "listCatalog", "listGrants", "listSessions", "me", "play", "proveRecord", "readResult", "readSession",
+		"readStory", "readTrail", "readiness", "retryTurn", "revokeGrant", "rewindSession", "say", "searchCatalog", "settleApproval", "showCapability", "waitForChanges", "whyCapability",
+	}
+	for _, route := range s.routes(t.Context()) {
+		if route.Name == "" || route.Group == "" || route.Summary == "" {
+			t.Errorf("%s %s has the name %q, the group %q and the summary %q", route.Method, route.Path, route.Name, route.Group, route.Summary)
+		}
+		if open := slices.Contains(forAll, route.Name); open == route.Operator {
+			t.Errorf("%s is for operators: %v, want %v", route.Name, route.Operator, !open)
+		}
+		path, body := placeholder.ReplaceAllString(route.Path, "1"), ""
+		if route.Body != nil {
+			body = "{}"
+		}
+		for who, url := range map[string]string{"the owner": owner, "another": other} {
+			status, kind, answer := request(t, route.Method, url+path, body)
+			var problem struct{ Code, Detail string }
+			switch {
+			case status >= 500:
+				t.Errorf("%s for %s = %d %.300s", route.Name, who, status, answer)
+			case status >= 400:
+				if err := json.Unmarshal(answer, &problem); err != nil || kind != "application/problem+json" || problem.Code == "" || problem.Detail == "" {
+					t.Errorf("%s for %s = %d %s %.300s, want a problem with its code and why", route.Name, who, status, kind, answer)
+				}
+			case status == http.StatusNoContent:
+			case kind == "application/json":
+				if !json.Valid(answer) {
+					t.Errorf("%s for %s = %.300s, want JSON", route.Name, who, answer)
+				}
+			case route.Stream != nil && kind == "text/event-stream", route.Name == "metrics":
+			default:
+				t.Errorf("%s for %s is %s", route.Name, who, kind)
+			}
+			if refused := problem.Code == "operator-only"; refused != (route.Operator && who == "another") {
+				t.Errorf("%s for %s = %d %s", route.Name, who, status, problem.Code)
+			}
+		}
+	}
+}
+
+// TestSiteAsked: every operation × whoever may come to it, as the guard lets them
+// in. What an operation says of itself is all that decides; what changes
+// something and is open to agents is listed here, so that a new one is placed
+// deliberately.
+func TestSiteAsked(t *testing.T) {
+	_, getenv := home(t, nil)
+	a := open(t, Config{Getenv: getenv, Dir: t.TempDir(), Model: &llmtest.Fake{Script: llmtest.Always(llmtest.Reply{Text: "Hello."})}})
+	s, _ := site(t, a)
+	tokens, err := auth.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	guard, err := auth.Guard(s, auth.Config{Tokens: tokens, Owner: a.Owner(), Loopback: true, SignOuts: a.SignOuts})
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := httptest.NewServer(guard)
+	t.Cleanup(srv.Close)
+	stay := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	entered, err := stay.Get(tokens.Link(srv.URL))
+	if err != nil || len(entered.Cookies()) != 1 {
+		t.Fatalf("the link = %v, %v; want a cookie", entered, err)
+	}
+	entered.Body.Close()
+	callers := map[string]http.Header{
+		"owner":  {"Authorization": {"Bearer " + tokens.Token().Reveal()}},
+		"agent":  {"Authorization": {"Bearer " + tokens.Agent().Reveal()}},
+		"cookie": {"Cookie": {entered.Cookies()[0].Name + "=" + entered.Cookies()[0].Value}, "Origin": {srv.URL}},
+		"nobody": {},
+	}
+	agentsMay := []string{"abortTurn", "beginSession", "compactSession", "invoke", "play", "retryTurn", "say"}
+	decisions := []string{"answerReview", "answerTurn", "changePrice", "changeSetting", "deleteSession", "revokeGrant", "rewindSession", "settleApproval"}
+	for _, route := range s.routes(t.Context()) {
+		decides := route.Decision != ""
+		if decides != slices.Contains(decisions, route.Name) {
+			t.Errorf("%s is a person's decision: %v, want %v", route.Name, decides, !decides)
+		}
+		if open := !decides && !route.Operator && route.Method != http.MethodGet; open != slices.Contains(agentsMay, route.Name) {
+			t.Errorf("%s may be asked by agents, and changes something: %v, want %v", route.Name, open, !open)
+		}
+		for name, header := range callers {
+			status, code := tried(t, srv.URL, route, header)
+			want := ""
+			switch {
+			case name == "nobody" && route.Name != "health":
+				want = "unauthorized"
+				if status == http.StatusTooManyRequests {
+					want = "too-many-attempts"
+				}
+			case name == "agent" && decides:
+				want = "person-decides"
+			case name == "agent" && route.Operator:
+				want = "operator-only"
+			}
+			refusals := []string{"unauthorized", "too-many-attempts", "person-decides", "operator-only", "wrong-origin"}
+			if refused := slices.Contains(refusals, code); code != want && (refused || want != "") {
+				t.Errorf("%s by %s = %d %s, want %q", route.Name, name, status, code, want)
+			}
+			if status >= 500 {
+				t.Errorf("%s by %s = %d %s", route.Name, name, status, code)
+			}
+		}
+	}
+}
+
+// tried asks an operation with headers, and gives the status and a problem's
+// code.
+func tried(t *testing.T, url string, route wire.Route, header http.Header) (status int, code string) {
+	t.Helper()
+	body := ""
+	if route.Body != nil {
+		body = "{}"
+	}
+	r, err := http.NewRequestWithContext(t.Context(), route.Method, url+placeholder.ReplaceAllString(route.Path, "1"), strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	maps.Copy(r.Header, header)
+	if route.Body != nil {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	var problem struct{ Code string }
+	if res.StatusCode >= 400 {
+		if err := json.NewDecoder(res.Body).Decode(&problem); err != nil || res.Header.Get("Content-Type") != "application/problem+json" {
+			t.Errorf("%s = %d %s, want a problem document: %v", route.Name, res.StatusCode, res.Header.Get("Content-Type"), err)
+		}
+	}
+	return res.StatusCode, problem.Code
+}
+
+// TestSiteCountsStreams: who listens is counted while they do.
+func TestSiteCountsStreams(t *testing.T) {
+	_, getenv := home(t, nil)
+	a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
+	_, as := site(t, a)
+	url := as(a.Owner())
+	open := func() string {
+		_, _, text := request(t, "GET", url+"/metrics", "")
+		_, rest, _ := strings.Cut(string(text), "\nken_http_streams ")
+		n, _, _ := strings.Cut(rest, "\n")
+		return n
+	}
+	if n := open(); n != "0" {
+		t.Fatalf("ken_http_streams is %q before anybody listens", n)
+	}
+	res, err := http.Get(url + "/api/v1/feed")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := open(); n != "1" {
+		t.Errorf("ken_http_streams is %q while somebody listens, want 1", n)
+	}
+	res.Body.Close()
+	eventually(t, "the stream to end", func() bool { return open() == "0" })
+}
+
+// TestSiteMCPBody: a message that stalls or is too large ends, also where the
+// server is about to stop; one that comes is answered, however long that takes.
+func TestSiteMCPBody(t *testing.T) {
+	_, getenv := home(t, nil)
+	a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
+	waiting, stop := context.WithCancel(t.Context())
+	s, err := a.NewSite(waiting, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	came := make(chan bool, 9)
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		came <- true
+		s.ServeAs(w, r, a.Owner())
+	}))
+	defer srv.Close()
+	send := func(size int, text string) (status int, answer string) {
+		conn, err := net.Dial("tcp", srv.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		fmt.Fprintf(conn, "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\nContent-Length: %d\r\n\r\n%s", size, text)
+		res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		b := make([]byte, 4096)
+		n, _ := res.Body.Read(b)
+		return res.StatusCode, string(b[:n])
+	}
+	hello := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`
+	if status, answer := send(len(hello), hello); status != 200 || !strings.Contains(answer, "serverInfo") {
+		t.Errorf("a whole message = %d %s, want 200", status, answer)
+	}
+	if status, answer := send(mcpBody+1, strings.Repeat(" ", mcpBody+1)); status != 413 || !strings.Contains(answer, `"too-large"`) {
+		t.Errorf("one that is too large = %d %s, want 413", status, answer)
+	}
+	for len(came) > 0 {
+		<-came
+	}
+	go func() {
+		<-came
+		stop() // with half an hour to go
+	}()
+	s.slowest = 30 * time.Minute
+	if status, answer := send(len(hello), hello[:9]); status != 408 || !strings.Contains(answer, `"too-slow"`) {
+		t.Errorf("one that stalls while the server stops = %d %s, want 408", status, answer)
+	}
+	s.slowest = time.Millisecond
+	if status, answer := send(len(hello), hello[:9]); status != 408 || !strings.Contains(answer, `"too-slow"`) {
+		t.Errorf("one that stalls = %d %s, want 408", status, answer)
+	}
+}
+
+// TestSiteIsDescribed: the description is valid, and has exactly what is served.
+func TestSiteIsDescribed(t *testing.T) {
+	_, getenv := home(t, nil)
+	a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
+	s, as := site(t, a)
+	_, _, text := request(t, "GET", as(stranger)+"/api/v1/openapi.json", "")
+	doc, err := openapi3.NewLoader().LoadFromData(text)
+	if err == nil {
+		err = doc.Validate(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]bool{"GET /api/v1/openapi.json": true}
+	for _, r := range s.routes(t.Context()) {
+		want[r.Method+" "+strings.ReplaceAll(r.Path, "...", "")] = true
+	}
+	got := map[string]bool{}
+	for path, item := range doc.Paths.Map() {
+		for method := range item.Operations() {
+			got[method+" "+path] = true
+		}
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("described: %v\nserved: %v", slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want)))
+	}
+}
+
+// TestSiteDrain: a turn that waits for a person is left open when the server
+// stops, at once, and its question can be answered later.
+func TestSiteDrain(t *testing.T) {
+	_, getenv := home(t, nil)
+	fake := &llmtest.Fake{Script: llmtest.Replies(
+		llmtest.Reply{Calls: []llm.ToolCall{called("q", "ask_user", `{"question":"Which harbour?"}`)}}, llmtest.Reply{Text: "Done."},
+	)}
+	a := open(t, Config{Getenv: getenv, Dir: t.TempDir(), Model: fake})
+	s, as := site(t, a)
+	url := as(a.Owner())
+	_, _, answer := request(t, "POST", url+"/api/v1/sessions", "{}")
+	var head struct{ ID string }
+	if err := json.Unmarshal(answer, &head); err != nil {
+		t.Fatal(err)
+	}
+	if status, _, answer := request(t, "POST", url+"/api/v1/sessions/"+head.ID+"/turns", `{"text":"moor"}`); status != http.StatusAccepted {
+		t.Fatalf("say = %d %s", status, answer)
+	}
+	asked := awaitAsked(t, url+"/api/v1/sessions/"+head.ID+"/events")
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // far less than the stop may take
+	defer cancel()
+	if err := s.Drain(ctx); err != nil {
+		t.Fatalf("Drain = %v", err)
+	}
+	if status, _, answer := request(t, "POST", url+"/api/v1/sessions/"+head.ID+"/turns", `{"continue":true}`); status != 503 || !bytes.Contains(answer, []byte(`"stopping"`)) {
+		t.Errorf("a turn after Drain = %d %s, want 503 stopping", status, answer)
+	}
+	sessions, err := a.Sessions()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if now, err := sessions.Head(t.Context(), a.Principal, head.ID); err != nil || !now.Open {
+		t.Fatalf("Head = %+v, %v; want it open", now, err)
+	}
+	next, _ := site(t, a)
+	if err := a.Reply(t.Context(), a.Principal, head.ID, asked, Answer{Text: "the old one"}); err != nil {
+		t.Fatal(err)
+	}
+	var last engine.Event
+	for ev, err := range next.turn(t.Context(), engine.Input{Principal: a.Principal, Session: head.ID, Continue: true, Alone: true}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		last = ev
+	}
+	if done, ok := last.(engine.Done); !ok || done.Reason != engine.EndAnswer {
+		t.Errorf("the turn went on to %+v, want its answer", last)
+	}
+}
+
+// awaitAsked follows a session until it asks.
+func awaitAsked(t *testing.T, url string) engine.Asked {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), "GET", url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	for lines := bufio.NewScanner(res.Body); lines.Scan(); {
+		if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok && strings.Contains(data, `"type":"asked"`) {
+			var it struct {
+				ID   string
+				What engine.Question
+			}
+			if err := json.Unmarshal([]byte(data), &it); err != nil {
+				t.Fatal(err)
+			}
+			return engine.Asked{ID: it.ID, What: it.What}
+		}
+	}
+	t.Fatal("nothing was asked")
+	return engine.Asked{}
+}
+
+// TestOpenSettings: what a page may change exists, and governs nothing.
+func TestOpenSettings(t *testing.T) {
+	dir, getenv := home(t, nil)
+	a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
+	keys := map[string]bool{}
+	for _, s := range a.shownSettings() {
+		keys[s.Key] = true
+		if s.Writable != slices.Contains(openSettings(), s.Key) || s.Writable == (s.Why != "") {
+			t.Errorf("%s is writable: %v, because %q", s.Key, s.Writable, s.Why)
+		}
+	}
+	for _, key := range openSettings() {
+		if !keys[key] {
+			t.Errorf("%s may be changed and does not exist", key)
+		}
+	}
+	governs := []string{
+		"policy.", "serve.", "mcp.", "providers", "extensions.", "approvals.", "audit.", "secrets.", "store.", "limits.", "sandbox.", "shell.", "trace.", "work.", "sources",
+		"capabilities.rollout", "capabilities.killSwitch", "chat.toolFailure", "chat.cost", "chat.tokens", "chat.requests", "chat.keep",
+	}
+	for _, key := range openSettings() {
+		if i := slices.IndexFunc(governs, func(p string) bool { return strings.HasPrefix(key, p) }); i >= 0 {
+			t.Errorf("%s may be changed by a page, and %s governs", key, governs[i])
+		}
+	}
+	if _, err := a.setSetting(t.Context(), a.Owner(), "policy.profile", "open"); capability.KindOf(err) != capability.Denied {
+		t.Errorf("setSetting(policy.profile) = %v, want Denied", err)
+	}
+	if restart, err := a.setSetting(t.Context(), a.Owner(), "chat.steps", "7"); err != nil || restart {
+		t.Errorf("setSetting(chat.steps) = %v, %v; want that it counts without a restart", restart, err)
+	}
+	for _, s := range a.shownSettings() {
+		if s.Key == "chat.steps" && (s.Value != "7" || s.InForce != "" || !strings.Contains(s.Origin, dir)) {
+			t.Errorf("chat.steps is %q, in force %q, said in %q", s.Value, s.InForce, s.Origin)
+		}
+	}
+}

@@ -1,0 +1,195 @@
+package door
+
+import (
+	"encoding/json"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"ken/capability"
+	"ken/internal/find/discover"
+	"ken/internal/find/outcome"
+	"ken/internal/know/source"
+)
+
+// known waits until a view's dump is.
+func known(d *Door, v View) int {
+	for {
+		if n := d.Dump(v); n > 0 {
+			return n
+		}
+		runtime.Gosched()
+	}
+}
+
+// TestDump: all tools of a viewer are counted, by the counter that is
+// configured, and what the viewer does not see is not.
+func TestDump(t *testing.T) {
+	r := recorder(t, t.TempDir(), outcome.Full, outcome.SwitchConfig{})
+	r.Count = func(s string) int { return len(s) }
+	m := source.NewMemory("test", capability.TrustUser)
+	run := &capability.Recipe{Runner: "mcp.call"}
+	m.Put(capability.Capability{Name: "one", Description: "First", Run: run}, capability.Detail{Schema: json.RawMessage(`{ "type" : "object" }`)})
+	m.Put(capability.Capability{Name: "guard", Description: "2nd", Run: run}, capability.Detail{})
+	m.Put(capability.Capability{Name: "idle", Description: "Runs elsewhere"}, capability.Detail{})
+	m.Put(capability.Capability{Name: "s", Kind: capability.KindSkill, Description: "A skill"}, capability.Detail{Body: strings.Repeat("x", 999)})
+	c := loaded(t, m)
+	d := New(Config{
+		Catalog: c, Finder: discover.NewFinder(discover.Parts{Source: c}), Recorder: r, Rules: guarded(t),
+		Find: func(capability.Scope) Settings { return Settings{Config: discover.Defaults()} },
+	})
+	one, guard := aroundTool+len("one")+len("First")+len(`{"type":"object"}`), aroundTool+len("guard")+len("2nd")
+	if n := d.Dump(d.View(somebody)); n != 0 {
+		t.Errorf("Dump at once = %d, want 0: nobody waits for it", n)
+	}
+	if n := known(d, d.View(somebody)); n != one+guard {
+		t.Errorf("Dump = %d, want %d", n, one+guard)
+	}
+	intern := capability.Principal{ID: "i", Roles: []string{"intern"}}
+	if n := known(d, d.View(intern)); n != one {
+		t.Errorf("Dump of an intern = %d, want %d", n, one)
+	}
+	if n := d.Dump(View{}); n != 0 {
+		t.Errorf("Dump of nobody = %d, want 0", n)
+	}
+
+	// A newer snapshot is weighed anew, and the selection has it.
+	m.Put(capability.Capability{Name: "more", Description: "Third", Run: run}, capability.Detail{})
+	if err := c.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	want := one + guard + aroundTool + len("moreThird")
+	if n := known(d, d.View(somebody)); n != want {
+		t.Errorf("Dump of the next snapshot = %d, want %d", n, want)
+	}
+	find(t, d, Query{Text: "first", Scope: session})
+	if all := events(t, r); len(all) != 1 || all[0].Dump != want {
+		t.Errorf("events = %+v, want a dump of %d", all, want)
+	}
+
+	d.cfg.Recorder = nil
+	if n := d.Dump(d.View(somebody)); n != 0 {
+		t.Errorf("Dump where nothing is recorded = %d, want 0", n)
+	}
+}
+
+// TestDumpOfWhatOthersRun: where nothing can be called here, everything that
+// could be a tool counts.
+func TestDumpOfWhatOthersRun(t *testing.T) {
+	r := recorder(t, t.TempDir(), outcome.Full, outcome.SwitchConfig{})
+	r.Count = func(string) int { return 1 }
+	d := open(t, r)
+	if n, want := known(d, d.View(somebody)), 3*(aroundTool+2); n != want { // weather, geocode, calendar; no schema
+		t.Errorf("Dump = %d, want %d", n, want)
+	}
+}
+
+// TestDumpSurvivesASourceThatBreaks: the dump is not known then, and the program lives.
+func TestDumpSurvivesASourceThatBreaks(t *testing.T) {
+	r := recorder(t, t.TempDir(), outcome.Full, outcome.SwitchConfig{})
+	r.Count = func(string) int { panic("broken") }
+	d := open(t, r)
+	v := d.View(somebody)
+	d.weigh(v)
+	if n := d.Dump(v); n != 0 {
+		t.Errorf("Dump = %d, want 0", n)
+	}
+}
+
+// TestCallsAreRecorded: each call has a line of how it ended, how long it ran,
+// and what forbade it, with whose it was.
+func TestCallsAreRecorded(t *testing.T) {
+	w := newWorkshop(t)
+	w.cfg.Recorder = recorder(t, t.TempDir(), outcome.Full, outcome.SwitchConfig{})
+	var told []outcome.Kind
+	w.cfg.Recorder.Told = func(e outcome.Event) { told = append(told, e.Kind) }
+	who := capability.Principal{ID: "ada", Tenant: "acme"}
+	v := w.View(who)
+	for _, call := range []capability.Call{
+		{Target: "tool:greet", Arguments: json.RawMessage(`{"name":"A"}`), Session: "s1"},
+		{Target: "tool:greet", Arguments: json.RawMessage(`{"name":"A"}`)}, // of no session
+		{Target: "tool:none", Session: "s1"},
+		{Target: "tool:greet", Arguments: json.RawMessage(`{"name":7}`), Session: "s1"}, // never made
+	} {
+		_, _ = w.Invoke(t.Context(), v, call)
+	}
+	intern := capability.Principal{ID: "i", Tenant: "acme", Roles: []string{"intern"}}
+	person := w.ViewFor(Viewer{Principal: intern, Origin: capability.ByPerson})
+	_, err := w.Invoke(t.Context(), person, capability.Call{Target: "tool:guard", Arguments: json.RawMessage(`{"name":"A"}`), Session: "s2", Origin: capability.ByPerson})
+	if capability.KindOf(err) != capability.Denied {
+		t.Fatalf("Invoke(guard) = %v, want it denied", err)
+	}
+	if want := []outcome.Kind{outcome.Used, outcome.Used, outcome.Refused}; !slices.Equal(told, want) {
+		t.Errorf("told = %v, want %v: of a call without a session too", told, want)
+	}
+	all := events(t, w.cfg.Recorder)
+	if len(all) != 2 {
+		t.Fatalf("events = %+v, want two", all)
+	}
+	if e := all[0]; e.Kind != outcome.Used || e.ID != "tool:greet" || e.Session != "s1" || e.Tenant != "acme" || e.TookUS <= 0 || e.TookUS > time.Minute.Microseconds() {
+		t.Errorf("the call = %+v", e)
+	}
+	if e := all[1]; e.Kind != outcome.Refused || e.Rule != "no.interns" || e.Session != "s2" || e.Tenant != "acme" || e.TookUS != 0 {
+		t.Errorf("the refusal = %+v", e)
+	}
+}
+
+// TestRunning: how long a call ran is what its executor says, without the wait
+// for a person.
+func TestRunning(t *testing.T) {
+	for _, tt := range []struct {
+		meta string
+		want time.Duration
+	}{{"250", 250 * time.Millisecond}, {"0", time.Hour}, {"x", time.Hour}, {"", time.Hour}, {"99999999999", time.Hour}} {
+		if got := running(capability.Result{Meta: map[string]string{"duration_ms": tt.meta}}, time.Hour); got != tt.want {
+			t.Errorf("running(%q) = %v, want %v", tt.meta, got, tt.want)
+		}
+	}
+}
+
+// TestTenantsLearnApart: what was learned in the sessions of one tenant is for
+// that tenant alone.
+func TestTenantsLearnApart(t *testing.T) {
+	r := recorder(t, t.TempDir(), outcome.Full, outcome.SwitchConfig{})
+	d := open(t, r)
+	acme, other := capability.Principal{ID: "a", Tenant: "acme"}, capability.Principal{ID: "b", Tenant: "other"}
+	for range 8 {
+		v := d.View(acme)
+		if _, err := d.Find(t.Context(), v, Query{Text: "weather forecast for the city", Scope: session}); err != nil {
+			t.Fatal(err)
+		}
+		d.ended(v, capability.Call{Target: "tool:weather", Session: session.Session}, capability.Result{}, nil, time.Second)
+	}
+	r.learn()
+	if p := d.settings(d.View(acme), session).Priors; p["tool:weather"] <= 0 {
+		t.Errorf("Priors of the tenant = %v, want that it is used", p)
+	}
+	if p := d.settings(d.View(other), session).Priors; len(p) != 0 {
+		t.Errorf("Priors of another tenant = %v, want none", p)
+	}
+	if p := r.Priors(session); len(p) != 0 {
+		t.Errorf("Priors of nobody's tenant = %v, want none", p)
+	}
+}
+
+// TestInsightsOfTheLog: a turn that is told of is in what is summed up.
+func TestInsightsOfTheLog(t *testing.T) {
+	r := recorder(t, t.TempDir(), outcome.Full, outcome.SwitchConfig{})
+	d := open(t, r)
+	if err := d.Turned(outcome.Event{Session: "s1", Turn: "1", Requests: 2, Shown: 10, Dump: 100, End: "answer"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Turned(outcome.Event{Turn: "1", Requests: 2}); err != nil { // of no session: not recorded
+		t.Fatal(err)
+	}
+	r.Now = func() time.Time { return noon.Add(time.Minute) }
+	got := d.Insights(outcome.InsightsConfig{})
+	if b := got.Totals; b.Turns != 1 || b.SavedTokens != 180 || !got.Since.Equal(noon.Add(time.Minute).AddDate(0, 0, -30)) {
+		t.Errorf("Insights = %+v since %v, want one turn that saved 180", b, got.Since)
+	}
+	if none := New(Config{}).Insights(outcome.InsightsConfig{}); none.Totals.Turns != 0 || !strings.Contains(strings.Join(none.Notes, " "), "nothing is recorded") {
+		t.Errorf("Insights without a log = %+v", none)
+	}
+}

@@ -1,0 +1,360 @@
+package door
+
+import (
+	"fmt"
+	"iter"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"ken/capability"
+	"ken/internal/find/discover"
+	"ken/internal/know/catalog"
+)
+
+// Keep gives what a function makes of the view, made once for each key: see
+// [discover.View.Keep]. What is made of the view of whoever runs Ken is kept
+// apart.
+func (v View) Keep(key any, make func() any) any {
+	if v.snapshot == nil {
+		return make()
+	}
+	if v.reveal != nil {
+		key = overseen{key}
+	}
+	return v.seen.Keep(key, make)
+}
+
+type overseen struct{ key any }
+
+// Numbered gives the entries of the view with their ordinals, which [Door.Edges]
+// names them by.
+func (v View) Numbered() iter.Seq2[int, *Entry] {
+	return func(yield func(int, *Entry) bool) {
+		if v.snapshot == nil {
+			return
+		}
+		for i, e := range v.snapshot.Entries() {
+			if !v.sees(i) {
+				continue
+			}
+			if v.reveal != nil {
+				e = v.reveal(e)
+			}
+			if !yield(i, e) {
+				return
+			}
+		}
+	}
+}
+
+// Edges gives how the entries of a view relate, worked out once. In the view of
+// whoever runs Ken that is all there are.
+func (d *Door) Edges(v View) *discover.Edges {
+	switch {
+	case v.snapshot == nil:
+		return &discover.Edges{}
+	case v.reveal != nil:
+		return d.finder.See(v.snapshot, "everything", nil).Edges() // no class of viewers is called so
+	}
+	return v.seen.Edges()
+}
+
+// tellsOf reports whether somebody is told of an entry. What is in quarantine is
+// for whoever runs Ken.
+func (v View) tellsOf(ordinal int) bool { return v.reveal != nil || v.seen.Sees(ordinal) }
+
+// Shown gives the entries that somebody is told of, with their ordinals: as
+// [View.Told] gives them, but with their places as they are, which are not for
+// everybody.
+func (v View) Shown() iter.Seq2[int, *Entry] {
+	return func(yield func(int, *Entry) bool) {
+		for i, e := range v.Numbered() {
+			if v.tellsOf(i) && !yield(i, v.lacking(e)) {
+				return
+			}
+		}
+	}
+}
+
+// ToldLookup is [View.Lookup] among what somebody is told of.
+func (v View) ToldLookup(name string) (*Entry, error) {
+	if v.snapshot == nil || v.reveal != nil || v.noRules != "" {
+		return v.Lookup(name)
+	}
+	e, err := v.snapshot.LookupAmong(name, v.tellsOf)
+	if err != nil && v.own != nil {
+		if own := v.ownCalled(name); own != nil && v.allows(own) {
+			return own, nil
+		}
+	}
+	return e, err
+}
+
+// ToldList is [View.List] for somebody who does not run Ken. It has nothing in
+// it that would be otherwise without what is hidden or in quarantine: entries
+// are as [View.Told], presets name what is told, and problems are those that one
+// entry has by itself. What is wrong between several, or with a file, is for
+// whoever runs Ken, and so are the folders of its disk.
+func (v View) ToldList() Listing {
+	list := v.List()
+	if v.snapshot == nil || v.reveal != nil {
+		return list
+	}
+	known := map[string]bool{}
+	list.Capabilities = slices.DeleteFunc(list.Capabilities, func(e *Entry) bool {
+		i, there := v.snapshot.Ordinal(e.ID)
+		return there && !v.tellsOf(i)
+	})
+	for i, e := range list.Capabilities {
+		list.Capabilities[i] = v.Told(e)
+		known[string(e.ID)], known[e.Name] = true, true
+	}
+	list.Problems = slices.DeleteFunc(list.Problems, func(p capability.Problem) bool { return !v.tells(p) })
+	for i, p := range list.Problems {
+		p.Message, p.Fix = withoutFolder(p.Message, p.Origin), withoutFolder(p.Fix, p.Origin)
+		p.Origin = withoutFolders(p.Origin)
+		list.Problems[i] = p
+	}
+	for i := range list.Documents {
+		list.Documents[i].Origin = withoutFolders(list.Documents[i].Origin)
+	}
+	for i, p := range list.Presets {
+		p.Origin = withoutFolders(p.Origin)
+		p.Members = slices.DeleteFunc(slices.Clone(p.Members), func(m string) bool {
+			return !known[m] && !known[string(capability.MakeID(capability.KindTool, m))]
+		})
+		list.Presets[i] = p
+	}
+	list.Stats = v.toldStats(list)
+	return list
+}
+
+// tells reports whether a problem is about one entry of the view alone.
+func (v View) tells(p capability.Problem) bool {
+	i, there := v.snapshot.Ordinal(p.Subject)
+	switch p.Code {
+	case "same-name", "looks-alike", "unknown-name":
+		return false
+	}
+	return there && v.tellsOf(i)
+}
+
+func (v View) toldStats(list Listing) Stats {
+	st := Stats{Version: v.snapshot.Version()}
+	for _, e := range list.Capabilities {
+		if e.State == catalog.Shadowed {
+			st.Shadowed++
+			continue
+		}
+		st.Capabilities++
+		st.GraphEdges += len(e.Requires)
+		if e.Available {
+			st.Available++
+		}
+		st.Active++ // nothing else is told of
+	}
+	for _, p := range list.Problems {
+		if p.Severity == capability.Grave {
+			st.Errors++
+		}
+	}
+	for _, p := range list.Presets {
+		st.GraphEdges += len(p.Members) * (len(p.Members) - 1) / 2
+	}
+	st.GraphNodes = st.Capabilities
+	return st
+}
+
+type (
+	toldKey  struct{}
+	statsKey struct{}
+)
+
+// ToldStats are [View.Stats] for somebody who does not run Ken: see
+// [View.ToldList].
+func (v View) ToldStats() Stats {
+	if v.snapshot == nil || v.reveal != nil {
+		return v.Stats()
+	}
+	return v.Keep(statsKey{}, func() any { return v.ToldList().Stats }).(Stats)
+}
+
+// Told gives an entry as somebody is told of it who does not see all: what it
+// needs and they are not told of is missing, and of the places on this disk they
+// get the names without the folders. What its author wrote stays.
+func (v View) Told(e *Entry) *Entry {
+	if v.snapshot == nil || v.reveal != nil {
+		return e
+	}
+	return placeless(v.lacking(e))
+}
+
+// lacking is Told but for places.
+func (v View) lacking(e *Entry) *Entry {
+	if v.snapshot == nil || v.reveal != nil || len(e.RequiredTools) == 0 || e.State == catalog.Shadowed {
+		return e
+	}
+	told := v.Keep(toldKey{}, func() any { return v.told() }).(map[capability.ID]*Entry)
+	if other, ok := told[e.ID]; ok {
+		return other
+	}
+	return e
+}
+
+// told gives the entries that are otherwise without what is hidden, as the
+// catalog would have made them.
+func (v View) told() map[capability.ID]*Entry {
+	out := map[capability.ID]*Entry{}
+	users := map[capability.ID][]*Entry{} // by what they require
+	var useless []*Entry
+	for i, e := range v.Numbered() {
+		if len(e.RequiredTools) == 0 || !v.tellsOf(i) {
+			continue
+		}
+		lost := slices.ContainsFunc(e.Requires, func(id capability.ID) bool {
+			i, there := v.snapshot.Ordinal(id)
+			return there && !v.tellsOf(i)
+		})
+		if lost {
+			e = v.without(e)
+			out[e.ID] = e
+			useless = append(useless, e)
+		}
+		for _, id := range e.Requires {
+			users[id] = append(users[id], e)
+		}
+	}
+	for len(useless) > 0 {
+		need := useless[0]
+		useless = useless[1:]
+		if need.Available {
+			continue
+		}
+		for _, e := range users[need.ID] {
+			why := fmt.Sprintf("it needs %s, which cannot be used here; see ken catalog why %s", need.ID, need.ID)
+			if now, ok := out[e.ID]; ok {
+				e = now
+			} else {
+				changed := *e
+				e = &changed
+				out[e.ID] = e
+			}
+			if slices.Contains(e.Missing, why) || need.ID == e.ID {
+				continue
+			}
+			if e.Missing = append(slices.Clip(e.Missing), why); e.Available {
+				e.Available = false
+				useless = append(useless, e)
+			}
+		}
+	}
+	return out
+}
+
+// without gives an entry that has lost what it needs and is not seen.
+func (v View) without(e *Entry) *Entry {
+	out := *e
+	out.Requires, out.Missing = nil, nil
+	var later []string // what was said after what is missing by name
+	for _, m := range e.Missing {
+		if !strings.HasPrefix(m, "it needs ") {
+			out.Missing = append(out.Missing, m)
+		} else if strings.Contains(m, ", which cannot be used here;") {
+			later = append(later, m)
+		}
+	}
+	for _, name := range e.RequiredTools {
+		missing := "it needs " + name + ", and no capability or program here has this name"
+		id, ok := v.meant(name)
+		switch {
+		case ok:
+			out.Requires = append(out.Requires, id)
+		case slices.Contains(e.Missing, missing) || v.knownAs(e, name):
+			out.Missing = append(out.Missing, missing)
+		}
+	}
+	for _, m := range later { // unless it was about what is not seen
+		need, _, _ := strings.Cut(strings.TrimPrefix(m, "it needs "), ", which cannot be used here;")
+		if slices.Contains(out.Requires, capability.ID(need)) {
+			out.Missing = append(out.Missing, m)
+		}
+	}
+	out.Available = len(out.Missing) == 0
+	return &out
+}
+
+// meant gives the entry of the view that a requirement means.
+func (v View) meant(name string) (capability.ID, bool) {
+	for _, id := range []capability.ID{capability.ID(name), capability.MakeID(capability.KindTool, name)} {
+		if i, ok := v.snapshot.Ordinal(id); ok && v.tellsOf(i) {
+			return id, true
+		}
+	}
+	if e, err := v.snapshot.LookupAmong(name, v.tellsOf); err == nil {
+		return e.ID, true
+	}
+	return "", false
+}
+
+// knownAs reports whether a requirement of an entry is one of those that the
+// catalog found: it is not a program's name.
+func (v View) knownAs(e *Entry, name string) bool {
+	return slices.ContainsFunc(e.Requires, func(id capability.ID) bool {
+		need, ok := v.snapshot.Get(id)
+		return ok && (string(id) == name || id == capability.MakeID(capability.KindTool, name) || need.Name == name)
+	})
+}
+
+// placeless gives an entry without the folders of the disk it is on.
+func placeless(e *Entry) *Entry {
+	bare := withoutFolders(e.Origin)
+	if bare == e.Origin && e.Standing == "" && e.Run == nil {
+		return e
+	}
+	out, c := *e, *e.Capability
+	c.Origin = bare
+	c.Unavailable = withoutFolder(c.Unavailable, e.Origin)
+	if c.Run != nil {
+		run := *c.Run
+		run.Argv = slices.Clone(run.Argv)
+		for i, arg := range run.Argv {
+			if filepath.IsAbs(arg) {
+				run.Argv[i] = lastOf(arg)
+			}
+		}
+		c.Run = &run
+	}
+	out.Capability, out.Standing = &c, lastOf(e.Standing)
+	out.Reasons, out.Missing = slices.Clone(e.Reasons), slices.Clone(e.Missing)
+	for _, list := range [][]string{out.Reasons, out.Missing} {
+		for i := range list {
+			list[i] = withoutFolder(list[i], e.Origin)
+		}
+	}
+	return &out
+}
+
+// withoutFolders gives a place by its last names.
+func withoutFolders(o capability.Origin) capability.Origin {
+	o.Source, o.Path = lastOf(o.Source), lastOf(o.Path)
+	return o
+}
+
+// lastOf gives the last name of a path; an address stays what it is.
+func lastOf(path string) string {
+	if strings.Contains(path, "://") {
+		return path
+	}
+	return path[strings.LastIndexAny(path, `/\`)+1:]
+}
+
+// withoutFolder takes the folders of a place out of a text.
+func withoutFolder(text string, o capability.Origin) string {
+	for _, path := range []string{o.Path, o.Source} {
+		if folder := strings.TrimSuffix(path, lastOf(path)); folder != "" {
+			text = strings.ReplaceAll(text, folder, "")
+		}
+	}
+	return text
+}

@@ -1,0 +1,74 @@
+package runner
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"ken/capability"
+	"ken/internal/store"
+)
+
+// A Fate is what is kept of a call that had a key and may have changed
+// something. One that neither runs nor has ended was running when its process
+// ended, or broke: nobody knows whether it had its effect.
+type Fate struct {
+	Effect string // as the records of the trail have it
+	Began  time.Time
+	Runs   bool // it still does, or whoever runs it is alive
+	Ended  bool // Result and Err are its end
+
+	Result capability.Result
+	Err    error
+}
+
+// settles is how long it may take that the end of a call is written.
+const settles = 2 * time.Second
+
+// Fate gives what is kept of an earlier call with the key of this one, which
+// needs no more than its principal, its session and its key. It is false where
+// nothing is: the call did not begin, changes nothing, or is forgotten by now.
+// Nothing is called or claimed.
+func (r *Runner) Fate(ctx context.Context, call capability.Call) (Fate, bool, error) {
+	key := r.cfg.Key(ctx, call)
+	if key == "" || r.cfg.Effects == nil {
+		return Fate{}, false, nil
+	}
+	c := &claim{key: store.Key("effect", effectScope(call, key))}
+	soon, cancel := context.WithTimeout(ctx, settles)
+	defer cancel()
+	here := r.takeOff(soon, c) != nil // it still runs in this Runner
+	if !here {
+		defer r.land(c)
+	}
+	item, ok, err := r.cfg.Effects.Get(ctx, c.key)
+	if err != nil || !ok {
+		return Fate{}, false, err
+	}
+	var e effect
+	if err := json.Unmarshal(item.Value, &e); err != nil {
+		return Fate{}, false, errors.New("what is kept about the call cannot be read")
+	}
+	f := Fate{Effect: e.ID, Began: e.Began, Ended: e.State == effectDone}
+	switch e.State {
+	case effectDone:
+		f.Result, f.Err = e.outcome(nil)
+	case effectRunning:
+		if f.Runs = here && e.Owner == r.me; !f.Runs {
+			f.Runs, err = r.alive(ctx, e.Owner)
+		}
+	}
+	return f, true, err
+}
+
+// effectScope names what is kept of a call by its key.
+func effectScope(call capability.Call, key string) string {
+	return hashed("ken.effect.v1", call.Principal.Tenant, call.Principal.ID, call.Session, key)
+}
+
+// lookFor says how a person finds a call in the trail.
+func lookFor(effectID, session string) string {
+	return fmt.Sprintf("the trail has it as effect %s: ken audit query --session %s", effectID, session)
+}

@@ -1,0 +1,133 @@
+package runner
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"ken/capability"
+	"ken/internal/store"
+)
+
+// A shelf is an [Effects] that holds one item, and Runners that are alive. It
+// takes no time, which a real store does beside a bubble's clock.
+type shelf struct {
+	key   string
+	value effect
+	alive map[string]string // processes, by Runner
+}
+
+func (s *shelf) Get(_ context.Context, key string) (store.Item, bool, error) {
+	if key == s.key {
+		value, err := json.Marshal(s.value)
+		return store.Item{Key: key, Value: value}, err == nil, err
+	}
+	for owner, process := range s.alive {
+		if key == store.Key("runner", owner) {
+			return store.Item{Key: key, Value: []byte(process)}, true, nil
+		}
+	}
+	return store.Item{}, false, nil
+}
+
+func (s *shelf) Apply(context.Context, *store.Batch) (int64, error) {
+	return 0, errors.New("nothing is written here")
+}
+
+// TestFate: a call runs while it has its place in this Runner or its own Runner
+// is alive; what is kept as broken, or of an owner who is gone, does not.
+func TestFate(t *testing.T) {
+	const mine, other = "", "another runner"
+	for name, tt := range map[string]struct {
+		state, owner string
+		flies        bool // it has its place in this Runner
+		alive        map[string]string
+		want         Fate
+		none         bool
+	}{
+		"running here":         {state: effectRunning, flies: true, want: Fate{Runs: true}},
+		"running elsewhere":    {state: effectRunning, owner: other, alive: map[string]string{other: "p2"}, want: Fate{Runs: true}},
+		"its process is gone":  {state: effectRunning, owner: other, alive: map[string]string{other: "dead"}},
+		"its lease is over":    {state: effectRunning, owner: other},
+		"asked for from here":  {state: effectRunning, owner: other, flies: true},
+		"not at it any more":   {state: effectRunning},
+		"broke off":            {state: effectUnknown},
+		"broke off, kept late": {state: effectUnknown, flies: true},
+		"ended":                {state: effectDone, want: Fate{Ended: true}},
+		"ended elsewhere":      {state: effectDone, owner: other, want: Fate{Ended: true}},
+		"nothing kept":         {none: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &shelf{alive: tt.alive}
+				r := newRig(t, tool{}, func(c *Config) {
+					c.Effects, c.Process = s, "p1"
+					c.Dead = func(process string) bool { return process == "dead" }
+				})
+				call := callOf("write", `{"text":"a"}`)
+				call.Key = "k"
+				key := store.Key("effect", effectScope(call, "k"))
+				if !tt.none {
+					s.key = key
+					s.value = effect{State: tt.state, ID: "e1", Owner: tt.owner, Began: time.Now(), Result: &capability.Result{Handle: "r1"}}
+					if tt.owner == mine {
+						s.value.Owner = r.me
+					}
+				}
+				if tt.flies {
+					c := &claim{key: key}
+					if err := r.takeOff(t.Context(), c); err != nil {
+						t.Fatal(err)
+					}
+					defer r.land(c)
+				}
+				got, ok, err := r.Fate(t.Context(), call)
+				if err != nil || ok == tt.none {
+					t.Fatalf("Fate() = %+v, %v, %v, want one: %v", got, ok, err, !tt.none)
+				}
+				if tt.none {
+					return
+				}
+				if got.Runs != tt.want.Runs || got.Ended != tt.want.Ended || got.Effect != "e1" || got.Began.IsZero() {
+					t.Errorf("Fate() = %+v, want runs %v, ended %v", got, tt.want.Runs, tt.want.Ended)
+				}
+				if got.Ended != (got.Result.Handle == "r1") {
+					t.Errorf("Fate() = %+v, want a result where it has ended", got)
+				}
+			})
+		})
+	}
+}
+
+// TestFateOfACallHere: a call that is blocked in this Runner runs, and has
+// ended once it has.
+func TestFateOfACallHere(t *testing.T) {
+	release, begun := make(chan struct{}), make(chan struct{})
+	x := tool{invoke: func(context.Context, capability.Call) (capability.Result, error) {
+		close(begun)
+		<-release
+		return capability.Result{Parts: []capability.Part{{Text: "paid"}}}, nil
+	}}
+	r := keyed(t, openStore(t), "k", x, nil)
+	call := callOf("write", `{"text":"a"}`)
+	if f, ok, err := r.Fate(t.Context(), call); ok || err != nil {
+		t.Fatalf("Fate() before the call = %+v, %v, %v, want nothing", f, ok, err)
+	}
+	ended := make(chan error, 1)
+	go func() { _, err := r.Invoke(t.Context(), call); ended <- err }()
+	<-begun
+	if f, ok, err := r.Fate(t.Context(), call); !ok || err != nil || !f.Runs || f.Ended || f.Effect == "" {
+		t.Errorf("Fate() of a call that runs = %+v, %v, %v, want that it runs", f, ok, err)
+	}
+	close(release)
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	f, ok, err := r.Fate(t.Context(), call)
+	if !ok || err != nil || f.Runs || !f.Ended || len(f.Result.Parts) != 1 || f.Result.Parts[0].Text != "paid" {
+		t.Errorf("Fate() of a call that has ended = %+v, %v, %v, want its result", f, ok, err)
+	}
+}

@@ -1,0 +1,183 @@
+package auth
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestDecides: whoever comes by a browser or with the owner's token decides;
+// what comes with the token for agents does not, whatever it shows besides, and
+// is no operator.
+func TestDecides(t *testing.T) {
+	tokens := open(t)
+	on, last := guarded(t, Config{Tokens: tokens, Loopback: true, Origins: []string{"https://tools.example"}})
+	off, lastOff := guarded(t, Config{Off: true, Loopback: true, Origins: []string{"https://tools.example"}})
+	bearer := func(token string) []string { return []string{"Authorization", "Bearer " + token} }
+	agent, own, start := tokens.Agent().Reveal(), tokens.Token().Reveal(), tokens.start.Reveal()
+	cookie := []string{"Cookie", entered(t, on, tokens)}
+	ours, listed := []string{"Origin", "http://localhost"}, []string{"Origin", "https://tools.example"}
+	for _, tt := range []struct {
+		name              string
+		h                 http.Handler
+		last              *passed
+		headers           []string
+		decides, operator bool
+	}{
+		{"the owner's token", on, last, bearer(own), true, true},
+		{"that of the start", on, last, bearer(start), true, true},
+		{"a cookie", on, last, slices.Concat(cookie, ours), true, true},
+		{"the owner's, from another site", on, last, slices.Concat(bearer(own), listed), true, true},
+		{"an agent's", on, last, bearer(agent), false, false},
+		{"an agent's as a key", on, last, []string{"X-Api-Key", agent}, false, false},
+		{"an agent's as the other key", on, last, []string{"Api-Key", agent}, false, false},
+		{"an agent's, from our page", on, last, slices.Concat(bearer(agent), ours), false, false},
+		{"an agent's beside a cookie", on, last, slices.Concat(bearer(agent), cookie, ours), false, false},
+		{"an agent's beside the owner's", on, last, slices.Concat(bearer(own), []string{"X-Api-Key", agent}), false, false},
+		{"the owner's behind an agent's", on, last, slices.Concat(bearer(agent), []string{"Api-Key", own}), false, false},
+		{"off", off, lastOff, nil, true, true},
+		{"off, from our page", off, lastOff, ours, true, true},
+		{"off, from another site", off, lastOff, listed, false, false},
+	} {
+		*tt.last = passed{}
+		w := ask(tt.h, "POST", "/api/v1/invoke", "localhost", tt.headers...)
+		who := tt.last.who
+		if w.Code != 204 || who.Decides != tt.decides || who.Operator != tt.operator || who.Principal.ID != owner().Principal.ID || who.Principal.Tenant != owner().Principal.Tenant {
+			t.Errorf("%s = %d by %+v, want the owner, who decides: %v, operator: %v", tt.name, w.Code, who, tt.decides, tt.operator)
+		}
+		if strings.Contains(tt.name, "agent") && (who.Person || who.SignedIn) {
+			t.Errorf("%s is a person's: %+v", tt.name, who)
+		}
+	}
+}
+
+// TestTwoOfOneHeader: with a header that comes twice nobody is let in, whatever
+// the others say: else an agent's token could be among its values.
+func TestTwoOfOneHeader(t *testing.T) {
+	tokens := open(t)
+	h, _ := guarded(t, Config{Tokens: tokens, Loopback: true})
+	agent, own := tokens.Agent().Reveal(), tokens.Token().Reveal()
+	for _, headers := range [][]string{
+		{"Authorization", "Bearer " + own, "X-Api-Key", agent, "X-Api-Key", own},
+		{"Authorization", "Bearer " + own, "Api-Key", agent, "Api-Key", agent},
+		{"Authorization", "Bearer " + agent, "Authorization", "Bearer " + own, "X-Api-Key", own},
+		{"X-Api-Key", own, "X-Api-Key", own},
+	} {
+		if w := ask(h, "GET", "/api", "localhost", headers...); w.Code != 401 {
+			t.Errorf("%v = %d, want 401", headers, w.Code)
+		}
+	}
+}
+
+// TestKnown: what lies in the folder is found, and nothing is made.
+func TestKnown(t *testing.T) {
+	dir := t.TempDir()
+	if got := Known(dir); len(got) != 0 {
+		t.Errorf("Known(an empty folder) = %d tokens", len(got))
+	}
+	if left, _ := os.ReadDir(dir); len(left) != 0 {
+		t.Errorf("Known made %v", left)
+	}
+	tokens, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, all := Known(dir), tokens.All()
+	if len(got) != 2 || len(all) != 3 || got[0].Reveal() != all[0].Reveal() || got[1].Reveal() != all[1].Reveal() || all[2].Reveal() != tokens.start.Reveal() {
+		t.Errorf("Known = %d of %d tokens, want the two of the files", len(got), len(all))
+	}
+}
+
+// TestAgentSignsNobodyIn: no browser gets a cookie for an agent's token.
+func TestAgentSignsNobodyIn(t *testing.T) {
+	tokens := open(t)
+	h, _ := guarded(t, Config{Tokens: tokens, Loopback: true})
+	agent := tokens.Agent().Reveal()
+	form := httptest.NewRequest("POST", SignInPath, strings.NewReader("token="+agent))
+	form.Host = "localhost"
+	form.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	form.Header.Set("Origin", "http://localhost")
+	posted := httptest.NewRecorder()
+	h.ServeHTTP(posted, form)
+	for name, w := range map[string]*httptest.ResponseRecorder{"the form": posted, "the address": ask(h, "GET", "/?token="+agent, "localhost", browserHeaders("none")...)} {
+		if _, cookie := cookieOf(t, w); w.Code != 401 || cookie != "" || strings.Contains(w.Body.String(), agent) {
+			t.Errorf("%s with an agent's token = %d %v, want 401 and no cookie", name, w.Code, w.Header())
+		}
+		if !strings.Contains(w.Body.String(), "That token is for agents") {
+			t.Errorf("%s with an agent's token says %s, want that it is one", name, w.Body)
+		}
+	}
+}
+
+// TestAgentTokenIsRenewed: a new file voids the old token, and no cookie.
+func TestAgentTokenIsRenewed(t *testing.T) {
+	tokens := open(t)
+	first, _ := guarded(t, Config{Tokens: tokens, Loopback: true})
+	cookie := entered(t, first, tokens)
+	if err := os.Remove(tokens.AgentPath()); err != nil {
+		t.Fatal(err)
+	}
+	again, err := Open(tokens.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, _ := guarded(t, Config{Tokens: again, Loopback: true})
+	for _, tt := range []struct {
+		name, header, value string
+		want                int
+	}{
+		{"the old token", "X-Api-Key", tokens.Agent().Reveal(), 401},
+		{"the new one", "X-Api-Key", again.Agent().Reveal(), 204},
+		{"the owner's", "X-Api-Key", tokens.Token().Reveal(), 204},
+		{"a cookie", "Cookie", cookie, 204},
+	} {
+		if w := ask(h, "GET", "/api", "localhost", tt.header, tt.value); w.Code != tt.want {
+			t.Errorf("%s = %d, want %d", tt.name, w.Code, tt.want)
+		}
+	}
+}
+
+// TestAgentsDoNotSlowPeople: an agent that asks too often keeps nobody else who
+// works for the same principal from asking.
+func TestAgentsDoNotSlowPeople(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tokens := open(t)
+		h, _ := guarded(t, Config{Tokens: tokens, Loopback: true, Rate: Rate{Requests: 1, Burst: 3}})
+		code := func(token string) int {
+			return ask(h, "GET", "/api", "localhost", "Authorization", "Bearer "+token).Code
+		}
+		for code(tokens.Agent().Reveal()) == 204 {
+		}
+		if got := code(tokens.Token().Reveal()); got != 204 {
+			t.Errorf("the owner meanwhile = %d, want 204", got)
+		}
+		time.Sleep(time.Second)
+		if got := code(tokens.Agent().Reveal()); got != 204 {
+			t.Errorf("the agent a second later = %d, want 204", got)
+		}
+	})
+}
+
+// FuzzScoped: a scope is a whole word of one of its two claims.
+func FuzzScoped(f *testing.F) {
+	f.Add("openid ken.decide", "")
+	f.Add("ken.decide2", "x")
+	f.Add("", "ken.decide")
+	f.Fuzz(func(t *testing.T, text, item string) {
+		want := slices.Contains(strings.Fields(text), DecideScope)
+		if got := scoped(map[string]any{"scope": text}, DecideScope); got != want {
+			t.Errorf("scoped(scope %q) = %v, want %v", text, got, want)
+		}
+		if got := scoped(map[string]any{"scp": []any{text, item, 7, nil}}, DecideScope); got != (text == DecideScope || item == DecideScope) {
+			t.Errorf("scoped(scp [%q %q]) = %v", text, item, got)
+		}
+		if scoped(map[string]any{"scopes": DecideScope, "aud": DecideScope, item: map[string]any{text: true}}, DecideScope) {
+			t.Errorf("scoped takes other claims for a scope: %q %q", item, text)
+		}
+	})
+}

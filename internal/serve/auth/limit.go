@@ -1,0 +1,107 @@
+package auth
+
+import (
+	"net/http"
+	"net/netip"
+	"strconv"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+const (
+	burst  = 20              // failed attempts at once
+	refill = 2 * time.Second // for one more
+
+	mostKnown = 4096 // of whom, or of where from, the limits are remembered
+)
+
+// A Rate is how often one principal may ask. The zero Rate sets no limit.
+type Rate struct {
+	Requests float64 // a second, in the long run
+	Burst    int     // at once; zero: as many as in a second
+}
+
+// limits count what is asked and what fails. Whoever is forgotten because there
+// are too many begins anew.
+type limits struct {
+	rate     Rate
+	asked    *recent[asker, *rate.Limiter]
+	failures *recent[netip.Prefix, *rate.Limiter]
+
+	// codes are those that an issuer refused. What is no login of ours counts
+	// only as a failure: it must not keep those who do log in away.
+	codes *recent[netip.Prefix, *rate.Limiter]
+}
+
+// An asker is a principal as the limits tell them apart. Those who decide are
+// counted beside their agents: a busy one must not keep a person from saying no.
+type asker struct {
+	tenant, id string
+	decides    bool
+}
+
+func newLimits(r Rate) *limits {
+	if r.Burst == 0 {
+		r.Burst = max(1, int(r.Requests))
+	}
+	return &limits{
+		rate: r, asked: newRecent[asker, *rate.Limiter](mostKnown),
+		failures: newRecent[netip.Prefix, *rate.Limiter](mostKnown), codes: newRecent[netip.Prefix, *rate.Limiter](mostKnown),
+	}
+}
+
+// wait says how long someone must wait before they may ask; zero is now, and
+// counts.
+func (l *limits) wait(who Identity) time.Duration {
+	if l.rate.Requests <= 0 {
+		return 0
+	}
+	limiter := l.asked.orMake(asker{who.Principal.Tenant, who.Principal.ID, who.Decides}, func() *rate.Limiter {
+		return rate.NewLimiter(rate.Limit(l.rate.Requests), l.rate.Burst)
+	})
+	now := time.Now()
+	reserved := limiter.ReserveN(now, 1)
+	wait := reserved.DelayFrom(now)
+	if wait > 0 {
+		reserved.CancelAt(now)
+	}
+	return wait
+}
+
+// failed reports whether one more failure from there is within its rate. The
+// right token is always let in: a stranger's failures do not lock anyone out,
+// they only stop being answered and logged one by one.
+func (l *limits) failed(r *http.Request) bool { return from(l.failures, r).Allow() }
+
+// miscoded counts a login of ours that the issuer did not confirm.
+func (l *limits) miscoded(r *http.Request) { from(l.codes, r).Allow() }
+
+// tired reports whether one more such login from there would be one too many.
+func (l *limits) tired(r *http.Request) bool { return from(l.codes, r).Tokens() < 1 }
+
+func from(counts *recent[netip.Prefix, *rate.Limiter], r *http.Request) *rate.Limiter {
+	return counts.orMake(whence(r.RemoteAddr), func() *rate.Limiter { return rate.NewLimiter(rate.Every(refill), burst) })
+}
+
+// whence gives the network that a request came from: of the newer addresses one
+// machine has a whole range. What a proxy says of others is not believed.
+func whence(remote string) netip.Prefix {
+	at, err := netip.ParseAddrPort(remote)
+	if err != nil {
+		return netip.Prefix{}
+	}
+	addr, bits := at.Addr().Unmap().WithZone(""), 32
+	if addr.Is6() {
+		bits = 64
+	}
+	p, err := addr.Prefix(bits)
+	if err != nil {
+		return netip.Prefix{}
+	}
+	return p
+}
+
+func retryAfter(w http.ResponseWriter, wait time.Duration) {
+	w.Header().Set("Retry-After", strconv.Itoa(int((wait+time.Second-1)/time.Second)))
+}

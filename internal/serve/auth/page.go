@@ -1,0 +1,92 @@
+package auth
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"html"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// style is all that the pages have for looks. They have no script.
+const style = `:root{color-scheme:light dark;--paper:#fff;--ink:#1b1f24;--soft:#57606a;--line:#8c959f;--deed:#0a58ca;--on:#fff;--bad:#b3261e}
+@media (prefers-color-scheme:dark){:root{--paper:#14171b;--ink:#e6e9ed;--soft:#a3adb8;--line:#6b7683;--deed:#8ab8ff;--on:#0b0d10;--bad:#ff9d94}}
+*{box-sizing:border-box}
+body{margin:0;min-height:100vh;display:grid;place-items:center;padding:1rem;background:var(--paper);color:var(--ink);font:1rem/1.5 system-ui,sans-serif}
+main{width:100%;max-width:26rem}
+h1{font-size:1.5rem;margin:0 0 .5rem}
+p{color:var(--soft);margin:0 0 1rem}
+.bad{color:var(--bad);font-weight:600}
+label{display:block;font-weight:600;margin-bottom:.25rem}
+input,button,.deed{width:100%;font:inherit;padding:.7rem .8rem;border-radius:.5rem;border:1px solid var(--line)}
+input{background:var(--paper);color:var(--ink);margin-bottom:.75rem}
+button,.deed{display:block;background:var(--deed);color:var(--on);border-color:var(--deed);font-weight:600;text-align:center;text-decoration:none;cursor:pointer}
+.deed{margin-bottom:1.25rem}
+:focus-visible{outline:3px solid var(--deed);outline-offset:2px}`
+
+// policyHeader lets the pages use their own style and send their own form, and
+// nothing else.
+func policyHeader() string {
+	sum := sha256.Sum256([]byte(style))
+	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) +
+		"'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+}
+
+// signInPage asks a person to sign in. say is what went wrong before. It does
+// not tell a stranger where on this machine the token is.
+func (g *guard) signInPage(w http.ResponseWriter, r *http.Request, status int, say string) {
+	// With no-referrer a browser would not say where the form comes from. Other
+	// sites are told nothing all the same.
+	w.Header().Set("Referrer-Policy", "same-origin")
+	var b strings.Builder
+	b.WriteString("<h1>Sign in to Ken</h1>\n")
+	if say != "" {
+		b.WriteString(`<p class="bad" role="alert">` + html.EscapeString(say) + "</p>\n")
+	}
+	if g.issuer != nil {
+		to := LoginPath
+		if next := local(r.URL.RequestURI()); r.Method == http.MethodGet && next != "/" && !entering(r) {
+			to += "?next=" + url.QueryEscape(next)
+		}
+		b.WriteString(`<a class="deed" href="` + html.EscapeString(to) + `">Sign in with ` + html.EscapeString(g.issuer.Name) + "</a>\n")
+	}
+	b.WriteString(`<p id="how">Ken prints a link when it starts: open it, and this browser is signed in. Or paste the token from that link, or the one in Ken's state folder, here.</p>
+<form method="post" action="` + SignInPath + `">
+<label for="token">Token</label>
+<input id="token" name="` + tokenParam + `" type="password" autocomplete="off" autocapitalize="none" spellcheck="false" required aria-describedby="how">
+<button type="submit">Sign in</button>
+</form>
+`)
+	page(w, status, "Sign in to Ken", "", b.String())
+}
+
+// land leads a browser on to a path of ours. Unlike a redirect, the next step
+// begins at this site, so it comes with our cookie.
+func land(w http.ResponseWriter, path, title string) {
+	to := html.EscapeString(path)
+	page(w, http.StatusOK, title, `<meta http-equiv="refresh" content="0;url=`+to+`">`,
+		"<h1>"+html.EscapeString(title)+"</h1>\n<p><a href=\""+to+"\">Go on</a></p>\n")
+}
+
+func page(w http.ResponseWriter, status int, title, head, body string) {
+	h := w.Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Cache-Control", "no-store")
+	h.Set("Content-Security-Policy", policyHeader())
+	w.WriteHeader(status)
+	_, _ = w.Write([]byte(`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+` + head + `<title>` + html.EscapeString(title) + `</title>
+<style>` + style + `</style>
+</head>
+<body>
+<main>
+` + body + `</main>
+</body>
+</html>
+`)) // the client is gone; there is nobody to tell
+}

@@ -1,0 +1,721 @@
+package auth
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// cookieOf gives the cookie that an answer sets, as a request has it.
+func cookieOf(t testing.TB, w *httptest.ResponseRecorder) (*http.Cookie, string) {
+	t.Helper()
+	var found *http.Cookie
+	for _, c := range w.Result().Cookies() {
+		if strings.Contains(c.Name, loginKind) {
+			continue
+		}
+		if found != nil {
+			t.Fatalf("two cookies are set: %v", w.Header())
+		}
+		found = c
+	}
+	if found == nil {
+		return nil, ""
+	}
+	return found, found.Name + "=" + found.Value
+}
+
+// browserHeaders are those of a person's browser that goes to an address.
+func browserHeaders(site string, more ...string) []string {
+	return append([]string{"Accept", "text/html,application/xhtml+xml", "Sec-Fetch-Site", site, "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document"}, more...)
+}
+
+// entered signs a browser in by the link.
+func entered(t testing.TB, h http.Handler, tokens *Tokens) string {
+	t.Helper()
+	u, err := url.Parse(tokens.Link("http://localhost:7777"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := ask(h, "GET", u.RequestURI(), u.Host, browserHeaders("none")...)
+	_, cookie := cookieOf(t, w)
+	if w.Code != 303 || w.Header().Get("Location") != "/" || cookie == "" {
+		t.Fatalf("GET of the link = %d %v, want 303 to / with a cookie", w.Code, w.Header())
+	}
+	return cookie
+}
+
+func TestLink(t *testing.T) {
+	tokens := open(t)
+	h, last := guarded(t, Config{Tokens: tokens, Loopback: true})
+	for _, base := range []string{"http://127.0.0.1:7777", "http://127.0.0.1:7777/", "http://127.0.0.1:7777/?x=1#y"} {
+		if got, want := tokens.Link(base), "http://127.0.0.1:7777/?token="+tokens.start.Reveal(); got != want {
+			t.Errorf("Link(%s) = %s, want %s", base, got, want)
+		}
+	}
+	if strings.Contains(tokens.Link("http://localhost"), tokens.Token().Reveal()) {
+		t.Error("Link shows the token of the file")
+	}
+	for _, token := range []string{tokens.start.Reveal(), tokens.Token().Reveal()} {
+		for range 2 { // it works in any browser, as often as it is opened
+			w := ask(h, "GET", "/?token="+token, "127.0.0.1:7777", browserHeaders("none")...)
+			c, cookie := cookieOf(t, w)
+			if w.Code != 303 || w.Header().Get("Location") != "/" || w.Header().Get("Referrer-Policy") != "no-referrer" || w.Header().Get("Cache-Control") != "no-store" || strings.Contains(w.Body.String(), token) {
+				t.Fatalf("GET /?token= = %d %v %s, want 303 to / without it", w.Code, w.Header(), w.Body)
+			}
+			if !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Path != "/" || c.Domain != "" || c.Secure || c.MaxAge != int(browserLife.Seconds()) {
+				t.Errorf("the cookie is %v", c)
+			}
+			want := owner()
+			want.SignedIn, want.Person = true, true
+			if w := ask(h, "GET", "/api", "localhost", "Cookie", cookie); w.Code != 204 || !reflect.DeepEqual(last.who, want) {
+				t.Errorf("with the cookie = %d by %v, want 204 by %v", w.Code, last.who, want)
+			}
+		}
+	}
+
+	// From a page of another site, the cookie would not come with a redirect.
+	w := ask(h, "GET", "/?token="+tokens.start.Reveal(), "localhost", browserHeaders("cross-site")...)
+	if _, cookie := cookieOf(t, w); w.Code != 200 || cookie == "" || !strings.Contains(w.Body.String(), `content="0;url=/"`) {
+		t.Errorf("the link on another site = %d %s", w.Code, w.Body)
+	}
+	w = ask(h, "GET", "/", "localhost", browserHeaders("cross-site")...)
+	if _, cookie := cookieOf(t, w); w.Code != 200 || cookie != "" || !strings.Contains(w.Body.String(), `content="0;url=/"`) {
+		t.Errorf("a link to the page on another site = %d %s", w.Code, w.Body)
+	}
+	if w = ask(h, "GET", "/", "localhost", browserHeaders("same-origin")...); w.Code != 401 {
+		t.Errorf("what it leads to, without a cookie = %d, want 401", w.Code)
+	}
+
+	// The token is looked at in no other address, and never twice.
+	right := tokens.start.Reveal()
+	for _, tt := range []struct {
+		method, target string
+		page           bool
+	}{
+		{"GET", "/?token=" + random(32), true}, {"GET", "/?token=", true}, {"GET", "/?token=" + right + "&token=" + right, true}, {"GET", "/?token=" + right[:42], true},
+		{"POST", "/?token=" + right, false}, {"GET", "/api?token=" + right, false}, {"GET", "//?token=" + right, false}, {"GET", "/index.html?token=" + right, false},
+		{"POST", SignInPath + "?token=" + right, false},
+	} {
+		h.(*guard).limits = newLimits(Rate{})
+		w := ask(h, tt.method, tt.target, "localhost", "Content-Type", "application/x-www-form-urlencoded", "Sec-Fetch-Site", "same-origin")
+		if _, cookie := cookieOf(t, w); w.Code != 401 || cookie != "" {
+			t.Errorf("%s %s = %d %v, want 401 without a cookie", tt.method, tt.target, w.Code, w.Header())
+		}
+		if isPage := strings.Contains(w.Body.String(), "<form"); tt.page && !isPage {
+			t.Errorf("%s %s = %s, want a page", tt.method, tt.target, w.Body)
+		}
+	}
+
+	if w := ask(h, "HEAD", "/?token="+right, "localhost"); w.Code != 204 || strings.Contains(last.URL.String()+last.RequestURI, right) || !reflect.DeepEqual(last.who, Identity{}) {
+		t.Errorf("HEAD of the link = %d of %v by %v, want 204 without the token by nobody", w.Code, last.URL, last.who)
+	}
+
+	again, err := Open(filepath.Dir(tokens.Path()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	later, _ := guarded(t, Config{Tokens: again, Loopback: true})
+	if w := ask(later, "GET", "/?token="+right, "localhost"); w.Code != 401 {
+		t.Errorf("the link after a restart = %d, want 401", w.Code)
+	}
+}
+
+// TestOff: with no token asked for, everything is the owner's, and an old link
+// leaves nothing in the address.
+func TestOff(t *testing.T) {
+	h, last := guarded(t, Config{Off: true, Loopback: true})
+	for _, target := range []string{"/", "/api", "/healthz", LogoutPath} {
+		if w := ask(h, "GET", target, "localhost"); w.Code != 204 || !reflect.DeepEqual(last.who, owner()) {
+			t.Errorf("GET %s = %d by %v, want 204 by the owner", target, w.Code, last.who)
+		}
+	}
+	if w := ask(h, "GET", "/?token=x", "localhost"); w.Code != 303 || w.Header().Get("Location") != "/" {
+		t.Errorf("GET /?token=x = %d %v, want 303 to /", w.Code, w.Header())
+	}
+}
+
+// TestPerson: only a browser that a page of ours makes ask is a person's.
+func TestPerson(t *testing.T) {
+	tokens := open(t)
+	on, last := guarded(t, Config{Tokens: tokens, Loopback: true, Origins: []string{"https://tools.example"}})
+	off, lastOff := guarded(t, Config{Off: true, Loopback: true, Origins: []string{"https://tools.example"}})
+	bearer, cookie := []string{"Authorization", "Bearer " + tokens.Token().Reveal()}, []string{"Cookie", entered(t, on, tokens)}
+	ours, listed := []string{"Origin", "http://localhost"}, []string{"Origin", "https://tools.example"}
+	for _, tt := range []struct {
+		name    string
+		h       http.Handler
+		last    *passed
+		headers []string
+		want    bool
+	}{
+		{"a token", on, last, bearer, false},
+		{"a token, from our page", on, last, slices.Concat(bearer, ours), false},
+		{"a token beside a cookie", on, last, slices.Concat(bearer, cookie, ours), false},
+		{"a token, from another site", on, last, slices.Concat(bearer, listed), false},
+		{"a cookie", on, last, slices.Concat(cookie, ours), true},
+		{"off", off, lastOff, nil, false},
+		{"off, from our page", off, lastOff, ours, true},
+		{"off, from our page by the other header", off, lastOff, []string{"Sec-Fetch-Site", "same-origin"}, true},
+		{"off, from another site", off, lastOff, listed, false},
+	} {
+		if w := ask(tt.h, "POST", "/api/v1/invoke", "localhost", tt.headers...); w.Code != 204 || tt.last.who.Person != tt.want {
+			t.Errorf("%s: %d, a person: %v, want %v", tt.name, w.Code, tt.last.who.Person, tt.want)
+		}
+	}
+}
+
+// TestStill: what let somebody in is known to hold no more.
+func TestStill(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tokens := open(t)
+		h, last := guarded(t, Config{Tokens: tokens, Loopback: true})
+		came := func(headers ...string) Identity {
+			t.Helper()
+			if w := ask(h, "GET", "/api", "localhost", headers...); w.Code != 204 {
+				t.Fatalf("GET /api = %d %s", w.Code, w.Body)
+			}
+			return Identity{Still: last.still}
+		}
+		out, ends := entered(t, h, tokens), entered(t, h, tokens)
+		owner, leaves, stays := came("Authorization", "Bearer "+tokens.Token().Reveal()), came("Cookie", out), came("Cookie", ends)
+		ctx, cancel := leaves.While(t.Context())
+		defer cancel()
+		time.Sleep(time.Hour)
+		if ctx.Err() != nil || !leaves.Still() {
+			t.Error("a cookie that is good does not hold")
+		}
+		ask(h, "POST", LogoutPath, "localhost", "Cookie", out, "Origin", "http://localhost")
+		if leaves.Still() || !stays.Still() {
+			t.Errorf("after a sign-out it holds: %v, another's: %v; want false, true", leaves.Still(), stays.Still())
+		}
+		time.Sleep(5 * time.Second)
+		if ctx.Err() == nil {
+			t.Error("five seconds after a sign-out the context has not ended")
+		}
+		time.Sleep(browserLife)
+		if stays.Still() {
+			t.Error("a cookie holds after its end")
+		}
+		token := before(time.Now().Add(time.Hour))
+		time.Sleep(time.Hour - 1)
+		if !token() {
+			t.Error("an issuer's token does not hold before its end")
+		}
+		time.Sleep(time.Nanosecond)
+		if token() {
+			t.Error("an issuer's token holds at its end")
+		}
+		if owner.Still != nil {
+			t.Error("the owner's token has an end")
+		}
+	})
+}
+
+// TestRestart: a cookie outlives the process, and not the token file.
+func TestRestart(t *testing.T) {
+	tokens := open(t)
+	first, _ := guarded(t, Config{Tokens: tokens, Loopback: true})
+	cookie := entered(t, first, tokens)
+	again, err := Open(filepath.Dir(tokens.Path()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, _ := guarded(t, Config{Tokens: again, Loopback: true})
+	if w := ask(second, "GET", "/", "localhost", "Cookie", cookie); w.Code != 204 {
+		t.Errorf("after a restart = %d, want 204", w.Code)
+	}
+	if err := os.Remove(tokens.Path()); err != nil {
+		t.Fatal(err)
+	}
+	fresh, err := Open(filepath.Dir(tokens.Path()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	third, _ := guarded(t, Config{Tokens: fresh, Loopback: true})
+	_, value, _ := strings.Cut(cookie, "=")
+	for _, name := range []string{cookie, third.(*guard).jar.name("", false) + "=" + value} {
+		if w := ask(third, "GET", "/", "localhost", "Cookie", name); w.Code != 401 {
+			t.Errorf("with a new token file = %d, want 401", w.Code)
+		}
+	}
+	if third.(*guard).jar.suffix == first.(*guard).jar.suffix {
+		t.Error("two token files have one cookie")
+	}
+}
+
+func TestCookieLife(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tokens := open(t)
+		h, _ := guarded(t, Config{Tokens: tokens, Loopback: true})
+		cookie := entered(t, h, tokens)
+		get := func(target string) (int, string) {
+			w := ask(h, "GET", target, "localhost", "Cookie", cookie)
+			_, renewed := cookieOf(t, w)
+			return w.Code, renewed
+		}
+		time.Sleep(browserLife / 2)
+		if code, renewed := get("/"); code != 204 || renewed != "" {
+			t.Errorf("after half of its life = %d %q, want 204 and no other", code, renewed)
+		}
+		time.Sleep(time.Second)
+		if code, renewed := get("/assets/x.js"); code != 204 || renewed != "" {
+			t.Errorf("a file, which may be cached = %d %q, want 204 and no other", code, renewed)
+		}
+		old := cookie
+		for _, target := range []string{"/", "/api/v1/me"} {
+			code, renewed := get(target)
+			if code != 204 || renewed == "" || renewed == old {
+				t.Fatalf("GET %s after more than half of its life = %d %q, want 204 and another cookie", target, code, renewed)
+			}
+			cookie = renewed
+			time.Sleep(browserLife/2 + time.Second)
+		}
+		if w := ask(h, "GET", "/", "localhost", "Cookie", old); w.Code != 401 {
+			t.Errorf("the first cookie after its life = %d, want 401", w.Code)
+		} else {
+			wantProblem(t, w, "expired-token")
+		}
+
+		// Renewing ends too.
+		for began := time.Now(); time.Since(began) < 2*longestLife; time.Sleep(browserLife/2 + time.Minute) {
+			code, renewed := get("/")
+			if code == 401 {
+				if gone := time.Since(began); gone < longestLife-2*browserLife {
+					t.Errorf("the renewed cookie ended after %v", gone)
+				}
+				return
+			}
+			if renewed != "" {
+				cookie = renewed
+			}
+		}
+		t.Error("the renewed cookie has no end")
+	})
+}
+
+func TestLogout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tokens := open(t)
+		h, _ := guarded(t, Config{Tokens: tokens, Loopback: true})
+		cookie, other := entered(t, h, tokens), entered(t, h, tokens)
+		time.Sleep(browserLife/2 + time.Second)
+		_, renewed := cookieOf(t, ask(h, "GET", "/", "localhost", "Cookie", cookie))
+
+		if w := ask(h, "POST", LogoutPath, "localhost", "Cookie", cookie); w.Code != 403 {
+			t.Errorf("a sign-out from nowhere = %d, want 403", w.Code)
+		}
+		if w := ask(h, "GET", LogoutPath, "localhost", "Cookie", cookie); w.Code != 204 || len(w.Result().Cookies()) > 1 {
+			t.Errorf("GET %s = %d %v, want it to be no sign-out", LogoutPath, w.Code, w.Header())
+		}
+		w := ask(h, "POST", LogoutPath, "localhost", "Cookie", cookie, "Origin", "http://localhost")
+		if c, _ := cookieOf(t, w); w.Code != 204 || c == nil || c.MaxAge >= 0 || c.Value != "" {
+			t.Errorf("POST %s = %d %v, want the cookie taken away", LogoutPath, w.Code, w.Header())
+		}
+		for name, gone := range map[string]string{"the cookie": cookie, "the one it was renewed to": renewed} {
+			if w := ask(h, "GET", "/api", "localhost", "Cookie", gone); w.Code != 401 {
+				t.Errorf("%s after signing out = %d, want 401", name, w.Code)
+			}
+		}
+		if w := ask(h, "GET", "/api", "localhost", "Cookie", other); w.Code != 204 {
+			t.Errorf("another browser's cookie then = %d, want 204", w.Code)
+		}
+		if w := ask(h, "POST", LogoutPath, "localhost", browserHeaders("same-origin")...); w.Code != 303 {
+			t.Errorf("a form that signs out = %d, want 303", w.Code)
+		}
+		// As long as a copy could live, it is remembered.
+		time.Sleep(browserLife - time.Second)
+		if w := ask(h, "GET", "/api", "localhost", "Cookie", renewed); w.Code != 401 {
+			t.Errorf("the renewed cookie much later = %d, want 401", w.Code)
+		}
+	})
+}
+
+// TestVoidsAreBounded: too many sign-outs sign everybody out rather than let one
+// back in.
+func TestVoidsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var v voids
+		given := time.Now().Unix()
+		for i := range mostVoid {
+			v.add(strconv.Itoa(i), time.Now().Add(time.Hour))
+		}
+		if !v.has("0", given, time.Now()) || v.has("other", given, time.Now()) {
+			t.Fatal("voids has not what was added, or more")
+		}
+		time.Sleep(2 * time.Second)
+		v.add("last", time.Now().Add(time.Hour))
+		for _, s := range []string{"0", "last", "other"} {
+			if !v.has(s, given, time.Now()) {
+				t.Errorf("voids lets %s back in when it is full", s)
+			}
+		}
+		if v.has("fresh", time.Now().Unix()+1, time.Now()) || len(v.until) > mostVoid {
+			t.Errorf("voids has %d and those given later", len(v.until))
+		}
+		time.Sleep(2 * time.Hour)
+		for i := range 2 * mostVoid {
+			v.add(strconv.Itoa(i), time.Now()) // over at once
+		}
+		if len(v.until) > mostVoid || v.has("fresh", time.Now().Unix(), time.Now()) {
+			t.Errorf("voids keeps %d that are over", len(v.until))
+		}
+	})
+}
+
+func TestCSRF(t *testing.T) {
+	tokens := open(t)
+	h, _ := guarded(t, Config{Tokens: tokens, Loopback: true, Origins: []string{"https://tools.example"}})
+	cookie := entered(t, h, tokens)
+	for _, tt := range []struct {
+		method  string
+		headers []string
+		want    int
+	}{
+		{"GET", nil, 204}, {"HEAD", nil, 204},
+		{"POST", nil, 403}, {"PUT", nil, 403}, {"PATCH", nil, 403}, {"DELETE", nil, 403}, {"OPTIONS", nil, 403},
+		{"POST", []string{"Origin", "http://localhost:7777"}, 204}, {"DELETE", []string{"Sec-Fetch-Site", "same-origin"}, 204},
+		{"POST", []string{"Origin", "http://localhost:7777", "Sec-Fetch-Site", "same-origin"}, 204},
+		{"POST", []string{"Sec-Fetch-Site", "none"}, 403}, {"POST", []string{"Sec-Fetch-Site", "same-site"}, 403}, {"POST", []string{"Sec-Fetch-Site", "cross-site"}, 403},
+		{"POST", []string{"Origin", "null"}, 403}, {"POST", []string{"Origin", ""}, 403}, {"POST", []string{"Origin", "http://localhost:7778"}, 403}, {"POST", []string{"Origin", "https://evil.example"}, 403},
+		{"POST", []string{"Origin", "http://localhost:7777", "Sec-Fetch-Site", "cross-site"}, 403},
+		{"GET", []string{"Origin", "https://tools.example"}, 401}, {"POST", []string{"Origin", "https://tools.example"}, 401},
+		{"POST", []string{"Authorization", "Bearer " + tokens.Token().Reveal()}, 204},
+		{"GET", []string{"Authorization", "Bearer x"}, 401},
+	} {
+		w := ask(h, tt.method, "/api/v1/x", "localhost:7777", append([]string{"Cookie", cookie}, tt.headers...)...)
+		if w.Code != tt.want {
+			t.Errorf("%s with the cookie and %v = %d, want %d", tt.method, tt.headers, w.Code, tt.want)
+		}
+		if w.Code == 403 {
+			wantProblem(t, w, "wrong-origin")
+		}
+	}
+}
+
+func TestSignIn(t *testing.T) {
+	tokens := open(t)
+	h, _ := guarded(t, Config{Tokens: tokens, Loopback: true, Origins: []string{"https://tools.example"}})
+	post := func(body string, headers ...string) *httptest.ResponseRecorder {
+		r := httptest.NewRequest("POST", SignInPath, strings.NewReader(body))
+		r.Host = "localhost:7777"
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		for i := 0; i+1 < len(headers); i += 2 {
+			r.Header.Set(headers[i], headers[i+1])
+		}
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		return w
+	}
+	ours := []string{"Origin", "http://localhost:7777", "Sec-Fetch-Site", "same-origin", "Sec-Fetch-Mode", "navigate"}
+	for _, right := range []string{tokens.Token().Reveal(), tokens.start.Reveal()} {
+		w := post("token="+right, ours...)
+		if _, cookie := cookieOf(t, w); w.Code != 303 || w.Header().Get("Location") != "/" || cookie == "" {
+			t.Errorf("the form = %d %v, want 303 to / and a cookie", w.Code, w.Header())
+		}
+	}
+	right := tokens.Token().Reveal()
+	for _, tt := range []struct {
+		name, body string
+		headers    []string
+		want       int
+	}{
+		{"a wrong token", "token=" + random(32), ours, 401}, {"none", "", ours, 401}, {"two", "token=" + right + "&token=" + right, ours, 401},
+		{"from nowhere", "token=" + right, nil, 403}, {"from another site", "token=" + right, []string{"Origin", "https://evil.example"}, 403},
+		{"as JSON", `{"token":"` + right + `"}`, append([]string{"Content-Type", "application/json"}, ours...), 415},
+		{"a huge one", "token=" + strings.Repeat("x", 1<<20), ours, 400}, {"a broken one", "token=%zz", ours, 400},
+	} {
+		w := post(tt.body, tt.headers...)
+		if _, cookie := cookieOf(t, w); w.Code != tt.want || cookie != "" || strings.Contains(w.Body.String(), right) {
+			t.Errorf("%s = %d %v, want %d and no cookie", tt.name, w.Code, w.Header(), tt.want)
+		}
+		if w.Code == 401 && !strings.Contains(w.Body.String(), `role="alert"`) {
+			t.Errorf("%s = %s, want a page that says so", tt.name, w.Body)
+		}
+	}
+	w := post("token="+right, "Origin", "https://tools.example")
+	if _, cookie := cookieOf(t, w); w.Code != 401 || cookie != "" {
+		t.Errorf("from a listed site = %d %v, want 401 and no cookie", w.Code, w.Header())
+	}
+}
+
+func TestSignInPage(t *testing.T) {
+	tokens := open(t)
+	h, _ := guarded(t, Config{Tokens: tokens, Loopback: true, OIDC: &OIDCConfig{Issuer: "https://id.example", ClientID: "ken", Name: `A & <b>"Co"</b>`}})
+	w := ask(h, "GET", "/chat?a=&1", "localhost", browserHeaders("none")...)
+	body, head := w.Body.String(), w.Header()
+	if w.Code != 401 || head.Get("Content-Type") != "text/html; charset=utf-8" || head.Get("Cache-Control") != "no-store" || head.Get("WWW-Authenticate") != challenge {
+		t.Errorf("GET /chat of a browser = %d %v, want a page", w.Code, head)
+	}
+	_, after, _ := strings.Cut(body, "<style>")
+	inline, _, _ := strings.Cut(after, "</style>")
+	sum := sha256.Sum256([]byte(inline))
+	want := "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+	if got := head.Get("Content-Security-Policy"); got != want || inline == "" {
+		t.Errorf("the policy is %s, want %s", got, want)
+	}
+	// A form of a page with no-referrer has the origin null, which is refused.
+	if got := head.Get("Referrer-Policy"); got != "same-origin" {
+		t.Errorf("Referrer-Policy = %s, want same-origin", got)
+	}
+	for _, part := range []string{`<html lang="en">`, `name="viewport"`, `<label for="token">`, `<form method="post" action="/auth/signin">`, `href="/auth/login?next=%2Fchat%3Fa%3D%261"`, "A &amp; &lt;b&gt;"} {
+		if !strings.Contains(body, part) {
+			t.Errorf("the page lacks %s", part)
+		}
+	}
+	for _, part := range []string{"<script", "style=", "onclick", "<b>", tokens.Path(), filepath.Dir(tokens.Path()), tokens.start.Reveal(), `role="alert"`} {
+		if strings.Contains(body, part) {
+			t.Errorf("the page has %s", part)
+		}
+	}
+	for _, target := range []string{"/", "/?token=x", LoginPath + "x", "//evil.example/"} {
+		if body := ask(h, "GET", target, "localhost", browserHeaders("none")...).Body.String(); !strings.Contains(body, `href="/auth/login"`) {
+			t.Errorf("GET %s = %s, want a login that leads to /", target, body)
+		}
+	}
+	for name, headers := range map[string][]string{
+		"a script":                      {"Accept", "*/*", "Sec-Fetch-Site", "same-origin", "Sec-Fetch-Mode", "cors", "Sec-Fetch-Dest", "empty"},
+		"a script that wants HTML":      {"Accept", "text/html", "Sec-Fetch-Site", "same-origin", "Sec-Fetch-Mode", "cors"},
+		"a program":                     nil,
+		"a program with a token":        {"Accept", "text/html", "Authorization", "Bearer x"},
+		"a program that takes anything": {"Accept", "application/json, */*"},
+	} {
+		if w := ask(h, "GET", "/", "localhost", headers...); w.Code != 401 {
+			t.Errorf("%s = %d, want 401", name, w.Code)
+		} else {
+			wantProblem(t, w, "unauthorized")
+		}
+	}
+	plain, _ := guarded(t, Config{Tokens: tokens, Loopback: true})
+	if w := ask(plain, "GET", "/", "localhost", browserHeaders("none")...); strings.Contains(w.Body.String(), LoginPath) {
+		t.Error("the page offers an issuer where there is none")
+	}
+}
+
+func TestSecureCookie(t *testing.T) {
+	tokens := open(t)
+	proxied, _ := guarded(t, Config{Tokens: tokens, Hosts: []string{"ken.example"}})
+	local, _ := guarded(t, Config{Tokens: tokens, Loopback: true})
+	link := "/?token=" + tokens.start.Reveal()
+	for _, tt := range []struct {
+		name    string
+		h       http.Handler
+		headers []string
+		secure  bool
+	}{
+		{"plain", proxied, nil, false},
+		{"a proxy with TLS", proxied, []string{"X-Forwarded-Proto", "https"}, true},
+		{"a proxy without", proxied, []string{"X-Forwarded-Proto", "http"}, false},
+		{"two words", proxied, []string{"X-Forwarded-Proto", "https", "X-Forwarded-Proto", "http"}, false},
+		{"no proxy is expected", local, []string{"X-Forwarded-Proto", "https"}, false},
+	} {
+		w := ask(tt.h, "GET", link, "localhost", tt.headers...)
+		c, cookie := cookieOf(t, w)
+		if c == nil || c.Secure != tt.secure || strings.HasPrefix(c.Name, "__Host-") != tt.secure {
+			t.Fatalf("%s: the cookie is %v, want secure %v", tt.name, c, tt.secure)
+		}
+		if w := ask(tt.h, "GET", "/", "localhost", append([]string{"Cookie", cookie}, tt.headers...)...); w.Code != 204 {
+			t.Errorf("%s: with the cookie = %d, want 204", tt.name, w.Code)
+		}
+		if w := ask(tt.h, "GET", "/", "localhost", append([]string{"Cookie", "x" + cookie}, tt.headers...)...); w.Code != 401 {
+			t.Errorf("%s: with a cookie of another name = %d, want 401", tt.name, w.Code)
+		}
+	}
+}
+
+func TestHeaders(t *testing.T) {
+	tokens := open(t)
+	h, _ := guarded(t, Config{Tokens: tokens, Loopback: true, Origins: []string{"https://tools.example"}})
+	right := []string{"Authorization", "Bearer " + tokens.Token().Reveal()}
+	want := map[string]string{
+		"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "X-Frame-Options": "DENY",
+		"Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin",
+	}
+	for name, w := range map[string]*httptest.ResponseRecorder{
+		"let in": ask(h, "GET", "/api", "localhost", right...), "public": ask(h, "GET", "/healthz", "localhost"),
+		"refused": ask(h, "GET", "/api", "localhost"), "wrong host": ask(h, "GET", "/api", "evil.example"),
+	} {
+		for header, value := range want {
+			if got := w.Header().Get(header); got != value {
+				t.Errorf("%s: %s = %q, want %s", name, header, got, value)
+			}
+		}
+	}
+	w := ask(h, "GET", "/api", "localhost", append([]string{"Origin", "https://tools.example"}, right...)...)
+	if got := w.Header().Get("Cross-Origin-Resource-Policy"); w.Code != 204 || got != "" {
+		t.Errorf("for a listed site = %d, Cross-Origin-Resource-Policy %q, want none", w.Code, got)
+	}
+}
+
+func TestRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tokens := open(t)
+		h, _ := guarded(t, Config{Tokens: tokens, Loopback: true, Rate: Rate{Requests: 2, Burst: 5}})
+		right := []string{"Authorization", "Bearer " + tokens.Token().Reveal()}
+		count := func() (n int) {
+			for ask(h, "GET", "/api", "localhost", right...).Code == 204 {
+				n++
+			}
+			return n
+		}
+		if got := count(); got != 5 {
+			t.Errorf("%d requests at once, want 5", got)
+		}
+		w := ask(h, "GET", "/api", "localhost", right...)
+		if wantProblem(t, w, "too-many-requests"); w.Code != 429 || w.Header().Get("Retry-After") != "1" {
+			t.Errorf("one more = %d %v, want 429 and when to ask again", w.Code, w.Header())
+		}
+		if w := ask(h, "GET", "/healthz", "localhost"); w.Code != 204 {
+			t.Errorf("GET /healthz meanwhile = %d, want 204", w.Code)
+		}
+		time.Sleep(time.Second)
+		if got := count(); got != 2 {
+			t.Errorf("%d requests after a second, want 2", got)
+		}
+		// Others are not slowed down.
+		l := h.(*guard).limits
+		other := owner()
+		other.Principal.Tenant = "elsewhere"
+		if got := l.wait(other); got != 0 {
+			t.Errorf("another tenant's waits %v", got)
+		}
+		for i := range 3 * mostKnown {
+			l.wait(Identity{Principal: owner().Principal, Name: strconv.Itoa(i)})
+			other.Principal.ID = strconv.Itoa(i)
+			l.wait(other)
+		}
+		if n := len(l.asked.byKey); n > mostKnown || n != l.asked.order.Len() {
+			t.Errorf("%d principals are remembered, want up to %d", n, mostKnown)
+		}
+	})
+	free, _ := guarded(t, Config{Off: true, Loopback: true})
+	for range 1000 {
+		if w := ask(free, "GET", "/", "localhost"); w.Code != 204 {
+			t.Fatalf("without a rate = %d, want 204", w.Code)
+		}
+	}
+}
+
+// TestFailuresByAddress: one machine's failures are not another's.
+func TestFailuresByAddress(t *testing.T) {
+	h, _ := guarded(t, Config{Tokens: open(t), Loopback: true})
+	from := func(remote string) int {
+		r := httptest.NewRequest("GET", "/api", nil)
+		r.Host, r.RemoteAddr = "localhost", remote
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		return w.Code
+	}
+	for range burst {
+		from("[2001:db8::1]:9")
+	}
+	for remote, want := range map[string]int{
+		"[2001:db8::1]:10": 429, "[2001:db8::ffff]:9": 429, "[2001:db8:0:1::1]:9": 401, "192.0.2.9:1": 401, "": 401,
+	} {
+		if got := from(remote); got != want {
+			t.Errorf("from %s = %d, want %d", remote, got, want)
+		}
+	}
+}
+
+// FuzzCookie: no text but a sealed one opens, and a sealed one says what went in.
+func FuzzCookie(f *testing.F) {
+	tokens := open(f)
+	j := newJar(tokens)
+	t := newTicket()
+	t.Owner = true
+	good, err := j.seal(t)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(good, "ann", "acme")
+	f.Add("eyJvIjp0cnVlfQ.x", "", "")
+	f.Add(".", "a.b", "\x00")
+	f.Fuzz(func(t *testing.T, value, id, tenant string) {
+		if got, err := j.open(value); err == nil && value != good {
+			t.Fatalf("open(%q) = %v", value, got)
+		}
+		in := newTicket()
+		in.ID, in.Tenant, in.Roles = strings.ToValidUTF8(id, "?"), strings.ToValidUTF8(tenant, "?"), []string{strings.ToValidUTF8(value, "?")}
+		sealed, err := j.seal(in)
+		if err != nil {
+			return // too long
+		}
+		out, err := j.open(sealed)
+		if in.ID == "" {
+			if err == nil {
+				t.Fatalf("a ticket of nobody opens: %v", out)
+			}
+			return
+		}
+		if err != nil || !reflect.DeepEqual(in, out) {
+			t.Fatalf("open(seal(%v)) = %v, %v", in, out, err)
+		}
+		if at := strings.IndexByte(sealed, '.'); at > 0 {
+			swapped := []byte(sealed)
+			swapped[at/2] ^= 1
+			if _, err := j.open(string(swapped)); err == nil {
+				t.Fatalf("a changed cookie opens: %s", swapped)
+			}
+		}
+	})
+}
+
+func BenchmarkGuard(b *testing.B) {
+	tokens := open(b)
+	h, err := Guard(HandlerFunc(func(http.ResponseWriter, *http.Request, Identity) {}), Config{Tokens: tokens, Owner: owner(), Loopback: true})
+	if err != nil {
+		b.Fatal(err)
+	}
+	cookie := entered(b, h, tokens)
+	for name, header := range map[string][2]string{"bearer": {"Authorization", "Bearer " + tokens.Token().Reveal()}, "cookie": {"Cookie", cookie}} {
+		r := httptest.NewRequest("GET", "/mcp", nil)
+		r.Host = "127.0.0.1:7777"
+		r.Header.Set(header[0], header[1])
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, _, err := h.(*guard).who(r); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		b.Run(name+" whole", func(b *testing.B) {
+			w := httptest.NewRecorder()
+			b.ReportAllocs()
+			for b.Loop() {
+				h.ServeHTTP(w, r)
+			}
+			if w.Code != 200 {
+				b.Fatal(w.Code)
+			}
+		})
+	}
+}
+
+// TestLinksFromElsewhere: a link on another site opens a view of the page, and
+// nothing that answers with data.
+func TestLinksFromElsewhere(t *testing.T) {
+	g := &guard{Config: Config{Views: []string{"chat", "trail"}}}
+	for path, want := range map[string]bool{
+		"/": true, "/chat": true, "/chat/abc": true, "/trail/x:1?event=y": true, "/api/v1/me": false, "/mcp": false, "/chatter": false, "//chat": false, "chat": false,
+	} {
+		r := &http.Request{Method: "GET", URL: &url.URL{Path: strings.Split(path, "?")[0]}, Header: http.Header{
+			"Sec-Fetch-Site": {"cross-site"}, "Sec-Fetch-Mode": {"navigate"}, "Sec-Fetch-Dest": {"document"},
+		}}
+		if _, ok := g.site(r); ok != want {
+			t.Errorf("a link to %s from another site is let in: %v, want %v", path, ok, want)
+		}
+	}
+}

@@ -1,0 +1,189 @@
+package auth
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"ken/internal/store"
+)
+
+func openStore(t testing.TB) *store.Store {
+	t.Helper()
+	s, err := store.Open(t.Context(), "", t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+func put(t testing.TB, s *store.Store, key, value string) {
+	t.Helper()
+	var b store.Batch
+	b.PutFor(key, []byte(value), time.Hour)
+	if _, err := s.Apply(t.Context(), &b); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestSignOutsOutliveRestarts: a cookie that was signed out stays so when the
+// server starts again, and no other is touched.
+func TestSignOutsOutliveRestarts(t *testing.T) {
+	tokens, db := open(t), openStore(t)
+	cfg := Config{Tokens: tokens, Loopback: true, SignOuts: func() (*store.Store, error) { return db, nil }}
+	first, _ := guarded(t, cfg)
+	gone, stays := entered(t, first, tokens), entered(t, first, tokens)
+	if w := ask(first, "POST", LogoutPath, "localhost", "Cookie", gone, "Origin", "http://localhost"); w.Code != 204 {
+		t.Fatalf("POST %s = %d %s, want 204", LogoutPath, w.Code, w.Body)
+	}
+	again, err := Open(tokens.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Tokens = again
+	second, _ := guarded(t, cfg)
+	if w := ask(second, "GET", "/api", "localhost", "Cookie", gone); w.Code != 401 {
+		t.Errorf("a cookie that was signed out, after a restart = %d, want 401", w.Code)
+	}
+	if w := ask(second, "GET", "/api", "localhost", "Cookie", stays); w.Code != 204 {
+		t.Errorf("another after a restart = %d, want 204", w.Code)
+	}
+}
+
+// TestSignOutsOfAnotherStore: where the store is gone nobody knows what was signed
+// out, so no cookie of before counts; those that come after do, over restarts.
+func TestSignOutsOfAnotherStore(t *testing.T) {
+	tokens := open(t)
+	jar := newJar(tokens)
+	given := func(ago time.Duration) string {
+		c := newTicket()
+		c.Owner, c.Given = true, time.Now().Add(-ago).Unix()
+		value, err := jar.seal(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return jar.name("", false) + "=" + value
+	}
+	old := given(time.Minute)
+	db := openStore(t)
+	cfg := Config{Tokens: tokens, Loopback: true, SignOuts: func() (*store.Store, error) { return db, nil }}
+	h, _ := guarded(t, cfg)
+	if w := ask(h, "GET", "/api", "localhost", "Cookie", old); w.Code != 401 {
+		t.Errorf("a cookie from before the store = %d, want 401", w.Code)
+	}
+	fresh := entered(t, h, tokens)
+	for range 2 {
+		if w := ask(h, "GET", "/api", "localhost", "Cookie", fresh); w.Code != 204 {
+			t.Errorf("a cookie since = %d, want 204", w.Code)
+		}
+		h, _ = guarded(t, cfg)
+	}
+	// Of a store that was there before the cookie all count that it does not name.
+	put(t, db, store.Key("signin", "born"), `{"at":1}`)
+	h, _ = guarded(t, cfg)
+	if w := ask(h, "GET", "/api", "localhost", "Cookie", old); w.Code != 204 {
+		t.Errorf("a cookie of a store that stayed = %d, want 204", w.Code)
+	}
+}
+
+// TestSignOutsUnread: where what was signed out cannot be read, no cookie of
+// before counts, new ones and tokens do, and the log says so.
+func TestSignOutsUnread(t *testing.T) {
+	for name, broken := range map[string]func(*store.Store) func() (*store.Store, error){
+		"no store": func(*store.Store) func() (*store.Store, error) {
+			return func() (*store.Store, error) { return nil, errors.New("the disk is full") }
+		},
+		"closed": func(db *store.Store) func() (*store.Store, error) {
+			db.Close()
+			return func() (*store.Store, error) { return db, nil }
+		},
+		"no record": func(db *store.Store) func() (*store.Store, error) {
+			put(t, db, store.Key("signin", "out", "x"), "{")
+			return func() (*store.Store, error) { return db, nil }
+		},
+		"no time": func(db *store.Store) func() (*store.Store, error) {
+			put(t, db, store.Key("signin", "before"), "soon")
+			return func() (*store.Store, error) { return db, nil }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tokens := open(t)
+			first := newGuard(t, Config{Tokens: tokens, Loopback: true})
+			old := newTicket()
+			old.Owner, old.Given = true, time.Now().Add(-time.Minute).Unix()
+			value, err := first.jar.seal(old)
+			if err != nil {
+				t.Fatal(err)
+			}
+			cookie := first.jar.name("", false) + "=" + value
+			if w := ask(first, "GET", "/api", "localhost", "Cookie", cookie); w.Code != 204 {
+				t.Fatalf("the cookie before = %d, want 204", w.Code)
+			}
+			var log bytes.Buffer
+			h, _ := guarded(t, Config{Tokens: tokens, Loopback: true, SignOuts: broken(openStore(t)), Log: slog.New(slog.NewTextHandler(&log, nil))})
+			if w := ask(h, "GET", "/api", "localhost", "Cookie", cookie); w.Code != 401 {
+				t.Errorf("a cookie of before = %d, want 401", w.Code)
+			}
+			if !strings.Contains(log.String(), "every browser must sign in again") {
+				t.Errorf("the log has %q, want that sign-outs cannot be read", log.String())
+			}
+			if w := ask(h, "GET", "/api", "localhost", "Cookie", entered(t, h, tokens)); w.Code != 204 {
+				t.Errorf("a new cookie = %d, want 204", w.Code)
+			}
+			if w := ask(h, "GET", "/api", "localhost", "Authorization", "Bearer "+tokens.Token().Reveal()); w.Code != 204 {
+				t.Errorf("the token = %d, want 204", w.Code)
+			}
+		})
+	}
+}
+
+// TestSignOutUnkept: a sign-out that cannot be kept holds here, and says so.
+func TestSignOutUnkept(t *testing.T) {
+	tokens, db := open(t), openStore(t)
+	h, _ := guarded(t, Config{Tokens: tokens, Loopback: true, SignOuts: func() (*store.Store, error) { return db, nil }})
+	cookie := entered(t, h, tokens)
+	db.Close()
+	w := ask(h, "POST", LogoutPath, "localhost", "Cookie", cookie, "Origin", "http://localhost")
+	wantProblem(t, w, "unavailable")
+	if c, _ := cookieOf(t, w); w.Code != 503 || c == nil || c.MaxAge >= 0 {
+		t.Errorf("a sign-out without a store = %d %v, want 503 and the cookie taken away", w.Code, w.Header())
+	}
+	if w := ask(h, "GET", "/api", "localhost", "Cookie", cookie); w.Code != 401 {
+		t.Errorf("the cookie then = %d, want 401", w.Code)
+	}
+}
+
+// TestSignOutsOverflow: when they are too many, that is kept too, and what was
+// given after it is good after a restart.
+func TestSignOutsOverflow(t *testing.T) {
+	tokens, db := open(t), openStore(t)
+	keep := func() (*store.Store, error) { return db, nil }
+	j := newJar(tokens)
+	j.remember(keep, slog.New(slog.DiscardHandler))
+	end := time.Now().Add(time.Hour)
+	for i := range mostVoid { // those of this process
+		j.gone.add(fmt.Sprint(i), end)
+	}
+	if err := j.void(context.Background(), "last"); err != nil {
+		t.Fatal(err)
+	}
+	before := j.gone.before
+	if before == 0 {
+		t.Fatal("too many sign-outs void nothing else")
+	}
+	again := newJar(tokens)
+	again.remember(keep, slog.New(slog.DiscardHandler))
+	now := time.Now()
+	if !again.gone.has("other", before-1, now) || again.gone.has("other", before, now) || again.gone.before != before {
+		t.Errorf("after a restart all before %d is void, want %d", again.gone.before, before)
+	}
+	if n := len(again.gone.until); n != 0 {
+		t.Errorf("%d are remembered that are older, want none", n)
+	}
+}

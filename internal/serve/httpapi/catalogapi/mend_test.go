@@ -1,0 +1,186 @@
+package catalogapi
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"ken/capability"
+	"ken/internal/door"
+	"ken/internal/find/discover"
+	"ken/internal/find/show"
+	"ken/internal/govern/policy"
+	"ken/internal/know/catalog"
+	"ken/internal/know/source"
+	"ken/internal/run/executor/results"
+	"ken/internal/serve/auth"
+	"ken/internal/wholefile"
+)
+
+// TestRowsAreNamedByWhatTheySay: deleting twice deletes one row.
+func TestRowsAreNamedByWhatTheySay(t *testing.T) {
+	f := &CaseFile{Path: t.TempDir() + "/cases.jsonl"}
+	if err := os.WriteFile(f.Path, []byte(`{"query":"a","gold":[]}`+"\n"+`{"query":"b","gold":[]}`+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	before, _, err := f.List()
+	if err != nil || len(before) != 2 || before[0].ID == before[1].ID {
+		t.Fatalf("List = %+v, %v", before, err)
+	}
+	if err := f.Delete(before[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Delete(before[0].ID); capability.KindOf(err) != capability.NotFound {
+		t.Errorf("Delete again = %v, want NotFound", err)
+	}
+	if after, _, err := f.List(); err != nil || len(after) != 1 || after[0].ID != before[1].ID {
+		t.Errorf("List = %+v, %v; want the other row under its id", after, err)
+	}
+}
+
+// TestCasesAreHeld: who waits too long for the file is told what holds it.
+func TestCasesAreHeld(t *testing.T) {
+	path := t.TempDir() + "/cases.jsonl"
+	unlock, err := wholefile.Lock(path+".lock", 0)
+	if err != nil {
+		t.Skip("cannot here: ", err)
+	}
+	defer unlock()
+	synctest.Test(t, func(t *testing.T) {
+		err := (&CaseFile{Path: path}).Delete("any")
+		if capability.KindOf(err) != capability.Conflict || !errors.Is(err, wholefile.ErrHeld) {
+			t.Errorf("Delete = %v, want a conflict that says what the lock said", err)
+		}
+	})
+}
+
+// TestQuarantineIsForOperators: nobody else is told of what is in quarantine.
+func TestQuarantineIsForOperators(t *testing.T) {
+	r := newRig(t, office(), nil)
+	for _, target := range []string{"catalog", "lint", "graph", "search", "search?q=evil", "search?state=quarantined"} {
+		said := r.ask(ann, "GET", "/api/v1/"+target, "").Body.String()
+		all := r.ask(chief, "GET", "/api/v1/"+target, "").Body.String()
+		if strings.Contains(said, "evil") || !strings.Contains(all, "evil") {
+			t.Errorf("GET %s = %s for ann, %s for whoever runs Ken", target, said, all)
+		}
+	}
+	absent := newRig(t, slices.DeleteFunc(office(), func(x thing) bool { return x.Name == "evil" }), nil)
+	for _, target := range []string{"catalog", "catalog/tool:evil", "catalog/evi", "why/tool:evil", "why/evil", "why/tool:weather", "lint", "graph", "changes?after=0"} {
+		got, want := r.ask(ann, "GET", "/api/v1/"+target, ""), absent.ask(ann, "GET", "/api/v1/"+target, "")
+		if got.Code != want.Code || got.Body.String() != want.Body.String() {
+			t.Errorf("GET %s = %s, without it %s", target, got.Body, want.Body)
+		}
+	}
+}
+
+// TestSearchOwn: the program's own tools are found by their names, and the
+// answer says when nothing fits.
+func TestSearchOwn(t *testing.T) {
+	open := func(name string, trust capability.Trust, list ...capability.Capability) *catalog.Catalog {
+		m := source.NewMemory(name, trust)
+		for _, c := range list {
+			m.Put(c, capability.Detail{})
+		}
+		c, err := catalog.New(catalog.Config{Sources: []capability.Source{m}})
+		if err == nil {
+			err = c.Load(t.Context())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	c := open("test", capability.TrustUser, capability.Capability{Name: "weather", Description: "Forecast for a city"})
+	rules, err := policy.Compile(policy.Defaults(policy.Personal))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := door.New(door.Config{
+		Rules: func() *policy.Rules { return rules }, Catalog: c, Finder: discover.NewFinder(discover.Parts{Source: c}),
+		Own:  open("own", capability.TrustBuiltin, results.Tools()[0].Capability),
+		Find: func(capability.Scope) door.Settings { return door.Settings{Config: discover.Defaults()} },
+	})
+	r := &rig{T: t, Mux: muxOf(Routes(Config{Door: d})...)}
+	for _, tt := range []struct {
+		ask, want string
+		fits      bool
+	}{
+		{"", "read_result weather", true}, {"?q=read_res", "read_result", true}, {"?q=read+res", "read_result", true},
+		{"?q=forecast+for+a+city", "weather", true}, {"?q=zebra+quantum", "", false},
+		{"?q=read_res&kind=card", "", false},
+	} {
+		for _, who := range []auth.Identity{ann, chief} {
+			got := read[SearchAnswer](r, who, "GET", "/api/v1/search"+tt.ask, "")
+			if !slices.Equal(ids(got), strings.Fields(tt.want)) || got.Fits != tt.fits {
+				t.Errorf("search %s = %v, fits %v; want %s, %v", tt.ask, ids(got), got.Fits, tt.want, tt.fits)
+			}
+			for _, h := range got.Hits {
+				if h.Own != (h.Name == "read_result") {
+					t.Errorf("search %s: own of %s is %v", tt.ask, h.Name, h.Own)
+				}
+			}
+		}
+	}
+	for _, who := range []auth.Identity{ann, chief} {
+		g := read[Graph](r, who, "GET", "/api/v1/graph", "")
+		if want := []string{"weather", "read_result"}; !slices.Equal(g.Nodes.Name, want) || g.Categories[g.Nodes.Category[1]] != "results" || g.States[g.Nodes.State[1]] != "active" {
+			t.Errorf("the graph has %+v, want %v", g, want)
+		}
+	}
+}
+
+// TestGraphKnitsOwn: the program's own tools of one category are drawn together,
+// and one whose place a catalog took is drawn once.
+func TestGraphKnitsOwn(t *testing.T) {
+	m, own := source.NewMemory("test", capability.TrustUser), source.NewMemory("own", capability.TrustBuiltin)
+	m.Put(capability.Capability{Name: "own_one", Category: "files", Description: "Mine"}, capability.Detail{})
+	for _, name := range []string{"own_one", "own_two", "own_zzz"} {
+		own.Put(capability.Capability{Name: name, Category: "files", Description: "Does " + name}, capability.Detail{})
+	}
+	own.Put(capability.Capability{Name: "own_way", Category: "system", Description: "Runs a command"}, capability.Detail{})
+	var both []*catalog.Catalog
+	for _, s := range []capability.Source{m, own} {
+		c, err := catalog.New(catalog.Config{Sources: []capability.Source{s}})
+		if err == nil {
+			err = c.Load(t.Context())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		both = append(both, c)
+	}
+	rules, err := policy.Compile(policy.Defaults(policy.Personal))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := door.New(door.Config{
+		Rules: func() *policy.Rules { return rules }, Catalog: both[0], Own: both[1], Finder: discover.NewFinder(discover.Parts{Source: both[0]}),
+		Find: func(capability.Scope) door.Settings { return door.Settings{Config: discover.Defaults()} },
+	})
+	r := &rig{T: t, Mux: muxOf(Routes(Config{Door: d})...)}
+	g := read[Graph](r, ann, "GET", "/api/v1/graph", "")
+	if want := []string{"own_one", "own_two", "own_way", "own_zzz"}; !slices.Equal(g.Nodes.Name, want) {
+		t.Fatalf("nodes %v, want %v", g.Nodes.Name, want)
+	}
+	if !slices.Equal(g.Edges.From, []int32{1}) || !slices.Equal(g.Edges.To, []int32{3}) || g.Types[g.Edges.Type[0]] != "SAME_CATEGORY" {
+		t.Errorf("edges %+v, want one between own_two and own_zzz", g.Edges)
+	}
+}
+
+// TestPlaceSaysWhichScore: a place whose score is that of its company says that
+// its own one was weighed.
+func TestPlaceSaysWhichScore(t *testing.T) {
+	reason := "its relevance is below discovery.tier1TailRelevance 0.020"
+	var found door.Found
+	found.Ranking = []discover.Nearest{{ID: "tool:a", Score: 0.07}, {ID: "tool:b", Score: 0.01}}
+	for _, n := range found.Ranking {
+		found.Skipped = append(found.Skipped, show.Skip{ID: n.ID, Tier: show.TierBriefs, Reason: reason})
+	}
+	got := places(door.View{}, found, 0.02)
+	if !strings.Contains(got[0].Why[0], "its score of 0.070 is that of going together with a better one; its own relevance is below") || !strings.HasSuffix(got[1].Why[0], ": "+reason) {
+		t.Errorf("places = %+v", got)
+	}
+}

@@ -1,0 +1,234 @@
+package catalogapi
+
+import (
+	"encoding/json"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"ken/capability"
+	"ken/internal/find/discover"
+	"ken/internal/find/eval"
+)
+
+// TestPlay: the ranking is there whatever the floor, numbers that are moved
+// change it, and the defaults are told beside them.
+func TestPlay(t *testing.T) {
+	r := newRig(t, office(), nil)
+	plain := read[Play](r, ann, "POST", "/api/v1/play", `{"q":"forecast for a city"}`)
+	if len(plain.Ranking) == 0 || plain.Ranking[0].ID != "tool:weather" || !plain.Ranking[0].Shown || len(plain.Ranking[0].Why) == 0 || plain.Ranking[0].Name != "weather" || plain.Ranking[0].Kind != "tool" {
+		t.Fatalf("ranking = %+v, want weather first, shown, with a reason", plain.Ranking)
+	}
+	if want := discover.Defaults().Numbers(); !reflect.DeepEqual(plain.Settings, want) || !reflect.DeepEqual(plain.Defaults, want) {
+		t.Errorf("settings = %+v, want the defaults", plain.Settings)
+	}
+	strict := read[Play](r, ann, "POST", "/api/v1/play", `{"q":"forecast for a city","override":{"tier1MinRelevance":1}}`)
+	if len(strict.Found.Briefs) != 0 || len(strict.Ranking) == 0 || strict.Ranking[0].Shown || !strings.Contains(strings.Join(strict.Ranking[0].Why, " "), "tier1MinRelevance") {
+		t.Errorf("with a floor of 1: %+v, want the ranking, nothing shown, and the knob", strict)
+	}
+	if *strict.Settings.MinRelevance != 1 || *strict.Defaults.MinRelevance != 0.3 || *strict.Settings.TopK != 5 {
+		t.Errorf("settings = %+v, defaults = %+v", strict.Settings, strict.Defaults)
+	}
+	none := read[Play](r, ann, "POST", "/api/v1/play", `{"q":"forecast for a city","filter":{"kinds":["card"]}}`)
+	if len(none.Ranking) != 0 || none.Found.Skipped[0].Reason == "" {
+		t.Errorf("among cards: %+v, want nothing, and why", none)
+	}
+	after := read[Play](r, ann, "POST", "/api/v1/play", `{"q":"and now?","before":[{"role":"user","text":"forecast for a city"}]}`)
+	if len(after.Ranking) == 0 || after.Ranking[0].ID != "tool:weather" {
+		t.Errorf("after a message about it: %+v, want weather", after.Ranking)
+	}
+}
+
+// TestCases: saved, replaced, listed, measured, deleted; and ken eval reads the
+// file.
+func TestCases(t *testing.T) {
+	r := newRig(t, office(), nil)
+	one := read[Case](r, chief, "POST", "/api/v1/eval/cases", `{"query":"forecast for a city","gold":["tool:weather","tool:weather"]}`)
+	if one.ID == "" || !slices.Equal(one.Gold, []string{"tool:weather"}) || one.Saved.Unix() != 1_800_000_000 {
+		t.Errorf("saved = %+v", one)
+	}
+	again := read[Case](r, chief, "POST", "/api/v1/eval/cases", `{"query":"forecast for a city","gold":["tool:weather","tool:none"],"id":"other"}`)
+	if again.ID != one.ID {
+		t.Errorf("the same message has id %s, want %s", again.ID, one.ID)
+	}
+	two := read[Case](r, chief, "POST", "/api/v1/eval/cases", `{"query":"forecast for a city","gold":[],"before":[{"role":"user","text":"hello"}],"id":"mine"}`)
+	list := read[CaseList](r, chief, "GET", "/api/v1/eval/cases", "")
+	if len(list.Cases) != 2 || list.Cases[0].ID != "mine" || len(list.Cases[1].Gold) != 2 {
+		t.Errorf("list = %+v, want two, the newest first", list)
+	}
+	if cut := read[CaseList](r, chief, "GET", "/api/v1/eval/cases?limit=1", ""); len(cut.Cases) != 1 || cut.Cut != 1 {
+		t.Errorf("list of one = %+v, want one cut", cut)
+	}
+	f, err := os.Open(r.cases.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	queries, problems, err := eval.ReadQueries(f, "cases")
+	if err != nil || len(problems) > 0 || len(queries) != 2 || queries[1].Before[0].Text != "hello" || len(queries[1].Gold) != 0 {
+		t.Errorf("ken eval reads %+v, %v, %v", queries, problems, err)
+	}
+	report := read[map[string]any](r, chief, "POST", "/api/v1/eval", `{}`)
+	if report["n"] != 1.0 || report["oos_n"] != 1.0 || report["capabilities"] != 8.0 || len(report["each"].([]any)) != 2 || report["ndcg@5"].(float64) <= 0 {
+		t.Errorf("report = %v", report)
+	}
+	if p := report["problems"].([]any); len(p) != 1 || !strings.Contains(p[0].(map[string]any)["message"].(string), "tool:none") {
+		t.Errorf("problems = %v, want the gold that is not there", p)
+	}
+	given := read[map[string]any](r, chief, "POST", "/api/v1/eval", `{"cases":[{"query":"make an appointment","gold":["tool:calendar_add"]}]}`)
+	if given["n"] != 1.0 || given["recall@5"] != 100.0 {
+		t.Errorf("report = %v", given)
+	}
+	if w := r.ask(chief, "DELETE", "/api/v1/eval/cases/"+two.ID, ""); w.Code != 204 {
+		t.Errorf("delete = %d %s", w.Code, w.Body)
+	}
+	if list := read[CaseList](r, chief, "GET", "/api/v1/eval/cases", ""); len(list.Cases) != 1 || list.Cases[0].ID != one.ID {
+		t.Errorf("after the deletion: %+v", list)
+	}
+}
+
+// TestOneEvaluationAtATime: a second one is told so.
+func TestOneEvaluationAtATime(t *testing.T) {
+	r := newRig(t, office(), nil)
+	s := &server{Config: Config{Door: r.door, Cases: r.cases, Evaluate: Evaluating(r.door)}}
+	s.measuring.Store(true)
+	for _, route := range s.caseRoutes() {
+		if route.Name != "evaluate" {
+			continue
+		}
+		r.Mux = muxOf(route)
+		if w := r.ask(chief, "POST", "/api/v1/eval", `{"cases":[{"query":"x","gold":[]}]}`); w.Code != 409 || !strings.Contains(w.Body.String(), `"code":"busy"`) {
+			t.Errorf("a second evaluation = %d %s, want 409 busy", w.Code, w.Body)
+		}
+		s.measuring.Store(false)
+		if w := r.ask(chief, "POST", "/api/v1/eval", `{"cases":[{"query":"x","gold":[]}]}`); w.Code != 200 || s.measuring.Load() {
+			t.Errorf("the next = %d %s, want 200 and the way free", w.Code, w.Body)
+		}
+	}
+}
+
+// TestCaseFileKeepsWhatItCannotRead: rows of others are left alone, and told.
+func TestCaseFileKeepsWhatItCannotRead(t *testing.T) {
+	f := &CaseFile{Path: t.TempDir() + "/cases.jsonl"}
+	wrote := "{\"query\":\"a\",\"gold\":[],\"note\":\"mine\"}\n\nnot json\n{\"query\":\"b\"}\n{\"gold\":[]}\n"
+	if err := os.WriteFile(f.Path, []byte(wrote), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	saved, err := f.Save(Case{Query: "c", Gold: []string{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cases, problems, err := f.List()
+	if err != nil || len(cases) != 2 || !strings.HasPrefix(cases[0].ID, "row ") || len(problems) != 3 || !strings.Contains(problems[0], ":2: the row is not a case") {
+		t.Errorf("List = %+v, %q, %v", cases, problems, err)
+	}
+	b, err := os.ReadFile(f.Path)
+	if err != nil || !strings.HasPrefix(string(b), strings.Replace(wrote, "\n\n", "\n", 1)) {
+		t.Errorf("the file is %s, %v; want the rows as they were", b, err)
+	}
+	if err := f.Delete(saved.ID); err != nil {
+		t.Errorf("Delete = %v", err)
+	}
+	if err := f.Delete(saved.ID); capability.KindOf(err) != capability.NotFound {
+		t.Errorf("Delete again = %v, want NotFound", err)
+	}
+}
+
+// TestCaseFileIsBounded: in its rows, in how long one is, and in what is read.
+func TestCaseFileIsBounded(t *testing.T) {
+	f := &CaseFile{Path: t.TempDir() + "/cases.jsonl"}
+	if _, err := f.Save(Case{Query: strings.Repeat("x", longestCase), Gold: []string{}}); capability.KindOf(err) != capability.Invalid {
+		t.Errorf("Save of a long row = %v, want Invalid", err)
+	}
+	var rows strings.Builder
+	for i := range mostCases {
+		b, _ := json.Marshal(Case{ID: string(rune('a' + i%26)), Query: strings.Repeat("q", i%7) + string(rune(0x4e00+i)), Gold: []string{}})
+		rows.Write(append(b, '\n'))
+	}
+	if err := os.WriteFile(f.Path, []byte(rows.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Save(Case{Query: "one more", Gold: []string{}}); capability.KindOf(err) != capability.Conflict {
+		t.Errorf("Save in a full file = %v, want Conflict", err)
+	}
+	if _, err := f.Save(Case{Query: string(rune(0x4e00)), Gold: []string{"tool:a"}}); err != nil {
+		t.Errorf("replacing a row of a full file = %v", err)
+	}
+	if err := os.Truncate(f.Path, longestCases+1); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := f.List(); capability.KindOf(err) != capability.Unavailable {
+		t.Errorf("List of a file that is too large = %v, want Unavailable", err)
+	}
+}
+
+// TestCaseFileOfMany: of many who save at the same time nobody's row is lost.
+func TestCaseFileOfMany(t *testing.T) {
+	path := t.TempDir() + "/cases.jsonl"
+	var all sync.WaitGroup
+	for i := range 20 {
+		all.Go(func() {
+			f := &CaseFile{Path: path} // as of another process: locks are the file's
+			c, err := f.Save(Case{Query: strings.Repeat("x", i+1), Gold: []string{}})
+			if err != nil {
+				t.Error(err)
+			}
+			if i%4 == 0 {
+				if err := f.Delete(c.ID); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	cases, problems, err := (&CaseFile{Path: path}).List()
+	if err != nil || len(cases) != 15 || len(problems) > 0 {
+		t.Errorf("List = %d cases, %v, %v; want 15", len(cases), problems, err)
+	}
+}
+
+// TestReviews: what was seen is accepted, by whoever did, and nothing else.
+func TestReviews(t *testing.T) {
+	r := newRig(t, office(), nil)
+	list := read[[]Review](r, chief, "GET", "/api/v1/reviews", "")
+	if len(list) != 2 || !list[0].Pending || list[0].Changes[0].New != "git log" || list[1].Changes == nil {
+		t.Errorf("reviews = %+v", list)
+	}
+	list = read[[]Review](r, chief, "POST", "/api/v1/reviews/tools.git", `{"action":"accept","digest":"d1","why":"looked at it"}`)
+	if list[0].State != "enabled" || list[0].Pending {
+		t.Errorf("after accepting it: %+v", list[0])
+	}
+	if w := r.ask(chief, "POST", "/api/v1/reviews/mcp:files", `{"action":"accept","digest":"d1"}`); w.Code != 409 {
+		t.Errorf("accepting what was not seen = %d %s, want 409", w.Code, w.Body)
+	}
+	// What changes all the time can be switched off.
+	list = read[[]Review](r, chief, "POST", "/api/v1/reviews/mcp:files", `{"action":"disable","digest":"d1"}`)
+	if list[1].State != "disabled" {
+		t.Errorf("after switching it off: %+v", list[1])
+	}
+	if want := []string{"accept chief tools.git d1 looked at it", "disable chief mcp:files d1 "}; !slices.Equal(r.reviews.said, want) {
+		t.Errorf("said %q, want %q", r.reviews.said, want)
+	}
+}
+
+// TestPartsThatAreNotThere: without cases and reviews everything answers.
+func TestPartsThatAreNotThere(t *testing.T) {
+	r := newRig(t, office(), nil)
+	r.Mux = muxOf(Routes(Config{Door: r.door})...)
+	for _, tt := range []struct {
+		method, target, body string
+		status               int
+	}{
+		{"GET", "/api/v1/eval/cases", "", 200}, {"POST", "/api/v1/eval/cases", `{"query":"x","gold":[]}`, 503},
+		{"DELETE", "/api/v1/eval/cases/x", "", 404}, {"POST", "/api/v1/eval", `{}`, 400},
+		{"GET", "/api/v1/reviews", "", 200}, {"POST", "/api/v1/reviews/x", `{"action":"accept","digest":"d"}`, 404},
+		{"GET", "/api/v1/why/weather", "", 200},
+	} {
+		if w := r.ask(chief, tt.method, tt.target, tt.body); w.Code != tt.status {
+			t.Errorf("%s %s = %d %s, want %d", tt.method, tt.target, w.Code, w.Body, tt.status)
+		}
+	}
+}

@@ -1,0 +1,323 @@
+// Package chatapi is how conversations are had over HTTP: sessions, their turns
+// and the events of those, what turns ask, and what a turn was shown.
+//
+// Everything is done for whoever asks. What belongs to another principal or
+// tenant is not there.
+package chatapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"ken/capability"
+	"ken/internal/door"
+	"ken/internal/govern/approval"
+	"ken/internal/serve/auth"
+	"ken/internal/serve/httpapi/stream"
+	"ken/internal/serve/httpapi/wire"
+	"ken/internal/serve/problem"
+	"ken/internal/talk/engine"
+	"ken/internal/talk/session"
+	"ken/internal/talk/slash"
+)
+
+// Config says what conversations are had with. Hub, Sessions and Engine are
+// needed; the Hub runs the turns of that Engine. Its functions may be called from
+// any number of goroutines.
+type Config struct {
+	Hub      *stream.Hub
+	Sessions func() (*session.Store, error)
+	Engine   func() (*engine.Engine, error)
+
+	// Reply answers what a turn asked: consent at the desk, everything else to
+	// the engine. Nil: nothing can be answered.
+	Reply func(ctx context.Context, who capability.Principal, session string, asked engine.Asked, a Answer) error
+
+	// Commands are what somebody can type, as far as they see it. Nil: nothing.
+	Commands func(who auth.Identity) *slash.Index
+
+	Folder string          // where sessions are begun
+	Modes  func() []string // that there are; nil: none
+
+	// Inspect gives the record of a turn that was kept. Nil: none was.
+	Inspect func(ctx context.Context, who capability.Principal, session string, turn int) (record []byte, ok bool, err error)
+
+	// FindAgain finds for a message as a turn of the session would now. Nil: what
+	// was not kept cannot be inspected.
+	FindAgain func(ctx context.Context, who capability.Principal, head session.Head, text string) (door.Found, error)
+
+	Surface string // a word of the rules; empty: "api"
+}
+
+// Answer is what a person said to a question of a turn.
+type Answer struct {
+	Yes   bool
+	Text  string
+	Scope approval.Scope // of consent; empty: once
+
+	// Answers are those to an [engine.Inquiry], by the question's name.
+	Answers map[string]json.RawMessage
+}
+
+type api struct{ cfg Config }
+
+// Bodies, in bytes.
+const (
+	mostSaid    = 16 << 20 // of a message with its pictures
+	mostAnswers = 1 << 20
+	mostOther   = 16 << 10
+)
+
+// compacting is how long a model may take to sum up.
+const compacting = 5 * time.Minute
+
+// Routes gives the routes of conversations.
+func Routes(cfg Config) []wire.Route {
+	if cfg.Surface == "" {
+		cfg.Surface = "api"
+	}
+	a := &api{cfg}
+	const one = "/api/v1/sessions/{id}"
+	routes := []wire.Route{
+		{
+			Method: "GET", Path: "/api/v1/sessions", Name: "listSessions", Summary: "The sessions, the one whose last turn began last first",
+			Query:  []wire.Param{{Name: "limit", Type: wire.Whole, About: "how many, at most 200 (50)"}},
+			Answer: SessionList{}, Serve: a.list,
+		},
+		{
+			Method: "POST", Path: "/api/v1/sessions", Name: "beginSession", Summary: "Begin a session",
+			Body: NewSession{}, Answer: SessionHead{}, Status: http.StatusCreated, Limit: mostOther, Serve: a.begin,
+		},
+		{
+			Method: "GET", Path: one, Name: "readSession", Summary: "A session as a person reads it, and where its events go on",
+			Query: []wire.Param{
+				{Name: "limit", Type: wire.Whole, About: "how many turns, the newest, at most 1000 (200)"},
+				{Name: "before", Type: wire.Whole, About: "only turns before this one"},
+			},
+			Answer: Session{}, Serve: a.show,
+		},
+		{Method: "DELETE", Path: one, Name: "deleteSession", Summary: "Take a session away, for good", Decision: "open the page", Serve: a.remove},
+		{
+			Method: "POST", Path: one + "/turns", Name: "say", Summary: "Say something; with Accept: text/event-stream the answer is the events of the turn",
+			Query: []wire.Param{{Name: "wait", Type: wire.Yes, About: "answer when the turn is over, with 200 and how it ended"}},
+			Body:  Said{}, Answer: Accepted{}, Status: http.StatusAccepted, Others: map[int]any{http.StatusOK: Ended{}}, Limit: mostSaid, Stream: a.say,
+		},
+		{
+			Method: "GET", Path: one + "/turns/{turn}", Name: "inspectTurn", Summary: "What happened in a turn: what was shown, why, and what it cost",
+			Answer: Inspection{}, Serve: a.inspect,
+		},
+		{
+			Method: "GET", Path: one + "/events", Name: "followSession", Summary: "The events of a session as they happen, resumed by Last-Event-ID",
+			Query:  []wire.Param{{Name: "after", About: "the id of the last event that was seen; empty: from the beginning of the turn that runs"}},
+			Stream: a.events,
+		},
+		{Method: "POST", Path: one + "/abort", Name: "abortTurn", Summary: "End the turn that runs", Body: Nothing{}, Limit: mostOther, Answer: Aborted{}, Serve: a.abort},
+		{Method: "POST", Path: one + "/answers/{asked}", Name: "answerTurn", Summary: "Answer what a turn asks", Body: Answering{}, Limit: mostAnswers, Decision: "open the page, or run ken approve", Serve: a.answer},
+		{Method: "POST", Path: one + "/rewind", Name: "rewindSession", Summary: "Take back a turn and all after it", Body: Rewind{}, Answer: Rewound{}, Limit: mostOther, Decision: "open the page", Serve: a.rewind},
+		{Method: "POST", Path: one + "/retry", Name: "retryTurn", Summary: "Take back the last turn and say the same again", Body: Retry{}, Limit: mostOther, Answer: Accepted{}, Status: http.StatusAccepted, Serve: a.retry},
+		{Method: "POST", Path: one + "/compact", Name: "compactSession", Summary: "Sum up what was said, to make room", Body: Nothing{}, Limit: mostOther, Answer: engine.Compacted{}, Patience: compacting, Serve: a.compact},
+		{
+			Method: "GET", Path: "/api/v1/complete", Name: "complete", Summary: "What may stand at the cursor of a line that begins with a slash",
+			Query: []wire.Param{
+				{Name: "line", About: "what was typed"},
+				{Name: "cursor", Type: wire.Whole, About: "a byte offset into it (its end)"},
+			},
+			Answer: Completions{}, Serve: a.complete,
+		},
+	}
+	for i := range routes {
+		routes[i].Group = "sessions"
+	}
+	return routes
+}
+
+// head gives the store and the head of the session that a request is about.
+func (a *api) head(r *wire.Request) (*session.Store, session.Head, error) {
+	sessions, err := a.cfg.Sessions()
+	if err != nil {
+		return nil, session.Head{}, err
+	}
+	head, err := sessions.Head(r.Context(), r.Who.Principal, r.PathValue("id"))
+	return sessions, head, missing(err, r)
+}
+
+// missing says the same of a session that is not there as of somebody else's.
+func missing(err error, r *wire.Request) error {
+	if errors.Is(err, session.ErrNone) {
+		return wire.Missing("there is no session " + fmt.Sprintf("%.80q", r.PathValue("id")) + "; GET /api/v1/sessions lists those there are")
+	}
+	return busy(err)
+}
+
+// busy is what a session says of which a turn runs in another process.
+func busy(err error) error {
+	if errors.Is(err, session.ErrBusy) {
+		p, _ := problem.Of(err)
+		return &wire.Problem{Status: http.StatusConflict, Code: "conflict", Detail: p.Detail, More: p.More}
+	}
+	return err
+}
+
+// hold keeps the session of a request from turns, for a change of it.
+func (a *api) hold(r *wire.Request) (*session.Store, *stream.Hold, error) {
+	sessions, head, err := a.head(r)
+	if err != nil {
+		return nil, nil, err
+	}
+	hold, err := a.cfg.Hub.Hold(r.Who.Principal, head.ID)
+	return sessions, hold, err
+}
+
+// mode checks a mode that somebody wants.
+func (a *api) mode(name string) error {
+	if name == "" {
+		return nil
+	}
+	var names []string
+	if a.cfg.Modes != nil {
+		names = a.cfg.Modes()
+	}
+	if slices.Contains(names, name) {
+		return nil
+	}
+	all := "there are none"
+	if len(names) > 0 {
+		all = "there are " + strings.Join(names, ", ")
+	}
+	return wire.Bad(fmt.Sprintf("there is no mode %.60q; %s (policy.modes)", name, all))
+}
+
+func (a *api) abort(r *wire.Request) (any, error) {
+	if err := r.Decode(&Nothing{}); err != nil {
+		return nil, err
+	}
+	_, head, err := a.head(r)
+	if err != nil {
+		return nil, err
+	}
+	return Aborted{a.cfg.Hub.Abort(r.Who.Principal, head.ID, func(ctx context.Context, left []engine.Asked) {
+		a.deny(ctx, r.Who.Principal, head.ID, left)
+	})}, nil
+}
+
+// deny refuses what a turn wanted consent for that was stopped: nobody should
+// find it at the desk and agree to it later. What cannot be refused expires.
+func (a *api) deny(ctx context.Context, who capability.Principal, id string, left []engine.Asked) {
+	if a.cfg.Reply == nil {
+		return
+	}
+	for _, asked := range left {
+		if asked.What == engine.Consent {
+			_ = a.cfg.Reply(ctx, who, id, asked, Answer{Text: "the turn was stopped", Scope: approval.Once})
+		}
+	}
+}
+
+func (a *api) rewind(r *wire.Request) (any, error) {
+	var in Rewind
+	if err := r.Decode(&in); err != nil {
+		return nil, err
+	}
+	if in.Turn <= 0 {
+		return nil, wire.Bad("turn says which turn is taken back, with all after it; it is 1 or more")
+	}
+	said := ""
+	err := a.change(r, func(e *engine.Engine) (changed bool, err error) {
+		said, err = e.Rewind(r.Context(), r.Who.Principal, r.PathValue("id"), in.Turn)
+		return err == nil, err
+	})
+	return Rewound{said}, err
+}
+
+func (a *api) compact(r *wire.Request) (any, error) {
+	if err := r.Decode(&Nothing{}); err != nil {
+		return nil, err
+	}
+	var done engine.Compacted
+	err := a.change(r, func(e *engine.Engine) (changed bool, err error) {
+		done, err = e.Compact(r.Context(), r.Who.Principal, r.PathValue("id"))
+		return err == nil && done.How != "", err
+	})
+	return done, err
+}
+
+// change does something to a session while no turn of it runs.
+func (a *api) change(r *wire.Request, do func(*engine.Engine) (changed bool, err error)) error {
+	_, hold, err := a.hold(r)
+	if err != nil {
+		return err
+	}
+	changed := false
+	defer func() { hold.Release(changed) }()
+	e, err := a.cfg.Engine()
+	if err != nil {
+		return err
+	}
+	changed, err = do(e)
+	return missing(err, r)
+}
+
+func (a *api) remove(r *wire.Request) (any, error) {
+	sessions, head, err := a.head(r)
+	if err != nil {
+		return nil, err
+	}
+	hold, err := a.cfg.Hub.Seize(r.Who.Principal, head.ID)
+	if err != nil {
+		return nil, err
+	}
+	gone := false
+	defer func() { hold.Release(gone) }()
+	err = sessions.Delete(r.Context(), r.Who.Principal, r.PathValue("id"))
+	gone = err == nil
+	return nil, missing(err, r)
+}
+
+func (a *api) answer(r *wire.Request) (any, error) {
+	var in Answering
+	if err := r.Decode(&in); err != nil {
+		return nil, err
+	}
+	scope := approval.Scope(in.Scope)
+	switch scope {
+	case "", approval.Once, approval.Session, approval.Always:
+	default:
+		return nil, wire.Bad(fmt.Sprintf("scope is %.40q; it is once, session or always", in.Scope))
+	}
+	_, head, err := a.head(r)
+	if err != nil {
+		return nil, err
+	}
+	asked, settle, err := a.cfg.Hub.Claim(r.Who.Principal, head.ID, r.PathValue("asked"))
+	if err != nil {
+		return nil, err
+	}
+	taken := false
+	defer func() { settle(taken) }()
+	if scope != "" && asked.What != engine.Consent {
+		return nil, wire.Bad("scope is for consent, and this asks for something else: " + string(asked.What))
+	}
+	if a.cfg.Reply == nil {
+		return nil, errors.New("nothing answers what turns ask")
+	}
+	err = a.cfg.Reply(r.Context(), r.Who.Principal, head.ID, asked, Answer{Yes: in.Yes, Text: in.Text, Scope: scope, Answers: in.Answers})
+	taken = err == nil
+	return nil, busy(err)
+}
+
+func (a *api) complete(r *wire.Request) (any, error) {
+	const most = 16 << 10
+	line := r.Text("line")
+	if len(line) > most {
+		return nil, wire.Bad(fmt.Sprintf("line has %d bytes, the limit is %d", len(line), most))
+	}
+	out := Completions{Completions: []slash.Completion{}}
+	out.Completions = append(out.Completions, a.commands(r.Who).Complete(line, min(r.Whole("cursor", len(line)), len(line)))...)
+	return out, nil
+}

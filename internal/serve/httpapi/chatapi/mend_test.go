@@ -1,0 +1,123 @@
+package chatapi
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"ken/capability"
+	"ken/internal/govern/approval"
+	"ken/llm"
+	"ken/llm/llmtest"
+)
+
+// TestAbortDenies: what a stopped turn wanted consent for is refused when others
+// hear of its end, and a stop of the server leaves it.
+func TestAbortDenies(t *testing.T) {
+	for _, stop := range []string{"abort", "drain"} {
+		t.Run(stop, func(t *testing.T) {
+			r := open(t)
+			id := r.begin()
+			r.script(llmtest.Reply{Calls: []llm.ToolCall{invoke("tool:save", `{}`)}})
+			f := r.read(r.request(ada, "POST", at(id, "/turns"), `{"text":"save"}`, "Accept", "text/event-stream"))
+			defer f.close()
+			asked := f.until("asked")
+			ticket := fmt.Sprint(asked[len(asked)-1].data["ticket"])
+			want := approval.Denied
+			if stop == "abort" {
+				if a := do[Aborted](r, "POST", at(id, "/abort"), "{}"); !a.Aborted {
+					t.Error("nothing was aborted")
+				}
+			} else {
+				want = approval.Pending
+				if err := r.hub.Drain(context.Background()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			f.until("done")
+			got, err := r.desk.Get(context.Background(), ticket)
+			if err != nil || got.State != want {
+				t.Errorf("the ticket is %v, %v; want %v", got.State, err, want)
+			}
+			if r.calls() != "" {
+				t.Errorf("calls: %s", r.calls())
+			}
+		})
+	}
+}
+
+// TestRetryNames: a retry that names a turn is of that one, or of none.
+func TestRetryNames(t *testing.T) {
+	r := open(t)
+	id := r.begin()
+	r.script(llmtest.Reply{Text: "One."}, llmtest.Reply{Text: "Two."}, llmtest.Reply{Text: "Three."})
+	do[map[string]any](r, "POST", at(id, "/turns?wait=true"), `{"text":"a"}`)
+	do[map[string]any](r, "POST", at(id, "/turns?wait=true"), `{"text":"b"}`)
+	if a := r.ask(ada, "POST", at(id, "/retry"), `{"turn":1}`); a.status != 409 || a.code() != "conflict" || !strings.Contains(string(a.body), "not the last one") {
+		t.Errorf("retry of turn 1 of 2 = %d %s", a.status, a.body)
+	}
+	if s := do[Session](r, "GET", at(id, ""), ""); len(s.Turns) != 2 || s.Turns[1].Items[0].Text != "Two." {
+		t.Errorf("after the refusal: %+v", s.Turns)
+	}
+	f := r.follow(at(id, "/events"), "")
+	defer f.close()
+	f.until("idle")
+	do[Accepted](r, "POST", at(id, "/retry"), `{"turn":2}`)
+	f.until("done")
+	if s := do[Session](r, "GET", at(id, ""), ""); len(s.Turns) != 2 || s.Turns[1].Items[0].Text != "Three." {
+		t.Errorf("after the retry: %+v", s.Turns)
+	}
+}
+
+// TestOthersTurns: whoever follows is told to read again when another process
+// had a turn in between.
+func TestOthersTurns(t *testing.T) {
+	r := open(t)
+	id := r.begin()
+	r.script(llmtest.Reply{Text: "One."}, llmtest.Reply{Text: "Elsewhere."}, llmtest.Reply{Text: "Three."})
+	do[map[string]any](r, "POST", at(id, "/turns?wait=true"), `{"text":"a"}`)
+	f := r.follow(at(id, "/events"), "")
+	defer f.close()
+	f.until("idle")
+	for _, err := range r.engine.Turn(context.Background(), input(id, "b")) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	do[map[string]any](r, "POST", at(id, "/turns?wait=true"), `{"text":"c"}`)
+	if list := f.until("done"); names(list[:2]) != "reset said" || strings.Contains(names(list[1:]), "reset") {
+		t.Errorf("the follower got %s", names(list))
+	}
+}
+
+// TestDeleteWhenFull: a session can be taken away when no turn can be begun; its
+// folder is told to nobody but whoever runs Ken.
+func TestDeleteWhenFull(t *testing.T) {
+	r := open(t)
+	who := capability.Principal{Tenant: "acme", ID: "ada"}
+	id := r.begin()
+	for n := range 64 {
+		hold, err := r.hub.Hold(who, fmt.Sprint("other", n))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer hold.Release(false)
+	}
+	if a := r.ask(ada, "POST", at(id, "/turns"), `{"text":"a"}`); a.status != 429 || a.code() != "too-many-turns" {
+		t.Errorf("a turn above the most = %d %s", a.status, a.body)
+	}
+	if a := r.ask(ada, "GET", at(id, ""), ""); strings.Contains(string(a.body), `"folder"`) {
+		t.Errorf("a folder is told: %s", a.body)
+	}
+	res := r.request(ada, "GET", at(id, ""), "", "Operator", "yes")
+	defer res.Body.Close()
+	var s Session
+	if err := json.NewDecoder(res.Body).Decode(&s); err != nil || s.Head.Folder != "/work" {
+		t.Errorf("whoever runs Ken is told the folder %q, %v", s.Head.Folder, err)
+	}
+	if a := r.ask(ada, "DELETE", at(id, ""), ""); a.status != 204 {
+		t.Errorf("deleting = %d %s", a.status, a.body)
+	}
+}

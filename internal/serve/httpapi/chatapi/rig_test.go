@@ -1,0 +1,486 @@
+package chatapi
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"ken/capability"
+	"ken/internal/door"
+	"ken/internal/find/discover"
+	"ken/internal/govern/approval"
+	"ken/internal/govern/audit"
+	"ken/internal/govern/policy"
+	"ken/internal/know/catalog"
+	"ken/internal/know/source"
+	"ken/internal/run/executor/results"
+	"ken/internal/run/result"
+	"ken/internal/run/runner"
+	"ken/internal/serve/auth"
+	"ken/internal/serve/httpapi/stream"
+	"ken/internal/serve/httpapi/wire"
+	"ken/internal/store"
+	"ken/internal/store/storetest"
+	"ken/internal/talk/engine"
+	"ken/internal/talk/model"
+	"ken/internal/talk/prompt"
+	"ken/internal/talk/session"
+	"ken/internal/talk/slash"
+	"ken/llm"
+	"ken/llm/llmtest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// A rig is the routes on a real server, over a real engine, door, runner, desk
+// and store, with tools that are Go functions and a model that follows a script.
+type rig struct {
+	t        testing.TB
+	url      string
+	client   *http.Client
+	hub      *stream.Hub
+	engine   *engine.Engine
+	sessions *session.Store
+	desk     *approval.Desk
+	door     *door.Door
+	db       *store.Store
+	memory   *source.Memory
+
+	mu    sync.Mutex
+	does  map[capability.ID]capability.InvokerFunc
+	model llm.Model
+	made  []string
+	kept  map[string][]byte
+	inp   engine.Input // of the last turn
+}
+
+func (r *rig) Facts(context.Context, capability.Call, *capability.Capability) (runner.Facts, error) {
+	return runner.Facts{}, nil
+}
+
+func (r *rig) Invoke(ctx context.Context, call capability.Call) (capability.Result, error) {
+	r.mu.Lock()
+	does := r.does[call.Target]
+	r.made = append(r.made, string(call.Target))
+	r.mu.Unlock()
+	return does(ctx, call)
+}
+
+func said(text string) (capability.Result, error) {
+	return capability.Result{Parts: []capability.Part{{Text: text}}}, nil
+}
+
+func (r *rig) tool(id, about string, e capability.Effects, f capability.InvokerFunc) {
+	_, name, _ := strings.Cut(id, ":")
+	r.memory.Put(capability.Capability{
+		ID: capability.ID(id), Kind: capability.KindTool, Name: name, Description: about, Category: "test", Effects: e,
+		Run: &capability.Recipe{Runner: "mcp.call"},
+	}, capability.Detail{Schema: json.RawMessage(`{"type":"object"}`)})
+	r.does[capability.ID(id)] = f
+}
+
+var (
+	reading  = capability.Effects{ReadOnly: capability.Yes, OpenWorld: capability.No}
+	changing = capability.Effects{ReadOnly: capability.No, OpenWorld: capability.No, Destructive: capability.No}
+)
+
+const many = 40_000 // bytes of what tool:long says
+
+func open(t testing.TB) *rig {
+	t.Helper()
+	r := &rig{t: t, does: map[capability.ID]capability.InvokerFunc{}, memory: source.NewMemory("test", capability.TrustUser), kept: map[string][]byte{}}
+	r.tool("tool:greet", "Greet somebody by name", reading, func(_ context.Context, c capability.Call) (capability.Result, error) {
+		return said("hello " + string(c.Arguments))
+	})
+	r.tool("tool:save", "Save a note to the notebook", changing, func(context.Context, capability.Call) (capability.Result, error) { return said("saved") })
+	r.tool("tool:long", "Says very much", reading, func(context.Context, capability.Call) (capability.Result, error) {
+		return said(strings.Repeat("x", many))
+	})
+	r.tool("tool:wait", "Waits until it is stopped", reading, func(ctx context.Context, _ capability.Call) (capability.Result, error) {
+		<-ctx.Done()
+		return capability.Result{}, ctx.Err()
+	})
+	rules := policy.Defaults(policy.Personal)
+	rules.Intents = policy.Off
+	rules.Permissions = map[policy.Permission]policy.Effect{}
+	rules.Rules = []policy.Rule{{ID: "ask.save", Effect: policy.Ask, Capabilities: []string{"tool:save"}, Reason: "the tests say so", Where: "test:1"}}
+	all := policy.Mode{Groups: []policy.Group{policy.GroupRead, policy.GroupEdit, policy.GroupCommand, policy.GroupMCP}}
+	rules.Modes = map[string]policy.Mode{"plan": all, "build": all}
+	compiled, err := policy.Compile(rules)
+	if err != nil {
+		t.Fatal(err)
+	}
+	get := func() *policy.Rules { return compiled }
+	own := source.NewMemory("own", capability.TrustBuiltin)
+	for _, tool := range results.Tools() {
+		own.Put(tool.Capability, tool.Detail)
+	}
+	cat := load(t, r.memory)
+	var run *runner.Runner
+	r.door = door.New(door.Config{
+		Catalog: cat, Own: load(t, own), Rules: get, Finder: discover.NewFinder(discover.Parts{Source: cat}),
+		Find:   func(capability.Scope) door.Settings { return door.Settings{Config: discover.Defaults()} },
+		Runner: func(context.Context) (capability.Invoker, error) { return run, nil },
+	})
+	r.db = storetest.Open(t, storetest.Address(t))
+	run = r.runner(get)
+	r.sessions = session.New(r.db, session.Config{})
+	r.engine = engine.New(engine.Config{
+		Door: r.door, Sessions: r.sessions,
+		Model: func(context.Context, session.Head, engine.Retry) (engine.Model, error) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			return engine.Model{Model: r.model, Name: "m", Row: model.Row{Window: 200_000, Images: true}}, nil
+		},
+		Reads: func(e *door.Entry) bool { return policy.Of(e.Capability).Class == policy.Read },
+		Layers: func(_ context.Context, in engine.LayerInput) ([]prompt.Layer, []engine.Notice, error) {
+			return []prompt.Layer{{Name: prompt.Base, Text: "You are Ken.", Must: true}, {Name: prompt.Map, Text: in.Map}}, nil, nil
+		},
+		Command: func(_ context.Context, in engine.Input) (engine.Command, bool, error) {
+			if strings.HasPrefix(in.Text, "/greet") {
+				return engine.Command{Call: capability.Call{Target: "tool:greet", Arguments: []byte(`{"name":"you"}`), Principal: in.Principal}}, true, nil
+			}
+			if strings.HasPrefix(in.Text, "/save") {
+				return engine.Command{Call: capability.Call{Target: "tool:save", Arguments: []byte(`{}`), Principal: in.Principal}}, true, nil
+			}
+			return engine.Command{}, false, nil
+		},
+		Ticket: func(ctx context.Context, id string) (engine.Ticket, error) {
+			ticket, err := r.desk.Get(ctx, id)
+			if err != nil {
+				return engine.Ticket{}, err
+			}
+			var out engine.Ticket
+			for _, l := range ticket.Lines() {
+				out.Lines = append(out.Lines, engine.Line{Name: l.Name, Text: l.Text})
+			}
+			return out, nil
+		},
+		Wait: func(ctx context.Context, id string) (bool, error) {
+			ticket, err := r.desk.Wait(ctx, id)
+			if err != nil {
+				return false, err
+			}
+			return ticket.State == approval.Granted, ticket.Err()
+		},
+	})
+	r.hub = stream.New(stream.Config{
+		Turn: func(ctx context.Context, in engine.Input) iter.Seq2[engine.Event, error] {
+			r.mu.Lock()
+			r.inp = in
+			r.mu.Unlock()
+			return r.engine.Turn(ctx, in)
+		},
+		Keep: func(_ context.Context, who capability.Principal, id string, turn int, record []byte) error {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.kept[fmt.Sprint(who.Tenant, who.ID, id, turn)] = record
+			return nil
+		},
+		Last: func(ctx context.Context, who capability.Principal, id string) (int, error) {
+			h, err := r.sessions.Head(ctx, who, id)
+			return h.Last, err
+		},
+	})
+	r.serve()
+	return r
+}
+
+func load(t testing.TB, s capability.Source) *catalog.Catalog {
+	t.Helper()
+	c, err := catalog.New(catalog.Config{Sources: []capability.Source{s}, Machine: catalog.ThisMachine()})
+	if err == nil {
+		err = c.Load(context.Background())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func (r *rig) runner(rules func() *policy.Rules) *runner.Runner {
+	t := r.t
+	dir := t.TempDir()
+	key, err := audit.LoadKey(dir + "/key")
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, err := audit.Open(audit.Config{Dir: dir + "/audit", CheckpointDir: dir + "/heads", Key: key})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.desk, err = approval.New(r.db, approval.Config{}); err != nil {
+		t.Fatal(err)
+	}
+	kept, err := result.Open(result.Config{Dir: dir + "/results"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run, err := runner.New(runner.Config{
+		Resolve: r.door.Resolve, Log: log, Rules: rules, Desk: r.desk, Effects: r.db, Results: kept,
+		Executors: runner.Executors{"mcp.*": r, "result.*": runner.FromExecutor(results.New(kept))},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(run.Close(context.Background()), log.Close(), kept.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return run
+}
+
+// reply does what the program does: consent at the desk, the rest to the engine.
+func (r *rig) reply(ctx context.Context, who capability.Principal, id string, asked engine.Asked, a Answer) error {
+	if asked.What != engine.Consent {
+		return r.engine.Reply(ctx, who, id, asked.ID, engine.Reply{Yes: a.Yes, Text: a.Text, Answers: a.Answers})
+	}
+	answer := approval.Answer{By: who, Effect: approval.No, Scope: approval.Once}
+	if a.Yes {
+		answer.Effect = approval.Yes
+	}
+	if a.Scope != "" {
+		answer.Scope = a.Scope
+	}
+	_, err := r.desk.Settle(ctx, asked.Ticket, answer)
+	return err
+}
+
+// serve puts the routes on a server. Who asks is what the header says.
+func (r *rig) serve() {
+	seen := slash.New([]slash.Command{{Name: "greet", Summary: "Greet somebody"}, {Name: "save", Summary: "Save a note"}})
+	index := slash.New([]slash.Command{{Name: "greet", Summary: "Greet somebody"}, {Name: "hidden", Summary: "Not for agents"}, {Name: "save", Summary: "Save a note"}})
+	routes := Routes(Config{
+		Hub: r.hub, Folder: "/work", Modes: func() []string { return []string{"plan", "build"} }, Reply: r.reply,
+		Sessions: func() (*session.Store, error) { return r.sessions, nil },
+		Engine:   func() (*engine.Engine, error) { return r.engine, nil },
+		Commands: func(who auth.Identity) *slash.Index {
+			if !who.Decides {
+				return seen
+			}
+			return index
+		},
+		Inspect: func(_ context.Context, who capability.Principal, id string, turn int) ([]byte, bool, error) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			record, ok := r.kept[fmt.Sprint(who.Tenant, who.ID, id, turn)]
+			return record, ok, nil
+		},
+		FindAgain: func(_ context.Context, _ capability.Principal, _ session.Head, text string) (door.Found, error) {
+			var f door.Found
+			f.Query = text
+			return f, nil
+		},
+	})
+	mux := wire.NewMux(slog.New(slog.DiscardHandler), auth.HandlerFunc(func(w http.ResponseWriter, _ *http.Request, _ auth.Identity) {
+		wire.Missing("nothing").Write(w)
+	}), routes...)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		tenant, id, _ := strings.Cut(q.Header.Get("Who"), "/")
+		id, agent := strings.CutSuffix(id, "'s agent")
+		mux.ServeAs(w, q, auth.Identity{Principal: capability.Principal{Tenant: tenant, ID: id}, Operator: q.Header.Get("Operator") != "", Decides: !agent})
+	}))
+	r.url, r.client = server.URL, server.Client()
+	r.t.Cleanup(func() {
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		_ = r.hub.Drain(ctx) // what still runs is aborted
+		server.Close()
+	})
+}
+
+const ada = "acme/ada"
+
+// script lets the model answer so.
+func (r *rig) script(replies ...llmtest.Reply) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.model = &llmtest.Fake{Script: llmtest.Replies(replies...)}
+}
+
+func (r *rig) calls() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return strings.Join(r.made, " ")
+}
+
+func invoke(id, args string) llm.ToolCall {
+	return llm.ToolCall{Name: "invoke_capability", Arguments: fmt.Appendf(nil, `{"capability":%q,"arguments":%s}`, id, args)}
+}
+
+// A reply of the server, read whole.
+type answer struct {
+	status int
+	body   []byte
+}
+
+func (a answer) code() string {
+	var p struct{ Code string }
+	_ = json.Unmarshal(a.body, &p)
+	return p.Code
+}
+
+// request makes a request of somebody's.
+func (r *rig) request(who, method, path, body string, header ...string) *http.Response {
+	r.t.Helper()
+	req, err := http.NewRequest(method, r.url+path, strings.NewReader(body))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	req.Header.Set("Who", who)
+	if body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	for i := 0; i+1 < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	res, err := r.client.Do(req)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return res
+}
+
+func (r *rig) ask(who, method, path, body string) answer {
+	r.t.Helper()
+	res := r.request(who, method, path, body)
+	defer res.Body.Close()
+	data, err := io.ReadAll(res.Body)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return answer{res.StatusCode, data}
+}
+
+// do makes a request that must succeed, and reads the answer.
+func do[T any](r *rig, method, path, body string) (v T) {
+	r.t.Helper()
+	a := r.ask(ada, method, path, body)
+	if a.status >= 300 {
+		r.t.Fatalf("%s %s = %d %s", method, path, a.status, a.body)
+	}
+	if len(a.body) > 0 {
+		if err := json.Unmarshal(a.body, &v); err != nil {
+			r.t.Fatalf("%s %s = %s: %v", method, path, a.body, err)
+		}
+	}
+	return v
+}
+
+func (r *rig) begin() string {
+	r.t.Helper()
+	return do[SessionHead](r, "POST", "/api/v1/sessions", "{}").ID
+}
+
+// seen is a session as a client reads it.
+type seen struct {
+	Session
+	Asked []struct{ ID, Ticket string } `json:"asked"`
+}
+
+func at(id, rest string) string { return "/api/v1/sessions/" + id + rest }
+
+// An event as a client reads it.
+type event struct {
+	id, name string
+	data     map[string]any
+}
+
+// A follower reads events.
+type follower struct {
+	t     testing.TB
+	body  io.ReadCloser
+	lines *bufio.Reader
+	stop  *time.Timer
+}
+
+func (r *rig) follow(path, after string) *follower {
+	r.t.Helper()
+	header := []string{"Accept", "text/event-stream"}
+	if after != "" {
+		header = append(header, "Last-Event-ID", after)
+	}
+	return r.read(r.request(ada, "GET", path, "", header...))
+}
+
+func (r *rig) read(res *http.Response) *follower {
+	r.t.Helper()
+	if res.StatusCode != http.StatusOK || res.Header.Get("Content-Type") != "text/event-stream" {
+		body, _ := io.ReadAll(res.Body)
+		r.t.Fatalf("following = %d %s", res.StatusCode, body)
+	}
+	f := &follower{t: r.t, body: res.Body, lines: bufio.NewReader(res.Body)}
+	f.stop = time.AfterFunc(30*time.Second, func() { _ = res.Body.Close() })
+	return f
+}
+
+func (f *follower) close() {
+	f.stop.Stop()
+	_ = f.body.Close()
+}
+
+// next gives the next event; not ok: the stream is over.
+func (f *follower) next() (e event, ok bool) {
+	f.t.Helper()
+	for {
+		line, err := f.lines.ReadString('\n')
+		if err != nil {
+			return e, false
+		}
+		line = strings.TrimSuffix(line, "\n")
+		name, value, _ := strings.Cut(line, ": ")
+		switch {
+		case line == "" && e.name != "":
+			return e, true
+		case name == "id":
+			e.id = value
+		case name == "event":
+			e.name = value
+		case name == "data":
+			dec := json.NewDecoder(bytes.NewReader([]byte(value)))
+			dec.UseNumber()
+			if err := dec.Decode(&e.data); err != nil || e.data["type"] != e.name || !strings.HasPrefix(value, `{"type":`) {
+				f.t.Errorf("the data of %s is %s: %v", e.name, value, err)
+			}
+		}
+	}
+}
+
+// until reads up to the first event of a name.
+func (f *follower) until(name string) (list []event) {
+	f.t.Helper()
+	for {
+		e, ok := f.next()
+		if !ok {
+			f.t.Fatalf("the stream ended after %s, before %s", names(list), name)
+		}
+		if list = append(list, e); e.name == name {
+			return list
+		}
+	}
+}
+
+func names(list []event) string {
+	var out []string
+	for _, e := range list {
+		if n := len(out); e.name != "delta" || n == 0 || out[n-1] != "delta" {
+			out = append(out, e.name)
+		}
+	}
+	return strings.Join(out, " ")
+}

@@ -1,0 +1,151 @@
+package httpapi
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"mime"
+	"net/http"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+
+	"ken/internal/serve/auth"
+	"ken/internal/serve/httpapi/wire"
+)
+
+// pagePolicy is what the page's documents may do: run the scripts of this server and
+// nothing else. Whatever a tool, a card or a model wrote, it cannot become a
+// script, a style or a request to another place.
+const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; " +
+	"font-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types svelte-trusted-html"
+
+// Views are the first parts of the paths that the page itself leads to; it reads
+// the rest in the browser.
+func Views() []string {
+	return []string{"chat", "catalog", "playground", "approvals", "trail", "insights", "settings"}
+}
+
+// A page serves the built files of the page, which do not change while the
+// program runs: each is compressed once, when it is first asked for.
+type page struct {
+	files map[string]*file
+}
+
+type file struct {
+	kind    string
+	etag    string
+	plain   []byte
+	small   func() []byte // compressed; nil where that gains nothing
+	lasting bool          // its name changes with its contents
+}
+
+// newPage reads all files below the folder dist.
+func newPage(dist fs.FS) (*page, error) {
+	p := &page{files: map[string]*file{}}
+	err := fs.WalkDir(dist, "dist", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		b, err := fs.ReadFile(dist, name)
+		if err != nil {
+			return err
+		}
+		name = strings.TrimPrefix(name, "dist/")
+		p.files[name] = newFile(name, b)
+		return nil
+	})
+	if err == nil && p.files["index.html"] == nil {
+		err = fmt.Errorf("read the page: there is no index.html; run npm run build in web")
+	}
+	return p, err
+}
+
+func newFile(name string, b []byte) *file {
+	sum := sha256.Sum256(b)
+	f := &file{
+		kind: mime.TypeByExtension(path.Ext(name)), etag: `"` + hex.EncodeToString(sum[:12]) + `"`,
+		plain: b, small: sync.OnceValue(func() []byte { return compressed(b) }), lasting: strings.HasPrefix(name, "assets/"),
+	}
+	if f.kind == "" {
+		f.kind = "application/octet-stream"
+	}
+	return f
+}
+
+func compressed(b []byte) []byte {
+	var small bytes.Buffer
+	z := gzip.NewWriter(&small)
+	_, _ = z.Write(b) // memory takes everything
+	if z.Close() != nil || small.Len() >= len(b)*9/10 {
+		return nil
+	}
+	return small.Bytes()
+}
+
+// find gives the file of a path: its own, or the page for the paths that the
+// page leads to.
+func (p *page) find(path string) *file {
+	name := strings.TrimPrefix(path, "/")
+	if f := p.files[name]; f != nil {
+		return f
+	}
+	first, _, _ := strings.Cut(name, "/")
+	switch name {
+	case "":
+		return p.files["index.html"]
+	case "favicon.ico": // browsers ask for it wherever there is no page of ours
+		return p.files["ken.svg"]
+	}
+	if slices.Contains(Views(), first) {
+		return p.files["index.html"]
+	}
+	return nil
+}
+
+// ServeAs answers with a file.
+func (p *page) ServeAs(w http.ResponseWriter, r *http.Request, _ auth.Identity) {
+	f, status := p.find(r.URL.Path), http.StatusOK
+	if f == nil && strings.Contains(r.Header.Get("Accept"), "text/html") {
+		f, status = p.files["index.html"], http.StatusNotFound // the page says that there is nothing
+	}
+	if f == nil {
+		wire.NoSuchPath(w, r)
+		return
+	}
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		w.Header().Set("Allow", "GET, HEAD")
+		(&wire.Problem{Status: http.StatusMethodNotAllowed, Code: "method-not-allowed", Detail: "the page is read with GET"}).Write(w)
+		return
+	}
+	h := w.Header()
+	h.Set("Content-Type", f.kind)
+	h.Set("Content-Security-Policy", pagePolicy)
+	h.Set("ETag", f.etag)
+	h.Set("Vary", "Accept-Encoding")
+	if f.lasting {
+		h.Set("Cache-Control", "private, max-age=31536000, immutable")
+	} else {
+		h.Set("Cache-Control", "private, no-cache")
+	}
+	if r.Header.Get("If-None-Match") == f.etag && status == http.StatusOK {
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	body := f.plain
+	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+		if small := f.small(); small != nil {
+			h.Set("Content-Encoding", "gzip")
+			body = small
+		}
+	}
+	h.Set("Content-Length", fmt.Sprint(len(body)))
+	w.WriteHeader(status)
+	if r.Method == http.MethodGet {
+		_, _ = w.Write(body) // the client is gone; there is nobody to tell
+	}
+}

@@ -1,0 +1,125 @@
+package httpapi
+
+import (
+	"bytes"
+	"compress/gzip"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"ken/internal/serve/auth"
+	"ken/web"
+)
+
+func realPage(t *testing.T) *page {
+	t.Helper()
+	p, err := newPage(web.Dist)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func ask(h auth.Handler, method, path string, header ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, path, nil)
+	for i := 0; i+1 < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	w := httptest.NewRecorder()
+	h.ServeAs(w, r, auth.Identity{})
+	return w
+}
+
+func TestPage(t *testing.T) {
+	p := realPage(t)
+	for path, status := range map[string]int{
+		"/": 200, "/chat": 200, "/chat/abc": 200, "/catalog/tool:a/b": 200, "/settings": 200, "/ken.svg": 200, "/favicon.ico": 200,
+		"/nothing": 404, "/assets/nothing.js": 404, "/api/v1/nothing": 404, "/../../etc/passwd": 404, "/index.htmlx": 404,
+	} {
+		w := ask(p, "GET", path)
+		if w.Code != status {
+			t.Errorf("GET %s = %d, want %d", path, w.Code, status)
+		}
+		if status == 200 && !strings.Contains(w.Header().Get("Content-Security-Policy"), "script-src 'self';") {
+			t.Errorf("GET %s has the policy %q", path, w.Header().Get("Content-Security-Policy"))
+		}
+	}
+	if w := ask(p, "GET", "/nothing", "Accept", "text/html"); w.Code != 404 || !strings.Contains(w.Body.String(), "<title>Ken") {
+		t.Errorf("GET /nothing in a browser = %d %s, want 404 with the page", w.Code, w.Body)
+	}
+	if w := ask(p, "POST", "/"); w.Code != http.StatusMethodNotAllowed {
+		t.Errorf("POST / = %d, want 405", w.Code)
+	}
+	if w := ask(p, "HEAD", "/"); w.Code != 200 || w.Body.Len() != 0 {
+		t.Errorf("HEAD / = %d with %d bytes, want 200 without any", w.Code, w.Body.Len())
+	}
+}
+
+func TestPageIsKeptByBrowsers(t *testing.T) {
+	p := realPage(t)
+	first := ask(p, "GET", "/")
+	if again := ask(p, "GET", "/", "If-None-Match", first.Header().Get("ETag")); again.Code != http.StatusNotModified {
+		t.Errorf("GET / with its ETag = %d, want 304", again.Code)
+	}
+	for name, f := range p.files {
+		w := ask(p, "GET", "/"+name, "Accept-Encoding", "gzip")
+		body := w.Body.Bytes()
+		if w.Header().Get("Content-Encoding") == "gzip" {
+			z, err := gzip.NewReader(bytes.NewReader(body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if body, err = io.ReadAll(z); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if !bytes.Equal(body, f.plain) {
+			t.Errorf("GET /%s compressed is not the file", name)
+		}
+		if lasting := strings.Contains(w.Header().Get("Cache-Control"), "immutable"); lasting != strings.HasPrefix(name, "assets/") {
+			t.Errorf("GET /%s is kept for ever: %v", name, lasting)
+		}
+	}
+}
+
+// TestPageHasNoInlineScript holds the built page to its own policy.
+func TestPageHasNoInlineScript(t *testing.T) {
+	html := string(realPage(t).files["index.html"].plain)
+	for _, bad := range []string{`<script>`, `<style`, ` style=`, ` onclick=`, ` onload=`, "javascript:"} {
+		if strings.Contains(html, bad) {
+			t.Errorf("index.html has %q, which the policy forbids", bad)
+		}
+	}
+	for _, match := range regexp.MustCompile(`(?:src|href)="([^"]*)"`).FindAllStringSubmatch(html, -1) {
+		if !strings.HasPrefix(match[1], "/") || strings.HasPrefix(match[1], "//") {
+			t.Errorf("index.html asks for %s, which is elsewhere", match[1])
+		}
+	}
+}
+
+// TestPageIsSmall holds all that a browser could ever fetch to the bar.
+func TestPageIsSmall(t *testing.T) {
+	const most = 300 << 10
+	sum := 0
+	for _, f := range realPage(t).files {
+		if small := f.small(); small != nil {
+			sum += len(small)
+		} else {
+			sum += len(f.plain)
+		}
+	}
+	t.Logf("the page has %d bytes, compressed", sum)
+	if sum > most {
+		t.Errorf("the page has %d bytes compressed, want at most %d", sum, most)
+	}
+}
+
+func TestPageWithoutFiles(t *testing.T) {
+	if _, err := newPage(fstest.MapFS{"dist/other.txt": {Data: []byte("x")}}); err == nil || !strings.Contains(err.Error(), "npm run build") {
+		t.Errorf("newPage without index.html = %v, want what to do", err)
+	}
+}

@@ -1,0 +1,179 @@
+// Package systemapi serves what concerns Ken as a whole: whether it is well,
+// who asks, the settings, the doctor, what was saved, prices, and the numbers
+// that Prometheus reads.
+package systemapi
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"ken/internal/door"
+	"ken/internal/find/outcome"
+	"ken/internal/serve/auth"
+	"ken/internal/serve/doctor"
+	"ken/internal/serve/httpapi/wire"
+)
+
+// Config says what to serve. All functions must be safe for concurrent use.
+// Where one is nil its route answers that there is none, but for those that say
+// otherwise.
+type Config struct {
+	// What [Me] tells everybody.
+	Version, Workspace, Tokenizer string
+
+	Profile func() string                    // of the rules; nil: ""
+	Model   func() (name string, window int) // nil, and an empty name: none is configured
+	Modes   func() []string                  // nil: none
+	Intents func() []string                  // nil: none
+
+	// Fault says in one line why nothing may be called now, and empty where that
+	// is not so: with what is wrong where for an operator. Nil: never.
+	Fault func(operator bool) string
+
+	// View gives what somebody sees of the catalog. Stats are of all of it: for
+	// whoever asks whether Ken is well.
+	View  func(auth.Identity) door.View
+	Stats func() door.Stats
+
+	// Ready are the conditions under which requests are of use.
+	Ready []Probe
+
+	// Settings lists what is set. Nothing secret may be in it. Set changes one
+	// that is writable; restart says that it counts only then.
+	Settings func() []Setting
+	Set      func(ctx context.Context, who auth.Identity, key, value string) (restart bool, err error)
+
+	Doctor func(context.Context) []doctor.Check
+
+	// Insights sums up what was saved; Prices are all that are known, and
+	// SetPrice makes one the person's own.
+	Insights func(outcome.InsightsConfig) outcome.Overview
+	Price    func(model string) (outcome.Price, bool)
+	Prices   func() ([]outcome.Price, error)
+	SetPrice func(ctx context.Context, who auth.Identity, p outcome.Price) error
+
+	// Metrics writes them, of type MetricsType.
+	Metrics     func() []byte
+	MetricsType string
+
+	Zone *time.Location // of days; nil: the machine's
+	Now  func() time.Time
+}
+
+// A Probe is something that must hold for requests to be of use.
+type Probe struct {
+	Name  string // catalog, rules, store, trail, stopping
+	Check func(context.Context) error
+}
+
+// A Setting is one key of the configuration.
+type Setting struct {
+	Key      string `json:"key"`
+	Value    string `json:"value"`
+	InForce  string `json:"inForce,omitempty"` // what the running program has, where that is something else
+	Origin   string `json:"origin"`            // where it was said
+	Writable bool   `json:"writable"`
+	Why      string `json:"why,omitempty"` // it is not
+	About    string `json:"about,omitempty"`
+}
+
+// Me is who asks, and where they are.
+type Me struct {
+	ID        string     `json:"id"`
+	Tenant    string     `json:"tenant,omitempty"`
+	Name      string     `json:"name,omitempty"`
+	Operator  bool       `json:"operator"`
+	Decides   bool       `json:"decides"` // false: an agent
+	SignOut   bool       `json:"signOut"`
+	Version   string     `json:"version"`
+	Workspace string     `json:"workspace"`
+	Profile   string     `json:"profile"`
+	Tokenizer string     `json:"tokenizer"`
+	Model     string     `json:"model"`
+	Window    int        `json:"window,omitempty"`
+	Modes     []string   `json:"modes"`
+	Intents   []string   `json:"intents"`
+	Catalog   door.Stats `json:"catalog"`
+	Fault     string     `json:"fault,omitempty"` // why nothing may be called now
+}
+
+// Health is that the program runs.
+type Health struct {
+	Status  string     `json:"status"` // ok
+	Version string     `json:"version"`
+	Catalog door.Stats `json:"catalog"`
+}
+
+// Readiness is that requests are of use.
+type Readiness struct {
+	Status string    `json:"status"` // ready
+	Checks []Checked `json:"checks"`
+}
+
+// Checked is a [Probe] that was made. Error is for operators.
+type Checked struct {
+	Name  string `json:"name"`
+	OK    bool   `json:"ok"`
+	Error string `json:"error,omitempty"`
+}
+
+type (
+	settingList struct {
+		Settings []Setting `json:"settings"`
+	}
+	settingValue struct {
+		Value *string `json:"value"`
+	}
+	settingNow struct {
+		Setting
+		Restart bool `json:"restart,omitempty"`
+	}
+	checkup struct {
+		Checks []doctor.Check `json:"checks"`
+		Worst  doctor.Grade   `json:"worst"`
+	}
+	priceList struct {
+		Prices []outcome.Price `json:"prices"`
+	}
+	priceValue struct {
+		Input      *float64 `json:"input"`
+		Output     *float64 `json:"output"`
+		CachedRead *float64 `json:"cachedRead"`
+		CacheWrite *float64 `json:"cacheWrite"`
+	}
+)
+
+// Routes gives the routes.
+func Routes(cfg Config) []wire.Route {
+	if cfg.Zone == nil {
+		cfg.Zone = time.Local
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	s := &server{cfg: cfg}
+	const group = "system"
+	return []wire.Route{
+		{Method: http.MethodGet, Path: "/healthz", Name: "health", Group: group, Summary: "Whether the program runs; needs no token", Answer: Health{}, Serve: s.health},
+		{Method: http.MethodGet, Path: "/readyz", Name: "readiness", Group: group, Summary: "Whether requests are of use; 503 with the checks where they are not", Answer: Readiness{}, Serve: s.ready},
+		{Method: http.MethodGet, Path: "/metrics", Name: "metrics", Group: group, Summary: "Numbers for Prometheus", Answer: wire.Raw{Type: cfg.MetricsType}, Operator: true, Serve: s.metrics},
+		{Method: http.MethodGet, Path: "/api/v1/me", Name: "me", Group: group, Summary: "Who asks, and where they are", Answer: Me{}, Serve: s.me},
+		{Method: http.MethodGet, Path: "/api/v1/settings", Name: "listSettings", Group: group, Summary: "All settings, with where each was said", Answer: settingList{}, Operator: true, Serve: s.settings},
+		{Method: http.MethodPut, Path: "/api/v1/settings/{key}", Name: "changeSetting", Group: group, Summary: "Change a setting that may be changed here", Body: settingValue{}, Answer: settingNow{}, Operator: true, Decision: "open the page, or run ken config set", Limit: 64 << 10, Serve: s.set},
+		{Method: http.MethodGet, Path: "/api/v1/doctor", Name: "examine", Group: group, Summary: "What is wrong with this installation, and what to do", Answer: checkup{}, Operator: true, Serve: s.doctor},
+		{
+			Method: http.MethodGet, Path: "/api/v1/insights", Name: "insights", Group: group, Summary: "What was shown, used and saved, per day", Answer: outcome.Overview{}, Operator: true, Serve: s.insights,
+			Query: []wire.Param{{Name: "since", Type: wire.Instant, About: "From when; 30d where it is missing"}, {Name: "until", Type: wire.Instant, About: "To when; now where it is missing"}},
+		},
+		{Method: http.MethodGet, Path: "/api/v1/prices", Name: "listPrices", Group: group, Summary: "What models cost, in dollars for a million tokens", Answer: priceList{}, Operator: true, Serve: s.prices},
+		{Method: http.MethodPut, Path: "/api/v1/prices/{model...}", Name: "changePrice", Group: group, Summary: "Say what a model costs", Body: priceValue{}, Answer: outcome.Price{}, Operator: true, Decision: "open the page", Limit: 4 << 10, Serve: s.setPrice},
+	}
+}
+
+type server struct{ cfg Config }
+
+// without is that a part of Ken is not there.
+func without(what string) error {
+	return &wire.Problem{Status: http.StatusNotFound, Code: "not-served", Detail: what + " is not served here"}
+}

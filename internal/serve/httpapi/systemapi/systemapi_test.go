@@ -1,0 +1,385 @@
+package systemapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"go.uber.org/goleak"
+
+	"ken/capability"
+	"ken/internal/door"
+	"ken/internal/find/discover"
+	"ken/internal/find/outcome"
+	"ken/internal/govern/policy"
+	"ken/internal/know/catalog"
+	"ken/internal/know/source"
+	"ken/internal/serve/auth"
+	"ken/internal/serve/doctor"
+	"ken/internal/serve/httpapi/wire"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var (
+	root = auth.Identity{Principal: capability.Principal{ID: "root"}, Name: "Root", Operator: true, Decides: true, SignedIn: true}
+	ann  = auth.Identity{Principal: capability.Principal{ID: "ann", Tenant: "acme", Roles: []string{"intern"}}, Decides: true}
+	now  = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+)
+
+// A rig is the routes over a real door and its log.
+type rig struct {
+	cfg  Config
+	door *door.Door
+	log  *outcome.Log
+}
+
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	m := source.NewMemory("test", capability.TrustUser)
+	m.Put(capability.Capability{Name: "weather", Description: "Weather forecast"}, capability.Detail{})
+	m.Put(capability.Capability{Name: "guard", Description: "Guard the gate"}, capability.Detail{})
+	c, err := catalog.New(catalog.Config{Sources: []capability.Source{m}})
+	if err == nil {
+		err = c.Load(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := policy.Defaults(policy.Personal)
+	set.Rules = []policy.Rule{{ID: "no.interns", Effect: policy.Deny, Capabilities: []string{"tool:guard"}, Roles: []string{"intern"}, Reason: "no", Where: "test:1"}}
+	rules, err := policy.Compile(set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &rig{}
+	r.log, err = outcome.Open(t.TempDir(), outcome.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = r.log.Close() })
+	r.door = door.New(door.Config{
+		Catalog: c, Finder: discover.NewFinder(discover.Parts{Source: c}), Rules: func() *policy.Rules { return rules },
+		Find:     func(capability.Scope) door.Settings { return door.Settings{Config: discover.Defaults()} },
+		Recorder: &door.Recorder{Now: func() time.Time { return now }, Open: func() (*outcome.Log, *outcome.Switch) { return r.log, nil }},
+	})
+	r.cfg = Config{
+		Version: "v1", Workspace: "/work", Profile: func() string { return "personal" }, Tokenizer: "exact", Zone: time.UTC, Now: func() time.Time { return now },
+		View:     func(who auth.Identity) door.View { return r.door.View(who.Principal) },
+		Stats:    func() door.Stats { return r.door.View(root.Principal).Stats() },
+		Insights: r.door.Insights,
+	}
+	return r
+}
+
+// ask makes a request as somebody.
+func (r *rig) ask(who auth.Identity, method, target, body string) *httptest.ResponseRecorder {
+	nowhere := auth.HandlerFunc(func(w http.ResponseWriter, q *http.Request, _ auth.Identity) { wire.NoSuchPath(w, q) })
+	mux := wire.NewMux(slog.New(slog.DiscardHandler), nowhere, Routes(r.cfg)...)
+	q := httptest.NewRequest(method, target, strings.NewReader(body))
+	if body != "" {
+		q.Header.Set("Content-Type", "application/json")
+	}
+	w := httptest.NewRecorder()
+	mux.ServeAs(w, q, who)
+	return w
+}
+
+// want makes a request and looks at what comes back.
+func (r *rig) want(t *testing.T, who auth.Identity, method, target, body string, status int, parts ...string) {
+	t.Helper()
+	w := r.ask(who, method, target, body)
+	if w.Code != status {
+		t.Errorf("%s %s as %s = %d %s, want %d", method, target, who.Principal.ID, w.Code, w.Body, status)
+		return
+	}
+	if kind := w.Header().Get("Content-Type"); status >= 400 && kind != "application/problem+json" {
+		t.Errorf("%s %s = %s, want a problem document", method, target, kind)
+	}
+	for _, part := range parts {
+		if !strings.Contains(w.Body.String(), part) {
+			t.Errorf("%s %s as %s = %s, want %s in it", method, target, who.Principal.ID, w.Body, part)
+		}
+	}
+}
+
+func TestHealth(t *testing.T) {
+	r := newRig(t)
+	r.want(t, auth.Identity{}, "GET", "/healthz", "", 200, `"status":"ok"`, `"version":"v1"`, `"capabilityCount":2`)
+	r.cfg.Stats = nil
+	r.want(t, auth.Identity{}, "GET", "/healthz", "", 200, `"capabilityCount":0`)
+}
+
+// TestReady: each condition is named, and what is wrong is told to operators
+// alone.
+func TestReady(t *testing.T) {
+	r := newRig(t)
+	r.want(t, ann, "GET", "/readyz", "", 200, `"checks":[]`)
+	good := Probe{"catalog", func(context.Context) error { return nil }}
+	r.cfg.Ready = []Probe{good}
+	r.want(t, ann, "GET", "/readyz", "", 200, `"status":"ready"`, `{"name":"catalog","ok":true}`)
+	r.cfg.Ready = []Probe{
+		good,
+		{"store", func(context.Context) error { return errors.New("the disk is full") }},
+		{"trail", func(context.Context) error { panic("broken") }},
+	}
+	r.want(t, root, "GET", "/readyz", "", 503, `"code":"not-ready"`, "not ready: store, trail", `{"name":"store","ok":false,"error":"the disk is full"}`, `"error":"the check broke"`)
+	if body := r.ask(ann, "GET", "/readyz", "").Body.String(); strings.Contains(body, "disk") {
+		t.Errorf("whoever is no operator reads %s", body)
+	}
+}
+
+// TestReadyDoesNotWait: a check that hangs says no.
+func TestReadyDoesNotWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		end := make(chan struct{})
+		r := &rig{cfg: Config{Ready: []Probe{{"store", func(context.Context) error { <-end; return nil }}}}}
+		began := time.Now()
+		r.want(t, root, "GET", "/readyz", "", 503, `"name":"store","ok":false`, "no answer within 3s")
+		if took := time.Since(began); took != patience {
+			t.Errorf("it took %v, want %v", took, patience)
+		}
+		close(end)
+	})
+}
+
+func TestMe(t *testing.T) {
+	r := newRig(t)
+	r.want(t, root, "GET", "/api/v1/me", "", 200, `"id":"root"`, `"name":"Root"`, `"operator":true,"decides":true,"signOut":true`, `"model":""`, `"modes":[]`, `"intents":[]`, `"capabilityCount":2`, `"workspace":"/work"`)
+	r.cfg.Model = func() (string, int) { return "p/m", 200_000 }
+	r.cfg.Modes = func() []string { return []string{"ask", "code"} }
+	// What an intern does not see is not counted for them.
+	r.want(t, ann, "GET", "/api/v1/me", "", 200, `"id":"ann","tenant":"acme","operator":false,"decides":true,"signOut":false`, `"model":"p/m","window":200000`, `"modes":["ask","code"]`, `"capabilityCount":1`, `"workspace":""`)
+}
+
+// TestAgent: an agent is told that it is one, and changes nothing of the whole,
+// though it works for one who runs it.
+func TestAgent(t *testing.T) {
+	r := newRig(t)
+	agent := root
+	agent.Decides = false
+	r.want(t, agent, "GET", "/api/v1/me", "", 200, `"operator":true,"decides":false`)
+	for _, change := range [][2]string{{"/api/v1/settings/model", `{"value":"p/m"}`}, {"/api/v1/prices/a/b", `{"input":1,"output":1,"cachedRead":1,"cacheWrite":1}`}} {
+		r.want(t, agent, "PUT", change[0], change[1], 403, `"code":"person-decides"`, "open the page")
+	}
+}
+
+// TestOperatorsOnly: what is about the whole is for those who run it.
+func TestOperatorsOnly(t *testing.T) {
+	r := newRig(t)
+	r.cfg.Settings = func() []Setting { return []Setting{{Key: "a", Value: "hush"}} }
+	for _, route := range Routes(r.cfg) {
+		target := strings.NewReplacer("{key}", "a", "{model...}", "m").Replace(route.Path)
+		open := slices.Contains([]string{"/healthz", "/readyz", "/api/v1/me"}, route.Path)
+		if route.Operator == open {
+			t.Errorf("%s: operators only = %v", route.Path, route.Operator)
+		}
+		if !open {
+			body := ""
+			if route.Body != nil {
+				body = "{}"
+			}
+			r.want(t, ann, route.Method, target, body, 403, `"code":"operator-only"`)
+		}
+	}
+}
+
+// TestWhatIsNotThere: a part that is not configured is told as such.
+func TestWhatIsNotThere(t *testing.T) {
+	r := &rig{}
+	for _, target := range []string{"/metrics", "/api/v1/settings", "/api/v1/doctor", "/api/v1/insights", "/api/v1/prices"} {
+		r.want(t, root, "GET", target, "", 404, `"code":"not-served"`)
+	}
+	r.want(t, root, "PUT", "/api/v1/settings/a", `{"value":"1"}`, 404, `"code":"not-served"`)
+	r.want(t, root, "PUT", "/api/v1/prices/m", `{"input":1}`, 404, `"code":"not-served"`)
+	r.want(t, root, "GET", "/api/v1/me", "", 200, `"capabilityCount":0`)
+}
+
+// TestSettings: what may be changed here is, and everything else says why not.
+func TestSettings(t *testing.T) {
+	r := newRig(t)
+	all := []Setting{
+		{Key: "chat.steps", Value: "50", Origin: "default", Writable: true, About: "Requests of a turn"},
+		{Key: "serve.addr", Value: "127.0.0.1:7777", Origin: "ken.yaml:3", Why: "it is read when ken serve starts"},
+		{Key: "policy.profile", Value: "personal", Origin: "default"},
+	}
+	r.cfg.Settings = func() []Setting { return all }
+	r.cfg.Set = func(_ context.Context, who auth.Identity, key, value string) (bool, error) {
+		if value == "many" {
+			return false, &capability.Error{Kind: capability.Invalid, Op: "set", Target: key, Err: errors.New("many is no number"), Fix: "write a number"}
+		}
+		all[0].Value, all[0].Origin = value, "ken.yaml:9"
+		return true, nil
+	}
+	r.want(t, root, "GET", "/api/v1/settings", "", 200, `{"settings":[{"key":"chat.steps","value":"50","origin":"default","writable":true,"about":"Requests of a turn"}`)
+	r.want(t, root, "PUT", "/api/v1/settings/chat.steps", `{"value":"60"}`, 200, `"key":"chat.steps","value":"60","origin":"ken.yaml:9"`, `"restart":true`)
+	r.want(t, root, "PUT", "/api/v1/settings/chat.steps", `{"value":"many"}`, 400, `"code":"invalid"`, "many is no number")
+	r.want(t, root, "PUT", "/api/v1/settings/chat.steps", `{}`, 400, `"code":"invalid"`, "say what it shall be")
+	r.want(t, root, "PUT", "/api/v1/settings/chat.steps", `{"value":60}`, 400, `"code":"invalid"`)
+	r.want(t, root, "PUT", "/api/v1/settings/chat.steps", `{"value":"1","more":1}`, 400, `"code":"invalid"`)
+	r.want(t, root, "PUT", "/api/v1/settings/serve.addr", `{"value":"0.0.0.0:1"}`, 403, `"code":"read-only"`, "it is read when ken serve starts")
+	r.want(t, root, "PUT", "/api/v1/settings/policy.profile", `{"value":"x"}`, 403, `"code":"read-only"`, "ken.yaml alone")
+	r.want(t, root, "PUT", "/api/v1/settings/none", `{"value":"x"}`, 404, `"code":"not-found"`)
+	r.want(t, root, "POST", "/api/v1/settings/none", `{"value":"x"}`, 405, `"code":"method-not-allowed"`)
+	if all[1].Value != "127.0.0.1:7777" || all[0].Value != "60" {
+		t.Errorf("settings = %+v", all)
+	}
+}
+
+func TestDoctor(t *testing.T) {
+	r := newRig(t)
+	r.cfg.Doctor = func(context.Context) []doctor.Check { return nil }
+	r.want(t, root, "GET", "/api/v1/doctor", "", 200, `{"checks":[],"worst":"good"}`)
+	r.cfg.Doctor = func(context.Context) []doctor.Check {
+		return []doctor.Check{{Name: "home", Grade: doctor.Good, Message: "/h"}, {Name: "model", Grade: doctor.Warn, Message: "none", Fix: "name one"}}
+	}
+	r.want(t, root, "GET", "/api/v1/doctor", "", 200, `{"name":"model","grade":"warn","message":"none","fix":"name one"}`, `"worst":"warn"`)
+}
+
+// TestInsights: what the door recorded comes back, of the time that is asked
+// for, in the words that the page reads.
+func TestInsights(t *testing.T) {
+	r := newRig(t)
+	r.cfg.Price = func(string) (outcome.Price, bool) {
+		return outcome.Price{Model: "m", Input: 10, Output: 50, CachedRead: 1, CacheWrite: 12.5, Source: "test"}, true
+	}
+	for _, days := range []int{0, 3, 40} {
+		err := r.log.Append(outcome.Event{
+			Time: now.AddDate(0, 0, -days).Add(-time.Minute), Kind: outcome.Ended, Session: "s", Model: "p/m", End: "answer",
+			Requests: 1, Shown: 100, Added: 100, Dump: 1000, Usage: outcome.Usage{Input: 2000, Output: 10},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, tt := range []struct {
+		query string
+		turns int
+		days  []string
+	}{
+		{"", 2, []string{"2026-02-26", "2026-03-01"}},
+		{"?since=2026-02-28T12:00:00Z", 1, []string{"2026-03-01"}},
+		{"?since=2026-01-01T00:00:00Z&until=2026-02-01T00:00:00Z", 1, []string{"2026-01-20"}},
+	} {
+		w := r.ask(root, "GET", "/api/v1/insights"+tt.query, "")
+		var got outcome.Overview
+		if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || w.Code != 200 {
+			t.Fatalf("insights%s = %d %s, %v", tt.query, w.Code, w.Body, err)
+		}
+		var days []string
+		for _, d := range got.Days {
+			days = append(days, d.Day)
+		}
+		if got.Totals.Turns != tt.turns || !slices.Equal(days, tt.days) || got.Tokenizer != "exact" || got.Totals.SavedTokens != 900*tt.turns || got.Totals.Saved == nil {
+			t.Errorf("insights%s = %+v of %v, want %d turns of %v", tt.query, got.Totals, days, tt.turns, tt.days)
+		}
+	}
+	r.want(t, root, "GET", "/api/v1/insights?since=yesterday", "", 400, `"code":"invalid"`)
+	r.want(t, root, "GET", "/api/v1/insights?until=2026-01-01T00:00:00Z&since=2026-02-01T00:00:00Z", "", 400, "since is not before until")
+	r.want(t, root, "GET", "/api/v1/insights?for=ever", "", 400, "there is no parameter")
+}
+
+// TestPrices: a price that somebody writes is theirs, and only what can be one
+// is taken.
+func TestPrices(t *testing.T) {
+	r := newRig(t)
+	table := map[string]outcome.Price{"a/b": {Model: "a/b", Input: 1, Source: "a vendor's page"}}
+	r.cfg.Prices = func() ([]outcome.Price, error) {
+		var out []outcome.Price
+		for _, p := range table {
+			out = append(out, p)
+		}
+		return out, nil
+	}
+	r.cfg.Price = func(model string) (outcome.Price, bool) { p, ok := table[model]; return p, ok }
+	r.cfg.SetPrice = func(_ context.Context, who auth.Identity, p outcome.Price) error {
+		p.Source = "set by " + who.Principal.ID
+		table[p.Model] = p
+		return nil
+	}
+	r.want(t, root, "GET", "/api/v1/prices", "", 200, `{"prices":[{"model":"a/b","input":1,"output":0,"cachedRead":0,"cacheWrite":0,"source":"a vendor's page","own":false}]}`)
+	const good = `{"input":2.5,"output":10,"cachedRead":0,"cacheWrite":9999}`
+	r.want(t, root, "PUT", "/api/v1/prices/a/b", good, 200, `"model":"a/b","input":2.5,"output":10,"cachedRead":0,"cacheWrite":9999,"source":"set by root","own":true`)
+	for _, tt := range []struct{ target, body, part string }{
+		{"a/b", `{"input":-1,"output":1,"cachedRead":1,"cacheWrite":1}`, "input is -1"},
+		{"a/b", `{"input":1,"output":10000,"cachedRead":1,"cacheWrite":1}`, "output is 10000"},
+		{"a/b", `{"input":1,"output":1,"cachedRead":1e999,"cacheWrite":1}`, "the body is not what is wanted"},
+		{"a/b", `{"input":1,"output":1,"cachedRead":1}`, "cacheWrite is missing"},
+		{"a/b", `{"input":"1"}`, "the body is not what is wanted"},
+		{"a/b", `{"input":null,"output":1,"cachedRead":1,"cacheWrite":1}`, "input is missing"},
+		{"a%0Ab", good, "the name has"},
+		{"%20a", good, "spaces around"},
+		{strings.Repeat("a", 201), good, "more than 200 bytes"},
+		{"caf%C3%A9", good, "the name has"},
+	} {
+		r.want(t, root, "PUT", "/api/v1/prices/"+tt.target, tt.body, 400, `"code":"invalid"`, tt.part)
+	}
+	r.want(t, root, "PUT", "/api/v1/prices/new-model*", good, 200, `"model":"new-model*"`)
+	if len(table) != 2 {
+		t.Errorf("table = %v, want what was there and the new one", table)
+	}
+	r.cfg.SetPrice = func(context.Context, auth.Identity, outcome.Price) error { return errors.New("the disk is full") }
+	r.want(t, root, "PUT", "/api/v1/prices/a/b", good, 500, `"code":"internal"`)
+	r.cfg.Prices = func() ([]outcome.Price, error) { return nil, errors.New("the file is broken") }
+	r.want(t, root, "GET", "/api/v1/prices", "", 500, `"code":"internal"`)
+}
+
+func TestMetrics(t *testing.T) {
+	r := newRig(t)
+	r.cfg.Metrics, r.cfg.MetricsType = func() []byte { return []byte("a 1\n") }, "text/plain; version=0.0.4; charset=utf-8"
+	w := r.ask(root, "GET", "/metrics", "")
+	if w.Code != 200 || w.Body.String() != "a 1\n" || w.Header().Get("Content-Type") != r.cfg.MetricsType {
+		t.Errorf("metrics = %d %s %q", w.Code, w.Header(), w.Body)
+	}
+}
+
+// TestDescribed: the routes have a valid description.
+func TestDescribed(t *testing.T) {
+	routes := Routes(Config{})
+	var list []*wire.Route
+	for i := range routes {
+		list = append(list, &routes[i])
+	}
+	text, err := wire.Describe(list, wire.Info{Public: []string{"/healthz"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := openapi3.NewLoader().LoadFromData(text)
+	if err == nil {
+		err = doc.Validate(t.Context())
+	}
+	if err != nil {
+		t.Errorf("the description is not valid: %v\n%s", err, text)
+	}
+}
+
+// TestMeFault: everybody is told that nothing may be called, for as long as that
+// is so, and operators where it is to be mended.
+func TestMeFault(t *testing.T) {
+	r := newRig(t)
+	broken := true
+	r.cfg.Fault = func(operator bool) string {
+		switch {
+		case !broken:
+			return ""
+		case operator:
+			return "ken.yaml:2: unknown key"
+		}
+		return "nothing may be called"
+	}
+	r.want(t, root, "GET", "/api/v1/me", "", http.StatusOK, `"fault":"ken.yaml:2: unknown key"`)
+	r.want(t, ann, "GET", "/api/v1/me", "", http.StatusOK, `"fault":"nothing may be called"`)
+	broken = false
+	if w := r.ask(root, "GET", "/api/v1/me", ""); strings.Contains(w.Body.String(), "fault") {
+		t.Errorf("GET /me once mended = %s, want no fault", w.Body)
+	}
+}

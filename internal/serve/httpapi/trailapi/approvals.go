@@ -1,0 +1,218 @@
+package trailapi
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"time"
+
+	"ken/capability"
+	"ken/internal/govern/approval"
+	"ken/internal/serve/httpapi/wire"
+)
+
+// A ticket is a question at the desk, as a page shows it.
+type ticket struct {
+	ID        string          `json:"id"`
+	State     approval.State  `json:"state"`
+	Asked     time.Time       `json:"asked"`
+	Expires   time.Time       `json:"expires"`
+	Mine      bool            `json:"mine"` // whoever asks made the call
+	Wide      bool            `json:"wide"` // answers for more than this one call count
+	Target    string          `json:"target"`
+	Action    string          `json:"action,omitempty"`
+	Principal string          `json:"principal"`
+	Session   string          `json:"session,omitempty"`
+	Surface   string          `json:"surface,omitempty"`
+	Rule      string          `json:"rule,omitempty"`
+	Why       string          `json:"why,omitempty"`
+	Risk      any             `json:"risk,omitempty"`
+	Lines     []approval.Line `json:"lines"`
+	Answer    *given          `json:"answer,omitempty"`
+}
+
+type given struct {
+	Effect approval.Effect `json:"effect"`
+	Scope  approval.Scope  `json:"scope"`
+	By     string          `json:"by"`
+	At     time.Time       `json:"at"`
+	Until  time.Time       `json:"until,omitzero"`
+	Note   string          `json:"note,omitempty"`
+}
+
+func (a *api) ticketOf(t approval.Ticket, who capability.Principal) ticket {
+	q, c := &t.Question, &t.Question.Call
+	out := ticket{
+		ID: t.ID, State: t.State, Asked: t.Asked, Expires: t.Expires, Wide: q.Widest == approval.Session,
+		Mine:   c.Principal.ID == who.ID && c.Principal.Tenant == who.Tenant,
+		Target: string(c.Target), Action: c.Action, Principal: c.Principal.ID, Session: c.Session,
+		Surface: string(q.Surface), Rule: q.Rule, Why: q.Why, Risk: q.Risk, Lines: a.Lines(t),
+	}
+	if s := t.Answer; s != nil {
+		out.Answer = &given{s.Effect, s.Scope, s.By.ID, s.At, s.Until, s.Note}
+	}
+	return out
+}
+
+type tickets struct {
+	Tickets  []ticket `json:"tickets"`
+	Cut      int      `json:"cut"` // that were left out by limit
+	Problems []string `json:"problems,omitempty"`
+}
+
+func (a *api) approvals(r *wire.Request) (any, error) {
+	desk, err := a.Desk()
+	if err != nil {
+		return nil, err
+	}
+	f := approval.Filter{Tenant: r.Who.Principal.Tenant, States: []approval.State{approval.Pending}}
+	switch state := r.Text("state"); state {
+	case "", "pending":
+	case "all":
+		f.States = nil
+	default:
+		f.States = []approval.State{approval.State(state)}
+	}
+	list, err := desk.List(r.Context(), f)
+	if err := r.Context().Err(); err != nil {
+		return nil, err
+	}
+	out := tickets{Tickets: []ticket{}, Problems: partly(err, r)}
+	for _, t := range slices.Backward(list) {
+		switch {
+		case !desk.MaySettle(r.Who.Principal, &t):
+		case len(out.Tickets) == listed(r):
+			out.Cut++
+		default:
+			out.Tickets = append(out.Tickets, a.ticketOf(t, r.Who.Principal))
+		}
+	}
+	return out, nil
+}
+
+// partly says that a list is not whole. Why may be about what is somebody
+// else's, so only operators are told that.
+func partly(err error, r *wire.Request) []string {
+	switch {
+	case err == nil:
+		return nil
+	case r.Who.Operator:
+		return []string{err.Error()}
+	}
+	return []string{"something could not be read; ken doctor says more to whoever runs Ken"}
+}
+
+// An answer is a person's word on a ticket.
+type answer struct {
+	Effect approval.Effect `json:"effect"`
+	Scope  approval.Scope  `json:"scope,omitempty"` // once
+	Until  time.Time       `json:"until,omitzero"`
+	Note   string          `json:"note,omitempty"`
+}
+
+func (a *api) settle(r *wire.Request) (any, error) {
+	var in answer
+	if err := r.Decode(&in); err != nil {
+		return nil, err
+	}
+	if in.Scope == "" {
+		in.Scope = approval.Once
+	}
+	t, err := a.Settle(r.Context(), r.PathValue("id"), approval.Answer{
+		By: r.Who.Principal, Effect: in.Effect, Scope: in.Scope, Until: in.Until, Note: in.Note,
+	})
+	switch {
+	case err == nil:
+		return a.ticketOf(t, r.Who.Principal), nil
+	case errors.Is(err, approval.ErrNotYours), errors.Is(err, approval.ErrNoTicket):
+		return nil, noTicket()
+	case errors.Is(err, approval.ErrSettled):
+		p := &wire.Problem{Status: http.StatusConflict, Code: "settled", Detail: err.Error(), More: map[string]any{"ticket": t.ID}}
+		if s := t.Answer; s != nil {
+			p.More["answer"] = given{s.Effect, s.Scope, s.By.ID, s.At, s.Until, s.Note}
+		}
+		return nil, p
+	case errors.Is(err, approval.ErrExpired):
+		return nil, &wire.Problem{Status: http.StatusConflict, Code: "expired", Detail: err.Error(), More: map[string]any{"ticket": t.ID, "expires": t.Expires}}
+	}
+	return nil, err
+}
+
+func noTicket() error {
+	return wire.Missing("there is no such question, or it is not yours to answer; GET /api/v1/approvals lists those that are")
+}
+
+// A grant is a consent that holds.
+type grant struct {
+	ID         string         `json:"id"`
+	Scope      approval.Scope `json:"scope"`
+	Principal  string         `json:"principal"`
+	Mine       bool           `json:"mine"`
+	Capability capability.ID  `json:"capability"`
+	Action     string         `json:"action,omitempty"`
+	Session    string         `json:"session,omitempty"`
+	Until      time.Time      `json:"until,omitzero"`
+	Ticket     string         `json:"ticket"`
+	By         string         `json:"by"`
+	At         time.Time      `json:"at"`
+	Note       string         `json:"note,omitempty"`
+}
+
+type grants struct {
+	Grants   []grant  `json:"grants"`
+	Cut      int      `json:"cut"` // that were left out by limit
+	Problems []string `json:"problems,omitempty"`
+}
+
+func (a *api) grants(r *wire.Request) (any, error) {
+	desk, err := a.Desk()
+	if err != nil {
+		return nil, err
+	}
+	who := r.Who.Principal
+	list, err := desk.Held(r.Context(), approval.Filter{Tenant: who.Tenant})
+	if err := r.Context().Err(); err != nil {
+		return nil, err
+	}
+	out := grants{Grants: []grant{}, Problems: partly(err, r)}
+	for _, g := range slices.Backward(list) {
+		var about approval.Ticket // the same people see a grant who may settle
+		about.Question.Call.Principal = capability.Principal{ID: g.Principal, Tenant: g.Tenant}
+		switch {
+		case !desk.MaySettle(who, &about):
+		case len(out.Grants) == listed(r):
+			out.Cut++
+		default:
+			out.Grants = append(out.Grants, grant{
+				g.ID, g.Scope, g.Principal, g.Principal == who.ID, g.Capability, g.Action, g.Session, g.Until, g.Ticket, g.By, g.At, g.Note,
+			})
+		}
+	}
+	return out, nil
+}
+
+const longestWhy = 4096
+
+type revocation struct {
+	Why string `json:"why,omitempty"`
+}
+
+func (a *api) revoke(r *wire.Request) (any, error) {
+	var in revocation
+	if err := r.Decode(&in); err != nil {
+		return nil, err
+	}
+	if len(in.Why) > longestWhy {
+		return nil, wire.Bad("why has more than 4096 bytes; make it shorter")
+	}
+	// What it stops must be stopped though the client has gone.
+	err := a.Revoke(context.WithoutCancel(r.Context()), r.PathValue("id"), r.Who.Principal, in.Why)
+	switch {
+	case errors.Is(err, approval.ErrNotYours), errors.Is(err, approval.ErrNoTicket):
+		return nil, wire.Missing("there is no such consent, or it is not yours to take back; GET /api/v1/grants lists those that are")
+	case errors.Is(err, approval.ErrEnded):
+		return nil, &wire.Problem{Status: http.StatusConflict, Code: "ended", Detail: err.Error()}
+	}
+	return nil, err
+}

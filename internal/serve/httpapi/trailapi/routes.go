@@ -1,0 +1,155 @@
+// Package trailapi is the part of the HTTP API that is about calls: making one,
+// agreeing to one, and reading what became of them.
+//
+// Everybody works with what is his own, and with what the desk lets him answer.
+// What belongs to somebody else answers as what was never there, in the same
+// words.
+package trailapi
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"ken/capability"
+	"ken/internal/door"
+	"ken/internal/govern/approval"
+	"ken/internal/govern/audit"
+	"ken/internal/serve/auth"
+	"ken/internal/serve/httpapi/wire"
+)
+
+// Config is what the routes work with. All but Redact is required.
+type Config struct {
+	Door *door.Door
+
+	// Route makes the call that a slash line stands for.
+	Route func(ctx context.Context, who auth.Identity, line string) (capability.Call, error)
+
+	Desk func() (*approval.Desk, error)
+
+	// Settle answers a ticket and Revoke takes an answer back, each on the
+	// record.
+	Settle func(ctx context.Context, ticket string, a approval.Answer) (approval.Ticket, error)
+	Revoke func(ctx context.Context, id string, by capability.Principal, why string) error
+
+	// Lines are what a person needs in order to decide: first exactly what will
+	// run.
+	Lines func(approval.Ticket) []approval.Line
+
+	AuditDir string
+	Verify   func(context.Context) (audit.Report, error)
+	Prove    func(audit.ID) (proof audit.Proof, publicKey string, err error)
+
+	// Read gives a piece of a result that is kept, from a character on, the
+	// first being 1. A result that is not of this principal and session is
+	// [capability.NotFound].
+	Read func(ctx context.Context, who capability.Principal, session, handle string, from int64) (Piece, error)
+
+	// Waiting ends when the server stops; those who only wait are let go then.
+	Waiting context.Context
+
+	// Redact takes secrets out of what a call writes while it runs. Nil: it is
+	// sent as it comes. Results are without them in any case.
+	Redact func(string) string
+}
+
+// A Piece is a part of a result that is kept.
+type Piece struct {
+	Handle string    `json:"handle"`
+	Target string    `json:"target,omitempty"`
+	Made   time.Time `json:"made,omitzero"`
+	Failed bool      `json:"failed,omitempty"`
+	Binary bool      `json:"binary,omitempty"`
+	Text   string    `json:"text"`
+	From   int64     `json:"from"`           // the first character that Text holds, from 1
+	Next   int64     `json:"next,omitempty"` // where to go on; 0: this was the end
+	Chars  int64     `json:"chars"`          // that are kept
+	Left   string    `json:"left,omitempty"` // what is not in Text, and how to get it
+}
+
+const (
+	keepAlive = 20 * time.Second // between two signs of life in a stream
+
+	usualList = 100
+	longList  = 500
+)
+
+type api struct {
+	Config
+	hub       *hub
+	verifying chan struct{} // has room for one
+	keepAlive time.Duration
+	searchFor time.Duration // how long one request may look through the trail
+}
+
+// Routes gives the operations. They may be used by any number of goroutines, and
+// hold nothing that needs closing: what follows the trail for the feeds ends
+// with the last of them.
+func Routes(cfg Config) []wire.Route { return newAPI(cfg).routes() }
+
+func newAPI(cfg Config) *api {
+	return &api{Config: cfg, hub: newHub(cfg), verifying: make(chan struct{}, 1), keepAlive: keepAlive, searchFor: 3 * time.Second}
+}
+
+func (a *api) routes() []wire.Route {
+	limit := wire.Param{Name: "limit", About: "how many at most, up to 500; 100", Type: wire.Whole}
+	return []wire.Route{
+		{
+			Method: http.MethodPost, Path: "/api/v1/invoke", Name: "invoke", Group: "calls", Summary: "Make one call; with Accept: text/event-stream its output as it comes",
+			Body: invocation{}, Answer: invoked{}, Stream: a.invoke,
+		}, {
+			Method: http.MethodGet, Path: "/api/v1/results/{handle}", Name: "readResult", Group: "calls", Summary: "Read on in a result that was kept",
+			Query: []wire.Param{
+				{Name: "session", About: "the session that the call was made in; api"},
+				{Name: "from", About: "the first character, from 1", Type: wire.Whole},
+			},
+			Answer: Piece{}, Serve: a.result,
+		}, {
+			Method: http.MethodGet, Path: "/api/v1/approvals", Name: "listApprovals", Group: "approvals", Summary: "Calls that wait for a person, or did, newest first",
+			Query:  []wire.Param{{Name: "state", About: "pending unless said otherwise", Words: []string{"pending", "granted", "denied", "expired", "all"}}, limit},
+			Answer: tickets{}, Serve: a.approvals,
+		}, {
+			Method: http.MethodPost, Path: "/api/v1/approvals/{id}", Name: "settleApproval", Group: "approvals", Summary: "Agree to a call, or not",
+			Body: answer{}, Answer: ticket{}, Decision: "open the page, or run ken approve", Serve: a.settle,
+		}, {
+			Method: http.MethodGet, Path: "/api/v1/grants", Name: "listGrants", Group: "approvals", Summary: "Consents that hold, newest first",
+			Query: []wire.Param{limit}, Answer: grants{}, Serve: a.grants,
+		}, {
+			Method: http.MethodPost, Path: "/api/v1/grants/{id}/revoke", Name: "revokeGrant", Group: "approvals", Summary: "Take a consent back",
+			Body: revocation{}, Decision: "open the page, or run ken approve revoke", Serve: a.revoke,
+		}, {
+			Method: http.MethodGet, Path: "/api/v1/audit", Name: "readTrail", Group: "trail", Summary: "Records of the trail, newest first",
+			Query: append(trailParams(), limit), Answer: trailPage{}, Serve: a.trail,
+		}, {
+			Method: http.MethodGet, Path: "/api/v1/audit/{id}", Name: "readStory", Group: "trail", Summary: "All that the trail has of one call, oldest first",
+			Answer: story{}, Serve: a.story,
+		}, {
+			Method: http.MethodGet, Path: "/api/v1/audit/{id}/proof", Name: "proveRecord", Group: "trail", Summary: "The proof that a record is in the signed trail",
+			Answer: proof{}, Serve: a.proof, Patience: 5 * time.Minute,
+		}, {
+			Method: http.MethodPost, Path: "/api/v1/audit/verify", Name: "verifyTrail", Group: "trail", Summary: "Check every chain of the trail against its signatures",
+			Body: struct{}{}, Answer: verified{}, Serve: a.verify, Operator: true, Patience: 5 * time.Minute,
+		}, {
+			Method: http.MethodGet, Path: "/api/v1/feed", Name: "feed", Group: "trail", Summary: "What changes, as it does: catalog, open questions, new records",
+			Stream: a.feed,
+		},
+	}
+}
+
+// listed gives how many a list may hold.
+func listed(r *wire.Request) int { return max(1, min(r.Whole("limit", usualList), longList)) }
+
+func (a *api) result(r *wire.Request) (any, error) {
+	from := max(1, int64(r.Whole("from", 1)))
+	session, named := sessionOf(r, r.Text("session")), r.Text("session")
+	p, err := a.Read(r.Context(), r.Who.Principal, session, r.PathValue("handle"), from)
+	if named != "" && named != session && capability.KindOf(err) == capability.NotFound && err != nil {
+		// An agent reads what was said in its person's conversations.
+		p, err = a.Read(r.Context(), r.Who.Principal, named, r.PathValue("handle"), from)
+	}
+	if capability.KindOf(err) == capability.NotFound && err != nil {
+		return nil, wire.Missing("there is no such result in this session; results are kept for a while (results.keep), for whoever made the call and in its session")
+	}
+	return p, err
+}

@@ -1,0 +1,183 @@
+package trailapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	"ken/capability"
+	"ken/internal/govern/audit"
+	"ken/internal/serve/auth"
+	"ken/internal/serve/httpapi/wire"
+)
+
+// A record is a line of the trail as it is kept, with its id in front.
+type record = json.RawMessage
+
+func recordOf(e *audit.Entry) record {
+	out := make([]byte, 0, len(e.Line)+len(e.ID)+16)
+	out = fmt.Appendf(out, `{"id":%q,`, e.ID) // of digits, letters and dashes
+	return append(out, bytes.TrimSpace(e.Line)[1:]...)
+}
+
+// sees reports whether somebody may see a record: operators all, others their
+// own.
+func sees(who auth.Identity, r *audit.Record) bool {
+	return who.Operator || r.IsOf(who.Principal)
+}
+
+type trailPage struct {
+	Records  []record     `json:"records"`
+	Older    audit.Cursor `json:"older,omitempty"` // where the next page begins
+	Problems []string     `json:"problems,omitempty"`
+}
+
+func trailParams() []wire.Param {
+	return []wire.Param{
+		{Name: "event", About: "one of these: capability_executed, security_violation, …", Many: true},
+		{Name: "ext", About: "the extension"},
+		{Name: "target", About: "the capability's id"},
+		{Name: "session"},
+		{Name: "user", About: "who made the call"},
+		{Name: "status", Words: []string{"STARTED", "COMPLETED", "FAILED", "TIMEOUT", "DENIED", "CANCELLED", "PENDING", "UNKNOWN"}},
+		{Name: "level", Words: []string{"DEBUG", "INFO", "WARNING", "ERROR"}},
+		{Name: "decision", Words: []string{"allow", "ask", "deny"}},
+		{Name: "since", Type: wire.Instant},
+		{Name: "until", Type: wire.Instant},
+		{Name: "text", About: "in the command line, the target or the error"},
+		{Name: "older", About: "the cursor of the page before"},
+		{Name: "all", About: "for operators: also the records of the chains themselves", Type: wire.Yes},
+	}
+}
+
+func (a *api) trail(r *wire.Request) (any, error) {
+	s := audit.Search{
+		Filter: audit.Filter{
+			Extension: r.Text("ext"), Session: r.Text("session"), Since: r.Instant("since"), Until: r.Instant("until"),
+		},
+		Target: r.Text("target"), User: r.Text("user"), Status: audit.Status(r.Text("status")), Level: r.Text("level"),
+		Decision: r.Text("decision"), Text: r.Text("text"), Chains: r.Who.Operator && r.Yes("all"),
+	}
+	if r.Has("event") {
+		s.Events = r.Texts("event")
+	}
+	if !r.Who.Operator {
+		if r.Who.Principal.ID == "" {
+			return trailPage{Records: []record{}}, nil
+		}
+		s.Of = &r.Who.Principal
+	}
+	// What is rare in a long trail is searched for in steps.
+	ctx, cancel := context.WithTimeout(r.Context(), a.searchFor)
+	defer cancel()
+	page, err := audit.Newest(ctx, a.AuditDir, s, audit.Cursor(r.Text("older")), listed(r))
+	if err != nil {
+		return nil, err
+	}
+	out := trailPage{Records: make([]record, 0, len(page.Entries)), Older: page.Older}
+	for i := range page.Entries {
+		out.Records = append(out.Records, recordOf(&page.Entries[i]))
+	}
+	out.Problems = faults(r, page.Problems)
+	return out, nil
+}
+
+// faults tells what could not be read. Files and places are the operator's.
+func faults(r *wire.Request, list []error) []string {
+	const most = 20
+	var out []string
+	switch {
+	case len(list) == 0:
+	case !r.Who.Operator:
+		out = []string{"part of the trail cannot be read; whoever runs Ken sees more with ken audit verify"}
+	default:
+		for _, err := range list[:min(most, len(list))] {
+			out = append(out, err.Error())
+		}
+		if n := len(list) - most; n > 0 {
+			out = append(out, fmt.Sprintf("and %d more; ken audit verify names them all", n))
+		}
+	}
+	return out
+}
+
+// find gives a record that whoever asks may see.
+func (a *api) find(r *wire.Request) (audit.Entry, error) {
+	e, err := audit.Find(a.AuditDir, audit.ID(r.PathValue("id")))
+	switch {
+	case err != nil && capability.KindOf(err) != capability.NotFound && r.Who.Operator:
+		return e, &wire.Problem{Status: http.StatusInternalServerError, Code: "unreadable", Detail: err.Error()}
+	case err != nil || !sees(r.Who, &e.Record):
+		return audit.Entry{}, wire.Missing("there is no such record; GET /api/v1/audit lists those that you may see")
+	}
+	return e, nil
+}
+
+// A proof is what convinces somebody who has nothing else of the trail.
+type proof struct {
+	audit.Proof
+	PublicKey string `json:"publicKey"`
+}
+
+func (a *api) proof(r *wire.Request) (any, error) {
+	e, err := a.find(r)
+	if err != nil {
+		return nil, err
+	}
+	p, key, err := a.Prove(e.ID)
+	switch {
+	case err == nil:
+		return proof{p, key}, nil
+	case r.Who.Operator:
+		return nil, &wire.Problem{Status: http.StatusConflict, Code: "unproven", Detail: err.Error()}
+	}
+	return nil, &wire.Problem{
+		Status: http.StatusConflict, Code: "unproven",
+		Detail: "no signature covers this record now; try again in a moment, and if that does not help let whoever runs Ken verify the trail",
+	}
+}
+
+type verified struct {
+	OK     bool                `json:"ok"`
+	Chains []audit.ChainReport `json:"chains"`
+	Strays []string            `json:"strays,omitempty"`
+	TookMS int64               `json:"tookMS"`
+}
+
+// verify checks the trail. That takes the disk for itself, so one at a time.
+func (a *api) verify(r *wire.Request) (any, error) {
+	if err := r.Decode(&struct{}{}); err != nil {
+		return nil, err
+	}
+	select {
+	case a.verifying <- struct{}{}:
+	default:
+		return nil, &wire.Problem{Status: http.StatusConflict, Code: "busy", Detail: "the trail is being verified already; wait until that has ended"}
+	}
+	type outcome struct {
+		rep audit.Report
+		err error
+	}
+	began, done := time.Now(), make(chan outcome, 1)
+	go func() {
+		defer func() { <-a.verifying }()
+		rep, err := a.Verify(r.Context())
+		done <- outcome{rep, err}
+	}()
+	select {
+	case o := <-done:
+		if o.err != nil {
+			return nil, &wire.Problem{Status: http.StatusInternalServerError, Code: "unreadable", Detail: o.err.Error()}
+		}
+		out := verified{OK: o.rep.OK(), Chains: o.rep.Chains, Strays: o.rep.Strays, TookMS: time.Since(began).Milliseconds()}
+		if out.Chains == nil {
+			out.Chains = []audit.ChainReport{}
+		}
+		return out, nil
+	case <-r.Context().Done():
+		return nil, r.Context().Err()
+	}
+}

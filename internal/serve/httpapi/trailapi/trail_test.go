@@ -1,0 +1,341 @@
+package trailapi
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"ken/capability"
+	"ken/internal/govern/audit"
+	"ken/internal/serve/auth"
+	"ken/internal/serve/httpapi/wire"
+)
+
+// append writes records to the trail.
+func (rg *rig) append(records ...audit.Record) {
+	rg.t.Helper()
+	if _, err := rg.log.Append(rg.t.Context(), records...); err != nil {
+		rg.t.Fatal(err)
+	}
+}
+
+// TestTrail: filters, pages, and who sees what.
+func TestTrail(t *testing.T) {
+	rg := newRig(t)
+	for i := range 10 {
+		rec := audit.Record{Event: audit.Executed, Status: audit.Completed, UserID: "ann", Tenant: "acme", SessionID: fmt.Sprint("s", i%2), Target: fmt.Sprint("tool:t", i), EffectID: fmt.Sprint("e", i), ExtensionID: "x"}
+		switch i {
+		case 3:
+			rec.UserID = "bob"
+		case 4:
+			rec.Tenant = "other" // cyn, who has ann's name
+		case 5:
+			rec.Event, rec.Status, rec.Decision, rec.Error = audit.Violation, audit.Denied, "deny", new("Not Allowed")
+		case 6:
+			rec.CommandLine = "grep -r secret ."
+		}
+		rg.append(rec)
+	}
+	for _, c := range []struct{ who, query, want string }{
+		{"root", "", "e9 e8 e7 e6 e5 e4 e3 e2 e1 e0"},
+		{"ann", "", "e9 e8 e7 e6 e5 e2 e1 e0"},
+		{"ann", "?all=true", "e9 e8 e7 e6 e5 e2 e1 e0"},
+		{"ann", "?user=bob", ""},
+		{"bob", "", "e3"},
+		{"cyn", "", "e4"},
+		{"none", "", ""},
+		{"root", "?user=bob", "e3"},
+		{"root", "?session=s1", "e9 e7 e5 e3 e1"},
+		{"root", "?target=tool:t7", "e7"},
+		{"root", "?event=security_violation", "e5"},
+		{"root", "?event=EXT_RUN_DENIED", "e5"},
+		{"root", "?status=DENIED&level=ERROR&decision=deny&ext=x", "e5"},
+		{"root", "?ext=y", ""},
+		{"root", "?text=not%20allowed", "e5"},
+		{"root", "?text=GREP", "e6"},
+		{"root", "?text=tool:t8", "e8"},
+		{"root", "?since=1h&limit=2", "e9 e8"},
+		{"root", "?until=1h", ""},
+		{"root", "?limit=0", "e9"},
+	} {
+		if got := field(rg.records(c.who, c.query), "effect_id"); got != c.want {
+			t.Errorf("%s: audit%s = %q, want %q", c.who, c.query, got, c.want)
+		}
+	}
+	all := rg.records("root", "?all=true")
+	if last := all[len(all)-1]; last["event"] != "audit_chain_opened" || len(all) != 11 {
+		t.Errorf("all=true ends with %v", last)
+	}
+	if one := all[0]; one["id"] == nil || one["timestamp"] == nil || one["level"] != "INFO" || one["user_id"] != "ann" {
+		t.Errorf("a record = %v, want it as the trail keeps it", one)
+	}
+	var pages []string
+	for older := ""; ; {
+		x := rg.want(200, "", "ann", "GET", "/api/v1/audit?limit=3&older="+url.QueryEscape(older), nil)
+		pages = append(pages, field(objects(x.doc["records"]), "effect_id"))
+		if older, _ = x.doc["older"].(string); older == "" {
+			break
+		}
+	}
+	if got := strings.Join(pages, "|"); got != "e9 e8 e7|e6 e5 e2|e1 e0" {
+		t.Errorf("the pages are %q", got)
+	}
+	for _, bad := range []string{"older=x", "limit=-1", "status=odd", "since=yesterday", "colour=red"} {
+		rg.want(400, "invalid", "root", "GET", "/api/v1/audit?"+bad, nil)
+	}
+}
+
+// TestTrailBadLine: what cannot be read is told, to operators with its place, and
+// hides nothing else.
+func TestTrailBadLine(t *testing.T) {
+	rg := newRig(t)
+	rg.append(audit.Record{Event: audit.Executed, UserID: "ann", Tenant: "acme"})
+	segments, _ := filepath.Glob(rg.audit.Dir + "/*.jsonl")
+	f, err := os.OpenFile(segments[0], os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintln(f, `{"half":1,"user_id":"ann","tenant":"acme"`)
+	f.Close()
+	x := rg.want(200, "", "root", "GET", "/api/v1/audit", nil)
+	if !strings.Contains(x.body, "jsonl: byte") || len(objects(x.doc["records"])) != 1 {
+		t.Errorf("an operator is told %s", x.body)
+	}
+	rg.append(audit.Record{Event: audit.Executed, UserID: "ann", Tenant: "acme"})
+	x = rg.want(200, "", "ann", "GET", "/api/v1/audit", nil)
+	if problems := fmt.Sprint(x.doc["problems"]); strings.Contains(problems, "jsonl") || !strings.Contains(problems, "cannot be read") {
+		t.Errorf("others are told %s", x.body)
+	}
+}
+
+// TestStory: from any of its records, one call's records are all there, oldest
+// first, with the question, the answer and the beginning of the result.
+func TestStory(t *testing.T) {
+	rg := newRig(t)
+	other := rg.asked("ann", "elsewhere")
+	id := rg.asked("ann", "a")
+	rg.want(200, "", "boss", "POST", "/api/v1/approvals/"+id, object{"effect": "grant"})
+	rg.want(200, "", "ann", "POST", "/api/v1/invoke", object{"target": "tool:destroy", "arguments": object{"text": "a"}, "session": "s", "asPerson": true})
+	rg.want(200, "", "ann", "POST", "/api/v1/invoke", object{"target": "tool:look", "session": "s"})
+	const whole = "capability_asked approval_settled capability_started capability_executed"
+	seen := 0
+	for _, rec := range rg.records("root", "?target=tool:destroy") {
+		if rec["timestamp"] == nil {
+			t.Fatal(rec)
+		}
+		for _, who := range []string{"ann", "boss", "root"} {
+			path := "/api/v1/audit/" + rec["id"].(string)
+			mine := rec["user_id"] == who
+			if who != "root" && !mine {
+				rg.want(404, "not-found", who, "GET", path, nil)
+				continue
+			}
+			x := rg.want(200, "", who, "GET", path, nil)
+			got := field(objects(x.doc["records"]), "event")
+			shown, _ := x.doc["ticket"].(object)
+			switch {
+			case strings.Contains(fmt.Sprint(rec["error"]), other): // the question that nobody answered
+				if got != "capability_asked" {
+					t.Errorf("%s: the story of another question = %s", who, got)
+				}
+			case who == "boss": // sees what he did, and to what
+				if got != "approval_settled" || shown["id"] != id {
+					t.Errorf("%s: the story = %s, ticket %v", who, got, shown)
+				}
+			case who == "ann":
+				seen++
+				if got != whole || shown["id"] != id || shown["state"] != "granted" {
+					t.Errorf("%s: the story from %s = %s, ticket %v; want %s", who, rec["event"], got, shown, whole)
+				}
+			case got != whole || shown != nil: // an operator who may not settle has no ticket
+				t.Errorf("%s: the story from %s = %s, ticket %v; want %s and none", who, rec["event"], got, shown, whole)
+			}
+		}
+	}
+	if seen != 3 {
+		t.Errorf("ann has %d records of it, want 3", seen)
+	}
+	look := rg.records("ann", "?target=tool:look&event=capability_executed")[0]
+	x := rg.want(200, "", "ann", "GET", "/api/v1/audit/"+look["id"].(string), nil)
+	res, _ := x.doc["result"].(object)
+	if got := field(objects(x.doc["records"]), "event"); got != "capability_started capability_executed" || res["text"] != "did " || res["session"] != "s" {
+		t.Errorf("story = %s with result %v", got, res)
+	}
+	x = rg.want(200, "", "root", "GET", "/api/v1/audit/"+look["id"].(string), nil)
+	if res, _ := x.doc["result"].(object); res["handle"] == nil || res["text"] != nil {
+		t.Errorf("an operator gets %v of another's result, want its handle alone", res)
+	}
+}
+
+// TestProof: whoever sees a record can prove it to others.
+func TestProof(t *testing.T) {
+	rg := newRig(t)
+	rg.append(audit.Record{Event: audit.Executed, UserID: "ann", Tenant: "acme"}, audit.Record{Event: audit.Failed, UserID: "bob", Tenant: "acme"})
+	id := rg.records("ann", "")[0]["id"].(string)
+	for _, who := range []string{"ann", "root"} {
+		x := rg.want(200, "", who, "GET", "/api/v1/audit/"+id+"/proof", nil)
+		var p proof
+		if err := json.Unmarshal([]byte(x.body), &p); err != nil {
+			t.Fatal(err)
+		}
+		if err := audit.CheckProof(p.Proof, p.PublicKey); err != nil || !strings.Contains(p.Line, `"user_id":"ann"`) {
+			t.Errorf("%s: the proof does not hold: %v", who, err)
+		}
+	}
+	heads, _ := filepath.Glob(rg.audit.CheckpointDir + "/*")
+	for _, h := range heads {
+		if err := os.Truncate(h, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	x := rg.want(409, "unproven", "ann", "GET", "/api/v1/audit/"+id+"/proof", nil)
+	if strings.Contains(x.body, rg.audit.Dir) {
+		t.Errorf("a file of the server is named: %s", x.body)
+	}
+	rg.want(409, "unproven", "root", "GET", "/api/v1/audit/"+id+"/proof", nil)
+}
+
+// TestVerify: in order before, and after a byte was flipped broken, with the
+// record and its place. Only operators ask, one at a time.
+func TestVerify(t *testing.T) {
+	rg := newRig(t)
+	for i := range 5 {
+		rg.append(audit.Record{Event: audit.Executed, EffectID: fmt.Sprint("effect", i)})
+	}
+	rg.want(403, "operator-only", "ann", "POST", "/api/v1/audit/verify", object{})
+	x := rg.want(200, "", "root", "POST", "/api/v1/audit/verify", object{})
+	if c := objects(x.doc["chains"]); x.doc["ok"] != true || len(c) != 1 || c[0]["records"] != 6.0 || x.doc["tookMS"] == nil {
+		t.Errorf("verify = %s, want all in order", x.body)
+	}
+	segments, _ := filepath.Glob(rg.audit.Dir + "/*.jsonl")
+	data, err := os.ReadFile(segments[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := strings.Index(string(data), "effect3")
+	data[at+6] = '7'
+	if err := os.WriteFile(segments[0], data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	x = rg.want(200, "", "root", "POST", "/api/v1/audit/verify", object{})
+	c := objects(x.doc["chains"])
+	if x.doc["ok"] != false || c[0]["state"] != "broken" || c[0]["file"] != segments[0] || c[0]["problem"] == "" || c[0]["seq"].(float64) < 4 {
+		t.Errorf("verify after a byte was flipped = %s", x.body)
+	}
+	// One at a time, also where the first client has gone.
+	hold, begun := make(chan struct{}), make(chan struct{}, 1)
+	rg.Verify = func(context.Context) (audit.Report, error) {
+		begun <- struct{}{}
+		<-hold
+		return audit.Report{}, nil
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		<-begun
+		cancel()
+	}()
+	req := httptest.NewRequest("POST", "/api/v1/audit/verify", strings.NewReader("{}")).WithContext(ctx)
+	req.Header.Set("Content-Type", "application/json")
+	wire.NewMux(nil, nil, rg.routes()...).ServeAs(httptest.NewRecorder(), req, auth.Identity{Operator: true, Principal: capability.Principal{ID: "root"}})
+	rg.want(409, "busy", "root", "POST", "/api/v1/audit/verify", object{})
+	close(hold)
+	for deadline := time.Now().Add(10 * time.Second); ; {
+		if x := rg.ask("root", "POST", "/api/v1/audit/verify", object{}); x.status == 200 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("verify stays busy")
+		}
+	}
+}
+
+// TestApart: what is somebody else's answers exactly as what does not exist, on
+// every route, within a tenant and across.
+func TestApart(t *testing.T) {
+	rg := newRig(t)
+	id := rg.asked("ann", "a")
+	wide := rg.wide("ann", "s")
+	rg.want(200, "", "ann", "POST", "/api/v1/approvals/"+wide, object{"effect": "grant", "scope": "always"})
+	grant := objects(rg.want(200, "", "ann", "GET", "/api/v1/grants", nil).doc["grants"])[0]["id"].(string)
+	look := rg.want(200, "", "ann", "POST", "/api/v1/invoke", object{"target": "tool:look", "session": "s"}).doc["result"].(object)
+	handle, rec := look["handle"].(string), look["meta"].(object)["record"].(string)
+	rg.want(200, "", "ann", "GET", "/api/v1/results/"+handle+"?session=s", nil)
+	rg.want(404, "not-found", "ann", "GET", "/api/v1/results/"+handle, nil) // another session
+	otherHandle := handle[:len(handle)-2] + "aa"
+	otherRecord := rec[:strings.LastIndexByte(rec, ':')] + ":999999"
+	for _, c := range []struct {
+		method, path string
+		real, made   string
+		body         any
+	}{
+		{"POST", "/api/v1/approvals/%s", id, "abcdefghijkl", object{"effect": "grant"}},
+		{"POST", "/api/v1/approvals/%s", wide, "abcdefghijkl", object{"effect": "grant"}}, // settled by now
+		{"POST", "/api/v1/approvals/%s", id, "../../x%20y", object{"effect": "nonsense"}},
+		{"POST", "/api/v1/grants/%s/revoke", grant, strings.Replace(grant, wide, "abcdefghijkl", 1), object{}},
+		{"POST", "/api/v1/grants/%s/revoke", id, "nonsense", object{}},
+		{"GET", "/api/v1/audit/%s", rec, otherRecord, nil},
+		{"GET", "/api/v1/audit/%s", rec, "nonsense", nil},
+		{"GET", "/api/v1/audit/%s/proof", rec, otherRecord, nil},
+		{"GET", "/api/v1/results/%s?session=s", handle, otherHandle, nil},
+		{"GET", "/api/v1/results/%s?session=s", handle, "nonsense", nil},
+	} {
+		for _, who := range []string{"bob", "cyn"} {
+			got := rg.ask(who, c.method, fmt.Sprintf(c.path, c.real), c.body)
+			none := rg.ask(who, c.method, fmt.Sprintf(c.path, url.PathEscape(c.made)), c.body)
+			if got.status != 404 || got.status != none.status || got.body != none.body {
+				t.Errorf("%s: %s %s = %d %s\nof what is not there: %d %s", who, c.method, c.path, got.status, got.body, none.status, none.body)
+			}
+		}
+	}
+	// Lists do not name it, and their own session of the same name has nothing.
+	for _, who := range []string{"bob", "cyn"} {
+		for _, path := range []string{"/api/v1/approvals?state=all", "/api/v1/grants", "/api/v1/audit", "/api/v1/audit?session=s&user=ann&all=true", "/api/v1/audit?text=tool"} {
+			if x := rg.want(200, "", who, "GET", path, nil); strings.Contains(x.body, "tool:") {
+				t.Errorf("%s: %s = %s, want nothing of ann's", who, path, x.body)
+			}
+		}
+		rg.want(404, "not-found", who, "GET", "/api/v1/results/last?session=s", nil)
+	}
+	// And a consent of ann's is none of another's.
+	rg.want(409, "unapproved", "bob", "POST", "/api/v1/invoke", object{"target": "tool:write", "session": "s", "asPerson": true})
+	rg.want(409, "unapproved", "cyn", "POST", "/api/v1/invoke", object{"target": "tool:write", "session": "s", "asPerson": true})
+}
+
+// BenchmarkTrailPage: the first page, by HTTP, of a trail of 200,000 records.
+func BenchmarkTrailPage(b *testing.B) {
+	rg := newRig(b)
+	records := make([]audit.Record, 1000)
+	for i := range records {
+		records[i] = audit.Record{
+			Event: audit.Executed, ExtensionID: "tools.postman", Command: "/postman", Action: "get", Runner: "exec.postman_cli", SessionID: "s", UserID: "ann", Tenant: "acme",
+			Status: audit.Completed, EffectID: "eff_0123456789abcdef", Decision: "allow", Rule: "personal.read", Target: "tool:postman", CommandLine: "postman get https://api.example.com/users",
+		}
+	}
+	for range 200 {
+		rg.append(records...)
+	}
+	for name, c := range map[string]struct {
+		who, query string
+		n          int
+	}{"own": {"ann", "", 100}, "operator": {"root", "", 100}, "most": {"root", "?limit=500", 500}} {
+		b.Run(name, func(b *testing.B) {
+			rg.t = b
+			for b.Loop() {
+				resp := rg.open(b.Context(), c.who, "GET", "/api/v1/audit"+c.query, nil, "application/json")
+				body, err := io.ReadAll(resp.Body)
+				resp.Body.Close()
+				if n := strings.Count(string(body), `"effect_id"`); err != nil || n != c.n {
+					b.Fatal(n, err)
+				}
+			}
+		})
+	}
+}

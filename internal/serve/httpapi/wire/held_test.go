@@ -1,0 +1,139 @@
+package wire
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"ken/internal/serve/auth"
+)
+
+// TestHeld: what large bodies hold together is bounded, and given back.
+func TestHeld(t *testing.T) {
+	const large = 128 << 20
+	in, out := make(chan bool), make(chan bool)
+	decode := func(r *Request) error {
+		var n noted
+		in <- true
+		<-out
+		return r.Decode(&n)
+	}
+	m := NewMux(slog.New(slog.DiscardHandler), nil,
+		Route{Method: "POST", Path: "/large", Name: "large", Body: noted{}, Answer: noted{}, Limit: large, Serve: func(r *Request) (any, error) { return noted{}, decode(r) }},
+		Route{Method: "POST", Path: "/stream", Name: "stream", Body: noted{}, Limit: large, Stream: func(w http.ResponseWriter, r *Request) error {
+			if err := decode(r); err != nil {
+				return err
+			}
+			in <- true
+			<-out
+			JSON(w, 200, noted{})
+			return nil
+		}},
+		Route{Method: "POST", Path: "/small", Name: "small", Body: noted{}, Answer: noted{}, Serve: func(*Request) (any, error) { return noted{}, nil }},
+	)
+	post := func(path string, size int64) *httptest.ResponseRecorder {
+		r := httptest.NewRequest("POST", path, strings.NewReader("{}"))
+		r.Header.Set("Content-Type", "application/json")
+		r.ContentLength = size
+		w := &deadlines{httptest.NewRecorder()}
+		m.ServeAs(w, r, auth.Identity{})
+		return w.ResponseRecorder
+	}
+	over := make(chan int, 2)
+	for _, path := range []string{"/large", "/stream"} { // of unknown size: the most
+		go func() { over <- post(path, -1).Code }()
+		<-in
+	}
+	w := post("/large", 1)
+	if w.Code != 503 || !strings.Contains(w.Body.String(), `"code":"busy"`) || w.Header().Get("Retry-After") != "1" {
+		t.Errorf("one more = %d %v %s, want 503 busy with Retry-After: 1", w.Code, w.Header(), w.Body)
+	}
+	if w := post("/small", -1); w.Code != 200 {
+		t.Errorf("one that is never large = %d, want 200", w.Code)
+	}
+	out <- true
+	out <- true
+	<-in // the stream has read its body
+	if code := <-over; code != 200 {
+		t.Errorf("POST /large = %d, want 200", code)
+	}
+	if n := m.held.Load(); n != 0 {
+		t.Errorf("%d bytes are held while the stream goes on, want 0", n)
+	}
+	out <- true
+	if code := <-over; code != 200 {
+		t.Errorf("POST /stream = %d, want 200", code)
+	}
+	if n := m.held.Load(); n != 0 {
+		t.Errorf("%d bytes are held after all, want 0", n)
+	}
+}
+
+// deadlines can be set, and are of no effect.
+type deadlines struct{ *httptest.ResponseRecorder }
+
+func (deadlines) SetReadDeadline(time.Time) error  { return nil }
+func (deadlines) SetWriteDeadline(time.Time) error { return nil }
+
+// TestTooSlow: a body that stalls is told so.
+func TestTooSlow(t *testing.T) {
+	m := NewMux(slog.New(slog.DiscardHandler), nil, routes()...)
+	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { m.ServeAs(w, r, auth.Identity{}) }))
+	srv.Config.ReadTimeout = 50 * time.Millisecond
+	srv.Start()
+	defer srv.Close()
+	conn, err := net.Dial("tcp", srv.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	fmt.Fprint(conn, "POST /things/check HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 20\r\n\r\n{")
+	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if b, _ := io.ReadAll(res.Body); res.StatusCode != 408 || !strings.Contains(string(b), `"code":"too-slow"`) || !res.Close {
+		t.Errorf("a stalled body = %d %s, want 408 too-slow and the connection closed", res.StatusCode, b)
+	}
+}
+
+// TestStreamEndsWithSignIn: events end soon after what let somebody in; one
+// answer does not.
+func TestStreamEndsWithSignIn(t *testing.T) {
+	for _, tt := range []struct {
+		method, accept string
+		ends           bool
+	}{
+		{"GET", "", true}, {"POST", "text/event-stream", true}, {"POST", "application/json", false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			ended := false
+			stream := func(w http.ResponseWriter, r *Request) error {
+				select {
+				case <-r.Context().Done():
+					ended = true
+				case <-time.After(time.Hour):
+				}
+				return nil
+			}
+			m := NewMux(slog.New(slog.DiscardHandler), nil, Route{Method: "GET", Path: "/s", Name: "a", Stream: stream}, Route{Method: "POST", Path: "/s", Name: "b", Body: noted{}, Stream: stream})
+			r := httptest.NewRequest(tt.method, "/s", nil)
+			r.Header.Set("Accept", tt.accept)
+			r.Header.Set("Content-Type", "application/json")
+			began := time.Now()
+			m.ServeAs(&deadlines{httptest.NewRecorder()}, r, auth.Identity{Still: func() bool { return time.Since(began) < time.Minute }})
+			if took := time.Since(began); ended != tt.ends || ended && (took < time.Minute || took > time.Minute+5*time.Second) {
+				t.Errorf("%s for %q ended with the sign-in: %v after %v, want %v", tt.method, tt.accept, ended, took, tt.ends)
+			}
+		})
+	}
+}

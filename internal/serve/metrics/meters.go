@@ -1,0 +1,192 @@
+package metrics
+
+import (
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"ken/internal/find/outcome"
+)
+
+// Meters are what Ken counts. They are safe for concurrent use.
+type Meters struct {
+	requests Counter
+	answered Histogram
+	streams  Gauge
+	running  Gauge
+
+	turns    Counter
+	turnTook Histogram
+	steps    Counter
+	tokens   Counter
+	cost     Counter
+	shown    Counter
+
+	found   Histogram
+	calls   Counter
+	called  Histogram
+	refused Counter
+}
+
+// Readings are what is read whenever somebody looks. What is nil is not there.
+// Each must be quick and safe for concurrent use.
+type Readings struct {
+	Version string
+	Started time.Time
+
+	Pending func() int // questions that wait for a person
+	Catalog func() Catalog
+	Audit   func() Audit
+}
+
+// Catalog is how a catalog stands.
+type Catalog struct {
+	Capabilities, Available, Quarantined, Problems int
+	Version                                        uint64
+}
+
+// Audit is how the trail fares.
+type Audit struct {
+	Written  uint64 // records, since the start
+	Poisoned bool   // nothing can be written any more
+}
+
+// NewMeters puts Ken's numbers into a registry.
+func NewMeters(r *Registry, read Readings) *Meters {
+	// In seconds: of answers, of what may take long, and of finding.
+	quick := []float64{0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10}
+	slow := []float64{0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600}
+	fast := []float64{0.00002, 0.00005, 0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5}
+	m := &Meters{
+		requests: r.Counter("ken_http_requests_total", "Requests that were answered, by route and class of status.", "route", "status"),
+		answered: r.Histogram("ken_http_request_seconds", "How long answers took, streams left out.", quick, "route"),
+		streams:  r.Gauge("ken_http_streams", "Event streams that are open."),
+		running:  r.Gauge("ken_turns_running", "Turns of conversations that run now."),
+		turns:    r.Counter("ken_turns_total", "Turns of conversations that are over, by how they ended.", "end"),
+		turnTook: r.Histogram("ken_turn_seconds", "How long turns were.", slow),
+		steps:    r.Counter("ken_model_requests_total", "Requests to models."),
+		tokens:   r.Counter("ken_model_tokens_total", "Tokens as providers counted them, by what they were billed as.", "as"),
+		cost:     r.Counter("ken_model_cost_dollars_total", "What models cost, where the price is known."),
+		shown:    r.Counter("ken_capability_tokens_total", "Tokens for capabilities over all requests: what was shown, and what all schemas would have been.", "what"),
+		found:    r.Histogram("ken_find_seconds", "How long finding took.", fast),
+		calls:    r.Counter("ken_calls_total", "Calls of capabilities, by how they ended.", "status"),
+		called:   r.Histogram("ken_call_seconds", "How long calls ran.", slow),
+		refused:  r.Counter("ken_refusals_total", "Calls that a rule forbade, by its class.", "rule"),
+	}
+	for _, status := range []string{"worked", "failed", "refused"} {
+		m.calls.f.of(labels{status})
+	}
+	read.add(r)
+	process(r, read.Started)
+	return m
+}
+
+func (read Readings) add(r *Registry) {
+	r.Gauge("ken_build_info", "The program that runs.", "version", "go").Set(1, read.Version, runtime.Version())
+	if read.Pending != nil {
+		r.GaugeOf("ken_approvals_pending", "Questions that wait for a person.", func() float64 { return float64(read.Pending()) })
+	}
+	if c := read.Catalog; c != nil {
+		r.GaugeOf("ken_catalog_capabilities", "Capabilities that are known.", func() float64 { return float64(c().Capabilities) })
+		r.GaugeOf("ken_catalog_available", "Capabilities that can be used.", func() float64 { return float64(c().Available) })
+		r.GaugeOf("ken_catalog_quarantined", "Capabilities that are kept back.", func() float64 { return float64(c().Quarantined) })
+		r.GaugeOf("ken_catalog_problems", "Problems of the catalog.", func() float64 { return float64(c().Problems) })
+		r.GaugeOf("ken_catalog_version", "The catalog's version; it grows with every change.", func() float64 { return float64(c().Version) })
+	}
+	if a := read.Audit; a != nil {
+		r.CounterOf("ken_audit_records_total", "Records written to the trail since the start.", func() float64 { return float64(a().Written) })
+		r.GaugeOf("ken_audit_poisoned", "1: the trail cannot be written, so nothing is called.", func() float64 {
+			if a().Poisoned {
+				return 1
+			}
+			return 0
+		})
+	}
+}
+
+// Request counts one that was answered. route is the operation's name, which
+// is the program's own; of a stream took is how long it was open.
+func (m *Meters) Request(route string, status int, took time.Duration, stream bool) {
+	class := "none"
+	if status >= 100 && status < 600 {
+		class = strconv.Itoa(status/100) + "xx"
+	}
+	m.requests.Add(1, route, class)
+	if !stream {
+		m.answered.Observe(took.Seconds(), route)
+	}
+}
+
+// Stream counts an event stream that begins; what it gives counts its end and
+// is called once.
+func (m *Meters) Stream() (end func()) {
+	m.streams.Add(1)
+	return func() { m.streams.Add(-1) }
+}
+
+// Turn counts a turn that begins; what it gives counts its end and is called
+// once.
+func (m *Meters) Turn() (end func()) {
+	m.running.Add(1)
+	return func() { m.running.Add(-1) }
+}
+
+// Outcome counts what was found, called, refused and said. It is for
+// door.Recorder.Told.
+func (m *Meters) Outcome(e outcome.Event) {
+	took := time.Duration(e.TookUS) * time.Microsecond
+	switch e.Kind {
+	case outcome.Selected:
+		m.found.Observe(took.Seconds())
+	case outcome.Used:
+		m.calls.Add(1, "worked")
+		m.called.Observe(took.Seconds())
+	case outcome.Failed:
+		m.calls.Add(1, "failed")
+		m.called.Observe(took.Seconds())
+	case outcome.Refused:
+		m.calls.Add(1, "refused")
+		m.refused.Add(1, ruleClass(e.Rule))
+	case outcome.Ended:
+		m.turns.Add(1, e.End)
+		m.turnTook.Observe(took.Seconds())
+		m.ended(e)
+	}
+}
+
+func (m *Meters) ended(e outcome.Event) {
+	u := e.Usage
+	m.steps.Add(float64(e.Requests))
+	m.tokens.Add(float64(u.Input-u.CachedRead-u.CachedWrite), "plain")
+	m.tokens.Add(float64(u.CachedRead), "cached_read")
+	m.tokens.Add(float64(u.CachedWrite), "cached_write")
+	m.tokens.Add(float64(u.Output), "output")
+	m.cost.Add(e.Cost)
+	if e.Dump > 0 {
+		m.shown.Add(float64(e.Shown*e.Requests), "shown")
+		m.shown.Add(float64(e.Dump*e.Requests), "all")
+	}
+}
+
+// ruleClass is the first word of a rule: rules name capabilities and intents
+// further on.
+func ruleClass(rule string) string {
+	class, _, _ := strings.Cut(rule, ".")
+	if class == "" {
+		return "none"
+	}
+	return class
+}
+
+// process counts what holds for every Go program, under the usual names.
+func process(r *Registry, started time.Time) {
+	r.GaugeOf("go_goroutines", "Goroutines that exist.", func() float64 { return float64(runtime.NumGoroutine()) })
+	r.GaugeOf("go_memstats_heap_alloc_bytes", "Bytes of the heap in use.", func() float64 {
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return float64(m.HeapAlloc)
+	})
+	r.GaugeOf("process_start_time_seconds", "When the program started, since 1970.", func() float64 { return float64(started.UnixMilli()) / 1000 })
+	r.CounterOf("process_cpu_seconds_total", "Processor time that was used.", func() float64 { return cpuTime().Seconds() })
+}

@@ -1,0 +1,54 @@
+package session
+
+import (
+	"fmt"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// TestTold: what was summed up is there, what was taken back is not, and taking
+// back a rewind brings nothing back that was taken back otherwise.
+func TestTold(t *testing.T) {
+	e := func(seq int, k Kind, from, to int) Entry { return Entry{Seq: seq, Kind: k, From: from, To: to} }
+	for _, test := range []struct {
+		name string
+		in   []Entry
+		want string
+	}{
+		{"nothing", nil, "[]"},
+		{"summed up", []Entry{e(1, User, 0, 0), e(2, Assistant, 0, 0), e(3, Summary, 1, 2), e(4, Note, 0, 0)}, "[1 2 3 4]"},
+		{"rewound", []Entry{e(1, User, 0, 0), e(2, User, 0, 0), e(3, Summary, 1, 1), e(4, Rewound, 2, 3), e(5, User, 0, 0)}, "[1 5]"},
+		{"a rewind of a rewind", []Entry{e(1, User, 0, 0), e(2, User, 0, 0), e(3, Rewound, 2, 2), e(4, Rewound, 3, 3)}, "[1 2]"},
+	} {
+		if got := seqs(Told(test.in)); got != test.want {
+			t.Errorf("%s: Told = %s, want %s", test.name, got, test.want)
+		}
+	}
+}
+
+func seqs(entries []Entry) string {
+	out := []int{}
+	for _, e := range entries {
+		out = append(out, e.Seq)
+	}
+	return fmt.Sprint(out)
+}
+
+// TestToldAndLive: without summaries and notes they are the same.
+func TestToldAndLive(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		var entries []Entry
+		for seq := 1; seq <= rapid.IntRange(0, 30).Draw(r, "n"); seq++ {
+			e := Entry{Seq: seq, Kind: rapid.SampledFrom([]Kind{User, Assistant, Results, Rewound}).Draw(r, "kind")}
+			if e.Kind == Rewound && seq > 1 {
+				e.From = rapid.IntRange(1, seq-1).Draw(r, "from")
+				e.To = rapid.IntRange(e.From, seq-1).Draw(r, "to")
+			}
+			entries = append(entries, e)
+		}
+		if got, want := seqs(Told(entries)), seqs(Live(entries)); got != want {
+			r.Fatalf("Told = %s, Live = %s", got, want)
+		}
+	})
+}
