@@ -1,12 +1,15 @@
 # Plain `go build ./...` and `go test ./...` work; these targets add the rest.
 
-.PHONY: help build fmt test check test-unit test-script test-postgres soak bench
+.PHONY: help build web fmt test check test-unit test-script test-postgres test-browser screenshots soak bench
 
 help: ## this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1	\2/p' $(MAKEFILE_LIST) | expand -t 24
 
 build: ## bin/ken
 	CGO_ENABLED=0 go build -trimpath -o bin/ken ./cmd/ken
+
+web: ## web/dist, from the page's source; needs Node
+	@bash .ci/web.sh build
 
 fmt: ## gofmt every file
 	gofmt -w .
@@ -17,7 +20,7 @@ test: ## every layer; installs what it needs where it may, and says what it skip
 check: ## layer 0: format, tidy, vet, staticcheck, layers
 	@bash .ci/test.sh check
 
-test-unit: ## layer 1: go test -race -short ./...
+test-unit: ## layer 1: go test -race -short ./..., and arithmetic over corpora without -race
 	@bash .ci/test.sh unit
 
 test-script: ## layer 2: testdata/script on one race-built binary
@@ -25,6 +28,12 @@ test-script: ## layer 2: testdata/script on one race-built binary
 
 test-postgres: ## layer 3: what needs a PostgreSQL server, on a cluster of its own
 	@bash .ci/test.sh postgres
+
+test-browser: ## layer 4: the page in a real Chromium
+	@bash .ci/test.sh browser
+
+screenshots: build ## docs/pictures: the main views, as a browser shows them
+	KEN_TEST_BINARY=$(CURDIR)/bin/ken KEN_PICTURES=$(CURDIR)/docs/pictures go test -count=1 -v -run '^TestBrowserPictures' ./cmd/ken
 
 soak: ## fuzz every target for FUZZTIME (10m), then the long tests; kept in docs/measured.md
 	@bash .ci/soak.sh
