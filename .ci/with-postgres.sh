@@ -10,7 +10,7 @@ set -euo pipefail
 ctl=$(printf '%s\n' "$(command -v pg_ctl || true)" /usr/lib/postgresql/*/bin/pg_ctl | sort -V | tail -n 1)
 [ -x "$ctl" ] || exit 75
 bin=$(dirname "$(readlink -f "$ctl")")
-dir=$(mktemp -d /tmp/ken-postgres.XXXXXX) # a short path: the socket's name has a limit
+dir=$(mktemp -d "${TMPDIR:-/tmp}/ken-postgres.XXXXXX") # a short path: the socket's name has a limit
 
 as=()
 if [ "$(id -u)" = 0 ]; then # the server refuses to run as root
