@@ -231,6 +231,18 @@ func (h *Hint) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
+// RunBy names what a call of the capability runs: the runner of its recipe, or
+// else its id. It is empty for texts, of which there is nothing to run.
+func (c *Capability) RunBy() string {
+	switch {
+	case c.Run != nil && c.Run.Runner != "":
+		return c.Run.Runner
+	case c.Run == nil && (c.Kind == KindSkill || c.Kind == KindCard || c.Kind == KindCommand):
+		return ""
+	}
+	return string(c.ID)
+}
+
 // HasSideEffects reports whether a call must be assumed to change something.
 // Only an explicit word to the contrary makes it false.
 func (c *Capability) HasSideEffects() bool { return c.Effects.ReadOnly != Yes }
