@@ -1,13 +1,11 @@
 package approval
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"io"
 	"iter"
 	"math"
 	"strings"
@@ -83,26 +81,9 @@ func decodeTicket(id string, item store.Item) (Ticket, error) {
 	return t, nil
 }
 
-// strict decodes a value that begins with its version, and refuses all that it
-// does not know.
+// strict decodes a value of the desk.
 func strict(item store.Item, into any) error {
-	var head struct {
-		V int `json:"v"`
-	}
-	err := json.Unmarshal(item.Value, &head)
-	if err == nil && head.V != formatVersion {
-		err = fmt.Errorf("it has version %d, this program knows %d", head.V, formatVersion)
-	}
-	if err == nil {
-		d := json.NewDecoder(bytes.NewReader(item.Value))
-		d.DisallowUnknownFields()
-		if err = d.Decode(into); err == nil {
-			if _, more := d.Token(); more != io.EOF {
-				err = fmt.Errorf("something follows it")
-			}
-		}
-	}
-	if err != nil {
+	if err := item.Decode(formatVersion, into); err != nil {
 		return &capability.Error{
 			Kind: capability.Internal, Op: "read", Target: item.Key, Err: err,
 			Fix: "use the newest Ken that wrote to this store, or take the answer back and ask again",

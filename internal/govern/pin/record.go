@@ -1,14 +1,12 @@
 package pin
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"time"
 
@@ -79,18 +77,9 @@ func textsPrefix(server string) string {
 	return store.Key("mcp", "text", fingerprint(server)) + "/"
 }
 
-// decode reads a value that has its version in it and refuses all that it does
-// not know: it might be what narrows.
+// decode reads a value of the desk.
 func decode(item store.Item, into any) error {
-	d := json.NewDecoder(bytes.NewReader(item.Value))
-	d.DisallowUnknownFields()
-	err := d.Decode(into)
-	if err == nil {
-		if _, more := d.Token(); more != io.EOF {
-			err = errors.New("something follows it")
-		}
-	}
-	if err != nil {
+	if err := item.Decode(formatVersion, into); err != nil {
 		return damaged(item.Key, err)
 	}
 	return nil
@@ -107,9 +96,6 @@ func decodeBook(item store.Item) (*book, error) {
 	b := &book{version: item.Version}
 	if err := decode(item, b); err != nil {
 		return nil, err
-	}
-	if b.V != formatVersion {
-		return nil, damaged(item.Key, fmt.Errorf("it has version %d, this program knows %d", b.V, formatVersion))
 	}
 	if bookKey(b.Server) != item.Key {
 		return nil, damaged(item.Key, errors.New("it speaks of another server than its key"))
@@ -183,9 +169,6 @@ func (d *Desk) readNames(ctx context.Context) (*names, int64, error) {
 	var s storedNames
 	if err := decode(item, &s); err != nil {
 		return nil, 0, err
-	}
-	if s.V != formatVersion {
-		return nil, 0, damaged(item.Key, fmt.Errorf("it has version %d, this program knows %d", s.V, formatVersion))
 	}
 	if s.Names == nil {
 		s.Names = map[string]string{}

@@ -1,13 +1,9 @@
 package review
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"time"
 
 	"ken/capability"
@@ -41,26 +37,9 @@ type storedManifest struct {
 	Manifest *Manifest `json:"manifest"`
 }
 
-// decode reads a value that begins with its version and refuses all that it
-// does not know: it might be what narrows.
+// decode reads a value of the desk.
 func decode(item store.Item, into any) error {
-	var head struct {
-		V int `json:"v"`
-	}
-	err := json.Unmarshal(item.Value, &head)
-	if err == nil && head.V != formatVersion {
-		err = fmt.Errorf("it has version %d, this program knows %d", head.V, formatVersion)
-	}
-	if err == nil {
-		d := json.NewDecoder(bytes.NewReader(item.Value))
-		d.DisallowUnknownFields()
-		if err = d.Decode(into); err == nil {
-			if _, more := d.Token(); more != io.EOF {
-				err = errors.New("something follows it")
-			}
-		}
-	}
-	if err != nil {
+	if err := item.Decode(formatVersion, into); err != nil {
 		return &capability.Error{
 			Kind: capability.Internal, Op: "read", Target: item.Key, Err: err,
 			Fix: "use the newest Ken that wrote to this store, or review the extension again",
