@@ -170,10 +170,11 @@ func indexOf(names []string, s string) int {
 // Only a capability of this program is judged by its name: anybody may call
 // theirs read_file.
 func builtinClass(name string) Class {
+	if capability.IsOwnTool(name) {
+		return Meta
+	}
 	switch name {
-	case "discover_capabilities", "list_capabilities", "describe_capability", "invoke_capability",
-		"select_active_intent", "read_result", "ask_user", "finish",
-		"attempt_completion", "ask_followup_question", "update_todo_list", "switch_mode", "new_task":
+	case "attempt_completion", "ask_followup_question", "update_todo_list", "switch_mode", "new_task":
 		return Meta
 	case "read_file", "list_files", "search_files":
 		return Read
@@ -192,8 +193,8 @@ func plainName(name string) string {
 	switch name {
 	case "run_command", "execute_command":
 		return "shell"
-	case "list_capabilities":
-		return "discover_capabilities"
+	case capability.ToolList:
+		return capability.ToolDiscover
 	}
 	return name
 }

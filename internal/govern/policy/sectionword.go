@@ -1,0 +1,85 @@
+package policy
+
+import (
+	"fmt"
+	"strings"
+
+	"ken/internal/yamldoc"
+)
+
+func readList(r *yamldoc.Reader, key string, names []string) []int {
+	f, ok := r.Field(key)
+	if !ok {
+		return nil
+	}
+	return readWords(r, f, names)
+}
+
+func readWords(r *yamldoc.Reader, f yamldoc.Field, names []string) []int {
+	items, ok := f.Value.Any.([]yamldoc.Value)
+	if !ok {
+		items = []yamldoc.Value{f.Value}
+	}
+	var out []int
+	for _, item := range items {
+		word, _ := item.Any.(string)
+		i := indexOf(names, word)
+		if i < 0 {
+			r.Issue(item.Line, fmt.Sprintf("%s: %q is not known", f.Key, word), "known: "+strings.Join(names, ", "))
+			continue
+		}
+		out = append(out, i)
+	}
+	return out
+}
+
+func readWord[T ~uint8](r *yamldoc.Reader, key string, names []string, now T) T {
+	f, ok := r.Field(key)
+	if !ok {
+		return now
+	}
+	word, isText := f.Value.Any.(string)
+	if b, isBool := f.Value.Any.(bool); isBool && !b {
+		word, isText = "off", true // YAML of old reads off as false
+	}
+	i := indexOf(names, word)
+	if !isText || i < 0 {
+		fix := "write one of " + strings.Join(names, ", ")
+		if near := yamldoc.Nearest(word, names); near != "" {
+			fix = "did you mean " + near + "?"
+		}
+		r.Issue(f.Line, fmt.Sprintf("%s: %q is not known", key, word), fix)
+		return now
+	}
+	return T(i)
+}
+
+// nothingEmpty refuses keys without a value: they would otherwise be read as
+// not there, and what is not there has a default.
+func nothingEmpty(m *yamldoc.Map, at string) error {
+	if m == nil {
+		return nil
+	}
+	for _, f := range m.Fields {
+		if err := valueNotEmpty(f.Value, f.Line, at+f.Key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func valueNotEmpty(v yamldoc.Value, line int, at string) error {
+	switch x := v.Any.(type) {
+	case nil:
+		return &yamldoc.Error{Line: line, Message: at + " has no value", Fix: "write one, or remove the key"}
+	case *yamldoc.Map:
+		return nothingEmpty(x, at+".")
+	case []yamldoc.Value:
+		for i, item := range x {
+			if err := valueNotEmpty(item, item.Line, fmt.Sprintf("%s[%d]", at, i)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
