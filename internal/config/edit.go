@@ -18,7 +18,7 @@ var errLayout = errors.New("the file is laid out in a way that cannot be edited 
 // order and all other values as they were. It proves that: the result is
 // parsed again and compared.
 func edited(data []byte, path []string, v yamldoc.Value) ([]byte, error) {
-	before, err := parseYAML(data)
+	before, err := yamldoc.Parse(data, limits())
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +45,7 @@ func edited(data []byte, path []string, v yamldoc.Value) ([]byte, error) {
 
 // says reports whether a text reads as the map.
 func says(data []byte, want *yamldoc.Map) bool {
-	got, err := parseYAML(data)
+	got, err := yamldoc.Parse(data, limits())
 	return err == nil && equal(got, want)
 }
 

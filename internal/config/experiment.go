@@ -5,6 +5,25 @@ import (
 	"strings"
 )
 
+// Experiment divides sessions between this configuration, A, and another, B.
+// There is one while both fields are set; see [Config.VariantB].
+type Experiment struct {
+	// Name tells experiments apart. Default empty.
+	Name string
+
+	// Config is the absolute path of B's ken.yaml. Default empty.
+	Config string
+}
+
+func experimentSettings() []setting[Config] {
+	return []setting[Config]{
+		entry("experiment.name", "A name for the comparison of this configuration, for half of the sessions, with that of config.",
+			func(c *Config) *string { return &c.Experiment.Name }, text(nil)),
+		entry("experiment.config", "The ken.yaml of the other half. Nothing is compared while one of the two is empty.",
+			func(c *Config) *string { return &c.Experiment.Config }, path()),
+	}
+}
+
 // with gives the configuration with the Capabilities and the Discovery of
 // another.
 func (c Config) with(b Config) Config {

@@ -3,16 +3,13 @@ package config
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 	"unicode"
 	"unicode/utf8"
 
-	"ken/capability"
 	"ken/internal/yamldoc"
 )
 
@@ -257,47 +254,6 @@ func (r *reading) printable(at spot, v yamldoc.Value) (string, bool) {
 // characters, and what stands for bytes that are not UTF-8.
 func unseen(c rune) bool { return c == utf8.RuneError || !unicode.IsPrint(c) }
 
-func duration(least, most time.Duration, noWider func(a, b time.Duration) bool) kind[time.Duration] {
-	return kind[time.Duration]{
-		text: true,
-		parse: func(r *reading, at spot, v yamldoc.Value) (time.Duration, bool) {
-			if _, isNumber := number(v); isNumber {
-				r.fault(at, "bad-duration", "write it with one, as in 500ms, 2s, 5m or 1h", "%s is %s without a unit", at.key, flow(v.Any))
-				return 0, false
-			}
-			s, ok := v.Any.(string)
-			if !ok {
-				r.mistyped(at, v, "a duration such as 500ms")
-				return 0, false
-			}
-			d, err := time.ParseDuration(s)
-			if err != nil {
-				r.fault(at, "bad-duration", "write a number with a unit, as in 500ms, 2s, 5m or 1h", "%s %s is not a duration", at.key, plain(s))
-				return 0, false
-			}
-			if d < least || d > most {
-				r.fault(at, "out-of-range", "write a duration in that range", "%s is %s, not within %s to %s", at.key, plain(s), shortDuration(least), shortDuration(most))
-				return 0, false
-			}
-			return d, true
-		},
-		show:    func(d time.Duration) any { return shortDuration(d) },
-		noWider: noWider,
-	}
-}
-
-// shortDuration writes 24h rather than 24h0m0s.
-func shortDuration(d time.Duration) string {
-	s := d.String()
-	if strings.HasSuffix(s, "m0s") {
-		s = strings.TrimSuffix(s, "0s")
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = strings.TrimSuffix(s, "0m")
-	}
-	return s
-}
-
 // texts is a list, of ids for example.
 func texts(of string, noWider func(a, b []string) bool, join func(old, now []string) []string) kind[[]string] {
 	return kind[[]string]{
@@ -320,14 +276,16 @@ func texts(of string, noWider func(a, b []string) bool, join func(old, now []str
 			}
 			return out, ok
 		},
-		show: func(list []string) any {
-			out := make([]yamldoc.Value, 0, len(list))
-			for _, s := range list {
-				out = append(out, yamldoc.Value{Any: s})
-			}
-			return out
-		},
+		show: showTexts,
 	}
+}
+
+func showTexts(list []string) any {
+	out := make([]yamldoc.Value, 0, len(list))
+	for _, s := range list {
+		out = append(out, yamldoc.Value{Any: s})
+	}
+	return out
 }
 
 func subset(a, b []string) bool {
@@ -353,64 +311,6 @@ func (r *reading) list(at spot, v yamldoc.Value, want string) ([]yamldoc.Value, 
 		r.mistyped(at, v, want)
 	}
 	return items, ok
-}
-
-// isHash reports whether a capability's content hash is written so.
-func isHash(s string) bool {
-	digits, ok := strings.CutPrefix(s, "sha256:")
-	return ok && (isHex(digits, 32) || isHex(digits, 64))
-}
-
-func isHex(s string, n int) bool { return len(s) == n && strings.Trim(s, "0123456789abcdef") == "" }
-
-// pins maps ids to hashes. A project may not bring any: what it would release
-// is what the user was to be warned of.
-func pins() kind[map[capability.ID]string] {
-	return kind[map[capability.ID]string]{
-		empty:   true,
-		noWider: func(a, b map[capability.ID]string) bool { return len(a) == 0 },
-		join:    func(old, _ map[capability.ID]string) map[capability.ID]string { return old },
-		parse:   parsePins,
-		show: func(m map[capability.ID]string) any {
-			out := &yamldoc.Map{}
-			for _, id := range slices.Sorted(maps.Keys(m)) {
-				out.Fields = append(out.Fields, yamldoc.Field{Key: string(id), Value: yamldoc.Value{Any: m[id]}})
-			}
-			return out
-		},
-	}
-}
-
-func parsePins(r *reading, at spot, v yamldoc.Value) (map[capability.ID]string, bool) {
-	if v.Any == nil {
-		return nil, true
-	}
-	m, ok := v.Any.(*yamldoc.Map)
-	if !ok {
-		r.mistyped(at, v, "a map of ids to hashes")
-		return nil, false
-	}
-	out := make(map[capability.ID]string, len(m.Fields))
-	for _, f := range m.Fields {
-		where := spot{at.key + "." + plain(f.Key), f.Line}
-		hash, isText := f.Value.Any.(string)
-		switch {
-		case f.Key == "" || len(f.Key) > longestText || strings.ContainsFunc(f.Key, unseen):
-			r.fault(where, "bad-pin", "pins are for ids of printable characters", "%s is not an id that can be pinned", where.key)
-		case !isText:
-			r.mistyped(where, f.Value, "a hash as in \"sha256:…\"")
-		case !isHash(hash):
-			r.fault(where, "bad-pin", "copy the hash from `ken catalog show`: sha256: and 32 or 64 digits 0-9 a-f", "%s %s is not a content hash", where.key, plain(hash))
-		default:
-			out[capability.ID(f.Key)] = hash
-			continue
-		}
-		ok = false
-	}
-	if len(out) == 0 {
-		out = nil
-	}
-	return out, ok
 }
 
 // kindWord says what a value is, for messages.

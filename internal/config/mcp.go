@@ -280,13 +280,7 @@ func arguments() kind[[]string] {
 			}
 			return out, ok
 		},
-		show: func(list []string) any {
-			out := make([]yamldoc.Value, 0, len(list))
-			for _, s := range list {
-				out = append(out, yamldoc.Value{Any: s})
-			}
-			return out
-		},
+		show: showTexts,
 	}
 }
 

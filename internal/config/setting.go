@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"ken/capability"
 	"ken/internal/yamldoc"
@@ -76,139 +75,6 @@ func settings() []setting[Config] {
 		mcpSettings(), chatSettings(), limitsSettings(), sandboxSettings(), toolSettings(), recordSettings(), experimentSettings(), serveSettings(), storeSettings())
 }
 
-func experimentSettings() []setting[Config] {
-	return []setting[Config]{
-		entry("experiment.name", "A name for the comparison of this configuration, for half of the sessions, with that of config.",
-			func(c *Config) *string { return &c.Experiment.Name }, text(nil)),
-		entry("experiment.config", "The ken.yaml of the other half. Nothing is compared while one of the two is empty.",
-			func(c *Config) *string { return &c.Experiment.Config }, path()),
-	}
-}
-
-func storeSettings() []setting[Config] {
-	return []setting[Config]{
-		entry(storeKey, "Where state is kept: empty for a file in the state directory, or postgres://user@host/database.",
-			func(c *Config) *string { return &c.Store }, address()),
-	}
-}
-
-func capabilitiesSettings() []setting[Config] {
-	return []setting[Config]{
-		entry("capabilities.enabled", "Show capability cards at all.",
-			func(c *Config) *bool { return &c.Capabilities.Enabled }, boolean()),
-		entry("capabilities.maxTokens", "The most tokens that all cards of one prompt may take.",
-			func(c *Config) *int { return &c.Capabilities.MaxTokens }, whole(0, mostTokens)).byProfile(),
-		entry("capabilities.confidenceThreshold", "From 0 to 1, in place of every card's own threshold; null leaves each its own.",
-			func(c *Config) **float64 { return &c.Capabilities.ConfidenceThreshold }, optionalFraction()),
-		entry("capabilities.forceInclude", "Ids of cards that are always shown.",
-			func(c *Config) *[]string { return &c.Capabilities.ForceInclude }, texts("ids", subset, nil)),
-		entry("capabilities.exclude", "Ids of cards that are never shown; this wins over forceInclude.",
-			func(c *Config) *[]string { return &c.Capabilities.Exclude }, texts("ids", anything[[]string], union)),
-		entry("capabilities.scorer", "How a card's relevance is judged: evidence, or the formula of the seed (seed).",
-			func(c *Config) *Scorer { return &c.Capabilities.Scorer }, word(ScorerEvidence, ScorerSeed).fixed()).byProfile(),
-		entry("capabilities.budgetPolicy", "What does not fit is passed over for what does (skip), or is where it ends (stop).",
-			func(c *Config) *BudgetPolicy { return &c.Capabilities.BudgetPolicy }, word(BudgetStop, BudgetSkip)).byProfile(),
-		entry("capabilities.rollout", "Where what was found goes into prompts: full (everywhere), soft (some sessions) or monitor (nowhere; it is logged).",
-			func(c *Config) *Rollout { return &c.Capabilities.Rollout }, word(RolloutMonitor, RolloutSoft, RolloutFull)),
-		sessionTypes(entry("capabilities.rolloutSessionTypes", "The types of session that soft means, as in [main, isolated].",
-			func(c *Config) *[]string { return &c.Capabilities.RolloutSessionTypes }, texts("session types", nil, nil))),
-		entry("capabilities.killSwitch", "When cards trigger too often: warn, disable (show no more) or off.",
-			func(c *Config) *KillSwitch { return &c.Capabilities.KillSwitch }, word(KillSwitchDisable, KillSwitchWarn, KillSwitchOff)),
-		entry("capabilities.logLevel", "What is logged of the cards shown: none, summary or detailed.",
-			func(c *Config) *LogLevel { return &c.Capabilities.LogLevel }, word(LogDetailed, LogSummary, LogNone)),
-		entry("capabilities.allowWorkspaceCards", "Let texts that came with a project, or from an address, into the prompt.",
-			func(c *Config) *bool { return &c.Capabilities.AllowWorkspaceCards }, boolean()),
-	}
-}
-
-// sessionTypes makes a list of types say nothing where all of them are meant.
-func sessionTypes(s setting[Config]) setting[Config] {
-	s.noWider = func(a, b *Config) bool {
-		return b.Capabilities.Rollout == RolloutFull || subset(a.Capabilities.RolloutSessionTypes, b.Capabilities.RolloutSessionTypes)
-	}
-	return s
-}
-
-func catalogSettings() []setting[Config] {
-	return []setting[Config]{
-		entry("catalog.starter", "The built-in catalog: auto (only while you have no tools of your own), on or off.",
-			func(c *Config) *Starter { return &c.Catalog.Starter }, word(StarterOff, StarterAuto, StarterOn)),
-		entry("catalog.sources", "More sources, each with one of path, url and database, as in [{name: team, path: ~/team}].",
-			func(c *Config) *[]Source { return &c.Catalog.Sources }, sources()),
-		entry("catalog.watch", "Read files again when they change.",
-			func(c *Config) *bool { return &c.Catalog.Watch }, boolean()),
-		entry("catalog.debounce", "How long a changed file must be quiet before it is read.",
-			func(c *Config) *time.Duration { return &c.Catalog.Debounce }, duration(time.Millisecond, time.Minute, noLess)),
-		entry("catalog.poll", "How often files are looked at where the system cannot tell of changes.",
-			func(c *Config) *time.Duration { return &c.Catalog.Poll }, duration(100*time.Millisecond, time.Hour, noLess)),
-		entry("catalog.compatibilityPaths", "Read the directories of other programs too, such as .claude/skills.",
-			func(c *Config) *bool { return &c.Catalog.CompatibilityPaths }, boolean()),
-		entry("catalog.pins", `Quarantined capabilities that you have looked at, by id, with their hash, as in {"tool:x": "sha256:…"}.`,
-			func(c *Config) *map[capability.ID]string { return &c.Catalog.Pins }, pins()),
-		entry("catalog.sanitizer", "Suspicious text is shown for what it is (reveal), or treated by the rules of the seed (seed).",
-			func(c *Config) *Sanitizer { return &c.Catalog.Sanitizer }, word(SanitizeReveal, SanitizeSeed).fixed()),
-	}
-}
-
-func discoverySettings() []setting[Config] {
-	return []setting[Config]{
-		entry("discovery.profile", "The values of what is not set here: standard, lean, minimal, full or seed.",
-			func(c *Config) *Profile { return &c.Discovery.Profile }, profileKind()),
-		entry("discovery.tier0TokenBudget", "The most tokens of the map that is always shown.",
-			func(c *Config) *int { return &c.Discovery.Tier0TokenBudget }, whole(0, mostTokens)),
-		entry("discovery.tier1TokenBudget", "The most tokens of the briefs of a turn.",
-			func(c *Config) *int { return &c.Discovery.Tier1TokenBudget }, whole(0, mostTokens)),
-		entry("discovery.tier2TokenBudget", "The most tokens of the full texts of a turn.",
-			func(c *Config) *int { return &c.Discovery.Tier2TokenBudget }, whole(0, mostTokens)).byProfile(),
-		entry("discovery.totalTokenBudget", "The most tokens of all tiers together.",
-			func(c *Config) *int { return &c.Discovery.TotalTokenBudget }, whole(0, mostTokens)).byProfile(),
-		entry("discovery.maxTokenBudget", "What totalTokenBudget may grow to in a long conversation; 0 means that it does not.",
-			func(c *Config) *int { return &c.Discovery.MaxTokenBudget }, whole(0, mostTokens)),
-		entry("discovery.tier1TopK", "The most briefs of a turn.",
-			func(c *Config) *int { return &c.Discovery.Tier1TopK }, whole(0, mostHits)).byProfile(),
-		entry("discovery.tier2TopK", "The most full texts of a turn.",
-			func(c *Config) *int { return &c.Discovery.Tier2TopK }, whole(0, mostHits)).byProfile(),
-		entry("discovery.stickyTopK", "How many capabilities used in the last turns stay shown.",
-			func(c *Config) *int { return &c.Discovery.StickyTopK }, whole(0, mostHits)),
-		entry("discovery.tier1MinRelevance", "The least chance, from 0 to 1, that anything found fits; below it nothing is shown.",
-			func(c *Config) *float64 { return &c.Discovery.Tier1MinRelevance }, fraction(noLess)),
-		entry("discovery.tier1TailRelevance", "The least relevance, from 0 to 1, of a brief after the first.",
-			func(c *Config) *float64 { return &c.Discovery.Tier1TailRelevance }, fraction(noLess)).byProfile(),
-		entry("discovery.tier2MinRelevance", "The least relevance, from 0 to 1, of what is shown in full, the best excepted.",
-			func(c *Config) *float64 { return &c.Discovery.Tier2MinRelevance }, fraction(noLess)).byProfile(),
-		entry("discovery.useGraphReranking", "Raise what is related to the best hits.",
-			func(c *Config) *bool { return &c.Discovery.UseGraphReranking }, boolean()),
-		entry("discovery.graphBoostFactor", "By how much, from 0 to 1.",
-			func(c *Config) *float64 { return &c.Discovery.GraphBoostFactor }, fraction(noMore)),
-		entry("discovery.graphLiteral", "By the seed's literal graph algorithm.",
-			func(c *Config) *bool { return &c.Discovery.GraphLiteral }, boolean().fixed()).byProfile(),
-		entry("discovery.promptMode", "What is shown: full, compact (short briefs), names (of briefs; no texts) or lazy (the map alone).",
-			func(c *Config) *PromptMode { return &c.Discovery.PromptMode }, word(PromptLazy, PromptNames, PromptCompact, PromptFull)),
-		entry("discovery.tokenizer", "How tokens are counted: o200k, estimate (for other models) or chars4 (four characters are one).",
-			func(c *Config) *Tokenizer { return &c.Discovery.Tokenizer }, word(TokenizerO200k, TokenizerEstimate, TokenizerChars4).fixed()),
-		agentsOfProject(entry("discovery.agents", "What else holds for an agent, as in {helper: {profile: lean, forceInclude: [a], exclude: [b]}}.",
-			func(c *Config) *map[string]Agent { return &c.Discovery.Agents }, agents())),
-		entry("discovery.collectionName", "The name of the file in which the index is cached.",
-			func(c *Config) *string { return &c.Discovery.CollectionName }, text(checkCollection)),
-		entry("discovery.embeddingModelId", "The embedding model: empty for the one inside the program, none for words alone, or one of the service at embeddingUrl.",
-			func(c *Config) *string { return &c.Discovery.EmbeddingModelID }, text(nil)),
-		entry("discovery.embeddingUrl", "Where a service with OpenAI's embeddings interface answers, as in http://127.0.0.1:11434/v1. It is sent messages and texts of capabilities.",
-			func(c *Config) *string { return &c.Discovery.EmbeddingURL }, text(nil)),
-		entry("discovery.embeddingKeyEnv", "The environment variable with the service's key.",
-			func(c *Config) *string { return &c.Discovery.EmbeddingKeyEnv }, text(nil)),
-		entry("discovery.embeddingTimeout", "How long a message's vector is waited for before words alone answer.",
-			func(c *Config) *time.Duration { return &c.Discovery.EmbeddingTimeout }, duration(time.Millisecond, 10*time.Second, noMore)),
-	}
-}
-
-func checkCollection(s string) (fix string, err error) {
-	const longest = 128
-	if len(s) > longest || !plainScalar(s) || strings.ContainsAny(s, "/~@+:") || s[0] == '.' {
-		return "write a name of letters, digits, _, . and -, such as capability_index", errors.New("is not a name")
-	}
-	return "", nil
-}
-
 func checkAddr(s string) (fix string, err error) {
 	host, port, err := net.SplitHostPort(s)
 	switch n, perr := strconv.ParseUint(port, 10, 16); {
@@ -223,7 +89,7 @@ func checkAddr(s string) (fix string, err error) {
 // Loopback reports whether a host can be reached from this machine only.
 func Loopback(host string) bool {
 	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
+	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
 }
 
 // settingOf finds the setting of a key, for the operation op.

@@ -2,7 +2,6 @@ package config
 
 import (
 	"fmt"
-	"net"
 	"net/url"
 	"path/filepath"
 	"slices"
@@ -257,7 +256,7 @@ func (r *reading) checkURL(at spot, s *Source) {
 	case u.User != nil:
 		// The address itself is not repeated: it may hold a password.
 		r.fault(at, "bad-url", "remove the part before @", "%s holds a user name or a password", at.key)
-	case u.Scheme == "https" || u.Scheme == "http" && loopback(u.Hostname()):
+	case u.Scheme == "https" || u.Scheme == "http" && Loopback(u.Hostname()):
 		if s.Name == "" {
 			s.Name = s.URL
 		}
@@ -266,14 +265,6 @@ func (r *reading) checkURL(at spot, s *Source) {
 	default:
 		r.fault(at, "bad-url", "write an https:// address", "%s has the scheme %s", at.key, plain(u.Scheme))
 	}
-}
-
-func loopback(host string) bool {
-	if strings.EqualFold(host, "localhost") {
-		return true
-	}
-	ip := net.ParseIP(host)
-	return ip != nil && ip.IsLoopback()
 }
 
 func (r *reading) checkDatabase(at spot, s *Source) {

@@ -9,6 +9,13 @@ import (
 
 const storeKey = "store"
 
+func storeSettings() []setting[Config] {
+	return []setting[Config]{
+		entry(storeKey, "Where state is kept: empty for a file in the state directory, or postgres://user@host/database.",
+			func(c *Config) *string { return &c.Store }, address()),
+	}
+}
+
 // hidden stands for a password.
 const hidden = "•••"
 

@@ -1,0 +1,70 @@
+package config
+
+import (
+	"strings"
+
+	"ken/capability"
+)
+
+// A saying is where the value of a key was said.
+type saying struct {
+	where string
+	own   bool // the user's file says something about the key too
+}
+
+// A Setting is one key with the value in force and where it was said.
+type Setting struct {
+	Key    string `json:"key"`
+	Value  string `json:"value"`  // as ken.yaml would have it, on one line
+	Origin string `json:"origin"` // "file:line", several with ", " between, "profile lean" or "default"
+	Doc    string `json:"doc"`    // one line about the key
+}
+
+const fromDefault = "default"
+
+// Settings lists every key, in the order of [Sample].
+func (c Config) Settings() []Setting {
+	var out []Setting
+	for _, s := range settings() {
+		out = append(out, Setting{Key: s.name, Value: flow(s.show(&c)), Origin: c.origin(s), Doc: s.doc})
+	}
+	return out
+}
+
+// Explain gives the value of one key as ken.yaml would have it, and where it
+// was said: "file:line", "profile lean" or "default". A single pin is
+// "catalog.pins.ID".
+func (c Config) Explain(key string) (value, origin string, err error) {
+	if id, ok := strings.CutPrefix(key, pinPrefix); ok {
+		if hash, ok := c.Catalog.Pins[capability.ID(id)]; ok {
+			return flow(hash), c.said("catalog.pins"), nil
+		}
+		return "", "", invalid("get", key, "no such pin", "`ken config get catalog.pins` lists them")
+	}
+	s, err := settingOf("get", key)
+	if err != nil {
+		return "", "", err
+	}
+	return flow(s.show(&c)), c.origin(s), nil
+}
+
+func (c Config) origin(s setting[Config]) string {
+	if _, said := c.origins[s.name]; said {
+		return c.said(s.name)
+	}
+	if s.governed {
+		return "profile " + c.Policy.Profile.String()
+	}
+	if standard := Default(); s.profiled && flow(s.show(&c)) != flow(s.show(&standard)) {
+		return "profile " + string(c.Discovery.Profile)
+	}
+	return fromDefault
+}
+
+// said gives where a key was said.
+func (c Config) said(key string) string {
+	if o, ok := c.origins[key]; ok {
+		return o.where
+	}
+	return fromDefault
+}
