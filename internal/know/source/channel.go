@@ -1,10 +1,6 @@
 package source
 
-import (
-	"strings"
-
-	"ken/capability"
-)
+import "ken/capability"
 
 // Channels: places where people are reached, listed in channels.yaml. A
 // channel is named by its platform and always belongs to communication.
@@ -18,13 +14,7 @@ func isChannelList(p string, _ []byte) bool { return isListFile(p, "channels") }
 func readChannels(u *unit) {
 	for _, e := range u.listEntries("channels", false) {
 		if r, ok := u.entryFields(e, "channel"); ok {
-			platform := strings.TrimSpace(r.String("platform"))
-			if platform == "" {
-				platform = strings.TrimSpace(r.String("name"))
-			}
-			if platform == "" {
-				platform = strings.TrimSpace(e.key)
-			}
+			platform := e.name(r, "platform", "name")
 			if platform == "" {
 				u.fault("no-name", u.path, e.line, "the channel does not say its platform", "add platform: and the name of the service")
 				continue

@@ -3,6 +3,7 @@ package source
 import (
 	"bytes"
 	"fmt"
+	"strings"
 
 	"ken/capability"
 	"ken/internal/yamldoc"
@@ -24,6 +25,17 @@ type listEntry struct {
 	key   string // its name, where the list is a map
 	line  int
 	value yamldoc.Value
+}
+
+// name gives what an entry is called: what the first of the keys says that says
+// something, or what it is called in a map. Keys after that one are not read.
+func (e listEntry) name(r *yamldoc.Reader, keys ...string) string {
+	for _, key := range keys {
+		if name := strings.TrimSpace(r.String(key)); name != "" {
+			return name
+		}
+	}
+	return strings.TrimSpace(e.key)
 }
 
 // entriesOf gives the entries of a list or of a map of entries.

@@ -1,10 +1,6 @@
 package source
 
-import (
-	"strings"
-
-	"ken/capability"
-)
+import "ken/capability"
 
 // Extension catalogs: packages that could be installed, listed in
 // extensions.yaml. An entry is unavailable until the catalog says otherwise.
@@ -27,13 +23,7 @@ func readExtensionList(u *unit) {
 		if !ok {
 			continue
 		}
-		name := strings.TrimSpace(r.String("name"))
-		if name == "" {
-			name = strings.TrimSpace(r.String("id"))
-		}
-		if name == "" {
-			name = strings.TrimSpace(e.key)
-		}
+		name := e.name(r, "name", "id")
 		if name == "" {
 			u.fault("no-name", u.path, e.line, "the extension has no name", "add name:")
 			continue

@@ -75,6 +75,15 @@ func (r *root) display(p string) string {
 	return filepath.Join(r.name, filepath.FromSlash(p))
 }
 
+// relative turns a displayed path back into a path of the tree.
+func (r *root) relative(display string) string {
+	rel, err := filepath.Rel(r.name, display)
+	if err != nil {
+		return display
+	}
+	return filepath.ToSlash(rel)
+}
+
 // A stamp tells whether a file is still the one that was read.
 type stamp struct {
 	size  int64

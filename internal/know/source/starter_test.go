@@ -3,17 +3,22 @@ package source
 import (
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"reflect"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"ken/capability"
 )
+
+var update = flag.Bool("update", false, "write starter.parsed anew")
 
 func starterBatch(t *testing.T) (*Tree, capability.Batch) {
 	t.Helper()
@@ -160,6 +165,98 @@ func fillRecipe(t *testing.T, argv []string, schema json.RawMessage, example str
 		out = append(out, fmt.Sprint(values[name]))
 	}
 	return out
+}
+
+// TestStarterParsed shows that what is embedded is what the files are parsed
+// to. With -update it writes that.
+func TestStarterParsed(t *testing.T) {
+	want := parsedStarter(t)
+	if *update {
+		if err := os.WriteFile("starter.parsed", want, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		t.Skip("starter.parsed written: run the tests again to check it")
+	}
+	if starterParsed != string(want) {
+		t.Errorf("starter.parsed is not what the files of the starter are parsed to; run go generate ./internal/know/source")
+	}
+	const name = "starter (2)" // as where somebody calls a source of theirs starter
+	got, files := Starter(name), NewTree(TreeConfig{Name: name, Files: starterRoot(), Trust: capability.TrustBuiltin})
+	gotBatch, wantBatch := loadWhole(t, got), loadWhole(t, files)
+	if len(got.units) != 1 || len(files.units) < 40 {
+		t.Fatalf("%d and %d units; want one that was taken as it is, and those that were parsed", len(got.units), len(files.units))
+	}
+	if !reflect.DeepEqual(gotBatch, wantBatch) {
+		t.Errorf("what is embedded loads as\n%+v\nwant what the files load as\n%+v", gotBatch, wantBatch)
+	}
+}
+
+// parsedStarter parses the files of the starter and packs the result.
+func parsedStarter(t *testing.T) []byte {
+	tree := NewTree(TreeConfig{Name: "starter", Files: starterRoot(), Trust: capability.TrustBuiltin})
+	whole := loadWhole(t, tree)
+	id, err := filesID(tree.root.fsys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pack(&unit{
+		root: tree.root, path: ".", format: wholeTree, source: "starter", trust: capability.TrustBuiltin,
+		capabilities: whole.Capabilities, details: whole.details, presets: whole.Presets, documents: whole.Documents, problems: whole.Problems,
+	}, true, id)
+}
+
+// whole is all that a tree brings.
+type whole struct {
+	capability.Batch
+	details []capability.Detail
+}
+
+func loadWhole(t *testing.T, tree *Tree) whole {
+	t.Helper()
+	b, err := tree.Load(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := whole{Batch: b}
+	for _, c := range b.Capabilities {
+		d, err := tree.Detail(t.Context(), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out.details = append(out.details, d)
+	}
+	return out
+}
+
+// TestParsedIsOfTheseFiles: what other files were parsed to is not taken, nor
+// what is damaged; the files are parsed.
+func TestParsedIsOfTheseFiles(t *testing.T) {
+	files := fstest.MapFS{}
+	err := fs.WalkDir(starterRoot(), ".", func(p string, e fs.DirEntry, err error) error {
+		if err == nil && !e.IsDir() {
+			data, readErr := fs.ReadFile(starterRoot(), p)
+			files[p], err = &fstest.MapFile{Data: data}, readErr
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	units := func(parsed string) int {
+		tree := NewTree(TreeConfig{Name: "starter", Files: files, Trust: capability.TrustBuiltin, parsed: parsed})
+		loadWhole(t, tree)
+		return len(tree.units)
+	}
+	if n := units(starterParsed); n != 1 {
+		t.Fatalf("the same files make %d units, want 1", n)
+	}
+	if n := units(starterParsed[:len(starterParsed)-1]); n < 40 {
+		t.Errorf("half of it makes %d units, want those of the files", n)
+	}
+	files["tools/web-search/CAPABILITY.yaml"].Data = append(files["tools/web-search/CAPABILITY.yaml"].Data, '\n')
+	if n := units(starterParsed); n < 40 {
+		t.Errorf("what other files were parsed to makes %d units, want those of the files", n)
+	}
 }
 
 func TestStarterMapFits(t *testing.T) {

@@ -45,6 +45,10 @@ type TreeConfig struct {
 
 	// Watch says how changes are noticed.
 	Watch WatchConfig
+
+	// parsed, when not empty, is what Files were parsed to. They are parsed
+	// again where it is of other files.
+	parsed string
 }
 
 // A Tree is a folder or file of capabilities in any mixture of formats. Its
@@ -115,7 +119,11 @@ func (t *Tree) Load(ctx context.Context) (capability.Batch, error) {
 	}
 	w := newWalk(ctx, t)
 	w.fresh = true
-	t.read(w.all)
+	t.read(func() {
+		if !w.takeParsed() {
+			w.all()
+		}
+	})
 	if err := ctx.Err(); err != nil {
 		return capability.Batch{}, err
 	}
@@ -232,7 +240,7 @@ func (t *Tree) Detail(ctx context.Context, c *capability.Capability) (capability
 	if t.root == nil {
 		return capability.Detail{}, gone
 	}
-	key, ok := t.ownerLocked(t.relative(c.Origin.Path))
+	key, ok := t.ownerLocked(t.root.relative(c.Origin.Path))
 	if !ok {
 		return capability.Detail{}, gone
 	}
@@ -275,15 +283,6 @@ func unchanged(c *capability.Capability, d capability.Detail) error {
 	}
 }
 
-// relative turns a displayed path back into a path of the tree.
-func (t *Tree) relative(display string) string {
-	rel, err := filepath.Rel(t.root.name, display)
-	if err != nil {
-		return display
-	}
-	return filepath.ToSlash(rel)
-}
-
 // Reference reads a document that is kept out of memory. It fails with
 // [capability.Conflict] when the text is not the one that was scanned.
 func (t *Tree) Reference(d capability.Document) (string, error) {
@@ -292,7 +291,7 @@ func (t *Tree) Reference(d capability.Document) (string, error) {
 	if t.root == nil {
 		return "", &capability.Error{Kind: capability.NotFound, Op: "read", Target: d.Origin.Path, Fix: "reload the catalog"}
 	}
-	data, _, err := t.root.read(t.relative(d.Origin.Path), bodyLimit)
+	data, _, err := t.root.read(t.root.relative(d.Origin.Path), bodyLimit)
 	if err != nil {
 		return "", fmt.Errorf("read %s: %w", d.Origin.Path, err)
 	}

@@ -1,0 +1,54 @@
+package source
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"io/fs"
+)
+
+// wholeTree is the format of a unit that stands for all files of a tree. Its
+// origins name each their own file.
+const wholeTree = "tree"
+
+// tree gives the root for a unit that stands for a whole tree, nil for others.
+func (u *unit) tree() *root {
+	if u.format == wholeTree {
+		return u.root
+	}
+	return nil
+}
+
+// takeParsed takes what the files of the program were parsed to, and reports
+// whether that was there and of these very files.
+func (w *walk) takeParsed() bool {
+	t := w.t
+	if t.cfg.parsed == "" {
+		return false
+	}
+	id, err := filesID(t.root.fsys)
+	u := &unit{ctx: w.ctx, root: t.root, path: ".", format: wholeTree, source: t.cfg.Name, trust: t.cfg.Trust}
+	if err != nil || !unpack([]byte(t.cfg.parsed), id, u) {
+		return false
+	}
+	w.found[u.path] = u.held(true)
+	return true
+}
+
+// filesID covers the names and bytes of all files, so that what others were
+// parsed to is never taken for these. That the parser is still the same is for
+// a test to show: both are parts of one program.
+func filesID(files fs.FS) (id cacheID, err error) {
+	h := sha256.New()
+	fmt.Fprintf(h, "tree\n%d\n", packVersion)
+	err = fs.WalkDir(files, ".", func(p string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		data, err := fs.ReadFile(files, p)
+		fmt.Fprintf(h, "%q %d\n", p, len(data))
+		h.Write(data)
+		return err
+	})
+	h.Sum(id[:0])
+	return id, err
+}
