@@ -230,6 +230,39 @@ func TestFallbackStaysBesideTexts(t *testing.T) {
 	}
 }
 
+// TestNoRunner: what nothing here runs is found as before, and says so. A text
+// needs nothing, and a catalog that runs nothing says nothing of it.
+func TestNoRunner(t *testing.T) {
+	runs := func(name string) bool { return name == "exec.git" }
+	by := func(runner string) func(*capability.Capability) {
+		return func(c *capability.Capability) { c.Run = &capability.Recipe{Runner: runner} }
+	}
+	tests := []struct {
+		name string
+		runs func(string) bool
+		c    *capability.Capability
+		want string
+	}{
+		{"run here", runs, tool("x", by("exec.git")), ""},
+		{"run nowhere", runs, tool("x", by("api.rest")), "api.rest"},
+		{"no recipe", runs, tool("x"), "tool:x"},
+		{"a text", runs, tool("x", func(c *capability.Capability) { c.Kind = capability.KindSkill }), ""},
+		{"nobody runs", nil, tool("x", by("api.rest")), ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s := loaded(t, Config{Sources: []capability.Source{from("s", tt.c)}, Machine: Machine{Runs: tt.runs}}).Snapshot()
+			e, _ := s.Get("tool:x")
+			if e.NoRunner != tt.want || !e.Available {
+				t.Errorf("NoRunner = %q, Available = %v, want %q, true", e.NoRunner, e.Available, tt.want)
+			}
+			if told := strings.Contains(e.Verdict(), "nothing here runs"); told != (tt.want != "") {
+				t.Errorf("Verdict() = %q", e.Verdict())
+			}
+		})
+	}
+}
+
 func TestAvailabilityNamesWhatIsMissing(t *testing.T) {
 	has := func(words string) func(string) bool {
 		return func(s string) bool { return slices.Contains(strings.Fields(words), s) }

@@ -16,6 +16,7 @@ type Machine struct {
 	Platform  string                 // as runtime.GOOS
 	HasSecret func(name string) bool // nil: there are none
 	HasBin    func(name string) bool // nil: there are none
+	Runs      func(name string) bool // what [capability.Capability.RunBy] names; nil: that is others' business
 }
 
 // ThisMachine looks at the process's environment and PATH.
@@ -36,7 +37,7 @@ func ThisMachine() Machine {
 
 // remember asks each question once per rebuild.
 func (m Machine) remember() Machine {
-	return Machine{Platform: m.Platform, HasSecret: memo(m.HasSecret), HasBin: memo(m.HasBin)}
+	return Machine{Platform: m.Platform, HasSecret: memo(m.HasSecret), HasBin: memo(m.HasBin), Runs: m.Runs}
 }
 
 func memo(ask func(string) bool) func(string) bool {
@@ -49,6 +50,15 @@ func memo(ask func(string) bool) func(string) bool {
 		}
 		return yes
 	}
+}
+
+// noRunner names what a call of a capability would need to be run, where nothing
+// here does.
+func (m Machine) noRunner(c *capability.Capability) string {
+	if name := c.RunBy(); name != "" && m.Runs != nil && !m.Runs(name) {
+		return name
+	}
+	return ""
 }
 
 // lacks says what is missing to use a capability, dependencies not counted.

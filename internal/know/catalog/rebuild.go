@@ -200,6 +200,7 @@ func (b *builder) entry(cp *capability.Capability) *Entry {
 	e := &Entry{
 		Capability: cp, State: j.state, Reasons: j.reasons, Withheld: j.withheld,
 		Missing: missing, Available: len(missing) == 0, SideEffects: cp.HasSideEffects(),
+		NoRunner: b.machine.noRunner(cp),
 	}
 	if alone {
 		j.entry = e
