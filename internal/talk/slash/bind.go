@@ -2,7 +2,6 @@ package slash
 
 import (
 	"encoding/json"
-	"fmt"
 	"strings"
 
 	"ken/capability"
@@ -40,17 +39,6 @@ func (r Route) Call(sig *Signature) (capability.Call, error) {
 		return capability.Call{}, refusal(capability.Invalid, r.Command, f)
 	}
 	return call, nil
-}
-
-func wordList(name string, words []word) json.RawMessage {
-	if len(words) == 0 {
-		return json.RawMessage("{}")
-	}
-	list := make([]json.RawMessage, len(words))
-	for i, w := range words {
-		list[i] = quoteJSON(w.text)
-	}
-	return object([]argument{{name, array(list)}})
 }
 
 // binder gives the words of a line to the parameters of an action.
@@ -374,39 +362,4 @@ func (b *binder) finish() (json.RawMessage, *Fault) {
 		}
 	}
 	return object(append(args, b.extra...)), nil
-}
-
-// An argument is one member of the object that a call carries.
-type argument struct {
-	name  string
-	value json.RawMessage
-}
-
-// usage writes how an action is called: "/postman run <collection> [--bail]".
-func usage(command, action string, sig *Signature) string {
-	var b strings.Builder
-	b.WriteString(command)
-	if action != "" {
-		b.WriteString(" " + action)
-	}
-	if sig == nil {
-		return b.String()
-	}
-	for i := range sig.Parameters {
-		p := &sig.Parameters[i]
-		piece := p.flag()
-		switch {
-		case p.Positional && (p.Rest || p.is("array")):
-			piece = "<" + p.Name + ">..."
-		case p.Positional:
-			piece = "<" + p.Name + ">"
-		case !p.bare():
-			piece = fmt.Sprintf("%s <%s>", piece, p.Name)
-		}
-		if !p.Required {
-			piece = "[" + piece + "]"
-		}
-		b.WriteString(" " + piece)
-	}
-	return b.String()
 }

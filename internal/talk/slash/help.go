@@ -1,5 +1,10 @@
 package slash
 
+import (
+	"fmt"
+	"strings"
+)
+
 // Help is what there is to say about one command. All of it came from outside.
 type Help struct {
 	Command   string       `json:"command"` // "/postman"
@@ -49,4 +54,33 @@ func (x *Index) Help(name string) (Help, error) {
 		h.Actions = append(h.Actions, entry)
 	}
 	return h, nil
+}
+
+// usage writes how an action is called: "/postman run <collection> [--bail]".
+func usage(command, action string, sig *Signature) string {
+	var b strings.Builder
+	b.WriteString(command)
+	if action != "" {
+		b.WriteString(" " + action)
+	}
+	if sig == nil {
+		return b.String()
+	}
+	for i := range sig.Parameters {
+		p := &sig.Parameters[i]
+		piece := p.flag()
+		switch {
+		case p.Positional && (p.Rest || p.is("array")):
+			piece = "<" + p.Name + ">..."
+		case p.Positional:
+			piece = "<" + p.Name + ">"
+		case !p.bare():
+			piece = fmt.Sprintf("%s <%s>", piece, p.Name)
+		}
+		if !p.Required {
+			piece = "[" + piece + "]"
+		}
+		b.WriteString(" " + piece)
+	}
+	return b.String()
 }
