@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -23,9 +24,17 @@ func (s Spec) made(absent []string) []string {
 
 // look looks for a protected name.
 func (s Spec) look(name string) error {
-	if !filepath.IsAbs(name) {
-		_, err := s.Work.Lstat(name)
+	return s.at(name, func(root *os.Root, rel string) error {
+		_, err := root.Lstat(rel)
 		return err
+	})
+}
+
+// at does something about a protected name, in the folder that it is of: the
+// work directory, or for an absolute one a path that may be written to.
+func (s Spec) at(name string, do func(root *os.Root, rel string) error) error {
+	if !filepath.IsAbs(name) {
+		return do(s.Work, name)
 	}
 	for _, grant := range s.Write {
 		rel, err := filepath.Rel(grant, name)
@@ -37,8 +46,7 @@ func (s Spec) look(name string) error {
 			return err
 		}
 		defer root.Close()
-		_, err = root.Lstat(rel)
-		return err
+		return do(root, rel)
 	}
-	return fs.ErrNotExist
+	return fmt.Errorf("it lies in no path that may be written to: %w", fs.ErrNotExist) // filled has checked it
 }

@@ -1,5 +1,23 @@
 package sandbox
 
+import "context"
+
+// Run runs one program to its end, within its limits, and kills whatever it
+// leaves behind. An error means that the tool did not run: a [*Refusal], or
+// ctx's. Everything a tool that ran did is an [Outcome], also when it was
+// stopped: by its limits, or because ctx ended. What holds on systems other
+// than Linux is in the package comment: there what a tool leaves behind may
+// survive it, and a requirement of any isolation is refused.
+//
+// Run may be called from many goroutines at once.
+func Run(ctx context.Context, spec Spec) (Outcome, error) {
+	p, err := Start(ctx, spec)
+	if err != nil {
+		return Outcome{}, err
+	}
+	return p.Wait()
+}
+
 // A Process is a tool that runs. Its methods may be called from many
 // goroutines at once.
 type Process struct {

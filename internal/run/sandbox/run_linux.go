@@ -18,20 +18,6 @@ import (
 	"ken/internal/run/sandbox/confine"
 )
 
-// Run runs one program to its end, within its limits, and kills whatever it
-// leaves behind. An error means that the tool did not run: a [*Refusal], or
-// ctx's. Everything a tool that ran did is an [Outcome], also when it was
-// stopped: by its limits, or because ctx ended.
-//
-// Run may be called from many goroutines at once.
-func Run(ctx context.Context, spec Spec) (Outcome, error) {
-	p, err := Start(ctx, spec)
-	if err != nil {
-		return Outcome{}, err
-	}
-	return p.Wait()
-}
-
 // Start starts one program and returns once it runs. An error means that it
 // does not: a [*Refusal], or ctx's. Ctx is for the whole of its life, not for
 // the start alone: when it ends, the tool is stopped as [Limits.Grace] says,

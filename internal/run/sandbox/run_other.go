@@ -22,17 +22,6 @@ func noIsolation() Isolation {
 
 func probed() Report { return Report{Isolation: noIsolation()} }
 
-// Run runs one program to its end; see the package comment for what holds on
-// this system. A requirement of any isolation is refused. Processes that a
-// tool leaves behind may survive it.
-func Run(ctx context.Context, spec Spec) (Outcome, error) {
-	p, err := Start(ctx, spec)
-	if err != nil {
-		return Outcome{}, err
-	}
-	return p.Wait()
-}
-
 // Start starts one program and returns once it runs. Ctx is for the whole of
 // its life: when it ends, the tool is stopped as [Limits.Grace] says.
 func Start(ctx context.Context, spec Spec) (*Process, error) {

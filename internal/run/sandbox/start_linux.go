@@ -165,22 +165,7 @@ func openOutside(dir string) (*os.File, error) {
 // protectName protects a name of the work directory, or an absolute one within
 // a path that may be written to.
 func (l *launch) protectName(s Spec, name string, v *view) error {
-	if !filepath.IsAbs(name) {
-		return l.protect(s.Work, name, v)
-	}
-	for _, grant := range s.Write {
-		rel, err := filepath.Rel(grant, name)
-		if err != nil || !filepath.IsLocal(rel) || rel == "." {
-			continue
-		}
-		root, err := os.OpenRoot(grant)
-		if err != nil {
-			return err
-		}
-		defer root.Close()
-		return l.protect(root, rel, v)
-	}
-	return errors.New("it lies in no path that may be written to") // filled has checked it
+	return s.at(name, func(root *os.Root, rel string) error { return l.protect(root, rel, v) })
 }
 
 // protect shows a name of a directory read-only. Each directory on the way to

@@ -31,45 +31,76 @@ func (r *run) supervise(ctx context.Context) (Outcome, error) {
 	if limit := r.spec.Limits.Disk; limit > 0 {
 		go watchDisk(watch, r.spec.Work, limit, func() { r.tooMuch(OverDisk) })
 	}
+	c := r.follow(ctx, said)
+	duration := time.Since(r.begun)
+	stopWatch()
+	var state *os.ProcessState
+	starved := r.group.starved()
+	if c.ended == nil {
+		state = r.bury()
+		starved = starved || r.group.starved()
+	} else {
+		go r.bury() // its namespaces take their time
+	}
+	r.buried = true
+	go drop(said)
+	switch {
+	case c.failed != nil:
+		return Outcome{}, r.explain(c.failed)
+	case !c.started && c.end == "":
+		return Outcome{}, r.refusal("helper", fmt.Errorf("it ended before the tool began: %v", state))
+	}
+	// Stopped before it could say so, the tool may have started all the same:
+	// that is an outcome too.
+	o := Outcome{End: c.end, ExitCode: -1, Duration: duration, Isolation: r.iso, Made: r.spec.made(r.absent)}
+	o.Unfinished = !r.drain()
+	o.Stdout, o.Stderr = r.kept[0].output(), r.kept[1].output()
+	r.judge(&o, c.ended, state, starved)
+	return o, nil
+}
+
+// A course is how a run went: what the helper said of it, and why it was
+// stopped, if it was.
+type course struct {
+	started bool
+	failed  *confine.Failed
+	ended   *confine.Ended
+	end     End
+}
+
+// follow listens to the helper until it has no more to say, and stops the tool
+// when its time, its room or ctx ends.
+func (r *run) follow(ctx context.Context, said <-chan confine.Message) (c course) {
 	var wall <-chan time.Time
 	if r.spec.Limits.Wall > 0 {
 		t := time.NewTimer(r.spec.Limits.Wall)
 		defer t.Stop()
 		wall = t.C
 	}
-
 	var (
-		end     End
-		failed  *confine.Failed
-		started *confine.Started
-		ended   *confine.Ended
-		last    <-chan time.Time // when patience ends
-		done    = ctx.Done()
-		over    = r.over
+		last <-chan time.Time // when patience ends
+		done = ctx.Done()
+		over = r.over
 	)
 	stop := func(why End) {
-		end = why
+		c.end = why
 		done, wall, over = nil, nil, nil
 		last = r.stop(r.spec.Limits.Grace)
 	}
-	for open := true; open; {
+	for {
 		select {
 		case m, ok := <-said:
 			switch {
 			case !ok:
-				open = false
+				return c
 			case m.Failed != nil:
-				failed = m.Failed
+				c.failed = m.Failed
 			case m.Started != nil:
-				started = m.Started
-				r.iso.LandlockABI, r.iso.Seccomp = started.LandlockABI, started.Seccomp
-				r.iso.Missing = slices.Clip(append(r.iso.Missing, started.Missing...))
-				close(r.up)
-				if r.refill {
-					go spares.refill(r.iso.Profile)
-				}
+				c.started = true
+				r.begins(m.Started)
 			case m.Ended != nil:
-				ended, open = m.Ended, false // all are dead but the helper
+				c.ended = m.Ended
+				return c // all are dead but the helper
 			}
 		case <-done:
 			stop(Cancelled)
@@ -81,31 +112,16 @@ func (r *run) supervise(ctx context.Context) (Outcome, error) {
 			last = r.kill()
 		}
 	}
-	duration := time.Since(r.begun)
-	stopWatch()
-	var state *os.ProcessState
-	starved := r.group.starved()
-	if ended == nil {
-		state = r.bury()
-		starved = starved || r.group.starved()
-	} else {
-		go r.bury() // its namespaces take their time
+}
+
+// begins notes what holds the tool, which runs from now on.
+func (r *run) begins(s *confine.Started) {
+	r.iso.LandlockABI, r.iso.Seccomp = s.LandlockABI, s.Seccomp
+	r.iso.Missing = slices.Clip(append(r.iso.Missing, s.Missing...))
+	close(r.up)
+	if r.refill {
+		go spares.refill(r.iso.Profile)
 	}
-	r.buried = true
-	go drop(said)
-	switch {
-	case failed != nil:
-		return Outcome{}, r.explain(failed)
-	case started == nil && end == "":
-		return Outcome{}, r.refusal("helper", fmt.Errorf("it ended before the tool began: %v", state))
-	}
-	// Stopped before it could say so, the tool may have started all the same:
-	// that is an outcome too.
-	o := Outcome{End: end, ExitCode: -1, Duration: duration, Isolation: r.iso, Made: r.spec.made(r.absent)}
-	o.Unfinished = !r.drain()
-	o.Stdout, o.Stderr = r.kept[0].output(), r.kept[1].output()
-	r.judge(&o, ended, state, starved)
-	return o, nil
 }
 
 // bury waits for the helper's end and takes its cgroups away.

@@ -75,12 +75,9 @@ func attempt(name, what string) error {
 		_, err = unix.SysvShmGet(key, 0, 0)
 		return err
 	case "limit":
-		pid, err := strconv.Atoi(what)
+		pid, err := another(what)
 		if err != nil {
 			return err
-		}
-		if pid == os.Getpid() {
-			return errors.New("that number is our own here")
 		}
 		return unix.Prlimit(pid, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: CanaryLimit, Max: CanaryLimit}, nil)
 	case "memory":
@@ -91,12 +88,9 @@ func attempt(name, what string) error {
 		_, err := os.Lstat(what)
 		return err
 	case "signal":
-		pid, err := strconv.Atoi(what)
+		pid, err := another(what)
 		if err != nil {
 			return err
-		}
-		if pid == os.Getpid() {
-			return errors.New("that number is our own here")
 		}
 		return unix.Kill(pid, unix.SIGTERM)
 	case "tcp", "udp", "unix", "abstract":
@@ -129,6 +123,15 @@ func attempt(name, what string) error {
 		return lockAndStay(what)
 	}
 	return fmt.Errorf("unknown attempt %q", name)
+}
+
+// another reads the number of a process that is not this one.
+func another(what string) (pid int, err error) {
+	pid, err = strconv.Atoi(what)
+	if err == nil && pid == os.Getpid() {
+		err = errors.New("that number is our own here")
+	}
+	return pid, err
 }
 
 // nestedUser makes a process in a user namespace of its own, in which it would

@@ -87,7 +87,7 @@ func seccompFilter(network, open, shared bool) filter {
 	var f filter
 	f.begin()
 	f.modes(asOwner) // first: a tool opens files more often than all else
-	f.onAny(retEPERM, refusedCalls, archRefusedCalls)
+	f.onAny(retEPERM, peekCalls, adminCalls, refusedCalls, archAdminCalls, archRefusedCalls)
 	f.on(unix.SYS_CLONE3, verdict(retENOSYS))
 	f.on(unix.SYS_CLONE, refuseBits(0, newNamespaces))
 	// Pushing characters into the terminal we were started from.
@@ -185,15 +185,17 @@ func pairRule() filter {
 // socketType are the bits of a socket's type that are not flags.
 const socketType = 0xf
 
-// refusedCalls exist on every architecture served.
-var refusedCalls = []uintptr{
-	unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_KCMP,
+// peekCalls reach into other processes.
+var peekCalls = []uintptr{
+	unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV,
 	unix.SYS_PIDFD_GETFD, unix.SYS_PROCESS_MADVISE,
+}
+
+// adminCalls administer the kernel, or are ways into it that were broken often.
+// All exist on every architecture served.
+var adminCalls = []uintptr{
 	unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER,
-	unix.SYS_UNSHARE, unix.SYS_SETNS, unix.SYS_CHROOT, unix.SYS_PIVOT_ROOT,
-	unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_MOVE_MOUNT, unix.SYS_OPEN_TREE, unix.SYS_FSOPEN,
-	unix.SYS_FSCONFIG, unix.SYS_FSMOUNT, unix.SYS_FSPICK, unix.SYS_MOUNT_SETATTR, 467, // open_tree_attr
-	unix.SYS_NAME_TO_HANDLE_AT, unix.SYS_OPEN_BY_HANDLE_AT, unix.SYS_FANOTIFY_INIT,
+	unix.SYS_OPEN_BY_HANDLE_AT, unix.SYS_FANOTIFY_INIT,
 	unix.SYS_BPF, unix.SYS_PERF_EVENT_OPEN, unix.SYS_USERFAULTFD,
 	unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY, unix.SYS_KEYCTL,
 	unix.SYS_INIT_MODULE, unix.SYS_FINIT_MODULE, unix.SYS_DELETE_MODULE,
@@ -202,5 +204,15 @@ var refusedCalls = []uintptr{
 	unix.SYS_QUOTACTL, unix.SYS_QUOTACTL_FD, unix.SYS_VHANGUP,
 	unix.SYS_SETTIMEOFDAY, unix.SYS_CLOCK_SETTIME, unix.SYS_CLOCK_ADJTIME, unix.SYS_ADJTIMEX,
 	unix.SYS_SETHOSTNAME, unix.SYS_SETDOMAINNAME,
+}
+
+// refusedCalls are what a tool is refused besides peekCalls and adminCalls. All
+// exist on every architecture served.
+var refusedCalls = []uintptr{
+	unix.SYS_KCMP,
+	unix.SYS_UNSHARE, unix.SYS_SETNS, unix.SYS_CHROOT, unix.SYS_PIVOT_ROOT,
+	unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_MOVE_MOUNT, unix.SYS_OPEN_TREE, unix.SYS_FSOPEN,
+	unix.SYS_FSCONFIG, unix.SYS_FSMOUNT, unix.SYS_FSPICK, unix.SYS_MOUNT_SETATTR, 467, // open_tree_attr
+	unix.SYS_NAME_TO_HANDLE_AT,
 	unix.SYS_MOVE_PAGES, unix.SYS_MIGRATE_PAGES,
 }

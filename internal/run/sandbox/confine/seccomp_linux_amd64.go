@@ -13,11 +13,11 @@ const (
 	seccompServed = true
 )
 
-// archAdminCalls are those of the calls below that reach hardware.
+// archAdminCalls reach hardware.
 var archAdminCalls = []uintptr{unix.SYS_IOPL, unix.SYS_IOPERM}
 
 var archRefusedCalls = []uintptr{
-	unix.SYS_IOPL, unix.SYS_IOPERM, unix.SYS_MODIFY_LDT, unix.SYS_USELIB, unix.SYS_USTAT,
+	unix.SYS_MODIFY_LDT, unix.SYS_USELIB, unix.SYS_USTAT,
 	unix.SYS_SYSFS, unix.SYS__SYSCTL, unix.SYS_CREATE_MODULE, unix.SYS_NFSSERVCTL, unix.SYS_LOOKUP_DCOOKIE,
 }
 
