@@ -208,11 +208,7 @@ func tomlSections(c change, s style) string {
 			continue
 		}
 		var b strings.Builder
-		b.WriteString("[")
-		for _, name := range c.at {
-			b.WriteString(tomlKey(name) + ".")
-		}
-		b.WriteString(tomlKey(p.name) + "]" + s.eol)
+		b.WriteString("[" + tomlPath(c.at, p.name) + "]" + s.eol)
 		for _, kv := range p.value {
 			b.WriteString(tomlKey(kv.name) + " = " + renderTOML(kv.value) + s.eol)
 		}
@@ -236,11 +232,7 @@ func (tomlFormat) raw(data []byte, at []string, name string) string {
 	var lines []string
 	found := false
 	line := func(path []string, v *node) {
-		var keys []string
-		for _, part := range path {
-			keys = append(keys, tomlKey(part))
-		}
-		lines = append(lines, strings.Join(keys, ".")+" = "+string(data[v.start:v.end])+eol)
+		lines = append(lines, tomlPath(path)+" = "+string(data[v.start:v.end])+eol)
 	}
 	entry := func(path []string, v *node) {
 		found = true
@@ -266,11 +258,7 @@ func (tomlFormat) raw(data []byte, at []string, name string) string {
 	}
 	var all []string
 	if found {
-		var keys []string
-		for _, part := range append(slices.Clone(at), name) {
-			keys = append(keys, tomlKey(part))
-		}
-		all = append(all, "["+strings.Join(keys, ".")+"]"+eol+strings.Join(lines, ""))
+		all = append(all, "["+tomlPath(at, name)+"]"+eol+strings.Join(lines, ""))
 	}
 	for _, h := range heads {
 		if h.path[len(at)] == name {
@@ -296,6 +284,15 @@ func (tomlFormat) hide(data []byte, secret func(name, value string) bool) []edit
 		}
 	}
 	return out
+}
+
+// tomlPath writes a dotted key: the parts of a path, and more below it.
+func tomlPath(path []string, more ...string) string {
+	var keys []string
+	for _, part := range slices.Concat(path, more) {
+		keys = append(keys, tomlKey(part))
+	}
+	return strings.Join(keys, ".")
 }
 
 func tomlKey(name string) string {

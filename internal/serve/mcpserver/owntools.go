@@ -1,0 +1,69 @@
+package mcpserver
+
+import (
+	"encoding/json"
+
+	"ken/capability"
+)
+
+// The names of Ken's own tools.
+const (
+	toolDiscover = capability.ToolDiscover
+	toolList     = capability.ToolList
+	toolDescribe = capability.ToolDescribe
+	toolInvoke   = capability.ToolInvoke
+	toolIntent   = capability.ToolIntent
+	toolRead     = capability.ToolRead
+)
+
+func reserved(name string) bool {
+	switch name {
+	case toolDiscover, toolList, toolDescribe, toolInvoke, toolIntent, toolRead:
+		return true
+	}
+	return false
+}
+
+// shown marks tools that a client must not hide behind a search of its own.
+// As of 2026-11 Claude Code is the one client with a mark for it.
+const shown = `"_meta":{"anthropic/alwaysLoad":true}`
+
+// metaTools gives Ken's own tools. They are as short as they can be: every
+// model reads them in every turn.
+func (s *Server) metaTools(surface string, results bool) (names []string, items []json.RawMessage) {
+	add := func(name, description, schema string) {
+		b := append([]byte(`{"name":`), appendText(nil, name)...)
+		b = append(b, `,"description":`...)
+		b = appendText(b, description)
+		b = append(b, `,"inputSchema":`...)
+		b = append(b, schema...)
+		b = append(b, ',')
+		b = append(b, shown...)
+		names, items = append(names, name), append(items, append(b, '}'))
+	}
+	for _, t := range s.cfg.Door.Tools() {
+		if t.Name == toolDiscover || surface == bridge {
+			add(t.Name, t.Description, string(t.Schema))
+		}
+	}
+	if surface == bridge {
+		add(toolInvoke, "Call a capability by its id",
+			`{"type":"object","properties":{"capability":{"type":"string"},"action":{"type":"string"},"arguments":{"type":"object"}},"required":["capability"]}`)
+	}
+	if intents := s.cfg.Intents(); len(intents) > 0 {
+		var b []byte
+		for i, name := range intents {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = appendText(b, name)
+		}
+		add(toolIntent, "Say what you are about to do",
+			`{"type":"object","properties":{"intent":{"enum":[`+string(b)+`]}},"required":["intent"]}`)
+	}
+	if results {
+		add(toolRead, "Read on in a long result",
+			`{"type":"object","properties":{"handle":{"type":"string"},"op":{"enum":["head","tail","lines","search"]},"from":{"type":"integer"},"to":{"type":"integer"},"pattern":{"type":"string"}}}`)
+	}
+	return names, items
+}
