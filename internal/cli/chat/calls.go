@@ -105,7 +105,7 @@ func (v *view) finished(out []string, f engine.Finished) []string {
 }
 
 // intentTool is the tool by which a model declares an intent.
-const intentTool capability.ID = "select_active_intent"
+const intentTool capability.ID = capability.ToolIntent
 
 // callLine appends a call's line: its mark, the call cut to the room there is,
 // and its end.

@@ -42,38 +42,49 @@ func (f *Finder) describe(ctx context.Context, v *View, args json.RawMessage, cf
 		return refusal("%s is not shown: capabilities.exclude names it", untrusted.Line(string(e.ID), 120)), ctx.Err()
 	}
 	if in.Part == "" || in.Part == "all" {
-		p, err := f.page(ctx, e)
-		if err != nil {
-			return refusal("%s cannot be read: %v", untrusted.Line(string(e.ID), 120), err), ctx.Err()
-		}
-		text := p.Text()
-		if !e.Available {
-			text = "Not available here: " + untrusted.Line(strings.Join(e.Missing, "; "), 400) + "\n\n" + text
-		}
-		return f.reading(Reading{ID: e.ID, From: in.From, Text: text}, e.Trust >= capability.TrustUser), ctx.Err()
+		return f.describeAll(ctx, e, in.From), ctx.Err()
 	}
+	return f.describePart(ctx, e, in.Part, in.From), ctx.Err()
+}
+
+// describeAll gives the page of a capability.
+func (f *Finder) describeAll(ctx context.Context, e *catalog.Entry, from int) ToolAnswer {
+	p, err := f.page(ctx, e)
+	if err != nil {
+		return refusal("%s cannot be read: %v", untrusted.Line(string(e.ID), 120), err)
+	}
+	text := p.Text()
+	if !e.Available {
+		text = "Not available here: " + untrusted.Line(strings.Join(e.Missing, "; "), 400) + "\n\n" + text
+	}
+	return f.reading(Reading{ID: e.ID, From: from, Text: text}, e.Trust >= capability.TrustUser)
+}
+
+// describePart gives the schema or the body of a capability as it is written.
+func (f *Finder) describePart(ctx context.Context, e *catalog.Entry, part string, from int) ToolAnswer {
+	id := untrusted.Line(string(e.ID), 120)
 	detail, err := f.source.Detail(ctx, e)
 	if err != nil {
-		return refusal("%s cannot be read: %v", untrusted.Line(string(e.ID), 120), err), ctx.Err()
+		return refusal("%s cannot be read: %v", id, err)
 	}
-	switch in.Part {
+	switch part {
 	case "schema":
 		if len(detail.Schema) == 0 {
-			return refusal("%s has no schema; part body or all may have something", untrusted.Line(string(e.ID), 120)), ctx.Err()
+			return refusal("%s has no schema; part body or all may have something", id)
 		}
-		return f.reading(Reading{ID: e.ID, From: in.From, Text: f.fence(string(e.ID), string(detail.Schema), false)}, false), ctx.Err()
+		return f.reading(Reading{ID: e.ID, From: from, Text: f.fence(string(e.ID), string(detail.Schema), false)}, false)
 	case "body":
 		body := strings.TrimSpace(detail.Body + "\n\n" + detail.Usage)
 		switch {
 		case body == "" && e.Withheld != "":
-			return refusal("%s may not be shown: %s", untrusted.Line(string(e.ID), 120), e.Withheld), ctx.Err()
+			return refusal("%s may not be shown: %s", id, e.Withheld)
 		case body == "":
-			return refusal("%s has no text; part schema or all may have something", untrusted.Line(string(e.ID), 120)), ctx.Err()
+			return refusal("%s has no text; part schema or all may have something", id)
 		}
 		own := e.Trust >= capability.TrustUser
-		return f.reading(Reading{ID: e.ID, From: in.From, Text: f.fence(string(e.ID), body, own)}, own), ctx.Err()
+		return f.reading(Reading{ID: e.ID, From: from, Text: f.fence(string(e.ID), body, own)}, own)
 	}
-	return refusal("part is %s; it is all, schema, body or reference", untrusted.Line(in.Part, 40)), ctx.Err()
+	return refusal("part is %s; it is all, schema, body or reference", untrusted.Line(part, 40))
 }
 
 // fence renders a text for a model; own says that the person who runs Ken put

@@ -20,9 +20,9 @@ import (
 
 // The names of the tools by which a model looks further itself.
 const (
-	ToolDiscover = "discover_capabilities"
-	ToolList     = "list_capabilities" // the same by another name, and the whole list
-	ToolDescribe = "describe_capability"
+	ToolDiscover = capability.ToolDiscover
+	ToolList     = capability.ToolList // the same by another name, and the whole list
+	ToolDescribe = capability.ToolDescribe
 )
 
 const (

@@ -40,7 +40,7 @@ func Names(list []Named, taken map[string]session.Offer) []string {
 			known[k] = name
 		}
 	}
-	for _, name := range Reserved() {
+	for _, name := range capability.OwnTools() {
 		used[folded(name)] = true
 	}
 	out := make([]string, len(list))
@@ -54,14 +54,6 @@ func Names(list []Named, taken map[string]session.Offer) []string {
 		out[i] = name
 	}
 	return out
-}
-
-// Reserved are the names of Ken's own tools, which no capability can have.
-func Reserved() []string {
-	return []string{
-		"discover_capabilities", "list_capabilities", "describe_capability", "invoke_capability",
-		"read_result", "ask_user", "finish", "select_active_intent",
-	}
 }
 
 // folded is a name as it is compared: models mix up case, dashes and underlines.

@@ -49,7 +49,7 @@ func TestNames(t *testing.T) {
 func TestNamesHold(t *testing.T) {
 	valid := regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]{0,63}$`)
 	word := rapid.OneOf(
-		rapid.SampledFrom(append(Reserved(), "list", "List", "LIST-all", "list_all", "a", "", "-", "9", "天気", strings.Repeat("x", 64), strings.Repeat("x", 65))),
+		rapid.SampledFrom(append(capability.OwnTools(), "list", "List", "LIST-all", "list_all", "a", "", "-", "9", "天気", strings.Repeat("x", 64), strings.Repeat("x", 65))),
 		rapid.StringN(0, 70, -1))
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(0, 20).Draw(t, "n")
@@ -63,7 +63,7 @@ func TestNamesHold(t *testing.T) {
 			if !valid.MatchString(name) {
 				t.Fatalf("Names(%q) = %q, which not every wire takes", list[i].Name, name)
 			}
-			if slices.ContainsFunc(Reserved(), func(r string) bool { return folded(r) == folded(name) }) {
+			if slices.ContainsFunc(capability.OwnTools(), func(r string) bool { return folded(r) == folded(name) }) {
 				t.Fatalf("Names(%q) = %q, which is Ken's own", list[i].Name, name)
 			}
 			if other, ok := of[folded(name)]; ok && (other.ID != list[i].ID || other.Action != list[i].Action) {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"ken/capability"
 	"ken/internal/talk/model"
 	"ken/internal/talk/session"
 	"ken/internal/tokenizer"
@@ -79,7 +80,7 @@ func (in *PlanInput) last() []llm.Tool {
 	}
 	return slices.DeleteFunc(slices.Clone(in.Last), func(t llm.Tool) bool {
 		switch t.Name {
-		case "discover_capabilities", "list_capabilities", "describe_capability", "invoke_capability":
+		case capability.ToolDiscover, capability.ToolList, capability.ToolDescribe, capability.ToolInvoke:
 			return true
 		}
 		return false

@@ -3,30 +3,25 @@ package engine
 import (
 	"encoding/json"
 
+	"ken/capability"
 	"ken/internal/door"
 	"ken/llm"
 )
 
 // The names of Ken's own tools, which no capability can have.
 const (
-	toolDiscover = "discover_capabilities"
-	toolList     = "list_capabilities"
-	toolDescribe = "describe_capability"
-	toolInvoke   = "invoke_capability"
-	toolRead     = "read_result"
-	toolAsk      = "ask_user"
-	toolFinish   = "finish"
-	toolIntent   = "select_active_intent"
+	toolDiscover = capability.ToolDiscover
+	toolList     = capability.ToolList
+	toolDescribe = capability.ToolDescribe
+	toolInvoke   = capability.ToolInvoke
+	toolRead     = capability.ToolRead
+	toolAsk      = capability.ToolAsk
+	toolFinish   = capability.ToolFinish
+	toolIntent   = capability.ToolIntent
 )
 
 // own reports whether a name is one of Ken's own tools.
-func own(name string) bool {
-	switch name {
-	case toolDiscover, toolList, toolDescribe, toolInvoke, toolRead, toolAsk, toolFinish, toolIntent:
-		return true
-	}
-	return false
-}
+func own(name string) bool { return capability.IsOwnTool(name) }
 
 const (
 	askSchema    = `{"type":"object","properties":{"question":{"type":"string"},"choices":{"type":"array","items":{"type":"string"}}},"required":["question"]}`
