@@ -30,6 +30,17 @@ type Executor interface {
 	Facts(ctx context.Context, call capability.Call, c *capability.Capability) (Facts, error)
 }
 
+// A Checker is an Executor that can tell of some calls that they must fail, so
+// that nobody is asked for consent to them.
+type Checker interface {
+	// Check looks at what Invoke would look at first, through the same handles
+	// and within the same limits. It changes nothing, starts nothing and waits
+	// for no other call. A failed result, or an error, is the very one that
+	// Invoke would give now. Anything else promises nothing: Invoke looks
+	// again.
+	Check(ctx context.Context, call capability.Call) (capability.Result, error)
+}
+
 // Facts are what policy needs to know of a call before it is made.
 type Facts struct {
 	Paths []Path

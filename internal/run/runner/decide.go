@@ -106,7 +106,7 @@ func (r *Runner) consent(next step) step {
 		}
 		// A question may be answered while it is put, and a grant used up by
 		// another call; each is worth a second look and no more.
-		for range 3 {
+		for try := range 3 {
 			if err := r.grant(ctx, t); err == nil {
 				return r.underConsent(ctx, t, next)
 			} else if !errors.Is(err, errNoGrant) {
@@ -114,6 +114,11 @@ func (r *Runner) consent(next step) step {
 			}
 			if t.decision.Effect != policy.Ask {
 				return t.decision.Result(), t.decision.Err(t.call.Target)
+			}
+			if try == 0 {
+				if o, yes := r.doomed(ctx, t); yes {
+					return o.res, o.err
+				}
 			}
 			ticket, err := r.cfg.Desk.Ask(ctx, r.question(t))
 			if err != nil {

@@ -8,7 +8,8 @@
 //	resolve   the capability, its executor; a hidden one does not exist
 //	validate  the arguments against the capability's schema
 //	decide    the rules, on what the executor says the arguments come to
-//	consent   a person's answer where the rules ask for one; nobody is waited for
+//	consent   a person's answer where the rules ask for one; nobody is waited
+//	          for, or asked about what must fail ([Checker])
 //	limit     a bounded queue, fair between extensions
 //	execute   the effect, within its time
 //

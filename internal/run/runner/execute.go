@@ -24,13 +24,16 @@ type outcome struct {
 
 // execute is the last stage: the effect, and what is made of its result.
 func (r *Runner) execute(ctx context.Context, t *trip) (capability.Result, error) {
-	if err := r.recheck(t); err != nil {
+	err := r.recheck(t)
+	if err == nil && ctx.Err() != nil {
+		err = gaveUp(ctx) // while it was recorded, or waited
+	}
+	if err != nil {
 		r.release(ctx, t)
 		return capability.Result{}, err
 	}
 	t.enter(Executing)
 	res, err := r.run(ctx, t)
-	res = r.withoutSecrets(res)
 	switch status, end := t.statusOf(res, err); {
 	case end == TimedOut:
 		t.executed = eventTimeout
@@ -40,12 +43,18 @@ func (r *Runner) execute(ctx context.Context, t *trip) (capability.Result, error
 		t.executed = eventError
 	}
 	t.enter(Processing)
-	res = r.keep(t, res)
+	res = r.finish(t, res)
+	r.settle(ctx, t, res, err)
+	return res, err
+}
+
+// finish makes of an executor's result what callers are given.
+func (r *Runner) finish(t *trip, res capability.Result) capability.Result {
+	res = r.keep(t, r.withoutSecrets(res))
 	if len(t.facts.Isolation) > 0 && res.Meta[MetaIsolation] == "" {
 		res.Meta[MetaIsolation] = string(t.facts.Isolation) // it said what would hold it, and nothing else since
 	}
-	r.settle(ctx, t, res, err)
-	return res, err
+	return res
 }
 
 // recheck makes sure that what runs is what was decided on, under rules that

@@ -87,6 +87,13 @@ func FromExecutor(x executor.Executor) Executor { return adapted{x} }
 
 type adapted struct{ executor.Executor }
 
+func (a adapted) Check(ctx context.Context, call capability.Call) (capability.Result, error) {
+	if c, ok := a.Executor.(Checker); ok {
+		return c.Check(ctx, call)
+	}
+	return capability.Result{}, nil
+}
+
 func (a adapted) Facts(ctx context.Context, call capability.Call, c *capability.Capability) (Facts, error) {
 	in, err := a.Executor.Facts(ctx, call, c)
 	if err != nil {
@@ -129,22 +136,28 @@ func (e Executors) check() error {
 	return nil
 }
 
-// find chooses by exact name, then by the longest prefix.
 func (e Executors) find(name string) Executor {
+	key, _ := Matching(e, name)
+	return e[key]
+}
+
+// Matching gives the key that a runner's name is found under: that very name, or
+// else the longest prefix.
+func Matching[V any](runners map[string]V, name string) (key string, ok bool) {
 	if strings.HasSuffix(name, "*") {
-		return nil
+		return "", false
 	}
-	if x, ok := e[name]; ok {
-		return x
+	if _, ok := runners[name]; ok {
+		return name, true
 	}
 	for i := len(name) - 1; i >= 0; i-- {
 		if name[i] == '.' || name[i] == ':' {
-			if x, ok := e[name[:i+1]+"*"]; ok {
-				return x
+			if _, ok := runners[name[:i+1]+"*"]; ok {
+				return name[:i+1] + "*", true
 			}
 		}
 	}
-	return nil
+	return "", false
 }
 
 // names lists what there is, for a message.

@@ -12,7 +12,7 @@ import (
 // first claim.
 type lease struct {
 	mu   sync.Mutex
-	stop chan struct{} // nil: not begun
+	stop context.CancelFunc // nil: not begun, or ended
 	done chan struct{}
 }
 
@@ -28,8 +28,9 @@ func (r *Runner) beginLease(ctx context.Context) error {
 	if err := r.renew(ctx); err != nil {
 		return err
 	}
-	l.stop, l.done = make(chan struct{}), make(chan struct{})
-	go r.keepLease(l.stop, l.done)
+	renewing, stop := context.WithCancel(context.Background())
+	l.stop, l.done = stop, make(chan struct{})
+	go r.keepLease(renewing, l.done)
 	return nil
 }
 
@@ -43,15 +44,13 @@ func (r *Runner) renew(ctx context.Context) error {
 // keepLease renews until the Runner closes. If that does not work for long
 // enough, others take our calls for unknown, which is the safe mistake: they
 // do not run them.
-func (r *Runner) keepLease(stop, done chan struct{}) {
+func (r *Runner) keepLease(ctx context.Context, done chan struct{}) {
 	defer close(done)
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
 	tick := time.NewTicker(r.limits.Lease / 3)
 	defer tick.Stop()
 	for {
 		select {
-		case <-stop:
+		case <-ctx.Done():
 			return
 		case <-tick.C:
 			_ = r.renew(ctx)
@@ -59,16 +58,27 @@ func (r *Runner) keepLease(stop, done chan struct{}) {
 	}
 }
 
-func (r *Runner) endLease(ctx context.Context) error {
+// stopLease ends the renewing, and reports whether there was any.
+func (r *Runner) stopLease() bool {
 	l := &r.lease
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.stop == nil {
-		return nil
+		return false
 	}
-	close(l.stop)
+	l.stop()
 	<-l.done
 	l.stop = nil
+	return true
+}
+
+// endLease tells others that nothing runs here.
+func (r *Runner) endLease(ctx context.Context) error {
+	if !r.stopLease() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, r.limits.Record)
+	defer cancel()
 	var b store.Batch
 	b.Delete(r.leaseKey())
 	_, err := r.cfg.Effects.Apply(ctx, &b)

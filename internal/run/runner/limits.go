@@ -21,6 +21,7 @@ type Limits struct {
 	Timeout    time.Duration // of a call that asks for none [300 s]
 	MaxTimeout time.Duration // whatever is asked for [Timeout]
 	Grace      time.Duration // for an executor to return once its time is over [5 s]
+	Drain      time.Duration // that Close waits for calls before it stops them [30 s]
 	Slow       time.Duration // calls that take longer are recorded as slow [5 s]
 	Record     time.Duration // for the closing record, once a call has ended [10 s]
 
@@ -43,7 +44,7 @@ func (l Limits) filled() (Limits, error) {
 			return l, errors.New("a limit is negative; leave it out for its default")
 		}
 	}
-	for _, d := range []*time.Duration{&l.Wait, &l.Timeout, &l.MaxTimeout, &l.Grace, &l.Slow, &l.Record, &l.Remember, &l.Lease} {
+	for _, d := range []*time.Duration{&l.Wait, &l.Timeout, &l.MaxTimeout, &l.Grace, &l.Drain, &l.Slow, &l.Record, &l.Remember, &l.Lease} {
 		if *d < 0 {
 			return l, errors.New("a limit is negative; leave it out for its default")
 		}
@@ -55,6 +56,7 @@ func (l Limits) filled() (Limits, error) {
 	l.Timeout = or(l.Timeout, 300*time.Second)
 	l.MaxTimeout = or(l.MaxTimeout, l.Timeout)
 	l.Grace = or(l.Grace, 5*time.Second)
+	l.Drain = or(l.Drain, 30*time.Second)
 	l.Slow = or(l.Slow, 5*time.Second)
 	l.Record = or(l.Record, 10*time.Second)
 	l.ArgumentBytes = or(l.ArgumentBytes, 1<<20)
@@ -73,7 +75,7 @@ func (r *Runner) bounds() Limits {
 	if err != nil {
 		return r.limits
 	}
-	l.Grace, l.Record, l.Lease = r.limits.Grace, r.limits.Record, r.limits.Lease
+	l.Grace, l.Drain, l.Record, l.Lease = r.limits.Grace, r.limits.Drain, r.limits.Record, r.limits.Lease
 	return l
 }
 

@@ -28,11 +28,7 @@ func (r *Runner) resolve(next step) step {
 			}
 		}
 		t.call.Target, t.call.CapabilityHash = c.ID, c.Hash
-		t.runs = string(c.ID)
-		if c.Run != nil && c.Run.Runner != "" {
-			t.runs = c.Run.Runner
-		}
-		if text := c.Kind == capability.KindSkill || c.Kind == capability.KindCard || c.Kind == capability.KindCommand; text && c.Run == nil {
+		if t.runs = c.RunBy(); t.runs == "" {
 			fix := "describe it to read the text"
 			if t.call.Origin == capability.ByPerson {
 				fix = "ken catalog show " + string(c.ID) + " prints the text"

@@ -99,8 +99,8 @@ type Config struct {
 	Plugins  []Plugin        // run in this order, and backwards for results
 	Redactor *audit.Redactor // for command lines in records; nil knows forms only
 
-	// Limits are asked for when the Runner is made, which fixes Grace, Record and
-	// Lease, when a call begins, which keeps those for all that it does alone,
+	// Limits are asked for when the Runner is made, which fixes Grace, Drain, Record
+	// and Lease, when a call begins, which keeps those for all that it does alone,
 	// and when it comes to the queue or leaves its place. They must not call the
 	// Runner. Nil gives the defaults.
 	Limits func() Limits
@@ -126,9 +126,11 @@ type Runner struct {
 	calls   atomic.Uint64
 	mu      sync.Mutex
 	live    map[uint64]*trip
+	left    map[uint64]Running       // calls that ended although their executor did not return
 	flights map[string]chan struct{} // effects that run here, by their key
 
 	consented consented
+	checks    chan struct{} // holds one for each check that runs
 
 	closed bool
 	idle   chan struct{} // closed when closed and nothing is live
@@ -173,7 +175,8 @@ func New(cfg Config) (*Runner, error) {
 	rand.Read(id)
 	r := &Runner{
 		cfg: cfg, limits: limits, me: hex.EncodeToString(id),
-		live: map[uint64]*trip{}, flights: map[string]chan struct{}{}, idle: make(chan struct{}),
+		live: map[uint64]*trip{}, left: map[uint64]Running{}, flights: map[string]chan struct{}{}, idle: make(chan struct{}),
+		checks: make(chan struct{}, checksAtOnce),
 	}
 	r.gate = newGate(r.bounds)
 	r.first = chain(r.stages(), r.execute)
@@ -227,48 +230,6 @@ func (r *Runner) Invoke(ctx context.Context, call capability.Call) (capability.R
 	defer r.leave(t)
 	t.enter(Created)
 	return r.first(ctx, t)
-}
-
-func (r *Runner) enter(t *trip) *capability.Error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.closed {
-		return &capability.Error{
-			Kind: capability.Unavailable, Op: "call", Target: string(t.call.Target),
-			Err: errors.New("the runner is closed"), Fix: "call again when it runs",
-		}
-	}
-	r.live[t.id] = t
-	return nil
-}
-
-func (r *Runner) leave(t *trip) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.live, t.id)
-	if r.closed && len(r.live) == 0 {
-		close(r.idle)
-	}
-}
-
-// Close takes no more calls and waits for those that run, or for ctx. It does
-// not stop them: whoever made them can.
-func (r *Runner) Close(ctx context.Context) error {
-	r.mu.Lock()
-	if !r.closed {
-		r.closed = true
-		if len(r.live) == 0 {
-			close(r.idle)
-		}
-	}
-	r.mu.Unlock()
-	select {
-	case <-r.idle:
-	case <-ctx.Done():
-		return fmt.Errorf("close runner: calls are still running: %w", ctx.Err())
-	}
-	r.settling.Wait() // each has its own limit
-	return r.endLease(ctx)
 }
 
 // Err is why no call has effects any more, or nil: a closing record could not

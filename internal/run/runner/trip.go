@@ -106,9 +106,11 @@ func (r *Runner) Running() []Running {
 		out = append(out, t.seen())
 	}
 	r.mu.Unlock()
-	slices.SortFunc(out, func(a, b Running) int { return cmp.Compare(a.Call, b.Call) })
+	slices.SortFunc(out, older)
 	return out
 }
+
+func older(a, b Running) int { return cmp.Compare(a.Call, b.Call) }
 
 func (t *trip) seen() Running {
 	out := t.asked

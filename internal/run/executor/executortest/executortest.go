@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -131,6 +132,31 @@ func Refused(t *testing.T, e executor.Executor, call capability.Call, kind capab
 	r, err := e.Invoke(t.Context(), call)
 	if capability.KindOf(err) != kind || err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("Invoke(%s) = %+v, %v, want %v with %q", call.Arguments, r, err, kind, want)
+	}
+}
+
+// Doomed wants Facts to let a call pass, and Check to give the very refusal that
+// Invoke gives then: an error or a failed result with a text in it.
+func Doomed(t *testing.T, e executor.Executor, call capability.Call, want string) {
+	t.Helper()
+	if _, err := e.Facts(t.Context(), call, nil); err != nil {
+		t.Errorf("Facts(%s) = %v, want that only a check can tell", call.Arguments, err)
+	}
+	told, err := e.(executor.Checker).Check(t.Context(), call)
+	if text := fmt.Sprint(Text(told, ""), err); !told.Failed && err == nil || !strings.Contains(text, want) {
+		t.Errorf("Check(%s) = %+v, %v, want a refusal with %q", call.Arguments, told, err, want)
+	}
+	done, failed := e.Invoke(t.Context(), call)
+	if !reflect.DeepEqual(told, done) || !reflect.DeepEqual(err, failed) {
+		t.Errorf("Check(%s) = %+v, %v, and Invoke = %+v, %v; want the same", call.Arguments, told, err, done, failed)
+	}
+}
+
+// Unhindered wants Check to have nothing against a call.
+func Unhindered(t *testing.T, e executor.Executor, call capability.Call) {
+	t.Helper()
+	if told, err := e.(executor.Checker).Check(t.Context(), call); told.Failed || err != nil {
+		t.Errorf("Check(%s) = %+v, %v, want nothing against it", call.Arguments, told, err)
 	}
 }
 

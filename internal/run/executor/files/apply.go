@@ -99,19 +99,9 @@ func (e *Executor) applyDiff(ctx context.Context, call capability.Call) (capabil
 	}
 	e.writing.Lock()
 	defer e.writing.Unlock()
-	var all []ready
-	for _, c := range changes {
-		if err := ctx.Err(); err != nil {
-			return capability.Result{}, err
-		}
-		r, err := e.prepare(c, in.Expect)
-		if m, ok := errors.AsType[*mismatched](err); ok {
-			return failed("%s: %s. Nothing was changed.", c.place.shown, m.message), nil
-		}
-		if err != nil {
-			return trouble("change", c.place, err)
-		}
-		all = append(all, r)
+	all, why, err := e.prepareAll(ctx, changes, in.Expect)
+	if err != nil || why.Failed {
+		return why, err
 	}
 	var done []writing
 	for _, r := range all {
@@ -125,6 +115,26 @@ func (e *Executor) applyDiff(ctx context.Context, call capability.Call) (capabil
 		done = append(done, w)
 	}
 	return answer(map[string]any{"files": done}, "", false), nil
+}
+
+// prepareAll works out what every file becomes, or gives the result of the first
+// that a change does not fit.
+func (e *Executor) prepareAll(ctx context.Context, changes []change, expect string) (all []ready, why capability.Result, err error) {
+	for _, c := range changes {
+		if err := ctx.Err(); err != nil {
+			return nil, why, err
+		}
+		r, err := e.prepare(c, expect)
+		if m, ok := errors.AsType[*mismatched](err); ok {
+			return nil, failed("%s: %s. Nothing was changed.", c.place.shown, m.message), nil
+		}
+		if err != nil {
+			why, err = trouble("change", c.place, err)
+			return nil, why, err
+		}
+		all = append(all, r)
+	}
+	return all, why, nil
 }
 
 // plain is an error without the folders above.

@@ -137,17 +137,21 @@ type tool struct {
 	required          []string
 	readOnly          bool
 	facts             func(e *Executor, call capability.Call) ([]executor.Path, bool, error)
-	invoke            func(e *Executor, ctx context.Context, call capability.Call) (capability.Result, error)
+	invoke            carrying
+	check             carrying // what must fail; nil: nobody can tell without doing it
 }
+
+// carrying is how a tool carries a call out, or looks whether it could.
+type carrying func(e *Executor, ctx context.Context, call capability.Call) (capability.Result, error)
 
 func tools() []tool {
 	read, write := []string{executor.PermRead}, []string{executor.PermRead, executor.PermWrite}
 	return []tool{
-		{"read_file", "Read a text file of the workspace, or a part of it. Gives a hash that write_to_file asks for.", readSchema, read, true, (*Executor).readFacts, (*Executor).read},
-		{"write_to_file", "Write a whole file: a new one, or an existing one whose hash is given as expect.", writeSchema, write, false, (*Executor).writeFacts, (*Executor).write},
-		{"apply_diff", "Change files by a unified diff or by search/replace blocks. All of it applies, or nothing.", diffSchema, write, false, (*Executor).diffFacts, (*Executor).applyDiff},
-		{"list_files", "List the files of a folder of the workspace.", listSchema, read, true, (*Executor).listFacts, (*Executor).list},
-		{"search_files", "Find lines that match a regular expression in the files of a folder.", searchSchema, read, true, (*Executor).searchFacts, (*Executor).search},
+		{"read_file", "Read a text file of the workspace, or a part of it. Gives a hash that write_to_file asks for.", readSchema, read, true, (*Executor).readFacts, (*Executor).read, nil},
+		{"write_to_file", "Write a whole file: a new one, or an existing one whose hash is given as expect.", writeSchema, write, false, (*Executor).writeFacts, (*Executor).write, (*Executor).checkWrite},
+		{"apply_diff", "Change files by a unified diff or by search/replace blocks. All of it applies, or nothing.", diffSchema, write, false, (*Executor).diffFacts, (*Executor).applyDiff, (*Executor).checkDiff},
+		{"list_files", "List the files of a folder of the workspace.", listSchema, read, true, (*Executor).listFacts, (*Executor).list, nil},
+		{"search_files", "Find lines that match a regular expression in the files of a folder.", searchSchema, read, true, (*Executor).searchFacts, (*Executor).search, nil},
 	}
 }
 
@@ -194,10 +198,14 @@ func (e *Executor) Invoke(ctx context.Context, call capability.Call) (capability
 	if err != nil {
 		return capability.Result{}, err
 	}
+	return e.carry(ctx, call, t.name, t.invoke)
+}
+
+func (e *Executor) carry(ctx context.Context, call capability.Call, name string, how carrying) (capability.Result, error) {
 	if err := ctx.Err(); err != nil {
 		return capability.Result{}, stopped(call, err)
 	}
-	r, err := t.invoke(e, ctx, call)
+	r, err := how(e, ctx, call)
 	if err != nil {
 		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 			err = stopped(call, ctx.Err())
@@ -207,7 +215,7 @@ func (e *Executor) Invoke(ctx context.Context, call capability.Call) (capability
 	if r.Meta == nil {
 		r.Meta = map[string]string{}
 	}
-	r.Meta["tool"], r.Meta["isolation"] = t.name, `{"profile":"in-process"}`
+	r.Meta["tool"], r.Meta["isolation"] = name, `{"profile":"in-process"}`
 	if r.Meta["truncated"] == "" {
 		r.Meta["truncated"] = "false"
 	}

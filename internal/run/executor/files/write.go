@@ -78,15 +78,8 @@ func (e *Executor) write(_ context.Context, call capability.Call) (capability.Re
 	}
 	e.writing.Lock()
 	defer e.writing.Unlock()
-	was, err := e.load(p)
-	switch {
-	case err == nil && in.Expect == "":
-		return capability.Result{}, stale(p, "it exists already", "read it, and give its hash as expect to replace it; or use apply_diff")
-	case err == nil && !strings.EqualFold(in.Expect, hashOf(was.data)):
-		return capability.Result{}, stale(p, "it is not what was read", "read it again and write anew")
-	case errors.Is(err, fs.ErrNotExist) && in.Expect != "":
-		return capability.Result{}, stale(p, "it is no longer there", "leave expect out to make it")
-	case err != nil && !errors.Is(err, fs.ErrNotExist):
+	was, err := e.expected(in, p)
+	if err != nil {
 		return trouble("write", p, err)
 	}
 	done, err := e.store(p, was, []byte(*in.Content))
@@ -94,6 +87,23 @@ func (e *Executor) write(_ context.Context, call capability.Call) (capability.Re
 		return trouble("write", p, err)
 	}
 	return answer(done, "", false), nil
+}
+
+// expected loads the file that is to be written, nil where there is none yet,
+// and refuses one that is not as the call expects it.
+func (e *Executor) expected(in writeInput, p place) (*loaded, error) {
+	was, err := e.load(p)
+	switch {
+	case err == nil && in.Expect == "":
+		return nil, stale(p, "it exists already", "read it, and give its hash as expect to replace it; or use apply_diff")
+	case err == nil && !strings.EqualFold(in.Expect, hashOf(was.data)):
+		return nil, stale(p, "it is not what was read", "read it again and write anew")
+	case errors.Is(err, fs.ErrNotExist) && in.Expect != "":
+		return nil, stale(p, "it is no longer there", "leave expect out to make it")
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	}
+	return was, err
 }
 
 func stale(p place, what, fix string) error {

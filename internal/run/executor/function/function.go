@@ -44,6 +44,7 @@ type Function struct {
 	Facts func(ctx context.Context, call capability.Call) (executor.Facts, error)
 
 	resolved *jsonschema.Resolved
+	fits     func(arguments json.RawMessage) error
 	call     func(ctx context.Context, arguments json.RawMessage) (capability.Result, error)
 }
 
@@ -85,12 +86,11 @@ func Func[In, Out any](name, description string, f func(ctx context.Context, in 
 			Run: &capability.Recipe{Runner: "function." + name},
 		},
 		Schema: raw, resolved: resolved,
+		fits: func(arguments json.RawMessage) error { _, err := decode[In](arguments); return err },
 		call: func(ctx context.Context, arguments json.RawMessage) (capability.Result, error) {
-			var in In
-			dec := json.NewDecoder(bytes.NewReader(arguments))
-			dec.DisallowUnknownFields()
-			if err := dec.Decode(&in); err != nil {
-				return capability.Result{}, &mismatch{err}
+			in, err := decode[In](arguments)
+			if err != nil {
+				return capability.Result{}, err
 			}
 			out, err := f(ctx, in)
 			if err != nil {
@@ -99,6 +99,15 @@ func Func[In, Out any](name, description string, f func(ctx context.Context, in 
 			return resultOf(out)
 		},
 	}, nil
+}
+
+func decode[In any](arguments json.RawMessage) (in In, err error) {
+	dec := json.NewDecoder(bytes.NewReader(arguments))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&in); err != nil {
+		return in, &mismatch{err}
+	}
+	return in, nil
 }
 
 // A mismatch is an argument that the schema allows and the type does not.
@@ -197,6 +206,25 @@ func (e *Executor) find(call capability.Call) (*Function, json.RawMessage, error
 	return f, raw, nil
 }
 
+var _ executor.Checker = (*Executor)(nil)
+
+// Check says whether the arguments fit the function's type, which can want more
+// than its schema says. What the function makes of them only it knows.
+func (e *Executor) Check(_ context.Context, call capability.Call) (capability.Result, error) {
+	f, raw, err := e.find(call)
+	if err != nil {
+		return capability.Result{}, err
+	}
+	if f.fits(raw) != nil {
+		return capability.Result{}, notOfType(call)
+	}
+	return capability.Result{}, nil
+}
+
+func notOfType(call capability.Call) error {
+	return executor.BadArguments(call, errors.New("a value is not of its type"), "describe_capability shows the schema")
+}
+
 // Invoke calls the function.
 func (e *Executor) Invoke(ctx context.Context, call capability.Call) (capability.Result, error) {
 	f, raw, err := e.find(call)
@@ -283,7 +311,7 @@ func (f *Function) settle(ctx context.Context, call capability.Call, a answer, t
 			return capability.Result{}, a.err
 		}
 		if _, bad := errors.AsType[*mismatch](a.err); bad {
-			return capability.Result{}, executor.BadArguments(call, errors.New("a value is not of its type"), "describe_capability shows the schema")
+			return capability.Result{}, notOfType(call)
 		}
 		r = capability.Result{Failed: true, Parts: []capability.Part{{Text: executor.Clip(a.err.Error(), 4000)}}}
 	}

@@ -222,3 +222,15 @@ func TestGivesUp(t *testing.T) {
 		}
 	}
 }
+
+// TestCheck: arguments that fit the schema and not the type are known
+// beforehand, and the function is not called for it.
+func TestCheck(t *testing.T) {
+	called := 0
+	e := newExecutor(t, must(t, "add", func(ctx context.Context, in addInput) (addOutput, error) { called++; return add(ctx, in) }))
+	executortest.Doomed(t, e, executortest.Call("tool:add", `{"a":99999999999999999999}`), "not of its type")
+	executortest.Unhindered(t, e, executortest.Call("tool:add", `{"a":1}`))
+	if called != 0 {
+		t.Errorf("the function was called %d times, want never", called)
+	}
+}

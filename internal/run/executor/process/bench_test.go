@@ -26,7 +26,7 @@ func BenchmarkProcess(b *testing.B) {
 		}
 	})
 	b.Run("sandbox", func(b *testing.B) {
-		work, err := e.work(call, "t")
+		work, err := e.work(call, "t", 0o700)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -18,6 +18,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/netip"
 	"net/url"
@@ -181,19 +182,23 @@ func (e *Executor) Facts(ctx context.Context, call capability.Call, c *capabilit
 	return f, nil
 }
 
+// granted makes a call out, and what it may have.
+func (e *Executor) granted(ctx context.Context, call capability.Call) (*plan, Grant, error) {
+	p, err := e.plan(ctx, call)
+	if err != nil || e.cfg.Grant == nil {
+		return p, Grant{}, err
+	}
+	g, err := e.cfg.Grant(ctx, call, p.capability)
+	return p, g, err
+}
+
 // Invoke runs the program. Its failing, and its being stopped, are results.
 func (e *Executor) Invoke(ctx context.Context, call capability.Call) (capability.Result, error) {
-	p, err := e.plan(ctx, call)
+	p, g, err := e.granted(ctx, call)
 	if err != nil {
 		return capability.Result{}, err
 	}
-	var g Grant
-	if e.cfg.Grant != nil {
-		if g, err = e.cfg.Grant(ctx, call, p.capability); err != nil {
-			return capability.Result{}, err
-		}
-	}
-	work, err := e.work(call, p.extension)
+	work, err := e.work(call, p.extension, 0o700)
 	if err != nil {
 		return capability.Result{}, err
 	}
@@ -459,9 +464,9 @@ func extensionOf(c *capability.Capability) (string, error) {
 }
 
 // work opens an extension's work directory, name by name: a link in its place
-// would lead to another extension's.
-func (e *Executor) work(call capability.Call, extension string) (*os.Root, error) {
-	dir, err := executor.OpenDir(e.root, extension+"/work", 0o700)
+// would lead to another extension's. With a mode other than zero it is made.
+func (e *Executor) work(call capability.Call, extension string, perm fs.FileMode) (*os.Root, error) {
+	dir, err := executor.OpenDir(e.root, extension+"/work", perm)
 	if err != nil {
 		return nil, &capability.Error{Kind: capability.Denied, Op: "open the work directory of", Target: string(call.Target), Rule: "extensions/" + extension + "/work",
 			Err: err, Fix: "it must be a plain folder of the extension's own; remove what is in its place"}

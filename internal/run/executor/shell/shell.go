@@ -323,37 +323,19 @@ func (e *Executor) Facts(ctx context.Context, call capability.Call, _ *capabilit
 
 // Invoke runs the line. Its failing, and its being stopped, are results.
 func (e *Executor) Invoke(ctx context.Context, call capability.Call) (capability.Result, error) {
-	r, err := e.read(call)
+	p, missing, err := e.prepare(call, e.cfg.Getenv)
+	if err != nil || missing.Failed {
+		return missing, err
+	}
+	defer p.work.Close()
+	spec, err := e.spec(ctx, call, p)
 	if err != nil {
 		return capability.Result{}, err
 	}
-	if e.cfg.Guard != nil {
-		if err := e.cfg.Guard(call); err != nil {
-			return capability.Result{}, err
-		}
-	}
-	argv := []string{"/bin/sh", "-c", r.cmd}
-	if r.settings.Mode == Allowlist {
-		argv = r.line.commands[0]
-	}
-	program, err := e.programs.Find(argv[0])
-	if err != nil {
-		return failed(argv[0], err), nil
-	}
-	work, err := e.open(call, r.cwd)
-	if err != nil {
-		return capability.Result{}, err
-	}
-	defer work.Close()
-	spec, err := e.spec(ctx, call, r)
-	if err != nil {
-		return capability.Result{}, err
-	}
-	spec.Path, spec.Args, spec.Work = program.Path, argv, work
 	unprotected := ""
-	if !filepath.IsAbs(r.cwd) {
-		spec.Dir = r.cwd
-		names := e.protected(work)
+	if !filepath.IsAbs(p.cwd) {
+		spec.Dir = p.cwd
+		names := e.protected(p.work)
 		spec.Watch = slices.DeleteFunc(slices.Clone(e.cfg.Protect), func(name string) bool { return slices.Contains(names, name) })
 		if sandbox.Probe(ctx).Isolation.Profile == sandbox.Full {
 			spec.Protect = names
@@ -366,8 +348,8 @@ func (e *Executor) Invoke(ctx context.Context, call capability.Call) (capability
 		return capability.Result{}, executor.Refused(call, err)
 	}
 	out := executor.Ending{}.Result(ctx, outcome) // the runner shows Facts.Inline of it and keeps the rest
-	out.Meta["tool"], out.Meta["mode"], out.Meta["cwd"] = "shell", string(r.settings.Mode), r.cwd
-	out.Meta["program"], out.Meta["program_sha256"] = program.Path, program.SHA256
+	out.Meta["tool"], out.Meta["mode"], out.Meta["cwd"] = "shell", string(p.settings.Mode), p.cwd
+	out.Meta["program"], out.Meta["program_sha256"] = p.program.Path, p.program.SHA256
 	if unprotected != "" {
 		out.Meta["unprotected"] = unprotected
 	}
@@ -387,52 +369,10 @@ func (e *Executor) protected(work *os.Root) []string {
 	return out
 }
 
-// failed is what a model reads when there is no such program.
-func failed(name string, err error) capability.Result {
-	text := err.Error()
-	if builtin(name) {
-		text = name + " is a part of a shell, and no shell reads this line; use cwd to choose a folder"
-	}
-	return capability.Result{Failed: true, Parts: []capability.Part{{Text: text}}, Meta: map[string]string{"end": "not-started", "tool": "shell", "truncated": "false"}}
-}
-
-func builtin(name string) bool {
-	switch name {
-	case "cd", "export", "source", ".", "alias", "set", "unset", "eval", "exec", "exit", "ulimit", "umask", "type", "trap", "read", "history", "pushd", "popd", "wait", "jobs", "fg", "bg":
-		return true
-	}
-	return false
-}
-
-// open opens the folder that a command may write to: the workspace, or the one
-// that a call names outside it. A folder of the workspace must be there, and no
-// link lead to it.
-func (e *Executor) open(call capability.Call, cwd string) (*os.Root, error) {
-	var work *os.Root
-	var err error
-	if filepath.IsAbs(cwd) {
-		work, err = os.OpenRoot(cwd)
-	} else if work, err = executor.OpenDir(e.root, cwd, 0); err == nil && cwd != "." {
-		work.Close()
-		work, err = e.root.OpenRoot(".")
-	}
-	if err != nil {
-		if link, ok := errors.AsType[*executor.LinkError](err); ok {
-			return nil, denied(call, "tools.shell.allowAnyCwd", link, "name the folder itself")
-		}
-		return nil, executor.BadArguments(call, errors.New("cwd is no folder that can be opened"), "name a folder of the workspace")
-	}
-	return work, nil
-}
-
-func (e *Executor) spec(ctx context.Context, call capability.Call, r request) (sandbox.Spec, error) {
-	env, refused := executor.Environment(e.programs.List(), e.cfg.Env, e.cfg.Getenv)
-	if len(refused) > 0 {
-		return sandbox.Spec{}, denied(call, "shell.env", fmt.Errorf("variable %s decides which code a program loads and is never passed on", refused[0]), "take it off the list")
-	}
-	s := sandbox.Spec{Env: env, Limits: e.cfg.Limits, Require: e.cfg.Require}
+func (e *Executor) spec(ctx context.Context, call capability.Call, p prepared) (sandbox.Spec, error) {
+	s := sandbox.Spec{Path: p.program.Path, Args: p.argv, Work: p.work, Env: p.env, Limits: e.cfg.Limits, Require: e.cfg.Require}
 	executor.Live(call, &s)
-	s.Limits.Wall = r.timeout
+	s.Limits.Wall = p.timeout
 	if e.cfg.Home != "" {
 		s.Env, s.Write = append(s.Env, "HOME="+e.cfg.Home), append(s.Write, e.cfg.Home)
 	}

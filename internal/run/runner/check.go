@@ -1,0 +1,94 @@
+package runner
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"time"
+
+	"ken/capability"
+	"ken/internal/govern/policy"
+	"ken/internal/run/executor"
+)
+
+// A Checker is an [Executor] that can tell beforehand that some calls must
+// fail: see [executor.Checker].
+type Checker = executor.Checker
+
+// Check asks an executor whether a call must fail, where it can tell.
+func Check(ctx context.Context, x Executor, call capability.Call) (capability.Result, error) {
+	if c, ok := x.(Checker); ok {
+		return c.Check(ctx, call)
+	}
+	return capability.Result{}, nil
+}
+
+const (
+	checkTime    = 2 * time.Second // that a check may take; after it the person is asked all the same
+	checksAtOnce = 8               // at once, those included that ran out of time
+)
+
+// doomed reports whether a call that a person would be asked about must fail as
+// things stand, with the result that running it would give. The rules have let
+// it come as far as a question. What it tells was perhaps never agreed to, so
+// that the executor looks only where the caller may read all that the call names
+// without asking anybody.
+//
+// That nothing was found promises nothing: the executor looks again when it
+// runs. A check that breaks, or takes too long, found nothing.
+func (r *Runner) doomed(ctx context.Context, t *trip) (o outcome, yes bool) {
+	if _, can := t.executor.(Checker); !can || !r.mayRead(t) {
+		return o, false
+	}
+	ctx, cancel := context.WithTimeout(ctx, checkTime)
+	defer cancel()
+	select {
+	case r.checks <- struct{}{}:
+	case <-ctx.Done():
+		return o, false
+	}
+	x, call := t.executor, t.call
+	call.Arguments, call.Answers, call.Live = bytes.Clone(call.Arguments), foreignAnswers(call.Answers), nil
+	done := make(chan outcome, 1)
+	go func() {
+		defer func() { <-r.checks }()
+		var o outcome
+		o.res, o.err = guard("check", func(s string) { o.panic = s }, func() (capability.Result, error) { return Check(ctx, x, call) })
+		done <- o
+	}()
+	select {
+	case o = <-done:
+	case <-ctx.Done():
+		t.note("check", "it took longer than "+checkTime.String()+", so it counts for nothing")
+		return o, false
+	}
+	switch {
+	case o.panic != "":
+		t.note("panic", o.panic)
+		return o, false
+	case o.err == nil && !o.res.Failed, o.err != nil && !nothingHappened(o.err):
+		return o, false
+	}
+	t.note("check", "it would have failed, so nobody was asked")
+	o.res = r.finish(t, o.res)
+	return o, true
+}
+
+// mayRead reports whether the rules let the caller read, by Ken's own tool and
+// without a question, all that a call names.
+func (r *Runner) mayRead(t *trip) bool {
+	q := t.request
+	q.Capability, q.Action, q.Intent, q.Grants = policy.Of(reader()), "", policy.ReadFile.String(), nil
+	q.Facts = policy.Facts{Paths: slices.Clone(t.request.Facts.Paths)}
+	for i := range q.Facts.Paths {
+		q.Facts.Paths[i].Write = false
+	}
+	return t.rules.Decide(&q).Effect == policy.Allow
+}
+
+func reader() *capability.Capability {
+	return &capability.Capability{
+		ID: capability.MakeID(capability.KindTool, "read_file"), Kind: capability.KindTool, Name: "read_file", Trust: capability.TrustBuiltin,
+		Permissions: []string{executor.PermRead}, Effects: capability.Effects{ReadOnly: capability.Yes, OpenWorld: capability.No},
+	}
+}

@@ -1,0 +1,223 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"ken/capability"
+	"ken/internal/govern/audit"
+	"ken/internal/store"
+)
+
+// hanging makes calls that hang where their text says: in their facts until
+// release, deaf in their executor until release, or there as long as they may.
+func hanging(release <-chan struct{}, invoked *atomic.Int64) tool {
+	return tool{
+		facts: func(c capability.Call) (Facts, error) {
+			if strings.Contains(string(c.Arguments), "facts") {
+				<-release
+			}
+			return Facts{}, nil
+		},
+		invoke: func(ctx context.Context, c capability.Call) (capability.Result, error) {
+			invoked.Add(1)
+			if strings.Contains(string(c.Arguments), "deaf") {
+				<-release
+				return capability.Result{Parts: []capability.Part{{Text: "late"}}}, nil
+			}
+			<-ctx.Done()
+			return capability.Result{}, ctx.Err()
+		},
+	}
+}
+
+// TestCloseIsBounded: whatever calls do, Close ends, names what runs on, and
+// every call has one result and one closing record.
+func TestCloseIsBounded(t *testing.T) {
+	tests := map[string]struct {
+		calls []string
+		took  time.Duration
+		names []string // of what runs on
+	}{
+		"nothing runs":            {},
+		"a call that listens":     {calls: []string{"look listens"}, took: 30 * time.Second},
+		"a deaf executor":         {calls: []string{"look deaf"}, took: 35 * time.Second, names: []string{"tool:look"}},
+		"facts that do not end":   {calls: []string{"write facts"}, took: 50 * time.Second, names: []string{"tool:write"}},
+		"all of them, and others": {calls: []string{"look deaf", "write facts", "repeat listens"}, took: 50 * time.Second, names: []string{"tool:look", "tool:write"}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				release := make(chan struct{})
+				var invoked atomic.Int64
+				r := newRig(t, hanging(release, &invoked), nil)
+				errs := make(chan error, len(tt.calls))
+				for _, c := range tt.calls {
+					target, how, _ := strings.Cut(c, " ")
+					go func() { _, err := r.Invoke(t.Context(), callOf(target, `{"text":"`+how+`"}`)); errs <- err }()
+					synctest.Wait() // so that the order is theirs
+				}
+				began := invoked.Load()
+				begin := time.Now()
+				err := r.Close(t.Context())
+				if took := time.Since(begin); took != tt.took {
+					t.Errorf("Close() took %v, want %v", took, tt.took)
+				}
+				var names []string
+				if u, ok := errors.AsType[*Unended](err); ok {
+					for _, c := range u.Calls {
+						names = append(names, string(c.Target))
+						if !strings.Contains(err.Error(), string(c.Target)) {
+							t.Errorf("Close() = %v, want %s in it", err, c.Target)
+						}
+					}
+				}
+				if !slices.Equal(names, tt.names) || (err == nil) != (len(tt.names) == 0) {
+					t.Errorf("Close() = %v, want %v named", err, tt.names)
+				}
+				close(release)
+				for range tt.calls {
+					if err := <-errs; !errors.Is(err, errClosing) || !errors.Is(err, context.Canceled) {
+						t.Errorf("Invoke() = %v, want that it was stopped because Ken closes", err)
+					}
+				}
+				synctest.Wait()
+				if n := invoked.Load(); n != began {
+					t.Errorf("%d calls began after they were stopped", n-began)
+				}
+				closing := 0
+				for _, rec := range r.log.all() {
+					if rec.Event == audit.Started || rec.Event == audit.Slow {
+						continue
+					}
+					if closing++; rec.Status != audit.Cancelled {
+						t.Errorf("recorded %s, want CANCELLED", rec.Status)
+					}
+				}
+				if closing != len(tt.calls) || len(r.Running()) != 0 {
+					t.Errorf("%d closing records of %d calls, %d running, want one each and none", closing, len(tt.calls), len(r.Running()))
+				}
+				if err := r.Close(t.Context()); err != nil {
+					t.Errorf("Close() again = %v, want nothing left", err)
+				}
+			})
+		})
+	}
+}
+
+// TestStoppedCallBeginsNothing: a call that is stopped while what it is about to
+// do is recorded does not do it, whoever answers late.
+func TestStoppedCallBeginsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		log := &memoryLog{fail: func(r audit.Record) error {
+			if r.Event == audit.Started {
+				<-release // whatever its context
+			}
+			return nil
+		}}
+		r := newRig(t, tool{invoke: never(t)}, func(c *Config) { c.Log = log })
+		errs := make(chan error, 1)
+		go func() { _, err := r.Invoke(t.Context(), callOf("write", `{"text":"a"}`)); errs <- err }()
+		synctest.Wait()
+		if u, ok := errors.AsType[*Unended](r.Close(t.Context())); !ok || len(u.Calls) != 1 {
+			t.Errorf("Close() = %v, want the call named", u)
+		}
+		close(release)
+		if err := <-errs; !errors.Is(err, errClosing) {
+			t.Errorf("Invoke() = %v, want that Ken closes", err)
+		}
+		if rec := log.last(t); rec.Status != audit.Cancelled {
+			t.Errorf("recorded %s, want CANCELLED", rec.Status)
+		}
+	})
+}
+
+// TestCloseLeavesTheUnknownUnknown: a keyed call that was stopped has its one
+// result, and made again, here or elsewhere, it is unknown and does not run.
+func TestCloseLeavesTheUnknownUnknown(t *testing.T) {
+	s := openStore(t)
+	release := make(chan struct{})
+	var invoked atomic.Int64
+	brief := func(c *Config) {
+		c.Limits = Limits{Drain: time.Millisecond, Grace: time.Millisecond, Lease: time.Minute}.Always
+	}
+	x := hanging(release, &invoked)
+	begun := make(chan struct{}, 1)
+	invoke := x.invoke
+	x.invoke = func(ctx context.Context, c capability.Call) (capability.Result, error) {
+		begun <- struct{}{}
+		return invoke(ctx, c)
+	}
+	r := keyed(t, s, "k", x, brief)
+	call := callOf("write", `{"text":"deaf"}`)
+	errs := make(chan error, 1)
+	go func() { _, err := r.Invoke(t.Context(), call); errs <- err }()
+	<-begun
+	u, ok := errors.AsType[*Unended](r.Close(t.Context()))
+	if !ok || len(u.Calls) != 1 || u.Calls[0].Target != "tool:write" {
+		t.Errorf("Close() = %+v, want tool:write named", u)
+	}
+	if err := <-errs; !errors.Is(err, errClosing) {
+		t.Errorf("Invoke() = %v, want that Ken closes", err)
+	}
+	other := keyed(t, s, "k", x, brief)
+	_, err := other.Invoke(t.Context(), call)
+	if e := wantKind(t, err, capability.InputNeeded); e.Rule != "effect.unknown" {
+		t.Errorf("Invoke() again = %v, want that nobody knows", e)
+	}
+	if f, ok, err := other.Fate(t.Context(), call); !ok || err != nil || f.Ended || f.Runs {
+		t.Errorf("Fate() = %+v, %v, %v, want one that is unknown", f, ok, err)
+	}
+	if n := invoked.Load(); n != 1 {
+		t.Errorf("it ran %d times, want once", n)
+	}
+	close(release)
+	for len(r.unended()) > 0 { // or the end of the test finds it running
+		runtime.Gosched()
+	}
+}
+
+// hungEffects stop answering.
+type hungEffects struct{ hung atomic.Bool }
+
+func (h *hungEffects) Get(context.Context, string) (store.Item, bool, error) {
+	return store.Item{}, false, nil
+}
+
+func (h *hungEffects) Apply(ctx context.Context, _ *store.Batch) (int64, error) {
+	if h.hung.Load() {
+		<-ctx.Done()
+		return 0, ctx.Err()
+	}
+	return 1, nil
+}
+
+// TestCloseWithoutItsStore: a store that hangs while the lease is renewed, or
+// given back, holds Close no longer than a record may take.
+func TestCloseWithoutItsStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &hungEffects{}
+		r := keyed(t, s, "k", tool{}, func(c *Config) { c.Limits = Limits{}.Always })
+		if _, err := r.Invoke(t.Context(), callOf("write", `{"text":"a"}`)); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		s.hung.Store(true)
+		time.Sleep(time.Minute) // the bubble's clock: a renewal hangs
+		begin := time.Now()
+		if err := r.Close(t.Context()); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Close() = %v, want that the store did not answer", err)
+		}
+		if took := time.Since(begin); took != 10*time.Second {
+			t.Errorf("Close() took %v, want 10s", took)
+		}
+	})
+}
