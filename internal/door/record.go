@@ -3,8 +3,6 @@ package door
 import (
 	"errors"
 	"io"
-	"iter"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,34 +16,6 @@ import (
 	"ken/internal/run/runner"
 	"ken/internal/tokenizer"
 )
-
-// Found is a selection and what may be done with it.
-type Found struct {
-	Selection
-	Rollout Rollout `json:"rollout"`
-}
-
-// Rollout says whether a selection may go into a prompt.
-type Rollout struct {
-	Inject      bool   `json:"inject"`
-	Reason      string `json:"reason,omitempty"`
-	Cards       bool   `json:"cards"`
-	CardsReason string `json:"cardsReason,omitempty"`
-	Experiment  string `json:"experiment,omitempty"`
-	Variant     string `json:"variant,omitempty"`
-}
-
-// Prompt is the text to put into a prompt: all of the selection, without the
-// cards, or nothing, as the rollout allows.
-func (f Found) Prompt() string {
-	switch {
-	case !f.Rollout.Inject:
-		return ""
-	case !f.Rollout.Cards:
-		return strings.TrimSuffix(strings.TrimSuffix(f.Text(), f.CardsText()), "\n\n")
-	}
-	return f.Text()
-}
 
 // A Recorder writes down what was shown and what became of it, and says what
 // may be shown. A nil Recorder records nothing and lets everything through.
@@ -78,7 +48,10 @@ type Recorder struct {
 
 	priors    atomic.Pointer[map[string]map[capability.ID]float64] // by tenant
 	relearned atomic.Int64                                         // when, in Unix seconds
-	learning  atomic.Bool
+
+	mu       sync.Mutex
+	learning chan struct{} // closed when the learning that runs has ended; nil: none runs
+	closed   bool
 }
 
 // A Recording is where what was found goes into prompts, and how much of it is
@@ -104,58 +77,6 @@ func (r *Recorder) open() *outcome.Log {
 		}
 	})
 	return r.log
-}
-
-// relearn is how often, in seconds, the log is read for what was learned.
-const relearn = 60
-
-// Priors gives what was learned of capabilities for the messages of a session
-// of nobody's tenant. A Door asks for its viewer's tenant itself.
-func (r *Recorder) Priors(scope capability.Scope) map[capability.ID]float64 {
-	return r.priorsOf("", scope)
-}
-
-// priorsOf gives what was learned in the sessions of one tenant. The log is
-// read beside the turn: what is new in it counts for a later one.
-func (r *Recorder) priorsOf(tenant string, scope capability.Scope) map[capability.ID]float64 {
-	if r == nil || scope.Session == "" || r.open() == nil {
-		return nil
-	}
-	if now := r.Now().Unix(); now-r.relearned.Load() >= relearn && r.learning.CompareAndSwap(false, true) {
-		r.relearned.Store(now)
-		go func() {
-			defer r.learning.Store(false)
-			r.learn()
-		}()
-	}
-	if p := r.priors.Load(); p != nil {
-		return (*p)[outcome.TenantKey(tenant)]
-	}
-	return nil
-}
-
-func (r *Recorder) learn() {
-	now, all := r.Now(), map[string]map[capability.ID]float64{}
-	for tenant, learned := range outcome.PriorsByTenant(r.log.Events(now.Add(-90*24*time.Hour)), now) {
-		priors := map[capability.ID]float64{}
-		for id, p := range learned {
-			if p.LogOdds != 0 {
-				priors[id] = p.LogOdds
-			}
-		}
-		all[tenant] = priors
-	}
-	r.priors.Store(&all)
-}
-
-// settings gives how to find for a viewer's message. What was learned is that
-// of the viewer's tenant, whatever the configuration has.
-func (d *Door) settings(v View, scope capability.Scope) Settings {
-	s := d.cfg.Find(scope)
-	if tenant := v.viewer.Principal.Tenant; tenant != "" && d.cfg.Recorder != nil {
-		s.Priors = d.cfg.Recorder.priorsOf(tenant, scope)
-	}
-	return s
 }
 
 // selected records a selection. dump gives what all schemas would have been.
@@ -344,80 +265,4 @@ func (d *Door) Lift(p capability.Principal) error {
 		return &capability.Error{Kind: capability.NotFound, Op: "lift", Target: "the kill switch", Fix: "set capabilities.killSwitch to warn or disable"}
 	}
 	return r.kill.Lift(r.Now(), p.ID)
-}
-
-// Report is what came of what was shown.
-type Report struct {
-	Since       time.Time                       `json:"since"`
-	Metrics     outcome.Metrics                 `json:"metrics"`
-	KillSwitch  outcome.State                   `json:"killSwitch"`
-	Priors      map[capability.ID]outcome.Prior `json:"priors"`
-	Experiments map[string]outcome.Comparison   `json:"experiments"`
-	Log         outcome.Health                  `json:"log"`
-	Calls       outcome.Suggestion              `json:"calls"` // how the latest calls of this process went
-}
-
-// Report sums up what came of what was shown since a time.
-func (d *Door) Report(since time.Time) Report {
-	r := d.cfg.Recorder
-	rep := Report{Since: since, Priors: map[capability.ID]outcome.Prior{}, Experiments: map[string]outcome.Comparison{}}
-	if r == nil || r.open() == nil {
-		return rep
-	}
-	now := r.Now()
-	events := replayed(r.log.Events(since)) // the log may be long: it is read once
-	rep.Metrics = outcome.Summarise(events, since)
-	rep.Priors = outcome.Priors(events, now)
-	rep.Log = r.log.Health()
-	rep.Calls = r.telemetry.Suggest()
-	names := map[string]bool{}
-	for e := range events {
-		if e.Experiment != "" {
-			names[e.Experiment] = true
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		rep.Experiments[name] = outcome.Compare(events, name)
-	}
-	if r.kill != nil {
-		rep.KillSwitch, _, _ = r.kill.Check(now) // what it could read is what is told
-	}
-	return rep
-}
-
-// Insights sums up what was saved, for whoever runs Ken: it is of all tenants.
-// Times that are zero are filled in: now, and thirty days before.
-func (d *Door) Insights(cfg outcome.InsightsConfig) outcome.Overview {
-	r := d.cfg.Recorder
-	if r == nil || r.open() == nil {
-		o := outcome.Insights(func(func(outcome.Event, error) bool) {}, cfg)
-		o.Notes = append(o.Notes, "nothing is recorded here, so there is nothing to sum up")
-		return o
-	}
-	if cfg.Until.IsZero() {
-		cfg.Until = r.Now()
-	}
-	if cfg.Since.IsZero() {
-		cfg.Since = cfg.Until.AddDate(0, 0, -30)
-	}
-	return outcome.Insights(r.log.Events(cfg.Since.Add(-time.Hour)), cfg)
-}
-
-// replayed reads events once, to be gone through several times.
-func replayed(events iter.Seq2[outcome.Event, error]) iter.Seq2[outcome.Event, error] {
-	type read struct {
-		event outcome.Event
-		err   error
-	}
-	var all []read
-	for e, err := range events {
-		all = append(all, read{e, err})
-	}
-	return func(yield func(outcome.Event, error) bool) {
-		for _, r := range all {
-			if !yield(r.event, r.err) {
-				return
-			}
-		}
-	}
 }
