@@ -52,3 +52,15 @@ func Pragma(s *Store, name string) (value string) {
 
 // SetKeep sets how long what is gone is kept.
 func SetKeep(s *Store, d time.Duration) { s.db.(*sqlite).writer.sweeper.keep = d }
+
+// Recheck makes the next Check look for itself.
+func Recheck(s *Store) { s.trust.when = time.Time{} }
+
+// Head is the version of the newest batch.
+func Head(s *Store) int64 {
+	head, err := s.db.head(context.Background())
+	if err != nil {
+		panic(err)
+	}
+	return head
+}

@@ -72,3 +72,54 @@ func TestSQLiteFullDisk(t *testing.T) {
 		t.Errorf("%d keys, want %d", n, taken+8)
 	}
 }
+
+// TestSQLiteCheckFull: a full disk is found before a write meets it, and so is
+// that there is room again.
+func TestSQLiteCheckFull(t *testing.T) {
+	small := t.TempDir()
+	if err := syscall.Mount("tmpfs", small, "tmpfs", 0, "size=2m"); err != nil {
+		t.Skipf("cannot here: mount of a small file system: %v", err)
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(small, syscall.MNT_DETACH) })
+	ctx := context.Background()
+	s, err := store.Open(ctx, filepath.Join(small, "store.db"), small)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	check := func() error {
+		store.Recheck(s)
+		return s.Check(ctx)
+	}
+	if err := check(); err != nil {
+		t.Fatalf("Check() = %v with room, want none", err)
+	}
+	ballast := filepath.Join(small, "ballast")
+	if err := os.WriteFile(ballast, make([]byte, 4<<20), 0o600); !errors.Is(err, syscall.ENOSPC) {
+		t.Fatal(err)
+	}
+	for range 2 { // before a write fails, and after
+		if err := check(); !errors.Is(err, store.ErrFull) || !errors.Is(err, syscall.ENOSPC) {
+			t.Errorf("Check() = %v, want %v", err, store.ErrFull)
+		}
+		var b store.Batch
+		b.Put("k", make([]byte, 64<<10))
+		if _, err := s.Apply(ctx, &b); !errors.Is(err, store.ErrFull) {
+			t.Errorf("Apply() = %v, want %v", err, store.ErrFull)
+		}
+	}
+	if err := os.Remove(ballast); err != nil {
+		t.Fatal(err)
+	}
+	if err := check(); err != nil {
+		t.Errorf("Check() = %v with room again, want none", err)
+	}
+	shut := t.TempDir()
+	if err := syscall.Mount("tmpfs", shut, "tmpfs", syscall.MS_RDONLY, "size=2m"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(shut, syscall.MNT_DETACH) })
+	if err := store.Room(shut); !errors.Is(err, store.ErrReadOnly) {
+		t.Errorf("Room() = %v of a disk that is mounted read-only, want %v", err, store.ErrReadOnly)
+	}
+}

@@ -38,6 +38,7 @@ type Store struct {
 	db    database
 	queue *queue
 	bell  *bell
+	trust trust
 
 	closing sync.Once
 	closed  chan struct{}
@@ -70,6 +71,9 @@ type database interface {
 	// listen calls wake when another process may have written, until ctx ends.
 	// It may call too often and must not call too rarely.
 	listen(ctx context.Context, wake func())
+	// writable says why a write would be refused, as far as that can be told
+	// without one.
+	writable(ctx context.Context) error
 	close() error
 }
 
@@ -112,7 +116,7 @@ func open(ctx context.Context, p place, plans plan) (*Store, error) {
 	}
 	s := &Store{place: p.shown, db: db, closed: make(chan struct{})}
 	s.bell = newBell(db.listen)
-	s.queue = newQueue(db.commit, s.bell.ring)
+	s.queue = newQueue(s.trust.noting(db.commit), s.bell.ring)
 	return s, nil
 }
 

@@ -163,6 +163,13 @@ func (o *Outage) Down() {
 // Up lets sessions begin again.
 func (o *Outage) Up() { o.t.Helper(); administer(o.t, "ALTER ROLE "+o.name+" LOGIN") }
 
+// ReadOnly takes from the store's user what it needs to write. The store was
+// opened before.
+func (o *Outage) ReadOnly() {
+	o.t.Helper()
+	administer(o.t, "REVOKE INSERT, UPDATE ON "+o.name+".ken_item FROM "+o.name)
+}
+
 // Hold makes every write wait, as another process does that holds the store's
 // lock, until release. A store must have been opened there.
 func (o *Outage) Hold() (release func()) {
