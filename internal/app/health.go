@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"syscall"
 
 	"ken/capability"
 	"ken/internal/config"
@@ -11,6 +12,7 @@ import (
 	"ken/internal/govern/review"
 	"ken/internal/run/sandbox"
 	"ken/internal/serve/doctor"
+	"ken/internal/store"
 	"ken/internal/untrusted"
 )
 
@@ -120,4 +122,21 @@ func isolation(ctx context.Context, s config.Sandbox) doctor.Isolation {
 		}
 	}
 	return out
+}
+
+// recordable says why nothing can be recorded. A full disk is looked at, and not
+// remembered: the next record tries again by itself, and nobody makes one while
+// it is said that nothing works.
+func (a *App) recordable() error {
+	log, err := a.trail.get()
+	if err != nil {
+		return err
+	}
+	if err := store.Room(a.Places.Audit); err != nil {
+		return fmt.Errorf("write %s: %w", a.Places.Audit, err)
+	}
+	if err := log.Err(); !errors.Is(err, syscall.ENOSPC) {
+		return err
+	}
+	return nil
 }

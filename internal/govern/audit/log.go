@@ -138,6 +138,9 @@ func Open(cfg Config) (*Log, error) {
 	}
 	l.chain = newChain(l.opened)
 	if err := l.begin(); err != nil {
+		if _, told := errors.AsType[*capability.Error](err); told { // with its file and what to do
+			return nil, err
+		}
 		return nil, &capability.Error{
 			Kind: capability.Unavailable, Op: "open audit log", Target: cfg.Dir, Err: err,
 			Fix: "make " + cfg.Dir + " and " + cfg.CheckpointDir + " writable, with space left",
@@ -182,9 +185,9 @@ func (l *Log) begin() error {
 		},
 	}})
 	if err != nil {
-		return errors.Join(err, l.Close())
+		_ = l.Close() // it gives the same reason
 	}
-	return nil
+	return err
 }
 
 // Records is how many records this process has written, or is about to.

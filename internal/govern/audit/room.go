@@ -2,6 +2,7 @@ package audit
 
 import (
 	"fmt"
+	"io/fs"
 	"strconv"
 	"time"
 
@@ -39,7 +40,10 @@ func (l *Log) fail(op, path string, err error) error {
 	room := noRoom(err)
 	fix := "nothing runs until it can be recorded: mend the disk, then start the program again"
 	if room {
-		fix = "nothing runs until it can be recorded: free space on the disk of " + path + "; the next call tries again by itself"
+		fix = "nothing runs until it can be recorded: free space on its disk; the next call tries again by itself"
+	}
+	if of, ok := err.(*fs.PathError); ok && of.Path == path {
+		err = of.Err // the path is said already
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 	"sync"
@@ -254,13 +255,19 @@ func TestOpenWithoutRoom(t *testing.T) {
 		f, err := createSegment(p)
 		return &faultyFile{segmentFile: f, sync: func() error {
 			if full.Add(1) == 1 {
-				return syscall.ENOSPC
+				return &fs.PathError{Op: "sync", Path: p, Err: syscall.ENOSPC}
 			}
 			return nil
 		}}, err
 	}
-	if _, err := Open(cfg); !errors.Is(err, syscall.ENOSPC) {
+	_, err := Open(cfg)
+	if !errors.Is(err, syscall.ENOSPC) {
 		t.Fatalf("Open() = %v, want ENOSPC", err)
+	}
+	for _, once := range []string{cfg.Dir, "no space left", "nothing runs until it can be recorded"} {
+		if n := strings.Count(err.Error(), once); n != 1 {
+			t.Errorf("Open() = %v, which says %q %d times, want once", err, once, n)
+		}
 	}
 	if got := collect(t, cfg.Dir, Filter{}); len(got) != 0 {
 		t.Errorf("the chain begins with %s, want no record", got[0].Record.Event)
