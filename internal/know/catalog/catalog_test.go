@@ -502,6 +502,11 @@ func TestLookupSaysWhatWasMeant(t *testing.T) {
 	if _, err := s.Lookup("web-browsr"); capability.KindOf(err) != capability.NotFound || !strings.Contains(err.Error(), "web-browser") {
 		t.Errorf("Lookup of a typo: %v, want not found, naming web-browser", err)
 	}
+	for _, other := range []string{"srv/sailor", "\x00", "tool:seals"} { // like one that is there in its first part alone, or in its length
+		if _, err := s.Lookup(other); err == nil || !strings.Contains(err.Error(), "see ken catalog list") {
+			t.Errorf("Lookup(%q): %v, want no name that was not meant", other, err)
+		}
+	}
 }
 
 func TestWatchSwapsSnapshots(t *testing.T) {

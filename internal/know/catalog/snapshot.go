@@ -158,7 +158,7 @@ func (s *Snapshot) near(name string, named []*Entry, sees func(ordinal int) bool
 			words = append(words, string(e.ID), e.Name)
 		}
 	}
-	if near := yamldoc.Nearest(name, words); near != "" {
+	if near := yamldoc.NearestID(name, words); near != "" {
 		out = append(out, near)
 	}
 	return out
