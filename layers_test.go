@@ -100,7 +100,7 @@ var plan = []room{
 	{"internal/talk/engine", words + ground + "internal/door internal/talk/..."},
 
 	// Serve: the surfaces.
-	{"internal/serve/problem", "capability"},
+	{"internal/serve/problem", "capability internal/store"}, // the kinds of its failures
 	{"internal/serve/auth", words + ground + "internal/serve/problem"},
 	{"internal/serve/metrics", words + ground + "internal/find/outcome"},
 	{"internal/serve/doctor", words + ground + "internal/door"},

@@ -168,6 +168,14 @@ func (x *explainer) combine(s *jsonschema.Schema, v any, path string) string {
 	return ""
 }
 
+// article goes before the name of a type.
+func article(kind string) string {
+	if strings.IndexByte("aio", kind[0]) >= 0 { // array, integer, object
+		return "an"
+	}
+	return "a"
+}
+
 func (x *explainer) object(s *jsonschema.Schema, v any, path string) string {
 	m, ok := v.(map[string]any)
 	if !ok {
@@ -177,7 +185,7 @@ func (x *explainer) object(s *jsonschema.Schema, v any, path string) string {
 		if _, ok := m[name]; !ok {
 			want := ""
 			if p := s.Properties[name]; p != nil && p.Type != "" {
-				want = ", a " + p.Type
+				want = ", " + article(p.Type) + " " + p.Type
 			}
 			return fmt.Sprintf("argument %s/%s is missing%s", path, pointer(name), want)
 		}

@@ -13,6 +13,18 @@ import (
 	"ken/internal/run/result"
 )
 
+// TestMissing: what is missing is named with its type, in a sentence.
+func TestMissing(t *testing.T) {
+	for _, tt := range []struct{ kind, want string }{
+		{"array", "an array"}, {"integer", "an integer"}, {"object", "an object"}, {"string", "a string"}, {"number", "a number"}, {"boolean", "a boolean"},
+	} {
+		r := newRig(t, tool{schema: `{"type":"object","required":["files"],"properties":{"files":{"type":"` + tt.kind + `"}}}`, invoke: never(t)}, nil)
+		if _, err := r.Invoke(t.Context(), callOf("look", "{}")); err == nil || !strings.Contains(err.Error(), "argument /files is missing, "+tt.want) {
+			t.Errorf("Invoke({}) = %v, want that files is missing, %s", err, tt.want)
+		}
+	}
+}
+
 // TestValidate: each refusal names the place and what belongs there, and
 // quotes nothing of what was there.
 func TestValidate(t *testing.T) {

@@ -8,8 +8,10 @@ import (
 	"errors"
 	"maps"
 	"net/http"
+	"syscall"
 
 	"ken/capability"
+	"ken/internal/store"
 )
 
 // A Problem is why there is no success. As an error it becomes a problem
@@ -24,7 +26,7 @@ type Problem struct {
 func (p *Problem) Error() string { return p.Detail }
 
 // Of makes a problem of an error. internal is true where the cause is
-// Ken's own: it is for the log, and the document does not tell it.
+// Ken's own: it is for the log, and the document does not tell it in full.
 func Of(err error) (p *Problem, internal bool) {
 	if p, ok := errors.AsType[*Problem](err); ok {
 		return p, false
@@ -60,6 +62,9 @@ func Of(err error) (p *Problem, internal bool) {
 			return p, false
 		}
 	}
+	if detail := stateless(err); detail != "" {
+		return &Problem{Status: http.StatusServiceUnavailable, Code: "unavailable", Detail: detail}, true
+	}
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return &Problem{Status: http.StatusGatewayTimeout, Code: "timeout", Detail: "it took longer than this operation may"}, false
@@ -67,6 +72,27 @@ func Of(err error) (p *Problem, internal bool) {
 		return &Problem{Status: 499, Code: "cancelled", Detail: "the client has gone"}, false
 	}
 	return &Problem{Status: http.StatusInternalServerError, Code: "internal", Detail: "something went wrong inside; the log says more"}, true
+}
+
+// stateless says that what Ken keeps cannot be read or written now, and what to
+// do; empty where that is not why. Where it lies is for the log: not everybody
+// who asks runs this Ken.
+func stateless(err error) string {
+	switch {
+	case errors.Is(err, store.ErrUncertain):
+		return "contact with the store was lost, and whether it was kept is not known; read it again before you ask again"
+	case errors.Is(err, store.ErrFull), errors.Is(err, syscall.ENOSPC):
+		return "the disk on which Ken keeps its state is full, and nothing was changed; make room there, then ask again"
+	case errors.Is(err, store.ErrBusy):
+		return "the store is locked by another process, and nothing was changed; ask again"
+	case errors.Is(err, store.ErrReadOnly):
+		return "the store is read-only; let Ken write it, then ask again (ken doctor says where it is)"
+	case errors.Is(err, store.ErrUnavailable):
+		return "the store cannot be reached; ask again when it can (ken doctor says where it is)"
+	case errors.Is(err, store.ErrDamaged), errors.Is(err, store.ErrNewer):
+		return "the store cannot be used; ken doctor says why"
+	}
+	return ""
 }
 
 // Document gives the problem document, which is the caller's.

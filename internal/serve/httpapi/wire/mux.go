@@ -297,21 +297,6 @@ func isJSON(contentType string) bool {
 	return strings.EqualFold(strings.TrimSpace(kind), "application/json")
 }
 
-func decode(body []byte, v any) error {
-	if len(bytes.TrimSpace(body)) == 0 {
-		body = []byte("{}")
-	}
-	dec := json.NewDecoder(bytes.NewReader(body))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(v); err != nil {
-		return Bad("the body is not what is wanted: " + strings.TrimPrefix(err.Error(), "json: "))
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return Bad("the body has more than one JSON value")
-	}
-	return nil
-}
-
 // counted remembers the status.
 type counted struct {
 	http.ResponseWriter

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"net/http"
 	"reflect"
 	"slices"
@@ -118,7 +119,7 @@ func (d *describer) add(r *Route) error {
 	}
 	if r.Body != nil {
 		op["requestBody"] = object{
-			"required": true, "content": object{"application/json": object{"schema": d.schemas.of(reflect.TypeOf(r.Body), true)}},
+			"required": false, "description": "Nothing is the same as {}.", "content": object{"application/json": object{"schema": d.schemas.of(reflect.TypeOf(r.Body), true)}},
 		}
 	}
 	if r.Operator {
@@ -180,7 +181,7 @@ func (p Param) describe() object {
 	about := p.About
 	switch p.Type {
 	case Whole:
-		schema["type"], schema["minimum"] = "integer", 0
+		schema["type"], schema["minimum"], schema["maximum"] = "integer", 0, math.MaxInt32
 	case Number:
 		schema["type"] = "number"
 	case Yes:

@@ -49,7 +49,7 @@ func (p Param) check(text string, now time.Time) error {
 	switch p.Type {
 	case Whole:
 		if n, err := strconv.Atoi(text); err != nil || n < 0 || n > math.MaxInt32 {
-			return wrong("a whole number of 0 or more")
+			return wrong(fmt.Sprintf("a whole number of 0 to %d", math.MaxInt32))
 		}
 	case Number:
 		if f, err := strconv.ParseFloat(text, 64); err != nil || math.IsNaN(f) || math.IsInf(f, 0) {

@@ -120,8 +120,9 @@ type Raw struct {
 	Body []byte
 }
 
-// Decode reads the body into v, strictly: one JSON value, no members that v
-// does not have. It may be called once.
+// Decode reads the body into v, which points to a struct, strictly: one JSON
+// object, no members that v does not have by their very names, none twice. An
+// empty body is an empty object. It may be called once.
 func (r *Request) Decode(v any) error {
 	err := decode(r.body, v)
 	if r.route.Stream != nil { // it may go on for long, and needs the bytes no more

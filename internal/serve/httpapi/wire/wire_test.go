@@ -84,6 +84,7 @@ func TestMux(t *testing.T) {
 		{"GET /things/7?n=%zz", 400, "the query cannot be read"},
 		{"GET /things/7?n=1;n=2", 400, "the query cannot be read"},
 		{"GET /things/7?n=-1", 400, `"code":"invalid"`},
+		{"GET /things/7?n=99999999999999999999", 400, "it is a whole number of 0 to 2147483647"},
 		{"GET /things/7?n=1&n=2", 400, "n may be given once"},
 		{"GET /things/7?x=NaN", 400, "it is a number"},
 		{"GET /things/7?deep=yes", 400, "it is true or false"},
