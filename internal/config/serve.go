@@ -63,7 +63,7 @@ type OIDC struct {
 // A ServeRate is how often one principal may ask.
 type ServeRate struct {
 	Requests int // a second; zero is no limit; default 50
-	Burst    int // at once; zero is as many as in a second; default 200
+	Burst    int // in quick succession, after a pause; zero is as many as in a second; default 200
 }
 
 func defaultServe() Serve {
@@ -82,7 +82,7 @@ func serveSettings() []setting[Config] {
 			func(c *Config) *[]string { return &c.Serve.Origins }, texts("sites", subset, nil)),
 		entry("serve.oidc", "Whose people are let in besides you, as in {issuer: https://id.example, clientID: ken, admit: [ken-users], operators: [ken-admins]}.",
 			func(c *Config) *OIDC { return &c.Serve.OIDC }, parts(OIDC{}, "{issuer: https://id.example, clientID: ken}", oidcSettings(), checkOIDC).fixed()),
-		entry("serve.rate", "How many requests a second one principal may make, and how many at once; 0 requests is no limit.",
+		entry("serve.rate", "How many requests a second one principal may make, and how many in a burst; a stream counts when it is opened; 0 requests is no limit.",
 			func(c *Config) *ServeRate { return &c.Serve.Rate }, serveRate()),
 	}
 }

@@ -16,10 +16,11 @@ const (
 	mostKnown = 4096 // of whom, or of where from, the limits are remembered
 )
 
-// A Rate is how often one principal may ask. The zero Rate sets no limit.
+// A Rate is how often one principal may ask, and not how much is answered beside
+// each other: a stream counts when it is opened. The zero Rate sets no limit.
 type Rate struct {
 	Requests float64 // a second, in the long run
-	Burst    int     // at once; zero: as many as in a second
+	Burst    int     // in quick succession, after a pause; zero: as many as in a second
 }
 
 // limits count what is asked and what fails. Whoever is forgotten because there

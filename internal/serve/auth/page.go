@@ -9,9 +9,10 @@ import (
 	"strings"
 )
 
-// style is all that the pages have for looks. They have no script.
-const style = `:root{color-scheme:light dark;--paper:#fff;--ink:#1b1f24;--soft:#57606a;--line:#8c959f;--deed:#0a58ca;--on:#fff;--bad:#b3261e}
-@media (prefers-color-scheme:dark){:root{--paper:#14171b;--ink:#e6e9ed;--soft:#a3adb8;--line:#6b7683;--deed:#8ab8ff;--on:#0b0d10;--bad:#ff9d94}}
+// style is all that the pages have for looks; the colours are those of the page
+// that they lead to (web/src/app.css). They have no script.
+const style = `:root{color-scheme:light dark;--paper:#fbfaf7;--card:#fff;--ink:#1b2423;--soft:#54605d;--line:#83908c;--deed:#0f5f57;--on:#fff;--bad:#a3261f}
+@media (prefers-color-scheme:dark){:root{--paper:#111514;--card:#191f1e;--ink:#e7ebe8;--soft:#a3b0ac;--line:#6b7975;--deed:#7fd1c4;--on:#06211e;--bad:#ff9a90}}
 *{box-sizing:border-box}
 body{margin:0;min-height:100vh;display:grid;place-items:center;padding:1rem;background:var(--paper);color:var(--ink);font:1rem/1.5 system-ui,sans-serif}
 main{width:100%;max-width:26rem}
@@ -20,7 +21,7 @@ p{color:var(--soft);margin:0 0 1rem}
 .bad{color:var(--bad);font-weight:600}
 label{display:block;font-weight:600;margin-bottom:.25rem}
 input,button,.deed{width:100%;font:inherit;padding:.7rem .8rem;border-radius:.5rem;border:1px solid var(--line)}
-input{background:var(--paper);color:var(--ink);margin-bottom:.75rem}
+input{background:var(--card);color:var(--ink);margin-bottom:.75rem}
 button,.deed{display:block;background:var(--deed);color:var(--on);border-color:var(--deed);font-weight:600;text-align:center;text-decoration:none;cursor:pointer}
 .deed{margin-bottom:1.25rem}
 :focus-visible{outline:3px solid var(--deed);outline-offset:2px}`

@@ -146,6 +146,13 @@ func read(path string) (string, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", err
 	}
+	if _, hidden := os.Lstat(path); errors.Is(hidden, fs.ErrPermission) { // the folder, and not the file
+		dir := filepath.Dir(path)
+		return "", &capability.Error{
+			Kind: capability.Unavailable, Op: "read the access token", Target: path,
+			Err: errors.New("this user may not look into " + dir), Fix: "make the folder this user's own: chown it, and chmod 700",
+		}
+	}
 	if err != nil {
 		return "", bad(err.Error(), renew)
 	}

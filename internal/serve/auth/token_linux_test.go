@@ -1,0 +1,45 @@
+package auth
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+
+	"ken/capability"
+)
+
+// TestOpenBehindAClosedFolder: where it is the folder that lets nobody in,
+// removing the file is no advice, and no rule has refused anything.
+func TestOpenBehindAClosedFolder(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(dir, 0); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.Chmod(dir, 0o700) })
+	if os.Geteuid() == 0 { // root may look anywhere: for files, this thread is somebody else
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		for up := filepath.Dir(dir); strings.HasPrefix(up, os.TempDir()+"/"); up = filepath.Dir(up) {
+			if err := os.Chmod(up, 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := syscall.Setfsuid(65534); err != nil {
+			t.Fatal(err)
+		}
+		defer syscall.Setfsuid(0)
+	}
+	_, err := Open(dir)
+	if capability.KindOf(err) != capability.Unavailable || !strings.Contains(err.Error(), "may not look into "+dir) || !strings.Contains(err.Error(), "chmod 700") || strings.Contains(err.Error(), "remove") {
+		t.Errorf("Open() = %v, want that the folder is closed, and how to open it", err)
+	}
+}
