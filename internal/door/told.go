@@ -77,6 +77,29 @@ func (v View) Shown() iter.Seq2[int, *Entry] {
 	}
 }
 
+type partsKey struct{}
+
+// Parts counts the tools of [View.Own] that a list has beside what is [View.Shown]:
+// one of the catalog's with the same id stands in it instead.
+func (v View) Parts() int {
+	if v.snapshot == nil {
+		return 0
+	}
+	return v.Keep(partsKey{}, func() any {
+		known := map[capability.ID]bool{}
+		for _, e := range v.Shown() {
+			known[e.ID] = true
+		}
+		n := 0
+		for e := range v.Own() {
+			if !known[e.ID] {
+				n++
+			}
+		}
+		return n
+	}).(int)
+}
+
 // ToldLookup is [View.Lookup] among what somebody is told of.
 func (v View) ToldLookup(name string) (*Entry, error) {
 	if v.snapshot == nil || v.reveal != nil || v.noRules != "" {

@@ -95,6 +95,9 @@ func (s *server) me(r *wire.Request) (any, error) {
 		Version: s.cfg.Version, Tokenizer: s.cfg.Tokenizer,
 		Modes: list(s.cfg.Modes), Intents: list(s.cfg.Intents), Catalog: s.stats(who),
 	}
+	if s.cfg.View != nil {
+		me.Own = s.cfg.View(who).Parts()
+	}
 	if who.Operator {
 		me.Workspace = s.cfg.Workspace // where it lies on this machine is not for others
 	}

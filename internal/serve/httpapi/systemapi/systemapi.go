@@ -95,6 +95,7 @@ type Me struct {
 	Modes     []string   `json:"modes"`
 	Intents   []string   `json:"intents"`
 	Catalog   door.Stats `json:"catalog"`
+	Own       int        `json:"own"`             // tools of the program itself, which lists and the graph have beside the catalog's
 	Fault     string     `json:"fault,omitempty"` // why nothing may be called now
 }
 
