@@ -219,7 +219,7 @@ func (s *Site) chat() chatapi.Config {
 	a := s.app
 	return chatapi.Config{
 		Hub: s.hub, Sessions: a.Sessions, Engine: a.Engine, Folder: a.Places.Workspace, Modes: a.Modes,
-		Commands: a.CommandsOf, Inspect: a.record, Surface: string(policy.SurfaceChat),
+		Commands: a.CommandsOf, NoCommands: a.NoCommands, Inspect: a.record, Surface: string(policy.SurfaceChat),
 		Reply: func(ctx context.Context, who capability.Principal, id string, asked engine.Asked, said chatapi.Answer) error {
 			return a.Reply(ctx, who, id, asked, Answer{Yes: said.Yes, Scope: said.Scope, Text: said.Text, Answers: said.Answers})
 		},
@@ -350,17 +350,11 @@ func (s *Site) probes(waiting context.Context) []systemapi.Probe {
 		{Name: "store", Check: func(ctx context.Context) error {
 			db, err := a.store.get()
 			if err == nil {
-				_, _, err = db.Get(ctx, "ready")
+				err = db.Check(ctx)
 			}
 			return err
 		}},
-		{Name: "trail", Check: func(context.Context) error {
-			log, err := a.trail.get()
-			if err == nil {
-				err = log.Err()
-			}
-			return err
-		}},
+		{Name: "trail", Check: func(context.Context) error { return a.recordable() }},
 		{Name: "stopping", Check: func(context.Context) error {
 			if waiting.Err() != nil {
 				return errors.New("the server is about to stop")

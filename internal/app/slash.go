@@ -3,7 +3,9 @@ package app
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"iter"
+	"strings"
 	"sync"
 
 	"ken/capability"
@@ -11,7 +13,9 @@ import (
 	"ken/internal/govern/policy"
 	"ken/internal/know/catalog"
 	"ken/internal/serve/auth"
+	"ken/internal/talk/engine"
 	"ken/internal/talk/slash"
+	"ken/internal/untrusted"
 )
 
 // commands are what a person can call by "/name", made once for a snapshot.
@@ -70,6 +74,19 @@ func commandsIn(view door.View) *slash.Index {
 
 type commandsKey struct{}
 
+// NoCommands says why a principal can type no command at all, whatever its name:
+// there are no rules, so nothing is allowed. It is nil where there are some.
+func (a *App) NoCommands(who capability.Principal) error {
+	why := a.noRules(who)
+	if why == nil {
+		return nil
+	}
+	return &capability.Error{
+		Kind: capability.Denied, Op: "run the command", Rule: "no-rules",
+		Err: errors.New("there are no rules, so nothing is allowed: " + untrusted.Line(why.Error(), 500)), Fix: "ken doctor says where",
+	}
+}
+
 // indexOf gives the commands among entries.
 func indexOf(entries iter.Seq[*catalog.Entry]) *slash.Index {
 	var list []*capability.Capability
@@ -116,17 +133,20 @@ func all(list ...*catalog.Snapshot) iter.Seq[*catalog.Entry] {
 // Route makes the call that a line of a principal's stands for: "/command action
 // arguments".
 func (a *App) Route(ctx context.Context, who capability.Principal, line string) (capability.Call, error) {
-	return a.route(ctx, a.CommandsFor(who), line)
+	return a.route(ctx, who, a.CommandsFor(who), line)
 }
 
 // RouteOf is Route for whoever asks over HTTP.
 func (a *App) RouteOf(ctx context.Context, who auth.Identity, line string) (capability.Call, error) {
-	return a.route(ctx, a.CommandsOf(who), line)
+	return a.route(ctx, who.Principal, a.CommandsOf(who), line)
 }
 
-func (a *App) route(ctx context.Context, index *slash.Index, line string) (capability.Call, error) {
+func (a *App) route(ctx context.Context, who capability.Principal, index *slash.Index, line string) (capability.Call, error) {
 	route, err := index.Parse(line)
 	if err != nil {
+		if lawless := a.NoCommands(who); lawless != nil && !index.Is(line) {
+			err = lawless
+		}
 		return capability.Call{}, err
 	}
 	signature, err := index.Signature(route.Target, func() (json.RawMessage, error) {
@@ -137,4 +157,72 @@ func (a *App) route(ctx context.Context, index *slash.Index, line string) (capab
 		return capability.Call{}, err
 	}
 	return route.Call(signature)
+}
+
+// slashCommand reads a command. What looks like one and is none that they can
+// type is refused, and the model is not asked: it would make something of a line
+// that was meant to do something. Paths, and what has a blank before its slash,
+// are for the model.
+func (a *App) slashCommand(ctx context.Context, in engine.Input) (engine.Command, bool, error) {
+	index := a.CommandsFor(in.Principal)
+	if !index.LooksLike(in.Text) {
+		return engine.Command{}, false, nil
+	}
+	call, err := a.route(ctx, in.Principal, index, in.Text)
+	if err != nil {
+		if !index.Is(in.Text) {
+			err = orForModel(err)
+		}
+		return engine.Command{}, true, err
+	}
+	if say, is, err := a.promptOf(ctx, in, call); is {
+		return engine.Command{Say: say}, true, err
+	}
+	return engine.Command{Call: call}, true, nil
+}
+
+// promptOf gives the text that a command stands for, where it is one that a
+// person says to a model: what follows the command takes the place of
+// $ARGUMENTS, or stands below.
+func (a *App) promptOf(ctx context.Context, in engine.Input, call capability.Call) (string, bool, error) {
+	view := a.Door.ViewFor(door.Viewer{Principal: in.Principal, Mode: in.Mode, Origin: capability.ByPerson, Surface: policy.Surface(in.Surface)})
+	e, err := view.Lookup(string(call.Target))
+	if err != nil || e.Kind != capability.KindCommand || e.Run != nil {
+		return "", false, nil
+	}
+	d, err := a.Door.Describe(ctx, view, string(e.ID))
+	if err != nil {
+		return "", true, err
+	}
+	_, rest, _ := strings.Cut(strings.TrimSpace(in.Text), " ")
+	body := strings.TrimSpace(d.Detail.Body)
+	switch {
+	case body == "":
+		return "", false, nil
+	case strings.Contains(body, "$ARGUMENTS"):
+		return strings.ReplaceAll(body, "$ARGUMENTS", rest), true, nil
+	case rest != "":
+		return body + "\n\n" + rest, true, nil
+	}
+	return body, true, nil
+}
+
+// orForModel adds to why a line is no command how it is said to the model.
+func orForModel(err error) error {
+	e, ok := errors.AsType[*capability.Error](err)
+	if !ok {
+		return err
+	}
+	told := *e
+	if told.Fix != "" && !strings.HasSuffix(told.Fix, "?") {
+		told.Fix += ";"
+	}
+	told.Fix = strings.TrimSpace(told.Fix + " " + slash.ForModel)
+	return &told
+}
+
+// Completions gives what may stand at the cursor of a line that begins with a
+// slash.
+func (a *App) Completions(who capability.Principal, line string, cursor int) []slash.Completion {
+	return a.CommandsFor(who).Complete(line, cursor)
 }

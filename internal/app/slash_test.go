@@ -7,6 +7,10 @@ import (
 	"testing"
 
 	"ken/capability"
+	"ken/internal/serve/auth"
+	"ken/internal/talk/engine"
+	"ken/internal/talk/session"
+	"ken/llm/llmtest"
 )
 
 // TestPlainLines: every tool of the program and of the starter catalog that
@@ -110,4 +114,105 @@ func canonical(t *testing.T, raw json.RawMessage) []byte {
 		t.Fatal(err)
 	}
 	return out
+}
+
+// sayAs makes the first turn of a session and gives how it ended.
+func sayAs(t *testing.T, a *App, head session.Head, text string) engine.Done {
+	t.Helper()
+	sessions, err := a.Sessions()
+	if err != nil {
+		t.Fatal(err)
+	}
+	head.Folder = a.Places.Workspace
+	head, err = sessions.Begin(t.Context(), head)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := a.Engine()
+	if err != nil {
+		t.Fatal(err)
+	}
+	who := capability.Principal{ID: head.Principal, Tenant: head.Tenant}
+	var done engine.Done
+	for ev, err := range e.Turn(t.Context(), engine.Input{Principal: who, Session: head.ID, Text: text, Surface: "chat", Alone: true}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d, ok := ev.(engine.Done); ok {
+			done = d
+		}
+	}
+	return done
+}
+
+// TestCommandsThatAreNone: a line that looks like a command and is none that they
+// can type says so and why, and no model is asked; it is told how to ask one. A
+// command that is hidden from somebody is none. Where no rules stand that is why,
+// for whatever name.
+func TestCommandsThatAreNone(t *testing.T) {
+	const broken = `{"global": {"enabled": true, "mod": "full"}}`
+	for _, c := range []struct {
+		name, access string
+		other        bool
+		text         string
+		reason       engine.End
+		why          string // empty: the model is asked
+	}{
+		{"a command", "", true, "/list_files", engine.EndCommand, ""},
+		{"an unknown one", "", true, "/list_flies", engine.EndFailed, "no command has this name; did you mean /list-files or /list_files?"},
+		{"an unknown one of the owner's", "", false, "/frobnicate all", engine.EndFailed, "no command has this name; "},
+		{"one that is hidden", "", true, "/search_files TODO", engine.EndFailed, "no command has this name; "},
+		{"one that is hidden, of the owner's", "", false, "/search_files TODO", engine.EndCommand, "no-search"},
+		{"without rules", broken, true, "/list_files", engine.EndFailed, "there are no rules, so nothing is allowed: the configuration cannot be followed (no-rules); ken doctor says where; "},
+		{"an unknown one without rules", broken, true, "/frobnicate", engine.EndFailed, "there are no rules, so nothing is allowed: the configuration cannot be followed (no-rules)"},
+		{"without rules, of the owner's", broken, false, "/list_files", engine.EndCommand, "tool-access.json"},
+		{"a path", "", true, "/etc/passwd is what?", engine.EndAnswer, ""},
+		{"a path without rules", broken, true, "/etc/passwd is what?", engine.EndAnswer, ""},
+		{"a blank before it", broken, true, " /list_files", engine.EndAnswer, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir, getenv := home(t, nil)
+			write(t, filepath.Join(dir, ".ken", "ken.yaml"), "policy: {rules: [{id: no-search, effect: deny, capabilities: ['tool:search_files']}]}\n")
+			fake := &llmtest.Fake{Script: llmtest.Always(llmtest.Reply{Text: "Hello."})}
+			a := open(t, Config{Getenv: getenv, Dir: t.TempDir(), Model: fake})
+			if c.access != "" {
+				write(t, filepath.Join(dir, ".ken", "context", "tool-access.json"), c.access)
+			}
+			who := a.Principal
+			if c.other {
+				who = capability.Principal{ID: "ben"}
+			}
+			done := sayAs(t, a, session.Head{Tenant: who.Tenant, Principal: who.ID}, c.text)
+			if done.Reason != c.reason || !strings.Contains(done.Why, c.why) {
+				t.Errorf("%s ended as %s: %s; want %s with %q", c.text, done.Reason, done.Why, c.reason, c.why)
+			}
+			if asked := len(fake.Requests()) > 0; asked != (c.reason == engine.EndAnswer) {
+				t.Errorf("%s: the model is asked: %v", c.text, asked)
+			}
+			if c.reason == engine.EndFailed && !strings.HasSuffix(done.Why, "to say it to the model put a blank or a second slash before it") {
+				t.Errorf("%s does not say how to ask the model: %s", c.text, done.Why)
+			}
+			if c.other && (strings.Contains(done.Why, dir) || strings.Contains(done.Why, "search_files")) {
+				t.Errorf("%s tells what is not theirs to know: %s", c.text, done.Why)
+			}
+		})
+	}
+}
+
+// TestRouteWithoutRules: over HTTP too a line is refused for what is wrong, and
+// not as one that nobody knows.
+func TestRouteWithoutRules(t *testing.T) {
+	dir, getenv := home(t, nil)
+	a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
+	ben := auth.Identity{Principal: capability.Principal{ID: "ben"}}
+	if _, err := a.RouteOf(t.Context(), ben, "/list_files"); err != nil || a.NoCommands(ben.Principal) != nil {
+		t.Fatalf("RouteOf = %v, and there are no commands: %v", err, a.NoCommands(ben.Principal))
+	}
+	write(t, filepath.Join(dir, ".ken", "context", "tool-access.json"), `{"global": {"enabled": true, "mod": "full"}}`)
+	for _, decides := range []bool{true, false} {
+		ben.Decides = decides
+		if _, err := a.RouteOf(t.Context(), ben, "/list_files"); capability.KindOf(err) != capability.Denied || !strings.Contains(err.Error(), "(no-rules); ken doctor") {
+			t.Errorf("RouteOf(decides: %v) = %v, want that there are no rules", decides, err)
+		}
+	}
 }

@@ -21,7 +21,6 @@ import (
 	"ken/internal/talk/model"
 	"ken/internal/talk/prompt"
 	"ken/internal/talk/session"
-	"ken/internal/talk/slash"
 	"ken/internal/tokenizer"
 	"ken/internal/untrusted"
 	"ken/llm"
@@ -133,52 +132,6 @@ func condenseAt(said config.Config) float64 {
 	return float64(percent) / 100
 }
 
-// slashCommand reads a command. What only looks like one is meant for the model.
-func (a *App) slashCommand(ctx context.Context, in engine.Input) (engine.Command, bool, error) {
-	index := a.CommandsFor(in.Principal)
-	if !index.Is(in.Text) {
-		if unknown(in.Text) && a.ModelName() == "" {
-			_, err := index.Parse(in.Text) // it says what there is
-			return engine.Command{}, true, err
-		}
-		return engine.Command{}, false, nil
-	}
-	call, err := a.Route(ctx, in.Principal, in.Text)
-	if err != nil {
-		return engine.Command{}, true, err
-	}
-	if say, is, err := a.promptOf(ctx, in, call); is {
-		return engine.Command{Say: say}, true, err
-	}
-	return engine.Command{Call: call}, true, nil
-}
-
-// promptOf gives the text that a command stands for, where it is one that a
-// person says to a model: what follows the command takes the place of
-// $ARGUMENTS, or stands below.
-func (a *App) promptOf(ctx context.Context, in engine.Input, call capability.Call) (string, bool, error) {
-	view := a.Door.ViewFor(door.Viewer{Principal: in.Principal, Mode: in.Mode, Origin: capability.ByPerson, Surface: policy.Surface(in.Surface)})
-	e, err := view.Lookup(string(call.Target))
-	if err != nil || e.Kind != capability.KindCommand || e.Run != nil {
-		return "", false, nil
-	}
-	d, err := a.Door.Describe(ctx, view, string(e.ID))
-	if err != nil {
-		return "", true, err
-	}
-	_, rest, _ := strings.Cut(strings.TrimSpace(in.Text), " ")
-	body := strings.TrimSpace(d.Detail.Body)
-	switch {
-	case body == "":
-		return "", false, nil
-	case strings.Contains(body, "$ARGUMENTS"):
-		return strings.ReplaceAll(body, "$ARGUMENTS", rest), true, nil
-	case rest != "":
-		return body + "\n\n" + rest, true, nil
-	}
-	return body, true, nil
-}
-
 // environment says where a model is. It changes once a day, and with the mode.
 func (a *App) environment(in engine.Input) string {
 	text := fmt.Sprintf("[Today is %s. The workspace is %s.", time.Now().Format("Monday, 2 January 2006"), untrusted.Line(a.Places.Workspace, 200))
@@ -186,18 +139,6 @@ func (a *App) environment(in engine.Input) string {
 		text += " The mode is " + untrusted.Line(in.Mode, 40) + "."
 	}
 	return text + "]"
-}
-
-// unknown reports whether a text is a command by its looks: a slash and a word.
-func unknown(text string) bool {
-	word, _, _ := strings.Cut(strings.TrimPrefix(text, "/"), " ")
-	return strings.HasPrefix(text, "/") && word != "" && !strings.ContainsAny(word, "/.\n")
-}
-
-// Completions gives what may stand at the cursor of a line that begins with a
-// slash.
-func (a *App) Completions(who capability.Principal, line string, cursor int) []slash.Completion {
-	return a.CommandsFor(who).Complete(line, cursor)
 }
 
 // layers gives the system prompt of a session that begins.
@@ -278,13 +219,15 @@ func workText(list []config.Work) string {
 }
 
 // previous shows how the conversation before ended: the last message of the
-// person and the answer to it.
+// person and the answer to it. What agents began and what people began are apart.
 func (a *App) previous(ctx context.Context, in engine.LayerInput) prompt.Layer {
 	sessions, err := a.Sessions()
 	if err != nil {
 		return prompt.Layer{}
 	}
-	list, err := sessions.List(ctx, in.Principal, 5)
+	list, err := sessions.ListOnly(ctx, in.Principal, 5, func(h session.Head) bool {
+		return (h.BegunBy == "") == (in.Head.BegunBy == "")
+	})
 	if err != nil {
 		return prompt.Layer{}
 	}

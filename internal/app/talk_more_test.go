@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"ken/capability"
+	"ken/internal/talk/session"
 	"ken/llm"
 	"ken/llm/llmtest"
 )
@@ -137,5 +138,29 @@ func TestS342TurnAndCallAreOneTrace(t *testing.T) {
 	turn, call := by["turn"], by["call tool:list_files"]
 	if turn.SpanID == "" || turn.ParentSpanID != "" || call.ParentSpanID != turn.SpanID || call.TraceID != turn.TraceID {
 		t.Errorf("spans = %+v, want the call below the turn", by)
+	}
+}
+
+// TestMemoryKeepsAgentsApart: with chat.memory the conversation before is shown,
+// and what a person said is not shown in what an agent began, nor the other way
+// round, though it was said later.
+func TestMemoryKeepsAgentsApart(t *testing.T) {
+	dir, getenv := home(t, nil)
+	write(t, filepath.Join(dir, ".ken", "ken.yaml"), "chat: {memory: true}\n")
+	fake := &llmtest.Fake{Script: llmtest.Always(llmtest.Reply{Text: "Hello."})}
+	a := open(t, Config{Getenv: getenv, Dir: t.TempDir(), Model: fake})
+	for i, c := range []struct{ by, text, shown string }{
+		{"", "my cat is called Mia", ""},
+		{"tidy", "tidy the notes", ""},
+		{"", "hello", "my cat is called Mia"},
+		{"other", "hello again", "tidy the notes"},
+	} {
+		sayAs(t, a, session.Head{Tenant: a.Principal.Tenant, Principal: a.Principal.ID, BegunBy: c.by}, c.text)
+		system := fake.Requests()[i].Request.System
+		for _, text := range []string{"my cat is called Mia", "tidy the notes"} {
+			if got := strings.Contains(system, text); got != (text == c.shown) {
+				t.Errorf("in what %q began, %q of before is shown: %v", c.by, text, got)
+			}
+		}
 	}
 }

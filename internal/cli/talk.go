@@ -89,18 +89,20 @@ func (t *talk) begin(ctx context.Context) error {
 	return nil
 }
 
-// resume goes on with a session by its id, or with the last one of this folder.
+// resume goes on with a session by its id, or with the last one of this folder
+// that a person began.
 func (t *talk) resume(ctx context.Context, id string) error {
 	if id == "last" {
-		list, err := t.sessions.List(ctx, t.app.Principal, 100)
+		list, err := t.sessions.ListOnly(ctx, t.app.Principal, 1, func(h session.Head) bool {
+			return h.Turns > 0 && h.Folder == t.app.Places.Workspace && h.BegunBy == ""
+		})
 		if err != nil {
 			return err
 		}
-		i := slices.IndexFunc(list, func(h session.Head) bool { return h.Turns > 0 && h.Folder == t.app.Places.Workspace })
-		if i < 0 {
+		if len(list) == 0 {
 			return &capability.Error{Kind: capability.NotFound, Op: "resume", Target: "the last session", Err: errors.New("there is none of this folder"), Fix: "see ken chat --list"}
 		}
-		id = list[i].ID
+		id = list[0].ID
 	}
 	head, err := t.sessions.Head(ctx, t.app.Principal, id)
 	if err != nil {

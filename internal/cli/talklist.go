@@ -61,6 +61,9 @@ func (s listedSession) about() string {
 	if s.state != "" {
 		line += "  (" + s.state + ")"
 	}
+	if s.BegunBy != "" {
+		line += "  begun by the agent " + foreign(s.BegunBy)
+	}
 	if s.folder != "" {
 		line += "  in " + foreign(s.folder)
 	}

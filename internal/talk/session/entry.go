@@ -77,6 +77,7 @@ type Head struct {
 	Folder    string    `json:"folder,omitempty"` // where it was begun
 	Agent     string    `json:"agent,omitempty"`
 	Mode      string    `json:"mode,omitempty"`
+	BegunBy   string    `json:"begunBy,omitempty"` // the agent that began it, by the name it goes by; empty: a person did
 	Created   time.Time `json:"created"`
 	Updated   time.Time `json:"updated"`
 	Last      int       `json:"last"` // the newest entry

@@ -439,3 +439,51 @@ func TestDelete(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestBegunBy: who began a session stays in its head, whatever is written to it.
+// A head without it, as older versions wrote them, is that of a person's.
+func TestBegunBy(t *testing.T) {
+	s, db := fresh(t, session.Config{})
+	old := begin(t, s, ann)
+	for item, err := range db.Scan(ctx, "session/", store.Range{}) {
+		if err != nil || strings.Contains(string(item.Value), "begunBy") {
+			t.Errorf("a person's session is stored as %s, %v", item.Value, err)
+		}
+	}
+	h, err := s.Begin(ctx, session.Head{Tenant: ann.Tenant, Principal: ann.ID, BegunBy: "tidy"})
+	if err != nil || h.BegunBy != "tidy" {
+		t.Fatalf("Begin = %+v, %v", h, err)
+	}
+	for id, want := range map[string]string{old.ID: "", h.ID: "tidy"} {
+		turn := lock(t, s, ann, id)
+		turn.SetHead(func(h *session.Head) { h.BegunBy, h.Title = "other", "another title" })
+		add(t, turn, said("hello"))
+		release(t, turn)
+		got, err := session.New(db, session.Config{}).Head(ctx, ann, id)
+		if err != nil || got.BegunBy != want || got.Title != "another title" {
+			t.Errorf("after a turn the head is %+v, %v, want begun by %q", got, err, want)
+		}
+	}
+}
+
+// TestListOnly: the limit counts those that are wanted, and the order is that of
+// List.
+func TestListOnly(t *testing.T) {
+	now := time.Unix(1_000_000, 0)
+	s, _ := fresh(t, session.Config{Now: func() time.Time { now = now.Add(time.Second); return now }})
+	for _, by := range []string{"a", "", "b", "", "c"} {
+		if _, err := s.Begin(ctx, session.Head{Tenant: ann.Tenant, Principal: ann.ID, BegunBy: by}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for limit, want := range map[int]string{0: "cba", 1: "c", 2: "cb", 3: "cba", 9: "cba"} {
+		list, err := s.ListOnly(ctx, ann, limit, func(h session.Head) bool { return h.BegunBy != "" })
+		got := ""
+		for _, h := range list {
+			got += h.BegunBy
+		}
+		if err != nil || got != want {
+			t.Errorf("ListOnly(%d) = %q, %v, want %q", limit, got, err, want)
+		}
+	}
+}

@@ -105,7 +105,7 @@ func (s *Store) Begin(ctx context.Context, h Head) (Head, error) {
 	}
 	h = Head{
 		ID: h.ID, Tenant: h.Tenant, Principal: h.Principal, Title: h.Title, Folder: h.Folder,
-		Agent: h.Agent, Mode: h.Mode, Created: now, Updated: now, Open: h.Open,
+		Agent: h.Agent, Mode: h.Mode, BegunBy: h.BegunBy, Created: now, Updated: now, Open: h.Open,
 	}
 	r := record{V: formatVersion, Head: h, Place: placeAt(now)}
 	data, err := encodeHead(r)
@@ -184,6 +184,12 @@ func (s *Store) over(t time.Time) bool {
 // last first; at most limit, and all for 0. What cannot be read is in the error
 // and hides only itself.
 func (s *Store) List(ctx context.Context, who capability.Principal, limit int) ([]Head, error) {
+	return s.ListOnly(ctx, who, limit, func(Head) bool { return true })
+}
+
+// ListOnly is List without the sessions that are not wanted: limit counts those
+// that are.
+func (s *Store) ListOnly(ctx context.Context, who capability.Principal, limit int, wanted func(Head) bool) ([]Head, error) {
 	if who.ID == "" {
 		return nil, nil
 	}
@@ -198,8 +204,9 @@ func (s *Store) List(ctx context.Context, who capability.Principal, limit int) (
 		}
 		r, _, err := s.head(ctx, "list", who, item.Key[strings.LastIndexByte(item.Key, '/')+1:])
 		switch {
-		case err == nil:
+		case err == nil && wanted(r.Head):
 			heads = append(heads, r.Head)
+		case err == nil:
 		case ctx.Err() != nil:
 			return heads, ctx.Err()
 		case !errors.Is(err, ErrNone): // its time came just now

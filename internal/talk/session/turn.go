@@ -66,8 +66,8 @@ func (t *Turn) Entries() []Entry {
 }
 
 // SetHead changes the head. The change is written with the next Append, or by
-// Release. Whose the session is, when it was made and what Append counts
-// (Last, Turns, Usage, Cost, Updated) stay as they are.
+// Release. Whose the session is, who began it, when it was made and what Append
+// counts (Last, Turns, Usage, Cost, Updated) stay as they are.
 func (t *Turn) SetHead(change func(*Head)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -1,9 +1,20 @@
 package chatapi
 
 import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
+	"ken/capability"
+	"ken/internal/serve/auth"
+	"ken/internal/serve/httpapi/wire"
+	"ken/internal/serve/problem"
 	"ken/internal/talk/slash"
 	"ken/llm"
 	"ken/llm/llmtest"
@@ -16,7 +27,7 @@ const agent = ada + "'s agent"
 // answers nothing and takes no session away.
 func TestAgent(t *testing.T) {
 	r := open(t)
-	id := r.begin()
+	id := r.beginAs(agent, `{}`).ID
 	refused := func(method, path, body, says string) {
 		t.Helper()
 		a := r.ask(agent, method, path, body)
@@ -68,6 +79,165 @@ func TestAgent(t *testing.T) {
 	do[map[string]any](r, "POST", at(id, "/answers/"+s.Asked[0].ID), `{"yes":true}`)
 	if a := r.ask(agent, "POST", at(id, "/turns?wait=true"), `{"continue":true}`); a.status != 200 || !strings.Contains(string(a.body), `"Saved."`) {
 		t.Errorf("going on = %d %s, want the answer", a.status, a.body)
+	}
+}
+
+// beginAs begins a session of somebody's.
+func (r *rig) beginAs(who, body string) SessionHead {
+	r.t.Helper()
+	a := r.ask(who, "POST", "/api/v1/sessions", body)
+	var head SessionHead
+	if err := json.Unmarshal(a.body, &head); err != nil || a.status != 201 {
+		r.t.Fatalf("%s begins a session: %d %s", who, a.status, a.body)
+	}
+	return head
+}
+
+// TestAgentsSessions: whoever begins a session is in its head. An agent has those
+// that agents began, and no operation at all opens a person's to it; a person has
+// both. Sessions of which it is not known who began them are a person's.
+func TestAgentsSessions(t *testing.T) {
+	r := open(t)
+	r.script(llmtest.Reply{Text: "The key is under the mat."})
+	own := r.begin()
+	do[map[string]any](r, "POST", at(own, "/turns?wait=true"), `{"text":"where is the key?"}`)
+	ids := map[string]string{}
+	for name, given := range map[string]string{"Go-http-client": `{}`, "tidy": `{"agent":"tidy"}`} {
+		head := r.beginAs(agent, given)
+		if ids[name] = head.ID; head.BegunBy != name {
+			t.Errorf("an agent begins with %s: begun by %q, want %q", given, head.BegunBy, name)
+		}
+	}
+	if head := r.beginAs(ada, `{"agent":"tidy"}`); head.BegunBy != "" {
+		t.Errorf("a person begins a session: begun by %q", head.BegunBy)
+	}
+
+	seen := func(who, query string) string {
+		t.Helper()
+		a := r.ask(who, "GET", "/api/v1/sessions"+query, "")
+		var list SessionList
+		if err := json.Unmarshal(a.body, &list); err != nil || a.status != 200 {
+			t.Fatalf("the list for %s = %d %s", who, a.status, a.body)
+		}
+		var out []string
+		for _, s := range list.Sessions {
+			out = append(out, cmp.Or(s.BegunBy, "-"))
+		}
+		slices.Sort(out)
+		return fmt.Sprint(out, list.Cut)
+	}
+	for _, c := range []struct{ who, query, want string }{
+		{ada, "", "[- - Go-http-client tidy] false"},
+		{agent, "", "[Go-http-client tidy] false"},
+		{agent, "?limit=2", "[Go-http-client tidy] false"},
+		{"acme/bob's agent", "", "[] false"},
+	} {
+		if got := seen(c.who, c.query); got != c.want {
+			t.Errorf("the sessions of %s%s are %s, want %s", c.who, c.query, got, c.want)
+		}
+	}
+
+	for _, route := range Routes(Config{Hub: r.hub}) {
+		if !strings.Contains(route.Path, "{id}") {
+			continue
+		}
+		path := strings.NewReplacer("{id}", own, "{turn}", "1", "{asked}", "1").Replace(route.Path)
+		body := ""
+		if route.Body != nil {
+			body = `{}`
+		}
+		if route.Name == "say" {
+			body = `{"text":"and the money?"}`
+		}
+		want, says := "person-began", "begin one with POST /api/v1/sessions"
+		if route.Decision != "" {
+			want, says = "person-decides", route.Decision
+		}
+		res := r.request(agent, route.Method, path, body)
+		if res.StatusCode != 403 { // its body may have no end
+			t.Errorf("%s of a person's session by an agent = %d, want 403 %s", route.Name, res.StatusCode, want)
+			res.Body.Close()
+			continue
+		}
+		told, err := io.ReadAll(res.Body)
+		res.Body.Close()
+		if a := (answer{403, told}); err != nil || a.code() != want || !strings.Contains(string(told), says) {
+			t.Errorf("%s of a person's session by an agent = %s, %v, want %s with %q", route.Name, told, err, want, says)
+		}
+	}
+	if head, err := r.sessions.Head(t.Context(), capability.Principal{Tenant: "acme", ID: "ada"}, own); err != nil || head.Turns != 1 {
+		t.Errorf("the person's session = %+v, %v, want it as it was", head, err)
+	}
+
+	// A person goes on in what an agent began, and so does the agent afterwards.
+	for _, who := range []string{agent, ada, agent} {
+		r.script(llmtest.Reply{Text: "Yes."})
+		if a := r.ask(who, "POST", at(ids["tidy"], "/turns?wait=true"), `{"text":"hello"}`); a.status != 200 || !strings.Contains(string(a.body), `"Yes."`) {
+			t.Errorf("%s in an agent's session = %d %s, want the answer", who, a.status, a.body)
+		}
+	}
+	if a := r.ask(agent, "GET", at(ids["tidy"], ""), ""); a.status != 200 || !strings.Contains(string(a.body), `"begunBy":"tidy"`) {
+		t.Errorf("an agent reads its session = %d %s", a.status, a.body)
+	}
+	do[map[string]any](r, "POST", at(ids["tidy"], "/rewind"), `{"turn":3}`)
+	if a := r.ask(ada, "DELETE", at(ids["tidy"], ""), ""); a.status != 204 {
+		t.Errorf("a person deletes an agent's session = %d %s", a.status, a.body)
+	}
+}
+
+// TestBeginner: an agent's name is the one it gives, or the site's or the
+// program's that asks, on one line; a person has none.
+func TestBeginner(t *testing.T) {
+	for _, c := range []struct {
+		decides               bool
+		given, origin, client string
+		want                  string
+	}{
+		{false, "tidy", "https://tools.example", "curl/8.5.0", "tidy"},
+		{false, "", "https://tools.example", "Mozilla/5.0 (X11)", "https://tools.example"},
+		{false, "", "", "curl/8.5.0", "curl"},
+		{false, "", "", "my agent", "my agent"},
+		{false, "", "", "", "agent"},
+		{false, "", "", " / ", "agent"},
+		{false, "", "", "a\u202eb", "a⟨U+202E⟩b"},
+		{true, "tidy", "https://tools.example", "curl/8.5.0", ""},
+	} {
+		r := &wire.Request{Request: httptest.NewRequest("POST", "/api/v1/sessions", nil), Who: auth.Identity{Decides: c.decides}}
+		r.Header.Set("User-Agent", c.client)
+		if c.origin != "" {
+			r.Header.Set("Origin", c.origin)
+		}
+		if got := beginner(r, c.given); got != c.want {
+			t.Errorf("beginner(%+v) = %q, want %q", c, got, c.want)
+		}
+	}
+}
+
+// TestNoCommands: who can type no command at all is told why, and not that a
+// command is unknown; the words of the terminal are what they were.
+func TestNoCommands(t *testing.T) {
+	lawless := &capability.Error{Kind: capability.Denied, Op: "run the command", Rule: "no-rules", Err: errors.New("there are no rules"), Fix: "mend them"}
+	for _, c := range []struct {
+		typed, code string
+		none        error
+	}{
+		{"/greet", "denied", lawless},
+		{"/rewind", "not-here", lawless},
+		{"/greet", "unknown-command", nil},
+		{"/etc/passwd", "", lawless},
+		{"hello", "", lawless},
+		{" /greet", "", lawless},
+	} {
+		a := &api{Config{NoCommands: func(capability.Principal) error { return c.none }}}
+		_, err := a.text(auth.Identity{Decides: true}, c.typed)
+		code := ""
+		if err != nil {
+			p, _ := problem.Of(err)
+			code = p.Code
+		}
+		if code != c.code {
+			t.Errorf("text(%q) where %v = %v, want the code %q", c.typed, c.none, err, c.code)
+		}
 	}
 }
 

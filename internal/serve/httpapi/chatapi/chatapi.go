@@ -2,7 +2,8 @@
 // and the events of those, what turns ask, and what a turn was shown.
 //
 // Everything is done for whoever asks. What belongs to another principal or
-// tenant is not there.
+// tenant is not there. Of the sessions of its principal an agent has those that
+// agents began; what a person began is closed to it.
 package chatapi
 
 import (
@@ -41,6 +42,10 @@ type Config struct {
 
 	// Commands are what somebody can type, as far as they see it. Nil: nothing.
 	Commands func(who auth.Identity) *slash.Index
+
+	// NoCommands says why a principal can type no command at all now, whatever
+	// its name; nil where they can. Nil: they always can.
+	NoCommands func(who capability.Principal) error
 
 	Folder string          // where sessions are begun
 	Modes  func() []string // that there are; nil: none
@@ -144,7 +149,10 @@ func (a *api) head(r *wire.Request) (*session.Store, session.Head, error) {
 		return nil, session.Head{}, err
 	}
 	head, err := sessions.Head(r.Context(), r.Who.Principal, r.PathValue("id"))
-	return sessions, head, missing(err, r)
+	if err != nil {
+		return nil, session.Head{}, missing(err, r)
+	}
+	return sessions, head, closed(r.Who, head)
 }
 
 // missing says the same of a session that is not there as of somebody else's.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"ken/capability"
 	"ken/internal/talk/session"
 	"ken/llm"
 )
@@ -22,9 +23,9 @@ const (
 	noteIntent  = "intent"
 	noteCommand = "command"
 	noteRefused = "refused"
-	toolInvoke  = "invoke_capability"
-	toolFinish  = "finish"
-	toolIntent  = "select_active_intent"
+	toolInvoke  = capability.ToolInvoke
+	toolFinish  = capability.ToolFinish
+	toolIntent  = capability.ToolIntent
 )
 
 // A folder makes turns of entries, the way a person reads them.

@@ -34,7 +34,7 @@ func (a *api) list(r *wire.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	heads, err := sessions.List(r.Context(), r.Who.Principal, limit+1)
+	heads, err := sessions.ListOnly(r.Context(), r.Who.Principal, limit+1, func(h session.Head) bool { return opens(r.Who, h) })
 	if err != nil && (len(heads) == 0 || r.Context().Err() != nil) {
 		return nil, err
 	}
@@ -73,7 +73,7 @@ func (a *api) shown(who auth.Identity, h session.Head) SessionHead {
 		h.Folder = "" // of the server's disk
 	}
 	return SessionHead{
-		ID: h.ID, Title: title, Folder: h.Folder, Agent: h.Agent, Mode: h.Mode, Created: h.Created, Updated: h.Updated,
+		ID: h.ID, Title: title, Folder: h.Folder, Agent: h.Agent, Mode: h.Mode, BegunBy: h.BegunBy, Created: h.Created, Updated: h.Updated,
 		Turns: h.Turns, Usage: h.Usage, Cost: h.Cost, Open: h.Open, Running: a.cfg.Hub.Running(who.Principal, h.ID),
 	}
 }
@@ -99,7 +99,9 @@ func (a *api) begin(r *wire.Request) (any, error) {
 		return nil, err
 	}
 	who := r.Who.Principal
-	head, err := sessions.Begin(r.Context(), session.Head{Tenant: who.Tenant, Principal: who.ID, Folder: a.cfg.Folder, Agent: in.Agent, Mode: in.Mode})
+	head, err := sessions.Begin(r.Context(), session.Head{
+		Tenant: who.Tenant, Principal: who.ID, Folder: a.cfg.Folder, Agent: in.Agent, Mode: in.Mode, BegunBy: beginner(r, in.Agent),
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -139,6 +141,9 @@ func (a *api) read(r *wire.Request) (session.Head, []session.Entry, stream.Mark,
 		head, entries, err := sessions.Read(r.Context(), who, id)
 		if err != nil {
 			return head, nil, mark, missing(err, r)
+		}
+		if err := closed(r.Who, head); err != nil {
+			return head, nil, mark, err
 		}
 		if a.cfg.Hub.Mark(who, id).Gen != mark.Gen {
 			continue // a turn began or ended meanwhile
@@ -217,6 +222,9 @@ func (a *api) inspect(r *wire.Request) (any, error) {
 	head, entries, err := sessions.Read(r.Context(), who, id)
 	if err != nil {
 		return nil, missing(err, r)
+	}
+	if err := closed(r.Who, head); err != nil {
+		return nil, err
 	}
 	if record, ok := a.cfg.Hub.Record(who, id, turn); ok {
 		return Inspection{Turn: turn, Events: record}, nil

@@ -87,7 +87,7 @@ func ended(w http.ResponseWriter, r *wire.Request, t *stream.Turn) error {
 
 // input is what somebody says, as the engine takes it, and as people see it.
 func (a *api) input(who auth.Identity, in *Said) (engine.Input, string, error) {
-	text, err := words(a.commands(who), in.Text, who.Decides)
+	text, err := a.text(who, in.Text)
 	if err != nil {
 		return engine.Input{}, "", err
 	}

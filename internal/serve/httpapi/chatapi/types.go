@@ -24,6 +24,7 @@ type SessionHead struct {
 	Folder  string    `json:"folder,omitempty"` // for whoever runs Ken
 	Agent   string    `json:"agent,omitempty"`
 	Mode    string    `json:"mode,omitempty"`
+	BegunBy string    `json:"begunBy,omitempty"` // the agent that began it, as it calls itself; missing: a person did
 	Created time.Time `json:"created"`
 	Updated time.Time `json:"updated"`
 	Turns   int       `json:"turns"`

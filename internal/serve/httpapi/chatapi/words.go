@@ -1,6 +1,8 @@
 package chatapi
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -85,6 +87,15 @@ func notTyped(why string) error {
 	return wire.ForPerson(why, "make the call with POST /api/v1/invoke, its line and an intent; "+slash.ForModel)
 }
 
+// text gives what somebody says as the engine takes it: see [words].
+func (a *api) text(who auth.Identity, typed string) (string, error) {
+	text, err := words(a.commands(who), typed, who.Decides)
+	if p, ok := errors.AsType[*wire.Problem](err); ok && p.Code == unknownCommand && a.cfg.NoCommands != nil {
+		err = cmp.Or(a.cfg.NoCommands(who.Principal), err)
+	}
+	return text, err
+}
+
 // commands gives what somebody can type.
 func (a *api) commands(who auth.Identity) *slash.Index {
 	if a.cfg.Commands != nil {
@@ -95,6 +106,8 @@ func (a *api) commands(who auth.Identity) *slash.Index {
 	return slash.New(nil)
 }
 
+const unknownCommand = "unknown-command"
+
 // unknown says what may have been meant by a line that is no command.
 func unknown(index *slash.Index, line string) error {
 	fix := "GET /api/v1/complete lists what there is;"
@@ -102,7 +115,7 @@ func unknown(index *slash.Index, line string) error {
 		fix = "did you mean " + strings.Join(near[:min(len(near), 3)], " or ") + "?"
 	}
 	return &wire.Problem{
-		Status: http.StatusBadRequest, Code: "unknown-command",
+		Status: http.StatusBadRequest, Code: unknownCommand,
 		Detail: fmt.Sprintf("no command has the name %s; %s %s", untrusted.Line(strings.Fields(line)[0], 60), fix, slash.ForModel),
 	}
 }
