@@ -226,6 +226,7 @@ func (a *App) build(cfg Config) error {
 	programs := executor.NewPrograms(a.programPath(), a.Places.Workspace, filepath.Join(a.Places.Home, "extensions"))
 	machine.HasBin = func(name string) bool { return onPath(name) || programs.Has(name) }
 	machine.HasSecret = func(name string) bool { return cfg.Getenv(name) != "" || a.secrets.Has(name) }
+	machine.Runs = a.runs()
 	own, err := ownTools(context.Background())
 	if err != nil {
 		return err
@@ -252,6 +253,9 @@ func (a *App) build(cfg Config) error {
 func (a *App) mentions() []catalog.Mention {
 	var out []catalog.Mention
 	add := func(key string, ids ...string) {
+		if len(ids) == 0 {
+			return
+		}
 		_, origin, _ := a.Settings.Explain(key) // the key is one of ours
 		for _, id := range ids {
 			out = append(out, catalog.Mention{ID: capability.ID(id), By: key, Origin: origin})
@@ -296,6 +300,10 @@ func (a *App) Remove(id capability.ID) bool {
 	a.reload()
 	return had
 }
+
+// CatalogErrors counts what is wrong with the catalog and costs something,
+// whoever may see of what. Nothing is judged for it, so every command can ask.
+func (a *App) CatalogErrors() int { return a.catalog.Snapshot().Stats().Errors }
 
 // Reload reads every source again.
 func (a *App) Reload(ctx context.Context) error { return a.catalog.Load(ctx) }

@@ -21,64 +21,30 @@ import (
 	"ken/internal/run/sandbox/egress"
 	"ken/internal/serve/auth"
 	"ken/llm"
+	"ken/plugin"
 )
+
+// runs gives the question whether there is something that runs what names a
+// runner. It is asked of every capability before there is a first call, so that
+// it makes no executor.
+func (a *App) runs() func(name string) bool {
+	names := map[string]bool{"analyze.*": true, "exec.*": true, "files.*": true, "function.*": true, "mcp.*": true, "result.*": true, "shell": true}
+	for _, p := range a.plugins {
+		if e, ok := p.(plugin.Executor); ok {
+			for name := range e.Executors() {
+				names[name] = true
+			}
+		}
+	}
+	return func(name string) bool { _, ok := runner.Matching(names, name); return ok }
+}
 
 // executors are made once, for all calls.
 func (a *App) executors(kept *result.Store) (runner.Executors, error) {
 	a.Hold(auth.Known(a.Places.State)) // of a server that runs beside, or did
-	roots := a.Settings.Policy
-	onFiles, err := files.New(files.Config{
-		Workspace: a.Places.Workspace, Read: roots.ReadRoots, Write: roots.WriteRoots,
-		Own: a.closedToTools(), OwnReadable: a.openToTools(),
-	})
+	own, err := a.ownExecutors(kept)
 	if err != nil {
 		return nil, err
-	}
-	a.closeLater(onFiles.Close)
-	if err := os.MkdirAll(a.shellHome(), 0o700); err != nil {
-		return nil, err
-	}
-	commands, err := shell.New(shell.Config{
-		Workspace: a.Places.Workspace, Protect: protectedNames(), Guard: a.guardWorkspace,
-		Settings: a.shellSettings, Home: a.shellHome(), Env: a.Settings.Shell.Env, Getenv: a.variable,
-		Network: a.shellNetwork, Limits: a.sandboxLimits(), Require: sandbox.Requirement(a.Settings.Sandbox.Require),
-	})
-	if err != nil {
-		return nil, err
-	}
-	a.closeLater(commands.Close)
-	programs, err := process.New(process.Config{
-		Extensions: filepath.Join(a.Places.Home, "extensions"), Lookup: a.lookup, Grant: a.grant, Workspace: a.Places.Workspace,
-		Path: a.programPath(), Avoid: []string{a.Places.Workspace}, Getenv: a.variable,
-		Limits: a.sandboxLimits(), Require: sandbox.Requirement(a.Settings.Sandbox.Require),
-	})
-	if err != nil {
-		return nil, err
-	}
-	a.closeLater(programs.Close)
-	if t := a.Rules().Tool("shell"); t.Enabled && t.Mode == policy.AccessFull {
-		a.log.Warn("the tool shell is in the mode full: a model may have any command run in the sandbox", "key", "tools.shell.mode")
-	}
-	analysis, err := analyze.New(analyze.Config{
-		Results: kept, Lookup: a.lookup, Key: a.fenceKey(),
-		Model: func(context.Context) (llm.Model, error) {
-			v, err := a.answering(a.now())
-			if err != nil {
-				return nil, err
-			}
-			return a.wrapped(v.Model), nil
-		},
-	})
-	if err != nil {
-		return nil, err
-	}
-	own := map[string]executor.Executor{
-		"analyze.*":  analysis,
-		"exec.*":     programs,
-		"shell":      commands,
-		"files.*":    onFiles,
-		"function.*": a.functions,
-		"result.*":   results.New(kept),
 	}
 	if a.gateway != nil {
 		own["mcp.*"] = a.gateway
@@ -101,6 +67,93 @@ func (a *App) executors(kept *result.Store) (runner.Executors, error) {
 	return out, nil
 }
 
+// ownExecutors makes the executors that every App has, by the runners that each
+// is for.
+func (a *App) ownExecutors(kept *result.Store) (map[string]executor.Executor, error) {
+	onFiles, err := a.newFiles()
+	if err != nil {
+		return nil, err
+	}
+	commands, err := a.newShell()
+	if err != nil {
+		return nil, err
+	}
+	programs, err := a.newPrograms()
+	if err != nil {
+		return nil, err
+	}
+	analysis, err := a.newAnalysis(kept)
+	if err != nil {
+		return nil, err
+	}
+	return map[string]executor.Executor{
+		"analyze.*":  analysis,
+		"exec.*":     programs,
+		"shell":      commands,
+		"files.*":    onFiles,
+		"function.*": a.functions,
+		"result.*":   results.New(kept),
+	}, nil
+}
+
+func (a *App) newFiles() (*files.Executor, error) {
+	roots := a.Settings.Policy
+	x, err := files.New(files.Config{
+		Workspace: a.Places.Workspace, Read: roots.ReadRoots, Write: roots.WriteRoots,
+		Own: a.closedToTools(), OwnReadable: a.openToTools(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	a.closeLater(x.Close)
+	return x, nil
+}
+
+func (a *App) newShell() (*shell.Executor, error) {
+	if err := os.MkdirAll(a.shellHome(), 0o700); err != nil {
+		return nil, err
+	}
+	x, err := shell.New(shell.Config{
+		Workspace: a.Places.Workspace, Protect: protectedNames(), Guard: a.guardWorkspace,
+		Settings: a.shellSettings, Home: a.shellHome(), Env: a.Settings.Shell.Env, Getenv: a.variable,
+		Network: a.shellNetwork, Limits: a.sandboxLimits(), Require: sandbox.Requirement(a.Settings.Sandbox.Require),
+	})
+	if err != nil {
+		return nil, err
+	}
+	a.closeLater(x.Close)
+	if t := a.Rules().Tool("shell"); t.Enabled && t.Mode == policy.AccessFull {
+		a.log.Warn("the tool shell is in the mode full: a model may have any command run in the sandbox", "key", "tools.shell.mode")
+	}
+	return x, nil
+}
+
+func (a *App) newPrograms() (*process.Executor, error) {
+	x, err := process.New(process.Config{
+		Extensions: filepath.Join(a.Places.Home, "extensions"), Lookup: a.lookup, Grant: a.grant, Workspace: a.Places.Workspace,
+		Path: a.programPath(), Avoid: []string{a.Places.Workspace}, Getenv: a.variable,
+		Limits: a.sandboxLimits(), Require: sandbox.Requirement(a.Settings.Sandbox.Require),
+	})
+	if err != nil {
+		return nil, err
+	}
+	a.closeLater(x.Close)
+	return x, nil
+}
+
+func (a *App) newAnalysis(kept *result.Store) (*analyze.Executor, error) {
+	return analyze.New(analyze.Config{
+		Results: kept, Lookup: a.lookup, Key: a.fenceKey(),
+		Model: func(context.Context) (llm.Model, error) {
+			v, err := a.answering(a.now())
+			if err != nil {
+				return nil, err
+			}
+			return a.wrapped(v.Model), nil
+		},
+	})
+}
+
 // ownOnly is an executor for the tools of the program alone: what governs them
 // goes by their names.
 type ownOnly struct{ runner.Executor }
@@ -113,6 +166,10 @@ func (o ownOnly) Facts(ctx context.Context, call capability.Call, c *capability.
 		}
 	}
 	return o.Executor.Facts(ctx, call, c)
+}
+
+func (o ownOnly) Check(ctx context.Context, call capability.Call) (capability.Result, error) {
+	return runner.Check(ctx, o.Executor, call)
 }
 
 // programPath lists the folders of programs: those of ken.yaml, or else the

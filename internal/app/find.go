@@ -128,10 +128,13 @@ func (a *App) newRecorder() *door.Recorder {
 		Text: &logFile{path: filepath.Join(a.Places.Logs, "capabilities.log")},
 		Open: sync.OnceValues(func() (*outcome.Log, *outcome.Switch) {
 			log, err := outcome.Open(filepath.Join(a.Places.State, "outcomes"), outcome.Config{})
+			if err == nil {
+				a.closeLater(log.Close)
+			}
+			a.closeLater(a.endLearning)
 			if err != nil { // the log tells it again when it is asked how it fares
 				return log, nil
 			}
-			a.closeLater(log.Close)
 			// The action is one of the words that ken.yaml may have.
 			kill, _ := outcome.NewSwitch(log, outcome.SwitchConfig{Action: outcome.Action(a.Settings.Capabilities.KillSwitch)})
 			if kill != nil {
@@ -140,6 +143,16 @@ func (a *App) newRecorder() *door.Recorder {
 			return log, kill
 		}),
 	}
+}
+
+// learningEnds is how long the end of the program waits for what is being
+// learned from the outcomes.
+const learningEnds = 5 * time.Second
+
+func (a *App) endLearning() error {
+	ctx, cancel := context.WithTimeout(context.Background(), learningEnds)
+	defer cancel()
+	return a.recorder.Close(ctx)
 }
 
 // indexer keeps the search index of large catalogs, and makes vectors where the
@@ -200,17 +213,7 @@ func (a *App) Ranker() eval.Finder {
 		if err != nil {
 			return eval.Answer{}, err
 		}
-		answer := eval.Answer{
-			Abstained: found.Abstained(), Floor: floor, Tokens: found.Tokens.Total,
-			Took: time.Duration(found.TookUS) * time.Microsecond,
-		}
-		for _, b := range found.Briefs {
-			answer.Shown = append(answer.Shown, string(b.ID))
-		}
-		for _, n := range found.Ranking[:min(10, len(found.Ranking))] {
-			answer.Hits = append(answer.Hits, eval.Ranked{ID: string(n.ID), Score: n.Score})
-		}
-		return answer, nil
+		return eval.AnswerOf(found.Selection, floor), nil
 	}
 }
 

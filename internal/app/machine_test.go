@@ -4,12 +4,47 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"ken/capability"
 	"ken/internal/secret"
+	"ken/plugin"
 )
+
+// TestRunsWhatExecutorsRun: what the catalog says of runners is what calls find.
+func TestRunsWhatExecutorsRun(t *testing.T) {
+	dir, getenv := home(t, nil)
+	a := open(t, Config{Getenv: getenv, Dir: dir, Plugins: []plugin.Plugin{lender{}}})
+	kept, err := a.results.get()
+	if err != nil {
+		t.Fatal(err)
+	}
+	have, err := a.executors(kept)
+	if err != nil {
+		t.Fatal(err)
+	}
+	runs := a.runs()
+	for name := range have {
+		if one := strings.Replace(name, "*", "one", 1); !runs(one) {
+			t.Errorf("the catalog says that nothing runs %s, and %s does", one, name)
+		}
+	}
+	for _, name := range []string{"api.rest", "tool:x", "shell.x", "exec", ""} {
+		if runs(name) {
+			t.Errorf("the catalog says that something runs %q", name)
+		}
+	}
+}
+
+type lender struct{}
+
+func (lender) Name() string { return "lender" }
+func (lender) Executors() map[string]capability.Invoker {
+	return map[string]capability.Invoker{"lent.*": capability.InvokerFunc(nil)}
+}
 
 // TestMachineChanges: a tool can be used soon after what it lacked is there, and
 // cannot once it is gone, while Ken runs and no file of its own changes.

@@ -101,6 +101,10 @@ type reviewed struct {
 	app *App
 }
 
+func (r reviewed) Check(ctx context.Context, call capability.Call) (capability.Result, error) {
+	return runner.Check(ctx, r.Executor, call)
+}
+
 func (r reviewed) Invoke(ctx context.Context, call capability.Call) (capability.Result, error) {
 	if e, ok := r.app.catalog.Snapshot().Get(call.Target); ok {
 		if _, needs := review.Owner(e.Capability); needs {

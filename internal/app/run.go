@@ -129,7 +129,7 @@ func (a *App) newRunner() (*runner.Runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.closeLater(func() error { return r.Close(context.Background()) })
+	a.closeLater(func() error { return r.Close(context.Background()) }) // which ends by itself
 	a.watchRules(r, rulesEvery)
 	return r, nil
 }

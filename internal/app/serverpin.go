@@ -42,7 +42,7 @@ func (a *App) openDefinitions() (*pin.Desk, error) {
 		return nil, err
 	}
 	return pin.New(s, pin.Config{
-		Reviewers: a.Settings.Approval.Approvers, Reserved: reservedNames(), Plain: func() bool { return false }, Log: a.notePins,
+		Reviewers: a.Settings.Approval.Approvers, Reserved: capability.OwnTools(), Plain: func() bool { return false }, Log: a.notePins,
 	})
 }
 

@@ -129,11 +129,11 @@ func TestKeysThatCountAtOnceAreReadAtOnce(t *testing.T) {
 func TestNothingThatCountsAtOnceIsKept(t *testing.T) {
 	once := []string{
 		"prepareServers", "prepareRunning", "prepareReview", "prepareTalking", "prepareTelling", "newMCP", "newRunner", "newEngine", "engineConfig",
-		"executors", "openDesk", "openTrail", "openPins", "openDefinitions", "build", "finding", "indexer", "newRecorder",
+		"executors", "ownExecutors", "newFiles", "newShell", "newPrograms", "newAnalysis", "openDesk", "openTrail", "openPins", "openDefinitions", "build", "finding", "indexer", "newRecorder",
 		"NewSite", "routes", "mcp", "chat", "catalog", "trail", "readings", "system", "probes",
 	}
 	may := map[string]string{
-		"executors Rules":        "a warning, once",
+		"newShell Rules":         "a warning, once",
 		"prepareServers servers": "they are read again when a file changes",
 	}
 	pkg := parsed(t)

@@ -34,14 +34,10 @@ const (
 	exitTimedOut = 124
 )
 
-// gcPercent trades a little speed while a catalog is read for memory that stays
-// small afterwards: most of what Ken holds never changes.
-const gcPercent = 50
-
 // Main runs the program and gives its exit status.
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(gcPercent)
+		collectLate(debug.SetGCPercent)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -222,7 +218,7 @@ func (c *command) mention(cmd *cobra.Command, a *app.App) {
 	if cmd.Name() == "lint" || cmd.Name() == "doctor" || c.json {
 		return
 	}
-	if n := a.View().Stats().Errors; n > 0 {
+	if n := a.CatalogErrors(); n > 0 {
 		fmt.Fprintf(c.err, "ken: %s in the catalog; see ken catalog lint\n", plural(n, "error"))
 	}
 }

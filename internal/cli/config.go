@@ -75,16 +75,40 @@ func (c *command) configSet() *cobra.Command {
 				return err
 			}
 			atOnce := app.CountsAtOnce(given[0])
+			doubt := c.doubt(given[0])
 			if c.json {
-				return c.printJSON(map[string]any{"file": file, "key": given[0], "value": config.Shown(given[0], given[1]), "restart": !atOnce})
+				said := map[string]any{"file": file, "key": given[0], "value": config.Shown(given[0], given[1]), "restart": !atOnce}
+				if doubt != "" {
+					said["warning"] = doubt
+				}
+				return c.printJSON(said)
 			}
 			c.out.linef("%s: %s is now %s", foreign(file), foreign(given[0]), foreign(config.Shown(given[0], given[1])))
 			if !atOnce {
 				c.out.linef("%s", c.out.style(dim, "A Ken that runs has it when it is started again."))
 			}
+			if doubt != "" {
+				fmt.Fprintln(c.err, "ken: warning: "+foreign(doubt))
+			}
 			return nil
 		},
 	}
+}
+
+// doubt says what will not work with a key that was set, though it may be set
+// like that: what is missing may come next.
+func (c *command) doubt(key string) string {
+	if key != "model" && key != "providers" {
+		return ""
+	}
+	cfg, _, err := c.settings()
+	if err != nil || cfg.Model == "" {
+		return ""
+	}
+	if _, _, err := cfg.Provider(cfg.Model); err != nil {
+		return err.Error() + "; until there is one, ken chat runs commands only"
+	}
+	return ""
 }
 
 // ownFile gives the file that the user's settings live in.

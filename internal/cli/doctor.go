@@ -56,9 +56,13 @@ func (c *command) printChecks(checks []doctor.Check) {
 		doctor.Good: p.style(green, "good"), doctor.Warn: p.style(yellow, "warn"), doctor.Bad: p.style(red, "bad "),
 	}
 	for _, ch := range checks {
+		mark := marks[ch.Grade]
+		if ch.Note {
+			mark = p.style(dim, "note")
+		}
 		for i, line := range strings.Split(untrusted.Terminal(ch.Message), "\n") {
 			if i == 0 {
-				p.linef("%s  %s: %s", marks[ch.Grade], p.style(bold, ch.Name), line)
+				p.linef("%s  %s: %s", mark, p.style(bold, ch.Name), line)
 			} else {
 				p.linef("      %s", line)
 			}

@@ -50,8 +50,11 @@ func (c *command) serveHouse(cmd *cobra.Command, addr string) error {
 	}
 	var l *daemon.Listener
 	if place, err := shim.Where(os.Getenv, dir); err == nil && shim.Supported {
-		if l, err = daemon.Listen(place); err != nil {
+		switch l, err = daemon.Listen(place); {
+		case errors.Is(err, daemon.ErrRunning):
 			log.Info("ken mcp is served by another process", "why", err)
+		case err != nil:
+			log.Warn("ken mcp is not served here: its socket cannot be made", "why", err)
 		}
 	}
 	house := app.NewHouse(context.WithoutCancel(ctx), roomIdle)
@@ -123,7 +126,7 @@ func (c *command) serve(ctx context.Context, a *app.App, addr string) error {
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(l) }()
 
-	c.announce("http://"+l.Addr().String(), a.View().Stats(), tokens)
+	c.announce("http://"+l.Addr().String(), a.View(), tokens)
 	select {
 	case err = <-served:
 	case <-ctx.Done():
@@ -175,9 +178,10 @@ func summary(news door.Changes) string {
 	return strings.Join(parts, ", ")
 }
 
-func (c *command) announce(url string, s door.Stats, tokens *auth.Tokens) {
+// announce says where the server is, and how many capabilities its page lists.
+func (c *command) announce(url string, v door.View, tokens *auth.Tokens) {
 	if c.json {
-		about := map[string]any{"url": url, "catalog": s}
+		about := map[string]any{"url": url, "catalog": v.Stats()}
 		if tokens != nil {
 			about["tokenFile"] = tokens.Path()
 			about["agentTokenFile"] = tokens.AgentPath()
@@ -191,7 +195,7 @@ func (c *command) announce(url string, s door.Stats, tokens *auth.Tokens) {
 		page = tokens.Link(page)
 	}
 	c.out.linef("%s", c.out.style(bold, page))
-	c.out.linef("Ken knows %s. That link opens the page and signs you in; Ctrl-C stops Ken, and the link with it.", plural(s.Capabilities, "capability"))
+	c.out.linef("Ken knows %s. That link opens the page and signs you in; Ctrl-C stops Ken, and the link with it.", plural(v.Stats().Capabilities+v.Parts(), "capability"))
 	c.out.linef("%s", c.out.style(dim, "The API is at "+url+"/api/v1 (described by /api/v1/openapi.json), MCP at "+url+"/mcp."))
 	if tokens != nil {
 		c.out.linef("%s", c.out.style(dim, fmt.Sprintf("Programs send a token that stays: curl -H \"Authorization: Bearer $(cat %s)\" %s/api/v1/catalog", tokens.Path(), url)))

@@ -36,6 +36,10 @@ type Check struct {
 	Grade   Grade  `json:"grade"`
 	Message string `json:"message"`
 	Fix     string `json:"fix,omitempty"`
+
+	// Note means that nothing is wrong, but not all is there: some would want
+	// it.
+	Note bool `json:"note,omitempty"`
 }
 
 // Facts are what the doctor looks at.
@@ -184,7 +188,7 @@ func quarantine(l door.Listing) Check {
 	}
 	return Check{
 		Name: "quarantine", Grade: Warn, Message: fmt.Sprintf("%d quarantined: %s", len(ids), some(ids, 5)),
-		Fix: "ken catalog why ID says what was noticed and how to release it",
+		Fix: "see what was noticed in one, and how to release it: ken catalog why " + ids[0],
 	}
 }
 
@@ -195,23 +199,32 @@ const mostMissing = 5
 // each reason.
 func availability(l door.Listing) []Check {
 	missing := map[string]int{}
-	usable := 0
+	usable, unrun := 0, 0
 	for _, e := range l.Capabilities {
-		if e.Available {
-			usable++
+		if !e.Available {
+			missing[e.Missing[0]]++
 			continue
 		}
-		missing[e.Missing[0]]++
+		usable++
+		if e.NoRunner != "" {
+			unrun++
+		}
 	}
 	out := []Check{{Name: "availability", Grade: Good, Message: fmt.Sprintf("%d of %s can be used here", usable, count(len(l.Capabilities), "capability"))}}
 	what := slices.SortedFunc(maps.Keys(missing), func(a, b string) int {
 		return cmp.Or(cmp.Compare(missing[b], missing[a]), cmp.Compare(a, b))
 	})
 	for _, reason := range what[:min(len(what), mostMissing)] {
-		out = append(out, Check{Name: "missing", Grade: Good, Message: fmt.Sprintf("%d: %s", missing[reason], reason)})
+		out = append(out, Check{Name: "missing", Grade: Good, Note: true, Message: fmt.Sprintf("%d: %s", missing[reason], reason)})
 	}
 	if more := len(what) - mostMissing; more > 0 {
-		out = append(out, Check{Name: "missing", Grade: Good, Message: count(more, "further reason"), Fix: "ken catalog why ID says what one lacks"})
+		out = append(out, Check{Name: "missing", Grade: Good, Note: true, Message: count(more, "further reason"), Fix: "ken catalog why ID says what one lacks"})
+	}
+	if unrun > 0 {
+		out = append(out, Check{
+			Name: "calls", Grade: Good, Note: true, Message: fmt.Sprintf("nothing here runs %d of these: they can be found and shown, and Ken's calls of them fail", unrun),
+			Fix: "ken catalog why ID names what a call of one would need",
+		})
 	}
 	return out
 }

@@ -19,7 +19,6 @@ import (
 
 	"ken/capability"
 	"ken/internal/door"
-	"ken/internal/find/discover"
 	"ken/internal/find/eval"
 	"ken/internal/serve/auth"
 	"ken/internal/serve/httpapi/wire"
@@ -220,22 +219,8 @@ func Evaluating(d *door.Door) func(context.Context, auth.Identity) (Evaluation, 
 				if err != nil {
 					return eval.Answer{}, err
 				}
-				return answerOf(found.Selection, floor), nil
+				return eval.AnswerOf(found.Selection, floor), nil
 			},
 		}, nil
 	}
-}
-
-func answerOf(sel discover.Selection, floor float64) eval.Answer {
-	a := eval.Answer{
-		Abstained: sel.Abstained(), Floor: floor, Tokens: sel.Tokens.Total,
-		Took: time.Duration(sel.TookUS) * time.Microsecond,
-	}
-	for _, b := range sel.Briefs {
-		a.Shown = append(a.Shown, string(b.ID))
-	}
-	for _, n := range sel.Ranking[:min(10, len(sel.Ranking))] {
-		a.Hits = append(a.Hits, eval.Ranked{ID: string(n.ID), Score: n.Score})
-	}
-	return a
 }
