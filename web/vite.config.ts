@@ -1,10 +1,11 @@
 import { defineConfig } from "vite";
 import { svelte } from "@sveltejs/vite-plugin-svelte";
+import { namer } from "./src/build/naming.ts";
 
 // Names of files come from their contents, so that a server may let browsers
 // keep them for ever. Nothing is put inline: the page's policy forbids it.
 export default defineConfig({
-  plugins: [svelte()],
+  plugins: [svelte({ preprocess: namer })],
   build: {
     outDir: "dist",
     emptyOutDir: true,

@@ -1,11 +1,13 @@
 import { get, Refusal } from "./api";
 import { share } from "./share";
 import { told } from "./words";
-import type { FeedEvent, Me, TrailRecord } from "./types";
+import type { FeedEvent, Me, Stats, TrailRecord } from "./types";
 
 // What every view may know: who is here, what waits, and that news came.
 class App {
   me = $state<Me | null>(null);
+  // What lists and the graph have: the catalog's, and Ken's own, which are always ready.
+  catalog = $derived(this.me && listed(this.me));
   trouble = $state("");
   pending = $state(0); // approvals that wait
   catalogVersion = $state(0);
@@ -63,6 +65,10 @@ class App {
     this.toasts.push({ id, text, bad });
     setTimeout(() => (this.toasts = this.toasts.filter((t) => t.id !== id)), bad ? 9000 : 4000);
   }
+}
+
+function listed({ catalog: c, own }: Me): Stats {
+  return { ...c, capabilityCount: c.capabilityCount + own, active: c.active + own, available: c.available + own, graphNodes: c.graphNodes + own };
 }
 
 export const app = new App();

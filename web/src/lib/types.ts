@@ -8,6 +8,7 @@ export interface Me {
   window?: number; // tokens of the model's
   modes: string[]; intents: string[];
   catalog: Stats;
+  own: number; // tools of the program itself: lists and the graph have them beside the catalog's
   fault?: string; // why nothing may be called now
 }
 export interface Stats {
@@ -46,7 +47,7 @@ export interface Play { // POST /api/v1/play
 // ---- catalog
 export interface Entry {
   id: string; kind: string; name: string; description: string; category?: string; tags?: string[];
-  available: boolean; missing?: string[]; state: string; reasons?: string[]; origin?: unknown; trust?: string; version?: string; hasSideEffects?: boolean;
+  available: boolean; missing?: string[]; noRunner?: string; state: string; reasons?: string[]; origin?: unknown; trust?: string; version?: string; hasSideEffects?: boolean;
 }
 export interface Example { id: string; kind: string; name: string; category: string; text: string } // GET /api/v1/examples?limit=: what could be asked for here
 export interface SearchAnswer { // GET /api/v1/search
@@ -82,7 +83,7 @@ export interface Review { // something that waits for a person's look: an extens
 
 // ---- talk
 export interface SessionHead {
-  id: string; title: string; folder?: string; agent?: string; mode?: string; created: string; updated: string;
+  id: string; title: string; folder?: string; agent?: string; mode?: string; begunBy?: string /* an agent; missing: a person */; created: string; updated: string;
   turns: number; usage: Usage; cost?: number; open?: boolean; running?: boolean;
 }
 export interface Usage { input: number; output: number; cachedRead?: number; cachedWrite?: number; thought?: number }

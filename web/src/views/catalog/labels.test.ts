@@ -13,7 +13,7 @@ test("no name stands on another or leaves the picture", () => {
     const out = write(wants, 800, 600);
     assert.ok(out.length > 10, `seed ${seed}: ${out.length} names are written`);
     for (const [i, a] of out.entries()) {
-      assert.ok(a.x >= a.want.width / 2 && a.x <= 800 - a.want.width / 2 && a.y >= a.want.height / 2 && a.y <= 600 - a.want.height / 2, `seed ${seed}: ${a.want.text} leaves the picture`);
+      assert.ok(a.x >= 6 + a.want.width / 2 && a.x <= 794 - a.want.width / 2 && a.y >= a.want.height / 2 && a.y <= 600 - a.want.height / 2, `seed ${seed}: ${a.want.text} leaves the picture`);
       for (const b of out.slice(0, i)) assert.ok(Math.abs(a.x - b.x) >= (a.want.width + b.want.width) / 2 || Math.abs(a.y - b.y) >= (a.want.height + b.want.height) / 2, `seed ${seed}: ${a.want.text} stands on ${b.want.text}`);
     }
   }
@@ -35,5 +35,6 @@ test("a name hides no dot, unless it may", () => {
 test("a long name keeps its beginning and its end", () => {
   assert.equal(short("get_weather", 20), "get_weather");
   assert.equal(short("hostinger-api-mcp-server", 12), "hosting…rver");
+  assert.equal(short("safe\u202eevil", 20), "safe⟨U+202E⟩evil"); // a canvas names nothing by itself
   for (let n = 4; n < 30; n++) assert.ok(short("x".repeat(50), n).length === n, "short to " + n);
 });

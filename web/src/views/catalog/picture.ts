@@ -8,12 +8,13 @@ import { lay, type Disc } from "./layout";
 import type { Network } from "./network";
 import { paint } from "./say";
 
-export interface Told { hover(node: number | null): void; pick(node: number | null): void; near(lines: number): void }
+export interface Told { hover(node: number | null): void; pick(node: number | null): void; near(lines: number): void; cover(): HTMLElement | undefined /* what lies over the picture */ }
 
 const nearRatio = 0.3; // of the camera: nearer than this, relations in view are drawn
 const growth = 0.75; // of dots, with the picture
 const nearSize = 10; // px of a dot that is looked at
 const mostLines = 2500;
+const narrow = 600; // px of a picture in which every name that has room is written
 const mostNamed = 40; // neighbours of the node that is looked at whose names are wanted
 const categoryFont = "650 12px system-ui, sans-serif", nodeFont = "500 12px system-ui, sans-serif", hoverFont = "600 13px system-ui, sans-serif";
 
@@ -52,7 +53,7 @@ export class Picture {
       allowInvalidContainer: true, zIndex: true, stagePadding: 24, minCameraRatio: 0.06, maxCameraRatio: 1.4,
       itemSizesReference: "positions", zoomToSizeRatioFunction: (ratio) => ratio ** growth, // dots grow with the picture, but slower: near, there is room for names
       // Sigma says which dots are large enough for a name; those that have room are written afterwards.
-      labelRenderedSizeThreshold: 7, labelDensity: 1.2, labelGridCellSize: 120, defaultDrawNodeLabel: (_, data) => { this.#named.push(data); },
+      labelRenderedSizeThreshold: 7, labelDensity: element.clientWidth < narrow ? 4 : 1.2, labelGridCellSize: 120, defaultDrawNodeLabel: (_, data) => { this.#named.push(data); },
       defaultEdgeType: "line", minEdgeThickness: 0.8, hideLabelsOnMove: true,
       zoomDuration: still ? 0 : 200, inertiaDuration: still ? 0 : 200, doubleClickZoomingDuration: still ? 0 : 200,
       nodeReducer: (n, data) => this.#node(Number(n), data),
@@ -216,7 +217,7 @@ export class Picture {
     const { width, height } = this.#sigma.getDimensions();
     const at = this.#hovered ?? this.#picked;
     const dots = this.#dots(c).sort((a, b) => Number(b.near) - Number(a.near) || b.size - a.size);
-    const wants: Name[] = at === null ? [...this.#categories(c), ...dots] : [...this.#reserved(c, at), ...dots, ...this.#categories(c)];
+    const wants: Name[] = [...this.#covered(), ...(at === null ? [...this.#categories(c), ...dots] : [...this.#reserved(c, at), ...dots, ...this.#categories(c)])];
     c.textAlign = "center";
     c.textBaseline = "middle";
     c.lineJoin = "round";
@@ -249,6 +250,13 @@ export class Picture {
       if (x > 0 && y > 0 && x < width && y < height) out.push({ x, y, r: 0.6 * this.#sigma.scaleSize(this.#sigma.getNodeDisplayData(String(i))!.size) });
     }
     return out;
+  }
+
+  // covered keeps the place of what lies over the picture.
+  #covered(): Name[] {
+    const over = this.tell.cover()?.getBoundingClientRect(), stage = this.element.getBoundingClientRect();
+    if (!over) return [];
+    return [{ text: "", width: over.width, height: over.height, places: [[over.x - stage.x + over.width / 2, over.y - stage.y + over.height / 2]], font: nodeFont, colour: this.#shades.ink, over: true }];
   }
 
   // reserved keeps the place of the name that is over the picture.

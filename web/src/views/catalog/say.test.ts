@@ -3,8 +3,8 @@ import test from "node:test";
 import { effects, firstLine, paint, place, relation, standing, type Whole } from "./say";
 
 test("what the catalog's words mean", () => {
-  assert.deepEqual([standing("active", true), standing("active", false), standing("quarantined", true), standing("shadowed", true), standing("", true)].map((s) => s.word + "/" + s.tone),
-    ["ready/good", "something is missing/warn", "quarantined/bad", "hidden by another/warn", "unknown/warn"]);
+  assert.deepEqual([standing("active", true), standing("active", false), standing("quarantined", true), standing("shadowed", true), standing("", true), standing("active", true, "api.rest")].map((s) => s.word + "/" + s.tone),
+    ["ready/good", "something is missing/warn", "quarantined/bad", "hidden by another/warn", "unknown/warn", "not run here/"]);
   assert.deepEqual([relation("DEPENDS_ON"), relation("DEPENDS_ON", true), relation("DEPENDS_ON", false), relation("OF_TOMORROW")], ["Depends on", "Needs", "Is needed by", "of tomorrow"]);
   assert.deepEqual([place(undefined), place({ source: "s" }), place({ path: "a.md", line: 3 }), place({ path: "a.json", pointer: "/x" })], ["", "s", "a.md:3", "a.json#/x"]);
   assert.equal(paint("of tomorrow"), "--soft");

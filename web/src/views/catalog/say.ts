@@ -1,4 +1,5 @@
 // What the catalog's words mean to a person.
+import { clip } from "../../lib/odd";
 import type { Description } from "../../lib/types";
 
 // All that is known of one capability; every field but the first few may be missing.
@@ -16,10 +17,11 @@ export interface Origin { source?: string; format?: string; location?: string; p
 export type Tone = "good" | "warn" | "bad" | "";
 
 // standing says in a word or two whether something can be used now.
-export function standing(state: string, available: boolean): { word: string; tone: Tone } {
+export function standing(state: string, available: boolean, noRunner?: string): { word: string; tone: Tone } {
   if (state === "quarantined") return { word: "quarantined", tone: "bad" };
   if (state === "shadowed") return { word: "hidden by another", tone: "warn" };
   if (state !== "active") return { word: state || "unknown", tone: "warn" };
+  if (available && noRunner) return { word: "not run here", tone: "" };
   return available ? { word: "ready", tone: "good" } : { word: "something is missing", tone: "warn" };
 }
 
@@ -69,8 +71,8 @@ export function place(o: Origin | undefined): string {
 
 // firstLine is what fits into a row of a list.
 export function firstLine(text: string): string {
-  const cut = text.slice(0, 400).replace(/\s+/g, " ").trim();
-  return cut.length < 240 ? cut : cut.slice(0, 240) + "…";
+  const line = text.slice(0, 400).replace(/\s+/g, " ").trim();
+  return clip(line, 240);
 }
 
 // Colours of kinds, from the page's own; the rest share the last.

@@ -1,5 +1,7 @@
 // What is being written and was not sent yet, for each session, while the browser's
 // tab is open: going elsewhere and coming back loses nothing.
+import { clip } from "../../lib/odd";
+
 const key = (session: string) => "ken-draft:" + (session || "new");
 const longest = 100_000; // characters; storage is small
 
@@ -12,7 +14,7 @@ export function draftOf(session: string): string {
 }
 
 // firstWords are what a text is called by.
-export const firstWords = (text: string) => text.trim().replace(/\s+/g, " ").slice(0, 120);
+export const firstWords = (text: string) => clip(text.trim().replace(/\s+/g, " "), 120);
 
 export function keepDraft(session: string, text: string) {
   try {

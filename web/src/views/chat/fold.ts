@@ -78,7 +78,7 @@ export function fold(x: Exchange, e: TurnEvent): Exchange {
     case "output":
       return change(x, e.id, (c) => {
         const all = (c.output ?? "") + e.text;
-        return { ...c, output: all.slice(-tail), outputCut: c.outputCut || all.length > tail };
+        return { ...c, output: all.slice(-tail).replace(/^[\uDC00-\uDFFF]/, ""), outputCut: c.outputCut || all.length > tail };
       });
     case "finished": {
       const result = resultOf(e);

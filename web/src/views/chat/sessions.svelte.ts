@@ -6,6 +6,7 @@ import type { SessionHead } from "../../lib/types";
 interface Page { sessions: SessionHead[]; cut: boolean; problems?: string[] }
 
 const most = 200; // that the server lists
+const few = 15; // with something said in them: fewer, and more are read at once
 
 export class Sessions {
   list = $state.raw<SessionHead[]>([]);
@@ -26,6 +27,7 @@ export class Sessions {
       this.cut = page.cut;
       this.problems = page.problems ?? [];
       this.trouble = null;
+      if (page.cut && !this.whole && page.sessions.filter((s) => s.turns).length < few) await this.more();
     } catch (e) {
       this.trouble = e;
     }

@@ -1,1 +1,0 @@
-import{Et as e,Mt as t,Ut as n,Wt as r,dt as i,ht as a,it as o,jt as s,kt as c,pt as l}from"./format-BEXUFSZO.js";var u=a(`<div class="empty svelte-1fpw1hr"><h2> </h2> <!></div>`);function d(a,d){var f=u(),p=c(f),m=s(p,!0),h=t(p,2);o(h,()=>d.children??r),n(f),e(()=>i(m,d.title)),l(a,f)}export{d as t};

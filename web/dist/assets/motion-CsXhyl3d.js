@@ -1,1 +1,0 @@
-import{f as e}from"./index-oCQYktJY.js";import"./format-BEXUFSZO.js";var t=new e(`(prefers-reduced-motion: reduce)`);export{t};
