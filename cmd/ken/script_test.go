@@ -77,6 +77,8 @@ func TestScript(t *testing.T) {
 				return os.Getenv("KEN_BENCH") != "", nil
 			case "root":
 				return os.Geteuid() == 0, nil
+			case "disk":
+				return canMount(), nil
 			case "postgres":
 				return os.Getenv("KEN_TEST_POSTGRES") != "", nil
 			}
@@ -114,6 +116,8 @@ func TestScript(t *testing.T) {
 			"signal":    signal,
 			"fifo":      fifo,
 			"sparse":    sparse,
+			"disk":      disk,
+			"fill":      fill,
 			"lines":     lines,
 			"expand":    expand,
 			"exits":     exits,
