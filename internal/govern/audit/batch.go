@@ -44,7 +44,10 @@ func (l *Log) needBatch() error {
 	if l.pending != nil {
 		return nil
 	}
-	b := &batch{lines: l.spare[:0], done: make(chan struct{})}
+	b := &batch{done: make(chan struct{})}
+	if n := len(l.spare); n > 0 {
+		b.lines, l.spare = l.spare[n-1][:0], l.spare[:n-1]
+	}
 	if l.gap != nil {
 		it, err := l.prepare(l.gap.record())
 		if err != nil {
@@ -54,7 +57,7 @@ func (l *Log) needBatch() error {
 		bodies.Put(it.pooled)
 		b.gap, l.gap = l.gap, nil
 	}
-	l.pending, l.spare = b, nil
+	l.pending = b
 	select {
 	case l.wake <- struct{}{}:
 	default:

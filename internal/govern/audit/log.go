@@ -65,8 +65,8 @@ type Log struct {
 
 	mu       sync.Mutex
 	pending  *batch
-	want     int    // the writer waits for so many records; 0: it does not wait
-	spare    []byte // a buffer for the next batch
+	want     int      // the writer waits for so many records; 0: it does not wait
+	spare    [][]byte // buffers for the next batches: one waits while another is written
 	closing  bool
 	failure  error     // why nothing is acknowledged
 	poisoned bool      // and nothing will be

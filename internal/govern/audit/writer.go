@@ -207,10 +207,10 @@ func (l *Log) headOver(tree *frontier, end int64) head {
 
 // reuse keeps a buffer for a later batch.
 func (l *Log) reuse(buf []byte) {
-	if cap(buf) <= 4<<20 {
-		l.mu.Lock()
-		l.spare = buf
-		l.mu.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if cap(buf) <= 4<<20 && len(l.spare) < 2 {
+		l.spare = append(l.spare, buf)
 	}
 }
 
