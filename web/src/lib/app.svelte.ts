@@ -6,7 +6,7 @@ import type { FeedEvent, Me, Stats, TrailRecord } from "./types";
 // What every view may know: who is here, what waits, and that news came.
 class App {
   me = $state<Me | null>(null);
-  // What lists and the graph have: the catalog's, and Ken's own, which are always ready.
+  // What lists and the graph have: the catalog's, and Ken's own, which lack nothing.
   catalog = $derived(this.me && listed(this.me));
   trouble = $state("");
   pending = $state(0); // approvals that wait
