@@ -24,19 +24,25 @@ import (
 	"ken/plugin"
 )
 
-// runs gives the question whether there is something that runs what names a
-// runner. It is asked of every capability before there is a first call, so that
-// it makes no executor.
-func (a *App) runs() func(name string) bool {
-	names := map[string]bool{"analyze.*": true, "exec.*": true, "files.*": true, "function.*": true, "mcp.*": true, "result.*": true, "shell": true}
+// runs gives the question whether there is something that runs a capability. It
+// is asked of every one before there is a first call, so that it makes no
+// executor.
+func (a *App) runs() func(*capability.Capability) bool {
+	forOthers := map[string]bool{"files.*": false, "result.*": false, "shell": false}
+	for _, name := range []string{"analyze.*", "exec.*", "function.*", "mcp.*"} {
+		forOthers[name] = true
+	}
 	for _, p := range a.plugins {
 		if e, ok := p.(plugin.Executor); ok {
 			for name := range e.Executors() {
-				names[name] = true
+				forOthers[name] = true
 			}
 		}
 	}
-	return func(name string) bool { _, ok := runner.Matching(names, name); return ok }
+	return func(c *capability.Capability) bool {
+		name, ok := runner.Matching(forOthers, c.RunBy())
+		return ok && (forOthers[name] || c.Trust == capability.TrustBuiltin)
+	}
 }
 
 // executors are made once, for all calls.

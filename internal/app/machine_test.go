@@ -27,13 +27,22 @@ func TestRunsWhatExecutorsRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	runs := a.runs()
-	for name := range have {
-		if one := strings.Replace(name, "*", "one", 1); !runs(one) {
-			t.Errorf("the catalog says that nothing runs %s, and %s does", one, name)
+	for name, x := range have {
+		own := capability.Capability{Trust: capability.TrustBuiltin, Run: &capability.Recipe{Runner: strings.Replace(name, "*", "one", 1)}}
+		others := own
+		others.Trust = capability.TrustUser
+		if !runs(&own) {
+			t.Errorf("the catalog says that nothing runs %s, and %s does", own.Run.Runner, name)
+		}
+		if r, ok := x.(reviewed); ok {
+			x = r.Executor
+		}
+		if _, only := x.(ownOnly); runs(&others) == only {
+			t.Errorf("the catalog says that others' %s is run: %v, want %v", others.Run.Runner, only, !only)
 		}
 	}
-	for _, name := range []string{"api.rest", "tool:x", "shell.x", "exec", ""} {
-		if runs(name) {
+	for _, name := range []string{"api.rest", "tool:x", "shell.x", "exec"} {
+		if runs(&capability.Capability{Trust: capability.TrustBuiltin, Run: &capability.Recipe{Runner: name}}) {
 			t.Errorf("the catalog says that something runs %q", name)
 		}
 	}

@@ -233,13 +233,13 @@ func TestFallbackStaysBesideTexts(t *testing.T) {
 // TestNoRunner: what nothing here runs is found as before, and says so. A text
 // needs nothing, and a catalog that runs nothing says nothing of it.
 func TestNoRunner(t *testing.T) {
-	runs := func(name string) bool { return name == "exec.git" }
+	runs := func(c *capability.Capability) bool { return c.RunBy() == "exec.git" }
 	by := func(runner string) func(*capability.Capability) {
 		return func(c *capability.Capability) { c.Run = &capability.Recipe{Runner: runner} }
 	}
 	tests := []struct {
 		name string
-		runs func(string) bool
+		runs func(*capability.Capability) bool
 		c    *capability.Capability
 		want string
 	}{

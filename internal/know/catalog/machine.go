@@ -16,7 +16,10 @@ type Machine struct {
 	Platform  string                 // as runtime.GOOS
 	HasSecret func(name string) bool // nil: there are none
 	HasBin    func(name string) bool // nil: there are none
-	Runs      func(name string) bool // what [capability.Capability.RunBy] names; nil: that is others' business
+
+	// Runs reports whether something here runs what [capability.Capability.RunBy]
+	// names; nil: that is others' business.
+	Runs func(*capability.Capability) bool
 }
 
 // ThisMachine looks at the process's environment and PATH.
@@ -55,7 +58,7 @@ func memo(ask func(string) bool) func(string) bool {
 // noRunner names what a call of a capability would need to be run, where nothing
 // here does.
 func (m Machine) noRunner(c *capability.Capability) string {
-	if name := c.RunBy(); name != "" && m.Runs != nil && !m.Runs(name) {
+	if name := c.RunBy(); name != "" && m.Runs != nil && !m.Runs(c) {
 		return name
 	}
 	return ""
