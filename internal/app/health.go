@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"syscall"
 
 	"ken/capability"
@@ -124,19 +125,47 @@ func isolation(ctx context.Context, s config.Sandbox) doctor.Isolation {
 	return out
 }
 
-// recordable says why nothing can be recorded. A full disk is looked at, and not
-// remembered: the next record tries again by itself, and nobody makes one while
-// it is said that nothing works.
+// recordable says why nothing can be recorded. That there was no room is tried
+// anew, and not remembered: the next record tries again by itself, and nobody
+// makes one while it is said that nothing works.
 func (a *App) recordable() error {
 	log, err := a.trail.get()
 	if err != nil {
 		return err
 	}
-	if err := store.Room(a.Places.Audit); err != nil {
-		return fmt.Errorf("write %s: %w", a.Places.Audit, err)
+	folders := []string{a.Places.Audit, a.checkpoints()}
+	for _, dir := range folders {
+		if err := store.Room(dir); err != nil {
+			return fmt.Errorf("write %s: %w", dir, err)
+		}
 	}
-	if err := log.Err(); !errors.Is(err, syscall.ENOSPC) {
+	return roomAgain(log.Err(), folders...)
+}
+
+// roomAgain gives err, or what stands in its place now: where it says that a disk
+// or a share of one was full, only a write can tell whether that is over.
+func roomAgain(err error, folders ...string) error {
+	if !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EDQUOT) {
 		return err
 	}
+	for _, dir := range folders {
+		if err := try(dir); err != nil {
+			return fmt.Errorf("write %s: %w; make room there", dir, err)
+		}
+	}
 	return nil
+}
+
+// try writes a file into a folder. It has no name while it is written: what else
+// lies beside the record is looked at as a stray.
+func try(dir string) error {
+	f, err := os.CreateTemp(dir, ".ready-*")
+	if err != nil {
+		return err
+	}
+	err = os.Remove(f.Name())
+	if err == nil {
+		_, err = f.Write(make([]byte, 64<<10))
+	}
+	return errors.Join(err, f.Close()) // some systems say only there that it was too much
 }

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -57,11 +56,11 @@ func (s *Store) Check(ctx context.Context) error {
 		trial.PutFor(trialKey, nil, time.Minute)
 		_, err = s.queue.do(ctx, &trial)
 	}
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return s.fail("check", err) // that is about the caller
-	}
 	if err != nil {
 		err = s.fail("check", err)
+		if ctx.Err() != nil {
+			return err // the caller gave up; a wait of the store's own is an answer
+		}
 	}
 	t.when, t.said = time.Now(), err
 	return err

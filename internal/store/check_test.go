@@ -37,6 +37,7 @@ func TestCheck(t *testing.T) {
 	if err := s.Check(ctx); err != nil {
 		t.Errorf("Check() = %v after somebody else gave up, want none", err)
 	}
+	store.Hold(s)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -77,6 +78,7 @@ func TestCheckLearns(t *testing.T) {
 	if err := s.Check(ctx); err == nil {
 		t.Error("Check() = nil while nothing can be written")
 	}
+	store.Hold(s)
 	if err := store.SQL(s, "DROP TRIGGER no"); err != nil {
 		t.Fatal(err)
 	}
@@ -132,6 +134,15 @@ func TestPostgresCheck(t *testing.T) {
 	}
 	if err := check(); err != nil {
 		t.Fatal(err)
+	}
+	store.SetWait(s, time.Nanosecond)
+	if err := check(); !errors.Is(err, store.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Check() = %v of a server that takes too long, want %v", err, store.ErrUnavailable)
+	}
+	store.SetWait(s, time.Minute)
+	store.Hold(s)
+	if err := s.Check(ctx); !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("Check() = %v at once, want the answer of just now: the caller did not give up", err)
 	}
 	o.Down()
 	if err := check(); !errors.Is(err, store.ErrUnavailable) {

@@ -114,6 +114,23 @@ func TestSQLiteCheckFull(t *testing.T) {
 	if err := check(); err != nil {
 		t.Errorf("Check() = %v with room again, want none", err)
 	}
+	few := t.TempDir()
+	if err := syscall.Mount("tmpfs", few, "tmpfs", 0, "size=2m,nr_inodes=3"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(few, syscall.MNT_DETACH) })
+	if err := store.Room(few); err != nil {
+		t.Errorf("Room() = %v of a disk that can hold files, want none", err)
+	}
+	for i := range 3 { // its own folder is one
+		err = os.WriteFile(filepath.Join(few, fmt.Sprint(i)), nil, 0o600)
+	}
+	if !errors.Is(err, syscall.ENOSPC) {
+		t.Fatal(err)
+	}
+	if err := store.Room(few); !errors.Is(err, store.ErrFull) {
+		t.Errorf("Room() = %v of a disk that holds as many files as it can, want %v", err, store.ErrFull)
+	}
 	shut := t.TempDir()
 	if err := syscall.Mount("tmpfs", shut, "tmpfs", syscall.MS_RDONLY, "size=2m"); err != nil {
 		t.Fatal(err)

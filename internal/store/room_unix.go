@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// Room says that the disk on which something lies is full or read-only; nil
-// where it is neither, or where that cannot be told.
+// Room says that the disk on which something lies is full, of bytes or of files,
+// or read-only; nil where it is neither, or where that cannot be told.
 func Room(path string) error {
 	var disk syscall.Statfs_t
 	if err := syscall.Statfs(path, &disk); err != nil || disk.Blocks == 0 {
@@ -24,6 +24,8 @@ func Room(path string) error {
 		return cause(ErrReadOnly, syscall.EROFS, "mount its disk for writing, or name another place")
 	case free < (leastRoom+uint64(disk.Bsize)-1)/uint64(disk.Bsize):
 		return cause(ErrFull, syscall.ENOSPC, "make room on the disk, then try again")
+	case disk.Files > 0 && disk.Ffree == 0: // without a count of files there is no end to them
+		return cause(ErrFull, syscall.ENOSPC, "the disk has no file left to give: remove some there, then try again")
 	}
 	return nil
 }

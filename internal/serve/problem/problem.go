@@ -8,7 +8,6 @@ import (
 	"errors"
 	"maps"
 	"net/http"
-	"syscall"
 
 	"ken/capability"
 	"ken/internal/store"
@@ -75,16 +74,18 @@ func Of(err error) (p *Problem, internal bool) {
 }
 
 // stateless says that what Ken keeps cannot be read or written now, and what to
-// do; empty where that is not why. Where it lies is for the log: not everybody
-// who asks runs this Ken.
+// do; empty where that is not why. Only the store's own errors say so: a disk
+// that was full for a plugin is another one. What was done before the store
+// refused is not known here, and where it lies is for the log: not everybody who
+// asks runs this Ken.
 func stateless(err error) string {
 	switch {
 	case errors.Is(err, store.ErrUncertain):
 		return "contact with the store was lost, and whether it was kept is not known; read it again before you ask again"
-	case errors.Is(err, store.ErrFull), errors.Is(err, syscall.ENOSPC):
-		return "the disk on which Ken keeps its state is full, and nothing was changed; make room there, then ask again"
+	case errors.Is(err, store.ErrFull):
+		return "the disk on which Ken keeps its state is full; make room there, then ask again"
 	case errors.Is(err, store.ErrBusy):
-		return "the store is locked by another process, and nothing was changed; ask again"
+		return "the store is locked by another process; ask again"
 	case errors.Is(err, store.ErrReadOnly):
 		return "the store is read-only; let Ken write it, then ask again (ken doctor says where it is)"
 	case errors.Is(err, store.ErrUnavailable):

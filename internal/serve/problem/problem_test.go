@@ -25,8 +25,8 @@ func TestOf(t *testing.T) {
 		detail   string
 		internal bool
 	}{
-		{"full", at(store.ErrFull), 503, "unavailable", "is full, and nothing was changed; make room there, then ask again", true},
-		{"full disk of a file", &fs.PathError{Op: "write", Path: "/home/ann/x", Err: syscall.ENOSPC}, 503, "unavailable", "make room there", true},
+		{"full", at(store.ErrFull), 503, "unavailable", "keeps its state is full; make room there, then ask again", true},
+		{"full disk of somebody else", &fs.PathError{Op: "write", Path: "/home/ann/x", Err: syscall.ENOSPC}, 500, "internal", "the log says more", true},
 		{"within another", &capability.Error{Kind: capability.Internal, Op: "keep", Err: at(store.ErrFull)}, 503, "unavailable", "make room there", true},
 		{"away", at(store.ErrUnavailable), 503, "unavailable", "cannot be reached; ask again", true},
 		{"locked", at(store.ErrBusy), 503, "unavailable", "locked by another process", true},
