@@ -260,7 +260,19 @@ func (s *Site) trail(waiting context.Context) trailapi.Config {
 		Verify: func(ctx context.Context) (audit.Report, error) { return a.VerifyTrail(ctx) },
 		Route:  a.RouteOf,
 		Lines:  approval.Ticket.Lines,
+		Opens:  a.opens,
 	}
+}
+
+// opens reports whether a session is open to somebody; one that cannot be read
+// is not.
+func (a *App) opens(ctx context.Context, who auth.Identity, id string) bool {
+	sessions, err := a.Sessions()
+	if err != nil {
+		return false
+	}
+	head, err := sessions.Head(ctx, who.Principal, id)
+	return err == nil && chatapi.Opens(who, head)
 }
 
 // readKept gives a piece of a result that was kept.

@@ -26,15 +26,15 @@ func beginner(r *wire.Request, given string) string {
 	return cmp.Or(untrusted.Line(cmp.Or(given, r.Header.Get("Origin"), program), longestName), "agent")
 }
 
-// opens reports whether a session of their principal is open to somebody: all
+// Opens reports whether a session of their principal is open to somebody: all
 // are to a person, and to an agent those that agents began. It must not read, go
 // on with or stop what a person began: what was said and agreed to there was not
 // meant for it.
-func opens(who auth.Identity, head session.Head) bool { return who.Decides || head.BegunBy != "" }
+func Opens(who auth.Identity, head session.Head) bool { return who.Decides || head.BegunBy != "" }
 
 // closed refuses a session that is not open to whoever asks.
 func closed(who auth.Identity, head session.Head) error {
-	if opens(who, head) {
+	if Opens(who, head) {
 		return nil
 	}
 	return &wire.Problem{

@@ -34,7 +34,7 @@ func (a *api) list(r *wire.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	heads, err := sessions.ListOnly(r.Context(), r.Who.Principal, limit+1, func(h session.Head) bool { return opens(r.Who, h) })
+	heads, err := sessions.ListOnly(r.Context(), r.Who.Principal, limit+1, func(h session.Head) bool { return Opens(r.Who, h) })
 	if err != nil && (len(heads) == 0 || r.Context().Err() != nil) {
 		return nil, err
 	}

@@ -45,22 +45,92 @@ func TestAgent(t *testing.T) {
 }
 
 // TestAgentsSessions: a session that an agent names is its own, and no person's of
-// that name. It reads what was kept there, and in its person's.
+// that name. It reads what was kept there and in conversations that agents began,
+// and nothing of what its person's brought: neither by its handle nor in its
+// story. That there is such a result is on the trail, which is theirs alike.
 func TestAgentsSessions(t *testing.T) {
 	rg := newRig(t)
-	kept := func(who, session string) string {
-		t.Helper()
-		x := rg.want(200, "", who, "POST", "/api/v1/invoke", object{"target": "tool:look", "session": session, "intent": "READ_FILE"})
+	for _, c := range []struct {
+		maker, session string
+		reads          map[string]int // whoever reads, and the session they name
+	}{
+		{"imp", "k", map[string]int{"imp k": 200, "imp agent:k": 200, "imp ": 404, "ann k": 404, "ann agent:k": 200}},
+		{"ann", "k", map[string]int{"imp k": 404, "imp agent:k": 404, "imp ": 404, "ann k": 200, "bot k": 200, "bob k": 404}},
+		{"ann", "", map[string]int{"imp api": 404, "imp ": 404, "ann ": 200}},
+		{"ann", "begun-by-agent", map[string]int{"imp begun-by-agent": 200, "imp agent:begun-by-agent": 404, "ann begun-by-agent": 200, "bob begun-by-agent": 404}},
+	} {
+		x := rg.want(200, "", c.maker, "POST", "/api/v1/invoke", object{"target": "tool:look", "session": c.session, "arguments": object{"text": "hers"}})
 		res, _ := x.doc["result"].(object)
 		handle, _ := res["handle"].(string)
-		return handle
+		imp := false
+		for read, status := range c.reads {
+			who, session, _ := strings.Cut(read, " ")
+			if x := rg.ask(who, "GET", "/api/v1/results/"+handle+"?session="+session, nil); x.status != status || strings.Contains(x.body, "hers") != (status == 200) {
+				t.Errorf("made by %s in %q, %s reads it in %q: %d %s, want %d", c.maker, c.session, who, session, x.status, x.body, status)
+			}
+			imp = imp || who == "imp" && status == 200
+		}
+		made := rg.records("imp", "?event=capability_executed&limit=1")[0]
+		if made["result_handle"] != handle {
+			t.Fatalf("the trail of an agent ends with %v, want the result %s", made, handle)
+		}
+		for who, reads := range map[string]bool{"ann": true, "imp": imp} {
+			kept, _ := rg.want(200, "", who, "GET", "/api/v1/audit/"+made["id"].(string), nil).doc["result"].(object)
+			if text, _ := kept["text"].(string); kept["handle"] != handle || strings.Contains(text, "hers") != reads || (text != "") != reads {
+				t.Errorf("made by %s in %q, its story shows %s the result %v; with its text: %t", c.maker, c.session, who, kept, reads)
+			}
+		}
 	}
-	own, hers := kept("imp", "k"), kept("ann", "k")
-	rg.want(404, "not-found", "ann", "GET", "/api/v1/results/"+own+"?session=k", nil)
-	rg.want(200, "", "imp", "GET", "/api/v1/results/"+own+"?session=k", nil)
-	rg.want(200, "", "imp", "GET", "/api/v1/results/"+own+"?session=agent:k", nil)
-	rg.want(200, "", "imp", "GET", "/api/v1/results/"+hers+"?session=k", nil)
-	rg.want(404, "not-found", "imp", "GET", "/api/v1/results/"+hers, nil)
+}
+
+// TestAgentsTickets: what waits an agent sees as its person does. Of what was
+// settled it sees exactly what ran only in sessions that are open to it.
+func TestAgentsTickets(t *testing.T) {
+	rg := newRig(t)
+	shown := func(who, state, id string) bool {
+		t.Helper()
+		for _, one := range objects(rg.want(200, "", who, "GET", "/api/v1/approvals?state="+state, nil).doc["tickets"]) {
+			if one["id"] != id {
+				continue
+			}
+			lines, is := one["lines"].([]any)
+			if !is || one["target"] != "tool:destroy" {
+				t.Errorf("%s: the ticket = %v", who, one)
+			}
+			return len(lines) > 0
+		}
+		t.Fatalf("%s does not see the ticket %s that is %s", who, id, state)
+		return false
+	}
+	for _, c := range []struct {
+		maker, session, effect, state string
+		imp, aide                     bool // whether they see the lines when it is settled
+	}{
+		{"ann", "s", "grant", "granted", false, false},
+		{"ann", "s2", "deny", "denied", false, false},
+		{"ann", "begun-by-agent", "deny", "denied", true, false},
+		{"imp", "s", "grant", "granted", true, false},
+	} {
+		x := rg.want(409, "unapproved", c.maker, "POST", "/api/v1/invoke", `{"target":"tool:destroy","arguments":{"text":"a"},"session":"`+c.session+`","intent":"EXECUTE"}`)
+		id, _ := x.doc["ticket"].(string)
+		for _, who := range []string{"ann", "boss", "imp", "aide"} {
+			if !shown(who, "pending", id) {
+				t.Errorf("%s does not see what would run in %s", who, c.session)
+			}
+		}
+		rg.want(200, "", "ann", "POST", "/api/v1/approvals/"+id, object{"effect": c.effect})
+		for who, want := range map[string]bool{"ann": true, "boss": true, "imp": c.imp, "aide": c.aide} {
+			if one, all := shown(who, c.state, id), shown(who, "all", id); one != want || all != want {
+				t.Errorf("settled in %s by %s: %s sees the lines: %t, among all %t, want %t", c.session, c.maker, who, one, all, want)
+			}
+		}
+		for _, rec := range rg.records("imp", "?event=capability_asked&limit=1") {
+			told, _ := rg.want(200, "", "imp", "GET", "/api/v1/audit/"+rec["id"].(string), nil).doc["ticket"].(object)
+			if lines, _ := told["lines"].([]any); told["id"] != id || len(lines) > 0 != c.imp {
+				t.Errorf("settled in %s by %s: its story has the ticket %v; with lines: %t", c.session, c.maker, told, c.imp)
+			}
+		}
+	}
 }
 
 // TestGivenKeys: a key that a caller gives is never one that the program makes

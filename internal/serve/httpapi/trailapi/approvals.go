@@ -28,7 +28,7 @@ type ticket struct {
 	Rule      string          `json:"rule,omitempty"`
 	Why       string          `json:"why,omitempty"`
 	Risk      any             `json:"risk,omitempty"`
-	Lines     []approval.Line `json:"lines"`
+	Lines     []approval.Line `json:"lines"` // none of what was settled in a session that is closed to whoever asks
 	Answer    *given          `json:"answer,omitempty"`
 }
 
@@ -41,13 +41,17 @@ type given struct {
 	Note   string          `json:"note,omitempty"`
 }
 
-func (a *api) ticketOf(t approval.Ticket, who capability.Principal) ticket {
+func (a *api) ticketOf(t approval.Ticket, r *wire.Request) ticket {
+	who := r.Who.Principal
 	q, c := &t.Question, &t.Question.Call
 	out := ticket{
 		ID: t.ID, State: t.State, Asked: t.Asked, Expires: t.Expires, Wide: q.Widest == approval.Session,
 		Mine:   c.Principal.ID == who.ID && c.Principal.Tenant == who.Tenant,
 		Target: string(c.Target), Action: c.Action, Principal: c.Principal.ID, Session: c.Session,
-		Surface: string(q.Surface), Rule: q.Rule, Why: q.Why, Risk: q.Risk, Lines: a.Lines(t),
+		Surface: string(q.Surface), Rule: q.Rule, Why: q.Why, Risk: q.Risk, Lines: []approval.Line{},
+	}
+	if r.Who.Decides || t.State == approval.Pending || out.Mine && a.isOpen(r, c.Session) {
+		out.Lines = a.Lines(t)
 	}
 	if s := t.Answer; s != nil {
 		out.Answer = &given{s.Effect, s.Scope, s.By.ID, s.At, s.Until, s.Note}
@@ -85,7 +89,7 @@ func (a *api) approvals(r *wire.Request) (any, error) {
 		case len(out.Tickets) == listed(r):
 			out.Cut++
 		default:
-			out.Tickets = append(out.Tickets, a.ticketOf(t, r.Who.Principal))
+			out.Tickets = append(out.Tickets, a.ticketOf(t, r))
 		}
 	}
 	return out, nil
@@ -124,7 +128,7 @@ func (a *api) settle(r *wire.Request) (any, error) {
 	})
 	switch {
 	case err == nil:
-		return a.ticketOf(t, r.Who.Principal), nil
+		return a.ticketOf(t, r), nil
 	case errors.Is(err, approval.ErrNotYours), errors.Is(err, approval.ErrNoTicket):
 		return nil, noTicket()
 	case errors.Is(err, approval.ErrSettled):

@@ -36,7 +36,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // The people: ann and bob work for one tenant, where boss may answer for others;
 // cyn has ann's name elsewhere, and root runs Ken. Three sit at a browser; bot is a
-// program with a token of ann's, and imp an agent of hers.
+// program with a token of ann's, imp an agent of hers, and aide one of boss's.
 func people() map[string]auth.Identity {
 	return map[string]auth.Identity{
 		"ann":  {Principal: capability.Principal{ID: "ann", Tenant: "acme"}, Person: true, Decides: true},
@@ -46,6 +46,7 @@ func people() map[string]auth.Identity {
 		"root": {Principal: capability.Principal{ID: "root"}, Operator: true, Decides: true},
 		"bot":  {Principal: capability.Principal{ID: "ann", Tenant: "acme"}, Decides: true},
 		"imp":  {Principal: capability.Principal{ID: "ann", Tenant: "acme"}},
+		"aide": {Principal: capability.Principal{ID: "boss", Tenant: "acme", Roles: []string{"approver"}}},
 		"none": {},
 	}
 }
@@ -174,7 +175,10 @@ func newRig(t testing.TB) *rig {
 			p, err := audit.Prove(rg.audit.Dir, rg.audit.CheckpointDir, key.Public(), id)
 			return p, key.Public(), err
 		},
-		Read:   readFrom(kept),
+		Read: readFrom(kept),
+		Opens: func(_ context.Context, who auth.Identity, session string) bool {
+			return who.Principal.ID == "ann" && session == "begun-by-agent"
+		},
 		Redact: func(s string) string { return strings.ReplaceAll(s, "hush-hush", "[secret]") },
 	})
 	rg.serve()

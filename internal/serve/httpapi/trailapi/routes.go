@@ -9,6 +9,7 @@ package trailapi
 import (
 	"context"
 	"net/http"
+	"strings"
 	"time"
 
 	"ken/capability"
@@ -45,6 +46,10 @@ type Config struct {
 	// first being 1. A result that is not of this principal and session is
 	// [capability.NotFound].
 	Read func(ctx context.Context, who capability.Principal, session, handle string, from int64) (Piece, error)
+
+	// Opens reports whether a conversation of theirs is open to somebody who does
+	// not decide. One that is not there, or cannot be read, is not.
+	Opens func(ctx context.Context, who auth.Identity, session string) bool
 
 	// Waiting ends when the server stops; those who only wait are let go then.
 	Waiting context.Context
@@ -140,12 +145,18 @@ func (a *api) routes() []wire.Route {
 // listed gives how many a list may hold.
 func listed(r *wire.Request) int { return max(1, min(r.Whole("limit", usualList), longList)) }
 
+// isOpen reports whether whoever asks may read what was done in a session of
+// their principal: a person in all, and an agent in those that agents began.
+func (a *api) isOpen(r *wire.Request, session string) bool {
+	return r.Who.Decides || strings.HasPrefix(session, agentSession) || a.Opens(r.Context(), r.Who, session)
+}
+
 func (a *api) result(r *wire.Request) (any, error) {
 	from := max(1, int64(r.Whole("from", 1)))
 	session, named := sessionOf(r, r.Text("session")), r.Text("session")
 	p, err := a.Read(r.Context(), r.Who.Principal, session, r.PathValue("handle"), from)
-	if named != "" && named != session && capability.KindOf(err) == capability.NotFound && err != nil {
-		// An agent reads what was said in its person's conversations.
+	if named != "" && named != session && capability.KindOf(err) == capability.NotFound && err != nil && a.isOpen(r, named) {
+		// It is a conversation that an agent began, which has its plain name.
 		p, err = a.Read(r.Context(), r.Who.Principal, named, r.PathValue("handle"), from)
 	}
 	if capability.KindOf(err) == capability.NotFound && err != nil {

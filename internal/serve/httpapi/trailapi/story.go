@@ -23,7 +23,7 @@ type story struct {
 type kept struct {
 	Handle  string `json:"handle"`
 	Session string `json:"session,omitempty"`
-	Text    string `json:"text,omitempty"` // its beginning, where it is there and the asker's own
+	Text    string `json:"text,omitempty"` // its beginning, where it is there, the asker's own and of a session that is open to them
 	More    bool   `json:"more,omitempty"` // than Text holds
 }
 
@@ -191,17 +191,18 @@ func (t *telling) tell() story {
 		}
 	}
 	if t.asked.ID != "" {
-		shown := t.ticketOf(t.asked, t.r.Who.Principal)
+		shown := t.ticketOf(t.asked, t.r)
 		out.Ticket = &shown
 	}
 	out.Problems = t.problems
 	return out
 }
 
-// beginning gives the first of a kept result to whom it belongs.
+// beginning gives the first of a kept result to whom it belongs, and to agents
+// only in sessions that are open to them.
 func (t *telling) beginning(rec *audit.Record) *kept {
 	out := &kept{Handle: rec.ResultHandle, Session: rec.SessionID}
-	if !rec.IsOf(t.r.Who.Principal) {
+	if !rec.IsOf(t.r.Who.Principal) || !t.isOpen(t.r, rec.SessionID) {
 		return out
 	}
 	p, err := t.Read(t.r.Context(), t.r.Who.Principal, rec.SessionID, rec.ResultHandle, 1)
