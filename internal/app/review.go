@@ -102,22 +102,33 @@ type reviewed struct {
 }
 
 func (r reviewed) Check(ctx context.Context, call capability.Call) (capability.Result, error) {
+	if err := r.on(ctx, call); err != nil {
+		return capability.Result{}, err
+	}
 	return runner.Check(ctx, r.Executor, call)
 }
 
 func (r reviewed) Invoke(ctx context.Context, call capability.Call) (capability.Result, error) {
-	if e, ok := r.app.catalog.Snapshot().Get(call.Target); ok {
-		if _, needs := review.Owner(e.Capability); needs {
-			panel, err := r.app.reviewing.panel.get()
-			if err == nil {
-				err = panel.Check(ctx, e.Capability)
-			}
-			if err != nil {
-				return capability.Result{}, err
-			}
-		}
+	if err := r.on(ctx, call); err != nil {
+		return capability.Result{}, err
 	}
 	return r.Executor.Invoke(ctx, call)
+}
+
+// on says why a call's extension may not be used now, or nil.
+func (r reviewed) on(ctx context.Context, call capability.Call) error {
+	e, ok := r.app.catalog.Snapshot().Get(call.Target)
+	if !ok {
+		return nil
+	}
+	if _, needs := review.Owner(e.Capability); !needs {
+		return nil
+	}
+	panel, err := r.app.reviewing.panel.get()
+	if err != nil {
+		return err
+	}
+	return panel.Check(ctx, e.Capability)
 }
 
 // reviewRequired reports whether extensions wait for a person.

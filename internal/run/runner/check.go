@@ -3,6 +3,7 @@ package runner
 import (
 	"bytes"
 	"context"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -66,7 +67,7 @@ func (r *Runner) doomed(ctx context.Context, t *trip) (o outcome, yes bool) {
 	case o.panic != "":
 		t.note("panic", o.panic)
 		return o, false
-	case o.err == nil && !o.res.Failed, o.err != nil && !nothingHappened(o.err):
+	case ctx.Err() != nil, o.err == nil && !o.res.Failed, o.err != nil && !nothingHappened(o.err):
 		return o, false
 	}
 	t.note("check", "it would have failed, so nobody was asked")
@@ -75,13 +76,17 @@ func (r *Runner) doomed(ctx context.Context, t *trip) (o outcome, yes bool) {
 }
 
 // mayRead reports whether the rules let the caller read, by Ken's own tool and
-// without a question, all that a call names.
+// without a question, all that a call names. That is also the folder of the
+// workspace where it is to run: an absolute one is among the paths, or Ken's.
 func (r *Runner) mayRead(t *trip) bool {
 	q := t.request
 	q.Capability, q.Action, q.Intent, q.Grants = policy.Of(reader()), "", policy.ReadFile.String(), nil
 	q.Facts = policy.Facts{Paths: slices.Clone(t.request.Facts.Paths)}
 	for i := range q.Facts.Paths {
 		q.Facts.Paths[i].Write = false
+	}
+	if dir := t.facts.WorkDir; dir != "" && dir != "." && !filepath.IsAbs(dir) {
+		q.Facts.Paths = append(q.Facts.Paths, policy.Path{Name: dir})
 	}
 	return t.rules.Decide(&q).Effect == policy.Allow
 }

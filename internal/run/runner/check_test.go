@@ -100,6 +100,14 @@ func TestCheckTellsNothingNew(t *testing.T) {
 	reads := func(paths ...policy.Path) func(capability.Call) (Facts, error) {
 		return func(capability.Call) (Facts, error) { return Facts{Arguments: policy.Facts{Paths: paths}}, nil }
 	}
+	worksIn := func(dir string) func(capability.Call) (Facts, error) {
+		return func(capability.Call) (Facts, error) { return Facts{WorkDir: dir}, nil }
+	}
+	plans := func(e policy.Effect) func(*policy.Settings) {
+		return func(s *policy.Settings) {
+			s.Rules = append(s.Rules, policy.Rule{ID: "plans", Effect: e, Paths: []string{"plans/**"}, Access: "read", Where: "test:3"})
+		}
+	}
 	granted := &asking{grants: []policy.Grant{{ID: "g1", Principal: "ann", Capability: "tool:destroy", Digest: digestOf(t, callOf("destroy", `{"text":"a"}`))}}}
 	no := func(s *policy.Settings) {}
 	for name, tt := range map[string]struct {
@@ -111,16 +119,19 @@ func TestCheckTellsNothingNew(t *testing.T) {
 		kind    capability.ErrorKind
 		invoked bool
 	}{
-		"asked":                    {target: "destroy", facts: reads(policy.Path{Name: "a.txt", Write: true}), rules: no, desk: &asking{}, looks: true, kind: capability.Conflict},
-		"allowed":                  {target: "write", facts: reads(), rules: no, desk: &asking{}, invoked: true},
-		"denied":                   {target: "denied", facts: reads(), rules: no, desk: &asking{}, kind: capability.Denied},
-		"nobody to ask":            {target: "destroy", facts: reads(), rules: no, kind: capability.Denied},
-		"agreed to":                {target: "destroy", facts: reads(), rules: no, desk: granted, invoked: true},
-		"a secret is written":      {target: "destroy", facts: reads(policy.Path{Name: "a.txt"}, policy.Path{Name: ".env", Write: true}), rules: no, desk: &asking{}, kind: capability.Unapproved},
-		"outside of the workspace": {target: "destroy", facts: reads(policy.Path{Name: "/srv/a"}), rules: no, desk: &asking{}, kind: capability.Unapproved},
-		"a rule asks about reading": {target: "destroy", facts: reads(policy.Path{Name: "plans/a", Write: true}), desk: &asking{}, kind: capability.Unapproved, rules: func(s *policy.Settings) {
-			s.Rules = append(s.Rules, policy.Rule{ID: "plans", Effect: policy.Ask, Paths: []string{"plans/**"}, Access: "read", Where: "test:3"})
-		}},
+		"asked":                     {target: "destroy", facts: reads(policy.Path{Name: "a.txt", Write: true}), rules: no, desk: &asking{}, looks: true, kind: capability.Conflict},
+		"allowed":                   {target: "write", facts: reads(), rules: no, desk: &asking{}, invoked: true},
+		"denied":                    {target: "denied", facts: reads(), rules: no, desk: &asking{}, kind: capability.Denied},
+		"nobody to ask":             {target: "destroy", facts: reads(), rules: no, kind: capability.Denied},
+		"agreed to":                 {target: "destroy", facts: reads(), rules: no, desk: granted, invoked: true},
+		"a secret is written":       {target: "destroy", facts: reads(policy.Path{Name: "a.txt"}, policy.Path{Name: ".env", Write: true}), rules: no, desk: &asking{}, kind: capability.Unapproved},
+		"outside of the workspace":  {target: "destroy", facts: reads(policy.Path{Name: "/srv/a"}), rules: no, desk: &asking{}, kind: capability.Unapproved},
+		"a rule asks about reading": {target: "destroy", facts: reads(policy.Path{Name: "plans/a", Write: true}), desk: &asking{}, kind: capability.Unapproved, rules: plans(policy.Ask)},
+		"run where nobody may read": {target: "destroy", facts: worksIn("plans/x"), desk: &asking{}, kind: capability.Unapproved, rules: plans(policy.Deny)},
+		"run where a rule asks":     {target: "destroy", facts: worksIn("plans/x"), desk: &asking{}, kind: capability.Unapproved, rules: plans(policy.Ask)},
+		"run in another folder":     {target: "destroy", facts: worksIn("drafts/x"), desk: &asking{}, looks: true, kind: capability.Conflict, rules: plans(policy.Deny)},
+		"run in the workspace":      {target: "destroy", facts: worksIn("."), desk: &asking{}, looks: true, kind: capability.Conflict, rules: plans(policy.Deny)},
+		"run in a folder of Ken's":  {target: "destroy", facts: worksIn(t.TempDir()), desk: &asking{}, looks: true, kind: capability.Conflict, rules: plans(policy.Deny)},
 		"reading is off": {target: "destroy", facts: reads(policy.Path{Name: "a.txt", Write: true}), desk: &asking{}, kind: capability.Unapproved, rules: func(s *policy.Settings) {
 			s.Rules = append(s.Rules, policy.Rule{ID: "off", Effect: policy.Deny, Capabilities: []string{"tool:read_file"}, Where: "test:4"})
 		}},

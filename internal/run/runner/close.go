@@ -72,7 +72,9 @@ func (r *Runner) forget(id uint64, gone <-chan struct{}) {
 // Close takes no more calls and waits for those that run until ctx ends, which
 // does not stop them: whoever made them can. Where ctx does not end, it waits for
 // Limits.Drain, then stops what still runs, and gives it the time that stopping
-// may take: twice Limits.Grace, and Limits.Record. After that it waits no more.
+// may take: twice Limits.Grace, and Limits.Record. Then the store has twice
+// Limits.Record to keep what calls came to, where all have ended, and once to end
+// the lease. After that it waits no more.
 //
 // What runs on is named in an *[Unended]: calls that have not ended, and the
 // executors that their calls were ended without. A call that was stopped can
@@ -90,7 +92,7 @@ func (r *Runner) Close(ctx context.Context) error {
 	if errors.Is(err, errIgnored) {
 		r.Stop(errClosing, func(Running) bool { return true })
 		if err = await(ctx, r.idle, 2*r.limits.Grace+r.limits.Record); errors.Is(err, errIgnored) {
-			r.stopLease() // it runs out: until then others are told that its calls run
+			r.stopLease(ctx)
 		}
 	}
 	if err != nil {
@@ -98,10 +100,12 @@ func (r *Runner) Close(ctx context.Context) error {
 	}
 	settled := make(chan struct{})
 	go func() { r.settling.Wait(); close(settled) }()
-	if err := await(ctx, settled, 2*r.limits.Record); err != nil { // each has its own limit
-		return fmt.Errorf("close runner: what calls came to is not kept yet: %w", err)
+	if err = await(ctx, settled, 2*r.limits.Record); err != nil { // each has its own limit
+		err = fmt.Errorf("close runner: what calls came to is not kept yet: %w", err)
+		r.stopLease(ctx)
+	} else {
+		err = r.endLease(ctx)
 	}
-	err = r.endLease(ctx)
 	if left := r.unended(); len(left) > 0 {
 		err = errors.Join(&Unended{Calls: left, Cause: errIgnored}, err)
 	}
@@ -122,10 +126,11 @@ func await(ctx context.Context, end <-chan struct{}, most time.Duration) error {
 	}
 }
 
-// unended gives what runs, with the executors that were left behind.
+// unended gives what runs, with the executors that were left behind, each once.
 func (r *Runner) unended() []Running {
-	out := r.Running()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return slices.SortedFunc(slices.Values(slices.AppendSeq(out, maps.Values(r.left))), older)
+	out := slices.AppendSeq(r.running(), maps.Values(r.left))
+	slices.SortFunc(out, older)
+	return out
 }

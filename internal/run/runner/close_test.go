@@ -221,3 +221,113 @@ func TestCloseWithoutItsStore(t *testing.T) {
 		}
 	})
 }
+
+// deafEffects stop answering, whatever their context, until release.
+type deafEffects struct {
+	hungEffects
+	release chan struct{}
+	asked   atomic.Int64
+}
+
+func (d *deafEffects) Apply(context.Context, *store.Batch) (int64, error) {
+	d.asked.Add(1)
+	if d.hung.Load() {
+		<-d.release
+	}
+	return 1, nil
+}
+
+// TestCloseWithADeafStore: a store that heeds no context, wherever it hangs,
+// keeps Close no longer than its limits. What runs on is named, and the lease is
+// renewed no more.
+func TestCloseWithADeafStore(t *testing.T) {
+	tests := map[string]struct {
+		prepare func(d *deafEffects, call func())
+		deaf    bool // the executor too
+		took    time.Duration
+		cause   error
+		names   []string
+	}{
+		"in a renewal": {
+			prepare: func(d *deafEffects, call func()) { call(); d.hung.Store(true); time.Sleep(time.Minute) },
+			took:    10 * time.Second, cause: context.DeadlineExceeded,
+		},
+		"in the deletion": {
+			prepare: func(d *deafEffects, call func()) { call(); d.hung.Store(true) },
+			took:    10 * time.Second, cause: context.DeadlineExceeded,
+		},
+		"in keeping what a call came to": { // 30 s and 5 s for the call, 2×10 s to keep it, 10 s for a renewal
+			prepare: func(d *deafEffects, call func()) { call(); d.hung.Store(true) },
+			deaf:    true, took: 65 * time.Second, cause: errIgnored, names: []string{"tool:write"},
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := &deafEffects{release: make(chan struct{})}
+				x := tool{}
+				if tt.deaf {
+					x.invoke = hanging(d.release, new(atomic.Int64)).invoke
+				}
+				r := keyed(t, d, "k", x, func(c *Config) { c.Limits = Limits{}.Always })
+				ended := make(chan struct{})
+				tt.prepare(d, func() {
+					go func() { _, _ = r.Invoke(t.Context(), callOf("write", `{"text":"deaf"}`)); close(ended) }()
+					synctest.Wait()
+				})
+				begin := time.Now()
+				err := r.Close(t.Context())
+				if took := time.Since(begin); took != tt.took || !errors.Is(err, tt.cause) {
+					t.Errorf("Close() = %v after %v, want %v after %v", err, took, tt.cause, tt.took)
+				}
+				var names []string
+				if u, ok := errors.AsType[*Unended](err); ok {
+					for _, c := range u.Calls {
+						names = append(names, string(c.Target))
+					}
+				}
+				if !slices.Equal(names, tt.names) {
+					t.Errorf("Close() = %v, want %v named", err, tt.names)
+				}
+				d.hung.Store(false)
+				close(d.release)
+				<-ended
+				synctest.Wait()
+				asked := d.asked.Load()
+				time.Sleep(time.Hour)
+				if n := d.asked.Load() - asked; n != 0 {
+					t.Errorf("the store was asked %d times after Close, want that the lease is renewed no more", n)
+				}
+			})
+		})
+	}
+}
+
+// TestUnendedNamesEachOnce: a call that leaves its executor behind is named as
+// the one or as the other at every moment.
+func TestUnendedNamesEachOnce(t *testing.T) {
+	r := newRig(t, tool{}, nil)
+	for id := range uint64(3_000) {
+		gone := make(chan struct{})
+		one := &trip{id: id, abandon: gone, asked: Running{Call: id}}
+		if err := r.enter(one); err != nil {
+			t.Fatal(err)
+		}
+		left := make(chan struct{})
+		go func() { r.leave(one); close(left) }()
+		for over := false; !over; {
+			select {
+			case <-left:
+				over = true
+			default:
+			}
+			if list := r.unended(); len(list) != 1 {
+				t.Fatalf("%d are named, want one: %+v", len(list), list)
+			}
+		}
+		close(gone)
+		for len(r.unended()) > 0 {
+			runtime.Gosched()
+		}
+	}
+}

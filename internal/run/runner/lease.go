@@ -58,8 +58,9 @@ func (r *Runner) keepLease(ctx context.Context, done chan struct{}) {
 	}
 }
 
-// stopLease ends the renewing, and reports whether there was any.
-func (r *Runner) stopLease() bool {
+// haltRenewing ends the renewing, and reports whether there was any. It waits for
+// the store, which once it writes heeds no context.
+func (r *Runner) haltRenewing() bool {
 	l := &r.lease
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -72,17 +73,39 @@ func (r *Runner) stopLease() bool {
 	return true
 }
 
-// endLease tells others that nothing runs here.
+// stopLease lets the lease run out: until then others are told that its calls
+// run.
+func (r *Runner) stopLease(ctx context.Context) {
+	_ = r.inTime(ctx, func(context.Context) error { r.haltRenewing(); return nil })
+}
+
+// endLease tells others that nothing runs here. The lease is deleted only once
+// no renewal is on its way, which would bring it back.
 func (r *Runner) endLease(ctx context.Context) error {
-	if !r.stopLease() {
-		return nil
-	}
+	return r.inTime(ctx, func(ctx context.Context) error {
+		if !r.haltRenewing() {
+			return nil
+		}
+		var b store.Batch
+		b.Delete(r.leaseKey())
+		_, err := r.cfg.Effects.Apply(ctx, &b)
+		return err
+	})
+}
+
+// inTime waits for something that the store may hold up, for Limits.Record at
+// most. What takes longer is left behind.
+func (r *Runner) inTime(ctx context.Context, do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, r.limits.Record)
 	defer cancel()
-	var b store.Batch
-	b.Delete(r.leaseKey())
-	_, err := r.cfg.Effects.Apply(ctx, &b)
-	return err
+	done := make(chan error, 1)
+	go func() { done <- do(ctx) }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // alive reports whether the Runner that began an effect may still be at it.

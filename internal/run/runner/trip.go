@@ -101,12 +101,18 @@ func (t *trip) extension() string {
 // Running lists the calls that have not ended, oldest first.
 func (r *Runner) Running() []Running {
 	r.mu.Lock()
+	out := r.running()
+	r.mu.Unlock()
+	slices.SortFunc(out, older)
+	return out
+}
+
+// running is for whoever has r.mu.
+func (r *Runner) running() []Running {
 	out := make([]Running, 0, len(r.live))
 	for _, t := range r.live {
 		out = append(out, t.seen())
 	}
-	r.mu.Unlock()
-	slices.SortFunc(out, older)
 	return out
 }
 
