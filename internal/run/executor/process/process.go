@@ -13,22 +13,17 @@ package process
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
-	"net"
 	"net/netip"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"ken/capability"
@@ -247,222 +242,6 @@ func (e *Executor) Invoke(ctx context.Context, call capability.Call) (capability
 	return r, nil
 }
 
-// traffic counts what passed a proxy.
-type traffic struct {
-	made, refused, bytes atomic.Int64
-
-	mu  sync.Mutex
-	why []string // of the first few refusals
-}
-
-// mostReasons is how many refusals a result tells about.
-const mostReasons = 5
-
-func (t *traffic) add(c egress.Connection) {
-	if c.Refused != "" {
-		t.refused.Add(1)
-		t.mu.Lock()
-		if why := c.Host + ": " + c.Refused; len(t.why) < mostReasons && !slices.Contains(t.why, why) {
-			t.why = append(t.why, why)
-		}
-		t.mu.Unlock()
-	} else {
-		t.made.Add(1)
-	}
-	t.bytes.Add(c.Up + c.Down)
-}
-
-// A plan is a call made out: all that is needed to run it.
-type plan struct {
-	capability *capability.Capability
-	extension  string
-	argv       []string
-	program    executor.Program
-	env        []string
-	limits     sandbox.Limits
-	ok         []int
-}
-
-func (p *plan) describe(meta map[string]string) {
-	meta["tool"] = filepath.Base(p.program.Path)
-	meta["program"] = p.program.Path
-	meta["program_sha256"] = p.program.SHA256
-	meta["args_count"] = strconv.Itoa(len(p.argv) - 1)
-	meta["work_dir"] = p.extension + "/work"
-	meta["extension_id"] = p.extension
-}
-
-// named gives the files of the workspace that arguments name, alone or behind
-// an equals sign. What a program makes of its arguments nobody can tell; what is
-// there by that name it may well mean.
-func (e *Executor) named(args []string, write bool) []executor.Path {
-	if e.cfg.Workspace == "" {
-		return nil
-	}
-	var out []executor.Path
-	for _, arg := range args {
-		if _, value, ok := strings.Cut(arg, "="); ok && strings.HasPrefix(arg, "-") {
-			arg = value
-		}
-		if filepath.IsAbs(arg) {
-			rel, err := filepath.Rel(e.cfg.Workspace, arg)
-			if err != nil {
-				continue
-			}
-			arg = rel
-		}
-		if !filepath.IsLocal(arg) || len(arg) > 4096 {
-			continue
-		}
-		if _, err := os.Lstat(filepath.Join(e.cfg.Workspace, arg)); err == nil && arg != "." {
-			out = append(out, executor.Path{Name: filepath.ToSlash(filepath.Clean(arg)), Write: write})
-		}
-	}
-	return out
-}
-
-// args counts the arguments that the command was given, without its action.
-func (p *plan) args() int {
-	n := len(p.argv) - 1
-	if run := p.capability.Run; len(run.Argv) == 0 && run.Action != "" {
-		n--
-	}
-	return n
-}
-
-func changed(call capability.Call) error {
-	return &capability.Error{
-		Kind: capability.Conflict, Op: "run", Target: string(call.Target),
-		Err: errors.New("it is not what was decided on"), Fix: "look at it again and call it anew",
-	}
-}
-
-func (e *Executor) plan(ctx context.Context, call capability.Call) (*plan, error) {
-	c, detail, err := e.cfg.Lookup(ctx, call.Target)
-	if err != nil {
-		return nil, err
-	}
-	if call.CapabilityHash != "" && call.CapabilityHash != c.Hash {
-		return nil, changed(call)
-	}
-	invalid := func(err error, fix string) error {
-		return &capability.Error{Kind: capability.Invalid, Op: "make the command of", Target: string(call.Target), Err: err, Fix: fix}
-	}
-	if c.Run == nil || !strings.HasPrefix(c.Run.Runner, "exec.") {
-		return nil, invalid(errors.New("no program carries it out"), "add runner: to its manifest, as in runner: exec.git")
-	}
-	p := &plan{capability: c, limits: e.limits(c.Run), ok: c.Run.OKStatus}
-	if p.extension, err = extensionOf(c); err != nil {
-		return nil, invalid(err, "rename the extension")
-	}
-	s, err := e.schema(c, detail.Schema)
-	if err == nil {
-		p.argv, err = s.argv(c, call.Arguments)
-	}
-	if err != nil {
-		return nil, executor.BadArguments(call, err, "")
-	}
-	if p.program, err = e.programs.Find(p.argv[0]); err != nil {
-		return nil, &capability.Error{Kind: capability.Unavailable, Op: "run", Target: string(call.Target), Err: err, Fix: "install the program, or correct the manifest's runner"}
-	}
-	if pin := c.Run.ProgramSHA256; pin != "" && !strings.EqualFold(pin, p.program.SHA256) {
-		return nil, &capability.Error{Kind: capability.Denied, Op: "run", Target: string(call.Target), Rule: "program_sha256",
-			Err: errors.New("the installed program is not the one that its manifest pins"), Fix: "review the program, then correct the manifest"}
-	}
-	if p.env, err = e.environment(c); err != nil {
-		return nil, invalid(err, "take it out of env_extras or env_values")
-	}
-	return p, nil
-}
-
-// limits lowers the caps to what a recipe asks for.
-func (e *Executor) limits(r *capability.Recipe) sandbox.Limits {
-	l := e.cfg.Limits
-	if t := time.Duration(r.TimeoutSec) * time.Second; t > 0 {
-		l.Wall = min(l.Wall, t)
-	}
-	if n := int64(r.MaxOutputSize); n > 0 {
-		l.Output = min(l.Output, n)
-	}
-	return l
-}
-
-// environment holds what the recipe names. A variable that speaks of a secret
-// must be declared as one, so that a person sees it when reviewing.
-func (e *Executor) environment(c *capability.Capability) ([]string, error) {
-	names := slices.Clone(c.RequiredSecrets)
-	for _, name := range c.Run.Env {
-		if secretName(name) && !slices.Contains(c.RequiredSecrets, name) {
-			return nil, fmt.Errorf("variable %s speaks of a secret and is not among required_secrets", name)
-		}
-		names = append(names, name)
-	}
-	env, refused := executor.Environment(e.programs.List(), names, e.cfg.Getenv)
-	if len(refused) > 0 {
-		return nil, fmt.Errorf("variable %s decides which code a program loads and is never passed on", refused[0])
-	}
-	for _, set := range c.Run.EnvValues {
-		if err := maySet(env, set); err != nil {
-			return nil, err
-		}
-		env = append(env, set)
-	}
-	return env, nil
-}
-
-// maySet refuses a value of the manifest's own where there is one already, and
-// for variables that no manifest decides about.
-func maySet(env []string, set string) error {
-	name, value, ok := strings.Cut(set, "=")
-	taken := name == "HOME" || slices.ContainsFunc(env, func(e string) bool { return strings.HasPrefix(e, name+"=") })
-	switch {
-	case !ok || name == "" || strings.ContainsRune(set, 0):
-		return fmt.Errorf("variable %.40q has no name and value", set)
-	case executor.LoadsCode(name):
-		return fmt.Errorf("variable %s decides which code a program loads and is never set", name)
-	case secretName(name) && value != "":
-		return fmt.Errorf("variable %s speaks of a secret, and a manifest holds none; name it in required_secrets", name)
-	case taken:
-		return fmt.Errorf("variable %s has a value already", name)
-	}
-	return nil
-}
-
-func secretName(name string) bool {
-	upper := strings.ToUpper(name)
-	for _, word := range []string{"KEY", "TOKEN", "SECRET", "PASSW", "CREDENTIAL", "AUTH", "COOKIE", "DSN"} {
-		if strings.Contains(upper, word) {
-			return true
-		}
-	}
-	return false
-}
-
-// extensionOf gives the name of the folder that a capability works in: its
-// package's id, or its own where it came without one. Those that a project or
-// somebody else brought have a folder for each place they came from, since
-// another project may use the same name.
-func extensionOf(c *capability.Capability) (string, error) {
-	name, packaged := c.Extension()
-	if !packaged {
-		name = string(c.ID)
-		if c.Trust < capability.TrustUser {
-			sum := sha256.Sum256([]byte(c.Origin.Source))
-			name += "-" + hex.EncodeToString(sum[:6])
-		}
-	}
-	name = strings.NewReplacer(":", "_", "/", "_").Replace(name)
-	for _, r := range name {
-		if !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-", r)) {
-			return "", fmt.Errorf("the id of the extension holds %q; letters, digits, dots, dashes and underscores make a folder", r)
-		}
-	}
-	if name == "" || strings.HasPrefix(name, ".") || len(name) > 128 {
-		return "", errors.New("the id of the extension cannot name a folder")
-	}
-	return name, nil
-}
-
 // work opens an extension's work directory, name by name: a link in its place
 // would lead to another extension's. With a mode other than zero it is made.
 func (e *Executor) work(call capability.Call, extension string, perm fs.FileMode) (*os.Root, error) {
@@ -472,48 +251,4 @@ func (e *Executor) work(call capability.Call, extension string, perm fs.FileMode
 			Err: err, Fix: "it must be a plain folder of the extension's own; remove what is in its place"}
 	}
 	return dir, nil
-}
-
-// hosts finds the hosts that stand in arguments. What a program makes of its
-// arguments nobody can tell; the sandbox holds it, not this.
-func hosts(argv []string) []string {
-	var out []string
-	for _, u := range urls(argv) {
-		if h := strings.ToLower(u.Hostname()); !slices.Contains(out, h) {
-			out = append(out, h)
-		}
-	}
-	return out
-}
-
-// addresses gives them as a proxy allows them.
-func addresses(argv []string) []string {
-	var out []string
-	for _, u := range urls(argv) {
-		host := strings.ToLower(u.Hostname())
-		if port := u.Port(); port != "" {
-			host = net.JoinHostPort(host, port)
-		}
-		out = append(out, host)
-	}
-	return out
-}
-
-func urls(argv []string) []*url.URL {
-	var out []*url.URL
-	for _, arg := range argv[1:] {
-		i := strings.Index(arg, "://")
-		if i < 0 {
-			continue
-		}
-		start := i
-		for start > 0 && (arg[start-1] >= 'a' && arg[start-1] <= 'z' || arg[start-1] >= 'A' && arg[start-1] <= 'Z' || arg[start-1] == '+') {
-			start--
-		}
-		// A star would be a pattern where a name is meant.
-		if u, err := url.Parse(arg[start:]); err == nil && u.Hostname() != "" && !strings.Contains(u.Hostname(), "*") {
-			out = append(out, u)
-		}
-	}
-	return out
 }

@@ -1,0 +1,61 @@
+package process
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"ken/capability"
+	"ken/internal/run/executor"
+)
+
+// environment holds what the recipe names. A variable that speaks of a secret
+// must be declared as one, so that a person sees it when reviewing.
+func (e *Executor) environment(c *capability.Capability) ([]string, error) {
+	names := slices.Clone(c.RequiredSecrets)
+	for _, name := range c.Run.Env {
+		if secretName(name) && !slices.Contains(c.RequiredSecrets, name) {
+			return nil, fmt.Errorf("variable %s speaks of a secret and is not among required_secrets", name)
+		}
+		names = append(names, name)
+	}
+	env, refused := executor.Environment(e.programs.List(), names, e.cfg.Getenv)
+	if len(refused) > 0 {
+		return nil, fmt.Errorf("variable %s decides which code a program loads and is never passed on", refused[0])
+	}
+	for _, set := range c.Run.EnvValues {
+		if err := maySet(env, set); err != nil {
+			return nil, err
+		}
+		env = append(env, set)
+	}
+	return env, nil
+}
+
+// maySet refuses a value of the manifest's own where there is one already, and
+// for variables that no manifest decides about.
+func maySet(env []string, set string) error {
+	name, value, ok := strings.Cut(set, "=")
+	taken := name == "HOME" || slices.ContainsFunc(env, func(e string) bool { return strings.HasPrefix(e, name+"=") })
+	switch {
+	case !ok || name == "" || strings.ContainsRune(set, 0):
+		return fmt.Errorf("variable %.40q has no name and value", set)
+	case executor.LoadsCode(name):
+		return fmt.Errorf("variable %s decides which code a program loads and is never set", name)
+	case secretName(name) && value != "":
+		return fmt.Errorf("variable %s speaks of a secret, and a manifest holds none; name it in required_secrets", name)
+	case taken:
+		return fmt.Errorf("variable %s has a value already", name)
+	}
+	return nil
+}
+
+func secretName(name string) bool {
+	upper := strings.ToUpper(name)
+	for _, word := range []string{"KEY", "TOKEN", "SECRET", "PASSW", "CREDENTIAL", "AUTH", "COOKIE", "DSN"} {
+		if strings.Contains(upper, word) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,158 @@
+package process
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"ken/capability"
+	"ken/internal/run/executor"
+	"ken/internal/run/sandbox"
+)
+
+// A plan is a call made out: all that is needed to run it.
+type plan struct {
+	capability *capability.Capability
+	extension  string
+	argv       []string
+	program    executor.Program
+	env        []string
+	limits     sandbox.Limits
+	ok         []int
+}
+
+func (p *plan) describe(meta map[string]string) {
+	meta["tool"] = filepath.Base(p.program.Path)
+	meta["program"] = p.program.Path
+	meta["program_sha256"] = p.program.SHA256
+	meta["args_count"] = strconv.Itoa(len(p.argv) - 1)
+	meta["work_dir"] = p.extension + "/work"
+	meta["extension_id"] = p.extension
+}
+
+// named gives the files of the workspace that arguments name, alone or behind
+// an equals sign. What a program makes of its arguments nobody can tell; what is
+// there by that name it may well mean.
+func (e *Executor) named(args []string, write bool) []executor.Path {
+	if e.cfg.Workspace == "" {
+		return nil
+	}
+	var out []executor.Path
+	for _, arg := range args {
+		if _, value, ok := strings.Cut(arg, "="); ok && strings.HasPrefix(arg, "-") {
+			arg = value
+		}
+		if filepath.IsAbs(arg) {
+			rel, err := filepath.Rel(e.cfg.Workspace, arg)
+			if err != nil {
+				continue
+			}
+			arg = rel
+		}
+		if !filepath.IsLocal(arg) || len(arg) > 4096 {
+			continue
+		}
+		if _, err := os.Lstat(filepath.Join(e.cfg.Workspace, arg)); err == nil && arg != "." {
+			out = append(out, executor.Path{Name: filepath.ToSlash(filepath.Clean(arg)), Write: write})
+		}
+	}
+	return out
+}
+
+// args counts the arguments that the command was given, without its action.
+func (p *plan) args() int {
+	n := len(p.argv) - 1
+	if run := p.capability.Run; len(run.Argv) == 0 && run.Action != "" {
+		n--
+	}
+	return n
+}
+
+func changed(call capability.Call) error {
+	return &capability.Error{
+		Kind: capability.Conflict, Op: "run", Target: string(call.Target),
+		Err: errors.New("it is not what was decided on"), Fix: "look at it again and call it anew",
+	}
+}
+
+func (e *Executor) plan(ctx context.Context, call capability.Call) (*plan, error) {
+	c, detail, err := e.cfg.Lookup(ctx, call.Target)
+	if err != nil {
+		return nil, err
+	}
+	if call.CapabilityHash != "" && call.CapabilityHash != c.Hash {
+		return nil, changed(call)
+	}
+	invalid := func(err error, fix string) error {
+		return &capability.Error{Kind: capability.Invalid, Op: "make the command of", Target: string(call.Target), Err: err, Fix: fix}
+	}
+	if c.Run == nil || !strings.HasPrefix(c.Run.Runner, "exec.") {
+		return nil, invalid(errors.New("no program carries it out"), "add runner: to its manifest, as in runner: exec.git")
+	}
+	p := &plan{capability: c, limits: e.limits(c.Run), ok: c.Run.OKStatus}
+	if p.extension, err = extensionOf(c); err != nil {
+		return nil, invalid(err, "rename the extension")
+	}
+	s, err := e.schema(c, detail.Schema)
+	if err == nil {
+		p.argv, err = s.argv(c, call.Arguments)
+	}
+	if err != nil {
+		return nil, executor.BadArguments(call, err, "")
+	}
+	if p.program, err = e.programs.Find(p.argv[0]); err != nil {
+		return nil, &capability.Error{Kind: capability.Unavailable, Op: "run", Target: string(call.Target), Err: err, Fix: "install the program, or correct the manifest's runner"}
+	}
+	if pin := c.Run.ProgramSHA256; pin != "" && !strings.EqualFold(pin, p.program.SHA256) {
+		return nil, &capability.Error{Kind: capability.Denied, Op: "run", Target: string(call.Target), Rule: "program_sha256",
+			Err: errors.New("the installed program is not the one that its manifest pins"), Fix: "review the program, then correct the manifest"}
+	}
+	if p.env, err = e.environment(c); err != nil {
+		return nil, invalid(err, "take it out of env_extras or env_values")
+	}
+	return p, nil
+}
+
+// limits lowers the caps to what a recipe asks for.
+func (e *Executor) limits(r *capability.Recipe) sandbox.Limits {
+	l := e.cfg.Limits
+	if t := time.Duration(r.TimeoutSec) * time.Second; t > 0 {
+		l.Wall = min(l.Wall, t)
+	}
+	if n := int64(r.MaxOutputSize); n > 0 {
+		l.Output = min(l.Output, n)
+	}
+	return l
+}
+
+// extensionOf gives the name of the folder that a capability works in: its
+// package's id, or its own where it came without one. Those that a project or
+// somebody else brought have a folder for each place they came from, since
+// another project may use the same name.
+func extensionOf(c *capability.Capability) (string, error) {
+	name, packaged := c.Extension()
+	if !packaged {
+		name = string(c.ID)
+		if c.Trust < capability.TrustUser {
+			sum := sha256.Sum256([]byte(c.Origin.Source))
+			name += "-" + hex.EncodeToString(sum[:6])
+		}
+	}
+	name = strings.NewReplacer(":", "_", "/", "_").Replace(name)
+	for _, r := range name {
+		if !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-", r)) {
+			return "", fmt.Errorf("the id of the extension holds %q; letters, digits, dots, dashes and underscores make a folder", r)
+		}
+	}
+	if name == "" || strings.HasPrefix(name, ".") || len(name) > 128 {
+		return "", errors.New("the id of the extension cannot name a folder")
+	}
+	return name, nil
+}
