@@ -97,18 +97,10 @@ func (c *Catalog) judgeLocked(cp *capability.Capability) judgement {
 	return j
 }
 
-// Reserved names are the tools that Ken itself offers to a model.
-func Reserved() []string {
-	return []string{
-		"discover_capabilities", "list_capabilities", "describe_capability", "invoke_capability",
-		"select_active_intent", "read_result", "ask_user", "finish",
-	}
-}
-
-// reservedSkeletons gives what each reserved name looks like.
+// reservedSkeletons gives what the name of each of Ken's own tools looks like.
 func reservedSkeletons() map[string]string {
 	out := map[string]string{}
-	for _, name := range Reserved() {
+	for _, name := range capability.OwnTools() {
 		out[untrusted.Skeleton(name)] = name
 	}
 	return out
