@@ -98,7 +98,7 @@ func makeID(chain string, seq int64) ID { return ID(chain + ":" + strconv.Format
 func (id ID) split() (chain string, seq int64, err error) {
 	chain, digits, _ := strings.Cut(string(id), ":")
 	seq, err = strconv.ParseInt(digits, 10, 64)
-	if err != nil || seq < 0 || !chainForm.MatchString(chain) {
+	if err != nil || seq < 0 || !chainForm().MatchString(chain) {
 		return "", 0, fmt.Errorf("record id %q: want CHAIN:NUMBER as printed by audit query", string(id))
 	}
 	return chain, seq, nil

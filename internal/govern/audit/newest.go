@@ -77,7 +77,7 @@ func (c Cursor) mark() (mark, error) {
 	at, id, _ := strings.Cut(string(c), "/")
 	chain, digits, _ := strings.Cut(id, ":")
 	seq, err := strconv.ParseInt(digits, 10, 64)
-	if err != nil || len(at) != len(timeLayout) || !chainForm.MatchString(chain) {
+	if err != nil || len(at) != len(timeLayout) || !chainForm().MatchString(chain) {
 		return mark{}, &capability.Error{
 			Kind: capability.Invalid, Op: "read audit trail", Err: errors.New("this is no place in it"), Fix: "take the cursor of the page before, or none",
 		}

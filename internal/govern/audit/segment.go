@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/mod/sumdb/tlog"
@@ -22,7 +23,7 @@ import (
 
 // chainForm is the form of a chain's name: when it was opened, by which
 // process, and a random end. Names sort by time.
-var chainForm = regexp.MustCompile(`^\d{8}T\d{9}Z-\d+-[0-9a-f]{16}$`)
+var chainForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\d{8}T\d{9}Z-\d+-[0-9a-f]{16}$`) })
 
 // newChain names a chain.
 func newChain(now time.Time) string {
@@ -48,7 +49,7 @@ func parseSegment(name string) (chain string, n int, ok bool) {
 	chain, rest, _ := strings.Cut(name, ".")
 	digits, ok := strings.CutSuffix(rest, ".jsonl")
 	n, err := strconv.Atoi(digits)
-	return chain, n, ok && err == nil && n > 0 && chainForm.MatchString(chain) && segmentName(chain, n) == name
+	return chain, n, ok && err == nil && n > 0 && chainForm().MatchString(chain) && segmentName(chain, n) == name
 }
 
 // A chainFiles is a chain as the directory shows it.
@@ -100,7 +101,7 @@ func listHeads(dir string) ([]string, error) {
 	}
 	var names []string
 	for _, e := range entries {
-		if chain, ok := strings.CutSuffix(e.Name(), headSuffix); ok && chainForm.MatchString(chain) {
+		if chain, ok := strings.CutSuffix(e.Name(), headSuffix); ok && chainForm().MatchString(chain) {
 			names = append(names, chain)
 		}
 	}

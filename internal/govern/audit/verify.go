@@ -145,7 +145,7 @@ type verifier struct {
 }
 
 func (v *verifier) claim(chain string, c claim) {
-	if chainForm.MatchString(chain) {
+	if chainForm().MatchString(chain) {
 		v.claims[chain] = append(v.claims[chain], c)
 	}
 }
