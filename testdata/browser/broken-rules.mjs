@@ -31,8 +31,11 @@ await story(async ({ page }) => {
   await accessible(page, "a fault");
   await fits(page, "a fault");
   await visit(page, "/catalog");
+  const strays = []; // the view that is left must not follow the address to the next one
+  page.on("request", (r) => new URL(r.url()).pathname.startsWith("/api/v1/catalog/") && strays.push(r.url()));
   await banner.getByRole("link").click();
   await page.getByRole("tab", { name: "Doctor", selected: true }).waitFor();
+  check(strays.length === 0, "the catalog was asked on the way to the doctor: " + strays.join(" "));
 
   writeFileSync(file, good);
   await page.evaluate(() => window.dispatchEvent(new Event("focus")));
