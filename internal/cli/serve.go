@@ -213,7 +213,7 @@ func (c *command) site(ctx context.Context, a *app.App, addr string, log *slog.L
 	set := a.Settings.Serve
 	guard := auth.Config{
 		Off: set.Auth == config.AuthOff, Owner: a.Owner(), Loopback: config.Loopback(host), Hosts: set.Hosts, Origins: set.Origins, Views: httpapi.Views(),
-		OIDC: a.OIDC(), SignOuts: a.SignOuts, Rate: auth.Rate{Requests: float64(set.Rate.Requests), Burst: set.Rate.Burst}, Log: log,
+		OIDC: a.OIDC(), SignOuts: a.SignOuts, Rate: auth.Rate{Requests: float64(set.Rate.Requests), Burst: set.Rate.Burst, Open: set.Rate.Open}, Log: log,
 	}
 	if !guard.Off {
 		if err := os.MkdirAll(a.Places.State, 0o700); err != nil {

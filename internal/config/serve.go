@@ -27,7 +27,7 @@ type Serve struct {
 	// default, nobody.
 	OIDC OIDC
 
-	// Rate is how often one principal may ask.
+	// Rate is how often one principal may ask, and how much at once.
 	Rate ServeRate
 }
 
@@ -60,14 +60,15 @@ type OIDC struct {
 	Name        string   // of the issuer, for people; default its host
 }
 
-// A ServeRate is how often one principal may ask.
+// A ServeRate is how often one principal may ask, and how much at once.
 type ServeRate struct {
 	Requests int // a second; zero is no limit; default 50
 	Burst    int // in quick succession, after a pause; zero is as many as in a second; default 200
+	Open     int // at the same time, streams with them; zero is no limit; default 1000
 }
 
 func defaultServe() Serve {
-	return Serve{Addr: "127.0.0.1:7777", Auth: AuthOn, Rate: ServeRate{Requests: 50, Burst: 200}}
+	return Serve{Addr: "127.0.0.1:7777", Auth: AuthOn, Rate: ServeRate{Requests: 50, Burst: 200, Open: 1000}}
 }
 
 func serveSettings() []setting[Config] {
@@ -82,7 +83,7 @@ func serveSettings() []setting[Config] {
 			func(c *Config) *[]string { return &c.Serve.Origins }, texts("sites", subset, nil)),
 		entry("serve.oidc", "Whose people are let in besides you, as in {issuer: https://id.example, clientID: ken, admit: [ken-users], operators: [ken-admins]}.",
 			func(c *Config) *OIDC { return &c.Serve.OIDC }, parts(OIDC{}, "{issuer: https://id.example, clientID: ken}", oidcSettings(), checkOIDC).fixed()),
-		entry("serve.rate", "How many requests a second one principal may make, and how many in a burst; a stream counts when it is opened; 0 requests is no limit.",
+		entry("serve.rate", "How many requests a second one principal may make, how many in a burst, and how many may be open at the same time, streams with them; 0 requests or 0 open is no limit.",
 			func(c *Config) *ServeRate { return &c.Serve.Rate }, serveRate()),
 	}
 }
@@ -148,14 +149,16 @@ func checkOIDC(r *reading, at spot, o OIDC) bool {
 	return true
 }
 
-// serveRate is narrower where both numbers are no larger.
+// serveRate is narrower where no number is larger.
 func serveRate() kind[ServeRate] {
-	k := parts(defaultServe().Rate, "{requests: 50, burst: 200}", []setting[ServeRate]{
+	k := parts(defaultServe().Rate, "{requests: 50, burst: 200, open: 1000}", []setting[ServeRate]{
 		entry("requests", "", func(s *ServeRate) *int { return &s.Requests }, whole(0, 100_000)),
 		entry("burst", "", func(s *ServeRate) *int { return &s.Burst }, whole(0, 100_000)),
+		entry("open", "", func(s *ServeRate) *int { return &s.Open }, whole(0, 100_000)),
 	}, nil)
 	k.noWider = func(a, b ServeRate) bool {
-		return b.Requests == 0 || a.Requests != 0 && a.Requests <= b.Requests && a.burst() <= b.burst()
+		return (b.Requests == 0 || a.Requests != 0 && a.Requests <= b.Requests && a.burst() <= b.burst()) &&
+			(b.Open == 0 || a.Open != 0 && a.Open <= b.Open)
 	}
 	return k
 }

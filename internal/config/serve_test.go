@@ -44,13 +44,17 @@ func TestServeOfProject(t *testing.T) {
 	}{
 		{"{}", "oidc: {issuer: https://evil.example, clientID: x}", true, ServeRate{}},
 		{"{oidc: {issuer: https://id.example, clientID: ken}}", "oidc: {issuer: https://id.example, clientID: ken, operators: [all]}", true, ServeRate{}},
-		{"{oidc: {issuer: https://id.example, clientID: ken}}", "oidc: {issuer: https://id.example, clientID: ken}", false, ServeRate{50, 200}},
-		{"{}", "rate: {requests: 5}", false, ServeRate{5, 200}},
+		{"{oidc: {issuer: https://id.example, clientID: ken}}", "oidc: {issuer: https://id.example, clientID: ken}", false, ServeRate{50, 200, 1000}},
+		{"{}", "rate: {requests: 5}", false, ServeRate{5, 200, 1000}},
 		{"{}", "rate: {requests: 0}", true, ServeRate{}},
 		{"{}", "rate: {requests: 50, burst: 201}", true, ServeRate{}},
-		{"{rate: {requests: 10, burst: 0}}", "rate: {requests: 5, burst: 0}", false, ServeRate{5, 0}},
-		{"{rate: {requests: 10, burst: 10}}", "rate: {requests: 20, burst: 20}", false, ServeRate{10, 10}}, // no more than the default: the user's stands
-		{"{rate: {requests: 0}}", "rate: {requests: 90, burst: 900}", false, ServeRate{90, 900}},
+		{"{}", "rate: {open: 20}", false, ServeRate{50, 200, 20}},
+		{"{}", "rate: {open: 0}", true, ServeRate{}},
+		{"{}", "rate: {open: 1001}", true, ServeRate{}},
+		{"{rate: {open: 0}}", "rate: {open: 5000}", false, ServeRate{50, 200, 5000}},
+		{"{rate: {requests: 10, burst: 0}}", "rate: {requests: 5, burst: 0}", false, ServeRate{5, 0, 1000}},
+		{"{rate: {requests: 10, burst: 10}}", "rate: {requests: 20, burst: 20}", false, ServeRate{10, 10, 1000}}, // no more than the default: the user's stands
+		{"{rate: {requests: 0}}", "rate: {requests: 90, burst: 900}", false, ServeRate{90, 900, 1000}},
 	} {
 		places, _, _ := at(t)
 		write(t, filepath.Join(places.Home, "ken.yaml"), "serve: "+tt.user+"\n")

@@ -2,6 +2,7 @@ package auth
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/netip"
@@ -46,7 +47,7 @@ type Config struct {
 	// owner.
 	OIDC *OIDCConfig
 
-	// Rate (serve.rate) is how often one principal may ask.
+	// Rate (serve.rate) is how often one principal may ask, and how much at once.
 	Rate Rate
 
 	// SignOuts keeps what was signed out over restarts. Where it cannot be had
@@ -127,8 +128,8 @@ func (c *Config) check() error {
 		return refused("", "there is no token to ask for", "open one, or switch serve.auth off on a loopback address")
 	case !c.Loopback && len(c.Hosts) == 0:
 		return refused("serve.hosts", "no name is given by which other machines may ask", "list the names and addresses of this server")
-	case c.Rate.Requests < 0 || c.Rate.Burst < 0:
-		return refused("serve.rate", "a rate is less than nothing", "write numbers from 0; 0 requests set no limit")
+	case c.Rate.Requests < 0 || c.Rate.Burst < 0 || c.Rate.Open < 0:
+		return refused("serve.rate", "a rate is less than nothing", "write numbers from 0; 0 sets no limit")
 	}
 	c.Hosts, c.Origins = slices.Clone(c.Hosts), slices.Clone(c.Origins)
 	for i, host := range c.Hosts {
@@ -235,6 +236,13 @@ func (g *guard) pass(w http.ResponseWriter, r *http.Request, who Identity) {
 		answer(w, http.StatusTooManyRequests, "too-many-requests", "more requests than serve.rate lets one principal make; wait and ask again")
 		return
 	}
+	leave := g.limits.enter(who)
+	if leave == nil {
+		retryAfter(w, time.Second)
+		answer(w, http.StatusTooManyRequests, "too-many-open", fmt.Sprintf("%d requests of one principal are being answered, which is what serve.rate.open allows; end a stream that nobody reads, and ask again", g.Rate.Open))
+		return
+	}
+	defer leave()
 	g.next.ServeAs(w, without(r), who)
 }
 

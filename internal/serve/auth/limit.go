@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/netip"
 	"strconv"
+	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -16,17 +17,19 @@ const (
 	mostKnown = 4096 // of whom, or of where from, the limits are remembered
 )
 
-// A Rate is how often one principal may ask, and not how much is answered beside
-// each other: a stream counts when it is opened. The zero Rate sets no limit.
+// A Rate is how often one principal may ask, and how much of it is answered
+// beside each other. The zero Rate sets no limit.
 type Rate struct {
-	Requests float64 // a second, in the long run
+	Requests float64 // a second, in the long run; zero: no limit
 	Burst    int     // in quick succession, after a pause; zero: as many as in a second
+	Open     int     // at the same time, streams with them; zero: no limit
 }
 
 // limits count what is asked and what fails. Whoever is forgotten because there
 // are too many begins anew.
 type limits struct {
 	rate     Rate
+	open     inFlight
 	asked    *recent[asker, *rate.Limiter]
 	failures *recent[netip.Prefix, *rate.Limiter]
 
@@ -42,12 +45,16 @@ type asker struct {
 	decides    bool
 }
 
+func askerOf(who Identity) asker {
+	return asker{who.Principal.Tenant, who.Principal.ID, who.Decides}
+}
+
 func newLimits(r Rate) *limits {
 	if r.Burst == 0 {
 		r.Burst = max(1, int(r.Requests))
 	}
 	return &limits{
-		rate: r, asked: newRecent[asker, *rate.Limiter](mostKnown),
+		rate: r, open: inFlight{count: map[asker]int{}}, asked: newRecent[asker, *rate.Limiter](mostKnown),
 		failures: newRecent[netip.Prefix, *rate.Limiter](mostKnown), codes: newRecent[netip.Prefix, *rate.Limiter](mostKnown),
 	}
 }
@@ -58,7 +65,7 @@ func (l *limits) wait(who Identity) time.Duration {
 	if l.rate.Requests <= 0 {
 		return 0
 	}
-	limiter := l.asked.orMake(asker{who.Principal.Tenant, who.Principal.ID, who.Decides}, func() *rate.Limiter {
+	limiter := l.asked.orMake(askerOf(who), func() *rate.Limiter {
 		return rate.NewLimiter(rate.Limit(l.rate.Requests), l.rate.Burst)
 	})
 	now := time.Now()
@@ -68,6 +75,34 @@ func (l *limits) wait(who Identity) time.Duration {
 		reserved.CancelAt(now)
 	}
 	return wait
+}
+
+// An inFlight counts what is being answered.
+type inFlight struct {
+	mu    sync.Mutex
+	count map[asker]int
+}
+
+// enter counts one more request of who, until leave is called. Where they have
+// as many open as they may, it counts nothing, and leave is nil.
+func (l *limits) enter(who Identity) (leave func()) {
+	if l.rate.Open <= 0 {
+		return func() {}
+	}
+	by := askerOf(who)
+	l.open.mu.Lock()
+	defer l.open.mu.Unlock()
+	if l.open.count[by] >= l.rate.Open {
+		return nil
+	}
+	l.open.count[by]++
+	return func() {
+		l.open.mu.Lock()
+		defer l.open.mu.Unlock()
+		if l.open.count[by]--; l.open.count[by] == 0 {
+			delete(l.open.count, by)
+		}
+	}
 }
 
 // failed reports whether one more failure from there is within its rate. The

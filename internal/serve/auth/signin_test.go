@@ -12,9 +12,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"ken/internal/secret"
 )
 
 // cookieOf gives the cookie that an answer sets, as a request has it.
@@ -555,6 +558,49 @@ func TestHeaders(t *testing.T) {
 	w := ask(h, "GET", "/api", "localhost", append([]string{"Origin", "https://tools.example"}, right...)...)
 	if got := w.Header().Get("Cross-Origin-Resource-Policy"); w.Code != 204 || got != "" {
 		t.Errorf("for a listed site = %d, Cross-Origin-Resource-Policy %q, want none", w.Code, got)
+	}
+}
+
+// What one principal keeps open is bounded, and only that: others, and a person
+// beside their agents, are not kept out by it.
+func TestOpenAtOnce(t *testing.T) {
+	tokens := open(t)
+	entered, end := make(chan struct{}), make(chan struct{})
+	next := HandlerFunc(func(w http.ResponseWriter, r *http.Request, _ Identity) {
+		if r.URL.Path == "/stream" {
+			entered <- struct{}{}
+			<-end
+		}
+		w.WriteHeader(http.StatusNoContent)
+	})
+	h, err := Guard(next, Config{Tokens: tokens, Owner: owner(), Loopback: true, Rate: Rate{Open: 2}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bearer := func(s secret.Value) []string { return []string{"Authorization", "Bearer " + s.Reveal()} }
+	var streams sync.WaitGroup
+	for range 2 {
+		streams.Go(func() {
+			if w := ask(h, "GET", "/stream", "localhost", bearer(tokens.Agent())...); w.Code != http.StatusNoContent {
+				t.Errorf("a stream = %d, want 204", w.Code)
+			}
+		})
+		<-entered
+	}
+	w := ask(h, "GET", "/api", "localhost", bearer(tokens.Agent())...)
+	if wantProblem(t, w, "too-many-open"); w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") == "" || !strings.Contains(w.Body.String(), "serve.rate.open") {
+		t.Errorf("a third = %d %v %s, want 429, when to ask again, and the setting", w.Code, w.Header(), w.Body)
+	}
+	if w := ask(h, "GET", "/api", "localhost", bearer(tokens.Token())...); w.Code != http.StatusNoContent {
+		t.Errorf("their person meanwhile = %d, want 204", w.Code)
+	}
+	close(end)
+	streams.Wait()
+	if w := ask(h, "GET", "/api", "localhost", bearer(tokens.Agent())...); w.Code != http.StatusNoContent {
+		t.Errorf("once the streams have ended = %d, want 204", w.Code)
+	}
+	if n := len(h.(*guard).limits.open.count); n != 0 {
+		t.Errorf("%d askers are counted when nothing is open, want none", n)
 	}
 }
 
