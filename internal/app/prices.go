@@ -111,8 +111,9 @@ func (a *App) SetPrice(p outcome.Price) error {
 	if err != nil {
 		return err
 	}
+	file := filepath.Join(a.Places.State, pricesFile)
 	if err := os.MkdirAll(a.Places.State, 0o700); err != nil {
-		return err
+		return unwritten(file, err)
 	}
-	return wholefile.Write(filepath.Join(a.Places.State, pricesFile), append(text, '\n'), 0o600)
+	return unwritten(file, wholefile.Write(file, append(text, '\n'), 0o600))
 }

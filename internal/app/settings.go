@@ -3,6 +3,8 @@ package app
 import (
 	"context"
 	"errors"
+	"io/fs"
+	"os"
 	"slices"
 	"strings"
 
@@ -119,6 +121,17 @@ func (a *App) shownSettings() []systemapi.Setting {
 	return out
 }
 
+// unwritten says of a file that the system refused to write what there is to do.
+// Other errors say so themselves.
+func unwritten(file string, err error) error {
+	_, path := errors.AsType[*fs.PathError](err)
+	_, link := errors.AsType[*os.LinkError](err)
+	if !path && !link {
+		return err
+	}
+	return &capability.Error{Kind: capability.Unavailable, Op: "write", Target: file, Err: err, Fix: "make room on the disk, or make the file and its folder writable, then try again"}
+}
+
 // setSetting changes the person's own file, on the record, and says whether that
 // counts only when Ken is started again.
 func (a *App) setSetting(ctx context.Context, who auth.Identity, key, value string) (restart bool, err error) {
@@ -136,7 +149,7 @@ func (a *App) setSetting(ctx context.Context, who auth.Identity, key, value stri
 		return false, err
 	}
 	if err := config.Set(file, key, value); err != nil {
-		return false, err
+		return false, unwritten(file, err)
 	}
 	a.laws.looking() // whoever is answered finds it in force
 	success := true
