@@ -41,6 +41,7 @@ type testIssuer struct {
 	codes  map[string]url.Values // what a code was asked for with
 	secret string
 	tamper func(claims map[string]any) // before an ID token is signed
+	coded  func()                      // when a code is brought
 	found  map[string]any              // what discovery says besides
 }
 
@@ -141,6 +142,9 @@ func (i *testIssuer) authorize(to string) (back *url.URL) {
 }
 
 func (i *testIssuer) token(w http.ResponseWriter, r *http.Request) {
+	if i.coded != nil {
+		i.coded()
+	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	code := r.PostFormValue("code")

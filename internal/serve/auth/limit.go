@@ -32,10 +32,6 @@ type limits struct {
 	open     inFlight
 	asked    *recent[asker, *rate.Limiter]
 	failures *recent[netip.Prefix, *rate.Limiter]
-
-	// codes are those that an issuer refused. What is no login of ours counts
-	// only as a failure: it must not keep those who do log in away.
-	codes *recent[netip.Prefix, *rate.Limiter]
 }
 
 // An asker is a principal as the limits tell them apart. Those who decide are
@@ -55,7 +51,7 @@ func newLimits(r Rate) *limits {
 	}
 	return &limits{
 		rate: r, open: inFlight{count: map[asker]int{}}, asked: newRecent[asker, *rate.Limiter](mostKnown),
-		failures: newRecent[netip.Prefix, *rate.Limiter](mostKnown), codes: newRecent[netip.Prefix, *rate.Limiter](mostKnown),
+		failures: newRecent[netip.Prefix, *rate.Limiter](mostKnown),
 	}
 }
 
@@ -108,16 +104,8 @@ func (l *limits) enter(who Identity) (leave func()) {
 // failed reports whether one more failure from there is within its rate. The
 // right token is always let in: a stranger's failures do not lock anyone out,
 // they only stop being answered and logged one by one.
-func (l *limits) failed(r *http.Request) bool { return from(l.failures, r).Allow() }
-
-// miscoded counts a login of ours that the issuer did not confirm.
-func (l *limits) miscoded(r *http.Request) { from(l.codes, r).Allow() }
-
-// tired reports whether one more such login from there would be one too many.
-func (l *limits) tired(r *http.Request) bool { return from(l.codes, r).Tokens() < 1 }
-
-func from(counts *recent[netip.Prefix, *rate.Limiter], r *http.Request) *rate.Limiter {
-	return counts.orMake(whence(r.RemoteAddr), func() *rate.Limiter { return rate.NewLimiter(rate.Every(refill), burst) })
+func (l *limits) failed(r *http.Request) bool {
+	return l.failures.orMake(whence(r.RemoteAddr), func() *rate.Limiter { return rate.NewLimiter(rate.Every(refill), burst) }).Allow()
 }
 
 // whence gives the network that a request came from: of the newer addresses one

@@ -74,10 +74,6 @@ func (g *guard) callback(w http.ResponseWriter, r *http.Request) {
 	secure := g.secure(r)
 	j, err := g.returned(r, secure)
 	ours := err == nil
-	if ours && g.limits.tired(r) { // anyone can begin logins, and each code is asked of the issuer
-		g.refuse(w, r, errTooMany, true)
-		return
-	}
 	g.jar.clear(w, loginKind, secure)
 	if ours {
 		var who Identity
@@ -90,10 +86,13 @@ func (g *guard) callback(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	stray, isStray := errors.AsType[*strayError](err)
+	log := g.log
 	if isStray || errors.Is(err, errWrongToken) || errors.Is(err, errExpired) {
-		if ours {
-			g.limits.miscoded(r)
-		} else if !g.limits.failed(r) {
+		switch {
+		case g.limits.failed(r):
+		case ours: // behind a proxy all have one address: nobody is kept out by another's wrong codes
+			log = func(*http.Request, string, error) {}
+		default:
 			g.refuse(w, r, errTooMany, true)
 			return
 		}
@@ -103,10 +102,10 @@ func (g *guard) callback(w http.ResponseWriter, r *http.Request) {
 		g.log(r, "somebody signed in with the issuer", nil)
 		land(w, j.Next, "You are signed in")
 	case isStray:
-		g.log(r, "a login with the issuer came to nothing", stray.cause)
+		log(r, "a login with the issuer came to nothing", stray.cause)
 		g.signInPage(w, r, http.StatusUnauthorized, stray.say)
 	case errors.Is(err, errWrongToken), errors.Is(err, errExpired):
-		g.log(r, "the issuer's token is refused", err)
+		log(r, "the issuer's token is refused", err)
 		g.signInPage(w, r, http.StatusUnauthorized, "What the sign-in service says about you cannot be used. The log of this Ken says why.")
 	default:
 		g.refuse(w, r, err, true)
@@ -170,6 +169,12 @@ func (g *guard) exchange(r *http.Request, j journey) (Identity, error) {
 	client := g.client(found, r)
 	ctx, cancel := context.WithTimeout(r.Context(), issuerTimeout)
 	defer cancel()
+	select { // anyone can begin logins, and each code is asked of the issuer
+	case i.asking <- struct{}{}:
+		defer func() { <-i.asking }()
+	case <-ctx.Done():
+		return Identity{}, &downError{fmt.Errorf("%d codes are being asked of it: %w", cap(i.asking), ctx.Err())}
+	}
 	if i.ClientSecret != nil {
 		if client.ClientSecret, err = i.ClientSecret(ctx); err != nil {
 			return Identity{}, &strayError{"This Ken lacks the secret that the sign-in service wants. The log says more.", fmt.Errorf("read serve.oidc.clientSecret: %w", err)}

@@ -57,6 +57,7 @@ const (
 	issuerTimeout = 10 * time.Second
 	retryIssuer   = 5 * time.Second
 	freshIssuer   = 24 * time.Hour // what it says about itself is read again after that
+	mostAsked     = 8              // codes at once
 	mostVerified  = 4096
 	verifiedLife  = time.Minute
 	longestJWT    = 16 << 10
@@ -78,9 +79,10 @@ type issuer struct {
 	log    *slog.Logger
 
 	client   *http.Client
-	keys     *http.Client // its keys are not asked for without bound
-	seal     cipher.AEAD  // of the cookie that a login in progress has
-	spent    voids        // logins that are over
+	keys     *http.Client  // its keys are not asked for without bound
+	seal     cipher.AEAD   // of the cookie that a login in progress has
+	spent    voids         // logins that are over
+	asking   chan struct{} // a place for each code that is asked of it at once
 	verified *recent[[sha256.Size]byte, verified]
 
 	mu     sync.Mutex
@@ -150,7 +152,7 @@ func newIssuer(cfg OIDCConfig, t *Tokens, tenant string, log *slog.Logger) (*iss
 	// they are called. No issuer has a # in its address.
 	return &issuer{
 		OIDCConfig: cfg, prefix: "oidc:" + u.Host + strings.TrimSuffix(u.EscapedPath(), "/") + "#", tenant: tenant, log: log,
-		client: client, keys: &asking, seal: seal, verified: newRecent[[sha256.Size]byte, verified](mostVerified),
+		client: client, keys: &asking, seal: seal, asking: make(chan struct{}, mostAsked), verified: newRecent[[sha256.Size]byte, verified](mostVerified),
 	}, nil
 }
 
@@ -165,7 +167,7 @@ func safe(u *url.URL) bool {
 func (i *issuer) discover(ctx context.Context) (*discovered, error) {
 	i.mu.Lock()
 	age := time.Since(i.tried)
-	if i.trying == nil && (i.found == nil && (i.failed == nil || age >= retryIssuer) || i.found != nil && age >= freshIssuer) {
+	if i.trying == nil && (i.failed != nil && age >= retryIssuer || i.failed == nil && (i.found == nil || age >= freshIssuer)) {
 		i.trying, i.tried = make(chan struct{}), time.Now()
 		go i.attempt(i.trying)
 	}

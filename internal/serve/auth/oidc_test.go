@@ -1,16 +1,19 @@
 package auth
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/rsa"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"reflect"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -180,18 +183,19 @@ func TestClaims(t *testing.T) {
 type person struct {
 	t       *testing.T
 	h       http.Handler
+	ctx     context.Context
 	host    string
 	headers []string          // of each of their requests
 	cookies map[string]string // by name
 }
 
 func newPerson(t *testing.T, h http.Handler) *person {
-	return &person{t: t, h: h, host: "localhost:7777", cookies: map[string]string{}}
+	return &person{t: t, h: h, ctx: t.Context(), host: "localhost:7777", cookies: map[string]string{}}
 }
 
 func (p *person) get(target, site string) *httptest.ResponseRecorder {
 	p.t.Helper()
-	r := httptest.NewRequest("GET", target, nil)
+	r := httptest.NewRequest("GET", target, nil).WithContext(p.ctx)
 	r.Host = p.host
 	headers := append(browserHeaders(site), p.headers...)
 	for i := 0; i+1 < len(headers); i += 2 {
@@ -463,6 +467,28 @@ func TestIssuerDown(t *testing.T) {
 	if w := ask(h, "GET", "/api", "localhost", "Authorization", "Bearer "+other); w.Code != 204 {
 		t.Errorf("down a day later = %d %s, want 204 by what it said before", w.Code, w.Body)
 	}
+
+	// And it is asked again soon, not a day later.
+	tried := func() (at time.Time, over <-chan struct{}) {
+		set.mu.Lock()
+		defer set.mu.Unlock()
+		return set.tried, set.trying
+	}
+	if _, over := tried(); over != nil {
+		<-over
+	}
+	set.mu.Lock()
+	set.tried = set.tried.Add(-retryIssuer)
+	set.mu.Unlock()
+	before, _ := tried()
+	if _, err := set.discover(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if after, over := tried(); !after.After(before) {
+		t.Errorf("after a renewal that failed the issuer is not asked again")
+	} else if over != nil {
+		<-over
+	}
 }
 
 // TestDiscoveryRefused: an issuer that names others, or leads to them, is none.
@@ -518,24 +544,46 @@ func TestKeysAreSpared(t *testing.T) {
 	}
 }
 
-// TestCallbackIsBounded: codes that nobody gave are not asked of the issuer
-// without bound.
+// TestCallbackIsBounded: however many codes are brought, the issuer is asked
+// about few at once, and the log does not tell of each.
 func TestCallbackIsBounded(t *testing.T) {
 	i := newTestIssuer(t)
-	h, _ := guarded(t, Config{Tokens: open(t), Loopback: true, OIDC: i.config()})
-	status := map[int]int{}
-	for range 2 * burst {
-		p := newPerson(t, h)
-		back := p.login(i, "/")
-		status[p.get(strings.Replace(back, "code=", "code=x", 1), "cross-site").Code]++
+	var coded atomic.Int64
+	i.coded = func() { coded.Add(1) }
+	var log bytes.Buffer
+	h, _ := guarded(t, Config{Tokens: open(t), Loopback: true, OIDC: i.config(), Log: slog.New(slog.NewTextHandler(&log, nil))})
+	asking := h.(*guard).issuer.asking
+	for range cap(asking) {
+		asking <- struct{}{}
 	}
-	if status[401] != burst || status[429] != burst {
-		t.Errorf("wrong codes are answered %v, want %d of 401 and as many of 429", status, burst)
+	p := newPerson(t, h)
+	gone, cancel := context.WithCancel(t.Context())
+	back := p.login(i, "/")
+	cancel()
+	p.ctx = gone
+	if w := p.get(back, "cross-site"); w.Code != http.StatusServiceUnavailable || coded.Load() != 0 {
+		t.Errorf("a code beside %d others = %d, and the issuer was asked %d times; want 503 and none", cap(asking), w.Code, coded.Load())
+	}
+	<-asking
+	const wrong = 4 * burst
+	for range wrong {
+		p := newPerson(t, h)
+		if w := p.get(strings.Replace(p.login(i, "/"), "code=", "code=x", 1), "cross-site"); w.Code != http.StatusUnauthorized {
+			t.Errorf("a wrong code = %d, want 401", w.Code)
+		}
+	}
+	if got := coded.Load(); got != wrong {
+		t.Errorf("the issuer was asked about %d codes of %d", got, wrong)
+	}
+	// The rate gives one more every two seconds that this takes.
+	if got := strings.Count(log.String(), "came to nothing"); got == 0 || got > 2*burst {
+		t.Errorf("%d of %d wrong codes are logged, want about %d", got, wrong, burst)
 	}
 }
 
-// TestCallbackLocksNobodyOut: whoever has no login in progress, or a token that
-// is wrong, does not keep others at the same address from signing in.
+// TestCallbackLocksNobodyOut: whoever has no login in progress, brings codes that
+// nobody gave, or has a token that is wrong, does not keep others at the same
+// address from signing in. Behind a proxy all are at one.
 func TestCallbackLocksNobodyOut(t *testing.T) {
 	i := newTestIssuer(t)
 	h, _ := guarded(t, Config{Tokens: open(t), Loopback: true, OIDC: i.config()})
@@ -543,6 +591,8 @@ func TestCallbackLocksNobodyOut(t *testing.T) {
 	for range 2 * burst {
 		status[newPerson(t, h).get(CallbackPath+"?state=x&code=y", "cross-site").Code]++
 		ask(h, "GET", "/api", "localhost", "Authorization", "Bearer x")
+		p := newPerson(t, h)
+		p.get(strings.Replace(p.login(i, "/"), "code=", "code=x", 1), "cross-site")
 	}
 	if status[401] == 0 || status[429] == 0 {
 		t.Errorf("logins of nobody are answered %v, want 401 and then 429", status)
