@@ -145,6 +145,7 @@ func (s *Site) mcp(waiting context.Context) auth.Handler {
 	})
 	return auth.HandlerFunc(func(w http.ResponseWriter, r *http.Request, who auth.Identity) {
 		control := http.NewResponseController(w)
+		r.Header.Del("Origin") // [auth.Guard] has judged it, and knows serve.origins; the headers are a copy
 		if r.Method == http.MethodPost {
 			body, err := s.message(waiting, control, w, r)
 			if err != nil {
@@ -304,15 +305,14 @@ func (s *Site) readings() metrics.Readings {
 			st := a.catalog.Snapshot().Stats()
 			return metrics.Catalog{Capabilities: st.Capabilities, Available: st.Available, Quarantined: st.Quarantined, Problems: st.Errors, Version: st.Version}
 		},
-		Pending: func() int {
+		Pending: func() (int, error) {
 			desk, made := a.desk.there()
 			if !made {
-				return 0
+				return 0, nil
 			}
 			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 			defer cancel()
-			list, _ := desk.List(ctx, approval.Filter{Tenant: a.Principal.Tenant, States: []approval.State{approval.Pending}})
-			return len(list)
+			return desk.Waiting(ctx)
 		},
 		Audit: func() metrics.Audit {
 			log, made := a.trail.there()

@@ -23,6 +23,7 @@ import (
 	"go.uber.org/goleak"
 
 	"ken/capability"
+	"ken/internal/govern/approval"
 	"ken/internal/serve/auth"
 	"ken/internal/serve/httpapi/wire"
 	"ken/internal/talk/engine"
@@ -49,6 +50,51 @@ func site(t *testing.T, a *App) (s *Site, as func(auth.Identity) string) {
 			srv.Close()
 		})
 		return srv.URL
+	}
+}
+
+// TestSiteCountsEverybodysQuestions: the number of those who wait is of all
+// tenants.
+func TestSiteCountsEverybodysQuestions(t *testing.T) {
+	_, getenv := home(t, nil)
+	a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
+	s, _ := site(t, a)
+	desk, err := a.Desk()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, who := range []capability.Principal{a.Principal, stranger.Principal} {
+		if _, err := desk.Ask(t.Context(), approval.Question{Call: capability.Call{Principal: who, Target: "tool:x", Session: "s", Key: who.ID, CapabilityHash: "sha256:x"}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if text := string(s.numbers.Text()); !strings.Contains(text, "ken_approvals_pending 2\n") {
+		t.Errorf("two questions wait in two tenants, and there is no ken_approvals_pending 2 in\n%s", text)
+	}
+}
+
+// TestSiteMCPFromAListedSite: the guard has judged where a page is from; MCP does
+// not judge again, by less.
+func TestSiteMCPFromAListedSite(t *testing.T) {
+	_, getenv := home(t, nil)
+	a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
+	_, as := site(t, a)
+	const body = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, as(a.Owner())+"/mcp", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range map[string]string{"Origin": "https://tools.example", "Content-Type": "application/json", "Accept": "application/json, text/event-stream"} {
+		r.Header.Set(name, value)
+	}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	res, err := client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		t.Errorf("POST /mcp = %s, want 200", res.Status)
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -126,7 +128,7 @@ func (c *command) serve(ctx context.Context, a *app.App, addr string) error {
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(l) }()
 
-	c.announce("http://"+l.Addr().String(), a.View(), tokens)
+	c.announce(reached(l.Addr(), a.Settings.Serve.Hosts), a.View(), tokens)
 	select {
 	case err = <-served:
 	case <-ctx.Done():
@@ -176,6 +178,23 @@ func summary(news door.Changes) string {
 		return "nothing that is listed changed"
 	}
 	return strings.Join(parts, ", ")
+}
+
+// reached gives the address by which this machine reaches the server, of those
+// that it answers to: 127.0.0.1 where it listens everywhere, and where it listens
+// on one other address, that or the first name of serve.hosts.
+func reached(at net.Addr, hosts []string) string {
+	tcp, ok := at.(*net.TCPAddr)
+	if !ok || tcp.IP.IsLoopback() {
+		return "http://" + at.String()
+	}
+	name := "127.0.0.1"
+	if own := tcp.IP.String(); slices.Contains(hosts, own) {
+		name = own
+	} else if !tcp.IP.IsUnspecified() && len(hosts) > 0 {
+		name = hosts[0]
+	}
+	return "http://" + net.JoinHostPort(name, strconv.Itoa(tcp.Port))
 }
 
 // announce says where the server is, and how many capabilities its page lists.

@@ -193,6 +193,24 @@ func (d *Desk) List(ctx context.Context, f Filter) ([]Ticket, error) {
 	return list, errors.Join(errs...)
 }
 
+// Waiting counts the pending tickets of all tenants.
+func (d *Desk) Waiting(ctx context.Context) (n int, err error) {
+	for item, err := range d.scan(ctx, openPrefix, 0) {
+		var t Ticket
+		if err == nil {
+			t, err = d.Get(ctx, string(item.Value))
+		}
+		switch {
+		case errors.Is(err, ErrNoTicket): // its time came just now
+		case err != nil:
+			return 0, err
+		case t.State == Pending:
+			n++
+		}
+	}
+	return n, nil
+}
+
 // Wait gives the ticket as soon as it is no longer pending: settled by any
 // process, or expired. It is for surfaces; nothing below one waits.
 func (d *Desk) Wait(ctx context.Context, id string) (Ticket, error) {

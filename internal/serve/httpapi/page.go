@@ -126,7 +126,7 @@ func (p *page) ServeAs(w http.ResponseWriter, r *http.Request, _ auth.Identity) 
 	h.Set("Content-Type", f.kind)
 	h.Set("Content-Security-Policy", pagePolicy)
 	h.Set("ETag", f.etag)
-	h.Set("Vary", "Accept-Encoding")
+	h.Add("Vary", "Accept-Encoding")
 	if f.lasting {
 		h.Set("Cache-Control", "private, max-age=31536000, immutable")
 	} else {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -64,6 +65,12 @@ func TestPageIsKeptByBrowsers(t *testing.T) {
 	first := ask(p, "GET", "/")
 	if again := ask(p, "GET", "/", "If-None-Match", first.Header().Get("ETag")); again.Code != http.StatusNotModified {
 		t.Errorf("GET / with its ETag = %d, want 304", again.Code)
+	}
+	w := httptest.NewRecorder()
+	w.Header().Set("Vary", "Origin") // as the guard says it of every answer
+	p.ServeAs(w, httptest.NewRequest("GET", "/", nil), auth.Identity{})
+	if got := w.Header().Values("Vary"); !slices.Equal(got, []string{"Origin", "Accept-Encoding"}) {
+		t.Errorf("GET / varies with %v, want the origin still, and the encoding", got)
 	}
 	for name, f := range p.files {
 		w := ask(p, "GET", "/"+name, "Accept-Encoding", "gzip")

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"math"
 	"runtime"
 	"strconv"
 	"strings"
@@ -35,7 +36,7 @@ type Readings struct {
 	Version string
 	Started time.Time
 
-	Pending func() int // questions that wait for a person
+	Pending func() (int, error) // questions that wait for a person, whoever asks
 	Catalog func() Catalog
 	Audit   func() Audit
 }
@@ -85,7 +86,13 @@ func NewMeters(r *Registry, read Readings) *Meters {
 func (read Readings) add(r *Registry) {
 	r.Gauge("ken_build_info", "The program that runs.", "version", "go").Set(1, read.Version, runtime.Version())
 	if read.Pending != nil {
-		r.GaugeOf("ken_approvals_pending", "Questions that wait for a person.", func() float64 { return float64(read.Pending()) })
+		r.GaugeOf("ken_approvals_pending", "Questions that wait for a person.", func() float64 {
+			n, err := read.Pending()
+			if err != nil {
+				return math.NaN() // not known is not none
+			}
+			return float64(n)
+		})
 	}
 	if c := read.Catalog; c != nil {
 		r.GaugeOf("ken_catalog_capabilities", "Capabilities that are known.", func() float64 { return float64(c().Capabilities) })

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -278,7 +279,7 @@ func TestMeters(t *testing.T) {
 	var r Registry
 	m := NewMeters(&r, Readings{
 		Version: "v1", Started: time.Unix(1000, 0),
-		Pending: func() int { return 3 },
+		Pending: func() (int, error) { return 3, nil },
 		Catalog: func() Catalog { return Catalog{Capabilities: 9, Available: 8, Quarantined: 1, Problems: 2, Version: 7} },
 		Audit:   func() Audit { return Audit{Written: 12, Poisoned: true} },
 	})
@@ -319,6 +320,12 @@ func TestMeters(t *testing.T) {
 	}
 	if strings.Contains(text, `ken_http_request_seconds_count{route="feed"}`) {
 		t.Error("a stream counts as a slow answer")
+	}
+
+	var unread Registry
+	NewMeters(&unread, Readings{Pending: func() (int, error) { return 0, errors.New("the store is away") }})
+	if text := string(unread.Text()); !strings.Contains(text, "ken_approvals_pending NaN\n") {
+		t.Errorf("questions that cannot be counted are not NaN in\n%s", text)
 	}
 }
 

@@ -4,11 +4,16 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"ken/capability"
 	"ken/internal/govern/approval"
+	"ken/internal/serve/auth"
+	"ken/internal/serve/httpapi/wire"
 	"ken/llm"
 	"ken/llm/llmtest"
 )
@@ -91,6 +96,32 @@ func TestOthersTurns(t *testing.T) {
 		t.Errorf("the follower got %s", names(list))
 	}
 }
+
+// TestFollowOnceEndsWithReset: whoever follows one turn and fell behind does not
+// wait for an end that has passed.
+func TestFollowOnceEndsWithReset(t *testing.T) {
+	r := open(t)
+	id := r.begin()
+	r.script(llmtest.Reply{Text: "One."})
+	do[map[string]any](r, "POST", at(id, "/turns?wait=true"), `{"text":"a"}`)
+	a := &api{cfg: Config{Hub: r.hub}}
+	mux := wire.NewMux(nil, nil, wire.Route{Method: "GET", Path: "/{id}", Name: "a", Stream: func(w http.ResponseWriter, req *wire.Request) error {
+		return a.follow(w, req, "an id of before", true)
+	}})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	w := deadlines{httptest.NewRecorder()}
+	mux.ServeAs(w, httptest.NewRequest("GET", "/"+id, nil).WithContext(ctx), auth.Identity{Principal: capability.Principal{Tenant: "acme", ID: "ada"}})
+	if ctx.Err() != nil || !strings.Contains(w.Body.String(), "event: reset\n") {
+		t.Errorf("it got %q, and then %v; want a reset and the end", w.Body, ctx.Err())
+	}
+}
+
+// deadlines can be set, and are of no effect.
+type deadlines struct{ *httptest.ResponseRecorder }
+
+func (deadlines) SetReadDeadline(time.Time) error  { return nil }
+func (deadlines) SetWriteDeadline(time.Time) error { return nil }
 
 // TestDeleteWhenFull: a session can be taken away when no turn can be begun; its
 // folder is told to nobody but whoever runs Ken.

@@ -249,7 +249,9 @@ func (a *api) events(w http.ResponseWriter, r *wire.Request) error {
 	return a.follow(w, r, cmp.Or(r.Header.Get("Last-Event-ID"), r.Text("after")), false)
 }
 
-// follow writes the events of a session, or of one turn.
+// follow writes the events of a session, or once those of one turn. The turn may
+// be over where a follower that fell behind is told to read it anew: reset ends
+// it too.
 func (a *api) follow(w http.ResponseWriter, r *wire.Request, after string, once bool) error {
 	out, err := wire.NewEvents(w)
 	if err != nil {
@@ -264,7 +266,7 @@ func (a *api) follow(w http.ResponseWriter, r *wire.Request, after string, once 
 		default:
 			err = out.Event(frame.ID, frame.Name, frame.Data)
 		}
-		if once && (frame.Name == "done" || frame.Name == "failed") {
+		if once && (frame.Name == "done" || frame.Name == "failed" || frame.Name == "reset") {
 			return nil
 		}
 	}

@@ -786,3 +786,33 @@ func TestLateBeginning(t *testing.T) {
 		t.Errorf("from there on: %q", got)
 	}
 }
+
+// TestRecordOfWhatWasTakenBack: it is told no more, also where the turn in its
+// place fails.
+func TestRecordOfWhatWasTakenBack(t *testing.T) {
+	s := &source{events: make(chan engine.Event)}
+	h := New(Config{Turn: s.turn})
+	turn := start(t, h, "a")
+	s.events <- engine.Notice{Name: "old", Text: "taken back"}
+	close(s.events)
+	if _, _, err := turn.Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := h.Record(ada, "a", 1); !ok {
+		t.Error("there is no record of a turn that stands")
+	}
+	s.events, s.err = make(chan engine.Event), errors.New("the store is away")
+	close(s.events)
+	b := begin("a")
+	b.Changed, b.Turn = true, 2
+	again, err := h.Start(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := again.Wait(t.Context()); err == nil {
+		t.Error("the turn in its place did not fail")
+	}
+	if record, ok := h.Record(ada, "a", 1); ok {
+		t.Errorf("Record of what was taken back = %s", record)
+	}
+}

@@ -157,7 +157,7 @@ func (hold *Hold) Start(b Begin) *Turn {
 	t := &Turn{in: b.Input, number: b.Turn, cancel: cancel, over: make(chan struct{})}
 	l.mu.Lock()
 	if b.Changed {
-		l.known = 0
+		l.last, l.known = nil, 0
 		h.add(l, "reset", []byte(`{"type":"reset"}`), fragment{})
 	}
 	if b.Input.Continue {

@@ -84,6 +84,7 @@ type api struct {
 	Config
 	hub       *hub
 	verifying chan struct{} // has room for one
+	proving   chan struct{} // likewise
 	keepAlive time.Duration
 	searchFor time.Duration // how long one request may look through the trail
 }
@@ -94,7 +95,7 @@ type api struct {
 func Routes(cfg Config) []wire.Route { return newAPI(cfg).routes() }
 
 func newAPI(cfg Config) *api {
-	return &api{Config: cfg, hub: newHub(cfg), verifying: make(chan struct{}, 1), keepAlive: keepAlive, searchFor: 3 * time.Second}
+	return &api{Config: cfg, hub: newHub(cfg), verifying: make(chan struct{}, 1), proving: make(chan struct{}, 1), keepAlive: keepAlive, searchFor: 3 * time.Second}
 }
 
 func (a *api) routes() []wire.Route {

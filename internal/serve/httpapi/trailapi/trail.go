@@ -127,6 +127,12 @@ func (a *api) proof(r *wire.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	select { // it reads a whole chain: one at a time, as verify
+	case a.proving <- struct{}{}:
+		defer func() { <-a.proving }()
+	case <-r.Context().Done():
+		return nil, r.Context().Err()
+	}
 	p, key, err := a.Prove(e.ID)
 	switch {
 	case err == nil:

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"os"
@@ -172,6 +173,38 @@ func TestStory(t *testing.T) {
 	x = rg.want(200, "", "root", "GET", "/api/v1/audit/"+look["id"].(string), nil)
 	if res, _ := x.doc["result"].(object); res["handle"] == nil || res["text"] != nil {
 		t.Errorf("an operator gets %v of another's result, want its handle alone", res)
+	}
+}
+
+// TestProofsAreMadeOneByOne: each reads a chain, and anyone may ask for many. One
+// who goes does not wait for those before.
+func TestProofsAreMadeOneByOne(t *testing.T) {
+	rg := newRig(t)
+	rg.append(audit.Record{Event: audit.Executed, UserID: "ann", Tenant: "acme"})
+	id := rg.records("ann", "")[0]["id"].(string)
+	entered, hold := make(chan struct{}, 2), make(chan struct{})
+	rg.Prove = func(audit.ID) (audit.Proof, string, error) {
+		entered <- struct{}{}
+		<-hold
+		return audit.Proof{}, "", nil
+	}
+	mux := wire.NewMux(nil, nil, rg.routes()...)
+	ask := func(ctx context.Context) *httptest.ResponseRecorder {
+		w := httptest.NewRecorder()
+		mux.ServeAs(w, httptest.NewRequest("GET", "/api/v1/audit/"+id+"/proof", nil).WithContext(ctx), people()["ann"])
+		return w
+	}
+	first := make(chan *httptest.ResponseRecorder)
+	go func() { first <- ask(t.Context()) }()
+	<-entered
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if w := ask(gone); w.Code != 499 || len(entered) != 0 {
+		t.Errorf("a second, whose client has gone, = %d, and %d more are being made; want 499 and none", w.Code, len(entered))
+	}
+	close(hold)
+	if w := <-first; w.Code != http.StatusOK {
+		t.Errorf("the first = %d %s, want 200", w.Code, w.Body)
 	}
 }
 

@@ -87,6 +87,7 @@ func (deadlines) SetWriteDeadline(time.Time) error { return nil }
 func TestTooSlow(t *testing.T) {
 	m := NewMux(slog.New(slog.DiscardHandler), nil, routes()...)
 	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { m.ServeAs(w, r, auth.Identity{}) }))
+	srv.Config.ReadHeaderTimeout = time.Minute // what a slow machine takes for these is not what is tried
 	srv.Config.ReadTimeout = 50 * time.Millisecond
 	srv.Start()
 	defer srv.Close()
@@ -104,6 +105,39 @@ func TestTooSlow(t *testing.T) {
 	if b, _ := io.ReadAll(res.Body); res.StatusCode != 408 || !strings.Contains(string(b), `"code":"too-slow"`) || !res.Close {
 		t.Errorf("a stalled body = %d %s, want 408 too-slow and the connection closed", res.StatusCode, b)
 	}
+}
+
+// TestNobodyReads: an answer may take its time; whoever does not read it then
+// does not hold it for ever.
+func TestNobodyReads(t *testing.T) {
+	var set []time.Time
+	m := NewMux(slog.New(slog.DiscardHandler), nil,
+		Route{Method: "GET", Path: "/slow", Name: "a", Answer: "", Patience: time.Hour, Serve: func(*Request) (any, error) { return "x", nil }},
+		Route{Method: "POST", Path: "/stream", Name: "b", Body: noted{}, Stream: func(w http.ResponseWriter, _ *Request) error {
+			JSON(w, http.StatusOK, "x")
+			return nil
+		}})
+	for _, r := range []*http.Request{httptest.NewRequest("GET", "/slow", nil), httptest.NewRequest("POST", "/stream", strings.NewReader("{}"))} {
+		r.Header.Set("Content-Type", "application/json")
+		set = nil
+		w := writeDeadlines{httptest.NewRecorder(), &set}
+		m.ServeAs(w, r, auth.Identity{})
+		if n := len(set); w.Code != http.StatusOK || n != 2 || !set[0].IsZero() || set[1].IsZero() {
+			t.Errorf("%s = %d, with the deadlines %v; want none while it is made, and one to write it by", r.URL.Path, w.Code, set)
+		}
+	}
+}
+
+// writeDeadlines notes those that are set.
+type writeDeadlines struct {
+	*httptest.ResponseRecorder
+	set *[]time.Time
+}
+
+func (writeDeadlines) SetReadDeadline(time.Time) error { return nil }
+func (w writeDeadlines) SetWriteDeadline(t time.Time) error {
+	*w.set = append(*w.set, t)
+	return nil
 }
 
 // TestStreamEndsWithSignIn: events end soon after what let somebody in; one

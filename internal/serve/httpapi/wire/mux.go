@@ -24,6 +24,7 @@ import (
 const (
 	usualLimit    = 1 << 20
 	usualPatience = 30 * time.Second
+	slowestRead   = time.Minute // as the server has it
 
 	// mostHeld is how many bytes of large bodies all requests hold together.
 	mostHeld = 256 << 20
@@ -174,7 +175,14 @@ func unhurried(w http.ResponseWriter) error {
 	return errors.Join(control.SetReadDeadline(time.Time{}), control.SetWriteDeadline(time.Time{}))
 }
 
+// hurried bounds how long a client may take to read one document, where
+// unhurried took the server's limit off.
+func hurried(w http.ResponseWriter) {
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(slowestRead)) // else the server's own limit holds
+}
+
 func (s serving) answer(w http.ResponseWriter, v any) error {
+	hurried(w)
 	a, ok := v.(Answered)
 	if !ok {
 		a = Answered{Value: v}

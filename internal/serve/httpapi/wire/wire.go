@@ -134,6 +134,7 @@ func (r *Request) Decode(v any) error {
 
 // JSON writes an answer. It is for those that answer outside of a route.
 func JSON(w http.ResponseWriter, status int, v any) {
+	hurried(w)
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
