@@ -38,10 +38,7 @@ func (a *api) list(r *wire.Request) (any, error) {
 	if err != nil && (len(heads) == 0 || r.Context().Err() != nil) {
 		return nil, err
 	}
-	out := SessionList{Sessions: []SessionHead{}, Cut: len(heads) > limit}
-	if err != nil {
-		out.Problems = []string{"some sessions cannot be read: " + untrusted.Line(err.Error(), 500)}
-	}
+	out := SessionList{Sessions: []SessionHead{}, Cut: len(heads) > limit, Problems: r.Partly(err)}
 	for _, h := range heads[:min(len(heads), limit)] {
 		if h.Title == "" && h.Turns > 0 { // it was begun with a picture, or by an older version
 			if _, entries, err := sessions.Read(r.Context(), r.Who.Principal, h.ID); err == nil {

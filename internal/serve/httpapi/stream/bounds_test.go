@@ -21,7 +21,7 @@ func TestMostOwn(t *testing.T) {
 		h := New(Config{Turn: s.turn, MostSessions: 3, MostOwn: 2})
 		first := start(t, h, "a")
 		start(t, h, "b")
-		_, err := h.Start(begin("c"))
+		_, err := begun(h, begin("c"))
 		var p *wire.Problem
 		if !errors.As(err, &p) || p.Status != http.StatusTooManyRequests || p.Code != "too-many-turns" || !strings.Contains(p.Detail, "2 turns of ada") {
 			t.Errorf("Start above MostOwn = %v, want too-many-turns", err)
@@ -113,7 +113,7 @@ func TestTurnsOfOthers(t *testing.T) {
 		b := begin("s")
 		b.Turn = number
 		from := h.Mark(ada, "s").After
-		turn, err := h.Start(b)
+		turn, err := begun(h, b)
 		if err != nil {
 			t.Fatal(err)
 		}

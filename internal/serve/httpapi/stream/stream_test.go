@@ -61,9 +61,18 @@ func begin(session string) Begin {
 	return Begin{Input: engine.Input{Principal: ada, Session: session, Text: "hi"}, Said: "hi", Turn: 1}
 }
 
+// begun holds a session and begins a turn in it.
+func begun(h *Hub, b Begin) (*Turn, error) {
+	hold, err := h.Hold(b.Input.Principal, b.Input.Session)
+	if err != nil {
+		return nil, err
+	}
+	return hold.Start(b), nil
+}
+
 func start(t testing.TB, h *Hub, session string) *Turn {
 	t.Helper()
-	turn, err := h.Start(begin(session))
+	turn, err := begun(h, begin(session))
 	if err != nil {
 		t.Fatalf("Start(%s) = %v", session, err)
 	}
@@ -273,7 +282,7 @@ func TestReadAndFollow(t *testing.T) {
 		mu.Lock()
 		b.Base, b.Turn = len(kept), n
 		mu.Unlock()
-		turn, err := h.Start(b)
+		turn, err := begun(h, b)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -448,7 +457,7 @@ func TestOneTurnAtATime(t *testing.T) {
 	s := &source{events: make(chan engine.Event)}
 	h := New(Config{Turn: s.turn, MostSessions: 2})
 	turn := start(t, h, "s")
-	if _, err := h.Start(begin("s")); capability.KindOf(err) != capability.Conflict {
+	if _, err := begun(h, begin("s")); capability.KindOf(err) != capability.Conflict {
 		t.Errorf("a second turn = %v, want a conflict", err)
 	}
 	hold, err := h.Hold(ada, "other")
@@ -534,7 +543,7 @@ func TestAnotherProcess(t *testing.T) {
 	h := New(Config{Turn: quickTurn})
 	b := begin("s")
 	b.Turn = 7
-	turn, err := h.Start(b)
+	turn, err := begun(h, b)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -576,7 +585,7 @@ func TestDrain(t *testing.T) {
 		drained := make(chan error)
 		go func() { drained <- h.Drain(context.Background()) }()
 		synctest.Wait()
-		if _, err := h.Start(begin("new")); func() string { p, _ := problem.Of(err); return p.Code }() != "stopping" {
+		if _, err := begun(h, begin("new")); func() string { p, _ := problem.Of(err); return p.Code }() != "stopping" {
 			t.Errorf("a new turn = %v, want stopping", err)
 		}
 		s.events <- engine.Delta{Text: "still here"}
@@ -708,7 +717,7 @@ func TestRecord(t *testing.T) {
 	})
 	b := begin("s")
 	b.Turn = 3
-	turn, err := h.Start(b)
+	turn, err := begun(h, b)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -764,7 +773,7 @@ func TestLateBeginning(t *testing.T) {
 	h := New(Config{Turn: s.turn, MostBytes: 64 << 10, Last: func(context.Context, capability.Principal, string) (int, error) { return 42, nil }})
 	b := begin("s")
 	b.Base = 7
-	turn, err := h.Start(b)
+	turn, err := begun(h, b)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -805,7 +814,7 @@ func TestRecordOfWhatWasTakenBack(t *testing.T) {
 	close(s.events)
 	b := begin("a")
 	b.Changed, b.Turn = true, 2
-	again, err := h.Start(b)
+	again, err := begun(h, b)
 	if err != nil {
 		t.Fatal(err)
 	}

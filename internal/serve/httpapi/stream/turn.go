@@ -174,15 +174,6 @@ func (hold *Hold) Start(b Begin) *Turn {
 	return t
 }
 
-// Start holds a session and begins a turn in it.
-func (h *Hub) Start(b Begin) (*Turn, error) {
-	hold, err := h.Hold(b.Input.Principal, b.Input.Session)
-	if err != nil {
-		return nil, err
-	}
-	return hold.Start(b), nil
-}
-
 // Wait waits for the end of a turn. The error is why there was none, or that of
 // ctx. Asked are the questions that are left where it waits for a person.
 func (t *Turn) Wait(ctx context.Context) (engine.Done, []engine.Asked, error) {

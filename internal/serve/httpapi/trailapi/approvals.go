@@ -41,6 +41,10 @@ type given struct {
 	Note   string          `json:"note,omitempty"`
 }
 
+func givenBy(s *approval.Answer) *given {
+	return &given{s.Effect, s.Scope, s.By.ID, s.At, s.Until, s.Note}
+}
+
 func (a *api) ticketOf(t approval.Ticket, r *wire.Request) ticket {
 	who := r.Who.Principal
 	q, c := &t.Question, &t.Question.Call
@@ -54,7 +58,7 @@ func (a *api) ticketOf(t approval.Ticket, r *wire.Request) ticket {
 		out.Lines = a.Lines(t)
 	}
 	if s := t.Answer; s != nil {
-		out.Answer = &given{s.Effect, s.Scope, s.By.ID, s.At, s.Until, s.Note}
+		out.Answer = givenBy(s)
 	}
 	return out
 }
@@ -82,7 +86,7 @@ func (a *api) approvals(r *wire.Request) (any, error) {
 	if err := r.Context().Err(); err != nil {
 		return nil, err
 	}
-	out := tickets{Tickets: []ticket{}, Problems: partly(err, r)}
+	out := tickets{Tickets: []ticket{}, Problems: r.Partly(err)}
 	for _, t := range slices.Backward(list) {
 		switch {
 		case !desk.MaySettle(r.Who.Principal, &t):
@@ -93,18 +97,6 @@ func (a *api) approvals(r *wire.Request) (any, error) {
 		}
 	}
 	return out, nil
-}
-
-// partly says that a list is not whole. Why may be about what is somebody
-// else's, so only operators are told that.
-func partly(err error, r *wire.Request) []string {
-	switch {
-	case err == nil:
-		return nil
-	case r.Who.Operator:
-		return []string{err.Error()}
-	}
-	return []string{"something could not be read; ken doctor says more to whoever runs Ken"}
 }
 
 // An answer is a person's word on a ticket.
@@ -134,7 +126,7 @@ func (a *api) settle(r *wire.Request) (any, error) {
 	case errors.Is(err, approval.ErrSettled):
 		p := &wire.Problem{Status: http.StatusConflict, Code: "settled", Detail: err.Error(), More: map[string]any{"ticket": t.ID}}
 		if s := t.Answer; s != nil {
-			p.More["answer"] = given{s.Effect, s.Scope, s.By.ID, s.At, s.Until, s.Note}
+			p.More["answer"] = givenBy(s)
 		}
 		return nil, p
 	case errors.Is(err, approval.ErrExpired):
@@ -179,7 +171,7 @@ func (a *api) grants(r *wire.Request) (any, error) {
 	if err := r.Context().Err(); err != nil {
 		return nil, err
 	}
-	out := grants{Grants: []grant{}, Problems: partly(err, r)}
+	out := grants{Grants: []grant{}, Problems: r.Partly(err)}
 	for _, g := range slices.Backward(list) {
 		var about approval.Ticket // the same people see a grant who may settle
 		about.Question.Call.Principal = capability.Principal{ID: g.Principal, Tenant: g.Tenant}

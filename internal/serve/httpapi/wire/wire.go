@@ -10,7 +10,6 @@
 package wire
 
 import (
-	"context"
 	"encoding/json"
 	"net/http"
 	"net/url"
@@ -18,6 +17,7 @@ import (
 	"time"
 
 	"ken/internal/serve/auth"
+	"ken/internal/untrusted"
 )
 
 // A Route is one operation of the API.
@@ -98,8 +98,17 @@ type Request struct {
 	release func()
 }
 
-// Context is that of the request, with the route's patience.
-func (r *Request) Context() context.Context { return r.Request.Context() }
+// Partly says that a list is not whole. Why may be about what is somebody else's,
+// so only operators are told that.
+func (r *Request) Partly(err error) []string {
+	switch {
+	case err == nil:
+		return nil
+	case r.Who.Operator:
+		return []string{untrusted.Line(err.Error(), 500)}
+	}
+	return []string{"something could not be read; ken doctor says more to whoever runs Ken"}
+}
 
 // WantsEvents reports whether the client asks for events rather than for one
 // document.
