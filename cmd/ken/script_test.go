@@ -67,6 +67,7 @@ func TestScript(t *testing.T) {
 			env.Setenv("GORACE", "atexit_sleep_ms=0") // a program that looks for races sleeps a second at its end
 			env.Setenv("KEN_BENCH", os.Getenv("KEN_BENCH"))
 			env.Setenv("KEN_TEST_POSTGRES", os.Getenv("KEN_TEST_POSTGRES"))
+			env.Setenv("NAP", fmt.Sprintf("300.%07d", os.Getpid())) // by which a sleep of this run is known
 			env.Setenv("EXAMPLES", examples)
 			env.Setenv("DOCS", docs)
 			return os.MkdirAll(env.Getenv("HOME"), 0o755)
@@ -242,13 +243,14 @@ func lines(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// expand FILE…: puts the script's folder into files, for $WORK.
+// expand FILE…: puts the script's folder into files, for $WORK, and the nap of
+// this run, for $NAP.
 func expand(ts *testscript.TestScript, neg bool, args []string) {
 	if neg {
 		ts.Fatalf("usage: expand FILE…")
 	}
 	for _, name := range args {
-		text := strings.ReplaceAll(ts.ReadFile(name), "$WORK", ts.Getenv("WORK"))
+		text := strings.NewReplacer("$WORK", ts.Getenv("WORK"), "$NAP", ts.Getenv("NAP")).Replace(ts.ReadFile(name))
 		ts.Check(os.WriteFile(ts.MkAbs(name), []byte(text), 0o644))
 	}
 }

@@ -116,37 +116,52 @@ func TestT10TreeKilled(t *testing.T) {
 		{"closed streams", "setsid sleep $N <&- >&- 2>&- & "},
 	}
 	eachProfile(t, func(t *testing.T, p Profile) {
-		for i, way := range ways {
-			for j, end := range []string{"; wait; sleep 50", ""} {
-				t.Run(way.name+end, func(t *testing.T) {
-					t.Parallel() // it is mostly waiting
-					mark := strconv.Itoa(700000+os.Getpid()%10000*10+i*2+j) + "." + strconv.Itoa(len(p))
-					work := inside(t)
-					s := shell(work, way.script+"\necho up; read x"+end)
-					s.Limits.Wall = 3 * time.Second
-					if end == "" {
-						s = shell(work, way.script+"\necho up; while [ ! -e seen ]; do sleep 0.01; done")
-						s.Limits.Wall = 20 * time.Second
-					}
-					s.Env = []string{"N=" + mark}
-					seen := 0
-					s.Live = writerFunc(func([]byte) {
-						for begun := time.Now(); seen == 0 && time.Since(begun) < s.Limits.Wall; time.Sleep(5 * time.Millisecond) {
-							seen = len(processes(t, mark))
-						}
-						if err := work.WriteFile("seen", nil, 0o644); err != nil {
-							t.Error(err)
-						}
-					})
-					o := mustRun(t, p, s)
-					if seen == 0 {
-						t.Errorf("control: no process was there while it ran: %s %q %q", o.End, o.Stdout.Text(), o.Stderr.Text())
-					}
-					if left := processes(t, mark); len(left) > 0 {
-						t.Errorf("%s left %v behind", o.End, left)
-					}
-				})
+		mark := func(i int) string {
+			return strconv.Itoa(700000+os.Getpid()%10000*10+i) + "." + strconv.Itoa(len(p))
+		}
+		// leaves runs a script that says when it has begun, and looks for what it
+		// leaves behind: everything of marks is there meanwhile, and nothing then.
+		leaves := func(t *testing.T, s Spec, work *os.Root, marks ...string) {
+			missing := slices.Clone(marks)
+			s.Live = writerFunc(func([]byte) {
+				for begun := time.Now(); len(missing) > 0 && time.Since(begun) < s.Limits.Wall; time.Sleep(5 * time.Millisecond) {
+					missing = slices.DeleteFunc(missing, func(m string) bool { return len(processes(t, m)) > 0 })
+				}
+				if err := work.WriteFile("seen", nil, 0o644); err != nil {
+					t.Error(err)
+				}
+			})
+			o := mustRun(t, p, s)
+			if len(missing) > 0 {
+				t.Errorf("control: %d of %d processes were not there while it ran: %s %q %q", len(missing), len(marks), o.End, o.Stdout.Text(), o.Stderr.Text())
 			}
+			for _, m := range marks {
+				if left := processes(t, m); len(left) > 0 {
+					t.Errorf("%s left %v behind", o.End, left)
+				}
+			}
+		}
+		t.Run("all, by a timeout", func(t *testing.T) {
+			t.Parallel() // it is mostly waiting
+			work, script := inside(t), ""
+			var env, marks []string
+			for i, way := range ways {
+				n := "N" + strconv.Itoa(i)
+				script += strings.ReplaceAll(way.script, "$N", "$"+n) + "\n"
+				env, marks = append(env, n+"="+mark(i)), append(marks, mark(i))
+			}
+			s := shell(work, script+"echo up; read x; wait; sleep 50")
+			s.Limits.Wall, s.Env = 10*time.Second, env
+			leaves(t, s, work, marks...)
+		})
+		for i, way := range ways {
+			t.Run(way.name, func(t *testing.T) {
+				t.Parallel()
+				work := inside(t)
+				s := shell(work, way.script+"\necho up; while [ ! -e seen ]; do sleep 0.01; done")
+				s.Limits.Wall, s.Env = 20*time.Second, []string{"N=" + mark(len(ways)+i)}
+				leaves(t, s, work, mark(len(ways)+i))
+			})
 		}
 	})
 }

@@ -136,7 +136,7 @@ func TestT10Flood(t *testing.T) {
 		}
 	}
 	s := shell(inside(t), "yes")
-	s.Limits.Wall = 300 * time.Millisecond
+	s.Limits.Wall = 2 * time.Second
 	if o := mustRun(t, Full, s); o.End != TimedOut || o.Stdout.Bytes == 0 || o.Unfinished {
 		t.Errorf("endless flood: %s after %d bytes", o.End, o.Stdout.Bytes)
 	}
@@ -150,7 +150,7 @@ func TestBlockedWriter(t *testing.T) {
 	defer close(gate)
 	s := shell(inside(t), "yes")
 	s.Live = writerFunc(func([]byte) { <-gate })
-	s.Limits.Wall = 100 * time.Millisecond
+	s.Limits.Wall = 2 * time.Second // so long that it has begun to write
 	if o := mustRun(t, Full, s); o.End != TimedOut || !o.Unfinished {
 		t.Errorf("blocked writer: %s unfinished=%v, want timed-out and unfinished", o.End, o.Unfinished)
 	}

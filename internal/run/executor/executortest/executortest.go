@@ -160,6 +160,10 @@ func Unhindered(t *testing.T, e executor.Executor, call capability.Call) {
 	}
 }
 
+// Nap is a number of seconds unlike those of other runs, for processes that are
+// looked for by [Running]: a test may run twice at once on a machine.
+func Nap(seconds int) string { return fmt.Sprintf("%d.%07d", seconds, os.Getpid()) }
+
 // Running reports whether a process with a word in its command line lives.
 func Running(t *testing.T, word string) bool {
 	t.Helper()

@@ -278,8 +278,8 @@ func testEnvironment(t *testing.T) {
 
 func testTimeout(t *testing.T) {
 	b := newBench(t, nil)
-	b.catalog["command:run/do"].Run.TimeoutSec = 1
-	const word = "86311.25"
+	b.catalog["command:run/do"].Run.TimeoutSec = 3
+	word := executortest.Nap(86311)
 	r := b.sh(t, `echo begun; (setsid sleep `+word+` &) ; sleep `+word+` & sleep `+word)
 	if !r.Failed || r.Meta["end"] != "timed-out" || r.Meta["limit"] != "wall" || stdout(r) != "begun\n" {
 		t.Errorf("a run over its time gave %+v, want a failed result with what it wrote", r)

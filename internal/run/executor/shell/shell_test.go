@@ -186,8 +186,8 @@ func testCwd(t *testing.T) {
 
 // testTimeout is S4.28, S4.34, S4.42 and K4.02, K4.03.
 func testTimeout(t *testing.T) {
-	const word = "86322.5"
-	e, _ := newShell(t, Settings{Mode: Full, Timeout: 300 * time.Millisecond}, nil)
+	word := executortest.Nap(86322)
+	e, _ := newShell(t, Settings{Mode: Full, Timeout: 3 * time.Second}, nil)
 	r := run(t, e, cmd("echo begun; (setsid sleep "+word+" &); sleep "+word, "timeoutMs", 60_000))
 	if !r.Failed || r.Meta["end"] != "timed-out" || stdout(r) != "begun\n" {
 		t.Errorf("the request's time beat the setting's: %+v", r)
@@ -380,7 +380,7 @@ func TestFacts(t *testing.T) {
 
 // TestCancel: whoever waits can stop the whole tree.
 func TestCancel(t *testing.T) {
-	const word = "86333.75"
+	word := executortest.Nap(86333)
 	e, _ := newShell(t, Settings{Mode: Full, Timeout: time.Minute}, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	call := cmd("echo begun; sleep " + word + " & sleep " + word)

@@ -41,9 +41,7 @@ func TestDiesAtInitialize(t *testing.T) {
 func TestOldHandshakes(t *testing.T) {
 	for _, mode := range []string{"dies of discover", "ignores discover", "noise"} {
 		t.Run(mode, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
-			defer cancel()
-			l, err := link.Open(ctx, link.Config{Target: link.Target{Name: "tester", Start: start(mode)}})
+			l, err := link.Open(soon(t), link.Config{Target: link.Target{Name: "tester", Start: start(mode)}})
 			if err != nil {
 				t.Fatalf("Open(%s) = %v", mode, err)
 			}
