@@ -69,12 +69,12 @@ async function ask<T>(method: string, path: string, query?: Query, body?: unknow
     if (signal?.aborted) throw cause;
     throw new Refusal(unreachable);
   }
-  if (answer.status === 401) {
-    out = true;
-    dispatchEvent(new Event(signedOut));
-  }
   if (!answer.ok) {
     const problem = (await answer.json().catch(() => null)) as Problem | null;
+    if (answer.status === 401 || problem?.code === "too-many-attempts") { // so only those are refused whom nobody knows
+      out = true;
+      dispatchEvent(new Event(signedOut));
+    }
     throw new Refusal(problem ?? { ...unreachable, status: answer.status, code: "status-" + answer.status, detail: "Ken answered with status " + answer.status });
   }
   if (answer.status === 204 || answer.status === 304) return undefined as T;
@@ -107,7 +107,7 @@ export const hiddenFor = 2000; // ms in the background until it is closed
 // background lets its streams go, and takes them up where they were when somebody
 // looks at it again.
 export function follow<T>(f: Following<T>): () => void {
-  let source: EventSource | undefined, waiting: ReturnType<typeof setTimeout> | undefined;
+  let source: EventSource | undefined, waiting: ReturnType<typeof setTimeout> | undefined, hiding: ReturnType<typeof setTimeout> | undefined;
   let after = f.after;
   const take = (m: MessageEvent<string>) => {
     if (m.lastEventId) after = m.lastEventId;
@@ -130,11 +130,11 @@ export function follow<T>(f: Following<T>): () => void {
     };
   };
   const look = () => {
-    if (!document.hidden) { if (!source) begin(); return; }
-    clearTimeout(waiting);
-    waiting = setTimeout(end, hiddenFor);
+    clearTimeout(hiding); // it was a glance elsewhere
+    if (document.hidden) hiding = setTimeout(end, hiddenFor);
+    else if (source?.readyState !== EventSource.OPEN) begin();
   };
   document.addEventListener("visibilitychange", look);
   if (!document.hidden) begin();
-  return () => { document.removeEventListener("visibilitychange", look); end(); };
+  return () => { document.removeEventListener("visibilitychange", look); clearTimeout(hiding); end(); };
 }

@@ -1,4 +1,5 @@
 import { get, Refusal } from "./api";
+import { latest } from "./latest";
 import { share } from "./share";
 import { told } from "./words";
 import type { FeedEvent, Me, Stats, TrailRecord } from "./types";
@@ -12,10 +13,11 @@ class App {
   pending = $state(0); // approvals that wait
   catalogVersion = $state(0);
   online = $state(true);
-  lapses = $state(0); // how often news were lost: what is shown is read again
+  lapses = $state(0); // how often news or answers may have been lost: what is shown is read again
   toasts = $state<{ id: number; text: string; bad: boolean }[]>([]);
   #toast = 0;
   #listeners = new Set<(r: TrailRecord) => void>();
+  #newest = latest();
 
   async begin() {
     try {
@@ -25,7 +27,7 @@ class App {
       this.trouble = words(e);
       return;
     }
-    share<FeedEvent>(`ken-feed ${this.me.tenant ?? ""} ${this.me.id}`, { path: "/feed", each: (e) => this.#hear(e), state: (open) => (this.online = open) }, ["catalog", "approvals"]);
+    share<FeedEvent>(`ken-feed ${this.me.tenant ?? ""} ${this.me.id}`, { path: "/feed", each: (e) => this.#hear(e), state: (open) => this.#feed(open) }, ["catalog", "approvals"]);
   }
 
   #hear(e: FeedEvent) {
@@ -39,17 +41,30 @@ class App {
     }
   }
 
-  // again goes on after somebody has signed in anew. Somebody else begins anew.
+  // One tab listens for all. That it cannot may mean that one is signed out, which
+  // each of them learns by asking.
+  #feed(open: boolean) {
+    const back = open && !this.online;
+    this.online = open;
+    if (back) void this.again();
+    else if (!open) void this.refresh();
+  }
+
+  // again goes on after somebody has signed in anew, or Ken answers again.
   async again() {
-    const was = this.me;
+    if (!this.me) { location.reload(); return; }
     await this.refresh();
-    if (!was || was.id !== this.me?.id || was.tenant !== this.me?.tenant) location.reload();
     this.lapses++;
   }
 
+  // refresh asks who is here. Somebody else begins anew.
   async refresh() {
+    const newest = this.#newest();
     try {
-      this.me = await get<Me>("/me");
+      const me = await get<Me>("/me");
+      if (!newest()) return;
+      if (this.me && (me.id !== this.me.id || me.tenant !== this.me.tenant)) location.reload();
+      this.me = me;
     } catch { /* the feed says that nobody answers */ }
   }
 

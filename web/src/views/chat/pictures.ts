@@ -1,5 +1,6 @@
 // Pictures that go along with what is said.
-import type { Picture } from "./talk.svelte";
+
+export interface Picture { name: string; mime: string; data: string /* base64 */; size: number }
 
 export const kinds = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 const largest = 8 << 20;

@@ -1,6 +1,7 @@
 // The conversations that can be opened.
 import { app, words } from "../../lib/app.svelte";
 import { get, inPath, post, remove } from "../../lib/api";
+import { latest } from "../../lib/latest";
 import type { SessionHead } from "../../lib/types";
 
 interface Page { sessions: SessionHead[]; cut: boolean; problems?: string[] }
@@ -13,6 +14,7 @@ export class Sessions {
   cut = $state(false); // there are more
   problems = $state.raw<string[]>([]);
   #limit = 50;
+  #newest = latest();
   loaded = $state(false);
   trouble = $state.raw<unknown>(null);
 
@@ -21,15 +23,17 @@ export class Sessions {
   }
 
   async load() {
+    const current = this.#newest();
     try {
       const page = await get<Page>("/sessions", { limit: this.#limit });
+      if (!current()) return;
       this.list = page.sessions;
       this.cut = page.cut;
       this.problems = page.problems ?? [];
       this.trouble = null;
       if (page.cut && !this.whole && page.sessions.filter((s) => s.turns).length < few) await this.more();
     } catch (e) {
-      this.trouble = e;
+      if (current()) this.trouble = e;
     }
     this.loaded = true;
   }
@@ -39,9 +43,8 @@ export class Sessions {
     return this.load();
   }
 
-  // create makes a session and gives its id.
-  async create(mode: string): Promise<string> {
-    return (await post<SessionHead>("/sessions", { mode: mode || undefined })).id;
+  create(mode: string): Promise<SessionHead> {
+    return post<SessionHead>("/sessions", { mode: mode || undefined });
   }
 
   async remove(id: string): Promise<boolean> {
@@ -52,6 +55,7 @@ export class Sessions {
       return false;
     }
     this.list = this.list.filter((s) => s.id !== id);
+    void this.load(); // a list that was asked for before has it still
     app.tell("The session is deleted.");
     return true;
   }

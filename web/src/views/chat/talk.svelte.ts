@@ -1,12 +1,14 @@
-// The conversation that is open: what was said, what is happening, and what a
-// person can do about it.
-import { app } from "../../lib/app.svelte";
+// One conversation: what was said, what is happening, what is being written, and
+// what a person can do about it.
+import { app, words } from "../../lib/app.svelte";
 import { count } from "../../lib/format";
 import { follow, get, inPath, post, Refusal } from "../../lib/api";
+import { latest } from "../../lib/latest";
 import type { Session, SessionHead, TurnEvent } from "../../lib/types";
+import { draftOf } from "./draft.svelte";
 import { begun, hear, open, read, type Exchange } from "./fold";
+import type { Picture } from "./pictures";
 
-export interface Picture { name: string; mime: string; data: string /* base64 */; size: number }
 export interface Reply { yes?: boolean; scope?: string; text?: string; answers?: Record<string, unknown> }
 
 const names: TurnEvent["type"][] = [
@@ -15,8 +17,14 @@ const names: TurnEvent["type"][] = [
 
 const pace = 40; // ms
 
+// A Talk is of one session for good, and whoever opens another makes another: so
+// whatever is answered late is answered where it was asked.
 export class Talk {
-  id = $state("");
+  id = $state(""); // empty until a new one has begun
+  draft = $derived(draftOf(this.id));
+  mode = $state("");
+  busy = $state(false); // what was written is on its way
+  here = true; // it is shown
   head = $state.raw<SessionHead | null>(null);
   turns = $state.raw<Exchange[]>([]);
   running = $state(false);
@@ -27,59 +35,64 @@ export class Talk {
   asked = $derived(open(this.turns));
   intent = $derived(this.running ? (this.turns.at(-1)?.intents.at(-1) ?? "") : "");
 
-  #close = () => {};
+  #deaf = () => {}; // ends the listening
   #queue: TurnEvent[] = [];
   #waits = false; // for the next picture
   #flushed = 0; // when the last one was folded
-  #age = 0; // of what is open: answers to what was asked before are dropped
+  #newest = latest(); // of what was read
 
-  // open shows a session, or none.
-  async open(id: string) {
-    if (id === this.id && !this.trouble) return;
-    this.close();
+  constructor(id: string, mode: string) {
     this.id = id;
-    this.trouble = this.refused = null;
-    this.head = null;
-    this.turns = [];
-    this.older = 0;
-    this.running = false;
-    if (id) await this.#read();
+    this.mode = mode;
   }
 
-  // close stops listening. The turn that runs goes on without the page.
+  // begin makes of a new one the session that was made for it. What is written by
+  // then goes along with who is still here.
+  begin(head: SessionHead) {
+    const before = this.draft;
+    this.head = head;
+    this.id = head.id;
+    if (this.here) this.draft.take(before);
+  }
+
+  // close stops listening. What runs goes on without the page, and what is on its
+  // way is done.
   close() {
-    this.#age++;
-    this.#close();
+    this.here = false;
+    this.#newest();
+    this.#deaf();
     this.#queue = [];
-    this.connected = true;
-    this.id = "";
   }
 
-  async #read() {
-    const age = ++this.#age;
-    this.#close();
+  // read shows the session as it is, and listens to what comes.
+  async read() {
+    if (!this.id || !this.here) return;
+    const current = this.#newest();
+    this.#deaf();
+    this.trouble = null;
     try {
       const s = await get<Session>("/sessions/" + inPath(this.id));
-      if (age !== this.#age) return;
+      if (!current()) return;
       this.#queue = [];
+      if (!this.head) this.mode = s.head.mode ?? "";
       this.head = s.head;
       this.turns = read(s);
       this.older = s.older ?? 0;
       this.running = s.running;
-      this.#close = follow<TurnEvent>({
+      this.#deaf = follow<TurnEvent>({
         path: `/sessions/${inPath(this.id)}/events`, after: s.after, names,
-        each: (e) => { if (age === this.#age) this.#take(e); },
-        state: (open) => { if (age === this.#age) this.connected = open; },
+        each: (e) => { if (current()) this.#take(e); },
+        state: (open) => { if (current()) this.connected = open; },
       });
     } catch (e) {
-      if (age === this.#age) this.trouble = e;
+      if (current()) this.trouble = e;
     }
   }
 
   // Events are folded together, once for each picture that the screen shows, and
   // not faster than people read: every time, what grew is laid out anew.
   #take(e: TurnEvent) {
-    if (e.type === "reset") { void this.#read(); return; }
+    if (e.type === "reset") { void this.read(); return; }
     this.#queue.push(e);
     if (this.#waits) return;
     this.#waits = true;
@@ -103,27 +116,35 @@ export class Talk {
     this.#queue = [];
     this.turns = turns;
     this.running = running;
+    const last = turns.at(-1);
+    // What could not even begin is in no session: it is written again, to be sent again.
+    if (ended && last?.failed && !last.command) this.draft.giveBack(last.said, []);
     this.#flushed = performance.now();
     if (ended) void app.refresh(); // another model may answer by now, or nothing may be called
   }
 
-  // send says something in the session that is open. It reports whether the
-  // server took it.
-  async send(text: string, mode: string, images: Picture[]): Promise<boolean> {
+  // refuse tells why something was not done; to who is elsewhere by now, in passing.
+  refuse(why: unknown): false {
+    if (this.here) this.refused = why;
+    else app.tell("Where you were before: " + words(why), true);
+    return false;
+  }
+
+  // send says something. It reports whether the server took it.
+  async send(text: string, images: Picture[]): Promise<boolean> {
     this.refused = null;
-    this.turns = [...this.turns.filter((t) => t.turn > 0), begun(0, text, images.length, mode)];
+    this.turns = [...this.turns.filter((t) => t.turn > 0), begun(0, text, images.length, this.mode)];
     this.running = true;
     try {
       await post(`/sessions/${inPath(this.id)}/turns`, {
-        text, mode: mode || undefined, noMode: (!mode && !!this.head?.mode) || undefined,
+        text, mode: this.mode || undefined, noMode: (!this.mode && !!this.head?.mode) || undefined,
         images: images.length ? images.map((p) => ({ mime: p.mime, data: p.data })) : undefined,
       });
       return true;
     } catch (e) {
       this.turns = this.turns.filter((t) => t.turn > 0);
       this.running = this.turns.at(-1)?.live ?? false;
-      this.refused = e;
-      return false;
+      return this.refuse(e);
     }
   }
 
@@ -133,50 +154,52 @@ export class Talk {
       await post(`/sessions/${inPath(this.id)}/${what}`, body);
       return true;
     } catch (e) {
-      this.refused = e;
-      return false;
+      return this.refuse(e);
     }
   }
 
-  stop = () => this.#do("abort");
-  retry = () => this.#do("retry", { turn: this.turns.at(-1)?.turn });
-
-  // goOn continues a turn that did not end with an answer.
-  async goOn() {
-    if (await this.#do("turns", { continue: true })) this.running = true;
+  // #run lets the last turn run once more. It runs from the click on, so that a
+  // second click is none.
+  async #run(what: string, body: unknown) {
+    if (this.running) return;
+    this.running = true;
+    if (!(await this.#do(what, body))) this.running = this.turns.at(-1)?.live ?? false;
   }
+
+  stop = () => this.#do("abort");
+  retry = () => this.#run("retry", { turn: this.turns.at(-1)?.turn });
+  goOn = () => this.#run("turns", { continue: true }); // a turn that did not end with an answer
 
   // earlier reads turns that were left out because there are many.
   async earlier() {
-    const age = this.#age;
+    const before = this.older;
     try {
-      const s = await get<Session>("/sessions/" + inPath(this.id), { before: this.older });
-      if (age !== this.#age) return;
+      const s = await get<Session>("/sessions/" + inPath(this.id), { before });
+      if (before !== this.older) return; // they are there already
       this.turns = [...read({ ...s, running: false, asked: [] }), ...this.turns];
       this.older = s.older ?? 0;
     } catch (e) {
-      this.refused = e;
+      this.refuse(e);
     }
   }
 
   async compact() {
     try {
       const c = await post<{ before: number; after: number; how: string; why: string }>(`/sessions/${inPath(this.id)}/compact`);
-      app.tell(c.how ? `What was said is ${c.how}: ${count(c.before)} tokens are now ${count(c.after)}.` : c.why || "There was nothing to sum up.");
+      if (this.here) app.tell(c.how ? `What was said is ${c.how}: ${count(c.before)} tokens are now ${count(c.after)}.` : c.why || "There was nothing to sum up.");
     } catch (e) {
-      this.refused = e;
+      this.refuse(e);
     }
   }
 
-  // rewind takes back a turn and all after it, and gives what was said.
-  async rewind(turn: number): Promise<string> {
+  // rewind takes back a turn and all after it; what was said in it is written again.
+  async rewind(turn: number) {
     try {
       const { said } = await post<{ said: string }>(`/sessions/${inPath(this.id)}/rewind`, { turn });
-      await this.#read();
-      return said;
+      await this.read();
+      if (said) this.draft.text = said;
     } catch (e) {
-      this.refused = e;
-      return "";
+      this.refuse(e);
     }
   }
 
@@ -185,14 +208,14 @@ export class Talk {
   async answer(asked: string, reply: Reply): Promise<boolean> {
     try {
       await post(`/sessions/${inPath(this.id)}/answers/${inPath(asked)}`, reply);
-      if (!this.running) {
+      if (!this.running && this.asked.some((q) => q.id === asked)) {
         this.turns = hear(this.turns, { type: "answered", id: asked, yes: !!reply.yes, text: reply.text });
         if (!this.asked.length) await this.goOn();
       }
       return true;
     } catch (e) {
-      this.refused = e;
-      if (e instanceof Refusal && (e.problem.status === 404 || e.problem.status === 409)) await this.#read();
+      this.refuse(e);
+      if (e instanceof Refusal && (e.problem.status === 404 || e.problem.status === 409)) await this.read();
       return false;
     }
   }

@@ -17,6 +17,7 @@ export class Player {
   #running = false;
   #again = false;
   #baseFor = "";
+  #age = 0; // of the catalog
 
   set(key: string, value: Value) {
     if (this.now && this.now.defaults[key] === value) delete this.changed[key];
@@ -31,6 +32,7 @@ export class Player {
 
   // anew forgets what was answered: the catalog is another one.
   anew() {
+    this.#age++;
     this.#baseFor = "";
     void this.play();
   }
@@ -58,6 +60,7 @@ export class Player {
     }
     const before = $state.snapshot(this.before).filter((m) => m.text.trim());
     const override = $state.snapshot(this.changed);
+    const age = this.#age;
     const message = JSON.stringify([q, before]);
     const ask = (values: Values) => post<Played>("/play", { q, before, override: values });
     try {
@@ -65,7 +68,7 @@ export class Player {
       const [base, now] = await Promise.all([plain, Object.keys(override).length ? ask(override) : plain]);
       this.base = base;
       this.now = now;
-      this.#baseFor = message;
+      this.#baseFor = age === this.#age ? message : ""; // of another catalog it is no base
       this.trouble = null;
     } catch (e) {
       this.trouble = e;

@@ -15,10 +15,12 @@ export class Pages {
   #filter: Filter | null = null;
   #abort: AbortController | null = null;
   #known = new Set<string>();
+  #news: TrailRecord[] = []; // that came since the newest page was asked for
 
   async begin(f: Filter) {
     this.#filter = f;
     this.loaded = false;
+    this.#news = [];
     await this.#read("");
   }
 
@@ -36,7 +38,8 @@ export class Pages {
       if (mine !== this.#abort) return;
       this.reads = older ? this.reads + 1 : 1;
       if (!older) { this.#known.clear(); this.held = []; this.problems = []; }
-      const fresh = page.records.filter((r) => !this.#known.has(r.id));
+      const has = new Set(page.records.map((r) => r.id));
+      const fresh = [...(older ? [] : this.#news.filter((r) => !has.has(r.id))), ...page.records.filter((r) => !this.#known.has(r.id))];
       for (const r of fresh) this.#known.add(r.id);
       this.records = older ? [...this.records, ...fresh] : fresh;
       this.problems = [...this.problems, ...(page.problems ?? [])];
@@ -53,6 +56,7 @@ export class Pages {
   hear(r: TrailRecord, later: boolean) {
     if (this.#known.has(r.id)) return;
     this.#known.add(r.id);
+    if (!this.loaded) this.#news = [r, ...this.#news].slice(0, 1000);
     if (later) this.held = [r, ...this.held].slice(0, 1000);
     else this.records = [r, ...this.records];
   }

@@ -1,1 +1,0 @@
-import{Bt as e,Et as t,Mt as n,Ut as r,Wt as i,dt as a,ht as o,it as s,jt as c,kt as l,pt as u,zt as d}from"./format-Dii4xWQd.js";import{n as f}from"./odd-DBehbje3.js";var p=o(`<div class="empty svelte-1fpw1hr"><h2> </h2> <!></div>`);function m(o,m){e(m,!0);var h=p(),g=l(h),_=c(g,!0),v=n(g,2);s(v,()=>m.children??i),r(h),t(e=>a(_,e),[()=>f(m.title)]),u(o,h),d()}export{m as t};

@@ -1,1 +1,0 @@
-import{d as e}from"./index-DaeA42U5.js";import"./format-Dii4xWQd.js";var t=new e(`(prefers-reduced-motion: reduce)`);export{t};
