@@ -346,7 +346,7 @@ func Nearest(s string, words []string) string {
 	if len(asked) > longestWord {
 		return ""
 	}
-	best, bestDistance := "", 1+max(2, len(s)/3)
+	best, bestDistance := "", 1+max(1, min(2, len(asked)-2), len(asked)/3) // two slips of three letters leave nothing of a word
 	for _, w := range words {
 		if apart := len(w) - len(asked); len(w) > 4*longestWord || -apart >= bestDistance {
 			continue // it is far shorter, or no word at all

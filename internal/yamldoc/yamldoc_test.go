@@ -225,9 +225,9 @@ func TestSuggestNamesAKeyThatIsMissing(t *testing.T) {
 }
 
 func TestNearest(t *testing.T) {
-	known := []string{"capabilities", "catalog", "serve"}
+	known := []string{"capabilities", "catalog", "serve", "open"}
 	for in, want := range map[string]string{
-		"capabilites": "capabilities", "catlaog": "catalog", "srve": "serve", "zzz": "", "": "",
+		"capabilites": "capabilities", "catlaog": "catalog", "srve": "serve", "opn": "open", "per": "", "zzz": "", "": "",
 	} {
 		if got := Nearest(in, known); got != want {
 			t.Errorf("Nearest(%q) = %q, want %q", in, got, want)
