@@ -98,6 +98,31 @@ func eachWay(t *testing.T, make func(old bool) *mcp.Server, f func(t *testing.T,
 	})
 }
 
+// TestListsBesideCalls: lists are read while calls are made, as a server's news
+// make it. They go by different ways, and share what says who asks.
+func TestListsBesideCalls(t *testing.T) {
+	l := open(t, link.Config{Target: link.Target{Start: sdkServer(fullServer(false))}})
+	ctx := soon(t)
+	var group sync.WaitGroup
+	for range 3 {
+		group.Go(func() {
+			for range 15 {
+				if lists, err := l.Lists(ctx); err != nil || len(lists.Tools) != 6 {
+					t.Errorf("Lists() = %+v, %v", lists, err)
+				}
+			}
+		})
+		group.Go(func() {
+			for range 50 {
+				if res, err := l.Call(ctx, callOf(`{"n":1}`), "echo"); err != nil || textOf(res) != `{"n":1}` {
+					t.Errorf("Call(echo) = %v, %v", res, err)
+				}
+			}
+		})
+	}
+	group.Wait()
+}
+
 func TestEachWay(t *testing.T) {
 	eachWay(t, fullServer, func(t *testing.T, cfg link.Config, old bool) {
 		l := open(t, cfg)

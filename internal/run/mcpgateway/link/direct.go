@@ -22,7 +22,8 @@ func (t *tap) direct(ctx context.Context, method, token, level, params string) (
 		return nil, false, nil
 	}
 	t.mu.Lock()
-	ready := !t.l.modern || t.triple != ""
+	asker := t.triple // another request may say it anew meanwhile
+	ready := !t.l.modern || asker != ""
 	t.serial++
 	id, _ := jsonrpc.MakeID("ken-" + strconv.FormatUint(t.serial, 36)) // a text is an id
 	answer := make(chan *jsonrpc.Response, 1)
@@ -38,7 +39,7 @@ func (t *tap) direct(ctx context.Context, method, token, level, params string) (
 		delete(t.waits, id)
 		t.mu.Unlock()
 	}()
-	if err := t.Connection.Write(ctx, &jsonrpc.Request{ID: id, Method: method, Params: t.params(token, level, params)}); err != nil {
+	if err := t.Connection.Write(ctx, &jsonrpc.Request{ID: id, Method: method, Params: t.params(asker, token, level, params)}); err != nil {
 		if ctx.Err() == nil {
 			// As the SDK says of what was never sent.
 			err = fmt.Errorf("%w: %w", &jsonrpc.Error{Code: rejectedCode, Message: "the connection takes no more"}, err)
@@ -62,8 +63,8 @@ func (t *tap) direct(ctx context.Context, method, token, level, params string) (
 }
 
 // params makes the parameters of a request: who asks, then what.
-func (t *tap) params(token, level, rest string) json.RawMessage {
-	b := make([]byte, 0, 64+len(t.triple)+len(rest))
+func (t *tap) params(asker, token, level, rest string) json.RawMessage {
+	b := make([]byte, 0, 64+len(asker)+len(rest))
 	b = append(b, `{"_meta":{`...)
 	if token != "" {
 		b = strconv.AppendQuote(append(b, `"progressToken":`...), token)
@@ -72,7 +73,7 @@ func (t *tap) params(token, level, rest string) json.RawMessage {
 		if token != "" {
 			b = append(b, ',')
 		}
-		b = append(b, t.triple...)
+		b = append(b, asker...)
 		if level != "" {
 			b = append(b, `,"`+mcp.MetaKeyLogLevel+`":`...)
 			b = strconv.AppendQuote(b, level)
