@@ -218,7 +218,7 @@ func TestPreparedIsKept(t *testing.T) {
 		time.Sleep(time.Hour) // nothing is held, and nothing is lost
 		add(t, turn, said("one"))
 		for range 5 {
-			time.Sleep(29 * time.Second)
+			time.Sleep(betweenRenewals)
 			if _, err := second.Prepare(ctx, ann, h.ID); !errors.Is(err, session.ErrBusy) {
 				t.Fatalf("Prepare of a held session = %v", err)
 			}
