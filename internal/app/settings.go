@@ -121,15 +121,19 @@ func (a *App) shownSettings() []systemapi.Setting {
 	return out
 }
 
-// unwritten says of a file that the system refused to write what there is to do.
-// Other errors say so themselves.
+// unwritten says why a person's own file was not written, and what to do: the
+// system refused it, or what is in it must be mended first.
 func unwritten(file string, err error) error {
-	_, path := errors.AsType[*fs.PathError](err)
-	_, link := errors.AsType[*os.LinkError](err)
-	if !path && !link {
+	if _, known := errors.AsType[*capability.Error](err); known || err == nil {
 		return err
 	}
-	return &capability.Error{Kind: capability.Unavailable, Op: "write", Target: file, Err: err, Fix: "make room on the disk, or make the file and its folder writable, then try again"}
+	fix := "mend the file, then try again"
+	_, path := errors.AsType[*fs.PathError](err)
+	_, link := errors.AsType[*os.LinkError](err)
+	if path || link {
+		fix = "make room on the disk, or make the file and its folder writable, then try again"
+	}
+	return &capability.Error{Kind: capability.Unavailable, Op: "write", Target: file, Err: err, Fix: fix}
 }
 
 // setSetting changes the person's own file, on the record, and says whether that
