@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -162,22 +163,7 @@ func (f *Filter) matches(p capability.Principal, session string, target capabili
 func (d *Desk) List(ctx context.Context, f Filter) ([]Ticket, error) {
 	var list []Ticket
 	var errs []error
-	read := func(item store.Item) (Ticket, error) {
-		return d.complete(ctx, strings.TrimPrefix(item.Key, ticketPrefix), item)
-	}
-	prefix := ticketPrefix
-	if len(f.States) == 1 && f.States[0] == Pending {
-		prefix = openPrefix
-		read = func(item store.Item) (Ticket, error) { return d.Get(ctx, string(item.Value)) }
-	}
-	for item, err := range d.scan(ctx, prefix, 0) {
-		var t Ticket
-		if err == nil {
-			t, err = read(item)
-		}
-		if errors.Is(err, ErrNoTicket) {
-			continue // its time came just now
-		}
+	for t, err := range d.tickets(ctx, len(f.States) == 1 && f.States[0] == Pending) {
 		if err != nil {
 			errs = append(errs, err)
 			continue
@@ -195,20 +181,40 @@ func (d *Desk) List(ctx context.Context, f Filter) ([]Ticket, error) {
 
 // Waiting counts the pending tickets of all tenants.
 func (d *Desk) Waiting(ctx context.Context) (n int, err error) {
-	for item, err := range d.scan(ctx, openPrefix, 0) {
-		var t Ticket
-		if err == nil {
-			t, err = d.Get(ctx, string(item.Value))
-		}
-		switch {
-		case errors.Is(err, ErrNoTicket): // its time came just now
-		case err != nil:
+	for t, err := range d.tickets(ctx, true) {
+		if err != nil {
 			return 0, err
-		case t.State == Pending:
+		}
+		if t.State == Pending {
 			n++
 		}
 	}
 	return n, nil
+}
+
+// tickets reads those of all tenants: all of them, or only those that are open,
+// some of which may have expired.
+func (d *Desk) tickets(ctx context.Context, open bool) iter.Seq2[Ticket, error] {
+	prefix, read := ticketPrefix, func(item store.Item) (Ticket, error) {
+		return d.complete(ctx, strings.TrimPrefix(item.Key, ticketPrefix), item)
+	}
+	if open {
+		prefix, read = openPrefix, func(item store.Item) (Ticket, error) { return d.Get(ctx, string(item.Value)) }
+	}
+	return func(yield func(Ticket, error) bool) {
+		for item, err := range d.scan(ctx, prefix, 0) {
+			var t Ticket
+			if err == nil {
+				t, err = read(item)
+			}
+			if errors.Is(err, ErrNoTicket) {
+				continue // its time came just now
+			}
+			if !yield(t, err) {
+				return
+			}
+		}
+	}
 }
 
 // Wait gives the ticket as soon as it is no longer pending: settled by any
