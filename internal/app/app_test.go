@@ -20,7 +20,7 @@ import (
 )
 
 // home makes a home directory with files and gives the environment of it.
-func home(t *testing.T, files map[string]string) (dir string, getenv func(string) string) {
+func home(t testing.TB, files map[string]string) (dir string, getenv func(string) string) {
 	t.Helper()
 	dir = t.TempDir()
 	for name, text := range files {

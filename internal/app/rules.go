@@ -140,22 +140,21 @@ func newLawbook(places config.Places, explicit string, settings config.Config, m
 	return b, nil
 }
 
-// rulesFresh is how long a look at the files counts. It is less than it takes to
-// write a file and then make a call: whoever takes something away and calls sees
-// it gone. A longer time saves little, for calls take many times as long.
-const rulesFresh = 100 * time.Microsecond
+// settingsFresh is how long a look at the files counts for settings other than
+// the rules: one call asks for them several times. The rules are looked at each
+// time, about 10 µs, so that whoever takes something away and calls at once sees
+// it gone.
+const settingsFresh = 100 * time.Microsecond
 
-// rules gives the rules in force.
+// rules returns the rules in force, after a look at their files.
 func (b *lawbook) rules() (*policy.Rules, error) {
-	r := b.current()
+	r := b.looking()
 	return r.rules, r.err
 }
 
-// current gives what is in force.
+// current returns what is in force, as of at most settingsFresh ago.
 func (b *lawbook) current() *ruling {
-	// One call asks several times; between two of those nobody has read what
-	// was written.
-	if now := time.Since(b.began); now-time.Duration(b.looked.Load()) < rulesFresh {
+	if now := time.Since(b.began); now-time.Duration(b.looked.Load()) < settingsFresh {
 		return b.now.Load()
 	}
 	return b.looking()

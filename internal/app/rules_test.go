@@ -283,3 +283,35 @@ func TestRevokedCallIsStopped(t *testing.T) {
 		t.Error("the call ended well")
 	}
 }
+
+// TestListingFollowsTheRulesAtOnce: a listing that follows a change of the rules
+// shows what the new ones allow, however soon it comes after the last look.
+func TestListingFollowsTheRulesAtOnce(t *testing.T) {
+	dir, getenv := home(t, nil)
+	a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
+	access := filepath.Join(dir, ".ken", "context", "tool-access.json")
+	next := access + ".next"
+	wrong := 0
+	for i := range 40 {
+		hide := i%2 == 0
+		text := `{"global": {"enabled": true, "mode": "full"}}`
+		if hide {
+			text = `{"global": {"enabled": false, "mode": "full"}}`
+		}
+		write(t, next, text)
+		old := time.Now().Add(-time.Duration(i+2) * time.Second) // it has been still
+		if err := os.Chtimes(next, old, old); err != nil {
+			t.Fatal(err)
+		}
+		a.laws.looking()
+		if err := os.Rename(next, access); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := a.View().Lookup("tool:read_file"); (err != nil) != hide {
+			wrong++
+		}
+	}
+	if wrong > 0 {
+		t.Errorf("%d of 40 listings follow earlier rules", wrong)
+	}
+}

@@ -161,7 +161,7 @@ func (v View) Own() iter.Seq[*Entry] {
 // name too, so it is part of it.
 func (d *Door) class(rules *policy.Rules, v Viewer) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%p", rules)
+	b.WriteString(strconv.Quote(rules.Version()))
 	if d.cfg.Switches != nil {
 		b.WriteString(" " + strconv.FormatUint(d.cfg.Switches.Version(), 10))
 	}

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"maps"
@@ -20,6 +21,7 @@ import (
 // of goroutines. A nil *Rules refuses everything.
 type Rules struct {
 	settings Settings
+	version  string
 	rules    []*rule // in the order of checks
 	byName   map[string][]*rule
 	general  []*rule // those that may be about any name
@@ -93,7 +95,7 @@ type rule struct {
 // Compile makes rules of settings, or says everything that is wrong with them.
 func Compile(s Settings) (*Rules, error) {
 	r := &Rules{
-		settings: s, byName: map[string][]*rule{}, plans: map[planKey]*plan{}, roles: map[string]uint64{}, idents: map[ident]ident{},
+		settings: s, version: rand.Text(), byName: map[string][]*rule{}, plans: map[planKey]*plan{}, roles: map[string]uint64{}, idents: map[ident]ident{},
 		needs: needs{names: map[string]bool{}}, intents: intentMap(),
 	}
 	maps.Copy(r.intents, s.IntentMap)
@@ -232,6 +234,17 @@ func (r *Rules) Cedar() []byte {
 		b.WriteString("\n\n")
 	}
 	return []byte(b.String())
+}
+
+// Version returns a name for these rules that no other rules have or had: what
+// was worked out under one version must not be used under another. An address
+// would not do, because the next rules may be put at the same one. Nil rules
+// have the version "".
+func (r *Rules) Version() string {
+	if r == nil {
+		return ""
+	}
+	return r.version
 }
 
 // Settings gives what the rules were made of.

@@ -1,0 +1,37 @@
+package door
+
+import (
+	"runtime"
+	"testing"
+
+	"ken/internal/govern/policy"
+)
+
+// TestViewFollowsTheRules: rules that replace others which the garbage collector
+// has taken may lie at the same address, and are still other rules.
+func TestViewFollowsTheRules(t *testing.T) {
+	d := open(t, nil)
+	var now *policy.Rules
+	d.cfg.Rules = func() *policy.Rules { return now }
+	stale := 0
+	for i := range 200 {
+		s := policy.Defaults(policy.Personal)
+		hide := i%2 == 0
+		if hide {
+			s.Rules = []policy.Rule{{ID: "hide", Where: "test", Effect: policy.Deny, Capabilities: []string{"tool:weather"}}}
+		}
+		rules, err := policy.Compile(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		now = rules
+		if _, err := d.View(somebody).Lookup("tool:weather"); (err != nil) != hide {
+			stale++
+		}
+		now, rules = nil, nil
+		runtime.GC()
+	}
+	if stale > 0 {
+		t.Errorf("%d of 200 views show what earlier rules allowed", stale)
+	}
+}
