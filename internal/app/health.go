@@ -142,6 +142,16 @@ func (a *App) recordable() error {
 	return roomAgain(log.Err(), folders...)
 }
 
+// callable returns why no call can begin now. It asks the runner itself, which
+// every call passes, and has it write what the audit log did not take before.
+func (a *App) callable(ctx context.Context) error {
+	r, err := a.runner.get()
+	if err != nil {
+		return err
+	}
+	return r.Ready(ctx)
+}
+
 // roomAgain gives err, or what stands in its place now: where it says that a disk
 // or a share of one was full, only a write can tell whether that is over.
 func roomAgain(err error, folders ...string) error {

@@ -367,6 +367,7 @@ func (s *Site) probes(waiting context.Context) []systemapi.Probe {
 			return err
 		}},
 		{Name: "trail", Check: func(context.Context) error { return a.recordable() }},
+		{Name: "calls", Check: a.callable},
 		{Name: "stopping", Check: func(context.Context) error {
 			if waiting.Err() != nil {
 				return errors.New("the server is about to stop")

@@ -23,7 +23,7 @@ import (
 // Where the disk had no room, the next Append tries again by itself. After any
 // other error of a write or a sync what reached the disk is not known, and
 // nothing more is acknowledged until the log is opened anew.
-var ErrPoisoned = errors.New("the audit trail cannot be written")
+var ErrPoisoned = errors.New("the audit log cannot be written")
 
 // ErrClosed is in the error of an Append to a closed log.
 var ErrClosed = errors.New("the audit log is closed")

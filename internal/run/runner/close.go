@@ -98,6 +98,7 @@ func (r *Runner) Close(ctx context.Context) error {
 	if err != nil {
 		return &Unended{Calls: r.unended(), Cause: err}
 	}
+	unwritten := r.catchUp(ctx)
 	settled := make(chan struct{})
 	go func() { r.settling.Wait(); close(settled) }()
 	if err = await(ctx, settled, 2*r.limits.Record); err != nil { // each has its own limit
@@ -108,6 +109,9 @@ func (r *Runner) Close(ctx context.Context) error {
 	}
 	if left := r.unended(); len(left) > 0 {
 		err = errors.Join(&Unended{Calls: left, Cause: errIgnored}, err)
+	}
+	if unwritten != nil {
+		err = errors.Join(err, unwritten)
 	}
 	return err
 }

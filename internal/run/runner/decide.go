@@ -98,8 +98,8 @@ func (r *Runner) consent(next step) step {
 		if r.cfg.Desk == nil {
 			return r.nobody(t)
 		}
-		if broken := r.broken.Load(); broken != nil {
-			return capability.Result{}, broken // asking for what could not run helps nobody
+		if err := r.catchUp(ctx); err != nil {
+			return capability.Result{}, err // a question about a call that could not run is of no use
 		}
 		if r.goesOn(t) {
 			return r.underConsent(ctx, t, next)

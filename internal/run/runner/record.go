@@ -93,9 +93,13 @@ func (r *Runner) close(ctx context.Context, t *trip, res *capability.Result, err
 	}
 	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.limits.Record)
 	defer cancel()
-	id, unwritten := r.cfg.Log.Append(late, records...)
+	unwritten := r.catchUp(late)
+	var id audit.ID
+	if unwritten == nil {
+		id, unwritten = r.cfg.Log.Append(late, records...)
+	}
 	if unwritten != nil {
-		r.degrade(t, res, unwritten)
+		r.degrade(t, res, records, unwritten)
 		return
 	}
 	res.Meta[MetaRecord] = string(id)
@@ -117,21 +121,6 @@ func metaNumber(meta map[string]string, key string) (int64, bool) {
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	return n, err == nil
-}
-
-// degrade says that the closing record is missing, in the result and to every
-// later call.
-func (r *Runner) degrade(t *trip, res *capability.Result, cause error) {
-	broken := &capability.Error{
-		Kind: capability.Unavailable, Op: "record", Rule: "audit",
-		Err: fmt.Errorf("the audit trail cannot be written, so nothing runs: %w", cause),
-		Fix: "make room for the audit directory or mend it, then start Ken again",
-	}
-	r.broken.CompareAndSwap(nil, broken)
-	res.Meta[MetaAudit] = "degraded"
-	res.Parts = append(res.Parts, capability.Part{
-		Text: "The end of this call is not in the audit trail: " + cause.Error() + ". No further call runs until the trail can be written.",
-	})
 }
 
 // entry gives what the records of a call have in common, with all that is
@@ -171,8 +160,8 @@ func (r *Runner) entry(t *trip) audit.Record {
 // effect. It gives an earlier outcome where there is one. After an error, or
 // an earlier outcome, nothing may run.
 func (r *Runner) begin(ctx context.Context, t *trip) (*effect, error) {
-	if broken := r.broken.Load(); broken != nil {
-		return nil, broken
+	if err := r.catchUp(ctx); err != nil {
+		return nil, err
 	}
 	t.line = r.commandLine(t.facts)
 	if len(t.call.Arguments) > 0 {
@@ -233,10 +222,10 @@ func (r *Runner) before(ctx context.Context, t *trip, rec audit.Record) error {
 	if ctx.Err() != nil {
 		return gaveUp(ctx)
 	}
+	err, fix := apartFix(err)
 	return &capability.Error{
 		Kind: capability.Unavailable, Op: "record", Target: string(t.call.Target), Rule: "audit",
-		Err: errors.Join(errUnrecorded, err),
-		Fix: "make room for the audit directory or mend it, then start Ken again",
+		Err: fmt.Errorf("%w: %w", errUnrecorded, err), Fix: fix,
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -356,31 +358,70 @@ func TestAuditBefore(t *testing.T) {
 	}
 }
 
-// TestAuditAfter: a lost closing record is in the result, and stops all later
-// calls.
+// TestAuditAfter: a closing record that could not be written is in the result,
+// and stops all later calls until the log takes it. Then they go on by
+// themselves, and the record is there, once.
 func TestAuditAfter(t *testing.T) {
 	runs := 0
 	r := newRig(t, tool{invoke: func(ctx context.Context, c capability.Call) (capability.Result, error) {
 		runs++
 		return echo(ctx, c)
 	}}, nil)
+	full := errors.New("no space left")
 	r.log.fail = func(rec audit.Record) error {
-		if rec.Event == audit.Executed {
-			return errors.New("no space left")
+		if rec.Event != audit.Started {
+			return full
 		}
 		return nil
 	}
-	res, err := r.Invoke(t.Context(), callOf("write", `{"text":"a"}`))
+	call := callOf("write", `{"text":"a"}`)
+	res, err := r.Invoke(t.Context(), call)
 	if err != nil || res.Meta[MetaAudit] != "degraded" || !strings.Contains(res.Parts[len(res.Parts)-1].Text, "no space left") {
 		t.Errorf("Invoke() = %+v, %v, want a result that says so", res, err)
 	}
-	r.log.fail = nil
 	for range 2 {
-		_, err = r.Invoke(t.Context(), callOf("write", `{"text":"a"}`))
+		_, err = r.Invoke(t.Context(), call)
+		if e := wantKind(t, err, capability.Unavailable); !errors.Is(e, full) || e.Fix == "" || strings.Contains(e.Fix, "start") {
+			t.Errorf("Invoke() = %v, want the cause and a fix without a restart", e)
+		}
+	}
+	if err := r.Ready(t.Context()); runs != 1 || !errors.Is(r.Err(), full) || !errors.Is(err, full) {
+		t.Errorf("after a lost record %d calls ran, Err() = %v and Ready() = %v, want 1 and the reason", runs, r.Err(), err)
+	}
+	r.log.fail = nil
+	if res, err := r.Invoke(t.Context(), call); err != nil || res.Meta[MetaAudit] != "" || r.Err() != nil || runs != 2 {
+		t.Errorf("Invoke() with room = %+v, %v with %d runs, Err() = %v; want that it runs", res.Meta, err, runs, r.Err())
+	}
+	var got []string
+	for _, rec := range r.log.all() {
+		got = append(got, fmt.Sprintf("%s late=%t", rec.Event, rec.Metadata.Notes["late"] != ""))
+	}
+	want := []string{
+		"capability_started late=false", "capability_executed late=true", "capability_failed late=true", "capability_failed late=true",
+		"capability_started late=false", "capability_executed late=false",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("records = %q, want %q", got, want)
+	}
+}
+
+// TestUnwritten: the records that wait for the log are bounded, and what is
+// dropped is counted in the log.
+func TestUnwritten(t *testing.T) {
+	r := newRig(t, tool{}, nil)
+	const calls = mostUnwritten + 3
+	r.log.fail = func(audit.Record) error { return errors.New("no space left") }
+	for range calls {
+		_, err := r.Invoke(t.Context(), callOf("look", `{"text":"a"}`))
 		wantKind(t, err, capability.Unavailable)
 	}
-	if runs != 1 || r.Err() == nil {
-		t.Errorf("after a lost record %d calls ran and Err() = %v, want 1 and a reason", runs, r.Err())
+	r.log.fail = nil
+	if err := r.Ready(t.Context()); err != nil || r.Err() != nil {
+		t.Fatalf("Ready() = %v, Err() = %v, want none", err, r.Err())
+	}
+	all := r.log.all()
+	if len(all) != mostUnwritten || !strings.HasPrefix(all[0].Metadata.Notes["dropped"], "3 more records") || all[writtenAtOnce].Metadata.Notes["dropped"] != "" {
+		t.Errorf("%d records, the first with %q; want %d and a note of 3 more", len(all), all[0].Metadata.Notes, mostUnwritten)
 	}
 }
 

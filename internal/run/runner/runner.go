@@ -138,8 +138,8 @@ type Runner struct {
 	settling  sync.WaitGroup // results that are being kept
 	unsettled atomic.Int64   // and could not
 
-	lease  lease
-	broken atomic.Pointer[capability.Error] // a closing record was lost
+	lease     lease
+	unwritten unwritten
 }
 
 var _ capability.Invoker = (*Runner)(nil)
@@ -176,7 +176,7 @@ func New(cfg Config) (*Runner, error) {
 	r := &Runner{
 		cfg: cfg, limits: limits, me: hex.EncodeToString(id),
 		live: map[uint64]*trip{}, left: map[uint64]Running{}, flights: map[string]chan struct{}{}, idle: make(chan struct{}),
-		checks: make(chan struct{}, checksAtOnce),
+		checks: make(chan struct{}, checksAtOnce), unwritten: unwritten{turn: make(chan struct{}, 1)},
 	}
 	r.gate = newGate(r.bounds)
 	r.first = chain(r.stages(), r.execute)
@@ -232,10 +232,10 @@ func (r *Runner) Invoke(ctx context.Context, call capability.Call) (capability.R
 	return r.first(ctx, t)
 }
 
-// Err is why no call has effects any more, or nil: a closing record could not
-// be written, so the trail is not whole.
+// Err returns why no call began at the last try, or nil: closing records could
+// not be written. See [Runner.Ready], which tries again.
 func (r *Runner) Err() error {
-	if e := r.broken.Load(); e != nil {
+	if e := r.unwritten.why(); e != nil {
 		return e
 	}
 	return nil

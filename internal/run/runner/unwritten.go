@@ -1,0 +1,163 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strconv"
+	"sync"
+	"time"
+
+	"ken/capability"
+	"ken/internal/govern/audit"
+)
+
+// Most closing records that are kept for later, and how many are written at
+// once.
+const (
+	mostUnwritten = 4096
+	writtenAtOnce = 64
+)
+
+// unwritten keeps closing records that the audit log did not take. While there
+// are any, no call begins. Every call and every [Runner.Ready] first tries to
+// write them.
+type unwritten struct {
+	turn chan struct{} // holds one while somebody writes
+
+	mu      sync.Mutex
+	records []audit.Record
+	dropped int               // there were too many
+	cause   *capability.Error // why the last try failed; nil where records is empty
+}
+
+// why returns why the records are not written, or nil.
+func (u *unwritten) why() *capability.Error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.cause
+}
+
+func (u *unwritten) add(cause *capability.Error, records []audit.Record) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.cause = cause
+	room := max(0, mostUnwritten-len(u.records))
+	if len(records) > room {
+		u.dropped += len(records) - room
+		records = records[:room]
+	}
+	u.records = append(u.records, records...)
+}
+
+// next returns the records to write next. Where some had to be dropped, the
+// first one says so.
+func (u *unwritten) next() []audit.Record {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	n := min(len(u.records), writtenAtOnce)
+	if n > 0 && u.dropped > 0 {
+		notes := maps.Clone(u.records[0].Metadata.Notes)
+		notes["dropped"] = strconv.Itoa(u.dropped) + " more records could not be kept until the audit log could be written"
+		u.records[0].Metadata.Notes = notes
+	}
+	return u.records[:n:n]
+}
+
+// wrote drops the first n records, which are in the audit log now.
+func (u *unwritten) wrote(n int) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.records, u.dropped = u.records[n:], 0
+	if len(u.records) == 0 {
+		u.records, u.cause = nil, nil
+	}
+}
+
+func (u *unwritten) failed(cause *capability.Error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.cause = cause
+}
+
+// Ready returns why no call can begin now, or nil. It tries to write what the
+// audit log did not take before, so it tells what the next call would find.
+func (r *Runner) Ready(ctx context.Context) error {
+	r.mu.Lock()
+	closed := r.closed
+	r.mu.Unlock()
+	if closed {
+		return errors.New("the runner is closed")
+	}
+	return r.catchUp(ctx)
+}
+
+// catchUp writes the closing records that the audit log did not take before.
+func (r *Runner) catchUp(ctx context.Context) error {
+	u := &r.unwritten
+	if u.why() == nil {
+		return nil
+	}
+	select {
+	case u.turn <- struct{}{}:
+		defer func() { <-u.turn }()
+	case <-ctx.Done():
+		return gaveUp(ctx)
+	}
+	// A caller who gives up in the middle would leave it open what was written.
+	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.limits.Record)
+	defer cancel()
+	for {
+		records := u.next()
+		if len(records) == 0 {
+			return nil
+		}
+		if _, err := r.cfg.Log.Append(late, records...); err != nil {
+			cause := unwritable(err)
+			u.failed(cause)
+			return cause
+		}
+		u.wrote(len(records))
+	}
+}
+
+// degrade keeps the closing records for later and says in the result that they
+// are missing.
+func (r *Runner) degrade(t *trip, res *capability.Result, records []audit.Record, cause error) {
+	for i := range records {
+		notes := map[string]string{}
+		maps.Copy(notes, records[i].Metadata.Notes)
+		notes["late"] = "the audit log could not be written when the call ended, at " + r.cfg.Now().UTC().Format(time.RFC3339Nano)
+		records[i].Metadata.Notes = notes
+	}
+	r.unwritten.add(unwritable(cause), records)
+	res.Meta[MetaAudit] = "degraded"
+	res.Parts = append(res.Parts, capability.Part{
+		Text: "The end of this call is not in the audit log yet: " + cause.Error() + ". No further call runs until the audit log can be written.",
+	})
+}
+
+// unwritable is the error of every call while closing records are missing.
+func unwritable(cause error) *capability.Error {
+	if e, ok := errors.AsType[*capability.Error](cause); ok && errors.Is(e, errUnwritable) {
+		return e
+	}
+	cause, fix := apartFix(cause)
+	return &capability.Error{
+		Kind: capability.Unavailable, Op: "record", Rule: "audit", Err: fmt.Errorf("%w: %w", errUnwritable, cause), Fix: fix,
+	}
+}
+
+var errUnwritable = errors.New("the ends of earlier calls are not recorded yet, so nothing runs")
+
+// apartFix returns an error of the audit log without what to do about it, which
+// is returned apart.
+func apartFix(cause error) (error, string) {
+	if e, ok := cause.(*capability.Error); ok && e.Fix != "" {
+		bare := *e
+		bare.Fix = ""
+		return &bare, e.Fix
+	}
+	return cause, "make the audit directory writable, with free space; the next call tries again by itself"
+}
