@@ -225,8 +225,7 @@ func (i *issuer) ask() (*discovered, error) {
 	if i.ClientSecret == nil || len(more.Methods) > 0 && !slices.Contains(more.Methods, "client_secret_basic") {
 		endpoint.AuthStyle = oauth2.AuthStyleInParams
 	}
-	keys := oidc.NewRemoteKeySet(oidc.ClientContext(context.Background(), i.keys), more.Keys)
-	return &discovered{keys: keys, endpoint: endpoint}, nil
+	return &discovered{keys: &keySet{client: i.keys, url: more.Keys}, endpoint: endpoint}, nil
 }
 
 // verify checks a token's signature, issuer and time. Its audience is the
@@ -243,7 +242,7 @@ func (i *issuer) verify(ctx context.Context, keys oidc.KeySet, raw string) (*oid
 		return nil, errExpired
 	}
 	if watched.down != nil {
-		return nil, &downError{watched.down}
+		return nil, watched.down
 	}
 	return nil, fmt.Errorf("%w: %w", errWrongToken, err)
 }
@@ -252,13 +251,13 @@ func (i *issuer) verify(ctx context.Context, keys oidc.KeySet, raw string) (*oid
 // verifier tells that by words alone.
 type watchedKeys struct {
 	next oidc.KeySet
-	down error
+	down *downError
 }
 
 func (k *watchedKeys) VerifySignature(ctx context.Context, jwt string) ([]byte, error) {
 	payload, err := k.next.VerifySignature(ctx, jwt)
-	if _, ok := errors.AsType[*url.Error](err); ok || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
-		k.down = err
+	if down, ok := errors.AsType[*downError](err); ok {
+		k.down = down
 	}
 	return payload, err
 }

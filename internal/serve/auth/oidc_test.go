@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"reflect"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -708,6 +709,69 @@ func BenchmarkBearer(b *testing.B) {
 	for b.Loop() {
 		if _, _, err := h.(*guard).who(r); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+// TestKeysAfterAFailure: who comes after an attempt that failed asks anew, and
+// is not handed the old failure.
+func TestKeysAfterAFailure(t *testing.T) {
+	i := newTestIssuer(t)
+	keys := &keySet{client: http.DefaultClient, url: i.URL + "/keys"}
+	for range 300 {
+		i.keysDown.Store(true)
+		_, err := keys.fresh(t.Context())
+		if err == nil {
+			t.Fatal("the keys were read although the issuer does not give them")
+		}
+		i.keysDown.Store(false)
+		if _, err := keys.fresh(t.Context()); err != nil {
+			t.Fatalf("when the keys are there again: %v", err)
+		}
+	}
+
+	// While one asks, nobody else does; and who does not wait any longer, goes.
+	before := i.keysRead.Load()
+	i.mu.Lock() // the issuer holds its answer back
+	first := make(chan error)
+	go func() { _, err := keys.fresh(t.Context()); first <- err }()
+	for i.keysRead.Load() == before {
+		runtime.Gosched()
+	}
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	for range 8 {
+		if _, err := keys.fresh(gone); !errors.Is(err, context.Canceled) {
+			t.Errorf("who has left = %v, want canceled", err)
+		}
+	}
+	i.mu.Unlock()
+	if err := <-first; err != nil {
+		t.Error(err)
+	}
+	if n := i.keysRead.Load() - before; n != 1 {
+		t.Errorf("nine who needed the keys at once asked %d times, want 1", n)
+	}
+}
+
+// TestUnknownKeysAreLeftOut: a key that nothing here can use hides no other.
+func TestUnknownKeysAreLeftOut(t *testing.T) {
+	good := `{"kty":"RSA","kid":"r","n":"sXchTQ","e":"AQAB"}`
+	for name, tt := range map[string]struct {
+		body string
+		keys int
+		ok   bool
+	}{
+		"one":               {`{"keys":[` + good + `]}`, 1, true},
+		"another algorithm": {`{"keys":[{"kty":"EC","crv":"secp256k1","alg":"ES256K","x":"AA","y":"AA"},` + good + `]}`, 1, true},
+		"another kind":      {`{"keys":[{"kty":"LWE","kid":"q"},` + good + `]}`, 1, true},
+		"none":              {`{"keys":[]}`, 0, true},
+		"no JSON":           {`<html>`, 0, false},
+		"a broken key":      {`{"keys":[{"kty":"RSA","n":5}]}`, 0, false},
+	} {
+		keys, err := parseKeys([]byte(tt.body))
+		if len(keys) != tt.keys || (err == nil) != tt.ok {
+			t.Errorf("%s: %d keys, %v", name, len(keys), err)
 		}
 	}
 }
