@@ -133,6 +133,9 @@ func (d *Desk) ask(ctx context.Context, t Ticket) (Ticket, error) {
 		return Ticket{}, err
 	}
 	keep := t.Expires.Sub(t.Asked) + d.times().Retain
+	if err := d.keepTime(ctx, &b, t.Asked); err != nil {
+		return Ticket{}, err
+	}
 	b.At(open, pointer.Version)
 	b.Absent(ticketKey(t.ID))
 	b.PutFor(ticketKey(t.ID), data, keep)
@@ -181,9 +184,13 @@ func (d *Desk) standing(ctx context.Context, t *Ticket, subject string) (Ticket,
 	if err != nil {
 		return Ticket{}, false, err
 	}
+	last, err := d.latest(ctx)
+	if err != nil {
+		return Ticket{}, false, err
+	}
 	for i := range held {
 		g := &held[i]
-		if !g.covers(call, t.Digest, now) || g.Scope != Once && t.Question.Widest != Session {
+		if !g.covers(call, t.Digest) || g.over(now, last) || g.Scope != Once && t.Question.Widest != Session {
 			continue
 		}
 		old, err := d.Get(ctx, g.Ticket)

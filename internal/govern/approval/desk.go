@@ -116,7 +116,13 @@ func (d *Desk) complete(ctx context.Context, id string, item store.Item) (Ticket
 	if err != nil {
 		return Ticket{}, err
 	}
-	t.State = t.stateAt(d.now())
+	last, err := d.latest(ctx)
+	if err != nil {
+		return Ticket{}, err
+	}
+	if t.State = t.stateAt(d.now(), last); t.State == Expired {
+		d.expire(ctx, &t)
+	}
 	if t.Grant != "" {
 		from, _, _ := splitGrant(t.Grant)
 		if t.Ended, err = d.ended(ctx, from); err != nil {

@@ -36,6 +36,7 @@
 //	approval/grant/SUBJECT/ID     what holds
 //	approval/mark/SUBJECT         written with every answer and every end of a grant
 //	approval/past/ID              how the grant of a ticket ended
+//	approval/clock                the latest time that a desk has read
 //
 // Records of a newer version, or with words that this one does not know, are
 // refused: what is not known might be what narrows.

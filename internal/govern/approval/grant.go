@@ -34,6 +34,12 @@ type Grant struct {
 	By     string    `json:"by"`
 	At     time.Time `json:"at"`
 	Note   string    `json:"note,omitempty"`
+
+	// Lapsed is set once the grant was seen after its end: it holds no longer
+	// even if the clock is moved back.
+	Lapsed bool `json:"lapsed,omitempty"`
+
+	version int64 // of its record
 }
 
 func newGrant(t *Ticket, subject string, d *Desk) Grant {
@@ -61,10 +67,12 @@ func (g *Grant) policy() policy.Grant {
 }
 
 // over reports whether the grant's time has passed.
-func (g *Grant) over(now time.Time) bool { return !g.Until.IsZero() && !now.Before(g.Until) }
+func (g *Grant) over(now time.Time, last latest) bool {
+	return g.Lapsed || !g.Until.IsZero() && last.past(g.Until, g.version, now)
+}
 
-func (g *Grant) covers(c *capability.Call, digest string, now time.Time) bool {
-	return g.fits(c.Principal, c.Target, c.CapabilityHash, c.Action, c.Session, digest) && !g.over(now)
+func (g *Grant) covers(c *capability.Call, digest string) bool {
+	return g.fits(c.Principal, c.Target, c.CapabilityHash, c.Action, c.Session, digest)
 }
 
 func (g *Grant) fits(p capability.Principal, target capability.ID, hash, action, session, digest string) bool {
@@ -90,6 +98,7 @@ func encodeGrant(g *Grant) ([]byte, error) { return json.Marshal(storedGrant{for
 func decodeGrant(item store.Item) (Grant, error) {
 	var s storedGrant
 	err := strict(item, &s)
+	s.Grant.version = item.Version
 	return s.Grant, err
 }
 
@@ -164,15 +173,23 @@ func (d *Desk) Grants(ctx context.Context, q *policy.Request) ([]policy.Grant, e
 	if q.Principal.ID == "" || q.Capability.ID == "" || q.Capability.Hash == "" {
 		return nil, nil
 	}
-	held, err := d.held(ctx, subjectOf(q.Principal, q.Capability.ID))
+	subject := subjectOf(q.Principal, q.Capability.ID)
+	held, err := d.held(ctx, subject)
 	if err != nil || len(held) == 0 {
+		return nil, err
+	}
+	last, err := d.latest(ctx)
+	if err != nil {
 		return nil, err
 	}
 	now := d.now()
 	var out []policy.Grant
 	for i := range held {
 		g := &held[i]
-		if g.fits(q.Principal, q.Capability.ID, q.Capability.Hash, q.Action, q.Session, q.Digest) && !g.over(now) {
+		switch {
+		case g.over(now, last):
+			d.expireGrant(ctx, subject, *g)
+		case g.fits(q.Principal, q.Capability.ID, q.Capability.Hash, q.Action, q.Session, q.Digest):
 			out = append(out, g.policy())
 		}
 	}
@@ -184,8 +201,8 @@ func (d *Desk) Grants(ctx context.Context, q *policy.Request) ([]policy.Grant, e
 // processes; any other is found to hold still. With an error the call must not
 // be made; [ErrEnded] says that asking again is right.
 func (d *Desk) Consume(ctx context.Context, id string) (Grant, error) {
-	return d.end(ctx, id, func(g *Grant, now time.Time) (*Ending, error) {
-		if g.over(now) {
+	return d.end(ctx, id, func(g *Grant, now time.Time, last latest) (*Ending, error) {
+		if g.over(now, last) {
 			return nil, fmt.Errorf("%w: its time ended at %s", ErrEnded, stamp(g.Until))
 		}
 		if g.Scope != Once {
@@ -217,7 +234,7 @@ func (d *Desk) Revoke(ctx context.Context, id string, by capability.Principal, w
 	case t.Grant == "":
 		return refuse(capability.Invalid, fmt.Errorf("ticket %s is %s: there is nothing to take back", t.ID, t.State), "see ken approve list")
 	}
-	_, err = d.end(ctx, t.Grant, func(*Grant, time.Time) (*Ending, error) {
+	_, err = d.end(ctx, t.Grant, func(*Grant, time.Time, latest) (*Ending, error) {
 		return &Ending{How: howRevoked, By: by.ID, Why: why}, nil
 	})
 	return err
@@ -232,7 +249,7 @@ func (d *Desk) unquiet(ctx context.Context, t *Ticket) error {
 }
 
 // end ends a grant in one batch, if decide gives an ending.
-func (d *Desk) end(ctx context.Context, id string, decide func(*Grant, time.Time) (*Ending, error)) (Grant, error) {
+func (d *Desk) end(ctx context.Context, id string, decide func(*Grant, time.Time, latest) (*Ending, error)) (Grant, error) {
 	ticket, subject, ok := splitGrant(id)
 	fail := func(kind capability.ErrorKind, err error) (Grant, error) {
 		return Grant{}, &capability.Error{Kind: kind, Op: "use grant", Target: fmt.Sprintf("%.128s", id), Err: err, Fix: "make the call again to ask again"}
@@ -253,8 +270,12 @@ func (d *Desk) end(ctx context.Context, id string, decide func(*Grant, time.Time
 		if unreadable != nil {
 			g = Grant{ID: id, Ticket: ticket, Scope: Always}
 		}
+		last, err := d.latest(ctx)
+		if err != nil {
+			return Grant{}, err
+		}
 		now := d.now()
-		e, err := decide(&g, now)
+		e, err := decide(&g, now, last)
 		if unreadable != nil && (e == nil || e.How != howRevoked) {
 			return Grant{}, unreadable
 		}
@@ -339,9 +360,13 @@ func (d *Desk) void(ctx context.Context, b *store.Batch, c *capability.Call, sub
 	}
 	var endings []Ending
 	now := d.now()
+	last, err := d.latest(ctx)
+	if err != nil {
+		return nil, err
+	}
 	for i := range held {
 		g := &held[i]
-		if g.Action != c.Action || g.Hash == c.CapabilityHash || g.over(now) || len(endings) == mostVoid {
+		if g.Action != c.Action || g.Hash == c.CapabilityHash || g.over(now, last) || len(endings) == mostVoid {
 			continue
 		}
 		e := Ending{
@@ -367,6 +392,10 @@ const mostVoid = 100
 // the error and hides only itself.
 func (d *Desk) Held(ctx context.Context, f Filter) ([]Grant, error) {
 	var list []Grant
+	last, err := d.latest(ctx)
+	if err != nil {
+		return nil, err
+	}
 	var errs []error
 	now := d.now()
 	for item, err := range d.scan(ctx, grantPrefix, 0) {
@@ -379,7 +408,7 @@ func (d *Desk) Held(ctx context.Context, f Filter) ([]Grant, error) {
 			continue
 		}
 		p := capability.Principal{ID: g.Principal, Tenant: g.Tenant}
-		if !g.over(now) && f.matches(p, cmp.Or(g.Session, f.Session), g.Capability) {
+		if !g.over(now, last) && f.matches(p, cmp.Or(g.Session, f.Session), g.Capability) {
 			list = append(list, g)
 		}
 	}

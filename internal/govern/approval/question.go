@@ -88,16 +88,20 @@ type Ticket struct {
 	Grant string  `json:"grant,omitempty"`
 	Ended *Ending `json:"ended,omitempty"`
 
+	// Lapsed is set once the ticket was seen after its end without an answer:
+	// it stays expired even if the clock is moved back.
+	Lapsed bool `json:"-"`
+
 	version int64
 }
 
-func (t *Ticket) stateAt(now time.Time) State {
+func (t *Ticket) stateAt(now time.Time, last latest) State {
 	switch {
 	case t.Answer != nil && t.Answer.Effect == Yes:
 		return Granted
 	case t.Answer != nil:
 		return Denied
-	case !now.Before(t.Expires):
+	case t.Lapsed || last.past(t.Expires, t.version, now):
 		return Expired
 	}
 	return Pending

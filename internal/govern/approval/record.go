@@ -32,6 +32,7 @@ type record struct {
 	Voided    []Ending  `json:"voided,omitempty"`
 	Answer    *Answer   `json:"answer,omitempty"`
 	Grant     string    `json:"grant,omitempty"`
+	Lapsed    bool      `json:"lapsed,omitempty"`
 }
 
 // answerRoom is what a question leaves free, so that whatever can be asked can
@@ -42,6 +43,7 @@ func encodeTicket(t *Ticket) ([]byte, error) {
 	r := record{
 		V: formatVersion, Question: t.Question, Arguments: t.Question.Call.Arguments, Command: []byte(t.Question.Command),
 		Digest: t.Digest, Asked: t.Asked, Expires: t.Expires, Before: t.Before, Voided: t.Voided, Answer: t.Answer, Grant: t.Grant,
+		Lapsed: t.Lapsed,
 	}
 	for _, arg := range t.Question.Argv {
 		r.Argv = append(r.Argv, []byte(arg))
@@ -72,7 +74,7 @@ func decodeTicket(id string, item store.Item) (Ticket, error) {
 	}
 	t := Ticket{
 		ID: id, Question: r.Question, Digest: r.Digest, Asked: r.Asked, Expires: r.Expires,
-		Before: r.Before, Voided: r.Voided, Answer: r.Answer, Grant: r.Grant, version: item.Version,
+		Before: r.Before, Voided: r.Voided, Answer: r.Answer, Grant: r.Grant, Lapsed: r.Lapsed, version: item.Version,
 	}
 	t.Question.Call.Arguments, t.Question.Command = r.Arguments, string(r.Command)
 	for _, arg := range r.Argv {

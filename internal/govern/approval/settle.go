@@ -82,6 +82,9 @@ func (d *Desk) settle(ctx context.Context, id string, a Answer, first func(Ticke
 		b.PutFor(quietKey(call), []byte(t.ID), d.times().SessionFor+grace)
 	}
 	b.Put(markKey(subject), []byte(present))
+	if err := d.keepTime(ctx, &b, now); err != nil {
+		return Ticket{}, err
+	}
 	if err := d.close(ctx, &b, &t); err != nil {
 		return Ticket{}, err
 	}
@@ -94,7 +97,7 @@ func (d *Desk) settle(ctx context.Context, id string, a Answer, first func(Ticke
 	if err != nil {
 		return Ticket{}, err
 	}
-	t.version, t.State = version, t.stateAt(now)
+	t.version, t.State = version, t.stateAt(now, latest{})
 	return t, nil
 }
 

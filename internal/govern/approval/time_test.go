@@ -177,3 +177,60 @@ func TestQuietTime(t *testing.T) {
 		}
 	})
 }
+
+// TestClockMovedBack: what has ended stays ended when the clock is moved back,
+// whether it was seen after its end or only something else was written then. A
+// question that is put afterwards waits its whole time.
+func TestClockMovedBack(t *testing.T) {
+	for _, seen := range []bool{true, false} {
+		d, clock := fresh(t)
+		q := about(callOf(`{"n":1}`))
+		q.For = time.Hour
+		old := ask(t, d, q)
+		held := callOf(`{"n":2}`)
+		held.Action = "pull"
+		granted := settle(t, d, ask(t, d, about(held)).ID, yes(approval.Session))
+
+		clock.advance(31 * 24 * time.Hour)
+		if seen {
+			if got, err := d.Get(ctx, old.ID); err != nil || got.State != approval.Expired {
+				t.Fatalf("Get = %s, %v; want expired", got.State, err)
+			}
+			if got := grantsFor(t, d, held); len(got) != 0 {
+				t.Fatalf("Grants = %v; want none", got)
+			}
+		} else {
+			other := callOf(`{}`)
+			other.Target = "tool:other"
+			ask(t, d, about(other))
+		}
+		clock.advance(-31 * 24 * time.Hour)
+
+		if got, err := d.Settle(ctx, old.ID, yes(approval.Once)); !errors.Is(err, approval.ErrExpired) || got.State != approval.Expired {
+			t.Errorf("seen %v: Settle after the clock went back = %s, %v; want expired", seen, got.State, err)
+		}
+		if got := grantsFor(t, d, held); len(got) != 0 {
+			t.Errorf("seen %v: a grant holds again: %v", seen, got)
+		}
+		if _, err := d.Consume(ctx, granted.Grant); !errors.Is(err, approval.ErrEnded) {
+			t.Errorf("seen %v: Consume = %v; want it ended", seen, err)
+		}
+		if list, err := d.Held(ctx, approval.Filter{Tenant: "acme"}); err != nil || len(list) != 0 {
+			t.Errorf("seen %v: Held = %v, %v; want none", seen, list, err)
+		}
+		q.Call = callOf(`{"n":3}`)
+		next := ask(t, d, q)
+		clock.advance(time.Hour - time.Second)
+		if got, err := d.Get(ctx, next.ID); err != nil || got.State != approval.Pending {
+			t.Errorf("seen %v: a new question = %s, %v; want pending", seen, got.State, err)
+		}
+		clock.advance(time.Second)
+		if got, err := d.Get(ctx, next.ID); err != nil || got.State != approval.Expired {
+			t.Errorf("seen %v: a new question = %s, %v; want expired", seen, got.State, err)
+		}
+		clock.advance(-time.Hour)
+		if _, err := d.Settle(ctx, next.ID, yes(approval.Once)); !errors.Is(err, approval.ErrExpired) {
+			t.Errorf("seen %v: Settle = %v; want expired", seen, err)
+		}
+	}
+}

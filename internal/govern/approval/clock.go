@@ -1,0 +1,86 @@
+package approval
+
+import (
+	"context"
+	"time"
+
+	"ken/internal/store"
+)
+
+// A clock may be moved back. What has ended must not hold again then, so two
+// things are kept: that a ticket or a grant was seen after its end, and the
+// latest time that any desk of this store has read. What was written before
+// that time was read, and ends by it, has ended. What is written later is not
+// affected, so one wrong jump forward does not end new questions.
+
+const clockKey = "approval/clock"
+
+// A latest is the latest time that was read, and the version of the store then.
+type latest struct {
+	at      time.Time
+	version int64
+}
+
+func (d *Desk) latest(ctx context.Context) (latest, error) {
+	item, there, err := d.read(ctx, clockKey)
+	if err != nil || !there {
+		return latest{}, err
+	}
+	at, err := time.Parse(time.RFC3339Nano, string(item.Value))
+	return latest{at, item.Version}, err
+}
+
+// past reports whether something that was written at a version and ends at a
+// time has ended.
+func (l latest) past(end time.Time, version int64, now time.Time) bool {
+	return !now.Before(end) || version < l.version && !l.at.Before(end)
+}
+
+// clockStep is how much later than the latest time a time must be to be kept.
+const clockStep = time.Minute
+
+// keepTime adds the time to a batch, where it is later than the latest.
+func (d *Desk) keepTime(ctx context.Context, b *store.Batch, now time.Time) error {
+	l, err := d.latest(ctx)
+	if err == nil && now.Sub(l.at) >= clockStep {
+		b.Put(clockKey, []byte(now.Format(time.RFC3339Nano)))
+	}
+	return err
+}
+
+// expire keeps that a ticket was seen after its end. Where that cannot be
+// written the ticket has ended all the same, and the next look tries again.
+func (d *Desk) expire(ctx context.Context, t *Ticket) {
+	if t.Lapsed {
+		return
+	}
+	kept := *t
+	kept.Lapsed = true
+	data, err := encodeTicket(&kept)
+	if err != nil {
+		return
+	}
+	var b store.Batch
+	b.At(ticketKey(t.ID), t.version)
+	b.PutFor(ticketKey(t.ID), data, d.times().Retain)
+	if version, err := d.store.Apply(ctx, &b); err == nil {
+		t.Lapsed, t.version = true, version
+	}
+}
+
+// expireGrant keeps that a grant was seen after its end, like expire.
+func (d *Desk) expireGrant(ctx context.Context, subject string, g Grant) {
+	if g.Lapsed {
+		return
+	}
+	g.Lapsed = true
+	data, err := encodeGrant(&g)
+	if err != nil {
+		return
+	}
+	var b store.Batch
+	b.At(grantKey(subject, g.Ticket), g.version)
+	put(&b, grantKey(subject, g.Ticket), data, d.grantLife(&g))
+	b.Put(markKey(subject), []byte(present))
+	_, _ = d.store.Apply(ctx, &b)
+}
