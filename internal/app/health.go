@@ -23,7 +23,7 @@ func (a *App) Facts(ctx context.Context) doctor.Facts {
 	f := doctor.Facts{ConfigErr: standsBefore(now.err), ConfigFiles: now.said.Files(), Home: a.Places.Home, CacheErr: a.CacheErr(), Servers: a.ServerHealth(ctx)}
 	f.Listing = a.Oversee().List() // with what the servers list
 	f.Meaning, f.MeaningErr = a.Meaning(ctx)
-	f.Model, f.ModelErr = a.Answering()
+	f.Model, f.ModelErr = a.Answering(ctx)
 	f.Running = a.Running(ctx)
 	for _, p := range a.Reading {
 		f.Places = append(f.Places, doctor.Place{Name: p.Name, Why: p.Why})

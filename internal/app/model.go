@@ -219,24 +219,3 @@ func (a *App) ModelRow() model.Row {
 	}
 	return v.row
 }
-
-// Answering says who answers in a chat, and why not. It asks nobody.
-func (a *App) Answering() (string, error) {
-	now := a.now()
-	v, err := a.answering(now)
-	switch {
-	case errors.Is(err, ErrNoModel):
-		return "", nil
-	case err != nil:
-		return now.Model, err
-	}
-	if err := a.tableFault(); err != nil {
-		return now.Model, err
-	}
-	if v.provider.Key != "" {
-		if _, err := a.providerKey(v.provider); err != nil {
-			return now.Model, fmt.Errorf("the key of %s: %w", v.provider.Name, err)
-		}
-	}
-	return fmt.Sprintf("%s at %s, over %s; a window of %d tokens", now.Model, v.provider.URL, v.provider.Wire, v.row.Window), nil
-}

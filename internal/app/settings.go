@@ -136,24 +136,24 @@ func unwritten(file string, err error) error {
 	return &capability.Error{Kind: capability.Unavailable, Op: "write", Target: file, Err: err, Fix: fix}
 }
 
-// setSetting changes the person's own file, on the record, and says whether that
-// counts only when Ken is started again.
-func (a *App) setSetting(ctx context.Context, who auth.Identity, key, value string) (restart bool, err error) {
+// setSetting changes the person's own file, on the record, and returns what there
+// is to know about it.
+func (a *App) setSetting(ctx context.Context, who auth.Identity, key, value string) (changed systemapi.Changed, err error) {
 	if !slices.Contains(openSettings(), key) {
-		return false, &capability.Error{Kind: capability.Denied, Op: "set", Target: key, Err: errors.New("a page may not change it"), Fix: "run ken config set " + key + ", or edit ken.yaml"}
+		return changed, &capability.Error{Kind: capability.Denied, Op: "set", Target: key, Err: errors.New("a page may not change it"), Fix: "run ken config set " + key + ", or edit ken.yaml"}
 	}
 	file := a.configFile
 	if file == "" {
 		if file, err = a.Places.File(); err != nil {
-			return false, err
+			return changed, err
 		}
 	}
 	log, err := a.trail.get()
 	if err != nil {
-		return false, err
+		return changed, err
 	}
 	if err := config.Set(file, key, value); err != nil {
-		return false, unwritten(file, err)
+		return changed, unwritten(file, err)
 	}
 	a.laws.looking() // whoever is answered finds it in force
 	success := true
@@ -163,5 +163,9 @@ func (a *App) setSetting(ctx context.Context, who auth.Identity, key, value stri
 	}
 	rec.Metadata.Notes = map[string]string{"value": value}
 	_, err = log.Append(ctx, rec)
-	return !CountsAtOnce(key), err
+	changed.Restart = !CountsAtOnce(key)
+	if err == nil {
+		changed.Warning = a.SettingDoubt(ctx, key)
+	}
+	return changed, err
 }

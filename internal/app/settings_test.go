@@ -512,7 +512,7 @@ func TestPricesOfAnotherProcess(t *testing.T) {
 	if p := price(); p != 50 {
 		t.Errorf("with a wrong table the price is %v, want the one before", p)
 	}
-	if _, err := a.Answering(); err == nil {
+	if _, err := a.Answering(t.Context()); err == nil {
 		t.Error("that the table is wrong is told to nobody")
 	}
 	write(t, table, row)

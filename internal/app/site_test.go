@@ -503,8 +503,8 @@ func TestOpenSettings(t *testing.T) {
 	if _, err := a.setSetting(t.Context(), a.Owner(), "policy.profile", "open"); capability.KindOf(err) != capability.Denied {
 		t.Errorf("setSetting(policy.profile) = %v, want Denied", err)
 	}
-	if restart, err := a.setSetting(t.Context(), a.Owner(), "chat.steps", "7"); err != nil || restart {
-		t.Errorf("setSetting(chat.steps) = %v, %v; want that it counts without a restart", restart, err)
+	if changed, err := a.setSetting(t.Context(), a.Owner(), "chat.steps", "7"); err != nil || changed.Restart {
+		t.Errorf("setSetting(chat.steps) = %v, %v; want that it counts without a restart", changed, err)
 	}
 	for _, s := range a.shownSettings() {
 		if s.Key == "chat.steps" && (s.Value != "7" || s.InForce != "" || !strings.Contains(s.Origin, dir)) {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -66,7 +67,7 @@ func (c *command) printSetting(cfg config.Config, key string) error {
 func (c *command) configSet() *cobra.Command {
 	return &cobra.Command{
 		Use: "set KEY VALUE", Short: "Change one setting of your ken.yaml; the file before is kept as ken.yaml.bak", Args: args(cobra.ExactArgs(2)),
-		RunE: func(_ *cobra.Command, given []string) error {
+		RunE: func(cmd *cobra.Command, given []string) error {
 			file, err := c.ownFile()
 			if err != nil {
 				return err
@@ -75,7 +76,7 @@ func (c *command) configSet() *cobra.Command {
 				return err
 			}
 			atOnce := app.CountsAtOnce(given[0])
-			doubt := c.doubt(given[0])
+			doubt := c.doubt(cmd.Context(), given[0])
 			if c.json {
 				said := map[string]any{"file": file, "key": given[0], "value": config.Shown(given[0], given[1]), "restart": !atOnce}
 				if doubt != "" {
@@ -95,20 +96,18 @@ func (c *command) configSet() *cobra.Command {
 	}
 }
 
-// doubt says what will not work with a key that was set, though it may be set
+// doubt returns what will not work with a key that was set, though it may be set
 // like that: what is missing may come next.
-func (c *command) doubt(key string) string {
+func (c *command) doubt(ctx context.Context, key string) string {
 	if key != "model" && key != "providers" {
 		return ""
 	}
-	cfg, _, err := c.settings()
-	if err != nil || cfg.Model == "" {
-		return ""
+	a, err := app.Open(ctx, app.Config{ConfigFile: c.configFile, Catalogs: c.catalogs})
+	if err != nil {
+		return "" // the next command says it
 	}
-	if _, _, err := cfg.Provider(cfg.Model); err != nil {
-		return err.Error() + "; until there is one, ken chat runs commands only"
-	}
-	return ""
+	defer a.Close()
+	return a.SettingDoubt(ctx, key)
 }
 
 // ownFile gives the file that the user's settings live in.

@@ -173,7 +173,19 @@ func (s *Server) strayed(w http.ResponseWriter, r *http.Request) {
 	http.Error(w, "not the vendor", http.StatusTeapot)
 }
 
+// listModels answers a client that only looks whether the server is there. It
+// names no model: a scripted one takes any name. It is no request of a
+// conversation, so it is not in Requests.
+func listModels(w http.ResponseWriter) {
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = io.WriteString(w, `{"object":"list","data":[]}`)
+}
+
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/models") {
+		listModels(w)
+		return
+	}
 	s.mu.Lock()
 	s.open++
 	s.mu.Unlock()

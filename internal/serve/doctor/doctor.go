@@ -125,9 +125,9 @@ func meaning(f Facts) Check {
 func model(f Facts) Check {
 	switch {
 	case f.ModelErr != nil:
-		return Check{Name: "model", Grade: Warn, Message: f.ModelErr.Error(), Fix: "until this is mended ken chat runs commands only"}
+		return Check{Name: "model", Grade: Warn, Message: f.ModelErr.Error(), Fix: "until this is fixed ken chat runs commands only; `ken config set model PROVIDER/NAME` names another model"}
 	case f.Model == "":
-		return Check{Name: "model", Grade: Good, Message: "none is named; ken chat runs commands only, until `ken config set model PROVIDER/NAME`"}
+		return Check{Name: "model", Grade: Good, Note: true, Message: "no model is configured, so ken chat runs commands only", Fix: "name one with `ken config set model PROVIDER/NAME`"}
 	}
 	return Check{Name: "model", Grade: Good, Message: f.Model}
 }

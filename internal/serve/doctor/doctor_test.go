@@ -51,7 +51,7 @@ func TestExamine(t *testing.T) {
 		{"no home", func(f *Facts) { f.Home = filepath.Join(good, "none") }, "home", Warn, "does not exist"},
 		{"home is a file", func(f *Facts) { f.Home = file }, "home", Bad, "not a directory"},
 		{"home open to all", func(f *Facts) { f.Home = open }, "home", Bad, "written by others"},
-		{"no model", func(*Facts) {}, "model", Good, "none is named"},
+		{"no model", func(*Facts) {}, "model", Good, "no model is configured"},
 		{"a model", func(f *Facts) { f.Model = "ollama/x" }, "model", Good, "ollama/x"},
 		{"no key", func(f *Facts) { f.Model, f.ModelErr = "a/b", errors.New("no key") }, "model", Warn, "no key"},
 		{"no service", func(f *Facts) { f.MeaningErr = errors.New("nobody answers") }, "meaning", Warn, "nobody answers"},
@@ -96,6 +96,11 @@ func TestExamine(t *testing.T) {
 			}
 			t.Errorf("there is no check %q", tt.check)
 		})
+	}
+	for _, c := range Examine(healthy()) {
+		if c.Name == "model" && (!c.Note || c.Fix == "") {
+			t.Errorf("without a model the check is %+v, want a note with a fix", c)
+		}
 	}
 	if got := Worst(Examine(healthy())); got != Good {
 		t.Errorf("Worst of a healthy installation = %s", got)

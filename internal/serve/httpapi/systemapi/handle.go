@@ -169,14 +169,14 @@ func (s *server) set(r *wire.Request) (any, error) {
 		}
 		return nil, &wire.Problem{Status: http.StatusForbidden, Code: "read-only", Detail: key + " cannot be changed here: " + why, More: map[string]any{"why": why}}
 	}
-	restart, err := s.cfg.Set(r.Context(), r.Who, key, *in.Value)
+	changed, err := s.cfg.Set(r.Context(), r.Who, key, *in.Value)
 	if err != nil {
 		return nil, err
 	}
 	if now, ok = s.find(key); !ok { // another process took it away meanwhile
 		now = Setting{Key: key, Value: *in.Value, Writable: true}
 	}
-	return settingNow{now, restart}, nil
+	return settingNow{now, changed}, nil
 }
 
 func (s *server) doctor(r *wire.Request) (any, error) {

@@ -40,9 +40,9 @@ type Config struct {
 	Ready []Probe
 
 	// Settings lists what is set. Nothing secret may be in it. Set changes one
-	// that is writable; restart says that it counts only then.
+	// that is writable; Restart says that it counts only then.
 	Settings func() []Setting
-	Set      func(ctx context.Context, who auth.Identity, key, value string) (restart bool, err error)
+	Set      func(ctx context.Context, who auth.Identity, key, value string) (Changed, error)
 
 	Doctor func(context.Context) []doctor.Check
 
@@ -119,6 +119,12 @@ type Checked struct {
 	Error string `json:"error,omitempty"`
 }
 
+// A Changed tells what there is to know about a setting that was changed.
+type Changed struct {
+	Restart bool   `json:"restart,omitempty"` // it counts when Ken is started again
+	Warning string `json:"warning,omitempty"` // what will not work with it
+}
+
 type (
 	settingList struct {
 		Settings []Setting `json:"settings"`
@@ -128,7 +134,7 @@ type (
 	}
 	settingNow struct {
 		Setting
-		Restart bool `json:"restart,omitempty"`
+		Changed
 	}
 	checkup struct {
 		Checks []doctor.Check `json:"checks"`

@@ -213,15 +213,15 @@ func TestSettings(t *testing.T) {
 		{Key: "policy.profile", Value: "personal", Origin: "default"},
 	}
 	r.cfg.Settings = func() []Setting { return all }
-	r.cfg.Set = func(_ context.Context, who auth.Identity, key, value string) (bool, error) {
+	r.cfg.Set = func(_ context.Context, who auth.Identity, key, value string) (Changed, error) {
 		if value == "many" {
-			return false, &capability.Error{Kind: capability.Invalid, Op: "set", Target: key, Err: errors.New("many is no number"), Fix: "write a number"}
+			return Changed{}, &capability.Error{Kind: capability.Invalid, Op: "set", Target: key, Err: errors.New("many is no number"), Fix: "write a number"}
 		}
 		all[0].Value, all[0].Origin = value, "ken.yaml:9"
-		return true, nil
+		return Changed{Restart: true, Warning: "too many"}, nil
 	}
 	r.want(t, root, "GET", "/api/v1/settings", "", 200, `{"settings":[{"key":"chat.steps","value":"50","origin":"default","writable":true,"about":"Requests of a turn"}`)
-	r.want(t, root, "PUT", "/api/v1/settings/chat.steps", `{"value":"60"}`, 200, `"key":"chat.steps","value":"60","origin":"ken.yaml:9"`, `"restart":true`)
+	r.want(t, root, "PUT", "/api/v1/settings/chat.steps", `{"value":"60"}`, 200, `"key":"chat.steps","value":"60","origin":"ken.yaml:9"`, `"restart":true`, `"warning":"too many"`)
 	r.want(t, root, "PUT", "/api/v1/settings/chat.steps", `{"value":"many"}`, 400, `"code":"invalid"`, "many is no number")
 	r.want(t, root, "PUT", "/api/v1/settings/chat.steps", `{}`, 400, `"code":"invalid"`, "say what it shall be")
 	r.want(t, root, "PUT", "/api/v1/settings/chat.steps", `{"value":60}`, 400, `"code":"invalid"`)

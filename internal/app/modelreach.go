@@ -1,0 +1,106 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"ken/internal/config"
+	"ken/internal/talk/provider"
+	"ken/internal/untrusted"
+)
+
+// reachFor is how long a model's server has to answer that it is there.
+const reachFor = 3 * time.Second
+
+// Answering returns who answers in a chat, and why not. It asks the model's
+// server for its list of models: that finds a server that is not there, a key
+// that it refuses, and a name that it does not have.
+func (a *App) Answering(ctx context.Context) (string, error) {
+	now := a.now()
+	v, err := a.answering(now)
+	switch {
+	case errors.Is(err, ErrNoModel):
+		return "", nil
+	case err != nil:
+		return now.Model, err
+	}
+	if err := a.tableFault(); err != nil {
+		return now.Model, err
+	}
+	if v.open == nil {
+		return "the program's own model", nil
+	}
+	if v.provider.Key != "" {
+		if _, err := a.providerKey(v.provider); err != nil {
+			return now.Model, fmt.Errorf("%s needs the key %s: %w", v.provider.Name, v.provider.Key, err)
+		}
+	}
+	if err := v.reach(ctx); err != nil {
+		return now.Model, err
+	}
+	return fmt.Sprintf("%s answers at %s, over %s; a window of %d tokens", now.Model, v.provider.URL, v.provider.Wire, v.row.Window), nil
+}
+
+// reach returns why the model's server will not answer, as far as that can be
+// known without a request that costs something.
+func (v voice) reach(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, reachFor)
+	defer cancel()
+	key, err := v.cfg.Secret(ctx)
+	if err != nil {
+		return err
+	}
+	path, header := listOfModels(v.provider, key)
+	cfg := v.cfg
+	cfg.BaseURL = strings.TrimRight(cfg.BaseURL, "/")
+	ids, err := provider.List(ctx, cfg, path, header)
+	if err != nil {
+		return fmt.Errorf("%s at %s: %w", v.ref, v.provider.URL, err)
+	}
+	if v.provider.Wire != config.WireChat && v.provider.Wire != config.WireResponses || len(ids) == 0 || slices.Contains(ids, v.name) || slices.Contains(ids, v.name+":latest") {
+		return nil
+	}
+	return fmt.Errorf("%s: the server at %s does not list this model; it lists %s", v.ref, v.provider.URL, untrusted.Line(strings.Join(ids, ", "), 200))
+}
+
+// listOfModels returns where a provider lists its models, and how the key is
+// sent there.
+func listOfModels(p config.Provider, key string) (path string, header http.Header) {
+	header = http.Header{}
+	set := func(name, value string) {
+		if key != "" {
+			header.Set(name, value)
+		}
+	}
+	switch p.Wire {
+	case config.WireMessages:
+		header.Set("Anthropic-Version", "2023-06-01")
+		set("X-Api-Key", key)
+		return "/v1/models", header
+	case config.WireGemini:
+		set("X-Goog-Api-Key", key)
+		if base := strings.TrimRight(p.URL, "/"); strings.HasSuffix(base, "/v1beta") || strings.HasSuffix(base, "/v1") {
+			return "/models", header
+		}
+		return "/v1beta/models", header
+	}
+	set("Authorization", "Bearer "+key)
+	return "/models", header
+}
+
+// SettingDoubt returns what will not work with a setting that was just written,
+// though it may be set like that, or "". What is missing may come next.
+func (a *App) SettingDoubt(ctx context.Context, key string) string {
+	if key != "model" && key != "providers" || a.now().Model == "" {
+		return ""
+	}
+	if _, err := a.Answering(ctx); err != nil {
+		return err.Error() + "; until this is fixed, ken chat runs commands only"
+	}
+	return ""
+}
