@@ -14,7 +14,7 @@ web: ## web/dist, from the page's source; needs Node
 fmt: ## gofmt every file
 	gofmt -w .
 
-test: ## every layer; installs what it needs where it may, and says what it skipped
+test: ## every layer; says what is missing and what it skipped; INSTALL=1 installs it first
 	@bash .ci/test.sh all
 
 check: ## layer 0: format, tidy, vet, staticcheck, layers

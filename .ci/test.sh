@@ -4,8 +4,10 @@
 #
 #   .ci/test.sh [all | check | unit | script | postgres | browser]…     default: all
 #
-# Missing Debian packages are installed when this runs as root with apt-get;
-# otherwise what needs them is skipped, loudly, and under CI=true that fails.
+# It says first what is missing. With INSTALL=1, or under CI=true, it installs
+# that: Debian packages as root with apt-get, npm packages into the cache.
+# Otherwise it installs nothing, and what needs the missing things is left out
+# by name; under CI=true that is a failure.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -37,12 +39,57 @@ export TALLY_DIR
 export GORACE="atexit_sleep_ms=0 ${GORACE:-}"
 trap 'rm -rf "$TALLY_DIR"' EXIT
 
-# install PACKAGE…: Debian packages, where we may.
-install() {
-	[ "$(id -u)" = 0 ] && command -v apt-get >/dev/null || return 1
-	echo "installing $*"
+may_install=
+if [ -n "${INSTALL:-}" ] || [ "${CI:-}" = true ]; then may_install=1; fi
+
+# want NAME PACKAGES WHY: if the program NAME is missing, it is said and its
+# Debian packages are to be installed.
+missing=() packages=()
+want() {
+	command -v "$1" >/dev/null && return
+	missing+=("$2: $3")
+	read -ra more <<<"$2"
+	packages+=("${more[@]}")
+}
+
+# plan LAYER…: says what these layers need that is not here, and installs it
+# where that was asked for.
+plan() {
+	local layers=" $* " tool what
+	[[ $layers == *" all "* ]] && layers=" check unit script postgres browser "
+	echo "fetched where it is not here yet: Go modules, and staticcheck $staticcheck_version into .cache"
+	want "$(go env CC)" "gcc libc6-dev" "the race detector; without it every test runs without -race"
+	case $layers in *" unit "* | *" script "*)
+		for tool in git curl jq sqlite3 zip unzip; do want $tool $tool "tests of the example extensions and of the HTTP API"; done ;;
+	esac
+	case $layers in *" unit "*) want qemu-aarch64-static qemu-user-static "whether the model gives the same bits on arm64" ;; esac
+	case $layers in *" unit "* | *" browser "*)
+		want npm "nodejs npm" "the page's source, the MCP conformance suite, published servers"
+		bash .ci/npm.sh have >/dev/null 2>&1 ||
+			missing+=("about 1,000 npm packages, into the cache of this user: the MCP conformance suite, published servers, a browser's driver") ;;
+	esac
+	case $layers in *" unit "*)
+		bash .ci/web.sh have >/dev/null 2>&1 || missing+=("about 100 npm packages, into the cache of this user: the page's compiler") ;;
+	esac
+	case $layers in *" postgres "*) compgen -G '/usr/lib/postgresql/*/bin/pg_ctl' >/dev/null || want pg_ctl postgresql "the tests on a PostgreSQL server" ;; esac
+	case $layers in *" browser "*) want chromium chromium "the page in a real browser" ;; esac
+
+	if [ ${#missing[@]} = 0 ]; then return; fi
+	if [ -z "$may_install" ]; then
+		echo "not here, and not installed; what needs it is left out (make test INSTALL=1 installs it):"
+		printf '  %s\n' "${missing[@]}"
+		return
+	fi
+	echo "not here, and now installed:"
+	printf '  %s\n' "${missing[@]}"
+	if [ ${#packages[@]} = 0 ]; then return; fi
+	if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
+		echo "Debian packages are installed only by root with apt-get: install ${packages[*]} yourself" >&2
+		return
+	fi
 	export DEBIAN_FRONTEND=noninteractive
-	apt-get update -qq && apt-get install -y -qq --no-install-recommends "$@" >/dev/null
+	apt-get update -qq && apt-get install -y -qq --no-install-recommends "${packages[@]}" >/dev/null ||
+		echo "apt-get could not install ${packages[*]}: see above" >&2
 }
 
 # The race detector needs a C compiler; Ken itself is pure Go. SQLite and regular
@@ -52,20 +99,18 @@ install() {
 find_race() {
 	race="-race -gcflags=modernc.org/sqlite/lib=-race=false -gcflags=modernc.org/libc/...=-race=false -gcflags=regexp/...=-race=false"
 	export CGO_ENABLED=1
-	command -v "$(go env CC)" >/dev/null || install gcc libc6-dev && return
+	command -v "$(go env CC)" >/dev/null && return
 	race=
 	export CGO_ENABLED=0
 	tally skip "race detector" "no C compiler: install gcc and libc6-dev; every test runs without -race"
 }
 
-# The example extensions run these; their tests fail where one is missing.
-find_tools() {
-	local tool missing=()
-	for tool in git curl jq sqlite3 zip unzip; do
-		command -v "$tool" >/dev/null || missing+=("$tool")
-	done
-	[ ${#missing[@]} = 0 ] || install "${missing[@]}" || echo "missing: ${missing[*]}" >&2
-}
+# How long one package of a layer may take. It ends a test that hangs; a slow
+# machine must not come near it.
+limit_unit=60m
+limit_script=120m
+limit_postgres=60m
+limit_browser=120m
 
 # They read the source, one file after another; the unit layer leaves them out.
 rules='TestLayers|TestCodeRules|TestCoverage'
@@ -88,20 +133,23 @@ layer_check() {
 # The official MCP suites and published servers come from npm, once for a lock
 # file; without them the tests that need them are skipped by name.
 find_npm() {
-	command -v npm >/dev/null || install nodejs npm || true
-	if dir=$(bash .ci/npm.sh); then
+	[ -z "${KEN_NPM:-}" ] || return 0
+	local dir mode=have
+	[ -z "$may_install" ] || mode=install
+	if dir=$(bash .ci/npm.sh $mode); then
 		export KEN_NPM=$dir
 	else
-		tally skip "npm" "npm is missing or cannot install: see above"
+		tally skip "npm" "the npm packages of testdata/npm are not here: make test INSTALL=1 installs them"
 	fi
 }
 
 # The page's built files are committed; they must be those that its source gives.
 layer_web() {
-	local status=0
-	bash .ci/web.sh || status=$?
+	local status=0 mode=check-have
+	[ -z "$may_install" ] || mode=check
+	bash .ci/web.sh $mode || status=$?
 	case $status in
-	75) tally skip "0 web" "npm is missing or cannot install: see above" ;;
+	75) tally skip "0 web" "the npm packages of web are not here: make test INSTALL=1 installs them" ;;
 	*) tally check "0 web" -- test "$status" = 0 ;;
 	esac
 }
@@ -118,44 +166,37 @@ layer_unit() {
 	local packages counting
 	find_npm
 	layer_web
-	# The model must give the same bits on arm64; without this that test is skipped.
-	command -v qemu-aarch64-static >/dev/null || install qemu-user-static || true
 	packages=$(go list -e ./... | grep -vx ken/cmd/ken) # those tests are the scripts
 	counting=$(grep -rlE --include='*_test.go' --exclude-dir='.?*' --exclude-dir=testdata "^func ($numbers)\(" . | xargs dirname | sort -u)
 	# Vet has seen all of it. One package more at once than cores: many wait.
 	# shellcheck disable=SC2086 # one word per package
-	tally test "1 numbers" -- -short -shuffle=on -vet=off -run "^($numbers)\$" $counting
+	tally test "1 numbers" -- -timeout $limit_unit -short -shuffle=on -vet=off -run "^($numbers)\$" $counting
 	# shellcheck disable=SC2086 # one word per package
-	tally test "1 unit" -- $race -short -shuffle=on -vet=off -p $(($(nproc) + 1)) -skip "^(($numbers)\$|$rules)" $packages
+	tally test "1 unit" -- $race -timeout $limit_unit -short -shuffle=on -vet=off -p $(($(nproc) + 1)) -skip "^(($numbers)\$|$rules)" $packages
 }
 
 layer_script() {
 	tally check "2 build" -- go build $race -buildvcs=false -o .cache/bin/ken-race ./cmd/ken
-	KEN_TEST_BINARY="$PWD/.cache/bin/ken-race" tally test "2 script" -- $race -count=1 -vet=off -parallel $(($(nproc) * 2)) -skip '^TestBrowser' ./cmd/ken
+	KEN_TEST_BINARY="$PWD/.cache/bin/ken-race" tally test "2 script" -- $race -timeout $limit_script -count=1 -vet=off -parallel $(($(nproc) * 2)) -skip '^TestBrowser' ./cmd/ken
 }
 
 # The page in a real browser, against the real server and a scripted model.
 layer_browser() {
 	find_npm
-	command -v chromium >/dev/null || install chromium || true
 	tally check "4 build" -- go build -buildvcs=false -o .cache/bin/ken ./cmd/ken
-	KEN_TEST_BINARY="$PWD/.cache/bin/ken" tally test "4 browser" -- $race -count=1 -vet=off -run '^TestBrowser' ./cmd/ken
+	KEN_TEST_BINARY="$PWD/.cache/bin/ken" tally test "4 browser" -- $race -timeout $limit_browser -count=1 -vet=off -parallel "$(nproc)" -run '^TestBrowser' ./cmd/ken
 }
 
 # What is written for PostgreSQL, and then what stands on the store: the same
 # tests that run on SQLite elsewhere, and what happens when the server goes away.
 layer_postgres() {
 	local run=(bash .ci/with-postgres.sh bash -euc '
-		tally test "3 postgres" -- $1 -count=1 -vet=off -run Postgres ./internal/know/source/... ./internal/store/...
-		tally test "3 state on postgres" -- $1 -count=1 -vet=off -short -shuffle=on ./internal/govern/approval ./internal/govern/review ./internal/govern/pin ./internal/run/runner ./internal/talk/session
-		tally test "3 processes" -- $1 -count=1 -vet=off -run "^TestProcesses\$" ./cmd/ken
-	' postgres "$race")
+		tally test "3 postgres" -- $1 -timeout $2 -count=1 -vet=off -run Postgres ./internal/know/source/... ./internal/store/...
+		tally test "3 state on postgres" -- $1 -timeout $2 -count=1 -vet=off -short -shuffle=on ./internal/govern/approval ./internal/govern/review ./internal/govern/pin ./internal/run/runner ./internal/talk/session
+		tally test "3 processes" -- $1 -timeout $2 -count=1 -vet=off -run "^TestProcesses\$" ./cmd/ken
+	' postgres "$race" $limit_postgres)
 	local status=0
 	"${run[@]}" || status=$?
-	if [ $status = 75 ] && install postgresql; then
-		status=0
-		"${run[@]}" || status=$?
-	fi
 	case $status in
 	0) ;;
 	75) tally skip "3 postgres" "no PostgreSQL server: install the package postgresql" ;;
@@ -164,9 +205,9 @@ layer_postgres() {
 }
 
 CGO_ENABLED=0 go build -buildvcs=false -o .cache/bin/tally ./scripts/tally
-find_race
-find_tools
 [ $# -gt 0 ] || set -- all
+plan "$@"
+find_race
 for layer in "$@"; do
 	case $layer in
 	all)

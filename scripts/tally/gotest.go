@@ -27,6 +27,7 @@ type counter struct {
 	step  *Step
 	w     io.Writer
 	state map[string]map[string]string // package → test → last action
+	took  map[string]float64           // "package test" → seconds
 	lines map[string][]string          // "package test" → its output, until it passes
 }
 
@@ -34,7 +35,7 @@ type counter struct {
 // what failed, and fills the step. Only leaves of the tree of subtests are
 // counted, and a failed parent only when none of its children failed.
 func count(s *Step, r io.Reader, w io.Writer) error {
-	c := &counter{step: s, w: w, state: map[string]map[string]string{}, lines: map[string][]string{}}
+	c := &counter{step: s, w: w, state: map[string]map[string]string{}, took: map[string]float64{}, lines: map[string][]string{}}
 	in := bufio.NewReader(r)
 	for {
 		line, err := in.ReadString('\n')
@@ -72,6 +73,7 @@ func (c *counter) see(e event) {
 			return
 		}
 		c.mark(e)
+		c.took[key] = e.Elapsed
 		switch e.Action {
 		case "pass":
 			delete(c.lines, key)
@@ -101,7 +103,9 @@ func (c *counter) finish(e event) {
 	failed := len(c.step.Failed)
 	for _, name := range names {
 		c.settle(e.Package, name, tests)
+		delete(c.took, e.Package+" "+name)
 	}
+	c.step.Slow = slowest(c.step.Slow)
 	if e.Action == "fail" && len(c.step.Failed) == failed {
 		// A build that broke, a panic between tests, a race found at the end.
 		c.step.Failed = append(c.step.Failed, Test{e.Package, "the package failed: see its output above"})
@@ -134,6 +138,7 @@ func (c *counter) settle(pkg, name string, tests map[string]string) {
 		c.step.Ran = append(c.step.Ran, full)
 		if !parent {
 			c.step.Passed = append(c.step.Passed, full)
+			c.step.Slow = append(c.step.Slow, Slow{full, c.took[full]})
 		}
 	case "skip":
 		c.step.Skipped = append(c.step.Skipped, Test{full, reason(c.lines[full])})

@@ -93,7 +93,9 @@ func record(dir, name string, take func(*Step)) error {
 // check runs a command whose success is the whole result.
 func check(s *Step, silent bool, command []string, w io.Writer) {
 	s.Ran = []string{s.Name}
-	out, err := exec.Command(command[0], command[1:]...).CombinedOutput()
+	cmd := exec.Command(command[0], command[1:]...)
+	out, err := cmd.CombinedOutput()
+	s.CPU = processorTime(cmd)
 	if silent && err == nil && len(out) > 0 {
 		err = fmt.Errorf("it named the files above")
 	}
@@ -103,6 +105,13 @@ func check(s *Step, silent bool, command []string, w io.Writer) {
 		return
 	}
 	s.Passed = []string{s.Name}
+}
+
+func processorTime(cmd *exec.Cmd) float64 {
+	if cmd.ProcessState == nil { // it did not start
+		return 0
+	}
+	return (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()
 }
 
 // goTest runs go test and counts its tests. Its exit status counts as one more
@@ -120,6 +129,7 @@ func goTest(s *Step, args []string, w io.Writer) {
 	}
 	readErr := count(s, out, w)
 	err = cmd.Wait()
+	s.CPU = processorTime(cmd)
 	switch {
 	case readErr != nil:
 		s.Failed = append(s.Failed, Test{Name: s.Name, Reason: readErr.Error()})

@@ -1,26 +1,44 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // A Step is what one line of the final table says, and the names behind it.
 type Step struct {
 	Name    string
 	Seconds float64
+	CPU     float64  // seconds of processor time, of all programs that it waited for
 	Passed  []string // the leaves among the tests that passed, as "package Name"
 	Failed  []Test
 	Skipped []Test
 	Ran     []string // every test that ran to an end, parents included
+	Slow    []Slow   // its slowest leaves, the slowest first
 }
 
 // A Test is one test, or one check, that did not simply pass.
 type Test struct {
 	Name   string // "package TestName"
 	Reason string
+}
+
+// Slow is a test and how long it took, its waiting for others included.
+type Slow struct {
+	Name    string
+	Seconds float64
+}
+
+// mostSlow is how many of its slowest tests a step keeps, and the table shows.
+const mostSlow = 15
+
+func slowest(list []Slow) []Slow {
+	slices.SortStableFunc(list, func(a, b Slow) int { return cmp.Compare(b.Seconds, a.Seconds) })
+	return list[:min(len(list), mostSlow)]
 }
 
 func (s *Step) verdict() string {

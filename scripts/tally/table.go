@@ -47,13 +47,22 @@ func table(w io.Writer, steps []*Step, a allowed) error {
 	if len(steps) == 0 {
 		return fmt.Errorf("no step was recorded in TALLY_DIR")
 	}
-	var total float64
-	fmt.Fprintf(w, "\n%-18s %9s %8s %8s %8s\n", "layer and step", "time", "passed", "failed", "skipped")
+	var total, processor float64
+	var slow []Slow
+	fmt.Fprintf(w, "\n%-20s %9s %11s %8s %8s %8s\n", "layer and step", "time", "processor", "passed", "failed", "skipped")
 	for _, s := range steps {
-		fmt.Fprintf(w, "%-18s %7.1f s %8d %8d %8d\n", s.Name, s.Seconds, len(s.Passed), len(s.Failed), len(s.Skipped))
+		fmt.Fprintf(w, "%-20s %7.1f s %9.1f s %8d %8d %8d\n", s.Name, s.Seconds, s.CPU, len(s.Passed), len(s.Failed), len(s.Skipped))
 		total += s.Seconds
+		processor += s.CPU
+		slow = append(slow, s.Slow...)
 	}
-	fmt.Fprintf(w, "%-18s %7.1f s\n", "in all", total)
+	fmt.Fprintf(w, "%-20s %7.1f s %9.1f s\n", "in all", total, processor)
+	if slow = slowest(slow); len(slow) > 0 {
+		fmt.Fprintf(w, "\nslowest:\n")
+	}
+	for _, s := range slow {
+		fmt.Fprintf(w, "  %6.1f s  %s\n", s.Seconds, s.Name)
+	}
 
 	passed, failed, skipped := settleAll(steps, a)
 	list(w, "SKIPPED, not tested here:", skipped)

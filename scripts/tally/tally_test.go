@@ -133,7 +133,7 @@ func TestCheck(t *testing.T) {
 
 func TestTable(t *testing.T) {
 	steps := []*Step{
-		{Name: "1 unit", Passed: []string{"p A", "p B"}, Ran: []string{"p A", "p B"}, Skipped: []Test{
+		{Name: "1 unit", Passed: []string{"p A", "p B"}, Slow: []Slow{{"p B", 9.5}}, Ran: []string{"p A", "p B"}, Skipped: []Test{
 			{"p Postgres", "KEN_TEST_POSTGRES is not set"}, // ran later: not a skip
 			{"p Disk", "cannot here: needs ext4"},
 			{"p Tool", "tool is not installed"},
@@ -158,7 +158,7 @@ func TestTable(t *testing.T) {
 		if !strings.HasSuffix(out.String(), "\n"+tt.closing) || (err == nil) != tt.ok {
 			t.Errorf("%s: table ends %q, err %v, want %q, ok %v", tt.name, lastLine(out.String()), err, tt.closing, tt.ok)
 		}
-		for _, want := range []string{"p Tool", "tool is not installed", "needs ext4"} {
+		for _, want := range []string{"9.5 s  p B", "p Tool", "tool is not installed", "needs ext4"} {
 			if !strings.Contains(out.String(), want) {
 				t.Errorf("%s: table does not say %q:\n%s", tt.name, want, out.String())
 			}
