@@ -7,11 +7,13 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
 
-// TestCoverage holds docs/coverage.md to the truth: every test it names exists.
+// TestCoverage holds docs/coverage.md to the truth: every item of the inventory
+// has a row, and every test it names exists.
 func TestCoverage(t *testing.T) {
 	f, err := os.Open("docs/coverage.md")
 	if err != nil {
@@ -19,18 +21,71 @@ func TestCoverage(t *testing.T) {
 	}
 	defer f.Close()
 	tests := testNames(t)
-	n, complaints := coverageProblems(bufio.NewScanner(f), func(name string) bool {
+	ids, complaints := coverageProblems(bufio.NewScanner(f), func(name string) bool {
 		if script, ok := strings.CutPrefix(name, "script/"); ok {
 			_, err := os.Stat(filepath.Join("testdata", "script", script))
 			return err == nil
 		}
 		return tests[name]
 	})
-	if n == 0 {
+	if len(ids) == 0 {
 		t.Error("docs/coverage.md has no rows")
 	}
-	for _, c := range complaints {
+	for _, c := range append(complaints, uncovered(ids)...) {
 		t.Error(c)
+	}
+}
+
+// inventory says how many items each section of the inventory has. They are
+// numbered from 1 without a gap.
+var inventory = []struct {
+	format string
+	items  int
+}{
+	{"S1.%02d", 92}, {"S1.U%02d", 16},
+	{"S2.%02d", 79}, {"S2.U%02d", 13},
+	{"S3.%02d", 43}, {"S3.U%02d", 9},
+	{"S4.%02d", 59}, {"S4.U%02d", 10},
+	{"S5.%02d", 68}, {"S5.U%02d", 12},
+	{"C%02d", 34}, {"T%02d", 20},
+}
+
+// uncovered names the items of the inventory that have no row, and the rows that
+// are no item of it. Rows of the critique (K) are there where they say more than
+// the inventory does.
+func uncovered(ids []string) (complaints []string) {
+	want := map[string]bool{}
+	for _, section := range inventory {
+		for i := range section.items {
+			id := fmt.Sprintf(section.format, i+1)
+			want[id] = true
+			if !slices.Contains(ids, id) {
+				complaints = append(complaints, id+": has no row")
+			}
+		}
+	}
+	for _, id := range ids {
+		if !want[id] && !strings.HasPrefix(id, "K") {
+			complaints = append(complaints, id+": is not an item of the inventory")
+		}
+	}
+	return complaints
+}
+
+// TestUncoveredCatches: a row that is missing or too much is named.
+func TestUncoveredCatches(t *testing.T) {
+	var all []string
+	for _, section := range inventory {
+		for i := range section.items {
+			all = append(all, fmt.Sprintf(section.format, i+1))
+		}
+	}
+	if got := uncovered(append(all, "K0.06")); len(got) > 0 {
+		t.Errorf("with all rows: %q", got)
+	}
+	without := slices.DeleteFunc(slices.Clone(all), func(id string) bool { return id == "S5.62" || id == "T20" })
+	if got, want := uncovered(append(without, "S5.69")), []string{"S5.62: has no row", "T20: has no row", "S5.69: is not an item of the inventory"}; !slices.Equal(got, want) {
+		t.Errorf("without two rows = %q, want %q", got, want)
 	}
 }
 
@@ -64,14 +119,13 @@ var (
 	coverageTest = regexp.MustCompile(`\b(?:Test|Fuzz|Benchmark|Example)[A-Z]\w*|script/[\w-]+\.txtar`)
 )
 
-func coverageProblems(in *bufio.Scanner, exists func(string) bool) (rows int, complaints []string) {
+func coverageProblems(in *bufio.Scanner, exists func(string) bool) (ids, complaints []string) {
 	seen := map[string]bool{}
 	for in.Scan() {
 		line := strings.TrimSpace(in.Text())
 		if !strings.HasPrefix(line, "| ") || strings.HasPrefix(line, "| id ") {
 			continue
 		}
-		rows++
 		cells := strings.Split(strings.Trim(line, "|"), "|")
 		if len(cells) != 4 {
 			complaints = append(complaints, fmt.Sprintf("%s: %d cells, want 4", line, len(cells)))
@@ -88,6 +142,7 @@ func coverageProblems(in *bufio.Scanner, exists func(string) bool) (rows int, co
 			complain("stands here twice")
 		}
 		seen[id] = true
+		ids = append(ids, id)
 		if words == "" {
 			complain("has no words")
 		}
@@ -110,7 +165,7 @@ func coverageProblems(in *bufio.Scanner, exists func(string) bool) (rows int, co
 			complain("state %q, want done, open or refused", state)
 		}
 	}
-	return rows, complaints
+	return ids, complaints
 }
 
 var testFunc = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark|Example)\w*)\(`)

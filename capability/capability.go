@@ -128,7 +128,7 @@ type Triggers struct {
 // A Recipe says what running a capability means. Only the runner follows it,
 // after it has decided that the call may happen.
 type Recipe struct {
-	// Runner chooses the executor by prefix: "exec.git", "api.rest",
+	// Runner chooses the executor by prefix: "exec.git",
 	// "analyze.response".
 	Runner string `json:"runner"`
 
