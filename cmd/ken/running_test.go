@@ -19,8 +19,9 @@ import (
 
 // Commands of scripts about running calls.
 
-// patience is how long a script waits for what must come.
-const patience = 15 * time.Second
+// patience is how long a script waits for what must come. A slow machine is not
+// a failure, so it is long.
+const patience = 2 * time.Minute
 
 // until asks again and again whether something is so.
 func until(so func() bool) bool {

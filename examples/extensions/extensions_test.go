@@ -172,7 +172,7 @@ func (b *bench) startRunner(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 		defer cancel()
 		if err := b.runner.Close(ctx); err != nil {
 			t.Errorf("Close() = %v", err)

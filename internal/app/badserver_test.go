@@ -134,7 +134,7 @@ func (s *badServer) tools() []string {
 // eventually waits for something that another process or goroutine does.
 func eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(2 * time.Minute)
 	for !holds() {
 		if time.Now().After(deadline) {
 			t.Fatalf("after 30 s: not so: %s", what)

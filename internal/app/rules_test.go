@@ -104,7 +104,7 @@ func TestRunnerIsMadeWhileFilesChange(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-	case <-time.After(30 * time.Second):
+	case <-time.After(2 * time.Minute):
 		t.Fatal("the runner is not made")
 	}
 }

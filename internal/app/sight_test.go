@@ -36,7 +36,7 @@ func TestWhoSeesIsAVersion(t *testing.T) {
 	at := a.View().Stats().Version
 	newer := func(why string) {
 		t.Helper()
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 		defer cancel()
 		news, err := a.Door.Next(ctx, a.Principal, at)
 		if err != nil {

@@ -117,7 +117,7 @@ func TestSiteEndsWithTheApp(t *testing.T) {
 // answer; of a stream only those before its events.
 func request(t *testing.T, method, url, body string) (status int, kind string, answer []byte) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
 	if err != nil {

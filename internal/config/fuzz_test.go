@@ -46,7 +46,7 @@ func seeds(f *testing.F) [][]byte {
 // mustEnd fails loudly when something does not end: a hang would only look
 // like a slow fuzzer.
 func mustEnd(what string) (done func()) {
-	watchdog := time.AfterFunc(10*time.Second, func() { panic(what + " hangs") })
+	watchdog := time.AfterFunc(time.Minute, func() { panic(what + " hangs") })
 	return func() { watchdog.Stop() }
 }
 

@@ -202,7 +202,7 @@ func TestPostgresLostAnswer(t *testing.T) {
 	w.after = []byte("who knows")
 	w.mu.Unlock()
 	go func() { // no way back until it is too late
-		for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 			w.mu.Lock()
 			cut := w.after == nil
 			w.mu.Unlock()
@@ -233,7 +233,7 @@ func TestPostgresReconnect(t *testing.T) {
 	direct := storetest.Open(t, address)
 	w, through := newWire(t, address)
 	s := storetest.Open(t, through)
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	told := make(chan store.Change, 100)
 	watching := s.Watch(ctx, "k/", store.FromNow)

@@ -59,7 +59,7 @@ func TestParseRefusesWithLineAndMend(t *testing.T) {
 			if !strings.Contains(e.Message, tt.message) || e.Line != tt.line {
 				t.Errorf("Parse error = %q at line %d, want %q at line %d", e.Message, e.Line, tt.message, tt.line)
 			}
-			if took := time.Since(start); took > 5*time.Second {
+			if took := time.Since(start); took > time.Minute {
 				t.Errorf("refusal took %v", took)
 			}
 		})
@@ -248,7 +248,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		// A parser that never ends would only look like a slow fuzzer.
-		watchdog := time.AfterFunc(5*time.Second, func() { panic(fmt.Sprintf("ParseValue(%q) hangs", data)) })
+		watchdog := time.AfterFunc(time.Minute, func() { panic(fmt.Sprintf("ParseValue(%q) hangs", data)) })
 		defer watchdog.Stop()
 		v, err := ParseValue(data, Limits{})
 		if err != nil {

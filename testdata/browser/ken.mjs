@@ -2,6 +2,8 @@
 // wanted. A story is a program; whatever it throws is its failure.
 import { createRequire } from "node:module";
 import { readFileSync, writeFileSync } from "node:fs";
+import net from "node:net";
+import os from "node:os";
 import { join } from "node:path";
 
 const need = (name) => {
@@ -46,8 +48,12 @@ export function check(ok, what) {
   if (!ok) throw new Error(what);
 }
 
+// patience is how long a story waits for what must come. A slow machine is not a
+// failure, so it is long.
+const patience = 180_000;
+
 // until waits until what is asked for becomes true: for what is not in the page.
-export async function until(what, ask, patience = 15_000) {
+export async function until(what, ask) {
   for (const end = Date.now() + patience; Date.now() < end; await new Promise((done) => setTimeout(done, 50))) {
     if (await ask()) return;
   }
@@ -85,7 +91,7 @@ export async function story(tell, { signIn = true, viewport = { width: 1280, hei
 
 // watch writes down what a page must not do.
 function watch(page, wrong, through) {
-  page.setDefaultTimeout(15_000);
+  page.setDefaultTimeout(patience);
   page.on("pageerror", (e) => wrong.push("page error at " + page.url() + ": " + e.stack));
   page.on("console", (m) => m.type() === "error" && wrong.push("console: " + m.text() + " " + (m.location()?.url ?? "")));
   page.on("dialog", (d) => { wrong.push("dialog: " + d.message()); void d.dismiss(); });
@@ -102,8 +108,8 @@ export async function open(page, through = url) {
 }
 
 // visit goes to a view by its address.
-export async function visit(page, path) {
-  await page.goto(url + path);
+export async function visit(page, path, through = url) {
+  await page.goto(through + path);
   await page.getByRole("heading", { level: 1 }).waitFor();
 }
 
@@ -139,8 +145,58 @@ export async function fits(page, where) {
   check(have <= want, `${where}: the page is ${have} px wide, and the window ${want}`);
 }
 
+// within fails where something took longer than it may. On a machine that is busy
+// with other work the time says nothing, and is only printed: make bench has the
+// same bar.
+export function within(bar, took, what) {
+  const [load, cores] = [os.loadavg()[0], os.cpus().length];
+  if (load > 3 * cores) console.log(`not judged, the load is ${load.toFixed(0)} on ${cores} cores: ${what} took ${took} ms`);
+  else check(took < bar, `${what} took ${took} ms, want under ${bar}`);
+}
+
 // measured keeps a number with the test, and prints it.
 export function measured(name, value, unit) {
   console.log(`measured ${name} ${value.toFixed(1)} ${unit}`);
   writeFileSync(join(out, name + ".txt"), String(value));
+}
+
+// A cable is between the page and the server, and can be pulled.
+export class Cable {
+  asked = []; // the first lines of all requests
+  #pairs = new Set();
+  #pulled = false;
+
+  async plug() {
+    const server = net.createServer((near) => {
+      if (this.#pulled) { near.destroy(); return; }
+      const far = net.connect(Number(new URL(url).port), "127.0.0.1");
+      const pair = { near, far, head: "" };
+      this.#pairs.add(pair);
+      near.on("data", (bytes) => {
+        const text = bytes.toString("latin1");
+        if (/^(GET|POST|PUT|DELETE) /.test(text)) { pair.head = text; this.asked.push(text); }
+      });
+      near.pipe(far).pipe(near);
+      for (const end of [near, far]) {
+        end.on("error", () => {});
+        end.on("close", () => { near.destroy(); far.destroy(); this.#pairs.delete(pair); });
+      }
+    });
+    await new Promise((done) => server.listen(0, "127.0.0.1", done));
+    server.unref();
+    return "http://127.0.0.1:" + server.address().port;
+  }
+
+  // open gives how many connections have a last request with this in it.
+  open(what) { return [...this.#pairs].filter((p) => p.head.includes(what)).length; }
+
+  pull() { this.#pulled = true; this.cut(""); }
+  restore() { this.#pulled = false; }
+
+  // cut ends the connections whose last request has this in it.
+  cut(what) {
+    const cut = [...this.#pairs].filter((p) => p.head.includes(what));
+    for (const p of cut) { p.near.destroy(); p.far.destroy(); }
+    return cut.length;
+  }
 }

@@ -1,45 +1,6 @@
 // Connections break in the middle of an answer. Whatever breaks, the rest comes
 // by itself, and every word of it once.
-import net from "node:net";
-import { story, check, control, say, answered, until, url } from "./ken.mjs";
-
-// A cable is between the page and the server, and can be pulled.
-class Cable {
-  asked = []; // the first lines of all requests
-  #pairs = new Set();
-  #pulled = false;
-
-  async plug() {
-    const server = net.createServer((near) => {
-      if (this.#pulled) { near.destroy(); return; }
-      const far = net.connect(Number(new URL(url).port), "127.0.0.1");
-      const pair = { near, far, head: "" };
-      this.#pairs.add(pair);
-      near.on("data", (bytes) => {
-        const text = bytes.toString("latin1");
-        if (/^(GET|POST|PUT|DELETE) /.test(text)) { pair.head = text; this.asked.push(text); }
-      });
-      near.pipe(far).pipe(near);
-      for (const end of [near, far]) {
-        end.on("error", () => {});
-        end.on("close", () => { near.destroy(); far.destroy(); this.#pairs.delete(pair); });
-      }
-    });
-    await new Promise((done) => server.listen(0, "127.0.0.1", done));
-    server.unref();
-    return "http://127.0.0.1:" + server.address().port;
-  }
-
-  pull() { this.#pulled = true; this.cut(""); }
-  restore() { this.#pulled = false; }
-
-  // cut ends the connections whose last request has this in it.
-  cut(what) {
-    const cut = [...this.#pairs].filter((p) => p.head.includes(what));
-    for (const p of cut) { p.near.destroy(); p.far.destroy(); }
-    return cut.length;
-  }
-}
+import { story, check, control, say, answered, until, Cable } from "./ken.mjs";
 
 // What the model says to please hold.
 const whole = "The first half is here. " + "And it goes on. ".repeat(40) + "This was the second half.";
@@ -50,7 +11,7 @@ async function begun(page, n) {
   return turn;
 }
 async function complete(page, turn, how) {
-  await turn.getByText("This was the second half.").waitFor({ timeout: 30_000 });
+  await turn.getByText("This was the second half.").waitFor();
   await answered(page);
   const have = (await turn.locator(".answer").allInnerTexts()).join("").replace(/\s+/g, " ").trim();
   check(have === whole, how + ": the answer is\n" + have + "\nwant\n" + whole);
@@ -70,7 +31,7 @@ await story(async ({ page, expectErrors }) => {
   await offline.waitFor();
   await control("/go");
   cable.restore();
-  await offline.waitFor({ state: "hidden", timeout: 30_000 });
+  await offline.waitFor({ state: "hidden" });
   await complete(page, turn, "after everything was cut off");
 
   // The stream of the session alone ends, twice, and the answer goes on after that.
@@ -78,7 +39,7 @@ await story(async ({ page, expectErrors }) => {
   for (let i = 0; i < 2; i++) {
     await until("the stream is open", () => cable.cut("/events?") > 0);
     const before = cable.asked.length;
-    await until("the page asks for the rest", () => cable.asked.slice(before).some((head) => head.includes("/events?")), 30_000);
+    await until("the page asks for the rest", () => cable.asked.slice(before).some((head) => head.includes("/events?")));
     const head = cable.asked.slice(before).find((h) => h.includes("/events?"));
     check(/last-event-id: *\S+|[?&]after=[^& ]+/i.test(head), "the page does not say which event it has: " + head);
   }
@@ -101,7 +62,7 @@ await story(async ({ page, expectErrors }) => {
   await control("/stop");
   await offline.waitFor();
   await control("/start");
-  await offline.waitFor({ state: "hidden", timeout: 30_000 });
+  await offline.waitFor({ state: "hidden" });
   check(page.url().startsWith(through + "/chat/"), "after a restart the page is at " + page.url());
   turn = await begun(page, 4);
   await control("/go");

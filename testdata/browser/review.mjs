@@ -40,7 +40,7 @@ await story(async ({ page, expectErrors }) => {
     const answer = await fetch("/api/v1/invoke", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ target: "mcp:notes/" + name, arguments: { text: "six o'clock" }, asPerson: true }) });
     return { status: answer.status, value: await answer.text() };
   }, name);
-  await until("the server is listed", async () => (await reviews()).some((r) => r.name === "mcp:notes" && !r.pending), 30_000);
+  await until("the server is listed", async () => (await reviews()).some((r) => r.name === "mcp:notes" && !r.pending));
   let got = await called("echo");
   check(got.status === 200, "the tool cannot be called at first: " + JSON.stringify(got));
 
@@ -49,7 +49,7 @@ await story(async ({ page, expectErrors }) => {
   await control("/stop");
   await control("/start");
   await called("count"); // it is looked at when it is used
-  await until("the change is noticed", async () => (await reviews()).some((r) => r.pending), 30_000);
+  await until("the change is noticed", async () => (await reviews()).some((r) => r.pending));
 
   await visit(page, "/catalog?tab=reviews");
   const card = page.getByRole("article", { name: "mcp:notes" });

@@ -42,9 +42,9 @@ await story(async ({ page, context, expectErrors }) => {
   await until("the link is let in", async () => {
     if (!(await ask.isVisible())) return true;
     // It may be let in at any of these moments, and the dialog is gone then.
-    return ask.getByLabel(/^The link/).fill(freshLink(), { timeout: 2000 })
-      .then(() => ask.getByRole("button", { name: "Sign in" }).click({ timeout: 2000 }))
-      .then(() => ask.waitFor({ state: "hidden", timeout: 2000 }))
+    return ask.getByLabel(/^The link/).fill(freshLink(), { timeout: 15_000 })
+      .then(() => ask.getByRole("button", { name: "Sign in" }).click({ timeout: 15_000 }))
+      .then(() => ask.waitFor({ state: "hidden", timeout: 15_000 }))
       .then(() => true, () => false);
   });
   await field.press("Enter");

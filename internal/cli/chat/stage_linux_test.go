@@ -98,7 +98,7 @@ func (s *stage) watch() {
 // until waits for the terminal to be as wanted.
 func (s *stage) until(what string, is func(v *vt) bool) {
 	s.t.Helper()
-	late := time.After(20 * time.Second)
+	late := time.After(2 * time.Minute)
 	for {
 		s.mu.Lock()
 		ok, text := is(s.vt), s.vt.text()
@@ -160,7 +160,7 @@ func (s *stage) ends() string {
 			s.t.Errorf("Run() = %v", err)
 		}
 		s.ended = nil
-	case <-time.After(20 * time.Second):
+	case <-time.After(2 * time.Minute):
 		s.t.Fatalf("the chat does not end; the terminal shows\n%s", s.text())
 	}
 	// A mark of our own shows that all before it was read.

@@ -504,7 +504,7 @@ func TestViewRotation(t *testing.T) {
 // waitFor waits a short while for something that another goroutine does.
 func waitFor(t *testing.T, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !ok(); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); !ok(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("it did not happen within 10 s")
 		}

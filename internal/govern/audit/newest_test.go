@@ -258,7 +258,7 @@ func TestFollow(t *testing.T) {
 	cfg.SegmentBytes = 900
 	l := testOpen(t, cfg)
 	testAppend(t, l, Record{Event: Executed, EffectID: "before"})
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	trail, err := Follow(ctx, cfg.Dir, Filter{Event: string(Executed)})
 	if err != nil {

@@ -115,7 +115,7 @@ func TestTail(t *testing.T) {
 	cfg.SegmentBytes = 900
 	a := testOpen(t, cfg)
 	testAppend(t, a, Record{Event: Executed, EffectID: "old"})
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	got := make(chan string, 100)
 	ended := make(chan struct{})
@@ -169,7 +169,7 @@ func TestTail(t *testing.T) {
 	cancel()
 	select {
 	case <-ended:
-	case <-time.After(10 * time.Second):
+	case <-time.After(2 * time.Minute):
 		t.Fatal("Tail does not end with its context")
 	}
 }
@@ -181,7 +181,7 @@ func TestTailSince(t *testing.T) {
 	for i := range 3 {
 		testAppend(t, a, Record{Event: Executed, EffectID: fmt.Sprint(i)})
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	var got []string
 	for e, err := range Tail(ctx, cfg.Dir, Filter{Since: time.Now().Add(-time.Hour), Event: string(Executed)}) {

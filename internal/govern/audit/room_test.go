@@ -179,7 +179,7 @@ func TestRoomFollowed(t *testing.T) {
 		f, err := createSegment(p)
 		return &faultyFile{segmentFile: f, write: disk.room}, err
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	// Nothing torn is taken back before the follower has seen it.
 	caught := make(chan struct{}, 100)

@@ -440,7 +440,7 @@ func FuzzExtension(f *testing.F) {
 		if len(manifest)+len(commands) > 4096 {
 			return
 		}
-		watchdog := time.AfterFunc(10*time.Second, func() { panic(fmt.Sprintf("readExtension(%q, %q) hangs", manifest, commands)) })
+		watchdog := time.AfterFunc(time.Minute, func() { panic(fmt.Sprintf("readExtension(%q, %q) hangs", manifest, commands)) })
 		defer watchdog.Stop()
 		u := &unit{ctx: context.Background(), root: &root{name: "r", fsys: twoFiles{manifest, commands}}, path: ".", format: "extension"}
 		readExtension(u)

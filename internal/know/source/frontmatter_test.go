@@ -173,7 +173,7 @@ func TestLoosePagePassesOverWhatNobodyWrote(t *testing.T) {
 	if p.body != "Body\n" {
 		t.Errorf("body = %q, want it all the same", p.body)
 	}
-	if took := time.Since(start); took > 5*time.Second {
+	if took := time.Since(start); took > time.Minute {
 		t.Errorf("it took %v", took)
 	}
 }
@@ -247,7 +247,7 @@ func FuzzFrontmatter(f *testing.F) {
 		if len(data) > 8192 {
 			return
 		}
-		watchdog := time.AfterFunc(10*time.Second, func() { panic(fmt.Sprintf("loosePage(%q) hangs", data)) })
+		watchdog := time.AfterFunc(time.Minute, func() { panic(fmt.Sprintf("loosePage(%q) hangs", data)) })
 		defer watchdog.Stop()
 		lines := 2 + strings.Count(string(data), "\n")
 		strict, err := splitPage(data, yamldoc.Limits{})

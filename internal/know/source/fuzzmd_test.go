@@ -24,7 +24,7 @@ func fuzzFiles(t *testing.T, files map[string]string) capability.Batch {
 		t.Skip("long inputs only slow the search")
 	}
 	// A parser that never ends would only look like a slow fuzzer.
-	watchdog := time.AfterFunc(10*time.Second, func() { panic(fmt.Sprintf("reading %q hangs", files)) })
+	watchdog := time.AfterFunc(time.Minute, func() { panic(fmt.Sprintf("reading %q hangs", files)) })
 	defer watchdog.Stop()
 	tree := NewTree(TreeConfig{Name: "fuzz", Files: fsys, Trust: capability.TrustWorkspace})
 	defer tree.Close()

@@ -278,7 +278,7 @@ func fuzzFile(t *testing.T, name string, data []byte) {
 	if len(data) > 32<<10 {
 		return
 	}
-	watchdog := time.AfterFunc(10*time.Second, func() { panic(fmt.Sprintf("loading %s with %q hangs", name, data)) })
+	watchdog := time.AfterFunc(time.Minute, func() { panic(fmt.Sprintf("loading %s with %q hangs", name, data)) })
 	defer watchdog.Stop()
 	tree := NewTree(TreeConfig{Name: "fuzz", Files: fstest.MapFS{name: {Data: data}}})
 	defer tree.Close()

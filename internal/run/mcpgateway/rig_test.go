@@ -108,7 +108,7 @@ func alive(pid int) bool { return !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH
 // eventually waits for something that another process or goroutine does.
 func eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(2 * time.Minute)
 	for !holds() {
 		if time.Now().After(deadline) {
 			t.Fatalf("after 20 s: not so: %s", what)
@@ -167,7 +167,7 @@ func next(t testing.TB, batches <-chan capability.Batch) capability.Batch {
 	select {
 	case b := <-batches:
 		return b
-	case <-time.After(20 * time.Second):
+	case <-time.After(2 * time.Minute):
 		t.Fatal("no batch within 20 s")
 		return capability.Batch{}
 	}

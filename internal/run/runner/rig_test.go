@@ -182,7 +182,7 @@ func newRig(t testing.TB, x tool, change func(*Config)) *rig {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 		defer cancel()
 		if err := r.Close(ctx); err != nil {
 			t.Errorf("Close() = %v", err)

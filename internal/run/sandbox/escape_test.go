@@ -215,7 +215,7 @@ func TestRuntimeKilled(t *testing.T) {
 // eventually waits for something that other processes do in their own time.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); !is(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("not so after 20 s: %s", what)
 		}

@@ -338,7 +338,7 @@ func TestCancel(t *testing.T) {
 		if err != nil || o.End != Cancelled || o.Stdout.Text() != "up\n" {
 			t.Errorf("Run = %+v, %v, want cancelled with its output", o, err)
 		}
-		if d := time.Since(start); d > 20*time.Second {
+		if d := time.Since(start); d > time.Minute {
 			t.Errorf("it took %v", d)
 		}
 		if _, err := Run(ctx, s); !errors.Is(err, context.Canceled) {

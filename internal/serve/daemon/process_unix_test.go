@@ -381,7 +381,6 @@ func TestDaemonTerminated(t *testing.T) {
 func TestDaemonDoesNotStart(t *testing.T) {
 	h := newHome(t)
 	h.env = []string{"KEN_TEST_REFUSE=the disk is \x1b[31mfull"}
-	begin := time.Now()
 	w := h.open(t)
 	w.close(t, 1)
 	got := w.stderr.String()
@@ -390,8 +389,8 @@ func TestDaemonDoesNotStart(t *testing.T) {
 			t.Errorf("stderr = %q, want %q in it", got, want)
 		}
 	}
-	if took := time.Since(begin); took > 8*time.Second {
-		t.Errorf("that took %v: it was waited for a daemon that was dead", took)
+	if strings.Contains(got, "does not listen") {
+		t.Errorf("stderr = %q: it was waited for a daemon that was dead", got)
 	}
 }
 
@@ -434,7 +433,7 @@ func TestDescriptorsStay(t *testing.T) {
 		t.Fatalf("ken mcp = %q, %v", out, err)
 	}
 	leaked.Close()
-	if err := r.SetReadDeadline(time.Now().Add(5 * time.Second)); err != nil {
+	if err := r.SetReadDeadline(time.Now().Add(2 * time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := r.Read(make([]byte, 1)); err != io.EOF {

@@ -253,7 +253,7 @@ func TestListChanged(t *testing.T) {
 				}
 				// The client opens the stream for news when it likes.
 				news := false
-				for i := 0; i < 100 && !news; i++ {
+				for i := 0; i < 1200 && !news; i++ {
 					b.tool(fmt.Sprint("tool:late", i), nameSchema, quiet, greet)
 					b.load(t)
 					select {
@@ -263,7 +263,7 @@ func TestListChanged(t *testing.T) {
 					}
 				}
 				if !news {
-					t.Fatal("nobody was told of a hundred changes")
+					t.Fatal("nobody was told of any change")
 				}
 				if got := names(t, native); !slices.Contains(got, "late0") {
 					t.Errorf("ListTools() = %v, want late0", got)

@@ -267,7 +267,7 @@ func dial(t testing.TB, s *Server, p peer) *mcp.ClientSession {
 			if err != nil {
 				t.Errorf("Serve() = %v, want nil when the client goes", err)
 			}
-		case <-time.After(10 * time.Second):
+		case <-time.After(2 * time.Minute):
 			t.Error("Serve() goes on after the client went")
 		}
 	})

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	startWait = 10 * time.Second      // for a daemon to be there, in all
+	startWait = time.Minute           // for a daemon to be there, in all; that of a dead one is not waited out
 	pauseMin  = time.Millisecond      // between looks at whether it is
 	pauseMax  = 50 * time.Millisecond // they grow to this
 

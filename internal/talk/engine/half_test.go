@@ -124,7 +124,7 @@ func TestRepairIsQuick(t *testing.T) {
 		for _, in := range []string{`{"a":` + strings.Repeat(",", n), `{"a":[1` + strings.Repeat(",\n", n/2) + `]}`, strings.Repeat("{", n), strings.Repeat(`{"`, n/2)} {
 			began := time.Now()
 			_, _, err := readArguments([]byte(in), true)
-			if took := time.Since(began); took > 10*time.Second {
+			if took := time.Since(began); took > time.Minute {
 				t.Errorf("readArguments(%.10s…, %d bytes) took %v (%v)", in, len(in), took, err)
 			}
 		}

@@ -434,7 +434,7 @@ func TestKilled(t *testing.T) {
 				release(t, turn)
 			}
 			kill()
-			patience, cancel := context.WithTimeout(ctx, 20*time.Second)
+			patience, cancel := context.WithTimeout(ctx, 2*time.Minute)
 			defer cancel()
 			for err = session.ErrBusy; errors.Is(err, session.ErrBusy); {
 				turn, err = s.Prepare(patience, ann, h.ID)

@@ -90,7 +90,7 @@ func TestSQLiteEndlessView(t *testing.T) {
 	if capability.KindOf(err) != capability.Timeout {
 		t.Errorf("Load = %v, want a timeout", err)
 	}
-	if took := time.Since(start); took > 20*time.Second {
+	if took := time.Since(start); took > time.Minute {
 		t.Errorf("giving up took %v", took)
 	}
 }

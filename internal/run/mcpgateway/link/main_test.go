@@ -164,7 +164,7 @@ func newServer(old bool) *mcp.Server {
 func open(t testing.TB, cfg link.Config) *link.Link {
 	t.Helper()
 	cfg.Name = "tester"
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	l, err := link.Open(ctx, cfg)
 	if err != nil {
@@ -184,7 +184,7 @@ func callOf(args string) capability.Call {
 
 func soon(t testing.TB) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }

@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 // runClient connects, lists the tools and calls the first, as a person would who
 // agrees to everything.
 func runClient(address string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 25*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	var given struct {
 		ClientID     string `json:"client_id"`

@@ -425,7 +425,7 @@ func (r *rig) read(res *http.Response) *follower {
 		r.t.Fatalf("following = %d %s", res.StatusCode, body)
 	}
 	f := &follower{t: r.t, body: res.Body, lines: bufio.NewReader(res.Body)}
-	f.stop = time.AfterFunc(30*time.Second, func() { _ = res.Body.Close() })
+	f.stop = time.AfterFunc(2*time.Minute, func() { _ = res.Body.Close() })
 	return f
 }
 

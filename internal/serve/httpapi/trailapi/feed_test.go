@@ -33,7 +33,7 @@ func (rg *rig) listen(who string) *listener {
 // next waits for an event of a type. Others that come first are skipped.
 func (l *listener) next(kind string) object {
 	l.t.Helper()
-	late := time.After(20 * time.Second)
+	late := time.After(2 * time.Minute)
 	for {
 		select {
 		case e, ok := <-l.events:

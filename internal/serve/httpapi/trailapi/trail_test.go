@@ -280,7 +280,7 @@ func TestVerify(t *testing.T) {
 	wire.NewMux(nil, nil, rg.routes()...).ServeAs(httptest.NewRecorder(), req, auth.Identity{Operator: true, Principal: capability.Principal{ID: "root"}})
 	rg.want(409, "busy", "root", "POST", "/api/v1/audit/verify", object{})
 	close(hold)
-	for deadline := time.Now().Add(10 * time.Second); ; {
+	for deadline := time.Now().Add(2 * time.Minute); ; {
 		if x := rg.ask("root", "POST", "/api/v1/audit/verify", object{}); x.status == 200 {
 			break
 		}
