@@ -36,8 +36,9 @@ type ServerReview struct {
 	Unlisted string `json:"unlisted,omitempty"`
 
 	key     string
-	defined *pin.Waiting // the definition, which is the first of Waiting then
-	file    string       // it is in
+	others  []pin.Waiting // the last of Waiting: prompts, resources and templates
+	defined *pin.Waiting  // the definition, which is the first of Waiting then
+	file    string        // it is in
 }
 
 // A ServerStand is how an MCP server stands, among the extensions.
@@ -88,7 +89,8 @@ func (a *App) ServerReviews(ctx context.Context) ([]ServerStand, error) {
 	var out []ServerStand
 	for _, s := range list {
 		key := pin.ServerKey(s.Name, s.Origin.Path)
-		p := pins[key]
+		p, others := pins[key], pins[pin.OffersKey(key)]
+		p.New, p.Changed = p.New+others.New, p.Changed+others.Changed
 		stand := ServerStand{Name: s.Name, Place: s.Origin.String(), Key: key, First: p.First, Accepted: p.Accepted, New: p.New, Changed: p.Changed}
 		stand.State, stand.Why, stand.Fix = standOf(s, p, now[s.Name])
 		if s.Held != "" {
@@ -130,6 +132,10 @@ func (a *App) ReviewServer(ctx context.Context, name string) (ServerReview, erro
 	if r.Waiting, err = desk.Pending(ctx, r.key); err != nil {
 		return r, err
 	}
+	if r.others, err = desk.Pending(ctx, pin.OffersKey(r.key)); err != nil {
+		return r, err
+	}
+	r.Waiting = append(r.Waiting, r.others...)
 	if r.defined, err = a.definitionWaits(ctx, s); err != nil {
 		return r, err
 	}
@@ -200,6 +206,7 @@ type Acceptance struct {
 	Server   string   `json:"server"`
 	Accepted int      `json:"accepted"`
 	Usable   []string `json:"usable"` // ids
+	Others   int      `json:"others"` // prompts, resources and templates that were accepted
 
 	// Held are those that stay in quarantine all the same, and why.
 	Held map[string][]string `json:"held"`
@@ -207,7 +214,7 @@ type Acceptance struct {
 
 // AcceptTools lets be used what was shown.
 func (a *App) AcceptTools(ctx context.Context, by capability.Principal, r ServerReview) (Acceptance, error) {
-	out := Acceptance{Server: r.Server, Accepted: len(r.Waiting), Usable: []string{}, Held: map[string][]string{}}
+	out := Acceptance{Server: r.Server, Accepted: len(r.Waiting), Others: len(r.others), Usable: []string{}, Held: map[string][]string{}}
 	if len(r.Waiting) == 0 {
 		return out, nil
 	}
@@ -215,7 +222,7 @@ func (a *App) AcceptTools(ctx context.Context, by capability.Principal, r Server
 	if err != nil {
 		return out, err
 	}
-	tools := r.Waiting
+	tools := r.Waiting[:len(r.Waiting)-len(r.others)]
 	if r.defined != nil {
 		tools = tools[1:]
 	}
@@ -244,15 +251,23 @@ func (a *App) AcceptTools(ctx context.Context, by capability.Principal, r Server
 }
 
 func (a *App) acceptTools(ctx context.Context, desk *pin.Desk, by capability.Principal, r ServerReview, tools []pin.Waiting) error {
-	if len(tools) == 0 {
-		return nil
+	for _, one := range []struct {
+		key  string
+		list []pin.Waiting
+	}{{r.key, tools}, {pin.OffersKey(r.key), r.others}} {
+		if len(one.list) == 0 {
+			continue
+		}
+		shown := map[string]string{}
+		for _, w := range one.list {
+			shown[w.Tool] = w.Hash
+		}
+		if err := desk.Accept(ctx, one.key, shown, by); err != nil {
+			return err
+		}
 	}
-	shown := map[string]string{}
-	for _, w := range tools {
-		shown[w.Tool] = w.Hash
-	}
-	if err := desk.Accept(ctx, r.key, shown, by); err != nil || r.defined != nil {
-		return err // what the other definition offered is judged when it is listed
+	if len(tools)+len(r.others) == 0 || r.defined != nil {
+		return nil // what the other definition offered is judged when it is listed
 	}
 	return a.gateway.Review(ctx, r.Server)
 }

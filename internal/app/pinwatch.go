@@ -3,6 +3,8 @@ package app
 import (
 	"context"
 	"time"
+
+	"ken/internal/govern/pin"
 )
 
 // pinsAnyway is after how many looks tools that wait are judged again although
@@ -31,7 +33,7 @@ func (a *App) watchPins(ctx context.Context) {
 		}
 		rules = now
 		for _, s := range a.gateway.Status() {
-			if s.Quarantined == 0 {
+			if s.Quarantined+s.Barred == 0 {
 				continue
 			}
 			if err := a.reviewAgain(ctx, s.Name, seen); err != nil && ctx.Err() == nil {
@@ -55,6 +57,11 @@ func (a *App) reviewAgain(ctx context.Context, name string, seen map[string]int6
 	if err != nil {
 		return err
 	}
+	others, err := desk.Revision(ctx, pin.OffersKey(key))
+	if err != nil {
+		return err
+	}
+	now = max(now, others) // revisions of one store only grow
 	if was, ok := seen[name]; ok && was == now {
 		return nil
 	}

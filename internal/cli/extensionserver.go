@@ -125,7 +125,12 @@ func (c *command) acceptServer(ctx context.Context, a *app.App, name, digest, wh
 	if c.json {
 		return c.printJSON(done)
 	}
-	c.out.linef("%s of mcp:%s may be used now", plural(len(done.Usable), "tool"), foreign(name))
+	if done.Others > 0 {
+		c.out.linef("prompts, resources and templates of mcp:%s that were accepted: %d", foreign(name), done.Others)
+	}
+	if done.Others < done.Accepted {
+		c.out.linef("%s of mcp:%s may be used now", plural(len(done.Usable), "tool"), foreign(name))
+	}
 	for _, id := range slices.Sorted(maps.Keys(done.Held)) {
 		c.out.linef("%s %s stays in quarantine: %s; see ken catalog why %s", c.out.style(yellow, "held"), foreign(id), foreign(strings.Join(done.Held[id], "; ")), foreign(id))
 	}

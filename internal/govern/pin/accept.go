@@ -97,6 +97,15 @@ func (d *Desk) Forget(ctx context.Context, server string, by capability.Principa
 		return err
 	}
 	defer d.done()
+	if !isOffers(server) {
+		if err := d.forgetOne(ctx, OffersKey(server), by); err != nil {
+			return err
+		}
+	}
+	return d.forgetOne(ctx, server, by)
+}
+
+func (d *Desk) forgetOne(ctx context.Context, server string, by capability.Principal) error {
 	for range mostTries {
 		err := d.forget(ctx, server, by)
 		if !errors.Is(err, store.ErrConflict) {

@@ -22,6 +22,11 @@
 // value; not the order of keys and the space between them, and not whether a
 // character was written as an escape.
 //
+// # Prompts and resources
+//
+// Prompts, resources and templates of a server are pinned in the same way, under
+// [OffersKey]. Their first listing is trusted as a whole, too.
+//
 // # Names
 //
 // A tool that was accepted has a name under which clients see it. It is given

@@ -16,6 +16,16 @@ import (
 // that name. Different pairs give different keys.
 func ServerKey(name, place string) string { return store.Key(name) + " " + place }
 
+// offersMark ends the key of what a server has besides tools. No path has it.
+const offersMark = "\x00offers"
+
+// OffersKey makes the key under which the prompts, resources and templates of
+// a server are pinned. They have a record of their own: their names may be those
+// of tools, and clients see no exposed name of them.
+func OffersKey(server string) string { return server + offersMark }
+
+func isOffers(key string) bool { return strings.HasSuffix(key, offersMark) }
+
 // ServerName gives the name of a server from its key.
 func ServerName(key string) string {
 	escaped, _, _ := strings.Cut(key, " ")
@@ -27,7 +37,7 @@ func ServerName(key string) string {
 
 func serverPlace(key string) string {
 	_, place, _ := strings.Cut(key, " ")
-	return place
+	return strings.TrimSuffix(place, offersMark)
 }
 
 // mostName is the longest name that every client takes.

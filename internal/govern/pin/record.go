@@ -101,7 +101,7 @@ func decodeBook(item store.Item) (*book, error) {
 		return nil, damaged(item.Key, errors.New("it speaks of another server than its key"))
 	}
 	for name, p := range b.Pins {
-		if p == nil || p.Hash == "" || p.Exposed == "" {
+		if p == nil || p.Hash == "" || p.Exposed == "" && !isOffers(b.Server) {
 			return nil, damaged(item.Key, fmt.Errorf("the pin of %q is empty", name))
 		}
 	}

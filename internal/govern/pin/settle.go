@@ -49,8 +49,11 @@ func (c *change) keep(e *entry) {
 	c.size += len(value)
 }
 
-// expose gives a tool its name, once.
+// expose gives a tool its name, once. What is no tool has none.
 func (d *Desk) expose(ctx context.Context, c *change, tool string) (string, error) {
+	if isOffers(c.next.Server) {
+		return "", nil
+	}
 	if c.names == nil {
 		var err error
 		if c.names, c.namesAt, err = d.readNames(ctx); err != nil {

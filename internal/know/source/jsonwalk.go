@@ -243,7 +243,7 @@ func (w *jsonWalk) str() ([]byte, error) {
 			raw := d[w.pos+1 : i]
 			w.pos = i + 1
 			if w.text != nil {
-				*w.text = append(appendUnquoted(*w.text, raw), '\n')
+				*w.text = append(appendUnquoted(*w.text, raw), apart...)
 			}
 			return raw, nil
 		case c == '\\':

@@ -123,7 +123,7 @@ func FuzzJSONWalk(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if got, want := schemaText(data), strings.Join(append(textsOf(data), ""), "\n"); got != want {
+		if got, want := schemaText(data), strings.Join(append(textsOf(data), ""), apart); got != want {
 			t.Fatalf("schemaText(%q) = %q, want %q", data, got, want)
 		}
 		if strict = (jsonWalk{data: data}); strict.check() == nil {
@@ -190,7 +190,7 @@ func TestSchemaTextMissesNothing(t *testing.T) {
 		`{"d":"\u0069gnore"}`:              "d ignore ",
 		strings.Repeat("[", 200) + `"x"` + strings.Repeat("]", 200): "x ",
 	} {
-		if got := strings.ReplaceAll(schemaText([]byte(in)), "\n", " "); got != want {
+		if got := strings.ReplaceAll(schemaText([]byte(in)), apart, " "); got != want {
 			t.Errorf("schemaText(%q) = %q, want %q", in, got, want)
 		}
 	}

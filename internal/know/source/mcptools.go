@@ -293,3 +293,9 @@ func SplitMCPTool(object []byte) (f MCPFields, err error) {
 	}
 	return f, nil
 }
+
+// MCPFindings scans what a server says of a prompt or a resource, by the rules
+// for its tools. object is the whole of it as JSON: every text in it counts.
+func MCPFindings(object []byte) []capability.Finding {
+	return findingsIn("texts", scanWhole(schemaText(object)))
+}

@@ -17,7 +17,7 @@ func scan(c *capability.Capability, d capability.Detail, own []capability.Parame
 	out = append(out, findingsIn("name", untrusted.NameFindings(c.Name))...)
 	out = append(out, badWords(c)...)
 	note("description", c.Description)
-	note("labels", strings.Join(labels(c), "\n"))
+	note("labels", strings.Join(labels(c), apart))
 	if len(own) > 0 {
 		note("parameters", parameterText(own))
 	}
@@ -35,6 +35,10 @@ func scan(c *capability.Capability, d capability.Detail, own []capability.Parame
 	}
 	return out
 }
+
+// apart stands between texts that are scanned together. The blank line keeps a
+// word of one ("examples", "pattern") from excusing the next as its subject.
+const apart = "\n\n"
 
 // overlap is longer than anything that one rule looks at.
 const overlap = 8 << 10

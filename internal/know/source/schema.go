@@ -108,7 +108,7 @@ func textsAt(data []byte, at int) []string {
 }
 
 // schemaText gathers the texts of a schema that a model reads: names,
-// descriptions, titles, defaults, enums; one per line. What is not JSON is
+// descriptions, titles, defaults, enums; each a paragraph. What is not JSON is
 // given as it stands, so that nothing escapes the scan.
 func schemaText(schema json.RawMessage) string {
 	text := make([]byte, 0, len(schema))

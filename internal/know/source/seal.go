@@ -134,7 +134,7 @@ func findingsIn(field string, found []untrusted.Finding) []capability.Finding {
 func parameterText(params []capability.Parameter) string {
 	var b strings.Builder
 	for _, p := range params {
-		b.WriteString(p.Name + "\n" + p.Type + "\n" + p.Description + "\n")
+		b.WriteString(p.Name + apart + p.Type + apart + p.Description + apart)
 	}
 	return b.String()
 }

@@ -91,6 +91,9 @@ func (b *back) try(ctx context.Context, call capability.Call) (res capability.Re
 	}
 	// The start has read the lists: what is called is what was decided on.
 	e, err := b.s.entry(call)
+	if err == nil {
+		err = b.s.barred(call, e)
+	}
 	if err != nil {
 		return res, err, true
 	}

@@ -3,6 +3,7 @@ package mcpgateway
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -30,6 +31,8 @@ type offer struct {
 	entries      map[capability.ID]*entry
 
 	readResource, getPrompt capability.ID // empty where the server has none
+
+	besides besides
 }
 
 // An entry is a capability of an offer, and how it is called.
@@ -87,6 +90,7 @@ func (s *server) offer(ctx context.Context, l *lists, before *offer) *offer {
 	}, list)
 	o.problems = append(o.problems, problems...)
 	s.enter(o, l, tools, made, before)
+	o.besides = s.besides(ctx, o, &l.head)
 	return o
 }
 
@@ -210,7 +214,7 @@ func same(a, b *capability.Capability) bool {
 
 // equal reports whether two offers are the same to a catalog.
 func (o *offer) equal(p *offer) bool {
-	return o != nil && p != nil && o.sum == p.sum && slices.Equal(o.capabilities, p.capabilities) && slices.Equal(o.problems, p.problems)
+	return o != nil && p != nil && o.sum == p.sum && slices.Equal(o.capabilities, p.capabilities) && slices.Equal(o.problems, p.problems) && maps.Equal(o.besides.barred, p.besides.barred)
 }
 
 // mostProblems bounds what one server may bring to a report.

@@ -75,6 +75,105 @@ func TestPins(t *testing.T) {
 	}
 }
 
+// offered gives the names of all that a gateway's servers have besides tools.
+func offeredNames(g *Gateway) string {
+	var out []string
+	for _, o := range g.Offers() {
+		for _, p := range o.Prompts {
+			out = append(out, p.Name)
+		}
+		for _, r := range o.Resources {
+			out = append(out, r.URI)
+		}
+		for _, t := range o.Templates {
+			out = append(out, t.URITemplate)
+		}
+	}
+	return strings.Join(out, " ")
+}
+
+// TestPinsPromptsAndResources: what a server has besides tools is compared with
+// what was accepted as tools are.
+func TestPinsPromptsAndResources(t *testing.T) {
+	kept := storetest.Open(t, filepath.Join(t.TempDir(), "ken.db"))
+	open := func() *pin.Desk {
+		d, err := pin.New(kept, pin.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	def := stdio(t, "s", "plain")
+	first := listed(t, Config{Pins: open()}, def)
+	const before = "greet note://a file:///{name}/x"
+	if got := offeredNames(first); got != before {
+		t.Fatalf("the first listing offers %q, want %q", got, before)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	def.Env = map[string]string{serveVar: "other"}
+	d := open() // as another process has it
+	g := listed(t, Config{Pins: d}, def)
+	if got, want := offeredNames(g), "greet file:///{name}/x"; got != want {
+		t.Errorf("after a change it offers %q, want %q", got, want)
+	}
+	if st := g.Status()[0]; st.Barred != 3 {
+		t.Errorf("Status() says that %d are barred, want 3", st.Barred)
+	}
+	for _, call := range []capability.Call{
+		callAs("ada", "", "s/read_resource", `{"uri":"note://a"}`),
+		callAs("ada", "", "s/get_prompt", `{"name":"second"}`),
+	} {
+		_, err := g.Invoke(t.Context(), call)
+		if e, _ := errors.AsType[*capability.Error](err); e == nil || e.Kind != capability.Conflict || !strings.Contains(e.Fix, "ken extension review mcp:s") {
+			t.Errorf("Invoke(%s %s) = %v, want a conflict that says how to review", call.Target, call.Arguments, err)
+		}
+	}
+	key := pin.OffersKey(pin.ServerKey("s", def.Origin.Path))
+	waiting, err := d.Pending(t.Context(), key)
+	if err != nil || len(waiting) != 3 {
+		t.Fatalf("Pending() = %+v, %v, want 3", waiting, err)
+	}
+	shown := map[string]string{}
+	for _, w := range waiting {
+		shown[w.Tool] = w.Hash
+	}
+	if err := d.Accept(t.Context(), key, shown, capability.Principal{ID: "ada"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Review(t.Context(), "s"); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := offeredNames(g), "greet second note://a all:///{name} file:///{name}/x"; got != want {
+		t.Errorf("after accepting it offers %q, want %q", got, want)
+	}
+	if got := invoke(t, g, callAs("ada", "", "s/read_resource", `{"uri":"note://a"}`)); got != "text of note://a" {
+		t.Errorf("read_resource = %q", got)
+	}
+}
+
+// TestScanPromptsAndResources: a grave finding keeps a prompt or a resource back,
+// and the problem says which rule.
+func TestScanPromptsAndResources(t *testing.T) {
+	g := listed(t, Config{Pins: desk(t)}, stdio(t, "s", "poisoned"))
+	if got, want := offeredNames(g), "greet note://a file:///{name}/x"; got != want {
+		t.Errorf("it offers %q, want %q", got, want)
+	}
+	said := 0
+	for _, p := range load(t, g).Problems {
+		if strings.Contains(p.Message, "evil") && strings.Contains(p.Message, "override-instructions") {
+			said++
+		}
+	}
+	if said != 3 {
+		t.Errorf("%d problems name what is kept back, want 3: %v", said, load(t, g).Problems)
+	}
+	if _, err := g.Invoke(t.Context(), callAs("ada", "", "s/get_prompt", `{"name":"evil"}`)); capability.KindOf(err) != capability.Conflict {
+		t.Errorf("Invoke(get_prompt evil) = %v, want conflict", err)
+	}
+}
+
 // TestDecidedOnAnother: a call that was decided on for another text is refused.
 func TestDecidedOnAnother(t *testing.T) {
 	g := listed(t, Config{}, stdio(t, "s", "plain"))

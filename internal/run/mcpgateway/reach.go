@@ -14,7 +14,7 @@ import (
 )
 
 // An Offer is what a server has besides tools, under its own names, as it was
-// listed last. What is pointed to must not be changed.
+// listed last, without what is in quarantine. What is pointed to must not be changed.
 type Offer struct {
 	Server    string
 	Prompts   []*mcp.Prompt
@@ -40,10 +40,10 @@ func (g *Gateway) Offers() (out []Offer) {
 	g.offers(func(s *server, o *offer) {
 		one := Offer{Server: s.def.Name, Read: o.readResource, Prompt: o.getPrompt}
 		if one.Prompt != "" {
-			one.Prompts = o.head.Prompts
+			one.Prompts = o.besides.prompts
 		}
 		if one.Read != "" {
-			one.Resources, one.Templates = o.head.Resources, o.head.Templates
+			one.Resources, one.Templates = o.besides.resources, o.besides.templates
 		}
 		if len(one.Prompts)+len(one.Resources)+len(one.Templates) > 0 {
 			out = append(out, one)
@@ -57,7 +57,7 @@ func (g *Gateway) Offers() (out []Offer) {
 // only one whose resources have its scheme.
 func (g *Gateway) ServerOf(uri string) (name string, read capability.ID, ok bool) {
 	g.offers(func(s *server, o *offer) {
-		if !ok && o.readResource != "" && slices.ContainsFunc(o.head.Resources, func(r *mcp.Resource) bool { return r.URI == uri }) {
+		if !ok && o.readResource != "" && slices.ContainsFunc(o.besides.resources, func(r *mcp.Resource) bool { return r.URI == uri }) {
 			name, read, ok = s.def.Name, o.readResource, true
 		}
 	})
@@ -65,7 +65,7 @@ func (g *Gateway) ServerOf(uri string) (name string, read capability.ID, ok bool
 		return name, read, ok
 	}
 	g.offers(func(s *server, o *offer) {
-		if !ok && o.readResource != "" && slices.ContainsFunc(o.head.Templates, func(t *mcp.ResourceTemplate) bool { return fits(t.URITemplate, uri) }) {
+		if !ok && o.readResource != "" && slices.ContainsFunc(o.besides.templates, func(t *mcp.ResourceTemplate) bool { return fits(t.URITemplate, uri) }) {
 			name, read, ok = s.def.Name, o.readResource, true
 		}
 	})
@@ -114,7 +114,7 @@ func (o *offer) hasScheme(uri string) bool {
 		v, err := url.Parse(other)
 		return err == nil && v.Scheme == u.Scheme
 	}
-	return slices.ContainsFunc(o.head.Resources, func(r *mcp.Resource) bool { return same(r.URI) })
+	return slices.ContainsFunc(o.besides.resources, func(r *mcp.Resource) bool { return same(r.URI) })
 }
 
 // Complete asks a server how an argument of a prompt or a template may go on.

@@ -44,6 +44,7 @@ type Status struct {
 
 	Tools, Prompts, Resources, Templates int
 	Quarantined                          int       // of Tools
+	Barred                               int       // of Prompts, Resources and Templates
 	Listed                               time.Time // zero: never
 
 	Err, Fix, Rule string // of the last failure, until a start works
@@ -115,6 +116,7 @@ func (s *server) offeredLocked(st *Status) {
 	}
 	st.Listed = o.listed
 	st.Prompts, st.Resources, st.Templates = len(o.head.Prompts), len(o.head.Resources), len(o.head.Templates)
+	st.Barred = len(o.besides.barred)
 	for _, e := range o.entries {
 		if e.Run.Runner == runCall {
 			st.Tools++

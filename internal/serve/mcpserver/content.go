@@ -3,20 +3,55 @@ package mcpserver
 import (
 	"encoding/base64"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"ken/capability"
+	"ken/internal/untrusted"
 )
 
 // metaHandle is the key in _meta of the handle of a result that was cut.
 const metaHandle = "ken/handle"
 
+// metaBroken is the key in _meta of how many tokens of chat templates were
+// broken in the texts of a result; see [untrusted.Tokens].
+const metaBroken = "ken/brokenTokens"
+
+// safeParts returns parts whose texts hold no token of a chat template: a client
+// hands them to its model. Structured content and data are for programs and stay
+// exact; so does JSON as text, as a value.
+func safeParts(parts []capability.Part) (out []capability.Part, broken int) {
+	for i := range parts {
+		p := &parts[i]
+		text, n := untrusted.Tokens(p.Text)
+		if n == 0 {
+			continue
+		}
+		if out == nil {
+			out = slices.Clone(parts)
+		}
+		out[i].Text = text
+		broken += n
+	}
+	if out == nil {
+		out = parts
+	}
+	return out, broken
+}
+
 // toolResult writes a result in the words of the protocol.
 func toolResult(modern bool, res capability.Result) *answer {
+	parts, broken := safeParts(res.Parts)
+	res.Parts = parts
+	a := writeResult(modern, res)
+	a.handle(res.Handle)
+	a.broke(broken)
+	return a
+}
+
+func writeResult(modern bool, res capability.Result) *answer {
 	if len(res.Parts) == 1 && plain(&res.Parts[0]) {
-		a := said(modern, res.Parts[0].Text, res.Failed)
-		a.handle(res.Handle)
-		return a
+		return said(modern, res.Parts[0].Text, res.Failed)
 	}
 	b := append(complete(modern), `"content":[`...)
 	var structured json.RawMessage
@@ -43,14 +78,22 @@ func toolResult(modern bool, res capability.Result) *answer {
 	if res.Failed {
 		b = append(b, `,"isError":true`...)
 	}
-	a := &answer{body: append(b, '}')}
-	a.handle(res.Handle)
-	return a
+	return &answer{body: append(b, '}')}
 }
 
 func (a *answer) handle(h string) {
 	if h != "" {
 		a.Meta = map[string]any{metaHandle: h}
+	}
+}
+
+// broke says how many tokens were broken.
+func (a *answer) broke(n int) {
+	if n > 0 {
+		if a.Meta == nil {
+			a.Meta = map[string]any{}
+		}
+		a.Meta[metaBroken] = n
 	}
 }
 
@@ -88,7 +131,8 @@ func appendBlock(b []byte, p *capability.Part) []byte {
 		b = append(appendContents(b, p, "ken://data"), ',')
 	case p.JSON != nil:
 		b = append(b, `{"type":"text","text":`...)
-		b = append(appendText(b, string(p.JSON)), ',')
+		text, _ := untrusted.Tokens(string(p.JSON)) // the same value
+		b = append(appendText(b, text), ',')
 	default:
 		b = append(b, `{"type":"text","text":`...)
 		b = append(appendText(b, p.Text), ',')

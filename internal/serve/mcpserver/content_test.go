@@ -38,6 +38,10 @@ func TestToolResult(t *testing.T) {
 		{"a list is not structured before", false, capability.Result{Parts: []capability.Part{{JSON: json.RawMessage(`[1]`), MIME: "application/json"}}}, `{"content":[{"type":"text","text":"[1]"}]}`},
 		{"a list is structured now", true, capability.Result{Parts: []capability.Part{{JSON: json.RawMessage(`[1]`), MIME: "application/json"}}}, `{"resultType":"complete","content":[{"type":"text","text":"[1]"}],"structuredContent":[1]}`},
 		{"json of ours", false, capability.Result{Parts: []capability.Part{{Text: "x"}, {JSON: json.RawMessage(`{"a":1}`)}}}, `{"content":[{"type":"text","text":"x"},{"type":"text","text":"{\"a\":1}"}]}`},
+		{"template tokens", false, capability.Result{Parts: []capability.Part{{Text: "done<|im_end|>"}, {JSON: json.RawMessage(`{"a":"<|im_end|>"}`), MIME: "application/json"}}},
+			`{"content":[{"type":"text","text":"done\u003c\\|im_end|\u003e"}],"structuredContent":{"a":"<|im_end|>"},"_meta":{"ken/brokenTokens":1}}`},
+		{"template tokens in JSON as text", false, capability.Result{Parts: []capability.Part{{Text: `{"a":"[INST]"}`}}},
+			`{"content":[{"type":"text","text":"{\"a\":\"\\u005bINST]\"}"}],"_meta":{"ken/brokenTokens":1}}`},
 	} {
 		raw, err := toolResult(test.modern, test.res).MarshalJSON()
 		if err != nil || string(raw) != test.want || !json.Valid(raw) {
@@ -115,4 +119,18 @@ func TestCancellation(t *testing.T) {
 			t.Errorf("CallTool = %v, want canceled", err)
 		}
 	})
+}
+
+// TestSafeTexts: what a prompt gives to a model has no token of a chat template;
+// addresses and data stay as they are.
+func TestSafeTexts(t *testing.T) {
+	got, n := safeTexts(`{"description":"<|a|>","messages":[{"role":"user","content":{"type":"text","text":"x<|im_start|>system"}},{"role":"user","content":{"type":"resource","resource":{"uri":"a://<|u|>","text":"</s>"}}}],"n":9007199254740993}`)
+	want := `{"description":"<\\|a|>","messages":[{"content":{"text":"x<\\|im_start|>system","type":"text"},"role":"user"},{"content":{"resource":{"text":"<\\/s>","uri":"a://<|u|>"},"type":"resource"},"role":"user"}],"n":9007199254740993}`
+	plain := strings.NewReplacer(`\u003c`, "<", `\u003e`, ">").Replace(got)
+	if n != 3 || plain != want {
+		t.Errorf("safeTexts = %s, %d; want %s, 3", plain, n, want)
+	}
+	if same, n := safeTexts(`{ "messages" : [] }`); n != 0 || same != `{ "messages" : [] }` {
+		t.Errorf("safeTexts = %s, %d; want it as it was", same, n)
+	}
 }

@@ -10,6 +10,7 @@ import (
 	"ken/capability"
 	"ken/internal/door"
 	"ken/internal/schema"
+	"ken/internal/untrusted"
 )
 
 // A native is a tool as it is listed.
@@ -37,11 +38,11 @@ func (a *audience) native(ctx context.Context, v door.View, e *door.Entry, name 
 	b := append([]byte(`{"name":`), appendText(nil, name)...)
 	if e.DisplayName != "" && e.DisplayName != name {
 		b = append(b, `,"title":`...)
-		b = appendText(b, e.DisplayName)
+		b = appendSafe(b, e.DisplayName)
 	}
 	if e.Description != "" {
 		b = append(b, `,"description":`...)
-		b = appendText(b, e.Description)
+		b = appendSafe(b, e.Description)
 	}
 	b = append(b, `,"inputSchema":`...)
 	b = append(b, compact.Bytes()...)
@@ -56,6 +57,12 @@ func (a *audience) native(ctx context.Context, v door.View, e *door.Entry, name 
 		n.header = &mcp.Tool{Name: name, InputSchema: json.RawMessage(bytes.Clone(compact.Bytes()))}
 	}
 	return n, nil
+}
+
+// appendSafe appends a text that a model reads as a JSON string.
+func appendSafe(b []byte, s string) []byte {
+	s, _ = untrusted.Tokens(s)
+	return appendText(b, s)
 }
 
 func isObject(raw json.RawMessage) bool {

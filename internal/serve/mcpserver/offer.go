@@ -13,6 +13,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/door"
+	"ken/internal/untrusted"
 )
 
 // offerings are the prompts and resources that a principal is shown: Ken's own
@@ -119,7 +120,7 @@ func makeOfferings(texts []*door.Entry, offers []Offer) *offerings {
 				if _, taken := o.prompt[name]; taken {
 					name = offer.Server + "__" + name
 				}
-				item := *p
+				item := safePrompt(p)
 				item.Name = name
 				ps.put(name, &item)
 				o.prompt[name] = origin{reader: offer.Prompt, server: offer.Server, name: p.Name}
@@ -141,6 +142,27 @@ func makeOfferings(texts []*door.Entry, offers []Offer) *offerings {
 	return o
 }
 
+// safe returns a text that a server lists without tokens of chat templates.
+func safe(s string) string {
+	s, _ = untrusted.Tokens(s)
+	return s
+}
+
+// safePrompt returns a copy of a prompt whose texts are safe.
+func safePrompt(p *mcp.Prompt) mcp.Prompt {
+	out := *p
+	out.Title, out.Description, out.Arguments = safe(p.Title), safe(p.Description), nil
+	for _, a := range p.Arguments {
+		if a == nil {
+			continue // a null in the server's list is no argument
+		}
+		one := *a
+		one.Title, one.Description = safe(a.Title), safe(a.Description)
+		out.Arguments = append(out.Arguments, &one)
+	}
+	return out
+}
+
 // addResources adds the resources of a back end. An address that another one
 // has already is given one below ken://mcp/.
 func (o *offerings) addResources(rs, ts *shelf, offer Offer) {
@@ -151,7 +173,7 @@ func (o *offerings) addResources(rs, ts *shelf, offer Offer) {
 			uri = "ken://mcp/" + url.PathEscape(offer.Server) + "/" + url.PathEscape(r.URI)
 		}
 		item := *r
-		item.URI = uri
+		item.URI, item.Name, item.Title, item.Description = uri, safe(r.Name), safe(r.Title), safe(r.Description)
 		rs.put(uri, &item)
 		o.resource[uri] = origin{reader: offer.Read, server: offer.Server, name: r.URI, mime: r.MIMEType}
 	}
@@ -160,7 +182,9 @@ func (o *offerings) addResources(rs, ts *shelf, offer Offer) {
 		if _, taken := ts.items[t.URITemplate]; !ok || taken {
 			continue // the first to have it answers
 		}
-		ts.put(t.URITemplate, t)
+		item := *t
+		item.Name, item.Title, item.Description = safe(t.Name), safe(t.Title), safe(t.Description)
+		ts.put(t.URITemplate, &item)
 		o.template = append(o.template, pattern{origin{reader: offer.Read, server: offer.Server, mime: t.MIMEType}, t.URITemplate, match})
 	}
 }

@@ -83,7 +83,53 @@ func (ep *endpoint) getPrompt(ctx context.Context, req *mcp.GetPromptRequest) (*
 	if res.Failed || len(res.Parts) == 0 {
 		return nil, fault(jsonrpc.CodeInternalError, textOf(res), nil)
 	}
-	return passOn(modern, cmp.Or(string(res.Parts[0].JSON), res.Parts[0].Text))
+	raw, broken := safeTexts(cmp.Or(string(res.Parts[0].JSON), res.Parts[0].Text))
+	a, err := passOn(modern, raw)
+	if err == nil {
+		a.broke(broken)
+	}
+	return a, err
+}
+
+// safeTexts breaks the tokens of chat templates in the texts of a prompt: what it
+// gives is for a model. Addresses and data stay as they are.
+func safeTexts(raw string) (string, int) {
+	dec := json.NewDecoder(strings.NewReader(raw))
+	dec.UseNumber()
+	var v any
+	if dec.Decode(&v) != nil {
+		return raw, 0
+	}
+	broken := 0
+	var walk func(v any)
+	walk = func(v any) {
+		switch v := v.(type) {
+		case []any:
+			for _, one := range v {
+				walk(one)
+			}
+		case map[string]any:
+			for key, one := range v {
+				text, is := one.(string)
+				if !is || key == "data" || key == "blob" || key == "uri" {
+					walk(one)
+					continue
+				}
+				safe, n := untrusted.Tokens(text)
+				v[key] = safe
+				broken += n
+			}
+		}
+	}
+	walk(v)
+	if broken == 0 {
+		return raw, 0
+	}
+	out, err := json.Marshal(v)
+	if err != nil {
+		return raw, 0
+	}
+	return string(out), broken
 }
 
 // passOn gives a result of a back end as it is.
@@ -161,6 +207,7 @@ func (ep *endpoint) readResource(ctx context.Context, req *mcp.ReadResourceReque
 // contents writes the result of resources/read. What the server calls own is at
 // uri for the client.
 func contents(modern bool, parts []capability.Part, uri, mime, own string) *answer {
+	parts, broken := safeParts(parts)
 	b := append(completeList(modern), `"contents":[`...)
 	for i := range parts {
 		p := parts[i]
@@ -176,7 +223,9 @@ func contents(modern bool, parts []capability.Part, uri, mime, own string) *answ
 		}
 		b = appendContents(b, &p, at)
 	}
-	return &answer{body: append(b, `]}`...)}
+	a := &answer{body: append(b, `]}`...)}
+	a.broke(broken)
+	return a
 }
 
 // text reads one of Ken's own texts as a model may see it.

@@ -109,15 +109,19 @@ func resultBlock(c *llm.ToolCall, blocks []llm.Block, failed bool) llm.Block {
 func (t *turn) told(j *job) []llm.Block {
 	var out []llm.Block
 	limit := t.terms.Limits.ResultBytes
-	left := limit
+	left, broken := limit, 0
 	say := func(text string) {
-		text = strings.ToValidUTF8(text, "\uFFFD")
-		if text = strings.TrimRight(text, "\n"); text == "" {
+		text = strings.TrimRight(strings.ToValidUTF8(text, "\uFFFD"), "\n")
+		if text == "" {
 			return
 		}
-		if over(len(text), limit) || limit >= 0 && len(text) > left {
-			text = t.shortened(j, text, max(left, 0))
+		safe, n := untrusted.Tokens(text)
+		if over(len(safe), limit) || limit >= 0 && len(safe) > left {
+			text = t.shortened(j, text, max(left, 0)) // what is kept is exact
+			safe, n = untrusted.Tokens(text)
 		}
+		text = safe
+		broken += n
 		left -= len(text)
 		out = append(out, llm.Block{Text: text})
 	}
@@ -126,6 +130,9 @@ func (t *turn) told(j *job) []llm.Block {
 	}
 	for i := range j.res.Parts {
 		t.part(&j.res.Parts[i], i > 0, say, &out)
+	}
+	if broken > 0 {
+		say(fmt.Sprintf("(%d chat template tokens in this result are shown with a backslash or as an escape; the original has neither.)", broken))
 	}
 	if j.res.Handle != "" && !strings.Contains(textOf(out), j.res.Handle) {
 		say("(The whole result: " + toolRead + ", handle " + j.res.Handle + ")")
