@@ -90,6 +90,11 @@ type Principal struct {
 	ID     string   `json:"id"`
 	Tenant string   `json:"tenant,omitempty"`
 	Roles  []string `json:"roles,omitempty"`
+
+	// Agent is the name of the program that works for the principal, where its
+	// token has one. It is for records and limits: what may be done, and the
+	// digest of a call, do not depend on it.
+	Agent string `json:"agent,omitempty"`
 }
 
 // A Scope says where a message comes from: everything besides its words that

@@ -12,6 +12,7 @@ import (
 
 	"ken/internal/connect"
 	"ken/internal/secret"
+	"ken/internal/serve/auth"
 	"ken/internal/wholefile"
 )
 
@@ -78,10 +79,11 @@ type Disconnection struct {
 	Removed []string           `json:"removed"` // servers that Ken no longer has
 	Secrets []string           `json:"secrets"` // that came from the client's files, and are removed
 	Stay    []string           `json:"stay"`    // secrets that a person set, and that nothing refers to now
+	Token   bool               `json:"token"`   // the client had a token of its own, and it is removed
 }
 
 // Disconnect gives a client its files back, and forgets the servers that came
-// from it alone, with the secrets that were in its files.
+// from it alone, with the secrets that were in its files, and its token.
 func (a *App) Disconnect(ctx context.Context, client string, force bool) (Disconnection, error) {
 	d := Disconnection{Removed: []string{}, Secrets: []string{}, Stay: []string{}}
 	sealed, err := connect.Sealed(ctx, client, a.vault())
@@ -114,7 +116,8 @@ func (a *App) Disconnect(ctx context.Context, client string, force bool) (Discon
 		}
 		d.Secrets = append(d.Secrets, name)
 	}
-	return d, nil
+	d.Token, err = auth.RemoveAgent(a.Places.State, client)
+	return d, err
 }
 
 // A Neighbour is where servers are from that every client of Ken has.

@@ -148,7 +148,7 @@ func (c *command) root() *cobra.Command {
 	root.Version = app.Version()
 	root.SetVersionTemplate("ken {{.Version}}\n")
 	root.AddCommand(
-		c.chatCommand(), c.catalogCommand(), c.discoverCommand(), c.runCommand(), c.approveCommand(), c.auditCommand(), c.extensionCommand(), c.policyCommand(), c.secretCommand(),
+		c.chatCommand(), c.catalogCommand(), c.discoverCommand(), c.runCommand(), c.approveCommand(), c.auditCommand(), c.extensionCommand(), c.policyCommand(), c.secretCommand(), c.tokenCommand(),
 		c.connectCommand(), c.disconnectCommand(), c.mcpCommand(), c.loginCommand(), c.evalCommand(), c.statsCommand(), c.serveCommand(), c.configCommand(), c.initCommand(), c.doctorCommand(), c.versionCommand(),
 	)
 	return root

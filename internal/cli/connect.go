@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -34,7 +33,7 @@ func (c *command) connectCommand() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&how.File, "file", "", "the client's configuration `file`, where it is not in the usual place")
 	cmd.Flags().StringVar(&how.Project, "project", "", "take the files of this `folder` too, which may be shared with others")
-	cmd.Flags().BoolVar(&how.HTTP, "http", false, "have the client ask a running ken serve, with the token for agents, instead of starting ken mcp")
+	cmd.Flags().BoolVar(&how.HTTP, "http", false, "have the client ask a running ken serve, with an agent's token of its own, instead of starting ken mcp")
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "only show what would change")
 	cmd.Flags().BoolVar(&yes, "yes", false, "change it without asking; needed where there is no terminal")
 	return cmd
@@ -87,7 +86,18 @@ type serverStart struct {
 	Fix    string `json:"fix,omitempty"`
 }
 
-func (c *command) connect(ctx context.Context, a *app.App, how app.Connection, dry, yes bool) error {
+func (c *command) connect(ctx context.Context, a *app.App, how app.Connection, dry, yes bool) (err error) {
+	written := false
+	if how.HTTP && !dry {
+		if had, err := auth.NamedAgent(a.Places.State, how.Client, true); err == nil && had == "" {
+			defer func() {
+				if !written { // no file has the token that was made for the plan
+					_, gone := auth.RemoveAgent(a.Places.State, how.Client)
+					err = errors.Join(err, gone)
+				}
+			}()
+		}
+	}
 	plan, err := c.planConnection(a, how, dry)
 	if err != nil {
 		return err
@@ -124,6 +134,7 @@ func (c *command) connect(ctx context.Context, a *app.App, how app.Connection, d
 	if ok, err := c.agree(ctx, yes); err != nil || !ok {
 		return err
 	}
+	written = true
 	names, err := a.Connect(ctx, plan)
 	if err != nil {
 		return err
@@ -149,27 +160,26 @@ func (c *command) planConnection(a *app.App, how app.Connection, dry bool) (*con
 		}
 	}
 	if how.HTTP {
-		if how.Token, err = c.tokenFor(a, dry); err != nil {
+		if how.Token, err = c.tokenFor(a, how.Client, dry); err != nil {
 			return nil, err
 		}
 	}
 	return a.PlanConnection(how)
 }
 
-// tokenFor gives the token that a client is to show: the one for agents. A look
-// makes none.
-func (c *command) tokenFor(a *app.App, dry bool) (string, error) {
-	if _, err := os.Stat(a.Places.State); dry && errors.Is(err, fs.ErrNotExist) {
+// tokenFor returns the token that a client is to show: one for agents, of its
+// own, so that the audit log tells clients apart. A look makes none.
+func (c *command) tokenFor(a *app.App, client string, dry bool) (string, error) {
+	if !dry {
+		if err := os.MkdirAll(a.Places.State, 0o700); err != nil {
+			return "", err
+		}
+	}
+	token, err := auth.NamedAgent(a.Places.State, client, dry)
+	if err == nil && token == "" {
 		return "a token that is made then", nil
 	}
-	if err := os.MkdirAll(a.Places.State, 0o700); err != nil {
-		return "", err
-	}
-	tokens, err := auth.Open(a.Places.State)
-	if err != nil {
-		return "", err
-	}
-	return tokens.Agent().Reveal(), nil
+	return token, err
 }
 
 func (c *command) printPlan(p *connect.Plan) {
@@ -232,6 +242,9 @@ func (c *command) disconnectCommand() *cobra.Command {
 					for _, n := range f.Notes {
 						c.out.linef("  %s", foreign(n))
 					}
+				}
+				if d.Token {
+					c.out.linef("the token of %s is removed; a client that still shows it is refused", foreign(given[0]))
 				}
 				if len(d.Removed) > 0 {
 					c.out.linef("Ken no longer has %s", foreign(strings.Join(d.Removed, ", ")))

@@ -18,6 +18,7 @@ import (
 	"ken/internal/app"
 	"ken/internal/config"
 	"ken/internal/door"
+	"ken/internal/secret"
 	"ken/internal/serve/auth"
 	"ken/internal/serve/daemon"
 	"ken/internal/serve/httpapi"
@@ -234,6 +235,9 @@ func (c *command) site(ctx context.Context, a *app.App, addr string, log *slog.L
 		Off: set.Auth == config.AuthOff, Owner: a.Owner(), Loopback: config.Loopback(host), Hosts: set.Hosts, Origins: set.Origins, Views: httpapi.Views(),
 		OIDC: a.OIDC(), SignOuts: a.SignOuts, Rate: auth.Rate{Requests: float64(set.Rate.Requests), Burst: set.Rate.Burst, Open: set.Rate.Open}, Log: log,
 	}
+	// All agents of a person may run at once: what only this machine can reach is
+	// limited where somebody asked for it.
+	guard.FreeMCP = !a.Settings.Said("serve.rate") && guard.Loopback && len(guard.Hosts) == 0
 	if !guard.Off {
 		if err := os.MkdirAll(a.Places.State, 0o700); err != nil {
 			return nil, nil, nil, err
@@ -242,6 +246,7 @@ func (c *command) site(ctx context.Context, a *app.App, addr string, log *slog.L
 			return nil, nil, nil, err
 		}
 		a.Hold(guard.Tokens.All())
+		guard.Tokens.OnNew(func(v secret.Value) { a.Hold([]secret.Value{v}) })
 	}
 	site, err := a.NewSite(ctx, log)
 	if err != nil {

@@ -61,6 +61,12 @@ func (c Config) origin(s setting[Config]) string {
 	return fromDefault
 }
 
+// Said reports whether a file set a key.
+func (c Config) Said(key string) bool {
+	_, said := c.origins[key]
+	return said
+}
+
 // said gives where a key was said.
 func (c Config) said(key string) string {
 	if o, ok := c.origins[key]; ok {

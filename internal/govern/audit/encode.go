@@ -78,6 +78,7 @@ func (e *encoder) body(r *Record) {
 	e.optional("status", string(r.Status))
 	e.optional("effect_id", r.EffectID)
 	e.optional("tenant", r.Tenant)
+	e.optional("agent", r.Agent)
 	e.optional("target", r.Target)
 	e.optional("capability_hash", r.CapabilityHash)
 	e.optional("origin", r.Origin)

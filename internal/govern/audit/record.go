@@ -102,6 +102,7 @@ type Record struct {
 	Status         Status          `json:"status,omitempty"`
 	EffectID       string          `json:"effect_id,omitempty"` // the same before and after
 	Tenant         string          `json:"tenant,omitempty"`
+	Agent          string          `json:"agent,omitempty"`  // the program that works for the user, by the name of its token
 	Target         string          `json:"target,omitempty"` // capability id
 	CapabilityHash string          `json:"capability_hash,omitempty"`
 	Origin         string          `json:"origin,omitempty"` // "person", or "" for a model
@@ -161,6 +162,7 @@ func ForCall(call capability.Call) Record {
 		SessionID:      call.Session,
 		UserID:         call.Principal.ID,
 		Tenant:         call.Principal.Tenant,
+		Agent:          call.Principal.Agent,
 		Target:         string(call.Target),
 		CapabilityHash: call.CapabilityHash,
 		Origin:         string(call.Origin),
@@ -197,10 +199,10 @@ const (
 
 // texts are the plain texts of r. A field of type string that is missing here
 // and in clean would reach the log unredacted: a test looks for that.
-func (r *Record) texts() [25]*string {
+func (r *Record) texts() [26]*string {
 	return [...]*string{
 		&r.Level, &r.Logger, (*string)(&r.Event), &r.ExtensionID, &r.Command, &r.Action, &r.Runner,
-		&r.SessionID, &r.UserID, (*string)(&r.Status), &r.EffectID, &r.Tenant, &r.Target,
+		&r.SessionID, &r.UserID, (*string)(&r.Status), &r.EffectID, &r.Tenant, &r.Agent, &r.Target,
 		&r.CapabilityHash, &r.Origin, &r.Intent, &r.Mode, &r.Decision, &r.Rule, &r.ArgsDigest,
 		&r.StdoutDigest, &r.StderrDigest, &r.ResultHandle, &r.Metadata.Tool, &r.Metadata.WorkDir,
 	}

@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"cmp"
 	"net/http"
 	"strings"
 )
@@ -16,13 +17,14 @@ func (g *guard) who(r *http.Request) (who Identity, card *ticket, err error) {
 		return Identity{}, nil, err
 	}
 	var byOwner, byAgent bool
+	name := ""
 	for _, token := range given.all() {
-		owner, agent := g.Tokens.right(token)
-		byOwner, byAgent = byOwner || owner, byAgent || agent
+		by := g.Tokens.right(token)
+		byOwner, byAgent, name = byOwner || by.owner, byAgent || by.agent, cmp.Or(name, by.name)
 	}
 	switch {
 	case byAgent: // whatever else is shown: what may less counts
-		return g.agent(), nil, nil
+		return g.agent(name), nil, nil
 	case byOwner:
 		return g.owner(), nil, nil
 	case shown:
@@ -57,9 +59,12 @@ func (g *guard) owner() Identity {
 }
 
 // agent is one that works for the owner. What is hidden from models is hidden
-// from it, so it is no operator.
-func (g *guard) agent() Identity {
-	return Identity{Principal: g.Owner.Principal, Name: g.Owner.Name}
+// from it, so it is no operator. name is that of its token, where it has one of
+// its own.
+func (g *guard) agent(name string) Identity {
+	who := Identity{Principal: g.Owner.Principal, Name: g.Owner.Name}
+	who.Principal.Agent = name
+	return who
 }
 
 // A showing is what a request's headers have for tokens; empty where there is

@@ -47,8 +47,14 @@ type Config struct {
 	// owner.
 	OIDC *OIDCConfig
 
-	// Rate (serve.rate) is how often one principal may ask, and how much at once.
+	// Rate (serve.rate) is how often one principal may ask, and how much at
+	// once. A request that comes too early waits for its turn, for a few seconds
+	// at most.
 	Rate Rate
+
+	// FreeMCP: requests of MCP may come as often as they do, and Rate.Open alone
+	// bounds them. It is for a server that only this machine can reach.
+	FreeMCP bool
 
 	// SignOuts keeps what was signed out over restarts. Where it cannot be had
 	// when the server starts, cookies of before count no more. Nil: what was
@@ -231,11 +237,6 @@ func (g *guard) let(w http.ResponseWriter, r *http.Request) {
 
 // pass hands a request on, if it is not one too many.
 func (g *guard) pass(w http.ResponseWriter, r *http.Request, who Identity) {
-	if wait := g.limits.wait(who); wait > 0 {
-		retryAfter(w, wait)
-		answer(w, http.StatusTooManyRequests, "too-many-requests", "more requests than serve.rate lets one principal make; wait and ask again")
-		return
-	}
 	leave := g.limits.enter(who)
 	if leave == nil {
 		retryAfter(w, time.Second)
@@ -243,8 +244,22 @@ func (g *guard) pass(w http.ResponseWriter, r *http.Request, who Identity) {
 		return
 	}
 	defer leave()
+	if !g.FreeMCP || !IsMCP(r) {
+		wait, err := g.limits.wait(r.Context(), who)
+		switch {
+		case err != nil:
+			return // nobody reads the answer
+		case wait > 0:
+			retryAfter(w, wait)
+			answer(w, http.StatusTooManyRequests, "too-many-requests", "more requests than serve.rate lets one principal make, and the queue for them is full; wait and ask again")
+			return
+		}
+	}
 	g.next.ServeAs(w, without(r), who)
 }
+
+// IsMCP reports whether a request is one of MCP.
+func IsMCP(r *http.Request) bool { return strings.TrimSuffix(r.URL.Path, "/") == "/mcp" }
 
 // public reports whether a request needs no token: whether the server is there
 // is no secret.

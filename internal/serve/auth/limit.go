@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"context"
 	"net/http"
 	"net/netip"
 	"strconv"
@@ -36,13 +37,14 @@ type limits struct {
 
 // An asker is a principal as the limits tell them apart. Those who decide are
 // counted beside their agents: a busy one must not keep a person from saying no.
+// Agents with tokens of their own are counted beside each other.
 type asker struct {
-	tenant, id string
-	decides    bool
+	tenant, id, agent string
+	decides           bool
 }
 
 func askerOf(who Identity) asker {
-	return asker{who.Principal.Tenant, who.Principal.ID, who.Decides}
+	return asker{who.Principal.Tenant, who.Principal.ID, who.Principal.Agent, who.Decides}
 }
 
 func newLimits(r Rate) *limits {
@@ -55,11 +57,16 @@ func newLimits(r Rate) *limits {
 	}
 }
 
-// wait says how long someone must wait before they may ask; zero is now, and
-// counts.
-func (l *limits) wait(who Identity) time.Duration {
+// queueFor is how long a request that comes too early waits for its turn at
+// most. One that would wait longer is refused.
+const queueFor = 5 * time.Second
+
+// wait lets a request in when its turn comes. Where that would take longer than
+// queueFor it counts nothing and returns how long. The error is that of ctx,
+// whose caller has gone.
+func (l *limits) wait(ctx context.Context, who Identity) (time.Duration, error) {
 	if l.rate.Requests <= 0 {
-		return 0
+		return 0, nil
 	}
 	limiter := l.asked.orMake(askerOf(who), func() *rate.Limiter {
 		return rate.NewLimiter(rate.Limit(l.rate.Requests), l.rate.Burst)
@@ -67,10 +74,22 @@ func (l *limits) wait(who Identity) time.Duration {
 	now := time.Now()
 	reserved := limiter.ReserveN(now, 1)
 	wait := reserved.DelayFrom(now)
-	if wait > 0 {
+	switch {
+	case wait <= 0:
+		return 0, nil
+	case wait > queueFor:
 		reserved.CancelAt(now)
+		return wait, nil
 	}
-	return wait
+	turn := time.NewTimer(wait)
+	defer turn.Stop()
+	select {
+	case <-turn.C:
+		return 0, nil
+	case <-ctx.Done():
+		reserved.Cancel()
+		return 0, ctx.Err()
+	}
 }
 
 // An inFlight counts what is being answered.

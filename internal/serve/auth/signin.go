@@ -34,15 +34,15 @@ func entering(r *http.Request) bool {
 // without the token. An agent's token is none: it would become a person.
 func (g *guard) enter(w http.ResponseWriter, r *http.Request, tokens []string) {
 	w.Header().Set("Cache-Control", "no-store")
-	var owner, agent bool
+	var by bearer
 	if len(tokens) == 1 {
-		owner, agent = g.Tokens.right(tokens[0])
+		by = g.Tokens.right(tokens[0])
 	}
 	switch {
-	case agent:
+	case by.agent:
 		g.refuse(w, r, errAgentToken, true)
 		return
-	case !owner:
+	case !by.owner:
 		g.refuse(w, r, errWrongToken, true)
 		return
 	}

@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"net/http"
@@ -604,42 +605,73 @@ func TestOpenAtOnce(t *testing.T) {
 	}
 }
 
+// TestRate: what comes too early waits for its turn, in order. Only what would
+// wait too long is refused. Others are not slowed down.
 func TestRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tokens := open(t)
 		h, _ := guarded(t, Config{Tokens: tokens, Loopback: true, Rate: Rate{Requests: 2, Burst: 5}})
 		right := []string{"Authorization", "Bearer " + tokens.Token().Reveal()}
-		count := func() (n int) {
-			for ask(h, "GET", "/api", "localhost", right...).Code == 204 {
-				n++
-			}
-			return n
+		const asked = 20
+		began := time.Now()
+		var mu sync.Mutex
+		after := map[time.Duration]int{} // how many were answered when
+		refused := 0
+		var done sync.WaitGroup
+		for range asked {
+			done.Go(func() {
+				w := ask(h, "GET", "/api", "localhost", right...)
+				mu.Lock()
+				defer mu.Unlock()
+				if w.Code == 204 {
+					after[time.Since(began)]++
+					return
+				}
+				refused++
+				if wantProblem(t, w, "too-many-requests"); w.Code != 429 || w.Header().Get("Retry-After") != "6" {
+					t.Errorf("one too many = %d %v, want 429 and when to ask again", w.Code, w.Header())
+				}
+			})
 		}
-		if got := count(); got != 5 {
-			t.Errorf("%d requests at once, want 5", got)
-		}
-		w := ask(h, "GET", "/api", "localhost", right...)
-		if wantProblem(t, w, "too-many-requests"); w.Code != 429 || w.Header().Get("Retry-After") != "1" {
-			t.Errorf("one more = %d %v, want 429 and when to ask again", w.Code, w.Header())
-		}
+		synctest.Wait()
 		if w := ask(h, "GET", "/healthz", "localhost"); w.Code != 204 {
 			t.Errorf("GET /healthz meanwhile = %d, want 204", w.Code)
 		}
-		time.Sleep(time.Second)
-		if got := count(); got != 2 {
-			t.Errorf("%d requests after a second, want 2", got)
+		done.Wait()
+		queued := int(queueFor / (time.Second / 2))
+		if after[0] != 5 || after[queueFor] != 1 || len(after) != queued+1 || refused != asked-5-queued {
+			t.Errorf("answered %v and refused %d, want 5 at once, %d in the queue and the rest refused", after, refused, queued)
 		}
+		time.Sleep(time.Minute)
 		// Others are not slowed down.
 		l := h.(*guard).limits
-		other := owner()
-		other.Principal.Tenant = "elsewhere"
-		if got := l.wait(other); got != 0 {
-			t.Errorf("another tenant's waits %v", got)
+		wait := func(who Identity) time.Duration {
+			began := time.Now()
+			if _, err := l.wait(t.Context(), who); err != nil {
+				t.Error(err)
+			}
+			return time.Since(began)
+		}
+		for range 6 {
+			wait(owner())
+		}
+		other, agent := owner(), owner()
+		other.Principal.Tenant, agent.Principal.Agent = "elsewhere", "cursor"
+		if got := wait(other) + wait(agent); got != 0 {
+			t.Errorf("another tenant's and another agent's wait %v", got)
+		}
+		// Whoever goes away gives the turn back.
+		gone, leave := context.WithCancel(t.Context())
+		leave()
+		if _, err := l.wait(gone, owner()); err == nil {
+			t.Error("a caller who has gone gets in")
+		}
+		if got := wait(owner()); got != time.Second/2 {
+			t.Errorf("the next waits %v, want half a second", got)
 		}
 		for i := range 3 * mostKnown {
-			l.wait(Identity{Principal: owner().Principal, Name: strconv.Itoa(i)})
 			other.Principal.ID = strconv.Itoa(i)
-			l.wait(other)
+			wait(other)
 		}
 		if n := len(l.asked.byKey); n > mostKnown || n != l.asked.order.Len() {
 			t.Errorf("%d principals are remembered, want up to %d", n, mostKnown)
@@ -651,6 +683,36 @@ func TestRate(t *testing.T) {
 			t.Fatalf("without a rate = %d, want 204", w.Code)
 		}
 	}
+}
+
+// TestFreeMCP: 32 clients of one person, 40 calls each, none is refused or
+// waits. The API beside it is limited.
+func TestFreeMCP(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tokens := open(t)
+		h, _ := guarded(t, Config{Tokens: tokens, Loopback: true, Rate: Rate{Requests: 50, Burst: 200, Open: 1000}, FreeMCP: true})
+		began := time.Now()
+		var clients sync.WaitGroup
+		for range 32 {
+			clients.Go(func() {
+				for range 40 {
+					if w := ask(h, "POST", "/mcp", "localhost", "Authorization", "Bearer "+tokens.Agent().Reveal()); w.Code != 204 {
+						t.Errorf("POST /mcp = %d, want 204", w.Code)
+					}
+				}
+			})
+		}
+		clients.Wait()
+		if took := time.Since(began); took != 0 {
+			t.Errorf("they waited %v, want none", took)
+		}
+		for range 201 {
+			ask(h, "GET", "/api", "localhost", "Authorization", "Bearer "+tokens.Agent().Reveal())
+		}
+		if took := time.Since(began); took == 0 {
+			t.Error("201 requests of the API were not slowed down")
+		}
+	})
 }
 
 // TestFailuresByAddress: one machine's failures are not another's.

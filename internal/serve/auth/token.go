@@ -30,18 +30,21 @@ const (
 	tokenParam = "token" // in the page's address, and in the form
 )
 
-// Tokens holds the three tokens that stand for whoever runs this Ken. That of
+// Tokens holds the tokens that stand for whoever runs this Ken. That of
 // the file token is for programs that decide for them as they do themselves.
-// That of the file agent-token is for agents, and goes into the configurations
-// of clients: it decides nothing. Each stays until its file is removed. That of
-// this start is for the page's link: it is in no file and void when the process
-// ends. A Tokens may be used by many goroutines.
+// That of the file agent-token is for agents, and those in the folder
+// agent-tokens are for one agent each, by its name: these go into the
+// configurations of clients and decide nothing. Each stays until its file is
+// removed. That of this start is for the page's link: it is in no file and void
+// when the process ends. A Tokens may be used by many goroutines.
 type Tokens struct {
 	dir   string
 	token secret.Value
 	agent secret.Value
 	start secret.Value
 	sums  [3][sha256.Size]byte // in that order
+
+	named named
 }
 
 // Open reads the tokens in the folder dir, which exists, or makes them: of
@@ -66,6 +69,7 @@ func Open(dir string) (*Tokens, error) {
 	for i, v := range [...]secret.Value{t.token, t.agent, t.start} {
 		t.sums[i] = sha256.Sum256([]byte(v.Reveal()))
 	}
+	t.named.load(dir)
 	return t, nil
 }
 
@@ -85,8 +89,11 @@ func (t *Tokens) Token() secret.Value { return t.token }
 // Agent is for a client's configuration, and whatever else a model is behind.
 func (t *Tokens) Agent() secret.Value { return t.agent }
 
-// All gives the three, for whoever keeps them out of what is shown.
-func (t *Tokens) All() []secret.Value { return []secret.Value{t.token, t.agent, t.start} }
+// All returns all tokens that are known now, for whoever keeps them out of what
+// is shown. See [Tokens.OnNew] for those that come later.
+func (t *Tokens) All() []secret.Value {
+	return append([]secret.Value{t.token, t.agent, t.start}, t.named.values()...)
+}
 
 // Known gives the tokens that lie in the folder dir, as far as there are any
 // that [Open] would take. It makes none.
@@ -97,7 +104,9 @@ func Known(dir string) []secret.Value {
 			out = append(out, secret.Of(token))
 		}
 	}
-	return out
+	var agents named
+	agents.load(dir)
+	return append(out, agents.values()...)
 }
 
 // Path is the file of [Tokens.Token], and AgentPath that of [Tokens.Agent].
@@ -118,13 +127,26 @@ func (t *Tokens) Link(base string) string {
 	return strings.TrimRight(base, "/") + "/?" + tokenParam + "=" + t.start.Reveal()
 }
 
-// right reports whether a text is a token of whoever runs this Ken, or one of
+// A bearer is whose token a text is. The zero value is nobody's.
+type bearer struct {
+	owner, agent bool
+	name         string // of the agent, where the token is its own
+}
+
+// right returns whose token a text is: one of whoever runs this Ken, or one of
 // an agent. How long it takes does not depend on how wrong the text is.
-func (t *Tokens) right(token string) (owner, agent bool) {
+func (t *Tokens) right(token string) bearer {
+	if token == "" {
+		return bearer{}
+	}
 	sum := sha256.Sum256([]byte(token))
 	is := func(i int) int { return subtle.ConstantTimeCompare(sum[:], t.sums[i][:]) }
 	own, of := is(0)|is(2), is(1)
-	return own == 1, of == 1
+	by := bearer{owner: own == 1, agent: of == 1}
+	if !by.owner && !by.agent {
+		by.name, by.agent = t.named.find(t.dir, sum)
+	}
+	return by
 }
 
 // key derives a key from the file's token. A new file makes all that was sealed

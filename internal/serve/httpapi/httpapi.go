@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"log/slog"
 	"net/http"
-	"strings"
 	"time"
 
 	"ken/internal/serve/auth"
@@ -49,7 +48,7 @@ func New(cfg Config) (auth.Handler, error) {
 		return mux, nil
 	}
 	return auth.HandlerFunc(func(w http.ResponseWriter, r *http.Request, who auth.Identity) {
-		if strings.TrimSuffix(r.URL.Path, "/") == "/mcp" {
+		if auth.IsMCP(r) {
 			cfg.MCP.ServeAs(w, r, who)
 			return
 		}

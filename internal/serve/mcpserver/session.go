@@ -205,7 +205,12 @@ func (l *lobby) forget() {
 	delete(l.by, oldest)
 }
 
-// audienceKey names all that share a principal: name, tenant and roles.
+// audienceKey names all that share a principal: name, tenant and roles, and the
+// agent, where it has a token of its own.
 func audienceKey(p capability.Principal) string {
-	return p.Tenant + "\x00" + p.ID + "\x00" + strings.Join(p.Roles, "\x00")
+	key := p.Tenant + "\x00" + p.ID + "\x00" + strings.Join(p.Roles, "\x00")
+	if p.Agent != "" {
+		key = "\x01" + p.Agent + "\x01" + key
+	}
+	return key
 }
