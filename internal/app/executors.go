@@ -120,7 +120,7 @@ func (a *App) newShell() (*shell.Executor, error) {
 		return nil, err
 	}
 	x, err := shell.New(shell.Config{
-		Workspace: a.Places.Workspace, Protect: protectedNames(), Guard: a.guardWorkspace,
+		Workspace: a.Places.Workspace, Guards: a.shellGuards, Prefix: policy.Prefix, Guard: a.guardWorkspace,
 		Settings: a.shellSettings, Home: a.shellHome(), Env: a.Settings.Shell.Env, Getenv: a.variable,
 		Network: a.shellNetwork, Limits: a.sandboxLimits(), Require: sandbox.Requirement(a.Settings.Sandbox.Require),
 	})

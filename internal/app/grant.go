@@ -53,10 +53,10 @@ func (a *App) grant(_ context.Context, call capability.Call, c *capability.Capab
 	if err := a.guardRoots(call, slices.Concat(roots.ReadRoots, roots.WriteRoots)); err != nil {
 		return g, err
 	}
+	g.Guards = guards{rules}
 	g.Dir, g.Read = dir, slices.Clone(roots.ReadRoots)
 	if asks.workspace == accessWrite {
 		g.Write = append([]string{dir}, roots.WriteRoots...)
-		g.Protect = protected(dir)
 	} else {
 		g.Read = append([]string{dir}, g.Read...)
 	}
@@ -109,25 +109,20 @@ func within(dir, path string) bool {
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// protectedNames are what programs may read but not change in a workspace: they
-// decide what others run later.
-func protectedNames() []string {
-	return []string{
-		".git", ".ken", ".kenignore", "context/tool-access.json", "AGENTS.md", "CLAUDE.md", "GEMINI.md",
-		"SOUL.md", "context/system_prompt.md", "context/soul.json", "context/user_profile.json", ".orchestration",
-		".claude", ".cursor", ".agents", ".wunderland", ".agentos", ".openclaw", "docs/capabilities", ".mcp.json", ".vscode", ".idea", ".envrc",
-		".github/workflows",
-	}
-}
+// guards are the rules' lists of protected and secret files, as executors hold
+// programs to them.
+type guards struct{ *policy.Rules }
 
-// protected gives them by their whole names.
-func protected(workspace string) []string {
-	var out []string
-	for _, name := range protectedNames() {
-		out = append(out, filepath.Join(workspace, filepath.FromSlash(name)))
+func (guards) Named(dir string, commands [][]string) []executor.Path {
+	var out []executor.Path
+	for _, p := range policy.Named(dir, commands) {
+		out = append(out, executor.Path{Name: p.Name, Write: p.Write})
 	}
 	return out
 }
+
+// shellGuards are those that hold now.
+func (a *App) shellGuards() executor.Guards { return guards{a.Rules()} }
 
 type access uint8
 

@@ -82,6 +82,9 @@ func coversCommand(wide, narrow string) bool {
 		}
 	}
 	more := n[len(w):]
+	if len(more) > 0 && runsProject(n) && (len(w) == 1 || slices.ContainsFunc(more, func(word string) bool { return otherCode(program(n[0]), word) })) {
+		return false
+	}
 	return len(more) == 0 || !strings.Contains(n[0], "*") &&
 		!slices.ContainsFunc(more, func(word string) bool { return strings.Contains(word, "*") || hazardous(n[0], word) })
 }

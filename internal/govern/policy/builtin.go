@@ -82,7 +82,7 @@ func (c *compiler) tool(name string, t Tool, knob string) {
 	ru.id += ".allowedPrefixes"
 	ru.stage, ru.test, ru.unless = stageArguments, q, true
 	ru.text = "This command is not on the list of allowed commands"
-	ru.instead = "Allowed are single commands that begin with " + listed(t.AllowedPrefixes) + ", without ; & | $ ` < > and options that run other programs"
+	ru.instead = "Allowed are single commands that begin with " + listed(t.AllowedPrefixes) + ", without ; & | $ ` < > and options that run other programs; of a program that runs code of the project, such as make or npm, only what the list names, as in make test"
 	ru.knob = fmt.Sprintf("%s tools.%s.allowedPrefixes", knob, name)
 	c.add(ru)
 }

@@ -23,7 +23,7 @@ func (r *Rules) Decide(q *Request) Decision {
 		return refuse(stageIntent, "unknown-intent", "There is no intent "+quoted(q.Intent), "Call select_active_intent with one of "+strings.Join(Intents(), ", "), "")
 	}
 	var buf [8]string
-	seen := r.look(&q.Facts, buf[:])
+	seen := r.look(&q.Facts, q.Capability.Class != Read && q.Capability.Class != Meta, buf[:])
 	key := r.key(&v, &q.Capability, intent, q.Action)
 	j := judgement{
 		rules: r, plan: r.plan(&key, q.Principal.Roles), q: q, seen: &seen,

@@ -25,9 +25,10 @@ const (
 )
 
 // look makes the sighting; buf is memory for it.
-func (r *Rules) look(f *Facts, buf []string) (s sighting) {
+// writes says whether the capability may write what it names.
+func (r *Rules) look(f *Facts, writes bool, buf []string) (s sighting) {
 	s.destructive = f.Destructive
-	if len(f.Paths) > mostFacts || len(f.Hosts) > mostFacts || len(f.Commands) > mostFacts {
+	if len(f.Paths) > mostFacts || len(f.Hosts) > mostFacts || len(f.Commands) > mostFacts || len(f.Named) > mostFacts {
 		s.bad = "The call names too many files, commands or hosts"
 		return s
 	}
@@ -44,9 +45,14 @@ func (r *Rules) look(f *Facts, buf []string) (s sighting) {
 			s.outsideRead = s.outsideRead || !p.Write
 		}
 		if p.Write {
-			s.protected = s.protected || r.protect.match(name)
+			s.protected = s.protected || r.Protected(name)
 		} else {
-			s.secret = s.secret || r.secrets.match(name)
+			s.secret = s.secret || r.Secret(name)
+		}
+	}
+	for _, name := range f.Named {
+		if name = seenFrom("", name); name != "" {
+			r.note(&s, Path{Name: name, Write: writes})
 		}
 	}
 	for _, argv := range f.Commands {
@@ -56,6 +62,9 @@ func (r *Rules) look(f *Facts, buf []string) (s sighting) {
 		}
 		s.destructive = s.destructive || destroys(argv)
 	}
+	for _, p := range Named(f.Dir, f.Commands) {
+		r.note(&s, p)
+	}
 	for _, h := range f.Hosts {
 		if h == "" || !ascii(h) {
 			s.bad = "A host is empty or not plain ASCII"
@@ -64,6 +73,12 @@ func (r *Rules) look(f *Facts, buf []string) (s sighting) {
 		s.metadata = s.metadata || metadataHost(h)
 	}
 	return s
+}
+
+// note holds a name that may mean a file against the lists.
+func (r *Rules) note(s *sighting, p Path) {
+	s.secret = s.secret || r.Secret(p.Name)
+	s.protected = s.protected || p.Write && r.Protected(p.Name)
 }
 
 func (r *Rules) rootsFor(write bool) []string {

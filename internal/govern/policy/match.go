@@ -186,13 +186,18 @@ func (p pattern) at(argv []string) bool {
 
 // exactly reports whether a command begins with the pattern as it is written.
 // It is how permission is given, so a program under another path is another
-// program, and a flag that makes the program run something else needs naming.
+// program, and what makes it run something else needs naming: an option, or of a
+// program that runs code of the project what it is to run.
 func (p pattern) exactly(argv []string) bool {
 	if !p.at(argv) {
 		return false
 	}
+	project := runsProject(argv)
+	if project && len(p) == 1 && len(argv) > 1 {
+		return false // its name tells nothing of what it runs
+	}
 	for _, arg := range argv[len(p):] {
-		if hazardous(argv[0], arg) {
+		if hazardous(argv[0], arg) || project && otherCode(program(argv[0]), arg) {
 			return false
 		}
 	}

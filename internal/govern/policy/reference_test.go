@@ -30,7 +30,7 @@ func reference(t *rapid.T, r *Rules, q *Request) (effect Effect, rule string) {
 	if err != nil {
 		t.Fatalf("what Cedar() prints does not parse: %v", err)
 	}
-	seen := r.look(&q.Facts, nil)
+	seen := r.look(&q.Facts, q.Capability.Class != Read && q.Capability.Class != Meta, nil)
 	key := planKey{
 		tenant: q.Principal.Tenant, user: q.Principal.ID, mode: q.Mode, origin: q.Origin, surface: q.Surface, intent: intent, action: q.Action,
 		ident: ident{string(q.Capability.ID), plainName(q.Capability.Name)}, source: q.Capability.Source, kind: string(q.Capability.Kind),

@@ -134,6 +134,14 @@ type Facts struct {
 	// arguments that would be run.
 	Commands [][]string
 
+	// Dir is where commands begin, from the workspace; "" is the workspace.
+	Dir string
+
+	// Named are texts in the arguments that may mean files: they are held
+	// against the lists of protected and secret files, and nothing else. What
+	// Commands name is found by itself.
+	Named []string
+
 	// Opaque says why the command line is more than Commands: a
 	// substitution, a redirection, an assignment. It is never allowed
 	// without a person.

@@ -168,7 +168,7 @@ var protectedFiles = []string{
 	"ken.yaml", "tool-access.json", "AGENTS.md", "SKILL.md", "CAPABILITY.yaml", "CAPABILITY.yml", "commands.yaml", "manifest.json",
 	"CLAUDE.md", "GEMINI.md", "SOUL.md", "soul.json", "user_profile.json", "system_prompt.md", ".kenignore", ".mcp.json", ".gitconfig", ".gitattributes", ".gitmodules", "authorized_keys",
 	".bashrc", ".bash_profile", ".bash_login", ".profile", ".zshrc", ".zshenv", ".zprofile", ".zlogin", ".envrc",
-	"**/.ken/**", "**/.git/**", "**/.claude/**", "**/.cursor/**", "**/.vscode/**", "**/.idea/**", "**/.github/workflows/**", "**/.agents/**",
+	"**/.ken/**", "**/.git/**", ".git", "**/.claude/**", "**/.cursor/**", "**/.vscode/**", "**/.idea/**", "**/.github/workflows/**", "**/.agents/**",
 	"**/.wunderland/**", "**/.agentos/**", "**/.openclaw/**", "**/.orchestration/**", "**/docs/capabilities/**", "*.cedar",
 }
 

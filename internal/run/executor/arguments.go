@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"reflect"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"ken/capability"
@@ -146,4 +148,57 @@ func unique(dec *json.Decoder, depth int) error {
 		return errors.New("the arguments are not JSON")
 	}
 	return nil
+}
+
+const (
+	mostTexts   = 1000
+	longestText = 4096
+)
+
+// Texts gives the short texts of a JSON value, at any depth, that may be names of
+// files: of an address with the scheme file its path. Those beyond a thousand
+// are left out.
+func Texts(raw json.RawMessage) []string {
+	var out []string
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	var isKey []bool // of each open object or list: whether a key comes next; lists are never
+	var objects []bool
+	for len(out) < mostTexts {
+		tok, err := dec.Token()
+		if err != nil {
+			return out
+		}
+		top := len(objects) - 1
+		if d, ok := tok.(json.Delim); ok && (d == '}' || d == ']') {
+			objects, isKey = objects[:top], isKey[:top]
+			continue
+		}
+		if top >= 0 && objects[top] {
+			if isKey[top] {
+				isKey[top] = false
+				continue
+			}
+			isKey[top] = true
+		}
+		switch tok := tok.(type) {
+		case json.Delim:
+			objects, isKey = append(objects, tok == '{'), append(isKey, tok == '{')
+		case string:
+			if name := fileName(tok); name != "" {
+				out = append(out, name)
+			}
+		}
+	}
+	return out
+}
+
+// fileName gives the name of a file that a text may be; "" where it cannot.
+func fileName(text string) string {
+	if text == "" || len(text) > longestText || strings.ContainsFunc(text, unicode.IsControl) {
+		return ""
+	}
+	if u, err := url.Parse(text); err == nil && strings.EqualFold(u.Scheme, "file") {
+		return u.Path
+	}
+	return text
 }

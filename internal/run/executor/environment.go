@@ -17,6 +17,7 @@ func Environment(path string, names []string, get func(string) (string, bool)) (
 		// Nobody is there to answer, and no pager either.
 		"GIT_TERMINAL_PROMPT=0", "PAGER=cat", "GIT_PAGER=cat", "DEBIAN_FRONTEND=noninteractive",
 	}
+	env = append(env, gitEnvironment()...)
 	const language = "LANG" // only a default, which a person's own replaces
 	fixed := func(name string) bool {
 		return name == "HOME" || name != language && slices.ContainsFunc(env, func(e string) bool { return strings.HasPrefix(e, name+"=") })

@@ -49,6 +49,10 @@ type Facts struct {
 	// arguments.
 	Commands [][]string
 
+	// Named are other texts in the arguments that may mean files. The rules hold
+	// them against the lists of protected and secret files alone.
+	Named []string
+
 	// Line is the whole command line where a shell reads it, and Args how many
 	// arguments the command was given, for the record.
 	Line string

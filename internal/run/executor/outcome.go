@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -210,16 +209,4 @@ func Made(r *capability.Result, names []string) {
 	list := strings.Join(names, ", ")
 	r.Meta["made"] = list
 	r.Parts = append(r.Parts, capability.Part{Text: "This call made " + list + ", which decides what others run or do. Have a person look at it."})
-}
-
-// Holdable gives the names that are there and can be protected: a link is only
-// a name.
-func Holdable(names []string) []string {
-	var out []string
-	for _, name := range names {
-		if info, err := os.Lstat(name); err == nil && (info.IsDir() || info.Mode().IsRegular()) {
-			out = append(out, name)
-		}
-	}
-	return out
 }

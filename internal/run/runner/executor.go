@@ -100,9 +100,12 @@ func (a adapted) Facts(ctx context.Context, call capability.Call, c *capability.
 		return Facts{}, err
 	}
 	out := Facts{
-		Arguments: policy.Facts{Commands: in.Commands, Opaque: in.Opaque, Hosts: in.Hosts, Destructive: in.Destructive},
+		Arguments: policy.Facts{Commands: in.Commands, Named: in.Named, Opaque: in.Opaque, Hosts: in.Hosts, Destructive: in.Destructive},
 		Required:  policy.ParsePermissions(in.Required), WorkDir: in.WorkDir, Isolation: in.Isolation,
 		Line: in.Line, Args: in.Args, Inline: in.Inline,
+	}
+	if !path.IsAbs(in.WorkDir) {
+		out.Arguments.Dir = in.WorkDir
 	}
 	for _, p := range in.Paths {
 		out.Arguments.Paths = append(out.Arguments.Paths, policy.Path{Name: p.Name, Write: p.Write})

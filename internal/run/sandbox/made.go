@@ -31,12 +31,12 @@ func (s Spec) look(name string) error {
 }
 
 // at does something about a protected name, in the folder that it is of: the
-// work directory, or for an absolute one a path that may be written to.
+// work directory, or for an absolute one a path that is granted.
 func (s Spec) at(name string, do func(root *os.Root, rel string) error) error {
 	if !filepath.IsAbs(name) {
 		return do(s.Work, name)
 	}
-	for _, grant := range s.Write {
+	for _, grant := range slices.Concat(s.Write, s.Read) {
 		rel, err := filepath.Rel(grant, name)
 		if err != nil || !filepath.IsLocal(rel) || rel == "." {
 			continue
@@ -48,5 +48,5 @@ func (s Spec) at(name string, do func(root *os.Root, rel string) error) error {
 		defer root.Close()
 		return do(root, rel)
 	}
-	return fmt.Errorf("it lies in no path that may be written to: %w", fs.ErrNotExist) // filled has checked it
+	return fmt.Errorf("it lies in no path that is granted: %w", fs.ErrNotExist) // filled has checked it
 }

@@ -92,7 +92,7 @@ func promise(s Spec, found Isolation) (Isolation, error) {
 		return iso, &Refusal{
 			Layer: layer, Isolation: iso,
 			Cause: fmt.Errorf("%s is set and this machine gives profile %q%s", s.Require, iso.Profile, because(iso.Missing)),
-			Fix:   "see `ken doctor`; let the kernel provide it, or lower `isolation`",
+			Fix:   "see `ken doctor`; let the kernel provide it, or lower sandbox.require",
 		}
 	}
 	iso.leave(s.Open)
@@ -102,7 +102,7 @@ func promise(s Spec, found Isolation) (Isolation, error) {
 			return iso, &Refusal{
 				Layer: "egress", Isolation: iso,
 				Cause: errors.New("network was granted through the proxy only, and nothing here can hold a tool to it"),
-				Fix:   "allow network namespaces, or set isolation to best-effort",
+				Fix:   "allow network namespaces, or set sandbox.require to best-effort",
 			}
 		}
 	}
@@ -112,7 +112,17 @@ func promise(s Spec, found Isolation) (Isolation, error) {
 			return iso, &Refusal{
 				Layer: "protect", Isolation: iso,
 				Cause: fmt.Errorf("%s must not change, and nothing here can keep a tool from it", strings.Join(s.Protect, ", ")),
-				Fix:   "allow user namespaces, or set isolation to best-effort",
+				Fix:   "allow user namespaces, or set sandbox.require to best-effort",
+			}
+		}
+	}
+	if len(s.Mask) > 0 && !full {
+		iso.Missing = append(iso.Missing, "mask: without mounts of its own the tool can read "+strings.Join(s.Mask, ", "))
+		if s.Require == RequireFull || s.Require == RequireLandlock {
+			return iso, &Refusal{
+				Layer: "mask", Isolation: iso,
+				Cause: fmt.Errorf("%s must not be read, and nothing here can keep a tool from it", strings.Join(s.Mask, ", ")),
+				Fix:   "allow user namespaces, or set sandbox.require to best-effort",
 			}
 		}
 	}

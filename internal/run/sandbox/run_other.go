@@ -36,13 +36,16 @@ func Start(ctx context.Context, spec Spec) (*Process, error) {
 	iso.Required = s.Require
 	if layer := iso.unmet(); layer != "" {
 		return nil, &Refusal{Layer: layer, Cause: errors.New(iso.Missing[0]), Isolation: iso,
-			Fix: "run on Linux, or set isolation to best-effort or off"}
+			Fix: "run on Linux, or set sandbox.require to best-effort or off"}
 	}
 	if s.Egress != nil {
 		iso.Missing = append(iso.Missing, "egress: the network is not bounded")
 	}
 	if len(s.Protect) > 0 {
 		iso.Missing = append(iso.Missing, "protect: nothing keeps the tool from changing "+strings.Join(s.Protect, ", "))
+	}
+	if len(s.Mask) > 0 {
+		iso.Missing = append(iso.Missing, "mask: nothing keeps the tool from reading "+strings.Join(s.Mask, ", "))
 	}
 	if len(s.Open.Hide) > 0 {
 		iso.Missing = append(iso.Missing, "hide: nothing keeps the tool from "+strings.Join(s.Open.Hide, ", "))

@@ -54,6 +54,12 @@ type Spec struct {
 	// protected name.
 	Protect []string
 
+	// Mask names files and directories in the same way, and within a path of
+	// Read too, that the tool can neither read nor change: they are shown empty
+	// and closed. That takes the full profile, as for Protect. Other hard links
+	// to a masked file are not masked; links to it lead to what is shown.
+	Mask []string
+
 	// Watch names more of them, in the same way, that are not protected:
 	// [Outcome.Made] lists those that a tool made, under any profile.
 	Watch []string
@@ -256,8 +262,8 @@ func (s *Spec) checkOpen() error {
 	if s.Open.Network && s.Egress != nil {
 		return errors.New("an open network needs no egress: set one of Open.Network and Egress")
 	}
-	if s.Open.Files && len(s.Protect)+len(s.Watch) > 0 {
-		return errors.New("with Open.Files nothing can be protected or watched: use Open.Hide")
+	if s.Open.Files && len(s.Protect)+len(s.Watch)+len(s.Mask) > 0 {
+		return errors.New("with Open.Files nothing can be protected, masked or watched: use Open.Hide")
 	}
 	if s.Work == nil && s.Limits.Disk > 0 {
 		return errors.New("a limit of the disk needs a work directory: set Spec.Work")
@@ -283,11 +289,20 @@ func (s *Spec) checkOpen() error {
 
 // checkInside checks Dir, which becomes absolute, and Protect.
 func (s *Spec) checkInside() error {
-	for _, p := range slices.Concat(s.Protect, s.Watch) {
-		granted := slices.ContainsFunc(s.Write, func(w string) bool { return p != w && filepath.IsAbs(p) && within(p, w) })
-		if !filepath.IsLocal(p) && !granted || filepath.Clean(p) != p || p == "." || !utf8.ValidString(p) {
-			return fmt.Errorf("%q cannot be protected: name something within the work directory, from there, or within a path that may be written to", p)
+	named := func(list, in []string) (string, bool) {
+		for _, p := range list {
+			granted := slices.ContainsFunc(in, func(w string) bool { return p != w && filepath.IsAbs(p) && within(p, w) })
+			if !filepath.IsLocal(p) && !granted || filepath.Clean(p) != p || p == "." || !utf8.ValidString(p) {
+				return p, false
+			}
 		}
+		return "", true
+	}
+	if p, ok := named(slices.Concat(s.Protect, s.Watch), s.Write); !ok {
+		return fmt.Errorf("%q cannot be protected: name something within the work directory, from there, or within a path that may be written to", p)
+	}
+	if p, ok := named(s.Mask, slices.Concat(s.Read, s.Write)); !ok {
+		return fmt.Errorf("%q cannot be masked: name something within the work directory, from there, or within a path that is granted", p)
 	}
 	work := "/"
 	if s.Work != nil {

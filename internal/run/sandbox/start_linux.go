@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -25,6 +26,7 @@ type launch struct {
 	closes []*os.File
 
 	missing []string // what was asked for and cannot be had
+	covered map[string]int
 }
 
 func (l *launch) close() {
@@ -130,10 +132,18 @@ func (l *launch) view(s Spec, dir *os.File, work string) error {
 	m.Source, m.Target = work, work
 	v.mounts = append(v.mounts, m)
 	for _, name := range s.Protect {
-		if err := l.protectName(s, name, &v); err != nil {
+		if err := l.cover(s, name, confine.Frozen); err != nil {
 			return fmt.Errorf("protect %s: %w", name, err)
 		}
 	}
+	for _, name := range s.Mask {
+		if err := l.cover(s, name, confine.Masked); err != nil {
+			return fmt.Errorf("mask %s: %w", name, err)
+		}
+	}
+	slices.SortStableFunc(l.order.Covers, func(a, b confine.Cover) int {
+		return strings.Count(a.Path, "/") - strings.Count(b.Path, "/")
+	})
 	l.order.Mounts, l.order.Links = v.sorted(), v.links
 	return nil
 }
@@ -162,52 +172,58 @@ func openOutside(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// protectName protects a name of the work directory, or an absolute one within
-// a path that may be written to.
-func (l *launch) protectName(s Spec, name string, v *view) error {
-	return s.at(name, func(root *os.Root, rel string) error { return l.protect(root, rel, v) })
+// cover covers a name of the work directory, or an absolute one within a path
+// that is granted. What is frozen stays at its place: each directory on the way
+// to it becomes a mount of its own, as it is, since what is mounted cannot be
+// renamed; else the tool could put another in its place. What is masked needs
+// none of that: it is masked wherever it is moved to.
+func (l *launch) cover(s Spec, name string, as confine.CoverAs) error {
+	return s.at(name, func(root *os.Root, rel string) error {
+		for i, c := range rel + "/" {
+			if c != '/' {
+				continue
+			}
+			part := rel[:i]
+			info, err := root.Lstat(part)
+			if errors.Is(err, os.ErrNotExist) {
+				if as == confine.Frozen {
+					l.missing = append(l.missing, "protect: "+name+" is not there, and a tool can make it")
+				}
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			if !info.IsDir() && (part != rel || !info.Mode().IsRegular()) {
+				return fmt.Errorf("%s is %s: only files and directories can be protected or masked, and no link to one", part, info.Mode().Type())
+			}
+			st, ok := info.Sys().(*syscall.Stat_t)
+			if !ok {
+				return fmt.Errorf("%s: nothing tells which file it is", part)
+			}
+			c := confine.Cover{Path: filepath.Join(workPath(root), part), Dev: uint64(st.Dev), Ino: st.Ino, As: as}
+			if part != rel {
+				if c.As = confine.Pinned; as == confine.Masked {
+					continue
+				}
+			}
+			l.addCover(c)
+		}
+		return nil
+	})
 }
 
-// protect shows a name of a directory read-only. Each directory on the way to
-// it becomes a mount of its own, as it is, since what is mounted cannot be
-// renamed: else the tool could put another in its place.
-func (l *launch) protect(work *os.Root, name string, v *view) error {
-	for i, c := range name + "/" {
-		if c != '/' {
-			continue
-		}
-		part := name[:i]
-		target := filepath.Join(workPath(work), part)
-		if part != name && slices.ContainsFunc(v.mounts, func(m confine.Mount) bool { return m.Target == target }) {
-			continue
-		}
-		info, err := work.Lstat(part)
-		if errors.Is(err, os.ErrNotExist) {
-			l.missing = append(l.missing, "protect: "+name+" is not there, and a tool can make it")
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if !info.IsDir() && (part != name || !info.Mode().IsRegular()) {
-			return fmt.Errorf("%s is %s: only files and directories can be protected, and no link to one", part, info.Mode().Type())
-		}
-		f, err := work.OpenFile(part, unix.O_PATH, 0)
-		if err != nil {
-			return err
-		}
-		l.closes = append(l.closes, f)
-		if now, err := f.Stat(); err != nil || !os.SameFile(info, now) {
-			return fmt.Errorf("%s was exchanged while it was opened", part)
-		}
-		m, err := l.grant(f, confine.Mount{Write: part != name})
-		if err != nil {
-			return err
-		}
-		m.Source, m.Target = target, target
-		v.mounts = append(v.mounts, m)
+// addCover adds a cover; where there is one already, the tighter counts.
+func (l *launch) addCover(c confine.Cover) {
+	if l.covered == nil {
+		l.covered = map[string]int{}
 	}
-	return nil
+	if i, ok := l.covered[c.Path]; ok {
+		l.order.Covers[i].As = max(l.order.Covers[i].As, c.As)
+		return
+	}
+	l.covered[c.Path] = len(l.order.Covers)
+	l.order.Covers = append(l.order.Covers, c)
 }
 
 // grant makes a mount of an open file or directory. As root that is a detached

@@ -82,12 +82,12 @@ type Grant struct {
 	FromArguments bool
 
 	// Read and Write are absolute paths besides the work directory. Dir, when
-	// not empty, is the one of them that the program starts in, and Protect
-	// are files and folders within Write that it cannot change, where they are
-	// there and the isolation can hold that; else the result names them.
+	// not empty, is the one of them that the program starts in. Guards are what
+	// it cannot read or change in them, unless its arguments name it; where the
+	// isolation cannot hold that, the result says so.
 	Read, Write []string
 	Dir         string
-	Protect     []string
+	Guards      executor.Guards
 }
 
 // An Executor runs the programs of extensions. It is safe for concurrent use.
@@ -174,7 +174,32 @@ func (e *Executor) Facts(ctx context.Context, call capability.Call, c *capabilit
 	if len(f.Hosts) > 0 || slices.Contains(p.capability.Permissions, executor.PermNetwork) {
 		f.Required = append(f.Required, executor.PermNetwork)
 	}
+	if sandbox.Probe(ctx).Isolation.Profile != sandbox.Full && e.cfg.Grant != nil {
+		// What it may have is refused when it runs; here nothing can be said of it.
+		if g, err := e.cfg.Grant(ctx, call, p.capability); err == nil {
+			found := e.look(ctx, p, g)
+			f.Paths = append(f.Paths, found.Readable(ctx, e.cfg.Require)...)
+		}
+	}
 	return f, nil
+}
+
+// look finds what is guarded in what a program is given, but what its arguments
+// name.
+func (e *Executor) look(ctx context.Context, p *plan, g Grant) executor.Survey {
+	if g.Guards == nil {
+		return executor.Survey{}
+	}
+	var grounds []executor.Ground
+	for _, dir := range g.Write {
+		grounds = append(grounds, executor.Ground{Dir: dir, Write: true})
+	}
+	for _, dir := range g.Read {
+		if !slices.Contains(g.Write, dir) {
+			grounds = append(grounds, executor.Ground{Dir: dir})
+		}
+	}
+	return executor.Look(ctx, g.Guards, g.Dir, grounds, g.Guards.Named("", [][]string{p.argv}))
 }
 
 // granted makes a call out, and what it may have.
@@ -203,13 +228,8 @@ func (e *Executor) Invoke(ctx context.Context, call capability.Call) (capability
 		Limits: p.limits, Require: e.cfg.Require,
 	}
 	executor.Live(call, &spec)
-	held, unprotected := executor.Holdable(g.Protect), ""
-	spec.Watch = slices.DeleteFunc(slices.Clone(g.Protect), func(name string) bool { return slices.Contains(held, name) })
-	if sandbox.Probe(ctx).Isolation.Profile == sandbox.Full {
-		spec.Protect = held
-	} else {
-		unprotected = strings.Join(held, ", ")
-	}
+	found := e.look(ctx, p, g)
+	held := found.Hold(ctx, &spec)
 	if g.FromArguments {
 		g.Hosts = append(slices.Clip(g.Hosts), addresses(p.argv)...)
 	}
@@ -227,10 +247,7 @@ func (e *Executor) Invoke(ctx context.Context, call capability.Call) (capability
 	}
 	r := executor.Ending{OK: p.ok}.Result(ctx, outcome)
 	p.describe(r.Meta)
-	if unprotected != "" {
-		r.Meta["unprotected"] = unprotected
-	}
-	executor.Made(&r, outcome.Made)
+	found.Tell(&r, held, e.look(ctx, p, g))
 	if spec.Egress != nil {
 		r.Meta["connections"] = strconv.FormatInt(seen.made.Load(), 10)
 		r.Meta["connections_refused"] = strconv.FormatInt(seen.refused.Load(), 10)

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -262,6 +263,17 @@ func testEnvironment(t *testing.T) {
 		names = append(names, name)
 	}
 	slices.Sort(names)
+	// What takes from git the programs that a repository names is Ken's own.
+	settings := 0
+	names = slices.DeleteFunc(names, func(n string) bool {
+		if strings.HasPrefix(n, "GIT_CONFIG_KEY_") {
+			settings++
+		}
+		return strings.HasPrefix(n, "GIT_CONFIG_")
+	})
+	if !strings.Contains(got, "=core.fsmonitor\n") || !strings.Contains(got, "GIT_CONFIG_COUNT="+strconv.Itoa(settings)+"\n") || strings.Contains(got, "VALUE_0=value of") {
+		t.Errorf("the settings of git are %q", got)
+	}
 	want := []string{"DEBIAN_FRONTEND", "GIT_PAGER", "GIT_TERMINAL_PROMPT", "HOME", "LANG", "NO_COLOR", "PAGER", "PATH", "PWD", "REGION", "SERVICE_TOKEN", "TERM"}
 	names = slices.DeleteFunc(names, func(n string) bool { return n == "OLDPWD" || n == "_" || n == "SHLVL" }) // the shell's own
 	if !slices.Equal(names, want) {

@@ -12,13 +12,13 @@ func allowing(fields string) string {
 		"}}}' (it replaces what policy.toolAccess said before)"
 }
 
-// widening is what allows one more program and all that was allowed. A list
+// widening is what allows one more command and all that was allowed. A list
 // replaces the one before, the built-in one too, so that it is given whole.
 //
-// The program's name is a caller's word, and the line is there to be pasted
-// into a shell: only names that mean nothing to a shell and to YAML get there.
-func widening(prefixes []string, program string) string {
-	all := append(slices.Clone(prefixes), program)
+// The command is a caller's word, and the line is there to be pasted
+// into a shell: only words that mean nothing to a shell and to YAML get there.
+func widening(prefixes []string, command string) string {
+	all := append(slices.Clone(prefixes), command)
 	for i, prefix := range all {
 		if !plain(prefix) {
 			return "; " + allowing("mode: allowlist, allowedPrefixes: [PROGRAM, …]")

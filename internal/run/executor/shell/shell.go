@@ -68,9 +68,14 @@ type Config struct {
 	// Workspace is the absolute folder that commands begin in and may write to.
 	Workspace string
 
-	// Protect are names in it, files and folders, that commands cannot change,
-	// where the isolation can hold that; else the result's Meta names them.
-	Protect []string
+	// Guards gives what commands cannot read or change there, unless they name
+	// it; it is asked at every call. Where the isolation cannot hold that, the
+	// result's Meta says so. Nil guards nothing.
+	Guards func() executor.Guards
+
+	// Prefix gives the beginning of a command that must be on the list for it to
+	// be allowed, to be told to people. Nil: the program's name.
+	Prefix func(argv []string) []string
 
 	// Guard, when not nil, can refuse a call before anything starts.
 	Guard func(call capability.Call) error
@@ -197,10 +202,40 @@ func (e *Executor) read(call capability.Call) (request, error) {
 	if r.line, err = parse(r.cmd); err != nil {
 		return r, executor.BadArguments(call, err, "check its quotes and brackets there")
 	}
+	if found := e.gitRuns(r); found != "" {
+		found = "git, which runs a program that the project names: " + found
+		if r.line.opaque == "" {
+			r.line.opaque = found
+		}
+		if r.line.compound == "" {
+			r.line.compound = found
+		}
+	}
 	if r.settings.Mode == Allowlist {
-		return r, r.allowed(call)
+		return r, r.allowed(call, e.cfg.Prefix)
 	}
 	return r, nil
+}
+
+// gitRuns says what of a repository makes a line with git run other programs.
+func (e *Executor) gitRuns(r request) string {
+	if !slices.ContainsFunc(r.line.commands, func(argv []string) bool { return path.Base(argv[0]) == "git" }) {
+		return ""
+	}
+	dir := r.cwd
+	if !filepath.IsAbs(dir) {
+		dir = filepath.Join(e.cfg.Workspace, dir)
+	}
+	for _, argv := range r.line.commands {
+		if i := slices.Index(argv, "-C"); path.Base(argv[0]) == "git" && i > 0 && i+1 < len(argv) {
+			if filepath.IsAbs(argv[i+1]) {
+				dir = filepath.Clean(argv[i+1])
+			} else {
+				dir = filepath.Join(dir, argv[i+1])
+			}
+		}
+	}
+	return executor.GitPrograms(e.cfg.Workspace, dir)
 }
 
 // limit takes the least of what is asked for, what is set, and the cap.
@@ -223,7 +258,7 @@ func (r *request) limit(in input) {
 
 // allowed refuses, in the mode allowlist, all but one simple command with an
 // allowed beginning.
-func (r *request) allowed(call capability.Call) error {
+func (r *request) allowed(call capability.Call, prefix func([]string) []string) error {
 	if found := r.line.compound; found != "" {
 		return denied(call, "tools.shell.mode", fmt.Errorf("the mode allowlist runs one plain command without a shell, and this holds %s", found),
 			"write one program with its arguments, or make several calls; "+allowing("mode: full"))
@@ -234,8 +269,12 @@ func (r *request) allowed(call capability.Call) error {
 			return nil
 		}
 	}
+	more := argv[:1]
+	if prefix != nil {
+		more = prefix(argv)
+	}
 	return denied(call, "tools.shell.allowedPrefixes", errors.New("the command is not on the list of allowed ones"),
-		"allowed are: "+list(r.settings.AllowedPrefixes)+widening(r.settings.AllowedPrefixes, argv[0]))
+		"allowed are: "+list(r.settings.AllowedPrefixes)+widening(r.settings.AllowedPrefixes, strings.Join(more, " ")))
 }
 
 func list(prefixes []string) string {
@@ -315,10 +354,37 @@ func (e *Executor) Facts(ctx context.Context, call capability.Call, _ *capabilit
 	if r.settings.Mode == Full {
 		f.Line = r.cmd
 	}
+	for _, p := range r.line.paths {
+		if p.Write {
+			f.Named = append(f.Named, p.Name) // what is written there is read by whoever has it
+		}
+	}
 	if filepath.IsAbs(r.cwd) {
 		f.Paths = append(f.Paths, executor.Path{Name: r.cwd, Write: true})
 	}
+	if sandbox.Probe(ctx).Isolation.Profile != sandbox.Full {
+		found := e.look(ctx, r)
+		f.Paths = append(f.Paths, found.Readable(ctx, e.cfg.Require)...)
+	}
 	return f, nil
+}
+
+// look finds what is guarded where a line runs, but what it names.
+func (e *Executor) look(ctx context.Context, r request) executor.Survey {
+	if e.cfg.Guards == nil {
+		return executor.Survey{}
+	}
+	g := e.cfg.Guards()
+	ground := executor.Ground{Dir: e.cfg.Workspace, Write: true}
+	dir := r.cwd
+	if filepath.IsAbs(r.cwd) {
+		ground.Dir, dir = r.cwd, ""
+	}
+	var agreed []executor.Path
+	if g != nil {
+		agreed = slices.Concat(r.line.paths, g.Named(dir, r.line.commands))
+	}
+	return executor.Look(ctx, g, e.cfg.Workspace, []executor.Ground{ground}, agreed)
 }
 
 // Invoke runs the line. Its failing, and its being stopped, are results.
@@ -332,17 +398,11 @@ func (e *Executor) Invoke(ctx context.Context, call capability.Call) (capability
 	if err != nil {
 		return capability.Result{}, err
 	}
-	unprotected := ""
 	if !filepath.IsAbs(p.cwd) {
 		spec.Dir = p.cwd
-		names := e.protected(p.work)
-		spec.Watch = slices.DeleteFunc(slices.Clone(e.cfg.Protect), func(name string) bool { return slices.Contains(names, name) })
-		if sandbox.Probe(ctx).Isolation.Profile == sandbox.Full {
-			spec.Protect = names
-		} else {
-			unprotected = strings.Join(names, ", ")
-		}
 	}
+	found := e.look(ctx, p.request)
+	held := found.Hold(ctx, &spec)
 	outcome, err := sandbox.Run(ctx, spec)
 	if err != nil {
 		return capability.Result{}, executor.Refused(call, err)
@@ -350,23 +410,8 @@ func (e *Executor) Invoke(ctx context.Context, call capability.Call) (capability
 	out := executor.Ending{}.Result(ctx, outcome) // the runner shows Facts.Inline of it and keeps the rest
 	out.Meta["tool"], out.Meta["mode"], out.Meta["cwd"] = "shell", string(p.settings.Mode), p.cwd
 	out.Meta["program"], out.Meta["program_sha256"] = p.program.Path, p.program.SHA256
-	if unprotected != "" {
-		out.Meta["unprotected"] = unprotected
-	}
-	executor.Made(&out, outcome.Made)
+	found.Tell(&out, held, e.look(ctx, p.request))
 	return out, nil
-}
-
-// protected gives the protected names that are there. What is not there cannot
-// be held, and a link is only a name.
-func (e *Executor) protected(work *os.Root) []string {
-	var out []string
-	for _, name := range e.cfg.Protect {
-		if info, err := work.Lstat(name); err == nil && (info.IsDir() || info.Mode().IsRegular()) {
-			out = append(out, name)
-		}
-	}
-	return out
 }
 
 func (e *Executor) spec(ctx context.Context, call capability.Call, p prepared) (sandbox.Spec, error) {

@@ -76,6 +76,8 @@ type Order struct {
 	Pin         []string // directories that stay where they are, outer ones first
 	Hide        []string // files and directories that are shown empty
 
+	Covers []Cover // what the root shows otherwise than it is, outer ones first
+
 	Dir     string   // where the tool starts
 	DirFD   int      // its handle, where there is no root of our own
 	WorkFD  int      // that of the work directory, there
@@ -101,6 +103,24 @@ type Mount struct {
 	Device bool
 	Maybe  bool // absent is no error
 }
+
+// A Cover is a file or directory of a mount that is shown otherwise than it is.
+type Cover struct {
+	Path string
+	Dev  uint64 // it must be this very inode
+	Ino  uint64
+	As   CoverAs
+}
+
+// CoverAs says how something is covered.
+type CoverAs int
+
+// The ways to cover. None can be renamed or removed.
+const (
+	Pinned CoverAs = iota // as it is
+	Frozen                // read-only, with all that is in it
+	Masked                // empty, and closed to everybody
+)
 
 // A Link is a symbolic link in the tool's root.
 type Link struct {

@@ -47,6 +47,9 @@ func buildRoot(o *Order) (missing []string, err error) {
 		}
 		unix.Close(t.fd)
 	}
+	if err := coverAll(o.Covers); err != nil {
+		return nil, err
+	}
 	if err := process(); err != nil {
 		missing = append(missing, "proc: "+err.Error())
 	}

@@ -55,6 +55,12 @@ func (w *wire) order(o *Order) {
 	}
 	list(w, &o.Pin, (*wire).text)
 	list(w, &o.Hide, (*wire).text)
+	list(w, &o.Covers, func(w *wire, c *Cover) {
+		w.text(&c.Path)
+		number(w, &c.Dev)
+		number(w, &c.Ino)
+		number(w, &c.As)
+	})
 	w.text(&o.Dir)
 	number(w, &o.DirFD)
 	number(w, &o.WorkFD)

@@ -1,0 +1,175 @@
+package policy
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// Named gives the files that the arguments of commands may mean, seen from the
+// workspace when the commands begin in dir. What a program makes of its
+// arguments nobody can tell; so whatever could name a file counts, and counts as
+// written unless the program is known to read only. It is for the lists of
+// protected and secret files: those have names that rarely mean anything else.
+func Named(dir string, commands [][]string) []Path {
+	var out []Path
+	for _, argv := range commands {
+		if len(argv) == 0 || opensNothing(argv) {
+			continue
+		}
+		write, code := !readsOnly(argv), takesCode(argv)
+		for _, arg := range argv[1:] {
+			for _, name := range spellings(arg, code) {
+				if name = seenFrom(dir, name); name != "" {
+					out = append(out, Path{Name: name, Write: write})
+				}
+			}
+		}
+	}
+	return out
+}
+
+// spellings gives the ways in which an argument may name a file: whole, behind
+// an equals sign, an @ or a colon, or stuck to a short option. Where it is code,
+// every word of it may.
+func spellings(arg string, code bool) []string {
+	if arg == "" || len(arg) > longestCode {
+		return nil
+	}
+	out := []string{arg}
+	add := func(name string) {
+		if name != "" && name != arg {
+			out = append(out, name)
+		}
+	}
+	if arg[0] == '-' && len(arg) > 2 && arg[1] != '-' {
+		add(arg[2:])
+	}
+	for rest := arg; ; {
+		i := strings.IndexAny(rest, "=@:,")
+		if i < 0 {
+			break
+		}
+		rest = rest[i+1:]
+		add(rest)
+	}
+	if code {
+		for _, word := range strings.FieldsFunc(arg, func(r rune) bool { return strings.ContainsRune(" \t\n;|&<>()\"'`$={}[],:@", r) }) {
+			add(word)
+		}
+	}
+	return out
+}
+
+const longestCode = 64 << 10
+
+// seenFrom gives a name in the spelling that the lists are matched against; ""
+// where it is none.
+func seenFrom(dir, name string) string {
+	if len(name) > longestPath || strings.ContainsAny(name, "\x00\n") {
+		return ""
+	}
+	name = strings.ReplaceAll(name, `\`, "/")
+	if dir != "" && dir != "." && !absolute(name) && !strings.HasPrefix(name, "$") {
+		name = path.Join(dir, name)
+	}
+	return path.Clean(name)
+}
+
+// opensNothing reports whether a command is known to look at names alone.
+func opensNothing(argv []string) bool {
+	switch program(argv[0]) {
+	case "echo", "printf", "ls", "dir", "stat", "basename", "dirname", "realpath", "readlink", "test", "[", "cd", "pwd", "du", "df", "tree", "which", "type", "true", "false", "date", "uname", "whoami", "id", "mkdir":
+		return true
+	case "find":
+		return !slices.ContainsFunc(argv[1:], func(arg string) bool { return hazardous(argv[0], arg) })
+	case "git":
+		return slices.Contains([]string{"status", "ls-files", "ls-tree", "rev-parse", "check-ignore"}, gitCommand(argv))
+	}
+	return false
+}
+
+// readsOnly reports whether a command is known to write nothing that its
+// arguments name.
+func readsOnly(argv []string) bool {
+	name := program(argv[0])
+	switch name {
+	case "cat", "head", "tail", "grep", "egrep", "fgrep", "zgrep", "rg", "ag", "file", "wc", "diff", "cmp", "comm", "cut", "tr", "tac", "nl", "od", "xxd", "hexdump", "strings",
+		"md5sum", "sha1sum", "sha256sum", "sha512sum", "b2sum", "cksum", "sum", "jq", "less", "more", "source", ".", "sort":
+		return !slices.ContainsFunc(argv[1:], func(arg string) bool { return name != "less" && name != "more" && hazardous(argv[0], arg) })
+	case "git":
+		for _, arg := range argv[1:] {
+			if hazardous("git", arg) {
+				return false
+			}
+		}
+		return slices.Contains([]string{"log", "diff", "show", "blame", "grep", "cat-file", "describe", "shortlog"}, gitCommand(argv))
+	}
+	return false
+}
+
+// gitCommand gives the command of git that is called, past the options of git
+// itself.
+func gitCommand(argv []string) string {
+	for i := 1; i < len(argv); i++ {
+		switch arg := argv[i]; {
+		case arg == "-C" || arg == "--git-dir" || arg == "--work-tree" || arg == "--namespace":
+			i++
+		case !strings.HasPrefix(arg, "-"):
+			return arg
+		}
+	}
+	return ""
+}
+
+// takesCode reports whether a program runs code or another command that stands
+// in its arguments.
+func takesCode(argv []string) bool {
+	name := program(argv[0])
+	return wrapper(name) || interpreter(name) || slices.Contains([]string{"eval", "trap", "ssh", "su", "watch", "parallel", "awk", "gawk", "mawk", "nawk", "sed"}, name)
+}
+
+// interpreter reports whether a program runs the code of a file, or of an
+// argument.
+func interpreter(name string) bool {
+	switch strings.TrimRight(name, "0123456789.") {
+	case "sh", "bash", "dash", "zsh", "ksh", "ash", "fish", "python", "pypy", "perl", "ruby", "node", "php", "lua", "pwsh", "powershell", "Rscript", "tclsh", "osascript", "ts-node", "tsx":
+		return true
+	}
+	return false
+}
+
+// Protected reports whether changing a file needs a person's word. The name is
+// relative to the workspace, or absolute.
+func (r *Rules) Protected(name string) bool { return r != nil && r.protect.match(path.Clean(name)) }
+
+// Secret reports whether reading a file needs a person's word.
+func (r *Rules) Secret(name string) bool {
+	return r != nil && r.secrets.match(path.Clean(name)) && !exampleOfSecrets(name)
+}
+
+// ProtectedWhole reports whether everything in a folder is protected.
+func (r *Rules) ProtectedWhole(dir string) bool { return r != nil && whole(&r.protect, dir) }
+
+// SecretWhole reports whether everything in a folder holds secrets.
+func (r *Rules) SecretWhole(dir string) bool { return r != nil && whole(&r.secrets, dir) }
+
+func whole(set *globSet, dir string) bool {
+	dir = path.Clean(dir)
+	for _, below := range []string{"a", "a/b", ".b.c/d.e/f"} {
+		if !set.match(dir + "/" + below) {
+			return false
+		}
+	}
+	return true
+}
+
+// exampleOfSecrets reports whether a file only shows what one with secrets looks
+// like, as .env.example does.
+func exampleOfSecrets(name string) bool {
+	base := strings.ToLower(path.Base(name))
+	if !strings.HasPrefix(base, ".env.") {
+		return false
+	}
+	return slices.Contains([]string{"example", "sample", "template", "dist", "defaults"}, base[strings.LastIndexByte(base, '.')+1:])
+}

@@ -1,0 +1,120 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestMask: what is masked cannot be read, changed, removed or moved away, by
+// its name, by a link, from the folder that it lies in or from a moved one; what
+// lies beside it can. Without the mask each way leads to it.
+func TestMask(t *testing.T) {
+	for _, tt := range []struct{ name, script string }{
+		{"name", `cat .env sub/.env keys/id`},
+		{"link", `ln -s .env l && cat l; ln -s ../sub/.env other/l && cat other/l; ln -s keys k && cat k/id`},
+		{"hard link", `ln .env h && cat h`},
+		{"recursive", `grep -r secret . `},
+		{"moved", `mv sub sub2 && cat sub2/.env; mv keys keys2 && cat keys2/id`},
+		{"removed", `rm -f .env && echo secret gone; rm -rf keys && echo secret gone`},
+		{"changed", `echo secret >.env && echo secret written; echo secret >keys/more && echo secret written`},
+		{"mode", `chmod 0644 .env; chmod 0755 keys; cat .env keys/id`},
+		{"unmount", `umount .env; umount -l keys; cat .env keys/id`},
+		{"copied", `cp -r . /tmp/copy; cat /tmp/copy/.env /tmp/copy/keys/id`},
+		{"blank", `cat /.blank/file; echo .env >/.blank/x; ls -d /.blank && echo secret place`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			attack := func(mask ...string) Outcome {
+				work := inside(t)
+				for name, text := range map[string]string{".env": "secret", "sub/.env": "secret", "keys/id": "secret", "other/plain": "plain", "sub/plain": "plain"} {
+					if err := errors.Join(work.MkdirAll(filepath.Dir(name), 0o755), work.WriteFile(name, []byte(text+"\n"), 0o644)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				s := shell(work, `cat sub/plain && echo x >sub/new && { `+tt.script+`; } 2>/dev/null; true`)
+				s.Mask = mask
+				o := mustRun(t, Full, s)
+				if !strings.HasPrefix(o.Stdout.Text(), "plain\n") {
+					t.Errorf("control: reading beside it = %q %q", o.Stdout.Text(), o.Stderr.Text())
+				}
+				if len(mask) > 0 {
+					for _, name := range []string{".env", "keys/id"} {
+						if data, err := work.ReadFile(name); err != nil || string(data) != "secret\n" {
+							t.Errorf("%s = %q, %v, want it unchanged", name, data, err)
+						}
+					}
+				}
+				return o
+			}
+			if o := attack(); tt.name != "blank" && !strings.Contains(o.Stdout.Text(), "secret") {
+				t.Errorf("control: without a mask = %q", o.Stdout.Text())
+			}
+			if o := attack(".env", "sub/.env", "keys"); strings.Contains(o.Stdout.Text(), "secret") || len(o.Isolation.Missing) > 0 {
+				t.Errorf("masked = %q; missing %q", o.Stdout.Text(), o.Isolation.Missing)
+			}
+		})
+	}
+}
+
+// TestMaskGranted: what lies in a granted folder, one to read too, is masked by
+// its absolute name.
+func TestMaskGranted(t *testing.T) {
+	work, read, write := inside(t), inside(t), inside(t)
+	if err := errors.Join(read.WriteFile(".env", []byte("secret"), 0o644), write.WriteFile(".env", []byte("secret"), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	s := shell(work, fmt.Sprintf("cat %s/.env %s/.env; echo done", read.Name(), write.Name()))
+	s.Read, s.Write = []string{read.Name()}, []string{write.Name()}
+	if o := mustRun(t, Full, s); o.Stdout.Text() != "secretsecretdone\n" {
+		t.Errorf("control: %q %q", o.Stdout.Text(), o.Stderr.Text())
+	}
+	s.Mask = []string{filepath.Join(read.Name(), ".env"), filepath.Join(write.Name(), ".env")}
+	if o := mustRun(t, Full, s); o.Stdout.Text() != "done\n" || strings.Count(o.Stderr.Text(), "Permission denied") != 2 {
+		t.Errorf("masked: %q %q", o.Stdout.Text(), o.Stderr.Text())
+	}
+}
+
+// TestMaskLimits: where nothing can mask, a run that requires isolation does not
+// begin, and another says so.
+func TestMaskLimits(t *testing.T) {
+	work := inside(t)
+	if err := work.WriteFile(".env", []byte("secret"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s := shell(work, "cat .env")
+	s.Mask, s.Require = []string{".env"}, RequireLandlock
+	var r *Refusal
+	if _, err := runIn(context.Background(), Landlock, s); !errors.As(err, &r) || r.Layer != "mask" {
+		t.Errorf("Run = %v, want a refusal for the mask", err)
+	}
+	s.Require = BestEffort
+	if o := mustRun(t, Landlock, s); !strings.Contains(strings.Join(o.Isolation.Missing, "\n"), "mask: ") {
+		t.Errorf("Missing = %q, want it to name the mask", o.Isolation.Missing)
+	}
+	for _, name := range []string{"", ".", "..", "/etc/passwd", "a/../b"} {
+		s.Mask = []string{name}
+		if _, err := s.filled(); err == nil {
+			t.Errorf("filled() with Mask %q = nil, want an error", name)
+		}
+	}
+}
+
+// TestCoverMany: more covers than a helper can be sent descriptors.
+func TestCoverMany(t *testing.T) {
+	work := inside(t)
+	s := shell(work, `for d in d*; do echo x >$d/AGENTS.md && echo wrote; cat $d/.env && echo read; done 2>/dev/null; echo done`)
+	for i := range 300 {
+		dir := fmt.Sprintf("d%d", i)
+		if err := errors.Join(work.Mkdir(dir, 0o755), work.WriteFile(dir+"/AGENTS.md", nil, 0o644), work.WriteFile(dir+"/.env", []byte("secret"), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+		s.Protect, s.Mask = append(s.Protect, dir+"/AGENTS.md"), append(s.Mask, dir+"/.env")
+	}
+	if o := mustRun(t, Full, s); o.Stdout.Text() != "done\n" {
+		t.Errorf("Run = %q %q", o.Stdout.Text(), o.Stderr.Text())
+	}
+}
