@@ -62,7 +62,6 @@ plan() {
 	case $layers in *" unit "* | *" script "*)
 		for tool in git curl jq sqlite3 zip unzip; do want $tool $tool "tests of the example extensions and of the HTTP API"; done ;;
 	esac
-	case $layers in *" unit "*) want qemu-aarch64-static qemu-user-static "whether the model gives the same bits on arm64" ;; esac
 	case $layers in *" unit "* | *" browser "*)
 		want npm "nodejs npm" "the page's source, the MCP conformance suite, published servers"
 		bash .ci/npm.sh have >/dev/null 2>&1 ||

@@ -67,15 +67,15 @@ func TestGoldenVectors(t *testing.T) {
 	}
 }
 
-// TestSameBitsOnARM64 runs the tests above and those of the tokenizer as a
+// TestSoakSameBitsOnARM64 runs the tests above and those of the tokenizer as a
 // program for another processor.
-func TestSameBitsOnARM64(t *testing.T) {
+func TestSoakSameBitsOnARM64(t *testing.T) {
 	const emulator = "qemu-aarch64-static"
+	if testing.Short() {
+		t.Skip("soak: an emulator is slow")
+	}
 	if _, err := exec.LookPath(emulator); err != nil {
 		t.Skip("cannot here: " + emulator + " is not installed (Debian has it in qemu-user-static)")
-	}
-	if testing.Short() {
-		t.Skip("cannot here: an emulator is slow, and -short was asked for")
 	}
 	cmd := exec.CommandContext(t.Context(), "go", "test", "-count=1", "-exec", emulator, "-run", "^(TestGoldenVectors|TestTokensAreThoseOfTheReference|TestExtremesDoNotRunOver)$", "-v", ".")
 	cmd.Env = append(os.Environ(), "GOOS=linux", "GOARCH=arm64", "CGO_ENABLED=0")
