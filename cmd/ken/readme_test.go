@@ -1,0 +1,187 @@
+package main_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/cookiejar"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestReadme runs the commands of README.md in the order in which they are
+// printed, as somebody new does: in a fresh home, one after another. Each must
+// succeed.
+func TestReadme(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := readmeCommands(string(text))
+	if len(lines) < 8 {
+		t.Fatalf("README.md has %d commands: %q", len(lines), lines)
+	}
+	n := newcomer{t: t, dir: t.TempDir(), home: t.TempDir()}
+	n.settle()
+	for _, line := range lines {
+		n.do(line)
+	}
+}
+
+// TestReadmeCommands: what is read as a command.
+func TestReadmeCommands(t *testing.T) {
+	const text = "words\n\n```\nmake build\nbin/ken run \"a # b\"      # why\n```\n\n```yaml\na: b\n```\n\n```\n +--+\n | picture |\n```\n"
+	if got, want := readmeCommands(text), []string{"make build", `bin/ken run "a # b"`}; !slices.Equal(got, want) {
+		t.Errorf("commands = %q, want %q", got, want)
+	}
+}
+
+var (
+	codeBlock = regexp.MustCompile("(?ms)^```\n(.*?)^```$")
+	remark    = regexp.MustCompile(`\s{2,}# .*$`)
+)
+
+// readmeCommands gives the lines of the plain code blocks that begin with a word:
+// what is drawn begins with a space.
+func readmeCommands(text string) []string {
+	var commands []string
+	for _, block := range codeBlock.FindAllStringSubmatch(text, -1) {
+		for line := range strings.Lines(block[1]) {
+			line = strings.TrimRight(line, "\n")
+			if line != "" && line[0] != ' ' {
+				commands = append(commands, remark.ReplaceAllString(line, ""))
+			}
+		}
+	}
+	return commands
+}
+
+// A newcomer has a folder as a clone is, and a home with a client in it.
+type newcomer struct {
+	t         *testing.T
+	dir, home string
+}
+
+// settle makes the folder and the home. The client has one MCP server.
+func (n *newcomer) settle() {
+	n.t.Helper()
+	binary := newKen(n.t).binary
+	server, err := os.Executable()
+	if err == nil {
+		err = os.Mkdir(filepath.Join(n.dir, "bin"), 0o755)
+	}
+	if err == nil {
+		binary, err = filepath.Abs(binary)
+	}
+	if err == nil {
+		err = os.Symlink(binary, filepath.Join(n.dir, "bin", "ken"))
+	}
+	sample := filepath.Join(n.home, "sample")
+	if err == nil {
+		err = os.Symlink(server, sample) // see TestMain
+	}
+	if err == nil {
+		client := fmt.Sprintf(`{"mcpServers": {"notes": {"command": %q, "args": [%q]}}}`, sample, n.home)
+		err = os.WriteFile(filepath.Join(n.home, ".claude.json"), []byte(client), 0o600)
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(n.dir, "README.md"), []byte("# A project\n"), 0o644)
+	}
+	if err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+func (n *newcomer) command(ctx context.Context, name string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir = n.dir
+	cmd.Env = []string{"HOME=" + n.home, "PATH=" + os.Getenv("PATH"), "TMPDIR=" + os.Getenv("TMPDIR"), "GORACE=atexit_sleep_ms=0"}
+	return cmd
+}
+
+// do does what a line says. Targets of make must be there; the tests call them.
+func (n *newcomer) do(line string) {
+	n.t.Helper()
+	if target, ok := strings.CutPrefix(line, "make "); ok {
+		makefile, err := os.ReadFile(filepath.Join("..", "..", "Makefile"))
+		if err != nil {
+			n.t.Fatal(err)
+		}
+		if !strings.Contains(string(makefile), "\n"+target+":") {
+			n.t.Errorf("%s: the Makefile has no such target", line)
+		}
+		return
+	}
+	line = strings.Replace(line, "go run ./cmd/ken", "bin/ken", 1)
+	switch {
+	case strings.HasPrefix(line, "bin/ken serve"):
+		n.serve(strings.Fields(line)[1:])
+	case strings.HasPrefix(line, "bin/ken "):
+		if strings.HasPrefix(line, "bin/ken connect ") {
+			line += " --yes" // what a person at a terminal is asked
+		}
+		ctx, cancel := context.WithTimeout(n.t.Context(), patience)
+		defer cancel()
+		// Nobody types: a conversation ends at once.
+		if out, err := n.command(ctx, "sh", "-ec", line).CombinedOutput(); err != nil {
+			n.t.Errorf("%s: %v\n%s", line, err, out)
+		}
+	default:
+		n.t.Errorf("%s: this test does not know such a command", line)
+	}
+}
+
+// serve starts the server, opens the page by the printed link, and stops it.
+func (n *newcomer) serve(args []string) {
+	n.t.Helper()
+	ctx, cancel := context.WithTimeout(n.t.Context(), patience)
+	defer cancel()
+	cmd := n.command(ctx, "bin/ken", append(args, "--addr", "127.0.0.1:0", "--json")...)
+	var stderr lockedBuffer
+	cmd.Stderr = &stderr
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	var hello struct{ Page string }
+	if err = json.NewDecoder(out).Decode(&hello); err == nil {
+		err = n.open(ctx, hello.Page)
+	}
+	err = errors.Join(err, cmd.Process.Signal(os.Interrupt), cmd.Wait())
+	if err != nil {
+		n.t.Errorf("ken serve: %v\n%s", err, stderr.String())
+	}
+}
+
+func (n *newcomer) open(ctx context.Context, page string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, page, nil)
+	if err != nil {
+		return err
+	}
+	for name, value := range map[string]string{"Sec-Fetch-Site": "none", "Sec-Fetch-Mode": "navigate", "Accept": "text/html"} { // as a browser asks
+		req.Header.Set(name, value)
+	}
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		return err
+	}
+	resp, err := (&http.Client{Jar: jar}).Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("the printed link is answered with %d", resp.StatusCode)
+	}
+	return nil
+}
