@@ -144,11 +144,10 @@ func (a *App) environment(in engine.Input) string {
 // layers gives the system prompt of a session that begins.
 func (a *App) layers(ctx context.Context, in engine.LayerInput) ([]prompt.Layer, []engine.Notice, error) {
 	on := prompt.On{Intents: len(in.Intents.Names) > 0, Rung: string(in.Rung), Ask: true, Finish: true, Results: true}
-	if in.Rung == model.Whole && in.Map != "" {
-		on.Rung = "" // there is more than tools, and it is found
-	}
+	on.Listed = in.Rung == model.Whole && in.Map != ""
 	now := a.laws.current()
-	layers, wrong := prompt.Load(on, a.contextFolders(in.Map)...)
+	layers, wrong := prompt.Load(on, a.contextFolders(in.Document)...)
+	layers = prompt.WithDocument(layers, in.Document)
 	var notices []engine.Notice
 	for _, n := range wrong {
 		notices = append(notices, engine.Notice{Name: "degraded", Text: n.File + ": " + n.Text})
@@ -185,13 +184,13 @@ func (a *App) layers(ctx context.Context, in engine.LayerInput) ([]prompt.Layer,
 }
 
 // contextFolders are where the files of the prompt are. The user's own AGENTS.md
-// is not read again where it is in the map; what came with a project counts only
+// is not read again where it is the catalog's; what came with a project counts only
 // as far as it may.
-func (a *App) contextFolders(inMap string) []prompt.Folder {
+func (a *App) contextFolders(document string) []prompt.Folder {
 	own := prompt.Folder{Dir: a.Places.Home}
 	if text, err := os.ReadFile(filepath.Join(a.Places.Home, prompt.AgentsFile)); err == nil {
 		first, _, _ := strings.Cut(strings.TrimSpace(string(text)), "\n")
-		own.NoAgents = first != "" && strings.Contains(inMap, first)
+		own.NoAgents = first != "" && strings.Contains(document, first)
 	}
 	return []prompt.Folder{own, {Dir: a.Places.Workspace, Foreign: !a.Settings.Capabilities.AllowWorkspaceCards}}
 }

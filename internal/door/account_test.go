@@ -24,8 +24,9 @@ func known(d *Door, v View) int {
 	}
 }
 
-// TestDump: all tools of a viewer are counted, by the counter that is
-// configured, and what the viewer does not see is not.
+// TestDump: everything that a viewer has is counted, by the counter that is
+// configured: tools with their schemas, the rest by a line, and a tool to read
+// with. What the viewer does not see is not.
 func TestDump(t *testing.T) {
 	r := recorder(t, t.TempDir(), outcome.Full, outcome.SwitchConfig{})
 	r.Count = func(s string) int { return len(s) }
@@ -40,16 +41,22 @@ func TestDump(t *testing.T) {
 		Catalog: c, Finder: discover.NewFinder(discover.Parts{Source: c}), Recorder: r, Rules: guarded(t),
 		Find: func(capability.Scope) Settings { return Settings{Config: discover.Defaults()} },
 	})
+	texts := len("- tool:idle: Runs elsewhere\n") + len("- skill:s: A skill\n") // what is no tool here has a line each
+	for _, tool := range d.Tools() {
+		if tool.Name == "describe_capability" {
+			texts += aroundTool + len(tool.Name) + len(tool.Description) + len(tool.Schema)
+		}
+	}
 	one, guard := aroundTool+len("one")+len("First")+len(`{"type":"object"}`), aroundTool+len("guard")+len("2nd")
 	if n := d.Dump(d.View(somebody)); n != 0 {
 		t.Errorf("Dump at once = %d, want 0: nobody waits for it", n)
 	}
-	if n := known(d, d.View(somebody)); n != one+guard {
-		t.Errorf("Dump = %d, want %d", n, one+guard)
+	if n := known(d, d.View(somebody)); n != one+guard+texts {
+		t.Errorf("Dump = %d, want %d", n, one+guard+texts)
 	}
 	intern := capability.Principal{ID: "i", Roles: []string{"intern"}}
-	if n := known(d, d.View(intern)); n != one {
-		t.Errorf("Dump of an intern = %d, want %d", n, one)
+	if n := known(d, d.View(intern)); n != one+texts {
+		t.Errorf("Dump of an intern = %d, want %d", n, one+texts)
 	}
 	if n := d.Dump(View{}); n != 0 {
 		t.Errorf("Dump of nobody = %d, want 0", n)
@@ -60,7 +67,7 @@ func TestDump(t *testing.T) {
 	if err := c.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	want := one + guard + aroundTool + len("moreThird")
+	want := one + guard + texts + aroundTool + len("moreThird")
 	if n := known(d, d.View(somebody)); n != want {
 		t.Errorf("Dump of the next snapshot = %d, want %d", n, want)
 	}
@@ -76,12 +83,12 @@ func TestDump(t *testing.T) {
 }
 
 // TestDumpOfWhatOthersRun: where nothing can be called here, everything that
-// could be a tool counts.
+// could be a tool counts as one. A card counts with its body.
 func TestDumpOfWhatOthersRun(t *testing.T) {
 	r := recorder(t, t.TempDir(), outcome.Full, outcome.SwitchConfig{})
 	r.Count = func(string) int { return 1 }
 	d := open(t, r)
-	if n, want := known(d, d.View(somebody)), 3*(aroundTool+2); n != want { // weather, geocode, calendar; no schema
+	if n, want := known(d, d.View(somebody)), 3*(aroundTool+2)+1+aroundTool+3; n != want { // weather, geocode, calendar without a schema; tides; the tool that reads
 		t.Errorf("Dump = %d, want %d", n, want)
 	}
 }

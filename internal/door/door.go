@@ -32,6 +32,7 @@ type (
 	CardContext = card.Context
 	Piece       = show.Piece
 	Skip        = show.Skip
+	Others      = show.List
 	ToolAnswer  = discover.ToolAnswer
 	Relation    = discover.Relation
 	Question    = runner.Question
@@ -118,6 +119,16 @@ func (d *Door) Call(ctx context.Context, v View, scope capability.Scope, name st
 		d.cfg.Recorder.called(v, scope, a)
 	}
 	return a, err
+}
+
+// Whole tells of everything at once, for a model that is shown all of it: the
+// entries that tool accepts, and a list of the others. It is false where there
+// are more than most of either.
+func (d *Door) Whole(v View, scope capability.Scope, tool func(*Entry) bool, most int) (tools []*Entry, others Others, ok bool) {
+	if v.seen == nil {
+		return nil, Others{}, true
+	}
+	return v.seen.Whole(d.settings(v, scope).Exclude, tool, most)
 }
 
 // Tools gives the tools that Call runs.

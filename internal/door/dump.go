@@ -9,13 +9,14 @@ import (
 
 	"ken/capability"
 	"ken/internal/find/discover"
+	"ken/internal/find/show"
 	"ken/internal/know/catalog"
 	"ken/internal/tokenizer"
 	"ken/internal/untrusted"
 )
 
-// dumps know what showing every tool would cost: once for a snapshot and a
-// class of viewers. The zero value knows nothing yet.
+// dumps know what a prompt without Ken would cost that tells as much: once for a
+// snapshot and a class of viewers. The zero value knows nothing yet.
 type dumps struct {
 	mu       sync.Mutex
 	snapshot *catalog.Snapshot      // that known is of
@@ -27,9 +28,13 @@ type dumps struct {
 // weighing is how long it may take to read all schemas.
 const weighing = 5 * time.Minute
 
-// Dump gives the tokens of the schemas of all tools that a viewer has, as a
-// provider's list of tools would hold them. It is worked out beside whoever
-// asks: 0 until it is known, and where nothing is recorded.
+// Dump returns the tokens of one request that tells a model of everything a
+// viewer has, without Ken: every tool with its description and schema as its
+// maker wrote them, every card whole, one line for everything else, and one tool
+// to read texts with. Prompts that a person types are not counted, and neither
+// are the program's own tools. docs/decisions/2026-11-16-naive-baseline.md says
+// why. It is worked out in the background: 0 until it is known, and where
+// nothing is recorded.
 func (d *Door) Dump(v View) int {
 	if d.cfg.Recorder == nil || v.seen == nil {
 		return 0
@@ -82,23 +87,66 @@ func (d *Door) sum(ctx context.Context, v View, sizes map[*Entry]int) (total int
 			total = 0
 		}
 	}()
-	for _, e := range v.tools() {
+	tools := v.tools()
+	for i, e := range v.snapshot.Entries() {
+		if !v.seen.Sees(i) || e.Kind == capability.KindCommand || v.isOwn(e.ID) {
+			continue
+		}
 		n, ok := sizes[e]
 		if !ok {
-			n = d.toolTokens(ctx, v, e)
+			n = d.plainTokens(ctx, v, e, tools[e.ID])
 			sizes[e] = n
 		}
 		total += n
 	}
+	if doc, ok := v.snapshot.Document(capability.Map, capability.TrustUser); ok && doc.Trust == capability.TrustUser {
+		total += d.counter()(doc.Text)
+	}
+	for _, t := range d.Tools() {
+		if t.Name == capability.ToolDescribe {
+			total += aroundTool + d.counter()(t.Name) + d.counter()(t.Description) + d.counter()(string(t.Schema))
+		}
+	}
 	return total
+}
+
+// plainTokens is what telling of one entry takes without Ken.
+func (d *Door) plainTokens(ctx context.Context, v View, e *Entry, tool bool) int {
+	switch {
+	case tool:
+		return d.toolTokens(ctx, v, e)
+	case e.Kind == capability.KindCard:
+		detail, err := d.of(v, e).Detail(ctx, e)
+		if err != nil {
+			return 0
+		}
+		return d.counter()(detail.Body)
+	}
+	return d.counter()(show.PlainLine(e))
+}
+
+// isOwn reports whether something is part of the program.
+func (v View) isOwn(id capability.ID) bool {
+	if v.own == nil {
+		return false
+	}
+	_, ok := v.own.Get(id)
+	return ok
+}
+
+func (d *Door) counter() tokenizer.Counter {
+	if count := d.cfg.Recorder.Count; count != nil {
+		return count
+	}
+	return tokenizer.Count
 }
 
 const mostKnown = 1000 // classes of viewers of one snapshot
 
-// tools gives what could be in a list of tools: what can be called here, or
+// tools returns what could be in a list of tools: what can be called here, or
 // where nothing can, because somebody else runs it, everything of that kind.
-func (v View) tools() []*Entry {
-	var all, here []*Entry
+func (v View) tools() map[capability.ID]bool {
+	all, here := map[capability.ID]bool{}, map[capability.ID]bool{}
 	for i, e := range v.snapshot.Entries() {
 		if !v.seen.Sees(i) || !e.Available {
 			continue
@@ -107,9 +155,9 @@ func (v View) tools() []*Entry {
 		case capability.KindSkill, capability.KindCard, capability.KindCommand, capability.KindExtension, capability.KindChannel:
 			continue
 		}
-		all = append(all, e)
+		all[e.ID] = true
 		if e.Run != nil {
-			here = append(here, e)
+			here[e.ID] = true
 		}
 	}
 	if len(here) > 0 {
@@ -126,10 +174,7 @@ const (
 // toolTokens counts one tool. Of a schema that cannot be read nothing is
 // counted: a dump errs on the small side.
 func (d *Door) toolTokens(ctx context.Context, v View, e *Entry) int {
-	count := d.cfg.Recorder.Count
-	if count == nil {
-		count = tokenizer.Count
-	}
+	count := d.counter()
 	n := aroundTool + count(e.Name) + count(untrusted.Line(e.Description, longestTool))
 	detail, err := d.of(v, e).Detail(ctx, e)
 	if err != nil {

@@ -175,6 +175,9 @@ func (r *Recorder) called(v View, scope capability.Scope, a ToolAnswer) {
 			return
 		}
 		e.Kind, e.ID = outcome.Described, data.ID
+		if entry, err := v.Lookup(string(data.ID)); err == nil && !v.tools()[entry.ID] {
+			e.Detail = outcome.ReadText
+		}
 	default:
 		return
 	}

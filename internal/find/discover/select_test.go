@@ -53,8 +53,8 @@ func TestNothingFits(t *testing.T) {
 	if sel.Fit >= 0.9 || !sel.Abstained() || len(sel.Briefs)+len(sel.Fulls)+len(sel.Cards) != 0 {
 		t.Fatalf("fit %.2f, briefs %v, fulls %v; want nothing for what does not fit", sel.Fit, idsOf(sel.Briefs), idsOf(sel.Fulls))
 	}
-	if sel.Map == "" || sel.Text() != sel.Map {
-		t.Errorf("text = %q, want the map alone", sel.Text())
+	if sel.Map == "" || sel.Text() != sel.Document+"\n\n"+sel.Map || sel.MapDetail != "4 names" {
+		t.Errorf("text = %q, want the document and the map with 4 names alone", sel.Text())
 	}
 	if n := len(sel.Nearest); n == 0 || n > 3 || !slices.Equal(sel.Nearest, sel.Ranking[:n]) {
 		t.Errorf("nearest = %v, want the first of %v", sel.Nearest, sel.Ranking)
@@ -470,7 +470,7 @@ func TestMapDocument(t *testing.T) {
 		c := loaded(t, catalog.Config{Sources: []capability.Source{documented{memory(office()...), trust}}})
 		f := NewFinder(Parts{Source: c})
 		w := &world{f, c, f.See(c.Snapshot(), "", nil)}
-		if got := strings.HasPrefix(w.find(t, "", Defaults()).Map, "Be kind to the printer."); got != want {
+		if got := strings.HasPrefix(w.find(t, "", Defaults()).Document, "Be kind to the printer."); got != want {
 			t.Errorf("a document of trust %v is shown: %v, want %v", trust, got, want)
 		}
 	}

@@ -347,7 +347,7 @@ func (f *Finder) list(v *View, detail, kind, category string, excluded []int) To
 		if narrow {
 			break
 		}
-		return ToolAnswer{Text: v.sheet(excluded).Fit(listTokens).Text, Data: data}
+		return ToolAnswer{Text: v.outline(excluded), Data: data}
 	case "full":
 	default:
 		return refusal("detail is %s; it is summary or full", untrusted.Line(detail, 40))

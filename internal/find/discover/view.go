@@ -161,6 +161,35 @@ func (v *View) sheet(without []int) *show.Map {
 	return m
 }
 
+// outline is all that is known of the whole: the document and the richest map.
+func (v *View) outline(without []int) string {
+	m := v.sheet(without)
+	text, tokens := m.Document()
+	fitted := m.Fit(listTokens - tokens).Text
+	if text == "" || fitted == "" {
+		return text + fitted
+	}
+	return text + "\n\n" + fitted
+}
+
+// Whole tells of everything that is visible and not excluded: those entries
+// that are tools, in the order of their ids, and a list of the others. It is
+// false where there are more than most of either.
+func (v *View) Whole(exclude []capability.ID, tool func(*catalog.Entry) bool, most int) (tools []*catalog.Entry, others show.List, ok bool) {
+	var rest []*catalog.Entry
+	for e := range v.but(ordinals(v, exclude)) {
+		if tool(e) {
+			tools = append(tools, e)
+		} else {
+			rest = append(rest, e)
+		}
+		if max(len(tools), len(rest)) > most {
+			return nil, show.List{}, false
+		}
+	}
+	return tools, show.MakeList(slices.Values(rest), v.count), true
+}
+
 // but gives the visible entries except those of some ordinals, which are
 // sorted.
 func (v *View) but(without []int) iter.Seq[*catalog.Entry] {

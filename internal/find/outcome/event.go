@@ -29,6 +29,10 @@ const (
 	Lifted    Kind = "lifted"    // a person made the kill switch start anew
 )
 
+// ReadText is the Detail of a Described event that is about a text, such as a
+// skill, and not about a tool.
+const ReadText = "text"
+
 // A Tier is how much of a capability was chosen for the prompt.
 type Tier string
 
@@ -51,7 +55,7 @@ type Event struct {
 	Session string        `json:"session,omitempty"`
 	Turn    string        `json:"turn,omitempty"`
 	ID      capability.ID `json:"id,omitempty"`     // what an outcome is about
-	Detail  string        `json:"detail,omitempty"` // of an alert or a lift: the words, the person
+	Detail  string        `json:"detail,omitempty"` // of an alert or a lift: the words, the person; of Described: see ReadText
 
 	// Triggered is how many cards triggered by themselves. Append counts it.
 	Triggered int `json:"triggered,omitempty"`

@@ -26,7 +26,8 @@ const (
 // Money is compared so that Ken is not flattered. What capabilities cost: what
 // a turn added to the prompt is priced once as if written to the cache, the
 // rest at the mean price of that turn's input; a request for each search is
-// charged whole. What all schemas would have cost: the same requests without
+// charged whole. What a prompt without Ken that tells as much would have cost
+// ("all", see docs/decisions/2026-11-16-naive-baseline.md): the same requests without
 // those for searches, as far as the model's window has room, with a cache that
 // never misses and that all sessions of a tenant share; only the first request,
 // and the first after the cache's life, writes.
@@ -312,6 +313,7 @@ func bucket(counts []int, bounds []int64, v int64) {
 func (s *sums) notes(o Overview, cutDays int) []string {
 	notes := []string{
 		"tokens are summed over requests: what stands in a prompt is sent with each of them",
+		"all schemas means a prompt without Ken that tells as much: every tool with its schema, every card, one line for everything else, and a tool to read texts with",
 		"all schemas are priced with a cache that never misses, shared by all sessions of a tenant; what conversations would have lost when the list changes is left out, as is a price that rises with long requests",
 		"what Ken added is priced as written to the cache once, what it kept at the mean price of the turn's input; a request for each search is charged to Ken whole",
 		"only conversations that Ken itself leads are compared; what other clients pay is not known here",

@@ -35,8 +35,14 @@ func newPricing(of func(string) (Price, bool)) pricing {
 
 func (u Usage) plain() int { return max(0, u.Input-u.CachedRead-u.CachedWrite) }
 
-// looked notes that a model searched or read a description.
-func (m *pricing) looked(e *Event) { m.search[sessionKey{e.Tenant, e.Session}]++ }
+// looked notes that a model searched or read the description of a tool. A text
+// such as a skill would have been read without Ken too.
+func (m *pricing) looked(e *Event) {
+	if e.Kind == Described && e.Detail == ReadText {
+		return
+	}
+	m.search[sessionKey{e.Tenant, e.Session}]++
+}
 
 // looks gives how many requests of a turn were there only for searches, at
 // most: with all schemas at hand they would not have been.

@@ -50,6 +50,7 @@ type Piece struct {
 
 // Shown is what is shown, and what is not.
 type Shown struct {
+	Document  string  `json:"document,omitempty"` // AGENTS.md of the catalog
 	Map       string  `json:"map"`
 	MapDetail string  `json:"mapDetail"` // see [Fitted]
 	Briefs    []Piece `json:"briefs"`
@@ -66,18 +67,20 @@ type Shown struct {
 }
 
 // Assemble shows as much of in as the budget allows. No tier and not the total
-// ever costs more than its budget. The map is served first, then the briefs,
+// ever costs more than its budget. The document is served first, within as much
+// as the map may take beside it, then the map, then the briefs,
 // the cards and last the full texts; so where the total is too small, full
 // texts give way first, then cards, then briefs. A capability that is shown as
 // a card is not shown in full again.
 func Assemble(b Budget, in Input) Shown {
 	a := assembler{Budget: b, own: in.Map.words(), left: max(b.Total, 0)}
+	a.theDocument(in.Map)
 	a.theMap(in.Map)
 	a.theBriefs(in.Briefs)
 	a.theCards(in.Cards)
 	a.theFulls(in.Fulls)
 	t := &a.out.Tokens
-	t.Total = t.Map + t.Briefs + t.Cards + t.Fulls
+	t.Total = t.Document + t.Map + t.Briefs + t.Cards + t.Fulls
 	return a.out
 }
 
@@ -154,14 +157,27 @@ func (a *assembler) skipAll(items []Item, t *tier, reason string) {
 	}
 }
 
+// theDocument shows AGENTS.md whole or not at all. It has the budget of the map
+// for itself, so that it takes no names from the map.
+func (a *assembler) theDocument(m *Map) {
+	text, tokens := m.Document()
+	if text == "" {
+		return
+	}
+	t := newTier(TierMap, "discovery.tier0TokenBudget", a.Map)
+	if tokens > a.room(&t) {
+		a.skip("", &t, tokens, "AGENTS.md: "+a.why(&t, tokens))
+		a.out.Truncated = true
+		return
+	}
+	a.out.Document, a.out.Tokens.Document = text, tokens
+	a.spend(&t, tokens)
+}
+
 func (a *assembler) theMap(m *Map) {
 	t := newTier(TierMap, "discovery.tier0TokenBudget", a.Map)
 	f := m.Fit(a.room(&t))
 	a.out.Map, a.out.MapDetail, a.out.Tokens.Map = f.Text, f.Detail, f.Tokens
-	if f.LeftOut > 0 {
-		a.skip("", &t, f.LeftOut, "the document of the map: "+a.why(&t, f.LeftOut))
-		a.out.Truncated = true
-	}
 	a.spend(&t, f.Tokens)
 }
 

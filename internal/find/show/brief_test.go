@@ -81,7 +81,7 @@ func TestModes(t *testing.T) {
 		b.Mode = tt.mode
 		s := Assemble(b, in)
 		checkCaps(t, b, s)
-		if len(s.Briefs) != tt.briefs || len(s.Cards)+len(s.Fulls) != tt.pages || s.Map != "A map." {
+		if len(s.Briefs) != tt.briefs || len(s.Cards)+len(s.Fulls) != tt.pages || s.Document != "A map." {
 			t.Errorf("mode %q: map %q, %d briefs, %d pages, want %d and %d", tt.mode, s.Map, len(s.Briefs), len(s.Cards)+len(s.Fulls), tt.briefs, tt.pages)
 			continue
 		}

@@ -27,7 +27,7 @@ const (
 // A Budget says how many tokens each tier may take, and all of them together.
 // Zero, or less, shows nothing of that tier.
 type Budget struct {
-	Map    int // discovery.tier0TokenBudget
+	Map    int // discovery.tier0TokenBudget; AGENTS.md may take as much again
 	Briefs int // discovery.tier1TokenBudget
 	Fulls  int // discovery.tier2TokenBudget
 	Cards  int // capabilities.maxTokens
@@ -87,16 +87,17 @@ func (b Budget) For(conversation int) Budget {
 
 // Tokens are the sums of what is shown.
 type Tokens struct {
-	Map    int `json:"map"`
-	Briefs int `json:"briefs"`
-	Cards  int `json:"cards"`
-	Fulls  int `json:"fulls"`
-	Total  int `json:"total"`
+	Document int `json:"document,omitempty"`
+	Map      int `json:"map"`
+	Briefs   int `json:"briefs"`
+	Cards    int `json:"cards"`
+	Fulls    int `json:"fulls"`
+	Total    int `json:"total"`
 }
 
 // A Skip is something that was to be shown and is not.
 type Skip struct {
-	ID     capability.ID `json:"id"` // empty for the document of the map
+	ID     capability.ID `json:"id"` // empty for AGENTS.md
 	Tier   Tier          `json:"tier"`
 	Reason string        `json:"reason"` // names the setting that decides
 	Wanted int           `json:"wanted"` // tokens

@@ -62,9 +62,6 @@ type Fitted struct {
 	Text   string
 	Tokens int
 	Detail string // "4 names", "no names", "12 of 300 categories", "count", "nothing"
-
-	// LeftOut is the price of the document if there is one that does not fit.
-	LeftOut int
 }
 
 // MakeMap summarises entries, except those that are not active, by category.
@@ -112,8 +109,16 @@ func MakeMap(entries iter.Seq[*catalog.Entry], document string, count tokenizer.
 	return m
 }
 
-// Fit gives the richest map that costs at most budget tokens, the document
-// first. It counts nothing.
+// Document returns what somebody wrote about the whole instance, and its price.
+func (m *Map) Document() (text string, tokens int) {
+	if m == nil {
+		return "", 0
+	}
+	return m.document, m.documentTokens
+}
+
+// Fit returns the richest summary that costs at most budget tokens. The
+// document is not part of it. Fit counts nothing.
 func (m *Map) Fit(budget int) Fitted {
 	if m == nil {
 		return Fitted{Detail: "nothing"}
@@ -121,29 +126,10 @@ func (m *Map) Fit(budget int) Fitted {
 	if last := m.last.Load(); last != nil && last.budget == budget {
 		return last.Fitted
 	}
-	f := m.fit(budget)
-	m.last.Store(&fit{budget, f})
-	return f
-}
-
-func (m *Map) fit(budget int) Fitted {
 	f := Fitted{Detail: "nothing"}
-	room := budget
-	document := m.document != "" && m.documentTokens <= budget
-	if document {
-		room -= m.documentTokens
-	} else {
-		f.LeftOut = m.documentTokens
-	}
-	summary := m.summary(room, &f.Detail)
+	summary := m.summary(budget, &f.Detail)
 	f.Text, f.Tokens = summary.text, summary.tokens
-	if document {
-		f.Tokens += m.documentTokens
-		f.Text = m.document
-		if summary.text != "" {
-			f.Text += "\n\n" + summary.text
-		}
-	}
+	m.last.Store(&fit{budget, f})
 	return f
 }
 

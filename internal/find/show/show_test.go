@@ -175,6 +175,7 @@ func checkCaps(t interface{ Errorf(string, ...any) }, b Budget, s Shown) {
 		text        string
 		sum, budget int
 	}{
+		{"document", s.Document, s.Tokens.Document, b.Map},
 		{TierMap, s.Map, s.Tokens.Map, b.Map},
 		{TierBriefs, s.briefs, s.Tokens.Briefs, b.Briefs},
 		{TierCards, s.CardsText(), s.Tokens.Cards, b.Cards},
@@ -185,7 +186,7 @@ func checkCaps(t interface{ Errorf(string, ...any) }, b Budget, s Shown) {
 			t.Errorf("%s: %d tokens, said to be %d, budget %d:\n%s", c.tier, n, c.sum, c.budget, c.text)
 		}
 	}
-	if s.Tokens.Total != s.Tokens.Map+s.Tokens.Briefs+s.Tokens.Cards+s.Tokens.Fulls {
+	if s.Tokens.Total != s.Tokens.Document+s.Tokens.Map+s.Tokens.Briefs+s.Tokens.Cards+s.Tokens.Fulls {
 		t.Errorf("Tokens = %+v, which does not add up", s.Tokens)
 	}
 }

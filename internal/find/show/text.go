@@ -7,17 +7,18 @@ import (
 	"ken/internal/untrusted"
 )
 
-// Text is what goes into a prompt: the map, the briefs, the full texts and the
+// Text is what goes into a prompt: the document, the map, the briefs, the full texts and the
 // cards, with blank lines between them. Tokens.Total is its price.
 func (s Shown) Text() string {
 	var b strings.Builder
-	size := len(s.Map) + len(s.briefs) + len(cardsHead) + len(injectedHead) + 16
+	size := len(s.Document) + len(s.Map) + len(s.briefs) + len(cardsHead) + len(injectedHead) + 16
 	for _, list := range [][]Piece{s.Fulls, s.Cards} {
 		for i := range list {
 			size += len(list[i].Text) + len(list[i].ID) + 4
 		}
 	}
 	b.Grow(size)
+	paragraph(&b, s.Document)
 	paragraph(&b, s.Map)
 	if len(s.Briefs) > 0 {
 		paragraph(&b, s.briefs)

@@ -3,6 +3,7 @@ package deliver
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"maps"
 	"slices"
 	"strings"
 
@@ -22,6 +23,9 @@ type AddInput struct {
 	Offers []Offer // of what was found, best first
 	Live   Live
 	News   string // of the catalog since the last turn, ready to be shown; empty: none
+
+	// NewsMarks are the marks of what News tells of.
+	NewsMarks map[capability.ID]string
 
 	// Core and Last are those of [PlanInput]. Only per_turn needs them.
 	Core []Offer
@@ -63,7 +67,20 @@ const (
 	markFull  = "full:"
 	markCard  = "card:"
 	markTool  = "tool:"
+	markList  = "list:"
 )
+
+// Listed returns the marks of what a list tells of, for the entry that sends it.
+func Listed(l door.Others) map[capability.ID]string {
+	marks := make(map[capability.ID]string, len(l.Marks))
+	for id, line := range l.Marks {
+		marks[id] = ListMark(line)
+	}
+	return marks
+}
+
+// ListMark returns the mark of a line of a list.
+func ListMark(line string) string { return markList + hashOf(line) }
 
 func hashOf(text string) string {
 	sum := sha256.Sum256([]byte(text))
@@ -86,11 +103,18 @@ func Add(in AddInput) (session.Entry, bool) {
 	case !in.Found.Rollout.Inject:
 	case in.Rung == model.PerTurn:
 		a.paragraph(in.Found.Prompt())
+	case in.Rung == model.Whole: // the list has told of everything, but for what came since
+		a.lines()
+		a.cards()
 	default:
 		if in.Rung == model.Inline {
 			a.tools()
 		}
 		a.texts()
+		a.cards()
+	}
+	if in.News != "" {
+		maps.Copy(a.entry.Shown, in.NewsMarks)
 	}
 	a.paragraph(in.News)
 	e := &a.entry
@@ -183,27 +207,39 @@ func fresh(offers []Offer, live Live, limit int, want func(capability.ID) bool) 
 	return out
 }
 
-// texts shows what is not callable as a tool: lines, full texts and cards.
+// texts shows what is not callable as a tool: lines and full texts.
 func (a *adder) texts() {
-	found := &a.in.Found
 	var fulls []string
-	for _, p := range found.Fulls {
+	for _, p := range a.in.Found.Fulls {
 		if !a.live[p.ID] && a.in.full(p) && a.new(p.ID, markFull, p.Text) {
 			fulls = append(fulls, a.name(p.ID)+"\n"+p.Text)
 		}
 	}
-	lines := ""
-	for _, p := range found.Briefs {
-		if text := brief(p); !a.live[p.ID] && a.new(p.ID, markBrief, text) {
-			lines += "\n- " + a.name(p.ID) + text
-		}
-	}
-	if lines != "" || len(fulls) > 0 {
-		a.text.WriteString(heading(a.in.Rung) + lines)
+	a.lines()
+	if a.text.Len() == 0 && len(fulls) > 0 {
+		a.text.WriteString(heading(a.in.Rung))
 	}
 	for _, text := range fulls {
 		a.paragraph(text)
 	}
+}
+
+// lines shows a line of what is not callable as a tool and not live.
+func (a *adder) lines() {
+	lines := ""
+	for _, p := range a.in.Found.Briefs {
+		if text := brief(p); !a.live[p.ID] && a.new(p.ID, markBrief, text) {
+			lines += "\n- " + a.name(p.ID) + text
+		}
+	}
+	if lines != "" {
+		a.text.WriteString(heading(a.in.Rung) + lines)
+	}
+}
+
+// cards shows the cards that are not live.
+func (a *adder) cards() {
+	found := &a.in.Found
 	if !found.Rollout.Cards {
 		return
 	}
@@ -229,8 +265,11 @@ func (a *adder) new(id capability.ID, mark, text string) bool {
 
 // heading says what lines and texts are for.
 func heading(r model.Rung) string {
-	if r == model.Search {
+	switch r {
+	case model.Search:
 		return "Found, for describe_capability:"
+	case model.Whole:
+		return "Since this conversation began there is also, for describe_capability:"
 	}
 	return "Found, for invoke_capability:"
 }

@@ -143,7 +143,16 @@ func TestAddKeepsItsBounds(t *testing.T) {
 	}
 	skill := in
 	skill.Found, skill.Offers, skill.News = found(map[string]float64{"a": 0.1}), nil, ""
-	for _, rung := range []model.Rung{model.Inline, model.Search, model.Bridge, model.Whole} {
+	skill.Rung = model.Whole
+	if e, _ := Add(skill); text(e) != "Since this conversation began there is also, for describe_capability:\n- tool:a: Does a. Params: a" {
+		t.Errorf("whole: what came since the list: Add = %q; want one line", text(e))
+	}
+	skill.Live = LiveOf([]session.Entry{{Kind: session.Prefix, Shown: Listed(door.Others{Marks: map[capability.ID]string{"tool:a": "- tool:a: Does a"}})}})
+	if e, ok := Add(skill); ok {
+		t.Errorf("whole: what the list has: Add = %q; want nothing beside the list", text(e))
+	}
+	skill.Live = Live{}
+	for _, rung := range []model.Rung{model.Inline, model.Search, model.Bridge} {
 		skill.Rung = rung
 		if e, _ := Add(skill); !strings.Contains(text(e), "tool:a\n# a\n\nAll about a") {
 			t.Errorf("%s: what is no tool: Add = %q; want all of its text under its id", rung, text(e))

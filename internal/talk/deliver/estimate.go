@@ -51,7 +51,7 @@ func cheapest(in PlanInput) (model.Rung, string) {
 	if in.All != nil {
 		fits = fmt.Sprintf("%d tools of %d tokens", len(in.All), e.total)
 		switch window := in.Row.Window; {
-		case window > 0 && e.total > window/2:
+		case window > 0 && e.total+in.List.Tokens > window/2:
 			fits += " do not fit into a window of " + fmt.Sprint(window)
 		default:
 			rungs = append(rungs, model.Whole)
@@ -114,9 +114,7 @@ func newEstimate(in PlanInput) *estimate {
 	for _, t := range in.last() {
 		e.whole += float64(ToolTokens(t, in.Count))
 	}
-	if !in.ToolsOnly {
-		e.whole += mapTokens
-	}
+	e.whole += float64(in.List.Tokens)
 	return e
 }
 

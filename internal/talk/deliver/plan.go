@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"ken/capability"
+	"ken/internal/door"
 	"ken/internal/talk/model"
 	"ken/internal/talk/session"
 	"ken/internal/tokenizer"
@@ -25,9 +26,10 @@ type PlanInput struct {
 	Refused map[model.Rung]bool // what the provider would not take before
 	Count   tokenizer.Counter   // nil: exact
 
-	// ToolsOnly says that the catalog has nothing but tools. A list of all of
-	// them then needs none of the tools of Last that search, read and call.
-	ToolsOnly bool
+	// List tells of everything that is not among All, for a session that is
+	// given all tools. Its text stands in the place of the map. It is empty
+	// where the catalog has nothing but tools.
+	List door.Others
 
 	// Turns is how long sessions like this one are, and Steps how many requests
 	// a turn of theirs has. Zero means 30 and 5.
@@ -42,8 +44,9 @@ type Plan struct {
 	Offers []session.Offer // which of Tools are capabilities
 
 	// Map says that the system text needs the map of what there is: not all of
-	// it is in Tools.
-	Map bool
+	// it is in Tools. Where it does not, List is what it needs instead.
+	Map  bool
+	List door.Others
 }
 
 // Begin plans a session. A rung that was asked for is taken where the model has
@@ -60,8 +63,9 @@ func Begin(in PlanInput) Plan {
 		p.Rung, p.Why = asked(in)
 	}
 	offers, last := in.Core, in.Last
-	p.Map = p.Rung != model.Whole || !in.ToolsOnly
+	p.Map = p.Rung != model.Whole
 	if p.Rung == model.Whole {
+		p.List = in.List
 		offers, last = in.All, in.last()
 		for _, o := range in.Core {
 			if !slices.ContainsFunc(in.All, func(a Offer) bool { return a.Tool.Name == o.Tool.Name }) {
@@ -73,17 +77,12 @@ func Begin(in PlanInput) Plan {
 	return p
 }
 
-// last gives what of Ken's own tools a list of everything needs.
+// last returns those of Ken's own tools that a list of everything needs. There
+// is nothing to search for and nothing to call by an id. The tool that reads
+// stays: texts and the reference are reachable on every rung.
 func (in *PlanInput) last() []llm.Tool {
-	if !in.ToolsOnly {
-		return in.Last
-	}
 	return slices.DeleteFunc(slices.Clone(in.Last), func(t llm.Tool) bool {
-		switch t.Name {
-		case capability.ToolDiscover, capability.ToolList, capability.ToolDescribe, capability.ToolInvoke:
-			return true
-		}
-		return false
+		return t.Name == capability.ToolDiscover || t.Name == capability.ToolList || t.Name == capability.ToolInvoke
 	})
 }
 

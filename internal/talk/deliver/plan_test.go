@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"ken/capability"
+	"ken/internal/door"
 	"ken/internal/talk/model"
 	"ken/internal/talk/session"
 )
@@ -99,16 +100,21 @@ func TestBeginTools(t *testing.T) {
 		if fmt.Sprint(a) != fmt.Sprint(b) {
 			t.Errorf("%s: the order of what comes in shows", rung)
 		}
-		if len(a.Tools) != len(a.Offers)+len(own()) || a.Tools[len(a.Tools)-1].Name != "select_active_intent" || !a.Map {
+		mine := map[model.Rung]int{model.Whole: len(own()) - 2, model.Bridge: len(own())}[rung]
+		if len(a.Tools) != len(a.Offers)+mine || a.Tools[len(a.Tools)-1].Name != "select_active_intent" || a.Map != (rung == model.Bridge) {
 			t.Errorf("%s: %d tools, %d offers, the last is %s", rung, len(a.Tools), len(a.Offers), a.Tools[len(a.Tools)-1].Name)
 		}
 		if !slices.IsSortedFunc(a.Offers, func(x, y session.Offer) int { return strings.Compare(x.Tool, y.Tool) }) {
 			t.Errorf("%s: %v is not sorted", rung, a.Offers)
 		}
 	}
-	p := Begin(PlanInput{Want: model.Whole, All: all, Last: own(), ToolsOnly: true})
-	if n := len(p.Tools) - len(p.Offers); n != 2 || p.Map {
-		t.Errorf("whole, of tools only: %d tools of Ken's own, map %v; want two and none", n, p.Map)
+	p := Begin(PlanInput{Want: model.Whole, All: all, Last: own(), List: door.Others{Text: "- skill:x: X"}})
+	var names []string
+	for _, t := range p.Tools[len(p.Offers):] {
+		names = append(names, t.Name)
+	}
+	if want := []string{"describe_capability", "ask_user", "select_active_intent"}; !slices.Equal(names, want) || p.Map || p.List.Text == "" {
+		t.Errorf("whole: Ken's own tools are %q, map %v, list %q; want %q, and the list instead of the map", names, p.Map, p.List.Text, want)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"ken/capability"
+	"ken/internal/talk/model"
 	"ken/internal/talk/prompt"
 	"ken/internal/talk/session"
 	"ken/llm"
@@ -16,7 +17,7 @@ type Account struct {
 	Model  string // who was asked, as [Model.Ref] has it; empty: nobody
 	Shown  int    // that stood there for capabilities when the turn ended
 	Added  int    // of these, by this turn
-	Dump   int    // that the schemas of all tools would have been
+	Dump   int    // that a prompt without Ken would take, see [door.Door.Dump]
 }
 
 // account adds up what stands in the prompt for capabilities: the map and the
@@ -41,7 +42,7 @@ func (t *turn) account() Account {
 		case session.Added:
 			n = e.Tokens
 		case session.Results:
-			n = lookedUp(e)
+			n = lookedUp(e, t.prefix.Name == string(model.Whole))
 		}
 		a.Shown += n
 		if e.Turn == t.number {
@@ -51,9 +52,10 @@ func (t *turn) account() Account {
 	return a
 }
 
-// lookedUp gives the tokens of an entry's results that are about capabilities,
-// by their share of its bytes.
-func lookedUp(e *session.Entry) int {
+// lookedUp returns the tokens of an entry's results that are about capabilities,
+// by their share of its bytes. Where all tools are listed, what is read are
+// texts, which would be read without Ken too: they do not count.
+func lookedUp(e *session.Entry, listed bool) int {
 	looked, all := 0, 0
 	for i := range e.Blocks {
 		r := e.Blocks[i].Result
@@ -68,7 +70,7 @@ func lookedUp(e *session.Entry) int {
 			}
 		}
 		all += n
-		if r.Name == toolDiscover || r.Name == toolList || r.Name == toolDescribe {
+		if r.Name == toolDiscover || r.Name == toolList || r.Name == toolDescribe && !listed {
 			looked += n
 		}
 	}
@@ -100,13 +102,7 @@ func (w *weighed) prefix(t *turn, e *session.Entry) int {
 	if ok {
 		return n
 	}
-	n = prompt.ToolTokens(t.e.tools, t.forCapabilities(e))
-	if t.declared(toolDiscover) {
-		if t.selection.Tokens.Map == 0 {
-			return n // the turn goes on and found nothing anew; the next one knows
-		}
-		n += t.selection.Tokens.Map
-	}
+	n = prompt.ToolTokens(t.e.tools, t.forCapabilities(e)) + e.About
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.made == nil || len(w.made) >= mostWeighed {

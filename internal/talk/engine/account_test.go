@@ -38,7 +38,9 @@ func TestAccount(t *testing.T) {
 			case session.Added:
 				added += e.Tokens
 			case session.Results:
-				looked += e.Tokens // the description alone
+				if rung == model.Bridge { // with all tools listed, what is read counts on neither side
+					looked += e.Tokens // the description alone
+				}
 			case session.Prefix:
 				for _, tool := range e.Tools {
 					if tool.Name != toolRead && tool.Name != toolAsk && tool.Name != toolFinish {
@@ -84,7 +86,7 @@ func TestLookedUp(t *testing.T) {
 		{[]llm.Block{result(toolDiscover, "123456789")}, 100},
 		{[]llm.Block{result(toolDescribe, "123456789"), result("other", "123456789")}, 50},
 	} {
-		if got := lookedUp(&session.Entry{Blocks: tt.blocks, Tokens: 100}); got != tt.want {
+		if got := lookedUp(&session.Entry{Blocks: tt.blocks, Tokens: 100}, false); got != tt.want {
 			t.Errorf("lookedUp(%v) = %d, want %d", tt.blocks, got, tt.want)
 		}
 	}

@@ -54,6 +54,10 @@ func TestOwnToolsInEveryRung(t *testing.T) {
 			for _, text := range []string{"open a shell of the sea with pearls", "greet somebody by name"} {
 				done(t, r.say(id, text), EndAnswer)
 			}
+			meta := meta
+			if rung == model.Whole { // every tool is in the list: none is searched for, none is called by an id
+				meta = slices.DeleteFunc(slices.Clone(meta), func(name string) bool { return name == toolInvoke || name == toolDiscover })
+			}
 			for i, seen := range fake.Requests() {
 				got := toolNames(seen.Request.Tools)
 				kept := slices.DeleteFunc(slices.Clone(got), func(name string) bool { return !slices.Contains(core, name) && !own(name) })
@@ -109,9 +113,10 @@ func TestOwnToolAppears(t *testing.T) {
 	}
 }
 
-// TestOnlyTools: where everything is among the tools, none of those that search
-// is, the map is left out, and a call of what is not there is still answered; a
-// skill brings them back.
+// TestOnlyTools: where all tools are sent, there is neither a map nor a tool that
+// searches or calls by an id; what is no tool is listed once, and the tool that
+// reads texts and the reference stays (S1.05, S2.49). A call of what is not there
+// is still answered.
 func TestOnlyTools(t *testing.T) {
 	for _, only := range []bool{true, false} {
 		var asked LayerInput
@@ -126,23 +131,21 @@ func TestOnlyTools(t *testing.T) {
 		r.model = fake
 		id := r.session()
 		done(t, r.say(id, "hello"), EndAnswer)
-		if asked.Rung != model.Whole || (asked.Map == "") != only {
+		if asked.Rung != model.Whole || (asked.Map == "") != only || strings.Contains(asked.Map, "skill:roses: Pruning roses in March") == only {
 			t.Errorf("only tools %v: the layers were asked for with %s and the map %q", only, asked.Rung, asked.Map)
 		}
 		for i, seen := range fake.Requests() {
 			names := toolNames(seen.Request.Tools)
-			for _, name := range []string{toolDiscover, toolDescribe, toolInvoke} {
-				if slices.Contains(names, name) == only {
-					t.Errorf("only tools %v: request %d has %q", only, i+1, names)
-				}
+			if slices.Contains(names, toolDiscover) || !slices.Contains(names, toolDescribe) || slices.Contains(names, toolInvoke) {
+				t.Errorf("only tools %v: request %d has %q", only, i+1, names)
 			}
-			if strings.Contains(seen.Request.System, "Available capability categories") == only {
+			if strings.Contains(seen.Request.System, "Available capability categories") || strings.Contains(seen.Request.System, "skill:roses") == only {
 				t.Errorf("only tools %v: the system text is %q", only, seen.Request.System)
 			}
 		}
 		got := resultTexts(r.entries(id))
 		contains(t, "the result", got[0], "There is no tool great", "tool:greet")
-		if strings.Contains(got[0], toolDiscover) == only {
+		if strings.Contains(got[0], toolDiscover) {
 			t.Errorf("only tools %v: %q", only, got[0])
 		}
 		contains(t, "the next", got[1], "hello A")
@@ -316,7 +319,7 @@ func TestK311AllowedPerWire(t *testing.T) {
 					t.Errorf("request %d declares %q, the first %q", i+1, names, declared)
 				}
 			}
-			for _, name := range []string{toolIntent, toolDiscover, toolInvoke, toolFinish} {
+			for _, name := range []string{toolIntent, toolDescribe, toolFinish} {
 				if !slices.Contains(narrowed, name) {
 					t.Errorf("%s is not in %q", name, narrowed)
 				}

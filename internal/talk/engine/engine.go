@@ -129,7 +129,8 @@ type LayerInput struct {
 	Surface   string
 	View      door.View
 	Rung      model.Rung // how tools are delivered
-	Map       string     // the map of the catalog, as it stands; empty: all of it is among the tools
+	Document  string     // AGENTS.md of the catalog
+	Map       string     // the map of the catalog, or where all tools are sent the list of what is no tool
 	Intents   IntentRules
 }
 

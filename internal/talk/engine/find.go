@@ -20,7 +20,7 @@ import (
 
 const (
 	secondLook = 150 * time.Millisecond // after which finding is tried once more
-	mostWhole  = 200                    // tools, of which a list of all is made at all
+	mostWhole  = 200                    // tools, and others, of which a list of all is made at all
 	recent     = 4                      // messages and turns before that count
 )
 
@@ -64,9 +64,7 @@ func (t *turn) look(q door.Query) (found door.Found, err error) {
 
 // query asks for what fits the message and, less, those before it.
 func (t *turn) query() door.Query {
-	scope := t.in.Scope
-	scope.Session, scope.Mode, scope.Agent, scope.User = t.in.Session, t.in.Mode, t.in.Agent, t.in.Principal.ID
-	q := door.Query{Text: t.in.Text, Scope: scope, Now: t.e.cfg.Now(), Override: t.in.Override}
+	q := door.Query{Text: t.in.Text, Scope: t.scope(), Now: t.e.cfg.Now(), Override: t.in.Override}
 	used := map[capability.ID]bool{}
 	for i := len(t.live) - 1; i >= 0; i-- {
 		e := &t.live[i]
@@ -172,26 +170,38 @@ func (t *turn) appeared() (text string, offers []deliver.Offer) {
 	return "Tools that you may call from now on besides the others, with " + toolInvoke + " where you cannot call them directly:" + text, offers
 }
 
-// all gives everything else that may be called, or nil where that is too much to
-// be shown whole, and whether there is nothing in the catalog but that.
-func (t *turn) all(core []deliver.Offer) (offers []deliver.Offer, only bool) {
-	var entries []*door.Entry
-	there := 0
-	for e := range t.view.All() {
-		there++
-		if !callable(e) {
-			continue
-		}
-		if entries = append(entries, e); len(entries) > mostWhole {
-			return nil, false
-		}
+// all returns everything else that may be called, or nil where that is too much
+// to be shown whole, and the list of what is in the catalog besides.
+func (t *turn) all(core []deliver.Offer) ([]deliver.Offer, door.Others) {
+	entries, others, ok := t.everything()
+	if !ok {
+		return nil, door.Others{}
 	}
 	taken := make(map[string]session.Offer, len(core))
 	for _, o := range core {
 		taken[o.Tool.Name] = session.Offer{Tool: o.Tool.Name, ID: o.ID}
 	}
-	offers = t.offers(entries, taken)
-	return offers, len(offers) == there
+	return t.offers(entries, taken), others
+}
+
+// everything returns the tools of the catalog and the list of what else it has.
+// It is false where that is too much, or cannot be found out: the session then
+// begins with less.
+func (t *turn) everything() (tools []*door.Entry, others door.Others, ok bool) {
+	defer func() {
+		if p := recover(); p != nil {
+			t.notice("degraded", "the catalog could not be listed: "+untrusted.Line(fmt.Sprint(p), 200))
+			tools, others, ok = nil, door.Others{}, false
+		}
+	}()
+	return t.e.cfg.Door.Whole(t.view, t.scope(), callable, mostWhole)
+}
+
+// scope is where a message of this turn comes from.
+func (t *turn) scope() capability.Scope {
+	scope := t.in.Scope
+	scope.Session, scope.Mode, scope.Agent, scope.User = t.in.Session, t.in.Mode, t.in.Agent, t.in.Principal.ID
+	return scope
 }
 
 // found gives what was found of tools, the best first.

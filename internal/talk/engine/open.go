@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"ken/capability"
@@ -54,6 +55,7 @@ func (t *turn) open() error {
 type opening struct {
 	found   door.Found
 	layers  []prompt.Layer
+	about   int          // tokens of the layers that tell of capabilities
 	text    string       // what plugins made of what was found, where they changed it
 	plan    deliver.Plan // of a session that begins
 	in      deliver.AddInput
@@ -98,6 +100,9 @@ func (t *turn) before(o *opening) error {
 	if !changed {
 		return nil
 	}
+	if p.About == 0 {
+		p.About = t.prefix.About
+	}
 	p.Name, p.Text, p.Tokens = string(t.rung), t.prefix.Text, t.e.cfg.Count(p.System)+prompt.ToolTokens(t.e.tools, p.Tools)
 	o.entries = append(o.entries, p)
 	o.in.Live = deliver.LiveFor(append(slices.Clip(t.live), p), t.takes(model.Inline), t.takes(model.Search)) // its tools need no text
@@ -121,7 +126,7 @@ func (t *turn) literally(o *opening, p session.Entry, changed bool) (session.Ent
 	if !changed {
 		p = session.Entry{Kind: session.Prefix, Tools: t.prefix.Tools, Offers: t.prefix.Offers}
 	}
-	p.System = system.Text
+	p.System, p.About = system.Text, o.about+t.e.cfg.Count(text)
 	o.in.Found.Rollout.Inject, o.text = false, ""
 	return p, changed || p.System != t.prefix.System, nil
 }
@@ -224,9 +229,8 @@ func (t *turn) adding(found door.Found) deliver.AddInput {
 			}
 		}
 	}
-	in := deliver.AddInput{
-		Rung: t.rung, Found: found, Offers: t.found(ids), Live: t.known, News: t.news(found), Pressed: t.pressed(), Count: t.e.cfg.Count,
-	}
+	in := deliver.AddInput{Rung: t.rung, Found: found, Offers: t.found(ids), Live: t.known, Pressed: t.pressed(), Count: t.e.cfg.Count}
+	in.News, in.NewsMarks = t.news(found)
 	if t.rung == model.PerTurn {
 		in.Core, in.Last = t.core(), ownTools(t.e.cfg.Door, t.view, t.intents.rules)
 	}
@@ -275,7 +279,7 @@ func (t *turn) plan() deliver.Plan {
 		Want: t.wanted(), Row: t.model.Row, Core: t.core(), Last: ownTools(t.e.cfg.Door, t.view, t.intents.rules),
 		Refused: t.refused, Count: t.e.tools,
 	}
-	in.All, in.ToolsOnly = t.all(in.Core)
+	in.All, in.List = t.all(in.Core)
 	return deliver.Begin(in)
 }
 
@@ -287,14 +291,19 @@ func (t *turn) layers(o *opening, first bool) ([]prompt.Layer, error) {
 	}
 	in := LayerInput{
 		Head: t.head, Principal: t.in.Principal, Surface: t.in.Surface, View: t.view, Intents: t.intents.rules,
-		Rung: o.plan.Rung, Map: o.found.Map,
+		Rung: o.plan.Rung, Document: o.found.Document, Map: o.found.Map,
 	}
+	others := o.plan.List
 	if !first {
 		in.Rung = model.Rung(t.prefix.Name)
+		if in.Rung == model.Whole {
+			_, others, _ = t.everything()
+		}
 	}
-	if first && !o.plan.Map || !first && !t.declared(toolDiscover) {
-		in.Map = ""
+	if in.Rung == model.Whole {
+		in.Map = others.Text
 	}
+	o.about = t.e.cfg.Count(in.Document) + t.e.cfg.Count(in.Map)
 	list, notices, err := t.e.cfg.Layers(t.ctx, in)
 	for _, n := range notices {
 		if first {
@@ -320,8 +329,8 @@ func (t *turn) begun(o *opening) (session.Entry, error) {
 	}
 	tokens := system.Tokens + prompt.ToolTokens(t.e.tools, o.plan.Tools)
 	return session.Entry{
-		Kind: session.Prefix, System: system.Text, Tools: o.plan.Tools, Offers: o.plan.Offers, Tokens: tokens,
-		Name: string(o.plan.Rung), Text: hashOf(o.found.Map),
+		Kind: session.Prefix, System: system.Text, About: o.about, Tools: o.plan.Tools, Offers: o.plan.Offers, Tokens: tokens,
+		Shown: deliver.Listed(o.plan.List), Name: string(o.plan.Rung), Text: hashOf(o.found.Map),
 	}, nil
 }
 
@@ -369,7 +378,7 @@ func (t *turn) filtered(layers []prompt.Layer, found door.Found) (left []prompt.
 
 // news tells the model that the catalog is not what its map says any more. The
 // prefix stays as it is.
-func (t *turn) news(found door.Found) string {
+func (t *turn) news(found door.Found) (text string, marks map[capability.ID]string) {
 	told := t.prefix.Text
 	for i := range t.live {
 		if e := &t.live[i]; e.Kind == session.Added && e.Text != "" {
@@ -377,10 +386,61 @@ func (t *turn) news(found door.Found) string {
 		}
 	}
 	if found.Map == "" || told == "" || told == hashOf(found.Map) {
-		return ""
+		return "", nil
 	}
-	return "The capabilities have changed since this conversation began. What there is now:\n" + found.Map
+	if t.rung == model.Whole {
+		return t.newsOfList()
+	}
+	return "The capabilities have changed since this conversation began. What there is now:\n" + found.Map, nil
 }
+
+// newsOfList tells what a list of everything does not have, and has no longer.
+func (t *turn) newsOfList() (text string, marks map[capability.ID]string) {
+	entries, others, ok := t.everything()
+	if !ok {
+		return "The capabilities have changed since this conversation began. There are now more than can be listed.", nil
+	}
+	callable, there, marks := map[capability.ID]bool{}, map[capability.ID]bool{}, deliver.Listed(others)
+	for _, o := range t.known.Tools {
+		callable[o.ID] = true
+	}
+	var lines []string
+	for _, e := range entries {
+		there[e.ID] = true
+		line := untrusted.Line("- "+string(e.ID)+": "+e.Description, longestNews)
+		if mark := deliver.ListMark(line); !callable[e.ID] && t.known.Shown[e.ID] != mark {
+			lines, marks[e.ID] = append(lines, line), mark
+		}
+	}
+	for id, line := range others.Marks {
+		there[id] = true
+		if t.known.Shown[id] == marks[id] {
+			delete(marks, id)
+		} else if strings.HasPrefix(line, "- ") {
+			lines = append(lines, line)
+		} else {
+			lines = append(lines, "- "+untrusted.Line(string(id), 120)+": "+line)
+		}
+	}
+	for id := range t.prefix.Shown {
+		if gone := deliver.ListMark("gone"); !there[id] && t.known.Shown[id] != gone {
+			lines, marks[id] = append(lines, "- "+untrusted.Line(string(id), 120)+": no longer there"), gone
+		}
+	}
+	if len(lines) == 0 {
+		return "", nil
+	}
+	slices.Sort(lines)
+	if more := len(lines) - mostNews; more > 0 {
+		lines = append(lines[:mostNews], fmt.Sprintf("(+%d more)", more))
+	}
+	return "The capabilities have changed since this conversation began; describe_capability tells more of each:\n" + strings.Join(lines, "\n"), marks
+}
+
+const (
+	longestNews = 200 // characters of a line
+	mostNews    = 40  // lines
+)
 
 func hashOf(text string) string {
 	if text == "" {

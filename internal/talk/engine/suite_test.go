@@ -54,7 +54,7 @@ func conversations() []conversation {
 		},
 		{
 			name: "unknown tool in the envelope", script: []llmtest.Reply{answers(invoke("tool:gret", `{}`)), text("Sorry.")}, input: hi, end: EndAnswer,
-			results: []string{"discover_capabilities finds what there is"},
+			results: []string{"There is no tool tool:gret. Near it: tool:greet."},
 		},
 		{
 			name: "refused tool", script: []llmtest.Reply{answers(invoke("tool:secret", `{}`)), text("I may not.")}, input: hi, end: EndAnswer,
@@ -71,11 +71,11 @@ func conversations() []conversation {
 			}, input: hi, end: EndAnswer, results: []string{"hello A", "hello B", "save", "saved", "hello D"},
 		},
 		{
-			name: "repaired", script: []llmtest.Reply{answers(call(toolInvoke, "```json\n{'capability': 'tool:greet', 'arguments': {'name': 'Ada',},}\n```")), text("Done.")}, input: hi, end: EndAnswer,
+			name: "repaired", script: []llmtest.Reply{answers(call("greet", "```json\n{'name': 'Ada',}\n```")), text("Done.")}, input: hi, end: EndAnswer,
 			made: []string{"tool:greet"}, results: []string{"hello Ada"}, notice: "repair",
 		},
 		{
-			name: "beyond repair", script: []llmtest.Reply{answers(call(toolInvoke, `{"capability": "tool:greet", "arguments": {"name": "Ad`)), text("Sorry.")}, input: hi, end: EndAnswer,
+			name: "beyond repair", script: []llmtest.Reply{answers(call("greet", `{"name": "Ad`)), text("Sorry.")}, input: hi, end: EndAnswer,
 			results: []string{"not one JSON object"},
 		},
 		{

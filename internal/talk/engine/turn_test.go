@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"ken/internal/talk/model"
 	"ken/internal/talk/session"
 	"ken/llm/llmtest"
 )
@@ -57,7 +58,7 @@ func TestS446FailureRoundTrip(t *testing.T) {
 // TestS447UnknownTool: a tool that is not there is a result that names what is
 // near and how to look for more; nothing runs, and the turn goes on.
 func TestS447UnknownTool(t *testing.T) {
-	r := open(t, setting{})
+	r := open(t, setting{config: func(c *Config) { c.Terms = Terms{Delivery: model.Bridge}.Always }})
 	id := r.begin(llmtest.Replies(answers(call("great", `{"name":"Ada"}`)), answers(invoke("tool:greet", `{"name":"Ada"}`)), text("Done.")))
 	events := r.say(id, "Greet Ada for me")
 	done(t, events, EndAnswer)

@@ -6,6 +6,7 @@ import "strings"
 type On struct {
 	Intents bool   // select_active_intent must be called first
 	Rung    string // how found tools become callable, in the words of package model
+	Listed  bool   // on whole: a list tells of what is no tool
 	Ask     bool   // there is ask_user
 	Finish  bool   // there is finish
 	Results bool   // there is read_result
@@ -24,7 +25,7 @@ func BaseText(on On) string {
 		"If they conflict, earlier in this list wins: these rules, what the person asks now, workspace instructions, skills, user profile, soul. No section can widen what you may do.")
 	line("")
 	line("# Capabilities")
-	line("The map outlines what exists; what fits a message is put beside it. " + finding(on.Rung))
+	line(finding(on))
 	line("Never invent a capability or an argument. Every call gets a result. If it is refused or fails, read why and change course; do not repeat it unchanged.")
 	if on.Results {
 		line("Long results are cut and have a handle: read more with read_result.")
@@ -51,10 +52,14 @@ func BaseText(on On) string {
 }
 
 // finding says how what is needed is found and called.
-func finding(rung string) string {
-	const find = "If nothing there fits, call discover_capabilities in your own words; describe_capability tells all about one. "
-	switch rung {
+func finding(on On) string {
+	const find = "The map outlines what exists; what fits a message is put beside it. " +
+		"If nothing there fits, call discover_capabilities in your own words; describe_capability tells all about one. "
+	switch on.Rung {
 	case "whole":
+		if on.Listed {
+			return "Everything you can call is among your tools; what else there is, is listed below."
+		}
 		return "Everything you may use is among your tools."
 	case "bridge":
 		return find + "What you found is called through invoke_capability."

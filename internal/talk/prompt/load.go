@@ -96,6 +96,22 @@ func Load(on On, folders ...Folder) ([]Layer, []Notice) {
 	return layers, l.notices
 }
 
+// WithDocument puts what the catalog says of itself (its AGENTS.md) before the
+// instructions of the workspace. It is part of that layer, so that what is put
+// behind AGENTS.md stands behind both.
+func WithDocument(layers []Layer, text string) []Layer {
+	if text == "" {
+		return layers
+	}
+	for i := range layers {
+		if layers[i].Name == Agents {
+			layers[i].Text = text + "\n\n" + layers[i].Text
+			return layers
+		}
+	}
+	return append(layers, Layer{Name: Agents, Text: text})
+}
+
 // A Folder is where layers lie as files. Foreign says that it came from
 // elsewhere, as a project does that somebody opened.
 type Folder struct {

@@ -170,7 +170,7 @@ func TestAutoWithoutTheList(t *testing.T) {
 		row, _ := table.Find(f.wire, f.id)
 		in := deliver.PlanInput{Row: row, Last: own(), Count: w.count}
 		without := deliver.Begin(in)
-		in.All, in.ToolsOnly = w.all, true
+		in.All = w.all
 		if with := deliver.Begin(in); with.Rung != without.Rung {
 			t.Errorf("%s: auto is %s without the list and %s with it", f.name, without.Why, with.Why)
 		}

@@ -93,7 +93,7 @@ func (p *player) begin(row model.Row, found door.Found) (text, why string) {
 		p.tools = w.raw
 		return system, ""
 	default:
-		plan := deliver.Begin(deliver.PlanInput{Want: p.rung, Row: row, All: w.all, Last: own(), ToolsOnly: true, Count: w.count})
+		plan := deliver.Begin(deliver.PlanInput{Want: p.rung, Row: row, All: w.all, Last: own(), Count: w.count})
 		p.rung, p.tools, text = plan.Rung, plan.Tools, system
 		if plan.Map {
 			text += "\n\n" + found.Map

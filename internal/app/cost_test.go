@@ -1,0 +1,195 @@
+package app
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"ken/capability"
+	"ken/internal/find/outcome"
+	"ken/internal/talk/deliver"
+	"ken/internal/talk/engine"
+	"ken/internal/talk/session"
+	"ken/internal/tokenizer"
+	"ken/llm"
+	"ken/llm/llmtest"
+)
+
+// chatter is a conversation in which tools, skills and things that are
+// unavailable are asked for, and nothing.
+var chatter = []string{
+	"hello there", "count the words of a file", "search the web for AI news and summarize it", "review this pull request for bugs",
+	"what is the hash of that file", "send a message to the team on Discord", "clean up this CSV file", "thanks, and who owns record 7 of table 3?",
+	"what can you do?", "fetch record number 12", "bye",
+}
+
+// converse says each message in one session and returns what was sent, and how
+// each turn was accounted for.
+func converse(t *testing.T, a *App, fake *llmtest.Fake, messages []string) ([]llm.Request, []outcome.Event) {
+	t.Helper()
+	sessions, err := a.Sessions()
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, err := sessions.Begin(t.Context(), session.Head{Principal: a.Principal.ID, Folder: a.Places.Workspace})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := a.Engine()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var turns []outcome.Event
+	told := func(e outcome.Event) {
+		if e.Kind == outcome.Ended {
+			turns = append(turns, e)
+		}
+	}
+	a.told.Store(&told)
+	for _, text := range messages {
+		for _, err := range e.Turn(t.Context(), engine.Input{Principal: a.Principal, Session: head.ID, Text: text, Surface: "chat", Alone: true}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	var out []llm.Request
+	for _, seen := range fake.Requests() {
+		out = append(out, seen.Request)
+	}
+	return out, turns
+}
+
+// usable writes n tools of the usual size, whose schemas have nothing to spare.
+func usable(t *testing.T, dir string, n int) {
+	t.Helper()
+	for i := range n {
+		write(t, filepath.Join(dir, fmt.Sprintf("record-%d", i), "CAPABILITY.yaml"), fmt.Sprintf(`name: fetch-record-%d
+kind: tool
+category: records
+description: Fetch one record of table %d by its number, with its owner, its history and the records that refer to it.
+permissions: [exec]
+run: {runner: exec.echo, argv: [echo, done]}
+inputSchema:
+  type: object
+  properties:
+    number: {type: integer, description: The number of the record, minimum: 1}
+    fields: {type: array, items: {type: string}, description: Which fields to return; all of them if this is left out}
+    history: {type: boolean, description: Whether to return the earlier versions too}
+    format: {type: string, enum: [json, csv, text], description: How to write it}
+  required: [number]
+`, i, i))
+	}
+}
+
+// TestNeverCostsMore: with the default catalog, and with 20, 50 and 200 tools
+// more, what is sent for capabilities is never more than a prompt without Ken
+// that tells as much. Both are counted here from the bytes of the requests and
+// from the catalog, and what Ken reports is what was sent.
+func TestNeverCostsMore(t *testing.T) {
+	for _, tools := range []int{0, 20, 50, 200} {
+		t.Run(fmt.Sprint(tools), func(t *testing.T) {
+			dir, getenv := home(t, nil)
+			work := t.TempDir()
+			usable(t, filepath.Join(dir, ".ken", "capabilities"), tools)
+			fake := &llmtest.Fake{Script: llmtest.Always(llmtest.Reply{Text: "OK."})}
+			a := open(t, Config{Getenv: getenv, Dir: work, Model: fake})
+			naive := plainly(t, a)
+			bare := &llmtest.Fake{Script: llmtest.Always(llmtest.Reply{Text: "OK."})}
+			b := open(t, Config{Getenv: getenv, Dir: work, Model: bare, Catalogs: []string{t.TempDir()}})
+			without, _ := converse(t, b, bare, chatter)
+			with, turns := converse(t, a, fake, chatter)
+			if len(with) != len(chatter) || len(without) != len(chatter) || len(turns) != len(chatter) {
+				t.Fatalf("%d and %d requests, %d turns, want %d of each", len(with), len(without), len(turns), len(chatter))
+			}
+			sum, all := 0, 0
+			for i := range with {
+				sent := size(with[i]) - size(without[i]) + reader(a)
+				if sent > naive {
+					t.Errorf("request %d tells of capabilities in %d tokens, want at most the %d of a prompt without Ken", i+1, sent, naive)
+				}
+				// Ken explains how to find in fewer or more words, which is not
+				// accounted for; a wire's marks around tools are counted once.
+				if off := turns[i].Shown - sent; off < -60 || off > 60 {
+					t.Errorf("turn %d is accounted for with %d tokens, sent were %d", i+1, turns[i].Shown, sent)
+				}
+				if turns[i].Dump != 0 && turns[i].Dump != naive {
+					t.Errorf("turn %d is compared with %d tokens, want %d", i+1, turns[i].Dump, naive)
+				}
+				sum, all = sum+sent, all+naive
+			}
+			now := time.Now()
+			got := a.Door.Insights(outcome.InsightsConfig{Since: now.Add(-time.Hour), Until: now.Add(time.Hour)}).Totals
+			if got.SavedTokens < 0 || got.AllTokens == 0 {
+				t.Errorf("Insights reports %d of %d tokens saved, want no loss", got.SavedTokens, got.AllTokens)
+			}
+			t.Logf("%d tools more: %d tokens sent for capabilities in %d requests, %d without Ken (%.0f %% fewer)", tools, sum, len(with), all, 100*float64(all-sum)/float64(all))
+		})
+	}
+}
+
+// size counts the tokens of a request's tools, system text and messages.
+func size(r llm.Request) int {
+	n := tokenizer.Count(r.System)
+	for _, x := range r.Tools {
+		n += deliver.ToolTokens(x, nil)
+	}
+	for _, m := range r.Messages {
+		for _, b := range m.Blocks {
+			n += tokenizer.Count(b.Text)
+			for _, x := range b.Tools {
+				n += deliver.ToolTokens(x, nil)
+			}
+		}
+	}
+	return n
+}
+
+// reader is what the tool for reading takes, which a session without
+// capabilities has too.
+func reader(a *App) (n int) {
+	for _, x := range a.Door.Tools() {
+		if x.Name == capability.ToolDescribe {
+			n += deliver.ToolTokens(x, nil)
+		}
+	}
+	return n
+}
+
+// plainly counts a prompt without Ken: every tool that can be called with its
+// schema, a line for everything else but prompts that a person types, and one
+// tool that reads.
+func plainly(t *testing.T, a *App) (n int) {
+	t.Helper()
+	own := map[capability.ID]bool{}
+	for e := range a.View().Own() {
+		own[e.ID] = true
+	}
+	for e := range a.View().All() {
+		switch {
+		case own[e.ID], e.Kind == capability.KindCommand:
+		case e.Kind == capability.KindTool && e.Available && e.Run != nil:
+			d, err := a.Door.Describe(t.Context(), a.View(), string(e.ID))
+			if err != nil {
+				t.Fatal(err)
+			}
+			n += deliver.ToolTokens(llm.Tool{Name: e.Name, Description: strings.TrimSpace(e.Description), Schema: compacted(t, d.Detail.Schema)}, nil)
+		default:
+			n += tokenizer.Count("- " + string(e.ID) + ": " + e.Description + "\n")
+		}
+	}
+	return n + reader(a)
+}
+
+func compacted(t *testing.T, raw []byte) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := json.Compact(&b, raw); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
