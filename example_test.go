@@ -76,13 +76,23 @@ func ExampleKen_Call() {
 		log.Fatal(err)
 	}
 	defer k.Close()
-	text, failed, err := k.Call(ctx, capability.Scope{}, "discover_capabilities", []byte(`{"query":"count words","kind":"tool"}`))
-	if err != nil || failed {
-		log.Fatal(text, err)
+	answer, err := k.Call(ctx, capability.Scope{}, "discover_capabilities", []byte(`{"query":"count words","kind":"tool"}`))
+	if err != nil || answer.Failed {
+		log.Fatal(answer.Text, err)
 	}
-	fmt.Println(text)
+	fmt.Println(answer.Text) // for the model
+	found := answer.Data.(ken.Searched)
+	fmt.Println(found.Capabilities[0].ID, found.Capabilities[0].Kind, found.Capabilities[0].Available, found.TotalIndexed)
+
+	answer, err = k.Call(ctx, capability.Scope{}, "describe_capability", []byte(`{"id":"tool:word-count"}`))
+	if err != nil || answer.Failed {
+		log.Fatal(answer.Text, err)
+	}
+	fmt.Println(string(answer.Data.(ken.Reading).InputSchema) != "")
 	// Output:
 	// tool:word-count word-count(path: string) Count the lines, words and bytes of a file
+	// tool:word-count tool true 3
+	// true
 }
 
 // A Go function becomes a capability with a schema of its own; a model's call of

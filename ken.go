@@ -182,11 +182,21 @@ func (k *Ken) Select(ctx context.Context, q Query) (Selection, error) {
 // never change.
 func (k *Ken) Tools() []llm.Tool { return k.app.Door.Tools() }
 
+// What Call returns. A ToolAnswer has Text for a model and the same as Data:
+// [Searched] of discover_capabilities, with a [Listed] for each capability, and
+// [Reading] of describe_capability. Where Failed is true Text says what the
+// model did wrong.
+type (
+	ToolAnswer = door.ToolAnswer
+	Searched   = door.Searched
+	Listed     = door.Capability
+	Reading    = door.Reading
+)
+
 // Call runs one of Tools with the arguments that a model gave. A mistake of the
-// model's is an answer that says so, with failed true.
-func (k *Ken) Call(ctx context.Context, scope capability.Scope, tool string, arguments json.RawMessage) (text string, failed bool, err error) {
-	a, err := k.app.Door.Call(ctx, k.app.View(), scope, tool, arguments)
-	return a.Text, a.Failed, err
+// model's is an answer that says so, and no error.
+func (k *Ken) Call(ctx context.Context, scope capability.Scope, tool string, arguments json.RawMessage) (ToolAnswer, error) {
+	return k.app.Door.Call(ctx, k.app.View(), scope, tool, arguments)
 }
 
 // Used records that a capability was called in a session and whether that

@@ -125,10 +125,10 @@ func TestDocumentsReachWhoeverAsks(t *testing.T) {
 	})
 	a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
 	sel, err := a.Door.Find(t.Context(), a.View(), door.Query{Text: "anything"})
-	if err != nil || !strings.HasPrefix(sel.Map, "We look after pets.\n\nAvailable capability categories:") {
-		t.Errorf("map = %q, %v; want what AGENTS.md says first", sel.Map, err)
+	if err != nil || !strings.HasPrefix(sel.Text(), "We look after pets.\n\nAvailable capability categories:") {
+		t.Errorf("text = %q, %v; want what AGENTS.md says first", sel.Text(), err)
 	}
-	if strings.Contains(sel.Map, "whole story") {
+	if strings.Contains(sel.Text(), "whole story") {
 		t.Error("the reference is shown without being asked for")
 	}
 	if text, err := a.Door.Reference(a.View()); err != nil || !strings.Contains(text, "The whole story") {

@@ -34,6 +34,9 @@ type (
 	Skip        = show.Skip
 	Others      = show.List
 	ToolAnswer  = discover.ToolAnswer
+	Capability  = discover.Listed
+	Searched    = discover.Capabilities
+	Reading     = discover.Reading
 	Relation    = discover.Relation
 	Question    = runner.Question
 )
@@ -133,6 +136,9 @@ func (d *Door) Whole(v View, scope capability.Scope, tool func(*Entry) bool, mos
 
 // Tools gives the tools that Call runs.
 func (d *Door) Tools() []llm.Tool { return discover.Tools() }
+
+// OutputSchema returns the JSON Schema of the data of a tool's answers.
+func (d *Door) OutputSchema(tool string) json.RawMessage { return discover.OutputSchema(tool) }
 
 // A Description is an entry with what it holds beyond its description.
 type Description struct {

@@ -1,10 +1,13 @@
 package discover
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -57,7 +60,49 @@ func (f *Finder) describeAll(ctx context.Context, e *catalog.Entry, from int) To
 	if !e.Available {
 		text = "Not available here: " + untrusted.Line(strings.Join(e.Missing, "; "), 400) + "\n\n" + text
 	}
-	return f.reading(Reading{ID: e.ID, From: from, Text: text}, e.Trust >= capability.TrustUser)
+	about := aboutOf(e)
+	if detail, err := f.source.Detail(ctx, e); err == nil { // the page says what could not be read
+		about.InputSchema, about.OutputSchema = object(detail.Schema), object(detail.Output)
+	}
+	about.Annotations = annotations(e.Effects)
+	if len(about.Annotations) > 0 {
+		text += "\n\nAnnotations, as its source claims: " + hints(about.Annotations)
+	}
+	if about.OutputSchema != nil {
+		text += "\n\n## Output Schema\n" + f.fence(string(e.ID), string(about.OutputSchema), false)
+	}
+	return f.reading(Reading{ID: e.ID, From: from, Text: text, About: &about}, e.Trust >= capability.TrustUser)
+}
+
+// object returns a JSON object in as few bytes as it takes, or nil.
+func object(raw json.RawMessage) json.RawMessage {
+	var b bytes.Buffer
+	if json.Compact(&b, raw) != nil || !bytes.HasPrefix(b.Bytes(), []byte("{")) {
+		return nil
+	}
+	return b.Bytes()
+}
+
+// annotations are the hints that a source gives, by their names in MCP.
+func annotations(e capability.Effects) map[string]bool {
+	out := map[string]bool{}
+	for name, hint := range map[string]capability.Hint{
+		"readOnlyHint": e.ReadOnly, "destructiveHint": e.Destructive, "idempotentHint": e.Idempotent, "openWorldHint": e.OpenWorld,
+	} {
+		if hint != capability.Unsaid {
+			out[name] = hint == capability.Yes
+		}
+	}
+	return out
+}
+
+// hints writes annotations in the order of their names.
+func hints(m map[string]bool) string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		parts = append(parts, fmt.Sprintf("%s: %v", name, m[name]))
+	}
+	return strings.Join(parts, ", ")
 }
 
 // describePart gives the schema or the body of a capability as it is written.
@@ -72,7 +117,11 @@ func (f *Finder) describePart(ctx context.Context, e *catalog.Entry, part string
 		if len(detail.Schema) == 0 {
 			return refusal("%s has no schema; part body or all may have something", id)
 		}
-		return f.reading(Reading{ID: e.ID, From: from, Text: f.fence(string(e.ID), string(detail.Schema), false)}, false)
+		text := f.fence(string(e.ID), string(detail.Schema), false)
+		if output := object(detail.Output); output != nil {
+			text += "\n\n## Output Schema\n" + f.fence(string(e.ID), string(output), false)
+		}
+		return f.reading(Reading{ID: e.ID, From: from, Text: text}, false)
 	case "body":
 		body := strings.TrimSpace(detail.Body + "\n\n" + detail.Usage)
 		switch {

@@ -65,6 +65,7 @@ type Capabilities struct {
 	Capabilities []Listed  `json:"capabilities"`
 	TotalIndexed int       `json:"totalIndexed"`
 	Nearest      []Nearest `json:"nearest,omitempty"` // where nothing fits
+	Map          string    `json:"map,omitempty"`     // what there is, by category, where that was asked for
 	Degraded     []string  `json:"degraded,omitempty"`
 }
 
@@ -85,13 +86,50 @@ type Listed struct {
 	ExtensionID string `json:"extensionId,omitempty"`
 }
 
-// A Reading is the data of an answer to describe_capability: a piece of a text.
+// A Reading is the data of an answer to describe_capability: a piece of a text,
+// and where that is the page of a capability what is known of it.
 type Reading struct {
 	ID    capability.ID `json:"id,omitempty"` // empty for the reference of the instance
 	Text  string        `json:"text"`
 	From  int           `json:"from"`           // in bytes
 	Bytes int           `json:"bytes"`          // of the whole text
 	Next  int           `json:"next,omitempty"` // where the rest begins; zero: there is none
+
+	*About
+}
+
+// About is what is known of a capability besides its text.
+type About struct {
+	Name        string          `json:"name"`
+	Kind        capability.Kind `json:"kind"`
+	Description string          `json:"description"`
+	Category    string          `json:"category"`
+	Available   bool            `json:"available"`
+	Missing     []string        `json:"missing,omitempty"`
+	Loadable    bool            `json:"loadable,omitempty"`
+	ExtensionID string          `json:"extensionId,omitempty"`
+
+	InputSchema  json.RawMessage `json:"inputSchema,omitempty"`
+	OutputSchema json.RawMessage `json:"outputSchema,omitempty"`
+	Annotations  map[string]bool `json:"annotations,omitempty"` // hints that its source gives, by their names in MCP
+}
+
+// OutputSchema returns the JSON Schema of the data of a tool's answers, or nil.
+func OutputSchema(tool string) json.RawMessage {
+	const about = `"name":{"type":"string"},"kind":{"type":"string"},"description":{"type":"string"},"category":{"type":"string"},` +
+		`"available":{"type":"boolean"},"missing":{"type":"array","items":{"type":"string"}},"loadable":{"type":"boolean"},"extensionId":{"type":"string"}`
+	switch tool {
+	case ToolDiscover, ToolList:
+		return json.RawMessage(`{"type":"object","properties":{"capabilities":{"type":"array","items":{"type":"object","properties":{"id":{"type":"string"},` +
+			`"relevance":{"type":"number"},` + about + `},"required":["id","name","kind","description","category","relevance","available"]}},` +
+			`"totalIndexed":{"type":"integer"},"nearest":{"type":"array","items":{"type":"object"}},"degraded":{"type":"array","items":{"type":"string"}},` +
+			`"map":{"type":"string"}},"required":["capabilities","totalIndexed"]}`)
+	case ToolDescribe:
+		return json.RawMessage(`{"type":"object","properties":{"id":{"type":"string"},"text":{"type":"string"},"from":{"type":"integer"},"bytes":{"type":"integer"},` +
+			`"next":{"type":"integer"},` + about + `,"inputSchema":{"type":"object"},"outputSchema":{"type":"object"},"annotations":{"type":"object"}},` +
+			`"required":["text","from","bytes"]}`)
+	}
+	return nil
 }
 
 // Call runs one of the tools for a model. A mistake of the model's is an
@@ -233,17 +271,32 @@ func answerOf(text string) string {
 }
 
 func entryOf(e *catalog.Entry, score float64) Listed {
-	l := Listed{
-		ID: e.ID, Name: e.Name, Kind: e.Kind, Description: e.Description, Category: e.Category,
-		Relevance: math.Round(score*100) / 100, Available: e.Available, Missing: e.Missing,
+	a := aboutOf(e)
+	return Listed{
+		ID: e.ID, Name: a.Name, Kind: a.Kind, Description: a.Description, Category: a.Category, Relevance: math.Round(score*100) / 100,
+		Available: a.Available, Missing: a.Missing, Loadable: a.Loadable, ExtensionID: a.ExtensionID,
+	}
+}
+
+// aboutOf is what the catalog knows of an entry. Its words are rendered harmless
+// as in texts: a client may show them to a model.
+func aboutOf(e *catalog.Entry) About {
+	a := About{
+		Name: untrusted.Line(e.Name, 120), Kind: e.Kind, Description: untrusted.Line(e.Description, longestLine), Category: untrusted.Line(e.Category, 80),
+		Available: e.Available,
+	}
+	for _, why := range e.Missing {
+		a.Missing = append(a.Missing, untrusted.Line(why, 400))
 	}
 	if e.Kind == capability.KindExtension {
-		l.Loadable, l.ExtensionID = !e.Available, e.Name
+		a.Loadable, a.ExtensionID = !e.Available, e.Name
 	} else if id := e.Meta["extension"]; id != "" {
-		l.Loadable, l.ExtensionID = !e.Available, id
+		a.Loadable, a.ExtensionID = !e.Available, id
 	}
-	return l
+	return a
 }
+
+const longestLine = 1000 // characters of a description in data
 
 // nothing says that nothing fits, why, and what comes nearest.
 func nothing(v *View, sel Selection, kind, category string) string {

@@ -83,7 +83,14 @@ func (ep *endpoint) look(ctx context.Context, v door.View, sess *session, p *mcp
 	if err != nil {
 		return nil, err
 	}
-	return said(isModern(p), a.Text, a.Failed), nil
+	if a.Failed || a.Data == nil {
+		return said(isModern(p), a.Text, a.Failed), nil
+	}
+	data, err := json.Marshal(a.Data)
+	if err != nil {
+		return nil, err
+	}
+	return toolResult(isModern(p), capability.Result{Parts: []capability.Part{{Text: a.Text}, {JSON: data, MIME: "application/json"}}}), nil
 }
 
 // selectIntent sets what the session is about to do.

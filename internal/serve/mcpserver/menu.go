@@ -191,7 +191,22 @@ func (s *Server) Menu(ctx context.Context, who capability.Principal, client stri
 			out.Deferred++
 			continue
 		}
-		out.Tokens += tokenizer.Count(string(item))
+		out.Tokens += tokenizer.Count(string(forModel(item)))
 	}
 	return out, nil
+}
+
+// forModel returns a tool without the schema of its results, which clients keep
+// to themselves.
+func forModel(item json.RawMessage) json.RawMessage {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(item, &fields) != nil {
+		return item
+	}
+	delete(fields, "outputSchema")
+	out, err := json.Marshal(fields)
+	if err != nil {
+		return item
+	}
+	return out
 }

@@ -54,6 +54,9 @@ func TestOutputSchema(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, tool := range list.Tools {
+				if tool.Name == toolDiscover || tool.Name == toolDescribe {
+					continue // see TestS247StructuredContent
+				}
 				got, _ := json.Marshal(tool.OutputSchema)
 				want := "null"
 				switch tool.Name {

@@ -37,14 +37,17 @@ func (s *Server) metaTools(surface string, results bool) (names []string, items 
 		b = appendText(b, description)
 		b = append(b, `,"inputSchema":`...)
 		b = append(b, schema...)
+		if output := s.cfg.Door.OutputSchema(name); output != nil {
+			b = append(b, `,"outputSchema":`...)
+			b = append(b, output...)
+		}
 		b = append(b, ',')
 		b = append(b, shown...)
 		names, items = append(names, name), append(items, append(b, '}'))
 	}
+	// Both on every surface: texts and the reference are read through them alone.
 	for _, t := range s.cfg.Door.Tools() {
-		if t.Name == toolDiscover || surface == bridge {
-			add(t.Name, t.Description, string(t.Schema))
-		}
+		add(t.Name, t.Description, string(t.Schema))
 	}
 	if surface == bridge {
 		add(toolInvoke, "Call a capability by its id",

@@ -1,0 +1,90 @@
+package mcpserver
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"ken/capability"
+)
+
+// TestS247StructuredContent: what a search finds and what a description says are
+// structured content with the fields of the seed; the schema that is listed
+// describes it, and the text stays for clients that know no other (S2.47,
+// S2.U07). A mistake has neither.
+func TestS247StructuredContent(t *testing.T) {
+	for _, name := range []string{"claude-code", "zed"} { // direct and bridge
+		b := newBench(t, func(b *bench) {
+			office(b)
+			b.memory.Put(capability.Capability{
+				ID: "tool:lookup", Kind: capability.KindTool, Name: "lookup", Description: "Look up an account by its number", Category: "crm",
+				Effects: capability.Effects{ReadOnly: capability.Yes, OpenWorld: capability.No}, Run: &capability.Recipe{Runner: "mcp.call"},
+			}, capability.Detail{
+				Schema: json.RawMessage(`{"type":"object","properties":{"number":{"type":"integer"}}}`),
+				Output: json.RawMessage(`{"type":"object","properties":{"owner":{"type":"string"}}}`),
+			})
+		})
+		cs := dial(t, New(b.config()), peer{name: name})
+		list, err := cs.ListTools(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		outputs := map[string]any{}
+		for _, tool := range list.Tools {
+			outputs[tool.Name] = tool.OutputSchema
+		}
+		found := structuredOf(t, outputs, call(t, cs, toolDiscover, map[string]any{"query": "look up an account by its number"}), toolDiscover)
+		if n, ok := found["totalIndexed"].(float64); !ok || n < 2 {
+			t.Errorf("%s: totalIndexed = %v, want a number", name, found["totalIndexed"])
+		}
+		first := found["capabilities"].([]any)[0].(map[string]any)
+		for _, key := range []string{"id", "name", "kind", "description", "category", "relevance", "available"} {
+			if _, ok := first[key]; !ok {
+				t.Errorf("%s: %s is missing in %v", name, key, first)
+			}
+		}
+		if first["id"] != "tool:lookup" || first["kind"] != "tool" || first["category"] != "crm" || first["available"] != true {
+			t.Errorf("%s: found %v, want tool:lookup first", name, first)
+		}
+		about := structuredOf(t, outputs, call(t, cs, toolDescribe, map[string]any{"id": "tool:lookup"}), toolDescribe)
+		raw, _ := json.Marshal([]any{about["inputSchema"], about["outputSchema"], about["annotations"]})
+		want := `[{"properties":{"number":{"type":"integer"}},"type":"object"},{"properties":{"owner":{"type":"string"}},"type":"object"},{"openWorldHint":false,"readOnlyHint":true}]`
+		if string(raw) != want {
+			t.Errorf("%s: described as %s, want %s", name, raw, want)
+		}
+		wrong := call(t, cs, toolDiscover, map[string]any{"query": ""})
+		if !wrong.IsError || wrong.StructuredContent != nil {
+			t.Errorf("%s: an empty query gives %+v, want an error without structured content", name, wrong)
+		}
+	}
+}
+
+// structuredOf checks a result against the schema that its tool is listed with.
+func structuredOf(t *testing.T, outputs map[string]any, res *mcp.CallToolResult, tool string) map[string]any {
+	t.Helper()
+	if res.IsError || text(res) == "" || outputs[tool] == nil {
+		t.Fatalf("%s: %+v, output schema %v; want a result with text, and a schema", tool, res, outputs[tool])
+	}
+	raw, err := json.Marshal(outputs[tool])
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s jsonschema.Schema
+	if err := json.Unmarshal(raw, &s); err != nil {
+		t.Fatal(err)
+	}
+	resolved, err := s.Resolve(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := resolved.Validate(res.StructuredContent); err != nil {
+		t.Errorf("%s: %v does not fit its schema: %v", tool, res.StructuredContent, err)
+	}
+	data, ok := res.StructuredContent.(map[string]any)
+	if !ok {
+		t.Fatalf("%s: structured content is %v", tool, res.StructuredContent)
+	}
+	return data
+}
