@@ -15,15 +15,15 @@ func TestGateTakesOtherLimits(t *testing.T) {
 	three, _ := Limits{Concurrent: 3, PerExtension: 3}.filled()
 	now := one
 	g := newGate(func() Limits { return now })
-	if err := g.enter(t.Context(), "a"); err != nil {
+	if err := g.enter(t.Context(), "a", whose{}); err != nil {
 		t.Fatal(err)
 	}
-	w, err := g.ask("a")
+	w, err := g.ask("a", whose{})
 	if w == nil || err != nil {
 		t.Fatalf("ask = %v, %v, want to wait", w, err)
 	}
 	now = three
-	if w, err := g.ask("b"); w != nil || err != nil {
+	if w, err := g.ask("b", whose{}); w != nil || err != nil {
 		t.Errorf("ask = %v, %v with two of three running, want a place", w, err)
 	}
 	if !w.admitted {
@@ -33,20 +33,20 @@ func TestGateTakesOtherLimits(t *testing.T) {
 		t.Errorf("%d run, want two", g.running)
 	}
 	now = one
-	if w, err := g.ask("a"); w == nil || err != nil {
+	if w, err := g.ask("a", whose{}); w == nil || err != nil {
 		t.Errorf("ask = %v, %v with two running and room for one, want to wait", w, err)
 	}
 	if g.running != 2 {
 		t.Errorf("%d run, want both", g.running)
 	}
 	// Whoever leaves looks too: the two that wait then both go on.
-	v, err := g.ask("a")
+	v, err := g.ask("a", whose{})
 	if v == nil || err != nil {
 		t.Fatalf("ask = %v, %v, want to wait", v, err)
 	}
 	now = three
-	if g.leave("a"); g.running != 3 || g.waiting != 0 {
-		t.Errorf("%d run and %d wait after one of two has left and there is room for three, want 3 and 0", g.running, g.waiting)
+	if g.leave("a"); g.running != 3 || g.line.waiting != 0 {
+		t.Errorf("%d run and %d wait after one of two has left and there is room for three, want 3 and 0", g.running, g.line.waiting)
 	}
 }
 
@@ -66,10 +66,10 @@ func TestGateNeverGoesBack(t *testing.T) {
 		return newer
 	})
 	var both sync.WaitGroup
-	both.Go(func() { _, _ = g.ask("a") })
+	both.Go(func() { _, _ = g.ask("a", whose{}) })
 	<-first
 	second := make(chan struct{})
-	both.Go(func() { _, _ = g.ask("b"); close(second) })
+	both.Go(func() { _, _ = g.ask("b", whose{}); close(second) })
 	select {
 	case <-second: // it did not wait for the first, whose limits are older
 	case <-time.After(50 * time.Millisecond):

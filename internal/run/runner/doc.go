@@ -10,7 +10,7 @@
 //	decide    the rules, on what the executor says the arguments come to
 //	consent   a person's answer where the rules ask for one; nobody is waited
 //	          for, or asked about what must fail ([Checker])
-//	limit     a bounded queue, fair between extensions
+//	limit     a bounded queue, fair between principals, sessions and extensions
 //	execute   the effect, within its time
 //
 // The durable record of what is about to happen is written between consent and

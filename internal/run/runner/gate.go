@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,8 +12,10 @@ import (
 )
 
 // gate lets calls through, so many at once, so many of each extension; the
-// others wait. Whenever one ends, the extensions that wait take turns, and
-// within one the call that came first goes first.
+// others wait. Whenever one ends, those who wait take turns: principals first,
+// then the sessions of a principal, then the extensions that a session calls.
+// Of one session and extension the call that came first goes first. So neither
+// many calls nor many sessions of one keep another waiting for all of them.
 type gate struct {
 	bounds func() Limits // as they are now
 	asking sync.Mutex    // held while bounds is asked; see renew
@@ -20,21 +23,33 @@ type gate struct {
 	mu      sync.Mutex
 	limits  Limits
 	running int
-	waiting int
 	lanes   map[string]*lane
-	turns   []*lane // those with somebody waiting, the next to be served first
+	line    line // of all who wait
 }
 
+// A lane counts the calls of one extension.
 type lane struct {
-	name    string
-	running int
-	queue   []*waiter
+	name             string
+	running, waiting int
 }
 
-// waiter is admitted when ready is closed, under the gate's lock.
+// whose says whose a call is.
+type whose struct {
+	principal, session string
+}
+
+func whoseCall(call capability.Call) whose {
+	p := call.Principal
+	return whose{p.Tenant + "\x00" + p.ID, p.Agent + "\x00" + call.Session}
+}
+
+// waiter is admitted, or refused with err, when ready is closed, under the
+// gate's lock.
 type waiter struct {
 	ready    chan struct{}
 	admitted bool
+	err      error
+	in       *line // a leaf
 }
 
 func newGate(bounds func() Limits) *gate { return &gate{bounds: bounds, lanes: map[string]*lane{}} }
@@ -52,29 +67,28 @@ func (g *gate) renew() {
 		return
 	}
 	g.limits = l
-	for g.running < g.limits.Concurrent && g.admit() {
-	}
+	g.fill()
 }
 
 // enter waits for a place. Whoever got one gives it back with leave.
-func (g *gate) enter(ctx context.Context, name string) error {
-	w, err := g.ask(name)
+func (g *gate) enter(ctx context.Context, name string, who whose) error {
+	w, err := g.ask(name, who)
 	if w == nil || err != nil {
 		return err
 	}
 	select {
 	case <-w.ready:
-		return nil
+		return w.err
 	case <-ctx.Done():
 	}
-	if !g.withdraw(name, w) {
+	if !g.withdraw(w) && w.err == nil {
 		g.leave(name) // it was admitted at the same moment
 	}
 	return context.Cause(ctx)
 }
 
 // ask takes a place, with a nil waiter, or gets in line.
-func (g *gate) ask(name string) (*waiter, error) {
+func (g *gate) ask(name string, who whose) (*waiter, error) {
 	g.renew()
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -89,20 +103,74 @@ func (g *gate) ask(name string) (*waiter, error) {
 		l.running++
 		return nil, nil
 	}
-	switch {
-	case g.waiting >= g.limits.Queue:
+	if err := g.makeRoom(l, who); err != nil {
 		g.forget(l)
-		return nil, full("limits.queue", g.limits.Queue, "calls wait already")
-	case len(l.queue) >= g.limits.QueuePerExtension:
-		return nil, full("limits.queuePerExtension", g.limits.QueuePerExtension, "calls of this extension wait already")
+		return nil, err
 	}
+	g.lanes[name] = l // it may have been the last that was crowded out
 	w := &waiter{ready: make(chan struct{})}
-	if len(l.queue) == 0 {
-		g.turns = append(g.turns, l)
-	}
-	l.queue = append(l.queue, w)
-	g.waiting++
+	w.in = g.line.kid(who.principal).kid(who.session).kid(name)
+	w.in.lane = l
+	w.in.add(w)
 	return w, nil
+}
+
+// makeRoom returns why one more call of an extension cannot wait. Where the
+// queue is full because another session has more calls in it than this one, the
+// newest call of that session is refused instead.
+func (g *gate) makeRoom(l *lane, who whose) error {
+	if g.line.waiting >= g.limits.Queue {
+		err := full("limits.queue", g.limits.Queue, "calls wait already")
+		if !g.crowdOut(who, "", err) {
+			return err
+		}
+	}
+	if l.waiting >= g.limits.QueuePerExtension {
+		err := full("limits.queuePerExtension", g.limits.QueuePerExtension, "calls of this extension wait already")
+		if !g.crowdOut(who, l.name, err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// crowdOut refuses the newest call of the session that has most calls waiting,
+// all or those of one extension, where those are at least two more than who has.
+func (g *gate) crowdOut(who whose, extension string, err error) bool {
+	count := func(session *line) int {
+		if extension == "" {
+			return session.waiting
+		}
+		if leaf := session.by[extension]; leaf != nil {
+			return leaf.waiting
+		}
+		return 0
+	}
+	own := 0
+	var most *line
+	for _, person := range g.line.order {
+		for _, session := range person.order {
+			if person.key == who.principal && session.key == who.session {
+				own = count(session)
+			}
+			if most == nil || count(session) > count(most) {
+				most = session
+			}
+		}
+	}
+	if most == nil || count(most) < own+2 {
+		return false
+	}
+	leaf := most.by[extension]
+	if leaf == nil {
+		leaf = slices.MaxFunc(most.order, func(a, b *line) int { return cmp.Compare(a.waiting, b.waiting) })
+	}
+	w := leaf.queue[len(leaf.queue)-1]
+	w.err = err
+	leaf.remove(w)
+	g.forget(leaf.lane)
+	close(w.ready)
+	return true
 }
 
 func full(knob string, n int, what string) error {
@@ -114,21 +182,15 @@ func full(knob string, n int, what string) error {
 }
 
 // withdraw takes a waiter out of its line. It reports false when it was
-// admitted before.
-func (g *gate) withdraw(name string, w *waiter) bool {
+// admitted or refused before.
+func (g *gate) withdraw(w *waiter) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if w.admitted {
+	if w.admitted || w.err != nil {
 		return false
 	}
-	l := g.lanes[name]
-	i := slices.Index(l.queue, w)
-	l.queue = slices.Delete(l.queue, i, i+1)
-	g.waiting--
-	if len(l.queue) == 0 {
-		g.turns = slices.DeleteFunc(g.turns, func(x *lane) bool { return x == l })
-		g.forget(l)
-	}
+	w.in.remove(w)
+	g.forget(w.in.lane)
 	return true
 }
 
@@ -140,38 +202,27 @@ func (g *gate) leave(name string) {
 	l := g.lanes[name]
 	g.running--
 	l.running--
-	for g.running < g.limits.Concurrent && g.admit() {
-	}
+	g.fill()
 	g.forget(l)
 }
 
-// admit lets one waiter in, of the first extension in turn that has room, which
-// then goes to the end.
-func (g *gate) admit() bool {
-	for i, l := range g.turns {
-		if l.running >= g.limits.PerExtension {
-			continue
+// fill lets in as many as there is room for.
+func (g *gate) fill() {
+	for g.running < g.limits.Concurrent {
+		w := g.line.next(g.limits.PerExtension)
+		if w == nil {
+			return
 		}
-		w := l.queue[0]
-		l.queue[0] = nil
-		l.queue = l.queue[1:]
-		g.turns = slices.Delete(g.turns, i, i+1)
-		if len(l.queue) > 0 {
-			g.turns = append(g.turns, l)
-		}
-		g.waiting--
 		g.running++
-		l.running++
+		w.in.lane.running++
 		w.admitted = true
 		close(w.ready)
-		return true
 	}
-	return false
 }
 
 // forget drops an extension that neither runs nor waits.
 func (g *gate) forget(l *lane) {
-	if l.running == 0 && len(l.queue) == 0 {
+	if l.running == 0 && l.waiting == 0 {
 		delete(g.lanes, l.name)
 	}
 }
@@ -190,7 +241,7 @@ type Load struct {
 func (r *Runner) Load() Load {
 	r.gate.mu.Lock()
 	defer r.gate.mu.Unlock()
-	return Load{r.gate.running, r.gate.waiting, r.unsettled.Load()}
+	return Load{r.gate.running, r.gate.line.waiting, r.unsettled.Load()}
 }
 
 var errQueueWait = errors.New("the call waited longer in the queue than limits.wait allows")
@@ -226,7 +277,7 @@ func (r *Runner) wait(ctx context.Context, t *trip, name string) error {
 		ctx, cancel = context.WithTimeoutCause(ctx, t.limits.Wait, errQueueWait)
 		defer cancel()
 	}
-	err := r.gate.enter(ctx, name)
+	err := r.gate.enter(ctx, name, whoseCall(t.call))
 	switch {
 	case err == nil || ctx.Err() == nil:
 		return err

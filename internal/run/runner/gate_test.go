@@ -63,7 +63,7 @@ func TestGateRapid(t *testing.T) {
 			"arrive": func(t *rapid.T) {
 				name := names.Draw(t, "extension")
 				served = nil
-				w, err := g.ask(name)
+				w, err := g.ask(name, whose{})
 				queued := 0
 				for _, line := range waiting {
 					queued += len(line)
@@ -112,7 +112,7 @@ func TestGateRapid(t *testing.T) {
 				}
 				served = nil
 				i := rapid.IntRange(0, len(line)-1).Draw(t, "which")
-				if !g.withdraw(name, line[i]) {
+				if !g.withdraw(line[i]) {
 					t.Fatal("withdraw() = false of somebody who waits")
 				}
 				waiting[name] = slices.Delete(slices.Clone(line), i, i+1)
@@ -131,8 +131,8 @@ func TestGateRapid(t *testing.T) {
 						t.Fatalf("%s waits while there is room", name)
 					}
 				}
-				if g.waiting != queued {
-					t.Fatalf("%d wait, want %d", g.waiting, queued)
+				if g.line.waiting != queued {
+					t.Fatalf("%d wait, want %d", g.line.waiting, queued)
 				}
 				// While the same extensions wait, none is served twice before
 				// another that has room is served once.
@@ -162,14 +162,14 @@ func TestGateRapid(t *testing.T) {
 func TestRoundRobin(t *testing.T) {
 	l, _ := Limits{Concurrent: 1, PerExtension: 1}.filled()
 	g := newGate(l.Always)
-	if w, err := g.ask("first"); w != nil || err != nil {
+	if w, err := g.ask("first", whose{}); w != nil || err != nil {
 		t.Fatal(w, err)
 	}
 	var order []string
 	var all []*waiter
 	var names []string
 	add := func(name string) {
-		w, err := g.ask(name)
+		w, err := g.ask(name, whose{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -196,6 +196,142 @@ func TestRoundRobin(t *testing.T) {
 	if len(order) != len(names) {
 		t.Errorf("%d of %d were served", len(order), len(names))
 	}
+}
+
+// TestFairTurns: principals take turns, then the sessions of one, then the
+// extensions of a session; of each the first call is first.
+func TestFairTurns(t *testing.T) {
+	l, _ := Limits{Concurrent: 1, PerExtension: 1}.filled()
+	g := newGate(l.Always)
+	if w, err := g.ask("x", whose{}); w != nil || err != nil {
+		t.Fatal(w, err)
+	}
+	type waits struct {
+		*waiter
+		name, ext string
+	}
+	var all []*waits
+	add := func(n int, principal, session, ext string) {
+		for i := range n {
+			w, err := g.ask(ext, whose{principal, session})
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, &waits{w, fmt.Sprintf("%s/%s/%s%d", principal, session, ext, i), ext})
+		}
+	}
+	add(50, "ann", "flood", "x")
+	add(2, "ann", "flood", "y")
+	add(2, "ann", "quick", "x")
+	add(2, "bob", "quick", "x")
+	var order []string
+	last := "x"
+	for range len(all) {
+		g.leave(last)
+		for i, w := range all {
+			if w != nil && w.admitted {
+				order, last, all[i] = append(order, w.name), w.ext, nil
+			}
+		}
+	}
+	want := []string{
+		"ann/flood/x0", "bob/quick/x0", "ann/quick/x0", "bob/quick/x1", "ann/flood/y0", "ann/quick/x1", "ann/flood/x1", "ann/flood/y1", "ann/flood/x2",
+	}
+	if !slices.Equal(order[:len(want)], want) || len(order) != 56 {
+		t.Errorf("%d were served, first %q, want 56 and %q", len(order), order[:len(want)], want)
+	}
+	if g.leave(last); g.running != 0 || g.line.waiting != 0 || len(g.lanes) != 0 || len(g.line.order) != 0 || len(g.line.by) != 0 {
+		t.Errorf("the gate keeps %d lanes and %d lines of nobody", len(g.lanes), len(g.line.by))
+	}
+}
+
+// TestQueueIsShared: a session that filled the queue does not keep others out:
+// its newest call is refused instead, until all have as many.
+func TestQueueIsShared(t *testing.T) {
+	for _, tt := range []struct {
+		limits Limits
+		knob   string
+	}{
+		{Limits{Concurrent: 1, Queue: 4}, "limits.queue"},
+		{Limits{Concurrent: 1, Queue: 100, QueuePerExtension: 4}, "limits.queuePerExtension"},
+	} {
+		l, _ := tt.limits.filled()
+		g := newGate(l.Always)
+		if w, err := g.ask("x", whose{}); w != nil || err != nil {
+			t.Fatal(w, err)
+		}
+		var flood, other []*waiter
+		for range 4 {
+			w, err := g.ask("x", whose{"ann", "flood"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			flood = append(flood, w)
+		}
+		refused := func(err error) bool {
+			e, ok := errors.AsType[*capability.Error](err)
+			return ok && e.Rule == tt.knob
+		}
+		if _, err := g.ask("x", whose{"ann", "flood"}); !refused(err) {
+			t.Errorf("%s: one more of the flood = %v, want a refusal", tt.knob, err)
+		}
+		for range 2 {
+			w, err := g.ask("x", whose{"ann", "other"})
+			if err != nil || w == nil {
+				t.Fatalf("%s: another session = %v, want to wait", tt.knob, err)
+			}
+			other = append(other, w)
+		}
+		if _, err := g.ask("x", whose{"ann", "other"}); !refused(err) {
+			t.Errorf("%s: a third, where both have two = %v, want a refusal", tt.knob, err)
+		}
+		if flood[0].err != nil || flood[1].err != nil || !refused(flood[2].err) || !refused(flood[3].err) || g.line.waiting != 4 {
+			t.Errorf("%s: the flood has %v, %v, %v, %v; want its two newest refused", tt.knob, flood[0].err, flood[1].err, flood[2].err, flood[3].err)
+		}
+		for _, w := range append(flood[:2], other...) {
+			if !g.withdraw(w) {
+				t.Errorf("%s: withdraw() = false of one who waits", tt.knob)
+			}
+		}
+		if g.leave("x"); g.line.waiting != 0 || len(g.lanes) != 0 {
+			t.Errorf("%s: %d wait and %d lanes are left, want none", tt.knob, g.line.waiting, len(g.lanes))
+		}
+	}
+}
+
+// TestQuickBehindSlow: quick calls of one session do not wait for the 500 slow
+// calls of another that came before, of the same extension.
+func TestQuickBehindSlow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := tool{schema: `{"type":"object","additionalProperties":true}`, invoke: func(ctx context.Context, c capability.Call) (capability.Result, error) {
+			if c.Session == "slow" {
+				time.Sleep(250 * time.Millisecond) // the bubble's clock
+			}
+			return echo(ctx, c)
+		}}
+		r := newRig(t, x, nil)
+		var wg sync.WaitGroup
+		began := time.Now()
+		start := func(session, principal string, n int, most time.Duration) {
+			for i := range n {
+				wg.Go(func() {
+					call := callOf("look", fmt.Sprintf(`{"n":%d}`, i))
+					call.Session, call.Principal.ID = session, principal
+					if _, err := r.Invoke(t.Context(), call); err != nil {
+						t.Errorf("Invoke(%s) = %v", session, err)
+					}
+					if took := time.Since(began); took > most {
+						t.Errorf("a call of %s took %v, want at most %v", session, took, most)
+					}
+				})
+			}
+			synctest.Wait()
+		}
+		start("slow", "ann", 500, 8*time.Second)
+		start("quick", "ann", 10, 500*time.Millisecond)
+		start("quick", "bob", 10, 500*time.Millisecond)
+		wg.Wait()
+	})
 }
 
 // TestFiveHundred: 500 calls at once, of five extensions, one of which floods;
