@@ -184,7 +184,7 @@ func (d *Desk) mayReview(verb, server string, by capability.Principal) error {
 	case by.ID == "":
 		return refuse(errors.New("nobody is asking"), "say who you are")
 	case len(d.conf.Reviewers) > 0 && !slices.ContainsFunc(by.Roles, func(role string) bool { return slices.Contains(d.conf.Reviewers, role) }):
-		return refuse(errors.New("your roles do not let you"), "let somebody with a role that may do it: extensions.reviewers")
+		return refuse(errors.New("your roles do not let you"), "let somebody do it who has a role of approval.approvers")
 	}
 	return nil
 }

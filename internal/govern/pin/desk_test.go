@@ -106,9 +106,9 @@ func TestAcceptIsBound(t *testing.T) {
 	wantKind(t, d.Accept(ctx, "s", shown, pia), capability.Conflict, "no longer what was shown", "ken extension review mcp:s")
 	wantState(t, check(t, d, "s", two, other), "other", pin.Added)
 	wantKind(t, d.Accept(ctx, "s", map[string]string{"none": "x"}, pia), capability.Conflict, "does not wait")
-	wantKind(t, d.Accept(ctx, "s", shown, capability.Principal{ID: "bob"}), capability.Denied, "extensions.reviewers")
+	wantKind(t, d.Accept(ctx, "s", shown, capability.Principal{ID: "bob"}), capability.Denied, "approval.approvers")
 	wantKind(t, d.Accept(ctx, "s", shown, capability.Principal{}), capability.Denied, "nobody is asking")
-	wantKind(t, d.Forget(ctx, "s", capability.Principal{ID: "bob"}), capability.Denied, "extensions.reviewers")
+	wantKind(t, d.Forget(ctx, "s", capability.Principal{ID: "bob"}), capability.Denied, "approval.approvers")
 
 	shown["read_file"] = v["read_file"].Hash
 	log.err = errors.New("disk full")

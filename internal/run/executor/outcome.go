@@ -168,7 +168,7 @@ func Refused(call capability.Call, err error) error {
 	if r, ok := errors.AsType[*sandbox.Refusal](err); ok {
 		out.Err, out.Fix = &refusal{text: r.Layer + ": " + folders.ReplaceAllString(r.Cause.Error(), ""), cause: err}, r.Fix
 		if r.Layer != "spec" && r.Layer != "start" {
-			out.Rule = "isolation"
+			out.Rule = "sandbox.require"
 		}
 	}
 	return out

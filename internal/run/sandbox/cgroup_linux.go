@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -91,11 +92,11 @@ type group struct {
 // namespace does not count them, and for killing where the tool could kill its
 // helper and so escape the sweep. What cannot be had is left out; [group.name]
 // says what is in force.
-func openGroup(l Limits, p Profile, open Open, abi int) *group {
+func openGroup(l Limits, p Profile, open Open, abi func() int) *group {
 	g := new(group)
 	namespaces := p == Full
 	counts := namespaces && !(open.Files && os.Getuid() == 0)
-	kill := !namespaces && (p == None || abi < landlockSignals)
+	kill := !namespaces && (p == None || abi() < landlockSignals)
 	// Joining an old hierarchy waits for the kernel's grace periods, some
 	// milliseconds: not for a default.
 	needTasks := !counts && l.Processes > 0 && l.Processes != defaultProcesses
@@ -187,7 +188,14 @@ func (g *group) name() string {
 	return g.version + ":" + strings.Join(g.bounds, ",")
 }
 
-// join moves a process into the old hierarchies.
+// joinsLater has a process that could not be cloned into the group moved there.
+func (g *group) joinsLater() {
+	if dir := g.unified.Name(); !slices.Contains(g.old, dir) {
+		g.old = append(g.old, dir)
+	}
+}
+
+// join moves a process into the groups that it was not born in.
 func (g *group) join(pid int) error {
 	for _, dir := range g.old {
 		if err := put(dir, "cgroup.procs", int64(pid)); err != nil {

@@ -48,7 +48,16 @@ func clone(shape confine.Shape, control *os.File, g *group) (*os.Process, error)
 			return process, nil
 		}
 	}
-	return confine.Start(shape, control, g.unified)
+	process, err := confine.Start(shape, control, g.unified)
+	if err != nil && g.unified != nil && (errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM)) {
+		// A filter of system calls keeps clone3 from us, as Docker's does. The
+		// helper waits for its order, so it can join a moment later.
+		if process, again := confine.Start(shape, control, nil); again == nil {
+			g.joinsLater()
+			return process, nil
+		}
+	}
+	return process, err
 }
 
 // shape is how the helper of a run is cloned.

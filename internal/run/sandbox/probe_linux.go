@@ -23,6 +23,9 @@ var probed = sync.OnceValue(probe)
 
 func probe() Report {
 	var missing []string
+	if err := trial(); err != nil {
+		return Report{Isolation: Isolation{Profile: None, Cgroup: "none", Missing: []string{"sandbox: " + err.Error()}, Required: BestEffort}}
+	}
 	for _, p := range []Profile{Full, Landlock} {
 		r, err := try(p)
 		if err != nil {
@@ -33,6 +36,27 @@ func probe() Report {
 		return r
 	}
 	return Report{Isolation: Isolation{Profile: None, Cgroup: "none", Missing: missing, Required: BestEffort}}
+}
+
+// trial lets another process make the system calls first that a filter around
+// this one may answer by killing who makes them, as one of systemd does.
+func trial() error {
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil || !bytes.Contains(status, []byte("\nSeccomp:\t2")) {
+		return nil // no filter
+	}
+	p, err := os.StartProcess(selfExe, []string{confine.TrialName}, &os.ProcAttr{Env: confine.Environment()})
+	if err != nil {
+		return fmt.Errorf("start another process: %w", err)
+	}
+	state, err := p.Wait()
+	if err != nil {
+		return fmt.Errorf("wait for another process: %w", err)
+	}
+	if !state.Success() {
+		return fmt.Errorf("a filter of system calls around Ken ends who makes those that confine programs (%s): let SystemCallFilter of its service allow @mount and @sandbox, or answer with SystemCallErrorNumber", state)
+	}
+	return nil
 }
 
 // gaps are the attempts that a profile is known not to stop: they are

@@ -188,7 +188,7 @@ func (r *run) release() {
 // start starts the helper and everything that serves it.
 func (r *run) start() (err error) {
 	s := r.spec
-	r.group = openGroup(s.Limits, r.iso.Profile, s.Open, confine.LandlockABI())
+	r.group = openGroup(s.Limits, r.iso.Profile, s.Open, confine.LandlockABI)
 	coming := r.hire()
 	if r.launch, err = newLaunch(s, r.iso.Profile, r.group); err != nil {
 		(<-coming).dismiss() // it may be using the group until then

@@ -24,6 +24,8 @@ func Dispatch() (ordinary bool) {
 		Hold()
 	case NestName:
 		Nest()
+	case TrialName:
+		Trial()
 	}
 	return true
 }

@@ -2,7 +2,7 @@
 
 package confine
 
-// Main, Canary, Hold and Nest are never reached: only Linux has a helper.
+// Main, Canary, Hold, Nest and Trial are never reached: only Linux has a helper.
 func Main() { panic("confine: no helper on this system") }
 
 // Canary is as [Main].
@@ -13,6 +13,9 @@ func Hold() { Main() }
 
 // Nest is as [Main].
 func Nest() { Main() }
+
+// Trial is as [Main].
+func Trial() { Main() }
 
 // LandlockABI is 0: there is no Landlock.
 func LandlockABI() int { return 0 }

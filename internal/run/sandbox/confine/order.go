@@ -13,12 +13,14 @@ package confine
 // Name is argv[0] of a helper process; CanaryName that of a canary, which runs
 // inside the confinement and tries to get out; HoldName that of a process that
 // does nothing but keep a user namespace alive until its stdin ends; NestName
-// that of one that starts helpers for a large runtime.
+// that of one that starts helpers for a large runtime; TrialName that of one that
+// finds out whether system calls are answered or deadly.
 const (
 	Name       = "ken-sandbox"
 	CanaryName = "ken-sandbox-canary"
 	HoldName   = "ken-sandbox-hold"
 	NestName   = "ken-sandbox-nest"
+	TrialName  = "ken-sandbox-trial"
 )
 
 // VictimEnv is in the environment of a process that a canary tries to read.

@@ -21,7 +21,7 @@ func unsupported(feature string) error {
 	return &llm.Error{
 		Kind: llm.Unsupported, Feature: feature,
 		Message: "the Gemini wire takes tools at the start of a conversation only",
-		Fix:     "use bridge, extend or whole for toolDelivery",
+		Fix:     "use bridge, extend or whole for chat.toolDelivery",
 	}
 }
 

@@ -189,7 +189,7 @@ func (w *chatWriter) unsupported(feature string) {
 		w.err = &llm.Error{
 			Kind: llm.Unsupported, Feature: feature,
 			Message: "Chat Completions takes tools only at the start",
-			Fix:     "set toolDelivery to bridge for this model",
+			Fix:     "set chat.toolDelivery to bridge for this model",
 		}
 	}
 }

@@ -201,7 +201,7 @@ func fixOf(e *llm.Error) string {
 	case e.Kind == llm.Unsupported && e.Feature == "tools":
 		return "choose a model that can call tools, or switch them on in the server"
 	case e.Kind == llm.Unsupported && (e.Feature == llm.Inline || e.Feature == llm.Search):
-		return "set toolDelivery to bridge for this model"
+		return "set chat.toolDelivery to bridge for this model"
 	case e.Kind == llm.Invalid && e.Status == http.StatusNotFound:
 		return "check the name of the model and the base URL, which mostly ends in /v1"
 	}
