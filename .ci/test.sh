@@ -37,6 +37,9 @@ export TALLY_DIR
 # A program that looks for races sleeps a second at its end, by default; so would
 # each of some hundred test binaries.
 export GORACE="atexit_sleep_ms=0 ${GORACE:-}"
+# All that is built without the race detector is built as it is shipped, so that
+# every package is compiled once for vet, for tests and for the program.
+export GOFLAGS="-trimpath -buildvcs=false ${GOFLAGS:-}" CGO_ENABLED=0
 trap 'rm -rf "$TALLY_DIR"' EXIT
 
 may_install=
@@ -58,7 +61,7 @@ plan() {
 	local layers=" $* " tool what
 	[[ $layers == *" all "* ]] && layers=" check unit script postgres browser "
 	echo "fetched where it is not here yet: Go modules, and staticcheck $staticcheck_version into .cache"
-	want "$(go env CC)" "gcc libc6-dev" "the race detector; without it every test runs without -race"
+	want "$(CGO_ENABLED=1 go env CC)" "gcc libc6-dev" "the race detector; without it every test runs without -race"
 	case $layers in *" unit "* | *" script "*)
 		for tool in git curl jq sqlite3 zip unzip; do want $tool $tool "tests of the example extensions and of the HTTP API"; done ;;
 	esac
@@ -97,12 +100,15 @@ plan() {
 # several times slower.
 find_race() {
 	race="-race -gcflags=modernc.org/sqlite/lib=-race=false -gcflags=modernc.org/libc/...=-race=false -gcflags=regexp/...=-race=false"
-	export CGO_ENABLED=1
-	command -v "$(go env CC)" >/dev/null && return
+	race_cgo=1
+	command -v "$(CGO_ENABLED=1 go env CC)" >/dev/null && return
 	race=
-	export CGO_ENABLED=0
+	race_cgo=0
 	tally skip "race detector" "no C compiler: install gcc and libc6-dev; every test runs without -race"
 }
+
+# raced COMMAND…: with the environment that $race needs.
+raced() { CGO_ENABLED=$race_cgo "$@"; }
 
 # How long one package of a layer may take. It ends a test that hangs; a slow
 # machine must not come near it.
@@ -121,7 +127,7 @@ layer_check() {
 	local dir
 	dir="$PWD/.cache/staticcheck-$staticcheck_version-$(go env GOVERSION)"
 	if [ -x "$dir/staticcheck" ] ||
-		GOBIN=$dir CGO_ENABLED=0 go install "honnef.co/go/tools/cmd/staticcheck@$staticcheck_version"; then
+		GOBIN=$dir go install "honnef.co/go/tools/cmd/staticcheck@$staticcheck_version"; then
 		tally check "0 staticcheck" -- "$dir/staticcheck" ./...
 	else
 		tally skip "0 staticcheck" "staticcheck $staticcheck_version could not be installed: see above"
@@ -171,28 +177,29 @@ layer_unit() {
 	# shellcheck disable=SC2086 # one word per package
 	tally test "1 numbers" -- -timeout $limit_unit -short -shuffle=on -vet=off -run "^($numbers)\$" $counting
 	# shellcheck disable=SC2086 # one word per package
-	tally test "1 unit" -- $race -timeout $limit_unit -short -shuffle=on -vet=off -p $(($(nproc) + 1)) -skip "^(($numbers)\$|$rules)" $packages
+	raced tally test "1 unit" -- $race -timeout $limit_unit -short -shuffle=on -vet=off -p $(($(nproc) + 1)) -skip "^(($numbers)\$|$rules)" $packages
 }
 
 layer_script() {
-	tally check "2 build" -- go build $race -buildvcs=false -o .cache/bin/ken-race ./cmd/ken
-	KEN_TEST_BINARY="$PWD/.cache/bin/ken-race" tally test "2 script" -- $race -timeout $limit_script -count=1 -vet=off -parallel $(($(nproc) * 2)) -skip '^TestBrowser' ./cmd/ken
+	raced tally check "2 build" -- go build $race -o .cache/bin/ken-race ./cmd/ken
+	KEN_TEST_BINARY="$PWD/.cache/bin/ken-race" raced tally test "2 script" -- $race -timeout $limit_script -count=1 -vet=off -parallel $(($(nproc) * 2)) -skip '^TestBrowser' ./cmd/ken
 }
 
 # The page in a real browser, against the real server and a scripted model.
 layer_browser() {
 	find_npm
-	tally check "4 build" -- go build -buildvcs=false -o .cache/bin/ken ./cmd/ken
-	KEN_TEST_BINARY="$PWD/.cache/bin/ken" tally test "4 browser" -- $race -timeout $limit_browser -count=1 -vet=off -parallel "$(nproc)" -run '^TestBrowser' ./cmd/ken
+	tally check "4 build" -- go build -o .cache/bin/ken ./cmd/ken
+	KEN_TEST_BINARY="$PWD/.cache/bin/ken" raced tally test "4 browser" -- $race -timeout $limit_browser -count=1 -vet=off -parallel "$(nproc)" -run '^TestBrowser' ./cmd/ken
 }
 
 # What is written for PostgreSQL, and then what stands on the store: the same
 # tests that run on SQLite elsewhere, and what happens when the server goes away.
 layer_postgres() {
-	local run=(bash .ci/with-postgres.sh bash -euc '
+	tally check "3 build" -- go build -o .cache/bin/ken ./cmd/ken
+	local run=(raced bash .ci/with-postgres.sh bash -euc '
 		tally test "3 postgres" -- $1 -timeout $2 -count=1 -vet=off -run Postgres ./internal/know/source/... ./internal/store/...
 		tally test "3 state on postgres" -- $1 -timeout $2 -count=1 -vet=off -short -shuffle=on ./internal/govern/approval ./internal/govern/review ./internal/govern/pin ./internal/run/runner ./internal/talk/session
-		tally test "3 processes" -- $1 -timeout $2 -count=1 -vet=off -run "^TestProcesses\$" ./cmd/ken
+		KEN_TEST_BINARY="$PWD/.cache/bin/ken" tally test "3 processes" -- $1 -timeout $2 -count=1 -vet=off -run "^TestProcesses\$" ./cmd/ken
 	' postgres "$race" $limit_postgres)
 	local status=0
 	"${run[@]}" || status=$?
@@ -203,7 +210,7 @@ layer_postgres() {
 	esac
 }
 
-CGO_ENABLED=0 go build -buildvcs=false -o .cache/bin/tally ./scripts/tally
+go build -o .cache/bin/tally ./scripts/tally
 [ $# -gt 0 ] || set -- all
 plan "$@"
 find_race

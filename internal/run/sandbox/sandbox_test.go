@@ -362,12 +362,12 @@ func TestGrace(t *testing.T) {
 	t.Parallel() // it is mostly waiting
 	eachProfile(t, func(t *testing.T, p Profile) {
 		s := shell(inside(t), `trap 'echo tidy; exit 7' TERM; echo up; while :; do sleep 0.01; done`)
-		s.Limits = Limits{Wall: 2 * time.Second, Grace: 20 * time.Second}
+		s.Limits = Limits{Wall: 5 * time.Second, Grace: time.Minute}
 		if o := mustRun(t, p, s); o.End != TimedOut || o.Stdout.Text() != "up\ntidy\n" || o.Limit != "wall" {
 			t.Errorf("with grace = %s %q, want timed-out after tidying", o.End, o.Stdout.Text())
 		}
 		s = shell(inside(t), `trap '' TERM; echo up; while :; do sleep 0.01; done`)
-		s.Limits = Limits{Wall: 2 * time.Second, Grace: 100 * time.Millisecond}
+		s.Limits = Limits{Wall: 5 * time.Second, Grace: 100 * time.Millisecond}
 		if o := mustRun(t, p, s); o.End != TimedOut || o.Stdout.Text() != "up\n" || o.Signal != "SIGKILL" {
 			t.Errorf("deaf tool = %s %s %q, want it killed", o.End, o.Signal, o.Stdout.Text())
 		}

@@ -152,7 +152,7 @@ func newHome(t *testing.T) *home {
 // end kills a daemon and waits until it is gone.
 func end(pid int) {
 	syscall.Kill(pid, syscall.SIGKILL)
-	for range 1000 {
+	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); {
 		syscall.Wait4(pid, nil, syscall.WNOHANG, nil) // ours only when its shim died before it
 		if syscall.Kill(pid, 0) != nil {
 			return

@@ -182,7 +182,7 @@ func resume(t *testing.T, address, effects, id string) {
 	if !asked {
 		in.Text = "do it all"
 	}
-	for range 100 {
+	for range 2400 { // two minutes
 		var busy error
 		for e, err := range r.Turn(soon(t), in) {
 			if busy = err; err != nil {

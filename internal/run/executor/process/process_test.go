@@ -67,7 +67,7 @@ func newBench(t *testing.T, change func(*Config)) *bench {
 			}
 			return c, capability.Detail{Schema: json.RawMessage(b.schemas[id])}, nil
 		},
-		Limits: sandbox.Limits{Wall: 20 * time.Second},
+		Limits: sandbox.Limits{Wall: 2 * time.Minute},
 	}
 	if change != nil {
 		change(&cfg)
@@ -290,7 +290,7 @@ func testEnvironment(t *testing.T) {
 
 func testTimeout(t *testing.T) {
 	b := newBench(t, nil)
-	b.catalog["command:run/do"].Run.TimeoutSec = 3
+	b.catalog["command:run/do"].Run.TimeoutSec = 8
 	word := executortest.Nap(86311)
 	r := b.sh(t, `echo begun; (setsid sleep `+word+` &) ; sleep `+word+` & sleep `+word)
 	if !r.Failed || r.Meta["end"] != "timed-out" || r.Meta["limit"] != "wall" || stdout(r) != "begun\n" {
