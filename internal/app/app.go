@@ -234,7 +234,7 @@ func (a *App) build(cfg Config) error {
 	a.own = own
 	c, err := catalog.New(catalog.Config{
 		Own:     ownIDs(own.Snapshot()),
-		Sources: list, Fallback: s.fallback, Pins: pins,
+		Sources: list, Fallback: s.fallback, Pins: pins, Overrides: a.Settings.Catalog.Overrides,
 		WorkspaceBodies: a.Settings.Capabilities.AllowWorkspaceCards,
 		SeedSanitizer:   a.Settings.Catalog.Sanitizer == config.SanitizeSeed,
 		Mentions:        a.mentions(),
@@ -357,10 +357,22 @@ func (a *App) Why(e *door.Entry) []string {
 	}
 	names("capabilities.forceInclude", now.Capabilities.ForceInclude, "it is always shown")
 	names("capabilities.exclude", now.Capabilities.Exclude, "it is never shown")
+	for lost := range a.catalog.Snapshot().Shadowed() {
+		if lost.ID == e.ID && lost.Capability != e.Capability {
+			why = append(why, fmt.Sprintf("%s (%s) has the same id and is not used%s", lost.Origin, lost.Trust, because(lost.Reasons)))
+		}
+	}
 	if e.State == catalog.Quarantined && slices.ContainsFunc(e.Reasons, pinReason) {
 		why = append(why, fmt.Sprintf("to see what differs and accept it: ken extension review mcp:%s", e.Category))
 	}
 	return why
+}
+
+func because(reasons []string) string {
+	if len(reasons) == 0 {
+		return ""
+	}
+	return ": " + strings.Join(reasons, "; ")
 }
 
 // pinReason reports whether a reason is that an MCP server's tool is new or not

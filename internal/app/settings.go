@@ -66,8 +66,10 @@ func atStart() []string {
 // CountsAtOnce reports whether a new value of a key counts at once in a Ken that
 // runs. One that does not counts when Ken is started again.
 func CountsAtOnce(key string) bool {
-	if strings.HasPrefix(key, "catalog.pins.") {
-		key = "catalog.pins"
+	for _, whole := range []string{"catalog.pins", "catalog.overrides"} {
+		if strings.HasPrefix(key, whole+".") {
+			key = whole
+		}
 	}
 	section, _, _ := strings.Cut(key, ".")
 	switch {

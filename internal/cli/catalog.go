@@ -109,7 +109,11 @@ func (c *command) catalogList() *cobra.Command {
 func (c *command) printList(l door.Listing, all int) {
 	rows := make([][]string, 0, len(l.Capabilities))
 	for _, e := range l.Capabilities {
-		rows = append(rows, []string{standing(e), string(e.ID), string(e.Kind), e.Category, e.Description})
+		text := e.Description
+		if e.State == "shadowed" && len(e.Reasons) > 0 { // why it is listed counts more
+			text = strings.Join(e.Reasons, "; ")
+		}
+		rows = append(rows, []string{standing(e), string(e.ID), string(e.Kind), e.Category, text})
 	}
 	if c.out.terminal { // what can be used first
 		slices.SortStableFunc(rows, func(a, b []string) int { return cmp.Compare(rank(a[0]), rank(b[0])) })

@@ -31,6 +31,10 @@ type Catalog struct {
 	// looked at while its content hash is exactly this. Default none.
 	Pins map[capability.ID]string
 
+	// Overrides accept a project's capability in the place of another of that
+	// id while its content hash is exactly this. Default none.
+	Overrides map[capability.ID]string
+
 	// Sanitizer says what happens to suspicious text. Default reveal; the
 	// zero value means the same.
 	Sanitizer Sanitizer
@@ -69,6 +73,8 @@ func catalogSettings() []setting[Config] {
 			func(c *Config) *bool { return &c.Catalog.CompatibilityPaths }, boolean()),
 		entry("catalog.pins", `Quarantined capabilities that you have looked at, by id, with their hash, as in {"tool:x": "sha256:…"}.`,
 			func(c *Config) *map[capability.ID]string { return &c.Catalog.Pins }, pins()),
+		entry("catalog.overrides", `Capabilities of a project that you let replace another of their id, by id, with their hash, as in {"tool:x": "sha256:…"}.`,
+			func(c *Config) *map[capability.ID]string { return &c.Catalog.Overrides }, pins()),
 		entry("catalog.sanitizer", "Suspicious text is shown for what it is (reveal), or treated by the rules of the seed (seed).",
 			func(c *Config) *Sanitizer { return &c.Catalog.Sanitizer }, word(SanitizeReveal, SanitizeSeed).fixed()),
 	}

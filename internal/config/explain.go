@@ -1,10 +1,6 @@
 package config
 
-import (
-	"strings"
-
-	"ken/capability"
-)
+import "ken/capability"
 
 // A saying is where the value of a key was said.
 type saying struct {
@@ -33,13 +29,17 @@ func (c Config) Settings() []Setting {
 
 // Explain gives the value of one key as ken.yaml would have it, and where it
 // was said: "file:line", "profile lean" or "default". A single pin is
-// "catalog.pins.ID".
+// "catalog.pins.ID", a single override "catalog.overrides.ID".
 func (c Config) Explain(key string) (value, origin string, err error) {
-	if id, ok := strings.CutPrefix(key, pinPrefix); ok {
-		if hash, ok := c.Catalog.Pins[capability.ID(id)]; ok {
-			return flow(hash), c.said("catalog.pins"), nil
+	if whole, id, ok := hashKey(key); ok {
+		list, what := c.Catalog.Pins, "pin"
+		if whole+"." == overPrefix {
+			list, what = c.Catalog.Overrides, "override"
 		}
-		return "", "", invalid("get", key, "no such pin", "`ken config get catalog.pins` lists them")
+		if hash, ok := list[capability.ID(id)]; ok {
+			return flow(hash), c.said(whole), nil
+		}
+		return "", "", invalid("get", key, "no such "+what, "`ken config get "+whole+"` lists them")
 	}
 	s, err := settingOf("get", key)
 	if err != nil {

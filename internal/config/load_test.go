@@ -168,7 +168,7 @@ func TestConfigDefaults(t *testing.T) {
 		"capabilities.rollout": "full", "capabilities.rolloutSessionTypes": "[]", "capabilities.killSwitch": "warn",
 
 		"catalog.starter": "auto", "catalog.sources": "[]", "catalog.watch": "true", "catalog.debounce": "500ms", "catalog.poll": "2s",
-		"catalog.compatibilityPaths": "true", "catalog.pins": "{}", "catalog.sanitizer": "reveal",
+		"catalog.compatibilityPaths": "true", "catalog.pins": "{}", "catalog.overrides": "{}", "catalog.sanitizer": "reveal",
 
 		"discovery.tier0TokenBudget": "200", "discovery.tier1TokenBudget": "800", "discovery.tier2TokenBudget": "2000",
 		"discovery.totalTokenBudget": "3000", "discovery.tier1TopK": "5", "discovery.tier2TopK": "2",
@@ -258,6 +258,7 @@ catalog:
   pins:
     tool:x: sha256:00112233445566778899aabbccddeeff
   sanitizer: seed
+  overrides: {tool:y: sha256:ffeeddccbbaa99887766554433221100}
 discovery:
   tier0TokenBudget: 1
   tier1TokenBudget: 2
@@ -326,7 +327,8 @@ experiment:
 				{Name: "pg", Database: "postgres://ada@db/x?host=/run", Table: "capabilities", Trust: capability.TrustWorkspace},
 			},
 			Debounce: time.Second, Poll: 90 * time.Second, Sanitizer: SanitizeSeed,
-			Pins: map[capability.ID]string{"tool:x": "sha256:00112233445566778899aabbccddeeff"},
+			Pins:      map[capability.ID]string{"tool:x": "sha256:00112233445566778899aabbccddeeff"},
+			Overrides: map[capability.ID]string{"tool:y": "sha256:ffeeddccbbaa99887766554433221100"},
 		},
 		Discovery: Discovery{
 			Profile: ProfileFull, Tier0TokenBudget: 1, Tier1TokenBudget: 2, Tier2TokenBudget: 3, TotalTokenBudget: 4, MaxTokenBudget: 7,
@@ -367,12 +369,13 @@ experiment:
 		t.Errorf("origin of the second source = %s, want line 20", o)
 	}
 	for key, want := range map[string][2]string{
-		"capabilities.maxTokens": {"900", file + ":3"},
-		"capabilities.exclude":   {`[b, "c d"]`, file + ":6"},
-		"catalog.pins":           {`{tool:x: sha256:00112233445566778899aabbccddeeff}`, file + ":29"},
-		"catalog.pins.tool:x":    {"sha256:00112233445566778899aabbccddeeff", file + ":29"},
-		"catalog.poll":           {"1m30s", file + ":27"},
-		"discovery.agents":       {`{"a b": {}, helper: {profile: lean, forceInclude: [d], exclude: [e, f]}}`, file + ":55"},
+		"capabilities.maxTokens":   {"900", file + ":3"},
+		"capabilities.exclude":     {`[b, "c d"]`, file + ":6"},
+		"catalog.pins":             {`{tool:x: sha256:00112233445566778899aabbccddeeff}`, file + ":29"},
+		"catalog.pins.tool:x":      {"sha256:00112233445566778899aabbccddeeff", file + ":29"},
+		"catalog.overrides.tool:y": {"sha256:ffeeddccbbaa99887766554433221100", file + ":32"},
+		"catalog.poll":             {"1m30s", file + ":27"},
+		"discovery.agents":         {`{"a b": {}, helper: {profile: lean, forceInclude: [d], exclude: [e, f]}}`, file + ":56"},
 	} {
 		if value, origin, err := got.Explain(key); err != nil || value != want[0] || origin != want[1] {
 			t.Errorf("Explain(%s) = %s, %s, %v, want %q", key, value, origin, err, want)
@@ -382,11 +385,12 @@ experiment:
 
 func TestExplainUnknown(t *testing.T) {
 	for key, want := range map[string]string{
-		"capabilities.maxToken": "did you mean capabilities.maxTokens?",
-		"maxTokens":             "did you mean capabilities.maxTokens?",
-		"catalog":               "name one of its keys: starter, sources,",
-		"catalog.pins.tool:x":   "no such pin",
-		"\x1b[2J":               `get "\x1b[2J": there is no such key`,
+		"capabilities.maxToken":    "did you mean capabilities.maxTokens?",
+		"maxTokens":                "did you mean capabilities.maxTokens?",
+		"catalog":                  "name one of its keys: starter, sources,",
+		"catalog.pins.tool:x":      "no such pin",
+		"catalog.overrides.tool:x": "no such override",
+		"\x1b[2J":                  `get "\x1b[2J": there is no such key`,
 	} {
 		_, _, err := Default().Explain(key)
 		if err == nil || !strings.Contains(err.Error(), want) || capability.KindOf(err) != capability.Invalid {
@@ -479,6 +483,7 @@ func TestT16ConfigProjectMayNotWiden(t *testing.T) {
 		{"", "capabilities: {forceInclude: [x]}", "forceInclude is [x] here and [] without it"},
 		{"", "capabilities: {logLevel: none}", "logLevel is none here and summary without it"},
 		{"", `catalog: {pins: {"tool:x": sha256:00112233445566778899aabbccddeeff}}`, "catalog.pins is"},
+		{"", `catalog: {overrides: {"tool:x": sha256:00112233445566778899aabbccddeeff}}`, "catalog.overrides is"},
 		{"", "catalog: {sanitizer: seed}", "catalog.sanitizer is seed here and reveal without it"},
 		{"catalog: {sanitizer: seed}", "catalog: {sanitizer: reveal}", ""},
 		{"", "catalog: {starter: on}", "catalog.starter is on here and auto without it"},

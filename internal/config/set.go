@@ -17,7 +17,8 @@ import (
 
 // Set writes one key of a configuration file, as `ken config set` does. The
 // value is YAML: true, 900, [a, b]; a word or a text is taken as it is typed
-// unless it is in quotes. A single pin is set by the key "catalog.pins.ID".
+// unless it is in quotes. A single pin is set by the key "catalog.pins.ID",
+// a single override by "catalog.overrides.ID".
 // Comments, order and all other keys stay as they are; a
 // file of JSON stays JSON; a file that is not there is made.
 //
@@ -131,9 +132,9 @@ func Shown(key, value string) string {
 // no line in any file.
 func asked(key, value string) (path []string, v yamldoc.Value, err error) {
 	name := key
-	if id, ok := strings.CutPrefix(key, pinPrefix); ok && id != "" {
-		name = strings.TrimSuffix(pinPrefix, ".")
-		path = []string{"catalog", "pins", id}
+	if whole, id, ok := hashKey(key); ok && id != "" {
+		name = whole
+		path = append(strings.Split(whole, "."), id)
 	}
 	s, err := settingOf("set", name)
 	if err != nil {

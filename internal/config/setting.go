@@ -67,7 +67,19 @@ const (
 	mostTokens = 1_000_000
 	mostHits   = 1000
 	pinPrefix  = "catalog.pins."
+	overPrefix = "catalog.overrides."
 )
+
+// hashKey takes the key of one id apart, as in "catalog.pins.ID", and gives the
+// key of the whole map with the id.
+func hashKey(key string) (whole, id string, ok bool) {
+	for _, prefix := range []string{pinPrefix, overPrefix} {
+		if id, ok := strings.CutPrefix(key, prefix); ok {
+			return strings.TrimSuffix(prefix, "."), id, true
+		}
+	}
+	return "", "", false
+}
 
 // settings lists every key of ken.yaml, in the order in which people read them.
 func settings() []setting[Config] {

@@ -7,8 +7,6 @@ import (
 	"strings"
 
 	"github.com/cedar-policy/cedar-go/ast"
-
-	"ken/capability"
 )
 
 // within is the condition that a capability has one of some classes, and the
@@ -334,7 +332,7 @@ func (c *compiler) risk() {
 func (c *compiler) profile() {
 	person := attr(ast.Context(), "origin", "person")
 	destructive := ast.Resource().Access("destructive")
-	trusted := ast.Resource().Access("trustLevel").GreaterThanOrEqual(ast.Long(int(capability.TrustUser)))
+	trusted := trusted()
 	name := c.r.settings.Profile.String()
 	permit := func(id, text string, ask bool, scope Scope, list []Class, when ...ast.Node) {
 		of, bits := within(list...)

@@ -38,7 +38,8 @@ action call appliesTo { principal: User, resource: Capability, context: {
 //
 // path, host and command stand for each of a call's files, hosts and commands
 // in turn, or "" where there is none: a forbid applies when it does for one
-// combination, a permit when it does for all.
+// combination, a permit when it does for all. A permit that names capabilities
+// and says nothing of trust is about the user's own; see [reaching].
 func (c *compiler) cedarFile(f CedarFile) {
 	if f.Text == nil {
 		c.fault("read cedar file %s: its text was not read", f.Name)
@@ -56,6 +57,7 @@ func (c *compiler) cedarFile(f CedarFile) {
 	}
 	for i, p := range list {
 		where := fmt.Sprintf("%s:%d:%d", f.Name, p.Position().Line, p.Position().Column)
+		p = reaching(p)
 		syntax := (*expast.Policy)(p.AST())
 		ru := rule{
 			id: fmt.Sprintf("%s#%d", f.Name, i+1), where: where, org: true, whole: p, static: syntax,

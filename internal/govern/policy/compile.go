@@ -318,6 +318,9 @@ func (c *compiler) selectors(in *Rule) (when []ast.Node, names []string, classes
 	if in.Effect == Allow && !in.Destructive {
 		when = append(when, ast.Not(ast.Resource().Access("destructive")))
 	}
+	if in.byID() {
+		when = append(when, trusted())
+	}
 	return when, names, classes
 }
 

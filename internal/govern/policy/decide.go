@@ -31,6 +31,9 @@ func (r *Rules) Decide(q *Request) Decision {
 	}
 	d := j.decide()
 	d.Risk = j.risk
+	if d.Effect != Allow {
+		r.sayUnreached(&d, &key, q)
+	}
 	if d.Effect != Deny && r.implies(&v, &q.Capability, intent) {
 		d.Implied = ReadFile
 	}

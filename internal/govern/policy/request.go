@@ -186,7 +186,7 @@ type Grant struct {
 	Tenant     string
 	Principal  string
 	Capability capability.ID
-	Hash       string // of the capability's text
+	Hash       string // of the capability's text; without it the grant is about the user's own
 	Action     string // always compared
 	Digest     string
 	Session    string
@@ -201,6 +201,7 @@ func (g *Grant) covers(q *Request, scope Scope) bool {
 	case g.Principal == "" || g.Principal != q.Principal.ID || g.Tenant != q.Principal.Tenant,
 		g.Capability == "" || g.Capability != q.Capability.ID || g.Action != q.Action,
 		g.Hash != "" && g.Hash != q.Capability.Hash,
+		g.Hash == "" && q.Capability.Trust < capability.TrustUser, // by its id alone
 		g.Digest != "" && g.Digest != q.Digest,
 		g.Session != "" && g.Session != q.Session,
 		!g.Until.IsZero() && (q.Time.IsZero() || !q.Time.Before(g.Until)):

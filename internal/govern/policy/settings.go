@@ -85,7 +85,9 @@ var groupNames = []string{"read", "edit", "command", "mcp", "network", "modes"}
 
 // A Rule is one line of policy. Every list that is not empty narrows it: one of
 // its items must apply. Paths, Argv and Hosts are about arguments: a refusal
-// or a question applies when any argument matches, a permission when all do.
+// or a question applies when any argument matches, a permission when all do. A
+// permission with Capabilities and without Trust is about those that are trusted
+// as the user's own or more.
 type Rule struct {
 	ID     string
 	Effect Effect

@@ -23,7 +23,8 @@ import (
 // nothing on a machine that has nothing.
 type Config struct {
 	// Sources in order of precedence, lowest first: where two bring the same
-	// id, the later wins and the earlier is reported as shadowed.
+	// id, the later wins and the earlier is reported as shadowed. See Overrides
+	// for where trust decides instead.
 	Sources []capability.Source
 
 	// Fallback, when not nil, is used only while no source from outside brings a
@@ -34,6 +35,11 @@ type Config struct {
 	// Pins release a quarantined capability, and hold any capability to its
 	// text, by id and content hash.
 	Pins map[capability.ID]string
+
+	// Overrides accept a capability of a workspace or an address in the place of
+	// another of its id, by id and content hash. Without that it never replaces
+	// one that is trusted more.
+	Overrides map[capability.ID]string
 
 	// WorkspaceBodies lets bodies of workspace and remote capabilities reach
 	// a prompt.

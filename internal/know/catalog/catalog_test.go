@@ -104,6 +104,70 @@ func TestLaterSourceStandsBeforeEarlier(t *testing.T) {
 	}
 }
 
+// TestLessTrustedReplacesNothing: a project, and an address, add ids and replace
+// none, wherever they stand in the order, until the user accepts exactly that
+// text. (C12)
+func TestLessTrustedReplacesNothing(t *testing.T) {
+	trusted := func(trust capability.Trust, hash string) func(*capability.Capability) {
+		return func(c *capability.Capability) { c.Trust, c.Hash = trust, hash }
+	}
+	const builtin, user, workspace, remote = capability.TrustBuiltin, capability.TrustUser, capability.TrustWorkspace, capability.TrustRemote
+	for _, row := range []struct {
+		first, second capability.Trust
+		accepted      string
+		wins          string
+	}{
+		{user, workspace, "", "first"}, {workspace, user, "", "second"}, {builtin, workspace, "", "first"},
+		{user, remote, "", "first"}, {remote, workspace, "", "first"}, {workspace, workspace, "", "second"},
+		{builtin, user, "", "second"}, {user, user, "", "second"},
+		{user, workspace, "sha256:second", "second"}, {user, workspace, "sha256:other", "first"}, {user, remote, "sha256:second", "second"},
+	} {
+		cfg := Config{Sources: []capability.Source{
+			from("first", tool("a", trusted(row.first, "sha256:first"))), from("second", tool("a", trusted(row.second, "sha256:second")), tool("b")),
+		}}
+		if row.accepted != "" {
+			cfg.Overrides = map[capability.ID]string{"tool:a": row.accepted}
+		}
+		s := loaded(t, cfg).Snapshot()
+		if e, _ := s.Get("tool:a"); e.Origin.Source != row.wins {
+			t.Errorf("%v then %v, accepted %q: the %s stands, want the %s", row.first, row.second, row.accepted, e.Origin.Source, row.wins)
+		}
+		lost := slices.Collect(s.Shadowed())[0]
+		said := strings.Contains(strings.Join(lost.Reasons, "\n"), "ken config set 'catalog.overrides.tool:a' "+lost.Hash)
+		want := lost.Trust < user && row.accepted != "sha256:second" && row.first != row.second
+		if said != want || strings.Contains(s.Problems()[0].Fix, "catalog.overrides") != want {
+			t.Errorf("%v then %v: reasons %q, problem %v; want the command that accepts it: %v", row.first, row.second, lost.Reasons, s.Problems()[0], want)
+		}
+	}
+	bad := tool("a", trusted(user, "sha256:first"), func(c *capability.Capability) {
+		c.Findings = []capability.Finding{{Rule: "override", Field: "description", Excerpt: "…"}}
+	})
+	s := loaded(t, Config{Sources: []capability.Source{from("user", bad), from("workspace", tool("a", trusted(workspace, "")))}}).Snapshot()
+	if e, _ := s.Get("tool:a"); e.Origin.Source != "user" {
+		t.Errorf("tool:a is from %s, want user: that it is quarantined gives its id to nobody", e.Origin.Source)
+	}
+}
+
+// TestServerIDsAreOfServers: whatever its trust, a file has no id of an MCP
+// server's tool, whether the server was listed or not.
+func TestServerIDsAreOfServers(t *testing.T) {
+	claim := tool("a", func(c *capability.Capability) { c.ID = "mcp:memory/extra" })
+	real := tool("b", func(c *capability.Capability) { c.ID = "mcp:memory/real" })
+	server := from("mcp:memory", real)
+	real.Origin.Format = source.FormatMCP
+	s := loaded(t, Config{Sources: []capability.Source{from("file", claim), server}}).Snapshot()
+	if _, ok := s.Get("mcp:memory/extra"); ok {
+		t.Error("a file brought mcp:memory/extra")
+	}
+	if _, ok := s.Get("mcp:memory/real"); !ok {
+		t.Error("the server's own tool is gone")
+	}
+	p := s.Problems()[0]
+	if p.Code != "server-id" || p.Severity != capability.Grave || p.Origin.Path != "file.yaml" || s.Stats().Errors != 1 {
+		t.Errorf("problem = %+v, want a grave server-id of the file", p)
+	}
+}
+
 func TestFirstStandsWithinOneSource(t *testing.T) {
 	s := loaded(t, Config{Sources: []capability.Source{from("x", tool("a"), tool("a"))}}).Snapshot()
 	if e, _ := s.Get("tool:a"); e.Origin.Line != 1 || e.State != Active {

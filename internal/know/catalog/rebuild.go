@@ -151,13 +151,31 @@ func (b *builder) take(batch capability.Batch) {
 	s.documents = append(s.documents, batch.Documents...)
 	s.reported = append(s.reported, batch.Problems)
 	for _, cp := range batch.Capabilities {
+		if claimsServer(cp) {
+			s.problems = append(s.problems, capability.Problem{
+				Code: "server-id", Subject: cp.ID, Origin: cp.Origin,
+				Message: fmt.Sprintf("the id %s begins with %s, which only tools of MCP servers have; it is not loaded", cp.ID, serverPrefix),
+				Fix:     "give it another id, as in " + string(capability.MakeID(capability.KindTool, "name")),
+			})
+			continue
+		}
 		s.entries = append(s.entries, b.entry(cp))
 	}
 }
 
+// serverPrefix begins the ids of what MCP servers offer.
+const serverPrefix = "mcp:"
+
+// claimsServer reports whether a capability has the id of a server's tool and is
+// none: rules for a server are written by its ids.
+func claimsServer(cp *capability.Capability) bool {
+	return cp.Origin.Format != formatMCP && strings.HasPrefix(string(cp.ID), serverPrefix)
+}
+
 // duplicate settles two capabilities of one id and gives the one that stands.
-// The later source wins; within one source the first stands; and one in
-// quarantine never stands before one that is not.
+// The later source wins; within one source the first stands; one in quarantine
+// never stands before one that is not; and above all that, one that is trusted
+// less never replaces another unless the user accepted exactly that.
 func (b *builder) duplicate(before, later *Entry) *Entry {
 	wins, loses := later, before
 	_, one := before.Extension()
@@ -170,19 +188,57 @@ func (b *builder) duplicate(before, later *Entry) *Entry {
 	if wins.State == Quarantined && loses.State == Active {
 		wins, loses = loses, wins
 	}
+	if yields(wins, loses) && !b.catalog.accepted(wins) {
+		wins, loses = loses, wins
+	}
 	lost := *loses // which an older snapshot may share
 	lost.State = Shadowed
 	lost.Standing = wins.Origin.String()
+	refused := yields(&lost, wins) && !b.catalog.accepted(&lost)
+	if refused {
+		lost.Reasons = append(slices.Clip(lost.Reasons), notAccepted(&lost))
+	}
 	b.next.shadowed = append(b.next.shadowed, &lost)
 	if f := b.catalog.cfg.Fallback; f != nil && loses.Origin.Source == f.Name() {
 		return wins // it is there to be replaced
 	}
-	b.next.problems = append(b.next.problems, capability.Problem{
-		Severity: capability.Warning, Code: "duplicate-id", Subject: loses.ID, Origin: loses.Origin,
-		Message: fmt.Sprintf("the id %s is also used by %s, which stands before it", loses.ID, wins.Origin),
-		Fix:     "give one of them another id, or remove it",
-	})
+	b.next.problems = append(b.next.problems, duplicateProblem(&lost, wins, refused))
 	return wins
+}
+
+// yields reports whether e replaces another capability of its id only once the
+// user accepted that: it is trusted less than the user's own and less than the
+// other, or came with a project where the other was named by the user.
+func yields(e, other *Entry) bool {
+	return e.Trust < capability.TrustUser && e.Trust != other.Trust && (e.Trust < other.Trust || e.Trust == capability.TrustWorkspace)
+}
+
+// accepted reports whether the user lets exactly this capability replace another
+// of its id.
+func (c *Catalog) accepted(e *Entry) bool {
+	return e.Hash != "" && c.cfg.Overrides[e.ID] == e.Hash
+}
+
+// notAccepted says why a capability does not replace another, and how it would.
+func notAccepted(e *Entry) string {
+	return fmt.Sprintf("a %s capability does not replace another of its id; to accept this one after a look at it: %s", e.Trust, acceptCommand(e))
+}
+
+func acceptCommand(e *Entry) string {
+	return fmt.Sprintf("ken config set 'catalog.overrides.%s' %s", e.ID, e.Hash)
+}
+
+func duplicateProblem(lost, wins *Entry, refused bool) capability.Problem {
+	p := capability.Problem{
+		Severity: capability.Warning, Code: "duplicate-id", Subject: lost.ID, Origin: lost.Origin,
+		Message: fmt.Sprintf("the id %s is also used by %s, which stands before it", lost.ID, wins.Origin),
+		Fix:     "give one of them another id, or remove it",
+	}
+	if refused {
+		p.Message += fmt.Sprintf(": a %s capability replaces another only once you accept it", lost.Trust)
+		p.Fix = "give it another id; or accept it after a look at it: " + acceptCommand(lost)
+	}
+	return p
 }
 
 // entry makes the entry of a capability, or takes the one that an earlier

@@ -1,0 +1,86 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/cedar-policy/cedar-go"
+	"github.com/cedar-policy/cedar-go/ast"
+	"github.com/cedar-policy/cedar-go/types"
+	expast "github.com/cedar-policy/cedar-go/x/exp/ast"
+
+	"ken/capability"
+)
+
+// byID reports whether a rule permits by ids or names and does not say how far
+// their place must be trusted. Anybody can give a capability an id, so such a
+// rule speaks only of what the user put there or named.
+func (r *Rule) byID() bool {
+	return r.Effect == Allow && len(r.Capabilities) > 0 && len(r.Trust) == 0
+}
+
+// trusted is the condition that a capability is the user's, or part of the
+// program.
+func trusted() ast.Node {
+	return ast.Resource().Access("trustLevel").GreaterThanOrEqual(ast.Long(int(capability.TrustUser)))
+}
+
+// sayUnreached names, in a question or a refusal that no other rule is the reason
+// of, the rule that permits the capability by its id and does not reach it.
+func (r *Rules) sayUnreached(d *Decision, key *planKey, q *Request) {
+	if q.Capability.Trust >= capability.TrustUser || d.Reason.Stage != stageNames[stageConsent] {
+		return
+	}
+	for _, ru := range r.rules {
+		if ru.only.byID() && (ru.classes == 0 || ru.classes&(1<<key.class) != 0) && ru.only.about(key, q.Principal.Roles) {
+			d.Reason.Text += fmt.Sprintf("; the rule %s allows this id only where it is the user's own, and trust: [%s] in it would allow this one", ru.id, q.Capability.Trust)
+			if d.Needs.Needed {
+				d.Needs.Why = d.Reason.Text
+			}
+			return
+		}
+	}
+}
+
+// reaching gives a policy of an organisation as it counts: a permit that names
+// capabilities and does not speak of trust is about the user's own.
+func reaching(p *cedar.Policy) *cedar.Policy {
+	syntax := (*expast.Policy)(p.AST())
+	if p.Effect() != cedar.Permit || !namesCapability(syntax) || speaksOfTrust(syntax) {
+		return p
+	}
+	return cedar.NewPolicyFromAST(p.AST().When(trusted()))
+}
+
+func namesCapability(p *expast.Policy) bool {
+	return mentions(p, []types.EntityType{"Capability", "Name"}, []types.String{"id", "name"})
+}
+
+func speaksOfTrust(p *expast.Policy) bool {
+	return mentions(p, []types.EntityType{"Trust"}, []types.String{"trust", "trustLevel"})
+}
+
+// mentions reports whether a policy names an entity of one of some types, or an
+// attribute of the resource.
+func mentions(p *expast.Policy, entities []types.EntityType, attributes []types.String) (found bool) {
+	switch s := p.Resource.(type) {
+	case expast.ScopeTypeEq:
+		found = slices.Contains(entities, s.Entity.Type)
+	case expast.ScopeTypeIn:
+		found = slices.Contains(entities, s.Entity.Type)
+	}
+	for _, cond := range p.Conditions {
+		expast.Inspect(expast.NewNode(cond.Body), func(node expast.IsNode) bool {
+			switch x := node.(type) {
+			case expast.NodeTypeAccess:
+				of, ok := x.Arg.(expast.NodeTypeVariable)
+				found = found || ok && of.Name == "resource" && slices.Contains(attributes, x.Value)
+			case expast.NodeValue:
+				uid, ok := x.Value.(types.EntityUID)
+				found = found || ok && slices.Contains(entities, uid.Type)
+			}
+			return !found
+		})
+	}
+	return found
+}
