@@ -232,12 +232,13 @@ func (h *Hint) UnmarshalJSON(b []byte) error {
 }
 
 // RunBy names what a call of the capability runs: the runner of its recipe, or
-// else its id. It is empty for texts, of which there is nothing to run.
+// else its id. It is empty for texts, of which there is nothing to run, and for
+// packages, whose actions are capabilities of their own.
 func (c *Capability) RunBy() string {
 	switch {
 	case c.Run != nil && c.Run.Runner != "":
 		return c.Run.Runner
-	case c.Run == nil && (c.Kind == KindSkill || c.Kind == KindCard || c.Kind == KindCommand):
+	case c.Run == nil && (c.Kind == KindSkill || c.Kind == KindCard || c.Kind == KindCommand || c.Kind == KindExtension):
 		return ""
 	}
 	return string(c.ID)

@@ -226,7 +226,7 @@ func (a *App) build(cfg Config) error {
 	programs := executor.NewPrograms(a.programPath(), a.Places.Workspace, filepath.Join(a.Places.Home, "extensions"))
 	machine.HasBin = func(name string) bool { return onPath(name) || programs.Has(name) }
 	machine.HasSecret = func(name string) bool { return cfg.Getenv(name) != "" || a.secrets.Has(name) }
-	machine.Runs = a.runs()
+	machine.Unrun = a.unrun()
 	own, err := ownTools(context.Background())
 	if err != nil {
 		return err

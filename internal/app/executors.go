@@ -24,10 +24,10 @@ import (
 	"ken/plugin"
 )
 
-// runs gives the question whether there is something that runs a capability. It
-// is asked of every one before there is a first call, so that it makes no
-// executor.
-func (a *App) runs() func(*capability.Capability) bool {
+// unrun gives the question why nothing runs a capability; "" means that something
+// does. It is asked of every one before there is a first call, so that it makes
+// no executor.
+func (a *App) unrun() func(*capability.Capability) string {
 	forOthers := map[string]bool{"files.*": false, "result.*": false, "shell": false}
 	for _, name := range []string{"analyze.*", "exec.*", "function.*", "mcp.*"} {
 		forOthers[name] = true
@@ -39,9 +39,17 @@ func (a *App) runs() func(*capability.Capability) bool {
 			}
 		}
 	}
-	return func(c *capability.Capability) bool {
+	return func(c *capability.Capability) string {
 		name, ok := runner.Matching(forOthers, c.RunBy())
-		return ok && (forOthers[name] || c.Trust == capability.TrustBuiltin)
+		switch {
+		case ok && (forOthers[name] || c.Trust == capability.TrustBuiltin):
+			return ""
+		case ok:
+			return "only tools that are part of Ken are run by " + c.RunBy() + "; give it a runner such as exec.git"
+		case c.Run != nil && c.Run.Runner != "":
+			return "nothing can run " + c.Run.Runner + " in this version"
+		}
+		return "nothing can run it: it does not say what runs it; add run, as in run: {runner: exec.git, argv: [git, status]}"
 	}
 }
 

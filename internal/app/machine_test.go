@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"ken/capability"
+	"ken/internal/door"
+	"ken/internal/govern/policy"
 	"ken/internal/secret"
 	"ken/plugin"
 )
@@ -26,7 +28,8 @@ func TestRunsWhatExecutorsRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	runs := a.runs()
+	unrun := a.unrun()
+	runs := func(c *capability.Capability) bool { return unrun(c) == "" }
 	for name, x := range have {
 		own := capability.Capability{Trust: capability.TrustBuiltin, Run: &capability.Recipe{Runner: strings.Replace(name, "*", "one", 1)}}
 		others := own
@@ -44,6 +47,27 @@ func TestRunsWhatExecutorsRun(t *testing.T) {
 	for _, name := range []string{"api.rest", "tool:x", "shell.x", "exec"} {
 		if runs(&capability.Capability{Trust: capability.TrustBuiltin, Run: &capability.Recipe{Runner: name}}) {
 			t.Errorf("the catalog says that something runs %q", name)
+		}
+	}
+}
+
+// TestUnrunSaysSo: a model that calls what nothing runs is told that, and not that
+// it declared no intent.
+func TestUnrunSaysSo(t *testing.T) {
+	_, getenv := home(t, map[string]string{
+		".ken/capabilities/ask.jsonl":            `{"id":"tool:ask","kind":"tool","name":"ask","description":"Ask it","permissions":["network"],"run":{"runner":"llm.complete"}}` + "\n",
+		".ken/capabilities/wish/CAPABILITY.yaml": "kind: tool\nname: wish\ndescription: Make a wish\n",
+	})
+	a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
+	v := a.Door.ViewFor(door.Viewer{Principal: a.Principal, Surface: policy.SurfaceChat})
+	for id, want := range map[capability.ID]string{"tool:ask": "nothing can run llm.complete in this version", "tool:wish": "it does not say what runs it"} {
+		e, err := v.Lookup(string(id))
+		if err != nil || e.Available || !strings.Contains(e.Missing[0], want) {
+			t.Errorf("%s is %+v, %v; want it unavailable: %s", id, e, err, want)
+		}
+		res, err := a.Door.Invoke(t.Context(), v, capability.Call{Target: id, Session: "s"})
+		if capability.KindOf(err) != capability.Unavailable || !strings.Contains(err.Error(), want) || !strings.Contains(res.Parts[0].Text, want) {
+			t.Errorf("a call of %s = %+v, %v; want %q", id, res, err, want)
 		}
 	}
 }

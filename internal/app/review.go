@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -138,6 +139,15 @@ func (a *App) reviewRequired() bool { return a.Settings.Extensions.Review != con
 type Extension struct {
 	Manifest *review.Manifest `json:"manifest"`
 	Status   review.Status    `json:"status"`
+
+	// Unavailable are its actions that cannot be used here once it is on.
+	Unavailable []Unavailable `json:"unavailable,omitempty"`
+}
+
+// An Unavailable is a capability that cannot be used here, and why.
+type Unavailable struct {
+	ID  capability.ID `json:"id"`
+	Why string        `json:"why"`
 }
 
 // Extensions lists the packages of the catalog.
@@ -166,8 +176,12 @@ func (a *App) Extension(ctx context.Context, name, place string) (Extension, err
 
 func (a *App) standing(ctx context.Context, m *review.Manifest) (Extension, error) {
 	texts := map[capability.ID]capability.Detail{}
+	var lacking []Unavailable
 	for _, c := range append(slices.Clip(m.Actions), m.Package) {
 		if e, ok := a.catalog.Snapshot().Get(c.ID); ok && e.Capability == c {
+			if !e.Available && c != m.Package {
+				lacking = append(lacking, Unavailable{c.ID, strings.Join(e.Missing, "; ")})
+			}
 			if d, err := a.catalog.Inspect(ctx, e); err == nil {
 				texts[c.ID] = d
 			}
@@ -176,10 +190,10 @@ func (a *App) standing(ctx context.Context, m *review.Manifest) (Extension, erro
 	m = m.With(texts)
 	desk, err := a.reviewing.desk.get()
 	if err != nil {
-		return Extension{Manifest: m}, err
+		return Extension{Manifest: m, Unavailable: lacking}, err
 	}
 	status, err := desk.Status(ctx, a.Principal.Tenant, m)
-	return Extension{m, status}, err
+	return Extension{m, status, lacking}, err
 }
 
 // switched makes a new version of the catalog where a package was switched on or

@@ -73,6 +73,9 @@ func (r reviews) extensions(ctx context.Context) ([]catalogapi.Review, error) {
 				one.Changes = append(one.Changes, catalogapi.ReviewChange{What: l.Name, New: l.Text})
 			}
 		}
+		for _, u := range x.Unavailable {
+			one.Changes = append(one.Changes, catalogapi.ReviewChange{What: "unavailable", Target: string(u.ID), New: u.Why})
+		}
 		out = append(out, one)
 	}
 	return out, nil

@@ -94,10 +94,18 @@ func (c *command) printReview(x app.Extension, all bool) {
 		}
 		p.linef("%s  %s", p.style(bold, fmt.Sprintf("%-14s", line.Name)), line.Text)
 	}
+	c.printUnavailable(x)
 	p.linef("")
 	p.linef("%s  %s", p.style(reviewStyles[string(x.Status.State)], fmt.Sprintf("%-14s", x.Status.State)), x.Status.Why)
 	for _, d := range x.Status.Differences {
 		p.linef("%s  %s", p.style(yellow, fmt.Sprintf("%-14s", "differs")), d)
+	}
+}
+
+// printUnavailable prints the actions that cannot be used here, and why.
+func (c *command) printUnavailable(x app.Extension) {
+	for _, u := range x.Unavailable {
+		c.out.linef("%s  %s: %s", c.out.style(yellow, fmt.Sprintf("%-14s", "unavailable")), foreign(string(u.ID)), foreign(u.Why))
 	}
 }
 
@@ -158,9 +166,10 @@ func (c *command) accept(ctx context.Context, x app.Extension, digest string) er
 
 func (c *command) enabled(x app.Extension, how string) error {
 	if c.json {
-		return c.printJSON(map[string]any{"id": x.Manifest.ID, "place": x.Manifest.Place, "on": true})
+		return c.printJSON(map[string]any{"id": x.Manifest.ID, "place": x.Manifest.Place, "on": true, "unavailable": listOf(x.Unavailable)})
 	}
 	c.out.linef("%s %s", foreign(x.Manifest.ID), how)
+	c.printUnavailable(x)
 	return nil
 }
 

@@ -294,36 +294,58 @@ func TestFallbackStaysBesideTexts(t *testing.T) {
 	}
 }
 
-// TestNoRunner: what nothing here runs is found as before, and says so. A text
-// needs nothing, and a catalog that runs nothing says nothing of it.
+// TestNoRunner: what nothing here runs is unavailable, with the reason, and lint
+// says so. A text and a package need nothing, and a catalog that runs nothing
+// says nothing of it.
 func TestNoRunner(t *testing.T) {
-	runs := func(c *capability.Capability) bool { return c.RunBy() == "exec.git" }
+	const why = "nothing can run it in this version"
+	unrun := func(c *capability.Capability) string {
+		if c.RunBy() == "exec.git" {
+			return ""
+		}
+		return why
+	}
 	by := func(runner string) func(*capability.Capability) {
 		return func(c *capability.Capability) { c.Run = &capability.Recipe{Runner: runner} }
 	}
+	kind := func(k capability.Kind) func(*capability.Capability) {
+		return func(c *capability.Capability) { c.Kind = k }
+	}
 	tests := []struct {
-		name string
-		runs func(*capability.Capability) bool
-		c    *capability.Capability
-		want string
+		name  string
+		unrun func(*capability.Capability) string
+		c     *capability.Capability
+		want  string
 	}{
-		{"run here", runs, tool("x", by("exec.git")), ""},
-		{"run nowhere", runs, tool("x", by("api.rest")), "api.rest"},
-		{"no recipe", runs, tool("x"), "tool:x"},
-		{"a text", runs, tool("x", func(c *capability.Capability) { c.Kind = capability.KindSkill }), ""},
+		{"run here", unrun, tool("x", by("exec.git")), ""},
+		{"run nowhere", unrun, tool("x", by("api.rest")), why},
+		{"no recipe", unrun, tool("x"), why},
+		{"a text", unrun, tool("x", kind(capability.KindSkill)), ""},
+		{"a package", unrun, tool("x", kind(capability.KindExtension)), ""},
+		{"its source says why", unrun, tool("x", func(c *capability.Capability) { c.Unavailable = "not installed" }), "not installed"},
 		{"nobody runs", nil, tool("x", by("api.rest")), ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			s := loaded(t, Config{Sources: []capability.Source{from("s", tt.c)}, Machine: Machine{Runs: tt.runs}}).Snapshot()
+			s := loaded(t, Config{Sources: []capability.Source{from("s", tt.c)}, Machine: Machine{Unrun: tt.unrun}}).Snapshot()
 			e, _ := s.Get("tool:x")
-			if e.NoRunner != tt.want || !e.Available {
-				t.Errorf("NoRunner = %q, Available = %v, want %q, true", e.NoRunner, e.Available, tt.want)
+			if got := strings.Join(e.Missing, "; "); got != tt.want || e.Available != (tt.want == "") {
+				t.Errorf("Missing = %q, Available = %v, want %q", got, e.Available, tt.want)
 			}
-			if told := strings.Contains(e.Verdict(), "nothing here runs"); told != (tt.want != "") {
-				t.Errorf("Verdict() = %q", e.Verdict())
+			if !strings.Contains(e.Verdict(), tt.want) {
+				t.Errorf("Verdict() = %q, want %q in it", e.Verdict(), tt.want)
+			}
+			if told := slices.Contains(codes(s), "no-runner"); told != (tt.want == why) {
+				t.Errorf("problems = %v, want no-runner: %v", s.Problems(), tt.want == why)
 			}
 		})
+	}
+	// Many of one file are one problem.
+	s := loaded(t, Config{Machine: Machine{Unrun: unrun}, Sources: []capability.Source{&fixed{name: "s", batch: capability.Batch{
+		Capabilities: []*capability.Capability{tool("a"), tool("b"), tool("c"), tool("d"), tool("e")},
+	}}}}).Snapshot()
+	if got := s.Problems(); len(got) != 1 || got[0].Message != "tool:a, tool:b, tool:c and 2 more: "+why {
+		t.Errorf("problems = %v, want one that counts them", got)
 	}
 }
 

@@ -34,11 +34,6 @@ type Entry struct {
 	Available bool     `json:"available"`
 	Missing   []string `json:"missing,omitempty"`
 
-	// NoRunner, when not empty, is what a call of it runs, and nothing here
-	// does. It is found and shown all the same: a program that finds with Ken
-	// may call it by other means.
-	NoRunner string `json:"noRunner,omitempty"`
-
 	// SideEffects is what [capability.Capability.HasSideEffects] says.
 	SideEffects bool `json:"hasSideEffects"`
 
@@ -50,6 +45,8 @@ type Entry struct {
 
 	// Standing is the place of the capability that a Shadowed one lost to.
 	Standing string `json:"standing,omitempty"`
+
+	unrun string // why nothing here runs it, which is in Missing too
 }
 
 // A judgement is what can be said of a capability by itself, so it is made
@@ -136,8 +133,6 @@ func (e *Entry) Verdict() string {
 		return "it is shadowed: the same id from " + e.Standing + " stands before it"
 	case !e.Available:
 		return "it may be found and shown, but cannot be used here: " + strings.Join(e.Missing, "; ")
-	case e.NoRunner != "":
-		return "it may be found and shown, but nothing here runs " + e.NoRunner + ": a program that finds with Ken may call it, Ken cannot"
 	}
 	return "it may be found and shown, and can be used here"
 }

@@ -17,9 +17,9 @@ type Machine struct {
 	HasSecret func(name string) bool // nil: there are none
 	HasBin    func(name string) bool // nil: there are none
 
-	// Runs reports whether something here runs what [capability.Capability.RunBy]
-	// names; nil: that is others' business.
-	Runs func(*capability.Capability) bool
+	// Unrun says why nothing here runs what [capability.Capability.RunBy] names,
+	// or "" where something does; nil: that is others' business.
+	Unrun func(*capability.Capability) string
 }
 
 // ThisMachine looks at the process's environment and PATH.
@@ -40,7 +40,7 @@ func ThisMachine() Machine {
 
 // remember asks each question once per rebuild.
 func (m Machine) remember() Machine {
-	return Machine{Platform: m.Platform, HasSecret: memo(m.HasSecret), HasBin: memo(m.HasBin), Runs: m.Runs}
+	return Machine{Platform: m.Platform, HasSecret: memo(m.HasSecret), HasBin: memo(m.HasBin), Unrun: m.Unrun}
 }
 
 func memo(ask func(string) bool) func(string) bool {
@@ -55,13 +55,13 @@ func memo(ask func(string) bool) func(string) bool {
 	}
 }
 
-// noRunner names what a call of a capability would need to be run, where nothing
-// here does.
-func (m Machine) noRunner(c *capability.Capability) string {
-	if name := c.RunBy(); name != "" && m.Runs != nil && !m.Runs(c) {
-		return name
+// unrun says why nothing here runs a capability, or "". What its source says
+// already is not said twice.
+func (m Machine) unrun(c *capability.Capability) string {
+	if m.Unrun == nil || c.RunBy() == "" || c.Unavailable != "" || c.Kind == capability.KindChannel && c.Run == nil {
+		return ""
 	}
-	return ""
+	return m.Unrun(c)
 }
 
 // lacks says what is missing to use a capability, dependencies not counted.
@@ -69,6 +69,9 @@ func (m Machine) lacks(c *capability.Capability) []string {
 	var out []string
 	if c.Unavailable != "" {
 		out = append(out, c.Unavailable)
+	}
+	if why := m.unrun(c); why != "" {
+		out = append(out, why) // first: nothing else that is missing would help
 	}
 	if c.Kind == capability.KindChannel && c.Run == nil {
 		out = append(out, "nothing here sends to it; a CAPABILITY.yaml of kind channel with run would")

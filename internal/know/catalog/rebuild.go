@@ -35,6 +35,7 @@ func (c *Catalog) buildLocked() *Snapshot {
 	b.collect()
 	b.settle()
 	b.resolve()
+	b.next.problems = append(b.next.problems, unrunProblems(b.next.entries)...)
 	return b.next
 }
 
@@ -256,7 +257,7 @@ func (b *builder) entry(cp *capability.Capability) *Entry {
 	e := &Entry{
 		Capability: cp, State: j.state, Reasons: j.reasons, Withheld: j.withheld,
 		Missing: missing, Available: len(missing) == 0, SideEffects: cp.HasSideEffects(),
-		NoRunner: b.machine.noRunner(cp),
+		unrun: b.machine.unrun(cp),
 	}
 	if alone {
 		j.entry = e
@@ -373,6 +374,40 @@ func weight(e *Entry) int {
 	}
 	return int(e.Trust)
 }
+
+// unrunProblems reports what nothing here runs, once for each file and reason.
+func unrunProblems(entries []*Entry) []capability.Problem {
+	type group struct{ source, path, why string }
+	var out []capability.Problem
+	at, ids := map[group]int{}, map[group][]string{}
+	for _, e := range entries {
+		if e.unrun == "" || e.Trust == capability.TrustBuiltin {
+			continue
+		}
+		g := group{e.Origin.Source, e.Origin.Path, e.unrun}
+		if _, met := at[g]; !met {
+			at[g] = len(out)
+			out = append(out, capability.Problem{
+				Severity: capability.Warning, Code: "no-runner", Subject: e.ID, Origin: e.Origin, Fix: "it can be found and read, and calls of it are refused with this reason",
+			})
+		}
+		ids[g] = append(ids[g], string(e.ID))
+	}
+	for g, i := range at {
+		names := strings.Join(ids[g][:min(len(ids[g]), mostNamed)], ", ")
+		if more := len(ids[g]) - mostNamed; more > 0 {
+			names += fmt.Sprintf(" and %d more", more)
+		}
+		out[i].Message = names + ": " + g.why
+		if len(ids[g]) > 1 {
+			out[i].Subject = "" // it is about several
+		}
+	}
+	return out
+}
+
+// mostNamed is how many ids one problem names.
+const mostNamed = 3
 
 // difference says how to get from one list of entries to another, both sorted.
 func difference(old, now []*Entry) []Change {

@@ -170,7 +170,7 @@ func TestManifestWarnings(t *testing.T) {
 		{"kind in capitals", "kind: Tool\nname: x\ndescription: d\n", "tool:x", "x/CAPABILITY.yaml:1 warning unknown-kind: kind Tool is read as tool"},
 		{"unknown key", head + "colour: red\n", "tool:x", "x/CAPABILITY.yaml:4 warning unknown-key: manifest has no key colour"},
 		{"key with a slip", "kind: tool\nname: x\ndescription: d\ncategry: red\n", "tool:x", "x/CAPABILITY.yaml:4 warning unknown-key: manifest has no key categry; it is kept as metadata; did you mean category?"},
-		{"unknown runner", head + "run:\n  runner: exce.ls\n  argv: [ls]\n", "tool:x", "x/CAPABILITY.yaml:5 warning unknown-runner: no runner is called exce.ls, so a call finds nothing that runs it; did you mean exec.ls? the runners are exec, analyze, api, browser, db, shell, mcp, files"},
+		{"unknown runner", head + "run:\n  runner: exce.ls\n  argv: [ls]\n", "tool:x", "x/CAPABILITY.yaml:5 warning unknown-runner: no runner of Ken is called exce.ls; did you mean exec.ls?"},
 		{"no permission", head + "run:\n  runner: exec.ls\n  argv: [ls]\n", "tool:x", "x/CAPABILITY.yaml:5 warning missing-permission: runner exec.ls needs the permission exec"},
 		{"part of an argument", head + "permissions: [exec]\ninputSchema: {type: object, properties: {a: {type: string}}}\nrun:\n  runner: exec.ls\n  argv: [ls, \"--out={a}\"]\n", "tool:x", ""},
 		{"unknown key of run", head + "permissions: [exec]\nrun:\n  runner: exec.ls\n  shell: true\n", "tool:x", "x/CAPABILITY.yaml:7 warning unknown-key: run has no key shell"},

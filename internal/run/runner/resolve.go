@@ -29,13 +29,15 @@ func (r *Runner) resolve(next step) step {
 		}
 		t.call.Target, t.call.CapabilityHash = c.ID, c.Hash
 		if t.runs = c.RunBy(); t.runs == "" {
-			fix := "describe it to read the text"
+			why, fix := "it is a text for a model, and there is nothing to run", "describe it to read the text"
 			if t.call.Origin == capability.ByPerson {
 				fix = "ken catalog show " + string(c.ID) + " prints the text"
 			}
+			if c.Kind == capability.KindExtension {
+				why, fix = "it is a package, and there is nothing to run", "call one of its actions"
+			}
 			return capability.Result{}, &capability.Error{
-				Kind: capability.Unavailable, Op: "call", Target: string(c.ID),
-				Err: errors.New("it is a text for a model, and there is nothing to run"), Fix: fix,
+				Kind: capability.Unavailable, Op: "call", Target: string(c.ID), Err: errors.New(why), Fix: fix,
 			}
 		}
 		if t.executor = r.cfg.Executors.find(t.runs); t.executor == nil {

@@ -199,16 +199,13 @@ const mostMissing = 5
 // each reason.
 func availability(l door.Listing) []Check {
 	missing := map[string]int{}
-	usable, unrun := 0, 0
+	usable := 0
 	for _, e := range l.Capabilities {
 		if !e.Available {
 			missing[e.Missing[0]]++
 			continue
 		}
 		usable++
-		if e.NoRunner != "" {
-			unrun++
-		}
 	}
 	out := []Check{{Name: "availability", Grade: Good, Message: fmt.Sprintf("%d of %s can be used here", usable, count(len(l.Capabilities), "capability"))}}
 	what := slices.SortedFunc(maps.Keys(missing), func(a, b string) int {
@@ -219,12 +216,6 @@ func availability(l door.Listing) []Check {
 	}
 	if more := len(what) - mostMissing; more > 0 {
 		out = append(out, Check{Name: "missing", Grade: Good, Note: true, Message: count(more, "further reason"), Fix: "ken catalog why ID says what one lacks"})
-	}
-	if unrun > 0 {
-		out = append(out, Check{
-			Name: "calls", Grade: Good, Note: true, Message: fmt.Sprintf("nothing here runs %d of these: they can be found and shown, and Ken's calls of them fail", unrun),
-			Fix: "ken catalog why ID names what a call of one would need",
-		})
 	}
 	return out
 }
