@@ -238,6 +238,7 @@ func (a *App) build(cfg Config) error {
 		WorkspaceBodies: a.Settings.Capabilities.AllowWorkspaceCards,
 		SeedSanitizer:   a.Settings.Catalog.Sanitizer == config.SanitizeSeed,
 		Mentions:        a.mentions(),
+		Off:             a.packagesOff,
 		Indexer:         a.indexer(cfg),
 		Machine:         machine,
 	})

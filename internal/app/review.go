@@ -69,6 +69,30 @@ func (a *App) book() *review.Book {
 	return r.book
 }
 
+// packagesOff says which packages are off, for the catalog that is being made of
+// all of these capabilities.
+func (a *App) packagesOff(all []*capability.Capability) map[*capability.Capability]string {
+	if !a.reviewRequired() {
+		return nil
+	}
+	on := map[*capability.Capability]bool{}
+	if desk, err := a.reviewing.desk.get(); err == nil { // else nothing is on
+		ctx, cancel := context.WithTimeout(context.Background(), openStore)
+		defer cancel()
+		switches := desk.Switches(ctx, a.Principal.Tenant)
+		for _, m := range review.NewBook(all).Manifests() {
+			on[m.Package] = switches.State(m) == review.Enabled
+		}
+	}
+	out := map[*capability.Capability]string{}
+	for _, c := range all {
+		if name, packaged := c.Extension(); packaged && c.Kind == capability.KindExtension && c.Trust != capability.TrustBuiltin && !on[c] {
+			out[c] = "disabled; enable with `ken extension enable " + name + "`"
+		}
+	}
+	return out
+}
+
 // switches say what is off, for the door. Where no catalog brings an extension
 // the store is not opened.
 type switches struct{ app *App }

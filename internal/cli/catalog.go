@@ -136,7 +136,7 @@ func standing(e *door.Entry) string {
 	switch {
 	case e.State != "active":
 		return string(e.State)
-	case e.Available:
+	case e.Available && e.Off == "":
 		return "ready"
 	}
 	return "lacking"

@@ -259,6 +259,10 @@ func (t *turn) fulls(ctx context.Context) {
 			return
 		}
 		e := entries[ordinal]
+		if e.Off != "" {
+			t.skip(ordinal, show.TierFulls, e.Off)
+			continue
+		}
 		item := show.Item{ID: e.ID}
 		for i := range t.items {
 			if t.items[i].ID != e.ID {

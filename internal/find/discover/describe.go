@@ -44,6 +44,9 @@ func (f *Finder) describe(ctx context.Context, v *View, args json.RawMessage, cf
 	if i, _ := v.ordinalOf(e.ID); has(ordinals(v, cfg.Exclude), i) {
 		return refusal("%s is not shown: capabilities.exclude names it", untrusted.Line(string(e.ID), 120)), ctx.Err()
 	}
+	if e.Off != "" {
+		return refusal("%s is %s", untrusted.Line(string(e.ID), 120), e.Off), ctx.Err()
+	}
 	if in.Part == "" || in.Part == "all" {
 		return f.describeAll(ctx, e, in.From), ctx.Err()
 	}

@@ -288,8 +288,11 @@ func aboutOf(e *catalog.Entry) About {
 	for _, why := range e.Missing {
 		a.Missing = append(a.Missing, untrusted.Line(why, 400))
 	}
+	if e.Off != "" {
+		a.Description, a.Available, a.Missing = "", false, []string{e.Off}
+	}
 	if e.Kind == capability.KindExtension {
-		a.Loadable, a.ExtensionID = !e.Available, e.Name
+		a.Loadable, a.ExtensionID = !a.Available, e.Name
 	} else if id := e.Meta["extension"]; id != "" {
 		a.Loadable, a.ExtensionID = !e.Available, id
 	}
@@ -380,7 +383,10 @@ func signature(e *catalog.Entry, text, params int) string {
 		}
 	}
 	b.WriteString(")")
-	if text > 0 && e.Description != "" {
+	switch {
+	case e.Off != "":
+		b.WriteString(" " + e.Off)
+	case text > 0 && e.Description != "":
 		b.WriteString(" " + untrusted.Line(e.Description, text))
 	}
 	if !e.Available && len(e.Missing) > 0 {

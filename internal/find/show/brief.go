@@ -41,6 +41,9 @@ func MakeBrief(e *catalog.Entry, count tokenizer.Counter) Brief {
 	head := " " + untrusted.Line(e.Name, 64) + " (" + untrusted.Line(string(e.Kind), 32) + ")"
 	desc := briefDescription(e.Description)
 	rest := briefRest(e)
+	if e.Off != "" { // and nothing that the package says of itself
+		desc, rest = untrusted.Line(e.Off, maxOff), ""
+	}
 
 	body := head
 	if desc != "" {
@@ -66,6 +69,9 @@ func MakeBrief(e *catalog.Entry, count tokenizer.Counter) Brief {
 	b.Tokens += number
 	return b
 }
+
+// maxOff is longer than any line that says how to switch a package on.
+const maxOff = 240
 
 // prices gives the price of body+mark and that of body+rest. Where body ends in
 // a word no token crosses its end, so it is counted once.

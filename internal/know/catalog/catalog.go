@@ -53,6 +53,11 @@ type Config struct {
 	// place that is trusted less than the user's own cannot take their place.
 	Own []capability.ID
 
+	// Off says which of the packages among all capabilities are switched off, in
+	// words for whoever asks for their text. It is asked at each rebuild in which
+	// there are packages. Nil: none are.
+	Off func(all []*capability.Capability) map[*capability.Capability]string
+
 	// Mentions are ids that the configuration names; one that is nowhere is
 	// reported.
 	Mentions []Mention

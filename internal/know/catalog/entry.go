@@ -40,6 +40,10 @@ type Entry struct {
 	// Withheld, when not empty, says why the body is not shown to a model.
 	Withheld string `json:"withheld,omitempty"`
 
+	// Off, when not empty, says of a package that it is switched off, and how to
+	// switch it on. A model is told that, and nothing of the package's own text.
+	Off string `json:"off,omitempty"`
+
 	// Requires are the entries that RequiredTools resolved to.
 	Requires []capability.ID `json:"requires,omitempty"`
 
@@ -131,6 +135,8 @@ func (e *Entry) Verdict() string {
 		return "it is quarantined: listed here, never shown to a model"
 	case e.State == Shadowed:
 		return "it is shadowed: the same id from " + e.Standing + " stands before it"
+	case e.Off != "":
+		return "it is " + e.Off
 	case !e.Available:
 		return "it may be found and shown, but cannot be used here: " + strings.Join(e.Missing, "; ")
 	}

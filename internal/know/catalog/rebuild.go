@@ -34,6 +34,7 @@ func (c *Catalog) buildLocked() *Snapshot {
 	b.next.indexing.indexer = c.cfg.Indexer
 	b.collect()
 	b.settle()
+	b.switchOff()
 	b.resolve()
 	b.next.problems = append(b.next.problems, unrunProblems(b.next.entries)...)
 	return b.next
@@ -127,6 +128,29 @@ func (b *builder) settle() {
 	}
 	clear(entries[len(kept):])
 	b.next.entries = kept
+}
+
+// switchOff marks the packages that are off. Their entries are copies: an older
+// snapshot may have been made when they were on.
+func (b *builder) switchOff() {
+	isPackage := func(e *Entry) bool { return e.Kind == capability.KindExtension && e.Origin.Format == capability.FormatExtension }
+	if b.catalog.cfg.Off == nil || !slices.ContainsFunc(b.next.entries, isPackage) {
+		return
+	}
+	var all []*capability.Capability
+	for _, list := range [][]*Entry{b.next.entries, b.next.shadowed} {
+		for _, e := range list {
+			all = append(all, e.Capability)
+		}
+	}
+	off := b.catalog.cfg.Off(all)
+	for i, e := range b.next.entries {
+		if why := off[e.Capability]; why != "" {
+			shown := *e
+			shown.Off, shown.Withheld = why, why
+			b.next.entries[i] = &shown
+		}
+	}
 }
 
 func (b *builder) takeOthers() {

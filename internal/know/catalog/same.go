@@ -92,6 +92,6 @@ func (s *Snapshot) same(other *Snapshot) bool {
 
 func sameEntry(x, y *Entry) bool {
 	return x == y || x.Capability == y.Capability && x.State == y.State && x.Available == y.Available && x.SideEffects == y.SideEffects &&
-		x.Withheld == y.Withheld && x.Standing == y.Standing && slices.Equal(x.Reasons, y.Reasons) &&
+		x.Withheld == y.Withheld && x.Off == y.Off && x.Standing == y.Standing && slices.Equal(x.Reasons, y.Reasons) &&
 		slices.Equal(x.Missing, y.Missing) && slices.Equal(x.Requires, y.Requires)
 }
