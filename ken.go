@@ -29,7 +29,7 @@ import (
 
 // Config says what to open. The zero value is what the program ken would use
 // here: this user's configuration and capabilities, this directory's, and the
-// starter catalog while there are none.
+// starter catalog (catalog.starter in ken.yaml).
 type Config struct {
 	// ConfigFile is read instead of the usual ken.yaml files.
 	ConfigFile string

@@ -136,7 +136,7 @@ func (s *sources) usual() {
 	if settings.Starter != config.StarterOff {
 		p := planned{
 			name:  "starter",
-			place: Place{Trust: capability.TrustBuiltin, Why: "part of the program (catalog.starter: on)"},
+			place: Place{Trust: capability.TrustBuiltin, Why: "part of the program; ken config set catalog.starter off leaves it out"},
 			make:  func(name string) (capability.Source, error) { return source.Starter(name), nil },
 		}
 		if settings.Starter == config.StarterAuto {

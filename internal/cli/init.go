@@ -1,9 +1,6 @@
 package cli
 
 import (
-	"path/filepath"
-	"slices"
-
 	"github.com/spf13/cobra"
 
 	"ken/internal/config"
@@ -33,13 +30,7 @@ func (c *command) initCommand() *cobra.Command {
 			for _, f := range kept {
 				c.out.linef("%s %s, which was there already", c.out.style(dim, "kept "), foreign(f))
 			}
-			switch {
-			case slices.Contains(written, filepath.Join(dir, "ken.yaml")):
-				c.out.linef("\nThe starter catalog stays on beside the sample one (catalog.starter in ken.yaml).")
-			case len(written) > 0:
-				c.out.linef("\nYou have a tool of your own now, so the starter catalog is off unless your settings\n" +
-					"say otherwise; ken config set catalog.starter on keeps both.")
-			}
+			c.out.linef("\nThe starter catalog stays beside what you have, until ken config set catalog.starter off.")
 			c.out.linef("\nNext: ken catalog list, ken discover \"a message\", ken doctor")
 			return nil
 		},

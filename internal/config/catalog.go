@@ -8,8 +8,8 @@ import (
 
 // Catalog says where capabilities come from.
 type Catalog struct {
-	// Starter decides about the catalog inside the program. Default auto;
-	// the zero value means the same.
+	// Starter decides about the catalog inside the program. Default on; the
+	// zero value means the same.
 	Starter Starter
 
 	// Sources are read besides the directories of [Places.Catalog]. Names are
@@ -59,7 +59,7 @@ const (
 
 func catalogSettings() []setting[Config] {
 	return []setting[Config]{
-		entry("catalog.starter", "The built-in catalog: auto (only while you have no tools of your own), on or off.",
+		entry("catalog.starter", "The built-in catalog: on, off, or auto (only while you have no tools of your own).",
 			func(c *Config) *Starter { return &c.Catalog.Starter }, word(StarterOff, StarterAuto, StarterOn)),
 		entry("catalog.sources", "More sources, each with one of path, url and database, as in [{name: team, path: ~/team}].",
 			func(c *Config) *[]Source { return &c.Catalog.Sources }, sources()),

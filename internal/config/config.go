@@ -80,7 +80,7 @@ func Default() Config {
 			Rollout: RolloutFull, KillSwitch: KillSwitchWarn,
 		},
 		Catalog: Catalog{
-			Starter: StarterAuto, Watch: true, Debounce: 500 * time.Millisecond, Poll: 2 * time.Second,
+			Starter: StarterOn, Watch: true, Debounce: 500 * time.Millisecond, Poll: 2 * time.Second,
 			CompatibilityPaths: true, Sanitizer: SanitizeReveal,
 		},
 		Discovery: Discovery{

@@ -167,7 +167,7 @@ func TestConfigDefaults(t *testing.T) {
 		"capabilities.allowWorkspaceCards": "false", "capabilities.scorer": "evidence", "capabilities.budgetPolicy": "skip",
 		"capabilities.rollout": "full", "capabilities.rolloutSessionTypes": "[]", "capabilities.killSwitch": "warn",
 
-		"catalog.starter": "auto", "catalog.sources": "[]", "catalog.watch": "true", "catalog.debounce": "500ms", "catalog.poll": "2s",
+		"catalog.starter": "on", "catalog.sources": "[]", "catalog.watch": "true", "catalog.debounce": "500ms", "catalog.poll": "2s",
 		"catalog.compatibilityPaths": "true", "catalog.pins": "{}", "catalog.overrides": "{}", "catalog.sanitizer": "reveal",
 
 		"discovery.tier0TokenBudget": "200", "discovery.tier1TokenBudget": "800", "discovery.tier2TokenBudget": "2000",
@@ -486,7 +486,8 @@ func TestT16ConfigProjectMayNotWiden(t *testing.T) {
 		{"", `catalog: {overrides: {"tool:x": sha256:00112233445566778899aabbccddeeff}}`, "catalog.overrides is"},
 		{"", "catalog: {sanitizer: seed}", "catalog.sanitizer is seed here and reveal without it"},
 		{"catalog: {sanitizer: seed}", "catalog: {sanitizer: reveal}", ""},
-		{"", "catalog: {starter: on}", "catalog.starter is on here and auto without it"},
+		{"", "catalog: {starter: off}", ""},
+		{"catalog: {starter: off}", "catalog: {starter: on}", "catalog.starter is on here and off without it"},
 		{"", "catalog: {debounce: 1ms}", "catalog.debounce is 1ms here"},
 		{"", "catalog: {sources: [{path: x, trust: user}]}", "a project's file may not trust a source as user"},
 		{"", "catalog: {sources: [{path: /etc}]}", "/etc is outside the project"},

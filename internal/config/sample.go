@@ -42,16 +42,6 @@ func Sample() []byte {
 //go:embed sample
 var sampleCatalog embed.FS
 
-// started is the sample with the starter catalog kept on: the sample tool beside
-// it is a tool of one's own, for which the default would switch it off.
-func started() []byte {
-	line := "  # starter: " + string(StarterAuto) + "\n"
-	return []byte(strings.Replace(string(Sample()), line, line+
-		"  # On, because the sample tool that came with this file counts as one of yours:\n"+
-		"  # auto would take the starter's tools away. Remove it when you have your own.\n"+
-		"  starter: "+string(StarterOn)+"\n", 1))
-}
-
 // InitFiles gives the small catalog that `ken init` writes beside ken.yaml: a
 // map, a card, a skill and a tool, to use and to learn from.
 func InitFiles() fs.FS {
@@ -62,8 +52,8 @@ func InitFiles() fs.FS {
 	return files
 }
 
-// Init writes ken.yaml, in which the starter catalog is on, and the sample
-// catalog into a directory, which is made where it is missing. A file that is there is never touched but named in kept;
+// Init writes ken.yaml and the sample catalog into a directory, which is made
+// where it is missing. A file that is there is never touched but named in kept;
 // nothing is written outside the directory, whatever links are in it. After an
 // error, written says what was written before it.
 func Init(dir string) (written, kept []string, err error) {
@@ -91,7 +81,7 @@ func Init(dir string) (written, kept []string, err error) {
 	// Both ken.yaml and ken.json would be one too many.
 	if _, err := root.Lstat(jsonName); err == nil {
 		kept = append(kept, filepath.Join(dir, jsonName))
-	} else if err := put(yamlName, started()); err != nil {
+	} else if err := put(yamlName, Sample()); err != nil {
 		return written, kept, err
 	}
 	files := InitFiles()

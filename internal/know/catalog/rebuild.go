@@ -224,7 +224,7 @@ func (b *builder) duplicate(before, later *Entry) *Entry {
 		lost.Reasons = append(slices.Clip(lost.Reasons), notAccepted(&lost))
 	}
 	b.next.shadowed = append(b.next.shadowed, &lost)
-	if f := b.catalog.cfg.Fallback; f != nil && loses.Origin.Source == f.Name() {
+	if f := b.catalog.cfg.Fallback; f != nil && loses.Origin.Source == f.Name() || loses.Trust == capability.TrustBuiltin {
 		return wins // it is there to be replaced
 	}
 	b.next.problems = append(b.next.problems, duplicateProblem(&lost, wins, refused))
