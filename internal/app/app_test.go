@@ -51,7 +51,7 @@ func open(t *testing.T, cfg Config) *App {
 	return a
 }
 
-const manifest = "kind: tool\nname: mine\ndescription: My own tool\nrequiredSecrets: [TOKEN]\n"
+const manifest = "kind: tool\nname: mine\ndescription: My own tool\nrequiredSecrets: [TOKEN]\npermissions: [exec]\nrun: {runner: exec.true, argv: [\"true\"]}\n"
 
 func TestOpenReadsTheUsersPlacesAndTheEnvironment(t *testing.T) {
 	dir, getenv := home(t, map[string]string{".ken/capabilities/mine/CAPABILITY.yaml": manifest})

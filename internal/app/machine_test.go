@@ -84,8 +84,8 @@ func (lender) Executors() map[string]capability.Invoker {
 func TestMachineChanges(t *testing.T) {
 	bin := t.TempDir()
 	dir, getenv := home(t, map[string]string{
-		".ken/capabilities/keyed/CAPABILITY.yaml":  "kind: tool\nname: keyed\ndescription: Wants a key\nrequiredSecrets: [SEARCH_KEY]\n",
-		".ken/capabilities/tooled/CAPABILITY.yaml": "kind: tool\nname: tooled\ndescription: Wants a program\nrequiredBins: [ken-test-came-later]\n",
+		".ken/capabilities/keyed/CAPABILITY.yaml":  "kind: tool\nname: keyed\ndescription: Wants a key\nrequiredSecrets: [SEARCH_KEY]\nrun: {runner: function.keyed}\n",
+		".ken/capabilities/tooled/CAPABILITY.yaml": "kind: tool\nname: tooled\ndescription: Wants a program\nrequiredBins: [ken-test-came-later]\nrun: {runner: function.tooled}\n",
 	})
 	env := func(name string) string {
 		if name == "PATH" {

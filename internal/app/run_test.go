@@ -92,3 +92,21 @@ func TestRootsHoldNothingOfKen(t *testing.T) {
 		t.Errorf("guardRoots of other folders = %v", err)
 	}
 }
+
+// TestOwnToolsAreRequired: a skill that requires a tool of the program can be used
+// by whoever may use that tool. (S4.14)
+func TestOwnToolsAreRequired(t *testing.T) {
+	skill := "---\nname: sweep\ndescription: How to sweep\nrequiredTools: [run_command]\n---\nSweep.\n"
+	for access, want := range map[string]bool{"": true, "policy: {toolAccess: {tools: {shell: {enabled: false}}}}\n": false} {
+		_, getenv := home(t, map[string]string{".ken/skills/sweep/SKILL.md": skill, ".ken/ken.yaml": access})
+		a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
+		v := a.View()
+		e, err := v.Lookup("skill:sweep")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e = v.Told(e); e.Available != want {
+			t.Errorf("with %q the skill is available: %v (%v), want %v", access, e.Available, e.Missing, want)
+		}
+	}
+}

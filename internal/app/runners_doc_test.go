@@ -23,7 +23,8 @@ func TestDocumentedRunners(t *testing.T) {
 	if len(names) < 3 {
 		t.Fatalf("docs/sources.md names %d runners: %s", len(names), sentence[1])
 	}
-	runs := new(App).runs()
+	unrun := new(App).unrun()
+	runs := func(c *capability.Capability) bool { return unrun(c) == "" }
 	by := func(runner string) *capability.Capability {
 		return &capability.Capability{Kind: capability.KindTool, Name: "x", Run: &capability.Recipe{Runner: runner}}
 	}

@@ -238,7 +238,7 @@ func (v View) told() map[capability.ID]*Entry {
 		lost := slices.ContainsFunc(e.Requires, func(id capability.ID) bool {
 			i, there := v.snapshot.Ordinal(id)
 			return there && !v.tellsOf(i)
-		})
+		}) || slices.ContainsFunc(e.RequiredTools, v.withoutOwn)
 		if lost {
 			e = v.without(e)
 			out[e.ID] = e
@@ -293,7 +293,7 @@ func (v View) without(e *Entry) *Entry {
 		switch {
 		case ok:
 			out.Requires = append(out.Requires, id)
-		case slices.Contains(e.Missing, missing) || v.knownAs(e, name):
+		case slices.Contains(e.Missing, missing) || v.knownAs(e, name) || v.withoutOwn(name):
 			out.Missing = append(out.Missing, missing)
 		}
 	}
@@ -318,6 +318,19 @@ func (v View) meant(name string) (capability.ID, bool) {
 		return e.ID, true
 	}
 	return "", false
+}
+
+// withoutOwn reports whether a requirement means a tool of the program that the
+// viewer may not use, and nothing in the catalog.
+func (v View) withoutOwn(name string) bool {
+	if v.own == nil || v.ownCalled(name) != nil {
+		return false
+	}
+	if _, ok := v.meant(name); ok {
+		return false
+	}
+	_, err := v.own.Lookup(name)
+	return err == nil || v.ownAlias(name) != nil
 }
 
 // knownAs reports whether a requirement of an entry is one of those that the

@@ -50,7 +50,8 @@ type Config struct {
 	SeedSanitizer bool
 
 	// Own are ids of tools that are part of the program. A capability from a
-	// place that is trusted less than the user's own cannot take their place.
+	// place that is trusted less than the user's own cannot take their place. One
+	// that requires such a tool has it.
 	Own []capability.ID
 
 	// Off says which of the packages among all capabilities are switched off, in

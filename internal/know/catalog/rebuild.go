@@ -355,11 +355,23 @@ func (b *builder) require(e *Entry, name string) {
 		e.Requires = append(e.Requires, need.ID)
 		return
 	}
+	if b.catalog.isOwn(name) {
+		return
+	}
 	// Skills often list programs among the tools they need.
 	if e.Kind == capability.KindSkill && b.machine.HasBin(name) || slices.Contains(e.RequiredBins, name) {
 		return
 	}
 	e.Missing = append(e.Missing, "it needs "+name+", and no capability or program here has this name")
+}
+
+// isOwn reports whether a requirement is a tool that is part of the program, by
+// any of its ids or names. Those are in no catalog and always there; who may use
+// them is for the rules to say.
+func (c *Catalog) isOwn(name string) bool {
+	return capability.IsOwnTool(name) || slices.ContainsFunc(c.cfg.Own, func(id capability.ID) bool {
+		return string(id) == name || id == capability.MakeID(capability.KindTool, name)
+	})
 }
 
 // named gives the entry that a name means, or nil where none or several could
