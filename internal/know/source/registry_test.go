@@ -206,3 +206,27 @@ func TestRegistrySpeaksForCardsOnly(t *testing.T) {
 		t.Errorf("capabilities = %q, want the skill and the card", ids)
 	}
 }
+
+// TestCorruptLists: a file with the name of a list that cannot be read is said,
+// though no format knows it any more. What another program wrote is not.
+func TestCorruptLists(t *testing.T) {
+	for _, tt := range []struct{ name, text, want string }{
+		{"registry.yaml", "entries: {{{\n", "registry.yaml error bad-list: registry.yaml cannot be read"},
+		{"registry.yaml", "\x00\x01garbage", "registry.yaml error bad-list: registry.yaml cannot be read"},
+		{"registry.yaml", "not a registry\n", "registry.yaml error bad-list: registry.yaml holds no list"},
+		{"registry.json", `{"cards": [`, "registry.json error bad-list: registry.json cannot be read"},
+		{"registry.yaml", "cards:\n  - {filePath: [a\n", "registry.yaml:2 error bad-registry"},
+		{"capabilities.registry.yaml", "- [a\n", "error bad-registry"},
+		{"sub/presets.yaml", "- [a\n", "presets.yaml"},
+		{"channels.yml", "x: [\n", "channels.yml:1 error bad-list"},
+		{"registry.yaml", "tools: [a, b]\n", ""},
+		{"registry.yaml", "", ""},
+	} {
+		p := loaded(t, map[string]string{tt.name: tt.text, "x/SKILL.md": "---\nname: x\ndescription: d\n---\nx\n"})
+		p.one("skill:x")
+		got := p.list()
+		if tt.want == "" && len(p.Problems) > 0 || !strings.Contains(got, tt.want) {
+			t.Errorf("%s with %q: problems %s, want %q", tt.name, tt.text, got, tt.want)
+		}
+	}
+}

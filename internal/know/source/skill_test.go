@@ -128,6 +128,8 @@ func TestSkillLeniency(t *testing.T) {
 		{"long name", "---\nname: " + strings.Repeat("n", 65) + "\ndescription: d\n---\nx\n", "skill:" + strings.Repeat("n", 65), "d", []string{"x/SKILL.md:2 warning skill-name: the name has 65 characters"}},
 		{"control character", "---\nname: \"x\\u0007\"\ndescription: d\n---\nx\n", "skill:x", "d", []string{"x/SKILL.md:2 warning skill-name: the name \"x\\a\" holds a control character"}},
 		{"unknown key", "---\nname: x\ndescription: d\ncolour: blue\n---\nx\n", "skill:x", "d", []string{"x/SKILL.md:4 warning unknown-key: skill has no key colour"}},
+		{"in every prompt", "---\nname: x\ndescription: d\nalways: true\n---\nx\n", "skill:x", "d", nil},
+		{"sometimes in every prompt", "---\nname: x\ndescription: d\nalways: sometimes\n---\nx\n", "skill:x", "d", []string{"x/SKILL.md:4 warning bad-value: always"}},
 		{"several lines", "---\nname: x\ndescription: |\n  One.\n\n  Two.\n---\nx\n", "skill:x", "One. Two.", nil},
 		{"long description", "---\nname: x\ndescription: " + long + "\n---\nx\n", "skill:x", long, []string{"x/SKILL.md:3 warning skill-description: the description has 1025 characters"}},
 		{"tabs", "---\nname: x\ndescription: d\nmetadata:\n\tauthor: me\n---\nx\n", "skill:x", "d", []string{"x/SKILL.md:4 warning mended-frontmatter: metadata is indented with tabs"}},

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"ken/capability"
+	"ken/internal/yamldoc"
 )
 
 const (
@@ -275,7 +276,32 @@ func (w *walk) readFile(p string) *held {
 			return w.t.readUnitLocked(w.ctx, p, f.name).held(f.keep)
 		}
 	}
-	return &held{}
+	return &held{problems: w.corrupt(p)}
+}
+
+// corrupt says of a file that no format claims, and that has the name of a list
+// which Ken reads, that it cannot be read at all. One that can be read and says
+// something else is another program's.
+func (w *walk) corrupt(p string) []capability.Problem {
+	if !slices.ContainsFunc([]string{"registry", "channels", "extensions", "presets"}, func(name string) bool { return isListFile(p, name) }) {
+		return nil
+	}
+	data, _, err := w.t.root.read(p, listBytes)
+	if err != nil {
+		return []capability.Problem{problemOf(err, capability.Grave, w.origin(p))}
+	}
+	doc, err := yamldoc.ParseValue(data, listLimits())
+	problem := capability.Problem{
+		Code: "bad-list", Origin: w.origin(p), Message: path.Base(p) + " holds no list, so nothing of it is used",
+		Fix: "write one entry per line, each beginning with a dash; or rename it, where it is another program's",
+	}
+	if err != nil {
+		problem.Message = fmt.Sprintf("%s cannot be read, so nothing of it is used: %v", path.Base(p), err)
+		problem.Fix = "mend it; or rename it, where it is another program's"
+	} else if _, text := doc.Any.(string); !text {
+		return nil
+	}
+	return []capability.Problem{problem}
 }
 
 func (w *walk) unknown(p string) {
