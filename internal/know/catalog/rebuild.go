@@ -133,7 +133,9 @@ func (b *builder) settle() {
 // switchOff marks the packages that are off. Their entries are copies: an older
 // snapshot may have been made when they were on.
 func (b *builder) switchOff() {
-	isPackage := func(e *Entry) bool { return e.Kind == capability.KindExtension && e.Origin.Format == capability.FormatExtension }
+	isPackage := func(e *Entry) bool {
+		return e.Kind == capability.KindExtension && e.Origin.Format == capability.FormatExtension
+	}
 	if b.catalog.cfg.Off == nil || !slices.ContainsFunc(b.next.entries, isPackage) {
 		return
 	}
