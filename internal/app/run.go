@@ -140,7 +140,7 @@ func (a *App) callLimits() runner.Limits {
 	return runner.Limits{
 		Concurrent: l.Concurrent, PerExtension: l.PerExtension, Queue: l.Queue, QueuePerExtension: l.QueuePerExtension, Wait: l.Wait,
 		Timeout: l.Timeout, MaxTimeout: l.MaxTimeout, Slow: l.Slow, ArgumentBytes: l.ArgumentBytes, ArgumentDepth: l.ArgumentDepth,
-		Inline: l.Inline, DataBytes: l.DataBytes, Remember: l.Remember,
+		Inline: l.Inline, DataBytes: l.DataBytes, Remember: l.Remember, Drain: a.Settings.Serve.Drain,
 	}
 }
 

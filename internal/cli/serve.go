@@ -133,15 +133,40 @@ func (c *command) serve(ctx context.Context, a *app.App, addr string) error {
 	select {
 	case err = <-served:
 	case <-ctx.Done():
-		bye, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
-		err = errors.Join(site.Drain(bye), srv.Shutdown(bye), srv.Close()) // Close: whoever is still there is let go
-		cancel()
+		err = c.stop(context.WithoutCancel(ctx), a, addr, site, srv)
 	}
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil
 	}
 	return err
 }
+
+// stop ends a server that is told to. Readiness says so already, and whoever
+// sends requests here has a moment to notice it. Then turns and calls end, each
+// with its result, while questions about them are still answered, and the port
+// is closed at last.
+func (c *command) stop(ctx context.Context, a *app.App, addr string, site *app.Site, srv *http.Server) error {
+	delay := a.Settings.Serve.StopDelay
+	if host, _, err := net.SplitHostPort(addr); err == nil && !config.Loopback(host) && !a.Settings.Said("serve.stopDelay") {
+		delay = remoteStopDelay
+	}
+	time.Sleep(delay) // a second signal ends the process
+	over := time.Now().Add(grace)
+	bye, cancel := context.WithDeadline(ctx, over)
+	defer cancel()
+	err := errors.Join(site.Drain(bye), site.EndCalls(ctx))
+	last, cancelLast := context.WithTimeout(ctx, max(time.Until(over), lastAnswers))
+	defer cancelLast()
+	return errors.Join(err, srv.Shutdown(last), srv.Close()) // Close: whoever is still there is let go
+}
+
+// remoteStopDelay is serve.stopDelay where other machines can reach the server
+// and no file says otherwise, and lastAnswers how long the last answers at
+// least may take to be written.
+const (
+	remoteStopDelay = 5 * time.Second
+	lastAnswers     = 10 * time.Second
+)
 
 // follow says what changes while the server runs.
 func (c *command) follow(ctx context.Context, a *app.App) {

@@ -198,7 +198,7 @@ func TestConfigDefaults(t *testing.T) {
 		"results.keep": "24h", "results.perSession": "64", "results.maxBytes": "64MiB", "results.maxTotal": "2GiB",
 
 		"experiment.name": `""`, "experiment.config": `""`,
-		"serve.addr": "127.0.0.1:7777", "serve.auth": "on", "serve.hosts": "[]", "serve.origins": "[]", "serve.oidc": "{}", "serve.rate": "{requests: 50, burst: 200, open: 1000}", "store": `""`,
+		"serve.addr": "127.0.0.1:7777", "serve.auth": "on", "serve.hosts": "[]", "serve.origins": "[]", "serve.oidc": "{}", "serve.rate": "{requests: 50, burst: 200, open: 1000}", "serve.stopDelay": "250ms", "serve.drain": "30s", "store": `""`,
 		"mcp.servers": "{}", "mcp.import": "[]", "mcp.surface": "auto", "mcp.pinned": "[]", "mcp.new": "quarantine", "mcp.changed": "quarantine", "mcp.idle": "10m",
 
 		"model": `""`, "providers": "{}",
@@ -304,6 +304,8 @@ serve:
     scopes: [openid, groups]
     name: Example Inc
   rate: {requests: 5}
+  stopDelay: 2s
+  drain: 1m
 experiment:
   name: first
   config: ../other.yaml
@@ -345,7 +347,7 @@ experiment:
 				UserClaim: "email", TenantClaim: "org", RolesClaim: "realm_access.roles", NameClaim: "nickname",
 				Operators: []string{"ken-admins"}, Admit: []string{"ken-users", "ken-admins"}, Scopes: []string{"openid", "groups"}, Name: "Example Inc",
 			},
-			Rate: ServeRate{Requests: 5, Burst: 200, Open: 1000},
+			Rate: ServeRate{Requests: 5, Burst: 200, Open: 1000}, StopDelay: 2 * time.Second, Drain: time.Minute,
 		},
 	}
 	got, err := Load(places, "")

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/url"
 	"strings"
+	"time"
 
 	"ken/internal/yamldoc"
 )
@@ -29,6 +30,12 @@ type Serve struct {
 
 	// Rate is how often one principal may ask, and how much at once.
 	Rate ServeRate
+
+	// StopDelay is how long requests are still taken after the server was asked
+	// to stop, while readiness says so; default 250 ms, and 5 s where other
+	// machines can reach it. Drain is how long calls may take to end after that
+	// before they are cancelled; default 30 s.
+	StopDelay, Drain time.Duration
 }
 
 // Auth says whether whoever asks must show a token.
@@ -68,7 +75,7 @@ type ServeRate struct {
 }
 
 func defaultServe() Serve {
-	return Serve{Addr: "127.0.0.1:7777", Auth: AuthOn, Rate: ServeRate{Requests: 50, Burst: 200, Open: 1000}}
+	return Serve{Addr: "127.0.0.1:7777", Auth: AuthOn, Rate: ServeRate{Requests: 50, Burst: 200, Open: 1000}, StopDelay: 250 * time.Millisecond, Drain: 30 * time.Second}
 }
 
 func serveSettings() []setting[Config] {
@@ -85,6 +92,10 @@ func serveSettings() []setting[Config] {
 			func(c *Config) *OIDC { return &c.Serve.OIDC }, parts(OIDC{}, "{issuer: https://id.example, clientID: ken}", oidcSettings(), checkOIDC).fixed()),
 		entry("serve.rate", "How many requests a second one principal may make, how many in a burst, and how many may be open at the same time, streams with them; 0 requests or 0 open is no limit.",
 			func(c *Config) *ServeRate { return &c.Serve.Rate }, serveRate()),
+		entry("serve.stopDelay", "How long requests are still taken after `ken serve` was asked to stop, while /readyz says so; where other machines can reach it the default is 5s.",
+			func(c *Config) *time.Duration { return &c.Serve.StopDelay }, duration(0, time.Minute, identical)),
+		entry("serve.drain", "How long calls may take to end after that, before they are cancelled.",
+			func(c *Config) *time.Duration { return &c.Serve.Drain }, duration(time.Millisecond, time.Hour, identical)),
 	}
 }
 

@@ -129,6 +129,9 @@ func (r *Runner) run(ctx context.Context, t *trip) (capability.Result, error) {
 	if o.panic != "" {
 		t.note("panic", o.panic)
 	}
+	if o.err == nil && o.res.Failed && errors.Is(context.Cause(inner), errClosing) {
+		o.res.Parts = append(o.res.Parts, capability.Part{Text: "The call was cancelled because Ken is stopping."})
+	}
 	return o.res, ended(inner, t.call.Target, limit, knobOf(limit, recipe, t.facts.Timeout), o)
 }
 
