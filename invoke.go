@@ -84,6 +84,10 @@ type Answer struct {
 	Grant bool
 	For   string    // "once", which empty means too, "session" or "always"
 	Until time.Time // where set, in every session up to then
+
+	// Covers is "call", "prefix" or "tool", for more than one call. Empty: for a
+	// session the tool, for longer this exact call.
+	Covers string
 	Note  string
 }
 
@@ -107,7 +111,7 @@ func (k *Ken) Question(ctx context.Context, ticket string) ([]string, error) {
 
 // Answer settles a question once; it goes on the record.
 func (k *Ken) Answer(ctx context.Context, ticket string, a Answer) error {
-	said := approval.Answer{By: k.app.Principal, Effect: approval.No, Scope: approval.Once, Until: a.Until, Note: a.Note}
+	said := approval.Answer{By: k.app.Principal, Effect: approval.No, Scope: approval.Once, Until: a.Until, Note: a.Note, Covers: approval.Cover(a.Covers)}
 	if a.For != "" {
 		said.Scope = approval.Scope(a.For)
 	}

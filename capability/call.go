@@ -43,6 +43,12 @@ type Call struct {
 	// CapabilityHash is [Capability.Hash] of the target as it was decided on.
 	CapabilityHash string `json:"capabilityHash,omitempty"`
 
+	// Code is the digest of the files whose bytes decide what the call does: the
+	// program that it starts and the scripts that it names. The runner sets it
+	// before the call is decided on, whatever it was; an executor refuses to run
+	// anything else. Empty: the call starts no program.
+	Code string `json:"code,omitempty"`
+
 	// Surface says where the call came in ("chat", "run", "mcp", …), and Key is
 	// the caller's own name for it: under one key a call has its effect once,
 	// however often it is made. Only a surface sets them; neither is part of
@@ -113,7 +119,7 @@ const (
 
 // Digest identifies what will happen: equal digests mean the same target,
 // action, arguments (whatever their spelling), principal, session, intent,
-// mode and capability text. Consent is bound to it.
+// mode, capability text and code. Consent is bound to it.
 func (c Call) Digest() (string, error) {
 	var room [512]byte
 	args, err := canonical(room[:0], c.Arguments)
@@ -134,6 +140,9 @@ func (c Call) Digest() (string, error) {
 	b = append(b, args...)
 	for _, s := range [...]string{c.Principal.Tenant, c.Principal.ID, c.Session, c.Intent, c.Mode, c.CapabilityHash} {
 		field(s)
+	}
+	if c.Code != "" {
+		field(c.Code)
 	}
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:]), nil

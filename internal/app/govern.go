@@ -65,7 +65,7 @@ func (a *App) openDesk() (*approval.Desk, error) {
 	return approval.New(s, approval.Config{
 		Times: func() approval.Times {
 			set := a.now().Approval
-			return approval.Times{For: set.Wait, OnceFor: set.OnceFor, SessionFor: set.SessionFor, Retain: set.Retain}
+			return approval.Times{For: set.Wait, OnceFor: set.OnceFor, SessionFor: set.SessionFor, AlwaysFor: set.AlwaysFor, Retain: set.Retain}
 		},
 		Approvers: a.Settings.Approval.Approvers,
 		Redact:    func(_, value string) string { return a.redact(value) },

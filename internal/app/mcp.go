@@ -89,6 +89,14 @@ func (a *App) mcpAsk(ctx context.Context, err error) (*mcpserver.Question, error
 		}
 		out.Ticket, out.Wide = t.ID, t.Question.Widest == approval.Session
 		out.Lines = consentLines(t)
+		for _, o := range t.Offers {
+			switch {
+			case o.Scope == approval.Always && o.Covers == approval.CoverPrefix:
+				out.Prefix = o.Text
+			case o.Scope == approval.Always && o.Covers == approval.CoverCall:
+				out.Always = o.Text
+			}
+		}
 		out.Answer, err = json.Marshal(t.ID)
 		return out, err
 	}
@@ -101,7 +109,7 @@ func (a *App) mcpAsk(ctx context.Context, err error) (*mcpserver.Question, error
 func consentLines(t approval.Ticket) []mcpserver.Line {
 	var out []mcpserver.Line
 	all := t.Lines()
-	for _, name := range []string{"capability", "action", "command", "argv", "arguments", "again", "difference", "void", "why", "justification", "risk"} {
+	for _, name := range []string{"capability", "action", "command", "argv", "arguments", "runs", "again", "difference", "void", "why", "justification", "risk"} {
 		for _, l := range all {
 			if l.Name == name {
 				out = append(out, mcpserver.Line{Name: l.Name, Text: l.Text})
@@ -117,9 +125,11 @@ func (a *App) mcpSettle(ctx context.Context, who capability.Principal, ticket st
 	switch d {
 	case mcpserver.AllowOnce:
 	case mcpserver.AllowSession:
-		said.Scope = approval.Session
+		said.Scope, said.Covers = approval.Session, approval.CoverTool
 	case mcpserver.AllowAlways:
-		said.Scope = approval.Always
+		said.Scope, said.Covers = approval.Always, approval.CoverCall
+	case mcpserver.AllowPrefix:
+		said.Scope, said.Covers = approval.Always, approval.CoverPrefix
 	default:
 		said.Effect = approval.No
 	}

@@ -297,6 +297,9 @@ func (a *App) ticket(ctx context.Context, id string) (engine.Ticket, error) {
 		return engine.Ticket{}, err
 	}
 	out := engine.Ticket{Wide: t.Question.Widest == approval.Session}
+	for _, o := range t.Offers {
+		out.Offers = append(out.Offers, engine.Offer{Scope: string(o.Scope), Covers: string(o.Covers), Text: o.Text, Examples: o.Examples})
+	}
 	for _, l := range consentLines(t) {
 		out.Lines = append(out.Lines, engine.Line{Name: l.Name, Text: l.Text})
 		if l.Name == "why" {
@@ -349,9 +352,10 @@ func (a *App) keepText(_ context.Context, k engine.Kept) (string, error) {
 
 // Answer says what a person said to a question of a turn.
 type Answer struct {
-	Yes   bool
-	Scope approval.Scope // of consent
-	Text  string
+	Yes    bool
+	Scope  approval.Scope // of consent
+	Covers approval.Cover // of consent for more than one call
+	Text   string
 
 	// Answers are those to an [engine.Inquiry], by the question's name.
 	Answers map[string]json.RawMessage
@@ -361,7 +365,7 @@ type Answer struct {
 // turn itself.
 func (a *App) Reply(ctx context.Context, who capability.Principal, sess string, asked engine.Asked, said Answer) error {
 	if asked.What == engine.Consent && asked.Ticket != "" {
-		answer := approval.Answer{By: who, Effect: approval.No, Scope: said.Scope, Note: said.Text}
+		answer := approval.Answer{By: who, Effect: approval.No, Scope: said.Scope, Covers: said.Covers, Note: said.Text}
 		if said.Yes {
 			answer.Effect = approval.Yes
 		}

@@ -71,23 +71,30 @@ func (c *command) listGrants(ctx context.Context, a *app.App, desk *approval.Des
 		if !g.Until.IsZero() {
 			until = "until " + g.Until.Local().Format("2006-01-02 15:04")
 		}
-		rows = append(rows, []string{g.ID, string(g.Scope), string(g.Capability), g.Action, until, "by " + g.By})
+		covers := g.Text()
+		if list := g.Examples(); len(list) > 0 {
+			covers += ", as: " + strings.Join(list, " · ")
+		}
+		rows = append(rows, []string{g.ID, string(g.Scope), string(g.Capability), g.Action, until, "by " + g.By, covers})
 	}
-	c.out.table([]column{{style: bold}, {style: yellow}, {}, {}, {style: dim}, {style: dim}}, rows)
+	c.out.table([]column{{style: bold}, {style: yellow}, {}, {}, {style: dim}, {style: dim}, {}}, rows)
 	return err
 }
 
 func (c *command) approveGrant() *cobra.Command {
-	var scope, note string
+	var scope, covers, note string
 	var until string
 	cmd := &cobra.Command{
 		Use: "grant ID", Short: "Agree to a call that waits", Args: args(cobra.ExactArgs(1)),
-		Example: "  ken approve grant 7f3a…\n  ken approve grant 7f3a… --for session\n  ken approve grant 7f3a… --until 8h",
+		Example: "  ken approve grant 7f3a…\n  ken approve grant 7f3a… --for session\n  ken approve grant 7f3a… --for always --covers prefix\n  ken approve grant 7f3a… --until 8h",
 		RunE: c.with(func(ctx context.Context, a *app.App, given []string) error {
 			if !slices.Contains([]string{"once", "session", "always"}, scope) {
 				return usageError{fmt.Errorf("--for is %q; write once, session or always, or give --until", scope)}
 			}
-			answer := approval.Answer{By: a.Principal, Effect: approval.Yes, Scope: approval.Scope(scope), Note: note}
+			if !slices.Contains([]string{"", "call", "prefix", "tool"}, covers) {
+				return usageError{fmt.Errorf("--covers is %q; write call, prefix or tool", covers)}
+			}
+			answer := approval.Answer{By: a.Principal, Effect: approval.Yes, Scope: approval.Scope(scope), Covers: approval.Cover(covers), Note: note}
 			if until != "" {
 				end, err := ahead(until, time.Now())
 				if err != nil {
@@ -98,7 +105,8 @@ func (c *command) approveGrant() *cobra.Command {
 			return c.settle(ctx, a, given[0], answer)
 		}),
 	}
-	cmd.Flags().StringVar(&scope, "for", string(approval.Once), "how far it reaches: `once`, or with any arguments: session or always")
+	cmd.Flags().StringVar(&scope, "for", string(approval.Once), "how long it holds: `once`, session, or always (in every session, for approval.alwaysFor)")
+	cmd.Flags().StringVar(&covers, "covers", "", "what it covers for longer than once: `call` (this exact one), prefix (commands that begin alike) or tool (any arguments); without it, call, and with --for session the tool")
 	cmd.Flags().StringVar(&until, "until", "", "in every session up to this `time`: a duration such as 8h, or 2026-01-31T12:00:00Z")
 	cmd.Flags().StringVar(&note, "note", "", "a `word` about why, for the record")
 	return cmd
@@ -147,9 +155,28 @@ func (c *command) settle(ctx context.Context, a *app.App, id string, answer appr
 	}
 	c.out.linef("%s %s: %s", t.ID, t.State, foreign(string(t.Question.Call.Target)))
 	if t.State == approval.Granted {
+		c.printCovered(ctx, a, t)
 		c.out.linef("Make the call again, and it runs.")
 	}
 	return nil
+}
+
+// printCovered says what a grant for more than one call covers.
+func (c *command) printCovered(ctx context.Context, a *app.App, t approval.Ticket) {
+	desk, err := a.Desk()
+	if err != nil || t.Answer == nil || t.Answer.Scope == approval.Once {
+		return
+	}
+	held, _ := desk.Held(ctx, approval.Filter{Tenant: a.Principal.Tenant, Capability: t.Question.Call.Target})
+	for _, g := range held {
+		if g.ID != t.Grant {
+			continue
+		}
+		c.out.linef("It covers %s, until %s.", foreign(g.Text()), g.Until.Local().Format("2006-01-02 15:04"))
+		for _, one := range g.Examples() {
+			c.out.linef("  for example: %s", foreign(one))
+		}
+	}
 }
 
 func (c *command) approveRevoke() *cobra.Command {

@@ -260,7 +260,7 @@ func (c *command) ask(ctx context.Context, t *talk, asked engine.Asked) error {
 		if err != nil {
 			return err
 		}
-		return t.Reply(ctx, asked, chat.Answer{Yes: answer.Effect == approval.Yes, Scope: chat.Scope(answer.Scope)})
+		return t.Reply(ctx, asked, chat.Answer{Yes: answer.Effect == approval.Yes, Scope: chat.Scope(answer.Scope), Covers: string(answer.Covers)})
 	}
 	if f, ok := c.in.(*os.File); ok {
 		chat.Flush(f)

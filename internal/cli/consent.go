@@ -88,9 +88,21 @@ func (c *command) consent(ctx context.Context, a *app.App, call *capability.Call
 func (c *command) decide(ctx context.Context, t approval.Ticket) (approval.Answer, error) {
 	wide := t.Question.Widest == approval.Session
 	choices := "[y] this once, [n] no, [N] no, and do not ask again in this session"
+	wider := map[string]approval.Answer{}
 	if wide {
-		choices = fmt.Sprintf("[y] this once; with any arguments: [s] for this session, [a] always; [n] no, [N] no, and do not ask again in this session\n"+
-			"(s and a are about every call of %s%s)", foreign(string(t.Question.Call.Target)), foreign(" "+t.Question.Call.Action))
+		choices = "[y] this once"
+		for _, o := range t.Offers {
+			key := map[string]string{"always call": "a", "always prefix": "p", "session tool": "s"}[string(o.Scope)+" "+string(o.Covers)]
+			if key == "" {
+				continue
+			}
+			wider[key] = approval.Answer{Effect: approval.Yes, Scope: o.Scope, Covers: o.Covers}
+			choices += fmt.Sprintf("\n  [%s] %s", key, foreign(o.Text))
+			if len(o.Examples) > 0 {
+				choices += foreign(" (as " + strings.Join(o.Examples, " · ") + ")")
+			}
+		}
+		choices += "\n  [n] no, [N] no, and do not ask again in this session"
 	}
 	if f, ok := c.in.(*os.File); ok {
 		chat.Flush(f)
@@ -101,13 +113,13 @@ func (c *command) decide(ctx context.Context, t approval.Ticket) (approval.Answe
 		if err != nil {
 			return approval.Answer{}, err
 		}
-		switch line = strings.TrimSpace(line); {
+		line = strings.TrimSpace(line)
+		if answer, ok := wider[line]; ok {
+			return answer, nil
+		}
+		switch {
 		case line == "y" || line == "yes":
 			return approval.Answer{Effect: approval.Yes, Scope: approval.Once}, nil
-		case wide && (line == "s" || line == "session"):
-			return approval.Answer{Effect: approval.Yes, Scope: approval.Session}, nil
-		case wide && (line == "a" || line == "always"):
-			return approval.Answer{Effect: approval.Yes, Scope: approval.Always}, nil
 		case line == "N":
 			return approval.Answer{Effect: approval.No, Scope: approval.Session}, nil
 		case line == "" || line == "n" || line == "no":

@@ -223,7 +223,7 @@ func (t *talk) note(ev engine.Event) {
 
 // Reply answers what a turn asked.
 func (t *talk) Reply(ctx context.Context, asked engine.Asked, a chat.Answer) error {
-	return t.app.Reply(ctx, t.app.Principal, t.session(), asked, app.Answer{Yes: a.Yes, Scope: approval.Scope(a.Scope), Text: a.Text, Answers: a.Answers})
+	return t.app.Reply(ctx, t.app.Principal, t.session(), asked, app.Answer{Yes: a.Yes, Scope: approval.Scope(a.Scope), Covers: approval.Cover(a.Covers), Text: a.Text, Answers: a.Answers})
 }
 
 func (t *talk) session() string {

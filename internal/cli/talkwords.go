@@ -191,7 +191,7 @@ func (t *talk) help(context.Context, []string) (chat.Output, error) {
 	}
 	fmt.Fprintf(&b, "\nBesides, %s of your capabilities can be typed, as in `/NAME arguments`; Tab completes them.\n", plural(len(t.app.Commands().Commands()), "command"))
 	b.WriteString("\nWhat is not a command goes to the model; so does what has a blank or a second slash before its slash.\n")
-	b.WriteString("\nWhere a call needs your word: `y` this once, `s` with any arguments for this session, `a` the same always, `n` no, `N` no and do not ask again in this session. `s` and `a` are there where the rules let you.")
+	b.WriteString("\nWhere a call needs your word: `y` this once, `a` this exact call for longer, `p` commands that begin alike, `s` with any arguments for this session, `n` no, `N` no and do not ask again in this session. `a`, `p` and `s` are there where the rules let you.")
 	return chat.Output{Text: b.String()}, nil
 }
 

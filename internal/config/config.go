@@ -98,7 +98,7 @@ func Default() Config {
 		Limits:     defaultLimits(),
 		Sandbox:    defaultSandbox(),
 		Extensions: Extensions{Review: ReviewRequired},
-		Approval:   Approval{Wait: day, OnceFor: time.Hour, SessionFor: 30 * day, Retain: 90 * day},
+		Approval:   Approval{Wait: day, OnceFor: time.Hour, SessionFor: 30 * day, AlwaysFor: 30 * day, Retain: 90 * day},
 		Audit:      Audit{SegmentBytes: 64 * mib},
 		Results:    Results{Keep: day, PerSession: 64, MaxBytes: 64 * mib, MaxTotal: 2 * gib},
 	}

@@ -88,6 +88,7 @@ type Approval struct {
 	Wait       time.Duration // a question; default 24h
 	OnceFor    time.Duration // an answer for one call, until it is used; default 1h
 	SessionFor time.Duration // an answer for a session; default 720h
+	AlwaysFor  time.Duration // an answer for every session; default 720h
 	Retain     time.Duration // what is over can be looked up; default 2160h
 
 	// Approvers are the roles that may answer for others of their tenant.
@@ -251,6 +252,8 @@ func recordSettings() []setting[Config] {
 			func(c *Config) *time.Duration { return &c.Approval.OnceFor }, duration(time.Second, 365*day, noMore)),
 		entry("approval.sessionFor", "How long an answer for a session holds.",
 			func(c *Config) *time.Duration { return &c.Approval.SessionFor }, duration(time.Second, 365*day, noMore)),
+		entry("approval.alwaysFor", "How long an answer for every session (always) holds.",
+			func(c *Config) *time.Duration { return &c.Approval.AlwaysFor }, duration(time.Second, 365*day, noMore)),
 		entry("approval.retain", "How long questions and answers that are over can be looked up.",
 			func(c *Config) *time.Duration { return &c.Approval.Retain }, duration(time.Hour, 10*365*day, noMore).fixed()),
 		entry("approval.approvers", "Roles that may answer for others of their tenant; without any, everybody answers for himself.",

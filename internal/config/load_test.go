@@ -193,7 +193,7 @@ func TestConfigDefaults(t *testing.T) {
 		"sandbox.networkBytes": "64MiB", "sandbox.networks": "[]", "sandbox.networkRate": "none",
 
 		"shell.env": "[]", "shell.hosts": "[]", "extensions.path": "[]", "extensions.review": "required",
-		"approval.wait": "24h", "approval.onceFor": "1h", "approval.sessionFor": "720h", "approval.retain": "2160h", "approval.approvers": "[]",
+		"approval.wait": "24h", "approval.onceFor": "1h", "approval.sessionFor": "720h", "approval.alwaysFor": "720h", "approval.retain": "2160h", "approval.approvers": "[]",
 		"audit.checkpointDir": `""`, "audit.segmentBytes": "64MiB", "audit.keep": "0s",
 		"results.keep": "24h", "results.perSession": "64", "results.maxBytes": "64MiB", "results.maxTotal": "2GiB",
 
@@ -635,6 +635,7 @@ func TestT16ConfigProjectMayNotWiden(t *testing.T) {
 		{"extensions: {path: [/opt/bin]}", "extensions: {path: [/opt/bin]}", ""},
 		{"", "approval: {wait: 1h, onceFor: 1m, sessionFor: 1h}", ""},
 		{"", "approval: {sessionFor: 721h}", "approval.sessionFor is 721h here and 720h without it"},
+		{"", "approval: {alwaysFor: 721h}", "approval.alwaysFor is 721h here and 720h without it"},
 		{"", "approval: {retain: 1h}", "approval.retain is 1h here and 2160h without it"},
 		{"", "approval: {approvers: [intern]}", "approval.approvers is [intern] here and [] without it"},
 		{"", "audit: {keep: 1h}", "audit.keep is 1h here and 0s without it"},

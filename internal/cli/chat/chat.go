@@ -54,9 +54,10 @@ type Talker interface {
 
 // An Answer is what a person says to a question.
 type Answer struct {
-	Yes   bool
-	Scope Scope  // of [engine.Consent]
-	Text  string // of [engine.Ask]
+	Yes    bool
+	Scope  Scope  // of [engine.Consent]
+	Covers string // of [engine.Consent]: as in [engine.Offer]
+	Text   string // of [engine.Ask]
 
 	// Answers are those to an [engine.Inquiry], as in [engine.Reply].
 	Answers map[string]json.RawMessage

@@ -32,14 +32,32 @@ func choices(a engine.Asked) []choice {
 		yes = choice{"y", "this once", Answer{Yes: true, Scope: Once}}
 		no.answer.Scope = Once
 		never := choice{"N", "no, and do not ask again in this session", Answer{Scope: Session}}
-		if a.Wide {
-			return []choice{yes,
-				{"s", "with any arguments, for this session", Answer{Yes: true, Scope: Session}},
-				{"a", "with any arguments, always", Answer{Yes: true, Scope: Always}}, no, never}
-		}
-		return []choice{yes, no, never}
+		return append(append([]choice{yes}, wider(a)...), no, never)
 	}
 	return []choice{yes, no}
+}
+
+// wider gives the keys that allow more than one call, the narrowest first.
+func wider(a engine.Asked) []choice {
+	if !a.Wide {
+		return nil
+	}
+	var out []choice
+	for _, o := range a.Offers {
+		key := map[string]string{"always call": "a", "always prefix": "p", "session tool": "s"}[o.Scope+" "+o.Covers]
+		if key == "" {
+			continue
+		}
+		words := o.Text
+		if len(o.Examples) > 0 {
+			words += " (as " + strings.Join(o.Examples, " · ") + ")"
+		}
+		out = append(out, choice{key, safeLine(words), Answer{Yes: true, Scope: Scope(o.Scope), Covers: o.Covers}})
+	}
+	if out == nil { // what asks does not say what may be granted
+		out = []choice{{"s", "with any arguments, for this session", Answer{Yes: true, Scope: Session}}}
+	}
+	return out
 }
 
 // wording is the question itself.

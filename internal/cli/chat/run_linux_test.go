@@ -196,7 +196,11 @@ func ask(p *part, yield func(engine.Event, error) bool, a engine.Asked) (given, 
 
 func TestRunApprove(t *testing.T) {
 	talk := &part{replies: make(chan given, 1)}
-	consent := engine.Asked{ID: "q", What: engine.Consent, Wide: true, Lines: []engine.Line{{Name: "runs", Text: "rm -rf\x1b[8m /"}}}
+	consent := engine.Asked{ID: "q", What: engine.Consent, Wide: true, Lines: []engine.Line{{Name: "runs", Text: "rm -rf\x1b[8m /"}}, Offers: []engine.Offer{
+		{Scope: "once", Covers: "call", Text: "this call, once"}, {Scope: "session", Covers: "call", Text: "not offered here"},
+		{Scope: "always", Covers: "call", Text: "this exact call"}, {Scope: "always", Covers: "prefix", Text: "rm *", Examples: []string{"rm x"}},
+		{Scope: "session", Covers: "tool", Text: "any arguments"},
+	}}
 	answers := make(chan given, 10)
 	talk.turn = func(_ context.Context, text string, yield func(engine.Event, error) bool) {
 		a := consent
@@ -213,8 +217,9 @@ func TestRunApprove(t *testing.T) {
 		want             Answer
 	}{
 		{"wide", "y", "Allow it? this once", Answer{Yes: true, Scope: Once}},
-		{"wide", "s", "Allow it? with any arguments, for this session", Answer{Yes: true, Scope: Session}},
-		{"wide", "a", "Allow it? with any arguments, always", Answer{Yes: true, Scope: Always}},
+		{"wide", "s", "Allow it? any arguments", Answer{Yes: true, Scope: Session, Covers: "tool"}},
+		{"wide", "a", "Allow it? this exact call", Answer{Yes: true, Scope: Always, Covers: "call"}},
+		{"wide", "p", "Allow it? rm * (as rm x)", Answer{Yes: true, Scope: Always, Covers: "prefix"}},
 		{"wide", "n", "Allow it? no", Answer{Scope: Once}},
 		{"wide", "N", "Allow it? no, and do not ask again in this session", Answer{Scope: Session}},
 		{"wide", "\r", "Allow it? no", Answer{Scope: Once}},
@@ -228,7 +233,7 @@ func TestRunApprove(t *testing.T) {
 		s.shows("Allow it? [y] this once;")
 		s.types(tt.key)
 		s.shows(tt.shown)
-		if got := <-answers; got.Ask != "q" || got.Yes != tt.want.Yes || got.Scope != tt.want.Scope {
+		if got := <-answers; got.Ask != "q" || got.Yes != tt.want.Yes || got.Scope != tt.want.Scope || got.Covers != tt.want.Covers {
 			t.Errorf("%s: %q answers %+v, want %+v", tt.text, tt.key, got, tt.want)
 		}
 	}

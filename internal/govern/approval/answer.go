@@ -17,7 +17,18 @@ const (
 	Once    Scope = "once"    // the very call, one time, within the desk's OnceFor
 	Session Scope = "session" // within the desk's SessionFor
 	Until   Scope = "until"   // in every session, up to a time
-	Always  Scope = "always"  // in every session, until revoked
+	Always  Scope = "always"  // in every session, within the desk's AlwaysFor
+)
+
+// A Cover says which calls an answer is about that reaches further than one.
+type Cover string
+
+// What an answer covers. Empty is the narrowest that the scope always had: the
+// exact call, but for a session every call of the capability.
+const (
+	CoverCall   Cover = "call"   // the same call: target, action and arguments
+	CoverPrefix Cover = "prefix" // commands that begin with the words of Question.Prefix
+	CoverTool   Cover = "tool"   // every call of the capability and action
 )
 
 // An Effect is what an answer says.
@@ -37,6 +48,9 @@ type Answer struct {
 	Scope  Scope                `json:"scope"`
 	Until  time.Time            `json:"until,omitzero"` // for the scope Until
 	Note   string               `json:"note,omitempty"` // at most 4,096 bytes
+
+	// Covers is for scopes other than Once. The desk fills it in.
+	Covers Cover `json:"covers,omitempty"`
 
 	At time.Time `json:"at"` // set by the desk
 
@@ -73,6 +87,19 @@ var (
 
 const longestNote = 4096
 
+// covers returns what an answer covers, with the default filled in.
+func (a *Answer) covers() Cover {
+	switch {
+	case a.Scope == Once || a.Effect != Yes:
+		return ""
+	case a.Covers != "":
+		return a.Covers
+	case a.Scope == Session:
+		return CoverTool
+	}
+	return CoverCall
+}
+
 // check refuses answers that mean nothing, or that would mean something else
 // than the person believes.
 func (a *Answer) check(q *Question, now time.Time) error {
@@ -96,6 +123,19 @@ func (a *Answer) check(q *Question, now time.Time) error {
 		}
 	default:
 		return refuse("the scope is %q; say %s, %s, %s or %s", a.Scope, Once, Session, Until, Always)
+	}
+	switch a.Covers {
+	case "", CoverCall:
+	case CoverTool:
+		if a.Scope == Once {
+			return refuse("covers %q goes with the scopes %s, %s and %s", a.Covers, Session, Until, Always)
+		}
+	case CoverPrefix:
+		if a.Scope == Once || a.Effect == No || len(q.Prefix) == 0 {
+			return refuse("no prefix is offered for this call; answer with covers %s or %s", CoverCall, CoverTool)
+		}
+	default:
+		return refuse("covers is %q; say %s, %s or %s", a.Covers, CoverCall, CoverPrefix, CoverTool)
 	}
 	switch {
 	case len(a.Note) > longestNote || len(a.By.ID) > longestNote:

@@ -121,7 +121,7 @@ func (d *Desk) ask(ctx context.Context, t Ticket) (Ticket, error) {
 	}
 	var b store.Batch
 	b.At(markKey(subject), mark.Version) // no answer has come meanwhile
-	if t.Voided, err = d.void(ctx, &b, call, subject); err != nil {
+	if t.Voided, err = d.void(ctx, &b, &t.Question, subject); err != nil {
 		return Ticket{}, err
 	}
 	if t.Before, err = d.before(ctx, &t); err != nil {
@@ -144,6 +144,7 @@ func (d *Desk) ask(ctx context.Context, t Ticket) (Ticket, error) {
 	if err != nil {
 		return Ticket{}, err
 	}
+	t.Offers = offers(&t.Question, d.times())
 	return t, nil
 }
 
@@ -190,7 +191,7 @@ func (d *Desk) standing(ctx context.Context, t *Ticket, subject string) (Ticket,
 	}
 	for i := range held {
 		g := &held[i]
-		if !g.covers(call, t.Digest) || g.over(now, last) || g.Scope != Once && t.Question.Widest != Session {
+		if !g.covers(&t.Question, t.Digest) || g.over(now, last) || g.Scope != Once && t.Question.Widest != Session {
 			continue
 		}
 		old, err := d.Get(ctx, g.Ticket)

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"ken/internal/govern/policy"
 )
 
 // Before is an earlier ticket of the same capability, action and session, the
@@ -120,6 +122,12 @@ func (d *Desk) differences(old, new *Question) []Difference {
 	}
 	if len(c.found) == 0 {
 		c.json("", value(old.Call.Arguments), value(new.Call.Arguments))
+	}
+	for _, f := range new.Files {
+		if was := policy.ChangedFile(old.Files, []policy.File{f}); was != nil {
+			i := slices.IndexFunc(old.Files, func(o policy.File) bool { return o.Name == f.Name })
+			c.found = append(c.found, Difference{"the file " + f.Path, fmt.Sprintf("%.12s", old.Files[i].SHA256), fmt.Sprintf("%.12s", f.SHA256)})
+		}
 	}
 	c.text("intent", old.Call.Intent, new.Call.Intent)
 	c.text("mode", old.Call.Mode, new.Call.Mode)

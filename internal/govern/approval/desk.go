@@ -19,6 +19,7 @@ type Config struct {
 	For        time.Duration // how long a question waits; 0: a day
 	OnceFor    time.Duration // how long a grant for one call waits to be used; 0: an hour
 	SessionFor time.Duration // how long an answer for a session holds; 0: 30 days
+	AlwaysFor  time.Duration // how long an answer for every session holds; 0: 30 days
 	Retain     time.Duration // how long what is over can be looked up; 0: 90 days
 
 	// Approvers are the roles that may answer for others of their tenant.
@@ -33,19 +34,20 @@ type Config struct {
 	Now func() time.Time // nil: time.Now
 
 	// Times, when not nil, are asked for whenever one is needed, instead of
-	// the four above.
+	// the five above.
 	Times func() Times
 }
 
 // Times are how long things last at a desk. The fields are those of [Config], a
 // zero means the same, and what is less than zero counts as zero.
-type Times struct{ For, OnceFor, SessionFor, Retain time.Duration }
+type Times struct{ For, OnceFor, SessionFor, Retain, AlwaysFor time.Duration }
 
 func (t Times) filled() Times {
 	usual := func(d, usual time.Duration) time.Duration { return cmp.Or(max(d, 0), usual) }
 	return Times{
 		For: usual(t.For, 24*time.Hour), OnceFor: usual(t.OnceFor, time.Hour),
 		SessionFor: usual(t.SessionFor, 30*24*time.Hour), Retain: usual(t.Retain, 90*24*time.Hour),
+		AlwaysFor: usual(t.AlwaysFor, 30*24*time.Hour),
 	}
 }
 
@@ -60,7 +62,7 @@ type Desk struct {
 
 // New gives the desk of a store. The store stays the caller's.
 func New(s *store.Store, c Config) (*Desk, error) {
-	given := Times{c.For, c.OnceFor, c.SessionFor, c.Retain}
+	given := Times{c.For, c.OnceFor, c.SessionFor, c.Retain, c.AlwaysFor}
 	times := given.filled()
 	for _, d := range []struct {
 		name         string
@@ -68,6 +70,7 @@ func New(s *store.Store, c Config) (*Desk, error) {
 	}{
 		{"For", given.For, times.For}, {"OnceFor", given.OnceFor, times.OnceFor},
 		{"SessionFor", given.SessionFor, times.SessionFor}, {"Retain", given.Retain, times.Retain},
+		{"AlwaysFor", given.AlwaysFor, times.AlwaysFor},
 	} {
 		if d.given < 0 {
 			return nil, fmt.Errorf("make approval desk: %s is %v; give a positive time, or 0 for %v", d.name, d.given, d.usual)
@@ -122,6 +125,9 @@ func (d *Desk) complete(ctx context.Context, id string, item store.Item) (Ticket
 	}
 	if t.State = t.stateAt(d.now(), last); t.State == Expired {
 		d.expire(ctx, &t)
+	}
+	if t.State == Pending {
+		t.Offers = offers(&t.Question, d.times())
 	}
 	if t.Grant != "" {
 		from, _, _ := splitGrant(t.Grant)

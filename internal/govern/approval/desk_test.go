@@ -120,8 +120,13 @@ func settle(t testing.TB, d *approval.Desk, id string, a approval.Answer) approv
 	return ticket
 }
 
+// yes grants, for more than one call with any arguments.
 func yes(scope approval.Scope) approval.Answer {
-	return approval.Answer{By: ann, Effect: approval.Yes, Scope: scope}
+	a := approval.Answer{By: ann, Effect: approval.Yes, Scope: scope}
+	if scope != approval.Once {
+		a.Covers = approval.CoverTool
+	}
+	return a
 }
 
 func no(scope approval.Scope) approval.Answer {
@@ -509,7 +514,7 @@ func TestChangedTextVoids(t *testing.T) {
 		t.Errorf("Grants for the new text = %v", got)
 	}
 	ticket := ask(t, d, about(call))
-	if len(ticket.Voided) != 1 || ticket.Voided[0].Grant != old.Grant || !strings.Contains(ticket.Voided[0].Why, "has changed since ann agreed (always)") {
+	if len(ticket.Voided) != 1 || ticket.Voided[0].Grant != old.Grant || !strings.Contains(ticket.Voided[0].Why, "has changed since ann approved it (always)") {
 		t.Errorf("Voided = %+v", ticket.Voided)
 	}
 	call.CapabilityHash = "h1"
@@ -545,7 +550,9 @@ principal: ann
 tenant: acme
 session: s1
 origin: model
-answers: deny, grant once, deny for the session; with any arguments: grant for the session, grant until a time, grant always
+answers: deny, grant once, deny for the session; for the exact call, a prefix or the tool: grant for the session, grant until a time, grant always
+covers: call: this exact call, in every session, for 30 days
+covers: tool: every call of tool:git push with any arguments, in every session, for 30 days; for example: tool:git push {any arguments}
 asked: 2030-01-02T03:04:05Z
 expires: 2030-01-03T03:04:05Z
 state: pending

@@ -30,6 +30,19 @@ type Grant struct {
 	Session    string        `json:"session,omitempty"`
 	Until      time.Time     `json:"until,omitzero"`
 
+	// Covers says which calls: the one of Exact, those that begin with Prefix,
+	// or every call. It is empty for a grant of the scope Once.
+	Covers Cover    `json:"covers,omitempty"`
+	Exact  string   `json:"exact,omitempty"`
+	Prefix []string `json:"prefix,omitempty"`
+
+	// Files are the programs and scripts of the approved call. A call in which
+	// one of them has changed is not covered.
+	Files []policy.File `json:"files,omitempty"`
+
+	// Call is the approved call in one line, for people.
+	Call string `json:"call,omitempty"`
+
 	Ticket string    `json:"ticket"` // that was answered
 	By     string    `json:"by"`
 	At     time.Time `json:"at"`
@@ -45,8 +58,18 @@ type Grant struct {
 func newGrant(t *Ticket, subject string, d *Desk) Grant {
 	c, a := &t.Question.Call, t.Answer
 	g := Grant{
+		Covers: a.covers(), Files: t.Question.Files,
 		ID: grantID(t.ID, subject), Scope: a.Scope, Tenant: c.Principal.Tenant, Principal: c.Principal.ID,
 		Capability: c.Target, Hash: c.CapabilityHash, Action: c.Action, Ticket: t.ID, By: a.By.ID, At: a.At, Note: a.Note,
+	}
+	switch g.Covers {
+	case CoverCall:
+		g.Exact = Exact(*c)
+	case CoverPrefix:
+		g.Prefix = t.Question.Prefix
+	}
+	if line := d.line(&t.Question); line != "" {
+		g.Call = excerpt(line, 0)
 	}
 	switch a.Scope {
 	case Once:
@@ -55,14 +78,32 @@ func newGrant(t *Ticket, subject string, d *Desk) Grant {
 		g.Session, g.Until = c.Session, a.At.Add(d.times().SessionFor)
 	case Until:
 		g.Until = a.Until
+	case Always:
+		g.Until = a.At.Add(d.times().AlwaysFor)
 	}
 	return g
+}
+
+// Exact returns the digest of a call without session, intent and mode: what a
+// grant for one call in every session is bound to. A call that has no digest has
+// none that equals another.
+func Exact(c capability.Call) string {
+	c.Session, c.Intent, c.Mode = "", "", ""
+	if len(c.Arguments) == 0 {
+		c.Arguments = json.RawMessage("{}") // no arguments are an empty object
+	}
+	digest, err := c.Digest()
+	if err != nil {
+		return "none"
+	}
+	return digest
 }
 
 func (g *Grant) policy() policy.Grant {
 	return policy.Grant{
 		ID: g.ID, Tenant: g.Tenant, Principal: g.Principal, Capability: g.Capability, Hash: g.Hash, Action: g.Action,
 		Digest: g.Digest, Session: g.Session, Until: g.Until, Always: g.Scope == Always,
+		Exact: g.Exact, Prefix: g.Prefix, Files: g.Files,
 	}
 }
 
@@ -71,8 +112,18 @@ func (g *Grant) over(now time.Time, last latest) bool {
 	return g.Lapsed || !g.Until.IsZero() && last.past(g.Until, g.version, now)
 }
 
-func (g *Grant) covers(c *capability.Call, digest string) bool {
-	return g.fits(c.Principal, c.Target, c.CapabilityHash, c.Action, c.Session, digest)
+// covers reports whether the grant is for a question. Where it is in doubt the
+// person is asked once more.
+func (g *Grant) covers(q *Question, digest string) bool {
+	c := &q.Call
+	return g.fits(c.Principal, c.Target, c.CapabilityHash, c.Action, c.Session, digest) &&
+		(g.Exact == "" || g.Exact == Exact(*c)) && (len(g.Prefix) == 0 || slices.Equal(g.Prefix, q.Prefix)) && g.sameFiles(q.Files)
+}
+
+// sameFiles reports whether no file of the approved call has changed. A grant
+// for any arguments that says nothing of files covers no call that runs some.
+func (g *Grant) sameFiles(files []policy.File) bool {
+	return (len(g.Files) > 0 || len(files) == 0 || g.Digest != "") && policy.ChangedFile(g.Files, files) == nil
 }
 
 func (g *Grant) fits(p capability.Principal, target capability.ID, hash, action, session, digest string) bool {
@@ -99,7 +150,20 @@ func decodeGrant(item store.Item) (Grant, error) {
 	var s storedGrant
 	err := strict(item, &s)
 	s.Grant.version = item.Version
+	if g := &s.Grant; g.Covers == "" && g.Scope != Once {
+		g.Covers = CoverTool // it was given before there was anything else
+	}
 	return s.Grant, err
+}
+
+// grant decodes a grant. One for every session that was given without an end
+// ends like a new one.
+func (d *Desk) grant(item store.Item) (Grant, error) {
+	g, err := decodeGrant(item)
+	if err == nil && g.Scope == Always && g.Until.IsZero() {
+		g.Until = g.At.Add(d.times().AlwaysFor)
+	}
+	return g, err
 }
 
 // A cache keeps the grants of subjects as they were at a mark. They are served
@@ -151,7 +215,7 @@ func (d *Desk) held(ctx context.Context, subject string) ([]Grant, error) {
 		if err != nil {
 			return nil, err
 		}
-		g, err := decodeGrant(item)
+		g, err := d.grant(item)
 		if err != nil {
 			return nil, err
 		}
@@ -266,7 +330,7 @@ func (d *Desk) end(ctx context.Context, id string, decide func(*Grant, time.Time
 		if !there {
 			return fail(capability.Conflict, d.whyGone(ctx, ticket))
 		}
-		g, unreadable := decodeGrant(item)
+		g, unreadable := d.grant(item)
 		if unreadable != nil {
 			g = Grant{ID: id, Ticket: ticket, Scope: Always}
 		}
@@ -353,7 +417,8 @@ func (d *Desk) whyGone(ctx context.Context, ticket string) error {
 
 // void adds to a batch that the grants of a call's principal for the same action
 // end which were given for another text of the capability than the call has.
-func (d *Desk) void(ctx context.Context, b *store.Batch, c *capability.Call, subject string) ([]Ending, error) {
+func (d *Desk) void(ctx context.Context, b *store.Batch, q *Question, subject string) ([]Ending, error) {
+	c := &q.Call
 	held, err := d.held(ctx, subject)
 	if err != nil {
 		return nil, err
@@ -366,13 +431,14 @@ func (d *Desk) void(ctx context.Context, b *store.Batch, c *capability.Call, sub
 	}
 	for i := range held {
 		g := &held[i]
-		if g.Action != c.Action || g.Hash == c.CapabilityHash || g.over(now, last) || len(endings) == mostVoid {
+		if g.Action != c.Action || g.over(now, last) || len(endings) == mostVoid {
 			continue
 		}
-		e := Ending{
-			Grant: g.ID, How: howVoid, At: now,
-			Why: fmt.Sprintf("%s has changed since %s agreed (%s) at %s: its hash is %.12s and was %.12s", c.Target, g.By, g.Scope, stamp(g.At), c.CapabilityHash, g.Hash),
+		why := g.voided(q)
+		if why == "" {
+			continue
 		}
+		e := Ending{Grant: g.ID, How: howVoid, At: now, Why: why}
 		if err := d.bury(b, g, subject, e); err != nil {
 			return nil, err
 		}
@@ -382,6 +448,28 @@ func (d *Desk) void(ctx context.Context, b *store.Batch, c *capability.Call, sub
 		b.Put(markKey(subject), []byte(present))
 	}
 	return endings, nil
+}
+
+// voided says why a grant no longer holds: what it was given for has changed. It
+// is empty where that is not so.
+func (g *Grant) voided(q *Question) string {
+	when := fmt.Sprintf("since %s approved it (%s) at %s", g.By, g.Scope, stamp(g.At))
+	if hash := q.Call.CapabilityHash; g.Hash != hash {
+		return fmt.Sprintf("%s has changed %s: its hash is %.12s and was %.12s", q.Call.Target, when, hash, g.Hash)
+	}
+	f := policy.ChangedFile(g.Files, q.Files)
+	if f == nil {
+		return ""
+	}
+	was := g.Files[slices.IndexFunc(g.Files, func(a policy.File) bool { return a.Name == f.Name })]
+	if was.Path != f.Path {
+		return fmt.Sprintf("the program %s is now %s and was %s %s", f.Name, f.Path, was.Path, when)
+	}
+	kind := "program"
+	if f.Name == f.Path {
+		kind = "file"
+	}
+	return fmt.Sprintf("the %s %s has changed %s: its SHA-256 is %.12s and was %.12s", kind, f.Path, when, f.SHA256, was.SHA256)
 }
 
 // mostVoid is how many grants one question ends; those beyond hold for no
@@ -401,7 +489,7 @@ func (d *Desk) Held(ctx context.Context, f Filter) ([]Grant, error) {
 	for item, err := range d.scan(ctx, grantPrefix, 0) {
 		var g Grant
 		if err == nil {
-			g, err = decodeGrant(item)
+			g, err = d.grant(item)
 		}
 		if err != nil {
 			errs = append(errs, err)

@@ -30,6 +30,9 @@ func (t Ticket) Lines() []Line {
 		add("argv", CommandLine(q.Argv))
 	}
 	add("arguments", string(c.Arguments))
+	for _, f := range q.Files {
+		add("runs", fmt.Sprintf("%s (SHA-256 %.12s…)", f.Path, f.SHA256))
+	}
 	add("capability", string(c.Target))
 	add("action", c.Action)
 	if t.Before != nil {
@@ -54,6 +57,11 @@ func (t Ticket) Lines() []Line {
 	add("intent", c.Intent)
 	add("mode", c.Mode)
 	add("answers", answers(q))
+	for _, o := range t.Offers {
+		if o.Scope == Always {
+			add("covers", strings.TrimSuffix(fmt.Sprintf("%s: %s; for example: %s", o.Covers, o.Text, strings.Join(o.Examples, " · ")), "; for example: "))
+		}
+	}
 	add("asked", stamp(t.Asked))
 	add("expires", stamp(t.Expires))
 	add("state", string(t.State))
@@ -92,7 +100,7 @@ func answers(q *Question) string {
 	if q.Call.Session != "" {
 		wide = append([]string{"grant for the session"}, wide...)
 	}
-	return out + "; with any arguments: " + strings.Join(wide, ", ")
+	return out + "; for the exact call, a prefix or the tool: " + strings.Join(wide, ", ")
 }
 
 func orNone(s string) string {

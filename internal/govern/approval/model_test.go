@@ -220,6 +220,9 @@ func TestModel(t *testing.T) {
 					Effect: rapid.SampledFrom([]approval.Effect{approval.Yes, approval.Yes, approval.No}).Draw(r, "effect"),
 					Scope:  rapid.SampledFrom([]approval.Scope{approval.Once, approval.Session, approval.Until, approval.Always}).Draw(r, "scope"),
 				}
+				if a.Scope != approval.Once && a.Effect == approval.Yes {
+					a.Covers = approval.CoverTool
+				}
 				if a.Scope == approval.Until {
 					a.Until = m.clock.Now().Add(45 * time.Minute)
 				}

@@ -21,6 +21,13 @@ type Question struct {
 	Argv    []string `json:"argv,omitempty"`
 	Command string   `json:"command,omitempty"`
 
+	// Files are the programs and scripts that will run, with their digests.
+	Files []policy.File `json:"files,omitempty"`
+
+	// Prefix is what commands begin with that an answer may cover together;
+	// empty: none is offered.
+	Prefix []string `json:"prefix,omitempty"`
+
 	Surface policy.Surface `json:"surface,omitempty"`
 	Risk    policy.Risk    `json:"risk"`
 	Rule    string         `json:"rule,omitempty"` // that wants the consent
@@ -82,6 +89,10 @@ type Ticket struct {
 	Voided []Ending `json:"voided,omitempty"`
 
 	Answer *Answer `json:"answer,omitempty"` // nil until settled
+
+	// Offers are the grants that a person may give, the narrowest first, while
+	// the ticket is pending.
+	Offers []Offer `json:"offers,omitempty"`
 
 	// Grant is the id of the grant that the answer gave; one answer can give
 	// one grant to several tickets. Ended says how it ended, if it has.

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"ken/capability"
+	"ken/internal/govern/policy"
 	"ken/internal/store"
 )
 
@@ -65,7 +67,7 @@ func (d *Desk) settle(ctx context.Context, id string, a Answer, first func(Ticke
 		return refuse(capability.Invalid, err, "see ken approve list for the answers that count")
 	}
 	a.At, a.Until, a.With = now, a.Until.UTC().Truncate(time.Microsecond), ""
-	a.By.Roles = nil
+	a.By.Roles, a.Covers = nil, a.covers()
 
 	var b store.Batch
 	subject := subjectOf(call.Principal, call.Target)
@@ -97,7 +99,7 @@ func (d *Desk) settle(ctx context.Context, id string, a Answer, first func(Ticke
 	if err != nil {
 		return Ticket{}, err
 	}
-	t.version, t.State = version, t.stateAt(now, latest{})
+	t.version, t.Offers, t.State = version, nil, t.stateAt(now, latest{})
 	return t, nil
 }
 
@@ -157,7 +159,19 @@ func sameMatter(first, t *Ticket) bool {
 		return false
 	}
 	// A denial is about the action, whatever its text says by now.
-	return first.Answer.Effect == No || t.Question.Widest == Session && a.CapabilityHash == b.CapabilityHash
+	if first.Answer.Effect == No {
+		return true
+	}
+	if t.Question.Widest != Session || a.CapabilityHash != b.CapabilityHash || policy.ChangedFile(first.Question.Files, t.Question.Files) != nil {
+		return false
+	}
+	switch first.Answer.Covers {
+	case CoverCall:
+		return Exact(*a) == Exact(*b)
+	case CoverPrefix:
+		return slices.Equal(first.Question.Prefix, t.Question.Prefix)
+	}
+	return len(first.Question.Files) > 0 || len(t.Question.Files) == 0
 }
 
 // ticketLife is how long a ticket is kept: as long as its answer counts, and
@@ -165,7 +179,7 @@ func sameMatter(first, t *Ticket) bool {
 func (d *Desk) ticketLife(a *Answer) time.Duration {
 	switch a.Scope {
 	case Always:
-		return 0
+		return d.times().Retain + d.times().AlwaysFor
 	case Session:
 		return d.times().Retain + d.times().SessionFor
 	case Until:

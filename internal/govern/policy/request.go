@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -167,6 +168,31 @@ type Request struct {
 	Digest     string // of the call: see capability.Call.Digest
 	Grants     []Grant
 	Time       time.Time
+
+	// Files are those whose bytes decide what the call does.
+	Files []File
+
+	// Exact is the digest of the call without session, intent and mode.
+	Exact string
+}
+
+// A File is a program or a script that a call runs: by the name that the call
+// has for it, with its path and the digest of its bytes.
+type File struct {
+	Name   string `json:"name"`
+	Path   string `json:"path"`
+	SHA256 string `json:"sha256"`
+}
+
+// ChangedFile returns the first of some files that has the name of one in
+// approved and is another file, or nil.
+func ChangedFile(approved, files []File) *File {
+	for i, f := range files {
+		if j := slices.IndexFunc(approved, func(a File) bool { return a.Name == f.Name }); j >= 0 && approved[j] != f {
+			return &files[i]
+		}
+	}
+	return nil
 }
 
 // A Viewer is a class of principals: all who see the same capabilities.
@@ -192,6 +218,16 @@ type Grant struct {
 	Session    string
 	Until      time.Time // not from this moment on
 	Always     bool
+
+	// Exact, when not empty, is the digest of the one call that is covered, in
+	// any session. Prefix, when not empty, is what covered commands begin with.
+	Exact  string
+	Prefix []string
+
+	// Files are those that the approved call ran. A call with one of them that
+	// has changed is not covered, nor one that runs something under a grant
+	// that says nothing of it.
+	Files []File
 }
 
 // covers reports whether the grant answers a question of a scope about a
@@ -204,6 +240,9 @@ func (g *Grant) covers(q *Request, scope Scope) bool {
 		g.Hash == "" && q.Capability.Trust < capability.TrustUser, // by its id alone
 		g.Digest != "" && g.Digest != q.Digest,
 		g.Session != "" && g.Session != q.Session,
+		g.Exact != "" && g.Exact != q.Exact,
+		len(g.Prefix) > 0 && !begins(g.Prefix, &q.Facts),
+		len(g.Files) == 0 && len(q.Files) > 0 && g.Digest == "" || ChangedFile(g.Files, q.Files) != nil,
 		!g.Until.IsZero() && (q.Time.IsZero() || !q.Time.Before(g.Until)):
 		return false
 	}

@@ -62,6 +62,10 @@ type Facts struct {
 	// rest is kept for whoever asks.
 	Inline int
 
+	// Files are those whose bytes decide what the commands do: see
+	// [Programs.Files]. Invoke runs those and no others.
+	Files []File
+
 	// Opaque says why there may be more to the command line than Commands;
 	// empty when there is not.
 	Opaque string

@@ -1,18 +1,13 @@
 package executor
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
-	"time"
 )
 
 // DefaultPath is where programs are looked for when nobody says otherwise.
@@ -21,10 +16,8 @@ const DefaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bi
 // Programs finds programs by name. Only absolute folders are searched: never
 // the work directory, never "." and never a folder that anybody may write to.
 type Programs struct {
-	dirs []string
-
-	mu    sync.Mutex
-	known map[string]Program
+	dirs    []string
+	digests digests
 }
 
 // A Program is a file to run, and what identifies its bytes.
@@ -32,7 +25,7 @@ type Program struct {
 	Path   string // absolute, clean
 	SHA256 string
 
-	info fs.FileInfo
+	head string // its first bytes
 }
 
 // NewPrograms makes a Programs that searches a list of folders as PATH holds
@@ -42,7 +35,7 @@ func NewPrograms(list string, avoid ...string) *Programs {
 	if list == "" {
 		list = DefaultPath
 	}
-	p := &Programs{known: map[string]Program{}}
+	p := &Programs{}
 	for _, dir := range filepath.SplitList(list) {
 		if filepath.IsAbs(dir) && !belowAny(filepath.Clean(dir), avoid) {
 			p.dirs = append(p.dirs, filepath.Clean(dir))
@@ -116,24 +109,11 @@ func (p *Programs) look(path string) (Program, error) {
 	if dir, err := os.Stat(filepath.Dir(path)); err != nil || dir.Mode()&0o002 != 0 {
 		return Program{}, fmt.Errorf("program %s: anybody may write to its folder; take that right away", filepath.Base(path))
 	}
-	p.mu.Lock()
-	old, ok := p.known[path]
-	p.mu.Unlock()
-	if ok && os.SameFile(old.info, info) && old.info.Size() == info.Size() && old.info.ModTime().Equal(info.ModTime()) {
-		return old, nil
+	found, ok := p.digests.as(path, info)
+	if !ok {
+		return Program{}, fmt.Errorf("program %s: it cannot be read", filepath.Base(path))
 	}
-	sum, err := hashFile(path)
-	if err != nil {
-		return Program{}, fmt.Errorf("program %s: %w", filepath.Base(path), reason(err))
-	}
-	found := Program{Path: path, SHA256: sum, info: info}
-	// One that changed a moment ago may change again within the same tick.
-	if time.Since(info.ModTime()) > time.Second {
-		p.mu.Lock()
-		p.known[path] = found
-		p.mu.Unlock()
-	}
-	return found, nil
+	return Program{Path: path, SHA256: found.sha256, head: found.head}, nil
 }
 
 // reason takes the path off an error: a person's folders are nobody's business.
@@ -142,17 +122,4 @@ func reason(err error) error {
 		return e.Err
 	}
 	return err
-}
-
-func hashFile(path string) (string, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return "", err
-	}
-	return hex.EncodeToString(h.Sum(nil)), nil
 }

@@ -12,16 +12,16 @@ import (
 	"ken/capability"
 	"ken/internal/govern/approval"
 	"ken/internal/govern/policy"
+	"ken/internal/run/executor"
 )
 
 // decide asks the rules. A question is left to consent.
 func (r *Runner) decide(next step) step {
 	return func(ctx context.Context, t *trip) (capability.Result, error) {
+		t.call.Code = ""
 		digest, err := t.call.Digest()
 		if err != nil {
-			return capability.Result{}, &capability.Error{
-				Kind: capability.Invalid, Op: "call", Target: string(t.call.Target), Err: err, Fix: "send one JSON object",
-			}
+			return capability.Result{}, invalidCall(t, err)
 		}
 		t.sealed = t.call
 		t.sealed.Arguments = bytes.Clone(t.call.Arguments)
@@ -38,12 +38,24 @@ func (r *Runner) decide(next step) step {
 			}
 		}
 		t.facts = facts
+		if t.call.Code = executor.Digest(facts.Files); t.call.Code != "" {
+			if digest, err = t.call.Digest(); err != nil {
+				return capability.Result{}, invalidCall(t, err)
+			}
+			t.sealed.Code = t.call.Code
+		}
 		t.request = r.requestOf(ctx, t, digest)
 		r.judge(t, r.rules())
 		if t.decision.Effect != policy.Allow && t.decision.Effect != policy.Ask {
 			return t.decision.Result(), t.decision.Err(t.call.Target)
 		}
 		return next(ctx, t)
+	}
+}
+
+func invalidCall(t *trip, err error) error {
+	return &capability.Error{
+		Kind: capability.Invalid, Op: "call", Target: string(t.call.Target), Err: err, Fix: "send one JSON object",
 	}
 }
 
@@ -71,9 +83,17 @@ func (r *Runner) requestOf(ctx context.Context, t *trip, digest string) policy.R
 	q := policy.Request{
 		Principal: t.call.Principal, Capability: c, Action: t.call.Action, Facts: t.facts.Arguments,
 		Intent: t.call.Intent, Mode: t.call.Mode, Origin: t.call.Origin, Session: t.call.Session,
-		Digest: digest, Time: r.cfg.Now(), Surface: r.cfg.Surface(ctx, t.call),
+		Digest: digest, Time: r.cfg.Now(), Surface: r.cfg.Surface(ctx, t.call), Files: filesOf(t.facts),
 	}
 	return q
+}
+
+func filesOf(f Facts) []policy.File {
+	var out []policy.File
+	for _, one := range f.Files {
+		out = append(out, policy.File(one))
+	}
+	return out
 }
 
 // changes reports whether the call must be assumed to change something, so that
@@ -202,6 +222,7 @@ var errNoGrant = errors.New("nobody has agreed yet")
 
 // grant looks for a consent that covers the call, and uses it.
 func (r *Runner) grant(ctx context.Context, t *trip) error {
+	t.request.Exact = approval.Exact(t.call)
 	grants, err := r.cfg.Desk.Grants(ctx, &t.request)
 	if err != nil {
 		return deskError("read grants", t, err)
@@ -229,7 +250,8 @@ func (r *Runner) grant(ctx context.Context, t *trip) error {
 
 func (r *Runner) question(t *trip) approval.Question {
 	q := approval.About(t.call, t.request.Surface, t.decision)
-	q.Argv, q.Command = t.facts.Argv, t.facts.Line
+	q.Argv, q.Command, q.Files = t.facts.Argv, t.facts.Line, t.request.Files
+	q.Prefix = policy.CommonPrefix(&t.request.Facts, t.request.Files)
 	// Whoever makes the call again may name the ticket, so that a refusal is
 	// not asked about a second time.
 	_ = json.Unmarshal(t.call.Answers[AnswerConsent], &q.Again)
@@ -246,8 +268,13 @@ func (r *Runner) unapproved(t *trip, ticket *approval.Ticket, err error) (capabi
 	}
 	text := "A person must agree to this: ticket " + ticket.ID + ". Tell the user to run: ken approve grant " + ticket.ID +
 		". Do not run it yourself. This is not a refusal; make the same call again once it is settled."
+	why := t.decision.Reason.Text
+	if len(ticket.Voided) > 0 { // an approval ended: say which change ended it
+		why += "; an earlier approval no longer holds: " + ticket.Voided[0].Why
+		text = "An earlier approval no longer holds: " + ticket.Voided[0].Why + ". " + text
+	}
 	res.Parts = append(res.Parts, capability.Part{Text: text})
-	e.Err = &Question{Name: AnswerConsent, Ticket: ticket.ID, Text: t.decision.Reason.Text}
+	e.Err = &Question{Name: AnswerConsent, Ticket: ticket.ID, Text: why}
 	if e.Rule == "" {
 		e.Rule = t.decision.Reason.Rule
 	}

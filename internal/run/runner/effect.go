@@ -93,7 +93,7 @@ func (r *Runner) identify(ctx context.Context, t *trip) error {
 	}
 	// The same call must be known again although the catalog was reloaded.
 	bare := t.call
-	bare.CapabilityHash = ""
+	bare.CapabilityHash, bare.Code = "", ""
 	request, err := bare.Digest()
 	if err != nil {
 		request = t.request.Digest

@@ -14,6 +14,7 @@ import (
 	"ken/capability"
 	"ken/internal/govern/audit"
 	"ken/internal/govern/policy"
+	"ken/internal/run/executor"
 )
 
 type outcome struct {
@@ -43,6 +44,9 @@ func (r *Runner) execute(ctx context.Context, t *trip) (capability.Result, error
 		t.executed = eventError
 	}
 	t.enter(Processing)
+	if changed := res.Meta[executor.MetaChanged]; changed != "" {
+		t.note("changed", "while it ran: "+changed)
+	}
 	res = r.finish(t, res)
 	r.settle(ctx, t, res, err)
 	return res, err
@@ -83,7 +87,7 @@ func (r *Runner) recheck(t *trip) error {
 func sameCall(a, b capability.Call) bool {
 	return a.Target == b.Target && a.Action == b.Action && bytes.Equal(a.Arguments, b.Arguments) &&
 		a.Principal.Tenant == b.Principal.Tenant && a.Principal.ID == b.Principal.ID &&
-		a.Session == b.Session && a.Intent == b.Intent && a.Mode == b.Mode && a.CapabilityHash == b.CapabilityHash
+		a.Session == b.Session && a.Intent == b.Intent && a.Mode == b.Mode && a.CapabilityHash == b.CapabilityHash && a.Code == b.Code
 }
 
 // foreignAnswers are those to the executor's own questions: what people told Ken

@@ -43,6 +43,10 @@ type Facts struct {
 	Class    policy.Class
 	Required policy.Permissions
 
+	// Files are those whose bytes decide what the call does. What was approved
+	// is bound to them.
+	Files []executor.File
+
 	Argv      []string // the exact command, for people and, redacted, for the record
 	Line      string   // the whole line instead, where a shell reads it
 	Args      int      // how many arguments the command has [those of the call]
@@ -102,7 +106,7 @@ func (a adapted) Facts(ctx context.Context, call capability.Call, c *capability.
 	out := Facts{
 		Arguments: policy.Facts{Commands: in.Commands, Named: in.Named, Opaque: in.Opaque, Hosts: in.Hosts, Destructive: in.Destructive},
 		Required:  policy.ParsePermissions(in.Required), WorkDir: in.WorkDir, Isolation: in.Isolation,
-		Line: in.Line, Args: in.Args, Inline: in.Inline,
+		Line: in.Line, Args: in.Args, Inline: in.Inline, Files: in.Files,
 	}
 	if !path.IsAbs(in.WorkDir) {
 		out.Arguments.Dir = in.WorkDir

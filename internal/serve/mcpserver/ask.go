@@ -104,7 +104,7 @@ func (x *exchange) resume(ctx context.Context, responses mcp.InputResponseMap, s
 	if c.Asked == "" {
 		return nil, nil
 	}
-	q := &Question{Name: c.Asked, Ticket: c.Ticket, Answer: c.Answer, Wide: c.Wide}
+	q := &Question{Name: c.Asked, Ticket: c.Ticket, Answer: c.Answer, Wide: c.Wide, Prefix: c.Prefix}
 	reply, _ := responses[consentName].(*mcp.ElicitResult)
 	if reply == nil {
 		return nil, nil // the call asks again
@@ -231,7 +231,11 @@ func choices(q *Question) []choice {
 	case q.Ticket == "":
 		return []choice{{"run it again", AllowOnce}, {"leave it", Deny}}
 	case q.Wide:
-		return []choice{{"allow once", AllowOnce}, {"allow for this session", AllowSession}, {"always allow", AllowAlways}, {"deny", Deny}}
+		list := []choice{{"allow once", AllowOnce}, {"always allow", AllowAlways}}
+		if q.Prefix != "" {
+			list = append(list, choice{"always allow commands like this", AllowPrefix})
+		}
+		return append(list, choice{"allow for this session", AllowSession}, choice{"deny", Deny})
 	}
 	return []choice{{"allow once", AllowOnce}, {"deny", Deny}}
 }
@@ -254,7 +258,13 @@ func consentForm(q *Question, call capability.Call) (*mcp.ElicitParams, bool) {
 		return nil, false
 	}
 	if q.Wide {
-		fmt.Fprintf(&b, "\nFor this session, and always, are about every call of %s.", untrusted.Line(string(realTarget(call)), 120))
+		if q.Always != "" {
+			fmt.Fprintf(&b, "\nAlways allow: %s.", untrusted.Line(q.Always, 400))
+		}
+		if q.Prefix != "" {
+			fmt.Fprintf(&b, "\nAlways allow commands like this: %s.", untrusted.Line(q.Prefix, 400))
+		}
+		fmt.Fprintf(&b, "\nFor this session: every call of %s, with any arguments.", untrusted.Line(string(realTarget(call)), 120))
 	}
 	words := []any{}
 	for _, c := range choices(q) {
@@ -286,7 +296,7 @@ func (x *exchange) canElicit() bool {
 // pauseFor asks a client that answers with the next request.
 func (x *exchange) pauseFor(q *Question, form *mcp.ElicitParams) (*answer, error) {
 	c := x.claim()
-	c.Asked, c.Ticket, c.Answer, c.Wide, c.Given = q.Name, q.Ticket, q.Answer, q.Wide, x.given
+	c.Asked, c.Ticket, c.Answer, c.Wide, c.Prefix, c.Given = q.Name, q.Ticket, q.Answer, q.Wide, q.Prefix, x.given
 	c.State, c.Kept = x.call.State, maps.Clone(x.call.Answers)
 	for name := range x.given {
 		delete(c.Kept, name)

@@ -36,13 +36,15 @@ func TestConsent(t *testing.T) {
 		answer string
 		calls  []bool // whether each call of two succeeds
 		asks   int    // in both together
+		same   bool   // both have the same arguments
 	}{
-		{"allow once", []bool{true, true}, 2},
-		{"allow for this session", []bool{true, true}, 1},
-		{"always allow", []bool{true, true}, 1},
-		{"deny", []bool{false, false}, 2},
-		{"decline", []bool{false, false}, 2},
-		{"cancel", []bool{false, false}, 2},
+		{"allow once", []bool{true, true}, 2, false},
+		{"allow for this session", []bool{true, true}, 1, false},
+		{"always allow", []bool{true, true}, 2, false}, // it is for the exact call
+		{"always allow", []bool{true, true}, 1, true},
+		{"deny", []bool{false, false}, 2, false},
+		{"decline", []bool{false, false}, 2, false},
+		{"cancel", []bool{false, false}, 2, false},
 	} {
 		t.Run(test.answer, func(t *testing.T) {
 			for _, version := range mcp.SupportedProtocolVersions() {
@@ -60,7 +62,11 @@ func TestConsent(t *testing.T) {
 						cs = dialWeb(t, web(t, s), p)
 					}
 					for i, want := range test.calls {
-						res := call(t, cs, "write", map[string]any{"name": fmt.Sprint("file", i)})
+						name := fmt.Sprint("file", i)
+						if test.same {
+							name = "file0"
+						}
+						res := call(t, cs, "write", map[string]any{"name": name})
 						if res.IsError == want {
 							t.Errorf("%s %s: call %d = %q, error %v; want success %v", version, way, i, text(res), res.IsError, want)
 						}

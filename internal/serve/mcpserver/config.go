@@ -86,8 +86,11 @@ type Question struct {
 	Text  string // in one sentence
 	Lines []Line // what exactly will run, as a person must see it
 
-	// Wide permits answers for the session and for always.
-	Wide bool
+	// Wide permits answers for the session and for always. Always says what the
+	// latter covers, and Prefix, where it is not empty, which commands may be
+	// allowed together.
+	Wide           bool
+	Always, Prefix string
 }
 
 // A Line is one thing to know about a call.
@@ -100,7 +103,8 @@ type Decision string
 const (
 	AllowOnce    Decision = "once"
 	AllowSession Decision = "session"
-	AllowAlways  Decision = "always"
+	AllowAlways  Decision = "always" // this exact call
+	AllowPrefix  Decision = "prefix" // commands that begin alike, always
 	Deny         Decision = "deny"
 )
 

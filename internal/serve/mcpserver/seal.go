@@ -30,6 +30,7 @@ type claim struct {
 	Asked  string                     `json:"a,omitempty"`
 	Ticket string                     `json:"t,omitempty"`
 	Wide   bool                       `json:"d,omitempty"`
+	Prefix string                     `json:"p,omitempty"`
 	Answer json.RawMessage            `json:"r,omitempty"`
 	Given  map[string]json.RawMessage `json:"g,omitempty"`
 

@@ -162,6 +162,17 @@ type Ticket struct {
 	Text  string
 	Lines []Line
 	Wide  bool // it may be granted for the session
+
+	Offers []Offer // what may be granted, the narrowest first
+}
+
+// An Offer is one grant that a person may give. Text and Examples came from
+// outside.
+type Offer struct {
+	Scope    string   `json:"scope"`  // once, session, always
+	Covers   string   `json:"covers"` // call, prefix, tool
+	Text     string   `json:"text"`
+	Examples []string `json:"examples,omitempty"`
 }
 
 // A Fate is what is known of a call whose result was not written down. One that

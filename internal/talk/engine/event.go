@@ -61,6 +61,7 @@ type Asked struct {
 	Text   string   `json:"text"`             // came from outside
 	Lines  []Line   `json:"lines,omitempty"`  // what a person must know, in order
 	Wide   bool     `json:"wide,omitempty"`   // of Consent: it may be given for the session
+	Offers []Offer  `json:"offers,omitempty"` // of Consent: what may be granted, the narrowest first
 	Choice []string `json:"choice,omitempty"` // of Ask: what the model offers
 
 	// Requests are what an Inquiry asks, as in [capability.Inquiry]; they came

@@ -52,7 +52,7 @@ func (t *turn) consent(j *job, q *door.Question) bool {
 	a := Asked{ID: t.askID(j, Consent, ""), What: Consent, Call: &j.shown, Ticket: q.Ticket, Text: q.Text}
 	if t.e.cfg.Ticket != nil {
 		if more, err := t.e.cfg.Ticket(t.ctx, q.Ticket); err == nil {
-			a.Lines, a.Wide = more.Lines, more.Wide
+			a.Lines, a.Wide, a.Offers = more.Lines, more.Wide, more.Offers
 			if more.Text != "" {
 				a.Text = more.Text
 			}

@@ -99,7 +99,7 @@ export interface TurnRequest { // POST /api/v1/sessions/{id}/turns; 202 TurnAcce
 }
 export interface TurnAccepted { session: string; events: string } // also of retry; events: the path to follow
 export interface TurnEnded { done: TurnEvent & { type: "done" }; asked?: Asked[] }
-export interface AnswerRequest { yes?: boolean; text?: string; scope?: "once" | "session" | "always"; answers?: Record<string, unknown> } // POST …/answers/{asked}: 204; 404 unknown, 409 already answered
+export interface AnswerRequest { yes?: boolean; text?: string; scope?: "once" | "session" | "always"; covers?: "call" | "prefix" | "tool"; answers?: Record<string, unknown> } // POST …/answers/{asked}: 204; 404 unknown, 409 already answered
 export interface Aborted { aborted: boolean } // POST …/abort: whether a turn ran
 export interface Rewound { said: string } // POST …/rewind {turn}; what calls have done is not undone
 export interface Compacted { before: number; after: number; how: string /* empty: there was nothing to do */; why: string } // POST …/compact
@@ -135,7 +135,7 @@ export type TurnEvent =
   | { type: "idle" }; // sent once when a stream begins and no turn runs
 export interface Asked {
   type: "asked"; id: string; what: "consent" | "again" | "ask" | "inquiry" | "continue" | "intent";
-  call?: Call; ticket?: string; text: string; lines?: { name: string; text: string }[]; wide?: boolean; choice?: string[]; requests?: Record<string, unknown>;
+  call?: Call; ticket?: string; text: string; lines?: { name: string; text: string }[]; wide?: boolean; offers?: Offer[]; choice?: string[]; requests?: Record<string, unknown>;
 }
 export interface Completion { text: string; start: number; end: number; kind: string; description?: string }
 
@@ -144,11 +144,13 @@ export interface Ticket {
   id: string; state: string; asked: string; expires: string; mine: boolean; wide: boolean;
   target: string; action?: string; principal: string; session?: string; surface?: string; rule?: string; why?: string; risk?: unknown;
   lines: { name: string; text: string }[]; // exactly what will run, first
-  answer?: { effect: string; scope: string; by: string; at: string; until?: string; note?: string };
+  offers?: Offer[]; // what may be granted, the narrowest first
+  answer?: { effect: string; scope: string; covers?: string; by: string; at: string; until?: string; note?: string };
 }
 export interface Tickets { tickets: Ticket[]; cut: number /* left out by limit */; problems?: string[] } // GET /api/v1/approvals?state=&limit=, newest first
 export interface Grants { grants: Grant[]; cut: number; problems?: string[] } // GET /api/v1/grants?limit=, newest first
-export interface Grant { id: string; scope: string; principal: string; mine: boolean; ticket: string; capability: string; action?: string; session?: string; until?: string; by: string; at: string; note?: string }
+export interface Offer { scope: string; covers: string; text: string; examples?: string[] }
+export interface Grant { covers?: string; prefix?: string[]; text?: string; examples?: string[]; id: string; scope: string; principal: string; mine: boolean; ticket: string; capability: string; action?: string; session?: string; until?: string; by: string; at: string; note?: string }
 export interface TrailRecord { id: string; timestamp: string; level: string; event: string; [more: string]: unknown } // as the trail keeps it: snake_case
 export interface TrailPage { records: TrailRecord[]; older?: string; problems?: string[] } // newest first; older: the cursor of the next page, which may turn out empty; a page may have few records and an older: then the search goes on there
 export interface Story { records: TrailRecord[]; ticket?: Ticket; result?: { handle: string; session?: string; text?: string; more?: boolean }; problems?: string[] } // oldest first

@@ -66,6 +66,16 @@ func (e *Executor) named(args []string, write bool) []executor.Path {
 	return out
 }
 
+// files returns the files whose bytes decide what a plan does. Names of scripts
+// are looked for where the program may start.
+func (e *Executor) files(p *plan) []executor.File {
+	dirs := []string{filepath.Join(e.cfg.Extensions, p.extension, "work")}
+	if e.cfg.Workspace != "" {
+		dirs = append(dirs, e.cfg.Workspace)
+	}
+	return e.programs.Files([][]string{p.argv}, dirs...)
+}
+
 // args counts the arguments that the command was given, without its action.
 func (p *plan) args() int {
 	n := len(p.argv) - 1

@@ -348,6 +348,7 @@ func (e *Executor) Facts(ctx context.Context, call capability.Call, _ *capabilit
 		return executor.Facts{}, err
 	}
 	f := executor.Facts{
+		Files:    e.files(r),
 		Commands: r.line.commands, Opaque: r.line.opaque, Paths: r.line.paths, Required: []string{executor.PermExec},
 		Inline: r.chars, WorkDir: r.cwd, Isolation: executor.Planned(ctx, e.cfg.Require),
 	}
@@ -387,6 +388,19 @@ func (e *Executor) look(ctx context.Context, r request) executor.Survey {
 	return executor.Look(ctx, g, e.cfg.Workspace, []executor.Ground{ground}, agreed)
 }
 
+// files returns the files whose bytes decide what a line does.
+func (e *Executor) files(r request) []executor.File {
+	dir := r.cwd
+	if !filepath.IsAbs(dir) {
+		dir = filepath.Join(e.cfg.Workspace, dir)
+	}
+	commands := r.line.commands
+	if r.settings.Mode == Full {
+		commands = append([][]string{{"/bin/sh"}}, commands...)
+	}
+	return e.programs.Files(commands, dir)
+}
+
 // Invoke runs the line. Its failing, and its being stopped, are results.
 func (e *Executor) Invoke(ctx context.Context, call capability.Call) (capability.Result, error) {
 	p, missing, err := e.prepare(call, e.cfg.Getenv)
@@ -403,6 +417,10 @@ func (e *Executor) Invoke(ctx context.Context, call capability.Call) (capability
 	}
 	found := e.look(ctx, p.request)
 	held := found.Hold(ctx, &spec)
+	files := e.files(p.request)
+	if err := executor.SameCode(call, files); err != nil {
+		return capability.Result{}, err
+	}
 	outcome, err := sandbox.Run(ctx, spec)
 	if err != nil {
 		return capability.Result{}, executor.Refused(call, err)
@@ -411,6 +429,7 @@ func (e *Executor) Invoke(ctx context.Context, call capability.Call) (capability
 	out.Meta["tool"], out.Meta["mode"], out.Meta["cwd"] = "shell", string(p.settings.Mode), p.cwd
 	out.Meta["program"], out.Meta["program_sha256"] = p.program.Path, p.program.SHA256
 	found.Tell(&out, held, e.look(ctx, p.request))
+	executor.Changed(&out, files, e.files(p.request))
 	return out, nil
 }
 

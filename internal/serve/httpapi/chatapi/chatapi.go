@@ -62,9 +62,10 @@ type Config struct {
 
 // Answer is what a person said to a question of a turn.
 type Answer struct {
-	Yes   bool
-	Text  string
-	Scope approval.Scope // of consent; empty: once
+	Yes    bool
+	Text   string
+	Scope  approval.Scope // of consent; empty: once
+	Covers approval.Cover // of consent for more than one call
 
 	// Answers are those to an [engine.Inquiry], by the question's name.
 	Answers map[string]json.RawMessage
@@ -298,6 +299,12 @@ func (a *api) answer(r *wire.Request) (any, error) {
 	default:
 		return nil, wire.Bad(fmt.Sprintf("scope is %.40q; it is once, session or always", in.Scope))
 	}
+	covers := approval.Cover(in.Covers)
+	switch covers {
+	case "", approval.CoverCall, approval.CoverPrefix, approval.CoverTool:
+	default:
+		return nil, wire.Bad(fmt.Sprintf("covers is %.40q; it is call, prefix or tool", in.Covers))
+	}
 	_, head, err := a.head(r)
 	if err != nil {
 		return nil, err
@@ -308,13 +315,13 @@ func (a *api) answer(r *wire.Request) (any, error) {
 	}
 	taken := false
 	defer func() { settle(taken) }()
-	if scope != "" && asked.What != engine.Consent {
-		return nil, wire.Bad("scope is for consent, and this asks for something else: " + string(asked.What))
+	if (scope != "" || covers != "") && asked.What != engine.Consent {
+		return nil, wire.Bad("scope and covers are for consent, and this asks for something else: " + string(asked.What))
 	}
 	if a.cfg.Reply == nil {
 		return nil, errors.New("nothing answers what turns ask")
 	}
-	err = a.cfg.Reply(r.Context(), r.Who.Principal, head.ID, asked, Answer{Yes: in.Yes, Text: in.Text, Scope: scope, Answers: in.Answers})
+	err = a.cfg.Reply(r.Context(), r.Who.Principal, head.ID, asked, Answer{Yes: in.Yes, Text: in.Text, Scope: scope, Covers: covers, Answers: in.Answers})
 	taken = err == nil
 	return nil, busy(err)
 }

@@ -137,7 +137,8 @@ type Aborted struct {
 type Answering struct {
 	Yes     bool                       `json:"yes,omitempty"`
 	Text    string                     `json:"text,omitempty"`
-	Scope   string                     `json:"scope,omitempty"` // of consent: once, session, always
+	Scope   string                     `json:"scope,omitempty"`  // of consent: once, session, always
+	Covers  string                     `json:"covers,omitempty"` // of consent for more than one call: call, prefix, tool
 	Answers map[string]json.RawMessage `json:"answers,omitempty"`
 }
 

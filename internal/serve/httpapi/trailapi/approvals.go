@@ -14,22 +14,23 @@ import (
 
 // A ticket is a question at the desk, as a page shows it.
 type ticket struct {
-	ID        string          `json:"id"`
-	State     approval.State  `json:"state"`
-	Asked     time.Time       `json:"asked"`
-	Expires   time.Time       `json:"expires"`
-	Mine      bool            `json:"mine"` // whoever asks made the call
-	Wide      bool            `json:"wide"` // answers for more than this one call count
-	Target    string          `json:"target"`
-	Action    string          `json:"action,omitempty"`
-	Principal string          `json:"principal"`
-	Session   string          `json:"session,omitempty"`
-	Surface   string          `json:"surface,omitempty"`
-	Rule      string          `json:"rule,omitempty"`
-	Why       string          `json:"why,omitempty"`
-	Risk      any             `json:"risk,omitempty"`
-	Lines     []approval.Line `json:"lines"` // none of what was settled in a session that is closed to whoever asks
-	Answer    *given          `json:"answer,omitempty"`
+	ID        string           `json:"id"`
+	State     approval.State   `json:"state"`
+	Asked     time.Time        `json:"asked"`
+	Expires   time.Time        `json:"expires"`
+	Mine      bool             `json:"mine"` // whoever asks made the call
+	Wide      bool             `json:"wide"` // answers for more than this one call count
+	Target    string           `json:"target"`
+	Action    string           `json:"action,omitempty"`
+	Principal string           `json:"principal"`
+	Session   string           `json:"session,omitempty"`
+	Surface   string           `json:"surface,omitempty"`
+	Rule      string           `json:"rule,omitempty"`
+	Why       string           `json:"why,omitempty"`
+	Risk      any              `json:"risk,omitempty"`
+	Offers    []approval.Offer `json:"offers,omitempty"` // what may be granted, the narrowest first
+	Lines     []approval.Line  `json:"lines"`            // none of what was settled in a session that is closed to whoever asks
+	Answer    *given           `json:"answer,omitempty"`
 }
 
 type given struct {
@@ -39,10 +40,11 @@ type given struct {
 	At     time.Time       `json:"at"`
 	Until  time.Time       `json:"until,omitzero"`
 	Note   string          `json:"note,omitempty"`
+	Covers approval.Cover  `json:"covers,omitempty"`
 }
 
 func givenBy(s *approval.Answer) *given {
-	return &given{s.Effect, s.Scope, s.By.ID, s.At, s.Until, s.Note}
+	return &given{s.Effect, s.Scope, s.By.ID, s.At, s.Until, s.Note, s.Covers}
 }
 
 func (a *api) ticketOf(t approval.Ticket, r *wire.Request) ticket {
@@ -53,6 +55,9 @@ func (a *api) ticketOf(t approval.Ticket, r *wire.Request) ticket {
 		Mine:   c.Principal.ID == who.ID && c.Principal.Tenant == who.Tenant,
 		Target: string(c.Target), Action: c.Action, Principal: c.Principal.ID, Session: c.Session,
 		Surface: string(q.Surface), Rule: q.Rule, Why: q.Why, Risk: q.Risk, Lines: []approval.Line{},
+	}
+	if r.Who.Decides || out.Mine {
+		out.Offers = t.Offers
 	}
 	if r.Who.Decides || t.State == approval.Pending || out.Mine && a.isOpen(r, c.Session) {
 		out.Lines = a.Lines(t)
@@ -105,6 +110,10 @@ type answer struct {
 	Scope  approval.Scope  `json:"scope,omitempty"` // once
 	Until  time.Time       `json:"until,omitzero"`
 	Note   string          `json:"note,omitempty"`
+
+	// Covers is call, prefix or tool, as the ticket's offers say. Without it a
+	// grant for a session covers the tool, and one for longer this exact call.
+	Covers approval.Cover `json:"covers,omitempty"`
 }
 
 func (a *api) settle(r *wire.Request) (any, error) {
@@ -116,7 +125,7 @@ func (a *api) settle(r *wire.Request) (any, error) {
 		in.Scope = approval.Once
 	}
 	t, err := a.Settle(r.Context(), r.PathValue("id"), approval.Answer{
-		By: r.Who.Principal, Effect: in.Effect, Scope: in.Scope, Until: in.Until, Note: in.Note,
+		By: r.Who.Principal, Effect: in.Effect, Scope: in.Scope, Until: in.Until, Note: in.Note, Covers: in.Covers,
 	})
 	switch {
 	case err == nil:
@@ -153,6 +162,10 @@ type grant struct {
 	By         string         `json:"by"`
 	At         time.Time      `json:"at"`
 	Note       string         `json:"note,omitempty"`
+	Covers     approval.Cover `json:"covers,omitempty"`
+	Prefix     []string       `json:"prefix,omitempty"`
+	Text       string         `json:"text"`               // what it covers
+	Examples   []string       `json:"examples,omitempty"` // calls that it covers
 }
 
 type grants struct {
@@ -182,6 +195,7 @@ func (a *api) grants(r *wire.Request) (any, error) {
 		default:
 			out.Grants = append(out.Grants, grant{
 				g.ID, g.Scope, g.Principal, g.Principal == who.ID, g.Capability, g.Action, g.Session, g.Until, g.Ticket, g.By, g.At, g.Note,
+				g.Covers, g.Prefix, g.Text(), g.Examples(),
 			})
 		}
 	}

@@ -2,21 +2,23 @@ import { post, type Refusal } from "../../lib/api";
 import type { Ticket } from "../../lib/types";
 
 // A Choice is one answer that a person may give to a ticket.
-export interface Choice { key: string; name: string; effect: "grant" | "deny"; scope: "once" | "session" | "until" | "always" }
+export interface Choice { key: string; name: string; effect: "grant" | "deny"; scope: "once" | "session" | "until" | "always"; covers?: "call" | "prefix" | "tool" }
 
 // choices are the answers that count: what the rule leaves open, and nothing
 // for a session where the call belongs to none.
 export function choices(t: Ticket): Choice[] {
   const all: Choice[] = [{ key: "y", name: "Allow once", effect: "grant", scope: "once" }];
-  if (t.wide && t.session) all.push({ key: "s", name: "Allow for the session", effect: "grant", scope: "session" });
-  if (t.wide) all.push({ key: "u", name: "Allow until…", effect: "grant", scope: "until" }, { key: "a", name: "Always allow", effect: "grant", scope: "always" });
+  if (t.wide) all.push({ key: "a", name: "Always allow this exact call", effect: "grant", scope: "always", covers: "call" }, { key: "u", name: "Allow this exact call until…", effect: "grant", scope: "until", covers: "call" });
+  const prefix = t.offers?.find((o) => o.scope === "always" && o.covers === "prefix");
+  if (t.wide && prefix) all.push({ key: "p", name: "Always allow " + prefix.text.replace(/, in every session.*$/, ""), effect: "grant", scope: "always", covers: "prefix" });
+  if (t.wide && t.session) all.push({ key: "s", name: "Allow for the session, with any arguments", effect: "grant", scope: "session", covers: "tool" });
   all.push({ key: "n", name: "Deny", effect: "deny", scope: "once" });
   if (t.session) all.push({ key: "d", name: "Deny for the session", effect: "deny", scope: "session" });
   return all;
 }
 
 export function settle(id: string, c: Choice, note: string, until?: string): Promise<Ticket> {
-  return post<Ticket>("/approvals/" + encodeURIComponent(id), { effect: c.effect, scope: c.scope, note: note || undefined, until });
+  return post<Ticket>("/approvals/" + encodeURIComponent(id), { effect: c.effect, scope: c.scope, covers: c.covers, note: note || undefined, until });
 }
 
 // said puts an answer into words.

@@ -9,7 +9,7 @@ import { draftOf } from "./draft.svelte";
 import { begun, hear, open, read, type Exchange } from "./fold";
 import type { Picture } from "./pictures";
 
-export interface Reply { yes?: boolean; scope?: string; text?: string; answers?: Record<string, unknown> }
+export interface Reply { yes?: boolean; scope?: string; covers?: string; text?: string; answers?: Record<string, unknown> }
 
 const names: TurnEvent["type"][] = [
   "said", "selected", "delta", "started", "output", "asked", "answered", "finished", "intended", "notice", "step", "done", "failed", "reset", "idle",

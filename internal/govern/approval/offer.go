@@ -1,0 +1,118 @@
+package approval
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// An Offer is one grant that a person may give to a pending ticket.
+type Offer struct {
+	Scope  Scope `json:"scope"`
+	Covers Cover `json:"covers"`
+
+	// Text says what is covered and for how long, Examples are calls that are,
+	// besides the one that is asked about.
+	// They hold words of the call: only package untrusted makes them fit for a
+	// terminal or a page.
+	Text     string   `json:"text"`
+	Examples []string `json:"examples,omitempty"`
+}
+
+// offers lists what a person may grant, the narrowest first.
+func offers(q *Question, times Times) []Offer {
+	list := []Offer{{Once, CoverCall, "this call, once", nil}}
+	if q.Widest != Session {
+		return list
+	}
+	add := func(c Cover, what string, examples []string) {
+		if q.Call.Session != "" {
+			list = append(list, Offer{Session, c, what + ", in this session", examples})
+		}
+		list = append(list, Offer{Always, c, fmt.Sprintf("%s, in every session, for %s", what, days(times.AlwaysFor)), examples})
+	}
+	add(CoverCall, "this exact call", nil)
+	if len(q.Prefix) > 0 {
+		add(CoverPrefix, "commands that begin with "+CommandLine(q.Prefix), coveredBy(q.Prefix))
+	}
+	add(CoverTool, "every call of "+subject(q)+" with any arguments", anyCall(q))
+	return list
+}
+
+func subject(q *Question) string {
+	return strings.TrimSpace(string(q.Call.Target) + " " + q.Call.Action)
+}
+
+// coveredBy gives commands that begin with a prefix.
+func coveredBy(prefix []string) []string {
+	begin := CommandLine(prefix)
+	return []string{begin, begin + " --verbose", begin + " ANY ARGUMENTS"}
+}
+
+// anyCall gives calls of a capability as different as they may be.
+func anyCall(q *Question) []string {
+	if len(q.Prefix) > 0 || q.Command != "" {
+		return []string{"git push origin main", "ls /", "any other command"}
+	}
+	return []string{subject(q) + " {any arguments}"}
+}
+
+// callLine gives a call in one line.
+func callLine(q *Question) string {
+	switch {
+	case q.Command != "":
+		return q.Command
+	case len(q.Argv) > 0:
+		return CommandLine(q.Argv)
+	}
+	return strings.TrimSpace(subject(q) + " " + string(q.Call.Arguments))
+}
+
+// line gives a call in one line as it may be kept with a grant.
+func (d *Desk) line(q *Question) string {
+	if d.conf.Redact == nil {
+		return ""
+	}
+	return d.conf.Redact("", callLine(q))
+}
+
+// days writes a duration in days where it is whole days.
+func days(d time.Duration) string {
+	const day = 24 * time.Hour
+	switch {
+	case d == day:
+		return "a day"
+	case d > 0 && d%day == 0:
+		return fmt.Sprintf("%d days", d/day)
+	}
+	return d.String()
+}
+
+// Text says in one line what a grant covers.
+func (g *Grant) Text() string {
+	about := strings.TrimSpace(string(g.Capability) + " " + g.Action)
+	switch g.Covers {
+	case CoverCall:
+		return "this exact call of " + about
+	case CoverPrefix:
+		return "commands of " + about + " that begin with " + CommandLine(g.Prefix)
+	case CoverTool:
+		return "every call of " + about + " with any arguments"
+	}
+	return "one call of " + about
+}
+
+// Examples are calls that a grant covers; none are known of an old one.
+func (g *Grant) Examples() []string {
+	var out []string
+	if g.Call != "" {
+		out = append(out, g.Call)
+	}
+	switch g.Covers {
+	case CoverPrefix:
+		out = append(out, CommandLine(g.Prefix)+" ANY ARGUMENTS")
+	case CoverTool:
+		out = append(out, strings.TrimSpace(string(g.Capability)+" "+g.Action)+" {any arguments}")
+	}
+	return out
+}
