@@ -88,7 +88,7 @@ type Answer struct {
 	// Covers is "call", "prefix" or "tool", for more than one call. Empty: for a
 	// session the tool, for longer this exact call.
 	Covers string
-	Note  string
+	Note   string
 }
 
 // Question gives what a person must know to answer, line by line: first exactly
