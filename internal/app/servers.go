@@ -1,7 +1,9 @@
 package app
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -174,6 +176,57 @@ func (a *App) serverValue(name string) (string, bool) {
 	}
 	a.holdSecrets()
 	return v.Reveal(), true
+}
+
+// awaitTime is how long a search, or a call of what is not there, waits for
+// servers that are being listed for the first time.
+const awaitTime = 2 * time.Second
+
+// startingServers says which servers are being listed for the first time, or
+// never were in a process that does not list. Their names are for the person who
+// runs Ken.
+func (a *App) startingServers(p capability.Principal) string {
+	if a.gateway == nil {
+		return ""
+	}
+	starting, unlisted := a.gateway.Starting()
+	say := func(names []string, one, many, then string) string {
+		if names = a.namesForHere(names); len(names) == 0 {
+			return ""
+		}
+		text := "1 server " + one
+		if len(names) > 1 {
+			text = fmt.Sprintf("%d servers %s", len(names), many)
+		}
+		if p.ID == a.Principal.ID && p.Tenant == a.Principal.Tenant {
+			text += ": " + strings.Join(names, ", ")
+		}
+		return text + "; " + then
+	}
+	return cmp.Or(say(starting, "is starting", "are starting", "try again in a moment"),
+		say(unlisted, "was never listed", "were never listed", "ken doctor lists them"))
+}
+
+// namesForHere keeps the servers that are for this folder.
+func (a *App) namesForHere(names []string) []string {
+	if len(names) == 0 {
+		return nil
+	}
+	var here []string
+	for _, s := range a.serverSources() {
+		here = append(here, strings.TrimPrefix(s.Name(), "mcp:"))
+	}
+	return slices.DeleteFunc(names, func(name string) bool { return !slices.Contains(here, name) })
+}
+
+// awaitServers waits for those servers, and reports whether it did.
+func (a *App) awaitServers(ctx context.Context) bool {
+	if a.gateway == nil {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, awaitTime)
+	defer cancel()
+	return a.gateway.Await(ctx)
 }
 
 // ListServers starts the servers that are named, or those that were never

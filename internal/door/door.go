@@ -6,7 +6,9 @@ package door
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 
 	"ken/capability"
 	"ken/internal/find/card"
@@ -70,6 +72,12 @@ type Config struct {
 	// Switches, when not nil, says what is switched off.
 	Switches Switches
 
+	// Starting, when not nil, says in one sentence which sources are not known
+	// yet because they are starting; it is empty where there are none. Await
+	// waits for them briefly and reports whether it waited.
+	Starting func(capability.Principal) string
+	Await    func(context.Context) bool
+
 	// Runner carries out calls; it is asked for when the first one comes. Nil
 	// refuses every call.
 	Runner func(context.Context) (capability.Invoker, error)
@@ -112,12 +120,22 @@ func (d *Door) Find(ctx context.Context, v View, q Query) (Found, error) {
 	if err != nil {
 		return Found{}, err
 	}
+	if note := d.Starting(v.viewer.Principal); note != "" {
+		sel.Degraded = append(sel.Degraded, note)
+	}
 	return d.cfg.Recorder.selected(v, q, settings, sel, d.Dump), nil
 }
 
 // Call runs one of the tools by which a model looks further itself.
 func (d *Door) Call(ctx context.Context, v View, scope capability.Scope, name string, args json.RawMessage) (ToolAnswer, error) {
 	a, err := d.finder.Call(ctx, v.seen, name, args, d.settings(v, scope).Config)
+	if note := d.Starting(v.viewer.Principal); note != "" && err == nil {
+		a.Text += "\n(" + note + ")"
+		if data, ok := a.Data.(discover.Capabilities); ok {
+			data.Degraded = append(slices.Clip(data.Degraded), note)
+			a.Data = data
+		}
+	}
 	if err == nil {
 		d.cfg.Recorder.called(v, scope, a)
 	}
@@ -132,6 +150,34 @@ func (d *Door) Whole(v View, scope capability.Scope, tool func(*Entry) bool, mos
 		return nil, Others{}, true
 	}
 	return v.seen.Whole(d.settings(v, scope).Exclude, tool, most)
+}
+
+// Starting says which sources are not known yet; see [Config].
+func (d *Door) Starting(p capability.Principal) string {
+	if d.cfg.Starting == nil {
+		return ""
+	}
+	return d.cfg.Starting(p)
+}
+
+// Await waits briefly for sources that are starting, and reports whether it
+// waited: then a new view may have more.
+func (d *Door) Await(ctx context.Context) bool { return d.cfg.Await != nil && d.cfg.Await(ctx) }
+
+// notFoundYet adds to an error about something that is not there what is still
+// starting: it may be there in a moment.
+func (d *Door) notFoundYet(p capability.Principal, err error) error {
+	e, ok := errors.AsType[*capability.Error](err)
+	if !ok || e.Kind != capability.NotFound {
+		return err
+	}
+	note := d.Starting(p)
+	if note == "" {
+		return err
+	}
+	out := *e
+	out.Fix = note
+	return &out
 }
 
 // Tools gives the tools that Call runs.
@@ -151,7 +197,7 @@ type Description struct {
 func (d *Door) Describe(ctx context.Context, v View, name string) (Description, error) {
 	e, err := v.Lookup(name)
 	if err != nil {
-		return Description{}, err
+		return Description{}, d.notFoundYet(v.viewer.Principal, err)
 	}
 	if e.State != catalog.Active {
 		return Description{}, &capability.Error{

@@ -49,14 +49,19 @@ func refused(err error) (capability.Result, error) {
 
 // Resolve finds the target of a call for the runner. What the caller may not
 // see does not exist.
-func (d *Door) Resolve(_ context.Context, call capability.Call) (runner.Resolved, error) {
-	v := d.ViewFor(Viewer{Principal: call.Principal, Mode: call.Mode, Origin: call.Origin, Surface: policy.Surface(call.Surface)})
+func (d *Door) Resolve(ctx context.Context, call capability.Call) (runner.Resolved, error) {
+	viewer := Viewer{Principal: call.Principal, Mode: call.Mode, Origin: call.Origin, Surface: policy.Surface(call.Surface)}
+	v := d.ViewFor(viewer)
 	if v.noRules != "" {
 		return runner.Resolved{}, v.lawless("call", string(call.Target))
 	}
 	e, err := v.Lookup(string(call.Target))
+	if err != nil && capability.KindOf(err) == capability.NotFound && d.Await(ctx) {
+		v = d.ViewFor(viewer)
+		e, err = v.Lookup(string(call.Target))
+	}
 	if err != nil {
-		return d.hiddenFromModels(call, v, err)
+		return d.hiddenFromModels(call, v, d.notFoundYet(call.Principal, err))
 	}
 	return d.resolved(v, e)
 }

@@ -50,6 +50,18 @@ func serveStdio(mode string) {
 	case "huge":
 		serveRaw(manyTools(12_000), `"result":{"resources":[]}`)
 		return
+	case "gated": // it has nothing, or does not answer, until a file is there
+		if os.Getenv("GATE_HOLDS") != "" {
+			for !exists(os.Getenv("GATE")) {
+				time.Sleep(5 * time.Millisecond)
+			}
+		}
+		var tools []string
+		if exists(os.Getenv("GATE")) {
+			tools = manyTools(1)
+		}
+		serveRaw(tools, `"result":{"resources":[]}`)
+		return
 	case "noisy":
 		fmt.Println("Welcome to the server!")
 		fmt.Println(`{"broken": `)
@@ -65,6 +77,11 @@ func serveStdio(mode string) {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}
+}
+
+func exists(file string) bool {
+	_, err := os.Stat(file)
+	return err == nil
 }
 
 // newServer is an ordinary server with a bit of everything.

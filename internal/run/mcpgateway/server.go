@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"ken/capability"
 	"ken/internal/run/mcpgateway/link"
@@ -28,6 +29,10 @@ type server struct {
 	backs   map[key]*back
 	retired bool // nothing new starts
 	asleep  bool // the background gave up listing it
+
+	// begun is when listing it for the first time began; zero once a catalog has
+	// what came of it, or nothing did.
+	begun time.Time
 
 	restarts int
 	lastErr  error // of the last start or end, until one works
@@ -155,11 +160,32 @@ func (s *server) listKey() key {
 	return key{listing: true}
 }
 
-// background lists a server that never was, until it works or has failed too
+// unheard reports whether the server was never listed, or had nothing when it
+// was: it may have been waking up.
+func (s *server) unheard() bool {
+	o := s.offered()
+	if o == nil {
+		return true
+	}
+	for _, e := range o.entries {
+		if e.Run.Runner == runCall {
+			return false
+		}
+	}
+	return len(o.head.Prompts)+len(o.head.Resources)+len(o.head.Templates) == 0
+}
+
+// background lists a server that is unheard, until it works or has failed too
 // often. It returns when ctx ends.
 func (s *server) background(ctx context.Context) {
+	s.begin(now())
+	defer func() {
+		if s.unheard() {
+			s.begin(time.Time{})
+		}
+	}()
 	for try := range backgroundTries {
-		if s.offered() != nil {
+		if !s.unheard() {
 			return
 		}
 		err := s.list(ctx)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"sync"
+	"time"
 
 	"ken/capability"
 	"ken/internal/know/source"
@@ -194,7 +195,7 @@ func (s *server) unlisted() []capability.Problem {
 }
 
 // Watch yields a batch after each change, and has the server listed that never
-// was.
+// was, or that had nothing the last time.
 func (w *feed) Watch(ctx context.Context) iter.Seq2[capability.Batch, error] {
 	return func(yield func(capability.Batch, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
@@ -209,12 +210,15 @@ func (w *feed) Watch(ctx context.Context) iter.Seq2[capability.Batch, error] {
 			w.mu.Unlock()
 			if version != seen {
 				seen = version
-				b, _, err := w.batch(ctx, s, false)
+				b, o, err := w.batch(ctx, s, false)
 				if ctx.Err() != nil || !yield(b, err) {
 					return
 				}
+				if o != nil {
+					s.begin(time.Time{}) // the catalog has it
+				}
 			}
-			if s != nil && s != listed && !s.def.Disabled && s.offered() == nil {
+			if s != nil && s != listed && !s.def.Disabled && s.unheard() {
 				listed = s // once for each definition
 				w.g.spawn(func() { s.background(ctx) })
 			}

@@ -187,7 +187,7 @@ func (s *server) isolation(ctx context.Context) json.RawMessage {
 const listAtOnce = 8
 
 // List starts and lists the servers that are named, or without names those that
-// were never listed, and says how each stands then. It returns when all have
+// were never listed or had nothing, and says how each stands then. It returns when all have
 // answered, failed or run out of their time.
 func (g *Gateway) List(ctx context.Context, names ...string) []Status {
 	var chosen []*server
@@ -196,7 +196,7 @@ func (g *Gateway) List(ctx context.Context, names ...string) []Status {
 		case len(names) > 0 && slices.Contains(names, s.def.Name):
 			chosen = append(chosen, s)
 		case len(names) == 0 && !s.def.Disabled:
-			if o, err := s.load(ctx, false); err == nil && o == nil {
+			if _, err := s.load(ctx, false); err == nil && s.unheard() {
 				chosen = append(chosen, s)
 			}
 		}

@@ -34,12 +34,15 @@ func (ep *endpoint) callTool(ctx context.Context, req *mcp.CallToolRequest) (*an
 	v := ep.view()
 	switch p.Name {
 	case toolDiscover, toolList, toolDescribe:
+		if ep.s.cfg.Door.Await(ctx) { // what is starting may be what is looked for
+			v = ep.view()
+		}
 		return ep.look(ctx, v, sess, p)
 	case toolIntent:
 		if names := ep.s.cfg.Intents(); len(names) > 0 {
 			return ep.selectIntent(sess, names, p, modern), nil
 		}
-		return nil, unknownTool(p.Name, sess.shown())
+		return nil, ep.unknownTool(p.Name, sess.shown())
 	}
 	target, err := ep.target(ctx, v, sess, p)
 	if err != nil {
@@ -127,7 +130,15 @@ func (ep *endpoint) target(ctx context.Context, v door.View, sess *session, p *m
 	if id, ok := m.targets[p.Name]; ok {
 		return id, nil
 	}
-	return "", unknownTool(p.Name, surface)
+	if ep.s.cfg.Door.Await(ctx) {
+		if m, err = ep.menuFor(ctx, ep.view(), surface); err != nil {
+			return "", err
+		}
+		if id, ok := m.targets[p.Name]; ok {
+			return id, nil
+		}
+	}
+	return "", ep.unknownTool(p.Name, surface)
 }
 
 // promises reports whether a tool is listed with the schema of its results.
@@ -136,8 +147,11 @@ func (ep *endpoint) promises(surface, name string) bool {
 	return m != nil && m.promise[name]
 }
 
-func unknownTool(name, surface string) error {
+func (ep *endpoint) unknownTool(name, surface string) error {
 	text := "unknown tool " + untrusted.Line(name, 80)
+	if note := ep.s.cfg.Door.Starting(ep.who); note != "" {
+		text += "; " + note
+	}
 	if surface == bridge {
 		text += "; " + toolDiscover + " finds capabilities and " + toolInvoke + " calls them"
 	}
@@ -175,7 +189,7 @@ func (ep *endpoint) refused(ctx context.Context, x *exchange, p *mcp.CallToolPar
 	}
 	switch {
 	case e.Kind == capability.NotFound && x.call.Target != toolInvoke && e.Target == string(x.call.Target):
-		return nil, unknownTool(p.Name, x.sess.shown())
+		return nil, ep.unknownTool(p.Name, x.sess.shown())
 	case e.Kind == capability.Invalid:
 		if text := ep.schemaError(ctx, x.view, e); text != "" {
 			return said(x.modern, text, true), nil

@@ -1,0 +1,68 @@
+package mcpgateway
+
+import (
+	"context"
+	"time"
+)
+
+// freshFor is how long after its start a server is waited for. One that takes
+// longer is named, and nobody waits for it.
+const freshFor = 5 * time.Second
+
+// begin notes when listing a server for the first time began; the zero time says
+// that it is over.
+func (s *server) begin(at time.Time) {
+	s.mu.Lock()
+	changed := s.begun.IsZero() != at.IsZero()
+	s.begun = at
+	s.mu.Unlock()
+	if changed && at.IsZero() {
+		s.g.news.tell()
+	}
+}
+
+// Starting returns the names of the servers whose tools are not known yet: those
+// that are being listed for the first time, and those that nobody has listed. One
+// that failed is not among them.
+func (g *Gateway) Starting() (starting, unlisted []string) {
+	for _, s := range g.all() {
+		s.mu.Lock()
+		switch {
+		case s.lastErr != nil || s.retired || s.def.Disabled || s.broken != nil:
+		case !s.begun.IsZero():
+			starting = append(starting, s.def.Name)
+		case s.current == nil:
+			unlisted = append(unlisted, s.def.Name)
+		}
+		s.mu.Unlock()
+	}
+	return starting, unlisted
+}
+
+// fresh reports whether a server is starting that began a moment ago.
+func (g *Gateway) fresh() bool {
+	for _, s := range g.all() {
+		s.mu.Lock()
+		is := !s.begun.IsZero() && s.lastErr == nil && !s.retired && now().Sub(s.begun) < freshFor
+		s.mu.Unlock()
+		if is {
+			return true
+		}
+	}
+	return false
+}
+
+// Await waits until no server is starting that began a moment ago, or until ctx
+// ends. It reports whether it waited at all.
+func (g *Gateway) Await(ctx context.Context) (waited bool) {
+	for {
+		version := g.Version()
+		if !g.fresh() {
+			return waited
+		}
+		waited = true
+		if _, err := g.Next(ctx, version); err != nil {
+			return waited
+		}
+	}
+}
