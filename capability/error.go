@@ -19,11 +19,12 @@ const (
 	Unavailable                  // it exists but cannot be used now
 	Conflict                     // it changed since it was looked at
 	Timeout                      // it took too long and was stopped
+	Upstream                     // a server or service behind it failed during the call; what happened there is not known
 )
 
 var errorKindNames = [...]string{
 	"internal", "invalid", "not found", "denied", "unapproved",
-	"input needed", "unavailable", "conflict", "timeout",
+	"input needed", "unavailable", "conflict", "timeout", "upstream",
 }
 
 func (k ErrorKind) String() string {

@@ -307,7 +307,7 @@ func (c *command) listSessions(ctx context.Context, a *app.App) error {
 
 // kindNamed gives the kind of error that an event names.
 func kindNamed(name string) capability.ErrorKind {
-	for k := capability.Internal; k <= capability.Conflict; k++ {
+	for k := capability.Internal; k <= capability.Upstream; k++ {
 		if k.String() == name {
 			return k
 		}

@@ -149,7 +149,7 @@ func TestReconnectAfterKill(t *testing.T) {
 func TestDiesInCall(t *testing.T) {
 	g := listed(t, Config{}, stdio(t, "s", "plain"))
 	_, err := g.Invoke(t.Context(), callAs("ada", "", "s/crash", ""))
-	if capability.KindOf(err) != capability.Internal || !strings.Contains(err.Error(), "exit status 7") {
+	if capability.KindOf(err) != capability.Upstream || !strings.Contains(err.Error(), "exit status 7") {
 		t.Fatalf("Invoke(crash) = %v (%v), want internal with the exit status", err, capability.KindOf(err))
 	}
 	if st := g.Status()[0]; !strings.Contains(st.Err, "exit status 7") {

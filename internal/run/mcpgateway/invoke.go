@@ -188,7 +188,7 @@ func unsent(err error) bool {
 func (b *back) judge(ctx context.Context, l *link.Link, call capability.Call, err error) error {
 	e, ok := errors.AsType[*capability.Error](err)
 	if !ok {
-		return &capability.Error{Kind: capability.Internal, Op: "call", Target: string(call.Target), Err: err}
+		return &capability.Error{Kind: capability.Upstream, Op: "call", Target: string(call.Target), Err: err}
 	}
 	switch e.Kind {
 	case capability.InputNeeded:
@@ -203,7 +203,7 @@ func (b *back) judge(ctx context.Context, l *link.Link, call capability.Call, er
 			return err // the server itself says that it is busy
 		}
 		out := *e
-		out.Kind = capability.Internal
+		out.Kind = capability.Upstream
 		if why := b.epitaph(ctx, l); why != nil {
 			out.Err = why
 		}

@@ -346,7 +346,7 @@ func nothingHappened(err error) bool {
 		return false
 	}
 	switch e.Kind {
-	case capability.Internal, capability.Timeout:
+	case capability.Internal, capability.Timeout, capability.Upstream:
 		return false
 	}
 	return !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)

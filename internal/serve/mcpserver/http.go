@@ -49,7 +49,7 @@ func (s *Server) Handler(who func(*http.Request) (capability.Principal, bool)) h
 		r.Body = http.MaxBytesReader(w, r.Body, s.cfg.MaxBody)
 		a := s.audience(p)
 		a.web.Do(a.open)
-		modern, err := isModernHTTP(r)
+		body, err := bodyOf(r)
 		if err != nil {
 			status := http.StatusBadRequest
 			if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
@@ -58,7 +58,11 @@ func (s *Server) Handler(who func(*http.Request) (capability.Principal, bool)) h
 			refuse(w, status, "the body cannot be read: "+err.Error())
 			return
 		}
-		if modern {
+		if why := unclear(body); why != "" {
+			refuse(w, http.StatusBadRequest, why)
+			return
+		}
+		if isModernHTTP(r, body) {
 			a.stateless.knowHeaders()
 			translated(w, r, a.stateless.handler)
 			return
@@ -84,19 +88,27 @@ func (a *audience) open() {
 
 // isModernHTTP reports whether a request is of the protocol without sessions:
 // by its header or, where that is missing, by its body.
-func isModernHTTP(r *http.Request) (bool, error) {
+func isModernHTTP(r *http.Request, body []byte) bool {
 	switch {
 	case r.Header.Get(headerVersion) >= sessionless:
-		return true, nil
+		return true
 	case r.Method != http.MethodPost || r.Header.Get(headerSession) != "":
-		return false, nil
+		return false
+	}
+	return bytes.Contains(body, []byte(mcp.MetaKeyProtocolVersion))
+}
+
+// bodyOf reads the message of a request, and leaves it there for the SDK.
+func bodyOf(r *http.Request) ([]byte, error) {
+	if r.Method != http.MethodPost {
+		return nil, nil
 	}
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
-	return bytes.Contains(body, []byte(mcp.MetaKeyProtocolVersion)), nil
+	return body, nil
 }
 
 // foreign says why a request is not from where clients are.

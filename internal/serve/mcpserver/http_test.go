@@ -60,7 +60,7 @@ func TestHandlerRefuses(t *testing.T) {
 		{"both", hello, map[string]string{"Host": "evil.example.com", "Origin": "http://evil.example.com"}, 403},
 		{"a name that was given", hello, map[string]string{"Host": "ken.example.com"}, 200},
 		{"too long", hello + strings.Repeat(" ", 4096), nil, 413},
-		{"too long with a session", hello + strings.Repeat(" ", 4096), map[string]string{headerSession: "x"}, 404},
+		{"too long with a session", hello + strings.Repeat(" ", 4096), map[string]string{headerSession: "x"}, 413},
 		{"no JSON", "{", nil, 400},
 		{"no such session", hello, map[string]string{headerSession: "none"}, 404},
 		{"2026 without headers", `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`, nil, 400},

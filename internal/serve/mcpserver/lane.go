@@ -16,6 +16,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"ken/internal/untrusted"
 )
 
 // A lane carries the calls of a client on a stream past the SDK, which decodes
@@ -130,6 +132,10 @@ func (l *lane) pass(line []byte, size, most int) error {
 		l.refuse(jsonrpc.CodeInvalidRequest, "the line is no message of JSON-RPC 2.0")
 		return nil
 	}
+	if why := unclear(line); why != "" {
+		l.refuse(jsonrpc.CodeInvalidRequest, why)
+		return nil
+	}
 	_, err := l.rest.Write(line)
 	return err
 }
@@ -170,7 +176,7 @@ func (l *lane) take(line []byte) bool {
 		return false
 	}
 	modern, ok := l.understood(m.Params.Meta)
-	if !ok {
+	if _, twice := untrusted.TwiceNamed(line, 0); !ok || twice {
 		return false
 	}
 	ctx, cancel := context.WithCancel(l.ctx)

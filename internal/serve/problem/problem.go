@@ -45,6 +45,7 @@ func Of(err error) (p *Problem, internal bool) {
 		capability.Conflict:    {http.StatusConflict, "conflict"},
 		capability.Unavailable: {http.StatusServiceUnavailable, "unavailable"},
 		capability.Timeout:     {http.StatusGatewayTimeout, "timeout"},
+		capability.Upstream:    {http.StatusBadGateway, "upstream"},
 	}
 	if known, ok := errors.AsType[*capability.Error](err); ok {
 		if k, ok := kinds[known.Kind]; ok {

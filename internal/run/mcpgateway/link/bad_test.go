@@ -72,7 +72,7 @@ func TestBadCalls(t *testing.T) {
 		{tool: "flood stdout", text: "done"},
 		{tool: "flood notifications", text: "done"},
 		{tool: "invalid", text: "after"},
-		{tool: "wrong shape", kind: capability.Internal, says: "not what the protocol says"},
+		{tool: "wrong shape", kind: capability.Upstream, says: "not what the protocol says"},
 		{tool: "huge", kind: capability.Unavailable, says: "16777216 are the most that is taken"},
 		{tool: "huge backwards", kind: capability.Unavailable, says: "16777216 are the most that is taken"},
 		{tool: "huge unknown", kind: capability.Unavailable, says: "16777216 are the most that is taken"},

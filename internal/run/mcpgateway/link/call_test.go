@@ -163,7 +163,7 @@ func wantErrors(t *testing.T, l *link.Link) {
 		says string
 	}{
 		{"refuse", capability.Invalid, "x must be"},
-		{"break", capability.Internal, "bad bad"},
+		{"break", capability.Upstream, "bad bad"},
 		{"no_such_tool", capability.NotFound, "no_such_tool"},
 	} {
 		_, err := l.Call(soon(t), callOf(`{}`), test.tool)

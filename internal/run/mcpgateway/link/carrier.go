@@ -240,7 +240,9 @@ func (t *eventTap) take() (instead []byte, taken bool) {
 	}
 	msg, err := decodeMessage(t.data)
 	if err != nil {
-		return nil, false
+		// What is no message the SDK judges. A message that it would answer as
+		// another does not come to it.
+		return nil, json.Valid(t.data)
 	}
 	var next jsonrpc.Message
 	switch m := msg.(type) {

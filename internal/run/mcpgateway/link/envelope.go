@@ -3,6 +3,10 @@ package link
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
+	"strconv"
+
+	"ken/internal/untrusted"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
@@ -12,7 +16,7 @@ import (
 func decodeMessage(data []byte) (jsonrpc.Message, error) {
 	var e struct {
 		Version string          `json:"jsonrpc"`
-		ID      any             `json:"id"`
+		ID      json.RawMessage `json:"id"`
 		Method  *string         `json:"method"`
 		Params  json.RawMessage `json:"params"`
 		Result  json.RawMessage `json:"result"`
@@ -24,8 +28,16 @@ func decodeMessage(data []byte) (jsonrpc.Message, error) {
 	if e.Version != "2.0" {
 		return nil, errors.New("no message of JSON-RPC 2.0")
 	}
-	id, err := jsonrpc.MakeID(e.ID)
+	id, err := exactID(e.ID)
 	if err != nil {
+		return nil, err
+	}
+	if name, twice := untrusted.TwiceNamed(data, 1); twice {
+		err := fmt.Errorf("the member %q is there twice", untrusted.Line(name, 40))
+		if e.Method == nil && name != "id" && id.IsValid() {
+			// Whoever waits for it need not wait any longer.
+			return &jsonrpc.Response{ID: id, Error: &jsonrpc.Error{Code: jsonrpc.CodeParseError, Message: err.Error()}}, nil
+		}
 		return nil, err
 	}
 	if e.Method != nil {
@@ -39,4 +51,26 @@ func decodeMessage(data []byte) (jsonrpc.Message, error) {
 		res.Error = e.Error // a nil *Error would be an error
 	}
 	return res, nil
+}
+
+// mostID is the largest number that every reader of JSON takes for itself.
+const mostID = 1<<53 - 1
+
+// exactID reads an id, and refuses a number that would be answered as another.
+func exactID(raw json.RawMessage) (jsonrpc.ID, error) {
+	if len(raw) == 0 || string(raw) == "null" {
+		return jsonrpc.ID{}, nil
+	}
+	if raw[0] == '"' {
+		var text string
+		if err := json.Unmarshal(raw, &text); err != nil {
+			return jsonrpc.ID{}, err
+		}
+		return jsonrpc.MakeID(text)
+	}
+	n, err := strconv.ParseInt(string(raw), 10, 64)
+	if err != nil || n > mostID || n < -mostID {
+		return jsonrpc.ID{}, fmt.Errorf("the id %s is neither a text nor a whole number up to %d", untrusted.Line(string(raw), 40), mostID)
+	}
+	return jsonrpc.MakeID(float64(n))
 }

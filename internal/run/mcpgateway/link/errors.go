@@ -95,7 +95,7 @@ func (l *Link) said(e *capability.Error, r request, wire *jsonrpc.Error) {
 	case wire.Code == jsonrpc.CodeInvalidParams:
 		e.Kind = capability.Invalid
 	default:
-		e.Kind = capability.Internal
+		e.Kind = capability.Upstream
 	}
 }
 
@@ -138,7 +138,7 @@ func (l *Link) inquiry(r request, a answer) error {
 
 // garbled is the error of an answer that is no result of its request.
 func (l *Link) garbled(r request, err error) error {
-	return &capability.Error{Kind: capability.Internal, Op: r.op, Target: l.target(r),
+	return &capability.Error{Kind: capability.Upstream, Op: r.op, Target: l.target(r),
 		Err: &told{"the server's answer is not what the protocol says: " + untrusted.Line(err.Error(), messageRunes), err},
 		Fix: "report it to whoever makes the server"}
 }

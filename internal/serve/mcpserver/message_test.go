@@ -1,0 +1,26 @@
+package mcpserver
+
+import "testing"
+
+func TestUnclear(t *testing.T) {
+	for in, clear := range map[string]bool{
+		`{"jsonrpc":"2.0","id":1,"method":"ping"}`:                                           true,
+		`{"jsonrpc":"2.0","id":9007199254740991,"method":"ping"}`:                            true,
+		`{"jsonrpc":"2.0","id":"9007199254740993","method":"ping"}`:                          true,
+		`{"jsonrpc":"2.0","method":"notifications/initialized"}`:                             true,
+		`{"jsonrpc":"2.0","id":9007199254740993,"method":"ping"}`:                            false,
+		`{"jsonrpc":"2.0","id":1.5,"method":"ping"}`:                                         false,
+		`{"jsonrpc":"2.0","id":1e2,"method":"ping"}`:                                         false,
+		`{"jsonrpc":"2.0","id":-0,"method":"ping"}`:                                          false,
+		`{"jsonrpc":"2.0","id":true,"method":"ping"}`:                                        false,
+		`{"jsonrpc":"2.0","id":{},"method":"ping"}`:                                          false,
+		`{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}`:                                    false,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","name":"b"}}`:    false,
+		`[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","id":1.5,"method":"x"}]`: false,
+		`not JSON "`: true, // said elsewhere
+	} {
+		if why := unclear([]byte(in)); (why == "") != clear {
+			t.Errorf("unclear(%s) = %q, want clear %v", in, why, clear)
+		}
+	}
+}

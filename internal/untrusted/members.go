@@ -1,0 +1,94 @@
+package untrusted
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+)
+
+// TwiceNamed returns the name of the first member that an object in data has
+// twice: two readers may take different ones. data must be valid JSON. It is
+// false where every object names each member once. With a depth above 0 only
+// objects at most that deep are looked at: 1 is the outermost alone.
+func TwiceNamed(data []byte, depth int) (name string, twice bool) {
+	var open []object
+	expectKey := false // the next text is the name of a member
+	for i := 0; i < len(data); i++ {
+		switch data[i] {
+		case '{', '[':
+			expectKey = data[i] == '{'
+			open = append(open, object{array: !expectKey})
+		case '}', ']':
+			open = open[:max(len(open)-1, 0)]
+			expectKey = false
+		case ',':
+			expectKey = len(open) > 0 && !open[len(open)-1].array
+		case '"':
+			end := stringEnd(data, i)
+			if expectKey && (depth <= 0 || len(open) <= depth) {
+				if key := plainKey(data[i:end]); open[len(open)-1].add(key) {
+					return string(key), true
+				}
+			}
+			expectKey = false
+			i = end - 1
+		}
+	}
+	return "", false
+}
+
+// An object holds the names of the members that it has so far.
+type object struct {
+	array bool
+	few   [][]byte
+	many  map[string]bool // set where there are more than fewKeys
+}
+
+const fewKeys = 16
+
+// add notes a name, and reports whether it was there.
+func (o *object) add(key []byte) bool {
+	if o.many != nil {
+		was := o.many[string(key)]
+		o.many[string(key)] = true
+		return was
+	}
+	if slices.ContainsFunc(o.few, func(k []byte) bool { return bytes.Equal(k, key) }) {
+		return true
+	}
+	if o.few = append(o.few, key); len(o.few) > fewKeys {
+		o.many = make(map[string]bool, 4*fewKeys)
+		for _, k := range o.few {
+			o.many[string(k)] = true
+		}
+	}
+	return false
+}
+
+// stringEnd returns the place after the JSON string that begins at data[i].
+func stringEnd(data []byte, i int) int {
+	for i++; i < len(data); i++ {
+		switch data[i] {
+		case '\\':
+			i++
+		case '"':
+			return i + 1
+		}
+	}
+	return len(data)
+}
+
+// plainKey returns the name that a JSON string spells.
+func plainKey(raw []byte) []byte {
+	if len(raw) < 2 {
+		return raw
+	}
+	if bytes.IndexByte(raw, '\\') < 0 {
+		return raw[1 : len(raw)-1]
+	}
+	var s string
+	if json.Unmarshal(raw, &s) != nil {
+		return raw
+	}
+	return []byte(s)
+}
