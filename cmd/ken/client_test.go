@@ -368,6 +368,6 @@ func endDaemon(ts *testscript.TestScript, place shim.Place) {
 		return
 	}
 	if err := syscall.Kill(g.PID, syscall.SIGTERM); err == nil && !until(func() bool { return isGone(g.PID) }) {
-		ts.Fatalf("the daemon does not end")
+		failAtEnd(ts, "the daemon does not end")
 	}
 }

@@ -58,6 +58,7 @@ func TestScript(t *testing.T) {
 				return err
 			}
 			env.Values[clientsKey] = clients{}
+			env.Values[testKey] = env.T()
 			// As root, programs are run as somebody else, who must get there.
 			if err := os.Chmod(filepath.Dir(env.WorkDir), 0o755); err != nil {
 				return err
@@ -130,6 +131,16 @@ func TestScript(t *testing.T) {
 			"tty":       tty,
 		},
 	})
+}
+
+const testKey = "test"
+
+// failAtEnd fails a script whose lines are over. There ts.Fatalf would end all
+// scripts: nobody recovers its panic.
+func failAtEnd(ts *testscript.TestScript, format string, args ...any) {
+	t := ts.Value(testKey).(testscript.T)
+	t.Log(fmt.Sprintf(format, args...))
+	t.FailNow()
 }
 
 // runKen is "exec ken".

@@ -57,10 +57,10 @@ func serve(ts *testscript.TestScript, neg bool, args []string) {
 	servers.Store(ts.Getenv("WORK"), running)
 	ts.Defer(func() {
 		if !ended(running.over) {
-			ts.Check(cmd.Process.Signal(syscall.SIGINT))
+			_ = cmd.Process.Signal(syscall.SIGINT) // it may end by itself in this moment
 		}
 		if <-running.over; running.err != nil {
-			ts.Fatalf("ken serve ended with %v\n%s", running.err, stderr.String())
+			failAtEnd(ts, "ken serve ended with %v\n%s", running.err, stderr.String())
 		}
 	})
 	ts.Setenv("URL", hello.URL)

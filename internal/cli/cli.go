@@ -41,7 +41,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal ends the program at once
+	defer endAtOnce()()
 	c := &command{out: newPrinter(stdout), err: stderr, in: stdin}
 	root := c.root()
 	root.SetArgs(args)
@@ -57,6 +57,35 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		c.explain(err)
 	}
 	return status(err)
+}
+
+// endAtOnce makes a second signal end the program at once, as if nobody listened
+// for it, until the returned function is called. It listens from the beginning:
+// whoever asks twice in quick succession is heard twice.
+func endAtOnce() (stop func()) {
+	asked := make(chan os.Signal, 2)
+	done := make(chan struct{})
+	signal.Notify(asked, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		for n := 0; ; n++ {
+			select {
+			case <-done:
+				return
+			case s := <-asked:
+				if n == 0 {
+					continue // the context has told it
+				}
+				signal.Reset(os.Interrupt, syscall.SIGTERM)
+				if self, err := os.FindProcess(os.Getpid()); err != nil || self.Signal(s) != nil {
+					os.Exit(exitFailed)
+				}
+			}
+		}
+	}()
+	return func() {
+		signal.Stop(asked)
+		close(done)
+	}
 }
 
 // explain says what went wrong: in words, and with --json as the one document
