@@ -226,7 +226,7 @@ func sandboxSettings() []setting[Config] {
 			func(c *Config) *Requirement { return &c.Sandbox.Require }, word(RequireFull, RequireLandlock, BestEffort, NoIsolation)),
 		entry("sandbox.cpu", "Processor time of each process; 0s is as much as the call's time.",
 			func(c *Config) *time.Duration { return &c.Sandbox.CPU }, duration(0, day, noMoreOrEver)),
-		entry("sandbox.memory", "Memory of each process, and of all of a call where the system can tell, as in 512MiB; half of the machine's; none is no limit.",
+		entry("sandbox.memory", "Memory of a call, all of its processes together, with what they share and what lies in /tmp, as in 512MiB; half of the machine's; none is no limit.",
 			func(c *Config) *int64 { return &c.Sandbox.Memory }, size[int64](1, mostBytes).orNone(NoLimit).orHalf()),
 		bytes("addressSpace", "Address space of each process; none is no limit.", func(s *Sandbox) *int64 { return &s.AddressSpace }),
 		count("processes", "The most processes and threads of a call; none is no limit.", func(s *Sandbox) *int64 { return &s.Processes }),

@@ -196,3 +196,19 @@ func TestMadeIsTold(t *testing.T) {
 		t.Errorf("result %+v, want it to tell of .ken", r)
 	}
 }
+
+// TestLimitsAreTold: a run that a limit ended says which, and what sets it.
+func TestLimitsAreTold(t *testing.T) {
+	for limit, o := range map[string]sandbox.Outcome{
+		"sandbox.memory":     {End: sandbox.Signalled, Signal: "SIGKILL", Limit: "memory", ExitCode: -1},
+		"sandbox.cpu":        {End: sandbox.Signalled, Signal: "SIGXCPU", Limit: "cpu", ExitCode: -1},
+		"sandbox.fileSize":   {End: sandbox.Signalled, Signal: "SIGXFSZ", Limit: "file-size", ExitCode: -1},
+		"sandbox.disk":       {End: sandbox.OverDisk, Limit: "disk", ExitCode: -1},
+		"sandbox.outputStop": {End: sandbox.OverOutput, Limit: "output", ExitCode: -1},
+	} {
+		r := Ending{}.Result(context.Background(), o)
+		if !r.Failed || len(r.Parts) == 0 || !strings.HasSuffix(r.Parts[0].Text, ". Changed by: "+limit) {
+			t.Errorf("%s: %+v", limit, r)
+		}
+	}
+}

@@ -132,15 +132,26 @@ func summary(o sandbox.Outcome, end sandbox.End) string {
 	case sandbox.Cancelled:
 		return "stopped after " + took + ": it was cancelled"
 	case sandbox.OverOutput:
-		return fmt.Sprintf("stopped after %s: it wrote more than it may, %d bytes", took, o.Stdout.Bytes+o.Stderr.Bytes)
+		return fmt.Sprintf("stopped after %s: it wrote more than it may, %d bytes", took, o.Stdout.Bytes+o.Stderr.Bytes) + changedBy(o.Limit)
 	case sandbox.OverDisk:
-		return "stopped after " + took + ": it used more disk than it may"
+		return "stopped after " + took + ": it used more disk than it may" + changedBy(o.Limit)
 	}
 	text := "ended by " + o.Signal
 	if o.Limit != "" {
 		text += ", at its limit of " + o.Limit
 	}
-	return text
+	return text + changedBy(o.Limit)
+}
+
+// changedBy names the setting of a limit.
+func changedBy(limit string) string {
+	key, ok := map[string]string{
+		"cpu": "sandbox.cpu", "memory": "sandbox.memory", "file-size": "sandbox.fileSize", "output": "sandbox.outputStop", "disk": "sandbox.disk",
+	}[limit]
+	if !ok {
+		return ""
+	}
+	return ". Changed by: " + key
 }
 
 // folders are those before a name in a message.

@@ -257,7 +257,7 @@ func (r *run) account() {
 	r.iso.Rlimits = limitNames(&r.launch.order)
 	r.iso.Missing = append(r.iso.Missing, r.launch.missing...)
 	if r.spec.Limits.Memory > 0 && !r.group.has("memory") {
-		r.iso.Missing = append(r.iso.Missing, "memory: no cgroup, so it bounds each process and not their sum")
+		r.iso.Missing = append(r.iso.Missing, "memory: no cgroup, so what a call uses is watched, and may be passed for a moment")
 	}
 	if r.spec.Limits.Processes > 0 && r.launch.order.Processes == 0 && !r.group.has("pids") {
 		r.iso.Missing = append(r.iso.Missing, "processes: root is not bound without a user namespace or a cgroup")

@@ -22,6 +22,9 @@ import (
 // TestMain lets more tests run at once than there are cores: what runs in
 // parallel here mostly waits for other processes.
 func TestMain(m *testing.M) {
+	if order := os.Getenv(hogs); order != "" {
+		os.Exit(hog(order))
+	}
 	if name := os.Getenv(underFilter); name != "" {
 		os.Exit(filtered(name))
 	}

@@ -141,16 +141,17 @@ type Egress interface {
 // Limits bound a run. A zero field means the default in brackets; a negative
 // one means no limit.
 //
-// Where Memory bounds each process, that is what it may have of its own, used
-// or not (RLIMIT_DATA): not what processes share, nor files without a name.
-// Programs built with an address sanitizer ask for terabytes and need a
-// Memory of -1. Tools are also the first that the kernel kills when the
-// machine is out of memory.
+// Memory bounds all processes of a run together: what they have of their own,
+// what they share, files in memory, and what lies in /tmp. A cgroup holds that
+// where there is one. Elsewhere the helper watches it, and ends the run; and no
+// process may have more of its own, used or not (RLIMIT_DATA). Programs built
+// with an address sanitizer ask for terabytes and need a Memory of -1. Tools are
+// also the first that the kernel kills when the machine is out of memory.
 type Limits struct {
 	Wall         time.Duration // from start to end [300 s]
 	Grace        time.Duration // between SIGTERM and SIGKILL when stopped [none: SIGKILL at once]
 	CPU          time.Duration // of each process, to the second [Wall]
-	Memory       int64         // bytes, of the whole tree where there is a cgroup, else of each process [of each process half of the machine's]
+	Memory       int64         // bytes, of the whole tree [half of the machine's]
 	AddressSpace int64         // bytes of each process [none]
 	Processes    int64         // tasks at once, threads too [512]
 	OpenFiles    int64         // of each process [1024]
@@ -188,6 +189,9 @@ func (l Limits) filled() Limits {
 	set(&l.Output, mib)
 	if l.Scratch < 0 {
 		l.Scratch = 64 * mib // memory of the machine: never without bound
+	}
+	if l.Memory > 0 {
+		l.Scratch = min(l.Scratch, l.Memory) // it lies in memory
 	}
 	return l
 }

@@ -58,6 +58,9 @@ func newLaunch(s Spec, p Profile, g *group) (l *launch, err error) {
 		OpenFiles: s.Open.Files, OpenNetwork: s.Open.Network,
 	}
 	o.Limits, o.Processes = rlimits(s.Limits, g), uint64(max(s.Limits.Processes, 0))
+	if !g.has("memory") {
+		o.Memory = memoryOf(s.Limits)
+	}
 	if s.Open.Files {
 		return l, l.leaveOpen(s, p)
 	}
@@ -303,15 +306,20 @@ func rlimits(l Limits, g *group) []confine.Limit {
 		list = append(list, confine.Limit{Resource: unix.RLIMIT_CPU, Value: seconds, Hard: seconds + 1})
 	}
 	add(unix.RLIMIT_AS, l.AddressSpace)
-	if l.Memory == 0 {
-		l.Memory = defaultMemory()
-	}
 	if !g.has("memory") {
-		add(unix.RLIMIT_DATA, l.Memory)
+		add(unix.RLIMIT_DATA, memoryOf(l))
 	}
 	add(unix.RLIMIT_NOFILE, l.OpenFiles)
 	add(unix.RLIMIT_FSIZE, l.FileSize)
 	return list
+}
+
+// memoryOf is what a run may use, in bytes; 0 is without bound.
+func memoryOf(l Limits) int64 {
+	if l.Memory == 0 {
+		return defaultMemory()
+	}
+	return max(l.Memory, 0)
 }
 
 // defaultMemory is half of what the machine has, and room for an ordinary

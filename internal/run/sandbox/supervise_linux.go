@@ -146,6 +146,7 @@ func drop(said <-chan confine.Message) {
 func (r *run) judge(o *Outcome, ended *confine.Ended, state *os.ProcessState, starved bool) {
 	signal := int(unix.SIGKILL)
 	if ended != nil {
+		starved = starved || ended.Starved
 		o.Used.UserCPU = time.Duration(ended.UserUS) * time.Microsecond
 		o.Used.SystemCPU = time.Duration(ended.SysUS) * time.Microsecond
 		o.Used.MaxRSS = ended.RSSKB << 10

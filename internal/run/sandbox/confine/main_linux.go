@@ -42,6 +42,9 @@ func Main() {
 	letGo(null)
 	say(Message{Started: started}, nil)
 	go obey(pid, o.Namespaces)
+	if o.Memory > 0 {
+		go watchMemory(pid, o.Memory, o.Namespaces)
+	}
 	status := reap(pid)
 	sweep(o.Namespaces)
 	say(Message{Ended: ended(status)}, nil)
@@ -249,7 +252,7 @@ func children() []int {
 }
 
 func ended(ws unix.WaitStatus) *Ended {
-	e := &Ended{Code: ws.ExitStatus()}
+	e := &Ended{Code: ws.ExitStatus(), Starved: starved.Load()}
 	if ws.Signaled() {
 		e.Signal = int(ws.Signal())
 	}

@@ -90,6 +90,9 @@ type Order struct {
 	Write   []string // Landlock: everything beneath
 
 	Limits []Limit
+	// Memory is what the tool and all that it starts may use together; 0 is not
+	// looked at.
+	Memory int64
 	// Processes is how many tasks the tool may have; 0 sets no such limit.
 	Processes uint64
 }
@@ -173,6 +176,8 @@ type Ended struct {
 	UserUS int64
 	SysUS  int64
 	RSSKB  int64
+	// Starved says that all were ended for using more than [Order.Memory].
+	Starved bool
 }
 
 // Hatched says which process is the helper a nest was asked for. With 0 there

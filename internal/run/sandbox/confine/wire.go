@@ -77,6 +77,7 @@ func (w *wire) order(o *Order) {
 		number(w, &l.Value)
 		number(w, &l.Hard)
 	})
+	number(w, &o.Memory)
 	number(w, &o.Processes)
 }
 
@@ -109,6 +110,7 @@ func (w *wire) message(m *Message) {
 		number(w, &e.UserUS)
 		number(w, &e.SysUS)
 		number(w, &e.RSSKB)
+		w.flag(&e.Starved)
 	})
 	maybe(w, &m.Hatched, func(w *wire, h *Hatched) { number(w, &h.PID) })
 }
