@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	driver "modernc.org/sqlite"
@@ -17,8 +18,9 @@ import (
 // beside it.
 type sqlite struct {
 	file    string
-	info    os.FileInfo // of the file that is open
-	known   int         // schema
+	info    os.FileInfo  // of the file that is open
+	least   atomic.Int64 // bytes that the file had, which it keeps
+	known   int          // schema
 	readers *sql.DB
 	getting *sql.Stmt
 	writer  *sqliteWriter
@@ -36,6 +38,9 @@ func openSQLite(ctx context.Context, file string, steps []string) (*sqlite, erro
 	if err := makeFile(file); err != nil {
 		return nil, err
 	}
+	if err := notEmpty(file); err != nil {
+		return nil, err
+	}
 	s := &sqlite{file: file, known: len(steps)}
 	writing, err := connect(file, 0, "journal_mode(WAL)", "synchronous(FULL)", "journal_size_limit(67108864)")
 	if err != nil {
@@ -51,7 +56,9 @@ func openSQLite(ctx context.Context, file string, steps []string) (*sqlite, erro
 		s.getting, err = s.readers.PrepareContext(ctx, "SELECT version, ends, value FROM ken_item WHERE key = ?1 AND value IS NOT NULL AND (ends IS NULL OR ends > ?2)")
 	}
 	if err == nil {
-		s.info, err = os.Stat(file)
+		if s.info, err = os.Stat(file); err == nil {
+			s.least.Store(s.info.Size())
+		}
 	}
 	if err != nil {
 		if s.writer == nil {
@@ -64,9 +71,10 @@ func openSQLite(ctx context.Context, file string, steps []string) (*sqlite, erro
 	return s, nil
 }
 
-// makeFile makes an empty file for its owner alone, where none is. SQLite
-// would let everybody read it. The file gets its name when it is closed again:
-// closing a file takes away the locks that this process has on it.
+// makeFile makes a database without tables for its owner alone, where there is no
+// file. SQLite would let everybody read it. The file gets its name when it is
+// closed again: closing a file takes away the locks that this process has on it.
+// It is never empty under its name, so an empty file is one that was cut off.
 func makeFile(file string) error {
 	dir := filepath.Dir(file)
 	if _, err := os.Stat(file); err == nil {
@@ -83,10 +91,37 @@ func makeFile(file string) error {
 	if err := f.Close(); err != nil {
 		return cause(ErrFull, err, "make room on the disk")
 	}
+	if err := writeHeader(f.Name()); err != nil {
+		return sqliteError(err)
+	}
 	if err := os.Link(f.Name(), file); err != nil && !errors.Is(err, os.ErrExist) {
 		return cause(ErrUnavailable, err, "use a disk of this machine that has hard links")
 	}
 	return nil
+}
+
+// writeHeader makes an empty file a database of ours.
+func writeHeader(file string) error {
+	db, err := connect(file, sqliteWait)
+	if err != nil {
+		return err
+	}
+	_, err = db.Exec(fmt.Sprintf("PRAGMA application_id = %d", sqliteID))
+	return errors.Join(err, db.Close())
+}
+
+// notEmpty refuses an empty file: what was in it is lost, and to begin anew would
+// run calls again that it knew. What is in the log beside it counts.
+func notEmpty(file string) error {
+	info, err := os.Stat(file)
+	if err != nil || info.Size() > 0 {
+		return nil // SQLite says what is wrong
+	}
+	if beside, err := os.Stat(file + "-wal"); err == nil && beside.Size() > 0 {
+		return nil
+	}
+	return cause(ErrDamaged, errors.New("the file is empty, so what Ken kept in it is lost"),
+		"put a backup in its place; to begin without it, remove the file")
 }
 
 func connect(file string, wait time.Duration, pragmas ...string) (*sql.DB, error) {
@@ -104,11 +139,16 @@ func connect(file string, wait time.Duration, pragmas ...string) (*sql.DB, error
 	return sql.OpenDB(c), nil
 }
 
-// there refuses to write to a file that lost its name: what is written there
-// nobody would find again.
+// there refuses to write to a file that lost its name, or was cut off: what is
+// written there nobody would find again.
 func (s *sqlite) there() error {
 	info, err := os.Stat(s.file)
 	if err == nil && os.SameFile(info, s.info) {
+		if least := s.least.Load(); info.Size() < least {
+			return cause(ErrDamaged, fmt.Errorf("the file was cut off while it was open: it has %d bytes and had %d", info.Size(), least),
+				"stop Ken, and put a backup in its place")
+		}
+		s.least.Store(info.Size()) // it never gets shorter by itself
 		return nil
 	}
 	return cause(ErrUnavailable, errors.New("the file was removed or replaced while it was open"), "put it back, or start again")

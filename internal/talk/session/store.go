@@ -95,7 +95,7 @@ func (s *Store) now() time.Time { return s.cfg.Now().UTC().Truncate(time.Microse
 func (s *Store) Begin(ctx context.Context, h Head) (Head, error) {
 	now := s.now()
 	if h.ID == "" {
-		h.ID = newID(now)
+		h.ID = newID()
 	}
 	switch {
 	case h.Principal == "":
@@ -291,18 +291,13 @@ func (s *Store) entries(ctx context.Context, k keys, last int) (have []Entry, si
 	return nil, 0, damaged(k.entry(len(have)+1), errors.New("the entry is not there"))
 }
 
-// newID gives 16 letters and digits: seven for the second, and 45 bits of
-// chance.
-func newID(now time.Time) string {
+// newID returns 26 letters and digits: 130 bits of chance, and nothing of when
+// the session began. Ids of before, 16 long, are read as any other.
+func newID() string {
 	const digits = "0123456789abcdefghijklmnopqrstuv"
-	var id [16]byte
-	seconds := uint64(max(now.Unix(), 0))
-	for i := 6; i >= 0; i-- {
-		id[i] = digits[seconds&31]
-		seconds >>= 5
-	}
-	_, _ = rand.Read(id[7:]) // never fails
-	for i := 7; i < len(id); i++ {
+	var id [26]byte
+	_, _ = rand.Read(id[:]) // never fails
+	for i := range id {
 		id[i] = digits[id[i]&31]
 	}
 	return string(id[:])

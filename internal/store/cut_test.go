@@ -1,0 +1,66 @@
+package store
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestEmptyFile: an empty file is not taken for a new store: it was cut off, and
+// what it knew is lost.
+func TestEmptyFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "ken.db")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Open(t.Context(), file, "")
+	if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "backup") {
+		t.Errorf("Open of an empty file = %v, want ErrDamaged and what to do", err)
+	}
+	if info, err := os.Stat(file); err != nil || info.Size() != 0 {
+		t.Errorf("the file was changed: %v", err)
+	}
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Open(t.Context(), file, "")
+	if err != nil {
+		t.Fatalf("Open without a file = %v", err)
+	}
+	s.Close()
+}
+
+// TestCutFile: a file that is cut off while it is open takes no more writes, and
+// the check says so.
+func TestCutFile(t *testing.T) {
+	for _, left := range []int64{0, 1000} {
+		file := filepath.Join(t.TempDir(), "ken.db")
+		s, err := Open(t.Context(), file, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		put := func() error {
+			var b Batch
+			b.Put("a/b", []byte("x"))
+			_, err := s.Apply(t.Context(), &b)
+			return err
+		}
+		if err := put(); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Truncate(file, left); err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			if err := put(); !errors.Is(err, ErrDamaged) {
+				t.Errorf("Apply to a file cut to %d bytes = %v, want ErrDamaged", left, err)
+			}
+		}
+		if err := s.Check(t.Context()); !errors.Is(err, ErrDamaged) {
+			t.Errorf("Check of a file cut to %d bytes = %v, want ErrDamaged", left, err)
+		}
+	}
+}
