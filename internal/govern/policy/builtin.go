@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/cedar-policy/cedar-go/ast"
+
+	"ken/capability"
 )
 
 // within is the condition that a capability has one of some classes, and the
@@ -52,12 +54,30 @@ func (c *compiler) access() {
 	}
 }
 
+// tool compiles the entry of a tool. That of the shell is about Ken's own shell,
+// not about what a server calls so, and about tools that run any program that a
+// caller names: those would be a way around it. What nobody wrote counts for the
+// shell alone.
 func (c *compiler) tool(name string, t Tool, knob string) {
 	when, names := c.capabilities([]string{name})
 	ru := rule{
 		id: "toolAccess.tools." + name, stage: stageEnabled, forbid: true, when: when, names: names,
-		text: "This tool is switched off", knob: fmt.Sprintf("%s tools.%s.enabled", knob, name),
+		text: "This tool is switched off", knob: fmt.Sprintf("%s tools.%s.enabled and .mode", knob, name),
 	}
+	if plainName(name) == "shell" {
+		ru.when = append(ru.when, attr(ast.Resource(), "trust", capability.TrustBuiltin.String()))
+		if usual := defaultTool("shell"); t.Line > 0 || t.Enabled != usual.Enabled || t.Mode != usual.Mode || !slices.Equal(t.AllowedPrefixes, usual.AllowedPrefixes) {
+			more := ru
+			more.id += ".programs"
+			more.when, more.names, more.classes = []ast.Node{ast.Resource().Access("anyProgram")}, nil, 1<<Exec
+			more.text = "This tool runs any program, and the shell is switched off"
+			c.toolRule(more, name, t, knob)
+		}
+	}
+	c.toolRule(ru, name, t, knob)
+}
+
+func (c *compiler) toolRule(ru rule, name string, t Tool, knob string) {
 	if t.Line > 0 {
 		ru.where = place(c.r.settings.Access.Name, t.Line)
 	}

@@ -341,6 +341,9 @@ func (c *compiler) capabilities(list []string) (when []ast.Node, names []string)
 			names = append(names, s)
 		}
 		nodes = append(nodes, attr(ast.Resource(), "id", s), attr(ast.Resource(), "name", name))
+		if s != name { // what is not Ken's own goes by the name it has
+			nodes = append(nodes, attr(ast.Resource(), "name", s))
+		}
 	}
 	if len(nodes) > 0 {
 		when = append(when, anyOf(nodes))

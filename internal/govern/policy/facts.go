@@ -161,7 +161,7 @@ func (t *test) holds(f *Facts, s *sighting, risk Risk) bool {
 	case testFiles:
 		return t.everyFile(s)
 	case testCommands:
-		return f.Opaque == "" && len(f.Commands) > 0 && !slices.ContainsFunc(f.Commands, func(argv []string) bool { return !t.command(argv) })
+		return f.Opaque == "" && len(f.Commands) > 0 && !slices.ContainsFunc(f.Commands, func(argv []string) bool { return !t.command(bare(argv)) })
 	}
 	return false
 }

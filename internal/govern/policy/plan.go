@@ -28,6 +28,7 @@ type planKey struct {
 	trust                      capability.Trust
 	class                      Class
 	readOnly, destructive, mcp bool
+	anyProgram                 bool
 	declared, required         Permission
 }
 
@@ -103,7 +104,7 @@ func (r *Rules) key(v *Viewer, c *Capability, intent Intent, action string) plan
 	k := planKey{
 		tenant: v.Principal.Tenant, roles: r.rolesID(v.Principal.Roles),
 		mode: v.Mode, origin: v.Origin, surface: v.Surface,
-		trust: c.Trust, class: c.Class, readOnly: c.ReadOnly, destructive: c.Destructive, mcp: c.MCP,
+		trust: c.Trust, class: c.Class, readOnly: c.ReadOnly, destructive: c.Destructive, mcp: c.MCP, anyProgram: c.AnyProgram,
 		declared: c.Declared.set, required: c.Required.set,
 	}
 	if c.Class == Exec {
@@ -125,11 +126,20 @@ func (r *Rules) key(v *Viewer, c *Capability, intent Intent, action string) plan
 	if n.kinds {
 		k.kind = string(c.Kind)
 	}
-	k.ident = ident{string(c.ID), plainName(c.Name)}
+	k.ident = ident{string(c.ID), knownName(c)}
 	if !n.anyName {
 		k.ident = r.told(k.ident)
 	}
 	return k
+}
+
+// knownName returns the name that rules know a capability by: a server's tool
+// goes by its own alone, others have one of several.
+func knownName(c *Capability) string {
+	if c.MCP {
+		return c.Name
+	}
+	return plainName(c.Name)
 }
 
 // An ident is what rules may know a capability by.
@@ -228,7 +238,7 @@ func (r *Rules) candidates(key *planKey, roles []string) []*rule {
 // saying yes: Cedar decides.
 func (r *Rule) about(key *planKey, roles []string) bool {
 	return (len(r.Capabilities) == 0 || slices.ContainsFunc(r.Capabilities, func(s string) bool {
-		return s == key.id || plainName(s) == key.name || wild(s, key.id, false) || wild(s, key.name, false)
+		return s == key.id || s == key.name || plainName(s) == key.name || wild(s, key.id, false) || wild(s, key.name, false)
 	})) &&
 		(len(r.Roles) == 0 || slices.ContainsFunc(r.Roles, func(s string) bool { return slices.Contains(roles, s) })) &&
 		among(r.Tenants, key.tenant) && among(r.Principals, key.user) && among(r.Modes, key.mode) &&
@@ -266,6 +276,7 @@ func resourceEntity(uid types.EntityUID, key *planKey) types.Entity {
 		"id": types.String(key.id), "name": types.String(key.name), "kind": types.String(key.kind), "source": types.String(key.source),
 		"class": types.String(key.class.String()), "trust": types.String(key.trust.String()), "trustLevel": types.Long(key.trust),
 		"mcp": types.Boolean(key.mcp), "readOnly": types.Boolean(key.readOnly), "destructive": types.Boolean(key.destructive),
+		"anyProgram": types.Boolean(key.anyProgram),
 	})}
 }
 

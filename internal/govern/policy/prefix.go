@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"ken/capability"
 )
 
 var (
@@ -84,6 +86,40 @@ func manyCommands(name string) bool {
 	case "git", "gh", "glab", "hg", "svn", "docker", "podman", "kubectl", "helm", "npm", "pnpm", "yarn", "cargo", "go", "pip", "pip3", "uv", "poetry", "conda",
 		"aws", "gcloud", "az", "terraform", "systemctl", "apt", "apt-get", "dnf", "yum", "brew", "snap", "nix", "ken", "ip", "openssl", "busybox":
 		return true
+	}
+	return false
+}
+
+// anyProgram reports whether a recipe runs the program, or the code, that its
+// caller names, so that it can do whatever a shell can.
+func anyProgram(r *capability.Recipe) bool {
+	if r == nil || !strings.HasPrefix(r.Runner, "exec.") {
+		return false
+	}
+	argv := r.Argv
+	if len(argv) == 0 { // the arguments follow as the schema has them
+		name := strings.TrimSuffix(strings.TrimSuffix(strings.TrimPrefix(r.Runner, "exec."), "_cli"), "_tool")
+		return r.Action == "" && (wrapper(name) || runsScripts(name))
+	}
+	for len(argv) > 0 && wrapper(program(argv[0])) {
+		argv = argv[1:]
+		for len(argv) > 0 && strings.HasPrefix(argv[0], "-") {
+			argv = argv[1:]
+		}
+	}
+	switch {
+	case len(argv) == 0:
+		return false
+	case strings.Contains(argv[0], "{"):
+		return true
+	case !runsScripts(program(argv[0])):
+		return false
+	}
+	// Of an interpreter: where the first that is not an option is the caller's.
+	for _, a := range argv[1:] {
+		if !strings.HasPrefix(a, "-") {
+			return strings.HasPrefix(a, "{")
+		}
 	}
 	return false
 }

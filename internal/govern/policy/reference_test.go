@@ -33,7 +33,7 @@ func reference(t *rapid.T, r *Rules, q *Request) (effect Effect, rule string) {
 	seen := r.look(&q.Facts, q.Capability.Class != Read && q.Capability.Class != Meta, nil)
 	key := planKey{
 		tenant: q.Principal.Tenant, user: q.Principal.ID, mode: q.Mode, origin: q.Origin, surface: q.Surface, intent: intent, action: q.Action,
-		ident: ident{string(q.Capability.ID), plainName(q.Capability.Name)}, source: q.Capability.Source, kind: string(q.Capability.Kind),
+		ident: ident{string(q.Capability.ID), knownName(&q.Capability)}, anyProgram: q.Capability.AnyProgram, source: q.Capability.Source, kind: string(q.Capability.Kind),
 		trust: q.Capability.Trust, class: q.Capability.Class, readOnly: q.Capability.ReadOnly, destructive: q.Capability.Destructive,
 		mcp: q.Capability.MCP, declared: q.Capability.Declared.set, required: q.Capability.Required.set,
 	}
@@ -168,7 +168,7 @@ func genRequest(t *rapid.T) *Request {
 		Principal: capability.Principal{ID: rapid.SampledFrom([]string{"ann", "bob"}).Draw(t, "who"), Tenant: "acme", Roles: some(someRoles).Draw(t, "roles")},
 		Capability: Capability{
 			ID: capability.ID("tool:" + name), Name: name, Kind: capability.KindTool, Trust: capability.Trust(rapid.IntRange(0, 3).Draw(t, "trust")),
-			Class: Class(rapid.IntRange(1, 6).Draw(t, "class")), Destructive: rapid.Bool().Draw(t, "destructive"), MCP: rapid.Bool().Draw(t, "mcp"),
+			Class: Class(rapid.IntRange(1, 6).Draw(t, "class")), Destructive: rapid.Bool().Draw(t, "destructive"), AnyProgram: rapid.Bool().Draw(t, "any program"), MCP: rapid.Bool().Draw(t, "mcp"),
 			Declared: Permit(PermExec, PermNetwork),
 		},
 		Session: "s", Digest: "d", Time: time.Unix(100, 0),

@@ -23,6 +23,7 @@ type Capability struct {
 	ReadOnly    bool // believed
 	Destructive bool // said, or not denied by somebody who is believed
 	MCP         bool // a tool of an MCP server
+	AnyProgram  bool // it runs whatever program, or code, its arguments name
 
 	Declared Permissions // what its manifest asks for
 	Required Permissions // what the executor needs for it
@@ -40,7 +41,7 @@ func Of(c *capability.Capability) Capability {
 	out := Capability{
 		ID: c.ID, Name: c.Name, Kind: c.Kind, Source: c.Origin.Source, Trust: c.Trust, Hash: c.Hash,
 		MCP:      c.Origin.Format == "mcp",
-		Declared: ParsePermissions(c.Permissions),
+		Declared: ParsePermissions(c.Permissions), AnyProgram: anyProgram(c.Run),
 	}
 	believed := c.Trust >= capability.TrustUser
 	out.ReadOnly = believed && c.Effects.ReadOnly == capability.Yes
