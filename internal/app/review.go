@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -251,6 +252,36 @@ func (a *App) switched(ctx context.Context) {
 	}
 }
 
+// stopDisabled stops the calls that run of packages which somebody switched off
+// meanwhile, in whichever process. While the store cannot say so, they go on:
+// they were accepted, and no other begins.
+func (a *App) stopDisabled(ctx context.Context) {
+	r, made := a.runner.there()
+	if !made || !a.reviewRequired() || r.Load().Running == 0 {
+		return
+	}
+	book := a.book()
+	if len(book.Manifests()) == 0 {
+		return
+	}
+	desk, err := a.reviewing.desk.get()
+	if err != nil {
+		return
+	}
+	now, view := desk.Switches(ctx, a.Principal.Tenant), a.Oversee()
+	n := r.Stop(errors.New("its extension was switched off"), func(run runner.Running) bool {
+		e, err := view.Lookup(string(run.Target))
+		if err != nil {
+			return false
+		}
+		m, ok := book.Of(e.Capability)
+		return ok && now.State(m) == review.Disabled
+	})
+	if n > 0 {
+		a.log.Warn("calls were stopped whose extension was switched off", "calls", n)
+	}
+}
+
 // sightEvery is how often it is looked whether models see another catalog.
 const sightEvery = time.Second
 
@@ -295,5 +326,6 @@ func (a *App) Disable(ctx context.Context, by capability.Principal, name, place,
 	}
 	a.switched(ctx)
 	defer a.switched(ctx)
+	defer a.stopDisabled(ctx)
 	return desk.Disable(ctx, review.Key{ID: name, Place: place}, review.Word{By: by, Origin: capability.ByPerson, Why: why})
 }

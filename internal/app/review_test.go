@@ -1,13 +1,18 @@
 package app
 
 import (
+	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
+	"runtime"
+	"strings"
 	"testing"
 
 	"ken/capability"
 	"ken/internal/govern/review"
+	"ken/internal/run/runner"
 )
 
 // TestReviewedCheckIsInvoke: a call whose extension is off is told the same
@@ -33,5 +38,57 @@ func TestReviewedCheckIsInvoke(t *testing.T) {
 	}
 	if n == 0 {
 		t.Error("the catalog has no extension")
+	}
+}
+
+// TestDisabledCallIsStopped: a call that runs while its extension is switched off
+// is ended, by this process or by another.
+func TestDisabledCallIsStopped(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("cannot here: programs are held on Linux")
+	}
+	for _, elsewhere := range []bool{false, true} {
+		dir, getenv := home(t, map[string]string{
+			".ken/extensions/nap/manifest.json": `{"id": "tools.nap", "name": "Nap", "version": "1.0.0", "description": "Sleeps.", "permissions_required": ["exec"],
+				"capabilities": [{"type": "slash_command", "name": "/nap", "description": "Sleep."}]}`,
+			".ken/extensions/nap/commands.yaml": "slash_commands:\n  - name: /nap\n    summary: Sleep\n    actions:\n      - {id: long, description: Sleep long, argv: [sleep, '600'], timeout_sec: 600}\n",
+		})
+		began := make(chan struct{}, 1)
+		a := open(t, Config{Getenv: getenv, Dir: t.TempDir(), Observe: func(tr runner.Transition) {
+			if tr.State == runner.Executing {
+				began <- struct{}{}
+			}
+		}})
+		x, err := a.Extension(t.Context(), "tools.nap", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := a.Enable(t.Context(), a.Principal, x, ""); err != nil {
+			t.Fatal(err)
+		}
+		type ended struct {
+			res capability.Result
+			err error
+		}
+		done := make(chan ended, 1)
+		go func() {
+			res, err := a.Door.Invoke(t.Context(), person(a), capability.Call{Target: "command:nap/long", Arguments: json.RawMessage(`{}`), Origin: capability.ByPerson, Session: "s"})
+			done <- ended{res, err}
+		}()
+		select {
+		case <-began:
+		case e := <-done:
+			t.Fatalf("the call ended before it was stopped: %+v", e)
+		}
+		who := a
+		if elsewhere {
+			who = open(t, Config{Getenv: getenv, Dir: dir})
+		}
+		if _, err := who.Disable(t.Context(), who.Principal, "tools.nap", "", ""); err != nil {
+			t.Fatal(err)
+		}
+		if e := <-done; !e.res.Failed || !strings.Contains(fmt.Sprintf("%+v", e), "its extension was switched off") {
+			t.Errorf("switched off elsewhere %v: the call ended with %+v, want that as the reason", elsewhere, e)
+		}
 	}
 }

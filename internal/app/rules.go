@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -329,8 +330,10 @@ func (a *App) enforce(rules *policy.Rules, err error) {
 	}
 }
 
-// watchRules looks at the rules again and again while calls run.
+// watchRules looks at the rules, and at what is switched off, again and again
+// while calls run.
 func (a *App) watchRules(r *runner.Runner, every time.Duration) {
+	ctx, cancel := context.WithCancel(context.Background())
 	stop, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
@@ -343,11 +346,13 @@ func (a *App) watchRules(r *runner.Runner, every time.Duration) {
 			case <-tick.C:
 				if r.Load().Running > 0 {
 					a.Rules()
+					a.stopDisabled(ctx)
 				}
 			}
 		}
 	}()
 	a.closeLater(func() error {
+		cancel()
 		close(stop)
 		<-done
 		return nil

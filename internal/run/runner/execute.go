@@ -133,10 +133,26 @@ func (r *Runner) run(ctx context.Context, t *trip) (capability.Result, error) {
 	if o.panic != "" {
 		t.note("panic", o.panic)
 	}
-	if o.err == nil && o.res.Failed && errors.Is(context.Cause(inner), errClosing) {
-		o.res.Parts = append(o.res.Parts, capability.Part{Text: "The call was cancelled because Ken is stopping."})
+	if why := stopReason(inner); why != nil && o.err == nil && o.res.Failed {
+		// A program knows that it was ended, and not why.
+		text := "The call was stopped: " + why.Error()
+		if errors.Is(why, errClosing) {
+			text = "The call was cancelled because Ken is stopping."
+		}
+		t.note("stopped", why.Error())
+		o.res.Parts = append(o.res.Parts, capability.Part{Text: text})
 	}
 	return o.res, ended(inner, t.call.Target, limit, knobOf(limit, recipe, t.facts.Timeout), o)
+}
+
+// stopReason gives the reason of [Runner.Stop], or nil where a limit or the caller
+// ended a call, or nobody did.
+func stopReason(ctx context.Context) error {
+	cause := context.Cause(ctx)
+	if cause == nil || errors.Is(cause, context.Canceled) || errors.Is(cause, context.DeadlineExceeded) || errors.Is(cause, errTimeout) {
+		return nil
+	}
+	return cause
 }
 
 // knobOf names what set a limit.
