@@ -5,12 +5,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	"ken/capability"
+	"ken/internal/door"
 	"ken/internal/find/outcome"
+	"ken/internal/govern/policy"
 	"ken/internal/talk/deliver"
 	"ken/internal/talk/engine"
 	"ken/internal/talk/session"
@@ -27,9 +30,9 @@ var chatter = []string{
 	"what can you do?", "fetch record number 12", "bye",
 }
 
-// converse says each message in one session and returns what was sent, and how
-// each turn was accounted for.
-func converse(t *testing.T, a *App, fake *llmtest.Fake, messages []string) ([]llm.Request, []outcome.Event) {
+// converse says each message in one session and returns what was sent, and what
+// was recorded of that: the end of each turn, and each selection.
+func converse(t *testing.T, a *App, fake *llmtest.Fake, messages []string) (requests []llm.Request, turns, selections []outcome.Event) {
 	t.Helper()
 	sessions, err := a.Sessions()
 	if err != nil {
@@ -43,10 +46,12 @@ func converse(t *testing.T, a *App, fake *llmtest.Fake, messages []string) ([]ll
 	if err != nil {
 		t.Fatal(err)
 	}
-	var turns []outcome.Event
 	told := func(e outcome.Event) {
-		if e.Kind == outcome.Ended {
+		switch e.Kind {
+		case outcome.Ended:
 			turns = append(turns, e)
+		case outcome.Selected:
+			selections = append(selections, e)
 		}
 	}
 	a.told.Store(&told)
@@ -57,11 +62,10 @@ func converse(t *testing.T, a *App, fake *llmtest.Fake, messages []string) ([]ll
 			}
 		}
 	}
-	var out []llm.Request
 	for _, seen := range fake.Requests() {
-		out = append(out, seen.Request)
+		requests = append(requests, seen.Request)
 	}
-	return out, turns
+	return requests, turns, selections
 }
 
 // usable writes n tools of the usual size, whose schemas have nothing to spare.
@@ -99,10 +103,16 @@ func TestNeverCostsMore(t *testing.T) {
 			fake := &llmtest.Fake{Script: llmtest.Always(llmtest.Reply{Text: "OK."})}
 			a := open(t, Config{Getenv: getenv, Dir: work, Model: fake})
 			naive := plainly(t, a)
+			away, elsewhere := home(t, nil) // what is recorded there counts not here
+			write(t, filepath.Join(away, ".ken", "ken.yaml"), "")
 			bare := &llmtest.Fake{Script: llmtest.Always(llmtest.Reply{Text: "OK."})}
-			b := open(t, Config{Getenv: getenv, Dir: work, Model: bare, Catalogs: []string{t.TempDir()}})
-			without, _ := converse(t, b, bare, chatter)
-			with, turns := converse(t, a, fake, chatter)
+			b := open(t, Config{Getenv: elsewhere, Dir: work, Model: bare, Catalogs: []string{t.TempDir()}})
+			without, _, _ := converse(t, b, bare, chatter)
+			seen := a.Door.ViewFor(door.Viewer{Principal: a.Principal, Origin: capability.ByModel, Surface: policy.SurfaceChat})
+			for a.Door.Dump(seen) == 0 { // it is worked out in the background
+				runtime.Gosched()
+			}
+			with, turns, _ := converse(t, a, fake, chatter)
 			if len(with) != len(chatter) || len(without) != len(chatter) || len(turns) != len(chatter) {
 				t.Fatalf("%d and %d requests, %d turns, want %d of each", len(with), len(without), len(turns), len(chatter))
 			}
@@ -113,11 +123,11 @@ func TestNeverCostsMore(t *testing.T) {
 					t.Errorf("request %d tells of capabilities in %d tokens, want at most the %d of a prompt without Ken", i+1, sent, naive)
 				}
 				// Ken explains how to find in fewer or more words, which is not
-				// accounted for; a wire's marks around tools are counted once.
+				// accounted for.
 				if off := turns[i].Shown - sent; off < -60 || off > 60 {
 					t.Errorf("turn %d is accounted for with %d tokens, sent were %d", i+1, turns[i].Shown, sent)
 				}
-				if turns[i].Dump != 0 && turns[i].Dump != naive {
+				if turns[i].Dump != naive {
 					t.Errorf("turn %d is compared with %d tokens, want %d", i+1, turns[i].Dump, naive)
 				}
 				sum, all = sum+sent, all+naive

@@ -202,6 +202,8 @@ func capabilityIDs(names []string) []capability.ID {
 func (c *command) printFound(f door.Found) {
 	p := c.out
 	switch {
+	case f.Abilities && len(f.Briefs) == 0:
+		p.linef("%s", foreignText(f.Map))
 	case len(f.Briefs)+len(f.Cards) > 0:
 	case f.Found > 0 && len(f.Nearest) == 0:
 		p.linef("%s found, and nothing of it is shown: %s", plural(f.Found, "capability"), foreign(firstReason(f)))
@@ -274,7 +276,7 @@ func nearest(f door.Found) string {
 func (c *command) printBudget(f door.Found) {
 	p, t, budget := c.out, f.Tokens, f.Budget
 	if !p.terminal {
-		p.linef("tokens: map %d, briefs %d, cards %d, full %d, total %d of %d; %d µs", t.Map, t.Briefs, t.Cards, t.Fulls, t.Total, budget, f.TookUS)
+		p.linef("tokens: map %d, briefs %d, cards %d, full %d, total %d of %d; %d µs", t.Document+t.Map, t.Briefs, t.Cards, t.Fulls, t.Total, budget, f.TookUS)
 		return
 	}
 	const width = 40
@@ -283,7 +285,7 @@ func (c *command) printBudget(f door.Found) {
 	for _, tier := range []struct {
 		tokens int
 		style  string
-	}{{t.Map, cyan}, {t.Briefs, green}, {t.Cards, yellow}, {t.Fulls, bold}} {
+	}{{t.Document + t.Map, cyan}, {t.Briefs, green}, {t.Cards, yellow}, {t.Fulls, bold}} {
 		n := 0
 		if budget > 0 {
 			n = min((tier.tokens*width+budget/2)/budget, width-used)
@@ -293,7 +295,7 @@ func (c *command) printBudget(f door.Found) {
 	}
 	b.WriteString(p.style(dim, strings.Repeat("░", width-used)))
 	p.linef("\n%s %d of %d tokens, %d µs", b.String(), t.Total, budget, f.TookUS)
-	p.linef("%s", p.style(dim, fmt.Sprintf("map %d · briefs %d · cards %d · full %d; the chance that this fits: %.0f%%", t.Map, t.Briefs, t.Cards, t.Fulls, 100*f.Fit)))
+	p.linef("%s", p.style(dim, fmt.Sprintf("map %d · briefs %d · cards %d · full %d; the chance that this fits: %.0f%%", t.Document+t.Map, t.Briefs, t.Cards, t.Fulls, 100*f.Fit)))
 }
 
 // bar draws a score on a terminal.

@@ -110,20 +110,33 @@ type Door struct {
 // New makes a Door.
 func New(cfg Config) *Door { return &Door{cfg: cfg, catalog: cfg.Catalog, finder: cfg.Finder} }
 
-// Find picks what matters for a message. A message of a session is recorded.
+// Find picks what matters for a message. A message of a session is recorded,
+// with all of [Found.Prompt] as what was sent.
 func (d *Door) Find(ctx context.Context, v View, q Query) (Found, error) {
+	found, p, err := d.Look(ctx, v, q)
+	if err != nil {
+		return found, err
+	}
+	found.Degraded = append(found.Degraded, p.Sent(found, whole(found), found.Tokens.Document+found.Tokens.Map)...)
+	return found, nil
+}
+
+// Look is Find for a caller who decides what of the selection is sent. Nothing
+// is recorded until [Pending.Sent] says what was.
+func (d *Door) Look(ctx context.Context, v View, q Query) (Found, Pending, error) {
 	if v.seen == nil {
-		return Found{Selection: discover.Empty(q.Text)}, ctx.Err()
+		return Found{Selection: discover.Empty(q.Text)}, Pending{}, ctx.Err()
 	}
 	settings := d.settings(v, q.Scope)
 	sel, err := d.finder.Find(ctx, v.seen, q, settings.Config)
 	if err != nil {
-		return Found{}, err
+		return Found{}, Pending{}, err
 	}
 	if note := d.Starting(v.viewer.Principal); note != "" {
 		sel.Degraded = append(sel.Degraded, note)
 	}
-	return d.cfg.Recorder.selected(v, q, settings, sel, d.Dump), nil
+	found := d.cfg.Recorder.judged(q, settings, sel)
+	return found, Pending{d, v, q}, nil
 }
 
 // Call runs one of the tools by which a model looks further itself.

@@ -13,6 +13,7 @@ import (
 	"ken/capability"
 	"ken/internal/find/discover"
 	"ken/internal/find/outcome"
+	"ken/internal/find/show"
 	"ken/internal/run/runner"
 	"ken/internal/tokenizer"
 )
@@ -79,30 +80,90 @@ func (r *Recorder) open() *outcome.Log {
 	return r.log
 }
 
-// selected records a selection. dump gives what all schemas would have been.
-func (r *Recorder) selected(v View, q Query, s Settings, sel Selection, dump func(View) int) Found {
+// A Pending is a selection that is not recorded yet. The zero value records
+// nothing.
+type Pending struct {
+	door  *Door
+	view  View
+	query Query
+}
+
+// Tier is how much of a capability went into a prompt.
+type Tier = outcome.Tier
+
+// The tiers of what is sent for a message.
+const (
+	TierBrief = outcome.TierBrief
+	TierCard  = outcome.TierCard
+	TierFull  = outcome.TierFull
+)
+
+// Sent is a capability of a selection that went into a prompt.
+type Sent struct {
+	ID     capability.ID
+	Tier   Tier
+	Tokens int
+}
+
+// whole is all that [Found.Prompt] holds.
+func whole(f Found) (out []Sent) {
+	if !f.Rollout.Inject {
+		return nil
+	}
+	add := func(tier outcome.Tier, list []Piece) {
+		for _, p := range list {
+			out = append(out, Sent{p.ID, tier, p.Tokens})
+		}
+	}
+	add(outcome.TierBrief, f.Briefs)
+	add(outcome.TierFull, f.Fulls)
+	if f.Rollout.Cards {
+		add(outcome.TierCard, f.Cards)
+	}
+	return out
+}
+
+// Sent records the selection: sent is what of it went into the prompt now, and
+// about the tokens of the map, or of what stands in its place. It returns what
+// did not work.
+func (p Pending) Sent(f Found, sent []Sent, about int) (degraded []string) {
+	if p.door == nil || p.door.cfg.Recorder == nil {
+		return nil
+	}
+	return p.door.cfg.Recorder.selected(p.view, p.query, f, sent, about, p.door.Dump)
+}
+
+// judged says what may be done with a selection.
+func (r *Recorder) judged(q Query, s Settings, sel Selection) Found {
 	f := r.gated(q, s, sel)
-	if r == nil {
+	if r == nil || q.Scope.Session == "" {
 		return f
 	}
-	if q.Scope.Session == "" {
-		r.tell(outcome.Event{Time: r.Now(), Kind: outcome.Selected, TookUS: f.TookUS, EmbedUS: f.EmbedUS, GraphUS: f.GraphUS})
-		return f
-	}
-	log, how := r.open(), r.recording()
+	r.open()
+	how := r.recording()
 	gate := outcome.Gate{Mode: how.Mode, SessionTypes: how.SessionTypes, Switch: r.kill}
 	f.Rollout.Inject, f.Rollout.Reason = gate.Allow(q.Scope)
 	f.Rollout.Cards, f.Rollout.CardsReason = gate.AllowCards(q.Scope)
 	if alert := r.alert.Swap(nil); alert != nil {
 		f.Degraded = append(f.Degraded, alert.Text)
 	}
-	e := r.event(q, f)
+	return f
+}
+
+// selected records a selection. dump gives what a prompt without Ken would take.
+func (r *Recorder) selected(v View, q Query, f Found, sent []Sent, about int, dump func(View) int) (degraded []string) {
+	if q.Scope.Session == "" {
+		r.tell(outcome.Event{Time: r.Now(), Kind: outcome.Selected, TookUS: f.TookUS, EmbedUS: f.EmbedUS, GraphUS: f.GraphUS})
+		return nil
+	}
+	log, how := r.open(), r.recording()
+	e := r.event(q, f, sent, about)
 	e.Mode, e.Tenant = how.Mode, v.viewer.Principal.Tenant
 	r.tell(e)
 	if log != nil {
 		e.Dump = dump(v)
 		if err := log.Append(e); err != nil {
-			f.Degraded = append(f.Degraded, "the selection was not recorded: "+err.Error())
+			degraded = append(degraded, "the selection was not recorded: "+err.Error())
 		}
 	}
 	if r.Text != nil {
@@ -110,12 +171,12 @@ func (r *Recorder) selected(v View, q Query, s Settings, sel Selection, dump fun
 	}
 	if r.kill != nil {
 		if _, alert, err := r.kill.Check(r.Now()); alert != nil {
-			f.Degraded = append(f.Degraded, alert.Text)
+			degraded = append(degraded, alert.Text)
 		} else if err != nil {
-			f.Degraded = append(f.Degraded, "the kill switch could not read all of its log: "+err.Error())
+			degraded = append(degraded, "the kill switch could not read all of its log: "+err.Error())
 		}
 	}
-	return f
+	return degraded
 }
 
 func (r *Recorder) tell(e outcome.Event) {
@@ -124,35 +185,94 @@ func (r *Recorder) tell(e outcome.Event) {
 	}
 }
 
-func (r *Recorder) event(q Query, f Found) outcome.Event {
+func (r *Recorder) event(q Query, f Found, sent []Sent, about int) outcome.Event {
 	e := outcome.Event{
 		Time: r.Now(), Kind: outcome.Selected, Session: q.Scope.Session, SessionType: q.Scope.SessionType, Tags: q.RouterTags,
-		Experiment: f.Rollout.Experiment, Variant: f.Rollout.Variant, Injected: f.Rollout.Inject,
-		Tokens: outcome.Tokens{Map: f.Tokens.Map, Briefs: f.Tokens.Briefs, Cards: f.Tokens.Cards, Fulls: f.Tokens.Fulls, Total: f.Tokens.Total},
+		Experiment: f.Rollout.Experiment, Variant: f.Rollout.Variant, Injected: f.Rollout.Inject || len(sent) > 0,
 		TookUS: f.TookUS, EmbedUS: f.EmbedUS, GraphUS: f.GraphUS, Candidates: f.Found, Retrieved: len(f.Briefs), Degraded: f.Degraded,
 	}
 	if r.log != nil {
 		e.QueryHash = r.log.Hash(q.Text)
 	}
+	e.Items = items(f, sent)
+	e.Tokens = tokens(e.Items, f, about)
+	for _, s := range f.Skipped {
+		skip := outcome.Skip{ID: s.ID, Reason: s.Reason, Score: s.Score, Tokens: s.Wanted}
+		if s.Tier == show.TierCards {
+			skip.Seed = seedScore(f, s.ID)
+		}
+		e.Skipped = append(e.Skipped, skip)
+	}
+	return e
+}
+
+// items are the capabilities of a selection, with what became of them: sent, held
+// back by the rollout, or in the prompt already. What was sent in one tier is not
+// told of in another.
+func items(f Found, sent []Sent) (out []outcome.Item) {
+	any := map[capability.ID]bool{}
+	for _, s := range sent {
+		any[s.ID] = true
+	}
 	add := func(tier outcome.Tier, pieces []Piece, held bool) {
 		for _, p := range pieces {
 			forced := slices.ContainsFunc(p.Why, func(w string) bool { return strings.Contains(w, "capabilities.forceInclude") })
-			item := outcome.Item{ID: p.ID, Tier: tier, Score: p.Score, Tokens: p.Tokens, Forced: forced, Held: held}
-			for _, s := range f.SeedScores {
-				if s.ID == p.ID && tier == outcome.TierCard {
-					item.Seed = s.Score
-				}
+			item := outcome.Item{ID: p.ID, Tier: tier, Score: p.Score, Tokens: p.Tokens, Forced: forced}
+			if tier == outcome.TierCard {
+				item.Seed = seedScore(f, p.ID)
 			}
-			e.Items = append(e.Items, item)
+			i := slices.IndexFunc(sent, func(s Sent) bool { return s.ID == p.ID && s.Tier == tier })
+			switch {
+			case i >= 0:
+				item.Tokens = sent[i].Tokens
+			case any[p.ID]:
+				continue
+			case held:
+				item.Held = true
+			default:
+				item.There = true
+			}
+			out = append(out, item)
 		}
 	}
-	add(outcome.TierBrief, f.Briefs, false)
-	add(outcome.TierCard, f.Cards, !f.Rollout.Cards)
-	add(outcome.TierFull, f.Fulls, false)
-	for _, s := range f.Skipped {
-		e.Skipped = append(e.Skipped, outcome.Skip{ID: s.ID, Reason: s.Reason})
+	add(outcome.TierBrief, f.Briefs, !f.Rollout.Inject)
+	add(outcome.TierCard, f.Cards, !f.Rollout.Inject || !f.Rollout.Cards)
+	add(outcome.TierFull, f.Fulls, !f.Rollout.Inject)
+	return out
+}
+
+// tokens sums items up by tier, held or not, each with the heading of its tier.
+func tokens(items []outcome.Item, f Found, about int) outcome.Tokens {
+	sum := func(tier outcome.Tier, pieces []Piece, all int) (n int) {
+		for _, p := range pieces {
+			all -= p.Tokens
+		}
+		for _, it := range items {
+			if it.Tier == tier {
+				n += it.Tokens
+			}
+		}
+		if !slices.ContainsFunc(items, func(it outcome.Item) bool { return it.Tier == tier && !it.There }) {
+			return n
+		}
+		return n + max(0, all)
 	}
-	return e
+	t := outcome.Tokens{
+		Map: about, Briefs: sum(outcome.TierBrief, f.Briefs, f.Tokens.Briefs), Cards: sum(outcome.TierCard, f.Cards, f.Tokens.Cards),
+		Fulls: sum(outcome.TierFull, f.Fulls, f.Tokens.Fulls),
+	}
+	t.Total = t.Map + t.Briefs + t.Cards + t.Fulls
+	return t
+}
+
+// seedScore is the score of a card by the seed's formula.
+func seedScore(f Found, id capability.ID) float64 {
+	for _, s := range f.SeedScores {
+		if s.ID == id {
+			return s.Score
+		}
+	}
+	return 0
 }
 
 // called records what a model looked for itself.

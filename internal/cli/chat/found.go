@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"ken/capability"
+	"ken/internal/door"
 	"ken/internal/talk/engine"
 	"ken/internal/talk/model"
 )
@@ -17,12 +18,16 @@ func selectedLine(s engine.Selected, most int) string {
 	if f.Indexed == 0 {
 		return ""
 	}
+	if f.Abilities && len(f.Briefs) == 0 {
+		return clip(fmt.Sprintf("this asks what there is: the model has the map of all %d", f.Indexed), most)
+	}
 	var names []string
 	name := func(id capability.ID, score float64) {
 		names = append(names, fmt.Sprintf("%s (%.2f)", short(id), score))
 	}
-	head, end := fmt.Sprintf("found %d of %d: ", len(f.Briefs), f.Indexed), ""
-	if len(f.Briefs) == 0 {
+	cards := sentCards(s)
+	head, end := fmt.Sprintf("found %d of %d: ", len(f.Briefs)+len(cards), f.Indexed), ""
+	if len(f.Briefs)+len(cards) == 0 {
 		head = fmt.Sprintf("found nothing of %d that fits", f.Indexed)
 		if len(f.Nearest) > 0 {
 			head += "; nearest: "
@@ -31,15 +36,15 @@ func selectedLine(s engine.Selected, most int) string {
 			name(n.ID, n.Score)
 		}
 	}
-	for _, p := range f.Briefs {
+	for _, p := range slices.Concat(cards, f.Briefs) {
 		name(p.ID, p.Score)
 	}
 	switch {
-	case len(f.Briefs) == 0:
+	case len(f.Briefs)+len(cards) == 0:
 	case len(s.Added) > 0:
 		end = fmt.Sprintf("; added %s tokens", count(s.Tokens))
 	case s.Rung == model.Whole:
-		end = "; all are among the tools"
+		end = "; the model has the whole list"
 	default:
 		end = "; the model has them already"
 	}
@@ -58,6 +63,14 @@ func selectedLine(s engine.Selected, most int) string {
 		}
 	}
 	return clip(line, most)
+}
+
+// sentCards are the cards that the model has been given, now or before.
+func sentCards(s engine.Selected) []door.Piece {
+	if !s.Found.Rollout.Inject || !s.Found.Rollout.Cards {
+		return nil
+	}
+	return s.Found.Cards
 }
 
 // short gives the name in an id.
@@ -84,7 +97,7 @@ func (v *view) why() []string {
 func whyLines(s engine.Selected) []string {
 	f := s.Found
 	var lines []string
-	for _, p := range f.Briefs {
+	for _, p := range slices.Concat(sentCards(s), f.Briefs) {
 		added := ""
 		if slices.Contains(s.Added, p.ID) {
 			added = ", new"

@@ -120,6 +120,9 @@ type Selection struct {
 	// SeedScores are what the seed's formula gives to the cards shown.
 	SeedScores []Nearest `json:"-"`
 
+	// Abilities means that the message asks what there is: the map is the answer.
+	Abilities bool `json:"abilities,omitempty"`
+
 	TookUS   int64    `json:"took_us"`
 	EmbedUS  int64    `json:"embed_us,omitempty"`
 	GraphUS  int64    `json:"graph_us"`
@@ -135,8 +138,11 @@ type Nearest struct {
 	Score float64       `json:"score"`
 }
 
-// Abstained reports whether nothing fitted.
-func (s *Selection) Abstained() bool { return len(s.Nearest) > 0 || len(s.Ranking) == 0 }
+// Abstained reports whether nothing fitted. A question about abilities is
+// answered by the map.
+func (s *Selection) Abstained() bool {
+	return !s.Abilities && (len(s.Nearest) > 0 || len(s.Ranking) == 0)
+}
 
 // Empty is the selection for a view that holds nothing.
 func Empty(text string) Selection {

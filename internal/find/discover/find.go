@@ -33,11 +33,15 @@ func (f *Finder) Find(ctx context.Context, v *View, q Query, cfg Config) (Select
 	}
 	t.excluded = ordinals(v, cfg.Exclude)
 	t.hidden = ordinals(v, q.Filter.Exclude)
+	if t.sel.Abilities = AsksAbilities(q.Text); t.sel.Abilities {
+		t.query.Text = "" // the map answers it; what words like these are near to does not
+	}
 	vector := t.vector(ctx)
 	answer, ranked := t.search(vector)
 	t.rank(answer, ranked)
 	t.force()
 	t.briefs(answer, ranked)
+	t.query.Text = q.Text
 	t.cards(ctx)
 	t.fulls(ctx)
 	t.sel.Shown = listed(show.Assemble(cfg.Budget.For(q.Conversation), show.Input{

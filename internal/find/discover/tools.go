@@ -180,6 +180,11 @@ func (f *Finder) discover(ctx context.Context, v *View, args json.RawMessage, cf
 		}
 		return f.list(v, in.Detail, in.Kind, in.Category, ordinals(v, cfg.Exclude)), ctx.Err()
 	}
+	if AsksAbilities(in.Query) && in.Category == "" && (in.Kind == "" || in.Kind == kindAny) {
+		a := f.list(v, "", "", "", ordinals(v, cfg.Exclude))
+		a.Data = Capabilities{Searched: true, Capabilities: []Listed{}, TotalIndexed: v.shown, Map: a.Text}
+		return a, ctx.Err()
+	}
 	q := Query{Text: in.Query, Filter: Filter{Category: in.Category}, AmongCards: true}
 	if in.Kind != "" && in.Kind != kindAny {
 		q.Filter.Kinds = []capability.Kind{capability.Kind(in.Kind)}

@@ -164,6 +164,7 @@ func (it *Item) appendJSON(b []byte) []byte {
 	o.must("tokens", int64(it.Tokens))
 	o.yes("forced", it.Forced)
 	o.yes("held", it.Held)
+	o.yes("there", it.There)
 	return append(o.b, '}')
 }
 
@@ -177,6 +178,7 @@ func (s *Skip) appendJSON(b []byte) []byte {
 	if s.Seed != 0 {
 		o.score("seed", s.Seed)
 	}
+	o.num("tokens", int64(s.Tokens))
 	return append(o.b, '}')
 }
 

@@ -98,6 +98,7 @@ func (s *scan) items() (out []Item) {
 		it.Tokens = int(s.integer())
 		it.Forced = s.has(`,"forced":true`)
 		it.Held = s.has(`,"held":true`)
+		it.There = s.has(`,"there":true`)
 		s.must("}")
 		out = append(out, it)
 	}
@@ -120,6 +121,7 @@ func (s *scan) skipped() (out []Skip) {
 		if s.has(`,"seed":`) {
 			k.Seed = s.score()
 		}
+		s.num(`,"tokens":`, &k.Tokens)
 		s.must("}")
 		out = append(out, k)
 	}

@@ -70,7 +70,7 @@ type Event struct {
 	QueryHash   string   `json:"queryHash,omitempty"` // of [Log.Hash]
 
 	// Injected says that the selection went into the prompt, except for the
-	// items that are Held.
+	// items that are Held or There.
 	Injected bool   `json:"injected"`
 	Items    []Item `json:"items,omitempty"`
 	Skipped  []Skip `json:"skipped,omitempty"`
@@ -123,6 +123,7 @@ type Item struct {
 	Tokens int           `json:"tokens"`
 	Forced bool          `json:"forced,omitempty"` // pinned or included by configuration: nothing triggered it
 	Held   bool          `json:"held,omitempty"`   // chosen but kept out of the prompt
+	There  bool          `json:"there,omitempty"`  // chosen, and in the prompt already: it was not sent anew
 }
 
 // A Skip is a capability that matched and was not chosen.
@@ -131,6 +132,7 @@ type Skip struct {
 	Reason string        `json:"reason"`
 	Score  float64       `json:"score"`
 	Seed   float64       `json:"seed,omitempty"`
+	Tokens int           `json:"tokens,omitempty"` // that it needed, where a budget had too few
 }
 
 // Tokens are counts by tier.
@@ -185,7 +187,7 @@ func (e *Event) sent() int {
 	}
 	n := e.Tokens.Total
 	for _, it := range e.Items {
-		if it.Held {
+		if it.Held || it.There {
 			n -= it.Tokens
 		}
 	}

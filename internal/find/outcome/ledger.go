@@ -73,7 +73,7 @@ func (l *ledger) selected(e Event) {
 		}
 		s := l.turn[it.ID]
 		s.at = e.Time
-		if e.Injected && !it.Held {
+		if e.Injected && !it.Held && !it.There {
 			s.sent = true
 			s.tokens += it.Tokens
 		}

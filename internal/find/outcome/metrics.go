@@ -117,7 +117,7 @@ func (m *Metrics) selected(e Event) (cards int) {
 	m.Requests++
 	injected := false
 	for _, it := range e.Items {
-		if it.Tier == TierCard && e.Injected && !it.Held {
+		if it.Tier == TierCard && e.Injected && !it.Held && !it.There {
 			cards += it.Tokens
 			injected = injected || !it.Forced
 		}

@@ -2,6 +2,7 @@ package outcome
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"ken/capability"
@@ -25,8 +26,9 @@ const (
 //
 // Each capability has one line, its briefs and bodies counted together; the map
 // is not counted. What was chosen but kept out of the prompt begins with "Would
-// inject". A summary of nothing is empty. The detailed form adds the tier, the
-// seed's score of cards, what was skipped and why, and the cost. Ids and reasons
+// inject". What a budget kept out is told with the budget. A summary of nothing is
+// empty. The detailed form adds the tier, the seed's score of cards, what else was
+// skipped and why, what was in the prompt already, and the cost. Ids and reasons
 // are rendered harmless. Other events give nothing.
 func Text(e Event, level Level) string {
 	if level == LevelNone || e.Kind != Selected {
@@ -44,11 +46,16 @@ func Text(e Event, level Level) string {
 	if e.Error != "" {
 		fmt.Fprintf(&b, "[capability-injection] Error: %s\n", words(e.Error))
 	}
+	for _, s := range e.Skipped {
+		if detailed || s.Tokens > 0 {
+			fmt.Fprintf(&b, "  skipped %s%s: %s\n", idText(s.ID), scores(s, detailed), words(s.Reason))
+		}
+	}
 	if !detailed {
 		return b.String()
 	}
-	for _, s := range e.Skipped {
-		fmt.Fprintf(&b, "  skipped %s (relevance: %.2f, seed: %.2f): %s\n", idText(s.ID), s.Score, s.Seed, words(s.Reason))
+	for _, id := range there(e) {
+		fmt.Fprintf(&b, "  not sent again %s: it is in the prompt already\n", idText(id))
 	}
 	fmt.Fprintf(&b, "  %d tokens with the map (%d), %d µs, mode %s\n", e.Tokens.Total, e.Tokens.Map, e.TookUS, e.Mode.orMonitor())
 	for _, d := range e.Degraded {
@@ -58,6 +65,34 @@ func Text(e Event, level Level) string {
 		fmt.Fprintf(&b, "  and %d more that the log line could not hold\n", e.Cut)
 	}
 	return b.String()
+}
+
+// scores are how well a skipped capability matched, as far as that is known.
+func scores(s Skip, detailed bool) string {
+	var parts []string
+	if s.Score > 0 {
+		parts = append(parts, fmt.Sprintf("relevance: %.2f", s.Score))
+	}
+	if detailed && s.Seed > 0 {
+		parts = append(parts, fmt.Sprintf("seed: %.2f", s.Seed))
+	}
+	if s.Tokens > 0 {
+		parts = append(parts, fmt.Sprintf("tokens: %d", s.Tokens))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(parts, ", ") + ")"
+}
+
+// there are the capabilities of which nothing had to be sent, in their order.
+func there(e Event) (out []capability.ID) {
+	for _, it := range e.Items {
+		if it.There && !slices.Contains(out, it.ID) {
+			out = append(out, it.ID)
+		}
+	}
+	return out
 }
 
 // A line is a capability of a selection, all its tiers together.
@@ -71,7 +106,7 @@ type textLine struct {
 func merge(e Event) (sent, held []textLine) {
 	at := map[capability.ID]int{}
 	for _, it := range e.Items {
-		if it.Tier == TierMap {
+		if it.Tier == TierMap || it.There {
 			continue
 		}
 		list, sign := &sent, 1

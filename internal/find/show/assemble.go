@@ -142,18 +142,18 @@ func (a *assembler) why(t *tier, wanted int) string {
 }
 
 // drop skips what does not fit.
-func (a *assembler) drop(id capability.ID, t *tier, wanted int) {
-	a.skip(id, t, wanted, a.why(t, wanted))
+func (a *assembler) drop(it *Item, t *tier, wanted int) {
+	a.skip(it.ID, it.Score, t, wanted, a.why(t, wanted))
 	a.out.Truncated = true
 }
 
-func (a *assembler) skip(id capability.ID, t *tier, wanted int, reason string) {
-	a.out.Skipped = append(a.out.Skipped, Skip{ID: id, Tier: t.name, Reason: reason, Wanted: wanted, Had: a.room(t)})
+func (a *assembler) skip(id capability.ID, score float64, t *tier, wanted int, reason string) {
+	a.out.Skipped = append(a.out.Skipped, Skip{ID: id, Tier: t.name, Reason: reason, Score: score, Wanted: wanted, Had: a.room(t)})
 }
 
 func (a *assembler) skipAll(items []Item, t *tier, reason string) {
 	for i := range items {
-		a.skip(items[i].ID, t, 0, reason)
+		a.skip(items[i].ID, items[i].Score, t, 0, reason)
 	}
 }
 
@@ -166,7 +166,7 @@ func (a *assembler) theDocument(m *Map) {
 	}
 	t := newTier(TierMap, "discovery.tier0TokenBudget", a.Map)
 	if tokens > a.room(&t) {
-		a.skip("", &t, tokens, "AGENTS.md: "+a.why(&t, tokens))
+		a.skip("", 0, &t, tokens, "AGENTS.md: "+a.why(&t, tokens))
 		a.out.Truncated = true
 		return
 	}
@@ -199,7 +199,7 @@ func (a *assembler) theBriefs(items []Item) {
 		line, mark, tokens := it.Brief.in(a.Mode)
 		n := len(a.out.Briefs)
 		if head+tokens > a.room(&t) || n == mostNumbers {
-			a.drop(it.ID, &t, head+tokens)
+			a.drop(it, &t, head+tokens)
 			if a.Stop {
 				a.skipAll(items[i+1:], &t, stopReason)
 				break
@@ -267,7 +267,7 @@ func (a *assembler) pages(items []Item, t *tier, head int) (out []Piece, sum int
 		it := &items[i]
 		p := it.Page
 		if p == nil {
-			a.skip(it.ID, t, 0, "its text could not be read")
+			a.skip(it.ID, it.Score, t, 0, "its text could not be read")
 			continue
 		}
 		if a.isCard(it.ID) {
@@ -279,7 +279,7 @@ func (a *assembler) pages(items []Item, t *tier, head int) (out []Piece, sum int
 		}
 		piece, ok := a.page(p, items[i+1:], t, extra)
 		if !ok {
-			a.drop(it.ID, t, p.tokens+extra)
+			a.drop(it, t, p.tokens+extra)
 			if a.Stop {
 				a.skipAll(items[i+1:], t, stopReason)
 				break

@@ -4,8 +4,8 @@ import (
 	"sync"
 
 	"ken/capability"
+	"ken/internal/talk/deliver"
 	"ken/internal/talk/model"
-	"ken/internal/talk/prompt"
 	"ken/internal/talk/session"
 	"ken/llm"
 )
@@ -40,7 +40,7 @@ func (t *turn) account() Account {
 				n = t.e.weighed.prefix(t, e)
 			}
 		case session.Added:
-			n = e.Tokens
+			n = e.Tokens - t.elsewhere(e)
 		case session.Results:
 			n = lookedUp(e, t.prefix.Name == string(model.Whole))
 		}
@@ -50,6 +50,14 @@ func (t *turn) account() Account {
 		}
 	}
 	return a
+}
+
+// elsewhere is what an entry says besides capabilities: where the model is.
+func (t *turn) elsewhere(e *session.Entry) int {
+	if e.Shown[environmentID] == "" || len(e.Blocks) == 0 {
+		return 0
+	}
+	return min(e.Tokens, t.tokens(e.Blocks[:1]))
 }
 
 // lookedUp returns the tokens of an entry's results that are about capabilities,
@@ -102,7 +110,10 @@ func (w *weighed) prefix(t *turn, e *session.Entry) int {
 	if ok {
 		return n
 	}
-	n = prompt.ToolTokens(t.e.tools, t.forCapabilities(e)) + e.About
+	n = e.About
+	for _, tool := range t.forCapabilities(e) {
+		n += deliver.ToolTokens(tool, t.e.tools) // as [door.Door.Dump] counts them
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.made == nil || len(w.made) >= mostWeighed {

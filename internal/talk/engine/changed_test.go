@@ -61,7 +61,7 @@ func TestMarksAreNoCapabilities(t *testing.T) {
 		Offers: []session.Offer{{Tool: "a", ID: "tool:a"}, {Tool: "c", ID: "tool:c"}},
 	}
 	tr := &turn{e: New(Config{}), number: 2, live: []session.Entry{added}}
-	if got, want := tr.selected(door.Found{}, added, "").Added, []capability.ID{"tool:a", "tool:b", "tool:c"}; !slices.Equal(got, want) {
+	if got, want := tr.selected(door.Found{}, nil, added, "").Added, []capability.ID{"tool:a", "tool:b", "tool:c"}; !slices.Equal(got, want) {
 		t.Errorf("Added = %q, want %q", got, want)
 	}
 	if got, want := tr.query().Shown, []capability.ID{"tool:a"}; !slices.Equal(got, want) {

@@ -26,40 +26,40 @@ const (
 
 // find picks what matters for the message. If that breaks, the turn goes on
 // with less and says so.
-func (t *turn) find() (door.Found, error) {
+func (t *turn) find() (door.Found, door.Pending, error) {
 	q := t.query()
-	found, err := t.look(q)
+	found, pending, err := t.look(q)
 	if err != nil && t.ctx.Err() == nil {
 		select {
 		case <-t.ctx.Done():
 		case <-time.After(secondLook):
 		}
-		if found, err = t.look(q); err == nil {
+		if found, pending, err = t.look(q); err == nil {
 			t.notice("degraded", "finding capabilities worked only the second time")
 		}
 	}
 	switch {
 	case t.ctx.Err() != nil:
-		return found, t.ctx.Err()
+		return found, pending, t.ctx.Err()
 	case err != nil && t.terms.Closed:
-		return found, &capability.Error{Kind: capability.Unavailable, Op: "find capabilities", Err: err, Fix: "see ken doctor; toolFailureMode fail_open goes on without"}
+		return found, pending, &capability.Error{Kind: capability.Unavailable, Op: "find capabilities", Err: err, Fix: "see ken doctor; toolFailureMode fail_open goes on without"}
 	case err != nil:
 		t.notice("degraded", "nothing was found, because finding broke: "+err.Error()+"; "+toolDiscover+" is still there")
-		return door.Found{}, nil
+		return door.Found{}, door.Pending{}, nil
 	}
 	for _, text := range found.Degraded {
 		t.notice("degraded", text)
 	}
-	return found, nil
+	return found, pending, nil
 }
 
-func (t *turn) look(q door.Query) (found door.Found, err error) {
+func (t *turn) look(q door.Query) (found door.Found, pending door.Pending, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("it broke: %s", untrusted.Line(fmt.Sprint(p), 200))
 		}
 	}()
-	return t.e.cfg.Door.Find(t.ctx, t.view, q)
+	return t.e.cfg.Door.Look(t.ctx, t.view, q)
 }
 
 // query asks for what fits the message and, less, those before it.

@@ -33,9 +33,11 @@ func (t *turn) open() error {
 		return err
 	}
 	var o opening
-	if o.found, err = t.find(); err != nil {
+	var pending door.Pending
+	if o.found, pending, err = t.find(); err != nil {
 		return err
 	}
+	before := t.prefix.Tools
 	o.entries = t.answerRest(userWentOn)
 	if err := t.before(&o); err != nil {
 		return err
@@ -47,7 +49,15 @@ func (t *turn) open() error {
 		return err
 	}
 	t.opened, t.selection = true, o.found
-	t.emit(t.selected(o.found, added, o.plan.Why))
+	entries := o.entries
+	if t.rung == model.PerTurn { // the system text is sent for this message, changed or not
+		entries = append([]session.Entry{t.prefix}, entries...)
+	}
+	sent := deliver.Sent(o.found, entries, before, t.e.tools)
+	for _, text := range pending.Sent(o.found, sent, t.prefix.About) {
+		t.notice("degraded", text)
+	}
+	t.emit(t.selected(o.found, sent, added, o.plan.Why))
 	return nil
 }
 
@@ -199,7 +209,7 @@ func (t *turn) announce() {
 	})
 }
 
-func (t *turn) selected(found door.Found, added session.Entry, why string) Selected {
+func (t *turn) selected(found door.Found, sent []door.Sent, added session.Entry, why string) Selected {
 	s := Selected{Found: found, Rung: t.rung, Why: why, Tokens: added.Tokens, Added: make([]capability.ID, 0, len(added.Shown))}
 	for id := range added.Shown {
 		if tool, ok := defines(id); ok {
@@ -211,6 +221,14 @@ func (t *turn) selected(found door.Found, added session.Entry, why string) Selec
 	for _, o := range added.Offers {
 		s.Added = append(s.Added, o.ID)
 	}
+	system := 0
+	for _, x := range sent {
+		if !slices.Contains(s.Added, x.ID) { // it stands before the messages
+			s.Added = append(s.Added, x.ID)
+			system += x.Tokens
+		}
+	}
+	s.Tokens += system
 	slices.Sort(s.Added)
 	s.Added = slices.Compact(s.Added)
 	if s.Why == "" {
