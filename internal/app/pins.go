@@ -53,6 +53,7 @@ type ServerStand struct {
 	Accepted int       `json:"accepted"`
 	New      int       `json:"new"`
 	Changed  int       `json:"changed"`
+	Notes    []string  `json:"notes,omitempty"` // what is left out of its lists, and why
 }
 
 // What a server can stand as.
@@ -93,6 +94,11 @@ func (a *App) ServerReviews(ctx context.Context) ([]ServerStand, error) {
 		p.New, p.Changed = p.New+others.New, p.Changed+others.Changed
 		stand := ServerStand{Name: s.Name, Place: s.Origin.String(), Key: key, First: p.First, Accepted: p.Accepted, New: p.New, Changed: p.Changed}
 		stand.State, stand.Why, stand.Fix = standOf(s, p, now[s.Name])
+		for _, p := range now[s.Name].Problems {
+			if p.Code == "mcp-list" {
+				stand.Notes = append(stand.Notes, p.Message)
+			}
+		}
 		if s.Held != "" {
 			stand.Changed++
 		}

@@ -28,6 +28,9 @@ func serverRow(s app.ServerStand) []string {
 // printFailed says in full why servers cannot be used.
 func (c *command) printFailed(list []app.ServerStand) {
 	for _, s := range list {
+		for _, note := range s.Notes {
+			c.out.linef("%s mcp:%s: %s", c.out.style(yellow, "note"), foreign(s.Name), foreign(note))
+		}
 		if s.Why == "" {
 			continue
 		}

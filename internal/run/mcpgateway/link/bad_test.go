@@ -23,6 +23,20 @@ func TestHangsAtInitialize(t *testing.T) {
 	}
 }
 
+// TestUnknownVersion: the error names the version of the server and those of Ken,
+// not how the process ended because Ken left.
+func TestUnknownVersion(t *testing.T) {
+	_, err := link.Open(soon(t), link.Config{Target: link.Target{Name: "tester", Start: start("speaks another version")}})
+	if capability.KindOf(err) != capability.Unavailable {
+		t.Fatalf("Open = %v, want unavailable", err)
+	}
+	for _, want := range []string{"2099-01-01", "2025-11-25", "2024-11-05"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("Open = %v, want it to say %s", err, want)
+		}
+	}
+}
+
 func TestDiesAtInitialize(t *testing.T) {
 	_, err := link.Open(soon(t), link.Config{Target: link.Target{Name: "tester", Start: start("dies at initialize")}})
 	if capability.KindOf(err) != capability.Unavailable {

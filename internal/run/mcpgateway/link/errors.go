@@ -60,6 +60,8 @@ func (l *Link) failure(ctx context.Context, r request, f *flight, err error) err
 	case errors.Is(err, context.Canceled):
 		e.Kind = capability.Unavailable
 		e.Err = &told{"the call was cancelled", err}
+	case own(err) != nil:
+		toldOf(e, own(err))
 	case spoke && wire.Code != rejectedCode && !errors.Is(err, mcp.ErrConnectionClosed):
 		l.said(e, r, wire)
 	default:
@@ -68,6 +70,23 @@ func (l *Link) failure(ctx context.Context, r request, f *flight, err error) err
 		e.Err = &told{l.tale(err), fmt.Errorf("%w: %w", errEnded, err)}
 	}
 	return e
+}
+
+// own returns the error of Ken's that kept a request from leaving, such as a
+// login that is needed; the SDK says of it that the transport rejected it.
+func own(err error) *capability.Error {
+	e, ok := errors.AsType[*capability.Error](err)
+	if !ok || e.Err == nil {
+		return nil
+	}
+	return e
+}
+
+// toldOf makes what was said of a request that never left the error of e. That
+// nothing is behind the text says that nothing has happened.
+func toldOf(e, said *capability.Error) {
+	e.Kind, e.Rule, e.Fix = said.Kind, said.Rule, said.Fix
+	e.Err = &told{text: said.Op + " " + said.Target + ": " + said.Err.Error()}
 }
 
 func (l *Link) target(r request) string {
@@ -178,7 +197,23 @@ func (l *Link) unreachable(ctx context.Context, err error) error {
 		text = "it did not answer the handshake in time" + l.printed()
 	}
 	e.Err = &told{text, cause}
+	if said := own(err); said != nil {
+		toldOf(e, said)
+	}
+	if why := unspoken(err); why != "" {
+		e.Err, e.Fix = &told{why, err}, "update the server, or Ken"
+	}
 	return e
+}
+
+// unspoken says which versions of the protocol were offered and answered, where
+// a connection failed for that; it is empty where it did not.
+func unspoken(err error) string {
+	_, version, ok := strings.Cut(err.Error(), "unsupported protocol version: ")
+	if !ok {
+		return ""
+	}
+	return "it speaks the protocol version " + untrusted.Line(version, 60) + "; Ken speaks " + strings.Join(mcp.SupportedProtocolVersions(), ", ")
 }
 
 // ended is the error of a connection that was not closed by Close.

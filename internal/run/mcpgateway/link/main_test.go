@@ -246,6 +246,9 @@ func serve(mode string) {
 			case "dies at initialize":
 				fmt.Fprintln(os.Stderr, "no such database: \x1b[31mprod\x1b[0m")
 				os.Exit(7)
+			case "speaks another version":
+				say(`{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2099-01-01","capabilities":{},"serverInfo":{"name":"bad","version":"1"}}}`, m.ID)
+				continue
 			}
 			say(`{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-03-26","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"bad","version":"1"}}}`+"\r", m.ID)
 		case "tools/list":

@@ -68,6 +68,30 @@ type Handler struct {
 	loaded  bool
 	unsaved bool
 	asked   map[string]bool // scopes that were asked for and did not help
+
+	failed   attempt // the last renewal, where it failed
+	replaced attempt // the last token that came in place of a refused one
+	inARow   int     // how many of those were refused in turn, each within sharedFor
+}
+
+// An attempt is what became of a renewal. Those who wait for the same one share
+// it: within sharedFor it is not made again.
+type attempt struct {
+	access string
+	at     time.Time
+	err    error
+}
+
+// sharedFor is how long a renewal counts for others.
+const sharedFor = 5 * time.Second
+
+// mostInARow is how often in a row a token is renewed because the last one was
+// refused. A server that takes none of them needs a person.
+const mostInARow = 3
+
+// of reports whether the attempt was about a token, a moment ago.
+func (a attempt) of(access string, now time.Time) bool {
+	return a.access == access && access != "" && now.Sub(a.at) < sharedFor
 }
 
 var _ auth.OAuthHandler = (*Handler)(nil)
@@ -184,7 +208,18 @@ func (h *Handler) renewed(ctx context.Context, g *grant) (*grant, error) {
 		h.set(other, false)
 		return other, nil
 	}
+	h.mu.Lock()
+	failed := h.failed
+	h.mu.Unlock()
+	if failed.of(g.Access, h.conf.Now()) {
+		return nil, failed.err
+	}
 	next, err := h.renew(ctx, g)
+	if err != nil && !errors.Is(err, errRefused) && ctx.Err() == nil {
+		h.mu.Lock()
+		h.failed = attempt{g.Access, h.conf.Now(), err}
+		h.mu.Unlock()
+	}
 	if errors.Is(err, errRefused) {
 		if other, loadErr := h.load(ctx); loadErr == nil && other != nil && other.Access != g.Access {
 			h.set(other, false)
@@ -228,10 +263,21 @@ func (h *Handler) Authorize(ctx context.Context, req *http.Request, resp *http.R
 	if g != nil && g.Access != "" && sent != g.Access {
 		return nil // there is another token since the request was sent
 	}
-	if resp.StatusCode == http.StatusUnauthorized && g != nil && g.Refresh != "" {
+	h.mu.Lock()
+	if h.replaced.of(sent, h.conf.Now()) { // it came for a refusal, and is refused too
+		h.inARow++
+	} else {
+		h.inARow = 0
+	}
+	again := h.inARow >= mostInARow
+	h.mu.Unlock()
+	if resp.StatusCode == http.StatusUnauthorized && g != nil && g.Refresh != "" && !again {
 		if h.moved(ctx, g, c) {
 			g = nil // what was kept belongs to another authorization server
-		} else if _, err := h.renewed(ctx, g); err == nil {
+		} else if next, err := h.renewed(ctx, g); err == nil {
+			h.mu.Lock()
+			h.replaced = attempt{access: next.Access, at: h.conf.Now()}
+			h.mu.Unlock()
 			return nil
 		} else if !errors.Is(err, errRefused) {
 			return h.unavailable("renew the login to", err)

@@ -429,3 +429,51 @@ func TestNew(t *testing.T) {
 		}
 	}
 }
+
+// TestOneRenewalForAll: a token that lives briefly serves more than one request,
+// and those who wait for a renewal that fails share its failure.
+func TestOneRenewalForAll(t *testing.T) {
+	a := newIssuer(t)
+	s := newResource(t, a)
+	a.lives = 20
+	var mu sync.Mutex
+	now := time.Now()
+	clock := func() time.Time {
+		mu.Lock()
+		defer mu.Unlock()
+		return now
+	}
+	pass := func(d time.Duration) {
+		mu.Lock()
+		defer mu.Unlock()
+		now = now.Add(d)
+	}
+	h := s.handler(t, oauth.Config{Keep: &memory{}, Ask: agree, Now: clock})
+	if err := h.Login(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ask := func() error {
+		src, err := h.TokenSource(t.Context())
+		if err == nil {
+			_, err = src.Token()
+		}
+		return err
+	}
+	for range 11 {
+		pass(400 * time.Millisecond)
+		if err := ask(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if a.asked != 0 {
+		t.Errorf("a token that lives for 20 s was renewed %d times in 5 s, want 0", a.asked)
+	}
+	pass(time.Minute)
+	a.Close() // nobody answers
+	first := ask()
+	for range 10 {
+		if err := ask(); err == nil || err.Error() != first.Error() {
+			t.Errorf("Token = %v, want the failure that was shared: %v", err, first)
+		}
+	}
+}

@@ -24,14 +24,20 @@ type grant struct {
 	Scopes        []string  `json:"scopes,omitempty"` // granted, or asked for where nothing was said
 	Access        string    `json:"access"`
 	Refresh       string    `json:"refresh,omitempty"`
+	Issued        time.Time `json:"issued,omitzero"`
 	Expires       time.Time `json:"expires,omitzero"` // zero: not said
 }
 
-// early is how long before its end a token is renewed.
+// early is how long before its end a token is renewed: one that lives briefly in
+// the last quarter of its time, so that it serves more than one request.
 const early = 30 * time.Second
 
 func (g *grant) fresh(now time.Time) bool {
-	return g.Access != "" && (g.Expires.IsZero() || now.Add(early).Before(g.Expires))
+	margin := early
+	if !g.Issued.IsZero() {
+		margin = min(early, g.Expires.Sub(g.Issued)/4)
+	}
+	return g.Access != "" && (g.Expires.IsZero() || now.Add(margin).Before(g.Expires))
 }
 
 // errRefused: the authorization server takes a grant no more.
@@ -80,7 +86,7 @@ func (h *Handler) ask(ctx context.Context, g grant, form url.Values) (*grant, er
 	case got.Access == "" || !strings.EqualFold(got.Type, "bearer") || strings.ContainsFunc(got.Access, func(r rune) bool { return r <= ' ' || r > '~' }):
 		return nil, fmt.Errorf("ask %s for a token: the answer has none that a request can carry", g.TokenEndpoint)
 	}
-	g.Access, g.Expires = got.Access, time.Time{}
+	g.Access, g.Issued, g.Expires = got.Access, h.conf.Now().UTC(), time.Time{}
 	if seconds, err := got.Expires.Float64(); err == nil && seconds > 0 {
 		g.Expires = h.conf.Now().Add(time.Duration(min(seconds, 10*365*24*3600) * float64(time.Second))).UTC()
 	}
