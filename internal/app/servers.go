@@ -13,6 +13,7 @@ import (
 	"ken/capability"
 	"ken/internal/connect"
 	"ken/internal/govern/pin"
+	"ken/internal/govern/policy"
 	"ken/internal/run/mcpgateway"
 	"ken/internal/run/sandbox"
 	"ken/internal/serve/mcpserver"
@@ -58,7 +59,8 @@ func (a *App) prepareServers(cfg Config) error {
 		Path: a.programPath(), Work: a.serverWork(), Hide: a.ownFolders(), HideFiles: a.ownFiles(),
 		Require: a.serverIsolation(), Limits: a.serverLimits(),
 		Pins: pinner{a}, OAuth: a.serverAuth, Roots: a.serverRoots, Idle: a.serverIdle(),
-		Version: Version(), Log: a.log,
+		DenySampling: func() bool { return a.Rules().Denies(policy.PermLLM) },
+		Version:      Version(), Log: a.log,
 	})
 	if err != nil {
 		return err

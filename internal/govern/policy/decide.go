@@ -161,6 +161,16 @@ func (r *Rules) AsksIntent(at Surface) bool {
 	return s.Intents != Off && (s.IntentSurfaces == nil || slices.Contains(s.IntentSurfaces, at))
 }
 
+// Denies reports whether the settings deny a permission to every call. Nil rules
+// do.
+func (r *Rules) Denies(p Permission) bool {
+	if r == nil {
+		return true
+	}
+	effect, said := r.settings.Permissions[p]
+	return said && effect == Deny
+}
+
 // IntentAllows reports whether an intent lets calls of a class pass, where
 // intents are asked for. It decides nothing: [Rules.Decide] does.
 func (r *Rules) IntentAllows(intent string, class Class) bool {

@@ -148,6 +148,9 @@ type Config struct {
 	// server, mean none. The server's URL has no references any more.
 	OAuth func(Server, capability.Principal) Login
 
+	// DenySampling reports whether servers may not have a model used [they may].
+	DenySampling func() bool
+
 	Version string
 	Log     *slog.Logger // [discards]
 }

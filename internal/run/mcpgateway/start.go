@@ -185,7 +185,7 @@ func (b *back) open(ctx context.Context) (*link.Link, *process, error) {
 		Log: func(level, logger string, data json.RawMessage) {
 			s.g.cfg.Log.Debug("MCP server", "server", s.def.Name, "level", level, "logger", logger, "bytes", len(data))
 		},
-		ClientName: "ken", ClientVersion: s.g.cfg.Version,
+		ClientName: "ken", ClientVersion: s.g.cfg.Version, DenySampling: s.g.cfg.DenySampling,
 	}
 	var proc *process
 	var refused error // the process could not even be started

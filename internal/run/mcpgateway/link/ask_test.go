@@ -24,6 +24,7 @@ type line struct {
 	Method string          `json:"method"`
 	Params json.RawMessage `json:"params"`
 	Result json.RawMessage `json:"result"`
+	Error  json.RawMessage `json:"error"`
 }
 
 // oldServer speaks 2025-03-26 by hand, so that a test sees what is sent, and
@@ -63,6 +64,50 @@ func asker(request string) func(context.Context) (link.Process, error) {
 			say(`{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":%q}]}}`, call, m.Result)
 		}
 	})
+}
+
+// TestDeniedQuestions: a form that asks for a secret, sampling with the context
+// of other servers, and sampling where models are denied do not reach a client.
+// The server hears the rule.
+func TestDeniedQuestions(t *testing.T) {
+	form := func(field string) string {
+		return `"method":"elicitation/create","params":{"message":"m","requestedSchema":{"type":"object","properties":{` + field + `}}}`
+	}
+	sampling := `"method":"sampling/createMessage","params":{"messages":[],"maxTokens":1,"includeContext":%q}`
+	for _, test := range []struct {
+		request, rule string
+		deny          bool
+	}{
+		{form(`"db_password":{"type":"string"}`), link.RuleSecrets, false},
+		{form(`"x":{"type":"string","title":"API key"}`), link.RuleSecrets, false},
+		{form(`"x":{"type":"string","format":"password"}`), link.RuleSecrets, false},
+		{fmt.Sprintf(sampling, "allServers"), link.RuleContext, false},
+		{fmt.Sprintf(sampling, "none"), link.RuleSampling, true},
+		{form(`"tokens":{"type":"integer"}`), "", false},
+		{fmt.Sprintf(sampling, "none"), "", false},
+	} {
+		var call json.RawMessage
+		server := oldServer(`{"tools":{}}`, func(m line, say func(string, ...any)) {
+			switch {
+			case m.Method == "tools/call":
+				call = m.ID
+				say(`{"jsonrpc":"2.0","id":"r",%s}`, test.request)
+			case string(m.ID) == `"r"`:
+				say(`{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":%q}]}}`, call, m.Error)
+			}
+		})
+		l := open(t, link.Config{Target: link.Target{Start: server}, DenySampling: func() bool { return test.deny }})
+		res, err := l.Call(soon(t), callOf(`{}`), "x")
+		if test.rule == "" {
+			if capability.KindOf(err) != capability.InputNeeded {
+				t.Errorf("%s: Call = %v, %v, want a question", test.request, res, err)
+			}
+			continue
+		}
+		if err != nil || !strings.Contains(textOf(res), "denied by rule "+test.rule) {
+			t.Errorf("%s: the server hears %q, %v, want rule %s", test.request, textOf(res), err, test.rule)
+		}
+	}
 }
 
 // TestParams: a question without parameters reaches the client with empty ones,

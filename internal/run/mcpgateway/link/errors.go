@@ -145,6 +145,15 @@ func (l *Link) inquiry(r request, a answer) error {
 	}
 	requests := make(map[string]json.RawMessage, len(a.requests))
 	for name, q := range a.requests {
+		var asked struct {
+			Method string          `json:"method"`
+			Params json.RawMessage `json:"params"`
+		}
+		if json.Unmarshal(q, &asked) == nil {
+			if d, no := l.denied(asked.Method, asked.Params); no {
+				return d.call(l, r)
+			}
+		}
 		requests[name] = withParams(q)
 	}
 	state, err := holdState(a.state, requests)

@@ -62,6 +62,8 @@ type Config struct {
 	Log     func(level, logger string, data json.RawMessage) // log lines outside of calls; must not block; nil drops them
 	OAuth   auth.OAuthHandler                                // for streamable HTTP
 
+	DenySampling func() bool // whether servers may not have a model used [they may]; asked for each request
+
 	MaxMessage int64         // bytes of one message [16 MiB]
 	MaxTools   int           // tools, prompts, resources and templates, of each; more are cut and noted [10,000]
 	ParkTime   time.Duration // how long a call waits for answers [5 min]

@@ -38,6 +38,9 @@ func (l *Link) ask(ctx context.Context, method string, params json.RawMessage) (
 	if err != nil {
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "parameters are no JSON"}
 	}
+	if d, no := l.denied(method, params); no {
+		return nil, d.wire()
+	}
 	l.mu.Lock()
 	f := l.askable()
 	if f == nil || len(f.questions) >= questionRoom {
