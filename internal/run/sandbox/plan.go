@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,28 +18,46 @@ var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/d
 var openProc = []string{"/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/proc/uptime", "/proc/loadavg",
 	"/proc/version", "/proc/filesystems", "/proc/sys/kernel", "/proc/sys/vm", "/proc/sys/fs"}
 
-// A view is what of the host a tool's root shows: mounts and links. Landlock
-// is finer: a mount of /etc may be shown for the sake of one granted file.
+// A view is what of the host a tool's root shows: mounts and links.
 type view struct {
 	mounts []confine.Mount
 	links  []confine.Link
 }
 
-// systemView shows paths read-only. A link is shown as a link, and what it
-// leads to as well; below /etc the whole of it is mounted once.
-func systemView(paths []string) view {
+// systemView shows paths read-only, but those that the root has files of its own
+// for. A link is shown as a link, and what it leads to as well.
+func systemView(paths []string, own []confine.File) view {
 	var v view
-	etc := false
 	for _, p := range paths {
-		if strings.HasPrefix(p, "/etc/") {
-			if etc {
-				continue
-			}
-			p, etc = "/etc", true
+		if !slices.ContainsFunc(own, func(f confine.File) bool { return f.Path == p }) {
+			v.show(p, confine.Mount{Maybe: true})
 		}
-		v.show(p, confine.Mount{Maybe: true})
 	}
 	return v
+}
+
+// ownFiles are what a tool reads instead of the machine's: who there is, and
+// where names are looked up. With the host's network those count that say where.
+func ownFiles(s Spec) []confine.File {
+	uid, gid := os.Getuid(), os.Getgid()
+	if uid == 0 {
+		uid, gid = confine.ToolUID, confine.ToolUID
+	}
+	users, groups := "root:x:0:0:root:/root:/usr/sbin/nologin\n", "root:x:0:\n"
+	users += fmt.Sprintf("ken:x:%d:%d:sandbox:%s:/bin/sh\n", uid, gid, strings.ReplaceAll(strings.ReplaceAll(workPath(s.Work), ":", "_"), "\n", "_"))
+	groups += fmt.Sprintf("ken:x:%d:\n", gid)
+	if uid != 65534 {
+		users += "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
+	}
+	if gid != 65534 {
+		groups += "nogroup:x:65534:\n"
+	}
+	list := []confine.File{{Path: "/etc/passwd", Text: users}, {Path: "/etc/group", Text: groups}}
+	if !s.Open.Network {
+		list = append(list, confine.File{Path: "/etc/hosts", Text: "127.0.0.1 localhost\n::1 localhost\n"},
+			confine.File{Path: "/etc/nsswitch.conf", Text: "passwd: files\ngroup: files\nhosts: files\nservices: files\nprotocols: files\n"})
+	}
+	return list
 }
 
 // show adds path as m says, unless something that covers it is shown already.

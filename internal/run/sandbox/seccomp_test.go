@@ -150,7 +150,7 @@ func TestView(t *testing.T) {
 	if err := os.Symlink("real", dir+"/link"); err != nil {
 		t.Fatal(err)
 	}
-	v := systemView([]string{dir + "/link", dir + "/real/deep", dir + "/absent", "/etc/passwd", "/etc/group"})
+	v := systemView([]string{dir + "/link", dir + "/real/deep", dir + "/absent", "/etc/passwd", "/etc/group"}, []confine.File{{Path: "/etc/passwd"}})
 	v.show(dir+"/real/deep", confine.Mount{Write: true})
 	var got []string
 	for _, m := range v.sorted() {
@@ -159,7 +159,7 @@ func TestView(t *testing.T) {
 	for _, l := range v.links {
 		got = append(got, strings.TrimPrefix(l.Path, dir)+"->"+l.Target)
 	}
-	if want := "[/etc false /real false /real/deep true /link->real]"; fmt.Sprint(got) != want {
+	if want := "[/etc/group false /real false /real/deep true /link->real]"; fmt.Sprint(got) != want {
 		t.Errorf("view = %v, want %s", got, want)
 	}
 }

@@ -38,6 +38,9 @@ type Spec struct {
 	// be nil, and is nothing but where the tool starts.
 	Work *os.Root
 
+	// ReadOnly keeps the tool from writing in Work.
+	ReadOnly bool
+
 	// Dir is where the tool starts instead: a directory within Work, named from
 	// there, or an absolute one within Work or a path of Read or Write; with
 	// [Open.Files] any that is not hidden.
@@ -196,14 +199,16 @@ func (l Limits) filled() Limits {
 	return l
 }
 
-// SystemPaths are the places of programs, libraries and the public part of
-// /etc that ordinary tools read. Absent ones do no harm.
+// SystemPaths are the places of programs, libraries and the part of /etc that
+// programs need. Who the users of the machine are is not among it: in the full
+// profile a tool has a passwd and a group of its own, with itself in them.
+// Absent ones do no harm.
 func SystemPaths() []string {
 	return []string{
 		"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt",
 		"/etc/alternatives", "/etc/ca-certificates", "/etc/ssl", "/etc/pki", "/etc/ld.so.cache",
-		"/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/passwd", "/etc/group", "/etc/nsswitch.conf",
-		"/etc/host.conf", "/etc/hosts", "/etc/protocols", "/etc/services", "/etc/localtime", "/etc/timezone",
+		"/etc/ld.so.conf", "/etc/ld.so.conf.d",
+		"/etc/host.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/protocols", "/etc/services", "/etc/localtime", "/etc/timezone",
 		"/etc/mime.types", "/etc/magic", "/etc/terminfo", "/etc/inputrc", "/etc/bash.bashrc", "/etc/profile",
 		"/etc/python3", "/etc/perl", "/etc/java", "/etc/fonts", "/etc/gitconfig", "/etc/os-release", "/etc/debian_version",
 	}

@@ -78,7 +78,7 @@ func newLaunch(s Spec, p Profile, g *group) (l *launch, err error) {
 		return l, fmt.Errorf("open work directory: %w", err)
 	}
 	if p != Full {
-		o.WorkFD = l.pass(dir)
+		o.WorkFD, o.WorkRead = l.pass(dir), s.ReadOnly
 		begin, err := openDir(s)
 		if err != nil {
 			return l, err
@@ -91,14 +91,21 @@ func newLaunch(s Spec, p Profile, g *group) (l *launch, err error) {
 		return l, nil
 	}
 	l.closes = append(l.closes, dir)
-	o.Write = append(o.Write, work, "/tmp")
-	o.Read = append(o.Read, "/proc")
+	o.Write = append(o.Write, "/tmp")
+	o.Read = append(o.Read, "/proc", work)
+	if !s.ReadOnly {
+		o.Write = append(o.Write, work)
+	}
 	return l, l.view(s, dir, work)
 }
 
 // view fills in what the tool's root shows.
 func (l *launch) view(s Spec, dir *os.File, work string) error {
-	v := systemView(s.System)
+	l.order.Files = ownFiles(s)
+	for _, f := range l.order.Files {
+		l.order.Read = append(l.order.Read, f.Path)
+	}
+	v := systemView(s.System, l.order.Files)
 	if !s.self {
 		v.show(s.Path, confine.Mount{})
 	}
@@ -128,7 +135,7 @@ func (l *launch) view(s Spec, dir *os.File, work string) error {
 			v.show(p, m)
 		}
 	}
-	m, err := l.grant(dir, confine.Mount{Write: true})
+	m, err := l.grant(dir, confine.Mount{Write: !s.ReadOnly})
 	if err != nil {
 		return fmt.Errorf("work directory %s: %w", work, err)
 	}

@@ -185,6 +185,13 @@ func (e *Executor) Facts(ctx context.Context, call capability.Call, c *capabilit
 	return f, nil
 }
 
+// readsWork reports whether a program may only read its work directory: that of
+// an extension which does not ask for more.
+func readsWork(c *capability.Capability) bool {
+	_, packaged := c.Extension()
+	return packaged && !slices.ContainsFunc(c.Permissions, func(p string) bool { return p == executor.PermWrite || p == "fs_write" || p == "fs.write" })
+}
+
 // look finds what is guarded in what a program is given, but what its arguments
 // name.
 func (e *Executor) look(ctx context.Context, p *plan, g Grant) executor.Survey {
@@ -226,7 +233,7 @@ func (e *Executor) Invoke(ctx context.Context, call capability.Call) (capability
 	defer work.Close()
 	spec := sandbox.Spec{
 		Path: p.program.Path, Args: p.argv, Work: work, Env: p.env, Read: g.Read, Write: g.Write, Dir: g.Dir,
-		Limits: p.limits, Require: e.cfg.Require,
+		Limits: p.limits, Require: e.cfg.Require, ReadOnly: readsWork(p.capability),
 	}
 	executor.Live(call, &spec)
 	found := e.look(ctx, p, g)

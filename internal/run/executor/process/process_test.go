@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"net"
 	"net/http"
@@ -32,6 +33,7 @@ func TestAsNobody(t *testing.T) { executortest.AsNobody(t, 15) }
 
 // A bench is an executor with a few programs and capabilities of its own.
 type bench struct {
+	more []string // permissions besides exec
 	*Executor
 	dir     string // of everything
 	catalog map[capability.ID]*capability.Capability
@@ -90,7 +92,7 @@ var packaged = capability.Origin{Format: capability.FormatExtension}
 
 func (b *bench) add(extension, action string, r *capability.Recipe, schema string) *capability.Capability {
 	id := capability.ID("command:" + strings.TrimPrefix(extension, "tools.") + "/" + action)
-	c := &capability.Capability{ID: id, Kind: capability.KindCommand, Run: r, RequiredTools: []string{"extension:" + extension}, Permissions: []string{"exec"}, Hash: "h1", Origin: packaged}
+	c := &capability.Capability{ID: id, Kind: capability.KindCommand, Run: r, RequiredTools: []string{"extension:" + extension}, Permissions: append([]string{"exec"}, b.more...), Hash: "h1", Origin: packaged}
 	b.catalog[id], b.schemas[id] = c, schema
 	return c
 }
@@ -199,6 +201,12 @@ func testWorkDir(t *testing.T) {
 	if err := os.WriteFile(secret, []byte("TOPSECRET"), 0o644); err != nil {
 		t.Fatal(err)
 	}
+	// S5.27: who does not ask to write does not, and is told.
+	if r := b.sh(t, `echo lost > mine; echo lost > ../lost.txt; cat /etc/passwd`); !strings.Contains(fmt.Sprint(r.Parts), "Read-only file system") || strings.Contains(stdout(r), "daemon") {
+		t.Errorf("with exec alone: %+v", r)
+	}
+	b.more = []string{executor.PermWrite}
+	b.add("tools.run", "do", &capability.Recipe{Runner: "exec.run", Action: "do"}, argsSchema)
 	r := b.sh(t, `echo kept > mine && cat mine && pwd && echo "$HOME"`)
 	work := filepath.Join(b.dir, "extensions", "tools.run", "work")
 	if got, want := stdout(r), "kept\n"+work+"\n"+work+"\n"; got != want {

@@ -137,7 +137,11 @@ func grants(o *Order, abi, self int) (*ruleset, error) {
 		}
 	}
 	if o.WorkFD != 0 {
-		if err := r.handle(o.WorkFD, llWrite); err != nil {
+		rights := uint64(llWrite)
+		if o.WorkRead {
+			rights = llRead
+		}
+		if err := r.handle(o.WorkFD, rights); err != nil {
 			return nil, fmt.Errorf("grant the work directory: %w", err)
 		}
 	}

@@ -78,16 +78,18 @@ type Order struct {
 	Pin         []string // directories that stay where they are, outer ones first
 	Hide        []string // files and directories that are shown empty
 
+	Files  []File  // that the root has of its own
 	Covers []Cover // what the root shows otherwise than it is, outer ones first
 
-	Dir     string   // where the tool starts
-	DirFD   int      // its handle, where there is no root of our own
-	WorkFD  int      // that of the work directory, there
-	Mounts  []Mount  // what the root holds
-	Links   []Link   // symbolic links in it
-	Scratch int64    // bytes /tmp may hold
-	Read    []string // Landlock: read and execute beneath
-	Write   []string // Landlock: everything beneath
+	Dir      string   // where the tool starts
+	DirFD    int      // its handle, where there is no root of our own
+	WorkFD   int      // that of the work directory, there
+	WorkRead bool     // it is only to be read
+	Mounts   []Mount  // what the root holds
+	Links    []Link   // symbolic links in it
+	Scratch  int64    // bytes /tmp may hold
+	Read     []string // Landlock: read and execute beneath
+	Write    []string // Landlock: everything beneath
 
 	Limits []Limit
 	// Memory is what the tool and all that it starts may use together; 0 is not
@@ -107,6 +109,12 @@ type Mount struct {
 	Write  bool
 	Device bool
 	Maybe  bool // absent is no error
+}
+
+// A File is a small file that is made in the tool's root.
+type File struct {
+	Path string
+	Text string
 }
 
 // A Cover is a file or directory of a mount that is shown otherwise than it is.

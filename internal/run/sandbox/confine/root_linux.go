@@ -3,6 +3,7 @@ package confine
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path"
 	"strconv"
 	"strings"
@@ -41,6 +42,15 @@ func buildRoot(o *Order) (missing []string, err error) {
 	if err := scratch(o.Scratch); err != nil {
 		return nil, fmt.Errorf("make /tmp: %w", err)
 	}
+	hulls, err := makeHulls(o.Mounts)
+	if err != nil {
+		return nil, fmt.Errorf("make what leads to mounts below /tmp: %w", err)
+	}
+	for _, f := range o.Files {
+		if err := errors.Join(mkdirs(path.Dir(inside(f.Path))), os.WriteFile(inside(f.Path), []byte(f.Text), 0o644)); err != nil {
+			return nil, fmt.Errorf("make %s: %w", f.Path, err)
+		}
+	}
 	for _, t := range trees {
 		if err := attach(t.fd, t.Target); err != nil {
 			return nil, fmt.Errorf("show %s: %w", t.Target, err)
@@ -62,7 +72,43 @@ func buildRoot(o *Order) (missing []string, err error) {
 			return nil, fmt.Errorf("link %s: %w", l.Path, err)
 		}
 	}
+	for _, name := range hulls {
+		if err := unix.MountSetattr(unix.AT_FDCWD, name, 0, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}); err != nil {
+			return nil, fmt.Errorf("make %s read-only: %w", name, err)
+		}
+	}
 	return missing, pivot()
+}
+
+// makeHulls makes the directories of /tmp that only lead to mounts below them a
+// file system of their own, to be made read-only: what a tool wrote there would
+// be gone with /tmp, and the tool would not know.
+func makeHulls(mounts []Mount) (names []string, err error) {
+	leads := map[string]bool{}
+	for _, m := range mounts {
+		if rest, ok := strings.CutPrefix(m.Target, "/tmp/"); ok {
+			first, _, deeper := strings.Cut(rest, "/")
+			if had, seen := leads[first]; !seen || had {
+				leads[first] = deeper
+			}
+		}
+	}
+	for first, only := range leads {
+		if !only {
+			continue
+		}
+		fd, err := newMount("tmpfs", unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV, "size", "1m", "mode", "0755")
+		if err != nil {
+			return nil, err
+		}
+		err = attach(fd, "/tmp/"+first)
+		unix.Close(fd)
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, inside("/tmp/"+first))
+	}
+	return names, nil
 }
 
 // openTree clones a mount. A Source that must be a certain inode is opened

@@ -55,6 +55,10 @@ func (w *wire) order(o *Order) {
 	}
 	list(w, &o.Pin, (*wire).text)
 	list(w, &o.Hide, (*wire).text)
+	list(w, &o.Files, func(w *wire, f *File) {
+		w.text(&f.Path)
+		w.text(&f.Text)
+	})
 	list(w, &o.Covers, func(w *wire, c *Cover) {
 		w.text(&c.Path)
 		number(w, &c.Dev)
@@ -64,6 +68,7 @@ func (w *wire) order(o *Order) {
 	w.text(&o.Dir)
 	number(w, &o.DirFD)
 	number(w, &o.WorkFD)
+	w.flag(&o.WorkRead)
 	list(w, &o.Mounts, (*wire).mount)
 	list(w, &o.Links, func(w *wire, l *Link) {
 		w.text(&l.Path)

@@ -1,0 +1,59 @@
+//go:build linux
+
+package sandbox
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// TestOwnEtc: a tool knows itself and not the users of the machine, and what
+// programs need of /etc is there.
+func TestOwnEtc(t *testing.T) {
+	real, err := os.ReadFile("/etc/passwd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := mustRun(t, Full, shell(inside(t), "cat /etc/passwd; echo ==; id -un; whoami; cat /etc/hosts /etc/nsswitch.conf; cat /etc/shadow /etc/fstab /etc/hostname"))
+	passwd, rest, _ := strings.Cut(o.Stdout.Text(), "==\n")
+	if !strings.Contains(passwd, "ken:x:") || strings.Contains(passwd, "daemon:") || passwd == string(real) {
+		t.Errorf("/etc/passwd is %q", passwd)
+	}
+	if !strings.HasPrefix(rest, "ken\nken\n127.0.0.1 localhost\n") || !strings.Contains(rest, "passwd: files") || strings.Count(o.Stderr.Text(), "\n") != 3 {
+		t.Errorf("a tool sees %q %q", rest, o.Stderr.Text())
+	}
+	// Without mounts it has none at all.
+	if o := mustRun(t, Landlock, shell(inside(t), "cat /etc/passwd")); o.ExitCode == 0 {
+		t.Errorf("landlock: /etc/passwd is %q", o.Stdout.Text())
+	}
+}
+
+// TestNothingVanishes: a write beside the work directory is an error, also where
+// that lies below /tmp; /tmp itself is there to write to.
+func TestNothingVanishes(t *testing.T) {
+	work := inside(t)
+	o := mustRun(t, Full, shell(work, "echo x >../lost.txt && echo wrote; mkdir ../lost && echo wrote; echo x >/tmp/scratch && echo x >mine && echo fine"))
+	if o.Stdout.Text() != "fine\n" || !strings.Contains(o.Stderr.Text(), "Read-only file system") {
+		t.Errorf("Run = %q %q, want an error for what would be gone", o.Stdout.Text(), o.Stderr.Text())
+	}
+}
+
+// TestReadOnlyWork: a work directory that is only to be read is.
+func TestReadOnlyWork(t *testing.T) {
+	for _, p := range []Profile{Full, Landlock} {
+		work := inside(t)
+		if err := work.WriteFile("there", []byte("there\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		s := shell(work, "cat there; echo x >new && echo wrote; echo x >>there && echo wrote; rm -f there && echo wrote; true")
+		s.ReadOnly = true
+		if o := mustRun(t, p, s); o.Stdout.Text() != "there\n" {
+			t.Errorf("%s: %q %q", p, o.Stdout.Text(), o.Stderr.Text())
+		}
+		s.ReadOnly = false
+		if o := mustRun(t, p, s); o.Stdout.Text() != "there\nwrote\nwrote\nwrote\n" {
+			t.Errorf("control: %s: %q %q", p, o.Stdout.Text(), o.Stderr.Text())
+		}
+	}
+}
