@@ -18,7 +18,7 @@ import (
 
 // TestReadme runs the commands of README.md in the order in which they are
 // printed, as somebody new does: in a fresh home, one after another. Each must
-// succeed.
+// succeed, and none may take away what was there before it.
 func TestReadme(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
 	if err != nil {
@@ -30,8 +30,22 @@ func TestReadme(t *testing.T) {
 	}
 	n := newcomer{t: t, dir: t.TempDir(), home: t.TempDir()}
 	n.settle()
+	starter := n.capabilities()
+	if len(starter) < 60 {
+		t.Fatalf("a fresh home has %d capabilities, want those of the starter", len(starter))
+	}
 	for _, line := range lines {
 		n.do(line)
+		var gone []string
+		now := n.capabilities()
+		for _, id := range starter {
+			if !slices.Contains(now, id) {
+				gone = append(gone, id)
+			}
+		}
+		if len(gone) > 0 {
+			t.Errorf("after %q %d of %d capabilities of the starter are gone, as %s", line, len(gone), len(starter), gone[0])
+		}
 	}
 }
 
@@ -184,4 +198,24 @@ func (n *newcomer) open(ctx context.Context, page string) error {
 		return fmt.Errorf("the printed link is answered with %d", resp.StatusCode)
 	}
 	return nil
+}
+
+// capabilities gives the ids of all that is in the catalog.
+func (n *newcomer) capabilities() []string {
+	n.t.Helper()
+	ctx, cancel := context.WithTimeout(n.t.Context(), patience)
+	defer cancel()
+	var list struct{ Capabilities []struct{ ID string } }
+	out, err := n.command(ctx, "bin/ken", "--json", "catalog", "list").Output()
+	if err == nil {
+		err = json.Unmarshal(out, &list)
+	}
+	if err != nil {
+		n.t.Fatalf("ken catalog list: %v\n%s", err, out)
+	}
+	var ids []string
+	for _, c := range list.Capabilities {
+		ids = append(ids, c.ID)
+	}
+	return ids
 }

@@ -82,6 +82,9 @@ func (s suite) run(t *testing.T, args ...string) {
 	case args[1] == "client":
 		args = append(args, "--suite", "core")
 	}
+	if args[1] == "client" {
+		args = append(args, "--timeout", "240000") // all of them run at once, and a machine may be slow
+	}
 	cmd := exec.CommandContext(t.Context(), node(t), args...)
 	cmd.WaitDelay = time.Second
 	log, err := cmd.CombinedOutput()

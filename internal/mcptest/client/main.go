@@ -37,7 +37,7 @@ type given struct {
 }
 
 func main() {
-	ctx, cancel := context.WithTimeout(context.Background(), 25*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
 	defer cancel()
 	if err := run(ctx, os.Getenv("MCP_CONFORMANCE_SCENARIO"), os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "client:", err)

@@ -197,11 +197,11 @@ func scenarios(t *testing.T, node, index, revision string) []string {
 
 func runScenario(t *testing.T, node, index, revision, scenario string) {
 	dir := t.TempDir()
-	args := []string{index, "client", "--command", os.Args[0], "--scenario", scenario, "-o", dir}
+	args := []string{index, "client", "--command", os.Args[0], "--scenario", scenario, "-o", dir, "--timeout", "180000"}
 	if revision != "" {
 		args = append(args, "--spec-version", revision)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, node, args...)
 	cmd.Env = append(os.Environ(), childClient+"=1", "GORACE=atexit_sleep_ms=0 "+os.Getenv("GORACE"))
