@@ -227,13 +227,11 @@ func (a *App) build(cfg Config) error {
 	machine.HasBin = func(name string) bool { return onPath(name) || programs.Has(name) }
 	machine.HasSecret = func(name string) bool { return cfg.Getenv(name) != "" || a.secrets.Has(name) }
 	machine.Unrun = a.unrun()
-	own, err := ownTools(context.Background())
-	if err != nil {
+	if a.own, err = ownCatalog(context.Background()); err != nil {
 		return err
 	}
-	a.own = own
 	c, err := catalog.New(catalog.Config{
-		Own:     ownIDs(own.Snapshot()),
+		Own:     ownIDs(a.own.Snapshot()),
 		Sources: list, Fallback: s.fallback, Pins: pins, Overrides: a.Settings.Catalog.Overrides,
 		WorkspaceBodies: a.Settings.Capabilities.AllowWorkspaceCards,
 		SeedSanitizer:   a.Settings.Catalog.Sanitizer == config.SanitizeSeed,

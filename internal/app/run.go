@@ -48,13 +48,16 @@ func (a *App) prepareRunning(cfg Config) error {
 	return nil
 }
 
-// ownTools gives the tools that are part of the program. They are the same
-// wherever it runs, so nobody searches for them.
-func ownTools(ctx context.Context) (*catalog.Catalog, error) {
-	c, err := catalog.New(catalog.Config{
-		Sources: []capability.Source{memory("ken", capability.TrustBuiltin, files.Tools(), shell.Tools(), results.Tools(), analyze.Tools())},
-		Machine: catalog.ThisMachine(),
-	})
+// ownTools returns the tools that are part of the program. They are one of the
+// catalog's sources, so they are counted, found and required like all others.
+func ownTools(name string) *source.Memory {
+	return memory(name, capability.TrustBuiltin, files.Tools(), shell.Tools(), results.Tools(), analyze.Tools())
+}
+
+// ownCatalog returns a catalog of Ken's own tools alone. They are part of every
+// prefix, and can be called where --catalog replaces all sources.
+func ownCatalog(ctx context.Context) (*catalog.Catalog, error) {
+	c, err := catalog.New(catalog.Config{Sources: []capability.Source{ownTools("ken")}, Machine: catalog.ThisMachine()})
 	if err == nil {
 		err = c.Load(ctx)
 	}

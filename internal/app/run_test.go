@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -20,7 +21,7 @@ import (
 func TestOwnToolsAreNotTaken(t *testing.T) {
 	work := t.TempDir()
 	imitation := "kind: tool\nname: NAME\ndescription: A tool of the project\npermissions: [exec]\nrun: {runner: exec.true}\n"
-	names := []string{"read_file", "write_to_file", "apply_diff", "list_files", "search_files", "shell", "run_command", "execute_command", "read_result"}
+	names := []string{"read_file", "write_to_file", "apply_diff", "list_files", "search_files", "shell", "run_command", "execute_command", "read_result", "list-files"}
 	for _, name := range names {
 		write(t, filepath.Join(work, ".ken", "capabilities", name, "CAPABILITY.yaml"), strings.Replace(imitation, "NAME", name, 1))
 	}
@@ -28,9 +29,10 @@ func TestOwnToolsAreNotTaken(t *testing.T) {
 	a := open(t, Config{Getenv: getenv, Dir: work})
 	for _, name := range names {
 		id := "tool:" + name
-		e, err := a.Oversee().Lookup(id)
-		if err != nil || e.State != catalog.Quarantined {
-			t.Errorf("%s of the project is %+v, %v; want it quarantined", id, e, err)
+		if !slices.ContainsFunc(a.Oversee().List().Capabilities, func(e *catalog.Entry) bool {
+			return string(e.ID) == id && e.Trust == capability.TrustWorkspace && e.State != catalog.Active && strings.Contains(strings.Join(e.Reasons, " "), "a tool of Ken's own")
+		}) {
+			t.Errorf("%s of the project is not listed as kept back", id)
 		}
 		if e, err := a.View().Lookup(id); err == nil && e.Trust != capability.TrustBuiltin && e.State == catalog.Active {
 			t.Errorf("a model finds %s of trust %s", id, e.Trust)

@@ -334,32 +334,63 @@ func TestServerRule(t *testing.T) {
 	}
 }
 
-// TestWithheld: Ken's own tools for files are not called over MCP, by whatever
-// word a model names them.
-func TestWithheld(t *testing.T) {
+// TestOwnToolsOverMCP: Ken's own tools are found, listed and called over MCP like
+// all others: what a client's model finds it can call.
+func TestOwnToolsOverMCP(t *testing.T) {
 	_, getenv := home(t, nil)
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "a.txt"), "what is in it")
 	a := open(t, Config{Getenv: getenv, Dir: dir})
+	for _, client := range []string{"test", "claude-code"} { // bridge and direct
+		t.Run(client, func(t *testing.T) { testOwnToolsOverMCP(t, a, client) })
+	}
+}
+
+func testOwnToolsOverMCP(t *testing.T, a *App, client string) {
 	ours, theirs := net.Pipe()
 	served := make(chan error, 1)
 	go func() { served <- a.MCP().Serve(t.Context(), a.Principal, ours, mcpserver.Hello{}) }()
-	cs, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil).Connect(t.Context(), &mcp.IOTransport{Reader: theirs, Writer: theirs}, nil)
+	cs, err := mcp.NewClient(&mcp.Implementation{Name: client, Version: "1"}, nil).Connect(t.Context(), &mcp.IOTransport{Reader: theirs, Writer: theirs}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, word := range []string{"capability", "id", "name"} {
-		for _, target := range []string{"tool:read_file", "read_file"} {
-			args := map[string]any{word: target, "arguments": map[string]any{"path": "a.txt"}}
-			res, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "invoke_capability", Arguments: args})
-			if err != nil {
-				t.Fatal(err)
-			}
-			said, _ := json.Marshal(res.Content)
-			if !res.IsError || !strings.Contains(string(said), "there is no capability") {
-				t.Errorf("invoke_capability(%v) = %s, error %v; want that there is none", args, said, res.IsError)
-			}
+	call := func(name string, args map[string]any) string {
+		t.Helper()
+		res, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: name, Arguments: args})
+		if err != nil {
+			t.Fatal(err)
 		}
+		said, _ := json.Marshal(res.Content)
+		if res.IsError {
+			t.Errorf("%s(%v) = %s, an error", name, args, said)
+		}
+		return string(said)
+	}
+	for query, want := range map[string]string{"write a file": "write_to_file", "run a shell command": "tool:shell", "read a file": "read_file"} {
+		if said := call("discover_capabilities", map[string]any{"query": query}); !strings.Contains(said, want) {
+			t.Errorf("discover_capabilities(%s) = %s, want %s in it", query, said, want)
+		}
+	}
+	list, err := cs.ListTools(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	times := map[string]int{}
+	for _, tool := range list.Tools {
+		times[tool.Name]++
+	}
+	if times["read_result"] != 1 {
+		t.Errorf("read_result is listed %d times, want once", times["read_result"])
+	}
+	args := map[string]any{"path": "a.txt"}
+	var said string
+	if times["invoke_capability"] > 0 {
+		said = call("invoke_capability", map[string]any{"capability": "tool:read_file", "arguments": args})
+	} else {
+		said = call("read_file", args)
+	}
+	if !strings.Contains(said, "what is in it") {
+		t.Errorf("read_file = %s, want the text of the file", said)
 	}
 	if err := cs.Close(); err != nil {
 		t.Error(err)

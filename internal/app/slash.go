@@ -97,10 +97,14 @@ func indexOf(entries iter.Seq[*catalog.Entry]) *slash.Index {
 		case e.Kind == capability.KindCommand:
 			list = append(list, e.Capability)
 		case e.Run != nil:
-			tools = append(tools, slash.Command{
+			tool := slash.Command{
 				Name: e.Name, Summary: e.Description, Trust: e.Trust,
 				Actions: []slash.Action{{Target: e.ID, Description: e.Description, Runner: e.Run.Runner, Unavailable: e.Unavailable}},
-			})
+			}
+			if e.Trust == capability.TrustBuiltin {
+				tool.Aliases = e.Aliases // names that it had before
+			}
+			tools = append(tools, tool)
 		}
 	}
 	known := slash.Commands(list, nil)

@@ -129,10 +129,15 @@ func (s *sources) only(dir string, paths []string) {
 	}
 }
 
-// usual reads the starter catalog, the user's places, what ken.yaml names, the
+// usual reads Ken's own tools, the starter catalog, the user's places, what ken.yaml names, the
 // project's places, and those of the environment.
 func (s *sources) usual() {
 	settings := s.app.Settings.Catalog
+	s.plan = append(s.plan, planned{
+		name:  "ken",
+		place: Place{Trust: capability.TrustBuiltin, Why: "Ken's own tools, part of the program"},
+		make:  func(name string) (capability.Source, error) { return ownTools(name), nil },
+	})
 	if settings.Starter != config.StarterOff {
 		p := planned{
 			name:  "starter",

@@ -53,8 +53,8 @@ const (
 type Config struct {
 	Catalog *catalog.Catalog
 
-	// Own, when not nil, holds tools that are part of the program. They are
-	// called and described like all others, and found only by their names.
+	// Own, when not nil, holds tools that are part of the program. Where Catalog
+	// has them too, they are found like all others; else only by their names.
 	Own *catalog.Catalog
 
 	Finder   *discover.Finder
@@ -157,12 +157,16 @@ func (d *Door) Call(ctx context.Context, v View, scope capability.Scope, name st
 
 // Whole tells of everything at once, for a model that is shown all of it: the
 // entries that tool accepts, and a list of the others. It is false where there
-// are more than most of either.
+// are more than most of either. The tools of [View.Own] are in neither.
 func (d *Door) Whole(v View, scope capability.Scope, tool func(*Entry) bool, most int) (tools []*Entry, others Others, ok bool) {
 	if v.seen == nil {
 		return nil, Others{}, true
 	}
-	return v.seen.Whole(d.settings(v, scope).Exclude, tool, most)
+	without := slices.Clone(d.settings(v, scope).Exclude)
+	for e := range v.Own() {
+		without = append(without, e.ID)
+	}
+	return v.seen.Whole(without, tool, most)
 }
 
 // Starting says which sources are not known yet; see [Config].

@@ -384,6 +384,15 @@ func (b *builder) named(name string) *Entry {
 		for _, e := range b.next.entries {
 			b.byName[e.Name] = append(b.byName[e.Name], e)
 		}
+		aliases := map[string][]*Entry{}
+		for _, e := range b.next.entries {
+			for _, alias := range e.Aliases {
+				if len(b.byName[alias]) == 0 { // a name stands before an alias
+					aliases[alias] = append(aliases[alias], e)
+				}
+			}
+		}
+		maps.Copy(b.byName, aliases)
 	}
 	return meant(b.byName[name])
 }

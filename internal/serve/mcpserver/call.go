@@ -48,9 +48,6 @@ func (ep *endpoint) callTool(ctx context.Context, req *mcp.CallToolRequest) (*an
 	if err != nil {
 		return nil, err
 	}
-	if inner := invoked(p); inner != "" && ep.withheld(v, inner) {
-		return said(modern, "there is no capability "+untrusted.Line(inner, 80)+" here; "+toolDiscover+" finds what there is", true), nil
-	}
 	x := &exchange{ep: ep, sess: sess, view: v, ss: req.Session, modern: modern, subject: "tools/call " + p.Name, caps: req.ClientCapabilities}
 	x.prepare(ctx, target, p.Arguments, p)
 	x.call.Structured = ep.promises(sess.shown(), p.Name)

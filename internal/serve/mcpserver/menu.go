@@ -67,7 +67,7 @@ func (a *audience) offered(v door.View, surface string) ([]*door.Entry, uint64) 
 		h.Write(flag[:]) // no name has a zero in it
 	}
 	note := func(e *door.Entry) {
-		if !callable(e) {
+		if !callable(e) || reserved(e.Name) && e.Trust == capability.TrustBuiltin { // which every menu has by itself
 			return
 		}
 		out = append(out, e)

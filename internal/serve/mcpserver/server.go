@@ -129,12 +129,6 @@ func (a *audience) has(v door.View, name string) bool {
 	return a.inside[name]
 }
 
-// withheld reports whether a target is one of Ken's own tools for files and
-// programs: clients have theirs, and are not offered these.
-func (a *audience) withheld(v door.View, target string) bool {
-	return target != toolRead && target != "tool:"+toolRead && a.has(v, target)
-}
-
 // Serve speaks with one client over a stream until either side ends it or ctx
 // does; then rw is closed. The stream itself says who the principal is: it needs
 // no token. An end by the client, or by ctx, is no error.

@@ -126,33 +126,6 @@ func TestBridge(t *testing.T) {
 	})
 }
 
-// TestOwnToolsStayInside: Ken's own tools for files and programs are not on any
-// menu, and not to be called by any way.
-func TestOwnToolsStayInside(t *testing.T) {
-	b := newBench(t, office)
-	for _, surface := range []string{direct, bridge} {
-		cfg := b.config()
-		cfg.Surface = surface
-		cs := dial(t, New(cfg), peer{})
-		if got := names(t, cs); slices.Contains(got, "run_command") {
-			t.Errorf("%s: ListTools() = %v, want no run_command", surface, got)
-		}
-		if _, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "run_command", Arguments: map[string]any{}}); code(err) != jsonrpc.CodeInvalidParams {
-			t.Errorf("%s: CallTool(run_command) = %v, want invalid params", surface, err)
-		}
-		if surface == bridge {
-			for _, id := range []string{"tool:run_command", "run_command"} {
-				if res := call(t, cs, toolInvoke, map[string]any{"capability": id}); !res.IsError || !strings.Contains(text(res), "no capability") {
-					t.Errorf("invoke %s = %q, want a refusal", id, text(res))
-				}
-			}
-		}
-	}
-	if got := b.last(); got.Target != "" {
-		t.Errorf("%s was called", got.Target)
-	}
-}
-
 // TestIntentsAreAskedForEachTime: rules that come to ask for intents bring the tool
 // that selects one, and take it away again.
 func TestIntentsAreAskedForEachTime(t *testing.T) {

@@ -239,6 +239,12 @@ func (t *turn) selected(found door.Found, sent []door.Sent, added session.Entry,
 
 // adding is what the turn found, for delivery.
 func (t *turn) adding(found door.Found) deliver.AddInput {
+	// read_result is one of the tools that every prefix has under a reserved name.
+	declared := func(p door.Piece) bool {
+		return p.ID == capability.MakeID(capability.KindTool, toolRead) && t.declared(toolRead)
+	}
+	found.Fulls = slices.DeleteFunc(slices.Clone(found.Fulls), declared)
+	found.Briefs = slices.DeleteFunc(slices.Clone(found.Briefs), declared)
 	var ids []capability.ID
 	for _, list := range [][]door.Piece{found.Fulls, found.Briefs} {
 		for _, p := range list {

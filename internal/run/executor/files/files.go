@@ -133,6 +133,7 @@ func (e *Executor) Close() error {
 // A tool is one of the five.
 type tool struct {
 	name, description string
+	tags, aliases     []string // words to find it by; names that it had before
 	schema            string
 	required          []string
 	readOnly          bool
@@ -147,11 +148,16 @@ type carrying func(e *Executor, ctx context.Context, call capability.Call) (capa
 func tools() []tool {
 	read, write := []string{executor.PermRead}, []string{executor.PermRead, executor.PermWrite}
 	return []tool{
-		{"read_file", "Read a text file of the workspace, or a part of it. Gives a hash that write_to_file asks for.", readSchema, read, true, (*Executor).readFacts, (*Executor).read, nil},
-		{"write_to_file", "Write a whole file: a new one, or an existing one whose hash is given as expect.", writeSchema, write, false, (*Executor).writeFacts, (*Executor).write, (*Executor).checkWrite},
-		{"apply_diff", "Change files by a unified diff or by search/replace blocks. All of it applies, or nothing.", diffSchema, write, false, (*Executor).diffFacts, (*Executor).applyDiff, (*Executor).checkDiff},
-		{"list_files", "List the files of a folder of the workspace.", listSchema, read, true, (*Executor).listFacts, (*Executor).list, nil},
-		{"search_files", "Find lines that match a regular expression in the files of a folder.", searchSchema, read, true, (*Executor).searchFacts, (*Executor).search, nil},
+		{"read_file", "Read a text file of the workspace, or a part of it. Gives a hash that write_to_file asks for.",
+			[]string{"open", "show", "view", "content"}, []string{"read-file"}, readSchema, read, true, (*Executor).readFacts, (*Executor).read, nil},
+		{"write_to_file", "Write a whole file: a new one, or an existing one whose hash is given as expect.",
+			[]string{"create", "save", "overwrite"}, nil, writeSchema, write, false, (*Executor).writeFacts, (*Executor).write, (*Executor).checkWrite},
+		{"apply_diff", "Change files by a unified diff or by search/replace blocks. All of it applies, or nothing.",
+			[]string{"edit", "modify", "patch", "replace"}, nil, diffSchema, write, false, (*Executor).diffFacts, (*Executor).applyDiff, (*Executor).checkDiff},
+		{"list_files", "List the files of a folder of the workspace.",
+			[]string{"directory", "folder", "tree", "ls"}, []string{"list-files"}, listSchema, read, true, (*Executor).listFacts, (*Executor).list, nil},
+		{"search_files", "Find lines that match a regular expression in the files of a folder.",
+			[]string{"grep", "text", "pattern"}, []string{"search-text"}, searchSchema, read, true, (*Executor).searchFacts, (*Executor).search, nil},
 	}
 }
 
@@ -161,7 +167,7 @@ func Tools() []executor.Tool {
 	for _, t := range tools() {
 		c := capability.Capability{
 			ID: capability.MakeID(capability.KindTool, t.name), Kind: capability.KindTool, Name: t.name, Category: "files",
-			Description: t.description, Permissions: t.required, Run: &capability.Recipe{Runner: "files." + t.name},
+			Description: t.description, Tags: t.tags, Aliases: t.aliases, Permissions: t.required, Run: &capability.Recipe{Runner: "files." + t.name},
 			Effects: capability.Effects{ReadOnly: capability.HintOf(t.readOnly), OpenWorld: capability.No},
 		}
 		out = append(out, executor.Tool{Capability: c, Detail: capability.Detail{Schema: json.RawMessage(t.schema)}})

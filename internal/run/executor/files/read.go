@@ -20,8 +20,8 @@ import (
 
 const readSchema = `{"type":"object","properties":{` +
 	`"path":{"type":"string","description":"File, relative to the workspace"},` +
-	`"offset":{"type":"integer","minimum":1,"description":"First line, from 1"},` +
 	`"limit":{"type":"integer","minimum":1,"description":"Most lines"},` +
+	`"offset":{"type":"integer","minimum":1,"description":"First line, from 1"},` +
 	`"byte":{"type":"integer","minimum":0,"description":"Go on at this byte: nextByte of an earlier result"}},` +
 	`"required":["path"],"additionalProperties":false}`
 

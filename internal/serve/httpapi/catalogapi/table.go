@@ -41,21 +41,24 @@ func tableOf(v door.View) *table {
 func newTable(v door.View) *table {
 	t := &table{}
 	kinds, categories, states := numbers{}, numbers{}, numbers{}
-	known := map[capability.ID]bool{}
-	add := func(e *door.Entry, own bool) {
+	known, own := map[capability.ID]bool{}, map[capability.ID]bool{}
+	for e := range v.Own() {
+		own[e.ID] = true
+	}
+	add := func(e *door.Entry) {
 		known[e.ID] = true
 		name := folded(e.Name)
 		t.rows = append(t.rows, row{
-			own: own, Entry: e, sort: strings.ToLower(e.Name), name: name, id: folded(string(e.ID)), other: folded(e.Category),
+			own: own[e.ID] && e.Trust == capability.TrustBuiltin, Entry: e, sort: strings.ToLower(e.Name), name: name, id: folded(string(e.ID)), other: folded(e.Category),
 			kind: kinds.of(string(e.Kind), &t.kinds), category: categories.of(e.Category, &t.categories), state: states.of(string(e.State), &t.states),
 		})
 	}
 	for _, e := range v.Shown() {
-		add(e, false)
+		add(e)
 	}
 	for e := range v.Own() {
 		if !known[e.ID] {
-			add(e, true)
+			add(e)
 		}
 	}
 	slices.SortFunc(t.rows, compareRows)
