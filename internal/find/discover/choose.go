@@ -79,6 +79,8 @@ func (t *turn) briefs(answer index.Answer, ranked []graph.Ranked) {
 	for _, r := range ranked {
 		switch {
 		case slices.Contains(t.shown, r.Ordinal):
+		case t.found >= t.cfg.TopK && t.crowded[r.Ordinal] != "":
+			t.skip(r.Ordinal, show.TierBriefs, t.crowded[r.Ordinal])
 		case t.found >= t.cfg.TopK:
 			if full == "" {
 				full = fmt.Sprintf("discovery.tier1TopK %d was reached", t.cfg.TopK)

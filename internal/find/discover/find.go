@@ -66,7 +66,8 @@ type turn struct {
 	refused  bool   // the query's filter kept out something that matches
 	rivals   rivals // what the barred would have had to beat
 	hits     []index.Hit
-	ordinals []int // of the hits
+	crowded  map[int]string // ordinals that had to make room for what is trusted more, and why
+	ordinals []int          // of the hits
 
 	items     []show.Item // briefs
 	found     int         // how many of them were found, rather than brought along
@@ -182,7 +183,9 @@ func (t *turn) search(vector []float32) (index.Answer, []graph.Ranked) {
 	if len(t.excluded) == 0 && t.query.Filter.empty() && (t.hasCards() == 0 || t.query.AmongCards) {
 		keep = nil
 	}
-	answer := s.view.Search(index.Query{Text: t.query.Text, Before: t.before(), Vector: vector}, candidates, keep)
+	asked := index.Query{Text: t.query.Text, Before: t.before(), Vector: vector}
+	answer := s.view.Search(asked, candidates, keep)
+	answer = t.trusted(answer, func(keep index.Keep) index.Answer { return s.view.Search(asked, candidates, keep) })
 	t.sel.Fit, t.sel.Found = answer.Fit, len(answer.Hits)
 	t.sel.EmbedUS += answer.Embedding.Microseconds()
 	t.hits, t.ordinals = answer.Hits, make([]int, len(answer.Hits))
@@ -197,7 +200,7 @@ func (t *turn) search(vector []float32) (index.Answer, []graph.Ranked) {
 	start := time.Now()
 	ranked := t.graph().Rerank(scored, cfg, t.may)
 	t.sel.GraphUS = time.Since(start).Microseconds()
-	return answer, ranked
+	return answer, t.byTrust(ranked)
 }
 
 // hit gives the hit of an entry; the zero Hit where it is none.
