@@ -27,7 +27,7 @@ type room struct {
 
 const (
 	words  = "capability llm plugin " // what everybody says
-	ground = "internal/schema internal/secret internal/store internal/tokenizer internal/untrusted internal/wholefile internal/yamldoc "
+	ground = "internal/language internal/schema internal/secret internal/store internal/tokenizer internal/untrusted internal/wholefile internal/yamldoc "
 	all    = "..."
 )
 
@@ -45,6 +45,7 @@ var plan = []room{
 	{"internal/yamldoc", ""},
 	{"internal/untrusted", "capability"},
 	{"internal/tokenizer", ""},
+	{"internal/language", ""},
 	{"internal/wholefile", ""},
 	{"internal/secret", "capability internal/wholefile"},
 	{"internal/schema", "capability"},

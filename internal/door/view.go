@@ -215,6 +215,7 @@ func (v View) List() Listing {
 		return Listing{Capabilities: []*Entry{}, Problems: []capability.Problem{}}
 	}
 	list := v.snapshot.Listing()
+	list.Problems = append(slices.Clip(list.Problems), v.seen.CardProblems()...)
 	if v.reveal != nil {
 		for i, e := range list.Capabilities {
 			list.Capabilities[i] = v.reveal(e)

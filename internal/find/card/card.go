@@ -108,7 +108,7 @@ type Set struct {
 	tags     map[string][]int32 // folded router tag to cards
 	problems []capability.Problem
 
-	words    vocabulary
+	words    dictionaries
 	finder   automaton
 	patterns []pattern
 	concepts []concept

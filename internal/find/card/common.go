@@ -1,6 +1,10 @@
 package card
 
-import "strings"
+import (
+	"strings"
+
+	"ken/internal/language"
+)
 
 // A grade says how much a word alone tells about what a message is about.
 type grade uint8
@@ -19,7 +23,7 @@ func grades() map[string]grade {
 		grade grade
 	}{{everydayWords, everyday}, {faintWords, faint}} {
 		for word := range strings.FieldsSeq(list.words) {
-			out[string(appendStem(nil, []byte(word)))] = list.grade
+			out[language.Stem(word, language.English)] = list.grade
 		}
 	}
 	return out

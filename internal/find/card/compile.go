@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"ken/capability"
+	"ken/internal/language"
 )
 
 // A pattern is a string that the automaton looks for.
@@ -21,11 +22,13 @@ type pattern struct {
 // capabilities, which must not change afterwards.
 func Compile(list []*capability.Capability) *Set {
 	b := builder{
-		set:      &Set{byOrd: map[int]int32{}, tags: map[string][]int32{}, words: newVocabulary()},
+		set:      &Set{byOrd: map[int]int32{}, tags: map[string][]int32{}, words: dictionaries{made: map[dictionary]*vocabulary{}}},
 		common:   grades(),
 		concepts: map[string]int32{},
 		patterns: map[string]int32{},
+		holders:  make([][]int32, 1),
 	}
+	b.set.concepts = make([]concept, 1) // so that 0 means none
 	for ordinal, c := range list {
 		if c != nil && c.Triggers != nil {
 			b.add(ordinal, c)
@@ -53,8 +56,12 @@ func (b *builder) add(ordinal int, c *capability.Capability) {
 		b.report(c, fmt.Sprintf("has %d keywords; the first %d count", len(keywords), MaxKeywords), "keep the telling ones")
 		keywords = keywords[:MaxKeywords]
 	}
+	lang := languageOf(c)
+	if lang != language.English {
+		s.words.spoken |= 1 << lang
+	}
 	for _, text := range keywords {
-		m, wrong := parseKeyword(text, b.common)
+		m, wrong := parseKeyword(text, b.common, lang)
 		if wrong == nil && m.mode == modeRegex && len(s.regexes) == MaxRegexes && b.concepts[m.key()] == 0 {
 			wrong = &fault{fmt.Sprintf("the catalog has %d regular expressions already", MaxRegexes), "use a word, a prefix: or a substring:"}
 		}
@@ -62,7 +69,13 @@ func (b *builder) add(ordinal int, c *capability.Capability) {
 			b.report(c, fmt.Sprintf("keyword %.60q is left out: %s", text, wrong.what), wrong.fix)
 			continue
 		}
+		if m.stop { // the seed's formula takes it as it is
+			b.report(c, fmt.Sprintf("keyword %.60q is ignored: it is a stop word, which is in nearly every message", text), "name the words that call for the card")
+			k.keywords = append(k.keywords, keyword{text: text, pattern: b.pattern(&m, 0, n)})
+			continue
+		}
 		id := b.concept(&m)
+		s.words.add(&m, id, lang)
 		if !slices.Contains(k.concepts, id) {
 			k.concepts = append(k.concepts, id)
 			b.holders[id] = append(b.holders[id], n)
@@ -85,14 +98,9 @@ func (b *builder) add(ordinal int, c *capability.Capability) {
 	s.cards = append(s.cards, k)
 }
 
-// concept gives the concept of a keyword, a new one where it is the first. Ids
-// start at 1, so that 0 means none.
+// concept gives the concept of a keyword, a new one where it is the first.
 func (b *builder) concept(m *meaning) int32 {
 	s := b.set
-	if len(s.concepts) == 0 {
-		s.concepts = append(s.concepts, concept{})
-		b.holders = append(b.holders, nil)
-	}
 	key := m.key()
 	if id, ok := b.concepts[key]; ok {
 		return id
@@ -101,13 +109,21 @@ func (b *builder) concept(m *meaning) int32 {
 	b.concepts[key] = id
 	s.concepts = append(s.concepts, concept{mode: m.mode, open: m.open, grade: m.grade, gain: m.gain})
 	b.holders = append(b.holders, nil)
-	switch m.mode {
-	case modeWord:
-		s.words.add(m.stems, id)
-	case modeRegex:
+	if m.mode == modeRegex {
 		s.regexes = append(s.regexes, expression{m.expr, id})
 	}
 	return id
+}
+
+// languageOf guesses the language of a card by what it says of itself.
+func languageOf(c *capability.Capability) int {
+	var g language.Guess
+	for _, text := range append([]string{c.Description}, c.Triggers.Keywords...) {
+		for word := range wordsOf([]byte(fold(text))) {
+			g.Add(string(word))
+		}
+	}
+	return g.Language()
 }
 
 func (b *builder) pattern(m *meaning, concept, card int32) int32 {
@@ -123,7 +139,7 @@ func (b *builder) pattern(m *meaning, concept, card int32) int32 {
 		s.patterns = append(s.patterns, pattern{length: int32(len(m.bare))})
 	}
 	p := &s.patterns[id]
-	if m.mode != modeWord && !slices.Contains(p.concepts, concept) {
+	if concept != 0 && m.mode != modeWord && !slices.Contains(p.concepts, concept) {
 		p.concepts = append(p.concepts, concept)
 	}
 	if n := len(p.cards); n == 0 || p.cards[n-1] != card {

@@ -9,7 +9,8 @@
 // # Keywords
 //
 // A keyword is a word or a phrase and matches whole words, whatever their case
-// and English inflection: "cost" matches "Costs" and not "Costco", "model
+// and inflection, by the stemmers of package language in the language of the
+// message and of the card: "cost" matches "Costs" and not "Costco", "model
 // routing" matches "model-routing". A keyword that begins or ends with
 // punctuation ("c++", ".env") is taken literally, and one of a script without
 // spaces is found anywhere in the text. Another way of matching is said by a
@@ -21,8 +22,8 @@
 //	regex:v\d+\.\d+    a regular expression (RE2), case ignored
 //
 // A regular expression has at most [MaxRegex] bytes, must not match the empty
-// text and sees only the newest turn. Keywords that cannot be used are left out
-// and reported by [Set.Problems].
+// text and sees only the newest turn. Keywords that cannot be used, and stop
+// words, are left out and reported by [Set.Problems].
 //
 // # Scores
 //

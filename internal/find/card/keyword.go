@@ -9,6 +9,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
+
+	"ken/internal/language"
 )
 
 // A mode says how a concept is looked for.
@@ -46,7 +48,9 @@ type meaning struct {
 	mode  mode
 	open  bool
 	bare  string   // without its notation, folded; what the seed's formula looks for
-	stems []string // of modeWord
+	words []string // of modeWord, as they are written
+	stems []string // of these, in the card's language
+	stop  bool     // it is a stop word, which is in nearly every message
 	grade grade
 	gain  float64
 	expr  *regexp.Regexp
@@ -81,8 +85,8 @@ func isASCII(s string) bool {
 // A fault says why a keyword cannot be used and what to do.
 type fault struct{ what, fix string }
 
-// parseKeyword reads the notation of a keyword.
-func parseKeyword(s string, common map[string]grade) (meaning, *fault) {
+// parseKeyword reads the notation of a keyword of a card in a language.
+func parseKeyword(s string, common map[string]grade, lang int) (meaning, *fault) {
 	s = strings.TrimSpace(s)
 	notation, rest, found := strings.Cut(s, ":")
 	m := meaning{mode: modeWord}
@@ -105,7 +109,7 @@ func parseKeyword(s string, common map[string]grade) (meaning, *fault) {
 	case len(m.bare) > MaxKeyword:
 		return m, &fault{fmt.Sprintf("it is longer than %d bytes", MaxKeyword), "use a shorter one"}
 	}
-	m.settle(common)
+	m.settle(common, lang)
 	return m, nil
 }
 
@@ -142,28 +146,29 @@ func parseRegex(s string) (meaning, *fault) {
 const maxProgram = 96
 
 // settle chooses how a plain keyword is looked for, and its strength.
-func (m *meaning) settle(common map[string]grade) {
+func (m *meaning) settle(common map[string]grade, lang int) {
 	words := 0
 	m.grade = faint
 	for word := range wordsOf([]byte(m.bare)) {
 		words++
-		stem := string(appendStem(nil, word))
-		m.stems = append(m.stems, stem)
-		m.grade = min(m.grade, gradeOf(stem, common))
+		m.words = append(m.words, string(word))
+		m.stems = append(m.stems, language.Stem(string(word), lang))
+		m.grade = min(m.grade, gradeOf(language.Stem(string(word), language.English), common))
 		if len(word) > maxWord {
 			words = maxPhrase + 1
 		}
 	}
+	m.stop = language.IsStop(m.bare, language.English) || language.IsStop(m.bare, lang)
 	first, _ := utf8.DecodeRuneInString(m.bare)
 	last, _ := utf8.DecodeLastRuneInString(m.bare)
 	unspacedText := strings.ContainsFunc(m.bare, unspaced)
 	switch {
 	case m.mode != modeWord:
-		m.stems = nil
+		m.words, m.stems = nil, nil
 	case unspacedText:
-		m.mode, m.stems = modeSubstring, nil
+		m.mode, m.words, m.stems = modeSubstring, nil, nil
 	case !isWord(first) || !isWord(last) || words > maxPhrase:
-		m.mode, m.stems = modeLiteral, nil
+		m.mode, m.words, m.stems = modeLiteral, nil, nil
 		m.open = !isWord(last)
 	}
 	switch {

@@ -1,10 +1,13 @@
 package card
 
 import (
+	"math/bits"
 	"regexp"
 	"strings"
 	"sync"
 	"unicode/utf8"
+
+	"ken/internal/language"
 )
 
 // Weights of a message by who wrote it.
@@ -52,7 +55,6 @@ type scan struct {
 	cards  []int32
 	why    []byte // the verdicts' reasons
 
-	stem [maxWord]byte
 	walk []int32
 }
 
@@ -272,12 +274,90 @@ func (sc *scan) stands(c *concept, s *segment, start, end int) bool {
 	return !isWord(after)
 }
 
-// findWords looks the words of a segment up, alone and in a row.
+// findWords looks the words of a segment up, alone and in a row: in English, in
+// every language that the text may be in, and for cards in another language in
+// theirs, for a word alone does not show its language.
 func (sc *scan) findWords(seg int) {
-	v := &sc.set.words
-	if len(v.stems) == 0 {
+	d := &sc.set.words
+	if len(d.phrases) == 0 {
 		return
 	}
+	possible, short := sc.languages(seg)
+	stops := 1<<language.English | possible
+	sc.lookUp(seg, d.get(language.English, true), stops)
+	for mask := possible; mask != 0; mask &= mask - 1 {
+		sc.lookUp(seg, d.get(bits.TrailingZeros32(mask), true), stops)
+	}
+	for mask := d.spoken &^ possible; mask != 0; mask &= mask - 1 {
+		sc.lookUp(seg, d.get(bits.TrailingZeros32(mask), false), stops)
+	}
+	if short {
+		sc.compare(seg)
+	}
+}
+
+// compare looks for keywords of one word in a short text that may be in any
+// language: a word and a keyword that begin alike are one if they have the same
+// stem in some language.
+func (sc *scan) compare(seg int) {
+	s, d := &sc.segments[seg], &sc.set.words
+	for b := range wordsOf(sc.text[s.start:s.end]) {
+		if len(b) < tellingLength || len(b) > maxWord {
+			continue
+		}
+		word := string(b)
+		for _, p := range d.beginning(word) {
+			if sameStem(word, p.words[0]) {
+				sc.hit(p.concept, seg)
+			}
+		}
+	}
+}
+
+func sameStem(a, b string) bool {
+	for lang := range language.Count {
+		x, y := language.Stem(a, lang), language.Stem(b, lang)
+		if x == y && len(x) >= tellingLength || x == b || y == a { // some take an ending for one that is none
+			return true
+		}
+	}
+	return false
+}
+
+const (
+	// mostShort is how many words a text without a stop word may have to be
+	// compared in all languages.
+	mostShort = 8
+
+	// tellingLength is how many bytes a word of such a text and its stem have at
+	// least, and sameBytes how many of a keyword's it begins with, so that they
+	// are hardly the same by chance.
+	tellingLength = 6
+	sameBytes     = 4
+)
+
+// languages guesses the languages of a segment besides English. short reports a
+// text of few words and no stop word, which may be in any language.
+func (sc *scan) languages(seg int) (possible uint32, short bool) {
+	var g language.Guess
+	s, words, stops := &sc.segments[seg], 0, 0
+	for word := range wordsOf(sc.text[s.start:s.end]) {
+		if words++; words > mostGuessed {
+			break
+		}
+		if language.StopIn(string(word)) != 0 {
+			stops++
+			g.Add(string(word))
+		}
+	}
+	return g.Possible(), stops == 0 && words <= mostShort
+}
+
+const mostGuessed = 200 // words by which the language of a message is guessed
+
+// lookUp looks the words of a segment up in a vocabulary. A stop word of one of
+// the languages in stops means nothing by itself.
+func (sc *scan) lookUp(seg int, v *vocabulary, stops uint32) {
 	text := sc.text[:sc.segments[seg].end]
 	sc.walk = sc.walk[:0]
 	for at := sc.segments[seg].start; at < len(text); {
@@ -290,21 +370,27 @@ func (sc *scan) findWords(seg int) {
 			sc.walk = sc.walk[:0]
 			continue
 		}
-		stem, ok := v.stems[string(appendStem(sc.stem[:0], text[start:end]))]
+		word := string(text[start:end])
+		stem, ok := v.stems[language.Stem(word, v.lang)]
 		if !ok {
 			sc.walk = sc.walk[:0]
 			continue
 		}
+		stop := language.StopIn(word)&stops != 0
 		// Every phrase under way goes on or ends; a new one starts here.
 		sc.walk = append(sc.walk, 0)
 		kept := sc.walk[:0]
-		for _, n := range sc.walk {
-			if n, ok = v.after[step{n, stem}]; ok {
-				if c := v.ends[n]; c >= 0 {
+		for _, from := range sc.walk {
+			n, ok := v.after[step{from, stem}]
+			if !ok {
+				continue
+			}
+			if from != 0 || !stop {
+				for _, c := range v.ends[n] {
 					sc.hit(c, seg)
 				}
-				kept = append(kept, n)
 			}
+			kept = append(kept, n)
 		}
 		sc.walk = kept
 	}

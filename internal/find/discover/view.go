@@ -121,6 +121,9 @@ func newView(r *ready, visible func(*catalog.Entry) bool) *View {
 	return v
 }
 
+// CardProblems returns what is wrong with the triggers of visible entries.
+func (v *View) CardProblems() []capability.Problem { return v.cards().Problems() }
+
 // Snapshot gives the snapshot that the view narrows.
 func (v *View) Snapshot() *catalog.Snapshot { return v.snapshot }
 

@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	"ken/capability"
+	"ken/internal/language"
 )
 
 // Parameters of plain BM25, as everybody uses them.
@@ -26,7 +27,7 @@ const stopWords = "a about after all also am an and any are as at be been but by
 
 // PlainBM25 is the finder to be beaten: BM25 over one bag of words, in which
 // the name counts twice and the description, the names of the parameters and
-// the category once. Identifiers are split, endings cut lightly, stop words left
+// the category once. Identifiers are split, words stemmed as the index does, stop words left
 // out. Equal scores keep the order of the corpus. Its scores are no
 // probabilities, it has no floor, and it abstains only where no word matches.
 //
@@ -136,7 +137,7 @@ func (p *plain) words(out []string, text string) []string {
 			end++
 		}
 		if w := strings.ToLower(string(runes[start:end])); !p.stop[w] {
-			out = append(out, stem(w))
+			out = append(out, language.Stem(w, language.English))
 		}
 		start = end
 	}
@@ -154,43 +155,4 @@ func turns(runes []rune, i int) bool {
 		return true
 	}
 	return i+1 < len(runes) && unicode.IsLower(runes[i+1])
-}
-
-// stem cuts the commonest English endings, alike for queries and documents, so
-// what is left need not be a word.
-func stem(w string) string {
-	if base, ok := strings.CutSuffix(w, "ies"); ok && len(w) > 4 {
-		return base + "y"
-	}
-	w = verbStem(w)
-	if base, ok := strings.CutSuffix(w, "e"); ok && len(w) > 4 {
-		return base
-	}
-	return w
-}
-
-func verbStem(w string) string {
-	for _, ending := range []string{"ings", "ing", "edly", "ed"} {
-		base, ok := strings.CutSuffix(w, ending)
-		if !ok || len(base) < 3 {
-			continue
-		}
-		if n := len(base); n > 3 && base[n-1] == base[n-2] && !strings.ContainsRune("lsz", rune(base[n-1])) {
-			return base[:n-1] // planned, plan
-		}
-		return base
-	}
-	return singular(w)
-}
-
-func singular(w string) string {
-	for _, ending := range []string{"sses", "shes", "ches", "xes"} {
-		if len(w) > 4 && strings.HasSuffix(w, ending) {
-			return w[:len(w)-2]
-		}
-	}
-	if len(w) > 3 && strings.HasSuffix(w, "s") && !strings.HasSuffix(w, "ss") && !strings.HasSuffix(w, "us") && !strings.HasSuffix(w, "is") {
-		return w[:len(w)-1]
-	}
-	return w
 }

@@ -16,6 +16,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/know/embed"
+	"ken/internal/language"
 )
 
 // A Cache keeps segments in files, by the hash of all that went into them, so
@@ -128,7 +129,7 @@ func keyOf(list []*capability.Capability, model *embed.Model) [sha256.Size]byte 
 	if model != nil {
 		say(h, model.Model())
 	}
-	say(h, cacheFormat, backgroundText, fmt.Sprint(fieldWeight, fieldLength, fieldSlope, len(languages)))
+	say(h, cacheFormat, backgroundText, fmt.Sprint(fieldWeight, fieldLength, fieldSlope, language.Count))
 	for _, c := range list {
 		say(h, string(c.ID), c.Name, c.DisplayName, c.Description, c.Category)
 		sayAll(h, c.Tags)
@@ -233,7 +234,7 @@ func decode(data []byte, key [sha256.Size]byte, list []*capability.Capability, m
 	for i, c := range list {
 		d := &s.docs[i]
 		d.capability = c
-		if d.lang = uint8(r.next()); int(d.lang) >= len(languages) {
+		if d.lang = uint8(r.next()); int(d.lang) >= language.Count {
 			return nil, false
 		}
 		s.spoken[d.lang]++

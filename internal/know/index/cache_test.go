@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"ken/capability"
+	"ken/internal/language"
 )
 
 // many makes a list that is worth keeping.
@@ -241,7 +242,7 @@ func TestDecodeChecks(t *testing.T) {
 		"a name of no term":          func(s *Segment) { s.docs[3].inName[0] = uint32(s.postings.n) },
 		"a term without a count":     func(s *Segment) { s.docs[3].counts = s.docs[3].counts[1:] },
 		"a capability too few":       func(s *Segment) { s.docs = s.docs[1:] },
-		"a language nobody heard of": func(s *Segment) { s.docs[3].lang = uint8(len(languages)) },
+		"a language nobody heard of": func(s *Segment) { s.docs[3].lang = uint8(language.Count) },
 	} {
 		s := Build(list)
 		damage(s)
@@ -345,8 +346,8 @@ func TestCacheKey(t *testing.T) {
 // one that splits, stems or counts words differently.
 func TestCacheFormat(t *testing.T) {
 	list := many(40)
-	for i, l := range languages {
-		stop := slices.Compact(slices.Sorted(strings.FieldsSeq(l.stop)))
+	for i := range language.Count {
+		stop := slices.Compact(slices.Sorted(slices.Values(language.StopWords(i))))
 		list = append(list, tool(fmt.Sprintf("lang%02d", i), strings.Join(stop, " ")+" "+strings.Join(vocabulary, " ")))
 	}
 	for i, w := range vocabulary {

@@ -1,124 +1,20 @@
 package index
 
-import (
-	"math/bits"
-	"strings"
-	"sync"
-
-	"github.com/blevesearch/snowballstem"
-	"github.com/blevesearch/snowballstem/arabic"
-	"github.com/blevesearch/snowballstem/danish"
-	"github.com/blevesearch/snowballstem/dutch"
-	"github.com/blevesearch/snowballstem/english"
-	"github.com/blevesearch/snowballstem/finnish"
-	"github.com/blevesearch/snowballstem/french"
-	"github.com/blevesearch/snowballstem/german"
-	"github.com/blevesearch/snowballstem/hungarian"
-	"github.com/blevesearch/snowballstem/italian"
-	"github.com/blevesearch/snowballstem/norwegian"
-	"github.com/blevesearch/snowballstem/portuguese"
-	"github.com/blevesearch/snowballstem/romanian"
-	"github.com/blevesearch/snowballstem/russian"
-	"github.com/blevesearch/snowballstem/spanish"
-	"github.com/blevesearch/snowballstem/swedish"
-	"github.com/blevesearch/snowballstem/turkish"
-)
-
-// A language has a stemmer and words that say nothing about a task.
-type language struct {
-	name string
-	stem func(*snowballstem.Env) bool
-	stop string // words
-}
+import "ken/internal/language"
 
 // englishLanguage is what a text counts as that shows no other language.
-const englishLanguage = 0
+const englishLanguage = language.English
 
-var languages = []language{
-	{"english", english.Stem, `a about all am an and any are as at be been but by can could did do does for
-		from had has have how i if in into is it its just let like may me might my need no not of on or our out
-		please shall she he should so some than that the their them then there these they this to too up us use using
-		want was we were what when where which who why will with would you your s t ve re ll d m also
-		im ive whats dont doesnt didnt cant couldnt wont isnt arent hows lets youre thats theres`},
-	{"german", german.Stem, `der die das den dem des ein eine einen einem einer und oder ist sind war ich du er
-		sie es wir ihr mich mir dich dir mit von zu zum zur auf für in im an am aus bei nach über wie was wer wo wann
-		warum bitte kann kannst könnte nicht auch noch mein meine dein sich als dass wird werden haben hat habe`},
-	{"french", french.Stem, `le la les un une des du de et ou est sont était je tu il elle nous vous ils me te se
-		mon ma mes ton ta tes son sa ses avec pour par sur dans en au aux que qui quoi comment où quand pourquoi
-		peux peut pas ne plus ce cette ces mais si veux voudrais être avoir`},
-	{"spanish", spanish.Stem, `el la los las un una unos unas de del y o es son era yo tú él ella nosotros me te
-		se mi mis tu tus su sus con para por en al que qué cómo dónde cuándo quién no más este esta estos pero si
-		quiero puedes puede necesito favor`},
-	{"portuguese", portuguese.Stem, `o os as um uma uns umas de do da dos das e ou é são era eu ele ela nós me
-		te se meu minha seu sua com para por em no na nos nas ao que como onde quando quem não mais este esta mas
-		quero pode você preciso`},
-	{"italian", italian.Stem, `il lo la i gli le un uno una di del della dei delle e o è sono era io tu lui lei
-		noi mi ti si mio mia tuo con per su in nel nella al alla che chi come dove quando perché non più questo questa
-		ma se voglio puoi può vorrei`},
-	{"dutch", dutch.Stem, `de het een en of is zijn was ik jij je hij zij wij we mij me mijn jouw met van voor op
-		in aan uit bij naar over hoe wat wie waar wanneer waarom kan kun niet ook nog dit dat deze die maar wil graag`},
-	{"swedish", swedish.Stem, `den det de en ett och eller är var jag du han hon vi ni mig dig min din med av för
-		på i till från hur vad vem var när varför kan inte också som att men vill`},
-	{"danish", danish.Stem, `den det de en et og eller er var jeg du han hun vi mig dig min din med af for på i
-		til fra hvordan hvad hvem hvor hvornår hvorfor kan ikke også som at men vil`},
-	{"norwegian", norwegian.Stem, `den det de en et og eller er var jeg du han hun vi meg deg min din med av for
-		på i til fra hvordan hva hvem hvor når hvorfor kan ikke også som å men vil`},
-	{"finnish", finnish.Stem, `ja tai on ovat oli minä sinä hän me te he minun sinun kanssa että mitä miten missä
-		milloin miksi kuka voi voit ei myös tämä se mutta jos haluan`},
-	{"hungarian", hungarian.Stem, `a az egy és vagy van volt én te ő mi ti ők hogy mit hogyan hol mikor miért ki
-		nem is ez ezt azt de ha kérem szeretném`},
-	{"romanian", romanian.Stem, `un o și sau este sunt era eu tu el ea noi voi mă te se meu mea cu pentru pe în la
-		din că ce cum unde când cine nu mai acest această dar dacă vreau poți`},
-	{"turkish", turkish.Stem, `bir ve veya bu şu ben sen biz siz onlar bana sana için ile de da ne nasıl nerede
-		zaman neden kim mi mı değil çok ama lütfen`},
-	{"russian", russian.Stem, `и или в во на с со к по из за от до для о об не я ты он она мы вы они мне меня мой
-		это этот что как где когда почему кто а но если хочу можно пожалуйста есть был`},
-	{"arabic", arabic.Stem, `و في من على إلى عن مع هذا هذه ما كيف أين متى لماذا لا أن أو هل أريد`},
-}
-
-// stopIn says, by word, in which languages it is a stop word: bit i for
-// languages[i]. It is made when first asked for: not every process searches.
-var stopIn = sync.OnceValue(func() map[string]uint32 {
-	all := map[string]uint32{}
-	for i, l := range languages {
-		for w := range strings.FieldsSeq(l.stop) {
-			all[w] |= 1 << i
-		}
-	}
-	return all
-})
-
-// languageOf guesses the language of a text by its small words. Few words, and
-// words of several languages, count as English.
+// languageOf guesses the language of a text by its small words.
 func languageOf(tokens []token) int {
-	var hits [32]int
-	stop := stopIn()
+	var g language.Guess
 	for _, t := range tokens[:min(len(tokens), 200)] {
-		for mask := stop[t.text]; mask != 0; mask &= mask - 1 {
-			hits[bits.TrailingZeros32(mask)]++
-		}
+		g.Add(t.text)
 	}
-	best := englishLanguage
-	for i := range languages {
-		if hits[i] >= 2 && hits[i] > hits[best]+1 {
-			best = i
-		}
-	}
-	return best
+	return g.Language()
 }
 
-func isStop(word string, lang int) bool { return stopIn()[word]&(1<<lang) != 0 }
-
-// longestStemmed is longer than any word in bytes. What is longer has no form;
-// and some stemmers take time by the square of the length.
-const longestStemmed = 128
+func isStop(word string, lang int) bool { return language.IsStop(word, lang) }
 
 // stem gives the term of a word in a language.
-func stem(word string, lang int) string {
-	if len(word) < 3 || len(word) > longestStemmed {
-		return word
-	}
-	env := snowballstem.NewEnv(word)
-	languages[lang].stem(env)
-	return env.Current()
-}
+func stem(word string, lang int) string { return language.Stem(word, lang) }

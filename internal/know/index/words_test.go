@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"ken/internal/language"
 )
 
 // show writes tokens down: a word with its pieces in brackets, a number with a
@@ -176,7 +178,7 @@ func TestLanguageOf(t *testing.T) {
 		"Näytä minun sää että missä se on, mutta miten":         "finnish",
 		"die das und print der of the a is in for you":          "english",
 	} {
-		if got := languages[languageOf(appendTokens(nil, text))].name; got != want {
+		if got := language.Name(languageOf(appendTokens(nil, text))); got != want {
 			t.Errorf("languageOf(%q) = %s, want %s", text, got, want)
 		}
 	}
@@ -196,7 +198,7 @@ func TestInflections(t *testing.T) {
 		{"italian", "Cerca i voli e gli alberghi per i viaggiatori con una data di partenza", "puoi cercare un volo e un albergo per il mio viaggio"},
 	} {
 		v := viewOf(tool("x1", c.description), tool("x2", "unrelated zebra"), tool("x3", "another quagga"))
-		if got := languages[languageOf(appendTokens(nil, c.message))].name; got != c.language {
+		if got := language.Name(languageOf(appendTokens(nil, c.message))); got != c.language {
 			t.Errorf("languageOf(%q) = %s, want %s", c.message, got, c.language)
 		}
 		a := v.Search(Query{Text: c.message}, 5, nil)
@@ -278,7 +280,7 @@ func FuzzTokens(f *testing.F) {
 		if size > 4*len(text) {
 			t.Fatalf("appendTokens(%q) gives %d bytes, want at most %d", text, size, 4*len(text))
 		}
-		if lang := languageOf(tokens); lang < 0 || lang >= len(languages) {
+		if lang := languageOf(tokens); lang < 0 || lang >= language.Count {
 			t.Fatalf("languageOf(%q) = %d", text, lang)
 		}
 	})
@@ -293,10 +295,10 @@ func FuzzStem(f *testing.F) {
 		f.Add(w, uint8(i))
 	}
 	f.Fuzz(func(t *testing.T, text string, number uint8) {
-		lang := int(number) % len(languages)
+		lang := int(number) % language.Count
 		for _, w := range appendTokens(nil, text) {
 			if got := stem(w.text, lang); len(got) > 2*len(w.text)+4 {
-				t.Fatalf("stem(%q) in %s = %q", w.text, languages[lang].name, got)
+				t.Fatalf("stem(%q) in %s = %q", w.text, language.Name(lang), got)
 			}
 		}
 	})
@@ -304,14 +306,14 @@ func FuzzStem(f *testing.F) {
 
 // TestEveryStopWordIsLowered: a stop word that is not lowered stops nothing.
 func TestEveryStopWordIsLowered(t *testing.T) {
-	for _, l := range languages {
-		for w := range strings.FieldsSeq(l.stop) {
+	for i := range language.Count {
+		for _, w := range language.StopWords(i) {
 			if tokens := appendTokens(nil, w); len(tokens) != 1 || tokens[0].text != w {
-				t.Errorf("%s: the stop word %q is read as %s", l.name, w, show(tokens))
+				t.Errorf("%s: the stop word %q is read as %s", language.Name(i), w, show(tokens))
 			}
 		}
 	}
-	if len(languages) > 32 {
-		t.Errorf("%d languages, and stopIn has bits for 32", len(languages))
+	if language.Count > 32 {
+		t.Errorf("%d languages, and stopIn has bits for 32", language.Count)
 	}
 }
