@@ -27,7 +27,7 @@ type room struct {
 
 const (
 	words  = "capability llm plugin " // what everybody says
-	ground = "internal/language internal/schema internal/secret internal/store internal/tokenizer internal/untrusted internal/wholefile internal/yamldoc "
+	ground = "internal/glob internal/language internal/schema internal/secret internal/store internal/tokenizer internal/untrusted internal/wholefile internal/yamldoc "
 	all    = "..."
 )
 
@@ -46,6 +46,7 @@ var plan = []room{
 	{"internal/untrusted", "capability"},
 	{"internal/tokenizer", ""},
 	{"internal/language", ""},
+	{"internal/glob", ""},
 	{"internal/wholefile", ""},
 	{"internal/secret", "capability internal/wholefile"},
 	{"internal/schema", "capability"},
@@ -62,7 +63,7 @@ var plan = []room{
 	{"internal/know/catalog", words + ground + "internal/know/..."},
 
 	// Govern: what may happen, and what did.
-	{"internal/govern/policy", words + "internal/yamldoc"}, // pure: no store, no files
+	{"internal/govern/policy", words + "internal/glob internal/yamldoc"}, // pure: no store, no files
 	{"internal/govern/approval", words + ground + "internal/govern/policy"},
 	{"internal/govern/audit", words + ground + "internal/govern/policy"},
 	{"internal/govern/trace", words},

@@ -24,10 +24,10 @@ func TestPlainBM25Words(t *testing.T) {
 		{"getHTTPPage", []string{"get", "http", "page"}},
 		{"list_all-Files.v2", []string{"list", "all", "file", "v2"}},
 		{"GET /movie/{movie_id}", []string{"get", "movi", "movi", "id"}},
-		{"queries planned cities running", []string{"query", "plan", "city", "run"}},
+		{"queries planned cities running", []string{"queri", "plan", "citi", "run"}},
 		{"boxes matches address status calling", []string{"box", "match", "address", "status", "call"}},
 		{"updates updated updating update", []string{"updat", "updat", "updat", "updat"}},
-		{"Größe 東京", []string{"größ", "東京"}},
+		{"Größe 東京", []string{"größe", "東京"}},
 		{"\xff", nil},
 	}
 	for _, tt := range tests {

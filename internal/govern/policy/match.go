@@ -7,8 +7,9 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf8"
+
+	pathglob "ken/internal/glob"
 )
 
 // A glob is a pattern of paths: * and ? stay within one name, ** is any number
@@ -24,6 +25,8 @@ func parseGlob(s string) (glob, error) {
 	switch {
 	case clean == "":
 		return glob{}, errors.New("an empty pattern matches nothing; write one, such as src/**")
+	case len(clean) > longestGlob:
+		return glob{}, fmt.Errorf("pattern %.40q… has more than %d bytes", s, longestGlob)
 	case strings.Contains(clean, `\`) || strings.ContainsRune(clean, 0):
 		return glob{}, fmt.Errorf("pattern %q: write names with / between them", s)
 	case slices.Contains(strings.Split(clean, "/"), ".."):
@@ -39,70 +42,17 @@ func parseGlob(s string) (glob, error) {
 
 // match reports whether a path that clean made is one of those meant. With
 // fold, letters count the same in either case.
-func (g *glob) match(p string, fold bool) bool { return matchParts(g.parts, p, fold) }
-
-func matchParts(parts []string, p string, fold bool) bool {
-	for i, part := range parts {
-		if part == "**" {
-			rest := parts[i+1:]
-			if len(rest) == 0 {
-				return p != ""
-			}
-			for {
-				if matchParts(rest, p, fold) {
-					return true
-				}
-				slash := strings.IndexByte(p, '/')
-				if slash < 0 {
-					return false
-				}
-				p = p[slash+1:]
-			}
-		}
-		name, rest, more := strings.Cut(p, "/")
-		if !wild(part, name, fold) {
-			return false
-		}
-		if !more {
-			return i == len(parts)-1 || i == len(parts)-2 && parts[i+1] == "**" && name != ""
-		}
-		p = rest
-	}
-	return false
+func (g *glob) match(p string, fold bool) bool {
+	return pathglob.Path(g.parts, p, func(part, name string) bool { return wild(part, name, fold) })
 }
 
 // wild matches one name against a pattern with * and ?.
-func wild(pattern, name string, fold bool) bool {
-	star, mark := -1, 0
-	i, j := 0, 0
-	for j < len(name) {
-		c, n := utf8.DecodeRuneInString(name[j:])
-		if i < len(pattern) && pattern[i] == '*' {
-			star, mark = i, j
-			i++
-			continue
-		}
-		if i < len(pattern) {
-			p, m := utf8.DecodeRuneInString(pattern[i:])
-			if p == '?' || p == c || fold && unicode.ToLower(p) == unicode.ToLower(c) {
-				i, j = i+m, j+n
-				continue
-			}
-		}
-		if star < 0 {
-			return false
-		}
-		_, step := utf8.DecodeRuneInString(name[mark:])
-		mark += step
-		i, j = star+1, mark
-	}
-	for i < len(pattern) && pattern[i] == '*' {
-		i++
-	}
-	return i == len(pattern)
-}
+func wild(pattern, name string, fold bool) bool { return pathglob.Name(pattern, name, fold) }
 
-const longestPath = 4096
+const (
+	longestPath = 4096
+	longestGlob = 1024
+)
 
 // clean gives a path in the one spelling that globs are matched against, or
 // says what is wrong with one that could mean another file than it seems to.

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"ken/internal/glob"
 )
 
 // A Table finds what is known of a model. It never changes and is safe for
@@ -73,7 +75,7 @@ func best(rows []Row, name string, take func(Row) bool) (Row, bool) {
 		found, length := -1, -1
 		for i, r := range rows {
 			n := weight(r.Pattern)
-			if n > length && take(r) && matches(strings.ToLower(r.Pattern), name) {
+			if n > length && take(r) && glob.Name(strings.ToLower(r.Pattern), name, false) {
 				found, length = i, n
 			}
 		}
@@ -97,28 +99,6 @@ func weight(pattern string) int {
 		n++
 	}
 	return n
-}
-
-// matches reports whether a pattern takes a whole name. It goes back to the
-// last star only, so its time is bounded by the product of the lengths.
-func matches(pattern, name string) bool {
-	p, n, star, mark := 0, 0, -1, 0
-	for n < len(name) {
-		switch {
-		case p < len(pattern) && pattern[p] == '*':
-			star, mark = p, n
-			p++
-		case p < len(pattern) && (pattern[p] == '?' || pattern[p] == name[n]):
-			p++
-			n++
-		case star >= 0:
-			mark++
-			p, n = star+1, mark
-		default:
-			return false
-		}
-	}
-	return strings.Trim(pattern[p:], "*") == ""
 }
 
 // over lays what a person's own row says over another.

@@ -3,7 +3,10 @@ package files
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strings"
+
+	"ken/internal/glob"
 )
 
 // An Ignore is what a .kenignore file says. It is written like a .gitignore:
@@ -110,49 +113,36 @@ func (ig *Ignore) Match(rel string, dir bool) (line int, hidden bool) {
 	if ig == nil || len(ig.rules) == 0 || rel == "." {
 		return 0, false
 	}
-	names := strings.Split(strings.ToLower(rel), "/")
-	for i := 1; i <= len(names); i++ {
-		if line, hidden = ig.one(names[:i], dir || i < len(names)); hidden {
-			return line, true
+	rel = strings.ToLower(rel)
+	for at := 0; at < len(rel); at++ {
+		if rel[at] == '/' {
+			if line, hidden = ig.one(rel[:at], true); hidden {
+				return line, true
+			}
 		}
 	}
-	return 0, false
+	return ig.one(rel, dir)
 }
 
 // one judges a path by itself: the last line that is about it counts.
-func (ig *Ignore) one(names []string, dir bool) (line int, hidden bool) {
+func (ig *Ignore) one(rel string, dir bool) (line int, hidden bool) {
 	for i := len(ig.rules) - 1; i >= 0; i-- {
 		r := &ig.rules[i]
-		if (!r.folder || dir) && matchParts(r.parts, names) {
+		if (!r.folder || dir) && r.matches(rel) {
 			return r.line, !r.keep
 		}
 	}
 	return 0, false
 }
 
-// matchParts matches names against a pattern's parts, in time that grows with
-// the product of their numbers at most.
-func matchParts(parts, names []string) bool {
-	star, mark := -1, 0
-	i, j := 0, 0
-	for j < len(names) {
-		switch {
-		case i < len(parts) && parts[i] == "**":
-			if i == len(parts)-1 {
-				return true // something is left for it to stand for
-			}
-			star, mark = i, j
-			i++
-		case i < len(parts) && matchPart(parts[i], names[j]):
-			i, j = i+1, j+1
-		case star >= 0:
-			mark++
-			i, j = star+1, mark
-		default:
-			return false
-		}
+// matches reports whether a rule is about a path. A ** at the end stands for what
+// is in a folder, not for the folder.
+func (r *ignoreRule) matches(rel string) bool {
+	parts := r.parts
+	if n := len(parts); n > 1 && parts[n-1] == "**" {
+		parts = append(slices.Clip(parts), "*")
 	}
-	return i == len(parts)
+	return glob.Path(parts, rel, matchPart)
 }
 
 func matchPart(part, name string) bool {
