@@ -27,7 +27,7 @@ type room struct {
 
 const (
 	words  = "capability llm plugin " // what everybody says
-	ground = "internal/glob internal/language internal/schema internal/secret internal/store internal/tokenizer internal/untrusted internal/wholefile internal/yamldoc "
+	ground = "internal/address internal/glob internal/language internal/schema internal/secret internal/store internal/tokenizer internal/untrusted internal/wholefile internal/yamldoc "
 	all    = "..."
 )
 
@@ -47,6 +47,7 @@ var plan = []room{
 	{"internal/tokenizer", ""},
 	{"internal/language", ""},
 	{"internal/glob", ""},
+	{"internal/address", ""},
 	{"internal/wholefile", ""},
 	{"internal/secret", "capability internal/wholefile"},
 	{"internal/schema", "capability"},
@@ -63,7 +64,7 @@ var plan = []room{
 	{"internal/know/catalog", words + ground + "internal/know/..."},
 
 	// Govern: what may happen, and what did.
-	{"internal/govern/policy", words + "internal/glob internal/yamldoc"}, // pure: no store, no files
+	{"internal/govern/policy", words + "internal/address internal/glob internal/yamldoc"}, // pure: no store, no files
 	{"internal/govern/approval", words + ground + "internal/govern/policy"},
 	{"internal/govern/audit", words + ground + "internal/govern/policy"},
 	{"internal/govern/trace", words},
@@ -81,7 +82,7 @@ var plan = []room{
 	// Run: from a call to its effect.
 	{"internal/run/sandbox/confine", ""}, // what the helper process runs: it stays light
 	{"internal/run/sandbox", "internal/run/sandbox/confine"},
-	{"internal/run/sandbox/egress", ""},
+	{"internal/run/sandbox/egress", "internal/address"},
 	{"internal/run/result", words + ground},
 	{"internal/run/executor/...", words + ground + "internal/run/sandbox internal/run/sandbox/egress internal/run/result"},
 	{"internal/run/mcpgateway/...", words + ground + "internal/know/... internal/govern/pin internal/run/sandbox internal/run/sandbox/egress internal/run/executor"},

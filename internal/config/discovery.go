@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"net/url"
 	"strings"
 	"time"
 )
@@ -148,7 +149,7 @@ func discoverySettings() []setting[Config] {
 		entry("discovery.embeddingModelId", "The embedding model: empty for the one inside the program, none for words alone, or one of the service at embeddingUrl.",
 			func(c *Config) *string { return &c.Discovery.EmbeddingModelID }, text(nil)),
 		entry("discovery.embeddingUrl", "Where a service with OpenAI's embeddings interface answers, as in http://127.0.0.1:11434/v1. It is sent messages and texts of capabilities.",
-			func(c *Config) *string { return &c.Discovery.EmbeddingURL }, text(nil)),
+			func(c *Config) *string { return &c.Discovery.EmbeddingURL }, text(checkEmbeddingURL)),
 		entry("discovery.embeddingKeyEnv", "The environment variable with the service's key.",
 			func(c *Config) *string { return &c.Discovery.EmbeddingKeyEnv }, text(nil)),
 		entry("discovery.embeddingTimeout", "How long a message's vector is waited for before words alone answer.",
@@ -160,6 +161,15 @@ func checkCollection(s string) (fix string, err error) {
 	const longest = 128
 	if len(s) > longest || !plainScalar(s) || strings.ContainsAny(s, "/~@+:") || s[0] == '.' {
 		return "write a name of letters, digits, _, . and -, such as capability_index", errors.New("is not a name")
+	}
+	return "", nil
+}
+
+// checkEmbeddingURL refuses an address to which messages would go unprotected.
+// What else may be wrong with it the embedder says.
+func checkEmbeddingURL(s string) (fix string, err error) {
+	if u, err := url.Parse(s); err == nil && u.Scheme == "http" && u.Host != "" && !Loopback(u.Hostname()) {
+		return "write https://" + u.Host + u.Path, errors.New("would send messages, texts and the key unprotected over the network")
 	}
 	return "", nil
 }

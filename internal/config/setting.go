@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"ken/capability"
+	hosts "ken/internal/address"
 	"ken/internal/yamldoc"
 )
 
@@ -100,8 +101,7 @@ func checkAddr(s string) (fix string, err error) {
 
 // Loopback reports whether a host can be reached from this machine only.
 func Loopback(host string) bool {
-	ip := net.ParseIP(host)
-	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
+	return hosts.Loopback(host)
 }
 
 // settingOf finds the setting of a key, for the operation op.

@@ -3,7 +3,8 @@ package policy
 import (
 	"regexp"
 	"slices"
-	"strings"
+
+	"ken/internal/address"
 )
 
 // A sighting is what can be told of a call's arguments without any rule: it is
@@ -70,7 +71,7 @@ func (r *Rules) look(f *Facts, writes bool, buf []string) (s sighting) {
 			s.bad = "A host is empty or not plain ASCII"
 			return s
 		}
-		s.metadata = s.metadata || metadataHost(h)
+		s.metadata = s.metadata || address.Metadata(h)
 	}
 	return s
 }
@@ -95,12 +96,6 @@ func matchAny(globs []glob, name string) bool {
 		}
 	}
 	return false
-}
-
-func metadataHost(h string) bool {
-	h = bareHost(h)
-	return h == "169.254.169.254" || h == "169.254.170.2" || strings.EqualFold(h, "metadata.google.internal") ||
-		strings.EqualFold(h, "metadata") || strings.EqualFold(h, "fd00:ec2::254") || h == "100.100.100.200"
 }
 
 // A test is a question about arguments or risk that Cedar cannot ask. Its
@@ -242,7 +237,7 @@ func (t *test) anyHost(f *Facts) bool {
 	for _, h := range f.Hosts {
 		ok := false
 		for i := range t.hosts {
-			if t.hosts[i].match(h) {
+			if t.hosts[i].match(h, t.every) {
 				ok = true
 				break
 			}

@@ -6,6 +6,8 @@ import (
 
 	"github.com/cedar-policy/cedar-go"
 	"github.com/cedar-policy/cedar-go/types"
+
+	"ken/internal/address"
 )
 
 // A judgement is one call on its way through a plan.
@@ -107,12 +109,12 @@ func (j *judgement) attribute(name types.String, path, host, command int) types.
 		return types.Boolean(path < len(f.Paths) && f.Paths[path].Write)
 	case "host":
 		if host < len(f.Hosts) {
-			return types.String(strings.ToLower(bareHost(f.Hosts[host])))
+			return types.String(strings.ToLower(address.Bare(f.Hosts[host])))
 		}
 	case "hosts":
 		var all []string
 		for _, h := range f.Hosts {
-			all = append(all, strings.ToLower(bareHost(h)))
+			all = append(all, strings.ToLower(address.Bare(h)))
 		}
 		return nameSet(all)
 	case "program":

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"ken/internal/address"
 	pathglob "ken/internal/glob"
 )
 
@@ -294,7 +295,7 @@ func destroys(argv []string) bool {
 	return wrapper(name) && len(argv) > 1 && slices.ContainsFunc(argv[1:], func(a string) bool { return destroys([]string{a}) })
 }
 
-// A hostPattern is a host, *.domain for what lies below a domain, * for any,
+// A hostPattern is a host, *.domain for names below a domain, * for any,
 // or a range of addresses.
 type hostPattern struct {
 	text string
@@ -313,22 +314,35 @@ func parseHost(s string) (hostPattern, error) {
 	return hostPattern{text: h}, nil
 }
 
-func (p *hostPattern) match(host string) bool {
-	host = bareHost(host)
+// match reports whether the pattern is about a host. A rule that allows takes it
+// narrowly: *.domain is one level, and an address is as it is written. One that
+// denies takes it widely: any level, and every spelling of an address.
+func (p *hostPattern) match(host string, allows bool) bool {
+	host = address.Bare(host)
 	if p.net.IsValid() {
-		ip, err := netip.ParseAddr(host)
-		return err == nil && p.net.Contains(ip.Unmap())
+		if ip, err := netip.ParseAddr(host); err == nil && p.net.Contains(ip.Unmap()) {
+			return true
+		}
+		ip, ok := address.Parse(host)
+		return !allows && ok && p.net.Contains(address.Inner(ip))
 	}
 	if p.text == "*" {
 		return true
 	}
-	if strings.HasPrefix(p.text, "*.") {
-		return len(host) > len(p.text)-1 && hasSuffixFold(host, p.text[1:])
+	if domain, below := strings.CutPrefix(p.text, "*."); below {
+		if allows {
+			return address.Below(host, domain)
+		}
+		return address.Under(host, domain)
 	}
-	return strings.EqualFold(host, p.text)
+	return strings.EqualFold(host, p.text) || !allows && sameAddress(host, p.text)
 }
 
-func bareHost(h string) string { return strings.TrimSuffix(strings.Trim(h, "[]"), ".") }
+func sameAddress(a, b string) bool {
+	x, ok := address.Parse(a)
+	y, both := address.Parse(b)
+	return ok && both && address.Inner(x) == address.Inner(y)
+}
 
 func ascii(s string) bool {
 	for i := range len(s) {

@@ -1,10 +1,10 @@
 package policy
 
 import (
-	"net/netip"
 	"strings"
 
 	"ken/capability"
+	"ken/internal/address"
 )
 
 // Risk grades a call, 0–100, as the sum of its parts. More in the arguments
@@ -97,13 +97,13 @@ func privateHost(h string) bool {
 	if h == "" || h[0] != ':' && (h[0] < '0' || h[0] > '9') && !strings.Contains(h, ":") {
 		return false
 	}
-	ip, err := netip.ParseAddr(h)
-	if err != nil {
+	ip, ok := address.Parse(h)
+	if !ok {
 		// Digits that are no address are how 127.0.0.1 is spelled to get past.
 		return !strings.ContainsAny(h, "ghijklmnopqrstuvwyzGHIJKLMNOPQRSTUVWYZ-_")
 	}
-	ip = ip.Unmap()
-	return ip.IsLoopback() || ip.IsPrivate() || ip.IsLinkLocalUnicast() || ip.IsUnspecified() || ip.IsMulticast()
+	ip = address.Inner(ip)
+	return address.Metadata(h) || ip.IsLoopback() || ip.IsPrivate() || ip.IsLinkLocalUnicast() || ip.IsUnspecified() || ip.IsMulticast()
 }
 
 func hasSuffixFold(s, suffix string) bool {

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/cedar-policy/cedar-go"
+
+	"ken/internal/address"
 )
 
 // A step is a rule whose static part holds.
@@ -113,8 +115,8 @@ func argvTriggers(list []pattern) []trigger {
 func hostTriggers(list []hostPattern) []trigger {
 	var out []trigger
 	for _, h := range list {
-		if h.net.IsValid() || h.text == "*" {
-			return nil
+		if _, isAddress := address.Parse(h.text); isAddress || h.net.IsValid() || h.text == "*" {
+			return nil // which have many spellings
 		}
 		out = append(out, trigger{'h', strings.TrimPrefix(h.text, "*.")})
 	}
@@ -259,7 +261,7 @@ func (s *steps) triggered(j *judgement, best int32) int32 {
 		}
 	}
 	for _, h := range f.Hosts {
-		for h = strings.ToLower(bareHost(h)); ; {
+		for h = strings.ToLower(address.Bare(h)); ; {
 			best = s.try(j, trigger{'h', h}, best)
 			dot := strings.IndexByte(h, '.')
 			if dot < 0 {

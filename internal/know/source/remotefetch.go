@@ -14,6 +14,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"ken/internal/address"
 )
 
 const (
@@ -33,13 +35,13 @@ type fetched struct {
 // remoteClient completes a client. Whatever it was given, redirects are few
 // and looked at, no cookie is kept, and nothing waits for ever. Without a
 // transport of its own it gets one that reaches public addresses only.
-func remoteClient(given *http.Client, address *url.URL, timeout time.Duration) *http.Client {
-	c := &http.Client{Timeout: timeout, CheckRedirect: redirectCheck(address)}
+func remoteClient(given *http.Client, from *url.URL, timeout time.Duration) *http.Client {
+	c := &http.Client{Timeout: timeout, CheckRedirect: redirectCheck(from)}
 	if given != nil {
 		c.Transport = given.Transport
 	}
 	if c.Transport == nil {
-		c.Transport = guardedTransport(isLoopbackHost(address.Hostname()), nil)
+		c.Transport = guardedTransport(address.Loopback(from.Hostname()), nil)
 	}
 	return c
 }
@@ -50,13 +52,13 @@ func remoteClient(given *http.Client, address *url.URL, timeout time.Duration) *
 func guardedTransport(loopback bool, roots *x509.CertPool) *http.Transport {
 	dialer := &net.Dialer{
 		Timeout: 10 * time.Second,
-		Control: func(network, address string, _ syscall.RawConn) error {
-			at, err := netip.ParseAddrPort(address)
+		Control: func(network, dialled string, _ syscall.RawConn) error {
+			at, err := netip.ParseAddrPort(dialled)
 			if err != nil || !strings.HasPrefix(network, "tcp") {
-				return fmt.Errorf("%s address %s is not one that a source may reach", network, address)
+				return fmt.Errorf("%s address %s is not one that a source may reach", network, dialled)
 			}
 			ip := at.Addr().Unmap()
-			if loopback && ip.IsLoopback() || isPublic(ip) {
+			if loopback && ip.IsLoopback() || address.Public(ip) {
 				return nil
 			}
 			return &privateAddressError{ip}
@@ -78,42 +80,6 @@ func (e *privateAddressError) Error() string {
 	return fmt.Sprintf("%s is not a public address", e.addr)
 }
 
-// notPublic lists what [netip.Addr] has no word for: shared, reserved and
-// documentation networks, and those that carry an IPv4 address inside.
-var notPublic = []netip.Prefix{
-	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"),
-	netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("192.88.99.0/24"), netip.MustParsePrefix("198.18.0.0/15"),
-	netip.MustParsePrefix("198.51.100.0/24"), netip.MustParsePrefix("203.0.113.0/24"), netip.MustParsePrefix("240.0.0.0/4"),
-	netip.MustParsePrefix("::/96"), netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("64:ff9b:1::/48"),
-	netip.MustParsePrefix("100::/64"), netip.MustParsePrefix("2001::/23"), netip.MustParsePrefix("2001:db8::/32"),
-	netip.MustParsePrefix("2002::/16"), netip.MustParsePrefix("3fff::/20"), netip.MustParsePrefix("5f00::/16"), netip.MustParsePrefix("fec0::/10"),
-}
-
-// isPublic reports whether an address belongs to the open internet. The
-// addresses of clouds' metadata services are link-local or private and so are
-// not.
-func isPublic(ip netip.Addr) bool {
-	ip = ip.Unmap().WithZone("")
-	if !ip.IsGlobalUnicast() || ip.IsPrivate() {
-		return false
-	}
-	for _, p := range notPublic {
-		if p.Contains(ip) {
-			return false
-		}
-	}
-	return true
-}
-
-// isLoopbackHost reports whether a host is this machine by its very spelling.
-func isLoopbackHost(host string) bool {
-	if strings.EqualFold(host, "localhost") {
-		return true
-	}
-	ip, err := netip.ParseAddr(host)
-	return err == nil && ip.Unmap().IsLoopback()
-}
-
 // checkAddress refuses what no source may be read from: anything but https,
 // or http to this machine.
 func checkAddress(u *url.URL) error {
@@ -121,7 +87,7 @@ func checkAddress(u *url.URL) error {
 	case u.Hostname() == "":
 		return errors.New("the address has no host")
 	case u.Scheme == "https":
-	case u.Scheme == "http" && isLoopbackHost(u.Hostname()):
+	case u.Scheme == "http" && address.Loopback(u.Hostname()):
 	default:
 		return fmt.Errorf("%s is not https", showURL(u))
 	}
@@ -137,7 +103,7 @@ func redirectCheck(first *url.URL) func(*http.Request, []*http.Request) error {
 		if err := checkAddress(next.URL); err != nil {
 			return fmt.Errorf("redirect: %w", err)
 		}
-		if isLoopbackHost(next.URL.Hostname()) && !isLoopbackHost(first.Hostname()) {
+		if address.Loopback(next.URL.Hostname()) && !address.Loopback(first.Hostname()) {
 			return fmt.Errorf("redirect to %s: it is this machine", showURL(next.URL))
 		}
 		if next.URL.User != nil {

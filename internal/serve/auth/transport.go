@@ -4,10 +4,11 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"net/netip"
 	"time"
 
 	"golang.org/x/time/rate"
+
+	"ken/internal/address"
 )
 
 const longestAnswer = 1 << 20
@@ -63,7 +64,4 @@ func (s *sparing) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // loopback reports whether a name is this machine.
-func loopback(name string) bool {
-	addr, err := netip.ParseAddr(name)
-	return name == "localhost" || err == nil && addr.Unmap().IsLoopback()
-}
+func loopback(name string) bool { return address.Loopback(name) }

@@ -16,6 +16,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"ken/capability"
+	"ken/internal/address"
 )
 
 const (
@@ -144,8 +145,7 @@ func isLoopback(host string) bool {
 	if err != nil {
 		name = strings.Trim(host, "[]")
 	}
-	ip := net.ParseIP(name)
-	return strings.EqualFold(name, "localhost") || ip != nil && ip.IsLoopback()
+	return address.Loopback(name)
 }
 
 // guests are the sessions over HTTP. There are so many at most, and one that is

@@ -70,9 +70,9 @@ func TestNewRefuses(t *testing.T) {
 
 func TestAddress(t *testing.T) {
 	for in, want := range map[string]string{
-		"http://h:1/v1":                  "http://h:1/v1/embeddings",
-		"http://h:1/v1/":                 "http://h:1/v1/embeddings",
-		"http://h:1/v1/embeddings":       "http://h:1/v1/embeddings",
+		"http://[::1]:1/v1":              "http://[::1]:1/v1/embeddings",
+		"http://[::1]:1/v1/":             "http://[::1]:1/v1/embeddings",
+		"http://[::1]:1/v1/embeddings":   "http://[::1]:1/v1/embeddings",
 		" https://h ":                    "https://h/embeddings",
 		"https://h/a/b?api-version=1#x":  "https://h/a/b/embeddings?api-version=1",
 		"http://[::1]:11434/v1/":         "http://[::1]:11434/v1/embeddings",
@@ -296,7 +296,7 @@ func TestAsksAgain(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newService()
 				s.script = test.script
-				e := open(t, Config{URL: "http://service/v1", Model: s.model})
+				e := open(t, Config{URL: "http://localhost/v1", Model: s.model})
 				e.client.Transport = &refusing{test.refused, direct{s}}
 				ctx := t.Context()
 				if test.ctx > 0 {
@@ -322,7 +322,7 @@ func TestAsksAgain(t *testing.T) {
 func TestTimeouts(t *testing.T) {
 	silent := direct{http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })}
 	synctest.Test(t, func(t *testing.T) {
-		e := open(t, Config{URL: "http://service/v1", Model: "m", Timeout: 3 * time.Second})
+		e := open(t, Config{URL: "http://localhost/v1", Model: "m", Timeout: 3 * time.Second})
 		e.client.Transport = silent
 		start := time.Now()
 		_, err := e.Embed(t.Context(), []string{"hello"})
@@ -340,7 +340,7 @@ func TestTimeouts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // cancelled while it waits to ask again
 		s := newService()
 		s.script = []func(http.ResponseWriter, *http.Request){answer(503, "Retry-After: 20", "")}
-		e := open(t, Config{URL: "http://service/v1", Model: s.model})
+		e := open(t, Config{URL: "http://localhost/v1", Model: s.model})
 		e.client.Transport = direct{s}
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)

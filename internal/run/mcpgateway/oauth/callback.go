@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"time"
 
+	"ken/internal/address"
 	"ken/internal/untrusted"
 )
 
@@ -67,7 +68,7 @@ func (c *callback) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	q := r.URL.Query()
 	switch {
-	case !loopbackName(host):
+	case !address.Loopback(host):
 		http.Error(w, "This address is for this machine only.", http.StatusForbidden)
 	case r.URL.Path != callbackPath || r.Method != http.MethodGet:
 		http.NotFound(w, r)

@@ -10,6 +10,8 @@ import (
 	"net/url"
 	"syscall"
 	"time"
+
+	"ken/internal/address"
 )
 
 // origin is scheme, host and port of an address.
@@ -21,11 +23,6 @@ func origin(u *url.URL) string {
 	return u.Scheme + "://" + net.JoinHostPort(u.Hostname(), port)
 }
 
-func loopbackName(host string) bool {
-	ip, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
-}
-
 // checkURL refuses an address that must not be fetched or shown: https, or http
 // on this machine where the server is on it too.
 func (h *Handler) checkURL(text string) error {
@@ -35,14 +32,14 @@ func (h *Handler) checkURL(text string) error {
 		return errors.New("the address is not valid")
 	case u.User != nil:
 		return errors.New("the address has a user in it")
-	case u.Scheme == "https", u.Scheme == "http" && loopbackName(u.Hostname()):
+	case u.Scheme == "https", u.Scheme == "http" && address.Loopback(u.Hostname()):
 	default:
 		return fmt.Errorf("the address %s is not https", u.Redacted())
 	}
-	if loopbackName(u.Hostname()) && !loopbackName(h.url.Hostname()) {
+	if address.Loopback(u.Hostname()) && !address.Loopback(h.url.Hostname()) {
 		return fmt.Errorf("the address %s is on this machine, the server is not", u.Redacted())
 	}
-	if ip, err := netip.ParseAddr(u.Hostname()); err == nil {
+	if ip, ok := address.Parse(u.Hostname()); ok {
 		return h.checkIP(ip, nil)
 	}
 	return nil
@@ -64,7 +61,7 @@ func (h *Handler) checkIP(ip netip.Addr, own []netip.Addr) error {
 				return nil
 			}
 		}
-		if inside == loopback && loopbackName(h.url.Hostname()) {
+		if inside == loopback && address.Loopback(h.url.Hostname()) {
 			return nil
 		}
 		return fmt.Errorf("%s is no public address", ip)
@@ -82,7 +79,10 @@ const (
 
 func kindOf(ip netip.Addr) network {
 	shared := netip.PrefixFrom(netip.AddrFrom4([4]byte{100, 64}), 10) // of a provider's customers
+	ip = address.Inner(ip)
 	switch {
+	case address.Metadata(ip.String()):
+		return special
 	case ip.IsLoopback():
 		return loopback
 	case ip.IsPrivate(), shared.Contains(ip):
@@ -151,24 +151,24 @@ func (h *Handler) fetcher(base *http.Client) *http.Client {
 	}
 }
 
-func (h *Handler) dial(ctx context.Context, kind, address string) (net.Conn, error) {
+func (h *Handler) dial(ctx context.Context, kind, to string) (net.Conn, error) {
 	// Who the server is, is asked at each dial: its name may mean something
 	// else by now.
 	var own []netip.Addr
-	if host := h.url.Hostname(); !loopbackName(host) {
+	if host := h.url.Hostname(); !address.Loopback(host) {
 		own, _ = net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 	}
 	d := net.Dialer{
 		Timeout: fetchTimeout,
-		Control: func(_, address string, _ syscall.RawConn) error {
-			at, err := netip.ParseAddrPort(address)
+		Control: func(_, dialled string, _ syscall.RawConn) error {
+			at, err := netip.ParseAddrPort(dialled)
 			if err != nil {
 				return err
 			}
 			return h.checkIP(at.Addr(), own)
 		},
 	}
-	return d.DialContext(ctx, kind, address)
+	return d.DialContext(ctx, kind, to)
 }
 
 // Client gives a client for talking to the server itself: base with a redirect

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/oauth2"
 
 	"ken/capability"
+	"ken/internal/address"
 )
 
 // Config is what a handler is told. Server, URL and Keep are needed.
@@ -107,13 +108,13 @@ func New(c Config) (*Handler, error) {
 		return refuse(errors.New("there is no name or no keeper"), "give both")
 	case err != nil || u.Host == "" || u.User != nil:
 		return refuse(errors.New("the url is not valid"), "write it as https://HOST/PATH, without a user")
-	case u.Scheme != "https" && !(u.Scheme == "http" && loopbackName(u.Hostname())):
+	case u.Scheme != "https" && !(u.Scheme == "http" && address.Loopback(u.Hostname())):
 		return refuse(errors.New("a token would be sent unencrypted"), "write https:// in mcp.servers."+c.Server+".url")
 	}
 	if c.Redirect == "" {
 		c.Redirect = "127.0.0.1:0"
 	}
-	if host, _, err := net.SplitHostPort(c.Redirect); err != nil || !loopbackName(host) {
+	if host, _, err := net.SplitHostPort(c.Redirect); err != nil || !address.Loopback(host) {
 		return refuse(fmt.Errorf("the browser would come back to %s, which is not this machine", c.Redirect), "use 127.0.0.1:PORT")
 	}
 	if c.ClientMetadata != "" {

@@ -29,8 +29,8 @@ import (
 // A Config says who may be reached and how much may pass. Its zero value
 // reaches nobody.
 type Config struct {
-	// Allow lists host:port. The host may begin with "*.", for every name
-	// below; the port may be *; a host alone means 80 and 443.
+	// Allow lists host:port. The host may begin with "*.", for every name one
+	// level below; the port may be *; a host alone means 80 and 443.
 	Allow []string
 	// Networks are allowed in spite of being private, local or loopback. The
 	// host must be allowed as well.

@@ -292,7 +292,7 @@ func TestAllowed(t *testing.T) {
 	}{
 		{"example.com", "example.com:443", true}, {"example.com", "example.com:80", true}, {"example.com", "example.com:22", false},
 		{"example.com:22", "example.com:22", true}, {"example.com:*", "example.com:9", true},
-		{"*.example.com:443", "a.b.example.com:443", true}, {"*.example.com:443", "example.com:443", false},
+		{"*.example.com:443", "a.example.com:443", true}, {"*.example.com:443", "a.b.example.com:443", false}, {"*.example.com:443", "example.com:443", false},
 		{"*.example.com:443", "evilexample.com:443", false}, {"example.com", "example.com.evil.org:443", false},
 		{"EXAMPLE.com", "example.COM:443", true}, {"1.2.3.4", "1.2.3.4:80", true},
 	}

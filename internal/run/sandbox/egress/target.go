@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"ken/internal/address"
 )
 
 // A target is a host and a port, the host in its one plain spelling.
@@ -60,7 +62,7 @@ func plainHost(host string) (string, error) {
 // A rule allows hosts. An empty host means none.
 type rule struct {
 	host  string
-	below bool   // names below host, not host itself
+	below bool   // names one level below host, not host itself
 	port  uint16 // 0: every port
 	web   bool   // 80 and 443 instead
 }
@@ -99,7 +101,7 @@ func allowed(rules []rule, t target) bool {
 	for _, r := range rules {
 		host := t.host == r.host
 		if r.below {
-			host = strings.HasSuffix(t.host, "."+r.host)
+			host = address.Below(t.host, r.host)
 		}
 		port := r.port == 0 || r.port == t.port
 		if r.web {
@@ -112,24 +114,6 @@ func allowed(rules []rule, t target) bool {
 	return false
 }
 
-// closed are networks that are not the public internet: this machine, its
-// neighbours, its cloud's metadata, and wrappers around other addresses.
-var closed = prefixes(
-	"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12",
-	"192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24",
-	"203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4",
-	"::/96", "::1/128", "64:ff9b::/96", "64:ff9b:1::/48", "100::/64", "2001::/23", "2001:db8::/32",
-	"2002::/16", "3fff::/20", "5f00::/16", "fc00::/7", "fe80::/10", "fec0::/10", "ff00::/8",
-)
-
-func prefixes(list ...string) []netip.Prefix {
-	out := make([]netip.Prefix, len(list))
-	for i, s := range list {
-		out[i] = netip.MustParsePrefix(s)
-	}
-	return out
-}
-
 // reachable reports whether an address may be dialled.
 func reachable(addr netip.Addr, networks []netip.Prefix) bool {
 	addr = addr.Unmap().WithZone("")
@@ -138,19 +122,14 @@ func reachable(addr netip.Addr, networks []netip.Prefix) bool {
 			return true
 		}
 	}
-	for _, n := range closed {
-		if n.Contains(addr) {
-			return false
-		}
-	}
-	return addr.IsValid()
+	return address.Public(addr)
 }
 
 // checkAddress sees every address on its way into connect.
-func (p *Proxy) checkAddress(_, address string, _ syscall.RawConn) error {
-	ap, err := netip.ParseAddrPort(address)
+func (p *Proxy) checkAddress(_, dialled string, _ syscall.RawConn) error {
+	ap, err := netip.ParseAddrPort(dialled)
 	if err != nil {
-		return fmt.Errorf("dialled address %q: %w", address, err)
+		return fmt.Errorf("dialled address %q: %w", dialled, err)
 	}
 	if !reachable(ap.Addr(), p.cfg.Networks) {
 		return fmt.Errorf("address %s is private, local or reserved, and not among the networks that may be reached (sandbox.networks)", ap.Addr())
