@@ -134,6 +134,7 @@ func (a *App) newRunner() (*runner.Runner, error) {
 	}
 	a.closeLater(func() error { return r.Close(context.Background()) }) // which ends by itself
 	a.watchRules(r, rulesEvery)
+	a.closeOrphans(context.Background(), log, db)
 	return r, nil
 }
 
