@@ -138,6 +138,10 @@ const (
 	// know. Old ones that ignore unknown requests would hang a client forever.
 	probeTime = 5 * time.Second
 
+	// probeLogin is the same over HTTP, where an old server answers what it does
+	// not know, and a login may come before any answer.
+	probeLogin = 30 * time.Second
+
 	// levelTime bounds the request for log lines, which is made for comfort.
 	levelTime = 2 * time.Second
 
@@ -235,7 +239,7 @@ func (l *Link) client() *mcp.Client {
 		MultiRoundTrip:             &mcp.MultiRoundTripOptions{Disabled: true},
 	})
 	c.AddReceivingMiddleware(l.receive)
-	c.AddSendingMiddleware(probeBriefly, l.withoutRoots, wholeList)
+	c.AddSendingMiddleware(l.probeBriefly, l.withoutRoots, wholeList)
 	return c
 }
 

@@ -14,12 +14,15 @@ import (
 
 // probeBriefly gives up on the question for the newest protocol in time for the
 // older handshake.
-func probeBriefly(next mcp.MethodHandler) mcp.MethodHandler {
+func (l *Link) probeBriefly(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		if method != "server/discover" {
 			return next(ctx, method, req)
 		}
 		limit := probeTime
+		if l.cfg.URL != "" && !l.cfg.SSE {
+			limit = probeLogin
+		}
 		if deadline, ok := ctx.Deadline(); ok {
 			limit = min(limit, time.Until(deadline)/2)
 		}
