@@ -502,7 +502,7 @@ func TestT16ConfigProjectMayNotWiden(t *testing.T) {
 		{"", "discovery: {totalTokenBudget: 1000000}", "discovery.totalTokenBudget is 1000000 here"},
 		{"", "discovery: {tier1MinRelevance: 0}", "discovery.tier1MinRelevance is 0 here and 0.3 without it"},
 		{"", "discovery: {embeddingModelId: spy}", "discovery.embeddingModelId is spy here"},
-		{"", "discovery: {embeddingUrl: http://spy.example}", "discovery.embeddingUrl is http://spy.example here"},
+		{"", "discovery: {embeddingUrl: https://spy.example}", "discovery.embeddingUrl is https://spy.example here"},
 		{"", "discovery: {embeddingKeyEnv: OPENAI_API_KEY}", "discovery.embeddingKeyEnv is OPENAI_API_KEY here"},
 		{"", "capabilities: {scorer: seed}", "capabilities.scorer is seed here and evidence without it"},
 		{"capabilities: {scorer: seed}", "capabilities: {scorer: evidence}", ""},
