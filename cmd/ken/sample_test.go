@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	ossignal "os/signal"
 	"path/filepath"
 	"testing"
 	"time"
@@ -22,6 +23,11 @@ func TestMain(m *testing.M) {
 			os.Exit(1)
 		}
 		os.Exit(0)
+	}
+	// In the background a shell has programs ignore interrupts, and so would all
+	// that tests start. What somebody listens for is not handed on as ignored.
+	if ossignal.Ignored(os.Interrupt) {
+		ossignal.Notify(make(chan os.Signal, 1), os.Interrupt)
 	}
 	os.Exit(m.Run())
 }

@@ -32,6 +32,8 @@ const (
 	exitRefused  = 3
 	exitWaiting  = 4
 	exitTimedOut = 124
+
+	exitInterrupted = 130
 )
 
 // Main runs the program and gives its exit status.
@@ -61,10 +63,12 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 
 // endAtOnce makes a second signal end the program at once, as if nobody listened
 // for it, until the returned function is called. It listens from the beginning:
-// whoever asks twice in quick succession is heard twice.
+// whoever asks twice in quick succession is heard twice. A shell has programs in
+// the background ignore interrupts; then the status says what a shell would say.
 func endAtOnce() (stop func()) {
 	asked := make(chan os.Signal, 2)
 	done := make(chan struct{})
+	ignored := signal.Ignored(os.Interrupt)
 	signal.Notify(asked, os.Interrupt, syscall.SIGTERM)
 	go func() {
 		for n := 0; ; n++ {
@@ -76,8 +80,9 @@ func endAtOnce() (stop func()) {
 					continue // the context has told it
 				}
 				signal.Reset(os.Interrupt, syscall.SIGTERM)
-				if self, err := os.FindProcess(os.Getpid()); err != nil || self.Signal(s) != nil {
-					os.Exit(exitFailed)
+				self, err := os.FindProcess(os.Getpid())
+				if err != nil || s == os.Interrupt && ignored || self.Signal(s) != nil {
+					os.Exit(exitInterrupted)
 				}
 			}
 		}
