@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -119,7 +121,7 @@ func newBench(t testing.TB, fill func(*bench)) *bench {
 	own.Put(capability.Capability{
 		ID: "tool:run_command", Kind: capability.KindTool, Name: "run_command", Description: "Runs", Run: &capability.Recipe{Runner: "mcp.call"},
 	}, capability.Detail{Schema: json.RawMessage(`{"type":"object"}`)})
-	b.catalog = loaded(t, b.memory)
+	b.catalog = loaded(t, servers{b.memory})
 	rules := compiled(t)
 	cfg := door.Config{
 		Catalog: b.catalog, Own: loaded(t, own), Rules: rules, Finder: discover.NewFinder(discover.Parts{Source: b.catalog}),
@@ -129,6 +131,37 @@ func newBench(t testing.TB, fill func(*bench)) *bench {
 	cfg.Runner = func(context.Context) (capability.Invoker, error) { return r, nil }
 	b.Door = door.New(cfg)
 	r = b.running(t, rules)
+	return b
+}
+
+// servers is a memory whose ids of servers are taken for those of servers: the
+// catalog takes such ids from no other source.
+type servers struct{ *source.Memory }
+
+func (s servers) Load(ctx context.Context) (capability.Batch, error) {
+	b, err := s.Memory.Load(ctx)
+	return asServers(b), err
+}
+
+func (s servers) Watch(ctx context.Context) iter.Seq2[capability.Batch, error] {
+	return func(yield func(capability.Batch, error) bool) {
+		for b, err := range s.Memory.Watch(ctx) {
+			if !yield(asServers(b), err) {
+				return
+			}
+		}
+	}
+}
+
+func asServers(b capability.Batch) capability.Batch {
+	b.Capabilities = slices.Clone(b.Capabilities)
+	for i, c := range b.Capabilities {
+		if strings.HasPrefix(string(c.ID), "mcp:") {
+			one := *c
+			one.Origin.Format = source.FormatMCP
+			b.Capabilities[i] = &one
+		}
+	}
 	return b
 }
 
