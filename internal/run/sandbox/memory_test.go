@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -92,10 +93,7 @@ func hog(order string) int {
 // however it uses it: by several processes, by memory that is shared, by files
 // without a name. Without the limit each is possible, and within it too.
 func TestMemoryOfTheWholeCall(t *testing.T) {
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := openCopy(t)
 	eachProfile(t, func(t *testing.T, p Profile) {
 		for _, kind := range []string{"shared", "memfd", "sysv", "six"} {
 			t.Run(kind, func(t *testing.T) {
@@ -123,4 +121,27 @@ func TestMemoryOfTheWholeCall(t *testing.T) {
 			})
 		}
 	})
+}
+
+// openCopy returns a copy of the test binary that every user can run. The one
+// that go test builds is in a directory that only its owner may enter.
+func openCopy(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "sandbox-copy-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	copied := filepath.Join(dir, "sandbox.test")
+	if err := writeProgram(func() error { return os.WriteFile(copied, data, 0o755) }); err != nil {
+		t.Fatal(err)
+	}
+	return copied
 }
