@@ -130,7 +130,7 @@ func anyEntry(t *rapid.T) Entry {
 		return list
 	}
 	e := Entry{
-		Seq: 3, Turn: some(9), Kind: Kind(str()), Tokens: some(9), From: some(2), To: some(2), Blocks: blocks(2), System: str(), Tools: tools(),
+		Seq: 3, Turn: some(9), Kind: Kind(str()), Tokens: some(9), From: some(2), To: some(2), Blocks: blocks(2), System: str(), About: some(9), Tools: tools(),
 		Name: str(), Text: str(), Cost: rapid.Float64().Draw(t, "cost"),
 		Time: time.UnixMicro(rapid.Int64Range(0, 4e15).Draw(t, "time")).UTC(),
 	}
@@ -153,7 +153,7 @@ func TestKeptKnowsAll(t *testing.T) {
 		value any
 		want  int
 	}{
-		{Entry{}, 16}, {Offer{}, 3}, {llm.Block{}, 6}, {llm.Image{}, 2}, {llm.ToolCall{}, 4}, {llm.ToolResult{}, 4},
+		{Entry{}, 17}, {Offer{}, 3}, {llm.Block{}, 6}, {llm.Image{}, 2}, {llm.ToolCall{}, 4}, {llm.ToolResult{}, 4},
 		{llm.Reasoning{}, 3}, {llm.Tool{}, 3}, {llm.Usage{}, 5},
 	} {
 		if got := reflect.TypeOf(tt.value).NumField(); got != tt.want {
