@@ -222,7 +222,7 @@ func (r *Runner) before(ctx context.Context, t *trip, rec audit.Record) error {
 	if ctx.Err() != nil {
 		return gaveUp(ctx)
 	}
-	err, fix := apartFix(err)
+	fix, err := apartFix(err)
 	return &capability.Error{
 		Kind: capability.Unavailable, Op: "record", Target: string(t.call.Target), Rule: "audit",
 		Err: fmt.Errorf("%w: %w", errUnrecorded, err), Fix: fix,

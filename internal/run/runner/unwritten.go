@@ -143,7 +143,7 @@ func unwritable(cause error) *capability.Error {
 	if e, ok := errors.AsType[*capability.Error](cause); ok && errors.Is(e, errUnwritable) {
 		return e
 	}
-	cause, fix := apartFix(cause)
+	fix, cause := apartFix(cause)
 	return &capability.Error{
 		Kind: capability.Unavailable, Op: "record", Rule: "audit", Err: fmt.Errorf("%w: %w", errUnwritable, cause), Fix: fix,
 	}
@@ -151,13 +151,13 @@ func unwritable(cause error) *capability.Error {
 
 var errUnwritable = errors.New("the ends of earlier calls are not recorded yet, so nothing runs")
 
-// apartFix returns an error of the audit log without what to do about it, which
-// is returned apart.
-func apartFix(cause error) (error, string) {
+// apartFix splits an error of the audit log into what to do about it and the
+// error without that.
+func apartFix(cause error) (fix string, bare error) {
 	if e, ok := cause.(*capability.Error); ok && e.Fix != "" {
-		bare := *e
-		bare.Fix = ""
-		return &bare, e.Fix
+		copied := *e
+		copied.Fix = ""
+		return e.Fix, &copied
 	}
-	return cause, "make the audit directory writable, with free space; the next call tries again by itself"
+	return "make the audit directory writable, with free space; the next call tries again by itself", cause
 }
