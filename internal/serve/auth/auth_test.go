@@ -192,9 +192,12 @@ func guarded(t testing.TB, cfg Config) (h http.Handler, last *passed) {
 	if cfg.Owner.Principal.ID == "" {
 		cfg.Owner = owner()
 	}
+	var mu sync.Mutex // requests may come at the same time
 	h, err := Guard(HandlerFunc(func(w http.ResponseWriter, r *http.Request, who Identity) {
+		mu.Lock()
 		*last = passed{Request: r, who: who, still: who.Still}
 		last.who.Still = nil
+		mu.Unlock()
 		w.WriteHeader(http.StatusNoContent)
 	}), cfg)
 	if err != nil {
