@@ -22,9 +22,6 @@ import (
 // TestMain lets more tests run at once than there are cores: what runs in
 // parallel here mostly waits for other processes.
 func TestMain(m *testing.M) {
-	if order := os.Getenv(hogs); order != "" {
-		os.Exit(hog(order))
-	}
 	if name := os.Getenv(underFilter); name != "" {
 		os.Exit(filtered(name))
 	}
@@ -66,7 +63,7 @@ func TestAsNobody(t *testing.T) {
 	args := []string{"-test.v", "-test.timeout=9m", fmt.Sprintf("-test.short=%v", testing.Short())}
 	cmd := exec.Command(binary, args...)
 	cmd.Dir = dir
-	cmd.Env = []string{asNobody + "=1", "TMPDIR=" + dir, "PATH=/usr/bin:/bin", "HOME=" + dir, "GORACE=" + os.Getenv("GORACE")}
+	cmd.Env = []string{asNobody + "=1", "TMPDIR=" + dir, "PATH=/usr/bin:/bin", "HOME=" + dir, "GORACE=" + os.Getenv("GORACE"), hogBinary + "=" + buildHog(t)}
 	if npm := os.Getenv("KEN_NPM"); npm != "" {
 		cmd.Env = append(cmd.Env, "KEN_NPM="+npm)
 	}
