@@ -51,7 +51,7 @@ func TestEveryKeySaysWhenItCounts(t *testing.T) {
 	}
 }
 
-// TestDocumentedWhenKeysCount: the page about the configuration names the same
+// TestDocumentedWhenKeysCount checks that docs/configuration.md lists the same
 // keys.
 func TestDocumentedWhenKeysCount(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "configuration.md"))
@@ -71,15 +71,15 @@ func TestDocumentedWhenKeysCount(t *testing.T) {
 				return names
 			}
 		}
-		t.Fatalf("there is no row %q", begins)
+		t.Fatalf("docs/configuration.md has no row %q", begins)
 		return nil
 	}
-	if got, want := row("for the next turn or call"), slices.Sorted(slices.Values(atOnce())); !slices.Equal(got, want) {
-		t.Errorf("documented to count at once are\n%v, want\n%v", got, want)
+	if got, want := row("to the next turn or call"), slices.Sorted(slices.Values(atOnce())); !slices.Equal(got, want) {
+		t.Errorf("documented to apply to the next turn or call:\n%v, want\n%v", got, want)
 	}
 	want := slices.Sorted(slices.Values(slices.DeleteFunc(atStart(), func(s string) bool { return strings.HasSuffix(s, "Roots") })))
-	if got := row("when Ken is started again"); !slices.Equal(got, want) {
-		t.Errorf("documented to count from the next start are\n%v, want\n%v", got, want)
+	if got := row("after a restart"); !slices.Equal(got, want) {
+		t.Errorf("documented to apply after a restart:\n%v, want\n%v", got, want)
 	}
 }
 
