@@ -5,15 +5,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	"ken/capability"
-	"ken/internal/door"
 	"ken/internal/find/outcome"
-	"ken/internal/govern/policy"
 	"ken/internal/talk/deliver"
 	"ken/internal/talk/engine"
 	"ken/internal/talk/session"
@@ -108,10 +105,6 @@ func TestNeverCostsMore(t *testing.T) {
 			bare := &llmtest.Fake{Script: llmtest.Always(llmtest.Reply{Text: "OK."})}
 			b := open(t, Config{Getenv: elsewhere, Dir: work, Model: bare, Catalogs: []string{t.TempDir()}})
 			without, _, _ := converse(t, b, bare, chatter)
-			seen := a.Door.ViewFor(door.Viewer{Principal: a.Principal, Origin: capability.ByModel, Surface: policy.SurfaceChat})
-			for a.Door.Dump(seen) == 0 { // it is worked out in the background
-				runtime.Gosched()
-			}
 			with, turns, _ := converse(t, a, fake, chatter)
 			if len(with) != len(chatter) || len(without) != len(chatter) || len(turns) != len(chatter) {
 				t.Fatalf("%d and %d requests, %d turns, want %d of each", len(with), len(without), len(turns), len(chatter))

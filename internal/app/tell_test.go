@@ -3,7 +3,6 @@ package app
 import (
 	"os"
 	"path/filepath"
-	"runtime"
 	"testing"
 	"time"
 
@@ -15,8 +14,8 @@ import (
 	"ken/llm/llmtest"
 )
 
-// TestTurnsAreRecorded: each finished turn has a line of what it came to, and
-// once all schemas are weighed it says what they would have been.
+// TestTurnsAreRecorded: each finished turn, the first too, has a line of what it
+// came to and of what all schemas would have been.
 func TestTurnsAreRecorded(t *testing.T) {
 	_, getenv := home(t, nil)
 	used := llm.Usage{Input: 100, Output: 7, CachedRead: 40, CachedWrite: 30}
@@ -26,9 +25,7 @@ func TestTurnsAreRecorded(t *testing.T) {
 	a := open(t, Config{Getenv: getenv, Dir: t.TempDir(), Model: fake, Sources: []capability.Source{tools}})
 	say(t, a, "hello")
 	view := a.Door.ViewFor(door.Viewer{Principal: a.Principal, Surface: "chat"})
-	for a.Door.Dump(view) == 0 {
-		runtime.Gosched()
-	}
+	dump := a.Door.AwaitDump(t.Context(), view)
 	say(t, a, "hello again")
 	say(t, a, "/nothing of that name") // asks nobody
 
@@ -50,11 +47,11 @@ func TestTurnsAreRecorded(t *testing.T) {
 		t.Fatalf("turns = %+v, want three", turns)
 	}
 	want := outcome.Usage{Input: 100, Output: 7, CachedRead: 40, CachedWrite: 30}
-	if e := turns[0]; e.Usage != want || e.Requests != 1 || e.End != "answer" || e.Turn != "1" || e.Shown <= 0 || e.Shown != e.Added || e.TookUS <= 0 {
-		t.Errorf("the first turn = %+v", e)
+	if e := turns[0]; e.Usage != want || e.Requests != 1 || e.End != "answer" || e.Turn != "1" || e.Shown <= 0 || e.Shown != e.Added || e.TookUS <= 0 || e.Dump != dump || dump == 0 {
+		t.Errorf("the first turn = %+v, want a dump of %d", e, dump)
 	}
-	if e := turns[1]; e.Dump != a.Door.Dump(view) || e.Dump == 0 {
-		t.Errorf("the second turn = %+v, want a dump of %d", e, a.Door.Dump(view))
+	if e := turns[1]; e.Dump != dump {
+		t.Errorf("the second turn = %+v, want a dump of %d", e, dump)
 	}
 	if e := turns[2]; e.Requests != 0 || e.End != "failed" || e.Usage != (outcome.Usage{}) {
 		t.Errorf("the turn that asked nobody = %+v", e)
@@ -78,9 +75,7 @@ func BenchmarkDump(b *testing.B) {
 	}
 	defer a.Close()
 	view, began := a.View(), time.Now()
-	for a.Door.Dump(view) == 0 {
-		runtime.Gosched()
-	}
+	a.Door.AwaitDump(b.Context(), view)
 	took := time.Since(began)
 	for b.Loop() {
 		a.Door.Dump(view)

@@ -1,10 +1,11 @@
 package door
 
 import (
+	"context"
 	"encoding/json"
-	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -13,16 +14,6 @@ import (
 	"ken/internal/find/outcome"
 	"ken/internal/know/source"
 )
-
-// known waits until a view's dump is.
-func known(d *Door, v View) int {
-	for {
-		if n := d.Dump(v); n > 0 {
-			return n
-		}
-		runtime.Gosched()
-	}
-}
 
 // TestDump: everything that a viewer has is counted, by the counter that is
 // configured: tools with their schemas, the rest by a line, and a tool to read
@@ -51,11 +42,11 @@ func TestDump(t *testing.T) {
 	if n := d.Dump(d.View(somebody)); n != 0 {
 		t.Errorf("Dump at once = %d, want 0: nobody waits for it", n)
 	}
-	if n := known(d, d.View(somebody)); n != one+guard+texts {
+	if n := d.AwaitDump(t.Context(), d.View(somebody)); n != one+guard+texts {
 		t.Errorf("Dump = %d, want %d", n, one+guard+texts)
 	}
 	intern := capability.Principal{ID: "i", Roles: []string{"intern"}}
-	if n := known(d, d.View(intern)); n != one+texts {
+	if n := d.AwaitDump(t.Context(), d.View(intern)); n != one+texts {
 		t.Errorf("Dump of an intern = %d, want %d", n, one+texts)
 	}
 	if n := d.Dump(View{}); n != 0 {
@@ -68,7 +59,7 @@ func TestDump(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := one + guard + texts + aroundTool + len("moreThird")
-	if n := known(d, d.View(somebody)); n != want {
+	if n := d.AwaitDump(t.Context(), d.View(somebody)); n != want {
 		t.Errorf("Dump of the next snapshot = %d, want %d", n, want)
 	}
 	find(t, d, Query{Text: "first", Scope: session})
@@ -88,7 +79,7 @@ func TestDumpOfWhatOthersRun(t *testing.T) {
 	r := recorder(t, t.TempDir(), outcome.Full, outcome.SwitchConfig{})
 	r.Count = func(string) int { return 1 }
 	d := open(t, r)
-	if n, want := known(d, d.View(somebody)), 3*(aroundTool+2)+1+aroundTool+3; n != want { // weather, geocode, calendar without a schema; tides; the tool that reads
+	if n, want := d.AwaitDump(t.Context(), d.View(somebody)), 3*(aroundTool+2)+1+aroundTool+3; n != want { // weather, geocode, calendar without a schema; tides; the tool that reads
 		t.Errorf("Dump = %d, want %d", n, want)
 	}
 }
@@ -99,9 +90,34 @@ func TestDumpSurvivesASourceThatBreaks(t *testing.T) {
 	r.Count = func(string) int { panic("broken") }
 	d := open(t, r)
 	v := d.View(somebody)
-	d.weigh(v)
-	if n := d.Dump(v); n != 0 {
+	if n := d.AwaitDump(t.Context(), v); n != 0 {
 		t.Errorf("Dump = %d, want 0", n)
+	}
+}
+
+// TestAwaitDumpOfManyViews: the dump of every view is waited for, though one is
+// worked out at a time, and a source that hangs is not waited for without end.
+func TestAwaitDumpOfManyViews(t *testing.T) {
+	r := recorder(t, t.TempDir(), outcome.Full, outcome.SwitchConfig{})
+	hang := make(chan struct{})
+	r.Count = func(string) int { <-hang; return 1 }
+	w := newWorkshop(t)
+	w.cfg.Recorder = r
+	views := []View{w.View(somebody), w.View(capability.Principal{ID: "i", Roles: []string{"intern"}})}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	if n := w.AwaitDump(ctx, views[0]); n != 0 {
+		t.Errorf("AwaitDump of a source that hangs = %d, want 0", n)
+	}
+	got := make([]int, 2*len(views))
+	var all sync.WaitGroup
+	for i := range got {
+		all.Go(func() { got[i] = w.AwaitDump(t.Context(), views[i%2]) })
+	}
+	close(hang)
+	all.Wait()
+	if got[0] == 0 || got[0] != got[2] || got[1] != got[3] || got[1] >= got[0] {
+		t.Errorf("AwaitDump = %v, want the same for the same view, and less for an intern", got)
 	}
 }
 

@@ -22,39 +22,76 @@ type dumps struct {
 	snapshot *catalog.Snapshot      // that known is of
 	known    map[*discover.View]int // a class has one view of a snapshot
 	sizes    map[*Entry]int         // of the snapshot; entries that did not change are in the next one too
-	busy     bool
+	running  *weighing              // nil: none runs
 }
 
-// weighing is how long it may take to read all schemas.
-const weighing = 5 * time.Minute
+// A weighing works out the dump of one view.
+type weighing struct {
+	of    *discover.View
+	done  chan struct{} // closed when total is set
+	total int
+}
+
+const (
+	mostWeighing = 5 * time.Minute  // that it may take to read all schemas
+	mostAwaiting = 10 * time.Second // that the end of a turn waits for it
+)
 
 // Dump returns the tokens of one request that tells a model of everything a
 // viewer has, without Ken: every tool with its description and schema as its
 // maker wrote them, every card whole, one line for everything else, and one tool
 // to read texts with. Prompts that a person types are not counted, and neither
 // are the program's own tools. docs/decisions/2026-11-16-naive-baseline.md says
-// why. It is worked out in the background: 0 until it is known, and where
-// nothing is recorded.
+// why. It is worked out in the background: Dump returns 0 until it is known, and
+// where nothing is recorded. [Door.AwaitDump] waits for it.
 func (d *Door) Dump(v View) int {
+	n, _ := d.dump(v)
+	return n
+}
+
+// AwaitDump returns what [Door.Dump] does, and waits until it is known, but not
+// for longer than 10 seconds.
+func (d *Door) AwaitDump(ctx context.Context, v View) int {
+	ctx, cancel := context.WithTimeout(ctx, mostAwaiting)
+	defer cancel()
+	for {
+		n, w := d.dump(v)
+		if w == nil {
+			return n
+		}
+		select {
+		case <-w.done:
+			if w.of == v.seen {
+				return w.total
+			}
+		case <-ctx.Done():
+			return 0
+		}
+	}
+}
+
+// dump returns what is known, or else the weighing that runs, which may be that
+// of another view: one runs at a time. It starts one where none runs.
+func (d *Door) dump(v View) (int, *weighing) {
 	if d.cfg.Recorder == nil || v.seen == nil {
-		return 0
+		return 0, nil
 	}
 	s := &d.dumps
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if n, ok := s.known[v.seen]; ok {
-		return n
+		return n, nil
 	}
-	if !s.busy {
-		s.busy = true
-		go d.weigh(v)
+	if s.running == nil {
+		s.running = &weighing{of: v.seen, done: make(chan struct{})}
+		go d.weigh(v, s.running)
 	}
-	return 0
+	return 0, s.running
 }
 
-// weigh works out a view's dump. One runs at a time.
-func (d *Door) weigh(v View) {
-	ctx, cancel := context.WithTimeout(context.Background(), weighing)
+// weigh works out a view's dump.
+func (d *Door) weigh(v View, w *weighing) {
+	ctx, cancel := context.WithTimeout(context.Background(), mostWeighing)
 	defer cancel()
 	s := &d.dumps
 	s.mu.Lock()
@@ -69,14 +106,15 @@ func (d *Door) weigh(v View) {
 	}
 	s.mu.Unlock()
 
-	total := d.sum(ctx, v, sizes)
+	w.total = d.sum(ctx, v, sizes)
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.snapshot != v.snapshot || len(s.known) >= mostKnown {
 		s.snapshot, s.known = v.snapshot, map[*discover.View]int{}
 	}
-	s.sizes, s.known[v.seen], s.busy = sizes, total, false
+	s.sizes, s.known[v.seen], s.running = sizes, w.total, nil
+	close(w.done)
 }
 
 // sum adds up sizes, and works out those that are missing. A source that breaks

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"sync"
 
 	"ken/capability"
@@ -17,7 +18,7 @@ type Account struct {
 	Model  string // who was asked, as [Model.Ref] has it; empty: nobody
 	Shown  int    // that stood there for capabilities when the turn ended
 	Added  int    // of these, by this turn
-	Dump   int    // that a prompt without Ken would take, see [door.Door.Dump]
+	Dump   int    // that a prompt without Ken would take, see [door.Door.AwaitDump]
 }
 
 // account adds up what stands in the prompt for capabilities: the map and the
@@ -30,7 +31,7 @@ func (t *turn) account() Account {
 		return a
 	}
 	a.Model = t.model.Ref
-	a.Dump = t.e.cfg.Door.Dump(t.view)
+	a.Dump = t.e.cfg.Door.AwaitDump(context.WithoutCancel(t.ctx), t.view) // an aborted turn cost something too
 	for i := range t.live {
 		e := &t.live[i]
 		n := 0
