@@ -16,9 +16,9 @@ import (
 	"testing"
 )
 
-// TestReadme runs the commands of README.md in the order in which they are
-// printed, as somebody new does: in a fresh home, one after another. Each must
-// succeed, and none may take away what was there before it.
+// TestReadme runs the commands of README.md in their order in a fresh home, as a
+// new user would. Each must succeed, and none may remove a capability of the
+// starter catalog.
 func TestReadme(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
 	if err != nil {
@@ -44,12 +44,12 @@ func TestReadme(t *testing.T) {
 			}
 		}
 		if len(gone) > 0 {
-			t.Errorf("after %q %d of %d capabilities of the starter are gone, as %s", line, len(gone), len(starter), gone[0])
+			t.Errorf("after %q, %d of %d capabilities of the starter are missing, such as %s", line, len(gone), len(starter), gone[0])
 		}
 	}
 }
 
-// TestReadmeCommands: what is read as a command.
+// TestReadmeCommands checks which lines readmeCommands takes for commands.
 func TestReadmeCommands(t *testing.T) {
 	const text = "words\n\n```\nmake build\nbin/ken run \"a # b\"      # why\n```\n\n```yaml\na: b\n```\n\n```\n +--+\n | picture |\n```\n"
 	if got, want := readmeCommands(text), []string{"make build", `bin/ken run "a # b"`}; !slices.Equal(got, want) {
@@ -62,8 +62,9 @@ var (
 	remark    = regexp.MustCompile(`\s{2,}# .*$`)
 )
 
-// readmeCommands gives the lines of the plain code blocks that begin with a word:
-// what is drawn begins with a space.
+// readmeCommands returns the lines of the code blocks without a language, less
+// their comments. It skips lines that begin with a space: they belong to a
+// drawing.
 func readmeCommands(text string) []string {
 	var commands []string
 	for _, block := range codeBlock.FindAllStringSubmatch(text, -1) {
@@ -77,13 +78,14 @@ func readmeCommands(text string) []string {
 	return commands
 }
 
-// A newcomer has a folder as a clone is, and a home with a client in it.
+// A newcomer is a new user with a clone of the repository and a home directory
+// that holds the configuration of an MCP client.
 type newcomer struct {
 	t         *testing.T
 	dir, home string
 }
 
-// settle makes the folder and the home. The client has one MCP server.
+// settle creates both directories. The client has one MCP server.
 func (n *newcomer) settle() {
 	n.t.Helper()
 	binary := newKen(n.t).binary
@@ -120,7 +122,8 @@ func (n *newcomer) command(ctx context.Context, name string, args ...string) *ex
 	return cmd
 }
 
-// do does what a line says. Targets of make must be there; the tests call them.
+// do runs one line. For make it only checks that the target exists: the targets
+// run these tests.
 func (n *newcomer) do(line string) {
 	n.t.Helper()
 	if target, ok := strings.CutPrefix(line, "make "); ok {
@@ -139,20 +142,20 @@ func (n *newcomer) do(line string) {
 		n.serve(strings.Fields(line)[1:])
 	case strings.HasPrefix(line, "bin/ken "):
 		if strings.HasPrefix(line, "bin/ken connect ") {
-			line += " --yes" // what a person at a terminal is asked
+			line += " --yes" // confirms what connect would ask on a terminal
 		}
 		ctx, cancel := context.WithTimeout(n.t.Context(), patience)
 		defer cancel()
-		// Nobody types: a conversation ends at once.
+		// Standard input is empty, so a conversation ends at once.
 		if out, err := n.command(ctx, "sh", "-ec", line).CombinedOutput(); err != nil {
 			n.t.Errorf("%s: %v\n%s", line, err, out)
 		}
 	default:
-		n.t.Errorf("%s: this test does not know such a command", line)
+		n.t.Errorf("%s: unknown command", line)
 	}
 }
 
-// serve starts the server, opens the page by the printed link, and stops it.
+// serve starts the server, opens the page with the printed link, and stops it.
 func (n *newcomer) serve(args []string) {
 	n.t.Helper()
 	ctx, cancel := context.WithTimeout(n.t.Context(), patience)
@@ -182,7 +185,7 @@ func (n *newcomer) open(ctx context.Context, page string) error {
 	if err != nil {
 		return err
 	}
-	for name, value := range map[string]string{"Sec-Fetch-Site": "none", "Sec-Fetch-Mode": "navigate", "Accept": "text/html"} { // as a browser asks
+	for name, value := range map[string]string{"Sec-Fetch-Site": "none", "Sec-Fetch-Mode": "navigate", "Accept": "text/html"} { // what a browser sends
 		req.Header.Set(name, value)
 	}
 	jar, err := cookiejar.New(nil)
@@ -195,12 +198,12 @@ func (n *newcomer) open(ctx context.Context, page string) error {
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("the printed link is answered with %d", resp.StatusCode)
+		return fmt.Errorf("GET of the printed link: status %d", resp.StatusCode)
 	}
 	return nil
 }
 
-// capabilities gives the ids of all that is in the catalog.
+// capabilities returns the ids of every capability in the catalog.
 func (n *newcomer) capabilities() []string {
 	n.t.Helper()
 	ctx, cancel := context.WithTimeout(n.t.Context(), patience)
