@@ -39,7 +39,7 @@ test("a catalog that is too small is told in words", () => {
   assert.equal(small(bill()), null);
   assert.equal(small(bill({ requests: 0, savedTokens: -1 })), null);
   const said = small(bill({ requests: 5, shownTokens: 14_225, allTokens: 8725, savedTokens: -5500 }))!.replaceAll("\u00a0", " ");
-  for (const part of ["by 5,500 tokens", "1,745 tokens a request", "more than about 2,845."]) assert.ok(said.includes(part), said);
+  for (const part of ["by 5,500 tokens", "1,745 tokens per request", "more than about 2,845."]) assert.ok(said.includes(part), said);
 });
 
 test("quantiles are bounds of the histogram", () => {

@@ -19,11 +19,13 @@ function every(i: Insights): { days: string[]; bills: (Bill | null)[] } {
   return { days, bills: days.map((d) => known.get(d) ?? null) };
 }
 
-// small is what is said where sending all schemas would have taken less: how much
-// less, and when that turns around. Null: Ken saved tokens, or nothing was sent.
+// small explains a loss: by how much sending every schema would have been cheaper,
+// and from which size on Ken saves tokens. It is null where Ken saved tokens or
+// sent nothing. Ken's own agent sends the plain list where that is cheaper, so a
+// loss comes from a setting that forbids it or from records of older versions.
 export function small(t: Bill): string | null {
   if (t.savedTokens >= 0 || !t.requests) return null;
-  return `What can be called here is so little that sending all of its schemas with every request would be cheaper, by ${tokens(-t.savedTokens)} tokens in these days. They are ${tokens(Math.round(t.allTokens / t.requests))} tokens a request; Ken pays off once they are more than about ${tokens(Math.round(t.shownTokens / t.requests))}.`;
+  return `Sending every schema with each request would have been cheaper, by ${tokens(-t.savedTokens)} tokens in this period. All schemas together are ${tokens(Math.round(t.allTokens / t.requests))} tokens per request; Ken saves tokens once they are more than about ${tokens(Math.round(t.shownTokens / t.requests))}.`;
 }
 
 // A Figure is a chart with what it says in a sentence.
