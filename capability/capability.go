@@ -232,8 +232,8 @@ func (h *Hint) UnmarshalJSON(b []byte) error {
 }
 
 // RunBy names what a call of the capability runs: the runner of its recipe, or
-// else its id. It is empty for texts, of which there is nothing to run, and for
-// packages, whose actions are capabilities of their own.
+// else its id. It is empty for texts, which do not run, and for packages, whose
+// actions are separate capabilities.
 func (c *Capability) RunBy() string {
 	switch {
 	case c.Run != nil && c.Run.Runner != "":

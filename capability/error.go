@@ -19,7 +19,7 @@ const (
 	Unavailable                  // it exists but cannot be used now
 	Conflict                     // it changed since it was looked at
 	Timeout                      // it took too long and was stopped
-	Upstream                     // a server or service behind it failed during the call; what happened there is not known
+	Upstream                     // a server or service behind the capability failed during the call; the effect is unknown
 )
 
 var errorKindNames = [...]string{

@@ -91,9 +91,9 @@ type Principal struct {
 	Tenant string   `json:"tenant,omitempty"`
 	Roles  []string `json:"roles,omitempty"`
 
-	// Agent is the name of the program that works for the principal, where its
-	// token has one. It is for records and limits: what may be done, and the
-	// digest of a call, do not depend on it.
+	// Agent names the program that works for the principal, if its token has a
+	// name. It is used for records and limits only: permissions and the digest
+	// of a call do not depend on it.
 	Agent string `json:"agent,omitempty"`
 }
 

@@ -38,7 +38,7 @@ func TestBrowser(t *testing.T) {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
-			if name != "first-visit" && name != "catalog-search" { // they measure, and go first
+			if name != "first-visit" && name != "catalog-search" { // these two measure time, so they run first and alone
 				t.Parallel()
 			}
 			out := t.TempDir()

@@ -39,7 +39,7 @@ func TestProcesses(t *testing.T) {
 	if err := victim.Start(); err != nil {
 		t.Fatal(err)
 	}
-	// How slow the machine is meanwhile is told by a program that needs no lock.
+	// A program that takes no lock measures how slow the machine is meanwhile.
 	ctx, calm := context.WithCancel(t.Context())
 	defer calm()
 	slowest := make(chan time.Duration, 1)
@@ -86,8 +86,8 @@ func TestProcesses(t *testing.T) {
 	}
 	done.Wait()
 	calm()
-	// Two cores for eight: most of what a call takes longer is its share of
-	// them. Whoever waits for a lock until the wait ends waits 10 s.
+	// Eight loops share two cores, which explains most of the slowdown. A
+	// process that waits in vain for a lock gives up after 10 s.
 	most := 15*max(lone, <-slowest) + 2*time.Second
 
 	records := k.records(t)

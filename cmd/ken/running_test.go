@@ -19,8 +19,8 @@ import (
 
 // Commands of scripts about running calls.
 
-// patience is how long a script waits for what must come. A slow machine is not
-// a failure, so it is long.
+// patience is how long a script waits for something that must happen. It is
+// long, because a slow machine is not a failure.
 const patience = 2 * time.Minute
 
 // until asks again and again whether something is so.

@@ -24,8 +24,9 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	// In the background a shell has programs ignore interrupts, and so would all
-	// that tests start. What somebody listens for is not handed on as ignored.
+	// A shell makes background programs ignore interrupts, and every program
+	// that tests start would inherit that. Listening for the signal keeps it
+	// from being inherited as ignored.
 	if ossignal.Ignored(os.Interrupt) {
 		ossignal.Notify(make(chan os.Signal, 1), os.Interrupt)
 	}

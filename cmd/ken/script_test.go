@@ -135,8 +135,9 @@ func TestScript(t *testing.T) {
 
 const testKey = "test"
 
-// failAtEnd fails a script whose lines are over. There ts.Fatalf would end all
-// scripts: nobody recovers its panic.
+// failAtEnd fails a script after its last line has run. ts.Fatalf cannot be
+// used there: testscript no longer recovers its panic, so it would end all
+// scripts.
 func failAtEnd(ts *testscript.TestScript, format string, args ...any) {
 	t := ts.Value(testKey).(testscript.T)
 	t.Log(fmt.Sprintf(format, args...))

@@ -57,7 +57,7 @@ func serve(ts *testscript.TestScript, neg bool, args []string) {
 	servers.Store(ts.Getenv("WORK"), running)
 	ts.Defer(func() {
 		if !ended(running.over) {
-			_ = cmd.Process.Signal(syscall.SIGINT) // it may end by itself in this moment
+			_ = cmd.Process.Signal(syscall.SIGINT) // the process may be exiting already
 		}
 		if <-running.over; running.err != nil {
 			failAtEnd(ts, "ken serve ended with %v\n%s", running.err, stderr.String())

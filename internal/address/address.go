@@ -1,6 +1,7 @@
-// Package address judges hosts and IP addresses. It is the one place that knows
-// which addresses are this machine, which are public, and which give out the
-// credentials of a cloud. It looks no name up: who dials checks the address too.
+// Package address judges hosts and IP addresses. It is the only place that
+// knows which addresses belong to this machine, which are public, and which
+// serve the credentials of a cloud. It resolves no names, so code that dials
+// must check the resolved address too.
 package address
 
 import (
@@ -23,7 +24,7 @@ func Parse(host string) (netip.Addr, bool) {
 // Bare returns a host without brackets and a trailing dot.
 func Bare(host string) string { return strings.TrimSuffix(strings.Trim(host, "[]"), ".") }
 
-// oldStyle reads one to four numbers, of which the last fills the rest.
+// oldStyle parses one to four numbers; the last one fills the remaining bytes.
 func oldStyle(host string) (netip.Addr, bool) {
 	parts := strings.Split(host, ".")
 	if len(parts) > 4 || host == "" {
@@ -83,7 +84,8 @@ var (
 	teredo     = netip.MustParsePrefix("2001::/32")
 )
 
-// Loopback reports whether a host is this machine by its spelling.
+// Loopback reports whether a host is a spelling of this machine's loopback
+// address.
 func Loopback(host string) bool {
 	host = Bare(host)
 	if strings.EqualFold(host, "localhost") {
@@ -93,8 +95,8 @@ func Loopback(host string) bool {
 	return err == nil && addr.Unmap().IsLoopback()
 }
 
-// Metadata reports whether a host is the address or the name at which a cloud
-// gives out the credentials of a machine, or a link-local address, in any spelling.
+// Metadata reports whether a host is, in any spelling, a link-local address or
+// the address or name at which a cloud serves a machine's credentials.
 func Metadata(host string) bool {
 	addr, ok := Parse(host)
 	if !ok {

@@ -79,7 +79,7 @@ type Disconnection struct {
 	Removed []string           `json:"removed"` // servers that Ken no longer has
 	Secrets []string           `json:"secrets"` // that came from the client's files, and are removed
 	Stay    []string           `json:"stay"`    // secrets that a person set, and that nothing refers to now
-	Token   bool               `json:"token"`   // the client had a token of its own, and it is removed
+	Token   bool               `json:"token"`   // the client had its own token, which was removed
 }
 
 // Disconnect gives a client its files back, and forgets the servers that came

@@ -24,9 +24,9 @@ import (
 	"ken/plugin"
 )
 
-// unrun gives the question why nothing runs a capability; "" means that something
-// does. It is asked of every one before there is a first call, so that it makes
-// no executor.
+// unrun returns a function that says why nothing runs a capability, or "" if
+// something does. It is called for every capability before the first call, so
+// it creates no executor.
 func (a *App) unrun() func(*capability.Capability) string {
 	forOthers := map[string]bool{"files.*": false, "result.*": false, "shell": false}
 	for _, name := range []string{"analyze.*", "exec.*", "function.*", "mcp.*"} {

@@ -109,8 +109,8 @@ func within(dir, path string) bool {
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// guards are the rules' lists of protected and secret files, as executors hold
-// programs to them.
+// guards returns the rules' lists of protected and secret files in the form
+// that executors enforce.
 type guards struct{ *policy.Rules }
 
 func (guards) Named(dir string, commands [][]string) []executor.Path {
@@ -121,7 +121,7 @@ func (guards) Named(dir string, commands [][]string) []executor.Path {
 	return out
 }
 
-// shellGuards are those that hold now.
+// shellGuards returns the guards in force now.
 func (a *App) shellGuards() executor.Guards { return guards{a.Rules()} }
 
 type access uint8

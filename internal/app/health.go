@@ -142,8 +142,9 @@ func (a *App) recordable() error {
 	return roomAgain(log.Err(), folders...)
 }
 
-// callable returns why no call can begin now. It asks the runner itself, which
-// every call passes, and has it write what the audit log did not take before.
+// callable returns why no call can start now. It asks the runner, which every
+// call passes through, and makes it write the records that the audit log did
+// not accept before.
 func (a *App) callable(ctx context.Context) error {
 	r, err := a.runner.get()
 	if err != nil {

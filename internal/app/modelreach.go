@@ -14,12 +14,12 @@ import (
 	"ken/internal/untrusted"
 )
 
-// reachFor is how long a model's server has to answer that it is there.
+// reachFor is how long a model's server has to answer the check.
 const reachFor = 3 * time.Second
 
-// Answering returns who answers in a chat, and why not. It asks the model's
-// server for its list of models: that finds a server that is not there, a key
-// that it refuses, and a name that it does not have.
+// Answering returns the model that answers in a chat, or an error that says why
+// none can. It asks the model's server for its list of models, which detects an
+// unreachable server, a rejected key and an unknown model name.
 func (a *App) Answering(ctx context.Context) (string, error) {
 	now := a.now()
 	v, err := a.answering(now)
@@ -47,7 +47,7 @@ func (a *App) Answering(ctx context.Context) (string, error) {
 }
 
 // reach returns why the model's server will not answer, as far as that can be
-// known without a request that costs something.
+// found out without a paid request.
 func (v voice) reach(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, reachFor)
 	defer cancel()
@@ -93,8 +93,8 @@ func listOfModels(p config.Provider, key string) (path string, header http.Heade
 	return "/models", header
 }
 
-// SettingDoubt returns what will not work with a setting that was just written,
-// though it may be set like that, or "". What is missing may come next.
+// SettingDoubt returns a warning about a valid setting that was just written
+// but does not work yet, or "". The user may be about to add what is missing.
 func (a *App) SettingDoubt(ctx context.Context, key string) string {
 	if key != "model" && key != "providers" || a.now().Model == "" {
 		return ""

@@ -8,11 +8,11 @@ import (
 	"ken/internal/store"
 )
 
-// mostDied is how many chains of processes that died are looked at.
+// mostDied is how many chains of dead processes are examined.
 const mostDied = 64
 
 // closeOrphans writes a closing record for every call that was running when its
-// process died. Each chain is looked at once, by one process.
+// process died. Each chain is examined once, by one process.
 func (a *App) closeOrphans(ctx context.Context, log *audit.Log, db *store.Store) {
 	chains, err := log.Died(mostDied)
 	for _, chain := range chains {
@@ -37,7 +37,7 @@ func (a *App) closeOrphansOf(ctx context.Context, log *audit.Log, db *store.Stor
 	claim.Put(key, []byte("1"))
 	version, err := db.Apply(ctx, &claim)
 	if errors.Is(err, store.ErrConflict) {
-		return nil // another process is at it
+		return nil // another process is doing it
 	}
 	if err != nil || len(orphans) == 0 {
 		return err

@@ -273,7 +273,7 @@ func (a *App) acceptTools(ctx context.Context, desk *pin.Desk, by capability.Pri
 		}
 	}
 	if len(tools)+len(r.others) == 0 || r.defined != nil {
-		return nil // what the other definition offered is judged when it is listed
+		return nil // the offers of the other definition are checked when it is listed
 	}
 	return a.gateway.Review(ctx, r.Server)
 }

@@ -70,8 +70,8 @@ func (a *App) book() *review.Book {
 	return r.book
 }
 
-// packagesOff says which packages are off, for the catalog that is being made of
-// all of these capabilities.
+// packagesOff returns which packages are off, for the catalog that is being
+// built from all of these capabilities.
 func (a *App) packagesOff(all []*capability.Capability) map[*capability.Capability]string {
 	if !a.reviewRequired() {
 		return nil
@@ -165,7 +165,8 @@ type Extension struct {
 	Manifest *review.Manifest `json:"manifest"`
 	Status   review.Status    `json:"status"`
 
-	// Unavailable are its actions that cannot be used here once it is on.
+	// Unavailable lists its actions that cannot be used here even when it is
+	// on.
 	Unavailable []Unavailable `json:"unavailable,omitempty"`
 }
 
@@ -252,9 +253,9 @@ func (a *App) switched(ctx context.Context) {
 	}
 }
 
-// stopDisabled stops the calls that run of packages which somebody switched off
-// meanwhile, in whichever process. While the store cannot say so, they go on:
-// they were accepted, and no other begins.
+// stopDisabled stops running calls of packages that were disabled meanwhile, by
+// this process or another. While the store cannot be read they continue: they
+// were accepted, and no new call starts.
 func (a *App) stopDisabled(ctx context.Context) {
 	r, made := a.runner.there()
 	if !made || !a.reviewRequired() || r.Load().Running == 0 {

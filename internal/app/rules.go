@@ -141,10 +141,10 @@ func newLawbook(places config.Places, explicit string, settings config.Config, m
 	return b, nil
 }
 
-// settingsFresh is how long a look at the files counts for settings other than
-// the rules: one call asks for them several times. The rules are looked at each
-// time, about 10 µs, so that whoever takes something away and calls at once sees
-// it gone.
+// settingsFresh is how long one check of the files is valid for settings other
+// than the rules, because one call asks for them several times. The rules are
+// checked every time (about 10 µs), so that a removed permission has no effect
+// on the very next call.
 const settingsFresh = 100 * time.Microsecond
 
 // rules returns the rules in force, after a look at their files.
@@ -330,8 +330,8 @@ func (a *App) enforce(rules *policy.Rules, err error) {
 	}
 }
 
-// watchRules looks at the rules, and at what is switched off, again and again
-// while calls run.
+// watchRules checks the rules and the disabled extensions repeatedly while
+// calls run.
 func (a *App) watchRules(r *runner.Runner, every time.Duration) {
 	ctx, cancel := context.WithCancel(context.Background())
 	stop, done := make(chan struct{}), make(chan struct{})

@@ -48,14 +48,14 @@ func (a *App) prepareRunning(cfg Config) error {
 	return nil
 }
 
-// ownTools returns the tools that are part of the program. They are one of the
-// catalog's sources, so they are counted, found and required like all others.
+// ownTools returns Ken's own tools. They are one of the catalog's sources, so
+// they are counted, found and required like any other tool.
 func ownTools(name string) *source.Memory {
 	return memory(name, capability.TrustBuiltin, files.Tools(), shell.Tools(), results.Tools(), analyze.Tools())
 }
 
-// ownCatalog returns a catalog of Ken's own tools alone. They are part of every
-// prefix, and can be called where --catalog replaces all sources.
+// ownCatalog returns a catalog of only Ken's own tools. They are part of every
+// prefix, and can be called even if --catalog replaces all sources.
 func ownCatalog(ctx context.Context) (*catalog.Catalog, error) {
 	c, err := catalog.New(catalog.Config{Sources: []capability.Source{ownTools("ken")}, Machine: catalog.ThisMachine()})
 	if err == nil {

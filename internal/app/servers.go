@@ -180,13 +180,13 @@ func (a *App) serverValue(name string) (string, bool) {
 	return v.Reveal(), true
 }
 
-// awaitTime is how long a search, or a call of what is not there, waits for
+// awaitTime is how long a search, or a call of an unknown tool, waits for
 // servers that are being listed for the first time.
 const awaitTime = 2 * time.Second
 
-// startingServers says which servers are being listed for the first time, or
-// never were in a process that does not list. Their names are for the person who
-// runs Ken.
+// startingServers names the servers that are being listed for the first time,
+// or that were never listed if this process lists none. The names are for the
+// operator only.
 func (a *App) startingServers(p capability.Principal) string {
 	if a.gateway == nil {
 		return ""
@@ -209,7 +209,7 @@ func (a *App) startingServers(p capability.Principal) string {
 		say(unlisted, "was never listed", "were never listed", "ken doctor lists them"))
 }
 
-// namesForHere keeps the servers that are for this folder.
+// namesForHere keeps the servers that apply to this folder.
 func (a *App) namesForHere(names []string) []string {
 	if len(names) == 0 {
 		return nil

@@ -138,8 +138,8 @@ func unwritten(file string, err error) error {
 	return &capability.Error{Kind: capability.Unavailable, Op: "write", Target: file, Err: err, Fix: fix}
 }
 
-// setSetting changes the person's own file, on the record, and returns what there
-// is to know about it.
+// setSetting changes the user's own file, records that in the audit log, and
+// returns any note about the change.
 func (a *App) setSetting(ctx context.Context, who auth.Identity, key, value string) (changed systemapi.Changed, err error) {
 	if !slices.Contains(openSettings(), key) {
 		return changed, &capability.Error{Kind: capability.Denied, Op: "set", Target: key, Err: errors.New("a page may not change it"), Fix: "run ken config set " + key + ", or edit ken.yaml"}

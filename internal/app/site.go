@@ -98,14 +98,14 @@ func (s *Site) ServeAs(w http.ResponseWriter, r *http.Request, who auth.Identity
 // Drain begins no more turns and waits for those that run; see [stream.Hub.Drain].
 func (s *Site) Drain(ctx context.Context) error { return s.hub.Drain(ctx) }
 
-// EndCalls takes no more calls, waits for those that run as long as serve.drain
-// says, and cancels the rest: each gets its one result. See [runner.Runner.Close].
+// EndCalls accepts no more calls, waits up to serve.drain for running calls,
+// and cancels the rest. Each call gets its result. See [runner.Runner.Close].
 func (s *Site) EndCalls(ctx context.Context) error {
 	r, made := s.app.runner.there()
 	if !made {
 		return nil
 	}
-	return r.Close(context.WithoutCancel(ctx)) // which ends by itself
+	return r.Close(context.WithoutCancel(ctx)) // Close has its own time limit
 }
 
 // Owner is whoever started the program.

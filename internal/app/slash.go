@@ -102,7 +102,7 @@ func indexOf(entries iter.Seq[*catalog.Entry]) *slash.Index {
 				Actions: []slash.Action{{Target: e.ID, Description: e.Description, Runner: e.Run.Runner, Unavailable: e.Unavailable}},
 			}
 			if e.Trust == capability.TrustBuiltin {
-				tool.Aliases = e.Aliases // names that it had before
+				tool.Aliases = e.Aliases // its former names
 			}
 			tools = append(tools, tool)
 		}

@@ -161,7 +161,7 @@ func (c *command) settle(ctx context.Context, a *app.App, id string, answer appr
 	return nil
 }
 
-// printCovered says what a grant for more than one call covers.
+// printCovered prints what a grant for more than one call covers.
 func (c *command) printCovered(ctx context.Context, a *app.App, t approval.Ticket) {
 	desk, err := a.Desk()
 	if err != nil || t.Answer == nil || t.Answer.Scope == approval.Once {

@@ -110,7 +110,7 @@ func (c *command) printList(l door.Listing, all int) {
 	rows := make([][]string, 0, len(l.Capabilities))
 	for _, e := range l.Capabilities {
 		text := e.Description
-		if e.State == "shadowed" && len(e.Reasons) > 0 { // why it is listed counts more
+		if e.State == "shadowed" && len(e.Reasons) > 0 { // the reason it is shadowed matters more
 			text = strings.Join(e.Reasons, "; ")
 		}
 		rows = append(rows, []string{standing(e), string(e.ID), string(e.Kind), e.Category, text})

@@ -61,10 +61,11 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return status(err)
 }
 
-// endAtOnce makes a second signal end the program at once, as if nobody listened
-// for it, until the returned function is called. It listens from the beginning:
-// whoever asks twice in quick succession is heard twice. A shell has programs in
-// the background ignore interrupts; then the status says what a shell would say.
+// endAtOnce makes a second signal end the program at once, as if it were not
+// caught, until the returned function is called. It listens from the start, so
+// that two signals in quick succession are both seen. If a shell made this
+// background program ignore interrupts, the exit status is the one a shell
+// would report.
 func endAtOnce() (stop func()) {
 	asked := make(chan os.Signal, 2)
 	done := make(chan struct{})
@@ -77,7 +78,7 @@ func endAtOnce() (stop func()) {
 				return
 			case s := <-asked:
 				if n == 0 {
-					continue // the context has told it
+					continue // the context handles the first signal
 				}
 				signal.Reset(os.Interrupt, syscall.SIGTERM)
 				self, err := os.FindProcess(os.Getpid())

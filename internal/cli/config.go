@@ -104,7 +104,7 @@ func (c *command) doubt(ctx context.Context, key string) string {
 	}
 	a, err := app.Open(ctx, app.Config{ConfigFile: c.configFile, Catalogs: c.catalogs})
 	if err != nil {
-		return "" // the next command says it
+		return "" // the next command reports it
 	}
 	defer a.Close()
 	return a.SettingDoubt(ctx, key)

@@ -91,7 +91,7 @@ func (c *command) connect(ctx context.Context, a *app.App, how app.Connection, d
 	if how.HTTP && !dry {
 		if had, err := auth.NamedAgent(a.Places.State, how.Client, true); err == nil && had == "" {
 			defer func() {
-				if !written { // no file has the token that was made for the plan
+				if !written { // no file contains the token that was created for the plan
 					_, gone := auth.RemoveAgent(a.Places.State, how.Client)
 					err = errors.Join(err, gone)
 				}
@@ -167,8 +167,8 @@ func (c *command) planConnection(a *app.App, how app.Connection, dry bool) (*con
 	return a.PlanConnection(how)
 }
 
-// tokenFor returns the token that a client is to show: one for agents, of its
-// own, so that the audit log tells clients apart. A look makes none.
+// tokenFor returns the token for a client: an agent token of its own, so that
+// the audit log can tell clients apart. A dry run creates none.
 func (c *command) tokenFor(a *app.App, client string, dry bool) (string, error) {
 	if !dry {
 		if err := os.MkdirAll(a.Places.State, 0o700); err != nil {

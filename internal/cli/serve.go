@@ -141,10 +141,9 @@ func (c *command) serve(ctx context.Context, a *app.App, addr string) error {
 	return err
 }
 
-// stop ends a server that is told to. Readiness says so already, and whoever
-// sends requests here has a moment to notice it. Then turns and calls end, each
-// with its result, while questions about them are still answered, and the port
-// is closed at last.
+// stop shuts the server down. /readyz reports it already, and load balancers
+// get a moment to notice. Then turns and calls end, each with its result, while
+// requests about them are still answered. The port is closed last.
 func (c *command) stop(ctx context.Context, a *app.App, addr string, site *app.Site, srv *http.Server) error {
 	delay := a.Settings.Serve.StopDelay
 	if host, _, err := net.SplitHostPort(addr); err == nil && !config.Loopback(host) && !a.Settings.Said("serve.stopDelay") {
@@ -157,12 +156,11 @@ func (c *command) stop(ctx context.Context, a *app.App, addr string, site *app.S
 	err := errors.Join(site.Drain(bye), site.EndCalls(ctx))
 	last, cancelLast := context.WithTimeout(ctx, max(time.Until(over), lastAnswers))
 	defer cancelLast()
-	return errors.Join(err, srv.Shutdown(last), srv.Close()) // Close: whoever is still there is let go
+	return errors.Join(err, srv.Shutdown(last), srv.Close()) // Close ends the connections that are left
 }
 
-// remoteStopDelay is serve.stopDelay where other machines can reach the server
-// and no file says otherwise, and lastAnswers how long the last answers at
-// least may take to be written.
+// remoteStopDelay is the default of serve.stopDelay if other machines can reach
+// the server. lastAnswers is the minimum time for writing the last answers.
 const (
 	remoteStopDelay = 5 * time.Second
 	lastAnswers     = 10 * time.Second
@@ -260,8 +258,8 @@ func (c *command) site(ctx context.Context, a *app.App, addr string, log *slog.L
 		Off: set.Auth == config.AuthOff, Owner: a.Owner(), Loopback: config.Loopback(host), Hosts: set.Hosts, Origins: set.Origins, Views: httpapi.Views(),
 		OIDC: a.OIDC(), SignOuts: a.SignOuts, Rate: auth.Rate{Requests: float64(set.Rate.Requests), Burst: set.Rate.Burst, Open: set.Rate.Open}, Log: log,
 	}
-	// All agents of a person may run at once: what only this machine can reach is
-	// limited where somebody asked for it.
+	// All agents of a person may run at once, so a server that only this
+	// machine can reach has a limit only if the configuration sets one.
 	guard.FreeMCP = !a.Settings.Said("serve.rate") && guard.Loopback && len(guard.Hosts) == 0
 	if !guard.Off {
 		if err := os.MkdirAll(a.Places.State, 0o700); err != nil {

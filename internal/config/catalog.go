@@ -8,8 +8,8 @@ import (
 
 // Catalog says where capabilities come from.
 type Catalog struct {
-	// Starter decides about the catalog inside the program. Default on; the
-	// zero value means the same.
+	// Starter says whether the built-in starter catalog is used. Default on;
+	// the zero value means the same.
 	Starter Starter
 
 	// Sources are read besides the directories of [Places.Catalog]. Names are
@@ -31,8 +31,8 @@ type Catalog struct {
 	// looked at while its content hash is exactly this. Default none.
 	Pins map[capability.ID]string
 
-	// Overrides accept a project's capability in the place of another of that
-	// id while its content hash is exactly this. Default none.
+	// Overrides lists, by id, the content hash with which a project's
+	// capability may replace another of the same id. Default none.
 	Overrides map[capability.ID]string
 
 	// Sanitizer says what happens to suspicious text. Default reveal; the

@@ -165,8 +165,8 @@ func checkCollection(s string) (fix string, err error) {
 	return "", nil
 }
 
-// checkEmbeddingURL refuses an address to which messages would go unprotected.
-// What else may be wrong with it the embedder says.
+// checkEmbeddingURL rejects an address to which messages would be sent
+// unencrypted. The embedder reports any other error.
 func checkEmbeddingURL(s string) (fix string, err error) {
 	if u, err := url.Parse(s); err == nil && u.Scheme == "http" && u.Host != "" && !Loopback(u.Hostname()) {
 		return "write https://" + u.Host + u.Path, errors.New("would send messages, texts and the key unprotected over the network")

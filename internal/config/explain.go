@@ -61,7 +61,7 @@ func (c Config) origin(s setting[Config]) string {
 	return fromDefault
 }
 
-// Said reports whether a file set a key.
+// Said reports whether a file sets a key.
 func (c Config) Said(key string) bool {
 	_, said := c.origins[key]
 	return said

@@ -9,8 +9,8 @@ import (
 	"ken/internal/yamldoc"
 )
 
-// pins maps ids to hashes. A project may not bring any: what it would release,
-// or put in the place of something else, is what the user was to be warned of.
+// pins maps ids to hashes. A project cannot set any, because they would release
+// or replace exactly what the user is to be warned about.
 func pins() kind[map[capability.ID]string] {
 	return kind[map[capability.ID]string]{
 		empty:   true,

@@ -53,7 +53,7 @@ func InitFiles() fs.FS {
 }
 
 // Init writes ken.yaml and the sample catalog into a directory, which is made
-// where it is missing. A file that is there is never touched but named in kept;
+// where it is missing. An existing file is never changed but named in kept;
 // nothing is written outside the directory, whatever links are in it. After an
 // error, written says what was written before it.
 func Init(dir string) (written, kept []string, err error) {

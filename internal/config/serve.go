@@ -31,10 +31,10 @@ type Serve struct {
 	// Rate is how often one principal may ask, and how much at once.
 	Rate ServeRate
 
-	// StopDelay is how long requests are still taken after the server was asked
-	// to stop, while readiness says so; default 250 ms, and 5 s where other
-	// machines can reach it. Drain is how long calls may take to end after that
-	// before they are cancelled; default 30 s.
+	// StopDelay is how long the server accepts requests after it was asked to
+	// stop, while /readyz reports it; default 250 ms, and 5 s if other machines
+	// can reach the server. Drain is how long calls may take after that before
+	// they are cancelled; default 30 s.
 	StopDelay, Drain time.Duration
 }
 

@@ -71,8 +71,8 @@ const (
 	overPrefix = "catalog.overrides."
 )
 
-// hashKey takes the key of one id apart, as in "catalog.pins.ID", and gives the
-// key of the whole map with the id.
+// hashKey splits a key such as "catalog.pins.ID" into the key of the map and
+// the id.
 func hashKey(key string) (whole, id string, ok bool) {
 	for _, prefix := range []string{pinPrefix, overPrefix} {
 		if id, ok := strings.CutPrefix(key, prefix); ok {

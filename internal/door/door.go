@@ -53,8 +53,8 @@ const (
 type Config struct {
 	Catalog *catalog.Catalog
 
-	// Own, when not nil, holds tools that are part of the program. Where Catalog
-	// has them too, they are found like all others; else only by their names.
+	// Own, if not nil, holds Ken's own tools. If Catalog contains them too,
+	// they are found like any other tool; otherwise only by name.
 	Own *catalog.Catalog
 
 	Finder   *discover.Finder
@@ -72,9 +72,9 @@ type Config struct {
 	// Switches, when not nil, says what is switched off.
 	Switches Switches
 
-	// Starting, when not nil, says in one sentence which sources are not known
-	// yet because they are starting; it is empty where there are none. Await
-	// waits for them briefly and reports whether it waited.
+	// Starting, if not nil, returns one sentence about the sources that are not
+	// known yet because they are starting, or "". Await waits for them briefly
+	// and reports whether it waited.
 	Starting func(capability.Principal) string
 	Await    func(context.Context) bool
 
@@ -121,8 +121,8 @@ func (d *Door) Find(ctx context.Context, v View, q Query) (Found, error) {
 	return found, nil
 }
 
-// Look is Find for a caller who decides what of the selection is sent. Nothing
-// is recorded until [Pending.Sent] says what was.
+// Look is Find for a caller that decides which part of the selection is sent.
+// Nothing is recorded until the caller reports that with [Pending.Sent].
 func (d *Door) Look(ctx context.Context, v View, q Query) (Found, Pending, error) {
 	if v.seen == nil {
 		return Found{Selection: discover.Empty(q.Text)}, Pending{}, ctx.Err()
@@ -155,9 +155,9 @@ func (d *Door) Call(ctx context.Context, v View, scope capability.Scope, name st
 	return a, err
 }
 
-// Whole tells of everything at once, for a model that is shown all of it: the
-// entries that tool accepts, and a list of the others. It is false where there
-// are more than most of either. The tools of [View.Own] are in neither.
+// Whole returns everything at once, for a model that sees all of it: the
+// entries that tool accepts, and a list of the others. It returns false if
+// there are more than most of either. The tools of [View.Own] are in neither.
 func (d *Door) Whole(v View, scope capability.Scope, tool func(*Entry) bool, most int) (tools []*Entry, others Others, ok bool) {
 	if v.seen == nil {
 		return nil, Others{}, true
@@ -169,7 +169,7 @@ func (d *Door) Whole(v View, scope capability.Scope, tool func(*Entry) bool, mos
 	return v.seen.Whole(without, tool, most)
 }
 
-// Starting says which sources are not known yet; see [Config].
+// Starting returns which sources are not known yet; see [Config].
 func (d *Door) Starting(p capability.Principal) string {
 	if d.cfg.Starting == nil {
 		return ""
@@ -181,8 +181,8 @@ func (d *Door) Starting(p capability.Principal) string {
 // waited: then a new view may have more.
 func (d *Door) Await(ctx context.Context) bool { return d.cfg.Await != nil && d.cfg.Await(ctx) }
 
-// notFoundYet adds to an error about something that is not there what is still
-// starting: it may be there in a moment.
+// notFoundYet adds to a not-found error which sources are still starting,
+// because the capability may appear in a moment.
 func (d *Door) notFoundYet(p capability.Principal, err error) error {
 	e, ok := errors.AsType[*capability.Error](err)
 	if !ok || e.Kind != capability.NotFound {

@@ -15,8 +15,8 @@ import (
 	"ken/internal/untrusted"
 )
 
-// dumps know what a prompt without Ken would cost that tells as much: once for a
-// snapshot and a class of viewers. The zero value knows nothing yet.
+// dumps caches what an equally informative prompt without Ken would cost, per
+// snapshot and class of viewers. The zero value is empty.
 type dumps struct {
 	mu       sync.Mutex
 	snapshot *catalog.Snapshot      // that known is of
@@ -25,7 +25,7 @@ type dumps struct {
 	running  *weighing              // nil: none runs
 }
 
-// A weighing works out the dump of one view.
+// A weighing computes the dump of one view.
 type weighing struct {
 	of    *discover.View
 	done  chan struct{} // closed when total is set
@@ -33,17 +33,17 @@ type weighing struct {
 }
 
 const (
-	mostWeighing = 5 * time.Minute  // that it may take to read all schemas
-	mostAwaiting = 10 * time.Second // that the end of a turn waits for it
+	mostWeighing = 5 * time.Minute  // time limit for reading all schemas
+	mostAwaiting = 10 * time.Second // how long the end of a turn waits for it
 )
 
-// Dump returns the tokens of one request that tells a model of everything a
-// viewer has, without Ken: every tool with its description and schema as its
-// maker wrote them, every card whole, one line for everything else, and one tool
-// to read texts with. Prompts that a person types are not counted, and neither
-// are the program's own tools. docs/decisions/2026-11-16-naive-baseline.md says
-// why. It is worked out in the background: Dump returns 0 until it is known, and
-// where nothing is recorded. [Door.AwaitDump] waits for it.
+// Dump returns the tokens of one request that describes everything a viewer has
+// to a model without Ken: every tool with its original description and schema,
+// every card in full, one line for everything else, and one tool to read texts
+// with. Prompts that a person types and Ken's own tools are not counted.
+// docs/decisions/2026-11-16-naive-baseline.md says why. It is computed in the
+// background: Dump returns 0 until it is known, and if nothing is recorded.
+// [Door.AwaitDump] waits for it.
 func (d *Door) Dump(v View) int {
 	n, _ := d.dump(v)
 	return n
@@ -70,8 +70,8 @@ func (d *Door) AwaitDump(ctx context.Context, v View) int {
 	}
 }
 
-// dump returns what is known, or else the weighing that runs, which may be that
-// of another view: one runs at a time. It starts one where none runs.
+// dump returns the known value or else the running weighing, which may be for
+// another view, because one runs at a time. If none runs, it starts one.
 func (d *Door) dump(v View) (int, *weighing) {
 	if d.cfg.Recorder == nil || v.seen == nil {
 		return 0, nil
@@ -89,7 +89,7 @@ func (d *Door) dump(v View) (int, *weighing) {
 	return 0, s.running
 }
 
-// weigh works out a view's dump.
+// weigh computes a view's dump.
 func (d *Door) weigh(v View, w *weighing) {
 	ctx, cancel := context.WithTimeout(context.Background(), mostWeighing)
 	defer cancel()
@@ -148,7 +148,7 @@ func (d *Door) sum(ctx context.Context, v View, sizes map[*Entry]int) (total int
 	return total
 }
 
-// plainTokens is what telling of one entry takes without Ken.
+// plainTokens returns how many tokens one entry takes in a prompt without Ken.
 func (d *Door) plainTokens(ctx context.Context, v View, e *Entry, tool bool) int {
 	switch {
 	case tool:
@@ -163,7 +163,7 @@ func (d *Door) plainTokens(ctx context.Context, v View, e *Entry, tool bool) int
 	return d.counter()(show.PlainLine(e))
 }
 
-// isOwn reports whether something is part of the program.
+// isOwn reports whether an entry is one of Ken's own tools.
 func (v View) isOwn(id capability.ID) bool {
 	if v.own == nil {
 		return false

@@ -105,7 +105,7 @@ type Sent struct {
 	Tokens int
 }
 
-// whole is all that [Found.Prompt] holds.
+// whole returns everything that [Found.Prompt] contains.
 func whole(f Found) (out []Sent) {
 	if !f.Rollout.Inject {
 		return nil
@@ -123,9 +123,9 @@ func whole(f Found) (out []Sent) {
 	return out
 }
 
-// Sent records the selection: sent is what of it went into the prompt now, and
-// about the tokens of the map, or of what stands in its place. It returns what
-// did not work.
+// Sent records the selection. sent is the part of it that went into the prompt
+// now, and about counts the tokens of the map or of its replacement. It returns
+// any error of recording.
 func (p Pending) Sent(f Found, sent []Sent, about int) (degraded []string) {
 	if p.door == nil || p.door.cfg.Recorder == nil {
 		return nil
@@ -133,7 +133,7 @@ func (p Pending) Sent(f Found, sent []Sent, about int) (degraded []string) {
 	return p.door.cfg.Recorder.selected(p.view, p.query, f, sent, about, p.door.Dump)
 }
 
-// judged says what may be done with a selection.
+// judged returns what may be done with a selection.
 func (r *Recorder) judged(q Query, s Settings, sel Selection) Found {
 	f := r.gated(q, s, sel)
 	if r == nil || q.Scope.Session == "" {
@@ -150,7 +150,8 @@ func (r *Recorder) judged(q Query, s Settings, sel Selection) Found {
 	return f
 }
 
-// selected records a selection. dump gives what a prompt without Ken would take.
+// selected records a selection. dump returns what a prompt without Ken would
+// cost.
 func (r *Recorder) selected(v View, q Query, f Found, sent []Sent, about int, dump func(View) int) (degraded []string) {
 	if q.Scope.Session == "" {
 		r.tell(outcome.Event{Time: r.Now(), Kind: outcome.Selected, TookUS: f.TookUS, EmbedUS: f.EmbedUS, GraphUS: f.GraphUS})
@@ -206,9 +207,9 @@ func (r *Recorder) event(q Query, f Found, sent []Sent, about int) outcome.Event
 	return e
 }
 
-// items are the capabilities of a selection, with what became of them: sent, held
-// back by the rollout, or in the prompt already. What was sent in one tier is not
-// told of in another.
+// items returns the capabilities of a selection and what became of each: sent,
+// held back by the rollout, or already in the prompt. A capability that was
+// sent in one tier is not listed in another.
 func items(f Found, sent []Sent) (out []outcome.Item) {
 	any := map[capability.ID]bool{}
 	for _, s := range sent {
@@ -241,7 +242,8 @@ func items(f Found, sent []Sent) (out []outcome.Item) {
 	return out
 }
 
-// tokens sums items up by tier, held or not, each with the heading of its tier.
+// tokens sums items by tier, held back or not, including the heading of each
+// tier.
 func tokens(items []outcome.Item, f Found, about int) outcome.Tokens {
 	sum := func(tier outcome.Tier, pieces []Piece, all int) (n int) {
 		for _, p := range pieces {

@@ -320,8 +320,8 @@ func (v View) meant(name string) (capability.ID, bool) {
 	return "", false
 }
 
-// withoutOwn reports whether a requirement means a tool of the program that the
-// viewer may not use, and nothing in the catalog.
+// withoutOwn reports whether a requirement refers to one of Ken's own tools
+// that the viewer may not use, and to nothing else in the catalog.
 func (v View) withoutOwn(name string) bool {
 	if v.own == nil || v.ownCalled(name) != nil {
 		return false

@@ -65,7 +65,7 @@ func selectedLine(s engine.Selected, most int) string {
 	return clip(line, most)
 }
 
-// sentCards are the cards that the model has been given, now or before.
+// sentCards returns the cards that the model has been sent, now or earlier.
 func sentCards(s engine.Selected) []door.Piece {
 	if !s.Found.Rollout.Inject || !s.Found.Rollout.Cards {
 		return nil

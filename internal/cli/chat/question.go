@@ -37,7 +37,7 @@ func choices(a engine.Asked) []choice {
 	return []choice{yes, no}
 }
 
-// wider gives the keys that allow more than one call, the narrowest first.
+// wider returns the keys that allow more than one call, the narrowest first.
 func wider(a engine.Asked) []choice {
 	if !a.Wide {
 		return nil
@@ -54,7 +54,7 @@ func wider(a engine.Asked) []choice {
 		}
 		out = append(out, choice{key, safeLine(words), Answer{Yes: true, Scope: Scope(o.Scope), Covers: o.Covers}})
 	}
-	if out == nil { // what asks does not say what may be granted
+	if out == nil { // the question does not list what may be granted
 		out = []choice{{"s", "with any arguments, for this session", Answer{Yes: true, Scope: Session}}}
 	}
 	return out
