@@ -1,6 +1,6 @@
 // Package glob matches paths and names against patterns with * and ?. It is the
-// one matcher of path patterns in Ken. Patterns come from projects, so the time is
-// bounded by the product of the lengths of pattern and text, whatever they are.
+// only matcher of path patterns in Ken. Patterns come from projects, so the
+// running time is bounded by the product of the lengths of pattern and text.
 package glob
 
 import (
@@ -9,13 +9,13 @@ import (
 	"unicode/utf8"
 )
 
-// Path reports whether a path matches the parts of a pattern, which stand between
-// its slashes. "**" stands for any number of names, also none; any other part is
-// compared with one name by same. A "**" at the end of a pattern does not match the
+// Path reports whether a path matches the parts of a pattern, split at its
+// slashes. "**" matches any number of names, including none; same compares any
+// other part with one name. A "**" at the end of a pattern does not match the
 // empty name at the end of the path "/".
 func Path(parts []string, path string, same func(part, name string) bool) bool {
-	// Only the last "**" matters: what an earlier one could take, the last one
-	// can take as well. So there is one place to go back to.
+	// Only the last "**" matters: whatever an earlier one could match, the last
+	// one can match as well. So there is only one place to backtrack to.
 	i, star, mark := 0, -1, ""
 	for {
 		if i < len(parts) && parts[i] == "**" {
@@ -34,7 +34,8 @@ func Path(parts []string, path string, same func(part, name string) bool) bool {
 			switch {
 			case !same(parts[i], name):
 			case !more:
-				// Nothing is left of the path. Going back would leave less.
+				// The path is exhausted. Backtracking would leave even less of
+				// it.
 				return i == len(parts)-1 || name != "" && onlyStars(parts[i+1:])
 			case i+1 < len(parts):
 				path, i = rest, i+1
@@ -59,8 +60,8 @@ func onlyStars(parts []string) bool {
 	return true
 }
 
-// Name reports whether a name matches a pattern in which * stands for any
-// characters and ? for one. With fold, letters count the same in either case.
+// Name reports whether a name matches a pattern in which * matches any
+// characters and ? matches one. With fold, case is ignored.
 func Name(pattern, name string, fold bool) bool {
 	star, mark := -1, 0
 	i, j := 0, 0

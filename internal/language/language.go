@@ -1,6 +1,6 @@
-// Package language knows sixteen languages by their stop words and stemmers. It
-// is the one place that takes inflection off words: the search index and the
-// keywords of cards both use it.
+// Package language provides stop words and stemmers for sixteen languages. It
+// is the only place that removes inflection from words: the search index and
+// the keywords of cards both use it.
 package language
 
 import (
@@ -27,23 +27,23 @@ import (
 	"github.com/blevesearch/snowballstem/turkish"
 )
 
-// English is the language of a text that shows no other.
+// English is the language of a text in which no other is recognised.
 const English = 0
 
-// Count is how many languages there are; they are numbered from 0.
+// Count is the number of languages; they are numbered from 0.
 const Count = len(languages)
 
 // Name returns the English name of a language.
 func Name(lang int) string { return languages[lang].name }
 
-// A language has a stemmer and words that say nothing about a task.
+// A language has a stemmer and stop words.
 type language struct {
 	name string
 	stem func(*snowballstem.Env) bool
 	stop string // words
 }
 
-// languages are numbered by their place; [English] is the first.
+// languages are numbered by their index; [English] is the first.
 var languages = [...]language{
 	{"english", english.Stem, `a about all am an and any are as at be been but by can could did do does for
 		from had has have how i if in into is it its just let like may me might my need no not of on or our out
@@ -86,8 +86,8 @@ var languages = [...]language{
 	{"arabic", arabic.Stem, `و في من على إلى عن مع هذا هذه ما كيف أين متى لماذا لا أن أو هل أريد`},
 }
 
-// stopIn says, by word, in which languages it is a stop word: bit i for
-// languages[i]. It is made when first asked for: not every process searches.
+// stopIn maps each stop word to its languages: bit i stands for languages[i].
+// It is built on first use, because not every process searches.
 var stopIn = sync.OnceValue(func() map[string]uint32 {
 	all := map[string]uint32{}
 	for i, l := range languages {
@@ -118,8 +118,8 @@ func (g *Guess) Add(word string) {
 	}
 }
 
-// Language returns the language of the text. Few words, and words of several
-// languages, count as English.
+// Language returns the language of the text. A text with few words, or with
+// words of several languages, counts as English.
 func (g *Guess) Language() int {
 	best := English
 	for i := range languages {
@@ -130,9 +130,9 @@ func (g *Guess) Language() int {
 	return best
 }
 
-// Possible returns the languages that the text may be in besides English: those
-// of which it has at least as many stop words as of English. They are none if it
-// has no stop word.
+// Possible returns the languages other than English that the text may be in:
+// those with at least as many stop words in it as English. It returns none if
+// the text has no stop word.
 func (g *Guess) Possible() (mask uint32) {
 	for i, n := range g.hits {
 		if i != English && n > 0 && n >= g.hits[English] {
@@ -142,8 +142,8 @@ func (g *Guess) Possible() (mask uint32) {
 	return mask
 }
 
-// longestStemmed is longer than any word in bytes. What is longer has no form;
-// and some stemmers take time by the square of the length.
+// longestStemmed is longer than any real word, in bytes. Longer words are not
+// stemmed, because some stemmers take quadratic time.
 const longestStemmed = 128
 
 // Stem returns the stem of a lower-cased word in a language.

@@ -28,7 +28,7 @@ func Compile(list []*capability.Capability) *Set {
 		patterns: map[string]int32{},
 		holders:  make([][]int32, 1),
 	}
-	b.set.concepts = make([]concept, 1) // so that 0 means none
+	b.set.concepts = make([]concept, 1) // concept 0 means none
 	for ordinal, c := range list {
 		if c != nil && c.Triggers != nil {
 			b.add(ordinal, c)
@@ -69,7 +69,7 @@ func (b *builder) add(ordinal int, c *capability.Capability) {
 			b.report(c, fmt.Sprintf("keyword %.60q is left out: %s", text, wrong.what), wrong.fix)
 			continue
 		}
-		if m.stop { // the seed's formula takes it as it is
+		if m.stop { // the seed's formula uses stop words too
 			b.report(c, fmt.Sprintf("keyword %.60q is ignored: it is a stop word, which is in nearly every message", text), "name the words that call for the card")
 			k.keywords = append(k.keywords, keyword{text: text, pattern: b.pattern(&m, 0, n)})
 			continue
@@ -98,7 +98,8 @@ func (b *builder) add(ordinal int, c *capability.Capability) {
 	s.cards = append(s.cards, k)
 }
 
-// concept gives the concept of a keyword, a new one where it is the first.
+// concept returns the concept of a keyword, and creates it if the keyword is
+// new.
 func (b *builder) concept(m *meaning) int32 {
 	s := b.set
 	key := m.key()
@@ -115,7 +116,7 @@ func (b *builder) concept(m *meaning) int32 {
 	return id
 }
 
-// languageOf guesses the language of a card by what it says of itself.
+// languageOf guesses the language of a card from its texts.
 func languageOf(c *capability.Capability) int {
 	var g language.Guess
 	for _, text := range append([]string{c.Description}, c.Triggers.Keywords...) {

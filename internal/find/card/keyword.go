@@ -48,9 +48,9 @@ type meaning struct {
 	mode  mode
 	open  bool
 	bare  string   // without its notation, folded; what the seed's formula looks for
-	words []string // of modeWord, as they are written
-	stems []string // of these, in the card's language
-	stop  bool     // it is a stop word, which is in nearly every message
+	words []string // for modeWord: the words as written
+	stems []string // their stems in the card's language
+	stop  bool     // the keyword is a stop word, so nearly every message contains it
 	grade grade
 	gain  float64
 	expr  *regexp.Regexp
@@ -85,7 +85,7 @@ func isASCII(s string) bool {
 // A fault says why a keyword cannot be used and what to do.
 type fault struct{ what, fix string }
 
-// parseKeyword reads the notation of a keyword of a card in a language.
+// parseKeyword parses a keyword of a card in the given language.
 func parseKeyword(s string, common map[string]grade, lang int) (meaning, *fault) {
 	s = strings.TrimSpace(s)
 	notation, rest, found := strings.Cut(s, ":")

@@ -274,9 +274,9 @@ func (sc *scan) stands(c *concept, s *segment, start, end int) bool {
 	return !isWord(after)
 }
 
-// findWords looks the words of a segment up, alone and in a row: in English, in
-// every language that the text may be in, and for cards in another language in
-// theirs, for a word alone does not show its language.
+// findWords looks up the words of a segment, single and in sequence: in
+// English, in every language that the text may be in, and, for cards in another
+// language, in that language, because a single word does not show its language.
 func (sc *scan) findWords(seg int) {
 	d := &sc.set.words
 	if len(d.phrases) == 0 {
@@ -296,9 +296,9 @@ func (sc *scan) findWords(seg int) {
 	}
 }
 
-// compare looks for keywords of one word in a short text that may be in any
-// language: a word and a keyword that begin alike are one if they have the same
-// stem in some language.
+// compare looks for one-word keywords in a short text of unknown language. A
+// word and a keyword with the same beginning match if they have the same stem
+// in some language.
 func (sc *scan) compare(seg int) {
 	s, d := &sc.segments[seg], &sc.set.words
 	for b := range wordsOf(sc.text[s.start:s.end]) {
@@ -317,7 +317,7 @@ func (sc *scan) compare(seg int) {
 func sameStem(a, b string) bool {
 	for lang := range language.Count {
 		x, y := language.Stem(a, lang), language.Stem(b, lang)
-		if x == y && len(x) >= tellingLength || x == b || y == a { // some take an ending for one that is none
+		if x == y && len(x) >= tellingLength || x == b || y == a { // some stemmers remove endings that are part of the word
 			return true
 		}
 	}
@@ -325,19 +325,20 @@ func sameStem(a, b string) bool {
 }
 
 const (
-	// mostShort is how many words a text without a stop word may have to be
-	// compared in all languages.
+	// mostShort is the maximum number of words of a text without stop words
+	// that is compared in all languages.
 	mostShort = 8
 
-	// tellingLength is how many bytes a word of such a text and its stem have at
-	// least, and sameBytes how many of a keyword's it begins with, so that they
-	// are hardly the same by chance.
+	// tellingLength is the minimum length in bytes of a word of such a text and
+	// of its stem. sameBytes is how many leading bytes it must share with a
+	// keyword. Both make a match by chance unlikely.
 	tellingLength = 6
 	sameBytes     = 4
 )
 
-// languages guesses the languages of a segment besides English. short reports a
-// text of few words and no stop word, which may be in any language.
+// languages guesses the languages of a segment in addition to English. short
+// reports that the text has few words and no stop word, so it may be in any
+// language.
 func (sc *scan) languages(seg int) (possible uint32, short bool) {
 	var g language.Guess
 	s, words, stops := &sc.segments[seg], 0, 0
@@ -353,10 +354,10 @@ func (sc *scan) languages(seg int) (possible uint32, short bool) {
 	return g.Possible(), stops == 0 && words <= mostShort
 }
 
-const mostGuessed = 200 // words by which the language of a message is guessed
+const mostGuessed = 200 // number of words from which the language of a message is guessed
 
-// lookUp looks the words of a segment up in a vocabulary. A stop word of one of
-// the languages in stops means nothing by itself.
+// lookUp looks up the words of a segment in a vocabulary. A stop word of one of
+// the languages in stops does not match by itself.
 func (sc *scan) lookUp(seg int, v *vocabulary, stops uint32) {
 	text := sc.text[:sc.segments[seg].end]
 	sc.walk = sc.walk[:0]

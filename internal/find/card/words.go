@@ -9,7 +9,8 @@ import (
 	"ken/internal/language"
 )
 
-// maxWord is the most bytes a word may have to be stemmed and looked up.
+// maxWord is the maximum length in bytes of a word that is stemmed and looked
+// up.
 const maxWord = 64
 
 // maxPhrase is the most words of a phrase; longer keywords are looked for
@@ -74,20 +75,20 @@ func runeAt(text []byte, at int) (rune, int) {
 	return utf8.DecodeRune(text[at:])
 }
 
-// A phrase is the words of a keyword, lowered and not stemmed.
+// A phrase holds the words of a keyword, lower-cased and not stemmed.
 type phrase struct {
 	words   []string
 	concept int32
-	lang    int // of the card that has it
+	lang    int // the language of its card
 }
 
-// A vocabulary knows the stems of keywords in one language, and which of them in a
-// row make a concept.
+// A vocabulary holds the stems of keywords in one language, and which sequences
+// of them form a concept.
 type vocabulary struct {
 	lang  int
-	stems map[string]int32 // and words as they are written
+	stems map[string]int32 // stems, and words as written
 	next  int32            // the number of the next stem
-	after map[step]int32   // the node after a node and a stem; node 0 is the start
+	after map[step]int32   // maps a node and a stem to the next node; node 0 is the start
 	ends  [][]int32        // by node, the concepts that end there
 
 	// starts has a bit for the first two bytes of every stem. Stemming leaves
@@ -105,7 +106,7 @@ func startOf(word string) (at int, bit uint64) {
 	return n / 64, 1 << (n % 64)
 }
 
-// mayKnow reports whether a word can be one of the vocabulary's.
+// mayKnow reports whether a word may be in the vocabulary.
 func (v *vocabulary) mayKnow(word []byte) bool {
 	n := int(word[0]) << 8
 	if len(word) > 1 {
@@ -116,8 +117,8 @@ func (v *vocabulary) mayKnow(word []byte) bool {
 
 type step struct{ node, stem int32 }
 
-// newVocabulary makes the vocabulary of a language: of all phrases, or of those of
-// cards in that language.
+// newVocabulary creates the vocabulary of a language, from all phrases or only
+// those of cards in that language.
 func newVocabulary(phrases []phrase, lang int, all bool) *vocabulary {
 	v := &vocabulary{lang: lang, stems: map[string]int32{}, after: map[step]int32{}, ends: [][]int32{nil}}
 	for i := range phrases {
@@ -140,7 +141,7 @@ func (v *vocabulary) add(p *phrase) {
 			v.begin(stem)
 		}
 		if _, ok := v.stems[word]; !ok {
-			v.stems[word] = id // some stemmers take an ending for one that is none
+			v.stems[word] = id // some stemmers remove endings that are part of the word
 			v.begin(word)
 		}
 		next, ok := v.after[step{at, id}]
@@ -163,15 +164,15 @@ func (v *vocabulary) begin(word string) {
 	}
 }
 
-// dictionaries are the vocabularies of a set. Most messages need that of English
-// alone; others are made when a message first needs them.
+// dictionaries holds the vocabularies of a set. Most messages need only the
+// English one; the others are created when a message first needs them.
 type dictionaries struct {
 	phrases []phrase
-	spoken  uint32 // the languages of cards, a bit for each; English is not among them
+	spoken  uint32 // bit set of the cards' languages, without English
 
 	mu     sync.Mutex
 	made   map[dictionary]*vocabulary
-	starts map[string][]*phrase // those of one word, by how they begin; nil: not made
+	starts map[string][]*phrase // one-word phrases by their beginning; nil: not built yet
 }
 
 type dictionary struct {
@@ -191,7 +192,7 @@ func (d *dictionaries) get(lang int, all bool) *vocabulary {
 	return v
 }
 
-// beginning returns the phrases of one word that begins as another does.
+// beginning returns the one-word phrases with the same beginning as a word.
 func (d *dictionaries) beginning(word string) []*phrase {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -207,7 +208,7 @@ func (d *dictionaries) beginning(word string) []*phrase {
 	return d.starts[word[:sameBytes]]
 }
 
-// add notes the words of a keyword that are a concept.
+// add adds the words of a keyword as a concept.
 func (d *dictionaries) add(m *meaning, concept int32, lang int) {
 	if m.mode == modeWord {
 		d.phrases = append(d.phrases, phrase{m.words, concept, lang})

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// abilities matches a whole message that asks what there is, without a task: the
-// map answers it, and no single capability does.
+// abilities matches a message that only asks what Ken can do, without a task.
+// The map answers it; no single capability does.
 var abilities = regexp.MustCompile(`^(?:(?:hi|hello|hey|ok|so|please|ken|can you|could you|tell me|hallo|bitte)[ ,]+)*(?:` + strings.Join([]string{
 	`(?:what|which things) (?:all )?(?:can|could) (?:you|ken|i|we|this) (?:all )?(?:do|help(?: me| us)? with)`,
 	`what (?:are you|is ken) (?:able to do|capable of|good at|for)`,
@@ -23,9 +23,9 @@ var abilities = regexp.MustCompile(`^(?:(?:hi|hello|hey|ok|so|please|ken|can you
 	`que (?:peux|sais)[ -]tu faire`, `que pouvez[ -]vous faire`, `qu[ée] (?:puedes|sabes) hacer`, `cosa (?:puoi|sai) fare`, `o que (?:você|voce) (?:pode|sabe) fazer`,
 }, "|") + `)(?: (?:for (?:me|us)|here|now|today|please|bitte|exactly|with (?:ken|this)|then))*$`)
 
-const longestAsk = 120 // bytes; who asks for more has a task
+const longestAsk = 120 // in bytes; a longer message has a task
 
-// AsksAbilities reports whether a message asks what there is.
+// AsksAbilities reports whether a message asks what Ken can do.
 func AsksAbilities(text string) bool {
 	if len(text) > longestAsk {
 		return false

@@ -64,7 +64,7 @@ func (f *Finder) describeAll(ctx context.Context, e *catalog.Entry, from int) To
 		text = "Not available here: " + untrusted.Line(strings.Join(e.Missing, "; "), 400) + "\n\n" + text
 	}
 	about := aboutOf(e)
-	if detail, err := f.source.Detail(ctx, e); err == nil { // the page says what could not be read
+	if detail, err := f.source.Detail(ctx, e); err == nil { // the page reports what could not be read
 		about.InputSchema, about.OutputSchema = object(detail.Schema), object(detail.Output)
 	}
 	about.Annotations = annotations(e.Effects)
@@ -77,7 +77,7 @@ func (f *Finder) describeAll(ctx context.Context, e *catalog.Entry, from int) To
 	return f.reading(Reading{ID: e.ID, From: from, Text: text, About: &about}, e.Trust >= capability.TrustUser)
 }
 
-// object returns a JSON object in as few bytes as it takes, or nil.
+// object returns a JSON object without insignificant space, or nil.
 func object(raw json.RawMessage) json.RawMessage {
 	var b bytes.Buffer
 	if json.Compact(&b, raw) != nil || !bytes.HasPrefix(b.Bytes(), []byte("{")) {
@@ -86,7 +86,7 @@ func object(raw json.RawMessage) json.RawMessage {
 	return b.Bytes()
 }
 
-// annotations are the hints that a source gives, by their names in MCP.
+// annotations returns a source's hints by their MCP names.
 func annotations(e capability.Effects) map[string]bool {
 	out := map[string]bool{}
 	for name, hint := range map[string]capability.Hint{
@@ -99,7 +99,7 @@ func annotations(e capability.Effects) map[string]bool {
 	return out
 }
 
-// hints writes annotations in the order of their names.
+// hints writes annotations sorted by name.
 func hints(m map[string]bool) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(m)) {

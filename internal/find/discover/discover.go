@@ -120,7 +120,8 @@ type Selection struct {
 	// SeedScores are what the seed's formula gives to the cards shown.
 	SeedScores []Nearest `json:"-"`
 
-	// Abilities means that the message asks what there is: the map is the answer.
+	// Abilities is set if the message asks what Ken can do: the map is the
+	// answer.
 	Abilities bool `json:"abilities,omitempty"`
 
 	TookUS   int64    `json:"took_us"`
@@ -138,8 +139,8 @@ type Nearest struct {
 	Score float64       `json:"score"`
 }
 
-// Abstained reports whether nothing fitted. A question about abilities is
-// answered by the map.
+// Abstained reports whether nothing fitted. It is false for a question about
+// abilities, which the map answers.
 func (s *Selection) Abstained() bool {
 	return !s.Abilities && (len(s.Nearest) > 0 || len(s.Ranking) == 0)
 }

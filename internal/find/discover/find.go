@@ -34,7 +34,7 @@ func (f *Finder) Find(ctx context.Context, v *View, q Query, cfg Config) (Select
 	t.excluded = ordinals(v, cfg.Exclude)
 	t.hidden = ordinals(v, q.Filter.Exclude)
 	if t.sel.Abilities = AsksAbilities(q.Text); t.sel.Abilities {
-		t.query.Text = "" // the map answers it; what words like these are near to does not
+		t.query.Text = "" // the map answers it, not capabilities with similar words
 	}
 	vector := t.vector(ctx)
 	answer, ranked := t.search(vector)
@@ -66,8 +66,8 @@ type turn struct {
 	refused  bool   // the query's filter kept out something that matches
 	rivals   rivals // what the barred would have had to beat
 	hits     []index.Hit
-	crowded  map[int]string // ordinals that had to make room for what is trusted more, and why
-	ordinals []int          // of the hits
+	crowded  map[int]string // ordinals that had to make room for more trusted hits, and why
+	ordinals []int          // ordinals of the hits
 
 	items     []show.Item // briefs
 	found     int         // how many of them were found, rather than brought along

@@ -65,7 +65,7 @@ type Capabilities struct {
 	Capabilities []Listed  `json:"capabilities"`
 	TotalIndexed int       `json:"totalIndexed"`
 	Nearest      []Nearest `json:"nearest,omitempty"` // where nothing fits
-	Map          string    `json:"map,omitempty"`     // what there is, by category, where that was asked for
+	Map          string    `json:"map,omitempty"`     // the map by category, if the query asked for it
 	Degraded     []string  `json:"degraded,omitempty"`
 }
 
@@ -86,8 +86,8 @@ type Listed struct {
 	ExtensionID string `json:"extensionId,omitempty"`
 }
 
-// A Reading is the data of an answer to describe_capability: a piece of a text,
-// and where that is the page of a capability what is known of it.
+// A Reading is the data of an answer to describe_capability: a piece of a text
+// and, for the page of a capability, what the catalog knows about it.
 type Reading struct {
 	ID    capability.ID `json:"id,omitempty"` // empty for the reference of the instance
 	Text  string        `json:"text"`
@@ -98,7 +98,8 @@ type Reading struct {
 	*About
 }
 
-// About is what is known of a capability besides its text.
+// About holds what the catalog knows about a capability in addition to its
+// text.
 type About struct {
 	Name        string          `json:"name"`
 	Kind        capability.Kind `json:"kind"`
@@ -111,7 +112,7 @@ type About struct {
 
 	InputSchema  json.RawMessage `json:"inputSchema,omitempty"`
 	OutputSchema json.RawMessage `json:"outputSchema,omitempty"`
-	Annotations  map[string]bool `json:"annotations,omitempty"` // hints that its source gives, by their names in MCP
+	Annotations  map[string]bool `json:"annotations,omitempty"` // the source's hints by their MCP names
 }
 
 // OutputSchema returns the JSON Schema of the data of a tool's answers, or nil.
@@ -283,8 +284,8 @@ func entryOf(e *catalog.Entry, score float64) Listed {
 	}
 }
 
-// aboutOf is what the catalog knows of an entry. Its words are rendered harmless
-// as in texts: a client may show them to a model.
+// aboutOf returns what the catalog knows about an entry. Its texts are made
+// safe like any other, because a client may show them to a model.
 func aboutOf(e *catalog.Entry) About {
 	a := About{
 		Name: untrusted.Line(e.Name, 120), Kind: e.Kind, Description: untrusted.Line(e.Description, longestLine), Category: untrusted.Line(e.Category, 80),
@@ -304,7 +305,7 @@ func aboutOf(e *catalog.Entry) About {
 	return a
 }
 
-const longestLine = 1000 // characters of a description in data
+const longestLine = 1000 // maximum characters of a description in data
 
 // nothing says that nothing fits, why, and what comes nearest.
 func nothing(v *View, sel Selection, kind, category string) string {

@@ -9,16 +9,16 @@ import (
 	"ken/internal/know/index"
 )
 
-// nearTie is the part of another hit's score at which a hit counts as equal to it
-// when trust decides between them.
+// nearTie is the fraction of another hit's score from which a hit counts as
+// equal, so that trust decides between them.
 const nearTie = 0.8
 
-// share is how many of the places in a selection a less trusted group may take
-// while something of another group fits.
+// share returns how many places of a selection a less trusted group may take
+// while hits of other groups fit.
 func share(places int) int { return (places + 1) / 2 }
 
-// group names who brought an entry, if that is trusted less than the user: a
-// project counts as one, whatever folders of it are read. It is empty for others.
+// group names the origin of an entry that is trusted less than the user's own,
+// or "". All folders of a project are one group.
 func (t *turn) group(ordinal int) string {
 	switch e := t.snapshot.Entries()[ordinal]; {
 	case e.Trust >= capability.TrustUser:
@@ -30,9 +30,10 @@ func (t *turn) group(ordinal int) string {
 	}
 }
 
-// trusted searches again among what is trusted at least as the user, if other
-// hits came before it. What a less trusted source brings cannot lower the score
-// of the rest, crowd it out of the candidates, or make the answer abstain.
+// trusted searches again among the entries that are trusted at least as much as
+// the user's own, if less trusted hits ranked before them. So a less trusted
+// source cannot lower the scores of other entries, crowd them out of the
+// candidates, or make the search abstain.
 func (t *turn) trusted(answer index.Answer, search func(index.Keep) index.Answer) index.Answer {
 	s := t.searchable()
 	first := answer.Hits[:min(len(answer.Hits), max(t.cfg.TopK, 1))]
@@ -59,9 +60,9 @@ func (t *turn) trusted(answer index.Answer, search func(index.Keep) index.Answer
 	return answer
 }
 
-// byTrust puts what is trusted more before what is trusted less and scores about
-// the same, and keeps a less trusted group from taking all places. What the
-// message names stays where it is.
+// byTrust puts more trusted hits before less trusted ones with about the same
+// score, and keeps a less trusted group from taking all places. Hits that the
+// message names keep their place.
 func (t *turn) byTrust(ranked []graph.Ranked) []graph.Ranked {
 	if !slices.ContainsFunc(ranked, func(r graph.Ranked) bool { return t.group(r.Ordinal) != "" }) {
 		return ranked
@@ -78,8 +79,8 @@ func (t *turn) byTrust(ranked []graph.Ranked) []graph.Ranked {
 	return t.seated(ranked)
 }
 
-// seated moves the best hits that fit into the first TopK places, of which no
-// less trusted group takes more than its share while others fit.
+// seated moves the best hits that fit into the first TopK places. A less
+// trusted group takes no more than its share of them while other hits fit.
 func (t *turn) seated(ranked []graph.Ranked) []graph.Ranked {
 	places, taken := max(t.cfg.TopK, 1), map[string]int{}
 	var first, over, rest []graph.Ranked

@@ -121,7 +121,7 @@ func newView(r *ready, visible func(*catalog.Entry) bool) *View {
 	return v
 }
 
-// CardProblems returns what is wrong with the triggers of visible entries.
+// CardProblems returns the problems with the triggers of visible entries.
 func (v *View) CardProblems() []capability.Problem { return v.cards().Problems() }
 
 // Snapshot gives the snapshot that the view narrows.
@@ -164,7 +164,8 @@ func (v *View) sheet(without []int) *show.Map {
 	return m
 }
 
-// outline is all that is known of the whole: the document and the richest map.
+// outline returns everything about the catalog as a whole: the document and the
+// richest map.
 func (v *View) outline(without []int) string {
 	m := v.sheet(without)
 	text, tokens := m.Document()
@@ -175,9 +176,9 @@ func (v *View) outline(without []int) string {
 	return text + "\n\n" + fitted
 }
 
-// Whole tells of everything that is visible and not excluded: those entries
-// that are tools, in the order of their ids, and a list of the others. It is
-// false where there are more than most of either.
+// Whole returns everything that is visible and not excluded: the entries that
+// are tools, sorted by id, and a list of the others. It returns false if there
+// are more than most of either.
 func (v *View) Whole(exclude []capability.ID, tool func(*catalog.Entry) bool, most int) (tools []*catalog.Entry, others show.List, ok bool) {
 	var rest []*catalog.Entry
 	for e := range v.but(ordinals(v, exclude)) {

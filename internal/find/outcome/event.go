@@ -29,8 +29,8 @@ const (
 	Lifted    Kind = "lifted"    // a person made the kill switch start anew
 )
 
-// ReadText is the Detail of a Described event that is about a text, such as a
-// skill, and not about a tool.
+// ReadText is the Detail of a Described event about a text, such as a skill,
+// instead of a tool.
 const ReadText = "text"
 
 // A Tier is how much of a capability was chosen for the prompt.
@@ -123,7 +123,7 @@ type Item struct {
 	Tokens int           `json:"tokens"`
 	Forced bool          `json:"forced,omitempty"` // pinned or included by configuration: nothing triggered it
 	Held   bool          `json:"held,omitempty"`   // chosen but kept out of the prompt
-	There  bool          `json:"there,omitempty"`  // chosen, and in the prompt already: it was not sent anew
+	There  bool          `json:"there,omitempty"`  // chosen but already in the prompt, so not sent again
 }
 
 // A Skip is a capability that matched and was not chosen.
@@ -132,7 +132,7 @@ type Skip struct {
 	Reason string        `json:"reason"`
 	Score  float64       `json:"score"`
 	Seed   float64       `json:"seed,omitempty"`
-	Tokens int           `json:"tokens,omitempty"` // that it needed, where a budget had too few
+	Tokens int           `json:"tokens,omitempty"` // tokens it needed, if the budget was too small
 }
 
 // Tokens are counts by tier.

@@ -35,8 +35,9 @@ func newPricing(of func(string) (Price, bool)) pricing {
 
 func (u Usage) plain() int { return max(0, u.Input-u.CachedRead-u.CachedWrite) }
 
-// looked notes that a model searched or read the description of a tool. A text
-// such as a skill would have been read without Ken too.
+// looked records that a model searched or read the description of a tool.
+// Reading a text such as a skill does not count: it would have been read
+// without Ken too.
 func (m *pricing) looked(e *Event) {
 	if e.Kind == Described && e.Detail == ReadText {
 		return

@@ -67,7 +67,8 @@ func Text(e Event, level Level) string {
 	return b.String()
 }
 
-// scores are how well a skipped capability matched, as far as that is known.
+// scores returns how well a skipped capability matched, as far as that is
+// known.
 func scores(s Skip, detailed bool) string {
 	var parts []string
 	if s.Score > 0 {
@@ -85,7 +86,7 @@ func scores(s Skip, detailed bool) string {
 	return " (" + strings.Join(parts, ", ") + ")"
 }
 
-// there are the capabilities of which nothing had to be sent, in their order.
+// there returns the capabilities that did not have to be sent, in order.
 func there(e Event) (out []capability.ID) {
 	for _, it := range e.Items {
 		if it.There && !slices.Contains(out, it.ID) {

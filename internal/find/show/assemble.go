@@ -157,8 +157,8 @@ func (a *assembler) skipAll(items []Item, t *tier, reason string) {
 	}
 }
 
-// theDocument shows AGENTS.md whole or not at all. It has the budget of the map
-// for itself, so that it takes no names from the map.
+// theDocument shows AGENTS.md in full or not at all. It has its own budget, as
+// large as the map's, so it takes no names from the map.
 func (a *assembler) theDocument(m *Map) {
 	text, tokens := m.Document()
 	if text == "" {

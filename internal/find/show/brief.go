@@ -41,7 +41,7 @@ func MakeBrief(e *catalog.Entry, count tokenizer.Counter) Brief {
 	head := " " + untrusted.Line(e.Name, 64) + " (" + untrusted.Line(string(e.Kind), 32) + ")"
 	desc := briefDescription(e.Description)
 	rest := briefRest(e)
-	if e.Off != "" { // and nothing that the package says of itself
+	if e.Off != "" { // none of the package's own text
 		desc, rest = untrusted.Line(e.Off, maxOff), ""
 	}
 
@@ -70,7 +70,7 @@ func MakeBrief(e *catalog.Entry, count tokenizer.Counter) Brief {
 	return b
 }
 
-// maxOff is longer than any line that says how to switch a package on.
+// maxOff is longer than any line that says how to enable a package.
 const maxOff = 240
 
 // prices gives the price of body+mark and that of body+rest. Where body ends in

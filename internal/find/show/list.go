@@ -16,22 +16,22 @@ const (
 	listCommands    = "Prompts that the person can type: "
 	listUnavailable = "Unavailable here (describe_capability says why): "
 
-	listLine  = 160 // characters of a description in a list
+	listLine  = 160 // maximum characters of a description in a list
 	plainLine = 1000
 )
 
-// A List tells of everything that is not a tool, one line each. It stands in
-// the place of the map where all tools are sent: nothing is left to be found.
+// A List describes everything that is not a tool, one line each. It replaces
+// the map if all tools are sent, because nothing is left to search for.
 type List struct {
-	Text   string // empty: there is nothing but tools
+	Text   string // empty: there are only tools
 	Tokens int
 
-	// Marks has what the list tells of, each with what identifies its line.
+	// Marks identifies the line of each listed entry.
 	Marks map[capability.ID]string
 }
 
-// MakeList lists active entries in the order of their ids. What cannot be used
-// here is named and not described; so are prompts, which a person types and no
+// MakeList lists active entries sorted by id. Entries that are unavailable here
+// are named but not described, and so are prompts, which a person types and no
 // model calls.
 func MakeList(entries iter.Seq[*catalog.Entry], count tokenizer.Counter) List {
 	l := List{Marks: map[capability.ID]string{}}
@@ -73,8 +73,8 @@ func MakeList(entries iter.Seq[*catalog.Entry], count tokenizer.Counter) List {
 	return l
 }
 
-// PlainLine is the line by which a prompt without Ken would tell of an entry
-// that is not a tool: its name and the whole description.
+// PlainLine returns the line for an entry that is not a tool in a prompt
+// without Ken: its name and the whole description.
 func PlainLine(e *catalog.Entry) string {
 	return "- " + untrusted.Line(string(e.ID), 120) + ": " + untrusted.Line(e.Description, plainLine) + "\n"
 }

@@ -109,7 +109,8 @@ func MakeMap(entries iter.Seq[*catalog.Entry], document string, count tokenizer.
 	return m
 }
 
-// Document returns what somebody wrote about the whole instance, and its price.
+// Document returns the text about the whole instance (AGENTS.md), and its
+// tokens.
 func (m *Map) Document() (text string, tokens int) {
 	if m == nil {
 		return "", 0

@@ -20,11 +20,11 @@ const (
 	Always  Scope = "always"  // in every session, within the desk's AlwaysFor
 )
 
-// A Cover says which calls an answer is about that reaches further than one.
+// A Cover says which calls an answer for more than one call covers.
 type Cover string
 
-// What an answer covers. Empty is the narrowest that the scope always had: the
-// exact call, but for a session every call of the capability.
+// What an answer covers. Empty is the default: the exact call or, for a
+// session, every call of the capability.
 const (
 	CoverCall   Cover = "call"   // the same call: target, action and arguments
 	CoverPrefix Cover = "prefix" // commands that begin with the words of Question.Prefix

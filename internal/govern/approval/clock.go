@@ -7,15 +7,16 @@ import (
 	"ken/internal/store"
 )
 
-// A clock may be moved back. What has ended must not hold again then, so two
-// things are kept: that a ticket or a grant was seen after its end, and the
-// latest time that any desk of this store has read. What was written before
-// that time was read, and ends by it, has ended. What is written later is not
-// affected, so one wrong jump forward does not end new questions.
+// A clock may be set back. An ended ticket or grant must not become valid again
+// then, so two things are stored: that it was seen after its end, and the
+// latest time that any desk of this store has read. A record that was written
+// before that time was read, and ends by it, has ended. Later records are not
+// affected, so one wrong jump forward does not end new requests.
 
 const clockKey = "approval/clock"
 
-// A latest is the latest time that was read, and the version of the store then.
+// A latest is the latest time that was read, and the store's version at that
+// time.
 type latest struct {
 	at      time.Time
 	version int64
@@ -30,16 +31,16 @@ func (d *Desk) latest(ctx context.Context) (latest, error) {
 	return latest{at, item.Version}, err
 }
 
-// past reports whether something that was written at a version and ends at a
+// past reports whether a record that was written at a version and ends at a
 // time has ended.
 func (l latest) past(end time.Time, version int64, now time.Time) bool {
 	return !now.Before(end) || version < l.version && !l.at.Before(end)
 }
 
-// clockStep is how much later than the latest time a time must be to be kept.
+// clockStep is how much later than the latest time a time must be to be stored.
 const clockStep = time.Minute
 
-// keepTime adds the time to a batch, where it is later than the latest.
+// keepTime adds the time to a batch if it is later than the latest.
 func (d *Desk) keepTime(ctx context.Context, b *store.Batch, now time.Time) error {
 	l, err := d.latest(ctx)
 	if err == nil && now.Sub(l.at) >= clockStep {
@@ -48,8 +49,8 @@ func (d *Desk) keepTime(ctx context.Context, b *store.Batch, now time.Time) erro
 	return err
 }
 
-// expire keeps that a ticket was seen after its end. Where that cannot be
-// written the ticket has ended all the same, and the next look tries again.
+// expire records that a ticket was seen after its end. If that cannot be
+// written, the ticket has ended all the same, and the next read tries again.
 func (d *Desk) expire(ctx context.Context, t *Ticket) {
 	if t.Lapsed {
 		return
@@ -68,7 +69,7 @@ func (d *Desk) expire(ctx context.Context, t *Ticket) {
 	}
 }
 
-// expireGrant keeps that a grant was seen after its end, like expire.
+// expireGrant records that a grant was seen after its end, like expire.
 func (d *Desk) expireGrant(ctx context.Context, subject string, g Grant) {
 	if g.Lapsed {
 		return

@@ -30,8 +30,8 @@ type Grant struct {
 	Session    string        `json:"session,omitempty"`
 	Until      time.Time     `json:"until,omitzero"`
 
-	// Covers says which calls: the one of Exact, those that begin with Prefix,
-	// or every call. It is empty for a grant of the scope Once.
+	// Covers says which calls are covered: the one of Exact, those that begin
+	// with Prefix, or every call. It is empty for a grant with the scope Once.
 	Covers Cover    `json:"covers,omitempty"`
 	Exact  string   `json:"exact,omitempty"`
 	Prefix []string `json:"prefix,omitempty"`
@@ -48,8 +48,8 @@ type Grant struct {
 	At     time.Time `json:"at"`
 	Note   string    `json:"note,omitempty"`
 
-	// Lapsed is set once the grant was seen after its end: it holds no longer
-	// even if the clock is moved back.
+	// Lapsed is set once the grant was seen after its end: it stays ended even
+	// if the clock is set back.
 	Lapsed bool `json:"lapsed,omitempty"`
 
 	version int64 // of its record
@@ -84,13 +84,13 @@ func newGrant(t *Ticket, subject string, d *Desk) Grant {
 	return g
 }
 
-// Exact returns the digest of a call without session, intent and mode: what a
-// grant for one call in every session is bound to. A call that has no digest has
-// none that equals another.
+// Exact returns the digest of a call without session, intent and mode. A grant
+// for one call in every session is bound to it. A call without a digest equals
+// no other call.
 func Exact(c capability.Call) string {
 	c.Session, c.Intent, c.Mode = "", "", ""
 	if len(c.Arguments) == 0 {
-		c.Arguments = json.RawMessage("{}") // no arguments are an empty object
+		c.Arguments = json.RawMessage("{}") // missing arguments equal an empty object
 	}
 	digest, err := c.Digest()
 	if err != nil {
@@ -112,8 +112,8 @@ func (g *Grant) over(now time.Time, last latest) bool {
 	return g.Lapsed || !g.Until.IsZero() && last.past(g.Until, g.version, now)
 }
 
-// covers reports whether the grant is for a question. Where it is in doubt the
-// person is asked once more.
+// covers reports whether the grant covers a question. In doubt it does not, and
+// the person is asked again.
 func (g *Grant) covers(q *Question, digest string) bool {
 	c := &q.Call
 	return g.fits(c.Principal, c.Target, c.CapabilityHash, c.Action, c.Session, digest) &&
@@ -121,7 +121,7 @@ func (g *Grant) covers(q *Question, digest string) bool {
 }
 
 // sameFiles reports whether no file of the approved call has changed. A grant
-// for any arguments that says nothing of files covers no call that runs some.
+// for any arguments that lists no files covers no call that runs files.
 func (g *Grant) sameFiles(files []policy.File) bool {
 	return (len(g.Files) > 0 || len(files) == 0 || g.Digest != "") && policy.ChangedFile(g.Files, files) == nil
 }
@@ -151,13 +151,13 @@ func decodeGrant(item store.Item) (Grant, error) {
 	err := strict(item, &s)
 	s.Grant.version = item.Version
 	if g := &s.Grant; g.Covers == "" && g.Scope != Once {
-		g.Covers = CoverTool // it was given before there was anything else
+		g.Covers = CoverTool // older grants had no other cover
 	}
 	return s.Grant, err
 }
 
-// grant decodes a grant. One for every session that was given without an end
-// ends like a new one.
+// grant decodes a grant. An old grant for every session that has no end gets
+// the end of a new one.
 func (d *Desk) grant(item store.Item) (Grant, error) {
 	g, err := decodeGrant(item)
 	if err == nil && g.Scope == Always && g.Until.IsZero() {
@@ -450,8 +450,8 @@ func (d *Desk) void(ctx context.Context, b *store.Batch, q *Question, subject st
 	return endings, nil
 }
 
-// voided says why a grant no longer holds: what it was given for has changed. It
-// is empty where that is not so.
+// voided says why a grant is no longer valid because its call has changed, or
+// "" if it still is.
 func (g *Grant) voided(q *Question) string {
 	when := fmt.Sprintf("since %s approved it (%s) at %s", g.By, g.Scope, stamp(g.At))
 	if hash := q.Call.CapabilityHash; g.Hash != hash {

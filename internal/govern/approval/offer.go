@@ -11,15 +11,14 @@ type Offer struct {
 	Scope  Scope `json:"scope"`
 	Covers Cover `json:"covers"`
 
-	// Text says what is covered and for how long, Examples are calls that are,
-	// besides the one that is asked about.
-	// They hold words of the call: only package untrusted makes them fit for a
-	// terminal or a page.
+	// Text says what is covered and for how long. Examples are other calls that
+	// would be covered. Both contain words of the call: pass them through
+	// package untrusted before showing them on a terminal or a page.
 	Text     string   `json:"text"`
 	Examples []string `json:"examples,omitempty"`
 }
 
-// offers lists what a person may grant, the narrowest first.
+// offers returns what a person may grant, the narrowest first.
 func offers(q *Question, times Times) []Offer {
 	list := []Offer{{Once, CoverCall, "this call, once", nil}}
 	if q.Widest != Session {
@@ -43,13 +42,14 @@ func subject(q *Question) string {
 	return strings.TrimSpace(string(q.Call.Target) + " " + q.Call.Action)
 }
 
-// coveredBy gives commands that begin with a prefix.
+// coveredBy returns example commands that begin with a prefix.
 func coveredBy(prefix []string) []string {
 	begin := CommandLine(prefix)
 	return []string{begin, begin + " --verbose", begin + " ANY ARGUMENTS"}
 }
 
-// anyCall gives calls of a capability as different as they may be.
+// anyCall returns example calls of a capability that are as different as
+// possible.
 func anyCall(q *Question) []string {
 	if len(q.Prefix) > 0 || q.Command != "" {
 		return []string{"git push origin main", "ls /", "any other command"}
@@ -57,7 +57,7 @@ func anyCall(q *Question) []string {
 	return []string{subject(q) + " {any arguments}"}
 }
 
-// callLine gives a call in one line.
+// callLine returns a call in one line.
 func callLine(q *Question) string {
 	switch {
 	case q.Command != "":
@@ -68,7 +68,7 @@ func callLine(q *Question) string {
 	return strings.TrimSpace(subject(q) + " " + string(q.Call.Arguments))
 }
 
-// line gives a call in one line as it may be kept with a grant.
+// line returns a call in one line, in the form that is stored with a grant.
 func (d *Desk) line(q *Question) string {
 	if d.conf.Redact == nil {
 		return ""
@@ -76,7 +76,7 @@ func (d *Desk) line(q *Question) string {
 	return d.conf.Redact("", callLine(q))
 }
 
-// days writes a duration in days where it is whole days.
+// days formats a duration, in days if it is a whole number of them.
 func days(d time.Duration) string {
 	const day = 24 * time.Hour
 	switch {
@@ -88,7 +88,7 @@ func days(d time.Duration) string {
 	return d.String()
 }
 
-// Text says in one line what a grant covers.
+// Text returns one line that says what a grant covers.
 func (g *Grant) Text() string {
 	about := strings.TrimSpace(string(g.Capability) + " " + g.Action)
 	switch g.Covers {
@@ -102,7 +102,7 @@ func (g *Grant) Text() string {
 	return "one call of " + about
 }
 
-// Examples are calls that a grant covers; none are known of an old one.
+// Examples returns calls that a grant covers, or none for an old grant.
 func (g *Grant) Examples() []string {
 	var out []string
 	if g.Call != "" {

@@ -24,7 +24,7 @@ type Question struct {
 	// Files are the programs and scripts that will run, with their digests.
 	Files []policy.File `json:"files,omitempty"`
 
-	// Prefix is what commands begin with that an answer may cover together;
+	// Prefix is the common beginning of commands that one answer may cover;
 	// empty: none is offered.
 	Prefix []string `json:"prefix,omitempty"`
 
@@ -100,7 +100,7 @@ type Ticket struct {
 	Ended *Ending `json:"ended,omitempty"`
 
 	// Lapsed is set once the ticket was seen after its end without an answer:
-	// it stays expired even if the clock is moved back.
+	// it stays expired even if the clock is set back.
 	Lapsed bool `json:"-"`
 
 	version int64

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Died returns the names of other chains, the newest first and at most so many,
-// whose process ended without closing them.
+// Died returns the names of at most that many other chains whose process ended
+// without closing them, the newest first.
 func (l *Log) Died(most int) ([]string, error) {
 	names, err := listHeads(l.cfg.CheckpointDir)
 	if err != nil {
@@ -27,15 +27,15 @@ func (l *Log) Died(most int) ([]string, error) {
 		}
 		hs, err := readSomeHeads(l.cfg.CheckpointDir, name, known, 1)
 		if err != nil || hs.alive || hs.newest != nil && hs.newest.closed {
-			continue // Verify tells of a head that cannot be read
+			continue // Verify reports a head that cannot be read
 		}
 		out = append(out, name)
 	}
 	return out, nil
 }
 
-// Orphans returns the records of calls that a chain in dir began and did not
-// end, in its order. A line that cannot be read is left out.
+// Orphans returns the records of calls that a chain in dir started and did not
+// end, in order. Lines that cannot be read are skipped.
 func Orphans(dir, chain string) ([]Record, error) {
 	chains, _, err := listChains(dir)
 	if err != nil {
@@ -67,8 +67,8 @@ func Orphans(dir, chain string) ([]Record, error) {
 	}
 }
 
-// AsLost returns the closing record of the call that r began, where its process
-// ended first.
+// AsLost returns the closing record for the call that r started, for use if the
+// process died before the call ended.
 func (r Record) AsLost(chain string) Record {
 	began := formatTime(r.Timestamp)
 	out := Record{

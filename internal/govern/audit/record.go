@@ -102,7 +102,7 @@ type Record struct {
 	Status         Status          `json:"status,omitempty"`
 	EffectID       string          `json:"effect_id,omitempty"` // the same before and after
 	Tenant         string          `json:"tenant,omitempty"`
-	Agent          string          `json:"agent,omitempty"`  // the program that works for the user, by the name of its token
+	Agent          string          `json:"agent,omitempty"`  // the agent that works for the user: the name of its token
 	Target         string          `json:"target,omitempty"` // capability id
 	CapabilityHash string          `json:"capability_hash,omitempty"`
 	Origin         string          `json:"origin,omitempty"` // "person", or "" for a model

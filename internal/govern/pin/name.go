@@ -16,12 +16,13 @@ import (
 // that name. Different pairs give different keys.
 func ServerKey(name, place string) string { return store.Key(name) + " " + place }
 
-// offersMark ends the key of what a server has besides tools. No path has it.
+// offersMark ends the key of a server's prompts, resources and templates. It
+// does not occur in paths.
 const offersMark = "\x00offers"
 
-// OffersKey makes the key under which the prompts, resources and templates of
-// a server are pinned. They have a record of their own: their names may be those
-// of tools, and clients see no exposed name of them.
+// OffersKey makes the key under which the prompts, resources and templates of a
+// server are pinned. They have a separate record, because their names may equal
+// those of tools, and clients see no exposed name for them.
 func OffersKey(server string) string { return server + offersMark }
 
 func isOffers(key string) bool { return strings.HasSuffix(key, offersMark) }

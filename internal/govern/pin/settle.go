@@ -49,7 +49,7 @@ func (c *change) keep(e *entry) {
 	c.size += len(value)
 }
 
-// expose gives a tool its name, once. What is no tool has none.
+// expose assigns a tool its exposed name, once. Anything else has none.
 func (d *Desk) expose(ctx context.Context, c *change, tool string) (string, error) {
 	if isOffers(c.next.Server) {
 		return "", nil

@@ -54,10 +54,10 @@ func (c *compiler) access() {
 	}
 }
 
-// tool compiles the entry of a tool. That of the shell is about Ken's own shell,
-// not about what a server calls so, and about tools that run any program that a
-// caller names: those would be a way around it. What nobody wrote counts for the
-// shell alone.
+// tool compiles the entry of a tool. The entry "shell" applies to Ken's own
+// shell, not to a server's tool of that name, and to tools that run any program
+// a caller names, because those would be a way around it. The default entry
+// applies to the shell alone.
 func (c *compiler) tool(name string, t Tool, knob string) {
 	when, names := c.capabilities([]string{name})
 	ru := rule{

@@ -39,7 +39,7 @@ action call appliesTo { principal: User, resource: Capability, context: {
 // path, host and command stand for each of a call's files, hosts and commands
 // in turn, or "" where there is none: a forbid applies when it does for one
 // combination, a permit when it does for all. A permit that names capabilities
-// and says nothing of trust is about the user's own; see [reaching].
+// and does not mention trust covers only the user's own; see [reaching].
 func (c *compiler) cedarFile(f CedarFile) {
 	if f.Text == nil {
 		c.fault("read cedar file %s: its text was not read", f.Name)

@@ -236,10 +236,10 @@ func (r *Rules) Cedar() []byte {
 	return []byte(b.String())
 }
 
-// Version returns a name for these rules that no other rules have or had: what
-// was worked out under one version must not be used under another. An address
-// would not do, because the next rules may be put at the same one. Nil rules
-// have the version "".
+// Version returns a name for these rules that no other rules have or had.
+// Results computed under one version must not be used under another. A pointer
+// would not do, because later rules may be allocated at the same address. Nil
+// rules have the version "".
 func (r *Rules) Version() string {
 	if r == nil {
 		return ""
@@ -341,7 +341,7 @@ func (c *compiler) capabilities(list []string) (when []ast.Node, names []string)
 			names = append(names, s)
 		}
 		nodes = append(nodes, attr(ast.Resource(), "id", s), attr(ast.Resource(), "name", name))
-		if s != name { // what is not Ken's own goes by the name it has
+		if s != name { // only Ken's own tools have aliases
 			nodes = append(nodes, attr(ast.Resource(), "name", s))
 		}
 	}

@@ -161,8 +161,8 @@ func (r *Rules) AsksIntent(at Surface) bool {
 	return s.Intents != Off && (s.IntentSurfaces == nil || slices.Contains(s.IntentSurfaces, at))
 }
 
-// Denies reports whether the settings deny a permission to every call. Nil rules
-// do.
+// Denies reports whether the settings deny a permission to every call. Nil
+// rules deny it.
 func (r *Rules) Denies(p Permission) bool {
 	if r == nil {
 		return true

@@ -25,8 +25,8 @@ const (
 	mostFacets = 1024 // combinations that a Cedar file is asked about
 )
 
-// look makes the sighting; buf is memory for it.
-// writes says whether the capability may write what it names.
+// look returns the sighting; buf is memory for it. writes says whether the
+// capability may write the files it names.
 func (r *Rules) look(f *Facts, writes bool, buf []string) (s sighting) {
 	s.destructive = f.Destructive
 	if len(f.Paths) > mostFacts || len(f.Hosts) > mostFacts || len(f.Commands) > mostFacts || len(f.Named) > mostFacts {
@@ -76,7 +76,7 @@ func (r *Rules) look(f *Facts, writes bool, buf []string) (s sighting) {
 	return s
 }
 
-// note holds a name that may mean a file against the lists.
+// note checks a name that may refer to a file against the lists.
 func (r *Rules) note(s *sighting, p Path) {
 	s.secret = s.secret || r.Secret(p.Name)
 	s.protected = s.protected || p.Write && r.Protected(p.Name)

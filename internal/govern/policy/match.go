@@ -135,17 +135,17 @@ func (p pattern) at(argv []string) bool {
 	return true
 }
 
-// exactly reports whether a command begins with the pattern as it is written.
-// It is how permission is given, so a program under another path is another
-// program, and what makes it run something else needs naming: an option, or of a
-// program that runs code of the project what it is to run.
+// exactly reports whether a command begins with the pattern as written. It is
+// used to give permission, so a program at another path is another program. The
+// pattern must also name anything that makes the command run something else: an
+// option or, for a program that runs the project's code, what it is to run.
 func (p pattern) exactly(argv []string) bool {
 	if !p.at(argv) {
 		return false
 	}
 	project := runsProject(argv)
 	if project && len(p) == 1 && len(argv) > 1 {
-		return false // its name tells nothing of what it runs
+		return false // the program's name does not tell what it runs
 	}
 	for _, arg := range argv[len(p):] {
 		if hazardous(argv[0], arg) || project && otherCode(program(argv[0]), arg) {
@@ -314,9 +314,9 @@ func parseHost(s string) (hostPattern, error) {
 	return hostPattern{text: h}, nil
 }
 
-// match reports whether the pattern is about a host. A rule that allows takes it
-// narrowly: *.domain is one level, and an address is as it is written. One that
-// denies takes it widely: any level, and every spelling of an address.
+// match reports whether the pattern matches a host. A rule that allows matches
+// narrowly: *.domain is one level, and an address must be spelled the same. A
+// rule that denies matches widely: any level, and every spelling of an address.
 func (p *hostPattern) match(host string, allows bool) bool {
 	host = address.Bare(host)
 	if p.net.IsValid() {

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// Named gives the files that the arguments of commands may mean, seen from the
-// workspace when the commands begin in dir. What a program makes of its
-// arguments nobody can tell; so whatever could name a file counts, and counts as
-// written unless the program is known to read only. It is for the lists of
-// protected and secret files: those have names that rarely mean anything else.
+// Named returns the files that the arguments of commands may refer to, relative
+// to the workspace, if the commands start in dir. How a program interprets its
+// arguments is unknown, so everything that could name a file counts, and counts
+// as written unless the program is known to only read. It is meant for the
+// lists of protected and secret files, whose names rarely mean anything else.
 func Named(dir string, commands [][]string) []Path {
 	var out []Path
 	for _, argv := range commands {
@@ -29,9 +29,9 @@ func Named(dir string, commands [][]string) []Path {
 	return out
 }
 
-// spellings gives the ways in which an argument may name a file: whole, behind
-// an equals sign, an @ or a colon, or stuck to a short option. Where it is code,
-// every word of it may.
+// spellings returns the ways in which an argument may name a file: as a whole,
+// after an equals sign, an @ or a colon, or attached to a short option. In
+// code, every word may name one.
 func spellings(arg string, code bool) []string {
 	if arg == "" || len(arg) > longestCode {
 		return nil
@@ -63,8 +63,8 @@ func spellings(arg string, code bool) []string {
 
 const longestCode = 64 << 10
 
-// seenFrom gives a name in the spelling that the lists are matched against; ""
-// where it is none.
+// seenFrom returns a name in the form that the lists are matched against, or ""
+// if it cannot be a file name.
 func seenFrom(dir, name string) string {
 	if len(name) > longestPath || strings.ContainsAny(name, "\x00\n") {
 		return ""
@@ -76,7 +76,8 @@ func seenFrom(dir, name string) string {
 	return path.Clean(name)
 }
 
-// opensNothing reports whether a command is known to look at names alone.
+// opensNothing reports whether a command is known to use only the names, not
+// the files.
 func opensNothing(argv []string) bool {
 	switch program(argv[0]) {
 	case "echo", "printf", "ls", "dir", "stat", "basename", "dirname", "realpath", "readlink", "test", "[", "cd", "pwd", "du", "df", "tree", "which", "type", "true", "false", "date", "uname", "whoami", "id", "mkdir":
@@ -89,7 +90,7 @@ func opensNothing(argv []string) bool {
 	return false
 }
 
-// readsOnly reports whether a command is known to write nothing that its
+// readsOnly reports whether a command is known not to write the files that its
 // arguments name.
 func readsOnly(argv []string) bool {
 	name := program(argv[0])
@@ -108,8 +109,7 @@ func readsOnly(argv []string) bool {
 	return false
 }
 
-// gitCommand gives the command of git that is called, past the options of git
-// itself.
+// gitCommand returns git's subcommand, skipping git's own options.
 func gitCommand(argv []string) string {
 	for i := 1; i < len(argv); i++ {
 		switch arg := argv[i]; {
@@ -122,8 +122,8 @@ func gitCommand(argv []string) string {
 	return ""
 }
 
-// takesCode reports whether a program runs code or another command that stands
-// in its arguments.
+// takesCode reports whether a program runs code or another command from its
+// arguments.
 func takesCode(argv []string) bool {
 	name := program(argv[0])
 	return wrapper(name) || interpreter(name) || slices.Contains([]string{"eval", "trap", "ssh", "su", "watch", "parallel", "awk", "gawk", "mawk", "nawk", "sed"}, name)
@@ -139,11 +139,11 @@ func interpreter(name string) bool {
 	return false
 }
 
-// Protected reports whether changing a file needs a person's word. The name is
+// Protected reports whether changing a file needs approval. The name is
 // relative to the workspace, or absolute.
 func (r *Rules) Protected(name string) bool { return r != nil && r.protect.match(path.Clean(name)) }
 
-// Secret reports whether reading a file needs a person's word.
+// Secret reports whether reading a file needs approval.
 func (r *Rules) Secret(name string) bool {
 	return r != nil && r.secrets.match(path.Clean(name)) && !exampleOfSecrets(name)
 }
@@ -164,8 +164,8 @@ func whole(set *globSet, dir string) bool {
 	return true
 }
 
-// exampleOfSecrets reports whether a file only shows what one with secrets looks
-// like, as .env.example does.
+// exampleOfSecrets reports whether a file is only a template for a file with
+// secrets, such as .env.example.
 func exampleOfSecrets(name string) bool {
 	base := strings.ToLower(path.Base(name))
 	if !strings.HasPrefix(base, ".env.") {

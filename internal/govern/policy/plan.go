@@ -133,8 +133,8 @@ func (r *Rules) key(v *Viewer, c *Capability, intent Intent, action string) plan
 	return k
 }
 
-// knownName returns the name that rules know a capability by: a server's tool
-// goes by its own alone, others have one of several.
+// knownName returns the name by which rules know a capability. A server's tool
+// has only its own name; other tools may have several.
 func knownName(c *Capability) string {
 	if c.MCP {
 		return c.Name

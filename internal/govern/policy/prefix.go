@@ -13,11 +13,11 @@ var (
 	plainWord    = regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}$`)
 )
 
-// CommonPrefix returns the words with which commands begin that are much like the one
-// of a call: "git status" of "git status -s". It is empty where there is no such
-// beginning that says what the commands do, as for interpreters and for programs
-// that start others, and where the call itself would not be covered by it. A
-// script among files is part of the beginning.
+// CommonPrefix returns the first words that a call's command shares with
+// similar commands: "git status" for "git status -s". It is empty if no such
+// prefix says what the commands do, as for interpreters and programs that start
+// others, or if it would not cover the call itself. A script among files is
+// part of the prefix.
 func CommonPrefix(f *Facts, files []File) []string {
 	if f.Opaque != "" || len(f.Commands) != 1 {
 		return nil
@@ -46,8 +46,8 @@ func CommonPrefix(f *Facts, files []File) []string {
 	return slices.Clone(out)
 }
 
-// begins reports whether every command of a call begins with some words, and has
-// no argument by which it would run something else.
+// begins reports whether every command of a call begins with prefix, and has no
+// argument that makes it run something else.
 func begins(prefix []string, f *Facts) bool {
 	if f.Opaque != "" || len(f.Commands) == 0 {
 		return false
@@ -59,7 +59,7 @@ func begins(prefix []string, f *Facts) bool {
 	return !slices.ContainsFunc(f.Commands, func(argv []string) bool { return !p.exactly(bare(argv)) })
 }
 
-// bare takes "env --" off a command, which starts what follows as it is.
+// bare removes a leading "env --", which only starts the rest of the command.
 func bare(argv []string) []string {
 	if len(argv) > 2 && program(argv[0]) == "env" && argv[1] == "--" {
 		return argv[2:]
@@ -67,7 +67,8 @@ func bare(argv []string) []string {
 	return argv
 }
 
-// runsScripts reports whether a program runs code that it is given.
+// runsScripts reports whether a program runs code from its arguments or from
+// files they name.
 func runsScripts(name string) bool {
 	switch strings.TrimRight(name, "0123456789.") {
 	case "sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "fish", "csh", "tcsh", "pwsh", "python", "pypy", "node", "nodejs", "deno", "bun", "tsx", "ts-node",
@@ -79,8 +80,8 @@ func runsScripts(name string) bool {
 	return false
 }
 
-// manyCommands reports whether a program is many in one, so that its name alone
-// says little.
+// manyCommands reports whether a program has subcommands, so that its name
+// alone says little.
 func manyCommands(name string) bool {
 	switch name {
 	case "git", "gh", "glab", "hg", "svn", "docker", "podman", "kubectl", "helm", "npm", "pnpm", "yarn", "cargo", "go", "pip", "pip3", "uv", "poetry", "conda",
@@ -90,14 +91,14 @@ func manyCommands(name string) bool {
 	return false
 }
 
-// anyProgram reports whether a recipe runs the program, or the code, that its
-// caller names, so that it can do whatever a shell can.
+// anyProgram reports whether a recipe runs any program or code that its caller
+// names, so that it can do whatever a shell can.
 func anyProgram(r *capability.Recipe) bool {
 	if r == nil || !strings.HasPrefix(r.Runner, "exec.") {
 		return false
 	}
 	argv := r.Argv
-	if len(argv) == 0 { // the arguments follow as the schema has them
+	if len(argv) == 0 { // the arguments are built from the schema
 		name := strings.TrimSuffix(strings.TrimSuffix(strings.TrimPrefix(r.Runner, "exec."), "_cli"), "_tool")
 		return r.Action == "" && (wrapper(name) || runsScripts(name))
 	}
@@ -115,7 +116,8 @@ func anyProgram(r *capability.Recipe) bool {
 	case !runsScripts(program(argv[0])):
 		return false
 	}
-	// Of an interpreter: where the first that is not an option is the caller's.
+	// For an interpreter: whether the caller chooses the first argument that is
+	// not an option.
 	for _, a := range argv[1:] {
 		if !strings.HasPrefix(a, "-") {
 			return strings.HasPrefix(a, "{")

@@ -5,10 +5,11 @@ import (
 	"strings"
 )
 
-// Programs that run code of the project, as make runs recipes and npm scripts,
-// are one class. What such a program does is not told by its name: permission
-// for the name alone covers the name alone, and permission for make test, or npm
-// run build, covers that and no option that leads to other code.
+// Programs that run the project's code, as make runs recipes and npm runs
+// scripts, are one class. The name of such a program does not tell what it
+// does. Permission for the name covers only the bare name; permission for "make
+// test" or "npm run build" covers that, without options that lead to other
+// code.
 
 // runsProject reports whether a command runs code that files of the project
 // hold: a recipe, a script, a test, a build step, or a file it names.
@@ -35,9 +36,9 @@ func runsProject(argv []string) bool {
 	return false
 }
 
-// otherCode reports whether an argument leads a program of the class to other
-// code than what is named before it: another file of recipes, another folder,
-// another program in between.
+// otherCode reports whether an argument makes a program of the class run other
+// code than its earlier arguments name: another makefile, another folder, a
+// program in between.
 func otherCode(name, arg string) bool {
 	switch name {
 	case "make", "gmake", "bmake", "just", "task", "rake", "ninja":
@@ -52,9 +53,9 @@ func otherCode(name, arg string) bool {
 	return interpreter(name) && strings.HasPrefix(arg, "-")
 }
 
-// optionOf reports whether an argument is one of some options, alone, with an
-// equals sign and a value, or of one letter with its value. Options of one dash
-// may be written with two.
+// optionOf reports whether an argument is one of the options: alone, with an
+// equals sign and a value, or as one letter with its value attached.
+// Single-dash options may be written with two dashes.
 func optionOf(arg string, options ...string) bool {
 	name, _, _ := strings.Cut(arg, "=")
 	return slices.ContainsFunc(options, func(o string) bool {
@@ -62,8 +63,8 @@ func optionOf(arg string, options ...string) bool {
 	})
 }
 
-// Prefix gives the shortest beginning of a command that, written as a prefix of
-// allowed commands, allows it; nil where none does.
+// Prefix returns the shortest prefix of a command that allows it when added to
+// the allowed prefixes, or nil if none does.
 func Prefix(argv []string) []string {
 	var p pattern
 	for i, arg := range argv {

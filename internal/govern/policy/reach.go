@@ -12,21 +12,20 @@ import (
 	"ken/capability"
 )
 
-// byID reports whether a rule permits by ids or names and does not say how far
-// their place must be trusted. Anybody can give a capability an id, so such a
-// rule speaks only of what the user put there or named.
+// byID reports whether a rule allows by ids or names without a condition on
+// trust. Any project can give a capability any id, so such a rule covers only
+// capabilities that the user added or named.
 func (r *Rule) byID() bool {
 	return r.Effect == Allow && len(r.Capabilities) > 0 && len(r.Trust) == 0
 }
 
-// trusted is the condition that a capability is the user's, or part of the
-// program.
+// trusted returns the condition that a capability is the user's own or Ken's.
 func trusted() ast.Node {
 	return ast.Resource().Access("trustLevel").GreaterThanOrEqual(ast.Long(int(capability.TrustUser)))
 }
 
-// sayUnreached names, in a question or a refusal that no other rule is the reason
-// of, the rule that permits the capability by its id and does not reach it.
+// sayUnreached adds to a question or denial that no other rule caused the rule
+// that allows the id but does not cover this capability because of its trust.
 func (r *Rules) sayUnreached(d *Decision, key *planKey, q *Request) {
 	if q.Capability.Trust >= capability.TrustUser || d.Reason.Stage != stageNames[stageConsent] {
 		return
@@ -42,8 +41,8 @@ func (r *Rules) sayUnreached(d *Decision, key *planKey, q *Request) {
 	}
 }
 
-// reaching gives a policy of an organisation as it counts: a permit that names
-// capabilities and does not speak of trust is about the user's own.
+// reaching returns an organisation's policy as Ken applies it: a permit that
+// names capabilities and does not mention trust covers only the user's own.
 func reaching(p *cedar.Policy) *cedar.Policy {
 	syntax := (*expast.Policy)(p.AST())
 	if p.Effect() != cedar.Permit || !namesCapability(syntax) || speaksOfTrust(syntax) {
@@ -60,8 +59,8 @@ func speaksOfTrust(p *expast.Policy) bool {
 	return mentions(p, []types.EntityType{"Trust"}, []types.String{"trust", "trustLevel"})
 }
 
-// mentions reports whether a policy names an entity of one of some types, or an
-// attribute of the resource.
+// mentions reports whether a policy names an entity of one of the types, or one
+// of the attributes of the resource.
 func mentions(p *expast.Policy, entities []types.EntityType, attributes []types.String) (found bool) {
 	switch s := p.Resource.(type) {
 	case expast.ScopeTypeEq:

@@ -23,7 +23,7 @@ type Capability struct {
 	ReadOnly    bool // believed
 	Destructive bool // said, or not denied by somebody who is believed
 	MCP         bool // a tool of an MCP server
-	AnyProgram  bool // it runs whatever program, or code, its arguments name
+	AnyProgram  bool // it runs any program or code that its arguments name
 
 	Declared Permissions // what its manifest asks for
 	Required Permissions // what the executor needs for it
@@ -136,12 +136,13 @@ type Facts struct {
 	// arguments that would be run.
 	Commands [][]string
 
-	// Dir is where commands begin, from the workspace; "" is the workspace.
+	// Dir is where commands start, relative to the workspace; "" is the
+	// workspace.
 	Dir string
 
-	// Named are texts in the arguments that may mean files: they are held
-	// against the lists of protected and secret files, and nothing else. What
-	// Commands name is found by itself.
+	// Named lists texts in the arguments that may name files. They are checked
+	// only against the lists of protected and secret files. Files that Commands
+	// name are found separately.
 	Named []string
 
 	// Opaque says why the command line is more than Commands: a
@@ -170,23 +171,23 @@ type Request struct {
 	Grants     []Grant
 	Time       time.Time
 
-	// Files are those whose bytes decide what the call does.
+	// Files are the programs and scripts whose bytes decide what the call does.
 	Files []File
 
 	// Exact is the digest of the call without session, intent and mode.
 	Exact string
 }
 
-// A File is a program or a script that a call runs: by the name that the call
-// has for it, with its path and the digest of its bytes.
+// A File is a program or script that a call runs: the name that the call uses,
+// its path, and the digest of its bytes.
 type File struct {
 	Name   string `json:"name"`
 	Path   string `json:"path"`
 	SHA256 string `json:"sha256"`
 }
 
-// ChangedFile returns the first of some files that has the name of one in
-// approved and is another file, or nil.
+// ChangedFile returns the first of files that has the same name as one in
+// approved but a different path or digest, or nil.
 func ChangedFile(approved, files []File) *File {
 	for i, f := range files {
 		if j := slices.IndexFunc(approved, func(a File) bool { return a.Name == f.Name }); j >= 0 && approved[j] != f {
@@ -213,21 +214,22 @@ type Grant struct {
 	Tenant     string
 	Principal  string
 	Capability capability.ID
-	Hash       string // of the capability's text; without it the grant is about the user's own
+	Hash       string // hash of the capability's text; without it the grant covers only the user's own
 	Action     string // always compared
 	Digest     string
 	Session    string
 	Until      time.Time // not from this moment on
 	Always     bool
 
-	// Exact, when not empty, is the digest of the one call that is covered, in
-	// any session. Prefix, when not empty, is what covered commands begin with.
+	// Exact, if not empty, is the digest of the only call that is covered, in
+	// any session. Prefix, if not empty, is the beginning of the covered
+	// commands.
 	Exact  string
 	Prefix []string
 
-	// Files are those that the approved call ran. A call with one of them that
-	// has changed is not covered, nor one that runs something under a grant
-	// that says nothing of it.
+	// Files are those that the approved call ran. A call in which one of them
+	// has changed is not covered, and neither is a call that runs files if the
+	// grant lists none.
 	Files []File
 }
 
@@ -238,7 +240,7 @@ func (g *Grant) covers(q *Request, scope Scope) bool {
 	case g.Principal == "" || g.Principal != q.Principal.ID || g.Tenant != q.Principal.Tenant,
 		g.Capability == "" || g.Capability != q.Capability.ID || g.Action != q.Action,
 		g.Hash != "" && g.Hash != q.Capability.Hash,
-		g.Hash == "" && q.Capability.Trust < capability.TrustUser, // by its id alone
+		g.Hash == "" && q.Capability.Trust < capability.TrustUser, // the grant has only an id
 		g.Digest != "" && g.Digest != q.Digest,
 		g.Session != "" && g.Session != q.Session,
 		g.Exact != "" && g.Exact != q.Exact,

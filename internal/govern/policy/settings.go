@@ -84,10 +84,10 @@ const (
 var groupNames = []string{"read", "edit", "command", "mcp", "network", "modes"}
 
 // A Rule is one line of policy. Every list that is not empty narrows it: one of
-// its items must apply. Paths, Argv and Hosts are about arguments: a refusal
-// or a question applies when any argument matches, a permission when all do. A
-// permission with Capabilities and without Trust is about those that are trusted
-// as the user's own or more.
+// its items must apply. Paths, Argv and Hosts are about arguments: a refusal or
+// a question applies when any argument matches, a permission when all do. A
+// permission with Capabilities and without Trust covers only capabilities that
+// are trusted at least as much as the user's own.
 type Rule struct {
 	ID     string
 	Effect Effect

@@ -116,7 +116,7 @@ func hostTriggers(list []hostPattern) []trigger {
 	var out []trigger
 	for _, h := range list {
 		if _, isAddress := address.Parse(h.text); isAddress || h.net.IsValid() || h.text == "*" {
-			return nil // which have many spellings
+			return nil // they have many spellings
 		}
 		out = append(out, trigger{'h', strings.TrimPrefix(h.text, "*.")})
 	}

@@ -24,7 +24,7 @@ import (
 type Config struct {
 	// Sources in order of precedence, lowest first: where two bring the same
 	// id, the later wins and the earlier is reported as shadowed. See Overrides
-	// for where trust decides instead.
+	// for the cases in which trust decides instead.
 	Sources []capability.Source
 
 	// Fallback, when not nil, is used only while no source from outside brings a
@@ -36,9 +36,9 @@ type Config struct {
 	// text, by id and content hash.
 	Pins map[capability.ID]string
 
-	// Overrides accept a capability of a workspace or an address in the place of
-	// another of its id, by id and content hash. Without that it never replaces
-	// one that is trusted more.
+	// Overrides lists, by id and content hash, the capabilities of a workspace
+	// or a URL that may replace another of the same id. Without an entry they
+	// never replace one that is trusted more.
 	Overrides map[capability.ID]string
 
 	// WorkspaceBodies lets bodies of workspace and remote capabilities reach
@@ -50,13 +50,13 @@ type Config struct {
 	SeedSanitizer bool
 
 	// Own are ids of tools that are part of the program. A capability from a
-	// place that is trusted less than the user's own cannot take their place. One
-	// that requires such a tool has it.
+	// place that is trusted less than the user's own cannot take their place. A
+	// capability that requires such a tool always finds it.
 	Own []capability.ID
 
-	// Off says which of the packages among all capabilities are switched off, in
-	// words for whoever asks for their text. It is asked at each rebuild in which
-	// there are packages. Nil: none are.
+	// Off returns which of the packages are disabled, each with the text to
+	// show instead of its own. It is called at each rebuild that contains
+	// packages. Nil: none are disabled.
 	Off func(all []*capability.Capability) map[*capability.Capability]string
 
 	// Mentions are ids that the configuration names; one that is nowhere is

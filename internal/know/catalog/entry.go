@@ -40,8 +40,8 @@ type Entry struct {
 	// Withheld, when not empty, says why the body is not shown to a model.
 	Withheld string `json:"withheld,omitempty"`
 
-	// Off, when not empty, says of a package that it is switched off, and how to
-	// switch it on. A model is told that, and nothing of the package's own text.
+	// Off, if not empty, says that a package is disabled and how to enable it.
+	// A model sees this line and none of the package's own text.
 	Off string `json:"off,omitempty"`
 
 	// Requires are the entries that RequiredTools resolved to.
@@ -50,7 +50,7 @@ type Entry struct {
 	// Standing is the place of the capability that a Shadowed one lost to.
 	Standing string `json:"standing,omitempty"`
 
-	unrun string // why nothing here runs it, which is in Missing too
+	unrun string // why nothing here runs it; also in Missing
 }
 
 // A judgement is what can be said of a capability by itself, so it is made

@@ -17,8 +17,8 @@ type Machine struct {
 	HasSecret func(name string) bool // nil: there are none
 	HasBin    func(name string) bool // nil: there are none
 
-	// Unrun says why nothing here runs what [capability.Capability.RunBy] names,
-	// or "" where something does; nil: that is others' business.
+	// Unrun returns why nothing here runs what [capability.Capability.RunBy]
+	// names, or "" if something does; nil: the catalog does not check this.
 	Unrun func(*capability.Capability) string
 }
 
@@ -55,8 +55,8 @@ func memo(ask func(string) bool) func(string) bool {
 	}
 }
 
-// unrun says why nothing here runs a capability, or "". What its source says
-// already is not said twice.
+// unrun returns why nothing here runs a capability, or "". It does not repeat a
+// reason that the source gives.
 func (m Machine) unrun(c *capability.Capability) string {
 	if m.Unrun == nil || c.RunBy() == "" || c.Unavailable != "" || c.Kind == capability.KindChannel && c.Run == nil {
 		return ""
@@ -71,7 +71,7 @@ func (m Machine) lacks(c *capability.Capability) []string {
 		out = append(out, c.Unavailable)
 	}
 	if why := m.unrun(c); why != "" {
-		out = append(out, why) // first: nothing else that is missing would help
+		out = append(out, why) // comes first: fixing the other reasons would not help
 	}
 	if c.Kind == capability.KindChannel && c.Run == nil {
 		out = append(out, "nothing here sends to it; a CAPABILITY.yaml of kind channel with run would")

@@ -130,8 +130,8 @@ func (b *builder) settle() {
 	b.next.entries = kept
 }
 
-// switchOff marks the packages that are off. Their entries are copies: an older
-// snapshot may have been made when they were on.
+// switchOff marks the packages that are disabled. It changes copies of their
+// entries, because an older snapshot may share the originals.
 func (b *builder) switchOff() {
 	isPackage := func(e *Entry) bool {
 		return e.Kind == capability.KindExtension && e.Origin.Format == capability.FormatExtension
@@ -190,19 +190,19 @@ func (b *builder) take(batch capability.Batch) {
 	}
 }
 
-// serverPrefix begins the ids of what MCP servers offer.
+// serverPrefix is the prefix of the ids of MCP servers' capabilities.
 const serverPrefix = "mcp:"
 
-// claimsServer reports whether a capability has the id of a server's tool and is
-// none: rules for a server are written by its ids.
+// claimsServer reports whether a capability has the id of a server's tool but
+// comes from elsewhere. Rules for a server go by its ids.
 func claimsServer(cp *capability.Capability) bool {
 	return cp.Origin.Format != formatMCP && strings.HasPrefix(string(cp.ID), serverPrefix)
 }
 
-// duplicate settles two capabilities of one id and gives the one that stands.
-// The later source wins; within one source the first stands; one in quarantine
-// never stands before one that is not; and above all that, one that is trusted
-// less never replaces another unless the user accepted exactly that.
+// duplicate decides between two capabilities of one id and returns the one that
+// is used. The later source wins; within one source, the first wins. One in
+// quarantine never wins over one that is not. Above all, a less trusted one
+// never replaces another unless the user accepted exactly that.
 func (b *builder) duplicate(before, later *Entry) *Entry {
 	wins, loses := later, before
 	_, one := before.Extension()
@@ -233,20 +233,21 @@ func (b *builder) duplicate(before, later *Entry) *Entry {
 	return wins
 }
 
-// yields reports whether e replaces another capability of its id only once the
-// user accepted that: it is trusted less than the user's own and less than the
-// other, or came with a project where the other was named by the user.
+// yields reports whether e may replace other, which has the same id, only if
+// the user accepted that: e is trusted less than the user's own and less than
+// other, or e came with a project and the user named other.
 func yields(e, other *Entry) bool {
 	return e.Trust < capability.TrustUser && e.Trust != other.Trust && (e.Trust < other.Trust || e.Trust == capability.TrustWorkspace)
 }
 
-// accepted reports whether the user lets exactly this capability replace another
-// of its id.
+// accepted reports whether the user accepted that exactly this capability
+// replaces another of its id.
 func (c *Catalog) accepted(e *Entry) bool {
 	return e.Hash != "" && c.cfg.Overrides[e.ID] == e.Hash
 }
 
-// notAccepted says why a capability does not replace another, and how it would.
+// notAccepted returns why a capability does not replace another, and how to
+// accept that.
 func notAccepted(e *Entry) string {
 	return fmt.Sprintf("a %s capability does not replace another of its id; to accept this one after a look at it: %s", e.Trust, acceptCommand(e))
 }
@@ -367,9 +368,9 @@ func (b *builder) require(e *Entry, name string) {
 	e.Missing = append(e.Missing, "it needs "+name+", and no capability or program here has this name")
 }
 
-// isOwn reports whether a requirement is a tool that is part of the program, by
-// any of its ids or names. Those are in no catalog and always there; who may use
-// them is for the rules to say.
+// isOwn reports whether a requirement is one of Ken's own tools, by any of its
+// ids or names. They exist even if no source lists them; the rules decide who
+// may use them.
 func (c *Catalog) isOwn(name string) bool {
 	return capability.IsOwnTool(name) || slices.ContainsFunc(c.cfg.Own, func(id capability.ID) bool {
 		return string(id) == name || id == capability.MakeID(capability.KindTool, name)
@@ -387,7 +388,7 @@ func (b *builder) named(name string) *Entry {
 		aliases := map[string][]*Entry{}
 		for _, e := range b.next.entries {
 			for _, alias := range e.Aliases {
-				if len(b.byName[alias]) == 0 { // a name stands before an alias
+				if len(b.byName[alias]) == 0 { // a name wins over an alias
 					aliases[alias] = append(aliases[alias], e)
 				}
 			}
@@ -422,7 +423,8 @@ func weight(e *Entry) int {
 	return int(e.Trust)
 }
 
-// unrunProblems reports what nothing here runs, once for each file and reason.
+// unrunProblems reports the capabilities that nothing here runs, once per file
+// and reason.
 func unrunProblems(entries []*Entry) []capability.Problem {
 	type group struct{ source, path, why string }
 	var out []capability.Problem
@@ -447,7 +449,7 @@ func unrunProblems(entries []*Entry) []capability.Problem {
 		}
 		out[i].Message = names + ": " + g.why
 		if len(ids[g]) > 1 {
-			out[i].Subject = "" // it is about several
+			out[i].Subject = "" // the problem is about several capabilities
 		}
 	}
 	return out

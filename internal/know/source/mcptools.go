@@ -294,8 +294,8 @@ func SplitMCPTool(object []byte) (f MCPFields, err error) {
 	return f, nil
 }
 
-// MCPFindings scans what a server says of a prompt or a resource, by the rules
-// for its tools. object is the whole of it as JSON: every text in it counts.
+// MCPFindings scans a server's prompt or resource by the same rules as its
+// tools. object is the complete JSON; every text in it is scanned.
 func MCPFindings(object []byte) []capability.Finding {
 	return findingsIn("texts", scanWhole(schemaText(object)))
 }

@@ -90,8 +90,8 @@ func recipeForm(v yamldoc.Value) string {
 	return fmt.Sprintf("run: {runner: %s, argv: [%s]}", runnerOf(strings.ToLower(path.Base(words[0]))), strings.Join(words, ", "))
 }
 
-// runners are the first parts of the names of runners, of those that this version
-// has none for too.
+// runners lists the known prefixes of runner names, including those that this
+// version cannot run.
 func runners() []string {
 	return []string{"exec", "analyze", "api", "browser", "db", "shell", "mcp", "files"}
 }
@@ -100,7 +100,8 @@ func runners() []string {
 func (m *manifest) lintRunner(runner string, permissions []string, line int) {
 	family, _, _ := strings.Cut(runner, ".")
 	if !slices.Contains(runners(), family) {
-		// A plugin may run it; the catalog knows, and says so where nothing does.
+		// A plugin may run it. The catalog knows, and reports it if nothing
+		// does.
 		if near := yamldoc.Nearest(family, runners()); near != "" {
 			m.warn("unknown-runner", m.at, line, "no runner of Ken is called "+runner, "did you mean "+near+strings.TrimPrefix(runner, family)+"?")
 		}

@@ -36,8 +36,9 @@ func scan(c *capability.Capability, d capability.Detail, own []capability.Parame
 	return out
 }
 
-// apart stands between texts that are scanned together. The blank line keeps a
-// word of one ("examples", "pattern") from excusing the next as its subject.
+// apart separates texts that are scanned together. The blank line keeps a word
+// of one text ("examples", "pattern") from excusing the next text as a
+// quotation.
 const apart = "\n\n"
 
 // overlap is longer than anything that one rule looks at.

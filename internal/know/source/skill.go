@@ -336,7 +336,7 @@ func (s *skill) keep(c *capability.Capability, r *yamldoc.Reader) {
 			setMeta(c, key, f.Value)
 		}
 	}
-	if always, said := r.Bool("always"); said { // in every prompt; only of the user's own
+	if always, said := r.Bool("always"); said { // the text is in every prompt, if it is the user's own
 		setMeta(c, "always", yamldoc.Value{Any: always})
 	}
 	s.u.keepRest(c, s.file, max(s.page.metaLine, 1), r, true)

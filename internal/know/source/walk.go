@@ -279,9 +279,9 @@ func (w *walk) readFile(p string) *held {
 	return &held{problems: w.corrupt(p)}
 }
 
-// corrupt says of a file that no format claims, and that has the name of a list
-// which Ken reads, that it cannot be read at all. One that can be read and says
-// something else is another program's.
+// corrupt reports a file that has the name of a list Ken reads but that no
+// format recognises, if it cannot be parsed at all. A file that parses and
+// contains something else belongs to another program.
 func (w *walk) corrupt(p string) []capability.Problem {
 	if !slices.ContainsFunc([]string{"registry", "channels", "extensions", "presets"}, func(name string) bool { return isListFile(p, name) }) {
 		return nil
