@@ -70,11 +70,16 @@ func (p *place) ken(args ...string) *exec.Cmd {
 	return cmd
 }
 
+// patience is how long a program may take to start. It ends a test that hangs; a
+// slow machine must not come near it.
+const patience = 5 * time.Minute
+
 // prepare lets Ken list its servers for the first time, and waits until it has
 // these tools, so that what follows finds them at once.
 func (p *place) prepare(tools ...capability.ID) {
 	p.tb.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ken(p.tb) // building it does not count
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	tick := time.NewTicker(50 * time.Millisecond) // each look costs Ken what the servers want to start with
 	defer tick.Stop()
@@ -94,7 +99,7 @@ func (p *place) prepare(tools ...capability.ID) {
 			select {
 			case <-tick.C:
 			case <-ctx.Done():
-				p.tb.Fatalf("%s did not come within a minute: %s", id, textOf(res))
+				p.tb.Fatalf("%s did not come within %v: %s", id, patience, textOf(res))
 			}
 		}
 	}

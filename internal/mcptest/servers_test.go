@@ -17,7 +17,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -183,7 +182,7 @@ func (d definition) command(ctx context.Context, work string) *exec.Cmd {
 // plainly starts a server as a client without Ken would, and returns its tools.
 func plainly(tb testing.TB, d definition, work string) map[string]*mcp.Tool {
 	tb.Helper()
-	ctx, cancel := context.WithTimeout(tb.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(tb.Context(), patience)
 	defer cancel()
 	cmd := d.command(ctx, work)
 	stdin, err := cmd.StdinPipe()
