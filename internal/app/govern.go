@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -109,9 +110,19 @@ func (a *App) holdSecrets() {
 	if a.knows.Load() == now {
 		return
 	}
-	for _, v := range a.secrets.Values() {
-		a.redactor.Hold(v.Reveal())
-	}
+	a.redactor.HoldNamed(func(yield func(name, value string) bool) {
+		for name, v := range a.secrets.Values() {
+			// A variable's name only speaks of a secret. A short value of one, such
+			// as a user's name, would have calls denied for nothing.
+			plain, variable := strings.CutPrefix(name, "env:")
+			if variable && len(v.Reveal()) < audit.NamedAnywhere {
+				plain = ""
+			}
+			if !yield(plain, v.Reveal()) {
+				return
+			}
+		}
+	})
 	a.knows.Store(now)
 }
 

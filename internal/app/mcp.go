@@ -35,7 +35,7 @@ func (a *App) newMCP(settle func(context.Context, capability.Principal, string, 
 		ApproveHint: func(ticket string) string { return "ken approve grant " + ticket },
 	}
 	if a.gateway != nil {
-		cfg.Backends, cfg.EndSession, cfg.Missing = backends{a.gateway}, a.gateway.EndSession, a.missingServers
+		cfg.Backends, cfg.EndSession, cfg.Missing = backends{a, a.gateway}, a.gateway.EndSession, a.missingServers
 	}
 	return mcpserver.New(cfg)
 }
@@ -164,7 +164,10 @@ func (a *App) wholeResult(ctx context.Context, who capability.Principal, session
 }
 
 // backends shows the gateway to the server.
-type backends struct{ gateway *mcpgateway.Gateway }
+type backends struct {
+	app     *App
+	gateway *mcpgateway.Gateway
+}
 
 func (b backends) Offers(capability.Principal) ([]mcpserver.Offer, uint64) {
 	version := b.gateway.Version() // before the lists: what comes between is news
@@ -184,13 +187,37 @@ func (b backends) Complete(ctx context.Context, who capability.Principal, sessio
 	if err := json.Unmarshal(params, &p); err != nil {
 		return nil, &capability.Error{Kind: capability.Invalid, Op: "complete", Target: server, Err: err}
 	}
+	if err := b.app.mayLeave("complete", server, string(params), p.Argument.Value); err != nil {
+		return nil, err
+	}
 	res, err := b.gateway.Complete(ctx, who, session, server, &p)
 	if err != nil {
 		return nil, err
 	}
+	for i, value := range res.Completion.Values {
+		res.Completion.Values[i] = b.app.redactor.Held(value)
+	}
 	return json.Marshal(res)
 }
 
-func (b backends) Subscribe(ctx context.Context, who capability.Principal, session, _, uri string, updated func()) (func(), error) {
+func (b backends) Subscribe(ctx context.Context, who capability.Principal, session, server, uri string, updated func()) (func(), error) {
+	if err := b.app.mayLeave("subscribe", server, uri); err != nil {
+		return nil, err
+	}
 	return b.gateway.Subscribe(ctx, who, session, uri, updated)
+}
+
+// mayLeave denies to send a server texts with a secret in them by a way that is no
+// call: the rules do not judge it.
+func (a *App) mayLeave(op, server string, texts ...string) error {
+	a.holdSecrets()
+	for _, text := range texts {
+		if names := a.redactor.Named(text); len(names) > 0 {
+			return &capability.Error{
+				Kind: capability.Denied, Op: op, Target: server, Rule: "arguments.knownSecret",
+				Err: fmt.Errorf("the request holds the secret %s", names[0]), Fix: "leave the value out",
+			}
+		}
+	}
+	return nil
 }

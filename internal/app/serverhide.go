@@ -80,11 +80,16 @@ func (a *App) openToTools() []string {
 	return out
 }
 
-// Hold keeps values out of results, sessions and the trail from now on.
+// Hold keeps tokens of ken serve out of results, sessions, the audit log and the
+// arguments of calls from now on.
 func (a *App) Hold(values []secret.Value) {
-	for _, v := range values {
-		a.redactor.Hold(v.Reveal())
-	}
+	a.redactor.HoldNamed(func(yield func(name, value string) bool) {
+		for _, v := range values {
+			if !yield("token of ken serve", v.Reveal()) {
+				return
+			}
+		}
+	})
 }
 
 // serverWork is where servers work that have no folder: beside what they may not

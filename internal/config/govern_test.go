@@ -49,6 +49,7 @@ func TestLoadReadsEveryKeyOfRunning(t *testing.T) {
 	p.Modes["look"] = policy.Mode{Groups: []policy.Group{policy.GroupRead}}
 	p.Permissions = map[policy.Permission]policy.Effect{policy.PermNetwork: policy.Ask, policy.PermWrite: policy.Deny}
 	p.ReadRoots, p.WriteRoots = []string{"/srv/data", filepath.Join(home, "notes")}, []string{"/srv/out"}
+	p.SendSecrets = map[string][]string{"GITHUB_TOKEN": {"mcp:github/*", "tool:post"}}
 	p.Protect, p.Secrets = []string{"deploy/**"}, []string{"*.pfx"}
 	p.Access.Mode, p.Access.Allowed = policy.AccessAllowlist, []string{"shell", "read_file"}
 	p.Access.Tools["shell"] = policy.Tool{
@@ -73,8 +74,8 @@ func TestLoadReadsEveryKeyOfRunning(t *testing.T) {
 	if _, err := policy.Compile(got.Policy); err != nil {
 		t.Errorf("Compile = %v", err)
 	}
-	if where := got.Policy.Rules[0].Where; where != file+":25" {
-		t.Errorf("the first rule is at %s, want line 25", where)
+	if where := got.Policy.Rules[0].Where; where != file+":26" {
+		t.Errorf("the first rule is at %s, want line 26", where)
 	}
 	for _, s := range got.Settings() {
 		section, _, _ := strings.Cut(s.Key, ".")
@@ -89,6 +90,7 @@ func TestLoadReadsEveryKeyOfRunning(t *testing.T) {
 		"policy.modes":       `{docs: {groups: [read, [edit, {fileRegex: "\\.md$"}]]}, look: {groups: [read]}}`,
 		"policy.rules":       `[{id: no-push, effect: deny, argv: ["git push", [npm, [publish, 1.10]]], match: ["git push origin"], reason: "ask: Ada"}, {effect: ask, hosts: ["*.example.com"]}]`,
 		"policy.permissions": "{network: ask, filesystem.write: deny}",
+		"policy.sendSecrets": `{GITHUB_TOKEN: ["mcp:github/*", tool:post]}`,
 		"policy.intentMap":   "{PLAN: [], ANALYZE: [read, exec]}",
 		"sandbox.fileSize":   "10MiB", "sandbox.addressSpace": "2GB", "sandbox.networkRate": "100000", "sandbox.scratch": "none",
 		"limits.slow": "1.5s", "audit.keep": "8760h", "limits.dataBytes": "2MB",

@@ -180,7 +180,7 @@ func TestConfigDefaults(t *testing.T) {
 
 		"policy.profile": "personal", "policy.deployment": "local_open", "policy.intents": "strict", "policy.intentSurfaces": "[chat, run, api, library]",
 		"policy.intentMap": "{}", "policy.modes": "{}", "policy.permissions": "{}", "policy.readRoots": "[]", "policy.writeRoots": "[]",
-		"policy.protect": "[]", "policy.secrets": "[]", "policy.askAbove": "70", "policy.denyAbove": "100", "policy.rules": "[]", "policy.cedar": "[]",
+		"policy.protect": "[]", "policy.secrets": "[]", "policy.sendSecrets": "{}", "policy.askAbove": "70", "policy.denyAbove": "100", "policy.rules": "[]", "policy.cedar": "[]",
 		"policy.toolAccess": "{global: {enabled: true, mode: full}, tools: {shell: {enabled: true, mode: allowlist, " +
 			"allowedPrefixes: [echo, pwd, ls, date, uname, whoami], timeoutMs: 15000, maxOutputChars: 20000, allowAnyCwd: false}}}",
 
@@ -560,6 +560,7 @@ func TestT16ConfigProjectMayNotWiden(t *testing.T) {
 		{"policy: {profile: team}", "policy: {intentSurfaces: [chat]}", "policy.intentSurfaces is [chat] here and [chat, run, api, mcp, proxy, library] without it"},
 		{"", "policy: {intentMap: {PLAN: [exec]}}", "policy.intentMap is {PLAN: [exec]} here and {} without it"},
 		{"policy: {intentMap: {PLAN: [exec]}}", "policy: {intentMap: {PLAN: [exec]}}", ""},
+		{"", "policy: {sendSecrets: {T: ['tool:x']}}", "policy.sendSecrets is {T: [tool:x]} here and {} without it"},
 		{"", "policy: {modes: {x: {groups: [read]}}}", ""},
 		{"", "policy: {modes: {ask: {groups: [read, command]}}}", "policy.modes is {ask: {groups: [read, command]}} here and {} without it"},
 		{"policy: {modes: {x: {groups: [read]}}}", "policy: {modes: {x: {groups: [read]}, y: {groups: [edit], files: ['*.md']}}}", ""},

@@ -284,6 +284,7 @@ func (c *Config) readCedar() []capability.Problem {
 
 func policyMapSettings() []setting[Config] {
 	intentMap := func(c *Config) any { return showIntentMap(c.Policy.IntentMap) }
+	sendSecrets := func(c *Config) any { return showSendSecrets(c.Policy.SendSecrets) }
 	return []setting[Config]{
 		policySetting("intentMap", "Which effects an intent allows, in place of the built-in ones, as in {ANALYZE: [read]}.",
 			func(into, from *policy.Settings) { into.IntentMap = orNil(from.IntentMap) }, intentMap, same(intentMap)),
@@ -291,6 +292,8 @@ func policyMapSettings() []setting[Config] {
 		policySetting("permissions", "What becomes of calls that need a permission: deny, ask or allow, as in {network: ask}.",
 			func(into, from *policy.Settings) { into.Permissions = orNil(from.Permissions) }, showPermissions, stricterPermissions,
 		).byPolicy().joined(joinPermissions),
+		policySetting("sendSecrets", "Which capabilities may be given a secret as an argument although they do not declare it, as in {GITHUB_TOKEN: ['mcp:github/*']}.",
+			func(into, from *policy.Settings) { into.SendSecrets = orNil(from.SendSecrets) }, sendSecrets, same(sendSecrets)),
 	}
 }
 
@@ -309,6 +312,14 @@ func showIntentMap(m map[policy.Intent][]policy.Class) any {
 			list = append(list, yamldoc.Value{Any: class.String()})
 		}
 		out.Fields = append(out.Fields, yamldoc.Field{Key: intent.String(), Value: yamldoc.Value{Any: list}})
+	}
+	return out
+}
+
+func showSendSecrets(m map[string][]string) any {
+	out := &yamldoc.Map{}
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		out.Fields = append(out.Fields, yamldoc.Field{Key: name, Value: yamldoc.Value{Any: listOf(m[name])}})
 	}
 	return out
 }

@@ -170,7 +170,7 @@ func (s *Store) Expand(text string) (Value, error) {
 	if found {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.hold("text", v)
+		s.hold("", v)
 	}
 	return v, nil
 }

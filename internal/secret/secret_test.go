@@ -222,6 +222,24 @@ func values(s *Store) []string {
 	return out
 }
 
+// TestValueWithTwoNames: whoever is given a value under one of its names has it.
+func TestValueWithTwoNames(t *testing.T) {
+	s, _ := stored(t)
+	set(t, s, "FIRST", token)
+	before := s.Changes()
+	set(t, s, "SECOND", token)
+	var names []string
+	for name, v := range s.Values() {
+		if v.Reveal() == token {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	if diff := cmp.Diff([]string{"FIRST", "SECOND"}, names); diff != "" || s.Changes() <= before {
+		t.Errorf("names (-want +got):\n%s; Changes from %d to %d, want more", diff, before, s.Changes())
+	}
+}
+
 // TestRedactorKnowsEveryValue: of the file, of the environment, of files,
 // removed and replaced ones too, and what another process set.
 func TestRedactorKnowsEveryValue(t *testing.T) {

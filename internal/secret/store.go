@@ -51,7 +51,7 @@ type entry struct {
 }
 
 type held struct {
-	name  string
+	names []string // at least one, in the order in which they came
 	value Value
 }
 
@@ -101,8 +101,13 @@ func (s *Store) hold(name string, v Value) {
 	if v.Empty() {
 		return
 	}
-	if _, known := s.held[v.Reveal()]; !known {
-		s.held[v.Reveal()] = held{name, v}
+	h, known := s.held[v.Reveal()]
+	if !known {
+		h.value = v
+	}
+	if !slices.Contains(h.names, name) {
+		h.names = append(h.names, name)
+		s.held[v.Reveal()] = h
 		s.changes++
 	}
 }
@@ -218,9 +223,11 @@ func unguarded(value string) string {
 	return ""
 }
 
-// Values gives every value that may not be written anywhere, longest first,
-// with a name for what stands in its place: those of the file, those that were
-// looked up, and those of variables whose names speak of a secret. Values that
+// Values gives every value that may not be written anywhere, longest first, once
+// for each of its names: those of the file, those that were looked up, and those
+// of variables whose names speak of a secret. A name is that of the file, or a
+// reference as in env:NAME or file:PATH; it is empty for a text that only has a
+// secret in it. Values that
 // are too short are left out; [Store.Unguarded] names them. When the file
 // cannot be read its values are missing, and nothing can use them either;
 // [Store.Check] says why.
@@ -238,12 +245,14 @@ func (s *Store) Values() iter.Seq2[string, Value] {
 		if n := len(b.value.Reveal()) - len(a.value.Reveal()); n != 0 {
 			return n
 		}
-		return strings.Compare(a.name, b.name)
+		return strings.Compare(a.names[0], b.names[0])
 	})
 	return func(yield func(string, Value) bool) {
 		for _, h := range all {
-			if !yield(h.name, h.value) {
-				return
+			for _, name := range h.names {
+				if !yield(name, h.value) {
+					return
+				}
 			}
 		}
 	}
@@ -266,7 +275,11 @@ func (s *Store) Unguarded() map[string]string {
 	out := map[string]string{}
 	for _, h := range s.held {
 		if reason := unguarded(h.value.Reveal()); reason != "" {
-			out[h.name] = reason
+			for _, name := range h.names {
+				if name != "" {
+					out[name] = reason
+				}
+			}
 		}
 	}
 	return out

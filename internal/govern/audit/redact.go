@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"iter"
 	"net/url"
 	"path/filepath"
 	"slices"
@@ -74,6 +75,11 @@ func (r *Redactor) isolation(raw json.RawMessage) (json.RawMessage, error) {
 type needle struct {
 	text string
 	word bool
+
+	// named are the secrets that the text gives away where it stands in a call;
+	// see [Redactor.Named]. alone means: only as a whole word.
+	named []string
+	alone bool
 }
 
 // shortSecret is the length below which a held value must stand by itself.
@@ -81,21 +87,107 @@ const shortSecret = 6
 
 // Hold makes values known. They stay known for the life of the Redactor.
 func (r *Redactor) Hold(values ...string) {
+	r.HoldNamed(func(yield func(name, value string) bool) {
+		for _, v := range values {
+			if !yield("", v) {
+				return
+			}
+		}
+	})
+}
+
+// HoldNamed makes values known, each with the name of the secret that it is. A
+// value may come under several names. One without a name is taken out of texts,
+// and [Redactor.Named] does not find it.
+func (r *Redactor) HoldNamed(secrets iter.Seq2[string, string]) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var all []needle
 	if old := r.held.Load(); old != nil {
 		all = slices.Clone(old.needles)
 	}
-	for _, v := range values {
+	known := make(map[string]int, len(all))
+	for i, n := range all {
+		known[n.text] = i
+	}
+	for name, v := range secrets {
 		for _, form := range forms(v) {
-			n := needle{form, len(form) < shortSecret}
-			if form != "" && !slices.Contains(all, n) {
-				all = append(all, n)
+			if form == "" {
+				continue
+			}
+			at, have := known[form]
+			if !have {
+				at, known[form] = len(all), len(all)
+				all = append(all, needle{text: form, word: len(form) < shortSecret})
+			}
+			if name != "" && gives(v, form) && !slices.Contains(all[at].named, name) {
+				n := &all[at]
+				n.alone = wholeWord(v, form) && (n.alone || n.named == nil)
+				n.named = append(slices.Clip(n.named), name)
 			}
 		}
 	}
 	r.held.Store(newHaystack(all))
+}
+
+// The lengths from which a secret is looked for in the arguments of a call:
+// shorter ones stand in ordinary text by chance, and a call would be denied for
+// nothing.
+const (
+	NamedWord     = 8  // as a whole word
+	NamedAnywhere = 16 // also within other text
+	namedForm     = 12 // of an encoded form
+)
+
+// gives reports whether a form of a value gives the value away. One line of
+// several does where it is a line of a key: others are the same in all files of
+// a kind.
+func gives(v, form string) bool {
+	switch {
+	case len(v) < NamedWord:
+		return false
+	case form == v || form == strings.TrimSpace(v):
+		return true
+	case len(form) < len(v) && strings.Contains(v, form):
+		return len(form) >= 2*NamedAnywhere && !strings.ContainsAny(form, " \t\"'") && !strings.HasPrefix(form, "-----")
+	}
+	return len(form) >= namedForm
+}
+
+// wholeWord reports whether a form of a value counts only as a whole word.
+func wholeWord(v, form string) bool {
+	return len(v) < NamedAnywhere && (form == v || form == strings.TrimSpace(v))
+}
+
+// Named returns the names of the held secrets that stand in a text, exactly or
+// in a usual encoding, each once and in order. Values of fewer than [NamedWord]
+// bytes are not looked for, and those of fewer than [NamedAnywhere] only as whole
+// words. It takes one pass.
+func (r *Redactor) Named(s string) []string {
+	if r == nil {
+		return nil
+	}
+	held := r.held.Load()
+	if held == nil {
+		return nil
+	}
+	var names []string
+	for i := 1; i < len(s); i++ {
+		if !held.starts.has(s[i-1], s[i]) {
+			continue
+		}
+		for _, n := range held.by[uint16(s[i-1])<<8|uint16(s[i])] {
+			if len(n.named) == 0 || !strings.HasPrefix(s[i-1:], n.text) {
+				continue
+			}
+			if n.alone && (wordAt(s, i-2) || wordAt(s, i-1+len(n.text))) {
+				continue
+			}
+			names = append(names, n.named...)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // A haystack finds any of many needles in one pass over a text: most places
@@ -105,11 +197,15 @@ type haystack struct {
 	starts  pairs
 	by      map[uint16][]needle // those of two bytes and more, by the first two
 	bytes   []needle            // the others
+	first   [256]bool           // the first byte of a needle
+	longest int
 }
 
 func newHaystack(needles []needle) *haystack {
 	h := &haystack{needles: needles, by: map[uint16][]needle{}}
 	for _, n := range needles {
+		h.longest = max(h.longest, len(n.text))
+		h.first[n.text[0]] = true
 		if len(n.text) < 2 {
 			h.bytes = append(h.bytes, n)
 			continue

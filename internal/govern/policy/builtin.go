@@ -315,6 +315,10 @@ func (c *compiler) arguments() {
 		id: "arguments.metadata", stage: stageArguments, forbid: true, test: &test{kind: testMetadata},
 		text: "The host hands out this machine's credentials",
 	})
+	c.add(rule{
+		id: "arguments.knownSecret", stage: stageArguments, forbid: true, test: &test{kind: testSent},
+		text: "The arguments hold a secret that Ken knows and the capability does not declare", knob: "policy.sendSecrets",
+	})
 	if profile == Seed {
 		return // the seeds ask nothing
 	}

@@ -24,6 +24,7 @@ func (r *Rules) Decide(q *Request) Decision {
 	}
 	var buf [8]string
 	seen := r.look(&q.Facts, q.Capability.Class != Read && q.Capability.Class != Meta, buf[:])
+	seen.sent = r.sent(q)
 	key := r.key(&v, &q.Capability, intent, q.Action)
 	j := judgement{
 		rules: r, plan: r.plan(&key, q.Principal.Roles), q: q, seen: &seen,
@@ -129,6 +130,9 @@ func (j *judgement) deny(ru *rule) Decision {
 	d := Decision{Reason: ru.reason()}
 	if ru.test != nil && ru.test.kind == testBad {
 		d.Reason.Text = j.seen.bad
+	}
+	if ru.test != nil && ru.test.kind == testSent {
+		d.Reason = sentReason(d.Reason, j.q.Capability.ID, j.seen.sent)
 	}
 	return d
 }

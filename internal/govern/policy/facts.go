@@ -17,7 +17,8 @@ type sighting struct {
 	protected    bool // a write to a file that governs Ken or runs by itself
 	secret       bool // a read of a file that holds secrets
 	destructive  bool
-	metadata     bool // a cloud's address for credentials
+	metadata     bool     // a cloud's address for credentials
+	sent         []string // secrets in the arguments that the capability may not have
 }
 
 const (
@@ -129,6 +130,7 @@ const (
 	testSecret
 	testDestructive
 	testMetadata
+	testSent
 	testFiles
 	testCommands // every command begins with one of argv, and there is nothing else
 )
@@ -153,6 +155,8 @@ func (t *test) holds(f *Facts, s *sighting, risk Risk) bool {
 		return s.destructive
 	case testMetadata:
 		return s.metadata
+	case testSent:
+		return len(s.sent) > 0
 	case testFiles:
 		return t.everyFile(s)
 	case testCommands:

@@ -152,6 +152,10 @@ type Facts struct {
 
 	Hosts []string // without port
 
+	// Secrets are the names of secrets that Ken knows, whose values stand in the
+	// arguments, and that the capability does not declare.
+	Secrets []string
+
 	Destructive bool // the executor knows that this call destroys something
 }
 

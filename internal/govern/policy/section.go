@@ -50,6 +50,7 @@ func section(name string, m *yamldoc.Map) (Settings, error) {
 	readPermissions(r, &s)
 	s.ReadRoots, s.WriteRoots = readRoots(r, "readRoots"), readRoots(r, "writeRoots")
 	s.Protect, s.Secrets = readGlobs(r, "protect"), readGlobs(r, "secrets")
+	readSendSecrets(r, &s)
 	s.AskAbove, s.DenyAbove = readGrade(r, "askAbove", s.AskAbove), readGrade(r, "denyAbove", s.DenyAbove)
 	if f, ok := r.Field("toolAccess"); ok {
 		if tm, isMap := f.Value.Any.(*yamldoc.Map); isMap {
@@ -121,6 +122,34 @@ func readPermissions(r *yamldoc.Reader, s *Settings) {
 			continue
 		}
 		s.Permissions[p] = Effect(effect)
+	}
+}
+
+func readSendSecrets(r *yamldoc.Reader, s *Settings) {
+	f, ok := r.Field("sendSecrets")
+	if !ok {
+		return
+	}
+	m, isMap := f.Value.Any.(*yamldoc.Map)
+	if !isMap {
+		r.Issue(f.Line, "sendSecrets is "+f.Value.Kind()+", want a map", "write GITHUB_TOKEN: [mcp:github/*]")
+		return
+	}
+	s.SendSecrets = map[string][]string{}
+	for _, one := range m.Fields {
+		items, isList := one.Value.Any.([]yamldoc.Value)
+		if !isList || len(items) == 0 {
+			r.Issue(one.Line, "sendSecrets."+one.Key+" is not a list of ids", "write "+one.Key+": [mcp:github/*]")
+			continue
+		}
+		for _, item := range items {
+			id, isText := item.Any.(string)
+			if !isText || !strings.Contains(id, ":") {
+				r.Issue(item.Line, "sendSecrets."+one.Key+" names what is not an id", "write ids of capabilities, as in mcp:github/*; ken catalog list shows them")
+				continue
+			}
+			s.SendSecrets[one.Key] = append(s.SendSecrets[one.Key], id)
+		}
 	}
 }
 

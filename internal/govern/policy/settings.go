@@ -34,6 +34,11 @@ type Settings struct {
 	ReadRoots, WriteRoots []string
 	Protect, Secrets      []string
 
+	// SendSecrets lists, by the name of a secret, the ids of capabilities, with
+	// * for any part, that may be given its value as an argument although they do
+	// not declare it.
+	SendSecrets map[string][]string
+
 	// Scope narrows what a model's calls may change. Nil narrows nothing.
 	Scope *WriteScope
 

@@ -72,6 +72,10 @@ type Facts struct {
 
 	Hosts []string // without port
 
+	// Secrets are the names of secrets that whoever carries out the call is given
+	// anyway, besides those that the capability requires.
+	Secrets []string
+
 	// Destructive means that the executor knows the call to destroy something.
 	Destructive bool
 

@@ -165,6 +165,22 @@ func (g *Gateway) Unset() map[string]string {
 	return out
 }
 
+// secrets returns the names that the definition of a server has values for: the
+// server is given those.
+func (s *Server) secrets() []string {
+	var out []string
+	for _, text := range slices.Concat([]string{s.URL}, s.Args, slices.Collect(maps.Values(s.Env)), slices.Collect(maps.Values(s.Headers))) {
+		for _, m := range placeholder().FindAllStringSubmatch(text, -1) {
+			name := strings.TrimPrefix(strings.TrimPrefix(m[1], "env:"), "secret:")
+			if !slices.Contains(out, name) {
+				out = append(out, name)
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
 // hide takes the values that were put in out of a text.
 func (x *expander) hide(text string) string {
 	for _, s := range x.secrets {

@@ -126,7 +126,7 @@ func (g *Gateway) serverLocked(def Server, before *offer) *server {
 		w = newWatched(g, def.Name)
 		g.sources[def.Name] = w
 	}
-	return &server{g: g, src: w, def: def, id: id, broken: def.check(), heir: before, backs: map[key]*back{}}
+	return &server{g: g, src: w, def: def, id: id, broken: def.check(), heir: before, backs: map[key]*back{}, given: def.secrets()}
 }
 
 // sameRest compares what identity does not cover.

@@ -27,7 +27,7 @@ func (g *Gateway) Facts(ctx context.Context, call capability.Call, c *capability
 	if err != nil {
 		return executor.Facts{}, err
 	}
-	f := executor.Facts{Required: s.def.permissions(), Named: executor.Texts(call.Arguments)}
+	f := executor.Facts{Required: s.def.permissions(), Named: executor.Texts(call.Arguments), Secrets: s.given}
 	if s.def.URL == "" {
 		f.Isolation = s.isolation(ctx)
 		return f, nil

@@ -17,8 +17,9 @@ type server struct {
 	src    *watched
 	def    Server // filled; not changed
 	id     string
-	broken error  // the definition cannot be used
-	heir   *offer // of the definition before; what is the same in it stays the same
+	given  []string // names of the secrets that the definition gives it
+	broken error    // the definition cannot be used
+	heir   *offer   // of the definition before; what is the same in it stays the same
 
 	listing sync.Mutex // held while lists are judged, so that they are in turn
 

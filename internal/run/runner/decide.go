@@ -44,6 +44,7 @@ func (r *Runner) decide(next step) step {
 			}
 			t.sealed.Code = t.call.Code
 		}
+		t.facts.Arguments.Secrets = r.undeclared(t)
 		t.request = r.requestOf(ctx, t, digest)
 		r.judge(t, r.rules())
 		if t.decision.Effect != policy.Allow && t.decision.Effect != policy.Ask {

@@ -109,7 +109,7 @@ func (r *Runner) run(ctx context.Context, t *trip) (capability.Result, error) {
 	limit := t.limits.timeout(recipe, t.facts.Timeout)
 	inner, cancel := context.WithTimeoutCause(ctx, limit, errTimeout)
 	defer cancel()
-	live, call := newLive(t.call.Live), t.call
+	live, call := r.newLive(t.call.Live), t.call
 	call.Answers = foreignAnswers(call.Answers)
 	if call.Live != nil {
 		call.Live = live.as()
@@ -203,19 +203,21 @@ func ended(inner context.Context, target capability.ID, limit time.Duration, kno
 
 var errTimeout = errors.New("the call took longer than limits.timeout")
 
-// liveWriter stops writing when the call has ended, whoever still tries.
+// liveWriter takes the secrets that Ken knows out of what a call writes while it
+// runs, and stops writing when the call has ended, whoever still tries.
 type liveWriter struct {
+	runner   *Runner
 	mu       sync.Mutex
-	w        io.Writer
+	w        *audit.Stream
 	stderr   *liveWriter         // nil: standard error goes the same way
 	reporter capability.Reporter // nil: nobody asks how far it is
 	closed   bool
 }
 
-func newLive(w io.Writer) *liveWriter {
-	l := &liveWriter{w: w}
+func (r *Runner) newLive(w io.Writer) *liveWriter {
+	l := &liveWriter{runner: r, w: r.cfg.Redactor.Stream(w)}
 	if s, ok := w.(capability.Streams); ok {
-		l.stderr = &liveWriter{w: s.Stderr()}
+		l.stderr = &liveWriter{w: r.cfg.Redactor.Stream(s.Stderr())}
 	}
 	l.reporter, _ = w.(capability.Reporter)
 	return l
@@ -253,7 +255,7 @@ func (r liveReporter) Progress(done, total float64, message string) {
 	r.live.mu.Lock()
 	defer r.live.mu.Unlock()
 	if !r.live.closed {
-		r.live.reporter.Progress(done, total, message)
+		r.live.reporter.Progress(done, total, r.live.runner.cfg.Redactor.Held(message))
 	}
 }
 
@@ -261,6 +263,11 @@ func (r liveReporter) Note(level, logger string, data json.RawMessage) {
 	r.live.mu.Lock()
 	defer r.live.mu.Unlock()
 	if !r.live.closed {
+		if clean, same := r.live.runner.hideBytes(data); !same {
+			if data = json.RawMessage(clean); !json.Valid(data) {
+				data = json.RawMessage(`"a secret was taken out"`)
+			}
+		}
 		r.live.reporter.Note(level, logger, data)
 	}
 }
@@ -280,5 +287,8 @@ func (l *liveWriter) close() {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if !l.closed {
+		_ = l.w.Close() // whoever reads it has gone; the result has it all
+	}
 	l.closed = true
 }

@@ -47,6 +47,11 @@ type Facts struct {
 	// is bound to them.
 	Files []executor.File
 
+	// Secrets are the names of secrets that whoever carries out the call is given
+	// anyway, besides those that the capability requires: they may stand in its
+	// arguments.
+	Secrets []string
+
 	Argv      []string // the exact command, for people and, redacted, for the record
 	Line      string   // the whole line instead, where a shell reads it
 	Args      int      // how many arguments the command has [those of the call]
@@ -106,7 +111,7 @@ func (a adapted) Facts(ctx context.Context, call capability.Call, c *capability.
 	out := Facts{
 		Arguments: policy.Facts{Commands: in.Commands, Named: in.Named, Opaque: in.Opaque, Hosts: in.Hosts, Destructive: in.Destructive},
 		Required:  policy.ParsePermissions(in.Required), WorkDir: in.WorkDir, Isolation: in.Isolation,
-		Line: in.Line, Args: in.Args, Inline: in.Inline, Files: in.Files,
+		Line: in.Line, Args: in.Args, Inline: in.Inline, Files: in.Files, Secrets: in.Secrets,
 	}
 	if !path.IsAbs(in.WorkDir) {
 		out.Arguments.Dir = in.WorkDir

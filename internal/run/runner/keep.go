@@ -2,7 +2,6 @@ package runner
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -115,32 +114,4 @@ func replaceData(parts, rest []capability.Part) []capability.Part {
 		out = append(out, p)
 	}
 	return out
-}
-
-// withoutSecrets takes the secrets that Ken knows out of a result, before a
-// model sees it and before it is kept.
-func (r *Runner) withoutSecrets(res capability.Result) capability.Result {
-	parts := make([]capability.Part, len(res.Parts))
-	for i, p := range res.Parts {
-		p.Text, p.Link = r.cfg.Redactor.Held(p.Text), r.cfg.Redactor.Held(p.Link)
-		if clean := r.cfg.Redactor.Held(string(p.JSON)); clean != string(p.JSON) {
-			p.JSON = json.RawMessage(clean)
-			if !json.Valid(p.JSON) { // the secret was more than a text
-				p.JSON, p.Text = nil, clean
-			}
-		}
-		if clean := r.cfg.Redactor.Held(string(p.Extra)); clean != string(p.Extra) {
-			p.Extra = nil
-		}
-		if p.Data != nil {
-			if clean := r.cfg.Redactor.Held(string(p.Data)); clean != string(p.Data) {
-				p.Data = []byte(clean)
-			}
-		}
-		parts[i] = p
-	}
-	if res.Parts != nil {
-		res.Parts = parts
-	}
-	return res
 }

@@ -20,7 +20,7 @@ func (r *Runner) record(next step) step {
 			return next(ctx, t)
 		})
 		if err != nil {
-			e := asError(err, t.call.Target)
+			e := r.errorWithoutSecrets(asError(err, t.call.Target))
 			if len(res.Parts) == 0 {
 				meta := res.Meta
 				res = refusal(e)
@@ -30,6 +30,7 @@ func (r *Runner) record(next step) step {
 			}
 			res.Failed, err = true, e
 		}
+		res = r.withoutSecrets(res) // what did not come from an executor just now, too
 		if res.Meta == nil {
 			res.Meta = map[string]string{}
 		}

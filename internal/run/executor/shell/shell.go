@@ -350,7 +350,7 @@ func (e *Executor) Facts(ctx context.Context, call capability.Call, _ *capabilit
 	f := executor.Facts{
 		Files:    e.files(r),
 		Commands: r.line.commands, Opaque: r.line.opaque, Paths: r.line.paths, Required: []string{executor.PermExec},
-		Inline: r.chars, WorkDir: r.cwd, Isolation: executor.Planned(ctx, e.cfg.Require),
+		Inline: r.chars, WorkDir: r.cwd, Isolation: executor.Planned(ctx, e.cfg.Require), Secrets: e.cfg.Env,
 	}
 	if r.settings.Mode == Full {
 		f.Line = r.cmd

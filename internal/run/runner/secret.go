@@ -1,0 +1,178 @@
+package runner
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+
+	"ken/capability"
+)
+
+// undeclared returns the names of the secrets that Ken knows, that stand in what
+// a call hands to whoever carries it out, and that this one is not given anyway.
+// The rules deny a call for them: a secret is for those that it was given to.
+func (r *Runner) undeclared(t *trip) []string {
+	found := r.named(t.call.Arguments)
+	for name, answer := range t.call.Answers {
+		if name != AnswerConsent && name != AnswerAgain { // what people tell Ken stays in it
+			found = append(found, r.named(answer)...)
+		}
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	c := t.target.Capability
+	given := slices.Concat(c.RequiredSecrets, t.facts.Secrets)
+	if c.Run != nil {
+		given = append(given, c.Run.Env...)
+	}
+	slices.Sort(found)
+	return slices.DeleteFunc(slices.Compact(found), func(name string) bool { return slices.Contains(given, name) })
+}
+
+// named returns the names of the secrets in a JSON text: as it is written, and as
+// whoever reads it understands it.
+func (r *Runner) named(raw json.RawMessage) []string {
+	found := r.cfg.Redactor.Named(string(raw))
+	escaped, percent := bytes.IndexByte(raw, '\\') >= 0, bytes.IndexByte(raw, '%') >= 0
+	if !escaped && !percent {
+		return found
+	}
+	for dec := json.NewDecoder(bytes.NewReader(raw)); ; {
+		token, err := dec.Token()
+		if err != nil {
+			return found
+		}
+		text, ok := token.(string)
+		if !ok {
+			continue
+		}
+		if escaped {
+			found = append(found, r.cfg.Redactor.Named(text)...)
+		}
+		if plain := unescape(text); plain != text {
+			found = append(found, r.cfg.Redactor.Named(plain)...)
+		}
+	}
+}
+
+// unescape replaces %XX by the byte that it stands for, and leaves all else.
+func unescape(s string) string {
+	if !strings.Contains(s, "%") {
+		return s
+	}
+	out := make([]byte, 0, len(s))
+	for i := 0; i < len(s); i++ {
+		if s[i] == '%' && i+2 < len(s) {
+			if hi, lo := nibble(s[i+1]), nibble(s[i+2]); hi < 16 && lo < 16 {
+				out = append(out, hi<<4|lo)
+				i += 2
+				continue
+			}
+		}
+		out = append(out, s[i])
+	}
+	return string(out)
+}
+
+func nibble(c byte) byte {
+	switch {
+	case c >= '0' && c <= '9':
+		return c - '0'
+	case c >= 'a' && c <= 'f':
+		return c - 'a' + 10
+	case c >= 'A' && c <= 'F':
+		return c - 'A' + 10
+	}
+	return 16
+}
+
+// withoutSecrets takes the secrets that Ken knows out of a result. Every result
+// passes here before it is kept and again before a caller has it, so all
+// surfaces show the same.
+func (r *Runner) withoutSecrets(res capability.Result) capability.Result {
+	hide := r.cfg.Redactor.Held
+	parts := make([]capability.Part, len(res.Parts))
+	for i, p := range res.Parts {
+		p.Text, p.Link = hide(p.Text), hide(p.Link)
+		if clean, same := r.hideBytes(p.JSON); !same {
+			p.JSON = json.RawMessage(clean)
+			if !json.Valid(p.JSON) { // the secret was more than a text
+				p.JSON, p.Text = nil, clean
+			}
+		}
+		if _, same := r.hideBytes(p.Extra); !same {
+			p.Extra = nil
+		}
+		if clean, same := r.hideBytes(p.Data); !same {
+			p.Data = []byte(clean)
+		}
+		parts[i] = p
+	}
+	if res.Parts != nil {
+		res.Parts = parts
+	}
+	own := false // whether the map is a copy
+	for key, text := range res.Meta {
+		if clean := hide(text); clean != text {
+			if !own {
+				res.Meta, own = maps.Clone(res.Meta), true
+			}
+			res.Meta[key] = clean
+		}
+	}
+	return res
+}
+
+func (r *Runner) hideBytes(b []byte) (clean string, same bool) {
+	if len(b) == 0 {
+		return "", true
+	}
+	clean = r.cfg.Redactor.Held(string(b))
+	return clean, clean == string(b)
+}
+
+// errorWithoutSecrets takes them out of an error: its cause may quote what a
+// program or a server said.
+func (r *Runner) errorWithoutSecrets(e *capability.Error) *capability.Error {
+	hide := r.cfg.Redactor.Held
+	if q, ok := errors.AsType[*capability.Inquiry](e); ok {
+		r.inquiryWithoutSecrets(q)
+	}
+	if text := e.Error(); hide(text) == text {
+		return e
+	}
+	clean := *e
+	clean.Op, clean.Target, clean.Rule, clean.Fix = hide(e.Op), hide(e.Target), hide(e.Rule), hide(e.Fix)
+	if e.Err != nil {
+		clean.Err = quietError{hide(e.Err.Error()), e.Err}
+	}
+	return &clean
+}
+
+// inquiryWithoutSecrets cleans what a server asks a person.
+func (r *Runner) inquiryWithoutSecrets(q *capability.Inquiry) {
+	requests := maps.Clone(q.Requests)
+	for name, raw := range requests {
+		if clean, same := r.hideBytes(raw); !same {
+			if !json.Valid([]byte(clean)) {
+				clean = "{}"
+			}
+			requests[name] = json.RawMessage(clean)
+		}
+	}
+	q.Requests = requests
+}
+
+// A quietError is an error whose own words have a secret in them.
+type quietError struct {
+	text string
+	err  error
+}
+
+func (e quietError) Error() string { return e.text }
+
+func (e quietError) Unwrap() error { return e.err }
