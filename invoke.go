@@ -85,8 +85,8 @@ type Answer struct {
 	For   string    // "once", which empty means too, "session" or "always"
 	Until time.Time // where set, in every session up to then
 
-	// Covers is "call", "prefix" or "tool", for more than one call. Empty: for a
-	// session the tool, for longer this exact call.
+	// Covers is "call", "prefix" or "tool", for a grant of more than one call.
+	// Empty: the tool for a session, this exact call for longer.
 	Covers string
 	Note   string
 }

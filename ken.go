@@ -184,8 +184,8 @@ func (k *Ken) Tools() []llm.Tool { return k.app.Door.Tools() }
 
 // What Call returns. A ToolAnswer has Text for a model and the same as Data:
 // [Searched] of discover_capabilities, with a [Listed] for each capability, and
-// [Reading] of describe_capability. Where Failed is true Text says what the
-// model did wrong.
+// [Reading] of describe_capability. If Failed is true, Text says what the model
+// did wrong.
 type (
 	ToolAnswer = door.ToolAnswer
 	Searched   = door.Searched

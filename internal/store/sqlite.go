@@ -19,7 +19,7 @@ import (
 type sqlite struct {
 	file    string
 	info    os.FileInfo  // of the file that is open
-	least   atomic.Int64 // bytes that the file had, which it keeps
+	least   atomic.Int64 // size that the file had; it never shrinks
 	known   int          // schema
 	readers *sql.DB
 	getting *sql.Stmt
@@ -71,10 +71,11 @@ func openSQLite(ctx context.Context, file string, steps []string) (*sqlite, erro
 	return s, nil
 }
 
-// makeFile makes a database without tables for its owner alone, where there is no
-// file. SQLite would let everybody read it. The file gets its name when it is
-// closed again: closing a file takes away the locks that this process has on it.
-// It is never empty under its name, so an empty file is one that was cut off.
+// makeFile creates a database without tables that only its owner can read, if
+// there is no file. (SQLite would let everybody read it.) The file gets its
+// name after it is closed, because closing it would drop this process's locks
+// on it. It is never empty under its name, so an empty file is one that was
+// truncated.
 func makeFile(file string) error {
 	dir := filepath.Dir(file)
 	if _, err := os.Stat(file); err == nil {
@@ -100,7 +101,7 @@ func makeFile(file string) error {
 	return nil
 }
 
-// writeHeader makes an empty file a database of ours.
+// writeHeader turns an empty file into one of our databases.
 func writeHeader(file string) error {
 	db, err := connect(file, sqliteWait)
 	if err != nil {
@@ -110,12 +111,13 @@ func writeHeader(file string) error {
 	return errors.Join(err, db.Close())
 }
 
-// notEmpty refuses an empty file: what was in it is lost, and to begin anew would
-// run calls again that it knew. What is in the log beside it counts.
+// notEmpty rejects an empty file: its contents are lost, and starting from
+// scratch would repeat calls that it had recorded. Contents in the write-ahead
+// log count.
 func notEmpty(file string) error {
 	info, err := os.Stat(file)
 	if err != nil || info.Size() > 0 {
-		return nil // SQLite says what is wrong
+		return nil // SQLite reports the error
 	}
 	if beside, err := os.Stat(file + "-wal"); err == nil && beside.Size() > 0 {
 		return nil
@@ -139,8 +141,8 @@ func connect(file string, wait time.Duration, pragmas ...string) (*sql.DB, error
 	return sql.OpenDB(c), nil
 }
 
-// there refuses to write to a file that lost its name, or was cut off: what is
-// written there nobody would find again.
+// there rejects writes to a file that lost its name or was truncated, because
+// what is written there could not be found again.
 func (s *sqlite) there() error {
 	info, err := os.Stat(s.file)
 	if err == nil && os.SameFile(info, s.info) {
@@ -148,7 +150,7 @@ func (s *sqlite) there() error {
 			return cause(ErrDamaged, fmt.Errorf("the file was cut off while it was open: it has %d bytes and had %d", info.Size(), least),
 				"stop Ken, and put a backup in its place")
 		}
-		s.least.Store(info.Size()) // it never gets shorter by itself
+		s.least.Store(info.Size()) // the file never shrinks by itself
 		return nil
 	}
 	return cause(ErrUnavailable, errors.New("the file was removed or replaced while it was open"), "put it back, or start again")

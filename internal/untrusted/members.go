@@ -6,10 +6,10 @@ import (
 	"slices"
 )
 
-// TwiceNamed returns the name of the first member that an object in data has
-// twice: two readers may take different ones. data must be valid JSON. It is
-// false where every object names each member once. With a depth above 0 only
-// objects at most that deep are looked at: 1 is the outermost alone.
+// TwiceNamed returns the name of the first member that occurs twice in an
+// object of data, because two decoders may use different ones. It returns false
+// if every object names each member once. data must be valid JSON. With a depth
+// above 0, only objects at most that deep are checked: 1 is only the outermost.
 func TwiceNamed(data []byte, depth int) (name string, twice bool) {
 	var open []object
 	expectKey := false // the next text is the name of a member
@@ -37,16 +37,16 @@ func TwiceNamed(data []byte, depth int) (name string, twice bool) {
 	return "", false
 }
 
-// An object holds the names of the members that it has so far.
+// An object holds the member names seen so far.
 type object struct {
 	array bool
 	few   [][]byte
-	many  map[string]bool // set where there are more than fewKeys
+	many  map[string]bool // used if there are more than fewKeys
 }
 
 const fewKeys = 16
 
-// add notes a name, and reports whether it was there.
+// add adds a name, and reports whether it was there already.
 func (o *object) add(key []byte) bool {
 	if o.many != nil {
 		was := o.many[string(key)]
@@ -78,7 +78,7 @@ func stringEnd(data []byte, i int) int {
 	return len(data)
 }
 
-// plainKey returns the name that a JSON string spells.
+// plainKey returns the name that a JSON string encodes.
 func plainKey(raw []byte) []byte {
 	if len(raw) < 2 {
 		return raw

@@ -8,14 +8,14 @@ import (
 )
 
 // Tokens breaks the tokens of chat templates in s, such as <|im_start|>, [INST]
-// and </s>, each with a backslash, and returns how many it broke. Everything else
-// stays as it is, byte for byte. It is for results that a model reads as text:
-// some templates take such a token inside a result for the end of it.
+// and </s>, each with a backslash, and returns how many it broke. Everything
+// else stays as it is, byte for byte. It is for results that a model reads as
+// text, because some templates treat such a token inside a result as its end.
 //
 // JSON stays the same JSON value. There the first character of a token becomes
-// an escape (\u003c|im_start|>), so a program that decodes the text gets exactly
-// what was sent. That holds for a text that is JSON as a whole, and for each line
-// that is.
+// an escape (\u003c|im_start|>), so a program that decodes the text gets
+// exactly what was sent. This applies to a text that is JSON as a whole, and to
+// each line that is JSON.
 //
 // Tokens returns its own results unchanged.
 func Tokens(s string) (text string, broken int) {

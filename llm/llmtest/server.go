@@ -173,9 +173,9 @@ func (s *Server) strayed(w http.ResponseWriter, r *http.Request) {
 	http.Error(w, "not the vendor", http.StatusTeapot)
 }
 
-// listModels answers a client that only looks whether the server is there. It
-// names no model: a scripted one takes any name. It is no request of a
-// conversation, so it is not in Requests.
+// listModels answers a client that only checks whether the server is reachable.
+// It lists no model, because a scripted server accepts any name. The request is
+// not part of a conversation, so it is not in Requests.
 func listModels(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = io.WriteString(w, `{"object":"list","data":[]}`)

@@ -13,7 +13,7 @@ import (
 type Step struct {
 	Name    string
 	Seconds float64
-	CPU     float64  // seconds of processor time, of all programs that it waited for
+	CPU     float64  // processor time in seconds of all programs that it waited for
 	Passed  []string // the leaves among the tests that passed, as "package Name"
 	Failed  []Test
 	Skipped []Test
@@ -27,13 +27,14 @@ type Test struct {
 	Reason string
 }
 
-// Slow is a test and how long it took, its waiting for others included.
+// Slow is a test and how long it took, including waiting for other tests.
 type Slow struct {
 	Name    string
 	Seconds float64
 }
 
-// mostSlow is how many of its slowest tests a step keeps, and the table shows.
+// mostSlow is how many of a step's slowest tests are kept and shown in the
+// table.
 const mostSlow = 15
 
 func slowest(list []Slow) []Slow {

@@ -155,13 +155,12 @@ const (
 	longestText = 4096
 )
 
-// Texts gives the short texts of a JSON value, at any depth, that may be names of
-// files: of an address with the scheme file its path. Those beyond a thousand
-// are left out.
+// Texts returns the short texts of a JSON value, at any depth, that may be file
+// names. A file URL counts as its path. It returns at most a thousand.
 func Texts(raw json.RawMessage) []string {
 	var out []string
 	dec := json.NewDecoder(bytes.NewReader(raw))
-	var isKey []bool // of each open object or list: whether a key comes next; lists are never
+	var isKey []bool // for each open object or list: whether a key comes next (never in lists)
 	var objects []bool
 	for len(out) < mostTexts {
 		tok, err := dec.Token()
@@ -192,7 +191,7 @@ func Texts(raw json.RawMessage) []string {
 	return out
 }
 
-// fileName gives the name of a file that a text may be; "" where it cannot.
+// fileName returns the file name that a text may be, or "".
 func fileName(text string) string {
 	if text == "" || len(text) > longestText || strings.ContainsFunc(text, unicode.IsControl) {
 		return ""

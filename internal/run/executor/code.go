@@ -14,19 +14,19 @@ import (
 	"ken/capability"
 )
 
-// A File is one whose bytes decide what a call does: a program, the interpreter
-// of a script, or a script that an interpreter is given.
+// A File is a file whose bytes decide what a call does: a program, the
+// interpreter of a script, or a script for an interpreter.
 type File struct {
-	// Name is how the call names it: a program's name as it is written, or the
-	// absolute path of a script. The same name with another path or digest is
-	// not what was approved.
+	// Name is the name that the call uses: a program's name as written, or the
+	// absolute path of a script. The same name with another path or digest was
+	// not approved.
 	Name   string `json:"name"`
 	Path   string `json:"path"`
 	SHA256 string `json:"sha256"`
 }
 
-// Digest returns one digest for a list of files, in any order. An empty list
-// has none: "".
+// Digest returns one digest for a list of files in any order, or "" for an
+// empty list.
 func Digest(files []File) string {
 	if len(files) == 0 {
 		return ""
@@ -42,8 +42,8 @@ func Digest(files []File) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// SameCode refuses a call that was decided on with other files than there are
-// now. It is asked directly before anything starts.
+// SameCode rejects a call if its files have changed since the decision. It is
+// called directly before anything starts.
 func SameCode(call capability.Call, files []File) error {
 	if call.Code == "" || call.Code == Digest(files) {
 		return nil
@@ -58,8 +58,8 @@ func SameCode(call capability.Call, files []File) error {
 // a call ran.
 const MetaChanged = "changed"
 
-// Changed says in a result which files changed while the call ran: what ran may
-// not be what was there before.
+// Changed adds to a result which files changed while the call ran, because
+// other bytes than the approved ones may have run.
 func Changed(r *capability.Result, before, after []File) {
 	var names []string
 	for _, f := range before {
@@ -77,14 +77,14 @@ func Changed(r *capability.Result, before, after []File) {
 }
 
 const (
-	mostFiles    = 128 // that are looked at for one call
-	deepestStart = 8   // programs that start one another
+	mostFiles    = 128 // files examined for one call
+	deepestStart = 8   // how many programs may start one another
 )
 
-// Files returns the files whose bytes decide what some commands do: programs,
-// what their first line names, and the scripts that interpreters are given.
-// Names are looked for in dirs, which are absolute; a cd in the commands adds
-// to them. What is not there, as a part of a shell, is left out.
+// Files returns the files whose bytes decide what the commands do: programs,
+// the interpreters that their first lines name, and scripts for interpreters.
+// Names are looked up in dirs, which are absolute; a cd in the commands adds to
+// them. Names without a file, such as shell builtins, are skipped.
 func (p *Programs) Files(commands [][]string, dirs ...string) []File {
 	l := codeList{programs: p, dirs: slices.Clone(dirs), seen: map[string]bool{}}
 	for _, argv := range commands {
@@ -108,7 +108,7 @@ func (l *codeList) add(f File) {
 	}
 }
 
-// command adds what a command runs.
+// command adds the files that a command runs.
 func (l *codeList) command(argv []string, depth int) {
 	if len(argv) == 0 || argv[0] == "" || depth > deepestStart || len(l.files) >= mostFiles {
 		return
@@ -171,8 +171,8 @@ func (l *codeList) started(args []string, depth int) {
 	}
 }
 
-// scripts adds the files that an interpreter is given before its own arguments
-// begin: the values of options, and the first that is not one.
+// scripts adds the files that an interpreter's arguments name: the values of
+// its options, and the first argument that is not an option.
 func (l *codeList) scripts(name string, args []string, depth int) {
 	option := false
 	for i, a := range args {
@@ -197,8 +197,8 @@ func (l *codeList) scripts(name string, args []string, depth int) {
 	}
 }
 
-// inline adds what a line names that a shell is given as an argument: every
-// word that is a program or a file.
+// inline adds every word of a shell's command-line argument that is a program
+// or a file.
 func (l *codeList) inline(line string, depth int) {
 	words := strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(" \t\n;&|()<>`$'\"{}=", r) })
 	for i, w := range words {
@@ -215,7 +215,7 @@ func (l *codeList) inline(line string, depth int) {
 	}
 }
 
-// script adds a file by its path, in every folder that has it.
+// script adds a file by its path, in every folder that contains it.
 func (l *codeList) script(name string) {
 	for _, path := range l.paths(name) {
 		if sum, ok := l.programs.digests.of(path); ok {
@@ -281,7 +281,7 @@ func shellName(name string) bool {
 	return false
 }
 
-// interpreter reports whether a program runs the files that it is given.
+// interpreter reports whether a program runs files that its arguments name.
 func interpreter(name string) bool {
 	if shellName(name) {
 		return true
@@ -295,7 +295,8 @@ func interpreter(name string) bool {
 	return false
 }
 
-// projectFiles are what a program reads its commands from by itself.
+// projectFiles returns the files from which a program reads its commands by
+// default.
 func projectFiles(name string) []string {
 	switch name {
 	case "make", "gmake":

@@ -13,23 +13,22 @@ import (
 	"time"
 )
 
-// A fileKey tells one state of a file from another: a change of its bytes
-// changes the key, at the latest through the time of its last change, which
-// nobody but root can set.
+// A fileKey identifies one state of a file. A change of the bytes changes the
+// key, if only through the time of the last change, which only root can set.
 type fileKey struct {
 	dev, ino       uint64
 	size           int64
 	mtime, changed int64 // in nanoseconds
 }
 
-// A sum is what is known of a file's bytes.
+// A sum holds what is known about a file's bytes.
 type sum struct {
 	key    fileKey
 	sha256 string
 	head   string // its first bytes
 }
 
-// digests keeps what files held, by their path and key. The zero value is empty.
+// digests caches the sums of files by path and key. The zero value is empty.
 type digests struct {
 	mu    sync.Mutex
 	known map[string]sum
@@ -38,14 +37,15 @@ type digests struct {
 const (
 	mostDigests = 4096
 	longestHead = 256
-	largestCode = 1 << 30 // a larger file is told by its key alone
+	largestCode = 1 << 30 // a larger file is identified by its key alone
 
-	// settledFor is how old the last change of a file must be for its digest to
-	// be kept: two changes may share a tick of the file system's clock.
+	// settledFor is how old the last change of a file must be before its digest
+	// is cached, because two changes may share a tick of the file system's
+	// clock.
 	settledFor = time.Second
 )
 
-// of returns what a regular file holds, or false where it is none that can be
+// of returns the sum of a regular file, or false if it is not one or cannot be
 // read.
 func (d *digests) of(path string) (sum, bool) {
 	info, err := os.Stat(path)
@@ -55,7 +55,7 @@ func (d *digests) of(path string) (sum, bool) {
 	return d.as(path, info)
 }
 
-// as is of for a regular file that looks so at the moment.
+// as is like of, for a regular file with this state.
 func (d *digests) as(path string, info fs.FileInfo) (sum, bool) {
 	key := keyOf(info)
 	d.mu.Lock()
@@ -81,7 +81,7 @@ func (d *digests) as(path string, info fs.FileInfo) (sum, bool) {
 
 var errMoving = errors.New("the file keeps changing")
 
-// readSum digests a file that does not change meanwhile.
+// readSum returns the sum of a file, or errMoving if the file keeps changing.
 func readSum(path string) (sum, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {

@@ -49,8 +49,8 @@ type Facts struct {
 	// arguments.
 	Commands [][]string
 
-	// Named are other texts in the arguments that may mean files. The rules hold
-	// them against the lists of protected and secret files alone.
+	// Named lists other texts in the arguments that may name files. The rules
+	// check them only against the lists of protected and secret files.
 	Named []string
 
 	// Line is the whole command line where a shell reads it, and Args how many
@@ -62,8 +62,8 @@ type Facts struct {
 	// rest is kept for whoever asks.
 	Inline int
 
-	// Files are those whose bytes decide what the commands do: see
-	// [Programs.Files]. Invoke runs those and no others.
+	// Files are those whose bytes decide what the commands do; see
+	// [Programs.Files]. Invoke runs only these.
 	Files []File
 
 	// Opaque says why there may be more to the command line than Commands;

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// gitEnvironment takes from git what a repository's own configuration would have
-// it run by every command: a monitor of files, hooks, pagers, helpers. What is
-// said in the environment counts before what a repository says.
+// gitEnvironment returns variables that keep git from running the programs that
+// a repository's configuration names for every command: file monitors, hooks,
+// pagers, helpers. The environment overrides the repository's configuration.
 func gitEnvironment() []string {
 	settings := [][2]string{
 		{"core.fsmonitor", "false"}, {"core.hooksPath", os.DevNull}, {"core.pager", "cat"}, {"core.sshCommand", "ssh"}, {"core.editor", "false"},
@@ -26,16 +26,15 @@ func gitEnvironment() []string {
 
 const mostGitConfig = 1 << 20
 
-// gitSection and gitKey find what in a repository's configuration names programs
-// that the environment cannot take away, or another file that may.
+// gitSection and gitKey find settings in a repository's configuration that name
+// programs which the environment cannot override, or that include another file.
 var (
 	gitSection = regexp.MustCompile(`^\[\s*([A-Za-z0-9.-]+)(?:\s+"[^"]*")?\s*\]?`)
 	gitKey     = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9-]*)\s*(?:=\s*(.*))?$`)
 )
 
-// GitPrograms says which setting of the repository that a folder lies in makes
-// git run a program, beyond those that are taken away; "" when none does. top is
-// the folder above which no repository is looked for.
+// GitPrograms returns the setting of dir's repository that makes git run a
+// program despite gitEnvironment, or "". It looks for no repository above top.
 func GitPrograms(top, dir string) string {
 	for at := dir; ; at = filepath.Dir(at) {
 		if found := gitPrograms(filepath.Join(at, ".git")); found != "" {
@@ -53,7 +52,7 @@ func gitPrograms(git string) string {
 		return ""
 	}
 	if !info.IsDir() {
-		return ".git that is no folder" // it leads to a configuration elsewhere
+		return ".git that is no folder" // it points to a configuration elsewhere
 	}
 	for _, name := range []string{"config", "config.worktree"} {
 		file := filepath.Join(git, name)

@@ -14,23 +14,23 @@ import (
 	"ken/internal/run/sandbox"
 )
 
-// Guards tell which files a program may not read, or not change, unless a person
-// agreed to this very call for them. They are the rules' own lists. Names are
-// relative to the workspace, with slashes, or absolute.
+// Guards say which files a program must not read or change unless the call was
+// approved with their names in it. They are the rules' own lists. Names are
+// absolute, or relative to the workspace with slashes.
 type Guards interface {
-	Secret(name string) bool                      // its reading is guarded
-	Protected(name string) bool                   // its changing is
-	SecretWhole(dir string) bool                  // all that is in a folder
+	Secret(name string) bool                      // reading it is guarded
+	Protected(name string) bool                   // changing it is guarded
+	SecretWhole(dir string) bool                  // reading anything in a folder is guarded
 	ProtectedWhole(dir string) bool               //
-	Named(dir string, commands [][]string) []Path // files that arguments may mean; whoever agreed to the call agreed to these
+	Named(dir string, commands [][]string) []Path // files that arguments may name; approving the call approves these
 }
 
-// A Survey is what guards mean in the folders that a program is given, as far
-// as it is there. The names are absolute.
+// A Survey lists the guarded files that exist in the folders of a program. The
+// names are absolute.
 type Survey struct {
-	Secret    []string // not to be read
-	Protected []string // not to be changed
-	Unseen    string   // why not all was looked at; "" when it was
+	Secret    []string // must not be read
+	Protected []string // must not be changed
+	Unseen    string   // why the survey is incomplete; "" if it is complete
 
 	shown func(abs string) string
 }
@@ -42,12 +42,12 @@ type Ground struct {
 }
 
 const (
-	mostEntries = 100_000 // looked at in one survey
-	mostGuarded = 2_000   // found by it
+	mostEntries = 100_000 // examined in one survey
+	mostGuarded = 2_000   // found in one survey
 )
 
-// published reports whether a folder holds what package managers fetched: its
-// files are not the project's, and there are very many of them.
+// published reports whether a folder contains what package managers downloaded:
+// its files are not the project's, and there are very many of them.
 func published(name string) bool {
 	switch name {
 	case "node_modules", "bower_components", ".pnpm-store", "site-packages", ".venv", "venv", ".tox", "__pycache__":
@@ -56,9 +56,9 @@ func published(name string) bool {
 	return false
 }
 
-// Look finds what is guarded in some folders. What a call names, and so what was
-// agreed to with it, is left out. Folders near the top come first; where there
-// are too many files the survey says what it has not seen.
+// Look finds the guarded files in the grounds. Files that the call names, and
+// that were approved with it, are left out. It searches breadth first; if there
+// are too many files, the survey says what it has not seen.
 func Look(ctx context.Context, g Guards, workspace string, grounds []Ground, agreed []Path) Survey {
 	s := Survey{shown: func(abs string) string { return seenFrom(workspace, abs) }}
 	if g == nil {
@@ -92,7 +92,7 @@ func Look(ctx context.Context, g Guards, workspace string, grounds []Ground, agr
 	return s
 }
 
-// seenFrom gives the name by which rules know a file.
+// seenFrom returns the name by which the rules know a file.
 func seenFrom(workspace, abs string) string {
 	if !filepath.IsAbs(abs) {
 		return path.Clean(filepath.ToSlash(abs))
@@ -103,7 +103,7 @@ func seenFrom(workspace, abs string) string {
 	return filepath.ToSlash(abs)
 }
 
-// A walk is a survey on its way.
+// A walk is a survey in progress.
 type walk struct {
 	guards            Guards
 	out               *Survey
@@ -116,13 +116,13 @@ type walk struct {
 type folder struct {
 	abs       string
 	write     bool
-	protected bool // whole: nothing in it needs to be protected by itself
+	protected bool // the whole folder is protected, so nothing in it needs its own protection
 }
 
 func (w *walk) folder(dir folder) {
 	f, err := os.Open(dir.abs)
 	if err != nil {
-		return // closed to us, and so to the program, or gone
+		return // unreadable for us and so for the program, or gone
 	}
 	defer f.Close()
 	for {
@@ -188,8 +188,8 @@ func (w *walk) file(in folder, abs, name string) {
 	}
 }
 
-// link guards the file that a guarded name leads to. The link itself is only a
-// name.
+// link guards the file that a guarded link points to. The link itself needs no
+// guard.
 func (w *walk) link(in folder, abs, name string) {
 	real, err := filepath.EvalSymlinks(abs)
 	if err != nil || real == abs {
@@ -221,9 +221,9 @@ func beneathAny(dirs []string, abs string) bool {
 	return slices.ContainsFunc(dirs, func(d string) bool { return strings.HasPrefix(abs, d+string(filepath.Separator)) })
 }
 
-// otherManifest reports whether a file is a manifest.json, or a commands.yaml,
-// and no part of an extension package: many programs have one, and builds make
-// them anew.
+// otherManifest reports whether a file is a manifest.json or commands.yaml that
+// is not part of an extension package: many programs have one, and builds
+// recreate them.
 func otherManifest(abs string) bool {
 	dir := filepath.Dir(abs)
 	there := func(names ...string) bool {
@@ -238,8 +238,8 @@ func otherManifest(abs string) bool {
 	return false
 }
 
-// agrees reports whether one of the names that were agreed to is the name,
-// holds it, or is a pattern of it.
+// agrees reports whether one of the approved names is the name, contains it, or
+// is a pattern that matches it.
 func agrees(agreed []string, name string) bool {
 	return slices.ContainsFunc(agreed, func(a string) bool {
 		if a == name || strings.HasPrefix(name, strings.TrimSuffix(a, "/")+"/") {
@@ -250,12 +250,12 @@ func agrees(agreed []string, name string) bool {
 	})
 }
 
-// touches reports whether something in a folder, or the folder, was agreed to.
+// touches reports whether a folder, or something in it, was approved.
 func touches(agreed []string, dir string) bool {
 	return agrees(agreed, dir) || slices.ContainsFunc(agreed, func(a string) bool { return strings.HasPrefix(a, dir+"/") })
 }
 
-// shownList names files as people know them, the first few.
+// shownList returns the first few files by the names that people know.
 func (s *Survey) shownList(list []string) string {
 	const most = 12
 	var out []string
@@ -269,8 +269,8 @@ func (s *Survey) shownList(list []string) string {
 	return text
 }
 
-// Hold has the sandbox keep a program from what a survey found, and reports
-// whether it can here.
+// Hold makes the sandbox keep a program from the files of a survey, and reports
+// whether it can do so here.
 func (s *Survey) Hold(ctx context.Context, spec *sandbox.Spec) bool {
 	if spec.Require == sandbox.Off || sandbox.Probe(ctx).Isolation.Profile != sandbox.Full {
 		return false
@@ -293,9 +293,9 @@ func (s *Survey) Hold(ctx context.Context, spec *sandbox.Spec) bool {
 	return true
 }
 
-// Readable gives the secrets that a program could read where nothing can mask
-// them, as files that the call names: so that a person is asked. Who requires no
-// isolation has agreed to that.
+// Readable returns the secrets that a program could read if the sandbox cannot
+// mask them, as if the call named them, so that approval is required. If the
+// configuration requires no isolation, it returns none.
 func (s *Survey) Readable(ctx context.Context, require sandbox.Requirement) []Path {
 	if require == sandbox.Off || require == sandbox.BestEffort || sandbox.Probe(ctx).Isolation.Profile == sandbox.Full {
 		return nil
@@ -307,8 +307,8 @@ func (s *Survey) Readable(ctx context.Context, require sandbox.Requirement) []Pa
 	return out
 }
 
-// Tell says in a result what a survey kept a program from, or could not. In its
-// text it says so only where that may be why the program failed.
+// Tell adds to a result which files a survey kept from a program, or could not.
+// The text mentions them only if that may be why the program failed.
 func (s *Survey) Tell(r *capability.Result, held bool, after Survey) {
 	if s.Unseen != "" {
 		r.Meta["unguarded"] = s.Unseen
@@ -329,7 +329,7 @@ func (s *Survey) Tell(r *capability.Result, held bool, after Survey) {
 	Made(r, s.made(after))
 }
 
-// explain adds what a model needs to know where a guard was in the way.
+// explain adds what a model needs to know if a guard was in the way.
 func (s *Survey) explain(r *capability.Result) {
 	says := func(words ...string) bool {
 		return slices.ContainsFunc(r.Parts, func(p capability.Part) bool {
@@ -346,7 +346,7 @@ func (s *Survey) explain(r *capability.Result) {
 	}
 }
 
-// made lists what a later survey found protected that was not there before.
+// made returns the protected files of a later survey that did not exist before.
 func (s *Survey) made(after Survey) []string {
 	var out []string
 	for _, abs := range after.Protected {

@@ -143,7 +143,7 @@ func summary(o sandbox.Outcome, end sandbox.End) string {
 	return text + changedBy(o.Limit)
 }
 
-// changedBy names the setting of a limit.
+// changedBy returns the setting that changes a limit.
 func changedBy(limit string) string {
 	key, ok := map[string]string{
 		"cpu": "sandbox.cpu", "memory": "sandbox.memory", "file-size": "sandbox.fileSize", "output": "sandbox.outputStop", "disk": "sandbox.disk",

@@ -14,25 +14,26 @@ import (
 	"ken/internal/know/source"
 )
 
-// The kinds of what a server lists besides tools, as their pins name them.
+// The kinds of things a server lists in addition to tools, as their pins name
+// them.
 const (
 	kindPrompt   = "prompt"
 	kindResource = "resource"
 	kindTemplate = "template"
 )
 
-// A besides is what a server has besides tools and may be used: neither its text
-// nor a difference from what was accepted keeps it back.
+// A besides holds the prompts, resources and templates of a server that may be
+// used: neither their text nor a difference from what was accepted bars them.
 type besides struct {
 	prompts   []*mcp.Prompt
 	resources []*mcp.Resource
 	templates []*mcp.ResourceTemplate
 
-	barred map[string]string // by kind and name: the rule that keeps it back
+	barred map[string]string // by kind and name: the rule that bars it
 }
 
-// besides judges the prompts, resources and templates of lists as tools are
-// judged: by their texts, and by what was accepted.
+// besides checks listed prompts, resources and templates as tools are checked:
+// by their texts, and against what was accepted.
 func (s *server) besides(ctx context.Context, o *offer, h *head) besides {
 	out := besides{barred: map[string]string{}}
 	all := make([]pin.Tool, 0, len(h.Prompts)+len(h.Resources)+len(h.Templates))
@@ -66,7 +67,7 @@ func (s *server) besides(ctx context.Context, o *offer, h *head) besides {
 	return out
 }
 
-// object returns v as JSON. All that is asked of it was read from JSON.
+// object returns v as JSON. It cannot fail, because v was decoded from JSON.
 func object(v any) json.RawMessage {
 	raw, err := json.Marshal(v)
 	if err != nil {
@@ -75,8 +76,8 @@ func object(v any) json.RawMessage {
 	return raw
 }
 
-// undated returns annotations without the time of the last change, which is of
-// the content and not of what was accepted.
+// undated returns annotations without the time of the last change, which
+// belongs to the content and not to what was accepted.
 func undated(a *mcp.Annotations) *mcp.Annotations {
 	if a == nil {
 		return nil
@@ -88,7 +89,7 @@ func undated(a *mcp.Annotations) *mcp.Annotations {
 	return &out
 }
 
-// compare bars what is not what was accepted.
+// compare bars everything that differs from what was accepted.
 func (s *server) compare(ctx context.Context, o *offer, out *besides, all []pin.Tool) {
 	if s.g.cfg.Pins == nil || len(all) == 0 {
 		return
@@ -110,7 +111,7 @@ func (s *server) compare(ctx context.Context, o *offer, out *besides, all []pin.
 	}
 }
 
-// choose keeps what nothing bars.
+// choose keeps what is not barred.
 func (b *besides) choose(h *head) {
 	for _, p := range h.Prompts {
 		if b.barred[kindPrompt+" "+p.Name] == "" {
@@ -129,8 +130,7 @@ func (b *besides) choose(h *head) {
 	}
 }
 
-// barred refuses a call that gets a prompt or reads a resource that is kept
-// back.
+// barred rejects a call that gets a barred prompt or reads a barred resource.
 func (s *server) barred(call capability.Call, e *entry) error {
 	var in struct {
 		URI  string `json:"uri"`
@@ -140,7 +140,7 @@ func (s *server) barred(call capability.Call, e *entry) error {
 	switch e.Run.Runner {
 	case runResource, runPrompt:
 		if json.NewDecoder(bytes.NewReader(call.Arguments)).Decode(&in) != nil {
-			return nil // what is wrong with them is said where they are used
+			return nil // errors are reported where they are used
 		}
 		key = kindResource + " " + in.URI
 		if e.Run.Runner == runPrompt {

@@ -148,7 +148,7 @@ type Config struct {
 	// server, mean none. The server's URL has no references any more.
 	OAuth func(Server, capability.Principal) Login
 
-	// DenySampling reports whether servers may not have a model used [they may].
+	// DenySampling reports whether servers are denied sampling [they are not].
 	DenySampling func() bool
 
 	Version string

@@ -14,7 +14,8 @@ import (
 )
 
 // An Offer is what a server has besides tools, under its own names, as it was
-// listed last, without what is in quarantine. What is pointed to must not be changed.
+// listed last, without what is in quarantine. The values it points to must not
+// be changed.
 type Offer struct {
 	Server    string
 	Prompts   []*mcp.Prompt

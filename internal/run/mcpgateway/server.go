@@ -31,8 +31,8 @@ type server struct {
 	retired bool // nothing new starts
 	asleep  bool // the background gave up listing it
 
-	// begun is when listing it for the first time began; zero once a catalog has
-	// what came of it, or nothing did.
+	// begun is when the first listing started; zero once the catalog has its
+	// result, or the listing failed.
 	begun time.Time
 
 	restarts int
@@ -161,8 +161,8 @@ func (s *server) listKey() key {
 	return key{listing: true}
 }
 
-// unheard reports whether the server was never listed, or had nothing when it
-// was: it may have been waking up.
+// unheard reports whether the server was never listed, or listed nothing,
+// because it may still have been starting.
 func (s *server) unheard() bool {
 	o := s.offered()
 	if o == nil {

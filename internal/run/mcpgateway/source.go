@@ -215,7 +215,7 @@ func (w *feed) Watch(ctx context.Context) iter.Seq2[capability.Batch, error] {
 					return
 				}
 				if o != nil {
-					s.begin(time.Time{}) // the catalog has it
+					s.begin(time.Time{}) // the catalog has the result
 				}
 			}
 			if s != nil && s != listed && !s.def.Disabled && s.unheard() {

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// freshFor is how long after its start a server is waited for. One that takes
-// longer is named, and nobody waits for it.
+// freshFor is how long after its start a server is waited for. A server that
+// takes longer is named but not waited for.
 const freshFor = 5 * time.Second
 
-// begin notes when listing a server for the first time began; the zero time says
+// begin records when the first listing of a server started; the zero time means
 // that it is over.
 func (s *server) begin(at time.Time) {
 	s.mu.Lock()
@@ -21,9 +21,9 @@ func (s *server) begin(at time.Time) {
 	}
 }
 
-// Starting returns the names of the servers whose tools are not known yet: those
-// that are being listed for the first time, and those that nobody has listed. One
-// that failed is not among them.
+// Starting returns the names of the servers whose tools are not known yet:
+// those that are being listed for the first time, and those that were never
+// listed. Servers that failed are not included.
 func (g *Gateway) Starting() (starting, unlisted []string) {
 	for _, s := range g.all() {
 		s.mu.Lock()
@@ -39,7 +39,8 @@ func (g *Gateway) Starting() (starting, unlisted []string) {
 	return starting, unlisted
 }
 
-// fresh reports whether a server is starting that began a moment ago.
+// fresh reports whether a server is starting that started less than freshFor
+// ago.
 func (g *Gateway) fresh() bool {
 	for _, s := range g.all() {
 		s.mu.Lock()
@@ -52,8 +53,8 @@ func (g *Gateway) fresh() bool {
 	return false
 }
 
-// Await waits until no server is starting that began a moment ago, or until ctx
-// ends. It reports whether it waited at all.
+// Await waits until no server is fresh, or until ctx ends. It reports whether
+// it waited at all.
 func (g *Gateway) Await(ctx context.Context) (waited bool) {
 	for {
 		version := g.Version()

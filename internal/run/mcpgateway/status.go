@@ -44,7 +44,7 @@ type Status struct {
 
 	Tools, Prompts, Resources, Templates int
 	Quarantined                          int       // of Tools
-	Barred                               int       // of Prompts, Resources and Templates
+	Barred                               int       // how many of Prompts, Resources and Templates are barred
 	Listed                               time.Time // zero: never
 
 	Err, Fix, Rule string // of the last failure, until a start works

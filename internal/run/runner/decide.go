@@ -120,7 +120,7 @@ func (r *Runner) consent(next step) step {
 			return r.nobody(t)
 		}
 		if err := r.catchUp(ctx); err != nil {
-			return capability.Result{}, err // a question about a call that could not run is of no use
+			return capability.Result{}, err // do not ask about a call that cannot run
 		}
 		if r.goesOn(t) {
 			return r.underConsent(ctx, t, next)
@@ -270,7 +270,7 @@ func (r *Runner) unapproved(t *trip, ticket *approval.Ticket, err error) (capabi
 	text := "A person must agree to this: ticket " + ticket.ID + ". Tell the user to run: ken approve grant " + ticket.ID +
 		". Do not run it yourself. This is not a refusal; make the same call again once it is settled."
 	why := t.decision.Reason.Text
-	if len(ticket.Voided) > 0 { // an approval ended: say which change ended it
+	if len(ticket.Voided) > 0 { // a grant became invalid: say which change ended it
 		why += "; an earlier approval no longer holds: " + ticket.Voided[0].Why
 		text = "An earlier approval no longer holds: " + ticket.Voided[0].Why + ". " + text
 	}

@@ -134,7 +134,7 @@ func (r *Runner) run(ctx context.Context, t *trip) (capability.Result, error) {
 		t.note("panic", o.panic)
 	}
 	if why := stopReason(inner); why != nil && o.err == nil && o.res.Failed {
-		// A program knows that it was ended, and not why.
+		// The executor knows that the program was ended, but not why.
 		text := "The call was stopped: " + why.Error()
 		if errors.Is(why, errClosing) {
 			text = "The call was cancelled because Ken is stopping."
@@ -145,8 +145,8 @@ func (r *Runner) run(ctx context.Context, t *trip) (capability.Result, error) {
 	return o.res, ended(inner, t.call.Target, limit, knobOf(limit, recipe, t.facts.Timeout), o)
 }
 
-// stopReason gives the reason of [Runner.Stop], or nil where a limit or the caller
-// ended a call, or nobody did.
+// stopReason returns the reason that was passed to [Runner.Stop], or nil if a
+// limit or the caller ended the call, or it was not stopped.
 func stopReason(ctx context.Context) error {
 	cause := context.Cause(ctx)
 	if cause == nil || errors.Is(cause, context.Canceled) || errors.Is(cause, context.DeadlineExceeded) || errors.Is(cause, errTimeout) {

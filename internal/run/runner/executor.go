@@ -43,8 +43,8 @@ type Facts struct {
 	Class    policy.Class
 	Required policy.Permissions
 
-	// Files are those whose bytes decide what the call does. What was approved
-	// is bound to them.
+	// Files are those whose bytes decide what the call does. An approval is
+	// bound to them.
 	Files []executor.File
 
 	// Secrets are the names of secrets that whoever carries out the call is given

@@ -11,11 +11,12 @@ import (
 	"ken/capability"
 )
 
-// gate lets calls through, so many at once, so many of each extension; the
-// others wait. Whenever one ends, those who wait take turns: principals first,
-// then the sessions of a principal, then the extensions that a session calls.
-// Of one session and extension the call that came first goes first. So neither
-// many calls nor many sessions of one keep another waiting for all of them.
+// gate limits how many calls run at once, in total and per extension; the
+// others wait. Whenever a call ends, the waiting calls take turns: first by
+// principal, then by the principal's sessions, then by the extensions that a
+// session calls. Within one session and extension, the oldest call goes first.
+// So a principal with many calls or sessions does not keep others waiting for
+// all of them.
 type gate struct {
 	bounds func() Limits // as they are now
 	asking sync.Mutex    // held while bounds is asked; see renew
@@ -24,7 +25,7 @@ type gate struct {
 	limits  Limits
 	running int
 	lanes   map[string]*lane
-	line    line // of all who wait
+	line    line // all waiting calls
 }
 
 // A lane counts the calls of one extension.
@@ -33,7 +34,7 @@ type lane struct {
 	running, waiting int
 }
 
-// whose says whose a call is.
+// whose identifies the owner of a call.
 type whose struct {
 	principal, session string
 }
@@ -43,8 +44,8 @@ func whoseCall(call capability.Call) whose {
 	return whose{p.Tenant + "\x00" + p.ID, p.Agent + "\x00" + call.Session}
 }
 
-// waiter is admitted, or refused with err, when ready is closed, under the
-// gate's lock.
+// A waiter is a waiting call. When ready is closed, with the gate's lock held,
+// it is admitted or rejected with err.
 type waiter struct {
 	ready    chan struct{}
 	admitted bool
@@ -107,7 +108,7 @@ func (g *gate) ask(name string, who whose) (*waiter, error) {
 		g.forget(l)
 		return nil, err
 	}
-	g.lanes[name] = l // it may have been the last that was crowded out
+	g.lanes[name] = l // crowdOut may have removed the lane with its last call
 	w := &waiter{ready: make(chan struct{})}
 	w.in = g.line.kid(who.principal).kid(who.session).kid(name)
 	w.in.lane = l
@@ -115,9 +116,9 @@ func (g *gate) ask(name string, who whose) (*waiter, error) {
 	return w, nil
 }
 
-// makeRoom returns why one more call of an extension cannot wait. Where the
-// queue is full because another session has more calls in it than this one, the
-// newest call of that session is refused instead.
+// makeRoom returns why one more call of an extension cannot wait. If the queue
+// is full and another session has more calls in it than this one, the newest
+// call of that session is rejected instead.
 func (g *gate) makeRoom(l *lane, who whose) error {
 	if g.line.waiting >= g.limits.Queue {
 		err := full("limits.queue", g.limits.Queue, "calls wait already")
@@ -134,8 +135,9 @@ func (g *gate) makeRoom(l *lane, who whose) error {
 	return nil
 }
 
-// crowdOut refuses the newest call of the session that has most calls waiting,
-// all or those of one extension, where those are at least two more than who has.
+// crowdOut rejects the newest call of the session with the most waiting calls,
+// in total or of one extension, if it has at least two more than the session of
+// the new call.
 func (g *gate) crowdOut(who whose, extension string, err error) bool {
 	count := func(session *line) int {
 		if extension == "" {
@@ -182,7 +184,7 @@ func full(knob string, n int, what string) error {
 }
 
 // withdraw takes a waiter out of its line. It reports false when it was
-// admitted or refused before.
+// admitted or rejected before.
 func (g *gate) withdraw(w *waiter) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -206,7 +208,7 @@ func (g *gate) leave(name string) {
 	g.forget(l)
 }
 
-// fill lets in as many as there is room for.
+// fill admits as many calls as there is room for.
 func (g *gate) fill() {
 	for g.running < g.limits.Concurrent {
 		w := g.line.next(g.limits.PerExtension)

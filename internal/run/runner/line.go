@@ -2,22 +2,22 @@ package runner
 
 import "slices"
 
-// A line is who waits, as a tree: principals, their sessions, and the extensions
-// that those call. The kids of a line take turns. A leaf has a queue in their
-// place. The zero line is the root of an empty tree.
+// A line holds the waiting calls as a tree: principals, their sessions, and the
+// extensions that the sessions call. The children of a line take turns. A leaf
+// has a queue instead. The zero line is the root of an empty tree.
 type line struct {
 	key     string
 	parent  *line
-	order   []*line // kids with somebody waiting, the next to be served first
+	order   []*line // children with waiting calls, in the order of their turns
 	by      map[string]*line
-	waiting int // here and below
+	waiting int // calls waiting here and below
 
 	lane  *lane     // of a leaf
-	queue []*waiter // of a leaf, the first first
+	queue []*waiter // of a leaf, the oldest first
 }
 
-// kid returns the kid of a name, the last in turn where it is new. One to which
-// nothing is added must not be made.
+// kid returns the child with a name, and creates it as the last in turn if it
+// is new. A call must be added to a new child.
 func (n *line) kid(key string) *line {
 	k := n.by[key]
 	if k == nil {
@@ -31,7 +31,7 @@ func (n *line) kid(key string) *line {
 	return k
 }
 
-// add puts a waiter at the end of a leaf.
+// add appends a waiter to a leaf.
 func (n *line) add(w *waiter) {
 	n.queue = append(n.queue, w)
 	n.lane.waiting++
@@ -40,7 +40,8 @@ func (n *line) add(w *waiter) {
 	}
 }
 
-// remove takes a waiter out of a leaf, and what is empty then out of the tree.
+// remove removes a waiter from a leaf, and lines that become empty from the
+// tree.
 func (n *line) remove(w *waiter) {
 	i := slices.Index(n.queue, w)
 	n.queue = slices.Delete(n.queue, i, i+1)
@@ -54,9 +55,9 @@ func (n *line) remove(w *waiter) {
 	}
 }
 
-// next takes the waiter out whose turn it is, of those whose extension has fewer
-// than most calls running, or returns nil. Each line on the way to it goes to the
-// end of its row.
+// next removes and returns the waiter whose turn it is among those whose
+// extension has fewer than most running calls, or nil. Each line on the path to
+// it moves to the end of its parent's order.
 func (n *line) next(most int) *waiter {
 	if n.lane != nil {
 		if n.lane.running >= most {
@@ -71,7 +72,7 @@ func (n *line) next(most int) *waiter {
 		if w == nil {
 			continue
 		}
-		if i := slices.Index(n.order, k); i >= 0 { // somebody waits there still
+		if i := slices.Index(n.order, k); i >= 0 { // calls still wait there
 			n.order = append(slices.Delete(n.order, i, i+1), k)
 		}
 		return w

@@ -232,8 +232,8 @@ func (r *Runner) Invoke(ctx context.Context, call capability.Call) (capability.R
 	return r.first(ctx, t)
 }
 
-// Err returns why no call began at the last try, or nil: closing records could
-// not be written. See [Runner.Ready], which tries again.
+// Err returns why the last attempt to write outstanding closing records failed,
+// or nil. No call starts meanwhile. See [Runner.Ready], which tries again.
 func (r *Runner) Err() error {
 	if e := r.unwritten.why(); e != nil {
 		return e

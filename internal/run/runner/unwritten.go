@@ -13,26 +13,26 @@ import (
 	"ken/internal/govern/audit"
 )
 
-// Most closing records that are kept for later, and how many are written at
-// once.
+// The maximum number of closing records that are kept for later, and how many
+// are written at once.
 const (
 	mostUnwritten = 4096
 	writtenAtOnce = 64
 )
 
-// unwritten keeps closing records that the audit log did not take. While there
-// are any, no call begins. Every call and every [Runner.Ready] first tries to
-// write them.
+// unwritten keeps closing records that the audit log did not accept. While
+// there are any, no call starts. Every call and every [Runner.Ready] first
+// tries to write them.
 type unwritten struct {
-	turn chan struct{} // holds one while somebody writes
+	turn chan struct{} // holds one value during a write
 
 	mu      sync.Mutex
 	records []audit.Record
-	dropped int               // there were too many
-	cause   *capability.Error // why the last try failed; nil where records is empty
+	dropped int               // records lost because there were too many
+	cause   *capability.Error // why the last attempt failed; nil if records is empty
 }
 
-// why returns why the records are not written, or nil.
+// why returns why the records could not be written, or nil.
 func (u *unwritten) why() *capability.Error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -51,8 +51,8 @@ func (u *unwritten) add(cause *capability.Error, records []audit.Record) {
 	u.records = append(u.records, records...)
 }
 
-// next returns the records to write next. Where some had to be dropped, the
-// first one says so.
+// next returns the records to write next. If some were dropped, the first one
+// says so.
 func (u *unwritten) next() []audit.Record {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -81,8 +81,9 @@ func (u *unwritten) failed(cause *capability.Error) {
 	u.cause = cause
 }
 
-// Ready returns why no call can begin now, or nil. It tries to write what the
-// audit log did not take before, so it tells what the next call would find.
+// Ready returns why no call can start now, or nil. It tries to write the
+// records that the audit log did not accept before, so its answer is the one
+// the next call would get.
 func (r *Runner) Ready(ctx context.Context) error {
 	r.mu.Lock()
 	closed := r.closed
@@ -93,7 +94,7 @@ func (r *Runner) Ready(ctx context.Context) error {
 	return r.catchUp(ctx)
 }
 
-// catchUp writes the closing records that the audit log did not take before.
+// catchUp writes the closing records that the audit log did not accept before.
 func (r *Runner) catchUp(ctx context.Context) error {
 	u := &r.unwritten
 	if u.why() == nil {
@@ -105,7 +106,8 @@ func (r *Runner) catchUp(ctx context.Context) error {
 	case <-ctx.Done():
 		return gaveUp(ctx)
 	}
-	// A caller who gives up in the middle would leave it open what was written.
+	// If the caller gave up in the middle, it would be unknown what was
+	// written.
 	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.limits.Record)
 	defer cancel()
 	for {
@@ -122,8 +124,8 @@ func (r *Runner) catchUp(ctx context.Context) error {
 	}
 }
 
-// degrade keeps the closing records for later and says in the result that they
-// are missing.
+// degrade keeps the closing records for later, and notes in the result that
+// they are missing.
 func (r *Runner) degrade(t *trip, res *capability.Result, records []audit.Record, cause error) {
 	for i := range records {
 		notes := map[string]string{}
@@ -151,8 +153,8 @@ func unwritable(cause error) *capability.Error {
 
 var errUnwritable = errors.New("the ends of earlier calls are not recorded yet, so nothing runs")
 
-// apartFix splits an error of the audit log into what to do about it and the
-// error without that.
+// apartFix splits an error of the audit log into the fix and the error without
+// it.
 func apartFix(cause error) (fix string, bare error) {
 	if e, ok := cause.(*capability.Error); ok && e.Fix != "" {
 		copied := *e

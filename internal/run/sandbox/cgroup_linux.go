@@ -188,7 +188,7 @@ func (g *group) name() string {
 	return g.version + ":" + strings.Join(g.bounds, ",")
 }
 
-// joinsLater has a process that could not be cloned into the group moved there.
+// joinsLater moves a process into the group that it could not be cloned into.
 func (g *group) joinsLater() {
 	if dir := g.unified.Name(); !slices.Contains(g.old, dir) {
 		g.old = append(g.old, dir)

@@ -50,8 +50,8 @@ func clone(shape confine.Shape, control *os.File, g *group) (*os.Process, error)
 	}
 	process, err := confine.Start(shape, control, g.unified)
 	if err != nil && g.unified != nil && (errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM)) {
-		// A filter of system calls keeps clone3 from us, as Docker's does. The
-		// helper waits for its order, so it can join a moment later.
+		// A system call filter, such as Docker's, blocks clone3. The helper
+		// waits for its order, so it can join the group a moment later.
 		if process, again := confine.Start(shape, control, nil); again == nil {
 			g.joinsLater()
 			return process, nil

@@ -18,14 +18,14 @@ var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/d
 var openProc = []string{"/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/proc/uptime", "/proc/loadavg",
 	"/proc/version", "/proc/filesystems", "/proc/sys/kernel", "/proc/sys/vm", "/proc/sys/fs"}
 
-// A view is what of the host a tool's root shows: mounts and links.
+// A view lists what a tool's root shows of the host: mounts and links.
 type view struct {
 	mounts []confine.Mount
 	links  []confine.Link
 }
 
-// systemView shows paths read-only, but those that the root has files of its own
-// for. A link is shown as a link, and what it leads to as well.
+// systemView shows paths read-only, except those that own replaces. A link is
+// shown as a link, together with its target.
 func systemView(paths []string, own []confine.File) view {
 	var v view
 	for _, p := range paths {
@@ -36,8 +36,9 @@ func systemView(paths []string, own []confine.File) view {
 	return v
 }
 
-// ownFiles are what a tool reads instead of the machine's: who there is, and
-// where names are looked up. With the host's network those count that say where.
+// ownFiles returns the files that a tool reads instead of the machine's: users
+// and groups, and how names are resolved. With the host's network, the host's
+// resolver files are used.
 func ownFiles(s Spec) []confine.File {
 	uid, gid := os.Getuid(), os.Getgid()
 	if uid == 0 {

@@ -38,8 +38,8 @@ func probe() Report {
 	return Report{Isolation: Isolation{Profile: None, Cgroup: "none", Missing: missing, Required: BestEffort}}
 }
 
-// trial lets another process make the system calls first that a filter around
-// this one may answer by killing who makes them, as one of systemd does.
+// trial runs the system calls in another process first, because a filter, such
+// as systemd's, may kill the process that makes them.
 func trial() error {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil || !bytes.Contains(status, []byte("\nSeccomp:\t2")) {

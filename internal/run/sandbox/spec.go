@@ -38,7 +38,7 @@ type Spec struct {
 	// be nil, and is nothing but where the tool starts.
 	Work *os.Root
 
-	// ReadOnly keeps the tool from writing in Work.
+	// ReadOnly makes Work read-only for the tool.
 	ReadOnly bool
 
 	// Dir is where the tool starts instead: a directory within Work, named from
@@ -57,10 +57,10 @@ type Spec struct {
 	// protected name.
 	Protect []string
 
-	// Mask names files and directories in the same way, and within a path of
-	// Read too, that the tool can neither read nor change: they are shown empty
-	// and closed. That takes the full profile, as for Protect. Other hard links
-	// to a masked file are not masked; links to it lead to what is shown.
+	// Mask names files and directories in the same way, also within a path of
+	// Read, that the tool can neither read nor change: they appear empty and
+	// inaccessible. Like Protect, it needs the full profile. Other hard links
+	// to a masked file are not masked; symbolic links lead to the mask.
 	Mask []string
 
 	// Watch names more of them, in the same way, that are not protected:
@@ -144,12 +144,12 @@ type Egress interface {
 // Limits bound a run. A zero field means the default in brackets; a negative
 // one means no limit.
 //
-// Memory bounds all processes of a run together: what they have of their own,
-// what they share, files in memory, and what lies in /tmp. A cgroup holds that
-// where there is one. Elsewhere the helper watches it, and ends the run; and no
-// process may have more of its own, used or not (RLIMIT_DATA). Programs built
-// with an address sanitizer ask for terabytes and need a Memory of -1. Tools are
-// also the first that the kernel kills when the machine is out of memory.
+// Memory limits all processes of a run together: private memory, shared memory,
+// in-memory files, and the contents of /tmp. A cgroup enforces it if there is
+// one. Otherwise the helper watches the run and ends it, and no process may
+// allocate more for itself, used or not (RLIMIT_DATA). Programs built with an
+// address sanitizer reserve terabytes and need a Memory of -1. If the machine
+// runs out of memory, the kernel kills tools first.
 type Limits struct {
 	Wall         time.Duration // from start to end [300 s]
 	Grace        time.Duration // between SIGTERM and SIGKILL when stopped [none: SIGKILL at once]
@@ -194,15 +194,15 @@ func (l Limits) filled() Limits {
 		l.Scratch = 64 * mib // memory of the machine: never without bound
 	}
 	if l.Memory > 0 {
-		l.Scratch = min(l.Scratch, l.Memory) // it lies in memory
+		l.Scratch = min(l.Scratch, l.Memory) // /tmp is in memory
 	}
 	return l
 }
 
-// SystemPaths are the places of programs, libraries and the part of /etc that
-// programs need. Who the users of the machine are is not among it: in the full
-// profile a tool has a passwd and a group of its own, with itself in them.
-// Absent ones do no harm.
+// SystemPaths lists the places of programs and libraries and the part of /etc
+// that programs need. The machine's users are not included: in the full
+// profile, a tool has its own passwd and group, which contain only itself.
+// Missing paths do no harm.
 func SystemPaths() []string {
 	return []string{
 		"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt",

@@ -182,11 +182,11 @@ func openOutside(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// cover covers a name of the work directory, or an absolute one within a path
-// that is granted. What is frozen stays at its place: each directory on the way
-// to it becomes a mount of its own, as it is, since what is mounted cannot be
-// renamed; else the tool could put another in its place. What is masked needs
-// none of that: it is masked wherever it is moved to.
+// cover covers a name in the work directory, or an absolute one within a
+// granted path. A frozen file must stay in its place: each directory on the way
+// to it becomes an unchanged mount, because a mount cannot be renamed and the
+// tool could otherwise replace the directory. A masked file needs none of that:
+// it stays masked wherever it is moved.
 func (l *launch) cover(s Spec, name string, as confine.CoverAs) error {
 	return s.at(name, func(root *os.Root, rel string) error {
 		for i, c := range rel + "/" {
@@ -223,7 +223,7 @@ func (l *launch) cover(s Spec, name string, as confine.CoverAs) error {
 	})
 }
 
-// addCover adds a cover; where there is one already, the tighter counts.
+// addCover adds a cover; if there is one already, the stricter one is used.
 func (l *launch) addCover(c confine.Cover) {
 	if l.covered == nil {
 		l.covered = map[string]int{}
@@ -321,7 +321,7 @@ func rlimits(l Limits, g *group) []confine.Limit {
 	return list
 }
 
-// memoryOf is what a run may use, in bytes; 0 is without bound.
+// memoryOf returns how many bytes a run may use; 0: no limit.
 func memoryOf(l Limits) int64 {
 	if l.Memory == 0 {
 		return defaultMemory()

@@ -59,8 +59,8 @@ func (g *guard) owner() Identity {
 }
 
 // agent is one that works for the owner. What is hidden from models is hidden
-// from it, so it is no operator. name is that of its token, where it has one of
-// its own.
+// from it, so it is no operator. name is the name of its token, if it has its
+// own.
 func (g *guard) agent(name string) Identity {
 	who := Identity{Principal: g.Owner.Principal, Name: g.Owner.Name}
 	who.Principal.Agent = name

@@ -47,13 +47,13 @@ type Config struct {
 	// owner.
 	OIDC *OIDCConfig
 
-	// Rate (serve.rate) is how often one principal may ask, and how much at
-	// once. A request that comes too early waits for its turn, for a few seconds
-	// at most.
+	// Rate (serve.rate) limits the requests of one principal, per second and at
+	// once. A request over the rate waits for its turn, for a few seconds at
+	// most.
 	Rate Rate
 
-	// FreeMCP: requests of MCP may come as often as they do, and Rate.Open alone
-	// bounds them. It is for a server that only this machine can reach.
+	// FreeMCP exempts MCP requests from the rate; only Rate.Open limits them.
+	// It is for a server that only this machine can reach.
 	FreeMCP bool
 
 	// SignOuts keeps what was signed out over restarts. Where it cannot be had
@@ -248,7 +248,7 @@ func (g *guard) pass(w http.ResponseWriter, r *http.Request, who Identity) {
 		wait, err := g.limits.wait(r.Context(), who)
 		switch {
 		case err != nil:
-			return // nobody reads the answer
+			return // the client has gone
 		case wait > 0:
 			retryAfter(w, wait)
 			answer(w, http.StatusTooManyRequests, "too-many-requests", "more requests than serve.rate lets one principal make, and the queue for them is full; wait and ask again")
@@ -258,7 +258,7 @@ func (g *guard) pass(w http.ResponseWriter, r *http.Request, who Identity) {
 	g.next.ServeAs(w, without(r), who)
 }
 
-// IsMCP reports whether a request is one of MCP.
+// IsMCP reports whether a request is an MCP request.
 func IsMCP(r *http.Request) bool { return strings.TrimSuffix(r.URL.Path, "/") == "/mcp" }
 
 // public reports whether a request needs no token: whether the server is there

@@ -12,19 +12,19 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// A keySet is the set of keys that an issuer signs with. It is asked for when a
-// token has a signature that none of the known keys explains. Of many who need
-// it at once one asks, and the others wait for that answer. An attempt is
-// cleared before its waiters go on, so whoever comes after a failure asks anew.
-// (The set of go-oidc releases them first: for a moment it hands out the old
-// failure although the issuer answers again.)
+// A keySet holds the keys that an issuer signs with. It is fetched if no known
+// key verifies a token. If many requests need it at once, one fetches it and
+// the others wait. An attempt is cleared before its waiters continue, so a
+// request after a failure starts a new one. (The key set of go-oidc releases
+// the waiters first: for a moment it returns the old failure although the
+// issuer answers again.)
 type keySet struct {
 	client *http.Client
 	url    string
 
 	mu     sync.Mutex
 	known  []jose.JSONWebKey
-	asking *keyRequest // nil: nobody asks
+	asking *keyRequest // nil: no fetch is running
 }
 
 // A keyRequest is one attempt to read the keys. keys and err are set when done
@@ -35,8 +35,8 @@ type keyRequest struct {
 	err  error
 }
 
-// VerifySignature gives the payload of a token that the issuer signed. The
-// error is a *downError where the keys could not be read.
+// VerifySignature returns the payload of a token that the issuer signed. The
+// error is a *downError if the keys could not be read.
 func (s *keySet) VerifySignature(ctx context.Context, jwt string) ([]byte, error) {
 	signed, err := jose.ParseSigned(jwt, signatureAlgorithms())
 	if err != nil {
@@ -66,7 +66,7 @@ func signatureAlgorithms() []jose.SignatureAlgorithm {
 	return all
 }
 
-// verifyWith tries the keys that the token names, or all where it names none.
+// verifyWith tries the keys that the token names, or all if it names none.
 func verifyWith(keys []jose.JSONWebKey, signed *jose.JSONWebSignature) (payload []byte, ok bool) {
 	if len(signed.Signatures) != 1 {
 		return nil, false
@@ -83,7 +83,8 @@ func verifyWith(keys []jose.JSONWebKey, signed *jose.JSONWebSignature) (payload 
 	return nil, false
 }
 
-// fresh reads the keys from the issuer, or waits for whoever does so already.
+// fresh reads the keys from the issuer, or waits for an attempt that is already
+// running.
 func (s *keySet) fresh(ctx context.Context) ([]jose.JSONWebKey, error) {
 	s.mu.Lock()
 	r := s.asking
@@ -138,8 +139,8 @@ func (s *keySet) read() ([]jose.JSONWebKey, error) {
 	return keys, nil
 }
 
-// parseKeys reads a JSON Web Key Set. A key of a kind or for an algorithm that
-// is not known here is left out, as RFC 7517 asks (sections 4.4 and 5).
+// parseKeys reads a JSON Web Key Set. Keys of an unknown kind or algorithm are
+// ignored, as RFC 7517 requires (sections 4.4 and 5).
 func parseKeys(body []byte) ([]jose.JSONWebKey, error) {
 	var set struct {
 		Keys []json.RawMessage `json:"keys"`

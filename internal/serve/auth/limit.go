@@ -36,8 +36,8 @@ type limits struct {
 }
 
 // An asker is a principal as the limits tell them apart. Those who decide are
-// counted beside their agents: a busy one must not keep a person from saying no.
-// Agents with tokens of their own are counted beside each other.
+// counted beside their agents: a busy one must not keep a person from saying
+// no. Agents with their own tokens are counted separately.
 type asker struct {
 	tenant, id, agent string
 	decides           bool
@@ -57,13 +57,13 @@ func newLimits(r Rate) *limits {
 	}
 }
 
-// queueFor is how long a request that comes too early waits for its turn at
-// most. One that would wait longer is refused.
+// queueFor is the longest time that a request over the rate waits for its turn.
+// A request that would wait longer is rejected.
 const queueFor = 5 * time.Second
 
-// wait lets a request in when its turn comes. Where that would take longer than
-// queueFor it counts nothing and returns how long. The error is that of ctx,
-// whose caller has gone.
+// wait returns when it is the request's turn. If that would take longer than
+// queueFor, it does not count the request and returns how long it would take.
+// The error is that of ctx, if the caller has gone.
 func (l *limits) wait(ctx context.Context, who Identity) (time.Duration, error) {
 	if l.rate.Requests <= 0 {
 		return 0, nil

@@ -17,18 +17,19 @@ import (
 	"ken/internal/secret"
 )
 
-// agentFolder holds the tokens of single agents, each in a file of its name.
+// agentFolder holds the tokens of named agents, each in a file with the agent's
+// name.
 const agentFolder = "agent-tokens"
 
-// mostAgents is how many tokens of single agents are read.
+// mostAgents is how many tokens of named agents are read.
 const mostAgents = 256
 
-// agentForm is what an agent may be called: what a file can be called
-// everywhere.
+// agentForm matches valid agent names: file names that are valid on every
+// system.
 var agentForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`) })
 
-// named are the tokens of single agents. One that is made while the server runs
-// counts at once, and so does that one is removed.
+// named holds the tokens of named agents. Tokens that are added or removed
+// while the server runs take effect at once.
 type named struct {
 	mu    sync.Mutex
 	list  []namedToken
@@ -42,8 +43,8 @@ type namedToken struct {
 	file  fs.FileInfo
 }
 
-// load reads the folder. A file that cannot be taken is left out: its agent is
-// refused.
+// load reads the folder. A file that cannot be used is skipped, and its agent
+// is rejected.
 func (n *named) load(dir string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -77,8 +78,8 @@ func (n *named) reload(dir string) {
 	n.list = list
 }
 
-// find returns the agent whose token has this hash. It looks at the files: a
-// token counts as long as its file is there.
+// find returns the agent whose token has this hash. It checks the file: a token
+// is valid as long as its file exists.
 func (n *named) find(dir string, sum [sha256.Size]byte) (name string, ok bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -113,15 +114,15 @@ func (n *named) values() []secret.Value {
 	return out
 }
 
-// OnNew has f called with every token of an agent that is found from now on. It
-// must not call t.
+// OnNew registers f, which is called with every agent token that is found from
+// now on. f must not call t.
 func (t *Tokens) OnNew(f func(secret.Value)) {
 	t.named.mu.Lock()
 	defer t.named.mu.Unlock()
 	t.named.onNew = f
 }
 
-// agentNames lists the files that can be tokens of agents.
+// agentNames returns the names of files that can be agent tokens.
 func agentNames(dir string) ([]string, error) {
 	entries, err := os.ReadDir(filepath.Join(dir, agentFolder))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -139,14 +140,14 @@ func agentNames(dir string) ([]string, error) {
 	return out, nil
 }
 
-// An Agent is one that has a token of its own.
+// An Agent is a program with its own token.
 type Agent struct {
 	Name string    `json:"name"`
 	Made time.Time `json:"made"`
 	File string    `json:"file"`
 }
 
-// Agents lists the agents that have a token of their own in the folder dir.
+// Agents returns the agents that have their own token in the folder dir.
 func Agents(dir string) ([]Agent, error) {
 	names, err := agentNames(dir)
 	if err != nil {
@@ -162,8 +163,8 @@ func Agents(dir string) ([]Agent, error) {
 	return out, nil
 }
 
-// NamedAgent returns the token of one agent in the folder dir, which exists. It
-// makes one where there is none, unless look is set: then it returns "".
+// NamedAgent returns the token of one agent in the folder dir, which exists. If
+// there is none, it creates one, or returns "" if look is set.
 func NamedAgent(dir, name string, look bool) (string, error) {
 	if !agentForm().MatchString(name) {
 		return "", &capability.Error{
@@ -192,8 +193,8 @@ func NamedAgent(dir, name string, look bool) (string, error) {
 	return readOrMake(path)
 }
 
-// RemoveAgent removes the token of one agent, which is refused from then on. It
-// reports whether there was one.
+// RemoveAgent removes the token of one agent, which is rejected from then on.
+// It reports whether there was one.
 func RemoveAgent(dir, name string) (bool, error) {
 	if !agentForm().MatchString(name) || strings.ContainsRune(name, filepath.Separator) {
 		return false, nil

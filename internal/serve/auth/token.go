@@ -89,8 +89,8 @@ func (t *Tokens) Token() secret.Value { return t.token }
 // Agent is for a client's configuration, and whatever else a model is behind.
 func (t *Tokens) Agent() secret.Value { return t.agent }
 
-// All returns all tokens that are known now, for whoever keeps them out of what
-// is shown. See [Tokens.OnNew] for those that come later.
+// All returns all tokens that are known now, so that they can be redacted. See
+// [Tokens.OnNew] for later ones.
 func (t *Tokens) All() []secret.Value {
 	return append([]secret.Value{t.token, t.agent, t.start}, t.named.values()...)
 }
@@ -127,10 +127,11 @@ func (t *Tokens) Link(base string) string {
 	return strings.TrimRight(base, "/") + "/?" + tokenParam + "=" + t.start.Reveal()
 }
 
-// A bearer is whose token a text is. The zero value is nobody's.
+// A bearer is the owner of a token. The zero value means that the token is
+// unknown.
 type bearer struct {
 	owner, agent bool
-	name         string // of the agent, where the token is its own
+	name         string // name of the agent, if the token is its own
 }
 
 // right returns whose token a text is: one of whoever runs this Ken, or one of

@@ -34,7 +34,7 @@ func (ep *endpoint) callTool(ctx context.Context, req *mcp.CallToolRequest) (*an
 	v := ep.view()
 	switch p.Name {
 	case toolDiscover, toolList, toolDescribe:
-		if ep.s.cfg.Door.Await(ctx) { // what is starting may be what is looked for
+		if ep.s.cfg.Door.Await(ctx) { // the tool may belong to a server that is starting
 			v = ep.view()
 		}
 		return ep.look(ctx, v, sess, p)

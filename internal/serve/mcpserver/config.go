@@ -86,9 +86,9 @@ type Question struct {
 	Text  string // in one sentence
 	Lines []Line // what exactly will run, as a person must see it
 
-	// Wide permits answers for the session and for always. Always says what the
-	// latter covers, and Prefix, where it is not empty, which commands may be
-	// allowed together.
+	// Wide permits answers for the session and for always. Always says what an
+	// answer for always covers. Prefix, if not empty, says which commands may
+	// be allowed together.
 	Wide           bool
 	Always, Prefix string
 }
@@ -104,7 +104,7 @@ const (
 	AllowOnce    Decision = "once"
 	AllowSession Decision = "session"
 	AllowAlways  Decision = "always" // this exact call
-	AllowPrefix  Decision = "prefix" // commands that begin alike, always
+	AllowPrefix  Decision = "prefix" // commands with the same prefix, always
 	Deny         Decision = "deny"
 )
 

@@ -13,13 +13,13 @@ import (
 // metaHandle is the key in _meta of the handle of a result that was cut.
 const metaHandle = "ken/handle"
 
-// metaBroken is the key in _meta of how many tokens of chat templates were
-// broken in the texts of a result; see [untrusted.Tokens].
+// metaBroken is the key in _meta for the number of chat template tokens that
+// were broken in a result; see [untrusted.Tokens].
 const metaBroken = "ken/brokenTokens"
 
-// safeParts returns parts whose texts hold no token of a chat template: a client
-// hands them to its model. Structured content and data are for programs and stay
-// exact; so does JSON as text, as a value.
+// safeParts returns parts whose texts contain no chat template tokens, because
+// a client passes them to its model. Structured content and data are for
+// programs and stay exact; JSON in a text stays the same value.
 func safeParts(parts []capability.Part) (out []capability.Part, broken int) {
 	for i := range parts {
 		p := &parts[i]
@@ -87,7 +87,7 @@ func (a *answer) handle(h string) {
 	}
 }
 
-// broke says how many tokens were broken.
+// broke records how many tokens were broken.
 func (a *answer) broke(n int) {
 	if n > 0 {
 		if a.Meta == nil {

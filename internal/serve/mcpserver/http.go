@@ -99,7 +99,7 @@ func isModernHTTP(r *http.Request, body []byte) bool {
 	return bytes.Contains(body, []byte(mcp.MetaKeyProtocolVersion))
 }
 
-// bodyOf reads the message of a request, and leaves it there for the SDK.
+// bodyOf reads the body of a request, and restores it for the SDK.
 func bodyOf(r *http.Request) ([]byte, error) {
 	if r.Method != http.MethodPost {
 		return nil, nil

@@ -67,7 +67,7 @@ func (a *audience) offered(v door.View, surface string) ([]*door.Entry, uint64) 
 		h.Write(flag[:]) // no name has a zero in it
 	}
 	note := func(e *door.Entry) {
-		if !callable(e) || reserved(e.Name) && e.Trust == capability.TrustBuiltin { // which every menu has by itself
+		if !callable(e) || reserved(e.Name) && e.Trust == capability.TrustBuiltin { // every menu has these anyway
 			return
 		}
 		out = append(out, e)
@@ -196,8 +196,8 @@ func (s *Server) Menu(ctx context.Context, who capability.Principal, client stri
 	return out, nil
 }
 
-// forModel returns a tool without the schema of its results, which clients keep
-// to themselves.
+// forModel returns a tool without its output schema, which clients do not show
+// to models.
 func forModel(item json.RawMessage) json.RawMessage {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(item, &fields) != nil {

@@ -8,13 +8,12 @@ import (
 	"ken/internal/untrusted"
 )
 
-// mostID is the largest number that every reader of JSON takes for itself.
+// mostID is the largest integer that every JSON decoder represents exactly.
 const mostID = 1<<53 - 1
 
-// unclear says why a message, or a batch of them, could be understood in more
-// than one way, and is refused for that: a member that is there twice, or an id
-// that the SDK would answer as another. It is empty for a clear one. data must be
-// valid JSON.
+// unclear returns why a message or batch is ambiguous and must be rejected, or
+// "": a member that occurs twice, or an id that the SDK would not return
+// exactly. data must be valid JSON.
 func unclear(data []byte) string {
 	if name, twice := untrusted.TwiceNamed(data, 0); twice {
 		return "the member " + strconv.Quote(untrusted.Line(name, 40)) + " is there twice; send it once"
@@ -35,8 +34,8 @@ func unclear(data []byte) string {
 	return ""
 }
 
-// exactID reports whether an id comes back as it was sent. One that is not there,
-// or null, has no answer.
+// exactID reports whether an id is returned exactly as it was sent. A missing
+// or null id needs no answer.
 func exactID(id json.RawMessage) bool {
 	if len(id) == 0 || id[0] == '"' || string(id) == "null" {
 		return true

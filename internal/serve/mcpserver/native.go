@@ -59,7 +59,7 @@ func (a *audience) native(ctx context.Context, v door.View, e *door.Entry, name 
 	return n, nil
 }
 
-// appendSafe appends a text that a model reads as a JSON string.
+// appendSafe appends a text that a model reads, made safe, as a JSON string.
 func appendSafe(b []byte, s string) []byte {
 	s, _ = untrusted.Tokens(s)
 	return appendText(b, s)

@@ -142,7 +142,7 @@ func makeOfferings(texts []*door.Entry, offers []Offer) *offerings {
 	return o
 }
 
-// safe returns a text that a server lists without tokens of chat templates.
+// safe returns a server's text without chat template tokens.
 func safe(s string) string {
 	s, _ = untrusted.Tokens(s)
 	return s
@@ -154,7 +154,7 @@ func safePrompt(p *mcp.Prompt) mcp.Prompt {
 	out.Title, out.Description, out.Arguments = safe(p.Title), safe(p.Description), nil
 	for _, a := range p.Arguments {
 		if a == nil {
-			continue // a null in the server's list is no argument
+			continue // ignore a null in the server's list
 		}
 		one := *a
 		one.Title, one.Description = safe(a.Title), safe(a.Description)

@@ -45,7 +45,8 @@ func (s *Server) metaTools(surface string, results bool) (names []string, items 
 		b = append(b, shown...)
 		names, items = append(names, name), append(items, append(b, '}'))
 	}
-	// Both on every surface: texts and the reference are read through them alone.
+	// Both are on every surface, because texts and the reference can only be
+	// read through them.
 	for _, t := range s.cfg.Door.Tools() {
 		add(t.Name, t.Description, string(t.Schema))
 	}

@@ -91,8 +91,8 @@ func (ep *endpoint) getPrompt(ctx context.Context, req *mcp.GetPromptRequest) (*
 	return a, err
 }
 
-// safeTexts breaks the tokens of chat templates in the texts of a prompt: what it
-// gives is for a model. Addresses and data stay as they are.
+// safeTexts breaks chat template tokens in the texts of a prompt, because a
+// model reads them. URIs and data stay unchanged.
 func safeTexts(raw string) (string, int) {
 	dec := json.NewDecoder(strings.NewReader(raw))
 	dec.UseNumber()

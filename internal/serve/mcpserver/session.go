@@ -205,8 +205,8 @@ func (l *lobby) forget() {
 	delete(l.by, oldest)
 }
 
-// audienceKey names all that share a principal: name, tenant and roles, and the
-// agent, where it has a token of its own.
+// audienceKey identifies the sessions that share a principal: its name, tenant
+// and roles, and the agent if it has its own token.
 func audienceKey(p capability.Principal) string {
 	key := p.Tenant + "\x00" + p.ID + "\x00" + strings.Join(p.Roles, "\x00")
 	if p.Agent != "" {

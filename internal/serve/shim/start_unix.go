@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	startWait = time.Minute           // for a daemon to be there, in all; that of a dead one is not waited out
+	startWait = time.Minute           // total time for a daemon to come up; a dead daemon is not waited for
 	pauseMin  = time.Millisecond      // between looks at whether it is
 	pauseMax  = 50 * time.Millisecond // they grow to this
 

@@ -24,7 +24,7 @@ type AddInput struct {
 	Live   Live
 	News   string // of the catalog since the last turn, ready to be shown; empty: none
 
-	// NewsMarks are the marks of what News tells of.
+	// NewsMarks are the marks of the entries that News mentions.
 	NewsMarks map[capability.ID]string
 
 	// Core and Last are those of [PlanInput]. Only per_turn needs them.
@@ -70,7 +70,8 @@ const (
 	markList  = "list:"
 )
 
-// Listed returns the marks of what a list tells of, for the entry that sends it.
+// Listed returns the marks of the listed entries, for the session entry that
+// sends the list.
 func Listed(l door.Others) map[capability.ID]string {
 	marks := make(map[capability.ID]string, len(l.Marks))
 	for id, line := range l.Marks {
@@ -103,7 +104,7 @@ func Add(in AddInput) (session.Entry, bool) {
 	case !in.Found.Rollout.Inject:
 	case in.Rung == model.PerTurn:
 		a.paragraph(in.Found.Prompt())
-	case in.Rung == model.Whole: // the list has told of everything, but for what came since
+	case in.Rung == model.Whole: // the list has everything except what was added since
 		a.lines()
 		a.cards()
 	default:
@@ -207,7 +208,8 @@ func fresh(offers []Offer, live Live, limit int, want func(capability.ID) bool) 
 	return out
 }
 
-// texts shows what is not callable as a tool: lines and full texts.
+// texts shows capabilities that are not callable as tools: lines and full
+// texts.
 func (a *adder) texts() {
 	var fulls []string
 	for _, p := range a.in.Found.Fulls {
@@ -224,7 +226,8 @@ func (a *adder) texts() {
 	}
 }
 
-// lines shows a line of what is not callable as a tool and not live.
+// lines shows one line for each capability that is not callable as a tool and
+// not live.
 func (a *adder) lines() {
 	lines := ""
 	for _, p := range a.in.Found.Briefs {

@@ -26,9 +26,9 @@ type PlanInput struct {
 	Refused map[model.Rung]bool // what the provider would not take before
 	Count   tokenizer.Counter   // nil: exact
 
-	// List tells of everything that is not among All, for a session that is
-	// given all tools. Its text stands in the place of the map. It is empty
-	// where the catalog has nothing but tools.
+	// List describes everything that is not in All, for a session that gets all
+	// tools. Its text replaces the map. It is empty if the catalog contains
+	// only tools.
 	List door.Others
 
 	// Turns is how long sessions like this one are, and Steps how many requests
@@ -44,7 +44,7 @@ type Plan struct {
 	Offers []session.Offer // which of Tools are capabilities
 
 	// Map says that the system text needs the map of what there is: not all of
-	// it is in Tools. Where it does not, List is what it needs instead.
+	// it is in Tools. Otherwise it needs List instead.
 	Map  bool
 	List door.Others
 }
@@ -77,9 +77,9 @@ func Begin(in PlanInput) Plan {
 	return p
 }
 
-// last returns those of Ken's own tools that a list of everything needs. There
-// is nothing to search for and nothing to call by an id. The tool that reads
-// stays: texts and the reference are reachable on every rung.
+// last returns the tools of Ken that a session with all tools needs. There is
+// nothing to search for and nothing to call by id. The reading tool stays, so
+// that texts and the reference can be read on every rung.
 func (in *PlanInput) last() []llm.Tool {
 	return slices.DeleteFunc(slices.Clone(in.Last), func(t llm.Tool) bool {
 		return t.Name == capability.ToolDiscover || t.Name == capability.ToolList || t.Name == capability.ToolInvoke

@@ -11,10 +11,10 @@ import (
 	"ken/llm"
 )
 
-// Sent returns what of a selection is in the entries that a turn begins with:
-// it is read from their texts and tools, so nothing is reported that is not sent.
-// before are the tools of the prefix so far, nil where the session begins: the
-// first list is no answer to a message.
+// Sent returns the part of a selection that is in the entries at the start of a
+// turn. It is read from their texts and tools, so only what was sent is
+// reported. before lists the tools of the prefix so far; it is nil at the start
+// of a session, whose first list does not answer a message.
 func Sent(found door.Found, entries []session.Entry, before []llm.Tool, count tokenizer.Counter) (out []door.Sent) {
 	var text strings.Builder
 	tools := map[capability.ID]int{}
@@ -37,7 +37,7 @@ func Sent(found door.Found, entries []session.Entry, before []llm.Tool, count to
 	return read(found, text.String(), tools)
 }
 
-// newTools adds up the tokens of an entry's tools that were not there before.
+// newTools returns the tokens of an entry's tools that are not in before.
 func newTools(e *session.Entry, before []llm.Tool, into map[capability.ID]int, count tokenizer.Counter) {
 	if before == nil {
 		return
@@ -57,13 +57,13 @@ func newTools(e *session.Entry, before []llm.Tool, into map[capability.ID]int, c
 	}
 }
 
-// read looks for the pieces of a selection in what was sent.
+// read finds the pieces of a selection in what was sent.
 func read(found door.Found, text string, tools map[capability.ID]int) (out []door.Sent) {
 	add := func(tier door.Tier, list []door.Piece, is func(door.Piece) bool) {
 		for _, p := range list {
 			if n := tools[p.ID]; n > 0 && tier != door.TierCard {
 				out = append(out, door.Sent{ID: p.ID, Tier: tier, Tokens: n})
-				delete(tools, p.ID) // once
+				delete(tools, p.ID) // counted once
 			} else if p.Text != "" && is(p) {
 				out = append(out, door.Sent{ID: p.ID, Tier: tier, Tokens: p.Tokens})
 			}

@@ -18,7 +18,7 @@ type Account struct {
 	Model  string // who was asked, as [Model.Ref] has it; empty: nobody
 	Shown  int    // that stood there for capabilities when the turn ended
 	Added  int    // of these, by this turn
-	Dump   int    // that a prompt without Ken would take, see [door.Door.AwaitDump]
+	Dump   int    // tokens that a prompt without Ken would take, see [door.Door.AwaitDump]
 }
 
 // account adds up what stands in the prompt for capabilities: the map and the
@@ -31,7 +31,7 @@ func (t *turn) account() Account {
 		return a
 	}
 	a.Model = t.model.Ref
-	a.Dump = t.e.cfg.Door.AwaitDump(context.WithoutCancel(t.ctx), t.view) // an aborted turn cost something too
+	a.Dump = t.e.cfg.Door.AwaitDump(context.WithoutCancel(t.ctx), t.view) // an aborted turn has a cost too
 	for i := range t.live {
 		e := &t.live[i]
 		n := 0
@@ -53,7 +53,8 @@ func (t *turn) account() Account {
 	return a
 }
 
-// elsewhere is what an entry says besides capabilities: where the model is.
+// elsewhere returns what an entry says that is not about capabilities: where
+// the model is.
 func (t *turn) elsewhere(e *session.Entry) int {
 	if e.Shown[environmentID] == "" || len(e.Blocks) == 0 {
 		return 0
@@ -61,9 +62,9 @@ func (t *turn) elsewhere(e *session.Entry) int {
 	return min(e.Tokens, t.tokens(e.Blocks[:1]))
 }
 
-// lookedUp returns the tokens of an entry's results that are about capabilities,
-// by their share of its bytes. Where all tools are listed, what is read are
-// texts, which would be read without Ken too: they do not count.
+// lookedUp returns the tokens of an entry's results that are about
+// capabilities, by their share of its bytes. If all tools are listed, only
+// texts are read, which would be read without Ken too, so they do not count.
 func lookedUp(e *session.Entry, listed bool) int {
 	looked, all := 0, 0
 	for i := range e.Blocks {

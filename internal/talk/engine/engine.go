@@ -130,7 +130,7 @@ type LayerInput struct {
 	View      door.View
 	Rung      model.Rung // how tools are delivered
 	Document  string     // AGENTS.md of the catalog
-	Map       string     // the map of the catalog, or where all tools are sent the list of what is no tool
+	Map       string     // the map of the catalog or, if all tools are sent, the list of everything else
 	Intents   IntentRules
 }
 
@@ -166,8 +166,8 @@ type Ticket struct {
 	Offers []Offer // what may be granted, the narrowest first
 }
 
-// An Offer is one grant that a person may give. Text and Examples came from
-// outside.
+// An Offer is one grant that a person may give. Text and Examples are
+// untrusted.
 type Offer struct {
 	Scope    string   `json:"scope"`  // once, session, always
 	Covers   string   `json:"covers"` // call, prefix, tool

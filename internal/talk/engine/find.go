@@ -20,7 +20,7 @@ import (
 
 const (
 	secondLook = 150 * time.Millisecond // after which finding is tried once more
-	mostWhole  = 200                    // tools, and others, of which a list of all is made at all
+	mostWhole  = 200                    // maximum number of tools, and of other entries, for a complete list
 	recent     = 4                      // messages and turns before that count
 )
 
@@ -170,8 +170,8 @@ func (t *turn) appeared() (text string, offers []deliver.Offer) {
 	return "Tools that you may call from now on besides the others, with " + toolInvoke + " where you cannot call them directly:" + text, offers
 }
 
-// all returns everything else that may be called, or nil where that is too much
-// to be shown whole, and the list of what is in the catalog besides.
+// all returns everything else that may be called, or nil if that is too much to
+// show in full, and the list of the rest of the catalog.
 func (t *turn) all(core []deliver.Offer) ([]deliver.Offer, door.Others) {
 	entries, others, ok := t.everything()
 	if !ok {
@@ -184,9 +184,9 @@ func (t *turn) all(core []deliver.Offer) ([]deliver.Offer, door.Others) {
 	return t.offers(entries, taken), others
 }
 
-// everything returns the tools of the catalog and the list of what else it has.
-// It is false where that is too much, or cannot be found out: the session then
-// begins with less.
+// everything returns the tools of the catalog and the list of its other
+// entries. It returns false if that is too much or cannot be determined; the
+// session then starts with less.
 func (t *turn) everything() (tools []*door.Entry, others door.Others, ok bool) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -197,7 +197,7 @@ func (t *turn) everything() (tools []*door.Entry, others door.Others, ok bool) {
 	return t.e.cfg.Door.Whole(t.view, t.scope(), callable, mostWhole)
 }
 
-// scope is where a message of this turn comes from.
+// scope returns where a message of this turn comes from.
 func (t *turn) scope() capability.Scope {
 	scope := t.in.Scope
 	scope.Session, scope.Mode, scope.Agent, scope.User = t.in.Session, t.in.Mode, t.in.Agent, t.in.Principal.ID

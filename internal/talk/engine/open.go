@@ -50,7 +50,7 @@ func (t *turn) open() error {
 	}
 	t.opened, t.selection = true, o.found
 	entries := o.entries
-	if t.rung == model.PerTurn { // the system text is sent for this message, changed or not
+	if t.rung == model.PerTurn { // the system text is sent for every message, changed or not
 		entries = append([]session.Entry{t.prefix}, entries...)
 	}
 	sent := deliver.Sent(o.found, entries, before, t.e.tools)
@@ -65,7 +65,7 @@ func (t *turn) open() error {
 type opening struct {
 	found   door.Found
 	layers  []prompt.Layer
-	about   int          // tokens of the layers that tell of capabilities
+	about   int          // tokens of the layers about capabilities
 	text    string       // what plugins made of what was found, where they changed it
 	plan    deliver.Plan // of a session that begins
 	in      deliver.AddInput
@@ -223,7 +223,7 @@ func (t *turn) selected(found door.Found, sent []door.Sent, added session.Entry,
 	}
 	system := 0
 	for _, x := range sent {
-		if !slices.Contains(s.Added, x.ID) { // it stands before the messages
+		if !slices.Contains(s.Added, x.ID) { // it comes before the messages
 			s.Added = append(s.Added, x.ID)
 			system += x.Tokens
 		}
@@ -418,7 +418,7 @@ func (t *turn) news(found door.Found) (text string, marks map[capability.ID]stri
 	return "The capabilities have changed since this conversation began. What there is now:\n" + found.Map, nil
 }
 
-// newsOfList tells what a list of everything does not have, and has no longer.
+// newsOfList describes what was added to or removed from a complete list.
 func (t *turn) newsOfList() (text string, marks map[capability.ID]string) {
 	entries, others, ok := t.everything()
 	if !ok {
@@ -462,7 +462,7 @@ func (t *turn) newsOfList() (text string, marks map[capability.ID]string) {
 }
 
 const (
-	longestNews = 200 // characters of a line
+	longestNews = 200 // maximum characters of a line
 	mostNews    = 40  // lines
 )
 

@@ -117,7 +117,7 @@ func (t *turn) told(j *job) []llm.Block {
 		}
 		safe, n := untrusted.Tokens(text)
 		if over(len(safe), limit) || limit >= 0 && len(safe) > left {
-			text = t.shortened(j, text, max(left, 0)) // what is kept is exact
+			text = t.shortened(j, text, max(left, 0)) // the stored result stays complete
 			safe, n = untrusted.Tokens(text)
 		}
 		text = safe

@@ -6,7 +6,7 @@ import "strings"
 type On struct {
 	Intents bool   // select_active_intent must be called first
 	Rung    string // how found tools become callable, in the words of package model
-	Listed  bool   // on whole: a list tells of what is no tool
+	Listed  bool   // on rung whole: a list describes everything that is not a tool
 	Ask     bool   // there is ask_user
 	Finish  bool   // there is finish
 	Results bool   // there is read_result

@@ -96,9 +96,9 @@ func Load(on On, folders ...Folder) ([]Layer, []Notice) {
 	return layers, l.notices
 }
 
-// WithDocument puts what the catalog says of itself (its AGENTS.md) before the
-// instructions of the workspace. It is part of that layer, so that what is put
-// behind AGENTS.md stands behind both.
+// WithDocument puts the catalog's AGENTS.md before the workspace's
+// instructions. Both are one layer, so text that is placed after AGENTS.md
+// comes after both.
 func WithDocument(layers []Layer, text string) []Layer {
 	if text == "" {
 		return layers

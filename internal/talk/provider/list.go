@@ -10,13 +10,13 @@ import (
 	"ken/llm"
 )
 
-// mostList is how many bytes of a list of models are read.
+// mostList is the maximum size of a list of models in bytes.
 const mostList = 4 << 20
 
 // List asks a server for its list of models, with a GET of path under the base
-// URL. It returns their ids, and none where the server answers and has no list
-// that can be read. The error is an [llm.Error] where nothing answers, or the
-// key is refused, or the server fails.
+// URL. It returns their ids, or none if the server answers without a readable
+// list. The error is an [llm.Error] if nothing answers, the key is rejected, or
+// the server fails.
 func List(ctx context.Context, cfg Config, path string, header http.Header) ([]string, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, cfg.BaseURL+path, nil)
 	if err != nil {
@@ -44,7 +44,7 @@ func List(ctx context.Context, cfg Config, path string, header http.Header) ([]s
 	case resp.StatusCode/100 == 3 || resp.StatusCode >= 500 || kind == llm.Auth:
 		return nil, cfg.refused(ctx, resp, req.Header, nil)
 	default:
-		return nil, nil // it answers, and has no list
+		return nil, nil // it answers, but has no list
 	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, mostList))
 	if err != nil {

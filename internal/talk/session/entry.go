@@ -40,7 +40,7 @@ type Entry struct {
 	Tokens int         `json:"tokens,omitempty"` // of Blocks, as they were counted
 
 	System string     `json:"system,omitempty"` // of Prefix
-	About  int        `json:"about,omitempty"`  // of Prefix: tokens of System that tell of capabilities
+	About  int        `json:"about,omitempty"`  // of Prefix: tokens of System about capabilities
 	Tools  []llm.Tool `json:"tools,omitempty"`  // of Prefix
 
 	// Offers say which capability each tool is that this entry gave.

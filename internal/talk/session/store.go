@@ -291,8 +291,8 @@ func (s *Store) entries(ctx context.Context, k keys, last int) (have []Entry, si
 	return nil, 0, damaged(k.entry(len(have)+1), errors.New("the entry is not there"))
 }
 
-// newID returns 26 letters and digits: 130 bits of chance, and nothing of when
-// the session began. Ids of before, 16 long, are read as any other.
+// newID returns 26 letters and digits: 130 random bits that do not reveal when
+// the session began. Older ids, 16 characters long, remain valid.
 func newID() string {
 	const digits = "0123456789abcdefghijklmnopqrstuv"
 	var id [26]byte

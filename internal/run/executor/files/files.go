@@ -133,7 +133,7 @@ func (e *Executor) Close() error {
 // A tool is one of the five.
 type tool struct {
 	name, description string
-	tags, aliases     []string // words to find it by; names that it had before
+	tags, aliases     []string // words to find it by; its former names
 	schema            string
 	required          []string
 	readOnly          bool

@@ -135,8 +135,8 @@ func (ig *Ignore) one(rel string, dir bool) (line int, hidden bool) {
 	return 0, false
 }
 
-// matches reports whether a rule is about a path. A ** at the end stands for what
-// is in a folder, not for the folder.
+// matches reports whether a rule matches a path. A ** at the end matches the
+// contents of a folder, not the folder.
 func (r *ignoreRule) matches(rel string) bool {
 	parts := r.parts
 	if n := len(parts); n > 1 && parts[n-1] == "**" {

@@ -66,8 +66,8 @@ func (e *Executor) named(args []string, write bool) []executor.Path {
 	return out
 }
 
-// files returns the files whose bytes decide what a plan does. Names of scripts
-// are looked for where the program may start.
+// files returns the files whose bytes decide what a plan does. Scripts are
+// looked up in the folders where the program may start.
 func (e *Executor) files(p *plan) []executor.File {
 	dirs := []string{filepath.Join(e.cfg.Extensions, p.extension, "work")}
 	if e.cfg.Workspace != "" {

@@ -81,10 +81,10 @@ type Grant struct {
 	// addresses, at their ports.
 	FromArguments bool
 
-	// Read and Write are absolute paths besides the work directory. Dir, when
-	// not empty, is the one of them that the program starts in. Guards are what
-	// it cannot read or change in them, unless its arguments name it; where the
-	// isolation cannot hold that, the result says so.
+	// Read and Write are absolute paths in addition to the work directory. Dir,
+	// if not empty, is the one of them in which the program starts. Guards list
+	// what the program cannot read or change in them unless its arguments name
+	// it. If the sandbox cannot enforce that, the result says so.
 	Read, Write []string
 	Dir         string
 	Guards      executor.Guards
@@ -176,7 +176,7 @@ func (e *Executor) Facts(ctx context.Context, call capability.Call, c *capabilit
 		f.Required = append(f.Required, executor.PermNetwork)
 	}
 	if sandbox.Probe(ctx).Isolation.Profile != sandbox.Full && e.cfg.Grant != nil {
-		// What it may have is refused when it runs; here nothing can be said of it.
+		// A grant that fails is reported when the call runs.
 		if g, err := e.cfg.Grant(ctx, call, p.capability); err == nil {
 			found := e.look(ctx, p, g)
 			f.Paths = append(f.Paths, found.Readable(ctx, e.cfg.Require)...)
@@ -185,15 +185,15 @@ func (e *Executor) Facts(ctx context.Context, call capability.Call, c *capabilit
 	return f, nil
 }
 
-// readsWork reports whether a program may only read its work directory: that of
-// an extension which does not ask for more.
+// readsWork reports whether a program may only read its work directory, because
+// its extension does not declare permission to write.
 func readsWork(c *capability.Capability) bool {
 	_, packaged := c.Extension()
 	return packaged && !slices.ContainsFunc(c.Permissions, func(p string) bool { return p == executor.PermWrite || p == "fs_write" || p == "fs.write" })
 }
 
-// look finds what is guarded in what a program is given, but what its arguments
-// name.
+// look finds the guarded files in a program's folders, except those that its
+// arguments name.
 func (e *Executor) look(ctx context.Context, p *plan, g Grant) executor.Survey {
 	if g.Guards == nil {
 		return executor.Survey{}

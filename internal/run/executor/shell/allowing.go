@@ -12,11 +12,12 @@ func allowing(fields string) string {
 		"}}}' (it replaces what policy.toolAccess said before)"
 }
 
-// widening is what allows one more command and all that was allowed. A list
-// replaces the one before, the built-in one too, so that it is given whole.
+// widening returns the setting that allows one more command in addition to
+// those allowed now. A list replaces the previous or built-in one, so it is
+// written out in full.
 //
-// The command is a caller's word, and the line is there to be pasted
-// into a shell: only words that mean nothing to a shell and to YAML get there.
+// The command comes from a caller, and people paste the line into a shell, so
+// only words without a special meaning in a shell and in YAML are used.
 func widening(prefixes []string, command string) string {
 	all := append(slices.Clone(prefixes), command)
 	for i, prefix := range all {

@@ -68,13 +68,13 @@ type Config struct {
 	// Workspace is the absolute folder that commands begin in and may write to.
 	Workspace string
 
-	// Guards gives what commands cannot read or change there, unless they name
-	// it; it is asked at every call. Where the isolation cannot hold that, the
+	// Guards returns what commands cannot read or change there unless they name
+	// it. It is called for every call. If the sandbox cannot enforce it, the
 	// result's Meta says so. Nil guards nothing.
 	Guards func() executor.Guards
 
-	// Prefix gives the beginning of a command that must be on the list for it to
-	// be allowed, to be told to people. Nil: the program's name.
+	// Prefix returns the beginning of a command that must be on the list to
+	// allow it, for messages to people. Nil: the program's name.
 	Prefix func(argv []string) []string
 
 	// Guard, when not nil, can refuse a call before anything starts.
@@ -217,7 +217,8 @@ func (e *Executor) read(call capability.Call) (request, error) {
 	return r, nil
 }
 
-// gitRuns says what of a repository makes a line with git run other programs.
+// gitRuns returns the repository setting that makes git in this line run other
+// programs.
 func (e *Executor) gitRuns(r request) string {
 	if !slices.ContainsFunc(r.line.commands, func(argv []string) bool { return path.Base(argv[0]) == "git" }) {
 		return ""
@@ -357,7 +358,7 @@ func (e *Executor) Facts(ctx context.Context, call capability.Call, _ *capabilit
 	}
 	for _, p := range r.line.paths {
 		if p.Write {
-			f.Named = append(f.Named, p.Name) // what is written there is read by whoever has it
+			f.Named = append(f.Named, p.Name) // other programs read what is written there
 		}
 	}
 	if filepath.IsAbs(r.cwd) {
@@ -370,7 +371,7 @@ func (e *Executor) Facts(ctx context.Context, call capability.Call, _ *capabilit
 	return f, nil
 }
 
-// look finds what is guarded where a line runs, but what it names.
+// look finds the guarded files where a line runs, except those it names.
 func (e *Executor) look(ctx context.Context, r request) executor.Survey {
 	if e.cfg.Guards == nil {
 		return executor.Survey{}

@@ -240,8 +240,8 @@ func (t *eventTap) take() (instead []byte, taken bool) {
 	}
 	msg, err := decodeMessage(t.data)
 	if err != nil {
-		// What is no message the SDK judges. A message that it would answer as
-		// another does not come to it.
+		// The SDK handles input that is not a message. A message whose answer
+		// would get a wrong id does not reach it.
 		return nil, json.Valid(t.data)
 	}
 	var next jsonrpc.Message

@@ -12,20 +12,20 @@ import (
 	"ken/internal/untrusted"
 )
 
-// A denial is why a question of a server is not passed on.
+// A denial says why a server's question is not passed on.
 type denial struct{ rule, why string }
 
 // The rules by which questions are denied.
 const (
 	RuleSecrets  = "mcp.elicitation.secrets" // a form that asks for a password or a key
-	RuleContext  = "mcp.sampling.context"    // sampling with what other servers said
+	RuleContext  = "mcp.sampling.context"    // sampling with the context of other servers
 	RuleSampling = "permissions.llm"         // sampling where models may not be used
 )
 
-// denied reports whether a question must not be passed on: the protocol forbids
-// servers to ask for secrets in a form, which would bring them to a model's
-// client and the server; what other servers said is not this one's; and sampling
-// uses a model.
+// denied reports whether a question must not be passed on. The protocol forbids
+// servers to ask for secrets in a form, because they would reach the client and
+// the server; the context of other servers does not belong to this one; and
+// sampling uses a model.
 func (l *Link) denied(method string, params json.RawMessage) (denial, bool) {
 	switch method {
 	case "elicitation/create":
@@ -36,7 +36,7 @@ func (l *Link) denied(method string, params json.RawMessage) (denial, bool) {
 		var p struct {
 			IncludeContext string `json:"includeContext"`
 		}
-		_ = json.Unmarshal(params, &p) // what is wrong with it the client says
+		_ = json.Unmarshal(params, &p) // the client reports invalid parameters
 		switch {
 		case l.cfg.DenySampling != nil && l.cfg.DenySampling():
 			return denial{RuleSampling, "sampling uses a model"}, true
@@ -49,12 +49,12 @@ func (l *Link) denied(method string, params json.RawMessage) (denial, bool) {
 
 func (d denial) Error() string { return fmt.Sprintf("denied by rule %s: %s", d.rule, d.why) }
 
-// wire is what the server hears.
+// wire is the error that the server gets.
 func (d denial) wire() error {
 	return &jsonrpc.Error{Code: -1, Message: d.Error()}
 }
 
-// call is what the caller hears where the question came as a result.
+// call is the error that the caller gets if the question came as a result.
 func (d denial) call(l *Link, r request) error {
 	return &capability.Error{
 		Kind: capability.Denied, Op: r.op, Target: l.target(r), Rule: d.rule, Err: errors.New("the server's question is denied: " + d.why),
@@ -66,8 +66,7 @@ func (d denial) call(l *Link, r request) error {
 	}
 }
 
-// secretField returns the member of a form that asks for a secret; empty where
-// none does.
+// secretField returns the member of a form that asks for a secret, or "".
 func secretField(params json.RawMessage) string {
 	var p struct {
 		Mode   string `json:"mode"`

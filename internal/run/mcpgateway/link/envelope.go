@@ -35,7 +35,8 @@ func decodeMessage(data []byte) (jsonrpc.Message, error) {
 	if name, twice := untrusted.TwiceNamed(data, 1); twice {
 		err := fmt.Errorf("the member %q is there twice", untrusted.Line(name, 40))
 		if e.Method == nil && name != "id" && id.IsValid() {
-			// Whoever waits for it need not wait any longer.
+			// Answer with an error, so that the request does not wait any
+			// longer.
 			return &jsonrpc.Response{ID: id, Error: &jsonrpc.Error{Code: jsonrpc.CodeParseError, Message: err.Error()}}, nil
 		}
 		return nil, err
@@ -53,10 +54,10 @@ func decodeMessage(data []byte) (jsonrpc.Message, error) {
 	return res, nil
 }
 
-// mostID is the largest number that every reader of JSON takes for itself.
+// mostID is the largest integer that every JSON decoder represents exactly.
 const mostID = 1<<53 - 1
 
-// exactID reads an id, and refuses a number that would be answered as another.
+// exactID reads an id, and rejects a number that cannot be answered exactly.
 func exactID(raw json.RawMessage) (jsonrpc.ID, error) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return jsonrpc.ID{}, nil

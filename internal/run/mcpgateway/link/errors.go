@@ -72,8 +72,8 @@ func (l *Link) failure(ctx context.Context, r request, f *flight, err error) err
 	return e
 }
 
-// own returns the error of Ken's that kept a request from leaving, such as a
-// login that is needed; the SDK says of it that the transport rejected it.
+// own returns Ken's own error that kept a request from being sent, such as a
+// missing login. The SDK wraps it as rejected by the transport.
 func own(err error) *capability.Error {
 	e, ok := errors.AsType[*capability.Error](err)
 	if !ok || e.Err == nil {
@@ -82,8 +82,8 @@ func own(err error) *capability.Error {
 	return e
 }
 
-// toldOf makes what was said of a request that never left the error of e. That
-// nothing is behind the text says that nothing has happened.
+// toldOf sets e to the error of a request that was never sent. The text wraps
+// no other error, which shows that nothing has happened.
 func toldOf(e, said *capability.Error) {
 	e.Kind, e.Rule, e.Fix = said.Kind, said.Rule, said.Fix
 	e.Err = &told{text: said.Op + " " + said.Target + ": " + said.Err.Error()}
@@ -215,8 +215,8 @@ func (l *Link) unreachable(ctx context.Context, err error) error {
 	return e
 }
 
-// unspoken says which versions of the protocol were offered and answered, where
-// a connection failed for that; it is empty where it did not.
+// unspoken returns which protocol versions were offered and answered if a
+// connection failed because of them, or "".
 func unspoken(err error) string {
 	_, version, ok := strings.Cut(err.Error(), "unsupported protocol version: ")
 	if !ok {

@@ -62,7 +62,7 @@ type Config struct {
 	Log     func(level, logger string, data json.RawMessage) // log lines outside of calls; must not block; nil drops them
 	OAuth   auth.OAuthHandler                                // for streamable HTTP
 
-	DenySampling func() bool // whether servers may not have a model used [they may]; asked for each request
+	DenySampling func() bool // whether servers are denied sampling [they are not]; called for each request
 
 	MaxMessage int64         // bytes of one message [16 MiB]
 	MaxTools   int           // tools, prompts, resources and templates, of each; more are cut and noted [10,000]
@@ -138,8 +138,8 @@ const (
 	// know. Old ones that ignore unknown requests would hang a client forever.
 	probeTime = 5 * time.Second
 
-	// probeLogin is the same over HTTP, where an old server answers what it does
-	// not know, and a login may come before any answer.
+	// probeLogin is the same over HTTP, where an old server answers unknown
+	// requests, and a login may come before any answer.
 	probeLogin = 30 * time.Second
 
 	// levelTime bounds the request for log lines, which is made for comfort.

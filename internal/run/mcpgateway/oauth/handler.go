@@ -70,24 +70,24 @@ type Handler struct {
 	unsaved bool
 	asked   map[string]bool // scopes that were asked for and did not help
 
-	failed   attempt // the last renewal, where it failed
-	replaced attempt // the last token that came in place of a refused one
-	inARow   int     // how many of those were refused in turn, each within sharedFor
+	failed   attempt // the last renewal, if it failed
+	replaced attempt // the last token that replaced a rejected one
+	inARow   int     // how many of those were rejected in a row, each within sharedFor
 }
 
-// An attempt is what became of a renewal. Those who wait for the same one share
-// it: within sharedFor it is not made again.
+// An attempt is the outcome of a renewal. Requests that wait for the same
+// renewal share it: it is not repeated within sharedFor.
 type attempt struct {
 	access string
 	at     time.Time
 	err    error
 }
 
-// sharedFor is how long a renewal counts for others.
+// sharedFor is how long other requests share a renewal.
 const sharedFor = 5 * time.Second
 
 // mostInARow is how often in a row a token is renewed because the last one was
-// refused. A server that takes none of them needs a person.
+// rejected. If a server accepts none of them, a person must log in again.
 const mostInARow = 3
 
 // of reports whether the attempt was about a token, a moment ago.
@@ -265,7 +265,7 @@ func (h *Handler) Authorize(ctx context.Context, req *http.Request, resp *http.R
 		return nil // there is another token since the request was sent
 	}
 	h.mu.Lock()
-	if h.replaced.of(sent, h.conf.Now()) { // it came for a refusal, and is refused too
+	if h.replaced.of(sent, h.conf.Now()) { // it replaced a rejected token, and is rejected too
 		h.inARow++
 	} else {
 		h.inARow = 0

@@ -28,8 +28,9 @@ type grant struct {
 	Expires       time.Time `json:"expires,omitzero"` // zero: not said
 }
 
-// early is how long before its end a token is renewed: one that lives briefly in
-// the last quarter of its time, so that it serves more than one request.
+// early is how long before its end a token is renewed. A short-lived token is
+// renewed in the last quarter of its lifetime, so that it serves more than one
+// request.
 const early = 30 * time.Second
 
 func (g *grant) fresh(now time.Time) bool {

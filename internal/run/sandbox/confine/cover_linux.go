@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// coverAll covers what lies in the mounts of the new root, which is the working
-// directory. A mount cannot be renamed or removed by the tool, and goes along
-// with the directory that it lies in.
+// coverAll covers files and directories in the mounts of the new root, which is
+// the working directory. The tool cannot rename or remove a mount, and a mount
+// moves with the directory that contains it.
 func coverAll(covers []Cover) (err error) {
 	file, dir := -1, -1
 	defer func() {
@@ -33,10 +33,11 @@ func coverAll(covers []Cover) (err error) {
 	return nil
 }
 
-// blankPlace is where the blanks lie while they are mounted elsewhere.
+// blankPlace is where the blanks are while they are mounted elsewhere.
 const blankPlace = "./.blank"
 
-// blanks opens an empty file and an empty directory that nobody may open.
+// blanks opens an empty file and an empty directory whose mode lets no one open
+// them.
 func blanks() (file, dir int, err error) {
 	fs, err := newMount("tmpfs", unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV|unix.MOUNT_ATTR_NOEXEC, "size", "64k", "mode", "0755")
 	if err != nil {
@@ -61,8 +62,8 @@ func blanks() (file, dir int, err error) {
 	return file, dir, nil
 }
 
-// coverOne opens the very thing that is meant, following no link, and mounts
-// itself or a blank over it.
+// coverOne opens exactly this file or directory, without following links, and
+// mounts it, or a blank, over itself.
 func coverOne(c Cover, file, dir int) error {
 	at, err := unix.Openat2(unix.AT_FDCWD, inside(c.Path), &unix.OpenHow{
 		Flags: unix.O_PATH | unix.O_CLOEXEC | unix.O_NOFOLLOW, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,

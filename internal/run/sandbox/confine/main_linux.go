@@ -80,8 +80,9 @@ func Hold() {
 	}
 }
 
-// Trial makes the system calls that the runtime makes to confine a program, with
-// arguments that mean nothing. What they answer is no matter; that they answer is.
+// Trial makes the system calls that the runtime uses to confine a program, with
+// meaningless arguments. Their results do not matter, only that they return
+// instead of killing the process.
 func Trial() {
 	const none = ^uintptr(0)
 	for _, nr := range []uintptr{

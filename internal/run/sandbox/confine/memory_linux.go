@@ -18,15 +18,14 @@ var starved atomic.Bool
 
 const (
 	memoryPause = 20 * time.Millisecond
-	memoryGC    = 200 // looks between two collections of our own garbage, which nobody else does
+	memoryGC    = 200 // how many checks happen between two garbage collections of the helper, which does not run its own
 )
 
-// watchMemory ends the tool, and all that it started, when together they use
-// more than limit: memory of their own and memory that they share, mapped or in
-// files without a name, and what lies in /tmp. It is for where no cgroup counts.
-// Looking takes at most about a tenth of its time, so that more may be used for
-// a moment. What a process has open that may not be looked into, because its
-// program may not be read or it said so, is not counted.
+// watchMemory ends the tool and everything it started when together they use
+// more than limit: private memory, shared memory (mapped or in unnamed files),
+// and the contents of /tmp. It is used if no cgroup counts the memory. Checking
+// takes at most about a tenth of its time, so the limit may be exceeded for a
+// moment. Files that an uninspectable process has open are not counted.
 func watchMemory(pid int, limit int64, namespaces bool) {
 	pause := memoryPause
 	for look := 1; ; look++ {
@@ -51,7 +50,7 @@ func watchMemory(pid int, limit int64, namespaces bool) {
 	}
 }
 
-// descendants lists the processes that came from us, from /proc.
+// descendants lists our descendant processes, from /proc.
 func descendants() []int {
 	parents := map[int]int{}
 	entries, _ := os.ReadDir("/proc")
@@ -64,7 +63,7 @@ func descendants() []int {
 		if err != nil {
 			continue
 		}
-		// The name may hold anything, so fields are counted from its end.
+		// The name may contain anything, so fields are counted from its end.
 		f := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 		if len(f) > 1 {
 			parents[pid], _ = strconv.Atoi(string(f[1]))
@@ -83,11 +82,12 @@ func descendants() []int {
 	return list
 }
 
-// used sums the memory of processes. Roughly, what several of them share counts
-// for each, so that it is never less than the truth; exactly, it counts once.
+// used returns the sum of the memory of processes. The rough sum counts shared
+// memory for each process, so it is never too low; the exact sum counts it
+// once.
 func used(pids []int, namespaces, exactly bool) int64 {
 	var sum int64
-	files := map[inode]int64{} // without a name, or not mapped
+	files := map[inode]int64{} // unnamed files, or files that are not mapped
 	for _, pid := range pids {
 		unnamed(pid, files)
 	}
@@ -116,7 +116,7 @@ func used(pids []int, namespaces, exactly bool) int64 {
 
 type inode struct{ dev, ino uint64 }
 
-// unnamed notes the files in memory that a process has open.
+// unnamed adds the in-memory files that a process has open.
 func unnamed(pid int, files map[inode]int64) {
 	dir := "/proc/" + strconv.Itoa(pid) + "/fd/"
 	entries, err := os.ReadDir(dir)
@@ -135,19 +135,19 @@ func unnamed(pid int, files map[inode]int64) {
 	}
 }
 
-// shared reports whether what the kernel names so is memory of a file system
-// that nobody sees.
+// shared reports whether a kernel file name stands for memory of an invisible
+// file system.
 func shared(name string) bool {
 	return strings.HasPrefix(name, "/memfd:") || strings.HasPrefix(name, "/dev/zero (deleted)") || strings.HasPrefix(name, "/SYSV")
 }
 
-// rough is what a process has in memory that is no file's.
+// rough returns the memory of a process that belongs to no file.
 func rough(pid int) int64 {
 	return fields("/proc/"+strconv.Itoa(pid)+"/status", "RssAnon:", "RssShmem:", "VmSwap:")
 }
 
-// share is what a process has of its own, and its part of what it has with
-// others, without the files that are counted.
+// share returns a process's private memory and its part of shared memory,
+// without the files that are counted separately.
 func share(pid int, files map[inode]int64) (int64, bool) {
 	dir := "/proc/" + strconv.Itoa(pid)
 	data, err := os.ReadFile(dir + "/smaps")
@@ -171,7 +171,7 @@ func share(pid int, files map[inode]int64) (int64, bool) {
 	return sum, true
 }
 
-// known reports whether a mapping is of a file that is counted.
+// known reports whether a mapping belongs to a file that is counted separately.
 func known(files map[inode]int64, dev, ino []byte) bool {
 	major, minor, _ := strings.Cut(string(dev), ":")
 	ma, err1 := strconv.ParseUint(major, 16, 32)
@@ -184,7 +184,8 @@ func known(files map[inode]int64, dev, ino []byte) bool {
 	return ok
 }
 
-// unattached is memory shared by a key that no process has mapped.
+// unattached returns the size of System V shared memory that no process has
+// mapped.
 func unattached() int64 {
 	data, _ := os.ReadFile("/proc/sysvipc/shm")
 	var sum int64
@@ -201,7 +202,7 @@ func unattached() int64 {
 	return sum
 }
 
-// fields sums some numbers of kilobytes in a file.
+// fields sums the named numbers of kilobytes in a file.
 func fields(file string, names ...string) int64 {
 	data, _ := os.ReadFile(file)
 	var sum int64

@@ -13,8 +13,8 @@ package confine
 // Name is argv[0] of a helper process; CanaryName that of a canary, which runs
 // inside the confinement and tries to get out; HoldName that of a process that
 // does nothing but keep a user namespace alive until its stdin ends; NestName
-// that of one that starts helpers for a large runtime; TrialName that of one that
-// finds out whether system calls are answered or deadly.
+// that of one that starts helpers for a large runtime; TrialName that of one
+// that finds out whether system calls return or kill the process.
 const (
 	Name       = "ken-sandbox"
 	CanaryName = "ken-sandbox-canary"
@@ -78,13 +78,13 @@ type Order struct {
 	Pin         []string // directories that stay where they are, outer ones first
 	Hide        []string // files and directories that are shown empty
 
-	Files  []File  // that the root has of its own
-	Covers []Cover // what the root shows otherwise than it is, outer ones first
+	Files  []File  // files that exist only in the root
+	Covers []Cover // what the root shows differently from the host, outer ones first
 
 	Dir      string   // where the tool starts
 	DirFD    int      // its handle, where there is no root of our own
 	WorkFD   int      // that of the work directory, there
-	WorkRead bool     // it is only to be read
+	WorkRead bool     // the work directory is read-only
 	Mounts   []Mount  // what the root holds
 	Links    []Link   // symbolic links in it
 	Scratch  int64    // bytes /tmp may hold
@@ -92,8 +92,8 @@ type Order struct {
 	Write    []string // Landlock: everything beneath
 
 	Limits []Limit
-	// Memory is what the tool and all that it starts may use together; 0 is not
-	// looked at.
+	// Memory is how much the tool and everything it starts may use together; 0:
+	// it is not watched.
 	Memory int64
 	// Processes is how many tasks the tool may have; 0 sets no such limit.
 	Processes uint64
@@ -111,16 +111,16 @@ type Mount struct {
 	Maybe  bool // absent is no error
 }
 
-// A File is a small file that is made in the tool's root.
+// A File is a small file that is created in the tool's root.
 type File struct {
 	Path string
 	Text string
 }
 
-// A Cover is a file or directory of a mount that is shown otherwise than it is.
+// A Cover is a file or directory of a mount that the tool sees differently.
 type Cover struct {
 	Path string
-	Dev  uint64 // it must be this very inode
+	Dev  uint64 // it must be exactly this inode
 	Ino  uint64
 	As   CoverAs
 }
@@ -132,7 +132,7 @@ type CoverAs int
 const (
 	Pinned CoverAs = iota // as it is
 	Frozen                // read-only, with all that is in it
-	Masked                // empty, and closed to everybody
+	Masked                // empty and inaccessible
 )
 
 // A Link is a symbolic link in the tool's root.
@@ -184,7 +184,8 @@ type Ended struct {
 	UserUS int64
 	SysUS  int64
 	RSSKB  int64
-	// Starved says that all were ended for using more than [Order.Memory].
+	// Starved says that all processes were ended because they used more than
+	// [Order.Memory].
 	Starved bool
 }
 

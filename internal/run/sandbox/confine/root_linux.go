@@ -80,9 +80,9 @@ func buildRoot(o *Order) (missing []string, err error) {
 	return missing, pivot()
 }
 
-// makeHulls makes the directories of /tmp that only lead to mounts below them a
-// file system of their own, to be made read-only: what a tool wrote there would
-// be gone with /tmp, and the tool would not know.
+// makeHulls turns the directories of /tmp that only lead to mounts below them
+// into separate file systems, to be made read-only. Otherwise a tool could
+// write there and silently lose the data with /tmp.
 func makeHulls(mounts []Mount) (names []string, err error) {
 	leads := map[string]bool{}
 	for _, m := range mounts {

@@ -113,8 +113,8 @@ func draw(d *door.Door, v door.View) Graph {
 		known[e.ID] = true
 		place[int32(i)] = add(e)
 	}
-	// Tools of the program that are not in the catalog relate only to those of
-	// their category: what a catalog brings cannot name them among what it needs.
+	// Ken's own tools that are not in the catalog relate only to tools of their
+	// category: a catalog's capability cannot list them among its requirements.
 	own := map[string][]int32{}
 	for e := range v.Own() {
 		if !known[e.ID] {

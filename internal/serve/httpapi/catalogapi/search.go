@@ -40,7 +40,7 @@ type SearchHit struct {
 	State       string          `json:"state"`
 	Available   bool            `json:"available"`
 	Score       float64         `json:"score"`         // of Find; 0: its name alone was typed, or nothing was
-	Own         bool            `json:"own,omitempty"` // a part of the program
+	Own         bool            `json:"own,omitempty"` // one of Ken's own tools
 }
 
 // Facets count, for each value of a filter, what it would let through with the

@@ -40,7 +40,8 @@ type Config struct {
 	Ready []Probe
 
 	// Settings lists what is set. Nothing secret may be in it. Set changes one
-	// that is writable; Restart says that it counts only then.
+	// that is writable; Restart says that a change applies only after a
+	// restart.
 	Settings func() []Setting
 	Set      func(ctx context.Context, who auth.Identity, key, value string) (Changed, error)
 
@@ -119,10 +120,10 @@ type Checked struct {
 	Error string `json:"error,omitempty"`
 }
 
-// A Changed tells what there is to know about a setting that was changed.
+// A Changed holds notes about a setting that was changed.
 type Changed struct {
-	Restart bool   `json:"restart,omitempty"` // it counts when Ken is started again
-	Warning string `json:"warning,omitempty"` // what will not work with it
+	Restart bool   `json:"restart,omitempty"` // it applies after a restart
+	Warning string `json:"warning,omitempty"` // what does not work with the new value
 }
 
 type (

@@ -18,8 +18,8 @@ type ticket struct {
 	State     approval.State   `json:"state"`
 	Asked     time.Time        `json:"asked"`
 	Expires   time.Time        `json:"expires"`
-	Mine      bool             `json:"mine"` // whoever asks made the call
-	Wide      bool             `json:"wide"` // answers for more than this one call count
+	Mine      bool             `json:"mine"` // the caller made the call itself
+	Wide      bool             `json:"wide"` // answers for more than this one call are allowed
 	Target    string           `json:"target"`
 	Action    string           `json:"action,omitempty"`
 	Principal string           `json:"principal"`
@@ -29,7 +29,7 @@ type ticket struct {
 	Why       string           `json:"why,omitempty"`
 	Risk      any              `json:"risk,omitempty"`
 	Offers    []approval.Offer `json:"offers,omitempty"` // what may be granted, the narrowest first
-	Lines     []approval.Line  `json:"lines"`            // none of what was settled in a session that is closed to whoever asks
+	Lines     []approval.Line  `json:"lines"`            // empty if the request is settled and the caller may not see its session
 	Answer    *given           `json:"answer,omitempty"`
 }
 
@@ -164,8 +164,8 @@ type grant struct {
 	Note       string         `json:"note,omitempty"`
 	Covers     approval.Cover `json:"covers,omitempty"`
 	Prefix     []string       `json:"prefix,omitempty"`
-	Text       string         `json:"text"`               // what it covers
-	Examples   []string       `json:"examples,omitempty"` // calls that it covers
+	Text       string         `json:"text"`               // what the grant covers
+	Examples   []string       `json:"examples,omitempty"` // calls that the grant covers
 }
 
 type grants struct {
