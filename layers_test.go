@@ -27,7 +27,7 @@ type room struct {
 
 const (
 	words  = "capability llm plugin " // what everybody says
-	ground = "internal/address internal/glob internal/language internal/schema internal/secret internal/store internal/tokenizer internal/untrusted internal/wholefile internal/yamldoc "
+	ground = "internal/address internal/envelope internal/glob internal/language internal/schema internal/secret internal/store internal/tokenizer internal/untrusted internal/wholefile internal/yamldoc "
 	all    = "..."
 )
 
@@ -47,6 +47,7 @@ var plan = []room{
 	{"internal/tokenizer", ""},
 	{"internal/language", ""},
 	{"internal/glob", ""},
+	{"internal/envelope", "capability"},
 	{"internal/address", ""},
 	{"internal/wholefile", ""},
 	{"internal/secret", "capability internal/wholefile"},

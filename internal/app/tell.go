@@ -11,6 +11,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/config"
+	"ken/internal/envelope"
 	"ken/internal/find/outcome"
 	"ken/internal/govern/policy"
 	"ken/internal/govern/trace"
@@ -78,7 +79,7 @@ func (a *App) tell(call capability.Call, res capability.Result, err error, began
 	if t.spans == nil && (t.file == nil || !t.file.There()) {
 		return
 	}
-	if real, wrong := runner.Unwrap(call); wrong == nil {
+	if real, wrong := envelope.Unwrap(call); wrong == nil {
 		call = real
 	}
 	if e, lost := a.Oversee().Lookup(string(call.Target)); lost == nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"ken/capability"
+	"ken/internal/envelope"
 	"ken/internal/govern/policy"
 	"ken/internal/know/catalog"
 	"ken/internal/run/runner"
@@ -33,7 +34,7 @@ func (d *Door) Invoke(ctx context.Context, v View, call capability.Call) (capabi
 		call.Mode = v.viewer.Mode
 	}
 	call.Surface = string(v.viewer.Surface)
-	if real, wrong := runner.Unwrap(call); wrong == nil {
+	if real, wrong := envelope.Unwrap(call); wrong == nil {
 		call = real // what is wrong with it the runner says, and records
 	}
 	began := time.Now()

@@ -329,17 +329,8 @@ func TestUnwrap(t *testing.T) {
 	if e := wantKind(t, err, capability.Denied); e.Target != "tool:denied" {
 		t.Errorf("refused target = %s, want tool:denied", e.Target)
 	}
-	for _, word := range []string{"capability", "id", "name"} { // as models have it from other tools
-		call, err := Unwrap(callOf("invoke_capability", `{"`+word+`":"tool:look","arguments":{"text":"in"}}`))
-		if err != nil || call.Target != "tool:look" || string(call.Arguments) != `{"text":"in"}` {
-			t.Errorf("Unwrap with %s = %+v, %v, want tool:look", word, call, err)
-		}
-	}
-	for _, args := range []string{``, `{}`, `[]`, `{"capability":"a","x":1}`, `{"capability":"a","id":"b"}`, `{"id":"a","name":"a"}`, `{"ID":"a"}`, `{"id":"invoke_capability"}`, `{"capability":"a"}{}`, `{"capability":"a","capability":"b"}`, `{"capability":"invoke_capability"}`} {
-		if _, err := Unwrap(callOf("invoke_capability", args)); capability.KindOf(err) != capability.Invalid {
-			t.Errorf("Unwrap(%s) = %v, want it refused", args, err)
-		}
-	}
+	_, err = r.Invoke(t.Context(), callOf("invoke_capability", `{"capability":"tool:look","id":"tool:denied"}`))
+	wantKind(t, err, capability.Invalid)
 }
 
 // TestAuditBefore: what cannot be recorded does not happen.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"ken/capability"
+	"ken/internal/envelope"
 	"ken/internal/govern/approval"
 	"ken/internal/govern/audit"
 	"ken/internal/govern/policy"
@@ -216,7 +217,7 @@ func chain(stages []stage, last step) step {
 // Invoke carries out one call. The result is never empty: where the error is
 // not nil it says the same to a model. Errors are *[capability.Error].
 func (r *Runner) Invoke(ctx context.Context, call capability.Call) (capability.Result, error) {
-	real, err := Unwrap(call)
+	real, err := envelope.Unwrap(call)
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	t := &trip{runner: r, id: r.calls.Add(1), call: real, malformed: err, began: r.cfg.Now(), stop: stop, limits: r.bounds()}

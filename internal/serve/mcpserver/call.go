@@ -1,7 +1,6 @@
 package mcpserver
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,6 +14,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/door"
+	"ken/internal/envelope"
 	"ken/internal/tokenizer"
 	"ken/internal/untrusted"
 )
@@ -155,18 +155,14 @@ func (ep *endpoint) unknownTool(name, surface string) error {
 	return fault(jsonrpc.CodeInvalidParams, text, nil)
 }
 
-// invoked gives the capability that a call of invoke_capability is about.
+// invoked returns the capability that a call of invoke_capability is about. It is
+// empty for other calls and for arguments that cannot be read.
 func invoked(p *mcp.CallToolParamsRaw) string {
 	if p.Name != toolInvoke {
 		return ""
 	}
-	var in struct {
-		Capability string `json:"capability"`
-		ID         string `json:"id"` // other words that the runner takes
-		Name       string `json:"name"`
-	}
-	_ = json.Unmarshal(p.Arguments, &in) // the runner says what is wrong with it
-	return cmp.Or(in.Capability, in.ID, in.Name)
+	in, _ := envelope.Read(p.Arguments) // the runner says what is wrong with it
+	return in.Capability
 }
 
 // refused tells why a call was not made: as a result that a model can read, but

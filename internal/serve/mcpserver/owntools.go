@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"ken/capability"
+	"ken/internal/envelope"
 )
 
 // The names of Ken's own tools.
@@ -51,8 +52,7 @@ func (s *Server) metaTools(surface string, results bool) (names []string, items 
 		add(t.Name, t.Description, string(t.Schema))
 	}
 	if surface == bridge {
-		add(toolInvoke, "Call a capability by its id",
-			`{"type":"object","properties":{"capability":{"type":"string"},"action":{"type":"string"},"arguments":{"type":"object"}},"required":["capability"]}`)
+		add(toolInvoke, "Call a capability by its id", envelope.Schema)
 	}
 	if intents := s.cfg.Intents(); len(intents) > 0 {
 		var b []byte

@@ -246,7 +246,7 @@ func (t *turn) name(calls []*llm.ToolCall, whole bool) {
 		if declared[c.Name] || own(c.Name) || !declared[toolInvoke] && plainID(c.Name) {
 			continue
 		}
-		c.Arguments = envelope(c, whole)
+		c.Arguments = wrapped(c, whole)
 		c.Name = toolInvoke
 	}
 }

@@ -2,13 +2,13 @@ package engine
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"ken/capability"
+	"ken/internal/envelope"
 	"ken/internal/talk/session"
 	"ken/internal/untrusted"
 	"ken/llm"
@@ -198,57 +198,26 @@ func (t *turn) readable(args json.RawMessage) (json.RawMessage, bool) {
 	return out, whole
 }
 
-// An enveloped call is what invoke_capability carries.
-type enveloped struct {
-	Capability string          `json:"capability,omitempty"`
-	ID         string          `json:"id,omitempty"`
-	Name       string          `json:"name,omitempty"`
-	Action     string          `json:"action,omitempty"`
-	Arguments  json.RawMessage `json:"arguments,omitempty"`
-}
-
-// envelope writes a call of a tool that is not there as one of the tool that
-// calls any. Arguments that are no JSON are kept as a text, so that they are
-// refused and not lost.
-func envelope(c *llm.ToolCall, whole bool) []byte {
-	in := enveloped{Capability: c.Name}
+// wrapped returns a call of a tool that was not declared as the arguments of
+// invoke_capability.
+func wrapped(c *llm.ToolCall, whole bool) []byte {
+	in := envelope.Envelope{Capability: c.Name, Arguments: c.Arguments}
 	if args, _, err := readArguments(c.Arguments, whole); err == nil {
 		in.Arguments = args
-	} else {
-		in.Arguments, _ = json.Marshal(string(c.Arguments)) // a text always marshals
 	}
-	b, err := json.Marshal(in)
-	if err != nil {
-		b, _ = json.Marshal(enveloped{Capability: c.Name})
-	}
-	return b
+	return envelope.Write(in)
 }
 
 // unwrap shows what a call of invoke_capability is really about. The door does
 // so too, for everybody; here it is for what people see. Whole says that the
 // answer came to its own end.
 func (t *turn) unwrap(j *job, whole bool) {
-	var in enveloped
-	const fix = `send {"capability": "<id>", "arguments": {…}}`
-	if err := json.Unmarshal(j.args, &in); err != nil {
-		j.refuse(capability.Invalid, toolInvoke, errors.New("its arguments cannot be read"), fix)
+	in, err := envelope.Read(j.args)
+	if err != nil {
+		j.refuse(capability.Invalid, toolInvoke, err, envelope.Fix)
 		return
 	}
-	target := in.Capability
-	for _, other := range []string{in.ID, in.Name} {
-		if target == "" {
-			target = other
-		}
-	}
-	name := strings.TrimPrefix(target, "tool:")
-	switch {
-	case target == "":
-		j.refuse(capability.Invalid, toolInvoke, errors.New("it names no capability"), fix)
-		return
-	case name == toolInvoke:
-		j.refuse(capability.Invalid, toolInvoke, errors.New("it calls itself"), fix)
-		return
-	}
+	target, name := in.Capability, strings.TrimPrefix(in.Capability, "tool:")
 	if o, ok := t.known.Resolve(target); ok { // the name under which it was shown
 		target = string(o.ID)
 		if o.Action != "" {

@@ -10,6 +10,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/door"
+	"ken/internal/envelope"
 	"ken/internal/talk/deliver"
 	"ken/internal/talk/model"
 	"ken/internal/talk/prompt"
@@ -100,16 +101,14 @@ func reverse[T any](list []T) {
 	}
 }
 
-// named gives the capability that a call names, as far as its bytes tell.
+// named returns the capability that a call names, or "" if its arguments cannot be
+// read.
 func (t *turn) named(c *llm.ToolCall) capability.ID {
 	if o, ok := t.known.Resolve(c.Name); ok {
 		return o.ID
 	}
 	if c.Name == toolInvoke {
-		var in struct {
-			Capability string `json:"capability"`
-		}
-		_ = json.Unmarshal(c.Arguments, &in) // it is empty then
+		in, _ := envelope.Read(c.Arguments) // empty if it cannot be read
 		if o, ok := t.known.Resolve(in.Capability); ok {
 			return o.ID
 		}

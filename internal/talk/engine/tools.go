@@ -5,6 +5,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/door"
+	"ken/internal/envelope"
 	"ken/llm"
 )
 
@@ -26,7 +27,6 @@ func own(name string) bool { return capability.IsOwnTool(name) }
 const (
 	askSchema    = `{"type":"object","properties":{"question":{"type":"string"},"choices":{"type":"array","items":{"type":"string"}}},"required":["question"]}`
 	finishSchema = `{"type":"object","properties":{"answer":{"type":"string"}}}`
-	invokeSchema = `{"type":"object","properties":{"capability":{"type":"string"},"action":{"type":"string"},"arguments":{"type":"object"}},"required":["capability"]}`
 	readSchema   = `{"type":"object","properties":{"handle":{"type":"string"},"op":{"enum":["head","tail","lines","chars","search","info"]},"count":{"type":"integer"},"from":{"type":"integer"},"to":{"type":"integer"},"pattern":{"type":"string"}},"required":["handle"]}`
 )
 
@@ -34,7 +34,7 @@ const (
 // They never change within a session. The one for intents is the last.
 func ownTools(d *door.Door, v door.View, rules IntentRules) []llm.Tool {
 	tools := append([]llm.Tool(nil), d.Tools()...)
-	tools = append(tools, llm.Tool{Name: toolInvoke, Description: "Call a capability by its id", Schema: json.RawMessage(invokeSchema)})
+	tools = append(tools, llm.Tool{Name: toolInvoke, Description: "Call a capability by its id", Schema: json.RawMessage(envelope.Schema)})
 	for e := range v.Own() {
 		if e.Name == toolRead {
 			tools = append(tools, llm.Tool{Name: toolRead, Description: e.Description, Schema: json.RawMessage(readSchema)})

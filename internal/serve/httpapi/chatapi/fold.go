@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"ken/capability"
+	"ken/internal/envelope"
 	"ken/internal/talk/session"
 	"ken/llm"
 )
@@ -144,22 +145,14 @@ func (f *folder) answer(t *Turn, e *session.Entry) {
 	}
 }
 
-// call gives a call as what is really called, never the envelope.
+// call returns a call as what is really called. It is the envelope itself only if
+// that cannot be read.
 func (f *folder) call(c *llm.ToolCall) *Item {
 	item := &Item{Type: "call", ID: c.ID, Target: c.Name}
 	args := c.Arguments
 	if c.Name == toolInvoke {
-		var in struct {
-			Capability, ID, Name, Action string
-			Arguments                    json.RawMessage
-		}
-		if json.Unmarshal(c.Arguments, &in) == nil {
-			for _, name := range []string{in.Name, in.ID, in.Capability} { // the last one counts
-				if name != "" {
-					item.Target = name
-				}
-			}
-			item.Action, args = in.Action, in.Arguments
+		if in, err := envelope.Read(c.Arguments); err == nil {
+			item.Target, item.Action, args = in.Capability, in.Action, in.Arguments
 		}
 	}
 	if o, ok := f.offers[item.Target]; ok {
