@@ -11,10 +11,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ToolUID is who a tool of root is: no user of the system, not nobody, and
-// outside what service managers hand out.
-const ToolUID = 65533
-
 // helperEnv spares the helper's Go runtime what a life of milliseconds does
 // not need: a second processor, looking for CPU quotas, and collecting
 // garbage, but where a [broker] may work for as long as the tool lives, or the

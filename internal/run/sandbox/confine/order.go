@@ -33,6 +33,10 @@ const CanaryLimit = 77
 // leave.
 const ControlFD = 3
 
+// ToolUID is the user id of a tool if Ken runs as root. It belongs to no user of
+// the system, is not nobody's, and is outside the range of service managers.
+const ToolUID = 65533
+
 // MaxHandles is how many descriptors may come with an order: the tool's three
 // streams, a file that holds the [Order], and what the order refers to
 // by number, counted from 1.
