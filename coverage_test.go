@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// TestCoverage holds docs/coverage.md to the truth: every item of the inventory
-// has a row, and every test it names exists.
+// TestCoverage checks docs/coverage.md: every item of the inventory has a row,
+// and every test it names exists.
 func TestCoverage(t *testing.T) {
 	f, err := os.Open("docs/coverage.md")
 	if err != nil {
@@ -36,8 +36,8 @@ func TestCoverage(t *testing.T) {
 	}
 }
 
-// inventory says how many items each section of the inventory has. They are
-// numbered from 1 without a gap.
+// inventory returns how many items each section of the inventory has. They are
+// numbered from 1 without gaps.
 var inventory = []struct {
 	format string
 	items  int
@@ -50,9 +50,9 @@ var inventory = []struct {
 	{"C%02d", 34}, {"T%02d", 20},
 }
 
-// uncovered names the items of the inventory that have no row, and the rows that
-// are no item of it. Rows of the critique (K) are there where they say more than
-// the inventory does.
+// uncovered returns the items of the inventory that have no row, and the rows
+// that match no item. Rows of the critique (K) exist only where they say more
+// than the inventory.
 func uncovered(ids []string) (complaints []string) {
 	want := map[string]bool{}
 	for _, section := range inventory {
@@ -72,7 +72,7 @@ func uncovered(ids []string) (complaints []string) {
 	return complaints
 }
 
-// TestUncoveredCatches: a row that is missing or too much is named.
+// TestUncoveredCatches: missing and superfluous rows are named.
 func TestUncoveredCatches(t *testing.T) {
 	var all []string
 	for _, section := range inventory {

@@ -19,16 +19,16 @@ import (
 	"ken/llm/llmtest"
 )
 
-// chatter is a conversation in which tools, skills and things that are
-// unavailable are asked for, and nothing.
+// chatter is a conversation that asks for tools, skills and unavailable
+// capabilities, and sometimes for nothing.
 var chatter = []string{
 	"hello there", "count the words of a file", "search the web for AI news and summarize it", "review this pull request for bugs",
 	"what is the hash of that file", "send a message to the team on Discord", "clean up this CSV file", "thanks, and who owns record 7 of table 3?",
 	"what can you do?", "fetch record number 12", "bye",
 }
 
-// converse says each message in one session and returns what was sent, and what
-// was recorded of that: the end of each turn, and each selection.
+// converse sends each message in one session. It returns what was sent and what
+// was recorded: the end of each turn, and each selection.
 func converse(t *testing.T, a *App, fake *llmtest.Fake, messages []string) (requests []llm.Request, turns, selections []outcome.Event) {
 	t.Helper()
 	sessions, err := a.Sessions()
@@ -65,7 +65,7 @@ func converse(t *testing.T, a *App, fake *llmtest.Fake, messages []string) (requ
 	return requests, turns, selections
 }
 
-// usable writes n tools of the usual size, whose schemas have nothing to spare.
+// usable writes n tools of the usual size with minimal schemas.
 func usable(t *testing.T, dir string, n int) {
 	t.Helper()
 	for i := range n {
@@ -87,10 +87,10 @@ inputSchema:
 	}
 }
 
-// TestNeverCostsMore: with the default catalog, and with 20, 50 and 200 tools
-// more, what is sent for capabilities is never more than a prompt without Ken
-// that tells as much. Both are counted here from the bytes of the requests and
-// from the catalog, and what Ken reports is what was sent.
+// TestNeverCostsMore: with the default catalog, and with 20, 50 and 200 more
+// tools, Ken never sends more about capabilities than an equally informative
+// prompt without Ken. Both are counted here, from the bytes of the requests and
+// from the catalog, and Ken's own figures must agree.
 func TestNeverCostsMore(t *testing.T) {
 	for _, tools := range []int{0, 20, 50, 200} {
 		t.Run(fmt.Sprint(tools), func(t *testing.T) {
@@ -100,7 +100,7 @@ func TestNeverCostsMore(t *testing.T) {
 			fake := &llmtest.Fake{Script: llmtest.Always(llmtest.Reply{Text: "OK."})}
 			a := open(t, Config{Getenv: getenv, Dir: work, Model: fake})
 			naive := plainly(t, a)
-			away, elsewhere := home(t, nil) // what is recorded there counts not here
+			away, elsewhere := home(t, nil) // its records do not count here
 			write(t, filepath.Join(away, ".ken", "ken.yaml"), "")
 			bare := &llmtest.Fake{Script: llmtest.Always(llmtest.Reply{Text: "OK."})}
 			b := open(t, Config{Getenv: elsewhere, Dir: work, Model: bare, Catalogs: []string{t.TempDir()}})
@@ -115,8 +115,8 @@ func TestNeverCostsMore(t *testing.T) {
 				if sent > naive {
 					t.Errorf("request %d tells of capabilities in %d tokens, want at most the %d of a prompt without Ken", i+1, sent, naive)
 				}
-				// Ken explains how to find in fewer or more words, which is not
-				// accounted for.
+				// Ken's explanation of how to search varies in length and is
+				// not counted.
 				if off := turns[i].Shown - sent; off < -60 || off > 60 {
 					t.Errorf("turn %d is accounted for with %d tokens, sent were %d", i+1, turns[i].Shown, sent)
 				}
@@ -152,7 +152,7 @@ func size(r llm.Request) int {
 	return n
 }
 
-// reader is what the tool for reading takes, which a session without
+// reader returns the tokens of the reading tool, which a session without
 // capabilities has too.
 func reader(a *App) (n int) {
 	for _, x := range a.Door.Tools() {
@@ -163,9 +163,9 @@ func reader(a *App) (n int) {
 	return n
 }
 
-// plainly counts a prompt without Ken: every tool that can be called with its
-// schema, a line for everything else but prompts that a person types, and one
-// tool that reads.
+// plainly returns the tokens of a prompt without Ken: every callable tool with
+// its schema, a line for everything else except prompts that a person types,
+// and one reading tool.
 func plainly(t *testing.T, a *App) (n int) {
 	t.Helper()
 	own := map[capability.ID]bool{}

@@ -51,8 +51,8 @@ func TestRunsWhatExecutorsRun(t *testing.T) {
 	}
 }
 
-// TestUnrunSaysSo: a model that calls what nothing runs is told that, and not that
-// it declared no intent.
+// TestUnrunSaysSo: a model that calls a capability without a runner is told so,
+// not that it declared no intent.
 func TestUnrunSaysSo(t *testing.T) {
 	_, getenv := home(t, map[string]string{
 		".ken/capabilities/ask.jsonl":            `{"id":"tool:ask","kind":"tool","name":"ask","description":"Ask it","permissions":["network"],"run":{"runner":"llm.complete"}}` + "\n",

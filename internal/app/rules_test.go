@@ -284,8 +284,8 @@ func TestRevokedCallIsStopped(t *testing.T) {
 	}
 }
 
-// TestListingFollowsTheRulesAtOnce: a listing that follows a change of the rules
-// shows what the new ones allow, however soon it comes after the last look.
+// TestListingFollowsTheRulesAtOnce: a listing after a change of the rules shows
+// what the new rules allow, however soon it comes after the last one.
 func TestListingFollowsTheRulesAtOnce(t *testing.T) {
 	dir, getenv := home(t, nil)
 	a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
@@ -299,7 +299,7 @@ func TestListingFollowsTheRulesAtOnce(t *testing.T) {
 			text = `{"global": {"enabled": false, "mode": "full"}}`
 		}
 		write(t, next, text)
-		old := time.Now().Add(-time.Duration(i+2) * time.Second) // it has been still
+		old := time.Now().Add(-time.Duration(i+2) * time.Second) // the file has been unchanged for a while
 		if err := os.Chtimes(next, old, old); err != nil {
 			t.Fatal(err)
 		}

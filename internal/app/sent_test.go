@@ -55,7 +55,7 @@ func TestTheLogIsWhatWasSent(t *testing.T) {
 					}
 				}
 			}
-			want := 2 // each card once: what is there is not sent again
+			want := 2 // each card once: a card in the prompt is not sent again
 			if delivery == "per_turn" {
 				want = 0
 				for i := range requests {
@@ -71,7 +71,7 @@ func TestTheLogIsWhatWasSent(t *testing.T) {
 	}
 }
 
-// newest is what a request has that the one before did not.
+// newest returns what a request has in addition to the one before.
 func newest(requests []llm.Request, i int, system bool) string {
 	text := ""
 	if system {
@@ -84,8 +84,8 @@ func newest(requests []llm.Request, i int, system bool) string {
 	return text
 }
 
-// checkText reads the log for people: as many cards, budgets that are named, and
-// no score that is not known.
+// checkText checks the log for people: the number of cards, named budgets, and
+// no unknown score.
 func checkText(t *testing.T, file string, cards int) {
 	t.Helper()
 	b, err := os.ReadFile(file)

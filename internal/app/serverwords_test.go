@@ -334,8 +334,8 @@ func TestServerRule(t *testing.T) {
 	}
 }
 
-// TestOwnToolsOverMCP: Ken's own tools are found, listed and called over MCP like
-// all others: what a client's model finds it can call.
+// TestOwnToolsOverMCP: Ken's own tools are found, listed and called over MCP
+// like all others, so a client's model can call what it finds.
 func TestOwnToolsOverMCP(t *testing.T) {
 	_, getenv := home(t, nil)
 	dir := t.TempDir()

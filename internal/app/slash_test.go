@@ -73,8 +73,8 @@ func TestPlainLines(t *testing.T) {
 	}
 }
 
-// TestFormerNames: a tool of Ken's own is still called by a name that a tool of
-// the starter had, and takes the same line.
+// TestFormerNames: Ken's own tools can still be called by the names of the
+// starter's former tools, with the same line.
 func TestFormerNames(t *testing.T) {
 	_, getenv := home(t, nil)
 	a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})

@@ -14,8 +14,8 @@ import (
 	"ken/llm/llmtest"
 )
 
-// TestTurnsAreRecorded: each finished turn, the first too, has a line of what it
-// came to and of what all schemas would have been.
+// TestTurnsAreRecorded: each finished turn, including the first, has a record
+// of its cost and of the cost of all schemas.
 func TestTurnsAreRecorded(t *testing.T) {
 	_, getenv := home(t, nil)
 	used := llm.Usage{Input: 100, Output: 7, CachedRead: 40, CachedWrite: 30}

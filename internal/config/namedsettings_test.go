@@ -18,7 +18,7 @@ var (
 	toBeSet = regexp.MustCompile("(?:set|lower|raise|correct|adjust) `?([a-z][A-Za-z]*)`? to\\b|(?:lower|raise) `([a-z][A-Za-z]*)`")
 )
 
-// wrongSettings lists the settings that a text names and that there are not.
+// wrongSettings returns the settings that a text names and that do not exist.
 func wrongSettings(text string, names []string) []string {
 	sections := map[string]bool{}
 	for _, n := range names {
@@ -46,13 +46,13 @@ func wrongSettings(text string, names []string) []string {
 	return out
 }
 
-// notSettings are names of other things that look like settings.
+// notSettings returns names that look like settings but are not.
 func notSettings() []string {
 	return []string{"available"} // a column of a table of capabilities
 }
 
-// TestTextsNameSettingsThatAreThere reads every text of the program that could
-// tell a person what to set, and holds the names in it against the table.
+// TestTextsNameSettingsThatAreThere checks the names of settings in every text
+// of the program that could tell a person what to set.
 func TestTextsNameSettingsThatAreThere(t *testing.T) {
 	var names []string
 	for _, s := range settings() {
@@ -84,7 +84,7 @@ func TestTextsNameSettingsThatAreThere(t *testing.T) {
 			case *ast.ImportSpec:
 				return false
 			case *ast.Field:
-				return n.Tag == nil // tags are no texts
+				return n.Tag == nil // skip struct tags
 			case *ast.BasicLit:
 				text, err := strconv.Unquote(n.Value)
 				if n.Kind != token.STRING || err != nil {
@@ -96,7 +96,7 @@ func TestTextsNameSettingsThatAreThere(t *testing.T) {
 					}
 				}
 				if !strings.Contains(text, " ") {
-					return true // a name of something, and no text
+					return true // a name, not a text
 				}
 				for _, word := range wrongSettings(text, names) {
 					if !slices.Contains(notSettings(), word) {

@@ -15,9 +15,9 @@ import (
 	"ken/internal/know/source"
 )
 
-// TestDump: everything that a viewer has is counted, by the counter that is
-// configured: tools with their schemas, the rest by a line, and a tool to read
-// with. What the viewer does not see is not.
+// TestDump: everything that a viewer sees is counted, by the configured
+// counter: tools with their schemas, a line for everything else, and a reading
+// tool. What the viewer does not see is not counted.
 func TestDump(t *testing.T) {
 	r := recorder(t, t.TempDir(), outcome.Full, outcome.SwitchConfig{})
 	r.Count = func(s string) int { return len(s) }
@@ -95,8 +95,8 @@ func TestDumpSurvivesASourceThatBreaks(t *testing.T) {
 	}
 }
 
-// TestAwaitDumpOfManyViews: the dump of every view is waited for, though one is
-// worked out at a time, and a source that hangs is not waited for without end.
+// TestAwaitDumpOfManyViews: AwaitDump waits for the dump of every view,
+// although one is computed at a time, but not forever for a source that hangs.
 func TestAwaitDumpOfManyViews(t *testing.T) {
 	r := recorder(t, t.TempDir(), outcome.Full, outcome.SwitchConfig{})
 	hang := make(chan struct{})

@@ -7,8 +7,8 @@ import (
 	"ken/internal/govern/policy"
 )
 
-// TestViewFollowsTheRules: rules that replace others which the garbage collector
-// has taken may lie at the same address, and are still other rules.
+// TestViewFollowsTheRules: new rules may be allocated at the address of
+// collected ones, and must still count as different rules.
 func TestViewFollowsTheRules(t *testing.T) {
 	d := open(t, nil)
 	var now *policy.Rules

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// simple is Path in as few words as possible. Its time is exponential.
+// simple is the simplest implementation of Path. It takes exponential time.
 func simple(parts, names []string) bool {
 	switch {
 	case len(parts) == 0:
@@ -17,7 +17,7 @@ func simple(parts, names []string) bool {
 	return len(names) > 0 && Name(parts[0], names[0], false) && simple(parts[1:], names[1:])
 }
 
-// simpleName is Name in as few words as possible.
+// simpleName is the simplest implementation of Name.
 func simpleName(pattern, name string) bool {
 	switch {
 	case pattern == "":
@@ -101,7 +101,7 @@ func FuzzPath(f *testing.F) {
 	f.Add("**/**/a*", "a/b/ab")
 	f.Fuzz(func(t *testing.T, pattern, name string) {
 		if len(pattern) > 12 || len(name) > 16 || strings.HasSuffix(name, "/") || name == "" {
-			return // the simple one takes too long, or the path is not clean
+			return // simple takes too long, or the path is not clean
 		}
 		if got, want := path(pattern, name), simple(strings.Split(pattern, "/"), strings.Split(name, "/")); got != want {
 			t.Fatalf("Path(%q, %q) = %v, want %v", pattern, name, got, want)

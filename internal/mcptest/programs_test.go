@@ -41,7 +41,7 @@ func build(tb testing.TB, pkg string) string {
 	}
 	path := filepath.Join(programs.dir, filepath.Base(pkg))
 	cmd := exec.Command("go", "build", "-buildvcs=false", "-o", path, pkg)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // as it is shipped, and compiled already
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // as released, and already in the build cache
 	if out, err := cmd.CombinedOutput(); err != nil {
 		tb.Fatalf("build %s: %v\n%s", pkg, err, out)
 	}

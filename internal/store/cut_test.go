@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestEmptyFile: an empty file is not taken for a new store: it was cut off, and
-// what it knew is lost.
+// TestEmptyFile: an empty file is not treated as a new store: it was truncated,
+// and its contents are lost.
 func TestEmptyFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "ken.db")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
@@ -32,8 +32,8 @@ func TestEmptyFile(t *testing.T) {
 	s.Close()
 }
 
-// TestCutFile: a file that is cut off while it is open takes no more writes, and
-// the check says so.
+// TestCutFile: a file that is truncated while it is open accepts no more
+// writes, and the check reports it.
 func TestCutFile(t *testing.T) {
 	for _, left := range []int64{0, 1000} {
 		file := filepath.Join(t.TempDir(), "ken.db")

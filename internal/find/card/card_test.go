@@ -544,8 +544,8 @@ func TestLanguages(t *testing.T) {
 	}
 }
 
-// TestStopWordsCallForNothing: a keyword that is in nearly every message is left
-// out of the evidence, and reported; the seed's formula takes it as it is.
+// TestStopWordsCallForNothing: a keyword that nearly every message contains is
+// left out of the evidence and reported; the seed's formula still uses it.
 func TestStopWordsCallForNothing(t *testing.T) {
 	german := aCard("card:german", "der", "und")
 	german.Description = "Was in der Buchhaltung und bei den Steuern zu tun ist"

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestAsksAbilities: a message that asks what there is, and none that has a task.
+// TestAsksAbilities: it recognises messages that ask what Ken can do, and none
+// that has a task.
 func TestAsksAbilities(t *testing.T) {
 	for _, text := range []string{
 		"what can you do?", "What can you do", "Hi, what can you do for me?", "what are your capabilities?", "which tools do you have?", "what tools are available",
@@ -26,9 +27,8 @@ func TestAsksAbilities(t *testing.T) {
 	}
 }
 
-// TestAbilitiesGetTheMap: what there is, is the answer, to a message and to a
-// search by the model; nothing is found by chance, and nothing is said to be
-// missing.
+// TestAbilitiesGetTheMap: the map answers such a message, and such a search by
+// the model; nothing is found by chance, and nothing is reported missing.
 func TestAbilitiesGetTheMap(t *testing.T) {
 	w := starter(t)
 	sel := w.find(t, "what can you do?", Defaults())

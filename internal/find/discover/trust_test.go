@@ -49,8 +49,8 @@ func TestTrustInRanking(t *testing.T) {
 	}
 }
 
-// TestShareOfASource: a project's tools leave room for the user's own that fit
-// less, and those that made room say so.
+// TestShareOfASource: a project's tools leave room for the user's own tools
+// that fit less well, and the log says which were left out.
 func TestShareOfASource(t *testing.T) {
 	user, theirs := source.NewMemory("user", capability.TrustUser), source.NewMemory("theirs", capability.TrustWorkspace)
 	for i, word := range []string{"cluster", "edge"} {

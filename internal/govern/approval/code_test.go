@@ -97,8 +97,8 @@ func TestReplacedWhilePending(t *testing.T) {
 	}
 }
 
-// TestGrantsAreAsWideAsTheySay: the exact call, what begins alike, or the tool;
-// each in its time and no longer.
+// TestGrantsAreAsWideAsTheySay: a grant covers the exact call, calls with the
+// same prefix, or the tool, for its time and no longer.
 func TestGrantsAreAsWideAsTheySay(t *testing.T) {
 	status, short, push, list := startOf("aa", "git", "status"), startOf("aa", "git", "status", "-s"), startOf("aa", "git", "push"), startOf("dd", "ls", "/")
 	elsewhere := status
@@ -144,8 +144,8 @@ func TestGrantsAreAsWideAsTheySay(t *testing.T) {
 	}
 }
 
-// TestOffers: what may be granted is offered, the narrowest first, and nothing
-// else is taken.
+// TestOffers: the desk offers what may be granted, the narrowest first, and
+// accepts nothing else.
 func TestOffers(t *testing.T) {
 	d, _ := fresh(t)
 	ticket := ask(t, d, startOf("aa", "git", "status").question())

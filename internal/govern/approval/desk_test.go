@@ -120,7 +120,8 @@ func settle(t testing.TB, d *approval.Desk, id string, a approval.Answer) approv
 	return ticket
 }
 
-// yes grants, for more than one call with any arguments.
+// yes returns a grant; if it is for more than one call, it covers any
+// arguments.
 func yes(scope approval.Scope) approval.Answer {
 	a := approval.Answer{By: ann, Effect: approval.Yes, Scope: scope}
 	if scope != approval.Once {

@@ -173,9 +173,9 @@ func TestQuietTime(t *testing.T) {
 	})
 }
 
-// TestClockMovedBack: what has ended stays ended when the clock is moved back,
-// whether it was seen after its end or only something else was written then. A
-// question that is put afterwards waits its whole time.
+// TestClockMovedBack: tickets and grants that have ended stay ended when the
+// clock is set back, whether they were seen after their end or only something
+// else was written then. A later question stays open for its full time.
 func TestClockMovedBack(t *testing.T) {
 	for _, seen := range []bool{true, false} {
 		d, clock := fresh(t)

@@ -24,8 +24,8 @@ func decideShell(t *testing.T, tool policy.Tool, c capability.Capability, argv .
 	return rules.Decide(&q)
 }
 
-// TestAnyProgramObeysTheShell: a tool that runs what its caller names is no way
-// around what was said of the shell.
+// TestAnyProgramObeysTheShell: a tool that runs any program its caller names is
+// no way around the settings of the shell.
 func TestAnyProgramObeysTheShell(t *testing.T) {
 	recipe := func(argv ...string) capability.Capability {
 		return capability.Capability{

@@ -2,8 +2,8 @@ package policy
 
 import "testing"
 
-// TestHostPatterns: a rule that allows takes a pattern narrowly, one that denies
-// widely.
+// TestHostPatterns: a rule that allows matches a pattern narrowly, one that
+// denies widely.
 func TestHostPatterns(t *testing.T) {
 	for _, c := range []struct {
 		pattern, host  string

@@ -19,9 +19,9 @@ func shellCall(argv ...string) policy.Request {
 	}
 }
 
-// TestNamedFiles: what a command's arguments name counts, like what a redirection
-// names: a secret is read, a protected file is changed unless the program only
-// reads. A grant for the session does not cover that.
+// TestNamedFiles: files that a command's arguments name count like those of a
+// redirection: naming a secret reads it, and naming a protected file changes it
+// unless the program only reads. A grant for the session does not cover that.
 func TestNamedFiles(t *testing.T) {
 	settings := policy.Defaults(policy.Personal)
 	settings.Access.Tools["shell"] = policy.Tool{Enabled: true, Mode: policy.AccessFull}
@@ -88,8 +88,8 @@ func TestNamedFiles(t *testing.T) {
 	}
 }
 
-// TestNamedTexts: texts in the arguments of other tools are held against the
-// same lists, and against nothing else.
+// TestNamedTexts: texts in the arguments of other tools are checked against the
+// same lists, and nothing else.
 func TestNamedTexts(t *testing.T) {
 	settings := policy.Defaults(policy.Personal)
 	settings.Access.Tools["shell"] = policy.Tool{Enabled: true, Mode: policy.AccessFull}

@@ -8,8 +8,8 @@ import (
 	"ken/internal/govern/policy"
 )
 
-// TestIDsReachTheUsersOwn: a rule or a grant by id says nothing of what a project
-// or an address brought under that id, unless it says so. (C12)
+// TestIDsReachTheUsersOwn: a rule or a grant by id does not cover a capability
+// of a project or a URL with that id, unless it says so. (C12)
 func TestIDsReachTheUsersOwn(t *testing.T) {
 	s := policy.Defaults(policy.Personal)
 	s.Intents = policy.Off
@@ -28,7 +28,7 @@ permit (principal, action, resource == Capability::"tool:everywhere") when { res
 	if err != nil {
 		t.Fatal(err)
 	}
-	for id, want := range map[capability.ID][3]policy.Effect{ // of user, workspace and remote
+	for id, want := range map[capability.ID][3]policy.Effect{ // effects for user, workspace and remote trust
 		"tool:mark":        {policy.Allow, policy.Ask, policy.Ask},
 		"mcp:memory/extra": {policy.Allow, policy.Ask, policy.Ask},
 		"tool:build":       {policy.Ask, policy.Allow, policy.Ask},

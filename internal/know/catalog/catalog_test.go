@@ -104,8 +104,8 @@ func TestLaterSourceStandsBeforeEarlier(t *testing.T) {
 	}
 }
 
-// TestLessTrustedReplacesNothing: a project, and an address, add ids and replace
-// none, wherever they stand in the order, until the user accepts exactly that
+// TestLessTrustedReplacesNothing: a project or a URL adds ids and replaces
+// none, whatever its place in the order, until the user accepts exactly that
 // text. (C12)
 func TestLessTrustedReplacesNothing(t *testing.T) {
 	trusted := func(trust capability.Trust, hash string) func(*capability.Capability) {
@@ -135,7 +135,7 @@ func TestLessTrustedReplacesNothing(t *testing.T) {
 		lost := slices.Collect(s.Shadowed())[0]
 		said := strings.Contains(strings.Join(lost.Reasons, "\n"), "ken config set 'catalog.overrides.tool:a' "+lost.Hash)
 		want := lost.Trust < user && row.accepted != "sha256:second" && row.first != row.second
-		fix := "" // that the user replaces what is part of the program is no problem
+		fix := "" // the user may replace Ken's own capabilities
 		if list := s.Problems(); len(list) > 0 {
 			fix = list[0].Fix
 		}
@@ -152,8 +152,8 @@ func TestLessTrustedReplacesNothing(t *testing.T) {
 	}
 }
 
-// TestServerIDsAreOfServers: whatever its trust, a file has no id of an MCP
-// server's tool, whether the server was listed or not.
+// TestServerIDsAreOfServers: a file cannot use the id of an MCP server's tool,
+// whatever its trust and whether or not the server was listed.
 func TestServerIDsAreOfServers(t *testing.T) {
 	claim := tool("a", func(c *capability.Capability) { c.ID = "mcp:memory/extra" })
 	real := tool("b", func(c *capability.Capability) { c.ID = "mcp:memory/real" })
@@ -298,9 +298,9 @@ func TestFallbackStaysBesideTexts(t *testing.T) {
 	}
 }
 
-// TestNoRunner: what nothing here runs is unavailable, with the reason, and lint
-// says so. A text and a package need nothing, and a catalog that runs nothing
-// says nothing of it.
+// TestNoRunner: a capability that nothing here runs is unavailable, with the
+// reason, and lint reports it. Texts and packages need no runner, and a catalog
+// without a check of runners reports nothing.
 func TestNoRunner(t *testing.T) {
 	const why = "nothing can run it in this version"
 	unrun := func(c *capability.Capability) string {
@@ -344,7 +344,7 @@ func TestNoRunner(t *testing.T) {
 			}
 		})
 	}
-	// Many of one file are one problem.
+	// Several in one file are one problem.
 	s := loaded(t, Config{Machine: Machine{Unrun: unrun}, Sources: []capability.Source{&fixed{name: "s", batch: capability.Batch{
 		Capabilities: []*capability.Capability{tool("a"), tool("b"), tool("c"), tool("d"), tool("e")},
 	}}}}).Snapshot()

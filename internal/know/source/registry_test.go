@@ -207,8 +207,8 @@ func TestRegistrySpeaksForCardsOnly(t *testing.T) {
 	}
 }
 
-// TestCorruptLists: a file with the name of a list that cannot be read is said,
-// though no format knows it any more. What another program wrote is not.
+// TestCorruptLists: an unreadable file with the name of a list is reported,
+// although no format recognises it. A file of another program is not.
 func TestCorruptLists(t *testing.T) {
 	for _, tt := range []struct{ name, text, want string }{
 		{"registry.yaml", "entries: {{{\n", "registry.yaml error bad-list: registry.yaml cannot be read"},

@@ -11,7 +11,7 @@ import (
 	"ken/capability"
 )
 
-// place makes files below a new folder, the programs of bin among them.
+// place creates files below a new folder, including programs in bin.
 func place(t testing.TB, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -39,7 +39,7 @@ func TestFiles(t *testing.T) {
 		want     string
 	}{
 		{"git status", "git"},
-		{"git add x.py", "git"}, // it runs nothing of it
+		{"git add x.py", "git"}, // git does not run x.py
 		{"python3 x.py data.csv", "python3 ws/x.py"},
 		{"python3 -u x.py", "python3 ws/x.py"},
 		{"node -r ./hook.js main.js", "node ws/hook.js ws/main.js"},
@@ -80,7 +80,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// TestDigestSeesEveryChange: also one in place that keeps size and time.
+// TestDigestSeesEveryChange: even a change in place that keeps size and time.
 func TestDigestSeesEveryChange(t *testing.T) {
 	dir := place(t, map[string]string{"bin/tool": "good", "ws/x.sh": "good"})
 	old := time.Now().Add(-time.Hour)

@@ -186,7 +186,7 @@ func FuzzUnique(f *testing.F) {
 	})
 }
 
-// TestMadeIsTold: what a program made that was to be protected is in its result.
+// TestMadeIsTold: the result names protected files that a program created.
 func TestMadeIsTold(t *testing.T) {
 	r := capability.Result{Meta: map[string]string{}}
 	if Made(&r, nil); len(r.Parts) != 0 || len(r.Meta) != 0 {
@@ -197,7 +197,7 @@ func TestMadeIsTold(t *testing.T) {
 	}
 }
 
-// TestLimitsAreTold: a run that a limit ended says which, and what sets it.
+// TestLimitsAreTold: a run that a limit ended names the limit and its setting.
 func TestLimitsAreTold(t *testing.T) {
 	for limit, o := range map[string]sandbox.Outcome{
 		"sandbox.memory":     {End: sandbox.Signalled, Signal: "SIGKILL", Limit: "memory", ExitCode: -1},

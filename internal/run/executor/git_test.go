@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestGitPrograms: what a repository's configuration has git run is found.
+// TestGitPrograms: it finds the programs that a repository's configuration
+// makes git run.
 func TestGitPrograms(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                       "",

@@ -11,8 +11,8 @@ import (
 	"ken/capability"
 )
 
-// plainGuards guard .env and what is in .ssh, AGENTS.md, manifest.json and what
-// is in .git; every argument names a file.
+// plainGuards guards .env and the contents of .ssh, AGENTS.md, manifest.json
+// and the contents of .git; every argument names a file.
 type plainGuards struct{}
 
 func (plainGuards) Secret(name string) bool {
@@ -90,7 +90,7 @@ func TestLook(t *testing.T) {
 	}
 }
 
-// TestLookSaysWhatItLeftOut: where there are too many files the survey says so.
+// TestLookSaysWhatItLeftOut: if there are too many files, the survey says so.
 func TestLookSaysWhatItLeftOut(t *testing.T) {
 	dir := t.TempDir()
 	for i := range mostGuarded + 2 {
@@ -112,7 +112,8 @@ func TestLookSaysWhatItLeftOut(t *testing.T) {
 	}
 }
 
-// TestTexts: what may name a file in the arguments of somebody else's tool.
+// TestTexts: it finds what may name a file in the arguments of another server's
+// tool.
 func TestTexts(t *testing.T) {
 	got := Texts([]byte(`{"path":".env","n":1,"list":["a/b",{"deep":"file:///home/x/.ssh/id_rsa","k":null}],"text":"two\nlines","last":"end"}`))
 	if want := []string{".env", "a/b", "/home/x/.ssh/id_rsa", "end"}; !slices.Equal(got, want) {

@@ -75,7 +75,8 @@ func TestPins(t *testing.T) {
 	}
 }
 
-// offered gives the names of all that a gateway's servers have besides tools.
+// offered returns the names of the prompts, resources and templates of a
+// gateway's servers.
 func offeredNames(g *Gateway) string {
 	var out []string
 	for _, o := range g.Offers() {
@@ -92,8 +93,8 @@ func offeredNames(g *Gateway) string {
 	return strings.Join(out, " ")
 }
 
-// TestPinsPromptsAndResources: what a server has besides tools is compared with
-// what was accepted as tools are.
+// TestPinsPromptsAndResources: a server's prompts, resources and templates are
+// compared with what was accepted, like tools.
 func TestPinsPromptsAndResources(t *testing.T) {
 	kept := storetest.Open(t, filepath.Join(t.TempDir(), "ken.db"))
 	open := func() *pin.Desk {
@@ -153,8 +154,8 @@ func TestPinsPromptsAndResources(t *testing.T) {
 	}
 }
 
-// TestScanPromptsAndResources: a grave finding keeps a prompt or a resource back,
-// and the problem says which rule.
+// TestScanPromptsAndResources: a grave finding bars a prompt or a resource, and
+// the problem names the rule.
 func TestScanPromptsAndResources(t *testing.T) {
 	g := listed(t, Config{Pins: desk(t)}, stdio(t, "s", "poisoned"))
 	if got, want := offeredNames(g), "greet note://a file:///{name}/x"; got != want {

@@ -198,8 +198,8 @@ func TestRoundRobin(t *testing.T) {
 	}
 }
 
-// TestFairTurns: principals take turns, then the sessions of one, then the
-// extensions of a session; of each the first call is first.
+// TestFairTurns: principals take turns, then the sessions of a principal, then
+// the extensions of a session; within an extension, the oldest call is first.
 func TestFairTurns(t *testing.T) {
 	l, _ := Limits{Concurrent: 1, PerExtension: 1}.filled()
 	g := newGate(l.Always)
@@ -245,8 +245,9 @@ func TestFairTurns(t *testing.T) {
 	}
 }
 
-// TestQueueIsShared: a session that filled the queue does not keep others out:
-// its newest call is refused instead, until all have as many.
+// TestQueueIsShared: a session that filled the queue does not keep others out.
+// Its newest calls are rejected instead, until all sessions have the same
+// number.
 func TestQueueIsShared(t *testing.T) {
 	for _, tt := range []struct {
 		limits Limits

@@ -349,9 +349,9 @@ func TestAuditBefore(t *testing.T) {
 	}
 }
 
-// TestAuditAfter: a closing record that could not be written is in the result,
-// and stops all later calls until the log takes it. Then they go on by
-// themselves, and the record is there, once.
+// TestAuditAfter: a closing record that could not be written is noted in the
+// result and stops all later calls until the log accepts it. Then calls work
+// again, and the record is in the log once.
 func TestAuditAfter(t *testing.T) {
 	runs := 0
 	r := newRig(t, tool{invoke: func(ctx context.Context, c capability.Call) (capability.Result, error) {
@@ -396,8 +396,8 @@ func TestAuditAfter(t *testing.T) {
 	}
 }
 
-// TestUnwritten: the records that wait for the log are bounded, and what is
-// dropped is counted in the log.
+// TestUnwritten: the number of waiting records is limited, and the log counts
+// those that were dropped.
 func TestUnwritten(t *testing.T) {
 	r := newRig(t, tool{}, nil)
 	const calls = mostUnwritten + 3

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestOwnEtc: a tool knows itself and not the users of the machine, and what
-// programs need of /etc is there.
+// TestOwnEtc: a tool sees its own user but not the machine's users, and the
+// files in /etc that programs need.
 func TestOwnEtc(t *testing.T) {
 	real, err := os.ReadFile("/etc/passwd")
 	if err != nil {
@@ -23,14 +23,14 @@ func TestOwnEtc(t *testing.T) {
 	if !strings.HasPrefix(rest, "ken\nken\n127.0.0.1 localhost\n") || !strings.Contains(rest, "passwd: files") || strings.Count(o.Stderr.Text(), "\n") != 3 {
 		t.Errorf("a tool sees %q %q", rest, o.Stderr.Text())
 	}
-	// Without mounts it has none at all.
+	// Without mounts it has no passwd at all.
 	if o := mustRun(t, Landlock, shell(inside(t), "cat /etc/passwd")); o.ExitCode == 0 {
 		t.Errorf("landlock: /etc/passwd is %q", o.Stdout.Text())
 	}
 }
 
-// TestNothingVanishes: a write beside the work directory is an error, also where
-// that lies below /tmp; /tmp itself is there to write to.
+// TestNothingVanishes: a write outside the work directory is an error, even if
+// the work directory is below /tmp; /tmp itself is writable.
 func TestNothingVanishes(t *testing.T) {
 	work := inside(t)
 	o := mustRun(t, Full, shell(work, "echo x >../lost.txt && echo wrote; mkdir ../lost && echo wrote; echo x >/tmp/scratch && echo x >mine && echo fine"))
@@ -39,7 +39,7 @@ func TestNothingVanishes(t *testing.T) {
 	}
 }
 
-// TestReadOnlyWork: a work directory that is only to be read is.
+// TestReadOnlyWork: a read-only work directory cannot be written.
 func TestReadOnlyWork(t *testing.T) {
 	for _, p := range []Profile{Full, Landlock} {
 		work := inside(t)

@@ -19,13 +19,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// underFilter, in the environment, makes a test binary put itself under a filter
-// of system calls, run a program with every requirement, and tell what came of
-// it.
+// underFilter, in the environment, makes a test binary install a system call
+// filter, run a program with every requirement, and print the results.
 const underFilter = "KEN_TEST_UNDER_FILTER"
 
-// mountCalls are what managers of containers and of services keep from those
-// they start.
+// mountCalls are the system calls that container and service managers block.
 var mountCalls = []uint32{
 	unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_PIVOT_ROOT, unix.SYS_OPEN_TREE, unix.SYS_MOVE_MOUNT, unix.SYS_FSOPEN, unix.SYS_FSCONFIG,
 	unix.SYS_FSMOUNT, unix.SYS_FSPICK, unix.SYS_MOUNT_SETATTR, unix.SYS_UNSHARE, unix.SYS_SETNS,
@@ -33,11 +31,11 @@ var mountCalls = []uint32{
 
 var landlockCalls = []uint32{unix.SYS_LANDLOCK_CREATE_RULESET, unix.SYS_LANDLOCK_ADD_RULE, unix.SYS_LANDLOCK_RESTRICT_SELF}
 
-// A fence is a filter as somebody puts it around a service.
+// A fence is a filter like that of a service manager.
 type fence struct {
-	clone3  uint32 // what clone3 answers
+	clone3  uint32 // result of clone3
 	refused []uint32
-	how     uint32 // what they answer
+	how     uint32 // result of the blocked calls
 	nested  bool   // clone may make namespaces
 }
 
@@ -82,7 +80,7 @@ func (f fence) enter() error {
 	return nil
 }
 
-// filtered is the life of a test binary under a filter.
+// filtered is the main function of a test binary under a filter.
 func filtered(name string) int {
 	if err := fences()[name].enter(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -119,9 +117,10 @@ func filtered(name string) int {
 	return 0
 }
 
-// TestUnderFilters: in a container or a service whose manager keeps system calls
-// from it, what needs no isolation runs, the best of what there is is taken, and
-// what cannot be had is refused in words that help. Nothing of Ken is killed.
+// TestUnderFilters: in a container or service whose manager blocks system
+// calls, programs that need no isolation run, the strongest available profile
+// is used, and an unavailable profile is denied with a helpful message. No
+// process of Ken is killed.
 func TestUnderFilters(t *testing.T) {
 	t.Parallel()
 	want := map[string]map[Requirement]string{

@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// TestMask: what is masked cannot be read, changed, removed or moved away, by
-// its name, by a link, from the folder that it lies in or from a moved one; what
-// lies beside it can. Without the mask each way leads to it.
+// TestMask: a masked file cannot be read, changed, removed or moved, by its
+// name, through a link, from its folder or after the folder was moved. Files
+// next to it can. Without the mask, each way works.
 func TestMask(t *testing.T) {
 	for _, tt := range []struct{ name, script string }{
 		{"name", `cat .env sub/.env keys/id`},
@@ -60,8 +60,8 @@ func TestMask(t *testing.T) {
 	}
 }
 
-// TestMaskGranted: what lies in a granted folder, one to read too, is masked by
-// its absolute name.
+// TestMaskGranted: files in a granted folder, including a read-only one, are
+// masked by their absolute name.
 func TestMaskGranted(t *testing.T) {
 	work, read, write := inside(t), inside(t), inside(t)
 	if err := errors.Join(read.WriteFile(".env", []byte("secret"), 0o644), write.WriteFile(".env", []byte("secret"), 0o644)); err != nil {
@@ -78,8 +78,8 @@ func TestMaskGranted(t *testing.T) {
 	}
 }
 
-// TestMaskLimits: where nothing can mask, a run that requires isolation does not
-// begin, and another says so.
+// TestMaskLimits: if masking is impossible, a run that requires isolation does
+// not start, and any other run reports it.
 func TestMaskLimits(t *testing.T) {
 	work := inside(t)
 	if err := work.WriteFile(".env", []byte("secret"), 0o644); err != nil {
@@ -103,7 +103,8 @@ func TestMaskLimits(t *testing.T) {
 	}
 }
 
-// TestCoverMany: more covers than a helper can be sent descriptors.
+// TestCoverMany: it applies more covers than descriptors can be sent to a
+// helper.
 func TestCoverMany(t *testing.T) {
 	work := inside(t)
 	s := shell(work, `for d in d*; do echo x >$d/AGENTS.md && echo wrote; cat $d/.env && echo read; done 2>/dev/null; echo done`)

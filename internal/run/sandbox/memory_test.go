@@ -16,9 +16,9 @@ import (
 // tests that run again as a user who has no Go.
 const hogBinary = "KEN_TEST_HOG"
 
-// TestMemoryOfTheWholeCall: a limit of memory holds for all that a call uses,
-// however it uses it: by several processes, by memory that is shared, by files
-// without a name. Without the limit each is possible, and within it too.
+// TestMemoryOfTheWholeCall: a memory limit applies to everything a call uses:
+// several processes, shared memory, unnamed files. Each is possible without the
+// limit, and within it.
 func TestMemoryOfTheWholeCall(t *testing.T) {
 	hog := buildHog(t)
 	eachProfile(t, func(t *testing.T, p Profile) {

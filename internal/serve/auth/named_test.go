@@ -11,9 +11,8 @@ import (
 	"ken/internal/secret"
 )
 
-// TestNamedAgents: an agent with a token of its own is told apart. A token that
-// is made beside a running server counts at once, and one that is removed counts
-// no more.
+// TestNamedAgents: agents with their own tokens can be told apart. Tokens that
+// are added or removed while the server runs take effect at once.
 func TestNamedAgents(t *testing.T) {
 	tokens := open(t)
 	var seen Identity
@@ -63,7 +62,7 @@ func TestNamedAgents(t *testing.T) {
 	if err != nil || fresh == one || code(fresh) != 204 || code(one) != 401 || code(two) != 204 {
 		t.Errorf("after a new token for the same name: %v, new %d, old %d, other %d", err, code(fresh), code(one), code(two))
 	}
-	// What others can read is not taken.
+	// A file that other users can read is rejected.
 	path := filepath.Join(tokens.dir, agentFolder, "zed")
 	if err := os.Chmod(path, 0o644); err != nil {
 		t.Fatal(err)

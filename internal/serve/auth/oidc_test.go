@@ -713,8 +713,8 @@ func BenchmarkBearer(b *testing.B) {
 	}
 }
 
-// TestKeysAfterAFailure: who comes after an attempt that failed asks anew, and
-// is not handed the old failure.
+// TestKeysAfterAFailure: a request after a failed attempt starts a new one, and
+// does not get the old failure.
 func TestKeysAfterAFailure(t *testing.T) {
 	i := newTestIssuer(t)
 	keys := &keySet{client: http.DefaultClient, url: i.URL + "/keys"}
@@ -730,7 +730,8 @@ func TestKeysAfterAFailure(t *testing.T) {
 		}
 	}
 
-	// While one asks, nobody else does; and who does not wait any longer, goes.
+	// While one request fetches the keys, no other does. A request that stops
+	// waiting returns.
 	before := i.keysRead.Load()
 	i.mu.Lock() // the issuer holds its answer back
 	first := make(chan error)
@@ -754,7 +755,7 @@ func TestKeysAfterAFailure(t *testing.T) {
 	}
 }
 
-// TestUnknownKeysAreLeftOut: a key that nothing here can use hides no other.
+// TestUnknownKeysAreLeftOut: an unusable key does not hide the others.
 func TestUnknownKeysAreLeftOut(t *testing.T) {
 	good := `{"kty":"RSA","kid":"r","n":"sXchTQ","e":"AQAB"}`
 	for name, tt := range map[string]struct {

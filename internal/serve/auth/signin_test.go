@@ -605,8 +605,9 @@ func TestOpenAtOnce(t *testing.T) {
 	}
 }
 
-// TestRate: what comes too early waits for its turn, in order. Only what would
-// wait too long is refused. Others are not slowed down.
+// TestRate: requests over the rate wait for their turn, in order. Only a
+// request that would wait too long is rejected. Other principals are not slowed
+// down.
 func TestRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tokens := open(t)
@@ -660,7 +661,7 @@ func TestRate(t *testing.T) {
 		if got := wait(other) + wait(agent); got != 0 {
 			t.Errorf("another tenant's and another agent's wait %v", got)
 		}
-		// Whoever goes away gives the turn back.
+		// A request that is cancelled gives its turn back.
 		gone, leave := context.WithCancel(t.Context())
 		leave()
 		if _, err := l.wait(gone, owner()); err == nil {

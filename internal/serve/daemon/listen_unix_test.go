@@ -113,7 +113,7 @@ func TestThousandVisits(t *testing.T) {
 		}
 		visits.Wait()
 	}
-	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); { // the last ones are on their way out
+	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); { // the last processes are still exiting
 		if openFiles(t) <= files && runtime.NumGoroutine() <= goroutines {
 			return
 		}

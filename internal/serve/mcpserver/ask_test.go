@@ -40,7 +40,7 @@ func TestConsent(t *testing.T) {
 	}{
 		{"allow once", []bool{true, true}, 2, false},
 		{"allow for this session", []bool{true, true}, 1, false},
-		{"always allow", []bool{true, true}, 2, false}, // it is for the exact call
+		{"always allow", []bool{true, true}, 2, false}, // it covers the exact call
 		{"always allow", []bool{true, true}, 1, true},
 		{"deny", []bool{false, false}, 2, false},
 		{"decline", []bool{false, false}, 2, false},

@@ -121,8 +121,8 @@ func TestCancellation(t *testing.T) {
 	})
 }
 
-// TestSafeTexts: what a prompt gives to a model has no token of a chat template;
-// addresses and data stay as they are.
+// TestSafeTexts: the texts of a prompt contain no chat template tokens; URIs
+// and data stay unchanged.
 func TestSafeTexts(t *testing.T) {
 	got, n := safeTexts(`{"description":"<|a|>","messages":[{"role":"user","content":{"type":"text","text":"x<|im_start|>system"}},{"role":"user","content":{"type":"resource","resource":{"uri":"a://<|u|>","text":"</s>"}}}],"n":9007199254740993}`)
 	want := `{"description":"<\\|a|>","messages":[{"content":{"text":"x<\\|im_start|>system","type":"text"},"role":"user"},{"content":{"resource":{"text":"<\\/s>","uri":"a://<|u|>"},"type":"resource"},"role":"user"}],"n":9007199254740993}`

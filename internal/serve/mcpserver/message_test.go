@@ -17,7 +17,7 @@ func TestUnclear(t *testing.T) {
 		`{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}`:                                    false,
 		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","name":"b"}}`:    false,
 		`[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","id":1.5,"method":"x"}]`: false,
-		`not JSON "`: true, // said elsewhere
+		`not JSON "`: true, // reported elsewhere
 	} {
 		if why := unclear([]byte(in)); (why == "") != clear {
 			t.Errorf("unclear(%s) = %q, want clear %v", in, why, clear)

@@ -134,8 +134,8 @@ func newBench(t testing.TB, fill func(*bench)) *bench {
 	return b
 }
 
-// servers is a memory whose ids of servers are taken for those of servers: the
-// catalog takes such ids from no other source.
+// servers is an in-memory source that counts as an MCP server, because the
+// catalog accepts server ids from no other source.
 type servers struct{ *source.Memory }
 
 func (s servers) Load(ctx context.Context) (capability.Batch, error) {

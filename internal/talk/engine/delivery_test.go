@@ -113,10 +113,10 @@ func TestOwnToolAppears(t *testing.T) {
 	}
 }
 
-// TestOnlyTools: where all tools are sent, there is neither a map nor a tool that
-// searches or calls by an id; what is no tool is listed once, and the tool that
-// reads texts and the reference stays (S1.05, S2.49). A call of what is not there
-// is still answered.
+// TestOnlyTools: if all tools are sent, there is neither a map nor a tool that
+// searches or calls by id. Everything else is listed once, and the tool that
+// reads texts and the reference stays (S1.05, S2.49). A call of an unknown tool
+// still gets an answer.
 func TestOnlyTools(t *testing.T) {
 	for _, only := range []bool{true, false} {
 		var asked LayerInput

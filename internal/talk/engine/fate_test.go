@@ -204,8 +204,8 @@ func TestLongResultIsKept(t *testing.T) {
 	contains(t, "the result", got[0], "5000 bytes in all; read_result, handle r", "chat.resultBytes is 2000")
 }
 
-// TestResultsHoldNoTemplateTokens: a result cannot end itself for a model whose
-// template has such tokens.
+// TestResultsHoldNoTemplateTokens: a result cannot fake its own end for a model
+// whose template has such tokens.
 func TestResultsHoldNoTemplateTokens(t *testing.T) {
 	r := open(t, setting{tools: func(r *rig) {
 		r.tool("tool:tell", "Tell a story", anySchema, reading, func(context.Context, capability.Call) (capability.Result, error) {

@@ -13,7 +13,7 @@ import (
 	"ken/llm"
 )
 
-// TestList: what a server says about its models, and how it refuses.
+// TestList: it returns the models that a server lists, or its error.
 func TestList(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -50,7 +50,8 @@ func TestList(t *testing.T) {
 	}
 }
 
-// TestListSilent: a server that accepts and says nothing is not there.
+// TestListSilent: a server that accepts a connection and does not answer counts
+// as unreachable.
 func TestListSilent(t *testing.T) {
 	gone := make(chan struct{})
 	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-gone }))

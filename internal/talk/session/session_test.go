@@ -186,8 +186,8 @@ func TestBeginRefuses(t *testing.T) {
 	}
 }
 
-// TestIDs: an id is 130 bits of chance and tells nothing of when its session
-// began. Ids of before, with the time in them, are read as any other.
+// TestIDs: an id has 130 random bits and does not reveal when its session
+// began. Older ids, which contain the time, remain valid.
 func TestIDs(t *testing.T) {
 	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	s, _ := fresh(t, session.Config{Now: func() time.Time { return now }})

@@ -201,7 +201,8 @@ func testWorkDir(t *testing.T) {
 	if err := os.WriteFile(secret, []byte("TOPSECRET"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	// S5.27: who does not ask to write does not, and is told.
+	// S5.27: a program that does not declare permission to write cannot, and is
+	// told so.
 	if r := b.sh(t, `echo lost > mine; echo lost > ../lost.txt; cat /etc/passwd`); !strings.Contains(fmt.Sprint(r.Parts), "Read-only file system") || strings.Contains(stdout(r), "daemon") {
 		t.Errorf("with exec alone: %+v", r)
 	}
@@ -271,7 +272,8 @@ func testEnvironment(t *testing.T) {
 		names = append(names, name)
 	}
 	slices.Sort(names)
-	// What takes from git the programs that a repository names is Ken's own.
+	// The variables that keep git from running a repository's programs are set
+	// by Ken.
 	settings := 0
 	names = slices.DeleteFunc(names, func(n string) bool {
 		if strings.HasPrefix(n, "GIT_CONFIG_KEY_") {

@@ -430,8 +430,8 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// TestOneRenewalForAll: a token that lives briefly serves more than one request,
-// and those who wait for a renewal that fails share its failure.
+// TestOneRenewalForAll: a short-lived token serves more than one request, and
+// requests that wait for a failing renewal share its failure.
 func TestOneRenewalForAll(t *testing.T) {
 	a := newIssuer(t)
 	s := newResource(t, a)
@@ -469,7 +469,7 @@ func TestOneRenewalForAll(t *testing.T) {
 		t.Errorf("a token that lives for 20 s was renewed %d times in 5 s, want 0", a.asked)
 	}
 	pass(time.Minute)
-	a.Close() // nobody answers
+	a.Close() // the server is gone
 	first := ask()
 	for range 10 {
 		if err := ask(); err == nil || err.Error() != first.Error() {
