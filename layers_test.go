@@ -27,7 +27,7 @@ type room struct {
 
 const (
 	words  = "capability llm plugin " // what everybody says
-	ground = "internal/address internal/envelope internal/glob internal/language internal/schema internal/secret internal/store internal/tokenizer internal/untrusted internal/wholefile internal/yamldoc "
+	ground = "internal/address internal/envelope internal/glob internal/language internal/schema internal/secret internal/spelling internal/store internal/tokenizer internal/untrusted internal/wholefile internal/yamldoc "
 	all    = "..."
 )
 
@@ -41,8 +41,9 @@ var plan = []room{
 	{"llm/llmtest", "llm"},
 	{"plugin", "capability llm"},
 
-	// What every wing stands on. None of these knows another, but for the kit.
-	{"internal/yamldoc", ""},
+	// What every wing stands on. They import each other only as their line says.
+	{"internal/spelling", ""},
+	{"internal/yamldoc", "internal/spelling"},
 	{"internal/untrusted", "capability"},
 	{"internal/tokenizer", ""},
 	{"internal/language", ""},
@@ -65,7 +66,7 @@ var plan = []room{
 	{"internal/know/catalog", words + ground + "internal/know/..."},
 
 	// Govern: what may happen, and what did.
-	{"internal/govern/policy", words + "internal/address internal/glob internal/yamldoc"}, // pure: no store, no files
+	{"internal/govern/policy", words + "internal/address internal/glob internal/spelling internal/yamldoc"}, // pure: no store, no files
 	{"internal/govern/approval", words + ground + "internal/govern/policy"},
 	{"internal/govern/audit", words + ground + "internal/govern/policy"},
 	{"internal/govern/trace", words},
@@ -100,7 +101,7 @@ var plan = []room{
 	{"internal/talk/session", words + ground},
 	{"internal/talk/prompt", words + ground + "internal/door internal/talk/session"},
 	{"internal/talk/deliver/...", words + ground + "internal/door internal/talk/model internal/talk/session"},
-	{"internal/talk/slash", words + "internal/yamldoc"},
+	{"internal/talk/slash", words + "internal/spelling"},
 	{"internal/talk/engine", words + ground + "internal/door internal/talk/..."},
 
 	// Serve: the surfaces.

@@ -20,8 +20,8 @@ import (
 	"ken/capability"
 	"ken/internal/app"
 	"ken/internal/config"
+	"ken/internal/spelling"
 	"ken/internal/untrusted"
-	"ken/internal/yamldoc"
 )
 
 // Exit statuses, which scripts rely on.
@@ -221,7 +221,7 @@ func meant(cmd *cobra.Command, word string) string {
 	for _, sub := range cmd.Commands() {
 		names = append(names, sub.Name())
 	}
-	if near := yamldoc.Nearest(word, names); near != "" {
+	if near := spelling.Nearest(word, names); near != "" {
 		return "; did you mean " + near + "?"
 	}
 	return ""

@@ -14,7 +14,7 @@ import (
 	"ken/capability"
 	"ken/internal/app"
 	"ken/internal/door"
-	"ken/internal/yamldoc"
+	"ken/internal/spelling"
 )
 
 // longestEmbedding is how long one answer waits for an embedding service to make
@@ -185,7 +185,7 @@ func (d *discoverCall) checkFilter(view door.View) error {
 }
 
 func orMeant(word string, known []string) string {
-	if near := yamldoc.Nearest(word, known); near != "" {
+	if near := spelling.Nearest(word, known); near != "" {
 		return "; did you mean " + near + "?"
 	}
 	return ""

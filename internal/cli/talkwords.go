@@ -13,11 +13,11 @@ import (
 	"ken/capability"
 	"ken/internal/cli/chat"
 	"ken/internal/govern/policy"
+	"ken/internal/spelling"
 	"ken/internal/talk/engine"
 	"ken/internal/talk/session"
 	"ken/internal/talk/slash"
 	"ken/internal/untrusted"
-	"ken/internal/yamldoc"
 )
 
 // A word is a command of the conversation itself.
@@ -147,7 +147,7 @@ func (t *talk) unknownWord(line string) error {
 		names = append(names, w.Text)
 	}
 	near := t.app.Commands().Suggest(line)
-	if own := yamldoc.Nearest(word, names); own != "" {
+	if own := spelling.Nearest(word, names); own != "" {
 		near = append([]string{own}, near...)
 	}
 	fix := "/help and Tab list what there is;"

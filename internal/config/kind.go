@@ -10,6 +10,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"ken/internal/spelling"
 	"ken/internal/yamldoc"
 )
 
@@ -166,7 +167,7 @@ func word[T ~string](words ...T) kind[T] {
 			}
 			if !slices.Contains(words, T(s)) {
 				fix := "write " + list
-				if near := yamldoc.Nearest(s, toStrings(words)); near != "" {
+				if near := spelling.Nearest(s, toStrings(words)); near != "" {
 					fix = "did you mean " + near + "?"
 				}
 				r.fault(at, "unknown-word", fix, "%s is %s, want %s", at.key, plain(s), list)

@@ -11,6 +11,7 @@ import (
 
 	"ken/capability"
 	hosts "ken/internal/address"
+	"ken/internal/spelling"
 	"ken/internal/yamldoc"
 )
 
@@ -163,7 +164,7 @@ func likely(key string, names []string) []string {
 	}
 	var guesses []guess
 	for _, name := range names {
-		g := guess{name: name, edits: yamldoc.Distance(key, name)}
+		g := guess{name: name, edits: spelling.Distance(key, name)}
 		for _, word := range words {
 			if word = strings.TrimSuffix(word, "s"); len(word) >= shortest && hasWord(name, word) {
 				g.words++
@@ -201,7 +202,7 @@ const knownKeys = "known keys here: "
 // hint names the key that was meant, or those that there are. known are the
 // keys that may stand there, all the full names of every key.
 func hint(key, prefix string, known, all []string) string {
-	if near := yamldoc.Nearest(key, known); near != "" {
+	if near := spelling.Nearest(key, known); near != "" {
 		return "did you mean " + prefix + near + "?"
 	}
 	for _, name := range all {

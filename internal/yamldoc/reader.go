@@ -3,6 +3,8 @@ package yamldoc
 import (
 	"fmt"
 	"strings"
+
+	"ken/internal/spelling"
 )
 
 // A Reader takes known keys out of a Map. Every spelling of a key is the same
@@ -29,17 +31,6 @@ func NewReader(m *Map) *Reader {
 	return r
 }
 
-// fold makes all spellings of a key equal.
-func fold(key string) string {
-	key = strings.Map(func(c rune) rune {
-		if c == '_' || c == '-' || c == ' ' {
-			return -1
-		}
-		return c
-	}, key)
-	return strings.ToLower(key)
-}
-
 // Field finds the first of the keys that is there, in any spelling, and marks
 // every spelling of it as read. Two spellings of one key in one map are an
 // issue; the first stands.
@@ -49,13 +40,13 @@ func (r *Reader) Field(keys ...string) (Field, bool) {
 	for _, key := range keys {
 		r.asked = append(r.asked, key)
 		for i, f := range r.fields {
-			if fold(f.Key) != fold(key) {
+			if spelling.Fold(f.Key) != spelling.Fold(key) {
 				continue
 			}
 			r.used[i] = true
 			if !ok {
 				found, ok = f, true
-			} else if fold(found.Key) == fold(f.Key) {
+			} else if spelling.Fold(found.Key) == spelling.Fold(f.Key) {
 				*r.issues = append(*r.issues, &Error{
 					Line: f.Line, Message: fmt.Sprintf("%s%s repeats %s of line %d", r.path, f.Key, found.Key, found.Line),
 					Fix: "keep one of them", earlier: found.Line,
@@ -267,7 +258,7 @@ func (r *Reader) Items(keys ...string) []*Reader {
 // Line gives the line of a key that may be there, or of the map, or 0.
 func (r *Reader) Line(key string) int {
 	for _, f := range r.fields {
-		if fold(f.Key) == fold(key) {
+		if spelling.Fold(f.Key) == spelling.Fold(key) {
 			return f.Line
 		}
 	}
@@ -298,12 +289,12 @@ func (r *Reader) Suggest(key string) string {
 			free = append(free, k)
 		}
 	}
-	return Nearest(key, free)
+	return spelling.Nearest(key, free)
 }
 
 func (r *Reader) has(key string) bool {
 	for _, f := range r.fields {
-		if fold(f.Key) == fold(key) {
+		if spelling.Fold(f.Key) == spelling.Fold(key) {
 			return true
 		}
 	}
@@ -315,7 +306,7 @@ func (r *Reader) has(key string) bool {
 func (r *Reader) RefuseRest() {
 	for _, f := range r.Rest() {
 		fix := "remove it"
-		if near := Nearest(f.Key, r.asked); near != "" {
+		if near := spelling.Nearest(f.Key, r.asked); near != "" {
 			fix = "did you mean " + r.path + near + "?"
 		} else if len(r.asked) > 0 {
 			fix = "known keys here: " + strings.Join(distinct(r.asked), ", ")
@@ -334,57 +325,4 @@ func distinct(list []string) []string {
 		}
 	}
 	return out
-}
-
-// Nearest gives the word most like s, or "" when none is close enough to be
-// what was meant.
-func Nearest(s string, words []string) string {
-	if len(s) > 4*longestWord {
-		return ""
-	}
-	asked := []rune(fold(s))
-	if len(asked) > longestWord {
-		return ""
-	}
-	best, bestDistance := "", 1+max(1, min(2, len(asked)-2), len(asked)/3) // two slips of three letters leave nothing of a word
-	for _, w := range words {
-		if apart := len(w) - len(asked); len(w) > 4*longestWord || -apart >= bestDistance {
-			continue // it is far shorter, or no word at all
-		}
-		if d := distance(asked, []rune(fold(w))); d < bestDistance {
-			best, bestDistance = w, d
-		}
-	}
-	return best
-}
-
-const longestWord = 64 // no key is longer
-
-// Distance counts the edits between two words, in whatever spelling, swaps of
-// neighbours included.
-func Distance(a, b string) int { return distance([]rune(fold(a)), []rune(fold(b))) }
-
-func distance(a, b []rune) int {
-	if len(a) > longestWord || len(b) > longestWord {
-		return longestWord
-	}
-	var rows [3][longestWord + 1]int // this one, the one before, and the one before that
-	for j := range len(b) + 1 {
-		rows[0][j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		now, last, before := &rows[i%3], &rows[(i+2)%3], &rows[(i+1)%3]
-		now[0] = i
-		for j := 1; j <= len(b); j++ {
-			change := 1
-			if a[i-1] == b[j-1] {
-				change = 0
-			}
-			now[j] = min(last[j]+1, now[j-1]+1, last[j-1]+change)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				now[j] = min(now[j], before[j-2]+1)
-			}
-		}
-	}
-	return rows[len(a)%3][len(b)]
 }

@@ -224,17 +224,6 @@ func TestSuggestNamesAKeyThatIsMissing(t *testing.T) {
 	}
 }
 
-func TestNearest(t *testing.T) {
-	known := []string{"capabilities", "catalog", "serve", "open"}
-	for in, want := range map[string]string{
-		"capabilites": "capabilities", "catlaog": "catalog", "srve": "serve", "opn": "open", "per": "", "zzz": "", "": "",
-	} {
-		if got := Nearest(in, known); got != want {
-			t.Errorf("Nearest(%q) = %q, want %q", in, got, want)
-		}
-	}
-}
-
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{
 		"", "a: 1", "a: [1, {b: c}]", "- - - x", "? [a]\n: b", "a: &x 1\nb: *x", "{a: 1,}", "a: |\n x\n", "---\n...\n", "\"a\\u0000\": 1",

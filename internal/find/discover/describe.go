@@ -13,9 +13,9 @@ import (
 
 	"ken/capability"
 	"ken/internal/know/catalog"
+	"ken/internal/spelling"
 	"ken/internal/tokenizer"
 	"ken/internal/untrusted"
-	"ken/internal/yamldoc"
 )
 
 func (f *Finder) describe(ctx context.Context, v *View, args json.RawMessage, cfg Config) (ToolAnswer, error) {
@@ -196,7 +196,7 @@ func (v *View) lookup(name string) (*catalog.Entry, error) {
 		return nil, fmt.Errorf("%d capabilities are called %s; take an id, as in %s or %s",
 			len(best), shown, untrusted.Line(string(best[0].ID), 120), untrusted.Line(string(best[1].ID), 120))
 	}
-	if near := yamldoc.NearestID(name, names); near != "" {
+	if near := spelling.NearestID(name, names); near != "" {
 		return nil, fmt.Errorf("there is no capability %s; did you mean %s", shown, untrusted.Line(near, 120))
 	}
 	return nil, fmt.Errorf("there is no capability %s; %s finds what there is", shown, ToolDiscover)

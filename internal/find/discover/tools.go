@@ -12,9 +12,9 @@ import (
 	"ken/capability"
 	"ken/internal/find/show"
 	"ken/internal/know/catalog"
+	"ken/internal/spelling"
 	"ken/internal/tokenizer"
 	"ken/internal/untrusted"
-	"ken/internal/yamldoc"
 	"ken/llm"
 )
 
@@ -346,7 +346,7 @@ func nothing(v *View, sel Selection, kind, category string) string {
 					names = append(names, e.Category)
 				}
 			}
-			if near := yamldoc.Nearest(category, names); near != "" {
+			if near := spelling.Nearest(category, names); near != "" {
 				b.WriteString("; did you mean " + untrusted.Line(near, 40))
 			}
 		}

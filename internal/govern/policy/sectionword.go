@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"ken/internal/spelling"
 	"ken/internal/yamldoc"
 )
 
@@ -45,7 +46,7 @@ func readWord[T ~uint8](r *yamldoc.Reader, key string, names []string, now T) T 
 	i := indexOf(names, word)
 	if !isText || i < 0 {
 		fix := "write one of " + strings.Join(names, ", ")
-		if near := yamldoc.Nearest(word, names); near != "" {
+		if near := spelling.Nearest(word, names); near != "" {
 			fix = "did you mean " + near + "?"
 		}
 		r.Issue(f.Line, fmt.Sprintf("%s: %q is not known", key, word), fix)

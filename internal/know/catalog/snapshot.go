@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	"ken/capability"
-	"ken/internal/yamldoc"
+	"ken/internal/spelling"
 )
 
 // A Snapshot is the catalog at one moment. It never changes.
@@ -158,7 +158,7 @@ func (s *Snapshot) near(name string, named []*Entry, sees func(ordinal int) bool
 			words = append(words, string(e.ID), e.Name)
 		}
 	}
-	if near := yamldoc.NearestID(name, words); near != "" {
+	if near := spelling.NearestID(name, words); near != "" {
 		out = append(out, near)
 	}
 	return out

@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"ken/capability"
+	"ken/internal/spelling"
 	"ken/internal/yamldoc"
 )
 
@@ -193,7 +194,7 @@ func (u *unit) readPermissions(p string, r *yamldoc.Reader) []string {
 			name = given
 			names := []string{"exec", "network", "filesystem.read", "filesystem.write", "browser", "llm"}
 			fix := "the permissions are " + strings.Join(names, ", ")
-			if near := yamldoc.Nearest(given, names); near != "" {
+			if near := spelling.Nearest(given, names); near != "" {
 				fix = "did you mean " + near + "?"
 			}
 			u.warn("unknown-permission", p, r.Line("permissionsRequired"), fmt.Sprintf("no permission is called %q, so it is never granted", given), fix)

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"ken/capability"
+	"ken/internal/spelling"
 	"ken/internal/yamldoc"
 )
 
@@ -141,7 +142,7 @@ func (x *extension) checkStandard(cmd *packageCommand, ids []string, r *yamldoc.
 		}
 	}
 	fix := "name one of its actions"
-	if near := yamldoc.Nearest(cmd.standard, ids); near != "" {
+	if near := spelling.Nearest(cmd.standard, ids); near != "" {
 		fix = "did you mean " + near + "?"
 	}
 	x.warn("unknown-action", cmd.path, r.Line("defaultAction"), fmt.Sprintf("the default action %q of /%s is not one of its actions", cmd.standard, cmd.name), fix)

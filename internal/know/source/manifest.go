@@ -11,6 +11,7 @@ import (
 	"unicode"
 
 	"ken/capability"
+	"ken/internal/spelling"
 	"ken/internal/yamldoc"
 )
 
@@ -181,7 +182,7 @@ func (m *manifest) kind(r *yamldoc.Reader) capability.Kind {
 		names = append(names, string(k))
 	}
 	fix := "the usual kinds are " + strings.Join(names, ", ")
-	if near := yamldoc.Nearest(string(given), names); near != "" {
+	if near := spelling.Nearest(string(given), names); near != "" {
 		fix = "did you mean " + near + "? " + fix
 	}
 	m.warn("unknown-kind", m.at, r.Line("kind"), fmt.Sprintf("kind %s is none of the usual ones; it is kept", given), fix)

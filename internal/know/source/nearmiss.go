@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"ken/capability"
-	"ken/internal/yamldoc"
+	"ken/internal/spelling"
 )
 
 // A file that is almost called what a format reads is a mistake that nobody
@@ -71,7 +71,7 @@ func isNearStem(given, name string) bool {
 	case len(name) < 7:
 		slips = 0
 	}
-	return yamldoc.Distance(given, name) <= slips
+	return spelling.Distance(given, name) <= slips
 }
 
 // isUsualFile knows the files that lie in any folder and are meant for people

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"ken/capability"
+	"ken/internal/spelling"
 	"ken/internal/yamldoc"
 )
 
@@ -102,7 +103,7 @@ func (m *manifest) lintRunner(runner string, permissions []string, line int) {
 	if !slices.Contains(runners(), family) {
 		// A plugin may run it. The catalog knows, and reports it if nothing
 		// does.
-		if near := yamldoc.Nearest(family, runners()); near != "" {
+		if near := spelling.Nearest(family, runners()); near != "" {
 			m.warn("unknown-runner", m.at, line, "no runner of Ken is called "+runner, "did you mean "+near+strings.TrimPrefix(runner, family)+"?")
 		}
 		return
@@ -199,7 +200,7 @@ func checkPlaceholders(text string, parameters []capability.Parameter) (message,
 				names[j] = p.Name
 			}
 			fix = "add it to the properties of the schema"
-			if near := yamldoc.Nearest(found[1], names); near != "" {
+			if near := spelling.Nearest(found[1], names); near != "" {
 				fix = "did you mean {" + near + "}?"
 			}
 			return fmt.Sprintf("%s stands for a parameter that the schema does not have", found[0]), fix

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"ken/internal/spelling"
 	"ken/internal/yamldoc"
 )
 
@@ -141,7 +142,7 @@ func word[W ~string](r *yamldoc.Reader, key string, known []W, w W) W {
 		names = append(names, string(k))
 	}
 	fix := "use one of " + strings.Join(names, ", ")
-	if near := yamldoc.Nearest(string(w), names); near != "" {
+	if near := spelling.Nearest(string(w), names); near != "" {
 		fix = "did you mean " + near + "?"
 	}
 	r.Issue(r.Line(key), key+" "+quote(string(w))+" is not known", fix)

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 
 	"ken/capability"
-	"ken/internal/yamldoc"
+	"ken/internal/spelling"
 )
 
 // A Fault is what is wrong with a line, and where. It is the cause of the
@@ -109,7 +109,7 @@ func nearest(given string, known []string) []string {
 		if rank == apart && (len(word)-len(given) > far || len(given)-len(word) > far) {
 			continue
 		}
-		edits := yamldoc.Distance(given, word)
+		edits := spelling.Distance(given, word)
 		if edits < far || edits < 3 && strings.HasPrefix(word, given) {
 			rank = min(rank, slip)
 		}

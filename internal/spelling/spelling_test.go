@@ -1,4 +1,4 @@
-package yamldoc
+package spelling
 
 import "testing"
 
@@ -22,6 +22,17 @@ func TestNearestID(t *testing.T) {
 	} {
 		if got := NearestID(tt.asked, known); got != tt.want {
 			t.Errorf("NearestID(%q) = %q, want %q", tt.asked, got, tt.want)
+		}
+	}
+}
+
+func TestNearest(t *testing.T) {
+	known := []string{"capabilities", "catalog", "serve", "open"}
+	for in, want := range map[string]string{
+		"capabilites": "capabilities", "catlaog": "catalog", "srve": "serve", "opn": "open", "per": "", "zzz": "", "": "",
+	} {
+		if got := Nearest(in, known); got != want {
+			t.Errorf("Nearest(%q) = %q, want %q", in, got, want)
 		}
 	}
 }
