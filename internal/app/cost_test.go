@@ -13,7 +13,6 @@ import (
 	"ken/internal/find/outcome"
 	"ken/internal/talk/deliver"
 	"ken/internal/talk/engine"
-	"ken/internal/talk/session"
 	"ken/internal/tokenizer"
 	"ken/llm"
 	"ken/llm/llmtest"
@@ -31,18 +30,6 @@ var chatter = []string{
 // was recorded: the end of each turn, and each selection.
 func converse(t *testing.T, a *App, fake *llmtest.Fake, messages []string) (requests []llm.Request, turns, selections []outcome.Event) {
 	t.Helper()
-	sessions, err := a.Sessions()
-	if err != nil {
-		t.Fatal(err)
-	}
-	head, err := sessions.Begin(t.Context(), session.Head{Principal: a.Principal.ID, Folder: a.Places.Workspace})
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := a.Engine()
-	if err != nil {
-		t.Fatal(err)
-	}
 	told := func(e outcome.Event) {
 		switch e.Kind {
 		case outcome.Ended:
@@ -52,12 +39,9 @@ func converse(t *testing.T, a *App, fake *llmtest.Fake, messages []string) (requ
 		}
 	}
 	a.told.Store(&told)
-	for _, text := range messages {
-		for _, err := range e.Turn(t.Context(), engine.Input{Principal: a.Principal, Session: head.ID, Text: text, Surface: "chat", Alone: true}) {
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
+	in := engine.Input{Session: newSession(t, a)}
+	for _, in.Text = range messages {
+		hear(t, a, in)
 	}
 	for _, seen := range fake.Requests() {
 		requests = append(requests, seen.Request)

@@ -15,13 +15,13 @@ import (
 	"ken/internal/door"
 	"ken/internal/govern/trace"
 	"ken/internal/talk/engine"
-	"ken/internal/talk/session"
 	"ken/llm"
 	"ken/llm/llmtest"
 	"ken/plugin"
 )
 
-// say makes one turn with a scripted model and gives its events.
+// say runs one turn in a new session with a scripted model and returns its
+// events.
 func say(t *testing.T, a *App, text string) []engine.Event {
 	t.Helper()
 	return sayIn(t, a, capability.Scope{}, text)
@@ -29,26 +29,7 @@ func say(t *testing.T, a *App, text string) []engine.Event {
 
 func sayIn(t *testing.T, a *App, scope capability.Scope, text string) []engine.Event {
 	t.Helper()
-	sessions, err := a.Sessions()
-	if err != nil {
-		t.Fatal(err)
-	}
-	head, err := sessions.Begin(t.Context(), session.Head{Principal: a.Principal.ID, Folder: a.Places.Workspace})
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := a.Engine()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out []engine.Event
-	for ev, err := range e.Turn(t.Context(), engine.Input{Principal: a.Principal, Session: head.ID, Text: text, Surface: "chat", Alone: true, Scope: scope}) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		out = append(out, ev)
-	}
-	return out
+	return hear(t, a, engine.Input{Session: newSession(t, a), Text: text, Scope: scope})
 }
 
 func called(id, name, arguments string) llm.ToolCall {

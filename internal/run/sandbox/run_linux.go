@@ -96,33 +96,29 @@ func promise(s Spec, found Isolation) (Isolation, error) {
 		}
 	}
 	iso.leave(s.Open)
-	if s.Egress != nil && !full {
-		iso.Missing = append(iso.Missing, "egress: without a network namespace the proxy can be passed by")
-		if s.Require == RequireFull || s.Require == RequireLandlock {
-			return iso, &Refusal{
-				Layer: "egress", Isolation: iso,
-				Cause: errors.New("network was granted through the proxy only, and nothing here can hold a tool to it"),
-				Fix:   "allow network namespaces, or set sandbox.require to best-effort",
-			}
-		}
+	if full {
+		return iso, nil
 	}
-	if len(s.Protect) > 0 && !full {
-		iso.Missing = append(iso.Missing, "protect: without mounts of its own the tool can change "+strings.Join(s.Protect, ", "))
-		if s.Require == RequireFull || s.Require == RequireLandlock {
-			return iso, &Refusal{
-				Layer: "protect", Isolation: iso,
-				Cause: fmt.Errorf("%s must not change, and nothing here can keep a tool from it", strings.Join(s.Protect, ", ")),
-				Fix:   "allow user namespaces, or set sandbox.require to best-effort",
-			}
-		}
+	type gap struct{ layer, missing, cause, allow string }
+	var gaps []gap
+	if s.Egress != nil {
+		gaps = append(gaps, gap{"egress", "without a network namespace the proxy can be passed by",
+			"network was granted through the proxy only, and nothing here can hold a tool to it", "network"})
 	}
-	if len(s.Mask) > 0 && !full {
-		iso.Missing = append(iso.Missing, "mask: without mounts of its own the tool can read "+strings.Join(s.Mask, ", "))
+	if names := strings.Join(s.Protect, ", "); names != "" {
+		gaps = append(gaps, gap{"protect", "without mounts of its own the tool can change " + names,
+			names + " must not change, and nothing here can keep a tool from it", "user"})
+	}
+	if names := strings.Join(s.Mask, ", "); names != "" {
+		gaps = append(gaps, gap{"mask", "without mounts of its own the tool can read " + names,
+			names + " must not be read, and nothing here can keep a tool from it", "user"})
+	}
+	for _, g := range gaps {
+		iso.Missing = append(iso.Missing, g.layer+": "+g.missing)
 		if s.Require == RequireFull || s.Require == RequireLandlock {
 			return iso, &Refusal{
-				Layer: "mask", Isolation: iso,
-				Cause: fmt.Errorf("%s must not be read, and nothing here can keep a tool from it", strings.Join(s.Mask, ", ")),
-				Fix:   "allow user namespaces, or set sandbox.require to best-effort",
+				Layer: g.layer, Isolation: iso, Cause: errors.New(g.cause),
+				Fix: "allow " + g.allow + " namespaces, or set sandbox.require to best-effort",
 			}
 		}
 	}
