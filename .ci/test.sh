@@ -118,7 +118,7 @@ limit_postgres=60m
 limit_browser=120m
 
 # They read the source, one file after another; the unit layer leaves them out.
-rules='TestLayers|TestCodeRules|TestCoverage'
+rules='TestLayers|TestCodeRules|TestCoverage|TestArchitecture'
 
 layer_check() {
 	tally check -silent "0 gofmt" -- gofmt -l .
