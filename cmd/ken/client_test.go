@@ -105,7 +105,12 @@ func startClient(ts *testscript.TestScript, alone bool, args []string) *client {
 	c.in = in
 	if !alone {
 		place := placeOf(ts)
-		ts.Defer(func() { endDaemon(ts, place) })
+		ts.Defer(func() {
+			for _, other := range clientsOf(ts) { // one that stays would start another
+				_ = other.cmd.Process.Kill()
+			}
+			endDaemon(ts, place)
+		})
 	}
 	ts.Check(c.cmd.Start())
 	ts.Defer(func() {
@@ -170,15 +175,25 @@ func (c *client) write(line string) error {
 	return err
 }
 
-// ask makes a request and puts the answer into the file answer, and what the
-// person was asked meanwhile into the file asked.
-func (c *client) ask(ts *testscript.TestScript, method, params string) json.RawMessage {
+// send makes a request and gives its id.
+func (c *client) send(ts *testscript.TestScript, method, params string) (id string) {
 	c.mu.Lock()
 	c.last++
-	id := strconv.Itoa(c.last)
+	id = strconv.Itoa(c.last)
 	c.asked = nil
 	c.mu.Unlock()
 	ts.Check(c.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":%q,"params":%s}`, id, method, params)))
+	return id
+}
+
+// ask makes a request and puts the answer into the file answer, and what the
+// person was asked meanwhile into the file asked.
+func (c *client) ask(ts *testscript.TestScript, method, params string) json.RawMessage {
+	return c.answer(ts, c.send(ts, method, params), method+" "+params)
+}
+
+// answer waits for the answer to a request.
+func (c *client) answer(ts *testscript.TestScript, id, what string) json.RawMessage {
 	var reply json.RawMessage
 	var asked []json.RawMessage
 	var faults error
@@ -190,7 +205,7 @@ func (c *client) ask(ts *testscript.TestScript, method, params string) json.RawM
 		return reply != nil || over
 	})
 	if !there || reply == nil {
-		ts.Fatalf("%s %s has no answer; %v\n%s", method, params, faults, c.stderrNow())
+		ts.Fatalf("%s has no answer; %v\n%s", what, faults, c.stderrNow())
 	}
 	ts.Check(faults)
 	ts.Check(os.WriteFile(ts.MkAbs("answer"), reply, 0o644))
@@ -235,6 +250,32 @@ func call(ts *testscript.TestScript, neg bool, args []string) {
 	_, _ = io.WriteString(ts.Stdout(), text)
 	if failed != neg {
 		ts.Fatalf("call %s = %s", strings.Join(args, " "), reply)
+	}
+}
+
+// send NAME METHOD [PARAMS]: makes a request as call does, and does not wait for
+// its answer. $SENT is its id.
+func send(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 && len(args) != 3 {
+		ts.Fatalf("usage: send NAME METHOD [PARAMS]")
+	}
+	params := "{}"
+	if len(args) == 3 {
+		params = args[2]
+	}
+	ts.Setenv("SENT", clientOf(ts, args[0]).send(ts, args[1], params))
+}
+
+// answers NAME ID: waits for the answer to what was sent, as call does.
+func answers(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) != 2 {
+		ts.Fatalf("usage: [!] answers NAME ID")
+	}
+	reply := clientOf(ts, args[0]).answer(ts, args[1], "request "+args[1])
+	text, failed := said(reply)
+	_, _ = io.WriteString(ts.Stdout(), text)
+	if failed != neg {
+		ts.Fatalf("answers %s = %s", strings.Join(args, " "), reply)
 	}
 }
 

@@ -33,20 +33,21 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// sample [-noise] [-broken] FOLDER: an MCP server on standard input and output.
+// sample [-noise] [-broken] [-hang] FOLDER: an MCP server on standard input and output.
 // It writes a name of its own into FOLDER/starts. Once FOLDER/changed exists, its
 // tool echo is another one, and there is one more.
 func sample() error {
 	flags := flag.NewFlagSet("sample", flag.ContinueOnError)
 	noise := flags.Bool("noise", false, "write lines that are no MCP")
 	broken := flags.Bool("broken", false, "end at once, with a word about why")
+	hang := flags.Bool("hang", false, "have a tool that does not answer")
 	if err := flags.Parse(os.Args[1:]); err != nil {
 		return err
 	}
 	if *broken {
 		return fmt.Errorf("no licence was found in %s", os.Getenv("API_KEY"))
 	}
-	w := &worker{folder: flags.Arg(0), name: rand.Text(), Server: mcp.NewServer(&mcp.Implementation{Name: "sample", Version: "1"}, nil)}
+	w := &worker{folder: flags.Arg(0), name: rand.Text(), hang: *hang, Server: mcp.NewServer(&mcp.Implementation{Name: "sample", Version: "1"}, nil)}
 	if err := w.write("starts", w.name); err != nil {
 		return err
 	}
@@ -65,6 +66,7 @@ func sample() error {
 type worker struct {
 	*mcp.Server
 	folder string
+	hang   bool
 	name   string // of this process: its number may be that of another
 }
 
@@ -139,11 +141,25 @@ func (w *worker) offer() {
 		os.Exit(7)
 		return "", nil
 	})
+	if w.hang {
+		w.addHang(reads)
+	}
 	w.AddPrompt(&mcp.Prompt{Name: "greet", Description: "Greets somebody", Arguments: []*mcp.PromptArgument{{Name: "who", Required: true}}},
 		func(_ context.Context, r *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
 			return &mcp.GetPromptResult{Messages: []*mcp.PromptMessage{{Role: "user", Content: &mcp.TextContent{Text: "Greet " + r.Params.Arguments["who"]}}}}, nil
 		})
 	w.AddResource(&mcp.Resource{Name: "note", URI: "note://one", MIMEType: "text/plain"}, func(_ context.Context, r *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
 		return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: r.Params.URI, MIMEType: "text/plain", Text: "what the note says"}}}, nil
+	})
+}
+
+// addHang offers a tool that does not answer.
+func (w *worker) addHang(reads *mcp.ToolAnnotations) {
+	mcp.AddTool(w.Server, &mcp.Tool{Name: "hang", Description: "Waits for ever", Annotations: reads}, func(ctx context.Context, _ *mcp.CallToolRequest, in words) (*mcp.CallToolResult, any, error) {
+		if err := w.write("hanging", in.Text); err != nil {
+			return nil, nil, err
+		}
+		<-ctx.Done()
+		return nil, nil, ctx.Err()
 	})
 }

@@ -111,6 +111,8 @@ func TestScript(t *testing.T) {
 			"header":    header,
 			"mcp":       mcpClient,
 			"call":      call,
+			"send":      send,
+			"answers":   answers,
 			"says":      says,
 			"told":      told,
 			"leave":     leave,
