@@ -20,6 +20,7 @@ import (
 	"ken/capability"
 	"ken/internal/app"
 	"ken/internal/config"
+	"ken/internal/run/sandbox"
 	"ken/internal/spelling"
 	"ken/internal/untrusted"
 )
@@ -38,6 +39,9 @@ const (
 
 // Main runs the program and gives its exit status.
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	if err := sandbox.Shield(); err != nil {
+		fmt.Fprintf(stderr, "ken: %v; other processes of this user can read its secrets\n", err)
+	}
 	if os.Getenv("GOGC") == "" {
 		collectLate(debug.SetGCPercent)
 	}

@@ -77,7 +77,7 @@ func (n *nest) hatch(shape confine.Shape, control *os.File) *os.Process {
 		return nil
 	}
 	if pid <= 0 {
-		n.useless = true
+		n.useless = !shielded() // who cannot clone by itself asks again: there may be room for a process then
 		n.abandon()
 		return nil
 	}

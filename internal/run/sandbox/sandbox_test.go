@@ -25,6 +25,11 @@ func TestMain(m *testing.M) {
 	if name := os.Getenv(underFilter); name != "" {
 		os.Exit(filtered(name))
 	}
+	if os.Getenv(asShielded) != "" {
+		if err := Shield(); err != nil {
+			panic(err)
+		}
+	}
 	if err := flag.Set("test.parallel", "6"); err != nil { // before the command line, which may say otherwise
 		panic(err)
 	}
@@ -36,9 +41,20 @@ const nobody = 65534
 // asNobody, in the environment, marks a test binary run again without rights.
 const asNobody = "KEN_TEST_AS_NOBODY"
 
+// asShielded, in the environment, marks a test binary that is shielded first, as Ken does.
+const asShielded = "KEN_TEST_SHIELDED"
+
 // TestAsNobody runs the tests of this package again as an ordinary user, when
 // it is root who runs them.
-func TestAsNobody(t *testing.T) {
+func TestAsNobody(t *testing.T) { testAsNobody(t, 20) }
+
+// TestAsShielded runs those again that start programs, as an ordinary user in a
+// shielded process: that is how Ken runs.
+func TestAsShielded(t *testing.T) {
+	testAsNobody(t, 10, asShielded+"=1", "-test.run=^Test(Shield|Nest|Run|Probe|Canary|Escape|Process|Memory|Limits$|Mask|Protect|Egress|Open|Servers|Start|Stopped|Grants)")
+}
+
+func testAsNobody(t *testing.T, least int, more ...string) {
 	if os.Getuid() != 0 {
 		t.Skip("cannot here: not root, the tests run as an ordinary user as it is")
 	}
@@ -64,6 +80,13 @@ func TestAsNobody(t *testing.T) {
 	cmd := exec.Command(binary, args...)
 	cmd.Dir = dir
 	cmd.Env = []string{asNobody + "=1", "TMPDIR=" + dir, "PATH=/usr/bin:/bin", "HOME=" + dir, "GORACE=" + os.Getenv("GORACE"), hogBinary + "=" + buildHog(t)}
+	for _, word := range more {
+		if strings.HasPrefix(word, "-") {
+			cmd.Args = append(cmd.Args, word)
+		} else {
+			cmd.Env = append(cmd.Env, word)
+		}
+	}
 	if npm := os.Getenv("KEN_NPM"); npm != "" {
 		cmd.Env = append(cmd.Env, "KEN_NPM="+npm)
 	}
@@ -72,8 +95,8 @@ func TestAsNobody(t *testing.T) {
 	if err != nil {
 		t.Errorf("the tests as uid %d: %v\n%s", nobody, err, out)
 	}
-	if n := bytes.Count(out, []byte("--- PASS")); n < 20 {
-		t.Errorf("the tests as uid %d: %d passed, want at least 20\n%s", nobody, n, out)
+	if n := bytes.Count(out, []byte("--- PASS")); n < least {
+		t.Errorf("the tests as uid %d: %d passed, want at least %d\n%s", nobody, n, least, out)
 	}
 }
 
