@@ -27,7 +27,7 @@ type room struct {
 
 const (
 	words  = "capability llm plugin " // what everybody says
-	ground = "internal/address internal/envelope internal/glob internal/language internal/schema internal/secret internal/spelling internal/store internal/tokenizer internal/untrusted internal/wholefile internal/yamldoc "
+	ground = "internal/address internal/envelope internal/glob internal/language internal/programs internal/schema internal/secret internal/spelling internal/store internal/tokenizer internal/untrusted internal/wholefile internal/yamldoc "
 	all    = "..."
 )
 
@@ -48,6 +48,7 @@ var plan = []room{
 	{"internal/tokenizer", ""},
 	{"internal/language", ""},
 	{"internal/glob", ""},
+	{"internal/programs", ""},
 	{"internal/envelope", "capability"},
 	{"internal/address", ""},
 	{"internal/wholefile", ""},
@@ -66,7 +67,7 @@ var plan = []room{
 	{"internal/know/catalog", words + ground + "internal/know/..."},
 
 	// Govern: what may happen, and what did.
-	{"internal/govern/policy", words + "internal/address internal/glob internal/spelling internal/yamldoc"}, // pure: no store, no files
+	{"internal/govern/policy", words + "internal/address internal/glob internal/programs internal/spelling internal/yamldoc"}, // pure: no store, no files
 	{"internal/govern/approval", words + ground + "internal/govern/policy"},
 	{"internal/govern/audit", words + ground + "internal/govern/policy"},
 	{"internal/govern/trace", words},
