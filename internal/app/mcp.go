@@ -109,7 +109,7 @@ func (a *App) mcpAsk(ctx context.Context, err error) (*mcpserver.Question, error
 func consentLines(t approval.Ticket) []mcpserver.Line {
 	var out []mcpserver.Line
 	all := t.Lines()
-	for _, name := range []string{"capability", "action", "command", "argv", "arguments", "runs", "again", "difference", "void", "why", "justification", "risk"} {
+	for _, name := range []string{"capability", "action", "command", "argv", "arguments", "runs", "also runs", "again", "difference", "void", "why", "justification", "risk"} {
 		for _, l := range all {
 			if l.Name == name {
 				out = append(out, mcpserver.Line{Name: l.Name, Text: l.Text})

@@ -33,6 +33,9 @@ func (t Ticket) Lines() []Line {
 	for _, f := range q.Files {
 		add("runs", fmt.Sprintf("%s (SHA-256 %.12s…)", f.Path, f.SHA256))
 	}
+	if q.Unknown != "" {
+		add("also runs", "files that Ken cannot determine, whose content is not covered: "+q.Unknown)
+	}
 	add("capability", string(c.Target))
 	add("action", c.Action)
 	if t.Before != nil {

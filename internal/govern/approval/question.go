@@ -24,6 +24,10 @@ type Question struct {
 	// Files are the programs and scripts that will run, with their digests.
 	Files []policy.File `json:"files,omitempty"`
 
+	// Unknown says why other files may decide what the call does. Their bytes are
+	// not covered by an approval.
+	Unknown string `json:"unknown,omitempty"`
+
 	// Prefix is the common beginning of commands that one answer may cover;
 	// empty: none is offered.
 	Prefix []string `json:"prefix,omitempty"`

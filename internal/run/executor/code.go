@@ -78,19 +78,60 @@ func Changed(r *capability.Result, before, after []File) {
 
 const (
 	mostFiles    = 128 // files examined for one call
+	mostFolders  = 32  // folders in which names are looked up
+	mostMatches  = 64  // files that one pattern may match
+	mostWords    = 500 // words that are looked up; Unknown is set in any case
 	deepestStart = 8   // how many programs may start one another
+	deepestLine  = 4   // how many first lines may name one another, as in the kernel
 )
 
-// Files returns the files whose bytes decide what the commands do: programs,
-// the interpreters that their first lines name, and scripts for interpreters.
-// Names are looked up in dirs, which are absolute; a cd in the commands adds to
-// them. Names without a file, such as shell builtins, are skipped.
-func (p *Programs) Files(commands [][]string, dirs ...string) []File {
-	l := codeList{programs: p, dirs: slices.Clone(dirs), seen: map[string]bool{}}
-	for _, argv := range commands {
+// A Task is what [Programs.Code] examines.
+type Task struct {
+	Commands [][]string // simple commands, each as its arguments
+
+	// Shell is the program that reads Text, the whole command line; both are empty
+	// if no shell does. Opaque says why there may be more to it than Commands.
+	// Written are the files that its redirections write; they do not decide what
+	// it does.
+	Shell   string
+	Text    string
+	Opaque  string
+	Written []string
+
+	// Dirs are the absolute folders in which names are looked up. A cd in the
+	// commands, or an option such as -C, adds to them.
+	Dirs []string
+}
+
+// Code is what decides what a task does.
+type Code struct {
+	Files []File
+
+	// Unknown says why other files than Files may decide it too. It is empty if
+	// Files has all that the commands name.
+	Unknown string
+}
+
+// Code returns the files whose bytes decide what a task does: programs, the
+// interpreters that their first lines name, and scripts for interpreters. Names
+// without a file, such as shell builtins, are skipped.
+//
+// Where an interpreter takes its code from its arguments or its input, or a shell
+// works something out, every word of the task that is a file counts. Unknown says
+// then what could not be followed.
+func (p *Programs) Code(t Task) Code {
+	l := codeList{programs: p, dirs: slices.Clone(t.Dirs), seen: map[string]bool{}}
+	l.program(t.Shell)
+	for _, argv := range t.Commands {
 		l.command(argv, 0)
 	}
-	return l.files
+	if t.Opaque != "" {
+		l.unsure(t.Opaque)
+	}
+	if l.unknown != "" {
+		l.words(t)
+	}
+	return Code{l.files, l.unknown}
 }
 
 // A codeList collects files, each once.
@@ -99,10 +140,21 @@ type codeList struct {
 	dirs     []string
 	files    []File
 	seen     map[string]bool
+	unknown  string // the first reason
+}
+
+func (l *codeList) unsure(why string) {
+	if l.unknown == "" {
+		l.unknown = why
+	}
 }
 
 func (l *codeList) add(f File) {
-	if !l.seen[f.Name] && len(l.files) < mostFiles {
+	switch {
+	case l.seen[f.Name]:
+	case len(l.files) >= mostFiles:
+		l.unsure(fmt.Sprintf("it names more than %d files", mostFiles))
+	default:
 		l.seen[f.Name] = true
 		l.files = append(l.files, f)
 	}
@@ -110,7 +162,11 @@ func (l *codeList) add(f File) {
 
 // command adds the files that a command runs.
 func (l *codeList) command(argv []string, depth int) {
-	if len(argv) == 0 || argv[0] == "" || depth > deepestStart || len(l.files) >= mostFiles {
+	if len(argv) == 0 || argv[0] == "" {
+		return
+	}
+	if depth > deepestStart {
+		l.unsure(fmt.Sprintf("more than %d programs start one another", deepestStart))
 		return
 	}
 	name, args := filepath.Base(argv[0]), argv[1:]
@@ -118,15 +174,11 @@ func (l *codeList) command(argv []string, depth int) {
 		l.enter(args[len(args)-1])
 		return
 	}
-	switch {
-	case strings.Contains(argv[0], "/") && !filepath.IsAbs(argv[0]):
-		l.script(argv[0])
-	default:
-		if found, err := l.programs.Find(argv[0]); err == nil {
-			l.add(File{argv[0], found.Path, found.SHA256})
-			l.firstLine(found.head)
-		} else if filepath.IsAbs(argv[0]) {
-			l.script(argv[0])
+	l.program(argv[0])
+	if !readsData(name) {
+		l.folders(args)
+		if !interpreter(name) {
+			l.executables(args)
 		}
 	}
 	switch {
@@ -146,21 +198,85 @@ func (l *codeList) command(argv []string, depth int) {
 	}
 }
 
-// enter adds a folder that later commands may run in.
-func (l *codeList) enter(dir string) {
-	if filepath.IsAbs(dir) {
-		l.dirs = append(l.dirs, dir)
+// program adds the program of a command.
+func (l *codeList) program(name string) {
+	if name == "" {
 		return
 	}
-	for _, d := range slices.Clone(l.dirs) {
-		l.dirs = append(l.dirs, filepath.Join(d, dir))
+	if strings.Contains(name, "/") && !filepath.IsAbs(name) {
+		l.script(name)
+		return
 	}
+	if found, err := l.programs.Find(name); err == nil {
+		l.add(File{name, found.Path, found.SHA256})
+		l.firstLine(found.head, 0)
+	} else if filepath.IsAbs(name) {
+		l.script(name)
+	}
+}
+
+// enter adds a folder that later commands may run in.
+func (l *codeList) enter(dir string) {
+	for _, path := range l.paths(dir) {
+		switch {
+		case slices.Contains(l.dirs, path):
+		case len(l.dirs) >= mostFolders:
+			l.unsure(fmt.Sprintf("it names more than %d folders", mostFolders))
+		default:
+			l.dirs = append(l.dirs, path)
+		}
+	}
+}
+
+// folders enters the folders that arguments name: those of -C, --prefix and
+// their like.
+func (l *codeList) folders(args []string) {
+	for _, a := range args {
+		for _, value := range values(a) {
+			for _, path := range l.paths(value) {
+				if info, err := os.Stat(path); err == nil && info.IsDir() {
+					l.enter(value)
+					break
+				}
+			}
+		}
+	}
+}
+
+// executables adds the arguments that are executable files: a program that is not
+// known to read data may start them.
+func (l *codeList) executables(args []string) {
+	for _, a := range args {
+		for _, value := range values(a) {
+			for _, path := range l.paths(value) {
+				if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+					l.script(path)
+				}
+			}
+		}
+	}
+}
+
+// values returns what an argument may name: itself, the value after =, and for a
+// short option what follows its letter.
+func values(arg string) []string {
+	out := []string{arg}
+	if _, value, ok := strings.Cut(arg, "="); ok {
+		out = append(out, value)
+	}
+	if len(arg) > 2 && arg[0] == '-' && arg[1] != '-' {
+		out = append(out, arg[2:])
+	}
+	return out
 }
 
 // started adds the program that a program such as env or timeout starts: the
 // first argument that names one.
 func (l *codeList) started(args []string, depth int) {
 	for i, a := range args {
+		if name, _, ok := strings.Cut(a, "="); ok && assigns(name) {
+			l.unsure("the variable " + name + " decides which program or file is run")
+		}
 		if strings.HasPrefix(a, "-") || strings.Contains(a, "=") {
 			continue
 		}
@@ -171,20 +287,34 @@ func (l *codeList) started(args []string, depth int) {
 	}
 }
 
+// assigns reports whether a variable names programs or files to run.
+func assigns(name string) bool {
+	return name == "PATH" || name == "ENV" || strings.HasSuffix(name, "_ENV") || strings.HasPrefix(name, "LD_") ||
+		strings.HasSuffix(name, "PATH") || strings.HasSuffix(name, "OPT") || strings.HasSuffix(name, "OPTIONS") || strings.HasSuffix(name, "STARTUP")
+}
+
 // scripts adds the files that an interpreter's arguments name: the values of
-// its options, and the first argument that is not an option.
+// its options, and the first argument that is not an option. An interpreter
+// without a file takes its code from its arguments or its input.
 func (l *codeList) scripts(name string, args []string, depth int) {
-	option := false
+	option, given := false, false
 	for i, a := range args {
 		value := a
 		if strings.HasPrefix(a, "-") && len(a) > 1 {
 			option = true
-			if a == "-c" && i+1 < len(args) && shellName(name) {
-				l.inline(args[i+1], depth)
-				return
+			if code(name, a) {
+				l.unsure("code in the arguments of " + name)
+				if i+1 < len(args) && shellName(name) {
+					l.inline(args[i+1], depth)
+					return
+				}
 			}
 			var ok bool
 			if _, value, ok = strings.Cut(a, "="); !ok {
+				if len(a) > 2 && a[1] != '-' && l.there(a[2:]) {
+					l.script(a[2:])
+					given = true
+				}
 				continue
 			}
 		} else if l.there(a) && !option {
@@ -193,14 +323,32 @@ func (l *codeList) scripts(name string, args []string, depth int) {
 		} else {
 			option = false
 		}
-		l.script(value)
+		if l.there(value) {
+			l.script(value)
+			given = true
+		}
 	}
+	if !given && len(projectFiles(name)) == 0 && !slices.Contains(args, "--version") {
+		l.unsure("code that " + name + " is not given as a file")
+	}
+}
+
+// code reports whether an option of an interpreter is followed by code, or by the
+// name of a module.
+func code(name, option string) bool {
+	if strings.HasPrefix(option, "--") {
+		return strings.HasPrefix(option, "--eval") || strings.HasPrefix(option, "--print") || strings.HasPrefix(option, "--command")
+	}
+	if shellName(name) {
+		return strings.Contains(option, "c")
+	}
+	return strings.ContainsAny(option, "ceEpm") && projectFiles(name) == nil && name != "sed"
 }
 
 // inline adds every word of a shell's command-line argument that is a program
 // or a file.
 func (l *codeList) inline(line string, depth int) {
-	words := strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(" \t\n;&|()<>`$'\"{}=", r) })
+	words := separate(line)
 	for i, w := range words {
 		if l.there(w) {
 			l.script(w)
@@ -215,12 +363,80 @@ func (l *codeList) inline(line string, depth int) {
 	}
 }
 
+// separate returns the words of a command line or of code.
+func separate(text string) []string {
+	return strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" \t\n;&|()<>`$'\"{}=,", r) })
+}
+
+// words adds every word of a task that is, or may become, a file: as it is, after
+// an option's letter, behind each slash, as a module, and what a pattern matches.
+func (l *codeList) words(t Task) {
+	var all []string
+	for _, argv := range t.Commands {
+		for _, a := range argv {
+			all = append(all, a)
+			all = append(all, separate(a)...)
+		}
+	}
+	all = append(all, separate(t.Text)...)
+	slices.Sort(all)
+	all = slices.Compact(all)
+	if len(all) > mostWords {
+		all = all[:mostWords]
+	}
+	l.folders(all)
+	for _, w := range all {
+		for _, value := range values(w) {
+			if slices.Contains(t.Written, value) {
+				continue
+			}
+			for at := value; at != ""; {
+				l.word(at)
+				_, rest, ok := strings.Cut(at, "/")
+				if !ok {
+					break
+				}
+				at = rest
+			}
+		}
+	}
+}
+
+func (l *codeList) word(w string) {
+	if strings.ContainsAny(w, "*?[") {
+		l.pattern(w)
+		return
+	}
+	for _, name := range [...]string{w, w + ".py", w + "/__main__.py", w + "/__init__.py", w + ".js", w + ".mjs", w + ".cjs", w + "/index.js"} {
+		if l.there(name) {
+			l.script(name)
+		}
+	}
+}
+
+// pattern adds the files that a pattern matches.
+func (l *codeList) pattern(p string) {
+	for _, path := range l.paths(p) {
+		matches, err := filepath.Glob(path)
+		if err != nil {
+			continue
+		}
+		if len(matches) > mostMatches {
+			l.unsure(fmt.Sprintf("a pattern matches more than %d files", mostMatches))
+			matches = matches[:mostMatches]
+		}
+		for _, m := range matches {
+			l.script(m)
+		}
+	}
+}
+
 // script adds a file by its path, in every folder that contains it.
 func (l *codeList) script(name string) {
 	for _, path := range l.paths(name) {
 		if sum, ok := l.programs.digests.of(path); ok {
 			l.add(File{path, path, sum.sha256})
-			l.firstLine(sum.head)
+			l.firstLine(sum.head, 0)
 		}
 	}
 }
@@ -246,22 +462,38 @@ func (l *codeList) there(name string) bool {
 	})
 }
 
-// firstLine adds the interpreter that the first line of a script names.
-func (l *codeList) firstLine(head string) {
-	if !strings.HasPrefix(head, "#!") {
+// firstLine adds the interpreter that the first line of a script names, and the
+// one that the interpreter's own first line names.
+func (l *codeList) firstLine(head string, depth int) {
+	if !strings.HasPrefix(head, "#!") || depth >= deepestLine {
 		return
 	}
 	line, _, _ := strings.Cut(head[2:], "\n")
 	words := strings.Fields(line)
-	if len(words) == 0 || !filepath.IsAbs(words[0]) {
+	if len(words) == 0 {
 		return
 	}
-	if d, ok := l.programs.digests.of(words[0]); ok {
-		l.add(File{words[0], words[0], d.sha256})
+	for _, path := range l.paths(words[0]) {
+		if d, ok := l.programs.digests.of(path); ok {
+			l.add(File{path, path, d.sha256})
+			l.firstLine(d.head, depth+1)
+		}
 	}
 	if starter(filepath.Base(words[0])) {
 		l.started(words[1:], deepestStart-1)
 	}
+}
+
+// readsData reports whether a program is known to treat the files in its
+// arguments as data.
+func readsData(name string) bool {
+	switch name {
+	case "git", "cat", "ls", "cp", "mv", "rm", "mkdir", "rmdir", "touch", "head", "tail", "wc", "grep", "egrep", "fgrep", "rg", "diff", "cmp", "sort", "uniq",
+		"cut", "tr", "stat", "file", "chmod", "chown", "ln", "echo", "printf", "test", "[", "basename", "dirname", "realpath", "readlink", "du", "df", "tee",
+		"md5sum", "sha1sum", "sha256sum", "sha512sum", "cksum", "base64", "xxd", "od", "hexdump", "strings", "jq", "tree", "which", "gzip", "gunzip", "zcat", "cd":
+		return true
+	}
+	return false
 }
 
 // starter reports whether a program only starts another.

@@ -65,7 +65,7 @@ func TestFiles(t *testing.T) {
 			commands = append(commands, argv)
 		}
 		var got []string
-		for _, f := range p.Files(commands, ws) {
+		for _, f := range p.Code(Task{Commands: commands, Dirs: []string{ws}}).Files {
 			got = append(got, strings.TrimPrefix(f.Name, dir+"/"))
 			if len(f.SHA256) != 64 {
 				t.Errorf("%s: the digest of %s is %q", test.commands, f.Name, f.SHA256)
@@ -80,12 +80,84 @@ func TestFiles(t *testing.T) {
 	}
 }
 
+// TestCodeOfLines: every file that a line may run counts, however the line names
+// it. Where the line hides something, Unknown says so.
+func TestCodeOfLines(t *testing.T) {
+	dir := place(t, map[string]string{
+		"bin/python3": "python", "bin/sh": "sh", "bin/bash": "bash", "bin/env": "env", "bin/git": "git", "bin/make": "make", "bin/node": "node", "bin/npm": "npm",
+		"bin/flock": "flock", "bin/setpriv": "setpriv", "bin/nice": "nice", "bin/cat": "cat", "bin/awk": "awk", "bin/find": "find", "bin/ls": "ls",
+		"ws/x.sh": "x", "ws/m.py": "m", "ws/m.js": "m", "ws/k/Makefile": "all:", "ws/k/x.sh": "x", "ws/k/package.json": "{}", "ws/k.mk": "all:", "ws/x.awk": "x",
+		"ws/y.sh": "#!./interp\n", "ws/interp": "#!/bin/true\n", "ws/bin/ls": "ls", "ws/out.txt": "",
+	})
+	p, ws := NewPrograms(filepath.Join(dir, "bin")), filepath.Join(dir, "ws")
+	tests := []struct {
+		line, opaque string
+		argv         [][]string
+		want         string // a file that counts
+		known        bool   // nothing is unknown
+	}{
+		{line: "sh < x.sh", opaque: "a redirection", argv: [][]string{{"sh"}}, want: "x.sh"},
+		{line: "cat x.sh | sh", argv: [][]string{{"cat", "x.sh"}, {"sh"}}, want: "x.sh"},
+		{line: "bash -lc 'sh x.sh'", argv: [][]string{{"bash", "-lc", "sh x.sh"}}, want: "x.sh"},
+		{line: "python3 -m m", argv: [][]string{{"python3", "-m", "m"}}, want: "m.py"},
+		{line: "python3 -c 'import m'", argv: [][]string{{"python3", "-c", "import m"}}, want: "m.py"},
+		{line: `node -e "require('./m.js')"`, argv: [][]string{{"node", "-e", "require('./m.js')"}}, want: "m.js"},
+		{line: "make -C k", argv: [][]string{{"make", "-C", "k"}}, want: "k/Makefile", known: true},
+		{line: "make -fk.mk", argv: [][]string{{"make", "-fk.mk"}}, want: "k.mk", known: true},
+		{line: "npm run t --prefix k", argv: [][]string{{"npm", "run", "t", "--prefix", "k"}}, want: "k/package.json", known: true},
+		{line: "npm run t --prefix=k", argv: [][]string{{"npm", "run", "t", "--prefix=k"}}, want: "k/package.json", known: true},
+		{line: "awk -fx.awk", argv: [][]string{{"awk", "-fx.awk"}}, want: "x.awk", known: true},
+		{line: "env -C k ./x.sh", argv: [][]string{{"env", "-C", "k", "./x.sh"}}, want: "k/x.sh", known: true},
+		{line: "./y.sh", argv: [][]string{{"./y.sh"}}, want: "interp", known: true},
+		{line: "flock /tmp ./x.sh", argv: [][]string{{"flock", "/tmp", "./x.sh"}}, want: "x.sh", known: true},
+		{line: "setpriv --no-new-privs ./x.sh", argv: [][]string{{"setpriv", "--no-new-privs", "./x.sh"}}, want: "x.sh", known: true},
+		{line: "nice nice …", argv: [][]string{append(slices.Repeat([]string{"nice"}, 12), "./x.sh")}, want: "x.sh"},
+		{line: "env BASH_ENV=./x.sh bash k.mk", argv: [][]string{{"env", "BASH_ENV=./x.sh", "bash", "k.mk"}}, want: "x.sh"},
+		{line: "PATH=./bin ls", opaque: "an assignment", argv: [][]string{{"ls"}}, want: "bin/ls"},
+		{line: "D=.; $D/x.sh", opaque: "a variable", argv: [][]string{{"$D/x.sh"}}, want: "x.sh"},
+		{line: "./x.s?", opaque: "a pattern", argv: [][]string{{"./x.s?"}}, want: "x.sh"},
+		{line: `find . -name x.sh -exec {} \;`, opaque: "a brace", argv: [][]string{{"find", ".", "-name", "x.sh", "-exec", "{}", ";"}}, want: "x.sh"},
+		{line: "git -c 'alias.z=!sh x.sh' z", opaque: "code", argv: [][]string{{"git", "-c", "alias.z=!sh x.sh", "z"}}, want: "x.sh"},
+		{line: "git status", argv: [][]string{{"git", "status"}}, known: true},
+		{line: "cat x.sh", argv: [][]string{{"cat", "x.sh"}}, known: true},
+	}
+	for _, test := range tests {
+		got := p.Code(Task{Commands: test.argv, Shell: "/bin/sh", Text: test.line, Opaque: test.opaque, Dirs: []string{ws}})
+		if test.want != "" && !slices.ContainsFunc(got.Files, func(f File) bool { return f.Path == filepath.Join(ws, test.want) }) {
+			t.Errorf("Code(%s) = %+v, want %s in it", test.line, got, test.want)
+		}
+		if (got.Unknown == "") != test.known {
+			t.Errorf("Code(%s): unknown is %q, want known: %v", test.line, got.Unknown, test.known)
+		}
+	}
+	written := p.Code(Task{Commands: [][]string{{"ls"}}, Shell: "/bin/sh", Text: "ls > out.txt", Opaque: "a redirection", Written: []string{"out.txt"}, Dirs: []string{ws}})
+	if slices.ContainsFunc(written.Files, func(f File) bool { return strings.HasSuffix(f.Path, "out.txt") }) {
+		t.Errorf("a file that is written counts as code: %+v", written.Files)
+	}
+	many := [][]string{}
+	for i := range mostFiles + 2 {
+		name := filepath.Join(ws, "many", strings.Repeat("a", i+1))
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, nil, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		many = append(many, []string{name})
+	}
+	if got := p.Code(Task{Commands: many, Dirs: []string{ws}}); got.Unknown == "" {
+		t.Errorf("Code of %d files has %d and does not say that there are more", len(many), len(got.Files))
+	}
+}
+
 // TestDigestSeesEveryChange: even a change in place that keeps size and time.
 func TestDigestSeesEveryChange(t *testing.T) {
 	dir := place(t, map[string]string{"bin/tool": "good", "ws/x.sh": "good"})
 	old := time.Now().Add(-time.Hour)
 	p := NewPrograms(filepath.Join(dir, "bin"))
-	digest := func() string { return Digest(p.Files([][]string{{"tool"}, {"./x.sh"}}, filepath.Join(dir, "ws"))) }
+	digest := func() string {
+		return Digest(p.Code(Task{Commands: [][]string{{"tool"}, {"./x.sh"}}, Dirs: []string{filepath.Join(dir, "ws")}}).Files)
+	}
 	for _, name := range []string{"bin/tool", "ws/x.sh"} {
 		path := filepath.Join(dir, name)
 		for _, text := range []string{"evil", "more"} {
@@ -141,7 +213,7 @@ func BenchmarkFiles(b *testing.B) {
 	time.Sleep(1100 * time.Millisecond) // until its digest is kept
 	p := NewPrograms("")
 	for b.Loop() {
-		p.Files([][]string{{"/bin/sh"}, {"sh", "x.py"}}, filepath.Join(dir, "ws"))
+		p.Code(Task{Shell: "/bin/sh", Commands: [][]string{{"sh", "x.py"}}, Dirs: []string{filepath.Join(dir, "ws")}})
 	}
 }
 

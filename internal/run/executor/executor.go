@@ -62,9 +62,11 @@ type Facts struct {
 	// rest is kept for whoever asks.
 	Inline int
 
-	// Files are those whose bytes decide what the commands do; see
-	// [Programs.Files]. Invoke runs only these.
-	Files []File
+	// Files are those whose bytes decide what the commands do, and Unknown says
+	// why there may be others; see [Programs.Code]. Invoke runs only if Files are
+	// unchanged.
+	Files   []File
+	Unknown string
 
 	// Opaque says why there may be more to the command line than Commands;
 	// empty when there is not.

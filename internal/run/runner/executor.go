@@ -45,7 +45,8 @@ type Facts struct {
 
 	// Files are those whose bytes decide what the call does. An approval is
 	// bound to them.
-	Files []executor.File
+	Files   []executor.File
+	Unknown string // why other files may decide it too; see [executor.Code]
 
 	// Secrets are the names of secrets that whoever carries out the call is given
 	// anyway, besides those that the capability requires: they may stand in its
@@ -111,7 +112,7 @@ func (a adapted) Facts(ctx context.Context, call capability.Call, c *capability.
 	out := Facts{
 		Arguments: policy.Facts{Commands: in.Commands, Named: in.Named, Opaque: in.Opaque, Hosts: in.Hosts, Destructive: in.Destructive},
 		Required:  policy.ParsePermissions(in.Required), WorkDir: in.WorkDir, Isolation: in.Isolation,
-		Line: in.Line, Args: in.Args, Inline: in.Inline, Files: in.Files, Secrets: in.Secrets,
+		Line: in.Line, Args: in.Args, Inline: in.Inline, Files: in.Files, Unknown: in.Unknown, Secrets: in.Secrets,
 	}
 	if !path.IsAbs(in.WorkDir) {
 		out.Arguments.Dir = in.WorkDir

@@ -66,14 +66,14 @@ func (e *Executor) named(args []string, write bool) []executor.Path {
 	return out
 }
 
-// files returns the files whose bytes decide what a plan does. Scripts are
-// looked up in the folders where the program may start.
-func (e *Executor) files(p *plan) []executor.File {
+// code returns what decides what a plan does. Scripts are looked up in the folders
+// where the program may start.
+func (e *Executor) code(p *plan) executor.Code {
 	dirs := []string{filepath.Join(e.cfg.Extensions, p.extension, "work")}
 	if e.cfg.Workspace != "" {
 		dirs = append(dirs, e.cfg.Workspace)
 	}
-	return e.programs.Files([][]string{p.argv}, dirs...)
+	return e.programs.Code(executor.Task{Commands: [][]string{p.argv}, Dirs: dirs})
 }
 
 // args counts the arguments that the command was given, without its action.

@@ -170,7 +170,8 @@ func (e *Executor) Facts(ctx context.Context, call capability.Call, c *capabilit
 		Commands: [][]string{p.argv}, Hosts: hosts(p.argv), Required: []string{executor.PermExec},
 		WorkDir: filepath.Join(e.cfg.Extensions, p.extension, "work"), Args: p.args(), Isolation: executor.Planned(ctx, e.cfg.Require),
 	}
-	f.Files = e.files(p)
+	code := e.code(p)
+	f.Files, f.Unknown = code.Files, code.Unknown
 	f.Paths = e.named(p.argv[1:], slices.Contains(p.capability.Permissions, executor.PermWrite))
 	if len(f.Hosts) > 0 || slices.Contains(p.capability.Permissions, executor.PermNetwork) {
 		f.Required = append(f.Required, executor.PermNetwork)
@@ -249,7 +250,7 @@ func (e *Executor) Invoke(ctx context.Context, call capability.Call) (capability
 		}
 		spec.Egress = proxy
 	}
-	files := e.files(p)
+	files := e.code(p).Files
 	if err := executor.SameCode(call, files); err != nil {
 		return capability.Result{}, err
 	}
@@ -260,7 +261,7 @@ func (e *Executor) Invoke(ctx context.Context, call capability.Call) (capability
 	r := executor.Ending{OK: p.ok}.Result(ctx, outcome)
 	p.describe(r.Meta)
 	found.Tell(&r, held, e.look(ctx, p, g))
-	executor.Changed(&r, files, e.files(p))
+	executor.Changed(&r, files, e.code(p).Files)
 	if spec.Egress != nil {
 		r.Meta["connections"] = strconv.FormatInt(seen.made.Load(), 10)
 		r.Meta["connections_refused"] = strconv.FormatInt(seen.refused.Load(), 10)

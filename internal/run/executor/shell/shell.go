@@ -348,8 +348,9 @@ func (e *Executor) Facts(ctx context.Context, call capability.Call, _ *capabilit
 	if err != nil {
 		return executor.Facts{}, err
 	}
+	code := e.code(r)
 	f := executor.Facts{
-		Files:    e.files(r),
+		Files: code.Files, Unknown: code.Unknown,
 		Commands: r.line.commands, Opaque: r.line.opaque, Paths: r.line.paths, Required: []string{executor.PermExec},
 		Inline: r.chars, WorkDir: r.cwd, Isolation: executor.Planned(ctx, e.cfg.Require), Secrets: e.cfg.Env,
 	}
@@ -389,17 +390,22 @@ func (e *Executor) look(ctx context.Context, r request) executor.Survey {
 	return executor.Look(ctx, g, e.cfg.Workspace, []executor.Ground{ground}, agreed)
 }
 
-// files returns the files whose bytes decide what a line does.
-func (e *Executor) files(r request) []executor.File {
+// code returns what decides what a line does.
+func (e *Executor) code(r request) executor.Code {
 	dir := r.cwd
 	if !filepath.IsAbs(dir) {
 		dir = filepath.Join(e.cfg.Workspace, dir)
 	}
-	commands := r.line.commands
+	t := executor.Task{Commands: r.line.commands, Dirs: []string{dir}}
 	if r.settings.Mode == Full {
-		commands = append([][]string{{"/bin/sh"}}, commands...)
+		t.Shell, t.Text, t.Opaque = "/bin/sh", r.cmd, r.line.opaque
+		for _, p := range r.line.paths {
+			if p.Write {
+				t.Written = append(t.Written, p.Name)
+			}
+		}
 	}
-	return e.programs.Files(commands, dir)
+	return e.programs.Code(t)
 }
 
 // Invoke runs the line. Its failing, and its being stopped, are results.
@@ -418,7 +424,7 @@ func (e *Executor) Invoke(ctx context.Context, call capability.Call) (capability
 	}
 	found := e.look(ctx, p.request)
 	held := found.Hold(ctx, &spec)
-	files := e.files(p.request)
+	files := e.code(p.request).Files
 	if err := executor.SameCode(call, files); err != nil {
 		return capability.Result{}, err
 	}
@@ -430,7 +436,7 @@ func (e *Executor) Invoke(ctx context.Context, call capability.Call) (capability
 	out.Meta["tool"], out.Meta["mode"], out.Meta["cwd"] = "shell", string(p.settings.Mode), p.cwd
 	out.Meta["program"], out.Meta["program_sha256"] = p.program.Path, p.program.SHA256
 	found.Tell(&out, held, e.look(ctx, p.request))
-	executor.Changed(&out, files, e.files(p.request))
+	executor.Changed(&out, files, e.code(p.request).Files)
 	return out, nil
 }
 
