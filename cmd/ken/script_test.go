@@ -105,6 +105,7 @@ func TestScript(t *testing.T) {
 			"joined":    joined,
 			"hold":      hold,
 			"issuer":    startIssuer,
+			"apiserver": startAPI,
 			"person":    person,
 			"interrupt": interrupt,
 			"stopped":   stopped,

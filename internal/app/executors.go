@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"ken/internal/govern/policy"
 	"ken/internal/run/executor"
 	"ken/internal/run/executor/analyze"
+	"ken/internal/run/executor/api"
 	"ken/internal/run/executor/files"
 	"ken/internal/run/executor/process"
 	"ken/internal/run/executor/results"
@@ -19,6 +21,7 @@ import (
 	"ken/internal/run/runner"
 	"ken/internal/run/sandbox"
 	"ken/internal/run/sandbox/egress"
+	"ken/internal/secret"
 	"ken/internal/serve/auth"
 	"ken/llm"
 	"ken/plugin"
@@ -29,7 +32,7 @@ import (
 // it creates no executor.
 func (a *App) unrun() func(*capability.Capability) string {
 	forOthers := map[string]bool{"files.*": false, "result.*": false, "shell": false}
-	for _, name := range []string{"analyze.*", "exec.*", "function.*", "mcp.*"} {
+	for _, name := range []string{"analyze.*", "api.*", "exec.*", "function.*", "mcp.*"} {
 		forOthers[name] = true
 	}
 	for _, p := range a.plugins {
@@ -67,7 +70,7 @@ func (a *App) executors(kept *result.Store) (runner.Executors, error) {
 	for name, x := range own {
 		out[name] = runner.FromExecutor(x)
 		switch name {
-		case "exec.*", "function.*", "mcp.*", "analyze.*": // what others bring may be run so
+		case "api.*", "exec.*", "function.*", "mcp.*", "analyze.*": // what others bring may be run so
 		default:
 			out[name] = ownOnly{out[name]}
 		}
@@ -100,8 +103,13 @@ func (a *App) ownExecutors(kept *result.Store) (map[string]executor.Executor, er
 	if err != nil {
 		return nil, err
 	}
+	requests, err := a.newRequests(kept)
+	if err != nil {
+		return nil, err
+	}
 	return map[string]executor.Executor{
 		"analyze.*":  analysis,
+		"api.*":      requests,
 		"exec.*":     programs,
 		"shell":      commands,
 		"files.*":    onFiles,
@@ -166,6 +174,28 @@ func (a *App) newAnalysis(kept *result.Store) (*analyze.Executor, error) {
 			return a.wrapped(v.Model), nil
 		},
 	})
+}
+
+// newRequests makes the executor of HTTP requests.
+func (a *App) newRequests(kept *result.Store) (*api.Executor, error) {
+	x, err := api.New(api.Config{
+		Lookup: a.lookup, Secret: a.variable, Save: func(name, value string) error { return a.secrets.Set(name, secret.Of(value)) },
+		Hold: func(text string) { a.redactor.Hold(text) }, Redact: a.redactor.Held, Results: kept,
+		Networks: func() []netip.Prefix { return a.now().networks() },
+		Limits: func() api.Limits {
+			now := a.now()
+			l := api.Limits{Bytes: now.Requests.Bytes, Rate: float64(now.Requests.Rate), Retries: now.Requests.Retries, Pages: now.Requests.Pages, Timeout: max(now.Limits.Timeout, now.Limits.MaxTimeout)}
+			if l.Retries == 0 {
+				l.Retries = -1 // none, and not the default
+			}
+			return l
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	a.closeLater(x.Close)
+	return x, nil
 }
 
 // ownOnly is an executor for the tools of the program alone: what governs them

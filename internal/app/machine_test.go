@@ -44,7 +44,7 @@ func TestRunsWhatExecutorsRun(t *testing.T) {
 			t.Errorf("the catalog says that others' %s is run: %v, want %v", others.Run.Runner, only, !only)
 		}
 	}
-	for _, name := range []string{"api.rest", "tool:x", "shell.x", "exec"} {
+	for _, name := range []string{"browser.read", "tool:x", "shell.x", "exec"} {
 		if runs(&capability.Capability{Trust: capability.TrustBuiltin, Run: &capability.Recipe{Runner: name}}) {
 			t.Errorf("the catalog says that something runs %q", name)
 		}

@@ -50,7 +50,7 @@ func atOnce() []string {
 	return []string{
 		"model", "providers", "capabilities.*", "discovery.*", "policy.*", "mcp.servers", "mcp.import", "mcp.new", "mcp.changed",
 		"chat.*", "skills.*", "sandbox.networkBytes", "sandbox.networks", "sandbox.networkRate", "shell.hosts",
-		"limits.*", "approval.*", "audit.keep", "experiment.*",
+		"limits.*", "requests.*", "approval.*", "audit.keep", "experiment.*",
 	}
 }
 

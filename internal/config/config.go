@@ -54,6 +54,7 @@ type Config struct {
 	Policy policy.Settings
 
 	Limits     Limits
+	Requests   Requests
 	Sandbox    Sandbox
 	Shell      Shell
 	Extensions Extensions
@@ -96,6 +97,7 @@ func Default() Config {
 		Trace:      Trace{Orchestration: OrchestrationAuto},
 		Policy:     policy.Defaults(policy.Personal),
 		Limits:     defaultLimits(),
+		Requests:   Requests{Bytes: 8 * mib, Rate: 10, Retries: 2, Pages: 20},
 		Sandbox:    defaultSandbox(),
 		Extensions: Extensions{Review: ReviewRequired},
 		Approval:   Approval{Wait: day, OnceFor: time.Hour, SessionFor: 30 * day, AlwaysFor: 30 * day, Retain: 90 * day},

@@ -37,6 +37,14 @@ type Limits struct {
 	Remember time.Duration // how long a finished effect is not repeated; default 24h
 }
 
+// Requests bounds requests to HTTP APIs.
+type Requests struct {
+	Bytes   int64 // of one answer, decompressed; default 8 MiB
+	Rate    int   // requests a second to one host; default 10; NoLimit is none
+	Retries int   // of a request that changes nothing, or has a key; default 2
+	Pages   int   // that one call reads at most; default 20
+}
+
 // A Requirement says how much isolation a program must have to run at all.
 type Requirement string
 
@@ -197,6 +205,19 @@ func limitsSettings() []setting[Config] {
 			func(c *Config) *int { return &c.Limits.DataBytes }, size[int](1, gib)),
 		entry("limits.remember", "How long a finished effect is known and not repeated.",
 			func(c *Config) *time.Duration { return &c.Limits.Remember }, duration(time.Second, 365*day, noLess)),
+	}
+}
+
+func requestsSettings() []setting[Config] {
+	return []setting[Config]{
+		entry("requests.bytes", "The most bytes of one answer of an API, once it is decompressed.",
+			func(c *Config) *int64 { return &c.Requests.Bytes }, size[int64](1, gib)),
+		entry("requests.rate", "The most requests a second to one host; none is no limit.",
+			func(c *Config) *int { return &c.Requests.Rate }, whole(1, 100_000).orNone(NoLimit)),
+		entry("requests.retries", "How often a request that changes nothing is made again when the server is busy.",
+			func(c *Config) *int { return &c.Requests.Retries }, whole(0, 10)),
+		entry("requests.pages", "The most pages of an answer that one call reads.",
+			func(c *Config) *int { return &c.Requests.Pages }, whole(1, 1000)),
 	}
 }
 

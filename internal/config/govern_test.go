@@ -32,6 +32,7 @@ func TestLoadReadsEveryKeyOfRunning(t *testing.T) {
 		3, 2, 5, 4, time.Minute, 10 * time.Second, time.Hour, 1500 * time.Millisecond,
 		64 << 10, 7, 1000, 2_000_000, 36 * time.Hour,
 	}
+	want.Requests = Requests{2 << 20, 3, 0, 4}
 	want.Sandbox = Sandbox{
 		BestEffort, 30 * time.Second, 512 << 20, 2_000_000_000, 16, NoLimit, 10 << 20, 1 << 30, 65536, NoLimit, 1 << 20, NoLimit, []string{"127.0.0.0/8"}, 100_000,
 	}

@@ -187,6 +187,7 @@ func TestConfigDefaults(t *testing.T) {
 		"limits.concurrent": "64", "limits.perExtension": "16", "limits.queue": "4096", "limits.queuePerExtension": "1024", "limits.wait": "0s",
 		"limits.timeout": "5m", "limits.maxTimeout": "0s", "limits.slow": "5s", "limits.argumentBytes": "1MiB", "limits.argumentDepth": "64",
 		"limits.inline": "20000", "limits.dataBytes": "8MiB", "limits.remember": "24h",
+		"requests.bytes": "8MiB", "requests.rate": "10", "requests.retries": "2", "requests.pages": "20",
 
 		"sandbox.require": "require-landlock", "sandbox.cpu": "0s", "sandbox.memory": "half", "sandbox.addressSpace": "none", "sandbox.processes": "512",
 		"sandbox.openFiles": "1024", "sandbox.fileSize": "1GiB", "sandbox.disk": "none", "sandbox.output": "1MiB", "sandbox.outputStop": "none", "sandbox.scratch": "64MiB",
@@ -607,6 +608,10 @@ func TestT16ConfigProjectMayNotWiden(t *testing.T) {
 		{"", "limits: {concurrent: 1, perExtension: 1, queue: 1, queuePerExtension: 1, wait: 1s, timeout: 1s, maxTimeout: 1s, slow: 1s}", ""},
 		{"", "limits: {argumentBytes: 1KB, argumentDepth: 2, inline: 100, dataBytes: 1KiB, remember: 48h}", ""},
 		{"", "limits: {concurrent: 65}", "limits.concurrent is 65 here and 64 without it"},
+		{"", "requests: {bytes: 1KiB, rate: 1, retries: 0, pages: 1}", ""},
+		{"", "requests: {bytes: 1GiB}", "requests.bytes is 1GiB here and 8MiB without it"},
+		{"", "requests: {rate: none}", "requests.rate is none here and 10 without it"},
+		{"", "requests: {pages: 21}", "requests.pages is 21 here and 20 without it"},
 		{"limits: {wait: 2s}", "limits: {wait: 0s}", ""},
 		{"limits: {wait: 2s}", "limits: {wait: 3s}", ""},
 		{"", "limits: {timeout: 6m}", "limits.timeout is 6m here and 5m without it"},

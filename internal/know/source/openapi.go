@@ -22,12 +22,17 @@ import (
 //	style       JSON object: property → style or style:explode, where the API
 //	            says so
 //	contentType of the body, where it is not application/json
+//	body        "required": a body is sent even when no argument gives one
+//	media       JSON object: property → type of its part of a form
+//	reserved    JSON list of properties whose reserved characters stay
+//	binary      JSON list of properties that are base64 of what is sent
 //	auth        JSON list of how secrets are sent, see apiAuth
 //
 // The title of the API gives the category and the names of the secrets: for
 // "Pet Store", PET_STORE_API_KEY for an API key, PET_STORE_TOKEN for a bearer
 // token or OAuth, PET_STORE_USERNAME and PET_STORE_PASSWORD for basic
-// authentication. Of several ways to authenticate the first counts.
+// authentication, PET_STORE_CLIENT_ID and PET_STORE_CLIENT_SECRET where OAuth
+// knows the flow of client credentials alone. Of several ways to authenticate the first counts.
 //
 // References to other files and addresses are never followed.
 
@@ -262,6 +267,11 @@ func someOf(names []string) string {
 		return strings.Join(names[:some], ", ") + ", …"
 	}
 	return strings.Join(names, ", ")
+}
+
+func jsonList(list []string) string {
+	raw, _ := json.Marshal(list) // texts cannot fail
+	return string(raw)
 }
 
 // jsonMap writes a map with its keys sorted.

@@ -40,7 +40,7 @@ func show(t *testing.T, tree *Tree, c *capability.Capability) string {
 	line("effects", string(effects))
 	line("secrets", c.RequiredSecrets)
 	line("unavailable", c.Unavailable)
-	for _, key := range []string{"in", "style", "contentType", "auth"} {
+	for _, key := range []string{"in", "style", "contentType", "body", "media", "reserved", "binary", "auth"} {
 		line(key, c.Meta[key])
 	}
 	line("at", fmt.Sprintf("line %d %s", c.Origin.Line, c.Origin.Pointer))

@@ -16,6 +16,9 @@ type apiField struct {
 	wire        string // in the request
 	in          string // path, query, header, cookie, body
 	style       string
+	media       string // of a part of a form, where the API says so
+	reserved    bool   // reserved characters are sent as they are
+	binary      bool   // the argument is base64 of what is sent
 	schema      yamldoc.Value
 	description string
 	required    bool
@@ -26,6 +29,7 @@ type apiInput struct {
 	fields      []apiField
 	description string // of the body
 	contentType string
+	needsBody   bool // a body is sent even when no argument gives one
 }
 
 func (in *apiInput) has(name string) bool {
@@ -34,7 +38,8 @@ func (in *apiInput) has(name string) bool {
 
 // meta says how the request is made of the arguments.
 func (in *apiInput) meta() map[string]string {
-	where, style := map[string]string{}, map[string]string{}
+	where, style, media := map[string]string{}, map[string]string{}, map[string]string{}
+	var reserved, binary []string
 	for _, f := range in.fields {
 		where[f.name] = f.in
 		if f.wire != f.name {
@@ -43,6 +48,15 @@ func (in *apiInput) meta() map[string]string {
 		if f.style != "" {
 			style[f.name] = f.style
 		}
+		if f.media != "" {
+			media[f.name] = f.media
+		}
+		if f.reserved {
+			reserved = append(reserved, f.name)
+		}
+		if f.binary {
+			binary = append(binary, f.name)
+		}
 	}
 	meta := map[string]string{}
 	if len(where) > 0 {
@@ -50,6 +64,18 @@ func (in *apiInput) meta() map[string]string {
 	}
 	if len(style) > 0 {
 		meta["style"] = jsonMap(style)
+	}
+	if len(media) > 0 {
+		meta["media"] = jsonMap(media)
+	}
+	if len(reserved) > 0 {
+		meta["reserved"] = jsonList(reserved)
+	}
+	if len(binary) > 0 {
+		meta["binary"] = jsonList(binary)
+	}
+	if in.needsBody {
+		meta["body"] = "required"
 	}
 	if in.contentType != "" && in.contentType != "application/json" {
 		meta["contentType"] = in.contentType
@@ -134,6 +160,7 @@ func (d *apiDoc) parameter(v yamldoc.Value) (apiField, error) {
 	if explode, ok := d.get(m, "explode").Any.(bool); ok {
 		f.style += ":" + strconv.FormatBool(explode)
 	}
+	f.reserved = in == "query" && d.get(m, "allowReserved").Any == true
 	return f, nil
 }
 
@@ -167,11 +194,16 @@ func (d *apiDoc) body(in *apiInput, m *yamldoc.Map) error {
 	in.contentType, in.description = media.Key, textOf(d.get(m, "description"))
 	schema := d.get(mapOf(media.Value), "schema")
 	required := d.get(m, "required").Any == true
+	in.needsBody = required
 	if isJSONType(media.Key) || isFormType(media.Key) {
 		parts := bodyParts{required: map[string]bool{}}
 		if d.parts(schema, &parts, 0) && parts.fit(in) {
+			encoding := mapOf(d.get(mapOf(media.Value), "encoding"))
 			for _, f := range parts.fields {
 				f.required = required && parts.required[f.wire]
+				if isFormType(media.Key) {
+					d.encoded(&f, mapOf(d.get(encoding, f.wire)), media.Key)
+				}
 				in.fields = append(in.fields, f)
 			}
 			return nil
@@ -185,9 +217,55 @@ func (d *apiDoc) body(in *apiInput, m *yamldoc.Map) error {
 		text := &yamldoc.Map{Fields: []yamldoc.Field{{Key: "type", Value: yamldoc.Value{Any: "string"}}}}
 		schema = yamldoc.Value{Any: text}
 	}
-	in.fields = append(in.fields, apiField{name: name, wire: "*", in: "body", schema: schema, description: in.description, required: required})
+	f := apiField{name: name, wire: "*", in: "body", schema: schema, description: in.description, required: required}
+	if t := mediaType(media.Key); !isJSONType(t) && !isFormType(t) && !isTextType(t) && d.isBinary(schema) {
+		f.binary, f.description = true, strings.TrimSpace(f.description+" (base64)")
+	}
+	in.fields = append(in.fields, f)
 	in.description = ""
 	return nil
+}
+
+// encoded takes over what an API says about one part of a form.
+func (d *apiDoc) encoded(f *apiField, encoding *yamldoc.Map, media string) {
+	if t := textOf(d.get(encoding, "contentType")); len(t) <= maxAPIName {
+		f.media = t
+	}
+	if mediaType(media) == "multipart/form-data" {
+		if f.binary = d.isBinary(f.schema); f.binary {
+			f.description = "(base64)"
+		}
+		return
+	}
+	if style := textOf(d.get(encoding, "style")); len(style) <= maxAPIName {
+		f.style = style
+	}
+	if explode, ok := d.get(encoding, "explode").Any.(bool); ok {
+		f.style += ":" + strconv.FormatBool(explode)
+	}
+}
+
+// isBinary reports whether a schema is that of bytes, or of a list of them.
+func (d *apiDoc) isBinary(v yamldoc.Value) bool {
+	m, err := d.deref(v)
+	if err != nil {
+		return false
+	}
+	if items := d.get(m, "items"); items.Any != nil {
+		if m, err = d.deref(items); err != nil {
+			return false
+		}
+	}
+	if d.get(m, "contentEncoding").Any != nil {
+		return false // the API itself wants it encoded
+	}
+	format, media := textOf(d.get(m, "format")), textOf(d.get(m, "contentMediaType"))
+	return format == "binary" || media != "" && !isTextType(media) && !isJSONType(media)
+}
+
+func isTextType(t string) bool {
+	t = mediaType(t)
+	return strings.HasPrefix(t, "text/") || t == "application/xml" || strings.HasSuffix(t, "+xml") || strings.HasSuffix(t, "/yaml") || strings.HasSuffix(t, "+yaml") || t == "application/graphql" || t == "application/x-ndjson"
 }
 
 // pickMedia chooses JSON, then forms, then what comes first.

@@ -23,7 +23,7 @@ func (d *apiDoc) schema(call apiCall, in *apiInput) json.RawMessage {
 			continue // an API made to be slow gets the least
 		}
 		w := &schemaWriter{d: d, refs: refs}
-		w.input(in, refs < 8)
+		w.input(in, call.method, refs < 8)
 		if d.work += len(w.out) + 16*w.steps; w.over {
 			continue
 		}
@@ -34,6 +34,22 @@ func (d *apiDoc) schema(call apiCall, in *apiInput) json.RawMessage {
 	}
 	d.tally.warn("schema-cut", call.line, fmt.Sprintf("the input schema of %s is larger than %d bytes and is left out", call, maxSchemaBytes), "make it smaller")
 	return json.RawMessage(`{"type":"object","description":"The input schema is too large to show; see the description of the API."}`)
+}
+
+// apiArguments are those that every operation has besides its own: the executor
+// takes them out of a call before it makes the request.
+var apiArguments = []struct{ name, method, schema string }{
+	{"select", "", `{"type":"array","items":{"type":"string"},"description":"Keep these parts of the answer, as [\"/items/name\"]"}`},
+	{"pages", "get", `{"type":"integer","minimum":1,"description":"Read so many pages"}`},
+}
+
+// free gives the name of an argument of apiArguments: another one where the
+// operation has it itself.
+func (in *apiInput) free(name string) string {
+	if in.has(name) {
+		return "ken_" + name
+	}
+	return name
 }
 
 // A schemaWriter writes JSON Schema 2020-12 of what OpenAPI 3.0 and 3.1 have.
@@ -69,7 +85,7 @@ func (w *schemaWriter) key(name string) {
 }
 
 // input writes the whole input.
-func (w *schemaWriter) input(in *apiInput, cut bool) {
+func (w *schemaWriter) input(in *apiInput, method string, cut bool) {
 	w.raw(`{"type":"object"`)
 	about := in.description
 	if cut {
@@ -83,6 +99,12 @@ func (w *schemaWriter) input(in *apiInput, cut bool) {
 	for _, f := range in.fields {
 		w.key(f.name)
 		w.schema(f.schema, f.description, 1)
+	}
+	for _, own := range apiArguments {
+		if own.method == "" || own.method == method {
+			w.key(in.free(own.name))
+			w.raw(own.schema)
+		}
 	}
 	w.raw("}")
 	required := slices.DeleteFunc(slices.Clone(in.fields), func(f apiField) bool { return !f.required })

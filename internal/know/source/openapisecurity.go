@@ -2,6 +2,7 @@ package source
 
 import (
 	"encoding/json"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -12,9 +13,15 @@ import (
 // An apiAuth says how one secret is sent. It is kept as JSON in Meta.
 type apiAuth struct {
 	Secret string `json:"secret"`         // name of the secret
-	Scheme string `json:"scheme"`         // apiKey, bearer, basic
+	Scheme string `json:"scheme"`         // apiKey, bearer, basic, clientCredentials
 	In     string `json:"in,omitempty"`   // apiKey: header, query, cookie
 	Name   string `json:"name,omitempty"` // apiKey: of the header, parameter or cookie
+
+	TokenURL string `json:"tokenUrl,omitempty"` // where OAuth gives tokens, or renews them
+	Scope    string `json:"scope,omitempty"`
+	Refresh  string `json:"refresh,omitempty"` // bearer: the secret that renews it, where there is one
+	Client   string `json:"client,omitempty"`  // and that of the client's id
+	Key      string `json:"key,omitempty"`     // and that of the client's own secret
 }
 
 // maxAPISchemes is how many schemes one operation may need at once.
@@ -58,7 +65,7 @@ func (d *apiDoc) secrets(call apiCall, c *capability.Capability) {
 			d.undefinedScheme(call, f.Key)
 			continue
 		}
-		auth = append(auth, d.authOf(scheme, f.Key, len(first) > 1)...)
+		auth = append(auth, d.authOf(scheme, f, len(first) > 1)...)
 	}
 	for _, a := range auth {
 		if !slices.Contains(c.RequiredSecrets, a.Secret) {
@@ -80,10 +87,10 @@ func (d *apiDoc) undefinedScheme(call apiCall, name string) {
 
 // authOf gives the secrets of one scheme. Where several are needed at once
 // their names tell them apart.
-func (d *apiDoc) authOf(scheme *yamldoc.Map, name string, several bool) []apiAuth {
+func (d *apiDoc) authOf(scheme *yamldoc.Map, need yamldoc.Field, several bool) []apiAuth {
 	prefix := d.prefix + "_"
 	if several {
-		prefix += secretPrefix(name) + "_"
+		prefix += secretPrefix(need.Key) + "_"
 	}
 	text := func(key string) string {
 		s := textOf(d.get(scheme, key))
@@ -94,8 +101,45 @@ func (d *apiDoc) authOf(scheme *yamldoc.Map, name string, several bool) []apiAut
 		return []apiAuth{{Secret: prefix + "API_KEY", Scheme: "apiKey", In: text("in"), Name: text("name")}}
 	case kind == "http" && strings.EqualFold(text("scheme"), "basic"):
 		return []apiAuth{{Secret: prefix + "USERNAME", Scheme: "basic"}, {Secret: prefix + "PASSWORD", Scheme: "basic"}}
-	case kind == "http", kind == "oauth2", kind == "openIdConnect":
+	case kind == "oauth2":
+		return d.oauth(mapOf(d.get(scheme, "flows")), prefix, strings.Join(textsOfList(need.Value), " "))
+	case kind == "http", kind == "openIdConnect":
 		return []apiAuth{{Secret: prefix + "TOKEN", Scheme: "bearer"}}
 	}
 	return nil // mutualTLS has no secret to name
+}
+
+// oauth gives the secrets of OAuth: those of a client where the flow of client
+// credentials is the only one, and otherwise a token. A token can be renewed
+// where its flow says how and a secret for it is there.
+func (d *apiDoc) oauth(flows *yamldoc.Map, prefix, scope string) []apiAuth {
+	address := func(flow *yamldoc.Map, key string) string {
+		text := textOf(d.get(flow, key))
+		u, err := url.Parse(text)
+		if err != nil || u.Host == "" || u.User != nil || len(text) > maxAPIAddress || u.Scheme != "https" && u.Scheme != "http" {
+			return ""
+		}
+		return text
+	}
+	client := mapOf(d.get(flows, "clientCredentials"))
+	if at := address(client, "tokenUrl"); at != "" && len(flows.Fields) == 1 && len(scope) <= maxAPIAddress {
+		return []apiAuth{
+			{Secret: prefix + "CLIENT_ID", Scheme: "clientCredentials", TokenURL: at, Scope: scope},
+			{Secret: prefix + "CLIENT_SECRET", Scheme: "clientCredentials", TokenURL: at},
+		}
+	}
+	out := apiAuth{Secret: prefix + "TOKEN", Scheme: "bearer"}
+	for _, name := range []string{"authorizationCode", "password"} {
+		flow := mapOf(d.get(flows, name))
+		if at := address(flow, "refreshUrl"); at != "" {
+			out.TokenURL = at
+		} else if at := address(flow, "tokenUrl"); at != "" {
+			out.TokenURL = at
+		} else {
+			continue
+		}
+		out.Refresh, out.Client, out.Key = prefix+"REFRESH_TOKEN", prefix+"CLIENT_ID", prefix+"CLIENT_SECRET"
+		break
+	}
+	return []apiAuth{out}
 }

@@ -1,0 +1,322 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"ken/capability"
+	"ken/internal/address"
+	"ken/internal/run/executor"
+)
+
+// A plan is a request made out, without its credentials.
+type plan struct {
+	capability *capability.Capability
+	op         *operation
+	method     string
+	url        *url.URL
+	header     http.Header
+	cookies    []string
+	body       []byte
+	keyed      bool // the server knows the request again by its key
+	args       int
+
+	choose *selection
+	pages  int
+}
+
+// hosts are those that the call may reach.
+func (p *plan) hosts() []string {
+	out := []string{strings.ToLower(p.url.Hostname())}
+	for _, a := range p.op.auth {
+		if u, err := url.Parse(a.TokenURL); err == nil && u.Hostname() != "" {
+			out = append(out, strings.ToLower(u.Hostname()))
+		}
+	}
+	out = append(out, p.op.others...)
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+func (e *Executor) plan(ctx context.Context, call capability.Call) (*plan, error) {
+	c, detail, err := e.cfg.Lookup(ctx, call.Target)
+	if err != nil {
+		return nil, err
+	}
+	if call.CapabilityHash != "" && call.CapabilityHash != c.Hash {
+		return nil, changed(call)
+	}
+	if c.Run == nil || !strings.HasPrefix(c.Run.Runner, "api.") {
+		return nil, unfit(call, errors.New("it makes no request"), "say in run what it asks for: runner, method and url")
+	}
+	op, err := e.operation(c, detail.Schema)
+	if err != nil {
+		return nil, unfit(call, err, "correct the document that it comes from")
+	}
+	raw := call.Arguments
+	if len(bytes.TrimSpace(raw)) == 0 {
+		raw = json.RawMessage("{}")
+	}
+	if err := executor.Unique(raw); err != nil {
+		return nil, executor.BadArguments(call, err, "")
+	}
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	var args map[string]any
+	if err := dec.Decode(&args); err != nil || args == nil {
+		return nil, executor.BadArguments(call, errors.New("the arguments are not a JSON object"), "")
+	}
+	p := &plan{capability: c, op: op, method: op.method, header: http.Header{}, args: len(args)}
+	if err := p.fill(args); err != nil {
+		return nil, executor.BadArguments(call, err, "describe_capability shows the arguments")
+	}
+	if host := p.url.Hostname(); address.Metadata(host) {
+		return nil, &capability.Error{
+			Kind: capability.Denied, Op: "call", Target: string(call.Target), Rule: "link-local and metadata addresses",
+			Err: fmt.Errorf("%s is such an address, and none is ever reached", host),
+		}
+	}
+	return p, nil
+}
+
+func unfit(call capability.Call, err error, fix string) error {
+	return &capability.Error{Kind: capability.Invalid, Op: "make the request of", Target: string(call.Target), Err: err, Fix: fix}
+}
+
+// fill makes the request of the arguments.
+func (p *plan) fill(args map[string]any) error {
+	var err error
+	if p.choose, p.pages, err = p.own(args); err != nil {
+		return err
+	}
+	var b bodyMaker
+	var query []pair
+	paths, inQuery := map[string]string{}, map[string]string{}
+	address := p.op.template
+	for _, name := range slices.Sorted(maps.Keys(args)) {
+		v := args[name]
+		f, ok := p.op.fields[name]
+		if !ok {
+			return fmt.Errorf("there is no argument %.40q", name)
+		}
+		if v == nil && f.in != "body" && f.in != "path" {
+			continue
+		}
+		switch f.in {
+		case "path":
+			text, err := f.path(v, f.encoder())
+			if err != nil {
+				return fmt.Errorf("argument %s: %w", name, err)
+			}
+			if text == "" {
+				return fmt.Errorf("argument %s is empty, and a path has no place for nothing", name)
+			}
+			paths[f.wire] = text
+		case "template":
+			inQuery[f.wire] = escape(scalar(v))
+		case "query":
+			pairs, err := f.query(v, f.wire, f.encoder())
+			if err != nil {
+				return fmt.Errorf("argument %s: %w", name, err)
+			}
+			query = append(query, pairs...)
+		case "header":
+			err = p.addHeader(f.wire, f.header(v))
+		case "headers":
+			err = p.addHeaders(v)
+		case "cookie":
+			err = p.addCookie(f, v)
+		case "url":
+			text, isText := v.(string)
+			if address = text; !isText {
+				return fmt.Errorf("argument %s is not a text", name)
+			}
+		case "body":
+			b.add(name, f, v)
+		}
+		if err != nil {
+			return fmt.Errorf("argument %s: %w", name, err)
+		}
+	}
+	if p.url, err = p.address(address, paths, inQuery, query); err != nil {
+		return err
+	}
+	p.header.Set("Accept", "application/json, text/*;q=0.9, */*;q=0.5")
+	p.header.Set("User-Agent", "ken")
+	p.keyed = p.header.Get("Idempotency-Key") != ""
+	media, body, err := b.make(p.op)
+	if err != nil {
+		return err
+	}
+	if media != "" {
+		p.header.Set("Content-Type", media)
+	}
+	p.body = body
+	return nil
+}
+
+// own takes the arguments out that are for Ken.
+func (p *plan) own(args map[string]any) (*selection, int, error) {
+	var choose *selection
+	pages := 1
+	if name := p.op.selectName(); args[name] != nil {
+		var err error
+		if choose, err = readSelection(args[name]); err != nil {
+			return nil, 0, fmt.Errorf("argument %s: %w", name, err)
+		}
+		delete(args, name)
+	}
+	if name := p.op.pagesName(); args[name] != nil {
+		n, ok := args[name].(json.Number)
+		count, err := n.Int64()
+		if !ok || err != nil || count < 1 || count > 1000 {
+			return nil, 0, fmt.Errorf("argument %s is not a number from 1 to 1000", name)
+		}
+		pages = int(count)
+		delete(args, name)
+	}
+	return choose, pages, nil
+}
+
+// address fills the template.
+func (p *plan) address(template string, paths, inQuery map[string]string, query []pair) (*url.URL, error) {
+	if template == "" {
+		return nil, errors.New("argument url is missing")
+	}
+	path, rest, hasQuery := strings.Cut(template, "?")
+	fill := func(text string, values map[string]string) (string, error) {
+		var missing string
+		text = place.ReplaceAllStringFunc(text, func(m string) string {
+			v, ok := values[m[1:len(m)-1]]
+			if !ok {
+				missing = m[1 : len(m)-1]
+			}
+			return v
+		})
+		if missing != "" {
+			return "", fmt.Errorf("argument %s is missing", missing)
+		}
+		return text, nil
+	}
+	if p.op.origin != "" {
+		var err error
+		if path, err = fill(path, paths); err != nil {
+			return nil, err
+		}
+		if rest, err = fill(rest, inQuery); err != nil {
+			return nil, err
+		}
+	}
+	text := path
+	if hasQuery && rest != "" {
+		text += "?" + rest
+	}
+	if len(query) > 0 {
+		mark := "?"
+		if hasQuery && rest != "" {
+			mark = "&"
+		}
+		text += mark + joined(query)
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
+		return nil, errors.New("the address is not http or https with a host")
+	}
+	u.Fragment, u.RawFragment = "", ""
+	switch {
+	case u.User != nil:
+		return nil, errors.New("the address holds a user or password; keep them as secrets")
+	case p.op.origin != "" && originOf(u) != p.op.origin:
+		return nil, errors.New("the arguments would change the host")
+	case p.op.origin != "" && dotted(u.EscapedPath()):
+		return nil, errors.New("the arguments would lead to another path, by . or ..")
+	case len(text) > 64<<10:
+		return nil, fmt.Errorf("the address has %d bytes, more than any server takes", len(text))
+	}
+	return u, nil
+}
+
+// dotted reports whether a path has a segment that servers take for this folder or
+// the one above.
+func dotted(path string) bool {
+	for segment := range strings.SplitSeq(path, "/") {
+		plain, err := url.PathUnescape(segment)
+		if err != nil || plain == "." || plain == ".." || strings.HasPrefix(plain, "../") || strings.HasSuffix(plain, "/..") || strings.Contains(plain, "/../") {
+			return true
+		}
+	}
+	return false
+}
+
+func (p *plan) addHeader(name, value string) error {
+	switch {
+	case !headerName(name) || !headerValue(value):
+		return errors.New("it cannot be a header: a header is one line of text")
+	case framing(name):
+		return errors.New("it would be a header that decides how the request is read")
+	}
+	p.header.Set(name, value)
+	return nil
+}
+
+// addHeaders adds the headers of an argument. Credentials are secrets, and no
+// arguments.
+func (p *plan) addHeaders(v any) error {
+	m, ok := v.(map[string]any)
+	if !ok {
+		return errors.New("it is not an object of names and texts")
+	}
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		if err := p.addHeader(name, scalar(m[name])); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *plan) addCookie(f field, v any) error {
+	if f.json {
+		v = compact(v)
+	}
+	if m, ok := v.(map[string]any); ok && f.explode {
+		for _, key := range slices.Sorted(maps.Keys(m)) {
+			p.cookies = append(p.cookies, escape(key)+"="+escape(scalar(m[key])))
+		}
+		return nil
+	}
+	if !headerName(f.wire) {
+		return errors.New("its name cannot be that of a cookie")
+	}
+	f.explode = false
+	p.cookies = append(p.cookies, f.wire+"="+f.formed(v, "", ",", escape)[0].value)
+	return nil
+}
+
+// headerName reports whether a text can be the name of a header or a cookie.
+func headerName(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0) {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// headerValue reports whether a text can be the value of a header.
+func headerValue(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' && c != '\t' || c == 0x7f {
+			return false
+		}
+	}
+	return true
+}
