@@ -6,6 +6,7 @@ package address
 
 import (
 	"net/netip"
+	"net/url"
 	"strconv"
 	"strings"
 )
@@ -93,6 +94,29 @@ func Loopback(host string) bool {
 	}
 	addr, err := netip.ParseAddr(host)
 	return err == nil && addr.Unmap().IsLoopback()
+}
+
+// Unprotected reports whether what is sent to an address can be read on its way:
+// it is plain http to another machine.
+func Unprotected(u *url.URL) bool { return u.Scheme == "http" && !Loopback(u.Hostname()) }
+
+// Near reports whether a host is spelled as this machine or one near it. What a
+// name resolves to is for the one who dials.
+func Near(host string) bool {
+	h := Bare(host)
+	if Loopback(h) || Under(h, "localhost") || Under(h, "internal") || Under(h, "local") {
+		return true
+	}
+	if h == "" || h[0] != ':' && (h[0] < '0' || h[0] > '9') && !strings.Contains(h, ":") {
+		return false
+	}
+	ip, ok := Parse(h)
+	if !ok {
+		// Digits that are no address are how 127.0.0.1 is spelled to get past.
+		return !strings.ContainsAny(h, "ghijklmnopqrstuvwyzGHIJKLMNOPQRSTUVWYZ-_")
+	}
+	ip = Inner(ip)
+	return Metadata(h) || ip.IsLoopback() || ip.IsPrivate() || ip.IsLinkLocalUnicast() || ip.IsUnspecified() || ip.IsMulticast()
 }
 
 // Metadata reports whether a host is, in any spelling, a link-local address or

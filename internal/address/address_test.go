@@ -2,6 +2,7 @@ package address
 
 import (
 	"net/netip"
+	"net/url"
 	"testing"
 )
 
@@ -46,6 +47,34 @@ func TestLoopback(t *testing.T) {
 	} {
 		if got := Loopback(host); got != want {
 			t.Errorf("Loopback(%s) = %v, want %v", host, got, want)
+		}
+	}
+}
+
+func TestUnprotected(t *testing.T) {
+	for text, want := range map[string]bool{
+		"http://collector.example.org:4318": true, "http://10.0.0.1/x": true, "http://0x7f.1/": true, "http://localhost.example.org": true, "http:///x": true,
+		"https://collector.example.org": false, "http://localhost:4318": false, "http://[::1]:4318/v1": false, "http://127.0.0.1": false,
+	} {
+		u, err := url.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := Unprotected(u); got != want {
+			t.Errorf("Unprotected(%s) = %v, want %v", text, got, want)
+		}
+	}
+}
+
+func TestNear(t *testing.T) {
+	for host, want := range map[string]bool{
+		"localhost": true, "LocalHost.": true, "a.localhost": true, "vault.internal": true, "printer.local": true, "127.0.0.1": true, "[::1]": true,
+		"10.1.2.3": true, "192.168.0.1": true, "169.254.169.254": true, "0.0.0.0": true, "2130706433": true, "0x7f.1": true, "::ffff:10.0.0.1": true,
+		"0177.0.0.01.": true, "1.2.3.4.5": true, "fd00:ec2::254": true,
+		"example.org": false, "internal.example.org": false, "8.8.8.8": false, "2606:4700::1111": false, "3com.example": false, "": false,
+	} {
+		if got := Near(host); got != want {
+			t.Errorf("Near(%s) = %v, want %v", host, got, want)
 		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"cmp"
 	"fmt"
-	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -13,6 +12,7 @@ import (
 	"strings"
 	"sync"
 
+	"ken/internal/address"
 	"ken/internal/run/sandbox"
 )
 
@@ -221,12 +221,10 @@ func (n *narrowing) address(text string) {
 		return
 	}
 	host := u.Hostname()
-	ip, err := netip.ParseAddr(host)
-	local := host == "localhost" || err == nil && (ip.IsLoopback() || ip.IsPrivate() || ip.IsLinkLocalUnicast())
 	switch {
 	case u.Scheme != "http" && u.Scheme != "https":
 		n.against = append(n.against, "it talks "+u.Scheme+" to "+u.Host+", and a confined server reaches hosts by an HTTP proxy alone")
-	case local && len(n.app.now().networks()) == 0:
+	case address.Near(host) && len(n.app.now().networks()) == 0:
 		n.against = append(n.against, "it talks to "+u.Host+", which a confined server reaches only where sandbox.networks names its network")
 	default:
 		if port := u.Port(); port != "" && port != "80" && port != "443" {

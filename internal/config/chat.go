@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	hosts "ken/internal/address"
 	"ken/internal/yamldoc"
 )
 
@@ -248,8 +249,12 @@ func checkOTLP(s string) (fix string, err error) {
 	if s == "" {
 		return "", nil
 	}
-	if u, err := url.Parse(s); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+	u, err := url.Parse(s)
+	switch {
+	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
 		return "write http://127.0.0.1:4318", errors.New("is not an address")
+	case hosts.Unprotected(u):
+		return "write https://" + u.Host + u.Path, errors.New("would send names of calls, people and sessions unprotected over the network")
 	}
 	return "", nil
 }

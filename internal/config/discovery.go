@@ -5,6 +5,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	hosts "ken/internal/address"
 )
 
 // Discovery says how much is looked for and shown on a turn. Budgets are in
@@ -168,7 +170,7 @@ func checkCollection(s string) (fix string, err error) {
 // checkEmbeddingURL rejects an address to which messages would be sent
 // unencrypted. The embedder reports any other error.
 func checkEmbeddingURL(s string) (fix string, err error) {
-	if u, err := url.Parse(s); err == nil && u.Scheme == "http" && u.Host != "" && !Loopback(u.Hostname()) {
+	if u, err := url.Parse(s); err == nil && u.Host != "" && hosts.Unprotected(u) {
 		return "write https://" + u.Host + u.Path, errors.New("would send messages, texts and the key unprotected over the network")
 	}
 	return "", nil

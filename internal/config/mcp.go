@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"ken/capability"
+	hosts "ken/internal/address"
 	"ken/internal/yamldoc"
 )
 
@@ -250,7 +251,7 @@ func checkServerURL(s string) (fix string, err error) {
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
 		return "write https://host/path", errors.New("is not an address")
-	case u.Scheme == "http" && !Loopback(u.Hostname()):
+	case hosts.Unprotected(u):
 		return "write https://" + u.Host + u.Path, errors.New("would send what is said to it unprotected over the network")
 	}
 	return "", nil

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	hosts "ken/internal/address"
 	"ken/internal/yamldoc"
 )
 
@@ -139,7 +140,7 @@ func checkProviderURL(s string) (fix string, err error) {
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.RawQuery != "" || u.User != nil:
 		return "write https://host/path", errors.New("is not an address")
-	case u.Scheme == "http" && !Loopback(u.Hostname()):
+	case hosts.Unprotected(u):
 		return "write https://" + u.Host + u.Path, errors.New("would send what is said to it unprotected over the network")
 	}
 	return "", nil

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	hosts "ken/internal/address"
 	"ken/internal/yamldoc"
 )
 
@@ -126,7 +127,7 @@ func checkIssuer(s string) (fix string, err error) {
 	switch {
 	case err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.Scheme != "http" && u.Scheme != "https":
 		return form, errors.New("is not the address of an issuer")
-	case u.Scheme != "https" && !Loopback(u.Hostname()):
+	case hosts.Unprotected(u):
 		return form, errors.New("is not https, and not on this machine")
 	}
 	return "", nil

@@ -75,7 +75,7 @@ func (r Risk) with(f *Facts, seen *sighting) Risk {
 		reach += 5
 	}
 	for _, h := range f.Hosts {
-		if privateHost(h) {
+		if address.Near(h) {
 			reach += 15
 			break
 		}
@@ -85,25 +85,6 @@ func (r Risk) with(f *Facts, seen *sighting) Risk {
 		r.Destructive = 25
 	}
 	return r.summed()
-}
-
-// privateHost reports whether a host is spelled as this machine or one near
-// it. What a name resolves to is for the one who dials.
-func privateHost(h string) bool {
-	h = strings.TrimSuffix(strings.Trim(h, "[]"), ".")
-	if strings.EqualFold(h, "localhost") || hasSuffixFold(h, ".localhost") || hasSuffixFold(h, ".internal") || hasSuffixFold(h, ".local") {
-		return true
-	}
-	if h == "" || h[0] != ':' && (h[0] < '0' || h[0] > '9') && !strings.Contains(h, ":") {
-		return false
-	}
-	ip, ok := address.Parse(h)
-	if !ok {
-		// Digits that are no address are how 127.0.0.1 is spelled to get past.
-		return !strings.ContainsAny(h, "ghijklmnopqrstuvwyzGHIJKLMNOPQRSTUVWYZ-_")
-	}
-	ip = address.Inner(ip)
-	return address.Metadata(h) || ip.IsLoopback() || ip.IsPrivate() || ip.IsLinkLocalUnicast() || ip.IsUnspecified() || ip.IsMulticast()
 }
 
 func hasSuffixFold(s, suffix string) bool {

@@ -15,10 +15,8 @@ func (g *guard) ours(host string) bool {
 	if !ok {
 		return false
 	}
-	if addr, err := netip.ParseAddr(name); err == nil && addr.Unmap().IsLoopback() {
-		return true
-	}
-	return name == "localhost" || slices.Contains(g.Hosts, name)
+	// A name that ends in a dot is another one to a browser.
+	return loopback(name) && !strings.HasSuffix(name, ".") || slices.Contains(g.Hosts, name)
 }
 
 // hostPort takes host or host:port apart. The name is in lower case, that of

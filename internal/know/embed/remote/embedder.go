@@ -90,7 +90,7 @@ func New(cfg Config) (*Embedder, error) {
 		return refuse("the address is not a URL", "write one like http://127.0.0.1:11434/v1")
 	case u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
 		return refuse("the address is not one of http or https", "write one like http://127.0.0.1:11434/v1")
-	case u.Scheme == "http" && !address.Loopback(u.Hostname()):
+	case address.Unprotected(u):
 		return refuse("the address "+untrusted.Line(u.Scheme+"://"+u.Host, 200)+" would send the key, messages and texts unprotected over the network", "write https://"+untrusted.Line(u.Host, 200)+" in discovery.embeddingUrl, or use an address of this machine")
 	case u.User != nil:
 		return refuse("the address holds a name or password", "take it out and give a key instead")
