@@ -11,6 +11,7 @@ import (
 
 	"ken/internal/app"
 	"ken/internal/door"
+	"ken/internal/find/outcome"
 )
 
 func (c *command) statsCommand() *cobra.Command {
@@ -52,7 +53,16 @@ func (c *command) printStats(r door.Report, since time.Duration) {
 			plural(m.Requests, "message"), plural(m.Sessions, "session"), 100*m.TriggerRate, 100*m.InjectionRate)
 		p.linef("tokens sent: %.0f a message, of them cards %.0f", m.TokensMean, m.CardTokensMean)
 		p.linef("time: half within %d µs, 95%% within %d µs, at most %d µs", m.P50US, m.P95US, m.MaxUS)
-		p.linef("of %s %d were then used (%.0f%%); %.0f%% of what was sent was wasted", plural(m.Selections, "showing"), m.SelectedUsed, 100*m.Accuracy, 100*m.WasteRate)
+		if m.Selections > 0 {
+			p.linef("used when chosen: %d of %d (%.0f%%); sent and not used: %d of %d", m.SelectedUsed, m.Selections, 100*m.Accuracy, m.Wasted, m.Shown)
+		}
+		if t := m.Texts; t.Sent > 0 {
+			p.linef("cards and other texts: %d sent; used %d of %d (%.0f%%) %s", t.Sent, t.Used, t.Judged, 100*t.Rate,
+				p.style(dim, "used: a tool that it names was called in the same turn, or it was read"))
+			if t.Unjudged > 0 {
+				p.linef("not judged: %d of them, because they name no tool", t.Unjudged)
+			}
+		}
 		p.linef("searched for: %d, of them not shown before: %d; calls: %d, failed: %d", m.Searched, m.Misses, m.Calls, m.FailedCalls)
 		p.linef("errors: %d; went on with less: %d", m.Errors, m.Degraded)
 	}
@@ -63,8 +73,13 @@ func (c *command) printStats(r door.Report, since time.Duration) {
 		e := r.Experiments[name]
 		p.linef("experiment %s: %s; %s; %s", foreign(name), foreign(e.Success.Words), foreign(e.Tokens.Words), foreign(e.Misses.Words))
 	}
+	learned := false
 	for _, id := range slices.Sorted(maps.Keys(r.Priors)) {
 		if prior := r.Priors[id]; prior.LogOdds != 0 {
+			if !learned {
+				learned = true
+				p.linef("learned, from %+.2f to %+.2f; it orders what is about equally relevant:", -outcome.MaxLogOdds, outcome.MaxLogOdds)
+			}
 			p.linef("%+.2f %s %s", prior.LogOdds, foreign(string(id)), p.style(dim, foreign(prior.Why)))
 		}
 	}

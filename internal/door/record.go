@@ -158,7 +158,7 @@ func (r *Recorder) selected(v View, q Query, f Found, sent []Sent, about int, du
 		return nil
 	}
 	log, how := r.open(), r.recording()
-	e := r.event(q, f, sent, about)
+	e := r.event(v, q, f, sent, about)
 	e.Mode, e.Tenant = how.Mode, v.viewer.Principal.Tenant
 	r.tell(e)
 	if log != nil {
@@ -186,7 +186,7 @@ func (r *Recorder) tell(e outcome.Event) {
 	}
 }
 
-func (r *Recorder) event(q Query, f Found, sent []Sent, about int) outcome.Event {
+func (r *Recorder) event(v View, q Query, f Found, sent []Sent, about int) outcome.Event {
 	e := outcome.Event{
 		Time: r.Now(), Kind: outcome.Selected, Session: q.Scope.Session, SessionType: q.Scope.SessionType, Tags: q.RouterTags,
 		Experiment: f.Rollout.Experiment, Variant: f.Rollout.Variant, Injected: f.Rollout.Inject || len(sent) > 0,
@@ -196,6 +196,9 @@ func (r *Recorder) event(q Query, f Found, sent []Sent, about int) outcome.Event
 		e.QueryHash = r.log.Hash(q.Text)
 	}
 	e.Items = items(f, sent)
+	for i := range e.Items {
+		v.read(f, &e.Items[i])
+	}
 	e.Tokens = tokens(e.Items, f, about)
 	for _, s := range f.Skipped {
 		skip := outcome.Skip{ID: s.ID, Reason: s.Reason, Score: s.Score, Tokens: s.Wanted}

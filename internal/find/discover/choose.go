@@ -1,6 +1,7 @@
 package discover
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -216,7 +217,7 @@ func (t *turn) cards(ctx context.Context) {
 	if t.query.Text == "" {
 		x.Messages = t.query.Before
 	}
-	for _, a := range set.Select(x, t.cfg.Card) {
+	for _, a := range t.learnedCards(set.Select(x, t.cfg.Card)) {
 		switch {
 		case !t.visible.Has(a.Ordinal) || !t.passes(a.Ordinal) || t.isCard(a.Ordinal):
 		case has(t.excluded, a.Ordinal):
@@ -230,6 +231,21 @@ func (t *turn) cards(ctx context.Context) {
 			t.skip(a.Ordinal, show.TierCards, a.Why)
 		}
 	}
+}
+
+// learnedCards orders cards of the same priority by what was learned of them, too.
+func (t *turn) learnedCards(asked []card.Asked) []card.Asked {
+	if len(t.cfg.Priors) == 0 {
+		return asked
+	}
+	passed := asked
+	if n := slices.IndexFunc(asked, func(a card.Asked) bool { return !a.Passed }); n >= 0 {
+		passed = asked[:n]
+	}
+	slices.SortStableFunc(passed, func(a, b card.Asked) int {
+		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(t.learned(b.Ordinal, b.Score), t.learned(a.Ordinal, a.Score)))
+	})
+	return asked
 }
 
 func (t *turn) isCard(ordinal int) bool {

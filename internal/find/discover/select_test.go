@@ -207,6 +207,31 @@ func TestPriorsReorderOnly(t *testing.T) {
 	}
 }
 
+// TestPriorsReorderCards: of cards that are called for alike, the one that was of
+// use comes first, and only within its priority.
+func TestPriorsReorderCards(t *testing.T) {
+	about := func(name string, priority int) thing {
+		return thing{Capability: capability.Capability{
+			Kind: capability.KindCard, Name: name, Description: "The ferry", Priority: priority,
+			Triggers: &capability.Triggers{Keywords: []string{"ferry"}},
+		}, Detail: capability.Detail{Body: "About the ferry."}}
+	}
+	w := of(t, about("a", 50), about("b", 50), about("first", 60))
+	cfg := Defaults()
+	for _, tt := range []struct {
+		priors map[capability.ID]float64
+		want   []capability.ID
+	}{
+		{nil, []capability.ID{"card:first", "card:a", "card:b"}},
+		{map[capability.ID]float64{"card:b": 0.4, "card:first": -0.5}, []capability.ID{"card:first", "card:b", "card:a"}},
+	} {
+		cfg.Priors = tt.priors
+		if got := idsOf(w.find(t, "when does the ferry leave?", cfg).Cards); !slices.Equal(got, tt.want) {
+			t.Errorf("with priors %v cards = %v, want %v", tt.priors, got, tt.want)
+		}
+	}
+}
+
 func logit(p float64) float64 { return math.Log(p / (1 - p)) }
 
 // TestBefore: what was said before counts where the message says little, the

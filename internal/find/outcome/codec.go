@@ -165,6 +165,14 @@ func (it *Item) appendJSON(b []byte) []byte {
 	o.yes("forced", it.Forced)
 	o.yes("held", it.Held)
 	o.yes("there", it.There)
+	o.yes("text", it.Text)
+	if len(it.Names) > 0 {
+		o.key("names")
+		for i, id := range it.Names {
+			o.b = appendString(append(o.b, "[,"[min(i, 1)]), string(id))
+		}
+		o.b = append(o.b, ']')
+	}
 	return append(o.b, '}')
 }
 

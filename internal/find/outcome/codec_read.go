@@ -99,6 +99,12 @@ func (s *scan) items() (out []Item) {
 		it.Forced = s.has(`,"forced":true`)
 		it.Held = s.has(`,"held":true`)
 		it.There = s.has(`,"there":true`)
+		it.Text = s.has(`,"text":true`)
+		var names []string
+		s.list(`,"names":`, &names)
+		for _, name := range names {
+			it.Names = append(it.Names, capability.ID(name))
+		}
 		s.must("}")
 		out = append(out, it)
 	}

@@ -18,5 +18,11 @@
 // The words of a showing: an item is selected when it was chosen; shown when it
 // also went into the prompt as a brief, a card or a full text; merely being
 // named in the map is neither. A showing is used if a call to that capability
-// follows in the same session before it is selected again, and wasted if not.
+// follows in the same session before it is selected again, and unused if not.
+//
+// A card, a skill and any other text cannot be called. It is used if a tool that
+// it names is called in the turn for which it was selected, that is, before the
+// session's next message, or if it is itself read with describe_capability. Of a
+// text that went into the prompt whole and names no tool nothing can be told: it
+// is not judged, and counts neither as used nor as unused.
 package outcome

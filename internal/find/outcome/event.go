@@ -124,7 +124,19 @@ type Item struct {
 	Forced bool          `json:"forced,omitempty"` // pinned or included by configuration: nothing triggered it
 	Held   bool          `json:"held,omitempty"`   // chosen but kept out of the prompt
 	There  bool          `json:"there,omitempty"`  // chosen but already in the prompt, so not sent again
+
+	// Text says that it is something to read, such as a card or a skill, which
+	// nobody can call. Names are the tools that it names, at most MostNames.
+	Text  bool            `json:"text,omitempty"`
+	Names []capability.ID `json:"names,omitempty"`
 }
+
+// MostNames is how many tools an [Item] names.
+const MostNames = 16
+
+// isText reports whether it is something to read. Older logs say so of cards by
+// their tier alone.
+func (it *Item) isText() bool { return it.Text || it.Tier == TierCard }
 
 // A Skip is a capability that matched and was not chosen.
 type Skip struct {

@@ -91,7 +91,7 @@ func Compare(events iter.Seq2[Event, error], experiment string) Comparison {
 	trials := map[string]*trial{}
 	book := ledger{
 		settled: func(p pair, s showing) {
-			if t := trials[p.session]; t != nil {
+			if t := trials[p.session]; t != nil && s.judged() {
 				t.selected++
 				if s.used {
 					t.used++

@@ -61,7 +61,7 @@ type sums struct {
 	refusals     map[string]int
 	capabilities map[capability.ID]*CapabilityUse
 
-	unreadable, unsized, unpriced, unknown, overfull int
+	unreadable, unsized, unpriced, unknown, overfull, unjudged int
 
 	day     *Bill // of the event before
 	dayFrom time.Time
@@ -168,13 +168,22 @@ func (s *sums) ended(e *Event) {
 }
 
 func (s *sums) settled(p pair, sh showing) {
+	if sh.sent {
+		s.of(p.id).Tokens += sh.tokens
+	}
+	if !sh.judged() {
+		count(&s.unjudged, sh.sent)
+		return
+	}
 	b := s.bill(sh.at)
 	b.Selections++
 	count(&b.Used, sh.used)
 	if sh.sent {
 		c := s.of(p.id)
 		c.Shown++
-		c.Tokens += sh.tokens
+		if sh.text {
+			count(&c.Used, sh.worked) // nobody calls it itself
+		}
 	}
 }
 
@@ -316,6 +325,7 @@ func (s *sums) notes(o Overview, cutDays int) []string {
 		"all schemas means a prompt without Ken that tells as much: every tool with its schema, every card, one line for everything else, and a tool to read texts with",
 		"all schemas are priced with a cache that never misses, shared by all sessions of a tenant; what conversations would have lost when the list changes is left out, as is a price that rises with long requests",
 		"what Ken added is priced as written to the cache once, what it kept at the mean price of the turn's input; a request for each search is charged to Ken whole",
+		"a card or another text counts as used when a tool that it names was called in the turn for which it was chosen, or when it was read with describe_capability",
 		"only conversations that Ken itself leads are compared; what other clients pay is not known here",
 	}
 	told := func(n int, format string) {
@@ -326,6 +336,7 @@ func (s *sums) notes(o Overview, cutDays int) []string {
 	told(s.unsized, "of %d turns the size of all schemas is not known; they are not compared")
 	told(s.overfull, "in %d turns all schemas would not have fit into the model's window; only what fits beside the conversation is counted")
 	told(s.unpriced, "of %d turns the model has no price; their tokens are compared and their money is not: put a price into the table")
+	told(s.unjudged, "%d cards and other texts that were sent name no tool: whether they helped is not known, and only their tokens are counted")
 	told(s.unreadable, "%d lines or files of the log could not be read and are missing")
 	told(s.unknown, "%d lines are of kinds that this Ken does not know and were passed over")
 	told(cutDays, "%d days before these are in the totals and not listed")

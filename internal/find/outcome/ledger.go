@@ -23,7 +23,14 @@ type showing struct {
 	sent   bool // it went into the prompt
 	used   bool // a call followed
 	worked bool // a call followed and did not fail
+
+	text  bool            // it is something to read
+	line  bool            // of which only a line was selected
+	names []capability.ID // the tools that a text names
 }
+
+// judged reports whether it can be told if it was of use.
+func (s *showing) judged() bool { return !s.text || s.line || s.used || len(s.names) > 0 }
 
 // A ledger joins selections with the outcomes that follow them. It is fed in
 // the order of events and closed at the end; the functions are called as things
@@ -36,11 +43,15 @@ type ledger struct {
 	last  map[pair]showing
 	found map[pair]bool
 	turn  map[capability.ID]showing // of the event at hand
+	texts map[talk][]pair           // selected for the last message of a session
 }
+
+// A talk is a session of a tenant.
+type talk struct{ tenant, session string }
 
 func (l *ledger) add(e Event) {
 	if l.last == nil {
-		l.last, l.found, l.turn = map[pair]showing{}, map[pair]bool{}, map[capability.ID]showing{}
+		l.last, l.found, l.turn, l.texts = map[pair]showing{}, map[pair]bool{}, map[capability.ID]showing{}, map[talk][]pair{}
 	}
 	p := pair{e.Tenant, e.Session, e.ID}
 	switch e.Kind {
@@ -52,12 +63,19 @@ func (l *ledger) add(e Event) {
 			l.searched(p, e.Time, !selected && e.ID != "")
 		}
 		l.found[p] = true
+	case Described:
+		if l.last[p].text {
+			l.use(p, true)
+		}
 	case Used, Failed:
-		s, selected := l.last[p]
+		_, selected := l.last[p]
 		if selected {
-			s.used = true
-			s.worked = s.worked || e.Kind == Used
-			l.last[p] = s
+			l.use(p, e.Kind == Used)
+		}
+		for _, text := range l.texts[talk{e.Tenant, e.Session}] {
+			if slices.Contains(l.last[text].names, e.ID) {
+				l.use(text, e.Kind == Used)
+			}
 		}
 		if l.called != nil {
 			l.called(p, e.Kind == Used, selected, l.found[p])
@@ -65,14 +83,29 @@ func (l *ledger) add(e Event) {
 	}
 }
 
+// use notes that something selected was of use.
+func (l *ledger) use(p pair, worked bool) {
+	s := l.last[p]
+	s.used = true
+	s.worked = s.worked || worked
+	l.last[p] = s
+}
+
 func (l *ledger) selected(e Event) {
 	clear(l.turn)
+	of := talk{e.Tenant, e.Session}
+	delete(l.texts, of)
 	for _, it := range e.Items {
 		if it.Tier == TierMap {
 			continue
 		}
-		s := l.turn[it.ID]
+		s, again := l.turn[it.ID]
 		s.at = e.Time
+		if it.isText() {
+			s.text = true
+			s.line = it.Tier == TierBrief && (s.line || !again)
+			s.names = append(s.names, it.Names...)
+		}
 		if e.Injected && !it.Held && !it.There {
 			s.sent = true
 			s.tokens += it.Tokens
@@ -85,6 +118,9 @@ func (l *ledger) selected(e Event) {
 			l.settled(p, before)
 		}
 		l.last[p] = s
+		if len(s.names) > 0 {
+			l.texts[of] = append(l.texts[of], p)
+		}
 	}
 }
 

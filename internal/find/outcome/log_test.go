@@ -547,6 +547,7 @@ func TestLinesKeepTheirBound(t *testing.T) {
 			return Item{
 				ID: capability.ID(text.Draw(t, "id")), Tier: rapid.SampledFrom([]Tier{TierMap, TierBrief, TierCard, TierFull}).Draw(t, "tier"),
 				Score: score.Draw(t, "score"), Seed: score.Draw(t, "seed"), Forced: rapid.Bool().Draw(t, "forced"),
+				Text: rapid.Bool().Draw(t, "text"), Names: rapid.SliceOfN(rapid.Map(text, func(s string) capability.ID { return capability.ID(s) }), 0, 3).Draw(t, "names"),
 			}
 		})
 		skip := rapid.Custom(func(t *rapid.T) Skip {

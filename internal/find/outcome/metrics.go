@@ -38,16 +38,21 @@ type Metrics struct {
 	OverTarget   int   `json:"over_target"`   // requests
 	WithinTarget bool  `json:"within_target"` // at p95
 
-	// Selection accuracy: of all showings, whether sent or only logged.
+	// Selection accuracy: of all showings that can be judged, whether sent or
+	// only logged. What used means for a card is said in the package's words.
 	Selections   int     `json:"selections"`
 	SelectedUsed int     `json:"selected_used"`
 	Accuracy     float64 `json:"accuracy"`
 
-	// Waste: of what was sent. What was sent a moment ago counts until used.
+	// Waste: of what was sent and can be judged. What was sent a moment ago
+	// counts until used.
 	Shown        int     `json:"shown"`
 	Wasted       int     `json:"wasted"`
 	WasteRate    float64 `json:"waste_rate"`
 	WastedTokens int     `json:"wasted_tokens"`
+
+	// Texts are the cards, skills and other texts among them.
+	Texts Texts `json:"texts"`
 
 	Searched      int `json:"searched"`
 	Misses        int `json:"misses"`         // searched for although not selected in that session
@@ -60,6 +65,15 @@ type Metrics struct {
 	CutFromEvents int `json:"cut_from_events"` // parts that did not fit their line
 
 	Savings Savings `json:"savings"`
+}
+
+// Texts are showings of what is to be read: cards, skills.
+type Texts struct {
+	Sent     int     `json:"sent"`
+	Judged   int     `json:"judged"`   // of these: they name a tool, or are a line that can be read up
+	Used     int     `json:"used"`     // of the judged: a tool that it names was called in the turn, or it was read
+	Rate     float64 `json:"rate"`     // used of judged
+	Unjudged int     `json:"unjudged"` // they name no tool, so nobody knows
 }
 
 // Savings compares what was sent with showing every capability every turn, over
@@ -136,6 +150,15 @@ func (m *Metrics) selected(e Event) (cards int) {
 }
 
 func (m *Metrics) settled(_ pair, s showing) {
+	if s.text && s.sent {
+		m.Texts.Sent++
+		count(&m.Texts.Judged, s.judged())
+		count(&m.Texts.Used, s.used)
+		count(&m.Texts.Unjudged, !s.judged())
+	}
+	if !s.judged() {
+		return
+	}
 	m.Selections++
 	count(&m.SelectedUsed, s.used)
 	count(&m.Shown, s.sent)
@@ -173,6 +196,7 @@ func (m *Metrics) rates() {
 	m.ErrorRate = ratio(m.Errors, m.Requests)
 	m.Accuracy = ratio(m.SelectedUsed, m.Selections)
 	m.WasteRate = ratio(m.Wasted, m.Shown)
+	m.Texts.Rate = ratio(m.Texts.Used, m.Texts.Judged)
 	m.Savings.Saved = m.Savings.Dump - m.Savings.Sent
 	m.Savings.Rate = ratio(m.Savings.Saved, m.Savings.Dump)
 }

@@ -110,8 +110,8 @@ type Refusal struct {
 // A CapabilityUse is what became of one capability.
 type CapabilityUse struct {
 	ID       capability.ID `json:"id"`
-	Shown    int           `json:"shown"`
-	Used     int           `json:"used"` // calls that worked
+	Shown    int           `json:"shown"` // where it can be judged, see the package's words
+	Used     int           `json:"used"`  // calls that worked; of a card or another text: showings that were of use
 	Failed   int           `json:"failed"`
 	Refused  int           `json:"refused"`
 	Searched int           `json:"searched"`

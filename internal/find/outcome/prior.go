@@ -47,6 +47,7 @@ type Prior struct {
 type evidence struct {
 	Prior
 	yes, no float64
+	text    bool // it is something to read
 }
 
 // Priors learns from events, as seen at now: how often a capability is used when
@@ -114,8 +115,10 @@ func (l *learner) weight(at time.Time) float64 {
 }
 
 func (l *learner) settled(p pair, s showing) {
-	if l.seen[p]++; s.sent && l.seen[p] <= perSession {
-		l.of(p.id).shown(s, l.weight(s.at))
+	if l.seen[p]++; s.sent && s.judged() && l.seen[p] <= perSession {
+		v := l.of(p.id)
+		v.text = s.text
+		v.shown(s, l.weight(s.at))
 	}
 }
 
@@ -148,17 +151,19 @@ func (v *evidence) shown(s showing, w float64) {
 	}
 }
 
-// judge compares each capability with all others together.
+// judge compares each capability with all others of its sort together: what is
+// called with what is called, and texts with texts, for they are used in another
+// sense.
 func judge(all map[capability.ID]*evidence) map[capability.ID]Prior {
-	yes, no := baseUsed, baseUnused
+	sums := map[bool]*evidence{false: {yes: baseUsed, no: baseUnused}, true: {yes: baseUsed, no: baseUnused}}
 	for _, id := range slices.Sorted(maps.Keys(all)) { // sums depend on the order
-		yes += all[id].yes
-		no += all[id].no
+		sums[all[id].text].yes += all[id].yes
+		sums[all[id].text].no += all[id].no
 	}
 	out := make(map[capability.ID]Prior, len(all))
 	for id, v := range all {
 		// Rounding must not take the others below what was there before them.
-		y, n := max(yes-v.yes, baseUsed), max(no-v.no, baseUnused)
+		y, n := max(sums[v.text].yes-v.yes, baseUsed), max(sums[v.text].no-v.no, baseUnused)
 		others := y / (y + n)
 		rate := (priorStrength*others + v.yes) / (priorStrength + v.yes + v.no)
 		p := v.Prior
