@@ -298,7 +298,7 @@ func (a *App) ticket(ctx context.Context, id string) (engine.Ticket, error) {
 	}
 	out := engine.Ticket{Wide: t.Question.Widest == approval.Session}
 	for _, o := range t.Offers {
-		out.Offers = append(out.Offers, engine.Offer{Scope: string(o.Scope), Covers: string(o.Covers), Text: o.Text, Examples: o.Examples})
+		out.Offers = append(out.Offers, engine.Offer{Scope: string(o.Scope), Covers: string(o.Covers), Calls: o.Calls, Text: o.Text, Examples: o.Examples})
 	}
 	for _, l := range consentLines(t) {
 		out.Lines = append(out.Lines, engine.Line{Name: l.Name, Text: l.Text})

@@ -49,7 +49,7 @@ func (c *command) runCommand() *cobra.Command {
 	cmd.Flags().SetInterspersed(false)
 	cmd.Flags().StringVar(&r.session, "session", "", "the `name` of the session that consent and results belong to (this terminal's)")
 	cmd.Flags().StringVar(&r.key, "key", "", "a `name` for this one call: run again with it, a finished call is not repeated")
-	cmd.Flags().BoolVar(&r.again, "again", false, "with --key: run it again although nobody knows whether an earlier try had its effect")
+	cmd.Flags().BoolVar(&r.again, "again", false, "with --key: run it again although it is unknown whether an earlier attempt took effect")
 	cmd.Flags().StringVar(&r.mode, "mode", "", "the `mode` to run in (policy.modes)")
 	return cmd
 }

@@ -46,7 +46,7 @@ await story(async ({ page }) => {
   await say(page, "please read notes.txt", 1);
   await answered(page);
   await say(page, "please write later.txt", 2);
-  await page.getByRole("group", { name: /^May this run\?/ }).waitFor();
+  await page.getByRole("group", { name: /^Allow this call\?/ }).waitFor();
 
   views[0] = new URL(page.url()).pathname; // the session with a question that waits
   for (const view of views) await all(page, view);

@@ -56,7 +56,7 @@ await story(async ({ page }) => {
     const answer = await fetch("/api/v1/prices/lab/scripted", { method: "PUT", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ input: 3, output: 15, cachedRead: 0.3, cacheWrite: 3.75 }) });
     if (!answer.ok) throw new Error("price: " + (await answer.text()));
   });
-  const allow = (name) => page.getByRole("group", { name: /^May this run\?/ }).getByRole("button", { name, exact: true });
+  const allow = (name) => page.getByRole("group", { name: /^Allow this call\?/ }).getByRole("button", { name, exact: true });
   // settle waits for an answer, and agrees to what is asked meanwhile.
   const settle = async (page) => {
     await allow("Allow once").or(page.getByRole("button", { name: "Send", exact: true })).first().waitFor();

@@ -152,6 +152,9 @@ func TestOffers(t *testing.T) {
 	var got []string
 	for _, o := range ticket.Offers {
 		got = append(got, string(o.Scope)+" "+string(o.Covers)+": "+o.Text)
+		if !strings.HasPrefix(o.Text, o.Calls+", ") {
+			t.Errorf("%s %s: Text = %q, want Calls %q and then the time", o.Scope, o.Covers, o.Text, o.Calls)
+		}
 	}
 	want := `once call: this call, once
 session call: this exact call, in this session

@@ -11,24 +11,26 @@ type Offer struct {
 	Scope  Scope `json:"scope"`
 	Covers Cover `json:"covers"`
 
-	// Text says what is covered and for how long. Examples are other calls that
-	// would be covered. Both contain words of the call: pass them through
-	// package untrusted before showing them on a terminal or a page.
+	// Calls says which calls are covered, and Text adds for how long. Examples
+	// are other calls that would be covered. All contain words of the call: pass
+	// them through package untrusted before showing them on a terminal or a
+	// page.
+	Calls    string   `json:"calls"`
 	Text     string   `json:"text"`
 	Examples []string `json:"examples,omitempty"`
 }
 
 // offers returns what a person may grant, the narrowest first.
 func offers(q *Question, times Times) []Offer {
-	list := []Offer{{Once, CoverCall, "this call, once", nil}}
+	list := []Offer{{Once, CoverCall, "this call", "this call, once", nil}}
 	if q.Widest != Session {
 		return list
 	}
-	add := func(c Cover, what string, examples []string) {
+	add := func(c Cover, calls string, examples []string) {
 		if q.Call.Session != "" {
-			list = append(list, Offer{Session, c, what + ", in this session", examples})
+			list = append(list, Offer{Session, c, calls, calls + ", in this session", examples})
 		}
-		list = append(list, Offer{Always, c, fmt.Sprintf("%s, in every session, for %s", what, days(times.AlwaysFor)), examples})
+		list = append(list, Offer{Always, c, calls, fmt.Sprintf("%s, in every session, for %s", calls, days(times.AlwaysFor)), examples})
 	}
 	add(CoverCall, "this exact call", nil)
 	if len(q.Prefix) > 0 {

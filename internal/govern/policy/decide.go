@@ -53,7 +53,7 @@ func (r *Rules) sane(v *Viewer, c *Capability) (Decision, bool) {
 	case c.Disabled != "":
 		d = refuse(stageEnabled, "disabled", c.Disabled, c.Mend, "ken extension enable")
 	case !c.Class.known():
-		d = refuse(stageExists, "unknown-effect", "Nobody knows what this capability does", "", "the executor's effect class")
+		d = refuse(stageExists, "unknown-effect", "The effects of this capability are unknown", "", "the executor's effect class")
 	case c.Declared.unknown != "":
 		d = refuse(stagePermission, "unknown-permission", "There is no permission "+quoted(c.Declared.unknown), "Known permissions: "+strings.Join(permissionNames[:], ", "), "permissions_required in its manifest")
 	case c.Required.unknown != "":

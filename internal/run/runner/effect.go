@@ -220,13 +220,13 @@ func (r *Runner) meet(ctx context.Context, t *trip, item store.Item) (end *effec
 		return nil, true, nil
 	}
 	t.lost = true
-	how := "broke off"
+	how := "was interrupted"
 	if e.State == effectRunning {
 		how = "was running when its process ended"
 	}
 	q := &Question{
 		Name: AnswerAgain, Effect: t.effectID,
-		Text: fmt.Sprintf("this call %s (begun %s), and nobody knows whether it had its effect; %s", how, e.Began.UTC().Format(time.RFC3339), lookFor(t.effectID, t.call.Session)),
+		Text: fmt.Sprintf("this call %s (started %s), and it is unknown whether it took effect; %s", how, e.Began.UTC().Format(time.RFC3339), lookFor(t.effectID, t.call.Session)),
 	}
 	return nil, false, &capability.Error{
 		Kind: capability.InputNeeded, Op: "call", Target: string(t.call.Target), Rule: "effect.unknown", Err: q,

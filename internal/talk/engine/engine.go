@@ -166,12 +166,13 @@ type Ticket struct {
 	Offers []Offer // what may be granted, the narrowest first
 }
 
-// An Offer is one grant that a person may give. Text and Examples are
+// An Offer is one grant that a person may give. Calls, Text and Examples are
 // untrusted.
 type Offer struct {
 	Scope    string   `json:"scope"`  // once, session, always
 	Covers   string   `json:"covers"` // call, prefix, tool
-	Text     string   `json:"text"`
+	Calls    string   `json:"calls"`  // which calls it covers
+	Text     string   `json:"text"`   // which calls, and for how long
 	Examples []string `json:"examples,omitempty"`
 }
 

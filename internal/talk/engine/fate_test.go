@@ -76,7 +76,7 @@ func TestFateAfterACrash(t *testing.T) {
 		if len(got) != 1 {
 			t.Fatalf("results = %q, want 1", got)
 		}
-		contains(t, "the result", got[0], "This call was begun at "+before, " and broke off. Nobody knows whether it had its effect", "ken audit query --session "+id)
+		contains(t, "the result", got[0], "This call was started at "+before, " and was interrupted. It is unknown whether it took effect", "ken audit query --session "+id)
 		if n := r.count("tool:slowpay"); n != 1 {
 			t.Errorf("tool:slowpay ran %d times, want 1", n)
 		}
@@ -117,7 +117,7 @@ func TestFateAfterAnAbort(t *testing.T) {
 	if len(got) != 1 {
 		t.Fatalf("%d results, want 1", len(got))
 	}
-	contains(t, "the result", got[0], "The turn broke off after this call had ended", "its result was too large to keep")
+	contains(t, "the result", got[0], "The turn was interrupted after this call had ended", "its result was too large to keep")
 }
 
 // TestLargePictures: pictures with which a result could not be written are kept

@@ -162,7 +162,7 @@ const notKnown = "It is not known whether this call was made, or how far it came
 
 // onlyReads is what the model is told of a call without a result that changes
 // nothing.
-const onlyReads = "The call has no result: the turn broke off. It only reads, so nothing was changed; make it again if it is needed."
+const onlyReads = "The call has no result: the turn was interrupted. It only reads, so nothing was changed. Call it again if you need it."
 
 // unmade is the result of a call that gave none.
 func unmade(c *llm.ToolCall, text string) llm.Block {
@@ -181,7 +181,7 @@ func (t *turn) fate(a *lastAnswer, at, open int, why string) llm.Block {
 	case t.mine == a.entry.Seq, here && t.untouched[number]:
 		return unmade(c, "The call was not made: "+why+".")
 	case own(c.Name) && c.Name != toolInvoke && c.Name != toolRead:
-		return unmade(c, "The call has no result: the turn broke off. Make it again if it is needed.")
+		return unmade(c, "The call has no result: the turn was interrupted. Call it again if you need it.")
 	case open > 0 && !j.reads:
 		// What changes something runs alone, and only once all before it have
 		// their results.
@@ -208,15 +208,15 @@ func (t *turn) learned(j *job) llm.Block {
 	case err != nil || !ok:
 		return unmade(c, notKnown)
 	case f.Ended:
-		j.note, j.res, j.err = "The turn broke off after this call had ended; this is its result.", f.Result, f.Err
+		j.note, j.res, j.err = "The turn was interrupted after this call had ended; this is its result.", f.Result, f.Err
 		if f.Err != nil && len(f.Result.Parts) == 0 {
 			j.res.Parts = []capability.Part{{Text: f.Err.Error()}}
 		}
 		return resultBlock(c, t.told(j), j.res.Failed || j.err != nil)
 	case f.Runs:
-		return unmade(c, "The turn broke off while this call was running, and it still is: make it again when it has ended, for its result.")
+		return unmade(c, "The turn was interrupted while this call was running, and it is still running. Call it again when it has ended to get its result.")
 	}
-	return unmade(c, fmt.Sprintf("This call was begun at %s and broke off. Nobody knows whether it had its effect: look whether it happened before you make it again. (A person finds it in the trail as effect %s: ken audit query --session %s.)",
+	return unmade(c, fmt.Sprintf("This call was started at %s and was interrupted. It is unknown whether it took effect: check before you call it again. (A person finds it in the audit log as effect %s: ken audit query --session %s.)",
 		f.Began.UTC().Format(time.RFC3339), f.Effect, t.in.Session))
 }
 

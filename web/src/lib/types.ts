@@ -149,7 +149,7 @@ export interface Ticket {
 }
 export interface Tickets { tickets: Ticket[]; cut: number /* left out by limit */; problems?: string[] } // GET /api/v1/approvals?state=&limit=, newest first
 export interface Grants { grants: Grant[]; cut: number; problems?: string[] } // GET /api/v1/grants?limit=, newest first
-export interface Offer { scope: string; covers: string; text: string; examples?: string[] }
+export interface Offer { scope: string; covers: string; calls: string /* which calls it covers */; text: string /* which calls, and for how long */; examples?: string[] }
 export interface Grant { covers?: string; prefix?: string[]; text?: string; examples?: string[]; id: string; scope: string; principal: string; mine: boolean; ticket: string; capability: string; action?: string; session?: string; until?: string; by: string; at: string; note?: string }
 export interface TrailRecord { id: string; timestamp: string; level: string; event: string; [more: string]: unknown } // as the trail keeps it: snake_case
 export interface TrailPage { records: TrailRecord[]; older?: string; problems?: string[] } // newest first; older: the cursor of the next page, which may turn out empty; a page may have few records and an older: then the search goes on there

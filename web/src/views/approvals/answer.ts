@@ -10,7 +10,7 @@ export function choices(t: Ticket): Choice[] {
   const all: Choice[] = [{ key: "y", name: "Allow once", effect: "grant", scope: "once" }];
   if (t.wide) all.push({ key: "a", name: "Always allow this exact call", effect: "grant", scope: "always", covers: "call" }, { key: "u", name: "Allow this exact call until…", effect: "grant", scope: "until", covers: "call" });
   const prefix = t.offers?.find((o) => o.scope === "always" && o.covers === "prefix");
-  if (t.wide && prefix) all.push({ key: "p", name: "Always allow " + prefix.text.replace(/, in every session.*$/, ""), effect: "grant", scope: "always", covers: "prefix" });
+  if (t.wide && prefix) all.push({ key: "p", name: "Always allow " + prefix.calls, effect: "grant", scope: "always", covers: "prefix" });
   if (t.wide && t.session) all.push({ key: "s", name: "Allow for the session, with any arguments", effect: "grant", scope: "session", covers: "tool" });
   all.push({ key: "n", name: "Deny", effect: "deny", scope: "once" });
   if (t.session) all.push({ key: "d", name: "Deny for the session", effect: "deny", scope: "session" });
