@@ -53,7 +53,7 @@ func coveredBy(prefix []string) []string {
 // anyCall returns example calls of a capability that are as different as
 // possible.
 func anyCall(q *Question) []string {
-	if len(q.Prefix) > 0 || q.Command != "" {
+	if q.Command != "" || q.AnyProgram {
 		return []string{"git push origin main", "ls /", "any other command"}
 	}
 	return []string{subject(q) + " {any arguments}"}

@@ -28,6 +28,10 @@ type Question struct {
 	// not covered by an approval.
 	Unknown string `json:"unknown,omitempty"`
 
+	// AnyProgram means that the capability runs whatever program its arguments
+	// name.
+	AnyProgram bool `json:"anyProgram,omitempty"`
+
 	// Prefix is the common beginning of commands that one answer may cover;
 	// empty: none is offered.
 	Prefix []string `json:"prefix,omitempty"`

@@ -357,6 +357,7 @@ func (c *compiler) profile() {
 	person := attr(ast.Context(), "origin", "person")
 	destructive := ast.Resource().Access("destructive")
 	trusted := trusted()
+	network := ast.Context().Access("required").Contains(ast.String("network"))
 	name := c.r.settings.Profile.String()
 	permit := func(id, text string, ask bool, scope Scope, list []Class, when ...ast.Node) {
 		of, bits := within(list...)
@@ -372,8 +373,9 @@ func (c *compiler) profile() {
 		permit("person", "What a person calls runs", false, Once, every, person, ast.Not(destructive))
 		permit("read", "Reading runs", false, Once, []Class{Read}, ast.Not(destructive))
 		permit("write", "Writing needs a person's word once a session", true, Session, []Class{Write, Edit}, ast.Not(destructive), ast.Not(person))
-		permit("exec", "Starting a process needs a person's word once a session", true, Session, []Class{Exec}, ast.Not(destructive), ast.Not(person))
+		permit("exec", "Starting a process needs a person's word once a session", true, Session, []Class{Exec}, ast.Not(destructive), ast.Not(person), ast.Not(network))
 		permit("outbound", "Reaching beyond this machine needs a person's word each time", true, Once, []Class{Network}, ast.Not(person))
+		permit("outboundProgram", "Starting a process that uses the network needs a person's word each time", true, Once, []Class{Exec}, ast.Not(destructive), ast.Not(person), network)
 		permit("destructive", "Destroying something needs a person's word each time", true, Once, every, destructive)
 	case Team:
 		permit("person", "What a person calls runs", false, Once, every, person, ast.Not(destructive))

@@ -98,6 +98,28 @@ func TestS340Risk(t *testing.T) {
 	}
 }
 
+// TestOutboundPrograms: a program that uses the network is asked about each time,
+// as other calls that reach beyond this machine are.
+func TestOutboundPrograms(t *testing.T) {
+	s := policy.Defaults(policy.Personal)
+	s.Intents = policy.Off
+	r := compile(t, s)
+	for _, test := range []struct {
+		permissions []string
+		rule        string
+		scope       policy.Scope
+	}{
+		{[]string{"exec"}, "personal.exec", policy.Session},
+		{[]string{"exec", "network"}, "personal.outboundProgram", policy.Once},
+	} {
+		c := made(policy.Exec, capability.TrustUser)
+		c.Declared, c.Required = policy.ParsePermissions(test.permissions), policy.ParsePermissions(test.permissions)
+		if d := r.Decide(ask(c)); d.Effect != policy.Ask || d.Reason.Rule != test.rule || d.Needs.Scope != test.scope {
+			t.Errorf("%v: Decide = %v by %s, %v, want Ask by %s, %v", test.permissions, d.Effect, d.Reason.Rule, d.Needs.Scope, test.rule, test.scope)
+		}
+	}
+}
+
 // TestCedarFiles: an organisation's policies decide, by name and place.
 func TestCedarFiles(t *testing.T) {
 	s := policy.Defaults(policy.Personal)

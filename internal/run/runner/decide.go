@@ -252,6 +252,7 @@ func (r *Runner) grant(ctx context.Context, t *trip) error {
 func (r *Runner) question(t *trip) approval.Question {
 	q := approval.About(t.call, t.request.Surface, t.decision)
 	q.Argv, q.Command, q.Files, q.Unknown = t.facts.Argv, t.facts.Line, t.request.Files, t.facts.Unknown
+	q.AnyProgram = t.request.Capability.AnyProgram
 	q.Prefix = policy.CommonPrefix(&t.request.Facts, t.request.Files)
 	// Whoever makes the call again may name the ticket, so that a refusal is
 	// not asked about a second time.
