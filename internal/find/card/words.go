@@ -157,10 +157,24 @@ func (v *vocabulary) add(p *phrase) {
 	}
 }
 
-func (v *vocabulary) begin(word string) {
-	if word != "" {
-		at, bit := startOf(word)
+// begin notes how words begin that have this stem: as the stem does, with its
+// first letter twice (Finnish "bba" has the stem "ba"), or, where the stem is so
+// short that its second letter is its last, with another second letter (Turkish
+// "aba" has the stem "ap").
+func (v *vocabulary) begin(stem string) {
+	if stem == "" {
+		return
+	}
+	note := func(start string) {
+		at, bit := startOf(start)
 		v.starts[at] |= bit
+	}
+	note(stem)
+	note(stem[:1] + stem[:1])
+	if utf8.RuneCountInString(stem) <= 2 {
+		for second := range 256 {
+			note(string([]byte{stem[0], byte(second)}))
+		}
 	}
 }
 
