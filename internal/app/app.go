@@ -25,6 +25,7 @@ import (
 	"ken/internal/know/catalog"
 	"ken/internal/know/source"
 	"ken/internal/run/executor"
+	"ken/internal/run/executor/db"
 	"ken/internal/run/executor/function"
 	"ken/internal/run/mcpgateway"
 	"ken/internal/run/runner"
@@ -210,6 +211,9 @@ func (a *App) build(cfg Config) error {
 	}
 	if list := a.functions.Tools(); len(list) > 0 {
 		s.given(memory("functions", capability.TrustUser, list), Place{Trust: capability.TrustUser, Why: "functions of the program"})
+	}
+	if list := db.Tools(connections(a.Settings.Databases)); len(list) > 0 {
+		s.given(memory("databases", capability.TrustUser, list), Place{Trust: capability.TrustUser, Why: "databases that ken.yaml names"})
 	}
 	a.made = source.NewMemory("made at run time", capability.TrustUser)
 	s.given(a.made, Place{Trust: capability.TrustUser, Why: "made while the program runs"})

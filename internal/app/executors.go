@@ -32,7 +32,7 @@ import (
 // it creates no executor.
 func (a *App) unrun() func(*capability.Capability) string {
 	forOthers := map[string]bool{"files.*": false, "result.*": false, "shell": false}
-	for _, name := range []string{"analyze.*", "api.*", "exec.*", "function.*", "mcp.*"} {
+	for _, name := range []string{"analyze.*", "api.*", "db.*", "exec.*", "function.*", "mcp.*"} {
 		forOthers[name] = true
 	}
 	for _, p := range a.plugins {
@@ -45,6 +45,8 @@ func (a *App) unrun() func(*capability.Capability) string {
 	return func(c *capability.Capability) string {
 		name, ok := runner.Matching(forOthers, c.RunBy())
 		switch {
+		case ok && name == "db.*":
+			return a.withoutDatabase(c.Run)
 		case ok && (forOthers[name] || c.Trust == capability.TrustBuiltin):
 			return ""
 		case ok:
@@ -70,7 +72,7 @@ func (a *App) executors(kept *result.Store) (runner.Executors, error) {
 	for name, x := range own {
 		out[name] = runner.FromExecutor(x)
 		switch name {
-		case "api.*", "exec.*", "function.*", "mcp.*", "analyze.*": // what others bring may be run so
+		case "api.*", "db.*", "exec.*", "function.*", "mcp.*", "analyze.*": // what others bring may be run so
 		default:
 			out[name] = ownOnly{out[name]}
 		}
@@ -107,9 +109,14 @@ func (a *App) ownExecutors(kept *result.Store) (map[string]executor.Executor, er
 	if err != nil {
 		return nil, err
 	}
+	databases, err := a.newDatabases()
+	if err != nil {
+		return nil, err
+	}
 	return map[string]executor.Executor{
 		"analyze.*":  analysis,
 		"api.*":      requests,
+		"db.*":       databases,
 		"exec.*":     programs,
 		"shell":      commands,
 		"files.*":    onFiles,

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"ken/capability"
+	"ken/internal/config"
 )
 
 // TestDocumentedRunners: docs/sources.md names the runners that exist, and none
@@ -23,17 +24,19 @@ func TestDocumentedRunners(t *testing.T) {
 	if len(names) < 3 {
 		t.Fatalf("docs/sources.md names %d runners: %s", len(names), sentence[1])
 	}
-	unrun := new(App).unrun()
+	with := new(App)
+	with.Settings.Databases = []config.Database{{Name: "shop"}}
+	unrun := with.unrun()
 	runs := func(c *capability.Capability) bool { return unrun(c) == "" }
 	by := func(runner string) *capability.Capability {
-		return &capability.Capability{Kind: capability.KindTool, Name: "x", Run: &capability.Recipe{Runner: runner}}
+		return &capability.Capability{Kind: capability.KindTool, Name: "x", Run: &capability.Recipe{Runner: runner, Argv: []string{"shop"}}}
 	}
 	for _, name := range names {
 		if !runs(by(string(name[1]))) {
 			t.Errorf("docs/sources.md names the runner %s, and nothing runs it", name[1])
 		}
 	}
-	for _, name := range []string{"db.query", "browser.open", "llm.ask", "shell", "files.read"} {
+	for _, name := range []string{"db.drop", "browser.open", "llm.ask", "shell", "files.read"} {
 		if runs(by(name)) {
 			t.Errorf("a file's capability with the runner %s is run; docs/sources.md does not say so", name)
 		}

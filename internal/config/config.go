@@ -32,6 +32,9 @@ type Config struct {
 	Serve        Serve
 	MCP          MCP
 
+	// Databases can be asked by name. Default none.
+	Databases []Database
+
 	// Model is what conversations are led with, as PROVIDER/NAME. Default none:
 	// then there are commands and no answers. Providers adds to those that are
 	// known, see [Config.Provider]. Default none.

@@ -80,7 +80,7 @@ func TestLoadReadsEveryKeyOfRunning(t *testing.T) {
 	}
 	for _, s := range got.Settings() {
 		section, _, _ := strings.Cut(s.Key, ".")
-		if !slices.Contains([]string{"capabilities", "catalog", "discovery", "experiment", "serve", "mcp", "model", "providers", "chat", "skills", "hooks", "trace"}, section) && !strings.HasPrefix(s.Origin, file+":") {
+		if !slices.Contains([]string{"capabilities", "catalog", "discovery", "experiment", "serve", "mcp", "databases", "model", "providers", "chat", "skills", "hooks", "trace"}, section) && !strings.HasPrefix(s.Origin, file+":") {
 			t.Errorf("%s has origin %s, want a line of %s", s.Key, s.Origin, file)
 		}
 		if strings.Contains(s.Value, "hunter2") {

@@ -86,7 +86,7 @@ func hashKey(key string) (whole, id string, ok bool) {
 // settings lists every key of ken.yaml, in the order in which people read them.
 func settings() []setting[Config] {
 	return slices.Concat(modelSettings(), capabilitiesSettings(), catalogSettings(), discoverySettings(), policySettings(),
-		mcpSettings(), chatSettings(), limitsSettings(), requestsSettings(), sandboxSettings(), toolSettings(), recordSettings(), experimentSettings(), serveSettings(), storeSettings())
+		mcpSettings(), databaseSettings(), chatSettings(), limitsSettings(), requestsSettings(), sandboxSettings(), toolSettings(), recordSettings(), experimentSettings(), serveSettings(), storeSettings())
 }
 
 func checkAddr(s string) (fix string, err error) {

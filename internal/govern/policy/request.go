@@ -74,6 +74,8 @@ func classOf(c *capability.Capability, readOnly bool) (Class, Permissions) {
 			return Network, Permit(PermBrowser, PermNetwork)
 		case "mcp":
 			return serverClass(c, readOnly), Permissions{}
+		case "db":
+			return databaseClass(c), Permissions{} // the executor knows whether it is a file or a server
 		case "function": // part of the program that runs Ken: no permission keeps it in
 			if readOnly && c.Effects.OpenWorld == capability.No {
 				return Read, Permissions{}
@@ -103,6 +105,19 @@ func serverClass(c *capability.Capability, readOnly bool) Class {
 		return Network
 	}
 	return Write
+}
+
+// databaseClass is the class of a call to a database that ken.yaml names. The
+// database itself keeps all but execute from changing anything. What a project
+// brings is asked about each time: it decides what is read.
+func databaseClass(c *capability.Capability) Class {
+	switch {
+	case c.Trust < capability.TrustUser:
+		return Network
+	case c.Run.Runner == "db.execute":
+		return Write
+	}
+	return Read
 }
 
 // needOf gives the permission that no call of a class can do without.

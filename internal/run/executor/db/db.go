@@ -1,0 +1,296 @@
+// Package db makes the databases that ken.yaml names capabilities: inspect
+// describes the tables, query reads rows, explain shows a plan, and execute
+// changes something where the connection allows it.
+//
+// What may only read is held by the database itself, and not by looking at the
+// text of a statement: SQLite opens the file for reading and asks an authorizer
+// about each part of a statement, PostgreSQL runs it in a transaction that can
+// only read. A call is one statement; its values are parameters. Rows, bytes
+// and time are bounded, and a query whose time is over is stopped in the
+// database.
+package db
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"ken/capability"
+	"ken/internal/run/executor"
+)
+
+// The engines that there are.
+const (
+	SQLite   = "sqlite"
+	Postgres = "postgres"
+)
+
+// A Connection is a database that the user named.
+type Connection struct {
+	Name   string
+	Engine string
+
+	Path string // of SQLite: the file, absolute
+	URL  string // of servers: postgres://user@host:5432/database, without a password
+
+	// Password is a reference such as secret:NAME; empty means none.
+	Password string
+
+	// Write lets execute change the database. Query, explain and inspect only
+	// read even then.
+	Write bool
+
+	Description string // for the model: what is in it
+
+	Rows    int           // most rows of one answer
+	Bytes   int           // most bytes of one answer
+	Timeout time.Duration // of one call
+}
+
+// Config says what an Executor needs.
+type Config struct {
+	// Connections gives those that there are now. It is asked at every call.
+	Connections func() []Connection
+
+	// Lookup finds the capability that a call means.
+	Lookup executor.Lookup
+
+	// Secret gives the value that a reference stands for.
+	Secret func(reference string) (string, error)
+}
+
+// Bounds of every call.
+const (
+	mostSQL        = 256 << 10
+	mostParameters = 1000
+
+	rowsDefault    = 1000
+	bytesDefault   = 1 << 20
+	timeoutDefault = 30 * time.Second
+)
+
+// An Executor asks databases. It holds no connection between calls, so that
+// nothing of one call is left for the next. It is safe for concurrent use.
+type Executor struct{ cfg Config }
+
+// New makes an Executor.
+func New(cfg Config) (*Executor, error) {
+	if cfg.Connections == nil || cfg.Lookup == nil || cfg.Secret == nil {
+		return nil, errors.New("db executor: connections, lookup and secret are needed")
+	}
+	return &Executor{cfg}, nil
+}
+
+// An engine is an open database. The sheet takes the rows.
+type engine interface {
+	query(ctx context.Context, sql string, values []any, into *sheet) error
+	explain(ctx context.Context, sql string, values []any, into *sheet) error
+	execute(ctx context.Context, sql string, values []any, into *sheet) (changed int64, err error)
+	inspect(ctx context.Context, table string) (outline, error)
+	close()
+}
+
+func (e *Executor) open(ctx context.Context, c Connection, verb string) (engine, error) {
+	switch c.Engine {
+	case SQLite:
+		return newSQLite(ctx, c, verb == verbExecute)
+	case Postgres:
+		password := ""
+		if c.Password != "" {
+			var err error
+			if password, err = e.cfg.Secret(c.Password); err != nil {
+				return nil, err
+			}
+		}
+		return newPostgres(ctx, c, password, verb == verbExecute)
+	}
+	return nil, fmt.Errorf("no engine is called %q", c.Engine)
+}
+
+// Facts checks the arguments and says what the call needs: the file or the
+// network, and which host.
+func (e *Executor) Facts(ctx context.Context, call capability.Call, c *capability.Capability) (executor.Facts, error) {
+	p, err := e.plan(ctx, call, c)
+	if err != nil {
+		return executor.Facts{}, err
+	}
+	facts := executor.Facts{
+		Line: p.sql, Args: len(p.values), Destructive: p.verb == verbExecute,
+		Required: permissions(p.connection, p.verb),
+	}
+	if host := p.connection.host(); host != "" {
+		facts.Hosts = []string{host}
+	}
+	return facts, nil
+}
+
+// permissions are what a call needs.
+func permissions(c Connection, verb string) []string {
+	switch {
+	case c.Engine != SQLite:
+		return []string{executor.PermNetwork}
+	case verb == verbExecute:
+		return []string{executor.PermRead, executor.PermWrite}
+	}
+	return []string{executor.PermRead}
+}
+
+// Invoke carries a call out.
+func (e *Executor) Invoke(ctx context.Context, call capability.Call) (capability.Result, error) {
+	p, err := e.plan(ctx, call, nil)
+	if err != nil {
+		return capability.Result{}, err
+	}
+	begun := time.Now()
+	limited, cancel := context.WithTimeout(ctx, p.connection.Timeout)
+	defer cancel()
+	r, err := e.carry(limited, p)
+	if err != nil {
+		r, err = p.settle(ctx, limited, call, err)
+	}
+	if err != nil {
+		return capability.Result{}, err
+	}
+	if r.Meta == nil {
+		r.Meta = map[string]string{}
+	}
+	if r.Meta["truncated"] == "" {
+		r.Meta["truncated"] = "false"
+	}
+	r.Meta["tool"], r.Meta["database"] = "db."+p.verb, p.connection.Name
+	r.Meta["duration_ms"] = fmt.Sprint(time.Since(begun).Milliseconds())
+	r.Meta["isolation"] = `{"profile":"in-process"}`
+	return r, nil
+}
+
+func (e *Executor) carry(ctx context.Context, p plan) (capability.Result, error) {
+	if err := ctx.Err(); err != nil {
+		return capability.Result{}, err
+	}
+	x, err := e.open(ctx, p.connection, p.verb)
+	if err != nil {
+		return capability.Result{}, &openError{err}
+	}
+	defer x.close()
+	s := &sheet{format: p.format, mostRows: p.rows, most: p.connection.Bytes}
+	switch p.verb {
+	case verbInspect:
+		o, err := x.inspect(ctx, p.table)
+		if err != nil {
+			return capability.Result{}, err
+		}
+		return o.result(p.connection, p.table), nil
+	case verbExplain:
+		s.format = formatLines
+		err := x.explain(ctx, p.sql, p.values, s)
+		return s.result(-1), err
+	case verbExecute:
+		changed, err := x.execute(ctx, p.sql, p.values, s)
+		return s.result(changed), err
+	}
+	err = x.query(ctx, p.sql, p.values, s)
+	return s.result(-1), err
+}
+
+// An openError is a database that could not be reached.
+type openError struct{ err error }
+
+func (o *openError) Error() string { return o.err.Error() }
+
+func (o *openError) Unwrap() error { return o.err }
+
+// A readOnlyError is a statement that the database refused, since it would do
+// more than read, or more than any call may.
+type readOnlyError struct{ text string }
+
+func (r *readOnlyError) Error() string { return r.text }
+
+// settle turns what went wrong into a refusal, or into a failure that a model
+// can read and mend.
+func (p plan) settle(outer, limited context.Context, call capability.Call, err error) (capability.Result, error) {
+	c := p.connection
+	fail := func(kind capability.ErrorKind, rule string, cause error, fix string) (capability.Result, error) {
+		return capability.Result{}, &capability.Error{Kind: kind, Op: p.verb, Target: string(call.Target), Rule: rule, Err: cause, Fix: fix}
+	}
+	if own, ok := errors.AsType[*capability.Error](err); ok {
+		return capability.Result{}, own
+	}
+	switch {
+	case errors.Is(outer.Err(), context.Canceled):
+		return fail(capability.Unavailable, "", errors.New("it was cancelled"), "")
+	case outer.Err() != nil:
+		return fail(capability.Timeout, "", errors.New("its time was over, and the database was told to stop"), "ask for less")
+	case limited.Err() != nil:
+		return fail(capability.Timeout, "", fmt.Errorf("it took longer than %v, and the database was told to stop", c.Timeout),
+			"ask for less, or raise databases."+c.Name+".timeout")
+	}
+	if _, ok := errors.AsType[*openError](err); ok {
+		return fail(capability.Unavailable, "", fmt.Errorf("database %s: %w", c.Name, err), "see that databases."+c.Name+" in ken.yaml is right")
+	}
+	if _, ok := errors.AsType[*readOnlyError](err); ok {
+		switch {
+		case p.verb == verbExecute:
+			return fail(capability.Denied, "db.execute", err, "send one statement that changes rows or tables of this database; nothing else is run")
+		case c.Write:
+			return fail(capability.Denied, "db."+p.verb, err, p.verb+" only reads; to change something, use execute")
+		}
+		return fail(capability.Denied, "databases."+c.Name+".access", err, "this database may only be read here")
+	}
+	return capability.Result{Failed: true, Parts: []capability.Part{{Text: "the database says: " + executor.Clip(err.Error(), 2000)}}}, nil
+}
+
+// result makes a result of the rows. changed is how many rows a statement
+// changed, or -1 where it only read.
+func (s *sheet) result(changed int64) capability.Result {
+	notes := s.notes(changed)
+	r := capability.Result{Meta: map[string]string{"rows": fmt.Sprint(s.rows), "truncated": fmt.Sprint(s.full != "" || s.cut > 0)}}
+	if s.format == formatJSON && s.text != nil {
+		text := append(s.text, fmt.Sprintf(`],"row_count":%d`, s.rows)...)
+		if changed >= 0 {
+			text = fmt.Appendf(text, `,"changed":%d`, changed)
+		}
+		text = fmt.Appendf(text, `,"complete":%v`, s.full == "" && s.cut == 0)
+		if len(notes) > 0 {
+			text = appendString(append(text, `,"note":`...), strings.Join(notes, ". "))
+		}
+		r.Parts = []capability.Part{{JSON: append(text, '}'), MIME: "application/json"}}
+		return r
+	}
+	if len(s.columns) > 0 {
+		mime := "text/plain"
+		switch s.format {
+		case formatCSV:
+			mime = "text/csv"
+		case formatMarkdown:
+			mime = "text/markdown"
+			notes = append([]string{counted(s.rows)}, notes...)
+		}
+		r.Parts = append(r.Parts, capability.Part{Text: string(s.text), MIME: mime})
+	}
+	if len(notes) > 0 {
+		r.Parts = append(r.Parts, capability.Part{Text: strings.Join(notes, ". ") + "."})
+	}
+	return r
+}
+
+// notes say what is not as asked.
+func (s *sheet) notes(changed int64) []string {
+	var out []string
+	if changed >= 0 {
+		out = append(out, counted(changed)+" changed")
+	}
+	if s.full != "" {
+		out = append(out, s.full+". Ask for less: with LIMIT, fewer columns, or a condition. "+s.knob())
+	}
+	if s.cut > 0 {
+		out = append(out, fmt.Sprintf("%d values are not shown whole", s.cut))
+	}
+	return out
+}
+
+// knob names the setting that a full sheet is due to.
+func (s *sheet) knob() string {
+	return "Changed by: the argument rows, databases.NAME.rows and databases.NAME.bytes"
+}

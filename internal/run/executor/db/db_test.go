@@ -1,0 +1,339 @@
+package db
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"ken/capability"
+	"ken/internal/run/executor"
+	"ken/internal/run/executor/executortest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// shop makes an SQLite file with two tables.
+func shop(t testing.TB, more ...string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "shop.db")
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for _, s := range append([]string{
+		`CREATE TABLE customers (id INTEGER PRIMARY KEY, name TEXT NOT NULL, email TEXT UNIQUE)`,
+		`CREATE TABLE orders (id INTEGER PRIMARY KEY, customer INTEGER NOT NULL REFERENCES customers(id), total NUMERIC DEFAULT 0, placed DATETIME, note BLOB)`,
+		`CREATE INDEX orders_placed ON orders (placed, customer)`,
+		`CREATE VIEW big AS SELECT * FROM orders WHERE total > 100`,
+		`INSERT INTO customers VALUES (1, 'Ada', 'ada@example.org'), (2, 'Bob | "B"', NULL), (9007199254740993, 'Big', 'b@example.org')`,
+		`INSERT INTO orders VALUES (1, 1, 12.5, '2026-11-16 10:00:00', x'00ff'), (2, 1, 120, NULL, NULL)`,
+	}, more...) {
+		if _, err := db.Exec(s); err != nil {
+			t.Fatal(s, err)
+		}
+	}
+	return path
+}
+
+// rig makes an executor whose capabilities are those of some connections, and
+// more.
+func rig(t testing.TB, list []Connection, more ...capability.Capability) *Executor {
+	t.Helper()
+	known := map[capability.ID]*capability.Capability{}
+	for _, tool := range Tools(list) {
+		known[tool.Capability.ID] = &tool.Capability
+	}
+	for _, c := range more {
+		known[c.ID] = &c
+	}
+	e, err := New(Config{
+		Connections: func() []Connection { return list },
+		Lookup: func(_ context.Context, id capability.ID) (*capability.Capability, capability.Detail, error) {
+			if c, ok := known[id]; ok {
+				return c, capability.Detail{}, nil
+			}
+			return nil, capability.Detail{}, &capability.Error{Kind: capability.NotFound, Op: "call", Target: string(id)}
+		},
+		Secret: func(ref string) (string, error) { return "password of " + ref, nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+type object = map[string]any
+
+func do(t *testing.T, e *Executor, target string, args any) capability.Result {
+	t.Helper()
+	r, err := e.Invoke(t.Context(), executortest.Call(target, args))
+	if err != nil {
+		t.Fatalf("%s %v: %v", target, args, err)
+	}
+	return r
+}
+
+func text(r capability.Result) string {
+	var b strings.Builder
+	for _, p := range r.Parts {
+		b.WriteString(p.Text + string(p.JSON))
+	}
+	return b.String()
+}
+
+func TestSQLite(t *testing.T) {
+	e := rig(t, []Connection{{Name: "shop", Engine: SQLite, Path: shop(t), Description: "What we sell."}})
+
+	got := text(do(t, e, "tool:db_shop_inspect", object{}))
+	want := `Database shop (SQLite), 3 tables and views, may be read.
+What we sell.
+
+view big
+  id integer
+  customer integer
+  total numeric
+  placed datetime
+  note blob
+
+table customers, 3 rows
+  id integer primary key
+  name text not null
+  email text unique
+
+table orders, 2 rows
+  id integer primary key
+  customer integer not null -> customers.id
+  total numeric default 0
+  placed datetime
+  note blob
+  index orders_placed (placed, customer)
+`
+	if got != want {
+		t.Errorf("inspect = %s\nwant %s", got, want)
+	}
+	if got := text(do(t, e, "tool:db_shop_inspect", object{"table": "orders"})); !strings.Contains(got, "CREATE TABLE orders") || strings.Contains(got, "email") {
+		t.Errorf("inspect orders = %s", got)
+	}
+	if r := do(t, e, "tool:db_shop_inspect", object{"table": "none"}); !r.Failed || !strings.Contains(text(r), "there is no table none") {
+		t.Errorf("inspect none = %+v", r)
+	}
+
+	for _, c := range []struct{ format, want string }{
+		{"markdown", "| id | name | email |\n|---|---|---|\n| 1 | Ada | ada@example.org |\n| 2 | Bob \\| \"B\" | NULL |\n| 9007199254740993 | Big | b@example.org |\n3 rows."},
+		{"csv", "id,name,email\n1,Ada,ada@example.org\n2,\"Bob | \"\"B\"\"\",\n9007199254740993,Big,b@example.org\n"},
+		{"json", `{"columns":["id","name","email"],"rows":[[1,"Ada","ada@example.org"],` + "\n" + `[2,"Bob | \"B\"",null],` + "\n" + `["9007199254740993","Big","b@example.org"]],"row_count":3,"complete":true}`},
+	} {
+		if got := text(do(t, e, "tool:db_shop_query", object{"sql": "SELECT * FROM customers ORDER BY id;", "format": c.format})); got != c.want {
+			t.Errorf("%s = %s\nwant %s", c.format, got, c.want)
+		}
+	}
+	values := object{"sql": "SELECT ?, ?, ?, ?, ?, ?, placed, note FROM orders WHERE id = ?", "format": "json",
+		"parameters": []any{nil, true, json.Number("9223372036854775807"), 1.25, "x'); DROP TABLE orders --", object{"base64": "AP8="}, 1}}
+	if got, want := text(do(t, e, "tool:db_shop_query", values)), `[null,1,"9223372036854775807",1.25,"x'); DROP TABLE orders --",{"bytes":2,"base64":"AP8="},"2026-11-16 10:00:00",{"bytes":2,"base64":"AP8="}]`; !strings.Contains(got, want) {
+		t.Errorf("parameters = %s\nwant %s", got, want)
+	}
+	if got := text(do(t, e, "tool:db_shop_explain", object{"sql": "SELECT * FROM orders WHERE placed > ?", "parameters": []any{"2026"}})); !strings.Contains(got, "orders_placed") {
+		t.Errorf("explain = %s", got)
+	}
+	for sql, want := range map[string]string{
+		"SELECT missing FROM orders": "no such column: missing", "SELEC 1": `near "SELEC": syntax error`, "SELECT ?": "has 1 parameters, and 0 values",
+		"SELECT 1; SELECT 2": "more than one statement", "-- nothing": "no statement",
+	} {
+		if r := do(t, e, "tool:db_shop_query", object{"sql": sql}); !r.Failed || !strings.Contains(text(r), want) {
+			t.Errorf("%s = %+v, want %q", sql, r, want)
+		}
+	}
+	if got := text(do(t, e, "command:db/query", object{"connection": "shop", "sql": "SELECT count(*) AS n FROM orders"})); !strings.Contains(got, "| 2 |") {
+		t.Errorf("/db query = %s", got)
+	}
+}
+
+// TestRecipe: an action of a package brings the statement, and its arguments
+// are values and nothing else.
+func TestRecipe(t *testing.T) {
+	action := func(id, runner string, argv ...string) capability.Capability {
+		return capability.Capability{ID: capability.ID(id), Run: &capability.Recipe{Runner: runner, Argv: argv}}
+	}
+	e := rig(t, []Connection{{Name: "shop", Engine: SQLite, Path: shop(t)}},
+		action("command:find", "db.query", "shop", "SELECT id FROM customers WHERE name = ? OR ? IS NULL", "{name}", "{name}"),
+		action("command:text", "db.query", "shop", "{sql}"), action("command:none", "db.query"), action("command:gone", "db.query", "lager", "SELECT 1"),
+		action("command:verb", "db.drop", "shop", "SELECT 1"), action("command:write", "db.execute", "shop", "DELETE FROM orders"))
+	if got := text(do(t, e, "command:find", object{"name": "Ada"})); !strings.Contains(got, "| 1 |\n1 row.") {
+		t.Errorf("find Ada = %s", got)
+	}
+	if got := text(do(t, e, "command:find", object{"name": "' OR 1=1 --"})); !strings.Contains(got, "0 rows") {
+		t.Errorf("find = %s, want no rows", got)
+	}
+	if got := text(do(t, e, "command:find", object{})); !strings.Contains(got, "3 rows") {
+		t.Errorf("find without a name = %s, want all", got)
+	}
+	for id, want := range map[string]struct {
+		kind capability.ErrorKind
+		text string
+	}{
+		"command:text": {capability.Unavailable, "its statement is a parameter"}, "command:none": {capability.Unavailable, "which database"},
+		"command:gone": {capability.NotFound, `names no database "lager"`}, "command:verb": {capability.Unavailable, "nothing can run db.drop"},
+		"command:write": {capability.Denied, "may only be read"}, "command:nowhere": {capability.NotFound, ""},
+	} {
+		executortest.Refused(t, e, executortest.Call(id, object{}), want.kind, want.text)
+	}
+}
+
+func TestExecuteSQLite(t *testing.T) {
+	path := shop(t)
+	e := rig(t, []Connection{{Name: "shop", Engine: SQLite, Path: path, Write: true}})
+	facts, err := e.Facts(t.Context(), executortest.Call("tool:db_shop_execute", object{"sql": "DELETE FROM orders"}), nil)
+	if err != nil || !facts.Destructive || facts.Line != "DELETE FROM orders" || !slices.Contains(facts.Required, executor.PermWrite) {
+		t.Errorf("Facts = %+v, %v", facts, err)
+	}
+	if got := text(do(t, e, "tool:db_shop_execute", object{"sql": "UPDATE orders SET total = total + ? RETURNING total", "parameters": []any{1}})); !strings.Contains(got, "121") || !strings.Contains(got, "2 rows changed") {
+		t.Errorf("execute = %s", got)
+	}
+	if got := text(do(t, e, "tool:db_shop_execute", object{"sql": "CREATE TABLE extra (a)"})); !strings.Contains(got, "0 rows changed") {
+		t.Errorf("create = %s", got)
+	}
+	// A statement that fails half way leaves nothing.
+	if r := do(t, e, "tool:db_shop_execute", object{"sql": "INSERT INTO orders (customer) VALUES (1), (77)"}); !r.Failed || !strings.Contains(text(r), "FOREIGN KEY") {
+		t.Errorf("a foreign key = %+v", r)
+	}
+	if got := text(do(t, e, "tool:db_shop_query", object{"sql": "SELECT count(*) FROM orders"})); !strings.Contains(got, "| 2 |") {
+		t.Errorf("after a failure: %s", got)
+	}
+	for _, sql := range []string{
+		"ATTACH '/tmp/x.db' AS x", "PRAGMA writable_schema=1", "PRAGMA journal_mode=OFF", "VACUUM INTO '/tmp/x.db'", "VACUUM", "BEGIN", "COMMIT", "ROLLBACK",
+		"SAVEPOINT a", "CREATE VIRTUAL TABLE f USING fts5(a)", "CREATE TEMP TABLE x (a)", "SELECT load_extension('x')", "PRAGMA hard_heap_limit=1",
+	} {
+		r, err := e.Invoke(t.Context(), executortest.Call("tool:db_shop_execute", object{"sql": sql}))
+		if err == nil && !r.Failed || err != nil && capability.KindOf(err) != capability.Denied {
+			t.Errorf("execute %s = %+v, %v, want a refusal", sql, r, err)
+		}
+	}
+	// query reads even here.
+	if _, err := e.Invoke(t.Context(), executortest.Call("tool:db_shop_query", object{"sql": "DELETE FROM orders"})); capability.KindOf(err) != capability.Denied || !strings.Contains(fmt.Sprint(err), "use execute") {
+		t.Errorf("query DELETE = %v", err)
+	}
+}
+
+// hostile are statements that would write, or reach something else, by way of
+// query or explain.
+func hostile(dir string) []string {
+	other := filepath.Join(dir, "other.db")
+	return []string{
+		"INSERT INTO customers VALUES (5, 'x', 'y')", "UPDATE customers SET name = 'x'", "DELETE FROM customers", "REPLACE INTO customers VALUES (1, 'x', 'y')",
+		"WITH x AS (SELECT 1) INSERT INTO customers SELECT 7, 'x', 'y'", "WITH x AS (SELECT 1) DELETE FROM customers", "DELETE FROM customers RETURNING *",
+		"DROP TABLE customers", "CREATE TABLE x (a)", "CREATE TEMP TABLE x (a)", "CREATE INDEX x ON customers (name)", "CREATE VIEW x AS SELECT 1",
+		"CREATE TRIGGER x AFTER INSERT ON orders BEGIN DELETE FROM customers; END", "CREATE VIRTUAL TABLE x USING fts5(a)", "ALTER TABLE customers ADD COLUMN x",
+		"ATTACH '" + other + "' AS o", "ATTACH ':memory:' AS o", "DETACH main", "VACUUM", "VACUUM INTO '" + other + "'", "REINDEX", "ANALYZE",
+		"PRAGMA query_only=0", "PRAGMA query_only", "PRAGMA writable_schema=ON", "PRAGMA journal_mode=WAL", "PRAGMA user_version=9", "PRAGMA application_id=9",
+		"PRAGMA hard_heap_limit=1", "PRAGMA soft_heap_limit=1", "PRAGMA temp_store_directory='" + dir + "'", "PRAGMA wal_checkpoint(TRUNCATE)", "PRAGMA incremental_vacuum",
+		"PRAGMA cache_size=-1000000000", "PRAGMA mmap_size=1000000000", "PRAGMA optimize", "PRAGMA data_store_directory='/tmp'", "PRAGMA shrink_memory",
+		"pragma/**/main.user_version=3", "EXPLAIN PRAGMA user_version=5", "EXPLAIN QUERY PLAN PRAGMA user_version=5", "/* x */ -- y\n;PRAGMA user_version=4",
+		"BEGIN", "BEGIN IMMEDIATE", "COMMIT", "SAVEPOINT x", "RELEASE x", "ROLLBACK",
+		"SELECT load_extension('" + other + "')", "SELECT fts3_tokenizer('simple')", "SELECT writefile('" + other + "', 'x')", "SELECT readfile('/etc/passwd')", "SELECT edit('x')",
+		"UPDATE sqlite_dbpage SET data = zeroblob(4096)", "INSERT INTO sqlite_schema VALUES ('table','x','x',0,'CREATE TABLE x(a)')", "DELETE FROM sqlite_master",
+		"SELECT 1; DELETE FROM customers", "SELECT 1; PRAGMA query_only=0; DELETE FROM customers", ";;DELETE FROM customers", "SELECT 1;;DELETE FROM customers --",
+		"SELECT * FROM pragma_user_version(9)", "SELECT * FROM pragma_wal_checkpoint", "SELECT * FROM pragma_journal_mode('wal')",
+	}
+}
+
+// TestReadOnlySQLite: no text makes query, explain or inspect change a byte, and
+// no file appears beside.
+func TestReadOnlySQLite(t *testing.T) {
+	path := shop(t)
+	dir := filepath.Dir(path)
+	before, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, write := range []bool{false, true} {
+		e := rig(t, []Connection{{Name: "shop", Engine: SQLite, Path: path, Write: write}})
+		for _, sql := range hostile(dir) {
+			for _, verb := range []string{"query", "explain"} {
+				r, err := e.Invoke(t.Context(), executortest.Call("tool:db_shop_"+verb, object{"sql": sql}))
+				planned := verb == "explain" && (strings.HasPrefix(sql, "VACUUM") || strings.Contains(sql, "pragma_journal")) // nothing runs
+				if kind := capability.KindOf(err); err == nil && !r.Failed && !planned || err != nil && kind != capability.Denied && kind != capability.Invalid {
+					t.Errorf("%s %s (write %v) = %s, %v; want a refusal", verb, sql, write, text(r), err)
+				}
+				if err != nil && kind(err) == capability.Denied && !write && !strings.Contains(err.Error(), "databases.shop.access") {
+					t.Errorf("%s %s: %v names no setting", verb, sql, err)
+				}
+			}
+		}
+	}
+	after, err := os.ReadFile(path)
+	if err != nil || string(before) != string(after) {
+		t.Errorf("the file changed: %d bytes before, %d after, %v", len(before), len(after), err)
+	}
+	if list, _ := filepath.Glob(filepath.Join(dir, "*")); len(list) != 1 {
+		t.Errorf("there are more files than before: %v", list)
+	}
+	// Ken's own databases, in the same process, work as before.
+	if other := shop(t); other == "" {
+		t.Error("no database can be made any more")
+	}
+}
+
+func kind(err error) capability.ErrorKind { return capability.KindOf(err) }
+
+// endless runs without end, with a first row or before it.
+var endless = []string{
+	"WITH RECURSIVE t(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM t) SELECT count(*) FROM t",
+	"WITH RECURSIVE t(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM t) SELECT x FROM t WHERE x = 1 OR x < 0",
+	"SELECT count(*) FROM sqlite_schema a, (WITH RECURSIVE t(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM t) SELECT x FROM t) b",
+}
+
+// TestLimits: rows, bytes and time end where they should, and say so.
+func TestLimits(t *testing.T) {
+	many := `WITH RECURSIVE t(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM t LIMIT 1000000) SELECT x, 'word ' || x AS w FROM t`
+	e := rig(t, []Connection{{Name: "shop", Engine: SQLite, Path: shop(t), Timeout: 100 * time.Millisecond, Rows: 50, Bytes: 1 << 20},
+		{Name: "small", Engine: SQLite, Path: shop(t), Rows: 1_000_000, Bytes: 8 << 10}})
+	for _, format := range []string{"markdown", "csv", "json"} {
+		r := do(t, e, "tool:db_shop_query", object{"sql": many, "format": format})
+		if r.Meta["rows"] != "50" || r.Meta["truncated"] != "true" || !strings.Contains(text(r), "only the first 50 rows") || !strings.Contains(text(r), "databases.") {
+			t.Errorf("%s: %v %s", format, r.Meta, text(r))
+		}
+		if r := do(t, e, "tool:db_shop_query", object{"sql": many, "format": format, "rows": 3}); r.Meta["rows"] != "3" {
+			t.Errorf("%s: rows 3 = %v", format, r.Meta)
+		}
+		r = do(t, e, "tool:db_small_query", object{"sql": many, "format": format})
+		if len(text(r)) > 8<<10 || len(text(r)) < 4<<10 || r.Meta["truncated"] != "true" || !strings.Contains(text(r), "bytes") {
+			t.Errorf("%s: %d bytes, %v", format, len(text(r)), r.Meta)
+		}
+		if format == "json" && !json.Valid(r.Parts[0].JSON) {
+			t.Errorf("not JSON: %s", r.Parts[0].JSON)
+		}
+		// One large value is shown in part, with its size.
+		r = do(t, e, "tool:db_small_query", object{"sql": "SELECT zeroblob(1000000) AS b, hex(zeroblob(100000)) AS t", "format": format})
+		if r.Failed || len(text(r)) > 8<<10 || !strings.Contains(text(r), "1000000") || !strings.Contains(text(r), "left out") || r.Meta["truncated"] != "true" {
+			t.Errorf("%s: a large value = %s %v", format, text(r), r.Meta)
+		}
+	}
+	for _, sql := range []string{"SELECT zeroblob(1000000000)", "SELECT hex(randomblob(900000000))", "SELECT printf('%.*c', 900000000, 'x')", "SELECT replace(hex(zeroblob(8000000)), '0', 'xxxx')"} {
+		if r := do(t, e, "tool:db_small_query", object{"sql": sql}); !r.Failed || !strings.Contains(text(r), "too big") {
+			t.Errorf("%s = %+v, want that it is too big", sql, r.Failed)
+		}
+	}
+	for _, sql := range endless {
+		begun := time.Now()
+		_, err := e.Invoke(t.Context(), executortest.Call("tool:db_shop_query", object{"sql": sql}))
+		if kind(err) != capability.Timeout || !strings.Contains(fmt.Sprint(err), "databases.shop.timeout") || time.Since(begun) > 20*time.Second {
+			t.Errorf("%s: %v after %v", sql, err, time.Since(begun))
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(50*time.Millisecond, cancel)
+		if _, err := e.Invoke(ctx, executortest.Call("tool:db_small_query", object{"sql": sql})); kind(err) != capability.Unavailable {
+			t.Errorf("%s cancelled: %v", sql, err)
+		}
+		cancel()
+	}
+}

@@ -1,0 +1,15 @@
+package db
+
+import "net/url"
+
+// host gives the host of a server, without port; "" for files and sockets.
+func (c Connection) host() string {
+	if c.Engine == SQLite {
+		return ""
+	}
+	u, err := url.Parse(c.URL)
+	if err != nil {
+		return ""
+	}
+	return u.Hostname()
+}

@@ -1,0 +1,315 @@
+package db
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"ken/capability"
+	"ken/internal/run/executor/executortest"
+)
+
+// cluster gives a connection to an empty database of a real server, as an
+// ordinary user that may read one schema, and what the superuser may do there.
+func cluster(t *testing.T) (Connection, func(sql string) string) {
+	t.Helper()
+	dsn := os.Getenv("KEN_TEST_POSTGRES")
+	if dsn == "" {
+		t.Skip("KEN_TEST_POSTGRES is not set: run make test-postgres")
+	}
+	admin, err := pgconn.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := fmt.Sprintf("db_%d", time.Now().UnixNano())
+	run := func(conn *pgconn.PgConn) func(sql string) string {
+		return func(sql string) string {
+			t.Helper()
+			results, err := conn.Exec(context.Background(), sql).ReadAll()
+			if err != nil {
+				t.Fatal(sql, err)
+			}
+			if last := results[len(results)-1]; len(last.Rows) > 0 {
+				return string(last.Rows[0][0])
+			}
+			return ""
+		}
+	}
+	run(admin)("CREATE DATABASE " + name)
+	u, err := url.Parse(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.Path = "/" + name
+	own, err := pgconn.Connect(t.Context(), u.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	do := run(own)
+	do(`CREATE ROLE ` + name + ` LOGIN;
+		CREATE SCHEMA AUTHORIZATION ` + name + `;
+		SET ROLE ` + name + `;
+		CREATE TABLE customers (id bigint PRIMARY KEY, name text NOT NULL, email text UNIQUE, made timestamptz DEFAULT '2026-11-16 10:00+00', data jsonb, photo bytea, price numeric(40,20));
+		COMMENT ON TABLE customers IS 'People who buy'; COMMENT ON COLUMN customers.email IS 'lower case';
+		CREATE TABLE orders (id int PRIMARY KEY, customer bigint REFERENCES customers, tags text[]);
+		CREATE INDEX orders_customer ON orders (customer, id);
+		INSERT INTO customers VALUES (1, 'Ada', 'ada@example.org', DEFAULT, '{"a": [1]}', '\x00ff', 12345678901234567890.12345678901234567890), (9007199254740993, 'Big', NULL, NULL, NULL, NULL, NULL);
+		INSERT INTO orders VALUES (1, 1, '{a,b}');
+		CREATE FUNCTION writes() RETURNS int LANGUAGE plpgsql AS 'BEGIN DELETE FROM customers; RETURN 1; END';
+		CREATE SEQUENCE numbers;
+		ANALYZE;
+		RESET ROLE;`)
+	t.Cleanup(func() {
+		_ = own.Close(context.Background())
+		run(admin)("DROP DATABASE " + name + " WITH (FORCE)")
+		run(admin)("DROP ROLE " + name)
+		_ = admin.Close(context.Background())
+	})
+	u.User = url.User(name)
+	return Connection{Name: "crm", Engine: Postgres, URL: u.String(), Timeout: 20 * time.Second}, do
+}
+
+func TestPostgres(t *testing.T) {
+	c, _ := cluster(t)
+	e := rig(t, []Connection{c})
+	got := text(do(t, e, "tool:db_crm_inspect", object{}))
+	want := `Database crm (PostgreSQL), 2 tables and views, may be read.
+
+table customers, about 2 rows: People who buy
+  id bigint primary key
+  name text not null
+  email text unique: lower case
+  made timestamp with time zone default '2026-11-16 10:00:00+00'::timestamp with time zone
+  data jsonb
+  photo bytea
+  price numeric(40,20)
+
+table orders, about 1 row
+  id integer primary key
+  customer bigint -> customers.id
+  tags text[]
+  index orders_customer (customer, id)
+`
+	if got != want {
+		t.Errorf("inspect = %s\nwant %s", got, want)
+	}
+	got = text(do(t, e, "tool:db_crm_query", object{"sql": "SELECT * FROM customers ORDER BY id", "format": "json"}))
+	if want := `[1,"Ada","ada@example.org","2026-11-16 10:00:00+00",{"a": [1]},{"bytes":2,"base64":"AP8="},"12345678901234567890.12345678901234567890"],` + "\n" + `["9007199254740993","Big",null,null,null,null,null]`; !strings.Contains(got, want) {
+		t.Errorf("query = %s\nwant %s", got, want)
+	}
+	got = text(do(t, e, "tool:db_crm_query", object{"sql": "SELECT $1::text, $2::bool, $3::int8, $4::float8, $5::bytea, $6::jsonb, NULL, 'NaN'::float8 WHERE $1 <> $7", "format": "json",
+		"parameters": []any{"x'); DROP TABLE orders --", true, 7, 1.5, object{"base64": "AP8="}, object{"k": 1}, "y"}}))
+	if want := `["x'); DROP TABLE orders --",true,7,1.5,{"bytes":2,"base64":"AP8="},{"k": 1},null,"NaN"]`; !strings.Contains(got, want) {
+		t.Errorf("parameters = %s\nwant %s", got, want)
+	}
+	if got := text(do(t, e, "tool:db_crm_explain", object{"sql": "SELECT * FROM customers WHERE id = $1", "parameters": []any{1}})); !strings.Contains(got, "customers") || !strings.Contains(got, "cost=") {
+		t.Errorf("explain = %s", got)
+	}
+	if got := text(do(t, e, "tool:db_crm_query", object{"sql": "SELECT 1 AS n WHERE false"})); !strings.Contains(got, "| n |") || !strings.Contains(got, "0 rows") {
+		t.Errorf("no rows = %s", got)
+	}
+	for sql, want := range map[string]string{
+		"SELECT missing FROM orders": `column "missing" does not exist (at character 8)`, "SELECT 1; SELECT 2": "more than one statement", "SELECT $1": "",
+	} {
+		if r := do(t, e, "tool:db_crm_query", object{"sql": sql}); !r.Failed || !strings.Contains(text(r), want) {
+			t.Errorf("%s = %+v, want %q", sql, r, want)
+		}
+	}
+}
+
+// TestPostgresReadOnly: the server keeps query and explain from changing
+// anything, whatever the text.
+func TestPostgresReadOnly(t *testing.T) {
+	c, admin := cluster(t)
+	dir := t.TempDir()
+	file := filepath.Join(dir, "made")
+	state := func() string {
+		return admin("SELECT (SELECT count(*) FROM customers) || ' ' || (SELECT string_agg(name, ',') FROM customers) || ' ' || (SELECT count(*) FROM pg_class) || ' ' || (SELECT is_called FROM numbers) || (SELECT count(*) FROM pg_largeobject_metadata) || (SELECT count(*) FROM pg_locks WHERE relation = 'customers'::regclass AND pid <> pg_backend_pid())")
+	}
+	admin("SET search_path TO " + strings.TrimPrefix(mustURL(t, c.URL).Path, "/"))
+	before := state()
+	for _, write := range []bool{false, true} {
+		c.Write = write
+		e := rig(t, []Connection{c})
+		for _, sql := range []string{
+			"INSERT INTO customers (id, name) VALUES (5, 'x')", "UPDATE customers SET name = 'x'", "DELETE FROM customers", "TRUNCATE customers", "DROP TABLE orders",
+			"WITH x AS (DELETE FROM customers RETURNING *) SELECT * FROM x", "WITH x AS (INSERT INTO customers (id, name) VALUES (5, 'x') RETURNING id) SELECT id FROM x",
+			"CREATE TABLE x (a int)", "SELECT * INTO x FROM customers", "CREATE INDEX ON customers (name)", "ALTER TABLE customers ADD x int", "GRANT ALL ON customers TO public",
+			"SELECT writes()", "SELECT nextval('numbers')", "SELECT setval('numbers', 9)", "DO $$ BEGIN DELETE FROM customers; END $$",
+			"DO $$ BEGIN SET TRANSACTION READ WRITE; DELETE FROM customers; END $$", "DO $$ BEGIN COMMIT; DELETE FROM customers; COMMIT; END $$",
+			"DO $$ BEGIN PERFORM set_config('transaction_read_only', 'off', false); DELETE FROM customers; END $$",
+			"SELECT set_config('transaction_read_only', 'off', false), writes()", "SELECT set_config('default_transaction_read_only', 'off', false), writes()",
+			"EXPLAIN ANALYZE DELETE FROM customers", "EXPLAIN (ANALYZE) SELECT writes()",
+			"COPY customers TO PROGRAM 'touch " + file + "'", "COPY customers TO '" + file + "'", "COPY customers FROM PROGRAM 'touch " + file + "'", "COPY customers FROM STDIN", "COPY customers TO STDOUT",
+			"SELECT pg_read_file('/etc/passwd')", "SELECT lo_export(1, '" + file + "')",
+			"SELECT 1; DELETE FROM customers", "COMMIT; DELETE FROM customers", "PREPARE x AS DELETE FROM customers; EXECUTE x", "VACUUM",
+			"ANALYZE; DELETE FROM customers", "CALL writes()", "DECLARE c CURSOR FOR SELECT writes(); FETCH c",
+		} {
+			for _, verb := range []string{"query", "explain"} {
+				r, err := e.Invoke(t.Context(), executortest.Call("tool:db_crm_"+verb, object{"sql": sql}))
+				if err == nil && !r.Failed && verb == "query" {
+					t.Errorf("query %s (write %v) = %s, want a refusal", sql, write, text(r))
+				}
+				if err != nil && kind(err) != capability.Denied {
+					t.Errorf("%s %s = %v, want that it is denied", verb, sql, err)
+				}
+			}
+		}
+		// What ends the transaction, or changes the session, is gone with it.
+		for _, sql := range []string{"COMMIT", "ROLLBACK", "SET SESSION CHARACTERISTICS AS TRANSACTION READ WRITE", "SET TRANSACTION READ WRITE", "SET default_transaction_read_only = off", "BEGIN READ WRITE", "RESET ALL", "DISCARD ALL", "LISTEN x", "SELECT pg_advisory_lock(1)", "SELECT lo_create(4711)", "LOCK TABLE customers"} {
+			_, _ = e.Invoke(t.Context(), executortest.Call("tool:db_crm_query", object{"sql": sql})) // refused or not
+			if _, err := e.Invoke(t.Context(), executortest.Call("tool:db_crm_query", object{"sql": "DELETE FROM customers"})); kind(err) != capability.Denied {
+				t.Errorf("after %s: DELETE = %v", sql, err)
+			}
+		}
+	}
+	if after := state(); after != before {
+		t.Errorf("the database is %q, was %q", after, before)
+	}
+	if list, _ := os.ReadDir(dir); len(list) != 0 {
+		t.Errorf("files were made: %v", list)
+	}
+}
+
+func mustURL(t *testing.T, s string) *url.URL {
+	u, err := url.Parse(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+// TestPostgresUser: a user whom the server does not hold is refused before
+// anything of the call is sent.
+func TestPostgresUser(t *testing.T) {
+	c, admin := cluster(t)
+	name := strings.TrimPrefix(mustURL(t, c.URL).Path, "/")
+	refused := func(c Connection, want string) {
+		t.Helper()
+		_, err := rig(t, []Connection{c}).Invoke(t.Context(), executortest.Call("tool:db_crm_query", object{"sql": "SELECT 1"}))
+		if kind(err) != capability.Unavailable || !strings.Contains(fmt.Sprint(err), want) {
+			t.Errorf("%s = %v, want %q", c.URL, err, want)
+		}
+	}
+	for _, role := range []string{"pg_execute_server_program", "pg_read_server_files", "pg_write_server_files"} {
+		admin("GRANT " + role + " TO " + name)
+		refused(c, role)
+		admin("REVOKE " + role + " FROM " + name)
+	}
+	admin("GRANT postgres TO " + name)
+	refused(c, "postgres")
+	admin("REVOKE postgres FROM " + name)
+	u := mustURL(t, c.URL)
+	u.User = url.User("postgres")
+	c.URL = u.String()
+	refused(c, "can become, postgres")
+}
+
+func TestPostgresExecute(t *testing.T) {
+	c, admin := cluster(t)
+	admin("SET search_path TO " + strings.TrimPrefix(mustURL(t, c.URL).Path, "/"))
+	c.Write = true
+	e := rig(t, []Connection{c})
+	if got := text(do(t, e, "tool:db_crm_execute", object{"sql": "UPDATE customers SET name = $1 WHERE id = $2 RETURNING name", "parameters": []any{"Eve", 1}})); !strings.Contains(got, "Eve") || !strings.Contains(got, "1 row changed") {
+		t.Errorf("execute = %s", got)
+	}
+	if got := admin("SELECT name FROM customers WHERE id = 1"); got != "Eve" {
+		t.Errorf("the name is %s", got)
+	}
+	for _, sql := range []string{"COMMIT", "ROLLBACK", "DELETE FROM orders; DELETE FROM customers", "COPY customers TO PROGRAM 'true'"} {
+		if r, err := e.Invoke(t.Context(), executortest.Call("tool:db_crm_execute", object{"sql": sql})); err == nil && !r.Failed {
+			t.Errorf("%s was run: %s", sql, text(r))
+		}
+	}
+	if r := do(t, e, "tool:db_crm_execute", object{"sql": "INSERT INTO orders VALUES (8, 1), (9, 77)"}); !r.Failed {
+		t.Errorf("a foreign key = %s", text(r))
+	}
+	if got := admin("SELECT count(*) FROM orders"); got != "1" {
+		t.Errorf("there are %s orders", got)
+	}
+}
+
+// TestPostgresLimits: what runs on is stopped on the server.
+func TestPostgresLimits(t *testing.T) {
+	c, admin := cluster(t)
+	name := strings.TrimPrefix(mustURL(t, c.URL).Path, "/")
+	c.Rows, c.Bytes = 50, 64<<10
+	short := c
+	short.Name, short.Timeout = "short", 300*time.Millisecond
+	e := rig(t, []Connection{c, short})
+	r := do(t, e, "tool:db_crm_query", object{"sql": "SELECT generate_series(1, 100000000), 'word'"})
+	if r.Meta["rows"] != "50" || !strings.Contains(text(r), "only the first 50 rows are shown, and there are more") {
+		t.Errorf("a million rows = %v %s", r.Meta, text(r))
+	}
+	r = do(t, e, "tool:db_crm_query", object{"sql": "SELECT repeat('x', 1000000), repeat('y', 10)"})
+	if len(text(r)) > 64<<10 || !strings.Contains(text(r), "left out") || !strings.Contains(text(r), "yyyyyyyyyy") {
+		t.Errorf("a large value = %d bytes", len(text(r)))
+	}
+	if r := do(t, e, "tool:db_crm_query", object{"sql": "SELECT repeat('x', 100000000)"}); !r.Failed {
+		t.Errorf("a huge value = %v", r.Meta)
+	}
+	for _, sql := range []string{"SELECT pg_sleep(600)", "WITH RECURSIVE t(x) AS (SELECT 1 UNION ALL SELECT 1 FROM t) SELECT count(*) FROM t"} {
+		begun := time.Now()
+		_, err := e.Invoke(t.Context(), executortest.Call("tool:db_short_query", object{"sql": sql}))
+		if kind(err) != capability.Timeout || !strings.Contains(fmt.Sprint(err), "databases.short.timeout") || time.Since(begun) > 20*time.Second {
+			t.Errorf("%s = %v after %v", sql, err, time.Since(begun))
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(200*time.Millisecond, cancel)
+		if _, err := e.Invoke(ctx, executortest.Call("tool:db_crm_query", object{"sql": sql})); kind(err) != capability.Unavailable {
+			t.Errorf("%s cancelled: %v", sql, err)
+		}
+		cancel()
+	}
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		n := admin("SELECT count(*) FROM pg_stat_activity WHERE usename = '" + name + "' AND state = 'active'")
+		if n == "0" {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%s queries still run on the server", n)
+		}
+	}
+}
+
+// TestAddress needs no server: what is dialled, with what, and what an
+// error says.
+func TestAddress(t *testing.T) {
+	for _, env := range []string{"PGHOST", "PGUSER", "PGPASSWORD", "PGDATABASE", "PGOPTIONS", "PGAPPNAME", "PGSSLMODE", "PGTZ"} {
+		t.Setenv(env, "leaked")
+	}
+	t.Setenv("PGSSLMODE", "disable")
+	cfg, err := postgresConfig(Connection{URL: "postgres://reader@db.example.org/crm", Timeout: time.Second}, "", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if cfg.Host != "db.example.org" || cfg.Port != 5432 || cfg.User != "reader" || cfg.Database != "crm" || cfg.Password != "" || cfg.TLSConfig == nil || cfg.TLSConfig.InsecureSkipVerify || len(cfg.Fallbacks) != 0 {
+		t.Errorf("config = %+v", cfg)
+	}
+	for k, v := range cfg.RuntimeParams {
+		if strings.Contains(v, "leaked") || k == "options" {
+			t.Errorf("%s = %s comes from the environment", k, v)
+		}
+	}
+	if cfg.RuntimeParams["default_transaction_read_only"] != "on" {
+		t.Error("the session is not read-only")
+	}
+	for _, host := range []string{"169.254.169.254", "[fe80::1]", "2852039166"} {
+		c := Connection{Name: "crm", Engine: Postgres, URL: "postgres://reader@" + host + "/crm?sslmode=disable", Password: "secret:X", Timeout: 5 * time.Second}
+		_, err := rig(t, []Connection{c}).Invoke(t.Context(), executortest.Call("tool:db_crm_query", object{"sql": "SELECT 1"}))
+		if kind(err) != capability.Unavailable || strings.Contains(fmt.Sprint(err), "password of") || !strings.Contains(fmt.Sprint(err), "link-local") && host != "2852039166" {
+			t.Errorf("%s = %v", host, err)
+		}
+		facts, err := rig(t, []Connection{c}).Facts(t.Context(), executortest.Call("tool:db_crm_query", object{"sql": "SELECT 1"}), nil)
+		if err != nil || len(facts.Hosts) != 1 || facts.Hosts[0] != strings.Trim(host, "[]") {
+			t.Errorf("Facts = %+v, %v", facts, err)
+		}
+	}
+}

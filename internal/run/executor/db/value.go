@@ -1,0 +1,143 @@
+package db
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+	"unicode/utf8"
+)
+
+// A value that an engine gives is nil, bool, int64, float64, string, []byte, a
+// number or a jsonText.
+
+// A number is one as the database writes it, exactly.
+type number string
+
+// A jsonText is a JSON value as the database keeps it.
+type jsonText string
+
+const exactInt = 1 << 53 // the largest up to which every reader of JSON is exact
+
+// appendJSON writes a value as JSON. A number that some readers would round is
+// a string, and bytes are an object with their length.
+func appendJSON(b []byte, v any, most int, cut *int) []byte {
+	switch v := v.(type) {
+	case nil:
+		return append(b, "null"...)
+	case bool:
+		return strconv.AppendBool(b, v)
+	case int64:
+		if v > exactInt || v < -exactInt {
+			b = append(b, '"')
+			return append(strconv.AppendInt(b, v, 10), '"')
+		}
+		return strconv.AppendInt(b, v, 10)
+	case float64:
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return appendString(b, plainFloat(v))
+		}
+		return strconv.AppendFloat(b, v, 'g', -1, 64)
+	case number:
+		return appendString(b, string(v))
+	case jsonText:
+		if len(v) <= most && json.Valid([]byte(v)) {
+			return append(b, v...)
+		}
+		return appendString(b, clipped(string(v), most, cut))
+	case string:
+		return appendString(b, clipped(v, most, cut))
+	case []byte:
+		show := v
+		if len(show) > most*3/4 {
+			show = show[:most*3/4]
+			*cut++
+		}
+		b = append(b, `{"bytes":`...)
+		b = strconv.AppendInt(b, int64(len(v)), 10)
+		b = append(b, `,"base64":"`...)
+		b = base64.StdEncoding.AppendEncode(b, show)
+		return append(b, `"}`...)
+	}
+	return appendString(b, fmt.Sprint(v))
+}
+
+func appendString(b []byte, s string) []byte {
+	plain := true
+	for i := range len(s) {
+		if c := s[i]; c < 0x20 || c == '"' || c == '\\' || c >= utf8.RuneSelf {
+			plain = false
+			break
+		}
+	}
+	if plain {
+		b = append(b, '"')
+		return append(append(b, s...), '"')
+	}
+	raw, err := json.Marshal(s) // a string: it cannot fail
+	if err != nil {
+		return append(b, `""`...)
+	}
+	return append(b, raw...)
+}
+
+// plainText gives a value as text, for tables that people and models read.
+func plainText(v any, most int, cut *int) string {
+	switch v := v.(type) {
+	case nil:
+		return "NULL"
+	case bool:
+		return strconv.FormatBool(v)
+	case int64:
+		return strconv.FormatInt(v, 10)
+	case float64:
+		return plainFloat(v)
+	case number:
+		return string(v)
+	case jsonText:
+		return clipped(string(v), most, cut)
+	case string:
+		return clipped(v, most, cut)
+	case []byte:
+		const shown = 32
+		if len(v) > shown {
+			*cut++
+			return fmt.Sprintf("x'%s…' (%d bytes)", hex.EncodeToString(v[:shown]), len(v))
+		}
+		return "x'" + hex.EncodeToString(v) + "'"
+	}
+	return fmt.Sprint(v)
+}
+
+func plainFloat(v float64) string {
+	switch {
+	case math.IsNaN(v):
+		return "NaN"
+	case math.IsInf(v, 1):
+		return "Infinity"
+	case math.IsInf(v, -1):
+		return "-Infinity"
+	case v == math.Trunc(v) && math.Abs(v) < 1e15:
+		return strconv.FormatFloat(v, 'f', 1, 64)
+	}
+	return strconv.FormatFloat(v, 'g', -1, 64)
+}
+
+// clipped gives a text that is no longer than most bytes, or its beginning and
+// how much is missing.
+func clipped(s string, most int, cut *int) string {
+	if !utf8.ValidString(s) {
+		s = string([]rune(s))
+	}
+	if len(s) <= most {
+		return s
+	}
+	*cut++
+	end := most
+	for end > 0 && !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return fmt.Sprintf("%s[… %d bytes left out …]", s[:end], len(s)-end)
+}
