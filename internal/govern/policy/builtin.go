@@ -323,6 +323,10 @@ func (c *compiler) arguments() {
 		return // the seeds ask nothing
 	}
 	c.add(rule{
+		id: "arguments.unseen", stage: stageArguments, forbid: true, ask: true, test: &test{kind: testUnseen},
+		text: "Not every file that the call can reach was checked for secrets and protected files", knob: "policy.secrets, policy.protect",
+	})
+	c.add(rule{
 		id: "arguments.protected", stage: stageArguments, forbid: true, ask: true, test: &test{kind: testProtected},
 		text: "The call changes a file that governs an agent or is run by itself", knob: "policy.protect",
 	})

@@ -123,7 +123,11 @@ func (j *judgement) decide() Decision {
 			return Decision{Effect: Allow, Reason: ask.reason(), Grant: g.ID}
 		}
 	}
-	return Decision{Effect: Ask, Reason: ask.reason(), Needs: Consent{Needed: true, Scope: scope, Rule: ask.id, Why: ask.text}}
+	why := ask.reason()
+	if ask.test != nil && ask.test.kind == testUnseen {
+		why.Text += ": " + j.seen.unseen
+	}
+	return Decision{Effect: Ask, Reason: why, Needs: Consent{Needed: true, Scope: scope, Rule: ask.id, Why: why.Text}}
 }
 
 func (j *judgement) deny(ru *rule) Decision {

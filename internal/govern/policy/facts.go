@@ -14,8 +14,9 @@ type sighting struct {
 	bad          string   // what is wrong with the arguments themselves
 	outsideRead  bool
 	outsideWrite bool
-	protected    bool // a write to a file that governs Ken or runs by itself
-	secret       bool // a read of a file that holds secrets
+	protected    bool   // a write to a file that governs Ken or runs by itself
+	secret       bool   // a read of a file that holds secrets
+	unseen       string // why the files that the call can reach are not all known
 	destructive  bool
 	metadata     bool     // a cloud's address for credentials
 	sent         []string // secrets in the arguments that the capability may not have
@@ -29,7 +30,8 @@ const (
 // look returns the sighting; buf is memory for it. writes says whether the
 // capability may write the files it names.
 func (r *Rules) look(f *Facts, writes bool, buf []string) (s sighting) {
-	s.destructive = f.Destructive
+	s.destructive, s.unseen = f.Destructive, f.Unseen
+	s.protected, s.secret = f.Unseen != "", f.Unseen != ""
 	if len(f.Paths) > mostFacts || len(f.Hosts) > mostFacts || len(f.Commands) > mostFacts || len(f.Named) > mostFacts {
 		s.bad = "The call names too many files, commands or hosts"
 		return s
@@ -128,6 +130,7 @@ const (
 	testOutsideWrite
 	testProtected
 	testSecret
+	testUnseen
 	testDestructive
 	testMetadata
 	testSent
@@ -151,6 +154,8 @@ func (t *test) holds(f *Facts, s *sighting, risk Risk) bool {
 		return s.protected
 	case testSecret:
 		return s.secret
+	case testUnseen:
+		return s.unseen != ""
 	case testDestructive:
 		return s.destructive
 	case testMetadata:

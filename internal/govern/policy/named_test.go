@@ -88,6 +88,28 @@ func TestNamedFiles(t *testing.T) {
 	}
 }
 
+// TestUnseen: a call whose files were not all checked counts as naming a secret
+// and a protected file, and the question says why. A grant for the session does
+// not cover that.
+func TestUnseen(t *testing.T) {
+	rules, err := policy.Compile(policy.Defaults(policy.Personal))
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := shellCall("ls")
+	q.Origin = capability.ByPerson
+	before := rules.Decide(&q)
+	q.Facts.Unseen = "there are more than 7 files; not looked at: p/q"
+	q.Grants = []policy.Grant{{ID: "g", Principal: q.Principal.ID, Tenant: q.Principal.Tenant, Capability: q.Capability.ID, Action: q.Action, Session: q.Session}}
+	d := rules.Decide(&q)
+	if d.Effect != policy.Ask || d.Reason.Rule != "arguments.unseen" || d.Needs.Scope != policy.Once || !strings.HasSuffix(d.Needs.Why, q.Facts.Unseen) || d.Reason.Text != d.Needs.Why {
+		t.Errorf("Decide = %+v, want ask by arguments.unseen, once, with the reason", d)
+	}
+	if d.Risk.Score != before.Risk.Score+20 {
+		t.Errorf("the risk is %d, was %d before, want that of a secret", d.Risk.Score, before.Risk.Score)
+	}
+}
+
 // TestNamedTexts: texts in the arguments of other tools are checked against the
 // same lists, and nothing else.
 func TestNamedTexts(t *testing.T) {

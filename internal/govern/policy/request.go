@@ -160,6 +160,10 @@ type Facts struct {
 	// name are found separately.
 	Named []string
 
+	// Unseen says why not every file that the call can reach, or names, was
+	// checked against these lists. The call then counts as naming one of each.
+	Unseen string
+
 	// Opaque says why the command line is more than Commands: a
 	// substitution, a redirection, an assignment. It is never allowed
 	// without a person.

@@ -53,6 +53,10 @@ type Facts struct {
 	// check them only against the lists of protected and secret files.
 	Named []string
 
+	// Unseen says why not every file that the call can reach, or names, was
+	// checked against these lists. The call then counts as naming one of each.
+	Unseen string
+
 	// Line is the whole command line where a shell reads it, and Args how many
 	// arguments the command was given, for the record.
 	Line string

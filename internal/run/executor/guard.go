@@ -1,7 +1,10 @@
 package executor
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -26,12 +29,13 @@ type Guards interface {
 }
 
 // A Survey lists the guarded files that exist in the folders of a program. The
-// names are absolute.
+// names are absolute. A protected link is listed, and so is what it leads to.
 type Survey struct {
 	Secret    []string // must not be read
 	Protected []string // must not be changed
 	Unseen    string   // why the survey is incomplete; "" if it is complete
 
+	shut  string // a folder in Secret that was not looked at, because only the program can open it
 	shown func(abs string) string
 }
 
@@ -39,15 +43,18 @@ type Survey struct {
 type Ground struct {
 	Dir   string // absolute, clean
 	Write bool
+	As    string // the name by which the rules know it; "" is that relative to the workspace, or else Dir
 }
 
 const (
-	mostEntries = 100_000 // examined in one survey
-	mostGuarded = 2_000   // found in one survey
+	mostEntries      = 1_000_000 // examined in one survey
+	mostGuarded      = 2_000     // found in one survey
+	mostCertificates = 64        // read in one survey
 )
 
-// published reports whether a folder contains what package managers downloaded:
-// its files are not the project's, and there are very many of them.
+// published reports whether a folder contains what package managers downloaded.
+// Its files are not the project's and are replaced as a whole, so only secrets
+// are guarded there.
 func published(name string) bool {
 	switch name {
 	case "node_modules", "bower_components", ".pnpm-store", "site-packages", ".venv", "venv", ".tox", "__pycache__":
@@ -57,39 +64,39 @@ func published(name string) bool {
 }
 
 // Look finds the guarded files in the grounds. Files that the call names, and
-// that were approved with it, are left out. It searches breadth first; if there
-// are too many files, the survey says what it has not seen.
+// that were approved with it, are left out. It searches breadth first; if it
+// cannot look at everything, the survey says why and what it has not seen.
 func Look(ctx context.Context, g Guards, workspace string, grounds []Ground, agreed []Path) Survey {
-	s := Survey{shown: func(abs string) string { return seenFrom(workspace, abs) }}
+	s := Survey{shown: func(abs string) string { return shownIn(grounds, workspace, abs) }}
 	if g == nil {
 		return s
 	}
-	w := walk{guards: g, out: &s, grounds: grounds}
-	for _, p := range agreed {
-		p.Name = seenFrom(workspace, p.Name)
-		if g.Secret(p.Name) {
-			w.mayRead = append(w.mayRead, p.Name)
-		}
-		if p.Write && g.Protected(p.Name) {
-			w.mayWrite = append(w.mayWrite, p.Name)
-		}
-	}
+	w := walk{guards: g, out: &s, grounds: grounds, listed: map[string]bool{}}
+	w.agree(workspace, agreed)
 	for _, ground := range grounds {
-		w.queue = append(w.queue, folder{abs: ground.Dir, write: ground.Write})
+		w.queue = append(w.queue, folder{abs: ground.Dir, name: s.shown(ground.Dir), write: ground.Write, root: true})
 	}
 	for len(w.queue) > 0 && s.Unseen == "" {
 		next := w.queue[0]
 		w.queue = w.queue[1:]
-		if ctx.Err() != nil {
-			s.Unseen = "its time was over"
-			break
+		if w.folder(ctx, next); s.Unseen != "" {
+			s.Unseen += "; not looked at: " + next.name
+			if n := len(w.queue); n > 0 {
+				s.Unseen += " and " + strconv.Itoa(n) + " more folders"
+			}
 		}
-		w.folder(next)
-	}
-	if s.Unseen != "" && len(w.queue) > 0 {
-		s.Unseen += "; not looked at: " + s.shown(w.queue[0].abs) + " and " + strconv.Itoa(len(w.queue)-1) + " more folders"
 	}
 	return s
+}
+
+// shownIn returns the name by which the rules know a file of the grounds.
+func shownIn(grounds []Ground, workspace, abs string) string {
+	for _, g := range grounds {
+		if rel, err := filepath.Rel(g.Dir, abs); g.As != "" && err == nil && filepath.IsLocal(rel) {
+			return path.Join(g.As, filepath.ToSlash(rel))
+		}
+	}
+	return seenFrom(workspace, abs)
 }
 
 // seenFrom returns the name by which the rules know a file.
@@ -110,69 +117,161 @@ type walk struct {
 	grounds           []Ground
 	queue             []folder
 	entries           int
+	certificates      int
+	listed            map[string]bool // found already: "s" or "p" and the absolute name
 	mayRead, mayWrite []string
 }
 
 type folder struct {
-	abs       string
-	write     bool
-	protected bool // the whole folder is protected, so nothing in it needs its own protection
+	abs, name string // name is how the rules know it
+	write     bool   // protected files in it are guarded
+	protected bool   // the whole folder is protected, so nothing in it needs its own protection
+	published bool   // it, or one above it, is from a package manager
+	linked    bool   // a link led here; no more links are followed
+	root      bool   // it is a ground
 }
 
-func (w *walk) folder(dir folder) {
-	f, err := os.Open(dir.abs)
-	if err != nil {
-		return // unreadable for us and so for the program, or gone
+func (f *folder) child(base string) (abs, name string) {
+	abs = filepath.Join(f.abs, base)
+	switch {
+	case f.name == ".":
+		return abs, base
+	case strings.HasSuffix(f.name, "/"):
+		return abs, f.name + base
 	}
-	defer f.Close()
+	return abs, f.name + "/" + base
+}
+
+// agree notes which files a call was approved for: by the names that it uses,
+// and by those that links lead to.
+func (w *walk) agree(workspace string, agreed []Path) {
+	for _, p := range agreed {
+		name := p.Name
+		for _, home := range []string{"$HOME/", "${HOME}/"} {
+			if rest, ok := strings.CutPrefix(name, home); ok {
+				name = "~/" + rest
+			}
+		}
+		abs := name
+		if filepath.IsAbs(name) {
+			name = w.out.shown(name)
+		} else {
+			name, abs = path.Clean(filepath.ToSlash(name)), filepath.Join(workspace, name)
+		}
+		names := []string{name}
+		if real, err := filepath.EvalSymlinks(abs); err == nil {
+			if target, _, ok := w.granted(real); ok && w.out.shown(target) != name {
+				names = append(names, w.out.shown(target))
+			}
+		}
+		if w.guards.Secret(name) {
+			w.mayRead = append(w.mayRead, names...)
+		}
+		if p.Write && w.guards.Protected(name) {
+			w.mayWrite = append(w.mayWrite, names...)
+		}
+	}
+}
+
+// granted returns the name of a resolved file within the grounds, and the
+// ground.
+func (w *walk) granted(real string) (string, Ground, bool) {
+	for _, g := range w.grounds {
+		if rel, err := filepath.Rel(Resolved(g.Dir), real); err == nil && filepath.IsLocal(rel) {
+			return filepath.Join(g.Dir, rel), g, true
+		}
+	}
+	return "", Ground{}, false
+}
+
+func (w *walk) secret(abs string) {
+	if !w.listed["s"+abs] {
+		w.listed["s"+abs] = true
+		w.out.Secret = append(w.out.Secret, abs)
+	}
+}
+
+func (w *walk) protect(abs string) {
+	if !w.listed["p"+abs] && !beneathAny(w.out.Protected, abs) {
+		w.listed["p"+abs] = true
+		w.out.Protected = append(w.out.Protected, abs)
+	}
+}
+
+func (w *walk) folder(ctx context.Context, dir folder) {
+	f, err := os.Open(dir.abs)
+	if err == nil {
+		defer f.Close()
+		_, err = os.Lstat(dir.abs + "/.") // names can be listed and yet not be reached
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return
+	case errors.Is(err, fs.ErrPermission) && !dir.root:
+		w.out.shut = dir.name // the program may be able to open it: chmod
+		w.secret(dir.abs)
+		return
+	case err != nil:
+		w.out.Unseen = "it cannot be opened: " + cause(err)
+		return
+	}
 	for {
 		list, err := f.ReadDir(1024)
 		for _, e := range list {
 			w.entry(dir, e)
 		}
 		w.entries += len(list)
-		if w.entries > mostEntries {
+		switch {
+		case w.out.Unseen != "":
+		case ctx.Err() != nil:
+			w.out.Unseen = "its time was over"
+		case w.entries > mostEntries:
 			w.out.Unseen = "there are more than " + strconv.Itoa(mostEntries) + " files"
-			return
-		}
-		if len(w.out.Secret)+len(w.out.Protected) > mostGuarded {
+		case len(w.out.Secret)+len(w.out.Protected) > mostGuarded:
 			w.out.Unseen = "there are more than " + strconv.Itoa(mostGuarded) + " files that are guarded"
-			return
+		case err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, fs.ErrNotExist):
+			w.out.Unseen = "it cannot be read: " + cause(err)
 		}
-		if err != nil || len(list) == 0 {
+		if err != nil || w.out.Unseen != "" {
 			return
 		}
 	}
 }
 
+// cause returns an error without the path that it repeats.
+func cause(err error) string {
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
+		return p.Err.Error()
+	}
+	return err.Error()
+}
+
 func (w *walk) entry(in folder, e fs.DirEntry) {
-	abs := filepath.Join(in.abs, e.Name())
-	name := w.out.shown(abs)
+	abs, name := in.child(e.Name())
 	switch {
 	case e.IsDir():
 		w.dir(in, abs, name)
 	case e.Type()&fs.ModeSymlink != 0:
-		if w.guards.Secret(name) || in.write && w.guards.Protected(name) {
-			w.link(in, abs, name)
-		}
+		w.link(in, abs, name)
 	case e.Type().IsRegular():
 		w.file(in, abs, name)
 	}
 }
 
 func (w *walk) dir(in folder, abs, name string) {
-	next := folder{abs: abs, write: in.write, protected: in.protected}
+	next := in
+	next.abs, next.name, next.root = abs, name, false
+	if published(path.Base(name)) {
+		next.published, next.write = true, false
+	}
 	if w.guards.SecretWhole(name) {
-		if !touches(w.mayRead, name) {
-			w.out.Secret = append(w.out.Secret, abs)
+		if !w.touched(w.mayRead, abs, name) {
+			w.secret(abs)
 			return
 		}
-	} else if in.write && !in.protected && w.guards.ProtectedWhole(name) && !touches(w.mayWrite, name) {
-		w.out.Protected = append(w.out.Protected, abs)
+	} else if next.write && !in.protected && w.guards.ProtectedWhole(name) && !w.touched(w.mayWrite, abs, name) {
+		w.protect(abs)
 		next.protected = true
-	}
-	if base := path.Base(name); published(base) || base == ".git" && (next.protected || !in.write) {
-		return
 	}
 	w.queue = append(w.queue, next)
 }
@@ -180,41 +279,81 @@ func (w *walk) dir(in folder, abs, name string) {
 func (w *walk) file(in folder, abs, name string) {
 	switch {
 	case w.guards.Secret(name):
-		if !agrees(w.mayRead, name) {
-			w.out.Secret = append(w.out.Secret, abs)
+		if !w.agreed(w.mayRead, abs, name) && !(in.published && w.publicKeys(abs)) {
+			w.secret(abs)
 		}
-	case in.write && !in.protected && w.guards.Protected(name) && !otherManifest(abs) && !agrees(w.mayWrite, name):
-		w.out.Protected = append(w.out.Protected, abs)
+	case in.write && !in.protected && w.guards.Protected(name) && !otherManifest(abs) && !w.agreed(w.mayWrite, abs, name):
+		w.protect(abs)
 	}
 }
 
-// link guards the file that a guarded link points to. The link itself needs no
-// guard.
+// agreed reports whether a file was approved: by the name under which it was
+// found, or by its own.
+func (w *walk) agreed(list []string, abs, name string) bool {
+	return len(list) > 0 && (agrees(list, name) || agrees(list, w.out.shown(abs)))
+}
+
+func (w *walk) touched(list []string, abs, name string) bool {
+	return len(list) > 0 && (touches(list, name) || touches(list, w.out.shown(abs)))
+}
+
+// publicKeys reports whether a file of a package holds nothing but
+// certificates, which programs need and which are no secret.
+func (w *walk) publicKeys(abs string) bool {
+	const longest = 4 << 20
+	if filepath.Ext(abs) != ".pem" || w.certificates == mostCertificates {
+		return false
+	}
+	w.certificates++
+	f, err := os.Open(abs)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, longest+1))
+	return err == nil && len(text) <= longest && bytes.Contains(text, []byte("-----BEGIN CERTIFICATE-----")) && !bytes.Contains(text, []byte("PRIVATE KEY"))
+}
+
+// link guards what a guarded link leads to, and a protected link itself, so that
+// it cannot be replaced. A link to another folder gives the files in it more
+// names, so they are looked at under these as well.
 func (w *walk) link(in folder, abs, name string) {
-	real, err := filepath.EvalSymlinks(abs)
-	if err != nil || real == abs {
+	secret := w.guards.Secret(name) || w.guards.SecretWhole(name)
+	protected := !secret && in.write && !in.protected && (w.guards.Protected(name) || w.guards.ProtectedWhole(name))
+	if !secret && !protected && (in.published || in.linked) {
 		return
+	}
+	if protected = protected && !w.agreed(w.mayWrite, abs, name); protected {
+		w.protect(abs)
+	}
+	real, err := filepath.EvalSymlinks(abs)
+	if err != nil {
+		return // it leads nowhere
+	}
+	target, ground, ok := w.granted(real)
+	if !ok {
+		return // it leads to nothing that the program is given
 	}
 	info, err := os.Lstat(real)
-	if err != nil || !info.Mode().IsRegular() {
+	if err != nil || !info.IsDir() && !info.Mode().IsRegular() {
 		return
 	}
-	for _, g := range w.grounds {
-		dir := Resolved(g.Dir)
-		rel, err := filepath.Rel(dir, real)
-		if err != nil || !filepath.IsLocal(rel) || rel == "." {
-			continue
-		}
-		target := filepath.Join(g.Dir, rel)
-		if w.guards.Secret(name) {
-			if !agrees(w.mayRead, name) && !agrees(w.mayRead, w.out.shown(target)) && !slices.Contains(w.out.Secret, target) {
-				w.out.Secret = append(w.out.Secret, target)
-			}
-		} else if g.Write && !agrees(w.mayWrite, name) && !slices.Contains(w.out.Protected, target) && !beneathAny(w.out.Protected, target) {
-			w.out.Protected = append(w.out.Protected, target)
-		}
-		return
+	switch {
+	case secret && w.touched(w.mayRead, target, name):
+	case (secret || protected && ground.Write) && within(target, in.abs):
+		w.out.Unseen = name + " leads to a folder that contains it" // which cannot be closed
+	case secret:
+		w.secret(target)
+	case protected && ground.Write:
+		w.protect(target)
+	case info.IsDir() && !in.published && !in.linked:
+		w.queue = append(w.queue, folder{abs: target, name: name, write: in.write && ground.Write, protected: in.protected, linked: true})
 	}
+}
+
+// within reports whether abs is dir or lies below it.
+func within(dir, abs string) bool {
+	return abs == dir || strings.HasPrefix(abs, strings.TrimSuffix(dir, string(filepath.Separator))+string(filepath.Separator))
 }
 
 func beneathAny(dirs []string, abs string) bool {
@@ -293,18 +432,54 @@ func (s *Survey) Hold(ctx context.Context, spec *sandbox.Spec) bool {
 	return true
 }
 
-// Readable returns the secrets that a program could read if the sandbox cannot
-// mask them, as if the call named them, so that approval is required. If the
-// configuration requires no isolation, it returns none.
-func (s *Survey) Readable(ctx context.Context, require sandbox.Requirement) []Path {
-	if require == sandbox.Off || require == sandbox.BestEffort || sandbox.Probe(ctx).Isolation.Profile == sandbox.Full {
-		return nil
+// Asks adds to the facts of a call why it needs approval: the secrets that a
+// program could read where the sandbox cannot mask them, as if the call named
+// them, and what the survey has not seen. If the configuration requires no
+// isolation, it adds nothing.
+func (s *Survey) Asks(ctx context.Context, require sandbox.Requirement, f *Facts) {
+	full := sandbox.Probe(ctx).Isolation.Profile == sandbox.Full
+	if require == sandbox.Off || require == sandbox.BestEffort && !full {
+		return
 	}
-	var out []Path
+	f.Unseen = s.Unseen
+	if full {
+		return
+	}
+	if s.shut != "" && f.Unseen == "" {
+		f.Unseen = "a folder can be opened by the program alone, and the sandbox cannot close it: " + s.shut
+	}
 	for _, abs := range s.Secret[:min(len(s.Secret), 100)] {
-		out = append(out, Path{Name: s.shown(abs)})
+		f.Paths = append(f.Paths, Path{Name: s.shown(abs)})
 	}
-	return out
+}
+
+// unseenMark ends the code of a call that was decided on although the survey
+// was incomplete.
+const unseenMark = "+unseen"
+
+// BoundTo returns what a call is bound to, for [capability.Call.Code]: the digest of
+// the files that it runs, and whether the survey was incomplete.
+func BoundTo(files []File, unseen string) string {
+	if unseen != "" {
+		return Digest(files) + unseenMark
+	}
+	return Digest(files)
+}
+
+// Decided rejects a call if its folders could be searched completely when it was
+// decided on, and cannot be any more: nobody was asked about that. It returns
+// the call with the digest of its files alone.
+func (s *Survey) Decided(ctx context.Context, call capability.Call, require sandbox.Requirement) (capability.Call, error) {
+	code, marked := strings.CutSuffix(call.Code, unseenMark)
+	call.Code = code
+	var now Facts
+	if s.Asks(ctx, require, &now); now.Unseen == "" || marked {
+		return call, nil
+	}
+	return call, &capability.Error{
+		Kind: capability.Conflict, Op: "run", Target: string(call.Target), Rule: "arguments.unseen",
+		Err: errors.New("not every file was checked for secrets, and nobody was asked about that: " + now.Unseen), Fix: "make the call again",
+	}
 }
 
 // Tell adds to a result which files a survey kept from a program, or could not.
@@ -336,7 +511,7 @@ func (s *Survey) explain(r *capability.Result) {
 			return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(p.Text, w) })
 		})
 	}
-	if len(s.Secret) > 0 && says("ermission denied", "EACCES") {
+	if len(s.Secret) > 0 && says("ermission denied", "EACCES", "resource busy", "EBUSY") {
 		r.Parts = append(r.Parts, capability.Part{Text: "Closed to this call, because they hold secrets: " + s.shownList(s.Secret) +
 			". To read one, name it in the command: a person is asked then. Changed by: policy.secrets."})
 	}

@@ -2,6 +2,7 @@ package executor
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"testing"
 
 	"ken/capability"
+	"ken/internal/run/sandbox"
 )
 
 // plainGuards guards .env and the contents of .ssh, AGENTS.md, manifest.json
@@ -25,7 +27,9 @@ func (plainGuards) Protected(name string) bool {
 
 func (plainGuards) SecretWhole(dir string) bool { return filepath.Base(dir) == ".ssh" }
 
-func (plainGuards) ProtectedWhole(dir string) bool { return filepath.Base(dir) == ".git" }
+func (plainGuards) ProtectedWhole(dir string) bool {
+	return filepath.Base(dir) == ".git" || strings.HasSuffix(dir, "way/gh")
+}
 
 func (plainGuards) Named(string, [][]string) []Path { return nil }
 
@@ -33,7 +37,8 @@ func TestLook(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{
 		".env", "sub/deep/.env", ".ssh/id", ".ssh/known", ".git/config", "nested/.git/hooks/x", "nested/AGENTS.md", "plain.txt", "node_modules/x/.env",
-		"dist/manifest.json", "ext/manifest.json", "ext/commands.yaml", "real.txt", ".git/.env",
+		"dist/manifest.json", "ext/manifest.json", "ext/commands.yaml", "real.txt", ".git/.env", "node_modules/x/AGENTS.md", "venv/.ssh/id",
+		"store/config", "hooks/h", "conf/.env.d/x", "aside/gh/x",
 	} {
 		if err := os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o755); err != nil {
 			t.Fatal(err)
@@ -42,16 +47,23 @@ func TestLook(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, link := range []string{"linked/AGENTS.md", "linked2/.env"} {
+	for link, target := range map[string]string{
+		"linked/AGENTS.md": "../real.txt", "linked2/.env": "../real.txt", // to a file
+		"linked/.ssh": "../store", "linked/.git": "../hooks", "linked/way": "../aside", // to a folder
+		"linked/none/AGENTS.md": "nowhere", "loop": "."} {
 		if err := os.MkdirAll(filepath.Join(dir, filepath.Dir(link)), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Symlink("../real.txt", filepath.Join(dir, link)); err != nil {
+		if err := os.Symlink(target, filepath.Join(dir, link)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	secrets := ".env .ssh real.txt sub/deep/.env"
-	protected := ".git ext/commands.yaml ext/manifest.json nested/.git nested/AGENTS.md real.txt"
+	secrets := ".env .git/.env .ssh node_modules/x/.env real.txt store sub/deep/.env venv/.ssh"
+	links := "linked/.git linked/AGENTS.md linked/none/AGENTS.md "
+	protected := ".git aside/gh ext/commands.yaml ext/manifest.json hooks " + links + "nested/.git nested/AGENTS.md real.txt"
+	without := func(list string, names ...string) string {
+		return strings.Join(slices.DeleteFunc(strings.Fields(list), func(n string) bool { return slices.Contains(names, n) }), " ")
+	}
 	for _, tt := range []struct {
 		name              string
 		write             bool
@@ -60,15 +72,18 @@ func TestLook(t *testing.T) {
 	}{
 		{"all", true, nil, secrets, protected},
 		{"to read", false, nil, secrets, ""},
-		{"a secret is agreed to", true, []Path{{Name: ".env"}}, ".ssh real.txt sub/deep/.env", protected},
-		{"by its whole name", true, []Path{{Name: filepath.Join(dir, ".env")}}, ".ssh real.txt sub/deep/.env", protected},
-		{"one in a folder", true, []Path{{Name: ".ssh/id"}}, ".env .ssh/known real.txt sub/deep/.env", protected},
-		{"a pattern", true, []Path{{Name: ".ssh/k*"}}, ".env .ssh/id real.txt sub/deep/.env", protected},
+		{"a secret is agreed to", true, []Path{{Name: ".env"}}, without(secrets, ".env"), protected},
+		{"by its whole name", true, []Path{{Name: filepath.Join(dir, ".env")}}, without(secrets, ".env"), protected},
+		{"one in a folder", true, []Path{{Name: ".ssh/id"}}, strings.Replace(secrets, ".ssh ", ".ssh/known ", 1), protected},
+		{"a pattern", true, []Path{{Name: ".ssh/k*"}}, strings.Replace(secrets, ".ssh ", ".ssh/id ", 1), protected},
 		{"the folder", true, []Path{{Name: ".ssh/"}}, secrets, protected},
 		{"what is no secret opens none", true, []Path{{Name: "."}, {Name: "sub"}}, secrets, protected},
 		{"reading is not changing", true, []Path{{Name: "nested/AGENTS.md"}}, secrets, protected},
-		{"changing", true, []Path{{Name: "nested/AGENTS.md", Write: true}}, secrets, ".git ext/commands.yaml ext/manifest.json nested/.git real.txt"},
-		{"changing in a folder", true, []Path{{Name: "nested/.git/hooks/x", Write: true}}, secrets, ".git ext/commands.yaml ext/manifest.json nested/AGENTS.md real.txt"},
+		{"changing", true, []Path{{Name: "nested/AGENTS.md", Write: true}}, secrets, without(protected, "nested/AGENTS.md")},
+		{"changing in a folder", true, []Path{{Name: "nested/.git/hooks/x", Write: true}}, secrets, without(protected, "nested/.git")},
+		{"a secret behind a link", true, []Path{{Name: "linked/.ssh/config"}}, without(secrets, "store"), protected},
+		{"by its other name", true, []Path{{Name: "loop/.env"}}, without(secrets, ".env"), protected},
+		{"a link is replaced", true, []Path{{Name: "linked/AGENTS.md", Write: true}}, secrets, without(protected, "linked/AGENTS.md", "real.txt")},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := Look(context.Background(), plainGuards{}, dir, []Ground{{Dir: dir, Write: tt.write}}, tt.agreed)
@@ -103,7 +118,7 @@ func TestLookSaysWhatItLeftOut(t *testing.T) {
 		}
 	}
 	s := Look(context.Background(), plainGuards{}, dir, []Ground{{Dir: dir}}, nil)
-	if !strings.Contains(s.Unseen, "more than") {
+	if !strings.Contains(s.Unseen, "more than 2000 files that are guarded; not looked at: d") {
 		t.Errorf("Unseen = %q", s.Unseen)
 	}
 	r := capability.Result{Meta: map[string]string{}}
@@ -111,6 +126,108 @@ func TestLookSaysWhatItLeftOut(t *testing.T) {
 		t.Errorf("Meta = %v", r.Meta)
 	}
 }
+
+// TestLookFailsClosed: what cannot be looked at is closed, or makes the survey
+// incomplete, which the call is asked about.
+func TestLookFailsClosed(t *testing.T) {
+	look := func(ctx context.Context, dir string) Survey {
+		return Look(ctx, plainGuards{}, dir, []Ground{{Dir: dir, Write: true}}, nil)
+	}
+	t.Run("no time", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if s := look(ctx, t.TempDir()); !strings.Contains(s.Unseen, "its time was over; not looked at: .") {
+			t.Errorf("Unseen = %q", s.Unseen)
+		}
+	})
+	t.Run("a name that is too long", func(t *testing.T) {
+		dir := t.TempDir()
+		root, err := os.OpenRoot(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 20 {
+			name := strings.Repeat("n", 250)
+			if err := root.Mkdir(name, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			next, err := root.OpenRoot(name)
+			root.Close()
+			if err != nil {
+				t.Fatal(err)
+			}
+			root = next
+		}
+		defer root.Close()
+		if s := look(t.Context(), dir); !strings.Contains(s.Unseen, "cannot be opened") {
+			t.Errorf("Unseen = %q", s.Unseen)
+		}
+	})
+	t.Run("a folder that is shut", func(t *testing.T) {
+		if os.Getuid() == 0 {
+			t.Skip("cannot here: nothing is shut for root")
+		}
+		for _, mode := range []os.FileMode{0, 0o300, 0o600} {
+			dir := t.TempDir()
+			if err := errors.Join(os.MkdirAll(filepath.Join(dir, "a/shut/in"), 0o755), os.Chmod(filepath.Join(dir, "a/shut"), mode)); err != nil {
+				t.Fatal(err)
+			}
+			s := look(t.Context(), dir)
+			if want := []string{filepath.Join(dir, "a/shut")}; !slices.Equal(s.Secret, want) {
+				t.Errorf("mode %o: Secret = %q, want %q", mode, s.Secret, want)
+			}
+			os.Chmod(filepath.Join(dir, "a/shut"), 0o700) // for the cleanup
+		}
+	})
+	t.Run("a secret link to the folder around it", func(t *testing.T) {
+		dir := t.TempDir()
+		if err := errors.Join(os.Mkdir(filepath.Join(dir, "in"), 0o755), os.Symlink("..", filepath.Join(dir, "in/.ssh"))); err != nil {
+			t.Fatal(err)
+		}
+		if s := look(t.Context(), dir); !strings.Contains(s.Unseen, "in/.ssh leads to a folder that contains it") {
+			t.Errorf("Unseen = %q", s.Unseen)
+		}
+	})
+	t.Run("the call is bound to it", func(t *testing.T) {
+		files, s := []File{{Name: "a", Path: "/a", SHA256: "x"}}, Survey{Unseen: "why"}
+		for _, tt := range []struct {
+			code  string
+			fails bool
+		}{{"", true}, {BoundTo(files, ""), true}, {BoundTo(files, "other"), false}} {
+			call, err := s.Decided(t.Context(), capability.Call{Code: tt.code}, sandbox.RequireLandlock)
+			if tt.fails != (err != nil) || tt.fails && capability.KindOf(err) != capability.Conflict || !tt.fails && SameCode(call, files) != nil {
+				t.Errorf("Decided(%q) = %v, fails: %t", tt.code, err, tt.fails)
+			}
+		}
+		whole := Survey{}
+		if _, err := whole.Decided(t.Context(), capability.Call{Code: BoundTo(files, "was so")}, sandbox.RequireLandlock); err != nil {
+			t.Errorf("complete again: %v", err)
+		}
+	})
+}
+
+// TestPublicCertificates: the certificates that packages bring stay readable,
+// and keys do not.
+func TestPublicCertificates(t *testing.T) {
+	dir := t.TempDir()
+	const certificate = "# x\n-----BEGIN CERTIFICATE-----\n"
+	for name, text := range map[string]string{
+		"venv/certifi/cacert.pem": certificate, "cacert.pem": certificate, "venv/both.pem": certificate + "-----BEGIN RSA PRIVATE KEY-----\n", "venv/other.pem": "x",
+	} {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755), os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := Look(t.Context(), pemGuards{}, dir, []Ground{{Dir: dir}}, nil)
+	slices.Sort(s.Secret)
+	if want := []string{filepath.Join(dir, "cacert.pem"), filepath.Join(dir, "venv/both.pem"), filepath.Join(dir, "venv/other.pem")}; !slices.Equal(s.Secret, want) {
+		t.Errorf("Secret = %q, want %q", s.Secret, want)
+	}
+}
+
+type pemGuards struct{ plainGuards }
+
+func (pemGuards) Secret(name string) bool { return filepath.Ext(name) == ".pem" }
 
 // TestTexts: it finds what may name a file in the arguments of another server's
 // tool.

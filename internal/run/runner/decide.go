@@ -38,7 +38,7 @@ func (r *Runner) decide(next step) step {
 			}
 		}
 		t.facts = facts
-		if t.call.Code = executor.Digest(facts.Files); t.call.Code != "" {
+		if t.call.Code = executor.BoundTo(facts.Files, facts.Arguments.Unseen); t.call.Code != "" {
 			if digest, err = t.call.Digest(); err != nil {
 				return capability.Result{}, invalidCall(t, err)
 			}

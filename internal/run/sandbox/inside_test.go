@@ -174,6 +174,34 @@ func TestProtectGranted(t *testing.T) {
 	}
 }
 
+// TestProtectLink: a protected link cannot be replaced, wherever it leads. What
+// it leads to is not protected by that.
+func TestProtectLink(t *testing.T) {
+	for _, target := range []string{"f", "d", "../d", "nowhere", "/etc/hostname"} {
+		t.Run(target, func(t *testing.T) {
+			t.Parallel()
+			for _, protect := range []bool{false, true} {
+				work := inside(t)
+				if err := errors.Join(work.MkdirAll("in/d", 0o755), work.WriteFile("in/f", []byte("good"), 0o644), work.Symlink(target, "in/link")); err != nil {
+					t.Fatal(err)
+				}
+				s := shell(work, `echo evil >t; mv in moved; mv -fT t in/link; rm -f in/link; mv in/link z; ln -sfn t in/link; readlink in/link; echo fine >in/f; cat in/f; true`)
+				if protect {
+					s.Protect = []string{"in/link"}
+				}
+				o := mustRun(t, Full, s)
+				got, err := work.Readlink("in/link")
+				if kept := err == nil && got == target; kept != protect {
+					t.Errorf("protected %t: the link leads to %q, %v (%s)", protect, got, err, o.Stderr.Text())
+				}
+				if want := target + "\nfine\n"; protect && o.Stdout.Text() != want {
+					t.Errorf("Run = %q %q, want %q", o.Stdout.Text(), o.Stderr.Text(), want)
+				}
+			}
+		})
+	}
+}
+
 // TestProtectLimits says what cannot be protected, and does not keep it quiet.
 func TestProtectLimits(t *testing.T) {
 	work := inside(t)
@@ -219,11 +247,14 @@ func TestProtectLimits(t *testing.T) {
 		t.Errorf("Run = %q, missing %q, want the absent name told of", o.Stdout.Text(), text)
 	}
 
-	// Links are refused, and so are names that lead out.
+	// A way through a link is refused, and so are names that lead out.
 	s = evil
-	s.Protect = []string{"link"}
+	if err := work.Symlink("d", "way"); err != nil {
+		t.Fatal(err)
+	}
+	s.Protect = []string{"way/f"}
 	if _, err := runIn(context.Background(), Full, s); err == nil || !strings.Contains(err.Error(), "link") {
-		t.Errorf("Run with a protected link = %v, want a refusal that says so", err)
+		t.Errorf("Run with a name behind a link = %v, want a refusal that says so", err)
 	}
 	for _, name := range []string{"", ".", "..", "../x", "/etc/passwd", "d/", "a/../b", "x\xff"} {
 		s.Protect = []string{name}

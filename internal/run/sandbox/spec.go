@@ -54,7 +54,8 @@ type Spec struct {
 	// names that are not there: a tool can make those, and [Outcome.Made] then
 	// lists them. Other hard links to a protected file are not protected, and
 	// nothing can be renamed across the border of a directory that holds a
-	// protected name.
+	// protected name. A link that is protected cannot be replaced; what it leads
+	// to needs a name of its own.
 	Protect []string
 
 	// Mask names files and directories in the same way, also within a path of

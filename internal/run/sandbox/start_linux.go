@@ -3,6 +3,7 @@ package sandbox
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -204,8 +205,9 @@ func (l *launch) cover(s Spec, name string, as confine.CoverAs) error {
 			if err != nil {
 				return err
 			}
-			if !info.IsDir() && (part != rel || !info.Mode().IsRegular()) {
-				return fmt.Errorf("%s is %s: only files and directories can be protected or masked, and no link to one", part, info.Mode().Type())
+			link := as == confine.Frozen && info.Mode().Type() == fs.ModeSymlink
+			if !info.IsDir() && (part != rel || !info.Mode().IsRegular() && !link) {
+				return fmt.Errorf("%s is %s: only files and directories can be masked, and only these and links be protected", part, info.Mode().Type())
 			}
 			st, ok := info.Sys().(*syscall.Stat_t)
 			if !ok {

@@ -176,11 +176,11 @@ func (e *Executor) Facts(ctx context.Context, call capability.Call, c *capabilit
 	if len(f.Hosts) > 0 || slices.Contains(p.capability.Permissions, executor.PermNetwork) {
 		f.Required = append(f.Required, executor.PermNetwork)
 	}
-	if sandbox.Probe(ctx).Isolation.Profile != sandbox.Full && e.cfg.Grant != nil {
+	if e.cfg.Require != sandbox.Off && e.cfg.Grant != nil {
 		// A grant that fails is reported when the call runs.
 		if g, err := e.cfg.Grant(ctx, call, p.capability); err == nil {
 			found := e.look(ctx, p, g)
-			f.Paths = append(f.Paths, found.Readable(ctx, e.cfg.Require)...)
+			found.Asks(ctx, e.cfg.Require, &f)
 		}
 	}
 	return f, nil
@@ -238,6 +238,9 @@ func (e *Executor) Invoke(ctx context.Context, call capability.Call) (capability
 	}
 	executor.Live(call, &spec)
 	found := e.look(ctx, p, g)
+	if call, err = found.Decided(ctx, call, e.cfg.Require); err != nil {
+		return capability.Result{}, err
+	}
 	held := found.Hold(ctx, &spec)
 	if g.FromArguments {
 		g.Hosts = append(slices.Clip(g.Hosts), addresses(p.argv)...)

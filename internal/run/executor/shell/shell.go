@@ -365,9 +365,9 @@ func (e *Executor) Facts(ctx context.Context, call capability.Call, _ *capabilit
 	if filepath.IsAbs(r.cwd) {
 		f.Paths = append(f.Paths, executor.Path{Name: r.cwd, Write: true})
 	}
-	if sandbox.Probe(ctx).Isolation.Profile != sandbox.Full {
+	if e.cfg.Require != sandbox.Off {
 		found := e.look(ctx, r)
-		f.Paths = append(f.Paths, found.Readable(ctx, e.cfg.Require)...)
+		found.Asks(ctx, e.cfg.Require, &f)
 	}
 	return f, nil
 }
@@ -423,6 +423,9 @@ func (e *Executor) Invoke(ctx context.Context, call capability.Call) (capability
 		spec.Dir = p.cwd
 	}
 	found := e.look(ctx, p.request)
+	if call, err = found.Decided(ctx, call, e.cfg.Require); err != nil {
+		return capability.Result{}, err
+	}
 	held := found.Hold(ctx, &spec)
 	files := e.code(p.request).Files
 	if err := executor.SameCode(call, files); err != nil {
