@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"unicode/utf8"
 
 	"pgregory.net/rapid"
 
@@ -129,7 +130,7 @@ func TestWordsOfAStemAreLookedAt(t *testing.T) {
 		word := rapid.StringMatching(`[a-z]{2,9}(s|es|ies|ied|ing|ed|tion|ment|ization|ungen|en|er|eux|ción|ções|mente|lar|ok|ssa)?`).Draw(t, "word")
 		for lang := range language.Count {
 			stem := language.Stem(word, lang)
-			if len(stem) < 2 {
+			if utf8.RuneCountInString(stem) < 2 {
 				continue // no stem of a keyword that is a word by itself
 			}
 			v := vocabulary{}

@@ -157,10 +157,10 @@ func (v *vocabulary) add(p *phrase) {
 	}
 }
 
-// begin notes how words begin that have this stem: as the stem does, with its
-// first letter twice (Finnish "bba" has the stem "ba"), or, where the stem is so
-// short that its second letter is its last, with another second letter (Turkish
-// "aba" has the stem "ap").
+// begin notes how words begin that have this stem: as the stem does; with its
+// first letter twice (Finnish "bba" has the stem "ba"); with y for i (English
+// "dying" has the stem "die"); or, where the stem is so short that its second
+// letter is its last, with another second letter (Turkish "aba" has the stem "ap").
 func (v *vocabulary) begin(stem string) {
 	if stem == "" {
 		return
@@ -171,6 +171,7 @@ func (v *vocabulary) begin(stem string) {
 	}
 	note(stem)
 	note(stem[:1] + stem[:1])
+	note(stem[:1] + "y")
 	if utf8.RuneCountInString(stem) <= 2 {
 		for second := range 256 {
 			note(string([]byte{stem[0], byte(second)}))
