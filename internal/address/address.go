@@ -23,7 +23,7 @@ func Parse(host string) (netip.Addr, bool) {
 }
 
 // Bare returns a host without brackets and a trailing dot.
-func Bare(host string) string { return strings.TrimSuffix(strings.Trim(host, "[]"), ".") }
+func Bare(host string) string { return strings.TrimRight(strings.Trim(host, "[]"), ".") }
 
 // oldStyle parses one to four numbers; the last one fills the remaining bytes.
 func oldStyle(host string) (netip.Addr, bool) {

@@ -15,7 +15,7 @@ func TestMetadata(t *testing.T) {
 		"0251.0376.0251.0376": true, "169.254.43518": true, "169.16689662": true,
 		"192.0.0.192": true, "::ffff:192.0.0.192": true, "100.100.100.200": true, "168.63.129.16": true,
 		"fd00:ec2::254": true, "FD00:EC2::254": true, "fd20:ce::254": true, "fe80::a9fe:a9fe": true, "fe80::1%eth0": true,
-		"metadata.google.internal": true, "Metadata.Google.Internal.": true, "metadata": true,
+		"metadata.google.internal": true, "Metadata.Google.Internal.": true, "metadata.google.internal..": true, "metadata": true,
 		"example.org": false, "127.0.0.1": false, "10.0.0.1": false, "192.0.0.193": false, "8.8.8.8": false, "::1": false, "::": false,
 		"2606:4700::1111": false, "metadata.example.org": false, "": false, "1.2.3.4.5": false, "256.1.1.1": false,
 	} {

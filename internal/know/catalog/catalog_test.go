@@ -156,18 +156,22 @@ func TestLessTrustedReplacesNothing(t *testing.T) {
 // whatever its trust and whether or not the server was listed.
 func TestServerIDsAreOfServers(t *testing.T) {
 	claim := tool("a", func(c *capability.Capability) { c.ID = "mcp:memory/extra" })
+	shouted := tool("c", func(c *capability.Capability) { c.ID = "MCP:memory/loud" })
 	real := tool("b", func(c *capability.Capability) { c.ID = "mcp:memory/real" })
 	server := from("mcp:memory", real)
 	real.Origin.Format = source.FormatMCP
-	s := loaded(t, Config{Sources: []capability.Source{from("file", claim), server}}).Snapshot()
+	s := loaded(t, Config{Sources: []capability.Source{from("file", claim, shouted), server}}).Snapshot()
 	if _, ok := s.Get("mcp:memory/extra"); ok {
 		t.Error("a file brought mcp:memory/extra")
+	}
+	if _, ok := s.Get("MCP:memory/loud"); ok {
+		t.Error("a file brought MCP:memory/loud")
 	}
 	if _, ok := s.Get("mcp:memory/real"); !ok {
 		t.Error("the server's own tool is gone")
 	}
 	p := s.Problems()[0]
-	if p.Code != "server-id" || p.Severity != capability.Grave || p.Origin.Path != "file.yaml" || s.Stats().Errors != 1 {
+	if p.Code != "server-id" || p.Severity != capability.Grave || p.Origin.Path != "file.yaml" || s.Stats().Errors != 2 {
 		t.Errorf("problem = %+v, want a grave server-id of the file", p)
 	}
 }

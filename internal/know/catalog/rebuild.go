@@ -196,7 +196,7 @@ const serverPrefix = "mcp:"
 // claimsServer reports whether a capability has the id of a server's tool but
 // comes from elsewhere. Rules for a server go by its ids.
 func claimsServer(cp *capability.Capability) bool {
-	return cp.Origin.Format != formatMCP && strings.HasPrefix(string(cp.ID), serverPrefix)
+	return cp.Origin.Format != formatMCP && len(cp.ID) >= len(serverPrefix) && strings.EqualFold(string(cp.ID[:len(serverPrefix)]), serverPrefix)
 }
 
 // duplicate decides between two capabilities of one id and returns the one that

@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -57,6 +58,10 @@ func (s *Server) Handler(who func(*http.Request) (capability.Principal, bool)) h
 				status = http.StatusRequestEntityTooLarge
 			}
 			refuse(w, status, "the body cannot be read: "+err.Error())
+			return
+		}
+		if len(bytes.TrimSpace(body)) > 0 && !json.Valid(body) {
+			refuse(w, http.StatusBadRequest, "the body is not one JSON value")
 			return
 		}
 		if why := unclear(body); why != "" {

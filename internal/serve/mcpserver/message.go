@@ -3,7 +3,10 @@ package mcpserver
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strconv"
+	"strings"
+	"unicode/utf8"
 
 	"ken/internal/untrusted"
 )
@@ -24,21 +27,50 @@ func unclear(data []byte) string {
 		_ = json.Unmarshal(data, &messages) // it is valid
 	}
 	for _, one := range messages {
-		var m struct {
-			ID json.RawMessage `json:"id"`
-		}
-		if json.Unmarshal(one, &m) == nil && !exactID(m.ID) {
-			return "the id " + untrusted.Line(string(m.ID), 40) + " cannot be answered exactly; use a text, or a whole number up to " + strconv.Itoa(mostID)
+		if why := unclearMessage(one); why != "" {
+			return why
 		}
 	}
 	return ""
 }
 
+func unclearMessage(data []byte) string {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(data, &members) != nil {
+		return "" // not an object, which is reported elsewhere
+	}
+	for name := range members {
+		if lower := strings.ToLower(name); lower != name && slices.Contains(memberNames[:], lower) {
+			return "the member " + strconv.Quote(untrusted.Line(name, 40)) + " must be written " + lower
+		}
+	}
+	id, hasID := members["id"]
+	_, asks := members["method"]
+	_, result := members["result"]
+	_, failed := members["error"]
+	switch {
+	case hasID && !exactID(id):
+		return "the id " + untrusted.Line(string(id), 40) + " cannot be answered exactly; use a text, or a whole number up to " + strconv.Itoa(mostID)
+	case asks && (result || failed):
+		return "the message is a request and a response at once"
+	case hasID && !asks && !result && !failed:
+		return "the message has an id, but no method and no result"
+	}
+	return ""
+}
+
+// memberNames are the members of a JSON-RPC message.
+var memberNames = [...]string{"jsonrpc", "id", "method", "params", "result", "error"}
+
 // exactID reports whether an id is returned exactly as it was sent. A missing
 // or null id needs no answer.
 func exactID(id json.RawMessage) bool {
-	if len(id) == 0 || id[0] == '"' || string(id) == "null" {
+	if len(id) == 0 || string(id) == "null" {
 		return true
+	}
+	if id[0] == '"' {
+		var text string // with U+FFFD in the place of what is not Unicode
+		return json.Unmarshal(id, &text) == nil && !strings.ContainsRune(text, utf8.RuneError)
 	}
 	n, err := strconv.ParseInt(string(id), 10, 64)
 	return err == nil && n <= mostID && n >= -mostID && strconv.FormatInt(n, 10) == string(id)

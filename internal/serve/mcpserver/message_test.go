@@ -17,6 +17,14 @@ func TestUnclear(t *testing.T) {
 		`{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}`:                                    false,
 		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","name":"b"}}`:    false,
 		`[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","id":1.5,"method":"x"}]`: false,
+		`{"jsonrpc":"2.0","id":"\ud800","method":"ping"}`:                                    false,
+		"{\"jsonrpc\":\"2.0\",\"id\":\"\xff\",\"method\":\"ping\"}":                          false,
+		`{"jsonrpc":"2.0","id":9,"METHOD":"ping"}`:                                           false,
+		`{"jsonrpc":"2.0","Id":9,"method":"ping"}`:                                           false,
+		`{"jsonrpc":"2.0","id":9}`:                                                           false,
+		`{"jsonrpc":"2.0","id":5,"method":"ping","result":{}}`:                               false,
+		`{"jsonrpc":"2.0","id":5,"result":{}}`:                                               true,
+		`{"jsonrpc":"2.0","id":5,"error":{"code":1,"message":"x"}}`:                          true,
 		`not JSON "`: true, // reported elsewhere
 	} {
 		if why := unclear([]byte(in)); (why == "") != clear {
