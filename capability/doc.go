@@ -1,5 +1,5 @@
-// Package capability holds the words that every part of Ken uses: what a
-// capability is, where it comes from, and how one is called.
+// Package capability defines the types that every part of Ken uses: what a
+// capability is, where it comes from, and how it is called.
 //
 // Three things to know:
 //

@@ -1,5 +1,5 @@
-// Package llm says what Ken needs of a language model and of an embedding
-// model, without naming a vendor. Providers implement [Model] over their own
+// Package llm defines what Ken needs from a language model and an embedding
+// model, independent of vendors. Providers implement [Model] over their own
 // wires; nothing above them sees a vendor's type.
 //
 // The package imports only the standard library.

@@ -1,4 +1,4 @@
-// Package schema holds what all who hold values to a JSON Schema have in common.
+// Package schema holds what all validators of JSON Schemas have in common.
 package schema
 
 import "math"

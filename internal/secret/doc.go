@@ -1,5 +1,4 @@
-// Package secret gives values to the names of secrets, and keeps them out of
-// sight.
+// Package secret looks up the values of secrets by name, and keeps them hidden.
 //
 // Three things to know:
 //

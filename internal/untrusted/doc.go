@@ -1,5 +1,5 @@
-// Package untrusted is the one place where text that others wrote is made
-// fit to show and is judged.
+// Package untrusted is the only place that makes text from outside safe to
+// show, and that scans it.
 //
 // Showing: [Line] gives one line for a prompt or a table, [Block] a fenced
 // block for a prompt, [Terminal] text for a person's screen. They reveal what

@@ -1,10 +1,10 @@
-// Package wholefile writes files whole or not at all, and holds the locks of
-// those who change them.
+// Package wholefile writes files completely or not at all, and provides the
+// locks for changing them.
 //
-// Whoever reads such a file, or looks after a crash or a loss of power, sees
-// the old content or the new, never a mixture. What is unfinished lies beside
-// it for a moment under a name that begins with a dot and ends in .tmp; a
-// process that is killed there leaves it behind.
+// A reader, also after a crash or a loss of power, sees the old content or the
+// new, never a mixture. What is unfinished lies beside it for a moment under a
+// name that begins with a dot and ends in .tmp; a process that is killed there
+// leaves it behind.
 //
 // Nothing is said here about what a file may be: whether a symbolic link is
 // followed, whose a file must be and which mode it keeps is for callers to

@@ -1,5 +1,5 @@
-// Package llmtest checks that what others write keeps the contracts of package
-// llm.
+// Package llmtest tests whether an implementation keeps the contracts of
+// package llm.
 package llmtest
 
 import (

@@ -1,6 +1,6 @@
-// Package chat is the terminal's view of a conversation. It knows nothing of
-// models and sessions: it is given a [Talker], sends it what a person types,
-// and shows the events that come back.
+// Package chat shows a conversation on a terminal. It does not depend on models
+// and sessions: it gets a [Talker], sends it what a person types, and shows the
+// events that come back.
 //
 // There are two frontends over one view of events: [Run] is a conversation on
 // a terminal, [Print] shows one turn to whoever reads its output. Both print

@@ -1,5 +1,6 @@
-// Package outcome answers what was shown, what was then used, whether it is
-// worth it, and whether it may go on. It knows nothing of search.
+// Package outcome records what was shown and what was then used, computes what
+// that saved, and decides whether cards may still be shown. It does not depend
+// on search.
 //
 // A [Log] holds one [Event] per selection, per outcome and per finished turn. Everything else
 // is computed from a stream of events, with the time as an argument:

@@ -1,4 +1,5 @@
-// Package approval is the desk at which calls wait for a person.
+// Package approval keeps approval requests and grants: calls wait here for a
+// person.
 //
 // A call that policy asks about becomes a [Question], which [Desk.Ask] keeps as
 // a [Ticket]; nothing here waits except [Desk.Wait], for surfaces. A person

@@ -1,5 +1,5 @@
-// Package audit is the trail: what was asked, what was decided, what ran and
-// how it ended, in files that cannot be changed or cut without it being found.
+// Package audit is the audit log: what was asked, what was decided, what ran
+// and how it ended, in files in which every change or truncation is detected.
 //
 // Every process that opens a [Log] writes a chain of its own, so processes
 // never wait for one another. A chain is a run of segment files of JSON lines

@@ -1,7 +1,7 @@
-// Package trace tells those who follow an agent's work from outside what its
-// calls came to: one line for each effect in a file ([File]), and spans for
-// OpenTelemetry ([Spans]). Both carry the same ids as the audit trail, which
-// alone is the record: what cannot be told here is counted and lost.
+// Package trace exports the effects of calls for other tools: one line per
+// effect in a file ([File]), and OpenTelemetry spans ([Spans]). Both carry the
+// same ids as the audit log, which alone is complete: what cannot be exported
+// is counted and dropped.
 package trace
 
 import (

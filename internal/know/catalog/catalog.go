@@ -1,4 +1,4 @@
-// Package catalog is the one live list of what exists.
+// Package catalog is the live list of all capabilities.
 //
 // A [Catalog] holds the latest batch of every source and makes of them an
 // immutable [Snapshot] behind one pointer. Each change of a source makes a new

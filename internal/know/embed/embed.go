@@ -1,6 +1,6 @@
-// Package embed is the embedding model inside the binary: a table of token
-// vectors, added up. It needs no network and no start-up, gives a query's
-// vector in microseconds, and the same bits on every machine.
+// Package embed is the built-in embedding model: a table of token vectors that
+// are summed. It needs no network and no start-up, returns a query's vector in
+// microseconds, and produces the same bits on every machine.
 //
 // A text is cut into the pieces of a BERT vocabulary ([Model.Tokens]). Every
 // piece has a row: Dimensions whole numbers from -127 to 127, and a scale from

@@ -1,6 +1,6 @@
-// Package executor holds what the executors share: the words in which they
-// tell the runner about a call before it is made, and the few steps that those
-// which start programs have in common.
+// Package executor holds what the executors share: the facts that they report
+// to the runner about a call before it runs, and the steps that are common to
+// those that start programs.
 //
 // The executors are packages of their own below this one: process runs the
 // programs of extension packages, shell one command line, files works on files

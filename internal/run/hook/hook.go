@@ -1,6 +1,6 @@
-// Package hook asks a person's own command before a call is made. The command
-// gets the call as JSON and may refuse it or narrow it; it cannot allow what
-// the rules refuse, since they decide afterwards, on what it left of the call.
+// Package hook asks the user's own command before a call runs. The command gets
+// the call as JSON and may deny or narrow it. It cannot allow what the rules
+// deny, because they decide afterwards, on the narrowed call.
 //
 // The command reads one object from standard input:
 //

@@ -1,6 +1,5 @@
-// Package mcpgateway stands between Ken and the MCP servers behind it: it
-// starts them when they are needed, keeps what they offer, and carries calls to
-// them.
+// Package mcpgateway connects Ken to the MCP servers behind it: it starts them
+// when they are needed, caches their lists, and passes calls to them.
 //
 //	g, err := mcpgateway.New(mcpgateway.Config{Servers: servers, CacheDir: dir})
 //	defer g.Close()

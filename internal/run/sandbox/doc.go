@@ -1,4 +1,5 @@
-// Package sandbox runs one program under confinement and says what held it.
+// Package sandbox runs one program in a sandbox and reports which layers were
+// in force.
 //
 // A [Spec] is plain data: what to run, where, what it may see and how much it
 // may use. [Run] runs it to its end and returns an [Outcome] with an

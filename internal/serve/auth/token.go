@@ -1,7 +1,6 @@
-// Package auth says who may use Ken over HTTP: whoever runs it, by a token, and
-// the people of an OpenID Connect issuer, where one is configured. It keeps
-// other sites' pages away from a server on this machine, and bounds how often
-// anyone may ask.
+// Package auth decides who may use Ken over HTTP: the operator, by a token, and
+// the people of a configured OpenID Connect issuer. It keeps other sites' pages
+// away from a server on this machine, and limits the rate of requests.
 package auth
 
 import (

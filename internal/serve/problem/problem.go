@@ -1,5 +1,5 @@
-// Package problem is how whatever is no success is told over HTTP: as a problem
-// document (RFC 9457) with a stable code.
+// Package problem writes HTTP errors as problem documents (RFC 9457) with
+// stable codes.
 package problem
 
 import (

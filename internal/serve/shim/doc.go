@@ -1,6 +1,6 @@
-// Package shim is what a client starts for every window: ken mcp. It finds the
-// user's daemon, starts it where there is none, and then passes lines between the
-// client's stdio and the daemon's socket. When the daemon dies it goes on with
+// Package shim implements ken mcp, which a client starts for every window. It
+// finds the user's daemon, or starts it, and then passes lines between the
+// client's stdio and the daemon's socket. If the daemon dies, it continues with
 // another. It also holds the words that the two say to each other first; see
 // [Hello].
 //

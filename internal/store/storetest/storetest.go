@@ -1,5 +1,5 @@
-// Package storetest is what every kind of store must do, as tests: alone, for
-// two that share a process, and for two processes.
+// Package storetest tests what every kind of store must do: alone, for two
+// stores in one process, and for two processes.
 package storetest
 
 import (

@@ -1,6 +1,6 @@
-// Package engine has conversations: it takes what a person says, lets a model
-// answer it, carries out the calls that the model asks for, and tells what
-// happens as it happens.
+// Package engine runs conversations: it takes a person's message, lets a model
+// answer it, runs the calls that the model requests, and reports events as they
+// happen.
 //
 // Read this file first. A turn has everything that it needs in one value, which
 // nobody else can see; what must outlive it is in the session, written before

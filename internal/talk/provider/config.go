@@ -1,7 +1,7 @@
-// Package provider is what the wires of the vendors have in common: one POST
-// that keeps keys to itself, an answer that streams as server-sent events, and
-// retries that never take back a chunk. Each vendor's wire lives in a folder of
-// its own and implements [llm.Model] with [Generate], [Post] and [Events].
+// Package provider holds what the vendors' protocols have in common: a POST
+// that does not leak keys, an answer that streams as server-sent events, and
+// retries that never take back a chunk. Each vendor's protocol has its own
+// folder and implements [llm.Model] with [Generate], [Post] and [Events].
 //
 // Everything that a server sends is untrusted: its sizes are bounded, and its
 // words are cleaned before they stand in an error.

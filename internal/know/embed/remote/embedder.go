@@ -1,6 +1,5 @@
-// Package remote makes vectors with an embedding model that runs elsewhere: a
-// service that speaks the wire of OpenAI's embeddings, as Ollama, vLLM, LM
-// Studio and many others do.
+// Package remote gets vectors from an embedding service with OpenAI's
+// interface, such as Ollama, vLLM or LM Studio.
 //
 // An [Embedder] asks the service. A [Cache] stands before it, or before any
 // other embedder, and keeps the vectors of capabilities in a file, so that

@@ -1,11 +1,11 @@
-// Package analyze carries out the runners analyze.response and analyze.schema:
-// the one says what an earlier result of the session, or a text, comes to; the
-// other holds it to a JSON Schema and mends what it can.
+// Package analyze implements the runners analyze.response and analyze.schema:
+// one summarises an earlier result of the session or a text, the other
+// validates it against a JSON Schema and repairs what it can.
 //
-// A model is asked where there is one. Where there is none, or it does not
-// answer, rules do what they can and the result says why. What is analysed was
-// written by others: it goes to the model fenced as data, and the model has no
-// tools, so that a text which gives orders moves nothing but words.
+// A model is asked if there is one. If there is none, or it does not answer,
+// rules do what they can and the result says why. What is analysed was written
+// by others: it goes to the model fenced as data, and the model has no tools,
+// so that a text which gives orders moves nothing but words.
 package analyze
 
 import (

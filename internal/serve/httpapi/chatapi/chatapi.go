@@ -1,9 +1,9 @@
-// Package chatapi is how conversations are had over HTTP: sessions, their turns
-// and the events of those, what turns ask, and what a turn was shown.
+// Package chatapi serves conversations over HTTP: sessions, their turns and
+// events, the questions of turns, and what a turn was shown.
 //
-// Everything is done for whoever asks. What belongs to another principal or
-// tenant is not there. Of the sessions of its principal an agent has those that
-// agents began; what a person began is closed to it.
+// Everything is done for the caller. Data of another principal or tenant does
+// not exist for it. An agent sees only those of its principal's sessions that
+// agents began.
 package chatapi
 
 import (

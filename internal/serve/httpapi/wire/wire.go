@@ -1,6 +1,6 @@
-// Package wire is how the HTTP API speaks: a [Route] says all there is to say
-// of one operation, [Mux] serves routes, and everything that is not a success
-// is a problem document (RFC 9457) with a stable code.
+// Package wire is the HTTP layer of the API: a [Route] describes one operation
+// completely, [Mux] serves routes, and every error is a problem document (RFC
+// 9457) with a stable code.
 //
 // Because a route is data, what holds for all of them holds once: unknown
 // parameters are refused, bodies are bounded and read strictly, a method that a
