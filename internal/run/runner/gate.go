@@ -34,14 +34,15 @@ type lane struct {
 	running, waiting int
 }
 
-// whose identifies the owner of a call.
+// whose identifies the owner of a call. The caller is the principal or one of the
+// programs that work for it, which choose the names of their sessions freely.
 type whose struct {
-	principal, session string
+	principal, caller, session string
 }
 
 func whoseCall(call capability.Call) whose {
 	p := call.Principal
-	return whose{p.Tenant + "\x00" + p.ID, p.Agent + "\x00" + call.Session}
+	return whose{principal: p.Tenant + "\x00" + p.ID, caller: string(call.Origin) + "\x00" + p.Agent, session: call.Session}
 }
 
 // A waiter is a waiting call. When ready is closed, with the gate's lock held,
@@ -110,7 +111,7 @@ func (g *gate) ask(name string, who whose) (*waiter, error) {
 	}
 	g.lanes[name] = l // crowdOut may have removed the lane with its last call
 	w := &waiter{ready: make(chan struct{})}
-	w.in = g.line.kid(who.principal).kid(who.session).kid(name)
+	w.in = g.line.kid(who.principal).kid(who.caller).kid(who.session).kid(name)
 	w.in.lane = l
 	w.in.add(w)
 	return w, nil
@@ -135,44 +136,46 @@ func (g *gate) makeRoom(l *lane, who whose) error {
 	return nil
 }
 
-// crowdOut rejects the newest call of the session with the most waiting calls,
-// in total or of one extension, if it has at least two more than the session of
-// the new call.
+// crowdOut rejects a waiting call to make room for a new one: the newest of the
+// caller with the most waiting calls, in total or of one extension, if that caller
+// has at least two more than the new call's. Between sessions of one caller the
+// same holds. So neither a flood in one session nor one spread over many sessions
+// keeps others out.
 func (g *gate) crowdOut(who whose, extension string, err error) bool {
-	count := func(session *line) int {
-		if extension == "" {
-			return session.waiting
-		}
-		if leaf := session.by[extension]; leaf != nil {
-			return leaf.waiting
-		}
-		return 0
-	}
-	own := 0
-	var most *line
+	var callers []*line
 	for _, person := range g.line.order {
-		for _, session := range person.order {
-			if person.key == who.principal && session.key == who.session {
-				own = count(session)
-			}
-			if most == nil || count(session) > count(most) {
-				most = session
-			}
-		}
+		callers = append(callers, person.order...)
 	}
-	if most == nil || count(most) < own+2 {
+	own := g.line.child(who.principal).child(who.caller)
+	from := crowd(callers, own, extension)
+	if from == nil && own != nil {
+		from = crowd(own.order, own.child(who.session), extension)
+	}
+	if from == nil {
 		return false
 	}
-	leaf := most.by[extension]
-	if leaf == nil {
-		leaf = slices.MaxFunc(most.order, func(a, b *line) int { return cmp.Compare(a.waiting, b.waiting) })
+	for from.lane == nil { // down to the most crowded queue
+		from = slices.MaxFunc(from.order, func(a, b *line) int { return cmp.Compare(a.of(extension), b.of(extension)) })
 	}
-	w := leaf.queue[len(leaf.queue)-1]
+	w := from.queue[len(from.queue)-1]
 	w.err = err
-	leaf.remove(w)
-	g.forget(leaf.lane)
+	from.remove(w)
+	g.forget(from.lane)
 	close(w.ready)
 	return true
+}
+
+// crowd returns the line with the most waiting calls, if it has at least two more
+// than own, which may be nil.
+func crowd(lines []*line, own *line, extension string) *line {
+	if len(lines) == 0 {
+		return nil
+	}
+	most := slices.MaxFunc(lines, func(a, b *line) int { return cmp.Compare(a.of(extension), b.of(extension)) })
+	if most.of(extension) < own.of(extension)+2 {
+		return nil
+	}
+	return most
 }
 
 func full(knob string, n int, what string) error {

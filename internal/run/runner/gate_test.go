@@ -213,7 +213,7 @@ func TestFairTurns(t *testing.T) {
 	var all []*waits
 	add := func(n int, principal, session, ext string) {
 		for i := range n {
-			w, err := g.ask(ext, whose{principal, session})
+			w, err := g.ask(ext, whose{principal: principal, session: session})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -245,6 +245,33 @@ func TestFairTurns(t *testing.T) {
 	}
 }
 
+// TestManySessionsAreOneCaller: a program that spreads its calls over many sessions
+// gets no more turns than the person it works for, and cannot fill the queue.
+func TestManySessionsAreOneCaller(t *testing.T) {
+	l, _ := Limits{Concurrent: 1, PerExtension: 1, Queue: 20, QueuePerExtension: 20}.filled()
+	g := newGate(l.Always)
+	if w, err := g.ask("x", whose{}); w != nil || err != nil {
+		t.Fatal(w, err)
+	}
+	for i := range 20 {
+		if _, err := g.ask("x", whose{"ann", "agent", fmt.Sprint(i)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := g.ask("x", whose{"ann", "agent", "one more"}); err == nil {
+		t.Error("the agent's 21st call waits in a queue of 20")
+	}
+	w, err := g.ask("x", whose{"ann", "person", "s"})
+	if err != nil {
+		t.Fatalf("the person's call is rejected: %v", err)
+	}
+	g.leave("x")
+	g.leave("x")
+	if !w.admitted {
+		t.Error("the person's call was not the second")
+	}
+}
+
 // TestQueueIsShared: a session that filled the queue does not keep others out.
 // Its newest calls are rejected instead, until all sessions have the same
 // number.
@@ -263,7 +290,7 @@ func TestQueueIsShared(t *testing.T) {
 		}
 		var flood, other []*waiter
 		for range 4 {
-			w, err := g.ask("x", whose{"ann", "flood"})
+			w, err := g.ask("x", whose{principal: "ann", session: "flood"})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -273,17 +300,17 @@ func TestQueueIsShared(t *testing.T) {
 			e, ok := errors.AsType[*capability.Error](err)
 			return ok && e.Rule == tt.knob
 		}
-		if _, err := g.ask("x", whose{"ann", "flood"}); !refused(err) {
+		if _, err := g.ask("x", whose{principal: "ann", session: "flood"}); !refused(err) {
 			t.Errorf("%s: one more of the flood = %v, want a refusal", tt.knob, err)
 		}
 		for range 2 {
-			w, err := g.ask("x", whose{"ann", "other"})
+			w, err := g.ask("x", whose{principal: "ann", session: "other"})
 			if err != nil || w == nil {
 				t.Fatalf("%s: another session = %v, want to wait", tt.knob, err)
 			}
 			other = append(other, w)
 		}
-		if _, err := g.ask("x", whose{"ann", "other"}); !refused(err) {
+		if _, err := g.ask("x", whose{principal: "ann", session: "other"}); !refused(err) {
 			t.Errorf("%s: a third, where both have two = %v, want a refusal", tt.knob, err)
 		}
 		if flood[0].err != nil || flood[1].err != nil || !refused(flood[2].err) || !refused(flood[3].err) || g.line.waiting != 4 {

@@ -2,8 +2,8 @@ package runner
 
 import "slices"
 
-// A line holds the waiting calls as a tree: principals, their sessions, and the
-// extensions that the sessions call. The children of a line take turns. A leaf
+// A line holds the waiting calls as a tree: principals, who calls for them (the
+// person, or one of their agents), sessions, and the extensions that these call. The children of a line take turns. A leaf
 // has a queue instead. The zero line is the root of an empty tree.
 type line struct {
 	key     string
@@ -29,6 +29,34 @@ func (n *line) kid(key string) *line {
 		n.order = append(n.order, k)
 	}
 	return k
+}
+
+// child returns the child with a name, or nil.
+func (n *line) child(key string) *line {
+	if n == nil {
+		return nil
+	}
+	return n.by[key]
+}
+
+// of returns how many calls wait here and below, in total or of one extension.
+func (n *line) of(extension string) int {
+	switch {
+	case n == nil:
+		return 0
+	case extension == "":
+		return n.waiting
+	case n.lane != nil:
+		if n.lane.name == extension {
+			return n.waiting
+		}
+		return 0
+	}
+	sum := 0
+	for _, k := range n.order {
+		sum += k.of(extension)
+	}
+	return sum
 }
 
 // add appends a waiter to a leaf.
