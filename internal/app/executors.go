@@ -2,7 +2,10 @@ package app
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
+	"fmt"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -139,12 +142,9 @@ func (a *App) newFiles() (*files.Executor, error) {
 }
 
 func (a *App) newShell() (*shell.Executor, error) {
-	if err := os.MkdirAll(a.shellHome(), 0o700); err != nil {
-		return nil, err
-	}
 	x, err := shell.New(shell.Config{
 		Workspace: a.Places.Workspace, Guards: a.shellGuards, Prefix: policy.Prefix, Guard: a.guardWorkspace,
-		Settings: a.shellSettings, Home: a.shellHome(), Env: a.Settings.Shell.Env, Getenv: a.variable,
+		Settings: a.shellSettings, Home: a.shellHome, Env: a.Settings.Shell.Env, Getenv: a.variable,
 		Network: a.shellNetwork, Limits: a.sandboxLimits(), Require: sandbox.Requirement(a.Settings.Sandbox.Require),
 	})
 	if err != nil {
@@ -254,7 +254,16 @@ func (a *App) shellSettings() shell.Settings {
 	return s
 }
 
-func (a *App) shellHome() string { return filepath.Join(a.Places.State, "shell-home") }
+// shellHome returns the home directory of a principal's commands in this
+// workspace. Nobody else's commands, and no other project's, read what tools
+// keep there.
+func (a *App) shellHome(p capability.Principal) string {
+	h := sha256.New()
+	for _, part := range []string{p.Tenant, p.ID, executor.Resolved(a.Places.Workspace)} {
+		fmt.Fprintf(h, "%d:%s", len(part), part)
+	}
+	return filepath.Join(a.Places.State, "shell-homes", hex.EncodeToString(h.Sum(nil)[:16]))
+}
 
 func (a *App) shellNetwork(context.Context, capability.Call) (sandbox.Egress, error) {
 	now := a.now()

@@ -44,6 +44,7 @@ type Ground struct {
 	Dir   string // absolute, clean
 	Write bool
 	As    string // the name by which the rules know it; "" is that relative to the workspace, or else Dir
+	Top   bool   // only what lies directly in it is guarded
 }
 
 const (
@@ -74,7 +75,7 @@ func Look(ctx context.Context, g Guards, workspace string, grounds []Ground, agr
 	w := walk{guards: g, out: &s, grounds: grounds, listed: map[string]bool{}}
 	w.agree(workspace, agreed)
 	for _, ground := range grounds {
-		w.queue = append(w.queue, folder{abs: ground.Dir, name: s.shown(ground.Dir), write: ground.Write, root: true})
+		w.queue = append(w.queue, folder{abs: ground.Dir, name: s.shown(ground.Dir), write: ground.Write, root: true, top: ground.Top})
 	}
 	for len(w.queue) > 0 && s.Unseen == "" {
 		next := w.queue[0]
@@ -129,6 +130,7 @@ type folder struct {
 	published bool   // it, or one above it, is from a package manager
 	linked    bool   // a link led here; no more links are followed
 	root      bool   // it is a ground
+	top       bool   // the folders in it are not looked at
 }
 
 func (f *folder) child(base string) (abs, name string) {
@@ -273,7 +275,9 @@ func (w *walk) dir(in folder, abs, name string) {
 		w.protect(abs)
 		next.protected = true
 	}
-	w.queue = append(w.queue, next)
+	if !in.top {
+		w.queue = append(w.queue, next)
+	}
 }
 
 func (w *walk) file(in folder, abs, name string) {
@@ -320,7 +324,7 @@ func (w *walk) publicKeys(abs string) bool {
 func (w *walk) link(in folder, abs, name string) {
 	secret := w.guards.Secret(name) || w.guards.SecretWhole(name)
 	protected := !secret && in.write && !in.protected && (w.guards.Protected(name) || w.guards.ProtectedWhole(name))
-	if !secret && !protected && (in.published || in.linked) {
+	if !secret && !protected && (in.published || in.linked || in.top) {
 		return
 	}
 	if protected = protected && !w.agreed(w.mayWrite, abs, name); protected {

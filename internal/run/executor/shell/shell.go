@@ -84,9 +84,11 @@ type Config struct {
 	// that what was taken away is gone at once. Nil is off.
 	Settings func() Settings
 
-	// Home is an absolute folder for what tools keep for themselves. Empty:
-	// the workspace, or the folder outside it that the command runs in.
-	Home string
+	// Home returns an absolute folder for what tools keep for themselves when they
+	// work for a principal. It is made if it is missing. The names directly in it
+	// are guarded like those of the workspace. Nil: the workspace, or the folder
+	// outside it that the command runs in.
+	Home func(capability.Principal) string
 
 	// Path lists the folders of programs. Empty: [executor.DefaultPath].
 	Path string
@@ -122,7 +124,11 @@ func New(cfg Config) (*Executor, error) {
 	if err != nil {
 		return nil, fmt.Errorf("shell executor: %w", err)
 	}
-	return &Executor{cfg: cfg, root: root, programs: executor.NewPrograms(cfg.Path, cfg.Workspace, cfg.Home)}, nil
+	avoid := []string{cfg.Workspace}
+	if cfg.Home != nil {
+		avoid = append(avoid, filepath.Dir(cfg.Home(capability.Principal{})))
+	}
+	return &Executor{cfg: cfg, root: root, programs: executor.NewPrograms(cfg.Path, avoid...)}, nil
 }
 
 // Close gives the workspace back. Running calls go on.
@@ -366,14 +372,14 @@ func (e *Executor) Facts(ctx context.Context, call capability.Call, _ *capabilit
 		f.Paths = append(f.Paths, executor.Path{Name: r.cwd, Write: true})
 	}
 	if e.cfg.Require != sandbox.Off {
-		found := e.look(ctx, r)
+		found := e.look(ctx, call, r)
 		found.Asks(ctx, e.cfg.Require, &f)
 	}
 	return f, nil
 }
 
 // look finds the guarded files where a line runs, except those it names.
-func (e *Executor) look(ctx context.Context, r request) executor.Survey {
+func (e *Executor) look(ctx context.Context, call capability.Call, r request) executor.Survey {
 	if e.cfg.Guards == nil {
 		return executor.Survey{}
 	}
@@ -387,7 +393,11 @@ func (e *Executor) look(ctx context.Context, r request) executor.Survey {
 	if g != nil {
 		agreed = slices.Concat(r.line.paths, g.Named(dir, r.line.commands))
 	}
-	return executor.Look(ctx, g, e.cfg.Workspace, []executor.Ground{ground}, agreed)
+	grounds := []executor.Ground{ground}
+	if home := e.home(call); home != "" {
+		grounds = append(grounds, executor.Ground{Dir: home, Write: true, As: "~", Top: true})
+	}
+	return executor.Look(ctx, g, e.cfg.Workspace, grounds, agreed)
 }
 
 // code returns what decides what a line does.
@@ -422,7 +432,7 @@ func (e *Executor) Invoke(ctx context.Context, call capability.Call) (capability
 	if !filepath.IsAbs(p.cwd) {
 		spec.Dir = p.cwd
 	}
-	found := e.look(ctx, p.request)
+	found := e.look(ctx, call, p.request)
 	if call, err = found.Decided(ctx, call, e.cfg.Require); err != nil {
 		return capability.Result{}, err
 	}
@@ -438,17 +448,29 @@ func (e *Executor) Invoke(ctx context.Context, call capability.Call) (capability
 	out := executor.Ending{}.Result(ctx, outcome) // the runner shows Facts.Inline of it and keeps the rest
 	out.Meta["tool"], out.Meta["mode"], out.Meta["cwd"] = "shell", string(p.settings.Mode), p.cwd
 	out.Meta["program"], out.Meta["program_sha256"] = p.program.Path, p.program.SHA256
-	found.Tell(&out, held, e.look(ctx, p.request))
+	found.Tell(&out, held, e.look(ctx, call, p.request))
 	executor.Changed(&out, files, e.code(p.request).Files)
 	return out, nil
+}
+
+// home returns the folder for what tools keep for themselves, without links, or
+// "" if there is none.
+func (e *Executor) home(call capability.Call) string {
+	if e.cfg.Home == nil {
+		return ""
+	}
+	return executor.Resolved(e.cfg.Home(call.Principal))
 }
 
 func (e *Executor) spec(ctx context.Context, call capability.Call, p prepared) (sandbox.Spec, error) {
 	s := sandbox.Spec{Path: p.program.Path, Args: p.argv, Work: p.work, Env: p.env, Limits: e.cfg.Limits, Require: e.cfg.Require}
 	executor.Live(call, &s)
 	s.Limits.Wall = p.timeout
-	if e.cfg.Home != "" {
-		s.Env, s.Write = append(s.Env, "HOME="+e.cfg.Home), append(s.Write, e.cfg.Home)
+	if home := e.home(call); home != "" {
+		if err := os.MkdirAll(home, 0o700); err != nil {
+			return s, &capability.Error{Kind: capability.Unavailable, Op: "make a home directory for", Target: string(call.Target), Err: err}
+		}
+		s.Env, s.Write = append(s.Env, "HOME="+home), append(s.Write, home)
 	}
 	if e.cfg.Network != nil {
 		way, err := e.cfg.Network(ctx, call)

@@ -70,6 +70,44 @@ var (
 	full   = Settings{Mode: Full}
 )
 
+// homeGuards guard .profile and .netrc.
+type homeGuards struct{}
+
+func (homeGuards) Secret(name string) bool                  { return filepath.Base(name) == ".netrc" }
+func (homeGuards) Protected(name string) bool               { return filepath.Base(name) == ".profile" }
+func (homeGuards) SecretWhole(dir string) bool              { return false }
+func (homeGuards) ProtectedWhole(dir string) bool           { return false }
+func (homeGuards) Named(string, [][]string) []executor.Path { return nil }
+
+// TestHome: every principal has a home of its own, which keeps what tools write,
+// and the names in it are guarded.
+func TestHome(t *testing.T) {
+	homes := executortest.Dir(t)
+	e, _ := newShell(t, full, func(c *Config) {
+		c.Home = func(p capability.Principal) string { return filepath.Join(homes, "of-"+p.ID) }
+		c.Guards = func() executor.Guards { return homeGuards{} }
+	})
+	as := func(who, line string) capability.Result {
+		call := cmd(line)
+		call.Principal.ID = who
+		return run(t, e, call)
+	}
+	r := as("ada", "P=.profile; echo good > $HOME/$P; echo hunter2 > $HOME/.netrc; echo kept > $HOME/note")
+	if r.Failed || r.Meta["made"] != "~/.profile" {
+		t.Errorf("Meta = %v, want what was made", r.Meta)
+	}
+	r = as("ada", "cat $HOME/note $HOME/.p*; P=.profile; echo evil >> $HOME/$P; mv $HOME/.p* $HOME/x; cat $HOME/.n*; true")
+	if got := stdout(r); got != "kept\ngood\n" || r.Meta["protected"] != "~/.profile" || r.Meta["masked"] != "~/.netrc" {
+		t.Errorf("Run = %q, %v", got, r.Meta)
+	}
+	if text, err := os.ReadFile(filepath.Join(homes, "of-ada/.profile")); err != nil || string(text) != "good\n" {
+		t.Errorf(".profile = %q, %v", text, err)
+	}
+	if r := as("bob", "ls -A $HOME; ls "+homes+"/*"); strings.Contains(stdout(r), "note") {
+		t.Errorf("another principal sees %q", stdout(r))
+	}
+}
+
 // TestChecklist is S5.54 for the shell.
 func TestChecklist(t *testing.T) {
 	executortest.Nine{
