@@ -174,7 +174,7 @@ func (e *Executor) carry(ctx context.Context, p plan) (capability.Result, error)
 		return capability.Result{}, &openError{err}
 	}
 	defer x.close()
-	s := &sheet{format: p.format, mostRows: p.rows, most: p.connection.Bytes}
+	s := &sheet{name: p.connection.Name, format: p.format, mostRows: p.rows, most: p.connection.Bytes}
 	switch p.verb {
 	case verbInspect:
 		o, err := x.inspect(ctx, p.table)
@@ -292,5 +292,5 @@ func (s *sheet) notes(changed int64) []string {
 
 // knob names the setting that a full sheet is due to.
 func (s *sheet) knob() string {
-	return "Changed by: the argument rows, databases.NAME.rows and databases.NAME.bytes"
+	return "Changed by: the argument rows, databases." + s.name + ".rows and databases." + s.name + ".bytes"
 }

@@ -299,7 +299,7 @@ func TestLimits(t *testing.T) {
 		{Name: "small", Engine: SQLite, Path: shop(t), Rows: 1_000_000, Bytes: 8 << 10}})
 	for _, format := range []string{"markdown", "csv", "json"} {
 		r := do(t, e, "tool:db_shop_query", object{"sql": many, "format": format})
-		if r.Meta["rows"] != "50" || r.Meta["truncated"] != "true" || !strings.Contains(text(r), "only the first 50 rows") || !strings.Contains(text(r), "databases.") {
+		if r.Meta["rows"] != "50" || r.Meta["truncated"] != "true" || !strings.Contains(text(r), "only the first 50 rows") || !strings.Contains(text(r), "databases.shop.rows") {
 			t.Errorf("%s: %v %s", format, r.Meta, text(r))
 		}
 		if r := do(t, e, "tool:db_shop_query", object{"sql": many, "format": format, "rows": 3}); r.Meta["rows"] != "3" {

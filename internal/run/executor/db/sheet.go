@@ -15,6 +15,7 @@ const (
 
 // A sheet takes the rows of a query, as many as it may hold.
 type sheet struct {
+	name     string // of the database
 	format   string
 	mostRows int
 	most     int // bytes

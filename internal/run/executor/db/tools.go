@@ -9,8 +9,8 @@ import (
 	"ken/internal/run/executor"
 )
 
-// schemas of the arguments, by verb. The %s is the argument connection, or
-// nothing.
+// schemaOf gives the schema of a verb's arguments. With names, the argument
+// connection is one of them.
 func schemaOf(verb string, names []string) json.RawMessage {
 	var connection string
 	required := `["sql"]`
