@@ -25,7 +25,8 @@ const (
 // more than limit: private memory, shared memory (mapped or in unnamed files),
 // and the contents of /tmp. It is used if no cgroup counts the memory. Checking
 // takes at most about a tenth of its time, so the limit may be exceeded for a
-// moment. Files that an uninspectable process has open are not counted.
+// moment. The filter refuses unnamed files and uninspectable processes, whose
+// memory could not be counted.
 func watchMemory(pid int, limit int64, namespaces bool) {
 	pause := memoryPause
 	for look := 1; ; look++ {

@@ -83,7 +83,11 @@ func (f *filter) begin() {
 // and files, what would reach those is refused as well. It is a list of what
 // is refused, so that ordinary tools work; it stands behind the other layers
 // and is not a boundary by itself.
-func seccompFilter(network, open, shared bool) filter {
+//
+// Where memory is watched (no cgroup counts it), what the watch cannot see is
+// refused: files without a name, which can be passed on without being open in any
+// process, and hiding from inspection.
+func seccompFilter(network, open, shared, watched bool) filter {
 	var f filter
 	f.begin()
 	f.modes(asOwner) // first: a tool opens files more often than all else
@@ -97,6 +101,11 @@ func seccompFilter(network, open, shared bool) filter {
 		commands = append(commands, fsSetFlags, fsSetFlags32, fsSetXattr)
 	}
 	f.on(unix.SYS_IOCTL, refuseValues(1, commands))
+	if watched {
+		f.on(unix.SYS_MEMFD_CREATE, verdict(retENOSYS))
+		f.on(unix.SYS_MEMFD_SECRET, verdict(retENOSYS))
+		f.on(unix.SYS_PRCTL, refuseValues(0, []uint32{unix.PR_SET_DUMPABLE}))
+	}
 	f.sockets(network, open)
 	f.op(bpfReturn, retAllow, 0, 0)
 	return f
