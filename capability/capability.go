@@ -74,6 +74,7 @@ type Capability struct {
 	Unavailable string `json:"unavailable,omitempty"`
 
 	Effects  Effects   `json:"effects,omitzero"`
+	Claims   *Claims   `json:"claims,omitempty"`
 	Triggers *Triggers `json:"triggers,omitempty"`
 	Run      *Recipe   `json:"run,omitempty"`
 
@@ -182,12 +183,44 @@ type Migration struct {
 }
 
 // Effects are a source's own words about what a call does. They are hints: an
-// untrusted source can make Ken more careful with them, never less.
+// untrusted source can make Ken more careful with them, never less. Of an MCP
+// server's hints they are those that count; see [Claims].
 type Effects struct {
 	ReadOnly    Hint `json:"readOnly,omitzero"`
 	Destructive Hint `json:"destructive,omitzero"`
 	Idempotent  Hint `json:"idempotent,omitzero"`
 	OpenWorld   Hint `json:"openWorld,omitzero"`
+}
+
+// Careful returns the effects without the hints that would make Ken less
+// careful, as if nothing had been said of them.
+func (e Effects) Careful() Effects {
+	without := func(h *Hint, lowers Hint) {
+		if *h == lowers {
+			*h = Unsaid
+		}
+	}
+	without(&e.ReadOnly, Yes)
+	without(&e.Destructive, No)
+	without(&e.Idempotent, Yes)
+	without(&e.OpenWorld, No)
+	return e
+}
+
+// Claims are all the hints that an MCP server gives of a tool, where some of
+// them do not count. Doubt says why.
+type Claims struct {
+	Effects
+	Doubt string `json:"doubt"`
+}
+
+// Said returns all that the source says of the effects, whether it counts or
+// not.
+func (c *Capability) Said() Effects {
+	if c.Claims != nil {
+		return c.Claims.Effects
+	}
+	return c.Effects
 }
 
 // A Hint is yes, no, or, when zero, nothing said.

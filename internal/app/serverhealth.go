@@ -93,7 +93,7 @@ func (a *App) serverTools(ctx context.Context) map[string]offered {
 			continue
 		}
 		o, known := out[e.Category]
-		o.closed = (o.closed || !known) && e.Effects.OpenWorld == capability.No
+		o.closed = (o.closed || !known) && e.Said().OpenWorld == capability.No
 		if len(e.Name) > longName {
 			o.long = append(o.long, e.Name[:longName]+"…")
 		}

@@ -27,7 +27,7 @@ func importing(t *testing.T) (getenv func(string) string, file string) {
 	t.Helper()
 	dir, getenv := home(t, nil)
 	file = filepath.Join(t.TempDir(), "theirs.json")
-	write(t, filepath.Join(dir, ".ken", "ken.yaml"), "mcp: {import: ["+file+"]}\n")
+	write(t, filepath.Join(dir, ".ken", "ken.yaml"), "mcp: {trustHints: [s], import: ["+file+"]}\n")
 	servers(t, file, map[string]map[string]any{"s": {}})
 	return getenv, file
 }

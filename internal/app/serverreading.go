@@ -172,6 +172,7 @@ func (r *reading) completed(s mcpgateway.Server) mcpgateway.Server {
 	if s.Timeout == 0 {
 		s.Timeout = r.now.Limits.Timeout
 	}
+	s.TrustHints = slices.Contains(r.now.MCP.TrustHints, s.Name)
 	if len(s.Hosts) > 0 {
 		s.Networks = r.now.networks()
 	}

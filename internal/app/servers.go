@@ -85,6 +85,13 @@ func (a *App) servers() []mcpgateway.Server {
 		marks = append(marks, look(file)) // before reading it
 		r.file(file)
 	}
+	for _, name := range r.now.MCP.TrustHints {
+		if r.taken[name] == "" {
+			r.problem(capability.Problem{
+				Severity: capability.Warning, Code: "mcp-trust-hints", Message: "mcp.trustHints names " + name + ", and no MCP server has that name", Fix: "correct the name, or remove it",
+			})
+		}
+	}
 	enabled, keys := 0, map[string]string{}
 	for _, s := range r.out {
 		keys[s.Name] = pin.ServerKey(s.Name, s.Origin.Path)

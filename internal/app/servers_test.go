@@ -101,8 +101,9 @@ func asModel(a *App) door.View {
 	return a.Door.ViewFor(door.Viewer{Principal: a.Principal, Surface: policy.SurfaceMCP})
 }
 
-// TestServersInTheCatalog: a server of mcp.json is in the catalog, what only
-// reads runs, and what may change something asks.
+// TestServersInTheCatalog: a server of mcp.json is in the catalog. What only
+// reads by its own word runs once the user trusts that word, and what may change
+// something asks.
 func TestServersInTheCatalog(t *testing.T) {
 	home, getenv := home(t, nil)
 	server(t, home, "", "s")
@@ -110,6 +111,11 @@ func TestServersInTheCatalog(t *testing.T) {
 	call := func(tool string) (capability.Result, error) {
 		return a.Door.Invoke(t.Context(), asModel(a), capability.Call{Target: capability.ID("mcp:s/" + tool), Arguments: json.RawMessage(`{"text":"x"}`), Session: "one"})
 	}
+	if _, err := call("look"); capability.KindOf(err) != capability.Unapproved || !strings.Contains(err.Error(), "the server claims that this only reads") {
+		t.Errorf("look = %v, want to be asked, and told of the claim", err)
+	}
+	write(t, filepath.Join(home, ".ken", "ken.yaml"), "mcp: {trustHints: [s]}\n")
+	a = open(t, Config{Getenv: getenv, Dir: t.TempDir(), Servers: true})
 	if res, err := call("look"); err != nil || len(res.Parts) == 0 || res.Parts[0].Text != "seen x" {
 		t.Errorf("look = %+v, %v", res, err)
 	}
@@ -161,6 +167,7 @@ func TestHouse(t *testing.T) {
 		t.Cleanup(done)
 		return a
 	}
+	write(t, filepath.Join(home, ".ken", "ken.yaml"), "mcp: {trustHints: [s]}\n")
 	first, second := t.TempDir(), t.TempDir()
 	a, b := enter(first), enter(second)
 	if a == b || a.gateway != b.gateway || enter(first) != a {

@@ -48,7 +48,7 @@ func (a *App) now() *standing { return a.laws.current().said }
 // at once; one that is added has to wait until the file tools open it.
 func atOnce() []string {
 	return []string{
-		"model", "providers", "capabilities.*", "discovery.*", "policy.*", "mcp.servers", "mcp.import", "mcp.new", "mcp.changed", "databases",
+		"model", "providers", "capabilities.*", "discovery.*", "policy.*", "mcp.servers", "mcp.import", "mcp.new", "mcp.changed", "mcp.trustHints", "databases",
 		"chat.*", "skills.*", "sandbox.networkBytes", "sandbox.networks", "sandbox.networkRate", "shell.hosts",
 		"limits.*", "requests.*", "approval.*", "audit.keep", "experiment.*",
 	}

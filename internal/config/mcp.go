@@ -38,6 +38,10 @@ type MCP struct {
 	// value means the same.
 	New, Changed PinRule
 
+	// TrustHints are names of servers, wherever they are defined, whose hints
+	// about their tools' effects are believed. Default none.
+	TrustHints []string
+
 	// Idle is after how long without calls a server is stopped. Default 10m;
 	// zero is never.
 	Idle time.Duration
@@ -135,6 +139,8 @@ func mcpSettings() []setting[Config] {
 			func(c *Config) *PinRule { return &c.MCP.New }, word(PinQuarantine, PinAccept)),
 		entry("mcp.changed", "A tool that is not what was accepted: quarantine or accept.",
 			func(c *Config) *PinRule { return &c.MCP.Changed }, word(PinQuarantine, PinAccept)),
+		entry("mcp.trustHints", "Names of servers whose hints are believed, as in readOnlyHint: a tool that only reads needs no approval. Hints that a tool's name or arguments contradict are not.",
+			func(c *Config) *[]string { return &c.MCP.TrustHints }, texts("names of servers", nil, nil).fixed()),
 		entry("mcp.idle", "After how long without calls a server is stopped; 0s is never.",
 			func(c *Config) *time.Duration { return &c.MCP.Idle }, duration(0, 365*day, noMoreOrEver)),
 	}

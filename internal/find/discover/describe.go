@@ -71,6 +71,9 @@ func (f *Finder) describeAll(ctx context.Context, e *catalog.Entry, from int) To
 	if len(about.Annotations) > 0 {
 		text += "\n\nAnnotations, as its source claims: " + hints(about.Annotations)
 	}
+	if e.Claims != nil {
+		text += "\n\nClaimed and not believed, because " + untrusted.Line(e.Claims.Doubt, 200) + ": " + hints(annotations(unbelieved(e.Capability)))
+	}
 	if about.OutputSchema != nil {
 		text += "\n\n## Output Schema\n" + f.fence(string(e.ID), string(about.OutputSchema), false)
 	}
@@ -97,6 +100,20 @@ func annotations(e capability.Effects) map[string]bool {
 		}
 	}
 	return out
+}
+
+// unbelieved are the hints that a source gives and that do not count.
+func unbelieved(c *capability.Capability) capability.Effects {
+	said := c.Said()
+	for _, h := range []struct{ said, counts *capability.Hint }{
+		{&said.ReadOnly, &c.Effects.ReadOnly}, {&said.Destructive, &c.Effects.Destructive},
+		{&said.Idempotent, &c.Effects.Idempotent}, {&said.OpenWorld, &c.Effects.OpenWorld},
+	} {
+		if *h.said == *h.counts {
+			*h.said = capability.Unsaid
+		}
+	}
+	return said
 }
 
 // hints writes annotations sorted by name.

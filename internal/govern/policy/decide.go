@@ -34,6 +34,7 @@ func (r *Rules) Decide(q *Request) Decision {
 	d.Risk = j.risk
 	if d.Effect != Allow {
 		r.sayUnreached(&d, &key, q)
+		d.sayClaim(&q.Capability)
 	}
 	if d.Effect != Deny && r.implies(&v, &q.Capability, intent) {
 		d.Implied = ReadFile

@@ -42,6 +42,18 @@ type Consent struct {
 	Why    string `json:"why,omitempty"`
 }
 
+// sayClaim adds to a question, and to a refusal by intent, that the source says
+// less of the call than Ken takes it for.
+func (d *Decision) sayClaim(c *Capability) {
+	if c.Claim == "" || d.Effect != Ask && d.Reason.Stage != stageNames[stageIntent] {
+		return
+	}
+	d.Reason.Text += "; " + c.Claim
+	if d.Needs.Needed {
+		d.Needs.Why = d.Reason.Text
+	}
+}
+
 // Message gives the reason as one text that a model can act on.
 func (d Decision) Message() string {
 	var b strings.Builder

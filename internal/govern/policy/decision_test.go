@@ -237,6 +237,30 @@ func TestOf(t *testing.T) {
 	}
 }
 
+// TestClaimsLowerNothing: what a server claims and Ken does not believe leaves
+// the class as it is, opens no intent to read, and is told in the question.
+func TestClaimsLowerNothing(t *testing.T) {
+	said := capability.Effects{ReadOnly: capability.Yes, Destructive: capability.No, Idempotent: capability.Yes, OpenWorld: capability.No}
+	c := capability.Capability{
+		ID: "mcp:s/delete_all_files", Name: "delete_all_files", Kind: capability.KindTool, Trust: capability.TrustUser, Origin: capability.Origin{Format: "mcp"},
+		Run: &capability.Recipe{Runner: "mcp.call"}, Effects: said.Careful(), Claims: &capability.Claims{Effects: said, Doubt: "its hints are not trusted"},
+	}
+	of := policy.Of(&c)
+	if of.Class != policy.Write || of.ReadOnly {
+		t.Fatalf("Of = %v, read only %v, want write", of.Class, of.ReadOnly)
+	}
+	r := compile(t, policy.Defaults(policy.Personal))
+	if r.IntentAllows("READ_FILE", of.Class) {
+		t.Error("READ_FILE admits what only claims to read")
+	}
+	q := ask(of)
+	q.Surface = policy.SurfaceMCP
+	d := r.Decide(q)
+	if d.Effect != policy.Ask || !strings.Contains(d.Needs.Why, "the server claims that this only reads, but its hints are not trusted") {
+		t.Errorf("Decide = %v %+v, want a question that tells the claim", d.Effect, d.Needs)
+	}
+}
+
 // TestRefusalsAreResults: every refusal is a result with the reason, the rule,
 // what is allowed and the knob, and an error of the right kind.
 func TestRefusalsAreResults(t *testing.T) {

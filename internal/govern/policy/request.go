@@ -28,6 +28,9 @@ type Capability struct {
 	Declared Permissions // what its manifest asks for
 	Required Permissions // what the executor needs for it
 
+	// Claim, when not empty, says what the source claims and is not believed.
+	Claim string
+
 	// Disabled, when not empty, says why it is switched off, as an extension
 	// is that nobody has reviewed; Mend says what to do.
 	Disabled, Mend string
@@ -35,8 +38,9 @@ type Capability struct {
 
 // Of gives what the rules may know of c. A name is believed only of a
 // capability that is part of this program, a hint only where it makes Ken more
-// careful or comes from the user's own place. What nobody can tell is
-// [Network], the class that is asked about each time.
+// careful or comes from the user's own place. Of an MCP server's hints
+// Effects has only those that count. What nobody can tell is [Network], the
+// class that is asked about each time.
 func Of(c *capability.Capability) Capability {
 	out := Capability{
 		ID: c.ID, Name: c.Name, Kind: c.Kind, Source: c.Origin.Source, Trust: c.Trust, Hash: c.Hash,
@@ -54,7 +58,21 @@ func Of(c *capability.Capability) Capability {
 		out.Destructive = !believed && c.Run == nil && c.Kind != capability.KindSkill && c.Kind != capability.KindCard
 	}
 	out.Class, out.Required = classOf(c, out.ReadOnly)
+	out.Claim = claimOf(c)
 	return out
+}
+
+// claimOf returns what a source claims of a capability that would make Ken less
+// careful, and why it is not believed.
+func claimOf(c *capability.Capability) string {
+	if c.Claims == nil || c.Claims.ReadOnly != capability.Yes {
+		return ""
+	}
+	who := "its source"
+	if c.Origin.Format == "mcp" {
+		who = "the server"
+	}
+	return who + " claims that this only reads, but " + c.Claims.Doubt
 }
 
 func classOf(c *capability.Capability, readOnly bool) (Class, Permissions) {

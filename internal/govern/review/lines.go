@@ -89,7 +89,7 @@ func (m *Manifest) action(c *capability.Capability, add func(name, text string))
 	for _, key := range slices.Sorted(maps.Keys(c.Meta)) {
 		also("also says", clean(key)+": "+clean(c.Meta[key]))
 	}
-	e := c.Effects
+	e := c.Said()
 	for _, h := range []struct {
 		name string
 		hint capability.Hint

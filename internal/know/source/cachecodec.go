@@ -19,7 +19,7 @@ import (
 // every field and finds one that was forgotten.
 const (
 	packMagic   = "KENPARSE"
-	packVersion = 4
+	packVersion = 5
 
 	// leastCapability is fewer bytes than any capability takes, so that a
 	// count cannot ask for more memory than the entry's size justifies.
@@ -121,10 +121,8 @@ func (x *packer) capability(c *capability.Capability) {
 		x.list(list)
 	}
 	packList(x, &c.Parameters, 4, &x.params, x.parameter)
-	x.small((*uint8)(&c.Effects.ReadOnly))
-	x.small((*uint8)(&c.Effects.Destructive))
-	x.small((*uint8)(&c.Effects.Idempotent))
-	x.small((*uint8)(&c.Effects.OpenWorld))
+	x.effects(&c.Effects)
+	packMaybe(x, &c.Claims, x.claims)
 	packMaybe(x, &c.Triggers, x.triggers)
 	packMaybe(x, &c.Run, x.recipe)
 	x.integer(&c.Priority)
@@ -137,6 +135,18 @@ func (x *packer) capability(c *capability.Capability) {
 	if !x.writing {
 		c.Trust = x.trust
 	}
+}
+
+func (x *packer) effects(e *capability.Effects) {
+	x.small((*uint8)(&e.ReadOnly))
+	x.small((*uint8)(&e.Destructive))
+	x.small((*uint8)(&e.Idempotent))
+	x.small((*uint8)(&e.OpenWorld))
+}
+
+func (x *packer) claims(c *capability.Claims) {
+	x.effects(&c.Effects)
+	x.text(&c.Doubt)
 }
 
 func (x *packer) parameter(p *capability.Parameter) {

@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -33,6 +34,10 @@ type MCPServer struct {
 	Trust       capability.Trust
 	Origin      capability.Origin // where the server is configured
 	Permissions []string          // that its calls need
+
+	// TrustHints says that the user believes what the server says of its
+	// tools' effects.
+	TrustHints bool
 }
 
 // MCPID gives the id of a server's tool.
@@ -44,6 +49,7 @@ type MCPTool struct {
 	Runner   string // of its recipe
 	Exposed  string
 	Findings []capability.Finding // besides those of the text scan
+	Own      bool                 // Ken made the object, not the server
 }
 
 // MCPTools makes a capability of each tool, or takes what the cache has of
@@ -117,8 +123,29 @@ func (s MCPServer) capability(r *row, t MCPTool) *capability.Capability {
 		r.meta(MetaExposed, t.Exposed)
 	}
 	c.Findings = slices.Clone(t.Findings)
+	if !t.Own {
+		s.doubt(c, r.Schema)
+	}
 	seal(c, r.Detail)
 	return c
+}
+
+// doubt takes from the effects of a tool the hints that do not count: all that
+// would make Ken less careful where the user does not trust the server's hints,
+// or where the tool itself contradicts them.
+func (s MCPServer) doubt(c *capability.Capability, schema json.RawMessage) {
+	careful := c.Effects.Careful()
+	if careful == c.Effects {
+		return
+	}
+	why := "its hints are not trusted (mcp.trustHints does not name " + s.Name + ")"
+	if s.TrustHints {
+		if why = changes(c.Name, schema); why == "" {
+			return
+		}
+	}
+	c.Claims = &capability.Claims{Effects: c.Effects, Doubt: why}
+	c.Effects = careful
 }
 
 func (s MCPServer) problem(u *unit, severity capability.Severity, code, message, fix string) {
@@ -150,7 +177,7 @@ func (s MCPServer) cacheID(tools []MCPTool) (id cacheID) {
 	var b []byte
 	for _, t := range tools {
 		b = b[:0]
-		for _, part := range []string{t.Runner, t.Exposed} {
+		for _, part := range []string{t.Runner, t.Exposed, strconv.FormatBool(t.Own)} {
 			b = append(binary.AppendUvarint(b, uint64(len(part))), part...)
 		}
 		if len(t.Findings) > 0 {

@@ -38,7 +38,9 @@ func TestMCPTools(t *testing.T) {
 		{Runner: "mcp.call", JSON: []byte(`{"name":"x","name":"y"}`)},
 		{Runner: "mcp.call", JSON: []byte(`{"name":"cut`)},
 	}
-	got, problems := (*Cache)(nil).MCPTools(mcpServer(), tools)
+	trusted := mcpServer()
+	trusted.TrustHints = true
+	got, problems := (*Cache)(nil).MCPTools(trusted, tools)
 	if len(got) != 3 || len(problems) != 3 {
 		t.Fatalf("MCPTools = %d capabilities, problems %v; want 3 and 3", len(got), problems)
 	}

@@ -32,6 +32,10 @@ func (d *apiDoc) operation(call apiCall) {
 		Tags: d.tags(call), Effects: effectsOf(call.method), Permissions: []string{"network"},
 	}
 	detail := capability.Detail{Schema: d.schema(call, in)}
+	if why := changes(c.Name, detail.Schema); why != "" && c.Effects.ReadOnly == capability.Yes {
+		c.Claims = &capability.Claims{Effects: c.Effects, Doubt: why}
+		c.Effects = c.Effects.Careful()
+	}
 	c.Description, detail.Usage = d.describe(call)
 	if d.get(call.op, "deprecated").Any == true {
 		d.deprecated = append(d.deprecated, c.Name)

@@ -100,7 +100,7 @@ func hashOf(c *capability.Capability, d capability.Detail) string {
 	for _, p := range c.Parameters {
 		put(p.Name, p.Type, p.Description, strconv.FormatBool(p.Required))
 	}
-	e := c.Effects
+	e := c.Said()
 	text = append(text, '0'+byte(e.ReadOnly), '0'+byte(e.Destructive), '0'+byte(e.Idempotent), '0'+byte(e.OpenWorld), '\n')
 	if c.Run != nil {
 		recipe, _ := json.Marshal(c.Run) // plain data cannot fail

@@ -42,7 +42,7 @@ func eachText(v reflect.Value, path string, f func(path string, set func(string)
 }
 
 // ours are set by Ken, not by a source.
-var ours = []string{".Origin", ".Findings", ".Hash", ".Trust"}
+var ours = []string{".Origin", ".Findings", ".Hash", ".Trust", ".Claims.Doubt"}
 
 func isOurs(path string) bool {
 	for _, o := range ours {

@@ -93,6 +93,10 @@ type Server struct {
 	// server may be started. None of it is used until then.
 	Held string
 
+	// TrustHints says that the user believes what the server says of its
+	// tools' effects, where the tools do not contradict it.
+	TrustHints bool
+
 	Trust  capability.Trust
 	Origin capability.Origin // where it is configured
 }

@@ -133,7 +133,7 @@ func (g *Gateway) serverLocked(def Server, before *offer) *server {
 func sameRest(a, b *Server) bool {
 	return a.Scope == b.Scope && a.Timeout == b.Timeout && a.StartTimeout == b.StartTimeout && a.Concurrent == b.Concurrent &&
 		slices.Equal(a.Networks, b.Networks) && slices.Equal(a.Include, b.Include) && slices.Equal(a.Exclude, b.Exclude) &&
-		a.Disabled == b.Disabled && a.Held == b.Held && a.Foreign == b.Foreign && a.Trust == b.Trust && a.Origin == b.Origin
+		a.Disabled == b.Disabled && a.Held == b.Held && a.Foreign == b.Foreign && a.Trust == b.Trust && a.TrustHints == b.TrustHints && a.Origin == b.Origin
 }
 
 // find gives a server that may be used.

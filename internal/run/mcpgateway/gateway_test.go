@@ -35,7 +35,7 @@ func TestNothingStartsUntilNeeded(t *testing.T) {
 	have := byID(b)
 	echo := have["mcp:s/echo"]
 	if echo == nil || echo.Category != "s" || echo.Name != "echo" || echo.Run.Runner != runCall || echo.Origin.Format != source.FormatMCP ||
-		echo.Trust != capability.TrustUser || echo.Effects.ReadOnly != capability.Yes || !slices.Equal(echo.Permissions, []string{"exec", "network"}) {
+		echo.Trust != capability.TrustUser || echo.Effects.ReadOnly != capability.Unsaid || echo.Said().ReadOnly != capability.Yes || !slices.Equal(echo.Permissions, []string{"exec", "network"}) {
 		t.Fatalf("echo = %+v", echo)
 	}
 	if have["mcp:s/read_resource"] == nil || have["mcp:s/get_prompt"] == nil {

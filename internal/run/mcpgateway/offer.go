@@ -65,7 +65,6 @@ type listedTool struct {
 	source.MCPTool
 	name string
 	at   span
-	own  bool // Ken's
 }
 
 // offer judges lists. What did not change is taken from the offer before, so
@@ -86,7 +85,7 @@ func (s *server) offer(ctx context.Context, l *lists, before *offer) *offer {
 		list = append(list, t.MCPTool)
 	}
 	made, problems := s.g.parsed.MCPTools(source.MCPServer{
-		Name: s.def.Name, Trust: s.def.Trust, Origin: s.origin(), Permissions: s.def.permissions(),
+		Name: s.def.Name, Trust: s.def.Trust, Origin: s.origin(), Permissions: s.def.permissions(), TrustHints: s.def.TrustHints,
 	}, list)
 	o.problems = append(o.problems, problems...)
 	s.enter(o, l, tools, made, before)
@@ -113,7 +112,7 @@ func (s *server) collect(o *offer, l *lists) (tools []listedTool, all []pin.Tool
 		}
 		seen[f.Name] = true
 		if s.def.wants(f.Name) {
-			tools = append(tools, listedTool{MCPTool: source.MCPTool{JSON: object, Runner: runner}, name: f.Name, at: at, own: own})
+			tools = append(tools, listedTool{MCPTool: source.MCPTool{JSON: object, Runner: runner, Own: own}, name: f.Name, at: at})
 		}
 	}
 	for i := range l.tools {
@@ -196,7 +195,7 @@ func (s *server) enter(o *offer, l *lists, tools []listedTool, made []*capabilit
 			}
 		}
 		e := &entry{Capability: c, at: t.at}
-		if t.own || s.g.shelf.dir == "" {
+		if t.Own || s.g.shelf.dir == "" {
 			e.object = t.JSON
 		}
 		if len(t.Findings) > 0 {
@@ -209,8 +208,11 @@ func (s *server) enter(o *offer, l *lists, tools []listedTool, made []*capabilit
 
 // same reports whether two capabilities of one id are the same to everybody.
 func same(a, b *capability.Capability) bool {
-	return a.Hash == b.Hash && a.Trust == b.Trust && a.Origin == b.Origin && slices.Equal(a.Findings, b.Findings)
+	return a.Hash == b.Hash && a.Trust == b.Trust && a.Origin == b.Origin && a.Effects == b.Effects && sameClaims(a.Claims, b.Claims) &&
+		slices.Equal(a.Findings, b.Findings)
 }
+
+func sameClaims(a, b *capability.Claims) bool { return a == b || a != nil && b != nil && *a == *b }
 
 // equal reports whether two offers are the same to a catalog.
 func (o *offer) equal(p *offer) bool {

@@ -1,0 +1,89 @@
+package source
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"ken/capability"
+)
+
+func TestChanges(t *testing.T) {
+	for _, c := range []struct{ name, schema, want string }{
+		{"delete_all_files", "", `its name says "delete"`},
+		{"deleteAllFiles", "", `its name says "delete"`},
+		{"DELETE-all", "", `its name says "delete"`},
+		{"deleteallfiles", "", `its name says "deleteallfiles"`},
+		{"files.remove", "", `its name says "remove"`},
+		{"get_and_delete", "", `its name says "delete"`},
+		{"readWriteFile", "", `its name says "write"`},
+		{"HTTPSend", "", `its name says "send"`},
+		{"run_query", "", `its name says "run"`},
+		{"commit", "", `its name says "commit"`},
+		{"get_commit", "", ""},
+		{"list_workflow_runs", "", ""},
+		{"search_orders", "", ""},
+		{"list_deleted_files", "", ""},
+		{"last_updated", "", ""},
+		{"echo", "", ""},
+		{"look_up", `{"properties":{"sql":{}}}`, `it takes the argument "sql"`},
+		{"look_up", `{"properties":{"in":{"type":"object","properties":{"Command-Line":{}}}}}`, `it takes the argument "commandline"`},
+		{"look_up", `{"$ref":"#/$defs/In","$defs":{"In":{"properties":{"path":{},"content":{}}}}}`, `it takes the arguments "path" and "content"`},
+		{"look_up", `{"properties":{"path":{}}}`, ""},
+		{"look_up", `{"properties":{"query":{},"limit":{}}}`, ""},
+		{"look_up", `{`, "its input schema cannot be read"},
+	} {
+		if got := changes(c.name, json.RawMessage(c.schema)); got != c.want {
+			t.Errorf("changes(%q, %s) = %q, want %q", c.name, c.schema, got, c.want)
+		}
+	}
+}
+
+// TestServerHints: hints that would make Ken less careful count only where the
+// user trusts the server's, and the tool does not contradict them. Those that
+// make it more careful always count, and the hash covers all of them.
+func TestServerHints(t *testing.T) {
+	tool := func(name, annotations string) MCPTool {
+		return MCPTool{Runner: "mcp.call", JSON: []byte(`{"name":"` + name + `","annotations":` + annotations + `}`)}
+	}
+	harmless := `{"readOnlyHint":true,"destructiveHint":false,"idempotentHint":true,"openWorldHint":false}`
+	tools := []MCPTool{
+		tool("look", harmless),
+		tool("delete_all_files", harmless),
+		tool("careful", `{"readOnlyHint":false,"destructiveHint":true,"idempotentHint":false,"openWorldHint":true}`),
+		{Runner: "mcp.resource", Own: true, JSON: []byte(`{"name":"read_resource","annotations":{"readOnlyHint":true}}`)},
+	}
+	all := capability.Effects{ReadOnly: capability.Yes, Destructive: capability.No, Idempotent: capability.Yes, OpenWorld: capability.No}
+	wary := capability.Effects{ReadOnly: capability.No, Destructive: capability.Yes, Idempotent: capability.No, OpenWorld: capability.Yes}
+	var hashes [2][4]string
+	for i, trust := range []bool{false, true} {
+		s := mcpServer()
+		s.TrustHints = trust
+		got, problems := (*Cache)(nil).MCPTools(s, tools)
+		if len(got) != 4 || len(problems) != 0 {
+			t.Fatalf("MCPTools = %d capabilities, %v", len(got), problems)
+		}
+		for n, c := range got {
+			hashes[i][n] = c.Hash
+		}
+		want := []struct {
+			counts capability.Effects
+			doubt  string
+		}{{capability.Effects{}, "its hints are not trusted"}, {capability.Effects{}, "its hints are not trusted"}, {wary, ""}, {capability.Effects{ReadOnly: capability.Yes}, ""}}
+		if trust {
+			want[0].counts, want[0].doubt, want[1].doubt = all, "", `its name says "delete"`
+		}
+		for n, w := range want {
+			c := got[n]
+			if c.Effects != w.counts || (c.Claims != nil) != (w.doubt != "") || c.Claims != nil && (!strings.Contains(c.Claims.Doubt, w.doubt) || c.Said() != all) {
+				t.Errorf("trusted %v: %s has the effects %+v and the claims %+v, want %+v and %q", trust, c.Name, c.Effects, c.Claims, w.counts, w.doubt)
+			}
+			if _, err := MCPDetail(c, tools[n].JSON); err != nil {
+				t.Errorf("trusted %v: MCPDetail(%s) = %v", trust, c.Name, err)
+			}
+		}
+	}
+	if hashes[0] != hashes[1] {
+		t.Errorf("the user's trust changes hashes: %v and %v", hashes[0], hashes[1])
+	}
+}
