@@ -3,6 +3,7 @@ package main_test
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -147,6 +148,9 @@ func (w *worker) offer() {
 	if _, err := os.Stat(filepath.Join(w.folder, "claims")); err == nil {
 		w.offerClaims()
 	}
+	if _, err := os.Stat(filepath.Join(w.folder, "badschema")); err == nil {
+		w.offerUnchecked()
+	}
 	w.AddPrompt(&mcp.Prompt{Name: "greet", Description: "Greets somebody", Arguments: []*mcp.PromptArgument{{Name: "who", Required: true}}},
 		func(_ context.Context, r *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
 			return &mcp.GetPromptResult{Messages: []*mcp.PromptMessage{{Role: "user", Content: &mcp.TextContent{Text: "Greet " + r.Params.Arguments["who"]}}}}, nil
@@ -180,4 +184,16 @@ func (w *worker) offerClaims() {
 	mcp.AddTool(w.Server, &mcp.Tool{Name: "look_up", Description: "Looks up rows", Annotations: harmless}, func(_ context.Context, _ *mcp.CallToolRequest, in statement) (*mcp.CallToolResult, any, error) {
 		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "rows"}}}, nil, w.write("deleted", in.SQL)
 	})
+}
+
+// offerUnchecked offers tools to whose schemas no arguments can be held.
+func (w *worker) offerUnchecked() {
+	for name, property := range map[string]string{
+		"ahead": `{"type":"string","pattern":"^(?!x)"}`, "remote": `{"$ref":"https://schemas.example/name.json"}`, "fine": `{"type":"string"}`,
+	} {
+		w.AddTool(&mcp.Tool{Name: "greet_" + name, Description: "Greets somebody by name", InputSchema: json.RawMessage(`{"type":"object","properties":{"who":` + property + `}}`)},
+			func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+				return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "greeted"}}}, w.write("greeted", name)
+			})
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"ken/capability"
+	"ken/internal/schema"
 	"ken/internal/untrusted"
 )
 
@@ -30,10 +31,29 @@ func seal(c *capability.Capability, d capability.Detail) {
 		c.Parameters = parametersOf(d.Schema)
 	}
 	boundLists(c)
+	if c.Trust != capability.TrustBuiltin && c.Run != nil && c.Unavailable == "" {
+		c.Unavailable = schemaFault(c, d.Schema)
+	}
 	c.Hash = hashOf(c, d)
 	if c.Trust != capability.TrustBuiltin {
 		c.Findings = append(c.Findings, scan(c, d, own)...)
 	}
+}
+
+// schemaFault says why no arguments can be held to a schema, or nothing. What
+// cannot be checked is not run.
+func schemaFault(c *capability.Capability, raw json.RawMessage) string {
+	if len(raw) == 0 {
+		return ""
+	}
+	err := schema.Check(raw)
+	switch {
+	case err == nil:
+		return ""
+	case c.Origin.Format == FormatMCP:
+		return "the input schema that the server " + c.Category + " sent cannot be used: " + err.Error()
+	}
+	return "its input schema cannot be used: " + err.Error()
 }
 
 // Lists that are longer than anybody writes are cut, visibly: every list is

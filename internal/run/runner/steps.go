@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"github.com/google/jsonschema-go/jsonschema"
+
+	"ken/internal/schema"
 )
 
 // mostSteps is how many schemas may be looked at for the arguments of one call.
@@ -14,7 +16,7 @@ const mostSteps = 2_000_000
 // of a value, their number doubles with each. The ways are counted here without
 // being gone: each pair of a schema and a value once.
 func tooLong(root *jsonschema.Schema, value any) bool {
-	c := stepCounter{bounds: bounds{root: root}, known: map[stepKey]int{}, pairs: mostSteps}
+	c := stepCounter{root: root, known: map[stepKey]int{}, pairs: mostSteps}
 	return c.count(root, place(value), 0) > mostSteps || c.pairs < 0
 }
 
@@ -46,7 +48,7 @@ type stepKey struct {
 }
 
 type stepCounter struct {
-	bounds
+	root  *jsonschema.Schema
 	known map[stepKey]int
 	pairs int // that may still be looked at
 }
@@ -70,12 +72,12 @@ func (c *stepCounter) count(s *jsonschema.Schema, at *node, depth int) int {
 			sum = min(sum+c.count(inner, at, depth+1), mostSteps+1)
 		}
 	}
-	for _, inner := range inPlace(s) {
+	for _, inner := range schema.InPlace(s) {
 		add(inner, at)
 	}
 	for _, ref := range []string{s.Ref, s.DynamicRef} {
 		if ref != "" {
-			add(c.find(ref), at)
+			add(schema.Find(c.root, ref), at)
 		}
 	}
 	for name, child := range at.named {

@@ -73,7 +73,7 @@ func TestStepsAreAtLeastSoMany(t *testing.T) {
 		for i := range list {
 			list[i] = float64(i)
 		}
-		counter := stepCounter{bounds: bounds{root: c.Schema()}, known: map[stepKey]int{}, pairs: mostSteps}
+		counter := stepCounter{root: c.Schema(), known: map[stepKey]int{}, pairs: mostSteps}
 		if got := counter.count(c.Schema(), place(map[string]any{"a": list}), 0); got < n || got > 100+10*n {
 			t.Fatalf("%d items take %d steps", n, got)
 		}

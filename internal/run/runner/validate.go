@@ -8,15 +8,14 @@ import (
 	"strings"
 	"sync"
 
-	"ken/capability"
-
 	"github.com/google/jsonschema-go/jsonschema"
+
+	"ken/capability"
+	"ken/internal/schema"
 )
 
-const (
-	maxSchema  = 1 << 20 // bytes; larger ones are nobody's
-	maxSchemas = 4096    // compiled ones that are kept
-)
+// maxSchemas is how many compiled ones are kept.
+const maxSchemas = 4096
 
 // schemas keeps compiled schemas by what they belong to.
 type schemas struct {
@@ -33,11 +32,11 @@ func (r *Runner) validate(next step) step {
 			return capability.Result{}, invalid(t, err)
 		}
 		t.args = len(value)
-		schema, err := r.schemaOf(ctx, t)
+		fit, err := r.schemaOf(ctx, t)
 		if err != nil {
 			return capability.Result{}, err
 		}
-		if err := check(schema, value); err != nil {
+		if err := check(fit, value); err != nil {
 			return capability.Result{}, invalid(t, err)
 		}
 		return next(ctx, t)
@@ -62,7 +61,7 @@ func (l Limits) arguments(raw json.RawMessage) (map[string]any, error) {
 	if len(raw) > l.ArgumentBytes {
 		return nil, fmt.Errorf("the arguments have %d bytes, and limits.argumentBytes is %d", len(raw), l.ArgumentBytes)
 	}
-	if depth(raw) > l.ArgumentDepth {
+	if schema.Depth(raw) > l.ArgumentDepth {
 		return nil, fmt.Errorf("the arguments are nested deeper than %d levels, which is limits.argumentDepth", l.ArgumentDepth)
 	}
 	var value map[string]any
@@ -76,38 +75,17 @@ func (l Limits) arguments(raw json.RawMessage) (map[string]any, error) {
 	return value, nil
 }
 
-// depth counts the levels of lists and objects in a JSON text.
-func depth(raw []byte) int {
-	most, now := 0, 0
-	quoted := false
-	for i := 0; i < len(raw); i++ {
-		switch c := raw[i]; {
-		case quoted && c == '\\':
-			i++
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c == '{' || c == '[':
-			now++
-			most = max(most, now)
-		case c == '}' || c == ']':
-			now--
-		}
-	}
-	return most
-}
-
 // check validates. The validator's own words quote the arguments, so they are
 // not passed on: explain finds others.
-func check(schema *checker, value map[string]any) error {
-	if schema.shape == nil && tooLong(schema.Schema(), value) {
+func check(c *checker, value map[string]any) error {
+	if c.shape == nil && tooLong(c.Schema(), value) {
 		return fmt.Errorf("to hold the arguments to the schema would take more than %d steps; nest them less deeply", mostSteps)
 	}
-	fits, err := guard("validate", func(string) {}, func() (bool, error) { return schema.fits(value), nil })
+	fits, err := guard("validate", func(string) {}, func() (bool, error) { return c.fits(value), nil })
 	if fits && err == nil {
 		return nil
 	}
-	return errors.New(explain(schema.Schema(), value))
+	return errors.New(explain(c.Schema(), value))
 }
 
 // schemaOf gives the compiled schema of the target's arguments.
@@ -130,15 +108,8 @@ func (r *Runner) schemaOf(ctx context.Context, t *trip) (*checker, error) {
 	made, err := guard("compile schema", func(s string) { t.note("panic", s) }, func() (*checker, error) {
 		return compile(raw, c.Parameters, !judgesItself(c))
 	})
-	if err != nil && judgesItself(c) {
-		t.note("schema", "not understood, so the server alone judges the arguments: "+err.Error())
-		made, err = compile(json.RawMessage(`{"type":"object"}`), nil, false)
-	}
 	if err != nil {
-		return nil, &capability.Error{
-			Kind: capability.Unavailable, Op: "read schema", Target: string(c.ID), Err: err,
-			Fix: "mend the schema at " + c.Origin.String(),
-		}
+		return nil, unusable(c, err)
 	}
 	if c.Hash != "" {
 		s.mu.Lock()
@@ -149,6 +120,18 @@ func (r *Runner) schemaOf(ctx context.Context, t *trip) (*checker, error) {
 		s.mu.Unlock()
 	}
 	return made, nil
+}
+
+// unusable refuses a call whose arguments cannot be held to their schema.
+// Nobody else is trusted to do it.
+func unusable(c *capability.Capability, err error) error {
+	fix := "correct the schema at " + c.Origin.String()
+	if judgesItself(c) {
+		fix = "tell the author of the MCP server " + c.Category
+	}
+	return &capability.Error{
+		Kind: capability.Unavailable, Op: "read schema", Target: string(c.ID), Err: fmt.Errorf("its input schema cannot be used: %w", err), Fix: fix,
+	}
 }
 
 // schema asks the source, then the executor.
@@ -174,22 +157,13 @@ func judgesItself(c *capability.Capability) bool {
 func compile(raw json.RawMessage, parameters []capability.Parameter, closed bool) (*checker, error) {
 	root := fromParameters(parameters)
 	if len(raw) > 0 {
-		if len(raw) > maxSchema {
-			return nil, fmt.Errorf("it has %d bytes, more than %d", len(raw), maxSchema)
-		}
-		if depth(raw) > 200 {
-			return nil, errors.New("it is nested too deeply")
-		}
-		root = &jsonschema.Schema{}
-		if err := json.Unmarshal(raw, root); err != nil {
+		var err error
+		if root, err = schema.Read(raw); err != nil {
 			return nil, err
 		}
 	}
 	if closed {
 		shut(root)
-	}
-	if err := bounded(root); err != nil {
-		return nil, err
 	}
 	full, err := root.Resolve(nil)
 	if err != nil {

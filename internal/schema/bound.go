@@ -1,4 +1,4 @@
-package runner
+package schema
 
 import (
 	"errors"
@@ -15,10 +15,10 @@ import (
 // few lines can have more of them than there is time for.
 const mostChecks = 10_000
 
-// bounded reports whether checking one value ends, and soon. Schemas that lead
+// Bounded reports whether checking one value ends, and soon. Schemas that lead
 // deeper into the value end with it; those that lead on at the same place must
 // not come back to where they were.
-func bounded(root *jsonschema.Schema) error {
+func Bounded(root *jsonschema.Schema) error {
 	b := bounds{root: root, cost: map[*jsonschema.Schema]int{}, open: map[*jsonschema.Schema]bool{}}
 	return b.all(root, map[*jsonschema.Schema]bool{}, 0)
 }
@@ -41,7 +41,7 @@ func (b *bounds) all(s *jsonschema.Schema, seen map[*jsonschema.Schema]bool, dep
 	if _, err := b.check(s); err != nil {
 		return err
 	}
-	for _, inner := range slices.Concat(inPlace(s), within(s)) {
+	for _, inner := range slices.Concat(InPlace(s), within(s)) {
 		if err := b.all(inner, seen, depth+1); err != nil {
 			return err
 		}
@@ -60,10 +60,10 @@ func (b *bounds) check(s *jsonschema.Schema) (int, error) {
 	b.open[s] = true
 	defer delete(b.open, s)
 	sum := 1
-	next := inPlace(s)
+	next := InPlace(s)
 	for _, ref := range []string{s.Ref, s.DynamicRef} {
 		if ref != "" {
-			next = append(next, b.find(ref))
+			next = append(next, Find(b.root, ref))
 		}
 	}
 	for _, inner := range next {
@@ -82,17 +82,17 @@ func (b *bounds) check(s *jsonschema.Schema) (int, error) {
 	return sum, nil
 }
 
-// find follows a reference within the document. What it does not find, the
-// resolver judges.
-func (b *bounds) find(ref string) *jsonschema.Schema {
+// Find follows a reference within a schema; nil where it leads nowhere, or
+// where only the resolver can tell.
+func Find(root *jsonschema.Schema, ref string) *jsonschema.Schema {
 	if ref == "#" {
-		return b.root
+		return root
 	}
 	path, ok := strings.CutPrefix(ref, "#/")
 	if !ok {
-		return b.named(b.root, strings.TrimPrefix(ref, "#"), 0)
+		return named(root, strings.TrimPrefix(ref, "#"), 0)
 	}
-	s := b.root
+	s := root
 	words := strings.Split(path, "/")
 	for len(words) > 0 && s != nil {
 		s, words = onward(s, words)
@@ -158,26 +158,28 @@ func onward(s *jsonschema.Schema, words []string) (*jsonschema.Schema, []string)
 }
 
 // named finds the schema with an anchor or an id.
-func (b *bounds) named(s *jsonschema.Schema, name string, depth int) *jsonschema.Schema {
+func named(s *jsonschema.Schema, name string, depth int) *jsonschema.Schema {
 	if s == nil || depth > 200 {
 		return nil
 	}
 	if name != "" && (s.Anchor == name || s.DynamicAnchor == name || s.ID == name) {
 		return s
 	}
-	for _, inner := range slices.Concat(inPlace(s), within(s)) {
-		if found := b.named(inner, name, depth+1); found != nil {
+	for _, inner := range slices.Concat(InPlace(s), within(s)) {
+		if found := named(inner, name, depth+1); found != nil {
 			return found
 		}
 	}
 	return nil
 }
 
-// inPlace gives the schemas that the same value is held to.
-func inPlace(s *jsonschema.Schema) []*jsonschema.Schema {
+// InPlace gives the schemas that the same value is held to.
+func InPlace(s *jsonschema.Schema) []*jsonschema.Schema {
 	out := slices.Concat(s.AllOf, s.AnyOf, s.OneOf, []*jsonschema.Schema{s.Not, s.If, s.Then, s.Else})
-	for _, name := range slices.Sorted(maps.Keys(s.DependentSchemas)) {
-		out = append(out, s.DependentSchemas[name])
+	for _, m := range []map[string]*jsonschema.Schema{s.DependentSchemas, s.DependencySchemas} {
+		for _, name := range slices.Sorted(maps.Keys(m)) {
+			out = append(out, m[name])
+		}
 	}
 	return slices.DeleteFunc(out, func(s *jsonschema.Schema) bool { return s == nil })
 }
