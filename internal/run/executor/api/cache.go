@@ -75,7 +75,7 @@ func (x *exchange) remembered(u *url.URL) (cacheKey, *entry) {
 // remember keeps an answer where it says that it may be kept. A request that
 // changes something makes what is known of its host old.
 func (x *exchange) remember(key cacheKey, a *answer) {
-	if !safe(x.plan.method) {
+	if !x.plan.safe() {
 		x.mu.Lock()
 		defer x.mu.Unlock()
 		for k, n := range x.cache.by {

@@ -130,7 +130,7 @@ func (x *exchange) fetch(ctx context.Context, u *url.URL) (*answer, error) {
 		x.cached = "hit"
 		return have.answer.at(u), nil
 	}
-	retry := safe(x.plan.method) || x.plan.keyed
+	retry := x.plan.safe() || x.plan.keyed
 	renewed := false
 	for try := 0; ; try++ {
 		a, sent, err := x.once(ctx, u, have, renewed)
@@ -362,7 +362,7 @@ func (x *exchange) failure(ctx context.Context, err error, sent bool) error {
 		}
 		return out
 	}
-	if sent && !safe(x.plan.method) {
+	if sent && !x.plan.safe() {
 		out.Kind, out.Fix = capability.Upstream, "whether it took effect is not known; look before you call again"
 	}
 	return out
@@ -373,7 +373,7 @@ func (x *exchange) stopped(err error, sent bool) error {
 	out := &capability.Error{Kind: capability.Timeout, Op: "call", Target: string(x.call.Target), Err: errors.New("the server took longer than the call may"), Fix: "limits.timeout, or timeoutSec of its recipe, sets the time"}
 	if errors.Is(err, context.Canceled) {
 		out.Kind, out.Err, out.Fix = capability.Unavailable, errors.New("it was cancelled"), ""
-		if sent && !safe(x.plan.method) {
+		if sent && !x.plan.safe() {
 			out.Kind = capability.Upstream
 		}
 	}

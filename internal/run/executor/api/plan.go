@@ -33,6 +33,10 @@ type plan struct {
 	pages  int
 }
 
+// safe reports whether the request changes nothing, by the word of HTTP. An
+// operation that its name contradicts is not taken at that word.
+func (p *plan) safe() bool { return safe(p.method) && p.capability.Claims == nil }
+
 // hosts are those that the call may reach.
 func (p *plan) hosts() []string {
 	out := []string{strings.ToLower(p.url.Hostname())}
