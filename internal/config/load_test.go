@@ -798,7 +798,7 @@ func TestLoadLenientBytes(t *testing.T) {
 
 func TestSettingsMarshal(t *testing.T) {
 	raw, err := json.Marshal(Default().Settings()[3])
-	want := `{"key":"capabilities.maxTokens","value":"1500","origin":"default","doc":"The most tokens that all cards of one prompt may take."}`
+	want := `{"key":"capabilities.maxTokens","value":"1500","origin":"default","doc":"Maximum tokens of all cards of one prompt."}`
 	if err != nil || string(raw) != want {
 		t.Errorf("Marshal = %s, %v, want %s", raw, err, want)
 	}

@@ -134,7 +134,7 @@ func policySettings() []setting[Config] {
 
 func policyWordSettings() []setting[Config] {
 	return []setting[Config]{
-		policySetting("profile", "What is allowed where nothing else is said: personal, team, locked or seed.",
+		policySetting("profile", "What is allowed unless something else is set: personal, team, locked or seed.",
 			func(into, from *policy.Settings) { into.Profile = from.Profile },
 			func(c *Config) any { return c.Policy.Profile.String() },
 			func(a, b *Config) bool {
@@ -144,7 +144,7 @@ func policyWordSettings() []setting[Config] {
 			func(into, from *policy.Settings) { into.Deployment = from.Deployment },
 			func(c *Config) any { return c.Policy.Deployment.String() },
 			func(a, b *Config) bool { return a.Policy.Deployment <= b.Policy.Deployment }).typed().byPolicy(),
-		policySetting("intents", "Whether a model must say what it is about to do: strict, relaxed (reads need not) or off.",
+		policySetting("intents", "Whether a model must declare an intent: strict, relaxed (not for reads) or off.",
 			func(into, from *policy.Settings) { into.Intents = from.Intents },
 			func(c *Config) any { return c.Policy.Intents.String() },
 			func(a, b *Config) bool { return a.Policy.Intents <= b.Policy.Intents }).typed().byPolicy(),
@@ -155,11 +155,11 @@ func policyWordSettings() []setting[Config] {
 
 func gradeSettings() []setting[Config] {
 	return []setting[Config]{
-		policySetting("askAbove", "Ask a person about calls whose risk, 0 to 100, is above this.",
+		policySetting("askAbove", "Ask for approval of calls whose risk, 0 to 100, is above this.",
 			func(into, from *policy.Settings) { into.AskAbove = from.AskAbove },
 			func(c *Config) any { return int64(c.Policy.AskAbove) },
 			func(a, b *Config) bool { return a.Policy.AskAbove <= b.Policy.AskAbove }).byPolicy(),
-		policySetting("denyAbove", "Refuse calls whose risk is above this; 100 refuses none.",
+		policySetting("denyAbove", "Deny calls whose risk is above this; 100 denies none.",
 			func(into, from *policy.Settings) { into.DenyAbove = from.DenyAbove },
 			func(c *Config) any { return int64(c.Policy.DenyAbove) },
 			func(a, b *Config) bool { return a.Policy.DenyAbove <= b.Policy.DenyAbove }).byPolicy(),
@@ -203,13 +203,13 @@ func policyFileSettings() []setting[Config] {
 	reads := func(c *Config) any { return listOf(c.Policy.ReadRoots) }
 	writes := func(c *Config) any { return listOf(c.Policy.WriteRoots) }
 	return []setting[Config]{
-		fromHome(policySetting("readRoots", "Folders besides the workspace that calls may read.",
+		fromHome(policySetting("readRoots", "Folders outside the workspace that calls may read.",
 			func(into, from *policy.Settings) { into.ReadRoots = from.ReadRoots }, reads, same(reads))),
-		fromHome(policySetting("writeRoots", "Folders besides the workspace that calls may write.",
+		fromHome(policySetting("writeRoots", "Folders outside the workspace that calls may write.",
 			func(into, from *policy.Settings) { into.WriteRoots = from.WriteRoots }, writes, same(writes))),
-		added("protect", "More patterns of files whose writing needs consent, as in [deploy/**].",
+		added("protect", "Additional file patterns whose writing needs approval, as in [deploy/**].",
 			func(s *policy.Settings) *[]string { return &s.Protect }),
-		added("secrets", "More patterns of files whose reading needs consent, as in ['*.pfx'].",
+		added("secrets", "Additional file patterns whose reading needs approval, as in ['*.pfx'].",
 			func(s *policy.Settings) *[]string { return &s.Secrets }),
 	}
 }
@@ -252,7 +252,7 @@ func cedarSetting() setting[Config] {
 		}
 		return listOf(names)
 	}
-	s := policySetting("cedar", "Cedar files of your organisation; a relative name counts from this file.",
+	s := policySetting("cedar", "Cedar files of your organisation; paths are relative to this file.",
 		func(into, from *policy.Settings) { into.Cedar = from.Cedar }, show, same(show))
 	read := s.read
 	s.read = func(r *reading, at spot, v yamldoc.Value, into *Config) {
@@ -286,10 +286,10 @@ func policyMapSettings() []setting[Config] {
 	intentMap := func(c *Config) any { return showIntentMap(c.Policy.IntentMap) }
 	sendSecrets := func(c *Config) any { return showSendSecrets(c.Policy.SendSecrets) }
 	return []setting[Config]{
-		policySetting("intentMap", "Which effects an intent allows, in place of the built-in ones, as in {ANALYZE: [read]}.",
+		policySetting("intentMap", "Effects that an intent allows, replacing the built-in ones, as in {ANALYZE: [read]}.",
 			func(into, from *policy.Settings) { into.IntentMap = orNil(from.IntentMap) }, intentMap, same(intentMap)),
 		modes(),
-		policySetting("permissions", "What becomes of calls that need a permission: deny, ask or allow, as in {network: ask}.",
+		policySetting("permissions", "What happens to calls that need a permission: deny, ask or allow, as in {network: ask}.",
 			func(into, from *policy.Settings) { into.Permissions = orNil(from.Permissions) }, showPermissions, stricterPermissions,
 		).byPolicy().joined(joinPermissions),
 		policySetting("sendSecrets", "Which capabilities may be given a secret as an argument although they do not declare it, as in {GITHUB_TOKEN: ['mcp:github/*']}.",
