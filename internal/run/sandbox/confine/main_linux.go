@@ -43,7 +43,7 @@ func Main() {
 	say(Message{Started: started}, nil)
 	go obey(pid, o.Namespaces)
 	if o.Memory > 0 {
-		go watchMemory(pid, o.Memory, o.Namespaces)
+		go watchMemory(pid, o.Memory, o.Namespaces, o.OpenFiles)
 	}
 	status := reap(pid)
 	sweep(o.Namespaces)

@@ -27,13 +27,16 @@ const (
 // takes at most about a tenth of its time, so the limit may be exceeded for a
 // moment. The filter refuses unnamed files and uninspectable processes, whose
 // memory could not be counted.
-func watchMemory(pid int, limit int64, namespaces bool) {
+func watchMemory(pid int, limit int64, namespaces, open bool) {
 	pause := memoryPause
 	for look := 1; ; look++ {
 		time.Sleep(pause)
 		start := time.Now()
 		pids := descendants()
-		if used(pids, namespaces, false) > limit && used(pids, namespaces, true) > limit {
+		// With open files the tool shares /tmp and System V memory with the machine:
+		// what is in them is not its own.
+		own := namespaces && !open
+		if used(pids, own, false) > limit && used(pids, own, true) > limit {
 			starved.Store(true)
 			if namespaces && os.Getpid() == 1 {
 				unix.Kill(-1, unix.SIGKILL)
