@@ -12,7 +12,7 @@ import (
 	"ken/internal/yamldoc"
 )
 
-// OpenAPI 3 descriptions, as JSON or YAML: one tool for each operation, with
+// OpenAPI 3 and Swagger 2.0 descriptions, as JSON or YAML: one tool for each operation, with
 // one flat input schema. What the executor needs to make a request of the
 // arguments again is kept in Meta:
 //
@@ -81,6 +81,9 @@ type apiDoc struct {
 	u     *unit
 	tally tally
 	top   *yamldoc.Map
+
+	swagger bool // it is Swagger 2.0
+
 	index map[*yamldoc.Map]map[string]yamldoc.Value // of large maps, made when asked
 
 	resolved map[string]yamldoc.Value // by reference
@@ -134,11 +137,15 @@ func (u *unit) faultAPI(err error) {
 	u.faultErr("bad-yaml", u.path, 1, err)
 }
 
-// checkVersion refuses what is not OpenAPI 3.
+// checkVersion refuses what is neither OpenAPI 3 nor Swagger 2.0.
 func (d *apiDoc) checkVersion() bool {
 	if v := d.get(d.top, "swagger"); v.Any != nil {
-		d.u.fault("swagger-2", d.u.path, v.Line, "this is Swagger "+textOf(v)+", which is not read", "convert it to OpenAPI 3 with any converter and name the new file")
-		return false
+		if version := textOf(v); version != "2.0" && version != "2" {
+			d.u.fault("bad-openapi", d.u.path, v.Line, "this is Swagger "+shorten(version)+", which is not read", "convert it to OpenAPI 3 with any converter and name the new file")
+			return false
+		}
+		d.fromSwagger()
+		return true
 	}
 	v := d.get(d.top, "openapi")
 	if version := textOf(v); !strings.HasPrefix(version, "3.") && version != "3" {

@@ -171,8 +171,8 @@ func TestOpenAPIBadInput(t *testing.T) {
 		name, file, text, problem string
 		line, left                int
 	}{
-		{"Swagger 2", "a.json", `{"swagger":"2.0","paths":{}}`, "swagger-2 this is Swagger 2.0", 1, 0},
-		{"Swagger 2 in YAML", "a.yaml", "info: {}\nswagger: 2.0\n", "swagger-2 this is Swagger 2", 2, 0},
+		{"Swagger 1", "a.json", `{"swagger":"1.2","paths":{}}`, "bad-openapi this is Swagger \"1.2\"", 1, 0},
+		{"Swagger 1 in YAML", "a.yaml", "info: {}\nswagger: 1.2\n", "bad-openapi this is Swagger \"1.2\"", 2, 0},
 		{"version 4", "a.json", `{"openapi":"4.0.0","paths":{}}`, `bad-openapi OpenAPI version "4.0.0"`, 1, 0},
 		{"no version", "a.json", `{"components":{"schemas":{}}}`, "bad-openapi there is no openapi version", 1, 0},
 		{"no paths", "a.yaml", head + "info: {title: t}\n", "no-operations the API has no paths", 1, 0},

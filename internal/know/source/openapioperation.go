@@ -22,6 +22,9 @@ func (c apiCall) String() string { return strings.ToUpper(c.method) + " " + c.pa
 
 // operation makes a tool of an operation, or says why it cannot.
 func (d *apiDoc) operation(call apiCall) {
+	if d.swagger {
+		call = d.modern(call)
+	}
 	in, err := d.input(call)
 	if err != nil {
 		d.tally.fault("bad-operation", call.line, call.String()+" is not read: "+err.Error(), "correct its parameters and body")

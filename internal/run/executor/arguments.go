@@ -115,6 +115,76 @@ func Unique(raw []byte) error {
 	return nil
 }
 
+// Object reads a JSON object as [Unique] does, in one pass. Numbers are as they are
+// written.
+func Object(raw []byte) (map[string]any, error) {
+	if len(raw) > mostArguments {
+		return nil, fmt.Errorf("the arguments have %d bytes, more than %d", len(raw), mostArguments)
+	}
+	if !utf8.Valid(raw) {
+		return nil, errors.New("the arguments are not UTF-8")
+	}
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	v, err := read(dec, 0)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("there is text after the arguments")
+	}
+	m, ok := v.(map[string]any)
+	if !ok {
+		return nil, errors.New("the arguments are not a JSON object")
+	}
+	return m, nil
+}
+
+func read(dec *json.Decoder, depth int) (any, error) {
+	bad := errors.New("the arguments are not JSON")
+	if depth > deepest {
+		return nil, fmt.Errorf("the arguments are nested more than %d deep", deepest)
+	}
+	tok, err := dec.Token()
+	if err != nil {
+		return nil, bad
+	}
+	open, ok := tok.(json.Delim)
+	if !ok {
+		return tok, nil
+	}
+	object, list := map[string]any{}, []any{}
+	for dec.More() {
+		name := ""
+		if open == '{' {
+			key, err := dec.Token()
+			if err != nil {
+				return nil, bad
+			}
+			name, _ = key.(string) // the decoder allows nothing else here
+			if _, twice := object[name]; twice {
+				return nil, fmt.Errorf("argument %.40q is there twice", name)
+			}
+		}
+		v, err := read(dec, depth+1)
+		if err != nil {
+			return nil, err
+		}
+		if open == '{' {
+			object[name] = v
+		} else {
+			list = append(list, v)
+		}
+	}
+	if _, err := dec.Token(); err != nil {
+		return nil, bad
+	}
+	if open == '{' {
+		return object, nil
+	}
+	return list, nil
+}
+
 func unique(dec *json.Decoder, depth int) error {
 	if depth > deepest {
 		return fmt.Errorf("the arguments are nested more than %d deep", deepest)

@@ -52,9 +52,6 @@ func (x *exchange) result(a *answer) capability.Result {
 		say(fmt.Sprintf("There is a further page. Call again with %s: %d to read more of them at once.", x.plan.op.pagesName(), min(x.plan.pages+9, x.limits.Pages)))
 	}
 	x.show(&r, a)
-	if said, _, err := mime.ParseMediaType(a.header.Get("Content-Type")); err == nil {
-		r.Meta["content_type"] = said
-	}
 	if len(r.Parts) > 1 { // beside a text, JSON is one too: some readers show either
 		for i, p := range r.Parts {
 			if p.JSON != nil {
@@ -76,7 +73,13 @@ func (x *exchange) show(r *capability.Result, a *answer) {
 	if len(a.body) == 0 {
 		return
 	}
-	said, _, _ := mime.ParseMediaType(a.header.Get("Content-Type"))
+	said := a.header.Get("Content-Type")
+	if said != "application/json" {
+		said, _, _ = mime.ParseMediaType(said)
+	}
+	if said != "" {
+		r.Meta["content_type"] = said
+	}
 	valid := json.Valid(a.body) && !a.truncated
 	switch {
 	case valid && (isJSON(said) || said == "" || a.body[0] == '{' || a.body[0] == '['):

@@ -21,7 +21,6 @@ import (
 	"errors"
 	"net/http"
 	"net/netip"
-	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -170,8 +169,11 @@ func (e *Executor) Invoke(ctx context.Context, call capability.Call) (capability
 	if t := time.Duration(p.capability.Run.TimeoutSec) * time.Second; t > 0 {
 		timeout = min(timeout, t)
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
+	if until, ok := ctx.Deadline(); !ok || time.Until(until) > timeout {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, timeout)
+		defer cancel()
+	}
 	x := &exchange{Executor: e, call: call, plan: p, limits: limits}
 	if n := int64(p.capability.Run.MaxOutputSize); n > 0 {
 		x.limits.Bytes = min(x.limits.Bytes, n)
@@ -233,5 +235,9 @@ func (x *exchange) run(ctx context.Context) (capability.Result, error) {
 
 // safe methods change nothing, by the word of HTTP.
 func safe(method string) bool {
-	return slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace}, method)
+	switch method {
+	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace:
+		return true
+	}
+	return false
 }

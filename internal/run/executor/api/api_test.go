@@ -863,3 +863,31 @@ func TestRecipes(t *testing.T) {
 	add("api.fetch", "", "")
 	executortest.Refused(t, h, executortest.Call("tool:x", `{}`), capability.Invalid, "no runner for requests")
 }
+
+// FuzzRequestPath: an argument never leaves its place in the address, and a server
+// reads it as it was given.
+func FuzzRequestPath(f *testing.F) {
+	for _, s := range []string{"a", "../x", "a/b?c#d", "%2e%2e", "@evil.example", "\x00", "é", "a;b=c"} {
+		f.Add(s, s)
+	}
+	f.Fuzz(func(t *testing.T, id, q string) {
+		h := newHouse(t, nil)
+		h.op("x", "GET", "https://a.example/items/{id}", map[string]string{"in": `{"id":"path","q":"query"}`})
+		args, err := json.Marshal(map[string]string{"id": id, "q": q})
+		if err != nil {
+			t.Skip("cannot here: it is no JSON")
+		}
+		facts, err := h.Facts(t.Context(), executortest.Call("tool:x", string(args)), nil)
+		if err != nil {
+			return
+		}
+		var given struct{ ID, Q string }
+		if err := json.Unmarshal(args, &given); err != nil {
+			t.Fatal(err)
+		}
+		u, err := url.Parse(strings.TrimPrefix(facts.Line, "GET "))
+		if err != nil || u.Host != "a.example" || u.Path != "/items/"+given.ID || u.Query().Get("q") != given.Q || len(u.Query()) != 1 || u.Fragment != "" {
+			t.Errorf("%q and %q make %s: %v", id, q, facts.Line, err)
+		}
+	})
+}

@@ -55,26 +55,35 @@ func (a *answer) at(u *url.URL) *answer {
 	return &out
 }
 
-// remembered gives the key of a request and what is known of it.
-func (x *exchange) remembered(u *url.URL) (cacheKey, *entry) {
-	if x.plan.method != http.MethodGet || x.plan.body != nil {
-		return cacheKey{}, nil
+// remembered gives what is known of a request, or nil.
+func (x *exchange) remembered(u *url.URL) *entry {
+	x.mu.Lock()
+	none := len(x.cache.by) == 0
+	x.mu.Unlock()
+	if none || !x.cacheable() {
+		return nil
 	}
+	key := x.cacheKey(u)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.cache.by[key]
+}
+
+func (x *exchange) cacheable() bool { return x.plan.method == http.MethodGet && x.plan.body == nil }
+
+func (x *exchange) cacheKey(u *url.URL) cacheKey {
 	var secrets []string
 	for _, a := range x.plan.op.auth {
 		v, _ := x.secret(a.Secret)
 		secrets = append(secrets, a.Secret, v)
 	}
 	raw, _ := json.Marshal([]any{x.call.Principal, u.String(), x.plan.header, x.plan.cookies, secrets}) // plain data
-	key := cacheKey(sha256.Sum256(raw))
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return key, x.cache.by[key]
+	return sha256.Sum256(raw)
 }
 
 // remember keeps an answer where it says that it may be kept. A request that
 // changes something makes what is known of its host old.
-func (x *exchange) remember(key cacheKey, a *answer) {
+func (x *exchange) remember(u *url.URL, a *answer) {
 	if !x.plan.safe() {
 		x.mu.Lock()
 		defer x.mu.Unlock()
@@ -85,13 +94,14 @@ func (x *exchange) remember(key cacheKey, a *answer) {
 		}
 		return
 	}
-	if key == (cacheKey{}) || a.status != http.StatusOK || a.truncated || a.broken != "" || len(a.body) > largestEntry {
+	if !x.cacheable() || a.status != http.StatusOK || a.truncated || a.broken != "" || len(a.body) > largestEntry {
 		return
 	}
 	n := newEntry(a, time.Now())
 	if n == nil {
 		return
 	}
+	key := x.cacheKey(u)
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.drop(key)
@@ -141,7 +151,7 @@ func newEntry(a *answer, now time.Time) *entry {
 }
 
 // renew takes over what a 304 says.
-func (x *exchange) renew(key cacheKey, have *entry, a *answer) *answer {
+func (x *exchange) renew(u *url.URL, have *entry, a *answer) *answer {
 	whole := *have.answer
 	whole.header = have.answer.header.Clone()
 	for name, values := range a.header {
@@ -149,6 +159,6 @@ func (x *exchange) renew(key cacheKey, have *entry, a *answer) *answer {
 			whole.header[name] = values
 		}
 	}
-	x.remember(key, &whole)
+	x.remember(u, &whole)
 	return &whole
 }

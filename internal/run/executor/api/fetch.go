@@ -125,7 +125,7 @@ type answer struct {
 
 // fetch makes the request, with its retries, and its redirects within the host.
 func (x *exchange) fetch(ctx context.Context, u *url.URL) (*answer, error) {
-	key, have := x.remembered(u)
+	have := x.remembered(u)
 	if have != nil && have.fresh(time.Now()) {
 		x.cached = "hit"
 		return have.answer.at(u), nil
@@ -156,9 +156,9 @@ func (x *exchange) fetch(ctx context.Context, u *url.URL) (*answer, error) {
 		}
 		if a.status == http.StatusNotModified && have != nil {
 			x.cached = "revalidated"
-			return x.renew(key, have, a).at(u), nil
+			return x.renew(u, have, a).at(u), nil
 		}
-		x.remember(key, a)
+		x.remember(u, a)
 		return a, nil
 	}
 }
@@ -270,13 +270,15 @@ func (x *exchange) send(ctx context.Context, l leg) (*answer, bool, error) {
 		return nil, false, err
 	}
 	var sent atomic.Bool
-	trace := &httptrace.ClientTrace{WroteHeaders: func() { sent.Store(true) }}
+	if !safe(method) { // of the others nobody needs to know
+		ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { sent.Store(true) }})
+	}
 	var reader io.Reader
 	if body != nil {
 		reader = bytes.NewReader(body)
 	}
 	at := *u
-	req, err := http.NewRequestWithContext(httptrace.WithClientTrace(ctx, trace), method, "http://x", reader)
+	req, err := http.NewRequestWithContext(ctx, method, "http://x", reader)
 	if err != nil {
 		return nil, false, err
 	}
@@ -307,7 +309,7 @@ func (x *exchange) send(ctx context.Context, l leg) (*answer, bool, error) {
 		return nil, sent.Load(), err
 	}
 	a := &answer{status: resp.StatusCode, header: resp.Header, url: u}
-	a.body, a.truncated, err = readLimited(resp.Body, x.limits.Bytes)
+	a.body, a.truncated, err = readSized(resp, x.limits.Bytes)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, true, ctx.Err()
@@ -315,6 +317,19 @@ func (x *exchange) send(ctx context.Context, l leg) (*answer, bool, error) {
 		a.broken = plainError(err)
 	}
 	return a, true, nil
+}
+
+// readSized reads a body whose length the server gave at once, as long as it can be
+// true.
+func readSized(resp *http.Response, most int64) (data []byte, cut bool, err error) {
+	n := resp.ContentLength
+	if n <= 0 || n > most || n > 1<<20 {
+		return readLimited(resp.Body, most)
+	}
+	defer resp.Body.Close()
+	data = make([]byte, n)
+	read, err := io.ReadFull(resp.Body, data)
+	return data[:read], false, err
 }
 
 // readLimited reads as much as may be kept, and closes the body. The bytes are

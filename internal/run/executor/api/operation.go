@@ -17,6 +17,7 @@ import (
 type operation struct {
 	method      string
 	template    string // of the address
+	path, query []piece
 	origin      string // scheme://host[:port]; "" where an argument gives the address
 	fields      map[string]field
 	contentType string
@@ -98,6 +99,8 @@ func readOperation(c *capability.Capability, schema json.RawMessage) (*operation
 			return nil, errors.New("its address holds a user or password; keep them as secrets")
 		}
 		op.origin = originOf(u)
+		path, query, _ := strings.Cut(op.template, "?")
+		op.path, op.query = piecesOf(path), piecesOf(query)
 	}
 	if err := op.readMeta(c); err != nil {
 		return nil, err

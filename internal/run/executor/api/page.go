@@ -20,12 +20,9 @@ func (x *exchange) follow(ctx context.Context, a *answer) (*answer, error) {
 	}
 	most := min(x.plan.pages, x.limits.Pages)
 	seen := map[string]bool{a.url.String(): true}
-	if most < 2 && len(a.body) > largestLook && len(a.header.Values("Link")) == 0 {
-		return a, nil // to look for a cursor would cost more than it tells
-	}
-	next, counted := x.next(a, true)
+	next, counted := x.next(a, most > 1) // whether a number has a page only asking tells
 	if next == nil || most < 2 {
-		x.more = next != nil && !counted // whether a number has a page only asking tells
+		x.more = next != nil
 		return a, nil
 	}
 	bodies := [][]byte{a.body}
@@ -56,13 +53,14 @@ func (x *exchange) follow(ctx context.Context, a *answer) (*answer, error) {
 	return &out, nil
 }
 
-const largestLook = 64 << 10
-
 // next gives the address of the page after an answer, on the same host. counted
 // says that it is the next number; an API that names its next page is not counted.
 func (x *exchange) next(a *answer, count bool) (u *url.URL, counted bool) {
 	if text := linkNext(a.header.Values("Link")); text != "" {
 		return x.within(a.url, text), false
+	}
+	if !mayNameNext(a.body) && !count {
+		return nil, false
 	}
 	var top map[string]any
 	dec := json.NewDecoder(bytes.NewReader(a.body))
@@ -89,6 +87,12 @@ func (x *exchange) next(a *answer, count bool) (u *url.URL, counted bool) {
 		}
 	}
 	return with(a.url, name, strconv.Itoa(n+1)), true
+}
+
+// mayNameNext looks for the words by which answers name their next page: to read
+// a whole answer for it would cost more than the request.
+func mayNameNext(body []byte) bool {
+	return bytes.Contains(body, []byte(`next`)) || bytes.Contains(body, []byte(`Cursor"`)) || bytes.Contains(body, []byte(`"after"`))
 }
 
 // within reads an address, and gives nil where it is on another host.

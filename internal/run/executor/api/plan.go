@@ -69,14 +69,9 @@ func (e *Executor) plan(ctx context.Context, call capability.Call) (*plan, error
 	if len(bytes.TrimSpace(raw)) == 0 {
 		raw = json.RawMessage("{}")
 	}
-	if err := executor.Unique(raw); err != nil {
+	args, err := executor.Object(raw)
+	if err != nil {
 		return nil, executor.BadArguments(call, err, "")
-	}
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.UseNumber()
-	var args map[string]any
-	if err := dec.Decode(&args); err != nil || args == nil {
-		return nil, executor.BadArguments(call, errors.New("the arguments are not a JSON object"), "")
 	}
 	p := &plan{capability: c, op: op, method: op.method, header: http.Header{}, args: len(args)}
 	if err := p.fill(args); err != nil {
@@ -196,26 +191,12 @@ func (p *plan) address(template string, paths, inQuery map[string]string, query 
 		return nil, errors.New("argument url is missing")
 	}
 	path, rest, hasQuery := strings.Cut(template, "?")
-	fill := func(text string, values map[string]string) (string, error) {
-		var missing string
-		text = place.ReplaceAllStringFunc(text, func(m string) string {
-			v, ok := values[m[1:len(m)-1]]
-			if !ok {
-				missing = m[1 : len(m)-1]
-			}
-			return v
-		})
-		if missing != "" {
-			return "", fmt.Errorf("argument %s is missing", missing)
-		}
-		return text, nil
-	}
 	if p.op.origin != "" {
 		var err error
-		if path, err = fill(path, paths); err != nil {
+		if path, err = fillPieces(p.op.path, paths); err != nil {
 			return nil, err
 		}
-		if rest, err = fill(rest, inQuery); err != nil {
+		if rest, err = fillPieces(p.op.query, inQuery); err != nil {
 			return nil, err
 		}
 	}
@@ -248,9 +229,43 @@ func (p *plan) address(template string, paths, inQuery map[string]string, query 
 	return u, nil
 }
 
+// A piece is a part of a template: a text, or the name of a value.
+type piece struct {
+	text  string
+	value bool
+}
+
+func piecesOf(template string) []piece {
+	var out []piece
+	at := 0
+	for _, m := range place.FindAllStringSubmatchIndex(template, -1) {
+		out = append(out, piece{template[at:m[0]], false}, piece{template[m[2]:m[3]], true})
+		at = m[1]
+	}
+	return append(out, piece{template[at:], false})
+}
+
+func fillPieces(pieces []piece, values map[string]string) (string, error) {
+	var b strings.Builder
+	for _, p := range pieces {
+		text := p.text
+		if p.value {
+			var ok bool
+			if text, ok = values[p.text]; !ok {
+				return "", fmt.Errorf("argument %s is missing", p.text)
+			}
+		}
+		b.WriteString(text)
+	}
+	return b.String(), nil
+}
+
 // dotted reports whether a path has a segment that servers take for this folder or
 // the one above.
 func dotted(path string) bool {
+	if !strings.Contains(path, ".") && !strings.Contains(path, "%2") {
+		return false
+	}
 	for segment := range strings.SplitSeq(path, "/") {
 		plain, err := url.PathUnescape(segment)
 		if err != nil || plain == "." || plain == ".." || strings.HasPrefix(plain, "../") || strings.HasSuffix(plain, "/..") || strings.Contains(plain, "/../") {

@@ -1,0 +1,98 @@
+//go:build unix
+
+package api
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"ken/capability"
+	"ken/internal/run/executor/executortest"
+)
+
+// BenchmarkRequest is a GET with a path and a query through the executor, and
+// beside it a plain client that reads the answer.
+func BenchmarkRequest(b *testing.B) {
+	answer := []byte(`{"items":[` + strings.Repeat(`{"id":1,"name":"a name of some length"},`, 50) + `{}]}`)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.Write(answer)
+	}))
+	defer server.Close()
+	c := &capability.Capability{
+		ID: "tool:get", Kind: capability.KindTool, Name: "get", Hash: "h", Trust: capability.TrustUser,
+		Run:  &capability.Recipe{Runner: "api.rest", Method: "GET", URL: server.URL + "/items/{id}"},
+		Meta: map[string]string{"in": `{"id":"path","q":"query"}`}, Origin: capability.Origin{Format: "openapi"},
+	}
+	e, err := New(Config{
+		Lookup: func(context.Context, capability.ID) (*capability.Capability, capability.Detail, error) {
+			return c, capability.Detail{}, nil
+		},
+		Networks: func() []netip.Prefix { return []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")} },
+		Limits:   func() Limits { return Limits{Rate: -1} },
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer e.Close()
+	call := executortest.Call("tool:get", `{"id":"a b","q":"x"}`)
+	client := &http.Client{Transport: &http.Transport{}}
+	defer client.CloseIdleConnections()
+	ours := func() {
+		if r, err := e.Invoke(b.Context(), call); err != nil || r.Failed {
+			b.Fatal(r, err)
+		}
+	}
+	plain := func() {
+		req, err := http.NewRequestWithContext(b.Context(), http.MethodGet, server.URL+"/items/a%20b?q=x", nil)
+		if err != nil {
+			b.Fatal(err)
+		}
+		req.Header.Set("Accept", "application/json")
+		resp, err := client.Do(req)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, err := io.ReadAll(resp.Body); err != nil {
+			b.Fatal(err)
+		}
+		resp.Body.Close()
+	}
+	ours()
+	plain()
+	var mine, theirs time.Duration
+	const batch = 100
+	for b.Loop() {
+		mine += cpu(b, func() { repeat(batch, ours) })
+		theirs += cpu(b, func() { repeat(batch, plain) })
+	}
+	b.ReportMetric(float64(mine)/float64(theirs), "times-net/http")
+	b.ReportMetric(float64(mine.Microseconds())/float64(b.N*batch), "cpu-us/op")
+}
+
+func repeat(n int, f func()) {
+	for range n {
+		f()
+	}
+}
+
+// cpu gives the processor time that f takes, the server's part included.
+func cpu(b *testing.B, f func()) time.Duration {
+	now := func() time.Duration {
+		var u syscall.Rusage
+		if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+			b.Skip("cannot here: this system does not tell processor time")
+		}
+		return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	}
+	begun := now()
+	f()
+	return now() - begun
+}
