@@ -56,7 +56,7 @@ func (a *App) prepareServers(cfg Config) error {
 	list := a.servers()
 	g, err := mcpgateway.New(mcpgateway.Config{
 		Servers: list, CacheDir: filepath.Join(a.Places.Cache, "mcp"), Getenv: a.serverValue,
-		Path: a.programPath(), Work: a.serverWork(), Hide: a.ownFolders(), HideFiles: a.ownFiles(),
+		Path: a.programPath(), Work: a.serverWork(), Workspace: a.Places.Workspace, Hide: a.ownFolders(), HideFiles: a.ownFiles(),
 		Require: a.serverIsolation(), Limits: a.serverLimits(),
 		Pins: pinner{a}, OAuth: a.serverAuth, Roots: a.serverRoots, Idle: a.serverIdle(),
 		DenySampling: func() bool { return a.Rules().Denies(policy.PermLLM) },

@@ -23,8 +23,9 @@ type sighting struct {
 }
 
 const (
-	mostFacts  = 1024 // of each kind in one call
-	mostFacets = 1024 // combinations that a Cedar file is asked about
+	mostFacts  = 1024   // of each kind in one call
+	mostNames  = 50_000 // texts in one call that may name files
+	mostFacets = 1024   // combinations that a Cedar file is asked about
 )
 
 // look returns the sighting; buf is memory for it. writes says whether the
@@ -32,7 +33,7 @@ const (
 func (r *Rules) look(f *Facts, writes bool, buf []string) (s sighting) {
 	s.destructive, s.unseen = f.Destructive, f.Unseen
 	s.protected, s.secret = f.Unseen != "", f.Unseen != ""
-	if len(f.Paths) > mostFacts || len(f.Hosts) > mostFacts || len(f.Commands) > mostFacts || len(f.Named) > mostFacts {
+	if len(f.Paths) > mostFacts || len(f.Hosts) > mostFacts || len(f.Commands) > mostFacts || len(f.Named) > mostNames || len(f.Mentioned) > mostNames {
 		s.bad = "The call names too many files, commands or hosts"
 		return s
 	}
@@ -58,6 +59,9 @@ func (r *Rules) look(f *Facts, writes bool, buf []string) (s sighting) {
 		if name = seenFrom("", name); name != "" {
 			r.note(&s, Path{Name: name, Write: writes})
 		}
+	}
+	for _, name := range f.Mentioned {
+		s.secret = s.secret || r.Secret(name)
 	}
 	for _, argv := range f.Commands {
 		if len(argv) == 0 {

@@ -140,6 +140,11 @@ func TestNamedTexts(t *testing.T) {
 		if tt.rule == "" && d.Effect != policy.Allow || tt.rule != "" && (d.Effect != policy.Ask || d.Reason.Rule != tt.rule) {
 			t.Errorf("%s of %s: %s by %s, want %q", tt.class, tt.name, d.Effect, d.Reason.Rule, tt.rule)
 		}
+		// As a word of a text it counts only if it is a secret.
+		q.Facts = policy.Facts{Mentioned: []string{tt.name}}
+		if got, want := rules.Decide(&q).Effect == policy.Ask, tt.rule == "arguments.secret"; got != want {
+			t.Errorf("%s mentions %s: asks %t, want %t", tt.class, tt.name, got, want)
+		}
 	}
 }
 

@@ -178,6 +178,10 @@ type Facts struct {
 	// name are found separately.
 	Named []string
 
+	// Mentioned lists words in the arguments that may name files. They are checked
+	// only against the list of secret files.
+	Mentioned []string
+
 	// Unseen says why not every file that the call can reach, or names, was
 	// checked against these lists. The call then counts as naming one of each.
 	Unseen string

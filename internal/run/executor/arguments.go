@@ -6,11 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
 	"reflect"
 	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"ken/capability"
@@ -218,56 +216,4 @@ func unique(dec *json.Decoder, depth int) error {
 		return errors.New("the arguments are not JSON")
 	}
 	return nil
-}
-
-const (
-	mostTexts   = 1000
-	longestText = 4096
-)
-
-// Texts returns the short texts of a JSON value, at any depth, that may be file
-// names. A file URL counts as its path. It returns at most a thousand.
-func Texts(raw json.RawMessage) []string {
-	var out []string
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	var isKey []bool // for each open object or list: whether a key comes next (never in lists)
-	var objects []bool
-	for len(out) < mostTexts {
-		tok, err := dec.Token()
-		if err != nil {
-			return out
-		}
-		top := len(objects) - 1
-		if d, ok := tok.(json.Delim); ok && (d == '}' || d == ']') {
-			objects, isKey = objects[:top], isKey[:top]
-			continue
-		}
-		if top >= 0 && objects[top] {
-			if isKey[top] {
-				isKey[top] = false
-				continue
-			}
-			isKey[top] = true
-		}
-		switch tok := tok.(type) {
-		case json.Delim:
-			objects, isKey = append(objects, tok == '{'), append(isKey, tok == '{')
-		case string:
-			if name := fileName(tok); name != "" {
-				out = append(out, name)
-			}
-		}
-	}
-	return out
-}
-
-// fileName returns the file name that a text may be, or "".
-func fileName(text string) string {
-	if text == "" || len(text) > longestText || strings.ContainsFunc(text, unicode.IsControl) {
-		return ""
-	}
-	if u, err := url.Parse(text); err == nil && strings.EqualFold(u.Scheme, "file") {
-		return u.Path
-	}
-	return text
 }

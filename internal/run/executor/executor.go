@@ -53,6 +53,10 @@ type Facts struct {
 	// check them only against the lists of protected and secret files.
 	Named []string
 
+	// Mentioned lists words in the arguments that may name files. The rules check
+	// them only against the list of secret files.
+	Mentioned []string
+
 	// Unseen says why not every file that the call can reach, or names, was
 	// checked against these lists. The call then counts as naming one of each.
 	Unseen string

@@ -228,20 +228,3 @@ func TestPublicCertificates(t *testing.T) {
 type pemGuards struct{ plainGuards }
 
 func (pemGuards) Secret(name string) bool { return filepath.Ext(name) == ".pem" }
-
-// TestTexts: it finds what may name a file in the arguments of another server's
-// tool.
-func TestTexts(t *testing.T) {
-	got := Texts([]byte(`{"path":".env","n":1,"list":["a/b",{"deep":"file:///home/x/.ssh/id_rsa","k":null}],"text":"two\nlines","last":"end"}`))
-	if want := []string{".env", "a/b", "/home/x/.ssh/id_rsa", "end"}; !slices.Equal(got, want) {
-		t.Errorf("Texts = %q, want %q", got, want)
-	}
-	for _, raw := range []string{"", "{", `"`, "null", `{"a":`} {
-		if got := Texts([]byte(raw)); len(got) != 0 {
-			t.Errorf("Texts(%q) = %q", raw, got)
-		}
-	}
-	if got := Texts([]byte(`"x"`)); !slices.Equal(got, []string{"x"}) {
-		t.Errorf("Texts of a text = %q", got)
-	}
-}

@@ -140,6 +140,10 @@ type Config struct {
 	// not made where they are not there, and what makes them later is seen.
 	HideFiles []string
 
+	// Workspace is the folder of the project, absolute. File names in arguments are
+	// those of files in it, or in the server's own folder.
+	Workspace string
+
 	Require sandbox.Requirement
 	Limits  sandbox.Limits // of each stdio server; time is not limited
 

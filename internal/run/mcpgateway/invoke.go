@@ -27,7 +27,8 @@ func (g *Gateway) Facts(ctx context.Context, call capability.Call, c *capability
 	if err != nil {
 		return executor.Facts{}, err
 	}
-	f := executor.Facts{Required: s.def.permissions(), Named: executor.Texts(call.Arguments), Secrets: s.given}
+	f := executor.Facts{Required: s.def.permissions(), Secrets: s.given}
+	f.Texts(call.Arguments, g.cfg.Workspace, s.def.Cwd)
 	if s.def.URL == "" {
 		f.Isolation = s.isolation(ctx)
 		return f, nil
