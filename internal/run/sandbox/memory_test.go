@@ -6,10 +6,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // hogBinary, in the environment, is the path of testdata/hog, built. It is for
@@ -25,6 +28,9 @@ func TestMemoryOfTheWholeCall(t *testing.T) {
 		for _, kind := range []string{"shared", "memfd", "sysv", "six"} {
 			t.Run(kind, func(t *testing.T) {
 				t.Parallel()
+				if kind == "sysv" {
+					t.Cleanup(removeSegments)
+				}
 				run := func(mb int, limit int64, wait time.Duration) Outcome {
 					s := shell(inside(t), "")
 					s.Path, s.Args = hog, []string{hog, kind, strconv.Itoa(mb), wait.String()}
@@ -51,6 +57,24 @@ func TestMemoryOfTheWholeCall(t *testing.T) {
 			})
 		}
 	})
+}
+
+// removeSegments removes the shared memory that ended hogs have left on the
+// machine: it outlives them where they were not in a namespace.
+func removeSegments() {
+	sizes := []string{strconv.Itoa(1 << 20), strconv.Itoa(48 << 20), strconv.Itoa(420 << 20)}
+	table, _ := os.ReadFile("/proc/sysvipc/shm")
+	for line := range strings.Lines(string(table)) {
+		f := strings.Fields(line)
+		if len(f) < 9 || f[0] != "0" || f[6] != "0" || !slices.Contains(sizes, f[3]) { // private, attached nowhere, of a hog
+			continue
+		}
+		id, err := strconv.Atoi(f[1])
+		creator, _ := strconv.Atoi(f[4])
+		if err == nil && unix.Kill(creator, 0) == unix.ESRCH {
+			_, _ = unix.SysvShmCtl(id, unix.IPC_RMID, nil)
+		}
+	}
 }
 
 // buildHog builds testdata/hog where every user can run it and returns its path.
