@@ -82,11 +82,14 @@ func coversCommand(wide, narrow string) bool {
 		}
 	}
 	more := n[len(w):]
-	if len(more) > 0 && runsProject(n) && (len(w) == 1 || slices.ContainsFunc(more, func(word string) bool { return otherCode(program(n[0]), word) })) {
-		return false
+	if len(more) == 0 {
+		return true
 	}
-	return len(more) == 0 || !strings.Contains(n[0], "*") &&
-		!slices.ContainsFunc(more, func(word string) bool { return strings.Contains(word, "*") || hazardous(n[0], word) })
+	var p pattern
+	for _, word := range w {
+		p = append(p, []string{word})
+	}
+	return !strings.Contains(n[0], "*") && !slices.ContainsFunc(more, func(word string) bool { return strings.Contains(word, "*") }) && p.names(n)
 }
 
 // coversWord reports whether a pattern matches all that another does. A star

@@ -100,7 +100,7 @@ func (c *compiler) toolRule(ru rule, name string, t Tool, knob string) {
 	ru.id += ".allowedPrefixes"
 	ru.stage, ru.test, ru.unless = stageArguments, q, true
 	ru.text = "This command is not on the list of allowed commands"
-	ru.instead = "Allowed are single commands that begin with " + listed(t.AllowedPrefixes) + ", without ; & | $ ` < > and options that run other programs; of a program that runs code of the project, such as make or npm, only what the list names, as in make test"
+	ru.instead = "Allowed are single commands that begin with " + listed(t.AllowedPrefixes) + ", without ; & | $ ` < > and options that run other programs; of a program that runs code of the project, such as make or npm, only what the list names, as in make test; git covers only what looks at a repository, such as git log, and git push must be listed"
 	ru.knob = fmt.Sprintf("%s tools.%s.allowedPrefixes", knob, name)
 	c.add(ru)
 }
@@ -333,6 +333,10 @@ func (c *compiler) arguments() {
 	c.add(rule{
 		id: "arguments.secret", stage: stageArguments, forbid: true, ask: true, test: &test{kind: testSecret},
 		text: "The call reads a file that holds secrets", knob: "policy.secrets",
+	})
+	c.add(rule{
+		id: "arguments.hidden", stage: stageArguments, forbid: true, ask: true, scope: Session, test: &test{kind: testHidden},
+		text: hiddenText, instead: "Remove the setting from the project, or approve the call", knob: "policy.profile",
 	})
 	c.add(rule{
 		id: "arguments.destructive", stage: stageArguments, forbid: true, ask: true, test: &test{kind: testDestructive},

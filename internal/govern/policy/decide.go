@@ -25,6 +25,7 @@ func (r *Rules) Decide(q *Request) Decision {
 	var buf [8]string
 	seen := r.look(&q.Facts, q.Capability.Class != Read && q.Capability.Class != Meta, buf[:])
 	seen.sent = r.sent(q)
+	seen.hidden = q.Facts.Hidden != "" && !runsAnything(&q.Capability)
 	key := r.key(&v, &q.Capability, intent, q.Action)
 	j := judgement{
 		rules: r, plan: r.plan(&key, q.Principal.Roles), q: q, seen: &seen,
@@ -128,7 +129,21 @@ func (j *judgement) decide() Decision {
 	if ask.test != nil && ask.test.kind == testUnseen {
 		why.Text += ": " + j.seen.unseen
 	}
+	if hidden := j.q.Facts.Hidden; hidden != "" {
+		if ask.test == nil || ask.test.kind != testHidden {
+			why.Text += ". " + hiddenText
+		}
+		why.Text += ": " + hidden
+	}
 	return Decision{Effect: Ask, Reason: why, Needs: Consent{Needed: true, Scope: scope, Rule: ask.id, Why: why.Text}}
+}
+
+const hiddenText = "Git may run a program that the project names"
+
+// runsAnything reports whether a capability runs any program that its arguments
+// name, so that permission for it covers the programs of a project too.
+func runsAnything(c *Capability) bool {
+	return c.AnyProgram || c.Trust == capability.TrustBuiltin && plainName(c.Name) == "shell"
 }
 
 func (j *judgement) deny(ru *rule) Decision {

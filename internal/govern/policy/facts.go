@@ -19,6 +19,7 @@ type sighting struct {
 	unseen       string // why the files that the call can reach are not all known
 	destructive  bool
 	metadata     bool     // a cloud's address for credentials
+	hidden       bool     // a program of the project's may run that nobody named
 	sent         []string // secrets in the arguments that the capability may not have
 }
 
@@ -70,6 +71,7 @@ func (r *Rules) look(f *Facts, writes bool, buf []string) (s sighting) {
 		}
 		s.destructive = s.destructive || destroys(argv)
 	}
+	s.destructive = s.destructive || f.Opaque != "" && destructiveWord(f.Line)
 	for _, p := range Named(f.Dir, f.Commands) {
 		r.note(&s, p)
 	}
@@ -138,6 +140,7 @@ const (
 	testDestructive
 	testMetadata
 	testSent
+	testHidden
 	testFiles
 	testCommands // every command begins with one of argv, and there is nothing else
 )
@@ -166,6 +169,8 @@ func (t *test) holds(f *Facts, s *sighting, risk Risk) bool {
 		return s.metadata
 	case testSent:
 		return len(s.sent) > 0
+	case testHidden:
+		return s.hidden
 	case testFiles:
 		return t.everyFile(s)
 	case testCommands:

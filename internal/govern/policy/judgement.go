@@ -8,6 +8,7 @@ import (
 	"github.com/cedar-policy/cedar-go/types"
 
 	"ken/internal/address"
+	"ken/internal/programs"
 )
 
 // A judgement is one call on its way through a plan.
@@ -119,7 +120,7 @@ func (j *judgement) attribute(name types.String, path, host, command int) types.
 		return nameSet(all)
 	case "program":
 		if command < len(f.Commands) {
-			return types.String(program(f.Commands[command][0]))
+			return types.String(programs.Name(f.Commands[command][0]))
 		}
 	case "command":
 		if command < len(f.Commands) {

@@ -11,6 +11,7 @@ import (
 
 	"ken/internal/address"
 	pathglob "ken/internal/glob"
+	"ken/internal/programs"
 )
 
 // A glob is a pattern of paths: * and ? stay within one name, ** is any number
@@ -143,36 +144,68 @@ func (p pattern) exactly(argv []string) bool {
 	if !p.at(argv) {
 		return false
 	}
-	project := runsProject(argv)
+	return p.names(argv)
+}
+
+// names reports whether the pattern names all that decides what a command runs:
+// what of the project's code, which options, and which of git's subcommands
+// unless it is one that only looks.
+func (p pattern) names(argv []string) bool {
+	name := programs.Name(argv[0])
+	project := programs.RunsProject(argv)
 	if project && len(p) == 1 && len(argv) > 1 {
 		return false // the program's name does not tell what it runs
 	}
-	for _, arg := range argv[len(p):] {
-		if hazardous(argv[0], arg) || project && otherCode(program(argv[0]), arg) {
+	if project && slices.ContainsFunc(argv[len(p):], func(arg string) bool { return programs.OtherCode(name, arg) }) {
+		return false
+	}
+	if name == "git" && !programs.GitLooks(argv) {
+		if at, _ := programs.GitCommand(argv); at >= len(p) || !slices.Contains(p[at], argv[at]) {
 			return false
 		}
 	}
-	return true
+	return !programs.Risky(argv, len(p))
 }
 
 // loosely reports whether a command may be what the pattern means, wherever
-// the program lies, whatever options stand first, and whoever starts it. It is
-// how things are refused.
+// the program lies, whatever options stand first, whoever starts it, and in
+// code among its arguments. It is how things are refused.
 func (p pattern) loosely(argv []string) bool {
-	for start := 0; start < len(argv); start++ {
-		if p.from(argv[start:]) {
-			return true
+	return p.from(argv) || slices.ContainsFunc(inner(argv), p.from)
+}
+
+const mostWords = 4096
+
+// inner returns the commands that a command may start: for a program that starts
+// others or runs code, everything that follows a word of its arguments.
+func inner(argv []string) [][]string {
+	name := programs.Name(argv[0])
+	execs := name == "find" && slices.ContainsFunc(argv, func(a string) bool { return strings.HasPrefix(a, "-exec") || strings.HasPrefix(a, "-ok") })
+	if !execs && !programs.Is(name, programs.Starter|programs.Interpreter) {
+		return nil
+	}
+	var out [][]string
+	for i := 1; i < len(argv) && len(out) < mostWords; i++ {
+		if argv[i] != "" {
+			out = append(out, argv[i:])
 		}
-		if start == 0 && !wrapper(program(argv[0])) {
-			return false
+		if words := codeWords(argv[i]); len(words) > 1 {
+			for j := range words[:min(len(words), mostWords)] {
+				out = append(out, words[j:])
+			}
 		}
 	}
-	return false
+	return out
+}
+
+// codeWords returns the words of a text that may be code.
+func codeWords(text string) []string {
+	return strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" \t\n;|&<>()\"'`$={}[],:@", r) })
 }
 
 func (p pattern) from(argv []string) bool {
-	name := program(argv[0])
-	if !slices.ContainsFunc(p[0], func(a string) bool { return strings.EqualFold(program(a), name) || wild(a, name, true) }) {
+	name := programs.Name(argv[0])
+	if !slices.ContainsFunc(p[0], func(a string) bool { return strings.EqualFold(programs.Name(a), name) || wild(a, name, true) }) {
 		return false
 	}
 	rest, args := p[1:], argv[1:]
@@ -195,90 +228,14 @@ func (p pattern) from(argv []string) bool {
 	}
 }
 
-// program gives the bare name of a program.
-func program(arg string) string {
-	if i := strings.LastIndexAny(arg, `/\`); i >= 0 {
-		arg = arg[i+1:]
-	}
-	if hasSuffixFold(arg, ".exe") {
-		arg = arg[:len(arg)-len(".exe")]
-	}
-	return arg
-}
-
-// wrapper reports whether a program only starts another.
-func wrapper(name string) bool {
-	switch name {
-	case "env", "sudo", "doas", "nice", "nohup", "timeout", "time", "command", "exec", "xargs", "stdbuf", "setsid", "busybox", "chroot", "ionice":
-		return true
-	}
-	return false
-}
-
-// hazardous reports whether an argument makes a well-known program run another
-// or write where nobody looks. Programs take any beginning of a long option for
-// the whole, so a beginning counts too.
-func hazardous(prog, arg string) bool {
-	name := program(prog)
-	known := risky(name)
-	switch name {
-	case "git":
-		if arg == "-c" || strings.HasPrefix(arg, "ext::") || strings.HasPrefix(arg, "-c") && strings.Contains(arg, "=") {
-			return true
-		}
-	case "awk", "gawk", "mawk", "nawk", "sed":
-		return true // their programs can run others, and in many spellings
-	case "perl", "python", "python3", "node", "ruby", "lua", "php":
-		return strings.HasPrefix(arg, "-") // code of the caller's, or another module
-	}
-	if known == nil {
-		return wrapper(name)
-	}
-	if long, _, _ := strings.Cut(arg, "="); strings.HasPrefix(arg, "--") && len(long) > 2 {
-		return slices.ContainsFunc(known, func(option string) bool {
-			return strings.HasPrefix(option, "--") && (strings.HasPrefix(option, long) || strings.HasPrefix(long, option))
-		})
-	}
-	return slices.ContainsFunc(known, func(option string) bool { return !strings.HasPrefix(option, "--") && strings.HasPrefix(arg, option) })
-}
-
-// risky lists the options of a program by which it runs another or writes.
-func risky(name string) []string {
-	switch name {
-	case "git":
-		return []string{
-			"--exec-path", "--upload-pack", "--receive-pack", "--config-env", "--output", "--ext-diff", "--textconv", "--exec",
-			"--open-files-in-pager", "-O", "--template", "--super-prefix",
-		}
-	case "find":
-		return []string{"-exec", "-ok", "-delete", "-fprint", "-fls"}
-	case "tar":
-		return []string{
-			"--checkpoint-action", "--to-command", "--use-compress-program", "-I", "--rsh-command", "--info-script", "--new-volume-script", "-F",
-			"--rmt-command",
-		}
-	case "ssh", "scp", "sftp":
-		return []string{"-o", "-F", "-S", "-J", "-D", "-L", "-R", "-w"}
-	case "curl":
-		return []string{"-o", "-O", "-K", "--output", "--output-dir", "--config", "--remote-name", "-T", "--upload-file", "-D", "--dump-header", "-c", "--cookie-jar", "--trace", "--stderr", "--libcurl", "--hsts", "--alt-svc", "--etag-save"}
-	case "wget":
-		return []string{"-O", "-o", "-a", "-P", "-i", "-e", "--output-document", "--output-file", "--append-output", "--execute", "--use-askpass", "--config"}
-	case "rsync":
-		return []string{"-e", "--rsh", "--rsync-path"}
-	case "sort":
-		return []string{"--compress-program", "-o", "--output", "-T", "--temporary-directory"}
-	case "less", "more", "man", "vi", "vim", "nano", "ed", "emacs":
-		return []string{"-", "+"}
-	}
-	return nil
-}
-
-// destroys reports whether a command is known to destroy what it names.
+// destroys reports whether a command is known to destroy what it names, or
+// starts one that does.
 func destroys(argv []string) bool {
-	if len(argv) == 0 {
-		return false
-	}
-	name := program(argv[0])
+	return len(argv) > 0 && (destroysItself(argv) || slices.ContainsFunc(inner(argv), destroysItself))
+}
+
+func destroysItself(argv []string) bool {
+	name := programs.Name(argv[0])
 	switch name {
 	case "rm", "rmdir", "shred", "dd", "mkfs", "truncate", "unlink", "wipefs", "fdisk", "parted":
 		return true
@@ -289,10 +246,15 @@ func destroys(argv []string) bool {
 	case "find":
 		return slices.Contains(argv, "-delete")
 	}
-	if strings.HasPrefix(name, "mkfs.") {
-		return true
-	}
-	return wrapper(name) && len(argv) > 1 && slices.ContainsFunc(argv[1:], func(a string) bool { return destroys([]string{a}) })
+	return strings.HasPrefix(name, "mkfs.")
+}
+
+// destructiveWord reports whether a command line that is more than its commands
+// show has a word that destroys, as in R=rm; $R -r x.
+func destructiveWord(line string) bool {
+	return slices.ContainsFunc(codeWords(line), func(w string) bool {
+		return w == "-delete" || w == "--hard" || strings.HasPrefix(w, "--force") || destroysItself([]string{w})
+	})
 }
 
 // A hostPattern is a host, *.domain for names below a domain, * for any,

@@ -4,6 +4,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"ken/internal/programs"
 )
 
 // Named returns the files that the arguments of commands may refer to, relative
@@ -54,7 +56,7 @@ func spellings(arg string, code bool) []string {
 		add(rest)
 	}
 	if code {
-		for _, word := range strings.FieldsFunc(arg, func(r rune) bool { return strings.ContainsRune(" \t\n;|&<>()\"'`$={}[],:@", r) }) {
+		for _, word := range codeWords(arg) {
 			add(word)
 		}
 	}
@@ -79,11 +81,11 @@ func seenFrom(dir, name string) string {
 // opensNothing reports whether a command is known to use only the names, not
 // the files.
 func opensNothing(argv []string) bool {
-	switch program(argv[0]) {
+	switch programs.Name(argv[0]) {
 	case "echo", "printf", "ls", "dir", "stat", "basename", "dirname", "realpath", "readlink", "test", "[", "cd", "pwd", "du", "df", "tree", "which", "type", "true", "false", "date", "uname", "whoami", "id", "mkdir":
 		return true
 	case "find":
-		return !slices.ContainsFunc(argv[1:], func(arg string) bool { return hazardous(argv[0], arg) })
+		return !programs.Risky(argv, 1)
 	case "git":
 		return slices.Contains([]string{"status", "ls-files", "ls-tree", "rev-parse", "check-ignore"}, gitCommand(argv))
 	}
@@ -93,31 +95,21 @@ func opensNothing(argv []string) bool {
 // readsOnly reports whether a command is known not to write the files that its
 // arguments name.
 func readsOnly(argv []string) bool {
-	name := program(argv[0])
+	name := programs.Name(argv[0])
 	switch name {
 	case "cat", "head", "tail", "grep", "egrep", "fgrep", "zgrep", "rg", "ag", "file", "wc", "diff", "cmp", "comm", "cut", "tr", "tac", "nl", "od", "xxd", "hexdump", "strings",
 		"md5sum", "sha1sum", "sha256sum", "sha512sum", "b2sum", "cksum", "sum", "jq", "less", "more", "source", ".", "sort":
-		return !slices.ContainsFunc(argv[1:], func(arg string) bool { return name != "less" && name != "more" && hazardous(argv[0], arg) })
+		return name == "less" || name == "more" || name == "source" || name == "." || !programs.Risky(argv, 1)
 	case "git":
-		for _, arg := range argv[1:] {
-			if hazardous("git", arg) {
-				return false
-			}
-		}
-		return slices.Contains([]string{"log", "diff", "show", "blame", "grep", "cat-file", "describe", "shortlog"}, gitCommand(argv))
+		return !programs.Risky(argv, 1) && slices.Contains([]string{"log", "diff", "show", "blame", "grep", "cat-file", "describe", "shortlog"}, gitCommand(argv))
 	}
 	return false
 }
 
 // gitCommand returns git's subcommand, skipping git's own options.
 func gitCommand(argv []string) string {
-	for i := 1; i < len(argv); i++ {
-		switch arg := argv[i]; {
-		case arg == "-C" || arg == "--git-dir" || arg == "--work-tree" || arg == "--namespace":
-			i++
-		case !strings.HasPrefix(arg, "-"):
-			return arg
-		}
+	if at, _ := programs.GitCommand(argv); at >= 0 {
+		return argv[at]
 	}
 	return ""
 }
@@ -125,18 +117,8 @@ func gitCommand(argv []string) string {
 // takesCode reports whether a program runs code or another command from its
 // arguments.
 func takesCode(argv []string) bool {
-	name := program(argv[0])
-	return wrapper(name) || interpreter(name) || slices.Contains([]string{"eval", "trap", "ssh", "su", "watch", "parallel", "awk", "gawk", "mawk", "nawk", "sed"}, name)
-}
-
-// interpreter reports whether a program runs the code of a file, or of an
-// argument.
-func interpreter(name string) bool {
-	switch strings.TrimRight(name, "0123456789.") {
-	case "sh", "bash", "dash", "zsh", "ksh", "ash", "fish", "python", "pypy", "perl", "ruby", "node", "php", "lua", "pwsh", "powershell", "Rscript", "tclsh", "osascript", "ts-node", "tsx":
-		return true
-	}
-	return false
+	name := programs.Name(argv[0])
+	return programs.Is(name, programs.Starter|programs.Interpreter) && !programs.Is(name, programs.Project)
 }
 
 // Protected reports whether changing a file needs approval. The name is

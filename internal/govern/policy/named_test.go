@@ -163,6 +163,13 @@ func TestProjectCode(t *testing.T) {
 		{"go", "go test ./...", false}, {"go test", "go test ./...", true}, {"go test", "go test -run X ./a", true}, {"go test", "go test -exec evil", false}, {"go test", "go test --toolexec=evil", false},
 		{"go", "go version", true}, {"go", "go generate", false},
 		{"gradle", "gradle build", false}, {"python3", "python3 evil.py", false}, {"python3 good.py", "python3 good.py x", true}, {"bash", "bash evil.sh", false}, {"node", "node evil.js", false},
+		{"git", "git log -p", true}, {"git", "git -C a -C b status", true}, {"git", "git branch --list", true}, {"git", "git --version", true},
+		{"git", "git push", false}, {"git", "git st", false}, {"git", "git difftool -y", false}, {"git", "git help -m log", false}, {"git", "git config --global alias.z !evil", false},
+		{"git *", "git push", false}, {"git -C", "git -C a push", false}, {"git push", "git push origin", true}, {"git push", "git push --receive-pack=evil", false}, {"git push", "git pull", false},
+		{"git difftool", "git difftool -yx./evil", false}, {"git submodule", "git submodule foreach evil", false}, {"git", "git --git-dir=bare status", false}, {"git", "git --bare status", false},
+		{"tar", "tar -tvf a", true}, {"tar", "tar -cvI./evil -f o a", false}, {"tar", "tar cIf ./evil o a", false}, {"vim", "vim a", true}, {"vim", "vim --cmd :!evil", false},
+		{"zip", "zip o a -T -TT evil", false}, {"man", "man --pager=evil ls", false}, {"curl", "curl -s http://x", true}, {"curl", "curl -so/tmp/x http://x", false}, {"rsync", "rsync -ae evil a b", false},
+		{"taskset", "taskset 1 sh", false}, {"kubectl", "kubectl get pods", true}, {"kubectl", "kubectl exec a evil", false},
 		{"ls", "ls -l", true}, {"git status", "git status -s", true}, {"cat", "cat Makefile", true},
 	} {
 		s := policy.Defaults(policy.Seed)
@@ -178,6 +185,58 @@ func TestProjectCode(t *testing.T) {
 		}
 		if p := policy.Prefix(strings.Fields(tt.line)); tt.want && len(p) == 0 {
 			t.Errorf("Prefix(%q) is none", tt.line)
+		}
+	}
+}
+
+// TestNoPrefixOfStarters: no prefix is offered for a program that starts others
+// or runs code.
+func TestNoPrefixOfStarters(t *testing.T) {
+	for _, line := range []string{
+		"taskset 1 ls", "setpriv ls", "prlimit ls", "chrt 1 ls", "valgrind ls", "bwrap ls", "capsh ls", "run-parts dir", "m4 x", "tmux new", "screen ls", "socat a b", "pkexec ls",
+		"kubectl exec pod", "flock x ls", "vim x", "less x", "find x", "git difftool x -x y", "python3 -c x",
+	} {
+		if got := policy.CommonPrefix(&policy.Facts{Commands: [][]string{strings.Fields(line)}}, nil); got != nil {
+			t.Errorf("%s: %q", line, got)
+		}
+	}
+}
+
+// TestDestructionIsSeen: through programs that start others, in code, and as a
+// word of a line that cannot be read.
+func TestDestructionIsSeen(t *testing.T) {
+	s := policy.Defaults(policy.Personal)
+	s.Intents = policy.Off
+	s.Access.Tools["shell"] = policy.Tool{Enabled: true, Mode: policy.AccessFull}
+	s.Rules = []policy.Rule{{ID: "all", Effect: policy.Allow, Capabilities: []string{"tool:shell"}}}
+	rules, err := policy.Compile(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		argv []string
+		line string // of which only argv is known
+		want policy.Effect
+	}{
+		{[]string{"ls", "rm"}, "", policy.Allow},
+		{[]string{"timeout", "5", "ls"}, "", policy.Allow},
+		{[]string{"rm", "-rf", "zz"}, "", policy.Ask},
+		{[]string{"taskset", "1", "rm", "-rf", "zz"}, "", policy.Ask},
+		{[]string{"setpriv", "rm", "-rf", "zz"}, "", policy.Ask},
+		{[]string{"flock", "/tmp", "/bin/rm", "zz"}, "", policy.Ask},
+		{[]string{"sh", "-c", "rm -rf zz"}, "", policy.Ask},
+		{[]string{"bash", "-lc", "true;rm zz"}, "", policy.Ask},
+		{[]string{"nice", "sh", "-c", "git push --force"}, "", policy.Ask},
+		{[]string{"find", ".", "-exec", "rm", "{}", ";"}, "", policy.Ask},
+		{[]string{"$R", "-rf", "zz"}, "R=rm; $R -rf zz", policy.Ask},
+		{[]string{"$R", "."}, "R=ls; $R .", policy.Allow},
+	} {
+		q := shellCall(tt.argv...)
+		if q.Facts.Line = tt.line; tt.line != "" {
+			q.Facts.Opaque = "a variable"
+		}
+		if d := rules.Decide(&q); d.Effect != tt.want {
+			t.Errorf("%q %s: %s by %s, want %s", tt.argv, tt.line, d.Effect, d.Reason.Rule, tt.want)
 		}
 	}
 }

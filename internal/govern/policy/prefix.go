@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"ken/capability"
+	"ken/internal/programs"
 )
 
 var (
@@ -27,14 +28,14 @@ func CommonPrefix(f *Facts, files []File) []string {
 		return nil
 	}
 	var out []string
-	switch name := program(argv[0]); {
-	case len(argv) > 1 && runsScripts(name):
+	switch name := programs.Name(argv[0]); {
+	case len(argv) > 1 && programs.Is(name, programs.Interpreter):
 		if script := argv[1]; plainProgram.MatchString(script) && slices.ContainsFunc(files, func(f File) bool {
 			return strings.HasSuffix(f.Name, strings.TrimPrefix(script, ".")) && f.Name == f.Path
 		}) {
 			out = argv[:2]
 		}
-	case runsScripts(name), runsProject(argv), wrapper(name), hazardous(argv[0], "-"):
+	case name == "find", programs.RunsProject(argv), programs.Is(name, programs.Starter|programs.Interpreter|programs.Editor):
 	case len(argv) > 1 && plainWord.MatchString(argv[1]):
 		out = argv[:2]
 	case !manyCommands(name):
@@ -61,23 +62,10 @@ func begins(prefix []string, f *Facts) bool {
 
 // bare removes a leading "env --", which only starts the rest of the command.
 func bare(argv []string) []string {
-	if len(argv) > 2 && program(argv[0]) == "env" && argv[1] == "--" {
+	if len(argv) > 2 && programs.Name(argv[0]) == "env" && argv[1] == "--" {
 		return argv[2:]
 	}
 	return argv
-}
-
-// runsScripts reports whether a program runs code from its arguments or from
-// files they name.
-func runsScripts(name string) bool {
-	switch strings.TrimRight(name, "0123456789.") {
-	case "sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "fish", "csh", "tcsh", "pwsh", "python", "pypy", "node", "nodejs", "deno", "bun", "tsx", "ts-node",
-		"ruby", "jruby", "perl", "raku", "php", "lua", "luajit", "tclsh", "wish", "expect", "Rscript", "R", "julia", "java", "groovy", "osascript", "elixir",
-		"escript", "erl", "guile", "racket", "swipl", "ocaml", "runghc", "make", "gmake", "just", "rake", "find", "ssh", "watch", "parallel", "script",
-		"npx", "uvx", "pipx", "strace", "ltrace", "gdb", "flock", "unshare", "nsenter", "systemd-run", "su", "runuser", "awk", "gawk", "mawk", "nawk", "sed", "vi", "vim", "ed", "emacs":
-		return true
-	}
-	return false
 }
 
 // manyCommands reports whether a program has subcommands, so that its name
@@ -97,30 +85,49 @@ func anyProgram(r *capability.Recipe) bool {
 	if r == nil || !strings.HasPrefix(r.Runner, "exec.") {
 		return false
 	}
-	argv := r.Argv
-	if len(argv) == 0 { // the arguments are built from the schema
-		name := strings.TrimSuffix(strings.TrimSuffix(strings.TrimPrefix(r.Runner, "exec."), "_cli"), "_tool")
-		return r.Action == "" && (wrapper(name) || runsScripts(name))
+	if len(r.Argv) > 0 {
+		return choosesProgram(r.Argv, r.Passthrough)
 	}
-	for len(argv) > 0 && wrapper(program(argv[0])) {
-		argv = argv[1:]
-		for len(argv) > 0 && strings.HasPrefix(argv[0], "-") {
-			argv = argv[1:]
-		}
-	}
-	switch {
-	case len(argv) == 0:
+	// The arguments are built from the schema.
+	name := strings.TrimSuffix(strings.TrimSuffix(strings.TrimPrefix(r.Runner, "exec."), "_cli"), "_tool")
+	return r.Action == "" && (name == "find" && r.Passthrough || programs.Is(name, programs.Starter|programs.Interpreter|programs.Editor))
+}
+
+var (
+	placeholder = regexp.MustCompile(`\{[A-Za-z_][A-Za-z0-9_.-]*\}`)
+	wholeWord   = regexp.MustCompile(`^\{[A-Za-z_][A-Za-z0-9_.-]*\}$`)
+)
+
+// choosesProgram reports whether a caller who fills in the placeholders of a
+// command chooses the program or the code that runs. Options says that the
+// values may begin with a dash.
+func choosesProgram(argv []string, options bool) bool {
+	if len(argv) == 0 {
 		return false
-	case strings.Contains(argv[0], "{"):
+	}
+	if placeholder.MatchString(argv[0]) {
 		return true
-	case !runsScripts(program(argv[0])):
-		return false
 	}
-	// For an interpreter: whether the caller chooses the first argument that is
-	// not an option.
-	for _, a := range argv[1:] {
-		if !strings.HasPrefix(a, "-") {
-			return strings.HasPrefix(a, "{")
+	name, args := programs.Name(argv[0]), argv[1:]
+	whole := slices.ContainsFunc(args, wholeWord.MatchString)
+	switch {
+	case name == "find":
+		i := slices.IndexFunc(args, func(a string) bool { return strings.HasPrefix(a, "-exec") || strings.HasPrefix(a, "-ok") })
+		return options && whole || i >= 0 && choosesProgram(args[i+1:], options)
+	case programs.Is(name, programs.Starter):
+		started, ok := programs.Started(argv)
+		before := argv[1 : len(argv)-len(started)]
+		if !ok || slices.ContainsFunc(before, func(a string) bool { return strings.HasSuffix(a, "...}") }) {
+			return whole // where the program stands cannot be told
+		}
+		return choosesProgram(started, options)
+	case programs.Is(name, programs.Interpreter|programs.Editor):
+		// Whether the caller chooses the first argument that is not an option, or
+		// writes a part of it.
+		for _, a := range args {
+			if !strings.HasPrefix(a, "-") {
+				return placeholder.MatchString(a)
+			}
 		}
 	}
 	return false

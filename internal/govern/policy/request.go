@@ -191,6 +191,13 @@ type Facts struct {
 	// without a person.
 	Opaque string
 
+	// Hidden names what in the project may make a command run a program that
+	// Commands does not show, such as a filter in .git/config.
+	Hidden string
+
+	// Line is the whole command line where a shell reads it.
+	Line string
+
 	Hosts []string // without port
 
 	// Secrets are the names of secrets that Ken knows, whose values stand in the

@@ -8,6 +8,7 @@ import (
 	"github.com/cedar-policy/cedar-go"
 
 	"ken/internal/address"
+	"ken/internal/programs"
 )
 
 // A step is a rule whose static part holds.
@@ -106,7 +107,7 @@ func argvTriggers(list []pattern) []trigger {
 			if strings.Contains(a, "*") {
 				return nil
 			}
-			out = append(out, trigger{'p', strings.ToLower(program(a))})
+			out = append(out, trigger{'p', strings.ToLower(programs.Name(a))})
 		}
 	}
 	return out
@@ -253,11 +254,9 @@ func (s *steps) triggered(j *judgement, best int32) int32 {
 		}
 	}
 	for _, argv := range f.Commands {
-		best = s.try(j, trigger{'p', strings.ToLower(program(argv[0]))}, best)
-		if wrapper(program(argv[0])) {
-			for _, a := range argv[1:] {
-				best = s.try(j, trigger{'p', strings.ToLower(program(a))}, best)
-			}
+		best = s.try(j, trigger{'p', strings.ToLower(programs.Name(argv[0]))}, best)
+		for _, in := range inner(argv) {
+			best = s.try(j, trigger{'p', strings.ToLower(programs.Name(in[0]))}, best)
 		}
 	}
 	for _, h := range f.Hosts {

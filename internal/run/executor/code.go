@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"ken/capability"
+	"ken/internal/programs"
 )
 
 // A File is a file whose bytes decide what a call does: a program, the
@@ -497,34 +498,13 @@ func readsData(name string) bool {
 }
 
 // starter reports whether a program only starts another.
-func starter(name string) bool {
-	switch name {
-	case "env", "sudo", "doas", "nice", "nohup", "timeout", "time", "command", "exec", "xargs", "stdbuf", "setsid", "busybox", "chroot", "ionice", "eval", "builtin":
-		return true
-	}
-	return false
-}
+func starter(name string) bool { return programs.Is(name, programs.Starter) }
 
-func shellName(name string) bool {
-	switch name {
-	case "sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "fish", "csh", "tcsh":
-		return true
-	}
-	return false
-}
+func shellName(name string) bool { return programs.Is(name, programs.Shell) }
 
 // interpreter reports whether a program runs files that its arguments name.
 func interpreter(name string) bool {
-	if shellName(name) {
-		return true
-	}
-	switch strings.TrimRight(name, "0123456789.") {
-	case "", "source", "pwsh", "python", "pythonw", "pypy", "node", "nodejs", "deno", "bun", "tsx", "ts-node", "ruby", "jruby", "perl", "raku", "php",
-		"lua", "luajit", "tclsh", "wish", "expect", "Rscript", "R", "julia", "java", "kotlin", "scala", "groovy", "awk", "gawk", "mawk", "nawk", "sed",
-		"osascript", "elixir", "escript", "erl", "guile", "racket", "swipl", "ocaml", "runghc", "go", "dotnet", "make", "gmake", "just", "rake", "bc", "gdb":
-		return true
-	}
-	return false
+	return programs.Is(name, programs.Interpreter) || name == "go" || name == "dotnet"
 }
 
 // projectFiles returns the files from which a program reads its commands by

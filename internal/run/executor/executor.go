@@ -80,6 +80,10 @@ type Facts struct {
 	// empty when there is not.
 	Opaque string
 
+	// Hidden names what in the project may make a command run a program that
+	// Commands does not show.
+	Hidden string
+
 	Hosts []string // without port
 
 	// Secrets are the names of secrets that whoever carries out the call is given

@@ -26,6 +26,31 @@ func TestGitPrograms(t *testing.T) {
 		"[alias]\n\tst = !evil\n":                "alias.st",
 		"[merge \"x\"]\n\tdriver = evil\n":       "merge.driver",
 		"[gpg]\n\tprogram = evil\n":              "gpg.program",
+		// A line may be continued, a value quoted, a key in its section's line.
+		"[alias]\n\tst = \\\n!evil\n":                        "alias.st",
+		"[alias] st = \"!evil\"":                             "alias.st",
+		"[alias]\n\tst = -c alias.z=!evil z\n":               "alias.st",
+		"[alias]\n\td = difftool -x evil\n":                  "alias.d",
+		"[alias]\n\tlg = log --oneline --graph # !no\n":      "",
+		"[core]\n\teditor = a \\\n[filter]\n\tbare = true\n": "",
+		"[core]\n\tbare = true ; x\n[diff.x]\ntextconv=y":    "diff.textconv",
+		"\ufeff[core]\r\n\tworktree = /x\r\n":                "core.worktree",
+		// Programs that a list of bad keys did not know.
+		"[trailer \"x\"]\n\tcommand = evil\n": "trailer.command",
+		"[trailer \"x\"]\n\tcmd = evil\n":     "trailer.cmd",
+		"[tar \"x\"]\n\tcommand = evil\n":     "tar.command",
+		"[browser \"x\"]\n\tcmd = evil\n":     "browser.cmd",
+		"[man \"x\"]\n\tcmd = evil\n":         "man.cmd",
+		"[gc]\n\trecentObjectsHook = evil\n":  "gc.recentobjectshook",
+		"[pager]\n\tlog = evil\n":             "pager.log",
+		"[pager]\n\tlog = false\n":            "",
+		"[newthing]\n\tkey = x\n":             "newthing.key",
+		"[core]\n\t= x\n":                     "that cannot be read",
+		"[core \"x]\n":                        "that cannot be read",
+		// What git clone and people write.
+		"[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\tlogallrefupdates = true\n" +
+			"[remote \"origin\"]\n\turl = https://x/y\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n" +
+			"[branch \"main\"]\n\tremote = origin\n\tmerge = refs/heads/main\n[user]\n\tname = A \\\"B\\\"\n\temail = a@b\n": "",
 	} {
 		dir := t.TempDir()
 		if err := os.MkdirAll(filepath.Join(dir, ".git"), 0o755); err != nil {
@@ -34,8 +59,10 @@ func TestGitPrograms(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, ".git/config"), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		got := GitPrograms(dir, filepath.Join(dir, "a/b"))
-		if want != "" {
+		got := GitPrograms([][]string{{"git", "status"}}, dir, filepath.Join(dir, "a/b"))
+		if strings.HasPrefix(want, "that ") {
+			want = ".git/config " + want
+		} else if want != "" {
 			want += " in .git/config"
 		}
 		if got != want {
@@ -46,8 +73,67 @@ func TestGitPrograms(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, ".git"), []byte("gitdir: evil"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if got := GitPrograms(dir, dir); !strings.Contains(got, "no folder") {
+	if got := GitPrograms([][]string{{"git", "status"}}, dir, dir); !strings.Contains(got, "no folder") {
 		t.Errorf("a file .git: %q", got)
+	}
+}
+
+// TestGitProgramsFolders: git is found behind other programs and in code, and the
+// folder that it runs in is found through cd, -C and links.
+func TestGitProgramsFolders(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) {
+		t.Helper()
+		name = filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(".git/config", "[core]\n\tbare = false\n")
+	write("sub/.git/config", "[alias]\n\tst = !evil\n")
+	write("bare/HEAD", "ref: refs/heads/main")
+	write("bare/objects/x", "")
+	write("bare/config", "[alias]\n\tst = !evil\n")
+	write("common/.git/commondir", "../../sub/.git")
+	write("modules/.git/config", "")
+	write("modules/.gitmodules", "[submodule \"x\"]\n\tpath = x\n\tignore = none\n")
+	write("p/a", "")
+	write("sub/deep/a", "")
+	if err := os.Symlink("sub/deep", filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	for line, want := range map[string]string{
+		"git status":                      "",
+		"git -C p status":                 "",
+		"ls sub":                          "",
+		"cd sub; git st":                  "alias.st",
+		"git -C sub st":                   "alias.st",
+		"git -C p -C ../sub st":           "alias.st",
+		"git -C link st":                  "alias.st",
+		"git log -C sub":                  "",
+		"timeout 5 git -C sub st":         "alias.st",
+		"env -- git -C sub st":            "alias.st",
+		"env -C sub git st":               "alias.st",
+		"/usr/bin/git -C " + dir + "/sub": "alias.st",
+		"git -C bare st":                  "without .git",
+		"cd bare; sh -c git|st":           "without .git",
+		"git -C common st":                "commondir",
+		"git -C modules status":           "submodule.ignore",
+	} {
+		var commands [][]string
+		for c := range strings.SplitSeq(line, "; ") {
+			argv := strings.Fields(c)
+			for i := range argv {
+				argv[i] = strings.ReplaceAll(argv[i], "|", " ")
+			}
+			commands = append(commands, argv)
+		}
+		if got := GitPrograms(commands, dir, dir); want == "" && got != "" || !strings.Contains(got, want) {
+			t.Errorf("%s: %q, want %q", line, got, want)
+		}
 	}
 }
 
@@ -81,5 +167,68 @@ func TestGitEnvironment(t *testing.T) {
 	run(nil, "status")
 	if _, err := os.ReadFile(ran); err != nil {
 		t.Errorf("control: without the environment git status ran nothing: %v", err)
+	}
+
+	// Neither a configuration in the home folder nor a folder that looks like a
+	// repository names a program that runs.
+	if err := os.Remove(ran); err != nil {
+		t.Fatal(err)
+	}
+	alias := "[alias]\n\tst = !" + filepath.Join(dir, "evil") + "\n"
+	if err := os.WriteFile(filepath.Join(dir, ".gitconfig"), []byte(alias), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	run(nil, "init", "-q", "--bare", "bare")
+	if err := os.WriteFile(filepath.Join(dir, "bare/config"), []byte("[core]\n\tbare = true\n"+alias), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"st"}, {"-C", "bare", "st"}} {
+		c := exec.Command(git, args...)
+		c.Dir, c.Env = dir, append([]string{"HOME=" + dir}, env...)
+		if out, err := c.CombinedOutput(); err == nil || is(ran) {
+			t.Errorf("git %v ran: %s", args, out)
+		}
+	}
+	run(nil, "st")
+	if !is(ran) {
+		t.Error("control: without the environment the alias did not run")
+	}
+}
+
+// TestGitConfigLikeGit: a configuration is read as git reads it.
+func TestGitConfigLikeGit(t *testing.T) {
+	git, err := exec.LookPath("git")
+	if err != nil {
+		t.Skip("cannot here: git is not installed")
+	}
+	for _, text := range []string{
+		"", "[a]\nb=c\n", "[a] b = c", "[A \"X y\"]\n\tB-c = d ; e\n", "[a]\nb = \\\n!c\n", "[a]\nb = \"c # d\" e # f\n", "[a]\nb\nc =\n", "[a.B]\nc = d\n", "[a]\r\nb = c\r\n",
+		"[a]\nb = \"c\\nd\\t\\\"\"\n", "[a]\nb = \"c\n", "[a]\nb = \\x\n", "[a\nb = c\n", "[a \"b\\\"c\"] d = e\n", "[a]\n1b = c\n", "[a]\nb_c = d\n", "# x\n[a] # y\n; z\n b = c\n",
+		"[a]\nb = c \\\n  d\n[e]\nf = g\n", "[a]b=c[d]e=f\n", "\ufeff[a]\nb = c\n", "[a]\nb = c\\\\\nd = e\n", "[a \"b\" ]\nc = d\n", "[ a]\nb = c\n",
+	} {
+		name := filepath.Join(t.TempDir(), "config")
+		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		out, err := exec.Command(git, "config", "--file", name, "--null", "--list").Output()
+		settings, ours := readGitConfig(text)
+		if err == nil && ours != nil || err != nil && ours == nil {
+			t.Errorf("%q: git says %v, we say %v", text, err, ours)
+			continue
+		}
+		if err != nil {
+			continue
+		}
+		var got strings.Builder
+		for _, s := range settings {
+			sub := s.sub
+			if sub != "" {
+				sub += "."
+			}
+			got.WriteString(s.section + "." + sub + s.key + "\n" + s.value + "\x00")
+		}
+		if want := strings.ReplaceAll(string(out), "a.b\x00", "a.b\n\x00"); got.String() != want {
+			t.Errorf("%q: %q, git says %q", text, got.String(), want)
+		}
 	}
 }

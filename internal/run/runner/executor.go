@@ -110,8 +110,10 @@ func (a adapted) Facts(ctx context.Context, call capability.Call, c *capability.
 		return Facts{}, err
 	}
 	out := Facts{
-		Arguments: policy.Facts{Commands: in.Commands, Named: in.Named, Mentioned: in.Mentioned, Unseen: in.Unseen, Opaque: in.Opaque, Hosts: in.Hosts, Destructive: in.Destructive},
-		Required:  policy.ParsePermissions(in.Required), WorkDir: in.WorkDir, Isolation: in.Isolation,
+		Arguments: policy.Facts{
+			Commands: in.Commands, Named: in.Named, Mentioned: in.Mentioned, Unseen: in.Unseen, Opaque: in.Opaque, Hidden: in.Hidden, Line: in.Line, Hosts: in.Hosts, Destructive: in.Destructive,
+		},
+		Required: policy.ParsePermissions(in.Required), WorkDir: in.WorkDir, Isolation: in.Isolation,
 		Line: in.Line, Args: in.Args, Inline: in.Inline, Files: in.Files, Unknown: in.Unknown, Secrets: in.Secrets,
 	}
 	if !path.IsAbs(in.WorkDir) {

@@ -76,6 +76,17 @@ func (e *Executor) code(p *plan) executor.Code {
 	return e.programs.Code(executor.Task{Commands: [][]string{p.argv}, Dirs: dirs})
 }
 
+// gitRuns returns what makes git in a plan's command run programs of the
+// project.
+func (e *Executor) gitRuns(p *plan) string {
+	top := filepath.Join(e.cfg.Extensions, p.extension, "work")
+	dirs := []string{top}
+	if e.cfg.Workspace != "" {
+		top, dirs = e.cfg.Workspace, append(dirs, e.cfg.Workspace)
+	}
+	return executor.GitPrograms([][]string{p.argv}, top, dirs...)
+}
+
 // args counts the arguments that the command was given, without its action.
 func (p *plan) args() int {
 	n := len(p.argv) - 1

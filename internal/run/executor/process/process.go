@@ -170,6 +170,9 @@ func (e *Executor) Facts(ctx context.Context, call capability.Call, c *capabilit
 		Commands: [][]string{p.argv}, Hosts: hosts(p.argv), Required: []string{executor.PermExec},
 		WorkDir: filepath.Join(e.cfg.Extensions, p.extension, "work"), Args: p.args(), Isolation: executor.Planned(ctx, e.cfg.Require),
 	}
+	if f.Hidden = e.gitRuns(p); f.Hidden != "" {
+		f.Opaque = "git, which may run a program that the project names: " + f.Hidden
+	}
 	code := e.code(p)
 	f.Files, f.Unknown = code.Files, code.Unknown
 	f.Paths = e.named(p.argv[1:], slices.Contains(p.capability.Permissions, executor.PermWrite))

@@ -10,6 +10,7 @@ import (
 
 	"mvdan.cc/sh/v3/syntax"
 
+	"ken/internal/programs"
 	"ken/internal/run/executor"
 )
 
@@ -204,14 +205,14 @@ func (w *walker) call(c *syntax.CallExpr) {
 // runsText reports whether a program takes code, or another command, from its
 // arguments, so that the line does more than it shows.
 func runsText(argv []string) bool {
-	name := argv[0][strings.LastIndexByte(argv[0], '/')+1:]
-	switch name {
-	case "eval", "source", ".", "exec", "trap", "alias", "builtin", "command", "env", "xargs", "sudo", "doas", "su", "ssh", "nsenter", "unshare", "watch", "parallel":
+	name := programs.Name(argv[0])
+	switch {
+	case name == "source" || name == ".", programs.HidesCommand(name):
 		return true
-	case "sh", "bash", "dash", "zsh", "ksh", "ash", "fish", "busybox", "python", "python3", "perl", "ruby", "node", "php", "lua", "pwsh":
-		return takesCode(argv[1:])
+	case name == "sed" || name == "gsed" || strings.HasSuffix(name, "awk"): // their code is an argument like any other: the rules cover none of it
+		return false
 	}
-	return false
+	return programs.Is(name, programs.Interpreter) && !programs.Is(name, programs.Project) && takesCode(argv[1:])
 }
 
 // takesCode reports whether an interpreter reads code from its arguments, or

@@ -170,6 +170,7 @@ type request struct {
 	cmd      string
 	cwd      string // clean: relative to the workspace, or absolute
 	line     line
+	hidden   string // what makes git in the line run programs of the project
 	settings Settings
 	timeout  time.Duration
 	chars    int
@@ -208,8 +209,8 @@ func (e *Executor) read(call capability.Call) (request, error) {
 	if r.line, err = parse(r.cmd); err != nil {
 		return r, executor.BadArguments(call, err, "check its quotes and brackets there")
 	}
-	if found := e.gitRuns(r); found != "" {
-		found = "git, which runs a program that the project names: " + found
+	if r.hidden = e.gitRuns(r); r.hidden != "" {
+		found := "git, which may run a program that the project names: " + r.hidden
 		if r.line.opaque == "" {
 			r.line.opaque = found
 		}
@@ -226,23 +227,11 @@ func (e *Executor) read(call capability.Call) (request, error) {
 // gitRuns returns the repository setting that makes git in this line run other
 // programs.
 func (e *Executor) gitRuns(r request) string {
-	if !slices.ContainsFunc(r.line.commands, func(argv []string) bool { return path.Base(argv[0]) == "git" }) {
-		return ""
-	}
 	dir := r.cwd
 	if !filepath.IsAbs(dir) {
 		dir = filepath.Join(e.cfg.Workspace, dir)
 	}
-	for _, argv := range r.line.commands {
-		if i := slices.Index(argv, "-C"); path.Base(argv[0]) == "git" && i > 0 && i+1 < len(argv) {
-			if filepath.IsAbs(argv[i+1]) {
-				dir = filepath.Clean(argv[i+1])
-			} else {
-				dir = filepath.Join(dir, argv[i+1])
-			}
-		}
-	}
-	return executor.GitPrograms(e.cfg.Workspace, dir)
+	return executor.GitPrograms(r.line.commands, e.cfg.Workspace, dir)
 }
 
 // limit takes the least of what is asked for, what is set, and the cap.
@@ -357,7 +346,7 @@ func (e *Executor) Facts(ctx context.Context, call capability.Call, _ *capabilit
 	code := e.code(r)
 	f := executor.Facts{
 		Files: code.Files, Unknown: code.Unknown,
-		Commands: r.line.commands, Opaque: r.line.opaque, Paths: r.line.paths, Required: []string{executor.PermExec},
+		Commands: r.line.commands, Opaque: r.line.opaque, Hidden: r.hidden, Paths: r.line.paths, Required: []string{executor.PermExec},
 		Inline: r.chars, WorkDir: r.cwd, Isolation: executor.Planned(ctx, e.cfg.Require), Secrets: e.cfg.Env,
 	}
 	if r.settings.Mode == Full {
