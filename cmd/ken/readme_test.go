@@ -150,8 +150,23 @@ func (n *newcomer) do(line string) {
 		if out, err := n.command(ctx, "sh", "-ec", line).CombinedOutput(); err != nil {
 			n.t.Errorf("%s: %v\n%s", line, err, out)
 		}
+		if line == "bin/ken init" {
+			n.commented()
+		}
 	default:
 		n.t.Errorf("%s: unknown command", line)
+	}
+}
+
+// commented checks that ken.yaml has a comment for each setting, as init writes it.
+func (n *newcomer) commented() {
+	n.t.Helper()
+	text, err := os.ReadFile(filepath.Join(n.home, ".ken", "ken.yaml"))
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	if comments := strings.Count(string(text), "# "); comments < 100 {
+		n.t.Errorf("after bin/ken init, ken.yaml has %d comments, want every setting explained:\n%s", comments, text)
 	}
 }
 

@@ -154,6 +154,9 @@ func (a *App) setSetting(ctx context.Context, who auth.Identity, key, value stri
 	if err != nil {
 		return changed, err
 	}
+	if err := a.now().CheckSet(key, value); err != nil {
+		return changed, err
+	}
 	if err := config.Set(file, key, value); err != nil {
 		return changed, unwritten(file, err)
 	}

@@ -50,7 +50,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	defer endAtOnce()()
 	c := &command{out: newPrinter(stdout), err: stderr, in: stdin}
 	root := c.root()
-	root.SetArgs(args)
+	root.SetArgs(negatives(args))
 	root.SetIn(stdin)
 	root.SetOut(c.out)
 	root.SetErr(stderr)
@@ -63,6 +63,21 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		c.explain(err)
 	}
 	return status(err)
+}
+
+// negatives moves a negative number that is the value of config set behind "--",
+// so that it is not read as a flag.
+func negatives(args []string) []string {
+	verb := slices.Index(args, "set")
+	if verb < 1 || !slices.Contains(args[:verb], "config") || slices.Contains(args, "--") {
+		return args
+	}
+	for i := verb + 1; i < len(args); i++ {
+		if a := args[i]; len(a) > 1 && a[0] == '-' && (a[1] == '.' || a[1] >= '0' && a[1] <= '9') {
+			return append(slices.Delete(slices.Clone(args), i, i+1), "--", a)
+		}
+	}
+	return args
 }
 
 // endAtOnce makes a second signal end the program at once, as if it were not

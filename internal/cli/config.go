@@ -72,6 +72,11 @@ func (c *command) configSet() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if now, _, err := c.settings(); err == nil { // if a file is wrong, Set reports it
+				if err := now.CheckSet(given[0], given[1]); err != nil {
+					return err
+				}
+			}
 			if err := config.Set(file, given[0], given[1]); err != nil {
 				return err
 			}
@@ -86,7 +91,7 @@ func (c *command) configSet() *cobra.Command {
 			}
 			c.out.linef("%s: %s is now %s", foreign(file), foreign(given[0]), foreign(config.Shown(given[0], given[1])))
 			if !atOnce {
-				c.out.linef("%s", c.out.style(dim, "A Ken that runs has it when it is started again."))
+				c.out.linef("%s", c.out.style(dim, "Restart a running Ken to apply it."))
 			}
 			if doubt != "" {
 				fmt.Fprintln(c.err, "ken: warning: "+foreign(doubt))

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"ken/capability"
 	hosts "ken/internal/address"
 	"ken/internal/yamldoc"
 )
@@ -75,9 +76,25 @@ func (c Config) Provider(model string) (p Provider, name string, err error) {
 	}
 	p, ok = known[by]
 	if !ok {
-		return Provider{}, "", fmt.Errorf("there is no provider %q; there are %s, and those that providers names", by, strings.Join(slices.Sorted(maps.Keys(known)), ", "))
+		return Provider{}, "", fmt.Errorf("there is no provider %q; there are %s", by, strings.Join(slices.Sorted(maps.Keys(known)), ", "))
 	}
 	return p, name, nil
+}
+
+// CheckSet returns an error for a value that a key must not be set to with these
+// settings: a model of a provider that nobody named.
+func (c Config) CheckSet(key, value string) error {
+	model := strings.Trim(value, `"'`)
+	if key != modelKey || !strings.Contains(model, "/") { // Set judges the form
+		return nil
+	}
+	if _, _, err := c.Provider(model); err != nil {
+		return &capability.Error{
+			Kind: capability.Invalid, Op: "set", Target: key, Err: err,
+			Fix: "use one of these, or set providers first; the setting was not changed",
+		}
+	}
+	return nil
 }
 
 // over lays what is said of a provider over what is known of it.
