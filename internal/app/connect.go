@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"ken/internal/config"
 	"ken/internal/connect"
 	"ken/internal/secret"
 	"ken/internal/serve/auth"
@@ -29,7 +30,7 @@ type Connection struct {
 // PlanConnection works out what connecting a client would change. It changes
 // nothing.
 func (a *App) PlanConnection(c Connection) (*connect.Plan, error) {
-	entry := connect.Entry{Command: c.Program}
+	entry := connect.Entry{Command: c.Program, Home: a.movedHome()}
 	if c.HTTP {
 		entry = connect.Entry{URL: "http://" + a.Settings.Serve.Addr + "/mcp", Token: c.Token}
 	}
@@ -41,6 +42,24 @@ func (a *App) PlanConnection(c Connection) (*connect.Plan, error) {
 			return v, err == nil
 		},
 	})
+}
+
+// movedHome returns Ken's folder if KEN_HOME moved it, and "" if Ken finds the
+// same folders without the variable.
+func (a *App) movedHome() string {
+	if a.getenv("KEN_HOME") == "" {
+		return ""
+	}
+	usual, err := config.NewPlaces(func(name string) string {
+		if name == "KEN_HOME" {
+			return ""
+		}
+		return a.getenv(name)
+	}, a.Places.Workspace)
+	if err == nil && usual.Home == a.Places.Home && usual.State == a.Places.State && usual.Cache == a.Places.Cache {
+		return ""
+	}
+	return a.Places.Home
 }
 
 // Connect does what a plan says: seals its secrets, takes its servers over, and

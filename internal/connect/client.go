@@ -38,6 +38,7 @@ type Client struct {
 type Entry struct {
 	Command string   // the absolute path of the program
 	Args    []string // nil means "mcp"
+	Home    string   // KEN_HOME for the program; empty where it finds the same folder without it
 
 	// URL and Token are given instead where the client shall speak to a
 	// running Ken over HTTP.
@@ -52,6 +53,14 @@ func (e Entry) args() []string {
 	return e.Args
 }
 
+// env returns the variables that the program needs.
+func (e Entry) env() pairs {
+	if e.Home == "" {
+		return pairs{}
+	}
+	return pairs{{"KEN_HOME", e.Home}}
+}
+
 func (e Entry) headers() pairs {
 	if e.Token == "" {
 		return pairs{}
@@ -63,7 +72,7 @@ func (e Entry) headers() pairs {
 func Clients() []Client {
 	return []Client{
 		{Name: "claude", Title: "Claude Code", at: []string{"mcpServers"}, format: jsonFormat{}, notation: bracedRefs,
-			user: claudeFiles, project: []string{".mcp.json"}, parse: parseClaude, entry: entryTyped("stdio", pair{"env", pairs{}})},
+			user: claudeFiles, project: []string{".mcp.json"}, parse: parseClaude, entry: entryTyped("stdio", true)},
 		{Name: "codex", Title: "Codex", at: []string{"mcp_servers"}, format: tomlFormat{}, notation: noRefs,
 			user: codexFiles, project: []string{".codex/config.toml"}, parse: parseCodex, entry: entryCodex},
 		{Name: "cursor", Title: "Cursor", at: []string{"mcpServers"}, format: jsonFormat{}, notation: editorRefs,
@@ -75,7 +84,7 @@ func Clients() []Client {
 		{Name: "qwen", Title: "Qwen Code", at: []string{"mcpServers"}, format: jsonFormat{}, notation: shellRefs,
 			user: qwenFiles, project: []string{".qwen/settings.json"}, parse: parseQwen, entry: entryPlain("httpUrl")},
 		{Name: "vscode", Title: "VS Code", at: []string{"servers"}, format: jsonFormat{}, notation: editorRefs,
-			user: vscodeFiles, project: []string{".vscode/mcp.json"}, parse: parseEditor, entry: entryTyped("stdio")},
+			user: vscodeFiles, project: []string{".vscode/mcp.json"}, parse: parseEditor, entry: entryTyped("stdio", false)},
 		{Name: "zed", Title: "Zed", at: []string{"context_servers"}, format: jsonFormat{}, notation: noRefs,
 			user: zedFiles, project: []string{".zed/settings.json"}, parse: parseZed, entry: entryPlain("url")},
 	}

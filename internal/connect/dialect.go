@@ -185,13 +185,17 @@ func codexVariables(f *fields, s *Server) (why string) {
 
 // Ken's own entry, in the form of each client.
 
-// entryTyped is for clients that name the type first.
-func entryTyped(stdio string, more ...pair) func(Entry) pairs {
+// entryTyped is for clients that name the type first. Some have env always.
+func entryTyped(stdio string, always bool) func(Entry) pairs {
 	return func(e Entry) pairs {
 		if e.URL != "" {
 			return withHeaders(pairs{{"type", "http"}, {"url", e.URL}}, "headers", e)
 		}
-		return append(pairs{{"type", stdio}, {"command", e.Command}, {"args", e.args()}}, more...)
+		p := pairs{{"type", stdio}, {"command", e.Command}, {"args", e.args()}}
+		if always && e.Home == "" {
+			return append(p, pair{"env", pairs{}})
+		}
+		return withEnv(p, "env", e)
 	}
 }
 
@@ -201,7 +205,7 @@ func entryPlain(address string) func(Entry) pairs {
 		if e.URL != "" {
 			return withHeaders(pairs{{address, e.URL}}, "headers", e)
 		}
-		return pairs{{"command", e.Command}, {"args", e.args()}}
+		return withEnv(pairs{{"command", e.Command}, {"args", e.args()}}, "env", e)
 	}
 }
 
@@ -209,14 +213,21 @@ func entryOpencode(e Entry) pairs {
 	if e.URL != "" {
 		return append(withHeaders(pairs{{"type", "remote"}, {"url", e.URL}}, "headers", e), pair{"enabled", true})
 	}
-	return pairs{{"type", "local"}, {"command", append([]string{e.Command}, e.args()...)}, {"enabled", true}}
+	return append(withEnv(pairs{{"type", "local"}, {"command", append([]string{e.Command}, e.args()...)}}, "environment", e), pair{"enabled", true})
 }
 
 func entryCodex(e Entry) pairs {
 	if e.URL != "" {
 		return withHeaders(pairs{{"url", e.URL}}, "http_headers", e)
 	}
-	return pairs{{"command", e.Command}, {"args", e.args()}}
+	return withEnv(pairs{{"command", e.Command}, {"args", e.args()}}, "env", e)
+}
+
+func withEnv(p pairs, key string, e Entry) pairs {
+	if env := e.env(); len(env) > 0 {
+		p = append(p, pair{key, env})
+	}
+	return p
 }
 
 func withHeaders(p pairs, key string, e Entry) pairs {

@@ -44,6 +44,7 @@ ken disconnect claude     # restores the file byte for byte
 ` + "`" + `` + "`" + `` + "`" + `
 
 ` + "`" + `ken connect` + "`" + ` finds the client's configuration, moves its MCP servers to ` + "`" + `~/.ken/mcp.json` + "`" + `, and replaces them with one entry: Ken.
+If ` + "`" + `KEN_HOME` + "`" + ` moves that folder, the entry names it.
 Everything else in the file stays as it is, including comments, order and indentation.
 
 | flag | effect |
