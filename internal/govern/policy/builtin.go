@@ -275,6 +275,9 @@ func (r *Rules) intentsFor(class Class) []string {
 	return names
 }
 
+// declaredIn names the keys that a capability's permissions are declared with.
+const declaredIn = "permissions in its manifest; permissions_required in the manifest of a package"
+
 // permissions refuses what was not declared, and what the settings say of what
 // was.
 func (c *compiler) permissions() {
@@ -283,7 +286,7 @@ func (c *compiler) permissions() {
 		declared := ast.Context().Access("declared").Contains(ast.String(name))
 		c.add(rule{
 			id: "permissions.declared." + name, stage: stagePermission, forbid: true, when: []ast.Node{required, ast.Not(declared)},
-			text: "The call needs the permission " + name + ", which the capability does not declare", knob: "permissions_required in its manifest",
+			text: "The call needs the permission " + name + ", which the capability does not declare", knob: declaredIn,
 		})
 		effect, said := c.r.settings.Permissions[1<<i]
 		if !said || effect == Allow {
@@ -382,7 +385,7 @@ func (c *compiler) profile() {
 		permit("read", "Reading runs", false, Once, []Class{Read}, ast.Not(destructive))
 		permit("write", "Writing needs a person's word once a session", true, Session, []Class{Write, Edit}, ast.Not(destructive), ast.Not(person))
 		permit("exec", "Starting a process needs a person's word once a session", true, Session, []Class{Exec}, ast.Not(destructive), ast.Not(person), ast.Not(network))
-		permit("outbound", "Reaching beyond this machine needs a person's word each time", true, Once, []Class{Network}, ast.Not(person))
+		permit("outbound", "Using the network needs approval each time", true, Once, []Class{Network}, ast.Not(person))
 		permit("outboundProgram", "Starting a process that uses the network needs a person's word each time", true, Once, []Class{Exec}, ast.Not(destructive), ast.Not(person), network)
 		permit("destructive", "Destroying something needs a person's word each time", true, Once, every, destructive)
 	case Team:
@@ -391,7 +394,7 @@ func (c *compiler) profile() {
 		permit("readOther", "Reading through what others brought needs a person's word once a session", true, Session, []Class{Read}, ast.Not(trusted), ast.Not(destructive), ast.Not(person))
 		permit("write", "Writing needs a person's word once a session", true, Session, []Class{Write, Edit}, ast.Not(destructive), ast.Not(person))
 		permit("exec", "Starting a process needs a person's word each time", true, Once, []Class{Exec}, ast.Not(destructive), ast.Not(person))
-		permit("outbound", "Reaching beyond this machine needs a person's word each time", true, Once, []Class{Network}, ast.Not(person))
+		permit("outbound", "Using the network needs approval each time", true, Once, []Class{Network}, ast.Not(person))
 		permit("destructive", "Destroying something needs an operator, and his word each time", true, Once, every, destructive,
 			ast.Principal().In(entity("Role", "operator")))
 	case Seed:

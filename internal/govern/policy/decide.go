@@ -57,7 +57,7 @@ func (r *Rules) sane(v *Viewer, c *Capability) (Decision, bool) {
 	case !c.Class.known():
 		d = refuse(stageExists, "unknown-effect", "The effects of this capability are unknown", "", "the executor's effect class")
 	case c.Declared.unknown != "":
-		d = refuse(stagePermission, "unknown-permission", "There is no permission "+quoted(c.Declared.unknown), "Known permissions: "+strings.Join(permissionNames[:], ", "), "permissions_required in its manifest")
+		d = refuse(stagePermission, "unknown-permission", "There is no permission "+quoted(c.Declared.unknown), "Known permissions: "+strings.Join(permissionNames[:], ", "), declaredIn)
 	case c.Required.unknown != "":
 		d = refuse(stagePermission, "unknown-permission", "There is no permission "+quoted(c.Required.unknown), "Known permissions: "+strings.Join(permissionNames[:], ", "), "")
 	case v.Origin != capability.ByModel && v.Origin != capability.ByPerson:
