@@ -312,7 +312,7 @@ func (s *Site) readings() metrics.Readings {
 	return metrics.Readings{
 		Version: Version(), Started: s.started,
 		Catalog: func() metrics.Catalog {
-			st := a.catalog.Snapshot().Stats()
+			st := a.Oversee().Stats()
 			return metrics.Catalog{Capabilities: st.Capabilities, Available: st.Available, Quarantined: st.Quarantined, Problems: st.Errors, Version: st.Version}
 		},
 		Pending: func() (int, error) {
@@ -346,7 +346,7 @@ func (s *Site) system(waiting context.Context) systemapi.Config {
 			}
 			return a.Door.View(who.Principal)
 		},
-		Stats: func() door.Stats { return a.View().Stats() }, Ready: s.probes(waiting),
+		Stats: func() door.Stats { return a.Oversee().Stats() }, Ready: s.probes(waiting),
 		Settings: a.shownSettings, Set: a.setSetting,
 		Doctor:   func(ctx context.Context) []doctor.Check { return doctor.Examine(a.Facts(ctx)) },
 		Insights: a.Door.Insights, Price: a.priceOf, Prices: a.prices,

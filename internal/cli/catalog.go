@@ -63,17 +63,17 @@ func (f filter) String() string {
 func (f filter) keeps(e *door.Entry) bool {
 	return (f.kind == "" || string(e.Kind) == f.kind) &&
 		(f.category == "" || strings.EqualFold(e.Category, f.category)) &&
-		(f.state == "" || string(e.State) == f.state) &&
+		(string(e.State) == f.state || f.state == "" && e.State != "shadowed") &&
 		(f.trust == "" || e.Trust.String() == f.trust) &&
 		(f.source == "" || e.Origin.Source == f.source) &&
-		(!f.available || e.Available)
+		(!f.available || e.Ready())
 }
 
 func (c *command) catalogList() *cobra.Command {
 	var f filter
 	var own bool
 	cmd := &cobra.Command{
-		Use: "list", Short: "List every capability", Args: args(cobra.NoArgs),
+		Use: "list", Short: "List every capability; shadowed ones only with --state shadowed", Args: args(cobra.NoArgs),
 		RunE: c.with(func(ctx context.Context, a *app.App, _ []string) error {
 			if err := f.check(); err != nil {
 				return err
@@ -84,11 +84,17 @@ func (c *command) catalogList() *cobra.Command {
 				listing.Capabilities = slices.Collect(view.Own())
 			}
 			all := len(listing.Capabilities)
+			if !own && f.state != "shadowed" { // the number that all of Ken gives
+				all = listing.Stats.Capabilities
+			}
 			listing.Capabilities = slices.DeleteFunc(listing.Capabilities, func(e *door.Entry) bool { return !f.keeps(e) })
 			if c.json {
 				return c.printJSON(listing)
 			}
 			c.printList(listing, all)
+			if n := listing.Stats.Shadowed; n > 0 && !own && f == (filter{}) {
+				fmt.Fprintf(c.err, "ken: %d shadowed not listed; see ken catalog list --state shadowed\n", n)
+			}
 			if len(listing.Capabilities) == 0 && all > 0 {
 				fmt.Fprintf(c.err, "ken: none of %s fits %s\n", plural(all, "capability"), f)
 			}
@@ -136,7 +142,7 @@ func standing(e *door.Entry) string {
 	switch {
 	case e.State != "active":
 		return string(e.State)
-	case e.Available && e.Off == "":
+	case e.Ready():
 		return "ready"
 	}
 	return "lacking"

@@ -129,7 +129,7 @@ func (c *command) serve(ctx context.Context, a *app.App, addr string) error {
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(l) }()
 
-	c.announce(reached(l.Addr(), a.Settings.Serve.Hosts), a.View(), tokens)
+	c.announce(reached(l.Addr(), a.Settings.Serve.Hosts), a.Oversee(), tokens)
 	select {
 	case err = <-served:
 	case <-ctx.Done():

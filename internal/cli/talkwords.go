@@ -330,7 +330,7 @@ func (t *talk) list(ctx context.Context, _ []string) (chat.Output, error) {
 
 func (t *talk) tools(ctx context.Context, args []string) (chat.Output, error) {
 	if len(args) == 0 {
-		st := t.app.View().Stats()
+		st := t.app.Oversee().Stats()
 		return chat.Output{Text: fmt.Sprintf("%d capabilities, %d of them usable here. `/tools WORDS` finds some; `ken catalog list` lists all.", st.Capabilities, st.Available)}, nil
 	}
 	found, err := t.app.FindFor(ctx, strings.Join(args, " "))

@@ -172,7 +172,7 @@ func (v View) toldStats(list Listing) Stats {
 		}
 		st.Capabilities++
 		st.GraphEdges += len(e.Requires)
-		if e.Available {
+		if e.Ready() {
 			st.Available++
 		}
 		st.Active++ // nothing else is told of
@@ -190,8 +190,9 @@ func (v View) toldStats(list Listing) Stats {
 }
 
 type (
-	toldKey  struct{}
-	statsKey struct{}
+	toldKey     struct{}
+	statsKey    struct{}
+	overseenKey struct{}
 )
 
 // ToldStats are [View.Stats] for somebody who does not run Ken: see

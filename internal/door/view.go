@@ -64,8 +64,8 @@ func (d *Door) overseen(v View, p capability.Principal) View {
 			reason.Text = v.noRules
 		}
 		shown := *e
-		shown.Available = false
-		shown.Missing = append(slices.Clip(e.Missing), "hidden from models: "+sentence(reason))
+		shown.Available, shown.Hidden = false, sentence(reason)
+		shown.Missing = append(slices.Clip(e.Missing), "hidden from models: "+shown.Hidden)
 		return &shown
 	}
 	return v
@@ -220,6 +220,7 @@ func (v View) List() Listing {
 		for i, e := range list.Capabilities {
 			list.Capabilities[i] = v.reveal(e)
 		}
+		list.Stats = v.Stats()
 		return list
 	}
 	hidden := func(id capability.ID) bool {
@@ -251,12 +252,22 @@ func (v View) Stats() Stats {
 	}
 	all := v.snapshot.Stats()
 	if v.reveal != nil {
+		// What is hidden from models is counted, but cannot be used.
+		all.Available = v.Keep(overseenKey{}, func() any {
+			n := 0
+			for e := range v.All() {
+				if e.Ready() {
+					n++
+				}
+			}
+			return n
+		}).(int)
 		return all
 	}
 	st := Stats{Shadowed: all.Shadowed, Errors: all.Errors, GraphEdges: all.GraphEdges, Version: all.Version}
 	for e := range v.All() {
 		st.Capabilities++
-		if e.Available {
+		if e.Ready() {
 			st.Available++
 		}
 		switch e.State {

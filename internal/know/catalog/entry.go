@@ -44,6 +44,10 @@ type Entry struct {
 	// A model sees this line and none of the package's own text.
 	Off string `json:"off,omitempty"`
 
+	// Hidden, if not empty, says why models neither find nor see the entry. Only
+	// the view of whoever runs Ken has such entries.
+	Hidden string `json:"-"`
+
 	// Requires are the entries that RequiredTools resolved to.
 	Requires []capability.ID `json:"requires,omitempty"`
 
@@ -52,6 +56,10 @@ type Entry struct {
 
 	unrun string // why nothing here runs it; also in Missing
 }
+
+// Ready reports whether the entry can be used here: it is active, its package is
+// enabled, and nothing is missing. Every count of what can be used counts this.
+func (e *Entry) Ready() bool { return e.State == Active && e.Available && e.Off == "" }
 
 // A judgement is what can be said of a capability by itself, so it is made
 // once, however many snapshots the capability lives through.
@@ -137,6 +145,8 @@ func (e *Entry) Verdict() string {
 		return "it is shadowed: the same id from " + e.Standing + " stands before it"
 	case e.Off != "":
 		return "it is " + e.Off
+	case e.Hidden != "":
+		return "models neither find nor see it, and it cannot be used here: " + e.Hidden
 	case !e.Available:
 		return "it may be found and shown, but cannot be used here: " + strings.Join(e.Missing, "; ")
 	}

@@ -44,9 +44,9 @@ type Change struct {
 
 // Stats count what a snapshot holds.
 type Stats struct {
-	Capabilities int    `json:"capabilityCount"`
+	Capabilities int    `json:"capabilityCount"` // shadowed ones not among them
 	Active       int    `json:"active"`
-	Available    int    `json:"available"`
+	Available    int    `json:"available"` // see [Entry.Ready]
 	Quarantined  int    `json:"quarantined"`
 	Shadowed     int    `json:"shadowed"`
 	Errors       int    `json:"errors"` // problems that cost something
@@ -198,7 +198,7 @@ func (s *Snapshot) Stats() Stats {
 		}
 	}
 	for _, e := range s.entries {
-		if e.Available {
+		if e.Ready() {
 			st.Available++
 		}
 		switch e.State {

@@ -201,13 +201,17 @@ func availability(l door.Listing) []Check {
 	missing := map[string]int{}
 	usable := 0
 	for _, e := range l.Capabilities {
-		if !e.Available {
+		switch {
+		case e.Ready():
+			usable++
+		case e.State != "active": // another check tells of these
+		case len(e.Missing) > 0:
 			missing[e.Missing[0]]++
-			continue
+		default:
+			missing[e.Off]++
 		}
-		usable++
 	}
-	out := []Check{{Name: "availability", Grade: Good, Message: fmt.Sprintf("%d of %s can be used here", usable, count(len(l.Capabilities), "capability"))}}
+	out := []Check{{Name: "availability", Grade: Good, Message: fmt.Sprintf("%d of %s can be used here", usable, count(l.Stats.Capabilities, "capability"))}}
 	what := slices.SortedFunc(maps.Keys(missing), func(a, b string) int {
 		return cmp.Or(cmp.Compare(missing[b], missing[a]), cmp.Compare(a, b))
 	})

@@ -95,7 +95,7 @@ func (read Readings) add(r *Registry) {
 		})
 	}
 	if c := read.Catalog; c != nil {
-		r.GaugeOf("ken_catalog_capabilities", "Capabilities that are known.", func() float64 { return float64(c().Capabilities) })
+		r.GaugeOf("ken_catalog_capabilities", "Capabilities that are known, as ken catalog list lists them.", func() float64 { return float64(c().Capabilities) })
 		r.GaugeOf("ken_catalog_available", "Capabilities that can be used.", func() float64 { return float64(c().Available) })
 		r.GaugeOf("ken_catalog_quarantined", "Capabilities that are kept back.", func() float64 { return float64(c().Quarantined) })
 		r.GaugeOf("ken_catalog_problems", "Problems of the catalog.", func() float64 { return float64(c().Problems) })

@@ -134,7 +134,7 @@ func (f *filter) kind(w *row) bool     { return f.kinds == nil || f.kinds[w.kind
 func (f *filter) category(w *row) bool { return f.categories == nil || f.categories[w.category] }
 func (f *filter) state(w *row) bool    { return f.states == nil || f.states[w.state] }
 func (f *filter) use(w *row) bool {
-	return f.available == "" || w.Available == (f.available == "true")
+	return f.available == "" || w.Ready() == (f.available == "true")
 }
 
 func (f *filter) passes(w *row) bool {
