@@ -216,6 +216,33 @@ func (a *App) startingServers(p capability.Principal) string {
 		say(unlisted, "was never listed", "were never listed", "ken doctor lists them"))
 }
 
+// absentServer returns why a server has no tools, if name is the id of one of
+// its tools. Like the names of servers, the cause is for the operator only.
+func (a *App) absentServer(p capability.Principal, name string) error {
+	id, ok := strings.CutPrefix(name, "mcp:")
+	if !ok || a.gateway == nil || p.ID != a.Principal.ID || p.Tenant != a.Principal.Tenant {
+		return nil
+	}
+	server, _, _ := strings.Cut(id, "/")
+	for _, st := range a.gateway.Status() {
+		if st.Name != server || !st.Listed.IsZero() || len(a.namesForHere([]string{server})) == 0 {
+			continue
+		}
+		cause, fix := st.Err, st.Fix
+		switch {
+		case st.State == mcpgateway.Disabled:
+			cause, fix = "it is disabled in its definition", ""
+		case cause == "":
+			return nil
+		}
+		return &capability.Error{
+			Kind: capability.Unavailable, Op: "find", Target: name,
+			Err: fmt.Errorf("the MCP server %s (%s) never listed its tools: %s", server, st.State, cause), Fix: fix,
+		}
+	}
+	return nil
+}
+
 // namesForHere keeps the servers that apply to this folder.
 func (a *App) namesForHere(names []string) []string {
 	if len(names) == 0 {

@@ -4,6 +4,7 @@
 package door
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -78,6 +79,10 @@ type Config struct {
 	Starting func(capability.Principal) string
 	Await    func(context.Context) bool
 
+	// Absent, if not nil, returns why something of this id or name is not in the
+	// catalog, such as a server that failed before it listed its tools, or nil.
+	Absent func(p capability.Principal, name string) error
+
 	// Runner carries out calls; it is asked for when the first one comes. Nil
 	// refuses every call.
 	Runner func(context.Context) (capability.Invoker, error)
@@ -142,6 +147,9 @@ func (d *Door) Look(ctx context.Context, v View, q Query) (Found, Pending, error
 // Call runs one of the tools by which a model looks further itself.
 func (d *Door) Call(ctx context.Context, v View, scope capability.Scope, name string, args json.RawMessage) (ToolAnswer, error) {
 	a, err := d.finder.Call(ctx, v.seen, name, args, d.settings(v, scope).Config)
+	if why := d.absentOf(v, name, args); why != nil && err == nil && a.Failed {
+		a.Text = why.Error()
+	}
 	if note := d.Starting(v.viewer.Principal); note != "" && err == nil {
 		a.Text += "\n(" + note + ")"
 		if data, ok := a.Data.(discover.Capabilities); ok {
@@ -169,6 +177,15 @@ func (d *Door) Whole(v View, scope capability.Scope, tool func(*Entry) bool, mos
 	return v.seen.Whole(without, tool, most)
 }
 
+// absentOf returns why what a call wants described is not in the catalog, or nil.
+func (d *Door) absentOf(v View, tool string, args json.RawMessage) error {
+	var in struct{ ID, Capability, Name string }
+	if d.cfg.Absent == nil || tool != discover.ToolDescribe || json.Unmarshal(args, &in) != nil {
+		return nil
+	}
+	return d.cfg.Absent(v.viewer.Principal, cmp.Or(in.ID, in.Capability, in.Name))
+}
+
 // Starting returns which sources are not known yet; see [Config].
 func (d *Door) Starting(p capability.Principal) string {
 	if d.cfg.Starting == nil {
@@ -182,11 +199,17 @@ func (d *Door) Starting(p capability.Principal) string {
 func (d *Door) Await(ctx context.Context) bool { return d.cfg.Await != nil && d.cfg.Await(ctx) }
 
 // notFoundYet adds to a not-found error which sources are still starting,
-// because the capability may appear in a moment.
+// because the capability may appear in a moment. If it belongs to a source that
+// failed, the error is that failure.
 func (d *Door) notFoundYet(p capability.Principal, err error) error {
 	e, ok := errors.AsType[*capability.Error](err)
 	if !ok || e.Kind != capability.NotFound {
 		return err
+	}
+	if d.cfg.Absent != nil {
+		if why := d.cfg.Absent(p, e.Target); why != nil {
+			return why
+		}
 	}
 	note := d.Starting(p)
 	if note == "" {
