@@ -113,6 +113,12 @@ func (c *command) callOf(ctx context.Context, a *app.App, given []string) (capab
 			line += " " + quoteWord(word)
 		}
 		call, err := a.Route(ctx, a.Principal, line)
+		if capability.KindOf(err) == capability.NotFound && err != nil {
+			name, _, _ := strings.Cut(line[1:], " ")
+			if e, lost := a.Oversee().Lookup(name); lost == nil && e.RunBy() == "" {
+				return capability.Call{Target: e.ID, Origin: capability.ByPerson}, nil // the runner says what it is instead
+			}
+		}
 		if _, isFault := errors.AsType[*slash.Fault](err); isFault && capability.KindOf(err) == capability.Invalid {
 			err = usageError{err}
 		}

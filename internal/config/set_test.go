@@ -93,7 +93,7 @@ func TestSetRefuses(t *testing.T) {
 		{"", "catalog.pins.", "x", "there is no such key"},
 		{"", "catalog.sources", "[{path: /a, url: https://b}]", "names 2 places"},
 		{"", "discovery.agents", "{a: {profil: lean}}", "unknown key discovery.agents.a.profil; did you mean discovery.agents.a.profile?"},
-		{"", "discovery.agents.a.profile", "lean", "there is no such key; discovery.agents is one value; name it whole"},
+		{"", "discovery.agents.a.profile", "lean", "there is no such key; discovery.agents is one value: set it whole with ken config set discovery.agents, or edit it in ken.yaml"},
 		{"serve: {adr: x}\n", "capabilities.enabled", "true", "ken.yaml:1: unknown key serve.adr; did you mean serve.addr?"},
 		{"serve: {adr: x}\n", "capabilities.enabled", "true", "capabilities.enabled was not set; mend the file first"},
 		{"a: [\n", "capabilities.enabled", "true", "ken.yaml:1: "},

@@ -115,7 +115,7 @@ func settingOf(op, key string) (setting[Config], error) {
 	var names, within []string
 	for _, s := range all {
 		if strings.HasPrefix(key, s.name+".") {
-			return setting[Config]{}, invalid(op, key, "there is no such key", s.name+" is one value; name it whole")
+			return setting[Config]{}, invalid(op, key, "there is no such key", s.name+" is one value: set it whole with ken config set "+s.name+", or edit it in ken.yaml")
 		}
 		names = append(names, s.name)
 		if rest, ok := strings.CutPrefix(s.name, key+"."); ok {

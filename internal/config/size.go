@@ -117,7 +117,12 @@ func (k kind[T]) orHalf() kind[T] {
 		if v.Any == word {
 			return half, true
 		}
-		return number.parse(r, at, v)
+		before := len(r.problems)
+		n, ok := number.parse(r, at, v)
+		for i := before; i < len(r.problems); i++ {
+			r.problems[i].Fix += ", or " + word + " for half of the machine's"
+		}
+		return n, ok
 	}
 	k.show = func(n T) any {
 		if isHalf(n) {

@@ -14,6 +14,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -233,12 +234,27 @@ func (p plan) settle(outer, limited context.Context, call capability.Call, err e
 		switch {
 		case p.verb == verbExecute:
 			return fail(capability.Denied, "db.execute", err, "send one statement that changes rows or tables of this database; nothing else is run")
+		case !changesSomething(p.sql): // no setting helps
+			return fail(capability.Denied, "db."+p.verb, err, p.verb+" only reads what this database holds")
 		case c.Write:
 			return fail(capability.Denied, "db."+p.verb, err, p.verb+" only reads; to change something, use execute")
 		}
-		return fail(capability.Denied, "databases."+c.Name+".access", err, "this database may only be read here")
+		return fail(capability.Denied, "databases."+c.Name+".access", err,
+			p.verb+" only reads; for the tool execute, a person sets access: write for "+c.Name+" under databases in ken.yaml")
 	}
 	return capability.Result{Failed: true, Parts: []capability.Part{{Text: "the database says: " + executor.Clip(err.Error(), 2000)}}}, nil
+}
+
+// changesSomething reports whether a statement that was refused reads like one
+// that execute would run. Only the advice depends on it.
+func changesSomething(sql string) bool {
+	words := strings.FieldsFunc(strings.ToUpper(sql), func(r rune) bool { return (r < 'A' || r > 'Z') && r != '_' })
+	if len(words) == 0 || slices.Contains([]string{"ATTACH", "DETACH", "PRAGMA", "VACUUM"}, words[0]) {
+		return false
+	}
+	return slices.ContainsFunc(words, func(w string) bool {
+		return slices.Contains([]string{"INSERT", "UPDATE", "DELETE", "REPLACE", "MERGE", "TRUNCATE", "CREATE", "ALTER", "DROP"}, w)
+	})
 }
 
 // result makes a result of the rows. changed is how many rows a statement

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -264,8 +265,16 @@ func TestReadOnlySQLite(t *testing.T) {
 				if kind := capability.KindOf(err); err == nil && !r.Failed && !planned || err != nil && kind != capability.Denied && kind != capability.Invalid {
 					t.Errorf("%s %s (write %v) = %s, %v; want a refusal", verb, sql, write, text(r), err)
 				}
-				if err != nil && kind(err) == capability.Denied && !write && !strings.Contains(err.Error(), "databases.shop.access") {
-					t.Errorf("%s %s: %v names no setting", verb, sql, err)
+				if err == nil || kind(err) != capability.Denied {
+					continue
+				}
+				// The setting is named where it helps, and else the rule.
+				rule := "db." + verb
+				if !write && changesSomething(sql) {
+					rule = "databases.shop.access"
+				}
+				if e, ok := errors.AsType[*capability.Error](err); !ok || e.Rule != rule {
+					t.Errorf("%s %s (write %v): %v, want the rule %s", verb, sql, write, err, rule)
 				}
 			}
 		}
@@ -280,6 +289,18 @@ func TestReadOnlySQLite(t *testing.T) {
 	// Ken's own databases, in the same process, work as before.
 	if other := shop(t); other == "" {
 		t.Error("no database can be made any more")
+	}
+}
+
+// TestChangesSomething checks for which statements access: write is the advice.
+func TestChangesSomething(t *testing.T) {
+	for sql, want := range map[string]bool{
+		"DELETE FROM orders": true, " with x AS (SELECT 1) insert INTO a SELECT 1": true, "/* x */ drop table a": true, ";;UPDATE a SET b = 1": true,
+		"ATTACH 'x' AS o": false, "PRAGMA query_only=0": false, "VACUUM INTO 'drop table'": false, "SELECT load_extension('x')": false, "BEGIN": false, "": false,
+	} {
+		if got := changesSomething(sql); got != want {
+			t.Errorf("changesSomething(%q) = %v, want %v", sql, got, want)
+		}
 	}
 }
 

@@ -277,7 +277,7 @@ func (p *plan) check(call capability.Call) error {
 	if p.verb == verbExecute && !c.Write {
 		return &capability.Error{
 			Kind: capability.Denied, Op: "execute", Target: string(call.Target), Rule: "databases." + c.Name + ".access",
-			Err: errors.New("the database may only be read"), Fix: "a person may set access: write for it in ken.yaml",
+			Err: errors.New("the database may only be read"), Fix: "a person sets access: write for " + c.Name + " under databases in ken.yaml",
 		}
 	}
 	if p.verb == verbInspect {

@@ -44,10 +44,10 @@ func schemaOf(verb string, names []string) json.RawMessage {
 func Tools(list []Connection) []executor.Tool {
 	var out []executor.Tool
 	var names []string
-	write, local, far := false, false, false
+	local, far := false, false
 	for _, c := range list {
 		names = append(names, c.Name)
-		write, local, far = write || c.Write, local || c.Engine == SQLite, far || c.Engine != SQLite
+		local, far = local || c.Engine == SQLite, far || c.Engine != SQLite
 		for _, verb := range Verbs() {
 			if verb != verbExecute || c.Write {
 				out = append(out, toolOf(c, verb))
@@ -57,10 +57,8 @@ func Tools(list []Connection) []executor.Tool {
 	if len(list) == 0 {
 		return nil
 	}
-	for _, verb := range Verbs() {
-		if verb != verbExecute || write {
-			out = append(out, commandOf(verb, names, local, far))
-		}
+	for _, verb := range Verbs() { // execute says which setting allows it
+		out = append(out, commandOf(verb, names, local, far))
 	}
 	return out
 }
