@@ -28,12 +28,15 @@ type auditFilter struct {
 func (f *auditFilter) flags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.extension, "ext", "", "only this `extension`, as in tools.git")
-	flags.StringVar(&f.event, "event", "", "only this `event`, as in capability_failed, security_violation or EXT_RUN_DENIED")
+	flags.StringVar(&f.event, "event", "", "only this `event`: "+strings.Join(audit.EventNames(), ", "))
 	flags.StringVar(&f.session, "session", "", "only this `session`")
 	flags.StringVar(&f.since, "since", "", "not before this `time`: a duration such as 24h, or 2026-01-31T12:00:00Z")
 }
 
 func (f auditFilter) read(now time.Time) (audit.Filter, error) {
+	if names := audit.EventNames(); f.event != "" && !slices.Contains(names, f.event) {
+		return audit.Filter{}, usageError{fmt.Errorf("--event %s: no event has this name; want one of %s", foreign(f.event), strings.Join(names, ", "))}
+	}
 	since, err := moment("--since", f.since, now)
 	if err != nil {
 		return audit.Filter{}, err

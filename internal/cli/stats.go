@@ -51,7 +51,8 @@ func (c *command) printStats(r door.Report, since time.Duration) {
 	} else {
 		p.linef("%s in %s; cards triggered in %.0f%% of them, injected in %.0f%%",
 			plural(m.Requests, "message"), plural(m.Sessions, "session"), 100*m.TriggerRate, 100*m.InjectionRate)
-		p.linef("tokens sent: %.0f a message, of them cards %.0f", m.TokensMean, m.CardTokensMean)
+		p.linef("tokens selected: %.0f a message, of them cards %.0f %s", m.TokensMean, m.CardTokensMean,
+			p.style(dim, "counted when they are chosen, also if no model was reached"))
 		p.linef("time: half within %d µs, 95%% within %d µs, at most %d µs", m.P50US, m.P95US, m.MaxUS)
 		if m.Selections > 0 {
 			p.linef("used when chosen: %d of %d (%.0f%%); sent and not used: %d of %d", m.SelectedUsed, m.Selections, 100*m.Accuracy, m.Wasted, m.Shown)
@@ -63,7 +64,9 @@ func (c *command) printStats(r door.Report, since time.Duration) {
 				p.linef("not judged: %d of them, because they name no tool", t.Unjudged)
 			}
 		}
-		p.linef("searched for: %d, of them not shown before: %d; calls: %d, failed: %d", m.Searched, m.Misses, m.Calls, m.FailedCalls)
+		p.linef("searched for: %d, of them not shown before: %d", m.Searched, m.Misses)
+		p.linef("calls that ran: %d, of them failed: %d %s", m.Calls, m.FailedCalls,
+			p.style(dim, "without those that did not start (denied, invalid, not found): see ken audit query"))
 		p.linef("errors: %d; went on with less: %d", m.Errors, m.Degraded)
 	}
 	if r.KillSwitch.Why != "" {

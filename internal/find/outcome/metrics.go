@@ -24,8 +24,8 @@ type Metrics struct {
 	Injected      int     `json:"injected"`       // requests in which a triggered card entered the prompt
 	InjectionRate float64 `json:"injection_rate"` //
 
-	TokensMean     float64 `json:"tokens_mean"`      // sent per request, the map included
-	CardTokensMean float64 `json:"card_tokens_mean"` // sent per request as cards
+	TokensMean     float64 `json:"tokens_mean"`      // selected for the prompt per request, the map included; also where no model was reached
+	CardTokensMean float64 `json:"card_tokens_mean"` // of these, cards
 
 	Errors    int     `json:"errors"`
 	ErrorRate float64 `json:"error_rate"`
@@ -60,7 +60,7 @@ type Metrics struct {
 	UsedBySearch  int `json:"used_by_search"` // calls to what was not selected but searched for
 	UsedUnshown   int `json:"used_unshown"`   // calls to what was neither
 	Described     int `json:"described"`
-	Calls         int `json:"calls"`
+	Calls         int `json:"calls"` // that ran; those that did not start are in the audit log
 	FailedCalls   int `json:"failed_calls"`
 	CutFromEvents int `json:"cut_from_events"` // parts that did not fit their line
 

@@ -36,6 +36,16 @@ func Events(name string) []Event {
 	return []Event{Event(name)}
 }
 
+// EventNames returns every name that [Events] knows: the events, then the seed's
+// lifecycle names.
+func EventNames() []string {
+	return []string{
+		string(Started), string(Executed), string(Slow), string(Failed), string(TimedOut), string(Violation), string(Unknown),
+		string(Asked), string(Approval), string(Changed), string(Opened), string(Retired), string(Resumed),
+		"EXT_RUN_STARTED", "EXT_CMD_ROUTED", "EXT_PERMISSION_CHECK", "EXT_RUN_FINISHED", "EXT_RUN_DENIED",
+	}
+}
+
 // A matcher is a Filter made ready. Most lines are refused by their bytes:
 // the encoder spells every value in exactly one way.
 type matcher struct {

@@ -37,7 +37,7 @@ type trailPage struct {
 
 func trailParams() []wire.Param {
 	return []wire.Param{
-		{Name: "event", About: "one of these: capability_executed, security_violation, …", Many: true},
+		{Name: "event", About: "one of these", Many: true, Words: audit.EventNames()},
 		{Name: "ext", About: "the extension"},
 		{Name: "target", About: "the capability's id"},
 		{Name: "session"},
