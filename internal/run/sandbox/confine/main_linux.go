@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -224,7 +225,9 @@ func sweep(namespaces bool) {
 				unix.Kill(pid, unix.SIGKILL)
 			}
 		}
-		unix.Wait4(-1, nil, 0, nil)
+		// Not a wait for one of them: a list of /proc can miss a process that has
+		// just come to us, and that one would be waited for without being killed.
+		time.Sleep(time.Millisecond)
 	}
 }
 

@@ -17,26 +17,31 @@ import (
 var starved atomic.Bool
 
 const (
-	memoryPause = 20 * time.Millisecond
-	memoryGC    = 200 // how many checks happen between two garbage collections of the helper, which does not run its own
+	memoryPause   = 20 * time.Millisecond
+	memoryLongest = time.Second // on a busy machine one check can take seconds
+	memoryGC      = 200         // how many checks happen between two garbage collections of the helper, which does not run its own
 )
 
 // watchMemory ends the tool and everything it started when together they use
 // more than limit: private memory, shared memory (mapped or in unnamed files),
 // and the contents of /tmp. It is used if no cgroup counts the memory. Checking
-// takes at most about a tenth of its time, so the limit may be exceeded for a
+// takes about a tenth of its time, so the limit may be exceeded for a
 // moment. The filter refuses unnamed files and uninspectable processes, whose
 // memory could not be counted.
 func watchMemory(pid int, limit int64, namespaces, open bool) {
 	pause := memoryPause
+	seen := map[int]bool{} // every process of the tool, also those that have ended
 	for look := 1; ; look++ {
 		time.Sleep(pause)
 		start := time.Now()
 		pids := descendants()
-		// With open files the tool shares /tmp and System V memory with the machine:
-		// what is in them is not its own.
+		// With open files, or without namespaces, the tool shares /tmp and System V
+		// memory with the machine: only segments that it created are its own.
 		own := namespaces && !open
-		if used(pids, own, false) > limit && used(pids, own, true) > limit {
+		for _, p := range pids {
+			seen[p] = true
+		}
+		if used(pids, seen, own, false) > limit && used(pids, seen, own, true) > limit {
 			starved.Store(true)
 			if namespaces && os.Getpid() == 1 {
 				unix.Kill(-1, unix.SIGKILL)
@@ -50,7 +55,7 @@ func watchMemory(pid int, limit int64, namespaces, open bool) {
 		if look%memoryGC == 0 {
 			runtime.GC()
 		}
-		pause = max(memoryPause, 10*time.Since(start))
+		pause = min(max(memoryPause, 10*time.Since(start)), memoryLongest)
 	}
 }
 
@@ -88,28 +93,29 @@ func descendants() []int {
 
 // used returns the sum of the memory of processes. The rough sum counts shared
 // memory for each process, so it is never too low; the exact sum counts it
-// once.
-func used(pids []int, namespaces, exactly bool) int64 {
+// once. With own, /tmp and System V memory are the tool's alone; otherwise only
+// segments count that one of the processes in creators made.
+func used(pids []int, creators map[int]bool, own, exactly bool) int64 {
 	var sum int64
 	files := map[inode]int64{} // unnamed files, or files that are not mapped
 	for _, pid := range pids {
 		unnamed(pid, files)
 	}
 	for _, pid := range pids {
-		own, ok := int64(0), false
+		size, ok := int64(0), false
 		if exactly {
-			own, ok = share(pid, files)
+			size, ok = share(pid, files)
 		}
 		if !ok {
-			own = rough(pid)
+			size = rough(pid)
 		}
-		sum += own
+		sum += size
 	}
 	for _, size := range files {
 		sum += size
 	}
-	if namespaces {
-		sum += unattached()
+	sum += unattached(func(creator int) bool { return own || creators[creator] })
+	if own {
 		var st unix.Statfs_t
 		if unix.Statfs("/tmp", &st) == nil && st.Type == unix.TMPFS_MAGIC {
 			sum += int64(st.Blocks-st.Bfree) * st.Bsize
@@ -189,13 +195,16 @@ func known(files map[inode]int64, dev, ino []byte) bool {
 }
 
 // unattached returns the size of System V shared memory that no process has
-// mapped.
-func unattached() int64 {
+// mapped and whose creator counts.
+func unattached(counts func(creator int) bool) int64 {
 	data, _ := os.ReadFile("/proc/sysvipc/shm")
 	var sum int64
 	for line := range bytes.Lines(data) {
 		f := bytes.Fields(line)
 		if len(f) < 16 || string(f[6]) != "0" {
+			continue
+		}
+		if creator, err := strconv.Atoi(string(f[4])); err != nil || !counts(creator) {
 			continue
 		}
 		for _, n := range f[14:16] {
