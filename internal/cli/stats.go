@@ -67,7 +67,7 @@ func (c *command) printStats(r door.Report, since time.Duration) {
 		p.linef("searched for: %d, of them not shown before: %d", m.Searched, m.Misses)
 		p.linef("calls that ran: %d, of them failed: %d %s", m.Calls, m.FailedCalls,
 			p.style(dim, "without those that did not start (denied, invalid, not found): see ken audit query"))
-		p.linef("errors: %d; went on with less: %d", m.Errors, m.Degraded)
+		p.linef("errors: %d; requests that continued without a part: %d", m.Errors, m.Degraded)
 	}
 	if r.KillSwitch.Why != "" {
 		p.linef("kill switch: %s", foreign(r.KillSwitch.Why))

@@ -29,7 +29,7 @@ type Metrics struct {
 
 	Errors    int     `json:"errors"`
 	ErrorRate float64 `json:"error_rate"`
-	Degraded  int     `json:"degraded"` // requests that went on with less
+	Degraded  int     `json:"degraded"` // requests that continued without a part
 
 	P50US        int64 `json:"p50_us"`
 	P95US        int64 `json:"p95_us"`

@@ -185,7 +185,11 @@ func (p Prior) why(others float64) string {
 		parts = append(parts, fmt.Sprintf("%d of them in vain", p.Failed))
 	}
 	if p.Searched > 0 {
-		parts = append(parts, fmt.Sprintf("searched for in %d sessions that did not have it", p.Searched))
+		sessions := "1 session"
+		if p.Searched > 1 {
+			sessions = fmt.Sprintf("%d sessions", p.Searched)
+		}
+		parts = append(parts, "searched for in "+sessions+" where it had not been shown")
 	}
-	return fmt.Sprintf("%s; others %.0f%%: %+.2f", strings.Join(parts, ", "), 100*others, p.LogOdds)
+	return fmt.Sprintf("%s; others are used %.0f%% of the times shown: %+.2f", strings.Join(parts, ", "), 100*others, p.LogOdds)
 }

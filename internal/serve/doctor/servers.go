@@ -253,7 +253,7 @@ func process(p Process, d Daemon, known map[string]Server) []Check {
 			checks = append(checks, c)
 		}
 	}
-	message := fmt.Sprintf("in %s since %s: %s, %s; nothing is wrong with %d", who, clock(p.Since), count(len(p.Servers), "server"), count(runs, "back end"), well)
+	message := fmt.Sprintf("in %s since %s: %s, %s; %d without errors", who, clock(p.Since), count(len(p.Servers), "server"), count(runs, "back end"), well)
 	return append([]Check{{Name: "servers", Grade: Good, Message: message}}, checks...)
 }
 

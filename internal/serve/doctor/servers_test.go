@@ -55,7 +55,7 @@ func TestServers(t *testing.T) {
 		{"fetched", with(func(s *Server) { s.Narrower = Narrower{Note: "npx fetches it"} }), "mcp:files", Good, "as it did before Ken; npx fetches it", ""},
 		{"file", Servers{Problems: []capability.Problem{{Code: "mcp-file", Origin: capability.Origin{Path: "/x.json"}, Message: "no JSON", Fix: "mend it"}}}, "servers", Bad, "/x.json: no JSON", "mend it"},
 		{"file warns", Servers{Problems: []capability.Problem{{Severity: capability.Warning, Origin: capability.Origin{Path: "/x.json", Line: 2}, Message: "odd"}}}, "servers", Warn, "odd", "mend /x.json:2"},
-		{"well", running(Daemon{}, Troubled{Name: "files", Runs: 2}), "servers", Good, "1 server, 2 back ends; nothing is wrong with 1", ""},
+		{"well", running(Daemon{}, Troubled{Name: "files", Runs: 2}), "servers", Good, "1 server, 2 back ends; 1 without errors", ""},
 		{"hangs", running(Daemon{}, Troubled{Name: "files", Down: true, Err: "it hangs", At: time.Now()}), "mcp:files", Bad, "in ken serve, process 9: ", "files in " + file},
 		{"in the daemon", running(Daemon{PID: 9}, Troubled{Name: "files", Restarts: 2, Noise: 7, Sample: "x"}), "mcp:files", Warn, "in the daemon, process 9: it was started again 2 times; noise on its output, 7 lines: x", "log"},
 		{"no daemon", Servers{}, "daemon", Good, "none runs", ""},
@@ -65,7 +65,7 @@ func TestServers(t *testing.T) {
 		{"nowhere", Servers{Daemon: Daemon{Unsupported: true}}, "daemon", Good, "none on this system", ""},
 	}
 	same := Servers{List: []Server{{Name: "x", Err: "no program"}}, Running: []Process{{PID: 1, Servers: []Troubled{{Name: "x", Down: true, Err: "no program"}}}}}
-	if list := servers(same); len(list) != 3 || !strings.Contains(list[1].Message, "nothing is wrong with 0") {
+	if list := servers(same); len(list) != 3 || !strings.Contains(list[1].Message, "0 without errors") {
 		t.Errorf("servers() = %+v; want one thing said once", list)
 	}
 	for _, tt := range tests {

@@ -39,7 +39,7 @@ func closed(who auth.Identity, head session.Head) error {
 	}
 	return &wire.Problem{
 		Status: http.StatusForbidden, Code: "person-began",
-		Detail: "a person began this session, and this request has a token that decides nothing: the one for agents, or an issuer's without the scope " + auth.DecideScope +
+		Detail: "a person began this session, and the token of this request cannot approve: it is an agent's, or an issuer's without the scope " + auth.DecideScope +
 			"; begin one with POST /api/v1/sessions, or have the person go on in theirs, on the page or with ken chat; GET /api/v1/sessions lists those that are open to you",
 	}
 }

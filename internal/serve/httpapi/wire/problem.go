@@ -26,7 +26,7 @@ func Missing(what string) *Problem {
 func ForPerson(what, instead string) *Problem {
 	return &Problem{
 		Status: http.StatusForbidden, Code: "person-decides",
-		Detail: what + ", and this request has a token that decides nothing: the one for agents, or an issuer's without the scope " + auth.DecideScope + "; " + instead,
+		Detail: what + ", and the token of this request cannot approve: it is an agent's, or an issuer's without the scope " + auth.DecideScope + "; " + instead,
 	}
 }
 
