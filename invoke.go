@@ -69,7 +69,7 @@ func (k *Ken) Invoke(ctx context.Context, call capability.Call) (capability.Resu
 	return k.app.Door.Invoke(ctx, view, call)
 }
 
-// Ticket gives the id of the question that waits for a person, where err is of
+// Ticket returns the id of the question that waits for a person, where err is of
 // a call that does.
 func Ticket(err error) (id string, ok bool) {
 	q, ok := errors.AsType[*runner.Question](err)
@@ -91,7 +91,7 @@ type Answer struct {
 	Note   string
 }
 
-// Question gives what a person must know to answer, line by line: first exactly
+// Question returns what a person must know to answer, line by line: first exactly
 // what will run. It came from outside and is not fit for a terminal as it is.
 func (k *Ken) Question(ctx context.Context, ticket string) ([]string, error) {
 	desk, err := k.app.Desk()

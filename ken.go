@@ -96,7 +96,7 @@ type Found struct {
 	Missing    []string               // what it lacks where not
 }
 
-// Find gives the capabilities that fit a message, best first. Nothing fitting
+// Find returns the capabilities that fit a message, best first. Nothing fitting
 // is an empty answer, not an error.
 func (k *Ken) Find(ctx context.Context, message string) ([]Found, error) {
 	sel, err := k.Select(ctx, Query{Message: message})
@@ -178,7 +178,7 @@ func (k *Ken) Select(ctx context.Context, q Query) (Selection, error) {
 	return sel, nil
 }
 
-// Tools gives the tools by which a model looks for capabilities itself. They
+// Tools returns the tools by which a model looks for capabilities itself. They
 // never change.
 func (k *Ken) Tools() []llm.Tool { return k.app.Door.Tools() }
 
@@ -232,7 +232,7 @@ type Relation struct {
 	Needs  bool // of DEPENDS_ON: the one asked about needs ID
 }
 
-// Related gives what a capability, by its id or name, has to do with others,
+// Related returns what a capability, by its id or name, has to do with others,
 // the strongest first.
 func (k *Ken) Related(name string) ([]Relation, error) {
 	list, err := k.app.View().Related(name)
@@ -243,7 +243,7 @@ func (k *Ken) Related(name string) ([]Relation, error) {
 	return out, err
 }
 
-// All gives every capability that may be shown, in the order of their ids.
+// All returns every capability that may be shown, in the order of their ids.
 func (k *Ken) All() iter.Seq[*capability.Capability] {
 	return func(yield func(*capability.Capability) bool) {
 		for e := range k.app.View().All() {
@@ -254,7 +254,7 @@ func (k *Ken) All() iter.Seq[*capability.Capability] {
 	}
 }
 
-// Problems gives what is wrong with the catalog, gravest first.
+// Problems returns what is wrong with the catalog, gravest first.
 func (k *Ken) Problems() []capability.Problem { return k.app.View().List().Problems }
 
 // Reference reads the deep reference of the instance (SYSTEM_ARCHITECTURE.md),

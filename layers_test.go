@@ -253,7 +253,7 @@ func judge(plan []room, stdOnly []string, module, name string, line int, importe
 	return "it may not import that; see its line in layers_test.go"
 }
 
-// within gives a package's path below the module, "." for the module itself.
+// within returns a package's path below the module, "." for the module itself.
 func within(module, pkg string) string {
 	if pkg == module {
 		return "."

@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// CanonicalJSON gives a JSON value without its spelling: keys sorted, no space,
+// CanonicalJSON returns a JSON value without its spelling: keys sorted, no space,
 // numbers as they are written. An object that names a key twice, something after
 // the value, and what is nested deeper than 200 levels are errors.
 func CanonicalJSON(raw []byte) ([]byte, error) { return canonical(nil, raw) }

@@ -11,7 +11,7 @@ import (
 // them byte for byte and never rewrites them.
 type ID string
 
-// MakeID gives the conventional id of a capability that has none of its own.
+// MakeID returns the conventional id of a capability that has none of its own.
 func MakeID(kind Kind, name string) ID { return ID(string(kind) + ":" + name) }
 
 // A Kind says what sort of thing a capability is. Sources may bring kinds that
@@ -284,7 +284,7 @@ func (c *Capability) HasSideEffects() bool { return c.Effects.ReadOnly != Yes }
 // FormatExtension is [Origin.Format] of what an extension package brought.
 const FormatExtension = "extension"
 
-// Extension gives the name of the package that a capability is or belongs to,
+// Extension returns the name of the package that a capability is or belongs to,
 // as in "tools.git". Only what the reader of packages made belongs to one:
 // whatever else says that it needs an extension does not.
 func (c *Capability) Extension() (name string, ok bool) {
@@ -303,7 +303,7 @@ func (c *Capability) Extension() (name string, ok bool) {
 	return "", false
 }
 
-// Title gives the name to show a person: DisplayName, or one made from Name by
+// Title returns the name to show a person: DisplayName, or one made from Name by
 // capitalising its segments ("web-search" becomes "Web Search").
 func (c *Capability) Title() string {
 	if c.DisplayName != "" {

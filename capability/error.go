@@ -67,7 +67,7 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// KindOf gives the kind of the first *Error in err's tree, or Internal.
+// KindOf returns the kind of the first *Error in err's tree, or Internal.
 func KindOf(err error) ErrorKind {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Kind

@@ -30,7 +30,7 @@ const (
 	Database Location = "database"
 )
 
-// String gives the origin as people write places: path, then the line or the
+// String returns the origin as people write places: path, then the line or the
 // pointer.
 func (o Origin) String() string {
 	switch {

@@ -78,7 +78,7 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// KindOf gives the kind of an error; one that is no [Error] is [Unknown].
+// KindOf returns the kind of an error; one that is no [Error] is [Unknown].
 func KindOf(err error) Kind {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Kind

@@ -26,7 +26,7 @@ type Embedder interface {
 	Model() string
 	// Dimensions is the length of every vector.
 	Dimensions() int
-	// Embed gives one vector per text, in order, each of unit length.
+	// Embed returns one vector per text, in order, each of unit length.
 	// The same text gives the same vector.
 	Embed(ctx context.Context, texts []string) ([][]float32, error)
 }

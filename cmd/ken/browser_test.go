@@ -364,7 +364,7 @@ func (w *world) answer(seen llmtest.Seen) llmtest.Reply {
 	return llmtest.Reply{Text: "**Hello.** You said: " + text, Fragments: 5, Usage: usage}
 }
 
-// lastSaid gives the last line of the person that the model has an answer to: one
+// lastSaid returns the last line of the person that the model has an answer to: one
 // that begins with please, without that word, or one that is known. result is
 // what came of the calls after it, if any. What was found stands below the line.
 func lastSaid(r llm.Request, known func(line string) bool) (text, result string) {

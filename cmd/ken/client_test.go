@@ -215,7 +215,7 @@ func (c *client) answer(ts *testscript.TestScript, id, what string) json.RawMess
 	return reply
 }
 
-// stderrNow gives what the program said, once it has ended.
+// stderrNow returns what the program said, once it has ended.
 func (c *client) stderrNow() string {
 	_ = c.cmd.Process.Kill()
 	_ = c.cmd.Wait()
@@ -279,7 +279,7 @@ func answers(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// said gives the text of an answer, and whether it is an error.
+// said returns the text of an answer, and whether it is an error.
 func said(reply []byte) (text string, failed bool) {
 	var m struct {
 		Error  *struct{ Message string }

@@ -142,7 +142,7 @@ func modelOrder(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// requestBody gives a request by its number, or the last one.
+// requestBody returns a request by its number, or the last one.
 func requestBody(ts *testscript.TestScript, m *scriptedModel, number string) string {
 	requests := m.requests()
 	n := len(requests)

@@ -177,7 +177,7 @@ func (k *house) call(t *testing.T, session, target, args string) called {
 	return called{doc.Result.Meta["effect"], time.Since(start)}
 }
 
-// verify gives the state of each chain, by its name.
+// verify returns the state of each chain, by its name.
 func (k *house) verify(t *testing.T) map[string]string {
 	t.Helper()
 	var doc struct {
@@ -199,7 +199,7 @@ func (k *house) verify(t *testing.T) map[string]string {
 	return states
 }
 
-// records gives the events of each effect, in the order of its chain.
+// records returns the events of each effect, in the order of its chain.
 func (k *house) records(t *testing.T) map[string]string {
 	t.Helper()
 	var doc struct {

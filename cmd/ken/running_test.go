@@ -54,7 +54,7 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// statusOf gives the status of a program that has ended, as a script writes it.
+// statusOf returns the status of a program that has ended, as a script writes it.
 func statusOf(ts *testscript.TestScript, err error) string {
 	var exit *exec.ExitError
 	switch {
@@ -168,7 +168,7 @@ func gone(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// processes gives the command lines of all processes that hold a text.
+// processes returns the command lines of all processes that hold a text.
 func processes(mark string) []string {
 	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	var out []string

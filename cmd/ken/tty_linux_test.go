@@ -102,7 +102,7 @@ func (d *display) String() string {
 	return d.buf.String()
 }
 
-// openTerminal gives both ends of a new terminal: what a person sees and types
+// openTerminal returns both ends of a new terminal: what a person sees and types
 // at, and what a program has.
 func openTerminal(ts *testscript.TestScript) (screen, line *os.File) {
 	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)

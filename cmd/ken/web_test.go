@@ -163,7 +163,7 @@ func requestOf(ts *testscript.TestScript, method string, args []string) (req *ht
 	return req, want
 }
 
-// lastEvent gives the data of the last event of a stream that has any.
+// lastEvent returns the data of the last event of a stream that has any.
 func lastEvent(kind string, body []byte) []byte {
 	if !strings.HasPrefix(kind, "text/event-stream") {
 		return body

@@ -211,7 +211,7 @@ func (b *bench) run(t *testing.T, line string) (capability.Result, error) {
 	return b.runner.Invoke(t.Context(), call)
 }
 
-// work gives a path in the workspace, whose folders it makes.
+// work returns a path in the workspace, whose folders it makes.
 func (b *bench) work(t *testing.T, name string) string {
 	t.Helper()
 	path := filepath.Join(b.workspace, name)

@@ -80,7 +80,7 @@ type Config struct {
 	gateway     *mcpgateway.Gateway // of another App
 }
 
-// environ gives the whole environment where it is the process's own. A stand-in
+// environ returns the whole environment where it is the process's own. A stand-in
 // can only be asked for single names.
 func (c Config) environ() []string {
 	if c.environment == nil {
@@ -272,7 +272,7 @@ func (a *App) mentions() []catalog.Mention {
 	return out
 }
 
-// cache gives the place for parsed catalogs. A directory that cannot be used
+// cache returns the place for parsed catalogs. A directory that cannot be used
 // costs speed, never a capability.
 func (a *App) cache() *source.Cache {
 	return &source.Cache{Dir: filepath.Join(a.Places.Cache, "catalog")}
@@ -410,7 +410,7 @@ func (a *App) Close() error {
 	}
 }
 
-// Version gives the version that the binary was built as.
+// Version returns the version that the binary was built as.
 func Version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok || info.Main.Version == "" {

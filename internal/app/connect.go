@@ -101,7 +101,7 @@ type Disconnection struct {
 	Token   bool               `json:"token"`   // the client had its own token, which was removed
 }
 
-// Disconnect gives a client its files back, and forgets the servers that came
+// Disconnect returns a client its files back, and forgets the servers that came
 // from it alone, with the secrets that were in its files, and its token.
 func (a *App) Disconnect(ctx context.Context, client string, force bool) (Disconnection, error) {
 	d := Disconnection{Removed: []string{}, Secrets: []string{}, Stay: []string{}}
@@ -176,7 +176,7 @@ func (a *App) Neighbours(client string) []Neighbour {
 	return out
 }
 
-// Connected gives the clients that are connected.
+// Connected returns the clients that are connected.
 func (a *App) Connected(ctx context.Context) ([]string, error) {
 	return connect.Connected(ctx, a.vault())
 }

@@ -9,7 +9,7 @@ import (
 	"ken/internal/run/executor/db"
 )
 
-// connections gives the databases of ken.yaml as the executor takes them.
+// connections returns the databases of ken.yaml as the executor takes them.
 func connections(list []config.Database) []db.Connection {
 	var out []db.Connection
 	for _, d := range list {

@@ -25,7 +25,7 @@ type embedding struct {
 	trouble      func() error // with keeping vectors
 }
 
-// newEmbedding gives the embedder that the program was given, or that the
+// newEmbedding returns the embedder that the program was given, or that the
 // configuration names.
 func (a *App) newEmbedding(cfg Config) (embedding, error) {
 	if cfg.Embedder != nil {

@@ -44,7 +44,7 @@ func openOffice(t *testing.T, home, settings string, env map[string]string) (*Ap
 	return a, err
 }
 
-// found gives the ids of what a message finds, best first.
+// found returns the ids of what a message finds, best first.
 func found(t *testing.T, a *App, message string) []string {
 	t.Helper()
 	sel, err := a.Door.Find(t.Context(), a.View(), door.Query{Text: message})

@@ -52,7 +52,7 @@ func (a *App) finding(cfg Config, c *catalog.Catalog) (*door.Door, error) {
 	}), nil
 }
 
-// findSettings gives how to find for a message from somewhere: by its agent,
+// findSettings returns how to find for a message from somewhere: by its agent,
 // and by the side of an experiment that its session is on.
 func findSettings(said config.Config) func(capability.Scope) door.Settings {
 	sides := map[string]config.Config{outcome.VariantA: said}
@@ -170,7 +170,7 @@ func (a *App) indexer(cfg Config) *index.Cache {
 	return c
 }
 
-// fenceKey gives the key of the fences around foreign text: the same at every
+// fenceKey returns the key of the fences around foreign text: the same at every
 // start, so that the same text has the same bytes. Where it cannot be kept it
 // is another each time.
 func (a *App) fenceKey() []byte {
@@ -201,7 +201,7 @@ func (a *App) FindFor(ctx context.Context, text string) (door.Found, error) {
 	return a.Door.Find(ctx, a.View(), door.Query{Text: text})
 }
 
-// Ranker gives the finder as evaluation needs it: the whole ranking, whatever
+// Ranker returns the finder as evaluation needs it: the whole ranking, whatever
 // is shown of it.
 func (a *App) Ranker() eval.Finder {
 	view, floor := a.View(), a.now().Discovery.Tier1MinRelevance

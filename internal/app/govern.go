@@ -131,11 +131,11 @@ func (a *App) redact(s string) string {
 	return a.redactor.String(s)
 }
 
-// Secrets gives the names that have secret values.
+// Secrets returns the names that have secret values.
 func (a *App) Secrets() *secret.Store { return a.secrets }
 
-// Desk gives the desk at which calls wait for a person.
+// Desk returns the desk at which calls wait for a person.
 func (a *App) Desk() (*approval.Desk, error) { return a.desk.get() }
 
-// Trail gives the audit log of this process, which begins with it.
+// Trail returns the audit log of this process, which begins with it.
 func (a *App) Trail() (*audit.Log, error) { return a.trail.get() }

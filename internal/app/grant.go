@@ -14,7 +14,7 @@ import (
 	"ken/internal/run/executor/process"
 )
 
-// networks gives the private addresses that ken.yaml opens.
+// networks returns the private addresses that ken.yaml opens.
 func (s *standing) networks() []netip.Prefix {
 	var out []netip.Prefix
 	for _, text := range s.Sandbox.Networks {

@@ -40,7 +40,7 @@ func NewHouse(ctx context.Context, idle time.Duration) *House {
 	return &House{ctx: ctx, idle: idle, rooms: map[string]*room{}}
 }
 
-// Enter gives the App of a configuration, and opens it for the first who asks.
+// Enter returns the App of a configuration, and opens it for the first who asks.
 // done must be called once the caller is through with it.
 func (h *House) Enter(ctx context.Context, cfg Config) (a *App, done func(), err error) {
 	flags := cfg.ConfigFile + "\x00" + strings.Join(cfg.Catalogs, "\x00")
@@ -110,7 +110,7 @@ func (h *House) open(key string, r *room, flags string, cfg Config) {
 	})
 }
 
-// owner gives the room whose servers serve these flags, or makes r it.
+// owner returns the room whose servers serve these flags, or makes r it.
 func (h *House) owner(r *room, flags string) *room {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -50,7 +50,7 @@ func (a *App) keepRecord(ctx context.Context, who capability.Principal, session 
 	return err
 }
 
-// record gives the record of a turn, where it was kept.
+// record returns the record of a turn, where it was kept.
 func (a *App) record(ctx context.Context, who capability.Principal, session string, turn int) ([]byte, bool, error) {
 	db, err := a.store.get()
 	if err != nil {

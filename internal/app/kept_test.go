@@ -112,7 +112,7 @@ func TestPrices(t *testing.T) {
 	}
 }
 
-// reviewNamed gives one of what waits.
+// reviewNamed returns one of what waits.
 func reviewNamed(t *testing.T, r reviews, name string) catalogapi.Review {
 	t.Helper()
 	list, err := r.List(t.Context())

@@ -19,7 +19,7 @@ import (
 	"ken/internal/serve/mcpserver"
 )
 
-// MCP gives the server for MCP clients, which is one for all of them.
+// MCP returns the server for MCP clients, which is one for all of them.
 func (a *App) MCP() *mcpserver.Server {
 	a.mcpOnce.Do(func() { a.mcpServer = a.newMCP(a.mcpSettle) })
 	return a.mcpServer
@@ -67,7 +67,7 @@ func (a *App) mcpIntents() []string {
 	return policy.Intents()
 }
 
-// mcpAsk gives what a person must answer before a call can go on.
+// mcpAsk returns what a person must answer before a call can go on.
 func (a *App) mcpAsk(ctx context.Context, err error) (*mcpserver.Question, error) {
 	q, ok := errors.AsType[*door.Question](err)
 	if !ok {

@@ -35,7 +35,7 @@ type voice struct {
 	cfg      provider.Config
 }
 
-// telling gives the model so that it tells retry before it waits.
+// telling returns the model so that it tells retry before it waits.
 func (v voice) telling(retry engine.Retry) llm.Model {
 	if v.open == nil || retry == nil {
 		return v.Model
@@ -98,14 +98,14 @@ func (a *App) voice(now *standing, ref string) (voice, error) {
 	return v, nil
 }
 
-// refusedBy gives what a provider's servers would not take, for as long as the
+// refusedBy returns what a provider's servers would not take, for as long as the
 // program runs.
 func (a *App) refusedBy(provider string) *openai.Refusals {
 	known, _ := a.talking.refused.LoadOrStore(provider, &openai.Refusals{})
 	return known.(*openai.Refusals) // nothing else is put there
 }
 
-// answering gives the model that answers: the program's own, or that of
+// answering returns the model that answers: the program's own, or that of
 // ken.yaml.
 func (a *App) answering(now *standing) (voice, error) {
 	if m := a.talking.given; m != nil {
@@ -119,7 +119,7 @@ func (a *App) answering(now *standing) (voice, error) {
 	return a.voice(now, now.Model)
 }
 
-// providerKey gives the key of a provider, and makes it known to the redactor.
+// providerKey returns the key of a provider, and makes it known to the redactor.
 func (a *App) providerKey(p config.Provider) (string, error) {
 	v, err := a.secrets.Lookup(p.Key)
 	if err != nil {
@@ -135,7 +135,7 @@ func (a *App) UseModel(ref string) {
 	a.laws.anew(func() { a.talking.named = ref })
 }
 
-// ModelName gives the model that answers, as PROVIDER/NAME; empty: none was
+// ModelName returns the model that answers, as PROVIDER/NAME; empty: none was
 // named.
 func (a *App) ModelName() string { return a.now().Model }
 
@@ -148,7 +148,7 @@ type tableFiles struct {
 	wrong error // why the files cannot be followed now, or nil
 }
 
-// modelTable gives the table of models: the rows of the user's file stand
+// modelTable returns the table of models: the rows of the user's file stand
 // before those of the program. Files that cannot be followed change nothing,
 // unless they are the first.
 func (a *App) modelTable(now *standing) (*model.Table, error) {
@@ -211,7 +211,7 @@ func (a *App) CheckModel() error {
 	return err
 }
 
-// ModelRow gives what is known of the model that is configured.
+// ModelRow returns what is known of the model that is configured.
 func (a *App) ModelRow() model.Row {
 	v, err := a.answering(a.now())
 	if err != nil {

@@ -86,7 +86,7 @@ func (n *narrowing) program(name string, depth int) {
 	}
 }
 
-// installed gives the folder that a program came with.
+// installed returns the folder that a program came with.
 func (n *narrowing) installed(program string) string {
 	dir := filepath.Dir(program)
 	if root, ok := modules(program); ok {
@@ -99,7 +99,7 @@ func (n *narrowing) installed(program string) string {
 	return prefix
 }
 
-// modules gives the outermost node_modules that a file is in: what a package
+// modules returns the outermost node_modules that a file is in: what a package
 // needs may lie beside it.
 func modules(file string) (string, bool) {
 	const part = "/node_modules/"
@@ -112,7 +112,7 @@ func modules(file string) (string, bool) {
 // code are the endings of files that are programs.
 var code = []string{".js", ".mjs", ".cjs", ".ts", ".mts", ".py", ".pyz", ".rb", ".php", ".jar", ".lua", ".pl", ".sh"}
 
-// packageOf gives the folder of the package that a program's file is in.
+// packageOf returns the folder of the package that a program's file is in.
 func (n *narrowing) packageOf(file string) string {
 	if root, ok := modules(file); ok {
 		return root

@@ -29,7 +29,7 @@ func (p *part[T]) get() (T, error) {
 	return v, err
 }
 
-// there gives the part if it was made. It never waits, so that whoever makes the
+// there returns the part if it was made. It never waits, so that whoever makes the
 // part may ask too.
 func (p *part[T]) there() (T, bool) {
 	if v := p.value.Load(); v != nil {

@@ -123,7 +123,7 @@ func standOf(s mcpgateway.Server, p pin.Server, st mcpgateway.Status) (state, wh
 	return ServerOn, "", ""
 }
 
-// ReviewServer gives what waits at a server.
+// ReviewServer returns what waits at a server.
 func (a *App) ReviewServer(ctx context.Context, name string) (ServerReview, error) {
 	r := ServerReview{Server: name}
 	s, err := a.serverNamed("review", name)
@@ -278,7 +278,7 @@ func (a *App) acceptTools(ctx context.Context, desk *pin.Desk, by capability.Pri
 	return a.gateway.Review(ctx, r.Server)
 }
 
-// accepted gives the tools that an acceptance was about: with a definition all
+// accepted returns the tools that an acceptance was about: with a definition all
 // that the server has.
 func (a *App) accepted(r ServerReview, tools []pin.Waiting) []capability.ID {
 	var out []capability.ID

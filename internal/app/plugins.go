@@ -37,7 +37,7 @@ func (a *App) startPlugins(ctx context.Context, list []plugin.Plugin) error {
 	return nil
 }
 
-// pluginSources gives what plugins bring to the catalog.
+// pluginSources returns what plugins bring to the catalog.
 func (a *App) pluginSources() []capability.Source {
 	var out []capability.Source
 	for _, p := range a.plugins {
@@ -76,7 +76,7 @@ func (invoked) Facts(context.Context, capability.Call, *capability.Capability) (
 	return runner.Facts{}, nil
 }
 
-// callPlugins gives those that stand around calls: the hooks of ken.yaml, then
+// callPlugins returns those that stand around calls: the hooks of ken.yaml, then
 // the program's own.
 func (a *App) callPlugins() ([]runner.Plugin, error) {
 	var out []runner.Plugin
@@ -104,7 +104,7 @@ func (a *App) callPlugins() ([]runner.Plugin, error) {
 	return out, nil
 }
 
-// resolvedID gives the id of what somebody calls by another name.
+// resolvedID returns the id of what somebody calls by another name.
 func (a *App) resolvedID(name capability.ID) capability.ID {
 	if e, err := a.Oversee().Lookup(string(name)); err == nil {
 		return e.ID

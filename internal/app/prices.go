@@ -38,7 +38,7 @@ func (a *App) ownPrices() (map[string]model.Price, error) {
 	return own, nil
 }
 
-// priceOf gives what a model costs that is written PROVIDER/NAME.
+// priceOf returns what a model costs that is written PROVIDER/NAME.
 func (a *App) priceOf(ref string) (outcome.Price, bool) {
 	now := a.now()
 	p, name, err := now.Provider(ref)
@@ -62,7 +62,7 @@ func (a *App) priceOf(ref string) (outcome.Price, bool) {
 	return out, row.Price.Known()
 }
 
-// prices gives the price of the model that answers, and those that a person
+// prices returns the price of the model that answers, and those that a person
 // wrote.
 func (a *App) prices() ([]outcome.Price, error) {
 	own, err := a.ownPrices()

@@ -67,7 +67,7 @@ func readQueries(t testing.TB, dir, corpus string, names ...string) []eval.Query
 	return all
 }
 
-// active gives what can be found, for the anchor.
+// active returns what can be found, for the anchor.
 func active(a *App) []*capability.Capability {
 	var out []*capability.Capability
 	for _, e := range a.View().List().Capabilities {

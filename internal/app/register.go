@@ -32,7 +32,7 @@ func (a *App) closeTrail(log *audit.Log) error {
 	return errors.Join(log.Close(), a.register(log))
 }
 
-// heads gives what the store remembers of all chains.
+// heads returns what the store remembers of all chains.
 func (a *App) heads(ctx context.Context) ([][]byte, error) {
 	s, err := a.store.get()
 	if err != nil {

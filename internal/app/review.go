@@ -50,7 +50,7 @@ func (a *App) prepareReview() {
 	}
 }
 
-// book gives the extensions of the catalog as it stands, made once for each
+// book returns the extensions of the catalog as it stands, made once for each
 // snapshot.
 func (a *App) book() *review.Book {
 	s := a.catalog.Snapshot()

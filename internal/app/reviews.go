@@ -21,7 +21,7 @@ var _ catalogapi.Reviews = reviews{}
 
 const serverPrefix = "mcp:"
 
-// List gives all of them, those that wait first.
+// List returns all of them, those that wait first.
 func (r reviews) List(ctx context.Context) ([]catalogapi.Review, error) {
 	out, err := r.extensions(ctx)
 	if err != nil {

@@ -169,7 +169,7 @@ const still = 250 * time.Millisecond
 // restless is how often that is waited for.
 const restless = 8
 
-// looking gives what is in force after a look at the files. Where one was changed
+// looking returns what is in force after a look at the files. Where one was changed
 // they are read again once they are still; one that cannot be followed leaves no
 // rules, which refuses everything, and all else as it was.
 func (b *lawbook) looking() *ruling {
@@ -269,7 +269,7 @@ func (b *lawbook) read(was *ruling) *ruling {
 	return &ruling{rules: rules, marks: marks, files: settings, said: b.stand(settings), full: full(marks)}
 }
 
-// full gives the files that have something in them.
+// full returns the files that have something in them.
 func full(marks []mark) []string {
 	var out []string
 	for _, m := range marks {
@@ -292,14 +292,14 @@ func emptied(full []string, marks []mark) error {
 	return nil
 }
 
-// ruled gives what rules are made of.
+// ruled returns what rules are made of.
 func ruled(settings config.Config) policy.Settings {
 	said := settings.Policy
 	said.Rules = append(slices.Clip(said.Rules), skillsOff(settings)...)
 	return said
 }
 
-// Rules gives the rules in force, or nil where their files cannot be followed.
+// Rules returns the rules in force, or nil where their files cannot be followed.
 func (a *App) Rules() *policy.Rules {
 	rules, _ := a.laws.rules()
 	return rules

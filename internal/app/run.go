@@ -64,7 +64,7 @@ func ownCatalog(ctx context.Context) (*catalog.Catalog, error) {
 	return c, err
 }
 
-// ownIDs gives every id by which one of them can be called.
+// ownIDs returns every id by which one of them can be called.
 func ownIDs(s *catalog.Snapshot) []capability.ID {
 	var out []capability.ID
 	for e := range s.All() {
@@ -84,7 +84,7 @@ func memory(name string, trust capability.Trust, lists ...[]executor.Tool) *sour
 	return m
 }
 
-// Invoker gives what carries calls out, for the door.
+// Invoker returns what carries calls out, for the door.
 func (a *App) invoker(context.Context) (capability.Invoker, error) {
 	r, err := a.runner.get()
 	if err != nil {
@@ -187,7 +187,7 @@ func (a *App) lookup(ctx context.Context, target capability.ID) (*capability.Cap
 	return e.Capability, d, err
 }
 
-// variable gives the value of a name that a recipe asks for: a variable, or a
+// variable returns the value of a name that a recipe asks for: a variable, or a
 // secret, which the redactor then knows.
 func (a *App) variable(name string) (string, bool) {
 	v, err := a.secrets.Lookup(name)
@@ -198,5 +198,5 @@ func (a *App) variable(name string) (string, bool) {
 	return v.Reveal(), true
 }
 
-// Results gives what calls returned.
+// Results returns what calls returned.
 func (a *App) Results() (*result.Store, error) { return a.results.get() }

@@ -45,7 +45,7 @@ type definer struct {
 	server string
 }
 
-// definitionOf gives a definition as it is pinned.
+// definitionOf returns a definition as it is pinned.
 func definitionOf(key audit.Key, s connect.Server) pin.Tool {
 	w := definer{key, s.Name}
 	d := definition{
@@ -93,7 +93,7 @@ func (w definer) header(name, value string) string {
 	return w.shown(name, value)
 }
 
-// shown gives a value, or where it has a secret in it what tells it from
+// shown returns a value, or where it has a secret in it what tells it from
 // another.
 func (w definer) shown(name, value string) string {
 	if !connect.Hides(name, value) {
@@ -104,7 +104,7 @@ func (w definer) shown(name, value string) string {
 
 func (w definer) hidden(name, value string) string { return "(not shown" + w.sign(name, value) + ")" }
 
-// address gives an address without what may be secret in it.
+// address returns an address without what may be secret in it.
 func (w definer) address(text string) string {
 	u, err := url.Parse(text)
 	var path []string

@@ -124,7 +124,7 @@ var _ capability.Watcher = serverFiles{}
 // Name is that of the source.
 func (s serverFiles) Name() string { return s.name }
 
-// Load gives the problems there are.
+// Load returns the problems there are.
 func (s serverFiles) Load(context.Context) (capability.Batch, error) {
 	return capability.Batch{Problems: s.app.ServerProblems()}, nil
 }

@@ -63,7 +63,7 @@ func serverFacts(d mcpgateway.Server, st mcpgateway.Status) doctor.Server {
 	return s
 }
 
-// profileOf gives the profile of a definition that need not name it.
+// profileOf returns the profile of a definition that need not name it.
 func profileOf(d mcpgateway.Server) mcpgateway.Profile {
 	switch {
 	case d.Profile != "":

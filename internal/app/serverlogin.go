@@ -13,7 +13,7 @@ import (
 	"ken/internal/run/mcpgateway/oauth"
 )
 
-// serverAuth gives what a remote server is shown of a person's consent.
+// serverAuth returns what a remote server is shown of a person's consent.
 func (a *App) serverAuth(s mcpgateway.Server, who capability.Principal) mcpgateway.Login {
 	for name := range s.Headers {
 		if strings.EqualFold(name, "Authorization") {

@@ -120,7 +120,7 @@ func plainFields(text string) string { return strings.ReplaceAll(text, definedFi
 
 const definedField = "input."
 
-// definitionWaits gives the definition of a server as it waits for a person; nil
+// definitionWaits returns the definition of a server as it waits for a person; nil
 // where it does not.
 func (a *App) definitionWaits(ctx context.Context, s mcpgateway.Server) (*pin.Waiting, error) {
 	if s.Held == "" {
@@ -213,7 +213,7 @@ func readServerFile(file string) ([]byte, error) {
 	return os.ReadFile(file)
 }
 
-// projectOf gives the folder that a file with servers lies in for a client: of a
+// projectOf returns the folder that a file with servers lies in for a client: of a
 // project's .mcp.json its own, of .cursor/mcp.json the one above.
 func projectOf(file string) string {
 	dir, base := filepath.Split(filepath.Clean(file))

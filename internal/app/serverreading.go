@@ -86,7 +86,7 @@ func (r *reading) file(file string) {
 	}
 }
 
-// read gives the servers of a file, if there is one. One that cannot be read now
+// read returns the servers of a file, if there is one. One that cannot be read now
 // has those that it had: somebody may be writing it this moment. One of another
 // program that is not there, or never could be read, is read as having none, so
 // that what is written into it later is no first reading.
@@ -134,7 +134,7 @@ func sealedIn(s connect.Server) bool {
 	return slices.ContainsFunc(texts, func(t string) bool { return strings.Contains(t, "${secret:") })
 }
 
-// configured gives a server of ken.yaml as the gateway has it.
+// configured returns a server of ken.yaml as the gateway has it.
 func configured(s config.Server) mcpgateway.Server {
 	out := mcpgateway.Server{
 		Name: s.Name, Command: s.Command, Args: s.Args, Env: s.Env, Cwd: s.Cwd,
@@ -149,7 +149,7 @@ func configured(s config.Server) mcpgateway.Server {
 	return out
 }
 
-// imported gives a server of a client's file as the gateway has it.
+// imported returns a server of a client's file as the gateway has it.
 func imported(s connect.Server, file string) mcpgateway.Server {
 	out := mcpgateway.Server{
 		Name: s.Name, Command: s.Command, Args: s.Args, Env: s.Env, Cwd: s.Cwd,

@@ -73,7 +73,7 @@ func (a *App) prepareServers(cfg Config) error {
 // serverFile is where `ken connect` puts the servers of clients.
 func (a *App) serverFile() string { return filepath.Join(a.Places.Home, "mcp.json") }
 
-// servers gives the servers that ken.yaml and the files of clients name. Of two
+// servers returns the servers that ken.yaml and the files of clients name. Of two
 // with one name the first counts: ken.yaml, then mcp.json, then mcp.import.
 func (a *App) servers() []mcpgateway.Server {
 	r := a.newReading(a.laws.looking().said)
@@ -119,7 +119,7 @@ func (a *App) plainNames() bool {
 	return a.serving.enabled <= 1
 }
 
-// serverSources gives the sources of the servers that are for this folder: a
+// serverSources returns the sources of the servers that are for this folder: a
 // client has some for one project alone.
 func (a *App) serverSources() []capability.Source {
 	if a.gateway == nil {
@@ -165,7 +165,7 @@ func (a *App) serverIdle() time.Duration {
 // definition, and one that is shared has no folder of a client.
 func (a *App) serverRoots() []string { return nil }
 
-// serverValue gives what a name in a definition stands for; see
+// serverValue returns what a name in a definition stands for; see
 // [mcpgateway.Config]. What Ken itself is told by its environment is not for the
 // definitions of others.
 func (a *App) serverValue(name string) (string, bool) {

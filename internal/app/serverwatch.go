@@ -134,7 +134,7 @@ const (
 	oldNote  = time.Hour // after which a note that nobody finished is rubbish
 )
 
-// ServerProcesses gives the processes that use servers now, and clears up after
+// ServerProcesses returns the processes that use servers now, and clears up after
 // those that ended without doing so.
 func (a *App) ServerProcesses() []doctor.Process {
 	var out []doctor.Process

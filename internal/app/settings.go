@@ -37,7 +37,7 @@ func (a *App) stand(said config.Config) *standing {
 	return &standing{Config: c, find: findSettings(c)}
 }
 
-// now gives what counts at this moment. It costs a look at the files at most;
+// now returns what counts at this moment. It costs a look at the files at most;
 // one that cannot be followed changes nothing.
 func (a *App) now() *standing { return a.laws.current().said }
 

@@ -169,7 +169,7 @@ func TestNothingThatCountsAtOnceIsKept(t *testing.T) {
 	}
 }
 
-// parsed gives the bodies of the methods of App and Site, by name.
+// parsed returns the bodies of the methods of App and Site, by name.
 func parsed(t *testing.T) map[string]*ast.BlockStmt {
 	t.Helper()
 	files, err := filepath.Glob("*.go")
@@ -198,7 +198,7 @@ func parsed(t *testing.T) map[string]*ast.BlockStmt {
 	return out
 }
 
-// calls gives the methods of App, Site and the lawbook that a body calls itself,
+// calls returns the methods of App, Site and the lawbook that a body calls itself,
 // and not in a function that it gives away.
 func calls(body *ast.BlockStmt) []string {
 	var out []string
@@ -217,7 +217,7 @@ func calls(body *ast.BlockStmt) []string {
 	return out
 }
 
-// selected gives the words of x.y.z.
+// selected returns the words of x.y.z.
 func selected(n ast.Node) []string {
 	switch x := n.(type) {
 	case *ast.SelectorExpr:

@@ -113,7 +113,7 @@ func (a *App) Owner() auth.Identity {
 	return auth.Identity{Principal: a.Principal, Name: a.Principal.ID, Operator: true, Decides: true}
 }
 
-// SignOuts gives where it is kept which browsers were signed out.
+// SignOuts returns where it is kept which browsers were signed out.
 func (a *App) SignOuts() (*store.Store, error) { return a.store.get() }
 
 // OIDC is whose people are let in besides; nil: nobody's.
@@ -216,7 +216,7 @@ func (s *Site) turn(ctx context.Context, in engine.Input) iter.Seq2[engine.Event
 	}
 }
 
-// lastEntry gives the number of the newest entry of a session.
+// lastEntry returns the number of the newest entry of a session.
 func (a *App) lastEntry(ctx context.Context, who capability.Principal, id string) (int, error) {
 	sessions, err := a.Sessions()
 	if err != nil {
@@ -241,7 +241,7 @@ func (s *Site) chat() chatapi.Config {
 	}
 }
 
-// Modes gives the names of the modes that there are.
+// Modes returns the names of the modes that there are.
 func (a *App) Modes() []string {
 	rules := a.Rules()
 	if rules == nil {
@@ -286,7 +286,7 @@ func (a *App) opens(ctx context.Context, who auth.Identity, id string) bool {
 	return err == nil && chatapi.Opens(who, head)
 }
 
-// readKept gives a piece of a result that was kept.
+// readKept returns a piece of a result that was kept.
 func (a *App) readKept(ctx context.Context, who capability.Principal, id, handle string, from int64) (trailapi.Piece, error) {
 	kept, err := a.results.get()
 	if err != nil {

@@ -73,7 +73,7 @@ func skillsOff(settings config.Config) []policy.Rule {
 	return out
 }
 
-// skills gives what skills say in the prompt of a session: the program's own
+// skills returns what skills say in the prompt of a session: the program's own
 // whose tools may be called, and those of the catalog that are to be in every
 // prompt. The others are found by what is asked.
 func (a *App) skills(ctx context.Context, now *ruling, view door.View) ([]prompt.Skill, []string) {
@@ -113,7 +113,7 @@ func (a *App) skills(ctx context.Context, now *ruling, view door.View) ([]prompt
 
 type skillsKey struct{}
 
-// activeSkills gives the skills of a view. They are looked for once: a catalog
+// activeSkills returns the skills of a view. They are looked for once: a catalog
 // may have thousands of other things.
 func activeSkills(view door.View) []*door.Entry {
 	return view.Keep(skillsKey{}, func() any {

@@ -25,7 +25,7 @@ type commands struct {
 	index   *slash.Index
 }
 
-// Commands gives the commands of the catalog as it stands: those that packages
+// Commands returns the commands of the catalog as it stands: those that packages
 // bring, and every tool that something here runs, under its name. What is
 // switched off is among them, so that calling it says so.
 func (a *App) Commands() *slash.Index {
@@ -39,7 +39,7 @@ func (a *App) Commands() *slash.Index {
 	return a.commands.index
 }
 
-// CommandsFor gives the commands of a principal. Of others than the person who
+// CommandsFor returns the commands of a principal. Of others than the person who
 // started the program they are only those that they see: a command that is
 // hidden from them is none.
 func (a *App) CommandsFor(who capability.Principal) *slash.Index {
@@ -49,7 +49,7 @@ func (a *App) CommandsFor(who capability.Principal) *slash.Index {
 	return commandsIn(a.Door.ViewFor(door.Viewer{Principal: who, Origin: capability.ByPerson}))
 }
 
-// CommandsOf gives the commands of whoever asks over HTTP. An agent has those
+// CommandsOf returns the commands of whoever asks over HTTP. An agent has those
 // that it sees, whoever it works for.
 func (a *App) CommandsOf(who auth.Identity) *slash.Index {
 	if who.Decides {
@@ -87,7 +87,7 @@ func (a *App) NoCommands(who capability.Principal) error {
 	}
 }
 
-// indexOf gives the commands among entries.
+// indexOf returns the commands among entries.
 func indexOf(entries iter.Seq[*catalog.Entry]) *slash.Index {
 	var list []*capability.Capability
 	var tools []slash.Command
@@ -121,7 +121,7 @@ func indexOf(entries iter.Seq[*catalog.Entry]) *slash.Index {
 	return slash.New(known)
 }
 
-// all gives the entries of several snapshots.
+// all returns the entries of several snapshots.
 func all(list ...*catalog.Snapshot) iter.Seq[*catalog.Entry] {
 	return func(yield func(*catalog.Entry) bool) {
 		for _, s := range list {
@@ -185,7 +185,7 @@ func (a *App) slashCommand(ctx context.Context, in engine.Input) (engine.Command
 	return engine.Command{Call: call}, true, nil
 }
 
-// promptOf gives the text that a command stands for, where it is one that a
+// promptOf returns the text that a command stands for, where it is one that a
 // person says to a model: what follows the command takes the place of
 // $ARGUMENTS, or stands below.
 func (a *App) promptOf(ctx context.Context, in engine.Input, call capability.Call) (string, bool, error) {
@@ -225,7 +225,7 @@ func orForModel(err error) error {
 	return &told
 }
 
-// Completions gives what may stand at the cursor of a line that begins with a
+// Completions returns what may stand at the cursor of a line that begins with a
 // slash.
 func (a *App) Completions(who capability.Principal, line string, cursor int) []slash.Completion {
 	return a.CommandsFor(who).Complete(line, cursor)

@@ -67,7 +67,7 @@ func (s *sources) build() (list []capability.Source, err error) {
 	return list, s.err
 }
 
-// free gives a name that is not taken, and takes it.
+// free returns a name that is not taken, and takes it.
 func (s *sources) free(want string) string {
 	name := want
 	for n := 2; s.names[name]; n++ {

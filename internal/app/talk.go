@@ -51,10 +51,10 @@ func (a *App) prepareTalking(cfg Config) {
 	t.engine.build = a.newEngine
 }
 
-// Sessions gives what was said.
+// Sessions returns what was said.
 func (a *App) Sessions() (*session.Store, error) { return a.talking.sessions.get() }
 
-// Engine gives what leads conversations.
+// Engine returns what leads conversations.
 func (a *App) Engine() (*engine.Engine, error) { return a.talking.engine.get() }
 
 func (a *App) newEngine() (*engine.Engine, error) {
@@ -101,7 +101,7 @@ func (a *App) terms() engine.Terms {
 	}
 }
 
-// modelOf gives the model that a session talks to.
+// modelOf returns the model that a session talks to.
 func (a *App) modelOf(_ context.Context, _ session.Head, retry engine.Retry) (engine.Model, error) {
 	now := a.now()
 	v, err := a.answering(now)
@@ -141,7 +141,7 @@ func (a *App) environment(in engine.Input) string {
 	return text + "]"
 }
 
-// layers gives the system prompt of a session that begins.
+// layers returns the system prompt of a session that begins.
 func (a *App) layers(ctx context.Context, in engine.LayerInput) ([]prompt.Layer, []engine.Notice, error) {
 	on := prompt.On{Intents: len(in.Intents.Names) > 0, Rung: string(in.Rung), Ask: true, Finish: true, Results: true}
 	on.Listed = in.Rung == model.Whole && in.Map != ""
@@ -261,7 +261,7 @@ func previousText(head session.Head, live []session.Entry) string {
 	return "# Previous conversation\n\n" + untrusted.Block(said, untrusted.BlockConfig{Origin: "session " + head.ID, Max: 2 * mostPrevious})
 }
 
-// intentsAt gives the rules about intents at a surface.
+// intentsAt returns the rules about intents at a surface.
 func (a *App) intentsAt(surface string) engine.IntentRules {
 	now := a.laws.current()
 	rules, chat := now.rules, now.said.Chat
@@ -286,7 +286,7 @@ func (a *App) onlyReads(e *door.Entry) bool {
 	return (c.Class == policy.Read || c.Class == policy.Meta) && !c.Destructive
 }
 
-// ticket gives what a person must know about a question at the desk.
+// ticket returns what a person must know about a question at the desk.
 func (a *App) ticket(ctx context.Context, id string) (engine.Ticket, error) {
 	desk, err := a.Desk()
 	if err != nil {
@@ -322,7 +322,7 @@ func (a *App) waitForPerson(ctx context.Context, id string) (bool, error) {
 	return t.State == approval.Granted, t.Err()
 }
 
-// fate gives what the runner kept of a call of a session.
+// fate returns what the runner kept of a call of a session.
 func (a *App) fate(ctx context.Context, call capability.Call) (engine.Fate, bool, error) {
 	r, err := a.runner.get()
 	if err != nil {

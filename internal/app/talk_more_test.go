@@ -15,7 +15,7 @@ import (
 	"ken/llm/llmtest"
 )
 
-// saidTo gives all that a model was told in a request beside the system prompt.
+// saidTo returns all that a model was told in a request beside the system prompt.
 func saidTo(req llm.Request) string {
 	var b strings.Builder
 	for _, m := range req.Messages {

@@ -49,7 +49,7 @@ func hear(t *testing.T, a *App, in engine.Input) []engine.Event {
 	return out
 }
 
-// wordsOf gives all that a request says besides its system prompt.
+// wordsOf returns all that a request says besides its system prompt.
 func wordsOf(t *testing.T, req llm.Request) string {
 	t.Helper()
 	b, err := json.Marshal(req.Messages)

@@ -40,7 +40,7 @@ func intended(intent string) llm.ToolCall {
 	return called("i", "select_active_intent", `{"intent":"`+intent+`","justification":"to do it"}`)
 }
 
-// finished gives the results of calls of a target.
+// finished returns the results of calls of a target.
 func finished(events []engine.Event, target capability.ID) []engine.Finished {
 	var out []engine.Finished
 	for _, ev := range events {

@@ -110,7 +110,7 @@ func (a *App) tellOf(c *trace.Call) {
 	}
 }
 
-// scope gives the work at hand.
+// scope returns the work at hand.
 func (a *App) scope() *policy.WriteScope {
 	rules := a.Rules()
 	if rules == nil {
@@ -121,7 +121,7 @@ func (a *App) scope() *policy.WriteScope {
 
 const mostHashed = 16 << 20 // bytes of a file
 
-// changedFiles gives the file that a call names as its path, as it is now.
+// changedFiles returns the file that a call names as its path, as it is now.
 func (a *App) changedFiles(c *trace.Call) []trace.Changed {
 	var in struct {
 		Path string `json:"path"`

@@ -46,7 +46,7 @@ func (f filter) check() error {
 	return nil
 }
 
-// String gives the filter as it was typed.
+// String returns the filter as it was typed.
 func (f filter) String() string {
 	var out []string
 	for _, w := range [][2]string{{"kind", f.kind}, {"category", f.category}, {"state", f.state}, {"trust", f.trust}, {"source", f.source}} {
@@ -137,7 +137,7 @@ func (c *command) printList(l door.Listing, all int) {
 		shown, s.Available, s.Quarantined, plural(len(l.Problems), "problem"))
 }
 
-// standing gives an entry's state in one word.
+// standing returns an entry's state in one word.
 func standing(e *door.Entry) string {
 	switch {
 	case e.State != "active":

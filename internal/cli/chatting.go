@@ -305,7 +305,7 @@ func (c *command) listSessions(ctx context.Context, a *app.App) error {
 	return nil
 }
 
-// kindNamed gives the kind of error that an event names.
+// kindNamed returns the kind of error that an event names.
 func kindNamed(name string) capability.ErrorKind {
 	for k := capability.Internal; k <= capability.Upstream; k++ {
 		if k.String() == name {

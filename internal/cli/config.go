@@ -115,7 +115,7 @@ func (c *command) doubt(ctx context.Context, key string) string {
 	return a.SettingDoubt(ctx, key)
 }
 
-// ownFile gives the file that the user's settings live in.
+// ownFile returns the file that the user's settings live in.
 func (c *command) ownFile() (string, error) {
 	if c.configFile != "" {
 		return c.configFile, nil

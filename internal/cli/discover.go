@@ -100,7 +100,7 @@ func (d *discoverCall) flags(f *pflag.FlagSet) {
 	f.BoolVar(&d.prompt, "prompt", false, "print only the text that would go into a prompt")
 }
 
-// of gives the query. A flag that was not given overrides nothing.
+// of returns the query. A flag that was not given overrides nothing.
 func (d *discoverCall) of(message string, view door.View, given *pflag.FlagSet) (door.Query, error) {
 	if err := d.check(view, given); err != nil {
 		return door.Query{}, err

@@ -230,7 +230,7 @@ func (c *command) measure(cmd *cobra.Command, queries []eval.Query, call evalCal
 	return m, nil
 }
 
-// findable gives what the person who runs Ken could be shown.
+// findable returns what the person who runs Ken could be shown.
 func findable(a *app.App) ([]*capability.Capability, map[string]bool) {
 	var corpus []*capability.Capability
 	known := map[string]bool{}

@@ -144,7 +144,7 @@ func clip(s string, width int) string {
 	return string(r[:max(0, width-1)]) + "…"
 }
 
-// plural gives "1 error", "2 errors".
+// plural returns "1 error", "2 errors".
 func plural(n int, word string) string {
 	if n == 1 {
 		return "1 " + word

@@ -204,7 +204,7 @@ func summary(news door.Changes) string {
 	return strings.Join(parts, ", ")
 }
 
-// reached gives the address by which this machine reaches the server, of those
+// reached returns the address by which this machine reaches the server, of those
 // that it answers to: 127.0.0.1 where it listens everywhere, and where it listens
 // on one other address, that or the first name of serve.hosts.
 func reached(at net.Addr, hosts []string) string {

@@ -30,7 +30,7 @@ func terminalSession() string {
 	return "terminal-" + hex.EncodeToString(sum[:6])
 }
 
-// began gives when a process began, as the system counts it, or "".
+// began returns when a process began, as the system counts it, or "".
 func began(pid int) string {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {

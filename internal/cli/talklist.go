@@ -20,7 +20,7 @@ type listedSession struct {
 	folder string // where it is not this one
 }
 
-// listed gives the sessions in which something was said, the newest first.
+// listed returns the sessions in which something was said, the newest first.
 func listed(ctx context.Context, a *app.App, most int) ([]listedSession, error) {
 	sessions, err := a.Sessions()
 	if err != nil {
@@ -88,7 +88,7 @@ func openState(entries []session.Entry) string {
 	return ""
 }
 
-// titleOf gives the first words of a session.
+// titleOf returns the first words of a session.
 func titleOf(h session.Head, entries []session.Entry) string {
 	const most = 80
 	title, _, cut := strings.Cut(h.Title, "…⟨+") // as it was cut when it was kept
@@ -106,7 +106,7 @@ func titleOf(h session.Head, entries []session.Entry) string {
 	return title
 }
 
-// textOf gives the words of an entry.
+// textOf returns the words of an entry.
 func textOf(e session.Entry) string {
 	var parts []string
 	for _, b := range e.Blocks {
@@ -117,7 +117,7 @@ func textOf(e session.Entry) string {
 	return strings.Join(parts, " ")
 }
 
-// firstWords gives the beginning of a text from outside, on one line of so many
+// firstWords returns the beginning of a text from outside, on one line of so many
 // characters.
 func firstWords(s string, most int) string {
 	s = strings.Join(strings.Fields(foreign(s)), " ")
@@ -138,7 +138,7 @@ type saidTurn struct {
 	said   string
 }
 
-// turns gives those of the session that can be taken back, oldest first.
+// turns returns those of the session that can be taken back, oldest first.
 func (t *talk) turns(ctx context.Context) ([]saidTurn, error) {
 	id := t.session()
 	if id == "" {

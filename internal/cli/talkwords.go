@@ -42,7 +42,7 @@ func words() []word {
 	}
 }
 
-// Complete gives what may stand at the cursor.
+// Complete returns what may stand at the cursor.
 func (t *talk) Complete(line string, cursor int) []slash.Completion {
 	out := t.app.Completions(t.app.Principal, line, cursor)
 	head := line[:min(max(cursor, 0), len(line))]

@@ -2,7 +2,7 @@ package config
 
 import "maps"
 
-// Adopt gives the configuration with some of its keys as another has them, and
+// Adopt returns the configuration with some of its keys as another has them, and
 // with where that was said. What no key of ken.yaml says, the rules, the work at
 // hand and the files among it, is the other's. Neither of the two is changed.
 func (c Config) Adopt(from Config, which func(key string) bool) Config {

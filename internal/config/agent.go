@@ -89,7 +89,7 @@ func parseAgents(r *reading, at spot, v yamldoc.Value) (map[string]Agent, bool) 
 	return out, len(r.problems) == before
 }
 
-// agentsOfProject gives the key its rules for a project's file: what that
+// agentsOfProject sets the rules of a key for a project's file: what that
 // excludes is added, and a narrower profile or list of forceInclude replaces
 // the user's. A profile that is wider than the user's, but not than the
 // standard, is passed over.
@@ -125,7 +125,7 @@ func agentsOfProject(s setting[Config]) setting[Config] {
 	return s
 }
 
-// profileOf gives the profile that holds for an agent.
+// profileOf returns the profile that holds for an agent.
 func (c *Config) profileOf(name string) Profile {
 	if p := c.Discovery.Agents[name].Profile; p != "" {
 		return p

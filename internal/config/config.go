@@ -76,7 +76,7 @@ type Config struct {
 	other   *Config           // the experiment's B
 }
 
-// Default gives the configuration of a machine without any file.
+// Default returns the configuration of a machine without any file.
 func Default() Config {
 	return Config{
 		Capabilities: Capabilities{

@@ -14,7 +14,7 @@ import (
 // follow. Nothing was changed.
 var errLayout = errors.New("the file is laid out in a way that cannot be edited without touching other parts of it")
 
-// edited gives the text with one value put in, and with every comment, the
+// edited returns the text with one value put in, and with every comment, the
 // order and all other values as they were. It proves that: the result is
 // parsed again and compared.
 func edited(data []byte, path []string, v yamldoc.Value) ([]byte, error) {
@@ -49,7 +49,7 @@ func says(data []byte, want *yamldoc.Map) bool {
 	return err == nil && equal(got, want)
 }
 
-// with gives a map with the value at a path replaced or added.
+// with returns a map with the value at a path replaced or added.
 func with(m *yamldoc.Map, path []string, v yamldoc.Value) *yamldoc.Map {
 	out := &yamldoc.Map{Line: m.Line, Fields: slices.Clone(m.Fields)}
 	i := slices.IndexFunc(out.Fields, func(f yamldoc.Field) bool { return f.Key == path[0] })
@@ -68,7 +68,7 @@ func with(m *yamldoc.Map, path []string, v yamldoc.Value) *yamldoc.Map {
 	return out
 }
 
-// without gives a map without the value at a path.
+// without returns a map without the value at a path.
 func without(m *yamldoc.Map, path []string) *yamldoc.Map {
 	out := &yamldoc.Map{Line: m.Line}
 	for _, f := range m.Fields {
@@ -156,7 +156,7 @@ func editedJSON(data []byte, want *yamldoc.Map) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// withNumbers gives a value with other things in the place of its numbers, of
+// withNumbers returns a value with other things in the place of its numbers, of
 // which it is known how they are written.
 func withNumbers(v yamldoc.Value, instead func(text string, n any) any) yamldoc.Value {
 	switch x := v.Any.(type) {

@@ -24,7 +24,7 @@ func experimentSettings() []setting[Config] {
 	}
 }
 
-// with gives the configuration with the Capabilities and the Discovery of
+// with returns the configuration with the Capabilities and the Discovery of
 // another.
 func (c Config) with(b Config) Config {
 	ofB := func(key string, _ saying) bool {
@@ -41,7 +41,7 @@ func (c Config) with(b Config) Config {
 	return c
 }
 
-// VariantB gives the other configuration of the experiment, and false where
+// VariantB returns the other configuration of the experiment, and false where
 // there is no experiment. Only its Capabilities and Discovery are its own: one
 // process has one catalog and one address. What the project's file narrows is
 // narrowed in both. [Config.ForAgent] comes after it.

@@ -27,7 +27,7 @@ func (c Config) Settings() []Setting {
 	return out
 }
 
-// Explain gives the value of one key as ken.yaml would have it, and where it
+// Explain returns the value of one key as ken.yaml would have it, and where it
 // was said: "file:line", "profile lean" or "default". A single pin is
 // "catalog.pins.ID", a single override "catalog.overrides.ID".
 func (c Config) Explain(key string) (value, origin string, err error) {
@@ -67,7 +67,7 @@ func (c Config) Said(key string) bool {
 	return said
 }
 
-// said gives where a key was said.
+// said returns where a key was said.
 func (c Config) said(key string) string {
 	if o, ok := c.origins[key]; ok {
 		return o.where

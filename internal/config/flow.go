@@ -112,7 +112,7 @@ func keyWord(s string) string { return keyIn("{"+s+": 1}", s) }
 // blockKey writes a key of a block map.
 func blockKey(s string) string { return keyIn(s+": 1\n", s) }
 
-// keyIn gives a key plain if the document with it so reads as meant.
+// keyIn returns a key plain if the document with it so reads as meant.
 func keyIn(document, s string) string {
 	if plainWord(s) {
 		return s

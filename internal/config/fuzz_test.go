@@ -15,7 +15,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-// seeds gives the configuration files of testdata.
+// seeds returns the configuration files of testdata.
 func seeds(f *testing.F) [][]byte {
 	f.Helper()
 	out := [][]byte{Sample(), []byte(keyLine.ReplaceAllString(string(Sample()), "$1$2"))}

@@ -221,7 +221,7 @@ func requestsSettings() []setting[Config] {
 	}
 }
 
-// maxTimeout gives the key its rule for a project's file: zero is what Timeout
+// maxTimeout sets the rule of a key for a project's file: zero is what Timeout
 // is, and that may change beside it.
 func maxTimeout(s setting[Config]) setting[Config] {
 	s.noWider = func(a, b *Config) bool {

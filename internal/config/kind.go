@@ -23,7 +23,7 @@ type kind[T any] struct {
 	// parse reads a value, or reports what is wrong with it.
 	parse func(r *reading, at spot, v yamldoc.Value) (T, bool)
 
-	// show gives what flow writes and parse reads.
+	// show returns what flow writes and parse reads.
 	show func(T) any
 
 	// noWider reports whether a allows no more than b does. A project's file

@@ -68,7 +68,7 @@ func (p Places) load(own, project string, more func(*Config) []capability.Proble
 	return cfg, wrong, widening
 }
 
-// files gives the user's and the project's file, empty where there is none.
+// files returns the user's and the project's file, empty where there is none.
 func (p Places) files(explicit string) (own, project string, problems []capability.Problem) {
 	if explicit != "" {
 		if !filepath.IsAbs(explicit) {
@@ -104,7 +104,7 @@ const (
 	jsonName = "ken.json"
 )
 
-// find gives the configuration file of a directory: ken.yaml, or ken.json
+// find returns the configuration file of a directory: ken.yaml, or ken.json
 // where only that is there. Two at once, and a name that would be passed over,
 // are problems.
 func find(dir string) (file string, there bool, problems []capability.Problem) {

@@ -291,7 +291,7 @@ func arguments() kind[[]string] {
 	}
 }
 
-// scalarText gives a value as the text that it was written as.
+// scalarText returns a value as the text that it was written as.
 func scalarText(v yamldoc.Value) (string, bool) {
 	switch x := v.Any.(type) {
 	case string:

@@ -63,7 +63,7 @@ func builtinProviders() map[string]Provider {
 	return out
 }
 
-// Provider gives the provider of a model that is written PROVIDER/NAME, and the
+// Provider returns the provider of a model that is written PROVIDER/NAME, and the
 // name. What a file says of a built-in one is laid over it.
 func (c Config) Provider(model string) (p Provider, name string, err error) {
 	by, name, ok := strings.Cut(model, "/")

@@ -88,7 +88,7 @@ type Work struct {
 	Acceptance  []string
 }
 
-// parseWork gives the work that is under way.
+// parseWork returns the work that is under way.
 func parseWork(text []byte) ([]Work, error) {
 	m, err := yamldoc.Parse(text, yamldoc.Limits{})
 	if err != nil {
@@ -115,7 +115,7 @@ func parseWork(text []byte) ([]Work, error) {
 	return out, nil
 }
 
-// scopeOf gives the files of all work; nil where none says which are its own.
+// scopeOf returns the files of all work; nil where none says which are its own.
 func scopeOf(list []Work) *policy.WriteScope {
 	var out *policy.WriteScope
 	for _, w := range list {

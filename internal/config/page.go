@@ -50,7 +50,7 @@ func (p *page) bytes() []byte {
 	return b.Bytes()
 }
 
-// at gives a line without its end.
+// at returns a line without its end.
 func (p *page) at(line int) string {
 	if line < 1 || line > len(p.lines) {
 		return ""
@@ -201,7 +201,7 @@ func (p *page) isBlock(f yamldoc.Field) bool {
 	return false
 }
 
-// lastLine gives the last line of what begins on a line and ends before stop:
+// lastLine returns the last line of what begins on a line and ends before stop:
 // the comments before stop belong to what comes there.
 func (p *page) lastLine(first, stop int) int {
 	n := stop - 1
@@ -217,7 +217,7 @@ func (p *page) lastLine(first, stop int) int {
 
 func indentOf(line string) string { return line[:len(line)-len(strings.TrimLeft(line, " "))] }
 
-// afterKey gives the place behind "key:" in a line that begins with that key,
+// afterKey returns the place behind "key:" in a line that begins with that key,
 // plain or quoted; -1 where it does not.
 func afterKey(line, key string) int {
 	indent := len(indentOf(line))

@@ -97,7 +97,7 @@ func NewPlaces(getenv func(string) string, cwd string) (Places, error) {
 	return p, nil
 }
 
-// Here gives the places of this process.
+// Here returns the places of this process.
 func Here() (Places, error) {
 	cwd, err := os.Getwd()
 	if err != nil {
@@ -121,7 +121,7 @@ func (p Places) list(variable string) []string {
 	return out
 }
 
-// File gives the user's configuration file, whether it is there or not. It
+// File returns the user's configuration file, whether it is there or not. It
 // fails where it is not clear which that is.
 func (p Places) File() (string, error) {
 	file, _, problems := find(p.Home)

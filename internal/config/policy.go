@@ -102,7 +102,7 @@ func (s setting[S]) typed() setting[S] {
 	return s
 }
 
-// joined gives a key its own way to put a project's words to the user's.
+// joined sets a key's own way to put a project's words to the user's.
 func (s setting[S]) joined(join func(into, from *S)) setting[S] {
 	s.joins, s.join = true, join
 	return s
@@ -332,7 +332,7 @@ func showPermissions(c *Config) any {
 	return out
 }
 
-// inForce gives what becomes of a permission; what nobody speaks of is allowed
+// inForce returns what becomes of a permission; what nobody speaks of is allowed
 // as far as this key goes.
 func inForce(s *policy.Settings, p policy.Permission) policy.Effect {
 	if e, said := s.Permissions[p]; said {

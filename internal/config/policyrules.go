@@ -124,7 +124,7 @@ func (r *reading) distinctRules(rules []policy.Rule) {
 	}
 }
 
-// lineOf gives the line of a place written file:line.
+// lineOf returns the line of a place written file:line.
 func lineOf(where string) int {
 	line := 0
 	if i := strings.LastIndexByte(where, ':'); i >= 0 {

@@ -17,7 +17,7 @@ const (
 	ProfileSeed     Profile = "seed" // every literal rule of the seed documents
 )
 
-// base gives the defaults as the profile has them. Every key that differs from
+// base returns the defaults as the profile has them. Every key that differs from
 // [Default] is marked byProfile.
 func (p Profile) base() Config {
 	c := Default()
@@ -78,7 +78,7 @@ func (c *Config) fill() {
 	c.fillPolicy()
 }
 
-// ForAgent gives the configuration for the messages of an agent: with the
+// ForAgent returns the configuration for the messages of an agent: with the
 // agent's profile in place of discovery.profile, and with its forceInclude and
 // exclude added to those of all. An agent that the configuration does not name
 // has the configuration as it is.

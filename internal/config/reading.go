@@ -46,7 +46,7 @@ func (r *reading) mistyped(at spot, v yamldoc.Value, want string) {
 	r.fault(at, "wrong-type", "write "+want, "%s is %s, want %s", at.key, kindWord(v.Any), want)
 }
 
-// sorted gives the problems in the order of their lines.
+// sorted returns the problems in the order of their lines.
 func (r *reading) sorted() []capability.Problem {
 	slices.SortStableFunc(r.problems, func(a, b capability.Problem) int { return a.Origin.Line - b.Origin.Line })
 	return r.problems
@@ -125,7 +125,7 @@ func (r *reading) checkGrades(l layer) {
 	}
 }
 
-// sectionNames gives every key and the sections they are in.
+// sectionNames returns every key and the sections they are in.
 func sectionNames() (names, sections []string) {
 	for _, s := range settings() {
 		names = append(names, s.name)

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Sample gives a ken.yaml with every key, commented out, with its default and a
+// Sample returns a ken.yaml with every key, commented out, with its default and a
 // line about it.
 func Sample() []byte {
 	var b strings.Builder
@@ -42,7 +42,7 @@ func Sample() []byte {
 //go:embed sample
 var sampleCatalog embed.FS
 
-// InitFiles gives the small catalog that `ken init` writes beside ken.yaml: a
+// InitFiles returns the small catalog that `ken init` writes beside ken.yaml: a
 // map, a card, a skill and a tool, to use and to learn from.
 func InitFiles() fs.FS {
 	files, err := fs.Sub(sampleCatalog, "sample")

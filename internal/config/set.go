@@ -85,7 +85,7 @@ func onlyFile(target string) error {
 	return nil
 }
 
-// changed gives the text of a file with one key set.
+// changed returns the text of a file with one key set.
 func changed(file string, data []byte, key, value string) ([]byte, error) {
 	path, v, err := asked(key, value)
 	if err != nil {
@@ -119,7 +119,7 @@ func changed(file string, data []byte, key, value string) ([]byte, error) {
 	return after, nil
 }
 
-// Shown gives a value that somebody typed for a key as it may be shown: an
+// Shown returns a value that somebody typed for a key as it may be shown: an
 // address without its password.
 func Shown(key, value string) string {
 	if key != storeKey {

@@ -432,7 +432,7 @@ func TestSetProperty(t *testing.T) {
 	})
 }
 
-// canonicalValue gives a value as Explain would.
+// canonicalValue returns a value as Explain would.
 func canonicalValue(t testing.TB, key, value string) string {
 	t.Helper()
 	name := key

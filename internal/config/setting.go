@@ -149,7 +149,7 @@ func oddInKey(r rune) bool {
 	return r != '.' && r != '_' && r != '-' && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9')
 }
 
-// likely gives the few keys that hold most words of one that there is not, and
+// likely returns the few keys that hold most words of one that there is not, and
 // of those the most like it first. Where none holds any, it gives those that
 // are spelled most like it.
 func likely(key string, names []string) []string {

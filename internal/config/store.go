@@ -48,7 +48,7 @@ func address() kind[string] {
 	}
 }
 
-// withoutPassword gives an address as it may be shown.
+// withoutPassword returns an address as it may be shown.
 func withoutPassword(s string) string {
 	u, err := url.Parse(s)
 	if err != nil {

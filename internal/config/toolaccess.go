@@ -141,7 +141,7 @@ func toolAccessSetting() setting[Config] {
 	).joined(func(into, from *Config) { into.Policy.Access = narrowed(into.Policy.Access, from.Policy.Access) })
 }
 
-// narrowed gives what is left of the user's tool access. What a project's says
+// narrowed returns what is left of the user's tool access. What a project's says
 // nothing about is as the user has it.
 func narrowed(user, project policy.ToolAccess) policy.ToolAccess {
 	const shell = "shell" // the only tool that is there unasked

@@ -124,7 +124,7 @@ func unchanged(path string, exists bool, want []byte) error {
 	return nil
 }
 
-// keep gives what has to be kept of a file. When it was connected before, that
+// keep returns what has to be kept of a file. When it was connected before, that
 // is its first state, with what others changed since.
 func (c Change) keep(old *record) (recordedFile, error) {
 	fresh := recordedFile{Path: c.Path, Existed: c.Exists, Original: c.Before, Applied: hashOf(c.After), Tables: c.tables()}

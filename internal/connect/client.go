@@ -24,7 +24,7 @@ type Client struct {
 	format   format
 	notation notation
 
-	// user gives the files that may hold a person's servers, the one to be made
+	// user returns the files that may hold a person's servers, the one to be made
 	// first where there is none, and the folder that tells that the client is
 	// there at all.
 	user func(env environment) (files []string, folder string)
@@ -68,7 +68,7 @@ func (e Entry) headers() pairs {
 	return pairs{{"Authorization", "Bearer " + e.Token}}
 }
 
-// Clients gives all clients, by name.
+// Clients returns all clients, by name.
 func Clients() []Client {
 	return []Client{
 		{Name: "claude", Title: "Claude Code", at: []string{"mcpServers"}, format: jsonFormat{}, notation: bracedRefs,
@@ -217,7 +217,7 @@ func (w Where) environment() environment {
 	return environment{w.Home, getenv, runtime.GOOS}
 }
 
-// Find gives the files of a client, the one that Ken's entry belongs into
+// Find returns the files of a client, the one that Ken's entry belongs into
 // first. That one may be missing where the client has its folder and no file
 // yet. With neither it fails with [capability.NotFound] and says where it
 // looked.

@@ -66,7 +66,7 @@ func newDiffer(f Change) *differ {
 	return d
 }
 
-// line gives the line that a byte is on.
+// line returns the line that a byte is on.
 func (d *differ) line(at int) int {
 	lo, hi := 0, len(d.starts)-1
 	for lo < hi {
@@ -106,7 +106,7 @@ func (d *differ) blocks() []block {
 	return out
 }
 
-// last gives the line behind an edit.
+// last returns the line behind an edit.
 func (d *differ) last(e edit) int {
 	if e.end > e.start {
 		return d.line(e.end-1) + 1
@@ -126,7 +126,7 @@ func (b block) trimmed() block {
 	return b
 }
 
-// render gives a part of the file with secrets hidden and edits done. What is
+// render returns a part of the file with secrets hidden and edits done. What is
 // edited away is not looked at for secrets.
 func (d *differ) render(from, to int, edits []edit) string {
 	var b strings.Builder

@@ -87,7 +87,7 @@ func styleOf(data []byte, root *node) style {
 	return s
 }
 
-// leading gives the white space that the line of a byte begins with.
+// leading returns the white space that the line of a byte begins with.
 func leading(data []byte, at int) string {
 	line := bytes.LastIndexByte(data[:at], '\n') + 1
 	end := line

@@ -107,7 +107,7 @@ func (f *fields) table(key string) map[string]string {
 	return out
 }
 
-// word gives a plain value as a text.
+// word returns a plain value as a text.
 func word(v any) (string, bool) {
 	switch v := v.(type) {
 	case string:
@@ -151,7 +151,7 @@ func (f *fields) count(key string) int {
 	return n
 }
 
-// rest gives the keys that were not asked for.
+// rest returns the keys that were not asked for.
 func (f *fields) rest() []string {
 	var out []string
 	for _, key := range slices.Sorted(maps.Keys(f.m)) {

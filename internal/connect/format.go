@@ -12,20 +12,20 @@ import (
 
 // A format reads and edits one kind of document.
 type format interface {
-	// read gives the document as maps, lists and plain values. A document
+	// read returns the document as maps, lists and plain values. A document
 	// without anything in it is an empty map.
 	read(data []byte) (map[string]any, error)
 
-	// lines gives the line of each entry of the table at a place.
+	// lines returns the line of each entry of the table at a place.
 	lines(data []byte, at []string) map[string]int
 
-	// names gives the names in the table at a place, in order.
+	// names returns the names in the table at a place, in order.
 	names(data []byte, at []string) []string
 
 	// edits says how to make the changes.
 	edits(data []byte, changes []change) ([]edit, error)
 
-	// raw gives an entry of the table as it is written, for [put].
+	// raw returns an entry of the table as it is written, for [put].
 	raw(data []byte, at []string, name string) string
 
 	// hide finds the spans of values that may be secrets.

@@ -72,7 +72,7 @@ func relative(path string) bool {
 	return strings.HasPrefix(path, "./") || strings.HasPrefix(path, "../") || path == "."
 }
 
-// safeName gives a name in the form that Ken has, the same for the same name.
+// safeName returns a name in the form that Ken has, the same for the same name.
 func safeName(name string) string {
 	if goodName().MatchString(name) {
 		return name

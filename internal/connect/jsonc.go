@@ -52,7 +52,7 @@ func (p *jsonParser) fail(format string, args ...any) error {
 	return &syntaxError{lineAt(p.data, p.at), fmt.Sprintf(format, args...)}
 }
 
-// peek gives the next byte, or 0 at the end.
+// peek returns the next byte, or 0 at the end.
 func (p *jsonParser) peek() byte {
 	if p.at < len(p.data) {
 		return p.data[p.at]

@@ -10,7 +10,7 @@ import (
 
 // Some clients name in a list which servers may be used. Ken joins such a list.
 
-// listAt gives the names of a list, and whether there is one.
+// listAt returns the names of a list, and whether there is one.
 func listAt(doc map[string]any, at []string) ([]string, bool) {
 	in, err := table(doc, at[:len(at)-1])
 	list, ok := in[at[len(at)-1]].([]any)

@@ -63,7 +63,7 @@ func (n *node) twice() string {
 	return ""
 }
 
-// plain gives the value as encoding/json would, with numbers as they are
+// plain returns the value as encoding/json would, with numbers as they are
 // written.
 func (n *node) plain() any {
 	switch n.kind {

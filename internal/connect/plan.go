@@ -214,7 +214,7 @@ func (b *builder) note(format string, args ...any) {
 	b.plan.Notes = append(b.plan.Notes, fmt.Sprintf(format, args...))
 }
 
-// places gives the tables of a file. Claude Code has one for each project as
+// places returns the tables of a file. Claude Code has one for each project as
 // well.
 func (b *builder) places(doc map[string]any, f File) []place {
 	out := []place{{b.client.at, f.Project}}
@@ -272,7 +272,7 @@ func (b *builder) place(f File, data []byte, doc map[string]any, p place, main b
 	return c, nil
 }
 
-// asRead gives an entry as it is read back from a new document.
+// asRead returns an entry as it is read back from a new document.
 func asRead(f format, at []string, name string, value pairs) any {
 	edits, err := f.edits(nil, []change{{at: at, put: []put{{name: name, value: value}}}})
 	if err != nil {

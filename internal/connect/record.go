@@ -55,7 +55,7 @@ const recordVersion = 1
 
 func recordKey(client string) string { return "connect-" + client }
 
-// loadRecord gives nil where a client is not connected.
+// loadRecord returns nil where a client is not connected.
 func loadRecord(ctx context.Context, keep Keep, client string) (*record, error) {
 	data, err := keep.Load(ctx, recordKey(client))
 	if capability.KindOf(err) == capability.NotFound && err != nil {
@@ -83,7 +83,7 @@ func saveRecord(ctx context.Context, keep Keep, r *record) error {
 	return keep.Save(ctx, recordKey(r.Client), data)
 }
 
-// Sealed gives the names of the secrets that came out of a client's files when
+// Sealed returns the names of the secrets that came out of a client's files when
 // it was connected. Others that its servers refer to a person has set.
 func Sealed(ctx context.Context, client string, keep Keep) ([]string, error) {
 	r, err := loadRecord(ctx, keep, client)

@@ -47,7 +47,7 @@ var (
 	jsonPair   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`("([A-Za-z_][A-Za-z0-9_.-]*)"\s*:\s*")([^"\\]+)(")`) })
 )
 
-// words gives a name as words apart by _, in upper case: apiKey, api-key and
+// words returns a name as words apart by _, in upper case: apiKey, api-key and
 // API_KEY are one.
 func words(name string) string {
 	var b strings.Builder

@@ -71,7 +71,7 @@ func (s Server) bare() Server {
 	return s
 }
 
-// pairs gives the entry of the server in the form that clients share.
+// pairs returns the entry of the server in the form that clients share.
 func (s Server) pairs() pairs {
 	var out pairs
 	add := func(name string, v any) { out = append(out, pair{name, v}) }

@@ -53,7 +53,7 @@ func (f tomlFormat) names(data []byte, at []string) []string {
 	return out
 }
 
-// entries gives where each entry of a table is first spoken of.
+// entries returns where each entry of a table is first spoken of.
 func (tomlFormat) entries(data []byte, at []string) map[string]int {
 	out := map[string]int{}
 	statements, err := scanTOML(data)
@@ -89,7 +89,7 @@ type section struct {
 	path       []string
 }
 
-// sections gives those of the headers that lead into a place, and the other
+// sections returns those of the headers that lead into a place, and the other
 // statements that do.
 func sections(statements []statement, at []string) (heads []section, loose []statement) {
 	inside := false
@@ -217,7 +217,7 @@ func tomlSections(c change, s style) string {
 	return strings.Join(all, s.eol)
 }
 
-// raw gives the sections of an entry as they are written; what was written in
+// raw returns the sections of an entry as they are written; what was written in
 // another way becomes a section.
 func (tomlFormat) raw(data []byte, at []string, name string) string {
 	statements, err := scanTOML(data)

@@ -153,7 +153,7 @@ func takeOut(c Client, t recordedTable, data []byte) ([]byte, error) {
 	return out, err
 }
 
-// Connected gives the names of the clients that are connected, of those that
+// Connected returns the names of the clients that are connected, of those that
 // Ken knows.
 func Connected(ctx context.Context, keep Keep) ([]string, error) {
 	var out []string

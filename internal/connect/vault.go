@@ -38,7 +38,7 @@ func (v *Vault) fail(op, key string, err error, fix string) error {
 	return &capability.Error{Kind: capability.Unavailable, Op: op, Target: v.path(key), Err: err, Fix: fix}
 }
 
-// sealer gives the cipher, and makes its key where that is asked for.
+// sealer returns the cipher, and makes its key where that is asked for.
 func (v *Vault) sealer(make bool) (cipher.AEAD, error) {
 	value, err := v.secrets.Lookup(vaultKey)
 	if make && err != nil && capability.KindOf(err) == capability.NotFound {

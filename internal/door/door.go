@@ -62,7 +62,7 @@ type Config struct {
 	Find     func(capability.Scope) Settings // how to find for a message from somewhere
 	Recorder *Recorder
 
-	// Rules gives the rules in force: what they would refuse whatever the
+	// Rules returns the rules in force: what they would refuse whatever the
 	// arguments is not seen. Nil, and nil rules, let nobody see anything.
 	Rules func() *policy.Rules
 
@@ -220,7 +220,7 @@ func (d *Door) notFoundYet(p capability.Principal, err error) error {
 	return &out
 }
 
-// Tools gives the tools that Call runs.
+// Tools returns the tools that Call runs.
 func (d *Door) Tools() []llm.Tool { return discover.Tools() }
 
 // OutputSchema returns the JSON Schema of the data of a tool's answers.

@@ -43,7 +43,7 @@ func (d *Door) Invoke(ctx context.Context, v View, call capability.Call) (capabi
 	return res, err
 }
 
-// refused gives a refusal as a result too: every call has one.
+// refused returns a refusal as a result too: every call has one.
 func refused(err error) (capability.Result, error) {
 	return capability.Result{Parts: []capability.Part{{Text: err.Error()}}, Failed: true}, err
 }

@@ -12,13 +12,13 @@ import (
 // relearn is how often, in seconds, the log is read for what was learned.
 const relearn = 60
 
-// Priors gives what was learned of capabilities for the messages of a session
+// Priors returns what was learned of capabilities for the messages of a session
 // of nobody's tenant. A Door asks for its viewer's tenant itself.
 func (r *Recorder) Priors(scope capability.Scope) map[capability.ID]float64 {
 	return r.priorsOf("", scope)
 }
 
-// priorsOf gives what was learned in the sessions of one tenant. The log is
+// priorsOf returns what was learned in the sessions of one tenant. The log is
 // read beside the turn: what is new in it counts for a later one.
 func (r *Recorder) priorsOf(tenant string, scope capability.Scope) map[capability.ID]float64 {
 	if r == nil || scope.Session == "" || r.open() == nil {
@@ -86,7 +86,7 @@ func (r *Recorder) learn() {
 	r.priors.Store(&all)
 }
 
-// settings gives how to find for a viewer's message. What was learned is that
+// settings returns how to find for a viewer's message. What was learned is that
 // of the viewer's tenant, whatever the configuration has.
 func (d *Door) settings(v View, scope capability.Scope) Settings {
 	s := d.cfg.Find(scope)

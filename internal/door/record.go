@@ -21,7 +21,7 @@ import (
 // A Recorder writes down what was shown and what became of it, and says what
 // may be shown. A nil Recorder records nothing and lets everything through.
 type Recorder struct {
-	// Open gives the log and its kill switch. It is called when the first
+	// Open returns the log and its kill switch. It is called when the first
 	// message of a session comes, so that looking around leaves no traces.
 	Open func() (*outcome.Log, *outcome.Switch)
 

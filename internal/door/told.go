@@ -12,7 +12,7 @@ import (
 	"ken/internal/know/catalog"
 )
 
-// Keep gives what a function makes of the view, made once for each key: see
+// Keep returns what a function makes of the view, made once for each key: see
 // [discover.View.Keep]. What is made of the view of whoever runs Ken is kept
 // apart.
 func (v View) Keep(key any, make func() any) any {
@@ -27,7 +27,7 @@ func (v View) Keep(key any, make func() any) any {
 
 type overseen struct{ key any }
 
-// Numbered gives the entries of the view with their ordinals, which [Door.Edges]
+// Numbered returns the entries of the view with their ordinals, which [Door.Edges]
 // names them by.
 func (v View) Numbered() iter.Seq2[int, *Entry] {
 	return func(yield func(int, *Entry) bool) {
@@ -48,7 +48,7 @@ func (v View) Numbered() iter.Seq2[int, *Entry] {
 	}
 }
 
-// Edges gives how the entries of a view relate, worked out once. In the view of
+// Edges returns how the entries of a view relate, worked out once. In the view of
 // whoever runs Ken that is all there are.
 func (d *Door) Edges(v View) *discover.Edges {
 	switch {
@@ -64,7 +64,7 @@ func (d *Door) Edges(v View) *discover.Edges {
 // for whoever runs Ken.
 func (v View) tellsOf(ordinal int) bool { return v.reveal != nil || v.seen.Sees(ordinal) }
 
-// Shown gives the entries that somebody is told of, with their ordinals: as
+// Shown returns the entries that somebody is told of, with their ordinals: as
 // [View.Told] gives them, but with their places as they are, which are not for
 // everybody.
 func (v View) Shown() iter.Seq2[int, *Entry] {
@@ -204,7 +204,7 @@ func (v View) ToldStats() Stats {
 	return v.Keep(statsKey{}, func() any { return v.ToldList().Stats }).(Stats)
 }
 
-// Told gives an entry as somebody is told of it who does not see all: what it
+// Told returns an entry as somebody is told of it who does not see all: what it
 // needs and they are not told of is missing, and of the places on this disk they
 // get the names without the folders. What its author wrote stays.
 func (v View) Told(e *Entry) *Entry {
@@ -226,7 +226,7 @@ func (v View) lacking(e *Entry) *Entry {
 	return e
 }
 
-// told gives the entries that are otherwise without what is hidden, as the
+// told returns the entries that are otherwise without what is hidden, as the
 // catalog would have made them.
 func (v View) told() map[capability.ID]*Entry {
 	out := map[capability.ID]*Entry{}
@@ -276,7 +276,7 @@ func (v View) told() map[capability.ID]*Entry {
 	return out
 }
 
-// without gives an entry that has lost what it needs and is not seen.
+// without returns an entry that has lost what it needs and is not seen.
 func (v View) without(e *Entry) *Entry {
 	out := *e
 	out.Requires, out.Missing = nil, nil
@@ -308,7 +308,7 @@ func (v View) without(e *Entry) *Entry {
 	return &out
 }
 
-// meant gives the entry of the view that a requirement means.
+// meant returns the entry of the view that a requirement means.
 func (v View) meant(name string) (capability.ID, bool) {
 	for _, id := range []capability.ID{capability.ID(name), capability.MakeID(capability.KindTool, name)} {
 		if i, ok := v.snapshot.Ordinal(id); ok && v.tellsOf(i) {
@@ -343,7 +343,7 @@ func (v View) knownAs(e *Entry, name string) bool {
 	})
 }
 
-// placeless gives an entry without the folders of the disk it is on.
+// placeless returns an entry without the folders of the disk it is on.
 func placeless(e *Entry) *Entry {
 	bare := withoutFolders(e.Origin)
 	if bare == e.Origin && e.Standing == "" && e.Run == nil {
@@ -372,13 +372,13 @@ func placeless(e *Entry) *Entry {
 	return &out
 }
 
-// withoutFolders gives a place by its last names.
+// withoutFolders returns a place by its last names.
 func withoutFolders(o capability.Origin) capability.Origin {
 	o.Source, o.Path = lastOf(o.Source), lastOf(o.Path)
 	return o
 }
 
-// lastOf gives the last name of a path; an address stays what it is.
+// lastOf returns the last name of a path; an address stays what it is.
 func lastOf(path string) string {
 	if strings.Contains(path, "://") {
 		return path

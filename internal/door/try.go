@@ -8,7 +8,7 @@ import (
 	"ken/internal/find/outcome"
 )
 
-// Settings gives how to find for a message of a viewer from somewhere, as
+// Settings returns how to find for a message of a viewer from somewhere, as
 // ken.yaml and what was learned say. Without a session it has what one of
 // theirs would have learned.
 func (d *Door) Settings(v View, scope capability.Scope) Settings {

@@ -86,7 +86,7 @@ func (d *Door) rules() *policy.Rules {
 	return d.cfg.Rules()
 }
 
-// known gives what the rules may know of an entry.
+// known returns what the rules may know of an entry.
 func (d *Door) known(e *Entry) policy.Capability {
 	c := policy.Of(e.Capability)
 	if d.cfg.Switches != nil {
@@ -134,7 +134,7 @@ func (v View) lawless(op, name string) error {
 	return &capability.Error{Kind: capability.Denied, Op: op, Target: name, Rule: "no-rules", Err: errors.New(v.noRules), Fix: "ken doctor says where"}
 }
 
-// of gives the catalog that an entry of a view is from.
+// of returns the catalog that an entry of a view is from.
 func (d *Door) of(v View, e *Entry) *catalog.Catalog {
 	if _, ok := v.snapshot.Get(e.ID); !ok && d.cfg.Own != nil {
 		return d.cfg.Own
@@ -142,7 +142,7 @@ func (d *Door) of(v View, e *Entry) *catalog.Catalog {
 	return d.catalog
 }
 
-// Own gives the tools that are part of the program and that the viewer may
+// Own returns the tools that are part of the program and that the viewer may
 // use.
 func (v View) Own() iter.Seq[*Entry] {
 	return func(yield func(*Entry) bool) {
@@ -209,7 +209,7 @@ func (d *Door) next(ctx context.Context, after uint64, p capability.Principal, a
 // sees reports whether an entry is in the view.
 func (v View) sees(ordinal int) bool { return v.reveal != nil || v.seen.Knows(ordinal) }
 
-// List gives everything in the view.
+// List returns everything in the view.
 func (v View) List() Listing {
 	if v.snapshot == nil {
 		return Listing{Capabilities: []*Entry{}, Problems: []capability.Problem{}}
@@ -233,7 +233,7 @@ func (v View) List() Listing {
 	return list
 }
 
-// All gives the entries of the view in the order of their ids, without what is
+// All returns the entries of the view in the order of their ids, without what is
 // wrong with them.
 func (v View) All() iter.Seq[*Entry] {
 	return func(yield func(*Entry) bool) {
@@ -352,7 +352,7 @@ func (v View) ownAlias(name string) *Entry {
 	return nil
 }
 
-// Related gives what an entry has to do with others, the strongest first.
+// Related returns what an entry has to do with others, the strongest first.
 func (v View) Related(name string) ([]Relation, error) {
 	e, err := v.Lookup(name)
 	if err != nil {

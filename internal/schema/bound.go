@@ -173,7 +173,7 @@ func named(s *jsonschema.Schema, name string, depth int) *jsonschema.Schema {
 	return nil
 }
 
-// InPlace gives the schemas that the same value is held to.
+// InPlace returns the schemas that the same value is held to.
 func InPlace(s *jsonschema.Schema) []*jsonschema.Schema {
 	out := slices.Concat(s.AllOf, s.AnyOf, s.OneOf, []*jsonschema.Schema{s.Not, s.If, s.Then, s.Else})
 	for _, m := range []map[string]*jsonschema.Schema{s.DependentSchemas, s.DependencySchemas} {
@@ -184,7 +184,7 @@ func InPlace(s *jsonschema.Schema) []*jsonschema.Schema {
 	return slices.DeleteFunc(out, func(s *jsonschema.Schema) bool { return s == nil })
 }
 
-// within gives the schemas of what lies in a value, and those that are only
+// within returns the schemas of what lies in a value, and those that are only
 // referred to.
 func within(s *jsonschema.Schema) []*jsonschema.Schema {
 	out := slices.Concat(s.PrefixItems, s.ItemsArray, []*jsonschema.Schema{

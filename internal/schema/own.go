@@ -10,7 +10,7 @@ import (
 // read, where an argument goes.
 const own = "x-ken-"
 
-// WithoutOwn gives a schema without Ken's own words, as a model or another
+// WithoutOwn returns a schema without Ken's own words, as a model or another
 // program is given it. All else stays as it is and in its order. What is not JSON
 // is given back.
 func WithoutOwn(schema json.RawMessage) json.RawMessage {

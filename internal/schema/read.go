@@ -349,7 +349,7 @@ func kindOf(raw json.RawMessage) string {
 	return short(string(raw))
 }
 
-// short gives a word of a schema as it may be told: it came from outside.
+// short returns a word of a schema as it may be told: it came from outside.
 func short(s string) string {
 	if r := []rune(s); len(r) > 80 {
 		s = string(r[:80]) + "…"

@@ -3,7 +3,7 @@ package schema
 
 import "math"
 
-// TypeOf gives the JSON Schema type of a decoded value, the narrowest there is:
+// TypeOf returns the JSON Schema type of a decoded value, the narrowest there is:
 // a whole number is an integer.
 func TypeOf(v any) string {
 	switch v := v.(type) {

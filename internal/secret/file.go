@@ -229,7 +229,7 @@ func (s *Store) write(secrets map[string]entry) error {
 	return nil
 }
 
-// recipient gives the public half of the key, and makes the key with the first
+// recipient returns the public half of the key, and makes the key with the first
 // secret. A store without its key is never given a new one.
 func (s *Store) recipient() (age.Recipient, error) {
 	ids, err := s.identities()

@@ -200,7 +200,7 @@ type Item struct {
 	Unguarded string `json:"unguarded,omitempty"`
 }
 
-// List gives the secrets of the file by name.
+// List returns the secrets of the file by name.
 func (s *Store) List() ([]Item, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -223,7 +223,7 @@ func unguarded(value string) string {
 	return ""
 }
 
-// Values gives every value that may not be written anywhere, longest first, once
+// Values returns every value that may not be written anywhere, longest first, once
 // for each of its names: those of the file, those that were looked up, and those
 // of variables whose names speak of a secret. A name is that of the file, or a
 // reference as in env:NAME or file:PATH; it is empty for a text that only has a

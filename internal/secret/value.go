@@ -65,7 +65,7 @@ func (v Value) check() error {
 	return nil
 }
 
-// Reveal gives the secret itself.
+// Reveal returns the secret itself.
 func (v Value) Reveal() string {
 	if v.text == nil {
 		return ""

@@ -33,7 +33,7 @@ type wire struct {
 	after  []byte // cut when the server answers to this
 }
 
-// newWire gives the wire's address in place of that of the server, which must
+// newWire returns the wire's address in place of that of the server, which must
 // listen on a Unix socket.
 func newWire(t *testing.T, address string) (*wire, string) {
 	t.Helper()

@@ -57,7 +57,7 @@ type Item struct {
 // was checked. Its errors have a kind.
 type database interface {
 	get(ctx context.Context, key string) (Item, bool, error)
-	// page gives the items from a key on and before another, in order: at most
+	// page returns the items from a key on and before another, in order: at most
 	// limit, and none after those that together reach pageBytes.
 	page(ctx context.Context, from, before string, limit int) ([]Item, error)
 	// commit makes one transaction of the group: locks, calls decide, and

@@ -31,13 +31,13 @@ type news struct {
 	changes     []Change
 }
 
-// Watch gives the changes of keys that begin with prefix, by this process and
+// Watch returns the changes of keys that begin with prefix, by this process and
 // all others, in order of their versions, and then waits for more until the
 // context ends, the store closes or the caller stops; the first two are its
 // last error. Another process's change arrives within about 50 ms with SQLite
 // and as fast as the network with PostgreSQL.
 //
-// It gives those after a version. After 0 it begins with every key that is
+// It returns those after a version. After 0 it begins with every key that is
 // there, so that no Scan is needed before it; after [FromNow] with none.
 //
 // What counts is where a key ends up: of several changes in quick succession
@@ -160,7 +160,7 @@ func (b *bell) ring() {
 	b.next = make(chan struct{})
 }
 
-// rung gives a channel that closes at the first ring from now on.
+// rung returns a channel that closes at the first ring from now on.
 func (b *bell) rung() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -6,7 +6,7 @@ import "unicode/utf8"
 // every character.
 const cutExactly = 256
 
-// Cut gives the longest prefix of text, ending between characters, that has at
+// Cut returns the longest prefix of text, ending between characters, that has at
 // most max tokens by [Count]. A longer prefix can have fewer tokens than a
 // shorter one, and Cut minds that; only where the cut falls into a word or a
 // row of signs of more than 256 bytes does it fall between two of its tokens,
@@ -38,7 +38,7 @@ func Cut(text string, max int) string {
 // A span of a text is one of its pieces.
 type span struct{ start, end int }
 
-// cutWithin gives the end of the longest prefix that has at most left tokens
+// cutWithin returns the end of the longest prefix that has at most left tokens
 // from last.start on, given that the piece last has more. before is the piece
 // before it.
 //
@@ -73,7 +73,7 @@ func cutWithin(text string, before, last span, left int) int {
 	return last.start
 }
 
-// cutLong gives the end of a prefix of s with at most left tokens that ends, if
+// cutLong returns the end of a prefix of s with at most left tokens that ends, if
 // no character is in the way, at the end of a token of s.
 func cutLong(s string, left int) int {
 	var ends []int
@@ -121,7 +121,7 @@ func appendEnds(ends []int, piece string, start int, broken bool) []int {
 	}
 }
 
-// boundary gives the last place up to i that is not within a character.
+// boundary returns the last place up to i that is not within a character.
 func boundary(s string, i int) int {
 	for back := 1; back < utf8.UTFMax && back <= i; back++ {
 		if _, width := utf8.DecodeRuneInString(s[i-back:]); width > back {
@@ -131,7 +131,7 @@ func boundary(s string, i int) int {
 	return i
 }
 
-// blankAt gives the width of the space at text[i] that is not a line end, or 0.
+// blankAt returns the width of the space at text[i] that is not a line end, or 0.
 func blankAt(text string, i int) int {
 	if i < len(text) {
 		if c, width, _ := classAt(text, i); c == blank {

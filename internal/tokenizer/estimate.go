@@ -2,7 +2,7 @@ package tokenizer
 
 import "unicode/utf8"
 
-// Estimate gives a number of tokens to reckon with where nobody knows a model's
+// Estimate returns a number of tokens to reckon with where nobody knows a model's
 // tokens. It goes by classes of characters, with weights that were at or above
 // what cl100k_base, an older vocabulary, needs for prose, code and data, and is
 // never below [Count]. Classes alone could not promise the latter and stay near
@@ -58,7 +58,7 @@ func byClasses(text string) int {
 	return (quarters + oneToken - 1) / oneToken
 }
 
-// weight gives the quarters of a token for a character beyond ASCII.
+// weight returns the quarters of a token for a character beyond ASCII.
 func weight(r rune, width int) int {
 	switch {
 	case width == 1:

@@ -64,7 +64,7 @@ func parts(piece string, at []int32) []int32 {
 	return append(at, int32(len(piece)))
 }
 
-// together gives the rank of piece[start:end], two parts side by side.
+// together returns the rank of piece[start:end], two parts side by side.
 func together(piece string, start, end int32) uint32 {
 	if end-start == 2 {
 		return pair(piece[start], piece[start+1])

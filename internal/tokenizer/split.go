@@ -30,7 +30,7 @@ const (
 	newline
 )
 
-// classAt gives the class and the width of the character at text[i]; broken
+// classAt returns the class and the width of the character at text[i]; broken
 // says that it is a byte which is not UTF-8, and counts as U+FFFD.
 func classAt(text string, i int) (c class, width int, broken bool) {
 	if b := text[i]; b < utf8.RuneSelf {
@@ -40,7 +40,7 @@ func classAt(text string, i int) (c class, width int, broken bool) {
 	return classOf(r), width, r == utf8.RuneError && width == 1
 }
 
-// next gives the end of the piece that begins at text[i]; broken says that the
+// next returns the end of the piece that begins at text[i]; broken says that the
 // piece has bytes that are not UTF-8.
 func next(text string, i int) (end int, broken bool) {
 	c, width, broken := classAt(text, i)
@@ -78,7 +78,7 @@ func next(text string, i int) (end int, broken bool) {
 	return spaces(text, i), false
 }
 
-// word gives the end of the letters and marks that the first two lines of the
+// word returns the end of the letters and marks that the first two lines of the
 // pattern take from text[i], and i if there are none. whole says that the first
 // line takes them: that there is a character for its second half.
 func word(text string, i int) (end int, whole bool) {
@@ -105,7 +105,7 @@ func word(text string, i int) (end int, whole bool) {
 	return i, false
 }
 
-// tail gives the end of the second half of a word, which goes on at text[i].
+// tail returns the end of the second half of a word, which goes on at text[i].
 func tail(text string, i int) int {
 	for {
 		i = run(text, i, lower)
@@ -120,7 +120,7 @@ func tail(text string, i int) int {
 	}
 }
 
-// run gives the end of the ASCII characters of class c that go on at text[i].
+// run returns the end of the ASCII characters of class c that go on at text[i].
 func run(text string, i int, c class) int {
 	for i < len(text) && text[i] < utf8.RuneSelf && class(classTable[text[i]]) == c {
 		i++
@@ -128,7 +128,7 @@ func run(text string, i int, c class) int {
 	return i
 }
 
-// contraction gives the end of an English contraction at text[i], or i.
+// contraction returns the end of an English contraction at text[i], or i.
 func contraction(text string, i int) int {
 	if i+1 >= len(text) || text[i] != '\'' {
 		return i
@@ -153,7 +153,7 @@ func contraction(text string, i int) int {
 	return i
 }
 
-// numbers gives the end of the at most two numbers that go on at text[i].
+// numbers returns the end of the at most two numbers that go on at text[i].
 func numbers(text string, i int) int {
 	for n := 1; n < 3 && i < len(text); n++ {
 		c, width, _ := classAt(text, i)
@@ -165,7 +165,7 @@ func numbers(text string, i int) int {
 	return i
 }
 
-// others gives the end of signs that go on at text[i], with the line ends and
+// others returns the end of signs that go on at text[i], with the line ends and
 // slashes after them.
 func others(text string, i int, broken bool) (int, bool) {
 	for i < len(text) {
@@ -182,7 +182,7 @@ func others(text string, i int, broken bool) (int, bool) {
 	return i, broken
 }
 
-// spaces gives the end of the piece of whitespace that begins at text[i]: after
+// spaces returns the end of the piece of whitespace that begins at text[i]: after
 // its last line end; else before its last character, which goes with what
 // follows, if something does and the piece has more than that one.
 func spaces(text string, i int) int {

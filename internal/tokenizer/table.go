@@ -47,13 +47,13 @@ const (
 	classBlocks = (utf8.MaxRune + 1) / 128
 )
 
-// classOf gives the class of a character.
+// classOf returns the class of a character.
 func classOf(r rune) class {
 	block := classTable[len(classTable)-classBlocks+int(r>>7)]
 	return class(classTable[int(block)<<7|int(r&127)])
 }
 
-// rank gives the rank of a token, and none if bytes are no token. Two tokens
+// rank returns the rank of a token, and none if bytes are no token. Two tokens
 // side by side become one if their bytes together have a rank; of several such
 // pairs, the one with the lowest rank goes first.
 func rank(bytes string) uint32 {
@@ -75,16 +75,16 @@ func rank(bytes string) uint32 {
 	return uint32(slot >> (tagBits + placeBits + lengthBits))
 }
 
-// slotOf gives the number of the slot of a hash whose bucket has displacement.
+// slotOf returns the number of the slot of a hash whose bucket has displacement.
 func slotOf(h uint64, displacement uint32) uint64 {
 	return uint64(uint32(h)+displacement*(uint32(h>>32)|1)) * slots >> 32
 }
 
-// tag gives the bits of a hash that a slot keeps. They are taken from the
+// tag returns the bits of a hash that a slot keeps. They are taken from the
 // middle, as the top chooses the bucket.
 func tag(h uint64) uint64 { return h >> 14 & (1<<tagBits - 1) }
 
-// pair gives the rank of two bytes.
+// pair returns the rank of two bytes.
 func pair(a, b byte) uint32 { return pairEntry(a, b) & none }
 
 // torn says that a token exists in which byte b follows byte a, with b beginning

@@ -20,7 +20,7 @@ import (
 
 var update = flag.Bool("update", false, "write o200k.bin and classes.bin anew")
 
-// library gives the tokens of o200k_base by rank, and the codec they come from.
+// library returns the tokens of o200k_base by rank, and the codec they come from.
 // Both are built once: they take tens of megabytes.
 var library = sync.OnceValues(func() ([]string, *codec.Codec) {
 	c := codec.NewO200kBase()
@@ -100,7 +100,7 @@ func checkParts(t *testing.T, tokens []string) {
 	}
 }
 
-// ends gives where in token its first character ends and its last one begins,
+// ends returns where in token its first character ends and its last one begins,
 // as far as that character is a token of several bytes with a higher rank: such
 // a token is joined from parts of characters.
 func ends(token string) (at []int) {
@@ -252,7 +252,7 @@ func shared(tokens []string) []byte {
 	return text
 }
 
-// displace gives each token a slot of its own, and writes into table, for each
+// displace returns each token a slot of its own, and writes into table, for each
 // bucket, the displacement that leads its tokens there. Full buckets go first,
 // while there is room.
 func displace(tokens []string, table []byte) (slot []uint64, err error) {

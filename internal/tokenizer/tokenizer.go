@@ -34,7 +34,7 @@ import (
 // for concurrent use.
 type Counter func(text string) int
 
-// Named gives the counter that a configuration calls name: "o200k" (also "")
+// Named returns the counter that a configuration calls name: "o200k" (also "")
 // is [Count], "estimate" is [Estimate], "chars4" is [Chars4].
 func Named(name string) (Counter, error) {
 	switch name {
@@ -48,7 +48,7 @@ func Named(name string) (Counter, error) {
 	return nil, fmt.Errorf("tokenizer %q is not known: use o200k, estimate or chars4", name)
 }
 
-// Count gives the number of o200k_base tokens of text. Names of special tokens,
+// Count returns the number of o200k_base tokens of text. Names of special tokens,
 // such as <|endoftext|>, count as the ordinary text they are. A byte that is not
 // UTF-8 counts as the replacement character U+FFFD, which is what a model would
 // be sent. Count allocates only for pieces without a break of more than about

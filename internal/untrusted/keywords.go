@@ -149,7 +149,7 @@ func (t *trie) add(word string, topic topic) {
 	t.addSymbols(syms, topic)
 }
 
-// symbolOf gives c, and what stands for c, a symbol of its own.
+// symbolOf returns c, and what stands for c, a symbol of its own.
 func (t *trie) symbolOf(c byte) uint8 {
 	if c == '_' {
 		return symOther

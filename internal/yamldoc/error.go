@@ -20,7 +20,7 @@ type Error struct {
 	earlier int // a line that Message ends with
 }
 
-// Moved gives the error as it stands in a file in which the document begins by
+// Moved returns the error as it stands in a file in which the document begins by
 // lines further down, those that the message speaks of included.
 func (e *Error) Moved(by int) *Error {
 	moved := *e

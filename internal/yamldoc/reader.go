@@ -65,7 +65,7 @@ func (r *Reader) Issue(line int, message, fix string) {
 	*r.issues = append(*r.issues, &Error{Line: line, Message: message, Fix: fix})
 }
 
-// Issues gives what was wrong so far, in this Reader and those made by [Reader.Map].
+// Issues returns what was wrong so far, in this Reader and those made by [Reader.Map].
 func (r *Reader) Issues() []*Error { return *r.issues }
 
 func (r *Reader) mistyped(f Field, want string) {
@@ -255,7 +255,7 @@ func (r *Reader) Items(keys ...string) []*Reader {
 	return out
 }
 
-// Line gives the line of a key that may be there, or of the map, or 0.
+// Line returns the line of a key that may be there, or of the map, or 0.
 func (r *Reader) Line(key string) int {
 	for _, f := range r.fields {
 		if spelling.Fold(f.Key) == spelling.Fold(key) {
@@ -268,7 +268,7 @@ func (r *Reader) Line(key string) int {
 	return 0
 }
 
-// Rest gives the fields that nobody asked for.
+// Rest returns the fields that nobody asked for.
 func (r *Reader) Rest() []Field {
 	var rest []Field
 	for i, f := range r.fields {
@@ -279,7 +279,7 @@ func (r *Reader) Rest() []Field {
 	return rest
 }
 
-// Suggest gives the key that was probably meant by one that nobody asked for:
+// Suggest returns the key that was probably meant by one that nobody asked for:
 // the nearest of those that were asked for and are not there, or "". It knows
 // only of the keys that were asked for so far.
 func (r *Reader) Suggest(key string) string {

@@ -27,7 +27,7 @@ type Value struct {
 	Text string // a number or boolean as it is written; "" for all else
 }
 
-// Get gives the value of a key as it is written, and whether it is there.
+// Get returns the value of a key as it is written, and whether it is there.
 func (m *Map) Get(key string) (Value, bool) {
 	for _, f := range m.Fields {
 		if f.Key == key {

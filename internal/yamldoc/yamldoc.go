@@ -1,7 +1,7 @@
 // Package yamldoc reads YAML and JSON that came from outside: bounded before
 // it is parsed, with the line of everything, and without guessing.
 //
-// [Parse] gives the document as a [Map]; a [Reader] takes what it knows out of
+// [Parse] returns the document as a [Map]; a [Reader] takes what it knows out of
 // a map, in any spelling of a key, and remembers what was wrong and what was
 // left, so that one caller may refuse unknown keys and another only mention
 // them.

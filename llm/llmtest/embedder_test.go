@@ -69,7 +69,7 @@ func (b broken) Embed(ctx context.Context, texts []string) ([][]float32, error) 
 // Every clause is broken by an embedder that breaks it.
 func TestEmbedderNoticesWhatIsBroken(t *testing.T) {
 	var calls atomic.Int64
-	// after gives an embedder that changes what the good one gives.
+	// after returns an embedder that changes what the good one gives.
 	after := func(change func(texts []string, vectors [][]float32) [][]float32) llm.Embedder {
 		return broken{embed: func(ctx context.Context, texts []string) ([][]float32, error) {
 			vectors, err := letters{}.Embed(ctx, texts)

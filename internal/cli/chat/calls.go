@@ -10,7 +10,7 @@ import (
 	"ken/internal/talk/engine"
 )
 
-// find gives the running call with an id, or nil.
+// find returns the running call with an id, or nil.
 func (v *view) find(id string) *call {
 	for _, c := range v.calls {
 		if c.ID == id {
@@ -186,7 +186,7 @@ func (v *view) commandFinished(out []string, c *call, f engine.Finished) []strin
 	return out
 }
 
-// resultText gives what a result says in words, and names what cannot be shown.
+// resultText returns what a result says in words, and names what cannot be shown.
 // Data beside words is what a model needs.
 func resultText(r capability.Result) string {
 	var parts []string
@@ -282,7 +282,7 @@ func (v *view) done(out []string, d engine.Done) []string {
 	return out
 }
 
-// live gives what is not final yet, in at most rows lines: the end of the
+// live returns what is not final yet, in at most rows lines: the end of the
 // answer, and the calls that run with the last line each wrote.
 func (v *view) live(rows int, now time.Time) []string {
 	var out []string
@@ -346,7 +346,7 @@ func lastPart(s []byte) string {
 	return string(s)
 }
 
-// plural gives "1 call", "2 calls".
+// plural returns "1 call", "2 calls".
 func plural(n int, word string) string {
 	if n == 1 {
 		return "1 " + word

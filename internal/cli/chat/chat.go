@@ -40,7 +40,7 @@ type Talker interface {
 	// turn's events, between two of them.
 	Reply(ctx context.Context, asked engine.Asked, a Answer) error
 
-	// Complete gives what may stand at the cursor, a byte offset.
+	// Complete returns what may stand at the cursor, a byte offset.
 	Complete(line string, cursor int) []slash.Completion
 
 	// Command runs a slash command of the conversation itself (/rewind,
@@ -150,7 +150,7 @@ func message(typed string) string {
 	return text
 }
 
-// ownWord gives the view's own command in a line, or "".
+// ownWord returns the view's own command in a line, or "".
 func ownWord(line string) string {
 	line = strings.TrimRight(line, " \t\n")
 	if line == "/exit" {

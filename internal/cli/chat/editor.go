@@ -35,7 +35,7 @@ func pasted(text string) string {
 	}, text)
 }
 
-// before gives where the character before the cursor begins. Characters are
+// before returns where the character before the cursor begins. Characters are
 // counted from the start of the line, for a flag is two letters.
 func (e *editor) before() int {
 	if e.at == 0 {
@@ -54,7 +54,7 @@ func (e *editor) before() int {
 	}
 }
 
-// after gives where the character at the cursor ends.
+// after returns where the character at the cursor ends.
 func (e *editor) after() int {
 	if e.at == len(e.text) {
 		return e.at
@@ -72,13 +72,13 @@ func (e *editor) lineEnd() int {
 	return len(e.text)
 }
 
-// wordBefore gives where the word before the cursor begins.
+// wordBefore returns where the word before the cursor begins.
 func (e *editor) wordBefore() int {
 	s := strings.TrimRightFunc(e.text[:e.at], notWord)
 	return len(strings.TrimRightFunc(s, func(r rune) bool { return !notWord(r) }))
 }
 
-// wordAfter gives where the word after the cursor ends.
+// wordAfter returns where the word after the cursor ends.
 func (e *editor) wordAfter() int {
 	s := strings.TrimLeftFunc(e.text[e.at:], notWord)
 	return len(e.text) - len(strings.TrimLeftFunc(s, func(r rune) bool { return !notWord(r) }))
@@ -183,7 +183,7 @@ func shown(s string) string {
 	return strings.ReplaceAll(untrusted.Terminal(s), "\t", "    ")
 }
 
-// layout gives the text in lines of so many columns, after a mark, and where
+// layout returns the text in lines of so many columns, after a mark, and where
 // the cursor stands. Of more than rows lines it gives those around the cursor.
 func (e *editor) layout(mark string, width, rows int) (lines []string, row, column int) {
 	indent := columns(mark)
@@ -231,7 +231,7 @@ func (e *editor) layout(mark string, width, rows int) (lines []string, row, colu
 	return lines, row, column
 }
 
-// take gives the text and empties the editor.
+// take returns the text and empties the editor.
 func (e *editor) take() string {
 	text := e.text
 	e.text, e.at = "", 0

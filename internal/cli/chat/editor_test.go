@@ -104,7 +104,7 @@ func TestEditorRapid(t *testing.T) {
 	})
 }
 
-// longestCluster gives the columns of the widest character as it is shown.
+// longestCluster returns the columns of the widest character as it is shown.
 func longestCluster(s string) int {
 	most := 0
 	for s != "" {

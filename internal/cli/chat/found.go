@@ -73,7 +73,7 @@ func sentCards(s engine.Selected) []door.Piece {
 	return s.Found.Cards
 }
 
-// short gives the name in an id.
+// short returns the name in an id.
 func short(id capability.ID) string {
 	if _, name, ok := strings.Cut(string(id), ":"); ok {
 		return name
@@ -81,7 +81,7 @@ func short(id capability.ID) string {
 	return string(id)
 }
 
-// why gives all that is known of the last selection.
+// why returns all that is known of the last selection.
 func (v *view) why() []string {
 	if v.last == nil {
 		return []string{styled(v.colour, dim, "  nothing was looked for yet")}

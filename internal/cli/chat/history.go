@@ -121,7 +121,7 @@ func (h *history) move(by int, now string) (text string, ok bool) {
 	return h.entries[next], true
 }
 
-// search gives the newest entry before at that holds a text, or -1.
+// search returns the newest entry before at that holds a text, or -1.
 func (h *history) search(text string, at int) int {
 	for i := min(at, len(h.entries)) - 1; i >= 0 && text != ""; i-- {
 		if strings.Contains(strings.ToLower(h.entries[i]), strings.ToLower(text)) {

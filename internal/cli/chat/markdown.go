@@ -90,7 +90,7 @@ func (m *markdown) longest() int {
 	return mostBlock
 }
 
-// cutAt gives a place before most to part a text at, after a blank if there is
+// cutAt returns a place before most to part a text at, after a blank if there is
 // one.
 func cutAt(s string, most int) int {
 	if at := strings.LastIndexByte(s[:most], ' '); at > 0 {
@@ -102,7 +102,7 @@ func cutAt(s string, most int) int {
 	return most
 }
 
-// end gives what is left. The next write begins a new document.
+// end returns what is left. The next write begins a new document.
 func (m *markdown) end() []string {
 	var out []string
 	if len(m.partial) > 0 {
@@ -113,7 +113,7 @@ func (m *markdown) end() []string {
 	return out
 }
 
-// preview gives what end would, and changes nothing. Of a long line of code it
+// preview returns what end would, and changes nothing. Of a long line of code it
 // gives the end.
 func (m *markdown) preview() []string {
 	next := *m
@@ -246,7 +246,7 @@ func (m *markdown) take() string {
 	return strings.TrimSuffix(text, "\n")
 }
 
-// flush gives the block as it is.
+// flush returns the block as it is.
 func (m *markdown) flush(out []string) []string {
 	kind := m.block
 	switch kind {

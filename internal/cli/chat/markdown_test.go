@@ -11,7 +11,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-// render gives a document that comes in fragments of n bytes.
+// render returns a document that comes in fragments of n bytes.
 func render(text string, width, n int, colour bool) []string {
 	md := markdown{width: width, colour: colour}
 	var out []string
@@ -150,7 +150,7 @@ func FuzzMarkdown(f *testing.F) {
 	})
 }
 
-// seen gives the lines in which nothing is hidden.
+// seen returns the lines in which nothing is hidden.
 func seen(text string) string {
 	var b strings.Builder
 	for line := range strings.SplitSeq(text, "\n") {

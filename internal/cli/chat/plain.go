@@ -244,7 +244,7 @@ type lineReader struct {
 	buf []byte
 }
 
-// next gives a line without its end; ok is false for what stood after the last
+// next returns a line without its end; ok is false for what stood after the last
 // line end.
 func (r *lineReader) next(ctx context.Context) (line string, ok bool, err error) {
 	for {

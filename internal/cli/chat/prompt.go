@@ -154,7 +154,7 @@ func (c *chat) recall(by int) {
 	}
 }
 
-// completions gives what may stand at the cursor, the view's own words too.
+// completions returns what may stand at the cursor, the view's own words too.
 func (c *chat) completions() []slash.Completion {
 	e := &c.editor
 	if !strings.HasPrefix(e.text, "/") {

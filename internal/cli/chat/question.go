@@ -16,7 +16,7 @@ type choice struct {
 	answer Answer
 }
 
-// choices gives the keys of a question; none where it wants words.
+// choices returns the keys of a question; none where it wants words.
 func choices(a engine.Asked) []choice {
 	yes, no := choice{"y", "yes", Answer{Yes: true}}, choice{"n", "no", Answer{}}
 	switch a.What {

@@ -80,7 +80,7 @@ func cells(line string) []string {
 // cell takes the escapes off bars, in code too.
 func cell(s string) string { return strings.ReplaceAll(strings.TrimSpace(s), `\|`, "|") }
 
-// take gives the rows that are there as lines and forgets them. The first time
+// take returns the rows that are there as lines and forgets them. The first time
 // it settles the columns and gives the head too.
 func (t *table) take(most int, colour bool) []string {
 	var out []string
@@ -159,7 +159,7 @@ func pieceColumns(line []piece) int {
 	return n
 }
 
-// row gives one row, in as many lines as its longest cell needs.
+// row returns one row, in as many lines as its longest cell needs.
 func (t *table) row(out []string, row []string, style string, colour bool) []string {
 	wrapped := make([][][]piece, len(t.align))
 	high := 1

@@ -15,7 +15,7 @@ const (
 	emojiSelector   = 0xFE0F
 )
 
-// cluster gives the first character of s as a person sees it, in bytes, and how
+// cluster returns the first character of s as a person sees it, in bytes, and how
 // many columns it takes. It knows marks, joined emoji, flags, skin tones and
 // Korean letters; of what it does not know each rune is a character.
 func cluster(s string) (size, columns int) {
@@ -79,7 +79,7 @@ func columnsOf(r rune) int {
 	return 1
 }
 
-// columns gives the columns that s takes, escapes of our own styles apart.
+// columns returns the columns that s takes, escapes of our own styles apart.
 func columns(s string) int {
 	n := 0
 	for len(s) > 0 {
@@ -93,7 +93,7 @@ func columns(s string) int {
 	return n
 }
 
-// escape gives the length of the style that s begins with, or 0.
+// escape returns the length of the style that s begins with, or 0.
 func escape(s string) int {
 	if len(s) < 3 || s[0] != 0x1B || s[1] != '[' {
 		return 0

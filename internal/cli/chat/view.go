@@ -297,7 +297,7 @@ func bill(u llm.Usage, cost float64) string {
 	return line
 }
 
-// unfold gives what was folded last, whole, and next time what was before it.
+// unfold returns what was folded last, whole, and next time what was before it.
 func (v *view) unfold() []string {
 	if len(v.folds) == 0 {
 		return nil

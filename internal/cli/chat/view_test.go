@@ -125,7 +125,7 @@ func TestTranscripts(t *testing.T) {
 	}
 }
 
-// transcript gives the lines of a turn. The kind "all" has all that can be
+// transcript returns the lines of a turn. The kind "all" has all that can be
 // unfolded after it, and why.
 func transcript(t testing.TB, said string, data []byte, width int, kind string) []string {
 	v := view{colour: kind == "colour", now: clock()}

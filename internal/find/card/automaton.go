@@ -114,7 +114,7 @@ func (a *automaton) addRow(i int32) {
 	a.rows = append(a.rows, row...)
 }
 
-// next gives the node after one more byte. The root has a row, so it ends.
+// next returns the node after one more byte. The root has a row, so it ends.
 func (a *automaton) next(at int32, b byte) int32 {
 	c := a.class[b]
 	if c == 0 {

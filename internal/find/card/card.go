@@ -91,7 +91,7 @@ type Asked struct {
 
 	// Score is what was compared with Threshold, both 0–1. A card that a
 	// filter kept out was not scored and has 0. SeedScore is what the seed's
-	// formula gives for the same messages.
+	// formula returns for the same messages.
 	Score, SeedScore, Threshold float64
 
 	Priority int
@@ -136,7 +136,7 @@ type keyword struct {
 	pattern int32 // -1 for a regular expression
 }
 
-// Len gives how many cards the set holds.
+// Len returns how many cards the set holds.
 func (s *Set) Len() int {
 	if s == nil {
 		return 0

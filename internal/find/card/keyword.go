@@ -197,7 +197,7 @@ func gradeOf(stem string, common map[string]grade) grade {
 	return telling
 }
 
-// gainOf gives a phrase more than its words: who says all of them in a row
+// gainOf returns a phrase more than its words: who says all of them in a row
 // means it.
 func gainOf(g grade, words int) float64 {
 	switch {

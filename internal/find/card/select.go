@@ -52,7 +52,7 @@ func (s *Set) Select(x Context, cfg Config) []Asked {
 	return out
 }
 
-// Judge gives the verdict on one card, whatever called for it; false when the
+// Judge returns the verdict on one card, whatever called for it; false when the
 // set has none with that ordinal. It costs as much as Select.
 func (s *Set) Judge(ordinal int, x Context, cfg Config) (Asked, bool) {
 	if s == nil {
@@ -182,7 +182,7 @@ func (j *judge) ask(n int32) Asked {
 	return a
 }
 
-// score gives the score and writes what it rests on.
+// score returns the score and writes what it rests on.
 func (j *judge) score(c *compiled, a *Asked) float64 {
 	if j.cfg.Custom != nil {
 		j.because("custom scorer")

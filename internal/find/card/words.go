@@ -30,7 +30,7 @@ func wordsOf(text []byte) iter.Seq[[]byte] {
 	}
 }
 
-// nextWord gives the first word from at on; start and end are equal when there
+// nextWord returns the first word from at on; start and end are equal when there
 // is none. The text is folded.
 func nextWord(text []byte, at int) (start, end int) {
 	for at < len(text) {
@@ -97,7 +97,7 @@ type vocabulary struct {
 	starts [1 << 16 / 64]uint64
 }
 
-// startOf gives the bit of a word or a stem.
+// startOf returns the bit of a word or a stem.
 func startOf(word string) (at int, bit uint64) {
 	n := int(word[0]) << 8
 	if len(word) > 1 {

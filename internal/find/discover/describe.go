@@ -53,7 +53,7 @@ func (f *Finder) describe(ctx context.Context, v *View, args json.RawMessage, cf
 	return f.describePart(ctx, e, in.Part, in.From), ctx.Err()
 }
 
-// describeAll gives the page of a capability.
+// describeAll returns the page of a capability.
 func (f *Finder) describeAll(ctx context.Context, e *catalog.Entry, from int) ToolAnswer {
 	p, err := f.page(ctx, e)
 	if err != nil {
@@ -125,7 +125,7 @@ func hints(m map[string]bool) string {
 	return strings.Join(parts, ", ")
 }
 
-// describePart gives the schema or the body of a capability as it is written.
+// describePart returns the schema or the body of a capability as it is written.
 func (f *Finder) describePart(ctx context.Context, e *catalog.Entry, part string, from int) ToolAnswer {
 	id := untrusted.Line(string(e.ID), 120)
 	detail, err := f.source.Detail(ctx, e)
@@ -162,7 +162,7 @@ func (f *Finder) fence(origin, text string, own bool) string {
 	return untrusted.Block(text, untrusted.BlockConfig{Key: f.key, Origin: origin, Max: longest, Trusted: own})
 }
 
-// reading gives as much of a text as one answer may hold, from a byte on. A
+// reading returns as much of a text as one answer may hold, from a byte on. A
 // piece of it has a fence of its own: that of the text opens in one piece and
 // closes in another.
 func (f *Finder) reading(r Reading, own bool) ToolAnswer {

@@ -186,7 +186,7 @@ type Override struct {
 	Learned *float64 `json:"learnedWeight,omitempty"`
 }
 
-// Apply gives the changed configuration.
+// Apply returns the changed configuration.
 func (o Override) Apply(c Config) Config {
 	set(&c.TopK, o.TopK)
 	set(&c.FullK, o.FullK)

@@ -146,7 +146,7 @@ func rankedIDs(list []Nearest) []capability.ID {
 	return out
 }
 
-// reason gives why something was skipped, "" if it was not.
+// reason returns why something was skipped, "" if it was not.
 func reason(sel Selection, id capability.ID) string {
 	var all []string
 	for _, s := range sel.Skipped {

@@ -17,7 +17,7 @@ type Edges struct {
 	Cut int
 }
 
-// EdgeTypes gives the types of edges, in the order in which they are drawn.
+// EdgeTypes returns the types of edges, in the order in which they are drawn.
 func EdgeTypes() []graph.EdgeType {
 	return []graph.EdgeType{graph.DependsOn, graph.ComposedWith, graph.TaggedWith, graph.SameCategory}
 }
@@ -27,7 +27,7 @@ const mostEdges = 20_000
 
 type edgesKey struct{}
 
-// Edges gives how the visible entries relate, worked out once: see
+// Edges returns how the visible entries relate, worked out once: see
 // [graph.Graph.Links]. Those of one kind and category are joined too, however
 // many they are, so that they are drawn together; in ranking large categories
 // count nothing.
@@ -62,7 +62,7 @@ func (v *View) makeEdges() *Edges {
 	return out
 }
 
-// categories gives the visible entries of one kind and category, in the order
+// categories returns the visible entries of one kind and category, in the order
 // of the first of each.
 func (v *View) categories() [][]int32 {
 	type group struct{ kind, category string }

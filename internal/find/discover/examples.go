@@ -86,7 +86,7 @@ func Examples(entries iter.Seq[*catalog.Entry], n int) []Example {
 	return out
 }
 
-// wish gives what a capability could be asked for in a sentence; "" where
+// wish returns what a capability could be asked for in a sentence; "" where
 // nothing of it reads like one.
 func wish(e *catalog.Entry) string {
 	if e.Triggers != nil {
@@ -99,7 +99,7 @@ func wish(e *catalog.Entry) string {
 	return sentence(e.Description)
 }
 
-// sentence gives the first sentence of a text, without its stop; "" where that
+// sentence returns the first sentence of a text, without its stop; "" where that
 // is none, or too long to be read at a glance.
 func sentence(text string) string {
 	line := untrusted.Line(text, 400)

@@ -203,7 +203,7 @@ func (t *turn) search(vector []float32) (index.Answer, []graph.Ranked) {
 	return answer, t.byTrust(ranked)
 }
 
-// hit gives the hit of an entry; the zero Hit where it is none.
+// hit returns the hit of an entry; the zero Hit where it is none.
 func (t *turn) hit(ordinal int) index.Hit {
 	if i := slices.Index(t.ordinals, ordinal); i >= 0 {
 		return t.hits[i]

@@ -80,7 +80,7 @@ func (f *Finder) See(s *catalog.Snapshot, class string, visible func(*catalog.En
 	return v
 }
 
-// page gives the full text of an entry.
+// page returns the full text of an entry.
 func (f *Finder) page(ctx context.Context, e *catalog.Entry) (*show.Page, error) {
 	if p := f.pages.get(e); p != nil {
 		return p, nil

@@ -14,7 +14,7 @@ import (
 	"ken/internal/know/catalog"
 )
 
-// named gives every id that a selection shows, ranks or points to.
+// named returns every id that a selection shows, ranks or points to.
 func named(sel Selection) []capability.ID {
 	var out []capability.ID
 	for _, list := range [][]capability.ID{idsOf(sel.Briefs), idsOf(sel.Cards), idsOf(sel.Fulls), rankedIDs(sel.Ranking), rankedIDs(sel.Nearest)} {

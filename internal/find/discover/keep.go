@@ -2,7 +2,7 @@ package discover
 
 import "sync"
 
-// Keep gives what a function makes of the view. It is made once for each key,
+// Keep returns what a function makes of the view. It is made once for each key,
 // and kept as long as the view is: what it holds must depend on the view alone,
 // and must not change. Keys are like those of a context, of a type of their
 // own.

@@ -2,7 +2,7 @@ package discover
 
 import "ken/capability"
 
-// Numbers gives the configuration as an override that changes nothing: every
+// Numbers returns the configuration as an override that changes nothing: every
 // field is set.
 func (c Config) Numbers() Override {
 	asLearned := 1.0
@@ -15,7 +15,7 @@ func (c Config) Numbers() Override {
 	}
 }
 
-// Over gives o, with other's fields where o has none.
+// Over returns o, with other's fields where o has none.
 func (o Override) Over(other Override) Override {
 	or(&o.TopK, other.TopK)
 	or(&o.FullK, other.FullK)
@@ -40,7 +40,7 @@ func or[T any](to **T, other *T) {
 	}
 }
 
-// weighed gives what was learned with another weight. The map it is given
+// weighed returns what was learned with another weight. The map it is given
 // stays as it is.
 func weighed(priors map[capability.ID]float64, weight *float64) map[capability.ID]float64 {
 	if weight == nil || *weight == 1 || len(priors) == 0 {

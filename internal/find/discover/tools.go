@@ -35,7 +35,7 @@ const (
 	kindAny        = "any"   // no kind in particular
 )
 
-// Tools gives the tools to offer to a model. They are the same for everybody
+// Tools returns the tools to offer to a model. They are the same for everybody
 // and never change, so that a prompt's beginning stays what it was.
 func Tools() []llm.Tool {
 	return []llm.Tool{
@@ -243,7 +243,7 @@ type lines struct {
 	by map[capability.ID]*[len(lengths)]line
 }
 
-// fit gives the longest form of an entry that takes no more than tokens.
+// fit returns the longest form of an entry that takes no more than tokens.
 func (l *lines) fit(s *catalog.Snapshot, e *catalog.Entry, tokens int, count tokenizer.Counter) line {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -21,7 +21,7 @@ import (
 	"ken/internal/tokenizer"
 )
 
-// keysOf gives the keys of a JSON object.
+// keysOf returns the keys of a JSON object.
 func keysOf(t failer, data any) []string {
 	t.Helper()
 	b, err := json.Marshal(data)
@@ -341,7 +341,7 @@ func TestDescribeAnswers(t *testing.T) {
 
 var opening = regexp.MustCompile(`(?m)^\[\[(?:data|text) ([0-9a-f]{16})\]\] from `)
 
-// fence gives the code of the first fence in a text.
+// fence returns the code of the first fence in a text.
 func fence(text string) string {
 	if m := opening.FindStringSubmatch(text); m != nil {
 		return m[1]

@@ -35,7 +35,7 @@ type messageHash [sha256.Size]byte
 
 func newMessageVectors(e llm.Embedder) *messageVectors { return &messageVectors{embedder: e} }
 
-// of gives the vector of a message, or why there is none. Without an embedder
+// of returns the vector of a message, or why there is none. Without an embedder
 // there is neither.
 func (m *messageVectors) of(ctx context.Context, text string, wait time.Duration) (vector []float32, degraded string) {
 	if m.embedder == nil || text == "" {

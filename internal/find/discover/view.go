@@ -124,7 +124,7 @@ func newView(r *ready, visible func(*catalog.Entry) bool) *View {
 // CardProblems returns the problems with the triggers of visible entries.
 func (v *View) CardProblems() []capability.Problem { return v.cards().Problems() }
 
-// Snapshot gives the snapshot that the view narrows.
+// Snapshot returns the snapshot that the view narrows.
 func (v *View) Snapshot() *catalog.Snapshot { return v.snapshot }
 
 // Len counts what is visible.
@@ -145,7 +145,7 @@ type sheets struct {
 
 const mostSheets = 64 // configurations come from a file: there are few
 
-// sheet gives the map without the entries of some ordinals, which are sorted.
+// sheet returns the map without the entries of some ordinals, which are sorted.
 func (v *View) sheet(without []int) *show.Map {
 	key := fmt.Sprint(without)
 	if len(without) == 0 {
@@ -194,7 +194,7 @@ func (v *View) Whole(exclude []capability.ID, tool func(*catalog.Entry) bool, mo
 	return tools, show.MakeList(slices.Values(rest), v.count), true
 }
 
-// but gives the visible entries except those of some ordinals, which are
+// but returns the visible entries except those of some ordinals, which are
 // sorted.
 func (v *View) but(without []int) iter.Seq[*catalog.Entry] {
 	return func(yield func(*catalog.Entry) bool) {
@@ -223,7 +223,7 @@ type Relation struct {
 	Needs bool `json:"needs,omitempty"`
 }
 
-// Related gives what a visible entry relates to among those, the strongest
+// Related returns what a visible entry relates to among those, the strongest
 // first. It works out what is not stored, so it is not for every message.
 func (v *View) Related(id capability.ID) []Relation {
 	out := []Relation{}
@@ -237,7 +237,7 @@ func (v *View) Related(id capability.ID) []Relation {
 	return out
 }
 
-// called gives the visible entries that a configuration or a caller means: the
+// called returns the visible entries that a configuration or a caller means: the
 // one of that id, or else all of that name.
 func (v *View) called(id capability.ID) []int {
 	if i, ok := v.ordinalOf(id); ok {
@@ -252,7 +252,7 @@ func (v *View) called(id capability.ID) []int {
 	return out
 }
 
-// searchable gives the index of the view. It is made anew when the snapshot's
+// searchable returns the index of the view. It is made anew when the snapshot's
 // index gained vectors.
 func (v *View) searchable() *searchable {
 	indexed := v.snapshot.Index()

@@ -6,7 +6,7 @@ import (
 	"ken/internal/find/discover"
 )
 
-// AnswerOf gives what was selected as an answer. floor is what the best had to
+// AnswerOf returns what was selected as an answer. floor is what the best had to
 // reach.
 func AnswerOf(sel discover.Selection, floor float64) Answer {
 	a := Answer{

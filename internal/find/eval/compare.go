@@ -135,7 +135,7 @@ func interval(diffs []float64) (low, high Mean) {
 	return Mean(means[resamples/40-1]), Mean(means[resamples-resamples/40])
 }
 
-// changed gives the queries with the greatest difference, greatest first.
+// changed returns the queries with the greatest difference, greatest first.
 func changed(list []pair) []Changed {
 	moved := slices.DeleteFunc(slices.Clone(list), func(p pair) bool {
 		return p.a.NDCG5 == p.b.NDCG5 && p.a.Recall5 == p.b.Recall5

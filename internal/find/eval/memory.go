@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// ResidentMB gives the memory that this process holds, in millions of bytes,
+// ResidentMB returns the memory that this process holds, in millions of bytes,
 // once the garbage is collected and returned. Where the system does not tell,
 // it is what the Go runtime took, which is more.
 func ResidentMB() Mean {

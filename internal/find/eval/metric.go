@@ -67,7 +67,7 @@ func judge(q Query, a Answer) PerQuery {
 	return p
 }
 
-// places gives where gold stands among the hits, from 0. A hit that comes
+// places returns where gold stands among the hits, from 0. A hit that comes
 // twice counts at its first place.
 func places(hits []Ranked, gold []string) []int {
 	var out []int

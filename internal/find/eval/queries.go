@@ -133,7 +133,7 @@ func badRow(err error) error {
 	return fmt.Errorf("the row is not JSON: %w", err)
 }
 
-// distinct gives the list without repetitions, in its order.
+// distinct returns the list without repetitions, in its order.
 func distinct(list []string) []string {
 	out := make([]string, 0, len(list))
 	for _, s := range list {

@@ -146,14 +146,14 @@ func mean(each []PerQuery, value func(PerQuery) float64) Mean {
 	return Mean(sum / float64(len(each)))
 }
 
-// percentile gives the smallest of the values, of which there is at least one,
+// percentile returns the smallest of the values, of which there is at least one,
 // that p per cent of them do not exceed.
 func percentile[T cmp.Ordered](values []T, p int) T {
 	sorted := slices.Sorted(slices.Values(values))
 	return sorted[max(0, (p*len(sorted)+99)/100-1)]
 }
 
-// Misses gives the n answerable queries that were answered worst, worst first.
+// Misses returns the n answerable queries that were answered worst, worst first.
 func (r Report) Misses(n int) []PerQuery {
 	out := slices.DeleteFunc(slices.Clone(r.Each), func(p PerQuery) bool {
 		if !p.Answerable() {

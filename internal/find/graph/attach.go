@@ -51,7 +51,7 @@ func (a *attacher) attach(top []Ranked) {
 	}
 }
 
-// reach gives a hit and all that it needs, nearest first, then by ordinal. It
+// reach returns a hit and all that it needs, nearest first, then by ordinal. It
 // goes on through other hits, which may be cut from the end of the list, and
 // not through what keep refuses.
 func (a *attacher) reach(way []reached, from candidate) []reached {

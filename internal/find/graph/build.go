@@ -76,7 +76,7 @@ func (b *builder) nameAll() {
 	}
 }
 
-// dependencies gives who needs whom, and the other way round.
+// dependencies returns who needs whom, and the other way round.
 func (b *builder) dependencies() (needs, users lists) {
 	var out, in []pair
 	for i, e := range b.entries {

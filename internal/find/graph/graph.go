@@ -88,7 +88,7 @@ type lists struct {
 	all   []int32
 }
 
-// of gives the list of i, which must not be changed.
+// of returns the list of i, which must not be changed.
 func (l *lists) of(i int32) []int32 {
 	if l.start == nil {
 		return nil

@@ -19,7 +19,7 @@ const WeightCategory = weightCategory
 // thousands share says little about any two of them.
 const tagSteps = 40_000_000
 
-// Links gives relations of all capabilities, for a drawing: every dependency;
+// Links returns relations of all capabilities, for a drawing: every dependency;
 // of a preset all pairs, or where it is large enough of them to hold it
 // together; and for each capability the three with which it shares most tags.
 // They come in that order, those by tags the heaviest first. Each pair is there
@@ -126,7 +126,7 @@ func (g *Graph) taggedLinks() (links []Link, cut int) {
 
 func away(a, b int32) int32 { return max(a-b, b-a) }
 
-// tagHolders gives who has each tag, without the tags that too many have.
+// tagHolders returns who has each tag, without the tags that too many have.
 func (g *Graph) tagHolders() [][]int32 {
 	count := 0
 	for _, tag := range g.tags.all {

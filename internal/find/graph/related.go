@@ -35,7 +35,7 @@ const (
 	subgraphNodes = 256
 )
 
-// Related gives the edges of one capability, heaviest first, then by ordinal.
+// Related returns the edges of one capability, heaviest first, then by ordinal.
 // There are at most 64 of each type, and of DEPENDS_ON 64 in each direction, the
 // heaviest. Two capabilities have one edge for each way in which they relate;
 // none stands for another. It looks at every entry once, to compare tags, so it
@@ -94,7 +94,7 @@ func truth(b bool) int {
 	return 0
 }
 
-// Subgraph gives the relations among some capabilities. It takes the 256 lowest
+// Subgraph returns the relations among some capabilities. It takes the 256 lowest
 // ordinals and counts the rest in Cut; ordinals that do not exist are left out.
 func (g *Graph) Subgraph(ordinals []int) Subgraph {
 	var s Subgraph

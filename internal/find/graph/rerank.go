@@ -43,7 +43,7 @@ type Config struct {
 	Literal bool
 }
 
-// Default gives the configuration that the measurements in eval_test.go speak
+// Default returns the configuration that the measurements in eval_test.go speak
 // for.
 func Default() Config {
 	return Config{Use: true, Boost: 0.15, Top: defaultTop, MaxAttached: defaultAttached, MaxHops: defaultHops}

@@ -12,7 +12,7 @@ import (
 	"ken/capability"
 )
 
-// cpu gives the processor time that this process has used.
+// cpu returns the processor time that this process has used.
 func cpu(b *testing.B) time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -133,7 +133,7 @@ func BenchmarkPriors(b *testing.B) { // of 10,000 turns
 	}
 }
 
-// long gives a log of n events: a fifth of them each selections, calls that
+// long returns a log of n events: a fifth of them each selections, calls that
 // worked, turns, refusals and searches.
 func long(n int) iter.Seq2[Event, error] {
 	sel := typical()

@@ -192,7 +192,7 @@ func (e *Event) triggered() int {
 	return n
 }
 
-// sent gives the tokens that went into the prompt.
+// sent returns the tokens that went into the prompt.
 func (e *Event) sent() int {
 	if !e.Injected {
 		return 0
@@ -212,7 +212,7 @@ const (
 	maxWords = 300      // runes of a reason, an error, a tag
 )
 
-// encode gives e as one line with its end, at most maxLine long. What does not
+// encode returns e as one line with its end, at most maxLine long. What does not
 // fit is left out, skipped ones first, and counted in Cut.
 func encode(e Event) ([]byte, error) {
 	if y := e.Time.Year(); y < 1 || y > 9999 {

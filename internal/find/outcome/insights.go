@@ -196,7 +196,7 @@ func (s *sums) of(id capability.ID) *CapabilityUse {
 	return c
 }
 
-// bill gives the bill of a time's day.
+// bill returns the bill of a time's day.
 func (s *sums) bill(at time.Time) *Bill {
 	if at.After(s.last) {
 		s.last = at
@@ -255,7 +255,7 @@ func (s *sums) overview() Overview {
 	return o
 }
 
-// listDays gives the latest days, and how many were left out.
+// listDays returns the latest days, and how many were left out.
 func (s *sums) listDays(o *Overview) (cut int) {
 	all := slices.Sorted(maps.Keys(s.days))
 	cut = max(0, len(all)-mostDays)

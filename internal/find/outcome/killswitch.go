@@ -90,7 +90,7 @@ func NewSwitch(log *Log, cfg SwitchConfig) (*Switch, error) {
 	return s, nil
 }
 
-// State gives what the last Check saw. It reads no file.
+// State returns what the last Check saw. It reads no file.
 func (s *Switch) State() State { return *s.state.Load() }
 
 // Check reads what is new in the log and judges anew; within Every of the last

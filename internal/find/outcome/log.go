@@ -265,7 +265,7 @@ func (l *Log) Close() error {
 	return err
 }
 
-// Hash gives a short keyed hash of a message: equal messages of one folder hash
+// Hash returns a short keyed hash of a message: equal messages of one folder hash
 // alike, and without the folder's key a short message cannot be guessed from it.
 func (l *Log) Hash(message string) string {
 	mac := hmac.New(sha256.New, l.key)

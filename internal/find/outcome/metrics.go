@@ -207,7 +207,7 @@ func count(n *int, yes bool) {
 	}
 }
 
-// quantile gives the smallest value that at least a share q does not exceed.
+// quantile returns the smallest value that at least a share q does not exceed.
 func quantile(sorted []int64, q float64) int64 {
 	if len(sorted) == 0 {
 		return 0

@@ -31,7 +31,7 @@ type InsightsConfig struct {
 	Zone         *time.Location // of days; nil: UTC
 	Tokenizer    string         // what tokens were counted with, for showing
 
-	// Price gives what a model costs, by the name that events have, as prices
+	// Price returns what a model costs, by the name that events have, as prices
 	// are now. Nil, and false: it is not known.
 	Price func(model string) (Price, bool)
 }

@@ -134,7 +134,7 @@ func (l *lines) seek(at int64) error {
 	return err
 }
 
-// next gives a line without its end, valid until the next call. Its error is
+// next returns a line without its end, valid until the next call. Its error is
 // io.EOF, an errLine for this line only, or the file's.
 func (l *lines) next() ([]byte, error) {
 	for {
@@ -190,7 +190,7 @@ func (l *lines) seekTime(since time.Time) error {
 	return l.seek(lo)
 }
 
-// timeAfter gives the first readable line that begins between from and to, and
+// timeAfter returns the first readable line that begins between from and to, and
 // its time; the zero time when there is none.
 func (l *lines) timeAfter(from, to int64) (at int64, t time.Time, err error) {
 	if err := l.seek(from); err != nil {

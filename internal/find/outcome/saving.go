@@ -45,7 +45,7 @@ func (m *pricing) looked(e *Event) {
 	m.search[sessionKey{e.Tenant, e.Session}]++
 }
 
-// looks gives how many requests of a turn were there only for searches, at
+// looks returns how many requests of a turn were there only for searches, at
 // most: with all schemas at hand they would not have been.
 func (m *pricing) looks(e *Event) int {
 	k := sessionKey{e.Tenant, e.Session}
@@ -86,7 +86,7 @@ func (m *pricing) lookup(model string) priced {
 	return p
 }
 
-// fits gives how much of all schemas the model's window has room for beside
+// fits returns how much of all schemas the model's window has room for beside
 // the rest of a turn's requests. Nobody would have sent more.
 func (m *pricing) fits(e *Event) int {
 	window := m.lookup(e.Model).Window
@@ -97,7 +97,7 @@ func (m *pricing) fits(e *Event) int {
 	return max(0, min(e.Dump, window-rest))
 }
 
-// used gives the prices of the models that were asked about.
+// used returns the prices of the models that were asked about.
 func (m *pricing) used() []Price {
 	out := []Price{}
 	for _, p := range m.known {
@@ -109,7 +109,7 @@ func (m *pricing) used() []Price {
 	return out
 }
 
-// price gives what capabilities cost in a turn, and what as many schemas as fit
+// price returns what capabilities cost in a turn, and what as many schemas as fit
 // would have cost, in dollars.
 func (m *pricing) price(e *Event, fits, looks int) (paid, all float64, ok bool) {
 	warm := m.warmed(e)

@@ -102,7 +102,7 @@ type textLine struct {
 	tiers []string
 }
 
-// merge gives one line for each capability, in the order of the selection:
+// merge returns one line for each capability, in the order of the selection:
 // those in the prompt, and those kept out of it.
 func merge(e Event) (sent, held []textLine) {
 	at := map[capability.ID]int{}

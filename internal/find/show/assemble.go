@@ -92,7 +92,7 @@ type assembler struct {
 	out  Shown
 }
 
-// words gives the prices of Ken's own words, as the map's counter has them.
+// words returns the prices of Ken's own words, as the map's counter has them.
 func (m *Map) words() ownWords {
 	if m == nil {
 		return o200kWords()

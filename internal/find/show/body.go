@@ -57,7 +57,7 @@ func sections(text string) []section {
 	return list
 }
 
-// plainWords gives a heading as it may stand outside the fence: its letters and
+// plainWords returns a heading as it may stand outside the fence: its letters and
 // digits, and nothing that could end or imitate our own words.
 func plainWords(title string) string {
 	words := strings.FieldsFunc(title, func(r rune) bool {
@@ -66,7 +66,7 @@ func plainWords(title string) string {
 	return untrusted.Line(strings.Join(words, " "), 40)
 }
 
-// heading gives the words of a line like "## Install".
+// heading returns the words of a line like "## Install".
 func heading(line string) (string, bool) {
 	rest := strings.TrimLeft(line, "#")
 	if n := len(line) - len(rest); n < 1 || n > 6 || !strings.HasPrefix(rest, " ") {
@@ -79,7 +79,7 @@ func heading(line string) (string, bool) {
 // characters and in tokens without any line end.
 type cut struct{ end, chars, tokens int }
 
-// measure gives the price of a text and the places where it may be cut: line
+// measure returns the price of a text and the places where it may be cut: line
 // ends and, in long lines, the ends of sentences. Every byte is counted once.
 func measure(count tokenizer.Counter, text string) (tokens int, cuts []cut) {
 	start, chars := 0, 0

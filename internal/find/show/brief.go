@@ -73,7 +73,7 @@ func MakeBrief(e *catalog.Entry, count tokenizer.Counter) Brief {
 // maxOff is longer than any line that says how to enable a package.
 const maxOff = 240
 
-// prices gives the price of body+mark and that of body+rest. Where body ends in
+// prices returns the price of body+mark and that of body+rest. Where body ends in
 // a word no token crosses its end, so it is counted once.
 func prices(count tokenizer.Counter, body, mark, rest string) (short, long int) {
 	if !wordEnd(body) {
@@ -97,7 +97,7 @@ func prices(count tokenizer.Counter, body, mark, rest string) (short, long int) 
 	return short, base + end(rest)
 }
 
-// briefDescription gives the description without its last full stop, cut to 117
+// briefDescription returns the description without its last full stop, cut to 117
 // characters and three dots if it has more than 120.
 func briefDescription(s string) string {
 	s = untrusted.Line(s, 4*maxBriefDescription)
@@ -117,7 +117,7 @@ func briefDescription(s string) string {
 	return strings.TrimRight(s[:end], " ") + "..."
 }
 
-// briefRest gives "Params: a, b, c. Requires: x", or what of it there is.
+// briefRest returns "Params: a, b, c. Requires: x", or what of it there is.
 func briefRest(e *catalog.Entry) string {
 	var parts []string
 	if len(e.Parameters) > 0 {
@@ -157,7 +157,7 @@ func few(names []string) string {
 	return b.String()
 }
 
-// briefReason gives the first reason why a capability cannot be used, without
+// briefReason returns the first reason why a capability cannot be used, without
 // its advice, if it is short.
 func briefReason(missing []string) string {
 	if len(missing) == 0 {
@@ -175,7 +175,7 @@ func lastRune(s string) rune {
 	return r
 }
 
-// in gives the brief in a mode, and its price.
+// in returns the brief in a mode, and its price.
 func (b *Brief) in(m Mode) (text, mark string, tokens int) {
 	switch {
 	case m == Compact:

@@ -63,7 +63,7 @@ const (
 	longTalk  = 64_000
 )
 
-// For gives the budget for a conversation of so many tokens: what is said about
+// For returns the budget for a conversation of so many tokens: what is said about
 // capabilities may grow with what is said otherwise, on a straight line from
 // once to twice between 8,000 and 64,000 tokens. Briefs, cards and full texts
 // grow, each up to the total; the total grows up to Ceiling; the map, which

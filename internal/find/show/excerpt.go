@@ -59,7 +59,7 @@ func (m maker) makeHandle(id string) {
 // its body.
 type limit struct{ room, tokens, chars int }
 
-// limits gives the limit of a page with so much room.
+// limits returns the limit of a page with so much room.
 func (p *Page) limits(room int) limit {
 	l := limit{room: room, tokens: p.bodyTokens, chars: p.bodyChars}
 	if p.maxTokens > 0 {
@@ -99,7 +99,7 @@ type choice struct {
 	body   limit
 }
 
-// excerpt gives the best part of the page within room; ok is false if there is
+// excerpt returns the best part of the page within room; ok is false if there is
 // none that says more than the title.
 func (p *Page) excerpt(room int) (piece Piece, ok bool) {
 	room = max(room, 0)
@@ -263,7 +263,7 @@ func (p *Page) writeHandle(b *strings.Builder, names []string, c *choice, long b
 	return h.long + p.listPrice(c, len(names))
 }
 
-// listPrice gives the price of the names that writeHandle lists of n, in the
+// listPrice returns the price of the names that writeHandle lists of n, in the
 // same order.
 func (p *Page) listPrice(c *choice, n int) int {
 	price, listed, params := 0, 0, false

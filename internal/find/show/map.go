@@ -248,7 +248,7 @@ func (c *category) line(n int) string {
 // and noise to whoever reads the map.
 func speaks(label string) bool { return untrusted.Line(label+":", 400) != label+":" }
 
-// categoryLabel gives the name of a category with a capital.
+// categoryLabel returns the name of a category with a capital.
 func categoryLabel(s string) string {
 	label := []rune(untrusted.Line(s, 40))
 	if len(label) == 0 {

@@ -109,7 +109,7 @@ func (p *Page) Text() string { return p.text }
 // Tokens is the price of the whole page.
 func (p *Page) Tokens() int { return p.tokens }
 
-// bodyOf gives the body and the usage as one Markdown text, or nothing where
+// bodyOf returns the body and the usage as one Markdown text, or nothing where
 // the body is withheld.
 func bodyOf(e *catalog.Entry, d capability.Detail) string {
 	switch body, usage := strings.TrimSpace(d.Body), strings.TrimSpace(d.Usage); {

@@ -49,7 +49,7 @@ func cmpOr(s, other string) string {
 	return s
 }
 
-// declared gives the properties that the catalog knows without the schema.
+// declared returns the properties that the catalog knows without the schema.
 func declared(params []capability.Parameter) (list []property, more int) {
 	for _, p := range params {
 		if len(list) == maxProperties {
@@ -87,7 +87,7 @@ type schema struct {
 	more int // properties beyond maxProperties
 }
 
-// readSchema gives the properties of a JSON Schema in their order, those of
+// readSchema returns the properties of a JSON Schema in their order, those of
 // objects in it, one level deep, with dotted names.
 func readSchema(raw json.RawMessage) (list []property, more int, err error) {
 	if len(raw) > maxSchemaBytes {
@@ -215,7 +215,7 @@ func enumText(raw json.RawMessage) string {
 	return b.String()
 }
 
-// plainJSON gives a string without its quotes and everything else as it is.
+// plainJSON returns a string without its quotes and everything else as it is.
 func plainJSON(raw json.RawMessage) string {
 	var s *string
 	if json.Unmarshal(raw, &s) == nil && s != nil {

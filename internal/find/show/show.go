@@ -47,7 +47,7 @@ func countOwnWords(count tokenizer.Counter) ownWords {
 	return ownWords{closed(count, briefsHead), closed(count, cardsHead), count(injectedHead)}
 }
 
-// closed gives what text costs at the end of a line, of a paragraph or of
+// closed returns what text costs at the end of a line, of a paragraph or of
 // everything, whichever is most.
 func closed(count tokenizer.Counter, text string) int {
 	if wordEnd(text) {
@@ -61,7 +61,7 @@ func closed(count tokenizer.Counter, text string) int {
 	return n
 }
 
-// lineEnd gives the price of a line end after a word, a blank line or not.
+// lineEnd returns the price of a line end after a word, a blank line or not.
 func lineEnd(count tokenizer.Counter) int { return max(count("\n"), count("\n\n")) }
 
 // wordEnd reports whether text ends in a letter or a number, which no token

@@ -80,7 +80,7 @@ func (d *Desk) newTicket(q Question) (Ticket, error) {
 	return t, nil
 }
 
-// again gives the ticket of an earlier try of the same call, where that is the
+// again returns the ticket of an earlier try of the same call, where that is the
 // answer.
 func (d *Desk) again(ctx context.Context, t *Ticket, id string) (Ticket, bool, error) {
 	if id == "" {
@@ -167,7 +167,7 @@ func (d *Desk) refresh(ctx context.Context, old Ticket, q *Question) (Ticket, er
 	return old, err
 }
 
-// standing gives the ticket whose answer already covers the question.
+// standing returns the ticket whose answer already covers the question.
 func (d *Desk) standing(ctx context.Context, t *Ticket, subject string) (Ticket, bool, error) {
 	call := &t.Question.Call
 	quiet, there, err := d.read(ctx, quietKey(call))
@@ -202,5 +202,5 @@ func (d *Desk) standing(ctx context.Context, t *Ticket, subject string) (Ticket,
 	return Ticket{}, false, nil
 }
 
-// newID gives 60 bits of chance in letters that people can type.
+// newID returns 60 bits of chance in letters that people can type.
 func newID() string { return strings.ToLower(rand.Text()[:12]) }

@@ -162,7 +162,7 @@ func (c *comparison) text(place, old, new string) {
 	}
 }
 
-// show gives a value as it may be shown; what it is called can make it a secret.
+// show returns a value as it may be shown; what it is called can make it a secret.
 func (c *comparison) show(name, value string) string {
 	if c.redact == nil {
 		return "(not shown)"

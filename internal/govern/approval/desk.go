@@ -60,7 +60,7 @@ type Desk struct {
 	cache cache
 }
 
-// New gives the desk of a store. The store stays the caller's.
+// New returns the desk of a store. The store stays the caller's.
 func New(s *store.Store, c Config) (*Desk, error) {
 	given := Times{c.For, c.OnceFor, c.SessionFor, c.Retain, c.AlwaysFor}
 	times := given.filled()
@@ -89,7 +89,7 @@ func New(s *store.Store, c Config) (*Desk, error) {
 	return &Desk{store: s, conf: c}, nil
 }
 
-// times gives how long things last, as it is now.
+// times returns how long things last, as it is now.
 func (d *Desk) times() Times { return d.conf.Times().filled() }
 
 // now is what is written down: without a monotonic clock, which no other
@@ -170,7 +170,7 @@ func (f *Filter) matches(p capability.Principal, session string, target capabili
 		(f.Session == "" || f.Session == session) && (f.Capability == "" || f.Capability == target)
 }
 
-// List gives tickets, the oldest first. Asked for the pending ones alone, it
+// List returns tickets, the oldest first. Asked for the pending ones alone, it
 // reads no others. What cannot be read is in the error and hides only itself.
 func (d *Desk) List(ctx context.Context, f Filter) ([]Ticket, error) {
 	var list []Ticket
@@ -229,7 +229,7 @@ func (d *Desk) tickets(ctx context.Context, open bool) iter.Seq2[Ticket, error] 
 	}
 }
 
-// Wait gives the ticket as soon as it is no longer pending: settled by any
+// Wait returns the ticket as soon as it is no longer pending: settled by any
 // process, or expired. It is for surfaces; nothing below one waits.
 func (d *Desk) Wait(ctx context.Context, id string) (Ticket, error) {
 	for {

@@ -199,7 +199,7 @@ func (c *cache) set(subject string, m marked) {
 	}
 }
 
-// held gives all grants of a subject, those that cover most first, so that one
+// held returns all grants of a subject, those that cover most first, so that one
 // for a single call is not used up where another would do.
 func (d *Desk) held(ctx context.Context, subject string) ([]Grant, error) {
 	mark, there, err := d.read(ctx, markKey(subject))
@@ -229,7 +229,7 @@ func (d *Desk) held(ctx context.Context, subject string) ([]Grant, error) {
 	return grants, nil
 }
 
-// Grants gives the grants that can bear on a request, for its field Grants. Of
+// Grants returns the grants that can bear on a request, for its field Grants. Of
 // the request it reads principal, capability with hash, action, session and
 // digest. A grant that was used, revoked or is over at the moment of the call,
 // or was for another text of the capability, is not among them.

@@ -88,7 +88,7 @@ func digestOf(c capability.Call) string {
 	return d
 }
 
-// expected gives the ticket that Ask should give, nil for a new one.
+// expected returns the ticket that Ask should give, nil for a new one.
 func (m *model) expected(c capability.Call, narrow bool) *modelTicket {
 	now, digest := m.clock.Now(), digestOf(c)
 	if q, ok := m.quiet[c.Session+c.Action]; ok && now.Before(q.until) {

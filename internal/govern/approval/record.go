@@ -134,7 +134,7 @@ func pastKey(ticket string) string          { return "approval/past/" + ticket }
 func grantKey(subject, id string) string    { return grantPrefix + subject + "/" + id }
 func grantID(ticket, subject string) string { return ticket + "." + subject }
 
-// splitGrant gives the ticket and the subject that a grant's id is made of.
+// splitGrant returns the ticket and the subject that a grant's id is made of.
 func splitGrant(id string) (ticket, subject string, ok bool) {
 	ticket, subject, ok = strings.Cut(id, ".")
 	return ticket, subject, ok && plainID(ticket) && plainID(subject)

@@ -141,7 +141,7 @@ func (b *backward) begin() error {
 	return nil
 }
 
-// back gives the line that ends where the last one began; io.EOF where that is
+// back returns the line that ends where the last one began; io.EOF where that is
 // the beginning of the segment.
 func (b *backward) back() (line []byte, offset int64, err error) {
 	long := false
@@ -172,7 +172,7 @@ func (b *backward) back() (line []byte, offset int64, err error) {
 	}
 }
 
-// afterTime gives the beginning of a line of f before end, so that all lines
+// afterTime returns the beginning of a line of f before end, so that all lines
 // from there on are of after a time. It need not be the first such.
 func afterTime(f io.ReaderAt, end int64, bound string) int64 {
 	return halve(f, end, func(start int64) (after, ok bool) {
@@ -206,7 +206,7 @@ func halve(f io.ReaderAt, end int64, after func(start int64) (after, ok bool)) i
 	return high
 }
 
-// lineAfter gives where the first line begins after a place and before end, or
+// lineAfter returns where the first line begins after a place and before end, or
 // -1.
 func lineAfter(f io.ReaderAt, from, end int64) int64 {
 	buf := make([]byte, 4<<10)

@@ -93,7 +93,7 @@ func (l *Log) link(b *batch, items []item) {
 	}
 }
 
-// take gives the waiting batch, and whether the log closes.
+// take returns the waiting batch, and whether the log closes.
 func (l *Log) take() (*batch, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -106,7 +106,7 @@ func acked(cmd *exec.Cmd, out *bufio.Scanner, killAfter int) (map[ID]string, []s
 	return acks, rest
 }
 
-// missing gives the acknowledged records that the trail does not have.
+// missing returns the acknowledged records that the trail does not have.
 func missing(t *testing.T, dir string, acks map[ID]string) (lost []ID, records int) {
 	t.Helper()
 	for e, err := range Query(dir, Filter{}) {

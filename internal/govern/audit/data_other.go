@@ -4,6 +4,6 @@ package audit
 
 import "os"
 
-// newDataFile gives the file as it is: other systems have no surer way to sync
+// newDataFile returns the file as it is: other systems have no surer way to sync
 // less.
 func newDataFile(f *os.File) *os.File { return f }

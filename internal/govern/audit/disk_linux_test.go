@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// mountSmall gives a directory on a file system of its own, 256 KiB long.
+// mountSmall returns a directory on a file system of its own, 256 KiB long.
 func mountSmall(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -292,7 +292,7 @@ func decode(line []byte) (Record, error) {
 	return r, nil
 }
 
-// lineTime gives the timestamp of a line as text, without parsing the rest.
+// lineTime returns the timestamp of a line as text, without parsing the rest.
 func lineTime(line []byte) (string, bool) {
 	const prefix = `{"timestamp":"`
 	end := len(prefix) + len(timeLayout)

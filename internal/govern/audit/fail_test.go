@@ -71,7 +71,7 @@ func (f *faultyHead) Sync() error {
 	return f.slotFile.Sync()
 }
 
-// after gives a function that works n times and then fails.
+// after returns a function that works n times and then fails.
 func after(n int64, err error) func() error {
 	var calls atomic.Int64
 	return func() error {

@@ -161,7 +161,7 @@ func (sp *spotter) add(word string, form uint64) {
 	*list = append(*list, spotted{word, form})
 }
 
-// forms gives the bits of the forms that have a word in s.
+// forms returns the bits of the forms that have a word in s.
 func (sp *spotter) forms(s string) uint64 {
 	var found uint64
 	for i := 1; i < len(s); i++ {

@@ -90,7 +90,7 @@ const (
 	lookAhead = 5000 // lines after a full page, to see whether there is another
 )
 
-// Newest gives the newest records that s chooses among those before a place, at
+// Newest returns the newest records that s chooses among those before a place, at
 // most limit of them: what [Query] gives, from its end. It reads chains from
 // their ends and no further than it needs, so that the first page of a long
 // trail costs what the first page of a short one does.
@@ -261,7 +261,7 @@ func newChooser(s Search) *chooser {
 	return c
 }
 
-// entry gives the record of the line at hand where it is chosen.
+// entry returns the record of the line at hand where it is chosen.
 func (c *chooser) entry(b *backward) (Entry, bool, error) {
 	var past bool
 	if !c.line(b.line, &past) || !holdsFold(b.line, c.fold) {
@@ -346,7 +346,7 @@ func small(c byte) byte {
 	return c
 }
 
-// Find gives one record by its id. It reads little of its chain. What is not
+// Find returns one record by its id. It reads little of its chain. What is not
 // there is [capability.NotFound].
 func Find(dir string, id ID) (Entry, error) {
 	none := &capability.Error{Kind: capability.NotFound, Op: "read audit record", Target: fmt.Sprintf("%.96q", string(id)), Err: errors.New("there is no such record")}

@@ -15,7 +15,7 @@ import (
 	"ken/capability"
 )
 
-// pages gives all that Newest finds, page by page, and how many pages it took.
+// pages returns all that Newest finds, page by page, and how many pages it took.
 func pages(t rapid.TB, ctx context.Context, dir string, s Search, limit int) (all []Entry, problems []error) {
 	var before Cursor
 	for range 100_000 {

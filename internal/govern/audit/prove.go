@@ -94,7 +94,7 @@ type rangeReader struct {
 	line       string // record want, once read
 }
 
-// ReadHashes gives the hashes at the places that tlog numbers: each is the
+// ReadHashes returns the hashes at the places that tlog numbers: each is the
 // root over 2^level records.
 func (r *rangeReader) ReadHashes(indexes []int64) ([]tlog.Hash, error) {
 	type span struct {

@@ -19,7 +19,7 @@ type Filter struct {
 	Until     time.Time // not after
 }
 
-// Events gives the events that a name asks for: itself, or what stands for a
+// Events returns the events that a name asks for: itself, or what stands for a
 // lifecycle event of the seed.
 func Events(name string) []Event {
 	switch name {
@@ -120,7 +120,7 @@ func (m *matcher) skips(dir string, c chainFiles) bool {
 	return ok && last < m.since
 }
 
-// Query gives the records of all chains in dir that f chooses, by time; within
+// Query returns the records of all chains in dir that f chooses, by time; within
 // a chain always in its order. It holds one record of each chain that
 // overlaps with others at a time. An error is about one line or file and does
 // not end the iteration. Query trusts the files: [Verify] does not.
@@ -142,7 +142,7 @@ func Query(dir string, f Filter) iter.Seq2[Entry, error] {
 	}
 }
 
-// merge gives what the cursors have now, by time. They come sorted by the time
+// merge returns what the cursors have now, by time. They come sorted by the time
 // their chains began, and each is read only when its time has come. It returns
 // false when the caller wants no more.
 func merge(wait []*cursor, yield func(Entry, error) bool) bool {
@@ -152,7 +152,7 @@ func merge(wait []*cursor, yield func(Entry, error) bool) bool {
 			h.c.close()
 		}
 	}()
-	// fill gives errors away and pushes the cursor's next entry.
+	// fill returns errors away and pushes the cursor's next entry.
 	fill := func(c *cursor) bool {
 		for {
 			e, err := c.next()

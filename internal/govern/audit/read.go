@@ -33,7 +33,7 @@ func newLineReader(r io.Reader, off int64) *lineReader {
 	return &lineReader{r: bufio.NewReaderSize(r, int(size)), off: off}
 }
 
-// next gives a line without its newline, valid until the next call, and where
+// next returns a line without its newline, valid until the next call, and where
 // it begins. At the end it gives io.EOF; where the last line has no newline,
 // io.ErrUnexpectedEOF with what there is of it. A line that is too long is
 // passed over with errTooLong.
@@ -124,7 +124,7 @@ func (c *cursor) close() {
 	}
 }
 
-// next gives the next entry that the filter lets through, or io.EOF where
+// next returns the next entry that the filter lets through, or io.EOF where
 // there is none now. Another error is about one line or file; the cursor is
 // past it.
 func (c *cursor) next() (Entry, error) {
@@ -190,7 +190,7 @@ func (c *cursor) open() error {
 	return nil
 }
 
-// lastLine gives the last whole line of a segment and where it ends, newline
+// lastLine returns the last whole line of a segment and where it ends, newline
 // included; nil and 0 where there is none or it cannot be read.
 func lastLine(path string) (line []byte, end int64) {
 	f, err := os.Open(path)

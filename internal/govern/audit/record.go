@@ -171,7 +171,7 @@ func ForCall(call capability.Call) Record {
 	}
 }
 
-// Ended gives the closing record of the call that r began: status, event,
+// Ended returns the closing record of the call that r began: status, event,
 // success and duration, in seconds and in milliseconds. The caller adds
 // Error, ExitCode and what is known of the result.
 func (r Record) Ended(status Status, took time.Duration) Record {
@@ -182,7 +182,7 @@ func (r Record) Ended(status Status, took time.Duration) Record {
 	return r
 }
 
-// AsSlow gives the warning that goes beside the closing record r of a call
+// AsSlow returns the warning that goes beside the closing record r of a call
 // that took longer than it should.
 func (r Record) AsSlow() Record {
 	r.Event, r.Level = Slow, ""

@@ -264,7 +264,7 @@ func forms(v string) []string {
 // A span is a part of a text, from and up to a byte.
 type span struct{ from, to int }
 
-// String gives s without secrets.
+// String returns s without secrets.
 func (r *Redactor) String(s string) string {
 	if len(s) < 2 {
 		return s
@@ -276,7 +276,7 @@ func (r *Redactor) String(s string) string {
 	return replace(s, spans)
 }
 
-// Held gives s without the values that the Redactor holds. What only looks like
+// Held returns s without the values that the Redactor holds. What only looks like
 // a secret stays: it is for text that somebody works with.
 func (r *Redactor) Held(s string) string {
 	if r == nil || len(s) < 2 {
@@ -351,7 +351,7 @@ func replace(s string, spans []span) string {
 	return b.String()
 }
 
-// CommandLine gives a command as one line for people to read: arguments that
+// CommandLine returns a command as one line for people to read: arguments that
 // need it quoted, secrets taken out. What follows an option such as --token is
 // taken out whole.
 func (r *Redactor) CommandLine(argv []string) string {

@@ -27,7 +27,7 @@ func seedRecord() Record {
 
 func seedClock() time.Time { return time.Date(2026, 1, 30, 10, 30, 45, 123456789, time.UTC) }
 
-// keys gives the keys of a JSON object in their order, nested ones with a dot.
+// keys returns the keys of a JSON object in their order, nested ones with a dot.
 func keys(t *testing.T, doc []byte) []string {
 	t.Helper()
 	dec := json.NewDecoder(bytes.NewReader(doc))

@@ -58,7 +58,7 @@ type chainFiles struct {
 	segments []int // ascending
 }
 
-// listChains gives the chains in dir by name, that is by time, and the names
+// listChains returns the chains in dir by name, that is by time, and the names
 // that are not ours. A directory that does not exist has none.
 func listChains(dir string) (chains []chainFiles, strays []string, err error) {
 	entries, err := os.ReadDir(dir)
@@ -90,7 +90,7 @@ func listChains(dir string) (chains []chainFiles, strays []string, err error) {
 	return chains, strays, nil
 }
 
-// listHeads gives the names of chains that have a checkpoint file.
+// listHeads returns the names of chains that have a checkpoint file.
 func listHeads(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

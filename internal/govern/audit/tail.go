@@ -89,7 +89,7 @@ func (t *follower) visit(c chainFiles) *cursor {
 	return cur
 }
 
-// changed gives the cursors of the files that e and the events waiting behind
+// changed returns the cursors of the files that e and the events waiting behind
 // it name.
 func (t *follower) changed(e fsnotify.Event, events <-chan fsnotify.Event) []*cursor {
 	names := map[string]bool{}

@@ -28,7 +28,7 @@ func smallLog(t testing.TB, n int) (Config, *Log) {
 	return cfg, l
 }
 
-// files gives the segments of the only chain and its checkpoint file.
+// files returns the segments of the only chain and its checkpoint file.
 func files(t testing.TB, cfg Config) (segments []string, head string) {
 	t.Helper()
 	segments, err := filepath.Glob(filepath.Join(cfg.Dir, "*.jsonl"))

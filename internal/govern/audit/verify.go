@@ -214,7 +214,7 @@ func (v *verifier) chain(name string) ChainReport {
 	return rep
 }
 
-// segments gives the segments of a chain: those listed, and those that its
+// segments returns the segments of a chain: those listed, and those that its
 // process has made since.
 func (v *verifier) segments(name string) []int {
 	out := slices.Clone(v.listed[name])
@@ -227,7 +227,7 @@ func (v *verifier) segments(name string) []int {
 	return out
 }
 
-// claimsOn gives everything that is known of a chain, by size.
+// claimsOn returns everything that is known of a chain, by size.
 func (v *verifier) claimsOn(name string, hs heads) []claim {
 	claims := slices.Clone(v.claims[name])
 	for _, h := range hs.history {

@@ -38,7 +38,7 @@ type errGap struct{ path string }
 
 func (e errGap) Error() string { return e.path + " is missing" }
 
-// next gives the next line; io.EOF after the last one, io.ErrUnexpectedEOF
+// next returns the next line; io.EOF after the last one, io.ErrUnexpectedEOF
 // with what there is of a last line without its end.
 func (c *chainLines) next() ([]byte, place, error) {
 	for {

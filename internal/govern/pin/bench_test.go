@@ -9,7 +9,7 @@ import (
 	"ken/internal/store/storetest"
 )
 
-// thousands gives 2,000 tools of about 1.2 KB each.
+// thousands returns 2,000 tools of about 1.2 KB each.
 func thousands() []pin.Tool {
 	var out []pin.Tool
 	for i := range 2000 {

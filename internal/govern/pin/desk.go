@@ -76,7 +76,7 @@ type Policy struct{ New, Changed Rule }
 
 // Config is what a desk may be told. The zero value works.
 type Config struct {
-	// Policy gives the rules of the moment. Nil: the zero Policy.
+	// Policy returns the rules of the moment. Nil: the zero Policy.
 	Policy func() Policy
 
 	// Log makes a record durable. Where it fails nothing is accepted. Nil
@@ -112,7 +112,7 @@ type Desk struct {
 	hashes map[string]map[sum]string // by server: of spellings other than the pinned one
 }
 
-// New gives the desk of a store. The store stays the caller's.
+// New returns the desk of a store. The store stays the caller's.
 func New(s *store.Store, c Config) (*Desk, error) {
 	if s == nil {
 		return nil, errors.New("make pin desk: there is no store")

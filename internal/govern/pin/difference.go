@@ -85,7 +85,7 @@ func differences(pinned bool, old, now []Tool) []Difference {
 	return out
 }
 
-// describe gives all of a tool that was not there before.
+// describe returns all of a tool that was not there before.
 func describe(tools []Tool) []Difference {
 	var out []Difference
 	for _, t := range tools {
@@ -174,7 +174,7 @@ func compact(v any) string {
 	return string(out)
 }
 
-// decoded gives a schema as values, numbers as they are written. One that two
+// decoded returns a schema as values, numbers as they are written. One that two
 // readers could understand in two ways has none.
 func decoded(raw []byte) (v any, err error) {
 	clean, err := capability.CanonicalJSON(raw)

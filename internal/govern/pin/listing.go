@@ -87,7 +87,7 @@ func (b *book) settled(l listing, p Policy) bool {
 	return true
 }
 
-// rule gives the rule for a tool that is not what was accepted.
+// rule returns the rule for a tool that is not what was accepted.
 func (p Policy) rule(pin *pinned) Rule {
 	if pin == nil {
 		return p.New

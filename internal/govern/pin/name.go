@@ -27,7 +27,7 @@ func OffersKey(server string) string { return server + offersMark }
 
 func isOffers(key string) bool { return strings.HasSuffix(key, offersMark) }
 
-// ServerName gives the name of a server from its key.
+// ServerName returns the name of a server from its key.
 func ServerName(key string) string {
 	escaped, _, _ := strings.Cut(key, " ")
 	if name, err := url.PathUnescape(escaped); err == nil {
@@ -80,7 +80,7 @@ type names struct {
 	looks  map[string]string // what it reads like → the same; made when needed
 }
 
-// take gives a tool of a server its exposed name: where plain is set its own,
+// take returns a tool of a server its exposed name: where plain is set its own,
 // if that is free. reserved are names that no tool may have.
 func (n *names) take(server, tool string, plain bool, reserved []string) string {
 	if n.looks == nil {

@@ -23,7 +23,7 @@ type Waiting struct {
 	Differences []Difference `json:"differences"`
 }
 
-// Pending gives what waits for a person at a server, by name.
+// Pending returns what waits for a person at a server, by name.
 func (d *Desk) Pending(ctx context.Context, server string) ([]Waiting, error) {
 	b, err := d.read(ctx, server)
 	if err != nil {
@@ -73,7 +73,7 @@ type Server struct {
 	Changed  int       `json:"changed"`
 }
 
-// List gives every server that has pins, by name. What cannot be read is in the
+// List returns every server that has pins, by name. What cannot be read is in the
 // error, beside the rest.
 func (d *Desk) List(ctx context.Context) ([]Server, error) {
 	var out []Server

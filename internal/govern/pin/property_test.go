@@ -109,7 +109,7 @@ func TestAnyChangeShows(t *testing.T) {
 	})
 }
 
-// change gives another tool, or the same one in another spelling.
+// change returns another tool, or the same one in another spelling.
 func change(t *rapid.T, was pin.Tool) (now pin.Tool, same bool) {
 	now = was
 	text := func(s string) string {

@@ -116,7 +116,7 @@ func decodeBook(item store.Item) (*book, error) {
 // mostServers bounds what a desk remembers; past it, it begins anew.
 const mostServers = 512
 
-// read gives the book of a server: one Get while nothing changed.
+// read returns the book of a server: one Get while nothing changed.
 func (d *Desk) read(ctx context.Context, server string) (*book, error) {
 	mark, _, err := d.store.Get(ctx, markKey(server))
 	if err != nil {
@@ -160,7 +160,7 @@ type storedNames struct {
 	Names map[string]string `json:"names"`
 }
 
-// readNames gives the names that are taken, for the caller to change.
+// readNames returns the names that are taken, for the caller to change.
 func (d *Desk) readNames(ctx context.Context) (*names, int64, error) {
 	item, there, err := d.store.Get(ctx, namesKey())
 	if err != nil || !there {
@@ -200,7 +200,7 @@ func encodeText(tools []Tool) ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// text gives the tools of one hash as they were listed, or nil where they are
+// text returns the tools of one hash as they were listed, or nil where they are
 // not kept or not what they were.
 func (d *Desk) text(ctx context.Context, server, hash string) ([]Tool, error) {
 	item, there, err := d.store.Get(ctx, textKey(server, hash))

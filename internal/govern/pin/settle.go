@@ -225,7 +225,7 @@ func (d *Desk) writeTexts(ctx context.Context, c *change) error {
 	return nil
 }
 
-// idle gives the texts that the new book does not speak of, as many as a batch
+// idle returns the texts that the new book does not speak of, as many as a batch
 // takes: the rest goes with the server.
 func (c *change) idle() []string {
 	needed := map[string]bool{}

@@ -72,7 +72,7 @@ func hashOf(tools []Tool) string {
 	return "sha256:" + hex.EncodeToString(s[:])
 }
 
-// canonical gives JSON without its spelling. What two readers could understand
+// canonical returns JSON without its spelling. What two readers could understand
 // in two ways (no JSON, a key that comes twice, text that is no Unicode) stands
 // for itself, byte by byte; the mark before it keeps the two apart.
 func canonical(raw []byte) []byte {

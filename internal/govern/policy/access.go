@@ -62,7 +62,7 @@ func defaultTool(name string) Tool {
 	return t
 }
 
-// Tool gives the entry of a tool by any of its names, or the default.
+// Tool returns the entry of a tool by any of its names, or the default.
 func (a ToolAccess) Tool(name string) Tool {
 	if t, ok := a.Tools[plainName(name)]; ok {
 		return t
@@ -70,7 +70,7 @@ func (a ToolAccess) Tool(name string) Tool {
 	return defaultTool(plainName(name))
 }
 
-// Limit gives the time and the output that a call may have: what it asks for,
+// Limit returns the time and the output that a call may have: what it asks for,
 // where that is less than the tool's own limit and the cap. Zero asks for
 // nothing in particular.
 func (t Tool) Limit(timeout time.Duration, chars int) (time.Duration, int) {

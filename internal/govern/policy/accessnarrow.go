@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Narrow gives what both allow. An entry of a list stays where the other list
+// Narrow returns what both allow. An entry of a list stays where the other list
 // covers it whole; two that only overlap are both dropped. It never allows what
 // a or b refuses, and in either order it allows the same.
 //
@@ -38,7 +38,7 @@ func (a ToolAccess) Narrow(b ToolAccess) ToolAccess {
 	return out
 }
 
-// narrowList gives what is left of two lists, each of which counts only in the
+// narrowList returns what is left of two lists, each of which counts only in the
 // mode allowlist.
 func narrowList(x, y AccessMode, a, b []string, covers func(wide, narrow string) bool) []string {
 	switch {

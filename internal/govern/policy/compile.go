@@ -247,7 +247,7 @@ func (r *Rules) Version() string {
 	return r.version
 }
 
-// Settings gives what the rules were made of.
+// Settings returns what the rules were made of.
 func (r *Rules) Settings() Settings {
 	if r == nil {
 		return Settings{}

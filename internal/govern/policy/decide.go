@@ -9,7 +9,7 @@ import (
 )
 
 // Decide judges one call. It neither changes nor keeps the request; the same
-// request gives the same decision. Nil rules refuse.
+// request returns the same decision. Nil rules refuse.
 func (r *Rules) Decide(q *Request) Decision {
 	if r == nil {
 		return refuse(stageExists, "no-rules", "There are no rules, so nothing is allowed", "Mend the configuration; ken doctor says where", "policy")
@@ -262,7 +262,7 @@ func (l *lists) permitting() int {
 	return len(l.permits.all) + len(l.mayOnce.all) + len(l.mayLonger.all)
 }
 
-// Tool gives the limits that tool-access.json sets for a tool. Nil rules have
+// Tool returns the limits that tool-access.json sets for a tool. Nil rules have
 // everything off.
 func (r *Rules) Tool(name string) Tool {
 	if r == nil {

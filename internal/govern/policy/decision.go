@@ -54,7 +54,7 @@ func (d *Decision) sayClaim(c *Capability) {
 	}
 }
 
-// Message gives the reason as one text that a model can act on.
+// Message returns the reason as one text that a model can act on.
 func (d Decision) Message() string {
 	var b strings.Builder
 	b.WriteString(d.Reason.Text)
@@ -70,7 +70,7 @@ func (d Decision) Message() string {
 	return b.String()
 }
 
-// Result gives a refusal or a question as the result of the call, so that
+// Result returns a refusal or a question as the result of the call, so that
 // every call has one and the model can go on.
 func (d Decision) Result() capability.Result {
 	raw, err := json.Marshal(d)

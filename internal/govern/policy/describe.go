@@ -49,7 +49,7 @@ func Describe(r *Rules) []Line {
 	return append(lines, Line{Stage: stageNames[stageConsent], Effect: "deny", Rule: "default", Text: "Nothing else is allowed"})
 }
 
-// intentClass gives the class that a line of the matrix of intents is about.
+// intentClass returns the class that a line of the matrix of intents is about.
 func intentClass(rule string) (class string, ok bool) {
 	rest, ok := strings.CutPrefix(rule, "intents.")
 	if !ok {

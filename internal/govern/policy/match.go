@@ -56,7 +56,7 @@ const (
 	longestGlob = 1024
 )
 
-// clean gives a path in the one spelling that globs are matched against, or
+// clean returns a path in the one spelling that globs are matched against, or
 // says what is wrong with one that could mean another file than it seems to.
 func clean(p string) (name, trouble string) {
 	switch {

@@ -46,7 +46,7 @@ type plan struct {
 
 const mostPlans = 1 << 16
 
-// plan gives the plan for a key, from memory where it was made before.
+// plan returns the plan for a key, from memory where it was made before.
 func (r *Rules) plan(key *planKey, roles []string) *plan {
 	r.mu.RLock()
 	p := r.plans[*key]
@@ -64,7 +64,7 @@ func (r *Rules) plan(key *planKey, roles []string) *plan {
 	return p
 }
 
-// rolesID gives a number for a list of roles.
+// rolesID returns a number for a list of roles.
 func (r *Rules) rolesID(roles []string) uint64 {
 	if len(roles) == 0 {
 		return 0
@@ -145,7 +145,7 @@ func knownName(c *Capability) string {
 // An ident is what rules may know a capability by.
 type ident struct{ id, name string }
 
-// told gives an ident without what no rule asks for.
+// told returns an ident without what no rule asks for.
 func (r *Rules) told(full ident) ident {
 	r.mu.RLock()
 	short, ok := r.idents[full]

@@ -91,7 +91,7 @@ func TestS326IntentMatrix(t *testing.T) {
 	}
 }
 
-// factsFor gives arguments that no other check minds.
+// factsFor returns arguments that no other check minds.
 func factsFor(name string) policy.Facts {
 	if name == "run_command" {
 		return policy.Facts{Commands: [][]string{{"echo", "hi"}}}

@@ -36,7 +36,7 @@ type Capability struct {
 	Disabled, Mend string
 }
 
-// Of gives what the rules may know of c. A name is believed only of a
+// Of returns what the rules may know of c. A name is believed only of a
 // capability that is part of this program, a hint only where it makes Ken more
 // careful or comes from the user's own place. Of an MCP server's hints
 // Effects has only those that count. What nobody can tell is [Network], the
@@ -138,7 +138,7 @@ func databaseClass(c *capability.Capability) Class {
 	return Read
 }
 
-// needOf gives the permission that no call of a class can do without.
+// needOf returns the permission that no call of a class can do without.
 func needOf(c Class) Permission {
 	switch c {
 	case Read:

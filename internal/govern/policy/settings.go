@@ -129,7 +129,7 @@ type Rule struct {
 	Where   string // file and line
 }
 
-// Defaults gives the settings of a profile.
+// Defaults returns the settings of a profile.
 func Defaults(p Profile) Settings {
 	s := Settings{Profile: p, Deployment: LocalOpen, AskAbove: mostRisk, DenyAbove: mostRisk, Access: DefaultToolAccess(), Modes: builtinModes()}
 	switch p {

@@ -136,7 +136,7 @@ func globTriggers(list []glob) []trigger {
 	return out
 }
 
-// trigger gives a name or an extension that every path has that matches.
+// trigger returns a name or an extension that every path has that matches.
 func (g *glob) trigger() (trigger, bool) {
 	for _, part := range slices.Backward(g.parts) {
 		if part != "" && !strings.ContainsAny(part, "*?") {
@@ -199,7 +199,7 @@ func (s *globSet) match(name string) bool {
 	return matchAny(s.rest, name)
 }
 
-// first gives the earliest rule of two lists that applies, or nil.
+// first returns the earliest rule of two lists that applies, or nil.
 func (j *judgement) first(own, shared *steps) *rule {
 	a := own.first(j)
 	if j.broken != nil {
@@ -212,7 +212,7 @@ func (j *judgement) first(own, shared *steps) *rule {
 	return a
 }
 
-// first gives the earliest step that applies, or nil.
+// first returns the earliest step that applies, or nil.
 func (s *steps) first(j *judgement) *rule {
 	if s.by == nil {
 		for i := range s.all {
@@ -244,7 +244,7 @@ func (s *steps) first(j *judgement) *rule {
 	return s.all[best].rule
 }
 
-// triggered gives the earliest step before best that some word of the
+// triggered returns the earliest step before best that some word of the
 // arguments makes apply, or best.
 func (s *steps) triggered(j *judgement, best int32) int32 {
 	f := &j.q.Facts
@@ -294,7 +294,7 @@ func (s *step) applies(j *judgement) bool {
 // single is one policy as Cedar wants a set of them.
 type single struct{ rule *rule }
 
-// All gives the one policy.
+// All returns the one policy.
 func (s single) All() iter.Seq2[cedar.PolicyID, *cedar.Policy] {
 	return func(yield func(cedar.PolicyID, *cedar.Policy) bool) { yield(cedar.PolicyID(s.rule.id), s.rule.whole) }
 }

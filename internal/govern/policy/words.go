@@ -166,7 +166,7 @@ func indexOf(names []string, s string) int {
 	return -1
 }
 
-// builtinTools gives the class of the tools that Ken itself or a seed names.
+// builtinTools returns the class of the tools that Ken itself or a seed names.
 // Only a capability of this program is judged by its name: anybody may call
 // theirs read_file.
 func builtinClass(name string) Class {
@@ -188,7 +188,7 @@ func builtinClass(name string) Class {
 	return ClassUnknown
 }
 
-// plainName gives the one name that tools with several go by in rules.
+// plainName returns the one name that tools with several go by in rules.
 func plainName(name string) string {
 	switch name {
 	case "run_command", "execute_command":
@@ -267,7 +267,7 @@ func parsePermission(name string) (Permission, bool) {
 // Has reports whether every permission of one is in the set.
 func (p Permissions) Has(one Permission) bool { return p.set&one == one }
 
-// Unknown gives the first word that named no permission, or "".
+// Unknown returns the first word that named no permission, or "".
 func (p Permissions) Unknown() string { return p.unknown }
 
 // Names lists the permissions in the seed's order.

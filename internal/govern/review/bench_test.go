@@ -9,7 +9,7 @@ import (
 	"ken/internal/store/storetest"
 )
 
-// world gives a desk and a book of n extensions, all of them on.
+// world returns a desk and a book of n extensions, all of them on.
 func world(b *testing.B, n int) (*review.Desk, *review.Book, *capability.Capability) {
 	d := newDesk(b, storetest.Open(b, storetest.Address(b)), review.Config{})
 	var all []*capability.Capability

@@ -39,7 +39,7 @@ type Desk struct {
 	known map[string]*Switches // by tenant, as of the mark's version
 }
 
-// New gives the desk of a store. The store stays the caller's.
+// New returns the desk of a store. The store stays the caller's.
 func New(s *store.Store, c Config) (*Desk, error) {
 	if s == nil {
 		return nil, errors.New("make review desk: there is no store")
@@ -274,7 +274,7 @@ func (d *Desk) get(ctx context.Context, tenant string, k Key) (Switch, error) {
 	return s, nil
 }
 
-// accepted gives the manifest that was accepted last, or nil.
+// accepted returns the manifest that was accepted last, or nil.
 func (d *Desk) accepted(ctx context.Context, tenant string, k Key) (*Manifest, error) {
 	item, there, err := d.store.Get(ctx, keyOf("accepted", tenant, k))
 	if err != nil || !there || len(item.Value) == 0 {
@@ -290,7 +290,7 @@ func (d *Desk) accepted(ctx context.Context, tenant string, k Key) (*Manifest, e
 	return m.Manifest, nil
 }
 
-// List gives all that people of a tenant said, by id and place, also about
+// List returns all that people of a tenant said, by id and place, also about
 // extensions that are gone. What cannot be read is in the error, beside the rest.
 func (d *Desk) List(ctx context.Context, tenant string) ([]Switch, error) {
 	var out []Switch

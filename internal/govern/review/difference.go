@@ -65,7 +65,7 @@ func orNone(s string) string {
 	return s
 }
 
-// actionName gives what a person calls an action: "git/push".
+// actionName returns what a person calls an action: "git/push".
 func actionName(id capability.ID) string {
 	if _, name, ok := strings.Cut(string(id), ":"); ok {
 		return name
@@ -172,7 +172,7 @@ func parts(id capability.ID, was, is *capability.Capability) []Difference {
 	return out
 }
 
-// wordFor gives the word for one item of a list, and for fields whose name in
+// wordFor returns the word for one item of a list, and for fields whose name in
 // the catalog is not what people say.
 func wordFor(name string) string {
 	switch name {

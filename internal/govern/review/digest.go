@@ -28,7 +28,7 @@ func digestOf(m *Manifest) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// bare gives a capability without what changes though the package does not: the
+// bare returns a capability without what changes though the package does not: the
 // name that the configuration has for its source, where in a file it stands,
 // and what the text scan of this version of Ken has to say.
 func bare(m *Manifest, c *capability.Capability) capability.Capability {

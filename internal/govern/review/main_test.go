@@ -157,7 +157,7 @@ func wantKind(t *testing.T, err error, kind capability.ErrorKind, is error, part
 	}
 }
 
-// twin gives a deep copy, so that a test can change it.
+// twin returns a deep copy, so that a test can change it.
 func twin(t testing.TB, c *capability.Capability) *capability.Capability {
 	t.Helper()
 	raw, err := json.Marshal(c)

@@ -47,10 +47,10 @@ type Key struct {
 	Place string `json:"place"`
 }
 
-// Key gives the extension that the manifest is about.
+// Key returns the extension that the manifest is about.
 func (m *Manifest) Key() Key { return Key{m.ID, m.Place} }
 
-// With gives a copy that also knows texts, so that a review shows schemas and a
+// With returns a copy that also knows texts, so that a review shows schemas and a
 // difference tells a changed schema from a changed usage text.
 func (m *Manifest) With(details map[capability.ID]capability.Detail) *Manifest {
 	out := *m
@@ -64,7 +64,7 @@ func (m *Manifest) With(details map[capability.ID]capability.Detail) *Manifest {
 // format is the word of the reader of packages. No file can claim it.
 const format = "extension"
 
-// Owner gives the id of the extension that a capability belongs to, as in
+// Owner returns the id of the extension that a capability belongs to, as in
 // "extension:tools.git". ok says that it belongs to one and needs review; an
 // empty id with ok means that it does not say to which, and stays off.
 func Owner(c *capability.Capability) (id capability.ID, ok bool) {
@@ -113,10 +113,10 @@ func extensionName(c *capability.Capability) string {
 	return name
 }
 
-// folder gives the place of a package: where its manifest is.
+// folder returns the place of a package: where its manifest is.
 func folder(extension *capability.Capability) string { return folders(extension)[0] }
 
-// folders gives the folders that a part of a package may be of: its file is in
+// folders returns the folders that a part of a package may be of: its file is in
 // the package or in its folder commands.
 func folders(c *capability.Capability) []string {
 	if c.Origin.Location == capability.Remote {
@@ -203,7 +203,7 @@ func orphan(c *capability.Capability, owner capability.ID) error {
 	}
 }
 
-// Manifests gives all manifests, by id and place.
+// Manifests returns all manifests, by id and place.
 func (b *Book) Manifests() []*Manifest {
 	if b == nil {
 		return nil
@@ -220,7 +220,7 @@ func (b *Book) Problems() []error {
 	return slices.Clone(b.problems)
 }
 
-// Of gives the manifest that a capability belongs to. The capability must be
+// Of returns the manifest that a capability belongs to. The capability must be
 // one of those that the book was made of, not a copy.
 func (b *Book) Of(c *capability.Capability) (*Manifest, bool) {
 	if b == nil {
@@ -230,7 +230,7 @@ func (b *Book) Of(c *capability.Capability) (*Manifest, bool) {
 	return m, m != nil
 }
 
-// Find gives the extension that a person names: "tools.git", with or without
+// Find returns the extension that a person names: "tools.git", with or without
 // "extension:" before it, and where several places have one of that name, with
 // the place.
 func (b *Book) Find(name, place string) (*Manifest, error) {

@@ -106,7 +106,7 @@ func TestLinesCannotBeForged(t *testing.T) {
 	}
 }
 
-// base gives a package and one action with nothing empty that a test might want
+// base returns a package and one action with nothing empty that a test might want
 // to change.
 func base() (extension, action *capability.Capability) {
 	extension = &capability.Capability{

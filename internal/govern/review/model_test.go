@@ -118,7 +118,7 @@ func TestModel(t *testing.T) {
 	})
 }
 
-// variants gives two packages in two forms each.
+// variants returns two packages in two forms each.
 func variants(t *testing.T) []*review.Manifest {
 	var out []*review.Manifest
 	for _, place := range []string{"/p/x", "/q/x"} {

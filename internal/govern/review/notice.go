@@ -26,7 +26,7 @@ type Change struct {
 	Err  error // why it could not be
 }
 
-// Record gives the audit record of a change. Switching on has one before it and
+// Record returns the audit record of a change. Switching on has one before it and
 // one after it.
 func (c Change) Record() audit.Record {
 	s := &c.Switch

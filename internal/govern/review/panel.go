@@ -25,7 +25,7 @@ type Panel struct {
 // needs review is off.
 const patience = 2 * time.Second
 
-// Panel gives the panel of a tenant. book gives the book of the latest catalog
+// Panel returns the panel of a tenant. book gives the book of the latest catalog
 // and is called often: it should be made once for each snapshot.
 func (d *Desk) Panel(tenant string, book func() *Book) *Panel {
 	return &Panel{desk: d, tenant: tenant, book: book}

@@ -45,7 +45,7 @@ type unreadable struct {
 // mostTenants bounds what a desk remembers; past it, it begins anew.
 const mostTenants = 1024
 
-// Switches gives the switches of a tenant as they are now. It costs one Get
+// Switches returns the switches of a tenant as they are now. It costs one Get
 // while nothing changed, and a scan after a change by any process. It never
 // fails: where the store does, everything that needs review is off, and
 // [Switches.Err] and each reason say so.

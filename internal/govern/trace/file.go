@@ -47,7 +47,7 @@ type Line struct {
 	SpanID     string        `json:"span_id"`
 }
 
-// LineOf gives the line of a call.
+// LineOf returns the line of a call.
 func LineOf(c *Call) Line {
 	session, turn := Turn(c.Call)
 	id := IDs(c)

@@ -26,7 +26,7 @@ type ID struct {
 	Parent string // empty: it has none
 }
 
-// IDs gives the place of a call. It follows from the session, the turn and the
+// IDs returns the place of a call. It follows from the session, the turn and the
 // call's key or effect: whoever knows those finds the span.
 func IDs(c *Call) ID {
 	session, turn := Turn(c.Call)
@@ -38,7 +38,7 @@ func IDs(c *Call) ID {
 	return ID{Trace: t.Trace, Span: digest(8, "call", c.Call.Key), Parent: t.Span}
 }
 
-// TurnID gives the place of a turn.
+// TurnID returns the place of a turn.
 func TurnID(session, turn string) ID {
 	return ID{Trace: digest(16, "turn", session, turn), Span: digest(8, "turn", session, turn)}
 }
@@ -57,7 +57,7 @@ type Span struct {
 	Failed       string // why; empty: it went well
 }
 
-// SpanOf gives the span of a call.
+// SpanOf returns the span of a call.
 func SpanOf(c *Call) Span {
 	session, turn := Turn(c.Call)
 	s := Span{
@@ -246,7 +246,7 @@ func encode(list []Span, version string) []byte {
 	return b
 }
 
-// attributes gives those that have a value, in the order of their names.
+// attributes returns those that have a value, in the order of their names.
 func attributes(m map[string]string) []otlpAttribute {
 	var out []otlpAttribute
 	for _, key := range slices.Sorted(maps.Keys(m)) {

@@ -38,7 +38,7 @@ type Changed struct {
 	SHA256 string `json:"sha256,omitempty"` // empty: it is not there any more
 }
 
-// Turn gives the session and the turn that a call belongs to, by its key
+// Turn returns the session and the turn that a call belongs to, by its key
 // SESSION/TURN/NUMBER; a call outside a turn has none.
 func Turn(call capability.Call) (session, turn string) {
 	if rest, ok := strings.CutPrefix(call.Key, call.Session+"/"); ok && call.Session != "" {

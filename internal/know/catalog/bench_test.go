@@ -15,7 +15,7 @@ import (
 	"ken/internal/know/source"
 )
 
-// cpu gives the processor time that this process has used.
+// cpu returns the processor time that this process has used.
 func cpu(b *testing.B) time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

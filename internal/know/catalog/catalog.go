@@ -117,7 +117,7 @@ func New(cfg Config) (*Catalog, error) {
 	return c, nil
 }
 
-// Snapshot gives the latest view. It never changes and is never nil.
+// Snapshot returns the latest view. It never changes and is never nil.
 func (c *Catalog) Snapshot() *Snapshot { return c.current.Load() }
 
 // Next waits for a snapshot with a version above after and gives it.
@@ -140,7 +140,7 @@ func (c *Catalog) Next(ctx context.Context, after uint64) (*Snapshot, error) {
 // kept is how many versions back changes can be told.
 const kept = 64
 
-// ChangesSince gives what is different between a version and the latest
+// ChangesSince returns what is different between a version and the latest
 // snapshot, by id. complete is false when that version is too long ago, or was
 // never there: then everything may be different.
 func (c *Catalog) ChangesSince(version uint64) (latest *Snapshot, changes []Change, complete bool) {

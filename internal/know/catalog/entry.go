@@ -106,7 +106,7 @@ func (c *Catalog) judgeLocked(cp *capability.Capability) judgement {
 	return j
 }
 
-// reservedSkeletons gives what the name of each of Ken's own tools looks like.
+// reservedSkeletons returns what the name of each of Ken's own tools looks like.
 func reservedSkeletons() map[string]string {
 	out := map[string]string{}
 	for _, name := range capability.OwnTools() {
@@ -115,7 +115,7 @@ func reservedSkeletons() map[string]string {
 	return out
 }
 
-// reservedLike gives the reserved name that something about a capability could
+// reservedLike returns the reserved name that something about a capability could
 // be taken for, and what that is; or nothing.
 func (c *Catalog) reservedLike(cp *capability.Capability) (taken, name string) {
 	_, local, _ := strings.Cut(string(cp.ID), ":")

@@ -18,10 +18,10 @@ type Indexed struct {
 	entries  []*Entry
 }
 
-// Slot gives the slot of an entry.
+// Slot returns the slot of an entry.
 func (x *Indexed) Slot(ordinal int) int { return int(x.slots[ordinal]) }
 
-// Ordinal gives the position in [Snapshot.Entries] of what is in a slot.
+// Ordinal returns the position in [Snapshot.Entries] of what is in a slot.
 func (x *Indexed) Ordinal(slot int) int { return int(x.ordinals[slot]) }
 
 // An Indexer makes segments, or takes one that was made before from where it

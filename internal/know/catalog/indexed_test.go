@@ -28,7 +28,7 @@ func described(name, description string) *capability.Capability {
 	return tool(name, func(c *capability.Capability) { c.Description = description })
 }
 
-// finds gives the ids that a search of a snapshot finds.
+// finds returns the ids that a search of a snapshot finds.
 func finds(s *Snapshot, text string) []string {
 	x := s.Index()
 	var out []string

@@ -15,7 +15,7 @@ type Listing struct {
 	Stats        Stats                 `json:"stats"`
 }
 
-// Listing gives everything the snapshot holds, shadowed entries at the end.
+// Listing returns everything the snapshot holds, shadowed entries at the end.
 func (s *Snapshot) Listing() Listing {
 	return Listing{
 		Capabilities: append(slices.Clone(s.entries), s.shadowed...),

@@ -377,7 +377,7 @@ func (c *Catalog) isOwn(name string) bool {
 	})
 }
 
-// named gives the entry that a name means, or nil where none or several could
+// named returns the entry that a name means, or nil where none or several could
 // be meant. What is quarantined or less trusted does not get in the way.
 func (b *builder) named(name string) *Entry {
 	if b.byName == nil {

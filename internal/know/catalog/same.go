@@ -35,7 +35,7 @@ func (c *Catalog) takeLocked(name string, b capability.Batch, err error) (news b
 	return !broken || p != was
 }
 
-// then gives what is taken after t. Sources give what stayed by the same
+// then returns what is taken after t. Sources give what stayed by the same
 // pointers while they watch, so only what lies between the first and the last
 // new pointer is compared.
 func (t taken) then(b capability.Batch) taken {

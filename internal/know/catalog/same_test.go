@@ -13,7 +13,7 @@ import (
 	"ken/capability"
 )
 
-// copied gives a batch as a source gives it that read everything again.
+// copied returns a batch as a source gives it that read everything again.
 func copied(b capability.Batch) capability.Batch {
 	out := b
 	out.Capabilities = nil

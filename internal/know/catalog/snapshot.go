@@ -71,17 +71,17 @@ func (s *Snapshot) Version() uint64 { return s.version }
 // Len counts the entries, shadowed ones not among them.
 func (s *Snapshot) Len() int { return len(s.entries) }
 
-// Entries gives the entries in the order of their ids, which is the order of
+// Entries returns the entries in the order of their ids, which is the order of
 // the index's ordinals. The slice must not be changed.
 func (s *Snapshot) Entries() []*Entry { return s.entries }
 
-// Index gives the search index of the entries. The first call makes it.
+// Index returns the search index of the entries. The first call makes it.
 func (s *Snapshot) Index() *Indexed { return s.indexing.of(s.entries) }
 
-// All gives the entries in the order of their ids.
+// All returns the entries in the order of their ids.
 func (s *Snapshot) All() iter.Seq[*Entry] { return slices.Values(s.entries) }
 
-// Shadowed gives the capabilities that another of the same id stands before.
+// Shadowed returns the capabilities that another of the same id stands before.
 func (s *Snapshot) Shadowed() iter.Seq[*Entry] { return slices.Values(s.shadowed) }
 
 // Ordinal finds the position of an entry in [Snapshot.Entries].
@@ -132,7 +132,7 @@ func (s *Snapshot) LookupAmong(name string, sees func(ordinal int) bool) (*Entry
 	return nil, err
 }
 
-// Named gives the ordinals of the entries that have a name, in order. The list
+// Named returns the ordinals of the entries that have a name, in order. The list
 // is the snapshot's own and must not be changed.
 func (s *Snapshot) Named(name string) []int {
 	s.nameOnce.Do(func() {
@@ -164,10 +164,10 @@ func (s *Snapshot) near(name string, named []*Entry, sees func(ordinal int) bool
 	return out
 }
 
-// Presets gives the named combinations that sources brought.
+// Presets returns the named combinations that sources brought.
 func (s *Snapshot) Presets() []capability.Preset { return slices.Clone(s.presets) }
 
-// Document gives the document of a role with the highest precedence among those
+// Document returns the document of a role with the highest precedence among those
 // whose place is trusted at least so far.
 func (s *Snapshot) Document(role capability.DocumentRole, least capability.Trust) (capability.Document, bool) {
 	for _, d := range slices.Backward(s.documents) {
@@ -178,10 +178,10 @@ func (s *Snapshot) Document(role capability.DocumentRole, least capability.Trust
 	return capability.Document{}, false
 }
 
-// Problems gives all that is wrong, gravest first, in a fixed order.
+// Problems returns all that is wrong, gravest first, in a fixed order.
 func (s *Snapshot) Problems() []capability.Problem { return slices.Clone(s.allProblems()) }
 
-// Changes gives the differences from the snapshot before this one.
+// Changes returns the differences from the snapshot before this one.
 func (s *Snapshot) Changes() []Change { return slices.Clone(s.changes) }
 
 // Stats counts what the snapshot holds.

@@ -75,7 +75,7 @@ func Vectors(ctx context.Context, e llm.Embedder, texts []string) ([][]float32, 
 	}
 }
 
-// missing gives the slots whose capabilities have no vector of a model.
+// missing returns the slots whose capabilities have no vector of a model.
 func (x *Indexed) missing(model string) []int {
 	var out []int
 	for _, slot := range x.slots {

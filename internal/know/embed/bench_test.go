@@ -112,7 +112,7 @@ func BenchmarkLoad(b *testing.B) {
 	}
 }
 
-// tools gives the texts of the npm-mcp catalog, much as the catalog writes them.
+// tools returns the texts of the npm-mcp catalog, much as the catalog writes them.
 func tools(tb testing.TB) []string {
 	tb.Helper()
 	bench := os.Getenv("KEN_BENCH")

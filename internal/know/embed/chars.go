@@ -35,20 +35,20 @@ const (
 	blocksAt  = 2*blocks + 2
 )
 
-// entryOf gives the entry of a character.
+// entryOf returns the entry of a character.
 func entryOf(r rune) int {
 	block := int(charTable[2*(r/blockSize)]) | int(charTable[2*(r/blockSize)+1])<<8
 	at := blocksAt + 2*(block*blockSize+int(r%blockSize))
 	return int(charTable[at]) | int(charTable[at+1])<<8
 }
 
-// targetsAt gives where the targets begin.
+// targetsAt returns where the targets begin.
 func targetsAt() int {
 	count := int(charTable[2*blocks]) | int(charTable[2*blocks+1])<<8
 	return blocksAt + 2*blockSize*count
 }
 
-// target gives the i-th character that a mapped entry becomes, and how many
+// target returns the i-th character that a mapped entry becomes, and how many
 // follow the first.
 func target(entry, i int) (r rune, more int) {
 	x := load32(charTable, targetsAt()+4*(entry-mapped+i))
@@ -75,7 +75,7 @@ const (
 	vowels, tails                 = 21, 28
 )
 
-// jamo gives the letters of a Hangul syllable; tail is 0 if it has none.
+// jamo returns the letters of a Hangul syllable; tail is 0 if it has none.
 func jamo(r rune) (lead, vowel, tail rune) {
 	n := r - hangulBase
 	lead, vowel = leadBase+n/(vowels*tails), vowelBase+n%(vowels*tails)/tails

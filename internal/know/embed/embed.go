@@ -49,7 +49,7 @@ var builtin string
 // builds, and is not fit for use.
 const placeholder = "placeholder"
 
-// Builtin gives the model inside the binary, always the same one. It is nil
+// Builtin returns the model inside the binary, always the same one. It is nil
 // as long as model.bin is only a placeholder for the trained weights. The file
 // is part of the program, so its checksum is left to the package's tests.
 func Builtin() *Model { return readBuiltin() }
@@ -90,7 +90,7 @@ func (m *Model) Model() string { return m.name }
 // Dimensions is the length of every vector.
 func (m *Model) Dimensions() int { return m.dims }
 
-// Embed gives one vector per text, in order, of unit length, or zero for a text
+// Embed returns one vector per text, in order, of unit length, or zero for a text
 // without a known word. The vectors belong to the caller and lie in one piece of
 // memory together. It fails only when ctx ends.
 func (m *Model) Embed(ctx context.Context, texts []string) ([][]float32, error) {

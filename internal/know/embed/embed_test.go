@@ -88,7 +88,7 @@ func TestSoakSameBitsOnARM64(t *testing.T) {
 	}
 }
 
-// exact gives the vector of tokens the slow way.
+// exact returns the vector of tokens the slow way.
 func exact(m *Model, tokens []uint32) []float64 {
 	out := make([]float64, m.Dimensions())
 	var squares float64

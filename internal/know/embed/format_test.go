@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// seal gives a file the checksum of what is in it.
+// seal returns a file the checksum of what is in it.
 func seal(file []byte) string {
 	body := file[:len(file)-sha256.Size]
 	sum := sha256.Sum256(body)

@@ -40,7 +40,7 @@ func vocabulary(t testing.TB) []string {
 	return strings.Split(strings.TrimSuffix(unpack(t, "vocab.txt.gz"), "\n"), "\n")
 }
 
-// noise gives weights that are the same on every machine: each row in its own
+// noise returns weights that are the same on every machine: each row in its own
 // range, as trained rows are.
 func noise(pieces, dims int) []float32 {
 	weights := make([]float32, pieces*dims)
@@ -58,7 +58,7 @@ func noise(pieces, dims int) []float32 {
 	return weights
 }
 
-// pack gives a model file.
+// pack returns a model file.
 func pack(t testing.TB, name string, vocabulary []string, weights []float32) string {
 	t.Helper()
 	var file bytes.Buffer
@@ -77,13 +77,13 @@ func load(t testing.TB, file string) *Model {
 	return m
 }
 
-// tiny gives a model of a few pieces.
+// tiny returns a model of a few pieces.
 func tiny(t testing.TB, pieces ...string) *Model {
 	t.Helper()
 	return load(t, pack(t, "tiny", pieces, noise(len(pieces), 16)))
 }
 
-// full gives a model of BERT's vocabulary with noise for weights. It is made
+// full returns a model of BERT's vocabulary with noise for weights. It is made
 // once for all tests of a run.
 func full(t testing.TB) *Model {
 	t.Helper()
@@ -107,7 +107,7 @@ var fullOnce = sync.OnceValues(func() (m *Model, err error) {
 	return Load(file.String())
 })
 
-// Row gives the row of a token: the i-th number of its vector is row[i], taken
+// Row returns the row of a token: the i-th number of its vector is row[i], taken
 // as a byte, minus 128, times scale. The row is empty and the scale 0 for a
 // token that adds nothing to a vector. The scale has no unit; only scales of
 // one model compare.
@@ -119,7 +119,7 @@ func (m *Model) Row(id uint32) (row string, scale uint16) {
 	return m.rows[at : at+m.dims], load16(m.scales, 2*int(id))
 }
 
-// Piece gives the text of a token, ## before it if it continues a word. It is
+// Piece returns the text of a token, ## before it if it continues a word. It is
 // empty for [Unknown] and whatever else is no token.
 func (m *Model) Piece(id uint32) string {
 	if uint64(id) >= uint64(len(m.offsets)/4-1) {

@@ -19,7 +19,7 @@ type Report struct {
 	Dead   int // pieces that no text can reach, such as [CLS]: left out
 }
 
-// String gives the report as part of a sentence.
+// String returns the report as part of a sentence.
 func (r Report) String() string {
 	return fmt.Sprintf("%d pieces with a row, %d without, %d that no text reaches left out", r.Rows, r.Silent, r.Dead)
 }
@@ -136,7 +136,7 @@ func newPacking(vocabulary []string, weights []float32) (*packing, error) {
 	return p, nil
 }
 
-// largestOf gives the largest absolute value.
+// largestOf returns the largest absolute value.
 func largestOf(weights []float32) (float64, error) {
 	largest := 0.0
 	for i, x := range weights {
@@ -180,7 +180,7 @@ func reachable(piece string) bool {
 	return true
 }
 
-// bare gives a piece without the mark of one that continues a word.
+// bare returns a piece without the mark of one that continues a word.
 func bare(piece string) string {
 	if len(piece) > len(continued) {
 		return strings.TrimPrefix(piece, continued)

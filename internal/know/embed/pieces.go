@@ -14,7 +14,7 @@ const beginSeed, continueSeed = 0x9E3779B97F4A7C15, 0xD1B54A32D192ED03
 // continued is before the pieces that continue a word.
 const continued = "##"
 
-// find gives the number of a piece, and Unknown if there is none. The prefix is
+// find returns the number of a piece, and Unknown if there is none. The prefix is
 // empty or continued.
 func (m *Model) find(text []byte, prefix string) uint32 {
 	seed := uint64(beginSeed)
@@ -38,12 +38,12 @@ func (m *Model) find(text []byte, prefix string) uint32 {
 	}
 }
 
-// piece gives the text of a piece that exists.
+// piece returns the text of a piece that exists.
 func (m *Model) piece(id uint32) string {
 	return m.strings[load32(m.offsets, 4*int(id)):load32(m.offsets, 4*int(id)+4)]
 }
 
-// tag gives the bits of a hash that a slot keeps.
+// tag returns the bits of a hash that a slot keeps.
 func tag(h uint64) uint32 { return uint32(h & (1<<tagBits - 1)) }
 
 // hash mixes bytes into 64 bits. Model files are made with it: whoever changes

@@ -134,7 +134,7 @@ func (m *Model) end(dst []uint32, w *word) []uint32 {
 	return dst
 }
 
-// longestPiece gives the longest piece that a text begins with, and its bytes.
+// longestPiece returns the longest piece that a text begins with, and its bytes.
 func (m *Model) longestPiece(text []byte, prefix string) (id uint32, size int) {
 	for size = min(len(text), m.longest); size > 0; size-- {
 		if size < len(text) && !utf8.RuneStart(text[size]) {

@@ -43,7 +43,7 @@ func TestTokensAreThoseOfTheReference(t *testing.T) {
 	}
 }
 
-// spell gives the pieces of tokens, [UNK] for Unknown.
+// spell returns the pieces of tokens, [UNK] for Unknown.
 func spell(m *Model, tokens []uint32) []string {
 	var out []string
 	for _, id := range tokens {
@@ -87,7 +87,7 @@ func TestCharactersAgreeWithUnicode(t *testing.T) {
 	t.Logf("%d characters differ from the Unicode %s of this Go", differ, unicode.Version)
 }
 
-// byTable gives what becomes of a character, with spaces around words.
+// byTable returns what becomes of a character, with spaces around words.
 func byTable(r rune) string {
 	if isHangul(r) {
 		lead, vowel, tail := jamo(r)

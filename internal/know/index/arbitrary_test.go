@@ -52,7 +52,7 @@ func tell(v *View, a Answer) told {
 	return out
 }
 
-// ids gives what a search finds.
+// ids returns what a search finds.
 func ids(v *View, q Query, limit int) []string {
 	var out []string
 	for _, h := range v.Search(q, limit, nil).Hits {

@@ -14,7 +14,7 @@ import (
 	"ken/capability"
 )
 
-// benchCatalog gives n capabilities: real ones, and beyond those we have,
+// benchCatalog returns n capabilities: real ones, and beyond those we have,
 // mixtures of two of them.
 func benchCatalog(b *testing.B, n int) []*capability.Capability {
 	b.Helper()

@@ -15,7 +15,7 @@ func (b Bits) Has(i int) bool { return i>>6 < len(b) && b[i>>6]&(1<<(i&63)) != 0
 // Set puts i into the set, which must have room for it.
 func (b Bits) Set(i int) { b[i>>6] |= 1 << (i & 63) }
 
-// Count gives the number of slots in the set.
+// Count returns the number of slots in the set.
 func (b Bits) Count() int {
 	n := 0
 	for _, w := range b {

@@ -39,7 +39,7 @@ const (
 	cacheKey    = 8   // bytes of the hash in a file's name
 )
 
-// Build gives the segment of a list: the one that is kept, or a new one.
+// Build returns the segment of a list: the one that is kept, or a new one.
 func (c *Cache) Build(list []*capability.Capability) *Segment {
 	if c == nil {
 		return Build(list)

@@ -30,7 +30,7 @@ func many(n int) []*capability.Capability {
 	return list
 }
 
-// kept gives the files of a cache by name.
+// kept returns the files of a cache by name.
 func kept(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
@@ -48,7 +48,7 @@ func kept(t *testing.T, dir string) map[string]string {
 	return files
 }
 
-// only gives the one file of a cache.
+// only returns the one file of a cache.
 func only(t *testing.T, dir string) (path, data string) {
 	t.Helper()
 	files := kept(t, dir)

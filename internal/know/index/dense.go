@@ -165,7 +165,7 @@ const (
 	leastSpread = 0.04
 )
 
-// include gives the candidate of a slot, a new one if need be.
+// include returns the candidate of a slot, a new one if need be.
 func (s *searcher) include(part, slot int32) *candidate {
 	for i := range s.candidates {
 		if c := &s.candidates[i]; c.part == part && c.slot == slot {

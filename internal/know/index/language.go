@@ -16,5 +16,5 @@ func languageOf(tokens []token) int {
 
 func isStop(word string, lang int) bool { return language.IsStop(word, lang) }
 
-// stem gives the term of a word in a language.
+// stem returns the term of a word in a language.
 func stem(word string, lang int) string { return language.Stem(word, lang) }

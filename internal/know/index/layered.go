@@ -20,7 +20,7 @@ func (m layered[K, V]) get(k K) (V, bool) {
 // len counts the keys, those that are in both twice.
 func (m layered[K, V]) len() int { return len(m.base) + len(m.top) }
 
-// all gives every key and value, in no order.
+// all returns every key and value, in no order.
 func (m layered[K, V]) all() iter.Seq2[K, V] {
 	return func(yield func(K, V) bool) {
 		for k, v := range m.top {
@@ -45,7 +45,7 @@ type layer[K comparable, V any] struct {
 // changed begins a changed copy.
 func (m layered[K, V]) changed() *layer[K, V] { return &layer[K, V]{layered: m} }
 
-// done gives the changed map.
+// done returns the changed map.
 func (l *layer[K, V]) done() layered[K, V] {
 	if len(l.base) == 0 {
 		return layered[K, V]{base: l.top}

@@ -62,7 +62,7 @@ func TestLeftOut(t *testing.T) {
 
 var devSets = []string{"acebench-en", "restbench", "bfcl-multiturn"}
 
-// gainsOf gives the NDCG@5 of each message of a set.
+// gainsOf returns the NDCG@5 of each message of a set.
 func gainsOf(s *fitSet) (out []float64) {
 	for _, q := range s.queries {
 		gold := 0

@@ -30,7 +30,7 @@ func (w *writer) embed(c *capability.Capability, slot int) {
 	w.next.vectors.set(slot, w.vector, w.owned)
 }
 
-// codes gives the signs of the vectors of the words in a name, whose terms are
+// codes returns the signs of the vectors of the words in a name, whose terms are
 // the first of run.
 func (w *writer) codes(inName []uint32) []uint64 {
 	m := w.next.model
@@ -60,7 +60,7 @@ func documentOf(c *capability.Capability) (embed.Document, bool) {
 	return d, true
 }
 
-// meaning gives the vector of a query: the one it has, or that of the model of
+// meaning returns the vector of a query: the one it has, or that of the model of
 // the view. Nil: words alone answer.
 func (s *searcher) meaning(v *View, q Query) []float32 {
 	if q.Vector != nil || v.model == nil || s.asked.foreign || !mostlyASCII(q.Text) {
@@ -83,7 +83,7 @@ const (
 	leastInClause = 2  // words
 )
 
-// ends gives the beginning and the end of a long text: what is between them was
+// ends returns the beginning and the end of a long text: what is between them was
 // pasted.
 func ends(text string) string {
 	head, tail := shorten(text, longestMeant)
@@ -234,7 +234,7 @@ func differences(a, b []uint64) int {
 	return n
 }
 
-// nameCode gives the code of the i-th word of a name; none if it has no codes.
+// nameCode returns the code of the i-th word of a name; none if it has no codes.
 func (d *doc) nameCode(i int) []uint64 {
 	if len(d.nameCodes) == 0 {
 		return nil

@@ -13,7 +13,7 @@ var nameSeed = maphash.MakeSeed()
 
 func nameKey(name string) uint64 { return maphash.String(nameSeed, strings.ToLower(name)) }
 
-// nameKeys gives what a capability can be called by.
+// nameKeys returns what a capability can be called by.
 func nameKeys(c *capability.Capability) iter.Seq[uint64] {
 	return func(yield func(uint64) bool) {
 		name, id := nameKey(c.Name), nameKey(string(c.ID))

@@ -42,7 +42,7 @@ func (w *pageWriter) grow(says float32) uint32 {
 	return uint32(w.n - 1)
 }
 
-// at gives the list of a term, to be changed.
+// at returns the list of a term, to be changed.
 func (w *pageWriter) at(term uint32) *[]posting {
 	number := term / pageSize
 	if !w.fresh {
@@ -82,5 +82,5 @@ func (w *writer) fill() {
 	}
 }
 
-// done gives the changed pages.
+// done returns the changed pages.
 func (w *pageWriter) done() pages { return w.pages }

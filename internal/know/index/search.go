@@ -104,7 +104,7 @@ func (v *View) Search(q Query, limit int, keep Keep) Answer {
 	return s.answer(v, limit)
 }
 
-// answer gives the best candidates.
+// answer returns the best candidates.
 func (s *searcher) answer(v *View, limit int) Answer {
 	t := s.trust(v)
 	a := Answer{Fit: t.fit, Embedding: s.embedding, Hits: make([]Hit, 0, max(0, min(limit, len(s.candidates))))}
@@ -131,7 +131,7 @@ func (s *searcher) answer(v *View, limit int) Answer {
 	return a
 }
 
-// at gives the candidate of a rank.
+// at returns the candidate of a rank.
 func (s *searcher) at(rank int) *candidate { return &s.candidates[s.order[rank]] }
 
 // collect fills the shortlist.

@@ -102,13 +102,13 @@ func BuildWith(model *embed.Model, list []*capability.Capability) *Segment {
 	return s
 }
 
-// Len gives the number of slots, free ones among them.
+// Len returns the number of slots, free ones among them.
 func (s *Segment) Len() int { return len(s.docs) }
 
-// At gives the capability in a slot; nil when it is free.
+// At returns the capability in a slot; nil when it is free.
 func (s *Segment) At(slot int) *capability.Capability { return s.docs[slot].capability }
 
-// Change gives a segment without the capabilities in the slots removed and with
+// Change returns a segment without the capabilities in the slots removed and with
 // those in add, and the slots that these are in. What is added goes to free
 // slots first, removed ones among them, in ascending order.
 func (s *Segment) Change(add []*capability.Capability, removed []int) (*Segment, []int) {
@@ -342,7 +342,7 @@ func (w *writer) field(d *doc, field, lang int, text string) {
 	}
 }
 
-// term gives the number of a word's term, a new one if need be.
+// term returns the number of a word's term, a new one if need be.
 func (w *writer) term(t *token, lang int) uint32 {
 	if lang == englishLanguage {
 		if id, ok := w.words.get(t.text); ok {
@@ -364,7 +364,7 @@ func (w *writer) term(t *token, lang int) uint32 {
 	return id
 }
 
-// firsts gives each term once, in the order of the text: sums over them must
+// firsts returns each term once, in the order of the text: sums over them must
 // not depend on how terms came to be numbered.
 func firsts(terms []uint32) []uint32 {
 	if len(distinct(slices.Clone(terms))) == len(terms) {

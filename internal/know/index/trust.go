@@ -39,7 +39,7 @@ const (
 	gates
 )
 
-// gate gives the features of the whole answer.
+// gate returns the features of the whole answer.
 func (s *searcher) gate(v *View) [gates]float64 {
 	x := [gates]float64{gBias: 1}
 	a := &s.asked
@@ -215,7 +215,7 @@ const (
 	noWordPrice  = 3
 )
 
-// thin gives the price of an answer that rests on the vector of one word, or of
+// thin returns the price of an answer that rests on the vector of one word, or of
 // none but those that say nothing, and is hardly nearer than chance has it: that
 // of "hello", or of "what's up", is near something in any catalog. The training
 // sets have hardly any of these either.
@@ -255,7 +255,7 @@ func (t *trust) chance(score, best float32) [chances]float64 {
 	return [chances]float64{cBias: 1, cFit: t.logit, cShare: share, cNamed: t.named, cNamedShare: t.named * share, cEvidence: t.evidence}
 }
 
-// of gives the probability that one hit is what was asked for. It never rises
+// of returns the probability that one hit is what was asked for. It never rises
 // along the ranking.
 func (t *trust) of(score, best float32) float64 {
 	z := 0.0

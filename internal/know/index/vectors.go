@@ -43,7 +43,7 @@ func (s *Segment) HasVector(model string, slot int) bool {
 	return v != nil && v.model == model && v.at(slot) != nil
 }
 
-// WithVectors gives a segment with vectors of a model for some slots. Vectors
+// WithVectors returns a segment with vectors of a model for some slots. Vectors
 // of another model are dropped: they never mix.
 func (s *Segment) WithVectors(model string, dims int, of map[int][]float32) (*Segment, error) {
 	next := *s
@@ -60,7 +60,7 @@ func (s *Segment) WithVectors(model string, dims int, of map[int][]float32) (*Se
 	return &next, nil
 }
 
-// changed gives a copy to be changed: of none, if v's are another model's.
+// changed returns a copy to be changed: of none, if v's are another model's.
 func (v *vectors) changed(model string, dims int) *vectors {
 	if v == nil || v.model != model || v.dims != dims {
 		return &vectors{model: model, dims: dims, words: (dims + 63) / 64}
@@ -91,7 +91,7 @@ func (v *vectors) set(slot int, vec []float32, owned map[int]bool) {
 	v.derive(p, at)
 }
 
-// without gives the vectors with some slots empty.
+// without returns the vectors with some slots empty.
 func (v *vectors) without(slots []int) *vectors {
 	if v == nil || len(slots) == 0 {
 		return v
@@ -108,7 +108,7 @@ func (v *vectors) without(slots []int) *vectors {
 	return next
 }
 
-// at gives the page of a slot that has a vector.
+// at returns the page of a slot that has a vector.
 func (v *vectors) at(slot int) *vectorPage {
 	if number := slot / vectorsPerPage; number < len(v.pages) {
 		if p := v.pages[number]; p != nil && p.has&(1<<(slot%vectorsPerPage)) != 0 {
@@ -148,7 +148,7 @@ func shrink(vec []float32, into []int8) float32 {
 	return lengthOf(into)
 }
 
-// lengthOf gives what bytes are to be multiplied with so that their length is
+// lengthOf returns what bytes are to be multiplied with so that their length is
 // one; 0 where they say nothing.
 func lengthOf(bytes []int8) float32 {
 	sum := int32(0)
@@ -185,7 +185,7 @@ func (p *part) near(query []uint64, distance []uint16, histogram []int32) {
 	}
 }
 
-// code gives the signs of the vector in a slot that has one.
+// code returns the signs of the vector in a slot that has one.
 func (v *vectors) code(slot int) []uint64 {
 	at := slot % vectorsPerPage
 	return v.pages[slot/vectorsPerPage].bits[at*v.words : (at+1)*v.words]

@@ -116,10 +116,10 @@ func (v *View) rarity(holders int) float32 {
 	return rarity(v.n, holders)
 }
 
-// Len gives the number of visible capabilities.
+// Len returns the number of visible capabilities.
 func (v *View) Len() int { return v.n }
 
-// holders gives the number of visible capabilities, in whatever part, that have
+// holders returns the number of visible capabilities, in whatever part, that have
 // a term of this one.
 func (p *part) holders(term uint32) int {
 	if p.has != nil {

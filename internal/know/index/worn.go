@@ -15,7 +15,7 @@ func (s *Segment) Worn() bool {
 	return s.size() > s.made+s.made/2+least || len(s.free) > len(s.docs)/3+least/64
 }
 
-// Anew gives a segment of the same capabilities, as one that never had others,
+// Anew returns a segment of the same capabilities, as one that never had others,
 // and by slot where each capability is in it; -1: the slot was free.
 func (s *Segment) Anew() (next *Segment, to []int32) {
 	var list []*capability.Capability
@@ -34,7 +34,7 @@ func (s *Segment) Anew() (next *Segment, to []int32) {
 	return next, to
 }
 
-// moved gives the vectors with those of each slot in another one.
+// moved returns the vectors with those of each slot in another one.
 func (v *vectors) moved(to []int32) *vectors {
 	next := &vectors{model: v.model, dims: v.dims, words: v.words}
 	for from, slot := range to {

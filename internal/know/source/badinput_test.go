@@ -50,7 +50,7 @@ func (p *place) survived() {
 	}
 }
 
-// said gives the problems about one file.
+// said returns the problems about one file.
 func (p *place) said(path string) []capability.Problem {
 	var out []capability.Problem
 	for _, problem := range p.Problems {

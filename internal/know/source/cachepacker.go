@@ -160,7 +160,7 @@ func packList[T any](x *packer, list *[]T, least int, room *[]T, each func(*T)) 
 	}
 }
 
-// packRoom gives a slice of n zero items out of room.
+// packRoom returns a slice of n zero items out of room.
 func packRoom[T any](n int, room *[]T) []T {
 	if room == nil || n == 0 {
 		return make([]T, n)

@@ -231,7 +231,7 @@ type cardFault struct {
 	line               int
 }
 
-// checkCard gives all that is wrong with a card, so that one look mends it.
+// checkCard returns all that is wrong with a card, so that one look mends it.
 func checkCard(c *capability.Capability, r, t *yamldoc.Reader) []cardFault {
 	var out []cardFault
 	bad := func(line int, code, message, fix string) { out = append(out, cardFault{code, message, fix, line}) }
@@ -261,7 +261,7 @@ func checkCard(c *capability.Capability, r, t *yamldoc.Reader) []cardFault {
 	return out
 }
 
-// lineOfAny gives the line of the first of the keys that is there, else the
+// lineOfAny returns the line of the first of the keys that is there, else the
 // line of the map.
 func lineOfAny(r *yamldoc.Reader, keys ...string) int {
 	for _, key := range keys {

@@ -89,7 +89,7 @@ func TestCardDefaults(t *testing.T) {
 	}
 }
 
-// seedWords gives the messages that a seed's example throws.
+// seedWords returns the messages that a seed's example throws.
 func seedWords(t *testing.T, name string) []string {
 	t.Helper()
 	var words []string

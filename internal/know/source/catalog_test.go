@@ -13,7 +13,7 @@ import (
 	"ken/internal/untrusted"
 )
 
-// benchFile gives the path of a file of the benchmark collection.
+// benchFile returns the path of a file of the benchmark collection.
 func benchFile(tb testing.TB, name ...string) string {
 	tb.Helper()
 	dir := os.Getenv("KEN_BENCH")

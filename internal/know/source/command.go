@@ -30,7 +30,7 @@ func livesAsCommand(place string) bool {
 // isPage: a Markdown file that is not its folder's index.
 func isPage(p string) bool { return hasExt(p, ".md") && baseName(p) != "readme.md" }
 
-// commandPath gives what a path says below the folder for commands.
+// commandPath returns what a path says below the folder for commands.
 func commandPath(p string) (string, bool) {
 	parts := strings.Split(path.Dir(p), "/")
 	for i, part := range parts {
@@ -116,7 +116,7 @@ func (u *unit) command(pg page, r *yamldoc.Reader, body string) *capability.Capa
 	return c
 }
 
-// firstTextLine gives the first line that says something, headings included.
+// firstTextLine returns the first line that says something, headings included.
 func firstTextLine(body string) string {
 	for line := range strings.Lines(body) {
 		if text := foldSpace(strings.Trim(strings.TrimSpace(line), "#*-=> ")); text != "" {

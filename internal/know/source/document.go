@@ -83,7 +83,7 @@ func (u *unit) suspects(text string) bool {
 	return hidden
 }
 
-// documentText gives a document as it is shown and hashed.
+// documentText returns a document as it is shown and hashed.
 func documentText(data []byte) string {
 	return strings.TrimSpace(strings.TrimPrefix(normalizeNewlines(data), "\ufeff"))
 }

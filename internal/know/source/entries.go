@@ -27,7 +27,7 @@ type listEntry struct {
 	value yamldoc.Value
 }
 
-// name gives what an entry is called: what the first of the keys says that says
+// name returns what an entry is called: what the first of the keys says that says
 // something, or what it is called in a map. Keys after that one are not read.
 func (e listEntry) name(r *yamldoc.Reader, keys ...string) string {
 	for _, key := range keys {
@@ -38,7 +38,7 @@ func (e listEntry) name(r *yamldoc.Reader, keys ...string) string {
 	return strings.TrimSpace(e.key)
 }
 
-// entriesOf gives the entries of a list or of a map of entries.
+// entriesOf returns the entries of a list or of a map of entries.
 func entriesOf(v yamldoc.Value) ([]listEntry, bool) {
 	switch list := v.Any.(type) {
 	case nil:
@@ -59,7 +59,7 @@ func entriesOf(v yamldoc.Value) ([]listEntry, bool) {
 	return nil, false
 }
 
-// reader gives a Reader of the entry's own, with its own issues.
+// reader returns a Reader of the entry's own, with its own issues.
 func (e listEntry) reader() (*yamldoc.Reader, bool) {
 	m, ok := e.value.Any.(*yamldoc.Map)
 	if !ok {
@@ -129,7 +129,7 @@ func (u *unit) mentionBeside(key string, r *yamldoc.Reader) {
 	}
 }
 
-// entryFields gives the Reader of an entry that must be a map, or records that it
+// entryFields returns the Reader of an entry that must be a map, or records that it
 // is lost.
 func (u *unit) entryFields(e listEntry, what string) (*yamldoc.Reader, bool) {
 	r, ok := e.reader()

@@ -163,7 +163,7 @@ func (u *unit) keepField(c *capability.Capability, r *yamldoc.Reader, key string
 	c.Meta[f.Key] = fieldText(f)
 }
 
-// fieldText gives a value as it is kept in Meta: text as it is, the rest as
+// fieldText returns a value as it is kept in Meta: text as it is, the rest as
 // JSON.
 func fieldText(f yamldoc.Field) string {
 	if s, ok := f.Value.Any.(string); ok {
@@ -206,7 +206,7 @@ func (u *unit) readPermissions(p string, r *yamldoc.Reader) []string {
 	return out
 }
 
-// readPlatforms gives systems as Go names them; "any" restricts nothing.
+// readPlatforms returns systems as Go names them; "any" restricts nothing.
 func (x *extension) readPlatforms(r *yamldoc.Reader) []string {
 	var out []string
 	for _, given := range r.Words("platforms") {
@@ -297,7 +297,7 @@ var (
 	envName    = lazily(`^[A-Za-z_][A-Za-z0-9_]*$`)
 )
 
-// toolOf gives the program that an exec runner stands for: "exec.postman_cli"
+// toolOf returns the program that an exec runner stands for: "exec.postman_cli"
 // is postman. Only one suffix, at the end, is taken off.
 func toolOf(runner string) (string, bool) {
 	name, ok := strings.CutPrefix(runner, "exec.")
@@ -312,7 +312,7 @@ func toolOf(runner string) (string, bool) {
 	return name, true
 }
 
-// runnerOf gives a runner that stands for a program: the reverse of toolOf.
+// runnerOf returns a runner that stands for a program: the reverse of toolOf.
 func runnerOf(tool string) string {
 	if back, _ := toolOf("exec." + tool); back != tool {
 		return "exec." + tool + "_cli"

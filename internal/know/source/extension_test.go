@@ -17,7 +17,7 @@ import (
 	"ken/capability"
 )
 
-// packageProblems gives problems as "file:line code", files relative to dir.
+// packageProblems returns problems as "file:line code", files relative to dir.
 func packageProblems(dir string, b capability.Batch) []string {
 	var out []string
 	for _, p := range b.Problems {

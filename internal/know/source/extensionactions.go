@@ -107,7 +107,7 @@ func (x *extension) actions(cmd packageCommand, r *yamldoc.Reader, e listEntry) 
 	}
 }
 
-// actionID gives the id of an action: of its own, or its key in a map.
+// actionID returns the id of an action: of its own, or its key in a map.
 func actionID(e listEntry) string {
 	if r, ok := e.reader(); ok {
 		if id := r.String("id"); id != "" {

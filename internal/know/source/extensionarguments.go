@@ -141,7 +141,7 @@ func (x *extension) readBounds(s *packageSpec, a *packageArgument, r *yamldoc.Re
 	}
 }
 
-// argumentType gives the word of JSON Schema for a type. A flag without one
+// argumentType returns the word of JSON Schema for a type. A flag without one
 // may be given alone or with a value.
 func (x *extension) argumentType(s *packageSpec, a packageArgument, line int) string {
 	switch word := strings.ToLower(a.kind); word {

@@ -95,7 +95,7 @@ func (x *extension) ownPermissions(p string, r *yamldoc.Reader) *packagePermissi
 	return own
 }
 
-// permit gives a capability its permissions: its own, which must be some of
+// permit returns a capability its permissions: its own, which must be some of
 // the package's, or those of the package. A person reviews what the package
 // asks for, so nothing in it may have more.
 func (x *extension) permit(c *capability.Capability, s *packageSpec) bool {

@@ -46,7 +46,7 @@ func (x *extension) commandSchema(name string, s *packageSpec, t commandTemplate
 		`"description":"Arguments, one item each"}},"additionalProperties":false}`)
 }
 
-// templateArguments gives the parameters of a command line with what the action
+// templateArguments returns the parameters of a command line with what the action
 // says about them, in the order in which it says it. A described argument
 // without a place is left out, since no value of it could go anywhere. Where all
 // have to be described, a brace around another name is a slip, which checkArgv
@@ -72,7 +72,7 @@ func (x *extension) templateArguments(t commandTemplate, described []packageArgu
 	return out
 }
 
-// placed gives an argument as its place in a command line has it: what it does
+// placed returns an argument as its place in a command line has it: what it does
 // not say about being required follows from whether the command works without.
 func (a packageArgument) placed(p templateParameter) packageArgument {
 	if p.list {

@@ -24,7 +24,7 @@ type packageSpec struct {
 	bad    bool // something in it costs the action, and was said
 }
 
-// argvLine gives the line of an argument.
+// argvLine returns the line of an argument.
 func (s *packageSpec) argvLine(index int) int {
 	if s.argv != nil {
 		if items, _ := s.argv.Any.([]yamldoc.Value); index < len(items) {
@@ -90,7 +90,7 @@ func (x *extension) commandLine(c *capability.Capability, s *packageSpec) (t com
 	return t, true
 }
 
-// argvTexts gives a list of arguments. Numbers and booleans are taken as they
+// argvTexts returns a list of arguments. Numbers and booleans are taken as they
 // are written.
 func argvTexts(v yamldoc.Value) ([]string, *templateError) {
 	items, ok := v.Any.([]yamldoc.Value)

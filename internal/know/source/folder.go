@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 )
 
-// beneath gives access to one folder of the root and nothing outside it: a
+// beneath returns access to one folder of the root and nothing outside it: a
 // link in the folder that leads to a neighbour is refused like one that leads
 // out of the root. The caller closes it.
 func (r *root) beneath(folder string) (*root, error) {
@@ -39,7 +39,7 @@ func (r *root) readBeneath(folder, given string, limit int64) ([]byte, error) {
 	return data, err
 }
 
-// folderName gives the name of the folder that a path of the tree is, or lies
+// folderName returns the name of the folder that a path of the tree is, or lies
 // directly in.
 func (r *root) folderName(p string) string {
 	if p != "." {

@@ -73,7 +73,7 @@ func (f *format) reads(r *root, p string, head []byte) bool {
 	return f.claims != nil && f.claims(p, head) || f.lives != nil && f.lives(r.place(p))
 }
 
-// baseName gives the lower-case last element of a path.
+// baseName returns the lower-case last element of a path.
 func baseName(p string) string { return strings.ToLower(path.Base(p)) }
 
 func hasExt(p string, exts ...string) bool {

@@ -27,7 +27,7 @@ func (p page) line(of int) int {
 	return of + p.metaLine - 1
 }
 
-// textLine gives the line of the file on which the body's text begins.
+// textLine returns the line of the file on which the body's text begins.
 func (p page) textLine() int {
 	text := strings.TrimLeftFunc(p.body, unicode.IsSpace)
 	return p.bodyLine + strings.Count(p.body[:len(p.body)-len(text)], "\n")
@@ -80,7 +80,7 @@ func cutPage(data []byte) (p page, closed bool) {
 // isRule reports whether a line is three dashes.
 func isRule(line []byte) bool { return string(bytes.TrimRight(line, " \t\r")) == "---" }
 
-// cutLine gives the first line without its end, the rest, and whether there
+// cutLine returns the first line without its end, the rest, and whether there
 // was an end.
 func cutLine(data []byte) (line, rest []byte, ended bool) {
 	i := bytes.IndexByte(data, '\n')

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// unquote gives the text of the bytes between two quotes, as encoding/json
+// unquote returns the text of the bytes between two quotes, as encoding/json
 // would: what is not UTF-8, and half a surrogate pair, becomes U+FFFD.
 func unquote(raw []byte) string {
 	if bytes.IndexByte(raw, '\\') < 0 && utf8.Valid(raw) {
@@ -67,7 +67,7 @@ func appendEscape(dst, raw []byte) (_, rest []byte) {
 	return dst, raw[n:]
 }
 
-// escapeLen gives the length of the escape at the beginning of b, or 0.
+// escapeLen returns the length of the escape at the beginning of b, or 0.
 func escapeLen(b []byte) int {
 	if len(b) < 2 {
 		return 0

@@ -60,7 +60,7 @@ func (w *jsonWalk) space() {
 	}
 }
 
-// next gives the byte at which the next token begins, or 0 at the end.
+// next returns the byte at which the next token begins, or 0 at the end.
 func (w *jsonWalk) next() byte {
 	w.space()
 	if w.pos == len(w.data) {

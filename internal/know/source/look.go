@@ -28,7 +28,7 @@ type look struct {
 // sameAs reports whether nothing changed between two looks.
 func (l look) sameAs(m look) bool { return l.print == m.print && l.print != 0 }
 
-// lost gives a document that held something in an earlier look and is empty
+// lost returns a document that held something in an earlier look and is empty
 // now, or gone.
 func (l look) lost(earlier look) (emptied string, gone bool) {
 	have := slices.Clone(l.files)
@@ -165,7 +165,7 @@ func hashName(p string) uint32 {
 	return h.Sum32()
 }
 
-// trail gives the paths, beyond p itself, that p hangs on when it is a link:
+// trail returns the paths, beyond p itself, that p hangs on when it is a link:
 // each further link on the way, and what the last one names.
 func (r *root) trail(p string) []string {
 	const maxLinks = 40

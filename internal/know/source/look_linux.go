@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// identity gives what tells a file from another that took its name, and when
+// identity returns what tells a file from another that took its name, and when
 // its metadata last changed.
 func identity(info fs.FileInfo) (inode, changed uint64) {
 	st, ok := info.Sys().(*syscall.Stat_t)

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// identity gives what tells a file from another that took its name. When its
+// identity returns what tells a file from another that took its name. When its
 // metadata changed is spelled differently by every system and left out.
 func identity(info fs.FileInfo) (inode, changed uint64) {
 	st, ok := info.Sys().(*syscall.Stat_t)

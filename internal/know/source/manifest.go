@@ -189,7 +189,7 @@ func (m *manifest) kind(r *yamldoc.Reader) capability.Kind {
 	return given
 }
 
-// schema gives the input schema: schema.json, or else inputSchema.
+// schema returns the input schema: schema.json, or else inputSchema.
 func (m *manifest) schema(r *yamldoc.Reader) (json.RawMessage, bool) {
 	inline, given, ok := m.inlineSchema(r)
 	if !ok || !m.has[manifestSchema] {
@@ -257,7 +257,7 @@ func compactSchema(data []byte) (json.RawMessage, *jsonError) {
 	return out.Bytes(), nil
 }
 
-// body gives the instructions: the file that skillContent names, or the text
+// body returns the instructions: the file that skillContent names, or the text
 // that it is, or else SKILL.md.
 func (m *manifest) body(r *yamldoc.Reader) (string, bool) {
 	given := r.String("skillContent")

@@ -137,7 +137,7 @@ func (l *toolList) members(data []byte, at int, pointer string) {
 	})
 }
 
-// memberText gives the text under a key of an object.
+// memberText returns the text under a key of an object.
 func memberText(object []byte, key string) (text string) {
 	w := jsonWalk{data: object, loose: true}
 	_ = w.object(func(k []byte, at, end int) error {
@@ -203,7 +203,7 @@ func lineAt(data []byte, offset int) int {
 	return 1 + bytes.Count(data[:min(offset, len(data))], []byte{'\n'})
 }
 
-// badUTF8 gives the first byte that is not part of valid UTF-8.
+// badUTF8 returns the first byte that is not part of valid UTF-8.
 func badUTF8(data []byte) int {
 	at := 0
 	for at < len(data) {

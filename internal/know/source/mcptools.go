@@ -40,7 +40,7 @@ type MCPServer struct {
 	TrustHints bool
 }
 
-// MCPID gives the id of a server's tool.
+// MCPID returns the id of a server's tool.
 func MCPID(server, tool string) capability.ID { return capability.ID("mcp:" + server + "/" + tool) }
 
 // An MCPTool is one tool on its way to become a capability.
@@ -256,7 +256,7 @@ func MCPDetail(c *capability.Capability, object []byte) (capability.Detail, erro
 // the hash of a tool covers it.
 const keyOutput = "outputSchema"
 
-// outputMark gives an output schema as Meta has it.
+// outputMark returns an output schema as Meta has it.
 func outputMark(schema []byte) string {
 	if len(schema) <= maxKept {
 		return string(schema)

@@ -31,7 +31,7 @@ func NewMemory(name string, trust capability.Trust) *Memory {
 	}
 }
 
-// Name gives the source's name.
+// Name returns the source's name.
 func (m *Memory) Name() string { return m.name }
 
 // Put adds a capability, or replaces the one of the same id. The capability is
@@ -77,7 +77,7 @@ func (m *Memory) announceLocked() {
 	m.changed = make(chan struct{})
 }
 
-// Load gives what is in the source now.
+// Load returns what is in the source now.
 func (m *Memory) Load(context.Context) (capability.Batch, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -112,7 +112,7 @@ func (m *Memory) Watch(ctx context.Context) iter.Seq2[capability.Batch, error] {
 	}
 }
 
-// Detail gives the schema and body of a capability.
+// Detail returns the schema and body of a capability.
 func (m *Memory) Detail(_ context.Context, c *capability.Capability) (capability.Detail, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -269,7 +269,7 @@ func parseEntry(text string, line int) (yamldoc.Value, error) {
 	return shiftLines(found.Fields[0].Value, line-1), nil
 }
 
-// shiftLines gives the value with every line moved down.
+// shiftLines returns the value with every line moved down.
 func shiftLines(v yamldoc.Value, by int) yamldoc.Value {
 	v.Line += by
 	switch x := v.Any.(type) {

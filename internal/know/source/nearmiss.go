@@ -33,7 +33,7 @@ func knownNames() []fileName {
 // isList reports whether the file is also read with the other ends of a list.
 func (n fileName) isList() bool { return n.name == n.stems[0]+".yaml" }
 
-// nearMiss gives the path that was probably meant by one that no format
+// nearMiss returns the path that was probably meant by one that no format
 // claims, or "".
 func nearMiss(place string) string {
 	base := baseName(place)

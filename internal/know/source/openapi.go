@@ -211,7 +211,7 @@ func isMethod(key string) bool {
 	return false
 }
 
-// get gives the value of a key, or the zero Value.
+// get returns the value of a key, or the zero Value.
 func (d *apiDoc) get(m *yamldoc.Map, key string) yamldoc.Value {
 	const few = 16
 	if m == nil {
@@ -247,7 +247,7 @@ func textOf(v yamldoc.Value) string {
 	return ""
 }
 
-// textsOfList gives the texts of a list, each once.
+// textsOfList returns the texts of a list, each once.
 func textsOfList(v yamldoc.Value) []string {
 	list, _ := v.Any.([]yamldoc.Value)
 	var out []string

@@ -65,7 +65,7 @@ func (d *apiDoc) tags(call apiCall) []string {
 	return slices.Clip(tags)
 }
 
-// name gives the operation's id, or one made of method and path, and tells
+// name returns the operation's id, or one made of method and path, and tells
 // apart those that are the same.
 func (d *apiDoc) name(call apiCall) string {
 	name := strings.TrimSpace(textOf(d.get(call.op, "operationId")))
@@ -87,7 +87,7 @@ func (d *apiDoc) name(call apiCall) string {
 	return unique
 }
 
-// describe gives what the tool says of itself: the summary and the first
+// describe returns what the tool says of itself: the summary and the first
 // paragraph. What they leave out is the tool's usage.
 func (d *apiDoc) describe(call apiCall) (description, usage string) {
 	pick := func(key string) string {
@@ -150,7 +150,7 @@ func effectsOf(method string) capability.Effects {
 	return e
 }
 
-// server gives the address of an operation, by the first server that is named
+// server returns the address of an operation, by the first server that is named
 // nearest to it, and, where that is no address, why it cannot be called.
 func (d *apiDoc) server(call apiCall) (address, why string) {
 	var first *yamldoc.Map

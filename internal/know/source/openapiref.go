@@ -13,7 +13,7 @@ import (
 // maxRefChain is how many references may follow one another.
 const maxRefChain = 16
 
-// resolve gives what a reference within the document names.
+// resolve returns what a reference within the document names.
 func (d *apiDoc) resolve(ref string) (yamldoc.Value, error) {
 	if v, ok := d.resolved[ref]; ok {
 		return v, nil
@@ -62,7 +62,7 @@ func (d *apiDoc) lookup(pointer string) yamldoc.Value {
 	return at
 }
 
-// deref gives the object that a value is, or that it refers to.
+// deref returns the object that a value is, or that it refers to.
 func (d *apiDoc) deref(v yamldoc.Value) (*yamldoc.Map, error) {
 	for range maxRefChain {
 		m := mapOf(v)
@@ -86,7 +86,7 @@ func pointerToken(key string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(key, "~", "~0"), "/", "~1")
 }
 
-// refName gives the last part of a reference, which people know it by.
+// refName returns the last part of a reference, which people know it by.
 func refName(ref string) string {
 	name := ref[strings.LastIndexByte(ref, '/')+1:]
 	if plain, err := url.PathUnescape(name); err == nil {

@@ -43,7 +43,7 @@ var apiArguments = []struct{ name, method, schema string }{
 	{"pages", "get", `{"type":"integer","minimum":1,"description":"Read so many pages"}`},
 }
 
-// free gives the name of an argument of apiArguments: another one where the
+// free returns the name of an argument of apiArguments: another one where the
 // operation has it itself.
 func (in *apiInput) free(name string) string {
 	if in.has(name) {
@@ -167,7 +167,7 @@ func (w *schemaWriter) stub(m *yamldoc.Map, description string) {
 	w.raw("}")
 }
 
-// follow gives the keywords of a schema, references resolved: what stands
+// follow returns the keywords of a schema, references resolved: what stands
 // beside a reference counts before what it names. Where that cannot be written
 // out, why says so.
 func (w *schemaWriter) follow(m *yamldoc.Map) (fields []yamldoc.Field, why string) {

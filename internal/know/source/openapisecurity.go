@@ -85,7 +85,7 @@ func (d *apiDoc) undefinedScheme(call apiCall, name string) {
 	}
 }
 
-// authOf gives the secrets of one scheme. Where several are needed at once
+// authOf returns the secrets of one scheme. Where several are needed at once
 // their names tell them apart.
 func (d *apiDoc) authOf(scheme *yamldoc.Map, need yamldoc.Field, several bool) []apiAuth {
 	prefix := d.prefix + "_"
@@ -109,7 +109,7 @@ func (d *apiDoc) authOf(scheme *yamldoc.Map, need yamldoc.Field, several bool) [
 	return nil // mutualTLS has no secret to name
 }
 
-// oauth gives the secrets of OAuth: those of a client where the flow of client
+// oauth returns the secrets of OAuth: those of a client where the flow of client
 // credentials is the only one, and otherwise a token. A token can be renewed
 // where its flow says how and a secret for it is there.
 func (d *apiDoc) oauth(flows *yamldoc.Map, prefix, scope string) []apiAuth {

@@ -10,7 +10,7 @@ import (
 // origins name each their own file.
 const wholeTree = "tree"
 
-// tree gives the root for a unit that stands for a whole tree, nil for others.
+// tree returns the root for a unit that stands for a whole tree, nil for others.
 func (u *unit) tree() *root {
 	if u.format == wholeTree {
 		return u.root

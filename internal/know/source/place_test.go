@@ -40,7 +40,7 @@ func (p *place) load() {
 	p.tree, p.Batch = load(p.t, TreeConfig{Path: p.dir, Trust: p.trust})
 }
 
-// one gives the only capability, which must have the id.
+// one returns the only capability, which must have the id.
 func (p *place) one(id capability.ID) *capability.Capability {
 	p.t.Helper()
 	c := p.find(id)
@@ -76,7 +76,7 @@ func (p *place) detail(id capability.ID) capability.Detail {
 	return d
 }
 
-// list gives the problems as "path:line severity code: message; fix".
+// list returns the problems as "path:line severity code: message; fix".
 func (p *place) list() string {
 	var b strings.Builder
 	for _, problem := range p.Problems {

@@ -16,7 +16,7 @@ func foldSpace(s string) string {
 // summaryLimit caps a description that is made from a body.
 const summaryLimit = 300
 
-// summaryOf gives a short description of a Markdown text: its first paragraph
+// summaryOf returns a short description of a Markdown text: its first paragraph
 // of prose, else its first heading. cut says that the paragraph goes on.
 func summaryOf(body string) (text string, cut bool) {
 	text = firstParagraph(body)
@@ -91,7 +91,7 @@ func firstHeading(body string) string {
 	return ""
 }
 
-// lineOfByte gives the line, from 1, on which a byte of a text stands.
+// lineOfByte returns the line, from 1, on which a byte of a text stands.
 func lineOfByte(data []byte, offset int) int {
 	return 1 + bytes.Count(data[:min(max(offset, 0), len(data))], []byte("\n"))
 }
@@ -117,7 +117,7 @@ func asText(data []byte) (text []byte, badLine int, nulLine int) {
 	return fixed, lineOfByte(data, at), 0
 }
 
-// text gives a file's bytes as text, or records why they are none. Strict
+// text returns a file's bytes as text, or records why they are none. Strict
 // formats lose the unit to bytes that are not UTF-8; lenient ones show them as
 // what they are and say so.
 func (u *unit) text(p string, data []byte, lenient bool) ([]byte, bool) {

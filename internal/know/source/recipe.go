@@ -113,7 +113,7 @@ func (m *manifest) lintRunner(runner string, permissions []string, line int) {
 	}
 }
 
-// permissionFor gives the permission that a runner needs, or "".
+// permissionFor returns the permission that a runner needs, or "".
 func permissionFor(runner string) string {
 	switch family, _, _ := strings.Cut(runner, "."); family {
 	case "exec":

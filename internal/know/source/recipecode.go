@@ -39,7 +39,7 @@ func interpreterOf(program string) (interpreter, bool) {
 	return interpreter{}, false
 }
 
-// placeholderInCode gives the index of the first argument that an interpreter
+// placeholderInCode returns the index of the first argument that an interpreter
 // would read as code and in which a value is to stand, or -1. The interpreter
 // may stand behind another program: env, xargs, find -exec.
 func placeholderInCode(argv []string) int {

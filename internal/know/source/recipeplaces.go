@@ -18,7 +18,7 @@ type argvPlace struct {
 // isSwitch: alone as an argument it is its flag, or nothing.
 func (p argvPlace) isSwitch() bool { return p.boolean && p.flag != "" }
 
-// placesOf gives the places of a schema's parameters, by name. A schema that
+// placesOf returns the places of a schema's parameters, by name. A schema that
 // says nothing of itself has none.
 func placesOf(schema json.RawMessage) map[string]argvPlace {
 	var doc struct {
@@ -85,7 +85,7 @@ func checkPlaces(argv []string, places map[string]argvPlace) []argvError {
 	return out
 }
 
-// lonePlace gives the place of an argument that is one value and nothing else.
+// lonePlace returns the place of an argument that is one value and nothing else.
 func lonePlace(element string, places map[string]argvPlace) (argvPlace, bool) {
 	m := placeholder().FindStringSubmatch(element)
 	if m == nil || m[0] != element || m[2] != "" {

@@ -49,7 +49,7 @@ func readRegistry(u *unit) {
 	}
 }
 
-// registryEntries gives the entries of a registry: a list, one that stands
+// registryEntries returns the entries of a registry: a list, one that stands
 // under a key, or a single entry.
 func registryEntries(doc yamldoc.Value) ([]yamldoc.Value, bool) {
 	switch v := doc.Any.(type) {
@@ -161,7 +161,7 @@ func (g *registry) bring(p string, data []byte, entry *yamldoc.Map) {
 	g.add(c, capability.Detail{Body: body}, g.path, entry.Line)
 }
 
-// spokenForLocked gives the files that a unit elsewhere brings, so that their
+// spokenForLocked returns the files that a unit elsewhere brings, so that their
 // own units say nothing.
 func (t *Tree) spokenForLocked() map[string]bool {
 	var out map[string]bool
@@ -176,7 +176,7 @@ func (t *Tree) spokenForLocked() map[string]bool {
 	return out
 }
 
-// hangingOn gives the look of a unit that was read from further files: a
+// hangingOn returns the look of a unit that was read from further files: a
 // change of one of them is a change of the unit, and since the look does not
 // cover them it never counts as the same.
 func (l look) hangingOn(files []string) look {

@@ -107,10 +107,10 @@ func NewRemote(cfg RemoteConfig) (*Remote, error) {
 	return &Remote{cfg: cfg, url: u, shown: shown, client: remoteClient(cfg.Client, u, cfg.Timeout), limit: maxRemoteBytes}, nil
 }
 
-// Name gives the source's name.
+// Name returns the source's name.
 func (r *Remote) Name() string { return r.cfg.Name }
 
-// Trust gives the trust of all that the address holds.
+// Trust returns the trust of all that the address holds.
 func (r *Remote) Trust() capability.Trust { return capability.TrustRemote }
 
 // Load looks at the address, and falls back to the last good copy.
@@ -240,7 +240,7 @@ func (r *Remote) put(next remoteState, b *capability.Batch) (changed bool) {
 	return changed
 }
 
-// lastGood gives the copy in use, or at first the one on disk, if its content
+// lastGood returns the copy in use, or at first the one on disk, if its content
 // is what the pin asks for.
 func (r *Remote) lastGood() (have *remoteCopy, inUse bool, problems []capability.Problem) {
 	r.mu.RLock()

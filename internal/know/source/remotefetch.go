@@ -114,7 +114,7 @@ func redirectCheck(first *url.URL) func(*http.Request, []*http.Request) error {
 	}
 }
 
-// showURL gives an address without what may be secret in it.
+// showURL returns an address without what may be secret in it.
 func showURL(u *url.URL) string {
 	shown := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}
 	s := shown.String()

@@ -99,7 +99,7 @@ func (r *Remote) fallBack(ctx context.Context, have *remoteCopy, none *capabilit
 	return next, why, err
 }
 
-// use gives the state of a copy that we have. The one in use is not read again.
+// use returns the state of a copy that we have. The one in use is not read again.
 func (r *Remote) use(ctx context.Context, have *remoteCopy) (remoteState, error) {
 	r.mu.RLock()
 	now := remoteState{remoteCopy: r.have, tree: r.tree, local: r.local, batch: r.batch}
@@ -188,7 +188,7 @@ func (r *Remote) readdress(o *capability.Origin) {
 	o.Location, o.Path = capability.Remote, r.shown
 }
 
-// remoteNames gives, for each format that a single file can have, the name
+// remoteNames returns, for each format that a single file can have, the name
 // under which a folder would hold it; .* is .json or .yaml by its look.
 func remoteNames() map[string]string {
 	return map[string]string{
@@ -212,7 +212,7 @@ func knownRemoteFormat(name string) bool {
 	return name == "" || slices.Contains(remoteFormats(), name)
 }
 
-// remoteName gives the name of the file that content is read as.
+// remoteName returns the name of the file that content is read as.
 func remoteName(format string, u *url.URL, contentType string, data []byte) string {
 	if name, ok := remoteNames()[format]; ok {
 		if stem, any := strings.CutSuffix(name, ".*"); any {
@@ -230,7 +230,7 @@ func remoteName(format string, u *url.URL, contentType string, data []byte) stri
 	return strings.TrimSuffix(base, path.Ext(base)) + extensionFor(contentType, data)
 }
 
-// safeBase gives the last element of an address' path as a file's name.
+// safeBase returns the last element of an address' path as a file's name.
 func safeBase(u *url.URL) string {
 	base := strings.Map(func(r rune) rune {
 		if r == '\\' || r == unicode.ReplacementChar || !unicode.IsPrint(r) {

@@ -53,7 +53,7 @@ func openWithin(dir, around string) (*os.Root, error) {
 	return outer.OpenRoot(rel)
 }
 
-// place gives a path with the names of the two folders that end at the root
+// place returns a path with the names of the two folders that end at the root
 // before it.
 func (r *root) place(p string) string {
 	name := filepath.ToSlash(r.name)
@@ -67,7 +67,7 @@ func (r *root) close() error {
 	return r.dir.Close()
 }
 
-// display gives a path of the tree as the user would write it.
+// display returns a path of the tree as the user would write it.
 func (r *root) display(p string) string {
 	if p == "." || p == "" {
 		return r.name
@@ -248,7 +248,7 @@ func (r *root) hashInto(h io.Writer, p string) {
 	_, _ = io.CopyN(h, f, most) // a short file is the usual case
 }
 
-// linkTarget gives what a link says, or nothing where that cannot be told.
+// linkTarget returns what a link says, or nothing where that cannot be told.
 func (r *root) linkTarget(p string) string {
 	if r.dir == nil {
 		return ""
@@ -260,7 +260,7 @@ func (r *root) linkTarget(p string) string {
 	return target
 }
 
-// list gives the entries of a directory, sorted by name.
+// list returns the entries of a directory, sorted by name.
 func (r *root) list(p string) ([]fs.DirEntry, error) {
 	entries, err := fs.ReadDir(r.fsys, p)
 	if err != nil {

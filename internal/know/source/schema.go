@@ -71,7 +71,7 @@ func propertyOf(data []byte, at int) (word, description string) {
 	return word, description
 }
 
-// typeWord gives a schema's type; the usual ones cost no memory.
+// typeWord returns a schema's type; the usual ones cost no memory.
 func typeWord(raw []byte) string {
 	switch string(raw) {
 	case "string":
@@ -90,7 +90,7 @@ func typeWord(raw []byte) string {
 	return unquote(raw)
 }
 
-// textsAt gives the texts of the array that begins at a byte of valid JSON,
+// textsAt returns the texts of the array that begins at a byte of valid JSON,
 // and none where something else does. Byte 0 stands for nowhere.
 func textsAt(data []byte, at int) []string {
 	if at == 0 || data[at] != '[' {

@@ -47,7 +47,7 @@ func (t *Tree) replaceLocked(w *walk, scopes []string) (changed bool) {
 	return changed
 }
 
-// missingLocked gives the keys within the scopes that the walk did not find.
+// missingLocked returns the keys within the scopes that the walk did not find.
 // What lies in a folder that is there but does not open is not missing.
 func (t *Tree) missingLocked(w *walk, scopes []string) []string {
 	var gone []string
@@ -71,7 +71,7 @@ func (t *Tree) missingLocked(w *walk, scopes []string) []string {
 	return gone
 }
 
-// keysLocked gives the keys at and below the scopes, which do not overlap. A
+// keysLocked returns the keys at and below the scopes, which do not overlap. A
 // scope with a trailing slash is the unit alone.
 func (t *Tree) keysLocked(scopes []string) iter.Seq[string] {
 	return func(yield func(string) bool) {
@@ -294,7 +294,7 @@ func (h *held) showsAs(old *held) bool {
 		slices.Equal(h.documents, old.documents) && reflect.DeepEqual(h.presets, old.presets)
 }
 
-// faultsOf gives the problems that may come from a file that is only half
+// faultsOf returns the problems that may come from a file that is only half
 // written.
 func faultsOf(problems []capability.Problem) []capability.Problem {
 	var out []capability.Problem

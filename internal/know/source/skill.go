@@ -108,7 +108,7 @@ func openSkill(u *unit) (*skill, bool) {
 	return s, true
 }
 
-// marker gives the name of the skill's file. Where a folder has it in two
+// marker returns the name of the skill's file. Where a folder has it in two
 // spellings, the first of the usual order stands.
 func (s *skill) marker() (string, error) {
 	entries, err := s.u.root.list(s.u.path)
@@ -132,7 +132,7 @@ func (s *skill) marker() (string, error) {
 	return found[0], nil
 }
 
-// at gives the line of a key in SKILL.md.
+// at returns the line of a key in SKILL.md.
 func (s *skill) at(r *yamldoc.Reader, key string) int { return s.page.line(r.Line(key)) }
 
 func (s *skill) name(c *capability.Capability, r *yamldoc.Reader) {
@@ -163,7 +163,7 @@ func (s *skill) name(c *capability.Capability, r *yamldoc.Reader) {
 	}
 }
 
-// slug gives the nearest name of the wanted form.
+// slug returns the nearest name of the wanted form.
 func slug(name string) string {
 	words := strings.FieldsFunc(strings.ToLower(name), func(c rune) bool {
 		return (c < 'a' || c > 'z') && (c < '0' || c > '9')
@@ -211,7 +211,7 @@ func plainField(pg page, r *yamldoc.Reader, key string) string {
 	return r.String(key)
 }
 
-// looseText gives a value of the frontmatter as it is written.
+// looseText returns a value of the frontmatter as it is written.
 func looseText(p page, key string) string {
 	entries, _ := (&mender{}).entries(string(p.head))
 	for _, e := range entries {
@@ -251,7 +251,7 @@ func (s *skill) require(c *capability.Capability, r *yamldoc.Reader) {
 	}
 }
 
-// requirements gives the places at which a skill may say what it requires.
+// requirements returns the places at which a skill may say what it requires.
 func requirements(r *yamldoc.Reader) []*yamldoc.Reader {
 	list := []*yamldoc.Reader{}
 	if _, ok := mapField(r, "requires"); ok {
@@ -342,7 +342,7 @@ func (s *skill) keep(c *capability.Capability, r *yamldoc.Reader) {
 	s.u.keepRest(c, s.file, max(s.page.metaLine, 1), r, true)
 }
 
-// allowedTools gives a list of allowed tools with commas between them. It may
+// allowedTools returns a list of allowed tools with commas between them. It may
 // be written as a list, or as text with spaces or commas, either of which may
 // also stand inside a tool's brackets: "Bash(git add:*) Read".
 func allowedTools(r *yamldoc.Reader) string {

@@ -59,7 +59,7 @@ func (d *apiDoc) schemeOf(m *yamldoc.Map) *yamldoc.Map {
 	return m
 }
 
-// modern gives an operation as OpenAPI 3 has it.
+// modern returns an operation as OpenAPI 3 has it.
 func (d *apiDoc) modern(call apiCall) apiCall {
 	var body *yamldoc.Map
 	var form []*yamldoc.Map

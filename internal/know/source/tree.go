@@ -103,10 +103,10 @@ func NewTree(cfg TreeConfig) *Tree {
 	return &Tree{cfg: cfg, around: around, formats: formats(), notify: fsnotify.NewWatcher}
 }
 
-// Name gives the source's name.
+// Name returns the source's name.
 func (t *Tree) Name() string { return t.cfg.Name }
 
-// Trust gives the trust of all that the tree holds.
+// Trust returns the trust of all that the tree holds.
 func (t *Tree) Trust() capability.Trust { return t.cfg.Trust }
 
 // Load reads the whole tree. What an earlier Load read stands until all of it

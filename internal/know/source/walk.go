@@ -20,7 +20,7 @@ const (
 	headSize     = 4 << 10
 )
 
-// folderFormat gives the format that makes a folder one unit, or nil.
+// folderFormat returns the format that makes a folder one unit, or nil.
 func (t *Tree) folderFormat(dir string) *format {
 	for i := range t.formats {
 		f := &t.formats[i]
@@ -115,7 +115,7 @@ func (w *walk) inUnit(p string) bool {
 	return false
 }
 
-// shape gives the format that makes a folder one unit, or nil.
+// shape returns the format that makes a folder one unit, or nil.
 func (w *walk) shape(dir string) *format {
 	if f, known := w.shapes[dir]; known {
 		return f
@@ -128,7 +128,7 @@ func (w *walk) shape(dir string) *format {
 	return f
 }
 
-// formerShape gives the format that a folder had, while all of its documents
+// formerShape returns the format that a folder had, while all of its documents
 // are still there: one of them may be half written.
 func (w *walk) formerShape(dir string) *format {
 	old := w.t.units[dir]

@@ -14,7 +14,7 @@ import (
 	"ken/capability"
 )
 
-// watchCPU gives the processor time that this process has used.
+// watchCPU returns the processor time that this process has used.
 func watchCPU(b *testing.B) time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

@@ -142,7 +142,7 @@ func (l *lookout) arm() {
 	l.addTargets()
 }
 
-// base gives the folder that paths within the tree start from.
+// base returns the folder that paths within the tree start from.
 func (l *lookout) base() string {
 	if l.armed != nil && !l.armed.IsDir() {
 		return filepath.Dir(l.path)
@@ -150,7 +150,7 @@ func (l *lookout) base() string {
 	return l.path
 }
 
-// within gives the path within the tree of a file.
+// within returns the path within the tree of a file.
 func (l *lookout) within(name string) (rel string, ok bool) {
 	const slash = string(filepath.Separator)
 	rel, ok = strings.CutPrefix(name, strings.TrimSuffix(l.base(), slash)+slash)
@@ -367,14 +367,14 @@ func (t *Tree) hangsOn(p string) bool {
 	return t.targets[p] != nil
 }
 
-// targetFiles gives the files that units hang on beside their own.
+// targetFiles returns the files that units hang on beside their own.
 func (t *Tree) targetFiles() []string {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return slices.Collect(maps.Keys(t.targets))
 }
 
-// folderUnitLocked gives the folder unit that a path lies in.
+// folderUnitLocked returns the folder unit that a path lies in.
 func (t *Tree) folderUnitLocked(p string) (*held, bool) {
 	for p != "." {
 		p = path.Dir(p)

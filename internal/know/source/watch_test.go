@@ -21,7 +21,7 @@ import (
 	"ken/capability"
 )
 
-// cardNamed gives a whole card.
+// cardNamed returns a whole card.
 func cardNamed(id, text string) string {
 	return fmt.Sprintf("---\ncapability_id: %s\ntriggers:\n  keywords: [%s]\n---\n%s\n", id, id, text)
 }

@@ -74,7 +74,7 @@ func jsonNames(t reflect.Type) []string {
 	return out
 }
 
-// topKeys gives the keys of a JSON object, and refuses what is not one or
+// topKeys returns the keys of a JSON object, and refuses what is not one or
 // holds a key twice, at any depth.
 func topKeys(raw []byte) ([]string, error) {
 	if err := Unique(raw); err != nil {

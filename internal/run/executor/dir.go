@@ -17,7 +17,7 @@ var ErrTraversal = errors.New("Path traversal detected")
 
 const longestPath = 4096
 
-// CleanPath gives the one spelling of a path beneath a root: relative, with
+// CleanPath returns the one spelling of a path beneath a root: relative, with
 // slashes, without "." or "..". It refuses what could mean another file than
 // it seems to; a name such as "a..b" is an ordinary one.
 func CleanPath(name string) (string, error) {

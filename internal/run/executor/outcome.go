@@ -194,7 +194,7 @@ func Live(call capability.Call, spec *sandbox.Spec) {
 	spec.Live = call.Live
 }
 
-// Planned gives what will hold a run that requires so much, for the record that
+// Planned returns what will hold a run that requires so much, for the record that
 // is written before it.
 func Planned(ctx context.Context, require sandbox.Requirement) json.RawMessage {
 	iso := sandbox.Probe(ctx).Isolation

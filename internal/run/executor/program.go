@@ -53,10 +53,10 @@ func belowAny(dir string, avoid []string) bool {
 	return false
 }
 
-// List gives the folders as PATH holds them.
+// List returns the folders as PATH holds them.
 func (p *Programs) List() string { return strings.Join(p.dirs, string(os.PathListSeparator)) }
 
-// Find gives the program of a name, or of an absolute path to one. Its hash is
+// Find returns the program of a name, or of an absolute path to one. Its hash is
 // computed once, and again when the file has changed.
 func (p *Programs) Find(name string) (Program, error) {
 	if filepath.IsAbs(name) {

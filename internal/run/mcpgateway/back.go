@@ -39,7 +39,7 @@ type key struct {
 	listing                    bool // nobody's yet
 }
 
-// keyOf gives the key for a call.
+// keyOf returns the key for a call.
 func (s *Server) keyOf(p capability.Principal, session string) key {
 	switch s.Scope {
 	case ScopeShared:
@@ -106,7 +106,7 @@ func wait(ctx, other context.Context, d time.Duration) bool {
 	return false
 }
 
-// live gives the link if there is one.
+// live returns the link if there is one.
 func (b *back) live() *link.Link {
 	b.s.mu.Lock()
 	defer b.s.mu.Unlock()

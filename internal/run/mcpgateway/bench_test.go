@@ -28,7 +28,7 @@ func benchLists(b *testing.B, n int) link.Lists {
 	return got
 }
 
-// cpu gives the processor time that this process has used.
+// cpu returns the processor time that this process has used.
 func cpu(b *testing.B) time.Duration {
 	b.Helper()
 	var u syscall.Rusage

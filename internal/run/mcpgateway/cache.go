@@ -178,7 +178,7 @@ func newShelf(dir string) (*shelf, error) {
 	return s, nil
 }
 
-// sharedSalt gives what the file holds, or puts salt there. Of several processes
+// sharedSalt returns what the file holds, or puts salt there. Of several processes
 // one is first.
 func sharedSalt(name string, salt []byte) ([]byte, error) {
 	if _, err := os.Stat(name); errors.Is(err, fs.ErrNotExist) {
@@ -252,7 +252,7 @@ func (s *shelf) store(identity string, l *lists) error {
 	return nil
 }
 
-// read gives the bytes of a span of a server's file.
+// read returns the bytes of a span of a server's file.
 func (s *shelf) read(identity string, at span) ([]byte, error) {
 	f, err := os.Open(s.file(identity))
 	if err != nil {

@@ -128,7 +128,7 @@ type Config struct {
 	Servers  []Server
 	CacheDir string // the user's alone [nothing is kept: each start lists anew]
 
-	// Getenv gives a variable or a sealed secret; with "secret:" before the
+	// Getenv returns a variable or a sealed secret; with "secret:" before the
 	// name a secret alone, with "env:" a variable alone [none is known].
 	Getenv func(name string) (string, bool)
 
@@ -151,7 +151,7 @@ type Config struct {
 	Roots func() []string // folders that servers may be told of [none]
 	Idle  time.Duration   // after which an unused back end is stopped [10 min]
 
-	// OAuth gives what shows a remote server that a principal agreed; the zero
+	// OAuth returns what shows a remote server that a principal agreed; the zero
 	// principal is everybody, or nobody in particular. Nil, and nil of a
 	// server, mean none. The server's URL has no references any more.
 	OAuth func(Server, capability.Principal) Login

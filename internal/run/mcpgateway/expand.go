@@ -143,7 +143,7 @@ func (g *Gateway) expander(s *Server) *expander {
 	}}
 }
 
-// Unset gives, by server, what definitions refer to that is not set, in words
+// Unset returns, by server, what definitions refer to that is not set, in words
 // for people. It starts nothing. Servers that are switched off, or wait for a
 // person, are not in it.
 func (g *Gateway) Unset() map[string]string {

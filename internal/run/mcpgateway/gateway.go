@@ -113,7 +113,7 @@ func (g *Gateway) Replace(list []Server) {
 	}
 }
 
-// serverLocked gives the server of a definition: the one there is where nothing
+// serverLocked returns the server of a definition: the one there is where nothing
 // changed. before is what the last of its name offered.
 func (g *Gateway) serverLocked(def Server, before *offer) *server {
 	def = def.filled()
@@ -136,7 +136,7 @@ func sameRest(a, b *Server) bool {
 		a.Disabled == b.Disabled && a.Held == b.Held && a.Foreign == b.Foreign && a.Trust == b.Trust && a.TrustHints == b.TrustHints && a.Origin == b.Origin
 }
 
-// find gives a server that may be used.
+// find returns a server that may be used.
 func (g *Gateway) find(name string) (*server, error) {
 	g.mu.Lock()
 	s, closed := g.servers[name], g.closed
@@ -157,7 +157,7 @@ func (g *Gateway) find(name string) (*server, error) {
 	return s, nil
 }
 
-// all gives the servers in their order.
+// all returns the servers in their order.
 func (g *Gateway) all() []*server {
 	g.mu.Lock()
 	defer g.mu.Unlock()

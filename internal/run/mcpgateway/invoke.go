@@ -45,7 +45,7 @@ func (g *Gateway) Facts(ctx context.Context, call capability.Call, c *capability
 	return f, nil
 }
 
-// server gives the server of a capability.
+// server returns the server of a capability.
 func (g *Gateway) server(target capability.ID) (*server, error) {
 	name, ok := strings.CutPrefix(string(target), "mcp:")
 	name, _, found := strings.Cut(name, "/")
@@ -110,7 +110,7 @@ func (b *back) try(ctx context.Context, call capability.Call) (res capability.Re
 	return res, b.judge(ctx, l, call, err), true
 }
 
-// entry gives what a call means, and refuses what is no longer what was decided
+// entry returns what a call means, and refuses what is no longer what was decided
 // on.
 func (s *server) entry(call capability.Call) (*entry, error) {
 	o := s.offered()

@@ -246,7 +246,7 @@ func show(name string) string {
 	return fmt.Sprintf("%q", name)
 }
 
-// batch gives the offer to a catalog.
+// batch returns the offer to a catalog.
 func (o *offer) batch() capability.Batch {
 	return capability.Batch{Capabilities: o.capabilities, Problems: o.problems}
 }

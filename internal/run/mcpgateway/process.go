@@ -141,7 +141,7 @@ func (p *process) Done() <-chan struct{} { return p.tool.Done() }
 
 func (p *process) Pid() int { return p.tool.Pid() }
 
-// Stderr gives the last of what the server said there, without the values that
+// Stderr returns the last of what the server said there, without the values that
 // were put into its definition.
 func (p *process) Stderr() string { return p.hide(p.errs.text()) }
 

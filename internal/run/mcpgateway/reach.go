@@ -36,7 +36,7 @@ func (g *Gateway) offers(each func(s *server, o *offer)) {
 	}
 }
 
-// Offers gives what the servers have besides tools, in their order.
+// Offers returns what the servers have besides tools, in their order.
 func (g *Gateway) Offers() (out []Offer) {
 	g.offers(func(s *server, o *offer) {
 		one := Offer{Server: s.def.Name, Read: o.readResource, Prompt: o.getPrompt}
@@ -53,7 +53,7 @@ func (g *Gateway) Offers() (out []Offer) {
 	return out
 }
 
-// ServerOf gives the server that a resource is of, and the capability that reads
+// ServerOf returns the server that a resource is of, and the capability that reads
 // it: the first that lists it, else the first with a template for it, else the
 // only one whose resources have its scheme.
 func (g *Gateway) ServerOf(uri string) (name string, read capability.ID, ok bool) {

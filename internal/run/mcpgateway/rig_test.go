@@ -75,7 +75,7 @@ func callAs(who, session, target, args string) capability.Call {
 	}
 }
 
-// textOf gives the text of a result.
+// textOf returns the text of a result.
 func textOf(r capability.Result) string {
 	var b strings.Builder
 	for _, p := range r.Parts {

@@ -39,7 +39,7 @@ type server struct {
 	lastErr  error // of the last start or end, until one works
 }
 
-// load gives what the server offers as far as that is known, judged anew where
+// load returns what the server offers as far as that is known, judged anew where
 // again is set or it was not yet. It starts nothing.
 func (s *server) load(ctx context.Context, again bool) (*offer, error) {
 	s.listing.Lock()
@@ -117,7 +117,7 @@ func (s *server) present(ctx context.Context, l *lists, before *offer) {
 	}
 }
 
-// offered gives what is offered now; nil when it was never listed.
+// offered returns what is offered now; nil when it was never listed.
 func (s *server) offered() *offer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -259,7 +259,7 @@ func (s *server) shut(l *link.Link) {
 // mostBacks is how many back ends one server may have at a time.
 const mostBacks = 256
 
-// hold gives the back end of a key and counts the caller among those that use
+// hold returns the back end of a key and counts the caller among those that use
 // it; release undoes that. It starts nothing.
 func (s *server) hold(k key) (*back, error) {
 	s.mu.Lock()

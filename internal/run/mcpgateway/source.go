@@ -40,7 +40,7 @@ func newWatched(g *Gateway, server string) *watched {
 	return &watched{g: g, name: "mcp:" + server, server: server, changed: make(chan struct{})}
 }
 
-// Sources gives one source for each server that is not switched off, in their
+// Sources returns one source for each server that is not switched off, in their
 // order, for one catalog. A source holds for as long as there is a server of its
 // name, however that changes; one whose server went is empty.
 func (g *Gateway) Sources() []capability.Source {
@@ -123,10 +123,10 @@ func (g *Gateway) Next(ctx context.Context, after uint64) (uint64, error) {
 	}
 }
 
-// Name gives the source's name: "mcp:" and the server's.
+// Name returns the source's name: "mcp:" and the server's.
 func (w *watched) Name() string { return w.name }
 
-// Load gives what is known of the server without starting it.
+// Load returns what is known of the server without starting it.
 func (w *feed) Load(ctx context.Context) (capability.Batch, error) {
 	w.mu.Lock()
 	s, version := w.at, w.version
@@ -146,7 +146,7 @@ func (w *feed) Load(ctx context.Context) (capability.Batch, error) {
 	return b, nil
 }
 
-// batch gives what a server brings, and the offer that it is.
+// batch returns what a server brings, and the offer that it is.
 func (w *watched) batch(ctx context.Context, s *server, again bool) (capability.Batch, *offer, error) {
 	if s == nil || s.def.Disabled {
 		return capability.Batch{}, nil, nil

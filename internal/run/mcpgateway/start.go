@@ -12,7 +12,7 @@ import (
 	"ken/internal/run/mcpgateway/link"
 )
 
-// connect gives the link, and starts one where there is none. Only one start is
+// connect returns the link, and starts one where there is none. Only one start is
 // on at a time, and it goes on when a caller gives up.
 func (b *back) connect(ctx context.Context) (*link.Link, error) {
 	s := b.s
@@ -163,7 +163,7 @@ func pause(failures int) time.Duration {
 	return d/2 + rand.N(d/2)
 }
 
-// pause gives how long the listing back end is left alone.
+// pause returns how long the listing back end is left alone.
 func (s *server) pause() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -59,7 +59,7 @@ type Status struct {
 	Problems []capability.Problem // of what it lists
 }
 
-// Status gives how the servers stand, in their order.
+// Status returns how the servers stand, in their order.
 func (g *Gateway) Status() []Status {
 	var out []Status
 	for _, s := range g.all() {

@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// Ends gives the first and the last of a text that is longer than limit
+// Ends returns the first and the last of a text that is longer than limit
 // bytes, and between them how much is missing and, in the words of note, where
 // it is. A shorter text is given as it is.
 func Ends(text []byte, limit int, note string) string {

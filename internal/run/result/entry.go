@@ -153,7 +153,7 @@ type Filter struct {
 	Limit     int  // at most so many; zero: all
 }
 
-// List gives the results of a scope, newest first, at most PerSession of them.
+// List returns the results of a scope, newest first, at most PerSession of them.
 func (s *Store) List(scope Scope, filter Filter) ([]Entry, error) {
 	dir, err := s.folder(scope, false)
 	if capability.KindOf(err) == capability.NotFound {

@@ -196,7 +196,7 @@ func (o *stored) charStart(ctx context.Context, char int64) (position, error) {
 	return found, err
 }
 
-// runesLength gives the length of the first n characters of p.
+// runesLength returns the length of the first n characters of p.
 func runesLength(p []byte, n int64) int {
 	at := 0
 	for ; n > 0 && at < len(p); n-- {
@@ -206,7 +206,7 @@ func runesLength(p []byte, n int64) int {
 	return at
 }
 
-// lines gives whole lines while the limit allows.
+// lines returns whole lines while the limit allows.
 func (o *stored) lines(ctx context.Context, first, last, limit int64) (Excerpt, error) {
 	from, err := o.lineStart(ctx, first)
 	if err != nil {
@@ -256,7 +256,7 @@ func (o *stored) chars(ctx context.Context, q Query) (Excerpt, error) {
 	return o.excerpt(from, text), nil
 }
 
-// tail gives the last lines; when they are too long, their end.
+// tail returns the last lines; when they are too long, their end.
 func (o *stored) tail(count, limit int64) (Excerpt, error) {
 	// A few bytes more than the characters can take, since the first may be the
 	// rest of one that begins before.

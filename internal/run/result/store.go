@@ -60,7 +60,7 @@ type Scope struct {
 	Tenant, Principal, Session string
 }
 
-// ScopeOf gives the scope of a call.
+// ScopeOf returns the scope of a call.
 func ScopeOf(call capability.Call) Scope {
 	return Scope{Tenant: call.Principal.Tenant, Principal: call.Principal.ID, Session: call.Session}
 }
@@ -161,7 +161,7 @@ func (s *Store) newHandle() (string, time.Time) {
 	}
 }
 
-// madeAt gives the time within a handle, and whether it is one.
+// madeAt returns the time within a handle, and whether it is one.
 func madeAt(handle string) (time.Time, bool) {
 	if len(handle) != handleLength || handle[0] != 'r' {
 		return time.Time{}, false

@@ -73,7 +73,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// cutBefore gives the last place at or before n that does not part a
+// cutBefore returns the last place at or before n that does not part a
 // character.
 func cutBefore(p []byte, n int) int {
 	for i := n; i > max(0, n-utf8.UTFMax); i-- {
@@ -341,7 +341,7 @@ func runeCount(p []byte) int64 {
 	return n
 }
 
-// wholeRunes gives the length of p without a character whose end is missing.
+// wholeRunes returns the length of p without a character whose end is missing.
 func wholeRunes(p []byte) int {
 	for i := 1; i <= min(utf8.UTFMax-1, len(p)); i++ {
 		if b := p[len(p)-i]; utf8.RuneStart(b) {

@@ -130,7 +130,7 @@ func await(ctx context.Context, end <-chan struct{}, most time.Duration) error {
 	}
 }
 
-// unended gives what runs, with the executors that were left behind, each once.
+// unended returns what runs, with the executors that were left behind, each once.
 func (r *Runner) unended() []Running {
 	r.mu.Lock()
 	defer r.mu.Unlock()

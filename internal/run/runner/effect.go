@@ -56,7 +56,7 @@ type claim struct {
 	flight  chan struct{} // closed when this call has ended
 }
 
-// outcome gives an earlier end, or err.
+// outcome returns an earlier end, or err.
 func (e *effect) outcome(err error) (capability.Result, error) {
 	if e == nil || err != nil {
 		return capability.Result{}, err

@@ -223,7 +223,7 @@ func (r *Runner) newLive(w io.Writer) *liveWriter {
 	return l
 }
 
-// as gives the writer with what the caller's has besides.
+// as returns the writer with what the caller's has besides.
 func (l *liveWriter) as() io.Writer {
 	switch {
 	case l.stderr != nil && l.reporter != nil:

@@ -156,7 +156,7 @@ func (e Executors) find(name string) Executor {
 	return e[key]
 }
 
-// Matching gives the key that a runner's name is found under: that very name, or
+// Matching returns the key that a runner's name is found under: that very name, or
 // else the longest prefix.
 func Matching[V any](runners map[string]V, name string) (key string, ok bool) {
 	if strings.HasSuffix(name, "*") {

@@ -32,7 +32,7 @@ type explainer struct {
 	left int // schemas yet to look at: recursion and combinations end
 }
 
-// look gives the first thing wrong at a path, or "".
+// look returns the first thing wrong at a path, or "".
 func (x *explainer) look(s *jsonschema.Schema, v any, path string) string {
 	if x.left--; s == nil || x.left < 0 {
 		return ""
@@ -88,7 +88,7 @@ func (x *explainer) kind(s *jsonschema.Schema, v any, path string) string {
 	return ""
 }
 
-// some gives the first few values that a schema names.
+// some returns the first few values that a schema names.
 func some(list []any) string {
 	var out []string
 	for i, e := range list {

@@ -27,7 +27,7 @@ type Fate struct {
 // settles is how long it may take that the end of a call is written.
 const settles = 2 * time.Second
 
-// Fate gives what is kept of an earlier call with the key of this one, which
+// Fate returns what is kept of an earlier call with the key of this one, which
 // needs no more than its principal, its session and its key. It is false where
 // nothing is: the call did not begin, changes nothing, or is forgotten by now.
 // Nothing is called or claimed.

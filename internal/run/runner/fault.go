@@ -31,7 +31,7 @@ type Question struct {
 
 func (q *Question) Error() string { return q.Text }
 
-// asError gives any failure as one of Ken's own, about the call's target.
+// asError returns any failure as one of Ken's own, about the call's target.
 func asError(err error, target capability.ID) *capability.Error {
 	e, ok := errors.AsType[*capability.Error](err)
 	switch {
@@ -62,7 +62,7 @@ func gaveUp(ctx context.Context) error {
 	return &capability.Error{Kind: capability.Unavailable, Op: "call", Err: cause}
 }
 
-// refusal gives an error as a result that a model can read and act on.
+// refusal returns an error as a result that a model can read and act on.
 func refusal(e *capability.Error) capability.Result {
 	about := struct {
 		Kind     string    `json:"error"`
@@ -78,7 +78,7 @@ func refusal(e *capability.Error) capability.Result {
 	return capability.Result{Failed: true, Parts: parts, Meta: map[string]string{}}
 }
 
-// statusOf gives how a call ended, for the record and as a state.
+// statusOf returns how a call ended, for the record and as a state.
 func (t *trip) statusOf(res capability.Result, err error) (audit.Status, State) {
 	if t.lost {
 		return audit.Lost, Failed

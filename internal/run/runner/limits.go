@@ -68,7 +68,7 @@ func (l Limits) filled() (Limits, error) {
 	return l, nil
 }
 
-// bounds gives the limits of a call that begins. Ones that are refused change
+// bounds returns the limits of a call that begins. Ones that are refused change
 // nothing.
 func (r *Runner) bounds() Limits {
 	l, err := r.cfg.Limits().filled()
@@ -86,7 +86,7 @@ func or[T int | time.Duration](v, otherwise T) T {
 	return v
 }
 
-// timeout gives the time that a call has: what the recipe or the call asks for
+// timeout returns the time that a call has: what the recipe or the call asks for
 // can lower it, and raise it up to MaxTimeout only where the recipe does.
 func (l Limits) timeout(recipe, asked time.Duration) time.Duration {
 	out := min(l.Timeout, l.MaxTimeout)

@@ -124,7 +124,7 @@ func metaNumber(meta map[string]string, key string) (int64, bool) {
 	return n, err == nil
 }
 
-// entry gives what the records of a call have in common, with all that is
+// entry returns what the records of a call have in common, with all that is
 // known by now.
 func (r *Runner) entry(t *trip) audit.Record {
 	rec := audit.ForCall(t.call)
@@ -196,7 +196,7 @@ func (r *Runner) begin(ctx context.Context, t *trip) (*effect, error) {
 	return c.earlier, c.err
 }
 
-// commandLine gives what would be run as one redacted line.
+// commandLine returns what would be run as one redacted line.
 func (r *Runner) commandLine(f Facts) string {
 	switch {
 	case f.Line != "":

@@ -71,7 +71,7 @@ func (l *memoryLog) all() []audit.Record {
 	return slices.Clone(l.records)
 }
 
-// last gives the newest closing record.
+// last returns the newest closing record.
 func (l *memoryLog) last(t *testing.T) audit.Record {
 	t.Helper()
 	all := l.all()

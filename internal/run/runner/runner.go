@@ -30,7 +30,7 @@ type Resolved struct {
 	// go by. Empty means the source that brought it.
 	Extension string
 
-	// Schema gives the JSON Schema of the arguments. It is asked for once for
+	// Schema returns the JSON Schema of the arguments. It is asked for once for
 	// each Capability.Hash. Nil, or an empty schema, leaves it to the executor
 	// (see [Schemer]) and then to Capability.Parameters.
 	Schema func(context.Context) (json.RawMessage, error)
@@ -70,14 +70,14 @@ type Config struct {
 	Executors Executors
 	Log       Log
 
-	// Rules gives the rules in force. It is asked at each decision and again
+	// Rules returns the rules in force. It is asked at each decision and again
 	// when a call leaves the queue. Nil, or nil rules, refuse everything.
 	Rules func() *policy.Rules
 
 	// Desk may be nil: then every question is a refusal.
 	Desk Desk
 
-	// Key gives the caller's own name for one call, the same when the call is
+	// Key returns the caller's own name for one call, the same when the call is
 	// made again and never for two calls: a turn and the number of the call in
 	// it, or a header of a request. An empty key makes a call a new one. Nil
 	// takes Call.Key. Where there are keys, Effects is required: a call that

@@ -32,7 +32,7 @@ type shape struct {
 	items    *shape // nil is any
 }
 
-// shapeOf gives s as a shape, or nil where that would leave something out.
+// shapeOf returns s as a shape, or nil where that would leave something out.
 func shapeOf(s *jsonschema.Schema, depth int) *shape {
 	if s == nil || depth > 32 {
 		return nil

@@ -71,7 +71,7 @@ const (
 	eventTimeout = "timeout"
 )
 
-// follows gives the event that leads from one state to the next, where one
+// follows returns the event that leads from one state to the next, where one
 // does. executed is what ended the execution.
 func follows(from, to State, executed string) (event string, ok bool) {
 	switch {

@@ -53,7 +53,7 @@ type stepCounter struct {
 	pairs int // that may still be looked at
 }
 
-// count gives how many schemas a validator looks at for one value, at most
+// count returns how many schemas a validator looks at for one value, at most
 // mostSteps and one more.
 func (c *stepCounter) count(s *jsonschema.Schema, at *node, depth int) int {
 	if s == nil {

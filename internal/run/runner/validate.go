@@ -88,7 +88,7 @@ func check(c *checker, value map[string]any) error {
 	return errors.New(explain(c.Schema(), value))
 }
 
-// schemaOf gives the compiled schema of the target's arguments.
+// schemaOf returns the compiled schema of the target's arguments.
 func (r *Runner) schemaOf(ctx context.Context, t *trip) (*checker, error) {
 	c := t.target.Capability
 	key := c.Hash + " " + string(c.ID)

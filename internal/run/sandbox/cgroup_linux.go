@@ -125,6 +125,7 @@ func (g *group) openUnified(dir string, l Limits, tasks, kill bool) {
 	var bounds []string
 	if l.Memory > 0 && put(dir, "memory.max", l.Memory+slackMemory) == nil {
 		put(dir, "memory.swap.max", 0)
+		put(dir, "memory.oom.group", 1) // end the whole call, not one process of it
 		bounds = append(bounds, "memory")
 	}
 	if tasks && put(dir, "pids.max", l.Processes+slackTasks) == nil {

@@ -36,7 +36,7 @@ func (l *launch) close() {
 	}
 }
 
-// pass gives the helper a file and returns its number in the order.
+// pass returns the helper a file and returns its number in the order.
 func (l *launch) pass(f *os.File) int {
 	l.files = append(l.files, f)
 	l.closes = append(l.closes, f)

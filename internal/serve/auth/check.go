@@ -76,7 +76,7 @@ type showing struct {
 
 func (s showing) all() [3]string { return [3]string{s.bearer, s.keys[0], s.keys[1]} }
 
-// credentials gives the tokens in a request's headers, and whether there was
+// credentials returns the tokens in a request's headers, and whether there was
 // any attempt at one. With a header that comes twice nobody is let in, whatever
 // the others say: some on the way may have judged by the one value, some by the
 // other. The error is errWrongToken.

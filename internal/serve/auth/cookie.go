@@ -51,7 +51,7 @@ func newTicket() ticket {
 	return ticket{Serial: random(16), Began: now.Unix(), Given: now.Unix(), Until: now.Add(browserLife).Unix()}
 }
 
-// renewed gives a ticket that ends later, where it is time for one. What an
+// renewed returns a ticket that ends later, where it is time for one. What an
 // issuer said of somebody is never older than one life: they sign in again.
 func (t ticket) renewed(now time.Time) (ticket, bool) {
 	left := time.Unix(t.Until, 0).Sub(now)

@@ -268,7 +268,7 @@ func public(r *http.Request) bool {
 		r.URL.Path == "/" && r.Method == http.MethodHead
 }
 
-// without gives the request as next sees it.
+// without returns the request as next sees it.
 func without(r *http.Request) *http.Request {
 	out := new(http.Request)
 	*out = *r

@@ -43,7 +43,7 @@ type Identity struct {
 // lookAgain is how often somebody who stays is asked for again.
 const lookAgain = 2 * time.Second
 
-// While gives a context that ends seconds after what let them in holds no
+// While returns a context that ends seconds after what let them in holds no
 // more. It is for answers that stay open. The caller calls cancel.
 func (who Identity) While(ctx context.Context) (_ context.Context, cancel context.CancelFunc) {
 	ctx, cancel = context.WithCancel(ctx)

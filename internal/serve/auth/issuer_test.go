@@ -170,7 +170,7 @@ func (i *testIssuer) token(w http.ResponseWriter, r *http.Request) {
 	i.json(w, map[string]any{"access_token": "opaque", "token_type": "Bearer", "expires_in": 3600, "id_token": i.sign(i.alg, claims, nil)})
 }
 
-// about gives the claims about the person, as of now.
+// about returns the claims about the person, as of now.
 func (i *testIssuer) about() map[string]any {
 	now := time.Now()
 	claims := map[string]any{"iss": i.URL, "aud": "ken", "iat": now.Unix(), "exp": now.Add(time.Hour).Unix()}

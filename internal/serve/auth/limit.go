@@ -127,7 +127,7 @@ func (l *limits) failed(r *http.Request) bool {
 	return l.failures.orMake(whence(r.RemoteAddr), func() *rate.Limiter { return rate.NewLimiter(rate.Every(refill), burst) }).Allow()
 }
 
-// whence gives the network that a request came from: of the newer addresses one
+// whence returns the network that a request came from: of the newer addresses one
 // machine has a whole range. What a proxy says of others is not believed.
 func whence(remote string) netip.Prefix {
 	at, err := netip.ParseAddrPort(remote)

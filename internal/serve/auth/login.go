@@ -133,7 +133,7 @@ func again(why string) error {
 	return &strayError{"That sign-in was not begun here, was used before or is too old. Begin again.", errors.New(why)}
 }
 
-// returned gives the login that a browser comes back from.
+// returned returns the login that a browser comes back from.
 func (g *guard) returned(r *http.Request, secure bool) (journey, error) {
 	cookies := r.CookiesNamed(g.jar.name(loginKind, secure))
 	if len(cookies) != 1 {
@@ -232,7 +232,7 @@ func (i *issuer) unpack(value string) (journey, error) {
 	return j, json.Unmarshal(b, &j)
 }
 
-// local gives a path of ours that a login may lead to, which is / for all that
+// local returns a path of ours that a login may lead to, which is / for all that
 // could lead elsewhere.
 func local(next string) string {
 	const longest = 1024

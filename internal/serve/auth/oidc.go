@@ -27,7 +27,7 @@ type OIDCConfig struct {
 	Issuer   string
 	ClientID string
 
-	// ClientSecret gives the secret when a code is exchanged. Nil: there is
+	// ClientSecret returns the secret when a code is exchanged. Nil: there is
 	// none, and PKCE alone protects the exchange, as it does anyway.
 	ClientSecret func(context.Context) (string, error)
 
@@ -162,7 +162,7 @@ func safe(u *url.URL) bool {
 	return ok && (u.Scheme == "https" || u.Scheme == "http" && loopback(name))
 }
 
-// discover gives what the issuer says about itself. Of many who need it at once
+// discover returns what the issuer says about itself. Of many who need it at once
 // one asks. A failure is remembered for a moment, so that not everybody waits.
 func (i *issuer) discover(ctx context.Context) (*discovered, error) {
 	i.mu.Lock()

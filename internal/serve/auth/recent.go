@@ -35,7 +35,7 @@ func (r *recent[K, V]) get(key K) (value V, ok bool) {
 	return e.Value.(*kept[K, V]).value, true
 }
 
-// orMake gives the value of a key, which is made where there is none.
+// orMake returns the value of a key, which is made where there is none.
 func (r *recent[K, V]) orMake(key K, fresh func() V) V {
 	r.mu.Lock()
 	defer r.mu.Unlock()

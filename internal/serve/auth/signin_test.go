@@ -21,7 +21,7 @@ import (
 	"ken/internal/secret"
 )
 
-// cookieOf gives the cookie that an answer sets, as a request has it.
+// cookieOf returns the cookie that an answer sets, as a request has it.
 func cookieOf(t testing.TB, w *httptest.ResponseRecorder) (*http.Cookie, string) {
 	t.Helper()
 	var found *http.Cookie

@@ -94,7 +94,7 @@ func (t *Tokens) All() []secret.Value {
 	return append([]secret.Value{t.token, t.agent, t.start}, t.named.values()...)
 }
 
-// Known gives the tokens that lie in the folder dir, as far as there are any
+// Known returns the tokens that lie in the folder dir, as far as there are any
 // that [Open] would take. It makes none.
 func Known(dir string) []secret.Value {
 	var out []secret.Value
@@ -112,7 +112,7 @@ func Known(dir string) []secret.Value {
 func (t *Tokens) Path() string      { return filepath.Join(t.dir, fileName) }
 func (t *Tokens) AgentPath() string { return filepath.Join(t.dir, agentName) }
 
-// Link gives the page's address with the token of this start in it. base is the
+// Link returns the page's address with the token of this start in it. base is the
 // page's own address, as in http://127.0.0.1:7777.
 //
 // The link is printed, and a person opens it when and where they want: in

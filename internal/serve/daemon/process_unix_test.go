@@ -262,7 +262,7 @@ func (h *home) open(t testing.TB, args ...string) *window {
 	return w
 }
 
-// ask gives the process that answers.
+// ask returns the process that answers.
 func (w *window) ask(t testing.TB, line string) (pid int) {
 	t.Helper()
 	if _, err := io.WriteString(w.in, line+"\n"); err != nil {

@@ -77,7 +77,7 @@ func Examine(f Facts) []Check {
 	return append(checks, availability(f.Listing)...)
 }
 
-// Worst gives the worst grade of all checks.
+// Worst returns the worst grade of all checks.
 func Worst(checks []Check) Grade {
 	worst := Good
 	for _, c := range checks {
@@ -232,7 +232,7 @@ func some(list []string, n int) string {
 	return strings.Join(list[:n], "; ") + fmt.Sprintf("; and %d more", len(list)-n)
 }
 
-// count gives "1 error", "2 errors".
+// count returns "1 error", "2 errors".
 func count(n int, word string) string {
 	switch {
 	case n == 1:

@@ -87,7 +87,7 @@ func compressed(b []byte) []byte {
 	return small.Bytes()
 }
 
-// find gives the file of a path: its own, or the page for the paths that the
+// find returns the file of a path: its own, or the page for the paths that the
 // page leads to.
 func (p *page) find(path string) *file {
 	name := strings.TrimPrefix(path, "/")

@@ -14,7 +14,7 @@ type answer struct {
 	body []byte // an object without _meta
 }
 
-// MarshalJSON gives the body with the metadata.
+// MarshalJSON returns the body with the metadata.
 func (a *answer) MarshalJSON() ([]byte, error) {
 	if len(a.Meta) == 0 {
 		return a.body, nil

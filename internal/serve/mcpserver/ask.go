@@ -280,7 +280,7 @@ func consentForm(q *Question, call capability.Call) (*mcp.ElicitParams, bool) {
 	}, true
 }
 
-// realTarget gives what a call is about, also within invoke_capability.
+// realTarget returns what a call is about, also within invoke_capability.
 func realTarget(call capability.Call) capability.ID {
 	if call.Target != toolInvoke {
 		return call.Target

@@ -105,7 +105,7 @@ func (ep *endpoint) selectIntent(sess *session, names []string, p *mcp.CallToolP
 	return said(modern, fmt.Sprintf("The intent is %s for %d minutes.", in.Intent, int(intentLife.Minutes())), false)
 }
 
-// target gives what a tool's name stands for. A name that was not there when
+// target returns what a tool's name stands for. A name that was not there when
 // the menu was made is looked for in a new one.
 func (ep *endpoint) target(ctx context.Context, v door.View, sess *session, p *mcp.CallToolParamsRaw) (capability.ID, error) {
 	surface := sess.shown()

@@ -27,19 +27,19 @@ type Config struct {
 	// are.
 	Pinned []string
 
-	// Intents gives the names that select_active_intent takes. Without any, and
+	// Intents returns the names that select_active_intent takes. Without any, and
 	// where it is nil, the tool is not there. It is asked at each call and each
 	// listing.
 	Intents func() []string
 
-	// Exposed gives the name under which a tool is listed natively. Nil, and
+	// Exposed returns the name under which a tool is listed natively. Nil, and
 	// an empty answer, mean Meta["mcp.exposed"] of the capability, or its name.
 	// What comes out is made fit for clients and unique in any case.
 	Exposed func(*door.Entry) string
 
 	Backends Backends
 
-	// Ask gives what a person must answer before a call that ended with err
+	// Ask returns what a person must answer before a call that ended with err
 	// can go on; nil where err waits for nobody.
 	Ask func(ctx context.Context, err error) (*Question, error)
 
@@ -111,7 +111,7 @@ const (
 // Backends are the servers behind Ken, as far as they offer more than tools.
 // Its methods are safe for any number of goroutines.
 type Backends interface {
-	// Offers gives what each server offers a principal, and a version that is
+	// Offers returns what each server offers a principal, and a version that is
 	// another one whenever something in it is. It does not wait for a server
 	// that has not started. A server that was added later comes later: the
 	// first to have a name keeps it. What it gives is not changed.

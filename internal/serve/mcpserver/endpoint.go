@@ -174,7 +174,7 @@ func clientName(i *mcp.Implementation) string {
 	return i.Name[:min(len(i.Name), 128)]
 }
 
-// sessionOf gives the session that a request belongs to.
+// sessionOf returns the session that a request belongs to.
 func (ep *endpoint) sessionOf(req mcp.Request) *session {
 	ss, _ := req.GetSession().(*mcp.ServerSession)
 	name := ""
@@ -204,7 +204,7 @@ func isModern(p mcp.Params) bool {
 	return v >= sessionless
 }
 
-// listTools gives the menu.
+// listTools returns the menu.
 func (ep *endpoint) listTools(ctx context.Context, req *mcp.ListToolsRequest) (*answer, error) {
 	sess := ep.sessionOf(req)
 	m, err := ep.menuFor(ctx, ep.view(), sess.shown())

@@ -75,7 +75,7 @@ func (x *exchange) inquire(ctx context.Context, q *capability.Inquiry, err error
 	return true, nil, nil
 }
 
-// labelled gives a question to a person with the name of the server that asks:
+// labelled returns a question to a person with the name of the server that asks:
 // to the client every question comes from Ken, whose own are about consent.
 func (x *exchange) labelled(r request, raw json.RawMessage) json.RawMessage {
 	rest, ok := strings.CutPrefix(string(realTarget(x.call)), "mcp:")

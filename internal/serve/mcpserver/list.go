@@ -56,7 +56,7 @@ func (l *list) page(from int, modern bool) []byte {
 	return append(b, `]}`...)
 }
 
-// answer gives the page that a cursor asks for. A cursor names the last item of
+// answer returns the page that a cursor asks for. A cursor names the last item of
 // the page before, so it means something in a list that has changed since.
 func (l *list) answer(cursor string, modern bool) (*answer, error) {
 	if cursor == "" {

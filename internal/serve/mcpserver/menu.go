@@ -24,7 +24,7 @@ type menu struct {
 	headers []*mcp.Tool     // tools whose arguments are in headers of a request too
 }
 
-// menuFor gives the menu of a surface as the view has it. Making it anew reads
+// menuFor returns the menu of a surface as the view has it. Making it anew reads
 // only what has changed.
 func (a *audience) menuFor(ctx context.Context, v door.View, surface string) (*menu, error) {
 	entries, print := a.offered(v, surface)
@@ -48,7 +48,7 @@ func (a *audience) menuFor(ctx context.Context, v door.View, surface string) (*m
 	return m, nil
 }
 
-// known gives the last menu of a surface, which may be out of date: what a name
+// known returns the last menu of a surface, which may be out of date: what a name
 // means is decided by the door again.
 func (a *audience) known(surface string) *menu {
 	a.mu.Lock()
@@ -56,7 +56,7 @@ func (a *audience) known(surface string) *menu {
 	return a.menus[surface]
 }
 
-// offered gives the capabilities that a surface shows natively, and a print
+// offered returns the capabilities that a surface shows natively, and a print
 // that is the same as long as they are.
 func (a *audience) offered(v door.View, surface string) ([]*door.Entry, uint64) {
 	var out []*door.Entry

@@ -44,7 +44,7 @@ type pattern struct {
 	match    *regexp.Regexp
 }
 
-// offerings gives what there is. Making it anew waits for nobody.
+// offerings returns what there is. Making it anew waits for nobody.
 func (a *audience) offerings(v door.View) *offerings {
 	var texts []*door.Entry
 	h := fnv.New64a()
@@ -75,7 +75,7 @@ func (a *audience) offerings(v door.View) *offerings {
 	return a.lists
 }
 
-// seen gives an id if it is one that the viewer may use.
+// seen returns an id if it is one that the viewer may use.
 func seen(v door.View, id capability.ID) capability.ID {
 	if e, err := v.Lookup(string(id)); id == "" || err != nil || e.State != "active" {
 		return ""
@@ -226,7 +226,7 @@ func templatePattern(template string) (*regexp.Regexp, bool) {
 	return re, err == nil
 }
 
-// find gives where an address is read.
+// find returns where an address is read.
 func (o *offerings) find(uri string) (origin, bool) {
 	if s, ok := o.resource[uri]; ok {
 		return s, true

@@ -9,7 +9,7 @@ import (
 	"ken/capability"
 )
 
-// outputSchema gives the schema of a tool's results as a client is shown it, or
+// outputSchema returns the schema of a tool's results as a client is shown it, or
 // nil. Only one that every client can use is shown: one of an object, since those
 // of before 2026-07-28 refuse a list of tools with any other, and one that can
 // be resolved, since many build a validator when they list, and one tool of one
@@ -32,7 +32,7 @@ func outputSchema(raw json.RawMessage) []byte {
 	return compact.Bytes()
 }
 
-// structured gives the structured part of a result; nil where it has none.
+// structured returns the structured part of a result; nil where it has none.
 func structured(res capability.Result) json.RawMessage {
 	if n := len(res.Parts); n > 0 && res.Parts[n-1].MIME == "application/json" && isObject(res.Parts[n-1].JSON) {
 		return res.Parts[n-1].JSON

@@ -143,7 +143,7 @@ func begun(t *testing.T, url string) string {
 	return res.Header.Get(headerSession)
 }
 
-// answerOf gives the message that a response holds, as JSON or in a stream.
+// answerOf returns the message that a response holds, as JSON or in a stream.
 func answerOf(t *testing.T, res *http.Response) []byte {
 	t.Helper()
 	body, err := io.ReadAll(res.Body)

@@ -29,7 +29,7 @@ func reserved(name string) bool {
 // As of 2026-11 Claude Code is the one client with a mark for it.
 const shown = `"_meta":{"anthropic/alwaysLoad":true}`
 
-// metaTools gives Ken's own tools. They are as short as they can be: every
+// metaTools returns Ken's own tools. They are as short as they can be: every
 // model reads them in every turn.
 func (s *Server) metaTools(surface string, results bool) (names []string, items []json.RawMessage) {
 	add := func(name, description, schema string) {

@@ -44,7 +44,7 @@ func (ep *endpoint) listTemplates(req *mcp.ListResourceTemplatesRequest) (*answe
 	return o.templates.answer(req.Params.Cursor, isModern(req.Params))
 }
 
-// getPrompt gives a prompt: a text of Ken's own, or a back end's through a call
+// getPrompt returns a prompt: a text of Ken's own, or a back end's through a call
 // like any other.
 func (ep *endpoint) getPrompt(ctx context.Context, req *mcp.GetPromptRequest) (*answer, error) {
 	p := req.Params
@@ -132,7 +132,7 @@ func safeTexts(raw string) (string, int) {
 	return string(out), broken
 }
 
-// passOn gives a result of a back end as it is.
+// passOn returns a result of a back end as it is.
 func passOn(modern bool, raw string) (*answer, error) {
 	var m map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(raw), &m); err != nil {
@@ -247,7 +247,7 @@ func (ep *endpoint) text(ctx context.Context, v door.View, id capability.ID) (te
 	return text, d.Description, nil
 }
 
-// whole gives all of a result that was cut for a model: what reads it here is a
+// whole returns all of a result that was cut for a model: what reads it here is a
 // client.
 func (ep *endpoint) whole(ctx context.Context, sess *session, res capability.Result) (capability.Result, error) {
 	if res.Handle == "" || res.Meta["truncated"] != "true" || ep.s.cfg.Whole == nil {

@@ -18,7 +18,7 @@ type reporter struct {
 	token any // nil: the client wants no progress
 }
 
-// reporter gives what a call reports to, nil where the client wants no news.
+// reporter returns what a call reports to, nil where the client wants no news.
 func (ep *endpoint) reporter(ctx context.Context, sess *session, ss *mcp.ServerSession, p mcp.RequestParams) io.Writer {
 	token := p.GetProgressToken()
 	if token == nil {

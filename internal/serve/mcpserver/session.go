@@ -98,7 +98,7 @@ func (s *session) shown() string {
 	return s.surface
 }
 
-// active gives the intent in force.
+// active returns the intent in force.
 func (s *session) active(now time.Time) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -166,7 +166,7 @@ type lobby struct {
 	by map[string]*session
 }
 
-// find gives the session of a client. Its id is the same whenever the client
+// find returns the session of a client. Its id is the same whenever the client
 // comes, in any process; that of an agent, whose word is no person's, is another
 // than that of whoever else says to be the same client, so that no consent for
 // the one session counts for the other.

@@ -105,7 +105,7 @@ func validName(s string, colon bool) bool {
 	return s != ""
 }
 
-// of gives the series of some values, and makes it where it is missing.
+// of returns the series of some values, and makes it where it is missing.
 func (f *family) of(values labels) *series {
 	if s := f.series.Load().find(f, &values); s != nil {
 		return s

@@ -97,7 +97,7 @@ func stateless(err error) string {
 	return ""
 }
 
-// Document gives the problem document, which is the caller's.
+// Document returns the problem document, which is the caller's.
 func (p *Problem) Document() map[string]any {
 	doc := map[string]any{}
 	maps.Copy(doc, p.More)

@@ -61,7 +61,7 @@ func member(object []byte, name string) (found []byte) {
 	return found
 }
 
-// members gives the names of an object's members in lower case, where their
+// members returns the names of an object's members in lower case, where their
 // values begin, and their values. It is false for what is no object; what is no
 // JSON within one is not noticed.
 func members(text []byte, each func(name string, at int, value func() []byte) (more bool)) bool {
@@ -100,7 +100,7 @@ func members(text []byte, each func(name string, at int, value func() []byte) (m
 	}
 }
 
-// elements gives the values of an array, nil for what is none.
+// elements returns the values of an array, nil for what is none.
 func elements(text []byte) (out [][]byte) {
 	i := space(text, 0)
 	if i >= len(text) || text[i] != '[' {
@@ -186,7 +186,7 @@ func key(id []byte) string {
 	return string(id)
 }
 
-// unescape gives what a string of JSON means. What is no escape stays as it is.
+// unescape returns what a string of JSON means. What is no escape stays as it is.
 func unescape(quoted []byte) string {
 	s := bytes.TrimSuffix(bytes.TrimPrefix(quoted, []byte(`"`)), []byte(`"`))
 	if bytes.IndexByte(s, '\\') < 0 {

@@ -68,7 +68,7 @@ func Where(getenv func(string) string, cwd string) (Place, error) {
 	return p, nil
 }
 
-// socket gives the socket of a home. The system bounds the names of sockets;
+// socket returns the socket of a home. The system bounds the names of sockets;
 // a home too deep for that has its socket elsewhere, under a name made of its
 // own. Two homes with one such name would share a daemon: the hash has 64
 // bits, and nobody but the user chooses homes.

@@ -30,7 +30,7 @@ func (p *play) daemon(line string) {
 	}
 }
 
-// read gives the lines that the daemon gets.
+// read returns the lines that the daemon gets.
 func (p *play) read() string {
 	var all []byte
 	for b := p.next(); len(b) > 0; b = p.next() {
@@ -40,7 +40,7 @@ func (p *play) read() string {
 	return string(all)
 }
 
-// gets gives the lines that the client gets.
+// gets returns the lines that the client gets.
 func (p *play) gets() string {
 	out := string(p.to)
 	p.to = nil

@@ -131,7 +131,7 @@ func (l *line) say(hello []byte) error {
 	return err
 }
 
-// lock gives nil where another has the lock. The file stays: taking it away
+// lock returns nil where another has the lock. The file stays: taking it away
 // would let two have two locks. The system frees the lock of a process that
 // died.
 func (s *starter) lock() (unlock func(), err error) {
@@ -259,7 +259,7 @@ func openLog(name string) (*os.File, error) {
 	return f, nil
 }
 
-// said gives the last line of the log since the daemon was started.
+// said returns the last line of the log since the daemon was started.
 func (s *starter) said() string {
 	if s.starts == 0 {
 		return ""

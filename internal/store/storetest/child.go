@@ -196,7 +196,7 @@ func (c *child) read(in *json.Decoder) {
 	}
 }
 
-// ask gives the channel of the answers; it closes after the last one.
+// ask returns the channel of the answers; it closes after the last one.
 func (c *child) ask(q question) (int, <-chan answer) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 // server names the PostgreSQL server for tests.
 const server = "KEN_TEST_POSTGRES"
 
-// Address gives the address of a new and empty store, also for a child process:
+// Address returns the address of a new and empty store, also for a child process:
 // a file of SQLite, or, where KEN_TEST_POSTGRES names a server, a schema there.
 // So the tests of what stands on a store are written once and run on both.
 func Address(t testing.TB) string {
@@ -28,11 +28,11 @@ func Address(t testing.TB) string {
 	return SQLite(t)
 }
 
-// SQLite gives the address of a new SQLite file, for a test that only SQLite
+// SQLite returns the address of a new SQLite file, for a test that only SQLite
 // can do: one that moves the store's clock, or looks into its file.
 func SQLite(t testing.TB) string { return filepath.Join(t.TempDir(), "state", "ken.db") }
 
-// Postgres gives the address of a new schema, which lasts as long as the test.
+// Postgres returns the address of a new schema, which lasts as long as the test.
 // It skips the test where there is no server.
 func Postgres(t testing.TB) string {
 	t.Helper()
@@ -93,7 +93,7 @@ type Outage struct {
 	name string // of the schema and of the user that alone reaches it so
 }
 
-// NewOutage gives a new and empty place that can be reached. It skips the test
+// NewOutage returns a new and empty place that can be reached. It skips the test
 // where there is no server.
 func NewOutage(t testing.TB) *Outage {
 	t.Helper()

@@ -64,7 +64,7 @@ func NewServer(t testing.TB) *Server {
 	return s
 }
 
-// programs gives the folder of the newest server's programs.
+// programs returns the folder of the newest server's programs.
 func programs() (string, bool) {
 	all, _ := filepath.Glob("/usr/lib/postgresql/*/bin/pg_ctl")
 	slices.SortFunc(all, func(a, b string) int { return version(a) - version(b) })

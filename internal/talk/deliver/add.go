@@ -88,7 +88,7 @@ func hashOf(text string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// Add gives the entry to stand beside the message of a turn: what was found and
+// Add returns the entry to stand beside the message of a turn: what was found and
 // is not live. It is false where there is nothing to add. Seq, Turn and Time are
 // the session's to set.
 //
@@ -338,7 +338,7 @@ func tokensOf(blocks []llm.Block, count tokenizer.Counter) (n int) {
 	return n
 }
 
-// Prefix gives the new prefix of a turn, on the rungs that change it: extend
+// Prefix returns the new prefix of a turn, on the rungs that change it: extend
 // puts new tools at the end, where they stay, and per_turn lists Core, those of
 // the turn and Last alone. On whole a tool that came since the session began is
 // put at the end when it is found. It is false where the prefix stays as it is. The
@@ -390,7 +390,7 @@ func Prefix(in AddInput) (session.Entry, bool) {
 	return session.Entry{}, false
 }
 
-// Searched gives what the model's own search adds: a block of the tools found
+// Searched returns what the model's own search adds: a block of the tools found
 // that are not live, and which capabilities these are. On the rung search it
 // belongs into the result of the search; on inline beside the results, at the
 // end of their message. On all others there is none. See also [Instead].
@@ -417,7 +417,7 @@ func Searched(rung model.Rung, offers []Offer, live Live) ([]llm.Block, []sessio
 	return []llm.Block{block}, entries
 }
 
-// Instead gives what to tell a model that asked to read a capability of which
+// Instead returns what to tell a model that asked to read a capability of which
 // Searched just gave the tools: they say what the text would, and the text would
 // be carried to the end of the session. It is false where none was given.
 func Instead(id capability.ID, given []session.Offer) (string, bool) {

@@ -6,7 +6,7 @@
 // [Begin] chooses the rung and the prefix of a session, [Add] says what a turn
 // adds to it, [Searched] what the model's own search adds, and [Prefix] is the
 // new prefix on the rungs that change it. All functions are pure: the same
-// input gives the same bytes.
+// input returns the same bytes.
 package deliver
 
 import (
@@ -39,7 +39,7 @@ func (o *Offer) entry() session.Offer {
 	return session.Offer{Tool: o.Tool.Name, ID: o.ID, Action: o.Action}
 }
 
-// tokens gives the price of an offer.
+// tokens returns the price of an offer.
 func (o *Offer) tokens(count tokenizer.Counter) int {
 	if o.Tokens > 0 {
 		return o.Tokens
@@ -83,7 +83,7 @@ type Live struct {
 	Prefix []llm.Tool
 }
 
-// Resolve gives the capability that a model means by a name it was given,
+// Resolve returns the capability that a model means by a name it was given,
 // whether as a tool or in a text.
 func (l Live) Resolve(name string) (session.Offer, bool) {
 	if o, ok := l.Tools[name]; ok {

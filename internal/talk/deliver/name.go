@@ -61,7 +61,7 @@ func folded(name string) string {
 	return strings.ReplaceAll(strings.ToLower(name), "-", "_")
 }
 
-// free gives the first of the names that n could have that is not used.
+// free returns the first of the names that n could have that is not used.
 func (n Named) free(used map[string]bool) string {
 	own := n.Name
 	if n.Action != "" {

@@ -110,7 +110,7 @@ func asked(in PlanInput) (model.Rung, string) {
 	return r, why
 }
 
-// Lower gives r where the model has it and has not refused it, else the next
+// Lower returns r where the model has it and has not refused it, else the next
 // rung below that it has. Bridge, whole, extend and per_turn need nothing of a
 // model.
 func Lower(refused map[model.Rung]bool, row model.Row, r model.Rung) model.Rung {

@@ -7,7 +7,7 @@ import (
 	"ken/internal/schema"
 )
 
-// Slim gives a schema as every wire takes it, in as few bytes as it can: without
+// Slim returns a schema as every wire takes it, in as few bytes as it can: without
 // its spelling and Ken's own words, without "$schema" at its top, which names the
 // dialect and which models do not read, with the type that it must have, and with what wires
 // refuse at the top of a schema (anyOf, oneOf, allOf) said in its description,

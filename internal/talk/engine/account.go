@@ -125,7 +125,7 @@ func (w *weighed) prefix(t *turn, e *session.Entry) int {
 	return n
 }
 
-// forCapabilities gives the tools of a prefix that stand for the catalog: what
+// forCapabilities returns the tools of a prefix that stand for the catalog: what
 // was found, and those by which a model finds and calls.
 func (t *turn) forCapabilities(prefix *session.Entry) (tools []llm.Tool) {
 	core := map[capability.ID]bool{}

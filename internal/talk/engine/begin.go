@@ -138,7 +138,7 @@ func (t *turn) place() error {
 	return nil
 }
 
-// spoken gives what was said and not taken back, whatever a compaction hides.
+// spoken returns what was said and not taken back, whatever a compaction hides.
 func spoken(entries []session.Entry) []session.Entry {
 	return session.Live(slices.DeleteFunc(slices.Clone(entries), func(e session.Entry) bool {
 		return e.Kind == session.Summary || e.Kind == session.Marker
@@ -267,7 +267,7 @@ func (t *turn) endNote(end ending) session.Entry {
 	return note
 }
 
-// callsOf gives the calls of an answer.
+// callsOf returns the calls of an answer.
 func callsOf(blocks []llm.Block) []*llm.ToolCall {
 	var out []*llm.ToolCall
 	for i := range blocks {

@@ -81,7 +81,7 @@ func (t *turn) tooMany(above []*job) error {
 	return t.append(e)
 }
 
-// jobs gives the calls of the turn that have no result, and those of them that
+// jobs returns the calls of the turn that have no result, and those of them that
 // are above the limit and have their refusal. Calls of an answer that was taken
 // back are none.
 func (t *turn) jobs() (jobs, above []*job) {
@@ -174,7 +174,7 @@ func (j *job) isOwn(name string) {
 	}
 }
 
-// readable gives the arguments of describe_capability with the id for the name
+// readable returns the arguments of describe_capability with the id for the name
 // under which a capability was shown. What cannot be read is passed on.
 func (t *turn) readable(args json.RawMessage) (json.RawMessage, bool) {
 	var in map[string]json.RawMessage

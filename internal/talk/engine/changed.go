@@ -23,7 +23,7 @@ const (
 
 func definitionID(id capability.ID) capability.ID { return definitionMark + id }
 
-// defines gives the tool whose definition a mark stands for.
+// defines returns the tool whose definition a mark stands for.
 func defines(id capability.ID) (capability.ID, bool) {
 	tool, ok := strings.CutPrefix(string(id), string(definitionMark))
 	return capability.ID(tool), ok
@@ -35,7 +35,7 @@ func isMark(id capability.ID) bool {
 	return ok || id == environmentID
 }
 
-// changed gives the text about tools that the model can call and whose
+// changed returns the text about tools that the model can call and whose
 // description or schema is no longer what it was given, and the marks by which
 // it is given once. What was sent stays as it was, so that it stays cached: the
 // text stands beside the message, and the newest counts.

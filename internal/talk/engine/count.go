@@ -17,7 +17,7 @@ type counts struct {
 
 const mostCounted = 1 << 20 // bytes; then it is begun anew
 
-// with gives a counter that remembers.
+// with returns a counter that remembers.
 func (c *counts) with(count tokenizer.Counter) tokenizer.Counter {
 	return func(text string) int {
 		c.mu.Lock()

@@ -26,7 +26,7 @@ type Config struct {
 	Door     *door.Door
 	Sessions *session.Store
 
-	// Model gives the model that a session talks to. It is asked for once a
+	// Model returns the model that a session talks to. It is asked for once a
 	// turn, and not for slash commands. The model tells retry before it waits
 	// to make a request again; after the turn that does nothing.
 	Model func(ctx context.Context, head session.Head, retry Retry) (Model, error)
@@ -40,7 +40,7 @@ type Config struct {
 	// should know about them.
 	Layers func(ctx context.Context, in LayerInput) ([]prompt.Layer, []Notice, error)
 
-	// Environment gives what a model should know of where it is: the day, the
+	// Environment returns what a model should know of where it is: the day, the
 	// folder, the mode. It is put beside a message when it is not what the
 	// model knows already. Nil: nothing.
 	Environment func(in Input) string
@@ -56,7 +56,7 @@ type Config struct {
 	// rules: neighbours among them run at once. Nil: none does.
 	Reads func(*door.Entry) bool
 
-	// Ticket gives what a person must know about a ticket at the desk; Wait
+	// Ticket returns what a person must know about a ticket at the desk; Wait
 	// waits until it has its answer. An error of the kind Denied or Unapproved
 	// says why it was not granted, for the model; any other means that the desk
 	// cannot be asked, and the call stays pending.
@@ -67,7 +67,7 @@ type Config struct {
 	// it and says how to read the rest.
 	Keep func(ctx context.Context, k Kept) (excerpt string, err error)
 
-	// Fate gives what is kept of an earlier call by its principal, session and
+	// Fate returns what is kept of an earlier call by its principal, session and
 	// key; not ok: nothing is. Nil: nothing ever is.
 	Fate func(ctx context.Context, call capability.Call) (f Fate, ok bool, err error)
 

@@ -176,7 +176,7 @@ func TestLargePictures(t *testing.T) {
 	}
 }
 
-// resultsIn gives the results of messages.
+// resultsIn returns the results of messages.
 func resultsIn(messages []llm.Message) (out []*llm.ToolResult) {
 	for _, m := range messages {
 		for _, b := range m.Blocks {

@@ -129,7 +129,7 @@ func callable(e *door.Entry) bool {
 	return true
 }
 
-// core gives the tools that are part of the program, which every prefix has.
+// core returns the tools that are part of the program, which every prefix has.
 // The one that reads results is Ken's own way to say more and stands with those.
 func (t *turn) core() []deliver.Offer {
 	var entries []*door.Entry
@@ -141,7 +141,7 @@ func (t *turn) core() []deliver.Offer {
 	return t.offers(entries, t.known.Taken())
 }
 
-// appeared gives the tools of the program that the model does not know yet,
+// appeared returns the tools of the program that the model does not know yet,
 // since another mode shows more of them, and the text that tells of them. The
 // prefix stays as it is: they are called by their names or through the tool
 // that calls any.
@@ -203,7 +203,7 @@ func (t *turn) scope() capability.Scope {
 	return scope
 }
 
-// found gives what was found of tools, the best first.
+// found returns what was found of tools, the best first.
 func (t *turn) found(ids []capability.ID) []deliver.Offer {
 	var entries []*door.Entry
 	for _, id := range ids {
@@ -236,12 +236,12 @@ func (t *turn) offers(entries []*door.Entry, taken map[string]session.Offer) []d
 	return out
 }
 
-// toolOf gives a capability as a tool that has no name yet.
+// toolOf returns a capability as a tool that has no name yet.
 func toolOf(d door.Description) llm.Tool {
 	return llm.Tool{Description: untrusted.Line(d.Description, 1000), Schema: plainSchema(d.Detail.Schema)}
 }
 
-// plainSchema gives a schema without its spelling.
+// plainSchema returns a schema without its spelling.
 func plainSchema(raw json.RawMessage) json.RawMessage {
 	var b bytes.Buffer
 	if !bytes.HasPrefix(bytes.TrimSpace(raw), []byte("{")) || json.Compact(&b, raw) != nil {
@@ -250,7 +250,7 @@ func plainSchema(raw json.RawMessage) json.RawMessage {
 	return b.Bytes()
 }
 
-// textOf gives the text of blocks.
+// textOf returns the text of blocks.
 func textOf(blocks []llm.Block) string {
 	text := ""
 	for _, b := range blocks {

@@ -9,7 +9,7 @@ import (
 	"ken/llm"
 )
 
-// filled gives the limits with their numbers in place of zeros.
+// filled returns the limits with their numbers in place of zeros.
 func (l Limits) filled() Limits {
 	for _, f := range []struct {
 		at *int
@@ -41,7 +41,7 @@ func (c *Config) defaults() {
 	}
 }
 
-// terms gives what holds for a turn that begins now.
+// terms returns what holds for a turn that begins now.
 func (e *Engine) terms() Terms {
 	t := e.cfg.Terms()
 	t.Limits = t.Limits.filled()

@@ -307,7 +307,7 @@ func (t *turn) plan() deliver.Plan {
 	return deliver.Begin(in)
 }
 
-// layers gives the layers of the system prompt, which are those of the session
+// layers returns the layers of the system prompt, which are those of the session
 // when it begins.
 func (t *turn) layers(o *opening, first bool) ([]prompt.Layer, error) {
 	if t.e.cfg.Layers == nil {

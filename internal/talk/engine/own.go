@@ -38,7 +38,7 @@ func (t *turn) lookUp(j *job) {
 // searches reports whether what a search finds becomes tools.
 func (t *turn) searches() bool { return t.rung == model.Search || t.rung == model.Inline }
 
-// hits gives the capabilities that an answer to a search is about, the best
+// hits returns the capabilities that an answer to a search is about, the best
 // first.
 func hits(data any) (ids []capability.ID) {
 	var in struct {

@@ -165,7 +165,7 @@ func (t *turn) alone() bool {
 	}
 }
 
-// untilAlone gives a context that ends with the turn's, and when nobody is there
+// untilAlone returns a context that ends with the turn's, and when nobody is there
 // to ask any more.
 func (t *turn) untilAlone() (context.Context, context.CancelFunc) {
 	ctx, stop := context.WithCancel(t.ctx)
@@ -242,7 +242,7 @@ func waitKey(who capability.Principal, session, ask string) string {
 	return jsonText([]string{who.Tenant, who.ID, session, ask})
 }
 
-// expect gives the channel on which the reply to a question comes.
+// expect returns the channel on which the reply to a question comes.
 func (e *Engine) expect(who capability.Principal, session, ask string) (replies <-chan Reply, forget func()) {
 	ch, key := make(chan Reply, 1), waitKey(who, session, ask)
 	e.mu.Lock()
@@ -322,7 +322,7 @@ func cmpErr(err error) error {
 	return err
 }
 
-// limit gives the limit that is reached, and what a person's agreement does to
+// limit returns the limit that is reached, and what a person's agreement does to
 // it. It is empty where there is none.
 func (t *turn) limit() (why string, raise func()) {
 	l, a := &t.terms.Limits, &t.allowed

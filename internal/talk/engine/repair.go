@@ -19,7 +19,7 @@ const longestNote = 2000
 // errNotObject says what is wrong with arguments to the model that wrote them.
 var errNotObject = errors.New("the arguments are not one JSON object")
 
-// readArguments gives the JSON object that the model wrote. What is no JSON is
+// readArguments returns the JSON object that the model wrote. What is no JSON is
 // repaired once, in a way that depends on its bytes alone; note then says what
 // it was taken for. What was cut off is not repaired: half a call has no
 // effect.

@@ -82,7 +82,7 @@ func (t *turn) waits(j *job, what Question, ticket, why string) {
 	}
 }
 
-// waiting gives what a call of a turn waits for now, and whether one does.
+// waiting returns what a call of a turn waits for now, and whether one does.
 func (t *turn) waiting(number int) (w waited, ok bool) {
 	entries := t.log.Entries()
 	for i := len(entries) - 1; i >= 0; i-- {
@@ -126,7 +126,7 @@ func (w *waited) untouched(number int) bool {
 	return number > w.Call && !slices.Contains(w.Begun, number)
 }
 
-// answerRest gives the entry with a result for each call that has none. It says
+// answerRest returns the entry with a result for each call that has none. It says
 // that a call was not made only where that is certain; why is the reason.
 func (t *turn) answerRest(why string) []session.Entry {
 	a := t.last()
@@ -220,7 +220,7 @@ func (t *turn) learned(j *job) llm.Block {
 		f.Began.UTC().Format(time.RFC3339), f.Effect, t.in.Session))
 }
 
-// lookBack gives a call of an earlier answer as it was made. It is over where it
+// lookBack returns a call of an earlier answer as it was made. It is over where it
 // could not be.
 func (t *turn) lookBack(a *lastAnswer, at int) *job {
 	c := a.calls[at]

@@ -72,7 +72,7 @@ func (t *turn) write(notes []session.Entry, e session.Entry) error {
 	return t.append(append(notes, e)...)
 }
 
-// refused gives the note that a call was not made because somebody or a rule
+// refused returns the note that a call was not made because somebody or a rule
 // forbids it. The model reads that in the result, where anything may stand; the
 // note is for people.
 func (j *job) refused() []session.Entry {
@@ -143,7 +143,7 @@ func (t *turn) told(j *job) []llm.Block {
 	return t.fitPictures(append(out, j.within...))
 }
 
-// shortened gives the beginning of a text that is longer than the model may
+// shortened returns the beginning of a text that is longer than the model may
 // read of a result, and says where the rest is.
 func (t *turn) shortened(j *job, text string, limit int) string {
 	cut := limit
@@ -217,7 +217,7 @@ func bounded(schema string) string {
 	return strings.ToValidUTF8(schema[:longestSchema], "") + fmt.Sprintf(" … (%d of %d bytes; %s has the rest)", longestSchema, len(schema), toolDescribe)
 }
 
-// nearest gives the ids of what is spelled most like a name, three at most.
+// nearest returns the ids of what is spelled most like a name, three at most.
 func nearest(v door.View, name string) []string {
 	want := []rune(strings.ToLower(untrusted.Local(name)))
 	want = want[:min(len(want), 64)]
@@ -262,7 +262,7 @@ func distance(a, b []rune) int {
 	return row[len(b)]
 }
 
-// jsonText gives a value as JSON for a note; the values here always marshal.
+// jsonText returns a value as JSON for a note; the values here always marshal.
 func jsonText(v any) string {
 	b, _ := json.Marshal(v)
 	return string(b)

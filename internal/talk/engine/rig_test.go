@@ -89,7 +89,7 @@ func (r *rig) Invoke(ctx context.Context, call capability.Call) (capability.Resu
 	return does(ctx, call)
 }
 
-// made gives the targets of the calls that reached a tool.
+// made returns the targets of the calls that reached a tool.
 func (r *rig) made() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -396,7 +396,7 @@ func checkWhole(t testing.TB, head session.Head, entries []session.Entry) {
 	close("at the end", head.Open)
 }
 
-// done gives the last event, which must be of the reason.
+// done returns the last event, which must be of the reason.
 func done(t testing.TB, events []Event, want End) Done {
 	t.Helper()
 	if len(events) == 0 {
@@ -409,7 +409,7 @@ func done(t testing.TB, events []Event, want End) Done {
 	return d
 }
 
-// of gives the events of a type.
+// of returns the events of a type.
 func of[E Event](events []Event) []E {
 	var out []E
 	for _, e := range events {
@@ -430,7 +430,7 @@ func invoke(id, args string) llm.ToolCall {
 func answers(calls ...llm.ToolCall) llmtest.Reply { return llmtest.Reply{Calls: calls} }
 func text(s string) llmtest.Reply                 { return llmtest.Reply{Text: s} }
 
-// results gives the texts of all results of a session, in order.
+// results returns the texts of all results of a session, in order.
 func resultTexts(entries []session.Entry) []string {
 	var out []string
 	for _, e := range session.Live(entries) {

@@ -30,7 +30,7 @@ const (
 	readSchema   = `{"type":"object","properties":{"handle":{"type":"string"},"op":{"enum":["head","tail","lines","chars","search","info"]},"count":{"type":"integer"},"from":{"type":"integer"},"to":{"type":"integer"},"pattern":{"type":"string"}},"required":["handle"]}`
 )
 
-// ownTools gives Ken's own tools in the order in which every model sees them.
+// ownTools returns Ken's own tools in the order in which every model sees them.
 // They never change within a session. The one for intents is the last.
 func ownTools(d *door.Door, v door.View, rules IntentRules) []llm.Tool {
 	tools := append([]llm.Tool(nil), d.Tools()...)

@@ -170,7 +170,7 @@ func (t *turn) play() (end ending, err error) {
 // errAborted is why a turn ended that nobody wanted to go on.
 var errAborted = errors.New("aborted")
 
-// failed gives an error as an ending.
+// failed returns an error as an ending.
 func (t *turn) failed(err error) ending {
 	if t.ctx.Err() != nil && !errors.Is(err, errBroke) {
 		if cause := context.Cause(t.log.Context()); errors.Is(cause, session.ErrLost) {
@@ -207,7 +207,7 @@ func (t *turn) notice(name, text string) { t.emit(Notice{Name: name, Text: text}
 // writing is how long the session may take to be written once nobody waits.
 const writing = 10 * time.Second
 
-// late gives a context for what must be written although the turn is aborted.
+// late returns a context for what must be written although the turn is aborted.
 func (t *turn) late() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(t.ctx), writing)
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Builtin gives the rows that Ken comes with. They are facts of a date and
+// Builtin returns the rows that Ken comes with. They are facts of a date and
 // grow old: [Parse] reads a person's own, which count before them.
 //
 // Prices are list prices of the standard tier. Where a promotion makes a model

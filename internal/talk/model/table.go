@@ -20,7 +20,7 @@ func NewTable(own []Row) *Table {
 	return &Table{own: slices.Clone(own)}
 }
 
-// Priced gives the table with a person's own prices of single models, by their
+// Priced returns the table with a person's own prices of single models, by their
 // whole names. They count before those of all rows.
 func (t *Table) Priced(prices map[string]Price) *Table {
 	out := &Table{prices: map[string]Price{}}
@@ -33,7 +33,7 @@ func (t *Table) Priced(prices map[string]Price) *Table {
 	return out
 }
 
-// Find gives the row of a model as it is reached over a wire. A name that no
+// Find returns the row of a model as it is reached over a wire. A name that no
 // pattern takes is tried again without what stands before its last slash, as
 // gateways put the vendor there.
 //
@@ -68,7 +68,7 @@ func (t *Table) Find(wire Wire, name string) (Row, bool) {
 	return row, known
 }
 
-// best gives the matching row with the longest pattern, the first of equals.
+// best returns the matching row with the longest pattern, the first of equals.
 func best(rows []Row, name string, take func(Row) bool) (Row, bool) {
 	name = strings.ToLower(name)
 	for {
@@ -156,7 +156,7 @@ func least(w Wire) Row {
 	return row
 }
 
-// every gives the rungs that work with every model, after those given.
+// every returns the rungs that work with every model, after those given.
 func every(more ...Rung) []Rung {
 	return append(more, Whole, Bridge, Extend, PerTurn)
 }

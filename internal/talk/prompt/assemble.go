@@ -102,7 +102,7 @@ func Assemble(budget int, count tokenizer.Counter, layers []Layer) (System, erro
 	return out, nil
 }
 
-// sorted gives the layers that have a text, in order.
+// sorted returns the layers that have a text, in order.
 func sorted(layers []Layer) []Layer {
 	out := make([]Layer, 0, len(layers))
 	for _, l := range layers {

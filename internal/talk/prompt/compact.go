@@ -72,7 +72,7 @@ func standIn(kind session.Kind, p Plan, parts ...string) session.Entry {
 	}
 }
 
-// keeps gives what must outlive the plan: at most half of its room.
+// keeps returns what must outlive the plan: at most half of its room.
 func keeps(entries []session.Entry, p Plan) string {
 	var parts []string
 	left := min(p.Room/2-30, p.Room-220)
@@ -96,7 +96,7 @@ func keeps(entries []session.Entry, p Plan) string {
 	return strings.Join(parts, "\n\n")
 }
 
-// notes gives the texts of the notes of a name that a plan hides.
+// notes returns the texts of the notes of a name that a plan hides.
 func notes(entries []session.Entry, p Plan, name string) []string {
 	var lines []string
 	for _, e := range session.Notes(entries) {
@@ -109,7 +109,7 @@ func notes(entries []session.Entry, p Plan, name string) []string {
 	return lines
 }
 
-// answered gives the words of the person that a plan hides although what comes
+// answered returns the words of the person that a plan hides although what comes
 // after it belongs to the same turn.
 func answered(entries []session.Entry, p Plan) string {
 	words, turn := "", 0
@@ -138,7 +138,7 @@ func texts(blocks []llm.Block) string {
 	return b.String()
 }
 
-// short gives a text of at most most tokens, with a mark where it was cut; its
+// short returns a text of at most most tokens, with a mark where it was cut; its
 // beginning counts for more than its end.
 func short(text string, most int) string {
 	if n := tokenizer.Count(text); n > most {

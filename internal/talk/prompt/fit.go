@@ -40,7 +40,7 @@ const (
 	leastCondense  = 0.05
 )
 
-// full gives the numbers with their defaults.
+// full returns the numbers with their defaults.
 func (n Numbers) full() Numbers {
 	if n.Reserve <= 0 {
 		n.Reserve = defaultReserve

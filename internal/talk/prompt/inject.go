@@ -55,7 +55,7 @@ func Inject(files []plugin.File, found door.Found) ([]plugin.File, Injection) {
 	return slices.Insert(out, at+1, plugin.File{Name: CapabilitiesFile, Text: text}), in
 }
 
-// injected gives the text of the file and what is in it.
+// injected returns the text of the file and what is in it.
 func injected(found door.Found) (string, []capability.ID) {
 	if !found.Rollout.Inject {
 		return "", nil
@@ -107,7 +107,7 @@ func heading(ids []capability.ID) string {
 	return b.String()
 }
 
-// Files gives layers as context files, which is how plugins see them
+// Files returns layers as context files, which is how plugins see them
 // ([plugin.ContextFilter]): in their order, the layers that files name by the
 // names of those.
 func Files(layers []Layer) []plugin.File {
@@ -118,7 +118,7 @@ func Files(layers []Layer) []plugin.File {
 	return files
 }
 
-// Layers gives context files as layers again: what a plugin left out is out,
+// Layers returns context files as layers again: what a plugin left out is out,
 // except for what must be there, and what it changed is changed.
 func Layers(files []plugin.File, before []Layer) []Layer {
 	must := map[string]bool{}

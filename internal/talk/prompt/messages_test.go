@@ -14,7 +14,7 @@ import (
 	"ken/llm"
 )
 
-// flat gives blocks one after the other, with who says them.
+// flat returns blocks one after the other, with who says them.
 func flat(list []llm.Message) (out []string) {
 	for _, m := range list {
 		for _, b := range m.Blocks {

@@ -75,7 +75,7 @@ func (w *writer) line(depth int, text string) {
 	w.b.WriteString(strings.Repeat("  ", depth) + strings.TrimRight("- "+text, " ") + "\n")
 }
 
-// show gives a string of the file on one line.
+// show returns a string of the file on one line.
 func (w *writer) show(s string) string {
 	shown := untrusted.Line(s, longValue)
 	w.hidden = w.hidden || hides(s, shown)

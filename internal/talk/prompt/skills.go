@@ -19,7 +19,7 @@ type Skill struct {
 	Own bool
 }
 
-// Skills gives the layer of the enabled skills, in the order of their ids:
+// Skills returns the layer of the enabled skills, in the order of their ids:
 //
 //	# Skills
 //

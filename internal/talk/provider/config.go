@@ -71,7 +71,7 @@ func (c Config) silence() time.Duration {
 	return 10 * time.Minute
 }
 
-// client gives the client of the configuration, changed so that it leads
+// client returns the client of the configuration, changed so that it leads
 // nobody astray: see [stay].
 func (c Config) client() *http.Client {
 	from := c.Client

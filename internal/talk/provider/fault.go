@@ -151,7 +151,7 @@ func words(text string, most int, secrets []string) string {
 	return untrusted.Line(text, most)
 }
 
-// secrets gives the values of the headers by which one proves who one is.
+// secrets returns the values of the headers by which one proves who one is.
 func secrets(h http.Header) []string {
 	var list []string
 	for name, values := range h {
@@ -170,10 +170,10 @@ func secrets(h http.Header) []string {
 	return list
 }
 
-// hidden gives what of a request must not come back in an error.
+// hidden returns what of a request must not come back in an error.
 func (c Config) hidden(sent http.Header) []string { return append(secrets(sent), given(c.Header)...) }
 
-// given gives the values of headers that a person configured: any of them may
+// given returns the values of headers that a person configured: any of them may
 // be a secret. What is very short is part of too many words.
 func given(h http.Header) []string {
 	const least = 6

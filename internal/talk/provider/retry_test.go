@@ -41,7 +41,7 @@ func (p *play) attempt(context.Context) iter.Seq2[llm.Chunk, error] {
 	}
 }
 
-// run gives the texts and the error of a conversation.
+// run returns the texts and the error of a conversation.
 func run(ctx context.Context, cfg Config, p *play) (string, error) {
 	var text strings.Builder
 	for c, err := range Generate(ctx, cfg, p.attempt) {

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// list gives the events as "name|data", and the error.
+// list returns the events as "name|data", and the error.
 func list(r io.Reader, most int) ([]string, error) {
 	var got []string
 	for e, err := range Events(r, most) {

@@ -10,7 +10,7 @@ import (
 	"ken/llm"
 )
 
-// kept gives an entry that was encoded without an error as it will be decoded,
+// kept returns an entry that was encoded without an error as it will be decoded,
 // which is several times as much work: without what is empty, with JSON in its
 // shortest form, and sharing nothing with e that could be changed. It reports
 // false where it does not know: for text that is none.

@@ -2,7 +2,7 @@ package session
 
 import "slices"
 
-// Live gives the entries that count, in the order in which they are sent:
+// Live returns the entries that count, in the order in which they are sent:
 // without notes, and without what is hidden.
 //
 // A summary or a marker hides what was said between two entries and stands in
@@ -29,7 +29,7 @@ func Live(entries []Entry) []Entry {
 	return live
 }
 
-// Notes gives the notes that count: all but those that were rewound.
+// Notes returns the notes that count: all but those that were rewound.
 func Notes(entries []Entry) []Entry {
 	hidden := hide(entries)
 	var notes []Entry

@@ -114,7 +114,7 @@ type coming struct {
 	have map[string]*Turn // by the key of the head
 }
 
-// enter gives the turn that is there now: t, or one that was there before.
+// enter returns the turn that is there now: t, or one that was there before.
 func (c *coming) enter(t *Turn) *Turn {
 	c.mu.Lock()
 	defer c.mu.Unlock()

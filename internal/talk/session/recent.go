@@ -41,7 +41,7 @@ type used struct {
 	at int // by the clock, which counts uses
 }
 
-// get gives the session of a head, if it is the one that is known.
+// get returns the session of a head, if it is the one that is known.
 func (r *recent) get(head store.Item) (snapshot, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -46,7 +46,7 @@ var (
 	eve = capability.Principal{ID: "ann", Tenant: "evil"}
 )
 
-// fresh gives sessions on a new store: of SQLite, or of PostgreSQL where a
+// fresh returns sessions on a new store: of SQLite, or of PostgreSQL where a
 // server is named.
 func fresh(t testing.TB, cfg session.Config) (*session.Store, *store.Store) {
 	t.Helper()

@@ -66,7 +66,7 @@ type Store struct {
 	coming coming
 }
 
-// New gives the sessions of a store, which stays the caller's.
+// New returns the sessions of a store, which stays the caller's.
 func New(db *store.Store, cfg Config) *Store {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -180,7 +180,7 @@ func (s *Store) over(t time.Time) bool {
 	return s.cfg.Keep > 0 && !s.now().Before(t.Add(s.cfg.Keep))
 }
 
-// List gives the heads of a principal's sessions, the one whose last turn began
+// List returns the heads of a principal's sessions, the one whose last turn began
 // last first; at most limit, and all for 0. What cannot be read is in the error
 // and hides only itself.
 func (s *Store) List(ctx context.Context, who capability.Principal, limit int) ([]Head, error) {
@@ -219,7 +219,7 @@ func (s *Store) ListOnly(ctx context.Context, who capability.Principal, limit in
 	return heads, errors.Join(errs...)
 }
 
-// Read gives a session with all its entries, hidden ones and notes too. While a
+// Read returns a session with all its entries, hidden ones and notes too. While a
 // turn runs it is as it stood at one moment. The entries must not be changed.
 func (s *Store) Read(ctx context.Context, who capability.Principal, id string) (Head, []Entry, error) {
 	at, err := s.load(ctx, "read", who, id)

@@ -1,6 +1,6 @@
 package session
 
-// Told gives what a person may read of a session, in the order in which it was
+// Told returns what a person may read of a session, in the order in which it was
 // written: everything but what was taken back. What a summary or a marker stands
 // for is there, and so are they, and the notes.
 //

@@ -55,7 +55,7 @@ func (t *Turn) Head() Head {
 	return t.record.Head
 }
 
-// Entries gives all entries, hidden ones and notes too. They are as they were
+// Entries returns all entries, hidden ones and notes too. They are as they were
 // stored, byte for byte what a later process will read: to send what was given
 // to Append instead would break the prefix when the session is taken up again.
 // They must not be changed.
@@ -146,7 +146,7 @@ func (t *Turn) Append(ctx context.Context, entries ...Entry) error {
 	return nil
 }
 
-// encode gives an entry as it is stored, and as it will be read: JSON keeps
+// encode returns an entry as it is stored, and as it will be read: JSON keeps
 // neither the spaces of a schema nor bytes that are no text.
 func (t *Turn) encode(e Entry) ([]byte, Entry, error) {
 	if e.To >= e.Seq || e.From < 0 || e.To < 0 {

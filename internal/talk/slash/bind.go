@@ -224,7 +224,7 @@ func (b *binder) word(w word) *Fault {
 	return nil
 }
 
-// key gives the parameter that a word of the form name=value is for, or nil.
+// key returns the parameter that a word of the form name=value is for, or nil.
 func (b *binder) key(w word) *Parameter {
 	name, _, ok := strings.Cut(w.text, "=")
 	if !ok || len(name) >= w.bare {

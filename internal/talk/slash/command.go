@@ -106,7 +106,7 @@ func (cmd *Command) add(c *capability.Capability, name string, schema func(*capa
 	}
 }
 
-// extensionOf gives the name of the package that a command came with.
+// extensionOf returns the name of the package that a command came with.
 func extensionOf(c *capability.Capability) string {
 	for _, id := range c.RequiredTools {
 		if name, ok := strings.CutPrefix(id, string(capability.KindExtension)+":"); ok {

@@ -18,7 +18,7 @@ type Completion struct {
 
 const maxCompletions = 100
 
-// Complete gives what may stand at the cursor, a byte offset into the line,
+// Complete returns what may stand at the cursor, a byte offset into the line,
 // in the order of the alphabet. Nothing is offered inside quotes, in plain
 // text, or where only the person can know.
 func (x *Index) Complete(line string, cursor int) []Completion {

@@ -89,7 +89,7 @@ func holds(word, part string) int {
 	return within
 }
 
-// nearest gives the few words that given is most likely a slip of, or a part of.
+// nearest returns the few words that given is most likely a slip of, or a part of.
 func nearest(given string, known []string) []string {
 	if len(given) > longestGuess || given == "" {
 		return nil

@@ -92,7 +92,7 @@ func (x *Index) LooksLike(text string) bool {
 	})
 }
 
-// Text gives what a message that is no command says. Where slashes stand
+// Text returns what a message that is no command says. Where slashes stand
 // before the name of a known command the first is the escape, and goes; all
 // else stays as it is.
 func (x *Index) Text(text string) string {
@@ -112,7 +112,7 @@ func (x *Index) find(name string) []*Command {
 	return nil
 }
 
-// nameOf gives the word after the slash. Whatever is no letter a name could
+// nameOf returns the word after the slash. Whatever is no letter a name could
 // hold ends it, blanks and control characters of any kind among it: what is
 // wrong with those is said later, where it can be pointed at.
 func nameOf(text string) (string, bool) {
@@ -163,7 +163,7 @@ func (x *Index) typed() []string {
 	return slices.Compact(names)
 }
 
-// Signature gives the signature of a route's target and remembers it: the
+// Signature returns the signature of a route's target and remembers it: the
 // schema is asked for once in the life of the Index, which is that of one
 // snapshot. A target without a schema has none, which [Route.Call] understands.
 func (x *Index) Signature(target capability.ID, schema func() (json.RawMessage, error)) (*Signature, error) {
@@ -186,7 +186,7 @@ func (x *Index) Signature(target capability.ID, schema func() (json.RawMessage, 
 	return sig, nil
 }
 
-// Suggest gives the commands that the first word of a message may have been
+// Suggest returns the commands that the first word of a message may have been
 // meant for. A surface can offer them when text that begins with a slash is
 // no command; it sends nothing anywhere by itself.
 func (x *Index) Suggest(text string) []string {

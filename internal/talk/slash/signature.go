@@ -53,7 +53,7 @@ func (p *Parameter) is(word string) bool { return slices.Contains(p.Types, word)
 // bare reports whether the flag may stand without a value.
 func (p *Parameter) bare() bool { return p.is("boolean") }
 
-// flag gives the parameter's own way of being written.
+// flag returns the parameter's own way of being written.
 func (p *Parameter) flag() string {
 	if p.Flag != "" {
 		return p.Flag
@@ -179,7 +179,7 @@ func (s *Signature) place(positions []int) {
 	}
 }
 
-// rest gives the parameter that takes the rest of the line, nil where none does.
+// rest returns the parameter that takes the rest of the line, nil where none does.
 func (s *Signature) rest() *Parameter {
 	for i := range s.Parameters {
 		if p := &s.Parameters[i]; p.Rest {

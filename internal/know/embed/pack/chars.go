@@ -68,7 +68,7 @@ func packChars(answers, out string) error {
 	return os.WriteFile(out, append(table(entries), targets...), 0o644)
 }
 
-// meaning gives the entry of a character, and what it is mapped to if it is.
+// meaning returns the entry of a character, and what it is mapped to if it is.
 func meaning(c rune, words []string) (entry int, to []rune) {
 	joined := strings.Join(words, "")
 	inner := joined[1 : len(joined)-1]
@@ -85,7 +85,7 @@ func meaning(c rune, words []string) (entry int, to []rune) {
 	return mapped, []rune(inner)
 }
 
-// table gives the numbers of the blocks, their count, and the blocks.
+// table returns the numbers of the blocks, their count, and the blocks.
 func table(entries []uint16) []byte {
 	var index, blocks []byte
 	seen := map[string]uint16{}

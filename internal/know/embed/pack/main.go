@@ -87,7 +87,7 @@ func parseFields(text string) (map[embed.Field]float64, error) {
 	return out, nil
 }
 
-// unpack gives the rows as they were before they became int8, but for rounding.
+// unpack returns the rows as they were before they became int8, but for rounding.
 func unpack(raw []byte, rows int) []float32 {
 	dims := len(raw)/rows - 4
 	out := make([]float32, rows*dims)

@@ -98,7 +98,7 @@ func (c *Cache) Trouble() error {
 	return c.trouble
 }
 
-// Embed gives one vector per text, in order, and asks only for those that it
+// Embed returns one vector per text, in order, and asks only for those that it
 // does not have. Either all texts get a vector or there is an error: that of
 // the embedder beneath, or ctx's.
 func (c *Cache) Embed(ctx context.Context, texts []string) ([][]float32, error) {
@@ -156,7 +156,7 @@ func (c *Cache) embed(ctx context.Context, texts []string) (vectors [][]float32,
 	return vectors, true, nil
 }
 
-// missing gives the texts that have no vector, each once.
+// missing returns the texts that have no vector, each once.
 func missing(texts []string, keys []textKey, have map[textKey][]float32) (ask []string, asked []textKey) {
 	seen := map[textKey]bool{}
 	for i, key := range keys {

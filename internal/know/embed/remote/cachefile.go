@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// lookUp gives the vectors that are kept, whether the model is known to be the
+// lookUp returns the vectors that are kept, whether the model is known to be the
 // one that made them, and whether it is not to be asked that now.
 func (c *Cache) lookUp(keys []textKey) (have map[textKey][]float32, known, resting bool) {
 	c.mu.Lock()

@@ -165,7 +165,7 @@ func (e *Embedder) Format(f fmt.State, _ rune) {
 // MarshalText writes the same, for JSON and logs.
 func (e *Embedder) MarshalText() ([]byte, error) { return fmt.Append(nil, e), nil }
 
-// Embed gives one vector per text, in order, of unit length. The vectors belong
+// Embed returns one vector per text, in order, of unit length. The vectors belong
 // to the caller. Texts of white space alone are not sent, since services refuse
 // them; their vector is zero, as is that of a text for which the service gives
 // zeros. Of the others the first [MaxText] bytes are sent. Either all texts get
@@ -210,7 +210,7 @@ func (e *Embedder) Embed(ctx context.Context, texts []string) ([][]float32, erro
 // probe is a text that is asked for to learn about a model.
 const probe = "weather forecast for tomorrow"
 
-// cut gives what is sent of a text: nothing of one that says nothing.
+// cut returns what is sent of a text: nothing of one that says nothing.
 func cut(text string) string {
 	text = strings.TrimSpace(text)
 	if len(text) > MaxText {

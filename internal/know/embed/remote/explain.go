@@ -96,7 +96,7 @@ type shownError struct {
 func (s *shownError) Error() string { return s.words }
 func (s *shownError) Unwrap() error { return s.err }
 
-// quote gives a service's own words.
+// quote returns a service's own words.
 func (e *Embedder) quote(r *refusal) string {
 	if r.status >= 300 && r.status < 400 {
 		if u, err := url.Parse(r.location); err == nil && u.Host != "" {
@@ -142,7 +142,7 @@ func (e *Embedder) repeats(words string) bool {
 	return false
 }
 
-// secrets gives what must not be shown, in small letters.
+// secrets returns what must not be shown, in small letters.
 func (e *Embedder) secrets() []string {
 	var out []string
 	if e.cfg.APIKey.text != nil {

@@ -14,7 +14,7 @@ type Key struct {
 	text *string // behind a pointer, where even a struct's dump does not follow
 }
 
-// NewKey gives the key of a text, without white space around it; none for an
+// NewKey returns the key of a text, without white space around it; none for an
 // empty one.
 func NewKey(text string) Key {
 	text = strings.TrimSpace(text)

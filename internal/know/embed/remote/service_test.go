@@ -95,7 +95,7 @@ func (s *service) vector(text string) []float64 {
 	return v
 }
 
-// asked gives how many requests there were, and of which texts, since the last.
+// asked returns how many requests there were, and of which texts, since the last.
 func (s *service) asked() (requests int, texts []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -116,7 +116,7 @@ func fields(object []byte, columns []string) ([]any, error) {
 	return values, nil
 }
 
-// plain gives scalars as Go values and leaves lists and objects as JSON.
+// plain returns scalars as Go values and leaves lists and objects as JSON.
 func plain(raw json.RawMessage) any {
 	switch raw[0] {
 	case '[', '{':

@@ -105,7 +105,7 @@ func (s shape) capability(one row) (*capability.Capability, capability.Detail, *
 	return c, d, nil
 }
 
-// firstText gives the first of the columns that says something; the others
+// firstText returns the first of the columns that says something; the others
 // stay as metadata.
 func firstText(r *yamldoc.Reader, columns ...string) string {
 	for _, c := range columns {
@@ -157,7 +157,7 @@ func available(c *capability.Capability, r *yamldoc.Reader) {
 	}
 }
 
-// schema gives the input schema as it is stored, without blanks.
+// schema returns the input schema as it is stored, without blanks.
 func (s shape) schema(one row, r *yamldoc.Reader) (json.RawMessage, error) {
 	f, ok := r.Field("inputSchema", "schema")
 	if !ok {

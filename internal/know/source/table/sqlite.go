@@ -46,7 +46,7 @@ func (s *sqlite) closeLocked() error {
 	return err
 }
 
-// open gives the database of the file that is there now: a file that was put
+// open returns the database of the file that is there now: a file that was put
 // in its place is opened anew.
 func (s *sqlite) open() (*sql.DB, error) {
 	s.mu.Lock()

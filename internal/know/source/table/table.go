@@ -72,14 +72,14 @@ type Table struct {
 
 // A database reads one table.
 type database interface {
-	// columns gives the names of the table's columns.
+	// columns returns the names of the table's columns.
 	columns(ctx context.Context) ([]string, error)
 
 	// scan calls f for the rows that are asked for, in the order of their
 	// keys, until f returns false.
 	scan(ctx context.Context, shape shape, which selection, f func(row) bool) error
 
-	// state gives a text that differs after the table changed.
+	// state returns a text that differs after the table changed.
 	state(ctx context.Context) (string, error)
 
 	close() error
@@ -126,10 +126,10 @@ func New(cfg Config) (*Table, error) {
 	return t, nil
 }
 
-// Name gives the source's name.
+// Name returns the source's name.
 func (t *Table) Name() string { return t.cfg.Name }
 
-// Trust gives the trust of all that the table holds.
+// Trust returns the trust of all that the table holds.
 func (t *Table) Trust() capability.Trust { return t.cfg.Trust }
 
 // Close closes the database.

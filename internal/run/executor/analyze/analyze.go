@@ -36,11 +36,11 @@ type Config struct {
 	// Results are what calls returned. The store stays the caller's.
 	Results *result.Store
 
-	// Lookup gives the capability that a call means, and the usage document of
+	// Lookup returns the capability that a call means, and the usage document of
 	// the one whose result is analysed.
 	Lookup executor.Lookup
 
-	// Model gives the model to ask. It is called once in a call, after the call
+	// Model returns the model to ask. It is called once in a call, after the call
 	// was decided on. An error, a nil model, and a nil Model mean that rules
 	// answer; the error's words become the reason.
 	Model func(context.Context) (llm.Model, error)
@@ -101,7 +101,7 @@ const (
 		`,"schema":{"type":"object","description":"JSON Schema, draft 2020-12 or 07, that the text must fit"}},"required":["schema"],"additionalProperties":false}`
 )
 
-// Tools gives the tools that this executor carries out by themselves. Any other
+// Tools returns the tools that this executor carries out by themselves. Any other
 // capability whose recipe names one of the runners is carried out too.
 func Tools() []executor.Tool {
 	tool := func(name, runner, schema, description string, tags ...string) executor.Tool {
@@ -181,7 +181,7 @@ type wanted struct {
 // mostQuestion is how many characters a question has at most.
 const mostQuestion = 4000
 
-// read gives the arguments. A command that declares none takes words: what to
+// read returns the arguments. A command that declares none takes words: what to
 // analyse, and then the question or the schema.
 func read(call capability.Call, c *capability.Capability) (wanted, error) {
 	var in wanted

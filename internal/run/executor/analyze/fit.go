@@ -104,7 +104,7 @@ func (e *Executor) mendByModel(ctx context.Context, j *judge, in wanted, m mater
 	v.best, v.problems = reading{next.best.value, []string{"a model rewrote it; compare its values with the text"}}, nil
 }
 
-// result gives the valid JSON and what was mended, or what is wrong by path.
+// result returns the valid JSON and what was mended, or what is wrong by path.
 func (v *verdict) result() capability.Result {
 	mended := strings.Join(v.best.mends, "; ")
 	if mended != "" {

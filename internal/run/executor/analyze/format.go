@@ -110,7 +110,7 @@ func looksJSON(text string, lines []string, whole bool) (form, bool) {
 	return f, true
 }
 
-// outline gives the keys of an object, or what a list holds, as far as the
+// outline returns the keys of an object, or what a list holds, as far as the
 // text is JSON.
 func outline(text string) form {
 	f := form{format: formatJSON, called: "Keys"}
@@ -375,7 +375,7 @@ func looksYAML(text string, _ []string, _ bool) (form, bool) {
 	return f, true
 }
 
-// topLines gives the text up to its last line that begins at the margin, so
+// topLines returns the text up to its last line that begins at the margin, so
 // that what was cut off is no half of a value.
 func topLines(text string) string {
 	for {

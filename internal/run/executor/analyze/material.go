@@ -106,7 +106,7 @@ func (e *Executor) render(origin string, tokens int, cut func(int) string) (bloc
 	}
 }
 
-// lastTokens gives an end of the text that has at most n tokens.
+// lastTokens returns an end of the text that has at most n tokens.
 func lastTokens(text string, n int) string {
 	for size := min(len(text), max(n, 0)*6); size > 0; {
 		end := text[len(text)-size:]
@@ -122,7 +122,7 @@ func lastTokens(text string, n int) string {
 	return ""
 }
 
-// blocks gives the text as a prompt shows it, and what was left out of it.
+// blocks returns the text as a prompt shows it, and what was left out of it.
 func (e *Executor) blocks(m material) (text, left string) {
 	most := e.cfg.InputTokens
 	block, kept := e.fenced(m.head, m.origin(), most)

@@ -20,7 +20,7 @@ type reading struct {
 // mostStarts is how many places are tried as the beginning of the value.
 const mostStarts = 8
 
-// readings gives what a text may mean, the most likely first. Values are never
+// readings returns what a text may mean, the most likely first. Values are never
 // made up: what is mended is the form alone, and what is left out is told.
 func readings(text string, f form) []reading {
 	text = strings.TrimSpace(strings.TrimPrefix(text, "\ufeff"))
@@ -148,7 +148,7 @@ func joined(text string) (reading, bool) {
 	return plain("["+strings.Join(items, ",")+"]", fmt.Sprintf("its %d lines were read as one list", len(items))), true
 }
 
-// unfence gives the inside of the first Markdown code fence.
+// unfence returns the inside of the first Markdown code fence.
 func unfence(text string) (string, bool) {
 	_, rest, ok := strings.Cut(text, "```")
 	if !ok {

@@ -134,7 +134,7 @@ func (j *judge) find(ref string) any {
 	return at
 }
 
-// check gives what is wrong with a value; nothing where it fits. More counts
+// check returns what is wrong with a value; nothing where it fits. More counts
 // the problems that are not listed. It makes at most so many steps as are left,
 // and takes them off.
 func (j *judge) check(raw json.RawMessage, left *int) (list []problem, more int) {
@@ -204,7 +204,7 @@ func nodes(v any) int {
 	return n
 }
 
-// below gives the path of what lies in a value, where anyone will read it.
+// below returns the path of what lies in a value, where anyone will read it.
 func (w *walk) below(path, name string) string {
 	if w.muted > 0 {
 		return ""
@@ -307,7 +307,7 @@ func equal(a, b any) bool {
 	return a == b
 }
 
-// quoted gives the first few values that a schema names.
+// quoted returns the first few values that a schema names.
 func quoted(list []any) string {
 	var out []string
 	for i, e := range list {

@@ -66,7 +66,7 @@ func (m material) summary(why string) string {
 	return b.String()
 }
 
-// first gives the first lines, fit to be shown, and how many there are besides.
+// first returns the first lines, fit to be shown, and how many there are besides.
 func (m material) first(n int) (lines []string, more int64) {
 	rest := m.head
 	for len(lines) < n && rest != "" {
@@ -77,7 +77,7 @@ func (m material) first(n int) (lines []string, more int64) {
 	return lines, max(0, m.size.Lines-int64(len(lines)))
 }
 
-// shortened gives a line without what cannot be seen, and cut where it is long.
+// shortened returns a line without what cannot be seen, and cut where it is long.
 func shortened(line string) string {
 	if len(line) <= longLine {
 		return untrusted.Terminal(line)
@@ -93,7 +93,7 @@ func shortened(line string) string {
 	return untrusted.Terminal(line[:end]) + "…⟨+" + strconv.Itoa(utf8.RuneCountInString(line[end:])) + "⟩"
 }
 
-// listed gives names, fit to be shown, and how many there are besides.
+// listed returns names, fit to be shown, and how many there are besides.
 func listed(names []string) string {
 	shown := make([]string, 0, manyNames+1)
 	for i, name := range names {

@@ -32,10 +32,10 @@ import (
 
 // Config says what requests may reach and how much they may use.
 type Config struct {
-	// Lookup gives the capability that a call means. Required.
+	// Lookup returns the capability that a call means. Required.
 	Lookup executor.Lookup
 
-	// Secret gives the value of a secret. Nil knows none.
+	// Secret returns the value of a secret. Nil knows none.
 	Secret func(name string) (string, bool)
 
 	// Save keeps a secret that a server replaced, such as a refresh token. Nil:

@@ -196,7 +196,7 @@ func keyOf(texts ...string) tokenKey {
 	return sha256.Sum256(raw)
 }
 
-// bearer gives the token of a call: the secret itself, or what it was renewed to
+// bearer returns the token of a call: the secret itself, or what it was renewed to
 // when the server no longer took it.
 func (x *exchange) bearer(ctx context.Context, a credential, value string, fresh bool) (string, error) {
 	refresh, canRenew := x.secret(a.Refresh)
@@ -239,7 +239,7 @@ func (x *exchange) bearer(ctx context.Context, a credential, value string, fresh
 	return t.access, nil
 }
 
-// clientToken gives the token that a client's id and secret are exchanged for.
+// clientToken returns the token that a client's id and secret are exchanged for.
 func (x *exchange) clientToken(ctx context.Context, a credential, client string, fresh bool) (string, error) {
 	secret, _ := x.secret(strings.TrimSuffix(a.Secret, "CLIENT_ID") + "CLIENT_SECRET")
 	key := keyOf("client", a.TokenURL, client, secret, a.Scope)

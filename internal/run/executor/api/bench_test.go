@@ -83,7 +83,7 @@ func repeat(n int, f func()) {
 	}
 }
 
-// cpu gives the processor time that f takes, the server's part included.
+// cpu returns the processor time that f takes, the server's part included.
 func cpu(b *testing.B, f func()) time.Duration {
 	now := func() time.Duration {
 		var u syscall.Rusage

@@ -48,14 +48,14 @@ func (n *entry) ask(h http.Header) {
 	}
 }
 
-// at gives the answer for an address; a copy, because pages are added to it.
+// at returns the answer for an address; a copy, because pages are added to it.
 func (a *answer) at(u *url.URL) *answer {
 	out := *a
 	out.url = u
 	return &out
 }
 
-// remembered gives what is known of a request, or nil.
+// remembered returns what is known of a request, or nil.
 func (x *exchange) remembered(u *url.URL) *entry {
 	x.mu.Lock()
 	none := len(x.cache.by) == 0

@@ -343,7 +343,7 @@ func readLimited(body io.ReadCloser, most int64) (data []byte, cut bool, err err
 	return data, false, err
 }
 
-// plainError gives the cause of a failure without the address, which may hold a
+// plainError returns the cause of a failure without the address, which may hold a
 // secret.
 func plainError(err error) string {
 	if b, ok := errors.AsType[*barred](err); ok {

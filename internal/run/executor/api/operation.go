@@ -229,7 +229,7 @@ func framing(name string) bool {
 
 func originOf(u *url.URL) string { return strings.ToLower(u.Scheme + "://" + u.Host) }
 
-// hostsOf gives the plain hosts of a list without their ports. Patterns name no
+// hostsOf returns the plain hosts of a list without their ports. Patterns name no
 // host that could be told beforehand.
 func hostsOf(list []string) []string {
 	var out []string

@@ -53,7 +53,7 @@ func (x *exchange) follow(ctx context.Context, a *answer) (*answer, error) {
 	return &out, nil
 }
 
-// next gives the address of the page after an answer, on the same host. counted
+// next returns the address of the page after an answer, on the same host. counted
 // says that it is the next number; an API that names its next page is not counted.
 func (x *exchange) next(a *answer, count bool) (u *url.URL, counted bool) {
 	if text := linkNext(a.header.Values("Link")); text != "" {
@@ -104,7 +104,7 @@ func (x *exchange) within(from *url.URL, text string) *url.URL {
 	return u
 }
 
-// parameter gives the first of some names that the operation has in its query.
+// parameter returns the first of some names that the operation has in its query.
 func (x *exchange) parameter(names ...string) string {
 	for _, name := range names {
 		for _, f := range x.plan.op.fields {
@@ -126,7 +126,7 @@ func with(u *url.URL, name, value string) *url.URL {
 	return &out
 }
 
-// linkNext gives the address with rel="next" of Link headers.
+// linkNext returns the address with rel="next" of Link headers.
 func linkNext(headers []string) string {
 	for _, h := range headers {
 		for {
@@ -188,7 +188,7 @@ func nextIn(top map[string]any) (text string, cursor bool) {
 	return "", false
 }
 
-// listOf gives the one list of a page: the page itself, or its only member that is
+// listOf returns the one list of a page: the page itself, or its only member that is
 // one. name is "" for the page itself.
 func listOf(body []byte) (items []json.RawMessage, name string, rest map[string]json.RawMessage, ok bool) {
 	if json.Unmarshal(body, &items) == nil && items != nil {

@@ -72,7 +72,7 @@ func readSelection(v any) (*selection, error) {
 
 func (s *selection) String() string { return strings.Join(s.paths, ", ") }
 
-// of gives the chosen parts as text, an item of a list in each line, and whether
+// of returns the chosen parts as text, an item of a list in each line, and whether
 // there are any.
 func (s *selection) of(body []byte) (text string, some bool, err error) {
 	dec := json.NewDecoder(bytes.NewReader(body))

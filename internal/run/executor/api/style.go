@@ -48,7 +48,7 @@ func reserved(s string) string { return escaped(s, ":/?@!$'()*,;") }
 
 func asIs(s string) string { return s }
 
-// encoder gives the one for a field in a URL.
+// encoder returns the one for a field in a URL.
 func (f field) encoder() encoder {
 	if f.reserved {
 		return reserved

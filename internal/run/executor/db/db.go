@@ -52,13 +52,13 @@ type Connection struct {
 
 // Config says what an Executor needs.
 type Config struct {
-	// Connections gives those that there are now. It is asked at every call.
+	// Connections returns those that there are now. It is asked at every call.
 	Connections func() []Connection
 
 	// Lookup finds the capability that a call means.
 	Lookup executor.Lookup
 
-	// Secret gives the value that a reference stands for.
+	// Secret returns the value that a reference stands for.
 	Secret func(reference string) (string, error)
 }
 

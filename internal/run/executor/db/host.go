@@ -2,7 +2,7 @@ package db
 
 import "net/url"
 
-// host gives the host of a server, without port; "" for files and sockets.
+// host returns the host of a server, without port; "" for files and sockets.
 func (c Connection) host() string {
 	if c.Engine == SQLite {
 		return ""

@@ -167,7 +167,7 @@ func (p *postgres) run(ctx context.Context, sql string) error {
 	return err
 }
 
-// texts gives the rows of a query of Ken's own.
+// texts returns the rows of a query of Ken's own.
 func (p *postgres) texts(ctx context.Context, sql string, values ...string) ([][]string, error) {
 	raw := make([][]byte, len(values))
 	for i, v := range values {

@@ -16,7 +16,7 @@ import (
 	"ken/internal/run/executor/executortest"
 )
 
-// cluster gives a connection to an empty database of a real server, as an
+// cluster returns a connection to an empty database of a real server, as an
 // ordinary user that may read one schema, and what the superuser may do there.
 func cluster(t *testing.T) (Connection, func(sql string) string) {
 	t.Helper()

@@ -216,7 +216,7 @@ func (s *sqlite) describe(ctx context.Context, t *tableOutline, whole bool) erro
 	return nil
 }
 
-// texts gives the rows of a query of Ken's own.
+// texts returns the rows of a query of Ken's own.
 func (s *sqlite) texts(ctx context.Context, sql string, values ...any) ([][]string, error) {
 	st, err := s.file.prepare(sql)
 	if err != nil {

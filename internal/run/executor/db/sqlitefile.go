@@ -312,7 +312,7 @@ func (s *sqliteStatement) row(into []any) {
 // SQLite compiles it.
 type authorizer func(tls *libc.TLS, _ uintptr, action int32, first, second, _, _ uintptr) int32
 
-// functionPointer gives a function as the library takes callbacks. It must be
+// functionPointer returns a function as the library takes callbacks. It must be
 // one of the package's own, which never move.
 func functionPointer(f authorizer) uintptr { return *(*uintptr)(unsafe.Pointer(&f)) }
 

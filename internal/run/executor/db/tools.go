@@ -9,7 +9,7 @@ import (
 	"ken/internal/run/executor"
 )
 
-// schemaOf gives the schema of a verb's arguments. With names, the argument
+// schemaOf returns the schema of a verb's arguments. With names, the argument
 // connection is one of them.
 func schemaOf(verb string, names []string) json.RawMessage {
 	var connection string
@@ -39,7 +39,7 @@ func schemaOf(verb string, names []string) json.RawMessage {
 		`},"required":` + required + `,"additionalProperties":false}`)
 }
 
-// Tools gives the tools of some connections: inspect, query and explain of
+// Tools returns the tools of some connections: inspect, query and explain of
 // each, and execute where it may be changed; and the command /db for all.
 func Tools(list []Connection) []executor.Tool {
 	var out []executor.Tool

@@ -83,7 +83,7 @@ func appendString(b []byte, s string) []byte {
 	return append(b, raw...)
 }
 
-// plainText gives a value as text, for tables that people and models read.
+// plainText returns a value as text, for tables that people and models read.
 func plainText(v any, most int, cut *int) string {
 	switch v := v.(type) {
 	case nil:
@@ -125,7 +125,7 @@ func plainFloat(v float64) string {
 	return strconv.FormatFloat(v, 'g', -1, 64)
 }
 
-// clipped gives a text that is no longer than most bytes, or its beginning and
+// clipped returns a text that is no longer than most bytes, or its beginning and
 // how much is missing.
 func clipped(s string, most int, cut *int) string {
 	if !utf8.ValidString(s) {

@@ -111,7 +111,7 @@ func Call(target string, arguments any) capability.Call {
 	return capability.Call{Target: capability.ID(target), Arguments: raw, Principal: capability.Principal{ID: "ada"}, Origin: capability.ByPerson}
 }
 
-// Text gives the text of a result's parts of a MIME type; "" means of all.
+// Text returns the text of a result's parts of a MIME type; "" means of all.
 func Text(r capability.Result, mime string) string {
 	var b strings.Builder
 	for _, p := range r.Parts {
@@ -179,7 +179,7 @@ func Running(t *testing.T, word string) bool {
 	return false
 }
 
-// Attacks gives the texts of a file of attacks, or skips the test.
+// Attacks returns the texts of a file of attacks, or skips the test.
 func Attacks(t *testing.T, name string) []string {
 	t.Helper()
 	dir := os.Getenv("KEN_ATTACKS")

@@ -11,7 +11,7 @@ import (
 	"ken/internal/run/executor/executortest"
 )
 
-// tree gives every file of a folder with its content, and its folders.
+// tree returns every file of a folder with its content, and its folders.
 func tree(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	out := map[string]string{}

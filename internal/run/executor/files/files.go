@@ -6,7 +6,7 @@
 // or none, whatever happens to the tree between the decision and the effect.
 // What may be read and what may be written are scopes of their own.
 //
-// Reading gives a hash of the whole file; changing an existing file asks for
+// Reading returns a hash of the whole file; changing an existing file asks for
 // it, so nobody overwrites what they have not seen. Results are bounded, say
 // what was left out, and say how to go on.
 //
@@ -161,7 +161,7 @@ func tools() []tool {
 	}
 }
 
-// Tools gives the tools that this executor carries out.
+// Tools returns the tools that this executor carries out.
 func Tools() []executor.Tool {
 	var out []executor.Tool
 	for _, t := range tools() {
@@ -185,7 +185,7 @@ func find(call capability.Call) (tool, error) {
 	return tool{}, &capability.Error{Kind: capability.NotFound, Op: "call", Target: string(call.Target), Err: errors.New("it is none of the file tools")}
 }
 
-// Facts gives every file that the call names, those inside a diff too.
+// Facts returns every file that the call names, those inside a diff too.
 func (e *Executor) Facts(_ context.Context, call capability.Call, _ *capability.Capability) (executor.Facts, error) {
 	t, err := find(call)
 	if err != nil {

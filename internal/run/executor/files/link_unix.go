@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// names gives how many names a file has.
+// names returns how many names a file has.
 func names(info fs.FileInfo) uint64 {
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
 		return uint64(st.Nlink)

@@ -43,7 +43,7 @@ func newMarks(own, open []string) []mark {
 	return out
 }
 
-// marks gives those of this moment: a folder may have been made, or moved, since
+// marks returns those of this moment: a folder may have been made, or moved, since
 // the executor was.
 func (e *Executor) marks() []mark {
 	out := make([]mark, len(e.own))
@@ -56,7 +56,7 @@ func (e *Executor) marks() []mark {
 	return out
 }
 
-// step gives the ground of a file or folder in a folder of the given ground. It
+// step returns the ground of a file or folder in a folder of the given ground. It
 // is known by what it is, whatever name leads there (upper and lower case, a
 // mount, a second name), and where it is not there yet by its name. The
 // innermost mark counts. info may be nil.
@@ -160,7 +160,7 @@ func (e *Executor) enter(p place, rel string, perm fs.FileMode) (*os.Root, groun
 	return at, g, nil
 }
 
-// stands gives the ground of a file in a folder that lies on one.
+// stands returns the ground of a file in a folder that lies on one.
 func (e *Executor) stands(p place, in ground, info fs.FileInfo) ground {
 	return step(e.marks(), in, path.Join(p.scope.real, p.rel), info)
 }

@@ -213,7 +213,7 @@ func (e *Executor) window(f *os.File, start int64, limit *int64, line int64, abo
 	return strings.ToValidUTF8(string(text), "\uFFFD"), nil
 }
 
-// bound gives how many bytes the first most characters of a text have.
+// bound returns how many bytes the first most characters of a text have.
 func bound(text []byte, most int) int {
 	at := 0
 	for range most {

@@ -50,7 +50,7 @@ func openScope(dir, workspace string, write bool) (*scope, error) {
 	return s, nil
 }
 
-// shown gives the name by which rules and people know a file: relative to the
+// shown returns the name by which rules and people know a file: relative to the
 // workspace, or absolute.
 func (s *scope) shown(rel string) string { return path.Join(s.prefix, rel) }
 
@@ -142,7 +142,7 @@ const (
 	ignoreMost = 64 << 10
 )
 
-// ignored gives the rules that hold now. A file that cannot be read is an
+// ignored returns the rules that hold now. A file that cannot be read is an
 // error, so that nothing it hides comes into sight.
 func (s *scope) ignored() (*Ignore, error) {
 	info, err := s.root.Lstat(ignoreName)

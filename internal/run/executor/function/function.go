@@ -150,7 +150,7 @@ func New(functions ...*Function) (*Executor, error) {
 	return e, nil
 }
 
-// Tools gives the capabilities of all functions, by id.
+// Tools returns the capabilities of all functions, by id.
 func (e *Executor) Tools() []executor.Tool {
 	var out []executor.Tool
 	for _, f := range e.functions {
@@ -286,7 +286,7 @@ func (f *Function) guarded(ctx context.Context, raw json.RawMessage, done chan<-
 	returned = true
 }
 
-// origin gives the place of a panic: the first frame after the runtime's own.
+// origin returns the place of a panic: the first frame after the runtime's own.
 func origin(stack []byte) string {
 	lines := bytes.Split(stack, []byte("\n"))
 	for i, line := range lines {

@@ -22,7 +22,7 @@ var (
 	toolName    = regexp.MustCompile(`^[a-z0-9][a-z0-9_.-]*$`)
 )
 
-// Tool gives the program that an exec runner stands for: "exec.postman_cli" is
+// Tool returns the program that an exec runner stands for: "exec.postman_cli" is
 // postman. Only one suffix, at the end, is taken off, and what is left must be
 // a plain name.
 func Tool(runner string) (string, error) {

@@ -48,7 +48,7 @@ func hosts(argv []string) []string {
 	return out
 }
 
-// addresses gives them as a proxy allows them.
+// addresses returns them as a proxy allows them.
 func addresses(argv []string) []string {
 	var out []string
 	for _, u := range urls(argv) {

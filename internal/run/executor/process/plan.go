@@ -37,7 +37,7 @@ func (p *plan) describe(meta map[string]string) {
 	meta["extension_id"] = p.extension
 }
 
-// named gives the files of the workspace that arguments name, alone or behind
+// named returns the files of the workspace that arguments name, alone or behind
 // an equals sign. What a program makes of its arguments nobody can tell; what is
 // there by that name it may well mean.
 func (e *Executor) named(args []string, write bool) []executor.Path {
@@ -153,7 +153,7 @@ func (e *Executor) limits(r *capability.Recipe) sandbox.Limits {
 	return l
 }
 
-// extensionOf gives the name of the folder that a capability works in: its
+// extensionOf returns the name of the folder that a capability works in: its
 // package's id, or its own where it came without one. Those that a project or
 // somebody else brought have a folder for each place they came from, since
 // another project may use the same name.

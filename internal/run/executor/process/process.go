@@ -38,7 +38,7 @@ type Config struct {
 	// its work directory, ID/work, is made on first use. Required.
 	Extensions string
 
-	// Lookup gives the capability that a call means. Required.
+	// Lookup returns the capability that a call means. Required.
 	Lookup executor.Lookup
 
 	// Grant says what policy lets a call have beyond its work directory. Nil
@@ -56,7 +56,7 @@ type Config struct {
 	// Avoid are folders that tools may write to: no program is taken from them.
 	Avoid []string
 
-	// Getenv gives the value of a variable or secret that a recipe names. Nil
+	// Getenv returns the value of a variable or secret that a recipe names. Nil
 	// knows none.
 	Getenv func(name string) (string, bool)
 
@@ -157,7 +157,7 @@ func New(cfg Config) (*Executor, error) {
 // Close gives the folder back. Running calls go on.
 func (e *Executor) Close() error { return e.root.Close() }
 
-// Facts gives the command that would run, and the hosts in its arguments.
+// Facts returns the command that would run, and the hosts in its arguments.
 func (e *Executor) Facts(ctx context.Context, call capability.Call, c *capability.Capability) (executor.Facts, error) {
 	p, err := e.plan(ctx, call)
 	if err != nil {

@@ -98,7 +98,7 @@ func decode(raw json.RawMessage) (any, error) {
 	return v, err
 }
 
-// positional gives the arguments without a flag, in their places.
+// positional returns the arguments without a flag, in their places.
 func (s schema) positional() []property {
 	var out []property
 	for _, p := range s.properties {
@@ -192,7 +192,7 @@ func (p property) check(v any) error {
 	return nil
 }
 
-// plainValue gives a value that can be compared; a list or an object is equal
+// plainValue returns a value that can be compared; a list or an object is equal
 // to nothing.
 func plainValue(v any) any {
 	switch v.(type) {

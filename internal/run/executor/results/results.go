@@ -11,7 +11,7 @@ import (
 	"ken/internal/run/result"
 )
 
-// Tools gives the tool that this executor carries out.
+// Tools returns the tool that this executor carries out.
 func Tools() []executor.Tool {
 	return []executor.Tool{{
 		Capability: capability.Capability{

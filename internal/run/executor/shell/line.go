@@ -231,7 +231,7 @@ func takesCode(args []string) bool {
 	return !slices.Contains(args, "--version")
 }
 
-// word gives the one string that a word stands for. When a shell would have to
+// word returns the one string that a word stands for. When a shell would have to
 // work it out, it gives the text as written, and says what of it.
 func (w *walker) word(word *syntax.Word) (text, what string) {
 	var b strings.Builder

@@ -80,7 +80,7 @@ type Config struct {
 	// Guard, when not nil, can refuse a call before anything starts.
 	Guard func(call capability.Call) error
 
-	// Settings gives the settings that hold now; it is asked at every call, so
+	// Settings returns the settings that hold now; it is asked at every call, so
 	// that what was taken away is gone at once. Nil is off.
 	Settings func() Settings
 
@@ -134,7 +134,7 @@ func New(cfg Config) (*Executor, error) {
 // Close gives the workspace back. Running calls go on.
 func (e *Executor) Close() error { return e.root.Close() }
 
-// Tools gives the tool that this executor carries out.
+// Tools returns the tool that this executor carries out.
 func Tools() []executor.Tool {
 	return []executor.Tool{{
 		Capability: capability.Capability{
@@ -305,7 +305,7 @@ func denied(call capability.Call, rule string, cause error, fix string) error {
 	return &capability.Error{Kind: capability.Denied, Op: "run", Target: string(call.Target), Rule: rule, Err: cause, Fix: fix}
 }
 
-// cwd gives the folder in the one spelling that rules and handles use.
+// cwd returns the folder in the one spelling that rules and handles use.
 func (e *Executor) cwd(call capability.Call, given string, anywhere bool) (string, error) {
 	if given == "" {
 		return ".", nil
@@ -336,7 +336,7 @@ func outside(call capability.Call) error {
 		"name a folder of the workspace; "+allowing("allowAnyCwd: true"))
 }
 
-// Facts gives the commands of the line. In the mode full the line may hold
+// Facts returns the commands of the line. In the mode full the line may hold
 // more than can be told; then Opaque says so.
 func (e *Executor) Facts(ctx context.Context, call capability.Call, _ *capability.Capability) (executor.Facts, error) {
 	r, err := e.read(call)

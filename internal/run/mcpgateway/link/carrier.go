@@ -73,7 +73,7 @@ func (c *carrier) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// head gives the first of a request's body, where the number and the progress
+// head returns the first of a request's body, where the number and the progress
 // token of a call are.
 func head(req *http.Request) []byte {
 	if req.GetBody == nil {
@@ -121,7 +121,7 @@ func (c *carrier) takeJSON(resp *http.Response, request []byte) error {
 	return nil
 }
 
-// requestID gives the number of a request as JSON, from how the SDK writes it.
+// requestID returns the number of a request as JSON, from how the SDK writes it.
 func requestID(request []byte) string {
 	_, after, ok := strings.Cut(string(request), `"id":`)
 	if !ok {

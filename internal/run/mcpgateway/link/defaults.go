@@ -13,7 +13,7 @@ import (
 // values of fields that a person left as they were.
 type form map[string]json.RawMessage
 
-// formOf gives the defaults of an elicitation request; nil when it has none.
+// formOf returns the defaults of an elicitation request; nil when it has none.
 func formOf(request json.RawMessage) form {
 	var r struct {
 		Method string `json:"method"`
@@ -42,7 +42,7 @@ func formOf(request json.RawMessage) form {
 	return out
 }
 
-// complete gives an answer with the fields filled in that it lacks. Only one
+// complete returns an answer with the fields filled in that it lacks. Only one
 // that accepts is changed: a person who declines gives nothing.
 func (f form) complete(answer json.RawMessage) json.RawMessage {
 	if len(f) == 0 {
@@ -79,7 +79,7 @@ type held struct {
 	Forms map[string]form `json:"f,omitempty"`
 }
 
-// holdState gives the State of an inquiry: the server's own as it is, unless
+// holdState returns the State of an inquiry: the server's own as it is, unless
 // there are defaults to remember.
 func holdState(state string, requests map[string]json.RawMessage) (string, error) {
 	h := held{State: state}
@@ -124,7 +124,7 @@ func openState(state string, answers map[string]json.RawMessage) (string, map[st
 	return h.State, answers, nil
 }
 
-// withParams gives a question as clients can read it: some cannot without
+// withParams returns a question as clients can read it: some cannot without
 // parameters.
 func withParams(request json.RawMessage) json.RawMessage {
 	var members map[string]json.RawMessage

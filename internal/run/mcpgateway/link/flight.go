@@ -304,5 +304,5 @@ type rawResponse struct {
 	raw               json.RawMessage
 }
 
-// MarshalJSON gives the answer as it is.
+// MarshalJSON returns the answer as it is.
 func (r *rawResponse) MarshalJSON() ([]byte, error) { return r.raw, nil }

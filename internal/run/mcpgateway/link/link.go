@@ -302,10 +302,10 @@ func (l *Link) askForLogs(ctx context.Context) {
 	_ = l.session.SetLoggingLevel(ctx, &mcp.SetLoggingLevelParams{Level: "info"})
 }
 
-// Info gives what the server said of itself when it was connected to.
+// Info returns what the server said of itself when it was connected to.
 func (l *Link) Info() Info { return l.info }
 
-// Noise gives how many lines on a stdio server's standard output were no
+// Noise returns how many lines on a stdio server's standard output were no
 // messages, and the first of them, safe to show.
 func (l *Link) Noise() (count int, sample string) {
 	if l.wire == nil {

@@ -85,7 +85,7 @@ func questionText(method string, params json.RawMessage) (json.RawMessage, error
 	}{method, params})
 }
 
-// askable gives the call that a request of the server belongs to, as far as
+// askable returns the call that a request of the server belongs to, as far as
 // that can be told: the newest one without an open question. It is nil when
 // calls of different people are in flight, since the answer of one must not
 // decide for the other. l.mu is held.

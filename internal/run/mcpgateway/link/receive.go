@@ -13,7 +13,7 @@ import (
 // a thousand changes at once are one.
 type changeFlag struct{ pending atomic.Bool }
 
-// changeOf gives the number and name of the list that a notification is about.
+// changeOf returns the number and name of the list that a notification is about.
 func changeOf(method string) (int, string) {
 	switch method {
 	case "notifications/tools/list_changed":
@@ -128,5 +128,5 @@ type rawResult struct {
 	raw json.RawMessage
 }
 
-// MarshalJSON gives the answer as it is.
+// MarshalJSON returns the answer as it is.
 func (r *rawResult) MarshalJSON() ([]byte, error) { return r.raw, nil }

@@ -62,7 +62,7 @@ func wholeList(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// dropped gives the tools that the SDK took out of a page. It keeps the order.
+// dropped returns the tools that the SDK took out of a page. It keeps the order.
 func dropped(res *mcp.ListToolsResult) (out []*mcp.Tool) {
 	whole, _ := res.Meta[wholeKey].([]*mcp.Tool)
 	left := res.Tools

@@ -66,7 +66,7 @@ func newStdio(proc Process, limit int64) *stdio {
 // SessionID is empty: pipes have no sessions.
 func (s *stdio) SessionID() string { return "" }
 
-// Read gives the next message. Close, which ends the process, ends it.
+// Read returns the next message. Close, which ends the process, ends it.
 func (s *stdio) Read(context.Context) (jsonrpc.Message, error) {
 	for {
 		if len(s.queue) > 0 {
@@ -140,7 +140,7 @@ func (s *stdio) trim(line []byte) []byte {
 	return bytes.TrimSpace(line)
 }
 
-// decode gives the message on a line, the first of a batch, or nil for noise.
+// decode returns the message on a line, the first of a batch, or nil for noise.
 func (s *stdio) decode(line []byte) jsonrpc.Message {
 	switch line[0] {
 	case '{':

@@ -4,7 +4,7 @@ import (
 	"net/http"
 )
 
-// Bearer gives [Handler.Client] for a transport that knows nothing of OAuth, as
+// Bearer returns [Handler.Client] for a transport that knows nothing of OAuth, as
 // the older one over SSE: it puts the token on each request itself, and makes a
 // request that was refused again, once, where Authorize could help.
 func (h *Handler) Bearer(base *http.Client) *http.Client {

@@ -84,7 +84,7 @@ func (c *callback) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// wait gives the code of the answer, checked.
+// wait returns the code of the answer, checked.
 func (c *callback) wait(ctx context.Context, issuer string, issuerPromised bool) (string, error) {
 	select {
 	case <-ctx.Done():

@@ -160,7 +160,7 @@ func TestConformance(t *testing.T) {
 
 var listed = regexp.MustCompile(`(?m)^\s*- (auth/\S+) \[([^\]]*)\]`)
 
-// scenarios gives those about logging in that count: what the revision requires,
+// scenarios returns those about logging in that count: what the revision requires,
 // or all of a suite without revisions; never extensions.
 func scenarios(t *testing.T, node, index, revision string) []string {
 	t.Helper()

@@ -171,7 +171,7 @@ func (h *Handler) dial(ctx context.Context, kind, to string) (net.Conn, error) {
 	return d.DialContext(ctx, kind, to)
 }
 
-// Client gives a client for talking to the server itself: base with a redirect
+// Client returns a client for talking to the server itself: base with a redirect
 // to another origin refused, and without any token on its way there. A nil base
 // is a client with nothing set.
 func (h *Handler) Client(base *http.Client) *http.Client {

@@ -36,7 +36,7 @@ type Config struct {
 	// Keep keeps tokens and client secrets sealed.
 	Keep Keeper
 
-	// Ask gives a person the address to log in at: https, or http on this
+	// Ask returns a person the address to log in at: https, or http on this
 	// machine. It may return before the person has done anything. Nil: no
 	// login is possible here.
 	Ask func(ctx context.Context, address string) error
@@ -131,7 +131,7 @@ func New(c Config) (*Handler, error) {
 	return h, nil
 }
 
-// TokenSource gives the source of tokens for requests to the server. Its Token
+// TokenSource returns the source of tokens for requests to the server. Its Token
 // is nil where nobody has logged in, so that the server may say what it wants.
 func (h *Handler) TokenSource(ctx context.Context) (oauth2.TokenSource, error) {
 	return source{h, ctx}, nil
@@ -150,7 +150,7 @@ func (s source) Token() (*oauth2.Token, error) {
 	return &oauth2.Token{AccessToken: g.Access, TokenType: "Bearer", Expiry: g.Expires}, nil
 }
 
-// grant gives what a request is made with, renewed where its time is over, or
+// grant returns what a request is made with, renewed where its time is over, or
 // nil where there is nothing.
 func (h *Handler) grant(ctx context.Context) (*grant, error) {
 	h.mu.Lock()
@@ -177,7 +177,7 @@ func (h *Handler) grant(ctx context.Context) (*grant, error) {
 	return next, nil
 }
 
-// known gives the grant of the moment. The turn is held.
+// known returns the grant of the moment. The turn is held.
 func (h *Handler) known(ctx context.Context) (*grant, error) {
 	h.mu.Lock()
 	g, loaded, unsaved := h.current, h.loaded, h.unsaved

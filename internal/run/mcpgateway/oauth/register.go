@@ -22,7 +22,7 @@ type client struct {
 	Method string `json:"method"` // at the token endpoint: "none", "client_secret_post" or "client_secret_basic"
 }
 
-// register gives the client to log in with: that of the configuration, a
+// register returns the client to log in with: that of the configuration, a
 // metadata document, or one that is registered now.
 func (h *Handler) register(ctx context.Context, p *place, redirect string) (client, error) {
 	methods := p.server.TokenEndpointAuthMethodsSupported

@@ -30,7 +30,7 @@ type Case struct {
 
 // Cases keeps eval rows.
 type Cases interface {
-	// List gives the rows, the oldest first, and says what of the file could
+	// List returns the rows, the oldest first, and says what of the file could
 	// not be read.
 	List() (cases []Case, problems []string, err error)
 
@@ -138,7 +138,7 @@ func (f *CaseFile) now() time.Time {
 
 func sameMessages(a, b Case) bool { return a.Query == b.Query && slices.Equal(a.Before, b.Before) }
 
-// name gives a case an id of what it says.
+// name returns a case an id of what it says.
 func (c Case) name() string {
 	b, _ := json.Marshal(struct {
 		Query  string

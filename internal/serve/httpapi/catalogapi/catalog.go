@@ -67,7 +67,7 @@ func heldBack(e *door.Entry) string {
 	return e.Withheld
 }
 
-// sound gives a schema as it may stand in a document: one that is no JSON as a
+// sound returns a schema as it may stand in a document: one that is no JSON as a
 // text.
 func sound(schema json.RawMessage) json.RawMessage {
 	if len(schema) == 0 || json.Valid(schema) {

@@ -38,7 +38,7 @@ type Config struct {
 	// Cases keeps eval rows. Nil: none can be saved.
 	Cases Cases
 
-	// Evaluate gives what the cases are measured with. Nil: what the door
+	// Evaluate returns what the cases are measured with. Nil: what the door
 	// finds for whoever asks, see [Evaluating].
 	Evaluate func(ctx context.Context, who auth.Identity) (Evaluation, error)
 
@@ -54,7 +54,7 @@ type server struct {
 	graphs []drawn // the latest first
 }
 
-// Routes gives the operations.
+// Routes returns the operations.
 func Routes(cfg Config) []wire.Route {
 	if cfg.Waiting == nil {
 		cfg.Waiting = context.Background()
@@ -164,7 +164,7 @@ func (s *server) reviewRoutes() []wire.Route {
 	}}
 }
 
-// view gives what whoever asks may see.
+// view returns what whoever asks may see.
 func (s *server) view(r *wire.Request) door.View {
 	if r.Who.Operator {
 		return s.Door.Oversee(r.Who.Principal)
@@ -174,7 +174,7 @@ func (s *server) view(r *wire.Request) door.View {
 
 type tagKey struct{ what string }
 
-// tagged gives the entity tag of what is made of a view alone, and whether that
+// tagged returns the entity tag of what is made of a view alone, and whether that
 // is what the client has. A tag belongs to one snapshot as one class of viewers
 // sees it, and no other ever has it, not after a restart either.
 func tagged(r *wire.Request, v door.View, what string) (http.Header, bool) {

@@ -105,7 +105,7 @@ func (s *server) search(r *wire.Request) (any, error) {
 	return out, nil
 }
 
-// page gives the first of some rows that pass, and where the next page begins.
+// page returns the first of some rows that pass, and where the next page begins.
 func (t *table) page(rows []int32, from int, f filter, scores []float64, limit int) (hits []SearchHit, next string) {
 	hits = []SearchHit{}
 	for at, i := range rows {
@@ -252,7 +252,7 @@ func (w *row) hit(scores []float64, i int) SearchHit {
 	return h
 }
 
-// line gives the beginning of a text in one line.
+// line returns the beginning of a text in one line.
 func line(text string) string {
 	if len(text) > 4*longestLine {
 		text = text[:4*longestLine]

@@ -87,7 +87,7 @@ func (n numbers) of(text string, list *[]string) int {
 	return i
 }
 
-// folded gives a text without letter case, and with blanks for what separates
+// folded returns a text without letter case, and with blanks for what separates
 // words.
 func folded(s string) string {
 	s = strings.ToLower(s)

@@ -50,7 +50,7 @@ type Config struct {
 	Folder string          // where sessions are begun
 	Modes  func() []string // that there are; nil: none
 
-	// Inspect gives the record of a turn that was kept. Nil: none was.
+	// Inspect returns the record of a turn that was kept. Nil: none was.
 	Inspect func(ctx context.Context, who capability.Principal, session string, turn int) (record []byte, ok bool, err error)
 
 	// FindAgain finds for a message as a turn of the session would now. Nil: what
@@ -83,7 +83,7 @@ const (
 // compacting is how long a model may take to sum up.
 const compacting = 5 * time.Minute
 
-// Routes gives the routes of conversations.
+// Routes returns the routes of conversations.
 func Routes(cfg Config) []wire.Route {
 	if cfg.Surface == "" {
 		cfg.Surface = "api"
@@ -143,7 +143,7 @@ func Routes(cfg Config) []wire.Route {
 	return routes
 }
 
-// head gives the store and the head of the session that a request is about.
+// head returns the store and the head of the session that a request is about.
 func (a *api) head(r *wire.Request) (*session.Store, session.Head, error) {
 	sessions, err := a.cfg.Sessions()
 	if err != nil {

@@ -38,7 +38,7 @@ type folder struct {
 	intent  string                   // that counts in the turn
 }
 
-// fold gives the turns that entries tell of, oldest first.
+// fold returns the turns that entries tell of, oldest first.
 func fold(entries []session.Entry) []*Turn {
 	f := &folder{offers: map[string]session.Offer{}, calls: map[string]*Item{}, refused: map[string]string{}}
 	for i := range entries {
@@ -47,7 +47,7 @@ func fold(entries []session.Entry) []*Turn {
 	return f.turns
 }
 
-// turn gives the turn of an entry, or none where it has not begun.
+// turn returns the turn of an entry, or none where it has not begun.
 func (f *folder) turn(e *session.Entry) *Turn {
 	if n := len(f.turns); n > 0 && f.turns[n-1].Turn == e.Turn {
 		return f.turns[n-1]
@@ -165,7 +165,7 @@ func (f *folder) call(c *llm.ToolCall) *Item {
 	return item
 }
 
-// argumentsOf gives arguments as they are where they are JSON, else as a text.
+// argumentsOf returns arguments as they are where they are JSON, else as a text.
 func argumentsOf(args []byte) json.RawMessage {
 	args = bytes.TrimSpace(args)
 	switch {
@@ -198,7 +198,7 @@ func (f *folder) results(e *session.Entry) {
 	}
 }
 
-// kind gives how the call with an id was refused, once: ids come again.
+// kind returns how the call with an id was refused, once: ids come again.
 func (f *folder) kind(id string) string {
 	kind := f.refused[id]
 	delete(f.refused, id)

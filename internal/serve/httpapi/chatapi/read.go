@@ -181,7 +181,7 @@ func (a *api) show(r *wire.Request) (any, error) {
 	return out, nil
 }
 
-// newest gives where the newest turns begin that one answer has room for: at
+// newest returns where the newest turns begin that one answer has room for: at
 // least one.
 func newest(turns []*Turn, limit int) int {
 	size, from := 0, len(turns)

@@ -434,7 +434,7 @@ func (f *follower) close() {
 	_ = f.body.Close()
 }
 
-// next gives the next event; not ok: the stream is over.
+// next returns the next event; not ok: the stream is over.
 func (f *follower) next() (e event, ok bool) {
 	f.t.Helper()
 	for {

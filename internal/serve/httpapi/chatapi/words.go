@@ -13,7 +13,7 @@ import (
 	"ken/internal/untrusted"
 )
 
-// elsewhere gives what does here what a word of the terminal does there.
+// elsewhere returns what does here what a word of the terminal does there.
 func elsewhere(word string) string {
 	const one = "/api/v1/sessions/{id}"
 	switch word {
@@ -45,7 +45,7 @@ func elsewhere(word string) string {
 	return ""
 }
 
-// words gives a text as the engine takes it. What is a word of the terminal, or
+// words returns a text as the engine takes it. What is a word of the terminal, or
 // looks like a command and is none, is refused rather than said to the model; a
 // second slash, or a blank, says that it is for the model. A command is a call
 // that a person makes themselves, without an intent: it is refused to those who
@@ -87,7 +87,7 @@ func notTyped(why string) error {
 	return wire.ForPerson(why, "make the call with POST /api/v1/invoke, its line and an intent; "+slash.ForModel)
 }
 
-// text gives what somebody says as the engine takes it: see [words].
+// text returns what somebody says as the engine takes it: see [words].
 func (a *api) text(who auth.Identity, typed string) (string, error) {
 	text, err := words(a.commands(who), typed, who.Decides)
 	if p, ok := errors.AsType[*wire.Problem](err); ok && p.Code == unknownCommand && a.cfg.NoCommands != nil {
@@ -96,7 +96,7 @@ func (a *api) text(who auth.Identity, typed string) (string, error) {
 	return text, err
 }
 
-// commands gives what somebody can type.
+// commands returns what somebody can type.
 func (a *api) commands(who auth.Identity) *slash.Index {
 	if a.cfg.Commands != nil {
 		if index := a.cfg.Commands(who); index != nil {

@@ -77,7 +77,7 @@ func (q *questions) pending() []engine.Asked {
 	return out
 }
 
-// Claim gives what a session asks under an id to the one who will answer it. It
+// Claim returns what a session asks under an id, for the one who will answer it. It
 // must be settled: with whether the answer was taken. What is not asked is
 // NotFound, what has an answer, or gets one, a Conflict.
 func (h *Hub) Claim(who capability.Principal, session, id string) (asked engine.Asked, settle func(taken bool), err error) {

@@ -134,7 +134,7 @@ func cut(s string, most int) string {
 	return fmt.Sprintf("%s… [%d of %d bytes]", s[:at], at, len(s))
 }
 
-// shrink gives an event with its texts cut, so that it has at most so many bytes.
+// shrink returns an event with its texts cut, so that it has at most so many bytes.
 // What cannot be made to fit keeps its name and its id.
 func shrink(name string, data []byte, most int) []byte {
 	for limit := most / 4; limit >= 64; limit /= 4 {

@@ -34,7 +34,7 @@ func (h *Hub) add(l *log, name string, data []byte, part fragment) {
 // atOnce is how many frames a follower takes under one lock.
 const atOnce = 16
 
-// Follow gives the events of a session that come after an id, now and later,
+// Follow returns the events of a session that come after an id, now and later,
 // until ctx ends, whoever ranges leaves, or the hub is drained. Where an id is
 // not known, or what came after it is no longer kept, the first frame is
 // "reset", and what follows begins with what happens from then on. The same
@@ -111,7 +111,7 @@ func (f *follower) run() {
 	}
 }
 
-// next gives what there is: pieces, a frame of the follower's own, something to
+// next returns what there is: pieces, a frame of the follower's own, something to
 // wait for, or the end.
 func (f *follower) next() (n int, own string, wake <-chan struct{}, over bool) {
 	l := f.l

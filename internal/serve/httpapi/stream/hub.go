@@ -39,7 +39,7 @@ type Config struct {
 	// whatever the session does next. Nil: nothing is kept.
 	Keep func(ctx context.Context, who capability.Principal, session string, turn int, record []byte) error
 
-	// Last gives the newest entry of a session. It is asked in the middle of
+	// Last returns the newest entry of a session. It is asked in the middle of
 	// turns that have said very much, so that those who come late can begin
 	// there. Nil: they may miss a part of such a turn.
 	Last func(ctx context.Context, who capability.Principal, session string) (int, error)
@@ -153,7 +153,7 @@ func (h *Hub) number(id string) (int64, bool) {
 	return n, err == nil && n >= 0 && epoch == h.epoch
 }
 
-// use gives the log of a session to a user, who must leave it.
+// use returns the log of a session. Its user must leave it.
 func (h *Hub) use(k key) *log {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -226,7 +226,7 @@ func (h *Hub) forgetLocked(l *log) {
 	delete(h.logs, l.key)
 }
 
-// look gives the log of a session, nil where there is none, and how far ids have
+// look returns the log of a session, nil where there is none, and how far ids have
 // come then.
 func (h *Hub) look(who capability.Principal, session string) (*log, int64) {
 	h.mu.Lock()

@@ -110,7 +110,7 @@ func (r *record) bytes() []byte {
 	return b.Bytes()
 }
 
-// Record gives the record of a turn that runs here, as far as it has come, or of
+// Record returns the record of a turn that runs here, as far as it has come, or of
 // the last one of its session, while the hub has it: a JSON array of its events
 // without fragments and outputs, at most 256 KB. What was left out of it says so.
 func (h *Hub) Record(who capability.Principal, session string, turn int) ([]byte, bool) {

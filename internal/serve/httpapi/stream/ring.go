@@ -116,7 +116,7 @@ func (r *ring) fold() {
 	}
 }
 
-// openRun gives the run to which a fragment belongs.
+// openRun returns the run to which a fragment belongs.
 func (r *ring) openRun(i item) *item {
 	if n := len(r.items); n > 0 {
 		if last := &r.items[n-1]; last.run != nil && last.run.kind == i.part.kind && len(last.run.text)+len(i.part.text) <= mostRun {
@@ -135,7 +135,7 @@ type piece struct {
 	text  []byte
 }
 
-// read gives what comes after a cursor, as much as fits into out. It is lost
+// read returns what comes after a cursor, as much as fits into out. It is lost
 // where some of it is no longer here.
 func (r *ring) read(cursor int64, out []piece) (n int, lost bool) {
 	if cursor < r.lost || cursor > r.last {

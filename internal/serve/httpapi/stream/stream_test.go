@@ -117,7 +117,7 @@ func names(frames []Frame) string {
 	return strings.Join(out, " ")
 }
 
-// follow gives the frames up to the end of a turn.
+// follow returns the frames up to the end of a turn.
 func follow(ctx context.Context, h *Hub, session, after string) (frames []Frame) {
 	for f := range h.Follow(ctx, ada, session, after) {
 		frames = append(frames, f)

@@ -31,7 +31,7 @@ type Config struct {
 	// is not so: with what is wrong where for an operator. Nil: never.
 	Fault func(operator bool) string
 
-	// View gives what somebody sees of the catalog. Stats are of all of it: for
+	// View returns what somebody sees of the catalog. Stats are of all of it: for
 	// whoever asks whether Ken is well.
 	View  func(auth.Identity) door.View
 	Stats func() door.Stats
@@ -152,7 +152,7 @@ type (
 	}
 )
 
-// Routes gives the routes.
+// Routes returns the routes.
 func Routes(cfg Config) []wire.Route {
 	if cfg.Zone == nil {
 		cfg.Zone = time.Local

@@ -107,7 +107,7 @@ func TestSettleRace(t *testing.T) {
 	}
 }
 
-// wide gives a ticket whose answer may reach further than one call.
+// wide returns a ticket whose answer may reach further than one call.
 func (rg *rig) wide(who, session string) string {
 	rg.t.Helper()
 	x := rg.want(409, "unapproved", who, "POST", "/api/v1/invoke", object{"target": "tool:write", "session": session, "asPerson": true})

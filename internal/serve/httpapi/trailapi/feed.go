@@ -94,7 +94,7 @@ func (a *api) feed(w http.ResponseWriter, r *wire.Request) error {
 	}
 }
 
-// catalogOf gives the version of the catalog and how much of it somebody sees.
+// catalogOf returns the version of the catalog and how much of it somebody sees.
 func (a *api) catalogOf(r *wire.Request) (version uint64, count int) {
 	var st door.Stats
 	if r.Who.Operator {

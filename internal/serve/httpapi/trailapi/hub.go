@@ -210,7 +210,7 @@ func (h *hub) watch(ctx context.Context, run *running, as capability.Principal) 
 	}
 }
 
-// state gives a follower's state, and whether records were lost since the last
+// state returns a follower's state, and whether records were lost since the last
 // time.
 func (h *hub) state(f *follower) (pending int, version uint64, lost bool) {
 	h.mu.Lock()

@@ -155,7 +155,7 @@ func (a *api) callOf(r *wire.Request, in *invocation) (capability.Call, error) {
 	return call, nil
 }
 
-// sessionOf gives the session that is meant by a name.
+// sessionOf returns the session that is meant by a name.
 func sessionOf(r *wire.Request, name string) string {
 	if name == "" {
 		name = usualSession

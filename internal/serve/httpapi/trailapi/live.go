@@ -135,7 +135,7 @@ func (p *pending) add(b []byte) {
 	}
 }
 
-// take gives the whole lines; with all, or where a line is long, also the
+// take returns the whole lines; with all, or where a line is long, also the
 // beginning of one, up to its last whole character. A secret that is redacted is
 // so mostly seen whole.
 func (p *pending) take(all bool) (text []byte, left int) {

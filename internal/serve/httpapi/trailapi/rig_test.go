@@ -329,7 +329,7 @@ func objects(v any) []object {
 	return out
 }
 
-// field gives one field of each.
+// field returns one field of each.
 func field(list []object, name string) string {
 	var out []string
 	for _, o := range list {

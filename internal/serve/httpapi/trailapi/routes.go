@@ -42,7 +42,7 @@ type Config struct {
 	Verify   func(context.Context) (audit.Report, error)
 	Prove    func(audit.ID) (proof audit.Proof, publicKey string, err error)
 
-	// Read gives a piece of a result that is kept, from a character on, the
+	// Read returns a piece of a result that is kept, from a character on, the
 	// first being 1. A result that is not of this principal and session is
 	// [capability.NotFound].
 	Read func(ctx context.Context, who capability.Principal, session, handle string, from int64) (Piece, error)
@@ -89,7 +89,7 @@ type api struct {
 	searchFor time.Duration // how long one request may look through the trail
 }
 
-// Routes gives the operations. They may be used by any number of goroutines, and
+// Routes returns the operations. They may be used by any number of goroutines, and
 // hold nothing that needs closing: what follows the trail for the feeds ends
 // with the last of them.
 func Routes(cfg Config) []wire.Route { return newAPI(cfg).routes() }
@@ -143,7 +143,7 @@ func (a *api) routes() []wire.Route {
 	}
 }
 
-// listed gives how many a list may hold.
+// listed returns how many a list may hold.
 func listed(r *wire.Request) int { return max(1, min(r.Whole("limit", usualList), longList)) }
 
 // isOpen reports whether whoever asks may read what was done in a session of

@@ -88,7 +88,7 @@ func (t *telling) learn(rec *audit.Record) {
 	}
 }
 
-// ticketOf gives the ticket that a record notes: of an answer, or of the consent
+// ticketOf returns the ticket that a record notes: of an answer, or of the consent
 // that a call ran under.
 func ticketOf(rec *audit.Record) string {
 	notes := rec.Metadata.Notes
@@ -198,7 +198,7 @@ func (t *telling) tell() story {
 	return out
 }
 
-// beginning gives the first of a kept result to whom it belongs, and to agents
+// beginning returns the first of a kept result to whom it belongs, and to agents
 // only in sessions that are open to them.
 func (t *telling) beginning(rec *audit.Record) *kept {
 	out := &kept{Handle: rec.ResultHandle, Session: rec.SessionID}
@@ -217,7 +217,7 @@ func (t *telling) beginning(rec *audit.Record) *kept {
 	return out
 }
 
-// firstOf gives the first characters of a text, and whether there are more.
+// firstOf returns the first characters of a text, and whether there are more.
 func firstOf(s string, n int) (string, bool) {
 	for i := range s {
 		if n--; n < 0 {

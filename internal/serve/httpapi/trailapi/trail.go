@@ -104,7 +104,7 @@ func faults(r *wire.Request, list []error) []string {
 	return out
 }
 
-// find gives a record that whoever asks may see.
+// find returns a record that whoever asks may see.
 func (a *api) find(r *wire.Request) (audit.Entry, error) {
 	e, err := audit.Find(a.AuditDir, audit.ID(r.PathValue("id")))
 	switch {

@@ -75,7 +75,7 @@ func (m *Mux) ServeAs(w http.ResponseWriter, r *http.Request, who auth.Identity)
 	m.other.ServeAs(w, r, who)
 }
 
-// methods gives those that a path has.
+// methods returns those that a path has.
 func (m *Mux) methods(r *http.Request) []string {
 	var out []string
 	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete} {

@@ -22,7 +22,7 @@ type Info struct {
 	Public []string
 }
 
-// Describe gives the OpenAPI 3.1 document of routes, as JSON. The same routes
+// Describe returns the OpenAPI 3.1 document of routes, as JSON. The same routes
 // give the same bytes. It refuses routes that contradict each other.
 func Describe(routes []*Route, info Info) ([]byte, error) {
 	d := describer{schemas: newSchemas(), info: info, paths: map[string]object{}, names: map[string]string{}, groups: map[string]bool{}}
@@ -145,7 +145,7 @@ func (d *describer) add(r *Route) error {
 	return nil
 }
 
-// pathOf gives a path as OpenAPI writes it, and its parameters.
+// pathOf returns a path as OpenAPI writes it, and its parameters.
 func pathOf(pattern string) (path string, parameters []object, err error) {
 	if !strings.HasPrefix(pattern, "/") {
 		return "", nil, fmt.Errorf("the path does not begin with /")

@@ -31,7 +31,7 @@ func newSchemas() *schemas { return &schemas{map[string]any{}, map[schemaKey]str
 
 func ref(name string) object { return object{"$ref": "#/components/schemas/" + name} }
 
-// of gives the schema of a type. In a body nothing must be there, and nothing
+// of returns the schema of a type. In a body nothing must be there, and nothing
 // may be that is not known; in an answer whatever is always written is
 // required.
 func (s *schemas) of(t reflect.Type, body bool) object {
@@ -68,7 +68,7 @@ func (s *schemas) of(t reflect.Type, body bool) object {
 	return object{} // an interface: anything
 }
 
-// special gives the schema of a type that does not look as its kind.
+// special returns the schema of a type that does not look as its kind.
 func (s *schemas) special(t reflect.Type) (object, bool) {
 	switch t {
 	case reflect.TypeFor[time.Time]():
@@ -96,7 +96,7 @@ func (s *schemas) special(t reflect.Type) (object, bool) {
 	return nil, false
 }
 
-// named gives a reference to a struct that has a name, and the struct itself
+// named returns a reference to a struct that has a name, and the struct itself
 // where it has none.
 func (s *schemas) named(t reflect.Type, body bool) object {
 	if t.Name() == "" {
@@ -113,7 +113,7 @@ func (s *schemas) named(t reflect.Type, body bool) object {
 	return ref(name)
 }
 
-// free gives a name that no other type has: package and type, with more of the
+// free returns a name that no other type has: package and type, with more of the
 // package's path where that is taken.
 func (s *schemas) free(t reflect.Type, body bool) string {
 	parts := strings.Split(t.PkgPath(), "/")
@@ -171,7 +171,7 @@ type field struct {
 	depth    int
 }
 
-// fieldsOf gives the fields of a struct as encoding/json sees them: those of
+// fieldsOf returns the fields of a struct as encoding/json sees them: those of
 // embedded structs too, the outer one where two have a name.
 func fieldsOf(t reflect.Type) []field {
 	best := map[string]int{}

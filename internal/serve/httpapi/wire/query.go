@@ -82,16 +82,16 @@ func instant(text string, now time.Time) (time.Time, error) {
 	return time.Parse(time.RFC3339Nano, text)
 }
 
-// Text gives a parameter; empty where it is missing.
+// Text returns a parameter; empty where it is missing.
 func (r *Request) Text(name string) string { return r.query.Get(name) }
 
-// Texts gives all values of a parameter.
+// Texts returns all values of a parameter.
 func (r *Request) Texts(name string) []string { return r.query[name] }
 
 // Has reports whether a parameter was given and is not empty.
 func (r *Request) Has(name string) bool { return r.query.Get(name) != "" }
 
-// Whole gives a parameter of that type, or another where it is missing.
+// Whole returns a parameter of that type, or another where it is missing.
 func (r *Request) Whole(name string, other int) int {
 	if n, err := strconv.Atoi(r.query.Get(name)); err == nil {
 		return n
@@ -99,7 +99,7 @@ func (r *Request) Whole(name string, other int) int {
 	return other
 }
 
-// Number gives a parameter of that type, or another where it is missing.
+// Number returns a parameter of that type, or another where it is missing.
 func (r *Request) Number(name string, other float64) float64 {
 	if f, err := strconv.ParseFloat(r.query.Get(name), 64); err == nil {
 		return f
@@ -110,7 +110,7 @@ func (r *Request) Number(name string, other float64) float64 {
 // Yes reports whether a parameter is true.
 func (r *Request) Yes(name string) bool { return r.query.Get(name) == "true" }
 
-// Instant gives a parameter of that type; zero where it is missing.
+// Instant returns a parameter of that type; zero where it is missing.
 func (r *Request) Instant(name string) time.Time {
 	t, err := instant(r.query.Get(name), r.now())
 	if err != nil {

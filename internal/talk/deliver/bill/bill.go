@@ -242,7 +242,7 @@ func (m *Meter) text(s string) int {
 
 func (m *Meter) tool(t llm.Tool) int { return deliver.ToolTokens(t, m.text) }
 
-// block gives the tokens of a block. Tools in the middle of a conversation are
+// block returns the tokens of a block. Tools in the middle of a conversation are
 // priced where they stand.
 func (m *Meter) block(b llm.Block) int {
 	switch {

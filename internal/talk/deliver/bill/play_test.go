@@ -172,7 +172,7 @@ func (p *player) step(system string, call llm.ToolCall, result []llm.Block, besi
 	p.messages = append(p.messages, llm.Message{Role: llm.Assistant, Blocks: answer}, llm.Message{Role: llm.User, Blocks: blocks})
 }
 
-// callable gives the call of a tool, after looking for it where the model does
+// callable returns the call of a tool, after looking for it where the model does
 // not have it before its eyes: a line of it is read by its id, what is not there
 // at all is searched for first.
 func (p *player) callable(system string, need tool) llm.ToolCall {

@@ -37,7 +37,7 @@ type Model struct {
 	cfg provider.Config
 }
 
-// New gives a model. An empty name means "anthropic", an empty base URL the
+// New returns a model. An empty name means "anthropic", an empty base URL the
 // vendor's own, and without a number of tokens an answer has at most 8192.
 func New(cfg provider.Config) *Model {
 	if cfg.Name == "" {

@@ -21,7 +21,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const key = "sk-ant-secret-0123456789"
 
-// serve gives a model that speaks to a handler.
+// serve returns a model that speaks to a handler.
 func serve(t *testing.T, cfg provider.Config, h http.HandlerFunc) *Model {
 	t.Helper()
 	s := httptest.NewServer(h)
@@ -34,7 +34,7 @@ func serve(t *testing.T, cfg provider.Config, h http.HandlerFunc) *Model {
 	return New(cfg)
 }
 
-// ask gives the text of an answer and its error.
+// ask returns the text of an answer and its error.
 func ask(ctx context.Context, m llm.Model, req llm.Request) (string, error) {
 	var b strings.Builder
 	for c, err := range m.Generate(ctx, req) {

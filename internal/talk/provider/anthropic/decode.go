@@ -253,7 +253,7 @@ func (a *answer) release(cut bool) bool {
 	return a.yield(llm.Chunk{Block: block}, nil)
 }
 
-// whole gives the block, or nil where there is nothing to keep.
+// whole returns the block, or nil where there is nothing to keep.
 func (b *open) whole() *llm.Block {
 	switch b.kind {
 	case "text":

@@ -22,7 +22,7 @@ func wireText(data ...string) string {
 	return b.String()
 }
 
-// decode gives the chunks of a stream and its error.
+// decode returns the chunks of a stream and its error.
 func decode(text string, uses features) ([]llm.Chunk, error) {
 	var chunks []llm.Chunk
 	var failure error

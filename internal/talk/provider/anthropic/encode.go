@@ -22,7 +22,7 @@ const rawKey = "_raw"
 // wire takes tools only after words of the user's.
 const onlyTools = "More tools can be called from here on."
 
-// Encode gives the body of a request: the same bytes for the same request. The
+// Encode returns the body of a request: the same bytes for the same request. The
 // encoding of a conversation begins with the encoding of its beginning, up to
 // the end of the last message there, with three exceptions: marks of the cache
 // move to the newest messages; tools that a search found stand behind the
@@ -175,7 +175,7 @@ func (e *encoder) messages(list []llm.Message) {
 	e.raw(`]`)
 }
 
-// marked gives the places of the messages that are marked; -1: none.
+// marked returns the places of the messages that are marked; -1: none.
 func (e *encoder) marked(list []llm.Message) [2]int {
 	places, n := [2]int{-1, -1}, 0
 	for i := len(list) - 1; e.cache && i >= 0 && n < len(places); i-- {

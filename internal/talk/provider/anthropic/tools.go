@@ -42,7 +42,7 @@ func (e *encoder) tool(t llm.Tool) *encoder {
 	return e.json(t.Schema, "schema", t.Name)
 }
 
-// searched gives the tools that results of the conversation brought and that
+// searched returns the tools that results of the conversation brought and that
 // neither the list nor a message had defined before.
 func searched(req llm.Request) []llm.Tool {
 	var found []llm.Tool

@@ -353,7 +353,7 @@ func (d *decoder) rescue() bool {
 	return true
 }
 
-// called gives what comes after a name where a message calls it: as a word of
+// called returns what comes after a name where a message calls it: as a word of
 // its own, with a bracket behind it.
 func called(message, name string) (rest string, ok bool) {
 	if name == "" {

@@ -267,7 +267,7 @@ func (w *writer) part(s string) {
 	w.raw(s)
 }
 
-// signs gives the signature that a block has for the text before it.
+// signs returns the signature that a block has for the text before it.
 func signs(b llm.Block) string {
 	if b.Reasoning == nil || b.Reasoning.Wire != wire {
 		return ""

@@ -242,7 +242,7 @@ func (d *chatDecoder) call(part chatCallPart) {
 	d.grow(len(text))
 }
 
-// find gives the call that a part continues, or nil where it begins one. empty
+// find returns the call that a part continues, or nil where it begins one. empty
 // means that it has no arguments: some servers repeat the name alone.
 func (d *chatDecoder) find(part chatCallPart, empty bool) *chatCall {
 	var c *chatCall

@@ -12,7 +12,7 @@ import (
 	"ken/llm/llmtest"
 )
 
-// open gives a configuration for a scripted server, with a client of its own so
+// open returns a configuration for a scripted server, with a client of its own so
 // that nothing of it is left when the test ends.
 func open(t *testing.T, baseURL string) provider.Config {
 	client := &http.Client{Transport: &http.Transport{}}

@@ -74,7 +74,7 @@ func (o *out) block(b llm.Block) {
 	o.emit(llm.Chunk{Block: &b})
 }
 
-// fresh gives the id of a new call: the server's, or one made here where it has
+// fresh returns the id of a new call: the server's, or one made here where it has
 // none or one that the conversation knows already, since ids pair calls with
 // results.
 func (o *out) fresh(id string) string {

@@ -107,7 +107,7 @@ func (r *Refusals) add(model string, more omit) {
 	r.list[model] |= more
 }
 
-// refusedBit gives what an error says the server would not take, if the
+// refusedBit returns what an error says the server would not take, if the
 // request can do without it.
 func refusedBit(err error) omit {
 	e, ok := errors.AsType[*llm.Error](err)
@@ -122,7 +122,7 @@ func refusedBit(err error) omit {
 	return 0
 }
 
-// refusedName gives the parameter among those sent that a complaint is about,
+// refusedName returns the parameter among those sent that a complaint is about,
 // or an empty name. What the complaint itself calls the parameter counts before
 // what its words mention.
 func refusedName(s said, sent omit) (string, omit) {

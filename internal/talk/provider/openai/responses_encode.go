@@ -74,7 +74,7 @@ func (w *responsesWriter) reasoning(effort string) {
 	w.raw("}")
 }
 
-// searchTool gives the tool by which the model searches for tools, as the
+// searchTool returns the tool by which the model searches for tools, as the
 // request says or as it did so far, or none with an empty name.
 func searchTool(req llm.Request) llm.Tool {
 	name := req.Search

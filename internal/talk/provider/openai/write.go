@@ -97,7 +97,7 @@ func plainMIME(s string) bool {
 // rawArguments is the key under which arguments travel that are no object.
 const rawArguments = "_raw"
 
-// arguments gives the arguments of an earlier call as an object: as the model
+// arguments returns the arguments of an earlier call as an object: as the model
 // wrote them, or their text under [rawArguments]. Servers parse them.
 func arguments(text []byte) string {
 	switch {
@@ -157,7 +157,7 @@ func texts(blocks []llm.Block) string {
 	return all
 }
 
-// own gives what this package put under the name of a wire into the opaque part
+// own returns what this package put under the name of a wire into the opaque part
 // of a call, and nothing of what another wire put there.
 func own(opaque json.RawMessage, wire string) json.RawMessage {
 	if len(opaque) == 0 {
@@ -170,7 +170,7 @@ func own(opaque json.RawMessage, wire string) json.RawMessage {
 	return all[wire]
 }
 
-// offered gives the names that may be called now, of those allowed: in the
+// offered returns the names that may be called now, of those allowed: in the
 // order of the tools, first the list's and then those given on the way.
 func offered(req llm.Request) []string {
 	allowed := make(map[string]bool, len(req.Allowed))
