@@ -1,8 +1,6 @@
 package policy
 
 import (
-	"strings"
-
 	"ken/capability"
 	"ken/internal/address"
 )
@@ -85,8 +83,4 @@ func (r Risk) with(f *Facts, seen *sighting) Risk {
 		r.Destructive = 25
 	}
 	return r.summed()
-}
-
-func hasSuffixFold(s, suffix string) bool {
-	return len(s) >= len(suffix) && strings.EqualFold(s[len(s)-len(suffix):], suffix)
 }
