@@ -113,13 +113,15 @@ func (c *command) callOf(ctx context.Context, a *app.App, given []string) (capab
 			line += " " + quoteWord(word)
 		}
 		call, err := a.Route(ctx, a.Principal, line)
-		if capability.KindOf(err) == capability.NotFound && err != nil {
-			name, _, _ := strings.Cut(line[1:], " ")
-			if e, lost := a.Oversee().Lookup(name); lost == nil && e.RunBy() == "" {
+		fault, isFault := errors.AsType[*slash.Fault](err)
+		if err != nil && capability.KindOf(err) == capability.NotFound {
+			name, rest, _ := strings.Cut(line[1:], " ")
+			e, lost := a.Oversee().Lookup(name)
+			if lost == nil && e.RunBy() == "" && !(isFault && suggestsJoined(fault, name, rest)) {
 				return capability.Call{Target: e.ID, Origin: capability.ByPerson}, nil // the runner says what it is instead
 			}
 		}
-		if _, isFault := errors.AsType[*slash.Fault](err); isFault && capability.KindOf(err) == capability.Invalid {
+		if isFault && capability.KindOf(err) == capability.Invalid {
 			err = usageError{err}
 		}
 		return call, err
@@ -138,6 +140,15 @@ func (c *command) callOf(ctx context.Context, a *app.App, given []string) (capab
 		}
 	}
 	return call, nil
+}
+
+// suggestsJoined reports whether a fault suggests the command that joins a name
+// and the word after it: /git-log for "/git log".
+func suggestsJoined(f *slash.Fault, name, rest string) bool {
+	word, _, _ := strings.Cut(strings.TrimSpace(rest), " ")
+	return word != "" && slices.ContainsFunc(f.Suggestions, func(s string) bool {
+		return strings.HasPrefix(strings.TrimPrefix(s, "/"), name+"-"+word)
+	})
 }
 
 // quoteWord keeps flags what they are: only what a line would read otherwise is

@@ -145,6 +145,8 @@ func (e *Entry) Verdict() string {
 		return "it is shadowed: the same id from " + e.Standing + " stands before it"
 	case e.Off != "":
 		return "it is " + e.Off
+	case e.Hidden != "" && len(e.Missing) > 1: // what is missing by itself comes first
+		return "it cannot be used here: " + strings.Join(e.Missing, "; ")
 	case e.Hidden != "":
 		return "models neither find nor see it, and it cannot be used here: " + e.Hidden
 	case !e.Available:
