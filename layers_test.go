@@ -17,10 +17,10 @@ import (
 	"testing"
 )
 
-// A room is one line of the plan: a package, or with /... a whole folder of
-// them, and the packages of this module that it may import. Within a folder
-// rooms may import each other. Imports made only by tests are not judged.
-type room struct {
+// A layer is a package, or with /... a folder of packages that may import each
+// other, and the packages of this module that it may import. Imports made only by
+// tests do not count.
+type layer struct {
 	packages string
 	may      string // names and folders, apart by spaces; all = every earlier line
 }
@@ -31,10 +31,10 @@ const (
 	all    = "..."
 )
 
-// plan is the house from the ground up. Whatever a line allows, a package
-// imports only packages of earlier lines; so a wing sees only the wings below.
-// A new package needs a line here: place it deliberately.
-var plan = []room{
+// layers is the order of all packages, lowest first. A package imports only
+// packages of earlier lines, whatever its own line allows. A new package needs a
+// line here.
+var layers = []layer{
 	// The ground floor: words. See also stdOnly.
 	{"capability", ""},
 	{"llm", ""},
@@ -68,11 +68,13 @@ var plan = []room{
 
 	// Govern: what may happen, and what did.
 	{"internal/govern/policy", words + "internal/address internal/glob internal/programs internal/spelling internal/yamldoc"}, // pure: no store, no files
+	{"internal/config", words + ground + "internal/govern/policy"},
 	{"internal/govern/approval", words + ground + "internal/govern/policy"},
 	{"internal/govern/audit", words + ground + "internal/govern/policy"},
 	{"internal/govern/trace", words},
 	{"internal/govern/review", words + ground + "internal/govern/policy internal/govern/audit"},
 	{"internal/govern/pin", words + ground + "internal/govern/policy internal/govern/audit"},
+	{"internal/connect", words + ground},
 
 	// Find: what matters now.
 	{"internal/find/card", words + ground},
@@ -91,7 +93,6 @@ var plan = []room{
 	{"internal/run/mcpgateway/...", words + ground + "internal/know/... internal/govern/pin internal/run/sandbox internal/run/sandbox/egress internal/run/executor"},
 	{"internal/run/hook", words + ground + "internal/run/sandbox"},
 	{"internal/run/runner", words + ground + "internal/know/catalog internal/govern/... internal/run/..."},
-	{"internal/run/queue", words + ground + "internal/govern/... internal/run/..."},
 
 	// The door: all that anyone above may do.
 	{"internal/door", words + ground + "internal/know/... internal/govern/... internal/find/... internal/run/..."},
@@ -114,11 +115,8 @@ var plan = []room{
 	{"internal/serve/mcpserver", words + ground + "internal/door internal/serve/auth"},
 	{"internal/serve/shim/...", ""}, // what a client starts for every window: it stays light
 	{"internal/serve/daemon", words + "internal/serve/shim"},
-	{"internal/serve/llmproxy", words + ground + "internal/door internal/talk/... internal/serve/problem internal/serve/auth"},
 
-	// The house: the file, the builder, the commands, the library, the program.
-	{"internal/config", words + ground + "internal/govern/policy"},
-	{"internal/connect", words + ground},
+	// The program: wiring, commands, library.
 	{"internal/app", all},
 	{"internal/cli/chat", words + ground + "internal/door internal/talk/..."},
 	{"internal/cli", all},
@@ -139,14 +137,14 @@ func TestLayers(t *testing.T) {
 	if len(packages) == 0 {
 		t.Fatal("go list ./... names no package")
 	}
-	for _, complaint := range shortcuts(plan, stdOnly, module, packages) {
+	for _, complaint := range forbidden(layers, stdOnly, module, packages) {
 		t.Error(complaint)
 	}
 }
 
 // TestLayersCatch shows that each rule can fail.
 func TestLayersCatch(t *testing.T) {
-	plan := []room{
+	layers := []layer{
 		{"floor", ""},
 		{"ground", "floor"},
 		{"low/...", "floor ground"},
@@ -161,9 +159,9 @@ func TestLayersCatch(t *testing.T) {
 	}{
 		{"m/floor", []string{"fmt", "net/http"}, ""},
 		{"m/ground", []string{"m/floor", "example.com/lib"}, ""},
-		{"m/low", []string{"m/low/room"}, ""},
-		{"m/low/room", []string{"m/floor", "m/low"}, ""},
-		{"m/high", []string{"m/low/room", "m/low"}, ""},
+		{"m/low", []string{"m/low/part"}, ""},
+		{"m/low/part", []string{"m/floor", "m/low"}, ""},
+		{"m/high", []string{"m/low/part", "m/low"}, ""},
 		{"m/top", []string{"m/high", "m/floor", "m/low"}, ""},
 		{"m", []string{"m/top"}, ""},
 		{"m/floor", []string{"m/ground"}, "later line"},
@@ -171,15 +169,75 @@ func TestLayersCatch(t *testing.T) {
 		{"m/high", []string{"m/ground"}, "may not import"},
 		{"m/high", []string{"m/top"}, "later line"},
 		{"m/ground", []string{"m/low"}, "later line"},
-		{"m/attic", nil, "no line of the plan"},
-		{"m/top", []string{"m/attic"}, "no line of the plan"},
+		{"m/missing", nil, "has no line"},
+		{"m/top", []string{"m/missing"}, "has no line"},
 	}
 	for _, tt := range tests {
-		got := shortcuts(plan, []string{"floor"}, "m", []listed{{ImportPath: tt.pkg, Imports: tt.imports}})
+		got := forbidden(layers, []string{"floor"}, "m", []listed{{ImportPath: tt.pkg, Imports: tt.imports}})
 		if tt.want == "" && len(got) > 0 || tt.want != "" && (len(got) != 1 || !strings.Contains(got[0], tt.want)) {
 			t.Errorf("%s importing %v: complaints %q, want %q", tt.pkg, tt.imports, got, tt.want)
 		}
 	}
+}
+
+// longestChain is the most packages of this module that may import each other in
+// a row. Each package on the way is one more to read for whoever follows a call.
+const longestChain = 13
+
+func TestImportChain(t *testing.T) {
+	module, packages := goList(t)
+	if got := longest(module, packages); len(got) > longestChain {
+		t.Errorf("a chain of %d packages, want at most %d: %s", len(got), longestChain, strings.Join(got, " > "))
+	}
+}
+
+// TestImportChainCatch shows that one more package in a row is noticed.
+func TestImportChainCatch(t *testing.T) {
+	list := []listed{
+		{ImportPath: "m", Imports: []string{"m/a", "m/c", "fmt"}},
+		{ImportPath: "m/a", Imports: []string{"m/b", "example.com/lib"}},
+		{ImportPath: "m/b", Imports: []string{"m/c"}},
+		{ImportPath: "m/c"},
+	}
+	if got := longest("m", list); !slices.Equal(got, []string{".", "a", "b", "c"}) {
+		t.Errorf("the longest chain is %q", got)
+	}
+	if got := longest("m", list[2:]); len(got) != 2 {
+		t.Errorf("the longest chain is %q, want two packages", got)
+	}
+}
+
+// longest returns the longest chain of packages in which each imports the next.
+func longest(module string, packages []listed) []string {
+	imports := map[string][]string{}
+	for _, p := range packages {
+		imports[p.ImportPath] = p.Imports
+	}
+	known := map[string][]string{}
+	var from func(string) []string
+	from = func(pkg string) []string {
+		if chain, ok := known[pkg]; ok {
+			return chain
+		}
+		var rest []string
+		for _, imported := range imports[pkg] {
+			if _, ours := imports[imported]; !ours {
+				continue
+			}
+			if chain := from(imported); len(chain) > len(rest) {
+				rest = chain
+			}
+		}
+		known[pkg] = append([]string{within(module, pkg)}, rest...)
+		return known[pkg]
+	}
+	var out []string
+	for _, p := range packages {
+		if chain := from(p.ImportPath); len(chain) > len(out) {
+			out = chain
+		}
+	}
+	return out
 }
 
 // listed is what go list says of a package.
@@ -207,18 +265,18 @@ func goList(t *testing.T) (module string, packages []listed) {
 	}
 }
 
-// shortcuts lists every import that the plan does not allow.
-func shortcuts(plan []room, stdOnly []string, module string, packages []listed) []string {
+// forbidden lists every import that the layers do not allow.
+func forbidden(layers []layer, stdOnly []string, module string, packages []listed) []string {
 	var out []string
 	for _, p := range packages {
 		name := within(module, p.ImportPath)
-		line := lineOf(plan, name)
+		line := lineOf(layers, name)
 		if line < 0 {
-			out = append(out, fmt.Sprintf("%s stands on no line of the plan; place it in layers_test.go", name))
+			out = append(out, fmt.Sprintf("%s has no line in layers_test.go; add one", name))
 			continue
 		}
 		for _, imported := range p.Imports {
-			if why := judge(plan, stdOnly, module, name, line, imported); why != "" {
+			if why := judge(layers, stdOnly, module, name, line, imported); why != "" {
 				out = append(out, fmt.Sprintf("%s imports %s: %s", name, imported, why))
 			}
 		}
@@ -226,7 +284,7 @@ func shortcuts(plan []room, stdOnly []string, module string, packages []listed) 
 	return out
 }
 
-func judge(plan []room, stdOnly []string, module, name string, line int, imported string) string {
+func judge(layers []layer, stdOnly []string, module, name string, line int, imported string) string {
 	if imported != module && !strings.HasPrefix(imported, module+"/") {
 		if slices.Contains(stdOnly, name) && strings.Contains(strings.Split(imported, "/")[0], ".") {
 			return "it may import only the standard library"
@@ -234,18 +292,18 @@ func judge(plan []room, stdOnly []string, module, name string, line int, importe
 		return ""
 	}
 	target := within(module, imported)
-	at := lineOf(plan, target)
+	at := lineOf(layers, target)
 	switch {
 	case at < 0:
-		return "that stands on no line of the plan; place it in layers_test.go"
+		return "that has no line in layers_test.go; add one"
 	case at == line:
-		return "" // rooms of one folder
+		return "" // packages of one folder
 	case at > line:
-		return "that is on a later line of the plan"
-	case plan[line].may == all:
+		return "that is on a later line of layers_test.go"
+	case layers[line].may == all:
 		return ""
 	}
-	for allowed := range strings.FieldsSeq(plan[line].may) {
+	for allowed := range strings.FieldsSeq(layers[line].may) {
 		if covers(allowed, target) {
 			return ""
 		}
@@ -261,8 +319,8 @@ func within(module, pkg string) string {
 	return strings.TrimPrefix(pkg, module+"/")
 }
 
-func lineOf(plan []room, name string) int {
-	return slices.IndexFunc(plan, func(r room) bool { return covers(r.packages, name) })
+func lineOf(layers []layer, name string) int {
+	return slices.IndexFunc(layers, func(l layer) bool { return covers(l.packages, name) })
 }
 
 func covers(pattern, name string) bool {
