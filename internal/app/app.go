@@ -19,6 +19,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/config"
+	"ken/internal/connect"
 	"ken/internal/door"
 	"ken/internal/find/card"
 	"ken/internal/find/outcome"
@@ -97,6 +98,7 @@ type App struct {
 	Places    config.Places
 	Door      *door.Door
 	Principal capability.Principal // the person who started the program
+	Clients   *connect.Connector   // connects clients with Ken
 
 	// Reading lists where capabilities are read from, in order of precedence,
 	// highest first.

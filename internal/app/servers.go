@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,6 +18,7 @@ import (
 	"ken/internal/govern/policy"
 	"ken/internal/run/mcpgateway"
 	"ken/internal/run/sandbox"
+	"ken/internal/serve/auth"
 	"ken/internal/serve/mcpserver"
 )
 
@@ -42,8 +45,17 @@ type serving struct {
 	reread  chan struct{}               // closed and replaced when the files were read again
 }
 
+func (a *App) newConnector() *connect.Connector {
+	return connect.NewConnector(connect.ConnectorConfig{
+		ServerFile: a.serverFile(), RecordDir: filepath.Join(a.Places.State, "connect"), UserHome: a.Places.UserHome, Getenv: a.getenv,
+		KenHome: a.Places.MovedHome(a.getenv), Addr: a.Settings.Serve.Addr, Secrets: a.secrets, Log: a.log,
+		RemoveToken: func(client string) (bool, error) { return auth.RemoveAgent(a.Places.State, client) },
+	})
+}
+
 // prepareServers makes the gateway, which starts nothing.
 func (a *App) prepareServers(cfg Config) error {
+	a.Clients = a.newConnector()
 	a.serving.pins.build, a.serving.definitions.build = a.openPins, a.openDefinitions
 	if cfg.gateway != nil {
 		a.gateway, a.shared = cfg.gateway, true
@@ -108,6 +120,43 @@ func (a *App) servers() []mcpgateway.Server {
 	}
 	a.serving.reread = make(chan struct{})
 	return r.out
+}
+
+// A Neighbour is where servers are from that every client of Ken has.
+type Neighbour struct {
+	Client  string // empty: a person wrote them
+	Servers int
+}
+
+// Neighbours counts the servers that a client has through Ken and that did not
+// come from it.
+func (a *App) Neighbours(client string) []Neighbour {
+	from := map[string][]string{}
+	if data, err := os.ReadFile(a.serverFile()); err == nil {
+		list, _ := connect.ReadServers(data)
+		for _, s := range list {
+			from[s.Name] = s.Ken.From
+		}
+	}
+	count := map[string]int{}
+	for _, s := range a.servers() {
+		of := from[s.Name]
+		if s.Origin.Path != a.serverFile() {
+			of = nil
+		}
+		switch {
+		case s.Disabled || slices.Contains(of, client):
+		case len(of) == 0:
+			count[""]++
+		default:
+			count[of[0]]++
+		}
+	}
+	var out []Neighbour
+	for _, name := range slices.Sorted(maps.Keys(count)) {
+		out = append(out, Neighbour{name, count[name]})
+	}
+	return out
 }
 
 // plainNames says whether tools may have names without their server's: where

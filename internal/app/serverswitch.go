@@ -39,10 +39,9 @@ func (a *App) SwitchServer(ctx context.Context, by capability.Principal, name st
 	if err := a.noteSwitch(ctx, by, name, word, why); err != nil {
 		return false, err
 	}
-	_, err = a.editServers(func(old []byte) ([]byte, map[string]string, error) {
-		out, did, err := connect.Switch(old, name, on)
-		changed = did
-		return out, nil, err
+	err = connect.EditFile(a.serverFile(), func(old []byte) (out []byte, err error) {
+		out, changed, err = connect.Switch(old, name, on)
+		return out, err
 	})
 	if err != nil {
 		return false, err

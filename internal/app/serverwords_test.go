@@ -13,6 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"ken/capability"
+	"ken/internal/connect"
 	"ken/internal/know/catalog"
 	"ken/internal/know/source"
 	"ken/internal/run/mcpgateway"
@@ -301,17 +302,17 @@ func TestDisconnectSecrets(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(home, ".ken"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	plan, err := a.PlanConnection(Connection{Client: "vscode", Program: "/usr/bin/ken"})
+	plan, err := a.Clients.Plan(connect.Request{Client: "vscode", Program: "/usr/bin/ken"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.Connect(t.Context(), plan); err != nil {
+	if _, err := a.Clients.Connect(t.Context(), plan); err != nil {
 		t.Fatal(err)
 	}
 	if err := a.secrets.Set("mcp.input.pass", secret.Of("a word of my own")); err != nil {
 		t.Fatal(err)
 	}
-	d, err := a.Disconnect(t.Context(), "vscode", false)
+	d, err := a.Clients.Disconnect(t.Context(), "vscode", false)
 	if err != nil || !slices.Equal(d.Secrets, []string{"mcp.s.API_TOKEN"}) || !slices.Equal(d.Stay, []string{"mcp.input.pass"}) {
 		t.Errorf("Disconnect = %+v, %v, want one secret removed and one that stays", d, err)
 	}

@@ -16,7 +16,7 @@ import (
 )
 
 func (c *command) connectCommand() *cobra.Command {
-	var how app.Connection
+	var how connect.Request
 	var dry, yes bool
 	cmd := &cobra.Command{
 		Use: "connect CLIENT", Short: "Put Ken into a client's configuration, in front of its MCP servers",
@@ -86,7 +86,7 @@ type serverStart struct {
 	Fix    string `json:"fix,omitempty"`
 }
 
-func (c *command) connect(ctx context.Context, a *app.App, how app.Connection, dry, yes bool) (err error) {
+func (c *command) connect(ctx context.Context, a *app.App, how connect.Request, dry, yes bool) (err error) {
 	written := false
 	if how.HTTP && !dry {
 		if had, err := auth.NamedAgent(a.Places.State, how.Client, true); err == nil && had == "" {
@@ -135,14 +135,14 @@ func (c *command) connect(ctx context.Context, a *app.App, how app.Connection, d
 		return err
 	}
 	written = true
-	names, err := a.Connect(ctx, plan)
+	names, err := a.Clients.Connect(ctx, plan)
 	if err != nil {
 		return err
 	}
 	return c.startConnected(ctx, plan.Client, names, out)
 }
 
-func (c *command) planConnection(a *app.App, how app.Connection, dry bool) (*connect.Plan, error) {
+func (c *command) planConnection(a *app.App, how connect.Request, dry bool) (*connect.Plan, error) {
 	program, err := os.Executable()
 	if err == nil {
 		program, err = filepath.EvalSymlinks(program)
@@ -164,7 +164,7 @@ func (c *command) planConnection(a *app.App, how app.Connection, dry bool) (*con
 			return nil, err
 		}
 	}
-	return a.PlanConnection(how)
+	return a.Clients.Plan(how)
 }
 
 // tokenFor returns the token for a client: an agent token of its own, so that
@@ -230,7 +230,7 @@ func (c *command) disconnectCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, given []string) error {
 			c.serving = true
 			return c.with(func(ctx context.Context, a *app.App, given []string) error {
-				d, err := a.Disconnect(ctx, given[0], force)
+				d, err := a.Clients.Disconnect(ctx, given[0], force)
 				if err != nil {
 					return err
 				}

@@ -97,6 +97,24 @@ func NewPlaces(getenv func(string) string, cwd string) (Places, error) {
 	return p, nil
 }
 
+// MovedHome returns Home if KEN_HOME moved it, and "" if Ken finds the same
+// places without that variable. getenv is the environment that p is from.
+func (p Places) MovedHome(getenv func(string) string) string {
+	if getenv("KEN_HOME") == "" {
+		return ""
+	}
+	usual, err := NewPlaces(func(name string) string {
+		if name == "KEN_HOME" {
+			return ""
+		}
+		return getenv(name)
+	}, p.Workspace)
+	if err == nil && usual.Home == p.Home && usual.State == p.State && usual.Cache == p.Cache {
+		return ""
+	}
+	return p.Home
+}
+
 // Here returns the places of this process.
 func Here() (Places, error) {
 	cwd, err := os.Getwd()
