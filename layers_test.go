@@ -104,6 +104,7 @@ var layers = []layer{
 	{"internal/talk/prompt", words + ground + "internal/door internal/talk/session"},
 	{"internal/talk/deliver/...", words + ground + "internal/door internal/talk/model internal/talk/session"},
 	{"internal/talk/slash", words + "internal/spelling"},
+	{"internal/talk/event", words + ground + "internal/door internal/talk/model"},
 	{"internal/talk/engine", words + ground + "internal/door internal/talk/..."},
 
 	// Serve: the surfaces.

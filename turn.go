@@ -8,25 +8,25 @@ import (
 	"ken/internal/app"
 	"ken/internal/govern/approval"
 	"ken/internal/govern/policy"
-	"ken/internal/talk/engine"
+	"ken/internal/talk/event"
 	"ken/internal/talk/session"
 	"ken/llm"
 )
 
 // What happens in a turn. An Event is one of the others; each is plain data.
 type (
-	Event    = engine.Event
-	Selected = engine.Selected // what was found for the message
-	Delta    = engine.Delta    // a fragment of the answer
-	Started  = engine.Started  // a call is about to be made
-	Output   = engine.Output   // a running call wrote something
-	Asked    = engine.Asked    // a person must answer: see [Ken.Reply]
-	Answered = engine.Answered // and has
-	Finished = engine.Finished // a call has its result
-	Intended = engine.Intended // the model said what it is about to do
-	Notice   = engine.Notice   // something that did not stop the turn
-	Step     = engine.Step     // one request to the model is over
-	Done     = engine.Done     // the turn is over; always the last
+	Event    = event.Event
+	Selected = event.Selected // what was found for the message
+	Delta    = event.Delta    // a fragment of the answer
+	Started  = event.Started  // a call is about to be made
+	Output   = event.Output   // a running call wrote something
+	Asked    = event.Asked    // a person must answer: see [Ken.Reply]
+	Answered = event.Answered // and has
+	Finished = event.Finished // a call has its result
+	Intended = event.Intended // the model said what it is about to do
+	Notice   = event.Notice   // something that did not stop the turn
+	Step     = event.Step     // one request to the model is over
+	Done     = event.Done     // the turn is over; always the last
 )
 
 // Words are what a person says to a model.
@@ -61,7 +61,7 @@ func (k *Ken) Turn(ctx context.Context, w Words) iter.Seq2[Event, error] {
 			yield(nil, err)
 			return
 		}
-		e.Turn(ctx, engine.Input{
+		e.Turn(ctx, event.Input{
 			Principal: k.app.Principal, Session: w.Session, Text: w.Text, Images: w.Images, Mode: w.Mode, Agent: w.Agent,
 			Surface: string(policy.SurfaceLibrary), Continue: w.Continue, Alone: w.Alone,
 			Scope: capability.Scope{SessionType: w.Type},

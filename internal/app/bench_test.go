@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"ken/internal/find/eval"
-	"ken/internal/talk/engine"
+	"ken/internal/talk/event"
 	"ken/internal/talk/session"
 	"ken/llm"
 )
@@ -162,7 +162,7 @@ func BenchmarkChat(b *testing.B) {
 	}
 	words := []string{"open an issue about the login page", "what is the weather in Rome", "send a message to the team", "query the database for late orders"}
 	turn := func(id string, n int) {
-		for _, err := range e.Turn(b.Context(), engine.Input{Principal: a.Principal, Session: id, Text: words[n%len(words)], Alone: true}) {
+		for _, err := range e.Turn(b.Context(), event.Input{Principal: a.Principal, Session: id, Text: words[n%len(words)], Alone: true}) {
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -12,7 +12,7 @@ import (
 	"ken/capability"
 	"ken/internal/find/outcome"
 	"ken/internal/talk/deliver"
-	"ken/internal/talk/engine"
+	"ken/internal/talk/event"
 	"ken/internal/tokenizer"
 	"ken/llm"
 	"ken/llm/llmtest"
@@ -39,7 +39,7 @@ func converse(t *testing.T, a *App, fake *llmtest.Fake, messages []string) (requ
 		}
 	}
 	a.told.Store(&told)
-	in := engine.Input{Session: newSession(t, a)}
+	in := event.Input{Session: newSession(t, a)}
 	for _, in.Text = range messages {
 		hear(t, a, in)
 	}

@@ -22,7 +22,7 @@ import (
 	"ken/internal/govern/approval"
 	"ken/internal/secret"
 	"ken/internal/serve/doctor"
-	"ken/internal/talk/engine"
+	"ken/internal/talk/event"
 	"ken/llm"
 	"ken/llm/llmtest"
 )
@@ -368,7 +368,7 @@ func TestModelChangesBetweenTurns(t *testing.T) {
 
 	say(t, a, "change the model")
 	events := say(t, a, "hello")
-	if done := events[len(events)-1].(engine.Done); done.Text != "Two." {
+	if done := events[len(events)-1].(event.Done); done.Text != "Two." {
 		t.Fatalf("the turn ended with %+v", done)
 	}
 	var got []string

@@ -31,7 +31,7 @@ import (
 	"ken/internal/serve/metrics"
 	"ken/internal/serve/problem"
 	"ken/internal/store"
-	"ken/internal/talk/engine"
+	"ken/internal/talk/event"
 	"ken/internal/talk/session"
 	"ken/web"
 )
@@ -204,8 +204,8 @@ func (s *Site) message(waiting context.Context, control *http.ResponseController
 }
 
 // turn has the engine made when the first turn comes.
-func (s *Site) turn(ctx context.Context, in engine.Input) iter.Seq2[engine.Event, error] {
-	return func(yield func(engine.Event, error) bool) {
+func (s *Site) turn(ctx context.Context, in event.Input) iter.Seq2[event.Event, error] {
+	return func(yield func(event.Event, error) bool) {
 		e, err := s.app.Engine()
 		if err != nil {
 			yield(nil, err)
@@ -229,9 +229,9 @@ func (a *App) lastEntry(ctx context.Context, who capability.Principal, id string
 func (s *Site) chat() chatapi.Config {
 	a := s.app
 	return chatapi.Config{
-		Hub: s.hub, Sessions: a.Sessions, Engine: a.Engine, Folder: a.Places.Workspace, Modes: a.Modes,
+		Hub: s.hub, Sessions: a.Sessions, Engine: func() (chatapi.Engine, error) { return a.Engine() }, Folder: a.Places.Workspace, Modes: a.Modes,
 		Commands: a.CommandsOf, NoCommands: a.NoCommands, Inspect: a.record, Surface: string(policy.SurfaceChat),
-		Reply: func(ctx context.Context, who capability.Principal, id string, asked engine.Asked, said chatapi.Answer) error {
+		Reply: func(ctx context.Context, who capability.Principal, id string, asked event.Asked, said chatapi.Answer) error {
 			return a.Reply(ctx, who, id, asked, Answer{Yes: said.Yes, Scope: said.Scope, Text: said.Text, Answers: said.Answers})
 		},
 		FindAgain: func(ctx context.Context, who capability.Principal, head session.Head, text string) (door.Found, error) {

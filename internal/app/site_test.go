@@ -26,7 +26,7 @@ import (
 	"ken/internal/govern/approval"
 	"ken/internal/serve/auth"
 	"ken/internal/serve/httpapi/wire"
-	"ken/internal/talk/engine"
+	"ken/internal/talk/event"
 	"ken/llm"
 	"ken/llm/llmtest"
 )
@@ -435,20 +435,20 @@ func TestSiteDrain(t *testing.T) {
 	if err := a.Reply(t.Context(), a.Principal, head.ID, asked, Answer{Text: "the old one"}); err != nil {
 		t.Fatal(err)
 	}
-	var last engine.Event
-	for ev, err := range next.turn(t.Context(), engine.Input{Principal: a.Principal, Session: head.ID, Continue: true, Alone: true}) {
+	var last event.Event
+	for ev, err := range next.turn(t.Context(), event.Input{Principal: a.Principal, Session: head.ID, Continue: true, Alone: true}) {
 		if err != nil {
 			t.Fatal(err)
 		}
 		last = ev
 	}
-	if done, ok := last.(engine.Done); !ok || done.Reason != engine.EndAnswer {
+	if done, ok := last.(event.Done); !ok || done.Reason != event.EndAnswer {
 		t.Errorf("the turn went on to %+v, want its answer", last)
 	}
 }
 
 // awaitAsked follows a session until it asks.
-func awaitAsked(t *testing.T, url string) engine.Asked {
+func awaitAsked(t *testing.T, url string) event.Asked {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), "GET", url, nil)
 	if err != nil {
@@ -463,16 +463,16 @@ func awaitAsked(t *testing.T, url string) engine.Asked {
 		if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok && strings.Contains(data, `"type":"asked"`) {
 			var it struct {
 				ID   string
-				What engine.Question
+				What event.Question
 			}
 			if err := json.Unmarshal([]byte(data), &it); err != nil {
 				t.Fatal(err)
 			}
-			return engine.Asked{ID: it.ID, What: it.What}
+			return event.Asked{ID: it.ID, What: it.What}
 		}
 	}
 	t.Fatal("nothing was asked")
-	return engine.Asked{}
+	return event.Asked{}
 }
 
 // TestOpenSettings: what a page may change exists, and governs nothing.

@@ -14,6 +14,7 @@ import (
 	"ken/internal/know/catalog"
 	"ken/internal/serve/auth"
 	"ken/internal/talk/engine"
+	"ken/internal/talk/event"
 	"ken/internal/talk/slash"
 	"ken/internal/untrusted"
 )
@@ -167,7 +168,7 @@ func (a *App) route(ctx context.Context, who capability.Principal, index *slash.
 // type is refused, and the model is not asked: it would make something of a line
 // that was meant to do something. Paths, and what has a blank before its slash,
 // are for the model.
-func (a *App) slashCommand(ctx context.Context, in engine.Input) (engine.Command, bool, error) {
+func (a *App) slashCommand(ctx context.Context, in event.Input) (engine.Command, bool, error) {
 	index := a.CommandsFor(in.Principal)
 	if !index.LooksLike(in.Text) {
 		return engine.Command{}, false, nil
@@ -188,7 +189,7 @@ func (a *App) slashCommand(ctx context.Context, in engine.Input) (engine.Command
 // promptOf returns the text that a command stands for, where it is one that a
 // person says to a model: what follows the command takes the place of
 // $ARGUMENTS, or stands below.
-func (a *App) promptOf(ctx context.Context, in engine.Input, call capability.Call) (string, bool, error) {
+func (a *App) promptOf(ctx context.Context, in event.Input, call capability.Call) (string, bool, error) {
 	view := a.Door.ViewFor(door.Viewer{Principal: in.Principal, Mode: in.Mode, Origin: capability.ByPerson, Surface: policy.Surface(in.Surface)})
 	e, err := view.Lookup(string(call.Target))
 	if err != nil || e.Kind != capability.KindCommand || e.Run != nil {

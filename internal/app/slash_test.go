@@ -8,7 +8,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/serve/auth"
-	"ken/internal/talk/engine"
+	"ken/internal/talk/event"
 	"ken/internal/talk/session"
 	"ken/llm/llmtest"
 )
@@ -143,7 +143,7 @@ func canonical(t *testing.T, raw json.RawMessage) []byte {
 }
 
 // sayAs makes the first turn of a session and gives how it ended.
-func sayAs(t *testing.T, a *App, head session.Head, text string) engine.Done {
+func sayAs(t *testing.T, a *App, head session.Head, text string) event.Done {
 	t.Helper()
 	sessions, err := a.Sessions()
 	if err != nil {
@@ -159,12 +159,12 @@ func sayAs(t *testing.T, a *App, head session.Head, text string) engine.Done {
 		t.Fatal(err)
 	}
 	who := capability.Principal{ID: head.Principal, Tenant: head.Tenant}
-	var done engine.Done
-	for ev, err := range e.Turn(t.Context(), engine.Input{Principal: who, Session: head.ID, Text: text, Surface: "chat", Alone: true}) {
+	var done event.Done
+	for ev, err := range e.Turn(t.Context(), event.Input{Principal: who, Session: head.ID, Text: text, Surface: "chat", Alone: true}) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if d, ok := ev.(engine.Done); ok {
+		if d, ok := ev.(event.Done); ok {
 			done = d
 		}
 	}
@@ -181,20 +181,20 @@ func TestCommandsThatAreNone(t *testing.T) {
 		name, access string
 		other        bool
 		text         string
-		reason       engine.End
+		reason       event.End
 		why          string // empty: the model is asked
 	}{
-		{"a command", "", true, "/list_files", engine.EndCommand, ""},
-		{"an unknown one", "", true, "/list_flies", engine.EndFailed, "no command has this name; did you mean /list-files or /list_files?"},
-		{"an unknown one of the owner's", "", false, "/frobnicate all", engine.EndFailed, "no command has this name; "},
-		{"one that is hidden", "", true, "/search_files TODO", engine.EndFailed, "no command has this name; "},
-		{"one that is hidden, of the owner's", "", false, "/search_files TODO", engine.EndCommand, "no-search"},
-		{"without rules", broken, true, "/list_files", engine.EndFailed, "there are no rules, so nothing is allowed: the configuration cannot be followed (no-rules); ken doctor says where; "},
-		{"an unknown one without rules", broken, true, "/frobnicate", engine.EndFailed, "there are no rules, so nothing is allowed: the configuration cannot be followed (no-rules)"},
-		{"without rules, of the owner's", broken, false, "/list_files", engine.EndCommand, "tool-access.json"},
-		{"a path", "", true, "/etc/passwd is what?", engine.EndAnswer, ""},
-		{"a path without rules", broken, true, "/etc/passwd is what?", engine.EndAnswer, ""},
-		{"a blank before it", broken, true, " /list_files", engine.EndAnswer, ""},
+		{"a command", "", true, "/list_files", event.EndCommand, ""},
+		{"an unknown one", "", true, "/list_flies", event.EndFailed, "no command has this name; did you mean /list-files or /list_files?"},
+		{"an unknown one of the owner's", "", false, "/frobnicate all", event.EndFailed, "no command has this name; "},
+		{"one that is hidden", "", true, "/search_files TODO", event.EndFailed, "no command has this name; "},
+		{"one that is hidden, of the owner's", "", false, "/search_files TODO", event.EndCommand, "no-search"},
+		{"without rules", broken, true, "/list_files", event.EndFailed, "there are no rules, so nothing is allowed: the configuration cannot be followed (no-rules); ken doctor says where; "},
+		{"an unknown one without rules", broken, true, "/frobnicate", event.EndFailed, "there are no rules, so nothing is allowed: the configuration cannot be followed (no-rules)"},
+		{"without rules, of the owner's", broken, false, "/list_files", event.EndCommand, "tool-access.json"},
+		{"a path", "", true, "/etc/passwd is what?", event.EndAnswer, ""},
+		{"a path without rules", broken, true, "/etc/passwd is what?", event.EndAnswer, ""},
+		{"a blank before it", broken, true, " /list_files", event.EndAnswer, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir, getenv := home(t, nil)
@@ -212,10 +212,10 @@ func TestCommandsThatAreNone(t *testing.T) {
 			if done.Reason != c.reason || !strings.Contains(done.Why, c.why) {
 				t.Errorf("%s ended as %s: %s; want %s with %q", c.text, done.Reason, done.Why, c.reason, c.why)
 			}
-			if asked := len(fake.Requests()) > 0; asked != (c.reason == engine.EndAnswer) {
+			if asked := len(fake.Requests()) > 0; asked != (c.reason == event.EndAnswer) {
 				t.Errorf("%s: the model is asked: %v", c.text, asked)
 			}
-			if c.reason == engine.EndFailed && !strings.HasSuffix(done.Why, "to say it to the model put a blank or a second slash before it") {
+			if c.reason == event.EndFailed && !strings.HasSuffix(done.Why, "to say it to the model put a blank or a second slash before it") {
 				t.Errorf("%s does not say how to ask the model: %s", c.text, done.Why)
 			}
 			if c.other && (strings.Contains(done.Why, dir) || strings.Contains(done.Why, "search_files")) {

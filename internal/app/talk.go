@@ -18,6 +18,7 @@ import (
 	"ken/internal/govern/policy"
 	"ken/internal/run/result"
 	"ken/internal/talk/engine"
+	"ken/internal/talk/event"
 	"ken/internal/talk/model"
 	"ken/internal/talk/prompt"
 	"ken/internal/talk/session"
@@ -133,7 +134,7 @@ func condenseAt(said config.Config) float64 {
 }
 
 // environment says where a model is. It changes once a day, and with the mode.
-func (a *App) environment(in engine.Input) string {
+func (a *App) environment(in event.Input) string {
 	text := fmt.Sprintf("[Today is %s. The workspace is %s.", time.Now().Format("Monday, 2 January 2006"), untrusted.Line(a.Places.Workspace, 200))
 	if in.Mode != "" {
 		text += " The mode is " + untrusted.Line(in.Mode, 40) + "."
@@ -142,15 +143,15 @@ func (a *App) environment(in engine.Input) string {
 }
 
 // layers returns the system prompt of a session that begins.
-func (a *App) layers(ctx context.Context, in engine.LayerInput) ([]prompt.Layer, []engine.Notice, error) {
+func (a *App) layers(ctx context.Context, in engine.LayerInput) ([]prompt.Layer, []event.Notice, error) {
 	on := prompt.On{Intents: len(in.Intents.Names) > 0, Rung: string(in.Rung), Ask: true, Finish: true, Results: true}
 	on.Listed = in.Rung == model.Whole && in.Map != ""
 	now := a.laws.current()
 	layers, wrong := prompt.Load(on, a.contextFolders(in.Document)...)
 	layers = prompt.WithDocument(layers, in.Document)
-	var notices []engine.Notice
+	var notices []event.Notice
 	for _, n := range wrong {
-		notices = append(notices, engine.Notice{Name: "degraded", Text: n.File + ": " + n.Text})
+		notices = append(notices, event.Notice{Name: "degraded", Text: n.File + ": " + n.Text})
 	}
 	if in.Map != "" {
 		layers = append(layers, prompt.Layer{Name: prompt.Map, Text: in.Map})
@@ -161,7 +162,7 @@ func (a *App) layers(ctx context.Context, in engine.LayerInput) ([]prompt.Layer,
 	skills, missing := a.skills(ctx, now, in.View)
 	layers = append(layers, prompt.Skills(skills))
 	for _, text := range missing {
-		notices = append(notices, engine.Notice{Name: "degraded", Text: text})
+		notices = append(notices, event.Notice{Name: "degraded", Text: text})
 	}
 	if now.said.Chat.Memory {
 		layers = append(layers, a.previous(ctx, in))
@@ -173,7 +174,7 @@ func (a *App) layers(ctx context.Context, in engine.LayerInput) ([]prompt.Layer,
 		}
 		more, err := l.Layers(ctx)
 		if err != nil {
-			notices = append(notices, engine.Notice{Name: "degraded", Text: fmt.Sprintf("the plugin %s gave no layers: %v", p.Name(), err)})
+			notices = append(notices, event.Notice{Name: "degraded", Text: fmt.Sprintf("the plugin %s gave no layers: %v", p.Name(), err)})
 			continue
 		}
 		for _, layer := range more {
@@ -287,21 +288,21 @@ func (a *App) onlyReads(e *door.Entry) bool {
 }
 
 // ticket returns what a person must know about a question at the desk.
-func (a *App) ticket(ctx context.Context, id string) (engine.Ticket, error) {
+func (a *App) ticket(ctx context.Context, id string) (event.Ticket, error) {
 	desk, err := a.Desk()
 	if err != nil {
-		return engine.Ticket{}, err
+		return event.Ticket{}, err
 	}
 	t, err := desk.Get(ctx, id)
 	if err != nil {
-		return engine.Ticket{}, err
+		return event.Ticket{}, err
 	}
-	out := engine.Ticket{Wide: t.Question.Widest == approval.Session}
+	out := event.Ticket{Wide: t.Question.Widest == approval.Session}
 	for _, o := range t.Offers {
-		out.Offers = append(out.Offers, engine.Offer{Scope: string(o.Scope), Covers: string(o.Covers), Calls: o.Calls, Text: o.Text, Examples: o.Examples})
+		out.Offers = append(out.Offers, event.Offer{Scope: string(o.Scope), Covers: string(o.Covers), Calls: o.Calls, Text: o.Text, Examples: o.Examples})
 	}
 	for _, l := range consentLines(t) {
-		out.Lines = append(out.Lines, engine.Line{Name: l.Name, Text: l.Text})
+		out.Lines = append(out.Lines, event.Line{Name: l.Name, Text: l.Text})
 		if l.Name == "why" {
 			out.Text = l.Text
 		}
@@ -357,14 +358,14 @@ type Answer struct {
 	Covers approval.Cover // of consent for more than one call
 	Text   string
 
-	// Answers are those to an [engine.Inquiry], by the question's name.
+	// Answers are those to an [event.Inquiry], by the question's name.
 	Answers map[string]json.RawMessage
 }
 
 // Reply answers what a turn asked: consent at the desk, everything else to the
 // turn itself.
-func (a *App) Reply(ctx context.Context, who capability.Principal, sess string, asked engine.Asked, said Answer) error {
-	if asked.What == engine.Consent && asked.Ticket != "" {
+func (a *App) Reply(ctx context.Context, who capability.Principal, sess string, asked event.Asked, said Answer) error {
+	if asked.What == event.Consent && asked.Ticket != "" {
 		answer := approval.Answer{By: who, Effect: approval.No, Scope: said.Scope, Covers: said.Covers, Note: said.Text}
 		if said.Yes {
 			answer.Effect = approval.Yes
@@ -379,6 +380,6 @@ func (a *App) Reply(ctx context.Context, who capability.Principal, sess string, 
 	if err != nil {
 		return err
 	}
-	reply := engine.Reply{Yes: said.Yes, Text: said.Text, Answers: said.Answers}
+	reply := event.Reply{Yes: said.Yes, Text: said.Text, Answers: said.Answers}
 	return e.Reply(ctx, who, sess, asked.ID, reply)
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"ken/internal/talk/engine"
+	"ken/internal/talk/event"
 	"ken/llm/llmtest"
 )
 
@@ -21,14 +21,14 @@ func TestRetriesReachTheTurn(t *testing.T) {
 			events := say(t, open(t, Config{Getenv: getenv, environment: func() []string { return []string{"LAB_KEY=k"} }, Dir: t.TempDir()}), "hello")
 			var told []string
 			for _, ev := range events {
-				if n, ok := ev.(engine.Notice); ok && n.Name == "retry" {
+				if n, ok := ev.(event.Notice); ok && n.Name == "retry" {
 					told = append(told, n.Text)
 				}
 			}
 			if len(told) != 1 || !strings.Contains(told[0], "again in 1.0 s") {
 				t.Errorf("notices of retries = %q, want one with its seconds", told)
 			}
-			if done, ok := events[len(events)-1].(engine.Done); !ok || done.Reason != engine.EndAnswer || done.Text != "Hello." {
+			if done, ok := events[len(events)-1].(event.Done); !ok || done.Reason != event.EndAnswer || done.Text != "Hello." {
 				t.Errorf("the turn ended with %+v", events[len(events)-1])
 			}
 		})

@@ -11,7 +11,7 @@ import (
 	"ken/capability"
 	"ken/internal/door"
 	"ken/internal/know/source"
-	"ken/internal/talk/engine"
+	"ken/internal/talk/event"
 	"ken/internal/talk/session"
 	"ken/llm"
 	"ken/llm/llmtest"
@@ -32,14 +32,14 @@ func newSession(t *testing.T, a *App) string {
 }
 
 // hear makes one turn of a conversation.
-func hear(t *testing.T, a *App, in engine.Input) []engine.Event {
+func hear(t *testing.T, a *App, in event.Input) []event.Event {
 	t.Helper()
 	e, err := a.Engine()
 	if err != nil {
 		t.Fatal(err)
 	}
 	in.Principal, in.Surface, in.Alone = a.Principal, "chat", true
-	var out []engine.Event
+	var out []event.Event
 	for ev, err := range e.Turn(t.Context(), in) {
 		if err != nil {
 			t.Fatal(err)
@@ -98,17 +98,17 @@ func TestS182EndToEnd(t *testing.T) {
 		}}
 		a := open(t, Config{Getenv: getenv, Dir: work, Model: fake})
 		id := newSession(t, a)
-		events := hear(t, a, engine.Input{Session: id, Text: "when is the next high tide in the harbour?"})
-		done, ok := events[len(events)-1].(engine.Done)
+		events := hear(t, a, event.Input{Session: id, Text: "when is the next high tide in the harbour?"})
+		done, ok := events[len(events)-1].(event.Done)
 		want := map[bool]string{true: "At 06:12.", false: "I do not know."}[enabled]
-		if !ok || done.Reason != engine.EndAnswer || done.Text != want {
+		if !ok || done.Reason != event.EndAnswer || done.Text != want {
 			t.Fatalf("enabled %v: the turn ended with %+v, want %q", enabled, events[len(events)-1], want)
 		}
 		if system := fake.Requests()[0].Request.System; !strings.Contains(system, "We look after a harbour.") || strings.Contains(system, "tables/tides.txt") {
 			t.Errorf("enabled %v: the system prompt is %s\nwant AGENTS.md, and no card: that is beside the message", enabled, system)
 		}
 		for _, ev := range events {
-			s, ok := ev.(engine.Selected)
+			s, ok := ev.(event.Selected)
 			if !ok {
 				continue
 			}
@@ -143,7 +143,7 @@ func TestS137LastFiveMessages(t *testing.T) {
 	})
 	id := newSession(t, a)
 	for _, text := range []string{"one", "two", "three", "four"} {
-		hear(t, a, engine.Input{Session: id, Text: text})
+		hear(t, a, event.Input{Session: id, Text: text})
 	}
 	var got []string
 	for _, m := range last.Messages {
@@ -164,8 +164,8 @@ func TestC33MemoryIsOff(t *testing.T) {
 		_, getenv := home(t, map[string]string{".ken/ken.yaml": settings})
 		fake := &llmtest.Fake{Script: llmtest.Always(llmtest.Reply{Text: "It is the Gudrun."})}
 		a := open(t, Config{Getenv: getenv, Dir: t.TempDir(), Model: fake})
-		hear(t, a, engine.Input{Session: newSession(t, a), Text: "what is my boat called?"})
-		hear(t, a, engine.Input{Session: newSession(t, a), Text: "hello"})
+		hear(t, a, event.Input{Session: newSession(t, a), Text: "what is my boat called?"})
+		hear(t, a, event.Input{Session: newSession(t, a), Text: "hello"})
 		seen := fake.Requests()
 		system := seen[len(seen)-1].Request.System
 		if got := strings.Contains(system, "# Previous conversation\n\n[[data ") && strings.Contains(system, "It is the Gudrun."); got != want {
@@ -197,7 +197,7 @@ func TestS308Modes(t *testing.T) {
 			llmtest.Reply{Text: "Done."},
 		)}
 		a := open(t, Config{Getenv: getenv, Dir: work, Model: fake, Sources: []capability.Source{tools}})
-		hear(t, a, engine.Input{Session: newSession(t, a), Text: "look and note it", Mode: mode})
+		hear(t, a, event.Input{Session: newSession(t, a), Text: "look and note it", Mode: mode})
 		offered := func(name string) bool {
 			return slices.ContainsFunc(fake.Requests()[0].Request.Tools, func(x llm.Tool) bool { return x.Name == name })
 		}
@@ -222,7 +222,7 @@ func TestS414SkillsOfTheUser(t *testing.T) {
 		})
 		fake := &llmtest.Fake{Script: llmtest.Always(llmtest.Reply{Text: "Hello."})}
 		a := open(t, Config{Getenv: getenv, Dir: t.TempDir(), Model: fake})
-		hear(t, a, engine.Input{Session: newSession(t, a), Text: "hello"})
+		hear(t, a, event.Input{Session: newSession(t, a), Text: "hello"})
 		system := fake.Requests()[0].Request.System
 		if got := strings.Contains(system, "## Skill: tone\n\nBe brief and kind."); got != want {
 			t.Errorf("%q: the skill is in the prompt: %v, want %v\n%s", settings, got, want, system)

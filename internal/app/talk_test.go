@@ -14,7 +14,7 @@ import (
 	"ken/capability"
 	"ken/internal/door"
 	"ken/internal/govern/trace"
-	"ken/internal/talk/engine"
+	"ken/internal/talk/event"
 	"ken/llm"
 	"ken/llm/llmtest"
 	"ken/plugin"
@@ -22,14 +22,14 @@ import (
 
 // say runs one turn in a new session with a scripted model and returns its
 // events.
-func say(t *testing.T, a *App, text string) []engine.Event {
+func say(t *testing.T, a *App, text string) []event.Event {
 	t.Helper()
 	return sayIn(t, a, capability.Scope{}, text)
 }
 
-func sayIn(t *testing.T, a *App, scope capability.Scope, text string) []engine.Event {
+func sayIn(t *testing.T, a *App, scope capability.Scope, text string) []event.Event {
 	t.Helper()
-	return hear(t, a, engine.Input{Session: newSession(t, a), Text: text, Scope: scope})
+	return hear(t, a, event.Input{Session: newSession(t, a), Text: text, Scope: scope})
 }
 
 func called(id, name, arguments string) llm.ToolCall {
@@ -41,10 +41,10 @@ func intended(intent string) llm.ToolCall {
 }
 
 // finished returns the results of calls of a target.
-func finished(events []engine.Event, target capability.ID) []engine.Finished {
-	var out []engine.Finished
+func finished(events []event.Event, target capability.ID) []event.Finished {
+	var out []event.Finished
 	for _, ev := range events {
-		if f, ok := ev.(engine.Finished); ok && f.Target == target {
+		if f, ok := ev.(event.Finished); ok && f.Target == target {
 			out = append(out, f)
 		}
 	}
@@ -87,8 +87,8 @@ func TestS449SkillShell(t *testing.T) {
 			if want := slices.Contains(tt.guided, "shell"); offered != want {
 				t.Errorf("the tool shell is offered: %v, want %v", offered, want)
 			}
-			done, ok := events[len(events)-1].(engine.Done)
-			if want := slices.Contains(tt.guided, "shell"); !ok || want == (done.Reason == engine.EndAnswer && done.Text == "Done." && len(finished(events, "tool:shell")) == 0) {
+			done, ok := events[len(events)-1].(event.Done)
+			if want := slices.Contains(tt.guided, "shell"); !ok || want == (done.Reason == event.EndAnswer && done.Text == "Done." && len(finished(events, "tool:shell")) == 0) {
 				t.Errorf("the turn ended with %+v", events[len(events)-1])
 			}
 		})
@@ -290,11 +290,11 @@ func TestNoModel(t *testing.T) {
 		t.Errorf("CheckModel = %v", err)
 	}
 	events := say(t, a, "/list_files")
-	if done, ok := events[len(events)-1].(engine.Done); !ok || done.Reason != engine.EndCommand {
+	if done, ok := events[len(events)-1].(event.Done); !ok || done.Reason != event.EndCommand {
 		t.Errorf("a command ended with %+v", events[len(events)-1])
 	}
 	events = say(t, a, "hello")
-	if done, ok := events[len(events)-1].(engine.Done); !ok || done.Reason != engine.EndFailed || !strings.Contains(done.Why, "no model is configured") {
+	if done, ok := events[len(events)-1].(event.Done); !ok || done.Reason != event.EndFailed || !strings.Contains(done.Why, "no model is configured") {
 		t.Errorf("a message ended with %+v", events[len(events)-1])
 	}
 }

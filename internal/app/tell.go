@@ -16,7 +16,7 @@ import (
 	"ken/internal/govern/policy"
 	"ken/internal/govern/trace"
 	"ken/internal/run/runner"
-	"ken/internal/talk/engine"
+	"ken/internal/talk/event"
 )
 
 // telling is what those are told who follow the work from outside.
@@ -37,7 +37,7 @@ func (a *App) prepareTelling() {
 
 // tellTurn tells of a turn that is over: a line of what it came to, and the
 // span that those of its calls are below.
-func (a *App) tellTurn(done engine.Done, began time.Time) {
+func (a *App) tellTurn(done event.Done, began time.Time) {
 	ended := time.Now()
 	a.recordTurn(done, ended.Sub(began))
 	if a.telling.spans == nil {
@@ -51,7 +51,7 @@ func (a *App) tellTurn(done engine.Done, began time.Time) {
 			"gen_ai.usage.input_tokens": strconv.Itoa(done.Usage.Input), "gen_ai.usage.output_tokens": strconv.Itoa(done.Usage.Output),
 		},
 	}
-	if done.Reason == engine.EndFailed || done.Reason == engine.EndLimit {
+	if done.Reason == event.EndFailed || done.Reason == event.EndLimit {
 		s.Failed = done.Why
 	}
 	a.telling.spans.Add(s)
@@ -59,7 +59,7 @@ func (a *App) tellTurn(done engine.Done, began time.Time) {
 
 // recordTurn writes down what a turn came to. That it could not be is told by
 // the log's own health.
-func (a *App) recordTurn(done engine.Done, took time.Duration) {
+func (a *App) recordTurn(done event.Done, took time.Duration) {
 	u, acc := done.Usage, done.Account
 	e := outcome.Event{
 		Session: done.Session, Turn: strconv.Itoa(done.Turn), Tenant: acc.Tenant, End: string(done.Reason), TookUS: took.Microseconds(),

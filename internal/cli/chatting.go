@@ -19,7 +19,7 @@ import (
 	"ken/internal/cli/chat"
 	"ken/internal/govern/approval"
 	"ken/internal/run/runner"
-	"ken/internal/talk/engine"
+	"ken/internal/talk/event"
 	"ken/internal/talk/model"
 	"ken/internal/talk/session"
 )
@@ -168,7 +168,7 @@ func (c *command) say(ctx context.Context, t *talk, k chatCall) error {
 		}
 		return err
 	}
-	if done.Reason == engine.EndWaiting && !c.json && !k.quiet {
+	if done.Reason == event.EndWaiting && !c.json && !k.quiet {
 		fmt.Fprintln(c.err, last.next(done.Session))
 	}
 	return turnStatus(done, last, c.json || !k.quiet)
@@ -179,12 +179,12 @@ type heard struct {
 	kind   string // of the last call's error
 	failed bool   // it was made, and says so itself
 	late   bool   // it was stopped because it took too long
-	asked  engine.Asked
+	asked  event.Asked
 }
 
 // next says how a turn that waits goes on.
 func (h heard) next(session string) string {
-	if h.asked.What == engine.Consent && h.asked.Ticket != "" {
+	if h.asked.What == event.Consent && h.asked.Ticket != "" {
 		return fmt.Sprintf("To go on: ken approve grant %s (or deny), then ken chat --resume %s -p \"\"", foreign(h.asked.Ticket), foreign(session))
 	}
 	return fmt.Sprintf("To go on: answer it at a terminal with ken chat --resume %s", foreign(session))
@@ -192,12 +192,12 @@ func (h heard) next(session string) string {
 
 // turnStatus turns the end of a turn into a status. told means that the output
 // has said it.
-func turnStatus(done engine.Done, last heard, told bool) error {
+func turnStatus(done event.Done, last heard, told bool) error {
 	var err error
 	switch done.Reason {
-	case engine.EndAnswer:
+	case event.EndAnswer:
 		return nil
-	case engine.EndCommand:
+	case event.EndCommand:
 		switch {
 		case last.late:
 			return silently(&capability.Error{Kind: capability.Timeout, Op: "run", Target: "the command"})
@@ -207,7 +207,7 @@ func turnStatus(done engine.Done, last heard, told bool) error {
 			return nil
 		}
 		err = &capability.Error{Kind: kindNamed(last.kind), Op: "run", Target: "the command", Err: errors.New(done.Why)}
-	case engine.EndWaiting:
+	case event.EndWaiting:
 		err = &capability.Error{Kind: capability.Unapproved, Op: "answer", Target: "in session " + done.Session, Err: errors.New(done.Why)}
 	default:
 		err = &capability.Error{Kind: capability.Unavailable, Op: "answer", Target: "in session " + done.Session, Err: fmt.Errorf("the turn ended: %s: %s", done.Reason, done.Why)}
@@ -220,17 +220,17 @@ func turnStatus(done engine.Done, last heard, told bool) error {
 
 // answering passes events on; on a terminal it puts to the person what a turn
 // asks.
-func (c *command) answering(ctx context.Context, t *talk, events iter.Seq2[engine.Event, error], last *heard) iter.Seq2[engine.Event, error] {
-	return func(yield func(engine.Event, error) bool) {
+func (c *command) answering(ctx context.Context, t *talk, events iter.Seq2[event.Event, error], last *heard) iter.Seq2[event.Event, error] {
+	return func(yield func(event.Event, error) bool) {
 		for ev, err := range events {
-			if f, ok := ev.(engine.Finished); ok {
+			if f, ok := ev.(event.Finished); ok {
 				last.kind, last.failed = f.Kind, f.Result.Failed
 				last.late = f.Result.Meta[runner.MetaState] == runner.TimedOut.String()
 			}
 			if !yield(ev, err) {
 				return
 			}
-			asked, ok := ev.(engine.Asked)
+			asked, ok := ev.(event.Asked)
 			if ok {
 				last.asked = asked
 			}
@@ -246,8 +246,8 @@ func (c *command) answering(ctx context.Context, t *talk, events iter.Seq2[engin
 }
 
 // ask puts a question to the person at the terminal.
-func (c *command) ask(ctx context.Context, t *talk, asked engine.Asked) error {
-	if asked.What == engine.Consent && asked.Ticket != "" {
+func (c *command) ask(ctx context.Context, t *talk, asked event.Asked) error {
+	if asked.What == event.Consent && asked.Ticket != "" {
 		desk, err := t.app.Desk()
 		if err != nil {
 			return err
@@ -266,7 +266,7 @@ func (c *command) ask(ctx context.Context, t *talk, asked engine.Asked) error {
 		chat.Flush(f)
 	}
 	how := "[y/N]"
-	if asked.What == engine.Ask {
+	if asked.What == event.Ask {
 		how = strings.Join(asked.Choice, " / ")
 	}
 	fmt.Fprintf(c.out, "%s %s: ", c.out.style(yellow, foreign(asked.Text)), foreign(how))
@@ -276,7 +276,7 @@ func (c *command) ask(ctx context.Context, t *talk, asked engine.Asked) error {
 	}
 	line = strings.TrimSpace(line)
 	yes := strings.HasPrefix(strings.ToLower(line), "y")
-	if asked.What == engine.Ask {
+	if asked.What == event.Ask {
 		yes = line != ""
 	}
 	return t.Reply(ctx, asked, chat.Answer{Yes: yes, Text: line})

@@ -15,6 +15,7 @@ import (
 	"ken/internal/govern/approval"
 	"ken/internal/govern/policy"
 	"ken/internal/talk/engine"
+	"ken/internal/talk/event"
 	"ken/internal/talk/model"
 	"ken/internal/talk/session"
 )
@@ -177,21 +178,21 @@ func (t *talk) where(ctx context.Context) []string {
 }
 
 // Turn says something, or goes on where the last turn did not end.
-func (t *talk) Turn(ctx context.Context, text string) iter.Seq2[engine.Event, error] {
+func (t *talk) Turn(ctx context.Context, text string) iter.Seq2[event.Event, error] {
 	if err := t.begin(ctx); err != nil {
-		return func(yield func(engine.Event, error) bool) { yield(nil, err) }
+		return func(yield func(event.Event, error) bool) { yield(nil, err) }
 	}
 	if rest, ok := strings.CutPrefix(text, "/"); ok && t.app.Commands().LooksLike(rest) {
 		text = " " + rest // the second slash says that it is for the model, as a blank does
 	}
 	t.mu.Lock()
-	in := engine.Input{
+	in := event.Input{
 		Principal: t.app.Principal, Session: t.head.ID, Text: text, Mode: t.mode, Agent: t.call.agent, Surface: string(policy.SurfaceChat), NoMode: t.none,
 		Continue: strings.TrimSpace(text) == "", Alone: t.alone, Delivery: model.Rung(t.call.delivery), Scope: capability.Scope{SessionType: t.call.kind},
 	}
 	t.mu.Unlock()
 	events := t.engine.Turn(ctx, in)
-	return func(yield func(engine.Event, error) bool) {
+	return func(yield func(event.Event, error) bool) {
 		defer t.refresh(context.WithoutCancel(ctx)) // with what no event tells: a summary
 		for ev, err := range events {
 			t.note(ev)
@@ -203,26 +204,26 @@ func (t *talk) Turn(ctx context.Context, text string) iter.Seq2[engine.Event, er
 }
 
 // note keeps what the line under the prompt shows.
-func (t *talk) note(ev engine.Event) {
+func (t *talk) note(ev event.Event) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch ev := ev.(type) {
-	case engine.Selected:
+	case event.Selected:
 		t.status.Intent = ""
-	case engine.Intended:
+	case event.Intended:
 		t.status.Intent = ev.Intent
-	case engine.Step:
+	case event.Step:
 		t.status.Usage.Add(ev.Usage)
 		t.status.Cost += ev.Cost
 		t.status.Used = ev.Usage.Input + ev.Usage.Output
-	case engine.Done:
+	case event.Done:
 		t.status.Turn = max(t.status.Turn, ev.Turn)
 		t.status.Intent = ""
 	}
 }
 
 // Reply answers what a turn asked.
-func (t *talk) Reply(ctx context.Context, asked engine.Asked, a chat.Answer) error {
+func (t *talk) Reply(ctx context.Context, asked event.Asked, a chat.Answer) error {
 	return t.app.Reply(ctx, t.app.Principal, t.session(), asked, app.Answer{Yes: a.Yes, Scope: approval.Scope(a.Scope), Covers: approval.Cover(a.Covers), Text: a.Text, Answers: a.Answers})
 }
 

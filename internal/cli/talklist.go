@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"ken/internal/app"
-	"ken/internal/talk/engine"
+	"ken/internal/talk/event"
 	"ken/internal/talk/session"
 )
 
@@ -82,7 +82,7 @@ func openState(entries []session.Entry) string {
 	switch {
 	case last.Kind != session.Note:
 		return "broke off; waits to go on"
-	case last.Text == string(engine.EndWaiting):
+	case last.Text == string(event.EndWaiting):
 		return "waits for you"
 	}
 	return ""

@@ -14,7 +14,7 @@ import (
 	"ken/internal/cli/chat"
 	"ken/internal/govern/policy"
 	"ken/internal/spelling"
-	"ken/internal/talk/engine"
+	"ken/internal/talk/event"
 	"ken/internal/talk/session"
 	"ken/internal/talk/slash"
 	"ken/internal/untrusted"
@@ -161,7 +161,7 @@ func (t *talk) unknownWord(line string) error {
 
 // own runs a command of the conversation itself for a script, which hears of it
 // as of a turn. It is false where the text is none.
-func (t *talk) own(ctx context.Context, text string) (iter.Seq2[engine.Event, error], bool) {
+func (t *talk) own(ctx context.Context, text string) (iter.Seq2[event.Event, error], bool) {
 	word, args, _ := strings.Cut(strings.TrimRight(text, " \n"), " ")
 	flag, lasts := map[string]string{"/mode": "--mode", "/new": "no --resume", "/resume": "--resume"}[word]
 	var out chat.Output
@@ -172,12 +172,12 @@ func (t *talk) own(ctx context.Context, text string) (iter.Seq2[engine.Event, er
 	case !lasts || word == "/mode" && args == "":
 		out, is, err = t.Command(ctx, text)
 	}
-	return func(yield func(engine.Event, error) bool) {
+	return func(yield func(event.Event, error) bool) {
 		if err != nil {
 			yield(nil, err)
 			return
 		}
-		yield(engine.Done{Session: t.session(), Reason: engine.EndCommand, Text: out.Text}, nil)
+		yield(event.Done{Session: t.session(), Reason: event.EndCommand, Text: out.Text}, nil)
 	}, is
 }
 

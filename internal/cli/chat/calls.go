@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"ken/capability"
-	"ken/internal/talk/engine"
+	"ken/internal/talk/event"
 )
 
 // find returns the running call with an id, or nil.
@@ -22,7 +22,7 @@ func (v *view) find(id string) *call {
 
 // output keeps what a call writes; of a person's own command it is printed line
 // by line.
-func (v *view) output(o engine.Output) []string {
+func (v *view) output(o event.Output) []string {
 	c := v.find(o.ID)
 	if c == nil {
 		return nil
@@ -59,10 +59,10 @@ func (v *view) plain(out []string, text string) []string {
 }
 
 // finished takes a call off the list and says how it went.
-func (v *view) finished(out []string, f engine.Finished) []string {
+func (v *view) finished(out []string, f event.Finished) []string {
 	c := v.find(f.ID)
 	if c == nil { // refused before it began
-		c = &call{Call: engine.Call{ID: f.ID, Target: f.Target}}
+		c = &call{Call: event.Call{ID: f.ID, Target: f.Target}}
 	}
 	for i, other := range v.calls {
 		if other == c {
@@ -168,7 +168,7 @@ func (v *view) indented(out []string, text string) []string {
 
 // commandFinished ends a person's own command: all its output, and a line only
 // where it did not work.
-func (v *view) commandFinished(out []string, c *call, f engine.Finished) []string {
+func (v *view) commandFinished(out []string, c *call, f event.Finished) []string {
 	switch {
 	case c.line != "":
 		out = v.plain(out, c.line)
@@ -208,13 +208,13 @@ func resultText(r capability.Result) string {
 }
 
 // asked appends what a person must know before they answer.
-func (v *view) asked(out []string, a engine.Asked) []string {
+func (v *view) asked(out []string, a event.Asked) []string {
 	if v.gap || v.answered {
 		out = append(out, "")
 	}
 	v.gap, v.answered = false, false
 	lines := append(slices.Clone(a.Lines), messages(a)...)
-	said := slices.ContainsFunc(lines, func(l engine.Line) bool { return strings.TrimSpace(l.Text) == strings.TrimSpace(a.Text) })
+	said := slices.ContainsFunc(lines, func(l event.Line) bool { return strings.TrimSpace(l.Text) == strings.TrimSpace(a.Text) })
 	if a.Text != "" && !said {
 		for line := range strings.SplitSeq(safe(a.Text), "\n") {
 			for _, part := range wrap(line, v.width-2) {
@@ -223,7 +223,7 @@ func (v *view) asked(out []string, a engine.Asked) []string {
 		}
 	}
 	if len(lines) == 0 && a.Call != nil {
-		lines = []engine.Line{{Name: "call", Text: callLine(*a.Call)}}
+		lines = []event.Line{{Name: "call", Text: callLine(*a.Call)}}
 	}
 	for _, line := range lines {
 		out = v.named(out, line)
@@ -236,7 +236,7 @@ func (v *view) asked(out []string, a engine.Asked) []string {
 
 // named appends a line with its name before it. Nothing is cut: it is what
 // consent is given to.
-func (v *view) named(out []string, line engine.Line) []string {
+func (v *view) named(out []string, line event.Line) []string {
 	name := fmt.Sprintf("%12s", safeLine(line.Name))
 	room := v.width - columns(name) - 2
 	if room < 20 { // too narrow for two columns
@@ -253,16 +253,16 @@ func (v *view) named(out []string, line engine.Line) []string {
 }
 
 // done ends a turn.
-func (v *view) done(out []string, d engine.Done) []string {
+func (v *view) done(out []string, d event.Done) []string {
 	// What a call of a person's own gave was shown with the call: the text is how
 	// the model is told of it.
-	if !v.streamed && d.Text != "" && !(d.Reason == engine.EndCommand && v.called) {
+	if !v.streamed && d.Text != "" && !(d.Reason == event.EndCommand && v.called) {
 		md := markdown{width: v.width, colour: v.colour}
 		out = v.answer(out, append(md.write(d.Text), md.end()...))
 	}
-	if d.Reason != engine.EndAnswer && d.Reason != engine.EndCommand && d.Reason != "" {
+	if d.Reason != event.EndAnswer && d.Reason != event.EndCommand && d.Reason != "" {
 		line, style := string(d.Reason), yellow
-		if d.Reason == engine.EndFailed {
+		if d.Reason == event.EndFailed {
 			style = red
 		}
 		if d.Why != "" {

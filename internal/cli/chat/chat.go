@@ -18,7 +18,7 @@ import (
 	"strings"
 	"time"
 
-	"ken/internal/talk/engine"
+	"ken/internal/talk/event"
 	"ken/internal/talk/slash"
 	"ken/llm"
 )
@@ -32,13 +32,13 @@ type Talker interface {
 	// too: it runs a capability's command. A blank before the slash, or a second
 	// slash, means that it is for the model. The sequence ends soon after ctx
 	// does, and is consumed to its end.
-	Turn(ctx context.Context, text string) iter.Seq2[engine.Event, error]
+	Turn(ctx context.Context, text string) iter.Seq2[event.Event, error]
 
 	// Reply answers what an event asked. The turn that asked goes on by itself,
-	// or where it ended with [engine.EndWaiting], by Turn with an empty text.
+	// or where it ended with [event.EndWaiting], by Turn with an empty text.
 	// Reply does not wait for the turn: it may be called by whoever takes the
 	// turn's events, between two of them.
-	Reply(ctx context.Context, asked engine.Asked, a Answer) error
+	Reply(ctx context.Context, asked event.Asked, a Answer) error
 
 	// Complete returns what may stand at the cursor, a byte offset.
 	Complete(line string, cursor int) []slash.Completion
@@ -55,11 +55,11 @@ type Talker interface {
 // An Answer is what a person says to a question.
 type Answer struct {
 	Yes    bool
-	Scope  Scope  // of [engine.Consent]
-	Covers string // of [engine.Consent]: as in [engine.Offer]
-	Text   string // of [engine.Ask]
+	Scope  Scope  // of [event.Consent]
+	Covers string // of [event.Consent]: as in [event.Offer]
+	Text   string // of [event.Ask]
 
-	// Answers are those to an [engine.Inquiry], as in [engine.Reply].
+	// Answers are those to an [event.Inquiry], as in [event.Reply].
 	Answers map[string]json.RawMessage
 }
 

@@ -8,13 +8,13 @@ import (
 	"strconv"
 	"strings"
 
-	"ken/internal/talk/engine"
+	"ken/internal/talk/event"
 )
 
 // A form is what a capability itself asks, field by field. All of it came from
 // outside.
 type form struct {
-	asked  engine.Asked
+	asked  event.Asked
 	fields []field
 	at     int
 	values map[string]map[string]any // by request and field
@@ -47,7 +47,7 @@ type request struct {
 	} `json:"params"`
 }
 
-func formOf(a engine.Asked) *form {
+func formOf(a event.Asked) *form {
 	f := &form{asked: a, values: map[string]map[string]any{}}
 	for _, name := range slices.Sorted(maps.Keys(a.Requests)) {
 		f.values[name] = map[string]any{}
@@ -74,8 +74,8 @@ func requestOf(raw json.RawMessage) request {
 }
 
 // messages are what the requests say, and where they lead.
-func messages(a engine.Asked) []engine.Line {
-	var out []engine.Line
+func messages(a event.Asked) []event.Line {
+	var out []event.Line
 	for _, name := range slices.Sorted(maps.Keys(a.Requests)) {
 		r := requestOf(a.Requests[name])
 		text := r.Params.Message
@@ -85,7 +85,7 @@ func messages(a engine.Asked) []engine.Line {
 		if r.Params.URL != "" {
 			text = strings.TrimSpace(text + "\n" + r.Params.URL)
 		}
-		out = append(out, engine.Line{Name: name, Text: text})
+		out = append(out, event.Line{Name: name, Text: text})
 	}
 	return out
 }

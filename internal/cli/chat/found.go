@@ -7,13 +7,13 @@ import (
 
 	"ken/capability"
 	"ken/internal/door"
-	"ken/internal/talk/engine"
+	"ken/internal/talk/event"
 	"ken/internal/talk/model"
 )
 
 // selectedLine says what was found, in one line of so many columns: as many
 // names as there is room for.
-func selectedLine(s engine.Selected, most int) string {
+func selectedLine(s event.Selected, most int) string {
 	f := s.Found
 	if f.Indexed == 0 {
 		return ""
@@ -66,7 +66,7 @@ func selectedLine(s engine.Selected, most int) string {
 }
 
 // sentCards returns the cards that the model has been sent, now or earlier.
-func sentCards(s engine.Selected) []door.Piece {
+func sentCards(s event.Selected) []door.Piece {
 	if !s.Found.Rollout.Inject || !s.Found.Rollout.Cards {
 		return nil
 	}
@@ -94,7 +94,7 @@ func (v *view) why() []string {
 }
 
 // whyLines are all that is known of a selection. They came from outside.
-func whyLines(s engine.Selected) []string {
+func whyLines(s event.Selected) []string {
 	f := s.Found
 	var lines []string
 	for _, p := range slices.Concat(sentCards(s), f.Briefs) {

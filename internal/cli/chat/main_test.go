@@ -13,7 +13,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 	"go.uber.org/goleak"
 
-	"ken/internal/talk/engine"
+	"ken/internal/talk/event"
 	"ken/internal/talk/slash"
 )
 
@@ -23,7 +23,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // A part is a talker that plays what a test gives it.
 type part struct {
-	turn    func(ctx context.Context, text string, yield func(engine.Event, error) bool)
+	turn    func(ctx context.Context, text string, yield func(event.Event, error) bool)
 	command func(ctx context.Context, line string) (Output, bool, error)
 	offers  []string // complete commands
 	status  Status
@@ -36,11 +36,11 @@ type given struct {
 	Answer
 }
 
-func (p *part) Turn(ctx context.Context, text string) iter.Seq2[engine.Event, error] {
-	return func(yield func(engine.Event, error) bool) { p.turn(ctx, text, yield) }
+func (p *part) Turn(ctx context.Context, text string) iter.Seq2[event.Event, error] {
+	return func(yield func(event.Event, error) bool) { p.turn(ctx, text, yield) }
 }
 
-func (p *part) Reply(_ context.Context, asked engine.Asked, a Answer) error {
+func (p *part) Reply(_ context.Context, asked event.Asked, a Answer) error {
 	if err := p.refuse; err != nil {
 		p.refuse = nil
 		return err
@@ -69,13 +69,13 @@ func (p *part) Command(ctx context.Context, line string) (Output, bool, error) {
 func (p *part) Status() Status { return p.status }
 
 // echo answers with what was said, and says that it ended.
-func echo(_ context.Context, text string, yield func(engine.Event, error) bool) {
+func echo(_ context.Context, text string, yield func(event.Event, error) bool) {
 	for _, word := range strings.SplitAfter("you said "+text, " ") {
-		if !yield(engine.Delta{Text: word}, nil) {
+		if !yield(event.Delta{Text: word}, nil) {
 			return
 		}
 	}
-	yield(engine.Done{Reason: engine.EndAnswer}, nil)
+	yield(event.Done{Reason: event.EndAnswer}, nil)
 }
 
 var errBroken = errors.New("the wire is broken\x1b[2J")

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"ken/internal/talk/engine"
+	"ken/internal/talk/event"
 )
 
 const mostListed = 6 // completions at once
@@ -80,7 +80,7 @@ func (c *chat) input(width, rows int) (lines []string, row, col int) {
 	return c.editor.layout("❯ ", width, rows)
 }
 
-func (c *chat) question(a engine.Asked, width, rows int) (lines []string, row, col int) {
+func (c *chat) question(a event.Asked, width, rows int) (lines []string, row, col int) {
 	text := menuOf(a)
 	if len(choices(a)) > 0 && !c.ready() {
 		text = wording(a)

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/term"
 
-	"ken/internal/talk/engine"
+	"ken/internal/talk/event"
 )
 
 // A plainChat is a conversation line by line, for dumb terminals and for
@@ -130,11 +130,11 @@ func (p *plainChat) turn(ctx context.Context, text string) (again, quit bool, er
 			return false
 		}
 		switch ev := n.event.(type) {
-		case engine.Asked:
+		case event.Asked:
 			answered = true
 			err = p.answer(ctx, ev)
-		case engine.Done:
-			again = ev.Reason == engine.EndWaiting && answered && p.person
+		case event.Done:
+			again = ev.Reason == event.EndWaiting && answered && p.person
 		}
 		return err == nil
 	})
@@ -142,11 +142,11 @@ func (p *plainChat) turn(ctx context.Context, text string) (again, quit bool, er
 }
 
 // answer asks the person; where there is none the answer is no.
-func (p *plainChat) answer(ctx context.Context, a engine.Asked) error {
+func (p *plainChat) answer(ctx context.Context, a event.Asked) error {
 	given := Answer{Scope: Once}
 	var err error
 	switch {
-	case a.What == engine.Inquiry:
+	case a.What == event.Inquiry:
 		given, err = p.fill(ctx, formOf(a), len(choices(a)) > 0, a)
 	case p.person:
 		given, err = p.choose(ctx, a)
@@ -161,7 +161,7 @@ func (p *plainChat) answer(ctx context.Context, a engine.Asked) error {
 }
 
 // choose asks until there is an answer that counts; none is a no.
-func (p *plainChat) choose(ctx context.Context, a engine.Asked) (Answer, error) {
+func (p *plainChat) choose(ctx context.Context, a event.Asked) (Answer, error) {
 	list := choices(a)
 	if err := p.forget(ctx); err != nil {
 		return Answer{Scope: Once}, err
@@ -216,7 +216,7 @@ func (p *plainChat) forget(ctx context.Context) error {
 }
 
 // fill asks for the fields of a form, one a line; the input's end gives none.
-func (p *plainChat) fill(ctx context.Context, f *form, bare bool, a engine.Asked) (Answer, error) {
+func (p *plainChat) fill(ctx context.Context, f *form, bare bool, a event.Asked) (Answer, error) {
 	if !p.person {
 		return f.answer(false), nil
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"ken/capability"
-	"ken/internal/talk/engine"
+	"ken/internal/talk/event"
 )
 
 // Options say how [Print] shows a turn. The zero value writes the answer as it
@@ -40,7 +40,7 @@ const unbroken = 1 << 20
 // Print shows a turn to whoever reads w, to its end, and gives how it ended.
 // The error is that of the turn or of w; with JSON the turn's is also the last
 // line.
-func Print(w io.Writer, events iter.Seq2[engine.Event, error], o Options) (engine.Done, error) {
+func Print(w io.Writer, events iter.Seq2[event.Event, error], o Options) (event.Done, error) {
 	p := printing{w: w, o: o}
 	if p.o.Now == nil {
 		p.o.Now = time.Now
@@ -54,7 +54,7 @@ func Print(w io.Writer, events iter.Seq2[engine.Event, error], o Options) (engin
 		p.view.resize(max(o.Width-1, 10))
 	}
 	p.view.begin("")
-	var done engine.Done
+	var done event.Done
 	for ev, err := range events {
 		if err == nil {
 			err = p.event(ev)
@@ -64,7 +64,7 @@ func Print(w io.Writer, events iter.Seq2[engine.Event, error], o Options) (engin
 		if err != nil {
 			return done, err
 		}
-		if d, ok := ev.(engine.Done); ok {
+		if d, ok := ev.(event.Done); ok {
 			done = d
 		}
 	}
@@ -85,19 +85,19 @@ type printing struct {
 	result  *capability.Result // of the last call
 }
 
-func (p *printing) event(ev engine.Event) error {
+func (p *printing) event(ev event.Event) error {
 	if p.o.JSON {
 		return p.line(ev)
 	}
 	switch ev := ev.(type) {
-	case engine.Delta:
+	case event.Delta:
 		return p.delta(ev)
-	case engine.Finished:
+	case event.Finished:
 		p.result = &ev.Result
 		if ev.Error != "" { // it was not made, and that is told beside
 			p.result = &capability.Result{}
 		}
-	case engine.Done:
+	case event.Done:
 		if err := p.rest(ev); err != nil {
 			return err
 		}
@@ -109,7 +109,7 @@ func (p *printing) event(ev engine.Event) error {
 }
 
 // delta writes a fragment of the answer.
-func (p *printing) delta(d engine.Delta) error {
+func (p *printing) delta(d event.Delta) error {
 	if d.Text == "" {
 		return nil
 	}
@@ -129,19 +129,19 @@ func (p *printing) delta(d engine.Delta) error {
 
 // rest writes the answer where none came in fragments, and what a person's own
 // command gave.
-func (p *printing) rest(d engine.Done) error {
+func (p *printing) rest(d event.Done) error {
 	if err := p.settle(); err != nil || p.written {
 		return err
 	}
 	text := d.Text
-	if d.Reason == engine.EndCommand && p.result != nil {
+	if d.Reason == event.EndCommand && p.result != nil {
 		if p.o.Result != nil {
 			p.o.Result(*p.result)
 			return nil
 		}
 		text = resultText(*p.result)
 	}
-	if p.o.Width > 0 && d.Reason != engine.EndCommand {
+	if p.o.Width > 0 && d.Reason != event.EndCommand {
 		return p.write(joined(append(p.view.md.write(text), p.view.md.end()...)))
 	}
 	if p.o.Width > 0 {
@@ -160,7 +160,7 @@ func (p *printing) settle() error {
 }
 
 // aside writes what is not the answer to Err.
-func (p *printing) aside(ev engine.Event) error {
+func (p *printing) aside(ev event.Event) error {
 	if err := p.settle(); err != nil {
 		return err
 	}

@@ -11,11 +11,11 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"ken/capability"
-	"ken/internal/talk/engine"
+	"ken/internal/talk/event"
 )
 
-func sequence(list []engine.Event, err error) iter.Seq2[engine.Event, error] {
-	return func(yield func(engine.Event, error) bool) {
+func sequence(list []event.Event, err error) iter.Seq2[event.Event, error] {
+	return func(yield func(event.Event, error) bool) {
 		for _, ev := range list {
 			if !yield(ev, nil) {
 				return
@@ -27,7 +27,7 @@ func sequence(list []engine.Event, err error) iter.Seq2[engine.Event, error] {
 	}
 }
 
-func turnOf(t *testing.T, name string) []engine.Event {
+func turnOf(t *testing.T, name string) []event.Event {
 	t.Helper()
 	archive, err := txtar.ParseFile("testdata/turns/" + name + ".txtar")
 	if err != nil {
@@ -42,16 +42,16 @@ func TestPrint(t *testing.T) {
 	tests := []struct {
 		name   string
 		o      Options
-		events []engine.Event
+		events []event.Event
 		out    string
 		err    []string // parts of what is told beside
 	}{
 		{"raw", Options{}, turn, raw, []string{"found 4 of 212: git-log", "✓ git-log", "✗ shell run", "retry: the model", "18k tokens in"}},
 		{"quiet", Options{Quiet: true}, turn, raw, nil},
 		{"rendered", Options{Width: 41, Quiet: true}, turn, "I look at the log first.\n## What changed\n\n• five commits\n• one test fails\n\n╭─ sh ──────────────────────────────────\ngit log -5\n╰───────────────────────────────────────\n", nil},
-		{"whole", Options{}, []engine.Event{engine.Done{Text: "An *answer*", Reason: engine.EndAnswer}}, "An *answer*\n", nil},
-		{"rendered whole", Options{Width: 80}, []engine.Event{engine.Done{Text: "An *answer*\x1b[2J", Reason: engine.EndAnswer}}, "An answer⟨U+001B⟩[2J\n", nil},
-		{"command", Options{Quiet: true}, []engine.Event{engine.Started{}, engine.Finished{Result: capability.Result{Parts: []capability.Part{{Text: "its output\n"}}}}, engine.Done{Reason: engine.EndCommand}}, "its output\n", nil},
+		{"whole", Options{}, []event.Event{event.Done{Text: "An *answer*", Reason: event.EndAnswer}}, "An *answer*\n", nil},
+		{"rendered whole", Options{Width: 80}, []event.Event{event.Done{Text: "An *answer*\x1b[2J", Reason: event.EndAnswer}}, "An answer⟨U+001B⟩[2J\n", nil},
+		{"command", Options{Quiet: true}, []event.Event{event.Started{}, event.Finished{Result: capability.Result{Parts: []capability.Part{{Text: "its output\n"}}}}, event.Done{Reason: event.EndCommand}}, "its output\n", nil},
 		{"asked", Options{}, turnOf(t, "asked"), "", []string{"kubectl apply", "waiting: answer what is asked"}},
 		{"nothing", Options{}, nil, "", nil},
 	}
@@ -121,8 +121,8 @@ func (fullDisk) Write([]byte) (int, error) { return 0, errBroken }
 func TestPrintBroken(t *testing.T) {
 	for _, o := range []Options{{}, {JSON: true}, {Width: 80}} {
 		n := 0
-		_, err := Print(fullDisk{}, func(yield func(engine.Event, error) bool) {
-			for yield(engine.Delta{Text: "a\n\n"}, nil) {
+		_, err := Print(fullDisk{}, func(yield func(event.Event, error) bool) {
+			for yield(event.Delta{Text: "a\n\n"}, nil) {
 				n++
 			}
 		}, o)
@@ -133,7 +133,7 @@ func TestPrintBroken(t *testing.T) {
 }
 
 func TestForm(t *testing.T) {
-	f := formOf(engine.Asked{Requests: map[string]json.RawMessage{
+	f := formOf(event.Asked{Requests: map[string]json.RawMessage{
 		"a": json.RawMessage(`{"method":"elicitation/create","params":{"requestedSchema":{"required":["ok"],"properties":{"colour":{"type":"string","enum":["red","blue"]},"ok":{"type":"boolean"},"size":{"type":"number"}}}}}`),
 		"b": json.RawMessage(`not JSON`),
 	}})
@@ -163,9 +163,9 @@ func TestForm(t *testing.T) {
 // TestPrintTogether: where both outputs are one, each line stands alone.
 func TestPrintTogether(t *testing.T) {
 	var out bytes.Buffer
-	list := []engine.Event{
-		engine.Delta{Text: "I look."}, engine.Notice{Name: "retry", Text: "once more"}, engine.Delta{Text: "It is so."},
-		engine.Done{Reason: engine.EndAnswer, Turn: 2, Steps: 1},
+	list := []event.Event{
+		event.Delta{Text: "I look."}, event.Notice{Name: "retry", Text: "once more"}, event.Delta{Text: "It is so."},
+		event.Done{Reason: event.EndAnswer, Turn: 2, Steps: 1},
 	}
 	if _, err := Print(&out, sequence(list, nil), Options{Err: &out, Now: clock()}); err != nil {
 		t.Fatal(err)
@@ -181,9 +181,9 @@ func TestPrintCommand(t *testing.T) {
 	for _, refused := range []string{"", "denied: no"} {
 		var out, side bytes.Buffer
 		var given []capability.Result
-		list := []engine.Event{
-			engine.Finished{ID: "1", Error: refused, Result: capability.Result{Parts: []capability.Part{{Text: "text"}}}},
-			engine.Done{Reason: engine.EndCommand, Text: "text for the model"},
+		list := []event.Event{
+			event.Finished{ID: "1", Error: refused, Result: capability.Result{Parts: []capability.Part{{Text: "text"}}}},
+			event.Done{Reason: event.EndCommand, Text: "text for the model"},
 		}
 		o := Options{Err: &side, Now: clock(), Result: func(r capability.Result) { given = append(given, r) }}
 		if _, err := Print(&out, sequence(list, nil), o); err != nil || out.Len() > 0 {

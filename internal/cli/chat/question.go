@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"ken/internal/talk/engine"
+	"ken/internal/talk/event"
 )
 
 // A choice is a key that answers a question.
@@ -17,18 +17,18 @@ type choice struct {
 }
 
 // choices returns the keys of a question; none where it wants words.
-func choices(a engine.Asked) []choice {
+func choices(a event.Asked) []choice {
 	yes, no := choice{"y", "yes", Answer{Yes: true}}, choice{"n", "no", Answer{}}
 	switch a.What {
-	case engine.Ask:
+	case event.Ask:
 		return nil
-	case engine.Inquiry:
+	case event.Inquiry:
 		f := formOf(a)
 		if len(f.fields) > 0 {
 			return nil
 		}
 		yes.answer, no.answer = f.answer(true), f.answer(false)
-	case engine.Consent:
+	case event.Consent:
 		yes = choice{"y", "this once", Answer{Yes: true, Scope: Once}}
 		no.answer.Scope = Once
 		never := choice{"N", "no, and do not ask again in this session", Answer{Scope: Session}}
@@ -38,7 +38,7 @@ func choices(a engine.Asked) []choice {
 }
 
 // wider returns the keys that allow more than one call, the narrowest first.
-func wider(a engine.Asked) []choice {
+func wider(a event.Asked) []choice {
 	if !a.Wide {
 		return nil
 	}
@@ -61,15 +61,15 @@ func wider(a engine.Asked) []choice {
 }
 
 // wording is the question itself.
-func wording(a engine.Asked) string {
+func wording(a event.Asked) string {
 	switch a.What {
-	case engine.Consent:
+	case event.Consent:
 		return "Allow it?"
-	case engine.Again:
+	case event.Again:
 		return "Run it again?"
-	case engine.GoOn:
+	case event.GoOn:
 		return "Go on?"
-	case engine.Escalate:
+	case event.Escalate:
 		return "Allow the intent?"
 	}
 	if len(choices(a)) > 0 { // what it asks stands above
@@ -79,7 +79,7 @@ func wording(a engine.Asked) string {
 }
 
 // menuOf is the question with its keys.
-func menuOf(a engine.Asked) string {
+func menuOf(a event.Asked) string {
 	var words []string
 	for _, ch := range choices(a) {
 		words = append(words, "["+ch.key+"] "+ch.words)
@@ -95,7 +95,7 @@ func (c *chat) firstAsk() {
 	if len(c.asks) == 0 {
 		return
 	}
-	if c.asks[0].What == engine.Inquiry {
+	if c.asks[0].What == event.Inquiry {
 		c.form = formOf(c.asks[0])
 	}
 	c.final = append(c.final, c.view.event(c.asks[0])...)
@@ -154,7 +154,7 @@ func (c *chat) answerKey(ctx context.Context, k key) {
 
 // wordKey takes a key for a question that wants words. The number of a choice
 // stands for it.
-func (c *chat) wordKey(ctx context.Context, a engine.Asked, k key) {
+func (c *chat) wordKey(ctx context.Context, a event.Asked, k key) {
 	switch k.name {
 	case "escape":
 		none := Answer{}
@@ -234,7 +234,7 @@ func (c *chat) replied(ctx context.Context, r replied) {
 		c.final = c.view.aside(c.final, red, safeLine("✗ "+r.err.Error()))
 		if c.job != nil && c.job.ctrlC == 0 || c.waiting {
 			delete(c.mine, r.asked.ID)
-			c.asks = append([]engine.Asked{r.asked}, c.asks...)
+			c.asks = append([]event.Asked{r.asked}, c.asks...)
 			c.firstAsk()
 		}
 	}

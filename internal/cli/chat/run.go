@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/term"
 
-	"ken/internal/talk/engine"
+	"ken/internal/talk/event"
 )
 
 const (
@@ -80,7 +80,7 @@ type chat struct {
 	find   *finding // in the history
 
 	job      *job
-	asks     []engine.Asked
+	asks     []event.Asked
 	asked    time.Time       // when the first of them was shown
 	mine     map[string]bool // questions that were answered here
 	replying int
@@ -109,14 +109,14 @@ type job struct {
 
 // news is what a job tells.
 type news struct {
-	event  engine.Event
+	event  event.Event
 	output *Output
 	err    error
 }
 
 // replied is how an answer was taken.
 type replied struct {
-	asked engine.Asked
+	asked event.Asked
 	err   error
 }
 
@@ -281,7 +281,7 @@ func (c *chat) told(ctx context.Context, n news, ok bool) {
 		return
 	}
 	switch ev := n.event.(type) {
-	case engine.Asked:
+	case event.Asked:
 		if c.job.ctrlC > 0 { // nobody will answer
 			return
 		}
@@ -289,13 +289,13 @@ func (c *chat) told(ctx context.Context, n news, ok bool) {
 			c.firstAsk()
 		}
 		return
-	case engine.Answered:
+	case event.Answered:
 		c.forget(ev.ID)
 		if c.mine[ev.ID] {
 			return
 		}
-	case engine.Done:
-		c.waiting = ev.Reason == engine.EndWaiting
+	case event.Done:
+		c.waiting = ev.Reason == event.EndWaiting
 	}
 	if n.event != nil {
 		c.final = append(c.final, c.view.event(n.event)...)

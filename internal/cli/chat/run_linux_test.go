@@ -11,14 +11,14 @@ import (
 
 	"ken/capability"
 	"ken/internal/door"
-	"ken/internal/talk/engine"
+	"ken/internal/talk/event"
 	"ken/llm"
 )
 
 func TestRunTalk(t *testing.T) {
 	said := make(chan string, 10)
 	talk := &part{status: Status{Model: "gpt-9", Mode: "code", Session: "s1", Used: 1000, Window: 10_000, Cost: 0.5, Usage: llm.Usage{Input: 10, CachedRead: 5, CachedWrite: 2, Output: 1}}}
-	talk.turn = func(ctx context.Context, text string, yield func(engine.Event, error) bool) {
+	talk.turn = func(ctx context.Context, text string, yield func(event.Event, error) bool) {
 		said <- text
 		echo(ctx, text, yield)
 	}
@@ -51,7 +51,7 @@ func TestRunTalk(t *testing.T) {
 
 func TestRunManyLines(t *testing.T) {
 	said := make(chan string, 10)
-	talk := &part{turn: func(ctx context.Context, text string, yield func(engine.Event, error) bool) {
+	talk := &part{turn: func(ctx context.Context, text string, yield func(event.Event, error) bool) {
 		said <- text
 		echo(ctx, "it", yield)
 	}}
@@ -186,29 +186,29 @@ func TestRunComplete(t *testing.T) {
 }
 
 // ask yields a question and waits for its answer.
-func ask(p *part, yield func(engine.Event, error) bool, a engine.Asked) (given, bool) {
+func ask(p *part, yield func(event.Event, error) bool, a event.Asked) (given, bool) {
 	if !yield(a, nil) {
 		return given{}, false
 	}
 	got := <-p.replies
-	return got, yield(engine.Answered{ID: a.ID, Yes: got.Yes}, nil)
+	return got, yield(event.Answered{ID: a.ID, Yes: got.Yes}, nil)
 }
 
 func TestRunApprove(t *testing.T) {
 	talk := &part{replies: make(chan given, 1)}
-	consent := engine.Asked{ID: "q", What: engine.Consent, Wide: true, Lines: []engine.Line{{Name: "runs", Text: "rm -rf\x1b[8m /"}}, Offers: []engine.Offer{
+	consent := event.Asked{ID: "q", What: event.Consent, Wide: true, Lines: []event.Line{{Name: "runs", Text: "rm -rf\x1b[8m /"}}, Offers: []event.Offer{
 		{Scope: "once", Covers: "call", Text: "this call, once"}, {Scope: "session", Covers: "call", Text: "not offered here"},
 		{Scope: "always", Covers: "call", Text: "this exact call"}, {Scope: "always", Covers: "prefix", Text: "rm *", Examples: []string{"rm x"}},
 		{Scope: "session", Covers: "tool", Text: "any arguments"},
 	}}
 	answers := make(chan given, 10)
-	talk.turn = func(_ context.Context, text string, yield func(engine.Event, error) bool) {
+	talk.turn = func(_ context.Context, text string, yield func(event.Event, error) bool) {
 		a := consent
 		a.Wide = text != "narrow"
 		got, ok := ask(talk, yield, a)
 		answers <- got
 		if ok {
-			yield(engine.Done{Reason: engine.EndAnswer, Text: "done"}, nil)
+			yield(event.Done{Reason: event.EndAnswer, Text: "done"}, nil)
 		}
 	}
 	s := open(t, 80, 20, Config{Talker: talk})
@@ -261,18 +261,18 @@ func TestRunApprove(t *testing.T) {
 // its answer, and that the answer of somebody else counts.
 func TestRunApproveMany(t *testing.T) {
 	talk := &part{replies: make(chan given, 2)}
-	talk.turn = func(_ context.Context, _ string, yield func(engine.Event, error) bool) {
+	talk.turn = func(_ context.Context, _ string, yield func(event.Event, error) bool) {
 		for _, id := range []string{"first", "second", "third"} {
-			if !yield(engine.Asked{ID: id, What: engine.Consent, Lines: []engine.Line{{Name: "runs", Text: id}}}, nil) {
+			if !yield(event.Asked{ID: id, What: event.Consent, Lines: []event.Line{{Name: "runs", Text: id}}}, nil) {
 				return
 			}
 		}
 		got := <-talk.replies
-		if !yield(engine.Answered{ID: got.Ask, Yes: got.Yes}, nil) || !yield(engine.Answered{ID: "second", Text: "by Ann"}, nil) {
+		if !yield(event.Answered{ID: got.Ask, Yes: got.Yes}, nil) || !yield(event.Answered{ID: "second", Text: "by Ann"}, nil) {
 			return
 		}
 		got = <-talk.replies
-		_ = yield(engine.Delta{Text: "last was " + got.Ask}, nil) && yield(engine.Done{Reason: engine.EndAnswer}, nil)
+		_ = yield(event.Delta{Text: "last was " + got.Ask}, nil) && yield(event.Done{Reason: event.EndAnswer}, nil)
 	}
 	s := open(t, 80, 30, Config{Talker: talk, First: "go"})
 	s.shows("Allow it? [y]")
@@ -296,15 +296,15 @@ func TestRunTypedAhead(t *testing.T) {
 	talk := &part{replies: make(chan given, 1)}
 	begin := make(chan struct{})
 	answers := make(chan given, 1)
-	talk.turn = func(_ context.Context, _ string, yield func(engine.Event, error) bool) {
-		if !yield(engine.Delta{Text: "One moment."}, nil) {
+	talk.turn = func(_ context.Context, _ string, yield func(event.Event, error) bool) {
+		if !yield(event.Delta{Text: "One moment."}, nil) {
 			return
 		}
 		<-begin
-		got, ok := ask(talk, yield, engine.Asked{ID: "q", What: engine.Consent})
+		got, ok := ask(talk, yield, event.Asked{ID: "q", What: event.Consent})
 		answers <- got
 		if ok {
-			yield(engine.Done{Reason: engine.EndAnswer}, nil)
+			yield(event.Done{Reason: event.EndAnswer}, nil)
 		}
 	}
 	s := open(t, 80, 20, Config{Talker: talk})
@@ -333,14 +333,14 @@ func TestRunQuestions(t *testing.T) {
 	talk := &part{replies: make(chan given, 1)}
 	answers := make(chan given, 10)
 	form := map[string]json.RawMessage{"f": json.RawMessage(`{"method":"elicitation/create","params":{"message":"Who?","requestedSchema":{"required":["age"],"properties":{"age":{"type":"integer"},"name":{"type":"string","title":"Your name"}}}}}`)}
-	talk.turn = func(_ context.Context, _ string, yield func(engine.Event, error) bool) {
-		for _, a := range []engine.Asked{
-			{ID: "1", What: engine.Ask, Text: "Which one?", Choice: []string{"red", "blue"}},
-			{ID: "2", What: engine.Ask, Text: "And why?"},
-			{ID: "3", What: engine.Again, Text: "Nobody knows."},
-			{ID: "4", What: engine.GoOn, Text: "25 steps."},
-			{ID: "5", What: engine.Inquiry, Requests: form},
-			{ID: "6", What: engine.Inquiry, Requests: map[string]json.RawMessage{"u": json.RawMessage(`{"method":"elicitation/create","params":{"message":"Look","url":"https://example.com"}}`)}},
+	talk.turn = func(_ context.Context, _ string, yield func(event.Event, error) bool) {
+		for _, a := range []event.Asked{
+			{ID: "1", What: event.Ask, Text: "Which one?", Choice: []string{"red", "blue"}},
+			{ID: "2", What: event.Ask, Text: "And why?"},
+			{ID: "3", What: event.Again, Text: "Nobody knows."},
+			{ID: "4", What: event.GoOn, Text: "25 steps."},
+			{ID: "5", What: event.Inquiry, Requests: form},
+			{ID: "6", What: event.Inquiry, Requests: map[string]json.RawMessage{"u": json.RawMessage(`{"method":"elicitation/create","params":{"message":"Look","url":"https://example.com"}}`)}},
 		} {
 			got, ok := ask(talk, yield, a)
 			answers <- got
@@ -348,7 +348,7 @@ func TestRunQuestions(t *testing.T) {
 				return
 			}
 		}
-		yield(engine.Done{Reason: engine.EndAnswer, Text: "That is all."}, nil)
+		yield(event.Done{Reason: event.EndAnswer, Text: "That is all."}, nil)
 	}
 	s := open(t, 70, 24, Config{Talker: talk})
 	s.prompts("❯ ")
@@ -393,8 +393,8 @@ func TestRunQuestions(t *testing.T) {
 func TestRunAbort(t *testing.T) {
 	talk := &part{}
 	began := make(chan struct{}, 1)
-	talk.turn = func(ctx context.Context, text string, yield func(engine.Event, error) bool) {
-		if !yield(engine.Delta{Text: "It **begins"}, nil) || !yield(engine.Started{Call: engine.Call{ID: "1", Target: "tool:slow"}}, nil) {
+	talk.turn = func(ctx context.Context, text string, yield func(event.Event, error) bool) {
+		if !yield(event.Delta{Text: "It **begins"}, nil) || !yield(event.Started{Call: event.Call{ID: "1", Target: "tool:slow"}}, nil) {
 			return
 		}
 		began <- struct{}{}
@@ -403,7 +403,7 @@ func TestRunAbort(t *testing.T) {
 			yield(nil, ctx.Err())
 			return
 		}
-		yield(engine.Done{Reason: engine.EndAborted}, nil)
+		yield(event.Done{Reason: event.EndAborted}, nil)
 	}
 	talk.command = func(ctx context.Context, line string) (Output, bool, error) {
 		<-ctx.Done()
@@ -443,12 +443,12 @@ func TestRunAbort(t *testing.T) {
 // TestRunWaiting shows a turn that ends until somebody answers, and goes on.
 func TestRunWaiting(t *testing.T) {
 	talk := &part{replies: make(chan given, 2), refuse: errBroken}
-	talk.turn = func(_ context.Context, text string, yield func(engine.Event, error) bool) {
+	talk.turn = func(_ context.Context, text string, yield func(event.Event, error) bool) {
 		if text != "" {
-			_ = yield(engine.Asked{ID: "1", What: engine.Consent, Ticket: "t1"}, nil) && yield(engine.Done{Reason: engine.EndWaiting, Why: "somebody must answer"}, nil)
+			_ = yield(event.Asked{ID: "1", What: event.Consent, Ticket: "t1"}, nil) && yield(event.Done{Reason: event.EndWaiting, Why: "somebody must answer"}, nil)
 			return
 		}
-		_ = yield(engine.Delta{Text: "It went on."}, nil) && yield(engine.Done{Reason: engine.EndAnswer}, nil)
+		_ = yield(event.Delta{Text: "It went on."}, nil) && yield(event.Done{Reason: event.EndAnswer}, nil)
 	}
 	s := open(t, 60, 20, Config{Talker: talk, First: "begin"})
 	s.shows("waiting: somebody must answer")
@@ -476,13 +476,13 @@ func TestRunWaiting(t *testing.T) {
 // when the terminal changes while an answer comes.
 func TestRunResize(t *testing.T) {
 	next := make(chan string)
-	talk := &part{turn: func(_ context.Context, _ string, yield func(engine.Event, error) bool) {
+	talk := &part{turn: func(_ context.Context, _ string, yield func(event.Event, error) bool) {
 		for text := range next {
-			if !yield(engine.Delta{Text: text}, nil) {
+			if !yield(event.Delta{Text: text}, nil) {
 				return
 			}
 		}
-		yield(engine.Done{Reason: engine.EndAnswer}, nil)
+		yield(event.Done{Reason: event.EndAnswer}, nil)
 	}}
 	s := open(t, 60, 12, Config{Talker: talk})
 	s.prompts("❯ ")
@@ -527,12 +527,12 @@ func TestRunNarrow(t *testing.T) {
 }
 
 func TestRunFold(t *testing.T) {
-	talk := &part{turn: func(_ context.Context, _ string, yield func(engine.Event, error) bool) {
-		for _, ev := range []engine.Event{
-			engine.Started{Call: engine.Call{ID: "1", Target: "tool:list"}},
-			engine.Output{ID: "1", Text: "entry-1\nentry-2\nentry-3\nentry-4\nentry-5\nentry-6\n"},
-			engine.Finished{ID: "1", Target: "tool:list"},
-			engine.Done{Reason: engine.EndAnswer},
+	talk := &part{turn: func(_ context.Context, _ string, yield func(event.Event, error) bool) {
+		for _, ev := range []event.Event{
+			event.Started{Call: event.Call{ID: "1", Target: "tool:list"}},
+			event.Output{ID: "1", Text: "entry-1\nentry-2\nentry-3\nentry-4\nentry-5\nentry-6\n"},
+			event.Finished{ID: "1", Target: "tool:list"},
+			event.Done{Reason: event.EndAnswer},
 		} {
 			if !yield(ev, nil) {
 				return
@@ -558,10 +558,10 @@ func TestRunFold(t *testing.T) {
 
 func TestRunPlain(t *testing.T) {
 	talk := &part{replies: make(chan given, 1)}
-	talk.turn = func(ctx context.Context, text string, yield func(engine.Event, error) bool) {
+	talk.turn = func(ctx context.Context, text string, yield func(event.Event, error) bool) {
 		if text == "ask" {
-			if got, ok := ask(talk, yield, engine.Asked{ID: "1", What: engine.Consent, Text: "May it?"}); !ok || !got.Yes {
-				yield(engine.Done{Reason: engine.EndFailed, Why: "no consent"}, nil)
+			if got, ok := ask(talk, yield, event.Asked{ID: "1", What: event.Consent, Text: "May it?"}); !ok || !got.Yes {
+				yield(event.Done{Reason: event.EndFailed, Why: "no consent"}, nil)
 				return
 			}
 		}
@@ -616,10 +616,10 @@ func TestRunStuck(t *testing.T) {
 	release := make(chan struct{})
 	defer close(release)
 	began := make(chan struct{})
-	talk := &part{turn: func(_ context.Context, _ string, yield func(engine.Event, error) bool) {
+	talk := &part{turn: func(_ context.Context, _ string, yield func(event.Event, error) bool) {
 		close(began)
 		<-release
-		if yield(engine.Delta{Text: "too late"}, nil) {
+		if yield(event.Delta{Text: "too late"}, nil) {
 			t.Error("somebody takes what nobody waited for")
 		}
 	}}
@@ -639,8 +639,8 @@ func TestRunStuck(t *testing.T) {
 
 // TestRunUnanswered shows that a turn that waits can be left waiting.
 func TestRunUnanswered(t *testing.T) {
-	talk := &part{turn: func(_ context.Context, _ string, yield func(engine.Event, error) bool) {
-		_ = yield(engine.Asked{ID: "1", What: engine.Escalate}, nil) && yield(engine.Done{Reason: engine.EndWaiting}, nil)
+	talk := &part{turn: func(_ context.Context, _ string, yield func(event.Event, error) bool) {
+		_ = yield(event.Asked{ID: "1", What: event.Escalate}, nil) && yield(event.Done{Reason: event.EndWaiting}, nil)
 	}}
 	s := open(t, 80, 10, Config{Talker: talk, First: "go"})
 	s.shows("Allow the intent? [y] yes; [n] no")
@@ -676,9 +676,9 @@ func TestRunSearch(t *testing.T) {
 func TestRunPlainForm(t *testing.T) {
 	talk := &part{replies: make(chan given, 1)}
 	var got given
-	talk.turn = func(_ context.Context, _ string, yield func(engine.Event, error) bool) {
-		got, _ = ask(talk, yield, engine.Asked{ID: "1", What: engine.Inquiry, Requests: map[string]json.RawMessage{"f": json.RawMessage(`{"method":"elicitation/create","params":{"message":"How many?","requestedSchema":{"required":["n"],"properties":{"n":{"type":"integer"}}}}}`)}})
-		yield(engine.Done{Reason: engine.EndAnswer, Text: "thanks"}, nil)
+	talk.turn = func(_ context.Context, _ string, yield func(event.Event, error) bool) {
+		got, _ = ask(talk, yield, event.Asked{ID: "1", What: event.Inquiry, Requests: map[string]json.RawMessage{"f": json.RawMessage(`{"method":"elicitation/create","params":{"message":"How many?","requestedSchema":{"required":["n"],"properties":{"n":{"type":"integer"}}}}}`)}})
+		yield(event.Done{Reason: event.EndAnswer, Text: "thanks"}, nil)
 	}
 	s := open(t, 60, 20, Config{Talker: talk, First: "go", Getenv: func(string) string { return "dumb" }})
 	s.shows("n (integer):")
@@ -705,7 +705,7 @@ func TestRunGoOn(t *testing.T) {
 				command: func(context.Context, string) (Output, bool, error) {
 					return Output{Text: "Going on with s2", GoOn: true}, true, nil
 				},
-				turn: func(ctx context.Context, text string, yield func(engine.Event, error) bool) {
+				turn: func(ctx context.Context, text string, yield func(event.Event, error) bool) {
 					said <- text
 					echo(ctx, "the rest", yield)
 				},
@@ -729,10 +729,10 @@ func TestRunGoOn(t *testing.T) {
 
 // TestRunFound: Ctrl-O shows what was found where nothing newer is folded.
 func TestRunFound(t *testing.T) {
-	talk := &part{turn: func(_ context.Context, _ string, yield func(engine.Event, error) bool) {
+	talk := &part{turn: func(_ context.Context, _ string, yield func(event.Event, error) bool) {
 		var found door.Found
 		found.Indexed, found.Briefs = 9, []door.Piece{{ID: "tool:tide", Score: 0.8, Why: []string{"matches harbour"}}}
-		_ = yield(engine.Selected{Found: found, Added: []capability.ID{"tool:tide"}, Tokens: 49}, nil) && yield(engine.Done{Reason: engine.EndAnswer}, nil)
+		_ = yield(event.Selected{Found: found, Added: []capability.ID{"tool:tide"}, Tokens: 49}, nil) && yield(event.Done{Reason: event.EndAnswer}, nil)
 	}}
 	s := open(t, 60, 20, Config{Talker: talk})
 	s.prompts("❯ ")

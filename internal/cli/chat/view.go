@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"ken/internal/talk/engine"
+	"ken/internal/talk/event"
 	"ken/llm"
 )
 
@@ -33,7 +33,7 @@ type view struct {
 	thought  []byte
 	thinking time.Time // since when; zero: it does not
 	calls    []*call   // that run, oldest first
-	last     *engine.Selected
+	last     *event.Selected
 	folds    []fold // newest last
 	streamed bool   // the answer came in fragments, or a command's output
 	gap      bool   // an empty line is due
@@ -44,7 +44,7 @@ type view struct {
 
 // A call is one that runs.
 type call struct {
-	engine.Call
+	event.Call
 	began  time.Time
 	output []byte
 	lost   int    // bytes that were not kept
@@ -87,36 +87,36 @@ func (v *view) said(text string) []string {
 }
 
 // event takes what happened and gives the lines to print.
-func (v *view) event(ev engine.Event) []string {
+func (v *view) event(ev event.Event) []string {
 	switch ev := ev.(type) {
-	case engine.Delta:
+	case event.Delta:
 		return v.delta(ev)
-	case engine.Output:
+	case event.Output:
 		return v.output(ev)
 	}
 	out := v.settle()
 	switch ev := ev.(type) {
-	case engine.Selected:
+	case event.Selected:
 		v.last, v.command = &ev, false // it went to the model
 		if line := selectedLine(ev, v.width-2); line != "" {
 			out = v.aside(out, dim, line)
 			v.fold("what was found", strings.Join(whyLines(ev), "\n"))
 		}
-	case engine.Started:
+	case event.Started:
 		v.calls = append(v.calls, &call{Call: ev.Call, began: v.now()})
-	case engine.Finished:
+	case event.Finished:
 		out = v.finished(out, ev)
-	case engine.Asked:
+	case event.Asked:
 		out = v.asked(out, ev)
-	case engine.Answered:
+	case event.Answered:
 		out = v.aside(out, dim, answeredLine(ev))
-	case engine.Intended:
+	case event.Intended:
 		out = v.aside(out, dim, intendedLine(ev))
 		v.intended = true
-	case engine.Notice:
+	case event.Notice:
 		v.noticed = safeLine(ev.Name + ": " + ev.Text)
 		out = v.aside(out, yellow, v.noticed)
-	case engine.Done:
+	case event.Done:
 		out = v.done(out, ev)
 	}
 	return out
@@ -134,7 +134,7 @@ func (v *view) settle() []string {
 	return v.answer(out, v.md.end())
 }
 
-func (v *view) delta(d engine.Delta) []string {
+func (v *view) delta(d event.Delta) []string {
 	var out []string
 	if d.Thought != "" {
 		if v.thinking.IsZero() {
@@ -188,7 +188,7 @@ func (v *view) hanging(out []string, style, line string) []string {
 	return out
 }
 
-func intendedLine(i engine.Intended) string {
+func intendedLine(i event.Intended) string {
 	line := "intent " + i.Intent
 	if len(i.Chain) > 1 {
 		line = "intent " + strings.Join(i.Chain, " → ")
@@ -199,7 +199,7 @@ func intendedLine(i engine.Intended) string {
 	return safeLine(line)
 }
 
-func answeredLine(a engine.Answered) string {
+func answeredLine(a event.Answered) string {
 	line := "no"
 	if a.Yes {
 		line = "yes"
@@ -211,7 +211,7 @@ func answeredLine(a engine.Answered) string {
 }
 
 // callLine is a call on one line: what is called and with what.
-func callLine(c engine.Call) string {
+func callLine(c event.Call) string {
 	line := short(c.Target)
 	if c.Action != "" {
 		line += " " + c.Action

@@ -11,13 +11,13 @@ import (
 
 	"github.com/rogpeppe/go-internal/txtar"
 
-	"ken/internal/talk/engine"
+	"ken/internal/talk/event"
 )
 
 // events reads a turn: an event as JSON on each line.
-func events(t testing.TB, data []byte) []engine.Event {
+func events(t testing.TB, data []byte) []event.Event {
 	t.Helper()
-	var out []engine.Event
+	var out []event.Event
 	for _, line := range bytes.Split(bytes.TrimSpace(data), []byte("\n")) {
 		ev, err := eventOf(line)
 		if err != nil {
@@ -28,7 +28,7 @@ func events(t testing.TB, data []byte) []engine.Event {
 	return out
 }
 
-func eventOf(line []byte) (engine.Event, error) {
+func eventOf(line []byte) (event.Event, error) {
 	var head struct {
 		Type string `json:"type"`
 		Call *struct {
@@ -57,32 +57,32 @@ func eventOf(line []byte) (engine.Event, error) {
 	}
 	switch head.Type {
 	case "selected":
-		return decode[engine.Selected](data)
+		return decode[event.Selected](data)
 	case "delta":
-		return decode[engine.Delta](data)
+		return decode[event.Delta](data)
 	case "started":
-		return decode[engine.Started](data)
+		return decode[event.Started](data)
 	case "output":
-		return decode[engine.Output](data)
+		return decode[event.Output](data)
 	case "asked":
-		return decode[engine.Asked](data)
+		return decode[event.Asked](data)
 	case "answered":
-		return decode[engine.Answered](data)
+		return decode[event.Answered](data)
 	case "finished":
-		return decode[engine.Finished](data)
+		return decode[event.Finished](data)
 	case "intended":
-		return decode[engine.Intended](data)
+		return decode[event.Intended](data)
 	case "notice":
-		return decode[engine.Notice](data)
+		return decode[event.Notice](data)
 	case "step":
-		return decode[engine.Step](data)
+		return decode[event.Step](data)
 	case "done":
-		return decode[engine.Done](data)
+		return decode[event.Done](data)
 	}
 	return nil, fmt.Errorf("there is no event %q", head.Type)
 }
 
-func decode[E engine.Event](data []byte) (engine.Event, error) {
+func decode[E event.Event](data []byte) (event.Event, error) {
 	var ev E
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
@@ -156,7 +156,7 @@ func TestLive(t *testing.T) {
 	v := view{now: clock()}
 	v.resize(40)
 	v.begin("x")
-	v.event(engine.Delta{Thought: "first I look at the repository, then at the tests"})
+	v.event(event.Delta{Thought: "first I look at the repository, then at the tests"})
 	check := func(rows int, want ...string) {
 		t.Helper()
 		got := v.live(rows, v.began)
@@ -168,15 +168,15 @@ func TestLive(t *testing.T) {
 		}
 	}
 	check(10, "thinking: …itory, then at the tests")
-	v.event(engine.Delta{Text: "It **wor"})
+	v.event(event.Delta{Text: "It **wor"})
 	check(10, "", "It **wor")
-	v.event(engine.Started{Call: engine.Call{ID: "1", Target: "tool:a", Arguments: []byte(`{"x":1,"y":"two words"}`)}})
-	v.event(engine.Started{Call: engine.Call{ID: "2", Target: "tool:b", Action: "go"}})
-	v.event(engine.Output{ID: "2", Text: "line one\nline \x1b[2Jtwo\n"})
+	v.event(event.Started{Call: event.Call{ID: "1", Target: "tool:a", Arguments: []byte(`{"x":1,"y":"two words"}`)}})
+	v.event(event.Started{Call: event.Call{ID: "2", Target: "tool:b", Action: "go"}})
+	v.event(event.Output{ID: "2", Text: "line one\nline \x1b[2Jtwo\n"})
 	check(10, `a x=1 y="two words"`, "b go", "line ⟨U+001B⟩[2Jtwo")
 	check(2, "b go", "line ⟨U+001B⟩[2Jtwo")
-	v.event(engine.Finished{ID: "1", Target: "tool:a"})
-	v.event(engine.Finished{ID: "2", Target: "tool:b"})
+	v.event(event.Finished{ID: "1", Target: "tool:a"})
+	v.event(event.Finished{ID: "2", Target: "tool:b"})
 	check(10)
 }
 
@@ -186,11 +186,11 @@ func TestFlood(t *testing.T) {
 	v := view{now: clock()}
 	v.resize(60)
 	for i := range mostFolds + 5 {
-		v.event(engine.Started{Call: engine.Call{ID: "1", Target: "tool:flood"}})
+		v.event(event.Started{Call: event.Call{ID: "1", Target: "tool:flood"}})
 		for range 3 {
-			v.event(engine.Output{ID: "1", Text: strings.Repeat("x\n", mostKept/4)})
+			v.event(event.Output{ID: "1", Text: strings.Repeat("x\n", mostKept/4)})
 		}
-		v.event(engine.Finished{ID: "1", Target: "tool:flood"})
+		v.event(event.Finished{ID: "1", Target: "tool:flood"})
 		if i == 0 && !strings.Contains(v.folds[0].text, "(524288 bytes more were not kept here)") {
 			t.Error("what was not kept is not counted")
 		}
@@ -238,7 +238,7 @@ func BenchmarkDeltas(b *testing.B) {
 		s := screen{w: discard{}, width: 101, height: 40}
 		var final []string
 		for i, f := range fragments {
-			final = append(final, v.event(engine.Delta{Text: f})...)
+			final = append(final, v.event(event.Delta{Text: f})...)
 			if i%12 == 0 {
 				s.paint(final, frame{lines: v.live(30, v.began)})
 				final = nil

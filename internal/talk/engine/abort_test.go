@@ -15,6 +15,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/store/storetest"
+	"ken/internal/talk/event"
 	"ken/internal/talk/session"
 	"ken/llm"
 	"ken/llm/llmtest"
@@ -39,8 +40,8 @@ func TestT09AbortAtEveryEvent(t *testing.T) {
 			id := r.begin(long())
 			ctx, cancel := context.WithCancel(context.Background())
 			n, ended := 0, false
-			var last Event
-			for e, err := range r.Turn(ctx, Input{Principal: ada, Session: id, Text: "do it all"}) {
+			var last event.Event
+			for e, err := range r.Turn(ctx, event.Input{Principal: ada, Session: id, Text: "do it all"}) {
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -52,9 +53,9 @@ func TestT09AbortAtEveryEvent(t *testing.T) {
 				}
 			}
 			cancel()
-			if d, ok := last.(Done); ok && how == "cancel" {
-				ended = d.Reason == EndAnswer
-				if d.Reason != EndAnswer && d.Reason != EndAborted {
+			if d, ok := last.(event.Done); ok && how == "cancel" {
+				ended = d.Reason == event.EndAnswer
+				if d.Reason != event.EndAnswer && d.Reason != event.EndAborted {
 					t.Errorf("%s at %d: %+v", how, at, d)
 				}
 			} else if n+1 < at {
@@ -69,7 +70,7 @@ func TestT09AbortAtEveryEvent(t *testing.T) {
 				t.Errorf("%s at %d: tool:save ran %d times, want at most 2", how, at, got)
 			}
 			r.model = &llmtest.Fake{Script: llmtest.Replies(text("Hello again."))}
-			done(t, r.say(id, "and now?"), EndAnswer)
+			done(t, r.say(id, "and now?"), event.EndAnswer)
 			r.entries(id)
 			if ended {
 				if at < 15 {
@@ -99,11 +100,11 @@ func TestAbortStopsARunningCall(t *testing.T) {
 		<-started
 		cancel()
 	}()
-	events, err := r.try(ctx, Input{Session: id, Text: "go"})
+	events, err := r.try(ctx, event.Input{Session: id, Text: "go"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	done(t, events, EndAborted)
+	done(t, events, event.EndAborted)
 	if got := resultTexts(r.entries(id)); len(got) != 2 || !strings.Contains(got[1], "not made") {
 		t.Errorf("results = %q", got)
 	}
@@ -125,16 +126,16 @@ func TestOneTurnAtATime(t *testing.T) {
 	})
 	other := r.session()
 	first := true
-	for e, err := range r.Turn(soon(t), Input{Principal: ada, Session: id, Text: "hello"}) {
+	for e, err := range r.Turn(soon(t), event.Input{Principal: ada, Session: id, Text: "hello"}) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if d, ok := e.(Delta); ok && d.Text != "" && first {
+		if d, ok := e.(event.Delta); ok && d.Text != "" && first {
 			first = false
-			if _, err := r.try(context.Background(), Input{Session: id, Text: "me too"}); !errors.Is(err, session.ErrBusy) {
+			if _, err := r.try(context.Background(), event.Input{Session: id, Text: "me too"}); !errors.Is(err, session.ErrBusy) {
 				t.Errorf("a second turn = %v, want ErrBusy", err)
 			}
-			done(t, r.say(other, "hello"), EndAnswer)
+			done(t, r.say(other, "hello"), event.EndAnswer)
 			close(hold)
 		}
 	}
@@ -178,7 +179,7 @@ func resume(t *testing.T, address, effects, id string) {
 	}
 	asked := len(session.Live(entries)) > 0
 	r.model = &llmtest.Fake{Script: rest(entries)}
-	in := Input{Principal: ada, Session: id, Continue: asked}
+	in := event.Input{Principal: ada, Session: id, Continue: asked}
 	if !asked {
 		in.Text = "do it all"
 	}
@@ -189,15 +190,15 @@ func resume(t *testing.T, address, effects, id string) {
 				break
 			}
 			switch e := e.(type) {
-			case Asked:
-				if e.What != Again {
+			case event.Asked:
+				if e.What != event.Again {
 					t.Errorf("Asked = %+v, want only what nobody knows", e)
 				}
-				if err := r.Reply(context.Background(), ada, id, e.ID, Reply{Yes: false}); err != nil {
+				if err := r.Reply(context.Background(), ada, id, e.ID, event.Reply{Yes: false}); err != nil {
 					t.Error(err)
 				}
-			case Done:
-				if e.Reason != EndAnswer {
+			case event.Done:
+				if e.Reason != event.EndAnswer {
 					t.Errorf("Done = %+v", e)
 				}
 			}
@@ -280,7 +281,7 @@ func crash(t *testing.T) {
 	id := r.begin(long())
 	fmt.Println("session " + id)
 	n := 0
-	for range r.Turn(context.Background(), Input{Principal: ada, Session: id, Text: "do it all"}) {
+	for range r.Turn(context.Background(), event.Input{Principal: ada, Session: id, Text: "do it all"}) {
 		if n++; n == at {
 			self, err := os.FindProcess(os.Getpid())
 			if err != nil {

@@ -6,27 +6,18 @@ import (
 
 	"ken/capability"
 	"ken/internal/talk/deliver"
+	"ken/internal/talk/event"
 	"ken/internal/talk/model"
 	"ken/internal/talk/session"
 	"ken/llm"
 )
 
-// An Account is what capabilities took of the prompt in a turn, in tokens of
-// one request. What is not known is 0.
-type Account struct {
-	Tenant string
-	Model  string // who was asked, as [Model.Ref] has it; empty: nobody
-	Shown  int    // that stood there for capabilities when the turn ended
-	Added  int    // of these, by this turn
-	Dump   int    // tokens that a prompt without Ken would take, see [door.Door.AwaitDump]
-}
-
 // account adds up what stands in the prompt for capabilities: the map and the
 // tools before the messages, what was added beside them, and what the model
 // looked up. The program's own tools are there with and without Ken, and are
 // not counted.
-func (t *turn) account() Account {
-	a := Account{Tenant: t.in.Principal.Tenant}
+func (t *turn) account() event.Account {
+	a := event.Account{Tenant: t.in.Principal.Tenant}
 	if t.model.Model == nil { // nobody was asked
 		return a
 	}

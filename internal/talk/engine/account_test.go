@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"ken/internal/talk/event"
 	"ken/internal/talk/model"
 	"ken/internal/talk/prompt"
 	"ken/internal/talk/session"
@@ -17,14 +18,14 @@ import (
 // holds for them, and a later turn adds only what is new.
 func TestAccount(t *testing.T) {
 	for _, rung := range []model.Rung{model.Bridge, model.Whole} {
-		var ends []Done
+		var ends []event.Done
 		r := open(t, setting{config: func(c *Config) {
-			c.Terms, c.Ended = Terms{Delivery: rung}.Always, func(d Done, _ time.Time) { ends = append(ends, d) }
+			c.Terms, c.Ended = Terms{Delivery: rung}.Always, func(d event.Done, _ time.Time) { ends = append(ends, d) }
 		}})
 		id := r.begin(llmtest.Replies(
 			text("Hello."), answers(llm.ToolCall{ID: "d1", Name: toolDescribe, Arguments: []byte(`{"id":"tool:greet"}`)}), text("Done.")))
-		done(t, r.say(id, "greet somebody by name"), EndAnswer)
-		done(t, r.say(id, "greet somebody by name"), EndAnswer)
+		done(t, r.say(id, "greet somebody by name"), event.EndAnswer)
+		done(t, r.say(id, "greet somebody by name"), event.EndAnswer)
 		if len(ends) != 2 {
 			t.Fatalf("%s: %d turns ended, want 2", rung, len(ends))
 		}
@@ -61,14 +62,14 @@ func TestAccount(t *testing.T) {
 
 // TestAccountOfACommand: where no model was asked nothing was shown to one.
 func TestAccountOfACommand(t *testing.T) {
-	var ends []Done
+	var ends []event.Done
 	r := open(t, setting{config: func(c *Config) {
-		c.Ended = func(d Done, _ time.Time) { ends = append(ends, d) }
-		c.Command = func(context.Context, Input) (Command, bool, error) { return Command{Text: "help"}, true, nil }
+		c.Ended = func(d event.Done, _ time.Time) { ends = append(ends, d) }
+		c.Command = func(context.Context, event.Input) (Command, bool, error) { return Command{Text: "help"}, true, nil }
 	}})
 	id := r.session()
 	r.say(id, "/greet")
-	if len(ends) != 1 || ends[0].Account != (Account{}) || ends[0].Steps != 0 {
+	if len(ends) != 1 || ends[0].Account != (event.Account{}) || ends[0].Steps != 0 {
 		t.Errorf("ends = %+v, want one with no account", ends)
 	}
 }
@@ -105,7 +106,7 @@ func BenchmarkAccount(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	t := &turn{e: r.Engine, in: Input{Principal: ada, Session: id}, view: r.door.View(ada), model: Model{Model: r.model}, number: 20, live: session.Live(entries)}
+	t := &turn{e: r.Engine, in: event.Input{Principal: ada, Session: id}, view: r.door.View(ada), model: Model{Model: r.model}, number: 20, live: session.Live(entries)}
 	t.prefix = t.live[0]
 	t.selection.Tokens.Map = 100
 	b.ReportAllocs()

@@ -7,6 +7,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/talk/deliver"
+	"ken/internal/talk/event"
 	"ken/internal/talk/model"
 	"ken/internal/talk/prompt"
 	"ken/internal/talk/session"
@@ -172,9 +173,9 @@ func (t *turn) answered(got *received) (ending, bool, error) {
 	if len(calls) > 0 {
 		return t.called(got, calls)
 	}
-	end := ending{reason: EndAnswer}
+	end := ending{reason: event.EndAnswer}
 	if got.flood {
-		end = ending{EndLimit, fmt.Sprintf("the answer has more than %d bytes and was cut (chat.answerBytes)", t.terms.Limits.AnswerBytes)}
+		end = ending{event.EndLimit, fmt.Sprintf("the answer has more than %d bytes and was cut (chat.answerBytes)", t.terms.Limits.AnswerBytes)}
 	}
 	// The answer and that it is the last are one thing to write.
 	if err := t.append(got.entry(t), t.endNote(end)); err != nil {
@@ -219,7 +220,7 @@ func (t *turn) called(got *received, calls []*llm.ToolCall) (ending, bool, error
 }
 
 // notAnswered is the end of a turn that the provider would not answer.
-var notAnswered = ending{EndFailed, "the provider would not answer this; say it otherwise, or rewind"}
+var notAnswered = ending{event.EndFailed, "the provider would not answer this; say it otherwise, or rewind"}
 
 // name gives each call an id of its own and a name that the wire knows. A tool
 // that is not there is called through the one that calls any. Where that is not

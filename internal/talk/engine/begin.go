@@ -11,6 +11,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/door"
+	"ken/internal/talk/event"
 	"ken/internal/talk/model"
 	"ken/internal/talk/prompt"
 	"ken/internal/talk/session"
@@ -20,7 +21,7 @@ import (
 
 // The names of the engine's notes in a session.
 const (
-	noteEnd     = "end"             // Text is the [End], Blocks say why where there is something to say
+	noteEnd     = "end"             // Text is the [event.End], Blocks say why where there is something to say
 	noteIntent  = prompt.NoteIntent // Text is the intent and perhaps ": " and why
 	noteTicket  = "ticket"          // Text is a [waited]
 	noteReply   = "reply"           // Text is a [replied]
@@ -32,7 +33,7 @@ const (
 )
 
 // begin locks the session and makes the turn.
-func (e *Engine) begin(ctx context.Context, in Input, yield func(Event, error) bool) (*turn, error) {
+func (e *Engine) begin(ctx context.Context, in event.Input, yield func(event.Event, error) bool) (*turn, error) {
 	in.Surface = cmp.Or(in.Surface, "chat")
 	terms := e.terms()
 	if err := check(in, terms.Limits); err != nil {
@@ -47,7 +48,7 @@ func (e *Engine) begin(ctx context.Context, in Input, yield func(Event, error) b
 	if err != nil {
 		return nil, err
 	}
-	t := &turn{e: e, in: in, terms: terms, yield: yield, log: log, head: log.Head(), replies: map[string]Reply{}, tickets: map[int]string{}, refused: map[model.Rung]bool{}, started: map[int]bool{}, untouched: map[int]bool{}}
+	t := &turn{e: e, in: in, terms: terms, yield: yield, log: log, head: log.Head(), replies: map[string]event.Reply{}, tickets: map[int]string{}, refused: map[model.Rung]bool{}, started: map[int]bool{}, untouched: map[int]bool{}}
 	t.ctx, t.abort = context.WithCancelCause(log.Context())
 	t.allowed = terms.Limits
 	t.in.Agent = cmp.Or(in.Agent, t.head.Agent)
@@ -77,7 +78,7 @@ func (t *turn) viewOf(origin capability.Caller) door.View {
 func set[W ~string](to *W, word string) { *to = W(word) }
 
 // check looks whether an input makes sense before anything is locked.
-func check(in Input, limits Limits) error {
+func check(in event.Input, limits Limits) error {
 	wrong := func(text, fix string) error {
 		return &capability.Error{Kind: capability.Invalid, Op: "take message", Target: in.Session, Err: errors.New(text), Fix: fix}
 	}
@@ -127,8 +128,8 @@ func (t *turn) place() error {
 	if t.number == 0 || there != t.number || last.Kind == session.Rewound {
 		return &capability.Error{Kind: capability.Conflict, Op: "go on", Target: t.in.Session, Err: errors.New("no turn is open in it"), Fix: "say something"}
 	}
-	retried := last.Kind == session.Note && (last.Text == string(EndAborted) || last.Text == string(EndFailed))
-	if end := last.Text; last.Kind == session.Note && (end == string(EndAnswer) || end == string(EndCommand)) {
+	retried := last.Kind == session.Note && (last.Text == string(event.EndAborted) || last.Text == string(event.EndFailed))
+	if end := last.Text; last.Kind == session.Note && (end == string(event.EndAnswer) || end == string(event.EndCommand)) {
 		return &capability.Error{Kind: capability.Conflict, Op: "go on", Target: t.in.Session, Err: errors.New("its last turn is over"), Fix: "say something"}
 	}
 	t.recall()
@@ -236,8 +237,8 @@ func (t *turn) release() {
 
 // close writes how the turn ended. Calls without a result get one, unless they
 // wait for a person.
-func (t *turn) close(end ending) Done {
-	done := Done{
+func (t *turn) close(end ending) event.Done {
+	done := event.Done{
 		Session: t.in.Session, Turn: t.number, Reason: end.reason, Text: t.text,
 		Usage: t.usage, Cost: t.cost, Steps: t.steps, Calls: t.calls, Why: end.why,
 	}
@@ -245,12 +246,12 @@ func (t *turn) close(end ending) Done {
 		return done
 	}
 	var last []session.Entry
-	if end.reason != EndWaiting && end.reason != EndFailed {
+	if end.reason != event.EndWaiting && end.reason != event.EndFailed {
 		last = t.answerRest("the turn was " + string(end.reason))
 	}
 	last = append(last, t.endNote(end))
-	if err := t.append(last...); err != nil && done.Reason != EndFailed {
-		done.Reason, done.Why = EndFailed, "the end of the turn was not written: "+err.Error()
+	if err := t.append(last...); err != nil && done.Reason != event.EndFailed {
+		done.Reason, done.Why = event.EndFailed, "the end of the turn was not written: "+err.Error()
 	}
 	return done
 }
@@ -258,7 +259,9 @@ func (t *turn) close(end ending) Done {
 // endNote is the note that a turn is over, with which the session's head says so
 // too. Nothing is written after it: it lets the session go.
 func (t *turn) endNote(end ending) session.Entry {
-	t.log.SetHead(func(h *session.Head) { h.Open = t.opened && (end.reason == EndWaiting || end.reason == EndFailed) })
+	t.log.SetHead(func(h *session.Head) {
+		h.Open = t.opened && (end.reason == event.EndWaiting || end.reason == event.EndFailed)
+	})
 	t.log.Closing()
 	note := session.Entry{Kind: session.Note, Name: noteEnd, Text: string(end.reason)}
 	if end.why != "" {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"ken/internal/door"
+	"ken/internal/talk/event"
 	"ken/internal/talk/prompt"
 	"ken/internal/talk/provider"
 	"ken/internal/talk/provider/anthropic"
@@ -43,18 +44,18 @@ func TestPanicsEndTheTurn(t *testing.T) {
 		name   string
 		model  llm.Model
 		config func(*Config)
-		want   End
+		want   event.End
 	}{
-		{"model", breaks{}, nil, EndFailed},
-		{"model in the middle", breaks{"Once upon a time"}, nil, EndFailed},
+		{"model", breaks{}, nil, event.EndFailed},
+		{"model in the middle", breaks{"Once upon a time"}, nil, event.EndFailed},
 		{"opening the model", nil, func(c *Config) {
 			c.Model = func(context.Context, session.Head, Retry) (Model, error) { panic("ouch") }
-		}, EndFailed},
+		}, event.EndFailed},
 		{"layer", nil, func(c *Config) {
-			c.Layers = func(context.Context, LayerInput) ([]prompt.Layer, []Notice, error) { panic("ouch") }
-		}, EndFailed},
-		{"filter", nil, func(c *Config) { c.Filters = []plugin.ContextFilter{badFilter{}} }, EndFailed},
-		{"rule", nil, func(c *Config) { c.Reads = func(*door.Entry) bool { panic("ouch") } }, EndFailed},
+			c.Layers = func(context.Context, LayerInput) ([]prompt.Layer, []event.Notice, error) { panic("ouch") }
+		}, event.EndFailed},
+		{"filter", nil, func(c *Config) { c.Filters = []plugin.ContextFilter{badFilter{}} }, event.EndFailed},
+		{"rule", nil, func(c *Config) { c.Reads = func(*door.Entry) bool { panic("ouch") } }, event.EndFailed},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -75,7 +76,7 @@ func TestPanicsEndTheTurn(t *testing.T) {
 				t.Errorf("Text = %q, want %q", d.Text, b.said)
 			}
 			r.Engine, r.model = New(good), &llmtest.Fake{Script: fine}
-			done(t, r.say(id, "once more"), EndAnswer)
+			done(t, r.say(id, "once more"), event.EndAnswer)
 			kept := ""
 			for _, e := range r.entries(id) {
 				kept += textOf(e.Blocks)
@@ -102,7 +103,7 @@ func TestAPanicBesideTheTurn(t *testing.T) {
 		}
 		return text("Done.")
 	})
-	done(t, r.say(id, "hello"), EndAnswer)
+	done(t, r.say(id, "hello"), event.EndAnswer)
 	got := resultTexts(r.entries(id))
 	contains(t, "the result", got[0], "it broke: ouch")
 	contains(t, "the other", got[1], "hello A")
@@ -118,11 +119,11 @@ func TestAListenersPanicIsTheirs(t *testing.T) {
 				t.Errorf("recovered %v, want the listener's own", p)
 			}
 		}()
-		for range r.Turn(context.Background(), Input{Principal: ada, Session: id, Text: "hello"}) {
+		for range r.Turn(context.Background(), event.Input{Principal: ada, Session: id, Text: "hello"}) {
 			panic("mine")
 		}
 	}()
-	done(t, r.say(id, "once more"), EndAnswer)
+	done(t, r.say(id, "once more"), event.EndAnswer)
 }
 
 // TestRetryIsTold: a wait of the provider's is a notice with its seconds, before
@@ -139,8 +140,8 @@ func TestRetryIsTold(t *testing.T) {
 	}
 	r.Engine = New(r.cfg)
 	events := r.say(r.session(), "hello")
-	done(t, events, EndAnswer)
-	n := of[Notice](events)
+	done(t, events, event.EndAnswer)
+	n := of[event.Notice](events)
 	if len(n) != 1 || n[0].Name != "retry" {
 		t.Fatalf("notices = %+v, want one about the retry", n)
 	}

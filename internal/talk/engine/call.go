@@ -9,6 +9,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/envelope"
+	"ken/internal/talk/event"
 	"ken/internal/talk/session"
 	"ken/internal/untrusted"
 	"ken/llm"
@@ -21,7 +22,7 @@ type job struct {
 	call   capability.Call // what is really called; no target: one of Ken's own tools
 	tool   string          // of Ken's own: its name
 	args   json.RawMessage // of it
-	shown  Call
+	shown  event.Call
 	reads  bool // it changes nothing
 	note   string
 
@@ -99,7 +100,7 @@ func (t *turn) jobs() (jobs, above []*job) {
 		// a limit that was higher then. It is made, which gives what is kept of it.
 		began := t.mine != a.entry.Seq && len(jobs)+len(above) == 0
 		if over(i+1, t.terms.Limits.Calls) && !began {
-			j.shown = Call{ID: c.ID, Target: capability.ID(c.Name), Arguments: c.Arguments}
+			j.shown = event.Call{ID: c.ID, Target: capability.ID(c.Name), Arguments: c.Arguments}
 			j.refuse(capability.Invalid, c.Name, fmt.Errorf("the answer has %d calls, the limit is %d (chat.calls)", len(a.calls), t.terms.Limits.Calls), "make fewer calls at once")
 			above = append(above, j)
 			continue
@@ -127,7 +128,7 @@ func (t *turn) prepare(jobs []*job) int {
 // resolve finds out what a call is about.
 func (t *turn) resolve(j *job) {
 	name := j.asked.Name
-	j.shown = Call{ID: j.asked.ID, Target: capability.ID(name), Arguments: j.asked.Arguments, Intent: t.intents.active}
+	j.shown = event.Call{ID: j.asked.ID, Target: capability.ID(name), Arguments: j.asked.Arguments, Intent: t.intents.active}
 	args, note, err := readArguments(j.asked.Arguments, t.whole)
 	if err != nil {
 		j.refuse(capability.Invalid, name, err, "send the arguments as one JSON object")

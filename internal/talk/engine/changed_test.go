@@ -9,6 +9,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/door"
+	"ken/internal/talk/event"
 	"ken/internal/talk/model"
 	"ken/internal/talk/prompt"
 	"ken/internal/talk/session"
@@ -23,13 +24,13 @@ func TestChangedToolIsFenced(t *testing.T) {
 	fake := &llmtest.Fake{Script: llmtest.Always(text("Hello."))}
 	r.model = fake
 	id := r.session()
-	done(t, r.say(id, "greet somebody by name"), EndAnswer)
+	done(t, r.say(id, "greet somebody by name"), event.EndAnswer)
 	schema := strings.Replace(nameSchema, `{"type":"string"}`, `{"type":"string","description":"`+evil+`"}`, 1)
 	r.tool("tool:greet", "Greet somebody. "+evil, schema, reading, func(context.Context, capability.Call) (capability.Result, error) { return said("Hello") })
 	if err := r.catalog.Load(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	done(t, r.say(id, "greet somebody by name"), EndAnswer)
+	done(t, r.say(id, "greet somebody by name"), event.EndAnswer)
 	found := false
 	for _, e := range r.entries(id) {
 		for _, b := range e.Blocks {
@@ -91,7 +92,7 @@ func TestChangedToolIsGivenAgain(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				done(t, r.say(id, "greet somebody by name"), EndAnswer)
+				done(t, r.say(id, "greet somebody by name"), event.EndAnswer)
 			}
 			changed := strings.Replace(nameSchema, `"properties":{`, `"properties":{"tongue":{"type":"string"},`, 1)
 			say("")      // it is given

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"ken/capability"
+	"ken/internal/talk/event"
 	"ken/internal/talk/session"
 	"ken/internal/untrusted"
 	"ken/llm"
@@ -25,7 +26,7 @@ func (t *turn) command() (ending, bool, error) {
 	}
 	cmd, ok, err := t.e.cfg.Command(t.ctx, t.in)
 	if err != nil {
-		return ending{EndFailed, err.Error()}, true, nil
+		return ending{event.EndFailed, err.Error()}, true, nil
 	}
 	if !ok {
 		return ending{}, false, nil
@@ -45,8 +46,8 @@ func (t *turn) command() (ending, bool, error) {
 	}
 	if cmd.Call.Target == "" {
 		t.text = cmd.Text
-		t.emit(Delta{Text: cmd.Text})
-		return ending{reason: EndCommand}, true, nil
+		t.emit(event.Delta{Text: cmd.Text})
+		return ending{reason: event.EndCommand}, true, nil
 	}
 	return t.runCommand(cmd.Call)
 }
@@ -58,13 +59,13 @@ func (t *turn) runCommand(call capability.Call) (ending, bool, error) {
 	id := fmt.Sprintf("command_%d", t.number)
 	j := &job{
 		asked: &llm.ToolCall{ID: id, Name: string(call.Target), Arguments: call.Arguments}, number: 1, call: call,
-		shown: Call{ID: id, Target: call.Target, Action: call.Action, Arguments: call.Arguments},
+		shown: event.Call{ID: id, Target: call.Target, Action: call.Action, Arguments: call.Arguments},
 	}
 	t.calls = 1
 	t.make([]*job{j})
 	if j.waits {
 		t.opened = true
-		return ending{EndWaiting, j.why}, true, nil
+		return ending{event.EndWaiting, j.why}, true, nil
 	}
 	t.text = textOf(t.told(j))
 	status := "It gave:"
@@ -82,5 +83,5 @@ func (t *turn) runCommand(call capability.Call) (ending, bool, error) {
 	if j.err != nil {
 		why = j.err.Error()
 	}
-	return ending{EndCommand, why}, true, nil
+	return ending{event.EndCommand, why}, true, nil
 }

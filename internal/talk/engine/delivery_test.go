@@ -13,6 +13,7 @@ import (
 	"ken/internal/run/executor/analyze"
 	"ken/internal/run/executor/files"
 	"ken/internal/run/executor/shell"
+	"ken/internal/talk/event"
 	"ken/internal/talk/model"
 	"ken/internal/talk/prompt"
 	"ken/internal/talk/session"
@@ -52,7 +53,7 @@ func TestOwnToolsInEveryRung(t *testing.T) {
 			r.model = fake
 			id := r.session()
 			for _, text := range []string{"open a shell of the sea with pearls", "greet somebody by name"} {
-				done(t, r.say(id, text), EndAnswer)
+				done(t, r.say(id, text), event.EndAnswer)
 			}
 			meta := meta
 			if rung == model.Whole { // every tool is in the list: none is searched for, none is called by an id
@@ -83,7 +84,7 @@ func TestOwnToolsInEveryRung(t *testing.T) {
 func TestOwnToolRuns(t *testing.T) {
 	r := open(t, setting{own: files.Tools()})
 	id := r.begin(llmtest.Replies(answers(call("list_files", `{"path":"."}`)), text("Done.")))
-	f := of[Finished](r.say(id, "hello"))
+	f := of[event.Finished](r.say(id, "hello"))
 	if len(f) != 1 || f[0].Target != "tool:list_files" || f[0].Kind == "not found" {
 		t.Errorf("Finished = %+v, want that of tool:list_files", f)
 	}
@@ -96,12 +97,12 @@ func TestOwnToolAppears(t *testing.T) {
 	fake := &llmtest.Fake{Script: llmtest.Replies(text("Hello."), answers(call("write_to_file", `{"path":"a","content":"b"}`)), text("Done."), text("Yes."))}
 	r.model = fake
 	id := r.session()
-	r.turn(Input{Session: id, Text: "hello", Mode: "ask"})
-	events := r.turn(Input{Session: id, Text: "write", Mode: "code"})
-	if f := of[Finished](events); len(f) != 1 || f[0].Target != "tool:write_to_file" || f[0].Kind == "not found" {
+	r.turn(event.Input{Session: id, Text: "hello", Mode: "ask"})
+	events := r.turn(event.Input{Session: id, Text: "write", Mode: "code"})
+	if f := of[event.Finished](events); len(f) != 1 || f[0].Target != "tool:write_to_file" || f[0].Kind == "not found" {
 		t.Errorf("Finished = %+v, want that of tool:write_to_file", f)
 	}
-	r.turn(Input{Session: id, Text: "and?", Mode: "code"})
+	r.turn(event.Input{Session: id, Text: "and?", Mode: "code"})
 	seen := fake.Requests()
 	last := seen[len(seen)-1].Request
 	told := 0
@@ -122,7 +123,7 @@ func TestOnlyTools(t *testing.T) {
 		var asked LayerInput
 		r := open(t, setting{only: only, config: func(c *Config) {
 			layers := c.Layers
-			c.Layers = func(ctx context.Context, in LayerInput) ([]prompt.Layer, []Notice, error) {
+			c.Layers = func(ctx context.Context, in LayerInput) ([]prompt.Layer, []event.Notice, error) {
 				asked = in
 				return layers(ctx, in)
 			}
@@ -130,7 +131,7 @@ func TestOnlyTools(t *testing.T) {
 		fake := &llmtest.Fake{Script: llmtest.Replies(answers(call("great", `{"name":"A"}`)), answers(call("greet", `{"name":"A"}`)), text("Done."))}
 		r.model = fake
 		id := r.session()
-		done(t, r.say(id, "hello"), EndAnswer)
+		done(t, r.say(id, "hello"), event.EndAnswer)
 		if asked.Rung != model.Whole || (asked.Map == "") != only || strings.Contains(asked.Map, "skill:roses: Pruning roses in March") == only {
 			t.Errorf("only tools %v: the layers were asked for with %s and the map %q", only, asked.Rung, asked.Map)
 		}
@@ -182,7 +183,7 @@ func TestShortNames(t *testing.T) {
 	}
 	id := r.begin(script)
 	events := r.say(id, "paint the fence in colours, by any company")
-	done(t, events, EndAnswer)
+	done(t, events, event.EndAnswer)
 	names := map[string]capability.ID{}
 	for _, e := range r.entries(id) {
 		if e.Kind == session.Added {
@@ -226,7 +227,7 @@ func TestSearchGivesEachToolOnce(t *testing.T) {
 					return text("Done.")
 				})
 				id := r.session()
-				done(t, r.say(id, "hello"), EndAnswer)
+				done(t, r.say(id, "hello"), event.EndAnswer)
 				has := given(last.Messages)
 				slices.Sort(has)
 				if len(has) < 2 || !slices.Contains(has, "thing9") || len(slices.Compact(slices.Clone(has))) != len(has) {
@@ -261,7 +262,7 @@ func TestSearchIsDeclared(t *testing.T) {
 	r := open(t, setting{row: both, config: func(c *Config) { c.Terms = Terms{Delivery: model.Search}.Always }})
 	fake := &llmtest.Fake{Script: llmtest.Replies(llmtest.Reply{Fault: llmtest.UnsupportedSearch}, text("Done."))}
 	r.model = fake
-	done(t, r.say(r.session(), "hello"), EndAnswer)
+	done(t, r.say(r.session(), "hello"), event.EndAnswer)
 	if seen := fake.Requests(); seen[1].Request.Search != "" {
 		t.Errorf("after the refusal Search = %q", seen[1].Request.Search)
 	}
@@ -297,7 +298,7 @@ func TestK311AllowedPerWire(t *testing.T) {
 				return replies(s)
 			})
 			id := r.session()
-			done(t, r.say(id, "save it"), EndAnswer)
+			done(t, r.say(id, "save it"), event.EndAnswer)
 			declared := toolNames(seen[0].Request.Tools)
 			if !slices.Contains(declared, "save_as") || !slices.Contains(declared, "look-up") {
 				t.Fatalf("declared = %q", declared)
@@ -352,7 +353,7 @@ func TestK311PerTurnOverGemini(t *testing.T) {
 		turns = append(turns, "good, and how are you?")
 	}
 	for _, text := range append(turns, "and now thing number 11 with colours") {
-		done(t, r.say(id, text), EndAnswer)
+		done(t, r.say(id, text), event.EndAnswer)
 	}
 	if got := r.made(); !slices.Equal(got, []string{"tool:thing7", "tool:thing11"}) {
 		t.Errorf("calls = %v", got)
@@ -398,7 +399,7 @@ func TestAnotherModel(t *testing.T) {
 	}
 	shown := textOf(second.Messages[len(second.Messages)-1].Blocks)
 	contains(t, "the message", shown, "Found, for invoke_capability:", "thing7")
-	done(t, r.say(id, "yes, that one"), EndAnswer)
+	done(t, r.say(id, "yes, that one"), event.EndAnswer)
 	if got := r.made(); !slices.Equal(got, []string{"tool:thing7"}) {
 		t.Errorf("calls = %v", got)
 	}
@@ -418,7 +419,7 @@ func TestPressed(t *testing.T) {
 		}
 		ten, none, room := 10, 0.0, 5000
 		wide := door.Override{TopK: &ten, MinRelevance: &none, TailRelevance: &none, BriefTokens: &room, TotalTokens: &room}
-		done(t, r.turn(Input{Session: id, Text: "please do things with colours, any number of them", Override: wide}), EndAnswer)
+		done(t, r.turn(event.Input{Session: id, Text: "please do things with colours, any number of them", Override: wide}), event.EndAnswer)
 		seen := fake.Requests()
 		for _, name := range toolNames(seen[len(seen)-1].Request.Tools) {
 			if strings.HasPrefix(name, "thing") {

@@ -2,13 +2,13 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
 	"iter"
 	"sync"
 	"time"
 
 	"ken/capability"
 	"ken/internal/door"
+	"ken/internal/talk/event"
 	"ken/internal/talk/model"
 	"ken/internal/talk/prompt"
 	"ken/internal/talk/session"
@@ -34,16 +34,16 @@ type Config struct {
 	// Command reads a slash command. It is asked for texts that begin with a
 	// slash; not ok means that the text is meant for the model. An error is
 	// told to the person and ends the turn.
-	Command func(ctx context.Context, in Input) (cmd Command, ok bool, err error)
+	Command func(ctx context.Context, in event.Input) (cmd Command, ok bool, err error)
 
 	// Layers give the system prompt of a session that begins, and what a person
 	// should know about them.
-	Layers func(ctx context.Context, in LayerInput) ([]prompt.Layer, []Notice, error)
+	Layers func(ctx context.Context, in LayerInput) ([]prompt.Layer, []event.Notice, error)
 
 	// Environment returns what a model should know of where it is: the day, the
 	// folder, the mode. It is put beside a message when it is not what the
 	// model knows already. Nil: nothing.
-	Environment func(in Input) string
+	Environment func(in event.Input) string
 
 	// Filters run over the layers, as files of context, after what was found
 	// was put among them. What they leave out is out.
@@ -60,7 +60,7 @@ type Config struct {
 	// waits until it has its answer. An error of the kind Denied or Unapproved
 	// says why it was not granted, for the model; any other means that the desk
 	// cannot be asked, and the call stays pending.
-	Ticket func(ctx context.Context, id string) (Ticket, error)
+	Ticket func(ctx context.Context, id string) (event.Ticket, error)
 	Wait   func(ctx context.Context, id string) (granted bool, err error)
 
 	// Keep puts away what is too large for a message. The excerpt stands for
@@ -73,7 +73,7 @@ type Config struct {
 
 	// Ended is told of every turn that is over, with when it began. Its calls
 	// are told by whoever carries them out.
-	Ended func(done Done, began time.Time)
+	Ended func(done event.Done, began time.Time)
 
 	// Terms are asked for when a turn begins. Nil: the zero Terms, always.
 	Terms func() Terms
@@ -105,7 +105,7 @@ type Retry func(after time.Duration, err error)
 type Model struct {
 	llm.Model
 	Name      string // as the provider knows it
-	Ref       string // as whoever gave it writes it, for [Account.Model]
+	Ref       string // as whoever gave it writes it, for [event.Account.Model]
 	Row       model.Row
 	Effort    string
 	MaxTokens int // of an answer; zero: the provider's default
@@ -157,25 +157,6 @@ type IntentRules struct {
 	Allows func(intent string, e *door.Entry) bool
 }
 
-// A Ticket is what a person must know before they answer it.
-type Ticket struct {
-	Text  string
-	Lines []Line
-	Wide  bool // it may be granted for the session
-
-	Offers []Offer // what may be granted, the narrowest first
-}
-
-// An Offer is one grant that a person may give. Calls, Text and Examples are
-// untrusted.
-type Offer struct {
-	Scope    string   `json:"scope"`  // once, session, always
-	Covers   string   `json:"covers"` // call, prefix, tool
-	Calls    string   `json:"calls"`  // which calls it covers
-	Text     string   `json:"text"`   // which calls, and for how long
-	Examples []string `json:"examples,omitempty"`
-}
-
 // A Fate is what is known of a call whose result was not written down. One that
 // neither runs nor has ended may have had its effect, or not.
 type Fate struct {
@@ -218,54 +199,13 @@ type Limits struct {
 	InputBytes   int // of a message, then it is refused; 64 MiB
 }
 
-// Input is what a person says to a session.
-type Input struct {
-	Principal capability.Principal
-	Session   string // must have been begun
-	Text      string
-	Images    []llm.Image
-	Mode      string // empty: the session's
-	NoMode    bool   // no mode at all, whatever the session has
-	Agent     string // empty: the session's
-	Surface   string // "chat", "api", …: a word of the rules; empty: "chat"
-
-	// Continue goes on with the turn that did not end: it crashed, was
-	// aborted, or waits for a person. Text and Images are empty then.
-	Continue bool
-
-	// Alone means that nobody is there to ask. What needs an answer ends the
-	// turn with [EndWaiting], and its calls stay pending.
-	Alone bool
-
-	// Leave is closed when nobody is there to ask any more. What waits for an
-	// answer then, or comes to, ends the turn as if it were Alone; all else goes
-	// on. Nil: never.
-	Leave <-chan struct{}
-
-	// Override changes how to find for this message.
-	Override door.Override
-	Delivery model.Rung // empty: the engine's; counts when the session begins
-	Scope    capability.Scope
-}
-
-// A Reply is a person's answer to something [Asked] that is not settled at the
-// desk.
-type Reply struct {
-	Yes  bool   `json:"yes"`            // of Again, GoOn and Escalate
-	Text string `json:"text,omitempty"` // of Ask
-
-	// Answers are those to an [Inquiry], by the question's name, in the words
-	// of the protocol of tools: {"action":"accept","content":{…}}.
-	Answers map[string]json.RawMessage `json:"answers,omitempty"`
-}
-
 // An Engine has conversations. It is safe for any number of goroutines. It
 // holds nothing of a session in which no turn runs.
 type Engine struct {
 	cfg Config
 
 	mu      sync.Mutex
-	waiting map[string]chan Reply // by session and question, while a turn of this process waits
+	waiting map[string]chan event.Reply // by session and question, while a turn of this process waits
 
 	weighed weighed
 	defined defined
@@ -276,7 +216,7 @@ type Engine struct {
 // New makes an Engine.
 func New(cfg Config) *Engine {
 	cfg.defaults()
-	e := &Engine{cfg: cfg, waiting: map[string]chan Reply{}}
+	e := &Engine{cfg: cfg, waiting: map[string]chan event.Reply{}}
 	e.tools = e.counts.with(cfg.Count)
 	return e
 }
@@ -285,9 +225,9 @@ func New(cfg Config) *Engine {
 // caller aborts by ending ctx or by leaving the loop; either leaves the session
 // whole. An error, which is the last thing yielded, means that there was no
 // turn: the session is not there, is in use, or cannot be read. Everything that
-// happens to a turn itself is told by [Done].
+// happens to a turn itself is told by [event.Done].
 //
 // One turn at a time runs in a session, over all processes.
-func (e *Engine) Turn(ctx context.Context, in Input) iter.Seq2[Event, error] {
-	return func(yield func(Event, error) bool) { e.run(ctx, in, yield) }
+func (e *Engine) Turn(ctx context.Context, in event.Input) iter.Seq2[event.Event, error] {
+	return func(yield func(event.Event, error) bool) { e.run(ctx, in, yield) }
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"ken/capability"
+	"ken/internal/talk/event"
 	"ken/internal/talk/model"
 	"ken/internal/talk/session"
 	"ken/llm"
@@ -40,8 +41,8 @@ func TestFateAfterACrash(t *testing.T) {
 	t.Run("ended", func(t *testing.T) {
 		r := known(t, setting{})
 		id := r.begin(llmtest.Replies(answers(invoke("tool:save", `{"name":"B"}`)), text("Done.")))
-		r.crashAt(Input{Session: id, Text: "save it"}, Reply{}, finishedOf("tool:save"))
-		done(t, r.say(id, "and?"), EndAnswer)
+		r.crashAt(event.Input{Session: id, Text: "save it"}, event.Reply{}, finishedOf("tool:save"))
+		done(t, r.say(id, "and?"), event.EndAnswer)
 		got := resultTexts(r.entries(id))
 		if len(got) != 1 {
 			t.Fatalf("results = %q, want 1", got)
@@ -54,8 +55,8 @@ func TestFateAfterACrash(t *testing.T) {
 	t.Run("reads", func(t *testing.T) {
 		r := known(t, setting{})
 		id := r.begin(llmtest.Replies(answers(invoke("tool:greet", `{"name":"B"}`)), text("Done.")))
-		r.crashAt(Input{Session: id, Text: "greet"}, Reply{}, finishedOf("tool:greet"))
-		done(t, r.say(id, "and?"), EndAnswer)
+		r.crashAt(event.Input{Session: id, Text: "greet"}, event.Reply{}, finishedOf("tool:greet"))
+		done(t, r.say(id, "and?"), event.EndAnswer)
 		if got := resultTexts(r.entries(id)); len(got) != 1 || got[0] != onlyReads {
 			t.Errorf("results = %q, want %q", got, onlyReads)
 		}
@@ -70,8 +71,8 @@ func TestFateAfterACrash(t *testing.T) {
 		}})
 		id := r.begin(llmtest.Replies(answers(invoke("tool:slowpay", `{}`)), text("Done.")))
 		before := time.Now().UTC().Format(time.DateOnly)
-		r.crashAt(Input{Session: id, Text: "pay"}, Reply{}, func(e Event) bool { _, ok := e.(Output); return ok })
-		done(t, r.say(id, "and?"), EndAnswer)
+		r.crashAt(event.Input{Session: id, Text: "pay"}, event.Reply{}, func(e event.Event) bool { _, ok := e.(event.Output); return ok })
+		done(t, r.say(id, "and?"), event.EndAnswer)
 		got := resultTexts(r.entries(id))
 		if len(got) != 1 {
 			t.Fatalf("results = %q, want 1", got)
@@ -88,12 +89,12 @@ func TestFateAfterACrash(t *testing.T) {
 func TestFateBeforeReads(t *testing.T) {
 	r := known(t, setting{})
 	id := r.begin(llmtest.Replies(answers(invoke("tool:save", `{"name":"B"}`)), text("Done.")))
-	r.crashAt(Input{Session: id, Text: "save it"}, Reply{}, finishedOf("tool:save"))
+	r.crashAt(event.Input{Session: id, Text: "save it"}, event.Reply{}, finishedOf("tool:save"))
 	r.tool("tool:save", "Save a note to the notebook", nameSchema, reading, func(context.Context, capability.Call) (capability.Result, error) { return said("read") })
 	if err := r.catalog.Load(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	done(t, r.say(id, "and?"), EndAnswer)
+	done(t, r.say(id, "and?"), event.EndAnswer)
 	got := resultTexts(r.entries(id))
 	if len(got) != 1 {
 		t.Fatalf("results = %q, want 1", got)
@@ -146,8 +147,8 @@ func TestLargePictures(t *testing.T) {
 	fake := &llmtest.Fake{Script: llmtest.Replies(answers(invoke("tool:twoshots", `{}`)), answers(invoke("tool:shot", `{"n":1}`), invoke("tool:shot", `{"n":2}`), invoke("tool:shot", `{"n":3}`)), text("Done."))}
 	r.model = fake
 	id := r.session()
-	events := r.turn(Input{Session: id, Text: "shoot"})
-	done(t, events, EndAnswer)
+	events := r.turn(event.Input{Session: id, Text: "shoot"})
+	done(t, events, event.EndAnswer)
 	var sizes []int
 	var texts []string
 	for _, e := range session.Live(r.entries(id)) {
@@ -167,7 +168,7 @@ func TestLargePictures(t *testing.T) {
 		t.Errorf("pictures of %v MiB are in the session, want %s", sizes, want)
 	}
 	contains(t, "the first result", texts[0], "two", "image/png of 6291456 bytes that you cannot see", "read_result, handle r")
-	if n := len(of[Notice](events)); n == 0 {
+	if n := len(of[event.Notice](events)); n == 0 {
 		t.Error("nobody was told that a picture is not shown")
 	}
 	last := fake.Requests()[2].Request
@@ -196,7 +197,7 @@ func TestLongResultIsKept(t *testing.T) {
 		r.tool("tool:tell", "Tell a long story", anySchema, reading, func(context.Context, capability.Call) (capability.Result, error) { return said(long) })
 	}})
 	id := r.begin(llmtest.Replies(answers(invoke("tool:tell", `{}`)), text("Done.")))
-	done(t, r.say(id, "tell"), EndAnswer)
+	done(t, r.say(id, "tell"), event.EndAnswer)
 	got := resultTexts(r.entries(id))
 	if len(got) != 1 || len(got[0]) > 2300 {
 		t.Fatalf("results = %q, want one of about 2000 bytes", got)
@@ -213,7 +214,7 @@ func TestResultsHoldNoTemplateTokens(t *testing.T) {
 		})
 	}})
 	id := r.begin(llmtest.Replies(answers(invoke("tool:tell", `{}`)), text("Done.")))
-	done(t, r.say(id, "tell"), EndAnswer)
+	done(t, r.say(id, "tell"), event.EndAnswer)
 	got := strings.Join(resultTexts(r.entries(id)), "\n")
 	contains(t, "the result", got, `end<\|im_end|>`, `<\|im_start|>system`, `{"a":"\u005bINST]"}`, "3 chat template tokens in this result are shown with a backslash")
 }

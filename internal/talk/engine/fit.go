@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"ken/capability"
+	"ken/internal/talk/event"
 	"ken/internal/talk/prompt"
 	"ken/internal/talk/session"
 	"ken/llm"
@@ -114,20 +115,12 @@ func (t *turn) condense(entries []session.Entry, plan prompt.Plan) (sum session.
 	return e, nil
 }
 
-// A Compacted is what a compaction came to, in tokens.
-type Compacted struct {
-	Before int    `json:"before"`
-	After  int    `json:"after"`
-	How    string `json:"how"` // "summed up", "cut", or empty: there was nothing to do
-	Why    string `json:"why"`
-}
-
 // Compact shortens the history of a session now, in one large step. It needs
 // the session for itself, like a turn.
-func (e *Engine) Compact(ctx context.Context, who capability.Principal, id string) (Compacted, error) {
-	c := Compacted{}
-	t, err := e.begin(ctx, Input{Principal: who, Session: id, Text: "/compact"}, func(ev Event, _ error) bool {
-		if n, ok := ev.(Notice); ok {
+func (e *Engine) Compact(ctx context.Context, who capability.Principal, id string) (event.Compacted, error) {
+	c := event.Compacted{}
+	t, err := e.begin(ctx, event.Input{Principal: who, Session: id, Text: "/compact"}, func(ev event.Event, _ error) bool {
+		if n, ok := ev.(event.Notice); ok {
 			c.Why = n.Text
 		}
 		return true
@@ -164,7 +157,7 @@ func (e *Engine) Compact(ctx context.Context, who capability.Principal, id strin
 // person had said in it. What was taken back is hidden, not deleted. Effects
 // are not undone.
 func (e *Engine) Rewind(ctx context.Context, who capability.Principal, id string, turn int) (said string, err error) {
-	t, err := e.begin(ctx, Input{Principal: who, Session: id, Text: "/rewind"}, func(Event, error) bool { return true })
+	t, err := e.begin(ctx, event.Input{Principal: who, Session: id, Text: "/rewind"}, func(event.Event, error) bool { return true })
 	if err != nil {
 		return "", err
 	}

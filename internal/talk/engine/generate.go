@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"ken/internal/talk/event"
 	"ken/internal/talk/session"
 	"ken/llm"
 )
@@ -32,9 +33,9 @@ func (t *turn) generate(req llm.Request) (got *received, err error) {
 		switch {
 		case c.Text != "":
 			got.shown.WriteString(c.Text)
-			t.emit(Delta{Text: c.Text})
+			t.emit(event.Delta{Text: c.Text})
 		case c.Thought != "":
-			t.emit(Delta{Thought: c.Thought})
+			t.emit(event.Delta{Thought: c.Thought})
 		case c.Block != nil:
 			got.blocks = append(got.blocks, *c.Block)
 		}
@@ -111,6 +112,6 @@ func (r *received) entry(t *turn) session.Entry {
 }
 
 // event tells of the request.
-func (r *received) event(t *turn) Step {
-	return Step{Number: t.steps, Usage: r.usage, Plain: plainInput(r.usage), Cost: t.model.Row.Price.Cost(r.usage), Stop: r.stop}
+func (r *received) event(t *turn) event.Step {
+	return event.Step{Number: t.steps, Usage: r.usage, Plain: plainInput(r.usage), Cost: t.model.Row.Price.Cost(r.usage), Stop: r.stop}
 }

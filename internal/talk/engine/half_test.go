@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"ken/capability"
+	"ken/internal/talk/event"
 	"ken/internal/talk/model"
 	"ken/internal/talk/session"
 	"ken/llm"
@@ -35,9 +36,9 @@ func TestHalfACall(t *testing.T) {
 				}
 				r := open(t, setting{tools: wipe, config: func(c *Config) { c.Terms = Terms{Delivery: model.Bridge}.Always }})
 				id := r.begin(llmtest.Replies(llmtest.Reply{Calls: []llm.ToolCall{c}, Stop: stop}, text("Done.")))
-				want := EndAnswer
+				want := event.EndAnswer
 				if stop == llm.StopRefuse {
-					want = EndFailed
+					want = event.EndFailed
 				}
 				done(t, r.say(id, "hi"), want)
 				if n := r.count("tool:slowwipe"); n > 0 {
@@ -57,8 +58,8 @@ func TestHalfACallAfterACrash(t *testing.T) {
 	for stop, want := range map[llm.StopReason]int{llm.StopCalls: 1, llm.StopLength: 0} {
 		r := open(t, setting{tools: wipe})
 		id := r.begin(llmtest.Replies(llmtest.Reply{Calls: []llm.ToolCall{call("slowwipe", "")}, Stop: stop}, text("Done.")))
-		r.crashAt(Input{Session: id, Text: "hi"}, Reply{}, func(e Event) bool { _, ok := e.(Step); return ok })
-		done(t, r.turn(Input{Session: id, Continue: true}), EndAnswer)
+		r.crashAt(event.Input{Session: id, Text: "hi"}, event.Reply{}, func(e event.Event) bool { _, ok := e.(event.Step); return ok })
+		done(t, r.turn(event.Input{Session: id, Continue: true}), event.EndAnswer)
 		if n := r.count("tool:slowwipe"); n != want {
 			t.Errorf("%s: it was called %d times, want %d", stop, n, want)
 		}
@@ -77,7 +78,7 @@ func TestCallIDsCollide(t *testing.T) {
 			calls = append(calls, c)
 		}
 		id := r.begin(llmtest.Replies(answers(calls...), text("Done.")))
-		done(t, r.say(id, "hi"), EndAnswer)
+		done(t, r.say(id, "hi"), event.EndAnswer)
 		if n := r.count("tool:save"); n != len(ids) {
 			t.Errorf("%q: %d calls were made, want %d", ids, n, len(ids))
 		}
@@ -98,7 +99,7 @@ func TestManyCalls(t *testing.T) {
 	}
 	id := r.begin(llmtest.Replies(answers(calls...), text("Done.")))
 	events := r.say(id, "hi")
-	done(t, events, EndAnswer)
+	done(t, events, event.EndAnswer)
 	if got := r.count("tool:save"); got != limit {
 		t.Errorf("%d calls were made, want %d", got, limit)
 	}
@@ -139,8 +140,8 @@ func TestGarbageIsNoBrokenStream(t *testing.T) {
 		r.model = wired(t, w, llmtest.Replies(llmtest.Reply{Fault: "garbage"}, llmtest.Reply{Fault: "garbage"}, llmtest.Reply{Fault: "garbage"}))
 		id := r.session()
 		events := r.say(id, "hi")
-		done(t, events, EndFailed)
-		for _, n := range of[Notice](events) {
+		done(t, events, event.EndFailed)
+		for _, n := range of[event.Notice](events) {
 			if strings.Contains(n.Text, "in the middle") {
 				t.Errorf("%s: the notice says %q", w, n.Text)
 			}
@@ -163,7 +164,7 @@ func TestRewoundCallsAreNotMade(t *testing.T) {
 	}
 	goOn := func() {
 		t.Helper()
-		_, err := r.try(context.Background(), Input{Session: id, Continue: true, Alone: true})
+		_, err := r.try(context.Background(), event.Input{Session: id, Continue: true, Alone: true})
 		if e, ok := errors.AsType[*capability.Error](err); !ok || e.Kind != capability.Conflict {
 			t.Errorf("going on = %v, want that no turn is open", err)
 		}
@@ -172,9 +173,9 @@ func TestRewoundCallsAreNotMade(t *testing.T) {
 		t.Fatalf("Compact = %+v, %v", c, err)
 	}
 	goOn()
-	events := r.turn(Input{Session: id, Text: "delete all", Alone: true})
-	done(t, events, EndWaiting)
-	if err := r.Reply(context.Background(), ada, id, of[Asked](events)[0].ID, Reply{Text: "hm"}); err != nil {
+	events := r.turn(event.Input{Session: id, Text: "delete all", Alone: true})
+	done(t, events, event.EndWaiting)
+	if err := r.Reply(context.Background(), ada, id, of[event.Asked](events)[0].ID, event.Reply{Text: "hm"}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := r.Rewind(context.Background(), ada, id, 13); err != nil {
@@ -211,12 +212,12 @@ func TestIntentOfARequest(t *testing.T) {
 		answers(call(toolAsk, `{"question":"ok?"}`), invoke("tool:save", `{"name":"B"}`)),
 		text("Done."),
 	))
-	events := r.turn(Input{Session: id, Text: "hello", Alone: true})
-	done(t, events, EndWaiting)
-	if err := r.Reply(context.Background(), ada, id, of[Asked](events)[0].ID, Reply{Text: "whatever"}); err != nil {
+	events := r.turn(event.Input{Session: id, Text: "hello", Alone: true})
+	done(t, events, event.EndWaiting)
+	if err := r.Reply(context.Background(), ada, id, of[event.Asked](events)[0].ID, event.Reply{Text: "whatever"}); err != nil {
 		t.Fatal(err)
 	}
-	r.turn(Input{Session: id, Continue: true, Alone: true})
+	r.turn(event.Input{Session: id, Continue: true, Alone: true})
 	if n := r.count("tool:save"); n > 0 {
 		t.Error("tool:save ran under the intent of an earlier request")
 	}

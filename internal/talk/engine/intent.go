@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"ken/internal/talk/event"
 	"ken/internal/untrusted"
 	"ken/llm"
 )
@@ -65,12 +66,12 @@ func (in *intents) needsConsent(s selection) bool {
 }
 
 // take makes a selection that was read the active one.
-func (in *intents) take(s selection) Intended {
+func (in *intents) take(s selection) event.Intended {
 	if in.active != s.intent {
 		in.active = s.intent
 		in.chain = append(in.chain, s.intent)
 	}
-	return Intended{Intent: s.intent, Justification: s.justification, Chain: slices.Clone(in.chain)}
+	return event.Intended{Intent: s.intent, Justification: s.justification, Chain: slices.Clone(in.chain)}
 }
 
 // newRequest is told before each request to the model.

@@ -10,6 +10,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/govern/policy"
+	"ken/internal/talk/event"
 	"ken/internal/talk/session"
 	"ken/llm"
 	"ken/llm/llmtest"
@@ -47,7 +48,7 @@ func TestS332NoToolWithoutIntent(t *testing.T) {
 		text("Done."),
 	))
 	events := r.say(id, "hello")
-	done(t, events, EndAnswer)
+	done(t, events, event.EndAnswer)
 	got := resultTexts(r.entries(id))
 	contains(t, "the first result", got[0], "Intent must be selected before executing tools", "select_active_intent")
 	contains(t, "the second result", got[1], "The intent is READ_FILE")
@@ -55,7 +56,7 @@ func TestS332NoToolWithoutIntent(t *testing.T) {
 	if made := r.made(); !slices.Equal(made, []string{"tool:greet"}) {
 		t.Errorf("calls = %v, want one", made)
 	}
-	if in := of[Intended](events); len(in) != 1 || in[0].Intent != "READ_FILE" || !slices.Equal(in[0].Chain, []string{"READ_FILE"}) {
+	if in := of[event.Intended](events); len(in) != 1 || in[0].Intent != "READ_FILE" || !slices.Equal(in[0].Chain, []string{"READ_FILE"}) {
 		t.Errorf("Intended = %+v", in)
 	}
 }
@@ -65,7 +66,7 @@ func TestS332NoToolWithoutIntent(t *testing.T) {
 func TestS333MisuseIsBlocked(t *testing.T) {
 	r := open(t, setting{rules: strict})
 	id := r.begin(llmtest.Replies(answers(intend("READ_FILE", ""), invoke("tool:save", `{"name":"A"}`)), text("I may not.")))
-	done(t, r.say(id, "save it"), EndAnswer)
+	done(t, r.say(id, "save it"), event.EndAnswer)
 	contains(t, "the refusal", resultTexts(r.entries(id))[1], "Tool not allowed under selected intent", "CODE or WRITE_FILE", "select_active_intent")
 	if n := len(r.made()); n != 0 {
 		t.Errorf("%d calls were made, want none", n)
@@ -104,7 +105,7 @@ func TestS335IntentsWithEveryProvider(t *testing.T) {
 				answers(invoke("tool:save", `{"name":"A"}`)), answers(intend("CODE", "")), answers(invoke("tool:save", `{"name":"A"}`)), text("Done."),
 			))
 			id := r.session()
-			done(t, r.say(id, "save it"), EndAnswer)
+			done(t, r.say(id, "save it"), event.EndAnswer)
 			got := resultTexts(r.entries(id))
 			contains(t, "the refusal", got[0], "Intent must be selected before executing tools")
 			contains(t, "the result", got[2], "saved")
@@ -149,7 +150,7 @@ func TestT08EveryToolUnderEveryIntent(t *testing.T) {
 			args := `{"name":"A"}`
 			before := r.count(tool)
 			id := r.begin(llmtest.Replies(answers(intend(intent, ""), invoke(tool, args)), text("Done.")))
-			r.turn(Input{Session: id, Text: "hello", Alone: true})
+			r.turn(event.Input{Session: id, Text: "hello", Alone: true})
 			ran := r.count(tool) > before
 			if want := slices.Contains(may[tool], intent); ran != want {
 				t.Errorf("%s under %s ran: %v, want %v (%q)", tool, intent, ran, want, resultTexts(r.entries(id)))
@@ -173,7 +174,7 @@ func TestT08SeveralSelections(t *testing.T) {
 	contains(t, "an unknown one", got[2], `There is no intent "HACK"`, "PLAN, CODE, ANALYZE, DEBUG, WRITE_FILE, READ_FILE, EXECUTE")
 	contains(t, "the call between", got[3], "Tool not allowed under selected intent")
 	contains(t, "the last", got[5], "saved")
-	in := of[Intended](events)
+	in := of[event.Intended](events)
 	if len(in) != 2 || !slices.Equal(in[1].Chain, []string{"READ_FILE", "CODE"}) || in[1].Justification != "the file must be saved" {
 		t.Errorf("Intended = %+v, want the chain", in)
 	}
@@ -244,19 +245,19 @@ func TestT08Escalation(t *testing.T) {
 			}
 		}})
 		id := r.begin(llmtest.Replies(answers(intend("READ_FILE", ""), intend("CODE", "must save"), invoke("tool:save", `{"name":"A"}`)), text("Done.")))
-		var asked []Asked
-		for e, err := range r.Turn(soon(t), Input{Principal: ada, Session: id, Text: "hello"}) {
+		var asked []event.Asked
+		for e, err := range r.Turn(soon(t), event.Input{Principal: ada, Session: id, Text: "hello"}) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if a, ok := e.(Asked); ok {
+			if a, ok := e.(event.Asked); ok {
 				asked = append(asked, a)
-				if err := r.Reply(context.Background(), ada, id, a.ID, Reply{Yes: yes}); err != nil {
+				if err := r.Reply(context.Background(), ada, id, a.ID, event.Reply{Yes: yes}); err != nil {
 					t.Fatal(err)
 				}
 			}
 		}
-		if len(asked) != 1 || asked[0].What != Escalate {
+		if len(asked) != 1 || asked[0].What != event.Escalate {
 			t.Fatalf("Asked = %+v, want one about the intent", asked)
 		}
 		if saved := r.count("tool:save") == 1; saved != yes {
@@ -296,11 +297,11 @@ func TestT08TwoSessionsAtOnce(t *testing.T) {
 			if with {
 				message = "with intent"
 			}
-			events, err := r.try(soon(t), Input{Session: id, Text: message, Alone: true})
+			events, err := r.try(soon(t), event.Input{Session: id, Text: message, Alone: true})
 			if err != nil {
 				t.Error(err)
 			}
-			for _, f := range of[Finished](events) {
+			for _, f := range of[event.Finished](events) {
 				if f.Target == "tool:greet" && (f.Error == "") != with {
 					t.Errorf("%s: %+v", message, f)
 				}
@@ -315,16 +316,16 @@ func TestT08TwoSessionsAtOnce(t *testing.T) {
 func TestT08AbortAndRetryEndTheIntent(t *testing.T) {
 	r := open(t, setting{rules: strict})
 	id := r.begin(llmtest.Replies(answers(intend("READ_FILE", "")), text("cut short"), answers(invoke("tool:greet", `{"name":"B"}`)), text("Done.")))
-	for e, err := range r.Turn(soon(t), Input{Principal: ada, Session: id, Text: "hello"}) {
+	for e, err := range r.Turn(soon(t), event.Input{Principal: ada, Session: id, Text: "hello"}) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if d, ok := e.(Delta); ok && d.Text != "" {
+		if d, ok := e.(event.Delta); ok && d.Text != "" {
 			break
 		}
 	}
 	r.entries(id)
-	done(t, r.turn(Input{Session: id, Continue: true}), EndAnswer)
+	done(t, r.turn(event.Input{Session: id, Continue: true}), event.EndAnswer)
 	got := resultTexts(r.entries(id))
 	contains(t, "after the abort", got[len(got)-1], "Intent must be selected before executing tools")
 }
@@ -337,7 +338,7 @@ func TestT08HalfACallIsNone(t *testing.T) {
 		llmtest.Reply{Text: "I save it now, and then", Calls: []llm.ToolCall{invoke("tool:save", `{"name":"A"}`)}, Fault: llmtest.Cut, Fragments: 2},
 		answers(invoke("tool:save", `{"name":"A"}`)), text("Done."),
 	))
-	done(t, r.say(id, "hello"), EndAnswer)
+	done(t, r.say(id, "hello"), event.EndAnswer)
 	if n := r.count("tool:save"); n != 1 {
 		t.Errorf("tool:save ran %d times, want once", n)
 	}

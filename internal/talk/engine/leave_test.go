@@ -8,6 +8,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/govern/approval"
+	"ken/internal/talk/event"
 	"ken/internal/talk/session"
 	"ken/llm/llmtest"
 )
@@ -21,14 +22,14 @@ func TestLeave(t *testing.T) {
 		})
 	}}
 	// leaving plays a turn and leaves with its first question.
-	leaving := func(r *rig, id string) []Event {
+	leaving := func(r *rig, id string) []event.Event {
 		leave := make(chan struct{})
-		var events []Event
-		for e, err := range r.Turn(soon(t), Input{Principal: ada, Session: id, Text: "go", Leave: leave}) {
+		var events []event.Event
+		for e, err := range r.Turn(soon(t), event.Input{Principal: ada, Session: id, Text: "go", Leave: leave}) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if events = append(events, e); len(of[Asked](events)) == 1 && len(of[Done](events)) == 0 {
+			if events = append(events, e); len(of[event.Asked](events)) == 1 && len(of[event.Done](events)) == 0 {
 				close(leave)
 			}
 		}
@@ -44,15 +45,15 @@ func TestLeave(t *testing.T) {
 		r := open(t, dangerous)
 		id := r.begin(llmtest.Replies(answers(invoke("tool:danger", `{}`)), text("Done.")))
 		events := leaving(r, id)
-		done(t, events, EndWaiting)
+		done(t, events, event.EndWaiting)
 		open1(r, id)
 		if got := resultTexts(r.entries(id)); len(got) != 0 {
 			t.Errorf("results = %q, want none: it is pending", got)
 		}
-		if _, err := r.desk.Settle(context.Background(), of[Asked](events)[0].Ticket, approval.Answer{By: ada, Effect: approval.Yes, Scope: approval.Once}); err != nil {
+		if _, err := r.desk.Settle(context.Background(), of[event.Asked](events)[0].Ticket, approval.Answer{By: ada, Effect: approval.Yes, Scope: approval.Once}); err != nil {
 			t.Fatal(err)
 		}
-		done(t, r.turn(Input{Session: id, Continue: true, Alone: true}), EndAnswer)
+		done(t, r.turn(event.Input{Session: id, Continue: true, Alone: true}), event.EndAnswer)
 		if n := r.count("tool:danger"); n != 1 {
 			t.Errorf("tool:danger ran %d times, want once", n)
 		}
@@ -61,25 +62,25 @@ func TestLeave(t *testing.T) {
 		r := open(t, setting{})
 		id := r.begin(llmtest.Replies(answers(call(toolAsk, `{"question":"Which one?"}`)), text("Blue it is.")))
 		events := leaving(r, id)
-		done(t, events, EndWaiting)
+		done(t, events, event.EndWaiting)
 		open1(r, id)
-		if err := r.Reply(context.Background(), ada, id, of[Asked](events)[0].ID, Reply{Text: "blue"}); err != nil {
+		if err := r.Reply(context.Background(), ada, id, of[event.Asked](events)[0].ID, event.Reply{Text: "blue"}); err != nil {
 			t.Fatal(err)
 		}
-		done(t, r.turn(Input{Session: id, Continue: true, Alone: true}), EndAnswer)
+		done(t, r.turn(event.Input{Session: id, Continue: true, Alone: true}), event.EndAnswer)
 		contains(t, "the result", resultTexts(r.entries(id))[0], "The user answered: blue")
 	})
 	t.Run("a limit", func(t *testing.T) {
 		r := open(t, setting{config: func(c *Config) { c.Terms = Terms{Limits: Limits{Steps: 1}}.Always }})
 		id := r.begin(llmtest.Replies(answers(invoke("tool:greet", `{"name":"A"}`)), text("Done.")))
-		done(t, leaving(r, id), EndLimit)
+		done(t, leaving(r, id), event.EndLimit)
 	})
 	t.Run("nothing is asked", func(t *testing.T) {
 		r := open(t, setting{})
 		id := r.begin(llmtest.Replies(answers(invoke("tool:greet", `{"name":"A"}`)), text("Done.")))
 		gone := make(chan struct{})
 		close(gone)
-		done(t, r.turn(Input{Session: id, Text: "go", Leave: gone}), EndAnswer)
+		done(t, r.turn(event.Input{Session: id, Text: "go", Leave: gone}), event.EndAnswer)
 	})
 }
 
@@ -92,8 +93,8 @@ func TestRefusedIsNoted(t *testing.T) {
 		})
 	}})
 	id := r.begin(llmtest.Replies(answers(invoke("tool:closed", `{}`), invoke("tool:greet", `{"name":"A"}`)), text("Done.")))
-	events := r.turn(Input{Session: id, Text: "go", Alone: true})
-	done(t, events, EndAnswer)
+	events := r.turn(event.Input{Session: id, Text: "go", Alone: true})
+	done(t, events, event.EndAnswer)
 	var notes []string
 	for _, e := range r.entries(id) {
 		if e.Kind == session.Note && e.Name == noteRefused {
@@ -101,7 +102,7 @@ func TestRefusedIsNoted(t *testing.T) {
 		}
 	}
 	var want []string // the two run at once and end in any order
-	for _, f := range of[Finished](events) {
+	for _, f := range of[event.Finished](events) {
 		if f.Kind == "denied" {
 			want = append(want, f.ID+" denied")
 		}

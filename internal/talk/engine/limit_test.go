@@ -13,6 +13,7 @@ import (
 	"ken/internal/govern/approval"
 	"ken/internal/govern/policy"
 	"ken/internal/store"
+	"ken/internal/talk/event"
 	"ken/internal/talk/model"
 	"ken/internal/talk/session"
 	"ken/llm"
@@ -20,16 +21,16 @@ import (
 )
 
 // replying answers every question of a turn with the same reply.
-func (r *rig) replying(in Input, reply Reply) []Event {
+func (r *rig) replying(in event.Input, reply event.Reply) []event.Event {
 	r.t.Helper()
 	in.Principal = ada
-	var events []Event
+	var events []event.Event
 	for e, err := range r.Turn(soon(r.t), in) {
 		if err != nil {
 			r.t.Fatal(err)
 		}
 		events = append(events, e)
-		if a, ok := e.(Asked); ok && a.What != Consent {
+		if a, ok := e.(event.Asked); ok && a.What != event.Consent {
 			if err := r.Reply(context.Background(), ada, in.Session, a.ID, reply); err != nil {
 				r.t.Fatal(err)
 			}
@@ -64,15 +65,15 @@ func TestK416Loops(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			r := open(t, setting{config: func(cfg *Config) { cfg.Terms = Terms{Limits: c.limits}.Always }, row: model.Row{Price: model.Price{Input: 1000, Output: 1000}}})
 			id := r.begin(c.script)
-			d := done(t, r.turn(Input{Session: id, Text: "go", Alone: true}), EndLimit)
+			d := done(t, r.turn(event.Input{Session: id, Text: "go", Alone: true}), event.EndLimit)
 			if !strings.Contains(d.Why, c.why) || d.Steps != c.steps {
 				t.Errorf("Done = %+v, want %d steps and %s", d, c.steps, c.why)
 			}
 			r.entries(id)
 			id = r.session()
-			events := r.replying(Input{Session: id, Text: "go"}, Reply{Yes: false})
-			done(t, events, EndLimit)
-			if a := of[Asked](events); len(a) != 1 || a[0].What != GoOn {
+			events := r.replying(event.Input{Session: id, Text: "go"}, event.Reply{Yes: false})
+			done(t, events, event.EndLimit)
+			if a := of[event.Asked](events); len(a) != 1 || a[0].What != event.GoOn {
 				t.Errorf("Asked = %+v, want whether to go on", a)
 			}
 		})
@@ -80,9 +81,9 @@ func TestK416Loops(t *testing.T) {
 	t.Run("go on", func(t *testing.T) {
 		r := open(t, setting{config: func(cfg *Config) { cfg.Terms = Terms{Limits: Limits{Steps: 2}}.Always }})
 		id := r.begin(llmtest.Replies(other(llmtest.Seen{}), other(llmtest.Seen{}), other(llmtest.Seen{}), text("Done.")))
-		events := r.replying(Input{Session: id, Text: "go"}, Reply{Yes: true})
-		if done(t, events, EndAnswer); len(of[Asked](events)) != 1 {
-			t.Errorf("Asked = %+v, want one", of[Asked](events))
+		events := r.replying(event.Input{Session: id, Text: "go"}, event.Reply{Yes: true})
+		if done(t, events, event.EndAnswer); len(of[event.Asked](events)) != 1 {
+			t.Errorf("Asked = %+v, want one", of[event.Asked](events))
 		}
 	})
 }
@@ -93,7 +94,7 @@ func TestFloods(t *testing.T) {
 	t.Run("text", func(t *testing.T) {
 		r := open(t, setting{config: func(c *Config) { c.Terms = Terms{Limits: Limits{AnswerBytes: 10_000}}.Always }})
 		id := r.begin(llmtest.Replies(llmtest.Reply{Text: strings.Repeat("Ken и ", 100_000), Fragments: 1000}))
-		d := done(t, r.say(id, "go"), EndLimit)
+		d := done(t, r.say(id, "go"), event.EndLimit)
 		if len(d.Text) > 10_000 {
 			t.Errorf("the answer has %d bytes", len(d.Text))
 		}
@@ -106,7 +107,7 @@ func TestFloods(t *testing.T) {
 			calls = append(calls, invoke("tool:greet", fmt.Sprintf(`{"name":"%d"}`, i)))
 		}
 		id := r.begin(llmtest.Replies(answers(calls...), text("Done.")))
-		done(t, r.replying(Input{Session: id, Text: "go"}, Reply{Yes: true}), EndAnswer)
+		done(t, r.replying(event.Input{Session: id, Text: "go"}, event.Reply{Yes: true}), event.EndAnswer)
 		if n := len(r.made()); n != 10 {
 			t.Errorf("%d calls were made, want 10", n)
 		}
@@ -121,7 +122,7 @@ func TestFloods(t *testing.T) {
 			})
 		}})
 		id := r.begin(llmtest.Replies(answers(invoke("tool:flood", `{}`)), text("Done.")))
-		done(t, r.say(id, "go"), EndAnswer)
+		done(t, r.say(id, "go"), event.EndAnswer)
 		if got := resultTexts(r.entries(id))[0]; len(got) > 110_000 || !strings.Contains(got, "read_result") {
 			t.Errorf("the result has %d bytes", len(got))
 		}
@@ -134,20 +135,20 @@ func TestAMessageOfTenMegabytes(t *testing.T) {
 	r := open(t, setting{})
 	id := r.begin(llmtest.Replies(text("Long."), text("Still here.")))
 	events := r.say(id, strings.Repeat("0123456789", 1<<20))
-	done(t, events, EndAnswer)
+	done(t, events, event.EndAnswer)
 	if size := len(textOf(r.entries(id)[1].Blocks)); size > 100_000 {
 		t.Errorf("the message that is sent has %d bytes", size)
 	}
 	contains(t, "the message", textOf(r.entries(id)[1].Blocks), "read_result, handle ")
-	done(t, r.say(id, "and now?"), EndAnswer)
+	done(t, r.say(id, "and now?"), event.EndAnswer)
 	r.cfg.Keep = nil
 	r.Engine = New(r.cfg)
-	d := done(t, r.say(id, strings.Repeat("0123456789", 1<<20)), EndFailed)
+	d := done(t, r.say(id, strings.Repeat("0123456789", 1<<20)), event.EndFailed)
 	contains(t, "without a place to keep it", d.Why, "chat.messageBytes")
-	if _, err := r.try(context.Background(), Input{Session: id, Continue: true}); capability.KindOf(err) != capability.Conflict {
+	if _, err := r.try(context.Background(), event.Input{Session: id, Continue: true}); capability.KindOf(err) != capability.Conflict {
 		t.Errorf("going on with what was never taken = %v, want Conflict", err)
 	}
-	if _, err := r.try(context.Background(), Input{Session: id, Text: strings.Repeat("x", 65<<20)}); capability.KindOf(err) != capability.Invalid {
+	if _, err := r.try(context.Background(), event.Input{Session: id, Text: strings.Repeat("x", 65<<20)}); capability.KindOf(err) != capability.Invalid {
 		t.Errorf("65 MB = %v, want Invalid", err)
 	}
 }
@@ -173,7 +174,7 @@ func TestAHistoryOfANewerVersion(t *testing.T) {
 	r.cfg.Sessions = session.New(r.db, session.Config{}) // of another process
 	r.Engine = New(r.cfg)
 	before := len(dump(t, r.db))
-	_, err := r.try(context.Background(), Input{Session: id, Text: "hello again"})
+	_, err := r.try(context.Background(), event.Input{Session: id, Text: "hello again"})
 	if err == nil || !strings.Contains(err.Error(), "99") {
 		t.Errorf("Turn = %v, want one about version 99", err)
 	}
@@ -198,7 +199,7 @@ func dump(t *testing.T, db *store.Store) []string {
 func TestBadInput(t *testing.T) {
 	r := open(t, setting{})
 	id := r.begin(llmtest.Always(text("Hello.")))
-	for name, in := range map[string]Input{
+	for name, in := range map[string]event.Input{
 		"empty":             {Session: id, Principal: ada},
 		"nobody":            {Session: id, Text: "hello", Principal: capability.Principal{}},
 		"no session":        {Session: "nonsense", Text: "hello", Principal: ada},
@@ -218,7 +219,7 @@ func TestBadInput(t *testing.T) {
 	if entries := r.entries(id); len(entries) != 0 {
 		t.Errorf("%d entries were written", len(entries))
 	}
-	done(t, r.say(id, "\xff\xfe hello"), EndAnswer)
+	done(t, r.say(id, "\xff\xfe hello"), event.EndAnswer)
 }
 
 // TestConsent: a call waits at the desk and is made once somebody has agreed; a
@@ -235,14 +236,14 @@ func TestConsent(t *testing.T) {
 	for _, effect := range []approval.Effect{approval.Yes, approval.No} {
 		r := open(t, asking)
 		id := r.begin(script())
-		var events []Event
-		for e, err := range r.Turn(soon(t), Input{Principal: ada, Session: id, Text: "go"}) {
+		var events []event.Event
+		for e, err := range r.Turn(soon(t), event.Input{Principal: ada, Session: id, Text: "go"}) {
 			if err != nil {
 				t.Fatal(err)
 			}
 			events = append(events, e)
-			if a, ok := e.(Asked); ok {
-				if a.What != Consent || a.Call.Target != "tool:danger" || a.Ticket == "" || len(a.Lines) == 0 {
+			if a, ok := e.(event.Asked); ok {
+				if a.What != event.Consent || a.Call.Target != "tool:danger" || a.Ticket == "" || len(a.Lines) == 0 {
 					t.Errorf("Asked = %+v", a)
 				}
 				if _, err := r.desk.Settle(context.Background(), a.Ticket, approval.Answer{By: ada, Effect: effect, Scope: approval.Once}); err != nil {
@@ -250,8 +251,8 @@ func TestConsent(t *testing.T) {
 				}
 			}
 		}
-		done(t, events, EndAnswer)
-		if a := of[Answered](events); len(a) != 1 || a[0].Yes != (effect == approval.Yes) {
+		done(t, events, event.EndAnswer)
+		if a := of[event.Answered](events); len(a) != 1 || a[0].Yes != (effect == approval.Yes) {
 			t.Errorf("Answered = %+v", a)
 		}
 		if made := r.count("tool:danger") == 1; made != (effect == approval.Yes) {
@@ -268,8 +269,8 @@ func TestConsent(t *testing.T) {
 	t.Run("alone", func(t *testing.T) {
 		r := open(t, asking)
 		id := r.begin(script())
-		events := r.turn(Input{Session: id, Text: "go", Alone: true})
-		d := done(t, events, EndWaiting)
+		events := r.turn(event.Input{Session: id, Text: "go", Alone: true})
+		d := done(t, events, event.EndWaiting)
 		contains(t, "why", d.Why, "tool:danger")
 		if got := resultTexts(r.entries(id)); len(got) != 1 {
 			t.Errorf("results = %q, want only that of the first: what is pending is not denied", got)
@@ -278,12 +279,12 @@ func TestConsent(t *testing.T) {
 		if err != nil || !head.Open {
 			t.Errorf("head = %+v, %v; want it open", head, err)
 		}
-		done(t, r.turn(Input{Session: id, Continue: true, Alone: true}), EndWaiting)
-		ticket := of[Asked](events)[0].Ticket
+		done(t, r.turn(event.Input{Session: id, Continue: true, Alone: true}), event.EndWaiting)
+		ticket := of[event.Asked](events)[0].Ticket
 		if _, err := r.desk.Settle(context.Background(), ticket, approval.Answer{By: ada, Effect: approval.Yes, Scope: approval.Once}); err != nil {
 			t.Fatal(err)
 		}
-		done(t, r.turn(Input{Session: id, Continue: true, Alone: true}), EndAnswer)
+		done(t, r.turn(event.Input{Session: id, Continue: true, Alone: true}), event.EndAnswer)
 		if got := r.made(); !slices.Equal(got, []string{"tool:greet", "tool:danger", "tool:greet"}) {
 			t.Errorf("calls = %v", got)
 		}
@@ -292,8 +293,8 @@ func TestConsent(t *testing.T) {
 	t.Run("the user goes on instead", func(t *testing.T) {
 		r := open(t, asking)
 		id := r.begin(llmtest.Replies(answers(invoke("tool:danger", `{}`)), text("Fine, I leave it.")))
-		done(t, r.turn(Input{Session: id, Text: "go", Alone: true}), EndWaiting)
-		done(t, r.say(id, "never mind"), EndAnswer)
+		done(t, r.turn(event.Input{Session: id, Text: "go", Alone: true}), event.EndWaiting)
+		done(t, r.say(id, "never mind"), event.EndAnswer)
 		contains(t, "the result", resultTexts(r.entries(id))[0], "Nobody has refused it")
 	})
 }
@@ -303,27 +304,27 @@ func TestAskUser(t *testing.T) {
 	question := answers(call(toolAsk, `{"question":"Which one?","choices":["red","blue"]}`))
 	r := open(t, setting{})
 	id := r.begin(llmtest.Replies(question, text("Blue it is.")))
-	events := r.replying(Input{Session: id, Text: "paint it"}, Reply{Text: "blue"})
-	done(t, events, EndAnswer)
-	if a := of[Asked](events); len(a) != 1 || a[0].What != Ask || a[0].Text != "Which one?" || !slices.Equal(a[0].Choice, []string{"red", "blue"}) {
+	events := r.replying(event.Input{Session: id, Text: "paint it"}, event.Reply{Text: "blue"})
+	done(t, events, event.EndAnswer)
+	if a := of[event.Asked](events); len(a) != 1 || a[0].What != event.Ask || a[0].Text != "Which one?" || !slices.Equal(a[0].Choice, []string{"red", "blue"}) {
 		t.Errorf("Asked = %+v", a)
 	}
 	contains(t, "the result", resultTexts(r.entries(id))[0], "The user answered: blue")
 
 	id = r.begin(llmtest.Replies(question, text("Red it is.")))
-	events = r.turn(Input{Session: id, Text: "paint it", Alone: true})
-	done(t, events, EndWaiting)
-	ask := of[Asked](events)[0].ID
-	if err := r.Reply(context.Background(), capability.Principal{ID: "eve"}, id, ask, Reply{Text: "black"}); err == nil {
+	events = r.turn(event.Input{Session: id, Text: "paint it", Alone: true})
+	done(t, events, event.EndWaiting)
+	ask := of[event.Asked](events)[0].ID
+	if err := r.Reply(context.Background(), capability.Principal{ID: "eve"}, id, ask, event.Reply{Text: "black"}); err == nil {
 		t.Error("somebody else replied")
 	}
-	if err := r.Reply(context.Background(), ada, id, "9.9.9", Reply{Text: "black"}); capability.KindOf(err) != capability.NotFound {
+	if err := r.Reply(context.Background(), ada, id, "9.9.9", event.Reply{Text: "black"}); capability.KindOf(err) != capability.NotFound {
 		t.Errorf("Reply to nothing = %v, want NotFound", err)
 	}
-	if err := r.Reply(context.Background(), ada, id, ask, Reply{Text: "red"}); err != nil {
+	if err := r.Reply(context.Background(), ada, id, ask, event.Reply{Text: "red"}); err != nil {
 		t.Fatal(err)
 	}
-	done(t, r.turn(Input{Session: id, Continue: true, Alone: true}), EndAnswer)
+	done(t, r.turn(event.Input{Session: id, Continue: true, Alone: true}), event.EndAnswer)
 	contains(t, "the result", resultTexts(r.entries(id))[0], "The user answered: red")
 }
 
@@ -342,9 +343,9 @@ func TestInquiry(t *testing.T) {
 		s.Rules = append(s.Rules, policy.Rule{ID: "book", Effect: policy.Allow, Capabilities: []string{"tool:book"}, Reason: "tests", Where: "test:3"})
 	}})
 	id := r.begin(llmtest.Replies(answers(invoke("tool:book", `{}`)), text("Done.")))
-	events := r.replying(Input{Session: id, Text: "book"}, Reply{Answers: map[string]json.RawMessage{"people": json.RawMessage(`{"action":"accept","content":{"n":4}}`)}})
-	done(t, events, EndAnswer)
-	if a := of[Asked](events); len(a) != 1 || a[0].What != Inquiry || !strings.Contains(string(a[0].Requests["people"]), "How many?") {
+	events := r.replying(event.Input{Session: id, Text: "book"}, event.Reply{Answers: map[string]json.RawMessage{"people": json.RawMessage(`{"action":"accept","content":{"n":4}}`)}})
+	done(t, events, event.EndAnswer)
+	if a := of[event.Asked](events); len(a) != 1 || a[0].What != event.Inquiry || !strings.Contains(string(a[0].Requests["people"]), "How many?") {
 		t.Errorf("Asked = %+v", a)
 	}
 	contains(t, "the result", resultTexts(r.entries(id))[0], `booked with {"action":"accept","content":{"n":4}} s1`)
@@ -375,15 +376,15 @@ func TestStepDown(t *testing.T) {
 	r.model = fake
 	id := r.session()
 	events := r.say(id, "greet somebody by name, read a greeting")
-	done(t, events, EndAnswer)
+	done(t, events, event.EndAnswer)
 	tried := len(fake.Requests())
-	if tried == 2 && !slices.ContainsFunc(of[Notice](events), func(n Notice) bool { return n.Name == "rung" }) {
-		t.Errorf("notices = %v, want one about the rung", of[Notice](events))
+	if tried == 2 && !slices.ContainsFunc(of[event.Notice](events), func(n event.Notice) bool { return n.Name == "rung" }) {
+		t.Errorf("notices = %v, want one about the rung", of[event.Notice](events))
 	}
 	if tried < 2 {
 		t.Fatalf("%d requests, want the refused one too", tried)
 	}
-	done(t, r.say(id, "save a note to the notebook"), EndAnswer)
+	done(t, r.say(id, "save a note to the notebook"), event.EndAnswer)
 	if n := len(fake.Requests()); n != tried+1 {
 		t.Errorf("%d requests, want %d: the refusal is remembered", n, tried+1)
 	}
@@ -407,8 +408,8 @@ func TestFitCondenses(t *testing.T) {
 		compacted := 0
 		for i := range 20 {
 			events := r.say(id, fmt.Sprintf("tell me more, %d", i))
-			done(t, events, EndAnswer)
-			for _, n := range of[Notice](events) {
+			done(t, events, event.EndAnswer)
+			for _, n := range of[event.Notice](events) {
 				if n.Name == "compact" {
 					compacted++
 				}
@@ -436,7 +437,7 @@ func TestFitCondenses(t *testing.T) {
 		if live := kindsOf(session.Live(entries)); len(live) > 5 || slices.Contains(live, session.Summary) {
 			t.Errorf("after the rewind %v is live, want the first turn", live)
 		}
-		done(t, r.say(id, "and now?"), EndAnswer)
+		done(t, r.say(id, "and now?"), event.EndAnswer)
 	}
 }
 
@@ -452,9 +453,9 @@ func TestOverflowIsRetried(t *testing.T) {
 	}
 	fake.Script = llmtest.Replies(llmtest.Reply{Fault: llmtest.TooLong}, llmtest.Reply{Fault: llmtest.TooLong}, text("Short."))
 	events := r.say(id, "and now?")
-	done(t, events, EndAnswer)
-	if n := len(of[Notice](events)); n != 2 {
-		t.Errorf("notices = %v, want two compactions", of[Notice](events))
+	done(t, events, event.EndAnswer)
+	if n := len(of[event.Notice](events)); n != 2 {
+		t.Errorf("notices = %v, want two compactions", of[event.Notice](events))
 	}
 	r.entries(id)
 }
@@ -470,7 +471,7 @@ func TestCompact(t *testing.T) {
 	if err != nil || c.How != "cut" || c.After >= c.Before {
 		t.Errorf("Compact = %+v, %v", c, err)
 	}
-	done(t, r.say(id, "and now?"), EndAnswer)
+	done(t, r.say(id, "and now?"), event.EndAnswer)
 	r.entries(id)
 	if c, err := r.Compact(context.Background(), ada, r.session()); err != nil || c.How != "" {
 		t.Errorf("Compact of nothing = %+v, %v", c, err)

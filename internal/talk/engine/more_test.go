@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"ken/capability"
+	"ken/internal/talk/event"
 	"ken/internal/talk/prompt"
 	"ken/internal/talk/session"
 	"ken/llm"
@@ -26,7 +27,7 @@ import (
 // a model and without an intent, and is part of the history (C32).
 func TestS502SlashCommand(t *testing.T) {
 	r := open(t, setting{rules: strict, config: func(c *Config) {
-		c.Command = func(_ context.Context, in Input) (Command, bool, error) {
+		c.Command = func(_ context.Context, in event.Input) (Command, bool, error) {
 			switch word, rest, _ := strings.Cut(in.Text, " "); word {
 			case "/save":
 				args, _ := json.Marshal(map[string]string{"name": rest})
@@ -45,22 +46,22 @@ func TestS502SlashCommand(t *testing.T) {
 	}
 	r.Engine = New(r.cfg)
 	events := r.say(id, "/save it")
-	if d := done(t, events, EndCommand); d.Text != "saved" || d.Calls != 1 {
+	if d := done(t, events, event.EndCommand); d.Text != "saved" || d.Calls != 1 {
 		t.Errorf("Done = %+v", d)
 	}
 	if c := r.calls[0]; c.Origin != capability.ByPerson || c.Intent != "" {
 		t.Errorf("the call is %+v, want the person's own", c)
 	}
-	if d := done(t, r.say(id, "/help"), EndCommand); d.Text != "There is /save." {
+	if d := done(t, r.say(id, "/help"), event.EndCommand); d.Text != "There is /save." {
 		t.Errorf("Done = %+v", d)
 	}
-	contains(t, "why", done(t, r.say(id, "/wrong"), EndFailed).Why, "no such command")
-	contains(t, "why", done(t, r.say(id, "/else"), EndFailed).Why, "no model is configured")
+	contains(t, "why", done(t, r.say(id, "/wrong"), event.EndFailed).Why, "no such command")
+	contains(t, "why", done(t, r.say(id, "/else"), event.EndFailed).Why, "no model is configured")
 	r.cfg.Model = nil
 	fake := &llmtest.Fake{Script: llmtest.Always(text("I see."))}
 	r.cfg.Model = func(context.Context, session.Head, Retry) (Model, error) { return Model{Model: fake, Row: r.row}, nil }
 	r.Engine = New(r.cfg)
-	done(t, r.say(id, "what did I do?"), EndAnswer)
+	done(t, r.say(id, "what did I do?"), event.EndAnswer)
 	sent, _ := json.Marshal(fake.Requests()[0].Request.Messages)
 	contains(t, "what the model knows", string(sent), "/save it", "saved")
 	r.entries(id)
@@ -77,7 +78,7 @@ func TestS258Order(t *testing.T) {
 	}
 	r := open(t, setting{config: func(c *Config) {
 		layers := c.Layers
-		c.Layers = func(ctx context.Context, in LayerInput) ([]prompt.Layer, []Notice, error) {
+		c.Layers = func(ctx context.Context, in LayerInput) ([]prompt.Layer, []event.Notice, error) {
 			if in.Map == "" {
 				t.Error("the layers come before the map")
 			}
@@ -86,8 +87,8 @@ func TestS258Order(t *testing.T) {
 		}
 	}})
 	id := r.begin(func(llmtest.Seen) llmtest.Reply { note("complete"); return text("Hello.") })
-	for e := range r.Turn(context.Background(), Input{Principal: ada, Session: id, Text: "greet"}) {
-		if _, ok := e.(Selected); ok {
+	for e := range r.Turn(context.Background(), event.Input{Principal: ada, Session: id, Text: "greet"}) {
+		if _, ok := e.(event.Selected); ok {
 			note("selected")
 		}
 	}
@@ -106,11 +107,11 @@ func TestS2U10FindingBreaks(t *testing.T) {
 		id := r.session()
 		events := r.say(id, "greet somebody")
 		if closed {
-			contains(t, "why", done(t, events, EndFailed).Why, "fail_open")
+			contains(t, "why", done(t, events, event.EndFailed).Why, "fail_open")
 			continue
 		}
-		done(t, events, EndAnswer)
-		if n := of[Notice](events); len(n) == 0 || n[0].Name != "degraded" {
+		done(t, events, event.EndAnswer)
+		if n := of[event.Notice](events); len(n) == 0 || n[0].Name != "degraded" {
 			t.Errorf("notices = %v, want that it is degraded", n)
 		}
 		if tools := fake.Requests()[0].Request.Tools; !slices.ContainsFunc(tools, func(x llm.Tool) bool { return x.Name == toolDiscover }) {
@@ -135,8 +136,8 @@ func TestAppendOnly(t *testing.T) {
 	id := r.session()
 	for i := range 6 {
 		events := r.say(id, fmt.Sprintf("please do thing number %d with colours", i*7))
-		done(t, events, EndAnswer)
-		for _, x := range of[Notice](events) {
+		done(t, events, event.EndAnswer)
+		for _, x := range of[event.Notice](events) {
 			t.Errorf("notice %+v", x)
 		}
 	}
@@ -182,7 +183,7 @@ func TestS141Filters(t *testing.T) {
 		fake := &llmtest.Fake{Script: llmtest.Always(text("Hello."))}
 		r.model = fake
 		id := r.session()
-		done(t, r.say(id, "please do thing number 7 with colours"), EndAnswer)
+		done(t, r.say(id, "please do thing number 7 with colours"), event.EndAnswer)
 		if !f.saw {
 			t.Errorf("%s: the plugin did not see CAPABILITIES.md", what)
 		}
@@ -235,7 +236,7 @@ func TestOutputComesLive(t *testing.T) {
 	}})
 	id := r.begin(llmtest.Replies(answers(invoke("tool:talk", `{}`)), text("Done.")))
 	got := ""
-	for _, o := range of[Output](r.say(id, "talk")) {
+	for _, o := range of[event.Output](r.say(id, "talk")) {
 		if strings.ContainsRune(o.Text, '\uFFFD') {
 			t.Errorf("half a character: %q", o.Text)
 		}
@@ -281,7 +282,7 @@ func TestParallelReads(t *testing.T) {
 	}
 	calls = append(calls, invoke("tool:slow", `{}`))
 	id := r.begin(llmtest.Replies(answers(calls...), text("Done.")))
-	done(t, r.say(id, "look"), EndAnswer)
+	done(t, r.say(id, "look"), event.EndAnswer)
 	if most.Load() != 3 || alone.Load() != 0 {
 		t.Errorf("%d at once, want 3; %d beside what changes, want none", most.Load(), alone.Load())
 	}
@@ -290,10 +291,10 @@ func TestParallelReads(t *testing.T) {
 // TestEnded: whoever keeps a trace is told of every turn once, with how it ended
 // and when it began.
 func TestEnded(t *testing.T) {
-	var ends []Done
+	var ends []event.Done
 	began := time.Now()
 	r := open(t, setting{config: func(c *Config) {
-		c.Ended = func(d Done, at time.Time) {
+		c.Ended = func(d event.Done, at time.Time) {
 			if at.Before(began) || at.After(time.Now()) {
 				t.Errorf("the turn began at %v", at)
 			}
@@ -303,7 +304,7 @@ func TestEnded(t *testing.T) {
 	id := r.begin(llmtest.Replies(text("Done."), llmtest.Reply{Fault: llmtest.Auth}))
 	r.say(id, "hello")
 	r.say(id, "again")
-	if len(ends) != 2 || ends[0].Reason != EndAnswer || ends[0].Session != id || ends[0].Turn != 1 || ends[1].Reason != EndFailed || ends[1].Turn != 2 {
+	if len(ends) != 2 || ends[0].Reason != event.EndAnswer || ends[0].Session != id || ends[0].Turn != 1 || ends[1].Reason != event.EndFailed || ends[1].Turn != 2 {
 		t.Errorf("ends = %+v", ends)
 	}
 }
@@ -339,12 +340,12 @@ func TestAThousandTurnsAtOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	for _, id := range ids {
 		wg.Go(func() {
-			events, err := r.try(context.Background(), Input{Session: id, Text: "please do thing number 7 with colours", Alone: true})
+			events, err := r.try(context.Background(), event.Input{Session: id, Text: "please do thing number 7 with colours", Alone: true})
 			if err != nil {
 				t.Error(err)
 				return
 			}
-			if d, ok := events[len(events)-1].(Done); !ok || d.Reason != EndAnswer {
+			if d, ok := events[len(events)-1].(event.Done); !ok || d.Reason != event.EndAnswer {
 				t.Errorf("Done = %+v", d)
 			}
 		})

@@ -13,6 +13,7 @@ import (
 	"ken/capability"
 	"ken/internal/door"
 	"ken/internal/talk/deliver"
+	"ken/internal/talk/event"
 	"ken/internal/talk/model"
 	"ken/internal/talk/prompt"
 	"ken/internal/talk/session"
@@ -209,8 +210,8 @@ func (t *turn) announce() {
 	})
 }
 
-func (t *turn) selected(found door.Found, sent []door.Sent, added session.Entry, why string) Selected {
-	s := Selected{Found: found, Rung: t.rung, Why: why, Tokens: added.Tokens, Added: make([]capability.ID, 0, len(added.Shown))}
+func (t *turn) selected(found door.Found, sent []door.Sent, added session.Entry, why string) event.Selected {
+	s := event.Selected{Found: found, Rung: t.rung, Why: why, Tokens: added.Tokens, Added: make([]capability.ID, 0, len(added.Shown))}
 	for id := range added.Shown {
 		if tool, ok := defines(id); ok {
 			s.Added = append(s.Added, tool)

@@ -7,6 +7,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/talk/deliver"
+	"ken/internal/talk/event"
 	"ken/internal/talk/model"
 	"ken/internal/talk/session"
 )
@@ -74,7 +75,7 @@ func (t *turn) ownTool(j *job) {
 		_ = json.Unmarshal(j.args, &in) // without an answer the text counts
 		if strings.TrimSpace(in.Answer) != "" {
 			t.text = in.Answer
-			t.emit(Delta{Text: in.Answer})
+			t.emit(event.Delta{Text: in.Answer})
 		}
 		j.say("The turn is over.", false)
 		j.ends = true
@@ -102,10 +103,10 @@ func (t *turn) selectIntent(j *job) {
 	}
 	if t.intents.needsConsent(s) {
 		j.rounds = 1
-		reply, ok := t.put(Asked{
-			ID: t.askID(j, Escalate, t.intents.active+" "+s.intent), What: Escalate, Call: &j.shown,
+		reply, ok := t.put(event.Asked{
+			ID: t.askID(j, event.Escalate, t.intents.active+" "+s.intent), What: event.Escalate, Call: &j.shown,
 			Text:  fmt.Sprintf("The model wants to go from %s to %s.", t.intents.active, s.intent),
-			Lines: []Line{{"from", t.intents.active}, {"to", s.intent}, {"justification", s.justification}},
+			Lines: []event.Line{{Name: "from", Text: t.intents.active}, {Name: "to", Text: s.intent}, {Name: "justification", Text: s.justification}},
 		}, j)
 		if !ok {
 			return
@@ -141,7 +142,7 @@ func (t *turn) askUser(j *job) {
 		return
 	}
 	j.rounds = 1
-	reply, ok := t.put(Asked{ID: t.askID(j, Ask, ""), What: Ask, Call: &j.shown, Text: in.Question, Choice: in.Choices}, j)
+	reply, ok := t.put(event.Asked{ID: t.askID(j, event.Ask, ""), What: event.Ask, Call: &j.shown, Text: in.Question, Choice: in.Choices}, j)
 	switch {
 	case !ok:
 	case strings.TrimSpace(reply.Text) == "" && !reply.Yes:

@@ -9,6 +9,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/door"
+	"ken/internal/talk/event"
 	"ken/internal/talk/session"
 )
 
@@ -39,7 +40,7 @@ func (t *turn) question(j *job) (again bool) {
 // askID names a question of a call, the same when the call is made again after
 // a crash and asks the same. A reply to anything else is no answer to it: the
 // id has the kind of the question and, where it has one, what it is about.
-func (t *turn) askID(j *job, what Question, about string) string {
+func (t *turn) askID(j *job, what event.Question, about string) string {
 	id := fmt.Sprintf("%d.%d.%d.%s", t.number, j.number, j.rounds, what)
 	if about != "" {
 		id += "." + hashOf(about)
@@ -49,7 +50,7 @@ func (t *turn) askID(j *job, what Question, about string) string {
 
 // consent waits at the desk until somebody who may has answered.
 func (t *turn) consent(j *job, q *door.Question) bool {
-	a := Asked{ID: t.askID(j, Consent, ""), What: Consent, Call: &j.shown, Ticket: q.Ticket, Text: q.Text}
+	a := event.Asked{ID: t.askID(j, event.Consent, ""), What: event.Consent, Call: &j.shown, Ticket: q.Ticket, Text: q.Text}
 	if t.e.cfg.Ticket != nil {
 		if more, err := t.e.cfg.Ticket(t.ctx, q.Ticket); err == nil {
 			a.Lines, a.Wide, a.Offers = more.Lines, more.Wide, more.Offers
@@ -60,7 +61,7 @@ func (t *turn) consent(j *job, q *door.Question) bool {
 	}
 	t.emit(a)
 	wait := func() bool {
-		t.waits(j, Consent, q.Ticket, "a person must agree to "+string(j.call.Target)+" first: ken approve list; then go on with the turn")
+		t.waits(j, event.Consent, q.Ticket, "a person must agree to "+string(j.call.Target)+" first: ken approve list; then go on with the turn")
 		return false
 	}
 	if t.alone() || t.e.cfg.Wait == nil || q.Ticket == "" {
@@ -79,10 +80,10 @@ func (t *turn) consent(j *job, q *door.Question) bool {
 	kind := capability.KindOf(err)
 	if err != nil && kind != capability.Denied && kind != capability.Unapproved {
 		t.notice("degraded", "the desk could not be asked: "+err.Error())
-		t.waits(j, Consent, q.Ticket, "the desk could not be asked: "+err.Error())
+		t.waits(j, event.Consent, q.Ticket, "the desk could not be asked: "+err.Error())
 		return false
 	}
-	t.emit(Answered{ID: a.ID, Yes: granted})
+	t.emit(event.Answered{ID: a.ID, Yes: granted})
 	if granted {
 		return true
 	}
@@ -107,7 +108,7 @@ func (t *turn) askedBefore(j *job) {
 // runAgain asks whether a call of which nobody knows whether it had its effect
 // is to be made again.
 func (t *turn) runAgain(j *job, q *door.Question) bool {
-	reply, ok := t.put(Asked{ID: t.askID(j, Again, q.Effect), What: Again, Call: &j.shown, Text: q.Text}, j)
+	reply, ok := t.put(event.Asked{ID: t.askID(j, event.Again, q.Effect), What: event.Again, Call: &j.shown, Text: q.Text}, j)
 	switch {
 	case !ok:
 		return false
@@ -124,7 +125,7 @@ func (t *turn) runAgain(j *job, q *door.Question) bool {
 
 // inquire passes on what the capability itself asks.
 func (t *turn) inquire(j *job, q *capability.Inquiry) bool {
-	reply, ok := t.put(Asked{ID: t.askID(j, Inquiry, jsonText(q.Requests)), What: Inquiry, Call: &j.shown, Text: q.Error(), Requests: q.Requests}, j)
+	reply, ok := t.put(event.Asked{ID: t.askID(j, event.Inquiry, jsonText(q.Requests)), What: event.Inquiry, Call: &j.shown, Text: q.Error(), Requests: q.Requests}, j)
 	if !ok {
 		return false
 	}
@@ -186,8 +187,8 @@ func (t *turn) untilAlone() (context.Context, context.CancelFunc) {
 //
 // A reply is kept, so that nobody must say twice what they said. One that lets
 // something happen once more counts once: it is used up before that happens.
-func (t *turn) put(a Asked, j *job) (Reply, bool) {
-	once := a.What == Again || a.What == GoOn
+func (t *turn) put(a event.Asked, j *job) (event.Reply, bool) {
+	once := a.What == event.Again || a.What == event.GoOn
 	if r, ok := t.replies[a.ID]; ok {
 		if once {
 			delete(t.replies, a.ID)
@@ -196,14 +197,14 @@ func (t *turn) put(a Asked, j *job) (Reply, bool) {
 			}
 		}
 		t.emit(a)
-		t.emit(Answered{ID: a.ID, Yes: r.Yes, Text: r.Text})
+		t.emit(event.Answered{ID: a.ID, Yes: r.Yes, Text: r.Text})
 		return r, true
 	}
-	wait := func() (Reply, bool) {
+	wait := func() (event.Reply, bool) {
 		if j != nil {
 			t.waits(j, a.What, "", "a person must answer question "+a.ID+" first; then go on with the turn")
 		}
-		return Reply{}, false
+		return event.Reply{}, false
 	}
 	if t.alone() {
 		t.emit(a)
@@ -215,7 +216,7 @@ func (t *turn) put(a Asked, j *job) (Reply, bool) {
 	t.emit(a)
 	select {
 	case r := <-replies:
-		t.emit(Answered{ID: a.ID, Yes: r.Yes, Text: r.Text})
+		t.emit(event.Answered{ID: a.ID, Yes: r.Yes, Text: r.Text})
 		if once {
 			return r, true
 		}
@@ -225,7 +226,7 @@ func (t *turn) put(a Asked, j *job) (Reply, bool) {
 		}
 		return r, true
 	case <-t.ctx.Done():
-		return Reply{}, false
+		return event.Reply{}, false
 	case <-t.in.Leave:
 		return wait()
 	}
@@ -233,9 +234,9 @@ func (t *turn) put(a Asked, j *job) (Reply, bool) {
 
 // replied is a reply as a session keeps it.
 type replied struct {
-	Ask   string `json:"ask"`
-	Reply Reply  `json:"reply"`
-	Used  bool   `json:"used,omitempty"` // it counts no more
+	Ask   string      `json:"ask"`
+	Reply event.Reply `json:"reply"`
+	Used  bool        `json:"used,omitempty"` // it counts no more
 }
 
 func waitKey(who capability.Principal, session, ask string) string {
@@ -243,8 +244,8 @@ func waitKey(who capability.Principal, session, ask string) string {
 }
 
 // expect returns the channel on which the reply to a question comes.
-func (e *Engine) expect(who capability.Principal, session, ask string) (replies <-chan Reply, forget func()) {
-	ch, key := make(chan Reply, 1), waitKey(who, session, ask)
+func (e *Engine) expect(who capability.Principal, session, ask string) (replies <-chan event.Reply, forget func()) {
+	ch, key := make(chan event.Reply, 1), waitKey(who, session, ask)
 	e.mu.Lock()
 	e.waiting[key] = ch
 	e.mu.Unlock()
@@ -255,11 +256,11 @@ func (e *Engine) expect(who capability.Principal, session, ask string) (replies 
 	}
 }
 
-// Reply answers what was [Asked] in a session, but for consent, which is given
+// Reply answers what was [event.Asked] in a session, but for consent, which is given
 // at the desk. A turn that waits goes on; where none does, because it ended with
-// [EndWaiting] or its process died, the reply is kept for when the turn goes on.
+// [event.EndWaiting] or its process died, the reply is kept for when the turn goes on.
 // The first reply counts.
-func (e *Engine) Reply(ctx context.Context, who capability.Principal, id, ask string, r Reply) error {
+func (e *Engine) Reply(ctx context.Context, who capability.Principal, id, ask string, r event.Reply) error {
 	e.mu.Lock()
 	ch, ok := e.waiting[waitKey(who, id, ask)]
 	if ok {
@@ -300,16 +301,16 @@ func (t *turn) mayGoOn() (ending, bool, error) {
 	}
 	t.notice("limit", why)
 	if t.alone() {
-		return ending{EndLimit, why}, true, nil
+		return ending{event.EndLimit, why}, true, nil
 	}
-	reply, ok := t.put(Asked{ID: fmt.Sprintf("%d.s%d.%s.%s", t.number, t.steps, GoOn, hashOf(why)), What: GoOn, Text: why}, nil)
+	reply, ok := t.put(event.Asked{ID: fmt.Sprintf("%d.s%d.%s.%s", t.number, t.steps, event.GoOn, hashOf(why)), What: event.GoOn, Text: why}, nil)
 	switch {
 	case !ok && t.ctx.Err() == nil && t.alone():
-		return ending{EndLimit, why}, true, nil
+		return ending{event.EndLimit, why}, true, nil
 	case !ok:
 		return ending{}, true, cmpErr(t.ctx.Err())
 	case !reply.Yes:
-		return ending{EndLimit, why}, true, nil
+		return ending{event.EndLimit, why}, true, nil
 	}
 	raise()
 	return ending{}, false, nil

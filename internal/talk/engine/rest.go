@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"ken/capability"
+	"ken/internal/talk/event"
 	"ken/internal/talk/session"
 	"ken/llm"
 )
@@ -55,15 +56,15 @@ const cutShort = "cut"
 // waited is what a call waits for, as a session keeps it. It counts until the
 // turn goes on, which [noteResumed] says.
 type waited struct {
-	Call   int      `json:"call"`
-	Ticket string   `json:"ticket,omitempty"`
-	What   Question `json:"what,omitempty"`
-	Begun  []int    `json:"begun,omitempty"` // calls after it that were begun beside it
+	Call   int            `json:"call"`
+	Ticket string         `json:"ticket,omitempty"`
+	What   event.Question `json:"what,omitempty"`
+	Begun  []int          `json:"begun,omitempty"` // calls after it that were begun beside it
 }
 
 // waits leaves a call for later and writes down that it waits for a person,
 // and for what. It is pending, which is not a refusal.
-func (t *turn) waits(j *job, what Question, ticket, why string) {
+func (t *turn) waits(j *job, what event.Question, ticket, why string) {
 	j.waits, j.why = true, why
 	w := waited{Call: j.number, Ticket: ticket, What: what}
 	for n := range t.started {
@@ -121,7 +122,7 @@ func (t *turn) resume() error {
 // begun, since w waits.
 func (w *waited) untouched(number int) bool {
 	if number == w.Call {
-		return w.What != Again && w.What != Inquiry
+		return w.What != event.Again && w.What != event.Inquiry
 	}
 	return number > w.Call && !slices.Contains(w.Begun, number)
 }
@@ -256,9 +257,9 @@ func callKey(session string, turn, number int) string {
 // told is the result of a call that waits.
 func (w *waited) told(why string) string {
 	switch w.What {
-	case Again:
+	case event.Again:
 		return notKnown + " A person was asked whether to make it again, and " + why + "."
-	case Inquiry:
+	case event.Inquiry:
 		return "The call asked a person something, and " + why + ". It is not known whether it did anything before it asked; look before you make it again."
 	}
 	return fmt.Sprintf("The call was not made: it waited for a person, and %s. Nobody has refused it.", why)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"ken/capability"
+	"ken/internal/talk/event"
 	"ken/internal/talk/session"
 	"ken/llm"
 	"ken/llm/llmtest"
@@ -19,7 +20,7 @@ var errCrash = errors.New("crash")
 
 // crashAt takes a turn up to the first event that at picks, and ends it there as
 // a process ends that is killed. It replies to what is asked.
-func (r *rig) crashAt(in Input, reply Reply, at func(Event) bool) {
+func (r *rig) crashAt(in event.Input, reply event.Reply, at func(event.Event) bool) {
 	r.t.Helper()
 	in.Principal = ada
 	defer func() {
@@ -34,7 +35,7 @@ func (r *rig) crashAt(in Input, reply Reply, at func(Event) bool) {
 		if at(e) {
 			panic(errCrash)
 		}
-		if a, ok := e.(Asked); ok {
+		if a, ok := e.(event.Asked); ok {
 			if err := r.Reply(context.Background(), ada, in.Session, a.ID, reply); err != nil && !errors.Is(err, session.ErrBusy) { // it has one that was kept
 				r.t.Error(err)
 			}
@@ -43,9 +44,9 @@ func (r *rig) crashAt(in Input, reply Reply, at func(Event) bool) {
 }
 
 // finishedOf picks the end of a call.
-func finishedOf(target capability.ID) func(Event) bool {
-	return func(e Event) bool {
-		f, ok := e.(Finished)
+func finishedOf(target capability.ID) func(event.Event) bool {
+	return func(e event.Event) bool {
+		f, ok := e.(event.Finished)
 		return ok && f.Target == target
 	}
 }
@@ -58,11 +59,11 @@ func TestNewMessageAfterACrash(t *testing.T) {
 	t.Run("in the first run", func(t *testing.T) {
 		r := open(t, setting{})
 		id := r.begin(llmtest.Replies(answers(save, invoke("tool:save", `{"name":"C"}`)), text("Done.")))
-		r.crashAt(Input{Session: id, Text: "save it"}, Reply{}, finishedOf("tool:save"))
+		r.crashAt(event.Input{Session: id, Text: "save it"}, event.Reply{}, finishedOf("tool:save"))
 		if n := r.count("tool:save"); n != 1 {
 			t.Fatalf("tool:save ran %d times, want 1", n)
 		}
-		done(t, r.say(id, "did you do it?"), EndAnswer)
+		done(t, r.say(id, "did you do it?"), event.EndAnswer)
 		if got := resultTexts(r.entries(id)); len(got) != 2 || got[0] != notKnown {
 			t.Errorf("results = %q, want that it is not known", got)
 		}
@@ -72,11 +73,11 @@ func TestNewMessageAfterACrash(t *testing.T) {
 	})
 	t.Run("after a command", func(t *testing.T) {
 		r := open(t, setting{config: func(c *Config) {
-			c.Command = func(context.Context, Input) (Command, bool, error) { return Command{Text: "help"}, true, nil }
+			c.Command = func(context.Context, event.Input) (Command, bool, error) { return Command{Text: "help"}, true, nil }
 		}})
 		id := r.begin(llmtest.Replies(answers(save)))
-		r.crashAt(Input{Session: id, Text: "save it"}, Reply{}, finishedOf("tool:save"))
-		done(t, r.say(id, "/help"), EndCommand)
+		r.crashAt(event.Input{Session: id, Text: "save it"}, event.Reply{}, finishedOf("tool:save"))
+		done(t, r.say(id, "/help"), event.EndCommand)
 		if got := resultTexts(r.entries(id)); len(got) != 1 || got[0] != notKnown {
 			t.Errorf("results = %q, want that it is not known", got)
 		}
@@ -84,13 +85,13 @@ func TestNewMessageAfterACrash(t *testing.T) {
 	t.Run("when it had waited before", func(t *testing.T) {
 		r := open(t, setting{})
 		id := r.begin(llmtest.Replies(answers(call(toolAsk, `{"question":"ok?"}`), save), text("Done.")))
-		events := r.turn(Input{Session: id, Text: "save it", Alone: true})
-		done(t, events, EndWaiting)
-		if err := r.Reply(context.Background(), ada, id, of[Asked](events)[0].ID, Reply{Text: "yes"}); err != nil {
+		events := r.turn(event.Input{Session: id, Text: "save it", Alone: true})
+		done(t, events, event.EndWaiting)
+		if err := r.Reply(context.Background(), ada, id, of[event.Asked](events)[0].ID, event.Reply{Text: "yes"}); err != nil {
 			t.Fatal(err)
 		}
-		r.crashAt(Input{Session: id, Continue: true}, Reply{}, finishedOf("tool:save"))
-		done(t, r.say(id, "and?"), EndAnswer)
+		r.crashAt(event.Input{Session: id, Continue: true}, event.Reply{}, finishedOf("tool:save"))
+		done(t, r.say(id, "and?"), event.EndAnswer)
 		if got := resultTexts(r.entries(id)); len(got) != 2 || got[1] != notKnown {
 			t.Errorf("results = %q, want that the second is not known", got)
 		}
@@ -98,8 +99,8 @@ func TestNewMessageAfterACrash(t *testing.T) {
 	t.Run("while it waits", func(t *testing.T) {
 		r := open(t, setting{})
 		id := r.begin(llmtest.Replies(answers(call(toolAsk, `{"question":"ok?"}`), save), text("Done.")))
-		done(t, r.turn(Input{Session: id, Text: "save it", Alone: true}), EndWaiting)
-		done(t, r.say(id, "never mind"), EndAnswer)
+		done(t, r.turn(event.Input{Session: id, Text: "save it", Alone: true}), event.EndWaiting)
+		done(t, r.say(id, "never mind"), event.EndAnswer)
 		got := resultTexts(r.entries(id))
 		if len(got) != 2 {
 			t.Fatalf("results = %q, want 2", got)
@@ -127,9 +128,9 @@ func TestLoweredLimitsAfterACrash(t *testing.T) {
 	t.Run("calls", func(t *testing.T) {
 		r, limits := lowered(t)
 		id := r.begin(llmtest.Replies(answers(invoke("tool:greet", `{"name":"A"}`), save("B"), save("C")), text("Done.")))
-		r.crashAt(Input{Session: id, Text: "save it"}, Reply{}, finishedOf("tool:save"))
+		r.crashAt(event.Input{Session: id, Text: "save it"}, event.Reply{}, finishedOf("tool:save"))
 		limits.Calls = 1
-		done(t, r.turn(Input{Session: id, Continue: true}), EndAnswer)
+		done(t, r.turn(event.Input{Session: id, Continue: true}), event.EndAnswer)
 		got := resultTexts(r.entries(id))
 		if len(got) != 3 || !strings.Contains(got[1], "saved") || !strings.Contains(got[2], "the limit is 1 (chat.calls)") {
 			t.Errorf("results = %q, want that the second saved and the third is refused", got)
@@ -141,9 +142,9 @@ func TestLoweredLimitsAfterACrash(t *testing.T) {
 	t.Run("parallel", func(t *testing.T) {
 		r, limits := lowered(t)
 		id := r.begin(llmtest.Replies(answers(invoke("tool:seea", `{}`), invoke("tool:seeb", `{}`), save("B")), text("Done.")))
-		r.crashAt(Input{Session: id, Text: "look"}, Reply{}, finishedOf("tool:seeb"))
+		r.crashAt(event.Input{Session: id, Text: "look"}, event.Reply{}, finishedOf("tool:seeb"))
 		limits.Parallel = 1
-		done(t, r.say(id, "and?"), EndAnswer)
+		done(t, r.say(id, "and?"), event.EndAnswer)
 		got := resultTexts(r.entries(id))
 		if len(got) != 3 || got[0] != onlyReads || got[1] != onlyReads || !strings.Contains(got[2], "The call was not made") {
 			t.Errorf("results = %q, want that two only read and the third was not made", got)
@@ -176,8 +177,8 @@ func TestNewMessageAfterAFailedWrite(t *testing.T) {
 	}
 	r := open(t, shot)
 	id := r.begin(script())
-	done(t, r.say(id, "shoot"), EndFailed)
-	done(t, r.say(id, "and?"), EndAnswer)
+	done(t, r.say(id, "shoot"), event.EndFailed)
+	done(t, r.say(id, "and?"), event.EndAnswer)
 	notKnownOf(r, id)
 
 	// The same in a turn that is aborted, which gives all its calls results.
@@ -218,20 +219,20 @@ func (r *rig) paid() int {
 // TestRepliesAreOfAKind: what a person replied to one question is no answer to
 // another, and a yes to doing something once more counts once.
 func TestRepliesAreOfAKind(t *testing.T) {
-	isOutput := func(e Event) bool { _, ok := e.(Output); return ok }
-	yes := Reply{Yes: true, Answers: map[string]json.RawMessage{"who": json.RawMessage(`{"action":"accept","content":{}}`)}}
+	isOutput := func(e event.Event) bool { _, ok := e.(event.Output); return ok }
+	yes := event.Reply{Yes: true, Answers: map[string]json.RawMessage{"who": json.RawMessage(`{"action":"accept","content":{}}`)}}
 	r := open(t, setting{tools: pay})
 	id := r.begin(llmtest.Replies(answers(invoke("tool:slowpay", `{}`)), text("Done.")))
-	r.crashAt(Input{Session: id, Text: "pay"}, yes, isOutput)
+	r.crashAt(event.Input{Session: id, Text: "pay"}, yes, isOutput)
 	if n := r.paid(); n != 1 {
 		t.Fatalf("it paid %d times, want once", n)
 	}
-	again := func() Asked {
+	again := func() event.Asked {
 		t.Helper()
-		events := r.turn(Input{Session: id, Continue: true, Alone: true})
-		done(t, events, EndWaiting)
-		asked := of[Asked](events)
-		if len(asked) != 1 || asked[0].What != Again {
+		events := r.turn(event.Input{Session: id, Continue: true, Alone: true})
+		done(t, events, event.EndWaiting)
+		asked := of[event.Asked](events)
+		if len(asked) != 1 || asked[0].What != event.Again {
 			t.Fatalf("Asked = %+v, want whether to pay again", asked)
 		}
 		return asked[0]
@@ -243,7 +244,7 @@ func TestRepliesAreOfAKind(t *testing.T) {
 	if err := r.Reply(context.Background(), ada, id, ask.ID, yes); err != nil {
 		t.Fatal(err)
 	}
-	r.crashAt(Input{Session: id, Continue: true}, yes, isOutput)
+	r.crashAt(event.Input{Session: id, Continue: true}, yes, isOutput)
 	if n := r.paid(); n != 2 {
 		t.Fatalf("it paid %d times, want twice", n)
 	}
@@ -252,7 +253,7 @@ func TestRepliesAreOfAKind(t *testing.T) {
 		t.Errorf("it paid %d times, and a person had agreed to two", n)
 	}
 	// Who goes on now leaves it open whether it happened.
-	done(t, r.say(id, "never mind"), EndAnswer)
+	done(t, r.say(id, "never mind"), event.EndAnswer)
 	got := resultTexts(r.entries(id))
 	contains(t, "the result", strings.Join(got, "|"), notKnown, "A person was asked whether to make it again")
 }
@@ -264,11 +265,11 @@ func TestAbortWhileAsked(t *testing.T) {
 	id := r.begin(llmtest.Replies(answers(invoke("tool:slowpay", `{}`)), text("Done.")))
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	for e, err := range r.Turn(ctx, Input{Principal: ada, Session: id, Text: "pay"}) {
+	for e, err := range r.Turn(ctx, event.Input{Principal: ada, Session: id, Text: "pay"}) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, ok := e.(Asked); ok {
+		if _, ok := e.(event.Asked); ok {
 			cancel()
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/door"
+	"ken/internal/talk/event"
 	"ken/internal/talk/session"
 	"ken/internal/untrusted"
 	"ken/llm"
@@ -27,7 +28,7 @@ func (t *turn) settle(group, rest []*job) (ending, bool, error) {
 	for i, j := range group {
 		t.searched(j, live)
 		if j.waits {
-			end = ending{EndWaiting, j.why}
+			end = ending{event.EndWaiting, j.why}
 			break
 		}
 		said := t.told(j)
@@ -46,7 +47,7 @@ func (t *turn) settle(group, rest []*job) (ending, bool, error) {
 		notes = append(notes, j.refused()...)
 		t.judge(j)
 		if j.ends {
-			end = ending{reason: EndAnswer}
+			end = ending{reason: event.EndAnswer}
 			for _, after := range slices.Concat(group[i+1:], rest) {
 				e.Blocks = append(e.Blocks, resultBlock(after.asked, []llm.Block{{Text: "The call was not made: " + toolFinish + " came before it."}}, true))
 			}

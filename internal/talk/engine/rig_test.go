@@ -27,6 +27,7 @@ import (
 	"ken/internal/run/runner"
 	"ken/internal/store"
 	"ken/internal/store/storetest"
+	"ken/internal/talk/event"
 	"ken/internal/talk/model"
 	"ken/internal/talk/prompt"
 	"ken/internal/talk/session"
@@ -216,7 +217,7 @@ func open(t testing.TB, s setting) *rig {
 			return Model{Model: r.model, Name: "m", Row: r.row}, nil
 		},
 		Reads: func(e *door.Entry) bool { return policy.Of(e.Capability).Class == policy.Read },
-		Layers: func(_ context.Context, in LayerInput) ([]prompt.Layer, []Notice, error) {
+		Layers: func(_ context.Context, in LayerInput) ([]prompt.Layer, []event.Notice, error) {
 			return []prompt.Layer{{Name: prompt.Base, Text: "You are Ken.", Must: true}, {Name: prompt.Map, Text: in.Map}}, nil, nil
 		},
 		Ticket: r.ticket,
@@ -289,14 +290,14 @@ func (r *rig) runner(t testing.TB, rules func() *policy.Rules, limits runner.Lim
 	return run
 }
 
-func (r *rig) ticket(ctx context.Context, id string) (Ticket, error) {
+func (r *rig) ticket(ctx context.Context, id string) (event.Ticket, error) {
 	t, err := r.desk.Get(ctx, id)
 	if err != nil {
-		return Ticket{}, err
+		return event.Ticket{}, err
 	}
-	out := Ticket{}
+	out := event.Ticket{}
 	for _, l := range t.Lines() {
-		out.Lines = append(out.Lines, Line{Name: l.Name, Text: l.Text})
+		out.Lines = append(out.Lines, event.Line{Name: l.Name, Text: l.Text})
 	}
 	return out, nil
 }
@@ -318,7 +319,7 @@ func (r *rig) session() string {
 }
 
 // turn takes a turn to its end and gives what happened.
-func (r *rig) turn(in Input) []Event {
+func (r *rig) turn(in event.Input) []event.Event {
 	r.t.Helper()
 	events, err := r.try(context.Background(), in)
 	if err != nil {
@@ -327,11 +328,11 @@ func (r *rig) turn(in Input) []Event {
 	return events
 }
 
-func (r *rig) try(ctx context.Context, in Input) ([]Event, error) {
+func (r *rig) try(ctx context.Context, in event.Input) ([]event.Event, error) {
 	if in.Principal.ID == "" {
 		in.Principal = ada
 	}
-	var events []Event
+	var events []event.Event
 	for e, err := range r.Turn(ctx, in) {
 		if err != nil {
 			return events, err
@@ -342,9 +343,9 @@ func (r *rig) try(ctx context.Context, in Input) ([]Event, error) {
 }
 
 // say is a turn of a session with nothing special.
-func (r *rig) say(id, text string) []Event {
+func (r *rig) say(id, text string) []event.Event {
 	r.t.Helper()
-	return r.turn(Input{Session: id, Text: text})
+	return r.turn(event.Input{Session: id, Text: text})
 }
 
 // entries reads a session and checks that it is whole.
@@ -397,12 +398,12 @@ func checkWhole(t testing.TB, head session.Head, entries []session.Entry) {
 }
 
 // done returns the last event, which must be of the reason.
-func done(t testing.TB, events []Event, want End) Done {
+func done(t testing.TB, events []event.Event, want event.End) event.Done {
 	t.Helper()
 	if len(events) == 0 {
 		t.Fatal("nothing happened")
 	}
-	d, ok := events[len(events)-1].(Done)
+	d, ok := events[len(events)-1].(event.Done)
 	if !ok || d.Reason != want {
 		t.Fatalf("the turn ended with %s (%s), want %s", d.Reason, d.Why, want)
 	}
@@ -410,7 +411,7 @@ func done(t testing.TB, events []Event, want End) Done {
 }
 
 // of returns the events of a type.
-func of[E Event](events []Event) []E {
+func of[E event.Event](events []event.Event) []E {
 	var out []E
 	for _, e := range events {
 		if x, ok := e.(E); ok {
@@ -464,11 +465,11 @@ func (r *rig) sayAndAbort(id, text string) {
 	r.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	for e, err := range r.Turn(ctx, Input{Principal: ada, Session: id, Text: text}) {
+	for e, err := range r.Turn(ctx, event.Input{Principal: ada, Session: id, Text: text}) {
 		if err != nil {
 			r.t.Fatal(err)
 		}
-		if _, ok := e.(Finished); ok {
+		if _, ok := e.(event.Finished); ok {
 			cancel()
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"ken/internal/talk/event"
 	"ken/internal/talk/model"
 	"ken/internal/talk/prompt"
 	"ken/llm"
@@ -63,8 +64,8 @@ func TestRungsOverTheWires(t *testing.T) {
 				id := r.session()
 				for _, text := range []string{"please do thing number 7 with colours", "and now thing number 11 with colours"} {
 					events := r.say(id, text)
-					done(t, events, EndAnswer)
-					for _, n := range of[Notice](events) {
+					done(t, events, event.EndAnswer)
+					for _, n := range of[event.Notice](events) {
 						t.Errorf("notice %+v", n)
 					}
 				}
@@ -87,7 +88,7 @@ func TestRungsOverTheWires(t *testing.T) {
 func TestPerTurnIsLiteral(t *testing.T) {
 	r := open(t, setting{tools: many(300), config: func(c *Config) {
 		c.Terms = Terms{Delivery: model.PerTurn}.Always
-		c.Layers = func(context.Context, LayerInput) ([]prompt.Layer, []Notice, error) {
+		c.Layers = func(context.Context, LayerInput) ([]prompt.Layer, []event.Notice, error) {
 			return []prompt.Layer{{Name: prompt.Base, Text: "You are Ken."}, {Name: prompt.Agents, Text: "Be kind."}, {Name: prompt.Soul, Text: "You are calm."}}, nil, nil
 		}
 	}})
@@ -107,7 +108,7 @@ func TestPerTurnIsLiteral(t *testing.T) {
 			t.Errorf("turn %d: %s is not among the tools", i+1, name)
 		}
 	}
-	if n := of[Notice](events); len(n) != 1 || n[0].Name != "prefix" {
+	if n := of[event.Notice](events); len(n) != 1 || n[0].Name != "prefix" {
 		t.Errorf("notices = %v, want that the prefix is another one", n)
 	}
 	r.entries(id)

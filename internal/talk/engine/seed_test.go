@@ -10,6 +10,7 @@ import (
 	"ken/capability"
 	"ken/internal/door"
 	"ken/internal/govern/policy"
+	"ken/internal/talk/event"
 	"ken/internal/talk/model"
 	"ken/llm"
 	"ken/llm/llmtest"
@@ -37,7 +38,7 @@ func TestS329NarrowedOverTheWires(t *testing.T) {
 			script := llmtest.Replies(answers(intend("READ_FILE", "")), answers(call("greet", `{"name":"A"}`)), text("Done."))
 			r.model = wired(t, w, func(s llmtest.Seen) llmtest.Reply { seen = append(seen, s); return script(s) })
 			id := r.session()
-			done(t, r.say(id, "greet A"), EndAnswer)
+			done(t, r.say(id, "greet A"), event.EndAnswer)
 			if len(seen) != 3 {
 				t.Fatalf("%d requests, want 3", len(seen))
 			}
@@ -81,9 +82,9 @@ func TestS3U04RepeatsAreCanonical(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		between bool
-		end     End
+		end     event.End
 		calls   int
-	}{{"in a row", false, EndLimit, 3}, {"with another between", true, EndAnswer, 4}} {
+	}{{"in a row", false, event.EndLimit, 3}, {"with another between", true, event.EndAnswer, 4}} {
 		r := open(t, setting{tools: func(r *rig) {
 			r.tool("tool:look", "Looks", anySchema, reading, r.does["tool:greet"])
 		}})
@@ -95,7 +96,7 @@ func TestS3U04RepeatsAreCanonical(t *testing.T) {
 			}
 		}
 		id := r.begin(llmtest.Replies(append(replies, text("Done."))...))
-		done(t, r.turn(Input{Session: id, Text: "go", Alone: true}), c.end)
+		done(t, r.turn(event.Input{Session: id, Text: "go", Alone: true}), c.end)
 		if n := r.count("tool:look"); n != c.calls {
 			t.Errorf("%s: %d calls, want %d", c.name, n, c.calls)
 		}
@@ -151,12 +152,12 @@ func TestC19WaitingKeepsTheIntent(t *testing.T) {
 	id := r.begin(llmtest.Replies(
 		answers(intend("READ_FILE", ""), call(toolAsk, `{"question":"Whom?"}`)), answers(invoke("tool:greet", `{"name":"A"}`)), text("Done."),
 	))
-	events := r.turn(Input{Session: id, Text: "hello", Alone: true})
-	done(t, events, EndWaiting)
-	if err := r.Reply(context.Background(), ada, id, of[Asked](events)[0].ID, Reply{Text: "A"}); err != nil {
+	events := r.turn(event.Input{Session: id, Text: "hello", Alone: true})
+	done(t, events, event.EndWaiting)
+	if err := r.Reply(context.Background(), ada, id, of[event.Asked](events)[0].ID, event.Reply{Text: "A"}); err != nil {
 		t.Fatal(err)
 	}
-	done(t, r.turn(Input{Session: id, Continue: true, Alone: true}), EndAnswer)
+	done(t, r.turn(event.Input{Session: id, Continue: true, Alone: true}), event.EndAnswer)
 	got := resultTexts(r.entries(id))
 	contains(t, "after the answer", got[len(got)-1], "hello A")
 }
@@ -172,11 +173,11 @@ func TestS2U10SecondLook(t *testing.T) {
 	}})
 	id := r.begin(llmtest.Replies(text("Hello.")))
 	events := r.say(id, "please do thing number 7 with colours")
-	done(t, events, EndAnswer)
-	if n := of[Notice](events); len(n) != 1 || n[0].Name != "degraded" {
+	done(t, events, event.EndAnswer)
+	if n := of[event.Notice](events); len(n) != 1 || n[0].Name != "degraded" {
 		t.Errorf("notices = %v, want that it is degraded", n)
 	}
-	if s := of[Selected](events); len(s) != 1 || len(s[0].Added) == 0 {
+	if s := of[event.Selected](events); len(s) != 1 || len(s[0].Added) == 0 {
 		t.Errorf("Selected = %+v, want what was found", s)
 	}
 }
@@ -189,20 +190,20 @@ func TestS328RetryEndsTheIntent(t *testing.T) {
 		answers(intend("READ_FILE", "")), llmtest.Reply{Fault: llmtest.Auth},
 		answers(invoke("tool:greet", `{"name":"A"}`)), text("Done."),
 	))
-	done(t, r.say(id, "hello"), EndFailed)
-	done(t, r.turn(Input{Session: id, Continue: true}), EndAnswer)
+	done(t, r.say(id, "hello"), event.EndFailed)
+	done(t, r.turn(event.Input{Session: id, Continue: true}), event.EndAnswer)
 	got := resultTexts(r.entries(id))
 	contains(t, "after the failure", got[len(got)-1], "Intent must be selected before executing tools")
 
 	id = r.begin(llmtest.Replies(
 		answers(intend("READ_FILE", ""), call(toolAsk, `{"question":"Whom?"}`)), answers(invoke("tool:greet", `{"name":"A"}`)), text("Done."),
 	))
-	events := r.turn(Input{Session: id, Text: "hello", Alone: true})
-	done(t, events, EndWaiting)
-	if err := r.Reply(context.Background(), ada, id, of[Asked](events)[0].ID, Reply{Text: "A"}); err != nil {
+	events := r.turn(event.Input{Session: id, Text: "hello", Alone: true})
+	done(t, events, event.EndWaiting)
+	if err := r.Reply(context.Background(), ada, id, of[event.Asked](events)[0].ID, event.Reply{Text: "A"}); err != nil {
 		t.Fatal(err)
 	}
-	done(t, r.turn(Input{Session: id, Continue: true, Alone: true}), EndAnswer)
+	done(t, r.turn(event.Input{Session: id, Continue: true, Alone: true}), event.EndAnswer)
 	got = resultTexts(r.entries(id))
 	contains(t, "after the answer", got[len(got)-1], "hello A")
 }

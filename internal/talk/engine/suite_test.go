@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"ken/capability"
+	"ken/internal/talk/event"
 	"ken/internal/talk/provider"
 	"ken/internal/talk/provider/anthropic"
 	"ken/internal/talk/provider/gemini"
@@ -23,64 +24,64 @@ type conversation struct {
 	name    string
 	setting setting
 	script  []llmtest.Reply
-	input   Input
-	end     End
+	input   event.Input
+	end     event.End
 	made    []string // targets that reached a tool, in order
 	results []string // parts of the results, in order
 	notice  string   // name of one that must be there
-	check   func(t *testing.T, r *rig, id string, events []Event)
+	check   func(t *testing.T, r *rig, id string, events []event.Event)
 }
 
 // conversations are what every provider must carry.
 func conversations() []conversation {
-	hi := Input{Text: "hello there"}
+	hi := event.Input{Text: "hello there"}
 	return []conversation{
-		{name: "answer", script: []llmtest.Reply{text("Hello.")}, input: hi, end: EndAnswer},
+		{name: "answer", script: []llmtest.Reply{text("Hello.")}, input: hi, end: event.EndAnswer},
 		{
-			name: "success", script: []llmtest.Reply{answers(invoke("tool:greet", `{"name":"Ada"}`)), text("Done.")}, input: hi, end: EndAnswer,
+			name: "success", script: []llmtest.Reply{answers(invoke("tool:greet", `{"name":"Ada"}`)), text("Done.")}, input: hi, end: event.EndAnswer,
 			made: []string{"tool:greet"}, results: []string{"hello Ada"},
 		},
 		{
 			name: "thoughts", script: []llmtest.Reply{{Thought: "let me see", Text: "One moment.", Calls: []llm.ToolCall{invoke("tool:greet", `{"name":"Ada"}`)}}, text("Done.")},
-			input: hi, end: EndAnswer, made: []string{"tool:greet"}, results: []string{"hello Ada"},
+			input: hi, end: event.EndAnswer, made: []string{"tool:greet"}, results: []string{"hello Ada"},
 		},
 		{
-			name: "tool failure", script: []llmtest.Reply{answers(invoke("tool:broken", `{}`)), text("It broke.")}, input: hi, end: EndAnswer,
+			name: "tool failure", script: []llmtest.Reply{answers(invoke("tool:broken", `{}`)), text("It broke.")}, input: hi, end: event.EndAnswer,
 			made: []string{"tool:broken"}, results: []string{"disk on fire"},
 		},
 		{
-			name: "unknown tool", script: []llmtest.Reply{answers(call("gret", `{"name":"Ada"}`)), text("Sorry.")}, input: hi, end: EndAnswer,
+			name: "unknown tool", script: []llmtest.Reply{answers(call("gret", `{"name":"Ada"}`)), text("Sorry.")}, input: hi, end: event.EndAnswer,
 			results: []string{"There is no tool gret. Near it: tool:greet"},
 		},
 		{
-			name: "unknown tool in the envelope", script: []llmtest.Reply{answers(invoke("tool:gret", `{}`)), text("Sorry.")}, input: hi, end: EndAnswer,
+			name: "unknown tool in the envelope", script: []llmtest.Reply{answers(invoke("tool:gret", `{}`)), text("Sorry.")}, input: hi, end: event.EndAnswer,
 			results: []string{"There is no tool tool:gret. Near it: tool:greet."},
 		},
 		{
-			name: "refused tool", script: []llmtest.Reply{answers(invoke("tool:secret", `{}`)), text("I may not.")}, input: hi, end: EndAnswer,
+			name: "refused tool", script: []llmtest.Reply{answers(invoke("tool:secret", `{}`)), text("I may not.")}, input: hi, end: event.EndAnswer,
 			results: []string{"There is no tool tool:secret"}, // what nobody may see is as what is not there
 		},
 		{
-			name: "schema", script: []llmtest.Reply{answers(invoke("tool:greet", `{"nom":"Ada"}`)), text("Sorry.")}, input: hi, end: EndAnswer,
+			name: "schema", script: []llmtest.Reply{answers(invoke("tool:greet", `{"nom":"Ada"}`)), text("Sorry.")}, input: hi, end: event.EndAnswer,
 			results: []string{"Its input schema"},
 		},
 		{
 			name: "parallel calls", script: []llmtest.Reply{
 				answers(invoke("tool:greet", `{"name":"A"}`), invoke("tool:greet", `{"name":"B"}`), call(toolDiscover, `{"query":"save a note"}`), invoke("tool:save", `{"name":"C"}`), invoke("tool:greet", `{"name":"D"}`)),
 				text("Done."),
-			}, input: hi, end: EndAnswer, results: []string{"hello A", "hello B", "save", "saved", "hello D"},
+			}, input: hi, end: event.EndAnswer, results: []string{"hello A", "hello B", "save", "saved", "hello D"},
 		},
 		{
-			name: "repaired", script: []llmtest.Reply{answers(call("greet", "```json\n{'name': 'Ada',}\n```")), text("Done.")}, input: hi, end: EndAnswer,
+			name: "repaired", script: []llmtest.Reply{answers(call("greet", "```json\n{'name': 'Ada',}\n```")), text("Done.")}, input: hi, end: event.EndAnswer,
 			made: []string{"tool:greet"}, results: []string{"hello Ada"}, notice: "repair",
 		},
 		{
-			name: "beyond repair", script: []llmtest.Reply{answers(call("greet", `{"name": "Ad`)), text("Sorry.")}, input: hi, end: EndAnswer,
+			name: "beyond repair", script: []llmtest.Reply{answers(call("greet", `{"name": "Ad`)), text("Sorry.")}, input: hi, end: event.EndAnswer,
 			results: []string{"not one JSON object"},
 		},
 		{
-			name: "cut", script: []llmtest.Reply{{Text: "I would like to tell you that this", Fault: llmtest.Cut, Fragments: 6}, text("and that.")}, input: hi, end: EndAnswer, notice: "retry",
-			check: func(t *testing.T, r *rig, id string, _ []Event) {
+			name: "cut", script: []llmtest.Reply{{Text: "I would like to tell you that this", Fault: llmtest.Cut, Fragments: 6}, text("and that.")}, input: hi, end: event.EndAnswer, notice: "retry",
+			check: func(t *testing.T, r *rig, id string, _ []event.Event) {
 				kinds := kindsOf(r.entries(id))
 				want := []session.Kind{session.Prefix, session.User, session.Assistant, session.Added, session.Assistant}
 				if !slices.Equal(kinds, want) {
@@ -89,33 +90,33 @@ func conversations() []conversation {
 			},
 		},
 		{
-			name: "cut twice", script: []llmtest.Reply{{Text: "I would like to", Fault: llmtest.Cut}, {Text: "I would like to", Fault: llmtest.Cut}}, input: hi, end: EndFailed, notice: "retry",
+			name: "cut twice", script: []llmtest.Reply{{Text: "I would like to", Fault: llmtest.Cut}, {Text: "I would like to", Fault: llmtest.Cut}}, input: hi, end: event.EndFailed, notice: "retry",
 		},
 		{
-			name: "500", script: []llmtest.Reply{{Fault: llmtest.ServerError}, {Fault: llmtest.ServerError}, {Fault: llmtest.ServerError}, {Fault: llmtest.ServerError}}, input: hi, end: EndFailed,
+			name: "500", script: []llmtest.Reply{{Fault: llmtest.ServerError}, {Fault: llmtest.ServerError}, {Fault: llmtest.ServerError}, {Fault: llmtest.ServerError}}, input: hi, end: event.EndFailed,
 		},
-		{name: "auth", script: []llmtest.Reply{{Fault: llmtest.Auth}}, input: hi, end: EndFailed},
+		{name: "auth", script: []llmtest.Reply{{Fault: llmtest.Auth}}, input: hi, end: event.EndFailed},
 		{
-			name: "overflow", script: []llmtest.Reply{{Fault: llmtest.TooLong}, {Fault: llmtest.TooLong}, {Fault: llmtest.TooLong}, {Fault: llmtest.TooLong}}, input: hi, end: EndFailed,
+			name: "overflow", script: []llmtest.Reply{{Fault: llmtest.TooLong}, {Fault: llmtest.TooLong}, {Fault: llmtest.TooLong}, {Fault: llmtest.TooLong}}, input: hi, end: event.EndFailed,
 		},
 		{
-			name: "finish", script: []llmtest.Reply{answers(call(toolFinish, `{"answer":"That is all."}`), invoke("tool:save", `{"name":"x"}`))}, input: hi, end: EndAnswer,
+			name: "finish", script: []llmtest.Reply{answers(call(toolFinish, `{"answer":"That is all."}`), invoke("tool:save", `{"name":"x"}`))}, input: hi, end: event.EndAnswer,
 			results: []string{"The turn is over", "finish came before it"},
-			check: func(t *testing.T, _ *rig, _ string, events []Event) {
-				if d := done(t, events, EndAnswer); d.Text != "That is all." {
+			check: func(t *testing.T, _ *rig, _ string, events []event.Event) {
+				if d := done(t, events, event.EndAnswer); d.Text != "That is all." {
 					t.Errorf("the answer is %q", d.Text)
 				}
 			},
 		},
 		{
-			name: "nothing", script: []llmtest.Reply{{Stop: llm.StopEnd}, text("Oh, hello.")}, input: hi, end: EndAnswer,
+			name: "nothing", script: []llmtest.Reply{{Stop: llm.StopEnd}, text("Oh, hello.")}, input: hi, end: event.EndAnswer,
 		},
 		{
-			name: "a tool that is no tool's name", script: []llmtest.Reply{answers(call("functions.greet:0", `{"name":"A"}`)), text("Sorry.")}, input: hi, end: EndAnswer,
+			name: "a tool that is no tool's name", script: []llmtest.Reply{answers(call("functions.greet:0", `{"name":"A"}`)), text("Sorry.")}, input: hi, end: event.EndAnswer,
 			results: []string{"There is no tool functions.greet:0"},
 		},
 		{
-			name: "intents are not asked for", script: []llmtest.Reply{answers(call(toolIntent, `{"intent":"CODE"}`), call(toolList, `{}`)), text("Fine.")}, input: hi, end: EndAnswer,
+			name: "intents are not asked for", script: []llmtest.Reply{answers(call(toolIntent, `{"intent":"CODE"}`), call(toolList, `{}`)), text("Fine.")}, input: hi, end: event.EndAnswer,
 			results: []string{"No intent is needed", "broken, greet, save"},
 		},
 	}
@@ -146,7 +147,7 @@ func converse(t *testing.T, c conversation, open_ func(t *testing.T, s llmtest.S
 	c.input.Session = id
 	events := r.turn(c.input)
 	d := done(t, events, c.end)
-	if c.end == EndFailed && d.Why == "" {
+	if c.end == event.EndFailed && d.Why == "" {
 		t.Error("it does not say why it failed")
 	}
 	if c.made != nil || c.results == nil {
@@ -161,14 +162,14 @@ func converse(t *testing.T, c conversation, open_ func(t *testing.T, s llmtest.S
 	for i, want := range c.results {
 		contains(t, "a result", got[i], want)
 	}
-	if c.notice != "" && !slices.ContainsFunc(of[Notice](events), func(n Notice) bool { return n.Name == c.notice }) {
-		t.Errorf("no notice %s among %v", c.notice, of[Notice](events))
+	if c.notice != "" && !slices.ContainsFunc(of[event.Notice](events), func(n event.Notice) bool { return n.Name == c.notice }) {
+		t.Errorf("no notice %s among %v", c.notice, of[event.Notice](events))
 	}
 	if c.check != nil {
 		c.check(t, r, id, events)
 	}
 	more = true
-	done(t, r.say(id, "And then?"), EndAnswer)
+	done(t, r.say(id, "And then?"), event.EndAnswer)
 	r.entries(id)
 }
 
@@ -224,7 +225,7 @@ func TestRateLimitIsWaitedFor(t *testing.T) {
 			r := open(t, setting{})
 			r.model = wired(t, w, llmtest.Replies(llmtest.Reply{Fault: llmtest.Rate, RetryAfter: time.Millisecond}, text("Hello.")))
 			id := r.session()
-			if d := done(t, r.say(id, "hello"), EndAnswer); d.Text != "Hello." || d.Steps != 1 {
+			if d := done(t, r.say(id, "hello"), event.EndAnswer); d.Text != "Hello." || d.Steps != 1 {
 				t.Errorf("Done = %+v, want one step", d)
 			}
 		})
@@ -236,7 +237,7 @@ func TestEventsAsJSON(t *testing.T) {
 	r := open(t, setting{})
 	id := r.begin(llmtest.Replies(llmtest.Reply{Thought: "hm", Calls: []llm.ToolCall{invoke("tool:greet", `{"name":"Ada"}`)}}, text("Done.")))
 	seen := map[string]bool{}
-	for _, e := range append(r.say(id, "hello"), Output{}, Asked{}, Answered{}, Intended{}, Notice{}) {
+	for _, e := range append(r.say(id, "hello"), event.Output{}, event.Asked{}, event.Answered{}, event.Intended{}, event.Notice{}) {
 		b, err := json.Marshal(e)
 		if err != nil {
 			t.Fatal(err)
@@ -255,10 +256,10 @@ func TestEventsAsJSON(t *testing.T) {
 			t.Errorf("no event of the type %s", want)
 		}
 	}
-	if b, _ := json.Marshal(Call{Arguments: []byte("{oops")}); !strings.Contains(string(b), `"arguments":"{oops"`) {
+	if b, _ := json.Marshal(event.Call{Arguments: []byte("{oops")}); !strings.Contains(string(b), `"arguments":"{oops"`) {
 		t.Errorf("arguments that are no JSON are %s", b)
 	}
-	if b, _ := json.Marshal(Call{Target: capability.ID("x")}); strings.Contains(string(b), "arguments") {
+	if b, _ := json.Marshal(event.Call{Target: capability.ID("x")}); strings.Contains(string(b), "arguments") {
 		t.Errorf("no arguments are %s", b)
 	}
 }

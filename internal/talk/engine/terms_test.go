@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"ken/internal/talk/event"
 	"ken/internal/talk/model"
 	"ken/llm"
 	"ken/llm/llmtest"
@@ -19,7 +20,7 @@ func TestTermsHoldForATurn(t *testing.T) {
 		return answers(invoke("tool:greet", `{"name":"`+string(rune('a'+s.Number))+`"}`))
 	})
 	for i, want := range []int{3, 5} {
-		if d := done(t, r.turn(Input{Session: id, Text: "go", Alone: true}), EndLimit); d.Steps != want {
+		if d := done(t, r.turn(event.Input{Session: id, Text: "go", Alone: true}), event.EndLimit); d.Steps != want {
 			t.Errorf("turn %d made %d requests, want %d", i+1, d.Steps, want)
 		}
 	}
@@ -38,7 +39,7 @@ func TestLongRequestsCostMore(t *testing.T) {
 		llmtest.Reply{Text: "Long.", Usage: llm.Usage{Input: 2000, CachedRead: 500, Output: 10}}))
 	// 1000·10 + 10·50; then 2·(1500·10 + 500·1) + 1.5·10·50, in millionths.
 	for i, want := range []float64{0.0105, 0.03175} {
-		if d := done(t, r.say(id, "go"), EndAnswer); math.Abs(d.Cost-want) > 1e-9 {
+		if d := done(t, r.say(id, "go"), event.EndAnswer); math.Abs(d.Cost-want) > 1e-9 {
 			t.Errorf("turn %d cost %v, want %v", i+1, d.Cost, want)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/door"
+	"ken/internal/talk/event"
 	"ken/internal/untrusted"
 )
 
@@ -19,7 +20,7 @@ func (t *turn) make(group []*job) {
 			t.checkRepeats(j)
 			t.askedBefore(j)
 		}
-		t.emit(Started{Call: j.shown})
+		t.emit(event.Started{Call: j.shown})
 		if j.over {
 			t.finished(j)
 		}
@@ -44,7 +45,7 @@ func (t *turn) make(group []*job) {
 // together makes calls at once and waits for all of them. What they say on the
 // way is told as it comes.
 func (t *turn) together(group []*job) {
-	said, done := make(chan Event), make(chan *job)
+	said, done := make(chan event.Event), make(chan *job)
 	running := 0
 	defer func() { // a panic here leaves none of them behind
 		for running > 0 {
@@ -89,7 +90,7 @@ func (t *turn) together(group []*job) {
 
 // perform makes one call once, and decides whether that was its end. It is the
 // one thing in a turn that runs beside it, and touches nothing but its job.
-func (t *turn) perform(j *job, said chan<- Event) {
+func (t *turn) perform(j *job, said chan<- event.Event) {
 	if j.tool != "" {
 		t.lookUp(j)
 		return
@@ -135,18 +136,18 @@ func (j *job) broke() {
 func asks(err error) bool { return whatOf(err) != "" }
 
 // whatOf says what must be answered first, and is empty where nothing must.
-func whatOf(err error) Question {
+func whatOf(err error) event.Question {
 	if _, ok := errors.AsType[*capability.Inquiry](err); ok {
-		return Inquiry
+		return event.Inquiry
 	}
 	q, ok := errors.AsType[*door.Question](err)
 	switch {
 	case !ok:
 		return ""
 	case q.Name == door.AnswerAgain:
-		return Again
+		return event.Again
 	}
-	return Consent
+	return event.Consent
 }
 
 // stopped is the result of a call that was not made.
@@ -157,9 +158,9 @@ func (j *job) stopped(ctx context.Context) {
 	}
 	text := "The call was not made: the turn was aborted."
 	switch whatOf(j.err) {
-	case Again:
+	case event.Again:
 		text = notKnown
-	case Inquiry:
+	case event.Inquiry:
 		text = "The call asked a person something, and the turn was aborted. It is not known whether it did anything before it asked; look before you make it again."
 	case "":
 		if len(j.res.Parts) > 0 {
@@ -171,7 +172,7 @@ func (j *job) stopped(ctx context.Context) {
 
 // finished tells of the result of a call, and whoever keeps a trace.
 func (t *turn) finished(j *job) {
-	f := Finished{ID: j.asked.ID, Target: j.shown.Target, Result: j.res, Took: j.took}
+	f := event.Finished{ID: j.asked.ID, Target: j.shown.Target, Result: j.res, Took: j.took}
 	if j.err != nil {
 		f.Error, f.Kind = j.err.Error(), capability.KindOf(j.err).String()
 	}
@@ -181,7 +182,7 @@ func (t *turn) finished(j *job) {
 // output passes on what a running call writes, in whole characters.
 type output struct {
 	id   string
-	said chan<- Event
+	said chan<- event.Event
 	rest []byte
 }
 
@@ -197,7 +198,7 @@ func (o *output) Write(p []byte) (int, error) {
 		}
 	}
 	if end > 0 {
-		o.said <- Output{ID: o.id, Text: string(b[:end])}
+		o.said <- event.Output{ID: o.id, Text: string(b[:end])}
 	}
 	o.rest = append(o.rest[:0:0], b[end:]...)
 	return len(p), nil
@@ -205,7 +206,7 @@ func (o *output) Write(p []byte) (int, error) {
 
 func (o *output) flush() {
 	if len(o.rest) > 0 {
-		o.said <- Output{ID: o.id, Text: string(o.rest)}
+		o.said <- event.Output{ID: o.id, Text: string(o.rest)}
 		o.rest = nil
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"ken/internal/door"
 	"ken/internal/talk/deliver"
+	"ken/internal/talk/event"
 	"ken/internal/talk/model"
 	"ken/internal/talk/session"
 	"ken/internal/untrusted"
@@ -26,12 +27,12 @@ import (
 // goroutine; only [turn.together] starts others, and waits for them.
 type turn struct {
 	e     *Engine
-	in    Input
+	in    event.Input
 	terms Terms // as they were when it began
 
 	// Events are told one at a time, also by a model that runs elsewhere.
 	telling sync.Mutex
-	yield   func(Event, error) bool
+	yield   func(event.Event, error) bool
 	gone    bool // whoever listened has left, or has heard the last of it
 	heard   bool // whoever listens has the word; a panic now is theirs
 
@@ -57,8 +58,8 @@ type turn struct {
 	typed     string     // the slash command that goes on
 
 	intents intents
-	tickets map[int]string   // that calls of this turn waited for, by number
-	replies map[string]Reply // that came while nobody waited
+	tickets map[int]string         // that calls of this turn waited for, by number
+	replies map[string]event.Reply // that came while nobody waited
 
 	// What is known of the calls of the last answer, by their numbers.
 	mine      int          // the entry of the answer, where it is of this run
@@ -90,7 +91,7 @@ type tally struct {
 }
 
 // run is a turn from the lock to the last event.
-func (e *Engine) run(ctx context.Context, in Input, yield func(Event, error) bool) {
+func (e *Engine) run(ctx context.Context, in event.Input, yield func(event.Event, error) bool) {
 	began := e.cfg.Now()
 	t, err := e.begin(ctx, in, yield)
 	if err != nil {
@@ -136,7 +137,7 @@ func (t *turn) guard(what string, err *error) {
 
 // An ending is how a turn ends.
 type ending struct {
-	reason End
+	reason event.End
 	why    string
 }
 
@@ -174,15 +175,15 @@ var errAborted = errors.New("aborted")
 func (t *turn) failed(err error) ending {
 	if t.ctx.Err() != nil && !errors.Is(err, errBroke) {
 		if cause := context.Cause(t.log.Context()); errors.Is(cause, session.ErrLost) {
-			return ending{EndFailed, cause.Error()}
+			return ending{event.EndFailed, cause.Error()}
 		}
-		return ending{EndAborted, "say something, or go on with the same message"}
+		return ending{event.EndAborted, "say something, or go on with the same message"}
 	}
-	return ending{EndFailed, err.Error()}
+	return ending{event.EndFailed, err.Error()}
 }
 
 // emit tells an event. When nobody listens any more the turn is aborted.
-func (t *turn) emit(e Event) {
+func (t *turn) emit(e event.Event) {
 	t.telling.Lock()
 	defer t.telling.Unlock()
 	if t.gone {
@@ -202,7 +203,7 @@ func (t *turn) retrying(after time.Duration, err error) {
 	t.notice("retry", fmt.Sprintf("the provider is asked again in %.1f s: %s", after.Seconds(), untrusted.Line(err.Error(), 300)))
 }
 
-func (t *turn) notice(name, text string) { t.emit(Notice{Name: name, Text: text}) }
+func (t *turn) notice(name, text string) { t.emit(event.Notice{Name: name, Text: text}) }
 
 // writing is how long the session may take to be written once nobody waits.
 const writing = 10 * time.Second

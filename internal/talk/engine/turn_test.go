@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"ken/internal/talk/event"
 	"ken/internal/talk/model"
 	"ken/internal/talk/session"
 	"ken/llm/llmtest"
@@ -14,21 +15,21 @@ func TestS445SuccessRoundTrip(t *testing.T) {
 	r := open(t, setting{})
 	id := r.begin(llmtest.Replies(answers(invoke("tool:greet", `{"name":"Ada"}`)), text("She says hello Ada.")))
 	events := r.say(id, "Greet Ada for me")
-	d := done(t, events, EndAnswer)
+	d := done(t, events, event.EndAnswer)
 	if d.Text != "She says hello Ada." || d.Steps != 2 || d.Calls != 1 || d.Turn != 1 || d.Usage.Input != 20 {
 		t.Errorf("Done = %+v", d)
 	}
 	if got := r.made(); len(got) != 1 || got[0] != "tool:greet" {
 		t.Errorf("calls = %v, want one of tool:greet", got)
 	}
-	started, finished := of[Started](events), of[Finished](events)
+	started, finished := of[event.Started](events), of[event.Finished](events)
 	if len(started) != 1 || started[0].Call.Target != "tool:greet" || string(started[0].Call.Arguments) != `{"name":"Ada"}` {
 		t.Errorf("Started = %+v, want the real call and not its envelope", started)
 	}
 	if len(finished) != 1 || finished[0].Error != "" || finished[0].Result.Parts[0].Text != "hello Ada" {
 		t.Errorf("Finished = %+v", finished)
 	}
-	if s := of[Selected](events); len(s) != 1 || s[0].Rung == "" {
+	if s := of[event.Selected](events); len(s) != 1 || s[0].Rung == "" {
 		t.Errorf("Selected = %+v, want one", s)
 	}
 	entries := r.entries(id)
@@ -47,8 +48,8 @@ func TestS446FailureRoundTrip(t *testing.T) {
 	r := open(t, setting{})
 	id := r.begin(llmtest.Replies(answers(invoke("tool:broken", `{}`)), text("It does not work.")))
 	events := r.say(id, "try it")
-	done(t, events, EndAnswer)
-	f := of[Finished](events)
+	done(t, events, event.EndAnswer)
+	f := of[event.Finished](events)
 	if len(f) != 1 || !f[0].Result.Failed || f[0].Error != "" {
 		t.Errorf("Finished = %+v, want a failure of the tool's own", f)
 	}
@@ -61,8 +62,8 @@ func TestS447UnknownTool(t *testing.T) {
 	r := open(t, setting{config: func(c *Config) { c.Terms = Terms{Delivery: model.Bridge}.Always }})
 	id := r.begin(llmtest.Replies(answers(call("great", `{"name":"Ada"}`)), answers(invoke("tool:greet", `{"name":"Ada"}`)), text("Done.")))
 	events := r.say(id, "Greet Ada for me")
-	done(t, events, EndAnswer)
-	f := of[Finished](events)
+	done(t, events, event.EndAnswer)
+	f := of[event.Finished](events)
 	if len(f) != 2 || f[0].Kind != "not found" || !f[0].Result.Failed || f[1].Error != "" {
 		t.Errorf("Finished = %+v", f)
 	}

@@ -236,7 +236,7 @@ func TestReconnect(t *testing.T) {
 			llmtest.Reply{Text: text, Fragments: 90},
 		)
 		_, after, _ := strings.Cut(do[Accepted](r, "POST", at(id, "/turns"), `{"text":"go"}`).Events, "after=")
-		var list []event
+		var list []streamed
 		for over := false; !over; {
 			f := r.follow(at(id, "/events?after=nonsense"), after) // the header counts
 			for n := rapid.IntRange(1, 40).Draw(q, "frames"); n > 0 && !over; n-- {

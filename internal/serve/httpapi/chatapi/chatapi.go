@@ -23,10 +23,20 @@ import (
 	"ken/internal/serve/httpapi/stream"
 	"ken/internal/serve/httpapi/wire"
 	"ken/internal/serve/problem"
-	"ken/internal/talk/engine"
+	"ken/internal/talk/event"
 	"ken/internal/talk/session"
 	"ken/internal/talk/slash"
 )
+
+// An Engine is what changes sessions besides turns; [ken/internal/talk/engine]
+// has one.
+type Engine interface {
+	// Rewind takes back a turn and all after it, and returns what was said in it.
+	Rewind(ctx context.Context, who capability.Principal, id string, turn int) (said string, err error)
+
+	// Compact shortens the history of a session now.
+	Compact(ctx context.Context, who capability.Principal, id string) (event.Compacted, error)
+}
 
 // Config says what conversations are had with. Hub, Sessions and Engine are
 // needed; the Hub runs the turns of that Engine. Its functions may be called from
@@ -34,11 +44,11 @@ import (
 type Config struct {
 	Hub      *stream.Hub
 	Sessions func() (*session.Store, error)
-	Engine   func() (*engine.Engine, error)
+	Engine   func() (Engine, error)
 
 	// Reply answers what a turn asked: consent at the desk, everything else to
 	// the engine. Nil: nothing can be answered.
-	Reply func(ctx context.Context, who capability.Principal, session string, asked engine.Asked, a Answer) error
+	Reply func(ctx context.Context, who capability.Principal, session string, asked event.Asked, a Answer) error
 
 	// Commands are what somebody can type, as far as they see it. Nil: nothing.
 	Commands func(who auth.Identity) *slash.Index
@@ -67,7 +77,7 @@ type Answer struct {
 	Scope  approval.Scope // of consent; empty: once
 	Covers approval.Cover // of consent for more than one call
 
-	// Answers are those to an [engine.Inquiry], by the question's name.
+	// Answers are those to an [event.Inquiry], by the question's name.
 	Answers map[string]json.RawMessage
 }
 
@@ -127,7 +137,7 @@ func Routes(cfg Config) []wire.Route {
 		{Method: "POST", Path: one + "/answers/{asked}", Name: "answerTurn", Summary: "Answer what a turn asks", Body: Answering{}, Limit: mostAnswers, Decision: "open the page, or run ken approve", Serve: a.answer},
 		{Method: "POST", Path: one + "/rewind", Name: "rewindSession", Summary: "Take back a turn and all after it", Body: Rewind{}, Answer: Rewound{}, Limit: mostOther, Decision: "open the page", Serve: a.rewind},
 		{Method: "POST", Path: one + "/retry", Name: "retryTurn", Summary: "Take back the last turn and say the same again", Body: Retry{}, Limit: mostOther, Answer: Accepted{}, Status: http.StatusAccepted, Serve: a.retry},
-		{Method: "POST", Path: one + "/compact", Name: "compactSession", Summary: "Sum up what was said, to make room", Body: Nothing{}, Limit: mostOther, Answer: engine.Compacted{}, Patience: compacting, Serve: a.compact},
+		{Method: "POST", Path: one + "/compact", Name: "compactSession", Summary: "Sum up what was said, to make room", Body: Nothing{}, Limit: mostOther, Answer: event.Compacted{}, Patience: compacting, Serve: a.compact},
 		{
 			Method: "GET", Path: "/api/v1/complete", Name: "complete", Summary: "What may stand at the cursor of a line that begins with a slash",
 			Query: []wire.Param{
@@ -210,19 +220,19 @@ func (a *api) abort(r *wire.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Aborted{a.cfg.Hub.Abort(r.Who.Principal, head.ID, func(ctx context.Context, left []engine.Asked) {
+	return Aborted{a.cfg.Hub.Abort(r.Who.Principal, head.ID, func(ctx context.Context, left []event.Asked) {
 		a.deny(ctx, r.Who.Principal, head.ID, left)
 	})}, nil
 }
 
 // deny refuses what a turn wanted consent for that was stopped: nobody should
 // find it at the desk and agree to it later. What cannot be refused expires.
-func (a *api) deny(ctx context.Context, who capability.Principal, id string, left []engine.Asked) {
+func (a *api) deny(ctx context.Context, who capability.Principal, id string, left []event.Asked) {
 	if a.cfg.Reply == nil {
 		return
 	}
 	for _, asked := range left {
-		if asked.What == engine.Consent {
+		if asked.What == event.Consent {
 			_ = a.cfg.Reply(ctx, who, id, asked, Answer{Text: "the turn was stopped", Scope: approval.Once})
 		}
 	}
@@ -237,7 +247,7 @@ func (a *api) rewind(r *wire.Request) (any, error) {
 		return nil, wire.Bad("turn says which turn is taken back, with all after it; it is 1 or more")
 	}
 	said := ""
-	err := a.change(r, func(e *engine.Engine) (changed bool, err error) {
+	err := a.change(r, func(e Engine) (changed bool, err error) {
 		said, err = e.Rewind(r.Context(), r.Who.Principal, r.PathValue("id"), in.Turn)
 		return err == nil, err
 	})
@@ -248,8 +258,8 @@ func (a *api) compact(r *wire.Request) (any, error) {
 	if err := r.Decode(&Nothing{}); err != nil {
 		return nil, err
 	}
-	var done engine.Compacted
-	err := a.change(r, func(e *engine.Engine) (changed bool, err error) {
+	var done event.Compacted
+	err := a.change(r, func(e Engine) (changed bool, err error) {
 		done, err = e.Compact(r.Context(), r.Who.Principal, r.PathValue("id"))
 		return err == nil && done.How != "", err
 	})
@@ -257,7 +267,7 @@ func (a *api) compact(r *wire.Request) (any, error) {
 }
 
 // change does something to a session while no turn of it runs.
-func (a *api) change(r *wire.Request, do func(*engine.Engine) (changed bool, err error)) error {
+func (a *api) change(r *wire.Request, do func(Engine) (changed bool, err error)) error {
 	_, hold, err := a.hold(r)
 	if err != nil {
 		return err
@@ -315,7 +325,7 @@ func (a *api) answer(r *wire.Request) (any, error) {
 	}
 	taken := false
 	defer func() { settle(taken) }()
-	if (scope != "" || covers != "") && asked.What != engine.Consent {
+	if (scope != "" || covers != "") && asked.What != event.Consent {
 		return nil, wire.Bad("scope and covers are for consent, and this asks for something else: " + string(asked.What))
 	}
 	if a.cfg.Reply == nil {

@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"ken/internal/talk/engine"
+	"ken/internal/talk/event"
 	"ken/internal/talk/session"
 	"ken/llm"
 	"ken/llm/llmtest"
@@ -134,7 +134,7 @@ func TestFailedTurnSaysWhy(t *testing.T) {
 	r.script(llmtest.Reply{Fault: llmtest.Auth})
 	id := r.begin()
 	ended := do[Ended](r, "POST", at(id, "/turns?wait=true"), `{"text":"hello"}`)
-	if ended.Done.Reason != engine.EndFailed || ended.Done.Why == "" {
+	if ended.Done.Reason != event.EndFailed || ended.Done.Why == "" {
 		t.Fatalf("the turn ended as %s: %s; want it failed, with a reason", ended.Done.Reason, ended.Done.Why)
 	}
 	kept := do[Session](r, "GET", at(id, ""), "").Turns

@@ -13,7 +13,7 @@ import (
 	"ken/internal/serve/auth"
 	"ken/internal/serve/httpapi/stream"
 	"ken/internal/serve/httpapi/wire"
-	"ken/internal/talk/engine"
+	"ken/internal/talk/event"
 	"ken/internal/talk/session"
 	"ken/internal/untrusted"
 )
@@ -247,7 +247,7 @@ func (a *api) inspect(r *wire.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	events, err := json.Marshal([]engine.Event{engine.Selected{Found: found, Added: []capability.ID{}, Why: "found anew: what was shown then was not kept"}})
+	events, err := json.Marshal([]event.Event{event.Selected{Found: found, Added: []capability.ID{}, Why: "found anew: what was shown then was not kept"}})
 	if err != nil {
 		return nil, err
 	}

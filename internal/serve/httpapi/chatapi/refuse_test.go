@@ -7,13 +7,13 @@ import (
 	"testing"
 
 	"ken/capability"
-	"ken/internal/talk/engine"
+	"ken/internal/talk/event"
 	"ken/llm"
 	"ken/llm/llmtest"
 )
 
-func input(id, text string) engine.Input {
-	return engine.Input{Principal: capability.Principal{Tenant: "acme", ID: "ada"}, Session: id, Text: text}
+func input(id, text string) event.Input {
+	return event.Input{Principal: capability.Principal{Tenant: "acme", ID: "ada"}, Session: id, Text: text}
 }
 
 // TestOthers: on every route a session of another principal, or of another

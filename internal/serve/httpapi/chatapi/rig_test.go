@@ -36,6 +36,7 @@ import (
 	"ken/internal/store"
 	"ken/internal/store/storetest"
 	"ken/internal/talk/engine"
+	"ken/internal/talk/event"
 	"ken/internal/talk/model"
 	"ken/internal/talk/prompt"
 	"ken/internal/talk/session"
@@ -65,7 +66,7 @@ type rig struct {
 	model llm.Model
 	made  []string
 	kept  map[string][]byte
-	inp   engine.Input // of the last turn
+	inp   event.Input // of the last turn
 }
 
 func (r *rig) Facts(context.Context, capability.Call, *capability.Capability) (runner.Facts, error) {
@@ -147,10 +148,10 @@ func open(t testing.TB) *rig {
 			return engine.Model{Model: r.model, Name: "m", Row: model.Row{Window: 200_000, Images: true}}, nil
 		},
 		Reads: func(e *door.Entry) bool { return policy.Of(e.Capability).Class == policy.Read },
-		Layers: func(_ context.Context, in engine.LayerInput) ([]prompt.Layer, []engine.Notice, error) {
+		Layers: func(_ context.Context, in engine.LayerInput) ([]prompt.Layer, []event.Notice, error) {
 			return []prompt.Layer{{Name: prompt.Base, Text: "You are Ken.", Must: true}, {Name: prompt.Map, Text: in.Map}}, nil, nil
 		},
-		Command: func(_ context.Context, in engine.Input) (engine.Command, bool, error) {
+		Command: func(_ context.Context, in event.Input) (engine.Command, bool, error) {
 			if strings.HasPrefix(in.Text, "/greet") {
 				return engine.Command{Call: capability.Call{Target: "tool:greet", Arguments: []byte(`{"name":"you"}`), Principal: in.Principal}}, true, nil
 			}
@@ -159,14 +160,14 @@ func open(t testing.TB) *rig {
 			}
 			return engine.Command{}, false, nil
 		},
-		Ticket: func(ctx context.Context, id string) (engine.Ticket, error) {
+		Ticket: func(ctx context.Context, id string) (event.Ticket, error) {
 			ticket, err := r.desk.Get(ctx, id)
 			if err != nil {
-				return engine.Ticket{}, err
+				return event.Ticket{}, err
 			}
-			var out engine.Ticket
+			var out event.Ticket
 			for _, l := range ticket.Lines() {
-				out.Lines = append(out.Lines, engine.Line{Name: l.Name, Text: l.Text})
+				out.Lines = append(out.Lines, event.Line{Name: l.Name, Text: l.Text})
 			}
 			return out, nil
 		},
@@ -179,7 +180,7 @@ func open(t testing.TB) *rig {
 		},
 	})
 	r.hub = stream.New(stream.Config{
-		Turn: func(ctx context.Context, in engine.Input) iter.Seq2[engine.Event, error] {
+		Turn: func(ctx context.Context, in event.Input) iter.Seq2[event.Event, error] {
 			r.mu.Lock()
 			r.inp = in
 			r.mu.Unlock()
@@ -246,9 +247,9 @@ func (r *rig) runner(rules func() *policy.Rules) *runner.Runner {
 }
 
 // reply does what the program does: consent at the desk, the rest to the engine.
-func (r *rig) reply(ctx context.Context, who capability.Principal, id string, asked engine.Asked, a Answer) error {
-	if asked.What != engine.Consent {
-		return r.engine.Reply(ctx, who, id, asked.ID, engine.Reply{Yes: a.Yes, Text: a.Text, Answers: a.Answers})
+func (r *rig) reply(ctx context.Context, who capability.Principal, id string, asked event.Asked, a Answer) error {
+	if asked.What != event.Consent {
+		return r.engine.Reply(ctx, who, id, asked.ID, event.Reply{Yes: a.Yes, Text: a.Text, Answers: a.Answers})
 	}
 	answer := approval.Answer{By: who, Effect: approval.No, Scope: approval.Once}
 	if a.Yes {
@@ -268,7 +269,7 @@ func (r *rig) serve() {
 	routes := Routes(Config{
 		Hub: r.hub, Folder: "/work", Modes: func() []string { return []string{"plan", "build"} }, Reply: r.reply,
 		Sessions: func() (*session.Store, error) { return r.sessions, nil },
-		Engine:   func() (*engine.Engine, error) { return r.engine, nil },
+		Engine:   func() (Engine, error) { return r.engine, nil },
 		Commands: func(who auth.Identity) *slash.Index {
 			if !who.Decides {
 				return seen
@@ -395,8 +396,8 @@ type seen struct {
 
 func at(id, rest string) string { return "/api/v1/sessions/" + id + rest }
 
-// An event as a client reads it.
-type event struct {
+// streamed is an event as a client reads it.
+type streamed struct {
 	id, name string
 	data     map[string]any
 }
@@ -435,7 +436,7 @@ func (f *follower) close() {
 }
 
 // next returns the next event; not ok: the stream is over.
-func (f *follower) next() (e event, ok bool) {
+func (f *follower) next() (e streamed, ok bool) {
 	f.t.Helper()
 	for {
 		line, err := f.lines.ReadString('\n')
@@ -462,7 +463,7 @@ func (f *follower) next() (e event, ok bool) {
 }
 
 // until reads up to the first event of a name.
-func (f *follower) until(name string) (list []event) {
+func (f *follower) until(name string) (list []streamed) {
 	f.t.Helper()
 	for {
 		e, ok := f.next()
@@ -475,7 +476,7 @@ func (f *follower) until(name string) (list []event) {
 	}
 }
 
-func names(list []event) string {
+func names(list []streamed) string {
 	var out []string
 	for _, e := range list {
 		if n := len(out); e.name != "delta" || n == 0 || out[n-1] != "delta" {

@@ -13,7 +13,7 @@ import (
 	"ken/internal/serve/auth"
 	"ken/internal/serve/httpapi/stream"
 	"ken/internal/serve/httpapi/wire"
-	"ken/internal/talk/engine"
+	"ken/internal/talk/event"
 	"ken/internal/talk/model"
 	"ken/internal/talk/session"
 	"ken/llm"
@@ -86,12 +86,12 @@ func ended(w http.ResponseWriter, r *wire.Request, t *stream.Turn) error {
 }
 
 // input is what somebody says, as the engine takes it, and as people see it.
-func (a *api) input(who auth.Identity, in *Said) (engine.Input, string, error) {
+func (a *api) input(who auth.Identity, in *Said) (event.Input, string, error) {
 	text, err := a.text(who, in.Text)
 	if err != nil {
-		return engine.Input{}, "", err
+		return event.Input{}, "", err
 	}
-	out := engine.Input{
+	out := event.Input{
 		Text: text, Mode: in.Mode, NoMode: in.NoMode, Continue: in.Continue, Override: in.Override,
 		Delivery: model.Rung(in.Delivery), Surface: a.cfg.Surface,
 	}
@@ -211,18 +211,18 @@ func typedWaits(entries []session.Entry) bool {
 		case e.Kind == session.User:
 			waits = false
 		case e.Kind == session.Note && e.Name == noteEnd:
-			waits = e.Text == string(engine.EndWaiting)
+			waits = e.Text == string(event.EndWaiting)
 		}
 	}
 	return waits && typedLast(entries)
 }
 
 // lastSaid is what was said last, as it was said.
-func lastSaid(entries []session.Entry) (turn int, in engine.Input) {
+func lastSaid(entries []session.Entry) (turn int, in event.Input) {
 	for i := range entries {
 		switch e := &entries[i]; {
 		case e.Kind == session.User:
-			turn, in = e.Turn, engine.Input{}
+			turn, in = e.Turn, event.Input{}
 			for j := range e.Blocks {
 				if b := &e.Blocks[j]; b.Image != nil {
 					in.Images = append(in.Images, *b.Image)

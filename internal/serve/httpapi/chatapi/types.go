@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"ken/internal/door"
-	"ken/internal/talk/engine"
+	"ken/internal/talk/event"
 	"ken/internal/talk/slash"
 	"ken/llm"
 )
@@ -45,12 +45,12 @@ type NewSession struct {
 // After misses nothing and sees nothing twice: a turn that runs is not among
 // Turns.
 type Session struct {
-	Head    SessionHead    `json:"head"`
-	Turns   []*Turn        `json:"turns"` // oldest first
-	Running bool           `json:"running"`
-	Asked   []engine.Asked `json:"asked,omitempty"` // what waits for an answer
-	After   string         `json:"after"`
-	Older   int            `json:"older,omitempty"` // earlier turns were left out: those before this one
+	Head    SessionHead   `json:"head"`
+	Turns   []*Turn       `json:"turns"` // oldest first
+	Running bool          `json:"running"`
+	Asked   []event.Asked `json:"asked,omitempty"` // what waits for an answer
+	After   string        `json:"after"`
+	Older   int           `json:"older,omitempty"` // earlier turns were left out: those before this one
 }
 
 // Turn is one exchange as it was kept.
@@ -63,7 +63,7 @@ type Turn struct {
 	Items   []*Item    `json:"items"`
 	Usage   *llm.Usage `json:"usage,omitempty"`
 	Cost    float64    `json:"cost,omitempty"`
-	End     string     `json:"end,omitempty"` // an [engine.End]; empty: it did not end
+	End     string     `json:"end,omitempty"` // an [event.End]; empty: it did not end
 	Why     string     `json:"why,omitempty"` // it ended so, and what to do
 
 	Inspectable bool `json:"inspectable"`
@@ -120,8 +120,8 @@ type Accepted struct {
 
 // Ended says how a turn ended, and what it asks where it waits for a person.
 type Ended struct {
-	Done  engine.Done    `json:"done"`
-	Asked []engine.Asked `json:"asked,omitempty"`
+	Done  event.Done    `json:"done"`
+	Asked []event.Asked `json:"asked,omitempty"`
 }
 
 // Nothing is the body of what needs none. It is sent all the same, as {}: a page

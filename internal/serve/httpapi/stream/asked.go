@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"ken/capability"
-	"ken/internal/talk/engine"
+	"ken/internal/talk/event"
 )
 
 // questions are what a turn asks, in order. The zero value has none.
@@ -15,7 +15,7 @@ type questions struct {
 
 type question struct {
 	id    string
-	asked engine.Asked // while it is open
+	asked event.Asked // while it is open
 	state answerState
 	claim uint64 // whose answer is on its way
 }
@@ -40,9 +40,9 @@ func (q *questions) find(id string) *question {
 }
 
 // note takes from an event what is asked and what has its answer.
-func (q *questions) note(ev engine.Event) {
+func (q *questions) note(ev event.Event) {
 	switch ev := ev.(type) {
-	case engine.Asked:
+	case event.Asked:
 		if was := q.find(ev.ID); was != nil { // asked again: a turn goes on
 			*was = question{id: ev.ID, asked: ev}
 			return
@@ -53,7 +53,7 @@ func (q *questions) note(ev engine.Event) {
 			}
 		}
 		q.list = append(q.list, question{id: ev.ID, asked: ev})
-	case engine.Answered:
+	case event.Answered:
 		if was := q.find(ev.ID); was != nil {
 			*was = question{id: ev.ID, state: closed}
 		}
@@ -67,8 +67,8 @@ func (q *questions) over() {
 	}
 }
 
-func (q *questions) pending() []engine.Asked {
-	var out []engine.Asked
+func (q *questions) pending() []event.Asked {
+	var out []event.Asked
 	for i := range q.list {
 		if q.list[i].state != closed {
 			out = append(out, q.list[i].asked)
@@ -80,9 +80,9 @@ func (q *questions) pending() []engine.Asked {
 // Claim returns what a session asks under an id, for the one who will answer it. It
 // must be settled: with whether the answer was taken. What is not asked is
 // NotFound, what has an answer, or gets one, a Conflict.
-func (h *Hub) Claim(who capability.Principal, session, id string) (asked engine.Asked, settle func(taken bool), err error) {
-	refuse := func(kind capability.ErrorKind, text, fix string) (engine.Asked, func(bool), error) {
-		return engine.Asked{}, nil, &capability.Error{Kind: kind, Op: "answer", Target: id, Err: errors.New(text), Fix: fix}
+func (h *Hub) Claim(who capability.Principal, session, id string) (asked event.Asked, settle func(taken bool), err error) {
+	refuse := func(kind capability.ErrorKind, text, fix string) (event.Asked, func(bool), error) {
+		return event.Asked{}, nil, &capability.Error{Kind: kind, Op: "answer", Target: id, Err: errors.New(text), Fix: fix}
 	}
 	const look = "read the session for what it asks now"
 	l, _ := h.look(who, session)

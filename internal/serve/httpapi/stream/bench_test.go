@@ -18,7 +18,7 @@ import (
 
 	"ken/internal/serve/auth"
 	"ken/internal/serve/httpapi/wire"
-	"ken/internal/talk/engine"
+	"ken/internal/talk/event"
 )
 
 // BenchmarkStreams is 500 clients that follow turns over real connections, each
@@ -42,8 +42,8 @@ const (
 )
 
 // ticking is a turn that says what time it is.
-func ticking(ctx context.Context, _ engine.Input) iter.Seq2[engine.Event, error] {
-	return func(yield func(engine.Event, error) bool) {
+func ticking(ctx context.Context, _ event.Input) iter.Seq2[event.Event, error] {
+	return func(yield func(event.Event, error) bool) {
 		clock := time.NewTicker(tick)
 		defer clock.Stop()
 		for range ticks {
@@ -51,9 +51,9 @@ func ticking(ctx context.Context, _ engine.Input) iter.Seq2[engine.Event, error]
 			case <-clock.C:
 			case <-ctx.Done():
 			}
-			yield(engine.Delta{Text: " " + strconv.FormatInt(time.Now().UnixNano(), 10)}, nil)
+			yield(event.Delta{Text: " " + strconv.FormatInt(time.Now().UnixNano(), 10)}, nil)
 		}
-		yield(engine.Done{Turn: 1, Reason: engine.EndAnswer}, nil)
+		yield(event.Done{Turn: 1, Reason: event.EndAnswer}, nil)
 	}
 }
 

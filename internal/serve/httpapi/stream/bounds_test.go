@@ -10,14 +10,14 @@ import (
 
 	"ken/capability"
 	"ken/internal/serve/httpapi/wire"
-	"ken/internal/talk/engine"
+	"ken/internal/talk/event"
 )
 
 // TestMostOwn: one principal cannot take the room of all, and what is no turn
 // needs none.
 func TestMostOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &source{events: make(chan engine.Event)}
+		s := &source{events: make(chan event.Event)}
 		h := New(Config{Turn: s.turn, MostSessions: 3, MostOwn: 2})
 		first := start(t, h, "a")
 		start(t, h, "b")
@@ -67,15 +67,15 @@ func TestAbortLeaves(t *testing.T) {
 		want  string
 	}{{"abort", true, "q2"}, {"drain", false, ""}} {
 		t.Run(test.name, func(t *testing.T) {
-			s := &source{events: make(chan engine.Event)}
+			s := &source{events: make(chan event.Event)}
 			h := New(Config{Turn: s.turn})
 			turn := start(t, h, "s")
-			s.events <- engine.Asked{ID: "q1", What: engine.Consent}
-			s.events <- engine.Asked{ID: "q2", What: engine.Consent}
-			s.events <- engine.Answered{ID: "q1", Yes: true}
-			s.events <- engine.Notice{} // then the answer was taken in
+			s.events <- event.Asked{ID: "q1", What: event.Consent}
+			s.events <- event.Asked{ID: "q2", What: event.Consent}
+			s.events <- event.Answered{ID: "q1", Yes: true}
+			s.events <- event.Notice{} // then the answer was taken in
 			got := ""
-			left := func(_ context.Context, asked []engine.Asked) {
+			left := func(_ context.Context, asked []event.Asked) {
 				for _, a := range asked {
 					got += a.ID
 				}
@@ -93,7 +93,7 @@ func TestAbortLeaves(t *testing.T) {
 				cancel()
 				_ = h.Drain(ctx) // it says how many were aborted
 			}
-			if d, asked, err := turn.Wait(context.Background()); d.Reason != engine.EndAborted || len(asked) != 0 || err != nil {
+			if d, asked, err := turn.Wait(context.Background()); d.Reason != event.EndAborted || len(asked) != 0 || err != nil {
 				t.Errorf("Wait = %+v, %v, %v", d, asked, err)
 			}
 			h.turns.Wait()

@@ -9,18 +9,18 @@ import (
 
 	"ken/capability"
 	"ken/internal/serve/httpapi/wire"
-	"ken/internal/talk/engine"
+	"ken/internal/talk/event"
 )
 
 // mostResult is how much of a call's result an event has, in bytes.
 const mostResult = 16 << 10
 
 // encode writes an event. The part is set where it is a fragment.
-func encode(ev engine.Event) (name string, data []byte, part fragment, err error) {
+func encode(ev event.Event) (name string, data []byte, part fragment, err error) {
 	switch e := ev.(type) {
-	case engine.Selected:
+	case event.Selected:
 		name = "selected"
-	case engine.Delta:
+	case event.Delta:
 		name = "delta"
 		e.Text, e.Thought = valid(e.Text), valid(e.Thought)
 		ev = e
@@ -30,25 +30,25 @@ func encode(ev engine.Event) (name string, data []byte, part fragment, err error
 		case e.Text == "" && e.Thought != "":
 			part = fragment{thought, e.Thought}
 		}
-	case engine.Started:
+	case event.Started:
 		name = "started"
-	case engine.Output:
+	case event.Output:
 		name = "output"
-	case engine.Asked:
+	case event.Asked:
 		name = "asked"
-	case engine.Answered:
+	case event.Answered:
 		name = "answered"
-	case engine.Finished:
+	case event.Finished:
 		name = "finished"
 		e.Result = excerpt(e.Result, mostResult)
 		ev = e
-	case engine.Intended:
+	case event.Intended:
 		name = "intended"
-	case engine.Notice:
+	case event.Notice:
 		name = "notice"
-	case engine.Step:
+	case event.Step:
 		name = "step"
-	case engine.Done:
+	case event.Done:
 		name = "done"
 	default:
 		return fmt.Sprintf("%T", ev), nil, part, fmt.Errorf("%T is not known", ev)
@@ -67,9 +67,9 @@ func valid(s string) string {
 }
 
 func encodeFragment(k kind, s string) []byte {
-	d := engine.Delta{Text: s}
+	d := event.Delta{Text: s}
 	if k == thought {
-		d = engine.Delta{Thought: s}
+		d = event.Delta{Thought: s}
 	}
 	data, _ := json.Marshal(d) // texts always marshal
 	return data

@@ -28,12 +28,12 @@ import (
 
 	"ken/capability"
 	"ken/internal/serve/httpapi/wire"
-	"ken/internal/talk/engine"
+	"ken/internal/talk/event"
 )
 
 // Config says how turns run. Turn is needed.
 type Config struct {
-	Turn func(ctx context.Context, in engine.Input) iter.Seq2[engine.Event, error]
+	Turn func(ctx context.Context, in event.Input) iter.Seq2[event.Event, error]
 
 	// Keep is given the record of a turn that is over (see [Hub.Record]), beside
 	// whatever the session does next. Nil: nothing is kept.
@@ -249,7 +249,7 @@ func (h *Hub) Running(who capability.Principal, session string) bool {
 // one; followers see how it ends. Left, where it is not nil, is given what the
 // turn still asked when it had ended, once and before followers hear of the end.
 // A turn that ends otherwise, or that [Hub.Drain] ends, leaves what it asked.
-func (h *Hub) Abort(who capability.Principal, session string, left func(context.Context, []engine.Asked)) bool {
+func (h *Hub) Abort(who capability.Principal, session string, left func(context.Context, []event.Asked)) bool {
 	l, _ := h.look(who, session)
 	if l == nil {
 		return false
@@ -296,7 +296,7 @@ type Mark struct {
 	Gen uint64
 
 	Running bool
-	Asked   []engine.Asked // what waits for an answer
+	Asked   []event.Asked // what waits for an answer
 
 	// After is the id from which to follow whoever has read the session's
 	// entries up to Base; less than zero: all of them.

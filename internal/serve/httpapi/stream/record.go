@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"ken/capability"
-	"ken/internal/talk/engine"
+	"ken/internal/talk/event"
 )
 
 const (
@@ -28,7 +28,7 @@ type recorded struct {
 }
 
 // memorable is an event as a record has it; nil: it has none of the kind.
-func memorable(ev engine.Event, name string, data []byte) []byte {
+func memorable(ev event.Event, name string, data []byte) []byte {
 	most := 16 << 10
 	switch name {
 	case "selected":
@@ -42,7 +42,7 @@ func memorable(ev engine.Event, name string, data []byte) []byte {
 	if len(data) <= most {
 		return data
 	}
-	if e, ok := ev.(engine.Finished); ok {
+	if e, ok := ev.(event.Finished); ok {
 		e.Result = excerpt(e.Result, most/4)
 		if short, err := json.Marshal(e); err == nil && len(short) <= most {
 			return short

@@ -20,7 +20,7 @@ import (
 	"ken/capability"
 	"ken/internal/door"
 	"ken/internal/serve/problem"
-	"ken/internal/talk/engine"
+	"ken/internal/talk/event"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -29,12 +29,12 @@ var ada = capability.Principal{ID: "ada", Tenant: "t"}
 
 // A source is a turn whose events a test gives, one after the other.
 type source struct {
-	events chan engine.Event
+	events chan event.Event
 	err    error
 }
 
-func (s *source) turn(ctx context.Context, _ engine.Input) iter.Seq2[engine.Event, error] {
-	return func(yield func(engine.Event, error) bool) {
+func (s *source) turn(ctx context.Context, _ event.Input) iter.Seq2[event.Event, error] {
+	return func(yield func(event.Event, error) bool) {
 		for {
 			select {
 			case e, ok := <-s.events:
@@ -43,14 +43,14 @@ func (s *source) turn(ctx context.Context, _ engine.Input) iter.Seq2[engine.Even
 						yield(nil, s.err)
 						return
 					}
-					yield(engine.Done{Turn: 1, Reason: engine.EndAnswer, Text: "all"}, nil)
+					yield(event.Done{Turn: 1, Reason: event.EndAnswer, Text: "all"}, nil)
 					return
 				}
 				if !yield(e, nil) {
 					return
 				}
 			case <-ctx.Done():
-				yield(engine.Done{Turn: 1, Reason: engine.EndAborted}, nil)
+				yield(event.Done{Turn: 1, Reason: event.EndAborted}, nil)
 				return
 			}
 		}
@@ -58,7 +58,7 @@ func (s *source) turn(ctx context.Context, _ engine.Input) iter.Seq2[engine.Even
 }
 
 func begin(session string) Begin {
-	return Begin{Input: engine.Input{Principal: ada, Session: session, Text: "hi"}, Said: "hi", Turn: 1}
+	return Begin{Input: event.Input{Principal: ada, Session: session, Text: "hi"}, Said: "hi", Turn: 1}
 }
 
 // begun holds a session and begins a turn in it.
@@ -85,7 +85,7 @@ func heard(frames []Frame) string {
 	var b strings.Builder
 	last := ""
 	for _, f := range frames {
-		var d engine.Delta
+		var d event.Delta
 		if f.Name != "delta" {
 			if f.Name != "idle" && f.Name != "" {
 				b.WriteString("|" + string(f.Data))
@@ -128,14 +128,14 @@ func follow(ctx context.Context, h *Hub, session, after string) (frames []Frame)
 	return frames
 }
 
-var someEvent = rapid.Custom(func(t *rapid.T) engine.Event {
+var someEvent = rapid.Custom(func(t *rapid.T) event.Event {
 	switch rapid.IntRange(0, 9).Draw(t, "kind") {
 	case 0:
-		return engine.Notice{Name: "n", Text: rapid.StringN(0, 30, -1).Draw(t, "text")}
+		return event.Notice{Name: "n", Text: rapid.StringN(0, 30, -1).Draw(t, "text")}
 	case 1, 2:
-		return engine.Delta{Thought: rapid.StringN(1, 8, -1).Draw(t, "thought")}
+		return event.Delta{Thought: rapid.StringN(1, 8, -1).Draw(t, "thought")}
 	}
-	return engine.Delta{Text: rapid.StringN(1, 8, -1).Draw(t, "text") + rapid.SampledFrom([]string{"", "\xff", "é"}).Draw(t, "odd")}
+	return event.Delta{Text: rapid.StringN(1, 8, -1).Draw(t, "text") + rapid.SampledFrom([]string{"", "\xff", "é"}).Draw(t, "odd")}
 })
 
 // TestFollowFromAnywhere: whoever comes back with the id of any event they had
@@ -143,7 +143,7 @@ var someEvent = rapid.Custom(func(t *rapid.T) engine.Event {
 func TestFollowFromAnywhere(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		list := rapid.SliceOfN(someEvent, 1, 150).Draw(r, "events")
-		s := &source{events: make(chan engine.Event)}
+		s := &source{events: make(chan event.Event)}
 		h := New(Config{Turn: s.turn})
 		turn := start(t, h, "s")
 		var live []Frame
@@ -172,7 +172,7 @@ func TestFollowFromAnywhere(t *testing.T) {
 // TestReconnectAllTheTime: followers that leave after a few frames and come back,
 // while the turn goes on, lose nothing and get nothing twice.
 func TestReconnectAllTheTime(t *testing.T) {
-	s := &source{events: make(chan engine.Event)}
+	s := &source{events: make(chan event.Event)}
 	h := New(Config{Turn: s.turn})
 	turn := start(t, h, "s")
 	var want strings.Builder
@@ -201,7 +201,7 @@ func TestReconnectAllTheTime(t *testing.T) {
 	for i := range 500 {
 		word := fmt.Sprintf(" word%d", i)
 		want.WriteString(word)
-		s.events <- engine.Delta{Text: word}
+		s.events <- event.Delta{Text: word}
 	}
 	close(s.events)
 	all.Wait()
@@ -218,17 +218,17 @@ func TestReadAndFollow(t *testing.T) {
 	var mu sync.Mutex
 	var kept []string // the entries
 	number := 0
-	h := New(Config{Turn: func(context.Context, engine.Input) iter.Seq2[engine.Event, error] {
-		return func(yield func(engine.Event, error) bool) {
+	h := New(Config{Turn: func(context.Context, event.Input) iter.Seq2[event.Event, error] {
+		return func(yield func(event.Event, error) bool) {
 			number++
 			for i := range 20 {
 				word := fmt.Sprintf("%d.%d ", number, i)
 				mu.Lock()
 				kept = append(kept, word) // written before it is told
 				mu.Unlock()
-				yield(engine.Delta{Text: word}, nil)
+				yield(event.Delta{Text: word}, nil)
 			}
-			yield(engine.Done{Turn: number, Reason: engine.EndAnswer}, nil)
+			yield(event.Done{Turn: number, Reason: event.EndAnswer}, nil)
 		}
 	}})
 	const turns = 60
@@ -248,7 +248,7 @@ func TestReadAndFollow(t *testing.T) {
 			}
 			text := strings.Join(entries, "")
 			for f := range h.Follow(context.Background(), ada, "s", m.After) {
-				var d engine.Delta
+				var d event.Delta
 				if f.Name == "delta" && json.Unmarshal(f.Data, &d) == nil {
 					text += d.Text
 				}
@@ -297,7 +297,7 @@ func TestReadAndFollow(t *testing.T) {
 // TestSlowFollower: one that does not read holds up nobody, and is told that it
 // has missed something.
 func TestSlowFollower(t *testing.T) {
-	s := &source{events: make(chan engine.Event)}
+	s := &source{events: make(chan event.Event)}
 	h := New(Config{Turn: s.turn, MostBytes: 64 << 10})
 	turn := start(t, h, "s")
 	next, stop := iter.Pull(h.Follow(context.Background(), ada, "s", turn.After))
@@ -307,7 +307,7 @@ func TestSlowFollower(t *testing.T) {
 	}
 	text := strings.Repeat("x", 1000)
 	for range 1000 {
-		s.events <- engine.Output{ID: "c", Text: text}
+		s.events <- event.Output{ID: "c", Text: text}
 		l, _ := h.look(ada, "s")
 		l.mu.Lock()
 		if size := l.ring.bytes; size > 64<<10 {
@@ -339,7 +339,7 @@ func real(r *ring) (n int) {
 
 // TestWhereToBegin is about ids.
 func TestWhereToBegin(t *testing.T) {
-	s := &source{events: make(chan engine.Event)}
+	s := &source{events: make(chan event.Event)}
 	h := New(Config{Turn: s.turn})
 	first := func(after string) string {
 		for f := range h.Follow(context.Background(), ada, "s", after) {
@@ -354,8 +354,8 @@ func TestWhereToBegin(t *testing.T) {
 		t.Errorf("without a turn: %q, want idle", got)
 	}
 	turn := start(t, h, "s")
-	s.events <- engine.Delta{Text: "a"}
-	s.events <- engine.Notice{}
+	s.events <- event.Delta{Text: "a"}
+	s.events <- event.Notice{}
 	for _, test := range []struct{ after, want string }{
 		{"", "said"}, {turn.After, "said"}, {h.id(1), "delta"}, {h.id(99), "reset"}, {"beef-1", "reset"}, {"x", "reset"}, {h.epoch + "--1", "reset"}, {h.epoch + "-1x", "reset"},
 	} {
@@ -425,9 +425,9 @@ func known(h *Hub, session string) (int, bool) {
 	return len(h.logs), h.logs[keyOf(ada, session)] != nil
 }
 
-func quickTurn(context.Context, engine.Input) iter.Seq2[engine.Event, error] {
-	return func(yield func(engine.Event, error) bool) {
-		_ = yield(engine.Delta{Text: "hello"}, nil) && yield(engine.Done{Turn: 1, Reason: engine.EndAnswer, Text: "hello"}, nil)
+func quickTurn(context.Context, event.Input) iter.Seq2[event.Event, error] {
+	return func(yield func(event.Event, error) bool) {
+		_ = yield(event.Delta{Text: "hello"}, nil) && yield(event.Done{Turn: 1, Reason: event.EndAnswer, Text: "hello"}, nil)
 	}
 }
 
@@ -454,7 +454,7 @@ func TestBeat(t *testing.T) {
 // TestOneTurnAtATime: a second one is a conflict, also while the session is held,
 // and an abort ends the first.
 func TestOneTurnAtATime(t *testing.T) {
-	s := &source{events: make(chan engine.Event)}
+	s := &source{events: make(chan event.Event)}
 	h := New(Config{Turn: s.turn, MostSessions: 2})
 	turn := start(t, h, "s")
 	if _, err := begun(h, begin("s")); capability.KindOf(err) != capability.Conflict {
@@ -487,7 +487,7 @@ func TestOneTurnAtATime(t *testing.T) {
 	if !h.Abort(ada, "s", nil) {
 		t.Error("Abort found nothing")
 	}
-	if d, _, err := turn.Wait(context.Background()); d.Reason != engine.EndAborted || err != nil {
+	if d, _, err := turn.Wait(context.Background()); d.Reason != event.EndAborted || err != nil {
 		t.Errorf("the turn ended with %+v, %v", d, err)
 	}
 	if frames := follow(context.Background(), h, "s", turn.After); names(frames) != "said done" {
@@ -502,19 +502,19 @@ func TestOneTurnAtATime(t *testing.T) {
 func TestFailures(t *testing.T) {
 	for _, test := range []struct {
 		name string
-		turn func(context.Context, engine.Input) iter.Seq2[engine.Event, error]
+		turn func(context.Context, event.Input) iter.Seq2[event.Event, error]
 		want []string
 	}{
-		{"refused", func(context.Context, engine.Input) iter.Seq2[engine.Event, error] {
-			return func(yield func(engine.Event, error) bool) {
+		{"refused", func(context.Context, event.Input) iter.Seq2[event.Event, error] {
+			return func(yield func(event.Event, error) bool) {
 				yield(nil, &capability.Error{Kind: capability.Unavailable, Op: "begin", Target: "s", Err: errors.New("in use"), Fix: "wait"})
 			}
 		}, []string{`"status":503`, `"code":"unavailable"`, `in use`, `"fix":"wait"`}},
-		{"panics", func(context.Context, engine.Input) iter.Seq2[engine.Event, error] {
-			return func(func(engine.Event, error) bool) { panic("secret") }
+		{"panics", func(context.Context, event.Input) iter.Seq2[event.Event, error] {
+			return func(func(event.Event, error) bool) { panic("secret") }
 		}, []string{`"code":"internal"`}},
-		{"says nothing", func(context.Context, engine.Input) iter.Seq2[engine.Event, error] {
-			return func(func(engine.Event, error) bool) {}
+		{"says nothing", func(context.Context, event.Input) iter.Seq2[event.Event, error] {
+			return func(func(event.Event, error) bool) {}
 		}, []string{`"code":"internal"`}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -561,7 +561,7 @@ func TestAnotherProcess(t *testing.T) {
 // TestDrain: turns that run are finished, new ones refused, and followers end.
 func TestDrain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &source{events: make(chan engine.Event)}
+		s := &source{events: make(chan event.Event)}
 		kept := 0
 		h := New(Config{Turn: s.turn, Keep: func(context.Context, capability.Principal, string, int, []byte) error {
 			time.Sleep(time.Second)
@@ -588,7 +588,7 @@ func TestDrain(t *testing.T) {
 		if _, err := begun(h, begin("new")); func() string { p, _ := problem.Of(err); return p.Code }() != "stopping" {
 			t.Errorf("a new turn = %v, want stopping", err)
 		}
-		s.events <- engine.Delta{Text: "still here"}
+		s.events <- event.Delta{Text: "still here"}
 		close(s.events)
 		if err := <-drained; err != nil || kept != 1 {
 			t.Errorf("Drain = %v with %d records, want nil and 1", err, kept)
@@ -606,7 +606,7 @@ func TestDrain(t *testing.T) {
 
 // TestDrainAborts: what takes longer than the stop may is aborted, and waited for.
 func TestDrainAborts(t *testing.T) {
-	s := &source{events: make(chan engine.Event)}
+	s := &source{events: make(chan event.Event)}
 	h := New(Config{Turn: s.turn})
 	turn := start(t, h, "s")
 	ctx, cancel := context.WithCancel(context.Background())
@@ -614,7 +614,7 @@ func TestDrainAborts(t *testing.T) {
 	if err := h.Drain(ctx); capability.KindOf(err) != capability.Timeout || !strings.Contains(err.Error(), "1 turns") {
 		t.Errorf("Drain = %v, want that one turn was aborted", err)
 	}
-	if d, _, err := turn.Wait(context.Background()); d.Reason != engine.EndAborted || err != nil {
+	if d, _, err := turn.Wait(context.Background()); d.Reason != event.EndAborted || err != nil {
 		t.Errorf("the turn ended with %+v, %v", d, err)
 	}
 }
@@ -622,11 +622,11 @@ func TestDrainAborts(t *testing.T) {
 // TestDrainLeaves: a turn that waits for a person does not hold up the stop. It
 // ends with what it asks, and goes on another time.
 func TestDrainLeaves(t *testing.T) {
-	h := New(Config{Turn: func(_ context.Context, in engine.Input) iter.Seq2[engine.Event, error] {
-		return func(yield func(engine.Event, error) bool) {
-			yield(engine.Asked{ID: "1.1", What: engine.Ask, Text: "well?"}, nil)
+	h := New(Config{Turn: func(_ context.Context, in event.Input) iter.Seq2[event.Event, error] {
+		return func(yield func(event.Event, error) bool) {
+			yield(event.Asked{ID: "1.1", What: event.Ask, Text: "well?"}, nil)
 			<-in.Leave
-			yield(engine.Done{Turn: 1, Reason: engine.EndWaiting}, nil)
+			yield(event.Done{Turn: 1, Reason: event.EndWaiting}, nil)
 		}
 	}})
 	turn := start(t, h, "s")
@@ -634,7 +634,7 @@ func TestDrainLeaves(t *testing.T) {
 		t.Errorf("Drain = %v, want nil", err)
 	}
 	d, asked, err := turn.Wait(t.Context())
-	if d.Reason != engine.EndWaiting || len(asked) != 1 || asked[0].ID != "1.1" || err != nil {
+	if d.Reason != event.EndWaiting || len(asked) != 1 || asked[0].ID != "1.1" || err != nil {
 		t.Errorf("Wait = %+v, %+v, %v; want that it waits for 1.1", d, asked, err)
 	}
 	if err := h.Drain(t.Context()); err != nil {
@@ -644,11 +644,11 @@ func TestDrainLeaves(t *testing.T) {
 
 // TestClaim: a question is answered once.
 func TestClaim(t *testing.T) {
-	s := &source{events: make(chan engine.Event)}
+	s := &source{events: make(chan event.Event)}
 	h := New(Config{Turn: s.turn})
 	turn := start(t, h, "s")
-	s.events <- engine.Asked{ID: "1.1", What: engine.Ask, Text: "well?"}
-	s.events <- engine.Notice{}
+	s.events <- event.Asked{ID: "1.1", What: event.Ask, Text: "well?"}
+	s.events <- event.Notice{}
 	kind := func(id string) capability.ErrorKind {
 		_, _, err := h.Claim(ada, "s", id)
 		return capability.KindOf(err)
@@ -671,9 +671,9 @@ func TestClaim(t *testing.T) {
 	if got := kind("1.1"); got != capability.Conflict || len(h.Mark(ada, "s").Asked) != 1 {
 		t.Errorf("an answer on its way = %v", got)
 	}
-	s.events <- engine.Answered{ID: "1.1", Yes: true}
-	s.events <- engine.Asked{ID: "1.2", What: engine.Ask}
-	s.events <- engine.Notice{}
+	s.events <- event.Answered{ID: "1.1", Yes: true}
+	s.events <- event.Asked{ID: "1.2", What: event.Ask}
+	s.events <- event.Notice{}
 	if m := h.Mark(ada, "s"); len(m.Asked) != 1 || m.Asked[0].ID != "1.2" || kind("1.1") != capability.Conflict {
 		t.Errorf("asked = %+v", m.Asked)
 	}
@@ -690,11 +690,11 @@ func TestRecord(t *testing.T) {
 	long := strings.Repeat("é\"<", 40_000)
 	found := door.Found{}
 	found.Map, found.Briefs = long, []door.Piece{{ID: "tool:a", Text: long}}
-	events := []engine.Event{engine.Selected{Found: found, Why: "why"}}
+	events := []event.Event{event.Selected{Found: found, Why: "why"}}
 	for i := range 150 {
-		events = append(events, engine.Delta{Text: "word"},
-			engine.Started{Call: engine.Call{ID: fmt.Sprint(i), Target: "tool:a"}},
-			engine.Finished{ID: fmt.Sprint(i), Target: "tool:a", Result: capability.Result{Parts: []capability.Part{{Text: long}, {Data: []byte(long), MIME: "image/png"}}}})
+		events = append(events, event.Delta{Text: "word"},
+			event.Started{Call: event.Call{ID: fmt.Sprint(i), Target: "tool:a"}},
+			event.Finished{ID: fmt.Sprint(i), Target: "tool:a", Result: capability.Result{Parts: []capability.Part{{Text: long}, {Data: []byte(long), MIME: "image/png"}}}})
 	}
 	var kept []byte
 	h := New(Config{
@@ -706,12 +706,12 @@ func TestRecord(t *testing.T) {
 			kept = record
 			return errors.New("the disk is full")
 		},
-		Turn: func(context.Context, engine.Input) iter.Seq2[engine.Event, error] {
-			return func(yield func(engine.Event, error) bool) {
+		Turn: func(context.Context, event.Input) iter.Seq2[event.Event, error] {
+			return func(yield func(event.Event, error) bool) {
 				for _, e := range events {
 					yield(e, nil)
 				}
-				yield(engine.Done{Turn: 3, Reason: engine.EndAnswer, Text: long}, nil)
+				yield(event.Done{Turn: 3, Reason: event.EndAnswer, Text: long}, nil)
 			}
 		},
 	})
@@ -769,7 +769,7 @@ func TestShrink(t *testing.T) {
 // TestLateBeginning: of a turn that said more than is kept, those who come late
 // see everything from one of its steps on.
 func TestLateBeginning(t *testing.T) {
-	s := &source{events: make(chan engine.Event)}
+	s := &source{events: make(chan event.Event)}
 	h := New(Config{Turn: s.turn, MostBytes: 64 << 10, Last: func(context.Context, capability.Principal, string) (int, error) { return 42, nil }})
 	b := begin("s")
 	b.Base = 7
@@ -781,11 +781,11 @@ func TestLateBeginning(t *testing.T) {
 		t.Errorf("Mark = %+v, want the beginning", m)
 	}
 	for range 200 {
-		s.events <- engine.Output{Text: strings.Repeat("x", 1000)}
+		s.events <- event.Output{Text: strings.Repeat("x", 1000)}
 	}
-	s.events <- engine.Step{Number: 1}
-	s.events <- engine.Notice{}
-	s.events <- engine.Notice{}
+	s.events <- event.Step{Number: 1}
+	s.events <- event.Notice{}
+	s.events <- event.Notice{}
 	m := h.Mark(ada, "s")
 	if m.Base != 42 || !m.Running {
 		t.Fatalf("Mark = %+v, want what was written at the step", m)
@@ -799,10 +799,10 @@ func TestLateBeginning(t *testing.T) {
 // TestRecordOfWhatWasTakenBack: it is told no more, also where the turn in its
 // place fails.
 func TestRecordOfWhatWasTakenBack(t *testing.T) {
-	s := &source{events: make(chan engine.Event)}
+	s := &source{events: make(chan event.Event)}
 	h := New(Config{Turn: s.turn})
 	turn := start(t, h, "a")
-	s.events <- engine.Notice{Name: "old", Text: "taken back"}
+	s.events <- event.Notice{Name: "old", Text: "taken back"}
 	close(s.events)
 	if _, _, err := turn.Wait(t.Context()); err != nil {
 		t.Fatal(err)
@@ -810,7 +810,7 @@ func TestRecordOfWhatWasTakenBack(t *testing.T) {
 	if _, ok := h.Record(ada, "a", 1); !ok {
 		t.Error("there is no record of a turn that stands")
 	}
-	s.events, s.err = make(chan engine.Event), errors.New("the store is away")
+	s.events, s.err = make(chan event.Event), errors.New("the store is away")
 	close(s.events)
 	b := begin("a")
 	b.Changed, b.Turn = true, 2

@@ -11,7 +11,7 @@ import (
 	"ken/capability"
 	"ken/internal/serve/httpapi/wire"
 	"ken/internal/serve/problem"
-	"ken/internal/talk/engine"
+	"ken/internal/talk/event"
 	"ken/internal/untrusted"
 )
 
@@ -113,7 +113,7 @@ func (hold *Hold) Release(changed bool) {
 
 // Begin is what a turn begins with.
 type Begin struct {
-	Input engine.Input
+	Input event.Input
 	Said  string // as people see it: what was typed
 	Turn  int    // the number that the turn will have
 	Base  int    // the newest entry of the session before it
@@ -126,19 +126,19 @@ type Begin struct {
 type Turn struct {
 	After string // the id of the event before its first
 
-	in     engine.Input
+	in     event.Input
 	number int
 	cancel context.CancelFunc
-	record record                                // under the log's lock
-	left   func(context.Context, []engine.Asked) // likewise: see [Hub.Abort]
+	record record                               // under the log's lock
+	left   func(context.Context, []event.Asked) // likewise: see [Hub.Abort]
 
 	// Where those who come late can begin: before the turn, or after a step.
 	from, step point
 	weight     int // bytes of its events so far
 
 	over  chan struct{}
-	done  engine.Done
-	asked []engine.Asked
+	done  event.Done
+	asked []event.Asked
 	err   error
 }
 
@@ -176,12 +176,12 @@ func (hold *Hold) Start(b Begin) *Turn {
 
 // Wait waits for the end of a turn. The error is why there was none, or that of
 // ctx. Asked are the questions that are left where it waits for a person.
-func (t *Turn) Wait(ctx context.Context) (engine.Done, []engine.Asked, error) {
+func (t *Turn) Wait(ctx context.Context) (event.Done, []event.Asked, error) {
 	select {
 	case <-t.over:
 		return t.done, t.asked, t.err
 	case <-ctx.Done():
-		return engine.Done{}, nil, ctx.Err()
+		return event.Done{}, nil, ctx.Err()
 	}
 }
 
@@ -213,7 +213,7 @@ func (h *Hub) settle(ctx context.Context, l *log, t *Turn) {
 	l.mu.Lock()
 	left, asked := t.left, l.asked.pending()
 	l.mu.Unlock()
-	if left == nil || len(asked) == 0 || t.err != nil || t.done.Reason != engine.EndAborted {
+	if left == nil || len(asked) == 0 || t.err != nil || t.done.Reason != event.EndAborted {
 		return
 	}
 	defer func() {
@@ -239,7 +239,7 @@ func (h *Hub) play(ctx context.Context, l *log, t *Turn) {
 		}
 	}()
 	for ev, err := range h.cfg.Turn(ctx, t.in) {
-		switch done, ok := ev.(engine.Done); {
+		switch done, ok := ev.(event.Done); {
 		case err != nil:
 			t.err = err
 		case ok:
@@ -251,14 +251,14 @@ func (h *Hub) play(ctx context.Context, l *log, t *Turn) {
 }
 
 // tell passes an event on.
-func (h *Hub) tell(ctx context.Context, l *log, t *Turn, ev engine.Event) {
+func (h *Hub) tell(ctx context.Context, l *log, t *Turn, ev event.Event) {
 	name, data, part, err := encode(ev)
 	if err != nil {
 		h.cfg.Log.Error("an event cannot be written", "session", t.in.Session, "event", name, "err", err)
 		return
 	}
 	seq := 0
-	if _, ok := ev.(engine.Step); ok && h.cfg.Last != nil && t.weight > h.cfg.MostBytes/4 {
+	if _, ok := ev.(event.Step); ok && h.cfg.Last != nil && t.weight > h.cfg.MostBytes/4 {
 		// The turn waits meanwhile, and all that it told is written.
 		if seq, err = h.cfg.Last(ctx, t.in.Principal, t.in.Session); err != nil {
 			seq = 0 // those who come late miss something, and the turn goes on
@@ -294,7 +294,7 @@ func (h *Hub) end(l *log, t *Turn) {
 		l.asked = questions{}
 		h.add(l, "failed", encodeFailed(p), fragment{})
 	} else {
-		if t.done.Reason != engine.EndWaiting {
+		if t.done.Reason != event.EndWaiting {
 			l.asked.over()
 		}
 		t.asked = l.asked.pending()
@@ -306,7 +306,7 @@ func (h *Hub) end(l *log, t *Turn) {
 		}
 		l.last = t
 	}
-	t.in = engine.Input{Principal: t.in.Principal, Session: t.in.Session} // its pictures have been said
+	t.in = event.Input{Principal: t.in.Principal, Session: t.in.Session} // its pictures have been said
 	l.turn, l.gen = nil, h.gens.Add(1)
 	close(t.over)
 }

@@ -11,6 +11,7 @@ import (
 	"ken/internal/store/storetest"
 	"ken/internal/talk/deliver"
 	"ken/internal/talk/engine"
+	"ken/internal/talk/event"
 	"ken/internal/talk/model"
 	"ken/internal/talk/prompt"
 	"ken/internal/talk/session"
@@ -55,7 +56,7 @@ func newPair(t *testing.T, w *world, row model.Row, rung model.Rung) *pair {
 		Model: func(context.Context, session.Head, engine.Retry) (engine.Model, error) {
 			return engine.Model{Model: &llmtest.Fake{Script: p.script}, Row: row}, nil
 		},
-		Layers: func(_ context.Context, in engine.LayerInput) ([]prompt.Layer, []engine.Notice, error) {
+		Layers: func(_ context.Context, in engine.LayerInput) ([]prompt.Layer, []event.Notice, error) {
 			return []prompt.Layer{{Name: prompt.Base, Text: system}, {Name: prompt.Map, Text: in.Map}}, nil, nil
 		},
 	})
@@ -141,16 +142,16 @@ func (p *pair) play(talk []turn) {
 	}
 	for _, t := range talk {
 		p.now = t
-		in := engine.Input{Principal: capability.Principal{ID: "somebody"}, Session: head.ID, Text: t.message}
+		in := event.Input{Principal: capability.Principal{ID: "somebody"}, Session: head.ID, Text: t.message}
 		for ev, err := range p.engine.Turn(p.t.Context(), in) {
 			if err != nil {
 				p.t.Fatal(err)
 			}
 			switch ev := ev.(type) {
-			case engine.Selected:
+			case event.Selected:
 				p.now.found = ev.Found // each finds by its own history
-			case engine.Done:
-				if ev.Reason != engine.EndAnswer || len(p.want) > 0 {
+			case event.Done:
+				if ev.Reason != event.EndAnswer || len(p.want) > 0 {
 					p.t.Fatalf("turn %d ended with %s (%s), and %d requests of the replay were not made", p.number, ev.Reason, ev.Why, len(p.want))
 				}
 			}

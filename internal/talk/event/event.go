@@ -1,4 +1,7 @@
-package engine
+// Package event has what goes into a turn and what comes out of it: the input,
+// the events, and the questions and replies on the way. Surfaces import it
+// instead of the engine.
+package event
 
 import (
 	"encoding/json"
@@ -52,7 +55,7 @@ type Output struct {
 }
 
 // Asked tells that the turn waits for a person. Consent is answered at the desk (by
-// whoever may), everything else with [Engine.Reply].
+// whoever may), everything else with a [Reply].
 type Asked struct {
 	ID     string   `json:"id"`
 	What   Question `json:"what"`
@@ -141,7 +144,7 @@ type Done struct {
 	Calls   int       `json:"calls"`
 	Why     string    `json:"why,omitempty"` // where the reason is not EndAnswer: what to do
 
-	// Account is for whoever keeps accounts, where [Config.Ended] is set.
+	// Account is set for the function that the engine calls when a turn has ended.
 	Account Account `json:"-"`
 }
 
@@ -156,6 +159,24 @@ const (
 	EndAborted End = "aborted"
 	EndFailed  End = "failed" // the model or the machine failed; the session is whole
 )
+
+// An Account is what capabilities took of the prompt in a turn, in tokens of
+// one request. What is not known is 0.
+type Account struct {
+	Tenant string
+	Model  string // the model, as the caller writes it; empty: none was asked
+	Shown  int    // that stood there for capabilities when the turn ended
+	Added  int    // of these, by this turn
+	Dump   int    // tokens that a prompt without Ken would take, see [door.Door.AwaitDump]
+}
+
+// A Compacted is what a compaction came to, in tokens.
+type Compacted struct {
+	Before int    `json:"before"`
+	After  int    `json:"after"`
+	How    string `json:"how"` // "summed up", "cut", or empty: there was nothing to do
+	Why    string `json:"why"`
+}
 
 func (Selected) event() {}
 func (Delta) event()    {}

@@ -1,0 +1,51 @@
+package event
+
+import (
+	"encoding/json"
+
+	"ken/capability"
+	"ken/internal/door"
+	"ken/internal/talk/model"
+	"ken/llm"
+)
+
+// Input is what a person says to a session.
+type Input struct {
+	Principal capability.Principal
+	Session   string // must have been begun
+	Text      string
+	Images    []llm.Image
+	Mode      string // empty: the session's
+	NoMode    bool   // no mode at all, whatever the session has
+	Agent     string // empty: the session's
+	Surface   string // "chat", "api", …: a word of the rules; empty: "chat"
+
+	// Continue goes on with the turn that did not end: it crashed, was
+	// aborted, or waits for a person. Text and Images are empty then.
+	Continue bool
+
+	// Alone means that nobody is there to ask. What needs an answer ends the
+	// turn with [EndWaiting], and its calls stay pending.
+	Alone bool
+
+	// Leave is closed when nobody is there to ask any more. What waits for an
+	// answer then, or comes to, ends the turn as if it were Alone; all else goes
+	// on. Nil: never.
+	Leave <-chan struct{}
+
+	// Override changes how to find for this message.
+	Override door.Override
+	Delivery model.Rung // empty: the engine's; counts when the session begins
+	Scope    capability.Scope
+}
+
+// A Reply is a person's answer to something [Asked] that is not settled at the
+// desk.
+type Reply struct {
+	Yes  bool   `json:"yes"`            // of Again, GoOn and Escalate
+	Text string `json:"text,omitempty"` // of Ask
+
+	// Answers are those to an [Inquiry], by the question's name, in the words
+	// of the protocol of tools: {"action":"accept","content":{…}}.
+	Answers map[string]json.RawMessage `json:"answers,omitempty"`
+}
