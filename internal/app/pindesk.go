@@ -7,6 +7,7 @@ import (
 	"ken/internal/config"
 	"ken/internal/govern/audit"
 	"ken/internal/govern/pin"
+	"ken/internal/run/mcpservers/definitions"
 )
 
 // openPins makes the desk that remembers what servers offered.
@@ -21,6 +22,23 @@ func (a *App) openPins() (*pin.Desk, error) {
 		Reserved:  capability.OwnTools(),
 		Plain:     a.plainNames,
 		Log:       a.notePins,
+	})
+}
+
+// newDefinitions returns the pins of definitions in the files of mcp.import. No
+// setting accepts a definition.
+func (a *App) newDefinitions() *definitions.Pins {
+	desk := &part[*pin.Desk]{build: func() (*pin.Desk, error) {
+		s, err := a.store.get()
+		if err != nil {
+			return nil, err
+		}
+		return pin.New(s, pin.Config{
+			Reviewers: a.Settings.Approval.Approvers, Reserved: capability.OwnTools(), Plain: func() bool { return false }, Log: a.notePins,
+		})
+	}}
+	return definitions.New(definitions.Config{
+		Desk: desk.get, Key: func() (audit.Key, error) { return audit.LoadKey(a.auditKey()) }, Reviewers: a.Settings.Approval.Approvers,
 	})
 }
 

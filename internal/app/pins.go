@@ -142,8 +142,10 @@ func (a *App) ReviewServer(ctx context.Context, name string) (ServerReview, erro
 		return r, err
 	}
 	r.Waiting = append(r.Waiting, r.others...)
-	if r.defined, err = a.definitionWaits(ctx, s); err != nil {
-		return r, err
+	if s.Held != "" {
+		if r.defined, err = a.definitions.Waiting(ctx, s.Origin.Path, s.Name); err != nil {
+			return r, err
+		}
 	}
 	if r.defined != nil {
 		r.file, r.Waiting = s.Origin.Path, append([]pin.Waiting{*r.defined}, r.Waiting...)
@@ -276,6 +278,21 @@ func (a *App) acceptTools(ctx context.Context, desk *pin.Desk, by capability.Pri
 		return nil // the offers of the other definition are checked when it is listed
 	}
 	return a.gateway.Review(ctx, r.Server)
+}
+
+// acceptDefinition accepts a definition that a person has seen, and lists the
+// server.
+func (a *App) acceptDefinition(ctx context.Context, by capability.Principal, r ServerReview) error {
+	if err := a.definitions.Accept(ctx, r.file, r.Server, r.defined.Hash, by); err != nil {
+		return err
+	}
+	list := a.servers()
+	if a.shared {
+		return nil // who has the gateway sees it too
+	}
+	a.gateway.Replace(list)
+	a.ListServers(ctx, r.Server)
+	return nil
 }
 
 // accepted returns the tools that an acceptance was about: with a definition all

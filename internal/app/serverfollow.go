@@ -3,10 +3,12 @@ package app
 import (
 	"context"
 	"iter"
+	"maps"
 	"slices"
 	"time"
 
 	"ken/capability"
+	"ken/internal/run/mcpservers/definitions"
 )
 
 // serversEvery is how often the files that name servers are looked at.
@@ -97,6 +99,20 @@ func (a *App) rereadServers(ctx context.Context) bool {
 		a.gateway.Replace(list)
 	}
 	return true
+}
+
+// definitionsChanged reports whether the pins of definitions that wait changed
+// since they were checked.
+func (a *App) definitionsChanged(ctx context.Context) bool {
+	a.serving.mu.Lock()
+	judged := maps.Clone(a.serving.judged)
+	a.serving.mu.Unlock()
+	for file, was := range judged {
+		if now := a.definitions.Revision(ctx, file); now != was || now == definitions.UnknownRevision {
+			return true
+		}
+	}
+	return false
 }
 
 // addSources adds those that are not known yet to the catalog.

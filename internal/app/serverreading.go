@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -61,8 +63,8 @@ func (r *reading) file(file string) {
 		if project = projectOf(file); project == r.app.Places.UserHome || project == filepath.Dir(project) {
 			project = "" // a file of the user, for all that he does
 		}
-		at := r.app.definitionsAt(context.Background(), file)
-		if held = r.app.held(context.Background(), file, list); len(held) > 0 {
+		at := r.app.definitions.Revision(context.Background(), file)
+		if held = r.app.definitions.Held(context.Background(), file, list); len(held) > 0 {
 			r.judged[file] = at
 		}
 	}
@@ -180,4 +182,32 @@ func (r *reading) completed(s mcpgateway.Server) mcpgateway.Server {
 		s.Cwd = cmp.Or(s.Folder, r.app.Places.UserHome) // without a project it is not known where the client would have started it
 	}
 	return s
+}
+
+// readServerFile reads a file that names servers, which may be another's.
+func readServerFile(file string) ([]byte, error) {
+	info, err := os.Stat(file)
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, &fs.PathError{Op: "read", Path: file, Err: fmt.Errorf("it is no file")}
+	case info.Size() > connect.Largest:
+		return nil, &fs.PathError{Op: "read", Path: file, Err: fmt.Errorf("it has more than %d bytes", connect.Largest)}
+	}
+	return os.ReadFile(file)
+}
+
+// projectOf returns the folder that a file with servers lies in for a client: of a
+// project's .mcp.json its own, of .cursor/mcp.json the one above.
+func projectOf(file string) string {
+	dir, base := filepath.Split(filepath.Clean(file))
+	dir = filepath.Clean(dir)
+	if strings.HasPrefix(base, ".") {
+		return dir
+	}
+	if strings.HasPrefix(filepath.Base(dir), ".") {
+		return filepath.Dir(dir)
+	}
+	return ""
 }

@@ -17,6 +17,7 @@ import (
 	"ken/internal/govern/pin"
 	"ken/internal/govern/policy"
 	"ken/internal/run/mcpgateway"
+	"ken/internal/run/mcpservers/definitions"
 	"ken/internal/run/sandbox"
 	"ken/internal/serve/auth"
 	"ken/internal/serve/mcpserver"
@@ -28,7 +29,7 @@ type serving struct {
 	shared  bool                // another App has it, and closes it
 	pins    part[*pin.Desk]
 
-	definitions part[*pin.Desk] // of the files of mcp.import
+	definitions *definitions.Pins // of the files of mcp.import
 
 	mcpOnce   sync.Once
 	mcpServer *mcpserver.Server
@@ -56,7 +57,8 @@ func (a *App) newConnector() *connect.Connector {
 // prepareServers makes the gateway, which starts nothing.
 func (a *App) prepareServers(cfg Config) error {
 	a.Clients = a.newConnector()
-	a.serving.pins.build, a.serving.definitions.build = a.openPins, a.openDefinitions
+	a.serving.pins.build = a.openPins
+	a.definitions = a.newDefinitions()
 	if cfg.gateway != nil {
 		a.gateway, a.shared = cfg.gateway, true
 		a.servers() // to know what each is for

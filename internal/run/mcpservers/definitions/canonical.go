@@ -1,4 +1,4 @@
-package app
+package definitions
 
 import (
 	"encoding/json"
@@ -10,8 +10,9 @@ import (
 	"ken/internal/govern/pin"
 )
 
-// definition is what a person trusts in a definition: all that decides what is
-// started or asked, and with what. What it is called by is the pin's name.
+// definition is the part of a server's definition that a person accepts: all
+// that decides which program is started or which address is asked, and with what
+// values. The server's name is the name of the pin.
 type definition struct {
 	Command   string            `json:"command,omitempty"`
 	Args      []string          `json:"args,omitempty"`
@@ -33,79 +34,80 @@ type definition struct {
 	Hosts     []string          `json:"hosts,omitempty"`
 }
 
-// secretValue stands for a token, which may become another: a new token is no
-// new server.
+// secretValue stands for a token. A new token does not make another server.
 const secretValue = "(a secret)"
 
-// A definer writes definitions as they are pinned. Nothing of a secret is in
-// them, but every name that a value stands for is: it decides which variable of
-// Ken's environment the server is given.
-type definer struct {
-	key    audit.Key // of the instance, so that nobody can try guesses
+// A redactor writes the values of one definition as they are pinned. They
+// contain no secret, but every ${NAME} that a value refers to: the name decides
+// which variable of Ken's environment the server receives.
+type redactor struct {
+	key    audit.Key // of this installation, so that nobody can try guesses
 	server string
 }
 
-// definitionOf returns a definition as it is pinned.
-func definitionOf(key audit.Key, s connect.Server) pin.Tool {
-	w := definer{key, s.Name}
+// canonical returns a definition in the form in which it is pinned.
+func canonical(key audit.Key, s connect.Server) pin.Tool {
+	r := redactor{key, s.Name}
 	d := definition{
-		Command: s.Command, Cwd: w.shown("", s.Cwd), URL: w.address(s.URL), Transport: s.Transport,
+		Command: s.Command, Cwd: r.shown("", s.Cwd), URL: r.address(s.URL), Transport: s.Transport,
 		ClientID: s.ClientID, Scopes: s.Scopes, Include: s.Include, Exclude: s.Exclude, Disabled: s.Disabled,
 		Project: s.Ken.Project, Scope: s.Ken.Scope, Profile: s.Ken.Profile, Read: s.Ken.Read, Write: s.Ken.Write, Hosts: s.Ken.Hosts,
 		Env: map[string]string{}, Headers: map[string]string{},
 	}
 	before := ""
 	for _, arg := range s.Args {
-		d.Args = append(d.Args, w.shown(strings.TrimLeft(before, "-"), arg))
+		d.Args = append(d.Args, r.shown(strings.TrimLeft(before, "-"), arg))
 		before = arg
 	}
 	for name, value := range s.Env {
-		d.Env[name] = w.variable(name, value)
+		d.Env[name] = r.variable(name, value)
 	}
 	for name, value := range s.Headers {
-		d.Headers[name] = w.header(name, value)
+		d.Headers[name] = r.header(name, value)
 	}
 	text, _ := json.Marshal(d) // plain data cannot fail
 	return pin.Tool{Name: s.Name, Input: text}
 }
 
-// variable: any value may be what loads another program, so all count but those
-// of tokens.
-func (w definer) variable(name, value string) string {
+// variable returns the value of an environment variable. Any value may decide
+// what is loaded, so all are pinned except tokens.
+func (r redactor) variable(name, value string) string {
 	switch {
 	case connect.Rotates(name, value):
 		return secretValue
-	case connect.NamesSecret(name) && len(value) >= shortest && !refers(value):
-		return w.hidden(name, value) // it looks like a path or a command, and may be a secret all the same
+	case connect.NamesSecret(name) && len(value) >= minSecret && !refers(value):
+		return r.hidden(name, value) // it looks like a path or a command, and may be a secret all the same
 	}
-	return w.shown(name, value)
+	return r.shown(name, value)
 }
 
-// shortest is how long a secret is at least: true and none are switches.
-const shortest = 6
+// minSecret is the shortest secret, in bytes. Values like true and none are shorter.
+const minSecret = 6
 
-// header: what is secret in one runs nothing, and goes to the address that is
-// pinned.
-func (w definer) header(name, value string) string {
+// header returns the value of a header. A secret in it cannot start anything,
+// and goes to the address that is pinned.
+func (r redactor) header(name, value string) string {
 	if connect.Hides(name, value) && !refers(value) {
 		return secretValue
 	}
-	return w.shown(name, value)
+	return r.shown(name, value)
 }
 
-// shown returns a value, or where it has a secret in it what tells it from
-// another.
-func (w definer) shown(name, value string) string {
+// shown returns a value, or a digest if the value contains a secret.
+func (r redactor) shown(name, value string) string {
 	if !connect.Hides(name, value) {
 		return value
 	}
-	return w.hidden(name, value)
+	return r.hidden(name, value)
 }
 
-func (w definer) hidden(name, value string) string { return "(not shown" + w.sign(name, value) + ")" }
+func (r redactor) hidden(name, value string) string {
+	return "(not shown" + r.digest(name, value) + ")"
+}
 
-// address returns an address without what may be secret in it.
-func (w definer) address(text string) string {
+// address returns an address without the parts that may be secret, and a digest
+// of them.
+func (r redactor) address(text string) string {
 	u, err := url.Parse(text)
 	var path []string
 	secret := connect.Hides("", text)
@@ -121,14 +123,14 @@ func (w definer) address(text string) string {
 	case !secret:
 		return text
 	case err != nil:
-		return "an address (not shown" + w.sign("url", text) + ")"
+		return "an address (not shown" + r.digest("url", text) + ")"
 	}
-	return u.Scheme + "://" + u.Host + strings.Join(path, "/") + " (and what is not shown" + w.sign("url", text) + ")"
+	return u.Scheme + "://" + u.Host + strings.Join(path, "/") + " (and what is not shown" + r.digest("url", text) + ")"
 }
 
-// sign tells a text from any other that could stand in its place, and names what
-// it refers to.
-func (w definer) sign(name, text string) string {
+// digest returns a keyed digest of a text, after the names that the text refers
+// to.
+func (r redactor) digest(name, text string) string {
 	var names string
 	for rest := text; ; {
 		_, after, found := strings.Cut(rest, "${")
@@ -142,10 +144,10 @@ func (w definer) sign(name, text string) string {
 	if names != "" {
 		names = ", with" + names
 	}
-	whole, _ := json.Marshal([]string{"mcp.import", w.server, name, text}) // texts cannot fail
-	_, sum, _ := strings.Cut(w.key.Digest(whole), ":")
+	whole, _ := json.Marshal([]string{"mcp.import", r.server, name, text}) // texts cannot fail
+	_, sum, _ := strings.Cut(r.key.Digest(whole), ":")
 	return names + ", " + sum[:32]
 }
 
-// refers reports whether a value has a name in it that stands for another.
+// refers reports whether a value refers to a variable or a secret.
 func refers(value string) bool { return strings.Contains(value, "${") }
