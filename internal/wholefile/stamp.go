@@ -1,0 +1,43 @@
+package wholefile
+
+import (
+	"io/fs"
+	"os"
+	"time"
+)
+
+// A Stamp is how a file looked at one moment: which file it was, its size and
+// the time of its last change.
+type Stamp struct {
+	Path string
+	Info fs.FileInfo // nil: there was no file
+
+	// Recent is true if the file was changed so shortly before that another
+	// change may leave the same Info.
+	Recent bool
+}
+
+// tick is the longest time in which a file system may give two changes the same
+// time.
+const tick = 20 * time.Millisecond
+
+// StampOf looks at a file.
+func StampOf(path string) Stamp {
+	info, err := os.Stat(path)
+	if err != nil {
+		return Stamp{Path: path}
+	}
+	return Stamp{path, info, time.Since(info.ModTime()).Abs() < tick}
+}
+
+// Same reports whether the file is certain to be unchanged since s, given how it
+// looks now.
+func (s Stamp) Same(now Stamp) bool { return !s.Recent && s.Looks(now) }
+
+// Looks reports whether the file looks as it did.
+func (s Stamp) Looks(now Stamp) bool {
+	if s.Info == nil || now.Info == nil {
+		return s.Info == now.Info
+	}
+	return os.SameFile(s.Info, now.Info) && s.Info.Size() == now.Info.Size() && s.Info.ModTime().Equal(now.Info.ModTime())
+}
