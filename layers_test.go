@@ -27,7 +27,7 @@ type layer struct {
 
 const (
 	words  = "capability llm plugin " // what everybody says
-	ground = "internal/address internal/envelope internal/glob internal/language internal/programs internal/schema internal/secret internal/spelling internal/store internal/tokenizer internal/untrusted internal/wholefile internal/yamldoc "
+	ground = "internal/address internal/envelope internal/glob internal/language internal/lazy internal/procid internal/programs internal/schema internal/secret internal/spelling internal/store internal/tokenizer internal/untrusted internal/wholefile internal/yamldoc "
 	all    = "..."
 )
 
@@ -48,6 +48,8 @@ var layers = []layer{
 	{"internal/tokenizer", ""},
 	{"internal/language", ""},
 	{"internal/glob", ""},
+	{"internal/lazy", ""},
+	{"internal/procid", ""},
 	{"internal/programs", ""},
 	{"internal/envelope", "capability"},
 	{"internal/address", ""},

@@ -12,6 +12,7 @@ import (
 
 	"ken/internal/govern/approval"
 	"ken/internal/govern/audit"
+	"ken/internal/lazy"
 	"ken/internal/secret"
 	"ken/internal/store"
 )
@@ -23,9 +24,9 @@ type governing struct {
 	redactor *audit.Redactor
 	knows    atomic.Uint64 // Changes of secrets that the redactor knows
 
-	store part[*store.Store]
-	desk  part[*approval.Desk]
-	trail part[*audit.Log]
+	store lazy.Value[*store.Store]
+	desk  lazy.Value[*approval.Desk]
+	trail lazy.Value[*audit.Log]
 }
 
 // openStore is how long a database may take to answer at the start.
@@ -41,7 +42,7 @@ func (a *App) govern(cfg Config, marks []mark) error {
 	g.laws = laws
 	g.secrets = secret.New(secret.Config{Dir: a.Places.Home, Environ: cfg.environ()})
 	g.redactor = &audit.Redactor{}
-	g.store.build = func() (*store.Store, error) {
+	g.store.Build = func() (*store.Store, error) {
 		if err := os.MkdirAll(a.Places.State, 0o700); err != nil {
 			return nil, fmt.Errorf("open the store: %w", err)
 		}
@@ -53,13 +54,13 @@ func (a *App) govern(cfg Config, marks []mark) error {
 		}
 		return s, err
 	}
-	g.desk.build = a.openDesk
-	g.trail.build = a.openTrail
+	g.desk.Build = a.openDesk
+	g.trail.Build = a.openTrail
 	return nil
 }
 
 func (a *App) openDesk() (*approval.Desk, error) {
-	s, err := a.store.get()
+	s, err := a.store.Get()
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +136,7 @@ func (a *App) redact(s string) string {
 func (a *App) Secrets() *secret.Store { return a.secrets }
 
 // Desk returns the desk at which calls wait for a person.
-func (a *App) Desk() (*approval.Desk, error) { return a.desk.get() }
+func (a *App) Desk() (*approval.Desk, error) { return a.desk.Get() }
 
 // Trail returns the audit log of this process, which begins with it.
-func (a *App) Trail() (*audit.Log, error) { return a.trail.get() }
+func (a *App) Trail() (*audit.Log, error) { return a.trail.Get() }

@@ -65,7 +65,7 @@ func standsBefore(err error) error {
 // Running says how calls are carried out here, for the doctor.
 func (a *App) Running(ctx context.Context) doctor.Running {
 	r := doctor.Running{Isolation: isolation(ctx, a.Settings.Sandbox), Profile: a.profile(), SecretErr: a.secrets.Check()}
-	s, err := a.store.get()
+	s, err := a.store.Get()
 	if err != nil {
 		r.StoreErr = err
 		return r
@@ -129,7 +129,7 @@ func isolation(ctx context.Context, s config.Sandbox) doctor.Isolation {
 // anew, and not remembered: the next record tries again by itself, and nobody
 // makes one while it is said that nothing works.
 func (a *App) recordable() error {
-	log, err := a.trail.get()
+	log, err := a.trail.Get()
 	if err != nil {
 		return err
 	}
@@ -146,7 +146,7 @@ func (a *App) recordable() error {
 // call passes through, and makes it write the records that the audit log did
 // not accept before.
 func (a *App) callable(ctx context.Context) error {
-	r, err := a.runner.get()
+	r, err := a.runner.Get()
 	if err != nil {
 		return err
 	}

@@ -30,7 +30,7 @@ func recordKey(who capability.Principal, session string, turn int) string {
 
 // keepRecord keeps the record of a turn.
 func (a *App) keepRecord(ctx context.Context, who capability.Principal, session string, turn int, record []byte) error {
-	db, err := a.store.get()
+	db, err := a.store.Get()
 	if err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func (a *App) keepRecord(ctx context.Context, who capability.Principal, session 
 
 // record returns the record of a turn, where it was kept.
 func (a *App) record(ctx context.Context, who capability.Principal, session string, turn int) ([]byte, bool, error) {
-	db, err := a.store.get()
+	db, err := a.store.Get()
 	if err != nil {
 		return nil, false, err
 	}

@@ -44,7 +44,7 @@ func TestRecordsOfTurns(t *testing.T) {
 			t.Errorf("the record %s = %s, %v, %v; want none", name, got, ok, err)
 		}
 	}
-	db, err := a.store.get()
+	db, err := a.store.Get()
 	if err != nil {
 		t.Fatal(err)
 	}

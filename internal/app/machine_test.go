@@ -21,7 +21,7 @@ import (
 func TestRunsWhatExecutorsRun(t *testing.T) {
 	dir, getenv := home(t, nil)
 	a := open(t, Config{Getenv: getenv, Dir: dir, Plugins: []plugin.Plugin{lender{}}})
-	kept, err := a.results.get()
+	kept, err := a.results.Get()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -144,7 +144,7 @@ func (a *App) mcpSettle(ctx context.Context, who capability.Principal, ticket st
 
 // wholeResult reads all of what a call returned.
 func (a *App) wholeResult(ctx context.Context, who capability.Principal, session, handle string) (capability.Result, error) {
-	kept, err := a.results.get()
+	kept, err := a.results.Get()
 	if err != nil {
 		return capability.Result{}, err
 	}

@@ -7,12 +7,13 @@ import (
 	"ken/internal/config"
 	"ken/internal/govern/audit"
 	"ken/internal/govern/pin"
+	"ken/internal/lazy"
 	"ken/internal/run/mcpservers/definitions"
 )
 
 // openPins makes the desk that remembers what servers offered.
 func (a *App) openPins() (*pin.Desk, error) {
-	s, err := a.store.get()
+	s, err := a.store.Get()
 	if err != nil {
 		return nil, err
 	}
@@ -28,8 +29,8 @@ func (a *App) openPins() (*pin.Desk, error) {
 // newDefinitions returns the pins of definitions in the files of mcp.import. No
 // setting accepts a definition.
 func (a *App) newDefinitions() *definitions.Pins {
-	desk := &part[*pin.Desk]{build: func() (*pin.Desk, error) {
-		s, err := a.store.get()
+	desk := &lazy.Value[*pin.Desk]{Build: func() (*pin.Desk, error) {
+		s, err := a.store.Get()
 		if err != nil {
 			return nil, err
 		}
@@ -38,7 +39,7 @@ func (a *App) newDefinitions() *definitions.Pins {
 		})
 	}}
 	return definitions.New(definitions.Config{
-		Desk: desk.get, Key: func() (audit.Key, error) { return audit.LoadKey(a.auditKey()) }, Reviewers: a.Settings.Approval.Approvers,
+		Desk: desk.Get, Key: func() (audit.Key, error) { return audit.LoadKey(a.auditKey()) }, Reviewers: a.Settings.Approval.Approvers,
 	})
 }
 
@@ -57,7 +58,7 @@ func (a *App) pinRules() pin.Policy {
 
 // notePins records what becomes of pins.
 func (a *App) notePins(ctx context.Context, r audit.Record) error {
-	log, err := a.trail.get()
+	log, err := a.trail.Get()
 	if err == nil {
 		_, err = log.Append(ctx, r)
 	}
@@ -68,7 +69,7 @@ func (a *App) notePins(ctx context.Context, r audit.Record) error {
 type pinner struct{ app *App }
 
 func (p pinner) Check(ctx context.Context, server string, tools []pin.Tool) (map[string]pin.Verdict, error) {
-	desk, err := p.app.serving.pins.get()
+	desk, err := p.app.serving.pins.Get()
 	if err != nil {
 		return nil, err
 	}

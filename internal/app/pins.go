@@ -74,7 +74,7 @@ func (a *App) ServerReviews(ctx context.Context) ([]ServerStand, error) {
 	if len(list) == 0 {
 		return nil, nil
 	}
-	desk, err := a.serving.pins.get()
+	desk, err := a.serving.pins.Get()
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +130,7 @@ func (a *App) ReviewServer(ctx context.Context, name string) (ServerReview, erro
 	if err != nil {
 		return r, err
 	}
-	desk, err := a.serving.pins.get()
+	desk, err := a.serving.pins.Get()
 	if err != nil {
 		return r, err
 	}
@@ -226,7 +226,7 @@ func (a *App) AcceptTools(ctx context.Context, by capability.Principal, r Server
 	if len(r.Waiting) == 0 {
 		return out, nil
 	}
-	desk, err := a.serving.pins.get()
+	desk, err := a.serving.pins.Get()
 	if err != nil {
 		return out, err
 	}

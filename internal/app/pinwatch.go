@@ -49,7 +49,7 @@ func (a *App) reviewAgain(ctx context.Context, name string, seen map[string]int6
 	a.serving.mu.Lock()
 	key := a.serving.keys[name]
 	a.serving.mu.Unlock()
-	desk, err := a.serving.pins.get()
+	desk, err := a.serving.pins.Get()
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ const chainPrefix = "audit/chain/"
 
 // register keeps the newest signed head of the trail.
 func (a *App) register(log *audit.Log) error {
-	s, err := a.store.get()
+	s, err := a.store.Get()
 	if err != nil {
 		return err
 	}
@@ -34,7 +34,7 @@ func (a *App) closeTrail(log *audit.Log) error {
 
 // heads returns what the store remembers of all chains.
 func (a *App) heads(ctx context.Context) ([][]byte, error) {
-	s, err := a.store.get()
+	s, err := a.store.Get()
 	if err != nil {
 		return nil, err
 	}

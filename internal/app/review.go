@@ -13,13 +13,14 @@ import (
 	"ken/internal/govern/audit"
 	"ken/internal/govern/review"
 	"ken/internal/know/catalog"
+	"ken/internal/lazy"
 	"ken/internal/run/runner"
 )
 
 // reviewing keeps extensions off until a person has seen what they ask for.
 type reviewing struct {
-	desk  part[*review.Desk]
-	panel part[*review.Panel]
+	desk  lazy.Value[*review.Desk]
+	panel lazy.Value[*review.Panel]
 
 	mu   sync.Mutex
 	of   *catalog.Snapshot
@@ -28,21 +29,21 @@ type reviewing struct {
 }
 
 func (a *App) prepareReview() {
-	a.reviewing.desk.build = func() (*review.Desk, error) {
-		s, err := a.store.get()
+	a.reviewing.desk.Build = func() (*review.Desk, error) {
+		s, err := a.store.Get()
 		if err != nil {
 			return nil, err
 		}
 		return review.New(s, review.Config{Reviewers: a.Settings.Approval.Approvers, Log: func(ctx context.Context, r audit.Record) error {
-			log, err := a.trail.get()
+			log, err := a.trail.Get()
 			if err == nil {
 				_, err = log.Append(ctx, r)
 			}
 			return err
 		}})
 	}
-	a.reviewing.panel.build = func() (*review.Panel, error) {
-		desk, err := a.reviewing.desk.get()
+	a.reviewing.panel.Build = func() (*review.Panel, error) {
+		desk, err := a.reviewing.desk.Get()
 		if err != nil {
 			return nil, err
 		}
@@ -77,7 +78,7 @@ func (a *App) packagesOff(all []*capability.Capability) map[*capability.Capabili
 		return nil
 	}
 	on := map[*capability.Capability]bool{}
-	if desk, err := a.reviewing.desk.get(); err == nil { // else nothing is on
+	if desk, err := a.reviewing.desk.Get(); err == nil { // else nothing is on
 		ctx, cancel := context.WithTimeout(context.Background(), openStore)
 		defer cancel()
 		switches := desk.Switches(ctx, a.Principal.Tenant)
@@ -102,7 +103,7 @@ func (s switches) Off(c *capability.Capability) (why, mend string) {
 	if _, needs := review.Owner(c); !needs {
 		return "", ""
 	}
-	panel, err := s.app.reviewing.panel.get()
+	panel, err := s.app.reviewing.panel.Get()
 	if err != nil {
 		return "nobody can tell whether its extension was reviewed: " + err.Error(), "see ken doctor"
 	}
@@ -113,7 +114,7 @@ func (s switches) Version() uint64 {
 	if len(s.app.book().Manifests()) == 0 {
 		return 0
 	}
-	panel, err := s.app.reviewing.panel.get()
+	panel, err := s.app.reviewing.panel.Get()
 	if err != nil {
 		return 0 // all of it is off
 	}
@@ -150,7 +151,7 @@ func (r reviewed) on(ctx context.Context, call capability.Call) error {
 	if _, needs := review.Owner(e.Capability); !needs {
 		return nil
 	}
-	panel, err := r.app.reviewing.panel.get()
+	panel, err := r.app.reviewing.panel.Get()
 	if err != nil {
 		return err
 	}
@@ -214,7 +215,7 @@ func (a *App) standing(ctx context.Context, m *review.Manifest) (Extension, erro
 		}
 	}
 	m = m.With(texts)
-	desk, err := a.reviewing.desk.get()
+	desk, err := a.reviewing.desk.Get()
 	if err != nil {
 		return Extension{Manifest: m, Unavailable: lacking}, err
 	}
@@ -230,7 +231,7 @@ func (a *App) switched(ctx context.Context) {
 	if !a.reviewRequired() || len(book.Manifests()) == 0 {
 		return
 	}
-	desk, err := a.reviewing.desk.get()
+	desk, err := a.reviewing.desk.Get()
 	if err != nil {
 		return // everything is off, and was
 	}
@@ -257,7 +258,7 @@ func (a *App) switched(ctx context.Context) {
 // this process or another. While the store cannot be read they continue: they
 // were accepted, and no new call starts.
 func (a *App) stopDisabled(ctx context.Context) {
-	r, made := a.runner.there()
+	r, made := a.runner.Peek()
 	if !made || !a.reviewRequired() || r.Load().Running == 0 {
 		return
 	}
@@ -265,7 +266,7 @@ func (a *App) stopDisabled(ctx context.Context) {
 	if len(book.Manifests()) == 0 {
 		return
 	}
-	desk, err := a.reviewing.desk.get()
+	desk, err := a.reviewing.desk.Get()
 	if err != nil {
 		return
 	}
@@ -309,7 +310,7 @@ func (a *App) watchSight(ctx context.Context) {
 
 // Enable switches a package on as a person was shown it.
 func (a *App) Enable(ctx context.Context, by capability.Principal, x Extension, why string) error {
-	desk, err := a.reviewing.desk.get()
+	desk, err := a.reviewing.desk.Get()
 	if err != nil {
 		return err
 	}
@@ -321,7 +322,7 @@ func (a *App) Enable(ctx context.Context, by capability.Principal, x Extension, 
 
 // Disable switches packages of a name off; an empty place means everywhere.
 func (a *App) Disable(ctx context.Context, by capability.Principal, name, place, why string) ([]review.Switch, error) {
-	desk, err := a.reviewing.desk.get()
+	desk, err := a.reviewing.desk.Get()
 	if err != nil {
 		return nil, err
 	}

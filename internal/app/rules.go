@@ -313,7 +313,7 @@ func (a *App) enforce(rules *policy.Rules, err error) {
 	if err != nil {
 		a.log.Warn("the rules cannot be followed, so nothing runs", "error", err)
 	}
-	r, made := a.runner.there()
+	r, made := a.runner.Peek()
 	if !made {
 		return
 	}

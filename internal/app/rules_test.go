@@ -96,7 +96,7 @@ func TestRunnerIsMadeWhileFilesChange(t *testing.T) {
 	write(t, filepath.Join(dir, ".ken", "ken.yaml"), "policy: {profile: locked}\n")
 	made := make(chan error, 1)
 	go func() {
-		_, err := a.runner.get()
+		_, err := a.runner.Get()
 		made <- err
 	}()
 	select {

@@ -10,6 +10,8 @@ import (
 	"ken/capability"
 	"ken/internal/know/catalog"
 	"ken/internal/know/source"
+	"ken/internal/lazy"
+	"ken/internal/procid"
 	"ken/internal/run/executor"
 	"ken/internal/run/executor/analyze"
 	"ken/internal/run/executor/files"
@@ -24,8 +26,8 @@ import (
 type running struct {
 	functions *function.Executor
 	details   details
-	results   part[*result.Store]
-	runner    part[*runner.Runner]
+	results   lazy.Value[*result.Store]
+	runner    lazy.Value[*runner.Runner]
 }
 
 func (a *App) prepareRunning(cfg Config) error {
@@ -34,7 +36,7 @@ func (a *App) prepareRunning(cfg Config) error {
 		return err
 	}
 	a.functions = f
-	a.results.build = func() (*result.Store, error) {
+	a.results.Build = func() (*result.Store, error) {
 		set := a.Settings.Results
 		s, err := result.Open(result.Config{
 			Dir: filepath.Join(a.Places.State, "results"), Keep: set.Keep, PerSession: set.PerSession, MaxBytes: set.MaxBytes, MaxTotal: set.MaxTotal,
@@ -44,7 +46,7 @@ func (a *App) prepareRunning(cfg Config) error {
 		}
 		return s, err
 	}
-	a.runner.build = a.newRunner
+	a.runner.Build = a.newRunner
 	return nil
 }
 
@@ -86,7 +88,7 @@ func memory(name string, trust capability.Trust, lists ...[]executor.Tool) *sour
 
 // Invoker returns what carries calls out, for the door.
 func (a *App) invoker(context.Context) (capability.Invoker, error) {
-	r, err := a.runner.get()
+	r, err := a.runner.Get()
 	if err != nil {
 		return nil, err
 	}
@@ -100,19 +102,19 @@ func (a *App) invoker(context.Context) (capability.Invoker, error) {
 }
 
 func (a *App) newRunner() (*runner.Runner, error) {
-	log, err := a.trail.get()
+	log, err := a.trail.Get()
 	if err != nil {
 		return nil, err
 	}
-	db, err := a.store.get()
+	db, err := a.store.Get()
 	if err != nil {
 		return nil, err
 	}
-	desk, err := a.desk.get()
+	desk, err := a.desk.Get()
 	if err != nil {
 		return nil, err
 	}
-	kept, err := a.results.get()
+	kept, err := a.results.Get()
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +128,7 @@ func (a *App) newRunner() (*runner.Runner, error) {
 	}
 	r, err := runner.New(runner.Config{
 		Resolve: a.Door.Resolve, Executors: executors, Log: log, Rules: a.Rules, Desk: desk, Effects: db, Results: kept,
-		Redactor: a.redactor, Observe: a.observe, Plugins: plugins, Process: thisProcess(), Dead: processDead,
+		Redactor: a.redactor, Observe: a.observe, Plugins: plugins, Process: procid.Self(), Dead: procid.Dead,
 		Limits: a.callLimits,
 	})
 	if err != nil {
@@ -199,4 +201,4 @@ func (a *App) variable(name string) (string, bool) {
 }
 
 // Results returns what calls returned.
-func (a *App) Results() (*result.Store, error) { return a.results.get() }
+func (a *App) Results() (*result.Store, error) { return a.results.Get() }

@@ -16,6 +16,7 @@ import (
 	"ken/internal/connect"
 	"ken/internal/govern/pin"
 	"ken/internal/govern/policy"
+	"ken/internal/lazy"
 	"ken/internal/run/mcpgateway"
 	"ken/internal/run/mcpservers/definitions"
 	"ken/internal/run/sandbox"
@@ -27,7 +28,7 @@ import (
 type serving struct {
 	gateway *mcpgateway.Gateway // nil: there is none
 	shared  bool                // another App has it, and closes it
-	pins    part[*pin.Desk]
+	pins    lazy.Value[*pin.Desk]
 
 	definitions *definitions.Pins // of the files of mcp.import
 
@@ -57,7 +58,7 @@ func (a *App) newConnector() *connect.Connector {
 // prepareServers makes the gateway, which starts nothing.
 func (a *App) prepareServers(cfg Config) error {
 	a.Clients = a.newConnector()
-	a.serving.pins.build = a.openPins
+	a.serving.pins.Build = a.openPins
 	a.definitions = a.newDefinitions()
 	if cfg.gateway != nil {
 		a.gateway, a.shared = cfg.gateway, true

@@ -54,7 +54,7 @@ func (a *App) SwitchServer(ctx context.Context, by capability.Principal, name st
 
 // noteSwitch records that a person switches a server, before that happens.
 func (a *App) noteSwitch(ctx context.Context, by capability.Principal, name, word, why string) error {
-	log, err := a.trail.get()
+	log, err := a.trail.Get()
 	if err == nil {
 		id, success := "mcp:"+name, true
 		r := audit.Record{

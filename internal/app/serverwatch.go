@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"ken/internal/procid"
 	"ken/internal/run/mcpgateway"
 	"ken/internal/serve/doctor"
 )
@@ -20,7 +21,7 @@ import (
 // file <state>/mcp-status/<pid>-….json, for as long as it watches them.
 type serverNote struct {
 	PID     int             `json:"pid"`
-	Began   string          `json:"began"` // of the process, see processBegan
+	Began   string          `json:"began"` // of the process, see procid.Began
 	What    string          `json:"what"`
 	Since   time.Time       `json:"since"`
 	Servers []serverTrouble `json:"servers"`
@@ -54,7 +55,7 @@ type notebook struct {
 // several, one for each gateway.
 func newNotebook(dir string) *notebook {
 	pid := os.Getpid()
-	began, _ := processBegan(pid) // without it the pid alone must do
+	began, _ := procid.Began(pid) // without it the pid alone must do
 	what := "ken"
 	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") {
 		what += " " + os.Args[1]
@@ -179,7 +180,7 @@ func readNote(file string, size int64) (serverNote, error) {
 // lives reports whether the process that wrote a note runs: that of its pid may
 // be another by now.
 func (n serverNote) lives() bool {
-	began, alive := processBegan(n.PID)
+	began, alive := procid.Began(n.PID)
 	return alive && began == n.Began
 }
 

@@ -150,7 +150,7 @@ func (a *App) setSetting(ctx context.Context, who auth.Identity, key, value stri
 			return changed, err
 		}
 	}
-	log, err := a.trail.get()
+	log, err := a.trail.Get()
 	if err != nil {
 		return changed, err
 	}

@@ -101,7 +101,7 @@ func (s *Site) Drain(ctx context.Context) error { return s.hub.Drain(ctx) }
 // EndCalls accepts no more calls, waits up to serve.drain for running calls,
 // and cancels the rest. Each call gets its result. See [runner.Runner.Close].
 func (s *Site) EndCalls(ctx context.Context) error {
-	r, made := s.app.runner.there()
+	r, made := s.app.runner.Peek()
 	if !made {
 		return nil
 	}
@@ -114,7 +114,7 @@ func (a *App) Owner() auth.Identity {
 }
 
 // SignOuts returns where it is kept which browsers were signed out.
-func (a *App) SignOuts() (*store.Store, error) { return a.store.get() }
+func (a *App) SignOuts() (*store.Store, error) { return a.store.Get() }
 
 // OIDC is whose people are let in besides; nil: nobody's.
 func (a *App) OIDC() *auth.OIDCConfig {
@@ -288,7 +288,7 @@ func (a *App) opens(ctx context.Context, who auth.Identity, id string) bool {
 
 // readKept returns a piece of a result that was kept.
 func (a *App) readKept(ctx context.Context, who capability.Principal, id, handle string, from int64) (trailapi.Piece, error) {
-	kept, err := a.results.get()
+	kept, err := a.results.Get()
 	if err != nil {
 		return trailapi.Piece{}, err
 	}
@@ -316,7 +316,7 @@ func (s *Site) readings() metrics.Readings {
 			return metrics.Catalog{Capabilities: st.Capabilities, Available: st.Available, Quarantined: st.Quarantined, Problems: st.Errors, Version: st.Version}
 		},
 		Pending: func() (int, error) {
-			desk, made := a.desk.there()
+			desk, made := a.desk.Peek()
 			if !made {
 				return 0, nil
 			}
@@ -325,7 +325,7 @@ func (s *Site) readings() metrics.Readings {
 			return desk.Waiting(ctx)
 		},
 		Audit: func() metrics.Audit {
-			log, made := a.trail.there()
+			log, made := a.trail.Peek()
 			if !made {
 				return metrics.Audit{}
 			}
@@ -370,7 +370,7 @@ func (s *Site) probes(waiting context.Context) []systemapi.Probe {
 			return err
 		}},
 		{Name: "store", Check: func(ctx context.Context) error {
-			db, err := a.store.get()
+			db, err := a.store.Get()
 			if err == nil {
 				err = db.Check(ctx)
 			}

@@ -16,6 +16,8 @@ import (
 	"ken/internal/door"
 	"ken/internal/govern/approval"
 	"ken/internal/govern/policy"
+	"ken/internal/lazy"
+	"ken/internal/procid"
 	"ken/internal/run/result"
 	"ken/internal/talk/engine"
 	"ken/internal/talk/event"
@@ -30,8 +32,8 @@ import (
 
 // talking is what conversations are led with. It is made when the first one is.
 type talking struct {
-	sessions part[*session.Store]
-	engine   part[*engine.Engine]
+	sessions lazy.Value[*session.Store]
+	engine   lazy.Value[*engine.Engine]
 	table    tableFiles
 	pricing  sync.Mutex // held while prices are written
 	refused  sync.Map   // *openai.Refusals, by provider
@@ -42,21 +44,21 @@ type talking struct {
 func (a *App) prepareTalking(cfg Config) {
 	t := &a.talking
 	t.given = cfg.Model
-	t.sessions.build = func() (*session.Store, error) {
-		db, err := a.store.get()
+	t.sessions.Build = func() (*session.Store, error) {
+		db, err := a.store.Get()
 		if err != nil {
 			return nil, err
 		}
-		return session.New(db, session.Config{Keep: a.Settings.Chat.Keep, Process: thisProcess(), Dead: processDead}), nil
+		return session.New(db, session.Config{Keep: a.Settings.Chat.Keep, Process: procid.Self(), Dead: procid.Dead}), nil
 	}
-	t.engine.build = a.newEngine
+	t.engine.Build = a.newEngine
 }
 
 // Sessions returns what was said.
-func (a *App) Sessions() (*session.Store, error) { return a.talking.sessions.get() }
+func (a *App) Sessions() (*session.Store, error) { return a.talking.sessions.Get() }
 
 // Engine returns what leads conversations.
-func (a *App) Engine() (*engine.Engine, error) { return a.talking.engine.get() }
+func (a *App) Engine() (*engine.Engine, error) { return a.talking.engine.Get() }
 
 func (a *App) newEngine() (*engine.Engine, error) {
 	sessions, err := a.Sessions()
@@ -325,7 +327,7 @@ func (a *App) waitForPerson(ctx context.Context, id string) (bool, error) {
 
 // fate returns what the runner kept of a call of a session.
 func (a *App) fate(ctx context.Context, call capability.Call) (engine.Fate, bool, error) {
-	r, err := a.runner.get()
+	r, err := a.runner.Get()
 	if err != nil {
 		return engine.Fate{}, false, err
 	}
@@ -336,7 +338,7 @@ func (a *App) fate(ctx context.Context, call capability.Call) (engine.Fate, bool
 // keepText puts away what is too long for a message, and gives its beginning
 // and its end with the handle by which the rest is read.
 func (a *App) keepText(_ context.Context, k engine.Kept) (string, error) {
-	kept, err := a.results.get()
+	kept, err := a.results.Get()
 	if err != nil {
 		return "", err
 	}

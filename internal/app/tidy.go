@@ -28,22 +28,22 @@ func (a *App) tidy(ctx context.Context) {
 }
 
 func (a *App) sweep(ctx context.Context) error {
-	kept, err := a.results.get()
+	kept, err := a.results.Get()
 	if err == nil {
 		_, err = kept.Sweep(ctx)
 	}
-	if sessions, made := a.talking.sessions.there(); made {
+	if sessions, made := a.talking.sessions.Peek(); made {
 		_, serr := sessions.Sweep(ctx)
 		err = errors.Join(err, serr)
 	}
-	if log, made := a.trail.there(); made {
+	if log, made := a.trail.Peek(); made {
 		err = errors.Join(err, a.register(log))
 	}
 	keep := a.now().Audit.Keep
 	if keep <= 0 {
 		return err
 	}
-	log, lerr := a.trail.get()
+	log, lerr := a.trail.Get()
 	if lerr == nil {
 		_, lerr = log.Retire(ctx, time.Now().Add(-keep))
 	}
@@ -60,7 +60,7 @@ func (a *App) notice(ctx context.Context) {
 		}
 		version = s.Version()
 		for _, m := range a.book().Manifests() {
-			desk, err := a.reviewing.desk.get()
+			desk, err := a.reviewing.desk.Get()
 			if err == nil {
 				_, err = desk.Notice(ctx, a.Principal.Tenant, m)
 			}

@@ -67,11 +67,11 @@ func (a *App) Revoke(ctx context.Context, id string, by capability.Principal, wh
 }
 
 func (a *App) deskAndTrail() (*approval.Desk, *audit.Log, error) {
-	desk, err := a.desk.get()
+	desk, err := a.desk.Get()
 	if err != nil {
 		return nil, nil, err
 	}
-	log, err := a.trail.get()
+	log, err := a.trail.Get()
 	return desk, log, err
 }
 

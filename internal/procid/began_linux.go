@@ -1,4 +1,4 @@
-package app
+package procid
 
 import (
 	"os"
@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// processBegan tells a process from every other that ever had its pid: by the
-// boot and the moment after it at which it began. alive is false where no
+// Began returns what tells a process from every other that ever had its pid: the
+// boot, and the moment after it at which the process began. alive is false if no
 // process has the pid.
-func processBegan(pid int) (began string, alive bool) {
+func Began(pid int) (began string, alive bool) {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
 		return "", false

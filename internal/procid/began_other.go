@@ -1,6 +1,6 @@
 //go:build !linux
 
-package app
+package procid
 
 import (
 	"errors"
@@ -11,10 +11,10 @@ import (
 	"syscall"
 )
 
-// processBegan tells a process from others that had its pid: by the second in
-// which it began, as ps says it. Without ps the pid alone must do. alive is
-// false where no process has the pid.
-func processBegan(pid int) (began string, alive bool) {
+// Began returns what tells a process from others that had its pid: the second in
+// which it began, as ps prints it, or "" without ps. alive is false if no process
+// has the pid.
+func Began(pid int) (began string, alive bool) {
 	p, err := os.FindProcess(pid)
 	if err != nil {
 		return "", false
