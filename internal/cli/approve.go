@@ -14,15 +14,19 @@ import (
 	"ken/internal/govern/approval"
 )
 
-func (c *command) approveCommand() *cobra.Command {
-	return group("approve", "Answer what waits for a person", c.approveList(), c.approveGrant(), c.approveDeny(), c.approveRevoke())
+// approveCommand is ken approve: it answers approval requests.
+type approveCommand struct{ *environment }
+
+func newApprove(env *environment) *cobra.Command {
+	c := &approveCommand{env}
+	return group("approve", "Answer what waits for a person", c.list(), c.grant(), c.deny(), c.revoke())
 }
 
-func (c *command) approveList() *cobra.Command {
+func (c *approveCommand) list() *cobra.Command {
 	var all, grants bool
 	cmd := &cobra.Command{
 		Use: "list", Short: "List what waits for an answer", Args: args(cobra.NoArgs),
-		RunE: c.with(func(ctx context.Context, a *app.App, _ []string) error {
+		RunE: c.withApp(func(ctx context.Context, a *app.App, _ []string) error {
 			desk, err := a.Desk()
 			if err != nil {
 				return err
@@ -52,7 +56,7 @@ func (c *command) approveList() *cobra.Command {
 	return cmd
 }
 
-func (c *command) printTicket(t approval.Ticket) {
+func (c *approveCommand) printTicket(t approval.Ticket) {
 	p := c.out
 	p.linef("%s  %s", p.style(bold, t.ID), p.style(yellow, string(t.State)))
 	for _, line := range t.Lines() {
@@ -60,7 +64,7 @@ func (c *command) printTicket(t approval.Ticket) {
 	}
 }
 
-func (c *command) listGrants(ctx context.Context, a *app.App, desk *approval.Desk) error {
+func (c *approveCommand) listGrants(ctx context.Context, a *app.App, desk *approval.Desk) error {
 	held, err := desk.Held(ctx, approval.Filter{Tenant: a.Principal.Tenant})
 	if c.json {
 		return errors.Join(c.printJSON(map[string]any{"grants": listOf(held)}), err)
@@ -81,13 +85,13 @@ func (c *command) listGrants(ctx context.Context, a *app.App, desk *approval.Des
 	return err
 }
 
-func (c *command) approveGrant() *cobra.Command {
+func (c *approveCommand) grant() *cobra.Command {
 	var scope, covers, note string
 	var until string
 	cmd := &cobra.Command{
 		Use: "grant ID", Short: "Agree to a call that waits", Args: args(cobra.ExactArgs(1)),
 		Example: "  ken approve grant 7f3a…\n  ken approve grant 7f3a… --for session\n  ken approve grant 7f3a… --for always --covers prefix\n  ken approve grant 7f3a… --until 8h",
-		RunE: c.with(func(ctx context.Context, a *app.App, given []string) error {
+		RunE: c.withApp(func(ctx context.Context, a *app.App, given []string) error {
 			if !slices.Contains([]string{"once", "session", "always"}, scope) {
 				return usageError{fmt.Errorf("--for is %q; write once, session or always, or give --until", scope)}
 			}
@@ -127,12 +131,12 @@ func ahead(text string, now time.Time) (time.Time, error) {
 	return t, err
 }
 
-func (c *command) approveDeny() *cobra.Command {
+func (c *approveCommand) deny() *cobra.Command {
 	var session bool
 	var note string
 	cmd := &cobra.Command{
 		Use: "deny ID", Short: "Refuse a call that waits", Args: args(cobra.ExactArgs(1)),
-		RunE: c.with(func(ctx context.Context, a *app.App, given []string) error {
+		RunE: c.withApp(func(ctx context.Context, a *app.App, given []string) error {
 			answer := approval.Answer{By: a.Principal, Effect: approval.No, Scope: approval.Once, Note: note}
 			if session {
 				answer.Scope = approval.Session
@@ -145,7 +149,7 @@ func (c *command) approveDeny() *cobra.Command {
 	return cmd
 }
 
-func (c *command) settle(ctx context.Context, a *app.App, id string, answer approval.Answer) error {
+func (c *approveCommand) settle(ctx context.Context, a *app.App, id string, answer approval.Answer) error {
 	t, err := a.Settle(ctx, id, answer)
 	if err != nil {
 		return err
@@ -162,7 +166,7 @@ func (c *command) settle(ctx context.Context, a *app.App, id string, answer appr
 }
 
 // printCovered prints what a grant for more than one call covers.
-func (c *command) printCovered(ctx context.Context, a *app.App, t approval.Ticket) {
+func (c *approveCommand) printCovered(ctx context.Context, a *app.App, t approval.Ticket) {
 	desk, err := a.Desk()
 	if err != nil || t.Answer == nil || t.Answer.Scope == approval.Once {
 		return
@@ -179,11 +183,11 @@ func (c *command) printCovered(ctx context.Context, a *app.App, t approval.Ticke
 	}
 }
 
-func (c *command) approveRevoke() *cobra.Command {
+func (c *approveCommand) revoke() *cobra.Command {
 	var why string
 	cmd := &cobra.Command{
 		Use: "revoke ID", Short: "Take an answer back", Args: args(cobra.ExactArgs(1)),
-		RunE: c.with(func(ctx context.Context, a *app.App, given []string) error {
+		RunE: c.withApp(func(ctx context.Context, a *app.App, given []string) error {
 			if err := a.Revoke(ctx, given[0], a.Principal, why); err != nil {
 				return err
 			}

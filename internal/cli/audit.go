@@ -16,8 +16,12 @@ import (
 	"ken/internal/govern/audit"
 )
 
-func (c *command) auditCommand() *cobra.Command {
-	return group("audit", "Read and check the trail of calls", c.auditQuery(), c.auditTail(), c.auditVerify(), c.auditProve())
+// auditCommand is ken audit: it reads and verifies the audit log.
+type auditCommand struct{ *environment }
+
+func newAudit(env *environment) *cobra.Command {
+	c := &auditCommand{env}
+	return group("audit", "Read and check the trail of calls", c.query(), c.tail(), c.verify(), c.prove())
 }
 
 // An auditFilter is what the flags of query and tail say.
@@ -61,13 +65,13 @@ func moment(flag, text string, now time.Time) (time.Time, error) {
 	return time.Time{}, usageError{fmt.Errorf("%s is %q; write how long ago, as in 24h, or a time, as in 2026-01-31T12:00:00Z", flag, text)}
 }
 
-func (c *command) auditQuery() *cobra.Command {
+func (c *auditCommand) query() *cobra.Command {
 	var f auditFilter
 	var all bool
 	cmd := &cobra.Command{
 		Use: "query", Short: "List the records of calls", Args: args(cobra.NoArgs),
 		Example: "  ken audit query --event security_violation --since 48h\n  ken audit query --ext tools.git --json",
-		RunE: c.with(func(ctx context.Context, a *app.App, _ []string) error {
+		RunE: c.withApp(func(ctx context.Context, a *app.App, _ []string) error {
 			filter, err := f.read(time.Now())
 			if err != nil {
 				return err
@@ -103,7 +107,7 @@ func recordJSON(e audit.Entry) json.RawMessage {
 	return json.RawMessage(`{"id":` + string(id) + "," + strings.TrimPrefix(string(e.Line), "{"))
 }
 
-func (c *command) printRecord(e audit.Entry) {
+func (c *auditCommand) printRecord(e audit.Entry) {
 	r := e.Record
 	what := r.Target
 	if what == "" {
@@ -124,13 +128,13 @@ func (c *command) printRecord(e audit.Entry) {
 
 var levelStyles = map[string]string{"DEBUG": dim, "INFO": green, "WARNING": yellow, "ERROR": red}
 
-func (c *command) auditTail() *cobra.Command {
+func (c *auditCommand) tail() *cobra.Command {
 	var f auditFilter
 	var follow bool
 	var lines int
 	cmd := &cobra.Command{
 		Use: "tail", Short: "Show the newest records, and with -f those that come", Args: args(cobra.NoArgs),
-		RunE: c.with(func(ctx context.Context, a *app.App, _ []string) error {
+		RunE: c.withApp(func(ctx context.Context, a *app.App, _ []string) error {
 			filter, err := f.read(time.Now())
 			if err != nil {
 				return err
@@ -182,12 +186,12 @@ func lastRecords(ctx context.Context, dir string, f audit.Filter, n int, print f
 	return ctx.Err()
 }
 
-func (c *command) auditVerify() *cobra.Command {
+func (c *auditCommand) verify() *cobra.Command {
 	var head string
 	var all bool
 	cmd := &cobra.Command{
 		Use: "verify", Short: "Check that no record was changed, removed or cut off", Args: args(cobra.NoArgs),
-		RunE: c.with(func(ctx context.Context, a *app.App, _ []string) error {
+		RunE: c.withApp(func(ctx context.Context, a *app.App, _ []string) error {
 			var elsewhere [][]byte
 			if head != "" {
 				data, err := os.ReadFile(head)
@@ -216,7 +220,7 @@ func (c *command) auditVerify() *cobra.Command {
 	return cmd
 }
 
-func (c *command) printTrail(r audit.Report, all bool) {
+func (c *auditCommand) printTrail(r audit.Report, all bool) {
 	p, records := c.out, int64(0)
 	for _, chain := range r.Chains {
 		records += chain.Records
@@ -255,10 +259,10 @@ func listOf[T any](s []T) []T {
 	return s
 }
 
-func (c *command) auditProve() *cobra.Command {
+func (c *auditCommand) prove() *cobra.Command {
 	return &cobra.Command{
 		Use: "prove ID", Short: "Give a proof of one record that anyone with the public key can check", Args: args(cobra.ExactArgs(1)),
-		RunE: c.with(func(_ context.Context, a *app.App, given []string) error {
+		RunE: c.withApp(func(_ context.Context, a *app.App, given []string) error {
 			proof, key, err := a.ProveRecord(audit.ID(given[0]))
 			if err != nil {
 				return err

@@ -19,9 +19,13 @@ import (
 	"ken/internal/untrusted"
 )
 
-func (c *command) catalogCommand() *cobra.Command {
+// catalogCommand is ken catalog: it lists, explains and checks the catalog.
+type catalogCommand struct{ *environment }
+
+func newCatalog(env *environment) *cobra.Command {
+	c := &catalogCommand{env}
 	return group("catalog", "What exists, what is wrong with it, and why",
-		c.catalogList(), c.catalogShow(), c.catalogLint(), c.catalogWhy())
+		c.list(), c.show(), c.lint(), c.why())
 }
 
 // A filter narrows a listing; empty fields do not.
@@ -69,12 +73,12 @@ func (f filter) keeps(e *door.Entry) bool {
 		(!f.available || e.Ready())
 }
 
-func (c *command) catalogList() *cobra.Command {
+func (c *catalogCommand) list() *cobra.Command {
 	var f filter
 	var own bool
 	cmd := &cobra.Command{
 		Use: "list", Short: "List every capability; shadowed ones only with --state shadowed", Args: args(cobra.NoArgs),
-		RunE: c.with(func(ctx context.Context, a *app.App, _ []string) error {
+		RunE: c.withApp(func(ctx context.Context, a *app.App, _ []string) error {
 			if err := f.check(); err != nil {
 				return err
 			}
@@ -112,7 +116,7 @@ func (c *command) catalogList() *cobra.Command {
 	return cmd
 }
 
-func (c *command) printList(l door.Listing, all int) {
+func (c *catalogCommand) printList(l door.Listing, all int) {
 	rows := make([][]string, 0, len(l.Capabilities))
 	for _, e := range l.Capabilities {
 		text := e.Description
@@ -155,11 +159,11 @@ func rank(standing string) int {
 	return slices.Index([]string{"ready", "lacking", "quarantined", "shadowed"}, standing)
 }
 
-func (c *command) catalogShow() *cobra.Command {
+func (c *catalogCommand) show() *cobra.Command {
 	return &cobra.Command{
 		Use: "show ID", Short: "Show one capability with its schema and text", Args: args(cobra.ExactArgs(1)),
 		ValidArgsFunction: c.completeIDs,
-		RunE: c.with(func(ctx context.Context, a *app.App, given []string) error {
+		RunE: c.withApp(func(ctx context.Context, a *app.App, given []string) error {
 			d, err := a.Door.Inspect(ctx, a.Oversee(), given[0])
 			if err != nil {
 				return err
@@ -173,7 +177,7 @@ func (c *command) catalogShow() *cobra.Command {
 	}
 }
 
-func (c *command) printDescription(d door.Description) {
+func (c *catalogCommand) printDescription(d door.Description) {
 	p := c.out
 	p.linef("%s  %s", p.style(bold, foreign(d.Title())), p.style(dim, foreign(string(d.ID))))
 	p.linef("%s", foreign(d.Description))
@@ -239,10 +243,10 @@ func yesNo(yes bool, missing []string) string {
 	return "no: " + strings.Join(missing, "; ")
 }
 
-func (c *command) catalogLint() *cobra.Command {
+func (c *catalogCommand) lint() *cobra.Command {
 	return &cobra.Command{
 		Use: "lint", Short: "Say what is wrong and how to mend it; fails when something was lost", Args: args(cobra.NoArgs),
-		RunE: c.with(func(ctx context.Context, a *app.App, _ []string) error {
+		RunE: c.withApp(func(ctx context.Context, a *app.App, _ []string) error {
 			listing := a.Oversee().List()
 			problems, errors := listing.Problems, listing.Stats.Errors
 			if c.json {
@@ -260,7 +264,7 @@ func (c *command) catalogLint() *cobra.Command {
 	}
 }
 
-func (c *command) printProblems(problems []capability.Problem, errors int) {
+func (c *catalogCommand) printProblems(problems []capability.Problem, errors int) {
 	p := c.out
 	for _, pr := range problems {
 		mark := p.style(red, "error")
@@ -294,11 +298,11 @@ func tally(problems []capability.Problem) string {
 	return strings.Join(codes, ", ")
 }
 
-func (c *command) catalogWhy() *cobra.Command {
+func (c *catalogCommand) why() *cobra.Command {
 	return &cobra.Command{
 		Use: "why ID", Short: "Explain where a capability stands, and why it can or cannot be seen", Args: args(cobra.ExactArgs(1)),
 		ValidArgsFunction: c.completeIDs,
-		RunE: c.with(func(ctx context.Context, a *app.App, given []string) error {
+		RunE: c.withApp(func(ctx context.Context, a *app.App, given []string) error {
 			e, err := a.Oversee().Lookup(given[0])
 			if err != nil {
 				return err
@@ -343,7 +347,7 @@ func relationWord(r door.Relation) string {
 }
 
 // completeIDs offers ids to the shell.
-func (c *command) completeIDs(cmd *cobra.Command, given []string, prefix string) ([]string, cobra.ShellCompDirective) {
+func (c *catalogCommand) completeIDs(cmd *cobra.Command, given []string, prefix string) ([]string, cobra.ShellCompDirective) {
 	if len(given) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

@@ -18,7 +18,7 @@ const (
 
 // message is what -p says: its own words, with what comes through a pipe below
 // them, or all of standard input. Commands take no input.
-func (c *command) message(ctx context.Context, text string) (string, error) {
+func (c *chatCommand) message(ctx context.Context, text string) (string, error) {
 	if text == "-" {
 		text, err := c.readAll(ctx)
 		if err == nil && strings.TrimSpace(text) == "" {
@@ -41,7 +41,7 @@ func (c *command) message(ctx context.Context, text string) (string, error) {
 }
 
 // piped reports whether standard input was given to be read: a pipe or a file.
-func (c *command) piped() bool {
+func (c *chatCommand) piped() bool {
 	f, ok := c.in.(*os.File)
 	if !ok {
 		return false
@@ -52,7 +52,7 @@ func (c *command) piped() bool {
 
 // readAll reads standard input, or until ctx is done: then the reader that is
 // left behind goes with the process. It says so where nothing comes.
-func (c *command) readAll(ctx context.Context) (string, error) {
+func (c *chatCommand) readAll(ctx context.Context) (string, error) {
 	type read struct {
 		data []byte
 		err  error

@@ -11,11 +11,15 @@ import (
 	"ken/internal/govern/policy"
 )
 
-func (c *command) configCommand() *cobra.Command {
-	return group("config", "Read, change and check ken.yaml", c.configGet(), c.configSet(), c.configCheck())
+// configCommand is ken config: it reads and changes ken.yaml.
+type configCommand struct{ *environment }
+
+func newConfig(env *environment) *cobra.Command {
+	c := &configCommand{env}
+	return group("config", "Read, change and check ken.yaml", c.get(), c.set(), c.check())
 }
 
-func (c *command) settings() (config.Config, config.Places, error) {
+func (c *configCommand) settings() (config.Config, config.Places, error) {
 	places, err := config.Here()
 	if err != nil {
 		return config.Config{}, places, err
@@ -24,7 +28,7 @@ func (c *command) settings() (config.Config, config.Places, error) {
 	return cfg, places, err
 }
 
-func (c *command) configGet() *cobra.Command {
+func (c *configCommand) get() *cobra.Command {
 	return &cobra.Command{
 		Use: "get [KEY]", Short: "Print a setting, or all of them, and where each was said", Args: args(cobra.MaximumNArgs(1)),
 		RunE: func(_ *cobra.Command, given []string) error {
@@ -48,7 +52,7 @@ func (c *command) configGet() *cobra.Command {
 	}
 }
 
-func (c *command) printSetting(cfg config.Config, key string) error {
+func (c *configCommand) printSetting(cfg config.Config, key string) error {
 	value, origin, err := cfg.Explain(key)
 	if err != nil {
 		return err
@@ -64,7 +68,7 @@ func (c *command) printSetting(cfg config.Config, key string) error {
 	return nil
 }
 
-func (c *command) configSet() *cobra.Command {
+func (c *configCommand) set() *cobra.Command {
 	return &cobra.Command{
 		Use: "set KEY VALUE", Short: "Change one setting of your ken.yaml; the file before is kept as ken.yaml.bak", Args: args(cobra.ExactArgs(2)),
 		RunE: func(cmd *cobra.Command, given []string) error {
@@ -103,7 +107,7 @@ func (c *command) configSet() *cobra.Command {
 
 // doubt returns what will not work with a key that was set, though it may be set
 // like that: what is missing may come next.
-func (c *command) doubt(ctx context.Context, key string) string {
+func (c *configCommand) doubt(ctx context.Context, key string) string {
 	if key != "model" && key != "providers" {
 		return ""
 	}
@@ -116,7 +120,7 @@ func (c *command) doubt(ctx context.Context, key string) string {
 }
 
 // ownFile returns the file that the user's settings live in.
-func (c *command) ownFile() (string, error) {
+func (c *configCommand) ownFile() (string, error) {
 	if c.configFile != "" {
 		return c.configFile, nil
 	}
@@ -127,7 +131,7 @@ func (c *command) ownFile() (string, error) {
 	return places.File()
 }
 
-func (c *command) configCheck() *cobra.Command {
+func (c *configCommand) check() *cobra.Command {
 	return &cobra.Command{
 		Use: "check", Short: "Check the configuration and say all that is wrong with it", Args: args(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {

@@ -15,7 +15,11 @@ import (
 	"ken/internal/serve/auth"
 )
 
-func (c *command) connectCommand() *cobra.Command {
+// connectCommand is ken connect: it puts Ken into a client's configuration.
+type connectCommand struct{ *environment }
+
+func newConnect(env *environment) *cobra.Command {
+	c := &connectCommand{env}
 	var how connect.Request
 	var dry, yes bool
 	cmd := &cobra.Command{
@@ -26,7 +30,7 @@ func (c *command) connectCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, given []string) error {
 			how.Client = given[0]
 			c.serving = true // what is there already need not be started for the plan
-			return c.with(func(ctx context.Context, a *app.App, _ []string) error {
+			return c.withApp(func(ctx context.Context, a *app.App, _ []string) error {
 				return c.connect(ctx, a, how, dry, yes)
 			})(cmd, given)
 		},
@@ -86,7 +90,7 @@ type serverStart struct {
 	Fix    string `json:"fix,omitempty"`
 }
 
-func (c *command) connect(ctx context.Context, a *app.App, how connect.Request, dry, yes bool) (err error) {
+func (c *connectCommand) connect(ctx context.Context, a *app.App, how connect.Request, dry, yes bool) (err error) {
 	written := false
 	if how.HTTP && !dry {
 		if had, err := auth.NamedAgent(a.Places.State, how.Client, true); err == nil && had == "" {
@@ -142,7 +146,7 @@ func (c *command) connect(ctx context.Context, a *app.App, how connect.Request, 
 	return c.startConnected(ctx, plan.Client, names, out)
 }
 
-func (c *command) planConnection(a *app.App, how connect.Request, dry bool) (*connect.Plan, error) {
+func (c *connectCommand) planConnection(a *app.App, how connect.Request, dry bool) (*connect.Plan, error) {
 	program, err := os.Executable()
 	if err == nil {
 		program, err = filepath.EvalSymlinks(program)
@@ -169,7 +173,7 @@ func (c *command) planConnection(a *app.App, how connect.Request, dry bool) (*co
 
 // tokenFor returns the token for a client: an agent token of its own, so that
 // the audit log can tell clients apart. A dry run creates none.
-func (c *command) tokenFor(a *app.App, client string, dry bool) (string, error) {
+func (c *connectCommand) tokenFor(a *app.App, client string, dry bool) (string, error) {
 	if !dry {
 		if err := os.MkdirAll(a.Places.State, 0o700); err != nil {
 			return "", err
@@ -182,7 +186,7 @@ func (c *command) tokenFor(a *app.App, client string, dry bool) (string, error) 
 	return token, err
 }
 
-func (c *command) printPlan(p *connect.Plan) {
+func (c *connectCommand) printPlan(p *connect.Plan) {
 	if diff := strings.TrimRight(p.Diff(), "\n"); diff != "" {
 		c.out.linef("%s", diff)
 	}
@@ -203,7 +207,7 @@ func (c *command) printPlan(p *connect.Plan) {
 
 // agree asks a person who is there. Where nobody is, only --yes changes
 // anything.
-func (c *command) agree(ctx context.Context, yes bool) (bool, error) {
+func (c *connectCommand) agree(ctx context.Context, yes bool) (bool, error) {
 	switch {
 	case yes:
 		return true, nil
@@ -223,13 +227,14 @@ func (c *command) agree(ctx context.Context, yes bool) (bool, error) {
 	return false, nil
 }
 
-func (c *command) disconnectCommand() *cobra.Command {
+func newDisconnect(env *environment) *cobra.Command {
+	c := &connectCommand{env}
 	var force bool
 	cmd := &cobra.Command{
 		Use: "disconnect CLIENT", Short: "Take Ken out of a client's configuration again", Args: args(cobra.ExactArgs(1)), ValidArgs: clients(),
 		RunE: func(cmd *cobra.Command, given []string) error {
 			c.serving = true
-			return c.with(func(ctx context.Context, a *app.App, given []string) error {
+			return c.withApp(func(ctx context.Context, a *app.App, given []string) error {
 				d, err := a.Clients.Disconnect(ctx, given[0], force)
 				if err != nil {
 					return err

@@ -20,14 +20,17 @@ import (
 )
 
 // interactive reports whether there is a person at both ends.
-func (c *command) interactive() bool {
+func (c *environment) interactive() bool {
 	f, ok := c.in.(*os.File)
 	return ok && c.out.terminal && !c.json && term.IsTerminal(int(f.Fd()))
 }
 
+// A consentPrompt asks the person at the terminal whether a call may run.
+type consentPrompt struct{ *environment }
+
 // answer puts the question that a call failed with to the person, and reports
 // whether to make the call again.
-func (c *command) answer(ctx context.Context, a *app.App, r runCall, call *capability.Call, err error) (again bool, _ error) {
+func (c consentPrompt) answer(ctx context.Context, a *app.App, r runCall, call *capability.Call, err error) (again bool, _ error) {
 	q, ok := errors.AsType[*runner.Question](err)
 	switch {
 	case !ok:
@@ -58,7 +61,7 @@ func (c *command) answer(ctx context.Context, a *app.App, r runCall, call *capab
 
 // consent shows what a call would do and takes the person's answer. It reports
 // whether to make the call again.
-func (c *command) consent(ctx context.Context, a *app.App, call *capability.Call, q *runner.Question) (bool, error) {
+func (c consentPrompt) consent(ctx context.Context, a *app.App, call *capability.Call, q *runner.Question) (bool, error) {
 	desk, derr := a.Desk()
 	if derr != nil {
 		return false, derr
@@ -85,7 +88,7 @@ func (c *command) consent(ctx context.Context, a *app.App, call *capability.Call
 }
 
 // decide asks until there is an answer that counts; none is a no.
-func (c *command) decide(ctx context.Context, t approval.Ticket) (approval.Answer, error) {
+func (c consentPrompt) decide(ctx context.Context, t approval.Ticket) (approval.Answer, error) {
 	wide := t.Question.Widest == approval.Session
 	choices := "[y] this once, [n] no, [N] no, and do not ask again in this session"
 	wider := map[string]approval.Answer{}

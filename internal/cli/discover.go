@@ -36,7 +36,11 @@ type discoverCall struct {
 	noGraph            bool
 }
 
-func (c *command) discoverCommand() *cobra.Command {
+// discoverCommand is ken discover: it prints what is found for a message.
+type discoverCommand struct{ *environment }
+
+func newDiscover(env *environment) *cobra.Command {
+	c := &discoverCommand{env}
 	call := &discoverCall{}
 	cmd := &cobra.Command{
 		Use: `discover "MESSAGE"`, Short: "Show what would be shown for a message, and why",
@@ -44,7 +48,7 @@ func (c *command) discoverCommand() *cobra.Command {
 			"  ken discover --kind skill --available \"write a release note\"",
 		Args: something(`there is no message; say what you want done: ken discover "search the web"`),
 	}
-	cmd.RunE = c.with(func(ctx context.Context, a *app.App, given []string) error {
+	cmd.RunE = c.withApp(func(ctx context.Context, a *app.App, given []string) error {
 		message := strings.Join(given, " ")
 		if strings.TrimSpace(message) == "" {
 			return usageError{errors.New(`the message is empty; say what you want done: ken discover "search the web"`)}
@@ -199,7 +203,7 @@ func capabilityIDs(names []string) []capability.ID {
 	return out
 }
 
-func (c *command) printFound(f door.Found) {
+func (c *discoverCommand) printFound(f door.Found) {
 	p := c.out
 	switch {
 	case f.Abilities && len(f.Briefs) == 0:
@@ -273,7 +277,7 @@ func nearest(f door.Found) string {
 }
 
 // printBudget draws how much of the budget each tier takes.
-func (c *command) printBudget(f door.Found) {
+func (c *discoverCommand) printBudget(f door.Found) {
 	p, t, budget := c.out, f.Tokens, f.Budget
 	if !p.terminal {
 		p.linef("tokens: map %d, briefs %d, cards %d, full %d, total %d of %d; %d µs", t.Document+t.Map, t.Briefs, t.Cards, t.Fulls, t.Total, budget, f.TookUS)

@@ -12,7 +12,11 @@ import (
 	"ken/internal/untrusted"
 )
 
-func (c *command) doctorCommand() *cobra.Command {
+// doctorCommand is ken doctor: it examines the installation.
+type doctorCommand struct{ *environment }
+
+func newDoctor(env *environment) *cobra.Command {
+	c := &doctorCommand{env}
 	return &cobra.Command{
 		Use: "doctor", Short: "Say what is wrong with this installation and what to do", Args: args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -37,7 +41,7 @@ func (c *command) doctorCommand() *cobra.Command {
 	}
 }
 
-func (c *command) facts(cmd *cobra.Command) (doctor.Facts, error) {
+func (c *doctorCommand) facts(cmd *cobra.Command) (doctor.Facts, error) {
 	a, err := app.Open(cmd.Context(), app.Config{ConfigFile: c.configFile, Catalogs: c.catalogs})
 	var refused *config.Error
 	if errors.As(err, &refused) {
@@ -50,7 +54,7 @@ func (c *command) facts(cmd *cobra.Command) (doctor.Facts, error) {
 	return a.Facts(cmd.Context()), nil
 }
 
-func (c *command) printChecks(checks []doctor.Check) {
+func (c *doctorCommand) printChecks(checks []doctor.Check) {
 	p := c.out
 	marks := map[doctor.Grade]string{
 		doctor.Good: p.style(green, "good"), doctor.Warn: p.style(yellow, "warn"), doctor.Bad: p.style(red, "bad "),

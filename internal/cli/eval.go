@@ -25,7 +25,11 @@ type evalCall struct {
 	misses   int
 }
 
-func (c *command) evalCommand() *cobra.Command {
+// evalCommand is ken eval: it measures how well capabilities are found.
+type evalCommand struct{ *environment }
+
+func newEval(env *environment) *cobra.Command {
+	c := &evalCommand{env}
 	var call evalCall
 	cmd := &cobra.Command{
 		Use:   "eval --queries FILE [--corpus PATH] [--compare A.yaml B.yaml]",
@@ -74,7 +78,7 @@ func (call evalCall) check(configFile string, given []string) error {
 	return nil
 }
 
-func (c *command) eval(cmd *cobra.Command, call evalCall, given []string) error {
+func (c *evalCommand) eval(cmd *cobra.Command, call evalCall, given []string) error {
 	queries, problems, err := c.readQueries(call.queries)
 	if err != nil {
 		return err
@@ -100,7 +104,7 @@ func (c *command) eval(cmd *cobra.Command, call evalCall, given []string) error 
 }
 
 // evalCompare measures two configurations one after the other.
-func (c *command) evalCompare(cmd *cobra.Command, call evalCall, second string, queries []eval.Query, problems []capability.Problem) error {
+func (c *evalCommand) evalCompare(cmd *cobra.Command, call evalCall, second string, queries []eval.Query, problems []capability.Problem) error {
 	var both [2]measured
 	for i, file := range []string{call.compare, second} {
 		c.configFile = file
@@ -127,7 +131,7 @@ func (c *command) evalCompare(cmd *cobra.Command, call evalCall, second string, 
 
 // readQueries reads every file. Rows that cannot be measured make it fail: a
 // score over the rest would not be the one asked for.
-func (c *command) readQueries(files []string) ([]eval.Query, []capability.Problem, error) {
+func (c *evalCommand) readQueries(files []string) ([]eval.Query, []capability.Problem, error) {
 	var queries []eval.Query
 	problems := []capability.Problem{}
 	var broken []string
@@ -165,7 +169,7 @@ func brokenRows(broken []string) error {
 	return fmt.Errorf("%s cannot be measured:\n%s", plural(len(broken), "row"), shown)
 }
 
-func (c *command) readQueryFile(file string) ([]eval.Query, []capability.Problem, error) {
+func (c *evalCommand) readQueryFile(file string) ([]eval.Query, []capability.Problem, error) {
 	if file == "-" {
 		return eval.ReadQueries(c.in, "standard input")
 	}
@@ -196,7 +200,7 @@ type baseline struct {
 // measure opens Ken as configured and asks it the queries. The time to the
 // first answer counts from before anything is read to after the first answer:
 // configuration, catalog (from its cache where there is one), index.
-func (c *command) measure(cmd *cobra.Command, queries []eval.Query, call evalCall) (m measured, err error) {
+func (c *evalCommand) measure(cmd *cobra.Command, queries []eval.Query, call evalCall) (m measured, err error) {
 	ctx, start := cmd.Context(), time.Now()
 	a, err := c.open(ctx)
 	if err != nil {

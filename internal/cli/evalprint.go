@@ -12,7 +12,7 @@ const mostNamed = 10
 
 // printReport prints a report: bars on a terminal, tabs between columns
 // elsewhere.
-func (c *command) printReport(r eval.Report) {
+func (c *evalCommand) printReport(r eval.Report) {
 	queries := plural(r.N, "answerable query")
 	if r.OutOfScope > 0 {
 		queries += fmt.Sprintf(", %d out of scope", r.OutOfScope)
@@ -38,7 +38,7 @@ func (c *command) printReport(r eval.Report) {
 }
 
 // fact prints one line of a report.
-func (c *command) fact(label, value string) {
+func (c *evalCommand) fact(label, value string) {
 	if !c.out.terminal {
 		c.out.linef("%s\t%s", label, value)
 		return
@@ -47,7 +47,7 @@ func (c *command) fact(label, value string) {
 }
 
 // score prints a measure, and what it was before the floor where that differs.
-func (c *command) score(label string, m, before eval.Mean) {
+func (c *evalCommand) score(label string, m, before eval.Mean) {
 	value := number(m, 1, "")
 	if c.out.terminal && m.Defined() {
 		value = bar(c.out, float64(m)/100) + " " + fmt.Sprintf("%5s", value)
@@ -68,7 +68,7 @@ func number(m eval.Mean, digits int, unit string) string {
 
 // printReliability shows what share of the hits was right, by what their
 // scores promised: an honest finder gives a line that rises evenly.
-func (c *command) printReliability(bins []eval.Bin) {
+func (c *evalCommand) printReliability(bins []eval.Bin) {
 	if c.out.terminal {
 		const steps = "▁▂▃▄▅▆▇█"
 		var line strings.Builder
@@ -89,7 +89,7 @@ func (c *command) printReliability(bins []eval.Bin) {
 	}
 }
 
-func (c *command) printEvalProblems(r eval.Report) {
+func (c *evalCommand) printEvalProblems(r eval.Report) {
 	for _, p := range r.Problems[:min(mostNamed, len(r.Problems))] {
 		fmt.Fprintln(c.err, "ken:", foreign(p.String()))
 	}
@@ -99,7 +99,7 @@ func (c *command) printEvalProblems(r eval.Report) {
 }
 
 // printMisses names queries, what should have been found, and what was.
-func (c *command) printMisses(misses []eval.PerQuery) {
+func (c *evalCommand) printMisses(misses []eval.PerQuery) {
 	if len(misses) == 0 {
 		return
 	}
@@ -119,7 +119,7 @@ func (c *command) printMisses(misses []eval.PerQuery) {
 }
 
 // printComparison says how B differs from A, and whether that means anything.
-func (c *command) printComparison(d eval.Comparison) {
+func (c *evalCommand) printComparison(d eval.Comparison) {
 	rows := [][]string{{"", "A", "B", "B − A", "95% interval", "better", "worse", "same", ""}}
 	add := func(label string, d eval.Difference, better float64) {
 		verdict := "no clear difference"

@@ -11,9 +11,13 @@ import (
 	"ken/internal/govern/review"
 )
 
-func (c *command) extensionCommand() *cobra.Command {
+// extensionCommand is ken extension: it reviews extensions and MCP servers.
+type extensionCommand struct{ *environment }
+
+func newExtension(env *environment) *cobra.Command {
+	c := &extensionCommand{env}
 	return group("extension", "Review extension packages, and switch them on and off",
-		c.extensionList(), c.extensionReview(), c.extensionEnable(), c.extensionDisable())
+		c.list(), c.review(), c.enable(), c.disable())
 }
 
 var reviewStyles = map[string]string{
@@ -21,10 +25,10 @@ var reviewStyles = map[string]string{
 	app.ServerFailed: red, app.ServerUnlisted: yellow,
 }
 
-func (c *command) extensionList() *cobra.Command {
+func (c *extensionCommand) list() *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Short: "List extension packages and MCP servers, and whether they are on", Args: args(cobra.NoArgs),
-		RunE: c.with(func(ctx context.Context, a *app.App, _ []string) error {
+		RunE: c.withApp(func(ctx context.Context, a *app.App, _ []string) error {
 			list, err := a.Extensions(ctx)
 			if err != nil {
 				return err
@@ -59,12 +63,12 @@ func placeFlag(cmd *cobra.Command, place *string) {
 	cmd.Flags().StringVar(place, "place", "", "the `folder` of the package, where several have this name")
 }
 
-func (c *command) extensionReview() *cobra.Command {
+func (c *extensionCommand) review() *cobra.Command {
 	var place string
 	var all bool
 	cmd := &cobra.Command{
 		Use: "review NAME", Short: "Show what an extension asks for, and what changed since it was accepted", Args: args(cobra.ExactArgs(1)),
-		RunE: c.with(func(ctx context.Context, a *app.App, given []string) error {
+		RunE: c.withApp(func(ctx context.Context, a *app.App, given []string) error {
 			if name, ok := strings.CutPrefix(given[0], "mcp:"); ok {
 				return c.reviewServer(ctx, a, name)
 			}
@@ -86,7 +90,7 @@ func (c *command) extensionReview() *cobra.Command {
 
 // printReview prints a review. Schemas, which repeat what each action takes,
 // are left out unless all is asked for.
-func (c *command) printReview(x app.Extension, all bool) {
+func (c *extensionCommand) printReview(x app.Extension, all bool) {
 	p := c.out
 	for _, line := range x.Manifest.Lines() {
 		if !all && strings.TrimSpace(line.Name) == "schema" {
@@ -103,19 +107,19 @@ func (c *command) printReview(x app.Extension, all bool) {
 }
 
 // printUnavailable prints the actions that cannot be used here, and why.
-func (c *command) printUnavailable(x app.Extension) {
+func (c *extensionCommand) printUnavailable(x app.Extension) {
 	for _, u := range x.Unavailable {
 		c.out.linef("%s  %s: %s", c.out.style(yellow, fmt.Sprintf("%-14s", "unavailable")), foreign(string(u.ID)), foreign(u.Why))
 	}
 }
 
-func (c *command) extensionEnable() *cobra.Command {
+func (c *extensionCommand) enable() *cobra.Command {
 	var place, digest, why string
 	cmd := &cobra.Command{
 		Use: "enable NAME", Short: "Switch an extension on, after showing what it asks for", Args: args(cobra.ExactArgs(1)),
 		Long: "Switch an extension on. On a terminal it shows what the extension asks for and asks;\n" +
 			"elsewhere --digest says what was reviewed, as ken extension review prints it.",
-		RunE: c.with(func(ctx context.Context, a *app.App, given []string) error {
+		RunE: c.withApp(func(ctx context.Context, a *app.App, given []string) error {
 			if name, ok := strings.CutPrefix(given[0], "mcp:"); ok {
 				return c.acceptServer(ctx, a, name, digest, why)
 			}
@@ -142,7 +146,7 @@ func (c *command) extensionEnable() *cobra.Command {
 }
 
 // accept makes sure that a person has seen what the extension asks for.
-func (c *command) accept(ctx context.Context, x app.Extension, digest string) error {
+func (c *extensionCommand) accept(ctx context.Context, x app.Extension, digest string) error {
 	switch {
 	case digest != "" && digest != x.Manifest.Digest:
 		return usageError{fmt.Errorf("the extension is not the one of --digest; look again with ken extension review %s", foreign(x.Manifest.ID))}
@@ -164,7 +168,7 @@ func (c *command) accept(ctx context.Context, x app.Extension, digest string) er
 	return nil
 }
 
-func (c *command) enabled(x app.Extension, how string) error {
+func (c *extensionCommand) enabled(x app.Extension, how string) error {
 	if c.json {
 		return c.printJSON(map[string]any{"id": x.Manifest.ID, "place": x.Manifest.Place, "on": true, "unavailable": listOf(x.Unavailable)})
 	}
@@ -173,11 +177,11 @@ func (c *command) enabled(x app.Extension, how string) error {
 	return nil
 }
 
-func (c *command) extensionDisable() *cobra.Command {
+func (c *extensionCommand) disable() *cobra.Command {
 	var place, why string
 	cmd := &cobra.Command{
 		Use: "disable NAME", Short: "Switch an extension off", Args: args(cobra.ExactArgs(1)),
-		RunE: c.with(func(ctx context.Context, a *app.App, given []string) error {
+		RunE: c.withApp(func(ctx context.Context, a *app.App, given []string) error {
 			if server, ok := strings.CutPrefix(given[0], "mcp:"); ok {
 				return c.switchOff(ctx, a, server, why)
 			}

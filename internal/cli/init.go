@@ -6,7 +6,11 @@ import (
 	"ken/internal/config"
 )
 
-func (c *command) initCommand() *cobra.Command {
+// initCommand is ken init: it writes a first ken.yaml.
+type initCommand struct{ *environment }
+
+func newInit(env *environment) *cobra.Command {
+	c := &initCommand{env}
 	return &cobra.Command{
 		Use: "init", Short: "Write a commented ken.yaml and a small sample catalog", Args: args(cobra.NoArgs),
 		Long: "Write a commented ken.yaml and a small sample catalog into your Ken directory (~/.ken).\n" +

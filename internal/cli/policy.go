@@ -9,11 +9,15 @@ import (
 	"ken/internal/govern/policy"
 )
 
-func (c *command) policyCommand() *cobra.Command {
+// policyCommand is ken policy: it prints the rules.
+type policyCommand struct{ *environment }
+
+func newPolicy(env *environment) *cobra.Command {
+	c := &policyCommand{env}
 	var cedar bool
 	show := &cobra.Command{
 		Use: "show", Short: "Print the rules in the order in which they are checked", Args: args(cobra.NoArgs),
-		RunE: c.with(func(_ context.Context, a *app.App, _ []string) error {
+		RunE: c.withApp(func(_ context.Context, a *app.App, _ []string) error {
 			if cedar && c.json {
 				return c.printJSON(map[string]string{"cedar": string(a.Rules().Cedar())})
 			}

@@ -32,7 +32,11 @@ type runCall struct {
 	again              bool
 }
 
-func (c *command) runCommand() *cobra.Command {
+// runCommand is ken run: it runs one call.
+type runCommand struct{ *environment }
+
+func newRun(env *environment) *cobra.Command {
+	c := &runCommand{env}
 	var r runCall
 	cmd := &cobra.Command{
 		Use: `run "/command action arguments"`, Short: "Run one command through all checks, in the sandbox, on the record",
@@ -43,7 +47,7 @@ func (c *command) runCommand() *cobra.Command {
 			"status is 4, and ken approve answers. Status: 0 done, 1 failed, 2 usage, 3 refused,\n" +
 			"4 waiting for approval, 124 timeout.",
 		Args: something(`there is nothing to run; write a command, as in ken run "/list-files", or an id with its arguments, as in ken run tool:read_file '{"path":"README.md"}'`),
-		RunE: c.with(func(ctx context.Context, a *app.App, given []string) error { return c.run(ctx, a, r, given) }),
+		RunE: c.withApp(func(ctx context.Context, a *app.App, given []string) error { return c.run(ctx, a, r, given) }),
 	}
 	// What follows the command is its own, dashes too.
 	cmd.Flags().SetInterspersed(false)
@@ -64,7 +68,7 @@ func something(lacking string) cobra.PositionalArgs {
 	}
 }
 
-func (c *command) run(ctx context.Context, a *app.App, r runCall, given []string) error {
+func (c *runCommand) run(ctx context.Context, a *app.App, r runCall, given []string) error {
 	// Somebody who stops reading must not end this process: the call would have
 	// no closing record.
 	gone := make(chan os.Signal, 1)
@@ -93,7 +97,7 @@ func (c *command) run(ctx context.Context, a *app.App, r runCall, given []string
 	res, err := a.Door.Invoke(ctx, view, call)
 	c.progress.quiet()
 	for range 3 { // a question may follow another
-		again, asked := c.answer(ctx, a, r, &call, err)
+		again, asked := consentPrompt{c.environment}.answer(ctx, a, r, &call, err)
 		if asked != nil {
 			return asked
 		}
@@ -106,7 +110,7 @@ func (c *command) run(ctx context.Context, a *app.App, r runCall, given []string
 }
 
 // callOf reads what to run: a line, its words, or an id with JSON.
-func (c *command) callOf(ctx context.Context, a *app.App, given []string) (capability.Call, error) {
+func (c *runCommand) callOf(ctx context.Context, a *app.App, given []string) (capability.Call, error) {
 	if strings.HasPrefix(given[0], "/") {
 		line := given[0]
 		for _, word := range given[1:] { // the shell has taken the line apart
@@ -177,7 +181,7 @@ type runError struct {
 }
 
 // printResult prints what a call gave back and turns it into a status.
-func (c *command) printResult(call capability.Call, res capability.Result, err error, live *liveOutput) error {
+func (c *runCommand) printResult(call capability.Call, res capability.Result, err error, live *liveOutput) error {
 	end := err
 	switch {
 	case err != nil:
@@ -214,17 +218,17 @@ func silently(err error) error {
 	if err == nil {
 		return nil
 	}
-	return toldError{err}
+	return printedError{err}
 }
 
-// A toldError was printed.
-type toldError struct{ error }
+// A printedError was printed.
+type printedError struct{ error }
 
-func (e toldError) Unwrap() error { return e.error }
+func (e printedError) Unwrap() error { return e.error }
 
 // printParts prints what was not passed on as it came. What is about a program,
 // rather than from it, goes to standard error.
-func (c *command) printParts(res capability.Result, live *liveOutput) {
+func (c *environment) printParts(res capability.Result, live *liveOutput) {
 	_, program := res.Meta[runner.MetaExitCode]
 	told := slices.ContainsFunc(res.Parts, func(p capability.Part) bool { return p.Text != "" })
 	shown := live != nil && (live.written || live.err.written)
@@ -262,7 +266,7 @@ func isTerminal(w io.Writer) bool {
 
 // text makes foreign text fit for a terminal; into a file or a pipe it goes as
 // it is.
-func (c *command) text(s string) string {
+func (c *environment) text(s string) string {
 	if c.out.terminal {
 		return foreignText(s)
 	}

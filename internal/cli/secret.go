@@ -13,15 +13,19 @@ import (
 	"ken/internal/secret"
 )
 
-func (c *command) secretCommand() *cobra.Command {
-	return group("secret", "Keep the secrets that capabilities need", c.secretSet(), c.secretList(), c.secretRemove())
+// secretCommand is ken secret: it keeps secrets.
+type secretCommand struct{ *environment }
+
+func newSecret(env *environment) *cobra.Command {
+	c := &secretCommand{env}
+	return group("secret", "Keep the secrets that capabilities need", c.set(), c.list(), c.remove())
 }
 
-func (c *command) secretSet() *cobra.Command {
+func (c *secretCommand) set() *cobra.Command {
 	return &cobra.Command{
 		Use: "set NAME", Short: "Keep a secret; its value is read from standard input", Args: args(cobra.ExactArgs(1)),
 		Example: "  ken secret set SERPER_API_KEY          (asks, and shows nothing)\n  ken secret set SERPER_API_KEY < key.txt",
-		RunE: c.with(func(_ context.Context, a *app.App, given []string) error {
+		RunE: c.withApp(func(_ context.Context, a *app.App, given []string) error {
 			v, err := c.readSecret(given[0])
 			if err != nil {
 				return err
@@ -38,7 +42,7 @@ func (c *command) secretSet() *cobra.Command {
 	}
 }
 
-func (c *command) readSecret(name string) (secret.Value, error) {
+func (c *secretCommand) readSecret(name string) (secret.Value, error) {
 	f, ok := c.in.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
 		return secret.ReadValue(c.in)
@@ -52,10 +56,10 @@ func (c *command) readSecret(name string) (secret.Value, error) {
 	return secret.ReadValue(strings.NewReader(string(typed)))
 }
 
-func (c *command) secretList() *cobra.Command {
+func (c *secretCommand) list() *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Short: "List the names of the secrets that are kept", Args: args(cobra.NoArgs),
-		RunE: c.with(func(_ context.Context, a *app.App, _ []string) error {
+		RunE: c.withApp(func(_ context.Context, a *app.App, _ []string) error {
 			items, err := a.Secrets().List()
 			if err != nil {
 				return err
@@ -77,10 +81,10 @@ func (c *command) secretList() *cobra.Command {
 	}
 }
 
-func (c *command) secretRemove() *cobra.Command {
+func (c *secretCommand) remove() *cobra.Command {
 	return &cobra.Command{
 		Use: "rm NAME", Short: "Forget a secret", Args: args(cobra.ExactArgs(1)),
-		RunE: c.with(func(_ context.Context, a *app.App, given []string) error {
+		RunE: c.withApp(func(_ context.Context, a *app.App, given []string) error {
 			if err := a.Secrets().Remove(given[0]); err != nil {
 				return err
 			}

@@ -25,14 +25,18 @@ import (
 	"ken/internal/serve/shim"
 )
 
-func (c *command) serveCommand() *cobra.Command {
+// serveCommand is ken serve: it serves the page, the API and MCP.
+type serveCommand struct{ *environment }
+
+func newServe(env *environment) *cobra.Command {
+	c := &serveCommand{env}
 	var addr string
 	var background bool
 	cmd := &cobra.Command{
 		Use: "serve", Short: "Serve the page, the HTTP API and MCP", Args: args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if background {
-				return c.daemon(cmd.Context())
+				return serveDaemon(cmd.Context(), c.err)
 			}
 			return c.serveHouse(cmd, addr)
 		},
@@ -44,7 +48,7 @@ func (c *command) serveCommand() *cobra.Command {
 
 // serveHouse serves over HTTP, and what ken mcp starts besides, where no daemon
 // does: then all share one set of servers.
-func (c *command) serveHouse(cmd *cobra.Command, addr string) error {
+func (c *serveCommand) serveHouse(cmd *cobra.Command, addr string) error {
 	ctx := cmd.Context()
 	log := slog.New(slog.NewTextHandler(c.err, nil))
 	dir, err := os.Getwd()
@@ -72,14 +76,14 @@ func (c *command) serveHouse(cmd *cobra.Command, addr string) error {
 	if addr == "" {
 		addr = a.Settings.Serve.Addr
 	}
-	go calm(ctx)
+	go trimMemory(ctx)
 	inner, stop := context.WithCancel(ctx)
 	hosted := make(chan error, 1)
 	if l == nil {
 		hosted <- nil
 	} else {
 		go func() {
-			hosted <- l.Serve(inner, daemon.Config{Version: app.Version(), Idle: -1, Log: log, Refuse: notOwn}, c.guests(house, log))
+			hosted <- l.Serve(inner, daemon.Config{Version: app.Version(), Idle: -1, Log: log, Refuse: notOwn}, daemonClients(house, log))
 		}()
 	}
 	err = c.serve(ctx, a, addr)
@@ -106,7 +110,7 @@ const grace = time.Minute
 // gone.
 const roomIdle = 10 * time.Minute
 
-func (c *command) serve(ctx context.Context, a *app.App, addr string) error {
+func (c *serveCommand) serve(ctx context.Context, a *app.App, addr string) error {
 	log := slog.New(slog.NewTextHandler(c.err, nil))
 	// Those who only wait for news are let go first, so that stopping does not
 	// wait for them.
@@ -144,7 +148,7 @@ func (c *command) serve(ctx context.Context, a *app.App, addr string) error {
 // stop shuts the server down. /readyz reports it already, and load balancers
 // get a moment to notice. Then turns and calls end, each with its result, while
 // requests about them are still answered. The port is closed last.
-func (c *command) stop(ctx context.Context, a *app.App, addr string, site *app.Site, srv *http.Server) error {
+func (c *serveCommand) stop(ctx context.Context, a *app.App, addr string, site *app.Site, srv *http.Server) error {
 	delay := a.Settings.Serve.StopDelay
 	if host, _, err := net.SplitHostPort(addr); err == nil && !config.Loopback(host) && !a.Settings.Said("serve.stopDelay") {
 		delay = remoteStopDelay
@@ -167,7 +171,7 @@ const (
 )
 
 // follow says what changes while the server runs.
-func (c *command) follow(ctx context.Context, a *app.App) {
+func (c *serveCommand) follow(ctx context.Context, a *app.App) {
 	version := a.View().Stats().Version
 	for {
 		news, err := a.Door.Next(ctx, a.Principal, version)
@@ -222,7 +226,7 @@ func reached(at net.Addr, hosts []string) string {
 }
 
 // announce says where the server is, and how many capabilities its page lists.
-func (c *command) announce(url string, v door.View, tokens *auth.Tokens) {
+func (c *serveCommand) announce(url string, v door.View, tokens *auth.Tokens) {
 	if c.json {
 		about := map[string]any{"url": url, "catalog": v.Stats()}
 		if tokens != nil {
@@ -248,7 +252,7 @@ func (c *command) announce(url string, v door.View, tokens *auth.Tokens) {
 
 // site makes all that is served at an address, behind the one that says who may
 // ask.
-func (c *command) site(ctx context.Context, a *app.App, addr string, log *slog.Logger) (*app.Site, http.Handler, *auth.Tokens, error) {
+func (c *serveCommand) site(ctx context.Context, a *app.App, addr string, log *slog.Logger) (*app.Site, http.Handler, *auth.Tokens, error) {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
 		return nil, nil, nil, usageError{fmt.Errorf("address %q: %w; write host:port, as in 127.0.0.1:7777", addr, err)}

@@ -14,13 +14,17 @@ import (
 	"ken/internal/find/outcome"
 )
 
-func (c *command) statsCommand() *cobra.Command {
+// statsCommand is ken stats: it prints what was shown and used.
+type statsCommand struct{ *environment }
+
+func newStats(env *environment) *cobra.Command {
+	c := &statsCommand{env}
 	var since time.Duration
 	var lift bool
 	cmd := &cobra.Command{
 		Use: "stats", Short: "Show what was shown, what was used, and what it cost", Args: args(cobra.NoArgs),
 		Example: "  ken stats --since 48h",
-		RunE: c.with(func(_ context.Context, a *app.App, _ []string) error {
+		RunE: c.withApp(func(_ context.Context, a *app.App, _ []string) error {
 			if since <= 0 {
 				return usageError{fmt.Errorf("--since is %v; give a time such as 48h", since)}
 			}
@@ -42,7 +46,7 @@ func (c *command) statsCommand() *cobra.Command {
 	return cmd
 }
 
-func (c *command) printStats(r door.Report, since time.Duration) {
+func (c *statsCommand) printStats(r door.Report, since time.Duration) {
 	p := c.out
 	p.linef("%s", p.style(bold, fmt.Sprintf("The last %v", since)))
 	m := r.Metrics

@@ -12,17 +12,21 @@ import (
 	"ken/internal/serve/auth"
 )
 
-func (c *command) tokenCommand() *cobra.Command {
-	return group("token", "Give agents tokens of their own", c.tokenAdd(), c.tokenList(), c.tokenRemove())
+// tokenCommand is ken token: it keeps the tokens of agents.
+type tokenCommand struct{ *environment }
+
+func newToken(env *environment) *cobra.Command {
+	c := &tokenCommand{env}
+	return group("token", "Give agents tokens of their own", c.add(), c.list(), c.remove())
 }
 
-func (c *command) tokenAdd() *cobra.Command {
+func (c *tokenCommand) add() *cobra.Command {
 	return &cobra.Command{
 		Use: "add NAME", Short: "Print the token of one agent, and make it if there is none", Args: args(cobra.ExactArgs(1)),
 		Long: "Print the token of one agent, and make it if there is none. The agent sends it to\n" +
 			"ken serve as Authorization: Bearer TOKEN. It works for you, cannot approve its own\n" +
 			"calls, and the audit log has its name.",
-		RunE: c.with(func(_ context.Context, a *app.App, given []string) error {
+		RunE: c.withApp(func(_ context.Context, a *app.App, given []string) error {
 			if err := os.MkdirAll(a.Places.State, 0o700); err != nil {
 				return err
 			}
@@ -39,10 +43,10 @@ func (c *command) tokenAdd() *cobra.Command {
 	}
 }
 
-func (c *command) tokenList() *cobra.Command {
+func (c *tokenCommand) list() *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Short: "List the agents that have a token of their own", Args: args(cobra.NoArgs),
-		RunE: c.with(func(_ context.Context, a *app.App, _ []string) error {
+		RunE: c.withApp(func(_ context.Context, a *app.App, _ []string) error {
 			agents, err := auth.Agents(a.Places.State)
 			if err != nil {
 				return err
@@ -60,10 +64,10 @@ func (c *command) tokenList() *cobra.Command {
 	}
 }
 
-func (c *command) tokenRemove() *cobra.Command {
+func (c *tokenCommand) remove() *cobra.Command {
 	return &cobra.Command{
 		Use: "rm NAME", Short: "Remove the token of one agent; ken serve refuses it at once", Args: args(cobra.ExactArgs(1)),
-		RunE: c.with(func(_ context.Context, a *app.App, given []string) error {
+		RunE: c.withApp(func(_ context.Context, a *app.App, given []string) error {
 			there, err := auth.RemoveAgent(a.Places.State, given[0])
 			if err != nil {
 				return err

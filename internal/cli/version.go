@@ -8,7 +8,11 @@ import (
 	"ken/internal/app"
 )
 
-func (c *command) versionCommand() *cobra.Command {
+// versionCommand is ken version: it prints the version.
+type versionCommand struct{ *environment }
+
+func newVersion(env *environment) *cobra.Command {
+	c := &versionCommand{env}
 	return &cobra.Command{
 		Use: "version", Short: "Print the version", Args: args(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {

@@ -139,7 +139,7 @@ type saidTurn struct {
 }
 
 // turns returns those of the session that can be taken back, oldest first.
-func (t *talk) turns(ctx context.Context) ([]saidTurn, error) {
+func (t *conversation) turns(ctx context.Context) ([]saidTurn, error) {
 	id := t.session()
 	if id == "" {
 		return nil, nil

@@ -38,7 +38,11 @@ type chatCall struct {
 	said     bool // -p was given
 }
 
-func (c *command) chatCommand() *cobra.Command {
+// chatCommand is ken chat: it talks with a model.
+type chatCommand struct{ *environment }
+
+func newChat(env *environment) *cobra.Command {
+	c := &chatCommand{env}
 	var k chatCall
 	cmd := &cobra.Command{
 		Use: "chat", Short: "Talk with a model that uses your capabilities, under your rules",
@@ -74,7 +78,7 @@ func (c *command) chatCommand() *cobra.Command {
 		if err := k.check(c.json); err != nil {
 			return usageError{err}
 		}
-		return c.with(func(ctx context.Context, a *app.App, _ []string) error { return c.chat(ctx, a, k) })(cmd, given)
+		return c.withApp(func(ctx context.Context, a *app.App, _ []string) error { return c.chat(ctx, a, k) })(cmd, given)
 	}
 	return cmd
 }
@@ -104,7 +108,7 @@ func deliveries() []string {
 	return out
 }
 
-func (c *command) chat(ctx context.Context, a *app.App, k chatCall) error {
+func (c *chatCommand) chat(ctx context.Context, a *app.App, k chatCall) error {
 	if k.list {
 		return c.listSessions(ctx, a)
 	}
@@ -120,7 +124,7 @@ func (c *command) chat(ctx context.Context, a *app.App, k chatCall) error {
 	if err := a.CheckModel(); err != nil && !errors.Is(err, app.ErrNoModel) {
 		return err
 	}
-	t, err := openTalk(ctx, a, k)
+	t, err := openConversation(ctx, a, k)
 	if err != nil {
 		return err
 	}
@@ -146,7 +150,7 @@ func (c *command) chat(ctx context.Context, a *app.App, k chatCall) error {
 }
 
 // say makes one turn and prints it.
-func (c *command) say(ctx context.Context, t *talk, k chatCall) error {
+func (c *chatCommand) say(ctx context.Context, t *conversation, k chatCall) error {
 	text, err := c.message(ctx, k.message)
 	if err != nil {
 		return err
@@ -220,7 +224,7 @@ func turnStatus(done event.Done, last heard, told bool) error {
 
 // answering passes events on; on a terminal it puts to the person what a turn
 // asks.
-func (c *command) answering(ctx context.Context, t *talk, events iter.Seq2[event.Event, error], last *heard) iter.Seq2[event.Event, error] {
+func (c *chatCommand) answering(ctx context.Context, t *conversation, events iter.Seq2[event.Event, error], last *heard) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		for ev, err := range events {
 			if f, ok := ev.(event.Finished); ok {
@@ -246,7 +250,7 @@ func (c *command) answering(ctx context.Context, t *talk, events iter.Seq2[event
 }
 
 // ask puts a question to the person at the terminal.
-func (c *command) ask(ctx context.Context, t *talk, asked event.Asked) error {
+func (c *chatCommand) ask(ctx context.Context, t *conversation, asked event.Asked) error {
 	if asked.What == event.Consent && asked.Ticket != "" {
 		desk, err := t.app.Desk()
 		if err != nil {
@@ -256,7 +260,7 @@ func (c *command) ask(ctx context.Context, t *talk, asked event.Asked) error {
 		if err != nil {
 			return err
 		}
-		answer, err := c.decide(ctx, ticket)
+		answer, err := consentPrompt{c.environment}.decide(ctx, ticket)
 		if err != nil {
 			return err
 		}
@@ -283,7 +287,7 @@ func (c *command) ask(ctx context.Context, t *talk, asked event.Asked) error {
 }
 
 // listSessions prints what can be resumed, the newest first.
-func (c *command) listSessions(ctx context.Context, a *app.App) error {
+func (c *chatCommand) listSessions(ctx context.Context, a *app.App) error {
 	list, err := listed(ctx, a, 50)
 	if err != nil {
 		return err

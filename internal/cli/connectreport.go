@@ -30,7 +30,7 @@ func clientInfo(client string) string {
 
 // startConnected starts every server that moved once, and says what the menu
 // was and is.
-func (c *command) startConnected(ctx context.Context, client string, names []string, out connected) error {
+func (c *connectCommand) startConnected(ctx context.Context, client string, names []string, out connected) error {
 	a, err := app.Open(ctx, app.Config{ConfigFile: c.configFile})
 	if err != nil {
 		return err
@@ -77,7 +77,7 @@ func (c *command) startConnected(ctx context.Context, client string, names []str
 
 // printStarts says how each server started. What failed is told in full: it is
 // what a person has to act on.
-func (c *command) printStarts(out connected) {
+func (c *connectCommand) printStarts(out connected) {
 	var rows [][]string
 	for _, s := range out.Servers {
 		row := []string{"ok", s.Name, plural(s.Tools, "tool"), plural(s.Tokens, "token")}
@@ -146,7 +146,7 @@ func listening(ctx context.Context, addr string) *listener {
 }
 
 // printHTTP says what must run for a client that asks over HTTP.
-func (c *command) printHTTP(out connected) {
+func (c *connectCommand) printHTTP(out connected) {
 	if out.HTTP == nil {
 		return
 	}

@@ -20,8 +20,8 @@ import (
 	"ken/internal/talk/session"
 )
 
-// A talk is one person's conversation at a terminal.
-type talk struct {
+// A conversation is one person's conversation at a terminal.
+type conversation struct {
 	app      *app.App
 	engine   *engine.Engine
 	sessions *session.Store
@@ -38,10 +38,10 @@ type talk struct {
 // noMode is the word for none.
 const noMode = "none"
 
-var _ chat.Talker = (*talk)(nil)
+var _ chat.Talker = (*conversation)(nil)
 
-// openTalk begins a conversation, or goes on with one.
-func openTalk(ctx context.Context, a *app.App, k chatCall) (*talk, error) {
+// openConversation begins a conversation, or goes on with one.
+func openConversation(ctx context.Context, a *app.App, k chatCall) (*conversation, error) {
 	if k.mode != "" && k.mode != noMode && !slices.Contains(a.Modes(), k.mode) {
 		return nil, usageError{fmt.Errorf("there is no mode %q; there are %s, and none", k.mode, strings.Join(a.Modes(), ", "))}
 	}
@@ -53,7 +53,7 @@ func openTalk(ctx context.Context, a *app.App, k chatCall) (*talk, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &talk{app: a, engine: e, sessions: sessions, call: k}
+	t := &conversation{app: a, engine: e, sessions: sessions, call: k}
 	if k.resume == "" {
 		t.take(session.Head{})
 	} else if err := t.resume(ctx, k.resume); err != nil {
@@ -66,7 +66,7 @@ func openTalk(ctx context.Context, a *app.App, k chatCall) (*talk, error) {
 }
 
 // choose takes the mode that a person wants from now on.
-func (t *talk) choose(name string) {
+func (t *conversation) choose(name string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.none = name == noMode; t.none {
@@ -76,7 +76,7 @@ func (t *talk) choose(name string) {
 }
 
 // begin starts a new session, when something is said that has none.
-func (t *talk) begin(ctx context.Context) error {
+func (t *conversation) begin(ctx context.Context) error {
 	if t.session() != "" {
 		return nil
 	}
@@ -92,7 +92,7 @@ func (t *talk) begin(ctx context.Context) error {
 
 // resume goes on with a session by its id, or with the last one of this folder
 // that a person began.
-func (t *talk) resume(ctx context.Context, id string) error {
+func (t *conversation) resume(ctx context.Context, id string) error {
 	if id == "last" {
 		list, err := t.sessions.ListOnly(ctx, t.app.Principal, 1, func(h session.Head) bool {
 			return h.Turns > 0 && h.Folder == t.app.Places.Workspace && h.BegunBy == ""
@@ -113,7 +113,7 @@ func (t *talk) resume(ctx context.Context, id string) error {
 	return nil
 }
 
-func (t *talk) take(head session.Head) {
+func (t *conversation) take(head session.Head) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.head, t.mode, t.none = head, head.Mode, false
@@ -123,7 +123,7 @@ func (t *talk) take(head session.Head) {
 
 // refresh takes from the session what it has cost. What cannot be read is shown
 // as it was.
-func (t *talk) refresh(ctx context.Context) {
+func (t *conversation) refresh(ctx context.Context) {
 	id := t.session()
 	if id == "" {
 		return
@@ -139,7 +139,7 @@ func (t *talk) refresh(ctx context.Context) {
 }
 
 // greeting says what a person should know at the beginning.
-func (t *talk) greeting(ctx context.Context) []string {
+func (t *conversation) greeting(ctx context.Context) []string {
 	lines := []string{"Ken. /help lists commands, Ctrl-C stops an answer, Ctrl-D leaves."}
 	if t.app.ModelName() == "" {
 		lines = append(lines, "No model is configured, so only commands work: run `ken config set model PROVIDER/NAME`, as in anthropic/… or ollama/….")
@@ -152,7 +152,7 @@ func (t *talk) greeting(ctx context.Context) []string {
 
 // where says with which session a conversation goes on, and how its last
 // exchange was.
-func (t *talk) where(ctx context.Context) []string {
+func (t *conversation) where(ctx context.Context) []string {
 	const most = 300 // characters of a message
 	head, entries, err := t.sessions.Read(ctx, t.app.Principal, t.session())
 	if err != nil { // awareness only: the turn will say what is wrong
@@ -178,7 +178,7 @@ func (t *talk) where(ctx context.Context) []string {
 }
 
 // Turn says something, or goes on where the last turn did not end.
-func (t *talk) Turn(ctx context.Context, text string) iter.Seq2[event.Event, error] {
+func (t *conversation) Turn(ctx context.Context, text string) iter.Seq2[event.Event, error] {
 	if err := t.begin(ctx); err != nil {
 		return func(yield func(event.Event, error) bool) { yield(nil, err) }
 	}
@@ -204,7 +204,7 @@ func (t *talk) Turn(ctx context.Context, text string) iter.Seq2[event.Event, err
 }
 
 // note keeps what the line under the prompt shows.
-func (t *talk) note(ev event.Event) {
+func (t *conversation) note(ev event.Event) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch ev := ev.(type) {
@@ -223,18 +223,18 @@ func (t *talk) note(ev event.Event) {
 }
 
 // Reply answers what a turn asked.
-func (t *talk) Reply(ctx context.Context, asked event.Asked, a chat.Answer) error {
+func (t *conversation) Reply(ctx context.Context, asked event.Asked, a chat.Answer) error {
 	return t.app.Reply(ctx, t.app.Principal, t.session(), asked, app.Answer{Yes: a.Yes, Scope: approval.Scope(a.Scope), Covers: approval.Cover(a.Covers), Text: a.Text, Answers: a.Answers})
 }
 
-func (t *talk) session() string {
+func (t *conversation) session() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.head.ID
 }
 
 // Status is what the line under the prompt shows.
-func (t *talk) Status() chat.Status {
+func (t *conversation) Status() chat.Status {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.status

@@ -8,10 +8,10 @@ import (
 	"syscall"
 )
 
-// unload lets go of the pages of this very program that were read so far. Most
+// dropCodePages lets go of the pages of this very program that were read so far. Most
 // were needed to begin; those that still are come back from the system's cache
 // as they are used.
-func unload() {
+func dropCodePages() {
 	exe, err := os.Readlink("/proc/self/exe")
 	if err != nil {
 		return

@@ -26,7 +26,7 @@ func serverRow(s app.ServerStand) []string {
 }
 
 // printFailed says in full why servers cannot be used.
-func (c *command) printFailed(list []app.ServerStand) {
+func (c *extensionCommand) printFailed(list []app.ServerStand) {
 	for _, s := range list {
 		for _, note := range s.Notes {
 			c.out.linef("%s mcp:%s: %s", c.out.style(yellow, "note"), foreign(s.Name), foreign(note))
@@ -43,7 +43,7 @@ func (c *command) printFailed(list []app.ServerStand) {
 }
 
 // reviewServer shows the tools of a server that wait for a person.
-func (c *command) reviewServer(ctx context.Context, a *app.App, name string) error {
+func (c *extensionCommand) reviewServer(ctx context.Context, a *app.App, name string) error {
 	r, err := a.ReviewServer(ctx, name)
 	if err != nil {
 		return err
@@ -58,7 +58,7 @@ func (c *command) reviewServer(ctx context.Context, a *app.App, name string) err
 	return nil
 }
 
-func (c *command) printServer(r app.ServerReview) {
+func (c *extensionCommand) printServer(r app.ServerReview) {
 	name := foreign(r.Server)
 	switch {
 	case r.Unlisted != "":
@@ -80,7 +80,7 @@ func (c *command) printServer(r app.ServerReview) {
 }
 
 // printFindings shows what the scan of texts has against a tool that waits.
-func (c *command) printFindings(server, tool string, found []capability.Finding) {
+func (c *extensionCommand) printFindings(server, tool string, found []capability.Finding) {
 	held := false
 	for _, f := range found {
 		held = held || f.Severity == capability.Grave
@@ -93,7 +93,7 @@ func (c *command) printFindings(server, tool string, found []capability.Finding)
 
 // acceptServer switches a server on where it is off, and lets the tools that
 // wait be used, once a person has seen them.
-func (c *command) acceptServer(ctx context.Context, a *app.App, name, digest, why string) error {
+func (c *extensionCommand) acceptServer(ctx context.Context, a *app.App, name, digest, why string) error {
 	on, err := a.SwitchServer(ctx, a.Principal, name, true, why)
 	if err != nil {
 		return err
@@ -141,7 +141,7 @@ func (c *command) acceptServer(ctx context.Context, a *app.App, name, digest, wh
 }
 
 // acceptShown makes sure that a person has seen what waits.
-func (c *command) acceptShown(ctx context.Context, r app.ServerReview, digest string) error {
+func (c *extensionCommand) acceptShown(ctx context.Context, r app.ServerReview, digest string) error {
 	switch name := foreign(r.Server); {
 	case digest == r.Digest:
 		return nil
@@ -164,7 +164,7 @@ func (c *command) acceptShown(ctx context.Context, r app.ServerReview, digest st
 }
 
 // switchOff has a server not started any more.
-func (c *command) switchOff(ctx context.Context, a *app.App, name, why string) error {
+func (c *extensionCommand) switchOff(ctx context.Context, a *app.App, name, why string) error {
 	if name == "" {
 		return usageError{errors.New("name the server, as in mcp:files")}
 	}

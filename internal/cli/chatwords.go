@@ -23,27 +23,27 @@ import (
 // A word is a command of the conversation itself.
 type word struct {
 	name, about string
-	run         func(t *talk, ctx context.Context, args []string) (chat.Output, error)
+	run         func(t *conversation, ctx context.Context, args []string) (chat.Output, error)
 }
 
 func words() []word {
 	return []word{
-		{"/compact", "sum up the conversation so far, to make room", (*talk).compact},
-		{"/cost", "tokens and dollars of this session", (*talk).cost},
-		{"/help", "what can be typed here", (*talk).help},
-		{"/intent", "what the model said it was doing", (*talk).intent},
-		{"/mode", "the modes, or /mode NAME to change", (*talk).changeMode},
-		{"/model", "the model that answers", (*talk).showModel},
-		{"/new", "begin a new session", (*talk).fresh},
-		{"/resume", "/resume ID goes on with another session", (*talk).goOn},
-		{"/rewind", "take back the last turn, or /rewind N that one and all after it", (*talk).rewind},
-		{"/sessions", "the sessions that can be resumed", (*talk).list},
-		{"/tools", "/tools WORDS finds capabilities, as the model would", (*talk).tools},
+		{"/compact", "sum up the conversation so far, to make room", (*conversation).compact},
+		{"/cost", "tokens and dollars of this session", (*conversation).cost},
+		{"/help", "what can be typed here", (*conversation).help},
+		{"/intent", "what the model said it was doing", (*conversation).intent},
+		{"/mode", "the modes, or /mode NAME to change", (*conversation).changeMode},
+		{"/model", "the model that answers", (*conversation).showModel},
+		{"/new", "begin a new session", (*conversation).fresh},
+		{"/resume", "/resume ID goes on with another session", (*conversation).goOn},
+		{"/rewind", "take back the last turn, or /rewind N that one and all after it", (*conversation).rewind},
+		{"/sessions", "the sessions that can be resumed", (*conversation).list},
+		{"/tools", "/tools WORDS finds capabilities, as the model would", (*conversation).tools},
 	}
 }
 
 // Complete returns what may stand at the cursor.
-func (t *talk) Complete(line string, cursor int) []slash.Completion {
+func (t *conversation) Complete(line string, cursor int) []slash.Completion {
 	out := t.app.Completions(t.app.Principal, line, cursor)
 	head := line[:min(max(cursor, 0), len(line))]
 	if !strings.HasPrefix(head, "/") || strings.ContainsAny(head, " \t\n") {
@@ -65,7 +65,7 @@ func (t *talk) Complete(line string, cursor int) []slash.Completion {
 }
 
 // completeArgument completes modes, sessions and turns.
-func (t *talk) completeArgument(head string, cursor int) []slash.Completion {
+func (t *conversation) completeArgument(head string, cursor int) []slash.Completion {
 	word, rest, ok := strings.Cut(head, " ")
 	if !ok || strings.Contains(rest, " ") {
 		return nil
@@ -108,7 +108,7 @@ var errNothingSaid = errors.New("nothing was said yet")
 
 // Command runs a command of the conversation itself. What looks like a command
 // and is none is refused, rather than said to the model.
-func (t *talk) Command(ctx context.Context, line string) (chat.Output, bool, error) {
+func (t *conversation) Command(ctx context.Context, line string) (chat.Output, bool, error) {
 	fields := strings.Fields(line)
 	if len(fields) == 0 || !strings.HasPrefix(line, "/") {
 		return chat.Output{}, false, nil
@@ -137,7 +137,7 @@ func isViewWord(name string) bool {
 }
 
 // unknownWord says what may have been meant by a line that is no command.
-func (t *talk) unknownWord(line string) error {
+func (t *conversation) unknownWord(line string) error {
 	word := strings.Fields(line)[0]
 	var names []string
 	for _, w := range words() {
@@ -161,7 +161,7 @@ func (t *talk) unknownWord(line string) error {
 
 // own runs a command of the conversation itself for a script, which hears of it
 // as of a turn. It is false where the text is none.
-func (t *talk) own(ctx context.Context, text string) (iter.Seq2[event.Event, error], bool) {
+func (t *conversation) own(ctx context.Context, text string) (iter.Seq2[event.Event, error], bool) {
 	word, args, _ := strings.Cut(strings.TrimRight(text, " \n"), " ")
 	flag, lasts := map[string]string{"/mode": "--mode", "/new": "no --resume", "/resume": "--resume"}[word]
 	var out chat.Output
@@ -181,7 +181,7 @@ func (t *talk) own(ctx context.Context, text string) (iter.Seq2[event.Event, err
 	}, is
 }
 
-func (t *talk) help(context.Context, []string) (chat.Output, error) {
+func (t *conversation) help(context.Context, []string) (chat.Output, error) {
 	var b strings.Builder
 	for _, w := range words() {
 		fmt.Fprintf(&b, "- `%s` %s\n", w.name, w.about)
@@ -195,7 +195,7 @@ func (t *talk) help(context.Context, []string) (chat.Output, error) {
 	return chat.Output{Text: b.String()}, nil
 }
 
-func (t *talk) compact(ctx context.Context, _ []string) (chat.Output, error) {
+func (t *conversation) compact(ctx context.Context, _ []string) (chat.Output, error) {
 	c, err := t.engine.Compact(ctx, t.app.Principal, t.session())
 	if err != nil {
 		return chat.Output{}, err
@@ -210,7 +210,7 @@ func (t *talk) compact(ctx context.Context, _ []string) (chat.Output, error) {
 	return chat.Output{Text: fmt.Sprintf("The conversation was %s: from %d to at most %d tokens. Nothing is lost; /rewind still goes back.", c.How, c.Before, c.After)}, nil
 }
 
-func (t *talk) cost(ctx context.Context, _ []string) (chat.Output, error) {
+func (t *conversation) cost(ctx context.Context, _ []string) (chat.Output, error) {
 	t.refresh(ctx)
 	s := t.Status()
 	u := s.Usage
@@ -224,7 +224,7 @@ func (t *talk) cost(ctx context.Context, _ []string) (chat.Output, error) {
 	return chat.Output{Text: text}, nil
 }
 
-func (t *talk) intent(ctx context.Context, _ []string) (chat.Output, error) {
+func (t *conversation) intent(ctx context.Context, _ []string) (chat.Output, error) {
 	_, entries, err := t.sessions.Read(ctx, t.app.Principal, t.session())
 	if err != nil {
 		return chat.Output{}, err
@@ -241,7 +241,7 @@ func (t *talk) intent(ctx context.Context, _ []string) (chat.Output, error) {
 	return chat.Output{Text: strings.Join(lines[max(len(lines)-20, 0):], "\n")}, nil
 }
 
-func (t *talk) changeMode(_ context.Context, args []string) (chat.Output, error) {
+func (t *conversation) changeMode(_ context.Context, args []string) (chat.Output, error) {
 	names := t.app.Modes()
 	if len(args) == 0 {
 		return chat.Output{Text: fmt.Sprintf("The mode is %s. There are %s, and none (`/mode none`).", orNone(t.Status().Mode), strings.Join(names, ", "))}, nil
@@ -261,7 +261,7 @@ func orNone(s string) string {
 	return s
 }
 
-func (t *talk) showModel(context.Context, []string) (chat.Output, error) {
+func (t *conversation) showModel(context.Context, []string) (chat.Output, error) {
 	if t.app.ModelName() == "" {
 		return chat.Output{Text: "No model is configured: `ken config set model PROVIDER/NAME`."}, nil
 	}
@@ -269,7 +269,7 @@ func (t *talk) showModel(context.Context, []string) (chat.Output, error) {
 	return chat.Output{Text: fmt.Sprintf("%s, a window of %d tokens. Another one: `ken chat --model PROVIDER/NAME --resume %s`.", t.app.ModelName(), row.Window, t.session())}, nil
 }
 
-func (t *talk) fresh(context.Context, []string) (chat.Output, error) {
+func (t *conversation) fresh(context.Context, []string) (chat.Output, error) {
 	old, mode := t.session(), t.Status().Mode
 	t.take(session.Head{Mode: mode})
 	if old == "" {
@@ -278,7 +278,7 @@ func (t *talk) fresh(context.Context, []string) (chat.Output, error) {
 	return chat.Output{Text: "A new session. The one before is " + old + "."}, nil
 }
 
-func (t *talk) goOn(ctx context.Context, args []string) (chat.Output, error) {
+func (t *conversation) goOn(ctx context.Context, args []string) (chat.Output, error) {
 	if len(args) != 1 {
 		return chat.Output{}, errors.New("name one session, or last; /sessions lists them")
 	}
@@ -291,7 +291,7 @@ func (t *talk) goOn(ctx context.Context, args []string) (chat.Output, error) {
 	return chat.Output{Text: strings.Join(lines, "\n\n"), GoOn: t.head.Open}, nil
 }
 
-func (t *talk) rewind(ctx context.Context, args []string) (chat.Output, error) {
+func (t *conversation) rewind(ctx context.Context, args []string) (chat.Output, error) {
 	turns, err := t.turns(ctx)
 	if err != nil {
 		return chat.Output{}, err
@@ -313,7 +313,7 @@ func (t *talk) rewind(ctx context.Context, args []string) (chat.Output, error) {
 	return chat.Output{Text: fmt.Sprintf("Turn %d and all after it are taken back. What calls have done is not undone.", turn), Fill: said}, nil
 }
 
-func (t *talk) list(ctx context.Context, _ []string) (chat.Output, error) {
+func (t *conversation) list(ctx context.Context, _ []string) (chat.Output, error) {
 	list, err := listed(ctx, t.app, mostSessions)
 	if err != nil {
 		return chat.Output{}, err
@@ -328,7 +328,7 @@ func (t *talk) list(ctx context.Context, _ []string) (chat.Output, error) {
 	return chat.Output{Text: b.String()}, nil
 }
 
-func (t *talk) tools(ctx context.Context, args []string) (chat.Output, error) {
+func (t *conversation) tools(ctx context.Context, args []string) (chat.Output, error) {
 	if len(args) == 0 {
 		st := t.app.Oversee().Stats()
 		return chat.Output{Text: fmt.Sprintf("%d capabilities, %d of them usable here. `/tools WORDS` finds some; `ken catalog list` lists all.", st.Capabilities, st.Available)}, nil

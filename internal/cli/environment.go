@@ -1,0 +1,89 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+
+	"github.com/spf13/cobra"
+
+	"ken/capability"
+	"ken/internal/app"
+	"ken/internal/config"
+	"ken/internal/untrusted"
+)
+
+// An environment holds what all commands share: where to read and print, and the
+// flags that every command has.
+type environment struct {
+	out *printer
+	err io.Writer
+	in  io.Reader
+
+	progress progress
+
+	configFile string
+	catalogs   []string
+	json       bool
+	serving    bool // servers may appear while it runs
+}
+
+// open builds the program and loads the catalog.
+func (c *environment) open(ctx context.Context) (*app.App, error) {
+	return app.Open(ctx, app.Config{
+		ConfigFile: c.configFile, Catalogs: c.catalogs, Log: slog.New(slog.NewTextHandler(c.err, nil)), Observe: c.progress.observe,
+		Servers: !c.serving,
+	})
+}
+
+// withApp runs a command that needs the program.
+func (c *environment) withApp(run func(ctx context.Context, a *app.App, given []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, given []string) error {
+		a, err := c.open(cmd.Context())
+		if err != nil {
+			return err
+		}
+		c.mention(cmd, a)
+		return errors.Join(run(cmd.Context(), a, given), a.Close())
+	}
+}
+
+// mention says on the side that something is wrong with the catalog, where the
+// command itself does not.
+func (c *environment) mention(cmd *cobra.Command, a *app.App) {
+	if cmd.Name() == "lint" || cmd.Name() == "doctor" || c.json {
+		return
+	}
+	if n := a.CatalogErrors(); n > 0 {
+		fmt.Fprintf(c.err, "ken: %s in the catalog; see ken catalog lint\n", plural(n, "error"))
+	}
+}
+
+// printJSON prints one document and nothing else.
+func (c *environment) printJSON(v any) error {
+	enc := json.NewEncoder(c.out)
+	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}
+
+// explain says what went wrong: in words, and with --json as the one document
+// that was asked for.
+func (c *environment) explain(err error) {
+	fmt.Fprintln(c.err, "ken:", untrusted.Terminal(err.Error()))
+	if !c.json {
+		return
+	}
+	failure := map[string]any{"message": err.Error(), "status": status(err), "kind": capability.KindOf(err).String()}
+	if status(err) == exitUsage {
+		failure["kind"] = "usage"
+	}
+	var refused *config.Error
+	if errors.As(err, &refused) {
+		failure["kind"], failure["problems"] = "invalid", refused.Problems
+	}
+	_ = c.printJSON(map[string]any{"error": failure}) // there is nowhere else to say it
+}

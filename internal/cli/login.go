@@ -1,0 +1,62 @@
+package cli
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"runtime"
+
+	"github.com/spf13/cobra"
+
+	"ken/internal/app"
+)
+
+// loginCommand is ken login: it logs in to a remote MCP server.
+type loginCommand struct{ *environment }
+
+func newLogin(env *environment) *cobra.Command {
+	c := &loginCommand{env}
+	return &cobra.Command{
+		Use: "login SERVER", Short: "Let Ken use a remote MCP server on your behalf", Args: args(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, given []string) error {
+			c.serving = true // a server that wants a login cannot be listed before it
+			return c.withApp(c.login)(cmd, given)
+		},
+	}
+}
+
+func (c *loginCommand) login(ctx context.Context, a *app.App, given []string) error {
+	err := a.Login(ctx, given[0], func(_ context.Context, address string) error {
+		c.out.linef("Open this address and agree; Ken waits here:\n\n  %s\n", foreign(address))
+		openInBrowser(address)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if c.json {
+		return c.printJSON(map[string]any{"server": given[0], "loggedIn": true})
+	}
+	c.out.linef("Ken is logged in to %s; the token is sealed in secrets.age", foreign(given[0]))
+	return nil
+}
+
+// openInBrowser opens an address in the person's browser where that is
+// possible. No shell reads it. It is a convenience: the address is on the
+// screen.
+func openInBrowser(address string) {
+	opener := "xdg-open"
+	switch runtime.GOOS {
+	case "darwin":
+		opener = "open"
+	case "linux":
+		if os.Getenv("DISPLAY") == "" && os.Getenv("WAYLAND_DISPLAY") == "" {
+			return
+		}
+	default:
+		return
+	}
+	if cmd := exec.Command(opener, address); cmd.Start() == nil {
+		go func() { _ = cmd.Wait() }()
+	}
+}

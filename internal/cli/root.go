@@ -1,0 +1,85 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"ken/internal/app"
+	"ken/internal/spelling"
+)
+
+// newRoot returns the command ken with all its commands.
+func newRoot(c *environment) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "ken",
+		Short: "Ken knows what an AI agent can do, and shows it the few things that matter",
+		Long: "Ken keeps one live catalog of every capability an agent has (tools, skills, cards,\n" +
+			"commands, channels, APIs) and finds the few that matter for a message.",
+		SilenceErrors: true, SilenceUsage: true,
+		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: false},
+	}
+	flags := root.PersistentFlags()
+	flags.StringVar(&c.configFile, "config", "", "read this `file` instead of the usual ken.yaml")
+	flags.StringArrayVar(&c.catalogs, "catalog", nil, "read only this `path`, a directory or a file of capabilities (repeatable)")
+	flags.BoolVar(&c.json, "json", false, "print one JSON document")
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usageError{fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())}
+	})
+	root.Args = args(func(cmd *cobra.Command, given []string) error {
+		if len(given) == 0 {
+			return nil
+		}
+		if slices.Contains(c.catalogs, "catalog") {
+			return fmt.Errorf("there is no command %q; --catalog took the word catalog as its path", given[0])
+		}
+		return fmt.Errorf("there is no command %q%s", given[0], meant(cmd, given[0]))
+	})
+	root.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	root.Version = app.Version()
+	root.SetVersionTemplate("ken {{.Version}}\n")
+	root.AddCommand(
+		newChat(c), newCatalog(c), newDiscover(c), newRun(c), newApprove(c), newAudit(c), newExtension(c), newPolicy(c), newSecret(c), newToken(c),
+		newConnect(c), newDisconnect(c), newMCP(c), newLogin(c), newEval(c), newStats(c), newServe(c), newConfig(c), newInit(c), newDoctor(c), newVersion(c),
+	)
+	return root
+}
+
+// args makes cobra's argument checks usage errors.
+func args(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, given []string) error {
+		if err := check(cmd, given); err != nil {
+			return usageError{fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())}
+		}
+		return nil
+	}
+}
+
+// group is a command that only holds others.
+func group(use, short string, subs ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: use, Short: short,
+		Args: func(cmd *cobra.Command, given []string) error {
+			if len(given) == 0 {
+				return usageError{fmt.Errorf("%s needs one of its commands; see %s --help", cmd.CommandPath(), cmd.CommandPath())}
+			}
+			return usageError{fmt.Errorf("%s has no command %q%s; see %s --help", cmd.CommandPath(), given[0], meant(cmd, given[0]), cmd.CommandPath())}
+		},
+		RunE: func(*cobra.Command, []string) error { return nil },
+	}
+	cmd.AddCommand(subs...)
+	return cmd
+}
+
+// meant guesses the command behind a word.
+func meant(cmd *cobra.Command, word string) string {
+	var names []string
+	for _, sub := range cmd.Commands() {
+		names = append(names, sub.Name())
+	}
+	if near := spelling.Nearest(word, names); near != "" {
+		return "; did you mean " + near + "?"
+	}
+	return ""
+}
