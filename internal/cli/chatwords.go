@@ -231,8 +231,8 @@ func (t *conversation) intent(ctx context.Context, _ []string) (chat.Output, err
 	}
 	var lines []string
 	for _, e := range entries {
-		if e.Kind == session.Note && e.Name == "intent" {
-			lines = append(lines, fmt.Sprintf("- turn %d: %s", e.Turn, untrusted.Line(e.Text, 200)))
+		if n, ok := session.ReadNote(&e).(session.Intended); ok {
+			lines = append(lines, fmt.Sprintf("- turn %d: %s", e.Turn, untrusted.Line(n.String(), 200)))
 		}
 	}
 	if len(lines) == 0 {

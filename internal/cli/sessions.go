@@ -75,14 +75,14 @@ func (s listedSession) about() string {
 func openState(entries []session.Entry) string {
 	last := session.Entry{}
 	for _, e := range entries {
-		if e.Kind != session.Note || e.Name == "end" {
+		if _, ended := session.ReadNote(&e).(session.Ended); ended || e.Kind != session.Note {
 			last = e
 		}
 	}
-	switch {
-	case last.Kind != session.Note:
+	switch end, ended := session.ReadNote(&last).(session.Ended); {
+	case !ended:
 		return "broke off; waits to go on"
-	case last.Text == string(event.EndWaiting):
+	case end.Reason == string(event.EndWaiting):
 		return "waits for you"
 	}
 	return ""

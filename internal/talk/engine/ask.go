@@ -264,10 +264,8 @@ func plainID(id string) bool {
 
 // nothing is an answer without a word and without a call.
 func (t *turn) nothing(got *received) (ending, bool, error) {
-	note := got.entry(t)
-	note.Kind, note.Name, note.Blocks = session.Note, noteStep, nil
 	t.mistakes++
-	entries := []session.Entry{note, {Kind: session.Added, Blocks: []llm.Block{{Text: "(You answered nothing. Answer the user, or call a tool.)"}}}}
+	entries := []session.Entry{unanswered(got.entry(t)), {Kind: session.Added, Blocks: []llm.Block{{Text: "(You answered nothing. Answer the user, or call a tool.)"}}}}
 	if err := t.append(entries...); err != nil {
 		return ending{}, false, err
 	}
@@ -275,10 +273,17 @@ func (t *turn) nothing(got *received) (ending, bool, error) {
 	return ending{}, false, nil
 }
 
+// unanswered returns the note of a request without an answer, with what it cost.
+func unanswered(e session.Entry) session.Entry {
+	note := session.Unanswered{}.Entry()
+	note.Usage, note.Cost = e.Usage, e.Cost
+	return note
+}
+
 func (t *turn) refusedByProvider(got *received) (ending, bool, error) {
 	e := got.entry(t)
 	if len(e.Blocks) == 0 || t.text == "" {
-		e.Kind, e.Name, e.Blocks = session.Note, noteStep, nil
+		e = unanswered(e)
 	}
 	if err := t.append(e); err != nil {
 		return ending{}, false, err
@@ -359,7 +364,7 @@ func (t *turn) stepDown(err error) (ending, bool, error) {
 	t.known = t.knows()
 	was := t.rung
 	t.rung = deliver.Lower(t.refused, t.model.Row, t.rung)
-	if err := t.append(session.Entry{Kind: session.Note, Name: noteRung, Text: string(rung) + " " + t.model.Name}); err != nil {
+	if err := t.append(session.DeliveryRefused{Mode: string(rung), Model: t.model.Name}.Entry()); err != nil {
 		return ending{}, false, err
 	}
 	t.sent = llm.Request{}

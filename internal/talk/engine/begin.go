@@ -13,23 +13,9 @@ import (
 	"ken/internal/door"
 	"ken/internal/talk/event"
 	"ken/internal/talk/model"
-	"ken/internal/talk/prompt"
 	"ken/internal/talk/session"
 	"ken/internal/untrusted"
 	"ken/llm"
-)
-
-// The names of the engine's notes in a session.
-const (
-	noteEnd     = "end"             // Text is the [event.End], Blocks say why where there is something to say
-	noteIntent  = prompt.NoteIntent // Text is the intent and perhaps ": " and why
-	noteTicket  = "ticket"          // Text is a [waited]
-	noteReply   = "reply"           // Text is a [replied]
-	noteResumed = "resumed"         // what waited is made now
-	noteRung    = "rung"            // Text is a rung and the model for which the provider refused it
-	noteCommand = "command"         // Text is a slash command, whole
-	noteRefused = "refused"         // Text is the id of a call that was not made, and which kind of refusal that was
-	noteStep    = "step"            // Usage and Cost are those of a request without an answer
 )
 
 // begin locks the session and makes the turn.
@@ -102,13 +88,16 @@ func check(in event.Input, limits Limits) error {
 // place finds which turn this is, and what an earlier part of it came to.
 func (t *turn) place() error {
 	last := &session.Entry{}
+	var end event.End // how the last turn ended; empty: it did not
 	entries := t.log.Entries()
 	for i := range entries {
 		e := &entries[i]
 		t.number = max(t.number, e.Turn)
 		// A compaction comes after a turn and does not begin or end one.
-		if e.Kind == session.Note && e.Name == noteEnd || e.Kind == session.Rewound || isSaid(e) {
-			last = e
+		if n, ok := session.ReadNote(e).(session.Ended); ok {
+			last, end = e, event.End(n.Reason)
+		} else if e.Kind == session.Rewound || isSaid(e) {
+			last, end = e, ""
 		}
 	}
 	there := 0 // the last turn that was not taken back
@@ -128,8 +117,8 @@ func (t *turn) place() error {
 	if t.number == 0 || there != t.number || last.Kind == session.Rewound {
 		return &capability.Error{Kind: capability.Conflict, Op: "go on", Target: t.in.Session, Err: errors.New("no turn is open in it"), Fix: "say something"}
 	}
-	retried := last.Kind == session.Note && (last.Text == string(event.EndAborted) || last.Text == string(event.EndFailed))
-	if end := last.Text; last.Kind == session.Note && (end == string(event.EndAnswer) || end == string(event.EndCommand)) {
+	retried := end == event.EndAborted || end == event.EndFailed
+	if end == event.EndAnswer || end == event.EndCommand {
 		return &capability.Error{Kind: capability.Conflict, Op: "go on", Target: t.in.Session, Err: errors.New("its last turn is over"), Fix: "say something"}
 	}
 	t.recall()
@@ -160,10 +149,8 @@ func isSaid(e *session.Entry) bool {
 func (t *turn) recallRefusals() {
 	entries := t.log.Entries()
 	for i := range entries {
-		if e := &entries[i]; e.Kind == session.Note && e.Name == noteRung {
-			if rung, name, _ := strings.Cut(e.Text, " "); name == t.model.Name {
-				t.refused[model.Rung(rung)] = true
-			}
+		if n, ok := session.ReadNote(&entries[i]).(session.DeliveryRefused); ok && n.Model == t.model.Name {
+			t.refused[model.Rung(n.Mode)] = true
 		}
 	}
 	t.known = t.knows()
@@ -175,25 +162,25 @@ func (t *turn) recall() {
 		if e.Turn != t.number {
 			continue
 		}
-		switch {
-		case e.Kind == session.Assistant:
+		if e.Kind == session.Assistant {
 			t.steps++
 			t.calls += len(callsOf(e.Blocks))
-		case e.Kind == session.Note && e.Name == noteCommand:
-			t.typed = e.Text
-		case e.Kind == session.Note && e.Name == noteTicket:
-			var w waited
-			if json.Unmarshal([]byte(e.Text), &w) == nil && w.Ticket != "" {
-				t.tickets[w.Call] = w.Ticket
+		}
+		switch n := session.ReadNote(&e).(type) {
+		case session.Command:
+			t.typed = n.Line
+		case session.Waiting:
+			if n.Ticket != "" {
+				t.tickets[n.Call] = n.Ticket
 			}
-		case e.Kind == session.Note && e.Name == noteReply:
-			var r replied
-			switch err := json.Unmarshal([]byte(e.Text), &r); {
+		case session.Replied:
+			var r event.Reply
+			switch err := json.Unmarshal(n.Reply, &r); {
 			case err != nil:
-			case r.Used:
-				delete(t.replies, r.Ask)
+			case n.Used:
+				delete(t.replies, n.Ask)
 			default:
-				t.replies[r.Ask] = r.Reply
+				t.replies[n.Ask] = r
 			}
 		}
 		if e.Usage != nil {
@@ -212,13 +199,17 @@ func (t *turn) spend(u llm.Usage, dollars float64) {
 // for a request, those of earlier requests do not count.
 func (t *turn) recallIntent(number int) {
 	for _, e := range t.log.Entries() {
-		switch {
-		case e.Turn != number:
-		case e.Kind == session.Assistant, e.Kind == session.Note && e.Name == noteStep:
+		if e.Turn != number {
+			continue
+		}
+		if e.Kind == session.Assistant {
 			t.intents.newRequest()
-		case e.Kind == session.Note && e.Name == noteIntent:
-			intent, _, _ := strings.Cut(e.Text, ":")
-			t.intents.take(selection{intent: intent})
+		}
+		switch n := session.ReadNote(&e).(type) {
+		case session.Unanswered:
+			t.intents.newRequest()
+		case session.Intended:
+			t.intents.take(selection{intent: n.Intent})
 		}
 	}
 	if number != t.number && t.intents.active != "" {
@@ -263,11 +254,11 @@ func (t *turn) endNote(end ending) session.Entry {
 		h.Open = t.opened && (end.reason == event.EndWaiting || end.reason == event.EndFailed)
 	})
 	t.log.Closing()
-	note := session.Entry{Kind: session.Note, Name: noteEnd, Text: string(end.reason)}
+	note := session.Ended{Reason: string(end.reason)}
 	if end.why != "" {
-		note.Blocks = []llm.Block{{Text: untrusted.Line(end.why, 1000)}}
+		note.Why = untrusted.Line(end.why, 1000)
 	}
-	return note
+	return note.Entry()
 }
 
 // callsOf returns the calls of an answer.

@@ -40,7 +40,7 @@ func (t *turn) command() (ending, bool, error) {
 	}
 	t.announce()
 	entries := t.answerRest(userWentOn)
-	entries = append(entries, session.Entry{Kind: session.User, Blocks: []llm.Block{{Text: untrusted.Line(t.in.Text, saidOf)}}}, session.Entry{Kind: session.Note, Name: noteCommand, Text: t.in.Text})
+	entries = append(entries, session.Entry{Kind: session.User, Blocks: []llm.Block{{Text: untrusted.Line(t.in.Text, saidOf)}}}, session.Command{Line: t.in.Text}.Entry())
 	if err := t.append(entries...); err != nil {
 		return ending{}, true, err
 	}

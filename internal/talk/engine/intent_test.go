@@ -180,7 +180,7 @@ func TestT08SeveralSelections(t *testing.T) {
 	}
 	var notes []string
 	for _, e := range entries {
-		if e.Kind == session.Note && e.Name == noteIntent {
+		if e.Kind == session.Note && e.Name == "intent" {
 			notes = append(notes, e.Text)
 		}
 	}

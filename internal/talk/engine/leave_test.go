@@ -97,7 +97,7 @@ func TestRefusedIsNoted(t *testing.T) {
 	done(t, events, event.EndAnswer)
 	var notes []string
 	for _, e := range r.entries(id) {
-		if e.Kind == session.Note && e.Name == noteRefused {
+		if e.Kind == session.Note && e.Name == "refused" {
 			notes = append(notes, e.Text)
 		}
 	}

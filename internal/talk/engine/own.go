@@ -118,11 +118,7 @@ func (t *turn) selectIntent(j *job) {
 	}
 	said := t.intents.take(s)
 	t.emit(said)
-	text := said.Intent
-	if said.Justification != "" {
-		text += ": " + said.Justification
-	}
-	j.notes = append(j.notes, session.Entry{Kind: session.Note, Name: noteIntent, Text: text})
+	j.notes = append(j.notes, session.Intended{Intent: said.Intent, Justification: said.Justification}.Entry())
 	scope := "this turn"
 	if t.intents.rules.Request {
 		scope = "the calls of this answer"

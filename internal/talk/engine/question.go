@@ -192,7 +192,7 @@ func (t *turn) put(a event.Asked, j *job) (event.Reply, bool) {
 	if r, ok := t.replies[a.ID]; ok {
 		if once {
 			delete(t.replies, a.ID)
-			if err := t.append(session.Entry{Kind: session.Note, Name: noteReply, Text: jsonText(replied{Ask: a.ID, Reply: r, Used: true})}); err != nil {
+			if err := t.append(replied(a.ID, r, true)); err != nil {
 				return r, false
 			}
 		}
@@ -221,7 +221,7 @@ func (t *turn) put(a event.Asked, j *job) (event.Reply, bool) {
 			return r, true
 		}
 		t.replies[a.ID] = r
-		if err := t.append(session.Entry{Kind: session.Note, Name: noteReply, Text: jsonText(replied{Ask: a.ID, Reply: r})}); err != nil {
+		if err := t.append(replied(a.ID, r, false)); err != nil {
 			return r, false
 		}
 		return r, true
@@ -232,11 +232,9 @@ func (t *turn) put(a event.Asked, j *job) (event.Reply, bool) {
 	}
 }
 
-// replied is a reply as a session keeps it.
-type replied struct {
-	Ask   string      `json:"ask"`
-	Reply event.Reply `json:"reply"`
-	Used  bool        `json:"used,omitempty"` // it counts no more
+// replied returns the note that keeps a reply.
+func replied(ask string, r event.Reply, used bool) session.Entry {
+	return session.Replied{Ask: ask, Reply: json.RawMessage(jsonText(r)), Used: used}.Entry()
 }
 
 func waitKey(who capability.Principal, session, ask string) string {
@@ -286,7 +284,9 @@ func (e *Engine) Reply(ctx context.Context, who capability.Principal, id, ask st
 	if _, err := fmt.Sscanf(ask, "%d.", &turn); err != nil || turn != last || !log.Head().Open {
 		return &capability.Error{Kind: capability.NotFound, Op: "reply to", Target: ask, Err: errors.New("no turn of the session waits for that"), Fix: "read what it asks now"}
 	}
-	return log.Append(ctx, session.Entry{Kind: session.Note, Turn: turn, Name: noteReply, Text: jsonText(replied{Ask: ask, Reply: r})})
+	note := replied(ask, r, false)
+	note.Turn = turn
+	return log.Append(ctx, note)
 }
 
 // mayGoOn asks whether the turn may make one more request, where a limit says

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -53,20 +52,11 @@ func (a *lastAnswer) whole() bool { return a.entry.Name != cutShort }
 // cutShort is the name of an answer that ran into a limit of its length.
 const cutShort = "cut"
 
-// waited is what a call waits for, as a session keeps it. It counts until the
-// turn goes on, which [noteResumed] says.
-type waited struct {
-	Call   int            `json:"call"`
-	Ticket string         `json:"ticket,omitempty"`
-	What   event.Question `json:"what,omitempty"`
-	Begun  []int          `json:"begun,omitempty"` // calls after it that were begun beside it
-}
-
 // waits leaves a call for later and writes down that it waits for a person,
 // and for what. It is pending, which is not a refusal.
 func (t *turn) waits(j *job, what event.Question, ticket, why string) {
 	j.waits, j.why = true, why
-	w := waited{Call: j.number, Ticket: ticket, What: what}
+	w := session.Waiting{Call: j.number, Ticket: ticket, Question: string(what)}
 	for n := range t.started {
 		if n > j.number {
 			w.Begun = append(w.Begun, n)
@@ -75,7 +65,7 @@ func (t *turn) waits(j *job, what event.Question, ticket, why string) {
 	slices.Sort(w.Begun)
 	// Without it a no would be asked about again, for ever, and nobody would
 	// know that the call was not made.
-	if err := t.append(session.Entry{Kind: session.Note, Name: noteTicket, Text: jsonText(w)}); err != nil {
+	if err := t.append(w.Entry()); err != nil {
 		t.notice("degraded", "what the call waits for was not written: "+err.Error())
 	}
 	if ticket != "" {
@@ -84,22 +74,21 @@ func (t *turn) waits(j *job, what event.Question, ticket, why string) {
 }
 
 // waiting returns what a call of a turn waits for now, and whether one does.
-func (t *turn) waiting(number int) (w waited, ok bool) {
+func (t *turn) waiting(number int) (w session.Waiting, ok bool) {
 	entries := t.log.Entries()
 	for i := len(entries) - 1; i >= 0; i-- {
 		e := &entries[i]
-		if e.Kind != session.Note || e.Turn != number {
+		if e.Turn != number {
 			continue
 		}
-		switch e.Name {
-		case noteResumed:
-			return waited{}, false
-		case noteTicket:
-			err := json.Unmarshal([]byte(e.Text), &w)
-			return w, err == nil
+		switch n := session.ReadNote(e).(type) {
+		case session.Resumed:
+			return session.Waiting{}, false
+		case session.Waiting:
+			return n, true
 		}
 	}
-	return waited{}, false
+	return session.Waiting{}, false
 }
 
 // resume writes down that calls which waited are made now, before they are:
@@ -111,18 +100,19 @@ func (t *turn) resume() error {
 	}
 	a := t.last()
 	for i, c := range a.calls {
-		if n := a.before + i + 1; !a.has[c.ID] && a.entry.Turn == t.number && w.untouched(n) {
+		if n := a.before + i + 1; !a.has[c.ID] && a.entry.Turn == t.number && untouched(w, n) {
 			t.untouched[n] = true
 		}
 	}
-	return t.append(session.Entry{Kind: session.Note, Name: noteResumed})
+	return t.append(session.Resumed{}.Entry())
 }
 
 // untouched reports whether a call without a result has certainly not been
 // begun, since w waits.
-func (w *waited) untouched(number int) bool {
+func untouched(w session.Waiting, number int) bool {
 	if number == w.Call {
-		return w.What != event.Again && w.What != event.Inquiry
+		what := event.Question(w.Question)
+		return what != event.Again && what != event.Inquiry
 	}
 	return number > w.Call && !slices.Contains(w.Begun, number)
 }
@@ -140,8 +130,8 @@ func (t *turn) answerRest(why string) []session.Entry {
 		}
 		var said llm.Block
 		if waits && t.mine != a.entry.Seq && w.Call == a.before+i+1 {
-			said = unmade(c, w.told(why))
-		} else if waits && t.mine != a.entry.Seq && w.untouched(a.before+i+1) {
+			said = unmade(c, resultOfWaiting(w, why))
+		} else if waits && t.mine != a.entry.Seq && untouched(w, a.before+i+1) {
 			said = unmade(c, "The call was not made: one before it waited for a person, and "+why+".")
 		} else {
 			said = t.fate(&a, i, open, why)
@@ -254,9 +244,9 @@ func callKey(session string, turn, number int) string {
 	return fmt.Sprintf("%s/%d/%d", session, turn, number)
 }
 
-// told is the result of a call that waits.
-func (w *waited) told(why string) string {
-	switch w.What {
+// resultOfWaiting returns the result of a call that waits and is not made.
+func resultOfWaiting(w session.Waiting, why string) string {
+	switch event.Question(w.Question) {
 	case event.Again:
 		return notKnown + " A person was asked whether to make it again, and " + why + "."
 	case event.Inquiry:

@@ -79,7 +79,7 @@ func (t *turn) write(notes []session.Entry, e session.Entry) error {
 func (j *job) refused() []session.Entry {
 	switch kind := capability.KindOf(j.err); kind {
 	case capability.Denied, capability.Unapproved:
-		return []session.Entry{{Kind: session.Note, Name: noteRefused, Text: j.asked.ID + " " + kind.String()}}
+		return []session.Entry{session.CallRefused{ID: j.asked.ID, Kind: kind.String()}.Entry()}
 	}
 	return nil
 }

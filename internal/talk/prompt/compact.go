@@ -10,12 +10,6 @@ import (
 	"ken/llm"
 )
 
-// The names of notes whose text outlives what is hidden around them.
-const (
-	NoteIntent   = "intent"   // an intent that was declared, with its reason
-	NoteQuestion = "question" // a question that has no answer yet
-)
-
 // Marker is the entry that carries out a plan without a model: it says that
 // something is hidden, keeps the intents and open questions of it, and the
 // words of the person that the rest of the conversation answers. It takes at
@@ -91,20 +85,32 @@ func keeps(entries []session.Entry, p Plan) string {
 		text := "The person's message that the rest answers:\n" + short(words, left*2/3)
 		parts, left = append(parts, text), left-tokenizer.Count(text)-2
 	}
-	add("Questions that are still open:", notes(entries, p, NoteQuestion))
-	add("Intents that were declared:", notes(entries, p, NoteIntent))
+	questions, intents := hiddenNotes(entries, p)
+	add("Questions that are still open:", questions)
+	add("Intents that were declared:", intents)
 	return strings.Join(parts, "\n\n")
 }
 
-// notes returns the texts of the notes of a name that a plan hides.
-func notes(entries []session.Entry, p Plan, name string) []string {
-	var lines []string
+// hiddenNotes returns the questions and the intents among the notes that a plan
+// hides, a line for each.
+func hiddenNotes(entries []session.Entry, p Plan) (questions, intents []string) {
 	for _, e := range session.Notes(entries) {
-		if e.Name == name && e.Seq >= p.From && e.Seq <= p.To {
-			if line := untrusted.Line(e.Text, 200); line != "" {
-				lines = append(lines, line)
-			}
+		if e.Seq < p.From || e.Seq > p.To {
+			continue
 		}
+		switch n := session.ReadNote(&e).(type) {
+		case session.OpenQuestion:
+			questions = appendLine(questions, n.Text)
+		case session.Intended:
+			intents = appendLine(intents, n.String())
+		}
+	}
+	return questions, intents
+}
+
+func appendLine(lines []string, text string) []string {
+	if line := untrusted.Line(text, 200); line != "" {
+		lines = append(lines, line)
 	}
 	return lines
 }

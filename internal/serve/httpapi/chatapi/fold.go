@@ -18,15 +18,10 @@ const (
 	mostArguments = 64 << 10
 )
 
-// The engine's words in a session.
 const (
-	noteEnd     = "end"
-	noteIntent  = "intent"
-	noteCommand = "command"
-	noteRefused = "refused"
-	toolInvoke  = capability.ToolInvoke
-	toolFinish  = capability.ToolFinish
-	toolIntent  = capability.ToolIntent
+	toolInvoke = capability.ToolInvoke
+	toolFinish = capability.ToolFinish
+	toolIntent = capability.ToolIntent
 )
 
 // A folder makes turns of entries, the way a person reads them.
@@ -106,19 +101,15 @@ func (t *Turn) said(e *session.Entry) {
 }
 
 func (f *folder) note(t *Turn, e *session.Entry) {
-	switch e.Name {
-	case noteEnd:
-		t.End, t.Why = e.Text, ""
-		for i := range e.Blocks {
-			t.Why += e.Blocks[i].Text
-		}
-	case noteIntent:
-		f.intent, _, _ = strings.Cut(e.Text, ":")
-	case noteCommand:
-		t.Command, t.Said = true, e.Text
-	case noteRefused:
-		id, kind, _ := strings.Cut(e.Text, " ")
-		f.refused[id] = kind
+	switch n := session.ReadNote(e).(type) {
+	case session.Ended:
+		t.End, t.Why = n.Reason, n.Why
+	case session.Intended:
+		f.intent = n.Intent
+	case session.Command:
+		t.Command, t.Said = true, n.Line
+	case session.CallRefused:
+		f.refused[n.ID] = n.Kind
 	}
 }
 

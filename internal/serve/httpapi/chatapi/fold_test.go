@@ -40,12 +40,12 @@ func TestFold(t *testing.T) {
 	usage.Usage, usage.Cost = &llm.Usage{Input: 5}, 0.5
 	handle := "0123456789abcdef0123"
 	turns := fold([]session.Entry{
-		note(0, noteType, "main"), prefix, say(1, session.User, llm.Block{Text: " /path "}, llm.Block{Image: &llm.Image{}}), found, usage,
-		note(1, noteIntent, "edit: to change"), say(1, session.Results, came("c1", "ok", false)),
-		note(1, noteRefused, "c2 denied"), say(1, session.Results, came("c2", "no", true)), note(1, noteEnd, "aborted"),
+		note(0, "sessionType", "main"), prefix, say(1, session.User, llm.Block{Text: " /path "}, llm.Block{Image: &llm.Image{}}), found, usage,
+		note(1, "intent", "edit: to change"), say(1, session.Results, came("c1", "ok", false)),
+		note(1, "refused", "c2 denied"), say(1, session.Results, came("c2", "no", true)), note(1, "end", "aborted"),
 		say(2, session.Results, came("c3", strings.Repeat("é", 10_000)+" (The whole result: read_result, handle "+handle+")", false)),
 		say(2, session.User, llm.Block{Text: "next"}), {Turn: 2, Kind: session.Summary, From: 3, To: 5},
-		say(2, session.Assistant, called("c1", "finish", `{"answer":"All done."}`)), say(2, session.Results, came("c1", "over", false)), note(2, noteEnd, "answer"),
+		say(2, session.Assistant, called("c1", "finish", `{"answer":"All done."}`)), say(2, session.Results, came("c1", "over", false)), note(2, "end", "answer"),
 		say(3, session.Results, came("nobody", "?", false)),
 	})
 	got, err := json.Marshal(turns)
@@ -84,7 +84,7 @@ func TestFoldAnything(t *testing.T) {
 	})
 	entry := rapid.Custom(func(r *rapid.T) session.Entry {
 		return session.Entry{
-			Turn: rapid.IntRange(0, 3).Draw(r, "turn"), Name: rapid.SampledFrom([]string{noteEnd, noteIntent, noteCommand, noteRefused, ""}).Draw(r, "name"), Text: rapid.String().Draw(r, "note"),
+			Turn: rapid.IntRange(0, 3).Draw(r, "turn"), Name: rapid.SampledFrom([]string{"end", "intent", "command", "refused", ""}).Draw(r, "name"), Text: rapid.String().Draw(r, "note"),
 			Kind:   rapid.SampledFrom([]session.Kind{session.User, session.Added, session.Assistant, session.Results, session.Summary, session.Marker, session.Note, session.Prefix}).Draw(r, "kind"),
 			Blocks: rapid.SliceOfN(block, 0, 3).Draw(r, "blocks"),
 		}

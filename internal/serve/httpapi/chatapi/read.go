@@ -75,9 +75,6 @@ func (a *api) shown(who auth.Identity, h session.Head) SessionHead {
 	}
 }
 
-// noteType is the note that says of which type a session is.
-const noteType = "sessionType"
-
 func (a *api) begin(r *wire.Request) (any, error) {
 	var in NewSession
 	if err := r.Decode(&in); err != nil {
@@ -108,7 +105,7 @@ func (a *api) begin(r *wire.Request) (any, error) {
 			return nil, err
 		}
 		log.Closing()
-		if err := errors.Join(log.Append(r.Context(), session.Entry{Kind: session.Note, Name: noteType, Text: in.SessionType}), log.Release(r.Context())); err != nil {
+		if err := errors.Join(log.Append(r.Context(), session.SessionType{Type: in.SessionType}.Entry()), log.Release(r.Context())); err != nil {
 			return nil, err
 		}
 	}
@@ -118,8 +115,8 @@ func (a *api) begin(r *wire.Request) (any, error) {
 // typeOf is the type of a session.
 func typeOf(entries []session.Entry) string {
 	for i := range entries {
-		if e := &entries[i]; e.Kind == session.Note && e.Name == noteType {
-			return e.Text
+		if n, ok := session.ReadNote(&entries[i]).(session.SessionType); ok {
+			return n.Type
 		}
 	}
 	return ""

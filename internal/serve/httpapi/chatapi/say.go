@@ -197,7 +197,9 @@ func typedLast(entries []session.Entry) bool {
 		if e.Turn > last {
 			typed, last = false, e.Turn
 		}
-		typed = typed || e.Turn == last && e.Kind == session.Note && e.Name == noteCommand
+		if _, command := session.ReadNote(e).(session.Command); command && e.Turn == last {
+			typed = true
+		}
 	}
 	return typed
 }
@@ -207,11 +209,11 @@ func typedLast(entries []session.Entry) bool {
 func typedWaits(entries []session.Entry) bool {
 	waits := false
 	for i := range entries {
-		switch e := &entries[i]; {
-		case e.Kind == session.User:
+		if entries[i].Kind == session.User {
 			waits = false
-		case e.Kind == session.Note && e.Name == noteEnd:
-			waits = e.Text == string(event.EndWaiting)
+		}
+		if n, ok := session.ReadNote(&entries[i]).(session.Ended); ok {
+			waits = n.Reason == string(event.EndWaiting)
 		}
 	}
 	return waits && typedLast(entries)
@@ -220,8 +222,11 @@ func typedWaits(entries []session.Entry) bool {
 // lastSaid is what was said last, as it was said.
 func lastSaid(entries []session.Entry) (turn int, in event.Input) {
 	for i := range entries {
-		switch e := &entries[i]; {
-		case e.Kind == session.User:
+		e := &entries[i]
+		if n, ok := session.ReadNote(e).(session.Command); ok && e.Turn == turn {
+			in.Text = n.Line
+		}
+		if e.Kind == session.User {
 			turn, in = e.Turn, event.Input{}
 			for j := range e.Blocks {
 				if b := &e.Blocks[j]; b.Image != nil {
@@ -230,8 +235,6 @@ func lastSaid(entries []session.Entry) (turn int, in event.Input) {
 					in.Text += b.Text
 				}
 			}
-		case e.Kind == session.Note && e.Name == noteCommand && e.Turn == turn:
-			in.Text = e.Text
 		}
 	}
 	return turn, in
