@@ -68,12 +68,13 @@ func (t *turn) runCommand(call capability.Call) (ending, bool, error) {
 		return ending{event.EndWaiting, j.why}, true, nil
 	}
 	t.text = textOf(t.told(j))
+	result := session.CommandResult{ID: id, Failed: j.err != nil || j.res.Failed, Kind: refusalKind(j.err)}
 	status := "It gave:"
-	if j.err != nil || j.res.Failed {
+	if result.Failed {
 		status = "It did not work:"
 	}
-	note := untrusted.Block(t.text, untrusted.BlockConfig{Origin: "the command that the user ran themselves. " + status, Max: saidOf})
-	if err := t.append(append(j.refused(), session.Entry{Kind: session.Added, Blocks: []llm.Block{{Text: note}}})...); err != nil {
+	output := untrusted.Block(t.text, untrusted.BlockConfig{Origin: "the command that the user ran themselves. " + status, Max: saidOf})
+	if err := t.append(result.Entry(), session.Entry{Kind: session.Added, Blocks: []llm.Block{{Text: output}}}); err != nil {
 		return ending{}, true, err
 	}
 	if err := t.ctx.Err(); err != nil {

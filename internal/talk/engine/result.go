@@ -77,11 +77,20 @@ func (t *turn) write(notes []session.Entry, e session.Entry) error {
 // forbids it. The model reads that in the result, where anything may stand; the
 // note is for people.
 func (j *job) refused() []session.Entry {
-	switch kind := capability.KindOf(j.err); kind {
-	case capability.Denied, capability.Unapproved:
-		return []session.Entry{session.CallRefused{ID: j.asked.ID, Kind: kind.String()}.Entry()}
+	if kind := refusalKind(j.err); kind != "" {
+		return []session.Entry{session.CallRefused{ID: j.asked.ID, Kind: kind}.Entry()}
 	}
 	return nil
+}
+
+// refusalKind returns the kind of an error that says that a call was denied or
+// not approved, and is empty for any other.
+func refusalKind(err error) string {
+	switch kind := capability.KindOf(err); kind {
+	case capability.Denied, capability.Unapproved:
+		return kind.String()
+	}
+	return ""
 }
 
 func boolOf(b bool) int {

@@ -30,6 +30,7 @@ type folder struct {
 	offers  map[string]session.Offer // by the name that the model calls
 	calls   map[string]*Item         // by id, the newest
 	refused map[string]string        // kinds by the id of calls whose results come next
+	command *session.CommandResult   // of the command whose output comes next
 	intent  string                   // that counts in the turn
 }
 
@@ -108,6 +109,8 @@ func (f *folder) note(t *Turn, e *session.Entry) {
 		f.intent = n.Intent
 	case session.Command:
 		t.Command, t.Said = true, n.Line
+	case session.CommandResult:
+		f.command = &n
 	case session.CallRefused:
 		f.refused[n.ID] = n.Kind
 	}
@@ -257,7 +260,13 @@ func (f *folder) commandResult(t *Turn, e *session.Entry) {
 	}
 	name, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(t.Said), "/"), " ")
 	id := fmt.Sprintf("command_%d", t.Turn)
-	result := &CallResult{Failed: strings.Contains(head, "It did not work"), Kind: f.kind(id), Handle: handleIn(text)}
+	result := &CallResult{Handle: handleIn(text)}
+	if c := f.command; c != nil && c.ID == id {
+		result.Failed, result.Kind = c.Failed, c.Kind
+	} else { // an older session says it only in words
+		result.Failed, result.Kind = strings.Contains(head, "It did not work"), f.kind(id)
+	}
+	f.command = nil
 	result.Text, result.Cut = beginning(text, mostResult)
 	t.Items = append(t.Items, &Item{Type: "call", ID: id, Target: name, Result: result})
 }

@@ -65,6 +65,30 @@ func TestFold(t *testing.T) {
 	}
 }
 
+// TestFoldCommand: the note says what a command came to, whatever its output
+// says. A session from before there was such a note reads the same.
+func TestFoldCommand(t *testing.T) {
+	output := func(said string) session.Entry {
+		return say(1, session.Added, llm.Block{Text: "[[data 1]] from the command that the user ran themselves. " + said + "\nIt did not work\n[[end 1]]"})
+	}
+	typed := []session.Entry{say(1, session.User, llm.Block{Text: "/greet you"}), note(1, "command", "/greet you")}
+	for name, c := range map[string]struct {
+		after []session.Entry
+		want  string
+	}{
+		"worked":        {[]session.Entry{note(1, "commandResult", `{"id":"command_1"}`), output("It gave:")}, `{"text":"It did not work","failed":false}`},
+		"denied":        {[]session.Entry{note(1, "commandResult", `{"id":"command_1","failed":true,"kind":"denied"}`), output("It did not work:")}, `{"text":"It did not work","failed":true,"kind":"denied"}`},
+		"worked before": {[]session.Entry{output("It gave:")}, `{"text":"It did not work","failed":false}`},
+		"denied before": {[]session.Entry{note(1, "refused", "command_1 denied"), output("It did not work:")}, `{"text":"It did not work","failed":true,"kind":"denied"}`},
+		"of another":    {[]session.Entry{note(1, "commandResult", `{"id":"command_7","failed":true}`), output("It gave:")}, `{"text":"It did not work","failed":false}`},
+	} {
+		got, err := json.Marshal(fold(append(typed[:2:2], c.after...))[0].Items[0])
+		if want := `{"type":"call","id":"command_1","target":"greet","result":` + c.want + `}`; err != nil || string(got) != want {
+			t.Errorf("%s: %s %v, want %s", name, got, err, want)
+		}
+	}
+}
+
 // TestFoldAnything: whatever is in a session can be read and written as JSON, and
 // no text of an answer is lost.
 func TestFoldAnything(t *testing.T) {
@@ -84,7 +108,7 @@ func TestFoldAnything(t *testing.T) {
 	})
 	entry := rapid.Custom(func(r *rapid.T) session.Entry {
 		return session.Entry{
-			Turn: rapid.IntRange(0, 3).Draw(r, "turn"), Name: rapid.SampledFrom([]string{"end", "intent", "command", "refused", ""}).Draw(r, "name"), Text: rapid.String().Draw(r, "note"),
+			Turn: rapid.IntRange(0, 3).Draw(r, "turn"), Name: rapid.SampledFrom([]string{"end", "intent", "command", "commandResult", "refused", ""}).Draw(r, "name"), Text: rapid.String().Draw(r, "note"),
 			Kind:   rapid.SampledFrom([]session.Kind{session.User, session.Added, session.Assistant, session.Results, session.Summary, session.Marker, session.Note, session.Prefix}).Draw(r, "kind"),
 			Blocks: rapid.SliceOfN(block, 0, 3).Draw(r, "blocks"),
 		}
