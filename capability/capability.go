@@ -7,8 +7,8 @@ import (
 )
 
 // An ID names one capability in a catalog, usually "kind:name", as in
-// "tool:web-search". A source may bring ids of its own making; Ken compares
-// them byte for byte and never rewrites them.
+// "tool:web-search". A source may bring ids of its own making. Ids in a catalog
+// are in Unicode normalization form C, and Ken compares them byte for byte.
 type ID string
 
 // MakeID returns the conventional id of a capability that has none of its own.

@@ -151,6 +151,9 @@ func (w *worker) offer() {
 	if _, err := os.Stat(filepath.Join(w.folder, "badschema")); err == nil {
 		w.offerUnchecked()
 	}
+	if _, err := os.Stat(filepath.Join(w.folder, "forms")); err == nil {
+		w.offerForms()
+	}
 	w.AddPrompt(&mcp.Prompt{Name: "greet", Description: "Greets somebody", Arguments: []*mcp.PromptArgument{{Name: "who", Required: true}}},
 		func(_ context.Context, r *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
 			return &mcp.GetPromptResult{Messages: []*mcp.PromptMessage{{Role: "user", Content: &mcp.TextContent{Text: "Greet " + r.Params.Arguments["who"]}}}}, nil
@@ -195,5 +198,21 @@ func (w *worker) offerUnchecked() {
 			func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 				return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "greeted"}}}, w.write("greeted", name)
 			})
+	}
+}
+
+// offerForms offers tools whose names are in several Unicode forms. Each says
+// the bytes of the name by which it was called.
+func (w *worker) offerForms() {
+	for _, name := range []string{
+		"order_cre\u0300me", // decomposed
+		"menu\u0308_show",   // decomposed, and the next one composed
+		"men\u00fc_show",
+		"list\u200b_files",       // with a zero-width space
+		"na\u00efve_\u2060bayes", // with a word joiner
+	} {
+		w.add(&mcp.Tool{Name: name, Description: "Takes an order in the kitchen"}, func(text string) (string, error) {
+			return fmt.Sprintf("called %+q with %s", name, text), nil
+		})
 	}
 }

@@ -25,8 +25,8 @@ const agentsKey = "discovery.agents"
 func agentSettings() []setting[Agent] {
 	return []setting[Agent]{
 		entry("profile", "", func(a *Agent) *Profile { return &a.Profile }, profileKind()),
-		entry("forceInclude", "", func(a *Agent) *[]string { return &a.ForceInclude }, texts("ids", nil, nil)),
-		entry("exclude", "", func(a *Agent) *[]string { return &a.Exclude }, texts("ids", nil, nil)),
+		entry("forceInclude", "", func(a *Agent) *[]string { return &a.ForceInclude }, ids("ids", nil, nil)),
+		entry("exclude", "", func(a *Agent) *[]string { return &a.Exclude }, ids("ids", nil, nil)),
 	}
 }
 

@@ -262,7 +262,7 @@ func checkOTLP(s string) (fix string, err error) {
 func hookSettings() []setting[Hook] {
 	return []setting[Hook]{
 		entry("command", "", func(h *Hook) *[]string { return &h.Command }, arguments()),
-		entry("tools", "", func(h *Hook) *[]string { return &h.Tools }, texts("ids or names", nil, nil)),
+		entry("tools", "", func(h *Hook) *[]string { return &h.Tools }, ids("ids or names", nil, nil)),
 		entry("timeout", "", func(h *Hook) *time.Duration { return &h.Timeout }, duration(time.Millisecond, 10*time.Minute, noMore)),
 	}
 }

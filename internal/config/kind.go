@@ -10,6 +10,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"golang.org/x/text/unicode/norm"
+
 	"ken/internal/spelling"
 	"ken/internal/yamldoc"
 )
@@ -279,6 +281,21 @@ func texts(of string, noWider func(a, b []string) bool, join func(old, now []str
 		},
 		show: showTexts,
 	}
+}
+
+// ids is a list of ids or names of capabilities, in Unicode normalization form C,
+// which is that of the catalog.
+func ids(of string, noWider func(a, b []string) bool, join func(old, now []string) []string) kind[[]string] {
+	k := texts(of, noWider, join)
+	parse := k.parse
+	k.parse = func(r *reading, at spot, v yamldoc.Value) ([]string, bool) {
+		list, ok := parse(r, at, v)
+		for i, s := range list {
+			list[i] = norm.NFC.String(s)
+		}
+		return list, ok
+	}
+	return k
 }
 
 func showTexts(list []string) any {

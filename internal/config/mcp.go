@@ -134,7 +134,7 @@ func mcpSettings() []setting[Config] {
 		entry("mcp.surface", "What MCP clients are shown: direct (every tool), bridge (tools that find and call the others) or auto (by the client).",
 			func(c *Config) *Surface { return &c.MCP.Surface }, word(SurfaceAuto, SurfaceDirect, SurfaceBridge).fixed()),
 		entry("mcp.pinned", "Tool ids that are always in the bridge menu.",
-			func(c *Config) *[]string { return &c.MCP.Pinned }, texts("ids", subset, nil)),
+			func(c *Config) *[]string { return &c.MCP.Pinned }, ids("ids", subset, nil)),
 		entry("mcp.new", "A server's new tool: quarantine, until a person accepts it, or accept.",
 			func(c *Config) *PinRule { return &c.MCP.New }, word(PinQuarantine, PinAccept)),
 		entry("mcp.changed", "A tool that differs from what was accepted: quarantine or accept.",
@@ -165,8 +165,8 @@ func serverSettings() []setting[Server] {
 		entry("timeout", "", func(s *Server) *time.Duration { return &s.Timeout }, duration(time.Millisecond, day, noMore)),
 		entry("startTimeout", "", func(s *Server) *time.Duration { return &s.StartTimeout }, duration(time.Millisecond, time.Hour, noMore)),
 		entry("concurrent", "", func(s *Server) *int { return &s.Concurrent }, whole(1, 10_000)),
-		entry("include", "", func(s *Server) *[]string { return &s.Include }, texts("names of tools", nil, nil)),
-		entry("exclude", "", func(s *Server) *[]string { return &s.Exclude }, texts("names of tools", nil, nil)),
+		entry("include", "", func(s *Server) *[]string { return &s.Include }, ids("names of tools", nil, nil)),
+		entry("exclude", "", func(s *Server) *[]string { return &s.Exclude }, ids("names of tools", nil, nil)),
 		entry("disabled", "", func(s *Server) *bool { return &s.Disabled }, boolean()),
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/text/unicode/norm"
+
 	"ken/capability"
 	"ken/internal/yamldoc"
 )
@@ -40,7 +42,10 @@ func parsePins(r *reading, at spot, v yamldoc.Value) (map[capability.ID]string, 
 	for _, f := range m.Fields {
 		where := spot{at.key + "." + plain(f.Key), f.Line}
 		hash, isText := f.Value.Any.(string)
+		_, twice := out[capability.ID(norm.NFC.String(f.Key))]
 		switch {
+		case twice:
+			r.fault(where, "bad-pin", "keep one of them", "%s is there twice, in two Unicode forms", where.key)
 		case f.Key == "" || len(f.Key) > longestText || strings.ContainsFunc(f.Key, unseen):
 			r.fault(where, "bad-pin", "pins are for ids of printable characters", "%s is not an id that can be pinned", where.key)
 		case !isText:
@@ -48,7 +53,7 @@ func parsePins(r *reading, at spot, v yamldoc.Value) (map[capability.ID]string, 
 		case !isHash(hash):
 			r.fault(where, "bad-pin", "copy the hash from `ken catalog show`: sha256: and 32 or 64 digits 0-9 a-f", "%s %s is not a content hash", where.key, plain(hash))
 		default:
-			out[capability.ID(f.Key)] = hash
+			out[capability.ID(norm.NFC.String(f.Key))] = hash
 			continue
 		}
 		ok = false

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 
+	"golang.org/x/text/unicode/norm"
+
 	"ken/capability"
 	hosts "ken/internal/address"
 	"ken/internal/spelling"
@@ -77,7 +79,7 @@ const (
 func hashKey(key string) (whole, id string, ok bool) {
 	for _, prefix := range []string{pinPrefix, overPrefix} {
 		if id, ok := strings.CutPrefix(key, prefix); ok {
-			return strings.TrimSuffix(prefix, "."), id, true
+			return strings.TrimSuffix(prefix, "."), norm.NFC.String(id), true
 		}
 	}
 	return "", "", false

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"golang.org/x/text/unicode/norm"
+
 	"ken/internal/yamldoc"
 )
 
@@ -113,7 +115,7 @@ func toolAccess(root *yamldoc.Map) (ToolAccess, error) {
 	}
 	a.Mode = readWord(g, "mode", accessNames[:], a.Mode)
 	if f, ok := g.Field("allowedTools"); ok {
-		a.Allowed = g.Strings(f.Key)
+		a.Allowed = normalized(g.Strings(f.Key))
 	}
 	g.RefuseRest()
 	if f, ok := r.Field("tools"); ok {
@@ -126,7 +128,7 @@ func toolAccess(root *yamldoc.Map) (ToolAccess, error) {
 			if err != nil {
 				return ToolAccess{}, err
 			}
-			name := plainName(t.Key)
+			name := plainName(norm.NFC.String(t.Key))
 			if old, twice := a.Tools[name]; twice && old.Line > 0 {
 				return ToolAccess{}, &yamldoc.Error{Line: t.Line, Message: fmt.Sprintf("tool %s is another name of %s on line %d", t.Key, name, old.Line), Fix: "keep one of them"}
 			}

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 
@@ -9,6 +10,7 @@ import (
 	expast "github.com/cedar-policy/cedar-go/x/exp/ast"
 	"github.com/cedar-policy/cedar-go/x/exp/schema"
 	"github.com/cedar-policy/cedar-go/x/exp/schema/validate"
+	"golang.org/x/text/unicode/norm"
 )
 
 // Schema is what policies may speak of, in Cedar's own notation.
@@ -43,6 +45,11 @@ action call appliesTo { principal: User, resource: Capability, context: {
 func (c *compiler) cedarFile(f CedarFile) {
 	if f.Text == nil {
 		c.fault("read cedar file %s: its text was not read", f.Name)
+		return
+	}
+	if at := norm.NFC.QuickSpan(f.Text); !norm.NFC.IsNormal(f.Text) {
+		c.fault("read cedar file %s: line %d is not in Unicode normalization form C, in which ids are compared; save the file in that form, and write \\u{…} for a path that needs another",
+			f.Name, 1+bytes.Count(f.Text[:at], []byte("\n")))
 		return
 	}
 	list, err := cedar.NewPolicyListFromBytes(f.Name, f.Text)

@@ -13,6 +13,7 @@ import (
 	"github.com/cedar-policy/cedar-go/ast"
 	"github.com/cedar-policy/cedar-go/types"
 	expast "github.com/cedar-policy/cedar-go/x/exp/ast"
+	"golang.org/x/text/unicode/norm"
 
 	"ken/capability"
 )
@@ -94,6 +95,7 @@ type rule struct {
 
 // Compile makes rules of settings, or says everything that is wrong with them.
 func Compile(s Settings) (*Rules, error) {
+	s = s.normalized()
 	r := &Rules{
 		settings: s, version: rand.Text(), byName: map[string][]*rule{}, plans: map[planKey]*plan{}, roles: map[string]uint64{}, idents: map[ident]ident{},
 		needs: needs{names: map[string]bool{}}, intents: intentMap(),
@@ -121,6 +123,31 @@ func Compile(s Settings) (*Rules, error) {
 	}
 	c.finish()
 	return r, nil
+}
+
+// normalized returns the settings with the names of capabilities in Unicode
+// normalization form C, which is that of the catalog.
+func (s Settings) normalized() Settings {
+	s.Rules = slices.Clone(s.Rules)
+	for i := range s.Rules {
+		s.Rules[i].Capabilities = normalized(s.Rules[i].Capabilities)
+	}
+	s.SendSecrets = maps.Clone(s.SendSecrets)
+	for name, list := range s.SendSecrets {
+		s.SendSecrets[name] = normalized(list)
+	}
+	return s
+}
+
+func normalized(list []string) []string {
+	if !slices.ContainsFunc(list, func(s string) bool { return !norm.NFC.IsNormalString(s) }) {
+		return list
+	}
+	list = slices.Clone(list)
+	for i, s := range list {
+		list[i] = norm.NFC.String(s)
+	}
+	return list
 }
 
 type compiler struct {

@@ -181,6 +181,7 @@ func TestCedarRefused(t *testing.T) {
 		"@aks(\"once\") permit (principal, action, resource);":                                        "annotation @aks is not known",
 		"@ask(\"never\") permit (principal, action, resource);":                                       "@ask(\"never\") is not known",
 		"@id(\"a\") permit(principal,action,resource); @id(\"a\") permit(principal,action,resource);": "two rules are named a",
+		"\nforbid (principal, action, resource == Capability::\"tool:cre\u0300me\");":                 "line 2 is not in Unicode normalization form C",
 	} {
 		s := policy.Defaults(policy.Personal)
 		s.Cedar = []policy.CedarFile{{Name: "org.cedar", Text: []byte(text)}}

@@ -176,6 +176,32 @@ func TestServerIDsAreOfServers(t *testing.T) {
 	}
 }
 
+// TestUnicodeForms: an id is found in every Unicode form, and there is one entry
+// for all of them.
+func TestUnicodeForms(t *testing.T) {
+	const composed, decomposed = "cr\u00e8me", "cre\u0300me"
+	m := source.NewMemory("m", capability.TrustUser)
+	m.Put(*tool(decomposed), capability.Detail{})
+	m.Put(*tool("sauce", func(c *capability.Capability) { c.RequiredTools = []string{decomposed} }), capability.Detail{})
+	m.Put(*tool(composed), capability.Detail{})
+	s := loaded(t, Config{Sources: []capability.Source{m, from("raw", tool("the\u0301"))}}).Snapshot()
+	if s.Len() != 2 {
+		t.Errorf("%d entries, want one for both forms and sauce", s.Len())
+	}
+	for _, name := range []string{"tool:" + composed, "tool:" + decomposed, composed, decomposed} {
+		if e, err := s.Lookup(name); err != nil || e.ID != "tool:"+composed {
+			t.Errorf("Lookup(%+q) = %v, %v", name, e, err)
+		}
+	}
+	if e, _ := s.Get("tool:sauce"); !slices.Equal(e.Requires, []capability.ID{"tool:" + composed}) {
+		t.Errorf("sauce requires %v, want the one in form C", e.Requires)
+	}
+	// A source that does not seal what it brings is told.
+	if got := codes(s); !slices.Equal(got, []string{"id-form"}) {
+		t.Errorf("problems = %v, want id-form", got)
+	}
+}
+
 func TestFirstStandsWithinOneSource(t *testing.T) {
 	s := loaded(t, Config{Sources: []capability.Source{from("x", tool("a"), tool("a"))}}).Snapshot()
 	if e, _ := s.Get("tool:a"); e.Origin.Line != 1 || e.State != Active {

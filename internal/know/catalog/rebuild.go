@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/text/unicode/norm"
+
 	"ken/capability"
 )
 
@@ -183,6 +185,14 @@ func (b *builder) take(batch capability.Batch) {
 				Code: "server-id", Subject: cp.ID, Origin: cp.Origin,
 				Message: fmt.Sprintf("the id %s begins with %s, which only tools of MCP servers have; it is not loaded", cp.ID, serverPrefix),
 				Fix:     "give it another id, as in " + string(capability.MakeID(capability.KindTool, "name")),
+			})
+			continue
+		}
+		if !norm.NFC.IsNormalString(string(cp.ID)) || !norm.NFC.IsNormalString(cp.Name) {
+			s.problems = append(s.problems, capability.Problem{
+				Code: "id-form", Subject: cp.ID, Origin: cp.Origin,
+				Message: fmt.Sprintf("the id %+q and name %+q must be in Unicode normalization form C; it is not loaded", cp.ID, cp.Name),
+				Fix:     "let its source put them into that form",
 			})
 			continue
 		}
@@ -395,7 +405,7 @@ func (b *builder) named(name string) *Entry {
 		}
 		maps.Copy(b.byName, aliases)
 	}
-	return meant(b.byName[name])
+	return meant(b.byName[norm.NFC.String(name)])
 }
 
 // meant picks the one of several entries that their common name means, or nil.

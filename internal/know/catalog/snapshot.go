@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 
+	"golang.org/x/text/unicode/norm"
+
 	"ken/capability"
 	"ken/internal/spelling"
 )
@@ -84,8 +86,10 @@ func (s *Snapshot) All() iter.Seq[*Entry] { return slices.Values(s.entries) }
 // Shadowed returns the capabilities that another of the same id stands before.
 func (s *Snapshot) Shadowed() iter.Seq[*Entry] { return slices.Values(s.shadowed) }
 
-// Ordinal finds the position of an entry in [Snapshot.Entries].
+// Ordinal finds the position of an entry in [Snapshot.Entries]. The id may be in
+// any Unicode form.
 func (s *Snapshot) Ordinal(id capability.ID) (int, bool) {
+	id = capability.ID(norm.NFC.String(string(id)))
 	return slices.BinarySearchFunc(s.entries, id, func(e *Entry, id capability.ID) int {
 		return strings.Compare(string(e.ID), string(id))
 	})
@@ -132,8 +136,8 @@ func (s *Snapshot) LookupAmong(name string, sees func(ordinal int) bool) (*Entry
 	return nil, err
 }
 
-// Named returns the ordinals of the entries that have a name, in order. The list
-// is the snapshot's own and must not be changed.
+// Named returns the ordinals of the entries that have a name, in order. The name
+// may be in any Unicode form. The list is the snapshot's own and must not be changed.
 func (s *Snapshot) Named(name string) []int {
 	s.nameOnce.Do(func() {
 		s.names = make(map[string][]int, len(s.entries))
@@ -141,7 +145,7 @@ func (s *Snapshot) Named(name string) []int {
 			s.names[e.Name] = append(s.names[e.Name], i)
 		}
 	})
-	return s.names[name]
+	return s.names[norm.NFC.String(name)]
 }
 
 func (s *Snapshot) near(name string, named []*Entry, sees func(ordinal int) bool) []string {

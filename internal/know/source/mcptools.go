@@ -15,6 +15,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/text/unicode/norm"
+
 	"ken/capability"
 )
 
@@ -40,8 +42,10 @@ type MCPServer struct {
 	TrustHints bool
 }
 
-// MCPID returns the id of a server's tool.
-func MCPID(server, tool string) capability.ID { return capability.ID("mcp:" + server + "/" + tool) }
+// MCPID returns the id of a server's tool, in Unicode normalization form C.
+func MCPID(server, tool string) capability.ID {
+	return capability.ID(norm.NFC.String("mcp:" + server + "/" + tool))
+}
 
 // An MCPTool is one tool on its way to become a capability.
 type MCPTool struct {
@@ -111,6 +115,7 @@ func (s MCPServer) read(tools []MCPTool) *unit {
 
 func (s MCPServer) capability(r *row, t MCPTool) *capability.Capability {
 	c := r.Capability
+	c.Name = norm.NFC.String(c.Name)
 	c.ID = MCPID(s.Name, c.Name)
 	c.Category = s.Name
 	c.Trust = s.Trust
@@ -266,10 +271,11 @@ func outputMark(schema []byte) string {
 }
 
 // MCPFields are the parts of a tool that a person trusts it for. All but the
-// name may be absent.
+// name may be absent. Name is in Unicode normalization form C; Wire is the name
+// as the server spells it, by which the tool is called.
 type MCPFields struct {
-	Name, Title, Description   string
-	Input, Output, Annotations json.RawMessage // parts of the object
+	Name, Wire, Title, Description string
+	Input, Output, Annotations     json.RawMessage // parts of the object
 }
 
 // SplitMCPTool takes a tool's object apart. Where a key is repeated the first
@@ -297,7 +303,8 @@ func SplitMCPTool(object []byte) (f MCPFields, err error) {
 		seen[key] = true
 		switch key {
 		case keyName:
-			f.Name, _ = plainText(v)
+			f.Wire, _ = plainText(v)
+			f.Name = norm.NFC.String(f.Wire)
 		case keyDisplayName:
 			f.Title, _ = plainText(v)
 		case keyDescription:

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 
+	"golang.org/x/text/unicode/norm"
+
 	"ken/capability"
 )
 
@@ -60,6 +62,7 @@ func (m *Memory) Put(c capability.Capability, d capability.Detail) (taken bool) 
 
 // Remove takes a capability out and reports whether it was there.
 func (m *Memory) Remove(id capability.ID) bool {
+	id = capability.ID(norm.NFC.String(string(id)))
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	n := len(m.list)

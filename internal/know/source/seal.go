@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 
+	"golang.org/x/text/unicode/norm"
+
 	"ken/capability"
 	"ken/internal/schema"
 	"ken/internal/untrusted"
@@ -23,6 +25,7 @@ func seal(c *capability.Capability, d capability.Detail) {
 	if c.ID == "" {
 		c.ID = capability.MakeID(c.Kind, c.Name)
 	}
+	normalize(c)
 	if c.Category == "" {
 		c.Category = "general"
 	}
@@ -37,6 +40,20 @@ func seal(c *capability.Capability, d capability.Detail) {
 	c.Hash = hashOf(c, d)
 	if c.Trust != capability.TrustBuiltin {
 		c.Findings = append(c.Findings, scan(c, d, own)...)
+	}
+}
+
+// normalize puts the names of a capability into Unicode normalization form C, so
+// that an id is the same however its source, a setting or a caller spells it.
+func normalize(c *capability.Capability) {
+	c.ID, c.Name = capability.ID(norm.NFC.String(string(c.ID))), norm.NFC.String(c.Name)
+	for _, list := range []*[]string{&c.Aliases, &c.RequiredTools} {
+		if slices.ContainsFunc(*list, func(s string) bool { return !norm.NFC.IsNormalString(s) }) {
+			*list = slices.Clone(*list) // the caller may share it
+			for i, s := range *list {
+				(*list)[i] = norm.NFC.String(s)
+			}
+		}
 	}
 }
 

@@ -32,6 +32,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/text/unicode/norm"
+
 	"ken/capability"
 	"ken/internal/run/sandbox"
 	"ken/internal/untrusted"
@@ -69,11 +71,14 @@ func New(cfg Config) (*Hook, error) {
 	if cfg.Name == "" || len(cfg.Command) == 0 {
 		return nil, errors.New("make a hook: it has no name or no command")
 	}
-	for _, pattern := range cfg.Tools {
+	tools := make([]string, len(cfg.Tools))
+	for i, pattern := range cfg.Tools {
+		tools[i] = norm.NFC.String(pattern) // as ids are
 		if _, err := path.Match(pattern, ""); err != nil {
 			return nil, fmt.Errorf("make the hook %s: the pattern %q cannot be read; write a name, with * for any part", cfg.Name, pattern)
 		}
 	}
+	cfg.Tools = tools
 	if cfg.Timeout <= 0 {
 		cfg.Timeout = defaultTimeout
 	}

@@ -21,6 +21,7 @@ import (
 	"unicode"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
+	"golang.org/x/text/unicode/norm"
 
 	"ken/capability"
 	"ken/internal/govern/pin"
@@ -273,7 +274,7 @@ func parseURL(text string) (*url.URL, error) {
 
 // wants reports whether something of a name is offered.
 func (s *Server) wants(name string) bool {
-	match := func(p string) bool { ok, _ := path.Match(p, name); return ok }
+	match := func(p string) bool { ok, _ := path.Match(norm.NFC.String(p), name); return ok }
 	return (len(s.Include) == 0 || slices.ContainsFunc(s.Include, match)) && !slices.ContainsFunc(s.Exclude, match)
 }
 

@@ -157,7 +157,7 @@ func (b *back) send(ctx context.Context, l *link.Link, call capability.Call, e *
 		}
 		return l.Prompt(ctx, call, in.Name, in.Arguments)
 	}
-	return l.Call(ctx, call, e.Name)
+	return l.Call(ctx, call, e.wire)
 }
 
 func decode(call capability.Call, into any) error {

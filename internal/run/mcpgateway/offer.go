@@ -38,6 +38,7 @@ type offer struct {
 // An entry is a capability of an offer, and how it is called.
 type entry struct {
 	*capability.Capability
+	wire   string // the tool's name as its server spells it
 	at     span   // of its object in the file
 	object []byte // the object itself, where no file holds it
 	barred string // why it must not be called, or empty
@@ -64,6 +65,7 @@ const (
 type listedTool struct {
 	source.MCPTool
 	name string
+	wire string // as the server spells it
 	at   span
 }
 
@@ -96,7 +98,7 @@ func (s *server) offer(ctx context.Context, l *lists, before *offer) *offer {
 // collect takes the tools of lists that are wanted, and Ken's own. The second
 // list is all there are, for the pins.
 func (s *server) collect(o *offer, l *lists) (tools []listedTool, all []pin.Tool) {
-	seen := make(map[string]bool, len(l.tools))
+	seen := make(map[string]string, len(l.tools)) // by name, as the server spells it
 	add := func(object []byte, runner string, at span, own bool) {
 		f, err := source.SplitMCPTool(object)
 		if err != nil {
@@ -106,20 +108,24 @@ func (s *server) collect(o *offer, l *lists) (tools []listedTool, all []pin.Tool
 		all = append(all, pin.Tool{
 			Name: f.Name, Title: f.Title, Description: f.Description, Input: f.Input, Output: f.Output, Annotations: f.Annotations,
 		})
-		if seen[f.Name] {
-			s.problem(o, capability.Grave, "duplicate-tool", fmt.Sprintf("it lists the tool %s twice; the first stands", show(f.Name)), "tell its author")
+		if first, twice := seen[f.Name]; twice {
+			how := ""
+			if first != f.Wire {
+				how = " (in two Unicode forms)"
+			}
+			s.problem(o, capability.Grave, "duplicate-tool", fmt.Sprintf("it lists the tool %s twice%s; the first stands", show(f.Name), how), "tell its author")
 			return
 		}
-		seen[f.Name] = true
+		seen[f.Name] = f.Wire
 		if s.def.wants(f.Name) {
-			tools = append(tools, listedTool{MCPTool: source.MCPTool{JSON: object, Runner: runner, Own: own}, name: f.Name, at: at})
+			tools = append(tools, listedTool{MCPTool: source.MCPTool{JSON: object, Runner: runner, Own: own}, name: f.Name, wire: f.Wire, at: at})
 		}
 	}
 	for i := range l.tools {
 		add(l.tool(i), runCall, l.tools[i], false)
 	}
 	own := func(name, object, runner string) capability.ID {
-		for seen[name] {
+		for seen[name] != "" {
 			name += "_" // the server's own tool of that name stands
 		}
 		add(fmt.Appendf(nil, object, name), runner, span{}, true)
@@ -194,7 +200,7 @@ func (s *server) enter(o *offer, l *lists, tools []listedTool, made []*capabilit
 				c = old.Capability
 			}
 		}
-		e := &entry{Capability: c, at: t.at}
+		e := &entry{Capability: c, wire: t.wire, at: t.at}
 		if t.Own || s.g.shelf.dir == "" {
 			e.object = t.JSON
 		}

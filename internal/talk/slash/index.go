@@ -9,6 +9,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"golang.org/x/text/unicode/norm"
+
 	"ken/capability"
 )
 
@@ -104,6 +106,7 @@ func (x *Index) Text(text string) string {
 }
 
 func (x *Index) find(name string) []*Command {
+	name = norm.NFC.String(name)
 	for _, table := range []map[string][]*Command{x.qualified, x.names, x.aliases} {
 		if found := table[name]; len(found) > 0 {
 			return found

@@ -243,10 +243,12 @@ func TestOneNameTwoPackages(t *testing.T) {
 		command("same", "a", capability.TrustUser), command("same", "b", capability.TrustUser),
 		command("other", "c", capability.TrustWorkspace, "test", "o", "same"),
 		command("more", "d", capability.TrustUser, "o"),
+		command("cr\u00e8me", "e", capability.TrustUser),
 	})
 	for line, want := range map[string]capability.ID{
 		"/test go": "command:a.test", "/a:test go": "command:a.test", "/b:test go": "command:b.test",
 		"/b:same go": "command:b.same", "/o go": "command:d.more", "/c:other go": "command:c.other",
+		"/cre\u0300me go": "command:e.cr\u00e8me",
 	} {
 		if r, err := x.Parse(line); err != nil || r.Target != want {
 			t.Errorf("Parse(%q) = %s, %v, want %s", line, r.Target, err, want)

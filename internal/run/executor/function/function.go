@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
+	"golang.org/x/text/unicode/norm"
 
 	"ken/capability"
 	"ken/internal/run/executor"
@@ -141,10 +142,11 @@ func New(functions ...*Function) (*Executor, error) {
 		if f == nil || f.call == nil {
 			return nil, errors.New("function executor: a function was not made by Func")
 		}
-		if _, twice := e.functions[f.Capability.ID]; twice {
+		kept := *f
+		kept.Capability.ID = capability.ID(norm.NFC.String(string(f.Capability.ID))) // as the catalog has it
+		if _, twice := e.functions[kept.Capability.ID]; twice {
 			return nil, fmt.Errorf("function executor: %s is there twice; give one another name", f.Capability.ID)
 		}
-		kept := *f
 		e.functions[kept.Capability.ID] = &kept
 	}
 	return e, nil
