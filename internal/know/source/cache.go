@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"ken/capability"
+	"ken/internal/know/source/safefs"
 )
 
 const (
@@ -61,16 +62,16 @@ func (c *Cache) open() (*os.Root, error) {
 		return &capability.Error{Kind: capability.Denied, Op: "use cache", Target: c.Dir, Err: err, Fix: fix}
 	}
 	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
-		return nil, refuse(errors.New(plainCause(err)), "name a directory that can be made")
+		return nil, refuse(errors.New(safefs.PlainCause(err)), "name a directory that can be made")
 	}
 	dir, err := os.OpenRoot(c.Dir)
 	if err != nil {
-		return nil, refuse(errors.New(plainCause(err)), "check the directory and its permissions")
+		return nil, refuse(errors.New(safefs.PlainCause(err)), "check the directory and its permissions")
 	}
 	info, err := dir.Stat(".")
 	switch {
 	case err != nil:
-		err = refuse(errors.New(plainCause(err)), "check the directory and its permissions")
+		err = refuse(errors.New(safefs.PlainCause(err)), "check the directory and its permissions")
 	case !ownedByUser(info):
 		err = refuse(errors.New("the directory belongs to another user, who could put text there that was never scanned"), "name a directory of your own")
 	case info.Mode().Perm()&0o022 != 0:
@@ -108,7 +109,7 @@ func (c *Cache) parse(f format, u *unit) {
 	// What cannot be read again by its place is kept whole.
 	details := f.keep || slices.ContainsFunc(u.capabilities, func(c *capability.Capability) bool { return c.Origin.Length == 0 })
 	if err := put(dir, key, pack(u, details, key)); err != nil {
-		u.warnCache(fmt.Errorf("use cache %s: %s", c.Dir, plainCause(err)))
+		u.warnCache(fmt.Errorf("use cache %s: %s", c.Dir, safefs.PlainCause(err)))
 		return
 	}
 	// What was just read is scattered over memory; the same out of the cache

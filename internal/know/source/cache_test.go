@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"ken/capability"
+	"ken/internal/know/source/safefs"
 )
 
 // largeCatalog is a catalog that is worth caching, with a bad row in it.
@@ -74,7 +75,7 @@ func TestCacheAnswersForTheSameBytes(t *testing.T) {
 	if d, err := tree.Detail(context.Background(), c); err != nil || !strings.Contains(string(d.Schema), `"properties"`) {
 		t.Errorf("Detail of a cached capability = %s, %v", d.Schema, err)
 	}
-	forge(t, &unit{root: &root{name: filepath.Dir(p)}, path: "c.jsonl", format: "jsonl", source: p, trust: capability.TrustUser, data: []byte(text)}, dir)
+	forge(t, &unit{root: &safefs.Root{Name: filepath.Dir(p)}, path: "c.jsonl", format: "jsonl", source: p, trust: capability.TrustUser, data: []byte(text)}, dir)
 	if _, b := load(t, cfg); b.Capabilities[0].Description != "From the cache." {
 		t.Errorf("description = %q: the cache is not used", b.Capabilities[0].Description)
 	}
@@ -207,7 +208,7 @@ func TestCacheForgetsTheOldest(t *testing.T) {
 func TestCacheIgnoresWhatWasCutShort(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "cache")
 	ctx, cancel := context.WithCancel(context.Background())
-	u := &unit{ctx: ctx, root: &root{name: "m"}, path: "c.jsonl", format: "jsonl", data: []byte(largeCatalog())}
+	u := &unit{ctx: ctx, root: &safefs.Root{Name: "m"}, path: "c.jsonl", format: "jsonl", data: []byte(largeCatalog())}
 	f := jsonlFormat()
 	f.read = func(u *unit) { cancel(); readJSONL(u) }
 	(&Cache{Dir: dir}).parse(f, u)

@@ -208,10 +208,10 @@ func (x *packer) origin(o *capability.Origin) {
 func (x *packer) place(display *string) {
 	file := ""
 	if x.writing {
-		file = x.tree.relative(*display)
+		file = x.tree.Relative(*display)
 	}
 	if x.text(&file); !x.writing {
-		*display = x.tree.display(file)
+		*display = x.tree.Display(file)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"ken/capability"
+	"ken/internal/know/source/safefs"
 )
 
 // fill draws a value for everything that v holds, whatever its type, so that a
@@ -73,10 +74,10 @@ func drawn[T any](t *rapid.T) T {
 }
 
 // home makes an origin one of the unit's own file.
-func home(u *unit, o *capability.Origin) { o.Source, o.Path = u.source, u.root.display(u.path) }
+func home(u *unit, o *capability.Origin) { o.Source, o.Path = u.source, u.root.Display(u.path) }
 
 func drawUnit(t *rapid.T) *unit {
-	u := &unit{root: &root{name: "catalogs"}, path: "a/b.jsonl", format: "jsonl", source: "mine", trust: drawn[capability.Trust](t)}
+	u := &unit{root: &safefs.Root{Name: "catalogs"}, path: "a/b.jsonl", format: "jsonl", source: "mine", trust: drawn[capability.Trust](t)}
 	for range rapid.IntRange(0, 4).Draw(t, "capabilities") {
 		c, d := drawn[capability.Capability](t), drawn[capability.Detail](t)
 		c.Trust = u.trust
@@ -138,11 +139,11 @@ func TestCacheGivesBackWhatWasPutIn(t *testing.T) {
 // TestCacheMovesWithTheFile: the same bytes read from elsewhere, for somebody
 // else's trust, are theirs.
 func TestCacheMovesWithTheFile(t *testing.T) {
-	u := &unit{root: &root{name: "catalogs"}, path: "b.jsonl", format: "jsonl", source: "mine", trust: capability.TrustUser}
+	u := &unit{root: &safefs.Root{Name: "catalogs"}, path: "b.jsonl", format: "jsonl", source: "mine", trust: capability.TrustUser}
 	u.add(&capability.Capability{Kind: capability.KindTool, Name: "x"}, capability.Detail{}, u.path, 3)
 	u.warn("w", u.path, 4, "m", "f")
 	id := cacheID{1}
-	other := &unit{root: &root{name: "elsewhere"}, path: "c/b.jsonl", format: "jsonl", source: "theirs", trust: capability.TrustRemote}
+	other := &unit{root: &safefs.Root{Name: "elsewhere"}, path: "c/b.jsonl", format: "jsonl", source: "theirs", trust: capability.TrustRemote}
 	if !unpack(pack(u, false, id), id, other) {
 		t.Fatal("unpack fails")
 	}
@@ -157,7 +158,7 @@ func TestCacheMovesWithTheFile(t *testing.T) {
 
 func FuzzCacheDecode(f *testing.F) {
 	rich := func(n int) *unit {
-		u := &unit{root: &root{name: "r"}, path: "a.jsonl", format: "jsonl", source: "s"}
+		u := &unit{root: &safefs.Root{Name: "r"}, path: "a.jsonl", format: "jsonl", source: "s"}
 		for i := range n {
 			u.add(&capability.Capability{
 				Kind: capability.KindTool, Name: fmt.Sprint("tool", i), Tags: []string{"a", "b"}, Meta: map[string]string{"k": "v"},
@@ -177,7 +178,7 @@ func FuzzCacheDecode(f *testing.F) {
 		defer watchdog.Stop()
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		u := &unit{root: &root{name: "r"}, path: "a.jsonl", source: "s"}
+		u := &unit{root: &safefs.Root{Name: "r"}, path: "a.jsonl", source: "s"}
 		taken := unpackBody(body, u)
 		runtime.ReadMemStats(&after)
 		if used, most := after.TotalAlloc-before.TotalAlloc, uint64(1<<20+200*len(body)); used > most {

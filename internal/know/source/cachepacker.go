@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"ken/capability"
+	"ken/internal/know/source/safefs"
 )
 
 // A packer writes values, or reads them into place: one description of the
@@ -22,7 +23,7 @@ type packer struct {
 	in    []byte
 	bad   bool // what was read makes no sense; everything reads as zero
 	home  capability.Origin
-	tree  *root // see unit.tree
+	tree  *safefs.Root // see unit.tree
 	trust capability.Trust
 
 	// Room for small slices, so that thousands of them cost few allocations.

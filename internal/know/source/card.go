@@ -8,6 +8,7 @@ import (
 	"unicode"
 
 	"ken/capability"
+	"ken/internal/know/source/safefs"
 	"ken/internal/yamldoc"
 )
 
@@ -26,7 +27,7 @@ const (
 )
 
 func cardFormat() format {
-	return format{name: "card", claims: isCard, lives: livesAsCard, limit: textLimit, read: readCard}
+	return format{name: "card", claims: isCard, lives: livesAsCard, limit: safefs.TextLimit, read: readCard}
 }
 
 // isCard: a Markdown file whose frontmatter has triggers. README.md is the
@@ -37,7 +38,7 @@ func isCard(p string, head []byte) bool {
 
 // livesAsCard: a Markdown file in a folder for cards.
 func livesAsCard(place string) bool {
-	return isPage(place) && (inFolder(place, "cards") || strings.HasSuffix(path.Dir("/"+place), "/docs/capabilities"))
+	return isPage(place) && (safefs.InFolder(place, "cards") || strings.HasSuffix(path.Dir("/"+place), "/docs/capabilities"))
 }
 
 // frontmatterHas reports whether the beginning of a file opens frontmatter

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"ken/capability"
+	"ken/internal/know/source/sourcetest"
 )
 
 func TestChannels(t *testing.T) {
@@ -120,7 +121,7 @@ func FuzzChannels(f *testing.F) {
 	} {
 		f.Add([]byte(s))
 	}
-	seedAttacks(f, func(_, quoted string) {
+	sourcetest.SeedAttacks(f, func(_, quoted string) {
 		f.Add([]byte("channels: [{platform: " + quoted + ", description: " + quoted + "}]\nextensions: [{name: " + quoted + "}]\n"))
 	})
 	fuzzList(f, channelFormat(), extensionListFormat())

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"ken/capability"
+	"ken/internal/know/source/pattern"
+	"ken/internal/know/source/safefs"
 	"ken/internal/yamldoc"
 )
 
@@ -15,7 +17,7 @@ import (
 // commands/frontend/component.md is "frontend:component".
 
 func commandFormat() format {
-	return format{name: "command", claims: isCommand, lives: livesAsCommand, limit: bodyLimit, read: readCommand}
+	return format{name: "command", claims: isCommand, lives: livesAsCommand, limit: safefs.BodyLimit, read: readCommand}
 }
 
 func isCommand(p string, head []byte) bool {
@@ -28,7 +30,7 @@ func livesAsCommand(place string) bool {
 }
 
 // isPage: a Markdown file that is not its folder's index.
-func isPage(p string) bool { return hasExt(p, ".md") && baseName(p) != "readme.md" }
+func isPage(p string) bool { return safefs.HasExt(p, ".md") && safefs.BaseName(p) != "readme.md" }
 
 // commandPath returns what a path says below the folder for commands.
 func commandPath(p string) (string, bool) {
@@ -42,13 +44,13 @@ func commandPath(p string) (string, bool) {
 }
 
 var (
-	typableName = lazily(`^[A-Za-z0-9][A-Za-z0-9_.:-]*$`)
+	typableName = pattern.Lazy(`^[A-Za-z0-9][A-Za-z0-9_.:-]*$`)
 
 	// commandArgument is where a template takes what the person typed.
-	commandArgument = lazily(`\$(ARGUMENTS\b|[1-9]([^0-9]|$))`)
+	commandArgument = pattern.Lazy(`\$(ARGUMENTS\b|[1-9]([^0-9]|$))`)
 
 	// commandShell is what another program would run before it asks a model.
-	commandShell = lazily("(?m)(^|[ \t])!`[^`\n]+`")
+	commandShell = pattern.Lazy("(?m)(^|[ \t])!`[^`\n]+`")
 )
 
 func readCommand(u *unit) {
@@ -82,7 +84,7 @@ func readCommand(u *unit) {
 }
 
 func (u *unit) command(pg page, r *yamldoc.Reader, body string) *capability.Capability {
-	below, _ := commandPath(u.root.place(u.path))
+	below, _ := commandPath(u.root.Place(u.path))
 	c := &capability.Capability{
 		Kind:        capability.KindCommand,
 		Name:        strings.ReplaceAll(strings.TrimSuffix(below, path.Ext(below)), "/", ":"),

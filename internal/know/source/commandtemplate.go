@@ -6,6 +6,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"ken/internal/know/source/pattern"
 )
 
 // A commandTemplate is a command line written as text, taken apart without a
@@ -62,7 +64,7 @@ const (
 )
 
 // templateParam matches a parameter where a brace opens.
-var templateParam = lazily(`^\{([A-Za-z_][A-Za-z0-9_-]*)(\.\.\.)?\}`)
+var templateParam = pattern.Lazy(`^\{([A-Za-z_][A-Za-z0-9_-]*)(\.\.\.)?\}`)
 
 // parseTemplate takes a template apart: blanks part the arguments, quotes and
 // backslashes keep them together. What only a shell would understand is

@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"ken/internal/know/source/sourcetest"
 )
 
 func TestCommandTemplate(t *testing.T) {
@@ -129,7 +131,7 @@ func FuzzCommandTemplate(f *testing.F) {
 		f.Add(s)
 	}
 	whole := regexp.MustCompile(`\{[A-Za-z_][A-Za-z0-9_-]*(\.\.\.)?\}`)
-	seedAttacks(f, func(text, _ string) { f.Add("echo " + text + " {m}") })
+	sourcetest.SeedAttacks(f, func(text, _ string) { f.Add("echo " + text + " {m}") })
 	f.Fuzz(func(t *testing.T, text string) {
 		watchdog := time.AfterFunc(time.Minute, func() { panic(fmt.Sprintf("parseTemplate(%q) hangs", text)) })
 		defer watchdog.Stop()

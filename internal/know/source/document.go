@@ -9,6 +9,8 @@ import (
 	"unicode/utf8"
 
 	"ken/capability"
+	"ken/internal/know/source/safefs"
+	"ken/internal/know/source/seal"
 	"ken/internal/untrusted"
 )
 
@@ -23,12 +25,12 @@ const (
 )
 
 func documentFormat() format {
-	return format{name: "document", claims: isInstanceDocument, limit: bodyLimit, read: readDocument}
+	return format{name: "document", claims: isInstanceDocument, limit: safefs.BodyLimit, read: readDocument}
 }
 
 func isInstanceDocument(p string, _ []byte) bool {
 	dir := path.Dir(p)
-	switch baseName(p) {
+	switch safefs.BaseName(p) {
 	case mapFile:
 		return dir == "."
 	case referenceFile:
@@ -50,7 +52,7 @@ func readDocument(u *unit) {
 		u.warn("empty-file", u.path, 0, "the document is empty", "write it, or remove the file")
 		return
 	}
-	if baseName(u.path) == mapFile {
+	if safefs.BaseName(u.path) == mapFile {
 		if over := utf8.RuneCountInString(text) - maxMapChars; over > 0 {
 			u.fault("map-too-long", u.path, 0,
 				fmt.Sprintf("the map has %d characters, %d more than the %d that every prompt can carry; it is not used", maxMapChars+over, over, maxMapChars),
@@ -70,7 +72,7 @@ func readDocument(u *unit) {
 // not.
 func (u *unit) suspects(text string) bool {
 	hidden := false
-	for _, f := range findingsIn("body", untrusted.Scan(text)) {
+	for _, f := range seal.Findings("body", untrusted.Scan(text)) {
 		if f.Severity != capability.Grave {
 			u.warn("suspicious-text", u.path, f.Line, fmt.Sprintf("%s: %s", f.Rule, f.Excerpt), "see whether it is meant so")
 			continue
@@ -85,7 +87,7 @@ func (u *unit) suspects(text string) bool {
 
 // documentText returns a document as it is shown and hashed.
 func documentText(data []byte) string {
-	return strings.TrimSpace(strings.TrimPrefix(normalizeNewlines(data), "\ufeff"))
+	return strings.TrimSpace(strings.TrimPrefix(safefs.NormalizeNewlines(data), "\ufeff"))
 }
 
 func documentHash(text string) string {

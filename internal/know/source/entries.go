@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"ken/capability"
+	"ken/internal/know/source/safefs"
 	"ken/internal/yamldoc"
 )
 
@@ -70,7 +71,7 @@ func (e listEntry) reader() (*yamldoc.Reader, bool) {
 
 // isListFile reports whether a path is name.yaml, name.yml or name.json.
 func isListFile(p, name string) bool {
-	switch baseName(p) {
+	switch safefs.BaseName(p) {
 	case name + ".yaml", name + ".yml", name + ".json":
 		return true
 	}

@@ -12,6 +12,8 @@ import (
 	"syscall"
 
 	"ken/capability"
+	"ken/internal/know/source/pattern"
+	"ken/internal/know/source/safefs"
 	"ken/internal/spelling"
 	"ken/internal/yamldoc"
 )
@@ -24,7 +26,7 @@ import (
 func extensionFormat() format {
 	return format{
 		name: "extension", markers: []string{extensionManifest}, accepts: isExtension,
-		limit: textLimit, read: readExtension,
+		limit: safefs.TextLimit, read: readExtension,
 	}
 }
 
@@ -42,13 +44,13 @@ func commandFiles() []string {
 // isExtension tells a package's manifest from that of a web page, which has
 // the same name. One that does not parse counts when it shows our words, so
 // that its author hears of it.
-func isExtension(r *root, dir string) bool {
+func isExtension(r *safefs.Root, dir string) bool {
 	for _, name := range commandFiles() {
-		if r.exists(path.Join(dir, name)) {
+		if r.Exists(path.Join(dir, name)) {
 			return true
 		}
 	}
-	data, _, err := r.read(path.Join(dir, extensionManifest), textLimit)
+	data, _, err := r.Read(path.Join(dir, extensionManifest), safefs.TextLimit)
 	if err != nil {
 		return false
 	}
@@ -83,7 +85,7 @@ type extension struct {
 }
 
 func readExtension(u *unit) {
-	data, p, err := u.file(extensionManifest, textLimit)
+	data, p, err := u.file(extensionManifest, safefs.TextLimit)
 	if err != nil {
 		u.faultErr("bad-manifest", p, 1, err)
 		return
@@ -139,7 +141,7 @@ func (x *extension) name(c *capability.Capability, r *yamldoc.Reader) bool {
 		c.Name, c.DisplayName = c.DisplayName, ""
 	}
 	if c.Name == "" {
-		c.Name = path.Base(filepath.ToSlash(x.root.display(x.path)))
+		c.Name = path.Base(filepath.ToSlash(x.root.Display(x.path)))
 		x.warn("no-id", x.manifest, 1, fmt.Sprintf("the manifest has neither id nor name; the folder's name %q is used", c.Name), "add \"id\"")
 	}
 	if !extensionID().MatchString(c.Name) {
@@ -236,13 +238,13 @@ func (x *extension) readUsage(r *yamldoc.Reader) string {
 	data, _, err := x.file(given, usageLimit)
 	if err != nil {
 		if named || !isMissing(err) {
-			problem := problemOf(err, capability.Warning, x.origin(x.manifest, r.Line("docs")))
+			problem := safefs.Problem(err, capability.Warning, x.origin(x.manifest, r.Line("docs")))
 			problem.Message = fmt.Sprintf("the usage document %s is not read: %s", given, problem.Message)
 			x.problems = append(x.problems, problem)
 		}
 		return ""
 	}
-	return strings.TrimSpace(normalizeNewlines(data))
+	return strings.TrimSpace(safefs.NormalizeNewlines(data))
 }
 
 // isMissing tells a file that is not there from one that may not be read.
@@ -258,7 +260,7 @@ func (x *extension) usageName(r *yamldoc.Reader) (name string, named bool) {
 	}
 	switch docs := f.Value.Any.(type) {
 	case string:
-		if hasExt(docs, ".md", ".txt") && !strings.Contains(docs, "://") {
+		if safefs.HasExt(docs, ".md", ".txt") && !strings.Contains(docs, "://") {
 			return docs, true
 		}
 	case *yamldoc.Map:
@@ -280,21 +282,21 @@ func (x *extension) checkInstall(r *yamldoc.Reader) {
 	if m, isMap := f.Value.Any.(*yamldoc.Map); isMap {
 		plan = yamldoc.NewReader(m).String("plan")
 	}
-	if !hasExt(plan, ".yaml", ".yml", ".json") {
+	if !safefs.HasExt(plan, ".yaml", ".yml", ".json") {
 		return
 	}
-	if _, err := within(x.path, plan); err != nil {
-		x.problems = append(x.problems, problemOf(err, capability.Warning, x.origin(x.manifest, f.Line)))
+	if _, err := safefs.Join(x.path, plan); err != nil {
+		x.problems = append(x.problems, safefs.Problem(err, capability.Warning, x.origin(x.manifest, f.Line)))
 	}
 }
 
 var (
-	extensionID = lazily(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
+	extensionID = pattern.Lazy(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
 
-	actionName = lazily(`^[a-zA-Z][a-zA-Z0-9_-]*$`)
-	runnerName = lazily(`^[A-Za-z][A-Za-z0-9_.-]*$`)
-	toolName   = lazily(`^[a-z0-9][a-z0-9_.-]*$`)
-	envName    = lazily(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	actionName = pattern.Lazy(`^[a-zA-Z][a-zA-Z0-9_-]*$`)
+	runnerName = pattern.Lazy(`^[A-Za-z][A-Za-z0-9_.-]*$`)
+	toolName   = pattern.Lazy(`^[a-z0-9][a-z0-9_.-]*$`)
+	envName    = pattern.Lazy(`^[A-Za-z_][A-Za-z0-9_]*$`)
 )
 
 // toolOf returns the program that an exec runner stands for: "exec.postman_cli"

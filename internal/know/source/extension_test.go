@@ -15,6 +15,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"ken/capability"
+	"ken/internal/know/source/safefs"
+	"ken/internal/know/source/seal"
+	"ken/internal/know/source/sourcetest"
 )
 
 // packageProblems returns problems as "file:line code", files relative to dir.
@@ -421,7 +424,7 @@ func checkAction(t *testing.T, pkg, c *capability.Capability) {
 	if !toolName().MatchString(c.Run.Argv[0]) {
 		t.Errorf("%s runs %q", c.ID, c.Run.Argv[0])
 	}
-	if message, _ := checkArgv(c.Run.Argv, c.Parameters); message != "" && len(c.Parameters) < maxParameters {
+	if message, _ := checkArgv(c.Run.Argv, c.Parameters); message != "" && len(c.Parameters) < seal.MaxParameters {
 		t.Errorf("%s: %s", c.ID, message)
 	}
 }
@@ -432,7 +435,7 @@ func FuzzExtension(f *testing.F) {
 	f.Add(`{"id":"..","permissions_required":null,"docs":"docs/USAGE.md"}`, "- name: a\n  maps_to: {actions: {get: }}\n")
 	f.Add(`{"id":"x","platforms":"linux, mac","install":"x.yaml","permissions_required":"exec"}`, "commands:\n- name: a\n  template: \"'\"\n  args: {m: {type: int}}\n  flags: [-v, --x]\n")
 	f.Add(`{"id":"x","permissions_required":["exec"],"read_only":true,"env_values":{"A":1}}`, "- name: a\n  permissions: [exec]\n  actions:\n  - {id: b, argv: [git, '{r}', '--n={n}', -C, '{v}', '{l...}'], flags: [{name: r, type: boolean}, {name: n, pattern: a, minimum: 1}], args: [{name: v, required: false}, l]}\n")
-	seedAttacks(f, func(_, quoted string) {
+	sourcetest.SeedAttacks(f, func(_, quoted string) {
 		f.Add(`{"id":"x","permissions_required":["exec"]}`, "slash_commands: [{name: /x, actions: [{id: a, argv: [x, "+quoted+"], env_values: {A: "+quoted+"}}]}]\n")
 		f.Add(`{"id":"x","name":`+quoted+`,"permissions_required":[`+quoted+`]}`, "slash_commands: [{name: /x, actions: [{id: a, runner: exec.x, args: ["+quoted+"]}]}]\n")
 	})
@@ -442,7 +445,7 @@ func FuzzExtension(f *testing.F) {
 		}
 		watchdog := time.AfterFunc(time.Minute, func() { panic(fmt.Sprintf("readExtension(%q, %q) hangs", manifest, commands)) })
 		defer watchdog.Stop()
-		u := &unit{ctx: context.Background(), root: &root{name: "r", fsys: twoFiles{manifest, commands}}, path: ".", format: "extension"}
+		u := &unit{ctx: context.Background(), root: &safefs.Root{Name: "r", FS: twoFiles{manifest, commands}}, path: ".", format: "extension"}
 		readExtension(u)
 		checkUnit(t, u)
 		for _, c := range u.capabilities {

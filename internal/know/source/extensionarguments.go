@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"ken/capability"
+	"ken/internal/know/source/pattern"
 	"ken/internal/yamldoc"
 )
 
@@ -103,7 +104,7 @@ func (x *extension) argument(s *packageSpec, e listEntry, flag bool) (packageArg
 }
 
 // flagForm is one word that begins with a dash.
-var flagForm = lazily(`^--?[A-Za-z0-9][A-Za-z0-9_.-]*$`)
+var flagForm = pattern.Lazy(`^--?[A-Za-z0-9][A-Za-z0-9_.-]*$`)
 
 // readBounds takes the keywords of JSON Schema that narrow what a value may be.
 // One that cannot be read costs the action: without it, it would take more than

@@ -2,6 +2,7 @@ package source
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -330,7 +331,7 @@ func TestExtensionID(t *testing.T) {
 		".", "..", ".x", "-x", "_x", "a b", "a/b", `a\b`, "a:b", "a;id", "a$(id)", "a`id`", "a'b", `a"b`, "a|b", "a&b", "a>b", "a*", "~a", "a\nb", "a\u202eb", "é", "аpp", "a@b", "a%b", "extension:x",
 		strings.Repeat("a", 129),
 	} {
-		dir := extensionFolder(t, `{"id":`+quoted(id)+`,"description":"X.","permissions_required":["exec"]}`, "slash_commands: [{name: /x, description: X., runner: exec.x}]\n")
+		dir := extensionFolder(t, `{"id":`+strconv.Quote(id)+`,"description":"X.","permissions_required":["exec"]}`, "slash_commands: [{name: /x, description: X., runner: exec.x}]\n")
 		_, b := load(t, TreeConfig{Path: dir, Trust: capability.TrustUser})
 		if len(b.Capabilities) > 0 || len(b.Problems) != 1 || b.Problems[0].Code != "bad-id" || !strings.Contains(b.Problems[0].Fix, "letters, digits") {
 			t.Errorf("id %q: %d capabilities, %v, want bad-id", id, len(b.Capabilities), b.Problems)

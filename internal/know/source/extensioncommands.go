@@ -8,6 +8,7 @@ import (
 	"unicode"
 
 	"ken/capability"
+	"ken/internal/know/source/safefs"
 	"ken/internal/yamldoc"
 )
 
@@ -198,7 +199,7 @@ func (x *extension) commands() {
 	var p string
 	var data []byte
 	for _, name := range commandFiles() {
-		found, at, err := x.file(name, textLimit)
+		found, at, err := x.file(name, safefs.TextLimit)
 		switch {
 		case err != nil && isMissing(err):
 		case err != nil:

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"ken/capability"
+	"ken/internal/know/source/seal"
 	"ken/internal/yamldoc"
 )
 
@@ -117,7 +118,7 @@ func (x *extension) checkCommand(c *capability.Capability, s *packageSpec) bool 
 	if c.Run.Argv == nil {
 		return true
 	}
-	if message, fix := checkArgv(c.Run.Argv, parametersOf(s.schema)); message != "" {
+	if message, fix := checkArgv(c.Run.Argv, seal.Parameters(s.schema)); message != "" {
 		x.fault("bad-recipe", s.path, s.at, fmt.Sprintf("%s: %s", c.Name, message), fix)
 		return false
 	}

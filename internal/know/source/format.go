@@ -1,10 +1,6 @@
 package source
 
-import (
-	"path"
-	"slices"
-	"strings"
-)
+import "ken/internal/know/source/safefs"
 
 // A format reads one kind of unit. Adding a format is adding a file with its
 // read function and a line to formats.
@@ -16,7 +12,7 @@ type format struct {
 	markers []string
 
 	// accepts, when not nil, looks closer at a folder with such a file.
-	accepts func(r *root, dir string) bool
+	accepts func(r *safefs.Root, dir string) bool
 
 	// claims reports whether a single file is a unit of this format. head is
 	// the beginning of the file, at least 4 KiB of it where there is as much.
@@ -42,13 +38,6 @@ type format struct {
 	read func(u *unit)
 }
 
-const (
-	textLimit    = 50 << 10  // cards, skills' metadata, manifests
-	bodyLimit    = 512 << 10 // bodies that are shown in parts
-	catalogLimit = 256 << 20 // catalogs with one record per line
-	tableLimit   = 32 << 20  // files parsed as a whole
-)
-
 // formats lists every format, most particular first.
 func formats() []format {
 	return []format{
@@ -69,18 +58,6 @@ func formats() []format {
 }
 
 // reads reports whether a single file is a unit of the format.
-func (f *format) reads(r *root, p string, head []byte) bool {
-	return f.claims != nil && f.claims(p, head) || f.lives != nil && f.lives(r.place(p))
-}
-
-// baseName returns the lower-case last element of a path.
-func baseName(p string) string { return strings.ToLower(path.Base(p)) }
-
-func hasExt(p string, exts ...string) bool {
-	return slices.Contains(exts, strings.ToLower(path.Ext(p)))
-}
-
-// inFolder reports whether the file lies directly in a folder of that name.
-func inFolder(p, folder string) bool {
-	return strings.EqualFold(path.Base(path.Dir(p)), folder)
+func (f *format) reads(r *safefs.Root, p string, head []byte) bool {
+	return f.claims != nil && f.claims(p, head) || f.lives != nil && f.lives(r.Place(p))
 }

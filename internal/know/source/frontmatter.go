@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode"
 
+	"ken/internal/know/source/safefs"
 	"ken/internal/yamldoc"
 )
 
@@ -59,7 +60,7 @@ func cutPage(data []byte) (p page, closed bool) {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	first, rest, ok := cutLine(data)
 	if !ok || !isRule(first) {
-		return page{body: normalizeNewlines(data), bodyLine: 1}, false
+		return page{body: safefs.NormalizeNewlines(data), bodyLine: 1}, false
 	}
 	remaining, line := rest, 2
 	for {
@@ -67,11 +68,11 @@ func cutPage(data []byte) (p page, closed bool) {
 		if isRule(text) || string(bytes.TrimRight(text, " \t\r")) == "..." {
 			return page{
 				found: true, head: rest[:len(rest)-len(remaining)], metaLine: 2,
-				body: normalizeNewlines(next), bodyLine: line + 1,
+				body: safefs.NormalizeNewlines(next), bodyLine: line + 1,
 			}, true
 		}
 		if !more {
-			return page{found: true, metaLine: 1, body: normalizeNewlines(data), bodyLine: 1}, false
+			return page{found: true, metaLine: 1, body: safefs.NormalizeNewlines(data), bodyLine: 1}, false
 		}
 		remaining, line = next, line+1
 	}
@@ -88,8 +89,4 @@ func cutLine(data []byte) (line, rest []byte, ended bool) {
 		return data, nil, false
 	}
 	return data[:i], data[i+1:], true
-}
-
-func normalizeNewlines(data []byte) string {
-	return string(bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n")))
 }

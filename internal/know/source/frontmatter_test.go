@@ -10,12 +10,13 @@ import (
 	"pgregory.net/rapid"
 
 	"ken/capability"
+	"ken/internal/know/source/sourcetest"
 	"ken/internal/yamldoc"
 )
 
 func TestSplitPage(t *testing.T) {
 	tests := []struct {
-		name, in, meta, body, err string
+		name, in, meta, Content, err string
 	}{
 		{"none", "# Title\n", "", "# Title\n", ""},
 		{"empty file", "", "", "", ""},
@@ -40,8 +41,8 @@ func TestSplitPage(t *testing.T) {
 			if got := metaJSON(p.meta); got != tt.meta {
 				t.Errorf("splitPage(%q) meta = %s, want %s", tt.in, got, tt.meta)
 			}
-			if p.body != tt.body {
-				t.Errorf("splitPage(%q) body = %q, want %q", tt.in, p.body, tt.body)
+			if p.body != tt.Content {
+				t.Errorf("splitPage(%q) body = %q, want %q", tt.in, p.body, tt.Content)
 			}
 		})
 	}
@@ -131,7 +132,7 @@ func TestLoosePageMends(t *testing.T) {
 }
 
 func TestLoosePageFindsTheEnd(t *testing.T) {
-	tests := []struct{ name, in, meta, body, mend string }{
+	tests := []struct{ name, in, meta, Content, mend string }{
 		{"never closed", "---\nname: x\n\n# Title\n\nText\n", `{"name":"x"}`, "\n# Title\n\nText\n", "2: the frontmatter is not closed"},
 		{"closed too late", "---\nname: x\nd: e: f\n\nSome text.\n---\nmore\n", `{"name":"x","d":"e: f"}`, "\nSome text.\n---\nmore\n", "3: the frontmatter is not closed"},
 		{"empty lines first", "\n\n---\nname: a: b\n---\nText\n", `{"name":"a: b"}`, "Text\n", "1: empty lines"},
@@ -144,8 +145,8 @@ func TestLoosePageFindsTheEnd(t *testing.T) {
 			if got := metaJSON(p.meta); got != tt.meta {
 				t.Errorf("meta = %s, want %s", got, tt.meta)
 			}
-			if p.body != tt.body {
-				t.Errorf("body = %q, want %q", p.body, tt.body)
+			if p.body != tt.Content {
+				t.Errorf("body = %q, want %q", p.body, tt.Content)
 			}
 			if tt.mend == "" {
 				if len(mends) > 0 {
@@ -242,7 +243,7 @@ func FuzzFrontmatter(f *testing.F) {
 	} {
 		f.Add([]byte(s))
 	}
-	seedAttacks(f, func(text, _ string) { f.Add([]byte("---\nname: " + text + "\n---\n" + text)) })
+	sourcetest.SeedAttacks(f, func(text, _ string) { f.Add([]byte("---\nname: " + text + "\n---\n" + text)) })
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if len(data) > 8192 {
 			return

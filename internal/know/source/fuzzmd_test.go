@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	"ken/capability"
+	"ken/internal/know/source/sourcetest"
 )
 
 // fuzzFiles reads files from memory and checks what must hold for any input.
@@ -75,7 +76,7 @@ func FuzzSkill(f *testing.F) {
 		f.Add("---\n"+head+"---\nBody\n", "#!/bin/sh\n")
 	}
 	f.Add(githubSkill, "\x00\xff")
-	seedAttacks(f, func(text, quoted string) { f.Add("---\nname: x\ndescription: "+quoted+"\n---\n"+text, text) })
+	sourcetest.SeedAttacks(f, func(text, quoted string) { f.Add("---\nname: x\ndescription: "+quoted+"\n---\n"+text, text) })
 	f.Fuzz(func(t *testing.T, text, script string) {
 		b := fuzzFiles(t, map[string]string{"x/SKILL.md": text, "x/scripts/a.sh": script})
 		// A skill is lost only when there is nothing to read.
@@ -89,7 +90,7 @@ func FuzzCard(f *testing.F) {
 	for _, head := range fuzzHeads() {
 		f.Add("---\n" + head + "---\n" + cardText)
 	}
-	seedAttacks(f, func(text, quoted string) {
+	sourcetest.SeedAttacks(f, func(text, quoted string) {
 		f.Add("---\nid: x\ndescription: " + quoted + "\ntriggers: {keywords: [" + quoted + "]}\n---\n" + text)
 	})
 	f.Fuzz(func(t *testing.T, text string) {
@@ -110,7 +111,7 @@ func FuzzManifest(f *testing.F) {
 		f.Add("kind: tool\n"+head, `{"type":"object"}`, "---\nname: x\n---\nBody\n")
 	}
 	f.Add("kind: tool\nname: x\ndescription: d\nskillContent: ../x\nrun: {runner: exec.ls, argv: [ls, \"{a...}\"], url: \"https://x/{a}\"}\n", `{"properties":{"a":{"type":"array"}}}`, "x")
-	seedAttacks(f, func(text, quoted string) {
+	sourcetest.SeedAttacks(f, func(text, quoted string) {
 		f.Add("kind: tool\nname: "+quoted+"\ndescription: "+quoted+"\nrun: {runner: exec.ls, argv: [ls, "+quoted+"]}\n", `{"title":`+quoted+`}`, text)
 	})
 	f.Fuzz(func(t *testing.T, manifest, schema, skill string) {
@@ -130,7 +131,7 @@ func FuzzCommand(f *testing.F) {
 	for _, head := range fuzzHeads() {
 		f.Add("---\n" + head + "argument-hint: [a] [b]\n---\nDo $ARGUMENTS and !`ls`\n")
 	}
-	seedAttacks(f, func(text, quoted string) { f.Add("---\ndescription: " + quoted + "\n---\n" + text + " $ARGUMENTS\n") })
+	sourcetest.SeedAttacks(f, func(text, quoted string) { f.Add("---\ndescription: " + quoted + "\n---\n" + text + " $ARGUMENTS\n") })
 	f.Fuzz(func(t *testing.T, text string) {
 		b := fuzzFiles(t, map[string]string{"commands/x.md": text})
 		if len(b.Capabilities) == 0 && len(b.Problems) == 0 {
@@ -151,7 +152,7 @@ func FuzzRegistry(f *testing.F) {
 	for _, head := range fuzzHeads() {
 		f.Add("filePath: texts/x.md\n"+head, "---\n"+head+"---\n")
 	}
-	seedAttacks(f, func(text, quoted string) {
+	sourcetest.SeedAttacks(f, func(text, quoted string) {
 		f.Add("- {id: "+quoted+", filePath: "+quoted+", triggers: {keywords: ["+quoted+"]}}\n", text)
 	})
 	f.Fuzz(func(t *testing.T, registry, card string) {

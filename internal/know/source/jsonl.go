@@ -8,6 +8,9 @@ import (
 	"unicode/utf8"
 
 	"ken/capability"
+	"ken/internal/know/source/jsonscan"
+	"ken/internal/know/source/rows"
+	"ken/internal/know/source/safefs"
 )
 
 // Catalogs with one record per line. A record keeps its own id; its schema and
@@ -20,14 +23,14 @@ const (
 
 func jsonlFormat() format {
 	return format{
-		name: "jsonl", limit: catalogLimit, pure: true, read: readJSONL,
-		claims: func(p string, _ []byte) bool { return hasExt(p, ".jsonl") },
+		name: "jsonl", limit: safefs.CatalogLimit, pure: true, read: readJSONL,
+		claims: func(p string, _ []byte) bool { return safefs.HasExt(p, ".jsonl") },
 	}
 }
 
 func readJSONL(u *unit) {
 	f := &jsonlFile{
-		u: u, rows: newRowReader(), tally: tally{u: u}, origin: u.origin(u.path, 0),
+		u: u, rows: rows.NewReader(), tally: tally{u: u}, origin: u.origin(u.path, 0),
 		clean: utf8.Valid(u.data) && bytes.IndexByte(u.data, 0) < 0,
 	}
 	before := len(u.problems)
@@ -55,7 +58,7 @@ func readJSONL(u *unit) {
 		u.warn("not-a-catalog", u.path, 0, fmt.Sprintf("none of its %d rows has a name, so it is not read as a catalog", f.count), `give every row a "name", or move the file away`)
 		return
 	}
-	if m := f.rows.droppedMessage(); m != "" {
+	if m := f.rows.DroppedMessage(); m != "" {
 		u.warn("dropped-values", u.path, 0, m, "move what matters under a key that Ken reads")
 	}
 	f.tally.close()
@@ -64,7 +67,7 @@ func readJSONL(u *unit) {
 // A jsonlFile is a catalog being read.
 type jsonlFile struct {
 	u      *unit
-	rows   *rowReader
+	rows   *rows.Reader
 	tally  tally
 	origin capability.Origin
 	clean  bool // the whole file is UTF-8 without NUL
@@ -85,13 +88,13 @@ func (f *jsonlFile) line(line, at int, text []byte) {
 		f.tally.fault(code, line, message, fix)
 		return
 	}
-	r, err := f.rows.read(text)
+	r, err := f.rows.Read(text)
 	if err != nil {
 		f.lost(line, err)
 		return
 	}
-	for _, n := range r.notes {
-		f.tally.warn("bad-value", line, n.message, n.fix)
+	for _, n := range r.Notes {
+		f.tally.warn("bad-value", line, n.Message, n.Fix)
 	}
 	r.Origin = f.origin
 	r.Origin.Line, r.Origin.Offset, r.Origin.Length = line, int64(at), int64(len(text))
@@ -114,16 +117,16 @@ func (f *jsonlFile) refuse(text []byte) (code, message, fix string) {
 
 // lost records why a row could not be read.
 func (f *jsonlFile) lost(line int, err error) {
-	var je *jsonError
+	var je *jsonscan.Error
 	if !errors.As(err, &je) {
 		f.tally.fault("bad-row", line, err.Error(), "")
 		return
 	}
-	message := je.message
-	if je.code == "no-name" {
+	message := je.Message
+	if je.Code == "no-name" {
 		f.nameless++
 	} else {
-		message += fmt.Sprintf(" (byte %d of the row)", je.offset+1)
+		message += fmt.Sprintf(" (byte %d of the row)", je.Offset+1)
 	}
-	f.tally.fault(je.code, line, message, je.fix)
+	f.tally.fault(je.Code, line, message, je.Fix)
 }

@@ -13,6 +13,9 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"ken/capability"
+	"ken/internal/know/source/rows"
+	"ken/internal/know/source/safefs"
+	"ken/internal/know/source/sourcetest"
 )
 
 // loadText loads one file of a folder.
@@ -110,13 +113,13 @@ func TestJSONLBadRowsCostOnlyThemselves(t *testing.T) {
 			checkBadRow(t, strings.TrimSuffix(string(bad.Data), "\n"), wanted)
 		})
 	}
-	for name, tt := range map[string]struct{ row, want string }{
+	for name, tt := range map[string]struct{ Row, want string }{
 		"not UTF-8": {"{\"name\":\"a\xff\"}", "not-utf8: not valid UTF-8"},
 		"NUL":       {"{\"name\":\"a\x00\"}", "nul-byte: NUL byte"},
 		"too long":  {`{"name":"a","description":"` + strings.Repeat("x", maxRowBytes) + `"}`, "row-too-long: more than the 1048576"},
 		"too deep":  {`{"name":"a","input_schema":` + strings.Repeat(`{"a":`, 200) + "1" + strings.Repeat("}", 201), "bad-json: nested deeper"},
 	} {
-		t.Run(name, func(t *testing.T) { checkBadRow(t, tt.row, tt.want) })
+		t.Run(name, func(t *testing.T) { checkBadRow(t, tt.Row, tt.want) })
 	}
 }
 
@@ -143,7 +146,7 @@ func checkBadRow(t *testing.T, row, want string) {
 }
 
 func TestJSONLWarnsAboutValuesAndKeepsTheRow(t *testing.T) {
-	large := strings.Repeat("x", maxKept)
+	large := strings.Repeat("x", rows.MaxKept)
 	_, b, _ := loadText(t, "c.jsonl", strings.Join([]string{
 		`{"name":"a","description":["no text"],"tags":7,"annotations":{"readOnlyHint":"yes"}}`,
 		`{"name":"b","input_schema":{"type":"object"},"inputSchema":{}}`,
@@ -203,7 +206,7 @@ func TestJSONLThatIsNoCatalogIsOneWarning(t *testing.T) {
 }
 
 func TestJSONLRowsAreCapped(t *testing.T) {
-	u := &unit{ctx: context.Background(), root: &root{name: "m"}, path: "c.jsonl", format: "jsonl"}
+	u := &unit{ctx: context.Background(), root: &safefs.Root{Name: "m"}, path: "c.jsonl", format: "jsonl"}
 	u.data = []byte(strings.Repeat("x\n", maxRows) + "{\"name\":\"late\"}\n")
 	readJSONL(u)
 	if len(u.capabilities) != 0 || u.problems[maxListed].Code != "too-many-rows" || u.problems[maxListed].Origin.Line != maxRows+1 {
@@ -264,7 +267,7 @@ func FuzzJSONL(f *testing.F) {
 	} {
 		f.Add([]byte(s))
 	}
-	seedAttacks(f, func(_, quoted string) {
+	sourcetest.SeedAttacks(f, func(_, quoted string) {
 		f.Add([]byte(`{"id":` + quoted + `,"name":` + quoted + `,"description":` + quoted + `,"tags":[` + quoted + `]}` + "\n"))
 	})
 	f.Fuzz(func(t *testing.T, data []byte) {

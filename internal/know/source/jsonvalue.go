@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"unicode/utf8"
 
+	"ken/internal/know/source/jsonscan"
 	"ken/internal/yamldoc"
 )
 
@@ -14,52 +15,52 @@ import (
 const maxJSONValues = 1_000_000
 
 // parseJSON reads JSON text as yamldoc reads YAML: in order, with the line of
-// everything. The error is a *jsonError.
+// everything. The error is a *Error.
 func parseJSON(data []byte) (yamldoc.Value, error) {
-	b := jsonBuilder{walk: jsonWalk{data: data}, lines: lineCounter{data: data}, left: maxJSONValues}
+	b := jsonBuilder{walk: jsonscan.Scanner{Data: data}, lines: jsonscan.LineCounter{Data: data}, left: maxJSONValues}
 	if bytes.HasPrefix(data, []byte("\ufeff")) {
-		b.walk.pos = len("\ufeff")
+		b.walk.Pos = len("\ufeff")
 	}
 	if !utf8.Valid(data) {
-		return yamldoc.Value{}, &jsonError{code: "not-utf8", offset: badUTF8(data), message: "the text is not valid UTF-8", fix: "save the file as UTF-8"}
+		return yamldoc.Value{}, &jsonscan.Error{Code: "not-utf8", Offset: jsonscan.FirstInvalid(data), Message: "the text is not valid UTF-8", Fix: "save the file as UTF-8"}
 	}
 	v, err := b.value()
 	if err != nil {
 		return yamldoc.Value{}, err
 	}
-	if b.walk.space(); b.walk.pos < len(data) {
-		return yamldoc.Value{}, b.walk.fail("there is more text after the JSON value", "keep one value")
+	if b.walk.Space(); b.walk.Pos < len(data) {
+		return yamldoc.Value{}, b.walk.Fail("there is more text after the JSON value", "keep one value")
 	}
 	return v, nil
 }
 
 // A jsonBuilder makes values of JSON text.
 type jsonBuilder struct {
-	walk  jsonWalk
-	lines lineCounter
+	walk  jsonscan.Scanner
+	lines jsonscan.LineCounter
 	left  int // how many values may still come
 }
 
 func (b *jsonBuilder) value() (yamldoc.Value, error) {
 	w := &b.walk
 	if b.left--; b.left < 0 {
-		return yamldoc.Value{}, w.fail(fmt.Sprintf("more than %d values", maxJSONValues), "split the file")
+		return yamldoc.Value{}, w.Fail(fmt.Sprintf("more than %d values", maxJSONValues), "split the file")
 	}
-	c := w.next()
-	v := yamldoc.Value{Line: b.lines.at(w.pos)}
+	c := w.Next()
+	v := yamldoc.Value{Line: b.lines.At(w.Pos)}
 	switch {
 	case c == '{':
 		m := &yamldoc.Map{Line: v.Line}
 		v.Any = m
-		return v, w.members(func(key []byte) error {
-			at := b.lines.at(w.pos)
+		return v, w.Members(func(key []byte) error {
+			at := b.lines.At(w.Pos)
 			member, err := b.value()
-			m.Fields = append(m.Fields, yamldoc.Field{Key: unquote(key), Line: at, Value: member})
+			m.Fields = append(m.Fields, yamldoc.Field{Key: jsonscan.Unquote(key), Line: at, Value: member})
 			return err
 		})
 	case c == '[':
 		list := []yamldoc.Value{}
-		err := w.items(func() error {
+		err := w.Items(func() error {
 			item, err := b.value()
 			list = append(list, item)
 			return err
@@ -67,15 +68,15 @@ func (b *jsonBuilder) value() (yamldoc.Value, error) {
 		v.Any = list
 		return v, err
 	case c == '"':
-		raw, err := w.str()
-		v.Any = unquote(raw)
+		raw, err := w.RawString()
+		v.Any = jsonscan.Unquote(raw)
 		return v, err
 	}
-	at := w.pos
-	if err := w.value(); err != nil {
+	at := w.Pos
+	if err := w.Value(); err != nil {
 		return v, err
 	}
-	return v, b.scalar(&v, w.data[at:w.pos], at)
+	return v, b.scalar(&v, w.Data[at:w.Pos], at)
 }
 
 // scalar reads a number or a word.
@@ -93,7 +94,7 @@ func (b *jsonBuilder) scalar(v *yamldoc.Value, raw []byte, at int) error {
 		}
 		x, err := strconv.ParseFloat(string(raw), 64)
 		if err != nil {
-			return &jsonError{code: "bad-json", offset: at, message: "the number " + shorten(string(raw)) + " is too large", fix: "write a smaller one"}
+			return &jsonscan.Error{Code: "bad-json", Offset: at, Message: "the number " + jsonscan.Shorten(string(raw)) + " is too large", Fix: "write a smaller one"}
 		}
 		v.Any = x
 	}

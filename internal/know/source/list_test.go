@@ -10,6 +10,7 @@ import (
 	"testing/fstest"
 
 	"ken/capability"
+	"ken/internal/know/source/safefs"
 )
 
 func symlink(target, name string) error {
@@ -31,7 +32,7 @@ func (f twoFiles) Open(name string) (fs.File, error) {
 
 // readAs reads one file by a format.
 func readAs(f format, name string, data []byte) *unit {
-	u := &unit{ctx: context.Background(), root: &root{name: "r"}, path: name, format: f.name, data: data}
+	u := &unit{ctx: context.Background(), root: &safefs.Root{Name: "r"}, path: name, format: f.name, data: data}
 	f.read(u)
 	return u
 }

@@ -6,10 +6,11 @@ import (
 	"hash/fnv"
 	"io/fs"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
+
+	"ken/internal/know/source/safefs"
 )
 
 // A look is what the file system says about the files of a unit, without
@@ -49,7 +50,7 @@ func (l look) lost(earlier look) (emptied string, gone bool) {
 
 // A looker gathers a look.
 type looker struct {
-	root  *root
+	root  *safefs.Root
 	now   time.Time
 	sum   hash.Hash64
 	vague bool // the print would not tell
@@ -62,12 +63,12 @@ const (
 	lookFiles = 2 * maxSkillListed
 )
 
-// look looks at a file or folder. e, when not nil, is its entry in the folder
+// lookAt looks at a file or folder. e, when not nil, is its entry in the folder
 // around it and saves asking again.
-func (r *root) look(p string, e fs.DirEntry) look {
+func lookAt(r *safefs.Root, p string, e fs.DirEntry) look {
 	l := &looker{root: r, now: time.Now(), sum: fnv.New64a()}
 	if e == nil {
-		if info, err := fs.Lstat(r.fsys, p); err == nil {
+		if info, err := fs.Lstat(r.FS, p); err == nil {
 			e = fs.FileInfoToDirEntry(info)
 		}
 	}
@@ -87,8 +88,8 @@ func (l *looker) visit(p string, e fs.DirEntry, depth int) {
 	link := e.Type()&fs.ModeSymlink != 0
 	info, err := e.Info()
 	if link {
-		l.links = append(l.links, l.root.trail(p)...)
-		info, err = fs.Stat(l.root.fsys, p)
+		l.links = append(l.links, l.root.Trail(p)...)
+		info, err = fs.Stat(l.root.FS, p)
 	}
 	if err != nil {
 		l.put(p, 0)
@@ -101,7 +102,7 @@ func (l *looker) visit(p string, e fs.DirEntry, depth int) {
 	if depth == 0 || link && depth < lookDepth {
 		return
 	}
-	entries, err := l.root.list(p)
+	entries, err := l.root.List(p)
 	if err != nil {
 		l.put(p, 0)
 		return
@@ -111,7 +112,7 @@ func (l *looker) visit(p string, e fs.DirEntry, depth int) {
 			l.vague = true
 			return
 		}
-		if !skipFolder(e.Name()) {
+		if !safefs.SkipFolder(e.Name()) {
 			l.visit(path.Join(p, e.Name()), e, depth-1)
 		}
 	}
@@ -165,41 +166,9 @@ func hashName(p string) uint32 {
 	return h.Sum32()
 }
 
-// trail returns the paths, beyond p itself, that p hangs on when it is a link:
-// each further link on the way, and what the last one names.
-func (r *root) trail(p string) []string {
-	const maxLinks = 40
-	if r.dir == nil {
-		return nil
-	}
-	var out []string
-	at, rest := ".", strings.Split(p, "/")
-	for links := 0; len(rest) > 0 && links < maxLinks; {
-		next := path.Join(at, rest[0])
-		rest = rest[1:]
-		if !filepath.IsLocal(filepath.FromSlash(next)) {
-			return out // never followed
-		}
-		target, err := r.dir.Readlink(filepath.FromSlash(next))
-		if err != nil {
-			at = next
-			continue
-		}
-		links++
-		if next != p {
-			out = append(out, next)
-		}
-		if filepath.IsAbs(target) {
-			return out // never followed
-		}
-		rest = append(strings.Split(path.Clean(filepath.ToSlash(target)), "/"), rest...)
-	}
-	return append(out, at)
-}
-
 // isDocument reports whether a file's name is one that some format reads.
 func isDocument(p string) bool {
-	return hasExt(p, ".md", ".json", ".jsonl", ".yaml", ".yml") && baseName(p) != "readme.md" && !isScratch(path.Base(p))
+	return safefs.HasExt(p, ".md", ".json", ".jsonl", ".yaml", ".yml") && safefs.BaseName(p) != "readme.md" && !isScratch(path.Base(p))
 }
 
 // isScratch knows the files that editors and tools leave for a moment beside
@@ -207,5 +176,5 @@ func isDocument(p string) bool {
 func isScratch(name string) bool {
 	return strings.HasPrefix(name, ".#") || strings.HasPrefix(name, "#") && strings.HasSuffix(name, "#") ||
 		strings.HasSuffix(name, "~") || strings.HasPrefix(name, ".goutputstream-") || name == "4913" || name == ".DS_Store" ||
-		hasExt(name, ".swp", ".swx", ".swo", ".tmp", ".part", ".crdownload", ".bak", ".orig", ".lock")
+		safefs.HasExt(name, ".swp", ".swx", ".swo", ".tmp", ".part", ".crdownload", ".bak", ".orig", ".lock")
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"ken/internal/know/source/safefs"
 )
 
 // TestLookDistrustsFreshFiles: a file that was written a moment ago can be
@@ -41,11 +43,11 @@ func TestLookTellsChanges(t *testing.T) {
 	put("s/SKILL.md", "text")
 	put("s/a/b/c.py", "print()")
 	put("s/a/empty.md", "")
-	r, err := openRoot(dir, "", false)
+	r, err := safefs.Open(dir, "", false)
 	must(t, err)
-	defer r.close()
-	before := r.look("s", nil)
-	if !before.sameAs(r.look("s", nil)) || !slices.Equal(before.empty, []string{"s/a/empty.md"}) || len(before.files) != 1 {
+	defer r.Close()
+	before := lookAt(r, "s", nil)
+	if !before.sameAs(lookAt(r, "s", nil)) || !slices.Equal(before.empty, []string{"s/a/empty.md"}) || len(before.files) != 1 {
 		t.Fatalf("look = %+v, want one full and one empty document, and the same again", before)
 	}
 	changes := map[string]func(){
@@ -60,20 +62,20 @@ func TestLookTellsChanges(t *testing.T) {
 	}
 	for name, change := range changes {
 		put("s/SKILL.md", "text")
-		before := r.look("s", nil)
+		before := lookAt(r, "s", nil)
 		change()
-		if before.sameAs(r.look("s", nil)) {
+		if before.sameAs(lookAt(r, "s", nil)) {
 			t.Errorf("%s: the look is the same", name)
 		}
 	}
 	put("s/SKILL.md", "text")
-	before = r.look("s", nil)
+	before = lookAt(r, "s", nil)
 	put("s/SKILL.md", "")
-	if emptied, gone := r.look("s", nil).lost(before); emptied != "s/SKILL.md" || gone {
+	if emptied, gone := lookAt(r, "s", nil).lost(before); emptied != "s/SKILL.md" || gone {
 		t.Errorf("lost = %q, %t, want the emptied file", emptied, gone)
 	}
 	must(t, os.Remove(filepath.Join(dir, "s/SKILL.md")))
-	if emptied, gone := r.look("s", nil).lost(before); emptied != "" || !gone {
+	if emptied, gone := lookAt(r, "s", nil).lost(before); emptied != "" || !gone {
 		t.Errorf("lost = %q, %t, want a file that is gone", emptied, gone)
 	}
 }
@@ -88,9 +90,9 @@ func TestTrail(t *testing.T) {
 	} {
 		must(t, os.Symlink(target, filepath.Join(dir, name)))
 	}
-	r, err := openRoot(dir, "", false)
+	r, err := safefs.Open(dir, "", false)
 	must(t, err)
-	defer r.close()
+	defer r.Close()
 	tests := []struct {
 		p    string
 		want []string
@@ -103,11 +105,11 @@ func TestTrail(t *testing.T) {
 		{"out", nil},
 	}
 	for _, tt := range tests {
-		if got := r.trail(tt.p); !slices.Equal(got, tt.want) {
+		if got := r.Trail(tt.p); !slices.Equal(got, tt.want) {
 			t.Errorf("trail(%s) = %v, want %v", tt.p, got, tt.want)
 		}
 	}
-	if got := r.trail("loop"); len(got) > 50 {
+	if got := r.Trail("loop"); len(got) > 50 {
 		t.Errorf("trail(loop) has %d paths, want an end", len(got))
 	}
 }

@@ -11,6 +11,9 @@ import (
 	"unicode"
 
 	"ken/capability"
+	"ken/internal/know/source/jsonscan"
+	"ken/internal/know/source/safefs"
+	"ken/internal/know/source/seal"
 	"ken/internal/spelling"
 	"ken/internal/yamldoc"
 )
@@ -19,7 +22,7 @@ import (
 // for the instructions and schema.json for the input, where there are any.
 
 func manifestFormat() format {
-	return format{name: "manifest", markers: manifestMarkers(), limit: textLimit, read: readManifest}
+	return format{name: "manifest", markers: manifestMarkers(), limit: safefs.TextLimit, read: readManifest}
 }
 
 // manifestMarkers are the names of a manifest; the first that is there is read.
@@ -56,7 +59,7 @@ func readManifest(u *unit) {
 	if d.Body, ok = m.body(r); !ok {
 		return
 	}
-	c.Parameters = parametersOf(d.Schema)
+	c.Parameters = seal.Parameters(d.Schema)
 	if c.Run, ok = m.run(r, c, d.Schema); !ok {
 		return
 	}
@@ -70,7 +73,7 @@ func readManifest(u *unit) {
 
 // open reads the manifest's file.
 func (m *manifest) open() (*yamldoc.Reader, bool) {
-	entries, err := m.root.list(m.path)
+	entries, err := m.root.List(m.path)
 	if err != nil {
 		m.faultErr("unreadable", m.path, 1, err)
 		return nil, false
@@ -91,7 +94,7 @@ func (m *manifest) open() (*yamldoc.Reader, bool) {
 	if name == "" {
 		name = manifestMarkers()[0] // gone since the walk; reading it says so
 	}
-	data, p, err := m.file(name, textLimit)
+	data, p, err := m.file(name, safefs.TextLimit)
 	m.at = p
 	if err != nil {
 		m.faultErr("unreadable", p, 1, err)
@@ -195,14 +198,14 @@ func (m *manifest) schema(r *yamldoc.Reader) (json.RawMessage, bool) {
 	if !ok || !m.has[manifestSchema] {
 		return inline, ok
 	}
-	data, p, err := m.file(manifestSchema, bodyLimit)
+	data, p, err := m.file(manifestSchema, safefs.BodyLimit)
 	if err != nil {
 		m.faultErr("unreadable", p, 1, err)
 		return nil, false
 	}
 	schema, bad := compactSchema(data)
 	if bad != nil {
-		m.fault("bad-schema", p, lineOfByte(data, bad.offset), "schema.json: "+bad.message, bad.fix)
+		m.fault("bad-schema", p, lineOfByte(data, bad.Offset), "schema.json: "+bad.Message, bad.Fix)
 		return nil, false
 	}
 	if given && !bytes.Equal(inline, schema) {
@@ -217,7 +220,7 @@ func (m *manifest) inlineSchema(r *yamldoc.Reader) (schema json.RawMessage, give
 	if !given {
 		return nil, false, true
 	}
-	var bad *jsonError
+	var bad *jsonscan.Error
 	text, isText := f.Value.Any.(string)
 	_, isMap := f.Value.Any.(*yamldoc.Map)
 	switch {
@@ -231,7 +234,7 @@ func (m *manifest) inlineSchema(r *yamldoc.Reader) (schema json.RawMessage, give
 		return nil, true, false
 	}
 	if bad != nil {
-		m.fault("bad-schema", m.at, f.Line, "inputSchema: "+bad.message, bad.fix)
+		m.fault("bad-schema", m.at, f.Line, "inputSchema: "+bad.Message, bad.Fix)
 		return nil, true, false
 	}
 	return schema, true, true
@@ -239,20 +242,20 @@ func (m *manifest) inlineSchema(r *yamldoc.Reader) (schema json.RawMessage, give
 
 // compactSchema checks that a text is one JSON object that says everything once,
 // and gives it without space.
-func compactSchema(data []byte) (json.RawMessage, *jsonError) {
+func compactSchema(data []byte) (json.RawMessage, *jsonscan.Error) {
 	trimmed := bytes.TrimPrefix(data, []byte("\ufeff"))
-	if err := (&jsonWalk{data: trimmed}).check(); err != nil {
-		bad := &jsonError{message: err.Error(), fix: "check quotes, commas and brackets"}
+	if err := (&jsonscan.Scanner{Data: trimmed}).Check(); err != nil {
+		bad := &jsonscan.Error{Message: err.Error(), Fix: "check quotes, commas and brackets"}
 		errors.As(err, &bad)
-		bad.offset += len(data) - len(trimmed)
+		bad.Offset += len(data) - len(trimmed)
 		return nil, bad
 	}
 	if bytes.TrimLeft(trimmed, " \t\r\n")[0] != '{' {
-		return nil, &jsonError{message: "a schema is a JSON object", fix: `write { "type": "object", "properties": { … } }`}
+		return nil, &jsonscan.Error{Message: "a schema is a JSON object", Fix: `write { "type": "object", "properties": { … } }`}
 	}
 	var out bytes.Buffer
 	if err := json.Compact(&out, trimmed); err != nil {
-		return nil, &jsonError{message: err.Error(), fix: "check quotes, commas and brackets"}
+		return nil, &jsonscan.Error{Message: err.Error(), Fix: "check quotes, commas and brackets"}
 	}
 	return out.Bytes(), nil
 }
@@ -272,9 +275,9 @@ func (m *manifest) body(r *yamldoc.Reader) (string, bool) {
 		}
 		name = skillMarkers()[i]
 	}
-	data, p, err := m.file(name, bodyLimit)
+	data, p, err := m.file(name, safefs.BodyLimit)
 	if err != nil {
-		problem := problemOf(err, capability.Grave, m.origin(m.at, r.Line("skillContent")))
+		problem := safefs.Problem(err, capability.Grave, m.origin(m.at, r.Line("skillContent")))
 		refused := problem.Code == "leaves-root"
 		if !refused {
 			problem.Severity = capability.Warning

@@ -253,7 +253,7 @@ func TestManifestSchemas(t *testing.T) {
 func TestManifestBodies(t *testing.T) {
 	head := "kind: skill\nname: x\ndescription: d\n"
 	skill := "---\nname: x\n---\nFrom SKILL.md.\n"
-	tests := []struct{ name, manifest, body string }{
+	tests := []struct{ name, manifest, Content string }{
 		{"SKILL.md unasked", head, "From SKILL.md."},
 		{"named", head + "skillContent: ./docs/more.md\n", "From more."},
 		{"in the manifest itself", head + "skillContent: |\n  Line one.\n  Line two.\n", "Line one.\nLine two."},
@@ -262,8 +262,8 @@ func TestManifestBodies(t *testing.T) {
 		p := loaded(t, map[string]string{"x/CAPABILITY.yaml": tt.manifest, "x/SKILL.md": skill, "x/docs/more.md": "From more.\n"})
 		p.clean()
 		p.one("skill:x") // the folder is one unit, and SKILL.md is not a second capability
-		if got := p.detail("skill:x").Body; got != tt.body {
-			t.Errorf("%s: body = %q, want %q", tt.name, got, tt.body)
+		if got := p.detail("skill:x").Body; got != tt.Content {
+			t.Errorf("%s: body = %q, want %q", tt.name, got, tt.Content)
 		}
 	}
 }

@@ -8,6 +8,10 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"ken/internal/know/source/jsonscan"
+	"ken/internal/know/source/rows"
+	"ken/internal/know/source/safefs"
 )
 
 // Lists of tools as an MCP server gives them: the result of tools/list, with
@@ -19,13 +23,13 @@ const (
 )
 
 func mcpListFormat() format {
-	return format{name: mcpListName, claims: isMCPList, limit: tableLimit, pure: true, read: readMCPList}
+	return format{name: mcpListName, claims: isMCPList, limit: safefs.TableLimit, pure: true, read: readMCPList}
 }
 
 // isMCPList looks for tools with input schemas. A client's configuration,
 // which names servers to start, is something else.
 func isMCPList(p string, head []byte) bool {
-	if !hasExt(p, ".json") || bytes.Contains(head, []byte(`"mcpServers"`)) {
+	if !safefs.HasExt(p, ".json") || bytes.Contains(head, []byte(`"mcpServers"`)) {
 		return false
 	}
 	head = bytes.TrimLeft(bytes.TrimPrefix(head, []byte("\ufeff")), " \t\r\n")
@@ -64,7 +68,7 @@ type toolList struct {
 func readMCPList(u *unit) {
 	data := u.data
 	if !utf8.Valid(data) {
-		u.fault("not-utf8", u.path, lineAt(data, badUTF8(data)), "the file is not valid UTF-8", "save the file as UTF-8")
+		u.fault("not-utf8", u.path, jsonscan.LineAt(data, jsonscan.FirstInvalid(data)), "the file is not valid UTF-8", "save the file as UTF-8")
 		return
 	}
 	l, err := findTools(data)
@@ -75,7 +79,7 @@ func readMCPList(u *unit) {
 	if !l.bare && l.at == 0 {
 		message, fix := `there is no list under "tools"`, "save the result of tools/list here"
 		if l.failed != "" {
-			message, fix = "the file holds an error instead of a list: "+shorten(l.failed), "ask the server again"
+			message, fix = "the file holds an error instead of a list: "+jsonscan.Shorten(l.failed), "ask the server again"
 		}
 		u.fault("no-tools", u.path, 0, message, fix)
 		return
@@ -92,20 +96,20 @@ func readMCPList(u *unit) {
 // findTools goes over the whole file once and finds the parts.
 func findTools(data []byte) (toolList, error) {
 	var l toolList
-	w := jsonWalk{data: data}
+	w := jsonscan.Scanner{Data: data}
 	if bytes.HasPrefix(data, []byte("\ufeff")) {
-		w.pos = len("\ufeff")
+		w.Pos = len("\ufeff")
 	}
-	start := w.pos
-	if err := w.check(); err != nil {
+	start := w.Pos
+	if err := w.Check(); err != nil {
 		return l, err
 	}
-	w = jsonWalk{data: data, pos: start, loose: true}
-	switch w.next() {
+	w = jsonscan.Scanner{Data: data, Pos: start, Loose: true}
+	switch w.Next() {
 	case '[':
-		l.at, l.bare = w.pos, true
+		l.at, l.bare = w.Pos, true
 	case '{':
-		l.members(data, w.pos, "")
+		l.members(data, w.Pos, "")
 	}
 	return l, nil
 }
@@ -113,8 +117,8 @@ func findTools(data []byte) (toolList, error) {
 // members looks at the members of the object at a byte: the result itself, or
 // the envelope around it.
 func (l *toolList) members(data []byte, at int, pointer string) {
-	w := jsonWalk{data: data, pos: at, loose: true}
-	_ = w.object(func(key []byte, at, end int) error { // checked before
+	w := jsonscan.Scanner{Data: data, Pos: at, Loose: true}
+	_ = w.Object(func(key []byte, at, end int) error { // checked before
 		switch v := data[at:end]; string(key) {
 		case "tools":
 			if v[0] == '[' {
@@ -129,7 +133,7 @@ func (l *toolList) members(data []byte, at int, pointer string) {
 				l.server = memberText(v, "name")
 			}
 		case "nextCursor":
-			l.cursor, _ = plainText(v)
+			l.cursor, _ = rows.PlainText(v)
 		case "error":
 			l.failed = string(v)
 		}
@@ -139,10 +143,10 @@ func (l *toolList) members(data []byte, at int, pointer string) {
 
 // memberText returns the text under a key of an object.
 func memberText(object []byte, key string) (text string) {
-	w := jsonWalk{data: object, loose: true}
-	_ = w.object(func(k []byte, at, end int) error {
+	w := jsonscan.Scanner{Data: object, Loose: true}
+	_ = w.Object(func(k []byte, at, end int) error {
 		if string(k) == key {
-			text, _ = plainText(object[at:end])
+			text, _ = rows.PlainText(object[at:end])
 		}
 		return nil
 	})
@@ -152,28 +156,28 @@ func memberText(object []byte, key string) (text string) {
 // readTools adds the tools of the list. Each has the bytes of its object as
 // its origin, so that its schema is read from there when it is asked for.
 func (u *unit) readTools(l toolList) {
-	rows := newRowReader()
-	rows.mcp = true
+	reader := rows.NewReader()
+	reader.MCP = true
 	t := tally{u: u}
-	base, lines, n := u.origin(u.path, 0), lineCounter{data: u.data}, -1
-	w := jsonWalk{data: u.data, pos: l.at, loose: true}
-	_ = w.array(func(at, end int) error { // checked before
+	base, lines, n := u.origin(u.path, 0), jsonscan.LineCounter{Data: u.data}, -1
+	w := jsonscan.Scanner{Data: u.data, Pos: l.at, Loose: true}
+	_ = w.Array(func(at, end int) error { // checked before
 		if n++; n == maxTools {
-			u.fault("too-many-tools", u.path, lines.at(at), fmt.Sprintf("more than %d tools; the rest is not read", maxTools), "split the file")
+			u.fault("too-many-tools", u.path, lines.At(at), fmt.Sprintf("more than %d tools; the rest is not read", maxTools), "split the file")
 		}
 		if n >= maxTools || n%256 == 0 && u.ctx.Err() != nil {
 			return nil
 		}
-		line := lines.at(at)
-		r, err := rows.read(u.data[at:end])
+		line := lines.At(at)
+		r, err := reader.Read(u.data[at:end])
 		if err != nil {
-			var je *jsonError
+			var je *jsonscan.Error
 			errors.As(err, &je)
-			t.fault(je.code, line, fmt.Sprintf("tool %d of the list: %s", n+1, je.message), je.fix)
+			t.fault(je.Code, line, fmt.Sprintf("tool %d of the list: %s", n+1, je.Message), je.Fix)
 			return nil
 		}
-		for _, note := range r.notes {
-			t.warn("bad-value", line, note.message, note.fix)
+		for _, note := range r.Notes {
+			t.warn("bad-value", line, note.Message, note.Fix)
 		}
 		c := r.Capability
 		c.Category = l.server
@@ -183,7 +187,7 @@ func (u *unit) readTools(l toolList) {
 		u.add(c, r.Detail, u.path, line)
 		return nil
 	})
-	if m := rows.droppedMessage(); m != "" {
+	if m := reader.DroppedMessage(); m != "" {
 		u.warn("dropped-values", u.path, 0, m, "")
 	}
 	t.close()
@@ -191,40 +195,10 @@ func (u *unit) readTools(l toolList) {
 
 // faultJSON records what is wrong with a file that is one JSON text.
 func (u *unit) faultJSON(data []byte, err error) {
-	var je *jsonError
+	var je *jsonscan.Error
 	if !errors.As(err, &je) {
 		u.faultErr("bad-json", u.path, 1, err)
 		return
 	}
-	u.fault(je.code, u.path, lineAt(data, je.offset), je.message, je.fix)
-}
-
-func lineAt(data []byte, offset int) int {
-	return 1 + bytes.Count(data[:min(offset, len(data))], []byte{'\n'})
-}
-
-// badUTF8 returns the first byte that is not part of valid UTF-8.
-func badUTF8(data []byte) int {
-	at := 0
-	for at < len(data) {
-		r, n := utf8.DecodeRune(data[at:])
-		if r == utf8.RuneError && n == 1 {
-			break
-		}
-		at += n
-	}
-	return at
-}
-
-// A lineCounter gives the lines of places that are asked for in their order.
-type lineCounter struct {
-	data []byte
-	pos  int
-	line int
-}
-
-func (l *lineCounter) at(offset int) int {
-	l.line += bytes.Count(l.data[l.pos:offset], []byte{'\n'})
-	l.pos = offset
-	return l.line + 1
+	u.fault(je.Code, u.path, jsonscan.LineAt(data, je.Offset), je.Message, je.Fix)
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"ken/capability"
+	"ken/internal/know/source/rows"
+	"ken/internal/know/source/sourcetest"
 )
 
 const someTools = `[
@@ -75,7 +77,7 @@ func TestMCPListClaimsOnlyItsOwn(t *testing.T) {
 }
 
 func TestMCPListBadInput(t *testing.T) {
-	large := strings.Repeat("x", maxKept)
+	large := strings.Repeat("x", rows.MaxKept)
 	for _, tt := range []struct {
 		name, text, problem string
 		line, left          int
@@ -109,7 +111,7 @@ func FuzzMCPList(f *testing.F) {
 	} {
 		f.Add([]byte(s))
 	}
-	seedAttacks(f, func(_, quoted string) {
+	sourcetest.SeedAttacks(f, func(_, quoted string) {
 		f.Add([]byte(`{"tools":[{"name":` + quoted + `,"description":` + quoted + `,"inputSchema":{"properties":{` + quoted + `:{}}}}]}`))
 	})
 	f.Fuzz(func(t *testing.T, data []byte) {

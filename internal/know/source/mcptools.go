@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,13 +17,17 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"ken/capability"
+	"ken/internal/know/source/jsonscan"
+	"ken/internal/know/source/rows"
+	"ken/internal/know/source/safefs"
+	"ken/internal/know/source/seal"
 )
 
 // Tools of MCP servers that Ken itself is connected to. They are read by the
 // same rules as a saved tools/list, and sealed and scanned like everything.
 
 // FormatMCP is [capability.Origin.Format] of what a connected server brought.
-const FormatMCP = "mcp"
+const FormatMCP = seal.FormatMCP
 
 // MetaExposed is the key of [capability.Capability.Meta] that holds the name
 // under which a client sees a tool natively. Only Ken sets it.
@@ -78,7 +81,7 @@ func (c *Cache) MCPTools(server MCPServer, tools []MCPTool) ([]*capability.Capab
 	}
 	u := server.read(tools)
 	if err := put(dir, id, pack(u, false, id)); err != nil {
-		server.unused(u, fmt.Errorf("use cache %s: %s", c.Dir, plainCause(err)))
+		server.unused(u, fmt.Errorf("use cache %s: %s", c.Dir, safefs.PlainCause(err)))
 	} else if lean := server.take(dir, id); lean != nil {
 		u = lean // the same, together in memory and without the text around it
 	}
@@ -90,30 +93,30 @@ const minCachedTools = 64
 
 // read makes the capabilities.
 func (s MCPServer) read(tools []MCPTool) *unit {
-	u := &unit{format: FormatMCP, trust: s.Trust}
-	rows := newRowReader()
-	rows.mcp = true
+	u := &unit{format: seal.FormatMCP, trust: s.Trust}
+	reader := rows.NewReader()
+	reader.MCP = true
 	for _, t := range tools {
-		r, err := rows.read(t.JSON)
+		r, err := reader.Read(t.JSON)
 		if err != nil {
-			var je *jsonError
+			var je *jsonscan.Error
 			errors.As(err, &je)
-			s.problem(u, capability.Grave, je.code, "a tool of the list: "+je.message, je.fix)
+			s.problem(u, capability.Grave, je.Code, "a tool of the list: "+je.Message, je.Fix)
 			continue
 		}
-		for _, n := range r.notes {
-			s.problem(u, capability.Warning, "bad-value", shorten(r.Name)+": "+n.message, n.fix)
+		for _, n := range r.Notes {
+			s.problem(u, capability.Warning, "bad-value", jsonscan.Shorten(r.Name)+": "+n.Message, n.Fix)
 		}
 		u.capabilities = append(u.capabilities, s.capability(r, t))
 	}
-	if m := rows.droppedMessage(); m != "" {
+	if m := reader.DroppedMessage(); m != "" {
 		s.problem(u, capability.Warning, "dropped-values", m, "")
 	}
 	u.details = make([]capability.Detail, len(u.capabilities))
 	return u
 }
 
-func (s MCPServer) capability(r *row, t MCPTool) *capability.Capability {
+func (s MCPServer) capability(r *rows.Row, t MCPTool) *capability.Capability {
 	c := r.Capability
 	c.Name = norm.NFC.String(c.Name)
 	c.ID = MCPID(s.Name, c.Name)
@@ -125,13 +128,13 @@ func (s MCPServer) capability(r *row, t MCPTool) *capability.Capability {
 	c.Permissions = s.Permissions
 	delete(c.Meta, MetaExposed) // not the server's to say
 	if t.Exposed != "" {
-		r.meta(MetaExposed, t.Exposed)
+		r.SetMeta(MetaExposed, t.Exposed)
 	}
 	c.Findings = slices.Clone(t.Findings)
 	if !t.Own {
 		s.doubt(c, r.Schema)
 	}
-	seal(c, r.Detail)
+	seal.Seal(c, r.Detail)
 	return c
 }
 
@@ -236,8 +239,8 @@ func (s MCPServer) take(dir *os.Root, id cacheID) *unit {
 // MCPDetail reads the schema of a tool out of its object. It fails with
 // [capability.Conflict] when the object is not the one that c was made of.
 func MCPDetail(c *capability.Capability, object []byte) (capability.Detail, error) {
-	rows := rowReader{mcp: true}
-	r, err := rows.read(object)
+	reader := rows.Reader{MCP: true}
+	r, err := reader.Read(object)
 	if err != nil {
 		return capability.Detail{}, &capability.Error{
 			Kind: capability.Conflict, Op: "read", Target: string(c.ID),
@@ -245,29 +248,15 @@ func MCPDetail(c *capability.Capability, object []byte) (capability.Detail, erro
 		}
 	}
 	d := r.Detail
-	if err := unchanged(c, d); err != nil {
+	if err := seal.Unchanged(c, d); err != nil {
 		return d, err
 	}
-	if d.Output != nil && outputMark(d.Output) != c.Meta[keyOutput] {
+	if d.Output != nil && rows.OutputMark(d.Output) != c.Meta[rows.KeyOutput] {
 		return d, &capability.Error{
 			Kind: capability.Conflict, Op: "read", Target: string(c.ID), Err: errors.New("its output schema changed since it was loaded"), Fix: "reload the catalog",
 		}
 	}
 	return d, nil
-}
-
-// keyOutput is where a tool says what its results are like, and the key of
-// [capability.Capability.Meta] that holds it, or what tells it from another. So
-// the hash of a tool covers it.
-const keyOutput = "outputSchema"
-
-// outputMark returns an output schema as Meta has it.
-func outputMark(schema []byte) string {
-	if len(schema) <= maxKept {
-		return string(schema)
-	}
-	sum := sha256.Sum256(schema)
-	return "sha256:" + hex.EncodeToString(sum[:16])
 }
 
 // MCPFields are the parts of a tool that a person trusts it for. All but the
@@ -281,44 +270,44 @@ type MCPFields struct {
 // SplitMCPTool takes a tool's object apart. Where a key is repeated the first
 // stands; [Cache.MCPTools] leaves out such a tool.
 func SplitMCPTool(object []byte) (f MCPFields, err error) {
-	w := jsonWalk{data: object, loose: true}
-	if w.next() != '{' {
+	w := jsonscan.Scanner{Data: object, Loose: true}
+	if w.Next() != '{' {
 		return f, errors.New("the tool is not a JSON object")
 	}
-	var seen [keyCount]bool
+	var seen [rows.KeyCount]bool
 	output := false
-	err = w.object(func(rawKey []byte, at, end int) error {
+	err = w.Object(func(rawKey []byte, at, end int) error {
 		v := object[at:end]
 		if string(v) == "null" {
 			return nil
 		}
-		if string(rawKey) == keyOutput && !output {
+		if string(rawKey) == rows.KeyOutput && !output {
 			f.Output, output = v, true
 		}
 		// The keys in all the spellings that count.
-		key := keyOf(rawKey)
-		if key == keyUnknown || seen[key] {
+		key := rows.KeyOf(rawKey)
+		if key == rows.KeyUnknown || seen[key] {
 			return nil
 		}
 		seen[key] = true
 		switch key {
-		case keyName:
-			f.Wire, _ = plainText(v)
+		case rows.KeyName:
+			f.Wire, _ = rows.PlainText(v)
 			f.Name = norm.NFC.String(f.Wire)
-		case keyDisplayName:
-			f.Title, _ = plainText(v)
-		case keyDescription:
-			f.Description, _ = plainText(v)
-		case keySchema:
+		case rows.KeyDisplayName:
+			f.Title, _ = rows.PlainText(v)
+		case rows.KeyDescription:
+			f.Description, _ = rows.PlainText(v)
+		case rows.KeySchema:
 			f.Input = v
-		case keyAnnotations:
+		case rows.KeyAnnotations:
 			f.Annotations = v
 		}
 		return nil
 	})
 	if err != nil {
-		if je, ok := errors.AsType[*jsonError](err); ok {
-			return f, errors.New(je.message)
+		if je, ok := errors.AsType[*jsonscan.Error](err); ok {
+			return f, errors.New(je.Message)
 		}
 		return f, err
 	}
@@ -331,5 +320,5 @@ func SplitMCPTool(object []byte) (f MCPFields, err error) {
 // MCPFindings scans a server's prompt or resource by the same rules as its
 // tools. object is the complete JSON; every text in it is scanned.
 func MCPFindings(object []byte) []capability.Finding {
-	return findingsIn("texts", scanWhole(schemaText(object)))
+	return seal.Findings("texts", seal.ScanText(seal.SchemaText(object)))
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"ken/capability"
+	"ken/internal/know/source/seal"
 )
 
 func mcpServer() MCPServer {
@@ -47,7 +48,7 @@ func TestMCPTools(t *testing.T) {
 	read, evil, waits := got[0], got[1], got[2]
 	if read.ID != "mcp:files/read_file" || read.Kind != capability.KindTool || read.Category != "files" || read.Run.Runner != "mcp.call" ||
 		read.Trust != capability.TrustUser || !slices.Equal(read.Permissions, []string{"exec"}) || read.Meta[MetaExposed] != "read" ||
-		read.Origin.Format != FormatMCP || read.Origin.Path != "/home/u/ken.yaml" || read.Effects.ReadOnly != capability.Yes || len(read.Findings) != 0 {
+		read.Origin.Format != seal.FormatMCP || read.Origin.Path != "/home/u/ken.yaml" || read.Effects.ReadOnly != capability.Yes || len(read.Findings) != 0 {
 		t.Errorf("read_file = %+v", read)
 	}
 	if _, said := evil.Meta[MetaExposed]; said {

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"ken/capability"
+	"ken/internal/know/source/seal"
 )
 
 // A Memory is a source whose capabilities the program itself puts in, such as
@@ -50,7 +51,7 @@ func (m *Memory) Put(c capability.Capability, d capability.Detail) (taken bool) 
 	c.Origin = capability.Origin{Source: m.name, Format: "memory", Location: capability.Local}
 	c.Trust = m.trust
 	c.Findings = nil
-	seal(&c, d)
+	seal.Seal(&c, d)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.list = slices.DeleteFunc(slices.Clone(m.list), func(old *capability.Capability) bool { return old.ID == c.ID })
@@ -123,5 +124,5 @@ func (m *Memory) Detail(_ context.Context, c *capability.Capability) (capability
 	if !ok {
 		return capability.Detail{}, &capability.Error{Kind: capability.NotFound, Op: "read", Target: string(c.ID)}
 	}
-	return d, unchanged(c, d)
+	return d, seal.Unchanged(c, d)
 }

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 
 	"ken/capability"
+	"ken/internal/know/source/seal"
 )
 
 func TestMemoryTakesToolsMadeAtRunTime(t *testing.T) {
@@ -88,8 +89,8 @@ func TestLongListsAreCutVisibly(t *testing.T) {
 	m.Put(capability.Capability{Name: "x", Tags: tags, RequiredTools: tags[:10]}, capability.Detail{})
 	b, _ := m.Load(t.Context())
 	c := b.Capabilities[0]
-	if len(c.Tags) != maxList || len(c.RequiredTools) != 10 {
-		t.Errorf("%d tags and %d tools, want %d and 10", len(c.Tags), len(c.RequiredTools), maxList)
+	if len(c.Tags) != seal.MaxList || len(c.RequiredTools) != 10 {
+		t.Errorf("%d tags and %d tools, want %d and 10", len(c.Tags), len(c.RequiredTools), seal.MaxList)
 	}
 	if len(c.Findings) != 1 || c.Findings[0].Field != "tags" || c.Findings[0].Severity != capability.Warning {
 		t.Errorf("findings = %v, want one about the tags", c.Findings)

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"ken/internal/know/source/pattern"
+	"ken/internal/know/source/safefs"
 	"ken/internal/yamldoc"
 )
 
@@ -66,14 +68,14 @@ func looseFrom(data []byte) (page, []*yamldoc.Error) {
 	m := &mender{}
 	if !m.fits(p.head, cause) {
 		if !closed {
-			p.body = normalizeNewlines(data)
+			p.body = safefs.NormalizeNewlines(data)
 		}
 		return p, m.mends
 	}
 	entries, rest := m.entries(string(p.head))
 	if len(entries) == 0 {
 		// Dashes as a line across the page, with prose below them.
-		return page{body: normalizeNewlines(data), bodyLine: 1}, nil
+		return page{body: safefs.NormalizeNewlines(data), bodyLine: 1}, nil
 	}
 	if rest >= 0 || !closed {
 		p.unclosed(m, rest)
@@ -95,7 +97,7 @@ func (p *page) unclosed(m *mender, rest int) {
 	if p.body != "" {
 		between = "---\n" // what looked like the end is a line across the page
 	}
-	p.body = normalizeNewlines([]byte(strings.Join(lines[rest:], ""))) + between + p.body
+	p.body = safefs.NormalizeNewlines([]byte(strings.Join(lines[rest:], ""))) + between + p.body
 	p.bodyLine = p.metaLine + rest
 	m.note(max(rest, 1), openFrontmatter, "close it with a line of three dashes")
 }
@@ -131,10 +133,10 @@ type entry struct {
 }
 
 var (
-	entryKey = lazily(`^([A-Za-z_][\w.-]*|"[\w .-]+"|'[\w .-]+')[ \t]*:([ \t]|\r?$)`)
+	entryKey = pattern.Lazy(`^([A-Za-z_][\w.-]*|"[\w .-]+"|'[\w .-]+')[ \t]*:([ \t]|\r?$)`)
 
 	// Only for keys that everybody uses: "https://" is not a key.
-	entryKeyTight = lazily(`^(name|description|version|license|category|tags|model|allowed-tools|argument-hint):(\S)`)
+	entryKeyTight = pattern.Lazy(`^(name|description|version|license|category|tags|model|allowed-tools|argument-hint):(\S)`)
 )
 
 // entries parts the text at the lines that begin a key. Prose that follows an

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"ken/capability"
+	"ken/internal/know/source/safefs"
 	"ken/internal/spelling"
 )
 
@@ -36,7 +37,7 @@ func (n fileName) isList() bool { return n.name == n.stems[0]+".yaml" }
 // nearMiss returns the path that was probably meant by one that no format
 // claims, or "".
 func nearMiss(place string) string {
-	base := baseName(place)
+	base := safefs.BaseName(place)
 	stem := strings.TrimSuffix(base, path.Ext(base))
 	for _, known := range knownNames() {
 		for _, name := range known.stems {
@@ -49,12 +50,12 @@ func nearMiss(place string) string {
 			return known.name
 		}
 	}
-	if !hasExt(place, ".md") || isUsualFile(base) {
+	if !safefs.HasExt(place, ".md") || isUsualFile(base) {
 		return ""
 	}
 	// command/x.md: one letter off a folder that makes every page in it one.
 	for _, folder := range []string{"commands", "cards"} {
-		if inFolder(place, strings.TrimSuffix(folder, "s")) {
+		if safefs.InFolder(place, strings.TrimSuffix(folder, "s")) {
 			return folder + "/" + path.Base(place)
 		}
 	}
@@ -96,10 +97,10 @@ func (w *walk) remark(p string) {
 	case w.t.only != "":
 		w.unknown(p)
 	default:
-		if meant := nearMiss(w.t.root.place(p)); meant != "" {
+		if meant := nearMiss(w.t.root.Place(p)); meant != "" {
 			given := path.Base(p)
 			if strings.Contains(meant, "/") {
-				given = path.Join(path.Base(path.Dir(w.t.root.place(p))), given)
+				given = path.Join(path.Base(path.Dir(w.t.root.Place(p))), given)
 			}
 			w.warning(p, "near-miss-name", fmt.Sprintf("%s is not read; did you mean %s?", given, meant), "rename it to "+meant)
 		}
@@ -124,13 +125,13 @@ func (t *Tree) emptyLocked() []capability.Problem {
 		if h.shows() || h.format != "" {
 			return nil // a list that is empty was recognised
 		}
-		if name := t.order[i]; !isUsualFile(baseName(name)) {
+		if name := t.order[i]; !isUsualFile(safefs.BaseName(name)) {
 			names = append(names, name)
 		}
 	}
 	p := capability.Problem{
 		Severity: capability.Warning, Code: "nothing-found", Message: "no capability found here", Fix: "see docs/sources.md for what can be read",
-		Origin: capability.Origin{Source: t.cfg.Name, Location: capability.Local, Path: t.root.display(".")},
+		Origin: capability.Origin{Source: t.cfg.Name, Location: capability.Local, Path: t.root.Display(".")},
 	}
 	if n := len(names); n > 0 {
 		files := "1 file was"

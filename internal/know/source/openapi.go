@@ -9,6 +9,9 @@ import (
 	"strings"
 	"unicode"
 
+	"ken/internal/know/source/jsonscan"
+	"ken/internal/know/source/pattern"
+	"ken/internal/know/source/safefs"
 	"ken/internal/yamldoc"
 )
 
@@ -55,12 +58,12 @@ const (
 )
 
 func openapiFormat() format {
-	return format{name: openapiName, claims: isOpenAPI, limit: tableLimit, keep: true, pure: true, read: readOpenAPI}
+	return format{name: openapiName, claims: isOpenAPI, limit: safefs.TableLimit, keep: true, pure: true, read: readOpenAPI}
 }
 
 var (
-	openapiKey  = lazily(`(?m)(^|[{,])\s*["']?(openapi|swagger)["']?\s*:\s*["']?[0-9]`)
-	openapiHead = lazily(`^\s*\{\s*"components"\s*:\s*\{\s*"(schemas|securitySchemes|parameters|responses|headers|examples|requestBodies|links|callbacks)"`)
+	openapiKey  = pattern.Lazy(`(?m)(^|[{,])\s*["']?(openapi|swagger)["']?\s*:\s*["']?[0-9]`)
+	openapiHead = pattern.Lazy(`^\s*\{\s*"components"\s*:\s*\{\s*"(schemas|securitySchemes|parameters|responses|headers|examples|requestBodies|links|callbacks)"`)
 )
 
 // isOpenAPI looks for the version, or for the components that come first where
@@ -68,9 +71,9 @@ var (
 func isOpenAPI(p string, head []byte) bool {
 	head = bytes.TrimPrefix(head, []byte("\ufeff"))
 	switch {
-	case hasExt(p, ".json"):
+	case safefs.HasExt(p, ".json"):
 		return openapiKey().Match(head) || openapiHead().Match(head)
-	case hasExt(p, ".yaml", ".yml"):
+	case safefs.HasExt(p, ".yaml", ".yml"):
 		return openapiKey().Match(head)
 	}
 	return false
@@ -130,7 +133,7 @@ func readOpenAPI(u *unit) {
 }
 
 func (u *unit) faultAPI(err error) {
-	if je, ok := err.(*jsonError); ok {
+	if je, ok := err.(*jsonscan.Error); ok {
 		u.faultJSON(u.data, je)
 		return
 	}
@@ -141,7 +144,7 @@ func (u *unit) faultAPI(err error) {
 func (d *apiDoc) checkVersion() bool {
 	if v := d.get(d.top, "swagger"); v.Any != nil {
 		if version := textOf(v); version != "2.0" && version != "2" {
-			d.u.fault("bad-openapi", d.u.path, v.Line, "this is Swagger "+shorten(version)+", which is not read", "convert it to OpenAPI 3 with any converter and name the new file")
+			d.u.fault("bad-openapi", d.u.path, v.Line, "this is Swagger "+jsonscan.Shorten(version)+", which is not read", "convert it to OpenAPI 3 with any converter and name the new file")
 			return false
 		}
 		d.fromSwagger()
@@ -151,7 +154,7 @@ func (d *apiDoc) checkVersion() bool {
 	if version := textOf(v); !strings.HasPrefix(version, "3.") && version != "3" {
 		message := "there is no openapi version in it"
 		if version != "" {
-			message = "OpenAPI version " + shorten(version) + " is not read"
+			message = "OpenAPI version " + jsonscan.Shorten(version) + " is not read"
 		}
 		d.u.fault("bad-openapi", d.u.path, max(v.Line, d.top.Line), message, "write openapi: 3.0.3 or 3.1.0")
 		return false
@@ -180,7 +183,7 @@ func (d *apiDoc) paths() {
 			err = fmt.Errorf("it has more than %d bytes", maxAPIAddress)
 		}
 		if err != nil {
-			d.tally.fault("bad-path", f.Line, "path "+shorten(f.Key)+" is not read: "+err.Error(), "correct the path")
+			d.tally.fault("bad-path", f.Line, "path "+jsonscan.Shorten(f.Key)+" is not read: "+err.Error(), "correct the path")
 			continue
 		}
 		for _, m := range item.Fields {

@@ -15,6 +15,8 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"ken/capability"
+	"ken/internal/know/source/jsonscan"
+	"ken/internal/know/source/sourcetest"
 	"ken/internal/yamldoc"
 )
 
@@ -299,7 +301,7 @@ func FuzzOpenAPI(f *testing.F) {
 	}
 	f.Add([]byte(apiWith(`{"parameters":[{"name":"a","in":"query","schema":{"$ref":"#/paths/~1a/get/parameters/0/schema"}}]}`)), false)
 	f.Add([]byte("openapi: 3.1.0\npaths: {/a: {get: {requestBody: {content: {x/y: {schema: {allOf: [{$ref: '#'}]}}}}}}}\n"), true)
-	seedAttacks(f, func(_, quoted string) {
+	sourcetest.SeedAttacks(f, func(_, quoted string) {
 		f.Add([]byte(apiWith(`{"operationId":`+quoted+`,"summary":`+quoted+`,"parameters":[{"name":`+quoted+`,"in":"query"}]}`)), false)
 	})
 	f.Fuzz(func(t *testing.T, data []byte, yaml bool) {
@@ -350,7 +352,7 @@ func appendYAML(dst []byte, v yamldoc.Value, indent int) []byte {
 	}
 	for _, f := range m.Fields {
 		dst = append(append(dst, '\n'), strings.Repeat(" ", indent)...)
-		dst = append(appendQuoted(dst, f.Key), ": "...)
+		dst = append(jsonscan.AppendQuoted(dst, f.Key), ": "...)
 		dst = appendYAML(dst, f.Value, indent+2)
 	}
 	return dst

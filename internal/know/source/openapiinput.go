@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"ken/internal/know/source/jsonscan"
+	"ken/internal/know/source/pattern"
 	"ken/internal/yamldoc"
 )
 
@@ -141,7 +143,7 @@ func (d *apiDoc) parameter(v yamldoc.Value) (apiField, error) {
 	switch in {
 	case "path", "query", "header", "cookie":
 	default:
-		return apiField{}, fmt.Errorf("parameter %s is in %s; want path, query, header or cookie", shorten(name), shorten(in))
+		return apiField{}, fmt.Errorf("parameter %s is in %s; want path, query, header or cookie", jsonscan.Shorten(name), jsonscan.Shorten(in))
 	}
 	f := apiField{
 		name: name, wire: name, in: in, schema: d.get(m, "schema"),
@@ -164,7 +166,7 @@ func (d *apiDoc) parameter(v yamldoc.Value) (apiField, error) {
 	return f, nil
 }
 
-var pathVariable = lazily(`\{([^{}/]+)\}`)
+var pathVariable = pattern.Lazy(`\{([^{}/]+)\}`)
 
 // declarePath adds what the path has in braces and nobody declared.
 func (d *apiDoc) declarePath(call apiCall, params []apiField) []apiField {
@@ -173,7 +175,7 @@ func (d *apiDoc) declarePath(call apiCall, params []apiField) []apiField {
 		if slices.ContainsFunc(params, func(f apiField) bool { return f.in == "path" && f.wire == name }) {
 			continue
 		}
-		d.tally.warn("undeclared-parameter", call.line, fmt.Sprintf("%s does not declare its parameter %s; it is taken as text", call, shorten(name)), "add it to parameters with in: path")
+		d.tally.warn("undeclared-parameter", call.line, fmt.Sprintf("%s does not declare its parameter %s; it is taken as text", call, jsonscan.Shorten(name)), "add it to parameters with in: path")
 		text := &yamldoc.Map{Fields: []yamldoc.Field{{Key: "type", Value: yamldoc.Value{Any: "string"}}}}
 		params = append(params, apiField{name: name, wire: name, in: "path", schema: yamldoc.Value{Any: text}, required: true})
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"ken/capability"
+	"ken/internal/know/source/jsonscan"
 	"ken/internal/yamldoc"
 )
 
@@ -81,7 +82,7 @@ func (d *apiDoc) name(call apiCall) string {
 		unique = name + "_" + call.method + "_" + strconv.Itoa(n)
 	}
 	if unique != name && given {
-		d.tally.warn("duplicate-operation", call.line, fmt.Sprintf("operationId %s is used before; %s is called %s here", shorten(name), call, shorten(unique)), "give every operation an id of its own")
+		d.tally.warn("duplicate-operation", call.line, fmt.Sprintf("operationId %s is used before; %s is called %s here", jsonscan.Shorten(name), call, jsonscan.Shorten(unique)), "give every operation an id of its own")
 	}
 	d.names[unique] = true
 	return unique
@@ -176,7 +177,7 @@ func (d *apiDoc) server(call apiCall) (address, why string) {
 	}
 	if !d.reported["no-server"] {
 		d.reported["no-server"] = true
-		d.u.warn("no-server", d.u.path, max(d.get(d.top, "servers").Line, d.top.Line), "the API names no http address for some operations; they cannot be called: "+shorten(base), "add servers: [{url: https://…}]")
+		d.u.warn("no-server", d.u.path, max(d.get(d.top, "servers").Line, d.top.Line), "the API names no http address for some operations; they cannot be called: "+jsonscan.Shorten(base), "add servers: [{url: https://…}]")
 	}
 	return address, "the API description names no http address for it"
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"ken/internal/know/source/jsonscan"
 	"ken/internal/yamldoc"
 )
 
@@ -20,14 +21,14 @@ func (d *apiDoc) resolve(ref string) (yamldoc.Value, error) {
 	}
 	fragment, ok := strings.CutPrefix(ref, "#")
 	if !ok {
-		return yamldoc.Value{}, fmt.Errorf("%s points outside of the file, which is never followed", shorten(ref))
+		return yamldoc.Value{}, fmt.Errorf("%s points outside of the file, which is never followed", jsonscan.Shorten(ref))
 	}
 	if plain, err := url.PathUnescape(fragment); err == nil {
 		fragment = plain
 	}
 	v := d.lookup(fragment)
 	if v.Any == nil {
-		return yamldoc.Value{}, fmt.Errorf("%s points to nothing", shorten(ref))
+		return yamldoc.Value{}, fmt.Errorf("%s points to nothing", jsonscan.Shorten(ref))
 	}
 	d.resolved[ref] = v
 	return v, nil

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"ken/capability"
+	"ken/internal/know/source/jsonscan"
 	"ken/internal/yamldoc"
 )
 
@@ -81,7 +82,7 @@ func (d *apiDoc) secrets(call apiCall, c *capability.Capability) {
 func (d *apiDoc) undefinedScheme(call apiCall, name string) {
 	if key := "security " + name; !d.reported[key] {
 		d.reported[key] = true
-		d.tally.warn("missing-scheme", call.line, "security scheme "+shorten(name)+" is not defined", "define it under components.securitySchemes")
+		d.tally.warn("missing-scheme", call.line, "security scheme "+jsonscan.Shorten(name)+" is not defined", "define it under components.securitySchemes")
 	}
 }
 

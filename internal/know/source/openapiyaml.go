@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 
+	"ken/internal/know/source/safefs"
 	"ken/internal/yamldoc"
 )
 
@@ -18,13 +19,13 @@ const (
 )
 
 // parseAPI reads a description that is JSON or YAML, whatever its name says.
-// The error is a *jsonError or a *yamldoc.Error.
+// The error is a *Error or a *yamldoc.Error.
 func parseAPI(p string, data []byte) (yamldoc.Value, error) {
 	text := bytes.TrimLeft(bytes.TrimPrefix(data, []byte("\ufeff")), " \t\r\n")
 	isObject := bytes.HasPrefix(text, []byte("{"))
-	if isObject || hasExt(p, ".json") {
+	if isObject || safefs.HasExt(p, ".json") {
 		v, err := parseJSON(data)
-		if err == nil || hasExt(p, ".json") {
+		if err == nil || safefs.HasExt(p, ".json") {
 			return v, err
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"io/fs"
+
+	"ken/internal/know/source/safefs"
 )
 
 // wholeTree is the format of a unit that stands for all files of a tree. Its
@@ -11,7 +13,7 @@ import (
 const wholeTree = "tree"
 
 // tree returns the root for a unit that stands for a whole tree, nil for others.
-func (u *unit) tree() *root {
+func (u *unit) tree() *safefs.Root {
 	if u.format == wholeTree {
 		return u.root
 	}
@@ -25,7 +27,7 @@ func (w *walk) takeParsed() bool {
 	if t.cfg.parsed == "" {
 		return false
 	}
-	id, err := filesID(t.root.fsys)
+	id, err := filesID(t.root.FS)
 	u := &unit{ctx: w.ctx, root: t.root, path: ".", format: wholeTree, source: t.cfg.Name, trust: t.cfg.Trust}
 	if err != nil || !unpack([]byte(t.cfg.parsed), id, u) {
 		return false

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"ken/capability"
+	"ken/internal/know/source/sourcetest"
 )
 
 func TestPresets(t *testing.T) {
@@ -50,7 +51,7 @@ func FuzzPresets(f *testing.F) {
 	for _, s := range []string{"presets:\n- {name: a, members: [x]}\n", "a: [x, y]\n", "presets: {a: b, c: {members: d}}", "- 1", `{"presets":null}`} {
 		f.Add([]byte(s))
 	}
-	seedAttacks(f, func(_, quoted string) {
+	sourcetest.SeedAttacks(f, func(_, quoted string) {
 		f.Add([]byte("presets: [{name: " + quoted + ", members: [" + quoted + "]}]\n"))
 	})
 	fuzzList(f, presetFormat())

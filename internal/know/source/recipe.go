@@ -9,20 +9,21 @@ import (
 	"strings"
 
 	"ken/capability"
+	"ken/internal/know/source/pattern"
 	"ken/internal/spelling"
 	"ken/internal/yamldoc"
 )
 
 var (
-	manifestRunner = lazily(`^[a-z][a-z0-9_.-]*$`)
+	manifestRunner = pattern.Lazy(`^[a-z][a-z0-9_.-]*$`)
 
 	// placeholder is where a value comes into a recipe. Braces around
 	// anything else are ordinary characters.
-	placeholder = lazily(`\{([A-Za-z_][A-Za-z0-9_.-]*?)(\.\.\.)?\}`)
+	placeholder = pattern.Lazy(`\{([A-Za-z_][A-Za-z0-9_.-]*?)(\.\.\.)?\}`)
 )
 
 // plainWord needs no quotes in a list.
-var plainWord = lazily(`^[A-Za-z0-9._/-]+$`)
+var plainWord = pattern.Lazy(`^[A-Za-z0-9._/-]+$`)
 
 const maxTimeoutSec = 24 * 60 * 60
 

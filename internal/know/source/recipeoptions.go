@@ -7,6 +7,7 @@ import (
 	"unicode"
 
 	"ken/capability"
+	"ken/internal/know/source/pattern"
 	"ken/internal/yamldoc"
 )
 
@@ -21,8 +22,8 @@ type recipeOptions struct {
 }
 
 var (
-	hostPattern = lazily(`^(\*\.)?[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?(:(\*|[0-9]{1,5}))?$`)
-	sha256Form  = lazily(`^[0-9a-fA-F]{64}$`)
+	hostPattern = pattern.Lazy(`^(\*\.)?[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?(:(\*|[0-9]{1,5}))?$`)
+	sha256Form  = pattern.Lazy(`^[0-9a-fA-F]{64}$`)
 )
 
 // readOptions takes them out of a map. What is wrong is an issue of the reader,

@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"ken/capability"
+	"ken/internal/know/source/safefs"
 )
 
 // Refresh reads again what the changed paths belong to and gives the whole
@@ -22,7 +22,7 @@ func (t *Tree) Refresh(ctx context.Context, changed []string) (capability.Batch,
 	t.mu.RLock()
 	base := t.cfg.Path
 	if t.root != nil {
-		base = t.root.name
+		base = t.root.Name
 	}
 	t.mu.RUnlock()
 	var seen sighting
@@ -69,24 +69,6 @@ func (t *Tree) refresh(ctx context.Context, seen sighting) (b capability.Batch, 
 	empty := t.emptyLocked()
 	changed = t.replaceLocked(w, scopes)
 	return t.batchLocked(), changed || !slices.Equal(empty, t.emptyLocked()), nil
-}
-
-// isStill reports whether a path names what it named when the root was opened.
-func (r *root) isStill(name, only string) bool {
-	if r.dir == nil {
-		return true
-	}
-	info, err := os.Stat(name)
-	if err != nil || info.IsDir() != (only == "") {
-		return false
-	}
-	if only != "" {
-		if info, err = os.Stat(filepath.Dir(name)); err != nil {
-			return false
-		}
-	}
-	opened, err := r.dir.Stat(".")
-	return err == nil && os.SameFile(opened, info)
 }
 
 // again reads what the changed paths belong to, and gives the paths that were
@@ -169,19 +151,19 @@ func (w *walk) scopesOf(p string) []string {
 		if j := strings.LastIndexByte(p[:i], '/'); j >= 0 {
 			dir = p[:j]
 		}
-		if skipFolder(path.Base(p[:i])) || w.t.written(p[:i]) {
+		if safefs.SkipFolder(path.Base(p[:i])) || w.t.written(p[:i]) {
 			return nil
 		}
 		// A folder that went away, came, or turned from a unit into a plain
 		// folder or back is read as a whole.
-		if dir != "." && !w.t.root.isFolder(dir) || w.hasTurned(dir) {
+		if dir != "." && !w.t.root.IsFolder(dir) || w.hasTurned(dir) {
 			return append(near(units, dir), dir)
 		}
 		if w.shape(dir) != nil {
 			units = append(units, dir+"/")
 		}
 	}
-	if len(units) == 0 || w.t.root.isFolder(p) || w.t.hasRead(p) {
+	if len(units) == 0 || w.t.root.IsFolder(p) || w.t.hasRead(p) {
 		return append(near(units, p), p)
 	}
 	return near(units, p)
@@ -215,12 +197,6 @@ func (w *walk) hasTurned(dir string) bool {
 		is = f.name
 	}
 	return is != was
-}
-
-// isFolder reports whether a path is a folder itself, not a link to one.
-func (r *root) isFolder(p string) bool {
-	info, err := fs.Lstat(r.fsys, p)
-	return err == nil && info.IsDir()
 }
 
 // hasRead reports whether anything at or below a path was read before.

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"ken/capability"
+	"ken/internal/know/source/safefs"
 	"ken/internal/yamldoc"
 )
 
@@ -88,7 +89,7 @@ func (g *registry) read(item yamldoc.Value) {
 	}
 	p, data, err := g.cardFile(given)
 	if err != nil {
-		problem := problemOf(err, capability.Grave, g.origin(g.path, line))
+		problem := safefs.Problem(err, capability.Grave, g.origin(g.path, line))
 		problem.Message = given + ": " + problem.Message
 		g.problems = append(g.problems, problem)
 		return
@@ -106,22 +107,22 @@ func (g *registry) read(item yamldoc.Value) {
 // a registry cannot bring in, say, a file of secrets.
 func (g *registry) cardFile(given string) (p string, data []byte, err error) {
 	if path.IsAbs(given) || filepath.IsAbs(given) {
-		return "", nil, &readError{
-			code: "leaves-root", message: "Path traversal detected: absolute paths are refused",
-			fix: "name the card from the top of the tree, as in cards/x.md",
+		return "", nil, &safefs.Error{
+			Code: "leaves-root", Message: "Path traversal detected: absolute paths are refused",
+			Fix: "name the card from the top of the tree, as in cards/x.md",
 		}
 	}
-	if p, err = within(".", given); err != nil {
+	if p, err = safefs.Join(".", given); err != nil {
 		return "", nil, err
 	}
-	if !hasExt(given, ".md", ".markdown", ".txt") {
-		return "", nil, &readError{code: "not-a-card", message: "a card is a Markdown file", fix: "name a file that ends in .md"}
+	if !safefs.HasExt(given, ".md", ".markdown", ".txt") {
+		return "", nil, &safefs.Error{Code: "not-a-card", Message: "a card is a Markdown file", Fix: "name a file that ends in .md"}
 	}
-	if beside := path.Join(path.Dir(g.path), p); !g.root.exists(p) && g.root.exists(beside) {
+	if beside := path.Join(path.Dir(g.path), p); !g.root.Exists(p) && g.root.Exists(beside) {
 		p = beside
 	}
 	g.also = append(g.also, p)
-	data, _, err = g.root.read(p, textLimit)
+	data, _, err = g.root.Read(p, safefs.TextLimit)
 	return p, data, err
 }
 
@@ -153,7 +154,7 @@ func (g *registry) bring(p string, data []byte, entry *yamldoc.Map) {
 	}
 	if len(differ) > 0 {
 		g.warn("registry-drift", g.path, entry.Line,
-			fmt.Sprintf("the registry and %s differ in %s; the card's own word counts", g.root.display(p), strings.Join(differ, ", ")),
+			fmt.Sprintf("the registry and %s differ in %s; the card's own word counts", g.root.Display(p), strings.Join(differ, ", ")),
 			"correct the registry, or leave these keys to the card")
 	}
 	g.lintCard(c, body, p)

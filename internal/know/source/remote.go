@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"ken/capability"
+	"ken/internal/know/source/pattern"
+	"ken/internal/know/source/safefs"
 )
 
 // RemoteConfig describes a [Remote]. Zero fields mean the defaults.
@@ -75,7 +77,7 @@ type Remote struct {
 	batch capability.Batch
 }
 
-var sha256Text = lazily(`^[0-9a-f]{64}$`)
+var sha256Text = pattern.Lazy(`^[0-9a-f]{64}$`)
 
 // NewRemote makes a Remote, or says what is wrong with its configuration.
 // Nothing is fetched before Load.
@@ -256,7 +258,7 @@ func (r *Remote) lastGood() (have *remoteCopy, inUse bool, problems []capability
 			return nil, false, nil
 		}
 		return nil, false, []capability.Problem{r.problem(capability.Warning, "remote-copy",
-			fmt.Sprintf("the last good copy %s is not used: %s", name, plainCause(err)), "it is written anew after the next good look")}
+			fmt.Sprintf("the last good copy %s is not used: %s", name, safefs.PlainCause(err)), "it is written anew after the next good look")}
 	}
 	if r.cfg.SHA256 != "" && c.SHA256 != r.cfg.SHA256 {
 		c.close() // the pin was changed since; what it names must come first

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"ken/internal/know/source/safefs"
 	"ken/internal/wholefile"
 )
 
@@ -40,7 +41,7 @@ const (
 type remoteCopy struct {
 	remoteHeader
 	checked time.Time // when the address last held this content
-	body    *body
+	body    *safefs.Content
 	file    *os.File // what body reads from, if not memory
 }
 
@@ -102,13 +103,13 @@ func checkCopy(f *os.File) (*remoteCopy, error) {
 	if got := hex.EncodeToString(h.Sum(nil)); got != c.SHA256 {
 		return nil, fmt.Errorf("its content has the hash %s, not %s as it says", got, c.SHA256)
 	}
-	c.body = &body{ReaderAt: io.NewSectionReader(f, start, size), size: size, mod: c.Fetched}
+	c.body = &safefs.Content{ReaderAt: io.NewSectionReader(f, start, size), Size: size, Mod: c.Fetched}
 	return c, nil
 }
 
 // memoryCopy holds content that is not, or not yet, on disk.
 func memoryCopy(h remoteHeader, data []byte) *remoteCopy {
-	return &remoteCopy{remoteHeader: h, checked: h.Fetched, body: &body{ReaderAt: bytes.NewReader(data), size: int64(len(data)), mod: h.Fetched}}
+	return &remoteCopy{remoteHeader: h, checked: h.Fetched, body: &safefs.Content{ReaderAt: bytes.NewReader(data), Size: int64(len(data)), Mod: h.Fetched}}
 }
 
 // writeCopy replaces the last good copy in one step, for this user only.

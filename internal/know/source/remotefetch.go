@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"ken/internal/address"
+	"ken/internal/know/source/safefs"
 )
 
 const (
@@ -151,7 +152,7 @@ func (r *Remote) fetch(ctx context.Context, have *remoteHeader) (fetched, error)
 	case resp.Header.Get("Content-Encoding") != "":
 		return fetched{}, fmt.Errorf("the server sent it encoded as %q", resp.Header.Get("Content-Encoding"))
 	case resp.ContentLength > r.limit:
-		return fetched{}, tooLarge(resp.ContentLength, r.limit)
+		return fetched{}, safefs.TooLarge(resp.ContentLength, r.limit)
 	}
 	// The cap is on what comes out of decompression, if there was any.
 	data, err := io.ReadAll(io.LimitReader(resp.Body, r.limit+1))
@@ -159,8 +160,8 @@ func (r *Remote) fetch(ctx context.Context, have *remoteHeader) (fetched, error)
 		return fetched{}, plainFetchError(err)
 	}
 	if int64(len(data)) > r.limit {
-		return fetched{}, &readError{
-			code: "too-large", message: fmt.Sprintf("the content has more than the %d bytes that are read", r.limit), fix: "split it",
+		return fetched{}, &safefs.Error{
+			Code: "too-large", Message: fmt.Sprintf("the content has more than the %d bytes that are read", r.limit), Fix: "split it",
 		}
 	}
 	return fetched{

@@ -14,6 +14,7 @@ import (
 	"unicode"
 
 	"ken/capability"
+	"ken/internal/know/source/safefs"
 )
 
 // A remoteState is a copy and what was read from it.
@@ -143,7 +144,7 @@ func (r *Remote) take(ctx context.Context, have *remoteCopy, got fetched, hash s
 	}
 	if err != nil {
 		return next, []capability.Problem{r.problem(capability.Warning, "remote-copy",
-			fmt.Sprintf("no copy could be kept in %s: %s", r.cfg.CacheDir, plainCause(err)), "make the folder writable for this user")}, nil
+			fmt.Sprintf("no copy could be kept in %s: %s", r.cfg.CacheDir, safefs.PlainCause(err)), "make the folder writable for this user")}, nil
 	}
 	// The bytes on disk are the bytes that were parsed: readCopy checks the hash.
 	next.body.ReaderAt, next.file = kept.body.ReaderAt, kept.file
@@ -157,13 +158,13 @@ func isEmpty(b capability.Batch) bool {
 // parse reads a copy as if it were a file in a folder of its own.
 func (r *Remote) parse(ctx context.Context, c *remoteCopy) (remoteState, error) {
 	s := remoteState{remoteCopy: c, tree: NewTree(TreeConfig{
-		Name: r.cfg.Name, Files: oneFile{c.Name, c.body}, Trust: capability.TrustRemote, Cache: r.cfg.Cache,
+		Name: r.cfg.Name, Files: safefs.OneFile{Name: c.Name, Content: c.body}, Trust: capability.TrustRemote, Cache: r.cfg.Cache,
 	})}
 	b, err := s.tree.Load(ctx)
 	if err != nil {
 		return remoteState{}, err
 	}
-	s.local = (&root{name: r.cfg.Name}).display(c.Name)
+	s.local = (&safefs.Root{Name: r.cfg.Name}).Display(c.Name)
 	for _, one := range b.Capabilities {
 		r.readdress(&one.Origin)
 	}
@@ -218,13 +219,13 @@ func remoteName(format string, u *url.URL, contentType string, data []byte) stri
 		if stem, any := strings.CutSuffix(name, ".*"); any {
 			return stem + jsonOrYAML(data)
 		}
-		if base := safeBase(u); path.Dir(name) != "." && hasExt(base, ".md") {
+		if base := safeBase(u); path.Dir(name) != "." && safefs.HasExt(base, ".md") {
 			return path.Join(path.Dir(name), base) // these are named by their file
 		}
 		return name
 	}
 	base := safeBase(u)
-	if hasExt(base, ".md", ".json", ".jsonl", ".yaml", ".yml") {
+	if safefs.HasExt(base, ".md", ".json", ".jsonl", ".yaml", ".yml") {
 		return base
 	}
 	return strings.TrimSuffix(base, path.Ext(base)) + extensionFor(contentType, data)

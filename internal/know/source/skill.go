@@ -9,6 +9,8 @@ import (
 	"unicode/utf8"
 
 	"ken/capability"
+	"ken/internal/know/source/pattern"
+	"ken/internal/know/source/safefs"
 	"ken/internal/yamldoc"
 )
 
@@ -24,8 +26,8 @@ const (
 
 func skillFormat() format {
 	return format{
-		name: "skill", markers: skillMarkers(), limit: bodyLimit, read: readSkill,
-		claims: func(p string, _ []byte) bool { return baseName(p) == "skill.md" },
+		name: "skill", markers: skillMarkers(), limit: safefs.BodyLimit, read: readSkill,
+		claims: func(p string, _ []byte) bool { return safefs.BaseName(p) == "skill.md" },
 	}
 }
 
@@ -33,7 +35,7 @@ func skillMarkers() []string { return []string{"SKILL.md", "skill.md", "Skill.md
 
 // skillName is how the ecosystem wants names: what can be typed and is a
 // folder's name everywhere.
-var skillName = lazily(`^[a-z0-9]+(-[a-z0-9]+)*$`)
+var skillName = pattern.Lazy(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 
 func readSkill(u *unit) {
 	s, ok := openSkill(u)
@@ -76,7 +78,7 @@ func openSkill(u *unit) (*skill, bool) {
 	} else {
 		name, err := s.marker()
 		if err == nil {
-			data, _, err = u.file(name, bodyLimit)
+			data, _, err = u.file(name, safefs.BodyLimit)
 		}
 		s.file = path.Join(u.path, name)
 		if err != nil {
@@ -111,7 +113,7 @@ func openSkill(u *unit) (*skill, bool) {
 // marker returns the name of the skill's file. Where a folder has it in two
 // spellings, the first of the usual order stands.
 func (s *skill) marker() (string, error) {
-	entries, err := s.u.root.list(s.u.path)
+	entries, err := s.u.root.List(s.u.path)
 	if err != nil {
 		return "", err
 	}
@@ -136,7 +138,7 @@ func (s *skill) marker() (string, error) {
 func (s *skill) at(r *yamldoc.Reader, key string) int { return s.page.line(r.Line(key)) }
 
 func (s *skill) name(c *capability.Capability, r *yamldoc.Reader) {
-	folder := s.u.root.folderName(s.folder)
+	folder := s.u.root.FolderName(s.folder)
 	c.Name = foldSpace(plainField(s.page, r, "name"))
 	warn := func(message, fix string) {
 		s.u.warn("skill-name", s.file, max(s.at(r, "name"), 1), message, fix)

@@ -293,3 +293,39 @@ func TestSkillPrefersYAMLOverMending(t *testing.T) {
 		t.Errorf("description = %q, want what YAML says", got)
 	}
 }
+
+// TestSkillHashCoversWhatIsNotScanned changes files that the scan passes over.
+func TestSkillHashCoversWhatIsNotScanned(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "s/SKILL.md", "---\nname: s\ndescription: d\n---\nBody.\n")
+	for i := range maxSkillFiles + 5 {
+		write(t, dir, fmt.Sprintf("s/files/f%03d.txt", i), "same")
+	}
+	write(t, dir, "s/big.sh", strings.Repeat("a", maxSkillFileBytes+1))
+	hash := func() string {
+		_, b := load(t, TreeConfig{Path: dir, Trust: capability.TrustUser})
+		return b.Capabilities[0].Hash
+	}
+	seen := map[string]string{hash(): "the beginning"}
+	steps := []struct {
+		name string
+		do   func()
+	}{
+		{"a file beyond those that are scanned", func() { write(t, dir, fmt.Sprintf("s/files/f%03d.txt", maxSkillFiles+4), "else") }},
+		{"a file too large to scan", func() { write(t, dir, "s/big.sh", strings.Repeat("b", maxSkillFileBytes+1)) }},
+		{"a link", func() {
+			if err := os.Symlink("/etc", filepath.Join(dir, "s", "link")); err != nil {
+				t.Fatal(err)
+			}
+		}},
+		{"a skill inside", func() { write(t, dir, "s/inner/SKILL.md", "---\nname: inner\ndescription: d\n---\nB.\n") }},
+	}
+	for _, step := range steps {
+		step.do()
+		now := hash()
+		if before, again := seen[now]; again {
+			t.Errorf("after %s the hash is that of %s", step.name, before)
+		}
+		seen[now] = step.name
+	}
+}

@@ -12,6 +12,8 @@ import (
 	"strconv"
 
 	"ken/capability"
+	"ken/internal/know/source/safefs"
+	"ken/internal/know/source/seal"
 	"ken/internal/untrusted"
 	"ken/internal/yamldoc"
 )
@@ -34,7 +36,7 @@ const (
 // A surface is the files of a skill beside SKILL.md.
 type surface struct {
 	s     *skill
-	root  *root // the skill's folder
+	root  *safefs.Root // the skill's folder
 	paths []string
 	links []string
 	inner []string // folders that are skills themselves
@@ -43,12 +45,12 @@ type surface struct {
 
 // scanFiles lists the skill's other files and scans those that are text.
 func (s *skill) scanFiles(c *capability.Capability) {
-	folder, err := s.u.root.beneath(s.folder)
+	folder, err := s.u.root.Beneath(s.folder)
 	if err != nil {
 		s.u.faultErr("unreadable", s.folder, 1, err)
 		return
 	}
-	defer folder.close()
+	defer folder.Close()
 	f := &surface{s: s, root: folder}
 	f.list(".", 0)
 	f.report()
@@ -66,7 +68,7 @@ func (s *skill) scanFiles(c *capability.Capability) {
 // list gathers the files of a folder and those below, sorted by path. A folder
 // that is a skill itself is left out.
 func (f *surface) list(dir string, depth int) {
-	entries, err := f.root.list(dir)
+	entries, err := f.root.List(dir)
 	if err != nil || depth > maxSkillDepth || f.s.u.ctx.Err() != nil {
 		f.more = f.more || err == nil
 		return
@@ -86,7 +88,7 @@ func (f *surface) list(dir string, depth int) {
 		case e.Type()&fs.ModeSymlink != 0:
 			f.links = append(f.links, p)
 		case e.IsDir():
-			if !skipFolder(e.Name()) {
+			if !safefs.SkipFolder(e.Name()) {
 				f.list(p, depth+1)
 			}
 		default:
@@ -125,18 +127,18 @@ func (f *surface) scan() (hash string, findings []capability.Finding) {
 		fmt.Fprintf(h, "skill %d:%s", len(p), p)
 	}
 	for _, p := range f.links {
-		target := f.root.linkTarget(p)
+		target := f.root.LinkTarget(p)
 		fmt.Fprintf(h, "link %d:%s %d:%s", len(p), p, len(target), target)
 	}
 	for i, p := range f.paths {
 		fmt.Fprintf(h, "%d:%s", len(p), p)
 		if i >= maxSkillFiles {
-			f.root.hashInto(h, p)
+			f.root.HashInto(h, p)
 			continue
 		}
-		data, _, err := f.root.read(p, maxSkillFileBytes)
+		data, _, err := f.root.Read(p, maxSkillFileBytes)
 		if err != nil {
-			f.root.hashInto(h, p)
+			f.root.HashInto(h, p)
 			if !isAsset(p) {
 				f.warn(p, "not scanned: "+err.Error(), "keep only readable text of at most 256 KiB in a skill")
 			}
@@ -152,7 +154,7 @@ func (f *surface) scan() (hash string, findings []capability.Finding) {
 			f.warn(p, fmt.Sprintf("it is not plain text (NUL on line %d); scanned as far as it can be read", nul), "keep only text and pictures in a skill")
 			text, _, _ = asText(bytes.ReplaceAll(data, []byte{0}, nil))
 		}
-		findings = append(findings, findingsIn("file:"+p, untrusted.Scan(string(text)))...)
+		findings = append(findings, seal.Findings("file:"+p, untrusted.Scan(string(text)))...)
 	}
 	return "sha256:" + hex.EncodeToString(h.Sum(nil)[:16]), findings
 }
@@ -160,7 +162,7 @@ func (f *surface) scan() (hash string, findings []capability.Finding) {
 // isAsset reports whether a file's name is that of a picture, a font, a
 // document or an archive, which no scan of text can judge.
 func isAsset(p string) bool {
-	return hasExt(p, ".png", ".jpg", ".jpeg", ".gif", ".webp", ".ico", ".bmp", ".tiff", ".svgz", ".pdf",
+	return safefs.HasExt(p, ".png", ".jpg", ".jpeg", ".gif", ".webp", ".ico", ".bmp", ".tiff", ".svgz", ".pdf",
 		".ttf", ".otf", ".woff", ".woff2", ".eot", ".docx", ".xlsx", ".pptx", ".odt", ".zip", ".gz", ".tgz",
 		".mp3", ".mp4", ".wav", ".ogg", ".webm", ".mov")
 }

@@ -195,7 +195,7 @@ func TestStarterParsed(t *testing.T) {
 func parsedStarter(t *testing.T) []byte {
 	tree := NewTree(TreeConfig{Name: "starter", Files: starterRoot(), Trust: capability.TrustBuiltin})
 	whole := loadWhole(t, tree)
-	id, err := filesID(tree.root.fsys)
+	id, err := filesID(tree.root.FS)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,8 @@ import (
 	"github.com/fsnotify/fsnotify"
 
 	"ken/capability"
+	"ken/internal/know/source/safefs"
+	"ken/internal/know/source/seal"
 )
 
 // TreeConfig describes a [Tree].
@@ -67,7 +69,7 @@ type Tree struct {
 
 	mu      sync.RWMutex
 	loaded  bool
-	root    *root               // nil while there is nothing at Path
+	root    *safefs.Root        // nil while there is nothing at Path
 	only    string              // the one file to read, when Path is a file
 	units   map[string]*held    // by path of the unit
 	order   []string            // keys of units, sorted
@@ -151,7 +153,7 @@ func (t *Tree) Close() error {
 	if t.root == nil {
 		return nil
 	}
-	err := t.root.close()
+	err := t.root.Close()
 	t.root = nil
 	return err
 }
@@ -162,20 +164,20 @@ func (t *Tree) Close() error {
 func (t *Tree) open() (moved bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.root != nil && t.root.isStill(t.cfg.Path, t.only) {
+	if t.root != nil && t.root.IsStill(t.cfg.Path, t.only) {
 		return false, nil
 	}
 	err = t.openLocked()
 	if t.cfg.Optional && errors.Is(err, fs.ErrNotExist) {
 		moved = t.root != nil
 		if moved {
-			_ = t.root.close() // a directory that was only read
+			_ = t.root.Close() // a directory that was only read
 		}
 		t.root = nil
 		return moved, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("load %s: %w", t.cfg.Path, explainOpen(err))
+		return false, fmt.Errorf("load %s: %w", t.cfg.Path, safefs.Explain(err))
 	}
 	return true, nil
 }
@@ -183,7 +185,7 @@ func (t *Tree) open() (moved bool, err error) {
 // openLocked opens the root anew: the path may by now be another directory.
 func (t *Tree) openLocked() error {
 	if t.cfg.Files != nil {
-		t.root = &root{name: t.cfg.Name, fsys: t.cfg.Files}
+		t.root = &safefs.Root{Name: t.cfg.Name, FS: t.cfg.Files}
 		return nil
 	}
 	info, err := os.Stat(t.cfg.Path)
@@ -194,12 +196,12 @@ func (t *Tree) openLocked() error {
 	if !info.IsDir() {
 		dir, only = filepath.Dir(t.cfg.Path), filepath.Base(t.cfg.Path)
 	}
-	r, err := openRoot(dir, t.cfg.Within, t.cfg.Trust < capability.TrustUser)
+	r, err := safefs.Open(dir, t.cfg.Within, t.cfg.Trust < capability.TrustUser)
 	if err != nil {
 		return err
 	}
 	if t.root != nil {
-		_ = t.root.close() // a directory that was only read
+		_ = t.root.Close() // a directory that was only read
 	}
 	t.root, t.only = r, only
 	return nil
@@ -240,13 +242,13 @@ func (t *Tree) Detail(ctx context.Context, c *capability.Capability) (capability
 	if t.root == nil {
 		return capability.Detail{}, gone
 	}
-	key, ok := t.ownerLocked(t.root.relative(c.Origin.Path))
+	key, ok := t.ownerLocked(t.root.Relative(c.Origin.Path))
 	if !ok {
 		return capability.Detail{}, gone
 	}
 	h := t.units[key]
 	if d, ok := h.details[c.ID]; ok {
-		return d, unchanged(c, d)
+		return d, seal.Unchanged(c, d)
 	}
 	if c.Origin.Length > 0 {
 		return t.recordLocked(key, c)
@@ -254,33 +256,13 @@ func (t *Tree) Detail(ctx context.Context, c *capability.Capability) (capability
 	again := t.readUnitLocked(ctx, key, h.format)
 	for i, found := range again.capabilities {
 		if found.ID == c.ID {
-			return again.details[i], unchanged(c, again.details[i])
+			return again.details[i], seal.Unchanged(c, again.details[i])
 		}
 	}
 	if h.stale {
-		return capability.Detail{}, outdated(c)
+		return capability.Detail{}, seal.Outdated(c)
 	}
 	return capability.Detail{}, gone
-}
-
-// outdated says that a capability is listed as it was last read, and can no
-// longer be read.
-func outdated(c *capability.Capability) error {
-	return &capability.Error{
-		Kind: capability.Conflict, Op: "read", Target: string(c.ID),
-		Err: fmt.Errorf("%s can no longer be read as it was", c.Origin), Fix: "mend the file; the catalog says what is wrong with it",
-	}
-}
-
-// unchanged fails when a text is not the one that was scanned and hashed.
-func unchanged(c *capability.Capability, d capability.Detail) error {
-	if hashOf(c, d) == c.Hash {
-		return nil
-	}
-	return &capability.Error{
-		Kind: capability.Conflict, Op: "read", Target: string(c.ID),
-		Err: fmt.Errorf("%s changed since it was loaded", c.Origin), Fix: "reload the catalog",
-	}
 }
 
 // Reference reads a document that is kept out of memory. It fails with
@@ -291,7 +273,7 @@ func (t *Tree) Reference(d capability.Document) (string, error) {
 	if t.root == nil {
 		return "", &capability.Error{Kind: capability.NotFound, Op: "read", Target: d.Origin.Path, Fix: "reload the catalog"}
 	}
-	data, _, err := t.root.read(t.root.relative(d.Origin.Path), bodyLimit)
+	data, _, err := t.root.Read(t.root.Relative(d.Origin.Path), safefs.BodyLimit)
 	if err != nil {
 		return "", fmt.Errorf("read %s: %w", d.Origin.Path, err)
 	}

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"ken/capability"
+	"ken/internal/know/source/safefs"
+	"ken/internal/know/source/seal"
 	"ken/internal/yamldoc"
 )
 
@@ -14,7 +16,7 @@ import (
 // it finds; what is wrong costs only this unit, or only one capability of it.
 type unit struct {
 	ctx    context.Context
-	root   *root
+	root   *safefs.Root
 	path   string // folder or file, relative to the root
 	format string
 	source string
@@ -39,7 +41,7 @@ type unit struct {
 func (u *unit) origin(p string, line int) capability.Origin {
 	return capability.Origin{
 		Source: u.source, Format: u.format, Location: capability.Local,
-		Path: u.root.display(p), Line: line,
+		Path: u.root.Display(p), Line: line,
 	}
 }
 
@@ -53,7 +55,7 @@ func (u *unit) add(c *capability.Capability, d capability.Detail, p string, line
 		c.Origin.Pointer, c.Origin.Offset, c.Origin.Length = pointer, offset, length
 	}
 	c.Trust = u.trust
-	seal(c, d)
+	seal.Seal(c, d)
 	for i, f := range c.Findings {
 		if u.bodyLine > 0 && f.Field == "body" && f.Line > 0 {
 			c.Findings[i].Line += u.bodyLine - 1
@@ -85,7 +87,7 @@ func (u *unit) faultErr(code, p string, first int, err error) {
 		u.fault(code, p, ye.Line, ye.Message, ye.Fix)
 		return
 	}
-	u.problems = append(u.problems, problemOf(err, capability.Grave, u.origin(p, 0)))
+	u.problems = append(u.problems, safefs.Problem(err, capability.Grave, u.origin(p, 0)))
 }
 
 // warnIssues turns what a Reader complained about into warnings.
@@ -127,10 +129,10 @@ func (u *unit) mentionKept(what, p string, line int, key, meant string) {
 // file reads a file of the unit's folder by a path that a manifest gave. No
 // link leads out of the folder.
 func (u *unit) file(given string, limit int64) ([]byte, string, error) {
-	p, err := within(u.path, given)
+	p, err := safefs.Join(u.path, given)
 	if err != nil {
 		return nil, given, err
 	}
-	data, err := u.root.readBeneath(u.path, given, limit)
+	data, err := u.root.ReadBeneath(u.path, given, limit)
 	return data, p, err
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"ken/capability"
+	"ken/internal/know/source/safefs"
 	"ken/internal/yamldoc"
 )
 
@@ -25,7 +26,7 @@ func (t *Tree) folderFormat(dir string) *format {
 	for i := range t.formats {
 		f := &t.formats[i]
 		for _, marker := range f.markers {
-			if t.root.exists(path.Join(dir, marker)) && (f.accepts == nil || f.accepts(t.root, dir)) {
+			if t.root.Exists(path.Join(dir, marker)) && (f.accepts == nil || f.accepts(t.root, dir)) {
 				return f
 			}
 		}
@@ -86,16 +87,16 @@ func (w *walk) at(p string) {
 	if w.t.written(p) {
 		return
 	}
-	info, err := fs.Lstat(w.t.root.fsys, p)
+	info, err := fs.Lstat(w.t.root.FS, p)
 	inUnit := w.inUnit(p)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
-		w.unreadable(p, explainOpen(err))
+		w.unreadable(p, safefs.Explain(err))
 	case info.Mode()&fs.ModeSymlink != 0:
 		w.link(p, inUnit)
 	case info.IsDir():
-		if !skipFolder(path.Base(p)) {
+		if !safefs.SkipFolder(path.Base(p)) {
 			w.dir(p, 1+strings.Count(p, "/"), inUnit)
 		}
 	case !inUnit:
@@ -135,19 +136,10 @@ func (w *walk) formerShape(dir string) *format {
 	if w.fresh || old == nil || !old.folder || !old.holds() {
 		return nil
 	}
-	if _, gone := w.t.root.look(dir, nil).lost(old.look); gone {
+	if _, gone := lookAt(w.t.root, dir, nil).lost(old.look); gone {
 		return nil
 	}
 	return w.t.formatNamed(old.format)
-}
-
-// skipped folders hold other people's files or none of ours.
-func skipFolder(name string) bool {
-	switch name {
-	case ".git", "node_modules", "__pycache__", ".venv", ".svn", ".hg":
-		return true
-	}
-	return false
 }
 
 // written reports whether a path lies in the work directory of an extension,
@@ -173,7 +165,7 @@ func (w *walk) dir(p string, depth int, inUnit bool) {
 		w.problem(p, "too-deep", fmt.Sprintf("folders nested deeper than %d are not read", maxTreeDepth), "move the folder up")
 		return
 	}
-	entries, err := w.t.root.list(p)
+	entries, err := w.t.root.List(p)
 	if errors.Is(err, fs.ErrNotExist) {
 		return // it went away since it was seen
 	}
@@ -198,7 +190,7 @@ func (w *walk) dir(p string, depth int, inUnit bool) {
 		case e.Type()&fs.ModeSymlink != 0:
 			w.link(child, inUnit)
 		case e.IsDir():
-			if !skipFolder(e.Name()) && !w.t.written(child) {
+			if !safefs.SkipFolder(e.Name()) && !w.t.written(child) {
 				w.dir(child, depth+1, inUnit)
 			}
 		case !inUnit:
@@ -209,7 +201,7 @@ func (w *walk) dir(p string, depth int, inUnit bool) {
 
 // unit reads a folder unit, the folders in it left aside.
 func (w *walk) unit(p string, f *format) {
-	seen := w.t.root.look(p, nil) // before reading: a change meanwhile then shows
+	seen := lookAt(w.t.root, p, nil) // before reading: a change meanwhile then shows
 	if w.takeOver(p, seen) {
 		return
 	}
@@ -232,11 +224,11 @@ func (w *walk) takeOver(p string, seen look) bool {
 // a file is read; one that names a folder inside is left, since that folder is
 // read under its own path; one that leaves the root is refused.
 func (w *walk) link(p string, inUnit bool) {
-	info, err := fs.Stat(w.t.root.fsys, p)
+	info, err := fs.Stat(w.t.root.FS, p)
 	if err != nil {
 		if !inUnit && !isScratch(path.Base(p)) && (isDocument(p) || path.Ext(p) == "") {
-			w.unreadable(p, explainOpen(err))
-			w.found[p].look = w.t.root.look(p, nil) // for what the link hangs on
+			w.unreadable(p, safefs.Explain(err))
+			w.found[p].look = lookAt(w.t.root, p, nil) // for what the link hangs on
 		}
 		return
 	}
@@ -254,10 +246,10 @@ func (w *walk) file(p string, e fs.DirEntry) {
 		return
 	}
 	if e != nil && !e.Type().IsRegular() {
-		w.unreadable(p, &readError{code: "not-a-file", message: "it is a " + modeWord(e.Type()) + ", not a file", fix: "put a regular file there"})
+		w.unreadable(p, &safefs.Error{Code: "not-a-file", Message: "it is a " + safefs.ModeWord(e.Type()) + ", not a file", Fix: "put a regular file there"})
 		return
 	}
-	seen := w.t.root.look(p, e) // before reading: a change meanwhile then shows
+	seen := lookAt(w.t.root, p, e) // before reading: a change meanwhile then shows
 	if !w.takeOver(p, seen) {
 		w.found[p] = w.readFile(p)
 		w.found[p].look = seen.hangingOn(w.found[p].also)
@@ -268,7 +260,7 @@ func (w *walk) file(p string, e fs.DirEntry) {
 func (w *walk) readFile(p string) *held {
 	head, err := w.t.head(p)
 	if err != nil {
-		return &held{problems: []capability.Problem{problemOf(err, capability.Grave, w.origin(p))}}
+		return &held{problems: []capability.Problem{safefs.Problem(err, capability.Grave, w.origin(p))}}
 	}
 	for i := range w.t.formats {
 		f := &w.t.formats[i]
@@ -286,9 +278,9 @@ func (w *walk) corrupt(p string) []capability.Problem {
 	if !slices.ContainsFunc([]string{"registry", "channels", "extensions", "presets"}, func(name string) bool { return isListFile(p, name) }) {
 		return nil
 	}
-	data, _, err := w.t.root.read(p, listBytes)
+	data, _, err := w.t.root.Read(p, listBytes)
 	if err != nil {
-		return []capability.Problem{problemOf(err, capability.Grave, w.origin(p))}
+		return []capability.Problem{safefs.Problem(err, capability.Grave, w.origin(p))}
 	}
 	doc, err := yamldoc.ParseValue(data, listLimits())
 	problem := capability.Problem{
@@ -309,11 +301,11 @@ func (w *walk) unknown(p string) {
 }
 
 func (w *walk) unreadable(p string, err error) {
-	w.found[p] = &held{problems: []capability.Problem{problemOf(err, capability.Grave, w.origin(p))}}
+	w.found[p] = &held{problems: []capability.Problem{safefs.Problem(err, capability.Grave, w.origin(p))}}
 }
 
 func (w *walk) origin(p string) capability.Origin {
-	return capability.Origin{Source: w.t.cfg.Name, Location: capability.Local, Path: w.t.root.display(p)}
+	return capability.Origin{Source: w.t.cfg.Name, Location: capability.Local, Path: w.t.root.Display(p)}
 }
 
 func (w *walk) problem(p, code, message, fix string) {
@@ -323,22 +315,22 @@ func (w *walk) problem(p, code, message, fix string) {
 
 // head reads the beginning of a file.
 func (t *Tree) head(p string) ([]byte, error) {
-	f, err := t.root.open(p)
+	f, err := t.root.OpenFile(p)
 	if err != nil {
-		return nil, explainOpen(err)
+		return nil, safefs.Explain(err)
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
-		return nil, explainOpen(err)
+		return nil, safefs.Explain(err)
 	}
-	if err := t.root.admit(info, catalogLimit); err != nil {
+	if err := t.root.Admit(info, safefs.CatalogLimit); err != nil {
 		return nil, err
 	}
 	buf := make([]byte, headSize)
 	n, err := io.ReadFull(f, buf)
 	if err != nil && n == 0 && err != io.EOF {
-		return nil, explainOpen(err)
+		return nil, safefs.Explain(err)
 	}
 	return buf[:n], nil
 }
@@ -359,9 +351,9 @@ func (t *Tree) readUnitLocked(ctx context.Context, p, name string) (u *unit) {
 		}
 	}()
 	if len(f.markers) == 0 || !t.isFolder(p) {
-		data, _, err := t.root.read(p, f.limit)
+		data, _, err := t.root.Read(p, f.limit)
 		if err != nil {
-			u.problems = append(u.problems, problemOf(err, capability.Grave, u.origin(p, 0)))
+			u.problems = append(u.problems, safefs.Problem(err, capability.Grave, u.origin(p, 0)))
 			return u
 		}
 		u.data = data
@@ -371,7 +363,7 @@ func (t *Tree) readUnitLocked(ctx context.Context, p, name string) (u *unit) {
 }
 
 func (t *Tree) isFolder(p string) bool {
-	info, err := fs.Stat(t.root.fsys, p)
+	info, err := fs.Stat(t.root.FS, p)
 	return err == nil && info.IsDir()
 }
 

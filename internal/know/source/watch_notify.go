@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/fsnotify/fsnotify"
+
+	"ken/internal/know/source/safefs"
 )
 
 // listen sends what the system tells about the tree until ctx ends. The error
@@ -237,7 +239,7 @@ func (l *lookout) addTree(dir string, depth int) {
 		return
 	}
 	for _, e := range entries {
-		if e.IsDir() && !skipFolder(e.Name()) {
+		if e.IsDir() && !safefs.SkipFolder(e.Name()) {
 			l.addTree(filepath.Join(dir, e.Name()), depth+1)
 		}
 	}
@@ -301,7 +303,7 @@ func (l *lookout) eventFile(e fsnotify.Event, rel string) {
 // eventInside takes in what happens within a folder. folder says that it
 // happens to one that was watched.
 func (l *lookout) eventInside(e fsnotify.Event, rel string, folder bool) {
-	if skipFolder(path.Base(rel)) {
+	if safefs.SkipFolder(path.Base(rel)) {
 		return
 	}
 	if e.Op == fsnotify.Chmod && !l.tree.caresAboutMode(rel) {
@@ -349,10 +351,10 @@ func (t *Tree) caresAboutMode(p string) bool {
 	if h != nil && len(faultsOf(h.problems)) > 0 {
 		return true
 	}
-	if h == nil && !t.root.isFolder(p) {
+	if h == nil && !t.root.IsFolder(p) {
 		return isDocument(p)
 	}
-	f, err := t.root.open(p)
+	f, err := t.root.OpenFile(p)
 	if err != nil {
 		return true
 	}

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"ken/internal/know/source/safefs"
 )
 
 // poll sends first, and from then on that anything may have changed whenever
@@ -77,7 +79,7 @@ func printTree(ctx context.Context, name string, hangsOn []string) uint64 {
 		case err != nil:
 			l.put(p, 0)
 		case e.IsDir():
-			if p != name && (skipFolder(e.Name()) || strings.Count(p, slash)-above >= maxTreeDepth) {
+			if p != name && (safefs.SkipFolder(e.Name()) || strings.Count(p, slash)-above >= maxTreeDepth) {
 				return filepath.SkipDir
 			}
 			l.put(p)

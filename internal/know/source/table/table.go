@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"ken/capability"
-	"ken/internal/know/source"
+	"ken/internal/know/source/seal"
 )
 
 // Config describes a [Table]. Zero fields mean the defaults.
@@ -259,7 +259,7 @@ func (t *Table) Detail(ctx context.Context, c *capability.Capability) (capabilit
 	var detail capability.Detail
 	err = t.db.scan(ctx, shape, selection{key: c.Origin.Pointer, limit: t.limit}, func(r row) bool {
 		_, d, problem := shape.capability(r)
-		if problem == nil && source.Unchanged(c, d) == nil {
+		if problem == nil && seal.Unchanged(c, d) == nil {
 			detail, found = d, nil
 			return false
 		}
@@ -324,7 +324,8 @@ func (r *reading) row(one row) bool {
 		return true
 	}
 	c.Origin = r.table.origin(one.key)
-	source.Seal(c, d, r.table.cfg.Trust)
+	c.Trust = r.table.cfg.Trust
+	seal.Seal(c, d)
 	r.batch.Capabilities = append(r.batch.Capabilities, c)
 	return true
 }

@@ -1,4 +1,5 @@
-package source
+// Package sourcetest helps to test how sources are read.
+package sourcetest
 
 import (
 	"encoding/json"
@@ -8,10 +9,10 @@ import (
 	"testing"
 )
 
-// seedAttacks adds the texts of the attack corpora to a fuzz target, each in
+// SeedAttacks adds the texts of the attack corpora to a fuzz target, each in
 // the place where the format has words. It adds nothing when KEN_ATTACKS is not
 // set.
-func seedAttacks(f *testing.F, add func(text, quoted string)) {
+func SeedAttacks(f *testing.F, add func(text, quoted string)) {
 	f.Helper()
 	files, err := filepath.Glob(filepath.Join(os.Getenv("KEN_ATTACKS"), "*.jsonl"))
 	if err != nil || os.Getenv("KEN_ATTACKS") == "" {

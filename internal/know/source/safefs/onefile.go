@@ -1,4 +1,4 @@
-package source
+package safefs
 
 import (
 	"io"
@@ -8,31 +8,31 @@ import (
 	"time"
 )
 
-// A oneFile is a file system with a single file in it, so that what came from
+// A OneFile is a file system with a single file in it, so that what came from
 // elsewhere is read by the same formats as a folder on disk.
-type oneFile struct {
-	name string // its path, with slashes
-	body *body
+type OneFile struct {
+	Name    string // its path, with slashes
+	Content *Content
 }
 
-// A body is the content of such a file. Reading it at several places at the
+// A Content is the content of such a file. Reading it at several places at the
 // same time is fine.
-type body struct {
+type Content struct {
 	io.ReaderAt
-	size int64
-	mod  time.Time
+	Size int64
+	Mod  time.Time
 }
 
 // Open opens the file, or one of the folders around it.
-func (f oneFile) Open(name string) (fs.File, error) {
+func (f OneFile) Open(name string) (fs.File, error) {
 	switch {
-	case name == f.name:
-		return &openFile{io.NewSectionReader(f.body, 0, f.body.size), f.info(name)}, nil
+	case name == f.Name:
+		return &openFile{io.NewSectionReader(f.Content, 0, f.Content.Size), f.info(name)}, nil
 	case name == ".":
-		first, _, _ := strings.Cut(f.name, "/")
+		first, _, _ := strings.Cut(f.Name, "/")
 		return &openFolder{info: f.info(name), entry: f.info(first)}, nil
-	case strings.HasPrefix(f.name, name+"/") && fs.ValidPath(name):
-		next, _, _ := strings.Cut(f.name[len(name)+1:], "/")
+	case strings.HasPrefix(f.Name, name+"/") && fs.ValidPath(name):
+		next, _, _ := strings.Cut(f.Name[len(name)+1:], "/")
 		return &openFolder{info: f.info(name), entry: f.info(path.Join(name, next))}, nil
 	case !fs.ValidPath(name):
 		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrInvalid}
@@ -40,10 +40,10 @@ func (f oneFile) Open(name string) (fs.File, error) {
 	return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
 }
 
-func (f oneFile) info(name string) fileInfo {
-	info := fileInfo{name: path.Base(name), mod: f.body.mod, mode: fs.ModeDir | 0o500}
-	if name == f.name {
-		info.mode, info.size = 0o400, f.body.size
+func (f OneFile) info(name string) fileInfo {
+	info := fileInfo{name: path.Base(name), mod: f.Content.Mod, mode: fs.ModeDir | 0o500}
+	if name == f.Name {
+		info.mode, info.size = 0o400, f.Content.Size
 	}
 	return info
 }

@@ -1,4 +1,4 @@
-package source
+package seal
 
 import (
 	"maps"
@@ -6,26 +6,28 @@ import (
 	"strings"
 
 	"ken/capability"
+	"ken/internal/know/source/jsonscan"
+	"ken/internal/know/source/pattern"
 	"ken/internal/untrusted"
 )
 
-// scan looks at every text of the capability: whatever is not shown to a model
+// scanCapability looks at every text of the capability: whatever is not shown to a model
 // today may be tomorrow, or reach one in a message about something else.
-func scan(c *capability.Capability, d capability.Detail, own []capability.Parameter) []capability.Finding {
+func scanCapability(c *capability.Capability, d capability.Detail, own []capability.Parameter) []capability.Finding {
 	var out []capability.Finding
-	note := func(field, text string) { out = append(out, findingsIn(field, scanWhole(text))...) }
-	out = append(out, findingsIn("name", untrusted.NameFindings(c.Name))...)
+	note := func(field, text string) { out = append(out, Findings(field, ScanText(text))...) }
+	out = append(out, Findings("name", untrusted.NameFindings(c.Name))...)
 	out = append(out, badWords(c)...)
 	note("description", c.Description)
-	note("labels", strings.Join(labels(c), apart))
+	note("labels", strings.Join(labels(c), jsonscan.TextSeparator))
 	if len(own) > 0 {
 		note("parameters", parameterText(own))
 	}
 	if len(d.Schema) > 0 {
-		note("schema", schemaText(d.Schema))
+		note("schema", SchemaText(d.Schema))
 	}
 	if len(d.Output) > 0 {
-		note("output schema", schemaText(d.Output))
+		note("output schema", SchemaText(d.Output))
 	}
 	note("body", d.Body)
 	note("usage", d.Usage)
@@ -36,16 +38,11 @@ func scan(c *capability.Capability, d capability.Detail, own []capability.Parame
 	return out
 }
 
-// apart separates texts that are scanned together. The blank line keeps a word
-// of one text ("examples", "pattern") from excusing the next text as a
-// quotation.
-const apart = "\n\n"
-
 // overlap is longer than anything that one rule looks at.
 const overlap = 8 << 10
 
-// scanWhole scans a text of any length, in windows where it is long.
-func scanWhole(text string) []untrusted.Finding {
+// ScanText scans a text of any length, in windows where it is long.
+func ScanText(text string) []untrusted.Finding {
 	if len(text) <= untrusted.MaxScan {
 		return untrusted.Scan(text)
 	}
@@ -93,10 +90,10 @@ func labels(c *capability.Capability) []string {
 }
 
 var (
-	kindWord = lazily(`^[a-z][a-z0-9_-]{0,31}$`)
+	kindWord = pattern.Lazy(`^[a-z][a-z0-9_-]{0,31}$`)
 
 	// needWord is what programs, secrets, platforms and permissions are called.
-	needWord = lazily(`^[A-Za-z0-9_][A-Za-z0-9_.+:@/-]{0,127}$`)
+	needWord = pattern.Lazy(`^[A-Za-z0-9_][A-Za-z0-9_.+:@/-]{0,127}$`)
 )
 
 // badWords finds texts where only a word can stand, and ids that do not show

@@ -1,21 +1,21 @@
-package source
+package rows
 
 // A rowKey is a key that rows have, whatever its spelling.
 type rowKey uint8
 
 const (
-	keyUnknown rowKey = iota
+	KeyUnknown rowKey = iota
 	keyID
 	keyKind
-	keyName
-	keyDisplayName
-	keyDescription
+	KeyName
+	KeyDisplayName
+	KeyDescription
 	keyCategory
 	keyTags
 	keyAliases
 	keyParameters
-	keySchema
-	keyAnnotations
+	KeySchema
+	KeyAnnotations
 	keyRequiredTools
 	keyRequiredSecrets
 	keyRequiredBins
@@ -34,11 +34,11 @@ const (
 	keyServer
 	keyBody
 	keyUsage
-	keyCount
+	KeyCount
 )
 
-// keyOf folds the spellings of a key (input_schema, inputSchema) into one.
-func keyOf(raw []byte) rowKey {
+// KeyOf folds the spellings of a key (input_schema, inputSchema) into one.
+func KeyOf(raw []byte) rowKey {
 	var buf [24]byte
 	folded := buf[:0]
 	for _, c := range raw {
@@ -46,7 +46,7 @@ func keyOf(raw []byte) rowKey {
 		case c == '_' || c == '-':
 			continue
 		case len(folded) == len(buf):
-			return keyUnknown
+			return KeyUnknown
 		case 'A' <= c && c <= 'Z':
 			c += 'a' - 'A'
 		}
@@ -58,11 +58,11 @@ func keyOf(raw []byte) rowKey {
 	case "kind":
 		return keyKind
 	case "name":
-		return keyName
+		return KeyName
 	case "displayname", "title":
-		return keyDisplayName
+		return KeyDisplayName
 	case "description":
-		return keyDescription
+		return KeyDescription
 	case "category":
 		return keyCategory
 	case "tags":
@@ -72,9 +72,9 @@ func keyOf(raw []byte) rowKey {
 	case "parameters":
 		return keyParameters
 	case "inputschema", "fullschema":
-		return keySchema
+		return KeySchema
 	case "annotations", "effects":
-		return keyAnnotations
+		return KeyAnnotations
 	case "requiredtools", "dependson":
 		return keyRequiredTools
 	case "requiredsecrets":
@@ -112,14 +112,14 @@ func keyOf(raw []byte) rowKey {
 	case "usage":
 		return keyUsage
 	}
-	return keyUnknown
+	return KeyUnknown
 }
 
 // ofMCP reports whether the key is one that an MCP tool has. A server's word
 // must not set what is Ken's own, such as how a call runs.
 func (k rowKey) ofMCP() bool {
 	switch k {
-	case keyName, keyDisplayName, keyDescription, keySchema, keyAnnotations:
+	case KeyName, KeyDisplayName, KeyDescription, KeySchema, KeyAnnotations:
 		return true
 	}
 	return false

@@ -1,4 +1,4 @@
-package source
+package rows
 
 import (
 	"bytes"
@@ -9,74 +9,77 @@ import (
 	"strings"
 
 	"ken/capability"
+	"ken/internal/know/source/jsonscan"
+	"ken/internal/know/source/seal"
 )
 
 // Rows: JSON objects that describe one capability each, as the lines of a
 // catalog and the items of a tools/list have them.
 
 const (
-	maxKept   = 1 << 10 // bytes of a value that nobody knows and that is kept all the same
+	MaxKept   = 1 << 10 // bytes of a value that nobody knows and that is kept all the same
 	maxShared = 256     // bytes of a text that is looked up before it is stored again
 )
 
-// A rowReader reads rows of one file. It keeps what is common to them. The
+// A Reader reads rows of one file. It keeps what is common to them. The
 // zero value reads single rows.
-type rowReader struct {
-	mcp     bool              // only the keys of an MCP tool mean anything
+type Reader struct {
+	MCP     bool              // only the keys of an MCP tool mean anything
 	shared  map[string]string // texts that rows repeat
 	dropped map[string]int    // keys of values too large to keep, how often
 
-	walk jsonWalk // for its memory
-	row  row
+	walk jsonscan.Scanner // for its memory
+	row  Row
 }
 
-func newRowReader() *rowReader {
-	return &rowReader{shared: map[string]string{}, dropped: map[string]int{}}
+// NewReader returns a Reader for many rows of one file.
+func NewReader() *Reader {
+	return &Reader{shared: map[string]string{}, dropped: map[string]int{}}
 }
 
-// A row is one row as it is read.
-type row struct {
+// A Row is one row as it is read.
+type Row struct {
 	*capability.Capability
 	capability.Detail // its schema is a part of the file's bytes
 
 	server     string
 	parameters []capability.Parameter
-	notes      []rowNote
-	seen       [keyCount]bool
+	Notes      []Note
+	seen       [KeyCount]bool
 }
 
-// A rowNote is something wrong that does not cost the row.
-type rowNote struct{ message, fix string }
+// A Note is something wrong that does not cost the row.
+type Note struct{ Message, Fix string }
 
-// read takes a row apart. The row is good until the next call; its capability
-// is the caller's. The error is a *jsonError; it costs the row.
-func (r *rowReader) read(object []byte) (*row, error) {
-	r.walk = jsonWalk{data: object, keys: r.walk.keys[:0]}
+// Read takes a row apart. The row is good until the next call; its capability
+// is the caller's. The error is a *Error; it costs the row.
+func (r *Reader) Read(object []byte) (*Row, error) {
 	w := &r.walk
-	if w.next() != '{' {
-		return nil, w.fail("the row is not a JSON object", `write it as {"name": …, "description": …}`)
+	w.Reset(object)
+	if w.Next() != '{' {
+		return nil, w.Fail("the row is not a JSON object", `write it as {"name": …, "description": …}`)
 	}
-	r.row = row{Capability: &capability.Capability{}}
+	r.row = Row{Capability: &capability.Capability{}}
 	out := &r.row
-	err := w.object(func(key []byte, at, end int) error {
+	err := w.Object(func(key []byte, at, end int) error {
 		r.member(out, key, object[at:end])
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	if w.space(); w.pos < len(object) {
-		return nil, w.fail("there is more text after the object", "write one object to a line")
+	if w.Space(); w.Pos < len(object) {
+		return nil, w.Fail("there is more text after the object", "write one object to a line")
 	}
 	if strings.TrimSpace(out.Name) == "" {
-		return nil, &jsonError{code: "no-name", message: "the row has no name", fix: `give it a "name"`}
+		return nil, &jsonscan.Error{Code: "no-name", Message: "the row has no name", Fix: `give it a "name"`}
 	}
 	out.complete()
 	return out, nil
 }
 
 // complete fills in what follows from other keys.
-func (out *row) complete() {
+func (out *Row) complete() {
 	c := out.Capability
 	if c.Kind == "" {
 		c.Kind = capability.KindTool
@@ -95,7 +98,7 @@ func (out *row) complete() {
 		return
 	}
 	// The schema says what is passed; the list may say more about it.
-	c.Parameters = parametersOf(out.Schema)
+	c.Parameters = seal.Parameters(out.Schema)
 	merged, more := mergeParameters(c.Parameters, out.parameters)
 	if !more {
 		merged = nil // all of it is in the schema, where it is read once
@@ -104,48 +107,48 @@ func (out *row) complete() {
 }
 
 // member reads one member of a row. value is valid JSON.
-func (r *rowReader) member(out *row, rawKey, value []byte) {
+func (r *Reader) member(out *Row, rawKey, value []byte) {
 	if string(value) == "null" {
 		return
 	}
-	key := keyOf(rawKey)
-	if key == keyUnknown || r.mcp && !key.ofMCP() {
-		r.keep(out, unquote(rawKey), value)
+	key := KeyOf(rawKey)
+	if key == KeyUnknown || r.MCP && !key.ofMCP() {
+		r.keep(out, jsonscan.Unquote(rawKey), value)
 		return
 	}
 	if out.seen[key] && key != keyRequiredTools {
-		out.note("%s repeats a key in another spelling; the first stands", unquote(rawKey))
+		out.addNote("%s repeats a key in another spelling; the first stands", jsonscan.Unquote(rawKey))
 		return
 	}
 	out.seen[key] = true
 	if !r.known(out, key, value) {
-		out.mistyped(unquote(rawKey), key, value)
+		out.mistyped(jsonscan.Unquote(rawKey), key, value)
 	}
 }
 
-func (out *row) note(format string, args ...any) {
-	out.notes = append(out.notes, rowNote{fmt.Sprintf(format, args...), "correct the value"})
+func (out *Row) addNote(format string, args ...any) {
+	out.Notes = append(out.Notes, Note{fmt.Sprintf(format, args...), "correct the value"})
 }
 
 // known reads the value of a known key and reports whether it has the right
 // type.
-func (r *rowReader) known(out *row, key rowKey, value []byte) (ok bool) {
+func (r *Reader) known(out *Row, key rowKey, value []byte) (ok bool) {
 	c := out.Capability
 	switch key {
 	case keyID:
 		var s string
-		s, ok = plainText(value)
+		s, ok = PlainText(value)
 		c.ID = capability.ID(s)
 	case keyKind:
 		var s string
 		s, ok = r.word(value)
 		c.Kind = capability.Kind(s)
-	case keyName:
-		c.Name, ok = plainText(value)
-	case keyDisplayName:
-		c.DisplayName, ok = plainText(value)
-	case keyDescription:
-		c.Description, ok = plainText(value)
+	case KeyName:
+		c.Name, ok = PlainText(value)
+	case KeyDisplayName:
+		c.DisplayName, ok = PlainText(value)
+	case KeyDescription:
+		c.Description, ok = PlainText(value)
 	case keyCategory:
 		c.Category, ok = r.word(value)
 	case keyTags:
@@ -154,9 +157,9 @@ func (r *rowReader) known(out *row, key rowKey, value []byte) (ok bool) {
 		c.Aliases, ok = r.words(value)
 	case keyParameters:
 		ok = r.parameterList(out, value)
-	case keySchema:
+	case KeySchema:
 		ok = out.takeSchema(value)
-	case keyAnnotations:
+	case KeyAnnotations:
 		ok = r.annotations(out, value)
 	case keyRequiredTools:
 		var list []string
@@ -169,7 +172,7 @@ func (r *rowReader) known(out *row, key rowKey, value []byte) (ok bool) {
 }
 
 // rare reads the keys that few rows have.
-func (r *rowReader) rare(out *row, key rowKey, value []byte) (ok bool) {
+func (r *Reader) rare(out *Row, key rowKey, value []byte) (ok bool) {
 	c := out.Capability
 	switch key {
 	case keyRequiredSecrets:
@@ -185,7 +188,7 @@ func (r *rowReader) rare(out *row, key rowKey, value []byte) (ok bool) {
 			c.Unavailable = "its catalog says that it is not available"
 		}
 	case keyUnavailable:
-		c.Unavailable, ok = plainText(value)
+		c.Unavailable, ok = PlainText(value)
 	case keySideEffects:
 		if ok = isBool(value); ok {
 			c.Effects.ReadOnly = capability.HintOf(value[0] == 'f')
@@ -206,12 +209,12 @@ func (r *rowReader) rare(out *row, key rowKey, value []byte) (ok bool) {
 		c.Version, ok = r.word(value)
 	case keyServer:
 		if out.server, ok = r.word(value); ok {
-			out.meta("server", out.server)
+			out.SetMeta("server", out.server)
 		}
 	case keyBody:
-		out.Body, ok = plainText(value)
+		out.Body, ok = PlainText(value)
 	case keyUsage:
-		out.Usage, ok = plainText(value)
+		out.Usage, ok = PlainText(value)
 	}
 	return ok
 }
@@ -231,11 +234,11 @@ func strictly[T any](value []byte, v *T) bool {
 
 func isBool(value []byte) bool { return string(value) == "true" || string(value) == "false" }
 
-// plainText reads a text; numbers and booleans are taken as they are written.
-func plainText(value []byte) (string, bool) {
+// PlainText reads a text; numbers and booleans are taken as they are written.
+func PlainText(value []byte) (string, bool) {
 	switch value[0] {
 	case '"':
-		return unquote(value[1 : len(value)-1]), true
+		return jsonscan.Unquote(value[1 : len(value)-1]), true
 	case '{', '[', 'n': // n is for null
 		return "", false
 	}
@@ -243,9 +246,9 @@ func plainText(value []byte) (string, bool) {
 }
 
 // word reads a text that other rows are likely to have too, and stores it once.
-func (r *rowReader) word(value []byte) (string, bool) {
+func (r *Reader) word(value []byte) (string, bool) {
 	if len(value) > maxShared || value[0] != '"' || bytes.IndexByte(value, '\\') >= 0 {
-		return plainText(value)
+		return PlainText(value)
 	}
 	raw := value[1 : len(value)-1]
 	if s, ok := r.shared[string(raw)]; ok {
@@ -259,9 +262,9 @@ func (r *rowReader) word(value []byte) (string, bool) {
 }
 
 // words reads a list of texts, or one text with commas between them.
-func (r *rowReader) words(value []byte) (list []string, ok bool) {
+func (r *Reader) words(value []byte) (list []string, ok bool) {
 	if value[0] == '"' {
-		s, _ := plainText(value)
+		s, _ := PlainText(value)
 		for w := range strings.SplitSeq(s, ",") {
 			if w = strings.TrimSpace(w); w != "" {
 				list = append(list, w)
@@ -273,8 +276,8 @@ func (r *rowReader) words(value []byte) (list []string, ok bool) {
 		return nil, false
 	}
 	ok = true
-	w := jsonWalk{data: value, loose: true}
-	_ = w.array(func(at, end int) error { // value is valid
+	w := jsonscan.Scanner{Data: value, Loose: true}
+	_ = w.Array(func(at, end int) error { // value is valid
 		s, isText := r.word(value[at:end])
 		if ok = ok && isText; isText {
 			list = append(list, s)
@@ -285,7 +288,7 @@ func (r *rowReader) words(value []byte) (list []string, ok bool) {
 }
 
 // takeSchema takes an input schema as it stands.
-func (out *row) takeSchema(value []byte) bool {
+func (out *Row) takeSchema(value []byte) bool {
 	if value[0] != '{' {
 		return false
 	}
@@ -294,12 +297,12 @@ func (out *row) takeSchema(value []byte) bool {
 }
 
 // annotations reads what MCP calls hints, with or without that ending.
-func (r *rowReader) annotations(out *row, value []byte) bool {
+func (r *Reader) annotations(out *Row, value []byte) bool {
 	if value[0] != '{' {
 		return false
 	}
-	w := jsonWalk{data: value, loose: true}
-	_ = w.object(func(key []byte, at, end int) error {
+	w := jsonscan.Scanner{Data: value, Loose: true}
+	_ = w.Object(func(key []byte, at, end int) error {
 		v, e := value[at:end], &out.Effects
 		var hint *capability.Hint
 		switch string(bytes.TrimSuffix(key, []byte("Hint"))) {
@@ -312,25 +315,26 @@ func (r *rowReader) annotations(out *row, value []byte) bool {
 		case "openWorld":
 			hint = &e.OpenWorld
 		case "title":
-			if s, ok := plainText(v); ok && out.DisplayName == "" {
+			if s, ok := PlainText(v); ok && out.DisplayName == "" {
 				out.DisplayName = s
 			}
 			return nil
 		default:
-			r.keep(out, "annotations."+unquote(key), v)
+			r.keep(out, "annotations."+jsonscan.Unquote(key), v)
 			return nil
 		}
 		if isBool(v) {
 			*hint = capability.HintOf(v[0] == 't')
 		} else if string(v) != "null" {
-			out.note("annotation %s is not true or false", unquote(key))
+			out.addNote("annotation %s is not true or false", jsonscan.Unquote(key))
 		}
 		return nil
 	})
 	return true
 }
 
-func (out *row) meta(key, value string) {
+// SetMeta keeps a value that has no field of its own.
+func (out *Row) SetMeta(key, value string) {
 	if out.Meta == nil {
 		out.Meta = map[string]string{}
 	}
@@ -338,13 +342,13 @@ func (out *row) meta(key, value string) {
 }
 
 // keep keeps the value of a key that nobody knows, unless it is large.
-func (r *rowReader) keep(out *row, key string, value []byte) {
-	if r.mcp && key == keyOutput && string(value) != "null" {
+func (r *Reader) keep(out *Row, key string, value []byte) {
+	if r.MCP && key == KeyOutput && string(value) != "null" {
 		out.Output = value
-		out.meta(key, outputMark(value))
+		out.SetMeta(key, OutputMark(value))
 		return
 	}
-	if len(value) > maxKept {
+	if len(value) > MaxKept {
 		if r.dropped != nil {
 			r.dropped[key]++
 		}
@@ -354,11 +358,11 @@ func (r *rowReader) keep(out *row, key string, value []byte) {
 	if !ok {
 		s = string(value)
 	}
-	out.meta(key, s)
+	out.SetMeta(key, s)
 }
 
-// droppedMessage says which values were not kept, or "".
-func (r *rowReader) droppedMessage() string {
+// DroppedMessage says which values were not kept, or "".
+func (r *Reader) DroppedMessage() string {
 	if len(r.dropped) == 0 {
 		return ""
 	}
@@ -372,5 +376,5 @@ func (r *rowReader) droppedMessage() string {
 	if len(keys) > 8 {
 		keys = append(keys[:8], "…")
 	}
-	return fmt.Sprintf("%d values of more than %d bytes under keys that Ken does not read are not kept: %s", total, maxKept, strings.Join(keys, ", "))
+	return fmt.Sprintf("%d values of more than %d bytes under keys that Ken does not read are not kept: %s", total, MaxKept, strings.Join(keys, ", "))
 }

@@ -1,9 +1,10 @@
-package source
+package rows
 
 import (
 	"encoding/json"
 
 	"ken/capability"
+	"ken/internal/know/source/jsonscan"
 )
 
 // mergeParameters adds to the parameters of a schema what a list beside it
@@ -33,19 +34,19 @@ func rowSchema(params []capability.Parameter) json.RawMessage {
 		if i > 0 {
 			out = append(out, ',')
 		}
-		out = append(appendQuoted(out, p.Name), ":{"...)
+		out = append(jsonscan.AppendQuoted(out, p.Name), ":{"...)
 		if p.Type != "" {
-			out = appendQuoted(append(out, `"type":`...), p.Type)
+			out = jsonscan.AppendQuoted(append(out, `"type":`...), p.Type)
 		}
 		if p.Description != "" {
 			if p.Type != "" {
 				out = append(out, ',')
 			}
-			out = appendQuoted(append(out, `"description":`...), p.Description)
+			out = jsonscan.AppendQuoted(append(out, `"description":`...), p.Description)
 		}
 		out = append(out, '}')
 		if p.Required {
-			required = appendQuoted(append(required, ','), p.Name)
+			required = jsonscan.AppendQuoted(append(required, ','), p.Name)
 		}
 	}
 	out = append(out, '}')
@@ -57,20 +58,20 @@ func rowSchema(params []capability.Parameter) json.RawMessage {
 
 // parameterList reads the parameters that a row lists beside its schema. Where
 // they are an object they are a schema.
-func (r *rowReader) parameterList(out *row, value []byte) bool {
+func (r *Reader) parameterList(out *Row, value []byte) bool {
 	if value[0] == '{' {
-		if out.seen[keySchema] {
+		if out.seen[KeySchema] {
 			return true // the schema of that name stands
 		}
-		out.seen[keySchema] = true
+		out.seen[KeySchema] = true
 		return out.takeSchema(value)
 	}
 	if value[0] != '[' {
 		return false
 	}
 	ok := true
-	w := jsonWalk{data: value, loose: true}
-	_ = w.array(func(at, end int) error {
+	w := jsonscan.Scanner{Data: value, Loose: true}
+	_ = w.Array(func(at, end int) error {
 		p, good := r.parameter(value[at:end])
 		if ok = ok && good; good {
 			out.parameters = append(out.parameters, p)
@@ -80,7 +81,7 @@ func (r *rowReader) parameterList(out *row, value []byte) bool {
 	return ok
 }
 
-func (r *rowReader) parameter(value []byte) (p capability.Parameter, ok bool) {
+func (r *Reader) parameter(value []byte) (p capability.Parameter, ok bool) {
 	if value[0] == '"' {
 		p.Name, ok = r.word(value)
 		return p, ok && p.Name != ""
@@ -88,8 +89,8 @@ func (r *rowReader) parameter(value []byte) (p capability.Parameter, ok bool) {
 	if value[0] != '{' {
 		return p, false
 	}
-	w := jsonWalk{data: value, loose: true}
-	_ = w.object(func(key []byte, at, end int) error {
+	w := jsonscan.Scanner{Data: value, Loose: true}
+	_ = w.Object(func(key []byte, at, end int) error {
 		v := value[at:end]
 		switch string(key) {
 		case "name":
@@ -97,7 +98,7 @@ func (r *rowReader) parameter(value []byte) (p capability.Parameter, ok bool) {
 		case "type":
 			p.Type, _ = r.word(v)
 		case "description":
-			p.Description, _ = plainText(v)
+			p.Description, _ = PlainText(v)
 		case "required":
 			p.Required = string(v) == "true"
 		}

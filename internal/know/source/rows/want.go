@@ -1,16 +1,20 @@
-package source
+package rows
 
-import "fmt"
+import (
+	"fmt"
+
+	"ken/internal/know/source/jsonscan"
+)
 
 // mistyped says of a key what its value is and what it should be.
-func (out *row) mistyped(name string, key rowKey, value []byte) {
+func (out *Row) mistyped(name string, key rowKey, value []byte) {
 	want := key.wants()
 	if is := jsonKind(value); is != want.kind {
-		out.notes = append(out.notes, rowNote{fmt.Sprintf("%s is %s, want %s; it is left out", name, is, want.kind+want.form), "write " + name + " as " + want.kind + want.form})
+		out.Notes = append(out.Notes, Note{fmt.Sprintf("%s is %s, want %s; it is left out", name, is, want.kind+want.form), "write " + name + " as " + want.kind + want.form})
 		return
 	}
-	out.notes = append(out.notes, rowNote{
-		fmt.Sprintf("%s holds something that it may not, and is left out: %s", name, shorten(string(value))), "write it as " + want.kind + want.form,
+	out.Notes = append(out.Notes, Note{
+		fmt.Sprintf("%s holds something that it may not, and is left out: %s", name, jsonscan.Shorten(string(value))), "write it as " + want.kind + want.form,
 	})
 }
 
@@ -19,11 +23,11 @@ type rowWant struct{ kind, form string }
 
 func (k rowKey) wants() rowWant {
 	switch k {
-	case keySchema:
+	case KeySchema:
 		return rowWant{"a map", ` such as {"type": "object", "properties": {…}}`}
 	case keyParameters:
 		return rowWant{"a list", ` such as [{"name": "path", "type": "string"}]`}
-	case keyAnnotations:
+	case KeyAnnotations:
 		return rowWant{"a map", ` such as {"readOnlyHint": true}`}
 	case keyRun:
 		return rowWant{"a map", ` such as {"runner": "exec.git", "argv": ["git", "status"]}`}

@@ -1,27 +1,24 @@
-package source
+package seal
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"golang.org/x/text/unicode/norm"
 
 	"ken/capability"
+	"ken/internal/know/source/jsonscan"
 	"ken/internal/schema"
 	"ken/internal/untrusted"
 )
 
-// seal completes a capability: defaults, parameters from the schema, the hash
+// Seal completes a capability: defaults, parameters from the schema, the hash
 // over all that a model may see, and the findings of the text scan. Every
 // format ends here, so none can forget the scan. What is part of the program is
 // scanned once, by its tests, and not at every start.
-func seal(c *capability.Capability, d capability.Detail) {
+func Seal(c *capability.Capability, d capability.Detail) {
 	if c.ID == "" {
 		c.ID = capability.MakeID(c.Kind, c.Name)
 	}
@@ -31,15 +28,15 @@ func seal(c *capability.Capability, d capability.Detail) {
 	}
 	own := c.Parameters // said beside the schema, so not part of its text
 	if own == nil {
-		c.Parameters = parametersOf(d.Schema)
+		c.Parameters = Parameters(d.Schema)
 	}
 	boundLists(c)
 	if c.Trust != capability.TrustBuiltin && c.Run != nil && c.Unavailable == "" {
 		c.Unavailable = schemaFault(c, d.Schema)
 	}
-	c.Hash = hashOf(c, d)
+	c.Hash = hash(c, d)
 	if c.Trust != capability.TrustBuiltin {
-		c.Findings = append(c.Findings, scan(c, d, own)...)
+		c.Findings = append(c.Findings, scanCapability(c, d, own)...)
 	}
 }
 
@@ -76,8 +73,8 @@ func schemaFault(c *capability.Capability, raw json.RawMessage) string {
 // Lists that are longer than anybody writes are cut, visibly: every list is
 // walked again at each change of the catalog.
 const (
-	maxList       = 256
-	maxParameters = 1024
+	MaxList       = 256
+	MaxParameters = 1024
 )
 
 func boundLists(c *capability.Capability) {
@@ -94,67 +91,19 @@ func boundLists(c *capability.Capability) {
 		{"tags", &c.Tags}, {"aliases", &c.Aliases}, {"requiredTools", &c.RequiredTools}, {"requiredSecrets", &c.RequiredSecrets},
 		{"requiredBins", &c.RequiredBins}, {"requiredPlatforms", &c.RequiredPlatforms}, {"permissions", &c.Permissions},
 	} {
-		if n := len(*l.list); n > maxList {
-			*l.list = slices.Clone((*l.list)[:maxList]) // the rest can go
-			note(l.field, n, maxList)
+		if n := len(*l.list); n > MaxList {
+			*l.list = slices.Clone((*l.list)[:MaxList]) // the rest can go
+			note(l.field, n, MaxList)
 		}
 	}
-	if n := len(c.Parameters); n > maxParameters {
-		c.Parameters = slices.Clone(c.Parameters[:maxParameters])
-		note("parameters", n, maxParameters)
+	if n := len(c.Parameters); n > MaxParameters {
+		c.Parameters = slices.Clone(c.Parameters[:MaxParameters])
+		note("parameters", n, MaxParameters)
 	}
 }
 
-// hashOf covers everything that a source says of a capability: all that a model
-// may see, and all that decides how a call runs. Where it came from is not
-// part of it. The order is part of the format: a change of it is a new version.
-func hashOf(c *capability.Capability, d capability.Detail) string {
-	text := make([]byte, 0, 1024+len(c.Description)+len(d.Schema)+len(d.Body)+len(d.Usage))
-	put := func(parts ...string) {
-		for _, s := range parts {
-			// The length before each part keeps neighbours apart.
-			text = append(strconv.AppendInt(text, int64(len(s)), 10), ':')
-			text = append(text, s...)
-		}
-		text = append(text, '\n')
-	}
-	put("ken.capability.v1", string(c.ID), string(c.Kind), c.Name, c.DisplayName, c.Description, c.Category)
-	put(c.Tags...)
-	put(c.Aliases...)
-	put(c.RequiredTools...)
-	put(c.RequiredBins...)
-	put(c.RequiredSecrets...)
-	put(c.RequiredPlatforms...)
-	put(c.Permissions...)
-	put(c.Unavailable, c.Version, strconv.Itoa(c.Priority), strconv.Itoa(c.TokenBudget), strconv.Itoa(c.MaxChars))
-	for _, m := range c.Migrations {
-		put(m.From, m.To, m.Note)
-	}
-	if c.Triggers != nil {
-		triggers, _ := json.Marshal(c.Triggers) // plain data cannot fail
-		put(string(triggers))
-	}
-	for _, p := range c.Parameters {
-		put(p.Name, p.Type, p.Description, strconv.FormatBool(p.Required))
-	}
-	e := c.Said()
-	text = append(text, '0'+byte(e.ReadOnly), '0'+byte(e.Destructive), '0'+byte(e.Idempotent), '0'+byte(e.OpenWorld), '\n')
-	if c.Run != nil {
-		recipe, _ := json.Marshal(c.Run) // plain data cannot fail
-		put(string(recipe))
-	}
-	put(string(d.Schema), d.Body, d.Usage)
-	// Some of it decides how a call runs: where an argument goes, which files
-	// come with a skill.
-	for _, key := range slices.Sorted(maps.Keys(c.Meta)) {
-		put(key, c.Meta[key])
-	}
-	sum := sha256.Sum256(text)
-	return "sha256:" + hex.EncodeToString(sum[:16])
-}
-
-// findingsIn says where what the scan found was found.
-func findingsIn(field string, found []untrusted.Finding) []capability.Finding {
+// Findings says where what the scan found was found.
+func Findings(field string, found []untrusted.Finding) []capability.Finding {
 	var out []capability.Finding
 	for _, f := range found {
 		severity := capability.Warning
@@ -171,7 +120,10 @@ func findingsIn(field string, found []untrusted.Finding) []capability.Finding {
 func parameterText(params []capability.Parameter) string {
 	var b strings.Builder
 	for _, p := range params {
-		b.WriteString(p.Name + apart + p.Type + apart + p.Description + apart)
+		b.WriteString(p.Name + jsonscan.TextSeparator + p.Type + jsonscan.TextSeparator + p.Description + jsonscan.TextSeparator)
 	}
 	return b.String()
 }
+
+// FormatMCP is [capability.Origin.Format] of what a connected server brought.
+const FormatMCP = "mcp"

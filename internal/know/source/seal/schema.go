@@ -1,21 +1,22 @@
-package source
+package seal
 
 import (
 	"encoding/json"
 	"strings"
 
 	"ken/capability"
+	"ken/internal/know/source/jsonscan"
 )
 
-// parametersOf lists the top-level properties of an input schema in the order
+// Parameters lists the top-level properties of an input schema in the order
 // in which they are written. A schema that it cannot read has none.
-func parametersOf(schema json.RawMessage) []capability.Parameter {
+func Parameters(schema json.RawMessage) []capability.Parameter {
 	if len(schema) == 0 {
 		return nil
 	}
 	properties, required := 0, 0 // where they are; never at the first byte
-	w := jsonWalk{data: schema, loose: true}
-	if w.next() != '{' || w.object(func(key []byte, at, _ int) error {
+	w := jsonscan.Scanner{Data: schema, Loose: true}
+	if w.Next() != '{' || w.Object(func(key []byte, at, _ int) error {
 		switch string(key) {
 		case "properties":
 			properties = at
@@ -27,9 +28,9 @@ func parametersOf(schema json.RawMessage) []capability.Parameter {
 		return nil
 	}
 	var params []capability.Parameter
-	w = jsonWalk{data: schema, pos: properties, loose: true}
-	_ = w.object(func(key []byte, at, _ int) error { // it was read once already
-		p := capability.Parameter{Name: unquote(key)}
+	w = jsonscan.Scanner{Data: schema, Pos: properties, Loose: true}
+	_ = w.Object(func(key []byte, at, _ int) error { // it was read once already
+		p := capability.Parameter{Name: jsonscan.Unquote(key)}
 		p.Type, p.Description = propertyOf(schema, at)
 		params = append(params, p)
 		return nil
@@ -52,8 +53,8 @@ func propertyOf(data []byte, at int) (word, description string) {
 	if data[at] != '{' {
 		return "", ""
 	}
-	w := jsonWalk{data: data, pos: at, loose: true}
-	_ = w.object(func(key []byte, at, end int) error {
+	w := jsonscan.Scanner{Data: data, Pos: at, Loose: true}
+	_ = w.Object(func(key []byte, at, end int) error {
 		switch string(key) {
 		case "type":
 			if data[at] == '"' {
@@ -63,7 +64,7 @@ func propertyOf(data []byte, at int) (word, description string) {
 			}
 		case "description":
 			if data[at] == '"' {
-				description = unquote(data[at+1 : end-1])
+				description = jsonscan.Unquote(data[at+1 : end-1])
 			}
 		}
 		return nil
@@ -87,7 +88,7 @@ func typeWord(raw []byte) string {
 	case "array":
 		return "array"
 	}
-	return unquote(raw)
+	return jsonscan.Unquote(raw)
 }
 
 // textsAt returns the texts of the array that begins at a byte of valid JSON,
@@ -97,23 +98,23 @@ func textsAt(data []byte, at int) []string {
 		return nil
 	}
 	var texts []string
-	w := jsonWalk{data: data, pos: at, loose: true}
-	_ = w.array(func(at, end int) error {
+	w := jsonscan.Scanner{Data: data, Pos: at, Loose: true}
+	_ = w.Array(func(at, end int) error {
 		if data[at] == '"' {
-			texts = append(texts, unquote(data[at+1:end-1]))
+			texts = append(texts, jsonscan.Unquote(data[at+1:end-1]))
 		}
 		return nil
 	})
 	return texts
 }
 
-// schemaText gathers the texts of a schema that a model reads: names,
+// SchemaText gathers the texts of a schema that a model reads: names,
 // descriptions, titles, defaults, enums; each a paragraph. What is not JSON is
 // given as it stands, so that nothing escapes the scan.
-func schemaText(schema json.RawMessage) string {
+func SchemaText(schema json.RawMessage) string {
 	text := make([]byte, 0, len(schema))
-	w := jsonWalk{data: schema, loose: true, text: &text}
-	if w.check() != nil {
+	w := jsonscan.Scanner{Data: schema, Loose: true, Text: &text}
+	if w.Check() != nil {
 		text = append(text, schema...)
 	}
 	return string(text)

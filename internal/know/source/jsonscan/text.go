@@ -1,4 +1,4 @@
-package source
+package jsonscan
 
 import (
 	"bytes"
@@ -7,9 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// unquote returns the text of the bytes between two quotes, as encoding/json
+// Unquote returns the text of the bytes between two quotes, as encoding/json
 // would: what is not UTF-8, and half a surrogate pair, becomes U+FFFD.
-func unquote(raw []byte) string {
+func Unquote(raw []byte) string {
 	if bytes.IndexByte(raw, '\\') < 0 && utf8.Valid(raw) {
 		return string(raw)
 	}
@@ -104,8 +104,8 @@ func hex4(b []byte) (r rune, ok bool) {
 	return r, true
 }
 
-// appendQuoted writes a text as JSON.
-func appendQuoted(dst []byte, s string) []byte {
+// AppendQuoted writes a text as JSON.
+func AppendQuoted(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	for _, r := range s {
 		switch {
@@ -125,8 +125,8 @@ func appendQuoted(dst []byte, s string) []byte {
 	return append(dst, '"')
 }
 
-// shorten quotes a text for a message.
-func shorten(s string) string {
+// Shorten quotes a text for a message.
+func Shorten(s string) string {
 	const most = 60
 	if len(s) > most {
 		cut := most
@@ -137,3 +137,8 @@ func shorten(s string) string {
 	}
 	return strconv.Quote(s)
 }
+
+// TextSeparator separates texts that are scanned together. The blank line keeps a word
+// of one text ("examples", "pattern") from excusing the next text as a
+// quotation.
+const TextSeparator = "\n\n"

@@ -1,4 +1,4 @@
-package source
+package seal
 
 import (
 	"strings"
@@ -23,7 +23,7 @@ func TestCredentialsInCardsAreNoticedAndNotRepeated(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			c := &capability.Capability{Kind: capability.KindCard, Name: "x"}
-			seal(c, capability.Detail{Body: tt.text})
+			Seal(c, capability.Detail{Body: tt.text})
 			var got []capability.Finding
 			for _, f := range c.Findings {
 				if f.Rule == "credential" {

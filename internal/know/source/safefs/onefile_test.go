@@ -1,4 +1,4 @@
-package source
+package safefs
 
 import (
 	"strings"
@@ -10,7 +10,7 @@ import (
 func TestOneFile(t *testing.T) {
 	const content = "some text"
 	for _, name := range []string{"a.md", "cards/a.md", "a/b/c.json"} {
-		f := oneFile{name, &body{strings.NewReader(content), int64(len(content)), time.Unix(1e9, 0)}}
+		f := OneFile{name, &Content{strings.NewReader(content), int64(len(content)), time.Unix(1e9, 0)}}
 		if err := fstest.TestFS(f, name); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}

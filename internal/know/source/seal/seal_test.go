@@ -1,10 +1,7 @@
-package source
+package seal
 
 import (
 	"encoding/json"
-	"fmt"
-	"os"
-	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -76,8 +73,8 @@ func TestEveryTextIsScannedAndHashed(t *testing.T) {
 			}
 		})
 		plain.Findings, c.Findings = nil, nil
-		seal(plain, capability.Detail{})
-		seal(c, capability.Detail{})
+		Seal(plain, capability.Detail{})
+		Seal(c, capability.Detail{})
 		if !grave(c) {
 			t.Errorf("%s: hostile text is not quarantined: %v", want, c.Findings)
 		}
@@ -90,7 +87,7 @@ func TestEveryTextIsScannedAndHashed(t *testing.T) {
 	}
 	for _, d := range []capability.Detail{{Body: hostile}, {Usage: hostile}, {Schema: json.RawMessage(`{"title":"` + hostile + `"}`)}} {
 		c := fresh()
-		if seal(c, d); !grave(c) {
+		if Seal(c, d); !grave(c) {
 			t.Errorf("%+v is not quarantined", d)
 		}
 	}
@@ -112,16 +109,16 @@ func TestPaddingHidesNothing(t *testing.T) {
 		"schema": {Schema: json.RawMessage(`{"title":` + quoted(padding) + `,"description":` + quoted(hostile) + `}`)},
 	} {
 		c := &capability.Capability{Kind: capability.KindTool, Name: "x"}
-		if seal(c, d); !grave(c) {
+		if Seal(c, d); !grave(c) {
 			t.Errorf("%s: text behind %d bytes is not found", name, len(padding))
 		}
 	}
 	c := &capability.Capability{Kind: capability.KindTool, Name: "x", DisplayName: padding, Category: hostile}
-	if seal(c, capability.Detail{}); !grave(c) {
+	if Seal(c, capability.Detail{}); !grave(c) {
 		t.Error("a long label hides the next")
 	}
 	long := &capability.Capability{Kind: capability.KindTool, Name: "x"}
-	if seal(long, capability.Detail{Body: padding}); grave(long) {
+	if Seal(long, capability.Detail{Body: padding}); grave(long) {
 		t.Errorf("a long plain text is quarantined: %v", long.Findings)
 	}
 }
@@ -129,40 +126,4 @@ func TestPaddingHidesNothing(t *testing.T) {
 func quoted(s string) string {
 	raw, _ := json.Marshal(s)
 	return string(raw)
-}
-
-// TestSkillHashCoversWhatIsNotScanned changes files that the scan passes over.
-func TestSkillHashCoversWhatIsNotScanned(t *testing.T) {
-	dir := t.TempDir()
-	write(t, dir, "s/SKILL.md", "---\nname: s\ndescription: d\n---\nBody.\n")
-	for i := range maxSkillFiles + 5 {
-		write(t, dir, fmt.Sprintf("s/files/f%03d.txt", i), "same")
-	}
-	write(t, dir, "s/big.sh", strings.Repeat("a", maxSkillFileBytes+1))
-	hash := func() string {
-		_, b := load(t, TreeConfig{Path: dir, Trust: capability.TrustUser})
-		return b.Capabilities[0].Hash
-	}
-	seen := map[string]string{hash(): "the beginning"}
-	steps := []struct {
-		name string
-		do   func()
-	}{
-		{"a file beyond those that are scanned", func() { write(t, dir, fmt.Sprintf("s/files/f%03d.txt", maxSkillFiles+4), "else") }},
-		{"a file too large to scan", func() { write(t, dir, "s/big.sh", strings.Repeat("b", maxSkillFileBytes+1)) }},
-		{"a link", func() {
-			if err := os.Symlink("/etc", filepath.Join(dir, "s", "link")); err != nil {
-				t.Fatal(err)
-			}
-		}},
-		{"a skill inside", func() { write(t, dir, "s/inner/SKILL.md", "---\nname: inner\ndescription: d\n---\nB.\n") }},
-	}
-	for _, step := range steps {
-		step.do()
-		now := hash()
-		if before, again := seen[now]; again {
-			t.Errorf("after %s the hash is that of %s", step.name, before)
-		}
-		seen[now] = step.name
-	}
 }

@@ -1,19 +1,26 @@
-package source
+package pattern
 
 import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"io/fs"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"testing"
 )
 
-// TestPatternsCompile compiles every pattern of this package: what is compiled
-// when first used would otherwise panic only there.
+// TestPatternsCompile compiles every pattern of the packages around this one:
+// what is compiled when first used would otherwise panic only there.
 func TestPatternsCompile(t *testing.T) {
-	files, err := filepath.Glob("*.go")
+	var files []string
+	err := filepath.WalkDir("..", func(name string, _ fs.DirEntry, err error) error {
+		if filepath.Ext(name) == ".go" {
+			files = append(files, name)
+		}
+		return err
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +35,11 @@ func TestPatternsCompile(t *testing.T) {
 			if !ok || len(call.Args) != 1 {
 				return true
 			}
-			if f, ok := call.Fun.(*ast.Ident); !ok || f.Name != "lazily" {
+			f, ok := call.Fun.(*ast.SelectorExpr)
+			if !ok || f.Sel.Name != "Lazy" {
+				return true
+			}
+			if from, ok := f.X.(*ast.Ident); !ok || from.Name != "pattern" {
 				return true
 			}
 			text, ok := call.Args[0].(*ast.BasicLit)

@@ -1,10 +1,11 @@
-package source
+package seal
 
 import (
 	"regexp"
 	"strings"
 
 	"ken/capability"
+	"ken/internal/know/source/pattern"
 )
 
 // Texts that are written by hand and shown to models must hold no credentials:
@@ -20,14 +21,14 @@ type credentialForm struct {
 }
 
 var credentialForms = [...]credentialForm{
-	{"an API key", "sk-", lazily(`\bsk-(?:ant-|proj-)?[A-Za-z0-9_-]{20,}`)},
-	{"a GitHub token", "gh", lazily(`\bgh[pousr]_[A-Za-z0-9]{30,}|\bgithub_pat_[A-Za-z0-9_]{30,}`)},
-	{"an AWS key", "A", lazily(`\b(?:AKIA|ASIA)[A-Z0-9]{16}\b`)},
-	{"a Slack token", "xox", lazily(`\bxox[abeprs]-[A-Za-z0-9-]{10,}`)},
-	{"a Google key", "AIza", lazily(`\bAIza[A-Za-z0-9_-]{35}`)},
-	{"a private key", "-----BEGIN", lazily(`-----BEGIN (?:[A-Z]+ )*PRIVATE KEY-----`)},
-	{"a JSON web token", "eyJ", lazily(`\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}`)},
-	{"a password in an address", "://", lazily(`://[^\s/:@<>{}$]+:[^\s/@<>{}$]{3,}@`)},
+	{"an API key", "sk-", pattern.Lazy(`\bsk-(?:ant-|proj-)?[A-Za-z0-9_-]{20,}`)},
+	{"a GitHub token", "gh", pattern.Lazy(`\bgh[pousr]_[A-Za-z0-9]{30,}|\bgithub_pat_[A-Za-z0-9_]{30,}`)},
+	{"an AWS key", "A", pattern.Lazy(`\b(?:AKIA|ASIA)[A-Z0-9]{16}\b`)},
+	{"a Slack token", "xox", pattern.Lazy(`\bxox[abeprs]-[A-Za-z0-9-]{10,}`)},
+	{"a Google key", "AIza", pattern.Lazy(`\bAIza[A-Za-z0-9_-]{35}`)},
+	{"a private key", "-----BEGIN", pattern.Lazy(`-----BEGIN (?:[A-Z]+ )*PRIVATE KEY-----`)},
+	{"a JSON web token", "eyJ", pattern.Lazy(`\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}`)},
+	{"a password in an address", "://", pattern.Lazy(`://[^\s/:@<>{}$]+:[^\s/@<>{}$]{3,}@`)},
 }
 
 // credentials finds secrets in a text. The excerpt shows only how one begins.
