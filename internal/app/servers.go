@@ -75,7 +75,7 @@ func (a *App) prepareServers(cfg Config) error {
 		Servers: list, CacheDir: filepath.Join(a.Places.Cache, "mcp"), Getenv: a.serverValue,
 		Path: a.programPath(), Work: a.serverWork(), Workspace: a.Places.Workspace, Hide: a.ownFolders(), HideFiles: a.ownFiles(),
 		Require: a.serverIsolation(), Limits: a.serverLimits(),
-		Pins: pinner{a}, OAuth: a.serverAuth, Roots: a.serverRoots, Idle: a.serverIdle(),
+		Pins: pinner{a}, OAuth: a.serverAuth, Roots: a.serverRoots, Idle: a.serverIdle(), MaxTools: a.Settings.MCP.MaxTools,
 		DenySampling: func() bool { return a.Rules().Denies(policy.PermLLM) },
 		Version:      Version(), Log: a.log,
 	})

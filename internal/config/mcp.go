@@ -45,6 +45,11 @@ type MCP struct {
 	// Idle is after how long without calls a server is stopped. Default 10m;
 	// zero is never.
 	Idle time.Duration
+
+	// MaxTools is how many tools are read of one server's list; the rest is cut
+	// and reported. It holds for prompts, resources and templates too. Default
+	// 10000.
+	MaxTools int
 }
 
 // A Surface is a way to show capabilities to an MCP client.
@@ -143,6 +148,8 @@ func mcpSettings() []setting[Config] {
 			func(c *Config) *[]string { return &c.MCP.TrustHints }, texts("names of servers", nil, nil).fixed()),
 		entry("mcp.idle", "Stop a server after this time without calls; 0s: never.",
 			func(c *Config) *time.Duration { return &c.MCP.Idle }, duration(0, 365*day, noMoreOrEver)),
+		entry("mcp.maxTools", "How many tools are read of one server's list, and how many prompts, resources and templates; the rest is cut and reported.",
+			func(c *Config) *int { return &c.MCP.MaxTools }, whole(1, 100_000)),
 	}
 }
 

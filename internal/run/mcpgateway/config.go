@@ -152,6 +152,8 @@ type Config struct {
 	Roots func() []string // folders that servers may be told of [none]
 	Idle  time.Duration   // after which an unused back end is stopped [10 min]
 
+	MaxTools int // of one server's list; the rest is cut and reported [10,000]
+
 	// OAuth returns what shows a remote server that a principal agreed; the zero
 	// principal is everybody, or nobody in particular. Nil, and nil of a
 	// server, mean none. The server's URL has no references any more.

@@ -179,7 +179,7 @@ func (b *back) open(ctx context.Context) (*link.Link, *process, error) {
 	s := b.s
 	cfg := link.Config{
 		Target: link.Target{Name: s.def.Name},
-		Roots:  s.g.cfg.Roots(), ParkTime: parkTime,
+		Roots:  s.g.cfg.Roots(), ParkTime: parkTime, MaxTools: s.g.cfg.MaxTools,
 		Changed: func(string) { b.changed(quiet) },
 		Updated: b.updated,
 		Log: func(level, logger string, data json.RawMessage) {

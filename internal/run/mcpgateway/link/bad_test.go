@@ -186,7 +186,7 @@ func TestOddLists(t *testing.T) {
 		tools int
 		notes []string
 	}{
-		{"ten thousand tools", 10_000, []string{"more than 10000 tools: the rest is cut, and the limit is fixed"}},
+		{"ten thousand tools", 10_000, []string{"more than 10000 tools: the rest is cut (mcp.maxTools)"}},
 		{"odd tools", 3, []string{"tool twice is there twice", "it has no name", "its name has 300 bytes", "of the list is left out: it cannot be read"}},
 		{"same cursor", 2, []string{"has no end"}},
 		{"endless cursors", 1000, []string{"has no end"}},

@@ -233,7 +233,7 @@ func (c *collector[T]) notes() []string {
 		out = append(out, fmt.Sprintf("%d more notes of this kind about %ss", c.unsaid, c.what))
 	}
 	if c.cut > 0 {
-		out = append(out, fmt.Sprintf("more than %d %ss: the rest is cut, and the limit is fixed", c.limit, c.what))
+		out = append(out, fmt.Sprintf("more than %d %ss: the rest is cut (mcp.maxTools)", c.limit, c.what))
 	}
 	if c.endless {
 		out = append(out, fmt.Sprintf("the list of %ss has no end: cut after %d", c.what, len(c.all)))
