@@ -109,6 +109,8 @@ var layers = []layer{
 	{"internal/talk/deliver/...", words + ground + "internal/door internal/talk/model internal/talk/session"},
 	{"internal/talk/slash", words + "internal/spelling"},
 	{"internal/talk/event", words + ground + "internal/door internal/talk/model"},
+	{"internal/talk/toolcall", words + ground + "internal/talk/session"},
+	{"internal/talk/account", words + ground + "internal/door internal/talk/..."},
 	{"internal/talk/engine", words + ground + "internal/door internal/talk/..."},
 
 	// Serve: the surfaces.

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"ken/internal/talk/account"
 	"ken/internal/talk/event"
 	"ken/internal/talk/model"
 	"ken/internal/talk/prompt"
@@ -74,25 +75,6 @@ func TestAccountOfACommand(t *testing.T) {
 	}
 }
 
-func TestLookedUp(t *testing.T) {
-	result := func(name, text string) llm.Block {
-		return llm.Block{Result: &llm.ToolResult{Name: name, Blocks: []llm.Block{{Text: text}}}}
-	}
-	for _, tt := range []struct {
-		blocks []llm.Block
-		want   int
-	}{
-		{nil, 0},
-		{[]llm.Block{result("other", "123456789")}, 0},
-		{[]llm.Block{result(toolDiscover, "123456789")}, 100},
-		{[]llm.Block{result(toolDescribe, "123456789"), result("other", "123456789")}, 50},
-	} {
-		if got := lookedUp(&session.Entry{Blocks: tt.blocks, Tokens: 100}, false); got != tt.want {
-			t.Errorf("lookedUp(%v) = %d, want %d", tt.blocks, got, tt.want)
-		}
-	}
-}
-
 // BenchmarkAccount is what keeping accounts adds to the end of a turn, in a
 // session of 20 turns.
 func BenchmarkAccount(b *testing.B) {
@@ -106,12 +88,11 @@ func BenchmarkAccount(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	t := &turn{e: r.Engine, in: event.Input{Principal: ada, Session: id}, view: r.door.View(ada), model: Model{Model: r.model}, number: 20, live: session.Live(entries)}
-	t.prefix = t.live[0]
-	t.selection.Tokens.Map = 100
+	live := session.Live(entries)
+	turn := account.Turn{Principal: ada, Session: id, Number: 20, Model: "m", Live: live, Prefix: live[0], View: r.door.View(ada)}
 	b.ReportAllocs()
 	for b.Loop() {
-		if t.account().Shown == 0 {
+		if r.account.Of(b.Context(), turn).Shown == 0 {
 			b.Fatal("nothing is shown")
 		}
 	}

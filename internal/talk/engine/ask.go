@@ -11,6 +11,7 @@ import (
 	"ken/internal/talk/model"
 	"ken/internal/talk/prompt"
 	"ken/internal/talk/session"
+	"ken/internal/talk/toolcall"
 	"ken/internal/untrusted"
 	"ken/llm"
 )
@@ -193,7 +194,11 @@ func (t *turn) answered(got *received) (ending, bool, error) {
 // not finish are not made: nobody knows what it took away.
 func (t *turn) called(got *received, calls []*llm.ToolCall) (ending, bool, error) {
 	whole := got.stop != llm.StopLength && got.stop != llm.StopRefuse
-	t.name(calls, whole)
+	declared := map[string]bool{}
+	for _, name := range t.toolNames() {
+		declared[name] = true
+	}
+	toolcall.Name(calls, toolcall.Answer{Turn: t.number, Before: t.calls, Whole: whole, Declared: declared})
 	e := got.entry(t)
 	if !whole {
 		e.Name = cutShort
@@ -221,46 +226,6 @@ func (t *turn) called(got *received, calls []*llm.ToolCall) (ending, bool, error
 
 // notAnswered is the end of a turn that the provider would not answer.
 var notAnswered = ending{event.EndFailed, "the provider would not answer this; say it otherwise, or rewind"}
-
-// name gives each call an id of its own and a name that the wire knows. A tool
-// that is not there is called through the one that calls any. Where that is not
-// there either, because everything is, the call stays as it is if a wire can
-// carry it.
-func (t *turn) name(calls []*llm.ToolCall, whole bool) {
-	declared := map[string]bool{}
-	for _, name := range t.toolNames() {
-		declared[name] = true
-	}
-	taken := map[string]bool{} // also by a call that comes later
-	for _, c := range calls {
-		taken[c.ID] = true
-	}
-	seen := map[string]bool{}
-	for i, c := range calls {
-		if !plainID(c.ID) || seen[c.ID] {
-			for c.ID = fmt.Sprintf("call_%d_%d", t.number, t.calls+i+1); taken[c.ID]; {
-				c.ID += "x"
-			}
-			taken[c.ID] = true
-		}
-		seen[c.ID] = true
-		if declared[c.Name] || own(c.Name) || !declared[toolInvoke] && plainID(c.Name) {
-			continue
-		}
-		c.Arguments = wrapped(c, whole)
-		c.Name = toolInvoke
-	}
-}
-
-// plainID reports whether an id is one that every wire takes back.
-func plainID(id string) bool {
-	for _, c := range []byte(id) {
-		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-') {
-			return false
-		}
-	}
-	return id != "" && len(id) <= 64
-}
 
 // nothing is an answer without a word and without a call.
 func (t *turn) nothing(got *received) (ending, bool, error) {
@@ -385,7 +350,7 @@ func (t *turn) giveAgain() error {
 			}
 		}
 	}
-	e, ok := deliver.Add(deliver.AddInput{Rung: t.rung, Found: t.selection, Offers: t.found(ids), Live: t.known, Pressed: t.pressed(), Count: t.e.cfg.Count})
+	e, ok := deliver.Add(deliver.AddInput{Rung: t.rung, Found: t.selection, Offers: t.offers().Found(t.ctx, ids, t.known), Live: t.known, Pressed: t.pressed(), Count: t.e.cfg.Count})
 	if !ok {
 		return nil
 	}

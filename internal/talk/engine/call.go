@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"ken/capability"
-	"ken/internal/envelope"
 	"ken/internal/talk/event"
 	"ken/internal/talk/session"
+	"ken/internal/talk/toolcall"
 	"ken/internal/untrusted"
 	"ken/llm"
 )
@@ -129,32 +129,22 @@ func (t *turn) prepare(jobs []*job) int {
 func (t *turn) resolve(j *job) {
 	name := j.asked.Name
 	j.shown = event.Call{ID: j.asked.ID, Target: capability.ID(name), Arguments: j.asked.Arguments, Intent: t.intents.active}
-	args, note, err := readArguments(j.asked.Arguments, t.whole)
+	call, err := toolcall.Read(j.asked, t.whole, t.known.Resolve)
+	j.note = call.Note
+	if call.Repaired != "" {
+		t.notice("repair", untrusted.Line(name+": "+call.Repaired, 300))
+	}
 	if err != nil {
-		j.refuse(capability.Invalid, name, err, "send the arguments as one JSON object")
+		j.fail(err)
 		return
 	}
-	if note != "" {
-		j.note = note
-		t.notice("repair", untrusted.Line(name+": "+note, 300))
-	}
-	j.args = args
-	if own(name) && name != toolInvoke && name != toolRead {
-		j.isOwn(name)
+	if call.Own != "" {
+		j.isOwn(call)
 		return
 	}
 	j.call = capability.Call{
-		Target: capability.ID(name), Arguments: args, Session: t.in.Session, Intent: t.intents.active, Mode: t.in.Mode,
+		Target: call.Target, Action: call.Action, Arguments: call.Arguments, Session: t.in.Session, Intent: t.intents.active, Mode: t.in.Mode,
 		Key: callKey(t.in.Session, t.number, j.number),
-	}
-	if o, ok := t.known.Resolve(name); ok {
-		j.call.Target, j.call.Action = o.ID, o.Action
-	}
-	if name == toolInvoke {
-		t.unwrap(j, t.whole)
-	}
-	if j.over || j.tool != "" {
-		return
 	}
 	j.shown.Target, j.shown.Action, j.shown.Arguments = j.call.Target, j.call.Action, j.call.Arguments
 	e, err := t.view.Lookup(string(j.call.Target))
@@ -166,10 +156,10 @@ func (t *turn) resolve(j *job) {
 }
 
 // isOwn marks a call of one of Ken's own tools, which is not the door's.
-func (j *job) isOwn(name string) {
-	j.tool, j.call = name, capability.Call{}
-	j.shown.Target, j.shown.Arguments = capability.ID(name), j.args
-	switch name {
+func (j *job) isOwn(call toolcall.Call) {
+	j.tool, j.args = call.Own, call.Arguments
+	j.shown.Target, j.shown.Arguments = capability.ID(call.Own), call.Arguments
+	switch call.Own {
 	case toolDiscover, toolList, toolDescribe:
 		j.reads = true
 	}
@@ -199,51 +189,13 @@ func (t *turn) readable(args json.RawMessage) (json.RawMessage, bool) {
 	return out, whole
 }
 
-// wrapped returns a call of a tool that was not declared as the arguments of
-// invoke_capability.
-func wrapped(c *llm.ToolCall, whole bool) []byte {
-	in := envelope.Envelope{Capability: c.Name, Arguments: c.Arguments}
-	if args, _, err := readArguments(c.Arguments, whole); err == nil {
-		in.Arguments = args
-	}
-	return envelope.Write(in)
-}
-
-// unwrap shows what a call of invoke_capability is really about. The door does
-// so too, for everybody; here it is for what people see. Whole says that the
-// answer came to its own end.
-func (t *turn) unwrap(j *job, whole bool) {
-	in, err := envelope.Read(j.args)
-	if err != nil {
-		j.refuse(capability.Invalid, toolInvoke, err, envelope.Fix)
-		return
-	}
-	target, name := in.Capability, strings.TrimPrefix(in.Capability, "tool:")
-	if o, ok := t.known.Resolve(target); ok { // the name under which it was shown
-		target = string(o.ID)
-		if o.Action != "" {
-			in.Action = o.Action
-		}
-	}
-	args, note, err := readArguments(in.Arguments, whole)
-	if err != nil {
-		j.refuse(capability.Invalid, target, err, "send the arguments as one JSON object")
-		return
-	}
-	if note != "" {
-		j.note = note
-	}
-	if own(name) && name != toolRead {
-		j.args = args
-		j.isOwn(name)
-		return
-	}
-	j.call.Target, j.call.Action, j.call.Arguments = capability.ID(target), in.Action, args
-}
-
 // refuse gives a call its result without making it.
 func (j *job) refuse(kind capability.ErrorKind, target string, err error, fix string) {
-	e := &capability.Error{Kind: kind, Op: "call", Target: untrusted.Line(target, 80), Err: err, Fix: fix}
-	j.err, j.over, j.mistake = e, true, kind == capability.Invalid
-	j.res = capability.Result{Failed: true, Parts: []capability.Part{{Text: e.Error()}}}
+	j.fail(&capability.Error{Kind: kind, Op: "call", Target: untrusted.Line(target, 80), Err: err, Fix: fix})
+}
+
+// fail gives a call an error for its result without making it.
+func (j *job) fail(err error) {
+	j.err, j.over, j.mistake = err, true, capability.KindOf(err) == capability.Invalid
+	j.res = capability.Result{Failed: true, Parts: []capability.Part{{Text: err.Error()}}}
 }

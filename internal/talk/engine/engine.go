@@ -8,6 +8,8 @@ import (
 
 	"ken/capability"
 	"ken/internal/door"
+	"ken/internal/talk/account"
+	"ken/internal/talk/deliver/offers"
 	"ken/internal/talk/event"
 	"ken/internal/talk/model"
 	"ken/internal/talk/prompt"
@@ -207,9 +209,8 @@ type Engine struct {
 	mu      sync.Mutex
 	waiting map[string]chan event.Reply // by session and question, while a turn of this process waits
 
-	weighed weighed
-	defined defined
-	counts  counts
+	defined offers.Cache
+	account *account.Accountant
 	tools   tokenizer.Counter // Config.Count for the texts of tools, which remembers
 }
 
@@ -217,7 +218,8 @@ type Engine struct {
 func New(cfg Config) *Engine {
 	cfg.defaults()
 	e := &Engine{cfg: cfg, waiting: map[string]chan event.Reply{}}
-	e.tools = e.counts.with(cfg.Count)
+	e.tools = new(account.Counts).Counter(cfg.Count)
+	e.account = account.New(cfg.Door, cfg.Count, e.tools)
 	return e
 }
 

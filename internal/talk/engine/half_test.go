@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"ken/capability"
 	"ken/internal/talk/event"
@@ -117,19 +116,6 @@ func TestManyCalls(t *testing.T) {
 		t.Errorf("%d results in %d entries, want %d in %d", len(resultTexts(entries)), results, n, limit+1)
 	}
 	contains(t, "the last", resultTexts(entries)[n-1], "the answer has 1000 calls, the limit is 3")
-}
-
-// TestRepairIsQuick: what cannot be JSON costs no more than its length.
-func TestRepairIsQuick(t *testing.T) {
-	for _, n := range []int{mendable - 10, 1 << 20} {
-		for _, in := range []string{`{"a":` + strings.Repeat(",", n), `{"a":[1` + strings.Repeat(",\n", n/2) + `]}`, strings.Repeat("{", n), strings.Repeat(`{"`, n/2)} {
-			began := time.Now()
-			_, _, err := readArguments([]byte(in), true)
-			if took := time.Since(began); took > time.Minute {
-				t.Errorf("readArguments(%.10s…, %d bytes) took %v (%v)", in, len(in), took, err)
-			}
-		}
-	}
 }
 
 // TestGarbageIsNoBrokenStream: where nothing of an answer came, nobody is told

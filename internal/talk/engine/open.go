@@ -13,6 +13,7 @@ import (
 	"ken/capability"
 	"ken/internal/door"
 	"ken/internal/talk/deliver"
+	"ken/internal/talk/deliver/offers"
 	"ken/internal/talk/event"
 	"ken/internal/talk/model"
 	"ken/internal/talk/prompt"
@@ -149,18 +150,18 @@ func (t *turn) beside(o *opening) session.Entry {
 		added.Kind, ok = session.Added, true
 		added.Blocks = append(added.Blocks, llm.Block{Text: o.text})
 	}
-	if text, offers := t.appeared(); text != "" {
+	if text, list := t.offers().Appeared(t.ctx, t.rung, t.known); text != "" {
 		added.Kind, ok = session.Added, true
 		added.Blocks = append(added.Blocks, llm.Block{Text: text})
 		if added.Shown == nil {
 			added.Shown = map[capability.ID]string{}
 		}
-		for _, o := range offers {
+		for _, o := range list {
 			added.Shown[o.ID] = "own"
 			added.Offers = append(added.Offers, session.Offer{Tool: o.Tool.Name, ID: o.ID})
 		}
 	}
-	if text, marks := t.changed(); text != "" {
+	if text, marks := t.changedTools(); text != "" {
 		added.Kind, ok = session.Added, true
 		added.Blocks = append(added.Blocks, llm.Block{Text: text})
 		if added.Shown == nil {
@@ -174,7 +175,7 @@ func (t *turn) beside(o *opening) session.Entry {
 		if added.Shown == nil {
 			added.Shown = map[capability.ID]string{}
 		}
-		added.Shown[environmentID] = hashOf(text)
+		added.Shown[offers.EnvironmentID] = hashOf(text)
 	}
 	if !ok {
 		return session.Entry{}
@@ -187,13 +188,22 @@ func (t *turn) beside(o *opening) session.Entry {
 	return added
 }
 
+// changedTools returns the text about tools that changed since the model was
+// given them, and its marks. In the turn that begins a session there are none.
+func (t *turn) changedTools() (text string, marks map[capability.ID]string) {
+	if t.prefix.Seq == 0 {
+		return "", nil
+	}
+	return t.offers().Changed(t.ctx, t.rung, t.live, t.known)
+}
+
 // environment is where the model is, where it does not know that yet.
 func (t *turn) environment() string {
 	if t.e.cfg.Environment == nil {
 		return ""
 	}
 	text := t.e.cfg.Environment(t.in)
-	if text == "" || t.known.Shown[environmentID] == hashOf(text) {
+	if text == "" || t.known.Shown[offers.EnvironmentID] == hashOf(text) {
 		return ""
 	}
 	return text
@@ -213,9 +223,9 @@ func (t *turn) announce() {
 func (t *turn) selected(found door.Found, sent []door.Sent, added session.Entry, why string) event.Selected {
 	s := event.Selected{Found: found, Rung: t.rung, Why: why, Tokens: added.Tokens, Added: make([]capability.ID, 0, len(added.Shown))}
 	for id := range added.Shown {
-		if tool, ok := defines(id); ok {
+		if tool, ok := offers.Defines(id); ok {
 			s.Added = append(s.Added, tool)
-		} else if !isMark(id) {
+		} else if !offers.IsMark(id) {
 			s.Added = append(s.Added, id)
 		}
 	}
@@ -254,10 +264,10 @@ func (t *turn) adding(found door.Found) deliver.AddInput {
 			}
 		}
 	}
-	in := deliver.AddInput{Rung: t.rung, Found: found, Offers: t.found(ids), Live: t.known, Pressed: t.pressed(), Count: t.e.cfg.Count}
+	in := deliver.AddInput{Rung: t.rung, Found: found, Offers: t.offers().Found(t.ctx, ids, t.known), Live: t.known, Pressed: t.pressed(), Count: t.e.cfg.Count}
 	in.News, in.NewsMarks = t.news(found)
 	if t.rung == model.PerTurn {
-		in.Core, in.Last = t.core(), ownTools(t.e.cfg.Door, t.view, t.intents.rules)
+		in.Core, in.Last = t.offers().Core(t.ctx, t.known), ownTools(t.e.cfg.Door, t.view, t.intents.rules)
 	}
 	return in
 }
@@ -301,10 +311,10 @@ func (t *turn) message() (session.Entry, error) {
 // plan chooses how the tools of the session are delivered.
 func (t *turn) plan() deliver.Plan {
 	in := deliver.PlanInput{
-		Want: t.wanted(), Row: t.model.Row, Core: t.core(), Last: ownTools(t.e.cfg.Door, t.view, t.intents.rules),
+		Want: t.wanted(), Row: t.model.Row, Core: t.offers().Core(t.ctx, t.known), Last: ownTools(t.e.cfg.Door, t.view, t.intents.rules),
 		Refused: t.refused, Count: t.e.tools,
 	}
-	in.All, in.List = t.all(in.Core)
+	in.All, in.List = t.offers().All(t.ctx, in.Core)
 	return deliver.Begin(in)
 }
 
@@ -322,7 +332,7 @@ func (t *turn) layers(o *opening, first bool) ([]prompt.Layer, error) {
 	if !first {
 		in.Rung = model.Rung(t.prefix.Name)
 		if in.Rung == model.Whole {
-			_, others, _ = t.everything()
+			_, others, _ = t.offers().Everything()
 		}
 	}
 	if in.Rung == model.Whole {
@@ -421,7 +431,7 @@ func (t *turn) news(found door.Found) (text string, marks map[capability.ID]stri
 
 // newsOfList describes what was added to or removed from a complete list.
 func (t *turn) newsOfList() (text string, marks map[capability.ID]string) {
-	entries, others, ok := t.everything()
+	entries, others, ok := t.offers().Everything()
 	if !ok {
 		return "The capabilities have changed since this conversation began. There are now more than can be listed.", nil
 	}

@@ -157,7 +157,7 @@ func (t *turn) searched(j *job, live deliver.Live) {
 	if len(j.hits) == 0 || j.res.Failed {
 		return
 	}
-	blocks, offers := deliver.Searched(t.rung, t.found(j.hits), live)
+	blocks, offers := deliver.Searched(t.rung, t.offers().Found(t.ctx, j.hits, t.known), live)
 	j.offers = offers
 	if t.rung == model.Search {
 		j.within = blocks

@@ -8,6 +8,7 @@ import (
 	"ken/capability"
 	"ken/internal/talk/event"
 	"ken/internal/talk/session"
+	"ken/internal/talk/toolcall"
 	"ken/llm"
 )
 
@@ -216,24 +217,20 @@ func (t *turn) learned(j *job) llm.Block {
 func (t *turn) lookBack(a *lastAnswer, at int) *job {
 	c := a.calls[at]
 	j := &job{asked: c, number: a.before + at + 1}
-	args, _, err := readArguments(c.Arguments, a.whole())
+	call, err := toolcall.Read(c, a.whole(), t.known.Resolve)
 	if err != nil {
 		j.over = true
 		return j
 	}
-	j.args = args
+	if call.Own != "" {
+		j.tool, j.args, j.reads = call.Own, call.Arguments, true
+		return j
+	}
 	j.call = capability.Call{
-		Target: capability.ID(c.Name), Arguments: args, Principal: t.in.Principal, Session: t.in.Session,
+		Target: call.Target, Action: call.Action, Arguments: call.Arguments, Principal: t.in.Principal, Session: t.in.Session,
 		Key: callKey(t.in.Session, a.entry.Turn, j.number),
 	}
-	if o, ok := t.known.Resolve(c.Name); ok {
-		j.call.Target, j.call.Action = o.ID, o.Action
-	}
-	if c.Name == toolInvoke {
-		t.unwrap(j, a.whole())
-	}
-	j.reads = j.tool != "" // one of Ken's own
-	if e, err := t.view.Lookup(string(j.call.Target)); err == nil && !j.over && !j.reads {
+	if e, err := t.view.Lookup(string(j.call.Target)); err == nil {
 		j.reads = t.e.cfg.Reads != nil && t.e.cfg.Reads(e) || e.Name == toolRead
 	}
 	return j

@@ -10,6 +10,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/door"
+	"ken/internal/talk/deliver/offers"
 	"ken/internal/talk/event"
 	"ken/internal/talk/session"
 	"ken/internal/untrusted"
@@ -205,9 +206,6 @@ func (t *turn) unknown(j *job) {
 	j.res = capability.Result{Failed: true, Parts: []capability.Part{{Text: text}}, Meta: j.res.Meta}
 }
 
-// longestSchema is how much of a schema an error shows, in bytes.
-const longestSchema = 6000
-
 // explain adds to what is wrong with arguments what they must be, which saves
 // the model a question.
 func (t *turn) explain(j *job) {
@@ -215,16 +213,8 @@ func (t *turn) explain(j *job) {
 	if err != nil || len(d.Detail.Schema) == 0 {
 		return
 	}
-	schema := bounded(string(plainSchema(d.Detail.Schema)))
+	schema := offers.Bounded(string(offers.PlainSchema(d.Detail.Schema)))
 	j.res.Parts = append(slices.Clip(j.res.Parts), capability.Part{Text: "Its input schema: " + schema})
-}
-
-// bounded is as much of a schema as a text shows.
-func bounded(schema string) string {
-	if len(schema) <= longestSchema {
-		return schema
-	}
-	return strings.ToValidUTF8(schema[:longestSchema], "") + fmt.Sprintf(" … (%d of %d bytes; %s has the rest)", longestSchema, len(schema), toolDescribe)
 }
 
 // nearest returns the ids of what is spelled most like a name, three at most.

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"ken/internal/door"
+	"ken/internal/talk/account"
 	"ken/internal/talk/deliver"
 	"ken/internal/talk/event"
 	"ken/internal/talk/model"
@@ -116,6 +117,17 @@ func (e *Engine) run(ctx context.Context, in event.Input, yield func(event.Event
 	t.telling.Lock()
 	defer t.telling.Unlock()
 	t.gone = true
+}
+
+// account returns what capabilities took of the prompt. Without a model nobody
+// was asked, and it is empty.
+func (t *turn) account() event.Account {
+	if t.model.Model == nil {
+		return event.Account{Tenant: t.in.Principal.Tenant}
+	}
+	return t.e.account.Of(t.ctx, account.Turn{
+		Principal: t.in.Principal, Session: t.in.Session, Number: t.number, Model: t.model.Ref, Live: t.live, Prefix: t.prefix, View: t.view,
+	})
 }
 
 // errBroke is that something which was asked in a turn panicked.

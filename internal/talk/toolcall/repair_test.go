@@ -1,10 +1,11 @@
-package engine
+package toolcall
 
 import (
 	"bytes"
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -40,16 +41,16 @@ func TestS4U10Repair(t *testing.T) {
 		{name: "twice the same key", in: `{"a":1,"a":2}`},
 		{name: "open braces of an answer that was cut", in: `{"a":{"b":[1,2`, cut: true},
 	} {
-		got, note, err := readArguments([]byte(c.in), !c.cut)
+		got, note, err := Arguments([]byte(c.in), !c.cut)
 		if c.want == "" {
 			if err == nil {
-				t.Errorf("%s: readArguments(%s) = %s, want an error", c.name, c.in, got)
+				t.Errorf("%s: Arguments(%s) = %s, want an error", c.name, c.in, got)
 			}
 			continue
 		}
 		var b bytes.Buffer
 		if err != nil || json.Compact(&b, got) != nil || b.String() != c.want {
-			t.Errorf("%s: readArguments(%s) = %s, %v; want %s", c.name, c.in, got, err, c.want)
+			t.Errorf("%s: Arguments(%s) = %s, %v; want %s", c.name, c.in, got, err, c.want)
 		}
 		if fine := json.Valid([]byte(strings.TrimSpace(c.in))) && !strings.HasPrefix(c.in, `"`) || c.in == ""; fine == (note != "") {
 			t.Errorf("%s: note = %q", c.name, note)
@@ -65,9 +66,9 @@ func TestRepairLeavesJSONAlone(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, note, err := readArguments(raw, true)
+		got, note, err := Arguments(raw, true)
 		if err != nil || note != "" || !bytes.Equal(got, raw) {
-			t.Fatalf("readArguments(%s) = %s, %q, %v", raw, got, note, err)
+			t.Fatalf("Arguments(%s) = %s, %q, %v", raw, got, note, err)
 		}
 		if mended := mend(string(raw)); mended != string(raw) {
 			t.Fatalf("mend(%s) = %s", raw, mended)
@@ -81,16 +82,29 @@ func FuzzReadArguments(f *testing.F) {
 		f.Add([]byte(s), true)
 	}
 	f.Fuzz(func(t *testing.T, raw []byte, whole bool) {
-		got, _, err := readArguments(raw, whole)
+		got, _, err := Arguments(raw, whole)
 		if err != nil {
 			return
 		}
 		if _, err := capability.CanonicalJSON(got); err != nil || got[0] != '{' {
-			t.Errorf("readArguments(%q) = %q, which is no object: %v", raw, got, err)
+			t.Errorf("Arguments(%q) = %q, which is no object: %v", raw, got, err)
 		}
-		again, _, err := readArguments(raw, whole)
+		again, _, err := Arguments(raw, whole)
 		if err != nil || !bytes.Equal(got, again) {
-			t.Errorf("readArguments(%q) = %q and then %q, %v", raw, got, again, err)
+			t.Errorf("Arguments(%q) = %q and then %q, %v", raw, got, again, err)
 		}
 	})
+}
+
+// TestRepairIsQuick: what cannot be JSON costs no more than its length.
+func TestRepairIsQuick(t *testing.T) {
+	for _, n := range []int{maxRepairBytes - 10, 1 << 20} {
+		for _, in := range []string{`{"a":` + strings.Repeat(",", n), `{"a":[1` + strings.Repeat(",\n", n/2) + `]}`, strings.Repeat("{", n), strings.Repeat(`{"`, n/2)} {
+			began := time.Now()
+			_, _, err := Arguments([]byte(in), true)
+			if took := time.Since(began); took > time.Minute {
+				t.Errorf("Arguments(%.10s…, %d bytes) took %v (%v)", in, len(in), took, err)
+			}
+		}
+	}
 }

@@ -1,4 +1,4 @@
-package engine
+package toolcall
 
 import (
 	"bytes"
@@ -10,20 +10,20 @@ import (
 	"ken/capability"
 )
 
-// mendable is how many bytes of arguments are worth a repair.
-const mendable = 256 << 10
+// maxRepairBytes is the most bytes of arguments that are repaired.
+const maxRepairBytes = 256 << 10
 
-// longestNote is how much of what was mended is shown, in bytes.
-const longestNote = 2000
+// maxNoteBytes is how much of the repaired arguments a note shows, in bytes.
+const maxNoteBytes = 2000
 
-// errNotObject says what is wrong with arguments to the model that wrote them.
+// errNotObject tells the model what is wrong with its arguments.
 var errNotObject = errors.New("the arguments are not one JSON object")
 
-// readArguments returns the JSON object that the model wrote. What is no JSON is
-// repaired once, in a way that depends on its bytes alone; note then says what
-// it was taken for. What was cut off is not repaired: half a call has no
-// effect.
-func readArguments(raw []byte, whole bool) (args json.RawMessage, note string, err error) {
+// Arguments returns the JSON object that the model wrote. Invalid JSON is
+// repaired once, in a way that depends on its bytes alone; note then says how it
+// was read. Arguments of an answer that is not whole are not repaired: half a
+// call must have no effect.
+func Arguments(raw []byte, whole bool) (args json.RawMessage, note string, err error) {
 	trimmed := bytes.TrimSpace(raw)
 	none := len(trimmed) == 0 || string(trimmed) == "null"
 	switch {
@@ -33,8 +33,8 @@ func readArguments(raw []byte, whole bool) (args json.RawMessage, note string, e
 		return nil, "", errors.New("the arguments end in the middle: the answer was cut off")
 	case none:
 		return json.RawMessage("{}"), "", nil
-	case len(trimmed) > mendable:
-		return nil, "", fmt.Errorf("%w, and with more than %d bytes they are not mended", errNotObject, mendable)
+	case len(trimmed) > maxRepairBytes:
+		return nil, "", fmt.Errorf("%w, and with more than %d bytes they are not mended", errNotObject, maxRepairBytes)
 	case !bytes.ContainsRune(trimmed, '{'):
 		return nil, "", errNotObject
 	}
@@ -48,8 +48,8 @@ func readArguments(raw []byte, whole bool) (args json.RawMessage, note string, e
 		return nil, "", errNotObject
 	}
 	noted := string(mended)
-	if len(noted) > longestNote {
-		noted = fmt.Sprintf("%s… (%d bytes)", strings.ToValidUTF8(noted[:longestNote], ""), len(noted))
+	if len(noted) > maxNoteBytes {
+		noted = fmt.Sprintf("%s… (%d bytes)", strings.ToValidUTF8(noted[:maxNoteBytes], ""), len(noted))
 	}
 	return mended, "the arguments were not JSON and were read as " + noted, nil
 }
