@@ -99,10 +99,7 @@ func (c converter) fields(values []*ast.MappingValueNode, line, left int) (Value
 		}
 		at := lineOf(mv.Key)
 		if first, twice := seen[key]; twice {
-			return Value{}, &Error{
-				Line: at, Message: fmt.Sprintf("key %s is already given on line %d", printable(key), first),
-				Fix: "keep one of them", earlier: first,
-			}
+			return Value{}, repeated(m, key, at, first)
 		}
 		seen[key] = at
 		v := Value{Line: at}
@@ -114,6 +111,19 @@ func (c converter) fields(values []*ast.MappingValueNode, line, left int) (Value
 		m.Fields = append(m.Fields, Field{Key: key, Line: at, Value: v})
 	}
 	return Value{Line: m.Line, Any: m}, nil
+}
+
+// repeated returns the error for a key that the map already has on another
+// line. In a file that ken init wrote, the earlier one is often a section with
+// nothing but comments.
+func repeated(m *Map, key string, line, first int) *Error {
+	fix := "keep one of them"
+	for _, f := range m.Fields {
+		if f.Key == key && f.Value.Any == nil {
+			fix = "that one has no values: move the lines from here below it, or remove it"
+		}
+	}
+	return &Error{Line: line, Message: fmt.Sprintf("key %s is already given on line %d", printable(key), first), Fix: fix, earlier: first}
 }
 
 func keyText(k ast.MapKeyNode) (string, error) {

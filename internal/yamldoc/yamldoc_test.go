@@ -122,6 +122,7 @@ func TestSyntaxErrorsTeach(t *testing.T) {
 		{"second colon", "name: x\ndescription: note: this\nz: 1\n", "line 2: a second \": \" stands in one value; put the value in quotes"},
 		{"open quote", "a: 1\nb: \"x\n", "line 2: a quote is opened and never closed; close it, or leave both quotes out"},
 		{"repeated key", "a: 1\nb: 2\na: 3\n", "line 3: key a is already given on line 1; keep one of them"},
+		{"repeated after a section with comments only", "m:\n  # a: 1\nb: 2\nm:\n  a: 1\n", "line 4: key m is already given on line 1; that one has no values: move the lines from here below it, or remove it"},
 		{"repeated in a nested map", "m:\n  a: 1\n  a: 2\n", "line 3: key a is already given on line 2; keep one of them"},
 		{"deep", nested, "line 65: nested deeper than 64 levels; flatten it"},
 	}

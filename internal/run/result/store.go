@@ -205,8 +205,8 @@ func (s *Store) folder(scope Scope, create bool) (*os.Root, error) {
 // missing is the one answer for a handle that is wrong, someone else's, gone
 // or never was.
 func missing(keep time.Duration) error {
-	return refuse(capability.NotFound, "read result", errors.New("there is no such result"),
-		fmt.Sprintf("results are kept for %s within one session; list them, or run the command again", span(keep)))
+	return refuse(capability.NotFound, "read result", errors.New("result not found"),
+		fmt.Sprintf("results are kept for %s and read only in their session (results.keep); run the command again", span(keep)))
 }
 
 func span(d time.Duration) string {

@@ -181,7 +181,9 @@ func (ep *endpoint) refused(ctx context.Context, x *exchange, p *mcp.CallToolPar
 		return said(x.modern, err.Error(), true), nil
 	}
 	switch {
-	case e.Kind == capability.NotFound && x.call.Target != toolInvoke && e.Target == string(x.call.Target):
+	// Without a cause, the tool itself was not found. With one, the tool ran
+	// and did not find something, such as the handle of a result.
+	case e.Kind == capability.NotFound && e.Err == nil && x.call.Target != toolInvoke && e.Target == string(x.call.Target):
 		return nil, ep.unknownTool(p.Name, x.sess.shown())
 	case e.Kind == capability.Invalid:
 		if text := ep.schemaError(ctx, x.view, e); text != "" {

@@ -323,6 +323,10 @@ func TestLongResults(t *testing.T) {
 		if read.IsError || !strings.Contains(text(read), "0123456789abcdef\n0123456789abcdef") {
 			t.Errorf("read_result = %q, want two lines", text(read))
 		}
+		gone := call(t, cs, toolRead, map[string]any{"handle": "r0gone"})
+		if !gone.IsError || !strings.Contains(text(gone), "result not found") {
+			t.Errorf("read_result of an unknown handle = %q, want that there is no such result", text(gone))
+		}
 	})
 }
 

@@ -161,7 +161,7 @@ func (a *api) result(r *wire.Request) (any, error) {
 		p, err = a.Read(r.Context(), r.Who.Principal, named, r.PathValue("handle"), from)
 	}
 	if capability.KindOf(err) == capability.NotFound && err != nil {
-		return nil, wire.Missing("there is no such result in this session; results are kept for a while (results.keep), for whoever made the call and in its session")
+		return nil, wire.Missing("result not found in this session; results are kept for a while (results.keep) and read only by their caller in the same session")
 	}
 	return p, err
 }
