@@ -216,7 +216,7 @@ func (a *App) build(cfg Config) error {
 	if list := a.functions.Tools(); len(list) > 0 {
 		s.given(memory("functions", capability.TrustUser, list), Place{Trust: capability.TrustUser, Why: "functions of the program"})
 	}
-	if list := db.Tools(connections(a.Settings.Databases)); len(list) > 0 {
+	if list := db.Tools(connections(a.Settings.Databases)); len(list) > 0 && len(cfg.Catalogs) == 0 { // Catalogs replace every source
 		s.given(memory("databases", capability.TrustUser, list), Place{Trust: capability.TrustUser, Why: "databases that ken.yaml names"})
 	}
 	a.made = source.NewMemory("made at run time", capability.TrustUser)

@@ -19,13 +19,13 @@ type approveCommand struct{ *environment }
 
 func newApprove(env *environment) *cobra.Command {
 	c := &approveCommand{env}
-	return group("approve", "Answer what waits for a person", c.list(), c.grant(), c.deny(), c.revoke())
+	return group("approve", "List, grant and deny approval requests", c.list(), c.grant(), c.deny(), c.revoke())
 }
 
 func (c *approveCommand) list() *cobra.Command {
 	var all, grants bool
 	cmd := &cobra.Command{
-		Use: "list", Short: "List what waits for an answer", Args: args(cobra.NoArgs),
+		Use: "list", Short: "List open approval requests", Args: args(cobra.NoArgs),
 		RunE: c.withApp(func(ctx context.Context, a *app.App, _ []string) error {
 			desk, err := a.Desk()
 			if err != nil {
@@ -51,8 +51,8 @@ func (c *approveCommand) list() *cobra.Command {
 			return err
 		}),
 	}
-	cmd.Flags().BoolVar(&all, "all", false, "those that were answered or have expired too")
-	cmd.Flags().BoolVar(&grants, "grants", false, "the answers that hold, instead")
+	cmd.Flags().BoolVar(&all, "all", false, "include requests that were answered or have expired")
+	cmd.Flags().BoolVar(&grants, "grants", false, "list the grants in force instead")
 	return cmd
 }
 
@@ -89,7 +89,7 @@ func (c *approveCommand) grant() *cobra.Command {
 	var scope, covers, note string
 	var until string
 	cmd := &cobra.Command{
-		Use: "grant ID", Short: "Agree to a call that waits", Args: args(cobra.ExactArgs(1)),
+		Use: "grant ID", Short: "Approve a call that waits", Args: args(cobra.ExactArgs(1)),
 		Example: "  ken approve grant 7f3a…\n  ken approve grant 7f3a… --for session\n  ken approve grant 7f3a… --for always --covers prefix\n  ken approve grant 7f3a… --until 8h",
 		RunE: c.withApp(func(ctx context.Context, a *app.App, given []string) error {
 			if !slices.Contains([]string{"once", "session", "always"}, scope) {
@@ -109,10 +109,10 @@ func (c *approveCommand) grant() *cobra.Command {
 			return c.settle(ctx, a, given[0], answer)
 		}),
 	}
-	cmd.Flags().StringVar(&scope, "for", string(approval.Once), "how long it holds: `once`, session, or always (in every session, for approval.alwaysFor)")
-	cmd.Flags().StringVar(&covers, "covers", "", "what it covers for longer than once: `call` (this exact one), prefix (commands that begin alike) or tool (any arguments); without it, call, and with --for session the tool")
-	cmd.Flags().StringVar(&until, "until", "", "in every session up to this `time`: a duration such as 8h, or 2026-01-31T12:00:00Z")
-	cmd.Flags().StringVar(&note, "note", "", "a `word` about why, for the record")
+	cmd.Flags().StringVar(&scope, "for", string(approval.Once), "how long the grant lasts (`duration`): once, session, or always (every session, for approval.alwaysFor)")
+	cmd.Flags().StringVar(&covers, "covers", "", "`what` a grant for longer than once covers: call (this exact call), prefix (commands with the same beginning) or tool (any arguments); default: call, or tool with --for session")
+	cmd.Flags().StringVar(&until, "until", "", "grant for every session until this `time`: a duration such as 8h, or 2026-01-31T12:00:00Z")
+	cmd.Flags().StringVar(&note, "note", "", "`reason` for the audit log")
 	return cmd
 }
 
@@ -135,7 +135,7 @@ func (c *approveCommand) deny() *cobra.Command {
 	var session bool
 	var note string
 	cmd := &cobra.Command{
-		Use: "deny ID", Short: "Refuse a call that waits", Args: args(cobra.ExactArgs(1)),
+		Use: "deny ID", Short: "Deny a call that waits", Args: args(cobra.ExactArgs(1)),
 		RunE: c.withApp(func(ctx context.Context, a *app.App, given []string) error {
 			answer := approval.Answer{By: a.Principal, Effect: approval.No, Scope: approval.Once, Note: note}
 			if session {
@@ -144,8 +144,8 @@ func (c *approveCommand) deny() *cobra.Command {
 			return c.settle(ctx, a, given[0], answer)
 		}),
 	}
-	cmd.Flags().BoolVar(&session, "session", false, "and do not ask again in this session")
-	cmd.Flags().StringVar(&note, "note", "", "a `word` about why, for the record")
+	cmd.Flags().BoolVar(&session, "session", false, "do not ask again in this session")
+	cmd.Flags().StringVar(&note, "note", "", "`reason` for the audit log")
 	return cmd
 }
 
@@ -186,7 +186,7 @@ func (c *approveCommand) printCovered(ctx context.Context, a *app.App, t approva
 func (c *approveCommand) revoke() *cobra.Command {
 	var why string
 	cmd := &cobra.Command{
-		Use: "revoke ID", Short: "Take an answer back", Args: args(cobra.ExactArgs(1)),
+		Use: "revoke ID", Short: "Revoke a grant", Args: args(cobra.ExactArgs(1)),
 		RunE: c.withApp(func(ctx context.Context, a *app.App, given []string) error {
 			if err := a.Revoke(ctx, given[0], a.Principal, why); err != nil {
 				return err
@@ -198,6 +198,6 @@ func (c *approveCommand) revoke() *cobra.Command {
 			return nil
 		}),
 	}
-	cmd.Flags().StringVar(&why, "why", "", "a `word` about why, for the record")
+	cmd.Flags().StringVar(&why, "why", "", "`reason` for the audit log")
 	return cmd
 }

@@ -21,7 +21,7 @@ type auditCommand struct{ *environment }
 
 func newAudit(env *environment) *cobra.Command {
 	c := &auditCommand{env}
-	return group("audit", "Read and check the trail of calls", c.query(), c.tail(), c.verify(), c.prove())
+	return group("audit", "Read and verify the audit log", c.query(), c.tail(), c.verify(), c.prove())
 }
 
 // An auditFilter is what the flags of query and tail say.
@@ -34,7 +34,7 @@ func (f *auditFilter) flags(cmd *cobra.Command) {
 	flags.StringVar(&f.extension, "ext", "", "only this `extension`, as in tools.git")
 	flags.StringVar(&f.event, "event", "", "only this `event`: "+strings.Join(audit.EventNames(), ", "))
 	flags.StringVar(&f.session, "session", "", "only this `session`")
-	flags.StringVar(&f.since, "since", "", "not before this `time`: a duration such as 24h, or 2026-01-31T12:00:00Z")
+	flags.StringVar(&f.since, "since", "", "only records since this `time`: a duration such as 24h, or 2026-01-31T12:00:00Z")
 }
 
 func (f auditFilter) read(now time.Time) (audit.Filter, error) {
@@ -96,8 +96,8 @@ func (c *auditCommand) query() *cobra.Command {
 		}),
 	}
 	f.flags(cmd)
-	cmd.Flags().BoolVar(&all, "all", false, "with the beginnings of chains, one for each process")
-	cmd.Flags().StringVar(&f.until, "until", "", "not after this `time`")
+	cmd.Flags().BoolVar(&all, "all", false, "include the first record of each chain (one chain per process)")
+	cmd.Flags().StringVar(&f.until, "until", "", "only records up to this `time`")
 	return cmd
 }
 
@@ -133,7 +133,7 @@ func (c *auditCommand) tail() *cobra.Command {
 	var follow bool
 	var lines int
 	cmd := &cobra.Command{
-		Use: "tail", Short: "Show the newest records, and with -f those that come", Args: args(cobra.NoArgs),
+		Use: "tail", Short: "Show the newest records; -f follows new ones", Args: args(cobra.NoArgs),
 		RunE: c.withApp(func(ctx context.Context, a *app.App, _ []string) error {
 			filter, err := f.read(time.Now())
 			if err != nil {
@@ -163,8 +163,8 @@ func (c *auditCommand) tail() *cobra.Command {
 		}),
 	}
 	f.flags(cmd)
-	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on with those that come, until interrupted")
-	cmd.Flags().IntVarP(&lines, "lines", "n", 20, "how `many` of the newest")
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "follow new records until interrupted")
+	cmd.Flags().IntVarP(&lines, "lines", "n", 20, "`number` of records")
 	return cmd
 }
 
@@ -190,7 +190,7 @@ func (c *auditCommand) verify() *cobra.Command {
 	var head string
 	var all bool
 	cmd := &cobra.Command{
-		Use: "verify", Short: "Check that no record was changed, removed or cut off", Args: args(cobra.NoArgs),
+		Use: "verify", Short: "Verify that no record was changed, removed or cut off", Args: args(cobra.NoArgs),
 		RunE: c.withApp(func(ctx context.Context, a *app.App, _ []string) error {
 			var elsewhere [][]byte
 			if head != "" {
@@ -215,8 +215,8 @@ func (c *auditCommand) verify() *cobra.Command {
 			return err
 		}),
 	}
-	cmd.Flags().BoolVar(&all, "all", false, "name the chains that are in order too")
-	cmd.Flags().StringVar(&head, "head", "", "also compare with a signed head that was kept elsewhere, in this `file`")
+	cmd.Flags().BoolVar(&all, "all", false, "include valid chains in the output")
+	cmd.Flags().StringVar(&head, "head", "", "also compare with a signed head that you kept elsewhere, in this `file`")
 	return cmd
 }
 
@@ -261,7 +261,7 @@ func listOf[T any](s []T) []T {
 
 func (c *auditCommand) prove() *cobra.Command {
 	return &cobra.Command{
-		Use: "prove ID", Short: "Give a proof of one record that anyone with the public key can check", Args: args(cobra.ExactArgs(1)),
+		Use: "prove ID", Short: "Print a proof of one record that anyone with the public key can check", Args: args(cobra.ExactArgs(1)),
 		RunE: c.withApp(func(_ context.Context, a *app.App, given []string) error {
 			proof, key, err := a.ProveRecord(audit.ID(given[0]))
 			if err != nil {

@@ -24,7 +24,7 @@ type catalogCommand struct{ *environment }
 
 func newCatalog(env *environment) *cobra.Command {
 	c := &catalogCommand{env}
-	return group("catalog", "What exists, what is wrong with it, and why",
+	return group("catalog", "List, show, check and explain capabilities",
 		c.list(), c.show(), c.lint(), c.why())
 }
 
@@ -111,8 +111,8 @@ func (c *catalogCommand) list() *cobra.Command {
 	flags.StringVar(&f.state, "state", "", "only this `state`: active, quarantined, shadowed")
 	flags.StringVar(&f.trust, "trust", "", "only this `level`: builtin, user, workspace, remote")
 	flags.StringVar(&f.source, "source", "", "only from this `source`")
-	flags.BoolVar(&own, "own", false, "the tools that are part of Ken instead, which no catalog brings")
-	flags.BoolVar(&f.available, "available", false, "only what can be used here")
+	flags.BoolVar(&own, "own", false, "list only the tools that are part of Ken")
+	flags.BoolVar(&f.available, "available", false, "only available capabilities")
 	return cmd
 }
 
@@ -245,7 +245,7 @@ func yesNo(yes bool, missing []string) string {
 
 func (c *catalogCommand) lint() *cobra.Command {
 	return &cobra.Command{
-		Use: "lint", Short: "Say what is wrong and how to mend it; fails when something was lost", Args: args(cobra.NoArgs),
+		Use: "lint", Short: "Report problems in the catalog and how to fix them; fails on errors", Args: args(cobra.NoArgs),
 		RunE: c.withApp(func(ctx context.Context, a *app.App, _ []string) error {
 			listing := a.Oversee().List()
 			problems, errors := listing.Problems, listing.Stats.Errors
@@ -300,7 +300,7 @@ func tally(problems []capability.Problem) string {
 
 func (c *catalogCommand) why() *cobra.Command {
 	return &cobra.Command{
-		Use: "why ID", Short: "Explain where a capability stands, and why it can or cannot be seen", Args: args(cobra.ExactArgs(1)),
+		Use: "why ID", Short: "Explain where a capability comes from, and whether and why it is available", Args: args(cobra.ExactArgs(1)),
 		ValidArgsFunction: c.completeIDs,
 		RunE: c.withApp(func(ctx context.Context, a *app.App, given []string) error {
 			e, err := a.Oversee().Lookup(given[0])

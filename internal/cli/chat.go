@@ -46,17 +46,17 @@ func newChat(env *environment) *cobra.Command {
 	var k chatCall
 	cmd := &cobra.Command{
 		Use: "chat", Short: "Talk with a model that uses your capabilities, under your rules",
-		Long: "Talk with a model. It is shown what fits each message, and what it calls passes the same\n" +
-			"rules, consent, sandbox and record as everything else.\n\n" +
+		Long: "Talk with a model. It sees the capabilities that fit each message. Its calls pass the same\n" +
+			"rules, approvals and sandbox as every other call, and are recorded.\n\n" +
 			"  ken config set model ollama/qwen3     which model, as PROVIDER/NAME\n" +
 			"  ken chat                              a conversation\n" +
-			"  ken chat -p \"what changed today?\"     one turn: the answer on standard output\n" +
+			"  ken chat -p \"what changed today?\"     one turn; prints the answer\n" +
 			"  ken chat -p - < question.txt          the message from standard input\n" +
-			"  git diff | ken chat -p \"review this\"  what comes through a pipe stands below the message\n" +
-			"  ken chat --resume last                go on with the last conversation\n\n" +
-			"A pipe on standard input is read to its end; < /dev/null leaves it alone.\n" +
+			"  git diff | ken chat -p \"review this\"  piped input is added below the message\n" +
+			"  ken chat --resume last                continue the last conversation\n\n" +
+			"Piped standard input is read to its end; < /dev/null prevents that.\n" +
 			"With -p and --json every event is one line. Status of -p: 0 answered, 1 failed, 2 usage,\n" +
-			"3 refused, 4 waiting for approval (answer with ken approve, then --resume ID -p \"\").",
+			"3 denied, 4 waiting for approval (answer with ken approve, then --resume ID -p \"\").",
 		Args: args(func(_ *cobra.Command, given []string) error {
 			if len(given) > 0 {
 				return fmt.Errorf("ken chat takes no words of its own; to say them: ken chat -p %q", strings.Join(given, " "))
@@ -64,15 +64,15 @@ func newChat(env *environment) *cobra.Command {
 			return nil
 		}),
 	}
-	cmd.Flags().StringVarP(&k.message, "print", "p", "", "say this `message`, print the answer and end; - reads it from standard input")
-	cmd.Flags().StringVar(&k.resume, "resume", "", "go on with the session of this `id`, or last")
-	cmd.Flags().StringVar(&k.mode, "mode", "", "the `mode` to talk in (policy.modes), or none")
-	cmd.Flags().StringVar(&k.model, "model", "", "the model to talk to, as `PROVIDER/NAME`, instead of that of ken.yaml")
-	cmd.Flags().StringVar(&k.agent, "agent", "", "the `name` of the agent whose settings hold (discovery.agents)")
-	cmd.Flags().StringVar(&k.kind, "session-type", "", "the `type` of the session, for cards that ask for one: main, isolated, … (main)")
-	cmd.Flags().StringVar(&k.delivery, "delivery", "", "how found tools become callable in a new session: a `word` of chat.toolDelivery")
+	cmd.Flags().StringVarP(&k.message, "print", "p", "", "send this `message`, print the answer and exit; - reads it from standard input")
+	cmd.Flags().StringVar(&k.resume, "resume", "", "continue the session with this `id`, or last")
+	cmd.Flags().StringVar(&k.mode, "mode", "", "`mode` of the session (policy.modes), or none")
+	cmd.Flags().StringVar(&k.model, "model", "", "use this model, as `PROVIDER/NAME`, instead of the one in ken.yaml")
+	cmd.Flags().StringVar(&k.agent, "agent", "", "use the settings of this `agent` (discovery.agents)")
+	cmd.Flags().StringVar(&k.kind, "session-type", "", "session `type`, for cards that require one: main, isolated, … (default main)")
+	cmd.Flags().StringVar(&k.delivery, "delivery", "", "how found tools become callable in a new session: a `value` of chat.toolDelivery")
 	cmd.Flags().BoolVar(&k.list, "list", false, "list the sessions that can be resumed")
-	cmd.Flags().BoolVarP(&k.quiet, "quiet", "q", false, "with -p: the answer and nothing else")
+	cmd.Flags().BoolVarP(&k.quiet, "quiet", "q", false, "with -p: print only the answer")
 	cmd.RunE = func(cmd *cobra.Command, given []string) error {
 		k.said = cmd.Flags().Changed("print")
 		if err := k.check(c.json); err != nil {
@@ -90,9 +90,9 @@ func (k chatCall) check(json bool) error {
 	case json && !k.said && !k.list:
 		return errors.New("--json needs -p, or --list")
 	case k.quiet && !k.said:
-		return errors.New("--quiet belongs to -p")
+		return errors.New("--quiet needs -p")
 	case k.list && (k.said || k.resume != ""):
-		return errors.New("--list stands alone")
+		return errors.New("--list cannot be used with -p or --resume")
 	case k.delivery != "" && !slices.Contains(deliveries(), k.delivery):
 		return fmt.Errorf("--delivery %q is none of %s", k.delivery, strings.Join(deliveries(), ", "))
 	}
@@ -124,6 +124,7 @@ func (c *chatCommand) chat(ctx context.Context, a *app.App, k chatCall) error {
 	if err := a.CheckModel(); err != nil && !errors.Is(err, app.ErrNoModel) {
 		return err
 	}
+	c.checkAgent(a, k.agent)
 	t, err := openConversation(ctx, a, k)
 	if err != nil {
 		return err

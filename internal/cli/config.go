@@ -31,7 +31,7 @@ func (c *configCommand) settings() (config.Config, config.Places, error) {
 
 func (c *configCommand) get() *cobra.Command {
 	return &cobra.Command{
-		Use: "get [KEY]", Short: "Print a setting, or all of them, and where each was said", Args: args(cobra.MaximumNArgs(1)),
+		Use: "get [KEY]", Short: "Print one setting or all, and where each was set", Args: args(cobra.MaximumNArgs(1)),
 		RunE: func(_ *cobra.Command, given []string) error {
 			cfg, _, err := c.settings()
 			if err != nil {
@@ -71,7 +71,7 @@ func (c *configCommand) printSetting(cfg config.Config, key string) error {
 
 func (c *configCommand) set() *cobra.Command {
 	return &cobra.Command{
-		Use: "set KEY VALUE", Short: "Change one setting of your ken.yaml; the file before is kept as ken.yaml.bak", Args: args(cobra.ExactArgs(2)),
+		Use: "set KEY VALUE", Short: "Change one setting in your ken.yaml; the old file is saved as ken.yaml.bak", Args: args(cobra.ExactArgs(2)),
 		RunE: func(cmd *cobra.Command, given []string) error {
 			file, err := c.ownFile()
 			if err != nil {
@@ -134,7 +134,7 @@ func (c *configCommand) ownFile() (string, error) {
 
 func (c *configCommand) check() *cobra.Command {
 	return &cobra.Command{
-		Use: "check", Short: "Check the configuration and say all that is wrong with it", Args: args(cobra.NoArgs),
+		Use: "check", Short: "List every error of the configuration", Args: args(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
 			settings, _, err := c.settings()
 			if err == nil {

@@ -35,11 +35,11 @@ func newConnect(env *environment) *cobra.Command {
 			})(cmd, given)
 		},
 	}
-	cmd.Flags().StringVar(&how.File, "file", "", "the client's configuration `file`, where it is not in the usual place")
-	cmd.Flags().StringVar(&how.Project, "project", "", "take the files of this `folder` too, which may be shared with others")
-	cmd.Flags().BoolVar(&how.HTTP, "http", false, "have the client ask a running ken serve, with an agent's token of its own, instead of starting ken mcp")
+	cmd.Flags().StringVar(&how.File, "file", "", "change only this configuration `file`")
+	cmd.Flags().StringVar(&how.Project, "project", "", "also change the project files in this `folder`, which may be shared with others")
+	cmd.Flags().BoolVar(&how.HTTP, "http", false, "connect the client to a running ken serve, with its own agent token, instead of starting ken mcp")
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "only show what would change")
-	cmd.Flags().BoolVar(&yes, "yes", false, "change it without asking; needed where there is no terminal")
+	cmd.Flags().BoolVar(&yes, "yes", false, "change without asking; required without a terminal")
 	return cmd
 }
 
@@ -231,7 +231,7 @@ func newDisconnect(env *environment) *cobra.Command {
 	c := &connectCommand{env}
 	var force bool
 	cmd := &cobra.Command{
-		Use: "disconnect CLIENT", Short: "Take Ken out of a client's configuration again", Args: args(cobra.ExactArgs(1)), ValidArgs: clients(),
+		Use: "disconnect CLIENT", Short: "Remove Ken from a client's configuration and restore its servers", Args: args(cobra.ExactArgs(1)), ValidArgs: clients(),
 		RunE: func(cmd *cobra.Command, given []string) error {
 			c.serving = true
 			return c.withApp(func(ctx context.Context, a *app.App, given []string) error {
@@ -264,6 +264,6 @@ func newDisconnect(env *environment) *cobra.Command {
 			})(cmd, given)
 		},
 	}
-	cmd.Flags().BoolVar(&force, "force", false, "restore the old bytes even where the file was changed since")
+	cmd.Flags().BoolVar(&force, "force", false, "restore the original bytes even if the file was changed since")
 	return cmd
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -43,7 +44,7 @@ func newDiscover(env *environment) *cobra.Command {
 	c := &discoverCommand{env}
 	call := &discoverCall{}
 	cmd := &cobra.Command{
-		Use: `discover "MESSAGE"`, Short: "Show what would be shown for a message, and why",
+		Use: `discover "MESSAGE"`, Short: "Show what a model would see for a message, and why",
 		Example: "  ken discover \"what changed in this repository lately\"\n" +
 			"  ken discover --kind skill --available \"write a release note\"",
 		Args: something(`there is no message; say what you want done: ken discover "search the web"`),
@@ -53,6 +54,7 @@ func newDiscover(env *environment) *cobra.Command {
 		if strings.TrimSpace(message) == "" {
 			return usageError{errors.New(`the message is empty; say what you want done: ken discover "search the web"`)}
 		}
+		c.checkAgent(a, call.query.Scope.Agent)
 		q, err := call.of(message, a.View(), cmd.Flags())
 		if err != nil {
 			return usageError{err}
@@ -85,20 +87,20 @@ func newDiscover(env *environment) *cobra.Command {
 func (d *discoverCall) flags(f *pflag.FlagSet) {
 	f.StringArrayVar(&d.kinds, "kind", nil, "find only this `kind` (repeatable)")
 	f.StringVar(&d.query.Filter.Category, "category", "", "find only this `category`")
-	f.BoolVar(&d.query.Filter.OnlyAvailable, "available", false, "find only what can be used here")
-	f.StringArrayVar(&d.exclude, "exclude", nil, "do not find this `id` (repeatable)")
+	f.BoolVar(&d.query.Filter.OnlyAvailable, "available", false, "find only available capabilities")
+	f.StringArrayVar(&d.exclude, "exclude", nil, "leave out this `id` (repeatable)")
 	f.IntVar(&d.topK, "top", 0, "at most this `number` of briefs")
 	f.IntVar(&d.fullK, "full", 0, "at most this `number` of full texts")
-	f.IntVar(&d.total, "budget", 0, "at most this many `tokens` in all")
-	f.Float64Var(&d.minRelevance, "min-relevance", 0, "show nothing below this `chance`, 0 to 1, that anything fits")
-	f.BoolVar(&d.noGraph, "no-graph", false, "leave out what capabilities have to do with each other")
+	f.IntVar(&d.total, "budget", 0, "at most this many `tokens` in total")
+	f.Float64Var(&d.minRelevance, "min-relevance", 0, "show nothing if the `probability` that anything fits, 0 to 1, is lower")
+	f.BoolVar(&d.noGraph, "no-graph", false, "ignore relations between capabilities")
 	f.StringArrayVar(&d.before, "before", nil, "an earlier `message`, oldest first (repeatable)")
-	f.StringArrayVar(&d.used, "used", nil, "an `id` that was used in the last turns (repeatable)")
-	f.StringArrayVar(&d.pinned, "pin", nil, "an `id` to keep in sight (repeatable)")
+	f.StringArrayVar(&d.used, "used", nil, "`id` that was used in the last turns (repeatable)")
+	f.StringArrayVar(&d.pinned, "pin", nil, "`id` to keep visible (repeatable)")
 	f.StringArrayVar(&d.query.RouterTags, "tag", nil, "a router `tag` for cards (repeatable)")
-	f.StringVar(&d.query.Scope.Session, "session", "", "record it as a message of this `session`")
-	f.StringVar(&d.query.Scope.SessionType, "session-type", "", "the session's `type`, as in main or isolated")
-	f.StringVar(&d.query.Scope.Agent, "agent", "", "the `agent` that asks")
+	f.StringVar(&d.query.Scope.Session, "session", "", "record the message in this `session`")
+	f.StringVar(&d.query.Scope.SessionType, "session-type", "", "session `type`, such as main or isolated")
+	f.StringVar(&d.query.Scope.Agent, "agent", "", "use the settings of this `agent` (discovery.agents)")
 	f.StringVar(&d.query.Scope.UserTier, "user-tier", "", "the user's `tier`, for cards")
 	f.StringVar(&d.query.Scope.Environment, "environment", "", "the `environment`, for cards")
 	f.BoolVar(&d.prompt, "prompt", false, "print only the text that would go into a prompt")
@@ -165,6 +167,19 @@ func (d *discoverCall) check(view door.View, given *pflag.FlagSet) error {
 		}
 	}
 	return nil
+}
+
+// checkAgent warns about an agent that has no settings of its own, such as a
+// misspelt one.
+func (env *environment) checkAgent(a *app.App, name string) {
+	if name == "" {
+		return
+	}
+	if _, ok := a.Settings.Discovery.Agents[name]; ok {
+		return
+	}
+	known := slices.Sorted(maps.Keys(a.Settings.Discovery.Agents))
+	fmt.Fprintf(env.err, "ken: warning: discovery.agents has no agent %s, so the usual settings apply%s\n", foreign(name), orMeant(name, known))
 }
 
 // checkFilter refuses kinds and categories that nothing is of. It goes through

@@ -18,7 +18,7 @@ type doctorCommand struct{ *environment }
 func newDoctor(env *environment) *cobra.Command {
 	c := &doctorCommand{env}
 	return &cobra.Command{
-		Use: "doctor", Short: "Say what is wrong with this installation and what to do", Args: args(cobra.NoArgs),
+		Use: "doctor", Short: "Check this installation and say how to fix problems", Args: args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			facts, err := c.facts(cmd)
 			if err != nil {

@@ -34,12 +34,11 @@ func newEval(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "eval --queries FILE [--corpus PATH] [--compare A.yaml B.yaml]",
 		Short: "Measure how well and how fast capabilities are found",
-		Long: "Asks every query of a labelled set and says how often what fits was found, how far up, how often\n" +
-			"nothing was shown, what the scores are worth, and how long it took.\n\n" +
-			`Queries are rows {"id","query","gold":["id",…]}; an empty gold list says that nothing should be` + "\n" +
-			"shown. Gold that the catalog does not hold counts as not found. Scores and rates are 0–100. With\n" +
-			"--compare the same queries are asked under two configurations, and the difference comes with its\n" +
-			"95% interval.",
+		Long: "Runs every query of a labelled set. Reports how often the right capabilities were found and how\n" +
+			"high they ranked, how often nothing was shown, how accurate the scores are, and the time.\n\n" +
+			`Queries are rows {"id","query","gold":["id",…]}; an empty gold list means that nothing should be` + "\n" +
+			"shown. A gold id that is not in the catalog counts as not found. Scores and rates are 0–100. With\n" +
+			"--compare the same queries run under two configurations; the difference has its 95% interval.",
 		Example: "  ken eval --corpus tools.jsonl --queries queries.jsonl --queries out-of-scope.jsonl\n" +
 			"  ken eval --corpus tools.jsonl --queries queries.jsonl --compare today.yaml tomorrow.yaml",
 		Args: args(func(_ *cobra.Command, given []string) error { return call.check(c.configFile, given) }),
@@ -50,10 +49,10 @@ func newEval(env *environment) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringArrayVar(&call.corpus, "corpus", nil, "the same as --catalog: find in this `path` (repeatable)")
-	flags.StringArrayVar(&call.queries, "queries", nil, "the labelled queries, a .jsonl `file` or - (repeatable)")
-	flags.StringVar(&call.compare, "compare", "", "measure this configuration `file`, A, and the one after it, B")
+	flags.StringArrayVar(&call.queries, "queries", nil, "labelled queries: a .jsonl `file` or - (repeatable)")
+	flags.StringVar(&call.compare, "compare", "", "compare this configuration `file` (A) with the next argument (B)")
 	flags.BoolVar(&call.baseline, "baseline", false, "compare with plain BM25 over the same catalog")
-	flags.IntVar(&call.misses, "misses", 0, "name the `n` queries that were answered worst")
+	flags.IntVar(&call.misses, "misses", 0, "list the `n` worst queries")
 	return cmd
 }
 

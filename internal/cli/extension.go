@@ -16,7 +16,7 @@ type extensionCommand struct{ *environment }
 
 func newExtension(env *environment) *cobra.Command {
 	c := &extensionCommand{env}
-	return group("extension", "Review extension packages, and switch them on and off",
+	return group("extension", "Review, enable and disable extension packages and MCP servers",
 		c.list(), c.review(), c.enable(), c.disable())
 }
 
@@ -27,7 +27,7 @@ var reviewStyles = map[string]string{
 
 func (c *extensionCommand) list() *cobra.Command {
 	return &cobra.Command{
-		Use: "list", Short: "List extension packages and MCP servers, and whether they are on", Args: args(cobra.NoArgs),
+		Use: "list", Short: "List extension packages and MCP servers with their state", Args: args(cobra.NoArgs),
 		RunE: c.withApp(func(ctx context.Context, a *app.App, _ []string) error {
 			list, err := a.Extensions(ctx)
 			if err != nil {
@@ -60,14 +60,14 @@ func (c *extensionCommand) list() *cobra.Command {
 
 // place adds the flag that tells packages of one name apart.
 func placeFlag(cmd *cobra.Command, place *string) {
-	cmd.Flags().StringVar(place, "place", "", "the `folder` of the package, where several have this name")
+	cmd.Flags().StringVar(place, "place", "", "`folder` of the package, if several have this name")
 }
 
 func (c *extensionCommand) review() *cobra.Command {
 	var place string
 	var all bool
 	cmd := &cobra.Command{
-		Use: "review NAME", Short: "Show what an extension asks for, and what changed since it was accepted", Args: args(cobra.ExactArgs(1)),
+		Use: "review NAME", Short: "Show what an extension requests, and what changed since it was accepted", Args: args(cobra.ExactArgs(1)),
 		RunE: c.withApp(func(ctx context.Context, a *app.App, given []string) error {
 			if name, ok := strings.CutPrefix(given[0], "mcp:"); ok {
 				return c.reviewServer(ctx, a, name)
@@ -83,7 +83,7 @@ func (c *extensionCommand) review() *cobra.Command {
 			return nil
 		}),
 	}
-	cmd.Flags().BoolVar(&all, "all", false, "with the schemas of all actions")
+	cmd.Flags().BoolVar(&all, "all", false, "include the schemas of all actions")
 	placeFlag(cmd, &place)
 	return cmd
 }
@@ -116,9 +116,9 @@ func (c *extensionCommand) printUnavailable(x app.Extension) {
 func (c *extensionCommand) enable() *cobra.Command {
 	var place, digest, why string
 	cmd := &cobra.Command{
-		Use: "enable NAME", Short: "Switch an extension on, after showing what it asks for", Args: args(cobra.ExactArgs(1)),
-		Long: "Switch an extension on. On a terminal it shows what the extension asks for and asks;\n" +
-			"elsewhere --digest says what was reviewed, as ken extension review prints it.",
+		Use: "enable NAME", Short: "Show what an extension requests, and enable it", Args: args(cobra.ExactArgs(1)),
+		Long: "Enable an extension. On a terminal, Ken shows what the extension requests and asks.\n" +
+			"Elsewhere, pass --digest with the digest that ken extension review prints.",
 		RunE: c.withApp(func(ctx context.Context, a *app.App, given []string) error {
 			if name, ok := strings.CutPrefix(given[0], "mcp:"); ok {
 				return c.acceptServer(ctx, a, name, digest, why)
@@ -140,8 +140,8 @@ func (c *extensionCommand) enable() *cobra.Command {
 		}),
 	}
 	placeFlag(cmd, &place)
-	cmd.Flags().StringVar(&digest, "digest", "", "the `digest` of what was reviewed")
-	cmd.Flags().StringVar(&why, "why", "", "a `word` about why, for the record")
+	cmd.Flags().StringVar(&digest, "digest", "", "`digest` printed by ken extension review")
+	cmd.Flags().StringVar(&why, "why", "", "`reason` for the audit log")
 	return cmd
 }
 
@@ -180,7 +180,7 @@ func (c *extensionCommand) enabled(x app.Extension, how string) error {
 func (c *extensionCommand) disable() *cobra.Command {
 	var place, why string
 	cmd := &cobra.Command{
-		Use: "disable NAME", Short: "Switch an extension off", Args: args(cobra.ExactArgs(1)),
+		Use: "disable NAME", Short: "Disable an extension", Args: args(cobra.ExactArgs(1)),
 		RunE: c.withApp(func(ctx context.Context, a *app.App, given []string) error {
 			if server, ok := strings.CutPrefix(given[0], "mcp:"); ok {
 				return c.switchOff(ctx, a, server, why)
@@ -203,6 +203,6 @@ func (c *extensionCommand) disable() *cobra.Command {
 		}),
 	}
 	placeFlag(cmd, &place)
-	cmd.Flags().StringVar(&why, "why", "", "a `word` about why, for the record")
+	cmd.Flags().StringVar(&why, "why", "", "`reason` for the audit log")
 	return cmd
 }

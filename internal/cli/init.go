@@ -14,7 +14,7 @@ func newInit(env *environment) *cobra.Command {
 	return &cobra.Command{
 		Use: "init", Short: "Write a commented ken.yaml and a small sample catalog", Args: args(cobra.NoArgs),
 		Long: "Write a commented ken.yaml and a small sample catalog into your Ken directory (~/.ken).\n" +
-			"Files that are there already are left alone.",
+			"Existing files are not changed.",
 		RunE: func(*cobra.Command, []string) error {
 			places, err := config.Here()
 			if err != nil {

@@ -17,7 +17,7 @@ type loginCommand struct{ *environment }
 func newLogin(env *environment) *cobra.Command {
 	c := &loginCommand{env}
 	return &cobra.Command{
-		Use: "login SERVER", Short: "Let Ken use a remote MCP server on your behalf", Args: args(cobra.ExactArgs(1)),
+		Use: "login SERVER", Short: "Log in to a remote MCP server", Args: args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, given []string) error {
 			c.serving = true // a server that wants a login cannot be listed before it
 			return c.withApp(c.login)(cmd, given)

@@ -22,8 +22,8 @@ func newMCP(env *environment) *cobra.Command {
 	var alone, stop bool
 	cmd := &cobra.Command{
 		Use: "mcp", Short: "Serve MCP over standard input and output; a client starts this", Args: args(cobra.NoArgs),
-		Long: "Serve MCP over standard input and output. All that a user starts join one daemon, which is\n" +
-			"started with the first of them, so that five windows share one set of servers.",
+		Long: "Serve MCP over standard input and output. All ken mcp processes of a user share one daemon,\n" +
+			"so that five windows use one set of servers. The first process starts it.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if stop {
 				return c.stopDaemon()
@@ -39,8 +39,8 @@ func newMCP(env *environment) *cobra.Command {
 			return c.withApp(c.mcpAlone)(cmd, nil)
 		},
 	}
-	cmd.Flags().BoolVar(&alone, "standalone", false, "serve from this very process, and start the servers for it alone")
-	cmd.Flags().BoolVar(&stop, "stop", false, "have the daemon end once its clients have; the next ken mcp starts a new one")
+	cmd.Flags().BoolVar(&alone, "standalone", false, "serve without a daemon, with servers of its own")
+	cmd.Flags().BoolVar(&stop, "stop", false, "stop the daemon after its current clients; the next ken mcp starts a new one")
 	cmd.MarkFlagsMutuallyExclusive("standalone", "stop")
 	return cmd
 }

@@ -37,8 +37,8 @@ func newPolicy(env *environment) *cobra.Command {
 			return nil
 		}),
 	}
-	show.Flags().BoolVar(&cedar, "cedar", false, "as Cedar policies")
-	return group("policy", "Show what may happen, and under which rule", show)
+	show.Flags().BoolVar(&cedar, "cedar", false, "print Cedar policies")
+	return group("policy", "Show the rules that decide about calls", show)
 }
 
 var effectStyles = map[string]string{"deny": red, "allow": green}

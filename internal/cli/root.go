@@ -14,9 +14,10 @@ import (
 func newRoot(c *environment) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "ken",
-		Short: "Ken knows what an AI agent can do, and shows it the few things that matter",
+		Short: "One catalog of what an AI agent can do: find, govern, run and record",
 		Long: "Ken keeps one live catalog of every capability an agent has (tools, skills, cards,\n" +
-			"commands, channels, APIs) and finds the few that matter for a message.",
+			"commands, channels, APIs). It shows the model the few that fit a message, decides by\n" +
+			"your rules which calls may run, runs them in a sandbox, and records every call.",
 		SilenceErrors: true, SilenceUsage: true,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: false},
 	}

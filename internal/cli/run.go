@@ -39,22 +39,22 @@ func newRun(env *environment) *cobra.Command {
 	c := &runCommand{env}
 	var r runCall
 	cmd := &cobra.Command{
-		Use: `run "/command action arguments"`, Short: "Run one command through all checks, in the sandbox, on the record",
+		Use: `run "/command action arguments"`, Short: "Run one command or capability, checked, sandboxed and recorded",
 		Long: "Run one slash command, or one capability by its id with its arguments as JSON:\n" +
 			"  ken run \"/list-files --path docs\"\n" +
 			"  ken run tool:read_file '{\"path\":\"README.md\"}'\n\n" +
-			"What the rules want a person's consent for is asked on a terminal; elsewhere the\n" +
-			"status is 4, and ken approve answers. Status: 0 done, 1 failed, 2 usage, 3 refused,\n" +
-			"4 waiting for approval, 124 timeout.",
+			"If the call needs approval, Ken asks on a terminal. Without one, the status is 4;\n" +
+			"answer with ken approve. Status: 0 done, 1 failed, 2 usage, 3 denied, 4 waiting for\n" +
+			"approval, 124 timeout.",
 		Args: something(`there is nothing to run; write a command, as in ken run "/list-files", or an id with its arguments, as in ken run tool:read_file '{"path":"README.md"}'`),
 		RunE: c.withApp(func(ctx context.Context, a *app.App, given []string) error { return c.run(ctx, a, r, given) }),
 	}
 	// What follows the command is its own, dashes too.
 	cmd.Flags().SetInterspersed(false)
-	cmd.Flags().StringVar(&r.session, "session", "", "the `name` of the session that consent and results belong to (this terminal's)")
-	cmd.Flags().StringVar(&r.key, "key", "", "a `name` for this one call: run again with it, a finished call is not repeated")
-	cmd.Flags().BoolVar(&r.again, "again", false, "with --key: run it again although it is unknown whether an earlier attempt took effect")
-	cmd.Flags().StringVar(&r.mode, "mode", "", "the `mode` to run in (policy.modes)")
+	cmd.Flags().StringVar(&r.session, "session", "", "`name` of the session for approvals and results (default: this terminal)")
+	cmd.Flags().StringVar(&r.key, "key", "", "`name` for this call; a repeated call with the same name does not run twice")
+	cmd.Flags().BoolVar(&r.again, "again", false, "with --key: run again even if it is unknown whether an earlier attempt took effect")
+	cmd.Flags().StringVar(&r.mode, "mode", "", "`mode` to run in (policy.modes)")
 	return cmd
 }
 

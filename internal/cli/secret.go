@@ -18,14 +18,17 @@ type secretCommand struct{ *environment }
 
 func newSecret(env *environment) *cobra.Command {
 	c := &secretCommand{env}
-	return group("secret", "Keep the secrets that capabilities need", c.set(), c.list(), c.remove())
+	return group("secret", "Set, list and remove secrets for capabilities", c.set(), c.list(), c.remove())
 }
 
 func (c *secretCommand) set() *cobra.Command {
 	return &cobra.Command{
-		Use: "set NAME", Short: "Keep a secret; its value is read from standard input", Args: args(cobra.ExactArgs(1)),
+		Use: "set NAME", Short: "Store a secret; its value is read from standard input", Args: args(cobra.ExactArgs(1)),
 		Example: "  ken secret set SERPER_API_KEY          (asks, and shows nothing)\n  ken secret set SERPER_API_KEY < key.txt",
 		RunE: c.withApp(func(_ context.Context, a *app.App, given []string) error {
+			if err := secret.CheckName(given[0]); err != nil { // before the value is asked for
+				return err
+			}
 			v, err := c.readSecret(given[0])
 			if err != nil {
 				return err
@@ -36,7 +39,7 @@ func (c *secretCommand) set() *cobra.Command {
 			if c.json {
 				return c.printJSON(map[string]any{"set": given[0]})
 			}
-			c.out.linef("%s is kept in %s", foreign(given[0]), foreign(a.Places.Home))
+			c.out.linef("%s is stored, encrypted, in %s", foreign(given[0]), foreign(a.Places.Home))
 			return nil
 		}),
 	}
@@ -58,7 +61,7 @@ func (c *secretCommand) readSecret(name string) (secret.Value, error) {
 
 func (c *secretCommand) list() *cobra.Command {
 	return &cobra.Command{
-		Use: "list", Short: "List the names of the secrets that are kept", Args: args(cobra.NoArgs),
+		Use: "list", Short: "List the names of stored secrets", Args: args(cobra.NoArgs),
 		RunE: c.withApp(func(_ context.Context, a *app.App, _ []string) error {
 			items, err := a.Secrets().List()
 			if err != nil {
@@ -83,7 +86,7 @@ func (c *secretCommand) list() *cobra.Command {
 
 func (c *secretCommand) remove() *cobra.Command {
 	return &cobra.Command{
-		Use: "rm NAME", Short: "Forget a secret", Args: args(cobra.ExactArgs(1)),
+		Use: "rm NAME", Short: "Remove a secret", Args: args(cobra.ExactArgs(1)),
 		RunE: c.withApp(func(_ context.Context, a *app.App, given []string) error {
 			if err := a.Secrets().Remove(given[0]); err != nil {
 				return err

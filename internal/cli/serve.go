@@ -41,8 +41,8 @@ func newServe(env *environment) *cobra.Command {
 			return c.serveHouse(cmd, addr)
 		},
 	}
-	cmd.Flags().StringVar(&addr, "addr", "", "listen on this `address` (port 0: any free one); ken.yaml: serve.addr")
-	cmd.Flags().BoolVar(&background, "daemon", false, "serve what ken mcp starts, over a socket alone, until nobody needs it")
+	cmd.Flags().StringVar(&addr, "addr", "", "listen on this `address` (port 0: any free port); default: serve.addr in ken.yaml")
+	cmd.Flags().BoolVar(&background, "daemon", false, "run as the daemon that ken mcp starts: on a socket only, until no client is left")
 	return cmd
 }
 

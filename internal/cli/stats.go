@@ -41,8 +41,8 @@ func newStats(env *environment) *cobra.Command {
 			return nil
 		}),
 	}
-	cmd.Flags().DurationVar(&since, "since", 48*time.Hour, "how far to look `back`")
-	cmd.Flags().BoolVar(&lift, "lift", false, "make the kill switch start anew first")
+	cmd.Flags().DurationVar(&since, "since", 48*time.Hour, "how far back to look (`duration`)")
+	cmd.Flags().BoolVar(&lift, "lift", false, "reset the kill switch first")
 	return cmd
 }
 
@@ -55,22 +55,22 @@ func (c *statsCommand) printStats(r door.Report, since time.Duration) {
 	} else {
 		p.linef("%s in %s; cards triggered in %.0f%% of them, injected in %.0f%%",
 			plural(m.Requests, "message"), plural(m.Sessions, "session"), 100*m.TriggerRate, 100*m.InjectionRate)
-		p.linef("tokens selected: %.0f a message, of them cards %.0f %s", m.TokensMean, m.CardTokensMean,
-			p.style(dim, "counted when they are chosen, also if no model was reached"))
+		p.linef("tokens selected: %.0f per message, %.0f of them for cards %s", m.TokensMean, m.CardTokensMean,
+			p.style(dim, "(counted when chosen, even if no model was reached)"))
 		p.linef("time: half within %d µs, 95%% within %d µs, at most %d µs", m.P50US, m.P95US, m.MaxUS)
 		if m.Selections > 0 {
 			p.linef("used when chosen: %d of %d (%.0f%%); sent and not used: %d of %d", m.SelectedUsed, m.Selections, 100*m.Accuracy, m.Wasted, m.Shown)
 		}
 		if t := m.Texts; t.Sent > 0 {
 			p.linef("cards and other texts: %d sent; used %d of %d (%.0f%%) %s", t.Sent, t.Used, t.Judged, 100*t.Rate,
-				p.style(dim, "used: a tool that it names was called in the same turn, or it was read"))
+				p.style(dim, "(used: a tool that it names was called in the same turn, or it was read)"))
 			if t.Unjudged > 0 {
 				p.linef("not judged: %d of them, because they name no tool", t.Unjudged)
 			}
 		}
-		p.linef("searched for: %d, of them not shown before: %d", m.Searched, m.Misses)
-		p.linef("calls that ran: %d, of them failed: %d %s", m.Calls, m.FailedCalls,
-			p.style(dim, "without those that did not start (denied, invalid, not found): see ken audit query"))
+		p.linef("searched for: %d, not shown before: %d", m.Searched, m.Misses)
+		p.linef("calls that ran: %d, failed: %d %s", m.Calls, m.FailedCalls,
+			p.style(dim, "(calls that did not start are in ken audit query: denied, invalid, not found)"))
 		p.linef("errors: %d; requests that continued without a part: %d", m.Errors, m.Degraded)
 	}
 	if r.KillSwitch.Why != "" {

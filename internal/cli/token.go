@@ -17,15 +17,15 @@ type tokenCommand struct{ *environment }
 
 func newToken(env *environment) *cobra.Command {
 	c := &tokenCommand{env}
-	return group("token", "Give agents tokens of their own", c.add(), c.list(), c.remove())
+	return group("token", "Add, list and remove agent tokens for ken serve", c.add(), c.list(), c.remove())
 }
 
 func (c *tokenCommand) add() *cobra.Command {
 	return &cobra.Command{
-		Use: "add NAME", Short: "Print the token of one agent, and make it if there is none", Args: args(cobra.ExactArgs(1)),
-		Long: "Print the token of one agent, and make it if there is none. The agent sends it to\n" +
-			"ken serve as Authorization: Bearer TOKEN. It works for you, cannot approve its own\n" +
-			"calls, and the audit log has its name.",
+		Use: "add NAME", Short: "Print an agent's token; create it if it does not exist", Args: args(cobra.ExactArgs(1)),
+		Long: "Print an agent's token, and create it if it does not exist. The agent sends it to ken\n" +
+			"serve as Authorization: Bearer TOKEN. Its calls count as yours, but it cannot approve\n" +
+			"them. The audit log names the agent.",
 		RunE: c.withApp(func(_ context.Context, a *app.App, given []string) error {
 			if err := os.MkdirAll(a.Places.State, 0o700); err != nil {
 				return err
@@ -45,7 +45,7 @@ func (c *tokenCommand) add() *cobra.Command {
 
 func (c *tokenCommand) list() *cobra.Command {
 	return &cobra.Command{
-		Use: "list", Short: "List the agents that have a token of their own", Args: args(cobra.NoArgs),
+		Use: "list", Short: "List the agents that have a token", Args: args(cobra.NoArgs),
 		RunE: c.withApp(func(_ context.Context, a *app.App, _ []string) error {
 			agents, err := auth.Agents(a.Places.State)
 			if err != nil {
@@ -66,7 +66,7 @@ func (c *tokenCommand) list() *cobra.Command {
 
 func (c *tokenCommand) remove() *cobra.Command {
 	return &cobra.Command{
-		Use: "rm NAME", Short: "Remove the token of one agent; ken serve refuses it at once", Args: args(cobra.ExactArgs(1)),
+		Use: "rm NAME", Short: "Remove an agent's token; ken serve rejects it at once", Args: args(cobra.ExactArgs(1)),
 		RunE: c.withApp(func(_ context.Context, a *app.App, given []string) error {
 			there, err := auth.RemoveAgent(a.Places.State, given[0])
 			if err != nil {

@@ -84,13 +84,16 @@ func speaksOfSecret(name string) bool {
 	return secretWord().MatchString(name) && !strings.HasSuffix(name, "_FILE") && name != "SSH_AUTH_SOCK"
 }
 
+// CheckName reports what is wrong with the name of a secret, if anything.
+func CheckName(name string) error { return checkName("set secret", name) }
+
 func checkName(op, name string) error {
 	if goodName().MatchString(name) {
 		return nil
 	}
 	// The name is not repeated: people type the value in its place.
 	return &capability.Error{
-		Kind: capability.Invalid, Op: op, Err: errors.New("this cannot be the name of a secret"),
+		Kind: capability.Invalid, Op: op, Err: errors.New("invalid name of a secret"),
 		Fix: "use letters, digits, _, - and ., beginning with a letter, as in GITHUB_TOKEN",
 	}
 }

@@ -168,7 +168,7 @@ func judge(all map[capability.ID]*evidence) map[capability.ID]Prior {
 		rate := (priorStrength*others + v.yes) / (priorStrength + v.yes + v.no)
 		p := v.Prior
 		p.LogOdds = min(MaxLogOdds, max(-MaxLogOdds, logit(rate)-logit(others)))
-		p.Why = p.why(others)
+		p.Why = p.why(others, y > baseUsed || n > baseUnused)
 		out[id] = p
 	}
 	return out
@@ -176,13 +176,15 @@ func judge(all map[capability.ID]*evidence) map[capability.ID]Prior {
 
 func logit(p float64) float64 { return math.Log(p / (1 - p)) }
 
-func (p Prior) why(others float64) string {
+// why says how often it was used, compared with others of its sort, or with
+// the starting estimate where there are none.
+func (p Prior) why(others float64, any bool) string {
 	var parts []string
 	if p.Shown > 0 {
 		parts = append(parts, fmt.Sprintf("used %d of %d times shown", p.Used, p.Shown))
 	}
 	if p.Failed > 0 {
-		parts = append(parts, fmt.Sprintf("%d of them in vain", p.Failed))
+		parts = append(parts, fmt.Sprintf("%d of them failed", p.Failed))
 	}
 	if p.Searched > 0 {
 		sessions := "1 session"
@@ -191,5 +193,9 @@ func (p Prior) why(others float64) string {
 		}
 		parts = append(parts, "searched for in "+sessions+" where it had not been shown")
 	}
-	return fmt.Sprintf("%s; others are used %.0f%% of the times shown: %+.2f", strings.Join(parts, ", "), 100*others, p.LogOdds)
+	than := "others are used %.0f%% of the times shown"
+	if !any {
+		than = "nothing else was shown yet, so it is compared with %.0f%%"
+	}
+	return fmt.Sprintf("%s; "+than+": %+.2f", strings.Join(parts, ", "), 100*others, p.LogOdds)
 }

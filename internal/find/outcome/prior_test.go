@@ -61,7 +61,7 @@ func TestPriors(t *testing.T) {
 		{"tool:usual", Prior{Shown: 50, Used: 13}, -0.1, 0.1, "used 13 of 50"},
 		{"tool:waste", Prior{Shown: 40}, -0.5, -0.5, "used 0 of 40"},
 		{"tool:wanted", Prior{Searched: 5}, 0.3, 0.5, "searched for in 5 sessions"},
-		{"tool:broken", Prior{Shown: 20, Used: 20, Failed: 20}, -0.5, -0.3, "20 of them in vain"},
+		{"tool:broken", Prior{Shown: 20, Used: 20, Failed: 20}, -0.5, -0.3, "20 of them failed"},
 		{"tool:loop", Prior{Shown: perSession}, -0.5, -0.2, "used 0 of 10"},
 	}
 	for _, tt := range tests {

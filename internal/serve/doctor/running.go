@@ -39,7 +39,7 @@ func running(r Running) []Check {
 		checks = append(checks, Check{Name: "secrets", Grade: Bad, Message: r.SecretErr.Error(), Fix: "until this is mended only secrets in the environment can be used"})
 	}
 	if r.Waiting > 0 {
-		checks = append(checks, Check{Name: "approvals", Grade: Warn, Message: count(r.Waiting, "call") + " wait for an answer", Fix: "see ken approve list"})
+		checks = append(checks, Check{Name: "approvals", Grade: Warn, Message: count(r.Waiting, "call") + " waiting for approval", Fix: "see ken approve list"})
 	}
 	if len(r.New) > 0 {
 		checks = append(checks, Check{

@@ -356,5 +356,5 @@ func fault(kind capability.ErrorKind, op, target string, err error, fix string) 
 }
 
 func none(op, id string) error {
-	return fault(capability.NotFound, op, cmp.Or(fmt.Sprintf("%.70q", id), "without a name"), ErrNone, "see the list of your sessions")
+	return fault(capability.NotFound, op, cmp.Or(fmt.Sprintf("%.70q", id), "without a name"), ErrNone, "ken chat --list, or GET /api/v1/sessions, lists your sessions")
 }
