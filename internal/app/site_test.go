@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/getkin/kin-openapi/openapi3"
+
 	"go.uber.org/goleak"
 
 	"ken/capability"

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"ken/capability"
+	"ken/internal/know/source/format"
 	"ken/internal/know/source/safefs"
 )
 
@@ -86,15 +87,15 @@ func (c *Cache) open() (*os.Root, error) {
 
 // parse reads a unit by its format, or takes what the cache has of the same
 // bytes.
-func (c *Cache) parse(f format, u *unit) {
-	if c == nil || c.Dir == "" || !f.pure || len(u.data) < minCached {
-		f.read(u)
+func (c *Cache) parse(f format.Format, u *format.Unit) {
+	if c == nil || c.Dir == "" || !f.Pure || len(u.Data) < minCached {
+		f.Read(u)
 		return
 	}
 	dir, err := c.open()
 	if err != nil {
-		f.read(u)
-		u.warnCache(err)
+		f.Read(u)
+		warnCache(u, err)
 		return
 	}
 	defer dir.Close()
@@ -102,14 +103,14 @@ func (c *Cache) parse(f format, u *unit) {
 	if take(dir, key, u) {
 		return
 	}
-	f.read(u)
-	if u.ctx.Err() != nil || !u.cacheable() {
+	f.Read(u)
+	if u.Context.Err() != nil || !cacheable(u) {
 		return
 	}
 	// What cannot be read again by its place is kept whole.
-	details := f.keep || slices.ContainsFunc(u.capabilities, func(c *capability.Capability) bool { return c.Origin.Length == 0 })
+	details := f.Keep || slices.ContainsFunc(u.Capabilities, func(c *capability.Capability) bool { return c.Origin.Length == 0 })
 	if err := put(dir, key, pack(u, details, key)); err != nil {
-		u.warnCache(fmt.Errorf("use cache %s: %s", c.Dir, safefs.PlainCause(err)))
+		warnCache(u, fmt.Errorf("use cache %s: %s", c.Dir, safefs.PlainCause(err)))
 		return
 	}
 	// What was just read is scattered over memory; the same out of the cache
@@ -117,24 +118,24 @@ func (c *Cache) parse(f format, u *unit) {
 	take(dir, key, u)
 }
 
-func (u *unit) warnCache(err error) {
+func warnCache(u *format.Unit, err error) {
 	message, fix := err.Error(), "make room, or take the cache out of ken.yaml"
 	var ce *capability.Error
 	if errors.As(err, &ce) {
 		message, fix = fmt.Sprintf("the cache %s is not used: %v", ce.Target, ce.Err), ce.Fix
 	}
-	u.warn("cache-unused", u.path, 0, message, fix)
+	u.Warn("cache-unused", u.Path, 0, message, fix)
 }
 
 // cacheable reports whether everything in the unit is about its one file.
-func (u *unit) cacheable() bool {
-	home := u.origin(u.path, 0)
+func cacheable(u *format.Unit) bool {
+	home := u.Origin(u.Path, 0)
 	about := func(o capability.Origin) bool { return o.Source == home.Source && o.Path == home.Path }
-	return len(u.also) == 0 && len(u.speaksFor) == 0 &&
-		!slices.ContainsFunc(u.capabilities, func(c *capability.Capability) bool { return !about(c.Origin) || c.Trust != u.trust }) &&
-		!slices.ContainsFunc(u.problems, func(p capability.Problem) bool { return !about(p.Origin) }) &&
-		!slices.ContainsFunc(u.presets, func(p capability.Preset) bool { return !about(p.Origin) }) &&
-		!slices.ContainsFunc(u.documents, func(d capability.Document) bool { return !about(d.Origin) || d.Trust != u.trust })
+	return len(u.Also) == 0 && len(u.Replaces) == 0 &&
+		!slices.ContainsFunc(u.Capabilities, func(c *capability.Capability) bool { return !about(c.Origin) || c.Trust != u.Trust }) &&
+		!slices.ContainsFunc(u.Problems, func(p capability.Problem) bool { return !about(p.Origin) }) &&
+		!slices.ContainsFunc(u.Presets, func(p capability.Preset) bool { return !about(p.Origin) }) &&
+		!slices.ContainsFunc(u.Documents, func(d capability.Document) bool { return !about(d.Origin) || d.Trust != u.Trust })
 }
 
 // A cacheID names an entry.
@@ -143,10 +144,10 @@ type cacheID [sha256.Size]byte
 func (id cacheID) file() string { return hex.EncodeToString(id[:]) + entrySuffix }
 
 // cacheKey covers all that the result of reading a pure format depends on.
-func cacheKey(u *unit) (id cacheID) {
+func cacheKey(u *format.Unit) (id cacheID) {
 	h := sha256.New()
-	fmt.Fprintf(h, "%d\n%s\n%s\n%q\n", packVersion, thisBuild(), u.format, path.Base(u.path))
-	h.Write(u.data)
+	fmt.Fprintf(h, "%d\n%s\n%s\n%q\n", packVersion, thisBuild(), u.Format, path.Base(u.Path))
+	h.Write(u.Data)
 	h.Sum(id[:0])
 	return id
 }
@@ -167,7 +168,7 @@ func thisBuild() string {
 }
 
 // take fills the unit from the cache and reports whether it could.
-func take(dir *os.Root, id cacheID, u *unit) bool {
+func take(dir *os.Root, id cacheID, u *format.Unit) bool {
 	f, err := dir.Open(id.file())
 	if err != nil {
 		return false

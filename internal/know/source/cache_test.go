@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"ken/capability"
+	"ken/internal/know/source/catalogfile"
+	"ken/internal/know/source/format"
 	"ken/internal/know/source/safefs"
 )
 
@@ -35,7 +37,7 @@ func entriesIn(t *testing.T, dir string) []string {
 
 // forge changes the first description in the only entry of a cache, so that a
 // test can tell whether the entry was used.
-func forge(t *testing.T, u *unit, dir string) {
+func forge(t *testing.T, u *format.Unit, dir string) {
 	t.Helper()
 	names := entriesIn(t, dir)
 	if len(names) != 1 {
@@ -49,7 +51,7 @@ func forge(t *testing.T, u *unit, dir string) {
 	if !unpack(data, id, u) {
 		t.Fatal("the entry does not unpack")
 	}
-	u.capabilities[0].Description = "From the cache."
+	u.Capabilities[0].Description = "From the cache."
 	if err := os.WriteFile(names[0], pack(u, false, id), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +77,7 @@ func TestCacheAnswersForTheSameBytes(t *testing.T) {
 	if d, err := tree.Detail(context.Background(), c); err != nil || !strings.Contains(string(d.Schema), `"properties"`) {
 		t.Errorf("Detail of a cached capability = %s, %v", d.Schema, err)
 	}
-	forge(t, &unit{root: &safefs.Root{Name: filepath.Dir(p)}, path: "c.jsonl", format: "jsonl", source: p, trust: capability.TrustUser, data: []byte(text)}, dir)
+	forge(t, &format.Unit{Root: &safefs.Root{Name: filepath.Dir(p)}, Path: "c.jsonl", Format: "jsonl", Source: p, Trust: capability.TrustUser, Data: []byte(text)}, dir)
 	if _, b := load(t, cfg); b.Capabilities[0].Description != "From the cache." {
 		t.Errorf("description = %q: the cache is not used", b.Capabilities[0].Description)
 	}
@@ -208,9 +210,10 @@ func TestCacheForgetsTheOldest(t *testing.T) {
 func TestCacheIgnoresWhatWasCutShort(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "cache")
 	ctx, cancel := context.WithCancel(context.Background())
-	u := &unit{ctx: ctx, root: &safefs.Root{Name: "m"}, path: "c.jsonl", format: "jsonl", data: []byte(largeCatalog())}
-	f := jsonlFormat()
-	f.read = func(u *unit) { cancel(); readJSONL(u) }
+	u := &format.Unit{Context: ctx, Root: &safefs.Root{Name: "m"}, Path: "c.jsonl", Format: "jsonl", Data: []byte(largeCatalog())}
+	f := catalogfile.JSONLFormat()
+	read := f.Read
+	f.Read = func(u *format.Unit) { cancel(); read(u) }
 	(&Cache{Dir: dir}).parse(f, u)
 	if got := entriesIn(t, dir); len(got) != 0 {
 		t.Errorf("the cache holds %v after a cancelled read", got)

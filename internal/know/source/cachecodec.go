@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 
 	"ken/capability"
+	"ken/internal/know/source/format"
 )
 
 // The form of an entry: packMagic, a checksum over the entry's name and all
@@ -28,8 +29,8 @@ const (
 
 // pack makes an entry of a unit. The details are kept only where they cannot
 // be read again by their place.
-func pack(u *unit, details bool, id cacheID) []byte {
-	x := &packer{writing: true, places: map[string]uint64{}, tree: u.tree()}
+func pack(u *format.Unit, details bool, id cacheID) []byte {
+	x := &packer{writing: true, places: map[string]uint64{}, tree: treeRoot(u)}
 	x.unit(u, &details)
 	head := make([]byte, 0, len(packMagic)+sha256.Size+len(x.out)+2*len(x.table)+x.size+20)
 	head = append(head, packMagic...)
@@ -57,7 +58,7 @@ func packSum(id cacheID, body []byte) (sum [sha256.Size]byte) {
 
 // unpack fills a unit from an entry and reports whether the entry is whole and
 // has that name. The unit is untouched otherwise.
-func unpack(data []byte, id cacheID, u *unit) bool {
+func unpack(data []byte, id cacheID, u *format.Unit) bool {
 	rest, ok := bytes.CutPrefix(data, []byte(packMagic))
 	if !ok || len(rest) < sha256.Size {
 		return false
@@ -69,44 +70,44 @@ func unpack(data []byte, id cacheID, u *unit) bool {
 
 // unpackBody is unpack without the checksum. It must not panic, nor ask for
 // much more memory than body has, whatever body is.
-func unpackBody(body []byte, u *unit) bool {
-	x := &packer{in: body, home: u.origin(u.path, 0), tree: u.tree(), trust: u.trust}
+func unpackBody(body []byte, u *format.Unit) bool {
+	x := &packer{in: body, home: u.Origin(u.Path, 0), tree: treeRoot(u), trust: u.Trust}
 	x.readTable()
-	got := unit{}
+	got := format.Unit{}
 	details := false
 	x.unit(&got, &details)
 	if x.bad || len(x.in) != 0 {
 		return false
 	}
-	u.capabilities, u.details = got.capabilities, got.details
-	u.problems, u.presets, u.documents = got.problems, got.presets, got.documents
+	u.Capabilities, u.Details = got.Capabilities, got.Details
+	u.Problems, u.Presets, u.Documents = got.Problems, got.Presets, got.Documents
 	return true
 }
 
-func (x *packer) unit(u *unit, details *bool) {
-	n := uint64(len(u.capabilities))
+func (x *packer) unit(u *format.Unit, details *bool) {
+	n := uint64(len(u.Capabilities))
 	if x.writing {
 		x.number(&n)
 	} else {
 		n = uint64(x.count(leastCapability))
 		all := make([]capability.Capability, n)
-		u.capabilities = make([]*capability.Capability, n)
-		u.details = make([]capability.Detail, n)
+		u.Capabilities = make([]*capability.Capability, n)
+		u.Details = make([]capability.Detail, n)
 		for i := range all {
-			u.capabilities[i] = &all[i]
+			u.Capabilities[i] = &all[i]
 		}
 	}
-	for _, c := range u.capabilities {
+	for _, c := range u.Capabilities {
 		x.capability(c)
 	}
 	if x.flag(details); *details {
-		for i := range u.details {
-			x.detail(&u.details[i])
+		for i := range u.Details {
+			x.detail(&u.Details[i])
 		}
 	}
-	packList(x, &u.problems, 6, nil, x.problem)
-	packList(x, &u.presets, 6, nil, x.preset)
-	packList(x, &u.documents, 6, nil, x.document)
+	packList(x, &u.Problems, 6, nil, x.problem)
+	packList(x, &u.Presets, 6, nil, x.preset)
+	packList(x, &u.Documents, 6, nil, x.document)
 }
 
 func (x *packer) capability(c *capability.Capability) {

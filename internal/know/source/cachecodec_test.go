@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"ken/capability"
+	"ken/internal/know/source/format"
 	"ken/internal/know/source/safefs"
 )
 
@@ -74,26 +75,26 @@ func drawn[T any](t *rapid.T) T {
 }
 
 // home makes an origin one of the unit's own file.
-func home(u *unit, o *capability.Origin) { o.Source, o.Path = u.source, u.root.Display(u.path) }
+func home(u *format.Unit, o *capability.Origin) { o.Source, o.Path = u.Source, u.Root.Display(u.Path) }
 
-func drawUnit(t *rapid.T) *unit {
-	u := &unit{root: &safefs.Root{Name: "catalogs"}, path: "a/b.jsonl", format: "jsonl", source: "mine", trust: drawn[capability.Trust](t)}
+func drawUnit(t *rapid.T) *format.Unit {
+	u := &format.Unit{Root: &safefs.Root{Name: "catalogs"}, Path: "a/b.jsonl", Format: "jsonl", Source: "mine", Trust: drawn[capability.Trust](t)}
 	for range rapid.IntRange(0, 4).Draw(t, "capabilities") {
 		c, d := drawn[capability.Capability](t), drawn[capability.Detail](t)
-		c.Trust = u.trust
+		c.Trust = u.Trust
 		home(u, &c.Origin)
-		u.capabilities, u.details = append(u.capabilities, &c), append(u.details, d)
+		u.Capabilities, u.Details = append(u.Capabilities, &c), append(u.Details, d)
 	}
-	u.problems, u.presets, u.documents = drawn[[]capability.Problem](t), drawn[[]capability.Preset](t), drawn[[]capability.Document](t)
-	for i := range u.problems {
-		home(u, &u.problems[i].Origin)
+	u.Problems, u.Presets, u.Documents = drawn[[]capability.Problem](t), drawn[[]capability.Preset](t), drawn[[]capability.Document](t)
+	for i := range u.Problems {
+		home(u, &u.Problems[i].Origin)
 	}
-	for i := range u.presets {
-		home(u, &u.presets[i].Origin)
+	for i := range u.Presets {
+		home(u, &u.Presets[i].Origin)
 	}
-	for i := range u.documents {
-		home(u, &u.documents[i].Origin)
-		u.documents[i].Trust = u.trust
+	for i := range u.Documents {
+		home(u, &u.Documents[i].Origin)
+		u.Documents[i].Trust = u.Trust
 	}
 	return u
 }
@@ -101,25 +102,25 @@ func drawUnit(t *rapid.T) *unit {
 func TestCacheGivesBackWhatWasPutIn(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		u := drawUnit(t)
-		if !u.cacheable() {
+		if !cacheable(u) {
 			t.Fatal("the unit is not cacheable")
 		}
 		id := cacheID{1, 2, 3}
 		data := pack(u, true, id)
-		got := &unit{root: u.root, path: u.path, format: u.format, source: u.source, trust: u.trust}
+		got := &format.Unit{Root: u.Root, Path: u.Path, Format: u.Format, Source: u.Source, Trust: u.Trust}
 		if !unpack(data, id, got) {
 			t.Fatalf("unpack of %d bytes fails", len(data))
 		}
-		for i, c := range u.capabilities {
-			if !reflect.DeepEqual(got.capabilities[i], c) {
-				t.Fatalf("capability %d = %+v, want %+v", i, *got.capabilities[i], *c)
+		for i, c := range u.Capabilities {
+			if !reflect.DeepEqual(got.Capabilities[i], c) {
+				t.Fatalf("capability %d = %+v, want %+v", i, *got.Capabilities[i], *c)
 			}
-			if !reflect.DeepEqual(got.details[i], u.details[i]) {
-				t.Fatalf("detail %d = %+v, want %+v", i, got.details[i], u.details[i])
+			if !reflect.DeepEqual(got.Details[i], u.Details[i]) {
+				t.Fatalf("detail %d = %+v, want %+v", i, got.Details[i], u.Details[i])
 			}
 		}
-		if len(got.capabilities) != len(u.capabilities) || !reflect.DeepEqual(got.problems, u.problems) ||
-			!reflect.DeepEqual(got.presets, u.presets) || !reflect.DeepEqual(got.documents, u.documents) {
+		if len(got.Capabilities) != len(u.Capabilities) || !reflect.DeepEqual(got.Problems, u.Problems) ||
+			!reflect.DeepEqual(got.Presets, u.Presets) || !reflect.DeepEqual(got.Documents, u.Documents) {
 			t.Fatalf("unpack = %+v, want %+v", got, u)
 		}
 		if unpack(data, cacheID{9}, got) {
@@ -139,33 +140,33 @@ func TestCacheGivesBackWhatWasPutIn(t *testing.T) {
 // TestCacheMovesWithTheFile: the same bytes read from elsewhere, for somebody
 // else's trust, are theirs.
 func TestCacheMovesWithTheFile(t *testing.T) {
-	u := &unit{root: &safefs.Root{Name: "catalogs"}, path: "b.jsonl", format: "jsonl", source: "mine", trust: capability.TrustUser}
-	u.add(&capability.Capability{Kind: capability.KindTool, Name: "x"}, capability.Detail{}, u.path, 3)
-	u.warn("w", u.path, 4, "m", "f")
+	u := &format.Unit{Root: &safefs.Root{Name: "catalogs"}, Path: "b.jsonl", Format: "jsonl", Source: "mine", Trust: capability.TrustUser}
+	u.Add(&capability.Capability{Kind: capability.KindTool, Name: "x"}, capability.Detail{}, u.Path, 3)
+	u.Warn("w", u.Path, 4, "m", "f")
 	id := cacheID{1}
-	other := &unit{root: &safefs.Root{Name: "elsewhere"}, path: "c/b.jsonl", format: "jsonl", source: "theirs", trust: capability.TrustRemote}
+	other := &format.Unit{Root: &safefs.Root{Name: "elsewhere"}, Path: "c/b.jsonl", Format: "jsonl", Source: "theirs", Trust: capability.TrustRemote}
 	if !unpack(pack(u, false, id), id, other) {
 		t.Fatal("unpack fails")
 	}
-	c := other.capabilities[0]
+	c := other.Capabilities[0]
 	if c.Trust != capability.TrustRemote || c.Origin.String() != "elsewhere/c/b.jsonl:3" || c.Origin.Source != "theirs" {
 		t.Errorf("capability from the cache has trust %v and origin %+v", c.Trust, c.Origin)
 	}
-	if got := other.problems[0].Origin.String(); got != "elsewhere/c/b.jsonl:4" {
+	if got := other.Problems[0].Origin.String(); got != "elsewhere/c/b.jsonl:4" {
 		t.Errorf("problem from the cache is at %s", got)
 	}
 }
 
 func FuzzCacheDecode(f *testing.F) {
-	rich := func(n int) *unit {
-		u := &unit{root: &safefs.Root{Name: "r"}, path: "a.jsonl", format: "jsonl", source: "s"}
+	rich := func(n int) *format.Unit {
+		u := &format.Unit{Root: &safefs.Root{Name: "r"}, Path: "a.jsonl", Format: "jsonl", Source: "s"}
 		for i := range n {
-			u.add(&capability.Capability{
+			u.Add(&capability.Capability{
 				Kind: capability.KindTool, Name: fmt.Sprint("tool", i), Tags: []string{"a", "b"}, Meta: map[string]string{"k": "v"},
 				Run: &capability.Recipe{Runner: "exec.git"}, Triggers: &capability.Triggers{Keywords: []string{"x"}},
-			}, capability.Detail{Schema: json.RawMessage(`{"properties":{"q":{"type":"string"}}}`)}, u.path, i)
+			}, capability.Detail{Schema: json.RawMessage(`{"properties":{"q":{"type":"string"}}}`)}, u.Path, i)
 		}
-		u.warn("w", u.path, 1, "m", "f")
+		u.Warn("w", u.Path, 1, "m", "f")
 		return u
 	}
 	skip := len(packMagic) + len(cacheID{})
@@ -178,17 +179,17 @@ func FuzzCacheDecode(f *testing.F) {
 		defer watchdog.Stop()
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		u := &unit{root: &safefs.Root{Name: "r"}, path: "a.jsonl", source: "s"}
+		u := &format.Unit{Root: &safefs.Root{Name: "r"}, Path: "a.jsonl", Source: "s"}
 		taken := unpackBody(body, u)
 		runtime.ReadMemStats(&after)
 		if used, most := after.TotalAlloc-before.TotalAlloc, uint64(1<<20+200*len(body)); used > most {
 			t.Fatalf("unpackBody of %d bytes took %d bytes of memory, want at most %d", len(body), used, most)
 		}
-		if !taken && (u.capabilities != nil || u.problems != nil) {
+		if !taken && (u.Capabilities != nil || u.Problems != nil) {
 			t.Fatal("a refused entry left something behind")
 		}
-		if taken && len(u.details) != len(u.capabilities) {
-			t.Fatalf("%d details for %d capabilities", len(u.details), len(u.capabilities))
+		if taken && len(u.Details) != len(u.Capabilities) {
+			t.Fatalf("%d details for %d capabilities", len(u.Details), len(u.Capabilities))
 		}
 		// That it is never taken without its name is the checksum's work.
 		if unpack(body, cacheID{}, u) && !taken {

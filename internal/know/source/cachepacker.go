@@ -23,7 +23,7 @@ type packer struct {
 	in    []byte
 	bad   bool // what was read makes no sense; everything reads as zero
 	home  capability.Origin
-	tree  *safefs.Root // see unit.tree
+	tree  *safefs.Root // see treeRoot
 	trust capability.Trust
 
 	// Room for small slices, so that thousands of them cost few allocations.

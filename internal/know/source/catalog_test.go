@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"ken/capability"
+	"ken/internal/know/source/catalogfile"
 	"ken/internal/untrusted"
 )
 
@@ -52,7 +53,7 @@ func plainRows(t *testing.T, p string) []plainRow {
 	defer f.Close()
 	var rows []plainRow
 	lines := bufio.NewScanner(f)
-	lines.Buffer(nil, maxRowBytes)
+	lines.Buffer(nil, catalogfile.MaxRowBytes)
 	for lines.Scan() {
 		var row plainRow
 		if err := json.Unmarshal(lines.Bytes(), &row); err != nil {

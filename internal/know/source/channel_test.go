@@ -9,6 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"ken/capability"
+	"ken/internal/know/source/format"
+	"ken/internal/know/source/lists"
 	"ken/internal/know/source/sourcetest"
 )
 
@@ -124,11 +126,11 @@ func FuzzChannels(f *testing.F) {
 	sourcetest.SeedAttacks(f, func(_, quoted string) {
 		f.Add([]byte("channels: [{platform: " + quoted + ", description: " + quoted + "}]\nextensions: [{name: " + quoted + "}]\n"))
 	})
-	fuzzList(f, channelFormat(), extensionListFormat())
+	fuzzList(f, lists.ChannelFormat(), lists.ExtensionListFormat())
 }
 
 // fuzzList reads any bytes as each of the formats.
-func fuzzList(f *testing.F, formats ...format) {
+func fuzzList(f *testing.F, formats ...format.Format) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if len(data) > 4096 {
 			return

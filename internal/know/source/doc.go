@@ -1,9 +1,10 @@
 // Package source brings capabilities in from files and services.
 //
 // A [Tree] is a folder, or one file, that may hold any mixture of the formats
-// Ken knows; each format is one file of this package with one function that
-// reads a unit: a folder such as a skill's, or a single file such as a
-// catalog. A [Remote] reads the same formats from an address, and package
+// Ken knows. It walks the folder, decides which format reads which file,
+// watches for changes and keeps what was last good. The formats themselves are
+// in the packages below this one; formats.go lists them. A [Remote] reads the
+// same formats from an address, and package
 // table reads the rows of a database. All are a capability.Source and a
 // capability.Watcher, and read bodies and schemas only when they are asked for.
 //

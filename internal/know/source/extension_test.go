@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +16,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"ken/capability"
+	"ken/internal/know/source/extension"
+	"ken/internal/know/source/format"
+	"ken/internal/know/source/recipe"
 	"ken/internal/know/source/safefs"
 	"ken/internal/know/source/seal"
 	"ken/internal/know/source/sourcetest"
@@ -272,7 +276,7 @@ func TestExtensionTools(t *testing.T) {
 		for _, c := range b.Capabilities {
 			if c.ID == "command:x" && c.Run != nil {
 				got, bin = got+c.Run.Runner, strings.Join(c.RequiredBins, " ")
-				if program, ok := toolOf(c.Run.Runner); ok && program != bin {
+				if program, ok := recipe.ToolOf(c.Run.Runner); ok && program != bin {
 					t.Errorf("toolOf(%s) = %s, want %s", c.Run.Runner, program, bin)
 				}
 			}
@@ -410,7 +414,7 @@ func TestExtensionOutsideLinks(t *testing.T) {
 // its package, and its arguments name parameters that it has.
 func checkAction(t *testing.T, pkg, c *capability.Capability) {
 	t.Helper()
-	if c.Kind == capability.KindExtension && !extensionID().MatchString(c.Name) {
+	if c.Kind == capability.KindExtension && !regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`).MatchString(c.Name) {
 		t.Errorf("package %q cannot name a folder", c.Name)
 	}
 	for _, p := range c.Permissions {
@@ -421,10 +425,10 @@ func checkAction(t *testing.T, pkg, c *capability.Capability) {
 	if c.Run == nil || len(c.Run.Argv) == 0 {
 		return
 	}
-	if !toolName().MatchString(c.Run.Argv[0]) {
+	if !recipe.ToolName().MatchString(c.Run.Argv[0]) {
 		t.Errorf("%s runs %q", c.ID, c.Run.Argv[0])
 	}
-	if message, _ := checkArgv(c.Run.Argv, c.Parameters); message != "" && len(c.Parameters) < seal.MaxParameters {
+	if message, _ := recipe.CheckArgv(c.Run.Argv, c.Parameters); message != "" && len(c.Parameters) < seal.MaxParameters {
 		t.Errorf("%s: %s", c.ID, message)
 	}
 }
@@ -445,11 +449,11 @@ func FuzzExtension(f *testing.F) {
 		}
 		watchdog := time.AfterFunc(time.Minute, func() { panic(fmt.Sprintf("readExtension(%q, %q) hangs", manifest, commands)) })
 		defer watchdog.Stop()
-		u := &unit{ctx: context.Background(), root: &safefs.Root{Name: "r", FS: twoFiles{manifest, commands}}, path: ".", format: "extension"}
-		readExtension(u)
+		u := &format.Unit{Context: context.Background(), Root: &safefs.Root{Name: "r", FS: twoFiles{manifest, commands}}, Path: ".", Format: "extension"}
+		extension.Format().Read(u)
 		checkUnit(t, u)
-		for _, c := range u.capabilities {
-			checkAction(t, u.capabilities[0], c)
+		for _, c := range u.Capabilities {
+			checkAction(t, u.Capabilities[0], c)
 		}
 	})
 }

@@ -9,6 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"ken/capability"
+	"ken/internal/know/source/extension"
+	"ken/internal/know/source/recipe"
 )
 
 const plainManifest = `{"id":"x","description":"X.","permissions_required":["exec","network","filesystem.read"]}`
@@ -59,7 +61,7 @@ func TestExtensionArgv(t *testing.T) {
 		{name: "unquoted placeholder", action: "argv: [git, {repo}]", problem: "bad-argv", message: `as in "{name}"`},
 		{name: "control character", action: `argv: [git, "a\0b"]`, problem: "bad-argv", message: "U+0000"},
 		{name: "too many", action: "argv: [git" + strings.Repeat(", a", 256) + "]", problem: "bad-argv", message: "more than 256"},
-		{name: "too long", action: "argv: [git, " + strings.Repeat("a", maxTemplate) + "]", problem: "bad-argv", message: "bytes"},
+		{name: "too long", action: "argv: [git, " + strings.Repeat("a", extension.MaxTemplate) + "]", problem: "bad-argv", message: "bytes"},
 		{name: "path as a program", action: "argv: [/bin/sh, a]", problem: "bad-tool", message: "plain name"},
 		{name: "program is a parameter", action: `argv: ["{p}", a]`, problem: "bad-tool", message: "plain name"},
 		{name: "part of a list", action: `argv: [git, "x{p...}"]`, problem: "bad-recipe", message: "only a part of an argument"},
@@ -356,7 +358,7 @@ func TestExtensionEnvValues(t *testing.T) {
 		{"a map", "env_values: {A: {b: c}, D: e}", []string{"D=e"}, "not one line of text"},
 		{"two lines", "env_values: {A: \"b\\nC=d\"}", nil, "not one line of text"},
 		{"nothing", "env_values: {A: }", nil, "not one line of text"},
-		{"too long", "env_values: {A: " + strings.Repeat("a", maxEnvValue+1) + "}", nil, "not one line of text"},
+		{"too long", "env_values: {A: " + strings.Repeat("a", recipe.MaxEnvValue+1) + "}", nil, "not one line of text"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"ken/capability"
+	"ken/internal/know/source/lists"
 )
 
 func TestExtensionListAvailability(t *testing.T) {
@@ -27,7 +28,7 @@ func TestExtensionListAvailability(t *testing.T) {
 	write(t, dir, "extensions.yaml", text)
 	_, b := load(t, TreeConfig{Path: dir, Trust: capability.TrustUser})
 	want := map[capability.ID]string{
-		"extension:giphy": notInstalled, "extension:ready": "", "extension:silent": notInstalled, "extension:odd": notInstalled,
+		"extension:giphy": lists.NotInstalled, "extension:ready": "", "extension:silent": lists.NotInstalled, "extension:odd": lists.NotInstalled,
 	}
 	got := map[capability.ID]string{}
 	for _, c := range b.Capabilities {
@@ -60,7 +61,7 @@ func TestExtensionListOfOthers(t *testing.T) {
 		{"my-extensions.yaml", "extensions:\n", false},
 	}
 	for _, tt := range tests {
-		if got := isExtensionList("dir/"+tt.file, []byte(tt.text)); got != tt.want {
+		if got := lists.ExtensionListFormat().Claims("dir/"+tt.file, []byte(tt.text)); got != tt.want {
 			t.Errorf("isExtensionList(%s, %q) = %v, want %v", tt.file, tt.text, got, tt.want)
 		}
 	}

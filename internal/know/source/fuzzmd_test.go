@@ -2,6 +2,7 @@ package source
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -9,6 +10,7 @@ import (
 	"unicode"
 
 	"ken/capability"
+	"ken/internal/know/source/markdown"
 	"ken/internal/know/source/sourcetest"
 )
 
@@ -99,7 +101,7 @@ func FuzzCard(f *testing.F) {
 			t.Fatalf("card %q is lost without a word", text)
 		}
 		for _, c := range b.Capabilities {
-			if c.Priority < 0 || c.Priority > 100 || c.TokenBudget < 0 || c.TokenBudget > maxCardTokens || c.MaxChars <= 0 || c.Triggers == nil {
+			if c.Priority < 0 || c.Priority > 100 || c.TokenBudget < 0 || c.TokenBudget > markdown.MaxCardTokens || c.MaxChars <= 0 || c.Triggers == nil {
 				t.Fatalf("card %q gives %+v", text, c)
 			}
 		}
@@ -120,7 +122,7 @@ func FuzzManifest(f *testing.F) {
 			t.Fatalf("manifest %q is lost without a word", manifest)
 		}
 		for _, c := range b.Capabilities {
-			if c.Run != nil && !manifestRunner().MatchString(c.Run.Runner) {
+			if c.Run != nil && !regexp.MustCompile(`^[a-z][a-z0-9_.-]*$`).MatchString(c.Run.Runner) {
 				t.Fatalf("manifest %q gives runner %q", manifest, c.Run.Runner)
 			}
 		}

@@ -13,6 +13,8 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"ken/capability"
+	"ken/internal/know/source/catalogfile"
+	"ken/internal/know/source/format"
 	"ken/internal/know/source/rows"
 	"ken/internal/know/source/safefs"
 	"ken/internal/know/source/sourcetest"
@@ -116,7 +118,7 @@ func TestJSONLBadRowsCostOnlyThemselves(t *testing.T) {
 	for name, tt := range map[string]struct{ Row, want string }{
 		"not UTF-8": {"{\"name\":\"a\xff\"}", "not-utf8: not valid UTF-8"},
 		"NUL":       {"{\"name\":\"a\x00\"}", "nul-byte: NUL byte"},
-		"too long":  {`{"name":"a","description":"` + strings.Repeat("x", maxRowBytes) + `"}`, "row-too-long: more than the 1048576"},
+		"too long":  {`{"name":"a","description":"` + strings.Repeat("x", catalogfile.MaxRowBytes) + `"}`, "row-too-long: more than the 1048576"},
 		"too deep":  {`{"name":"a","input_schema":` + strings.Repeat(`{"a":`, 200) + "1" + strings.Repeat("}", 201), "bad-json: nested deeper"},
 	} {
 		t.Run(name, func(t *testing.T) { checkBadRow(t, tt.Row, tt.want) })
@@ -186,10 +188,10 @@ func TestJSONLManyBadRowsAreOnePage(t *testing.T) {
 	if len(b.Capabilities) != 5000 {
 		t.Errorf("%d capabilities, want 5000, the same name or not", len(b.Capabilities))
 	}
-	if len(b.Problems) != maxListed+1 {
-		t.Fatalf("%d problems, want %d", len(b.Problems), maxListed+1)
+	if len(b.Problems) != format.MaxReported+1 {
+		t.Fatalf("%d problems, want %d", len(b.Problems), format.MaxReported+1)
 	}
-	last := b.Problems[maxListed]
+	last := b.Problems[format.MaxReported]
 	if last.Code != "more-problems" || last.Severity != capability.Grave || !strings.Contains(last.Message, "4900 more errors") {
 		t.Errorf("last problem = %+v, want the count of the rest", last)
 	}
@@ -206,11 +208,11 @@ func TestJSONLThatIsNoCatalogIsOneWarning(t *testing.T) {
 }
 
 func TestJSONLRowsAreCapped(t *testing.T) {
-	u := &unit{ctx: context.Background(), root: &safefs.Root{Name: "m"}, path: "c.jsonl", format: "jsonl"}
-	u.data = []byte(strings.Repeat("x\n", maxRows) + "{\"name\":\"late\"}\n")
-	readJSONL(u)
-	if len(u.capabilities) != 0 || u.problems[maxListed].Code != "too-many-rows" || u.problems[maxListed].Origin.Line != maxRows+1 {
-		t.Errorf("%d capabilities, problem %+v, want none and too-many-rows", len(u.capabilities), u.problems[maxListed])
+	u := &format.Unit{Context: context.Background(), Root: &safefs.Root{Name: "m"}, Path: "c.jsonl", Format: "jsonl"}
+	u.Data = []byte(strings.Repeat("x\n", catalogfile.MaxRows) + "{\"name\":\"late\"}\n")
+	catalogfile.JSONLFormat().Read(u)
+	if len(u.Capabilities) != 0 || u.Problems[format.MaxReported].Code != "too-many-rows" || u.Problems[format.MaxReported].Origin.Line != catalogfile.MaxRows+1 {
+		t.Errorf("%d capabilities, problem %+v, want none and too-many-rows", len(u.Capabilities), u.Problems[format.MaxReported])
 	}
 }
 

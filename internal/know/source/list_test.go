@@ -10,6 +10,7 @@ import (
 	"testing/fstest"
 
 	"ken/capability"
+	"ken/internal/know/source/format"
 	"ken/internal/know/source/safefs"
 )
 
@@ -31,16 +32,16 @@ func (f twoFiles) Open(name string) (fs.File, error) {
 }
 
 // readAs reads one file by a format.
-func readAs(f format, name string, data []byte) *unit {
-	u := &unit{ctx: context.Background(), root: &safefs.Root{Name: "r"}, path: name, format: f.name, data: data}
-	f.read(u)
+func readAs(f format.Format, name string, data []byte) *format.Unit {
+	u := &format.Unit{Context: context.Background(), Root: &safefs.Root{Name: "r"}, Path: name, Format: f.Name, Data: data}
+	f.Read(u)
 	return u
 }
 
 // checkUnit checks what must hold of any unit, whatever the input was.
-func checkUnit(t *testing.T, u *unit) {
+func checkUnit(t *testing.T, u *format.Unit) {
 	t.Helper()
-	for i, c := range u.capabilities {
+	for i, c := range u.Capabilities {
 		switch {
 		case c.ID == "" || c.Name == "" || c.Kind == "" || c.Category == "" || c.Hash == "":
 			t.Errorf("capability %+v lacks a field", c)
@@ -51,16 +52,16 @@ func checkUnit(t *testing.T, u *unit) {
 		case c.Kind == capability.KindChannel && c.Category != "communication":
 			t.Errorf("channel %s is in %s", c.ID, c.Category)
 		}
-		if s := u.details[i].Schema; s != nil && !json.Valid(s) {
+		if s := u.Details[i].Schema; s != nil && !json.Valid(s) {
 			t.Errorf("schema of %s is not JSON: %s", c.ID, s)
 		}
 	}
-	for _, p := range u.presets {
+	for _, p := range u.Presets {
 		if p.Name == "" || len(p.Members) == 0 {
 			t.Errorf("preset %+v is empty", p)
 		}
 	}
-	for _, p := range u.problems {
+	for _, p := range u.Problems {
 		if p.Code == "" || p.Message == "" || p.Origin.Path == "" {
 			t.Errorf("problem %+v does not say what and where", p)
 		}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"ken/internal/know/source/markdown"
 	"ken/internal/know/source/safefs"
 )
 
@@ -59,8 +60,8 @@ type looker struct {
 }
 
 const (
-	lookDepth = 1 + maxSkillDepth
-	lookFiles = 2 * maxSkillListed
+	lookDepth = 1 + markdown.MaxSkillDepth
+	lookFiles = 2 * markdown.MaxSkillListed
 )
 
 // lookAt looks at a file or folder. e, when not nil, is its entry in the folder
@@ -177,4 +178,15 @@ func isScratch(name string) bool {
 	return strings.HasPrefix(name, ".#") || strings.HasPrefix(name, "#") && strings.HasSuffix(name, "#") ||
 		strings.HasSuffix(name, "~") || strings.HasPrefix(name, ".goutputstream-") || name == "4913" || name == ".DS_Store" ||
 		safefs.HasExt(name, ".swp", ".swx", ".swo", ".tmp", ".part", ".crdownload", ".bak", ".orig", ".lock")
+}
+
+// dependingOn returns the look of a unit that was read from further files: a
+// change of one of them is a change of the unit, and since the look does not
+// cover them it never counts as the same.
+func (l look) dependingOn(files []string) look {
+	if len(files) > 0 {
+		l.links = append(slices.Clone(l.links), files...)
+		l.print = 0
+	}
+	return l
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"ken/capability"
+	"ken/internal/know/source/catalogfile"
 	"ken/internal/know/source/rows"
 	"ken/internal/know/source/sourcetest"
 )
@@ -67,11 +68,11 @@ func TestMCPListClaimsOnlyItsOwn(t *testing.T) {
 		`"tools inputSchema"`:                                                           false,
 		``:                                                                              false,
 	} {
-		if got := isMCPList("a.json", []byte(text)[:min(len(text), headSize)]); got != want {
+		if got := catalogfile.MCPListFormat().Claims("a.json", []byte(text)[:min(len(text), headSize)]); got != want {
 			t.Errorf("isMCPList(%.60s) = %v, want %v", text, got, want)
 		}
 	}
-	if isMCPList("a.yaml", []byte(`{"tools":[{"inputSchema":{}}]}`)) {
+	if catalogfile.MCPListFormat().Claims("a.yaml", []byte(`{"tools":[{"inputSchema":{}}]}`)) {
 		t.Error("a YAML file is claimed")
 	}
 }
@@ -115,7 +116,7 @@ func FuzzMCPList(f *testing.F) {
 		f.Add([]byte(`{"tools":[{"name":` + quoted + `,"description":` + quoted + `,"inputSchema":{"properties":{` + quoted + `:{}}}}]}`))
 	})
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if isMCPList("t.json", data[:min(len(data), headSize)]) {
+		if catalogfile.MCPListFormat().Claims("t.json", data[:min(len(data), headSize)]) {
 			fuzzFile(t, "t.json", data)
 		}
 	})

@@ -17,6 +17,8 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"ken/capability"
+	"ken/internal/know/source/effects"
+	"ken/internal/know/source/format"
 	"ken/internal/know/source/jsonscan"
 	"ken/internal/know/source/rows"
 	"ken/internal/know/source/safefs"
@@ -66,18 +68,18 @@ func (c *Cache) MCPTools(server MCPServer, tools []MCPTool) ([]*capability.Capab
 	server.Origin.Format = FormatMCP
 	if c == nil || c.Dir == "" || len(tools) < minCachedTools {
 		u := server.read(tools)
-		return u.capabilities, u.problems
+		return u.Capabilities, u.Problems
 	}
 	dir, err := c.open()
 	if err != nil {
 		u := server.read(tools)
 		server.unused(u, err)
-		return u.capabilities, u.problems
+		return u.Capabilities, u.Problems
 	}
 	defer dir.Close()
 	id := server.cacheID(tools)
 	if u := server.take(dir, id); u != nil {
-		return u.capabilities, u.problems
+		return u.Capabilities, u.Problems
 	}
 	u := server.read(tools)
 	if err := put(dir, id, pack(u, false, id)); err != nil {
@@ -85,15 +87,15 @@ func (c *Cache) MCPTools(server MCPServer, tools []MCPTool) ([]*capability.Capab
 	} else if lean := server.take(dir, id); lean != nil {
 		u = lean // the same, together in memory and without the text around it
 	}
-	return u.capabilities, u.problems
+	return u.Capabilities, u.Problems
 }
 
 // minCachedTools: fewer are read sooner than looked up.
 const minCachedTools = 64
 
 // read makes the capabilities.
-func (s MCPServer) read(tools []MCPTool) *unit {
-	u := &unit{format: seal.FormatMCP, trust: s.Trust}
+func (s MCPServer) read(tools []MCPTool) *format.Unit {
+	u := &format.Unit{Format: seal.FormatMCP, Trust: s.Trust}
 	reader := rows.NewReader()
 	reader.MCP = true
 	for _, t := range tools {
@@ -107,12 +109,12 @@ func (s MCPServer) read(tools []MCPTool) *unit {
 		for _, n := range r.Notes {
 			s.problem(u, capability.Warning, "bad-value", jsonscan.Shorten(r.Name)+": "+n.Message, n.Fix)
 		}
-		u.capabilities = append(u.capabilities, s.capability(r, t))
+		u.Capabilities = append(u.Capabilities, s.capability(r, t))
 	}
 	if m := reader.DroppedMessage(); m != "" {
 		s.problem(u, capability.Warning, "dropped-values", m, "")
 	}
-	u.details = make([]capability.Detail, len(u.capabilities))
+	u.Details = make([]capability.Detail, len(u.Capabilities))
 	return u
 }
 
@@ -148,7 +150,7 @@ func (s MCPServer) doubt(c *capability.Capability, schema json.RawMessage) {
 	}
 	why := "its hints are not trusted (mcp.trustHints does not name " + s.Name + ")"
 	if s.TrustHints {
-		if why = changes(c.Name, schema); why == "" {
+		if why = effects.Changes(c.Name, schema); why == "" {
 			return
 		}
 	}
@@ -156,20 +158,20 @@ func (s MCPServer) doubt(c *capability.Capability, schema json.RawMessage) {
 	c.Effects = careful
 }
 
-func (s MCPServer) problem(u *unit, severity capability.Severity, code, message, fix string) {
-	if len(u.problems) >= maxToolProblems {
+func (s MCPServer) problem(u *format.Unit, severity capability.Severity, code, message, fix string) {
+	if len(u.Problems) >= maxToolProblems {
 		return
 	}
-	if len(u.problems) == maxToolProblems-1 {
+	if len(u.Problems) == maxToolProblems-1 {
 		severity, code, message, fix = capability.Warning, "more-problems", "there is more wrong with this server's tools; the rest is not listed", "mend the first ones"
 	}
-	u.problems = append(u.problems, capability.Problem{Severity: severity, Code: code, Origin: s.Origin, Message: message, Fix: fix})
+	u.Problems = append(u.Problems, capability.Problem{Severity: severity, Code: code, Origin: s.Origin, Message: message, Fix: fix})
 }
 
 // maxToolProblems is how many problems one list may have.
 const maxToolProblems = 50
 
-func (s MCPServer) unused(u *unit, err error) {
+func (s MCPServer) unused(u *format.Unit, err error) {
 	message, fix := err.Error(), "make room in it"
 	if ce, ok := errors.AsType[*capability.Error](err); ok {
 		message, fix = fmt.Sprintf("the cache %s is not used: %v", ce.Target, ce.Err), ce.Fix
@@ -201,7 +203,7 @@ func (s MCPServer) cacheID(tools []MCPTool) (id cacheID) {
 }
 
 // take reads an entry of the cache; nil when there is none that is whole.
-func (s MCPServer) take(dir *os.Root, id cacheID) *unit {
+func (s MCPServer) take(dir *os.Root, id cacheID) *format.Unit {
 	f, err := dir.Open(id.file())
 	if err != nil {
 		return nil
@@ -225,7 +227,7 @@ func (s MCPServer) take(dir *os.Root, id cacheID) *unit {
 	}
 	x := &packer{in: body, home: s.Origin, trust: s.Trust}
 	x.readTable()
-	var u unit
+	var u format.Unit
 	details := false
 	x.unit(&u, &details)
 	if x.bad || len(x.in) != 0 {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"ken/capability"
+	"ken/internal/know/source/format"
 	"ken/internal/know/source/safefs"
 	"ken/internal/spelling"
 )
@@ -44,7 +45,7 @@ func nearMiss(place string) string {
 			if !isNearStem(stem, name) {
 				continue
 			}
-			if known.isList() && isListFile(place, known.stems[0]) {
+			if known.isList() && format.IsListFile(place, known.stems[0]) {
 				return "" // the name is right; what the file says is not ours
 			}
 			return known.name

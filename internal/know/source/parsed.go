@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 
+	"ken/internal/know/source/format"
 	"ken/internal/know/source/safefs"
 )
 
@@ -12,10 +13,10 @@ import (
 // origins name each their own file.
 const wholeTree = "tree"
 
-// tree returns the root for a unit that stands for a whole tree, nil for others.
-func (u *unit) tree() *safefs.Root {
-	if u.format == wholeTree {
-		return u.root
+// treeRoot returns the root for a unit that stands for a whole tree, nil for others.
+func treeRoot(u *format.Unit) *safefs.Root {
+	if u.Format == wholeTree {
+		return u.Root
 	}
 	return nil
 }
@@ -28,11 +29,11 @@ func (w *walk) takeParsed() bool {
 		return false
 	}
 	id, err := filesID(t.root.FS)
-	u := &unit{ctx: w.ctx, root: t.root, path: ".", format: wholeTree, source: t.cfg.Name, trust: t.cfg.Trust}
+	u := &format.Unit{Context: w.ctx, Root: t.root, Path: ".", Format: wholeTree, Source: t.cfg.Name, Trust: t.cfg.Trust}
 	if err != nil || !unpack([]byte(t.cfg.parsed), id, u) {
 		return false
 	}
-	w.found[u.path] = u.held(true)
+	w.found[u.Path] = loadedFrom(u, true)
 	return true
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"ken/capability"
+	"ken/internal/know/source/lists"
 	"ken/internal/know/source/sourcetest"
 )
 
@@ -54,5 +55,5 @@ func FuzzPresets(f *testing.F) {
 	sourcetest.SeedAttacks(f, func(_, quoted string) {
 		f.Add([]byte("presets: [{name: " + quoted + ", members: [" + quoted + "]}]\n"))
 	})
-	fuzzList(f, presetFormat())
+	fuzzList(f, lists.PresetFormat())
 }

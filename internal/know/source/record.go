@@ -6,6 +6,7 @@ import (
 	"io/fs"
 
 	"ken/capability"
+	"ken/internal/know/source/catalogfile"
 	"ken/internal/know/source/rows"
 	"ken/internal/know/source/seal"
 )
@@ -29,7 +30,7 @@ func (t *Tree) recordLocked(p string, c *capability.Capability) (capability.Deta
 	if err != nil {
 		return capability.Detail{}, changed(err)
 	}
-	reader := rows.Reader{MCP: c.Origin.Format == mcpListName}
+	reader := rows.Reader{MCP: c.Origin.Format == catalogfile.MCPListName}
 	r, err := reader.Read(raw)
 	if err != nil {
 		return capability.Detail{}, changed(err)

@@ -194,7 +194,7 @@ func (w *walk) hasTurned(dir string) bool {
 	}
 	is := ""
 	if f := w.shape(dir); f != nil {
-		is = f.name
+		is = f.Name
 	}
 	return is != was
 }

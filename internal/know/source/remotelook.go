@@ -14,6 +14,7 @@ import (
 	"unicode"
 
 	"ken/capability"
+	"ken/internal/know/source/format"
 	"ken/internal/know/source/safefs"
 )
 
@@ -195,7 +196,7 @@ func remoteNames() map[string]string {
 	return map[string]string{
 		"jsonl": "catalog.jsonl", "openapi": "openapi.*", "mcplist": "tools.json",
 		"channel": "channels.*", "extensionlist": "extensions.*", "preset": "presets.*",
-		"manifest": "CAPABILITY.yaml", "extension": extensionManifest, "skill": "SKILL.md",
+		"manifest": "CAPABILITY.yaml", "extension": format.ExtensionManifest, "skill": "SKILL.md",
 		"card": "cards/card.md", "command": "commands/command.md",
 	}
 }

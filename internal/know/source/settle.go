@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"ken/capability"
+	"ken/internal/know/source/format"
 )
 
 // replaceLocked puts what a walk found in the place of what the scopes held,
@@ -22,7 +23,7 @@ func (t *Tree) replaceLocked(w *walk, scopes []string) (changed bool) {
 		delete(t.units, key)
 	}
 	if t.units == nil {
-		t.units = make(map[string]*held, len(w.found))
+		t.units = make(map[string]*loadedUnit, len(w.found))
 	}
 	var came []string
 	for key, now := range w.found {
@@ -103,7 +104,7 @@ func (t *Tree) keysLocked(scopes []string) iter.Seq[string] {
 	}
 }
 
-func (t *Tree) putLocked(key string, h *held) {
+func (t *Tree) putLocked(key string, h *loadedUnit) {
 	t.units[key] = h
 	if i, ok := slices.BinarySearch(t.order, key); ok {
 		t.list[i] = h
@@ -130,17 +131,17 @@ func (t *Tree) reorderLocked(gone, came []string) {
 		order = append(order, key)
 	}
 	t.order = append(order, came...)
-	t.list = make([]*held, len(t.order))
+	t.list = make([]*loadedUnit, len(t.order))
 	for i, key := range t.order {
 		t.list[i] = t.units[key]
 	}
 }
 
 // isTied reports whether other files than its own have to do with the unit.
-func (h *held) isTied() bool { return len(h.links) > 0 || len(h.speaksFor) > 0 }
+func (h *loadedUnit) isTied() bool { return len(h.links) > 0 || len(h.replaces) > 0 }
 
 func (t *Tree) retieLocked() {
-	t.targets, t.spoken = map[string][]string{}, t.spokenForLocked()
+	t.targets, t.replaced = map[string][]string{}, t.replacedLocked()
 	for i, h := range t.list {
 		for _, target := range h.links {
 			t.targets[target] = append(t.targets[target], t.order[i])
@@ -151,7 +152,7 @@ func (t *Tree) retieLocked() {
 // settle decides what is used of a unit that was read again: what was read, or
 // what was read before where this reading is a setback. A file that an editor
 // is still writing must not cost what it held.
-func settle(old, now *held) *held {
+func settle(old, now *loadedUnit) *loadedUnit {
 	if now == old {
 		return now
 	}
@@ -175,7 +176,7 @@ func settle(old, now *held) *held {
 
 // setback tells whether less was read than before because something is wrong.
 // whole means that nothing of the new reading is used.
-func (h *held) setback(old *held) (reason capability.Problem, whole, ok bool) {
+func (h *loadedUnit) setback(old *loadedUnit) (reason capability.Problem, whole, ok bool) {
 	emptied, gone := h.lost(old.look)
 	switch {
 	case emptied != "":
@@ -193,7 +194,7 @@ func (h *held) setback(old *held) (reason capability.Problem, whole, ok bool) {
 }
 
 // complaint makes a problem about the unit's own file.
-func (h *held) complaint(code, message, fix string) capability.Problem {
+func (h *loadedUnit) complaint(code, message, fix string) capability.Problem {
 	var at capability.Origin
 	switch {
 	case len(h.capabilities) > 0:
@@ -208,7 +209,7 @@ func (h *held) complaint(code, message, fix string) capability.Problem {
 }
 
 // replacedBy keeps a unit as it was, with what is wrong with it now.
-func (h *held) replacedBy(old *held) *held {
+func (h *loadedUnit) replacedBy(old *loadedUnit) *loadedUnit {
 	kept := *old
 	kept.print, kept.empty, kept.links = h.print, h.empty, h.links
 	kept.problems = append(h.problems, lastGood(h.problems[0].Origin, len(old.capabilities)))
@@ -217,7 +218,7 @@ func (h *held) replacedBy(old *held) *held {
 }
 
 // joinedBy adds to what was read all that was there before and is missing.
-func (h *held) joinedBy(old *held) *held {
+func (h *loadedUnit) joinedBy(old *loadedUnit) *loadedUnit {
 	have := make(map[capability.ID]bool, len(h.capabilities))
 	for _, c := range h.capabilities {
 		have[c.ID] = true
@@ -242,9 +243,9 @@ func (h *held) joinedBy(old *held) *held {
 	if n == 0 {
 		return h
 	}
-	for _, p := range old.speaksFor {
-		if !slices.Contains(h.speaksFor, p) {
-			h.speaksFor = append(h.speaksFor, p)
+	for _, p := range old.replaces {
+		if !slices.Contains(h.replaces, p) {
+			h.replaces = append(h.replaces, p)
 		}
 	}
 	h.problems = append(h.problems, lastGood(h.problems[0].Origin, n))
@@ -268,7 +269,7 @@ func lastGood(at capability.Origin, n int) capability.Problem {
 
 // reusePointers puts capabilities that read the same as before back as the
 // same pointers, so that those who hold on to them see that nothing changed.
-func (h *held) reusePointers(old *held) {
+func (h *loadedUnit) reusePointers(old *loadedUnit) {
 	was := make(map[capability.ID]*capability.Capability, len(old.capabilities))
 	for _, c := range old.capabilities {
 		was[c.ID] = c
@@ -281,15 +282,15 @@ func (h *held) reusePointers(old *held) {
 }
 
 // holds reports whether anything was read from the unit.
-func (h *held) holds() bool {
+func (h *loadedUnit) holds() bool {
 	return len(h.capabilities) > 0 || len(h.presets) > 0 || len(h.documents) > 0
 }
 
 // shows reports whether the batch has anything from the unit.
-func (h *held) shows() bool { return h.holds() || len(h.problems) > 0 }
+func (h *loadedUnit) shows() bool { return h.holds() || len(h.problems) > 0 }
 
 // showsAs reports whether the batch has the same from both.
-func (h *held) showsAs(old *held) bool {
+func (h *loadedUnit) showsAs(old *loadedUnit) bool {
 	return slices.Equal(h.capabilities, old.capabilities) && slices.Equal(h.problems, old.problems) &&
 		slices.Equal(h.documents, old.documents) && reflect.DeepEqual(h.presets, old.presets)
 }
@@ -299,7 +300,7 @@ func (h *held) showsAs(old *held) bool {
 func faultsOf(problems []capability.Problem) []capability.Problem {
 	var out []capability.Problem
 	for _, p := range problems {
-		if p.Severity == capability.Grave || p.Message == openFrontmatter {
+		if p.Severity == capability.Grave || p.Message == format.UnclosedFrontmatter {
 			out = append(out, p)
 		}
 	}
@@ -322,4 +323,19 @@ func hasNewFault(before, now []capability.Problem) bool {
 		}
 	}
 	return false
+}
+
+// replacedLocked returns the files that a unit elsewhere brings, so that their
+// own units say nothing.
+func (t *Tree) replacedLocked() map[string]bool {
+	var out map[string]bool
+	for _, h := range t.units {
+		for _, p := range h.replaces {
+			if out == nil {
+				out = map[string]bool{}
+			}
+			out[p] = true
+		}
+	}
+	return out
 }

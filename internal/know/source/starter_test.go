@@ -16,6 +16,7 @@ import (
 	"testing/fstest"
 
 	"ken/capability"
+	"ken/internal/know/source/format"
 )
 
 var update = flag.Bool("update", false, "write starter.parsed anew")
@@ -199,9 +200,9 @@ func parsedStarter(t *testing.T) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return pack(&unit{
-		root: tree.root, path: ".", format: wholeTree, source: "starter", trust: capability.TrustBuiltin,
-		capabilities: whole.Capabilities, details: whole.details, presets: whole.Presets, documents: whole.Documents, problems: whole.Problems,
+	return pack(&format.Unit{
+		Root: tree.root, Path: ".", Format: wholeTree, Source: "starter", Trust: capability.TrustBuiltin,
+		Capabilities: whole.Capabilities, Details: whole.details, Presets: whole.Presets, Documents: whole.Documents, Problems: whole.Problems,
 	}, true, id)
 }
 

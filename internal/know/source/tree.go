@@ -14,6 +14,8 @@ import (
 	"github.com/fsnotify/fsnotify"
 
 	"ken/capability"
+	"ken/internal/know/source/format"
+	"ken/internal/know/source/markdown"
 	"ken/internal/know/source/safefs"
 	"ken/internal/know/source/seal"
 )
@@ -59,7 +61,7 @@ type TreeConfig struct {
 type Tree struct {
 	cfg     TreeConfig
 	around  string // the last names of Path, with slashes
-	formats []format
+	formats []format.Format
 	notify  func() (*fsnotify.Watcher, error)
 
 	// loading is held by whoever reads the tree again. Reading happens under
@@ -67,19 +69,19 @@ type Tree struct {
 	// in place takes mu alone.
 	loading sync.Mutex
 
-	mu      sync.RWMutex
-	loaded  bool
-	root    *safefs.Root        // nil while there is nothing at Path
-	only    string              // the one file to read, when Path is a file
-	units   map[string]*held    // by path of the unit
-	order   []string            // keys of units, sorted
-	list    []*held             // the units, in that order
-	targets map[string][]string // paths that links name, to the units that hang on them
-	spoken  map[string]bool     // see spokenForLocked
+	mu       sync.RWMutex
+	loaded   bool
+	root     *safefs.Root           // nil while there is nothing at Path
+	only     string                 // the one file to read, when Path is a file
+	units    map[string]*loadedUnit // by path of the unit
+	order    []string               // keys of units, sorted
+	list     []*loadedUnit          // the units, in that order
+	targets  map[string][]string    // paths that links name, to the units that hang on them
+	replaced map[string]bool        // see replacedLocked
 }
 
-// held is a unit as it was last read, or a document that no format claims.
-type held struct {
+// loadedUnit is a unit as it was last read, or a document that no format claims.
+type loadedUnit struct {
 	look
 	format       string // empty when nothing was read
 	folder       bool   // the unit is a folder
@@ -88,8 +90,8 @@ type held struct {
 	presets      []capability.Preset
 	documents    []capability.Document
 	problems     []capability.Problem
-	also         []string // see unit
-	speaksFor    []string
+	also         []string // see format.Unit
+	replaces     []string
 
 	faults []capability.Problem // see faultsOf; when it was last read without a setback
 	stale  bool                 // some of it could not be read again and stays as it was
@@ -219,7 +221,7 @@ func (t *Tree) batchLocked() capability.Batch {
 		Problems:     make([]capability.Problem, 0, problems),
 	}
 	for i, h := range t.list {
-		if h.format == "card" && len(t.spoken) > 0 && t.spoken[t.order[i]] {
+		if h.format == "card" && len(t.replaced) > 0 && t.replaced[t.order[i]] {
 			continue
 		}
 		b.Capabilities = append(b.Capabilities, h.capabilities...)
@@ -254,9 +256,9 @@ func (t *Tree) Detail(ctx context.Context, c *capability.Capability) (capability
 		return t.recordLocked(key, c)
 	}
 	again := t.readUnitLocked(ctx, key, h.format)
-	for i, found := range again.capabilities {
+	for i, found := range again.Capabilities {
 		if found.ID == c.ID {
-			return again.details[i], seal.Unchanged(c, again.details[i])
+			return again.Details[i], seal.Unchanged(c, again.Details[i])
 		}
 	}
 	if h.stale {
@@ -277,8 +279,8 @@ func (t *Tree) Reference(d capability.Document) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("read %s: %w", d.Origin.Path, err)
 	}
-	text := documentText(data)
-	if documentHash(text) != d.Hash {
+	text := markdown.DocumentText(data)
+	if markdown.DocumentHash(text) != d.Hash {
 		return "", &capability.Error{
 			Kind: capability.Conflict, Op: "read", Target: d.Origin.Path,
 			Err: errors.New("it changed since it was loaded"), Fix: "reload the catalog",

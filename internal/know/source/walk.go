@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"ken/capability"
+	"ken/internal/know/source/format"
 	"ken/internal/know/source/safefs"
 	"ken/internal/yamldoc"
 )
@@ -22,11 +23,11 @@ const (
 )
 
 // folderFormat returns the format that makes a folder one unit, or nil.
-func (t *Tree) folderFormat(dir string) *format {
+func (t *Tree) folderFormat(dir string) *format.Format {
 	for i := range t.formats {
 		f := &t.formats[i]
-		for _, marker := range f.markers {
-			if t.root.Exists(path.Join(dir, marker)) && (f.accepts == nil || f.accepts(t.root, dir)) {
+		for _, marker := range f.Markers {
+			if t.root.Exists(path.Join(dir, marker)) && (f.Accepts == nil || f.Accepts(t.root, dir)) {
 				return f
 			}
 		}
@@ -35,11 +36,11 @@ func (t *Tree) folderFormat(dir string) *format {
 }
 
 func (t *Tree) isMarker(name string) bool {
-	return slices.ContainsFunc(t.formats, func(f format) bool { return slices.Contains(f.markers, name) })
+	return slices.ContainsFunc(t.formats, func(f format.Format) bool { return slices.Contains(f.Markers, name) })
 }
 
-func (t *Tree) formatNamed(name string) *format {
-	i := slices.IndexFunc(t.formats, func(f format) bool { return f.name == name })
+func (t *Tree) formatNamed(name string) *format.Format {
+	i := slices.IndexFunc(t.formats, func(f format.Format) bool { return f.Name == name })
 	if i < 0 {
 		return nil
 	}
@@ -60,13 +61,13 @@ type walk struct {
 	// lazy takes over units whose files are as they were.
 	lazy bool
 
-	found    map[string]*held   // units, and files that no format claims, by path
-	unlisted []string           // folders that are there but do not open
-	shapes   map[string]*format // what folders are, as far as somebody asked
+	found    map[string]*loadedUnit    // units, and files that no format claims, by path
+	unlisted []string                  // folders that are there but do not open
+	shapes   map[string]*format.Format // what folders are, as far as somebody asked
 }
 
 func newWalk(ctx context.Context, t *Tree) *walk {
-	return &walk{t: t, ctx: ctx, found: map[string]*held{}, shapes: map[string]*format{}}
+	return &walk{t: t, ctx: ctx, found: map[string]*loadedUnit{}, shapes: map[string]*format.Format{}}
 }
 
 // all reads the whole tree.
@@ -117,7 +118,7 @@ func (w *walk) inUnit(p string) bool {
 }
 
 // shape returns the format that makes a folder one unit, or nil.
-func (w *walk) shape(dir string) *format {
+func (w *walk) shape(dir string) *format.Format {
 	if f, known := w.shapes[dir]; known {
 		return f
 	}
@@ -131,7 +132,7 @@ func (w *walk) shape(dir string) *format {
 
 // formerShape returns the format that a folder had, while all of its documents
 // are still there: one of them may be half written.
-func (w *walk) formerShape(dir string) *format {
+func (w *walk) formerShape(dir string) *format.Format {
 	old := w.t.units[dir]
 	if w.fresh || old == nil || !old.folder || !old.holds() {
 		return nil
@@ -200,12 +201,12 @@ func (w *walk) dir(p string, depth int, inUnit bool) {
 }
 
 // unit reads a folder unit, the folders in it left aside.
-func (w *walk) unit(p string, f *format) {
+func (w *walk) unit(p string, f *format.Format) {
 	seen := lookAt(w.t.root, p, nil) // before reading: a change meanwhile then shows
 	if w.takeOver(p, seen) {
 		return
 	}
-	h := w.t.readUnitLocked(w.ctx, p, f.name).held(f.keep)
+	h := loadedFrom(w.t.readUnitLocked(w.ctx, p, f.Name), f.Keep)
 	h.look, h.folder = seen, true
 	w.found[p] = h
 }
@@ -252,37 +253,37 @@ func (w *walk) file(p string, e fs.DirEntry) {
 	seen := lookAt(w.t.root, p, e) // before reading: a change meanwhile then shows
 	if !w.takeOver(p, seen) {
 		w.found[p] = w.readFile(p)
-		w.found[p].look = seen.hangingOn(w.found[p].also)
+		w.found[p].look = seen.dependingOn(w.found[p].also)
 	}
 	w.remark(p)
 }
 
-func (w *walk) readFile(p string) *held {
+func (w *walk) readFile(p string) *loadedUnit {
 	head, err := w.t.head(p)
 	if err != nil {
-		return &held{problems: []capability.Problem{safefs.Problem(err, capability.Grave, w.origin(p))}}
+		return &loadedUnit{problems: []capability.Problem{safefs.Problem(err, capability.Grave, w.origin(p))}}
 	}
 	for i := range w.t.formats {
 		f := &w.t.formats[i]
-		if f.reads(w.t.root, p, head) {
-			return w.t.readUnitLocked(w.ctx, p, f.name).held(f.keep)
+		if f.Reads(w.t.root, p, head) {
+			return loadedFrom(w.t.readUnitLocked(w.ctx, p, f.Name), f.Keep)
 		}
 	}
-	return &held{problems: w.corrupt(p)}
+	return &loadedUnit{problems: w.corrupt(p)}
 }
 
 // corrupt reports a file that has the name of a list Ken reads but that no
 // format recognises, if it cannot be parsed at all. A file that parses and
 // contains something else belongs to another program.
 func (w *walk) corrupt(p string) []capability.Problem {
-	if !slices.ContainsFunc([]string{"registry", "channels", "extensions", "presets"}, func(name string) bool { return isListFile(p, name) }) {
+	if !slices.ContainsFunc([]string{"registry", "channels", "extensions", "presets"}, func(name string) bool { return format.IsListFile(p, name) }) {
 		return nil
 	}
-	data, _, err := w.t.root.Read(p, listBytes)
+	data, _, err := w.t.root.Read(p, format.ListLimit)
 	if err != nil {
 		return []capability.Problem{safefs.Problem(err, capability.Grave, w.origin(p))}
 	}
-	doc, err := yamldoc.ParseValue(data, listLimits())
+	doc, err := yamldoc.ParseValue(data, format.ListLimits())
 	problem := capability.Problem{
 		Code: "bad-list", Origin: w.origin(p), Message: path.Base(p) + " holds no list, so nothing of it is used",
 		Fix: "write one entry per line, each beginning with a dash; or rename it, where it is another program's",
@@ -301,7 +302,7 @@ func (w *walk) unknown(p string) {
 }
 
 func (w *walk) unreadable(p string, err error) {
-	w.found[p] = &held{problems: []capability.Problem{safefs.Problem(err, capability.Grave, w.origin(p))}}
+	w.found[p] = &loadedUnit{problems: []capability.Problem{safefs.Problem(err, capability.Grave, w.origin(p))}}
 }
 
 func (w *walk) origin(p string) capability.Origin {
@@ -310,7 +311,7 @@ func (w *walk) origin(p string) capability.Origin {
 
 func (w *walk) problem(p, code, message, fix string) {
 	key := p + "\x00" + code // beside the units, never one of them
-	w.found[key] = &held{problems: []capability.Problem{{Code: code, Origin: w.origin(p), Message: message, Fix: fix}}}
+	w.found[key] = &loadedUnit{problems: []capability.Problem{{Code: code, Origin: w.origin(p), Message: message, Fix: fix}}}
 }
 
 // head reads the beginning of a file.
@@ -337,26 +338,26 @@ func (t *Tree) head(p string) ([]byte, error) {
 
 // readUnitLocked reads one unit by its format. A panic in a parser costs the
 // unit, not the program: parsers are the part that strangers' files reach.
-func (t *Tree) readUnitLocked(ctx context.Context, p, name string) (u *unit) {
-	u = &unit{ctx: ctx, root: t.root, path: p, format: name, source: t.cfg.Name, trust: t.cfg.Trust}
-	i := slices.IndexFunc(t.formats, func(f format) bool { return f.name == name })
+func (t *Tree) readUnitLocked(ctx context.Context, p, name string) (u *format.Unit) {
+	u = &format.Unit{Context: ctx, Root: t.root, Path: p, Format: name, Source: t.cfg.Name, Trust: t.cfg.Trust}
+	i := slices.IndexFunc(t.formats, func(f format.Format) bool { return f.Name == name })
 	if i < 0 {
 		return u
 	}
 	f := t.formats[i]
 	defer func() {
 		if r := recover(); r != nil {
-			u.capabilities, u.details = nil, nil
-			u.fault("parser-panic", p, 0, fmt.Sprintf("reading it as %s broke: %v", name, r), "please report this file")
+			u.Capabilities, u.Details = nil, nil
+			u.Fault("parser-panic", p, 0, fmt.Sprintf("reading it as %s broke: %v", name, r), "please report this file")
 		}
 	}()
-	if len(f.markers) == 0 || !t.isFolder(p) {
-		data, _, err := t.root.Read(p, f.limit)
+	if len(f.Markers) == 0 || !t.isFolder(p) {
+		data, _, err := t.root.Read(p, f.Limit)
 		if err != nil {
-			u.problems = append(u.problems, safefs.Problem(err, capability.Grave, u.origin(p, 0)))
+			u.Problems = append(u.Problems, safefs.Problem(err, capability.Grave, u.Origin(p, 0)))
 			return u
 		}
-		u.data = data
+		u.Data = data
 	}
 	t.cfg.Cache.parse(f, u)
 	return u
@@ -367,17 +368,17 @@ func (t *Tree) isFolder(p string) bool {
 	return err == nil && info.IsDir()
 }
 
-// held keeps of a unit what the catalog needs.
-func (u *unit) held(keep bool) *held {
-	h := &held{
-		format: u.format, capabilities: u.capabilities,
-		presets: u.presets, documents: u.documents, problems: u.problems,
-		also: u.also, speaksFor: u.speaksFor,
+// loadedFrom keeps of a unit what the catalog needs.
+func loadedFrom(u *format.Unit, keep bool) *loadedUnit {
+	h := &loadedUnit{
+		format: u.Format, capabilities: u.Capabilities,
+		presets: u.Presets, documents: u.Documents, problems: u.Problems,
+		also: u.Also, replaces: u.Replaces,
 	}
 	if keep {
-		h.details = make(map[capability.ID]capability.Detail, len(u.capabilities))
-		for i, c := range u.capabilities {
-			h.details[c.ID] = u.details[i]
+		h.details = make(map[capability.ID]capability.Detail, len(u.Capabilities))
+		for i, c := range u.Capabilities {
+			h.details[c.ID] = u.Details[i]
 		}
 	}
 	return h

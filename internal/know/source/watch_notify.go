@@ -377,7 +377,7 @@ func (t *Tree) targetFiles() []string {
 }
 
 // folderUnitLocked returns the folder unit that a path lies in.
-func (t *Tree) folderUnitLocked(p string) (*held, bool) {
+func (t *Tree) folderUnitLocked(p string) (*loadedUnit, bool) {
 	for p != "." {
 		p = path.Dir(p)
 		if h := t.units[p]; h != nil && h.folder {
