@@ -8,7 +8,6 @@ import (
 	"ken/capability"
 	"ken/internal/door"
 	"ken/internal/talk/deliver"
-	"ken/internal/talk/deliver/offers"
 	"ken/internal/talk/event"
 	"ken/internal/talk/model"
 	"ken/internal/talk/prompt"
@@ -81,7 +80,7 @@ func (a *Accountant) Of(ctx context.Context, t Turn) event.Account {
 // environment returns the tokens of an entry that are not about capabilities but
 // about where the model is.
 func (a *Accountant) environment(e *session.Entry) int {
-	if e.Shown[offers.EnvironmentID] == "" || len(e.Blocks) == 0 {
+	if e.Shown[deliver.EnvironmentID] == "" || len(e.Blocks) == 0 {
 		return 0
 	}
 	return min(e.Tokens, prompt.Tokens(a.count, e.Blocks[:1]))

@@ -9,7 +9,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/door"
-	"ken/internal/talk/deliver/offers"
+	"ken/internal/talk/deliver"
 	"ken/internal/talk/event"
 	"ken/internal/talk/model"
 	"ken/internal/talk/prompt"
@@ -59,7 +59,7 @@ func TestChangedToolIsFenced(t *testing.T) {
 func TestMarksAreNoCapabilities(t *testing.T) {
 	added := session.Entry{
 		Kind: session.Added, Turn: 1,
-		Shown:  map[capability.ID]string{"tool:a": "brief:1", offers.DefinitionID("tool:a"): "2", offers.DefinitionID("tool:b"): "3", offers.EnvironmentID: "4"},
+		Shown:  map[capability.ID]string{"tool:a": "brief:1", deliver.DefinitionID("tool:a"): "2", deliver.DefinitionID("tool:b"): "3", deliver.EnvironmentID: "4"},
 		Offers: []session.Offer{{Tool: "a", ID: "tool:a"}, {Tool: "c", ID: "tool:c"}},
 	}
 	tr := &turn{e: New(Config{}), number: 2, live: []session.Entry{added}}

@@ -7,6 +7,7 @@ import (
 	"ken/capability"
 	"ken/internal/door"
 	"ken/internal/envelope"
+	"ken/internal/talk/deliver"
 	"ken/internal/talk/deliver/offers"
 	"ken/internal/talk/prompt"
 	"ken/internal/talk/session"
@@ -71,7 +72,7 @@ func (t *turn) query() door.Query {
 			q.Before = append(q.Before, door.Message{Role: "assistant", Text: textOf(e.Blocks)})
 		case e.Kind == session.Added && e.Turn == t.number-1:
 			for id := range e.Shown {
-				if !offers.IsMark(id) {
+				if !deliver.IsMark(id) {
 					q.Shown = append(q.Shown, id)
 				}
 			}

@@ -13,7 +13,6 @@ import (
 	"ken/capability"
 	"ken/internal/door"
 	"ken/internal/talk/deliver"
-	"ken/internal/talk/deliver/offers"
 	"ken/internal/talk/event"
 	"ken/internal/talk/model"
 	"ken/internal/talk/prompt"
@@ -175,7 +174,7 @@ func (t *turn) beside(o *opening) session.Entry {
 		if added.Shown == nil {
 			added.Shown = map[capability.ID]string{}
 		}
-		added.Shown[offers.EnvironmentID] = hashOf(text)
+		added.Shown[deliver.EnvironmentID] = hashOf(text)
 	}
 	if !ok {
 		return session.Entry{}
@@ -203,7 +202,7 @@ func (t *turn) environment() string {
 		return ""
 	}
 	text := t.e.cfg.Environment(t.in)
-	if text == "" || t.known.Shown[offers.EnvironmentID] == hashOf(text) {
+	if text == "" || t.known.Shown[deliver.EnvironmentID] == hashOf(text) {
 		return ""
 	}
 	return text
@@ -223,9 +222,9 @@ func (t *turn) announce() {
 func (t *turn) selected(found door.Found, sent []door.Sent, added session.Entry, why string) event.Selected {
 	s := event.Selected{Found: found, Rung: t.rung, Why: why, Tokens: added.Tokens, Added: make([]capability.ID, 0, len(added.Shown))}
 	for id := range added.Shown {
-		if tool, ok := offers.Defines(id); ok {
+		if tool, ok := deliver.Defines(id); ok {
 			s.Added = append(s.Added, tool)
-		} else if !offers.IsMark(id) {
+		} else if !deliver.IsMark(id) {
 			s.Added = append(s.Added, id)
 		}
 	}

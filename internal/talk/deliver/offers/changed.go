@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"strings"
 	"sync"
 
 	"ken/capability"
@@ -15,29 +14,6 @@ import (
 	"ken/internal/untrusted"
 	"ken/llm"
 )
-
-// Among the capabilities in [session.Entry.Shown] are marks, which are not ids of
-// capabilities: of the environment, and of the definition of a tool that was
-// given again.
-const (
-	EnvironmentID  capability.ID = "ken:environment"
-	definitionMark capability.ID = "ken:definition/"
-)
-
-// DefinitionID returns the mark of a tool's definition.
-func DefinitionID(id capability.ID) capability.ID { return definitionMark + id }
-
-// Defines returns the tool whose definition a mark stands for.
-func Defines(id capability.ID) (capability.ID, bool) {
-	tool, ok := strings.CutPrefix(string(id), string(definitionMark))
-	return capability.ID(tool), ok
-}
-
-// IsMark reports whether id is a mark and not a capability.
-func IsMark(id capability.ID) bool {
-	_, ok := Defines(id)
-	return ok || id == EnvironmentID
-}
 
 // Changed returns the text about tools that the model can call and whose
 // description or schema is no longer what it was given, and the marks by which
@@ -57,7 +33,7 @@ func (r Reader) Changed(ctx context.Context, rung model.Rung, entries []session.
 		if !ok {
 			continue
 		}
-		hash, told := hashOf(now), live.Shown[DefinitionID(id)]
+		hash, told := hashOf(now), live.Shown[deliver.DefinitionID(id)]
 		if told == hash || told == "" && hash == hashOf(given) {
 			continue
 		}
@@ -66,7 +42,7 @@ func (r Reader) Changed(ctx context.Context, rung model.Rung, entries []session.
 		if marks == nil {
 			marks = map[capability.ID]string{}
 		}
-		marks[DefinitionID(id)] = hash
+		marks[deliver.DefinitionID(id)] = hash
 	}
 	if text == "" {
 		return "", nil
