@@ -23,6 +23,8 @@ import (
 	"ken/internal/door"
 	"ken/internal/find/card"
 	"ken/internal/find/outcome"
+	"ken/internal/govern/policy"
+	"ken/internal/govern/reload"
 	"ken/internal/know/catalog"
 	"ken/internal/know/source"
 	"ken/internal/run/executor"
@@ -93,7 +95,7 @@ func (c Config) environ() []string {
 // An App is Ken, built and loaded.
 type App struct {
 	// Settings are what was said when Ken was opened. They never change: what
-	// may count before the next start is asked of now.
+	// applies live is asked of effective.
 	Settings  config.Config
 	Places    config.Places
 	Door      *door.Door
@@ -112,6 +114,7 @@ type App struct {
 	embedded   <-chan struct{} // closed once a service was asked for vectors; nil: there is none
 	made       *source.Memory  // what the program puts in while it runs
 	recorder   *door.Recorder
+	foundWith  atomic.Pointer[foundWith]
 	told       atomic.Pointer[func(outcome.Event)] // counts what the recorder records; nil: nobody does
 	log        *slog.Logger
 	observe    func(runner.Transition)
@@ -156,18 +159,17 @@ func Open(ctx context.Context, cfg Config) (*App, error) {
 	if err != nil {
 		return nil, err
 	}
-	settings, marks, err := readFiles(places, cfg.ConfigFile, config.Config{})
-	if err != nil {
-		return nil, err
-	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	a := &App{Settings: settings, Places: places, Principal: capability.Principal{ID: "local"}, configFile: cfg.ConfigFile, log: cfg.Log, observe: cfg.Observe, getenv: cfg.Getenv, path: cfg.Getenv("PATH")}
-	a.embedding, err = a.newEmbedding(cfg)
-	if err == nil {
-		err = a.govern(cfg, marks)
+	var a *App
+	loader, err := reload.New(reload.Config{Places: places, File: cfg.ConfigFile, Changed: func(rules *policy.Rules, err error) { a.enforce(rules, err) }})
+	if err != nil {
+		return nil, err
 	}
+	a = &App{Settings: loader.Start(), Places: places, Principal: capability.Principal{ID: "local"}, configFile: cfg.ConfigFile, log: cfg.Log, observe: cfg.Observe, getenv: cfg.Getenv, path: cfg.Getenv("PATH")}
+	a.embedding, err = a.newEmbedding(cfg)
+	a.govern(cfg, loader)
 	if err == nil {
 		a.prepareReview()
 		err = a.prepareRunning(cfg)
@@ -353,7 +355,7 @@ func (a *App) Watch(ctx context.Context) error {
 // Why explains an entry: what the configuration says about it, and what the
 // catalog knows of it.
 func (a *App) Why(e *door.Entry) []string {
-	why, now := e.Why(), a.now()
+	why, now := e.Why(), a.effective()
 	names := func(key string, list []string, says string) {
 		if slices.Contains(list, string(e.ID)) {
 			_, origin, _ := now.Explain(key) // the key is one of ours

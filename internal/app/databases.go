@@ -23,7 +23,7 @@ func connections(list []config.Database) []db.Connection {
 
 func (a *App) newDatabases() (*db.Executor, error) {
 	return db.New(db.Config{
-		Connections: func() []db.Connection { return connections(a.now().Databases) },
+		Connections: func() []db.Connection { return connections(a.effective().Databases) },
 		Lookup:      a.lookup,
 		Secret: func(reference string) (string, error) {
 			v, err := a.secrets.Resolve(reference)

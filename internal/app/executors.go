@@ -174,7 +174,7 @@ func (a *App) newAnalysis(kept *result.Store) (*analyze.Executor, error) {
 	return analyze.New(analyze.Config{
 		Results: kept, Lookup: a.lookup, Key: a.fenceKey(),
 		Model: func(context.Context) (llm.Model, error) {
-			v, err := a.answering(a.now())
+			v, err := a.answering(a.effective())
 			if err != nil {
 				return nil, err
 			}
@@ -188,9 +188,9 @@ func (a *App) newRequests(kept *result.Store) (*api.Executor, error) {
 	x, err := api.New(api.Config{
 		Lookup: a.lookup, Secret: a.variable, Save: func(name, value string) error { return a.secrets.Set(name, secret.Of(value)) },
 		Hold: func(text string) { a.redactor.Hold(text) }, Redact: a.redactor.Held, Results: kept,
-		Networks: func() []netip.Prefix { return a.now().networks() },
+		Networks: func() []netip.Prefix { return a.effective().Sandbox.Prefixes() },
 		Limits: func() api.Limits {
-			now := a.now()
+			now := a.effective()
 			l := api.Limits{Bytes: now.Requests.Bytes, Rate: float64(now.Requests.Rate), Retries: now.Requests.Retries, Pages: now.Requests.Pages, Timeout: max(now.Limits.Timeout, now.Limits.MaxTimeout)}
 			if l.Retries == 0 {
 				l.Retries = -1 // none, and not the default
@@ -266,9 +266,9 @@ func (a *App) shellHome(p capability.Principal) string {
 }
 
 func (a *App) shellNetwork(context.Context, capability.Call) (sandbox.Egress, error) {
-	now := a.now()
+	now := a.effective()
 	if len(now.Shell.Hosts) == 0 {
 		return nil, nil
 	}
-	return egress.New(egress.Config{Allow: now.Shell.Hosts, Networks: now.networks(), MaxBytes: now.Sandbox.NetworkBytes, Rate: now.Sandbox.NetworkRate})
+	return egress.New(egress.Config{Allow: now.Shell.Hosts, Networks: now.Sandbox.Prefixes(), MaxBytes: now.Sandbox.NetworkBytes, Rate: now.Sandbox.NetworkRate})
 }

@@ -44,7 +44,7 @@ func (a *App) finding(cfg Config, c *catalog.Catalog) (*door.Door, error) {
 		Starting: a.startingServers, Await: a.awaitServers, Absent: a.absentServer,
 		Catalog: c, Own: a.own, Finder: finder, Recorder: a.recorder, Rules: a.Rules, NoRules: a.noRules, Runner: a.invoker,
 		Find: func(scope capability.Scope) door.Settings {
-			s := a.now().find(scope)
+			s := a.findSettings(scope)
 			s.Card.Custom = cfg.CardScorer
 			s.Priors = a.recorder.Priors(scope)
 			return s
@@ -52,9 +52,26 @@ func (a *App) finding(cfg Config, c *catalog.Catalog) (*door.Door, error) {
 	}), nil
 }
 
-// findSettings returns how to find for a message from somewhere: by its agent,
+// foundWith is how to find with some settings, made once for them.
+type foundWith struct {
+	settings *config.Config
+	find     func(capability.Scope) door.Settings
+}
+
+// findSettings returns how to find for a message of a scope, with the settings in
+// force.
+func (a *App) findSettings(scope capability.Scope) door.Settings {
+	now, with := a.effective(), a.foundWith.Load()
+	if with == nil || with.settings != now {
+		with = &foundWith{now, settingsFor(*now)}
+		a.foundWith.Store(with)
+	}
+	return with.find(scope)
+}
+
+// settingsFor returns how to find for a message from somewhere: by its agent,
 // and by the side of an experiment that its session is on.
-func findSettings(said config.Config) func(capability.Scope) door.Settings {
+func settingsFor(said config.Config) func(capability.Scope) door.Settings {
 	sides := map[string]config.Config{outcome.VariantA: said}
 	if other, ok := said.VariantB(); ok {
 		sides[outcome.VariantB] = other
@@ -117,7 +134,7 @@ func ids(names []string) []capability.ID {
 func (a *App) newRecorder() *door.Recorder {
 	return &door.Recorder{
 		Recording: func() door.Recording {
-			cards := a.now().Capabilities
+			cards := a.effective().Capabilities
 			return door.Recording{Mode: outcome.Mode(cards.Rollout), SessionTypes: cards.RolloutSessionTypes, Level: outcome.Level(cards.LogLevel)}
 		},
 		Now: time.Now,
@@ -204,7 +221,7 @@ func (a *App) FindFor(ctx context.Context, text string) (door.Found, error) {
 // Ranker returns the finder as evaluation needs it: the whole ranking, whatever
 // is shown of it.
 func (a *App) Ranker() eval.Finder {
-	view, floor := a.View(), a.now().Discovery.Tier1MinRelevance
+	view, floor := a.View(), a.effective().Discovery.Tier1MinRelevance
 	return func(ctx context.Context, q eval.Query) (eval.Answer, error) {
 		query := door.Query{Text: q.Text}
 		for _, m := range q.Before {

@@ -12,6 +12,7 @@ import (
 
 	"ken/internal/govern/approval"
 	"ken/internal/govern/audit"
+	"ken/internal/govern/reload"
 	"ken/internal/lazy"
 	"ken/internal/secret"
 	"ken/internal/store"
@@ -19,7 +20,7 @@ import (
 
 // governing is what decides, asks, remembers and records.
 type governing struct {
-	laws     *lawbook
+	loader   *reload.Loader // of rules and settings
 	secrets  *secret.Store
 	redactor *audit.Redactor
 	knows    atomic.Uint64 // Changes of secrets that the redactor knows
@@ -32,14 +33,9 @@ type governing struct {
 // openStore is how long a database may take to answer at the start.
 const openStore = 20 * time.Second
 
-func (a *App) govern(cfg Config, marks []mark) error {
-	laws, err := newLawbook(a.Places, cfg.ConfigFile, a.Settings, marks, a.stand)
-	if err != nil {
-		return err
-	}
-	laws.changed = a.enforce
+func (a *App) govern(cfg Config, loader *reload.Loader) {
 	g := &a.governing
-	g.laws = laws
+	g.loader = loader
 	g.secrets = secret.New(secret.Config{Dir: a.Places.Home, Environ: cfg.environ()})
 	g.redactor = &audit.Redactor{}
 	g.store.Build = func() (*store.Store, error) {
@@ -56,7 +52,6 @@ func (a *App) govern(cfg Config, marks []mark) error {
 	}
 	g.desk.Build = a.openDesk
 	g.trail.Build = a.openTrail
-	return nil
 }
 
 func (a *App) openDesk() (*approval.Desk, error) {
@@ -66,7 +61,7 @@ func (a *App) openDesk() (*approval.Desk, error) {
 	}
 	return approval.New(s, approval.Config{
 		Times: func() approval.Times {
-			set := a.now().Approval
+			set := a.effective().Approval
 			return approval.Times{For: set.Wait, OnceFor: set.OnceFor, SessionFor: set.SessionFor, AlwaysFor: set.AlwaysFor, Retain: set.Retain}
 		},
 		Approvers: a.Settings.Approval.Approvers,

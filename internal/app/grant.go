@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
 	"path/filepath"
 	"slices"
 
@@ -14,23 +13,12 @@ import (
 	"ken/internal/run/executor/process"
 )
 
-// networks returns the private addresses that ken.yaml opens.
-func (s *standing) networks() []netip.Prefix {
-	var out []netip.Prefix
-	for _, text := range s.Sandbox.Networks {
-		if p, err := netip.ParsePrefix(text); err == nil { // the configuration was checked
-			out = append(out, p)
-		}
-	}
-	return out
-}
-
 // grant says what a program may have besides its work directory: what its
 // permissions, and for an extension its reviewed manifest, ask for.
 func (a *App) grant(_ context.Context, call capability.Call, c *capability.Capability) (process.Grant, error) {
-	now := a.laws.current()
-	s := now.said.Sandbox
-	g := process.Grant{MaxBytes: s.NetworkBytes, Rate: s.NetworkRate, Networks: now.said.networks()}
+	now := a.loader.Current()
+	s := now.Settings.Sandbox
+	g := process.Grant{MaxBytes: s.NetworkBytes, Rate: s.NetworkRate, Networks: now.Settings.Sandbox.Prefixes()}
 	asks := a.asks(c)
 	if asks.network {
 		g.Hosts, g.FromArguments = asks.hosts, true
@@ -38,7 +26,7 @@ func (a *App) grant(_ context.Context, call capability.Call, c *capability.Capab
 	if asks.workspace == accessNone {
 		return g, nil
 	}
-	rules := now.rules
+	rules := now.Rules
 	if rules == nil {
 		return g, &capability.Error{Kind: capability.Denied, Op: "run", Target: string(call.Target), Err: errors.New("there are no rules"), Fix: "see ken config check"}
 	}

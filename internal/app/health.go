@@ -19,8 +19,8 @@ import (
 
 // Facts are what the doctor looks at.
 func (a *App) Facts(ctx context.Context) doctor.Facts {
-	now := a.laws.current()
-	f := doctor.Facts{ConfigErr: standsBefore(now.err), ConfigFiles: now.said.Files(), Home: a.Places.Home, CacheErr: a.CacheErr(), Servers: a.ServerHealth(ctx)}
+	now := a.loader.Current()
+	f := doctor.Facts{ConfigErr: standsBefore(now.Err), ConfigFiles: now.Settings.Files(), Home: a.Places.Home, CacheErr: a.CacheErr(), Servers: a.ServerHealth(ctx)}
 	f.Listing = a.Oversee().List() // with what the servers list
 	f.Meaning, f.MeaningErr = a.Meaning(ctx)
 	f.Model, f.ModelErr = a.Answering(ctx)
@@ -34,7 +34,7 @@ func (a *App) Facts(ctx context.Context) doctor.Facts {
 // noRules says why there are no rules, nil where there are some. Whoever started
 // the program reads what is wrong where; to others its files are nothing.
 func (a *App) noRules(p capability.Principal) error {
-	_, err := a.laws.rules()
+	_, err := a.loader.Rules()
 	if err != nil && (p.Tenant != a.Principal.Tenant || p.ID != a.Principal.ID) {
 		return errors.New("the configuration cannot be followed")
 	}
@@ -43,7 +43,7 @@ func (a *App) noRules(p capability.Principal) error {
 
 // fault says in one line why nothing may be called now; empty: calls may be made.
 func (a *App) fault(operator bool) string {
-	_, err := a.laws.rules()
+	_, err := a.loader.Rules()
 	switch {
 	case err == nil:
 		return ""

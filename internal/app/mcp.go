@@ -25,13 +25,22 @@ func (a *App) MCP() *mcpserver.Server {
 	return a.mcpServer
 }
 
+// exposedName returns the name that the gateway gave a server's tool. Other
+// formats keep unknown keys in Meta, so there the key means nothing.
+func exposedName(e *door.Entry) string {
+	if e.Origin.Format != source.FormatMCP {
+		return ""
+	}
+	return e.Meta[source.MetaExposed]
+}
+
 // newMCP makes a server. Without settle no client's word is taken for a
 // person's.
 func (a *App) newMCP(settle func(context.Context, capability.Principal, string, mcpserver.Decision) error) *mcpserver.Server {
 	cfg := mcpserver.Config{
 		Door: a.Door, Version: Version(), Log: a.log, Surface: string(a.Settings.MCP.Surface), Pinned: a.Settings.MCP.Pinned,
 		Intents: a.mcpIntents, Ask: a.mcpAsk, Settle: settle, Whole: a.wholeResult, Hosts: a.Settings.Serve.Hosts,
-		Exposed:     func(e *door.Entry) string { return e.Meta[source.MetaExposed] },
+		Exposed:     exposedName,
 		ApproveHint: func(ticket string) string { return "ken approve grant " + ticket },
 	}
 	if a.gateway != nil {

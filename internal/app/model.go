@@ -18,6 +18,7 @@ import (
 	"ken/internal/talk/provider/anthropic"
 	"ken/internal/talk/provider/gemini"
 	"ken/internal/talk/provider/openai"
+	"ken/internal/wholefile"
 	"ken/llm"
 )
 
@@ -47,7 +48,7 @@ func (v voice) telling(retry engine.Retry) llm.Model {
 
 // voice opens the model that is written PROVIDER/NAME. It asks nobody: that a
 // provider cannot be reached is told by the first request.
-func (a *App) voice(now *standing, ref string) (voice, error) {
+func (a *App) voice(now *config.Config, ref string) (voice, error) {
 	if ref == "" {
 		return voice{}, &capability.Error{
 			Kind: capability.Unavailable, Op: "answer", Target: "a message", Err: ErrNoModel,
@@ -107,7 +108,7 @@ func (a *App) refusedBy(provider string) *openai.Refusals {
 
 // answering returns the model that answers: the program's own, or that of
 // ken.yaml.
-func (a *App) answering(now *standing) (voice, error) {
+func (a *App) answering(now *config.Config) (voice, error) {
 	if m := a.talking.given; m != nil {
 		table, err := a.modelTable(now)
 		if err != nil {
@@ -132,35 +133,35 @@ func (a *App) providerKey(p config.Provider) (string, error) {
 // UseModel has another model answer than the one that ken.yaml names, from the
 // next turn on.
 func (a *App) UseModel(ref string) {
-	a.laws.anew(func() { a.talking.named = ref })
+	a.loader.UseModel(ref)
 }
 
 // ModelName returns the model that answers, as PROVIDER/NAME; empty: none was
 // named.
-func (a *App) ModelName() string { return a.now().Model }
+func (a *App) ModelName() string { return a.effective().Model }
 
 // tableFiles keeps the table of models from one turn to the next, for as long as
 // its files look the same.
 type tableFiles struct {
 	mu    sync.Mutex
 	table *model.Table // the last that could be read
-	marks []mark
+	marks []wholefile.Stamp
 	wrong error // why the files cannot be followed now, or nil
 }
 
 // modelTable returns the table of models: the rows of the user's file stand
 // before those of the program. Files that cannot be followed change nothing,
 // unless they are the first.
-func (a *App) modelTable(now *standing) (*model.Table, error) {
+func (a *App) modelTable(now *config.Config) (*model.Table, error) {
 	file := now.Chat.ModelTable
-	marks := []mark{look(filepath.Join(a.Places.State, pricesFile))}
+	marks := []wholefile.Stamp{wholefile.StampOf(filepath.Join(a.Places.State, pricesFile))}
 	if file != "" {
-		marks = append(marks, look(file))
+		marks = append(marks, wholefile.StampOf(file))
 	}
 	t := &a.talking.table
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	same := func(m, now mark) bool { return m.path == now.path && m.same(now) }
+	same := func(m, now wholefile.Stamp) bool { return m.Path == now.Path && m.Same(now) }
 	if t.table != nil && slices.EqualFunc(t.marks, marks, same) {
 		return t.table, nil
 	}
@@ -207,13 +208,13 @@ func (a *App) tableFault() error {
 // CheckModel says why the model that is configured cannot be used, as far as
 // that is known without asking it. None at all is [ErrNoModel].
 func (a *App) CheckModel() error {
-	_, err := a.answering(a.now())
+	_, err := a.answering(a.effective())
 	return err
 }
 
 // ModelRow returns what is known of the model that is configured.
 func (a *App) ModelRow() model.Row {
-	v, err := a.answering(a.now())
+	v, err := a.answering(a.effective())
 	if err != nil {
 		return model.Row{}
 	}

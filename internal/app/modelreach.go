@@ -21,7 +21,7 @@ const reachFor = 3 * time.Second
 // none can. It asks the model's server for its list of models, which detects an
 // unreachable server, a rejected key and an unknown model name.
 func (a *App) Answering(ctx context.Context) (string, error) {
-	now := a.now()
+	now := a.effective()
 	v, err := a.answering(now)
 	switch {
 	case errors.Is(err, ErrNoModel):
@@ -96,7 +96,7 @@ func listOfModels(p config.Provider, key string) (path string, header http.Heade
 // SettingDoubt returns a warning about a valid setting that was just written
 // but does not work yet, or "". The user may be about to add what is missing.
 func (a *App) SettingDoubt(ctx context.Context, key string) string {
-	if key != "model" && key != "providers" || a.now().Model == "" {
+	if key != "model" && key != "providers" || a.effective().Model == "" {
 		return ""
 	}
 	if _, err := a.Answering(ctx); err != nil {

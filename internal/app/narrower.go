@@ -38,7 +38,7 @@ func (a *App) closer(ctx context.Context, defs []mcpgateway.Server, states []mcp
 		d, note := a.narrower(d)
 		out[d.Name] = doctor.Narrower{Note: note}
 		if d.Profile == mcpgateway.ProfileConfined {
-			d.Networks = a.now().networks()
+			d.Networks = a.effective().Sandbox.Prefixes()
 			trial = append(trial, d)
 		}
 	}

@@ -224,7 +224,7 @@ func (n *narrowing) address(text string) {
 	switch {
 	case u.Scheme != "http" && u.Scheme != "https":
 		n.against = append(n.against, "it talks "+u.Scheme+" to "+u.Host+", and a confined server reaches hosts by an HTTP proxy alone")
-	case address.Near(host) && len(n.app.now().networks()) == 0:
+	case address.Near(host) && len(n.app.effective().Sandbox.Prefixes()) == 0:
 		n.against = append(n.against, "it talks to "+u.Host+", which a confined server reaches only where sandbox.networks names its network")
 	default:
 		if port := u.Port(); port != "" && port != "80" && port != "443" {

@@ -52,7 +52,7 @@ func (a *App) pinRules() pin.Policy {
 		}
 		return pin.Quarantine
 	}
-	set := a.now().MCP
+	set := a.effective().MCP
 	return pin.Policy{New: rule(set.New), Changed: rule(set.Changed)}
 }
 

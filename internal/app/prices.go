@@ -40,7 +40,7 @@ func (a *App) ownPrices() (map[string]model.Price, error) {
 
 // priceOf returns what a model costs that is written PROVIDER/NAME.
 func (a *App) priceOf(ref string) (outcome.Price, bool) {
-	now := a.now()
+	now := a.effective()
 	p, name, err := now.Provider(ref)
 	if err != nil {
 		return outcome.Price{}, false
@@ -91,7 +91,7 @@ func (a *App) prices() ([]outcome.Price, error) {
 // anew, but for what was saved.
 func (a *App) SetPrice(p outcome.Price) error {
 	name := p.Model
-	if _, bare, err := a.now().Provider(p.Model); err == nil {
+	if _, bare, err := a.effective().Provider(p.Model); err == nil {
 		name = bare
 	}
 	name = strings.ToLower(name)

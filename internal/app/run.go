@@ -142,7 +142,7 @@ func (a *App) newRunner() (*runner.Runner, error) {
 
 // callLimits are what ken.yaml says about calls.
 func (a *App) callLimits() runner.Limits {
-	l := a.now().Limits
+	l := a.effective().Limits
 	return runner.Limits{
 		Concurrent: l.Concurrent, PerExtension: l.PerExtension, Queue: l.Queue, QueuePerExtension: l.QueuePerExtension, Wait: l.Wait,
 		Timeout: l.Timeout, MaxTimeout: l.MaxTimeout, Slow: l.Slow, ArgumentBytes: l.ArgumentBytes, ArgumentDepth: l.ArgumentDepth,

@@ -9,6 +9,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/run/mcpservers/definitions"
+	"ken/internal/wholefile"
 )
 
 // serversEvery is how often the files that name servers are looked at.
@@ -92,7 +93,7 @@ func (a *App) rereadServers(ctx context.Context) bool {
 	a.serving.mu.Lock()
 	said, files := a.serving.said, a.serving.files
 	a.serving.mu.Unlock()
-	if said == a.now() && !slices.ContainsFunc(files, func(m mark) bool { return !m.same(look(m.path)) }) && !a.definitionsChanged(ctx) {
+	if said == a.effective() && !slices.ContainsFunc(files, func(m wholefile.Stamp) bool { return !m.Same(wholefile.StampOf(m.Path)) }) && !a.definitionsChanged(ctx) {
 		return false
 	}
 	if list := a.servers(); !a.shared {

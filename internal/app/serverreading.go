@@ -20,7 +20,7 @@ import (
 // A reading is what is gathered of servers in one go.
 type reading struct {
 	app    *App
-	now    *standing
+	now    *config.Config
 	out    []mcpgateway.Server
 	wrong  []capability.Problem
 	taken  map[string]string // names, and where they are from
@@ -30,7 +30,7 @@ type reading struct {
 	judged map[string]int64
 }
 
-func (a *App) newReading(now *standing) *reading {
+func (a *App) newReading(now *config.Config) *reading {
 	a.serving.mu.Lock()
 	defer a.serving.mu.Unlock()
 	return &reading{
@@ -176,7 +176,7 @@ func (r *reading) completed(s mcpgateway.Server) mcpgateway.Server {
 	}
 	s.TrustHints = slices.Contains(r.now.MCP.TrustHints, s.Name)
 	if len(s.Hosts) > 0 {
-		s.Networks = r.now.networks()
+		s.Networks = r.now.Sandbox.Prefixes()
 	}
 	if s.Command != "" && s.Cwd == "" && s.Profile != mcpgateway.ProfileConfined {
 		s.Cwd = cmp.Or(s.Folder, r.app.Places.UserHome) // without a project it is not known where the client would have started it

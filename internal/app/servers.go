@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"ken/capability"
+	"ken/internal/config"
 	"ken/internal/connect"
 	"ken/internal/govern/pin"
 	"ken/internal/govern/policy"
@@ -22,6 +23,7 @@ import (
 	"ken/internal/run/sandbox"
 	"ken/internal/serve/auth"
 	"ken/internal/serve/mcpserver"
+	"ken/internal/wholefile"
 )
 
 // serving is what stands before the MCP servers that Ken uses.
@@ -36,8 +38,8 @@ type serving struct {
 	mcpServer *mcpserver.Server
 
 	mu      sync.Mutex
-	said    *standing                   // that servers were last taken from
-	files   []mark                      // of clients, as they were when they were read
+	said    *config.Config              // that servers were last taken from
+	files   []wholefile.Stamp           // of clients, as they were when they were read
 	wrong   []capability.Problem        // with the files that name servers
 	only    map[string]string           // servers for one project, and its folder
 	good    map[string][]connect.Server // what files had in them when they could last be read
@@ -91,13 +93,13 @@ func (a *App) serverFile() string { return filepath.Join(a.Places.Home, "mcp.jso
 // servers returns the servers that ken.yaml and the files of clients name. Of two
 // with one name the first counts: ken.yaml, then mcp.json, then mcp.import.
 func (a *App) servers() []mcpgateway.Server {
-	r := a.newReading(a.laws.looking().said)
+	r := a.newReading(a.loader.Latest().Settings)
 	for _, s := range r.now.MCP.Servers {
 		r.add(configured(s))
 	}
-	var marks []mark
+	var marks []wholefile.Stamp
 	for _, file := range append([]string{a.serverFile()}, r.now.MCP.Import...) {
-		marks = append(marks, look(file)) // before reading it
+		marks = append(marks, wholefile.StampOf(file)) // before reading it
 		r.file(file)
 	}
 	for _, name := range r.now.MCP.TrustHints {

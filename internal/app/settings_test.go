@@ -20,68 +20,13 @@ import (
 	"ken/internal/door"
 	"ken/internal/find/outcome"
 	"ken/internal/govern/approval"
+	"ken/internal/govern/reload"
 	"ken/internal/secret"
 	"ken/internal/serve/doctor"
 	"ken/internal/talk/event"
 	"ken/llm"
 	"ken/llm/llmtest"
 )
-
-// TestEveryKeySaysWhenItCounts: every key is in one of the two tables, and
-// nothing else is.
-func TestEveryKeySaysWhenItCounts(t *testing.T) {
-	named := map[string]int{}
-	for _, name := range slices.Concat(atOnce(), atStart()) {
-		named[name]++
-	}
-	for _, s := range config.Default().Settings() {
-		section, _, _ := strings.Cut(s.Key, ".")
-		n, starred := named[s.Key], named[section+".*"]
-		if n > 1 || starred > 1 || n+starred == 0 {
-			t.Errorf("%s is named %d times and its section %d times, want one of them once", s.Key, n, starred)
-		}
-		named[s.Key] = 0
-	}
-	for name, n := range named {
-		section, star := strings.CutSuffix(name, ".*")
-		known := star && slices.ContainsFunc(config.Default().Settings(), func(s config.Setting) bool { return strings.HasPrefix(s.Key, section+".") })
-		if n > 0 && !known {
-			t.Errorf("%s is named, and there is no such key", name)
-		}
-	}
-}
-
-// TestDocumentedWhenKeysCount checks that docs/configuration.md lists the same
-// keys.
-func TestDocumentedWhenKeysCount(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "configuration.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	row := func(begins string) []string {
-		for line := range strings.Lines(string(text)) {
-			if rest, ok := strings.CutPrefix(line, "| "+begins+" |"); ok {
-				var names []string
-				for i, word := range strings.Split(rest, "`") {
-					if i%2 == 1 {
-						names = append(names, word)
-					}
-				}
-				slices.Sort(names)
-				return names
-			}
-		}
-		t.Fatalf("docs/configuration.md has no row %q", begins)
-		return nil
-	}
-	if got, want := row("to the next turn or call"), slices.Sorted(slices.Values(atOnce())); !slices.Equal(got, want) {
-		t.Errorf("documented to apply to the next turn or call:\n%v, want\n%v", got, want)
-	}
-	want := slices.Sorted(slices.Values(slices.DeleteFunc(atStart(), func(s string) bool { return strings.HasSuffix(s, "Roots") })))
-	if got := row("after a restart"); !slices.Equal(got, want) {
-		t.Errorf("documented to apply after a restart:\n%v, want\n%v", got, want)
-	}
-}
 
 // TestKeysThatCountAtOnceAreReadAtOnce: nothing here reads one of them from the
 // settings that Ken was opened with, where it would never change.
@@ -113,7 +58,7 @@ func TestKeysThatCountAtOnceAreReadAtOnce(t *testing.T) {
 				return true
 			}
 			read++
-			if key := byName[strings.ToLower(strings.Join(words[i+1:], "."))]; key != "" && CountsAtOnce(key) && !slices.Contains(lints, key) {
+			if key := byName[strings.ToLower(strings.Join(words[i+1:], "."))]; key != "" && reload.AppliesLive(key) && !slices.Contains(lints, key) {
 				t.Errorf("%v: %s counts at once and is read from the settings of the start; ask now", fset.Position(n.Pos()), key)
 			}
 			return false
@@ -130,7 +75,7 @@ func TestKeysThatCountAtOnceAreReadAtOnce(t *testing.T) {
 func TestNothingThatCountsAtOnceIsKept(t *testing.T) {
 	once := []string{
 		"prepareServers", "prepareRunning", "prepareReview", "prepareTalking", "prepareTelling", "newMCP", "newRunner", "newEngine", "engineConfig",
-		"executors", "ownExecutors", "newFiles", "newShell", "newPrograms", "newAnalysis", "openDesk", "openTrail", "openPins", "openDefinitions", "build", "finding", "indexer", "newRecorder",
+		"executors", "ownExecutors", "newFiles", "newShell", "newPrograms", "newAnalysis", "openDesk", "openTrail", "openPins", "newDefinitions", "build", "finding", "indexer", "newRecorder",
 		"NewSite", "routes", "mcp", "chat", "catalog", "trail", "readings", "system", "probes",
 	}
 	may := map[string]string{
@@ -138,7 +83,7 @@ func TestNothingThatCountsAtOnceIsKept(t *testing.T) {
 		"prepareServers servers": "they are read again when a file changes",
 	}
 	pkg := parsed(t)
-	asks := map[string]bool{"now": true, "Rules": true, "current": true, "looking": true, "rules": true}
+	asks := map[string]bool{"effective": true, "Rules": true, "Current": true, "Latest": true, "Settings": true}
 	for grown := true; grown; {
 		grown = false
 		for name, body := range pkg {
@@ -198,7 +143,7 @@ func parsed(t *testing.T) map[string]*ast.BlockStmt {
 	return out
 }
 
-// calls returns the methods of App, Site and the lawbook that a body calls itself,
+// calls returns the methods of App, Site and the Loader that a body calls itself,
 // and not in a function that it gives away.
 func calls(body *ast.BlockStmt) []string {
 	var out []string
@@ -208,7 +153,7 @@ func calls(body *ast.BlockStmt) []string {
 			return false
 		case *ast.CallExpr:
 			words := selected(x.Fun)
-			if n := len(words); n > 1 && slices.Contains([]string{"a", "s", "app", "laws"}, words[n-2]) {
+			if n := len(words); n > 1 && slices.Contains([]string{"a", "s", "app", "loader"}, words[n-2]) {
 				out = append(out, words[n-1])
 			}
 		}
@@ -242,7 +187,7 @@ func TestSettingsCountWithoutARestart(t *testing.T) {
 		if err := config.Set(file, key, value); err != nil {
 			t.Fatal(err)
 		}
-		a.laws.looking()
+		a.loader.Latest()
 	}
 	found := func() door.Found {
 		t.Helper()
@@ -312,7 +257,7 @@ func TestSettingsCountWithoutARestart(t *testing.T) {
 		t.Errorf("with chat.steps 7 a turn has %d", n)
 	}
 	set("audit.keep", "72h")
-	if d := a.now().Audit.Keep; d != 72*time.Hour {
+	if d := a.effective().Audit.Keep; d != 72*time.Hour {
 		t.Errorf("with audit.keep 72h the trail is kept for %v", d)
 	}
 	set("limits.timeout", "17s")
@@ -395,8 +340,8 @@ func TestNamedModelStays(t *testing.T) {
 	a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
 	a.UseModel("openai/mine")
 	write(t, file, "model: openai/other\nchat: {steps: 9}\n")
-	a.laws.looking()
-	if name, steps := a.ModelName(), a.now().Chat.Steps; name != "openai/mine" || steps != 9 {
+	a.loader.Latest()
+	if name, steps := a.ModelName(), a.effective().Chat.Steps; name != "openai/mine" || steps != 9 {
 		t.Errorf("the model is %s and there are %d steps, want openai/mine and 9", name, steps)
 	}
 	a.UseModel("")
@@ -422,7 +367,7 @@ func TestWrongFileReplacesNothing(t *testing.T) {
 			var log bytes.Buffer
 			a := open(t, Config{Getenv: getenv, Dir: t.TempDir(), Log: slog.New(slog.NewTextHandler(&log, nil))})
 			write(t, file, wrong)
-			now := a.laws.looking().said
+			now := a.loader.Latest().Settings
 			if now.Model != "openai/a" || now.Chat.Steps != 4 {
 				t.Errorf("in force are %s and %d steps, want those before", now.Model, now.Chat.Steps)
 			}
@@ -442,7 +387,7 @@ func TestWrongFileReplacesNothing(t *testing.T) {
 				}
 			}
 			write(t, file, "model: openai/c\n")
-			if now := a.laws.looking().said; now.Model != "openai/c" || now.Chat.Steps != config.Default().Chat.Steps {
+			if now := a.loader.Latest().Settings; now.Model != "openai/c" || now.Chat.Steps != config.Default().Chat.Steps {
 				t.Errorf("mended, in force are %s and %d steps, want openai/c and those of no file", now.Model, now.Chat.Steps)
 			}
 			if a.Rules() == nil {
@@ -461,29 +406,29 @@ func TestFilesThatAreNamedAreWatched(t *testing.T) {
 	write(t, filepath.Join(kens, "ken.yaml"), "experiment: {name: e, config: "+filepath.Join(kens, "b.yaml")+"}\npolicy: {cedar: ["+filepath.Join(kens, "more.cedar")+"]}\n")
 	a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
 	write(t, filepath.Join(kens, "b.yaml"), "discovery: {tier1TopK: 13}\n")
-	a.laws.looking()
+	a.loader.Latest()
 	var sizes []int
 	for _, id := range []string{"a", "b", "c", "d", "e", "f", "g", "h"} {
-		sizes = append(sizes, a.now().find(capability.Scope{Session: id}).TopK)
+		sizes = append(sizes, a.findSettings(capability.Scope{Session: id}).TopK)
 	}
 	if !slices.Contains(sizes, 13) || slices.Contains(sizes, 2) {
 		t.Errorf("sessions show at most %v briefs, want 13 on the other side", sizes)
 	}
 	write(t, filepath.Join(kens, "more.cedar"), "permit (nonsense\n")
-	if a.laws.looking().rules != nil {
+	if a.loader.Latest().Rules != nil {
 		t.Fatal("rules that cannot be read leave some")
 	}
 	write(t, filepath.Join(kens, "more.cedar"), "permit (principal, action, resource); // mended\n")
-	if r := a.laws.looking(); r.rules == nil {
-		t.Errorf("mended, the rules are refused: %v", r.err)
+	if r := a.loader.Latest(); r.Rules == nil {
+		t.Errorf("mended, the rules are refused: %v", r.Err)
 	}
 	write(t, filepath.Join(kens, "ken.yaml"), "policy: {cedar: ["+filepath.Join(kens, "new.cedar")+"]}\n")
-	if a.laws.looking().rules != nil {
+	if a.loader.Latest().Rules != nil {
 		t.Fatal("rules of a file that is not there leave some")
 	}
 	write(t, filepath.Join(kens, "new.cedar"), "permit (principal, action, resource);\n")
-	if r := a.laws.looking(); r.rules == nil {
-		t.Errorf("with the new file there, the rules are refused: %v", r.err)
+	if r := a.loader.Latest(); r.Rules == nil {
+		t.Errorf("with the new file there, the rules are refused: %v", r.Err)
 	}
 }
 
@@ -542,7 +487,7 @@ func TestSettingsChangeUnderLoad(t *testing.T) {
 					return
 				default:
 				}
-				if now := a.laws.looking().said; now.Chat.Steps != now.Chat.Mistakes || now.find == nil {
+				if now := a.loader.Latest().Settings; now.Chat.Steps != now.Chat.Mistakes {
 					t.Errorf("steps %d and mistakes %d are of two files", now.Chat.Steps, now.Chat.Mistakes)
 					return
 				}
@@ -560,7 +505,7 @@ func TestSettingsChangeUnderLoad(t *testing.T) {
 	}
 	close(stop)
 	readers.Wait()
-	if n := a.laws.looking().said.Chat.Steps; n != 77 {
+	if n := a.loader.Latest().Settings.Chat.Steps; n != 77 {
 		t.Errorf("in the end there are %d steps, want 77", n)
 	}
 }
@@ -575,12 +520,12 @@ func BenchmarkNow(b *testing.B) {
 	defer a.Close()
 	b.Run("again", func(b *testing.B) {
 		for b.Loop() {
-			a.now()
+			a.effective()
 		}
 	})
 	b.Run("with a look", func(b *testing.B) {
 		for b.Loop() {
-			a.laws.looking()
+			a.loader.Latest()
 		}
 	})
 }

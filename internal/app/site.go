@@ -366,7 +366,7 @@ func (s *Site) probes(waiting context.Context) []systemapi.Probe {
 			return nil
 		}},
 		{Name: "rules", Check: func(context.Context) error {
-			_, err := a.laws.rules()
+			_, err := a.loader.Rules()
 			return err
 		}},
 		{Name: "store", Check: func(ctx context.Context) error {

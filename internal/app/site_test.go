@@ -19,7 +19,6 @@ import (
 	"time"
 
 	"github.com/getkin/kin-openapi/openapi3"
-
 	"go.uber.org/goleak"
 
 	"ken/capability"

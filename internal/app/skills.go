@@ -8,31 +8,22 @@ import (
 	"time"
 
 	"ken/capability"
-	"ken/internal/config"
 	"ken/internal/door"
 	"ken/internal/govern/policy"
+	"ken/internal/govern/reload"
 	"ken/internal/know/catalog"
 	"ken/internal/talk/prompt"
 )
 
-// An ownSkill is a skill that is part of the program: what it says in the prompt,
-// and the tools that go with it. It is there while one of its tools is.
-type ownSkill struct {
-	id    string
-	tools []string // ids
-	block func(rules *policy.Rules) string
-}
-
-// ownSkills are the program's own skills. None of them needs to be switched on;
-// skills.off takes one away, with its tools.
-func ownSkills() []ownSkill {
-	return []ownSkill{
-		{id: "files", tools: []string{"tool:read_file", "tool:list_files", "tool:search_files", "tool:write_to_file", "tool:apply_diff"}, block: filesBlock},
-		{id: "shell", tools: []string{"tool:shell"}, block: shellBlock},
+// skillBlock returns what a skill that is part of the program says in the prompt.
+func skillBlock(id string, rules *policy.Rules) string {
+	if id == "shell" {
+		return shellBlock(rules)
 	}
+	return filesBlock()
 }
 
-func filesBlock(*policy.Rules) string {
+func filesBlock() string {
 	return "Paths are relative to the workspace. Look before you change: list_files, search_files and read_file first. " +
 		"apply_diff changes a part of a file, write_to_file writes a whole one. What is outside the workspace is refused, unless the person opened it."
 }
@@ -50,50 +41,27 @@ func shellBlock(rules *policy.Rules) string {
 	return b.String()
 }
 
-// skillsOff are the rules by which what skills.off names is not there.
-func skillsOff(settings config.Config) []policy.Rule {
-	_, where, _ := settings.Explain("skills.off") // the key is one of ours
-	var out []policy.Rule
-	for _, name := range settings.Skills.Off {
-		kind, bare, ok := strings.Cut(name, ":")
-		if !ok {
-			kind, bare = "skill", name
-		}
-		rule := policy.Rule{
-			ID: "skills.off." + bare, Effect: policy.Deny, Capabilities: []string{kind + ":" + bare}, Where: where,
-			Reason: "The skill " + bare + " is off", Instead: "take it out of skills.off in ken.yaml",
-		}
-		for _, m := range ownSkills() {
-			if m.id == bare && kind == "skill" {
-				rule.Capabilities = append(rule.Capabilities, m.tools...)
-			}
-		}
-		out = append(out, rule)
-	}
-	return out
-}
-
 // skills returns what skills say in the prompt of a session: the program's own
 // whose tools may be called, and those of the catalog that are to be in every
 // prompt. The others are found by what is asked.
-func (a *App) skills(ctx context.Context, now *ruling, view door.View) ([]prompt.Skill, []string) {
+func (a *App) skills(ctx context.Context, now *reload.Snapshot, view door.View) ([]prompt.Skill, []string) {
 	var out []prompt.Skill
 	var missing []string
-	if rules := now.rules; rules != nil {
-		for _, m := range ownSkills() {
-			there := slices.ContainsFunc(m.tools, func(id string) bool { _, err := view.Lookup(id); return err == nil })
+	if rules := now.Rules; rules != nil {
+		for _, m := range reload.BuiltinSkills() {
+			there := slices.ContainsFunc(m.Tools, func(id string) bool { _, err := view.Lookup(id); return err == nil })
 			if there {
-				out = append(out, prompt.Skill{ID: m.id, Block: m.block(rules), Enabled: true, Own: true})
+				out = append(out, prompt.Skill{ID: m.ID, Block: skillBlock(m.ID, rules), Enabled: true, Own: true})
 			}
 		}
 	}
 	wanted := map[capability.ID]bool{}
-	for _, name := range now.said.Skills.Always {
+	for _, name := range now.Settings.Skills.Always {
 		e, err := lookupSkill(view, name)
 		switch {
 		case err == nil:
 			wanted[e.ID] = true
-		case !slices.ContainsFunc(ownSkills(), func(m ownSkill) bool { return m.id == strings.TrimPrefix(name, "skill:") }):
+		case !slices.ContainsFunc(reload.BuiltinSkills(), func(m reload.BuiltinSkill) bool { return m.ID == strings.TrimPrefix(name, "skill:") }):
 			missing = append(missing, fmt.Sprintf("skills.always names %s, and there is none that may be used", name))
 		}
 	}

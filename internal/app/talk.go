@@ -38,7 +38,6 @@ type talking struct {
 	pricing  sync.Mutex // held while prices are written
 	refused  sync.Map   // *openai.Refusals, by provider
 	given    llm.Model  // by the program; nil: that of ken.yaml
-	named    string     // instead of the model of ken.yaml; guarded by the lawbook
 }
 
 func (a *App) prepareTalking(cfg Config) {
@@ -91,7 +90,7 @@ func (a *App) engineConfig() engine.Config {
 
 // terms are what ken.yaml says about a turn that begins.
 func (a *App) terms() engine.Terms {
-	now := a.now()
+	now := a.effective()
 	chat := now.Chat
 	return engine.Terms{
 		System: chat.PromptTokens, Closed: chat.ToolFailure == config.FailClosed,
@@ -100,13 +99,13 @@ func (a *App) terms() engine.Terms {
 			AnswerBytes: chat.AnswerBytes, ResultBytes: chat.ResultBytes, InputBytes: chat.InputBytes,
 			Requests: chat.Requests, Tokens: chat.Tokens, Cost: chat.Cost, MessageBytes: chat.MessageBytes,
 		},
-		Delivery: model.Rung(chat.ToolDelivery), Fit: prompt.Numbers{Condense: condenseAt(now.Config)},
+		Delivery: model.Rung(chat.ToolDelivery), Fit: prompt.Numbers{Condense: condenseAt(*now)},
 	}
 }
 
 // modelOf returns the model that a session talks to.
 func (a *App) modelOf(_ context.Context, _ session.Head, retry engine.Retry) (engine.Model, error) {
-	now := a.now()
+	now := a.effective()
 	v, err := a.answering(now)
 	if err != nil {
 		return engine.Model{}, err
@@ -148,7 +147,7 @@ func (a *App) environment(in event.Input) string {
 func (a *App) layers(ctx context.Context, in engine.LayerInput) ([]prompt.Layer, []event.Notice, error) {
 	on := prompt.On{Intents: len(in.Intents.Names) > 0, Rung: string(in.Rung), Ask: true, Finish: true, Results: true}
 	on.Listed = in.Rung == model.Whole && in.Map != ""
-	now := a.laws.current()
+	now := a.loader.Current()
 	layers, wrong := prompt.Load(on, a.contextFolders(in.Document)...)
 	layers = prompt.WithDocument(layers, in.Document)
 	var notices []event.Notice
@@ -158,7 +157,7 @@ func (a *App) layers(ctx context.Context, in engine.LayerInput) ([]prompt.Layer,
 	if in.Map != "" {
 		layers = append(layers, prompt.Layer{Name: prompt.Map, Text: in.Map})
 	}
-	if text := workText(now.said.Work); text != "" {
+	if text := workText(now.Settings.Work); text != "" {
 		layers = append(layers, prompt.Layer{Name: "work", Text: text})
 	}
 	skills, missing := a.skills(ctx, now, in.View)
@@ -166,7 +165,7 @@ func (a *App) layers(ctx context.Context, in engine.LayerInput) ([]prompt.Layer,
 	for _, text := range missing {
 		notices = append(notices, event.Notice{Name: "degraded", Text: text})
 	}
-	if now.said.Chat.Memory {
+	if now.Settings.Chat.Memory {
 		layers = append(layers, a.previous(ctx, in))
 	}
 	for _, p := range a.plugins {
@@ -266,8 +265,8 @@ func previousText(head session.Head, live []session.Entry) string {
 
 // intentsAt returns the rules about intents at a surface.
 func (a *App) intentsAt(surface string) engine.IntentRules {
-	now := a.laws.current()
-	rules, chat := now.rules, now.said.Chat
+	now := a.loader.Current()
+	rules, chat := now.Rules, now.Settings.Chat
 	if rules == nil || !rules.AsksIntent(policy.Surface(surface)) {
 		return engine.IntentRules{}
 	}

@@ -255,7 +255,7 @@ func TestS3U01ByProvider(t *testing.T) {
 		}
 		_, getenv := home(t, map[string]string{".ken/ken.yaml": model + settings})
 		a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
-		if got := condenseAt(a.now().Config); got != want {
+		if got := condenseAt(*a.effective()); got != want {
 			t.Errorf("%q: condenseAt() = %v, want %v", settings, got, want)
 		}
 	}

@@ -39,7 +39,7 @@ func (a *App) sweep(ctx context.Context) error {
 	if log, made := a.trail.Peek(); made {
 		err = errors.Join(err, a.register(log))
 	}
-	keep := a.now().Audit.Keep
+	keep := a.effective().Audit.Keep
 	if keep <= 0 {
 		return err
 	}

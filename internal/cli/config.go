@@ -9,6 +9,7 @@ import (
 	"ken/internal/app"
 	"ken/internal/config"
 	"ken/internal/govern/policy"
+	"ken/internal/govern/reload"
 )
 
 // configCommand is ken config: it reads and changes ken.yaml.
@@ -84,7 +85,7 @@ func (c *configCommand) set() *cobra.Command {
 			if err := config.Set(file, given[0], given[1]); err != nil {
 				return err
 			}
-			atOnce := app.CountsAtOnce(given[0])
+			atOnce := reload.AppliesLive(given[0])
 			doubt := c.doubt(cmd.Context(), given[0])
 			if c.json {
 				said := map[string]any{"file": file, "key": given[0], "value": config.Shown(given[0], given[1]), "restart": !atOnce}

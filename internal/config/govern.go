@@ -90,6 +90,17 @@ type Sandbox struct {
 	NetworkRate int64
 }
 
+// Prefixes returns Networks as address ranges.
+func (s Sandbox) Prefixes() []netip.Prefix {
+	var out []netip.Prefix
+	for _, text := range s.Networks {
+		if p, err := netip.ParsePrefix(text); err == nil { // Load has checked them
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
 // Approval says how long questions and answers hold. A zero duration means its
 // default.
 type Approval struct {

@@ -33,8 +33,8 @@ type Config struct {
 	Intents func() []string
 
 	// Exposed returns the name under which a tool is listed natively. Nil, and
-	// an empty answer, mean Meta["mcp.exposed"] of the capability, or its name.
-	// What comes out is made fit for clients and unique in any case.
+	// an empty answer, mean the capability's name. What comes out is made fit for
+	// clients and unique in any case.
 	Exposed func(*door.Entry) string
 
 	Backends Backends

@@ -78,17 +78,35 @@ func (a *audience) offered(v door.View, surface string) ([]*door.Entry, uint64) 
 		h.Write([]byte(a.s.exposed(e)))
 	}
 	if surface == direct {
-		for e := range v.All() {
+		for _, e := range named(slices.Collect(v.All())) {
 			note(e)
 		}
 		return out, h.Sum64()
 	}
+	var pinned []*door.Entry
 	for _, id := range a.s.cfg.Pinned {
-		if e, err := v.Lookup(id); err == nil && !slices.Contains(out, e) {
-			note(e)
+		if e, err := v.Lookup(id); err == nil && !slices.Contains(pinned, e) {
+			pinned = append(pinned, e)
 		}
 	}
+	for _, e := range named(pinned) {
+		note(e)
+	}
 	return out, h.Sum64()
+}
+
+// named returns entries in the order in which they get their names: a project's
+// come last, so that none takes the name of anything that was there without it.
+func named(list []*door.Entry) []*door.Entry {
+	slices.SortStableFunc(list, func(a, b *door.Entry) int { return late(a) - late(b) })
+	return list
+}
+
+func late(e *door.Entry) int {
+	if e.Trust == capability.TrustWorkspace {
+		return 1
+	}
+	return 0
 }
 
 // callable reports whether something can be listed as a tool. What reads
@@ -109,9 +127,6 @@ func (s *Server) exposed(e *door.Entry) string {
 		if name := s.cfg.Exposed(e); name != "" {
 			return name
 		}
-	}
-	if name := e.Meta["mcp.exposed"]; name != "" {
-		return name
 	}
 	return e.Name
 }

@@ -130,7 +130,7 @@ func makeOfferings(texts []*door.Entry, offers []Offer) *offerings {
 			o.addResources(&rs, &ts, offer)
 		}
 	}
-	for _, e := range texts {
+	for _, e := range named(texts) {
 		name := unique(e.Name, e, o.prompt)
 		ps.put(name, &mcp.Prompt{Name: name, Title: e.DisplayName, Description: e.Description})
 		o.prompt[name] = origin{text: e.ID}

@@ -857,11 +857,30 @@ func TestRecipes(t *testing.T) {
 		}
 	}
 	add("api.get", "", "")
-	for _, args := range []string{`{}`, `{"url":"file:///etc/passwd"}`, `{"url":"http://u:p@a.example/"}`, `{"url":"gopher://a"}`, `{"url":7}`, `{"url":"http://a.example/","headers":{"Host":"b"}}`} {
+	for _, args := range []string{`{}`, `{"url":"file:///etc/passwd"}`, `{"url":"http://u:p@a.example/"}`, `{"url":"gopher://a"}`, `{"url":7}`, `{"url":"http://a.example/","headers":{"Host":"b"}}`,
+		`{"url":"http://a.example/","headers":{"x-http-method-override":"DELETE"}}`, `{"url":"http://a.example/","headers":{"X-Method-Override":"DELETE"}}`} {
 		executortest.Refused(t, h, executortest.Call("tool:x", args), capability.Invalid, "")
 	}
 	add("api.fetch", "", "")
 	executortest.Refused(t, h, executortest.Call("tool:x", `{}`), capability.Invalid, "no runner for requests")
+}
+
+// TestOnlyDocumentsSign: what a manifest, a package or a row writes beside its
+// recipe is no credential and no place of an argument, whatever key it uses.
+func TestOnlyDocumentsSign(t *testing.T) {
+	h := newHouse(t, echo)
+	h.secrets["T_KEY"] = "a-secret-of-another"
+	c := h.op("x", "GET", "/", map[string]string{
+		"auth": `[{"secret":"T_KEY","scheme":"apiKey","in":"query","name":"k"}]`, "in": `{"q":"header:X-Q"}`, "contentType": "text/x", "body": "required",
+		"test-schema": `{"properties":{"q":{"type":"string"}}}`,
+	})
+	for _, format := range []string{"manifest", "extension", "jsonl", "memory", ""} {
+		c.Origin.Format = format
+		r, err := h.call(t, "x", `{"q":"1"}`)
+		if got := text(r); err != nil || !strings.Contains(got, `"uri":"/?q=1"`) || strings.Contains(got, "X-Q") || strings.Contains(got, "a-secret") {
+			t.Errorf("%s: %s, %v; want a request with q alone", format, got, err)
+		}
+	}
 }
 
 // FuzzRequestPath: an argument never leaves its place in the address, and a server

@@ -75,7 +75,7 @@ func readOperation(c *capability.Capability, schema json.RawMessage) (*operation
 	run := c.Run
 	op := &operation{
 		method: strings.ToUpper(run.Method), template: run.URL, fields: map[string]field{},
-		contentType: c.Meta["contentType"], needsBody: c.Meta["body"] == "required", named: run.Hosts, others: hostsOf(run.Hosts),
+		named: run.Hosts, others: hostsOf(run.Hosts),
 	}
 	_, verb, _ := strings.Cut(run.Runner, ".")
 	if verb = strings.ToUpper(verb); verb != "REST" {
@@ -102,21 +102,22 @@ func readOperation(c *capability.Capability, schema json.RawMessage) (*operation
 		path, query, _ := strings.Cut(op.template, "?")
 		op.path, op.query = piecesOf(path), piecesOf(query)
 	}
-	if err := op.readMeta(c); err != nil {
-		return nil, err
-	}
-	if c.Meta["in"] == "" && c.Origin.Format != "openapi" {
+	if c.Origin.Format != "openapi" {
 		op.readRecipe(c, schema)
+		return op, nil
 	}
-	return op, nil
+	return op, op.readMeta(c)
 }
 
 func methods() []string {
 	return []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions, http.MethodTrace}
 }
 
-// readMeta reads what the source wrote about an OpenAPI operation.
+// readMeta reads what the source wrote about an OpenAPI operation. Other formats
+// keep every key they do not know in Meta, so there the same keys are anybody's
+// words, and "auth" would send any secret to any host.
 func (op *operation) readMeta(c *capability.Capability) error {
+	op.contentType, op.needsBody = c.Meta["contentType"], c.Meta["body"] == "required"
 	bad := errors.New("its description of the request cannot be read")
 	where, style := map[string]string{}, map[string]string{}
 	var reserved, binary []string
@@ -225,6 +226,16 @@ func framing(name string) bool {
 		return true
 	}
 	return strings.HasPrefix(name, "Proxy-")
+}
+
+// overriding reports whether a header makes servers read another method than the
+// one that was decided on.
+func overriding(name string) bool {
+	switch http.CanonicalHeaderKey(name) {
+	case "X-Http-Method-Override", "X-Http-Method", "X-Method-Override":
+		return true
+	}
+	return false
 }
 
 func originOf(u *url.URL) string { return strings.ToLower(u.Scheme + "://" + u.Host) }

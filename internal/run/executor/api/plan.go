@@ -281,6 +281,8 @@ func (p *plan) addHeader(name, value string) error {
 		return errors.New("it cannot be a header: a header is one line of text")
 	case framing(name):
 		return errors.New("it would be a header that decides how the request is read")
+	case overriding(name):
+		return errors.New("it would be a header that replaces the method of the request")
 	}
 	p.header.Set(name, value)
 	return nil

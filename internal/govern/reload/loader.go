@@ -1,0 +1,249 @@
+// Package reload reads the configuration files, and replaces the rules and the
+// settings in force when one of the files changes.
+package reload
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"ken/capability"
+	"ken/internal/config"
+	"ken/internal/govern/policy"
+	"ken/internal/wholefile"
+)
+
+// A Snapshot is what the configuration files said at one moment. It never
+// changes. A caller that needs several values which belong together takes them
+// from one Snapshot.
+type Snapshot struct {
+	Rules *policy.Rules // nil: the files cannot be used, so nothing is allowed
+	Err   error         // why Rules is nil
+
+	// Settings are those in force: keys that apply live as the files have them,
+	// all others as they were at the start. While the files cannot be used they
+	// stay as they were.
+	Settings *config.Config
+
+	read   config.Config     // what the files said when they could last be used
+	stamps []wholefile.Stamp // one for each file
+	filled []string          // the files of read that were not empty
+}
+
+// A Config says what a [Loader] reads and whom it tells.
+type Config struct {
+	Places config.Places
+	File   string // read instead of the usual files; may be empty
+
+	// Changed is called after the rules changed, or why there are none. It may be
+	// nil.
+	Changed func(*policy.Rules, error)
+}
+
+// A Loader keeps a [Snapshot] up to date. It looks at the files whenever it is
+// asked, so that a permission which was removed is gone at the next call. Its
+// methods are safe for concurrent use.
+type Loader struct {
+	cfg     Config
+	start   config.Config
+	current atomic.Pointer[Snapshot]
+	epoch   time.Time
+	checked atomic.Int64 // since epoch, when the files were last unchanged
+
+	mu      sync.Mutex
+	model   string            // instead of the setting model
+	pending []wholefile.Stamp // files that changed and may still change
+	since   time.Time         // when pending was first seen so
+}
+
+// New reads the files. It fails if they cannot be used.
+func New(cfg Config) (*Loader, error) {
+	settings, stamps, err := readFiles(cfg.Places, cfg.File, config.Config{})
+	if err != nil {
+		return nil, err
+	}
+	return newLoader(cfg, settings, stamps)
+}
+
+// newLoader makes a Loader of settings that were read from files that looked so.
+func newLoader(cfg Config, settings config.Config, stamps []wholefile.Stamp) (*Loader, error) {
+	rules, err := policy.Compile(ruleSettings(settings))
+	if err != nil {
+		return nil, err
+	}
+	l := &Loader{cfg: cfg, start: settings, epoch: time.Now().Add(-time.Hour)}
+	l.current.Store(&Snapshot{Rules: rules, Settings: l.effective(settings), read: settings, stamps: stamps, filled: filled(stamps)})
+	return l, nil
+}
+
+// Start returns the settings that the files had when the Loader was made.
+func (l *Loader) Start() config.Config { return l.start }
+
+// Rules returns the rules in force after a look at the files, or why there are
+// none.
+func (l *Loader) Rules() (*policy.Rules, error) {
+	s := l.Latest()
+	return s.Rules, s.Err
+}
+
+// maxAge is how long one look at the files is good for settings other than the
+// rules, because one call asks for them several times. The rules are looked at
+// every time (about 10 µs), so that a removed permission has no effect on the
+// very next call.
+const maxAge = 100 * time.Microsecond
+
+// Current returns what is in force, as of at most maxAge ago.
+func (l *Loader) Current() *Snapshot {
+	if now := time.Since(l.epoch); now-time.Duration(l.checked.Load()) < maxAge {
+		return l.current.Load()
+	}
+	return l.Latest()
+}
+
+// Settings returns the settings in force. The pointer is another one as soon as
+// a setting changes.
+func (l *Loader) Settings() *config.Config { return l.Current().Settings }
+
+const (
+	// settleTime is how long a changed file must look the same before it is read.
+	// Until then callers wait: a file that is being written, or that replaces
+	// another, may be complete and say less than it will.
+	settleTime = 250 * time.Millisecond
+
+	// maxSettleTries is how often a caller waits for that.
+	maxSettleTries = 8
+)
+
+// Latest returns what is in force after a look at the files. If one was changed,
+// all are read again once they have settled. Files that cannot be used leave no
+// rules, which denies everything, and all settings as they were.
+func (l *Loader) Latest() *Snapshot {
+	for range maxSettleTries {
+		began := time.Since(l.epoch)
+		if s := l.current.Load(); s.upToDate() {
+			l.checked.Store(int64(began))
+			return s
+		}
+		was, s, wait := l.readAgain(began)
+		if wait > 0 {
+			time.Sleep(wait)
+			continue
+		}
+		if l.cfg.Changed != nil && (was.Rules != s.Rules || fmt.Sprint(was.Err) != fmt.Sprint(s.Err)) {
+			l.cfg.Changed(s.Rules, s.Err)
+		}
+		return s
+	}
+	s := *l.current.Load()
+	s.Rules, s.Err = nil, &capability.Error{
+		Kind: capability.Unavailable, Op: "read", Target: "the files of settings and rules",
+		Err: errors.New("they change again and again"), Fix: "wait until whatever writes them is done",
+	}
+	return &s
+}
+
+// upToDate reports whether every file is as it was. If the files cannot be used
+// that is never certain: one of them may name others.
+func (s *Snapshot) upToDate() bool {
+	if s.Err != nil {
+		return false
+	}
+	for _, stamp := range s.stamps {
+		if !stamp.Same(wholefile.StampOf(stamp.Path)) {
+			return false
+		}
+	}
+	return true
+}
+
+// readAgain reads the files, unless another goroutine has done so since began.
+// It returns what was in force before and what is now, or how long to wait until
+// the files have settled.
+func (l *Loader) readAgain(began time.Duration) (was, now *Snapshot, wait time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	was = l.current.Load()
+	if time.Duration(l.checked.Load()) > began || was.upToDate() {
+		return was, was, 0
+	}
+	began = time.Since(l.epoch)
+	now = l.read(was)
+	if wait = l.settleDelay(was.stamps, now.stamps); wait > 0 {
+		return was, was, wait
+	}
+	l.current.Store(now)
+	l.checked.Store(int64(began))
+	return was, now, 0
+}
+
+// settleDelay returns for how long files that changed may still change. A file's
+// own time is believed if it lies in the past. A file that was removed has none,
+// and clocks may differ, so the time since the change was seen counts too.
+func (l *Loader) settleDelay(was, now []wholefile.Stamp) (wait time.Duration) {
+	same := func(list []wholefile.Stamp, s wholefile.Stamp) bool {
+		return slices.ContainsFunc(list, func(o wholefile.Stamp) bool { return o.Path == s.Path && o.Looks(s) })
+	}
+	if len(l.pending) != len(now) || slices.ContainsFunc(now, func(s wholefile.Stamp) bool { return !same(l.pending, s) }) {
+		l.pending, l.since = now, time.Now()
+	}
+	seen := time.Since(l.since)
+	for _, s := range now {
+		if same(was, s) || s.Info == nil && !contains(was, s.Path) {
+			continue
+		}
+		age := seen
+		if s.Info != nil {
+			age = max(age, time.Since(s.Info.ModTime()))
+		}
+		wait = max(wait, settleTime-age)
+	}
+	return wait
+}
+
+// read reads the files, after was. Rules that say the same stay the same value,
+// so that a change of another setting does not look like a change of rules.
+func (l *Loader) read(was *Snapshot) *Snapshot {
+	settings, stamps, err := readFiles(l.cfg.Places, l.cfg.File, was.read)
+	if err == nil {
+		err = emptied(was.filled, stamps)
+	}
+	rules := was.Rules
+	if said := ruleSettings(settings); err == nil && (rules == nil || !reflect.DeepEqual(said, ruleSettings(was.read))) {
+		rules, err = policy.Compile(said)
+	}
+	if err != nil {
+		return &Snapshot{Err: err, stamps: stamps, read: was.read, Settings: was.Settings, filled: was.filled}
+	}
+	return &Snapshot{Rules: rules, stamps: stamps, read: settings, Settings: l.effective(settings), filled: filled(stamps)}
+}
+
+// UseModel puts a model in force instead of the one that the files name.
+func (l *Loader) UseModel(ref string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.model = ref
+	s := *l.current.Load()
+	s.Settings = l.effective(s.read)
+	l.current.Store(&s)
+}
+
+// effective returns the settings in force for what the files say. l.mu is held,
+// or l is not in use yet.
+func (l *Loader) effective(read config.Config) *config.Config {
+	out := l.start.Adopt(read, AppliesLive)
+	if l.model != "" {
+		out.Model = l.model
+	}
+	return &out
+}
+
+// ruleSettings returns what rules are compiled from.
+func ruleSettings(settings config.Config) policy.Settings {
+	out := settings.Policy
+	out.Rules = append(slices.Clip(out.Rules), skillRules(settings)...)
+	return out
+}

@@ -1,0 +1,202 @@
+package reload
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"ken/internal/config"
+	"ken/internal/govern/policy"
+)
+
+// tick is longer than the time in which a file system gives two changes the same
+// time.
+const tick = 20 * time.Millisecond
+
+// home makes a home folder with these files, and its environment.
+func home(t *testing.T, files map[string]string) (dir string, getenv func(string) string) {
+	t.Helper()
+	dir = t.TempDir()
+	for name, text := range files {
+		write(t, filepath.Join(dir, name), text)
+	}
+	return dir, func(name string) string {
+		if name == "HOME" {
+			return dir
+		}
+		return ""
+	}
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestOtherSettingsKeepTheRules: what the files say beside the rules makes no new
+// ones, and of every file one stamp is kept, however often it was read.
+func TestOtherSettingsKeepTheRules(t *testing.T) {
+	dir, getenv := home(t, map[string]string{".ken/more.cedar": "permit (principal, action, resource);\n"})
+	file := filepath.Join(dir, ".ken", "ken.yaml")
+	cedar := "policy: {cedar: [" + filepath.Join(dir, ".ken", "more.cedar") + "]}\n"
+	write(t, file, cedar)
+	places, err := config.NewPlaces(getenv, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := New(Config{Places: places})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules, n := l.Latest().Rules, len(l.current.Load().stamps)
+	for _, steps := range []string{"9", "10"} {
+		write(t, file, cedar+"chat: {steps: "+steps+"}\n")
+		r := l.Latest()
+		if r.Rules != rules {
+			t.Errorf("with chat.steps %s there are other rules", steps)
+		}
+		if len(r.stamps) != n {
+			t.Errorf("with chat.steps %s there are %d stamps, want %d", steps, len(r.stamps), n)
+		}
+	}
+	write(t, file, cedar+"skills: {off: [shell]}\n")
+	if r := l.Latest(); r.Rules == nil || r.Rules == rules {
+		t.Errorf("with skills.off the rules are %p, want others than %p", r.Rules, rules)
+	}
+}
+
+// TestEveryChangeIsSeen: a change between the reading of the files and the Loader
+// of them, one of a file that was only just named, and one that leaves a file of
+// the same size and time.
+func TestEveryChangeIsSeen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir, getenv := home(t, nil)
+		places, err := config.NewPlaces(getenv, t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		file, cedar := filepath.Join(dir, ".ken", "ken.yaml"), filepath.Join(dir, ".ken", "more.cedar")
+		put := func(path, text string, at time.Time) {
+			t.Helper()
+			write(t, path, text)
+			if err := os.Chtimes(path, at, at); err != nil {
+				t.Fatal(err)
+			}
+		}
+		old := time.Now().Add(-time.Hour)
+		put(file, "chat: {steps: 5}\n", old)
+		settings, stamps, err := readFiles(places, "", config.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		put(file, "chat: {steps: 16}\n", old)
+		l, err := newLoader(Config{Places: places}, settings, stamps)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := l.Latest().Settings.Chat.Steps; n != 16 {
+			t.Errorf("changed before the Loader was made, there are %d steps, want 16", n)
+		}
+
+		put(cedar, "permit (principal, action, resource);\n", old)
+		put(file, "policy: {cedar: ["+cedar+"]}\n", old)
+		if r := l.Latest(); r.Err != nil || r.upToDate() {
+			t.Errorf("a file was read before it was looked at, and that holds (%v)", r.Err)
+		}
+		if r := l.Latest(); !r.upToDate() {
+			t.Error("the second reading does not hold")
+		}
+
+		put(file, "chat: {steps: 17}\n", time.Now())
+		l.Latest()
+		put(file, "chat: {steps: 18}\n", time.Now())
+		if n := l.Latest().Settings.Chat.Steps; n != 18 {
+			t.Errorf("changed within a tick, there are %d steps, want 18", n)
+		}
+		time.Sleep(tick)
+		if r := l.Latest(); !r.upToDate() {
+			t.Error("a file that was not changed for a while does not hold")
+		}
+	})
+}
+
+// TestRulesOfAFileThatIsBeingWritten: a file that is away for a moment, or cut so
+// that it can be read, loosens nothing; one that stays so counts.
+func TestRulesOfAFileThatIsBeingWritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir, getenv := home(t, nil)
+		places, err := config.NewPlaces(getenv, t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join(dir, ".ken", "ken.yaml")
+		const text = "model: lab/any\npolicy:\n  rules: [{effect: deny, capabilities: [\"tool:list_files\"]}]\n"
+		put := func(text string) {
+			write(t, file, text)
+			if err := os.Chtimes(file, time.Now(), time.Now()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		put(text)
+		settings, stamps, err := readFiles(places, "", config.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := newLoader(Config{Places: places}, settings, stamps)
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		rules := l.Latest().Rules
+		for _, way := range []struct {
+			name  string
+			steps []string // what the file says, one after another; "-": it is away
+		}{
+			{"renamed away", []string{"-", text}},
+			{"removed, and written in pieces", []string{"-", "", "model: lab/any\n", text[:24], text}},
+			{"cut after a line", []string{"model: lab/any\n", text}},
+			{"emptied", []string{"", text}},
+			{"a newline", []string{"\n", text}},
+		} {
+			for _, step := range way.steps {
+				if step != "-" {
+					put(step)
+				} else if err := os.Rename(file, file+".old"); err != nil {
+					t.Fatal(err)
+				}
+				asked := make(chan *policy.Rules, 1)
+				go func() { asked <- l.Latest().Rules }()
+				time.Sleep(settleTime / 3)
+				select {
+				case got := <-asked:
+					if got != rules && got != nil {
+						t.Errorf("%s: while the file says %q there are other rules", way.name, step)
+					}
+				default: // it waits
+					defer func() {
+						if got := <-asked; got != rules && got != nil {
+							t.Errorf("%s: who asked while the file said %q got other rules", way.name, step)
+						}
+					}()
+				}
+			}
+			time.Sleep(2 * settleTime)
+			if got := l.Latest().Rules; got != rules {
+				t.Errorf("%s: in the end there are other rules", way.name)
+			}
+		}
+		if err := os.Remove(file); err != nil {
+			t.Fatal(err)
+		}
+		if got := l.Latest().Rules; got == nil || got == rules {
+			t.Errorf("a file that stays away: the rules are %p, want others than %p", got, rules)
+		}
+	})
+}
