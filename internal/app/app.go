@@ -342,6 +342,7 @@ func (a *App) Watch(ctx context.Context) error {
 	beside.Go(func() { a.watchPins(ctx) })
 	beside.Go(func() { a.watchSight(ctx) })
 	beside.Go(func() { _ = a.MCP().Watch(ctx) }) // it ends with ctx
+	beside.Go(func() { a.warm(ctx) })
 	if a.reviewRequired() {
 		beside.Go(func() { a.notice(ctx) })
 	}
@@ -350,6 +351,19 @@ func (a *App) Watch(ctx context.Context) error {
 		return nil
 	}
 	return a.catalog.Watch(ctx)
+}
+
+// warm searches every version of the catalog once, until ctx ends, so that a
+// person's first message does not wait for the index. It records nothing.
+func (a *App) warm(ctx context.Context) {
+	for version := uint64(0); ; {
+		s, err := a.catalog.Next(ctx, version)
+		if err != nil {
+			return
+		}
+		version = s.Version()
+		_, _, _ = a.Door.Look(ctx, a.View(), door.Query{Text: "search"}) // a fault is told to whoever searches next
+	}
 }
 
 // Why explains an entry: what the configuration says about it, and what the
