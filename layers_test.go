@@ -49,6 +49,7 @@ var layers = []layer{
 	{"internal/language", ""},
 	{"internal/glob", ""},
 	{"internal/lazy", ""},
+	{"internal/memory", ""},
 	{"internal/procid", ""},
 	{"internal/programs", ""},
 	{"internal/envelope", "capability"},
@@ -125,6 +126,7 @@ var layers = []layer{
 
 	// The program: wiring, commands, library.
 	{"internal/app", all},
+	{"internal/cli/output", "capability internal/untrusted internal/run/runner"},
 	{"internal/cli/chat", words + ground + "internal/door internal/talk/..."},
 	{"internal/cli", all},
 	{".", words + "internal/app internal/config internal/door internal/govern/... internal/run/... internal/talk/..."},

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"ken/internal/app"
+	"ken/internal/cli/output"
 	"ken/internal/govern/approval"
 )
 
@@ -58,9 +59,9 @@ func (c *approveCommand) list() *cobra.Command {
 
 func (c *approveCommand) printTicket(t approval.Ticket) {
 	p := c.out
-	p.linef("%s  %s", p.style(bold, t.ID), p.style(yellow, string(t.State)))
+	p.Linef("%s  %s", p.Style(output.Bold, t.ID), p.Style(output.Yellow, string(t.State)))
 	for _, line := range t.Lines() {
-		p.linef("  %s  %s", p.style(dim, fmt.Sprintf("%-12s", foreign(line.Name))), strings.ReplaceAll(foreignText(line.Text), "\n", "\n"+strings.Repeat(" ", 16)))
+		p.Linef("  %s  %s", p.Style(output.Dim, fmt.Sprintf("%-12s", output.Line(line.Name))), strings.ReplaceAll(output.Text(line.Text), "\n", "\n"+strings.Repeat(" ", 16)))
 	}
 }
 
@@ -81,7 +82,7 @@ func (c *approveCommand) listGrants(ctx context.Context, a *app.App, desk *appro
 		}
 		rows = append(rows, []string{g.ID, string(g.Scope), string(g.Capability), g.Action, until, "by " + g.By, covers})
 	}
-	c.out.table([]column{{style: bold}, {style: yellow}, {}, {}, {style: dim}, {style: dim}, {}}, rows)
+	c.out.Table([]output.Column{{Style: output.Bold}, {Style: output.Yellow}, {}, {}, {Style: output.Dim}, {Style: output.Dim}, {}}, rows)
 	return err
 }
 
@@ -157,10 +158,10 @@ func (c *approveCommand) settle(ctx context.Context, a *app.App, id string, answ
 	if c.json {
 		return c.printJSON(map[string]any{"ticket": t})
 	}
-	c.out.linef("%s %s: %s", t.ID, t.State, foreign(string(t.Question.Call.Target)))
+	c.out.Linef("%s %s: %s", t.ID, t.State, output.Line(string(t.Question.Call.Target)))
 	if t.State == approval.Granted {
 		c.printCovered(ctx, a, t)
-		c.out.linef("Make the call again, and it runs.")
+		c.out.Linef("Make the call again, and it runs.")
 	}
 	return nil
 }
@@ -176,9 +177,9 @@ func (c *approveCommand) printCovered(ctx context.Context, a *app.App, t approva
 		if g.ID != t.Grant {
 			continue
 		}
-		c.out.linef("It covers %s, until %s.", foreign(g.Text()), g.Until.Local().Format("2006-01-02 15:04"))
+		c.out.Linef("It covers %s, until %s.", output.Line(g.Text()), g.Until.Local().Format("2006-01-02 15:04"))
 		for _, one := range g.Examples() {
-			c.out.linef("  for example: %s", foreign(one))
+			c.out.Linef("  for example: %s", output.Line(one))
 		}
 	}
 }
@@ -194,7 +195,7 @@ func (c *approveCommand) revoke() *cobra.Command {
 			if c.json {
 				return c.printJSON(map[string]any{"revoked": given[0]})
 			}
-			c.out.linef("%s no longer holds", foreign(given[0]))
+			c.out.Linef("%s no longer holds", output.Line(given[0]))
 			return nil
 		}),
 	}

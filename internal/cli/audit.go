@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"ken/internal/app"
+	"ken/internal/cli/output"
 	"ken/internal/govern/audit"
 )
 
@@ -39,7 +40,7 @@ func (f *auditFilter) flags(cmd *cobra.Command) {
 
 func (f auditFilter) read(now time.Time) (audit.Filter, error) {
 	if names := audit.EventNames(); f.event != "" && !slices.Contains(names, f.event) {
-		return audit.Filter{}, usageError{fmt.Errorf("--event %s: no event has this name; want one of %s", foreign(f.event), strings.Join(names, ", "))}
+		return audit.Filter{}, usageError{fmt.Errorf("--event %s: no event has this name; want one of %s", output.Line(f.event), strings.Join(names, ", "))}
 	}
 	since, err := moment("--since", f.since, now)
 	if err != nil {
@@ -82,7 +83,7 @@ func (c *auditCommand) query() *cobra.Command {
 				case ctx.Err() != nil:
 					return ctx.Err()
 				case err != nil:
-					fmt.Fprintln(c.err, "ken:", foreign(err.Error()))
+					fmt.Fprintln(c.err, "ken:", output.Line(err.Error()))
 				case c.json:
 					records = append(records, recordJSON(e))
 				case all || f.event != "" || e.Record.Event != audit.Opened:
@@ -121,12 +122,12 @@ func (c *auditCommand) printRecord(e audit.Entry) {
 	if r.Error != nil {
 		why = *r.Error
 	}
-	c.out.table([]column{{style: dim}, {styles: levelStyles}, {style: bold}, {}, {style: dim}, {grow: true}, {style: dim}}, [][]string{{
+	c.out.Table([]output.Column{{Style: output.Dim}, {Styles: levelStyles}, {Style: output.Bold}, {}, {Style: output.Dim}, {Grow: true}, {Style: output.Dim}}, [][]string{{
 		r.Timestamp.Local().Format("2006-01-02 15:04:05"), r.Level, string(r.Event), what, took, why, string(e.ID),
 	}})
 }
 
-var levelStyles = map[string]string{"DEBUG": dim, "INFO": green, "WARNING": yellow, "ERROR": red}
+var levelStyles = map[string]string{"DEBUG": output.Dim, "INFO": output.Green, "WARNING": output.Yellow, "ERROR": output.Red}
 
 func (c *auditCommand) tail() *cobra.Command {
 	var f auditFilter
@@ -154,7 +155,7 @@ func (c *auditCommand) tail() *cobra.Command {
 			}
 			for e, err := range audit.Tail(ctx, a.Places.Audit, filter) {
 				if err != nil {
-					fmt.Fprintln(c.err, "ken:", foreign(err.Error()))
+					fmt.Fprintln(c.err, "ken:", output.Line(err.Error()))
 				} else if err := print(e); err != nil {
 					return err
 				}
@@ -227,29 +228,29 @@ func (c *auditCommand) printTrail(r audit.Report, all bool) {
 		if chain.State == audit.Whole && !all {
 			continue
 		}
-		style := red
+		style := output.Red
 		if chain.State.OK() {
-			style = green
+			style = output.Green
 		}
-		p.linef("%s  %s  %d records, %d of them signed", p.style(style, fmt.Sprintf("%-8s", chain.State)), foreign(chain.Chain), chain.Records, chain.Signed)
+		p.Linef("%s  %s  %d records, %d of them signed", p.Style(style, fmt.Sprintf("%-8s", chain.State)), output.Line(chain.Chain), chain.Records, chain.Signed)
 		if !chain.State.OK() {
-			p.linef("          %s: record %d at byte %d of %s", foreign(chain.Problem), chain.Seq, chain.Offset, foreign(filepath.Base(chain.File)))
+			p.Linef("          %s: record %d at byte %d of %s", output.Line(chain.Problem), chain.Seq, chain.Offset, output.Line(filepath.Base(chain.File)))
 		}
 		for _, note := range chain.Notes {
-			p.linef("          %s", p.style(dim, foreign(note)))
+			p.Linef("          %s", p.Style(output.Dim, output.Line(note)))
 		}
 	}
 	for _, stray := range r.Strays {
-		p.linef("%s  %s is not part of the trail", p.style(yellow, "stray   "), foreign(stray))
+		p.Linef("%s  %s is not part of the trail", p.Style(output.Yellow, "stray   "), output.Line(stray))
 	}
-	verdict := p.style(green, "Everything that was signed is there, unchanged.")
+	verdict := p.Style(output.Green, "Everything that was signed is there, unchanged.")
 	switch {
 	case len(r.Chains) == 0:
 		verdict = "There are no records yet."
 	case !r.OK():
-		verdict = p.style(red, "The trail is not whole.")
+		verdict = p.Style(output.Red, "The trail is not whole.")
 	}
-	p.linef("%s %s, %s", verdict, plural(len(r.Chains), "chain"), plural(int(records), "record"))
+	p.Linef("%s %s, %s", verdict, output.Plural(len(r.Chains), "chain"), output.Plural(int(records), "record"))
 }
 
 func listOf[T any](s []T) []T {
@@ -273,8 +274,8 @@ func (c *auditCommand) prove() *cobra.Command {
 			if c.json {
 				return c.printJSON(map[string]any{"proof": proof, "publicKey": key})
 			}
-			c.out.linef("%s\n\n%s hashes lead from this record to the head that was signed:\n\n%s\nPublic key: %s",
-				foreignText(proof.Line), fmt.Sprint(len(proof.Hashes)), foreignText(proof.Head), foreign(key))
+			c.out.Linef("%s\n\n%s hashes lead from this record to the head that was signed:\n\n%s\nPublic key: %s",
+				output.Text(proof.Line), fmt.Sprint(len(proof.Hashes)), output.Text(proof.Head), output.Line(key))
 			return nil
 		}),
 	}

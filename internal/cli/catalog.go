@@ -15,6 +15,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/app"
+	"ken/internal/cli/output"
 	"ken/internal/door"
 	"ken/internal/untrusted"
 )
@@ -55,7 +56,7 @@ func (f filter) String() string {
 	var out []string
 	for _, w := range [][2]string{{"kind", f.kind}, {"category", f.category}, {"state", f.state}, {"trust", f.trust}, {"source", f.source}} {
 		if w[1] != "" {
-			out = append(out, "--"+w[0]+" "+foreign(w[1]))
+			out = append(out, "--"+w[0]+" "+output.Line(w[1]))
 		}
 	}
 	if f.available {
@@ -100,7 +101,7 @@ func (c *catalogCommand) list() *cobra.Command {
 				fmt.Fprintf(c.err, "ken: %d shadowed not listed; see ken catalog list --state shadowed\n", n)
 			}
 			if len(listing.Capabilities) == 0 && all > 0 {
-				fmt.Fprintf(c.err, "ken: none of %s fits %s\n", plural(all, "capability"), f)
+				fmt.Fprintf(c.err, "ken: none of %s fits %s\n", output.Plural(all, "capability"), f)
 			}
 			return nil
 		}),
@@ -125,20 +126,20 @@ func (c *catalogCommand) printList(l door.Listing, all int) {
 		}
 		rows = append(rows, []string{standing(e), string(e.ID), string(e.Kind), e.Category, text})
 	}
-	if c.out.terminal { // what can be used first
+	if c.out.Terminal { // what can be used first
 		slices.SortStableFunc(rows, func(a, b []string) int { return cmp.Compare(rank(a[0]), rank(b[0])) })
 	}
-	c.out.table([]column{{styles: standingStyles}, {style: bold}, {style: cyan}, {style: dim}, {grow: true}}, rows)
-	if !c.out.terminal {
+	c.out.Table([]output.Column{{Styles: standingStyles}, {Style: output.Bold}, {Style: output.Cyan}, {Style: output.Dim}, {Grow: true}}, rows)
+	if !c.out.Terminal {
 		return
 	}
 	s := l.Stats
-	shown := plural(all, "capability")
+	shown := output.Plural(all, "capability")
 	if len(rows) != all {
 		shown = fmt.Sprintf("%d of %s", len(rows), shown)
 	}
-	c.out.linef("\n%s · %d can be used here · %d quarantined · %s (ken catalog lint)",
-		shown, s.Available, s.Quarantined, plural(len(l.Problems), "problem"))
+	c.out.Linef("\n%s · %d can be used here · %d quarantined · %s (ken catalog lint)",
+		shown, s.Available, s.Quarantined, output.Plural(len(l.Problems), "problem"))
 }
 
 // standing returns an entry's state in one word.
@@ -152,7 +153,7 @@ func standing(e *door.Entry) string {
 	return "lacking"
 }
 
-var standingStyles = map[string]string{"ready": green, "lacking": yellow, "quarantined": red, "shadowed": dim}
+var standingStyles = map[string]string{"ready": output.Green, "lacking": output.Yellow, "quarantined": output.Red, "shadowed": output.Dim}
 
 // rank orders standings for people.
 func rank(standing string) int {
@@ -179,12 +180,12 @@ func (c *catalogCommand) show() *cobra.Command {
 
 func (c *catalogCommand) printDescription(d door.Description) {
 	p := c.out
-	p.linef("%s  %s", p.style(bold, foreign(d.Title())), p.style(dim, foreign(string(d.ID))))
-	p.linef("%s", foreign(d.Description))
-	p.linef("")
+	p.Linef("%s  %s", p.Style(output.Bold, output.Line(d.Title())), p.Style(output.Dim, output.Line(string(d.ID))))
+	p.Linef("%s", output.Line(d.Description))
+	p.Linef("")
 	field := func(name string, value string) {
 		if value != "" {
-			p.linef("%s %s", p.style(dim, fmt.Sprintf("%-11s", name)), foreign(value))
+			p.Linef("%s %s", p.Style(output.Dim, fmt.Sprintf("%-11s", name)), output.Line(value))
 		}
 	}
 	field("kind", string(d.Kind))
@@ -217,13 +218,13 @@ func (c *catalogCommand) printDescription(d door.Description) {
 		field("noticed", r)
 	}
 	if len(d.Detail.Schema) > 0 {
-		p.linef("\n%s", p.style(bold, "Input schema"))
-		p.linef("%s", untrusted.Terminal(indented(d.Detail.Schema)))
+		p.Linef("\n%s", p.Style(output.Bold, "Input schema"))
+		p.Linef("%s", untrusted.Terminal(indented(d.Detail.Schema)))
 	}
 	for _, part := range []struct{ title, text string }{{"Text", d.Detail.Body}, {"Usage", d.Detail.Usage}} {
 		if part.text != "" {
-			p.linef("\n%s", p.style(bold, part.title))
-			p.linef("%s", untrusted.Terminal(part.text))
+			p.Linef("\n%s", p.Style(output.Bold, part.title))
+			p.Linef("%s", untrusted.Terminal(part.text))
 		}
 	}
 }
@@ -267,20 +268,20 @@ func (c *catalogCommand) lint() *cobra.Command {
 func (c *catalogCommand) printProblems(problems []capability.Problem, errors int) {
 	p := c.out
 	for _, pr := range problems {
-		mark := p.style(red, "error")
+		mark := p.Style(output.Red, "error")
 		if pr.Severity == capability.Warning {
-			mark = p.style(yellow, "warning")
+			mark = p.Style(output.Yellow, "warning")
 		}
-		p.linef("%s: %s [%s] %s", foreign(pr.Origin.String()), mark, pr.Code, foreign(pr.Message))
+		p.Linef("%s: %s [%s] %s", output.Line(pr.Origin.String()), mark, pr.Code, output.Line(pr.Message))
 		if pr.Fix != "" {
-			p.linef("    %s", p.style(dim, foreign(pr.Fix)))
+			p.Linef("    %s", p.Style(output.Dim, output.Line(pr.Fix)))
 		}
 	}
 	if len(problems) == 0 {
-		p.linef("%s", p.style(green, "nothing is wrong"))
+		p.Linef("%s", p.Style(output.Green, "nothing is wrong"))
 		return
 	}
-	p.linef("%s, %s: %s", plural(errors, "error"), plural(len(problems)-errors, "warning"), tally(problems))
+	p.Linef("%s, %s: %s", output.Plural(errors, "error"), output.Plural(len(problems)-errors, "warning"), tally(problems))
 }
 
 // tally counts problems by their code, most first.
@@ -315,15 +316,15 @@ func (c *catalogCommand) why() *cobra.Command {
 			if c.json {
 				return c.printJSON(map[string]any{"id": e.ID, "state": e.State, "available": e.Available, "why": why, "related": related})
 			}
-			c.out.linef("%s", c.out.style(bold, foreign(string(e.ID))))
+			c.out.Linef("%s", c.out.Style(output.Bold, output.Line(string(e.ID))))
 			for _, line := range why {
-				c.out.linef("- %s", foreign(line))
+				c.out.Linef("- %s", output.Line(line))
 			}
 			for _, r := range related[:min(len(related), mostRelated)] {
-				c.out.linef("- %s %s", relationWord(r), foreign(string(r.ID)))
+				c.out.Linef("- %s %s", relationWord(r), output.Line(string(r.ID)))
 			}
 			if more := len(related) - mostRelated; more > 0 {
-				c.out.linef("- it relates to %d more; --json lists them", more)
+				c.out.Linef("- it relates to %d more; --json lists them", more)
 			}
 			return nil
 		}),
@@ -359,7 +360,7 @@ func (c *catalogCommand) completeIDs(cmd *cobra.Command, given []string, prefix 
 	var ids []string
 	for _, e := range a.Oversee().List().Capabilities {
 		if strings.HasPrefix(string(e.ID), prefix) {
-			ids = append(ids, foreign(string(e.ID)))
+			ids = append(ids, output.Line(string(e.ID)))
 		}
 	}
 	return ids, cobra.ShellCompDirectiveNoFileComp

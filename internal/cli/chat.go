@@ -17,6 +17,7 @@ import (
 	"ken/capability"
 	"ken/internal/app"
 	"ken/internal/cli/chat"
+	"ken/internal/cli/output"
 	"ken/internal/govern/approval"
 	"ken/internal/run/runner"
 	"ken/internal/talk/event"
@@ -141,8 +142,8 @@ func (c *chatCommand) chat(ctx context.Context, a *app.App, k chatCall) error {
 	}()
 	defer func() { stop(); <-watched }()
 	in, ok := c.in.(*os.File)
-	out, isFile := c.out.w.(*os.File)
-	if !ok || !isFile {
+	out := c.out.File()
+	if !ok || out == nil {
 		return errors.New("a conversation needs a terminal; ken chat -p takes a message")
 	}
 	return chat.Run(ctx, chat.Config{
@@ -158,8 +159,8 @@ func (c *chatCommand) say(ctx context.Context, t *conversation, k chatCall) erro
 	}
 	t.alone = !c.interactive()
 	o := chat.Options{JSON: c.json, Quiet: k.quiet, Err: c.err, Result: func(r capability.Result) { c.printParts(r, nil) }}
-	if c.out.terminal {
-		o.Width, o.Colour = c.out.width, c.out.colour
+	if c.out.Terminal {
+		o.Width, o.Colour = c.out.Width, c.out.Colour
 	}
 	var last heard
 	events, is := t.own(ctx, text)
@@ -190,9 +191,9 @@ type heard struct {
 // next says how a turn that waits goes on.
 func (h heard) next(session string) string {
 	if h.asked.What == event.Consent && h.asked.Ticket != "" {
-		return fmt.Sprintf("To go on: ken approve grant %s (or deny), then ken chat --resume %s -p \"\"", foreign(h.asked.Ticket), foreign(session))
+		return fmt.Sprintf("To go on: ken approve grant %s (or deny), then ken chat --resume %s -p \"\"", output.Line(h.asked.Ticket), output.Line(session))
 	}
-	return fmt.Sprintf("To go on: answer it at a terminal with ken chat --resume %s", foreign(session))
+	return fmt.Sprintf("To go on: answer it at a terminal with ken chat --resume %s", output.Line(session))
 }
 
 // turnStatus turns the end of a turn into a status. told means that the output
@@ -274,7 +275,7 @@ func (c *chatCommand) ask(ctx context.Context, t *conversation, asked event.Aske
 	if asked.What == event.Ask {
 		how = strings.Join(asked.Choice, " / ")
 	}
-	fmt.Fprintf(c.out, "%s %s: ", c.out.style(yellow, foreign(asked.Text)), foreign(how))
+	fmt.Fprintf(c.out, "%s %s: ", c.out.Style(output.Yellow, output.Line(asked.Text)), output.Line(how))
 	line, err := readLine(ctx, c.in)
 	if err != nil {
 		return err
@@ -301,11 +302,11 @@ func (c *chatCommand) listSessions(ctx context.Context, a *app.App) error {
 		return c.printJSON(map[string]any{"sessions": heads})
 	}
 	if len(list) == 0 {
-		c.out.linef("There are no sessions yet; ken chat begins one.")
+		c.out.Linef("There are no sessions yet; ken chat begins one.")
 		return nil
 	}
 	for _, s := range list {
-		c.out.linef("%s  %s", foreign(s.ID), s.about())
+		c.out.Linef("%s  %s", output.Line(s.ID), s.about())
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/cli/chat"
+	"ken/internal/cli/output"
 	"ken/internal/govern/policy"
 	"ken/internal/spelling"
 	"ken/internal/talk/event"
@@ -189,7 +190,7 @@ func (t *conversation) help(context.Context, []string) (chat.Output, error) {
 	for _, w := range chat.Words() {
 		fmt.Fprintf(&b, "- `%s` %s\n", w.Text, w.Description)
 	}
-	fmt.Fprintf(&b, "\nBesides, %s of your capabilities can be typed, as in `/NAME arguments`; Tab completes them.\n", plural(len(t.app.Commands().Commands()), "command"))
+	fmt.Fprintf(&b, "\nBesides, %s of your capabilities can be typed, as in `/NAME arguments`; Tab completes them.\n", output.Plural(len(t.app.Commands().Commands()), "command"))
 	b.WriteString("\nWhat is not a command goes to the model; so does what has a blank or a second slash before its slash.\n")
 	b.WriteString("\nWhere a call needs your word: `y` this once, `a` this exact call for longer, `p` commands that begin alike, `s` with any arguments for this session, `n` no, `N` no and do not ask again in this session. `a`, `p` and `s` are there where the rules let you.")
 	return chat.Output{Text: b.String()}, nil
@@ -339,7 +340,7 @@ func (t *conversation) tools(ctx context.Context, args []string) (chat.Output, e
 	}
 	var b strings.Builder
 	for _, p := range found.Briefs {
-		fmt.Fprintf(&b, "- `%s` %.2f %s\n", p.ID, p.Score, foreign(strings.Join(p.Why, "; ")))
+		fmt.Fprintf(&b, "- `%s` %.2f %s\n", p.ID, p.Score, output.Line(strings.Join(p.Why, "; ")))
 	}
 	if b.Len() == 0 {
 		b.WriteString("Nothing fits (discovery.tier1MinRelevance).")

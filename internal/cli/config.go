@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"ken/internal/app"
+	"ken/internal/cli/output"
 	"ken/internal/config"
 	"ken/internal/govern/policy"
 	"ken/internal/govern/reload"
@@ -47,7 +48,7 @@ func (c *configCommand) get() *cobra.Command {
 			for _, s := range cfg.Settings() {
 				rows = append(rows, []string{s.Key, s.Value, s.Origin})
 			}
-			c.out.table([]column{{style: bold}, {grow: true}, {style: dim}}, rows)
+			c.out.Table([]output.Column{{Style: output.Bold}, {Grow: true}, {Style: output.Dim}}, rows)
 			return nil
 		},
 	}
@@ -61,10 +62,10 @@ func (c *configCommand) printSetting(cfg config.Config, key string) error {
 	if c.json {
 		return c.printJSON(map[string]string{"key": key, "value": value, "origin": origin})
 	}
-	if c.out.terminal {
-		c.out.linef("%s  %s", foreign(value), c.out.style(dim, foreign(origin)))
+	if c.out.Terminal {
+		c.out.Linef("%s  %s", output.Line(value), c.out.Style(output.Dim, output.Line(origin)))
 	} else {
-		c.out.linef("%s", foreign(value))
+		c.out.Linef("%s", output.Line(value))
 	}
 	return nil
 }
@@ -94,12 +95,12 @@ func (c *configCommand) set() *cobra.Command {
 				}
 				return c.printJSON(said)
 			}
-			c.out.linef("%s: %s is now %s", foreign(file), foreign(given[0]), foreign(config.Shown(given[0], given[1])))
+			c.out.Linef("%s: %s is now %s", output.Line(file), output.Line(given[0]), output.Line(config.Shown(given[0], given[1])))
 			if !atOnce {
-				c.out.linef("%s", c.out.style(dim, "Restart a running Ken to apply it."))
+				c.out.Linef("%s", c.out.Style(output.Dim, "Restart a running Ken to apply it."))
 			}
 			if doubt != "" {
-				fmt.Fprintln(c.err, "ken: warning: "+foreign(doubt))
+				fmt.Fprintln(c.err, "ken: warning: "+output.Line(doubt))
 			}
 			return nil
 		},
@@ -146,7 +147,7 @@ func (c *configCommand) check() *cobra.Command {
 			if c.json {
 				return c.printJSON(map[string]bool{"ok": true})
 			}
-			c.out.linef("%s", c.out.style(green, "the configuration is in order"))
+			c.out.Linef("%s", c.out.Style(output.Green, "the configuration is in order"))
 			return nil
 		},
 	}

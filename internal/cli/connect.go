@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"ken/internal/app"
+	"ken/internal/cli/output"
 	"ken/internal/connect"
 	"ken/internal/serve/auth"
 )
@@ -129,9 +130,9 @@ func (c *connectCommand) connect(ctx context.Context, a *app.App, how connect.Re
 		}
 		c.printHTTP(out)
 		if len(plan.Files) == 0 {
-			c.out.linef("Nothing changes: %s asks Ken already.", plan.Client)
+			c.out.Linef("Nothing changes: %s asks Ken already.", plan.Client)
 		} else {
-			c.out.linef("Nothing was changed; %s would move to %s", plural(len(plan.Servers), "server"), shortPath(a, filepath.Join(a.Places.Home, "mcp.json")))
+			c.out.Linef("Nothing was changed; %s would move to %s", output.Plural(len(plan.Servers), "server"), shortPath(a, filepath.Join(a.Places.Home, "mcp.json")))
 		}
 		return nil
 	}
@@ -188,20 +189,20 @@ func (c *connectCommand) tokenFor(a *app.App, client string, dry bool) (string, 
 
 func (c *connectCommand) printPlan(p *connect.Plan) {
 	if diff := strings.TrimRight(p.Diff(), "\n"); diff != "" {
-		c.out.linef("%s", diff)
+		c.out.Linef("%s", diff)
 	}
 	for _, k := range p.Kept {
-		c.out.linef("%s %s", c.out.style(dim, "stays:"), foreign(k.String()))
+		c.out.Linef("%s %s", c.out.Style(output.Dim, "stays:"), output.Line(k.String()))
 	}
 	for _, s := range p.Secrets {
 		if s.Value.Reveal() == "" {
-			c.out.linef("%s ken secret set %s    %s", c.out.style(yellow, "set it:"), foreign(s.Name), foreign(s.About))
+			c.out.Linef("%s ken secret set %s    %s", c.out.Style(output.Yellow, "set it:"), output.Line(s.Name), output.Line(s.About))
 		} else {
-			c.out.linef("%s %s is sealed as %s", c.out.style(dim, "secret:"), foreign(s.Where), foreign(s.Name))
+			c.out.Linef("%s %s is sealed as %s", c.out.Style(output.Dim, "secret:"), output.Line(s.Where), output.Line(s.Name))
 		}
 	}
 	for _, n := range p.Notes {
-		c.out.linef("%s %s", c.out.style(dim, "note:"), foreign(n))
+		c.out.Linef("%s %s", c.out.Style(output.Dim, "note:"), output.Line(n))
 	}
 }
 
@@ -214,7 +215,7 @@ func (c *connectCommand) agree(ctx context.Context, yes bool) (bool, error) {
 	case !c.interactive():
 		return false, usageError{errors.New("nothing was changed: say --yes to change it so, or --dry-run to look")}
 	}
-	fmt.Fprintf(c.out, "\n%s [y/N]: ", c.out.style(yellow, "Change it so?"))
+	fmt.Fprintf(c.out, "\n%s [y/N]: ", c.out.Style(output.Yellow, "Change it so?"))
 	line, err := readLine(ctx, c.in)
 	if err != nil {
 		return false, err
@@ -223,7 +224,7 @@ func (c *connectCommand) agree(ctx context.Context, yes bool) (bool, error) {
 	case "y", "yes":
 		return true, nil
 	}
-	c.out.linef("Nothing was changed.")
+	c.out.Linef("Nothing was changed.")
 	return false, nil
 }
 
@@ -243,22 +244,22 @@ func newDisconnect(env *environment) *cobra.Command {
 					return c.printJSON(d)
 				}
 				for _, f := range d.Files {
-					c.out.linef("%s %s", c.out.style(green, f.How+":"), foreign(f.Path))
+					c.out.Linef("%s %s", c.out.Style(output.Green, f.How+":"), output.Line(f.Path))
 					for _, n := range f.Notes {
-						c.out.linef("  %s", foreign(n))
+						c.out.Linef("  %s", output.Line(n))
 					}
 				}
 				if d.Token {
-					c.out.linef("the token of %s is removed; a client that still shows it is refused", foreign(given[0]))
+					c.out.Linef("the token of %s is removed; a client that still shows it is refused", output.Line(given[0]))
 				}
 				if len(d.Removed) > 0 {
-					c.out.linef("Ken no longer has %s", foreign(strings.Join(d.Removed, ", ")))
+					c.out.Linef("Ken no longer has %s", output.Line(strings.Join(d.Removed, ", ")))
 				}
 				if len(d.Secrets) > 0 {
-					c.out.linef("removed with them, as the client's own file has them again: the secrets %s", foreign(strings.Join(d.Secrets, ", ")))
+					c.out.Linef("removed with them, as the client's own file has them again: the secrets %s", output.Line(strings.Join(d.Secrets, ", ")))
 				}
 				for _, name := range d.Stay {
-					c.out.linef("the secret %s stays, since you set it; ken secret rm %s removes it", foreign(name), foreign(name))
+					c.out.Linef("the secret %s stays, since you set it; ken secret rm %s removes it", output.Line(name), output.Line(name))
 				}
 				return nil
 			})(cmd, given)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"ken/internal/app"
+	"ken/internal/cli/output"
 	"ken/internal/run/mcpgateway"
 	"ken/internal/serve/mcpserver"
 )
@@ -39,7 +40,7 @@ func (c *connectCommand) startConnected(ctx context.Context, client string, name
 	stands := map[string]mcpgateway.Status{}
 	if len(names) > 0 {
 		if !c.json {
-			c.out.linef("\nStarting %s once …", plural(len(names), "server"))
+			c.out.Linef("\nStarting %s once …", output.Plural(len(names), "server"))
 		}
 		for _, s := range a.ListServers(ctx, names...) {
 			stands[s.Name] = s
@@ -69,9 +70,9 @@ func (c *connectCommand) startConnected(ctx context.Context, client string, name
 		return c.printJSON(out)
 	}
 	c.printStarts(out)
-	c.out.linef("\n%s", menuWords(client, out, menu))
+	c.out.Linef("\n%s", menuWords(client, out, menu))
 	c.printHTTP(out)
-	c.out.linef("Start %s anew to use it. ken disconnect %s undoes it; ken doctor says how the servers are held.", client, client)
+	c.out.Linef("Start %s anew to use it. ken disconnect %s undoes it; ken doctor says how the servers are held.", client, client)
 	return nil
 }
 
@@ -80,29 +81,29 @@ func (c *connectCommand) startConnected(ctx context.Context, client string, name
 func (c *connectCommand) printStarts(out connected) {
 	var rows [][]string
 	for _, s := range out.Servers {
-		row := []string{"ok", s.Name, plural(s.Tools, "tool"), plural(s.Tokens, "token")}
+		row := []string{"ok", s.Name, output.Plural(s.Tools, "tool"), output.Plural(s.Tokens, "token")}
 		if s.Error != "" {
 			row = []string{"failed", s.Name, "", ""}
 		}
 		rows = append(rows, row)
 	}
-	c.out.table([]column{{styles: map[string]string{"ok": green, "failed": red}}, {style: bold}, {}, {}}, rows)
+	c.out.Table([]output.Column{{Styles: map[string]string{"ok": output.Green, "failed": output.Red}}, {Style: output.Bold}, {}, {}}, rows)
 	for _, s := range out.Servers {
 		if s.Error == "" {
 			continue
 		}
-		line := foreign(s.Error)
+		line := output.Line(s.Error)
 		if s.Fix != "" {
-			line += "; " + foreign(s.Fix)
+			line += "; " + output.Line(s.Fix)
 		}
-		c.out.linef("%s %s: %s", c.out.style(red, "failed"), foreign(s.Name), line)
+		c.out.Linef("%s %s: %s", c.out.Style(output.Red, "failed"), output.Line(s.Name), line)
 	}
 	for _, n := range out.Others {
 		of := "that you wrote yourself"
 		if n.Client != "" {
-			of = "of " + foreign(n.Client)
+			of = "of " + output.Line(n.Client)
 		}
-		c.out.linef("… and %s %s, which this client now has as well", plural(n.Servers, "server"), of)
+		c.out.Linef("… and %s %s, which this client now has as well", output.Plural(n.Servers, "server"), of)
 	}
 }
 
@@ -110,11 +111,11 @@ func (c *connectCommand) printStarts(out connected) {
 // client that keeps tools back itself did so before, and Ken saves it nothing
 // there.
 func menuWords(client string, out connected, menu mcpserver.Menu) string {
-	before, now := plural(out.Before, "token"), plural(out.After, "token")
+	before, now := output.Plural(out.Before, "token"), output.Plural(out.After, "token")
 	defers := clientInfo(client) != ""
 	switch {
 	case menu.Surface == "direct" && defers:
-		return fmt.Sprintf("Tool definitions: %s. %s loads them only when searched for; Ken's own %s add %s.", before, client, plural(menu.Tools-menu.Deferred, "tool"), now)
+		return fmt.Sprintf("Tool definitions: %s. %s loads them only when searched for; Ken's own %s add %s.", before, client, output.Plural(menu.Tools-menu.Deferred, "tool"), now)
 	case menu.Surface == "direct":
 		return fmt.Sprintf("Menu before: %s in every turn. Now: the same and %s, since mcp.surface is direct.", before, now)
 	case defers:
@@ -151,7 +152,7 @@ func (c *connectCommand) printHTTP(out connected) {
 		return
 	}
 	now := map[string]string{"ken": "It answers there now.", "other": "Something else answers there now.", "nobody": "Nothing answers there now."}
-	c.out.linef("%s asks over HTTP: ken serve must run at %s whenever it does. %s", out.Client, foreign(out.HTTP.Addr), now[out.HTTP.Answers])
+	c.out.Linef("%s asks over HTTP: ken serve must run at %s whenever it does. %s", out.Client, output.Line(out.HTTP.Addr), now[out.HTTP.Answers])
 }
 
 // shortPath writes a path as people do.
@@ -159,5 +160,5 @@ func shortPath(a *app.App, path string) string {
 	if rel, err := filepath.Rel(a.Places.UserHome, path); a.Places.UserHome != "" && err == nil && filepath.IsLocal(rel) {
 		return "~/" + filepath.ToSlash(rel)
 	}
-	return strings.TrimSpace(foreign(path))
+	return strings.TrimSpace(output.Line(path))
 }

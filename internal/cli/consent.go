@@ -15,6 +15,7 @@ import (
 	"ken/capability"
 	"ken/internal/app"
 	"ken/internal/cli/chat"
+	"ken/internal/cli/output"
 	"ken/internal/govern/approval"
 	"ken/internal/run/runner"
 )
@@ -22,7 +23,7 @@ import (
 // interactive reports whether there is a person at both ends.
 func (c *environment) interactive() bool {
 	f, ok := c.in.(*os.File)
-	return ok && c.out.terminal && !c.json && term.IsTerminal(int(f.Fd()))
+	return ok && c.out.Terminal && !c.json && term.IsTerminal(int(f.Fd()))
 }
 
 // A consentPrompt asks the person at the terminal whether a call may run.
@@ -40,8 +41,8 @@ func (c consentPrompt) answer(ctx context.Context, a *app.App, r runCall, call *
 	case q.Name != runner.AnswerAgain || call.Answers[runner.AnswerAgain] != nil:
 		return false, nil
 	case !r.again && c.interactive():
-		c.out.linef("%s", foreign(q.Text))
-		fmt.Fprintf(c.out, "%s [y/N]: ", c.out.style(yellow, "Run it again?"))
+		c.out.Linef("%s", output.Line(q.Text))
+		fmt.Fprintf(c.out, "%s [y/N]: ", c.out.Style(output.Yellow, "Run it again?"))
 		line, err := readLine(ctx, c.in)
 		if err != nil {
 			return false, err
@@ -71,7 +72,7 @@ func (c consentPrompt) consent(ctx context.Context, a *app.App, call *capability
 		return false, derr
 	}
 	for _, line := range t.Lines() {
-		c.out.linef("%s  %s", c.out.style(bold, fmt.Sprintf("%12s", foreign(line.Name))), strings.ReplaceAll(foreignText(line.Text), "\n", "\n"+strings.Repeat(" ", 14)))
+		c.out.Linef("%s  %s", c.out.Style(output.Bold, fmt.Sprintf("%12s", output.Line(line.Name))), strings.ReplaceAll(output.Text(line.Text), "\n", "\n"+strings.Repeat(" ", 14)))
 	}
 	answer, derr := c.decide(ctx, t)
 	if derr != nil {
@@ -100,9 +101,9 @@ func (c consentPrompt) decide(ctx context.Context, t approval.Ticket) (approval.
 				continue
 			}
 			wider[key] = approval.Answer{Effect: approval.Yes, Scope: o.Scope, Covers: o.Covers}
-			choices += fmt.Sprintf("\n  [%s] %s", key, foreign(o.Text))
+			choices += fmt.Sprintf("\n  [%s] %s", key, output.Line(o.Text))
 			if len(o.Examples) > 0 {
-				choices += foreign(" (as " + strings.Join(o.Examples, " · ") + ")")
+				choices += output.Line(" (as " + strings.Join(o.Examples, " · ") + ")")
 			}
 		}
 		choices += "\n  [n] no, [N] no, and do not ask again in this session"
@@ -111,7 +112,7 @@ func (c consentPrompt) decide(ctx context.Context, t approval.Ticket) (approval.
 		chat.Flush(f)
 	}
 	for range 3 {
-		fmt.Fprintf(c.out, "%s %s: ", c.out.style(yellow, "Allow it?"), choices)
+		fmt.Fprintf(c.out, "%s %s: ", c.out.Style(output.Yellow, "Allow it?"), choices)
 		line, err := readLine(ctx, c.in)
 		if err != nil {
 			return approval.Answer{}, err
@@ -128,7 +129,7 @@ func (c consentPrompt) decide(ctx context.Context, t approval.Ticket) (approval.
 		case line == "" || line == "n" || line == "no":
 			return approval.Answer{Effect: approval.No, Scope: approval.Once}, nil
 		}
-		c.out.linef("%q is none of them", foreign(line))
+		c.out.Linef("%q is none of them", output.Line(line))
 	}
 	return approval.Answer{Effect: approval.No, Scope: approval.Once}, nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"ken/internal/app"
+	"ken/internal/memory"
 	"ken/internal/serve/daemon"
 	"ken/internal/serve/mcpserver"
 	"ken/internal/serve/shim"
@@ -43,7 +44,7 @@ func serveDaemon(ctx context.Context, stderr io.Writer) error {
 // hostDaemon serves clients of a socket.
 func hostDaemon(ctx context.Context, l *daemon.Listener, cfg daemon.Config, log *slog.Logger) error {
 	house := app.NewHouse(context.WithoutCancel(ctx), roomIdle)
-	go trimMemory(ctx)
+	go memory.Trim(ctx)
 	err := l.Serve(ctx, cfg, daemonClients(house, log))
 	return errors.Join(err, house.Close())
 }

@@ -14,6 +14,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/app"
+	"ken/internal/cli/output"
 	"ken/internal/door"
 	"ken/internal/spelling"
 )
@@ -70,10 +71,10 @@ func newDiscover(env *environment) *cobra.Command {
 			return c.printJSON(found)
 		case call.prompt:
 			if !found.Rollout.Inject {
-				fmt.Fprintln(c.err, "ken: nothing goes into a prompt:", foreign(found.Rollout.Reason))
+				fmt.Fprintln(c.err, "ken: nothing goes into a prompt:", output.Line(found.Rollout.Reason))
 			}
 			if text := found.Prompt(); text != "" {
-				c.out.linef("%s", strings.TrimSuffix(foreignText(text), "\n"))
+				c.out.Linef("%s", strings.TrimSuffix(output.Text(text), "\n"))
 			}
 			return nil
 		}
@@ -179,7 +180,7 @@ func (env *environment) checkAgent(a *app.App, name string) {
 		return
 	}
 	known := slices.Sorted(maps.Keys(a.Settings.Discovery.Agents))
-	fmt.Fprintf(env.err, "ken: warning: discovery.agents has no agent %s, so the usual settings apply%s\n", foreign(name), orMeant(name, known))
+	fmt.Fprintf(env.err, "ken: warning: discovery.agents has no agent %s, so the usual settings apply%s\n", output.Line(name), orMeant(name, known))
 }
 
 // checkFilter refuses kinds and categories that nothing is of. It goes through
@@ -222,41 +223,41 @@ func (c *discoverCommand) printFound(f door.Found) {
 	p := c.out
 	switch {
 	case f.Abilities && len(f.Briefs) == 0:
-		p.linef("%s", foreignText(f.Map))
+		p.Linef("%s", output.Text(f.Map))
 	case len(f.Briefs)+len(f.Cards) > 0:
 	case f.Found > 0 && len(f.Nearest) == 0:
-		p.linef("%s found, and nothing of it is shown: %s", plural(f.Found, "capability"), foreign(firstReason(f)))
+		p.Linef("%s found, and nothing of it is shown: %s", output.Plural(f.Found, "capability"), output.Line(firstReason(f)))
 	default:
-		p.linef("Nothing fits this message%s%s.", nearest(f), filtered(f))
+		p.Linef("Nothing fits this message%s%s.", nearest(f), filtered(f))
 	}
 	for _, b := range f.Briefs {
 		indent := ""
 		if b.Attached != "" {
 			indent = "  "
 		}
-		p.linef("%s%s %s %s", indent, bar(p, b.Score), p.style(bold, fmt.Sprintf("%.2f", b.Score)), foreign(b.Text))
-		p.linef("    %s%s", indent, p.style(dim, foreign(fmt.Sprintf("%s, %s: %s", b.ID, plural(b.Tokens, "token"), strings.Join(b.Why, "; ")))))
+		p.Linef("%s%s %s %s", indent, bar(p, b.Score), p.Style(output.Bold, fmt.Sprintf("%.2f", b.Score)), output.Line(b.Text))
+		p.Linef("    %s%s", indent, p.Style(output.Dim, output.Line(fmt.Sprintf("%s, %s: %s", b.ID, output.Plural(b.Tokens, "token"), strings.Join(b.Why, "; ")))))
 	}
 	for _, b := range f.Cards {
-		p.linef("%s %s %s", bar(p, b.Score), p.style(bold, fmt.Sprintf("%.2f", b.Score)), foreign("card "+string(b.ID)))
-		p.linef("    %s", p.style(dim, foreign(fmt.Sprintf("%s: %s", plural(b.Tokens, "token"), strings.Join(b.Why, "; ")))))
+		p.Linef("%s %s %s", bar(p, b.Score), p.Style(output.Bold, fmt.Sprintf("%.2f", b.Score)), output.Line("card "+string(b.ID)))
+		p.Linef("    %s", p.Style(output.Dim, output.Line(fmt.Sprintf("%s: %s", output.Plural(b.Tokens, "token"), strings.Join(b.Why, "; ")))))
 	}
 	for _, b := range f.Fulls {
 		note := ""
 		if b.Truncated {
 			note = ", an excerpt"
 		}
-		p.linef("%s %s", p.style(cyan, "full"), foreign(fmt.Sprintf("%s, %s%s", b.ID, plural(b.Tokens, "token"), note)))
+		p.Linef("%s %s", p.Style(output.Cyan, "full"), output.Line(fmt.Sprintf("%s, %s%s", b.ID, output.Plural(b.Tokens, "token"), note)))
 	}
 	c.printBudget(f)
 	for _, d := range f.Degraded {
-		p.linef("%s", p.style(yellow, foreign("degraded: "+d)))
+		p.Linef("%s", p.Style(output.Yellow, output.Line("degraded: "+d)))
 	}
 	if !f.Rollout.Inject {
-		p.linef("%s", p.style(yellow, foreign("not injected: "+f.Rollout.Reason)))
+		p.Linef("%s", p.Style(output.Yellow, output.Line("not injected: "+f.Rollout.Reason)))
 	}
-	if len(f.Skipped) > 0 && p.terminal {
-		p.linef("%s", p.style(dim, fmt.Sprintf("%d more were left out; --json says why", len(f.Skipped))))
+	if len(f.Skipped) > 0 && p.Terminal {
+		p.Linef("%s", p.Style(output.Dim, fmt.Sprintf("%d more were left out; --json says why", len(f.Skipped))))
 	}
 }
 
@@ -286,7 +287,7 @@ func nearest(f door.Found) string {
 	}
 	var names []string
 	for _, n := range f.Nearest {
-		names = append(names, foreign(string(n.ID)))
+		names = append(names, output.Line(string(n.ID)))
 	}
 	return "; the nearest are " + strings.Join(names, ", ")
 }
@@ -294,8 +295,8 @@ func nearest(f door.Found) string {
 // printBudget draws how much of the budget each tier takes.
 func (c *discoverCommand) printBudget(f door.Found) {
 	p, t, budget := c.out, f.Tokens, f.Budget
-	if !p.terminal {
-		p.linef("tokens: map %d, briefs %d, cards %d, full %d, total %d of %d; %d µs", t.Document+t.Map, t.Briefs, t.Cards, t.Fulls, t.Total, budget, f.TookUS)
+	if !p.Terminal {
+		p.Linef("tokens: map %d, briefs %d, cards %d, full %d, total %d of %d; %d µs", t.Document+t.Map, t.Briefs, t.Cards, t.Fulls, t.Total, budget, f.TookUS)
 		return
 	}
 	const width = 40
@@ -304,25 +305,25 @@ func (c *discoverCommand) printBudget(f door.Found) {
 	for _, tier := range []struct {
 		tokens int
 		style  string
-	}{{t.Document + t.Map, cyan}, {t.Briefs, green}, {t.Cards, yellow}, {t.Fulls, bold}} {
+	}{{t.Document + t.Map, output.Cyan}, {t.Briefs, output.Green}, {t.Cards, output.Yellow}, {t.Fulls, output.Bold}} {
 		n := 0
 		if budget > 0 {
 			n = min((tier.tokens*width+budget/2)/budget, width-used)
 		}
-		b.WriteString(p.style(tier.style, strings.Repeat("█", n)))
+		b.WriteString(p.Style(tier.style, strings.Repeat("█", n)))
 		used += n
 	}
-	b.WriteString(p.style(dim, strings.Repeat("░", width-used)))
-	p.linef("\n%s %d of %d tokens, %d µs", b.String(), t.Total, budget, f.TookUS)
-	p.linef("%s", p.style(dim, fmt.Sprintf("map %d · briefs %d · cards %d · full %d; the chance that this fits: %.0f%%", t.Document+t.Map, t.Briefs, t.Cards, t.Fulls, 100*f.Fit)))
+	b.WriteString(p.Style(output.Dim, strings.Repeat("░", width-used)))
+	p.Linef("\n%s %d of %d tokens, %d µs", b.String(), t.Total, budget, f.TookUS)
+	p.Linef("%s", p.Style(output.Dim, fmt.Sprintf("map %d · briefs %d · cards %d · full %d; the chance that this fits: %.0f%%", t.Document+t.Map, t.Briefs, t.Cards, t.Fulls, 100*f.Fit)))
 }
 
 // bar draws a score on a terminal.
-func bar(p *printer, score float64) string {
-	if !p.terminal {
+func bar(p *output.Printer, score float64) string {
+	if !p.Terminal {
 		return "-"
 	}
 	const width = 10
 	full := min(width, int(score*width+0.5))
-	return p.style(green, strings.Repeat("█", full)) + p.style(dim, strings.Repeat("░", width-full))
+	return p.Style(output.Green, strings.Repeat("█", full)) + p.Style(output.Dim, strings.Repeat("░", width-full))
 }

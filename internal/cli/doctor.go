@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"ken/internal/app"
+	"ken/internal/cli/output"
 	"ken/internal/config"
 	"ken/internal/serve/doctor"
 	"ken/internal/untrusted"
@@ -57,22 +58,22 @@ func (c *doctorCommand) facts(cmd *cobra.Command) (doctor.Facts, error) {
 func (c *doctorCommand) printChecks(checks []doctor.Check) {
 	p := c.out
 	marks := map[doctor.Grade]string{
-		doctor.Good: p.style(green, "good"), doctor.Warn: p.style(yellow, "warn"), doctor.Bad: p.style(red, "bad "),
+		doctor.Good: p.Style(output.Green, "good"), doctor.Warn: p.Style(output.Yellow, "warn"), doctor.Bad: p.Style(output.Red, "bad "),
 	}
 	for _, ch := range checks {
 		mark := marks[ch.Grade]
 		if ch.Note {
-			mark = p.style(dim, "note")
+			mark = p.Style(output.Dim, "note")
 		}
 		for i, line := range strings.Split(untrusted.Terminal(ch.Message), "\n") {
 			if i == 0 {
-				p.linef("%s  %s: %s", mark, p.style(bold, ch.Name), line)
+				p.Linef("%s  %s: %s", mark, p.Style(output.Bold, ch.Name), line)
 			} else {
-				p.linef("      %s", line)
+				p.Linef("      %s", line)
 			}
 		}
 		if ch.Fix != "" {
-			p.linef("      %s", p.style(dim, foreign(ch.Fix)))
+			p.Linef("      %s", p.Style(output.Dim, output.Line(ch.Fix)))
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/app"
+	"ken/internal/cli/output"
 	"ken/internal/config"
 	"ken/internal/untrusted"
 )
@@ -19,11 +20,11 @@ import (
 // An environment holds what all commands share: where to read and print, and the
 // flags that every command has.
 type environment struct {
-	out *printer
+	out *output.Printer
 	err io.Writer
 	in  io.Reader
 
-	progress progress
+	progress output.Progress
 
 	configFile string
 	catalogs   []string
@@ -34,7 +35,7 @@ type environment struct {
 // open builds the program and loads the catalog.
 func (c *environment) open(ctx context.Context) (*app.App, error) {
 	return app.Open(ctx, app.Config{
-		ConfigFile: c.configFile, Catalogs: c.catalogs, Log: slog.New(slog.NewTextHandler(c.err, nil)), Observe: c.progress.observe,
+		ConfigFile: c.configFile, Catalogs: c.catalogs, Log: slog.New(slog.NewTextHandler(c.err, nil)), Observe: c.progress.Observe,
 		Servers: !c.serving,
 	})
 }
@@ -58,7 +59,7 @@ func (c *environment) mention(cmd *cobra.Command, a *app.App) {
 		return
 	}
 	if n := a.CatalogErrors(); n > 0 {
-		fmt.Fprintf(c.err, "ken: %s in the catalog; see ken catalog lint\n", plural(n, "error"))
+		fmt.Fprintf(c.err, "ken: %s in the catalog; see ken catalog lint\n", output.Plural(n, "error"))
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/app"
+	"ken/internal/cli/output"
 	"ken/internal/find/eval"
 	"ken/internal/know/catalog"
 )
@@ -95,7 +96,7 @@ func (c *evalCommand) eval(cmd *cobra.Command, call evalCall, given []string) er
 	}
 	c.printReport(m.Report)
 	if m.Baseline != nil {
-		c.out.linef("\nA is plain BM25, B is Ken")
+		c.out.Linef("\nA is plain BM25, B is Ken")
 		c.printComparison(m.Baseline.Difference)
 	}
 	c.printMisses(m.Misses)
@@ -119,10 +120,10 @@ func (c *evalCommand) evalCompare(cmd *cobra.Command, call evalCall, second stri
 		return c.printJSON(map[string]any{"a": both[0], "b": both[1], "difference": difference})
 	}
 	for i, m := range both {
-		c.out.linef("%s", c.out.style(bold, foreign(string(rune('A'+i))+": "+m.Config)))
+		c.out.Linef("%s", c.out.Style(output.Bold, output.Line(string(rune('A'+i))+": "+m.Config)))
 		c.printReport(m.Report)
 		c.printMisses(m.Misses)
-		c.out.linef("")
+		c.out.Linef("")
 	}
 	c.printComparison(difference)
 	return nil
@@ -165,7 +166,7 @@ func brokenRows(broken []string) error {
 	if more := len(broken) - mostNamed; more > 0 {
 		shown += fmt.Sprintf("\nand %d more", more)
 	}
-	return fmt.Errorf("%s cannot be measured:\n%s", plural(len(broken), "row"), shown)
+	return fmt.Errorf("%s cannot be measured:\n%s", output.Plural(len(broken), "row"), shown)
 }
 
 func (c *evalCommand) readQueryFile(file string) ([]eval.Query, []capability.Problem, error) {

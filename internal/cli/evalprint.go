@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"ken/internal/cli/output"
 	"ken/internal/find/eval"
 )
 
@@ -13,7 +14,7 @@ const mostNamed = 10
 // printReport prints a report: bars on a terminal, tabs between columns
 // elsewhere.
 func (c *evalCommand) printReport(r eval.Report) {
-	queries := plural(r.N, "answerable query")
+	queries := output.Plural(r.N, "answerable query")
 	if r.OutOfScope > 0 {
 		queries += fmt.Sprintf(", %d out of scope", r.OutOfScope)
 	}
@@ -39,17 +40,17 @@ func (c *evalCommand) printReport(r eval.Report) {
 
 // fact prints one line of a report.
 func (c *evalCommand) fact(label, value string) {
-	if !c.out.terminal {
-		c.out.linef("%s\t%s", label, value)
+	if !c.out.Terminal {
+		c.out.Linef("%s\t%s", label, value)
 		return
 	}
-	c.out.linef("%s  %s", c.out.style(bold, fmt.Sprintf("%-11s", label)), value)
+	c.out.Linef("%s  %s", c.out.Style(output.Bold, fmt.Sprintf("%-11s", label)), value)
 }
 
 // score prints a measure, and what it was before the floor where that differs.
 func (c *evalCommand) score(label string, m, before eval.Mean) {
 	value := number(m, 1, "")
-	if c.out.terminal && m.Defined() {
+	if c.out.Terminal && m.Defined() {
 		value = bar(c.out, float64(m)/100) + " " + fmt.Sprintf("%5s", value)
 	}
 	if m.Defined() && m != before {
@@ -69,7 +70,7 @@ func number(m eval.Mean, digits int, unit string) string {
 // printReliability shows what share of the hits was right, by what their
 // scores promised: an honest finder gives a line that rises evenly.
 func (c *evalCommand) printReliability(bins []eval.Bin) {
-	if c.out.terminal {
+	if c.out.Terminal {
 		const steps = "▁▂▃▄▅▆▇█"
 		var line strings.Builder
 		for _, b := range bins {
@@ -79,7 +80,7 @@ func (c *evalCommand) printReliability(bins []eval.Bin) {
 			}
 			line.WriteRune([]rune(steps)[min(int(b.Right*8), 7)])
 		}
-		c.fact("reliability", c.out.style(green, line.String())+c.out.style(dim, "  share that was right, by score from 0 to 1"))
+		c.fact("reliability", c.out.Style(output.Green, line.String())+c.out.Style(output.Dim, "  share that was right, by score from 0 to 1"))
 		return
 	}
 	for _, b := range bins {
@@ -91,10 +92,10 @@ func (c *evalCommand) printReliability(bins []eval.Bin) {
 
 func (c *evalCommand) printEvalProblems(r eval.Report) {
 	for _, p := range r.Problems[:min(mostNamed, len(r.Problems))] {
-		fmt.Fprintln(c.err, "ken:", foreign(p.String()))
+		fmt.Fprintln(c.err, "ken:", output.Line(p.String()))
 	}
 	if more := len(r.Problems) - mostNamed; more > 0 {
-		fmt.Fprintf(c.err, "ken: %s more; --json has them all\n", plural(more, "problem"))
+		fmt.Fprintf(c.err, "ken: %s more; --json has them all\n", output.Plural(more, "problem"))
 	}
 }
 
@@ -114,8 +115,8 @@ func (c *evalCommand) printMisses(misses []eval.PerQuery) {
 		}
 		rows = append(rows, []string{fmt.Sprintf("%.1f", p.NDCG5), p.ID + ": " + p.Query, strings.Join(p.Gold, ", "), strings.Join(found, ", ")})
 	}
-	c.out.linef("")
-	c.out.table([]column{{style: bold}, {grow: true}, {style: green}, {style: dim}}, rows)
+	c.out.Linef("")
+	c.out.Table([]output.Column{{Style: output.Bold}, {Grow: true}, {Style: output.Green}, {Style: output.Dim}}, rows)
 }
 
 // printComparison says how B differs from A, and whether that means anything.
@@ -140,18 +141,18 @@ func (c *evalCommand) printComparison(d eval.Comparison) {
 		add("tokens", d.Tokens, -1)
 	}
 	add("time µs", d.Latency, -1)
-	words := map[string]string{"B is better": green, "A is better": yellow, "no clear difference": dim}
-	c.out.table([]column{{style: bold}, {}, {}, {}, {}, {}, {}, {}, {styles: words}}, rows)
+	words := map[string]string{"B is better": output.Green, "A is better": output.Yellow, "no clear difference": output.Dim}
+	c.out.Table([]output.Column{{Style: output.Bold}, {}, {}, {}, {}, {}, {}, {}, {Styles: words}}, rows)
 	if len(d.Changed) == 0 {
-		c.out.linef("\nno query is ranked better or worse")
+		c.out.Linef("\nno query is ranked better or worse")
 		return
 	}
-	c.out.linef("\nchanged most, ndcg@5 of A and B:")
+	c.out.Linef("\nchanged most, ndcg@5 of A and B:")
 	rows = nil
 	for _, q := range d.Changed {
 		rows = append(rows, []string{number(q.NDCG5[0], 1, ""), number(q.NDCG5[1], 1, ""), q.ID + ": " + q.Query, strings.Join(q.Gold, ", ")})
 	}
-	c.out.table([]column{{}, {}, {grow: true}, {style: green}}, rows)
+	c.out.Table([]output.Column{{}, {}, {Grow: true}, {Style: output.Green}}, rows)
 }
 
 func signed(m eval.Mean) string {

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"ken/internal/app"
+	"ken/internal/cli/output"
 	"ken/internal/govern/review"
 )
 
@@ -21,8 +22,8 @@ func newExtension(env *environment) *cobra.Command {
 }
 
 var reviewStyles = map[string]string{
-	string(review.Enabled): green, string(review.Unreviewed): yellow, string(review.Differs): yellow, string(review.Disabled): dim, string(review.Unknown): red,
-	app.ServerFailed: red, app.ServerUnlisted: yellow,
+	string(review.Enabled): output.Green, string(review.Unreviewed): output.Yellow, string(review.Differs): output.Yellow, string(review.Disabled): output.Dim, string(review.Unknown): output.Red,
+	app.ServerFailed: output.Red, app.ServerUnlisted: output.Yellow,
 }
 
 func (c *extensionCommand) list() *cobra.Command {
@@ -48,10 +49,10 @@ func (c *extensionCommand) list() *cobra.Command {
 			for _, s := range servers {
 				rows = append(rows, serverRow(s))
 			}
-			c.out.table([]column{{styles: reviewStyles}, {style: bold}, {style: dim}, {style: cyan}, {style: dim, grow: true}}, rows)
+			c.out.Table([]output.Column{{Styles: reviewStyles}, {Style: output.Bold}, {Style: output.Dim}, {Style: output.Cyan}, {Style: output.Dim, Grow: true}}, rows)
 			c.printFailed(servers)
 			if len(rows) == 0 {
-				fmt.Fprintf(c.err, "ken: there are no extensions; put packages into %s\n", foreign(a.Places.Home+"/extensions"))
+				fmt.Fprintf(c.err, "ken: there are no extensions; put packages into %s\n", output.Line(a.Places.Home+"/extensions"))
 			}
 			return nil
 		}),
@@ -96,20 +97,20 @@ func (c *extensionCommand) printReview(x app.Extension, all bool) {
 		if !all && strings.TrimSpace(line.Name) == "schema" {
 			continue
 		}
-		p.linef("%s  %s", p.style(bold, fmt.Sprintf("%-14s", line.Name)), line.Text)
+		p.Linef("%s  %s", p.Style(output.Bold, fmt.Sprintf("%-14s", line.Name)), line.Text)
 	}
 	c.printUnavailable(x)
-	p.linef("")
-	p.linef("%s  %s", p.style(reviewStyles[string(x.Status.State)], fmt.Sprintf("%-14s", x.Status.State)), x.Status.Why)
+	p.Linef("")
+	p.Linef("%s  %s", p.Style(reviewStyles[string(x.Status.State)], fmt.Sprintf("%-14s", x.Status.State)), x.Status.Why)
 	for _, d := range x.Status.Differences {
-		p.linef("%s  %s", p.style(yellow, fmt.Sprintf("%-14s", "differs")), d)
+		p.Linef("%s  %s", p.Style(output.Yellow, fmt.Sprintf("%-14s", "differs")), d)
 	}
 }
 
 // printUnavailable prints the actions that cannot be used here, and why.
 func (c *extensionCommand) printUnavailable(x app.Extension) {
 	for _, u := range x.Unavailable {
-		c.out.linef("%s  %s: %s", c.out.style(yellow, fmt.Sprintf("%-14s", "unavailable")), foreign(string(u.ID)), foreign(u.Why))
+		c.out.Linef("%s  %s: %s", c.out.Style(output.Yellow, fmt.Sprintf("%-14s", "unavailable")), output.Line(string(u.ID)), output.Line(u.Why))
 	}
 }
 
@@ -149,14 +150,14 @@ func (c *extensionCommand) enable() *cobra.Command {
 func (c *extensionCommand) accept(ctx context.Context, x app.Extension, digest string) error {
 	switch {
 	case digest != "" && digest != x.Manifest.Digest:
-		return usageError{fmt.Errorf("the extension is not the one of --digest; look again with ken extension review %s", foreign(x.Manifest.ID))}
+		return usageError{fmt.Errorf("the extension is not the one of --digest; look again with ken extension review %s", output.Line(x.Manifest.ID))}
 	case digest != "":
 		return nil
 	case !c.interactive():
-		return usageError{fmt.Errorf("look at it with ken extension review %s, then say --digest with what that prints", foreign(x.Manifest.ID))}
+		return usageError{fmt.Errorf("look at it with ken extension review %s, then say --digest with what that prints", output.Line(x.Manifest.ID))}
 	}
 	c.printReview(x, false)
-	fmt.Fprintf(c.out, "\n%s [y/N]: ", c.out.style(yellow, "Switch it on?"))
+	fmt.Fprintf(c.out, "\n%s [y/N]: ", c.out.Style(output.Yellow, "Switch it on?"))
 	answer, err := readLine(ctx, c.in)
 	if err != nil {
 		return err
@@ -172,7 +173,7 @@ func (c *extensionCommand) enabled(x app.Extension, how string) error {
 	if c.json {
 		return c.printJSON(map[string]any{"id": x.Manifest.ID, "place": x.Manifest.Place, "on": true, "unavailable": listOf(x.Unavailable)})
 	}
-	c.out.linef("%s %s", foreign(x.Manifest.ID), how)
+	c.out.Linef("%s %s", output.Line(x.Manifest.ID), how)
 	c.printUnavailable(x)
 	return nil
 }
@@ -194,10 +195,10 @@ func (c *extensionCommand) disable() *cobra.Command {
 				return c.printJSON(map[string]any{"off": listOf(off)})
 			}
 			for _, s := range off {
-				c.out.linef("%s is off (%s)", foreign(s.ID), foreign(s.Place))
+				c.out.Linef("%s is off (%s)", output.Line(s.ID), output.Line(s.Place))
 			}
 			if len(off) == 0 {
-				c.out.linef("%s was never on", foreign(name))
+				c.out.Linef("%s was never on", output.Line(name))
 			}
 			return nil
 		}),

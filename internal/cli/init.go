@@ -3,6 +3,7 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
+	"ken/internal/cli/output"
 	"ken/internal/config"
 )
 
@@ -29,13 +30,13 @@ func newInit(env *environment) *cobra.Command {
 				return c.printJSON(map[string]any{"dir": dir, "written": list(written), "kept": list(kept)})
 			}
 			for _, f := range written {
-				c.out.linef("%s %s", c.out.style(green, "wrote"), foreign(f))
+				c.out.Linef("%s %s", c.out.Style(output.Green, "wrote"), output.Line(f))
 			}
 			for _, f := range kept {
-				c.out.linef("%s %s, which was there already", c.out.style(dim, "kept "), foreign(f))
+				c.out.Linef("%s %s, which was there already", c.out.Style(output.Dim, "kept "), output.Line(f))
 			}
-			c.out.linef("\nThe starter catalog stays beside what you have, until ken config set catalog.starter off.")
-			c.out.linef("\nNext: ken catalog list, ken discover \"a message\", ken doctor")
+			c.out.Linef("\nThe starter catalog stays beside what you have, until ken config set catalog.starter off.")
+			c.out.Linef("\nNext: ken catalog list, ken discover \"a message\", ken doctor")
 			return nil
 		},
 	}

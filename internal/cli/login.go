@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"ken/internal/app"
+	"ken/internal/cli/output"
 )
 
 // loginCommand is ken login: it logs in to a remote MCP server.
@@ -27,7 +28,7 @@ func newLogin(env *environment) *cobra.Command {
 
 func (c *loginCommand) login(ctx context.Context, a *app.App, given []string) error {
 	err := a.Login(ctx, given[0], func(_ context.Context, address string) error {
-		c.out.linef("Open this address and agree; Ken waits here:\n\n  %s\n", foreign(address))
+		c.out.Linef("Open this address and agree; Ken waits here:\n\n  %s\n", output.Line(address))
 		openInBrowser(address)
 		return nil
 	})
@@ -37,7 +38,7 @@ func (c *loginCommand) login(ctx context.Context, a *app.App, given []string) er
 	if c.json {
 		return c.printJSON(map[string]any{"server": given[0], "loggedIn": true})
 	}
-	c.out.linef("Ken is logged in to %s; the token is sealed in secrets.age", foreign(given[0]))
+	c.out.Linef("Ken is logged in to %s; the token is sealed in secrets.age", output.Line(given[0]))
 	return nil
 }
 

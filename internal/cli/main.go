@@ -14,6 +14,8 @@ import (
 	"syscall"
 
 	"ken/capability"
+	"ken/internal/cli/output"
+	"ken/internal/memory"
 	"ken/internal/run/sandbox"
 )
 
@@ -35,20 +37,20 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "ken: %v; other processes of this user can read its secrets\n", err)
 	}
 	if os.Getenv("GOGC") == "" {
-		collectLate(debug.SetGCPercent)
+		memory.CollectLate(debug.SetGCPercent)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	defer endAtOnce()()
-	c := &environment{out: newPrinter(stdout), err: stderr, in: stdin}
+	c := &environment{out: output.New(stdout), err: stderr, in: stdin}
 	root := newRoot(c)
 	root.SetArgs(negatives(args))
 	root.SetIn(stdin)
 	root.SetOut(c.out)
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
-	if err == nil && c.out.failed != nil && !errors.Is(c.out.failed, syscall.EPIPE) {
-		err = fmt.Errorf("write the output: %w", c.out.failed)
+	if err == nil && c.out.Err() != nil && !errors.Is(c.out.Err(), syscall.EPIPE) {
+		err = fmt.Errorf("write the output: %w", c.out.Err())
 	}
 	var printed printedError
 	if err != nil && !errors.Is(err, errSilent) && !errors.As(err, &printed) {

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"ken/internal/app"
+	"ken/internal/cli/output"
 	"ken/internal/serve/mcpserver"
 	"ken/internal/serve/shim"
 )
@@ -60,7 +61,7 @@ func (c *mcpCommand) stopDaemon() error {
 		if c.json {
 			return c.printJSON(map[string]any{"running": false})
 		}
-		c.out.linef("No daemon runs at %s", foreign(place.Socket))
+		c.out.Linef("No daemon runs at %s", output.Line(place.Socket))
 		return nil
 	}
 	if err == nil {
@@ -74,9 +75,9 @@ func (c *mcpCommand) stopDaemon() error {
 	}
 	when := "it ends now"
 	if was.Clients > 0 {
-		when = "it ends after its " + plural(was.Clients, "client")
+		when = "it ends after its " + output.Plural(was.Clients, "client")
 	}
-	c.out.linef("The daemon, process %d, takes no more clients: %s. The next ken mcp starts a new one.", was.PID, when)
+	c.out.Linef("The daemon, process %d, takes no more clients: %s. The next ken mcp starts a new one.", was.PID, when)
 	return nil
 }
 

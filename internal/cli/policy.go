@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"ken/internal/app"
+	"ken/internal/cli/output"
 	"ken/internal/govern/policy"
 )
 
@@ -33,7 +34,7 @@ func newPolicy(env *environment) *cobra.Command {
 			for _, l := range lines {
 				rows = append(rows, []string{l.Stage, l.Effect, l.Text, l.Knob, l.Where})
 			}
-			c.out.table([]column{{style: cyan}, {styles: effectStyles, style: yellow}, {grow: true}, {style: dim}, {style: dim}}, rows)
+			c.out.Table([]output.Column{{Style: output.Cyan}, {Styles: effectStyles, Style: output.Yellow}, {Grow: true}, {Style: output.Dim}, {Style: output.Dim}}, rows)
 			return nil
 		}),
 	}
@@ -41,4 +42,4 @@ func newPolicy(env *environment) *cobra.Command {
 	return group("policy", "Show the rules that decide about calls", show)
 }
 
-var effectStyles = map[string]string{"deny": red, "allow": green}
+var effectStyles = map[string]string{"deny": output.Red, "allow": output.Green}

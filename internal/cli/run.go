@@ -18,6 +18,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/app"
+	"ken/internal/cli/output"
 	"ken/internal/door"
 	"ken/internal/govern/policy"
 	"ken/internal/run/executor"
@@ -86,16 +87,16 @@ func (c *runCommand) run(ctx context.Context, a *app.App, r runCall, given []str
 		call.Key = rand.Text()
 	}
 	view := a.Door.ViewFor(door.Viewer{Principal: a.Principal, Mode: r.mode, Origin: capability.ByPerson, Surface: policy.SurfaceRun})
-	var live *liveOutput
+	var live *output.Live
 	if !c.json {
-		live = &liveOutput{w: c.out, clean: c.out.terminal, err: &liveOutput{w: c.err, clean: isTerminal(c.err), begun: c.progress.quiet}, begun: c.progress.quiet}
+		live = &output.Live{W: c.out, Clean: c.out.Terminal, Err: &output.Live{W: c.err, Clean: isTerminal(c.err), Begun: c.progress.Hide}, Begun: c.progress.Hide}
 		call.Live = live
 	}
 	if !c.json && isTerminal(c.err) {
-		defer c.progress.begin(c.err)()
+		defer c.progress.Begin(c.err)()
 	}
 	res, err := a.Door.Invoke(ctx, view, call)
-	c.progress.quiet()
+	c.progress.Hide()
 	for range 3 { // a question may follow another
 		again, asked := consentPrompt{c.environment}.answer(ctx, a, r, &call, err)
 		if asked != nil {
@@ -136,11 +137,11 @@ func (c *runCommand) callOf(ctx context.Context, a *app.App, given []string) (ca
 	call := capability.Call{Target: capability.ID(given[0]), Origin: capability.ByPerson}
 	switch {
 	case len(given) > 2:
-		return call, usageError{fmt.Errorf("%s takes its arguments as one JSON object; put them in quotes, or begin a command with a slash", foreign(given[0]))}
+		return call, usageError{fmt.Errorf("%s takes its arguments as one JSON object; put them in quotes, or begin a command with a slash", output.Line(given[0]))}
 	case len(given) == 2:
 		call.Arguments = json.RawMessage(given[1])
 		if !json.Valid(call.Arguments) {
-			return call, usageError{fmt.Errorf("the arguments of %s are not JSON; write them as '{\"name\": \"value\"}'", foreign(given[0]))}
+			return call, usageError{fmt.Errorf("the arguments of %s are not JSON; write them as '{\"name\": \"value\"}'", output.Line(given[0]))}
 		}
 	}
 	return call, nil
@@ -181,7 +182,7 @@ type runError struct {
 }
 
 // printResult prints what a call gave back and turns it into a status.
-func (c *runCommand) printResult(call capability.Call, res capability.Result, err error, live *liveOutput) error {
+func (c *runCommand) printResult(call capability.Call, res capability.Result, err error, live *output.Live) error {
 	end := err
 	switch {
 	case err != nil:
@@ -228,30 +229,30 @@ func (e printedError) Unwrap() error { return e.error }
 
 // printParts prints what was not passed on as it came. What is about a program,
 // rather than from it, goes to standard error.
-func (c *environment) printParts(res capability.Result, live *liveOutput) {
+func (c *environment) printParts(res capability.Result, live *output.Live) {
 	_, program := res.Meta[runner.MetaExitCode]
 	told := slices.ContainsFunc(res.Parts, func(p capability.Part) bool { return p.Text != "" })
-	shown := live != nil && (live.written || live.err.written)
-	if shown && live.clean && live.written && !live.newline {
-		c.out.linef("")
+	shown := live.Shown()
+	if live.Unfinished() {
+		c.out.Linef("")
 	}
 	for _, p := range res.Parts {
 		stream := p.MIME == executor.MIMEStdout || p.MIME == executor.MIMEStderr || p.MIME == executor.MIMEBytes
 		switch {
 		case shown && (stream || res.Meta[runner.MetaTruncated] == "true"):
 		case p.Text != "" && (program || res.Failed) && (!stream || p.MIME == executor.MIMEStderr):
-			fmt.Fprintln(c.err, "ken:", foreignText(strings.TrimSuffix(p.Text, "\n")))
+			fmt.Fprintln(c.err, "ken:", output.Text(strings.TrimSuffix(p.Text, "\n")))
 		case p.Text != "":
 			io.WriteString(c.out, ended(c.text(p.Text)))
 		case p.JSON != nil && told: // what a model needs beside the text; --json has it
 		case p.JSON != nil:
 			io.WriteString(c.out, ended(c.text(string(p.JSON))))
 		case p.Link != "":
-			c.out.linef("%s", foreign(p.Link))
-		case p.Data != nil && !c.out.terminal && p.MIME == executor.MIMEBytes:
+			c.out.Linef("%s", output.Line(p.Link))
+		case p.Data != nil && !c.out.Terminal && p.MIME == executor.MIMEBytes:
 			c.out.Write(p.Data)
 		case p.Data != nil:
-			c.out.linef("[%d bytes of %s]", len(p.Data), foreign(p.MIME))
+			c.out.Linef("[%d bytes of %s]", len(p.Data), output.Line(p.MIME))
 		}
 	}
 	if res.Handle != "" && !shown && res.Meta[runner.MetaTruncated] == "true" {
@@ -267,8 +268,8 @@ func isTerminal(w io.Writer) bool {
 // text makes foreign text fit for a terminal; into a file or a pipe it goes as
 // it is.
 func (c *environment) text(s string) string {
-	if c.out.terminal {
-		return foreignText(s)
+	if c.out.Terminal {
+		return output.Text(s)
 	}
 	return s
 }

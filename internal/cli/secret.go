@@ -10,6 +10,7 @@ import (
 	"golang.org/x/term"
 
 	"ken/internal/app"
+	"ken/internal/cli/output"
 	"ken/internal/secret"
 )
 
@@ -39,7 +40,7 @@ func (c *secretCommand) set() *cobra.Command {
 			if c.json {
 				return c.printJSON(map[string]any{"set": given[0]})
 			}
-			c.out.linef("%s is stored, encrypted, in %s", foreign(given[0]), foreign(a.Places.Home))
+			c.out.Linef("%s is stored, encrypted, in %s", output.Line(given[0]), output.Line(a.Places.Home))
 			return nil
 		}),
 	}
@@ -50,7 +51,7 @@ func (c *secretCommand) readSecret(name string) (secret.Value, error) {
 	if !ok || !term.IsTerminal(int(f.Fd())) {
 		return secret.ReadValue(c.in)
 	}
-	fmt.Fprintf(c.err, "Value of %s: ", foreign(name))
+	fmt.Fprintf(c.err, "Value of %s: ", output.Line(name))
 	typed, err := term.ReadPassword(int(f.Fd()))
 	fmt.Fprintln(c.err)
 	if err != nil {
@@ -78,7 +79,7 @@ func (c *secretCommand) list() *cobra.Command {
 				}
 				rows = append(rows, []string{i.Name, i.Set.Local().Format("2006-01-02 15:04"), note})
 			}
-			c.out.table([]column{{style: bold}, {style: dim}, {style: yellow, grow: true}}, rows)
+			c.out.Table([]output.Column{{Style: output.Bold}, {Style: output.Dim}, {Style: output.Yellow, Grow: true}}, rows)
 			return nil
 		}),
 	}
@@ -94,7 +95,7 @@ func (c *secretCommand) remove() *cobra.Command {
 			if c.json {
 				return c.printJSON(map[string]any{"removed": given[0]})
 			}
-			c.out.linef("%s is forgotten", foreign(given[0]))
+			c.out.Linef("%s is forgotten", output.Line(given[0]))
 			return nil
 		}),
 	}

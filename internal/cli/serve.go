@@ -16,8 +16,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"ken/internal/app"
+	"ken/internal/cli/output"
 	"ken/internal/config"
 	"ken/internal/door"
+	"ken/internal/memory"
 	"ken/internal/secret"
 	"ken/internal/serve/auth"
 	"ken/internal/serve/daemon"
@@ -65,7 +67,7 @@ func (c *serveCommand) serveHouse(cmd *cobra.Command, addr string) error {
 		}
 	}
 	house := app.NewHouse(context.WithoutCancel(ctx), roomIdle)
-	a, done, err := house.Enter(ctx, app.Config{ConfigFile: c.configFile, Catalogs: c.catalogs, Dir: dir, Log: log, Observe: c.progress.observe, Getenv: os.Getenv})
+	a, done, err := house.Enter(ctx, app.Config{ConfigFile: c.configFile, Catalogs: c.catalogs, Dir: dir, Log: log, Observe: c.progress.Observe, Getenv: os.Getenv})
 	if err != nil {
 		if l != nil {
 			l.Close()
@@ -76,7 +78,7 @@ func (c *serveCommand) serveHouse(cmd *cobra.Command, addr string) error {
 	if addr == "" {
 		addr = a.Settings.Serve.Addr
 	}
-	go trimMemory(ctx)
+	go memory.Trim(ctx)
 	inner, stop := context.WithCancel(ctx)
 	hosted := make(chan error, 1)
 	if l == nil {
@@ -182,7 +184,7 @@ func (c *serveCommand) follow(ctx context.Context, a *app.App) {
 		version = s.Version
 		line := fmt.Sprintf("catalog %d: %s", version, summary(news))
 		if s.Errors > 0 {
-			line += "; " + plural(s.Errors, "error") + ", see ken catalog lint"
+			line += "; " + output.Plural(s.Errors, "error") + ", see ken catalog lint"
 		}
 		fmt.Fprintln(c.err, line)
 	}
@@ -193,9 +195,9 @@ func summary(news door.Changes) string {
 	const most = 3
 	var parts []string
 	for _, ch := range news.Changes[:min(most, len(news.Changes))] {
-		part := foreign(string(ch.ID)) + " " + ch.What
+		part := output.Line(string(ch.ID)) + " " + ch.What
 		if ch.Note != "" {
-			part += " (" + foreign(ch.Note) + ")"
+			part += " (" + output.Line(ch.Note) + ")"
 		}
 		parts = append(parts, part)
 	}
@@ -241,12 +243,12 @@ func (c *serveCommand) announce(url string, v door.View, tokens *auth.Tokens) {
 	if tokens != nil {
 		page = tokens.Link(page)
 	}
-	c.out.linef("%s", c.out.style(bold, page))
-	c.out.linef("Ken knows %s. That link opens the page and signs you in; Ctrl-C stops Ken, and the link with it.", plural(v.Stats().Capabilities+v.Parts(), "capability"))
-	c.out.linef("%s", c.out.style(dim, "The API is at "+url+"/api/v1 (described by /api/v1/openapi.json), MCP at "+url+"/mcp."))
+	c.out.Linef("%s", c.out.Style(output.Bold, page))
+	c.out.Linef("Ken knows %s. That link opens the page and signs you in; Ctrl-C stops Ken, and the link with it.", output.Plural(v.Stats().Capabilities+v.Parts(), "capability"))
+	c.out.Linef("%s", c.out.Style(output.Dim, "The API is at "+url+"/api/v1 (described by /api/v1/openapi.json), MCP at "+url+"/mcp."))
 	if tokens != nil {
-		c.out.linef("%s", c.out.style(dim, fmt.Sprintf("Programs send a token that stays: curl -H \"Authorization: Bearer $(cat %s)\" %s/api/v1/catalog", tokens.Path(), url)))
-		c.out.linef("%s", c.out.style(dim, "Give agents the one in "+tokens.AgentPath()+": it works for you and cannot agree to its own calls."))
+		c.out.Linef("%s", c.out.Style(output.Dim, fmt.Sprintf("Programs send a token that stays: curl -H \"Authorization: Bearer $(cat %s)\" %s/api/v1/catalog", tokens.Path(), url)))
+		c.out.Linef("%s", c.out.Style(output.Dim, "Give agents the one in "+tokens.AgentPath()+": it works for you and cannot agree to its own calls."))
 	}
 }
 

@@ -10,12 +10,13 @@ import (
 
 	"ken/capability"
 	"ken/internal/app"
+	"ken/internal/cli/output"
 	"ken/internal/know/source"
 )
 
 // serverRow shows an MCP server among the extensions.
 func serverRow(s app.ServerStand) []string {
-	what := plural(s.Accepted, "tool")
+	what := output.Plural(s.Accepted, "tool")
 	switch {
 	case s.State == app.ServerUnlisted || s.First.IsZero():
 		what = "never listed"
@@ -29,16 +30,16 @@ func serverRow(s app.ServerStand) []string {
 func (c *extensionCommand) printFailed(list []app.ServerStand) {
 	for _, s := range list {
 		for _, note := range s.Notes {
-			c.out.linef("%s mcp:%s: %s", c.out.style(yellow, "note"), foreign(s.Name), foreign(note))
+			c.out.Linef("%s mcp:%s: %s", c.out.Style(output.Yellow, "note"), output.Line(s.Name), output.Line(note))
 		}
 		if s.Why == "" {
 			continue
 		}
-		line := foreign(s.Why)
+		line := output.Line(s.Why)
 		if s.Fix != "" {
-			line += "; " + foreign(s.Fix)
+			line += "; " + output.Line(s.Fix)
 		}
-		c.out.linef("%s mcp:%s: %s", c.out.style(reviewStyles[s.State], s.State), foreign(s.Name), line)
+		c.out.Linef("%s mcp:%s: %s", c.out.Style(reviewStyles[s.State], s.State), output.Line(s.Name), line)
 	}
 }
 
@@ -53,30 +54,30 @@ func (c *extensionCommand) reviewServer(ctx context.Context, a *app.App, name st
 	}
 	c.printServer(r)
 	if len(r.Waiting) > 0 {
-		c.out.linef("to accept them: ken extension enable mcp:%s --digest %s", foreign(name), r.Digest)
+		c.out.Linef("to accept them: ken extension enable mcp:%s --digest %s", output.Line(name), r.Digest)
 	}
 	return nil
 }
 
 func (c *extensionCommand) printServer(r app.ServerReview) {
-	name := foreign(r.Server)
+	name := output.Line(r.Server)
 	switch {
 	case r.Unlisted != "":
-		c.out.linef("%s mcp:%s: %s", c.out.style(yellow, "not listed"), name, foreign(r.Unlisted))
+		c.out.Linef("%s mcp:%s: %s", c.out.Style(output.Yellow, "not listed"), name, output.Line(r.Unlisted))
 	case len(r.Waiting) == 0:
-		c.out.linef("Nothing waits at mcp:%s: its tools are what was accepted.", name)
+		c.out.Linef("Nothing waits at mcp:%s: its tools are what was accepted.", name)
 	}
 	if len(r.Waiting) == 0 {
 		return
 	}
 	for _, w := range r.Waiting {
-		c.out.linef("%s  %s", c.out.style(yellow, fmt.Sprintf("%-8s", w.State)), c.out.style(bold, foreign(w.Tool)))
+		c.out.Linef("%s  %s", c.out.Style(output.Yellow, fmt.Sprintf("%-8s", w.State)), c.out.Style(output.Bold, output.Line(w.Tool)))
 		for _, d := range w.Differences {
-			c.out.linef("    %s", strings.ReplaceAll(d.String(), "\n", "\n    "))
+			c.out.Linef("    %s", strings.ReplaceAll(d.String(), "\n", "\n    "))
 		}
 		c.printFindings(r.Server, w.Tool, r.Findings[w.Tool])
 	}
-	c.out.linef("\n%s  %s", c.out.style(bold, "digest"), r.Digest)
+	c.out.Linef("\n%s  %s", c.out.Style(output.Bold, "digest"), r.Digest)
 }
 
 // printFindings shows what the scan of texts has against a tool that waits.
@@ -84,10 +85,10 @@ func (c *extensionCommand) printFindings(server, tool string, found []capability
 	held := false
 	for _, f := range found {
 		held = held || f.Severity == capability.Grave
-		c.out.linef("    %s %s", c.out.style(red, "scan:"), foreign(f.String()))
+		c.out.Linef("    %s %s", c.out.Style(output.Red, "scan:"), output.Line(f.String()))
 	}
 	if held {
-		c.out.linef("    accepting it does not release it from that: ken catalog why %s", foreign(string(source.MCPID(server, tool))))
+		c.out.Linef("    accepting it does not release it from that: ken catalog why %s", output.Line(string(source.MCPID(server, tool))))
 	}
 }
 
@@ -104,7 +105,7 @@ func (c *extensionCommand) acceptServer(ctx context.Context, a *app.App, name, d
 			return err
 		}
 		if !c.json {
-			c.out.linef("mcp:%s is on", foreign(name))
+			c.out.Linef("mcp:%s is on", output.Line(name))
 		}
 	}
 	r, err := a.ReviewServer(ctx, name)
@@ -129,20 +130,20 @@ func (c *extensionCommand) acceptServer(ctx context.Context, a *app.App, name, d
 		return c.printJSON(done)
 	}
 	if done.Others > 0 {
-		c.out.linef("prompts, resources and templates of mcp:%s that were accepted: %d", foreign(name), done.Others)
+		c.out.Linef("prompts, resources and templates of mcp:%s that were accepted: %d", output.Line(name), done.Others)
 	}
 	if done.Others < done.Accepted {
-		c.out.linef("%s of mcp:%s may be used now", plural(len(done.Usable), "tool"), foreign(name))
+		c.out.Linef("%s of mcp:%s may be used now", output.Plural(len(done.Usable), "tool"), output.Line(name))
 	}
 	for _, id := range slices.Sorted(maps.Keys(done.Held)) {
-		c.out.linef("%s %s stays in quarantine: %s; see ken catalog why %s", c.out.style(yellow, "held"), foreign(id), foreign(strings.Join(done.Held[id], "; ")), foreign(id))
+		c.out.Linef("%s %s stays in quarantine: %s; see ken catalog why %s", c.out.Style(output.Yellow, "held"), output.Line(id), output.Line(strings.Join(done.Held[id], "; ")), output.Line(id))
 	}
 	return nil
 }
 
 // acceptShown makes sure that a person has seen what waits.
 func (c *extensionCommand) acceptShown(ctx context.Context, r app.ServerReview, digest string) error {
-	switch name := foreign(r.Server); {
+	switch name := output.Line(r.Server); {
 	case digest == r.Digest:
 		return nil
 	case digest != "":
@@ -151,7 +152,7 @@ func (c *extensionCommand) acceptShown(ctx context.Context, r app.ServerReview, 
 		return usageError{fmt.Errorf("look at it with ken extension review mcp:%s, then say --digest with what that prints", name)}
 	}
 	c.printServer(r)
-	fmt.Fprintf(c.out, "\n%s [y/N]: ", c.out.style(yellow, "Accept them?"))
+	fmt.Fprintf(c.out, "\n%s [y/N]: ", c.out.Style(output.Yellow, "Accept them?"))
 	line, err := readLine(ctx, c.in)
 	if err != nil {
 		return err
@@ -176,9 +177,9 @@ func (c *extensionCommand) switchOff(ctx context.Context, a *app.App, name, why 
 		return c.printJSON(map[string]any{"server": name, "on": false, "changed": changed})
 	}
 	if !changed {
-		c.out.linef("mcp:%s was off already", foreign(name))
+		c.out.Linef("mcp:%s was off already", output.Line(name))
 		return nil
 	}
-	c.out.linef("mcp:%s is off; ken extension enable mcp:%s switches it on again", foreign(name), foreign(name))
+	c.out.Linef("mcp:%s is off; ken extension enable mcp:%s switches it on again", output.Line(name), output.Line(name))
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"ken/internal/app"
+	"ken/internal/cli/output"
 	"ken/internal/talk/event"
 	"ken/internal/talk/session"
 )
@@ -62,10 +63,10 @@ func (s listedSession) about() string {
 		line += "  (" + s.state + ")"
 	}
 	if s.BegunBy != "" {
-		line += "  begun by the agent " + foreign(s.BegunBy)
+		line += "  begun by the agent " + output.Line(s.BegunBy)
 	}
 	if s.folder != "" {
-		line += "  in " + foreign(s.folder)
+		line += "  in " + output.Line(s.folder)
 	}
 	return line
 }
@@ -120,7 +121,7 @@ func textOf(e session.Entry) string {
 // firstWords returns the beginning of a text from outside, on one line of so many
 // characters.
 func firstWords(s string, most int) string {
-	s = strings.Join(strings.Fields(foreign(s)), " ")
+	s = strings.Join(strings.Fields(output.Line(s)), " ")
 	runes := []rune(s)
 	if len(runes) <= most {
 		return s

@@ -9,6 +9,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/app"
+	"ken/internal/cli/output"
 	"ken/internal/serve/auth"
 )
 
@@ -37,7 +38,7 @@ func (c *tokenCommand) add() *cobra.Command {
 			if c.json {
 				return c.printJSON(map[string]string{"name": given[0], "token": token})
 			}
-			c.out.linef("%s", token)
+			c.out.Linef("%s", token)
 			return nil
 		}),
 	}
@@ -58,7 +59,7 @@ func (c *tokenCommand) list() *cobra.Command {
 			for _, one := range agents {
 				rows = append(rows, []string{one.Name, one.Made.Local().Format("2006-01-02 15:04"), one.File})
 			}
-			c.out.table([]column{{style: bold}, {style: dim}, {style: dim, grow: true}}, rows)
+			c.out.Table([]output.Column{{Style: output.Bold}, {Style: output.Dim}, {Style: output.Dim, Grow: true}}, rows)
 			return nil
 		}),
 	}
@@ -81,7 +82,7 @@ func (c *tokenCommand) remove() *cobra.Command {
 			if c.json {
 				return c.printJSON(map[string]string{"removed": given[0]})
 			}
-			c.out.linef("%s has no token any more", foreign(given[0]))
+			c.out.Linef("%s has no token any more", output.Line(given[0]))
 			return nil
 		}),
 	}

@@ -19,7 +19,7 @@ func newVersion(env *environment) *cobra.Command {
 			if c.json {
 				return c.printJSON(map[string]string{"version": app.Version(), "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH})
 			}
-			c.out.linef("ken %s (%s, %s/%s)", app.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			c.out.Linef("ken %s (%s, %s/%s)", app.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 			return nil
 		},
 	}

@@ -1,4 +1,4 @@
-package cli
+package output
 
 import (
 	"fmt"
@@ -9,9 +9,9 @@ import (
 	"ken/internal/run/runner"
 )
 
-// progress shows on a terminal how far a call has come, once it takes a while
-// and as long as it is silent. The zero value shows nothing.
-type progress struct {
+// Progress shows on a terminal how far a call has come, if the call takes a while
+// and prints nothing. The zero value shows nothing.
+type Progress struct {
 	mu    sync.Mutex
 	w     io.Writer // nil: nowhere
 	state runner.State
@@ -23,15 +23,15 @@ type progress struct {
 // patience is how long a call may take before anything is shown of it.
 const patience = 700 * time.Millisecond
 
-// observe takes a change of state; it does not block.
-func (p *progress) observe(t runner.Transition) {
+// Observe takes a change of state; it does not block.
+func (p *Progress) Observe(t runner.Transition) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.state = t.State
 }
 
-// begin shows progress on w until the returned function is called.
-func (p *progress) begin(w io.Writer) (end func()) {
+// Begin shows progress on w until the returned function is called.
+func (p *Progress) Begin(w io.Writer) (end func()) {
 	p.mu.Lock()
 	p.w, p.began, p.stop = w, time.Now(), make(chan struct{})
 	stop := p.stop
@@ -51,13 +51,13 @@ func (p *progress) begin(w io.Writer) (end func()) {
 		}
 	}()
 	return func() {
-		p.quiet()
+		p.Hide()
 		close(stop)
 		<-done
 	}
 }
 
-func (p *progress) show(now time.Time) {
+func (p *Progress) show(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.w == nil || now.Sub(p.began) < patience {
@@ -68,9 +68,9 @@ func (p *progress) show(now time.Time) {
 	p.shown = true
 }
 
-// quiet takes away what was shown, for good: there is output to see, or a
-// question.
-func (p *progress) quiet() {
+// Hide removes what was shown and shows nothing more, because there is output or
+// a question.
+func (p *Progress) Hide() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.shown {

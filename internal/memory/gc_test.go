@@ -1,4 +1,4 @@
-package cli
+package memory
 
 import (
 	"runtime"
@@ -7,7 +7,7 @@ import (
 
 func TestMemoryIsCollectedLateOnlyOnce(t *testing.T) {
 	set := make(chan int, 2)
-	collectLate(func(percent int) int { set <- percent; return 0 })
+	CollectLate(func(percent int) int { set <- percent; return 0 })
 	if got := <-set; got != gcPercentFirst {
 		t.Errorf("at the start the percentage is %d, want %d", got, gcPercentFirst)
 	}

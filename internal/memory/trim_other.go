@@ -1,6 +1,6 @@
 //go:build !linux
 
-package cli
+package memory
 
 // dropCodePages does nothing where the system does not say what is loaded.
 func dropCodePages() {}

@@ -1,4 +1,4 @@
-package cli
+package memory
 
 import (
 	"bufio"
@@ -8,9 +8,9 @@ import (
 	"syscall"
 )
 
-// dropCodePages lets go of the pages of this very program that were read so far. Most
-// were needed to begin; those that still are come back from the system's cache
-// as they are used.
+// dropCodePages drops the pages of this program's file from memory. Most were
+// needed only at the start; the system's cache supplies the others again when
+// they are used.
 func dropCodePages() {
 	exe, err := os.Readlink("/proc/self/exe")
 	if err != nil {
