@@ -127,6 +127,7 @@ var layers = []layer{
 	// The program: wiring, commands, library.
 	{"internal/app", all},
 	{"internal/cli/output", "capability internal/untrusted internal/run/runner"},
+	{"internal/cli/evalreport", "internal/cli/output internal/find/eval"},
 	{"internal/cli/chat", words + ground + "internal/door internal/talk/..."},
 	{"internal/cli", all},
 	{".", words + "internal/app internal/config internal/door internal/govern/... internal/run/... internal/talk/..."},

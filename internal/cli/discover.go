@@ -235,11 +235,11 @@ func (c *discoverCommand) printFound(f door.Found) {
 		if b.Attached != "" {
 			indent = "  "
 		}
-		p.Linef("%s%s %s %s", indent, bar(p, b.Score), p.Style(output.Bold, fmt.Sprintf("%.2f", b.Score)), output.Line(b.Text))
+		p.Linef("%s%s %s %s", indent, p.Bar(b.Score), p.Style(output.Bold, fmt.Sprintf("%.2f", b.Score)), output.Line(b.Text))
 		p.Linef("    %s%s", indent, p.Style(output.Dim, output.Line(fmt.Sprintf("%s, %s: %s", b.ID, output.Plural(b.Tokens, "token"), strings.Join(b.Why, "; ")))))
 	}
 	for _, b := range f.Cards {
-		p.Linef("%s %s %s", bar(p, b.Score), p.Style(output.Bold, fmt.Sprintf("%.2f", b.Score)), output.Line("card "+string(b.ID)))
+		p.Linef("%s %s %s", p.Bar(b.Score), p.Style(output.Bold, fmt.Sprintf("%.2f", b.Score)), output.Line("card "+string(b.ID)))
 		p.Linef("    %s", p.Style(output.Dim, output.Line(fmt.Sprintf("%s: %s", output.Plural(b.Tokens, "token"), strings.Join(b.Why, "; ")))))
 	}
 	for _, b := range f.Fulls {
@@ -316,14 +316,4 @@ func (c *discoverCommand) printBudget(f door.Found) {
 	b.WriteString(p.Style(output.Dim, strings.Repeat("░", width-used)))
 	p.Linef("\n%s %d of %d tokens, %d µs", b.String(), t.Total, budget, f.TookUS)
 	p.Linef("%s", p.Style(output.Dim, fmt.Sprintf("map %d · briefs %d · cards %d · full %d; the chance that this fits: %.0f%%", t.Document+t.Map, t.Briefs, t.Cards, t.Fulls, 100*f.Fit)))
-}
-
-// bar draws a score on a terminal.
-func bar(p *output.Printer, score float64) string {
-	if !p.Terminal {
-		return "-"
-	}
-	const width = 10
-	full := min(width, int(score*width+0.5))
-	return p.Style(output.Green, strings.Repeat("█", full)) + p.Style(output.Dim, strings.Repeat("░", width-full))
 }

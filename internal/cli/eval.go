@@ -12,6 +12,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/app"
+	"ken/internal/cli/evalreport"
 	"ken/internal/cli/output"
 	"ken/internal/find/eval"
 	"ken/internal/know/catalog"
@@ -94,14 +95,17 @@ func (c *evalCommand) eval(cmd *cobra.Command, call evalCall, given []string) er
 	if c.json {
 		return c.printJSON(m)
 	}
-	c.printReport(m.Report)
+	c.report().Report(m.Report)
 	if m.Baseline != nil {
 		c.out.Linef("\nA is plain BM25, B is Ken")
-		c.printComparison(m.Baseline.Difference)
+		c.report().Comparison(m.Baseline.Difference)
 	}
-	c.printMisses(m.Misses)
+	c.report().Misses(m.Misses)
 	return nil
 }
+
+// report returns what prints the results.
+func (c *evalCommand) report() evalreport.Writer { return evalreport.Writer{Out: c.out, Err: c.err} }
 
 // evalCompare measures two configurations one after the other.
 func (c *evalCommand) evalCompare(cmd *cobra.Command, call evalCall, second string, queries []eval.Query, problems []capability.Problem) error {
@@ -121,11 +125,11 @@ func (c *evalCommand) evalCompare(cmd *cobra.Command, call evalCall, second stri
 	}
 	for i, m := range both {
 		c.out.Linef("%s", c.out.Style(output.Bold, output.Line(string(rune('A'+i))+": "+m.Config)))
-		c.printReport(m.Report)
-		c.printMisses(m.Misses)
+		c.report().Report(m.Report)
+		c.report().Misses(m.Misses)
 		c.out.Linef("")
 	}
-	c.printComparison(difference)
+	c.report().Comparison(difference)
 	return nil
 }
 
@@ -162,8 +166,8 @@ func (c *evalCommand) readQueries(files []string) ([]eval.Query, []capability.Pr
 }
 
 func brokenRows(broken []string) error {
-	shown := strings.Join(broken[:min(mostNamed, len(broken))], "\n")
-	if more := len(broken) - mostNamed; more > 0 {
+	shown := strings.Join(broken[:min(evalreport.MaxProblems, len(broken))], "\n")
+	if more := len(broken) - evalreport.MaxProblems; more > 0 {
 		shown += fmt.Sprintf("\nand %d more", more)
 	}
 	return fmt.Errorf("%s cannot be measured:\n%s", output.Plural(len(broken), "row"), shown)

@@ -168,3 +168,13 @@ func Plural(n int, word string) string {
 	}
 	return fmt.Sprintf("%d %ss", n, word)
 }
+
+// Bar draws a score from 0 to 1 on a terminal.
+func (p *Printer) Bar(score float64) string {
+	if !p.Terminal {
+		return "-"
+	}
+	const width = 10
+	full := min(width, int(score*width+0.5))
+	return p.Style(Green, strings.Repeat("█", full)) + p.Style(Dim, strings.Repeat("░", width-full))
+}
