@@ -358,3 +358,69 @@ func TestLimits(t *testing.T) {
 		cancel()
 	}
 }
+
+// TestLinks: a link that took the place of the file, or of a folder on the way to
+// it, leads nowhere: a program that may write there could point it at Ken's store.
+func TestLinks(t *testing.T) {
+	secret := shop(t, `CREATE TABLE secrets (a)`)
+	dir := t.TempDir()
+	for _, tt := range []struct{ name, link, to, path string }{
+		{"file", "app.db", secret, "app.db"},
+		{"folder", "data", filepath.Dir(secret), "data/shop.db"},
+		{"relative", "near.db", "shop.db", "near.db"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if err := os.Symlink(tt.to, filepath.Join(dir, tt.link)); err != nil {
+				t.Skip("cannot here: ", err)
+			}
+			e := rig(t, []Connection{{Name: "app", Engine: SQLite, Path: filepath.Join(dir, tt.path), Write: true}})
+			for _, verb := range []string{"query", "explain", "execute"} {
+				_, err := e.Invoke(t.Context(), executortest.Call("tool:db_app_"+verb, object{"sql": "SELECT * FROM secrets"}))
+				if kind := capability.KindOf(err); err == nil || kind != capability.Unavailable {
+					t.Errorf("%s through a link: %v (%v), want unavailable", verb, err, kind)
+				}
+			}
+		})
+	}
+	one, first, err := plainFile(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, second, err := plainFile(shop(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := openSQLite(one, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.close()
+	if !f.is(first) || first != second && f.is(second) {
+		t.Error("the open file is not told apart from another")
+	}
+}
+
+// TestMemory: the more values a statement holds at once, the shorter each must be,
+// and what is too long for the answer is not copied whole.
+func TestMemory(t *testing.T) {
+	e := rig(t, []Connection{{Name: "shop", Engine: SQLite, Path: shop(t)}})
+	for _, sql := range []string{
+		"SELECT " + strings.Repeat("a, ", 199) + "a FROM (SELECT hex(randomblob(8000000)) a)",
+		"SELECT " + strings.Repeat("hex(randomblob(8000000)), ", 100) + "1",
+		"SELECT length(max(" + strings.Repeat("hex(randomblob(8000000)), ", 99) + "1))",
+		"SELECT " + strings.Repeat("length(hex(randomblob(8000000))) + ", 400) + "1",
+	} {
+		if r := do(t, e, "tool:db_shop_query", object{"sql": sql}); !r.Failed || !strings.Contains(text(r), "in this statement a value may have") {
+			t.Errorf("%.60s = %.200s, want that a value is too long", sql, text(r))
+		}
+	}
+	for format, want := range map[string]string{"json": `{"bytes":8000000,"base64":"AAAA`, "csv": "(8000000 bytes)", "markdown": "(8000000 bytes)"} {
+		got := do(t, e, "tool:db_shop_query", object{"sql": "SELECT zeroblob(8000000) AS b, replace(hex(zeroblob(3000000)), '0', 'é') AS t", "format": format})
+		if s := text(got); got.Failed || !strings.Contains(s, want) || !strings.Contains(s, "é[… ") || strings.Contains(s, "\uFFFD") || !strings.Contains(s, "2 values are not shown whole") {
+			t.Errorf("%s: %d bytes, %.100s … %s", format, len(s), s, s[max(0, len(s)-200):])
+		}
+	}
+	if got := text(do(t, e, "tool:db_shop_query", object{"sql": "SELECT length(hex(zeroblob(8000000))) AS n"})); !strings.Contains(got, "16000000") {
+		t.Errorf("one long value = %s, want its length", got)
+	}
+}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 
 	lib "modernc.org/sqlite/lib"
@@ -17,15 +16,6 @@ type sqlite struct {
 }
 
 func newSQLite(ctx context.Context, c Connection, write bool) (*sqlite, error) {
-	info, err := os.Stat(c.Path)
-	switch {
-	case errors.Is(err, os.ErrNotExist):
-		return nil, errors.New("the file is not there")
-	case err != nil:
-		return nil, errors.New("the file cannot be looked at")
-	case !info.Mode().IsRegular():
-		return nil, errors.New("it is not a plain file") // opening a pipe would wait
-	}
 	f, err := openSQLite(c.Path, write)
 	if err != nil {
 		return nil, err
@@ -62,7 +52,7 @@ func (s *sqlite) rows(ctx context.Context, sql string, values []any, into *sheet
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		st.row(row)
+		st.row(row, into.cell)
 		if !into.add(row) {
 			return nil
 		}
@@ -88,7 +78,7 @@ func (s *sqlite) explain(ctx context.Context, sql string, values []any, into *sh
 		if err != nil || !more {
 			return err
 		}
-		st.row(row)
+		st.row(row, longestWord)
 		id, parent, detail := asInt(row[0]), asInt(row[1]), fmt.Sprint(row[len(row)-1])
 		depth[id] = depth[parent] + 1
 		if !into.add([]any{strings.Repeat("  ", depth[id]-1) + detail}) {
@@ -123,8 +113,11 @@ func (s *sqlite) execute(ctx context.Context, sql string, values []any, into *sh
 	return int64(changed), nil
 }
 
-// told marks what SQLite refused as such.
+// told marks what SQLite refused as such, and says how long values may be.
 func (s *sqlite) told(err error) error {
+	if e, ok := errors.AsType[*sqliteError](err); ok && e.code == lib.SQLITE_TOOBIG {
+		return fmt.Errorf("%s: in this statement a value may have %d bytes. Ask for fewer columns, or for parts with substr", e.text, s.file.longest)
+	}
 	if e, ok := errors.AsType[*sqliteError](err); ok && (e.code == lib.SQLITE_AUTH || e.code == lib.SQLITE_READONLY) {
 		return &readOnlyError{"the database refused it: " + e.text}
 	}
@@ -236,7 +229,7 @@ func (s *sqlite) texts(ctx context.Context, sql string, values ...any) ([][]stri
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		st.row(row)
+		st.row(row, longestWord)
 		line := make([]string, len(row))
 		for i, v := range row {
 			cut := 0

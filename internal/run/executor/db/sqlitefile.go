@@ -16,20 +16,38 @@ import (
 // database/sql has no authorizer, cannot stop a query between two rows, and
 // hides where a statement ends. It is for one goroutine.
 type sqliteFile struct {
-	tls *libc.TLS
-	db  uintptr
+	tls     *libc.TLS
+	db      uintptr
+	longest int64 // bytes of a value in the statement that was prepared last
 }
 
 // What one statement may be and make. Longer values are an error of SQLite's.
 const (
 	sqliteLongestValue = 16 << 20
+	sqliteMostValues   = 128 << 20    // all values that a statement holds at once
+	sqliteMostWork     = 4 << 30      // all values that a statement makes without a place to stop it
 	sqliteLongestSQL   = mostSQL + 64 // with what explain puts before it
 	sqliteBusyMS       = 2000
+)
+
+// Why a file is not opened. A pipe would make its opener wait. A link may have
+// been put there by a program that can write in the file's folder, and could
+// lead to Ken's own store.
+var (
+	errNotThere = errors.New("the file is not there")
+	errUnseen   = errors.New("the file cannot be looked at")
+	errNotPlain = errors.New("it is not a plain file")
+	errLink     = errors.New("a symbolic link is on the way to the file, and links are not followed; name the file itself")
+	errSwapped  = errors.New("the file was replaced while it was opened")
 )
 
 // openSQLite opens a file that is there, for reading, or for writing too. From
 // then on its authorizer judges every statement.
 func openSQLite(path string, write bool) (*sqliteFile, error) {
+	path, id, err := plainFile(path)
+	if err != nil {
+		return nil, err
+	}
 	f := &sqliteFile{tls: libc.NewTLS()}
 	name, err := libc.CString(path)
 	if err != nil {
@@ -47,12 +65,16 @@ func openSQLite(path string, write bool) (*sqliteFile, error) {
 	if write {
 		flags = lib.SQLITE_OPEN_READWRITE
 	}
-	rc := lib.Xsqlite3_open_v2(f.tls, name, at, flags|lib.SQLITE_OPEN_FULLMUTEX|lib.SQLITE_OPEN_EXRESCODE, 0)
+	rc := lib.Xsqlite3_open_v2(f.tls, name, at, flags|lib.SQLITE_OPEN_FULLMUTEX|lib.SQLITE_OPEN_EXRESCODE|lib.SQLITE_OPEN_NOFOLLOW, 0)
 	f.db = libc.AtomicLoadPUintptr(at)
 	if rc != lib.SQLITE_OK {
 		err := f.fault(rc)
 		f.close()
 		return nil, err
+	}
+	if !f.is(id) {
+		f.close()
+		return nil, errSwapped
 	}
 	if err := f.prepareFile(write); err != nil {
 		f.close()
@@ -202,7 +224,19 @@ func (f *sqliteFile) prepare(sql string) (*sqliteStatement, error) {
 	if first == 0 {
 		return nil, errNoStatement
 	}
+	f.narrow(first)
 	return &sqliteStatement{f, first, int(lib.Xsqlite3_column_count(f.tls, first))}, nil
+}
+
+// narrow bounds the memory of a statement, which is Ken's own. A statement is a
+// program with registers, and each may hold a value of the longest length: the
+// more registers there are, the shorter it must be. The length also bounds how
+// long the steps take between two places where SQLite can be interrupted.
+func (f *sqliteFile) narrow(statement uintptr) {
+	registers := int64(libc.AtomicLoadPInt32(statement + unsafe.Offsetof(lib.TVdbe{}.FnMem)))
+	steps := int64(libc.AtomicLoadPInt32(statement + unsafe.Offsetof(lib.TVdbe{}.FnOp)))
+	f.longest = min(sqliteLongestValue, sqliteMostValues/max(1, registers), sqliteMostWork/max(1, steps))
+	lib.Xsqlite3_limit(f.tls, f.db, lib.SQLITE_LIMIT_LENGTH, int32(f.longest))
 }
 
 func (f *sqliteFile) compile(text uintptr) (at, tail uintptr, err error) {
@@ -285,23 +319,34 @@ func (s *sqliteStatement) step() (bool, error) {
 	}
 }
 
-// row gives the values of the current row. Bytes are SQLite's own until the next
-// step.
-func (s *sqliteStatement) row(into []any) {
+// row gives the values of the current row, and of each no more than most bytes:
+// nothing shows more, and a row has up to 2000 of them.
+func (s *sqliteStatement) row(into []any, most int) {
 	tls := s.file.tls
 	for i := range into {
 		n := int32(i)
-		switch lib.Xsqlite3_column_type(tls, s.at, n) {
+		switch kind := lib.Xsqlite3_column_type(tls, s.at, n); kind {
 		case lib.SQLITE_INTEGER:
 			into[i] = int64(lib.Xsqlite3_column_int64(tls, s.at, n))
 		case lib.SQLITE_FLOAT:
 			into[i] = lib.Xsqlite3_column_double(tls, s.at, n)
-		case lib.SQLITE_TEXT:
-			p := lib.Xsqlite3_column_text(tls, s.at, n)
-			into[i] = string(libc.GoBytes(p, int(lib.Xsqlite3_column_bytes(tls, s.at, n))))
-		case lib.SQLITE_BLOB:
-			p := lib.Xsqlite3_column_blob(tls, s.at, n)
-			into[i] = libc.GoBytes(p, int(lib.Xsqlite3_column_bytes(tls, s.at, n)))
+		case lib.SQLITE_TEXT, lib.SQLITE_BLOB:
+			var p uintptr
+			if kind == lib.SQLITE_TEXT {
+				p = lib.Xsqlite3_column_text(tls, s.at, n)
+			} else {
+				p = lib.Xsqlite3_column_blob(tls, s.at, n)
+			}
+			whole := int(lib.Xsqlite3_column_bytes(tls, s.at, n))
+			b := libc.GoBytes(p, min(whole, most))
+			switch {
+			case whole > most:
+				into[i] = long{b, whole, kind == lib.SQLITE_TEXT}
+			case kind == lib.SQLITE_TEXT:
+				into[i] = string(b)
+			default:
+				into[i] = b
+			}
 		default:
 			into[i] = nil
 		}

@@ -7,11 +7,32 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 )
 
 // A value that an engine gives is nil, bool, int64, float64, string, []byte, a
-// number or a jsonText.
+// number, a jsonText or a long.
+
+// A long value is the beginning of a text or of bytes that are not shown whole.
+type long struct {
+	head   []byte
+	whole  int // bytes of all of it
+	isText bool
+}
+
+// text returns a long value as clipped does.
+func (l long) text(most int, cut *int) string {
+	*cut++
+	head := l.head[:min(len(l.head), most)]
+	for range utf8.UTFMax - 1 { // a character that was cut in two
+		if r, size := utf8.DecodeLastRune(head); r != utf8.RuneError || size != 1 {
+			break
+		}
+		head = head[:len(head)-1]
+	}
+	return fmt.Sprintf("%s[… %d bytes left out …]", strings.ToValidUTF8(string(head), "\uFFFD"), l.whole-len(head))
+}
 
 // A number is one as the database writes it, exactly.
 type number string
@@ -50,18 +71,26 @@ func appendJSON(b []byte, v any, most int, cut *int) []byte {
 	case string:
 		return appendString(b, clipped(v, most, cut))
 	case []byte:
-		show := v
-		if len(show) > most*3/4 {
-			show = show[:most*3/4]
-			*cut++
+		return appendBytes(b, v, len(v), most, cut)
+	case long:
+		if v.isText {
+			return appendString(b, v.text(most, cut))
 		}
-		b = append(b, `{"bytes":`...)
-		b = strconv.AppendInt(b, int64(len(v)), 10)
-		b = append(b, `,"base64":"`...)
-		b = base64.StdEncoding.AppendEncode(b, show)
-		return append(b, `"}`...)
+		return appendBytes(b, v.head, v.whole, most, cut)
 	}
 	return appendString(b, fmt.Sprint(v))
+}
+
+// appendBytes writes bytes, of which there are as many as whole says.
+func appendBytes(b, v []byte, whole, most int, cut *int) []byte {
+	if v = v[:min(len(v), most*3/4)]; len(v) < whole {
+		*cut++
+	}
+	b = append(b, `{"bytes":`...)
+	b = strconv.AppendInt(b, int64(whole), 10)
+	b = append(b, `,"base64":"`...)
+	b = base64.StdEncoding.AppendEncode(b, v)
+	return append(b, `"}`...)
 }
 
 func appendString(b []byte, s string) []byte {
@@ -101,14 +130,23 @@ func plainText(v any, most int, cut *int) string {
 	case string:
 		return clipped(v, most, cut)
 	case []byte:
-		const shown = 32
-		if len(v) > shown {
-			*cut++
-			return fmt.Sprintf("x'%s…' (%d bytes)", hex.EncodeToString(v[:shown]), len(v))
+		return plainBytes(v, len(v), cut)
+	case long:
+		if v.isText {
+			return v.text(most, cut)
 		}
-		return "x'" + hex.EncodeToString(v) + "'"
+		return plainBytes(v.head, v.whole, cut)
 	}
 	return fmt.Sprint(v)
+}
+
+func plainBytes(v []byte, whole int, cut *int) string {
+	const shown = 32
+	if whole > shown {
+		*cut++
+		return fmt.Sprintf("x'%s…' (%d bytes)", hex.EncodeToString(v[:shown]), whole)
+	}
+	return "x'" + hex.EncodeToString(v) + "'"
 }
 
 func plainFloat(v float64) string {
