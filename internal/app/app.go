@@ -31,6 +31,7 @@ import (
 	"ken/internal/run/executor/db"
 	"ken/internal/run/executor/function"
 	"ken/internal/run/mcpgateway"
+	"ken/internal/run/mcpservers"
 	"ken/internal/run/runner"
 	"ken/llm"
 	"ken/plugin"
@@ -101,6 +102,7 @@ type App struct {
 	Door      *door.Door
 	Principal capability.Principal // the person who started the program
 	Clients   *connect.Connector   // connects clients with Ken
+	Servers   *mcpservers.Servers  // the MCP servers behind Ken
 
 	// Reading lists where capabilities are read from, in order of precedence,
 	// highest first.
@@ -183,7 +185,7 @@ func Open(ctx context.Context, cfg Config) (*App, error) {
 		err = a.startPlugins(ctx, cfg.Plugins)
 	}
 	if err == nil && cfg.Servers {
-		a.ListServers(ctx)
+		a.Servers.List(ctx)
 	}
 	if err == nil {
 		err = a.build(cfg)
@@ -207,7 +209,7 @@ func (a *App) build(cfg Config) error {
 	} else {
 		s.usual()
 	}
-	for _, src := range a.serverSources() {
+	for _, src := range a.Servers.Sources() {
 		s.given(src, Place{Trust: capability.TrustUser, Why: "an MCP server that you named"})
 	}
 	for _, extra := range append(a.pluginSources(), cfg.Sources...) {
@@ -226,7 +228,7 @@ func (a *App) build(cfg Config) error {
 		return err
 	}
 	if a.gateway != nil {
-		list = append(list, serverFiles{a, s.free("mcp")})
+		list = append(list, a.Servers.ProblemSource(s.free("mcp")))
 	}
 	pins := a.Settings.Catalog.Pins
 	machine := catalog.ThisMachine()

@@ -41,7 +41,7 @@ func (a *App) finding(cfg Config, c *catalog.Catalog) (*door.Door, error) {
 	}
 	return door.New(door.Config{
 		Switches: off,
-		Starting: a.startingServers, Await: a.awaitServers, Absent: a.absentServer,
+		Starting: a.Servers.Starting, Await: a.Servers.Await, Absent: a.Servers.Absent,
 		Catalog: c, Own: a.own, Finder: finder, Recorder: a.recorder, Rules: a.Rules, NoRules: a.noRules, Runner: a.invoker,
 		Find: func(scope capability.Scope) door.Settings {
 			s := a.findSettings(scope)

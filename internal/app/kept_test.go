@@ -174,7 +174,7 @@ func TestReviewOfAServer(t *testing.T) {
 	}
 	write(t, more, "") // an update of the server
 	a := open(t, Config{Getenv: getenv, Dir: t.TempDir(), Servers: true})
-	a.ListServers(t.Context(), "s")
+	a.Servers.List(t.Context(), "s")
 	r, by := reviews{a}, auth.Identity{Principal: capability.Principal{ID: "chief"}, Operator: true}
 	seen := reviewNamed(t, r, "mcp:s")
 	if !seen.Pending || seen.Kind != "server" || len(seen.Changes) == 0 {
@@ -186,7 +186,7 @@ func TestReviewOfAServer(t *testing.T) {
 	if err := r.Accept(t.Context(), by, "mcp:s", "stale", ""); capability.KindOf(err) != capability.Conflict {
 		t.Errorf("Accept of another digest = %v, want Conflict", err)
 	}
-	if s, err := a.serverNamed("look at", "s"); err != nil || !s.Disabled {
+	if s, err := a.Servers.Find("look at", "s"); err != nil || !s.Disabled {
 		t.Errorf("the server is %+v, %v; want it off still", s, err)
 	}
 	off := reviewNamed(t, r, "mcp:s")
@@ -196,7 +196,7 @@ func TestReviewOfAServer(t *testing.T) {
 	if got := reviewNamed(t, r, "mcp:s"); got.Pending {
 		t.Errorf("after Accept: %+v", got)
 	}
-	if s, err := a.serverNamed("look at", "s"); err != nil || s.Disabled {
+	if s, err := a.Servers.Find("look at", "s"); err != nil || s.Disabled {
 		t.Errorf("the server is %+v, %v; want it on", s, err)
 	}
 }

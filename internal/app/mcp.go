@@ -44,26 +44,9 @@ func (a *App) newMCP(settle func(context.Context, capability.Principal, string, 
 		ApproveHint: func(ticket string) string { return "ken approve grant " + ticket },
 	}
 	if a.gateway != nil {
-		cfg.Backends, cfg.EndSession, cfg.Missing = backends{a, a.gateway}, a.gateway.EndSession, a.missingServers
+		cfg.Backends, cfg.EndSession, cfg.Missing = backends{a, a.gateway}, a.gateway.EndSession, a.Servers.Unset
 	}
 	return mcpserver.New(cfg)
-}
-
-// missingServers says which servers that are for this folder cannot be started,
-// because what they refer to is not set.
-func (a *App) missingServers() []string {
-	unset := a.gateway.Unset()
-	if len(unset) == 0 {
-		return nil
-	}
-	var out []string
-	for _, s := range a.serverSources() {
-		name := strings.TrimPrefix(s.Name(), "mcp:")
-		if why := unset[name]; why != "" {
-			out = append(out, name+": "+why)
-		}
-	}
-	return out
 }
 
 // mcpIntents are the intents that a client's model may choose; none where

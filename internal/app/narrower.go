@@ -77,10 +77,9 @@ func (a *App) tryOut(ctx context.Context, list []mcpgateway.Server) (map[string]
 		return nil, err
 	}
 	defer os.RemoveAll(folder)
-	g, err := mcpgateway.New(mcpgateway.Config{
-		Servers: list, Getenv: a.serverValue, Path: a.programPath(), Work: folder, Hide: a.ownFolders(), HideFiles: a.ownFiles(),
-		Require: a.serverIsolation(), Limits: a.serverLimits(), Roots: a.serverRoots, Version: Version(), Log: a.log,
-	})
+	cfg := a.gatewayConfig()
+	cfg.Servers, cfg.Getenv, cfg.Work, cfg.Log = list, a.Servers.Value, folder, a.log
+	g, err := mcpgateway.New(cfg)
 	if err != nil {
 		return nil, err
 	}

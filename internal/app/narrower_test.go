@@ -134,7 +134,7 @@ func proposed(t *testing.T, user string, servers map[string]map[string]any) *App
 	}
 	write(t, filepath.Join(user, ".ken", "mcp.json"), `{"mcpServers": {`+strings.Join(after, ",")+`}}`)
 	b := open(t, Config{Getenv: getenv, Dir: t.TempDir(), Servers: true})
-	if p := b.ServerProblems(); len(p) > 0 {
+	if p := b.Servers.Problems(); len(p) > 0 {
 		t.Fatalf("what is proposed is not taken: %v", p)
 	}
 	for _, s := range b.ServerHealth(t.Context()).List {

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -70,7 +69,7 @@ func (a *App) ServerReviews(ctx context.Context) ([]ServerStand, error) {
 	if a.gateway == nil {
 		return nil, nil
 	}
-	list := a.servers()
+	list := a.Servers.Definitions()
 	if len(list) == 0 {
 		return nil, nil
 	}
@@ -126,7 +125,7 @@ func standOf(s mcpgateway.Server, p pin.Server, st mcpgateway.Status) (state, wh
 // ReviewServer returns what waits at a server.
 func (a *App) ReviewServer(ctx context.Context, name string) (ServerReview, error) {
 	r := ServerReview{Server: name}
-	s, err := a.serverNamed("review", name)
+	s, err := a.Servers.Find("review", name)
 	if err != nil {
 		return r, err
 	}
@@ -163,16 +162,6 @@ func (a *App) ReviewServer(ctx context.Context, name string) (ServerReview, erro
 	r.Digest = hex.EncodeToString(h.Sum(nil)[:8])
 	r.Unlisted, err = a.unlisted(ctx, s, r.key)
 	return r, err
-}
-
-// serverNamed finds a server by its name.
-func (a *App) serverNamed(op, name string) (mcpgateway.Server, error) {
-	list := a.servers()
-	i := slices.IndexFunc(list, func(s mcpgateway.Server) bool { return s.Name == name })
-	if i < 0 || a.gateway == nil {
-		return mcpgateway.Server{}, &capability.Error{Kind: capability.NotFound, Op: op, Target: "mcp:" + name, Err: errors.New("there is no MCP server of this name"), Fix: "see ken extension list"}
-	}
-	return list[i], nil
 }
 
 // unlisted says why nothing is known of a server; it is empty where something
@@ -286,12 +275,7 @@ func (a *App) acceptDefinition(ctx context.Context, by capability.Principal, r S
 	if err := a.definitions.Accept(ctx, r.file, r.Server, r.defined.Hash, by); err != nil {
 		return err
 	}
-	list := a.servers()
-	if a.shared {
-		return nil // who has the gateway sees it too
-	}
-	a.gateway.Replace(list)
-	a.ListServers(ctx, r.Server)
+	a.Servers.Relist(ctx, r.Server)
 	return nil
 }
 

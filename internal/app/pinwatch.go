@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"ken/internal/govern/pin"
+	"ken/internal/run/mcpservers"
 )
 
 // pinsAnyway is after how many looks tools that wait are judged again although
@@ -14,12 +15,12 @@ const pinsAnyway = 30
 // watchPins asks again about tools that wait for a person, since the word may be
 // given in another process, until ctx ends.
 func (a *App) watchPins(ctx context.Context) {
-	if a.gateway == nil || a.shared {
+	if a.gateway == nil || a.Servers.Shared() {
 		return
 	}
 	seen := map[string]int64{} // by server: what was written when it was judged last
-	rules := a.pinRules()
-	tick := time.NewTicker(serversEvery)
+	rules := mcpservers.PinPolicy(a.effective().MCP)
+	tick := time.NewTicker(mcpservers.Every)
 	defer tick.Stop()
 	for turn := 1; ; turn++ {
 		select {
@@ -27,7 +28,7 @@ func (a *App) watchPins(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		now := a.pinRules()
+		now := mcpservers.PinPolicy(a.effective().MCP)
 		if turn%pinsAnyway == 0 || now != rules {
 			clear(seen)
 		}
@@ -46,9 +47,7 @@ func (a *App) watchPins(ctx context.Context) {
 // reviewAgain has the tools of a server judged where something was written about
 // them since.
 func (a *App) reviewAgain(ctx context.Context, name string, seen map[string]int64) error {
-	a.serving.mu.Lock()
-	key := a.serving.keys[name]
-	a.serving.mu.Unlock()
+	key := a.Servers.PinKey(name)
 	desk, err := a.serving.pins.Get()
 	if err != nil {
 		return err

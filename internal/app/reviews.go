@@ -147,12 +147,12 @@ func (r reviews) acceptServer(ctx context.Context, by capability.Principal, serv
 	if err != nil {
 		return err
 	}
-	on, err := r.app.SwitchServer(ctx, by, server, true, why)
+	on, err := r.app.Servers.Switch(ctx, by, server, true, why)
 	if err != nil {
 		return err
 	}
 	if on { // what waits is what it offers now
-		r.app.ListServers(ctx, server)
+		r.app.Servers.List(ctx, server)
 		if what, err = seen(); err != nil {
 			return err
 		}
@@ -165,7 +165,7 @@ func (r reviews) acceptServer(ctx context.Context, by capability.Principal, serv
 func (r reviews) Disable(ctx context.Context, who auth.Identity, name, _, why string) error {
 	by := r.person(who)
 	if server, ok := strings.CutPrefix(name, serverPrefix); ok {
-		_, err := r.app.SwitchServer(ctx, by, server, false, why)
+		_, err := r.app.Servers.Switch(ctx, by, server, false, why)
 		return err
 	}
 	x, err := r.extension(ctx, name)

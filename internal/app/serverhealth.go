@@ -9,6 +9,7 @@ import (
 	"ken/capability"
 	"ken/internal/know/source"
 	"ken/internal/run/mcpgateway"
+	"ken/internal/run/mcpservers/statusfile"
 	"ken/internal/serve/doctor"
 	"ken/internal/serve/shim"
 )
@@ -21,8 +22,8 @@ func (a *App) ServerHealth(ctx context.Context) doctor.Servers {
 	if a.gateway == nil {
 		return out
 	}
-	defs := a.servers()
-	out.Problems, out.Running = a.ServerProblems(), a.ServerProcesses()
+	defs := a.Servers.Definitions()
+	out.Problems, out.Running = a.Servers.Problems(), a.serverProcesses()
 	if len(defs) == 0 {
 		return out
 	}
@@ -30,7 +31,7 @@ func (a *App) ServerHealth(ctx context.Context) doctor.Servers {
 	for _, d := range defs {
 		names = append(names, d.Name)
 	}
-	states := a.ListServers(ctx, names...)
+	states := a.Servers.List(ctx, names...)
 	if err := a.Reload(ctx); err != nil {
 		a.log.Warn("the catalog was not read again", "error", err)
 	}
@@ -101,6 +102,22 @@ func (a *App) serverTools(ctx context.Context) map[string]offered {
 			o.large = append(o.large, fmt.Sprintf("%s (%d KB)", e.Name, (len(d.Schema)+512)>>10))
 		}
 		out[e.Category] = o
+	}
+	return out
+}
+
+// serverProcesses returns the processes that use servers now.
+func (a *App) serverProcesses() []doctor.Process {
+	var out []doctor.Process
+	for _, n := range statusfile.Read(a.statusDir()) {
+		p := doctor.Process{PID: n.PID, What: n.What, Since: n.Since}
+		for _, t := range n.Servers {
+			p.Servers = append(p.Servers, doctor.Troubled{
+				Name: t.Name, Runs: t.Backends, Restarts: t.Restarts, Err: t.Err, At: t.At, Noise: t.Noise, Sample: t.Sample,
+				Down: t.Err != "" && (t.State == mcpgateway.Failed || t.State == mcpgateway.BackingOff),
+			})
+		}
+		out = append(out, p)
 	}
 	return out
 }

@@ -5,16 +5,12 @@ package app
 import (
 	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"ken/capability"
-	"ken/internal/run/mcpgateway"
 	"ken/internal/serve/doctor"
 )
 
@@ -122,7 +118,7 @@ func TestBadServersAreSeen(t *testing.T) {
 	})
 	second := open(t, Config{Getenv: getenv, Dir: work})
 	noted := func(name string, is func(doctor.Troubled) bool) bool {
-		return slices.ContainsFunc(second.ServerProcesses(), func(p doctor.Process) bool {
+		return slices.ContainsFunc(second.serverProcesses(), func(p doctor.Process) bool {
 			return slices.ContainsFunc(p.Servers, func(s doctor.Troubled) bool { return s.Name == name && is(s) })
 		})
 	}
@@ -186,80 +182,10 @@ func watched(t *testing.T, cfg Config) *App {
 		if err := <-done; err != nil {
 			t.Errorf("Watch() = %v", err)
 		}
-		list, err := filepath.Glob(filepath.Join(a.serverNotes(), "*"))
+		list, err := filepath.Glob(filepath.Join(a.statusDir(), "*"))
 		if err != nil || len(list) > 0 {
 			t.Errorf("after Watch there are notes: %v, %v", list, err)
 		}
 	})
 	return a
-}
-
-// TestServerNotes: a note is the user's alone, is written when there is news, and
-// counts only while its very process runs.
-func TestServerNotes(t *testing.T) {
-	_, getenv := home(t, nil)
-	a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
-	n := newNotebook(a.serverNotes())
-	look := func(st mcpgateway.Status) {
-		t.Helper()
-		if err := n.look([]mcpgateway.Status{st}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	look(mcpgateway.Status{Name: "s", State: mcpgateway.Ready, Backends: 1, Noise: 3, NoiseSample: "x"})
-	first, err := os.Stat(n.file)
-	if err != nil || first.Mode().Perm() != 0o600 {
-		t.Fatalf("the note is %v, %v; want it for the user alone", first, err)
-	}
-	look(mcpgateway.Status{Name: "s", State: mcpgateway.Ready, Backends: 1, Noise: 3, NoiseSample: "x"})
-	if again, err := os.Stat(n.file); err != nil || !os.SameFile(first, again) {
-		t.Errorf("the note was written without news: %v", err)
-	}
-	look(mcpgateway.Status{Name: "s", State: mcpgateway.Failed, Err: "it ended"})
-	look(mcpgateway.Status{Name: "s", State: mcpgateway.Ready, Backends: 1, Restarts: 1, Noise: 2, NoiseSample: "y"})
-	list := a.ServerProcesses()
-	if len(list) != 1 || len(list[0].Servers) != 1 {
-		t.Fatalf("ServerProcesses() = %+v, want this one", list)
-	}
-	got := list[0].Servers[0]
-	at := got.At
-	if got.At = (time.Time{}); at.IsZero() || got != (doctor.Troubled{Name: "s", Runs: 1, Restarts: 1, Err: "it ended", Noise: 5, Sample: "y"}) {
-		t.Errorf("ServerProcesses() = %+v at %v, want the last error and all of the noise", got, at)
-	}
-	if err := os.Remove(n.file); err != nil {
-		t.Fatal(err)
-	}
-	look(mcpgateway.Status{Name: "s", State: mcpgateway.Ready, Backends: 1, Restarts: 1, Noise: 2, NoiseSample: "y"})
-	if len(a.ServerProcesses()) != 1 {
-		t.Error("a note that somebody removed does not come back")
-	}
-
-	gone := exec.Command("true")
-	if err := gone.Run(); err != nil {
-		t.Fatal(err)
-	}
-	stale := map[string]string{
-		"gone.json":   `{"pid":` + strconv.Itoa(gone.Process.Pid) + `,"began":"x"}`,
-		"reused.json": `{"pid":` + strconv.Itoa(os.Getpid()) + `,"began":"another"}`,
-		"broken.json": `{"pid":`,
-	}
-	for name, text := range stale {
-		if err := os.WriteFile(filepath.Join(a.serverNotes(), name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if list := a.ServerProcesses(); len(list) != 1 || list[0].PID != os.Getpid() {
-		t.Errorf("ServerProcesses() = %+v, want this one alone", list)
-	}
-	for name := range stale {
-		if _, err := os.Stat(filepath.Join(a.serverNotes(), name)); err == nil {
-			t.Errorf("%s stays", name)
-		}
-	}
-	if err := n.close(); err != nil {
-		t.Error(err)
-	}
-	if list := a.ServerProcesses(); len(list) != 0 {
-		t.Errorf("ServerProcesses() after the end = %+v", list)
-	}
 }

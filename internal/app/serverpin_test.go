@@ -58,7 +58,7 @@ func TestImportedDefinitionsArePinned(t *testing.T) {
 	if err == nil {
 		t.Fatal("look worked with another definition")
 	}
-	for _, st := range a.ServerStatus() {
+	for _, st := range a.Servers.Status() {
 		if st.Pid != 0 || st.Rule != "mcp.import" || st.Fix != "ken extension review mcp:"+st.Name || !strings.Contains(st.Err, "not what was accepted") {
 			t.Errorf("status = %+v, want one that was not started, with the knob and what to do", st)
 		}
@@ -98,7 +98,7 @@ func TestImportedDefinitionsArePinned(t *testing.T) {
 	// Another token is the same server, and other options are not.
 	for value, want := range map[string]bool{"--require /tmp/x.js": true, "--require /tmp/y.js": false} {
 		servers(t, file, map[string]map[string]any{"s": {"args": []string{"--", mark}, "env": map[string]string{"API_TOKEN": "two", "NODE_OPTIONS": value}}})
-		list := a.servers()
+		list := a.Servers.Definitions()
 		if len(list) != 1 || (list[0].Held == "") != want {
 			t.Errorf("with NODE_OPTIONS %q: %+v, want it accepted: %v", value, list, want)
 		}
@@ -110,7 +110,7 @@ func TestImportedDefinitionsArePinned(t *testing.T) {
 func TestImportedDefinitionsAreLive(t *testing.T) {
 	getenv, file := importing(t)
 	here := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
-	here.ListServers(t.Context(), "s")
+	here.Servers.List(t.Context(), "s")
 	watch(t, here)
 	state := func() catalog.State {
 		e, ok := here.catalog.Snapshot().Get("mcp:s/look")
@@ -134,7 +134,7 @@ func TestImportedDefinitionsAreLive(t *testing.T) {
 	// Half a file changes nothing.
 	write(t, file, `{"mcpServers": {"s": {"com`)
 	until(t, here, func() bool {
-		return slices.ContainsFunc(here.ServerProblems(), func(p capability.Problem) bool { return p.Origin.Path == file })
+		return slices.ContainsFunc(here.Servers.Problems(), func(p capability.Problem) bool { return p.Origin.Path == file })
 	})
 	if err := lookAt(t, here); err != nil {
 		t.Errorf("look = %v, while the file is being written", err)
@@ -170,7 +170,7 @@ func TestAnEmptyImport(t *testing.T) {
 			}
 			servers(t, file, map[string]map[string]any{"s": {}})
 			a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
-			if list := a.servers(); len(list) != 1 || !strings.Contains(list[0].Held, "was not in the file before") {
+			if list := a.Servers.Definitions(); len(list) != 1 || !strings.Contains(list[0].Held, "was not in the file before") {
 				t.Errorf("servers = %+v, want one that waits", list)
 			}
 		})
@@ -208,7 +208,7 @@ func TestImportsHaveNoSecrets(t *testing.T) {
 			"fine": entry(value), "token": entry(value),
 			"head": {"command": "", "url": "https://example.com/mcp", "headers": map[string]string{"Authorization": "Bearer " + value}},
 		})
-		for _, s := range a.servers() {
+		for _, s := range a.Servers.Definitions() {
 			name, _, _ := strings.Cut(value, ":-")
 			if s.Foreign && !strings.Contains(s.Held, strings.TrimPrefix(name, "x")) {
 				t.Errorf("%s with %s: held for %q, want it held for what it names", s.Name, value, s.Held)
@@ -219,7 +219,7 @@ func TestImportsHaveNoSecrets(t *testing.T) {
 		"token": entry("another-token"),
 		"head":  {"command": "", "url": "https://example.com/mcp", "headers": map[string]string{"Authorization": "Bearer a-newer-one"}},
 	})
-	for _, s := range a.servers() {
+	for _, s := range a.Servers.Definitions() {
 		if s.Held != "" {
 			t.Errorf("%s with a new token is held: %s", s.Name, s.Held)
 		}
@@ -234,7 +234,7 @@ func TestImportsStayOff(t *testing.T) {
 	stands := func(entry map[string]any) mcpgateway.Server {
 		t.Helper()
 		servers(t, file, map[string]map[string]any{"s": entry})
-		list := a.servers()
+		list := a.Servers.Definitions()
 		if len(list) != 1 {
 			t.Fatalf("servers = %+v, want one", list)
 		}
@@ -287,7 +287,7 @@ func TestServersOfProjectsStartThere(t *testing.T) {
 	servers(t, filepath.Join(home, ".ken", "mcp.json"), map[string]map[string]any{"e": {"x-ken": map[string]any{"project": other}}, "f": {}})
 	write(t, filepath.Join(home, ".ken", "ken.yaml"), "mcp: {import: ["+project+"/.mcp.json, "+project+"/.cursor/mcp.json, "+home+"/.client.json]}\n")
 	a := open(t, Config{Getenv: getenv, Dir: other})
-	for _, s := range a.servers() {
+	for _, s := range a.Servers.Definitions() {
 		want := map[string]string{"a": project, "b": project, "c": other, "d": home, "e": other, "f": home}[s.Name]
 		if s.Cwd != want {
 			t.Errorf("%s starts in %s, want %s", s.Name, s.Cwd, want)
@@ -297,7 +297,7 @@ func TestServersOfProjectsStartThere(t *testing.T) {
 	if len(unset) != 1 || !strings.Contains(unset["d"], "PWD (another one in each window") {
 		t.Errorf("Unset = %v, want d for PWD alone", unset)
 	}
-	if said := a.missingServers(); len(said) != 1 || !strings.HasPrefix(said[0], "d: it refers to what is not set: PWD") {
+	if said := a.Servers.Unset(); len(said) != 1 || !strings.HasPrefix(said[0], "d: it refers to what is not set: PWD") {
 		t.Errorf("missingServers = %q", said)
 	}
 }

@@ -64,12 +64,12 @@ func TestServersOfAFileThatIsWritten(t *testing.T) {
 		{says("other", "192.168.0.0/16"), "other", "[192.168.0.0/16]"},
 	} {
 		write(t, file, step.text)
-		a.rereadServers(t.Context())
-		list := a.servers()
+		a.Servers.Reread(t.Context())
+		list := a.Servers.Definitions()
 		if len(list) != 1 || list[0].Name != step.name || fmt.Sprint(list[0].Networks) != step.networks {
 			t.Errorf("with %q servers() = %+v, want %s with %s", step.text, list, step.name, step.networks)
 		}
-		if st := a.ServerStatus(); len(st) != 1 || st[0].Name != step.name {
+		if st := a.Servers.Status(); len(st) != 1 || st[0].Name != step.name {
 			t.Errorf("with %q the gateway has %+v, want %s", step.text, st, step.name)
 		}
 	}
@@ -196,7 +196,7 @@ func TestHouse(t *testing.T) {
 		if _, err := x.Door.Invoke(t.Context(), asModel(x), capability.Call{Target: "mcp:s/look", Arguments: json.RawMessage(`{"text":"x"}`), Session: "one"}); err != nil {
 			t.Fatal(err)
 		}
-		return x.ServerStatus()[0].Pid
+		return x.Servers.Status()[0].Pid
 	}
 	if x, y := pid(a), pid(b); x != y || x == 0 {
 		t.Errorf("the server has the pids %d and %d, want one", x, y)

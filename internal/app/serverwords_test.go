@@ -87,7 +87,7 @@ func TestAcceptHeld(t *testing.T) {
 	}
 	write(t, more, "")
 	a := open(t, Config{Getenv: getenv, Dir: t.TempDir(), Servers: true})
-	a.ListServers(t.Context(), "s")
+	a.Servers.List(t.Context(), "s")
 	if err := a.Reload(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -149,23 +149,23 @@ func TestSwitchServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
-	a.ListServers(t.Context(), "s")
-	if changed, err := a.SwitchServer(t.Context(), a.Principal, "s", false, "too loud"); err != nil || !changed {
+	a.Servers.List(t.Context(), "s")
+	if changed, err := a.Servers.Switch(t.Context(), a.Principal, "s", false, "too loud"); err != nil || !changed {
 		t.Fatalf("SwitchServer(off) = %v, %v", changed, err)
 	}
 	if st := a.gateway.Status()[1]; st.State != mcpgateway.Disabled {
 		t.Errorf("state = %v, want it off", st.State)
 	}
-	if changed, err := a.SwitchServer(t.Context(), a.Principal, "s", false, ""); err != nil || changed {
+	if changed, err := a.Servers.Switch(t.Context(), a.Principal, "s", false, ""); err != nil || changed {
 		t.Errorf("SwitchServer(off) again = %v, %v, want nothing to change", changed, err)
 	}
-	if changed, err := a.SwitchServer(t.Context(), a.Principal, "s", true, ""); err != nil || !changed {
+	if changed, err := a.Servers.Switch(t.Context(), a.Principal, "s", true, ""); err != nil || !changed {
 		t.Errorf("SwitchServer(on) = %v, %v", changed, err)
 	}
 	if after, err := os.ReadFile(file); err != nil || string(after) != string(before) {
 		t.Errorf("mcp.json after off and on = %s, %v, want %s", after, err, before)
 	}
-	_, err = a.SwitchServer(t.Context(), a.Principal, "mine", false, "")
+	_, err = a.Servers.Switch(t.Context(), a.Principal, "mine", false, "")
 	if capability.KindOf(err) != capability.Invalid || !strings.Contains(err.Error(), "ken.yaml:1") || !strings.Contains(err.Error(), "add disabled: true under mcp.servers.mine") {
 		t.Errorf("SwitchServer of ken.yaml = %v, want where to write it", err)
 	}
@@ -197,7 +197,7 @@ func TestSecretSetLater(t *testing.T) {
 	home, getenv := home(t, nil)
 	servers(t, filepath.Join(home, ".ken", "mcp.json"), map[string]map[string]any{"s": {"env": map[string]string{"KEY": "${secret:later}"}}})
 	a := open(t, Config{Getenv: getenv, Dir: t.TempDir(), Servers: true})
-	if st := a.ServerStatus(); len(st) != 1 || st[0].Err == "" {
+	if st := a.Servers.Status(); len(st) != 1 || st[0].Err == "" {
 		t.Fatalf("ServerStatus = %+v, want that it lacks the secret", st)
 	}
 	watch(t, a)
@@ -249,7 +249,7 @@ func TestHomeInKens(t *testing.T) {
 		t.Errorf("hidden = %v, and the user's home with it", hidden)
 	}
 	if _, err := a.View().Lookup("mcp:s/look"); err != nil {
-		t.Errorf("Lookup = %v, %+v, want a server that started", err, a.ServerStatus())
+		t.Errorf("Lookup = %v, %+v, want a server that started", err, a.Servers.Status())
 	}
 	for _, name := range []string{"ken.yaml", "ken.json", "secrets.key"} {
 		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
@@ -286,7 +286,7 @@ func TestLoginWords(t *testing.T) {
 	_, getenv := home(t, map[string]string{".ken/mcp.json": `{"mcpServers": {"far": {"url": "http://127.0.0.1:1/mcp"}, "near": {"command": "x"}}}`})
 	a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
 	for name, want := range map[string]string{"far": "http://127.0.0.1:1 cannot be reached", "near": "knows no login", "none": "there is no MCP server of this name"} {
-		err := a.Login(t.Context(), name, func(context.Context, string) error { return nil })
+		err := a.Servers.Login(t.Context(), name, func(context.Context, string) error { return nil })
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "ken login") {
 			t.Errorf("Login(%s) = %v, want %q and no word of ken login", name, err, want)
 		}
@@ -412,7 +412,7 @@ func waitsForReview(t *testing.T, home string, getenv func(string) string) (stan
 	}
 	write(t, more, "")
 	a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
-	a.ListServers(t.Context(), "s")
+	a.Servers.List(t.Context(), "s")
 	watch(t, a)
 	stands = func(state catalog.State) {
 		t.Helper()

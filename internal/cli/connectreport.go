@@ -42,7 +42,7 @@ func (c *connectCommand) startConnected(ctx context.Context, client string, name
 		if !c.json {
 			c.out.Linef("\nStarting %s once …", output.Plural(len(names), "server"))
 		}
-		for _, s := range a.ListServers(ctx, names...) {
+		for _, s := range a.Servers.List(ctx, names...) {
 			stands[s.Name] = s
 		}
 	}
@@ -58,7 +58,7 @@ func (c *connectCommand) startConnected(ctx context.Context, client string, name
 		out.Servers = append(out.Servers, serverStart{Name: name, Tools: costs[name].Tools, Tokens: costs[name].Tokens, Error: s.Err, Fix: s.Fix})
 		out.Before += costs[name].Tokens
 	}
-	for _, n := range a.Neighbours(client) {
+	for _, n := range a.Servers.FromOthers(client) {
 		out.Others = append(out.Others, neighbour{n.Client, n.Servers})
 	}
 	menu, err := a.MCP().Menu(ctx, a.Principal, clientInfo(client))

@@ -27,7 +27,7 @@ func newLogin(env *environment) *cobra.Command {
 }
 
 func (c *loginCommand) login(ctx context.Context, a *app.App, given []string) error {
-	err := a.Login(ctx, given[0], func(_ context.Context, address string) error {
+	err := a.Servers.Login(ctx, given[0], func(_ context.Context, address string) error {
 		c.out.Linef("Open this address and agree; Ken waits here:\n\n  %s\n", output.Line(address))
 		openInBrowser(address)
 		return nil

@@ -95,12 +95,12 @@ func (c *extensionCommand) printFindings(server, tool string, found []capability
 // acceptServer switches a server on where it is off, and lets the tools that
 // wait be used, once a person has seen them.
 func (c *extensionCommand) acceptServer(ctx context.Context, a *app.App, name, digest, why string) error {
-	on, err := a.SwitchServer(ctx, a.Principal, name, true, why)
+	on, err := a.Servers.Switch(ctx, a.Principal, name, true, why)
 	if err != nil {
 		return err
 	}
 	if on {
-		a.ListServers(ctx, name) // what waits is what it offers now
+		a.Servers.List(ctx, name) // what waits is what it offers now
 		if err := a.Reload(ctx); err != nil {
 			return err
 		}
@@ -169,7 +169,7 @@ func (c *extensionCommand) switchOff(ctx context.Context, a *app.App, name, why 
 	if name == "" {
 		return usageError{errors.New("name the server, as in mcp:files")}
 	}
-	changed, err := a.SwitchServer(ctx, a.Principal, name, false, why)
+	changed, err := a.Servers.Switch(ctx, a.Principal, name, false, why)
 	if err != nil {
 		return err
 	}

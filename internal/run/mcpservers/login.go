@@ -1,4 +1,4 @@
-package app
+package mcpservers
 
 import (
 	"context"
@@ -13,30 +13,31 @@ import (
 	"ken/internal/run/mcpgateway/oauth"
 )
 
-// serverAuth returns what a remote server is shown of a person's consent.
-func (a *App) serverAuth(s mcpgateway.Server, who capability.Principal) mcpgateway.Login {
-	for name := range s.Headers {
+// login returns the login of a principal at a remote server, or nil if the
+// server needs none.
+func (s *Servers) login(def mcpgateway.Server, who capability.Principal) mcpgateway.Login {
+	for name := range def.Headers {
 		if strings.EqualFold(name, "Authorization") {
 			return nil // it has its own
 		}
 	}
 	if who.ID == "" {
-		who = a.Principal
+		who = s.cfg.Operator
 	}
-	h, err := a.newLogin(s, who, nil)
+	h, err := s.newLogin(def, who, nil)
 	if err != nil {
-		a.log.Warn("a server cannot be logged in to", "server", s.Name, "error", err)
+		s.cfg.Log.Warn("a server cannot be logged in to", "server", def.Name, "error", err)
 		return nil
 	}
 	return h
 }
 
-func (a *App) newLogin(s mcpgateway.Server, who capability.Principal, ask func(ctx context.Context, address string) error) (*oauth.Handler, error) {
-	cfg := oauth.Config{Server: s.Name, URL: s.URL, Principal: who, Keep: oauth.Sealed(a.secrets), Ask: ask}
-	if s.OAuth != nil {
-		cfg.ClientID, cfg.Scopes = s.OAuth.ClientID, s.OAuth.Scopes
-		if ref := s.OAuth.ClientSecret; ref != "" {
-			text, err := a.secrets.Expand(ref)
+func (s *Servers) newLogin(def mcpgateway.Server, who capability.Principal, ask func(ctx context.Context, address string) error) (*oauth.Handler, error) {
+	cfg := oauth.Config{Server: def.Name, URL: def.URL, Principal: who, Keep: oauth.Sealed(s.cfg.Secrets), Ask: ask}
+	if def.OAuth != nil {
+		cfg.ClientID, cfg.Scopes = def.OAuth.ClientID, def.OAuth.Scopes
+		if ref := def.OAuth.ClientSecret; ref != "" {
+			text, err := s.cfg.Secrets.Expand(ref)
 			if err != nil {
 				return nil, err
 			}
@@ -46,26 +47,25 @@ func (a *App) newLogin(s mcpgateway.Server, who capability.Principal, ask func(c
 	return oauth.New(cfg)
 }
 
-// Login has a person agree that Ken uses a remote server on his behalf. ask is
-// given the address that he must open.
-func (a *App) Login(ctx context.Context, name string, ask func(ctx context.Context, address string) error) error {
-	list := a.servers()
-	i := slices.IndexFunc(list, func(s mcpgateway.Server) bool { return s.Name == name })
+// Login asks the operator to agree that Ken uses a remote server for them. ask
+// receives the address that they must open.
+func (s *Servers) Login(ctx context.Context, name string, ask func(ctx context.Context, address string) error) error {
+	list := s.Definitions()
+	i := slices.IndexFunc(list, func(def mcpgateway.Server) bool { return def.Name == name })
 	switch {
 	case i < 0:
 		return &capability.Error{Kind: capability.NotFound, Op: "log in to", Target: name, Err: errors.New("there is no MCP server of this name"), Fix: "ken extension list names those there are"}
 	case list[i].URL == "":
 		return &capability.Error{Kind: capability.Invalid, Op: "log in to", Target: name, Err: errors.New("it is started by a command, and knows no login"), Fix: "give it what it needs with ken secret set, and env in its definition"}
 	}
-	h, err := a.newLogin(list[i], a.Principal, ask)
+	h, err := s.newLogin(list[i], s.cfg.Operator, ask)
 	if err != nil {
 		return err
 	}
 	return loginError(list[i], h.Login(ctx))
 }
 
-// loginError is what a person is told who has just tried to log in: not to do
-// that again.
+// loginError removes the advice to run ken login from an error of ken login.
 func loginError(s mcpgateway.Server, err error) error {
 	e, ok := errors.AsType[*capability.Error](err)
 	if !ok || !strings.Contains(e.Fix, "ken login") {

@@ -1,0 +1,43 @@
+package mcpservers
+
+import (
+	"context"
+	"time"
+
+	"ken/internal/config"
+	"ken/internal/govern/pin"
+	"ken/internal/run/sandbox"
+)
+
+// PinPolicy returns what happens to tools that nobody has accepted.
+func PinPolicy(set config.MCP) pin.Policy {
+	rule := func(r config.PinRule) pin.Rule {
+		if r == config.PinAccept {
+			return pin.Accept
+		}
+		return pin.Quarantine
+	}
+	return pin.Policy{New: rule(set.New), Changed: rule(set.Changed)}
+}
+
+// A LazyPinner checks tools with the desk of their pins, which is opened when
+// the first server has tools.
+type LazyPinner func() (*pin.Desk, error)
+
+// Check compares the tools of a server with their pins.
+func (open LazyPinner) Check(ctx context.Context, server string, tools []pin.Tool) (map[string]pin.Verdict, error) {
+	desk, err := open()
+	if err != nil {
+		return nil, err
+	}
+	return desk.Check(ctx, server, tools)
+}
+
+// Limits returns the limits of a server's process. They are wider than those of
+// a call, because a server lives long and answers many.
+func Limits(set config.Sandbox) sandbox.Limits {
+	return sandbox.Limits{
+		Wall: -1, CPU: -1, Memory: set.Memory, AddressSpace: -1, Processes: 4096, OpenFiles: 65536, FileSize: -1,
+		Output: 64 << 10, OutputStop: -1, Scratch: set.Scratch, Grace: 2 * time.Second,
+	}
+}

@@ -1,0 +1,140 @@
+package mcpservers
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"ken/capability"
+	"ken/internal/run/mcpgateway"
+)
+
+// List starts the named servers, or those that were never listed, asks them for
+// their tools and returns their status.
+func (s *Servers) List(ctx context.Context, names ...string) []mcpgateway.Status {
+	if s.gateway == nil {
+		return nil
+	}
+	return s.gateway.List(ctx, names...)
+}
+
+// Relist takes over the definition of a server, which was accepted, and lists
+// the server. Where the gateway is shared, whoever keeps it up to date does that.
+func (s *Servers) Relist(ctx context.Context, name string) {
+	s.replace()
+	if !s.Shared() {
+		s.List(ctx, name)
+	}
+}
+
+// Status returns the status of every server.
+func (s *Servers) Status() []mcpgateway.Status {
+	if s.gateway == nil {
+		return nil
+	}
+	return s.gateway.Status()
+}
+
+// awaitTime is how long a search, or a call of an unknown tool, waits for
+// servers that are being listed for the first time.
+const awaitTime = 2 * time.Second
+
+// Await waits for servers that are being listed for the first time, and reports
+// whether there were any.
+func (s *Servers) Await(ctx context.Context) bool {
+	if s.gateway == nil {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, awaitTime)
+	defer cancel()
+	return s.gateway.Await(ctx)
+}
+
+// Starting names the servers that are being listed for the first time, or that
+// were never listed if this process lists none. Only the operator sees the
+// names; others see how many there are.
+func (s *Servers) Starting(p capability.Principal) string {
+	if s.gateway == nil {
+		return ""
+	}
+	starting, unlisted := s.gateway.Starting()
+	say := func(names []string, one, many, then string) string {
+		if names = s.namesInWorkspace(names); len(names) == 0 {
+			return ""
+		}
+		text := "1 server " + one
+		if len(names) > 1 {
+			text = fmt.Sprintf("%d servers %s", len(names), many)
+		}
+		if s.isOperator(p) {
+			text += ": " + strings.Join(names, ", ")
+		}
+		return text + "; " + then
+	}
+	return cmp.Or(say(starting, "is starting", "are starting", "try again in a moment"),
+		say(unlisted, "was never listed", "were never listed", "ken doctor lists them"))
+}
+
+// Absent returns why a server has no tools, if name is the id of one of its
+// tools. Only the operator is told.
+func (s *Servers) Absent(p capability.Principal, name string) error {
+	id, ok := strings.CutPrefix(name, "mcp:")
+	if !ok || s.gateway == nil || !s.isOperator(p) {
+		return nil
+	}
+	server, _, _ := strings.Cut(id, "/")
+	for _, st := range s.gateway.Status() {
+		if st.Name != server || !st.Listed.IsZero() || len(s.namesInWorkspace([]string{server})) == 0 {
+			continue
+		}
+		cause, fix := st.Err, st.Fix
+		switch {
+		case st.State == mcpgateway.Disabled:
+			cause, fix = "it is disabled in its definition", ""
+		case cause == "":
+			return nil
+		}
+		return &capability.Error{
+			Kind: capability.Unavailable, Op: "find", Target: name,
+			Err: fmt.Errorf("the MCP server %s (%s) never listed its tools: %s", server, st.State, cause), Fix: fix,
+		}
+	}
+	return nil
+}
+
+// Unset returns which servers of the workspace cannot be started because a
+// variable or secret that they refer to is not set.
+func (s *Servers) Unset() []string {
+	unset := s.gateway.Unset()
+	if len(unset) == 0 {
+		return nil
+	}
+	var out []string
+	for _, src := range s.Sources() {
+		name := strings.TrimPrefix(src.Name(), "mcp:")
+		if why := unset[name]; why != "" {
+			out = append(out, name+": "+why)
+		}
+	}
+	return out
+}
+
+func (s *Servers) isOperator(p capability.Principal) bool {
+	return p.ID == s.cfg.Operator.ID && p.Tenant == s.cfg.Operator.Tenant
+}
+
+// namesInWorkspace returns those of the named servers that apply to the
+// workspace.
+func (s *Servers) namesInWorkspace(names []string) []string {
+	if len(names) == 0 {
+		return nil
+	}
+	var here []string
+	for _, src := range s.Sources() {
+		here = append(here, strings.TrimPrefix(src.Name(), "mcp:"))
+	}
+	return slices.DeleteFunc(names, func(name string) bool { return !slices.Contains(here, name) })
+}
