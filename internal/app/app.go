@@ -32,6 +32,7 @@ import (
 	"ken/internal/run/executor/function"
 	"ken/internal/run/mcpgateway"
 	"ken/internal/run/mcpservers"
+	"ken/internal/run/mcpservers/toolreview"
 	"ken/internal/run/runner"
 	"ken/llm"
 	"ken/plugin"
@@ -103,6 +104,8 @@ type App struct {
 	Principal capability.Principal // the person who started the program
 	Clients   *connect.Connector   // connects clients with Ken
 	Servers   *mcpservers.Servers  // the MCP servers behind Ken
+
+	ToolReviews *toolreview.Reviews // the tools and definitions of those servers that wait for review
 
 	// Reading lists where capabilities are read from, in order of precedence,
 	// highest first.
@@ -254,6 +257,9 @@ func (a *App) build(cfg Config) error {
 		return err
 	}
 	a.catalog = c
+	a.ToolReviews = toolreview.New(toolreview.Config{
+		Servers: a.Servers, Definitions: a.definitions, Pins: a.serving.pins.Get, Policy: a.pinPolicy, Catalog: c, Log: a.log,
+	})
 	a.Door, err = a.finding(cfg, c)
 	return err
 }
@@ -341,7 +347,7 @@ func (a *App) Watch(ctx context.Context) error {
 	beside.Go(func() { a.tidy(ctx) })
 	beside.Go(func() { a.watchServers(ctx) })
 	beside.Go(func() { a.watchMachine(ctx, machineEvery) })
-	beside.Go(func() { a.watchPins(ctx) })
+	beside.Go(func() { a.ToolReviews.Watch(ctx) })
 	beside.Go(func() { a.watchSight(ctx) })
 	beside.Go(func() { _ = a.MCP().Watch(ctx) }) // it ends with ctx
 	beside.Go(func() { a.warm(ctx) })

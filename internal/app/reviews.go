@@ -9,6 +9,7 @@ import (
 	"ken/capability"
 	"ken/internal/govern/pin"
 	"ken/internal/govern/review"
+	"ken/internal/run/mcpservers/toolreview"
 	"ken/internal/serve/auth"
 	"ken/internal/serve/httpapi/catalogapi"
 )
@@ -82,14 +83,14 @@ func (r reviews) extensions(ctx context.Context) ([]catalogapi.Review, error) {
 }
 
 func (r reviews) servers(ctx context.Context) ([]catalogapi.Review, error) {
-	list, err := r.app.ServerReviews(ctx)
+	list, err := r.app.ToolReviews.List(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var out []catalogapi.Review
 	for _, s := range list {
-		one := catalogapi.Review{Name: serverPrefix + s.Name, Kind: "server", State: s.State, Why: s.Why, Fix: s.Fix, Pending: s.State == ServerWaits}
-		what, err := r.app.ReviewServer(ctx, s.Name)
+		one := catalogapi.Review{Name: serverPrefix + s.Name, Kind: "server", State: s.State, Why: s.Why, Fix: s.Fix, Pending: s.State == toolreview.Waiting}
+		what, err := r.app.ToolReviews.Review(ctx, s.Name)
 		if err != nil {
 			return nil, err
 		}
@@ -136,8 +137,8 @@ func (r reviews) Accept(ctx context.Context, who auth.Identity, name, digest, wh
 // acceptServer accepts the tools of a server, which is switched on for that.
 // What was not seen switches nothing on.
 func (r reviews) acceptServer(ctx context.Context, by capability.Principal, server, digest, why string) error {
-	seen := func() (ServerReview, error) {
-		what, err := r.app.ReviewServer(ctx, server)
+	seen := func() (toolreview.Review, error) {
+		what, err := r.app.ToolReviews.Review(ctx, server)
 		if err == nil && what.Digest != digest {
 			err = changedMeanwhile("accept", serverPrefix+server)
 		}
@@ -157,7 +158,7 @@ func (r reviews) acceptServer(ctx context.Context, by capability.Principal, serv
 			return err
 		}
 	}
-	_, err = r.app.AcceptTools(ctx, by, what)
+	_, err = r.app.ToolReviews.Accept(ctx, by, what)
 	return err
 }
 

@@ -17,6 +17,7 @@ import (
 	"ken/internal/know/catalog"
 	"ken/internal/run/mcpgateway"
 	"ken/internal/run/mcpservers/definitions"
+	"ken/internal/run/mcpservers/toolreview"
 	"ken/internal/secret"
 )
 
@@ -70,11 +71,11 @@ func TestImportedDefinitionsArePinned(t *testing.T) {
 	if !slices.ContainsFunc(problems, func(p capability.Problem) bool { return p.Code == "mcp-held" && strings.Contains(p.Message, "args") }) {
 		t.Errorf("problems = %v, want one that says what differs", problems)
 	}
-	stands, err := a.ServerReviews(t.Context())
-	if err != nil || len(stands) != 2 || stands[0].State != ServerWaits || stands[1].State != ServerWaits {
+	stands, err := a.ToolReviews.List(t.Context())
+	if err != nil || len(stands) != 2 || stands[0].State != toolreview.Waiting || stands[1].State != toolreview.Waiting {
 		t.Fatalf("ServerReviews = %+v, %v, want two that wait", stands, err)
 	}
-	r, err := a.ReviewServer(t.Context(), "s")
+	r, err := a.ToolReviews.Review(t.Context(), "s")
 	if err != nil || len(r.Waiting) != 1 || r.Waiting[0].Tool != definitions.Tool || r.Waiting[0].State != pin.Changed {
 		t.Fatalf("ReviewServer = %+v, %v, want the definition", r, err)
 	}
@@ -88,7 +89,7 @@ func TestImportedDefinitionsArePinned(t *testing.T) {
 			t.Errorf("differences:\n%s\nwant %s", said, want)
 		}
 	}
-	done, err := a.AcceptTools(t.Context(), a.Principal, r)
+	done, err := a.ToolReviews.Accept(t.Context(), a.Principal, r)
 	if err != nil || !slices.Contains(done.Usable, "mcp:s/look") {
 		t.Fatalf("AcceptTools = %+v, %v, want its tools usable", done, err)
 	}
@@ -123,9 +124,9 @@ func TestImportedDefinitionsAreLive(t *testing.T) {
 	servers(t, file, map[string]map[string]any{"s": {"args": []string{"other"}}})
 	until(t, here, func() bool { return state() == "" })
 	there := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
-	r, err := there.ReviewServer(t.Context(), "s")
+	r, err := there.ToolReviews.Review(t.Context(), "s")
 	if err == nil {
-		_, err = there.AcceptTools(t.Context(), there.Principal, r)
+		_, err = there.ToolReviews.Accept(t.Context(), there.Principal, r)
 	}
 	if err != nil || len(r.Waiting) != 1 {
 		t.Fatalf("ReviewServer = %+v, %v", r, err)

@@ -40,7 +40,7 @@ func (a *App) prepareServers(cfg Config) (err error) {
 		RemoveToken: func(client string) (bool, error) { return auth.RemoveAgent(a.Places.State, client) },
 	})
 	a.serving.pins.Build = func() (*pin.Desk, error) {
-		return a.openPins(func() pin.Policy { return mcpservers.PinPolicy(a.effective().MCP) }, a.Servers.PlainNames)
+		return a.openPins(a.pinPolicy, a.Servers.PlainNames)
 	}
 	defined := &lazy.Value[*pin.Desk]{Build: func() (*pin.Desk, error) { // no setting accepts a definition
 		return a.openPins(nil, func() bool { return false })
@@ -95,6 +95,9 @@ func (a *App) openPins(policy func() pin.Policy, plain func() bool) (*pin.Desk, 
 		Policy: policy, Plain: plain, Reviewers: a.Settings.Approval.Approvers, Reserved: capability.OwnTools(), Log: a.appendAudit,
 	})
 }
+
+// pinPolicy returns what happens to tools that nobody has accepted.
+func (a *App) pinPolicy() pin.Policy { return mcpservers.PinPolicy(a.effective().MCP) }
 
 // appendAudit appends to the audit log.
 func (a *App) appendAudit(ctx context.Context, r audit.Record) error {

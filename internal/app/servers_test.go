@@ -122,10 +122,10 @@ func TestServersInTheCatalog(t *testing.T) {
 	if _, err := call("change"); capability.KindOf(err) != capability.Unapproved {
 		t.Errorf("change = %v, want to be asked", err)
 	}
-	if list := a.ServerCosts(t.Context()); len(list) != 1 || list[0].Tools != 2 || list[0].Tokens < 20 {
+	if list := a.ToolReviews.Costs(t.Context()); len(list) != 1 || list[0].Tools != 2 || list[0].Tokens < 20 {
 		t.Errorf("ServerCosts = %+v", list)
 	}
-	if list, err := a.ServerReviews(t.Context()); err != nil || len(list) != 1 || list[0].Accepted != 2 {
+	if list, err := a.ToolReviews.List(t.Context()); err != nil || len(list) != 1 || list[0].Accepted != 2 {
 		t.Errorf("ServerReviews = %+v, %v", list, err)
 	}
 }

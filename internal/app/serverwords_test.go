@@ -17,6 +17,7 @@ import (
 	"ken/internal/know/catalog"
 	"ken/internal/know/source"
 	"ken/internal/run/mcpgateway"
+	"ken/internal/run/mcpservers/toolreview"
 	"ken/internal/secret"
 	"ken/internal/serve/mcpserver"
 )
@@ -91,11 +92,11 @@ func TestAcceptHeld(t *testing.T) {
 	if err := a.Reload(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	stands, err := a.ServerReviews(t.Context())
-	if err != nil || len(stands) != 1 || stands[0].State != ServerWaits || stands[0].New != 2 {
+	stands, err := a.ToolReviews.List(t.Context())
+	if err != nil || len(stands) != 1 || stands[0].State != toolreview.Waiting || stands[0].New != 2 {
 		t.Fatalf("ServerReviews = %+v, %v, want two that wait", stands, err)
 	}
-	r, err := a.ReviewServer(t.Context(), "s")
+	r, err := a.ToolReviews.Review(t.Context(), "s")
 	if err != nil || len(r.Waiting) != 2 || len(r.Findings["evil"]) == 0 || len(r.Findings["fine"]) != 0 || r.Unlisted != "" {
 		t.Fatalf("ReviewServer = %+v, %v, want findings against evil alone", r, err)
 	}
@@ -104,7 +105,7 @@ func TestAcceptHeld(t *testing.T) {
 			t.Errorf("finding %v is of the pins, want those of the scan", f)
 		}
 	}
-	done, err := a.AcceptTools(t.Context(), a.Principal, r)
+	done, err := a.ToolReviews.Accept(t.Context(), a.Principal, r)
 	if err != nil || done.Accepted != 2 || !slices.Equal(done.Usable, []string{"mcp:s/fine"}) || len(done.Held["mcp:s/evil"]) == 0 {
 		t.Errorf("AcceptTools = %+v, %v, want fine usable and evil held", done, err)
 	}
@@ -117,23 +118,23 @@ func TestServerStands(t *testing.T) {
 	file := filepath.Join(home, ".ken", "mcp.json")
 	servers(t, file, map[string]map[string]any{"good": {}, "off": {"disabled": true}, "gone": {"command": "/nowhere/at-all"}})
 	a := open(t, Config{Getenv: getenv, Dir: t.TempDir(), Servers: true})
-	stands, err := a.ServerReviews(t.Context())
+	stands, err := a.ToolReviews.List(t.Context())
 	got := map[string]string{}
 	for _, s := range stands {
 		got[s.Name] = s.State
-		if s.State == ServerFailed && (s.Why == "" || s.Fix == "") {
+		if s.State == toolreview.Failed && (s.Why == "" || s.Fix == "") {
 			t.Errorf("%+v, want why and what to do", s)
 		}
 	}
-	if err != nil || got["good"] != ServerOn || got["off"] != ServerOff || got["gone"] != ServerFailed {
+	if err != nil || got["good"] != toolreview.Enabled || got["off"] != toolreview.Disabled || got["gone"] != toolreview.Failed {
 		t.Errorf("ServerReviews = %v, %v", got, err)
 	}
 	for name, want := range map[string]string{"gone": "at-all", "off": "switched off", "good": ""} {
-		if r, err := a.ReviewServer(t.Context(), name); err != nil || !strings.Contains(r.Unlisted, want) || (r.Unlisted == "") != (want == "") {
+		if r, err := a.ToolReviews.Review(t.Context(), name); err != nil || !strings.Contains(r.Unlisted, want) || (r.Unlisted == "") != (want == "") {
 			t.Errorf("ReviewServer(%s) = %q, %v, want %q", name, r.Unlisted, err, want)
 		}
 	}
-	if _, err := a.ReviewServer(t.Context(), "nothing"); capability.KindOf(err) != capability.NotFound {
+	if _, err := a.ToolReviews.Review(t.Context(), "nothing"); capability.KindOf(err) != capability.NotFound {
 		t.Errorf("ReviewServer(nothing) = %v, want NotFound", err)
 	}
 }
@@ -428,9 +429,9 @@ func TestAcceptedElsewhere(t *testing.T) {
 	home, getenv := home(t, nil)
 	stands := waitsForReview(t, home, getenv)
 	there := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
-	r, err := there.ReviewServer(t.Context(), "s")
+	r, err := there.ToolReviews.Review(t.Context(), "s")
 	if err == nil {
-		_, err = there.AcceptTools(t.Context(), there.Principal, r)
+		_, err = there.ToolReviews.Accept(t.Context(), there.Principal, r)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"ken/internal/app"
 	"ken/internal/cli/output"
 	"ken/internal/run/mcpgateway"
+	"ken/internal/run/mcpservers/toolreview"
 	"ken/internal/serve/mcpserver"
 )
 
@@ -49,8 +50,8 @@ func (c *connectCommand) startConnected(ctx context.Context, client string, name
 	if err := a.Reload(ctx); err != nil {
 		return err
 	}
-	costs := map[string]app.ServerCost{}
-	for _, k := range a.ServerCosts(ctx) {
+	costs := map[string]toolreview.Cost{}
+	for _, k := range a.ToolReviews.Costs(ctx) {
 		costs[k.Server] = k
 	}
 	for _, name := range names {

@@ -10,6 +10,7 @@ import (
 	"ken/internal/app"
 	"ken/internal/cli/output"
 	"ken/internal/govern/review"
+	"ken/internal/run/mcpservers/toolreview"
 )
 
 // extensionCommand is ken extension: it reviews extensions and MCP servers.
@@ -23,7 +24,7 @@ func newExtension(env *environment) *cobra.Command {
 
 var reviewStyles = map[string]string{
 	string(review.Enabled): output.Green, string(review.Unreviewed): output.Yellow, string(review.Differs): output.Yellow, string(review.Disabled): output.Dim, string(review.Unknown): output.Red,
-	app.ServerFailed: output.Red, app.ServerUnlisted: output.Yellow,
+	toolreview.Failed: output.Red, toolreview.Unlisted: output.Yellow,
 }
 
 func (c *extensionCommand) list() *cobra.Command {
@@ -34,7 +35,7 @@ func (c *extensionCommand) list() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			servers, err := a.ServerReviews(ctx)
+			servers, err := a.ToolReviews.List(ctx)
 			if err != nil {
 				return err
 			}

@@ -12,13 +12,14 @@ import (
 	"ken/internal/app"
 	"ken/internal/cli/output"
 	"ken/internal/know/source"
+	"ken/internal/run/mcpservers/toolreview"
 )
 
 // serverRow shows an MCP server among the extensions.
-func serverRow(s app.ServerStand) []string {
+func serverRow(s toolreview.Server) []string {
 	what := output.Plural(s.Accepted, "tool")
 	switch {
-	case s.State == app.ServerUnlisted || s.First.IsZero():
+	case s.State == toolreview.Unlisted || s.First.IsZero():
 		what = "never listed"
 	case s.New+s.Changed > 0:
 		what += fmt.Sprintf(", %d new and %d changed wait", s.New, s.Changed)
@@ -27,7 +28,7 @@ func serverRow(s app.ServerStand) []string {
 }
 
 // printFailed says in full why servers cannot be used.
-func (c *extensionCommand) printFailed(list []app.ServerStand) {
+func (c *extensionCommand) printFailed(list []toolreview.Server) {
 	for _, s := range list {
 		for _, note := range s.Notes {
 			c.out.Linef("%s mcp:%s: %s", c.out.Style(output.Yellow, "note"), output.Line(s.Name), output.Line(note))
@@ -45,7 +46,7 @@ func (c *extensionCommand) printFailed(list []app.ServerStand) {
 
 // reviewServer shows the tools of a server that wait for a person.
 func (c *extensionCommand) reviewServer(ctx context.Context, a *app.App, name string) error {
-	r, err := a.ReviewServer(ctx, name)
+	r, err := a.ToolReviews.Review(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -59,7 +60,7 @@ func (c *extensionCommand) reviewServer(ctx context.Context, a *app.App, name st
 	return nil
 }
 
-func (c *extensionCommand) printServer(r app.ServerReview) {
+func (c *extensionCommand) printServer(r toolreview.Review) {
 	name := output.Line(r.Server)
 	switch {
 	case r.Unlisted != "":
@@ -108,13 +109,13 @@ func (c *extensionCommand) acceptServer(ctx context.Context, a *app.App, name, d
 			c.out.Linef("mcp:%s is on", output.Line(name))
 		}
 	}
-	r, err := a.ReviewServer(ctx, name)
+	r, err := a.ToolReviews.Review(ctx, name)
 	if err != nil {
 		return err
 	}
 	if len(r.Waiting) == 0 {
 		if c.json {
-			return c.printJSON(app.Acceptance{Server: name, Usable: []string{}, Held: map[string][]string{}})
+			return c.printJSON(toolreview.Acceptance{Server: name, Usable: []string{}, Held: map[string][]string{}})
 		}
 		c.printServer(r)
 		return nil
@@ -122,7 +123,7 @@ func (c *extensionCommand) acceptServer(ctx context.Context, a *app.App, name, d
 	if err := c.acceptShown(ctx, r, digest); err != nil {
 		return err
 	}
-	done, err := a.AcceptTools(ctx, a.Principal, r)
+	done, err := a.ToolReviews.Accept(ctx, a.Principal, r)
 	if err != nil {
 		return err
 	}
@@ -142,7 +143,7 @@ func (c *extensionCommand) acceptServer(ctx context.Context, a *app.App, name, d
 }
 
 // acceptShown makes sure that a person has seen what waits.
-func (c *extensionCommand) acceptShown(ctx context.Context, r app.ServerReview, digest string) error {
+func (c *extensionCommand) acceptShown(ctx context.Context, r toolreview.Review, digest string) error {
 	switch name := output.Line(r.Server); {
 	case digest == r.Digest:
 		return nil
