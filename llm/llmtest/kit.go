@@ -23,7 +23,7 @@ func Test(t *testing.T, w Wire, open func(t *testing.T, baseURL string) llm.Mode
 	t.Helper()
 	for _, c := range conduct() {
 		t.Run(c.name, func(t *testing.T) {
-			k := &kit{t: t, wire: w, open: open, patience: 30 * time.Second}
+			k := &kit{t: t, wire: w, open: open, patience: 2 * time.Minute}
 			if err := c.check(k); err != nil {
 				t.Error(err)
 			}

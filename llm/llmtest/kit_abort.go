@@ -82,7 +82,7 @@ func cancelsEarly(k *kit) error {
 func cancelsWaiting(k *kit) error {
 	return k.leavesNothing(func() error {
 		asked := make(chan struct{}, 10)
-		busy := func(Seen) Reply { asked <- struct{}{}; return Reply{Fault: Rate, RetryAfter: k.patience} }
+		busy := func(Seen) Reply { asked <- struct{}{}; return Reply{Fault: Rate, RetryAfter: 30 * time.Second} }
 		return k.with(busy, func(ctx context.Context, m llm.Model, server *Server) error {
 			ctx, cancel := context.WithCancel(ctx)
 			defer cancel()

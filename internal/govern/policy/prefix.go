@@ -4,15 +4,22 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"ken/capability"
 	"ken/internal/programs"
 )
 
 var (
-	plainProgram = regexp.MustCompile(`^[A-Za-z0-9_./+-]{1,128}$`)
-	plainWord    = regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}$`)
+	plainProgram = once(`^[A-Za-z0-9_./+-]{1,128}$`)
+	plainWord    = once(`^[a-z][a-z0-9-]{0,31}$`)
 )
+
+// once returns a function that compiles an expression on its first use, because
+// most starts of Ken need none of them.
+func once(expression string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })
+}
 
 // CommonPrefix returns the first words that a call's command shares with
 // similar commands: "git status" for "git status -s". It is empty if no such
@@ -24,19 +31,19 @@ func CommonPrefix(f *Facts, files []File) []string {
 		return nil
 	}
 	argv := bare(f.Commands[0])
-	if len(argv) == 0 || !plainProgram.MatchString(argv[0]) || strings.HasPrefix(argv[0], "-") {
+	if len(argv) == 0 || !plainProgram().MatchString(argv[0]) || strings.HasPrefix(argv[0], "-") {
 		return nil
 	}
 	var out []string
 	switch name := programs.Name(argv[0]); {
 	case len(argv) > 1 && programs.Is(name, programs.Interpreter):
-		if script := argv[1]; plainProgram.MatchString(script) && slices.ContainsFunc(files, func(f File) bool {
+		if script := argv[1]; plainProgram().MatchString(script) && slices.ContainsFunc(files, func(f File) bool {
 			return strings.HasSuffix(f.Name, strings.TrimPrefix(script, ".")) && f.Name == f.Path
 		}) {
 			out = argv[:2]
 		}
 	case name == "find", programs.RunsProject(argv), programs.Is(name, programs.Starter|programs.Interpreter|programs.Editor):
-	case len(argv) > 1 && plainWord.MatchString(argv[1]):
+	case len(argv) > 1 && plainWord().MatchString(argv[1]):
 		out = argv[:2]
 	case !manyCommands(name):
 		out = argv[:1]
@@ -94,8 +101,8 @@ func anyProgram(r *capability.Recipe) bool {
 }
 
 var (
-	placeholder = regexp.MustCompile(`\{[A-Za-z_][A-Za-z0-9_.-]*\}`)
-	wholeWord   = regexp.MustCompile(`^\{[A-Za-z_][A-Za-z0-9_.-]*\}$`)
+	placeholder = once(`\{[A-Za-z_][A-Za-z0-9_.-]*\}`)
+	wholeWord   = once(`^\{[A-Za-z_][A-Za-z0-9_.-]*\}$`)
 )
 
 // choosesProgram reports whether a caller who fills in the placeholders of a
@@ -105,11 +112,11 @@ func choosesProgram(argv []string, options bool) bool {
 	if len(argv) == 0 {
 		return false
 	}
-	if placeholder.MatchString(argv[0]) {
+	if placeholder().MatchString(argv[0]) {
 		return true
 	}
 	name, args := programs.Name(argv[0]), argv[1:]
-	whole := slices.ContainsFunc(args, wholeWord.MatchString)
+	whole := slices.ContainsFunc(args, wholeWord().MatchString)
 	switch {
 	case name == "find":
 		i := slices.IndexFunc(args, func(a string) bool { return strings.HasPrefix(a, "-exec") || strings.HasPrefix(a, "-ok") })
@@ -126,7 +133,7 @@ func choosesProgram(argv []string, options bool) bool {
 		// writes a part of it.
 		for _, a := range args {
 			if !strings.HasPrefix(a, "-") {
-				return placeholder.MatchString(a)
+				return placeholder().MatchString(a)
 			}
 		}
 	}

@@ -273,6 +273,12 @@ func checkSearch(t *rapid.T, s *Store, handle string, lines []string) {
 		}
 		found++
 	}
+	if strings.Contains(x.Left, "the search stopped after") { // a busy machine; it says how far it came
+		if x.Found > int64(found) {
+			t.Fatalf("search %q: found %d before it stopped, want at most %d", pattern, x.Found, found)
+		}
+		return
+	}
 	if x.Found != int64(found) || len(x.Matches) != min(found, mostMatches) {
 		t.Fatalf("search %q: found %d, given %d, want %d", pattern, x.Found, len(x.Matches), found)
 	}
