@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 
 	"ken/capability"
 	"ken/internal/know/source"
 	"ken/internal/run/mcpgateway"
+	"ken/internal/run/mcpservers/profile"
 	"ken/internal/run/mcpservers/statusfile"
 	"ken/internal/serve/doctor"
 	"ken/internal/serve/shim"
@@ -36,17 +38,30 @@ func (a *App) ServerHealth(ctx context.Context) doctor.Servers {
 		a.log.Warn("the catalog was not read again", "error", err)
 	}
 	tools := a.serverTools(ctx)
-	closer := a.closer(ctx, defs, states, tools)
+	offline := map[string]bool{}
+	for name, o := range tools {
+		offline[name] = o.closed
+	}
+	suggested := a.newSuggester().Suggest(ctx, defs, states, offline)
 	for _, d := range defs {
 		i := slices.IndexFunc(states, func(st mcpgateway.Status) bool { return st.Name == d.Name })
 		if i < 0 {
 			continue // it went this moment
 		}
 		s := serverFacts(d, states[i])
-		s.Long, s.Large, s.Narrower = tools[d.Name].long, tools[d.Name].large, closer[d.Name]
+		s.Long, s.Large, s.Narrower = tools[d.Name].long, tools[d.Name].large, doctor.Narrower(suggested[d.Name])
 		out.List = append(out.List, s)
 	}
 	return out
+}
+
+func (a *App) newSuggester() *profile.Suggester {
+	gateway := a.gatewayConfig()
+	gateway.Getenv, gateway.Log = a.Servers.Value, a.log
+	return profile.New(profile.Config{
+		KenHome: a.Places.Home, UserHome: a.Places.UserHome, ConfigFiles: a.Settings.Files(), Gateway: gateway,
+		Networks: func() []netip.Prefix { return a.effective().Sandbox.Prefixes() }, Getenv: a.getenv,
+	})
 }
 
 func serverFacts(d mcpgateway.Server, st mcpgateway.Status) doctor.Server {
@@ -56,23 +71,12 @@ func serverFacts(d mcpgateway.Server, st mcpgateway.Status) doctor.Server {
 		Err: st.Err, Fix: st.Fix, Noise: st.Noise, Sample: st.NoiseSample, Problems: st.Problems,
 	}
 	if d.Command != "" {
-		s.Profile = string(profileOf(d))
+		s.Profile = string(d.EffectiveProfile())
 	}
 	if st.Isolation != nil {
 		s.Held, s.Open = string(st.Isolation.Profile), st.Isolation.Missing
 	}
 	return s
-}
-
-// profileOf returns the profile of a definition that need not name it.
-func profileOf(d mcpgateway.Server) mcpgateway.Profile {
-	switch {
-	case d.Profile != "":
-		return d.Profile
-	case len(d.Read)+len(d.Write)+len(d.Hosts) > 0:
-		return mcpgateway.ProfileConfined
-	}
-	return mcpgateway.ProfileImported
 }
 
 // offered is what the doctor wants to know of a server's tools.

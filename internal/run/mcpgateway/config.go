@@ -102,6 +102,17 @@ type Server struct {
 	Origin capability.Origin // where it is configured
 }
 
+// EffectiveProfile returns the profile of a definition, which need not name it.
+func (s Server) EffectiveProfile() Profile {
+	switch {
+	case s.Profile != "":
+		return s.Profile
+	case len(s.Read)+len(s.Write)+len(s.Hosts) > 0:
+		return ProfileConfined
+	}
+	return ProfileImported
+}
+
 // An OAuth is what a remote server knows Ken by, beyond what it tells itself.
 type OAuth struct {
 	ClientID     string
@@ -227,12 +238,7 @@ func checkName(name string) error {
 // filled puts the defaults in their place. The maps and lists stay shared.
 func (s Server) filled() Server {
 	s.Scope = cmp.Or(s.Scope, ScopeUser)
-	if s.Profile == "" {
-		s.Profile = ProfileImported
-		if len(s.Read)+len(s.Write)+len(s.Hosts) > 0 {
-			s.Profile = ProfileConfined
-		}
-	}
+	s.Profile = s.EffectiveProfile()
 	s.Timeout = cmp.Or(s.Timeout, defaultTimeout)
 	s.StartTimeout = cmp.Or(s.StartTimeout, defaultStartTimeout)
 	s.Concurrent = cmp.Or(max(s.Concurrent, 0), defaultConcurrent)

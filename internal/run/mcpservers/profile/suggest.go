@@ -1,4 +1,6 @@
-package app
+// Package profile suggests a tighter sandbox profile for an MCP server, and
+// starts the server under it to see whether it works.
+package profile
 
 import (
 	"cmp"
@@ -6,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,17 +17,39 @@ import (
 
 	"ken/internal/run/mcpgateway"
 	"ken/internal/run/sandbox"
-	"ken/internal/serve/doctor"
 )
 
-// trialTime is how long a server may take to start as it would be held.
-const trialTime = 30 * time.Second
+// A Config says what a [Suggester] works with.
+type Config struct {
+	KenHome, UserHome string   // a server that may use all of one may use everything
+	ConfigFiles       []string // the files of the configuration; a definition in one is YAML
 
-// closer works out for each server that runs as before how it could be held
-// closer, and tries that.
-func (a *App) closer(ctx context.Context, defs []mcpgateway.Server, states []mcpgateway.Status, tools map[string]offered) map[string]doctor.Narrower {
-	out := map[string]doctor.Narrower{}
-	var trial []mcpgateway.Server
+	Gateway  mcpgateway.Config     // how servers are confined, without Servers
+	Networks func() []netip.Prefix // private addresses that a confined server may reach
+	Getenv   func(string) string
+}
+
+// A Suggester suggests sandbox profiles.
+type Suggester struct{ cfg Config }
+
+// New returns a Suggester.
+func New(cfg Config) *Suggester { return &Suggester{cfg} }
+
+// A Suggestion is what to write into the definition of a server.
+type Suggestion struct {
+	Line string // empty: the server cannot be confined, or does not start if it is
+	Note string // why not, or what to consider
+}
+
+// testTime is how long a server may take to start in a test.
+const testTime = 30 * time.Second
+
+// Suggest returns a suggestion for each server that runs with the access of the
+// user and works. offline has the servers whose tools all say that they need no
+// network.
+func (s *Suggester) Suggest(ctx context.Context, defs []mcpgateway.Server, states []mcpgateway.Status, offline map[string]bool) map[string]Suggestion {
+	out := map[string]Suggestion{}
+	var candidates []mcpgateway.Server
 	listed := map[string]int{}
 	for _, st := range states {
 		if st.Err == "" {
@@ -32,28 +57,28 @@ func (a *App) closer(ctx context.Context, defs []mcpgateway.Server, states []mcp
 		}
 	}
 	for _, d := range defs {
-		if _, works := listed[d.Name]; !works || d.Disabled || d.Command == "" || profileOf(d) != mcpgateway.ProfileImported {
+		if _, works := listed[d.Name]; !works || d.Disabled || d.Command == "" || d.EffectiveProfile() != mcpgateway.ProfileImported {
 			continue
 		}
-		d, note := a.narrower(d)
-		out[d.Name] = doctor.Narrower{Note: note}
+		d, note := s.tighten(d)
+		out[d.Name] = Suggestion{Note: note}
 		if d.Profile == mcpgateway.ProfileConfined {
-			d.Networks = a.effective().Sandbox.Prefixes()
-			trial = append(trial, d)
+			d.Networks = s.cfg.Networks()
+			candidates = append(candidates, d)
 		}
 	}
-	tried, err := a.tryOut(ctx, trial)
-	for _, d := range trial {
+	started, err := s.testStart(ctx, candidates)
+	for _, d := range candidates {
 		n := out[d.Name]
-		switch st := tried[d.Name]; {
+		switch st := started[d.Name]; {
 		case err != nil:
 			n.Note = "how it could be held closer cannot be tried: " + err.Error()
 		case st.Err != "" || st.Tools < listed[d.Name]:
 			n.Note = "with no more than what its definition names it does not start: " + cmp.Or(st.Err, fmt.Sprintf("it lists %d of %d tools", st.Tools, listed[d.Name]))
 		default:
-			n.Line = a.definitionLine(d)
+			n.Line = s.definitionLine(d)
 			n.Note = fmt.Sprintf("tried: it starts, and lists its %d tools; ", st.Tools) + n.Note
-			if len(d.Hosts) == 0 && !tools[d.Name].closed {
+			if len(d.Hosts) == 0 && !offline[d.Name] {
 				n.Note += "; it has no network then: add to hosts what it must reach"
 			}
 		}
@@ -62,13 +87,13 @@ func (a *App) closer(ctx context.Context, defs []mcpgateway.Server, states []mcp
 	return out
 }
 
-// tryOut starts servers as they would be held, beside those that run, and says
-// how each stood. Nothing of it is kept.
-func (a *App) tryOut(ctx context.Context, list []mcpgateway.Server) (map[string]mcpgateway.Status, error) {
+// testStart starts servers under their new profiles, beside those that run, and
+// returns the status of each. It leaves nothing behind.
+func (s *Suggester) testStart(ctx context.Context, list []mcpgateway.Server) (map[string]mcpgateway.Status, error) {
 	if len(list) == 0 {
 		return nil, nil
 	}
-	folder := a.serverWork()
+	folder := s.cfg.Gateway.Work
 	err := os.MkdirAll(folder, 0o700)
 	if err == nil {
 		folder, err = os.MkdirTemp(folder, "trial-")
@@ -77,8 +102,8 @@ func (a *App) tryOut(ctx context.Context, list []mcpgateway.Server) (map[string]
 		return nil, err
 	}
 	defer os.RemoveAll(folder)
-	cfg := a.gatewayConfig()
-	cfg.Servers, cfg.Getenv, cfg.Work, cfg.Log = list, a.Servers.Value, folder, a.log
+	cfg := s.cfg.Gateway
+	cfg.Servers, cfg.Work = list, folder
 	g, err := mcpgateway.New(cfg)
 	if err != nil {
 		return nil, err
@@ -95,20 +120,21 @@ func (a *App) tryOut(ctx context.Context, list []mcpgateway.Server) (map[string]
 	return out, nil
 }
 
-// definitionLine is what to write into a definition, in the form of its file.
-func (a *App) definitionLine(d mcpgateway.Server) string {
+// definitionLine returns what to write into a definition, in the format of its
+// file.
+func (s *Suggester) definitionLine(d mcpgateway.Server) string {
 	list := func(paths []string) string {
 		text, _ := json.Marshal(append([]string{}, paths...)) // texts cannot fail
 		return string(text)
 	}
-	if slices.Contains(a.Settings.Files(), d.Origin.Path) {
+	if slices.Contains(s.cfg.ConfigFiles, d.Origin.Path) {
 		return fmt.Sprintf("profile: confined, read: %s, write: %s, hosts: %s", list(d.Read), list(d.Write), list(d.Hosts))
 	}
 	return fmt.Sprintf(`"x-ken": {"profile": "confined", "read": %s, "write": %s, "hosts": %s}`, list(d.Read), list(d.Write), list(d.Hosts))
 }
 
-// launchers are programs that fetch what they run, and how to have it without
-// them.
+// launchers returns programs that fetch what they run, and how to install it
+// instead.
 func launchers() map[string]string {
 	const name = ", then write the program as command"
 	npm := "npm install --global %s" + name
@@ -119,7 +145,7 @@ func launchers() map[string]string {
 	}
 }
 
-// launched says what to do about a server that a launcher starts, or "".
+// launched returns what to do about a server that a launcher starts, or "".
 func launched(d mcpgateway.Server) string {
 	program := strings.TrimSuffix(filepath.Base(d.Command), ".exe")
 	how, is := launchers()[program]
@@ -141,17 +167,17 @@ func launched(d mcpgateway.Server) string {
 	return program + " fetches it, and needs the network for that; to hold it closer install it once: " + fmt.Sprintf(how, pkg)
 }
 
-// narrower derives from a definition one that is confined to what it names. Its
-// profile stays as it was where none can be; note says why, or what to mind.
-func (a *App) narrower(d mcpgateway.Server) (out mcpgateway.Server, note string) {
+// tighten returns a definition that is confined to what d names, or d itself if
+// there is none. note says why not, or what to consider.
+func (s *Suggester) tighten(d mcpgateway.Server) (out mcpgateway.Server, note string) {
 	if note := launched(d); note != "" {
 		return d, note
 	}
-	n := &narrowing{app: a, env: map[string]string{}}
+	n := &requirements{cfg: &s.cfg, env: map[string]string{}}
 	for name, value := range d.Env {
 		n.env[name] = n.expand(value)
 	}
-	n.search = cmp.Or(n.env["PATH"], a.programPath())
+	n.search = cmp.Or(n.env["PATH"], s.cfg.Gateway.Path)
 	n.program(n.find(d.Command), 0)
 	for _, arg := range d.Args {
 		n.argument(n.expand(arg), d.Cwd)
@@ -165,13 +191,13 @@ func (a *App) narrower(d mcpgateway.Server) (out mcpgateway.Server, note string)
 		return d, strings.Join(n.against, "; ")
 	}
 	d.Profile, d.Hosts = mcpgateway.ProfileConfined, n.hosts
-	d.StartTimeout = min(cmp.Or(d.StartTimeout, trialTime), trialTime)
-	if d.Cwd == a.Places.UserHome {
+	d.StartTimeout = min(cmp.Or(d.StartTimeout, testTime), testTime)
+	if d.Cwd == s.cfg.UserHome {
 		d.Cwd = "" // where it was put because nothing else was said
 	}
 	d.Write = outermost(n.write, nil)
 	d.Read = outermost(n.read, append(sandbox.SystemPaths(), d.Write...))
-	note = "it can then write to " + strings.Join(append(slices.Clone(d.Write), "its own folder below "+a.serverWork()), ", ") + " alone"
+	note = "it can then write to " + strings.Join(append(slices.Clone(d.Write), "its own folder below "+s.cfg.Gateway.Work), ", ") + " alone"
 	if len(d.Hosts) > 0 {
 		note += "; it reaches its hosts by HTTPS_PROXY, which it must follow"
 	}

@@ -1,4 +1,4 @@
-package app
+package profile
 
 import (
 	"bufio"
@@ -16,28 +16,29 @@ import (
 	"ken/internal/run/sandbox"
 )
 
-// A narrowing gathers what a server needs.
-type narrowing struct {
-	app                *App
+// requirements collects what a server needs.
+type requirements struct {
+	cfg                *Config
 	search             string
 	env                map[string]string
 	read, write, hosts []string
-	against            []string // why it cannot be held closer
+	against            []string // why it cannot be confined
 }
 
-// reference is a name that a definition uses for a value. Secrets are no paths.
+// reference matches a reference to a variable. Secrets are not paths, so their
+// references do not match.
 var reference = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(:-[^}]*)?\}`)
 })
 
-func (n *narrowing) expand(text string) string {
+func (n *requirements) expand(text string) string {
 	return reference().ReplaceAllStringFunc(text, func(found string) string {
 		m := reference().FindStringSubmatch(found)
-		return cmp.Or(n.app.getenv(m[1]), strings.TrimPrefix(m[2], ":-"))
+		return cmp.Or(n.cfg.Getenv(m[1]), strings.TrimPrefix(m[2], ":-"))
 	})
 }
 
-func (n *narrowing) find(name string) string {
+func (n *requirements) find(name string) string {
 	if filepath.IsAbs(name) {
 		return filepath.Clean(name)
 	}
@@ -50,13 +51,14 @@ func (n *narrowing) find(name string) string {
 	return ""
 }
 
-// mostScripts is how deep programs may be written in terms of others.
-const mostScripts = 4
+// maxScripts is how many interpreters a program may have that are scripts
+// themselves.
+const maxScripts = 4
 
-// program lets a program be seen with what it is installed with, wherever links
-// lead, and the one that interprets it.
-func (n *narrowing) program(name string, depth int) {
-	if name == "" || depth > mostScripts {
+// program adds a program, the folder that it is installed in, the targets of
+// links to it, and its interpreter.
+func (n *requirements) program(name string, depth int) {
+	if name == "" || depth > maxScripts {
 		return
 	}
 	n.read = append(n.read, n.installed(name))
@@ -87,7 +89,7 @@ func (n *narrowing) program(name string, depth int) {
 }
 
 // installed returns the folder that a program came with.
-func (n *narrowing) installed(program string) string {
+func (n *requirements) installed(program string) string {
 	dir := filepath.Dir(program)
 	if root, ok := modules(program); ok {
 		return root
@@ -99,8 +101,8 @@ func (n *narrowing) installed(program string) string {
 	return prefix
 }
 
-// modules returns the outermost node_modules that a file is in: what a package
-// needs may lie beside it.
+// modules returns the outermost node_modules that contains a file, because it
+// contains what the file's package needs.
 func modules(file string) (string, bool) {
 	const part = "/node_modules/"
 	if i := strings.Index(file, part); i >= 0 {
@@ -113,7 +115,7 @@ func modules(file string) (string, bool) {
 var code = []string{".js", ".mjs", ".cjs", ".ts", ".mts", ".py", ".pyz", ".rb", ".php", ".jar", ".lua", ".pl", ".sh"}
 
 // packageOf returns the folder of the package that a program's file is in.
-func (n *narrowing) packageOf(file string) string {
+func (n *requirements) packageOf(file string) string {
 	if root, ok := modules(file); ok {
 		return root
 	}
@@ -131,20 +133,21 @@ func (n *narrowing) packageOf(file string) string {
 	return own
 }
 
-// wide reports whether to show a folder is to show everything.
-func (n *narrowing) wide(dir string) bool {
+// wide reports whether a folder contains a home folder or is one of the system.
+func (n *requirements) wide(dir string) bool {
 	inside := func(path string) bool {
 		rel, err := filepath.Rel(dir, path)
 		return err == nil && filepath.IsLocal(rel)
 	}
-	if inside(n.app.Places.Home) || n.app.Places.UserHome != "" && inside(n.app.Places.UserHome) {
+	if inside(n.cfg.KenHome) || n.cfg.UserHome != "" && inside(n.cfg.UserHome) {
 		return true
 	}
 	return dir == "/" || dir == os.TempDir() || filepath.Dir(dir) == "/" && !slices.Contains(sandbox.SystemPaths(), dir)
 }
 
-// argument looks for what an argument names. cwd is where relative ones began.
-func (n *narrowing) argument(text, cwd string) {
+// argument adds the path or address in an argument. cwd is the folder that a
+// relative path starts from.
+func (n *requirements) argument(text, cwd string) {
 	if _, value, ok := strings.Cut(text, "="); ok && strings.HasPrefix(text, "-") {
 		text = value
 	}
@@ -157,12 +160,12 @@ func (n *narrowing) argument(text, cwd string) {
 	n.value(text, false)
 }
 
-// private tells variables that name a file which is read and not written.
+// private matches the names of variables whose file is only read.
 var private = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)credential|cert|key|secret|token|config|_ca`)
 })
 
-func (n *narrowing) variable(name, text string) {
+func (n *requirements) variable(name, text string) {
 	readOnly := private().MatchString(name)
 	for _, one := range filepath.SplitList(text) {
 		if filepath.IsAbs(one) {
@@ -172,7 +175,7 @@ func (n *narrowing) variable(name, text string) {
 	n.value(text, readOnly)
 }
 
-func (n *narrowing) value(text string, readOnly bool) {
+func (n *requirements) value(text string, readOnly bool) {
 	if scheme, rest, ok := strings.Cut(text, "://"); ok {
 		if scheme == "file" || strings.HasPrefix(scheme, "sqlite") {
 			text = strings.TrimPrefix(rest, "//")
@@ -186,10 +189,10 @@ func (n *narrowing) value(text string, readOnly bool) {
 	}
 }
 
-// path lets a path be used that a definition names: a folder to work in, a file
-// of a package to read, another file and its folder to write, for what is kept
-// beside it.
-func (n *narrowing) path(name string, readOnly bool) {
+// path adds a path that a definition names: a folder for writing, a file of a
+// package for reading, and of another file its folder for writing, because
+// programs keep files beside it.
+func (n *requirements) path(name string, readOnly bool) {
 	info, err := os.Stat(name)
 	switch dir := filepath.Dir(name); {
 	case err == nil && info.IsDir() && n.wide(name):
@@ -214,8 +217,8 @@ func (n *narrowing) path(name string, readOnly bool) {
 	}
 }
 
-// address lets a host be reached.
-func (n *narrowing) address(text string) {
+// address adds the host of an address.
+func (n *requirements) address(text string) {
 	u, err := url.Parse(text)
 	if err != nil || u.Hostname() == "" || strings.Contains(u.Host, "${") {
 		return
@@ -224,7 +227,7 @@ func (n *narrowing) address(text string) {
 	switch {
 	case u.Scheme != "http" && u.Scheme != "https":
 		n.against = append(n.against, "it talks "+u.Scheme+" to "+u.Host+", and a confined server reaches hosts by an HTTP proxy alone")
-	case address.Near(host) && len(n.app.effective().Sandbox.Prefixes()) == 0:
+	case address.Near(host) && len(n.cfg.Networks()) == 0:
 		n.against = append(n.against, "it talks to "+u.Host+", which a confined server reaches only where sandbox.networks names its network")
 	default:
 		if port := u.Port(); port != "" && port != "80" && port != "443" {
@@ -236,8 +239,8 @@ func (n *narrowing) address(text string) {
 	}
 }
 
-// outermost drops paths that lie in others of the list, or in one of those
-// given.
+// outermost returns the paths of list that are not inside another one of list
+// or given.
 func outermost(list, given []string) []string {
 	list = slices.Compact(slices.Sorted(slices.Values(list)))
 	within := func(path, dir string) bool { return path == dir || strings.HasPrefix(path, dir+"/") }
