@@ -73,9 +73,9 @@ var layers = []layer{
 	{"internal/govern/policy", words + "internal/address internal/glob internal/programs internal/spelling internal/yamldoc"}, // pure: no store, no files
 	{"internal/config", words + ground + "internal/govern/policy"},
 	{"internal/govern/reload", words + ground + "internal/govern/policy internal/config"},
-	{"internal/govern/approval", words + ground + "internal/govern/policy"},
 	{"internal/govern/audit", words + ground + "internal/govern/policy"},
-	{"internal/govern/trace", words},
+	{"internal/govern/approval", words + ground + "internal/govern/policy internal/govern/audit"},
+	{"internal/govern/trace", words + ground + "internal/govern/policy"},
 	{"internal/govern/review", words + ground + "internal/govern/policy internal/govern/audit"},
 	{"internal/govern/pin", words + ground + "internal/govern/policy internal/govern/audit"},
 	{"internal/connect", words + ground},

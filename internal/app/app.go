@@ -25,6 +25,7 @@ import (
 	"ken/internal/find/outcome"
 	"ken/internal/govern/policy"
 	"ken/internal/govern/reload"
+	"ken/internal/govern/trace"
 	"ken/internal/know/catalog"
 	"ken/internal/know/source"
 	"ken/internal/run/executor"
@@ -130,9 +131,9 @@ type App struct {
 	reviewing reviewing
 	serving
 	running
-	talking talking
-	plugins []plugin.Plugin
-	telling telling
+	talking  talking
+	plugins  []plugin.Plugin
+	reporter *trace.Reporter
 
 	mu      sync.Mutex
 	closers []func() error
@@ -184,7 +185,7 @@ func Open(ctx context.Context, cfg Config) (*App, error) {
 	}
 	if err == nil {
 		a.prepareTalking(cfg)
-		a.prepareTelling()
+		a.reporter = a.newReporter()
 		err = a.startPlugins(ctx, cfg.Plugins)
 	}
 	if err == nil && cfg.Servers {

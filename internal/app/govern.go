@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"ken/capability"
 	"ken/internal/govern/approval"
 	"ken/internal/govern/audit"
 	"ken/internal/govern/reload"
@@ -82,11 +83,45 @@ func (a *App) openTrail() (*audit.Log, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := a.register(log); err != nil {
+	archive := a.Archive()
+	if err := archive.SaveHead(log); err != nil {
 		return nil, errors.Join(err, log.Close())
 	}
-	a.closeLater(func() error { return a.closeTrail(log) })
+	a.closeLater(func() error { return errors.Join(log.Close(), archive.SaveHead(log)) }) // the closing head
 	return log, nil
+}
+
+// Archive returns the audit log of all processes.
+func (a *App) Archive() audit.Archive {
+	return audit.Archive{Dir: a.Places.Audit, CheckpointDir: a.checkpoints(), KeyFile: a.auditKey(), Store: a.store.Get}
+}
+
+// Settle answers a ticket for a person, and records that; see
+// [approval.Desk.SettleRecorded].
+func (a *App) Settle(ctx context.Context, ticket string, answer approval.Answer) (approval.Ticket, error) {
+	desk, log, err := a.deskAndLog()
+	if err != nil {
+		return approval.Ticket{}, err
+	}
+	return desk.SettleRecorded(ctx, log, ticket, answer)
+}
+
+// Revoke takes an answer back, and records that.
+func (a *App) Revoke(ctx context.Context, id string, by capability.Principal, why string) error {
+	desk, log, err := a.deskAndLog()
+	if err != nil {
+		return err
+	}
+	return desk.RevokeRecorded(ctx, log, id, by, why)
+}
+
+func (a *App) deskAndLog() (*approval.Desk, *audit.Log, error) {
+	desk, err := a.desk.Get()
+	if err != nil {
+		return nil, nil, err
+	}
+	log, err := a.trail.Get()
+	return desk, log, err
 }
 
 func (a *App) auditKey() string { return filepath.Join(a.Places.State, "audit.key") }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"ken/capability"
+	"ken/internal/govern/trace"
 	"ken/internal/know/catalog"
 	"ken/internal/know/source"
 	"ken/internal/lazy"
@@ -96,7 +97,10 @@ func (a *App) invoker(context.Context) (capability.Invoker, error) {
 		a.holdSecrets()
 		began := time.Now()
 		res, err := r.Invoke(ctx, call)
-		a.tell(call, res, err, began)
+		a.reporter.Call(trace.Call{
+			Call: call, Result: res, Err: err, Began: began, Ended: time.Now(),
+			Record: res.Meta[runner.MetaRecord], Effect: res.Meta[runner.MetaEffect],
+		}, res.Meta[runner.MetaRepeated] != "")
 		return res, err
 	}), nil
 }
@@ -136,7 +140,9 @@ func (a *App) newRunner() (*runner.Runner, error) {
 	}
 	a.closeLater(func() error { return r.Close(context.Background()) }) // which ends by itself
 	a.watchRules(r, rulesEvery)
-	a.closeOrphans(context.Background(), log, db)
+	if err := a.Archive().CloseOrphans(context.Background(), log); err != nil {
+		a.log.Warn("calls of a process that died are not closed in the audit log", "error", err)
+	}
 	return r, nil
 }
 

@@ -267,8 +267,8 @@ func (s *Site) trail(waiting context.Context) trailapi.Config {
 	a := s.app
 	return trailapi.Config{
 		Door: a.Door, Desk: a.Desk, Settle: a.Settle, Revoke: a.Revoke, Waiting: waiting, Redact: a.redact,
-		AuditDir: a.Places.Audit, Prove: a.ProveRecord, Read: a.readKept,
-		Verify: func(ctx context.Context) (audit.Report, error) { return a.VerifyTrail(ctx) },
+		AuditDir: a.Places.Audit, Prove: a.Archive().Prove, Read: a.readKept,
+		Verify: func(ctx context.Context) (audit.Report, error) { return a.Archive().Verify(ctx) },
 		Route:  a.RouteOf,
 		Lines:  approval.Ticket.Lines,
 		Opens:  a.opens,

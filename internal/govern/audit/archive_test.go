@@ -1,9 +1,8 @@
-package app
+package audit
 
 import (
 	"crypto/ed25519"
 	"crypto/sha256"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"sync"
@@ -11,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"ken/internal/govern/audit"
+	"ken/internal/store"
 	"ken/internal/store/storetest"
 )
 
@@ -32,10 +31,9 @@ func orphansOfOneStore(t *testing.T, address string) {
 	}
 	lives := orphanLog(t, at, "runs")
 
-	closeAll := func(log *audit.Log) {
-		a := &App{log: slog.New(slog.DiscardHandler)}
-		a.Places.Audit = at.Dir
-		a.closeOrphans(t.Context(), log, storetest.Open(t, address))
+	closeAll := func(log *Log) {
+		a := Archive{Dir: at.Dir, Store: func() (*store.Store, error) { return storetest.Open(t, address), nil }}
+		_ = a.CloseOrphans(t.Context(), log) // of a log that is closed it fails
 	}
 	gone := orphanLog(t, at)
 	if err := gone.Close(); err != nil {
@@ -59,30 +57,30 @@ func orphansOfOneStore(t *testing.T, address string) {
 	if diff := cmp.Diff(want, lostCalls(t, at.Dir)); diff != "" {
 		t.Errorf("closed calls after the next start (-want +got):\n%s", diff)
 	}
-	if _, err := lives.Append(t.Context(), audit.Record{Event: audit.Executed, Status: audit.Completed, EffectID: "runs"}); err != nil {
+	if _, err := lives.Append(t.Context(), Record{Event: Executed, Status: Completed, EffectID: "runs"}); err != nil {
 		t.Errorf("the process that lives cannot end its call: %v", err)
 	}
 }
 
-func orphanTrail(t *testing.T) audit.Config {
+func orphanTrail(t *testing.T) Config {
 	dir := t.TempDir()
 	seed := sha256.Sum256([]byte("orphans"))
-	key, err := audit.NewKey(ed25519.NewKeyFromSeed(seed[:]))
+	key, err := NewKey(ed25519.NewKeyFromSeed(seed[:]))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return audit.Config{Dir: filepath.Join(dir, "audit"), CheckpointDir: filepath.Join(dir, "checkpoints"), Key: key}
+	return Config{Dir: filepath.Join(dir, "audit"), CheckpointDir: filepath.Join(dir, "checkpoints"), Key: key}
 }
 
 // orphanLog opens the audit log of a process that started some calls.
-func orphanLog(t *testing.T, cfg audit.Config, effects ...string) *audit.Log {
-	l, err := audit.Open(cfg)
+func orphanLog(t *testing.T, cfg Config, effects ...string) *Log {
+	l, err := Open(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = l.Close() })
 	for _, effect := range effects {
-		if _, err := l.Append(t.Context(), audit.Record{Event: audit.Started, Status: audit.Running, EffectID: effect, Target: "tool:write"}); err != nil {
+		if _, err := l.Append(t.Context(), Record{Event: Started, Status: Running, EffectID: effect, Target: "tool:write"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -93,11 +91,11 @@ func orphanLog(t *testing.T, cfg audit.Config, effects ...string) *audit.Log {
 // call that was closed twice is an error.
 func lostCalls(t *testing.T, dir string) map[string]string {
 	out := map[string]string{}
-	for e, err := range audit.Query(dir, audit.Filter{}) {
+	for e, err := range Query(dir, Filter{}) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if e.Record.Event != audit.Unknown {
+		if e.Record.Event != Unknown {
 			continue
 		}
 		if _, twice := out[e.Record.EffectID]; twice {

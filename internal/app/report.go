@@ -1,0 +1,69 @@
+package app
+
+import (
+	"strconv"
+	"time"
+
+	"ken/capability"
+	"ken/internal/config"
+	"ken/internal/find/outcome"
+	"ken/internal/govern/trace"
+	"ken/internal/talk/event"
+)
+
+// newReporter returns who reports calls and turns to those who follow the work
+// from outside.
+func (a *App) newReporter() *trace.Reporter {
+	r := &trace.Reporter{
+		Workspace: a.Places.Workspace, Log: a.log, Rules: a.Rules,
+		Lookup: func(target capability.ID) (*capability.Capability, bool) {
+			e, err := a.Oversee().Lookup(string(target))
+			if err != nil {
+				return nil, false
+			}
+			return e.Capability, true
+		},
+	}
+	if a.Settings.Trace.Orchestration != config.OrchestrationOff {
+		r.File = trace.NewFile(a.Places.OrchestrationDir())
+	}
+	if url := a.Settings.Trace.OTLP; url != "" {
+		r.Spans = trace.NewSpans(url, Version())
+		a.closeLater(r.Spans.Close)
+	}
+	return r
+}
+
+// reportTurn reports a turn that is over: a line of what it came to, and the
+// span that those of its calls are below.
+func (a *App) reportTurn(done event.Done, began time.Time) {
+	ended := time.Now()
+	a.recordTurn(done, ended.Sub(began))
+	turn := strconv.Itoa(done.Turn)
+	s := trace.Span{
+		ID: trace.TurnID(done.Session, turn), Name: "turn", Began: began, Ended: ended,
+		Attributes: map[string]string{
+			"ken.session": done.Session, "ken.turn": turn, "ken.end": string(done.Reason), "gen_ai.operation.name": "invoke_agent",
+			"gen_ai.usage.input_tokens": strconv.Itoa(done.Usage.Input), "gen_ai.usage.output_tokens": strconv.Itoa(done.Usage.Output),
+		},
+	}
+	if done.Reason == event.EndFailed || done.Reason == event.EndLimit {
+		s.Failed = done.Why
+	}
+	a.reporter.Span(s)
+}
+
+// recordTurn records what a turn came to. If it cannot be written, the log's own
+// health says so.
+func (a *App) recordTurn(done event.Done, took time.Duration) {
+	u, acc := done.Usage, done.Account
+	e := outcome.Event{
+		Session: done.Session, Turn: strconv.Itoa(done.Turn), Tenant: acc.Tenant, End: string(done.Reason), TookUS: took.Microseconds(),
+		Requests: done.Steps, Shown: acc.Shown, Added: acc.Added, Dump: acc.Dump, Cost: done.Cost,
+		Usage: outcome.Usage{Input: u.Input, Output: u.Output, CachedRead: u.CachedRead, CachedWrite: u.CachedWrite},
+	}
+	if done.Steps > 0 {
+		e.Model = acc.Model
+	}
+	_ = a.Door.Turned(e)
+}

@@ -1,0 +1,54 @@
+package approval
+
+import (
+	"context"
+	"errors"
+
+	"ken/capability"
+	"ken/internal/govern/audit"
+)
+
+// SettleRecorded is [Desk.Settle] for a person, with a record in the audit log.
+// The record is written before the answer holds, so that no effect is older than
+// the approval of it; an answer that cannot be recorded does not hold. If somebody
+// else was faster, a second record says so.
+func (d *Desk) SettleRecorded(ctx context.Context, log *audit.Log, id string, a Answer) (Ticket, error) {
+	var rec audit.Record
+	recorded := false
+	t, err := d.SettleAfter(ctx, id, a, func(t Ticket) error {
+		if recorded {
+			return nil
+		}
+		rec = answerRecord(t, a)
+		_, err := log.Append(ctx, rec)
+		recorded = err == nil
+		return err
+	})
+	if err != nil && recorded {
+		rec.Metadata.Notes["void"] = "the answer did not hold: " + err.Error()
+		_, failed := log.Append(context.WithoutCancel(ctx), rec)
+		err = errors.Join(err, failed)
+	}
+	return t, err
+}
+
+func answerRecord(t Ticket, a Answer) audit.Record {
+	rec := audit.ForCall(t.Question.Call)
+	rec.Event, rec.Rule, rec.UserID, rec.Origin = audit.Approval, t.Question.Rule, a.By.ID, string(capability.ByPerson)
+	rec.Metadata.Notes = map[string]string{"ticket": t.ID, "answer": string(a.Effect), "scope": string(a.Scope), "note": a.Note}
+	if !a.Until.IsZero() {
+		rec.Metadata.Notes["until"] = a.Until.UTC().Format("2006-01-02T15:04:05Z")
+	}
+	return rec
+}
+
+// RevokeRecorded is [Desk.Revoke] with a record in the audit log.
+func (d *Desk) RevokeRecorded(ctx context.Context, log *audit.Log, id string, by capability.Principal, why string) error {
+	if err := d.Revoke(ctx, id, by, why); err != nil {
+		return err
+	}
+	rec := audit.Record{Event: audit.Approval, UserID: by.ID, Tenant: by.Tenant, Origin: string(capability.ByPerson)}
+	rec.Metadata.Notes = map[string]string{"ticket": id, "answer": "revoke", "note": why}
+	_, err := log.Append(ctx, rec)
+	return err
+}
