@@ -78,6 +78,7 @@ var layers = []layer{
 	{"internal/govern/trace", words + ground + "internal/govern/policy"},
 	{"internal/govern/review", words + ground + "internal/govern/policy internal/govern/audit"},
 	{"internal/govern/pin", words + ground + "internal/govern/policy internal/govern/audit"},
+	{"internal/govern/extensions", words + ground + "internal/know/catalog internal/govern/audit internal/govern/review"},
 	{"internal/connect", words + ground},
 
 	// Find: what matters now.

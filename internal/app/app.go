@@ -23,6 +23,7 @@ import (
 	"ken/internal/door"
 	"ken/internal/find/card"
 	"ken/internal/find/outcome"
+	"ken/internal/govern/extensions"
 	"ken/internal/govern/policy"
 	"ken/internal/govern/reload"
 	"ken/internal/govern/trace"
@@ -128,7 +129,7 @@ type App struct {
 	path       string // folders of programs, as the user's PATH has them
 	commands   commands
 	governing
-	reviewing reviewing
+	Extensions *extensions.Set
 	serving
 	running
 	talking  talking
@@ -177,7 +178,7 @@ func Open(ctx context.Context, cfg Config) (*App, error) {
 	a.embedding, err = a.newEmbedding(cfg)
 	a.govern(cfg, loader)
 	if err == nil {
-		a.prepareReview()
+		a.Extensions = a.newExtensions()
 		err = a.prepareRunning(cfg)
 	}
 	if err == nil {
@@ -250,7 +251,7 @@ func (a *App) build(cfg Config) error {
 		WorkspaceBodies: a.Settings.Capabilities.AllowWorkspaceCards,
 		SeedSanitizer:   a.Settings.Catalog.Sanitizer == config.SanitizeSeed,
 		Mentions:        a.mentions(),
-		Off:             a.packagesOff,
+		Off:             a.Extensions.Off,
 		Indexer:         a.indexer(cfg),
 		Machine:         machine,
 	})
@@ -349,11 +350,11 @@ func (a *App) Watch(ctx context.Context) error {
 	beside.Go(func() { a.watchServers(ctx) })
 	beside.Go(func() { a.watchMachine(ctx, machineEvery) })
 	beside.Go(func() { a.ToolReviews.Watch(ctx) })
-	beside.Go(func() { a.watchSight(ctx) })
+	beside.Go(func() { a.watchVisibility(ctx) })
 	beside.Go(func() { _ = a.MCP().Watch(ctx) }) // it ends with ctx
 	beside.Go(func() { a.warm(ctx) })
-	if a.reviewRequired() {
-		beside.Go(func() { a.notice(ctx) })
+	if a.Extensions.Required() {
+		beside.Go(func() { a.Extensions.RecordChanged(ctx) })
 	}
 	if !a.Settings.Catalog.Watch {
 		<-ctx.Done()

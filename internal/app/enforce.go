@@ -68,3 +68,47 @@ func (a *App) watchRules(r *runner.Runner, every time.Duration) {
 		return nil
 	})
 }
+
+// stopDisabled stops running calls of extensions that were disabled meanwhile.
+func (a *App) stopDisabled(ctx context.Context) {
+	r, made := a.runner.Peek()
+	if !made || r.Load().Running == 0 {
+		return
+	}
+	disabled := a.Extensions.Disabled(ctx)
+	if disabled == nil {
+		return
+	}
+	view := a.Oversee()
+	n := r.Stop(errors.New("its extension was switched off"), func(run runner.Running) bool {
+		e, err := view.Lookup(string(run.Target))
+		return err == nil && disabled(e.Capability)
+	})
+	if n > 0 {
+		a.log.Warn("calls were stopped whose extension was switched off", "calls", n)
+	}
+}
+
+// visibilityEvery is how often watchVisibility looks.
+const visibilityEvery = time.Second
+
+// watchVisibility makes a new version of the catalog when something beside it
+// changes what models see of it, until ctx ends: extensions are switched by other
+// processes too, and rules are files. So a file that cannot be used is reported
+// soon, even while nobody asks for anything.
+func (a *App) watchVisibility(ctx context.Context) {
+	tick := time.NewTicker(visibilityEvery)
+	defer tick.Stop()
+	for rules := a.Rules(); ; {
+		a.Extensions.RenewIfSwitched(ctx)
+		if now := a.Rules(); now != rules {
+			rules = now
+			a.catalog.Renew()
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}

@@ -79,8 +79,8 @@ func (a *App) executors(kept *result.Store) (runner.Executors, error) {
 		default:
 			out[name] = ownOnly{out[name]}
 		}
-		if a.reviewRequired() {
-			out[name] = reviewed{out[name], a}
+		if a.Extensions.Required() {
+			out[name] = reviewed{out[name], a.Extensions.Check}
 		}
 	}
 	if err := a.addExecutors(out); err != nil {
@@ -221,6 +221,27 @@ func (o ownOnly) Facts(ctx context.Context, call capability.Call, c *capability.
 
 func (o ownOnly) Check(ctx context.Context, call capability.Call) (capability.Result, error) {
 	return runner.Check(ctx, o.Executor, call)
+}
+
+// A reviewed executor checks directly before the effect that the extension of a
+// call is on: the call may have waited since it was decided.
+type reviewed struct {
+	runner.Executor
+	check func(context.Context, capability.ID) error
+}
+
+func (r reviewed) Check(ctx context.Context, call capability.Call) (capability.Result, error) {
+	if err := r.check(ctx, call.Target); err != nil {
+		return capability.Result{}, err
+	}
+	return runner.Check(ctx, r.Executor, call)
+}
+
+func (r reviewed) Invoke(ctx context.Context, call capability.Call) (capability.Result, error) {
+	if err := r.check(ctx, call.Target); err != nil {
+		return capability.Result{}, err
+	}
+	return r.Executor.Invoke(ctx, call)
 }
 
 // programPath lists the folders of programs: those of ken.yaml, or else the

@@ -36,8 +36,8 @@ func (a *App) finding(cfg Config, c *catalog.Catalog) (*door.Door, error) {
 	a.recorder = a.newRecorder()
 	a.recorder.Count = count
 	var off door.Switches
-	if a.reviewRequired() {
-		off = switches{a}
+	if a.Extensions.Required() {
+		off = a.Extensions.Switches()
 	}
 	return door.New(door.Config{
 		Switches: off,

@@ -11,9 +11,12 @@ import (
 	"time"
 
 	"ken/capability"
+	"ken/internal/config"
 	"ken/internal/govern/approval"
 	"ken/internal/govern/audit"
+	"ken/internal/govern/extensions"
 	"ken/internal/govern/reload"
+	"ken/internal/know/catalog"
 	"ken/internal/lazy"
 	"ken/internal/secret"
 	"ken/internal/store"
@@ -89,6 +92,22 @@ func (a *App) openTrail() (*audit.Log, error) {
 	}
 	a.closeLater(func() error { return errors.Join(log.Close(), archive.SaveHead(log)) }) // the closing head
 	return log, nil
+}
+
+func (a *App) newExtensions() *extensions.Set {
+	return extensions.New(extensions.Config{
+		Required: a.Settings.Extensions.Review != config.ReviewOff, Tenant: a.Principal.Tenant, Reviewers: a.Settings.Approval.Approvers,
+		Catalog: func() *catalog.Catalog { return a.catalog }, Store: a.store.Get, Record: a.record, Stop: a.stopDisabled, Log: a.log,
+	})
+}
+
+// record appends a record to the audit log.
+func (a *App) record(ctx context.Context, r audit.Record) error {
+	log, err := a.trail.Get()
+	if err == nil {
+		_, err = log.Append(ctx, r)
+	}
+	return err
 }
 
 // Archive returns the audit log of all processes.

@@ -78,10 +78,10 @@ func (a *App) Running(ctx context.Context) doctor.Running {
 		r.Waiting = len(waiting)
 	}
 	r.StoreErr = err
-	if !a.reviewRequired() {
+	if !a.Extensions.Required() {
 		return r
 	}
-	list, err := a.Extensions(ctx)
+	list, err := a.Extensions.List(ctx)
 	if err != nil {
 		r.StoreErr = err
 	}

@@ -50,8 +50,8 @@ func (a *App) keepRecord(ctx context.Context, who capability.Principal, session 
 	return err
 }
 
-// record returns the record of a turn, where it was kept.
-func (a *App) record(ctx context.Context, who capability.Principal, session string, turn int) ([]byte, bool, error) {
+// keptRecord returns the record of a turn, where it was kept.
+func (a *App) keptRecord(ctx context.Context, who capability.Principal, session string, turn int) ([]byte, bool, error) {
 	db, err := a.store.Get()
 	if err != nil {
 		return nil, false, err

@@ -25,7 +25,7 @@ func TestRecordsOfTurns(t *testing.T) {
 	if err := a.keepRecord(t.Context(), a.Principal, "s", 1, record); err != nil {
 		t.Fatal(err)
 	}
-	if got, ok, err := a.record(t.Context(), a.Principal, "s", 1); string(got) != string(record) || !ok || err != nil {
+	if got, ok, err := a.keptRecord(t.Context(), a.Principal, "s", 1); string(got) != string(record) || !ok || err != nil {
 		t.Errorf("record = %s, %v, %v; want what was kept", got, ok, err)
 	}
 	me := a.Principal
@@ -40,7 +40,7 @@ func TestRecordsOfTurns(t *testing.T) {
 		"of another session":    {me, "t", 1},
 		"of another turn":       {me, "s", 2},
 	} {
-		if got, ok, err := a.record(t.Context(), q.who, q.session, q.turn); got != nil || ok || err != nil {
+		if got, ok, err := a.keptRecord(t.Context(), q.who, q.session, q.turn); got != nil || ok || err != nil {
 			t.Errorf("the record %s = %s, %v, %v; want none", name, got, ok, err)
 		}
 	}

@@ -30,8 +30,8 @@ func TestReviewedCheckIsInvoke(t *testing.T) {
 		}
 		n++
 		call := capability.Call{Target: e.ID}
-		_, before := reviewed{nil, a}.Check(t.Context(), call)
-		_, then := reviewed{nil, a}.Invoke(t.Context(), call)
+		_, before := reviewed{nil, a.Extensions.Check}.Check(t.Context(), call)
+		_, then := reviewed{nil, a.Extensions.Check}.Invoke(t.Context(), call)
 		if capability.KindOf(then) != capability.Denied || !reflect.DeepEqual(before, then) {
 			t.Errorf("%s: Check() = %v, want what Invoke gives: %v", e.ID, before, then)
 		}
@@ -59,11 +59,11 @@ func TestDisabledCallIsStopped(t *testing.T) {
 				began <- struct{}{}
 			}
 		}})
-		x, err := a.Extension(t.Context(), "tools.nap", "")
+		x, err := a.Extensions.Find(t.Context(), "tools.nap", "")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := a.Enable(t.Context(), a.Principal, x, ""); err != nil {
+		if err := a.Extensions.Enable(t.Context(), a.Principal, x, ""); err != nil {
 			t.Fatal(err)
 		}
 		type ended struct {
@@ -84,7 +84,7 @@ func TestDisabledCallIsStopped(t *testing.T) {
 		if elsewhere {
 			who = open(t, Config{Getenv: getenv, Dir: dir})
 		}
-		if _, err := who.Disable(t.Context(), who.Principal, "tools.nap", "", ""); err != nil {
+		if _, err := who.Extensions.Disable(t.Context(), who.Principal, "tools.nap", "", ""); err != nil {
 			t.Fatal(err)
 		}
 		if e := <-done; !e.res.Failed || !strings.Contains(fmt.Sprintf("%+v", e), "its extension was switched off") {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"ken/capability"
+	"ken/internal/govern/extensions"
 	"ken/internal/govern/pin"
 	"ken/internal/govern/review"
 	"ken/internal/run/mcpservers/toolreview"
@@ -46,10 +47,10 @@ func (r reviews) List(ctx context.Context) ([]catalogapi.Review, error) {
 }
 
 func (r reviews) extensions(ctx context.Context) ([]catalogapi.Review, error) {
-	if !r.app.reviewRequired() {
+	if !r.app.Extensions.Required() {
 		return nil, nil
 	}
-	list, err := r.app.Extensions(ctx)
+	list, err := r.app.Extensions.List(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +132,7 @@ func (r reviews) Accept(ctx context.Context, who auth.Identity, name, digest, wh
 	if x.Manifest.Digest != digest {
 		return changedMeanwhile("accept", name)
 	}
-	return r.app.Enable(ctx, by, x, why)
+	return r.app.Extensions.Enable(ctx, by, x, why)
 }
 
 // acceptServer accepts the tools of a server, which is switched on for that.
@@ -173,13 +174,13 @@ func (r reviews) Disable(ctx context.Context, who auth.Identity, name, _, why st
 	if err != nil {
 		return err
 	}
-	_, err = r.app.Disable(ctx, by, x.Manifest.ID, x.Manifest.Place, why)
+	_, err = r.app.Extensions.Disable(ctx, by, x.Manifest.ID, x.Manifest.Place, why)
 	return err
 }
 
-func (r reviews) extension(ctx context.Context, name string) (Extension, error) {
+func (r reviews) extension(ctx context.Context, name string) (extensions.Extension, error) {
 	id, place, _ := strings.Cut(name, "@")
-	return r.app.Extension(ctx, id, place)
+	return r.app.Extensions.Find(ctx, id, place)
 }
 
 // person is whoever asks, acting for this instance: what is switched here is

@@ -74,7 +74,7 @@ func TestKeysThatCountAtOnceAreReadAtOnce(t *testing.T) {
 // given whom to ask.
 func TestNothingThatCountsAtOnceIsKept(t *testing.T) {
 	once := []string{
-		"prepareServers", "prepareRunning", "prepareReview", "prepareTalking", "newReporter", "newMCP", "newRunner", "newEngine", "engineConfig",
+		"prepareServers", "prepareRunning", "newExtensions", "prepareTalking", "newReporter", "newMCP", "newRunner", "newEngine", "engineConfig",
 		"executors", "ownExecutors", "newFiles", "newShell", "newPrograms", "newAnalysis", "openDesk", "openTrail", "openPins", "build", "finding", "indexer", "newRecorder",
 		"NewSite", "routes", "mcp", "chat", "catalog", "trail", "readings", "system", "probes",
 	}

@@ -66,7 +66,7 @@ func TestWhoSeesIsAVersion(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- a.Watch(ctx) }()
 	other := open(t, Config{Getenv: getenv, Dir: work})
-	if _, err := other.Disable(t.Context(), other.Principal, "tools.text", "", ""); err != nil {
+	if _, err := other.Extensions.Disable(t.Context(), other.Principal, "tools.text", "", ""); err != nil {
 		t.Fatal(err)
 	}
 	newer("switched off by another process")

@@ -230,7 +230,7 @@ func (s *Site) chat() chatapi.Config {
 	a := s.app
 	return chatapi.Config{
 		Hub: s.hub, Sessions: a.Sessions, Engine: func() (chatapi.Engine, error) { return a.Engine() }, Folder: a.Places.Workspace, Modes: a.Modes,
-		Commands: a.CommandsOf, NoCommands: a.NoCommands, Inspect: a.record, Surface: string(policy.SurfaceChat),
+		Commands: a.CommandsOf, NoCommands: a.NoCommands, Inspect: a.keptRecord, Surface: string(policy.SurfaceChat),
 		Reply: func(ctx context.Context, who capability.Principal, id string, asked event.Asked, said chatapi.Answer) error {
 			return a.Reply(ctx, who, id, asked, Answer{Yes: said.Yes, Scope: said.Scope, Text: said.Text, Answers: said.Answers})
 		},

@@ -49,24 +49,3 @@ func (a *App) sweep(ctx context.Context) error {
 	}
 	return errors.Join(err, lerr)
 }
-
-// notice puts on the record that an extension is no longer what a person
-// accepted, whenever the catalog changes, until ctx ends.
-func (a *App) notice(ctx context.Context) {
-	for version := uint64(0); ; {
-		s, err := a.catalog.Next(ctx, version)
-		if err != nil {
-			return
-		}
-		version = s.Version()
-		for _, m := range a.book().Manifests() {
-			desk, err := a.reviewing.desk.Get()
-			if err == nil {
-				_, err = desk.Notice(ctx, a.Principal.Tenant, m)
-			}
-			if err != nil && ctx.Err() == nil {
-				a.log.Warn("note a changed extension", "extension", m.ID, "error", err)
-			}
-		}
-	}
-}

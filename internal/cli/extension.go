@@ -9,6 +9,7 @@ import (
 
 	"ken/internal/app"
 	"ken/internal/cli/output"
+	"ken/internal/govern/extensions"
 	"ken/internal/govern/review"
 	"ken/internal/run/mcpservers/toolreview"
 )
@@ -31,7 +32,7 @@ func (c *extensionCommand) list() *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Short: "List extension packages and MCP servers with their state", Args: args(cobra.NoArgs),
 		RunE: c.withApp(func(ctx context.Context, a *app.App, _ []string) error {
-			list, err := a.Extensions(ctx)
+			list, err := a.Extensions.List(ctx)
 			if err != nil {
 				return err
 			}
@@ -74,7 +75,7 @@ func (c *extensionCommand) review() *cobra.Command {
 			if name, ok := strings.CutPrefix(given[0], "mcp:"); ok {
 				return c.reviewServer(ctx, a, name)
 			}
-			x, err := a.Extension(ctx, given[0], place)
+			x, err := a.Extensions.Find(ctx, given[0], place)
 			if err != nil {
 				return err
 			}
@@ -92,7 +93,7 @@ func (c *extensionCommand) review() *cobra.Command {
 
 // printReview prints a review. Schemas, which repeat what each action takes,
 // are left out unless all is asked for.
-func (c *extensionCommand) printReview(x app.Extension, all bool) {
+func (c *extensionCommand) printReview(x extensions.Extension, all bool) {
 	p := c.out
 	for _, line := range x.Manifest.Lines() {
 		if !all && strings.TrimSpace(line.Name) == "schema" {
@@ -109,7 +110,7 @@ func (c *extensionCommand) printReview(x app.Extension, all bool) {
 }
 
 // printUnavailable prints the actions that cannot be used here, and why.
-func (c *extensionCommand) printUnavailable(x app.Extension) {
+func (c *extensionCommand) printUnavailable(x extensions.Extension) {
 	for _, u := range x.Unavailable {
 		c.out.Linef("%s  %s: %s", c.out.Style(output.Yellow, fmt.Sprintf("%-14s", "unavailable")), output.Line(string(u.ID)), output.Line(u.Why))
 	}
@@ -125,7 +126,7 @@ func (c *extensionCommand) enable() *cobra.Command {
 			if name, ok := strings.CutPrefix(given[0], "mcp:"); ok {
 				return c.acceptServer(ctx, a, name, digest, why)
 			}
-			x, err := a.Extension(ctx, given[0], place)
+			x, err := a.Extensions.Find(ctx, given[0], place)
 			if err != nil {
 				return err
 			}
@@ -135,7 +136,7 @@ func (c *extensionCommand) enable() *cobra.Command {
 			if err := c.accept(ctx, x, digest); err != nil {
 				return err
 			}
-			if err := a.Enable(ctx, a.Principal, x, why); err != nil {
+			if err := a.Extensions.Enable(ctx, a.Principal, x, why); err != nil {
 				return err
 			}
 			return c.enabled(x, "is on")
@@ -148,7 +149,7 @@ func (c *extensionCommand) enable() *cobra.Command {
 }
 
 // accept makes sure that a person has seen what the extension asks for.
-func (c *extensionCommand) accept(ctx context.Context, x app.Extension, digest string) error {
+func (c *extensionCommand) accept(ctx context.Context, x extensions.Extension, digest string) error {
 	switch {
 	case digest != "" && digest != x.Manifest.Digest:
 		return usageError{fmt.Errorf("the extension is not the one of --digest; look again with ken extension review %s", output.Line(x.Manifest.ID))}
@@ -170,7 +171,7 @@ func (c *extensionCommand) accept(ctx context.Context, x app.Extension, digest s
 	return nil
 }
 
-func (c *extensionCommand) enabled(x app.Extension, how string) error {
+func (c *extensionCommand) enabled(x extensions.Extension, how string) error {
 	if c.json {
 		return c.printJSON(map[string]any{"id": x.Manifest.ID, "place": x.Manifest.Place, "on": true, "unavailable": listOf(x.Unavailable)})
 	}
@@ -188,7 +189,7 @@ func (c *extensionCommand) disable() *cobra.Command {
 				return c.switchOff(ctx, a, server, why)
 			}
 			name := strings.TrimPrefix(given[0], "extension:")
-			off, err := a.Disable(ctx, a.Principal, name, place, why)
+			off, err := a.Extensions.Disable(ctx, a.Principal, name, place, why)
 			if err != nil {
 				return err
 			}
