@@ -307,7 +307,7 @@ func (r *Redactor) exact(s string, spans []span) []span {
 			spans = n.at(s, i-1, spans)
 		}
 	}
-	return spans
+	return held.escaped(s, spans)
 }
 
 // at adds n where it begins at a byte of s.

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -116,6 +117,47 @@ func TestRedactHeld(t *testing.T) {
 	}
 	if got := r.String("spinning pin71 pin7x"); got != "spinning pin71 pin7x" {
 		t.Errorf("a short value inside words: %q", got)
+	}
+}
+
+// TestRedactEscaped: a value is found in every spelling of its characters, also
+// where only some are escaped, and also in a text that comes in pieces.
+func TestRedactEscaped(t *testing.T) {
+	const secret = `sec+ret/VAL=="quoted é😀" 12345`
+	var r Redactor
+	r.Hold(secret, "tok/abc+def")
+	for _, in := range []string{
+		`/echo?key=sec%2Bret%2FVAL%3D%3D%22quoted%20%C3%A9%F0%9F%98%80%22%2012345&x=1`,
+		`/echo?key=sec%2bret%2fVAL%3d%3d%22quoted%20%c3%a9%f0%9f%98%80%22%2012345`,
+		`{"error":"sec+ret\/VAL==\"quoted \u00e9\ud83d\ude00\" 12345"}`,
+		`{"error":"sec\u002bret\u002FVAL==\u0022quoted \u00E9\uD83D\uDE00\u0022 12345"}`,
+		`<p>sec+ret/VAL==&quot;quoted &#233;&#x1F600;&#34; 12345</p>`,
+		`<p>sec&#43;ret&#x2f;VAL==&quot;quoted é😀&quot; 12345</p>`,
+		`'sec+ret/VAL==\"quoted \xc3\xa9\xf0\x9f\x98\x80\" 12345'`,
+		`%73ec+ret/VAL=="quoted é😀" 12345`, `sec+ret/VAL=="quoted é😀" 1234%35`,
+		`tok\/abc+def`, `tok%2Fabc+def`, `100% tok/abc%2bdef &amp;c`, `&tok%2Fabc+def`, `%tok%2Fabc+def`, `\tok%2Fabc+def`,
+	} {
+		got := r.Held(in)
+		if !strings.Contains(got, redacted) || strings.Contains(got, "ret") || strings.Contains(got, "12345") || strings.Contains(got, "abc") {
+			t.Errorf("Held(%s) = %s", in, got)
+		}
+		for size := 1; size < 12; size++ {
+			var out strings.Builder
+			s := r.Stream(&out)
+			for piece := range slices.Chunk([]byte(in), size) {
+				if _, err := s.Write(piece); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := s.Close(); err != nil || out.String() != got {
+				t.Errorf("in pieces of %d bytes %s is %s, want %s; %v", size, in, out.String(), got, err)
+			}
+		}
+	}
+	for _, in := range []string{`100%`, `a & b; c`, `C:\users\tok`, `tok%2Fabc`, `%2Ftok/abc%2`, `\u00e9 &#233; %`, `&;`, `&#x110000;`, `\ud83d\u0041`} {
+		if got := r.Held(in); got != in {
+			t.Errorf("Held(%s) = %s, want it as it is", in, got)
+		}
 	}
 }
 

@@ -49,7 +49,7 @@ func (s *Stream) pass(held *haystack, all bool) error {
 	text, from := string(s.last)+string(s.rest), len(s.last)
 	cut := len(text)
 	if held != nil && !all {
-		cut = max(from, held.open(text))
+		cut = max(from, min(held.open(text), held.openEscaped(text)))
 	}
 	var spans []span
 	for _, found := range s.r.exact(text, nil) {
