@@ -112,6 +112,8 @@ var layers = []layer{
 	{"internal/talk/slash", words + "internal/spelling"},
 	{"internal/talk/event", words + ground + "internal/door internal/talk/model"},
 	{"internal/talk/toolcall", words + ground + "internal/talk/session"},
+	{"internal/talk/ask", words + ground + "internal/talk/event internal/talk/session"},
+	{"internal/talk/compact", words + ground + "internal/talk/model internal/talk/prompt internal/talk/session"},
 	{"internal/talk/account", words + ground + "internal/door internal/talk/..."},
 	{"internal/talk/engine", words + ground + "internal/door internal/talk/..."},
 

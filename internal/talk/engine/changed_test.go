@@ -62,11 +62,10 @@ func TestMarksAreNoCapabilities(t *testing.T) {
 		Shown:  map[capability.ID]string{"tool:a": "brief:1", deliver.DefinitionID("tool:a"): "2", deliver.DefinitionID("tool:b"): "3", deliver.EnvironmentID: "4"},
 		Offers: []session.Offer{{Tool: "a", ID: "tool:a"}, {Tool: "c", ID: "tool:c"}},
 	}
-	tr := &turn{e: New(Config{}), number: 2, live: []session.Entry{added}}
-	if got, want := tr.selected(door.Found{}, nil, added, "").Added, []capability.ID{"tool:a", "tool:b", "tool:c"}; !slices.Equal(got, want) {
+	if got, want := selected("", door.Found{}, nil, added, "").Added, []capability.ID{"tool:a", "tool:b", "tool:c"}; !slices.Equal(got, want) {
 		t.Errorf("Added = %q, want %q", got, want)
 	}
-	if got, want := tr.query().Shown, []capability.ID{"tool:a"}; !slices.Equal(got, want) {
+	if got, want := newQuery(setup{}, history{live: []session.Entry{added}}, 2).Shown, []capability.ID{"tool:a"}; !slices.Equal(got, want) {
 		t.Errorf("Shown = %q, want %q", got, want)
 	}
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -11,78 +12,110 @@ import (
 	"ken/llm"
 )
 
-// saidOf is how much of a command's result the model is told later, in
+// maxCommandOutput is how much of a command's result the model is told later, in
 // characters.
-const saidOf = 4000
+const maxCommandOutput = 4000
 
-// command carries out a slash command, which a person makes under their own
-// authority and without a model. It is false where the text is none.
-func (t *turn) command() (ending, bool, error) {
-	if t.typed != "" {
-		t.in.Text = t.typed
-	}
-	if t.e.cfg.Command == nil || !strings.HasPrefix(strings.TrimSpace(t.in.Text), "/") {
-		return ending{}, false, nil
-	}
-	cmd, ok, err := t.e.cfg.Command(t.ctx, t.in)
-	if err != nil {
-		return ending{event.EndFailed, err.Error()}, true, nil
-	}
-	if !ok {
-		return ending{}, false, nil
-	}
-	if cmd.Say != "" {
-		t.title, t.in.Text = t.in.Text, cmd.Say
-		return ending{}, false, nil
-	}
-	if t.typed != "" {
-		return t.runCommand(cmd.Call)
-	}
-	t.announce()
-	entries := t.answerRest(userWentOn)
-	entries = append(entries, session.Entry{Kind: session.User, Blocks: []llm.Block{{Text: untrusted.Line(t.in.Text, saidOf)}}}, session.Command{Line: t.in.Text}.Entry())
-	if err := t.append(entries...); err != nil {
-		return ending{}, true, err
-	}
-	if cmd.Call.Target == "" {
-		t.text = cmd.Text
-		t.emit(event.Delta{Text: cmd.Text})
-		return ending{reason: event.EndCommand}, true, nil
-	}
-	return t.runCommand(cmd.Call)
+// A command is what was typed, once it was read: a call that the person makes, a
+// text to show them, or a text for the model.
+type command struct {
+	is      bool // a call, or a text to show
+	resumed bool // it was written down before
+	line    string
+	call    capability.Call // no Target: there is none
+	show    string
+
+	text  string // for the model
+	title string // of the session, if it is not the text
 }
 
-func (t *turn) runCommand(call capability.Call) (ending, bool, error) {
-	call.Origin, call.Session, call.Intent = capability.ByPerson, t.in.Session, ""
-	call.Mode = t.in.Mode
-	call.Key = fmt.Sprintf("%s/%d/1", t.in.Session, t.number)
-	id := fmt.Sprintf("command_%d", t.number)
-	j := &job{
+// runs reports whether the command is one that runs without a model.
+func (c command) runs() bool { return c.is }
+
+// readCommand reads what was typed. A text that is no command is for the model.
+func (e *Engine) readCommand(ctx context.Context, t turn) (command, error) {
+	c := command{text: t.in.Text}
+	if t.in.Continue {
+		if line := typedIn(t.log.entries(), t.log.number); line != "" {
+			c.text, c.resumed = line, true
+		}
+	}
+	if e.cfg.Command == nil || !strings.HasPrefix(strings.TrimSpace(c.text), "/") {
+		return c, nil
+	}
+	in := t.in
+	in.Text = c.text
+	read, ok, err := e.cfg.Command(ctx, in)
+	switch {
+	case err != nil:
+		return c, err
+	case !ok:
+		return c, nil
+	case read.Say != "":
+		c.title, c.text = c.text, read.Say
+		return c, nil
+	}
+	c.is, c.line, c.call, c.show = true, c.text, read.Call, read.Text
+	return c, nil
+}
+
+// typedIn returns the slash command of a turn, or "" if there is none.
+func typedIn(entries []session.Entry, number int) (line string) {
+	for i := range entries {
+		if n, ok := session.ReadNote(&entries[i]).(session.Command); ok && entries[i].Turn == number {
+			line = n.Line
+		}
+	}
+	return line
+}
+
+// runCommand carries out a command under the person's own authority and without
+// a model.
+func (e *Engine) runCommand(ctx context.Context, t turn, p progress, c command) (progress, ending, error) {
+	t.in.Text = c.line
+	if !c.resumed {
+		t.log.announce(t.setup)
+		entries := append(e.closeOpenCalls(ctx, t, userWentOn),
+			session.Entry{Kind: session.User, Blocks: []llm.Block{{Text: untrusted.Line(c.line, maxCommandOutput)}}}, session.Command{Line: c.line}.Entry())
+		if err := t.log.append(entries...); err != nil {
+			return p, ending{}, err
+		}
+		if c.call.Target == "" {
+			p.text = c.show
+			t.out.emit(event.Delta{Text: c.show})
+			return p, ending{reason: event.EndCommand}, nil
+		}
+	}
+	call := c.call
+	call.Origin, call.Session, call.Intent, call.Mode = capability.ByPerson, t.in.Session, "", t.in.Mode
+	call.Key = callKey(t.in.Session, t.log.number, 1)
+	id := fmt.Sprintf("command_%d", t.log.number)
+	j := &pendingCall{
 		asked: &llm.ToolCall{ID: id, Name: string(call.Target), Arguments: call.Arguments}, number: 1, call: call,
 		shown: event.Call{ID: id, Target: call.Target, Action: call.Action, Arguments: call.Arguments},
 	}
-	t.calls = 1
-	t.make([]*job{j})
+	p.calls = 1
+	p = e.runGroup(ctx, t, p, []*pendingCall{j})
 	if j.waits {
-		t.opened = true
-		return ending{event.EndWaiting, j.why}, true, nil
+		t.log.opened = true
+		return p, ending{event.EndWaiting, j.why}, nil
 	}
-	t.text = textOf(t.told(j))
+	p.text = textOf(e.resultBlocks(ctx, t, j, nil))
 	result := session.CommandResult{ID: id, Failed: j.err != nil || j.res.Failed, Kind: refusalKind(j.err)}
 	status := "It gave:"
 	if result.Failed {
 		status = "It did not work:"
 	}
-	output := untrusted.Block(t.text, untrusted.BlockConfig{Origin: "the command that the user ran themselves. " + status, Max: saidOf})
-	if err := t.append(result.Entry(), session.Entry{Kind: session.Added, Blocks: []llm.Block{{Text: output}}}); err != nil {
-		return ending{}, true, err
+	output := untrusted.Block(p.text, untrusted.BlockConfig{Origin: "the command that the user ran themselves. " + status, Max: maxCommandOutput})
+	if err := t.log.append(result.Entry(), session.Entry{Kind: session.Added, Blocks: []llm.Block{{Text: output}}}); err != nil {
+		return p, ending{}, err
 	}
-	if err := t.ctx.Err(); err != nil {
-		return ending{}, true, err
+	if err := ctx.Err(); err != nil {
+		return p, ending{}, err
 	}
-	why := ""
+	end := ending{reason: event.EndCommand}
 	if j.err != nil {
-		why = j.err.Error()
+		end.why = j.err.Error()
 	}
-	return ending{event.EndCommand, why}, true, nil
+	return p, end, nil
 }

@@ -3,12 +3,12 @@ package engine
 import (
 	"context"
 	"iter"
-	"sync"
 	"time"
 
 	"ken/capability"
 	"ken/internal/door"
 	"ken/internal/talk/account"
+	"ken/internal/talk/ask"
 	"ken/internal/talk/deliver/offers"
 	"ken/internal/talk/event"
 	"ken/internal/talk/model"
@@ -204,11 +204,8 @@ type Limits struct {
 // An Engine has conversations. It is safe for any number of goroutines. It
 // holds nothing of a session in which no turn runs.
 type Engine struct {
-	cfg Config
-
-	mu      sync.Mutex
-	waiting map[string]chan event.Reply // by session and question, while a turn of this process waits
-
+	cfg     Config
+	waiters ask.Waiters
 	defined offers.Cache
 	account *account.Accountant
 	tools   tokenizer.Counter // Config.Count for the texts of tools, which remembers
@@ -217,7 +214,7 @@ type Engine struct {
 // New makes an Engine.
 func New(cfg Config) *Engine {
 	cfg.defaults()
-	e := &Engine{cfg: cfg, waiting: map[string]chan event.Reply{}}
+	e := &Engine{cfg: cfg}
 	e.tools = new(account.Counts).Counter(cfg.Count)
 	e.account = account.New(cfg.Door, cfg.Count, e.tools)
 	return e

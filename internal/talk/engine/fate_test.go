@@ -57,8 +57,8 @@ func TestFateAfterACrash(t *testing.T) {
 		id := r.begin(llmtest.Replies(answers(invoke("tool:greet", `{"name":"B"}`)), text("Done.")))
 		r.crashAt(event.Input{Session: id, Text: "greet"}, event.Reply{}, finishedOf("tool:greet"))
 		done(t, r.say(id, "and?"), event.EndAnswer)
-		if got := resultTexts(r.entries(id)); len(got) != 1 || got[0] != onlyReads {
-			t.Errorf("results = %q, want %q", got, onlyReads)
+		if got := resultTexts(r.entries(id)); len(got) != 1 || got[0] != resultOfReading {
+			t.Errorf("results = %q, want %q", got, resultOfReading)
 		}
 	})
 	t.Run("in the middle", func(t *testing.T) {

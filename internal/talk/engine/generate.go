@@ -1,30 +1,30 @@
 package engine
 
 import (
+	"context"
 	"slices"
 	"strings"
 
 	"ken/internal/talk/event"
-	"ken/internal/talk/session"
 	"ken/llm"
 )
 
-// received is what came of an answer.
-type received struct {
-	any    bool            // something came
-	shown  strings.Builder // the fragments of the text
-	blocks []llm.Block
-	stop   llm.StopReason
-	usage  llm.Usage
-	flood  bool // it was too much and was cut
+// An answer is what came of a request to the model.
+type answer struct {
+	any       bool             // something came
+	shown     *strings.Builder // the fragments of the text
+	blocks    []llm.Block
+	stop      llm.StopReason
+	usage     llm.Usage
+	truncated bool // it was too much and was cut
 }
 
 // generate streams one answer.
-func (t *turn) generate(req llm.Request) (got *received, err error) {
-	got = &received{}
-	defer t.guard("the model", &err)
+func (t turn) generate(ctx context.Context, req llm.Request) (got answer, err error) {
+	got.shown = &strings.Builder{}
+	defer t.out.recoverInto("the model", &err)
 	size := 0
-	for c, err := range t.model.Generate(t.ctx, req) {
+	for c, err := range t.model.Generate(ctx, req) {
 		if err != nil {
 			return got, err
 		}
@@ -33,9 +33,9 @@ func (t *turn) generate(req llm.Request) (got *received, err error) {
 		switch {
 		case c.Text != "":
 			got.shown.WriteString(c.Text)
-			t.emit(event.Delta{Text: c.Text})
+			t.out.emit(event.Delta{Text: c.Text})
 		case c.Thought != "":
-			t.emit(event.Delta{Thought: c.Thought})
+			t.out.emit(event.Delta{Thought: c.Thought})
 		case c.Block != nil:
 			got.blocks = append(got.blocks, *c.Block)
 		}
@@ -45,22 +45,20 @@ func (t *turn) generate(req llm.Request) (got *received, err error) {
 		if c.Usage != nil {
 			got.usage = *c.Usage
 		}
-		if t.ctx.Err() != nil {
-			return got, t.ctx.Err()
+		if ctx.Err() != nil {
+			return got, ctx.Err()
 		}
 		if over(size, 2*t.terms.Limits.AnswerBytes) && t.terms.Limits.AnswerBytes > 0 {
-			got.flooded(t.terms.Limits.AnswerBytes)
-			return got, nil
+			return got.truncate(t.terms.Limits.AnswerBytes), nil
 		}
 	}
-	if err := t.ctx.Err(); err != nil {
+	if err := ctx.Err(); err != nil {
 		return got, err
 	}
 	if got.stop == "" { // a model that ends without saying so
 		return got, &llm.Error{Kind: llm.Cut, Provider: string(t.model.Row.Wire), Model: t.model.Name, Message: "the stream ended without its end"}
 	}
-	got.whole()
-	return got, nil
+	return got.complete(), nil
 }
 
 // blockSize is what a block takes besides the text whose fragments were counted.
@@ -76,42 +74,32 @@ func blockSize(b *llm.Block) int {
 	return len(b.Text)
 }
 
-// flooded keeps the beginning of a text that would not end, and none of its
+// truncate keeps the beginning of a text that would not end, and none of its
 // calls.
-func (r *received) flooded(limit int) {
-	text := r.shown.String()
+func (a answer) truncate(limit int) answer {
+	text := a.shown.String()
 	if len(text) > limit {
 		text = strings.ToValidUTF8(text[:limit], "")
 	}
-	r.blocks, r.stop, r.flood = nil, llm.StopLength, true
+	a.blocks, a.stop, a.truncated = nil, llm.StopLength, true
 	if text != "" {
-		r.blocks = []llm.Block{{Text: text}}
+		a.blocks = []llm.Block{{Text: text}}
 	}
+	return a
 }
 
-// whole makes sure that what was shown is kept, whatever the provider made of
+// complete makes sure that what was shown is kept, whatever the provider made of
 // it, and leaves out blocks that say nothing.
-func (r *received) whole() {
-	r.blocks = slices.DeleteFunc(r.blocks, func(b llm.Block) bool {
+func (a answer) complete() answer {
+	a.blocks = slices.DeleteFunc(a.blocks, func(b llm.Block) bool {
 		return b.Text == "" && b.Image == nil && b.Call == nil && b.Result == nil && b.Reasoning == nil
 	})
-	if textOf(r.blocks) == "" && strings.TrimSpace(r.shown.String()) != "" {
-		at := slices.IndexFunc(r.blocks, func(b llm.Block) bool { return b.Call != nil })
+	if textOf(a.blocks) == "" && strings.TrimSpace(a.shown.String()) != "" {
+		at := slices.IndexFunc(a.blocks, func(b llm.Block) bool { return b.Call != nil })
 		if at < 0 {
-			at = len(r.blocks)
+			at = len(a.blocks)
 		}
-		r.blocks = slices.Insert(r.blocks, at, llm.Block{Text: r.shown.String()})
+		a.blocks = slices.Insert(a.blocks, at, llm.Block{Text: a.shown.String()})
 	}
-}
-
-// entry is the answer as it is written down. It counts what it cost.
-func (r *received) entry(t *turn) session.Entry {
-	usage, dollars := r.usage, t.model.Row.Price.Cost(r.usage)
-	t.spend(usage, dollars)
-	return session.Entry{Kind: session.Assistant, Blocks: r.blocks, Usage: &usage, Cost: dollars}
-}
-
-// event tells of the request.
-func (r *received) event(t *turn) event.Step {
-	return event.Step{Number: t.steps, Usage: r.usage, Plain: plainInput(r.usage), Cost: t.model.Row.Price.Cost(r.usage), Stop: r.stop}
+	return a
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"ken/internal/talk/event"
 	"ken/internal/untrusted"
 	"ken/llm"
 )
@@ -14,13 +13,12 @@ import (
 // intents are what the model said in a turn that it is about to do. They live
 // and end with the turn; nothing outside it can see or set them.
 type intents struct {
-	rules  IntentRules
 	active string
-	chain  []string
+	chain  []string // of this turn, the newest last
 }
 
-// longestReason is how much of a justification is kept, in characters.
-const longestReason = 500
+// maxReason is how much of a justification is kept, in characters.
+const maxReason = 500
 
 // intentTool is the tool by which a model declares an intent.
 func intentTool(names []string) llm.Tool {
@@ -31,28 +29,28 @@ func intentTool(names []string) llm.Tool {
 	}
 }
 
-// A selection is what the model asks of [intents.read].
+// A selection is an intent that the model wants to take.
 type selection struct {
 	intent, justification string
 }
 
-// read judges what the model selects. The refusal, for the model, is empty
-// where it may be taken.
-func (in *intents) read(args json.RawMessage) (s selection, refusal string) {
+// read returns what the model selects. The refusal, for the model, is empty if
+// it may be taken.
+func (in intents) read(rules IntentRules, args json.RawMessage) (s selection, refusal string) {
 	var asked struct {
 		Intent        string `json:"intent"`
 		Justification string `json:"justification"`
 	}
-	all := strings.Join(in.rules.Names, ", ")
+	all := strings.Join(rules.Names, ", ")
 	if err := json.Unmarshal(args, &asked); err != nil {
 		return s, "The intent cannot be read; it is one of " + all + "."
 	}
-	s = selection{asked.Intent, untrusted.Line(asked.Justification, longestReason)}
+	s = selection{asked.Intent, untrusted.Line(asked.Justification, maxReason)}
 	if strings.TrimSpace(asked.Justification) == "" {
 		s.justification = ""
 	}
 	switch {
-	case !slices.Contains(in.rules.Names, s.intent):
+	case !slices.Contains(rules.Names, s.intent):
 		return s, fmt.Sprintf("There is no intent %q; it is one of %s.", untrusted.Line(s.intent, 40), all)
 	case in.active != "" && in.active != s.intent && s.justification == "":
 		return s, fmt.Sprintf("The intent of this turn is %s, and the first one counts. To go on under %s call %s again with a justification.", in.active, s.intent, toolIntent)
@@ -60,23 +58,24 @@ func (in *intents) read(args json.RawMessage) (s selection, refusal string) {
 	return s, ""
 }
 
-// needsConsent reports whether a person must agree to a selection.
-func (in *intents) needsConsent(s selection) bool {
-	return in.active != "" && in.active != s.intent && in.rules.Consent != nil && in.rules.Consent(in.active, s.intent)
+// needsConsent reports whether a person must agree to an intent.
+func (in intents) needsConsent(rules IntentRules, intent string) bool {
+	return in.active != "" && in.active != intent && rules.Consent != nil && rules.Consent(in.active, intent)
 }
 
-// take makes a selection that was read the active one.
-func (in *intents) take(s selection) event.Intended {
-	if in.active != s.intent {
-		in.active = s.intent
-		in.chain = append(in.chain, s.intent)
+// take makes an intent the active one.
+func (in intents) take(intent string) intents {
+	if in.active != intent {
+		in.active = intent
+		in.chain = append(slices.Clip(in.chain), intent)
 	}
-	return event.Intended{Intent: s.intent, Justification: s.justification, Chain: slices.Clone(in.chain)}
+	return in
 }
 
-// newRequest is told before each request to the model.
-func (in *intents) newRequest() {
-	if in.rules.Request {
+// newRequest returns the intents that hold for the next request to the model.
+func (in intents) newRequest(rules IntentRules) intents {
+	if rules.Request {
 		in.active = ""
 	}
+	return in
 }

@@ -362,7 +362,7 @@ func TestAThousandTurnsAtOnce(t *testing.T) {
 	if after > 20<<10 {
 		t.Errorf("a session at rest takes %d bytes, want at most 20 KB", after)
 	}
-	if n := len(r.waiting); n != 0 {
+	if n := r.waiters.Len(); n != 0 {
 		t.Errorf("%d questions are left behind", n)
 	}
 }

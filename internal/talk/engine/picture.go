@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"encoding/base64"
 	"fmt"
 
@@ -15,7 +16,7 @@ const room = session.MaxAppend - 256<<10
 
 // fitPictures leaves out of a result the pictures with which it could not be
 // written down, and says of each where it is. The turn goes on without them.
-func (t *turn) fitPictures(blocks []llm.Block) []llm.Block {
+func (e *Engine) fitPictures(ctx context.Context, t turn, blocks []llm.Block) []llm.Block {
 	left := room
 	for i := range blocks {
 		if blocks[i].Image == nil {
@@ -30,24 +31,24 @@ func (t *turn) fitPictures(blocks []llm.Block) []llm.Block {
 			left -= n
 			continue
 		}
-		blocks[i] = llm.Block{Text: t.leftOut(blocks[i].Image)}
+		blocks[i] = llm.Block{Text: e.leftOut(ctx, t, blocks[i].Image)}
 	}
 	return blocks
 }
 
 // leftOut keeps a picture that is too large for a session, and gives what stands
 // for it.
-func (t *turn) leftOut(p *llm.Image) string {
+func (e *Engine) leftOut(ctx context.Context, t turn, p *llm.Image) string {
 	what := fmt.Sprintf("%s of %d bytes", untrusted.Line(p.MIME, 60), len(p.Data))
 	where := "nothing here keeps it"
-	if t.e.cfg.Keep != nil {
-		kept, err := t.e.cfg.Keep(t.ctx, Kept{Principal: t.in.Principal, Session: t.in.Session, Name: "picture", Text: p.Data, MIME: p.MIME})
+	if e.cfg.Keep != nil {
+		kept, err := e.cfg.Keep(ctx, Kept{Principal: t.in.Principal, Session: t.in.Session, Name: "picture", Text: p.Data, MIME: p.MIME})
 		if err != nil {
 			kept = "it could not be kept: " + err.Error()
 		}
 		where = kept
 	}
-	t.notice("limit", fmt.Sprintf("a picture of a result, %s, is too large for a session and is not shown to the model: %s", what, where))
+	t.out.notice("limit", fmt.Sprintf("a picture of a result, %s, is too large for a session and is not shown to the model: %s", what, where))
 	return fmt.Sprintf("[%s that you cannot see: a session takes %d bytes of pictures with one result; %s. Ask for a smaller one.]", what, room/4*3, where)
 }
 

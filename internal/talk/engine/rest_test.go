@@ -146,7 +146,7 @@ func TestLoweredLimitsAfterACrash(t *testing.T) {
 		limits.Parallel = 1
 		done(t, r.say(id, "and?"), event.EndAnswer)
 		got := resultTexts(r.entries(id))
-		if len(got) != 3 || got[0] != onlyReads || got[1] != onlyReads || !strings.Contains(got[2], "The call was not made") {
+		if len(got) != 3 || got[0] != resultOfReading || got[1] != resultOfReading || !strings.Contains(got[2], "The call was not made") {
 			t.Errorf("results = %q, want that two only read and the third was not made", got)
 		}
 	})

@@ -2,191 +2,116 @@
 // answer it, runs the calls that the model requests, and reports events as they
 // happen.
 //
-// Read this file first. A turn has everything that it needs in one value, which
-// nobody else can see; what must outlive it is in the session, written before
-// it counts.
+// Read this file first. Its function steps has the steps of a turn from top to
+// bottom. Each step takes values and returns values: what a turn has come to is a
+// [progress], which each step replaces. What must outlive the turn is in the
+// session, written by the [transcript] before it counts.
 package engine
 
 import (
 	"context"
 	"errors"
-	"fmt"
-	"sync"
-	"time"
 
-	"ken/internal/door"
 	"ken/internal/talk/account"
-	"ken/internal/talk/deliver"
+	"ken/internal/talk/ask"
 	"ken/internal/talk/event"
 	"ken/internal/talk/model"
 	"ken/internal/talk/session"
-	"ken/internal/untrusted"
-	"ken/llm"
 )
 
-// A turn is a person's message on the way to its answer. It belongs to one
-// goroutine; only [turn.together] starts others, and waits for them.
+// A turn is a person's message on the way to its answer. It does not change once
+// its model is known; what changes is the progress and the transcript. A turn
+// belongs to one goroutine. Only [Engine.runTogether] starts others, and waits
+// for them.
 type turn struct {
-	e     *Engine
-	in    event.Input
-	terms Terms // as they were when it began
-
-	// Events are told one at a time, also by a model that runs elsewhere.
-	telling sync.Mutex
-	yield   func(event.Event, error) bool
-	gone    bool // whoever listened has left, or has heard the last of it
-	heard   bool // whoever listens has the word; a panic now is theirs
-
-	ctx   context.Context // ends with the caller's, the lock's, and when nobody listens
-	abort context.CancelCauseFunc
-
-	log    *session.Turn
-	head   session.Head
-	number int // of this turn
-	view   door.View
-	model  Model
-
-	// What is live of the session, as it was last read, and what follows from
-	// it and from the model. See [turn.read].
-	live   []session.Entry
-	prefix session.Entry
-	known  deliver.Live
-	rung   model.Rung
-
-	selection door.Found // what was found for the message
-	opened    bool       // there is something to go on with
-	closed    bool       // its end is written
-	typed     string     // the slash command that goes on
-
-	intents intents
-	tickets map[int]string         // that calls of this turn waited for, by number
-	replies map[string]event.Reply // that came while nobody waited
-
-	// What is known of the calls of the last answer, by their numbers.
-	mine      int          // the entry of the answer, where it is of this run
-	started   map[int]bool // in this run
-	untouched map[int]bool // not begun when this run began
-
-	refused map[model.Rung]bool // by the provider
-	sent    llm.Request         // the last one
-
-	tally
-	title string // of a session that begins, where it is not what is said
+	setup                // input, terms, view, model, intent rules
+	log   *transcript    // the locked session
+	out   *emitter       // events, one at a time
+	ask   *ask.Questions // to the person
 }
 
-// A tally is what a turn has come to so far.
-type tally struct {
-	steps, calls int
-	usage        llm.Usage
-	cost         float64
-	text         string // the answer
-
-	mistakes  int    // of the model's, one after another
-	same      string // the last call
-	repeats   int    // of it
-	overflows int    // that the window was too small
-	looping   bool   // the last call was one repetition too many
-	retried   bool   // this step was tried before
-	whole     bool   // the last answer came to its own end
-	allowed   Limits // what a person has agreed to
-}
-
-// run is a turn from the lock to the last event.
+// run takes one message from the session lock to its last event.
 func (e *Engine) run(ctx context.Context, in event.Input, yield func(event.Event, error) bool) {
 	began := e.cfg.Now()
-	t, err := e.begin(ctx, in, yield)
+	ctx, t, p, err := e.lock(ctx, in, newEmitter(yield)) // and 1: what exists for the model
 	if err != nil {
 		yield(nil, err)
 		return
 	}
 	defer t.release()
-	end, err := t.play()
-	if errors.Is(err, session.ErrBusy) { // somebody was quicker, and nothing of this turn was written
+	t, p, end, err := e.steps(ctx, t, p)
+	if errors.Is(err, session.ErrBusy) { // another process was first, and nothing of this turn was written
 		yield(nil, err)
 		return
 	}
 	if err != nil {
-		end = t.failed(err)
+		end = failed(ctx, t.log, err)
 	}
-	done := t.close(end)
+	done := e.close(ctx, t, p, end)
 	if e.cfg.Ended != nil {
-		done.Account = t.account()
+		done.Account = e.accountOf(ctx, t)
 		e.cfg.Ended(done, began)
 	}
-	t.emit(done)
-	t.telling.Lock()
-	defer t.telling.Unlock()
-	t.gone = true
+	t.out.last(done)
 }
 
-// account returns what capabilities took of the prompt. Without a model nobody
-// was asked, and it is empty.
-func (t *turn) account() event.Account {
-	if t.model.Model == nil {
-		return event.Account{Tenant: t.in.Principal.Tenant}
+// steps takes a turn through its steps, which docs/architecture.md explains. It returns the
+// turn with its model, what the turn came to, and how it ended.
+func (e *Engine) steps(ctx context.Context, begun turn, before progress) (t turn, p progress, end ending, err error) {
+	t, p = begun, before
+	defer t.out.recoverInto("the turn", &err) // a panic of a model, plugin or tool
+	cmd, err := e.readCommand(ctx, t)         // 2: a slash command, or a message
+	if err != nil {
+		return t, p, ending{event.EndFailed, err.Error()}, nil
 	}
-	return t.e.account.Of(t.ctx, account.Turn{
-		Principal: t.in.Principal, Session: t.in.Session, Number: t.number, Model: t.model.Ref, Live: t.live, Prefix: t.prefix, View: t.view,
-	})
+	if cmd.runs() {
+		p, end, err = e.runCommand(ctx, t, p, cmd) // 7, without a model
+		return t, p, end, err
+	}
+	t.in.Text, t.title = cmd.text, cmd.title
+	if t.model, err = e.cfg.Model(ctx, t.log.head(), t.out.retrying); err != nil {
+		return t, p, end, err
+	}
+	p.refused = refusedModes(t.log.entries(), t.model.Name)
+	t.log.deliversBy(t.takes(p, model.Inline), t.takes(p, model.Search))
+	if p, err = e.open(ctx, t, p); err != nil { // 3, 4, 5: find, prefix, message; nothing if the turn goes on
+		return t, p, end, err
+	}
+	for {
+		if p, end, err = e.invoke(ctx, t, p); err != nil || end.over() { // 7: the open calls; writes their results (8)
+			return t, p, end, err
+		}
+		if p, end, err = t.checkLimits(ctx, p); err != nil || end.over() {
+			return t, p, end, err
+		}
+		if p, err = t.fit(ctx, p); err != nil { // 5: make room
+			return t, p, end, err
+		}
+		req := newRequest(t.setup, t.log.history(), p)
+		p = p.beforeRequest(t, req)
+		got, failure := t.generate(ctx, req)                                     // 6: the answer
+		v := judge(ctx, t.setup, t.log.history(), t.log.number, p, got, failure) // what it comes to
+		if p, end, err = e.settle(ctx, t, v); err != nil || end.over() {         // 8: write it
+			return t, p, end, err
+		}
+	}
 }
 
-// errBroke is that something which was asked in a turn panicked.
-var errBroke = errors.New("it broke")
-
-// guard makes an error of a panic of whatever was asked, so that a plugin or a
-// model takes nothing with it but the turn. It must be deferred. A panic of
-// whoever listens is passed on.
-func (t *turn) guard(what string, err *error) {
-	p := recover()
-	if p == nil {
-		return
-	}
-	if t.heard {
-		panic(p)
-	}
-	*err = fmt.Errorf("%s: %w: %s", what, errBroke, untrusted.Line(fmt.Sprint(p), 200))
-}
-
-// An ending is how a turn ends.
+// An ending is how a turn ends. The zero value means that it goes on.
 type ending struct {
 	reason event.End
 	why    string
 }
 
-// play takes the turn to its end.
-func (t *turn) play() (end ending, err error) {
-	defer t.guard("the turn", &err)
-	cmd, is, err := t.command()
-	if err != nil || is {
-		return cmd, err
-	}
-	if t.model, err = t.e.cfg.Model(t.ctx, t.head, t.retrying); err != nil {
-		return ending{}, err
-	}
-	t.recallRefusals()
-	if err := t.open(); err != nil {
-		return ending{}, err
-	}
-	for {
-		if end, over, err := t.carryOut(); over || err != nil {
-			return end, err
-		}
-		if end, over, err := t.mayGoOn(); over || err != nil {
-			return end, err
-		}
-		if end, over, err := t.ask(); over || err != nil {
-			return end, err
-		}
-	}
-}
+func (e ending) over() bool { return e.reason != "" }
 
 // errAborted is why a turn ended that nobody wanted to go on.
 var errAborted = errors.New("aborted")
 
 // failed returns an error as an ending.
-func (t *turn) failed(err error) ending {
-	if t.ctx.Err() != nil && !errors.Is(err, errBroke) {
-		if cause := context.Cause(t.log.Context()); errors.Is(cause, session.ErrLost) {
+func failed(ctx context.Context, log *transcript, err error) ending {
+	if ctx.Err() != nil && !errors.Is(err, errPanic) {
+		if cause := log.lost(); cause != nil {
 			return ending{event.EndFailed, cause.Error()}
 		}
 		return ending{event.EndAborted, "say something, or go on with the same message"}
@@ -194,97 +119,34 @@ func (t *turn) failed(err error) ending {
 	return ending{event.EndFailed, err.Error()}
 }
 
-// emit tells an event. When nobody listens any more the turn is aborted.
-func (t *turn) emit(e event.Event) {
-	t.telling.Lock()
-	defer t.telling.Unlock()
-	if t.gone {
-		return
+// close writes how the turn ended. Calls without a result get one, unless they
+// wait for a person.
+func (e *Engine) close(ctx context.Context, t turn, p progress, end ending) event.Done {
+	done := event.Done{
+		Session: t.in.Session, Turn: t.log.number, Reason: end.reason, Text: p.text,
+		Usage: p.usage, Cost: p.cost, Steps: p.steps, Calls: p.calls, Why: end.why,
 	}
-	t.heard = true
-	more := t.yield(e, nil)
-	t.heard = false
-	if !more {
-		t.gone = true
-		t.abort(errAborted)
+	if t.log.closed {
+		return done
 	}
+	var rest []session.Entry
+	if end.reason != event.EndWaiting && end.reason != event.EndFailed {
+		rest = e.closeOpenCalls(ctx, t, "the turn was "+string(end.reason))
+	}
+	if err := t.log.end(end, rest...); err != nil && done.Reason != event.EndFailed {
+		done.Reason, done.Why = event.EndFailed, "the end of the turn was not written: "+err.Error()
+	}
+	return done
 }
 
-// retrying tells that the provider is asked again later.
-func (t *turn) retrying(after time.Duration, err error) {
-	t.notice("retry", fmt.Sprintf("the provider is asked again in %.1f s: %s", after.Seconds(), untrusted.Line(err.Error(), 300)))
-}
-
-func (t *turn) notice(name, text string) { t.emit(event.Notice{Name: name, Text: text}) }
-
-// writing is how long the session may take to be written once nobody waits.
-const writing = 10 * time.Second
-
-// late returns a context for what must be written although the turn is aborted.
-func (t *turn) late() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(t.ctx), writing)
-}
-
-// append writes entries of this turn.
-func (t *turn) append(entries ...session.Entry) error {
-	if len(entries) == 0 {
-		return nil
+// accountOf returns what capabilities took of the prompt. If no model was asked
+// it is empty.
+func (e *Engine) accountOf(ctx context.Context, t turn) event.Account {
+	if t.model.Model == nil {
+		return event.Account{Tenant: t.in.Principal.Tenant}
 	}
-	for i := range entries {
-		e := &entries[i]
-		e.Turn = t.number
-		if e.Tokens == 0 && len(e.Blocks) > 0 {
-			e.Tokens = t.tokens(e.Blocks)
-		}
-	}
-	ctx, cancel := t.late()
-	defer cancel()
-	if err := t.log.Append(ctx, entries...); err != nil {
-		return err
-	}
-	all := t.log.Entries()
-	t.take(all[len(all)-len(entries):])
-	return nil
-}
-
-// take adds what was written to what is live. Only what hides something makes
-// it necessary to look at all of it again.
-func (t *turn) take(entries []session.Entry) {
-	knows := false
-	for i := range entries {
-		e := &entries[i]
-		if e.To > 0 {
-			t.read()
-			return
-		}
-		if e.Kind == session.Note {
-			continue
-		}
-		t.live = append(t.live, *e)
-		knows = knows || e.Kind == session.Prefix || len(e.Offers) > 0 || len(e.Shown) > 0
-		if e.Kind == session.Prefix {
-			t.prefix = *e
-		}
-	}
-	if knows {
-		t.known = t.knows()
-	}
-}
-
-// knows is what the model has before it, of what it takes.
-func (t *turn) knows() deliver.Live {
-	return deliver.LiveFor(t.live, t.takes(model.Inline), t.takes(model.Search))
-}
-
-// read takes from the session what is live.
-func (t *turn) read() {
-	t.live = session.Live(t.log.Entries())
-	if t.model.Model != nil {
-		t.known = t.knows()
-	}
-	for i := range t.live {
-		if t.live[i].Kind == session.Prefix {
-			t.prefix = t.live[i]
-		}
-	}
+	h := t.log.history()
+	return e.account.Of(ctx, account.Turn{
+		Principal: t.in.Principal, Session: t.in.Session, Number: t.log.number, Model: t.model.Ref, Live: h.live, Prefix: h.prefix, View: t.view,
+	})
 }

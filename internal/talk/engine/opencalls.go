@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -20,13 +21,14 @@ type lastAnswer struct {
 	has    map[string]bool // the calls that have a result, by id
 }
 
-// last finds the last answer. Its calls are numbered by all that was said in
+// openCalls finds the last answer. Its calls are numbered by all that was said in
 // its turn, also by what a compaction hides, so that a call made again after a
 // crash has the key that it had.
-func (t *turn) last() lastAnswer {
+func (t turn) openCalls() lastAnswer {
 	a := lastAnswer{has: map[string]bool{}}
-	for i := range t.live {
-		switch e := &t.live[i]; e.Kind {
+	live := t.log.history().live
+	for i := range live {
+		switch e := &live[i]; e.Kind {
 		case session.Assistant:
 			a.entry, a.calls = *e, callsOf(e.Blocks)
 			clear(a.has)
@@ -38,7 +40,7 @@ func (t *turn) last() lastAnswer {
 			}
 		}
 	}
-	entries := t.log.Entries()
+	entries := t.log.entries()
 	for i := range entries {
 		if e := &entries[i]; e.Kind == session.Assistant && e.Turn == a.entry.Turn && e.Seq < a.entry.Seq {
 			a.before += len(callsOf(e.Blocks))
@@ -48,17 +50,17 @@ func (t *turn) last() lastAnswer {
 }
 
 // whole reports whether the answer came to its own end.
-func (a *lastAnswer) whole() bool { return a.entry.Name != cutShort }
+func (a lastAnswer) whole() bool { return a.entry.Name != cutShort }
 
 // cutShort is the name of an answer that ran into a limit of its length.
 const cutShort = "cut"
 
 // waits leaves a call for later and writes down that it waits for a person,
 // and for what. It is pending, which is not a refusal.
-func (t *turn) waits(j *job, what event.Question, ticket, why string) {
+func (t turn) waits(j *pendingCall, what event.Question, ticket, why string) {
 	j.waits, j.why = true, why
 	w := session.Waiting{Call: j.number, Ticket: ticket, Question: string(what)}
-	for n := range t.started {
+	for n := range t.log.started {
 		if n > j.number {
 			w.Begun = append(w.Begun, n)
 		}
@@ -66,17 +68,15 @@ func (t *turn) waits(j *job, what event.Question, ticket, why string) {
 	slices.Sort(w.Begun)
 	// Without it a no would be asked about again, for ever, and nobody would
 	// know that the call was not made.
-	if err := t.append(w.Entry()); err != nil {
-		t.notice("degraded", "what the call waits for was not written: "+err.Error())
+	if err := t.log.append(w.Entry()); err != nil {
+		t.out.degraded("what the call waits for was not written: " + err.Error())
 	}
-	if ticket != "" {
-		t.tickets[j.number] = ticket
-	}
+	t.ask.SetTicket(j.number, ticket)
 }
 
 // waiting returns what a call of a turn waits for now, and whether one does.
-func (t *turn) waiting(number int) (w session.Waiting, ok bool) {
-	entries := t.log.Entries()
+func (t turn) waiting(number int) (w session.Waiting, ok bool) {
+	entries := t.log.entries()
 	for i := len(entries) - 1; i >= 0; i-- {
 		e := &entries[i]
 		if e.Turn != number {
@@ -94,18 +94,18 @@ func (t *turn) waiting(number int) (w session.Waiting, ok bool) {
 
 // resume writes down that calls which waited are made now, before they are:
 // after a crash nobody may believe that they still wait.
-func (t *turn) resume() error {
-	w, ok := t.waiting(t.number)
+func (t turn) resume() error {
+	w, ok := t.waiting(t.log.number)
 	if !ok {
 		return nil
 	}
-	a := t.last()
+	a := t.openCalls()
 	for i, c := range a.calls {
-		if n := a.before + i + 1; !a.has[c.ID] && a.entry.Turn == t.number && untouched(w, n) {
-			t.untouched[n] = true
+		if n := a.before + i + 1; !a.has[c.ID] && a.entry.Turn == t.log.number && untouched(w, n) {
+			t.log.untouched[n] = true
 		}
 	}
-	return t.append(session.Resumed{}.Entry())
+	return t.log.append(session.Resumed{}.Entry())
 }
 
 // untouched reports whether a call without a result has certainly not been
@@ -118,10 +118,10 @@ func untouched(w session.Waiting, number int) bool {
 	return number > w.Call && !slices.Contains(w.Begun, number)
 }
 
-// answerRest returns the entry with a result for each call that has none. It says
+// closeOpenCalls returns the entry with a result for each call that has none. It says
 // that a call was not made only where that is certain; why is the reason.
-func (t *turn) answerRest(why string) []session.Entry {
-	a := t.last()
+func (e *Engine) closeOpenCalls(ctx context.Context, t turn, why string) []session.Entry {
+	a := t.openCalls()
 	w, waits := t.waiting(a.entry.Turn)
 	var blocks []llm.Block
 	open := 0
@@ -130,12 +130,12 @@ func (t *turn) answerRest(why string) []session.Entry {
 			continue
 		}
 		var said llm.Block
-		if waits && t.mine != a.entry.Seq && w.Call == a.before+i+1 {
+		if waits && t.log.answer != a.entry.Seq && w.Call == a.before+i+1 {
 			said = unmade(c, resultOfWaiting(w, why))
-		} else if waits && t.mine != a.entry.Seq && untouched(w, a.before+i+1) {
+		} else if waits && t.log.answer != a.entry.Seq && untouched(w, a.before+i+1) {
 			said = unmade(c, "The call was not made: one before it waited for a person, and "+why+".")
 		} else {
-			said = t.fate(&a, i, open, why)
+			said = e.callResult(ctx, t, &a, i, open, why)
 		}
 		blocks = append(blocks, said)
 		open++
@@ -152,25 +152,25 @@ const userWentOn = "the user went on instead"
 // notKnown is what the model is told of a call that may have had its effect.
 const notKnown = "It is not known whether this call was made, or how far it came: its result was not written down. Look whether it happened before you make it again."
 
-// onlyReads is what the model is told of a call without a result that changes
+// resultOfReading is what the model is told of a call without a result that changes
 // nothing.
-const onlyReads = "The call has no result: the turn was interrupted. It only reads, so nothing was changed. Call it again if you need it."
+const resultOfReading = "The call has no result: the turn was interrupted. It only reads, so nothing was changed. Call it again if you need it."
 
 // unmade is the result of a call that gave none.
 func unmade(c *llm.ToolCall, text string) llm.Block {
 	return resultBlock(c, []llm.Block{{Text: text}}, true)
 }
 
-// fate is the result of the call at a place of an answer, which is the open-th
-// of those without one.
-func (t *turn) fate(a *lastAnswer, at, open int, why string) llm.Block {
+// callResult returns the result of the call at a place of an answer, which is the
+// open-th of those without one.
+func (e *Engine) callResult(ctx context.Context, t turn, a *lastAnswer, at, open int, why string) llm.Block {
 	number, c := a.before+at+1, a.calls[at]
-	here := a.entry.Turn == t.number
-	j := t.lookBack(a, at)
+	here := a.entry.Turn == t.log.number
+	j := e.earlierCall(t, a, at)
 	switch {
-	case here && t.started[number]:
-		return t.learned(j)
-	case t.mine == a.entry.Seq, here && t.untouched[number]:
+	case here && t.log.started[number]:
+		return e.keptResult(ctx, t, j)
+	case t.log.answer == a.entry.Seq, here && t.log.untouched[number]:
 		return unmade(c, "The call was not made: "+why+".")
 	case own(c.Name) && c.Name != toolInvoke && c.Name != toolRead:
 		return unmade(c, "The call has no result: the turn was interrupted. Call it again if you need it.")
@@ -179,24 +179,24 @@ func (t *turn) fate(a *lastAnswer, at, open int, why string) llm.Block {
 		// their results.
 		return unmade(c, "The call was not made: "+why+".")
 	}
-	return t.learned(j)
+	return e.keptResult(ctx, t, j)
 }
 
-// learned is the result of a call that may have begun: what is kept of it, or
-// else that nobody knows.
-func (t *turn) learned(j *job) llm.Block {
+// keptResult returns the result of a call that may have begun: what is kept of
+// it, or else that nobody knows.
+func (e *Engine) keptResult(ctx context.Context, t turn, j *pendingCall) llm.Block {
 	c := j.asked
 	var f Fate
 	var ok bool
 	var err error
-	if t.e.cfg.Fate != nil && !j.over && j.tool == "" {
-		ctx, cancel := t.late() // the turn may be aborted
+	if e.cfg.Fate != nil && !j.over && j.tool == "" {
+		late, cancel := t.log.late() // the turn may be aborted
 		defer cancel()
-		f, ok, err = t.e.cfg.Fate(ctx, j.call)
+		f, ok, err = e.cfg.Fate(late, j.call)
 	}
 	switch {
 	case err == nil && !ok && j.reads:
-		return unmade(c, onlyReads)
+		return unmade(c, resultOfReading)
 	case err != nil || !ok:
 		return unmade(c, notKnown)
 	case f.Ended:
@@ -204,7 +204,7 @@ func (t *turn) learned(j *job) llm.Block {
 		if f.Err != nil && len(f.Result.Parts) == 0 {
 			j.res.Parts = []capability.Part{{Text: f.Err.Error()}}
 		}
-		return resultBlock(c, t.told(j), j.res.Failed || j.err != nil)
+		return resultBlock(c, e.resultBlocks(ctx, t, j, nil), j.res.Failed || j.err != nil)
 	case f.Runs:
 		return unmade(c, "The turn was interrupted while this call was running, and it is still running. Call it again when it has ended to get its result.")
 	}
@@ -212,12 +212,12 @@ func (t *turn) learned(j *job) llm.Block {
 		f.Began.UTC().Format(time.RFC3339), f.Effect, t.in.Session))
 }
 
-// lookBack returns a call of an earlier answer as it was made. It is over where it
+// earlierCall returns a call of an earlier answer as it was made. It is over where it
 // could not be.
-func (t *turn) lookBack(a *lastAnswer, at int) *job {
+func (e *Engine) earlierCall(t turn, a *lastAnswer, at int) *pendingCall {
 	c := a.calls[at]
-	j := &job{asked: c, number: a.before + at + 1}
-	call, err := toolcall.Read(c, a.whole(), t.known.Resolve)
+	j := &pendingCall{asked: c, number: a.before + at + 1}
+	call, err := toolcall.Read(c, a.whole(), t.log.history().known.Resolve)
 	if err != nil {
 		j.over = true
 		return j
@@ -230,8 +230,8 @@ func (t *turn) lookBack(a *lastAnswer, at int) *job {
 		Target: call.Target, Action: call.Action, Arguments: call.Arguments, Principal: t.in.Principal, Session: t.in.Session,
 		Key: callKey(t.in.Session, a.entry.Turn, j.number),
 	}
-	if e, err := t.view.Lookup(string(j.call.Target)); err == nil {
-		j.reads = t.e.cfg.Reads != nil && t.e.cfg.Reads(e) || e.Name == toolRead
+	if entry, err := t.view.Lookup(string(j.call.Target)); err == nil {
+		j.reads = e.onlyReads(entry)
 	}
 	return j
 }

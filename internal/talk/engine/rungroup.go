@@ -9,47 +9,50 @@ import (
 	"ken/capability"
 	"ken/internal/door"
 	"ken/internal/talk/event"
+	"ken/internal/talk/model"
 	"ken/internal/untrusted"
 )
 
-// make carries out a group of calls: those at once that can be, and then, one
-// after the other, what people must answer first.
-func (t *turn) make(group []*job) {
+// runGroup makes a group of calls: those at once that can be, and then, one after
+// the other, those that a person must answer something for first.
+func (e *Engine) runGroup(ctx context.Context, t turn, p progress, group []*pendingCall) progress {
 	for _, j := range group {
 		if !j.over {
-			t.checkRepeats(j)
-			t.askedBefore(j)
+			p = checkRepeats(t.terms.Limits, p, j)
+			askedBefore(t.ask, j)
 		}
-		t.emit(event.Started{Call: j.shown})
+		t.out.emit(event.Started{Call: j.shown})
 		if j.over {
 			t.finished(j)
 		}
 	}
-	t.together(group)
+	p = e.runTogether(ctx, t, p, group)
 	for _, j := range group {
-		for !j.over && !j.waits && t.ctx.Err() == nil {
-			if t.question(j) {
-				t.together([]*job{j})
+		for !j.over && !j.waits && ctx.Err() == nil {
+			if e.question(ctx, t, j) {
+				p = e.runTogether(ctx, t, p, []*pendingCall{j})
 			}
 		}
 		if j.waits {
-			return // those after it are made when it is
+			return p // those after it are made when it is
 		}
 		if !j.over {
-			j.stopped(t.ctx)
+			j.stopped(ctx)
 			t.finished(j)
 		}
 	}
+	return p
 }
 
-// together makes calls at once and waits for all of them. What they say on the
-// way is told as it comes.
-func (t *turn) together(group []*job) {
-	said, done := make(chan event.Event), make(chan *job)
+// runTogether makes calls at once and waits for all of them. What they write on
+// the way is told as it comes.
+func (e *Engine) runTogether(ctx context.Context, t turn, p progress, group []*pendingCall) progress {
+	said, done := make(chan event.Event), make(chan *pendingCall)
+	s, h, rung := t.setup, t.log.history(), p.rung
 	running := 0
 	defer func() { // a panic here leaves none of them behind
 		for running > 0 {
-			t.abort(errAborted)
+			t.out.abort(errAborted)
 			select {
 			case <-said:
 			case <-done:
@@ -59,26 +62,26 @@ func (t *turn) together(group []*job) {
 	}()
 	for _, j := range group {
 		switch {
-		case j.over || t.ctx.Err() != nil:
+		case j.over || ctx.Err() != nil:
 		case j.tool != "" && !j.reads:
-			t.ownTool(j)
+			p = e.ownTool(ctx, t, p, j)
 			if j.over {
 				t.finished(j)
 			}
 		default:
 			running++
-			t.started[j.number] = true
+			t.log.started[j.number] = true
 			go func() {
 				defer func() { done <- j }()
 				defer j.broke()
-				t.perform(j, said)
+				e.perform(ctx, s, h, rung, j, said)
 			}()
 		}
 	}
 	for running > 0 {
 		select {
-		case e := <-said:
-			t.emit(e)
+		case ev := <-said:
+			t.out.emit(ev)
 		case j := <-done:
 			running--
 			if j.over {
@@ -86,48 +89,49 @@ func (t *turn) together(group []*job) {
 			}
 		}
 	}
+	return p
 }
 
 // perform makes one call once, and decides whether that was its end. It is the
-// one thing in a turn that runs beside it, and touches nothing but its job.
-func (t *turn) perform(j *job, said chan<- event.Event) {
+// one thing in a turn that runs beside it, and changes nothing but its call.
+func (e *Engine) perform(ctx context.Context, s setup, h history, rung model.Rung, j *pendingCall, said chan<- event.Event) {
 	if j.tool != "" {
-		t.lookUp(j)
+		e.lookUp(ctx, s, h, rung, j)
 		return
 	}
 	live := &output{id: j.asked.ID, said: said}
 	call := j.call
 	call.Live = live
-	view := t.view
+	view := s.view
 	if call.Origin == capability.ByPerson {
-		view = t.viewOf(call.Origin)
+		view = e.viewOf(s, call.Origin)
 	}
-	began := t.e.cfg.Now()
-	res, err := t.e.cfg.Door.Invoke(t.ctx, view, call)
-	j.took += t.e.cfg.Now().Sub(began)
+	began := e.cfg.Now()
+	res, err := e.cfg.Door.Invoke(ctx, view, call)
+	j.took += e.cfg.Now().Sub(began)
 	live.flush()
 	j.res, j.err = res, err
 	if err != nil && len(res.Parts) == 0 {
 		j.res = capability.Result{Failed: true, Parts: []capability.Part{{Text: err.Error()}}}
 	}
-	if err != nil && asks(err) && t.ctx.Err() == nil {
+	if err != nil && asks(err) && ctx.Err() == nil {
 		return
 	}
 	j.over = true
 	switch capability.KindOf(err) {
 	case capability.NotFound:
-		t.unknown(j)
+		j.unknown(s.view, h.prefix)
 	case capability.Invalid:
 		j.mistake = true
-		t.explain(j)
+		e.explain(ctx, s.view, j)
 	}
 }
 
 // broke makes a result of a panic. It must be deferred.
-func (j *job) broke() {
+func (j *pendingCall) broke() {
 	if p := recover(); p != nil {
 		j.over, j.mistake = true, false
-		j.err = fmt.Errorf("%w: %s", errBroke, untrusted.Line(fmt.Sprint(p), 200))
+		j.err = fmt.Errorf("%w: %s", errPanic, untrusted.Line(fmt.Sprint(p), 200))
 		j.res = capability.Result{Failed: true, Parts: []capability.Part{{Text: "Nobody knows whether the call had its effect: " + j.err.Error()}}}
 	}
 }
@@ -151,7 +155,7 @@ func whatOf(err error) event.Question {
 }
 
 // stopped is the result of a call that was not made.
-func (j *job) stopped(ctx context.Context) {
+func (j *pendingCall) stopped(ctx context.Context) {
 	j.over = true
 	if j.err == nil {
 		j.err = context.Cause(ctx)
@@ -171,12 +175,12 @@ func (j *job) stopped(ctx context.Context) {
 }
 
 // finished tells of the result of a call, and whoever keeps a trace.
-func (t *turn) finished(j *job) {
+func (t turn) finished(j *pendingCall) {
 	f := event.Finished{ID: j.asked.ID, Target: j.shown.Target, Result: j.res, Took: j.took}
 	if j.err != nil {
 		f.Error, f.Kind = j.err.Error(), capability.KindOf(j.err).String()
 	}
-	t.emit(f)
+	t.out.emit(f)
 }
 
 // output passes on what a running call writes, in whole characters.

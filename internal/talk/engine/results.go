@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -17,67 +18,67 @@ import (
 	"ken/llm"
 )
 
-// settle writes down the results of a group and says whether the turn ends
-// with them. Rest are the calls that come after it.
-func (t *turn) settle(group, rest []*job) (ending, bool, error) {
-	e := session.Entry{Kind: session.Results}
+// writeResults writes the results of a group and returns how the turn ends, if it
+// ends with them. Rest are the calls that come after it.
+func (e *Engine) writeResults(ctx context.Context, t turn, p progress, group, rest []*pendingCall) (progress, ending, error) {
+	results := session.Entry{Kind: session.Results}
 	var notes []session.Entry
 	var end ending
 	size := 0
-	live := t.known
-	live.Tools = maps.Clone(t.known.Tools)
+	live := t.log.history().known
+	live.Tools = maps.Clone(live.Tools)
 	for i, j := range group {
-		t.searched(j, live)
+		found := e.searched(ctx, t, p, j, live)
 		if j.waits {
 			end = ending{event.EndWaiting, j.why}
 			break
 		}
-		said := t.told(j)
+		said := e.resultBlocks(ctx, t, j, found.within)
 		// Pictures of several calls may be more than can be written at once.
 		if n := written(said); size > 0 && size+n > room {
-			if err := t.write(notes, e); err != nil {
-				return ending{}, true, err
+			if err := t.writeEntry(notes, results); err != nil {
+				return p, ending{}, err
 			}
-			e, notes, size = session.Entry{Kind: session.Results}, nil, 0
+			results, notes, size = session.Entry{Kind: session.Results}, nil, 0
 		}
 		size += written(said)
-		e.Blocks = append(e.Blocks, resultBlock(j.asked, said, j.res.Failed || j.err != nil))
-		e.Blocks = append(e.Blocks, j.beside...)
-		e.Offers = append(e.Offers, j.offers...)
+		results.Blocks = append(results.Blocks, resultBlock(j.asked, said, j.res.Failed || j.err != nil))
+		results.Blocks = append(results.Blocks, found.beside...)
+		results.Offers = append(results.Offers, found.offers...)
 		notes = append(notes, j.notes...)
 		notes = append(notes, j.refused()...)
-		t.judge(j)
+		p = p.countMistakes(j)
 		if j.ends {
 			end = ending{reason: event.EndAnswer}
 			for _, after := range slices.Concat(group[i+1:], rest) {
-				e.Blocks = append(e.Blocks, resultBlock(after.asked, []llm.Block{{Text: "The call was not made: " + toolFinish + " came before it."}}, true))
+				results.Blocks = append(results.Blocks, resultBlock(after.asked, []llm.Block{{Text: "The call was not made: " + toolFinish + " came before it."}}, true))
 			}
 			break
 		}
 	}
-	if err := t.write(notes, e); err != nil {
-		return ending{}, true, err
+	if err := t.writeEntry(notes, results); err != nil {
+		return p, ending{}, err
 	}
-	if end.reason == "" && t.ctx.Err() != nil {
-		return ending{}, true, t.ctx.Err()
+	if !end.over() && ctx.Err() != nil {
+		return p, ending{}, ctx.Err()
 	}
-	return end, end.reason != "", nil
+	return p, end, nil
 }
 
-// write writes results down with their notes, if there are any. Results stand
-// before what was given beside them, as every wire wants.
-func (t *turn) write(notes []session.Entry, e session.Entry) error {
+// writeEntry writes results with their notes, if there are any. Results stand
+// before what was given beside them, as every provider wants.
+func (t turn) writeEntry(notes []session.Entry, e session.Entry) error {
 	if len(e.Blocks) == 0 {
 		return nil
 	}
 	slices.SortStableFunc(e.Blocks, func(a, b llm.Block) int { return boolOf(a.Result == nil) - boolOf(b.Result == nil) })
-	return t.append(append(notes, e)...)
+	return t.log.append(append(notes, e)...)
 }
 
 // refused returns the note that a call was not made because somebody or a rule
 // forbids it. The model reads that in the result, where anything may stand; the
 // note is for people.
-func (j *job) refused() []session.Entry {
+func (j *pendingCall) refused() []session.Entry {
 	if kind := refusalKind(j.err); kind != "" {
 		return []session.Entry{session.CallRefused{ID: j.asked.ID, Kind: kind}.Entry()}
 	}
@@ -101,14 +102,15 @@ func boolOf(b bool) int {
 	return 0
 }
 
-// judge counts mistakes, one after another.
-func (t *turn) judge(j *job) {
+// countMistakes counts mistakes, one after another.
+func (p progress) countMistakes(j *pendingCall) progress {
 	switch {
 	case j.mistake:
-		t.mistakes++
+		p.mistakes++
 	case j.err == nil && !j.res.Failed:
-		t.mistakes = 0
+		p.mistakes = 0
 	}
+	return p
 }
 
 // resultBlock is the one result of a call.
@@ -116,8 +118,8 @@ func resultBlock(c *llm.ToolCall, blocks []llm.Block, failed bool) llm.Block {
 	return llm.Block{Result: &llm.ToolResult{ID: c.ID, Name: c.Name, Blocks: blocks, Failed: failed}}
 }
 
-// told is what the model reads of a result.
-func (t *turn) told(j *job) []llm.Block {
+// resultBlocks returns what the model reads of a result, with the tools within it.
+func (e *Engine) resultBlocks(ctx context.Context, t turn, j *pendingCall, within []llm.Block) []llm.Block {
 	var out []llm.Block
 	limit := t.terms.Limits.ResultBytes
 	left, broken := limit, 0
@@ -128,7 +130,7 @@ func (t *turn) told(j *job) []llm.Block {
 		}
 		safe, n := untrusted.Tokens(text)
 		if over(len(safe), limit) || limit >= 0 && len(safe) > left {
-			text = t.shortened(j, text, max(left, 0)) // the stored result stays complete
+			text = e.shortened(ctx, t, j, text, max(left, 0)) // the stored result stays complete
 			safe, n = untrusted.Tokens(text)
 		}
 		text = safe
@@ -140,7 +142,7 @@ func (t *turn) told(j *job) []llm.Block {
 		say("(" + j.note + ")")
 	}
 	for i := range j.res.Parts {
-		t.part(&j.res.Parts[i], i > 0, say, &out)
+		part(&j.res.Parts[i], i > 0, t.model.Row.Images, say, &out)
 	}
 	if broken > 0 {
 		say(fmt.Sprintf("(%d chat template tokens in this result are shown with a backslash or as an escape; the original has neither.)", broken))
@@ -151,12 +153,12 @@ func (t *turn) told(j *job) []llm.Block {
 	if len(out) == 0 {
 		out = []llm.Block{{Text: "(no output)"}}
 	}
-	return t.fitPictures(append(out, j.within...))
+	return e.fitPictures(ctx, t, append(out, within...))
 }
 
 // shortened returns the beginning of a text that is longer than the model may
 // read of a result, and says where the rest is.
-func (t *turn) shortened(j *job, text string, limit int) string {
+func (e *Engine) shortened(ctx context.Context, t turn, j *pendingCall, text string, limit int) string {
 	cut := limit
 	for cut > 0 && !utf8.RuneStart(text[cut]) {
 		cut--
@@ -165,8 +167,8 @@ func (t *turn) shortened(j *job, text string, limit int) string {
 	switch {
 	case j.res.Handle != "":
 		where = "; the whole result: " + toolRead + ", handle " + j.res.Handle
-	case t.e.cfg.Keep != nil:
-		excerpt, err := t.e.cfg.Keep(t.ctx, Kept{Principal: t.in.Principal, Session: t.in.Session, Name: "result", Text: []byte(text), Limit: cut})
+	case e.cfg.Keep != nil:
+		excerpt, err := e.cfg.Keep(ctx, Kept{Principal: t.in.Principal, Session: t.in.Session, Name: "result", Text: []byte(text), Limit: cut})
 		if err == nil {
 			return excerpt + fmt.Sprintf("\n[chat.resultBytes is %d]", t.terms.Limits.ResultBytes)
 		}
@@ -175,10 +177,11 @@ func (t *turn) shortened(j *job, text string, limit int) string {
 	return fmt.Sprintf("%s\n[%d of %d bytes: chat.resultBytes is %d%s]", text[:cut], cut, len(text), t.terms.Limits.ResultBytes, where)
 }
 
-// part gives one part of a result as the model reads it.
-func (t *turn) part(p *capability.Part, later bool, say func(string), out *[]llm.Block) {
+// part says one part of a result as the model reads it. Images reports whether
+// the model takes pictures.
+func part(p *capability.Part, later, images bool, say func(string), out *[]llm.Block) {
 	switch {
-	case p.Data != nil && strings.HasPrefix(p.MIME, "image/") && t.model.Row.Images:
+	case p.Data != nil && strings.HasPrefix(p.MIME, "image/") && images:
 		*out = append(*out, llm.Block{Image: &llm.Image{MIME: p.MIME, Data: p.Data}})
 	case p.Data != nil:
 		say(fmt.Sprintf("[%d bytes of %s that you cannot see]", len(p.Data), untrusted.Line(p.MIME, 60)))
@@ -193,13 +196,13 @@ func (t *turn) part(p *capability.Part, later bool, say func(string), out *[]llm
 }
 
 // unknown answers a call of what is not there: with what is near.
-func (t *turn) unknown(j *job) {
+func (j *pendingCall) unknown(view door.View, prefix session.Entry) {
 	name := string(j.call.Target)
 	text := "There is no tool " + untrusted.Line(name, 80) + "."
-	if near := nearest(t.view, name); len(near) > 0 {
+	if near := nearest(view, name); len(near) > 0 {
 		text += " Near it: " + strings.Join(near, ", ") + "."
 	}
-	if t.declared(toolDiscover) {
+	if declared(prefix, toolDiscover) {
 		text += " " + toolDiscover + " finds what there is, " + toolInvoke + " calls it by its id."
 	}
 	j.mistake = true
@@ -208,8 +211,8 @@ func (t *turn) unknown(j *job) {
 
 // explain adds to what is wrong with arguments what they must be, which saves
 // the model a question.
-func (t *turn) explain(j *job) {
-	d, err := t.e.cfg.Door.Describe(t.ctx, t.view, string(j.call.Target))
+func (e *Engine) explain(ctx context.Context, view door.View, j *pendingCall) {
+	d, err := e.cfg.Door.Describe(ctx, view, string(j.call.Target))
 	if err != nil || len(d.Detail.Schema) == 0 {
 		return
 	}
