@@ -147,12 +147,12 @@ func TestServersOfAProject(t *testing.T) {
 	}
 }
 
-// TestHouse: Apps of several folders share one set of servers, and all see a
+// TestPool: Apps of several folders share one set of servers, and all see a
 // server that is added while they run.
-func TestHouse(t *testing.T) {
+func TestPool(t *testing.T) {
 	home, getenv := home(t, nil)
 	server(t, home, "", "s")
-	h := NewHouse(t.Context(), 0)
+	h := NewPool(t.Context(), 0)
 	defer func() {
 		if err := h.Close(); err != nil {
 			t.Errorf("Close = %v", err)
@@ -171,7 +171,7 @@ func TestHouse(t *testing.T) {
 	first, second := t.TempDir(), t.TempDir()
 	a, b := enter(first), enter(second)
 	if a == b || a.gateway != b.gateway || enter(first) != a {
-		t.Fatalf("rooms are not as they should be: %p %p, gateways %p %p", a, b, a.gateway, b.gateway)
+		t.Fatalf("workspaces are not as they should be: %p %p, gateways %p %p", a, b, a.gateway, b.gateway)
 	}
 	appear := func(x *App, id string) {
 		t.Helper()

@@ -43,20 +43,20 @@ func serveDaemon(ctx context.Context, stderr io.Writer) error {
 
 // hostDaemon serves clients of a socket.
 func hostDaemon(ctx context.Context, l *daemon.Listener, cfg daemon.Config, log *slog.Logger) error {
-	house := app.NewHouse(context.WithoutCancel(ctx), roomIdle)
+	pool := app.NewPool(context.WithoutCancel(ctx), workspaceIdle)
 	go memory.Trim(ctx)
-	err := l.Serve(ctx, cfg, daemonClients(house, log))
-	return errors.Join(err, house.Close())
+	err := l.Serve(ctx, cfg, daemonClients(pool, log))
+	return errors.Join(err, pool.Close())
 }
 
 // daemonClients serves each client by the App of its folder.
-func daemonClients(house *app.House, log *slog.Logger) daemon.Handler {
+func daemonClients(pool *app.Pool, log *slog.Logger) daemon.Handler {
 	return func(ctx context.Context, hello shim.Hello, conn net.Conn) error {
 		settings, err := fromHello(hello, log)
 		if err != nil {
 			return err
 		}
-		a, done, err := house.Enter(ctx, settings)
+		a, done, err := pool.Enter(ctx, settings)
 		if err != nil {
 			return err
 		}

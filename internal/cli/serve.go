@@ -40,7 +40,7 @@ func newServe(env *environment) *cobra.Command {
 			if background {
 				return serveDaemon(cmd.Context(), c.err)
 			}
-			return c.serveHouse(cmd, addr)
+			return c.serveAll(cmd, addr)
 		},
 	}
 	cmd.Flags().StringVar(&addr, "addr", "", "listen on this `address` (port 0: any free port); default: serve.addr in ken.yaml")
@@ -48,9 +48,9 @@ func newServe(env *environment) *cobra.Command {
 	return cmd
 }
 
-// serveHouse serves over HTTP, and what ken mcp starts besides, where no daemon
+// serveAll serves over HTTP, and what ken mcp starts besides, where no daemon
 // does: then all share one set of servers.
-func (c *serveCommand) serveHouse(cmd *cobra.Command, addr string) error {
+func (c *serveCommand) serveAll(cmd *cobra.Command, addr string) error {
 	ctx := cmd.Context()
 	log := slog.New(slog.NewTextHandler(c.err, nil))
 	dir, err := os.Getwd()
@@ -66,13 +66,13 @@ func (c *serveCommand) serveHouse(cmd *cobra.Command, addr string) error {
 			log.Warn("ken mcp is not served here: its socket cannot be made", "why", err)
 		}
 	}
-	house := app.NewHouse(context.WithoutCancel(ctx), roomIdle)
-	a, done, err := house.Enter(ctx, app.Config{ConfigFile: c.configFile, Catalogs: c.catalogs, Dir: dir, Log: log, Observe: c.progress.Observe, Getenv: os.Getenv})
+	pool := app.NewPool(context.WithoutCancel(ctx), workspaceIdle)
+	a, done, err := pool.Enter(ctx, app.Config{ConfigFile: c.configFile, Catalogs: c.catalogs, Dir: dir, Log: log, Observe: c.progress.Observe, Getenv: os.Getenv})
 	if err != nil {
 		if l != nil {
 			l.Close()
 		}
-		return errors.Join(err, house.Close())
+		return errors.Join(err, pool.Close())
 	}
 	c.mention(cmd, a)
 	if addr == "" {
@@ -85,14 +85,14 @@ func (c *serveCommand) serveHouse(cmd *cobra.Command, addr string) error {
 		hosted <- nil
 	} else {
 		go func() {
-			hosted <- l.Serve(inner, daemon.Config{Version: app.Version(), Idle: -1, Log: log, Refuse: notOwn}, daemonClients(house, log))
+			hosted <- l.Serve(inner, daemon.Config{Version: app.Version(), Idle: -1, Log: log, Refuse: notOwn}, daemonClients(pool, log))
 		}()
 	}
 	err = c.serve(ctx, a, addr)
 	stop()
 	err = errors.Join(err, <-hosted)
 	done()
-	return errors.Join(err, house.Close())
+	return errors.Join(err, pool.Close())
 }
 
 // notOwn is [daemon.NotOwn] but for this process itself, whose doctor asks as any
@@ -108,9 +108,9 @@ func notOwn(pid int) error {
 // asked to stop; asked a second time it stops at once.
 const grace = time.Minute
 
-// roomIdle is how long what was read of a folder is kept once its last client has
+// workspaceIdle is how long what was read of a folder is kept once its last client has
 // gone.
-const roomIdle = 10 * time.Minute
+const workspaceIdle = 10 * time.Minute
 
 func (c *serveCommand) serve(ctx context.Context, a *app.App, addr string) error {
 	log := slog.New(slog.NewTextHandler(c.err, nil))

@@ -1,0 +1,84 @@
+package daemon_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"ken/internal/serve/daemon"
+)
+
+// A document is what the pool of these tests keeps open.
+type document struct {
+	owner  *document
+	closed *[]string
+	name   string
+}
+
+func (d *document) Watch(ctx context.Context) error {
+	<-ctx.Done()
+	return nil
+}
+
+func (d *document) Close() error {
+	*d.closed = append(*d.closed, d.name)
+	return nil
+}
+
+// TestPool: users of one folder share a document, folders with equal flags share
+// the owner, and only what is not an owner is closed when nobody uses it.
+func TestPool(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var closed []string
+		pool := daemon.NewPool(t.Context(), time.Minute, func(d *document, message string, err error) { t.Errorf("%s: %s: %v", d.name, message, err) })
+		failed := errors.New("it cannot be opened")
+		enter := func(folder, flags string, err error) (*document, func()) {
+			t.Helper()
+			d, done, got := pool.Enter(t.Context(), daemon.Key{Folder: folder, Flags: flags}, func(_ context.Context, owner *document) (*document, error) {
+				if err != nil {
+					return nil, err
+				}
+				return &document{owner, &closed, folder + flags}, nil
+			})
+			if !errors.Is(got, err) {
+				t.Fatalf("Enter(%s, %s) = %v, want %v", folder, flags, got, err)
+			}
+			return d, done
+		}
+		a, leaveA := enter("a", "", nil)
+		again, leaveAgain := enter("a", "", nil)
+		b, leaveB := enter("b", "", nil)
+		other, leaveOther := enter("a", " -x", nil)
+		if a != again || a.owner != nil || b.owner != a || other.owner != nil {
+			t.Fatalf("a, again, b, other = %p, %p, %+v, %+v; want a twice, and b with the owner a", a, again, b, other)
+		}
+		enter("c", "", failed)
+		if c, leave := enter("c", "", nil); c.owner != a {
+			t.Error("a folder that failed is not opened again")
+		} else {
+			leave()
+		}
+		for _, leave := range []func(){leaveA, leaveAgain, leaveB, leaveOther, leaveB} {
+			leave()
+		}
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		if slices.Sort(closed); !slices.Equal(closed, []string{"b", "c"}) {
+			t.Errorf("closed after the idle time: %q, want b and c", closed)
+		}
+		_, leave := enter("b", "", nil)
+		leave()
+		if err := pool.Close(); err != nil {
+			t.Error(err)
+		}
+		if len(closed) != 5 || closed[2] != "b" {
+			t.Errorf("closed at the end: %q, want the owners last", closed)
+		}
+		if _, _, err := pool.Enter(t.Context(), daemon.Key{}, nil); err == nil {
+			t.Error("Enter works after Close")
+		}
+	})
+}
