@@ -72,6 +72,7 @@ var layers = []layer{
 	// Govern: what may happen, and what did.
 	{"internal/govern/policy", words + "internal/address internal/glob internal/programs internal/spelling internal/yamldoc"}, // pure: no store, no files
 	{"internal/config", words + ground + "internal/govern/policy"},
+	{"internal/config/sources", words + ground + "internal/config internal/know/..."},
 	{"internal/govern/reload", words + ground + "internal/govern/policy internal/config"},
 	{"internal/govern/audit", words + ground + "internal/govern/policy"},
 	{"internal/govern/approval", words + ground + "internal/govern/policy internal/govern/audit"},

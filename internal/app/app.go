@@ -19,6 +19,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/config"
+	"ken/internal/config/sources"
 	"ken/internal/connect"
 	"ken/internal/door"
 	"ken/internal/find/card"
@@ -111,7 +112,7 @@ type App struct {
 
 	// Reading lists where capabilities are read from, in order of precedence,
 	// highest first.
-	Reading []Place
+	Reading []sources.Place
 
 	configFile string // that was named; empty: the usual ones
 	embedding  embedding
@@ -139,13 +140,6 @@ type App struct {
 	mu      sync.Mutex
 	closers []func() error
 	closing sync.Mutex // held by Close, before mu
-}
-
-// A Place is somewhere capabilities are read from.
-type Place struct {
-	Name  string           `json:"name"`
-	Trust capability.Trust `json:"trust"`
-	Why   string           `json:"why"`
 }
 
 // Open reads the configuration, builds everything and loads the catalog. What
@@ -208,32 +202,35 @@ func Open(ctx context.Context, cfg Config) (*App, error) {
 }
 
 func (a *App) build(cfg Config) error {
-	s := &sources{app: a, cache: a.cache()}
+	s := sources.NewPlanner(sources.Config{Settings: a.Settings.Catalog, Places: a.Places, Cache: a.cache(), OwnTools: ownTools})
 	if len(cfg.Catalogs) > 0 {
-		s.only(cfg.Dir, cfg.Catalogs)
+		s.Only(cfg.Dir, cfg.Catalogs)
 	} else {
-		s.usual()
+		s.Usual()
 	}
 	for _, src := range a.Servers.Sources() {
-		s.given(src, Place{Trust: capability.TrustUser, Why: "an MCP server that you named"})
+		s.Add(src, sources.Place{Trust: capability.TrustUser, Why: "an MCP server that you named"})
 	}
 	for _, extra := range append(a.pluginSources(), cfg.Sources...) {
-		s.given(extra, Place{Trust: capability.TrustUser, Why: "given by the program"})
+		s.Add(extra, sources.Place{Trust: capability.TrustUser, Why: "given by the program"})
 	}
 	if list := a.functions.Tools(); len(list) > 0 {
-		s.given(memory("functions", capability.TrustUser, list), Place{Trust: capability.TrustUser, Why: "functions of the program"})
+		s.Add(memory("functions", capability.TrustUser, list), sources.Place{Trust: capability.TrustUser, Why: "functions of the program"})
 	}
 	if list := db.Tools(connections(a.Settings.Databases)); len(list) > 0 && len(cfg.Catalogs) == 0 { // Catalogs replace every source
-		s.given(memory("databases", capability.TrustUser, list), Place{Trust: capability.TrustUser, Why: "databases that ken.yaml names"})
+		s.Add(memory("databases", capability.TrustUser, list), sources.Place{Trust: capability.TrustUser, Why: "databases that ken.yaml names"})
 	}
 	a.made = source.NewMemory("made at run time", capability.TrustUser)
-	s.given(a.made, Place{Trust: capability.TrustUser, Why: "made while the program runs"})
-	list, err := s.build()
+	s.Add(a.made, sources.Place{Trust: capability.TrustUser, Why: "made while the program runs"})
+	built, err := s.Build()
+	a.closers = append(a.closers, built.Close...)
 	if err != nil {
 		return err
 	}
+	a.Reading = built.Places
+	list := built.Sources
 	if a.gateway != nil {
-		list = append(list, a.Servers.ProblemSource(s.free("mcp")))
+		list = append(list, a.Servers.ProblemSource(s.FreeName("mcp")))
 	}
 	pins := a.Settings.Catalog.Pins
 	machine := catalog.ThisMachine()
@@ -247,7 +244,7 @@ func (a *App) build(cfg Config) error {
 	}
 	c, err := catalog.New(catalog.Config{
 		Own:     ownIDs(a.own.Snapshot()),
-		Sources: list, Fallback: s.fallback, Pins: pins, Overrides: a.Settings.Catalog.Overrides,
+		Sources: list, Fallback: built.Fallback, Pins: pins, Overrides: a.Settings.Catalog.Overrides,
 		WorkspaceBodies: a.Settings.Capabilities.AllowWorkspaceCards,
 		SeedSanitizer:   a.Settings.Catalog.Sanitizer == config.SanitizeSeed,
 		Mentions:        a.mentions(),

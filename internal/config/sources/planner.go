@@ -1,4 +1,6 @@
-package app
+// Package sources turns the settings of the catalog into an ordered list of
+// sources.
+package sources
 
 import (
 	"errors"
@@ -15,15 +17,28 @@ import (
 	"ken/internal/know/source/table"
 )
 
-// sources plans what the catalog is made of, lowest precedence first, and then
-// makes it.
-type sources struct {
-	app      *App
-	cache    *source.Cache
-	plan     []planned
-	fallback capability.Source
-	names    map[string]bool // that are taken
-	err      error
+// A Config says what a [Planner] works with.
+type Config struct {
+	Settings config.Catalog
+	Places   config.Places
+	Cache    *source.Cache
+	OwnTools func(name string) *source.Memory // the tools that are part of the program
+}
+
+// A Planner collects the sources of the catalog, lowest precedence first, and
+// then makes them.
+type Planner struct {
+	cfg   Config
+	plan  []planned
+	names map[string]bool // that are taken
+	err   error
+}
+
+// A Place is somewhere capabilities are read from.
+type Place struct {
+	Name  string           `json:"name"`
+	Trust capability.Trust `json:"trust"`
+	Why   string           `json:"why"`
 }
 
 // planned is a source that is not made yet.
@@ -36,39 +51,50 @@ type planned struct {
 	fallback bool // only while nothing else brings anything
 }
 
-// build makes what is planned. A path that is planned twice is read once, at
-// its highest precedence; a name that is taken gets a number.
-func (s *sources) build() (list []capability.Source, err error) {
+// Built is what [Planner.Build] has made.
+type Built struct {
+	Sources  []capability.Source // lowest precedence first
+	Fallback capability.Source   // read while the others bring nothing; may be nil
+	Places   []Place             // highest precedence first
+	Close    []func() error      // of sources that must be closed
+}
+
+// NewPlanner returns a Planner without sources.
+func NewPlanner(cfg Config) *Planner { return &Planner{cfg: cfg, names: map[string]bool{}} }
+
+// Build makes the planned sources. A path that is planned twice is read once, at
+// its highest precedence; a name that is taken gets a number. Build returns what
+// it has made also with an error.
+func (s *Planner) Build() (b Built, err error) {
 	paths := map[string]bool{}
-	s.names = map[string]bool{}
 	for _, p := range slices.Backward(s.plan) {
 		if p.path != "" && paths[p.path] {
 			continue
 		}
 		paths[p.path] = true
-		name := s.free(p.name)
+		name := s.FreeName(p.name)
 		src, err := p.make(name)
 		if err != nil {
 			s.err = errors.Join(s.err, err)
 			continue
 		}
 		if c, ok := src.(io.Closer); ok {
-			s.app.closers = append(s.app.closers, c.Close)
+			b.Close = append(b.Close, c.Close)
 		}
 		p.place.Name = name
-		s.app.Reading = append(s.app.Reading, p.place)
+		b.Places = append(b.Places, p.place)
 		if p.fallback {
-			s.fallback = src
+			b.Fallback = src
 		} else {
-			list = append(list, src)
+			b.Sources = append(b.Sources, src)
 		}
 	}
-	slices.Reverse(list)
-	return list, s.err
+	slices.Reverse(b.Sources)
+	return b, s.err
 }
 
-// free returns a name that is not taken, and takes it.
-func (s *sources) free(want string) string {
+// FreeName returns a name that is not taken, and takes it.
+func (s *Planner) FreeName(want string) string {
 	name := want
 	for n := 2; s.names[name]; n++ {
 		name = fmt.Sprintf("%s (%d)", want, n)
@@ -77,8 +103,8 @@ func (s *sources) free(want string) string {
 	return name
 }
 
-// given plans a source that is there already.
-func (s *sources) given(src capability.Source, place Place) {
+// Add plans a source that exists already.
+func (s *Planner) Add(src capability.Source, place Place) {
 	s.plan = append(s.plan, planned{
 		name: src.Name(), place: place,
 		make: func(name string) (capability.Source, error) {
@@ -90,9 +116,9 @@ func (s *sources) given(src capability.Source, place Place) {
 	})
 }
 
-func (s *sources) tree(cfg source.TreeConfig, why string) {
-	cfg.Cache = s.cache
-	cfg.Watch = source.WatchConfig{Debounce: s.app.Settings.Catalog.Debounce, Poll: s.app.Settings.Catalog.Poll}
+func (s *Planner) tree(cfg source.TreeConfig, why string) {
+	cfg.Cache = s.cfg.Cache
+	cfg.Watch = source.WatchConfig{Debounce: s.cfg.Settings.Debounce, Poll: s.cfg.Settings.Poll}
 	if cfg.Name == "" {
 		cfg.Name = cfg.Path
 	}
@@ -105,9 +131,9 @@ func (s *sources) tree(cfg source.TreeConfig, why string) {
 	})
 }
 
-// only reads what --catalog names and nothing else. What a person names and is
-// not there is a mistake, not an empty catalog.
-func (s *sources) only(dir string, paths []string) {
+// Only plans the folders and files that --catalog names. It is an error if one
+// does not exist.
+func (s *Planner) Only(dir string, paths []string) {
 	for _, p := range paths {
 		wrong := func(why, fix string) {
 			s.err = errors.Join(s.err, &capability.Error{
@@ -129,14 +155,14 @@ func (s *sources) only(dir string, paths []string) {
 	}
 }
 
-// usual reads Ken's own tools, the starter catalog, the user's places, what ken.yaml names, the
-// project's places, and those of the environment.
-func (s *sources) usual() {
-	settings := s.app.Settings.Catalog
+// Usual plans Ken's own tools, the starter catalog, the user's places, what
+// ken.yaml names, the project's places, and those of the environment.
+func (s *Planner) Usual() {
+	settings := s.cfg.Settings
 	s.plan = append(s.plan, planned{
 		name:  "ken",
 		place: Place{Trust: capability.TrustBuiltin, Why: "Ken's own tools, part of the program"},
-		make:  func(name string) (capability.Source, error) { return ownTools(name), nil },
+		make:  func(name string) (capability.Source, error) { return s.cfg.OwnTools(name), nil },
 	})
 	if settings.Starter != config.StarterOff {
 		p := planned{
@@ -150,7 +176,7 @@ func (s *sources) usual() {
 		}
 		s.plan = append(s.plan, p)
 	}
-	places := s.app.Places.Catalog(settings.CompatibilityPaths)
+	places := s.cfg.Places.Catalog(settings.CompatibilityPaths)
 	slices.Reverse(places) // lowest layer first
 	s.places(places, config.LayerUser)
 	for _, named := range settings.Sources {
@@ -160,26 +186,26 @@ func (s *sources) usual() {
 	s.places(places, config.LayerEnv)
 }
 
-func (s *sources) places(places []config.Place, layer config.Layer) {
+func (s *Planner) places(places []config.Place, layer config.Layer) {
 	for _, p := range places {
 		if p.Layer != layer {
 			continue
 		}
 		cfg := source.TreeConfig{Path: p.Path, Trust: p.Trust, Optional: p.Optional}
 		if layer == config.LayerWorkspace {
-			cfg.Within = s.app.Places.Workspace
+			cfg.Within = s.cfg.Places.Workspace
 		}
 		s.tree(cfg, p.Why)
 	}
 }
 
-// named reads one source of ken.yaml.
-func (s *sources) named(n config.Source) {
+// named plans one source of ken.yaml.
+func (s *Planner) named(n config.Source) {
 	why := "named by " + n.Origin.String()
 	if n.Path != "" {
 		cfg := source.TreeConfig{Name: n.Name, Path: n.Path, Trust: n.Trust, Optional: n.Optional}
 		if s.ofProject(n) {
-			cfg.Within = s.app.Places.Workspace
+			cfg.Within = s.cfg.Places.Workspace
 		}
 		s.tree(cfg, why)
 		return
@@ -193,8 +219,8 @@ func (s *sources) named(n config.Source) {
 		make: func(name string) (src capability.Source, err error) {
 			if n.URL != "" {
 				src, err = source.NewRemote(source.RemoteConfig{
-					Name: name, URL: n.URL, SHA256: n.SHA256, Refresh: refresh, Cache: s.cache,
-					CacheDir: filepath.Join(s.app.Places.Cache, "remote"),
+					Name: name, URL: n.URL, SHA256: n.SHA256, Refresh: refresh, Cache: s.cfg.Cache,
+					CacheDir: filepath.Join(s.cfg.Places.Cache, "remote"),
 				})
 			} else {
 				src, err = table.New(table.Config{Name: name, DSN: n.Database, Table: n.Table, Trust: n.Trust, Poll: refresh})
@@ -207,9 +233,9 @@ func (s *sources) named(n config.Source) {
 	})
 }
 
-// ofProject reports whether the project's own ken.yaml names a source, whose
-// words must not lead out of the project.
-func (s *sources) ofProject(n config.Source) bool {
-	p := s.app.Places
+// ofProject reports whether the project's own ken.yaml names a source. Such a
+// source must not leave the project.
+func (s *Planner) ofProject(n config.Source) bool {
+	p := s.cfg.Places
 	return p.Project != p.Home && filepath.Dir(n.Origin.Path) == p.Project
 }
