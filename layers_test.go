@@ -66,7 +66,7 @@ var layers = []layer{
 	{"internal/know/embed", words + ground},
 	{"internal/know/embed/pack", "internal/know/embed"},
 	{"internal/know/embed/remote", words + ground},
-	{"internal/know/index", words + ground + "internal/know/..."},
+	{"internal/know/index/...", words + ground + "internal/know/..."},
 	{"internal/know/catalog", words + ground + "internal/know/..."},
 
 	// Govern: what may happen, and what did.
@@ -83,6 +83,7 @@ var layers = []layer{
 	{"internal/connect", words + ground},
 
 	// Find: what matters now.
+	{"internal/find/ranking", words + ground + "internal/know/index internal/know/embed"},
 	{"internal/find/card", words + ground},
 	{"internal/find/graph", words + ground + "internal/know/catalog"},
 	{"internal/find/show", words + ground + "internal/know/catalog"},

@@ -10,9 +10,9 @@ import (
 	"ken/capability"
 	"ken/internal/find/card"
 	"ken/internal/find/graph"
+	"ken/internal/find/ranking"
 	"ken/internal/find/show"
 	"ken/internal/know/catalog"
-	"ken/internal/know/index"
 )
 
 func (t *turn) skip(ordinal int, tier show.Tier, reason string) {
@@ -61,7 +61,7 @@ func (t *turn) force() {
 }
 
 // briefs chooses what is said in a line each.
-func (t *turn) briefs(answer index.Answer, ranked []graph.Ranked) {
+func (t *turn) briefs(answer ranking.Answer, ranked []graph.Ranked) {
 	t.skipped = slices.Grow(t.skipped, len(ranked))
 	if t.refused && len(ranked) == 0 {
 		t.skipped = append(t.skipped, show.Skip{Tier: show.TierBriefs, Reason: "the query's own filter (kind, category, availability, exclude) keeps out everything that matches"})

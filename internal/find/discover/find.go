@@ -11,8 +11,8 @@ import (
 
 	"ken/capability"
 	"ken/internal/find/graph"
+	"ken/internal/find/ranking"
 	"ken/internal/find/show"
-	"ken/internal/know/index"
 )
 
 // candidates is how many hits take part in re-ranking, and up to which reasons
@@ -28,8 +28,8 @@ func (f *Finder) Find(ctx context.Context, v *View, q Query, cfg Config) (Select
 	}
 	cfg = q.Override.Apply(cfg)
 	t := turn{finder: f, View: v, query: q, cfg: cfg, sel: Selection{Query: q.Text, Degraded: []string{}, Indexed: v.shown}}
-	if len(q.Text) > index.LongestText {
-		t.sel.Degraded = append(t.sel.Degraded, fmt.Sprintf("of a message of %d bytes the first and the last %d were read", len(q.Text), index.LongestText/2))
+	if len(q.Text) > ranking.LongestText {
+		t.sel.Degraded = append(t.sel.Degraded, fmt.Sprintf("of a message of %d bytes the first and the last %d were read", len(q.Text), ranking.LongestText/2))
 	}
 	t.excluded = ordinals(v, cfg.Exclude)
 	t.hidden = ordinals(v, q.Filter.Exclude)
@@ -65,7 +65,7 @@ type turn struct {
 	barred   []barred
 	refused  bool   // the query's filter kept out something that matches
 	rivals   rivals // what the barred would have had to beat
-	hits     []index.Hit
+	hits     []ranking.Hit
 	crowded  map[int]string // ordinals that had to make room for more trusted hits, and why
 	ordinals []int          // ordinals of the hits
 
@@ -123,15 +123,15 @@ var (
 	roleWeight   = map[string]float64{"": 1, "user": 1, "assistant": 0.3}
 )
 
-func (t *turn) before() []index.Before {
-	var out []index.Before
+func (t *turn) before() []ranking.Before {
+	var out []ranking.Before
 	for i, m := range slices.Backward(t.query.Before) {
 		back := len(t.query.Before) - 1 - i
 		if back >= len(beforeWeight) {
 			break
 		}
 		if w := beforeWeight[back] * roleWeight[m.Role]; w > 0 {
-			out = append(out, index.Before{Text: m.Text, Weight: w})
+			out = append(out, ranking.Before{Text: m.Text, Weight: w})
 		}
 	}
 	return out
@@ -151,7 +151,7 @@ func (t *turn) vector(ctx context.Context) []float32 {
 }
 
 // search finds hits and puts them in order.
-func (t *turn) search(vector []float32) (index.Answer, []graph.Ranked) {
+func (t *turn) search(vector []float32) (ranking.Answer, []graph.Ranked) {
 	s := t.searchable()
 	if vector != nil {
 		switch model, _ := s.indexed.Segment.Vectors(); {
@@ -183,9 +183,9 @@ func (t *turn) search(vector []float32) (index.Answer, []graph.Ranked) {
 	if len(t.excluded) == 0 && t.query.Filter.empty() && (t.hasCards() == 0 || t.query.AmongCards) {
 		keep = nil
 	}
-	asked := index.Query{Text: t.query.Text, Before: t.before(), Vector: vector}
+	asked := ranking.Query{Text: t.query.Text, Before: t.before(), Vector: vector}
 	answer := s.view.Search(asked, candidates, keep)
-	answer = t.trusted(answer, func(keep index.Keep) index.Answer { return s.view.Search(asked, candidates, keep) })
+	answer = t.trusted(answer, func(keep ranking.Keep) ranking.Answer { return s.view.Search(asked, candidates, keep) })
 	t.sel.Fit, t.sel.Found = answer.Fit, len(answer.Hits)
 	t.sel.EmbedUS += answer.Embedding.Microseconds()
 	t.hits, t.ordinals = answer.Hits, make([]int, len(answer.Hits))
@@ -204,11 +204,11 @@ func (t *turn) search(vector []float32) (index.Answer, []graph.Ranked) {
 }
 
 // hit returns the hit of an entry; the zero Hit where it is none.
-func (t *turn) hit(ordinal int) index.Hit {
+func (t *turn) hit(ordinal int) ranking.Hit {
 	if i := slices.Index(t.ordinals, ordinal); i >= 0 {
 		return t.hits[i]
 	}
-	return index.Hit{}
+	return ranking.Hit{}
 }
 
 // learned applies what was learned of a capability.
@@ -263,7 +263,7 @@ func (r rivals) beat(score float32) bool {
 
 // rank tells what was found, whatever will be shown: the best hits, what these
 // need, then the rest.
-func (t *turn) rank(answer index.Answer, ranked []graph.Ranked) {
+func (t *turn) rank(answer ranking.Answer, ranked []graph.Ranked) {
 	if len(answer.Hits) == 0 {
 		return
 	}

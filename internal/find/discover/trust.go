@@ -6,7 +6,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/find/graph"
-	"ken/internal/know/index"
+	"ken/internal/find/ranking"
 )
 
 // nearTie is the fraction of another hit's score from which a hit counts as
@@ -34,10 +34,10 @@ func (t *turn) group(ordinal int) string {
 // the user's own, if less trusted hits ranked before them. So a less trusted
 // source cannot lower the scores of other entries, crowd them out of the
 // candidates, or make the search abstain.
-func (t *turn) trusted(answer index.Answer, search func(index.Keep) index.Answer) index.Answer {
+func (t *turn) trusted(answer ranking.Answer, search func(ranking.Keep) ranking.Answer) ranking.Answer {
 	s := t.searchable()
 	first := answer.Hits[:min(len(answer.Hits), max(t.cfg.TopK, 1))]
-	if !slices.ContainsFunc(first, func(h index.Hit) bool { return t.group(s.indexed.Ordinal(h.Slot)) != "" }) {
+	if !slices.ContainsFunc(first, func(h ranking.Hit) bool { return t.group(s.indexed.Ordinal(h.Slot)) != "" }) {
 		return answer
 	}
 	again := search(func(_, slot int, _ float32) bool {

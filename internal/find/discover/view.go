@@ -10,6 +10,7 @@ import (
 	"ken/capability"
 	"ken/internal/find/card"
 	"ken/internal/find/graph"
+	"ken/internal/find/ranking"
 	"ken/internal/find/show"
 	"ken/internal/know/catalog"
 	"ken/internal/know/index"
@@ -76,7 +77,7 @@ type View struct {
 // searchable is the search index as this view sees it.
 type searchable struct {
 	indexed *catalog.Indexed
-	view    *index.View
+	view    *ranking.View
 	vectors int // how many visible entries have one
 }
 
@@ -264,7 +265,7 @@ func (v *View) searchable() *searchable {
 	if s := v.search.Load(); s != nil && s.indexed == indexed {
 		return s
 	}
-	part := index.Part{Segment: indexed.Segment}
+	part := ranking.Part{Segment: indexed.Segment}
 	model, vectors := indexed.Segment.Vectors()
 	if v.shown < v.snapshot.Len() {
 		part.Visible, vectors = index.NewBits(indexed.Segment.Len()), 0
@@ -278,7 +279,7 @@ func (v *View) searchable() *searchable {
 			}
 		}
 	}
-	s := &searchable{indexed: indexed, view: index.NewView(part), vectors: vectors}
+	s := &searchable{indexed: indexed, view: ranking.NewView(part), vectors: vectors}
 	v.search.Store(s)
 	return s
 }

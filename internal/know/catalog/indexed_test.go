@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"ken/capability"
+	"ken/internal/find/ranking"
 	"ken/internal/know/index"
 )
 
@@ -32,7 +33,7 @@ func described(name, description string) *capability.Capability {
 func finds(s *Snapshot, text string) []string {
 	x := s.Index()
 	var out []string
-	for _, h := range index.NewView(index.Part{Segment: x.Segment}).Search(index.Query{Text: text}, 50, nil).Hits {
+	for _, h := range ranking.NewView(ranking.Part{Segment: x.Segment}).Search(ranking.Query{Text: text}, 50, nil).Hits {
 		out = append(out, string(s.Entries()[x.Ordinal(h.Slot)].ID))
 	}
 	return out

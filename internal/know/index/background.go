@@ -33,8 +33,8 @@ func readBackground() map[string]uint8 {
 	return levels
 }
 
-// saysOf is how much a stem says about what somebody wants, from 0 to 6.5.
-func saysOf(stem string) float32 {
+// Says is how much a stem says about what somebody wants, from 0 to 6.5.
+func Says(stem string) float32 {
 	level, ok := background()[stem]
 	if !ok {
 		level = rarestLevel

@@ -181,24 +181,24 @@ func encode(s *Segment, key [sha256.Size]byte) []byte {
 			number(int(m[word]))
 		}
 	}
-	number(s.postings.n)
-	for _, says := range s.postings.says {
+	number(s.Postings.Count)
+	for _, says := range s.Postings.Says {
 		number(int(says * 2))
 	}
-	table(s.words.base)
-	table(s.stems.base)
-	number(len(s.docs))
+	table(s.Words.base)
+	table(s.Stems.base)
+	number(len(s.Docs))
 	out = s.appendVectors(out)
-	for i := range s.docs {
-		d := &s.docs[i]
-		number(int(d.lang))
-		for _, n := range d.norm {
+	for i := range s.Docs {
+		d := &s.Docs[i]
+		number(int(d.Lang))
+		for _, n := range d.Norm {
 			number(int(math.Float32bits(n)))
 		}
-		numbers(d.terms)
-		numbers(d.counts)
-		numbers(d.inName)
-		numbers(d.pairs)
+		numbers(d.Terms)
+		numbers(d.Counts)
+		numbers(d.InName)
+		numbers(d.Pairs)
 	}
 	sum := sha256.Sum256(out)
 	return append(out, sum[:]...)
@@ -215,13 +215,13 @@ func decode(data []byte, key [sha256.Size]byte, list []*capability.Capability, m
 		return nil, false
 	}
 	r := reader{rest: body[len(head):]}
-	s := &Segment{model: model}
-	w := &writer{next: s, words: s.words.changed(), stems: s.stems.changed(), names: s.names.changed(), postings: s.postings.changed()}
+	s := &Segment{Model: model}
+	w := &writer{next: s, words: s.Words.changed(), stems: s.Stems.changed(), names: s.Names.changed(), postings: s.Postings.changed()}
 	for range r.length(4) {
 		w.postings.grow(float32(r.number()) / 2)
 	}
-	r.table(w.words, w.postings.n)
-	r.table(w.stems, w.postings.n)
+	r.table(w.words, w.postings.Count)
+	r.table(w.stems, w.postings.Count)
 	if n := r.length(4); n != len(list) || r.bad {
 		return nil, false
 	}
@@ -230,29 +230,29 @@ func decode(data []byte, key [sha256.Size]byte, list []*capability.Capability, m
 		return nil, false
 	}
 	r.rest4() // all that follows are numbers
-	s.docs, s.live = make([]doc, len(list)), NewBits(len(list))
+	s.Docs, s.Live = make([]Doc, len(list)), NewBits(len(list))
 	for i, c := range list {
-		d := &s.docs[i]
-		d.capability = c
-		if d.lang = uint8(r.next()); int(d.lang) >= language.Count {
+		d := &s.Docs[i]
+		d.Capability = c
+		if d.Lang = uint8(r.next()); int(d.Lang) >= language.Count {
 			return nil, false
 		}
-		s.spoken[d.lang]++
-		for f := range d.norm {
-			d.norm[f] = math.Float32frombits(r.next())
+		s.Spoken[d.Lang]++
+		for f := range d.Norm {
+			d.Norm[f] = math.Float32frombits(r.next())
 		}
-		d.terms, d.counts, d.inName, d.pairs = r.numbers(), r.numbers(), r.numbers(), r.numbers()
-		if r.bad || len(d.terms) != len(d.counts) || !below(d.terms, w.postings.n) || !below(d.inName, w.postings.n) {
+		d.Terms, d.Counts, d.InName, d.Pairs = r.numbers(), r.numbers(), r.numbers(), r.numbers()
+		if r.bad || len(d.Terms) != len(d.Counts) || !below(d.Terms, w.postings.Count) || !below(d.InName, w.postings.Count) {
 			return nil, false
 		}
-		if n := len(d.inName) * codeWords(model); n > 0 {
+		if n := len(d.InName) * codeWords(model); n > 0 {
 			if n > len(codes) {
 				return nil, false
 			}
 			d.nameCodes, codes = codes[:n:n], codes[n:]
 		}
-		s.live.Set(i)
-		s.terms += len(d.terms)
+		s.Live.Set(i)
+		s.Terms += len(d.Terms)
 		w.name(c, i)
 	}
 	w.fill()

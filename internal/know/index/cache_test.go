@@ -16,19 +16,9 @@ import (
 	"pgregory.net/rapid"
 
 	"ken/capability"
+	"ken/internal/know/index/indextest"
 	"ken/internal/language"
 )
-
-// many makes a list that is worth keeping.
-func many(n int) []*capability.Capability {
-	list := office()
-	for i := range n - len(list) {
-		list = append(list, tool(fmt.Sprintf("%sTool_%d", word(i), i), fmt.Sprintf("reads %s and %s; 天気 %d", word(i), word(i/2), i), func(c *capability.Capability) {
-			c.Tags, c.Aliases = []string{word(i / 3)}, []string{word(i) + "-alias"}
-		}))
-	}
-	return list
-}
 
 // kept returns the files of a cache by name.
 func kept(t *testing.T, dir string) map[string]string {
@@ -61,26 +51,10 @@ func only(t *testing.T, dir string) (path, data string) {
 	return "", ""
 }
 
-// asks are messages that use all that a segment has.
-var asks = []string{
-	"search flights to Oslo", "tool:send_email", "flight-finder", "reads " + word(9), "天気 12", word(30) + "-ALIAS", "thumbnail dimensions", "gauge",
-}
-
-func answers(s *Segment) string {
-	v := NewView(Part{Segment: s})
-	var b strings.Builder
-	for _, text := range asks {
-		answer := v.Search(Query{Text: text}, 20, nil)
-		answer.Embedding = 0
-		fmt.Fprintf(&b, "%s: %+v\n", text, answer)
-	}
-	return b.String()
-}
-
 // TestCache: a segment that was kept is the one that was made, and can be
 // changed like it.
 func TestCache(t *testing.T) {
-	list := many(400)
+	list := indextest.Many(400)
 	c := &Cache{Dir: filepath.Join(t.TempDir(), "new", "dir"), Name: "test"}
 	made := c.Build(list)
 	path, data := only(t, c.Dir)
@@ -91,33 +65,31 @@ func TestCache(t *testing.T) {
 	if dump(again) != dump(made) || dump(made) != dump(Build(list)) {
 		t.Error("the segment that was kept is not the one that was made")
 	}
-	if got, want := answers(again), answers(made); got != want {
-		t.Errorf("the segment that was kept answers\n%s, want\n%s", got, want)
-	}
+	gauge := indextest.Tool("gauge", "reads a gauge "+indextest.Word(9))
 	change := func(s *Segment) string {
-		s, _ = s.Change([]*capability.Capability{tool("gauge", "reads a gauge "+word(9))}, []int{0, 9, 200})
-		return answers(s)
+		s, _ = s.Change([]*capability.Capability{gauge}, []int{0, 9, 200})
+		return dump(s)
 	}
-	if got, want := change(again), change(made); got != want {
-		t.Errorf("once changed, the segment that was kept answers\n%s, want\n%s", got, want)
+	if change(again) != change(made) {
+		t.Error("once changed, the segment that was kept is not the one that was made")
 	}
 	if now := kept(t, c.Dir)[filepath.Base(path)]; now != data {
 		t.Error("reading a kept segment altered its file")
 	}
 	// The file is really what is read.
-	other := many(400)
-	other[0] = tool("gauge", "gauge")
+	other := indextest.Many(400)
+	other[0] = indextest.Tool("gauge", "gauge")
 	if err := os.WriteFile(path, encode(Build(other), keyOf(list, nil)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got := names(NewView(Part{Segment: c.Build(list)}), "gauge"); len(got) != 1 {
-		t.Errorf("the kept file was not read: Search(gauge) = %v", got)
+	if _, ok := c.Build(list).Words.Get("gauge"); !ok {
+		t.Error("the kept file was not read: nothing has its word gauge")
 	}
 }
 
 func TestCacheKeepsNothing(t *testing.T) {
 	var none *Cache
-	list := many(leastCached)
+	list := indextest.Many(leastCached)
 	if got := none.Build(list); got.Len() != len(list) {
 		t.Errorf("a nil cache builds %d, want %d", got.Len(), len(list))
 	}
@@ -137,17 +109,17 @@ func TestCacheKeepsNothing(t *testing.T) {
 
 // TestCacheCannotWrite: a folder that cannot be used costs nothing but speed.
 func TestCacheCannotWrite(t *testing.T) {
-	list := many(300)
-	want := answers(Build(list))
+	list := indextest.Many(300)
+	want := dump(Build(list))
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got := answers((&Cache{Dir: file, Name: "test"}).Build(list)); got != want {
-		t.Errorf("with a file for a folder: %s, want %s", got, want)
+	if got := dump((&Cache{Dir: file, Name: "test"}).Build(list)); got != want {
+		t.Error("with a file for a folder the segment is another")
 	}
-	if got := answers((&Cache{Dir: filepath.Join(file, "x"), Name: "test"}).Build(list)); got != want {
-		t.Errorf("with a folder in a file: %s, want %s", got, want)
+	if got := dump((&Cache{Dir: filepath.Join(file, "x"), Name: "test"}).Build(list)); got != want {
+		t.Error("with a folder in a file the segment is another")
 	}
 	// Where something else is in the way, nothing is left lying about.
 	c := &Cache{Dir: t.TempDir(), Name: "test"}
@@ -159,8 +131,8 @@ func TestCacheCannotWrite(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(path, "x"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if got := answers(c.Build(list)); got != want {
-		t.Errorf("with a folder in its place: %s, want %s", got, want)
+	if got := dump(c.Build(list)); got != want {
+		t.Error("with a folder in its place the segment is another")
 	}
 	if entries, _ := os.ReadDir(c.Dir); len(entries) != 1 {
 		t.Errorf("the cache left %v", entries)
@@ -170,9 +142,9 @@ func TestCacheCannotWrite(t *testing.T) {
 // TestCacheDamaged: a file that is not exactly what was written is as none, and
 // is written anew.
 func TestCacheDamaged(t *testing.T) {
-	list := many(300)
+	list := indextest.Many(300)
 	c := &Cache{Dir: t.TempDir(), Name: "test"}
-	want := answers(c.Build(list))
+	want := dump(c.Build(list))
 	path, good := only(t, c.Dir)
 	flip := func(at int) string {
 		data := []byte(good)
@@ -190,8 +162,8 @@ func TestCacheDamaged(t *testing.T) {
 		if err := os.WriteFile(path, []byte(bad), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if got := answers(c.Build(list)); got != want {
-			t.Errorf("%s: answers\n%s, want\n%s", what, got, want)
+		if got := dump(c.Build(list)); got != want {
+			t.Errorf("%s: the segment is another", what)
 		}
 		if _, now := only(t, c.Dir); now != good {
 			t.Errorf("%s: the file was not written anew", what)
@@ -201,7 +173,7 @@ func TestCacheDamaged(t *testing.T) {
 
 // TestDecodeRefuses: whatever byte is different, wherever a file ends.
 func TestDecodeRefuses(t *testing.T) {
-	list := many(20)
+	list := indextest.Many(20)
 	key := keyOf(list, nil)
 	good := encode(Build(list), key)
 	if _, ok := decode(good, key, list, nil); !ok {
@@ -232,17 +204,17 @@ func TestDecodeRefuses(t *testing.T) {
 
 // TestDecodeChecks: a file that is whole, but says what cannot be.
 func TestDecodeChecks(t *testing.T) {
-	list := many(20)
+	list := indextest.Many(20)
 	key := keyOf(list, nil)
 	for what, damage := range map[string]func(*Segment){
 		"nothing":                    func(*Segment) {},
-		"a word of no term":          func(s *Segment) { s.words.base["zork"] = uint32(s.postings.n) },
-		"a stem of no term":          func(s *Segment) { s.stems.base["zork"] = 1 << 31 },
-		"a capability of no term":    func(s *Segment) { s.docs[3].terms[0] = uint32(s.postings.n) },
-		"a name of no term":          func(s *Segment) { s.docs[3].inName[0] = uint32(s.postings.n) },
-		"a term without a count":     func(s *Segment) { s.docs[3].counts = s.docs[3].counts[1:] },
-		"a capability too few":       func(s *Segment) { s.docs = s.docs[1:] },
-		"a language nobody heard of": func(s *Segment) { s.docs[3].lang = uint8(language.Count) },
+		"a word of no term":          func(s *Segment) { s.Words.base["zork"] = uint32(s.Postings.Count) },
+		"a stem of no term":          func(s *Segment) { s.Stems.base["zork"] = 1 << 31 },
+		"a capability of no term":    func(s *Segment) { s.Docs[3].Terms[0] = uint32(s.Postings.Count) },
+		"a name of no term":          func(s *Segment) { s.Docs[3].InName[0] = uint32(s.Postings.Count) },
+		"a term without a count":     func(s *Segment) { s.Docs[3].Counts = s.Docs[3].Counts[1:] },
+		"a capability too few":       func(s *Segment) { s.Docs = s.Docs[1:] },
+		"a language nobody heard of": func(s *Segment) { s.Docs[3].Lang = uint8(language.Count) },
 	} {
 		s := Build(list)
 		damage(s)
@@ -276,7 +248,7 @@ func TestCachePrunes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	list := many(300)
+	list := indextest.Many(300)
 	c.Build(list)
 	hash := keyOf(list, nil)
 	want := append(others, "a-"+hex.EncodeToString(hash[:8])+cacheSuffix)
@@ -293,7 +265,7 @@ func TestCachePrunes(t *testing.T) {
 // does not matter.
 func TestCacheKey(t *testing.T) {
 	base := func() *capability.Capability {
-		c := tool("name", "description")
+		c := indextest.Tool("name", "description")
 		c.DisplayName, c.Category, c.Tags, c.Aliases = "display", "category", []string{"tag", "tag2"}, []string{"alias"}
 		c.Triggers = &capability.Triggers{Keywords: []string{"keyword"}}
 		c.Parameters = []capability.Parameter{{Name: "p", Description: "text of p"}, {Name: "q"}}
@@ -330,7 +302,7 @@ func TestCacheKey(t *testing.T) {
 		}
 		seen[key] = what
 	}
-	a, b := tool("a", ""), tool("b", "")
+	a, b := indextest.Tool("a", ""), indextest.Tool("b", "")
 	if keyOf([]*capability.Capability{a, b}, nil) == keyOf([]*capability.Capability{b, a}, nil) {
 		t.Error("the key does not depend on the order, and slots do")
 	}
@@ -345,48 +317,22 @@ func TestCacheKey(t *testing.T) {
 // format's name does; otherwise a new program would read the files of an older
 // one that splits, stems or counts words differently.
 func TestCacheFormat(t *testing.T) {
-	list := many(40)
+	list := indextest.Many(40)
 	for i := range language.Count {
 		stop := slices.Compact(slices.Sorted(slices.Values(language.StopWords(i))))
-		list = append(list, tool(fmt.Sprintf("lang%02d", i), strings.Join(stop, " ")+" "+strings.Join(vocabulary, " ")))
+		list = append(list, indextest.Tool(fmt.Sprintf("lang%02d", i), strings.Join(stop, " ")+" "+strings.Join(indextest.Vocabulary, " ")))
 	}
-	for i, w := range vocabulary {
-		list = append(list, tool(fmt.Sprintf("%s_%d", w, i), strings.Join(vocabulary[i/2:i], ". ")))
+	for i, w := range indextest.Vocabulary {
+		list = append(list, indextest.Tool(fmt.Sprintf("%s_%d", w, i), strings.Join(indextest.Vocabulary[i/2:i], ". ")))
 	}
 	s := Build(list)
-	clear(s.postings.says) // what these are made of is in the key
-	for i := range s.docs {
-		s.docs[i].norm = [fields]float32{}
+	clear(s.Postings.Says) // what these are made of is in the key
+	for i := range s.Docs {
+		s.Docs[i].Norm = [fields]float32{}
 	}
 	sum := sha256.Sum256(encode(s, [sha256.Size]byte{}))
 	const format, want = "ken index 4\n", "31fefb317a496f72"
 	if got := hex.EncodeToString(sum[:8]); got != want || cacheFormat != format {
 		t.Errorf("format %q writes %s, want %q to write %s: give cacheFormat its next number and put both here", cacheFormat, got, format, want)
 	}
-}
-
-// FuzzDecode: no file, even one with the right sum, does harm.
-func FuzzDecode(f *testing.F) {
-	list := many(9)[5:]
-	key := keyOf(list, nil)
-	head := len(cacheFormat) + sha256.Size
-	good := encode(Build(list), key)
-	f.Add(good[head : len(good)-sha256.Size])
-	small := encode(Build(nil), key)
-	f.Add(small[head : len(small)-sha256.Size])
-	f.Add([]byte{255, 255, 255, 255, 255, 255, 255, 255})
-	f.Fuzz(func(t *testing.T, body []byte) {
-		data := slices.Concat([]byte(cacheFormat), key[:], body)
-		sum := sha256.Sum256(data)
-		s, ok := decode(append(data, sum[:]...), key, list, nil)
-		if !ok {
-			return
-		}
-		v := NewView(Part{Segment: s})
-		for _, text := range asks {
-			v.Search(Query{Text: text}, 5, nil)
-		}
-		s, _ = s.Change(list[:1], []int{0, 3})
-		NewView(Part{Segment: s}).Search(Query{Text: asks[0]}, 5, nil)
-	})
 }

@@ -18,22 +18,22 @@ func codeWords(model *embed.Model) int {
 // for every capability, and the codes of the words in names. Signs and lengths
 // follow from the bytes.
 func (s *Segment) appendVectors(out []byte) []byte {
-	if s.model == nil {
+	if s.Model == nil {
 		return out
 	}
-	for slot := range s.docs {
-		at := slot % vectorsPerPage
-		for _, b := range s.vectors.pages[slot/vectorsPerPage].bytes[at*s.vectors.dims : (at+1)*s.vectors.dims] {
+	for slot := range s.Docs {
+		at := slot % VectorsPerPage
+		for _, b := range s.VectorStore.Pages[slot/VectorsPerPage].bytes[at*s.VectorStore.Dims : (at+1)*s.VectorStore.Dims] {
 			out = append(out, byte(b))
 		}
 	}
 	codes := 0
-	for i := range s.docs {
-		codes += len(s.docs[i].nameCodes)
+	for i := range s.Docs {
+		codes += len(s.Docs[i].nameCodes)
 	}
 	out = binary.LittleEndian.AppendUint32(out, uint32(codes))
-	for i := range s.docs {
-		for _, code := range s.docs[i].nameCodes {
+	for i := range s.Docs {
+		for _, code := range s.Docs[i].nameCodes {
 			out = binary.LittleEndian.AppendUint64(out, code)
 		}
 	}
@@ -42,10 +42,10 @@ func (s *Segment) appendVectors(out []byte) []byte {
 
 // vectors reads what appendVectors wrote, for n capabilities.
 func (r *reader) vectors(s *Segment, n int) (codes []uint64, ok bool) {
-	if s.model == nil {
+	if s.Model == nil {
 		return nil, true
 	}
-	dims := s.model.Dimensions()
+	dims := s.Model.Dimensions()
 	if n*dims > len(r.rest) {
 		return nil, false
 	}
@@ -54,8 +54,8 @@ func (r *reader) vectors(s *Segment, n int) (codes []uint64, ok bool) {
 		all[i] = int8(b)
 	}
 	r.rest = r.rest[n*dims:]
-	s.vectors = (*vectors)(nil).changed(s.model.Model(), dims)
-	s.vectors.fill(all, n)
+	s.VectorStore = (*vectors)(nil).changed(s.Model.Model(), dims)
+	s.VectorStore.fill(all, n)
 	codes = make([]uint64, r.length(8))
 	for i := range codes {
 		codes[i] = binary.LittleEndian.Uint64(r.rest[8*i:])
@@ -67,12 +67,12 @@ func (r *reader) vectors(s *Segment, n int) (codes []uint64, ok bool) {
 // fill gives the first n slots the vectors in bytes.
 func (v *vectors) fill(bytes []int8, n int) {
 	v.n = n
-	for from := 0; from < n; from += vectorsPerPage {
-		p := &vectorPage{bits: make([]uint64, v.words*vectorsPerPage), bytes: make([]int8, v.dims*vectorsPerPage)}
-		v.pages = append(v.pages, p)
-		copy(p.bytes, bytes[from*v.dims:])
-		for at := range min(vectorsPerPage, n-from) {
-			p.has |= 1 << at
+	for from := 0; from < n; from += VectorsPerPage {
+		p := &vectorPage{Bits: make([]uint64, v.Words*VectorsPerPage), bytes: make([]int8, v.Dims*VectorsPerPage)}
+		v.Pages = append(v.Pages, p)
+		copy(p.bytes, bytes[from*v.Dims:])
+		for at := range min(VectorsPerPage, n-from) {
+			p.Has |= 1 << at
 			v.derive(p, at)
 		}
 	}
@@ -80,11 +80,11 @@ func (v *vectors) fill(bytes []int8, n int) {
 
 // derive makes what follows from the bytes of a slot: its signs and its length.
 func (v *vectors) derive(p *vectorPage, at int) {
-	own := p.bytes[at*v.dims : (at+1)*v.dims]
-	quantise(own, p.bits[at*v.words:(at+1)*v.words])
+	own := p.bytes[at*v.Dims : (at+1)*v.Dims]
+	Quantise(own, p.Bits[at*v.Words:(at+1)*v.Words])
 	p.scale[at] = lengthOf(own)
-	p.blank &^= 1 << at
+	p.Blank &^= 1 << at
 	if p.scale[at] == 0 {
-		p.blank |= 1 << at
+		p.Blank |= 1 << at
 	}
 }

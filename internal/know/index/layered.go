@@ -9,7 +9,7 @@ import (
 // so that a changed copy costs what is small.
 type layered[K comparable, V any] struct{ base, top map[K]V }
 
-func (m layered[K, V]) get(k K) (V, bool) {
+func (m layered[K, V]) Get(k K) (V, bool) {
 	if v, ok := m.top[k]; ok {
 		return v, true
 	}
@@ -20,8 +20,8 @@ func (m layered[K, V]) get(k K) (V, bool) {
 // len counts the keys, those that are in both twice.
 func (m layered[K, V]) len() int { return len(m.base) + len(m.top) }
 
-// all returns every key and value, in no order.
-func (m layered[K, V]) all() iter.Seq2[K, V] {
+// All returns every key and value, in no order.
+func (m layered[K, V]) All() iter.Seq2[K, V] {
 	return func(yield func(K, V) bool) {
 		for k, v := range m.top {
 			if !yield(k, v) {

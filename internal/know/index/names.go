@@ -11,17 +11,18 @@ import (
 
 var nameSeed = maphash.MakeSeed()
 
-func nameKey(name string) uint64 { return maphash.String(nameSeed, strings.ToLower(name)) }
+// NameKey returns the hash of a name, in any case.
+func NameKey(name string) uint64 { return maphash.String(nameSeed, strings.ToLower(name)) }
 
 // nameKeys returns what a capability can be called by.
 func nameKeys(c *capability.Capability) iter.Seq[uint64] {
 	return func(yield func(uint64) bool) {
-		name, id := nameKey(c.Name), nameKey(string(c.ID))
+		name, id := NameKey(c.Name), NameKey(string(c.ID))
 		if !yield(name) || id != name && !yield(id) {
 			return
 		}
 		for _, a := range c.Aliases {
-			if key := nameKey(a); key != name && key != id && !yield(key) {
+			if key := NameKey(a); key != name && key != id && !yield(key) {
 				return
 			}
 		}
@@ -53,7 +54,7 @@ func (c called) with(slot int32, known, ours bool) called {
 
 func (c called) without(slot int32) called {
 	left := called{first: -1}
-	for s := range c.slots {
+	for s := range c.Slots {
 		if s != slot {
 			left = left.with(s, true, true)
 		}
@@ -61,7 +62,7 @@ func (c called) without(slot int32) called {
 	return left
 }
 
-func (c called) slots(yield func(int32) bool) {
+func (c called) Slots(yield func(int32) bool) {
 	if c.first < 0 || !yield(c.first) || c.more == nil {
 		return
 	}
@@ -72,9 +73,9 @@ func (c called) slots(yield func(int32) bool) {
 	}
 }
 
-// isCalled reports whether name is what a capability is called, whatever the
-// case. It makes sure of what nameKey says.
-func isCalled(c *capability.Capability, name string) bool {
+// IsCalled reports whether name is what a capability is called, whatever the
+// case. It makes sure of what NameKey says.
+func IsCalled(c *capability.Capability, name string) bool {
 	if strings.EqualFold(c.Name, name) || strings.EqualFold(string(c.ID), name) {
 		return true
 	}

@@ -7,14 +7,14 @@ const pageSize = 64
 // pages are the postings of all terms, by the number of the term. They are
 // never changed; a changed copy shares every page that stayed.
 type pages struct {
-	list []*page
-	says []float32 // by term: how much it says, whatever the catalog
-	n    int       // terms
+	list  []*page
+	Says  []float32 // by term: how much it says, whatever the catalog
+	Count int       // terms
 }
 
 type page [pageSize][]posting
 
-func (p pages) of(term uint32) []posting { return p.list[term/pageSize][term%pageSize] }
+func (p pages) Of(term uint32) []posting { return p.list[term/pageSize][term%pageSize] }
 
 // A pageWriter is a changed copy of pages.
 type pageWriter struct {
@@ -26,20 +26,20 @@ type pageWriter struct {
 
 func (p pages) changed() *pageWriter {
 	return &pageWriter{
-		pages: pages{slices.Clone(p.list), slices.Clip(p.says), p.n}, fresh: p.n == 0,
+		pages: pages{slices.Clone(p.list), slices.Clip(p.Says), p.Count}, fresh: p.Count == 0,
 		mine: map[uint32]bool{}, lists: map[uint32]bool{},
 	}
 }
 
 // grow makes room for one more term and gives its number.
 func (w *pageWriter) grow(says float32) uint32 {
-	if w.n%pageSize == 0 {
+	if w.Count%pageSize == 0 {
 		w.mine[uint32(len(w.list))] = true
 		w.list = append(w.list, new(page))
 	}
-	w.says = append(w.says, says)
-	w.n++
-	return uint32(w.n - 1)
+	w.Says = append(w.Says, says)
+	w.Count++
+	return uint32(w.Count - 1)
 }
 
 // at returns the list of a term, to be changed.
@@ -61,11 +61,11 @@ func (w *pageWriter) at(term uint32) *[]posting {
 // fill writes the lists of a fresh writer out of the docs.
 func (w *writer) fill() {
 	p := w.postings
-	sizes := make([]int32, p.n)
+	sizes := make([]int32, p.Count)
 	total := 0
-	for i := range w.next.docs {
-		total += len(w.next.docs[i].terms)
-		for _, t := range w.next.docs[i].terms {
+	for i := range w.next.Docs {
+		total += len(w.next.Docs[i].Terms)
+		for _, t := range w.next.Docs[i].Terms {
 			sizes[t]++
 		}
 	}
@@ -73,11 +73,11 @@ func (w *writer) fill() {
 	for t, size := range sizes {
 		p.list[t/pageSize][t%pageSize], all = all[:0:size], all[size:]
 	}
-	for slot := range w.next.docs {
-		d := &w.next.docs[slot]
-		for i, t := range d.terms {
+	for slot := range w.next.Docs {
+		d := &w.next.Docs[slot]
+		for i, t := range d.Terms {
 			list := &p.list[t/pageSize][t%pageSize]
-			*list = append(*list, posting{int32(slot), impact(d.counts[i], &d.norm)})
+			*list = append(*list, posting{int32(slot), impact(d.Counts[i], &d.Norm)})
 		}
 	}
 }

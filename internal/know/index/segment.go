@@ -1,10 +1,10 @@
-// Package index finds capabilities by the words of a message, and by vectors
-// where an embedder gives some.
+// Package index holds capabilities by their words, and by vectors where an
+// embedder gives some. Package find/ranking searches it.
 //
 // A [Segment] holds capabilities in slots and never changes; [Segment.Change]
-// makes a changed one that shares what stayed. A [View] narrows segments to
-// what somebody may see: what is hidden has no influence on what is found. A
-// search works on slots and bits; no string of a capability is touched.
+// makes a changed one that shares what stayed. Its fields are open to reading,
+// since a search walks them for every message; nothing outside this package
+// writes to them. A [Cache] keeps segments in files.
 package index
 
 import (
@@ -18,47 +18,47 @@ import (
 
 // Fields of a capability, and how much a word counts by where it stands.
 const (
-	fieldName = iota
-	fieldText
+	FieldName = iota
+	FieldText
 	fieldParams
 	fieldTags
-	fieldParamText
+	FieldParamText
 	fields
 )
 
 // A Segment is immutable and safe for any number of goroutines.
 type Segment struct {
-	docs     []doc // by slot; one without a capability is free
-	live     Bits
+	Docs     []Doc // by slot; one without a capability is free
+	Live     Bits
 	free     []int32 // slots without a capability
-	words    layered[string, uint32]
-	stems    layered[string, uint32]
-	names    layered[uint64, called] // slots by the hash of a folded name, id or alias
-	postings pages
-	terms    int // of all capabilities together
+	Words    layered[string, uint32]
+	Stems    layered[string, uint32]
+	Names    layered[uint64, called] // slots by the hash of a folded name, id or alias
+	Postings pages
+	Terms    int // of all capabilities together
 	made     int // size when it had no word of anything gone
 
-	spoken  [32]int32 // by language: how many capabilities are described in it
-	vectors *vectors
-	model   *embed.Model // makes the vectors of what is added; nil: nobody, or somebody else
+	Spoken      [32]int32 // by language: how many capabilities are described in it
+	VectorStore *vectors
+	Model       *embed.Model // makes the vectors of what is added; nil: nobody, or somebody else
 }
 
-// A doc is what a search knows of one capability.
-type doc struct {
-	capability *capability.Capability
-	terms      []uint32 // distinct, ascending
-	counts     []uint32 // of each term: how often by field, see pack
-	inName     []uint32 // the terms of the name, distinct, in its order
+// A Doc is what a search knows of one capability.
+type Doc struct {
+	Capability *capability.Capability
+	Terms      []uint32 // distinct, ascending
+	Counts     []uint32 // of each term: how often by field, see pack
+	InName     []uint32 // the terms of the name, distinct, in its order
 	nameCodes  []uint64 // of each of these, the signs of its vector; none without a model
-	pairs      []uint32 // hashes of neighbouring terms in name and description, ascending
-	norm       [fields]float32
-	lang       uint8
+	Pairs      []uint32 // hashes of neighbouring terms in name and description, ascending
+	Norm       [fields]float32
+	Lang       uint8
 }
 
 // A posting says how much a capability has of a term.
 type posting struct {
-	slot   int32
-	impact float32 // 0 to saturation+1
+	Slot   int32
+	Impact float32 // 0 to saturation+1
 }
 
 const (
@@ -66,7 +66,8 @@ const (
 	countMax  = 1<<countBits - 1
 )
 
-func count(packed uint32, field int) float32 {
+// Count returns how often a term stands in a field, out of a packed count.
+func Count(packed uint32, field int) float32 {
 	return float32(packed >> (countBits * field) & countMax)
 }
 
@@ -74,21 +75,22 @@ func count(packed uint32, field int) float32 {
 // rather than of the catalog at hand: what one capability is worth must not
 // depend on its neighbours, or each change would touch everything.
 var (
-	fieldWeight = [fields]float32{4.5, 0.8, 1, 0.4, 0.4}
-	fieldLength = [fields]float32{3, 12.5, 4.3, 5, 26}
-	fieldSlope  = [fields]float32{0.2, 0.55, 0.7, 0.25, 0.7}
+	fieldWeight = [fields]float32{FieldName: 4.5, FieldText: 0.8, fieldParams: 1, fieldTags: 0.4, FieldParamText: 0.4}
+	fieldLength = [fields]float32{FieldName: 3, FieldText: 12.5, fieldParams: 4.3, fieldTags: 5, FieldParamText: 26}
+	fieldSlope  = [fields]float32{FieldName: 0.2, FieldText: 0.55, fieldParams: 0.7, fieldTags: 0.25, FieldParamText: 0.7}
 )
 
-const saturation = 1.2 // how soon more of the same word stops counting
+// Saturation is how soon more of the same word stops counting.
+const Saturation = 1.2
 
 func impact(packed uint32, norm *[fields]float32) float32 {
 	var weight float32
 	for f := range fields {
-		if n := count(packed, f); n > 0 {
+		if n := Count(packed, f); n > 0 {
 			weight += fieldWeight[f] * n * norm[f]
 		}
 	}
-	return weight * (saturation + 1) / (weight + saturation)
+	return weight * (Saturation + 1) / (weight + Saturation)
 }
 
 // Build makes a segment of the capabilities: the first in slot 0, and so on.
@@ -97,23 +99,23 @@ func Build(list []*capability.Capability) *Segment { return BuildWith(nil, list)
 // BuildWith makes a segment of the capabilities, and gives them vectors of a
 // model, those too that a [Segment.Change] adds. Without a model it is Build.
 func BuildWith(model *embed.Model, list []*capability.Capability) *Segment {
-	empty := Segment{model: model}
+	empty := Segment{Model: model}
 	s, _ := empty.Change(list, nil)
 	return s
 }
 
 // Len returns the number of slots, free ones among them.
-func (s *Segment) Len() int { return len(s.docs) }
+func (s *Segment) Len() int { return len(s.Docs) }
 
 // At returns the capability in a slot; nil when it is free.
-func (s *Segment) At(slot int) *capability.Capability { return s.docs[slot].capability }
+func (s *Segment) At(slot int) *capability.Capability { return s.Docs[slot].Capability }
 
 // Change returns a segment without the capabilities in the slots removed and with
 // those in add, and the slots that these are in. What is added goes to free
 // slots first, removed ones among them, in ascending order.
 func (s *Segment) Change(add []*capability.Capability, removed []int) (*Segment, []int) {
 	w := newWriter(s)
-	w.next.vectors = s.vectors.without(removed)
+	w.next.VectorStore = s.VectorStore.without(removed)
 	for _, slot := range removed {
 		w.remove(slot)
 	}
@@ -136,7 +138,7 @@ type writer struct {
 	names    *layer[uint64, called]
 	postings *pageWriter
 
-	tokens []token
+	tokens []Token
 	terms  []termCount
 	run    []uint32
 	spelt  []string // how the words of run are spelt
@@ -147,16 +149,16 @@ type writer struct {
 type termCount struct{ term, packed uint32 }
 
 func newWriter(s *Segment) *writer {
-	next := &Segment{docs: slices.Clone(s.docs), live: slices.Clone(s.live), free: slices.Clone(s.free), terms: s.terms, made: s.made, spoken: s.spoken, vectors: s.vectors, model: s.model}
-	w := &writer{next: next, words: s.words.changed(), stems: s.stems.changed(), names: s.names.changed(), postings: s.postings.changed()}
-	w.postings.fresh = len(s.docs) == 0 // capabilities without a word have names, which are shared
+	next := &Segment{Docs: slices.Clone(s.Docs), Live: slices.Clone(s.Live), free: slices.Clone(s.free), Terms: s.Terms, made: s.made, Spoken: s.Spoken, VectorStore: s.VectorStore, Model: s.Model}
+	w := &writer{next: next, words: s.Words.changed(), stems: s.Stems.changed(), names: s.Names.changed(), postings: s.Postings.changed()}
+	w.postings.fresh = len(s.Docs) == 0 // capabilities without a word have names, which are shared
 	return w
 }
 
 func (w *writer) done() *Segment {
 	n := w.next
-	n.words, n.stems, n.names = w.words.done(), w.stems.done(), w.names.done()
-	n.postings = w.postings.done()
+	n.Words, n.Stems, n.Names = w.words.done(), w.stems.done(), w.names.done()
+	n.Postings = w.postings.done()
 	if w.postings.fresh {
 		n.made = n.size()
 	}
@@ -164,55 +166,55 @@ func (w *writer) done() *Segment {
 }
 
 func (w *writer) remove(slot int) {
-	d := &w.next.docs[slot]
-	w.next.terms -= len(d.terms)
-	w.next.spoken[d.lang]--
-	for _, t := range d.terms {
+	d := &w.next.Docs[slot]
+	w.next.Terms -= len(d.Terms)
+	w.next.Spoken[d.Lang]--
+	for _, t := range d.Terms {
 		list := w.postings.at(t)
 		i, _ := slices.BinarySearchFunc(*list, int32(slot), bySlot)
 		*list = slices.Delete(*list, i, i+1)
 	}
-	for key := range nameKeys(d.capability) {
-		old, _ := w.names.get(key)
+	for key := range nameKeys(d.Capability) {
+		old, _ := w.names.Get(key)
 		w.names.set(key, old.without(int32(slot)))
 	}
-	w.next.docs[slot] = doc{}
-	w.next.live[slot>>6] &^= 1 << (slot & 63)
+	w.next.Docs[slot] = Doc{}
+	w.next.Live[slot>>6] &^= 1 << (slot & 63)
 	i, _ := slices.BinarySearch(w.next.free, int32(slot))
 	w.next.free = slices.Insert(w.next.free, i, int32(slot))
 }
 
-func bySlot(p posting, slot int32) int { return int(p.slot) - int(slot) }
+func bySlot(p posting, slot int32) int { return int(p.Slot) - int(slot) }
 
 func (w *writer) add(c *capability.Capability) int {
-	slot := len(w.next.docs)
+	slot := len(w.next.Docs)
 	if len(w.next.free) > 0 {
 		slot = int(w.next.free[0])
 		w.next.free = w.next.free[1:]
 	} else {
-		w.next.docs = append(w.next.docs, doc{})
-		if slot>>6 >= len(w.next.live) {
-			w.next.live = append(w.next.live, 0)
+		w.next.Docs = append(w.next.Docs, Doc{})
+		if slot>>6 >= len(w.next.Live) {
+			w.next.Live = append(w.next.Live, 0)
 		}
 	}
-	w.next.live.Set(slot)
+	w.next.Live.Set(slot)
 	d := w.doc(c)
-	w.next.docs[slot] = d
+	w.next.Docs[slot] = d
 	w.embed(c, slot)
-	w.next.terms += len(d.terms)
-	w.next.spoken[d.lang]++
+	w.next.Terms += len(d.Terms)
+	w.next.Spoken[d.Lang]++
 	if w.postings.fresh {
 		w.name(c, slot)
 		return slot // fill writes the postings at once
 	}
-	for i, t := range d.terms {
-		p := posting{int32(slot), impact(d.counts[i], &d.norm)}
+	for i, t := range d.Terms {
+		p := posting{int32(slot), impact(d.Counts[i], &d.Norm)}
 		list := w.postings.at(t)
-		if n := len(*list); n == 0 || (*list)[n-1].slot < p.slot {
+		if n := len(*list); n == 0 || (*list)[n-1].Slot < p.Slot {
 			*list = append(*list, p)
 			continue
 		}
-		at, _ := slices.BinarySearchFunc(*list, p.slot, bySlot)
+		at, _ := slices.BinarySearchFunc(*list, p.Slot, bySlot)
 		*list = slices.Insert(*list, at, p)
 	}
 	w.name(c, slot)
@@ -222,27 +224,27 @@ func (w *writer) add(c *capability.Capability) int {
 // name adds what a capability can be called by.
 func (w *writer) name(c *capability.Capability, slot int) {
 	for key := range nameKeys(c) {
-		old, ok := w.names.get(key)
+		old, ok := w.names.Get(key)
 		w.names.set(key, old.with(int32(slot), ok, w.postings.fresh))
 	}
 }
 
 // doc reads the words of a capability.
-func (w *writer) doc(c *capability.Capability) doc {
-	d := doc{capability: c}
+func (w *writer) doc(c *capability.Capability) Doc {
+	d := Doc{Capability: c}
 	w.terms, w.run, w.spelt = w.terms[:0], w.run[:0], w.spelt[:0]
-	w.tokens = appendTokens(appendTokens(w.tokens[:0], c.Name), c.Description)
-	lang := languageOf(w.tokens)
-	d.lang = uint8(lang)
+	w.tokens = AppendTokens(AppendTokens(w.tokens[:0], c.Name), c.Description)
+	lang := LanguageOf(w.tokens)
+	d.Lang = uint8(lang)
 
-	w.field(&d, fieldName, lang, c.Name)
+	w.field(&d, FieldName, lang, c.Name)
 	if c.DisplayName != "" && c.DisplayName != c.Name {
 		w.field(&d, fieldTags, lang, c.DisplayName)
 	}
-	d.inName = firsts(w.run)
-	d.nameCodes = w.codes(d.inName)
-	w.field(&d, fieldText, lang, c.Description)
-	d.pairs = pairsOf(w.run)
+	d.InName = firsts(w.run)
+	d.nameCodes = w.codes(d.InName)
+	w.field(&d, FieldText, lang, c.Description)
+	d.Pairs = pairsOf(w.run)
 	w.field(&d, fieldTags, lang, c.Category)
 	for _, t := range c.Tags {
 		w.field(&d, fieldTags, lang, t)
@@ -257,10 +259,10 @@ func (w *writer) doc(c *capability.Capability) doc {
 	}
 	for _, p := range c.Parameters {
 		w.field(&d, fieldParams, lang, p.Name)
-		w.field(&d, fieldParamText, lang, p.Description)
+		w.field(&d, FieldParamText, lang, p.Description)
 	}
 	for f := range fields {
-		d.norm[f] = 1 / (1 - fieldSlope[f] + fieldSlope[f]*d.norm[f]/fieldLength[f])
+		d.Norm[f] = 1 / (1 - fieldSlope[f] + fieldSlope[f]*d.Norm[f]/fieldLength[f])
 	}
 	slices.SortFunc(w.terms, func(a, b termCount) int { return cmp.Compare(a.term, b.term) })
 	n := 0
@@ -273,9 +275,9 @@ func (w *writer) doc(c *capability.Capability) doc {
 		n++
 	}
 	both := make([]uint32, 2*n) // one allocation for two lists
-	d.terms, d.counts = both[:n:n], both[n:]
+	d.Terms, d.Counts = both[:n:n], both[n:]
 	for i, t := range w.terms[:n] {
-		d.terms[i], d.counts[i] = t.term, t.packed
+		d.Terms[i], d.Counts[i] = t.term, t.packed
 	}
 	return d
 }
@@ -284,10 +286,10 @@ func (w *writer) doc(c *capability.Capability) doc {
 // many small ones.
 func (s *Segment) compact() {
 	total, spelt := 0, 0
-	for i := range s.docs {
-		d := &s.docs[i]
+	for i := range s.Docs {
+		d := &s.Docs[i]
 		spelt += len(d.nameCodes)
-		total += len(d.terms) + len(d.counts) + len(d.inName) + len(d.pairs)
+		total += len(d.Terms) + len(d.Counts) + len(d.InName) + len(d.Pairs)
 	}
 	all := make([]uint32, 0, total)
 	codes := make([]uint64, 0, spelt)
@@ -296,9 +298,9 @@ func (s *Segment) compact() {
 		all = append(all, list...)
 		return all[start:len(all):len(all)]
 	}
-	for i := range s.docs {
-		d := &s.docs[i]
-		d.terms, d.counts, d.inName, d.pairs = move(d.terms), move(d.counts), move(d.inName), move(d.pairs)
+	for i := range s.Docs {
+		d := &s.Docs[i]
+		d.Terms, d.Counts, d.InName, d.Pairs = move(d.Terms), move(d.Counts), move(d.InName), move(d.Pairs)
 		start := len(codes)
 		codes = append(codes, d.nameCodes...)
 		d.nameCodes = codes[start:len(codes):len(codes)]
@@ -317,49 +319,49 @@ func addPacked(a, b uint32) uint32 {
 
 // field adds the words of one text. run takes the terms of name and
 // description in their order.
-func (w *writer) field(d *doc, field, lang int, text string) {
+func (w *writer) field(d *Doc, field, lang int, text string) {
 	if text == "" {
 		return
 	}
-	w.tokens = appendTokens(w.tokens[:0], text)
+	w.tokens = AppendTokens(w.tokens[:0], text)
 	for i := 0; i < len(w.tokens); i++ {
 		t := &w.tokens[i]
-		if isStop(t.text, lang) || t.text == "" {
+		if IsStop(t.Text, lang) || t.Text == "" {
 			continue
 		}
-		d.norm[field]++ // the length for now
+		d.Norm[field]++ // the length for now
 		term := w.term(t, lang)
 		w.terms = append(w.terms, termCount{term, 1 << (countBits * field)})
-		if lang != englishLanguage && !t.pair && !t.digits {
-			if plain := w.term(t, englishLanguage); plain != term {
+		if lang != EnglishLanguage && !t.Pair && !t.Digits {
+			if plain := w.term(t, EnglishLanguage); plain != term {
 				w.terms = append(w.terms, termCount{plain, 1 << (countBits * field)})
 			}
 		}
-		if field == fieldName || field == fieldText {
+		if field == FieldName || field == FieldText {
 			w.run = append(w.run, term)
-			w.spelt = append(w.spelt, t.text)
+			w.spelt = append(w.spelt, t.Text)
 		}
 	}
 }
 
 // term returns the number of a word's term, a new one if need be.
-func (w *writer) term(t *token, lang int) uint32 {
-	if lang == englishLanguage {
-		if id, ok := w.words.get(t.text); ok {
+func (w *writer) term(t *Token, lang int) uint32 {
+	if lang == EnglishLanguage {
+		if id, ok := w.words.Get(t.Text); ok {
 			return id
 		}
 	}
-	stemmed := t.text
-	if !t.pair && !t.digits {
-		stemmed = stem(t.text, lang)
+	stemmed := t.Text
+	if !t.Pair && !t.Digits {
+		stemmed = Stem(t.Text, lang)
 	}
-	id, ok := w.stems.get(stemmed)
+	id, ok := w.stems.Get(stemmed)
 	if !ok {
-		id = w.postings.grow(saysOf(stemmed))
+		id = w.postings.grow(Says(stemmed))
 		w.stems.set(strings.Clone(stemmed), id)
 	}
-	if lang == englishLanguage {
-		w.words.set(strings.Clone(t.text), id)
+	if lang == EnglishLanguage {
+		w.words.set(strings.Clone(t.Text), id)
 	}
 	return id
 }
@@ -393,12 +395,32 @@ func pairsOf(run []uint32) []uint32 {
 	}
 	out := make([]uint32, 0, len(run)-1)
 	for i := range len(run) - 1 {
-		out = append(out, pairOf(run[i], run[i+1]))
+		out = append(out, PairOf(run[i], run[i+1]))
 	}
 	return distinct(out)
 }
 
-func pairOf(a, b uint32) uint32 {
+// PairOf returns the hash of two neighbouring terms.
+func PairOf(a, b uint32) uint32 {
 	h := uint64(a)*0x9E3779B97F4A7C15 ^ uint64(b)*0xC2B2AE3D27D4EB4F
 	return uint32(h>>32) ^ uint32(h)
+}
+
+// NameCode returns the code of the i-th word of a name; none if it has no codes.
+func (d *Doc) NameCode(i int) []uint64 {
+	if len(d.nameCodes) == 0 {
+		return nil
+	}
+	n := len(d.nameCodes) / len(d.InName)
+	return d.nameCodes[i*n : (i+1)*n]
+}
+
+// IsInName reports whether a term is in the name.
+func (d *Doc) IsInName(id uint32) bool {
+	for _, t := range d.InName {
+		if t == id {
+			return true
+		}
+	}
+	return false
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/bits"
 	"slices"
+	"unicode/utf8"
 )
 
 // vectors are the vectors of a segment's capabilities: one bit of each number
@@ -12,34 +13,35 @@ import (
 // They are never changed; a changed copy shares every page that stayed.
 type vectors struct {
 	model string
-	dims  int
-	words int // of 64 bits
-	pages []*vectorPage
+	Dims  int
+	Words int // of 64 bits
+	Pages []*vectorPage
 	n     int // capabilities that have one
 }
 
-const vectorsPerPage = 64
+// VectorsPerPage is how many slots share a page of vectors.
+const VectorsPerPage = 64
 
 type vectorPage struct {
-	has   uint64
-	blank uint64   // of those, the ones that say nothing: zeros, or no numbers
-	bits  []uint64 // words of each slot
+	Has   uint64
+	Blank uint64   // of those, the ones that say nothing: zeros, or no numbers
+	Bits  []uint64 // words of each slot
 	bytes []int8   // dims of each slot
-	scale [vectorsPerPage]float32
+	scale [VectorsPerPage]float32
 }
 
 // Vectors names the model of the segment's vectors, and how many capabilities
 // have one. An empty name: none has.
 func (s *Segment) Vectors() (model string, n int) {
-	if s.vectors == nil {
+	if s.VectorStore == nil {
 		return "", 0
 	}
-	return s.vectors.model, s.vectors.n
+	return s.VectorStore.model, s.VectorStore.n
 }
 
 // HasVector reports whether the capability in a slot has a vector of a model.
 func (s *Segment) HasVector(model string, slot int) bool {
-	v := s.vectors
+	v := s.VectorStore
 	return v != nil && v.model == model && v.at(slot) != nil
 }
 
@@ -47,14 +49,14 @@ func (s *Segment) HasVector(model string, slot int) bool {
 // of another model are dropped: they never mix.
 func (s *Segment) WithVectors(model string, dims int, of map[int][]float32) (*Segment, error) {
 	next := *s
-	next.vectors, next.model = s.vectors.changed(model, dims), nil
+	next.VectorStore, next.Model = s.VectorStore.changed(model, dims), nil
 	owned := map[int]bool{}
 	for slot, vec := range of {
 		if len(vec) != dims {
 			return nil, fmt.Errorf("index: a vector of %s has %d numbers, not %d; the embedder is broken", model, len(vec), dims)
 		}
-		if slot < len(s.docs) && s.docs[slot].capability != nil {
-			next.vectors.set(slot, vec, owned)
+		if slot < len(s.Docs) && s.Docs[slot].Capability != nil {
+			next.VectorStore.set(slot, vec, owned)
 		}
 	}
 	return &next, nil
@@ -62,32 +64,32 @@ func (s *Segment) WithVectors(model string, dims int, of map[int][]float32) (*Se
 
 // changed returns a copy to be changed: of none, if v's are another model's.
 func (v *vectors) changed(model string, dims int) *vectors {
-	if v == nil || v.model != model || v.dims != dims {
-		return &vectors{model: model, dims: dims, words: (dims + 63) / 64}
+	if v == nil || v.model != model || v.Dims != dims {
+		return &vectors{model: model, Dims: dims, Words: (dims + 63) / 64}
 	}
-	return &vectors{model: v.model, dims: v.dims, words: v.words, n: v.n, pages: slices.Clone(v.pages)}
+	return &vectors{model: v.model, Dims: v.Dims, Words: v.Words, n: v.n, Pages: slices.Clone(v.Pages)}
 }
 
 func (v *vectors) set(slot int, vec []float32, owned map[int]bool) {
-	number, at := slot/vectorsPerPage, slot%vectorsPerPage
-	for len(v.pages) <= number {
-		v.pages = append(v.pages, nil)
+	number, at := slot/VectorsPerPage, slot%VectorsPerPage
+	for len(v.Pages) <= number {
+		v.Pages = append(v.Pages, nil)
 	}
-	p := v.pages[number]
+	p := v.Pages[number]
 	if !owned[number] {
-		fresh := &vectorPage{bits: make([]uint64, v.words*vectorsPerPage), bytes: make([]int8, v.dims*vectorsPerPage)}
+		fresh := &vectorPage{Bits: make([]uint64, v.Words*VectorsPerPage), bytes: make([]int8, v.Dims*VectorsPerPage)}
 		if p != nil {
-			fresh.has, fresh.blank, fresh.scale = p.has, p.blank, p.scale
-			copy(fresh.bits, p.bits)
+			fresh.Has, fresh.Blank, fresh.scale = p.Has, p.Blank, p.scale
+			copy(fresh.Bits, p.Bits)
 			copy(fresh.bytes, p.bytes)
 		}
-		p, v.pages[number], owned[number] = fresh, fresh, true
+		p, v.Pages[number], owned[number] = fresh, fresh, true
 	}
-	if p.has&(1<<at) == 0 {
-		p.has |= 1 << at
+	if p.Has&(1<<at) == 0 {
+		p.Has |= 1 << at
 		v.n++
 	}
-	shrink(vec, p.bytes[at*v.dims:(at+1)*v.dims])
+	Shrink(vec, p.bytes[at*v.Dims:(at+1)*v.Dims])
 	v.derive(p, at)
 }
 
@@ -96,12 +98,12 @@ func (v *vectors) without(slots []int) *vectors {
 	if v == nil || len(slots) == 0 {
 		return v
 	}
-	next := &vectors{model: v.model, dims: v.dims, words: v.words, n: v.n, pages: slices.Clone(v.pages)}
+	next := &vectors{model: v.model, Dims: v.Dims, Words: v.Words, n: v.n, Pages: slices.Clone(v.Pages)}
 	for _, slot := range slots {
 		if p := next.at(slot); p != nil {
 			fresh := *p
-			fresh.has &^= 1 << (slot % vectorsPerPage)
-			next.pages[slot/vectorsPerPage] = &fresh
+			fresh.Has &^= 1 << (slot % VectorsPerPage)
+			next.Pages[slot/VectorsPerPage] = &fresh
 			next.n--
 		}
 	}
@@ -110,16 +112,16 @@ func (v *vectors) without(slots []int) *vectors {
 
 // at returns the page of a slot that has a vector.
 func (v *vectors) at(slot int) *vectorPage {
-	if number := slot / vectorsPerPage; number < len(v.pages) {
-		if p := v.pages[number]; p != nil && p.has&(1<<(slot%vectorsPerPage)) != 0 {
+	if number := slot / VectorsPerPage; number < len(v.Pages) {
+		if p := v.Pages[number]; p != nil && p.Has&(1<<(slot%VectorsPerPage)) != 0 {
 			return p
 		}
 	}
 	return nil
 }
 
-// quantise takes the sign of each number.
-func quantise(vec []int8, into []uint64) {
+// Quantise takes the sign of each number.
+func Quantise(vec []int8, into []uint64) {
 	for at := range into {
 		var bits uint64
 		for i, x := range vec[:min(64, len(vec))] {
@@ -130,9 +132,9 @@ func quantise(vec []int8, into []uint64) {
 	}
 }
 
-// shrink takes one byte of each number and gives what they are to be
+// Shrink takes one byte of each number and gives what they are to be
 // multiplied with so that their length is one; 0 where they say nothing.
-func shrink(vec []float32, into []int8) float32 {
+func Shrink(vec []float32, into []int8) float32 {
 	var most float32
 	for _, x := range vec {
 		most = max(most, x, -x)
@@ -161,44 +163,20 @@ func lengthOf(bytes []int8) float32 {
 	return float32(1 / math.Sqrt(float64(sum)))
 }
 
-// near looks at all vectors of a part: it gives for each slot how many bits are
-// different from the query's, and how many slots have each difference.
-func (p *part) near(query []uint64, distance []uint16, histogram []int32) {
-	v := p.vectors
-	for number, page := range v.pages {
-		if page == nil {
-			continue
-		}
-		base := number * vectorsPerPage
-		seen := page.has &^ page.blank
-		if number < len(p.visible) {
-			seen &= p.visible[number]
-		} else {
-			seen = 0
-		}
-		for ; seen != 0; seen &= seen - 1 {
-			at := bits.TrailingZeros64(seen)
-			d := differences(page.bits[at*v.words:(at+1)*v.words], query)
-			distance[base+at] = uint16(d) + 1 // 0: has none
-			histogram[d]++
-		}
-	}
+// Code returns the signs of the vector in a slot that has one.
+func (v *vectors) Code(slot int) []uint64 {
+	at := slot % VectorsPerPage
+	return v.Pages[slot/VectorsPerPage].Bits[at*v.Words : (at+1)*v.Words]
 }
 
-// code returns the signs of the vector in a slot that has one.
-func (v *vectors) code(slot int) []uint64 {
-	at := slot % vectorsPerPage
-	return v.pages[slot/vectorsPerPage].bits[at*v.words : (at+1)*v.words]
-}
-
-// cosine is the similarity of a slot's vector and the query's.
-func (v *vectors) cosine(slot int, query []int8, scale float32) (float32, bool) {
+// Cosine is the similarity of a slot's vector and the query's.
+func (v *vectors) Cosine(slot int, query []int8, scale float32) (float32, bool) {
 	p := v.at(slot)
-	at := slot % vectorsPerPage
-	if p == nil || p.blank&(1<<at) != 0 {
+	at := slot % VectorsPerPage
+	if p == nil || p.Blank&(1<<at) != 0 {
 		return 0, false
 	}
-	own := p.bytes[at*v.dims : (at+1)*v.dims]
+	own := p.bytes[at*v.Dims : (at+1)*v.Dims]
 	query = query[:len(own)]
 	var a, b, c, d int32 // four sums do not wait for each other
 	i := 0
@@ -213,4 +191,57 @@ func (v *vectors) cosine(slot int, query []int8, scale float32) (float32, bool) 
 		a += int32(own[i]) * int32(query[i])
 	}
 	return float32(a+b+c+d) * p.scale[at] * scale, true
+}
+
+// Cosine is the cosine of two vectors by how many of their signs differ.
+func Cosine(different, dims int) float32 {
+	if dims == len(likeness)-1 {
+		return likeness[different]
+	}
+	return float32(math.Cos(math.Pi * float64(different) / float64(dims)))
+}
+
+// likeness is Cosine for the usual number of dimensions.
+var likeness = func() (table [257]float32) {
+	for i := range table {
+		table[i] = float32(math.Cos(math.Pi * float64(i) / float64(len(table)-1)))
+	}
+	return table
+}()
+
+// Silent reports the code of a text of which the model knows nothing.
+func Silent(code []uint64) bool {
+	for _, w := range code {
+		if w != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// Differences counts the bits of a that are others in b.
+func Differences(a, b []uint64) int {
+	if len(a) == 4 && len(b) >= 4 { // the usual size, unrolled
+		return bits.OnesCount64(a[0]^b[0]) + bits.OnesCount64(a[1]^b[1]) + bits.OnesCount64(a[2]^b[2]) + bits.OnesCount64(a[3]^b[3])
+	}
+	n := 0
+	for i, w := range a {
+		n += bits.OnesCount64(w ^ b[i])
+	}
+	return n
+}
+
+// MostlyASCII reports whether a text is one for the built-in model, whose words
+// are English: at least half of its letters are plain.
+func MostlyASCII(text string) bool {
+	plain, other := 0, 0
+	for i := 0; i < len(text); i++ {
+		switch b := text[i]; {
+		case 'a' <= b|0x20 && b|0x20 <= 'z':
+			plain++
+		case b >= utf8.RuneSelf && utf8.RuneStart(b):
+			other++
+		}
+	}
+	return plain >= other
 }

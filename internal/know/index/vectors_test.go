@@ -3,6 +3,7 @@ package index
 import (
 	"math"
 	"math/rand/v2"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"ken/capability"
+	"ken/internal/know/index/indextest"
 )
 
 func exact(a, b []float32) float64 {
@@ -28,17 +30,17 @@ func TestQuantise(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for _, dims := range []int{1, 2, 63, 64, 65, 256, 1000} {
 		for _, length := range []float32{1, 1e-20, 1e15} {
-			a, b := randomVector(random, dims), randomVector(random, dims)
+			a, b := indextest.RandomVector(random, dims), indextest.RandomVector(random, dims)
 			for i := range b {
 				b[i] = (b[i] + a[i]) * length
 			}
-			s, err := Build([]*capability.Capability{tool("a", "")}).WithVectors("m", dims, map[int][]float32{0: b})
+			s, err := Build([]*capability.Capability{indextest.Tool("a", "")}).WithVectors("m", dims, map[int][]float32{0: b})
 			if err != nil {
 				t.Fatal(err)
 			}
 			bytes := make([]int8, dims)
-			scale := shrink(a, bytes)
-			got, ok := s.vectors.cosine(0, bytes, scale)
+			scale := Shrink(a, bytes)
+			got, ok := s.VectorStore.Cosine(0, bytes, scale)
 			if want := exact(a, b); !ok || math.Abs(float64(got)-want) > 0.02 {
 				t.Errorf("cosine of %d numbers = %v, %v, want %v", dims, got, ok, want)
 			}
@@ -47,65 +49,14 @@ func TestQuantise(t *testing.T) {
 	code := []uint64{^uint64(0), ^uint64(0)}
 	vec := make([]int8, 65)
 	vec[0], vec[1], vec[64] = 63, -63, 1
-	quantise(vec, code)
+	Quantise(vec, code)
 	if code[0] != 1 || code[1] != 1 {
 		t.Errorf("quantise(63, -63, 0 …, 1) = %b, want bits 0 and 64", code)
 	}
 }
 
-// TestHamming: every vector is compared, wherever its page and however many
-// words it has.
-func TestHamming(t *testing.T) {
-	random := rand.New(rand.NewPCG(3, 4))
-	for _, dims := range []int{5, 64, 256, 300} {
-		var list []*capability.Capability
-		of := map[int][]float32{}
-		for i := range 200 {
-			list = append(list, tool(word(i), ""))
-			if i%7 != 3 {
-				of[i] = randomVector(random, dims)
-			}
-		}
-		s, err := Build(list).WithVectors("m", dims, of)
-		if err != nil {
-			t.Fatal(err)
-		}
-		query := randomVector(random, dims)
-		words := (dims + 63) / 64
-		code, distance, histogram := make([]uint64, words), make([]uint16, 200), make([]int32, 64*words+1)
-		bytes := make([]int8, dims)
-		shrink(query, bytes)
-		quantise(bytes, code)
-		v := NewView(Part{Segment: s})
-		v.parts[0].near(code, distance, histogram)
-		sum := 0
-		for slot := range list {
-			want := 0
-			if vec, ok := of[slot]; ok {
-				want = 1
-				own := make([]int8, dims)
-				shrink(vec, own)
-				for i := range own {
-					if (own[i] > 0) != (bytes[i] > 0) {
-						want++
-					}
-				}
-			}
-			if int(distance[slot]) != want {
-				t.Fatalf("%d numbers: the distance of slot %d is %d, want %d", dims, slot, distance[slot], want)
-			}
-		}
-		for _, n := range histogram {
-			sum += int(n)
-		}
-		if sum != len(of) {
-			t.Errorf("%d numbers: %d distances are counted, want %d", dims, sum, len(of))
-		}
-	}
-}
-
 func TestWithVectors(t *testing.T) {
-	s := Build([]*capability.Capability{tool("a", ""), tool("b", ""), tool("c", "")})
+	s := Build([]*capability.Capability{indextest.Tool("a", ""), indextest.Tool("b", ""), indextest.Tool("c", "")})
 	if model, n := s.Vectors(); model != "" || n != 0 || s.HasVector("", 0) {
 		t.Errorf("Vectors() = %q, %d, want none", model, n)
 	}
@@ -146,14 +97,14 @@ func TestWithVectors(t *testing.T) {
 // TestWithVectorsLeavesTheOld: giving vectors alters nothing that was there.
 func TestWithVectorsLeavesTheOld(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		list := capabilities(rapid.SampledFrom([]int{1, 70, 130}).Draw(t, "size")).Draw(t, "list")
-		old := give(t, Build(list), vectorsFor(t, list))
+		list := indextest.Capabilities(rapid.SampledFrom([]int{1, 70, 130}).Draw(t, "size")).Draw(t, "list")
+		old := indextest.Give(t, Build(list), indextest.VectorsFor(t, list))
 		before := dump(old)
 		of := map[int][]float32{}
 		for range rapid.IntRange(0, 5).Draw(t, "more") {
-			of[rapid.IntRange(0, len(list)-1).Draw(t, "slot")] = vector(t)
+			of[rapid.IntRange(0, len(list)-1).Draw(t, "slot")] = indextest.Vector(t)
 		}
-		if _, err := old.WithVectors(rapid.SampledFrom([]string{"model", "other"}).Draw(t, "model"), testDims, of); err != nil {
+		if _, err := old.WithVectors(rapid.SampledFrom([]string{"model", "other"}).Draw(t, "model"), indextest.Dims, of); err != nil {
 			t.Fatal(err)
 		}
 		if dump(old) != before {
@@ -166,14 +117,14 @@ func TestChangeKeepsVectors(t *testing.T) {
 	var list []*capability.Capability
 	of := map[int][]float32{}
 	for i := range 130 {
-		list = append(list, tool(word(i), ""))
+		list = append(list, indextest.Tool(indextest.Word(i), ""))
 		of[i] = []float32{float32(i), 1}
 	}
 	s, err := Build(list).WithVectors("m", 2, of)
 	if err != nil {
 		t.Fatal(err)
 	}
-	next, slots := s.Change([]*capability.Capability{tool("new", "")}, []int{3, 64, 129})
+	next, slots := s.Change([]*capability.Capability{indextest.Tool("new", "")}, []int{3, 64, 129})
 	if !slices.Equal(slots, []int{3}) {
 		t.Fatalf("Change = %v", slots)
 	}
@@ -198,134 +149,60 @@ func TestChangeKeepsVectors(t *testing.T) {
 	}
 }
 
-// around makes a catalog whose vectors are random, but for one that is like the
-// query's and shares no word with it.
-func around(t *testing.T, n int, length float32) (v *View, query []float32) {
-	random := rand.New(rand.NewPCG(5, 6))
-	query = randomVector(random, 256)
-	var list []*capability.Capability
-	of := map[int][]float32{}
-	for i := range n {
-		list = append(list, tool(word(i), "has "+word(i+1)))
-		of[i] = randomVector(random, 256)
+// TestVectorsAreNotMadeAgain: a changed segment keeps the vectors of what
+// stayed, and gives what came the vector that a new segment would.
+func TestVectorsAreNotMadeAgain(t *testing.T) {
+	m, list := indextest.Builtin(t), indextest.Many(200)
+	s := BuildWith(m, list)
+	gauge := indextest.Tool("gauge", "reads a pressure gauge")
+	changed, slots := s.Change([]*capability.Capability{gauge}, []int{70})
+	if model, n := changed.Vectors(); model != m.Model() || n != 200 {
+		t.Errorf("after a change Vectors() = %s, %d, want %s, 200", model, n, m.Model())
 	}
-	list = append(list, tool("right", "nothing in common"))
-	of[n] = randomVector(random, 256)
-	for i := range of[n] {
-		of[n][i] = (of[n][i] + query[i]) * length
+	if changed.VectorStore.Pages[0] != s.VectorStore.Pages[0] {
+		t.Error("a page of vectors was made anew that no change touched")
 	}
-	s, err := Build(list).WithVectors("m", 256, of)
-	if err != nil {
-		t.Fatal(err)
+	list[70] = gauge
+	if slots[0] != 70 {
+		t.Fatalf("the slot is %d, want 70", slots[0])
 	}
-	return NewView(Part{Segment: s}), query
-}
-
-// TestFoundByVector: a capability that shares no word with the message is found
-// by its vector, and ranked by how near that is.
-func TestFoundByVector(t *testing.T) {
-	for _, n := range []int{40, 500} {
-		for _, length := range []float32{1, 1000} {
-			v, query := around(t, n, length)
-			a := v.Search(Query{Text: "foreign words", Vector: query}, 5, nil)
-			if len(a.Hits) == 0 || a.Hits[0].Slot != n || a.Hits[0].Near < 3 || len(a.Hits[0].Words) != 0 {
-				t.Errorf("of %d: Search by vector = %+v, want the one that is near", n, a.Hits)
-			}
-			// Words and vectors together: the one by name, and the near one.
-			both := v.Search(Query{Text: "tool:" + word(7), Vector: query}, 5, nil)
-			if len(both.Hits) < 2 || both.Hits[0].Slot != 7 || both.Hits[1].Slot != n {
-				t.Errorf("of %d: Search by name and vector = %+v, want 7 and then %d", n, both.Hits, n)
-			}
-			hidden := NewBits(n + 1)
-			hidden.Set(0)
-			hidden.Set(1)
-			narrow := NewView(Part{v.parts[0].Segment, hidden})
-			if a := narrow.Search(Query{Text: "foreign words", Vector: query}, 5, nil); slices.ContainsFunc(a.Hits, func(h Hit) bool { return h.Slot > 1 }) {
-				t.Errorf("of %d: Search by vector = %+v, want nothing hidden", n, a.Hits)
-			}
+	fresh := BuildWith(m, list)
+	for i, p := range fresh.VectorStore.Pages {
+		got := changed.VectorStore.Pages[i]
+		if got.Has != p.Has || !slices.Equal(got.bytes, p.bytes) || !slices.Equal(got.Bits, p.Bits) || got.scale != p.scale {
+			t.Errorf("page %d of the changed segment differs from that of a new one", i)
 		}
 	}
 }
 
-// TestVectorsThatSayNothing: a query's vector of zeros, of no numbers or of
-// another length is as none; a capability's, as one that has none.
-func TestVectorsThatSayNothing(t *testing.T) {
-	v, _ := around(t, 60, 1)
-	nan, inf := float32(math.NaN()), float32(math.Inf(1))
-	filled := func(x float32) []float32 {
-		vec := make([]float32, 256)
-		for i := range vec {
-			vec[i] = x
-		}
-		return vec
+// TestCacheKeepsVectors: they are read back as they were, and belong to one
+// model.
+func TestCacheKeepsVectors(t *testing.T) {
+	list := slices.Concat(indextest.Desk(), indextest.Many(400), []*capability.Capability{indextest.Tool("天気", "明日の天気を調べる")})
+	c := &Cache{Dir: filepath.Join(t.TempDir(), "cache"), Name: "test", Model: indextest.Builtin(t)}
+	made := BuildWith(c.Model, list)
+	c.Build(list)
+	path, _ := only(t, c.Dir)
+	again := c.Build(list)
+	if dump(again) != dump(made) {
+		t.Error("the segment that was kept is not the one that was made")
 	}
-	mixed := filled(0.1)
-	mixed[100] = nan
-	text := "has " + word(3)
-	want := v.Search(Query{Text: text}, 9, nil)
-	for what, vec := range map[string][]float32{
-		"zeros": filled(0), "NaN": filled(nan), "infinite": filled(inf), "one NaN": mixed, "too small": filled(1e-44),
-		"short": {1, 2}, "long": make([]float32, 300), "empty": {},
-	} {
-		got := v.Search(Query{Text: text, Vector: vec}, 9, nil)
-		if len(got.Hits) != len(want.Hits) || got.Fit != want.Fit || got.Hits[0].Score != want.Hits[0].Score {
-			t.Errorf("%s: Search = %+v, want %+v", what, got, want)
+	for i, p := range made.VectorStore.Pages {
+		got := again.VectorStore.Pages[i]
+		if got.Has != p.Has || got.Blank != p.Blank || !slices.Equal(got.bytes, p.bytes) || !slices.Equal(got.Bits, p.Bits) || got.scale != p.scale {
+			t.Errorf("page %d was read back differently", i)
 		}
 	}
-
-	of := map[int][]float32{}
-	for i, vec := range [][]float32{filled(0), filled(nan), filled(inf), mixed} {
-		of[i] = vec
-	}
-	plain := Build([]*capability.Capability{tool("a1", "gauge"), tool("a2", "gauge"), tool("a3", "gauge"), tool("a4", "gauge"), tool("a5", "gauge")})
-	s, err := plain.WithVectors("m", 256, of)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, n := s.Vectors(); n != 4 || !s.HasVector("m", 0) {
-		t.Errorf("%d vectors, want 4: who asks for what is missing must not ask again for these", n)
-	}
-	q := Query{Text: "gauge", Vector: filled(-1)}
-	got, want := NewView(Part{Segment: s}).Search(q, 9, nil), NewView(Part{Segment: plain}).Search(q, 9, nil)
-	for i := range want.Hits {
-		if got.Hits[i].Slot != want.Hits[i].Slot || got.Hits[i].Score != want.Hits[i].Score || got.Hits[i].Near != 0 {
-			t.Errorf("hit %d = %+v, want %+v", i, got.Hits[i], want.Hits[i])
+	for i := range made.Docs {
+		if !slices.Equal(again.Docs[i].nameCodes, made.Docs[i].nameCodes) {
+			t.Errorf("the codes of %s were read back differently", list[i].Name)
 		}
 	}
-	if q.Text = "zork"; len(NewView(Part{Segment: s}).Search(q, 9, nil).Hits) != 0 {
-		t.Error("a vector that says nothing was found")
+	words := &Cache{Dir: c.Dir, Name: "test"}
+	if model, n := words.Build(list).Vectors(); model != "" || n != 0 {
+		t.Errorf("without a model Vectors() = %s, %d: it read the file of another", model, n)
 	}
-	// One that says nothing, and later something.
-	s, err = s.WithVectors("m", 256, map[int][]float32{2: filled(-1)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if a := NewView(Part{Segment: s}).Search(q, 9, nil); len(a.Hits) != 1 || a.Hits[0].Slot != 2 {
-		t.Errorf("Search = %+v, want slot 2 by its new vector", a.Hits)
-	}
-}
-
-// TestEquallyNear: of many that are equally near, the same are taken whatever
-// their slots.
-func TestEquallyNear(t *testing.T) {
-	var list []*capability.Capability
-	for i := range 300 {
-		list = append(list, tool(word(i), ""))
-	}
-	find := func(list []*capability.Capability) []string {
-		of := map[int][]float32{}
-		for i := range list {
-			of[i] = []float32{1, 1, -1}
-		}
-		s, err := Build(list).WithVectors("m", 3, of)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return ids(NewView(Part{Segment: s}), Query{Text: "zork", Vector: []float32{1, 1, 1}}, 500)
-	}
-	want := find(list)
-	slices.Reverse(list)
-	if got := find(list); !slices.Equal(got, want) || len(want) == 0 || len(want) > 2*denseShortlist {
-		t.Errorf("of 300 that are alike:\n%v, want\n%v", got, want)
+	if files := kept(t, c.Dir); len(files) != 2 || files[filepath.Base(path)] == "" {
+		t.Errorf("%d files are kept, want one for each model", len(files))
 	}
 }

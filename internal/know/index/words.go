@@ -6,22 +6,22 @@ import (
 	"unicode/utf8"
 )
 
-// A token is one word of a text, lowered, not stemmed.
-type token struct {
-	text string
-	// joined is how many tokens after this one are its own pieces: "GitHub"
+// A Token is one word of a text, lowered, not stemmed.
+type Token struct {
+	Text string
+	// Joined is how many tokens after this one are its own pieces: "GitHub"
 	// gives github with two pieces, git and hub.
-	joined int
-	clause int  // which clause of the text it stands in
-	digits bool // a number
-	pair   bool // two characters of a script without spaces
+	Joined int
+	Clause int  // which clause of the text it stands in
+	Digits bool // a number
+	Pair   bool // two characters of a script without spaces
 }
 
-// appendTokens splits text into words. Identifiers are taken apart at case
+// AppendTokens splits text into words. Identifiers are taken apart at case
 // changes, digits and punctuation; a word with case changes inside is given
 // whole before its pieces. Scripts without spaces give overlapping pairs of
 // characters. Stop words are among the tokens.
-func appendTokens(out []token, text string) []token {
+func AppendTokens(out []Token, text string) []Token {
 	clause := 0
 	for i := 0; i < len(text); {
 		r, size := rune(text[i]), 1
@@ -57,7 +57,7 @@ func appendTokens(out []token, text string) []token {
 				}
 				end += size
 			}
-			out = append(out, token{text: text[i:end], clause: clause, digits: true})
+			out = append(out, Token{Text: text[i:end], Clause: clause, Digits: true})
 			i = end
 		default:
 			if endsClause(r) && (r == '\n' || r >= utf8.RuneSelf || i+size == len(text) || text[i+size] <= ' ') {
@@ -117,25 +117,25 @@ func mixedEnd(text string, i int) int {
 
 // appendMixed adds letters and digits that are written as one: the whole, then
 // its pieces but for single letters.
-func appendMixed(out []token, run string, clause int) []token {
+func appendMixed(out []Token, run string, clause int) []Token {
 	whole := len(out)
-	out = append(out, token{text: strings.ToLower(run), clause: clause})
+	out = append(out, Token{Text: strings.ToLower(run), Clause: clause})
 	for i := 0; i < len(run); {
 		end := i + 1
 		if digit := run[i] <= '9'; digit {
 			for end < len(run) && run[end] <= '9' {
 				end++
 			}
-			out = append(out, token{text: run[i:end], clause: clause, digits: true})
+			out = append(out, Token{Text: run[i:end], Clause: clause, Digits: true})
 		} else {
 			end = lettersEnd(run, end)
 			if end-i > 1 {
-				out = append(out, token{text: strings.ToLower(run[i:end]), clause: clause})
+				out = append(out, Token{Text: strings.ToLower(run[i:end]), Clause: clause})
 			}
 		}
 		i = end
 	}
-	out[whole].joined = len(out) - whole - 1
+	out[whole].Joined = len(out) - whole - 1
 	return out
 }
 
@@ -164,7 +164,7 @@ func endsClause(r rune) bool {
 
 // appendLetters adds a run of letters: as a whole, and in pieces where its
 // case changes ("getHTTPPage" is get, HTTP, Page).
-func appendLetters(out []token, run string, clause int) []token {
+func appendLetters(out []Token, run string, clause int) []Token {
 	plain := true
 	for i := 1; i < len(run); i++ {
 		if 'A' <= run[i] && run[i] <= 'Z' || run[i] >= utf8.RuneSelf {
@@ -173,22 +173,22 @@ func appendLetters(out []token, run string, clause int) []token {
 		}
 	}
 	if plain {
-		return append(out, token{text: strings.ToLower(run), clause: clause})
+		return append(out, Token{Text: strings.ToLower(run), Clause: clause})
 	}
 	if acronyms(run) {
-		return append(out, token{text: strings.ToLower(run[:len(run)-1]), clause: clause})
+		return append(out, Token{Text: strings.ToLower(run[:len(run)-1]), Clause: clause})
 	}
 	whole := len(out)
-	out = append(out, token{text: strings.ToLower(run), clause: clause})
+	out = append(out, Token{Text: strings.ToLower(run), Clause: clause})
 	for start := 0; start < len(run); {
 		end := pieceEnd(run, start)
 		if start == 0 && end == len(run) {
 			break
 		}
-		out = append(out, token{text: strings.ToLower(run[start:end]), clause: clause})
+		out = append(out, Token{Text: strings.ToLower(run[start:end]), Clause: clause})
 		start = end
 	}
-	out[whole].joined = len(out) - whole - 1
+	out[whole].Joined = len(out) - whole - 1
 	return out
 }
 
@@ -223,14 +223,14 @@ func pieceEnd(run string, start int) int {
 	return i
 }
 
-func appendPairs(out []token, run string, clause int) []token {
+func appendPairs(out []Token, run string, clause int) []Token {
 	_, first := utf8.DecodeRuneInString(run)
 	if first == len(run) {
-		return append(out, token{text: run, clause: clause, pair: true})
+		return append(out, Token{Text: run, Clause: clause, Pair: true})
 	}
 	for i := 0; i+first < len(run); {
 		_, second := utf8.DecodeRuneInString(run[i+first:])
-		out = append(out, token{text: run[i : i+first+second], clause: clause, pair: true})
+		out = append(out, Token{Text: run[i : i+first+second], Clause: clause, Pair: true})
 		i, first = i+first, second
 	}
 	return out

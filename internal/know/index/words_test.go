@@ -2,40 +2,39 @@ package index
 
 import (
 	"fmt"
-	"reflect"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
+	"ken/internal/know/index/indextest"
 	"ken/internal/language"
 )
 
 // show writes tokens down: a word with its pieces in brackets, a number with a
 // hash, a pair with a plus, and a bar where a clause ends.
-func show(tokens []token) string {
+func show(tokens []Token) string {
 	var b strings.Builder
 	clause := 0
 	for i := 0; i < len(tokens); i++ {
 		t := tokens[i]
-		for ; clause < t.clause; clause++ {
+		for ; clause < t.Clause; clause++ {
 			b.WriteString("| ")
 		}
 		switch {
-		case t.digits:
+		case t.Digits:
 			b.WriteByte('#')
-		case t.pair:
+		case t.Pair:
 			b.WriteByte('+')
 		}
-		b.WriteString(t.text)
-		if t.joined > 0 {
+		b.WriteString(t.Text)
+		if t.Joined > 0 {
 			var pieces []string
-			for _, p := range tokens[i+1 : i+1+t.joined] {
-				pieces = append(pieces, p.text)
+			for _, p := range tokens[i+1 : i+1+t.Joined] {
+				pieces = append(pieces, p.Text)
 			}
 			fmt.Fprintf(&b, "%v", pieces)
-			i += t.joined
+			i += t.Joined
 		}
 		b.WriteByte(' ')
 	}
@@ -90,74 +89,9 @@ func TestTokens(t *testing.T) {
 		"\xf0\x9f\x98":                "",
 		"x\x00y":                      "x y",
 	} {
-		if got := show(appendTokens(nil, text)); got != want {
+		if got := show(AppendTokens(nil, text)); got != want {
 			t.Errorf("appendTokens(%q) = %s, want %s", text, got, want)
 		}
-	}
-}
-
-// TestIdentifiersMeet: each way of writing one name finds every other.
-func TestIdentifiersMeet(t *testing.T) {
-	for _, group := range [][]string{
-		{"github", "GitHub", "gitHub", "GITHUB"},
-		{"GitHub", "git hub", "git_hub", "git-hub", "git.hub"},
-		{"getHTTPPage", "get_http_page", "get-http-page", "get http page", "GetHttpPage", "get.http.page"},
-		{"parseJSON", "parse_json", "ParseJson", "parse JSON"},
-		{"s3Upload", "S3 upload", "s3_upload"},
-	} {
-		for _, name := range group {
-			v := viewOf(tool("x1", name), tool("x2", "something else entirely"))
-			for _, message := range group {
-				if got := names(v, "open "+message+" now"); !slices.Equal(got, []string{"x1"}) {
-					t.Errorf("Search(%q) for %q = %v, want it", message, name, got)
-				}
-			}
-		}
-	}
-}
-
-// TestJoinedWordsCountOnce: a word that is known whole does not bring what its
-// pieces bring.
-func TestJoinedWordsCountOnce(t *testing.T) {
-	v := viewOf(tool("forge", "works with GitHub"), tool("wheel", "the hub of a wheel"))
-	if got := names(v, "GitHub"); !slices.Equal(got, []string{"forge"}) {
-		t.Errorf("Search(GitHub) = %v, want forge alone", got)
-	}
-	if got := names(viewOf(tool("wheel", "the hub of a wheel")), "GitHub"); !slices.Equal(got, []string{"wheel"}) {
-		t.Errorf("Search(GitHub) where nobody has it whole = %v, want what has a piece", got)
-	}
-	v = viewOf(tool("wheel", "the hub of a wheel"), tool("vcs", "git"), tool("mail", "sends mail"))
-	whole, pieces := v.Search(Query{Text: "spin the GitHub"}, 5, nil), v.Search(Query{Text: "spin the git hub"}, 5, nil)
-	if !reflect.DeepEqual(whole, pieces) {
-		t.Errorf("Search(GitHub) where nobody has it whole = %+v, want %+v as for its pieces", whole, pieces)
-	}
-}
-
-func TestScripts(t *testing.T) {
-	v := viewOf(
-		tool("tenki", "東京の天気予報を調べる"), tool("okuru", "サーバーにメールを送る"), tool("nalssi", "오늘의 날씨를 알려줍니다"),
-		tool("akat", "พยากรณ์อากาศประจำวัน"), tool("tianqi", "查询城市的空气质量"), tool("taqs", "تعرض حالة الطقس اليوم"),
-	)
-	for message, want := range map[string]string{
-		"明日の天気は？": "tenki", "メールしたい": "okuru", "サーバー": "okuru", "날씨 어때": "nalssi", "อากาศเป็นอย่างไร": "akat",
-		"空气怎么样": "tianqi", "ما هو الطقس": "taqs", "please show 天気 in Tokyo": "tenki",
-	} {
-		if got := names(v, message); len(got) == 0 || got[0] != want {
-			t.Errorf("Search(%q) = %v, want %s first", message, got, want)
-		}
-	}
-}
-
-func TestStopWords(t *testing.T) {
-	v := viewOf(tool("what", "what you can do with the things of a user"), tool("mail", "sends mail"))
-	for _, message := range []string{"the", "what can you do for me", "How is it?", "I would like to", "und die der das mit ist ein bitte"} {
-		if a := v.Search(Query{Text: message}, 5, nil); len(a.Hits) != 0 || a.Fit != 0 {
-			t.Errorf("Search(%q) = %+v, want nothing", message, a)
-		}
-	}
-	// A stop word of one language is a word of another.
-	if got := names(viewOf(tool("dieRoll", "roll a die")), "roll a die for me"); !slices.Equal(got, []string{"dieRoll"}) {
-		t.Errorf("Search(roll a die) = %v, want dieRoll", got)
 	}
 }
 
@@ -178,50 +112,8 @@ func TestLanguageOf(t *testing.T) {
 		"Näytä minun sää että missä se on, mutta miten":         "finnish",
 		"die das und print der of the a is in for you":          "english",
 	} {
-		if got := language.Name(languageOf(appendTokens(nil, text))); got != want {
+		if got := language.Name(LanguageOf(AppendTokens(nil, text))); got != want {
 			t.Errorf("languageOf(%q) = %s, want %s", text, got, want)
-		}
-	}
-}
-
-// TestInflections: a message finds what says the same in another form.
-func TestInflections(t *testing.T) {
-	for _, c := range []struct{ language, description, message string }{
-		{"english", "search the web", "searching"},
-		{"english", "books flights and hotels", "I want to book a flight"},
-		{"english", "summarizes documents", "summarize this document"},
-		{"german", "Sucht die Rechnungen und Verträge der Kunden mit einem Filter für das Jahr", "Kannst du mir bitte die Rechnung von dem Kunden suchen?"},
-		{"french", "Chercher des vols et des hôtels pour les voyageurs avec un filtre sur la date", "je cherche un vol pour la semaine, est-ce que vous avez"},
-		{"spanish", "Busca los vuelos y las habitaciones para el viajero con un filtro de fecha", "necesito un vuelo y una habitación para los niños, por favor"},
-		{"russian", "Отправляет письма и сообщения на почту для клиентов и от них", "можно написать письмо клиенту и как это сделать на мой адрес"},
-		{"portuguese", "Procura os voos e as reservas para os viajantes com uma data", "você pode procurar um voo e uma reserva para os meus"},
-		{"italian", "Cerca i voli e gli alberghi per i viaggiatori con una data di partenza", "puoi cercare un volo e un albergo per il mio viaggio"},
-	} {
-		v := viewOf(tool("x1", c.description), tool("x2", "unrelated zebra"), tool("x3", "another quagga"))
-		if got := language.Name(languageOf(appendTokens(nil, c.message))); got != c.language {
-			t.Errorf("languageOf(%q) = %s, want %s", c.message, got, c.language)
-		}
-		a := v.Search(Query{Text: c.message}, 5, nil)
-		if len(a.Hits) != 1 || a.Hits[0].Slot != 0 {
-			t.Errorf("%s: Search(%q) = %+v, want %q", c.language, c.message, a.Hits, c.description)
-			continue
-		}
-		if c.language != "english" && len(a.Hits[0].Words) < 2 {
-			t.Errorf("%s: Search(%q) shares %q with %q, want two words", c.language, c.message, a.Hits[0].Words, c.description)
-		}
-	}
-}
-
-// TestWordsOfOtherLanguages: a message finds the words it shares with a text of
-// another language.
-func TestWordsOfOtherLanguages(t *testing.T) {
-	v := viewOf(tool("x1", "translates into Kalender formats"), tool("x2", "zeigt die Termine und das Wetter für den Kunden mit der Karte"))
-	for message, want := range map[string]string{
-		"bitte zeig mir den Kalender für das Jahr und die Woche": "x1",
-		"Termine": "x2", "show Wetter please": "x2",
-	} {
-		if got := names(v, message); len(got) == 0 || got[0] != want {
-			t.Errorf("Search(%q) = %v, want %s", message, got, want)
 		}
 	}
 }
@@ -244,43 +136,43 @@ func TestBackground(t *testing.T) {
 	if lines < 1000 || len(background()) != lines {
 		t.Errorf("background.txt has %d lines and %d stems", lines, len(background()))
 	}
-	if x, y := saysOf("zorkmid"), saysOf("get"); x != 6.5 || y >= x {
+	if x, y := Says("zorkmid"), Says("get"); x != 6.5 || y >= x {
 		t.Errorf("saysOf(zorkmid), saysOf(get) = %v, %v, want 6.5 and less", x, y)
 	}
 }
 
 func FuzzTokens(f *testing.F) {
-	for _, text := range vocabulary {
+	for _, text := range indextest.Vocabulary {
 		f.Add(text)
 	}
 	f.Add("getHTTPPage, サーバー\xff 天気e\u0301 ǅ İ ſ K 2\u0301x")
 	f.Fuzz(func(t *testing.T, text string) {
-		tokens := appendTokens(nil, text)
+		tokens := AppendTokens(nil, text)
 		if most := 2 * utf8.RuneCountInString(text); len(tokens) > most {
 			t.Fatalf("appendTokens(%q) gives %d tokens, want at most %d", text, len(tokens), most)
 		}
 		clause, size := 0, 0
 		for i, w := range tokens {
-			size += len(w.text)
-			if w.text == "" || !utf8.ValidString(w.text) || w.text != strings.ToLower(w.text) {
-				t.Fatalf("appendTokens(%q) gives %q, want it lowered and valid", text, w.text)
+			size += len(w.Text)
+			if w.Text == "" || !utf8.ValidString(w.Text) || w.Text != strings.ToLower(w.Text) {
+				t.Fatalf("appendTokens(%q) gives %q, want it lowered and valid", text, w.Text)
 			}
-			if w.clause < clause || w.joined < 0 || i+w.joined >= len(tokens) {
+			if w.Clause < clause || w.Joined < 0 || i+w.Joined >= len(tokens) {
 				t.Fatalf("appendTokens(%q) gives %+v after clause %d, token %d of %d", text, w, clause, i, len(tokens))
 			}
-			clause = w.clause
+			clause = w.Clause
 			var pieces strings.Builder
-			for _, p := range tokens[i+1 : i+1+w.joined] {
-				pieces.WriteString(p.text)
+			for _, p := range tokens[i+1 : i+1+w.Joined] {
+				pieces.WriteString(p.Text)
 			}
-			if w.joined > 0 && pieces.String() != w.text && !strings.ContainsAny(w.text, "0123456789") { // of those, single letters are no pieces
-				t.Fatalf("appendTokens(%q): the pieces of %q are %q", text, w.text, pieces.String())
+			if w.Joined > 0 && pieces.String() != w.Text && !strings.ContainsAny(w.Text, "0123456789") { // of those, single letters are no pieces
+				t.Fatalf("appendTokens(%q): the pieces of %q are %q", text, w.Text, pieces.String())
 			}
 		}
 		if size > 4*len(text) {
 			t.Fatalf("appendTokens(%q) gives %d bytes, want at most %d", text, size, 4*len(text))
 		}
-		if lang := languageOf(tokens); lang < 0 || lang >= language.Count {
+		if lang := LanguageOf(tokens); lang < 0 || lang >= language.Count {
 			t.Fatalf("languageOf(%q) = %d", text, lang)
 		}
 	})
@@ -296,9 +188,9 @@ func FuzzStem(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string, number uint8) {
 		lang := int(number) % language.Count
-		for _, w := range appendTokens(nil, text) {
-			if got := stem(w.text, lang); len(got) > 2*len(w.text)+4 {
-				t.Fatalf("stem(%q) in %s = %q", w.text, language.Name(lang), got)
+		for _, w := range AppendTokens(nil, text) {
+			if got := Stem(w.Text, lang); len(got) > 2*len(w.Text)+4 {
+				t.Fatalf("stem(%q) in %s = %q", w.Text, language.Name(lang), got)
 			}
 		}
 	})
@@ -308,7 +200,7 @@ func FuzzStem(f *testing.F) {
 func TestEveryStopWordIsLowered(t *testing.T) {
 	for i := range language.Count {
 		for _, w := range language.StopWords(i) {
-			if tokens := appendTokens(nil, w); len(tokens) != 1 || tokens[0].text != w {
+			if tokens := AppendTokens(nil, w); len(tokens) != 1 || tokens[0].Text != w {
 				t.Errorf("%s: the stop word %q is read as %s", language.Name(i), w, show(tokens))
 			}
 		}

@@ -1,10 +1,12 @@
-package index
+package ranking
 
 import (
 	"math/bits"
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"ken/internal/know/index"
 )
 
 // A Query is what is looked for.
@@ -48,7 +50,7 @@ const none = ^uint32(0)
 type asked struct {
 	terms   []term
 	ids     []uint32 // what the terms' ids point into
-	tokens  []token
+	tokens  []index.Token
 	run     []int32 // the message's terms in their order, -1 between clauses
 	clauses int
 	byWord  map[string]int32 // terms by the word that they stand for
@@ -142,8 +144,8 @@ func (v *View) names(t *term) bool {
 			continue
 		}
 		p := &v.parts[i]
-		for _, post := range p.postings.of(id) {
-			if p.visible.Has(int(post.slot)) && p.docs[post.slot].named(id) {
+		for _, post := range p.Postings.Of(id) {
+			if p.visible.Has(int(post.Slot)) && p.Docs[post.Slot].IsInName(id) {
 				return true
 			}
 		}
@@ -205,30 +207,30 @@ func (a *asked) add(v *View, text string, weight float32, current bool) {
 	if text == "" || !(weight > 0) { // nor one that is no number
 		return
 	}
-	a.tokens = appendTokens(a.tokens[:0], text)
-	lang := languageOf(a.tokens)
-	a.foreign = a.foreign || current && lang != englishLanguage
+	a.tokens = index.AppendTokens(a.tokens[:0], text)
+	lang := index.LanguageOf(a.tokens)
+	a.foreign = a.foreign || current && lang != index.EnglishLanguage
 	clause := -1
 	for i := 0; i < len(a.tokens); i++ {
 		t := &a.tokens[i]
-		if isStop(t.text, lang) || isStop(t.text, englishLanguage) {
+		if index.IsStop(t.Text, lang) || index.IsStop(t.Text, index.EnglishLanguage) {
 			continue
 		}
-		if t.clause != clause && current {
-			clause = t.clause
+		if t.Clause != clause && current {
+			clause = t.Clause
 			a.run = append(a.run, -1)
 			a.clauses++
 		}
 		before := len(a.terms)
 		at, known := a.term(v, t, lang, weight, current)
-		if t.joined > 0 && !known {
+		if t.Joined > 0 && !known {
 			a.drop(before) // its pieces say it
 			continue
 		}
 		if at >= 0 && current {
 			a.run = append(a.run, at)
 		}
-		i += t.joined // its pieces say no more
+		i += t.Joined // its pieces say no more
 	}
 }
 
@@ -242,11 +244,11 @@ func (a *asked) drop(n int) {
 }
 
 // term adds a word, or makes the same one of before heavier.
-func (a *asked) term(v *View, t *token, lang int, weight float32, current bool) (at int32, known bool) {
+func (a *asked) term(v *View, t *index.Token, lang int, weight float32, current bool) (at int32, known bool) {
 	start := len(a.ids)
 	holders, says := a.lookup(v, t, lang)
 	ids := a.ids[start:len(a.ids):len(a.ids)]
-	if i, ok := a.same(t.text, ids, holders); ok {
+	if i, ok := a.same(t.Text, ids, holders); ok {
 		before := &a.terms[i]
 		a.ids = a.ids[:start]
 		if current && before.current {
@@ -256,16 +258,16 @@ func (a *asked) term(v *View, t *token, lang int, weight float32, current bool) 
 		}
 		return i, before.known
 	}
-	if t.digits && holders == 0 || len(a.terms) >= mostRead {
+	if t.Digits && holders == 0 || len(a.terms) >= mostRead {
 		a.ids = a.ids[:start]
 		if current {
 			a.values++
 		}
 		return -1, false // a number that no capability mentions is a value
 	}
-	a.note(t.text, ids, holders, int32(len(a.terms)))
+	a.note(t.Text, ids, holders, int32(len(a.terms)))
 	a.terms = append(a.terms, term{
-		word: t.text, weight: weight, rarity: v.rarity(holders), says: says, clause: int32(a.clauses),
+		word: t.Text, weight: weight, rarity: v.rarity(holders), says: says, clause: int32(a.clauses),
 		current: current, known: holders > 0, ids: ids,
 	})
 	return int32(len(a.terms) - 1), holders > 0
@@ -305,25 +307,25 @@ func (a *asked) note(word string, ids []uint32, holders int, at int32) {
 // is looked for by its stem there, and where nobody who is visible has that, as
 // an English one: neither what is hidden or gone nor the part a capability is
 // in may decide which.
-func (a *asked) lookup(v *View, t *token, lang int) (holders int, says float32) {
-	if t.pair || t.digits {
-		return a.find(v, "", t.text)
+func (a *asked) lookup(v *View, t *index.Token, lang int) (holders int, says float32) {
+	if t.Pair || t.Digits {
+		return a.find(v, "", t.Text)
 	}
-	if lang != englishLanguage {
+	if lang != index.EnglishLanguage {
 		start := len(a.ids)
-		if holders, says = a.find(v, "", stem(t.text, lang)); holders > 0 {
+		if holders, says = a.find(v, "", index.Stem(t.Text, lang)); holders > 0 {
 			return holders, says
 		}
 		a.ids = a.ids[:start]
 	}
 	start := len(a.ids)
-	if holders, says = a.find(v, t.text, ""); holders > 0 || lang != englishLanguage {
+	if holders, says = a.find(v, t.Text, ""); holders > 0 || lang != index.EnglishLanguage {
 		return holders, says
 	}
 	// A word alone does not show its language: those of the catalog are tried.
-	for languages := v.languages &^ (1 << englishLanguage); languages != 0; languages &= languages - 1 {
+	for languages := v.languages &^ (1 << index.EnglishLanguage); languages != 0; languages &= languages - 1 {
 		tried := len(a.ids)
-		if h, s := a.find(v, "", stem(t.text, bits.TrailingZeros32(languages))); h > 0 {
+		if h, s := a.find(v, "", index.Stem(t.Text, bits.TrailingZeros32(languages))); h > 0 {
 			a.ids = append(a.ids[:start], a.ids[tried:]...)
 			return h, s
 		}
@@ -340,22 +342,22 @@ func (a *asked) find(v *View, word, stemmed string) (holders int, says float32) 
 		p := &v.parts[i]
 		id, ok := none, false
 		if stemmed == "" {
-			if id, ok = p.words.get(word); !ok {
-				stemmed = stem(word, englishLanguage)
+			if id, ok = p.Words.Get(word); !ok {
+				stemmed = index.Stem(word, index.EnglishLanguage)
 			}
 		}
 		if !ok {
-			id, ok = p.stems.get(stemmed)
+			id, ok = p.Stems.Get(stemmed)
 		}
 		if ok {
-			holders, says = p.holders(id), p.postings.says[id]
+			holders, says = p.holders(id), p.Postings.Says[id]
 		} else {
 			id = none
 		}
 		a.ids = append(a.ids, id)
 	}
 	if says < 0 { // no part has it, so the stem was made
-		says = saysOf(stemmed)
+		says = index.Says(stemmed)
 	}
 	return holders, says
 }

@@ -1,8 +1,11 @@
-package index
+package ranking
 
 import (
 	"math"
+	"math/bits"
 	"slices"
+
+	"ken/internal/know/index"
 )
 
 // denseShortlist is how many of the nearest vectors are looked at closely.
@@ -21,29 +24,29 @@ func (s *searcher) similar(v *View, q Query, keep Keep) {
 		return
 	}
 	s.bytes = grown(s.bytes, len(vector))
-	scale := shrink(vector, s.bytes)
+	scale := index.Shrink(vector, s.bytes)
 	if scale == 0 {
 		return // it says nothing
 	}
 	words := (len(vector) + 63) / 64
 	s.code = grown(s.code, words)
-	quantise(s.bytes, s.code)
+	index.Quantise(s.bytes, s.code)
 	s.histogram = grown(s.histogram, 64*words+1)
 	clear(s.histogram)
 
 	total := 0
 	for i := range v.parts {
-		if p := &v.parts[i]; p.vectors != nil && p.vectors.dims == len(vector) {
-			total += len(p.docs)
+		if p := &v.parts[i]; p.VectorStore != nil && p.VectorStore.Dims == len(vector) {
+			total += len(p.Docs)
 		}
 	}
 	s.distance = grown(s.distance, total)
 	clear(s.distance)
 	from := 0
 	for i := range v.parts {
-		if p := &v.parts[i]; p.vectors != nil && p.vectors.dims == len(vector) {
-			p.near(s.code, s.distance[from:from+len(p.docs)], s.histogram)
-			from += len(p.docs)
+		if p := &v.parts[i]; p.VectorStore != nil && p.VectorStore.Dims == len(vector) {
+			p.near(s.code, s.distance[from:from+len(p.Docs)], s.histogram)
+			from += len(p.Docs)
 		}
 	}
 	mean, deviation := usual(s.histogram, len(vector))
@@ -51,10 +54,10 @@ func (s *searcher) similar(v *View, q Query, keep Keep) {
 	for i := range s.candidates {
 		c := &s.candidates[i]
 		p := &v.parts[c.part]
-		if p.vectors == nil || p.vectors.dims != len(vector) {
+		if p.VectorStore == nil || p.VectorStore.Dims != len(vector) {
 			continue
 		}
-		if cos, ok := p.vectors.cosine(int(c.slot), s.bytes, scale); ok {
+		if cos, ok := p.VectorStore.Cosine(int(c.slot), s.bytes, scale); ok {
 			c.near = min(max((cos-mean)/deviation, -1), mostNear)
 			c.cos, c.nearClause = cos, c.near
 			c.compared, s.compared = true, true
@@ -74,15 +77,15 @@ func (s *searcher) nearest(v *View, dims int, keep Keep) {
 		from := 0
 		for i := range v.parts {
 			p := &v.parts[i]
-			if p.vectors == nil || p.vectors.dims != dims {
+			if p.VectorStore == nil || p.VectorStore.Dims != dims {
 				continue
 			}
-			for slot, d := range s.distance[from : from+len(p.docs)] {
+			for slot, d := range s.distance[from : from+len(p.Docs)] {
 				if d != 0 && int(d)-1 <= limit && (keep == nil || keep(i, slot, -1)) {
 					s.closest = append(s.closest, place{-float32(d), int32(i), int32(slot)})
 				}
 			}
-			from += len(p.docs)
+			from += len(p.Docs)
 		}
 		if all || len(s.closest) >= denseShortlist/2 {
 			break
@@ -131,7 +134,7 @@ func usual(histogram []int32, dims int) (mean, deviation float32) {
 		if count -= passed; count == 0 {
 			continue
 		}
-		cos := float64(cosOf(d, dims))
+		cos := float64(index.Cosine(d, dims))
 		n += float64(count)
 		sum += cos * float64(count)
 		squares += cos * cos * float64(count)
@@ -143,22 +146,6 @@ func usual(histogram []int32, dims int) (mean, deviation float32) {
 	spread := math.Sqrt(max(squares/n-average*average, 0)) * spreadOfAll
 	return float32(average), float32(max(spread, leastSpread))
 }
-
-// cosOf is the cosine of two vectors by how many of their signs differ.
-func cosOf(different, dims int) float32 {
-	if dims == len(likeness)-1 {
-		return likeness[different]
-	}
-	return float32(math.Cos(math.Pi * float64(different) / float64(dims)))
-}
-
-// likeness is cosOf for the usual number of dimensions.
-var likeness = func() (table [257]float32) {
-	for i := range table {
-		table[i] = float32(math.Cos(math.Pi * float64(i) / float64(len(table)-1)))
-	}
-	return table
-}()
 
 const (
 	spreadOfAll = 1.35 // what the lower three quarters of a bell are to be multiplied with
@@ -181,4 +168,28 @@ func grown[T any](list []T, n int) []T {
 		return make([]T, n)
 	}
 	return list[:n]
+}
+
+// near looks at all vectors of a part: it gives for each slot how many bits are
+// different from the query's, and how many slots have each difference.
+func (p *part) near(query []uint64, distance []uint16, histogram []int32) {
+	v := p.VectorStore
+	for number, page := range v.Pages {
+		if page == nil {
+			continue
+		}
+		base := number * index.VectorsPerPage
+		seen := page.Has &^ page.Blank
+		if number < len(p.visible) {
+			seen &= p.visible[number]
+		} else {
+			seen = 0
+		}
+		for ; seen != 0; seen &= seen - 1 {
+			at := bits.TrailingZeros64(seen)
+			d := index.Differences(page.Bits[at*v.Words:(at+1)*v.Words], query)
+			distance[base+at] = uint16(d) + 1 // 0: has none
+			histogram[d]++
+		}
+	}
 }

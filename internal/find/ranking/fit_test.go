@@ -1,28 +1,30 @@
-package index
+package ranking
 
 import (
-	"bufio"
 	"bytes"
-	"cmp"
-	"encoding/json"
 	"flag"
 	"fmt"
+	"go/ast"
 	"go/format"
-	"maps"
+	"go/parser"
+	"go/token"
 	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"ken/capability"
 	"ken/internal/know/embed"
+	"ken/internal/know/index"
+	"ken/internal/know/index/indextest"
 )
 
 var (
-	fit      = flag.Bool("fit", false, "fit the weights to the training sets and write weights.go and background.txt")
+	fit      = flag.Bool("fit", false, "fit the weights to the training sets and write weights.go")
 	students = flag.String("students", "", "`folder` of the models fold0.bin to fold3.bin, each trained without the sets of its fold")
 )
 
@@ -49,19 +51,18 @@ func studentOf(t *testing.T, set string, seen bool) *embed.Model {
 	return m
 }
 
-// TestFit makes weights.go and background.txt out of bench/train. It is a tool
-// kept beside what it makes; without -fit it does nothing.
+// TestFit makes weights.go out of bench/train. It is a tool kept beside what it
+// makes; without -fit it does nothing. TestFitBackground of package index comes
+// before it: the weights are fitted to what that counts.
 func TestFit(t *testing.T) {
 	if !*fit {
 		t.Skip("soak: fits the weights anew; run with -fit -students")
 	}
 	dir := trainingSets(t)
-	write(t, "background.txt", countBackground(t, dir))
-	background = func() map[string]uint8 { return readBackground() }
-	outOfScope := readRows(t, filepath.Join(dir, "clinc150", "oos.jsonl"))
+	outOfScope := indextest.ReadRows(t, filepath.Join(dir, "clinc150", "oos.jsonl"))
 
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "package index\n\n// Made by go test -run TestFit -fit from the training sets; see fit_test.go.\nvar (\n")
+	fmt.Fprintf(&b, "package ranking\n\n// Made by go test -run TestFit -fit from the training sets; see fit_test.go.\nvar (\n")
 	for _, kind := range []struct {
 		name string
 		into *weights
@@ -74,9 +75,9 @@ func TestFit(t *testing.T) {
 		}
 		fitTrust(sets, outOfScope, kind.into)
 		fmt.Fprintf(&b, "%s = weights{\n", kind.name)
-		fmt.Fprintf(&b, "rank: [features]float32{%s},\n", list(kind.into.rank[:]))
-		fmt.Fprintf(&b, "gate: [gates]float64{%s},\n", list(kind.into.gate[:]))
-		fmt.Fprintf(&b, "chance: [chances]float64{%s},\n}\n", list(kind.into.chance[:]))
+		fmt.Fprintf(&b, "rank: [features]float32{\n%s},\n", list(namesBefore(t, "features"), kind.into.rank[:]))
+		fmt.Fprintf(&b, "gate: [gates]float64{\n%s},\n", list(namesBefore(t, "gates"), kind.into.gate[:]))
+		fmt.Fprintf(&b, "chance: [chances]float64{\n%s},\n}\n", list(namesBefore(t, "chances"), kind.into.chance[:]))
 	}
 	fmt.Fprintf(&b, ")\n")
 	source, err := format.Source(b.Bytes())
@@ -100,12 +101,63 @@ func trainingSets(t *testing.T) string {
 	return filepath.Join(dir, "train")
 }
 
-func list[T float32 | float64](weights []T) string {
-	var out []string
-	for _, w := range weights {
-		out = append(out, fmt.Sprintf("%.3g", w))
+// list writes weights with their names.
+func list[T float32 | float64](names []string, weights []T) string {
+	var b strings.Builder
+	for i, w := range weights {
+		fmt.Fprintf(&b, "%s: %.3g,\n", names[i], w)
 	}
-	return strings.Join(out, ", ")
+	return b.String()
+}
+
+// namesBefore returns the constants of this package that are numbered up to the
+// one that counts them.
+func namesBefore(t *testing.T, count string) []string {
+	t.Helper()
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range files {
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range file.Decls {
+			group, ok := d.(*ast.GenDecl)
+			if !ok || group.Tok != token.CONST {
+				continue
+			}
+			var names []string
+			for _, spec := range group.Specs {
+				names = append(names, spec.(*ast.ValueSpec).Names[0].Name)
+			}
+			if last := len(names) - 1; names[last] == count {
+				return names[:last]
+			}
+		}
+	}
+	t.Fatalf("no constants are counted by %s", count)
+	return nil
+}
+
+// TestWeightNames: the fitted weights are written under the names they are read by.
+func TestWeightNames(t *testing.T) {
+	for count, want := range map[string]int{"features": features, "gates": gates, "chances": chances} {
+		if names := namesBefore(t, count); len(names) != want {
+			t.Errorf("%d names before %s, want %d: %v", len(names), count, want, names)
+		}
+	}
+	data, err := os.ReadFile("weights.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "[chances]float64{\n%s}", list(namesBefore(t, "chances"), wordsAlone.chance[:]))
+	spaces := regexp.MustCompile(`[ \t\n]+`)
+	if got := spaces.ReplaceAllString(b.String(), ""); !strings.Contains(spaces.ReplaceAllString(string(data), ""), got) {
+		t.Errorf("weights.go does not hold the weights as TestFit writes them: %s", got)
+	}
 }
 
 func write(t *testing.T, name string, data []byte) {
@@ -115,41 +167,12 @@ func write(t *testing.T, name string, data []byte) {
 	}
 }
 
-// A fitRow is a capability or a labelled message of a training set.
-type fitRow struct {
-	ID, Name, Description, Category string
-	Tags                            []string
-	Parameters                      []capability.Parameter
-	Summary                         string
-	Query                           string
-	Gold                            []string
-}
-
-func readRows(t testing.TB, path string) []fitRow {
-	t.Helper()
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	lines := bufio.NewScanner(f)
-	lines.Buffer(nil, 16<<20)
-	var out []fitRow
-	for lines.Scan() {
-		var r fitRow
-		// Keys that are spelled or shaped differently in one set are not needed of it.
-		_ = json.Unmarshal(lines.Bytes(), &r)
-		out = append(out, r)
-	}
-	return out
-}
-
 type fitSet struct {
 	name    string
 	weight  float64 // of its messages against those of other sets
 	view    *View
 	slots   map[string]int
-	queries []fitRow
+	queries []indextest.Row
 }
 
 // A student is who makes the vectors of a set.
@@ -173,7 +196,7 @@ func readSets(t *testing.T, dir string, names []string, by student) (sets []*fit
 func readSet(t *testing.T, dir string, by student) *fitSet {
 	s := &fitSet{name: filepath.Base(dir), weight: 1, slots: map[string]int{}}
 	var caps []*capability.Capability
-	for i, r := range readRows(t, filepath.Join(dir, "corpus.jsonl")) {
+	for i, r := range indextest.ReadRows(t, filepath.Join(dir, "corpus.jsonl")) {
 		s.slots[r.ID] = i
 		caps = append(caps, &capability.Capability{
 			ID: capability.ID(r.ID), Name: r.Name, Description: r.Description, Category: r.Category, Tags: r.Tags, Parameters: r.Parameters,
@@ -183,8 +206,8 @@ func readSet(t *testing.T, dir string, by student) *fitSet {
 	if by != nobody {
 		model = studentOf(t, s.name, by == seen)
 	}
-	s.view = NewView(Part{Segment: BuildWith(model, caps)})
-	s.queries = readRows(t, filepath.Join(dir, "queries.jsonl"))
+	s.view = NewView(Part{Segment: index.BuildWith(model, caps)})
+	s.queries = indextest.ReadRows(t, filepath.Join(dir, "queries.jsonl"))
 	random := rand.New(rand.NewPCG(1, 2))
 	random.Shuffle(len(s.queries), func(i, j int) { s.queries[i], s.queries[j] = s.queries[j], s.queries[i] })
 	s.queries = s.queries[:min(len(s.queries), mostQueries)]
@@ -311,18 +334,18 @@ func fitRank(sets []*fitSet) [features]float32 {
 
 // fitTrust fits the two probabilities: that one of five is right, and that one
 // hit is. The order must be fitted by then.
-func fitTrust(sets []*fitSet, outOfScope []fitRow, into *weights) {
+func fitTrust(sets []*fitSet, outOfScope []indextest.Row, into *weights) {
 	type example struct {
-		x      []float64
-		right  float64
-		weight float64
-		set    *fitSet
-		search *searcher
-		gold   []string
-		trust  trust
+		x          []float64
+		right      float64
+		weight     float64
+		set        *fitSet
+		search     *searcher
+		gold       []string
+		confidence confidence
 	}
 	var examples []example
-	add := func(s *fitSet, q fitRow, weight float64) {
+	add := func(s *fitSet, q indextest.Row, weight float64) {
 		search := s.look(q.Query)
 		if len(search.candidates) == 0 {
 			return
@@ -370,7 +393,7 @@ func fitTrust(sets []*fitSet, outOfScope []fitRow, into *weights) {
 		mean[k] /= total
 		deviation[k] = math.Sqrt(max(0, deviation[k]/total-mean[k]*mean[k])) + 1e-6
 	}
-	mean[gBias], deviation[gBias] = 0, 1
+	mean[fitBias], deviation[fitBias] = 0, 1
 	z := make([]float64, gates)
 	for step := range 800 {
 		gradient := make([]float64, gates)
@@ -384,7 +407,7 @@ func fitTrust(sets []*fitSet, outOfScope []fitRow, into *weights) {
 			}
 		}
 		for k := range gradient {
-			if k != gBias {
+			if k != fitBias {
 				gradient[k] += 0.0003 * a.at[k]
 			}
 		}
@@ -392,24 +415,24 @@ func fitTrust(sets []*fitSet, outOfScope []fitRow, into *weights) {
 	}
 	for k := range a.at {
 		a.at[k] /= deviation[k]
-		if k != gBias {
-			a.at[gBias] -= a.at[k] * mean[k]
+		if k != fitBias {
+			a.at[fitBias] -= a.at[k] * mean[k]
 		}
 	}
-	a.at[gBias] += lessFrequent
+	a.at[fitBias] += lessFrequent
 	copy(into.gate[:], a.at)
 	for i := range examples {
-		examples[i].trust = examples[i].search.trust(examples[i].set.view)
+		examples[i].confidence = examples[i].search.confidence(examples[i].set.view)
 	}
 	b := newAdam(chances)
-	b.at[cFit], b.at[cShare] = 1, 1
+	b.at[hitFit], b.at[hitShare] = 1, 1
 	for step := range 1500 {
 		gradient := make([]float64, chances)
 		for _, e := range examples {
 			if e.gold == nil {
 				continue
 			}
-			t := e.trust
+			t := e.confidence
 			for i := range min(5, len(e.search.candidates)) {
 				c := e.search.at(i)
 				x := t.chance(c.score, e.search.at(0).score)
@@ -442,48 +465,4 @@ func dot(a, b []float64) float64 {
 		sum += a[k] * b[k]
 	}
 	return sum
-}
-
-// countBackground counts how common stems are in what people ask, and in what
-// services say of themselves, each set alike.
-func countBackground(t *testing.T, dir string) []byte {
-	share, sources := map[string]float64{}, 0.0
-	count := func(path string, text func(fitRow) string) {
-		rows := readRows(t, filepath.Join(dir, path))
-		has := map[string]float64{}
-		for _, r := range rows {
-			seen := map[string]bool{}
-			for _, w := range appendTokens(nil, text(r)) {
-				if w.digits || w.pair || len(w.text) < 2 || isStop(w.text, englishLanguage) {
-					continue
-				}
-				seen[stem(w.text, englishLanguage)] = true
-			}
-			for s := range seen {
-				has[s]++
-			}
-		}
-		for s, n := range has {
-			if n >= 3 {
-				share[s] += n / float64(len(rows))
-			}
-		}
-		sources++
-	}
-	for _, path := range []string{
-		"metatool/queries_train.jsonl", "clinc150/queries_train.jsonl", "banking77/queries_train.jsonl", "sealtools/queries.jsonl",
-		"bfcl-bynames/queries.jsonl", "toollinkos/queries.jsonl", "apibank/queries.jsonl",
-	} {
-		count(path, func(r fitRow) string { return r.Query })
-	}
-	count("openapi/operations.jsonl", func(r fitRow) string {
-		return r.Summary + ". " + r.Description[:min(len(r.Description), 300)]
-	})
-	var b bytes.Buffer
-	for _, s := range slices.SortedFunc(maps.Keys(share), cmp.Compare) {
-		if v := share[s] / sources; v > 0.0006 {
-			fmt.Fprintf(&b, "%s %d\n", s, int(math.Round(-2*math.Log(v))))
-		}
-	}
-	return b.Bytes()
 }

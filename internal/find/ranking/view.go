@@ -1,15 +1,16 @@
-package index
+package ranking
 
 import (
 	"math"
 
 	"ken/internal/know/embed"
+	"ken/internal/know/index"
 )
 
 // A Part is a segment and the slots of it that may be seen; nil means all.
 type Part struct {
-	Segment *Segment
-	Visible Bits
+	Segment *index.Segment
+	Visible index.Bits
 }
 
 // A View is what somebody may see of some segments. Rarity, and with it the
@@ -32,8 +33,8 @@ type View struct {
 }
 
 type part struct {
-	*Segment
-	visible Bits
+	*index.Segment
+	visible index.Bits
 	has     []uint32 // by term: how many visible capabilities of the view have it; nil: all of the part that have it
 }
 
@@ -42,32 +43,32 @@ func NewView(parts ...Part) *View {
 	v := &View{}
 	var spoken [32]int32 // by language
 	for _, p := range parts {
-		narrowed := part{Segment: p.Segment, visible: p.Segment.live}
+		narrowed := part{Segment: p.Segment, visible: p.Segment.Live}
 		if p.Visible != nil {
-			narrowed.visible = NewBits(len(p.Segment.docs))
+			narrowed.visible = index.NewBits(len(p.Segment.Docs))
 			for i := range narrowed.visible {
 				if i < len(p.Visible) {
-					narrowed.visible[i] = p.Segment.live[i] & p.Visible[i]
+					narrowed.visible[i] = p.Segment.Live[i] & p.Visible[i]
 				}
 			}
-			narrowed.has = make([]uint32, p.Segment.postings.n)
-			for slot := range p.Segment.docs {
+			narrowed.has = make([]uint32, p.Segment.Postings.Count)
+			for slot := range p.Segment.Docs {
 				if narrowed.visible.Has(slot) {
-					spoken[p.Segment.docs[slot].lang]++
-					v.terms += len(p.Segment.docs[slot].terms)
-					for _, t := range p.Segment.docs[slot].terms {
+					spoken[p.Segment.Docs[slot].Lang]++
+					v.terms += len(p.Segment.Docs[slot].Terms)
+					for _, t := range p.Segment.Docs[slot].Terms {
 						narrowed.has[t]++
 					}
 				}
 			}
 		} else {
-			v.terms += p.Segment.terms
-			for lang, n := range p.Segment.spoken {
+			v.terms += p.Segment.Terms
+			for lang, n := range p.Segment.Spoken {
 				spoken[lang] += n
 			}
 		}
-		if p.Segment.model != nil {
-			v.model = p.Segment.model
+		if p.Segment.Model != nil {
+			v.model = p.Segment.Model
 		}
 		v.n += narrowed.visible.Count()
 		v.parts = append(v.parts, narrowed)
@@ -95,14 +96,14 @@ func (v *View) pool() {
 	all := map[string]uint32{}
 	for i := range v.parts {
 		p := &v.parts[i]
-		for stem, id := range p.stems.all() {
+		for stem, id := range p.Stems.All() {
 			all[stem] += uint32(p.holders(id))
 		}
 	}
 	for i := range v.parts {
 		p := &v.parts[i]
-		p.has = make([]uint32, p.postings.n)
-		for stem, id := range p.stems.all() {
+		p.has = make([]uint32, p.Postings.Count)
+		for stem, id := range p.Stems.All() {
 			p.has[id] = all[stem]
 		}
 	}
@@ -125,7 +126,7 @@ func (p *part) holders(term uint32) int {
 	if p.has != nil {
 		return int(p.has[term])
 	}
-	return len(p.postings.of(term))
+	return len(p.Postings.Of(term))
 }
 
 // rarity is how much a term says, by how many of n have it.

@@ -1,4 +1,4 @@
-package index
+package ranking
 
 import (
 	"math"
@@ -7,41 +7,41 @@ import (
 
 // What says whether anything fits at all.
 const (
-	gBias        = iota
-	gCovered     // how much of the message the best hit has
-	gMostCovered // the most that one of the first five has
-	gTextInName
-	gFirst // the first pass's score of the best hit
-	gCount // how many capabilities there are to be wrong about
-	gTerms // how many words the message has
-	gPoor  // the best hit has little of the message
-	gSaid  // like covered, by how much words say in any catalog
-	gMostSaid
-	gKnown // how much of the message the catalog knows
-	gSays  // how much the words say that the best hit has
-	gMostSays
-	gClauseSaid
-	gNameSaid
-	gKnownSays
-	gRichness // how much capabilities here say of themselves
-	gPairs
-	gNear     // how near the best hit is
-	gNearest  // the nearest of the first five
-	gCos      // how similar its vector is, by itself
-	gNearName // how near its name is to words of the message
-	gRaw      // the first pass's score of the best hit, straight
-	gAhead    // by how much the best hit is ahead of the second; so the next two
-	gAhead3
-	gAhead6
-	gMostNear // of all candidates; so the next two
-	gMostNearClause
-	gMostCos
+	fitBias        = iota
+	fitCovered     // how much of the message the best hit has
+	fitMostCovered // the most that one of the first five has
+	fitMessageInName
+	fitFirstPass // the first pass's score of the best hit
+	fitCount     // how many capabilities there are to be wrong about
+	fitTerms     // how many words the message has
+	fitPoor      // the best hit has little of the message
+	fitSaidShare // like covered, by how much words say in any catalog
+	fitMostSaidShare
+	fitKnownShare // how much of the message the catalog knows
+	fitSaidAmount // how much the words say that the best hit has
+	fitMostSaidAmount
+	fitClauseSaidShare
+	fitNameSaidShare
+	fitKnownAmount
+	fitRichness // how much capabilities here say of themselves
+	fitPairs
+	fitNear         // how near the best hit is
+	fitNearest      // the nearest of the first five
+	fitCos          // how similar its vector is, by itself
+	fitNearName     // how near its name is to words of the message
+	fitFirstPassRaw // the first pass's score of the best hit, straight
+	fitAhead        // by how much the best hit is ahead of the second; so the next two
+	fitAhead3
+	fitAhead6
+	fitMostNear // of all candidates; so the next two
+	fitMostNearClause
+	fitMostCos
 	gates
 )
 
 // gate returns the features of the whole answer.
 func (s *searcher) gate(v *View) [gates]float64 {
-	x := [gates]float64{gBias: 1}
+	x := [gates]float64{fitBias: 1}
 	a := &s.asked
 	if len(s.candidates) == 0 {
 		return x
@@ -62,53 +62,53 @@ func (s *searcher) gate(v *View) [gates]float64 {
 		}
 	}
 	best := s.at(0)
-	x[gCovered] = float64(best.covered)
-	x[gTextInName] = float64(best.features[xTextInName])
-	x[gFirst] = math.Log1p(float64(best.first))
-	x[gCount] = math.Log(float64(min(max(v.n, 128), 4096)+1)) / 8
-	x[gTerms] = math.Log1p(float64(n)) / 3
-	x[gPoor] = max(0, 0.35-x[gCovered])
-	x[gRichness] = math.Log1p(float64(v.terms)/float64(v.n)) / 4
-	x[gPairs] = float64(best.features[xPairs])
+	x[fitCovered] = float64(best.covered)
+	x[fitMessageInName] = float64(best.features[featureMessageInName])
+	x[fitFirstPass] = math.Log1p(float64(best.first))
+	x[fitCount] = math.Log(float64(min(max(v.n, 128), 4096)+1)) / 8
+	x[fitTerms] = math.Log1p(float64(n)) / 3
+	x[fitPoor] = max(0, 0.35-x[fitCovered])
+	x[fitRichness] = math.Log1p(float64(v.terms)/float64(v.n)) / 4
+	x[fitPairs] = float64(best.features[featurePairs])
 	chance := math.Inf(1)
 	if best.compared {
 		// The nearest of many is near by chance, the nearer the more there are.
 		chance = v.byChance()
-		x[gNear] = max(0, float64(best.near)-chance)
-		x[gCos] = float64(best.cos)
-		x[gNearName] = float64(best.features[xNearName])
+		x[fitNear] = max(0, float64(best.near)-chance)
+		x[fitCos] = float64(best.cos)
+		x[fitNearName] = float64(best.features[featureNearName])
 	}
-	x[gRaw] = float64(best.first) / 20
-	for _, a := range [...]struct{ feature, rank int }{{gAhead, 1}, {gAhead3, 2}, {gAhead6, 5}} {
+	x[fitFirstPassRaw] = float64(best.first) / 20
+	for _, a := range [...]struct{ feature, rank int }{{fitAhead, 1}, {fitAhead3, 2}, {fitAhead6, 5}} {
 		x[a.feature] = float64(best.score - s.at(min(a.rank, len(s.candidates)-1)).score)
 	}
 	if s.compared {
 		for i := range s.candidates {
 			c := &s.candidates[i]
-			x[gMostNear] = max(x[gMostNear], float64(c.near)/4)
-			x[gMostNearClause] = max(x[gMostNearClause], float64(c.nearClause)/4)
-			x[gMostCos] = max(x[gMostCos], float64(c.cos))
+			x[fitMostNear] = max(x[fitMostNear], float64(c.near)/4)
+			x[fitMostNearClause] = max(x[fitMostNearClause], float64(c.nearClause)/4)
+			x[fitMostCos] = max(x[fitMostCos], float64(c.cos))
 		}
 	}
 	if all > 0 {
-		x[gKnown], x[gKnownSays] = known/all, math.Log1p(known)/3
+		x[fitKnownShare], x[fitKnownAmount] = known/all, math.Log1p(known)/3
 	}
 	for i := range min(5, len(s.candidates)) {
 		c := s.at(i)
 		said, named := s.said(v, c)
-		x[gNearest] = max(x[gNearest], float64(c.near)-chance)
-		x[gMostCovered] = max(x[gMostCovered], float64(c.covered))
-		x[gMostSays] = max(x[gMostSays], math.Log1p(said)/3)
+		x[fitNearest] = max(x[fitNearest], float64(c.near)-chance)
+		x[fitMostCovered] = max(x[fitMostCovered], float64(c.covered))
+		x[fitMostSaidAmount] = max(x[fitMostSaidAmount], math.Log1p(said)/3)
 		if all > 0 {
-			x[gMostSaid] = max(x[gMostSaid], said/all)
+			x[fitMostSaidShare] = max(x[fitMostSaidShare], said/all)
 		}
 		if i == 0 {
-			x[gSays] = math.Log1p(said) / 3
+			x[fitSaidAmount] = math.Log1p(said) / 3
 			if all > 0 {
-				x[gSaid], x[gNameSaid] = said/all, named/all
+				x[fitSaidShare], x[fitNameSaidShare] = said/all, named/all
 			}
 			for k, total := range s.clauseTotal {
-				x[gClauseSaid] = max(x[gClauseSaid], float64(s.clause[k]/(total+2)))
+				x[fitClauseSaidShare] = max(x[fitClauseSaidShare], float64(s.clause[k]/(total+2)))
 			}
 		}
 	}
@@ -118,7 +118,7 @@ func (s *searcher) gate(v *View) [gates]float64 {
 // said adds up what the words say that a candidate has, and those in its name;
 // clause takes it by clause.
 func (s *searcher) said(v *View, c *candidate) (said, named float64) {
-	d := &v.parts[c.part].docs[c.slot]
+	d := &v.parts[c.part].Docs[c.slot]
 	clear(s.clause)
 	for j := range s.asked.terms {
 		if !c.has(j) {
@@ -127,24 +127,15 @@ func (s *searcher) said(v *View, c *candidate) (said, named float64) {
 		t := &s.asked.terms[j]
 		said += float64(t.says)
 		s.clause[t.clause] += t.says
-		if d.named(t.ids[c.part]) {
+		if d.IsInName(t.ids[c.part]) {
 			named += float64(t.says)
 		}
 	}
 	return said, named
 }
 
-func (d *doc) named(id uint32) bool {
-	for _, t := range d.inName {
-		if t == id {
-			return true
-		}
-	}
-	return false
-}
-
-// trust says how far an answer is to be believed.
-type trust struct {
+// confidence says how far an answer is to be believed.
+type confidence struct {
 	fit    float64 // the probability that one of the first five is what was asked for
 	logit  float64
 	named  float64 // how much of the best hit's name the message has
@@ -154,12 +145,12 @@ type trust struct {
 	weights  *[chances]float64
 }
 
-func (s *searcher) trust(v *View) trust {
+func (s *searcher) confidence(v *View) confidence {
 	if len(s.candidates) == 0 {
-		return trust{}
+		return confidence{}
 	}
 	x := s.gate(v)
-	t := trust{weights: &s.weights.chance, evidence: float64(s.evidence), named: x[gTextInName]}
+	t := confidence{weights: &s.weights.chance, evidence: float64(s.evidence), named: x[fitMessageInName]}
 	for k, w := range s.weights.gate {
 		t.logit += w * x[k]
 	}
@@ -241,23 +232,23 @@ func (s *searcher) thin(v *View) float64 {
 
 // What the probability of one hit is made of.
 const (
-	cBias = iota
-	cFit
-	cShare // of all candidates' scores; the only one that differs from hit to hit
-	cNamed
-	cNamedShare
-	cEvidence
+	hitBias = iota
+	hitFit
+	hitShare // of all candidates' scores; the only one that differs from hit to hit
+	hitNamed
+	hitNamedShare
+	hitEvidence
 	chances
 )
 
-func (t *trust) chance(score, best float32) [chances]float64 {
+func (t *confidence) chance(score, best float32) [chances]float64 {
 	share := math.Log(max(math.Exp(float64(score-best))/t.shares, 1e-9))
-	return [chances]float64{cBias: 1, cFit: t.logit, cShare: share, cNamed: t.named, cNamedShare: t.named * share, cEvidence: t.evidence}
+	return [chances]float64{hitBias: 1, hitFit: t.logit, hitShare: share, hitNamed: t.named, hitNamedShare: t.named * share, hitEvidence: t.evidence}
 }
 
 // of returns the probability that one hit is what was asked for. It never rises
 // along the ranking.
-func (t *trust) of(score, best float32) float64 {
+func (t *confidence) of(score, best float32) float64 {
 	z := 0.0
 	for k, x := range t.chance(score, best) {
 		z += t.weights[k] * x

@@ -1,4 +1,4 @@
-package index
+package ranking
 
 import (
 	"fmt"
@@ -13,30 +13,12 @@ import (
 	"pgregory.net/rapid"
 
 	"ken/capability"
+	"ken/internal/know/index"
+	"ken/internal/know/index/indextest"
 )
 
-// office is a small catalog of different things.
-func office() []*capability.Capability {
-	return []*capability.Capability{
-		tool("search_flights", "Search flights between two cities on a date", func(c *capability.Capability) {
-			c.Parameters = []capability.Parameter{{Name: "origin", Description: "city of departure"}, {Name: "destination"}}
-			c.Aliases = []string{"flight-finder", "Flüge:suchen"}
-			c.Tags = []string{"travel"}
-		}),
-		tool("send_email", "Send an email message to a person", alias("mail/send")),
-		tool("get_weather", "Weather forecast for a city"),
-		tool("create_invoice", "Create an invoice for a customer", func(c *capability.Capability) { c.Category = "accounting" }),
-		tool("translate", "Translate a text into another language"),
-		tool("calendar.list", "List the events of a calendar"),
-		tool("resize-image", "Resize an image to other dimensions", func(c *capability.Capability) {
-			c.DisplayName = "Picture scaler"
-			c.Triggers = &capability.Triggers{Keywords: []string{"thumbnail"}}
-		}),
-	}
-}
-
 func TestSearchReadsEveryField(t *testing.T) {
-	v := viewOf(office()...)
+	v := viewOf(indextest.Office()...)
 	for message, want := range map[string]string{
 		"flights": "search_flights", "departure": "search_flights", "destination": "search_flights", "travelling": "search_flights",
 		"finder": "search_flights", "invoices": "create_invoice", "accounting": "create_invoice", "scaler": "resize-image",
@@ -52,7 +34,7 @@ func TestSearchReadsEveryField(t *testing.T) {
 }
 
 func TestSearchSaysWhichWords(t *testing.T) {
-	v := viewOf(office()...)
+	v := viewOf(indextest.Office()...)
 	a := v.Search(Query{Text: "Please SEARCH some cheap flight to the city of Oslo"}, 1, nil)
 	if len(a.Hits) != 1 || !slices.Equal(a.Hits[0].Words, []string{"search", "flight", "city"}) {
 		t.Errorf("Search = %+v, want the words search, flight, city", a.Hits)
@@ -62,7 +44,7 @@ func TestSearchSaysWhichWords(t *testing.T) {
 // TestExactNames: what a message calls by its name, id or alias is in, before
 // all else, whatever the case and whatever is around it.
 func TestExactNames(t *testing.T) {
-	v := viewOf(append(office(), tool("__", ""), tool("的", "x"))...)
+	v := viewOf(append(indextest.Office(), indextest.Tool("__", ""), indextest.Tool("的", "x"))...)
 	for message, want := range map[string]string{
 		"search_flights": "search_flights", "SEARCH_FLIGHTS": "search_flights", "Search_Flights": "search_flights",
 		"tool:search_flights": "search_flights", "TOOL:search_flights": "search_flights",
@@ -91,9 +73,9 @@ func TestExactNames(t *testing.T) {
 func TestExactNameBeyondTheShortlist(t *testing.T) {
 	var list []*capability.Capability
 	for i := range 300 {
-		list = append(list, tool(fmt.Sprintf("lookup_%d", i), "looks up the exchange rate of a currency"))
+		list = append(list, indextest.Tool(fmt.Sprintf("lookup_%d", i), "looks up the exchange rate of a currency"))
 	}
-	list = append(list, tool("@/#", "unrelated"))
+	list = append(list, indextest.Tool("@/#", "unrelated"))
 	for _, c := range []struct{ message, want string }{
 		{"looks up the exchange rate of a currency with lookup_7", "lookup_7"},
 		{"looks up the exchange rate of a currency with @/#", "@/#"},
@@ -106,7 +88,7 @@ func TestExactNameBeyondTheShortlist(t *testing.T) {
 
 // TestExactNamesAgainAndAgain: a name that is said often leaves room for others.
 func TestExactNamesAgainAndAgain(t *testing.T) {
-	v := viewOf(append(office(), tool("@/#", "unrelated"))...)
+	v := viewOf(append(indextest.Office(), indextest.Tool("@/#", "unrelated"))...)
 	message := strings.Repeat("run calendar.list and mail/send\n", 100) + "then @/#"
 	got := names(v, message)
 	if len(got) < 3 || !slices.Contains(got[:3], "@/#") || !slices.Contains(got[:3], "calendar.list") || !slices.Contains(got[:3], "send_email") {
@@ -119,26 +101,26 @@ func TestExactNamesAgainAndAgain(t *testing.T) {
 func TestNamesOfTooMany(t *testing.T) {
 	var list []*capability.Capability
 	for i := range 400 {
-		list = append(list, tool(word(i), "reads "+word(i+1), alias("every-one", "of-few"[:3+3*min(1, i/397)])))
+		list = append(list, indextest.Tool(indextest.Word(i), "reads "+indextest.Word(i+1), indextest.Alias("every-one", "of-few"[:3+3*min(1, i/397)])))
 	}
 	v := viewOf(list...)
 	if a := v.Search(Query{Text: "use every-one"}, 500, nil); len(a.Hits) > shortlist+mostCalled {
 		t.Errorf("Search(every-one) = %d hits, want no more than are looked at", len(a.Hits))
 	}
-	a := v.Search(Query{Text: "use every-one that reads " + word(8)}, 5, nil)
+	a := v.Search(Query{Text: "use every-one that reads " + indextest.Word(8)}, 5, nil)
 	if len(a.Hits) == 0 || !slices.ContainsFunc(a.Hits, func(h Hit) bool { return h.Slot == 7 || h.Slot == 8 }) {
 		t.Errorf("Search(every-one with a word) = %+v, want those with the word", a.Hits)
 	}
-	if got := names(v, "use of-few"); len(got) < 3 || !slices.Contains(got[:3], word(397)) || !slices.Contains(got[:3], word(399)) {
+	if got := names(v, "use of-few"); len(got) < 3 || !slices.Contains(got[:3], indextest.Word(397)) || !slices.Contains(got[:3], indextest.Word(399)) {
 		t.Errorf("Search(of-few) = %v, want the three that are called so", got)
 	}
 }
 
 func TestExactNamesTwice(t *testing.T) {
-	one, two := tool("web_search", "finds pages"), tool("web_search", "searches the web")
+	one, two := indextest.Tool("web_search", "finds pages"), indextest.Tool("web_search", "searches the web")
 	two.ID = "skill:web_search"
-	three := tool("finder", "", alias("web_search", "WEB_SEARCH"))
-	s := Build([]*capability.Capability{three, two, one})
+	three := indextest.Tool("finder", "", indextest.Alias("web_search", "WEB_SEARCH"))
+	s := index.Build([]*capability.Capability{three, two, one})
 	v := NewView(Part{Segment: s})
 	a := v.Search(Query{Text: "web_search and web_search"}, 9, nil)
 	if len(a.Hits) != 3 {
@@ -163,7 +145,7 @@ func TestExactNamesTwice(t *testing.T) {
 func TestEqualOnesByID(t *testing.T) {
 	var list []*capability.Capability
 	for _, name := range []string{"d", "b", "e", "a", "c"} {
-		list = append(list, tool("x"+name, "reads the gauge"))
+		list = append(list, indextest.Tool("x"+name, "reads the gauge"))
 	}
 	if got, want := names(viewOf(list...), "gauge"), []string{"xa", "xb", "xc", "xd", "xe"}; !slices.Equal(got, want) {
 		t.Errorf("Search(gauge) = %v, want %v", got, want)
@@ -175,21 +157,21 @@ func TestKeep(t *testing.T) {
 	var list []*capability.Capability
 	of := map[int][]float32{}
 	random := rand.New(rand.NewPCG(1, 2))
-	asked := randomVector(random, testDims)
+	asked := indextest.RandomVector(random, indextest.Dims)
 	towards := func(part float32) []float32 { // the query's vector, and noise
-		vec := randomVector(random, testDims)
+		vec := indextest.RandomVector(random, indextest.Dims)
 		for i := range vec {
 			vec[i] += part * asked[i]
 		}
 		return vec
 	}
 	for i := range 400 {
-		list = append(list, tool(fmt.Sprintf("gauge_%03d", i), "reads the gauge gauge"))
+		list = append(list, indextest.Tool(fmt.Sprintf("gauge_%03d", i), "reads the gauge gauge"))
 		of[i] = towards(3)
 	}
-	list = append(list, tool("other_one", "reads some gauge once a day and other things besides"), tool("near", "nothing in common"))
+	list = append(list, indextest.Tool("other_one", "reads some gauge once a day and other things besides"), indextest.Tool("near", "nothing in common"))
 	of[401] = towards(0.2)
-	s, err := Build(list).WithVectors("model", testDims, of)
+	s, err := index.Build(list).WithVectors("model", indextest.Dims, of)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,7 +199,7 @@ func TestKeep(t *testing.T) {
 }
 
 func TestLimit(t *testing.T) {
-	v := viewOf(tool("ga", "gauge"), tool("gb", "gauge"), tool("gc", "gauge"))
+	v := viewOf(indextest.Tool("ga", "gauge"), indextest.Tool("gb", "gauge"), indextest.Tool("gc", "gauge"))
 	for limit, want := range map[int]int{-1: 0, 0: 0, 1: 1, 3: 3, 1000: 3} {
 		if a := v.Search(Query{Text: "gauge"}, limit, nil); len(a.Hits) != want || !(a.Fit > 0) {
 			t.Errorf("Search(gauge), at most %d = %d hits, fit %v, want %d", limit, len(a.Hits), a.Fit, want)
@@ -228,7 +210,7 @@ func TestLimit(t *testing.T) {
 // TestLongMessage: a message of a megabyte costs no more than its two ends, and
 // finds what these name.
 func TestLongMessage(t *testing.T) {
-	v := viewOf(office()...)
+	v := viewOf(indextest.Office()...)
 	middle := strings.Repeat("lorem ipsum dolor sit amet. ", 40_000)
 	for _, c := range []struct{ message, want string }{
 		{"resize-image for me " + middle, "resize-image"},
@@ -264,7 +246,7 @@ func TestLongMessage(t *testing.T) {
 func TestLongCapability(t *testing.T) {
 	for _, text := range []string{strings.Repeat("y", 1<<17), strings.Repeat("a_b ", 1<<15), strings.Repeat("aB", 1<<16), manyWords(1 << 17)} {
 		start := time.Now()
-		v := viewOf(tool(text, text), tool("gauge", "reads"))
+		v := viewOf(indextest.Tool(text, text), indextest.Tool("gauge", "reads"))
 		names(v, "gauge reads a")
 		if took := time.Since(start); took > time.Minute {
 			t.Errorf("a capability called %q… took %v", text[:8], took)
@@ -289,16 +271,11 @@ func TestShorten(t *testing.T) {
 	}
 }
 
-// word makes a word that is nobody's, of a number.
-func word(i int) string {
-	return fmt.Sprintf("q%c%c%cx", 'a'+i%26, 'a'+i/26%26, 'a'+i/676%26)
-}
-
 // manyWords makes a text of at least so many bytes.
 func manyWords(size int) string {
 	var b strings.Builder
 	for i := 0; b.Len() < size; i++ {
-		fmt.Fprintf(&b, "%s ", word(i))
+		fmt.Fprintf(&b, "%s ", indextest.Word(i))
 	}
 	return b.String()
 }
@@ -306,11 +283,11 @@ func manyWords(size int) string {
 // TestManyWords: of more words than count, those that capabilities have are
 // taken, wherever they stand.
 func TestManyWords(t *testing.T) {
-	v := viewOf(office()...)
+	v := viewOf(indextest.Office()...)
 	for _, n := range []int{mostTerms - 2, mostTerms, mostTerms + 1, 128, 129, 200, 700} {
 		var b strings.Builder
 		for i := range n {
-			fmt.Fprintf(&b, "%s ", word(i))
+			fmt.Fprintf(&b, "%s ", indextest.Word(i))
 		}
 		for _, message := range []string{"weather forecast " + b.String(), b.String() + "weather forecast", b.String()[:b.Len()/2] + " weather forecast " + b.String()[b.Len()/2:]} {
 			a := v.Search(Query{Text: message}, 3, nil)
@@ -323,16 +300,16 @@ func TestManyWords(t *testing.T) {
 		}
 	}
 	// Of more known words than count, the rarest.
-	list := []*capability.Capability{tool("rare", word(699))}
+	list := []*capability.Capability{indextest.Tool("rare", indextest.Word(699))}
 	var all strings.Builder
 	for i := range 699 {
-		fmt.Fprintf(&all, "%s ", word(i))
+		fmt.Fprintf(&all, "%s ", indextest.Word(i))
 	}
 	for i := range 3 {
-		list = append(list, tool(fmt.Sprint("common", i), all.String()))
+		list = append(list, indextest.Tool(fmt.Sprint("common", i), all.String()))
 	}
 	v = viewOf(list...)
-	a := v.Search(Query{Text: all.String() + word(699)}, 4, nil)
+	a := v.Search(Query{Text: all.String() + indextest.Word(699)}, 4, nil)
 	if err := sound(v, a, 4); err != nil {
 		t.Fatal(err)
 	}
@@ -349,10 +326,10 @@ func TestManyWords(t *testing.T) {
 // TestJoinedWordsTakenBack: words in pieces that nobody has leave nothing
 // behind, even after more words than count.
 func TestJoinedWordsTakenBack(t *testing.T) {
-	v := viewOf(office()...)
+	v := viewOf(indextest.Office()...)
 	var b strings.Builder
 	for i := range mostTerms + 5 {
-		fmt.Fprintf(&b, "%s ", word(i))
+		fmt.Fprintf(&b, "%s ", indextest.Word(i))
 	}
 	for _, end := range []string{"areyou areYou", "areYou areyou areYou", "foo bar foobar fooBar", "areYou", "foobar. fooBar"} {
 		for _, message := range []string{end, b.String() + end, b.String() + "weather " + end} {
@@ -365,7 +342,7 @@ func TestJoinedWordsTakenBack(t *testing.T) {
 
 // TestBadMessages: what cannot be searched for gives nothing, and no harm.
 func TestBadMessages(t *testing.T) {
-	big := office()
+	big := indextest.Office()
 	for name, list := range map[string][]*capability.Capability{"of none": nil, "of one": big[:1], "of seven": big} {
 		v := viewOf(list...)
 		for _, text := range []string{
@@ -386,7 +363,7 @@ func TestBadMessages(t *testing.T) {
 			}
 		}
 	}
-	v := viewOf(tool("", ""), tool("\xff", "\xfe"), tool("\U0001F600", "\U0001F680"))
+	v := viewOf(indextest.Tool("", ""), indextest.Tool("\xff", "\xfe"), indextest.Tool("\U0001F600", "\U0001F680"))
 	for _, text := range []string{"", "\xff", "\U0001F600", "x"} {
 		if err := sound(v, v.Search(Query{Text: text}, 5, nil), 5); err != nil {
 			t.Errorf("Search(%q): %v", text, err)
@@ -404,8 +381,8 @@ func TestBadMessages(t *testing.T) {
 // probabilities and hits are in order.
 func TestAnswersAreSound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		list := capabilities(rapid.SampledFrom([]int{0, 1, 2, 7, 70}).Draw(t, "size")).Draw(t, "list")
-		v := NewView(Part{Segment: give(t, Build(list), vectorsFor(t, list))})
+		list := indextest.Capabilities(rapid.SampledFrom([]int{0, 1, 2, 7, 70}).Draw(t, "size")).Draw(t, "list")
+		v := NewView(Part{Segment: indextest.Give(t, index.Build(list), indextest.VectorsFor(t, list))})
 		for range 5 {
 			q := query(t)
 			if rapid.IntRange(0, 3).Draw(t, "any text") == 0 {
@@ -426,7 +403,7 @@ func TestAnswersAreSound(t *testing.T) {
 // TestFollowUp: a message that says little by itself goes with the one before
 // it.
 func TestFollowUp(t *testing.T) {
-	v := viewOf(office()...)
+	v := viewOf(indextest.Office()...)
 	before := []Before{{"search flights to Oslo", 0.35}}
 	if got := names(v, "do it again for the other one"); slices.Contains(got, "search_flights") {
 		t.Fatalf("Search of the follow-up alone = %v", got)
@@ -438,7 +415,7 @@ func TestFollowUp(t *testing.T) {
 		}
 	}
 	// Words that only point at something say nothing, whoever has them.
-	busy := viewOf(append(office(), tool("repeat_one", "runs a job again, for one or the other"), tool("other_one", "the other one"))...)
+	busy := viewOf(append(indextest.Office(), indextest.Tool("repeat_one", "runs a job again, for one or the other"), indextest.Tool("other_one", "the other one"))...)
 	if got := ids(busy, Query{Text: "do it again for the other one", Before: before}, 3); !slices.Contains(got, "tool:search_flights") {
 		t.Errorf("Search(follow-up after flights) = %v, want search_flights among them", got)
 	}
@@ -471,7 +448,7 @@ func TestFollowUp(t *testing.T) {
 // TestBadWeights: an earlier message that weighs nothing, or nothing sensible,
 // is as none.
 func TestBadWeights(t *testing.T) {
-	v := viewOf(office()...)
+	v := viewOf(indextest.Office()...)
 	want := tell(v, v.Search(Query{Text: "weather city"}, 5, nil))
 	for _, w := range []float64{0, -1, math.NaN(), math.Inf(-1)} {
 		got := tell(v, v.Search(Query{Text: "weather city", Before: []Before{{"send email", w}}}, 5, nil))
@@ -484,7 +461,7 @@ func TestBadWeights(t *testing.T) {
 // TestFitTellsForeignMessages: what a catalog can do fits better than what it
 // cannot.
 func TestFitTellsForeignMessages(t *testing.T) {
-	v := viewOf(office()...)
+	v := viewOf(indextest.Office()...)
 	fit := func(text string) float64 { return v.Search(Query{Text: text}, 5, nil).Fit }
 	for _, foreign := range []string{"play a song by the Beatles", "how many people live on another planet", "tell me a joke about two cats"} {
 		for _, ours := range []string{"search flights to Oslo", "send an email to Anna", "weather forecast for Oslo"} {
@@ -497,12 +474,12 @@ func TestFitTellsForeignMessages(t *testing.T) {
 
 // TestSearchFromManyGoroutines: searches do not share what they work with.
 func TestSearchFromManyGoroutines(t *testing.T) {
-	large := office()
+	large := indextest.Office()
 	for i := range 300 {
-		large = append(large, tool(fmt.Sprintf("gauge_%d", i), "reads "+word(i)))
+		large = append(large, indextest.Tool(fmt.Sprintf("gauge_%d", i), "reads "+indextest.Word(i)))
 	}
-	views := []*View{viewOf(office()...), viewOf(large...), NewView(Part{Segment: Build(office())}, Part{Segment: Build(large[100:])})}
-	messages := []string{"weather forecast", "search_flights", "reads " + word(50), "", "email invoice calendar " + word(200)}
+	views := []*View{viewOf(indextest.Office()...), viewOf(large...), NewView(Part{Segment: index.Build(indextest.Office())}, Part{Segment: index.Build(large[100:])})}
+	messages := []string{"weather forecast", "search_flights", "reads " + indextest.Word(50), "", "email invoice calendar " + indextest.Word(200)}
 	want := map[string]string{}
 	ask := func(i, j int) (string, string) {
 		return fmt.Sprint(i, j), fmt.Sprint(views[i].Search(Query{Text: messages[j]}, 9, nil))

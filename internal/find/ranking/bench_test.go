@@ -1,4 +1,4 @@
-package index
+package ranking
 
 import (
 	"fmt"
@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"ken/capability"
+	"ken/internal/know/index"
+	"ken/internal/know/index/indextest"
 )
 
 // benchCatalog returns n capabilities: real ones, and beyond those we have,
@@ -24,7 +26,7 @@ func benchCatalog(b *testing.B, n int) []*capability.Capability {
 	}
 	var real []*capability.Capability
 	for _, name := range []string{"toucan", "npm-mcp"} {
-		for _, r := range readRows(b, filepath.Join(dir, "catalog", name, "corpus.jsonl")) {
+		for _, r := range indextest.ReadRows(b, filepath.Join(dir, "catalog", name, "corpus.jsonl")) {
 			real = append(real, &capability.Capability{
 				ID: capability.ID(name + "/" + r.ID), Name: r.Name, Description: r.Description, Category: r.Category, Tags: r.Tags, Parameters: r.Parameters,
 			})
@@ -49,23 +51,15 @@ func randomVectors(n, dims int) map[int][]float32 {
 	random := rand.New(rand.NewPCG(2, 3))
 	out := make(map[int][]float32, n)
 	for i := range n {
-		out[i] = randomVector(random, dims)
+		out[i] = indextest.RandomVector(random, dims)
 	}
 	return out
-}
-
-func randomVector(random *rand.Rand, dims int) []float32 {
-	v := make([]float32, dims)
-	for i := range v {
-		v[i] = float32(random.NormFloat64())
-	}
-	return v
 }
 
 func benchQueries(b *testing.B) []string {
 	var out []string
 	for _, name := range []string{"acebench-en", "bfcl-multiturn", "restbench"} {
-		for _, r := range readRows(b, filepath.Join(os.Getenv("KEN_BENCH"), "dev", name, "queries.jsonl")) {
+		for _, r := range indextest.ReadRows(b, filepath.Join(os.Getenv("KEN_BENCH"), "dev", name, "queries.jsonl")) {
 			out = append(out, r.Query)
 		}
 	}
@@ -75,13 +69,13 @@ func benchQueries(b *testing.B) []string {
 func BenchmarkSearch(b *testing.B) {
 	for _, n := range []int{200, 2000, 15000, 100000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			s := Build(benchCatalog(b, n))
+			s := index.Build(benchCatalog(b, n))
 			s, err := s.WithVectors("random", 256, randomVectors(n, 256))
 			if err != nil {
 				b.Fatal(err)
 			}
 			v, queries := NewView(Part{Segment: s}), benchQueries(b)
-			vector := randomVector(rand.New(rand.NewPCG(4, 5)), 256)
+			vector := indextest.RandomVector(rand.New(rand.NewPCG(4, 5)), 256)
 			b.ReportAllocs()
 			i := 0
 			for b.Loop() {
@@ -99,7 +93,7 @@ func BenchmarkBuild(b *testing.B) {
 			var used time.Duration
 			for b.Loop() {
 				before := cpuTime(b)
-				s := Build(list)
+				s := index.Build(list)
 				used += cpuTime(b) - before
 				b.StopTimer()
 				var m runtime.MemStats
@@ -120,7 +114,7 @@ func BenchmarkBuild(b *testing.B) {
 
 func BenchmarkChange(b *testing.B) {
 	list := benchCatalog(b, 10000)
-	s := Build(list)
+	s := index.Build(list)
 	b.ReportAllocs()
 	i, before := 0, cpuTime(b)
 	for b.Loop() {
@@ -142,9 +136,9 @@ func cpuTime(b *testing.B) time.Duration {
 }
 
 func BenchmarkNarrow(b *testing.B) {
-	s := Build(benchCatalog(b, 15000))
+	s := index.Build(benchCatalog(b, 15000))
 	for b.Loop() {
-		visible := NewBits(s.Len())
+		visible := index.NewBits(s.Len())
 		for i := range s.Len() {
 			if i%3 != 0 {
 				visible.Set(i)

@@ -1,4 +1,4 @@
-package index
+package ranking
 
 import (
 	"slices"
@@ -7,6 +7,8 @@ import (
 	"pgregory.net/rapid"
 
 	"ken/capability"
+	"ken/internal/know/index"
+	"ken/internal/know/index/indextest"
 )
 
 // TestHiddenHasNoInfluence: a view that leaves some out answers as one of a
@@ -14,10 +16,10 @@ import (
 // the same scores, and the same doubt whether anything fits.
 func TestHiddenHasNoInfluence(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		list := capabilities(size(t)).Draw(t, "list")
-		of := vectorsFor(t, list)
-		s := give(t, Build(list), of)
-		visible := NewBits(len(list))
+		list := indextest.Capabilities(indextest.Size(t)).Draw(t, "list")
+		of := indextest.VectorsFor(t, list)
+		s := indextest.Give(t, index.Build(list), of)
+		visible := index.NewBits(len(list))
 		var shown []*capability.Capability
 		every := rapid.IntRange(1, 4).Draw(t, "every")
 		from := rapid.IntRange(0, 3).Draw(t, "from")
@@ -27,15 +29,15 @@ func TestHiddenHasNoInfluence(t *testing.T) {
 				shown = append(shown, c)
 			}
 		}
-		same(t, NewView(Part{s, visible}), NewView(Part{Segment: give(t, Build(shown), of)}))
+		same(t, NewView(Part{s, visible}), NewView(Part{Segment: indextest.Give(t, index.Build(shown), of)}))
 	})
 }
 
 // TestPartsAreAsOne: how capabilities are spread over segments does not matter.
 func TestPartsAreAsOne(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		list := capabilities(size(t)).Draw(t, "list")
-		of := vectorsFor(t, list)
+		list := indextest.Capabilities(indextest.Size(t)).Draw(t, "list")
+		of := indextest.VectorsFor(t, list)
 		n := rapid.IntRange(2, 3).Draw(t, "parts")
 		narrow := rapid.Bool().Draw(t, "narrowed")
 		split := make([][]*capability.Capability, n)
@@ -46,9 +48,9 @@ func TestPartsAreAsOne(t *testing.T) {
 		}
 		parts := make([]Part, n)
 		for i := range parts {
-			parts[i].Segment = give(t, Build(split[i]), of)
+			parts[i].Segment = indextest.Give(t, index.Build(split[i]), of)
 			if narrow {
-				parts[i].Visible = NewBits(len(split[i]))
+				parts[i].Visible = index.NewBits(len(split[i]))
 			}
 			for slot, c := range split[i] {
 				switch {
@@ -60,7 +62,7 @@ func TestPartsAreAsOne(t *testing.T) {
 				}
 			}
 		}
-		same(t, NewView(parts...), NewView(Part{Segment: give(t, Build(shown), of)}))
+		same(t, NewView(parts...), NewView(Part{Segment: indextest.Give(t, index.Build(shown), of)}))
 	})
 }
 
@@ -68,29 +70,29 @@ func TestPartsAreAsOne(t *testing.T) {
 // hidden capability has does not keep a word from being found as it stands.
 func TestHiddenWordOfAnotherLanguage(t *testing.T) {
 	list := []*capability.Capability{
-		tool("rechnungen", ""),
-		tool("buchhaltung", "die Rechnung für das Amt und der Beleg für die Ablage ist mit dabei"),
+		indextest.Tool("rechnungen", ""),
+		indextest.Tool("buchhaltung", "die Rechnung für das Amt und der Beleg für die Ablage ist mit dabei"),
 	}
 	const message = "kannst du mir bitte die Rechnungen für das Amt zeigen"
 	if got := names(viewOf(list...), message); !slices.Contains(got, "buchhaltung") {
 		t.Fatalf("Search(%q) = %v, want buchhaltung by its stem", message, got)
 	}
-	visible := NewBits(2)
+	visible := index.NewBits(2)
 	visible.Set(0)
-	if got := names(NewView(Part{Build(list), visible}), message); !slices.Equal(got, []string{"rechnungen"}) {
+	if got := names(NewView(Part{index.Build(list), visible}), message); !slices.Equal(got, []string{"rechnungen"}) {
 		t.Errorf("Search(%q) with buchhaltung hidden = %v, want rechnungen", message, got)
 	}
 }
 
 func TestViewOfNothing(t *testing.T) {
-	list := []*capability.Capability{tool("weather", "the weather of today"), tool("mail", "sends mail")}
-	s := Build(list)
+	list := []*capability.Capability{indextest.Tool("weather", "the weather of today"), indextest.Tool("mail", "sends mail")}
+	s := index.Build(list)
 	for name, v := range map[string]*View{
 		"no parts":         NewView(),
-		"an empty segment": NewView(Part{Segment: Build(nil)}),
-		"two empty ones":   NewView(Part{Segment: Build(nil)}, Part{Segment: Build(nil)}),
-		"no bits":          NewView(Part{s, Bits{}}),
-		"bits beyond it":   NewView(Part{s, Bits{0, 1}}),
+		"an empty segment": NewView(Part{Segment: index.Build(nil)}),
+		"two empty ones":   NewView(Part{Segment: index.Build(nil)}, Part{Segment: index.Build(nil)}),
+		"no bits":          NewView(Part{s, index.Bits{}}),
+		"bits beyond it":   NewView(Part{s, index.Bits{0, 1}}),
 	} {
 		if v.Len() != 0 {
 			t.Errorf("%s: Len() = %d, want 0", name, v.Len())
@@ -101,7 +103,7 @@ func TestViewOfNothing(t *testing.T) {
 			}
 		}
 	}
-	if got := NewView(Part{s, Bits{^uint64(0), ^uint64(0)}}).Len(); got != 2 {
+	if got := NewView(Part{s, index.Bits{^uint64(0), ^uint64(0)}}).Len(); got != 2 {
 		t.Errorf("Len() with more bits than capabilities = %d, want 2", got)
 	}
 }

@@ -1,4 +1,4 @@
-package index
+package ranking
 
 import (
 	"cmp"
@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"ken/internal/know/index"
 )
 
 // An Answer is what a search found.
@@ -106,7 +108,7 @@ func (v *View) Search(q Query, limit int, keep Keep) Answer {
 
 // answer returns the best candidates.
 func (s *searcher) answer(v *View, limit int) Answer {
-	t := s.trust(v)
+	t := s.confidence(v)
 	a := Answer{Fit: t.fit, Embedding: s.embedding, Hits: make([]Hit, 0, max(0, min(limit, len(s.candidates))))}
 	words := make([]string, 0, 8*cap(a.Hits))
 	best := float32(0)
@@ -139,7 +141,7 @@ func (s *searcher) collect(v *View, q Query, keep Keep) {
 	s.first = s.first[:0]
 	for i := range v.parts {
 		p := &v.parts[i]
-		s.scores = grown(s.scores, len(p.docs))
+		s.scores = grown(s.scores, len(p.Docs))
 		clear(s.scores)
 		for j := range s.asked.terms {
 			t := &s.asked.terms[j]
@@ -147,8 +149,8 @@ func (s *searcher) collect(v *View, q Query, keep Keep) {
 				continue
 			}
 			worth := t.weight * t.rarity
-			for _, post := range p.postings.of(t.ids[i]) {
-				s.scores[post.slot] += worth * post.impact
+			for _, post := range p.Postings.Of(t.ids[i]) {
+				s.scores[post.Slot] += worth * post.Impact
 			}
 		}
 		s.best(v, int32(i), keep)
@@ -192,7 +194,7 @@ func (v *View) compare(a, b place) int {
 	case a.score < b.score:
 		return 1
 	}
-	x, y := v.parts[a.part].docs[a.slot].capability, v.parts[b.part].docs[b.slot].capability
+	x, y := v.parts[a.part].Docs[a.slot].Capability, v.parts[b.part].Docs[b.slot].Capability
 	if c := strings.Compare(string(x.ID), string(y.ID)); c != 0 {
 		return c
 	}
@@ -209,7 +211,7 @@ func (s *searcher) named(v *View, text string, keep Keep) {
 			// confirms what words found.
 			for i := range s.candidates {
 				c := &s.candidates[i]
-				c.exact = c.exact || isCalled(v.parts[c.part].docs[c.slot].capability, name)
+				c.exact = c.exact || index.IsCalled(v.parts[c.part].Docs[c.slot].Capability, name)
 			}
 			return
 		}
@@ -252,15 +254,15 @@ const mostCalled = 32
 // appendCalled adds the visible capabilities of a name, and stops when they are
 // too many.
 func (v *View) appendCalled(out []place, name string, keep Keep) []place {
-	key := nameKey(name)
+	key := index.NameKey(name)
 	for i := range v.parts {
 		p := &v.parts[i]
-		known, ok := p.names.get(key)
+		known, ok := p.Names.Get(key)
 		if !ok {
 			continue
 		}
-		for slot := range known.slots {
-			if p.visible.Has(int(slot)) && isCalled(p.docs[slot].capability, name) && (keep == nil || keep(i, int(slot), 0)) {
+		for slot := range known.Slots {
+			if p.visible.Has(int(slot)) && index.IsCalled(p.Docs[slot].Capability, name) && (keep == nil || keep(i, int(slot), 0)) {
 				if out = append(out, place{part: int32(i), slot: slot}); len(out) > mostCalled {
 					return out
 				}

@@ -1,51 +1,53 @@
-package index
+package ranking
 
 import (
 	"math"
 	"slices"
+
+	"ken/internal/know/index"
 )
 
 // What the closer look at a candidate is made of. Those marked "against the
 // best" are divided by the highest among the candidates.
 const (
-	xFirst      = iota // the first pass, against the best
-	xNameInText        // how much of the message its name has
-	xTextInName        // how much of its name the message has
-	xName              // BM25 of the field alone, against the best; so the next two
-	xText
-	xParamText
-	xPairs      // neighbouring words, against the best
-	xClause     // how much of one clause of the message it has
-	xNear       // how near its vector is
-	xNearClause // how near it is to a clause of the message
-	xNearName   // how near the words of its name are to words of the message
+	featureFirstPass     = iota // the first pass, against the best
+	featureNameInMessage        // how much of the message its name has
+	featureMessageInName        // how much of its name the message has
+	featureNameScore            // BM25 of the field alone, against the best; so the next two
+	featureTextScore
+	featureParamScore
+	featurePairs      // neighbouring words, against the best
+	featureClause     // how much of one clause of the message it has
+	featureNear       // how near its vector is
+	featureNearClause // how near it is to a clause of the message
+	featureNearName   // how near the words of its name are to words of the message
 
 	// The same again, where words say much of the message, or where they say
 	// little: then meaning has to.
-	xStrongFirst
-	xStrongTextInName
-	xStrongName
-	xStrongPairs
-	xStrongClause
-	xWeakNear
-	xWeakNearClause
-	xWeakNearName
+	strongFirstPass
+	strongMessageInName
+	strongNameScore
+	strongPairs
+	strongClause
+	weakNear
+	weakNearClause
+	weakNearName
 	features
 )
 
 // strong and weak are the features that count by how much words say.
 var (
 	strong = [...]struct{ to, from int }{
-		{xStrongFirst, xFirst}, {xStrongTextInName, xTextInName}, {xStrongName, xName}, {xStrongPairs, xPairs}, {xStrongClause, xClause},
+		{strongFirstPass, featureFirstPass}, {strongMessageInName, featureMessageInName}, {strongNameScore, featureNameScore}, {strongPairs, featurePairs}, {strongClause, featureClause},
 	}
-	weak = [...]struct{ to, from int }{{xWeakNear, xNear}, {xWeakNearClause, xNearClause}, {xWeakNearName, xNearName}}
+	weak = [...]struct{ to, from int }{{weakNear, featureNear}, {weakNearClause, featureNearClause}, {weakNearName, featureNearName}}
 )
 
 // fieldFeatures are the fields that are looked at one by one.
-var fieldFeatures = [...]struct{ field, feature int }{{fieldName, xName}, {fieldText, xText}, {fieldParamText, xParamText}}
+var fieldFeatures = [...]struct{ field, feature int }{{index.FieldName, featureNameScore}, {index.FieldText, featureTextScore}, {index.FieldParamText, featureParamScore}}
 
 // againstBest are the features that are divided by the highest.
-var againstBest = [...]int{xFirst, xName, xText, xParamText, xPairs}
+var againstBest = [...]int{featureFirstPass, featureNameScore, featureTextScore, featureParamScore, featurePairs}
 
 // weights are what the training sets say about the features. There are two
 // of them, since words must be trusted further where they are all there is.
@@ -127,7 +129,7 @@ func (s *searcher) place(v *View) {
 		s.places = append(s.places, nil)
 	}
 	for i := range v.parts {
-		if n := v.parts[i].postings.n; len(s.places[i]) < n {
+		if n := v.parts[i].Postings.Count; len(s.places[i]) < n {
 			s.places[i] = make([]uint8, n)
 		}
 		for j := range s.asked.terms {
@@ -152,17 +154,17 @@ func (s *searcher) displace() {
 // look fills the features of one candidate.
 func (s *searcher) look(v *View, c *candidate) {
 	a, p := &s.asked, &v.parts[c.part]
-	d := &p.docs[c.slot]
-	c.features = [features]float32{xFirst: c.first, xNear: c.near, xNearClause: c.nearClause}
+	d := &p.Docs[c.slot]
+	c.features = [features]float32{featureFirstPass: c.first, featureNear: c.near, featureNearClause: c.nearClause}
 	c.covered, c.matched = 0, [2]uint64{}
 	x := &c.features
 	clear(s.clause)
 	places := s.places[c.part]
 	var has [2]uint64
-	for at, id := range d.terms {
+	for at, id := range d.Terms {
 		if j := places[id]; j > 0 {
 			has[(j-1)>>6] |= 1 << ((j - 1) & 63)
-			s.counts[j-1] = d.counts[at]
+			s.counts[j-1] = d.Counts[at]
 		}
 	}
 	// Sums follow the order of the message, so that their rounding does not
@@ -178,33 +180,33 @@ func (s *searcher) look(v *View, c *candidate) {
 			c.matched[j>>6] |= 1 << (j & 63)
 			s.clause[t.clause] += t.rarity
 		}
-		if count(packed, fieldName) > 0 {
-			x[xNameInText] += worth
+		if index.Count(packed, index.FieldName) > 0 {
+			x[featureNameInMessage] += worth
 		}
 		for _, f := range fieldFeatures {
-			if n := count(packed, f.field); n > 0 {
-				n *= d.norm[f.field]
-				x[f.feature] += worth * n / (n + saturation)
+			if n := index.Count(packed, f.field); n > 0 {
+				n *= d.Norm[f.field]
+				x[f.feature] += worth * n / (n + index.Saturation)
 			}
 		}
 	}
-	x[xPairs] = s.pairs(c, d)
-	x[xTextInName], x[xNearName] = s.nameShare(v, p, int(c.part), d)
+	x[featurePairs] = s.pairs(c, d)
+	x[featureMessageInName], x[featureNearName] = s.nameShare(v, p, int(c.part), d)
 	for k, sum := range s.clause {
 		if s.clauseTotal[k] > 0 {
-			x[xClause] = max(x[xClause], sum/(s.clauseTotal[k]+2))
+			x[featureClause] = max(x[featureClause], sum/(s.clauseTotal[k]+2))
 		}
 	}
 	if a.total > 0 {
 		c.covered /= a.total
-		x[xNameInText] /= a.total
+		x[featureNameInMessage] /= a.total
 	}
 }
 
 // pairs adds up the neighbouring words of the message that stand side by side
 // in the capability too.
-func (s *searcher) pairs(c *candidate, d *doc) float32 {
-	if len(d.pairs) == 0 {
+func (s *searcher) pairs(c *candidate, d *index.Doc) float32 {
+	if len(d.Pairs) == 0 {
 		return 0
 	}
 	var sum float32
@@ -215,7 +217,7 @@ func (s *searcher) pairs(c *candidate, d *doc) float32 {
 			continue
 		}
 		first, second := &a.terms[x], &a.terms[y]
-		if _, ok := slices.BinarySearch(d.pairs, pairOf(first.ids[c.part], second.ids[c.part])); ok {
+		if _, ok := slices.BinarySearch(d.Pairs, index.PairOf(first.ids[c.part], second.ids[c.part])); ok {
 			sum += first.rarity + second.rarity
 		}
 	}
@@ -224,17 +226,17 @@ func (s *searcher) pairs(c *candidate, d *doc) float32 {
 
 // nameShare is how much of a name the message has, by the same words and by
 // words like them.
-func (s *searcher) nameShare(v *View, p *part, number int, d *doc) (same, alike float32) {
+func (s *searcher) nameShare(v *View, p *part, number int, d *index.Doc) (same, alike float32) {
 	var all float32
 	places := s.places[number]
-	for i, id := range d.inName {
+	for i, id := range d.InName {
 		r := v.rarity(p.holders(id))
 		all += r
 		if at := places[id]; at > 0 && s.asked.terms[at-1].current {
 			same += r
 			alike += r
 		} else if s.compared {
-			alike += r * s.likest(d.nameCode(i))
+			alike += r * s.likest(d.NameCode(i))
 		}
 	}
 	if all == 0 {

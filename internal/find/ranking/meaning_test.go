@@ -1,42 +1,18 @@
-package index
+package ranking
 
 import (
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
-	"ken/capability"
-	"ken/internal/know/embed"
+	"ken/internal/know/index"
+	"ken/internal/know/index/indextest"
 )
-
-func builtin(t testing.TB) *embed.Model {
-	t.Helper()
-	m := embed.Builtin()
-	if m == nil {
-		t.Fatal("the program has no embedding model inside")
-	}
-	return m
-}
-
-// desk are capabilities that say what they do in their own words.
-func desk() []*capability.Capability {
-	return []*capability.Capability{
-		tool("news_search", "Searches current headlines from newspapers worldwide."),
-		tool("image_generate", "Creates a picture from a text prompt."),
-		tool("currency_convert", "Converts an amount of money between currencies."),
-		tool("calendar_add_event", "Adds an appointment to the calendar."),
-		tool("trash_empty", "Erases all files in the recycle bin for good."),
-		tool("flight_status", "Tells whether a plane is on time."),
-		tool("recipe_lookup", "Gives cooking instructions for a dish."),
-		tool("stock_quote", "Gives the price of a share on the exchange."),
-	}
-}
 
 // TestMeaningFindsWithoutWords: what shares no word with a message is found by
 // what it means, offline.
 func TestMeaningFindsWithoutWords(t *testing.T) {
-	v := NewView(Part{Segment: BuildWith(builtin(t), desk())})
+	v := NewView(Part{Segment: index.BuildWith(indextest.Builtin(t), indextest.Desk())})
 	for _, tt := range []struct{ ask, want string }{
 		{"find recent articles", "news_search"},
 		{"draw me a cat", "image_generate"},
@@ -48,7 +24,7 @@ func TestMeaningFindsWithoutWords(t *testing.T) {
 			t.Errorf("Search(%q) = %v, want %s first", tt.ask, got, tt.want)
 		}
 	}
-	if got := names(NewView(Part{Segment: Build(desk())}), "draw me a cat"); len(got) != 0 {
+	if got := names(NewView(Part{Segment: index.Build(indextest.Desk())}), "draw me a cat"); len(got) != 0 {
 		t.Errorf("by words alone Search(draw me a cat) = %v: this shows nothing", got)
 	}
 }
@@ -56,8 +32,8 @@ func TestMeaningFindsWithoutWords(t *testing.T) {
 // TestForeignTextIsRankedByWords: what the model cannot read has no part in it,
 // neither as a message nor as a capability.
 func TestForeignTextIsRankedByWords(t *testing.T) {
-	list := append(desk(), tool("wetter", "Sagt das Wetter für einen Ort voraus, auch für die nächsten Tage."), tool("погода", "Показывает прогноз погоды на завтра"), tool("天気", "明日の天気を調べる"))
-	with, without := NewView(Part{Segment: BuildWith(builtin(t), list)}), NewView(Part{Segment: Build(list)})
+	list := append(indextest.Desk(), indextest.Tool("wetter", "Sagt das Wetter für einen Ort voraus, auch für die nächsten Tage."), indextest.Tool("погода", "Показывает прогноз погоды на завтра"), indextest.Tool("天気", "明日の天気を調べる"))
+	with, without := NewView(Part{Segment: index.BuildWith(indextest.Builtin(t), list)}), NewView(Part{Segment: index.Build(list)})
 	for _, ask := range []string{"wie wird das wetter in berlin und was kostet das", "какая погода завтра", "明日の天気", "прогноз погоды и новости"} {
 		got, want := with.Search(Query{Text: ask}, 10, nil), without.Search(Query{Text: ask}, 10, nil)
 		if len(got.Hits) == 0 || len(got.Hits) != len(want.Hits) || got.Fit != want.Fit {
@@ -73,64 +49,6 @@ func TestForeignTextIsRankedByWords(t *testing.T) {
 		if c := list[h.Slot]; c.Name == "погода" && h.Near != 0 {
 			t.Errorf("%s is %v near an English message, want no vector", c.Name, h.Near)
 		}
-	}
-}
-
-// TestVectorsAreNotMadeAgain: a changed segment keeps the vectors of what
-// stayed, and gives what came the vector that a new segment would.
-func TestVectorsAreNotMadeAgain(t *testing.T) {
-	m, list := builtin(t), many(200)
-	s := BuildWith(m, list)
-	gauge := tool("gauge", "reads a pressure gauge")
-	changed, slots := s.Change([]*capability.Capability{gauge}, []int{70})
-	if model, n := changed.Vectors(); model != m.Model() || n != 200 {
-		t.Errorf("after a change Vectors() = %s, %d, want %s, 200", model, n, m.Model())
-	}
-	if changed.vectors.pages[0] != s.vectors.pages[0] {
-		t.Error("a page of vectors was made anew that no change touched")
-	}
-	list[70] = gauge
-	if slots[0] != 70 {
-		t.Fatalf("the slot is %d, want 70", slots[0])
-	}
-	fresh := BuildWith(m, list)
-	for i, p := range fresh.vectors.pages {
-		got := changed.vectors.pages[i]
-		if got.has != p.has || !slices.Equal(got.bytes, p.bytes) || !slices.Equal(got.bits, p.bits) || got.scale != p.scale {
-			t.Errorf("page %d of the changed segment differs from that of a new one", i)
-		}
-	}
-}
-
-// TestCacheKeepsVectors: they are read back as they were, and belong to one
-// model.
-func TestCacheKeepsVectors(t *testing.T) {
-	list := slices.Concat(desk(), many(400), []*capability.Capability{tool("天気", "明日の天気を調べる")})
-	c := &Cache{Dir: filepath.Join(t.TempDir(), "cache"), Name: "test", Model: builtin(t)}
-	made := BuildWith(c.Model, list)
-	c.Build(list)
-	path, _ := only(t, c.Dir)
-	again := c.Build(list)
-	if got, want := answers(again), answers(made); got != want {
-		t.Errorf("the segment that was kept answers\n%s, want\n%s", got, want)
-	}
-	for i, p := range made.vectors.pages {
-		got := again.vectors.pages[i]
-		if got.has != p.has || got.blank != p.blank || !slices.Equal(got.bytes, p.bytes) || !slices.Equal(got.bits, p.bits) || got.scale != p.scale {
-			t.Errorf("page %d was read back differently", i)
-		}
-	}
-	for i := range made.docs {
-		if !slices.Equal(again.docs[i].nameCodes, made.docs[i].nameCodes) {
-			t.Errorf("the codes of %s were read back differently", list[i].Name)
-		}
-	}
-	words := &Cache{Dir: c.Dir, Name: "test"}
-	if model, n := words.Build(list).Vectors(); model != "" || n != 0 {
-		t.Errorf("without a model Vectors() = %s, %d: it read the file of another", model, n)
-	}
-	if files := kept(t, c.Dir); len(files) != 2 || files[filepath.Base(path)] == "" {
-		t.Errorf("%d files are kept, want one for each model", len(files))
 	}
 }
 
@@ -160,7 +78,7 @@ func TestClausesOf(t *testing.T) {
 
 // TestClauseIsNear: one of two wishes counts as much as if it stood alone.
 func TestClauseIsNear(t *testing.T) {
-	v := NewView(Part{Segment: BuildWith(builtin(t), desk())})
+	v := NewView(Part{Segment: index.BuildWith(indextest.Builtin(t), indextest.Desk())})
 	got := names(v, "draw me a cat, and after that schedule a meeting with the whole marketing team next week")
 	if !slices.Contains(got[:min(2, len(got))], "image_generate") {
 		t.Errorf("Search gives %v, want image_generate among the first two", got)
@@ -171,10 +89,10 @@ func TestClauseIsNear(t *testing.T) {
 // for a part of the one before, though it shares no word with the catalog; and
 // the language of that one has no say.
 func TestTopicMayChange(t *testing.T) {
-	v := NewView(Part{Segment: BuildWith(builtin(t), desk())})
+	v := NewView(Part{Segment: index.BuildWith(indextest.Builtin(t), indextest.Desk())})
 	for _, before := range []string{"what does a share of that bank cost on the exchange", "bitte sag mir wie das wetter in berlin wird und was ich dann anziehen soll"} {
 		answer := v.Search(Query{Text: "draw me a cat", Before: []Before{{Text: before, Weight: 0.35}}}, 5, nil)
-		if len(answer.Hits) == 0 || desk()[answer.Hits[0].Slot].Name != "image_generate" {
+		if len(answer.Hits) == 0 || indextest.Desk()[answer.Hits[0].Slot].Name != "image_generate" {
 			t.Errorf("after %q, draw me a cat finds %+v, want image_generate first", before, answer.Hits)
 		}
 	}
@@ -186,7 +104,7 @@ func TestBothEndsAreMeant(t *testing.T) {
 	if got := ends("draw me a cat"); got != "draw me a cat" {
 		t.Errorf("ends of a short text = %q", got)
 	}
-	v := NewView(Part{Segment: BuildWith(builtin(t), desk())})
+	v := NewView(Part{Segment: index.BuildWith(indextest.Builtin(t), indextest.Desk())})
 	paste := strings.Repeat("The committee met on Tuesday. Attendance was lower than in spring, and the chair thanked everybody for coming. ", 30)
 	picture := func(text string) float32 {
 		s := new(searcher)
@@ -195,8 +113,8 @@ func TestBothEndsAreMeant(t *testing.T) {
 		s.collect(v, q, nil)
 		s.rank(v)
 		for i := range s.candidates {
-			if c := &s.candidates[i]; desk()[c.slot].Name == "image_generate" {
-				return c.features[xNearClause]
+			if c := &s.candidates[i]; indextest.Desk()[c.slot].Name == "image_generate" {
+				return c.features[featureNearClause]
 			}
 		}
 		return 0
@@ -212,16 +130,16 @@ func TestBothEndsAreMeant(t *testing.T) {
 // TestUnreadableWordsAreNotAlike: two words that the model cannot read have
 // nothing in common.
 func TestUnreadableWordsAreNotAlike(t *testing.T) {
-	list := append(desk(), tool("点検", "Computes the checksum of a disk block."))
-	v := NewView(Part{Segment: BuildWith(builtin(t), list)})
+	list := append(indextest.Desk(), indextest.Tool("点検", "Computes the checksum of a disk block."))
+	v := NewView(Part{Segment: index.BuildWith(indextest.Builtin(t), list)})
 	s := new(searcher)
 	q := Query{Text: "who is 田中"}
 	s.asked.read(v, q)
 	s.collect(v, q, nil)
 	s.rank(v)
 	for i := range s.candidates {
-		if c := &s.candidates[i]; list[c.slot].Name == "点検" && c.features[xNearName] != 0 {
-			t.Errorf("the name 点検 is %v near the word 田中, want 0", c.features[xNearName])
+		if c := &s.candidates[i]; list[c.slot].Name == "点検" && c.features[featureNearName] != 0 {
+			t.Errorf("the name 点検 is %v near the word 田中, want 0", c.features[featureNearName])
 		}
 	}
 }
@@ -229,7 +147,7 @@ func TestUnreadableWordsAreNotAlike(t *testing.T) {
 // TestThin: what a short message is near to by chance costs trust, and nothing
 // that a word or a real nearness speaks for does.
 func TestThin(t *testing.T) {
-	with, without := NewView(Part{Segment: BuildWith(builtin(t), desk())}), NewView(Part{Segment: Build(desk())})
+	with, without := NewView(Part{Segment: index.BuildWith(indextest.Builtin(t), indextest.Desk())}), NewView(Part{Segment: index.Build(indextest.Desk())})
 	for _, tt := range []struct {
 		ask  string
 		view *View

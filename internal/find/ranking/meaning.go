@@ -1,69 +1,18 @@
-package index
+package ranking
 
 import (
 	"iter"
-	"math/bits"
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
-	"ken/capability"
-	"ken/internal/know/embed"
+	"ken/internal/know/index"
 )
-
-// embed gives the capability in a slot a vector of the segment's own model.
-func (w *writer) embed(c *capability.Capability, slot int) {
-	m := w.next.model
-	if m == nil {
-		return
-	}
-	if w.owned == nil {
-		w.owned = map[int]bool{}
-		w.next.vectors = w.next.vectors.changed(m.Model(), m.Dimensions())
-	}
-	if d, ok := documentOf(c); ok {
-		w.vector = m.AppendDocument(w.vector[:0], d)
-	} else {
-		w.vector = append(w.vector[:0], make([]float32, m.Dimensions())...)
-	}
-	w.next.vectors.set(slot, w.vector, w.owned)
-}
-
-// codes returns the signs of the vectors of the words in a name, whose terms are
-// the first of run.
-func (w *writer) codes(inName []uint32) []uint64 {
-	m := w.next.model
-	if m == nil || len(inName) == 0 {
-		return nil
-	}
-	out := make([]uint64, 0, len(inName)*(m.Dimensions()/64))
-	for _, id := range inName {
-		out = m.AppendSigns(out, w.spelt[slices.Index(w.run, id)])
-	}
-	return out
-}
-
-// documentOf is what the built-in model reads of a capability. One whose text
-// it cannot read has a vector that says nothing: words alone find it.
-func documentOf(c *capability.Capability) (embed.Document, bool) {
-	if !mostlyASCII(c.Description) || c.Description == "" && !mostlyASCII(c.Name) {
-		return embed.Document{}, false
-	}
-	d := embed.Document{Name: c.Name, Description: c.Description, Category: c.Category}
-	if c.Triggers != nil && len(c.Triggers.Keywords) > 0 {
-		d.Category = strings.TrimPrefix(d.Category+", "+strings.Join(c.Triggers.Keywords, ", "), ", ")
-	}
-	for _, p := range c.Parameters {
-		d.Parameters = append(d.Parameters, p.Name)
-	}
-	return d, true
-}
 
 // meaning returns the vector of a query: the one it has, or that of the model of
 // the view. Nil: words alone answer.
 func (s *searcher) meaning(v *View, q Query) []float32 {
-	if q.Vector != nil || v.model == nil || s.asked.foreign || !mostlyASCII(q.Text) {
+	if q.Vector != nil || v.model == nil || s.asked.foreign || !index.MostlyASCII(q.Text) {
 		return q.Vector
 	}
 	text := ends(q.Text)
@@ -117,12 +66,12 @@ func (s *searcher) clauses(v *View, text string, mean, deviation float32) {
 	n := v.model.Dimensions() / 64
 	for rest := s.codes; len(rest) >= n && n > 0; rest = rest[n:] {
 		code := rest[:n]
-		if silent(code) {
+		if index.Silent(code) {
 			continue
 		}
 		for i := range s.candidates {
 			if c := &s.candidates[i]; c.compared {
-				cos := cosOf(differences(code, v.parts[c.part].vectors.code(int(c.slot))), v.model.Dimensions())
+				cos := index.Cosine(index.Differences(code, v.parts[c.part].VectorStore.Code(int(c.slot))), v.model.Dimensions())
 				c.nearClause = max(c.nearClause, min((cos-mean)/deviation, mostNear))
 			}
 		}
@@ -190,7 +139,7 @@ func (s *searcher) spell(v *View) {
 		if t := &s.asked.terms[i]; t.current && words < mostSpelt {
 			words++
 			before := len(s.spelt)
-			if s.spelt = v.model.AppendSigns(s.spelt, t.word); silent(s.spelt[before:]) {
+			if s.spelt = v.model.AppendSigns(s.spelt, t.word); index.Silent(s.spelt[before:]) {
 				s.spelt = s.spelt[:before]
 			}
 		}
@@ -202,58 +151,12 @@ func (s *searcher) spell(v *View) {
 // it is most like.
 func (s *searcher) likest(code []uint64) float32 {
 	n := len(code)
-	if n == 0 || silent(code) {
+	if n == 0 || index.Silent(code) {
 		return 0
 	}
 	least := 64 * n / 2 // as different as unrelated words are
 	for rest := s.spelt; len(rest) >= n; rest = rest[n:] {
-		least = min(least, differences(code, rest))
+		least = min(least, index.Differences(code, rest))
 	}
-	return cosOf(least, 64*n)
-}
-
-// silent reports the code of a text of which the model knows nothing.
-func silent(code []uint64) bool {
-	for _, w := range code {
-		if w != 0 {
-			return false
-		}
-	}
-	return true
-}
-
-// differences counts the bits of a that are others in b.
-func differences(a, b []uint64) int {
-	if len(a) == 4 && len(b) >= 4 { // the usual size, unrolled
-		return bits.OnesCount64(a[0]^b[0]) + bits.OnesCount64(a[1]^b[1]) + bits.OnesCount64(a[2]^b[2]) + bits.OnesCount64(a[3]^b[3])
-	}
-	n := 0
-	for i, w := range a {
-		n += bits.OnesCount64(w ^ b[i])
-	}
-	return n
-}
-
-// nameCode returns the code of the i-th word of a name; none if it has no codes.
-func (d *doc) nameCode(i int) []uint64 {
-	if len(d.nameCodes) == 0 {
-		return nil
-	}
-	n := len(d.nameCodes) / len(d.inName)
-	return d.nameCodes[i*n : (i+1)*n]
-}
-
-// mostlyASCII reports whether a text is one for the built-in model, whose words
-// are English: at least half of its letters are plain.
-func mostlyASCII(text string) bool {
-	plain, other := 0, 0
-	for i := 0; i < len(text); i++ {
-		switch b := text[i]; {
-		case 'a' <= b|0x20 && b|0x20 <= 'z':
-			plain++
-		case b >= utf8.RuneSelf && utf8.RuneStart(b):
-			other++
-		}
-	}
-	return plain >= other
+	return index.Cosine(least, 64*n)
 }

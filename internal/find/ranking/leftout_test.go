@@ -1,4 +1,4 @@
-package index
+package ranking
 
 import (
 	"flag"
@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"ken/internal/know/index/indextest"
 )
 
 var leftOut = flag.Bool("leftout", false, "fit without each set in turn, and say how well the rest answers it")
@@ -21,7 +23,7 @@ func TestLeftOut(t *testing.T) {
 		t.Skip("soak: fits anew without each set; run with -leftout -students")
 	}
 	dir := trainingSets(t)
-	outOfScope := readRows(t, filepath.Join(dir, "clinc150", "oos.jsonl"))
+	outOfScope := indextest.ReadRows(t, filepath.Join(dir, "clinc150", "oos.jsonl"))
 	kinds := []*weights{&wordsAlone, &withVectors}
 	train := [][]*fitSet{readSets(t, dir, trainSets, nobody), readSets(t, dir, trainSets, unseen)}
 	devDir := filepath.Join(dir, "..", "dev")
@@ -115,10 +117,10 @@ func interval(a, b []float64) (low, high float64) {
 
 // abstention says how often an answer is held back at the usual floor: for
 // messages that nothing answers, and at the price of which recall.
-func abstention(s *fitSet, outOfScope []fitRow) string {
+func abstention(s *fitSet, outOfScope []indextest.Row) string {
 	held, kept, found, without := 0, 0, 0, 0
 	for _, q := range outOfScope {
-		if search := s.look(q.Query); search.trust(s.view).fit < 0.3 {
+		if search := s.look(q.Query); search.confidence(s.view).fit < 0.3 {
 			held++
 		}
 	}
@@ -131,7 +133,7 @@ func abstention(s *fitSet, outOfScope []fitRow) string {
 		if hit {
 			without++
 		}
-		if search.trust(s.view).fit >= 0.3 {
+		if search.confidence(s.view).fit >= 0.3 {
 			kept++
 			if hit {
 				found++

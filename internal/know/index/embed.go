@@ -1,0 +1,57 @@
+package index
+
+import (
+	"slices"
+	"strings"
+
+	"ken/capability"
+	"ken/internal/know/embed"
+)
+
+// embed gives the capability in a slot a vector of the segment's own model.
+func (w *writer) embed(c *capability.Capability, slot int) {
+	m := w.next.Model
+	if m == nil {
+		return
+	}
+	if w.owned == nil {
+		w.owned = map[int]bool{}
+		w.next.VectorStore = w.next.VectorStore.changed(m.Model(), m.Dimensions())
+	}
+	if d, ok := documentOf(c); ok {
+		w.vector = m.AppendDocument(w.vector[:0], d)
+	} else {
+		w.vector = append(w.vector[:0], make([]float32, m.Dimensions())...)
+	}
+	w.next.VectorStore.set(slot, w.vector, w.owned)
+}
+
+// codes returns the signs of the vectors of the words in a name, whose terms are
+// the first of run.
+func (w *writer) codes(inName []uint32) []uint64 {
+	m := w.next.Model
+	if m == nil || len(inName) == 0 {
+		return nil
+	}
+	out := make([]uint64, 0, len(inName)*(m.Dimensions()/64))
+	for _, id := range inName {
+		out = m.AppendSigns(out, w.spelt[slices.Index(w.run, id)])
+	}
+	return out
+}
+
+// documentOf is what the built-in model reads of a capability. One whose text
+// it cannot read has a vector that says nothing: words alone find it.
+func documentOf(c *capability.Capability) (embed.Document, bool) {
+	if !MostlyASCII(c.Description) || c.Description == "" && !MostlyASCII(c.Name) {
+		return embed.Document{}, false
+	}
+	d := embed.Document{Name: c.Name, Description: c.Description, Category: c.Category}
+	if c.Triggers != nil && len(c.Triggers.Keywords) > 0 {
+		d.Category = strings.TrimPrefix(d.Category+", "+strings.Join(c.Triggers.Keywords, ", "), ", ")
+	}
+	for _, p := range c.Parameters {
+		d.Parameters = append(d.Parameters, p.Name)
+	}
+	return d, true
+}
