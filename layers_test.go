@@ -110,6 +110,7 @@ var layers = []layer{
 	{"internal/talk/provider/...", words + ground + "internal/talk/model"},
 	{"internal/talk/session", words + ground},
 	{"internal/talk/prompt", words + ground + "internal/door internal/talk/session"},
+	{"internal/talk/layerfiles", words + ground + "internal/talk/prompt"},
 	{"internal/talk/deliver/...", words + ground + "internal/door internal/talk/model internal/talk/session"},
 	{"internal/talk/slash", words + "internal/spelling"},
 	{"internal/talk/event", words + ground + "internal/door internal/talk/model"},

@@ -21,6 +21,7 @@ import (
 	"ken/internal/run/result"
 	"ken/internal/talk/engine"
 	"ken/internal/talk/event"
+	"ken/internal/talk/layerfiles"
 	"ken/internal/talk/model"
 	"ken/internal/talk/prompt"
 	"ken/internal/talk/session"
@@ -148,7 +149,7 @@ func (a *App) layers(ctx context.Context, in engine.LayerInput) ([]prompt.Layer,
 	on := prompt.On{Intents: len(in.Intents.Names) > 0, Rung: string(in.Rung), Ask: true, Finish: true, Results: true}
 	on.Listed = in.Rung == model.Whole && in.Map != ""
 	now := a.loader.Current()
-	layers, wrong := prompt.Load(on, a.contextFolders(in.Document)...)
+	layers, wrong := layerfiles.Load(on, a.contextFolders(in.Document)...)
 	layers = prompt.WithDocument(layers, in.Document)
 	var notices []event.Notice
 	for _, n := range wrong {
@@ -188,13 +189,13 @@ func (a *App) layers(ctx context.Context, in engine.LayerInput) ([]prompt.Layer,
 // contextFolders are where the files of the prompt are. The user's own AGENTS.md
 // is not read again where it is the catalog's; what came with a project counts only
 // as far as it may.
-func (a *App) contextFolders(document string) []prompt.Folder {
-	own := prompt.Folder{Dir: a.Places.Home}
+func (a *App) contextFolders(document string) []layerfiles.Folder {
+	own := layerfiles.Folder{Dir: a.Places.Home}
 	if text, err := os.ReadFile(filepath.Join(a.Places.Home, prompt.AgentsFile)); err == nil {
 		first, _, _ := strings.Cut(strings.TrimSpace(string(text)), "\n")
 		own.NoAgents = first != "" && strings.Contains(document, first)
 	}
-	return []prompt.Folder{own, {Dir: a.Places.Workspace, Foreign: !a.Settings.Capabilities.AllowWorkspaceCards}}
+	return []layerfiles.Folder{own, {Dir: a.Places.Workspace, Foreign: !a.Settings.Capabilities.AllowWorkspaceCards}}
 }
 
 const longestWork = 300 // characters of one line of it

@@ -156,3 +156,19 @@ func names(layers []Layer, in []bool) string {
 	}
 	return strings.Join(list, ", ")
 }
+
+// WithDocument puts the catalog's AGENTS.md before the workspace's
+// instructions. Both are one layer, so text that is placed after AGENTS.md
+// comes after both.
+func WithDocument(layers []Layer, text string) []Layer {
+	if text == "" {
+		return layers
+	}
+	for i := range layers {
+		if layers[i].Name == Agents {
+			layers[i].Text = text + "\n\n" + layers[i].Text
+			return layers
+		}
+	}
+	return append(layers, Layer{Name: Agents, Text: text})
+}

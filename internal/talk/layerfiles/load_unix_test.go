@@ -1,6 +1,6 @@
 //go:build unix
 
-package prompt_test
+package layerfiles_test
 
 import (
 	"path/filepath"
@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"ken/internal/talk/layerfiles"
 	"ken/internal/talk/prompt"
 )
 
@@ -17,7 +18,7 @@ func TestLoadPipe(t *testing.T) {
 	if err := syscall.Mkfifo(filepath.Join(dir, prompt.AgentsFile), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	got, notices := prompt.Load(prompt.On{}, prompt.Folder{Dir: dir})
+	got, notices := layerfiles.Load(prompt.On{}, layerfiles.Folder{Dir: dir})
 	if len(got) != 1 || len(notices) != 1 || !strings.Contains(notices[0].Text, "no regular file") {
 		t.Errorf("Load = %d layers, %v", len(got), notices)
 	}

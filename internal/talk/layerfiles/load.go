@@ -1,4 +1,6 @@
-package prompt
+// Package layerfiles reads the layers of a system prompt that lie in folders as
+// files. Package prompt puts layers together, and is pure.
+package layerfiles
 
 import (
 	"errors"
@@ -10,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 
+	"ken/internal/talk/prompt"
 	"ken/internal/untrusted"
 )
 
@@ -29,7 +32,7 @@ const (
 
 // Load reads the layers that lie in folders as files:
 //
-//	context/system_prompt.md             base; without one [BaseText]
+//	context/system_prompt.md             base; without one [prompt.BaseText]
 //	AGENTS.md                            agents
 //	SOUL.md or context/soul.json         soul
 //	context/user_profile.json            profile
@@ -45,11 +48,11 @@ const (
 // No path leaves its folder, by a link or otherwise. A file that is missing is
 // none; with any other the layer is loaded without it, and a notice says why.
 // The base is always there.
-func Load(on On, folders ...Folder) ([]Layer, []Notice) {
+func Load(on prompt.On, folders ...Folder) ([]prompt.Layer, []Notice) {
 	l := loader{}
-	base := Layer{Name: Base, Text: BaseText(on), Must: true}
+	base := prompt.Layer{Name: prompt.Base, Text: prompt.BaseText(on), Must: true}
 	var agents []string
-	var soul, profile Layer
+	var soul, profile prompt.Layer
 	for _, f := range folders {
 		dir := f.Dir
 		root, err := os.OpenRoot(dir)
@@ -60,7 +63,7 @@ func Load(on On, folders ...Folder) ([]Layer, []Notice) {
 			continue
 		}
 		l.dir, l.root = dir, root
-		if text := l.text(AgentsFile); text != "" && !f.NoAgents {
+		if text := l.text(prompt.AgentsFile); text != "" && !f.NoAgents {
 			agents = append(agents, text)
 		}
 		if f.Foreign {
@@ -72,44 +75,28 @@ func Load(on On, folders ...Folder) ([]Layer, []Notice) {
 			base.Text = text
 		}
 		if text := l.text("SOUL.md"); text != "" {
-			soul = Layer{Name: Soul, Text: "# Soul\n\n" + text}
+			soul = prompt.Layer{Name: prompt.Soul, Text: "# Soul\n\n" + text}
 			if l.there("context/soul.json") {
 				l.note("context/soul.json", "it is not read: SOUL.md is there and counts")
 			}
 		} else if text := l.json("context/soul.json"); text != "" {
-			soul = Layer{Name: Soul, Text: "# Soul\n\n" + text}
+			soul = prompt.Layer{Name: prompt.Soul, Text: "# Soul\n\n" + text}
 		}
 		if text := l.json("context/user_profile.json"); text != "" {
-			profile = Layer{Name: Profile, Text: "# User profile\n\n" + text}
+			profile = prompt.Layer{Name: prompt.Profile, Text: "# User profile\n\n" + text}
 		}
 		root.Close()
 	}
-	layers := []Layer{base}
+	layers := []prompt.Layer{base}
 	if len(agents) > 0 {
-		layers = append(layers, Layer{Name: Agents, Text: "# Workspace instructions (AGENTS.md)\n\n" + strings.Join(agents, "\n\n")})
+		layers = append(layers, prompt.Layer{Name: prompt.Agents, Text: "# Workspace instructions (AGENTS.md)\n\n" + strings.Join(agents, "\n\n")})
 	}
-	for _, layer := range []Layer{soul, profile} {
+	for _, layer := range []prompt.Layer{soul, profile} {
 		if layer.Text != "" {
 			layers = append(layers, layer)
 		}
 	}
 	return layers, l.notices
-}
-
-// WithDocument puts the catalog's AGENTS.md before the workspace's
-// instructions. Both are one layer, so text that is placed after AGENTS.md
-// comes after both.
-func WithDocument(layers []Layer, text string) []Layer {
-	if text == "" {
-		return layers
-	}
-	for i := range layers {
-		if layers[i].Name == Agents {
-			layers[i].Text = text + "\n\n" + layers[i].Text
-			return layers
-		}
-	}
-	return append(layers, Layer{Name: Agents, Text: text})
 }
 
 // A Folder is where layers lie as files. Foreign says that it came from
