@@ -194,8 +194,31 @@ func (l *codeList) command(argv []string, depth int) {
 	case interpreter(name):
 		l.scripts(name, args, depth)
 	}
+	l.arguments(name, argv)
 	for _, file := range projectFiles(name) {
 		l.script(file)
+	}
+}
+
+// arguments adds the files in the arguments of a program that is no interpreter,
+// but whose arguments can hold commands, such as sed's e or sort's
+// --compress-program; and it says where a program runs code of the project.
+func (l *codeList) arguments(name string, argv []string) {
+	if starter(name) || interpreter(name) && name != "sed" {
+		return
+	}
+	if programs.Risky(argv, 1) {
+		switch {
+		case name == "git" || programs.Is(name, programs.Editor):
+			l.unsure("an argument of " + name + " may run another program") // so all words count
+		case name == "sed" || name == "gsed":
+			l.words(Task{Commands: [][]string{argv[1:]}}) // without a reason: every call of theirs would have it
+		default: // other files may be what it writes
+			l.executables(argv[1:])
+		}
+	}
+	if programs.RunsProject(argv) && projectFiles(name) == nil && name != "sed" {
+		l.unsure("code of the project that " + name + " runs")
 	}
 }
 
@@ -248,7 +271,7 @@ func (l *codeList) folders(args []string) {
 // known to read data may start them.
 func (l *codeList) executables(args []string) {
 	for _, a := range args {
-		for _, value := range values(a) {
+		for _, value := range append(values(a), separate(a)...) {
 			for _, path := range l.paths(value) {
 				if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
 					l.script(path)
@@ -366,7 +389,7 @@ func (l *codeList) inline(line string, depth int) {
 
 // separate returns the words of a command line or of code.
 func separate(text string) []string {
-	return strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" \t\n;&|()<>`$'\"{}=,", r) })
+	return strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" \t\n;&|()<>`$'\"{}=,!", r) })
 }
 
 // words adds every word of a task that is, or may become, a file: as it is, after
