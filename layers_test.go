@@ -129,6 +129,7 @@ var layers = []layer{
 	{"internal/serve/mcpserver", words + ground + "internal/door internal/serve/auth"},
 	{"internal/serve/shim/...", ""}, // what a client starts for every window: it stays light
 	{"internal/serve/daemon", words + "internal/serve/shim"},
+	{"internal/serve/health", words + ground + "internal/config internal/know/... internal/govern/... internal/run/... internal/serve/doctor internal/serve/shim"},
 
 	// The program: wiring, commands, library.
 	{"internal/app", all},

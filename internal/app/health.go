@@ -4,31 +4,41 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"syscall"
+	"net/netip"
 
 	"ken/capability"
-	"ken/internal/config"
-	"ken/internal/govern/approval"
-	"ken/internal/govern/review"
-	"ken/internal/run/sandbox"
+	"ken/internal/run/mcpservers/profile"
 	"ken/internal/serve/doctor"
-	"ken/internal/store"
+	"ken/internal/serve/health"
 	"ken/internal/untrusted"
 )
 
 // Facts are what the doctor looks at.
 func (a *App) Facts(ctx context.Context) doctor.Facts {
 	now := a.loader.Current()
-	f := doctor.Facts{ConfigErr: standsBefore(now.Err), ConfigFiles: now.Settings.Files(), Home: a.Places.Home, CacheErr: a.CacheErr(), Servers: a.ServerHealth(ctx)}
+	f := doctor.Facts{ConfigErr: standsBefore(now.Err), ConfigFiles: now.Settings.Files(), Home: a.Places.Home, CacheErr: a.CacheErr(), Servers: a.health().Servers(ctx)}
 	f.Listing = a.Oversee().List() // with what the servers list
 	f.Meaning, f.MeaningErr = a.Meaning(ctx)
 	f.Model, f.ModelErr = a.Answering(ctx)
-	f.Running = a.Running(ctx)
+	f.Running = a.health().Running(ctx)
 	for _, p := range a.Reading {
 		f.Places = append(f.Places, doctor.Place{Name: p.Name, Why: p.Why})
 	}
 	return f
+}
+
+// health returns what collects the facts of the doctor.
+func (a *App) health() *health.Collector {
+	gateway := a.gatewayConfig()
+	gateway.Getenv, gateway.Log = a.Servers.Value, a.log
+	return health.New(health.Config{
+		Sandbox: a.Settings.Sandbox, Profile: a.profile, Tenant: a.Principal.Tenant, Secrets: a.secrets, Store: a.store.Get, Desk: a.Desk, Extensions: a.Extensions,
+		Servers: a.Servers, StatusDir: a.statusDir(), Catalog: a.catalog, Workspace: a.Places.Workspace, Getenv: a.getenv, Log: a.log,
+		Suggester: profile.New(profile.Config{
+			KenHome: a.Places.Home, UserHome: a.Places.UserHome, ConfigFiles: a.Settings.Files(), Gateway: gateway,
+			Networks: func() []netip.Prefix { return a.effective().Sandbox.Prefixes() }, Getenv: a.getenv,
+		}),
+	})
 }
 
 // noRules says why there are no rules, nil where there are some. Whoever started
@@ -62,37 +72,6 @@ func standsBefore(err error) error {
 	return fmt.Errorf("%w\nnothing may be called until it is mended; all other settings stay as they were", err)
 }
 
-// Running says how calls are carried out here, for the doctor.
-func (a *App) Running(ctx context.Context) doctor.Running {
-	r := doctor.Running{Isolation: isolation(ctx, a.Settings.Sandbox), Profile: a.profile(), SecretErr: a.secrets.Check()}
-	s, err := a.store.Get()
-	if err != nil {
-		r.StoreErr = err
-		return r
-	}
-	r.Store = s.Place()
-	desk, err := a.Desk()
-	if err == nil {
-		var waiting []approval.Ticket
-		waiting, err = desk.List(ctx, approval.Filter{Tenant: a.Principal.Tenant, States: []approval.State{approval.Pending}})
-		r.Waiting = len(waiting)
-	}
-	r.StoreErr = err
-	if !a.Extensions.Required() {
-		return r
-	}
-	list, err := a.Extensions.List(ctx)
-	if err != nil {
-		r.StoreErr = err
-	}
-	for _, x := range list {
-		if x.Status.State == review.Unreviewed || x.Status.State == review.Differs {
-			r.New = append(r.New, x.Manifest.ID)
-		}
-	}
-	return r
-}
-
 func (a *App) profile() string {
 	if rules := a.Rules(); rules != nil {
 		return rules.Settings().Profile.String()
@@ -100,46 +79,13 @@ func (a *App) profile() string {
 	return "none, since their files cannot be followed"
 }
 
-func isolation(ctx context.Context, s config.Sandbox) doctor.Isolation {
-	report := sandbox.Probe(ctx)
-	out := doctor.Isolation{Profile: string(report.Isolation.Profile), Require: string(s.Require), Missing: report.Isolation.Missing, Attempts: len(report.Attempts)}
-	for _, t := range report.Attempts {
-		if !t.Stopped {
-			out.Escaped = append(out.Escaped, t.Name)
-		}
-	}
-	have := report.Isolation.Profile
-	switch s.Require {
-	case config.RequireFull:
-		if have != sandbox.Full {
-			out.Refuses = "sandbox.require wants the profile full, and this machine gives " + string(have)
-		}
-	case config.NoIsolation:
-		out.Profile, out.Escaped = string(sandbox.None), nil
-	case config.BestEffort:
-	default:
-		if have == sandbox.None {
-			out.Refuses = "sandbox.require wants Landlock, and this machine has none of it"
-		}
-	}
-	return out
-}
-
-// recordable says why nothing can be recorded. That there was no room is tried
-// anew, and not remembered: the next record tries again by itself, and nobody
-// makes one while it is said that nothing works.
+// recordable returns why nothing can be recorded in the audit log.
 func (a *App) recordable() error {
 	log, err := a.trail.Get()
 	if err != nil {
 		return err
 	}
-	folders := []string{a.Places.Audit, a.checkpoints()}
-	for _, dir := range folders {
-		if err := store.Room(dir); err != nil {
-			return fmt.Errorf("write %s: %w", dir, err)
-		}
-	}
-	return roomAgain(log.Err(), folders...)
+	return health.Recordable(log.Err(), a.Places.Audit, a.checkpoints())
 }
 
 // callable returns why no call can start now. It asks the runner, which every
@@ -151,32 +97,4 @@ func (a *App) callable(ctx context.Context) error {
 		return err
 	}
 	return r.Ready(ctx)
-}
-
-// roomAgain gives err, or what stands in its place now: where it says that a disk
-// or a share of one was full, only a write can tell whether that is over.
-func roomAgain(err error, folders ...string) error {
-	if !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EDQUOT) {
-		return err
-	}
-	for _, dir := range folders {
-		if err := try(dir); err != nil {
-			return fmt.Errorf("write %s: %w; make room there", dir, err)
-		}
-	}
-	return nil
-}
-
-// try writes a file into a folder. It has no name while it is written: what else
-// lies beside the record is looked at as a stray.
-func try(dir string) error {
-	f, err := os.CreateTemp(dir, ".ready-*")
-	if err != nil {
-		return err
-	}
-	err = os.Remove(f.Name())
-	if err == nil {
-		_, err = f.Write(make([]byte, 64<<10))
-	}
-	return errors.Join(err, f.Close()) // some systems say only there that it was too much
 }

@@ -62,7 +62,7 @@ func proposed(t *testing.T, user string, servers map[string]map[string]any) *App
 	a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
 	tools := map[string]int{}
 	var after []string
-	for _, s := range a.ServerHealth(t.Context()).List {
+	for _, s := range a.health().Servers(t.Context()).List {
 		if s.Err != "" || s.Narrower.Line == "" {
 			t.Fatalf("%s: error %q, nothing is proposed: %q", s.Name, s.Err, s.Narrower.Note)
 		}
@@ -74,7 +74,7 @@ func proposed(t *testing.T, user string, servers map[string]map[string]any) *App
 	if p := b.Servers.Problems(); len(p) > 0 {
 		t.Fatalf("what is proposed is not taken: %v", p)
 	}
-	for _, s := range b.ServerHealth(t.Context()).List {
+	for _, s := range b.health().Servers(t.Context()).List {
 		if s.Err != "" || s.Profile != string(mcpgateway.ProfileConfined) || s.Tools != tools[s.Name] {
 			t.Errorf("as proposed %s has %d tools under %q: %q; want %d", s.Name, s.Tools, s.Profile, s.Err, tools[s.Name])
 		}

@@ -46,7 +46,7 @@ func badServers(t *testing.T, folder string, modes ...string) string {
 
 func examine(t *testing.T, a *App) []doctor.Check {
 	t.Helper()
-	servers := a.ServerHealth(t.Context())
+	servers := a.health().Servers(t.Context())
 	return doctor.Examine(doctor.Facts{Home: a.Places.Home, Servers: servers, Listing: a.Oversee().List()})
 }
 
@@ -118,7 +118,7 @@ func TestBadServersAreSeen(t *testing.T) {
 	})
 	second := open(t, Config{Getenv: getenv, Dir: work})
 	noted := func(name string, is func(doctor.Troubled) bool) bool {
-		return slices.ContainsFunc(second.serverProcesses(), func(p doctor.Process) bool {
+		return slices.ContainsFunc(second.health().Processes(), func(p doctor.Process) bool {
 			return slices.ContainsFunc(p.Servers, func(s doctor.Troubled) bool { return s.Name == name && is(s) })
 		})
 	}

@@ -1,31 +1,29 @@
-package app
+package health
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
 	"slices"
 
 	"ken/capability"
 	"ken/internal/know/source"
 	"ken/internal/run/mcpgateway"
-	"ken/internal/run/mcpservers/profile"
 	"ken/internal/run/mcpservers/statusfile"
 	"ken/internal/serve/doctor"
 	"ken/internal/serve/shim"
 )
 
-// ServerHealth starts every MCP server once and says how each is, for the
-// doctor. It returns when all have answered, failed or run out of their time,
-// and reads the catalog again, which then has what they list.
-func (a *App) ServerHealth(ctx context.Context) doctor.Servers {
-	out := doctor.Servers{Daemon: a.daemonHealth()}
-	if a.gateway == nil {
+// Servers starts every MCP server once and returns what the doctor says of each.
+// It returns when all have answered, failed or run out of time, and reads the
+// catalog again, which then has their tools.
+func (c *Collector) Servers(ctx context.Context) doctor.Servers {
+	out := doctor.Servers{Daemon: c.daemon()}
+	if c.cfg.Servers.Gateway() == nil {
 		return out
 	}
-	defs := a.Servers.Definitions()
-	out.Problems, out.Running = a.Servers.Problems(), a.serverProcesses()
+	defs := c.cfg.Servers.Definitions()
+	out.Problems, out.Running = c.cfg.Servers.Problems(), c.Processes()
 	if len(defs) == 0 {
 		return out
 	}
@@ -33,16 +31,16 @@ func (a *App) ServerHealth(ctx context.Context) doctor.Servers {
 	for _, d := range defs {
 		names = append(names, d.Name)
 	}
-	states := a.Servers.List(ctx, names...)
-	if err := a.Reload(ctx); err != nil {
-		a.log.Warn("the catalog was not read again", "error", err)
+	states := c.cfg.Servers.List(ctx, names...)
+	if err := c.cfg.Catalog.Load(ctx); err != nil {
+		c.cfg.Log.Warn("the catalog was not read again", "error", err)
 	}
-	tools := a.serverTools(ctx)
+	tools := c.tools(ctx)
 	offline := map[string]bool{}
 	for name, o := range tools {
-		offline[name] = o.closed
+		offline[name] = o.offline
 	}
-	suggested := a.newSuggester().Suggest(ctx, defs, states, offline)
+	suggested := c.cfg.Suggester.Suggest(ctx, defs, states, offline)
 	for _, d := range defs {
 		i := slices.IndexFunc(states, func(st mcpgateway.Status) bool { return st.Name == d.Name })
 		if i < 0 {
@@ -53,15 +51,6 @@ func (a *App) ServerHealth(ctx context.Context) doctor.Servers {
 		out.List = append(out.List, s)
 	}
 	return out
-}
-
-func (a *App) newSuggester() *profile.Suggester {
-	gateway := a.gatewayConfig()
-	gateway.Getenv, gateway.Log = a.Servers.Value, a.log
-	return profile.New(profile.Config{
-		KenHome: a.Places.Home, UserHome: a.Places.UserHome, ConfigFiles: a.Settings.Files(), Gateway: gateway,
-		Networks: func() []netip.Prefix { return a.effective().Sandbox.Prefixes() }, Getenv: a.getenv,
-	})
 }
 
 func serverFacts(d mcpgateway.Server, st mcpgateway.Status) doctor.Server {
@@ -79,10 +68,10 @@ func serverFacts(d mcpgateway.Server, st mcpgateway.Status) doctor.Server {
 	return s
 }
 
-// offered is what the doctor wants to know of a server's tools.
+// offered is what the doctor says of a server's tools.
 type offered struct {
 	long, large []string
-	closed      bool // none says or may be taken to reach the outside
+	offline     bool // each says that it needs no network
 }
 
 const (
@@ -90,19 +79,19 @@ const (
 	largeSchema = 16 << 10 // bytes, some thousand tokens
 )
 
-// serverTools looks at the tools that the catalog has of each server.
-func (a *App) serverTools(ctx context.Context) map[string]offered {
+// tools returns what the doctor says of the tools of each server.
+func (c *Collector) tools(ctx context.Context) map[string]offered {
 	out := map[string]offered{}
-	for e := range a.Oversee().All() {
+	for e := range c.cfg.Catalog.Snapshot().All() {
 		if e.Origin.Format != source.FormatMCP || e.Run == nil || e.Run.Runner != "mcp.call" {
 			continue
 		}
 		o, known := out[e.Category]
-		o.closed = (o.closed || !known) && e.Said().OpenWorld == capability.No
+		o.offline = (o.offline || !known) && e.Said().OpenWorld == capability.No
 		if len(e.Name) > longName {
 			o.long = append(o.long, e.Name[:longName]+"…")
 		}
-		if d, err := a.catalog.Inspect(ctx, e); err == nil && len(d.Schema) > largeSchema {
+		if d, err := c.cfg.Catalog.Inspect(ctx, e); err == nil && len(d.Schema) > largeSchema {
 			o.large = append(o.large, fmt.Sprintf("%s (%d KB)", e.Name, (len(d.Schema)+512)>>10))
 		}
 		out[e.Category] = o
@@ -110,10 +99,10 @@ func (a *App) serverTools(ctx context.Context) map[string]offered {
 	return out
 }
 
-// serverProcesses returns the processes that use servers now.
-func (a *App) serverProcesses() []doctor.Process {
+// Processes returns the processes that use servers now.
+func (c *Collector) Processes() []doctor.Process {
 	var out []doctor.Process
-	for _, n := range statusfile.Read(a.statusDir()) {
+	for _, n := range statusfile.Read(c.cfg.StatusDir) {
 		p := doctor.Process{PID: n.PID, What: n.What, Since: n.Since}
 		for _, t := range n.Servers {
 			p.Servers = append(p.Servers, doctor.Troubled{
@@ -126,12 +115,12 @@ func (a *App) serverProcesses() []doctor.Process {
 	return out
 }
 
-// daemonHealth asks the user's daemon who it is. It starts none.
-func (a *App) daemonHealth() doctor.Daemon {
+// daemon asks the user's daemon who it is. It starts none.
+func (c *Collector) daemon() doctor.Daemon {
 	if !shim.Supported {
 		return doctor.Daemon{Unsupported: true}
 	}
-	place, err := shim.Where(a.getenv, a.Places.Workspace)
+	place, err := shim.Where(c.cfg.Getenv, c.cfg.Workspace)
 	if err != nil {
 		return doctor.Daemon{Err: err}
 	}
