@@ -24,7 +24,7 @@ func newApprove(env *environment) *cobra.Command {
 }
 
 func (c *approveCommand) list() *cobra.Command {
-	var all, grants bool
+	var all, grants, verbose bool
 	cmd := &cobra.Command{
 		Use: "list", Short: "List open approval requests", Args: args(cobra.NoArgs),
 		RunE: c.withApp(func(ctx context.Context, a *app.App, _ []string) error {
@@ -44,7 +44,7 @@ func (c *approveCommand) list() *cobra.Command {
 				return errors.Join(c.printJSON(map[string]any{"tickets": listOf(tickets)}), err)
 			}
 			for _, t := range tickets {
-				c.printTicket(t)
+				c.printTicket(t, all || verbose)
 			}
 			if len(tickets) == 0 && err == nil {
 				fmt.Fprintln(c.err, "ken: nothing waits for an answer")
@@ -53,17 +53,26 @@ func (c *approveCommand) list() *cobra.Command {
 		}),
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "include requests that were answered or have expired")
+	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "print every fact of a request, such as its digest and hash")
 	cmd.Flags().BoolVar(&grants, "grants", false, "list the grants in force instead")
 	return cmd
 }
 
-func (c *approveCommand) printTicket(t approval.Ticket) {
+// printTicket prints a request: what would run, why it waits and what can be
+// answered. With whole, it prints every fact.
+func (c *approveCommand) printTicket(t approval.Ticket, whole bool) {
 	p := c.out
 	p.Linef("%s  %s", p.Style(output.Bold, t.ID), p.Style(output.Yellow, string(t.State)))
 	for _, line := range t.Lines() {
+		if !whole && slices.Contains(beside, line.Name) {
+			continue
+		}
 		p.Linef("  %s  %s", p.Style(output.Dim, fmt.Sprintf("%-12s", output.Line(line.Name))), strings.ReplaceAll(output.Text(line.Text), "\n", "\n"+strings.Repeat(" ", 16)))
 	}
 }
+
+// beside names the facts of a request that few people decide by.
+var beside = []string{"tenant", "surface", "origin", "intent", "mode", "asked", "state", "hash", "digest", "ticket"}
 
 func (c *approveCommand) listGrants(ctx context.Context, a *app.App, desk *approval.Desk) error {
 	held, err := desk.Held(ctx, approval.Filter{Tenant: a.Principal.Tenant})

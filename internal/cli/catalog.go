@@ -306,7 +306,7 @@ func (c *catalogCommand) why() *cobra.Command {
 		RunE: c.withApp(func(ctx context.Context, a *app.App, given []string) error {
 			e, err := a.Oversee().Lookup(given[0])
 			if err != nil {
-				return err
+				return a.Servers.WhyAbsent(a.Principal, given[0], err)
 			}
 			why := a.Why(e)
 			related, err := a.Oversee().Related(string(e.ID))

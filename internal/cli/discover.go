@@ -289,7 +289,7 @@ func nearest(f door.Found) string {
 	for _, n := range f.Nearest {
 		names = append(names, output.Line(string(n.ID)))
 	}
-	return "; the nearest are " + strings.Join(names, ", ")
+	return "; closest: " + strings.Join(names, ", ")
 }
 
 // printBudget draws how much of the budget each tier takes.

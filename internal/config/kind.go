@@ -168,11 +168,11 @@ func word[T ~string](words ...T) kind[T] {
 				return "", false
 			}
 			if !slices.Contains(words, T(s)) {
-				fix := "write " + list
+				fix := ""
 				if near := spelling.Nearest(s, toStrings(words)); near != "" {
 					fix = "did you mean " + near + "?"
 				}
-				r.fault(at, "unknown-word", fix, "%s is %s, want %s", at.key, plain(s), list)
+				r.fault(at, "unknown-word", fix, "%s must be %s, not %s", at.key, list, plain(s))
 				return "", false
 			}
 			return T(s), true
@@ -235,7 +235,7 @@ const longestText = 4096
 func (r *reading) printable(at spot, v yamldoc.Value) (string, bool) {
 	s, ok := v.Any.(string)
 	if !ok && v.Text != "" {
-		r.fault(at, "wrong-type", "put it in quotes", "%s is %s, want text", at.key, kindWord(v.Any))
+		r.fault(at, "wrong-type", "put it in quotes", "%s must be text, not %s", at.key, kindWord(v.Any))
 		return "", false
 	}
 	if !ok {

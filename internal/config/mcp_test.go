@@ -54,7 +54,7 @@ func TestMCP(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := MCP{
-		Surface: SurfaceBridge, Pinned: []string{"mcp:files/read"}, New: PinAccept, Changed: PinAccept, Import: []string{filepath.Join(home, "other.json")},
+		Surface: SurfaceBridge, Pinned: []string{"mcp:files/read"}, New: PinAccept, Changed: PinAccept, MaxTools: 10_000, Import: []string{filepath.Join(home, "other.json")},
 		Servers: []Server{
 			{
 				Name: "files", Command: "npx", Args: []string{"-y", "server-files", "007", "", "true"}, Env: map[string]string{"API_KEY": "hunter2", "MODE": "${MODE}"},
@@ -97,7 +97,7 @@ func TestServersRefused(t *testing.T) {
 		{"{a: {command: x, scope: everyone}}", "", "everyone"},
 		{"{a: {comand: x}}", "", "did you mean mcp.servers.a.command?"},
 		{"{a/b: {command: x}}", "", "is not the name of a server"},
-		{"{a: x}", "", "want a map"},
+		{"{a: x}", "", "must be a map"},
 		{"{}", "{a: {command: x}}", "mcp.servers"},
 		{"{a: {command: x, env: {A: b}}}", "{a: {command: x, env: {A: c}}}", "mcp.servers"},
 		{"{a: {command: x, env: {A: b}}}", "{a: {command: x, env: {A: b}}}", ""},

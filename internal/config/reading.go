@@ -43,7 +43,7 @@ func (r *reading) fault(at spot, code, fix, format string, args ...any) {
 }
 
 func (r *reading) mistyped(at spot, v yamldoc.Value, want string) {
-	r.fault(at, "wrong-type", "write "+want, "%s is %s, want %s", at.key, kindWord(v.Any), want)
+	r.fault(at, "wrong-type", "", "%s must be %s, not %s", at.key, want, kindWord(v.Any))
 }
 
 // sorted returns the problems in the order of their lines.

@@ -23,7 +23,7 @@ func TestOIDC(t *testing.T) {
 		{"{issuer: http://id.example, clientID: ken}", "is not https, and not on this machine"},
 		{"{issuer: https://id.example, clientID: ken, clientSecret: 'a b'}", "is not the name of a secret"},
 		{"{issuer: https://id.example, clientId: ken}", "unknown key serve.oidc.clientId; did you mean serve.oidc.clientID?"},
-		{"[a]", "serve.oidc is a list, want a map"},
+		{"[a]", "serve.oidc must be a map"},
 	} {
 		places, _, _ := at(t)
 		write(t, filepath.Join(places.Home, "ken.yaml"), "serve:\n  oidc: "+tt.text+"\n")

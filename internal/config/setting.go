@@ -144,7 +144,7 @@ func meant(key string, names []string) string {
 	if len(near) == 0 {
 		return all
 	}
-	return "the nearest are " + strings.Join(near, ", ") + "; " + all
+	return "similar keys: " + strings.Join(near, ", ") + "; " + all
 }
 
 func oddInKey(r rune) bool {
@@ -187,11 +187,15 @@ func likely(key string, names []string) []string {
 }
 
 // hasWord reports whether a word of a key begins with another, in lower case:
-// maxTimeout has timeout, and catalog has no log.
+// maxTimeout has timeout, and catalog has no log. A short word must be all of
+// it: allowCards has no all.
 func hasWord(name, word string) bool {
+	const short = 3
+	edge := func(i int) bool {
+		return i == 0 || i == len(name) || name[i] == '.' || name[i-1] == '.' || name[i] >= 'A' && name[i] <= 'Z'
+	}
 	for i := range len(name) - len(word) + 1 {
-		begins := i == 0 || name[i-1] == '.' || name[i] >= 'A' && name[i] <= 'Z'
-		if begins && strings.EqualFold(name[i:i+len(word)], word) {
+		if edge(i) && (len(word) > short || edge(i+len(word))) && strings.EqualFold(name[i:i+len(word)], word) {
 			return true
 		}
 	}

@@ -91,7 +91,7 @@ func (k kind[T]) orNone(none T) kind[T] {
 		before := len(r.problems)
 		n, ok := number.parse(r, at, v)
 		for i := before; i < len(r.problems); i++ {
-			r.problems[i].Fix += ", or none for no limit"
+			r.problems[i].Fix = cmp.Or(r.problems[i].Fix, "write one") + ", or none for no limit"
 		}
 		return n, ok
 	}
@@ -120,7 +120,7 @@ func (k kind[T]) orHalf() kind[T] {
 		before := len(r.problems)
 		n, ok := number.parse(r, at, v)
 		for i := before; i < len(r.problems); i++ {
-			r.problems[i].Fix += ", or " + word + " for half of the machine's"
+			r.problems[i].Fix = cmp.Or(r.problems[i].Fix, "write one") + ", or " + word + " for half of the machine's"
 		}
 		return n, ok
 	}

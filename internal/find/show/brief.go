@@ -16,7 +16,7 @@ const (
 	maxBriefNames       = 3   // parameters, and what is required
 	maxBriefReason      = 60  // characters of the reason why it cannot be used
 
-	// notAvailable marks what cannot be used here.
+	// notAvailable marks what cannot be used here, where no reason is given.
 	notAvailable = " [not available — missing secrets or dependencies]"
 )
 
@@ -60,7 +60,7 @@ func MakeBrief(e *catalog.Entry, count tokenizer.Counter) Brief {
 	mark := ""
 	if b.Unavailable {
 		mark = notAvailable
-		b.Text += notAvailable + briefReason(e.Missing)
+		b.Text += unavailable(e.Missing)
 	}
 	b.CompactTokens, b.Tokens = prices(count, body, mark, b.Text[len(body):])
 	number := count(strconv.Itoa(mostNumbers) + ".")
@@ -157,17 +157,17 @@ func few(names []string) string {
 	return b.String()
 }
 
-// briefReason returns the first reason why a capability cannot be used, without
-// its advice, if it is short.
-func briefReason(missing []string) string {
+// unavailable marks what cannot be used here, with the first reason, without
+// its advice, if that is short.
+func unavailable(missing []string) string {
 	if len(missing) == 0 {
-		return ""
+		return notAvailable
 	}
 	reason, _, _ := strings.Cut(missing[0], ";")
 	if utf8.RuneCountInString(reason) > maxBriefReason || strings.TrimSpace(reason) == "" {
-		return ""
+		return notAvailable
 	}
-	return " (" + untrusted.Line(reason, maxBriefReason) + ")"
+	return " [not available: " + untrusted.Line(reason, maxBriefReason) + "]"
 }
 
 func lastRune(s string) rune {

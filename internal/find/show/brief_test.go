@@ -33,7 +33,7 @@ func TestBrief(t *testing.T) {
 			" x (tool). D [not available — missing secrets or dependencies]"},
 		{"unavailable with a short reason", func(e *catalog.Entry) {
 			e.Available, e.Missing = false, []string{"the program gh is not on PATH; install it", "more"}
-		}, " x (tool) [not available — missing secrets or dependencies] (the program gh is not on PATH)"},
+		}, " x (tool) [not available: the program gh is not on PATH]"},
 		{"unavailable with a long reason", func(e *catalog.Entry) { e.Available, e.Missing = false, []string{strings.Repeat("long ", 20)} },
 			" x (tool) [not available — missing secrets or dependencies]"},
 		{"hostile", func(e *catalog.Entry) {

@@ -145,7 +145,7 @@ func (a *Answer) check(q *Question, now time.Time) error {
 	case a.Scope == Until && !now.Before(a.Until):
 		return refuse("the time %s is over; give a later one", stamp(a.Until))
 	case a.Effect == Yes && a.Scope != Once && q.Widest != Session:
-		return refuse("the rule %s wants a person's word each time; answer %s", q.Rule, Once)
+		return refuse("the rule %s requires approval each time; answer %s", q.Rule, Once)
 	}
 	return nil
 }

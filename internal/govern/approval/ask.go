@@ -42,7 +42,7 @@ const longestJustification = 1000
 
 func (d *Desk) newTicket(q Question) (Ticket, error) {
 	fail := func(format string, args ...any) (Ticket, error) {
-		return Ticket{}, &capability.Error{Kind: capability.Invalid, Op: "ask about", Target: string(q.Call.Target), Err: fmt.Errorf(format, args...)}
+		return Ticket{}, &capability.Error{Kind: capability.Invalid, Op: "request approval of", Target: string(q.Call.Target), Err: fmt.Errorf(format, args...)}
 	}
 	q.Call.Answers, q.Call.Live = nil, nil
 	digest, err := q.Call.Digest()

@@ -130,13 +130,13 @@ func (t *Ticket) stateAt(now time.Time, last latest) State {
 // that was granted. Pending and expired are [capability.Unapproved] and never
 // [capability.Denied].
 func (t Ticket) Err() error {
-	e := &capability.Error{Kind: capability.Unapproved, Op: "ask about", Target: string(t.Question.Call.Target), Rule: t.Question.Rule}
+	e := &capability.Error{Kind: capability.Unapproved, Op: "approval needed for", Target: string(t.Question.Call.Target), Rule: t.Question.Rule}
 	switch t.State {
 	case Granted:
 		return nil
 	case Denied:
-		e.Kind = capability.Denied
-		e.Err = fmt.Errorf("%s said no to ticket %s at %s", t.Answer.By.ID, t.ID, stamp(t.Answer.At))
+		e.Kind, e.Op = capability.Denied, "call"
+		e.Err = fmt.Errorf("%s denied request %s at %s", t.Answer.By.ID, t.ID, stamp(t.Answer.At))
 		e.Fix = "do without it, or ask for something else"
 		if t.Answer.Scope == Session {
 			e.Err = fmt.Errorf("%w, and not to be asked again in this session", e.Err)
@@ -145,10 +145,10 @@ func (t Ticket) Err() error {
 			e.Err = fmt.Errorf("%w: %s", e.Err, t.Answer.Note)
 		}
 	case Expired:
-		e.Err = fmt.Errorf("nobody answered ticket %s until %s; that is not a refusal", t.ID, stamp(t.Expires))
+		e.Err = fmt.Errorf("approval request %s expired without an answer at %s; that is not a denial", t.ID, stamp(t.Expires))
 		e.Fix = "make the call again to ask again"
 	case Pending:
-		e.Err = fmt.Errorf("ticket %s waits for a person until %s", t.ID, stamp(t.Expires))
+		e.Err = fmt.Errorf("approval request %s waits for an answer until %s", t.ID, stamp(t.Expires))
 		e.Fix = "ken approve grant " + t.ID + ", or deny; then make the same call again"
 	default:
 		e.Kind, e.Err = capability.Internal, errors.New("the ticket has no state")

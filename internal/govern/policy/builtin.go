@@ -383,17 +383,17 @@ func (c *compiler) profile() {
 	case Personal:
 		permit("person", "What a person calls runs", false, Once, every, person, ast.Not(destructive))
 		permit("read", "Reading runs", false, Once, []Class{Read}, ast.Not(destructive))
-		permit("write", "Writing needs a person's word once a session", true, Session, []Class{Write, Edit}, ast.Not(destructive), ast.Not(person))
-		permit("exec", "Starting a process needs a person's word once a session", true, Session, []Class{Exec}, ast.Not(destructive), ast.Not(person), ast.Not(network))
+		permit("write", "Writing requires approval once per session", true, Session, []Class{Write, Edit}, ast.Not(destructive), ast.Not(person))
+		permit("exec", "Starting a process requires approval once per session", true, Session, []Class{Exec}, ast.Not(destructive), ast.Not(person), ast.Not(network))
 		permit("outbound", "Using the network needs approval each time", true, Once, []Class{Network}, ast.Not(person))
-		permit("outboundProgram", "Starting a process that uses the network needs a person's word each time", true, Once, []Class{Exec}, ast.Not(destructive), ast.Not(person), network)
-		permit("destructive", "Destroying something needs a person's word each time", true, Once, every, destructive)
+		permit("outboundProgram", "Starting a process that uses the network requires approval each time", true, Once, []Class{Exec}, ast.Not(destructive), ast.Not(person), network)
+		permit("destructive", "Destroying something requires approval each time", true, Once, every, destructive)
 	case Team:
 		permit("person", "What a person calls runs", false, Once, every, person, ast.Not(destructive))
 		permit("read", "Reading through what the user trusts runs", false, Once, []Class{Read}, trusted, ast.Not(destructive))
-		permit("readOther", "Reading through what others brought needs a person's word once a session", true, Session, []Class{Read}, ast.Not(trusted), ast.Not(destructive), ast.Not(person))
-		permit("write", "Writing needs a person's word once a session", true, Session, []Class{Write, Edit}, ast.Not(destructive), ast.Not(person))
-		permit("exec", "Starting a process needs a person's word each time", true, Once, []Class{Exec}, ast.Not(destructive), ast.Not(person))
+		permit("readOther", "Reading through what others brought requires approval once per session", true, Session, []Class{Read}, ast.Not(trusted), ast.Not(destructive), ast.Not(person))
+		permit("write", "Writing requires approval once per session", true, Session, []Class{Write, Edit}, ast.Not(destructive), ast.Not(person))
+		permit("exec", "Starting a process requires approval each time", true, Once, []Class{Exec}, ast.Not(destructive), ast.Not(person))
 		permit("outbound", "Using the network needs approval each time", true, Once, []Class{Network}, ast.Not(person))
 		permit("destructive", "Destroying something needs an operator, and his word each time", true, Once, every, destructive,
 			ast.Principal().In(entity("Role", "operator")))
@@ -404,7 +404,7 @@ func (c *compiler) profile() {
 		of, bits := within(Write, Edit, Exec, Network)
 		c.add(rule{
 			id: name + ".consent", stage: stageConsent, forbid: true, ask: true, classes: bits, when: []ast.Node{of},
-			text: "What is not reading needs a person's word each time, even where a rule allows it", knob: "policy.profile",
+			text: "What is not reading requires approval each time, even where a rule allows it", knob: "policy.profile",
 		})
 	}
 }

@@ -280,8 +280,8 @@ func parseURL(text string) (*url.URL, error) {
 	return u, nil
 }
 
-// wants reports whether something of a name is offered.
-func (s *Server) wants(name string) bool {
+// Wants reports whether something of a name is offered.
+func (s *Server) Wants(name string) bool {
 	match := func(p string) bool { ok, _ := path.Match(norm.NFC.String(p), name); return ok }
 	return (len(s.Include) == 0 || slices.ContainsFunc(s.Include, match)) && !slices.ContainsFunc(s.Exclude, match)
 }

@@ -117,7 +117,7 @@ func (s *server) collect(o *offer, l *lists) (tools []listedTool, all []pin.Tool
 			return
 		}
 		seen[f.Name] = f.Wire
-		if s.def.wants(f.Name) {
+		if s.def.Wants(f.Name) {
 			tools = append(tools, listedTool{MCPTool: source.MCPTool{JSON: object, Runner: runner, Own: own}, name: f.Name, wire: f.Wire, at: at})
 		}
 	}
@@ -129,7 +129,7 @@ func (s *server) collect(o *offer, l *lists) (tools []listedTool, all []pin.Tool
 			name += "_" // the server's own tool of that name stands
 		}
 		add(fmt.Appendf(nil, object, name), runner, span{}, true)
-		if !s.def.wants(name) {
+		if !s.def.Wants(name) {
 			return ""
 		}
 		return source.MCPID(s.def.Name, name)

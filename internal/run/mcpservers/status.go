@@ -105,6 +105,36 @@ func (s *Servers) Absent(p capability.Principal, name string) error {
 	return nil
 }
 
+// WhyAbsent returns why there is no capability of an id, for the operator: what
+// is known of the MCP server that the id names. Other errors are returned as
+// they are.
+func (s *Servers) WhyAbsent(p capability.Principal, name string, err error) error {
+	if why := s.Absent(p, name); why != nil {
+		return why
+	}
+	id, ok := strings.CutPrefix(name, "mcp:")
+	if !ok || capability.KindOf(err) != capability.NotFound {
+		return err
+	}
+	server, tool, _ := strings.Cut(id, "/")
+	absent := func(format string, args ...any) error {
+		return &capability.Error{Kind: capability.NotFound, Op: "find", Target: name, Err: fmt.Errorf(format, args...)}
+	}
+	defs := s.Definitions()
+	i := slices.IndexFunc(defs, func(d mcpgateway.Server) bool { return d.Name == server })
+	switch {
+	case i < 0:
+		return absent("there is no MCP server %s; see mcp.servers, mcp.json and mcp.import", server)
+	case defs[i].Disabled:
+		return absent("the MCP server %s is disabled (%s); ken extension enable mcp:%[1]s enables it", server, defs[i].Origin.String())
+	case tool == "":
+		return absent("this is an MCP server; name one of its tools, as in mcp:%s/TOOL", server)
+	case !defs[i].Wants(tool):
+		return absent("the MCP server %s is defined without the tool %s (include and exclude in %s)", server, tool, defs[i].Origin.String())
+	}
+	return absent("the MCP server %s lists no tool %s; ken catalog list shows those that it lists", server, tool)
+}
+
 // Unset returns which servers of the workspace cannot be started because a
 // variable or secret that they refer to is not set.
 func (s *Servers) Unset() []string {

@@ -268,8 +268,8 @@ func (r *Runner) unapproved(t *trip, ticket *approval.Ticket, err error) (capabi
 		t.decision.Effect = policy.Deny
 		return refusal(&e), &e
 	}
-	text := "A person must agree to this: ticket " + ticket.ID + ". Tell the user to run: ken approve grant " + ticket.ID +
-		". Do not run it yourself. This is not a refusal; make the same call again once it is settled."
+	text := "This call needs approval. Ask the user to run: ken approve grant " + ticket.ID +
+		". Do not run it yourself. This is not a denial; make the same call again once the request is answered."
 	why := t.decision.Reason.Text
 	if len(ticket.Voided) > 0 { // a grant became invalid: say which change ended it
 		why += "; an earlier approval no longer holds: " + ticket.Voided[0].Why

@@ -201,9 +201,9 @@ func narrower(s Server) (Check, bool) {
 	if n == (Narrower{}) {
 		return Check{}, false
 	}
-	c := Check{Name: "mcp:" + untrusted.Line(s.Name, 80), Grade: Good, Message: "it runs as it did before Ken"}
+	c := Check{Name: "mcp:" + untrusted.Line(s.Name, 80), Grade: Good, Message: "not confined: it has your files and network"}
 	if n.Line != "" {
-		c.Message += ", and could be held closer"
+		c.Message += "; it can be confined"
 		c.Fix = "write into " + at(s.Name, s.Origin) + ": " + n.Line
 	}
 	if n.Note != "" {

@@ -178,7 +178,7 @@ func (x *exchange) waits(q *Question, err error) error {
 		reach += "; --for session for all of this session"
 	}
 	out := *e
-	out.Fix = fmt.Sprintf("A person must agree to this. Tell the user to run: %s (%s). Do not run it yourself. Then make the same call again.", x.ep.s.cfg.ApproveHint(q.Ticket), reach)
+	out.Fix = fmt.Sprintf("Ask the user to run: %s (%s). Do not run it yourself. Then make the same call again.", x.ep.s.cfg.ApproveHint(q.Ticket), reach)
 	return &out
 }
 

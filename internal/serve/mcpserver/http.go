@@ -45,7 +45,7 @@ func (s *Server) Handler(who func(*http.Request) (capability.Principal, bool)) h
 		p, ok := who(r)
 		if !ok || p.ID == "" {
 			w.Header().Set("WWW-Authenticate", "Bearer")
-			refuse(w, http.StatusUnauthorized, "say who you are: send Authorization: Bearer with the token of ken")
+			refuse(w, http.StatusUnauthorized, "missing token; send Authorization: Bearer TOKEN with the token in state/token of Ken's folder")
 			return
 		}
 		r.Body = http.MaxBytesReader(w, r.Body, s.cfg.MaxBody)

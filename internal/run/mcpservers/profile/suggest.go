@@ -72,9 +72,9 @@ func (s *Suggester) Suggest(ctx context.Context, defs []mcpgateway.Server, state
 		n := out[d.Name]
 		switch st := started[d.Name]; {
 		case err != nil:
-			n.Note = "how it could be held closer cannot be tried: " + err.Error()
+			n.Note = "confining it cannot be tried: " + err.Error()
 		case st.Err != "" || st.Tools < listed[d.Name]:
-			n.Note = "with no more than what its definition names it does not start: " + cmp.Or(st.Err, fmt.Sprintf("it lists %d of %d tools", st.Tools, listed[d.Name]))
+			n.Note = "confining it to what its definition names was tried and failed: " + cmp.Or(st.Err, fmt.Sprintf("it lists %d of %d tools", st.Tools, listed[d.Name]))
 		default:
 			n.Line = s.definitionLine(d)
 			n.Note = fmt.Sprintf("tried: it starts, and lists its %d tools; ", st.Tools) + n.Note
