@@ -14,6 +14,7 @@ import (
 	"ken/capability"
 	"ken/internal/config"
 	"ken/internal/know/source"
+	"ken/internal/know/source/remote"
 	"ken/internal/know/source/table"
 )
 
@@ -218,7 +219,7 @@ func (s *Planner) named(n config.Source) {
 		name: n.Name, place: Place{Trust: n.Trust, Why: why},
 		make: func(name string) (src capability.Source, err error) {
 			if n.URL != "" {
-				src, err = source.NewRemote(source.RemoteConfig{
+				src, err = remote.New(remote.Config{
 					Name: name, URL: n.URL, SHA256: n.SHA256, Refresh: refresh, Cache: s.cfg.Cache,
 					CacheDir: filepath.Join(s.cfg.Places.Cache, "remote"),
 				})

@@ -15,6 +15,7 @@ import (
 	"ken/internal/know/source/catalogfile"
 	"ken/internal/know/source/format"
 	"ken/internal/know/source/safefs"
+	"ken/internal/know/source/sourcetest"
 )
 
 // largeCatalog is a catalog that is worth caching, with a bad row in it.
@@ -59,7 +60,7 @@ func forge(t *testing.T, u *format.Unit, dir string) {
 
 func TestCacheAnswersForTheSameBytes(t *testing.T) {
 	text, dir := largeCatalog(), filepath.Join(t.TempDir(), "a", "cache")
-	p := write(t, t.TempDir(), "c.jsonl", text)
+	p := sourcetest.Write(t, t.TempDir(), "c.jsonl", text)
 	cfg := TreeConfig{Path: p, Trust: capability.TrustUser, Cache: &Cache{Dir: dir}}
 	_, fresh := load(t, cfg)
 	info, err := os.Stat(dir)
@@ -81,7 +82,7 @@ func TestCacheAnswersForTheSameBytes(t *testing.T) {
 	if _, b := load(t, cfg); b.Capabilities[0].Description != "From the cache." {
 		t.Errorf("description = %q: the cache is not used", b.Capabilities[0].Description)
 	}
-	write(t, filepath.Dir(p), "c.jsonl", text+"\n")
+	sourcetest.Write(t, filepath.Dir(p), "c.jsonl", text+"\n")
 	if _, b := load(t, cfg); b.Capabilities[0].Description != "Does thing 0." || len(entriesIn(t, dir)) != 2 {
 		t.Errorf("description = %q, entries %d: the cache answers for other bytes", b.Capabilities[0].Description, len(entriesIn(t, dir)))
 	}
@@ -89,7 +90,7 @@ func TestCacheAnswersForTheSameBytes(t *testing.T) {
 
 func TestCacheHoldsOnlyLargeFiles(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "cache")
-	p := write(t, t.TempDir(), "c.jsonl", `{"name":"a"}`)
+	p := sourcetest.Write(t, t.TempDir(), "c.jsonl", `{"name":"a"}`)
 	load(t, TreeConfig{Path: p, Cache: &Cache{Dir: dir}})
 	if _, err := os.Stat(dir); err == nil {
 		t.Error("a small file made a cache")
@@ -109,7 +110,7 @@ func TestCacheDamageIsMendedNotFatal(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "cache")
-			p := write(t, t.TempDir(), "c.jsonl", largeCatalog())
+			p := sourcetest.Write(t, t.TempDir(), "c.jsonl", largeCatalog())
 			cfg := TreeConfig{Path: p, Trust: capability.TrustUser, Cache: &Cache{Dir: dir}}
 			_, want := load(t, cfg)
 			entry := entriesIn(t, dir)[0]
@@ -140,7 +141,7 @@ func TestCacheOfOthersIsNotUsed(t *testing.T) {
 	if capability.KindOf(err) != capability.Denied || !strings.Contains(fmt.Sprint(err), "chmod go-w") {
 		t.Fatalf("Check of a directory that others write to = %v, want a refusal with the mend", err)
 	}
-	p := write(t, t.TempDir(), "c.jsonl", largeCatalog())
+	p := sourcetest.Write(t, t.TempDir(), "c.jsonl", largeCatalog())
 	_, b := load(t, TreeConfig{Path: p, Cache: cache})
 	last := b.Problems[len(b.Problems)-1]
 	if last.Code != "cache-unused" || last.Severity != capability.Warning || len(b.Capabilities) == 0 || len(entriesIn(t, dir)) != 0 {
@@ -151,7 +152,7 @@ func TestCacheOfOthersIsNotUsed(t *testing.T) {
 			t.Errorf("Check(%+v) = %v", good, err)
 		}
 	}
-	file := write(t, t.TempDir(), "f", "x")
+	file := sourcetest.Write(t, t.TempDir(), "f", "x")
 	if err := (&Cache{Dir: file}).Check(); capability.KindOf(err) != capability.Denied {
 		t.Errorf("Check of a file = %v, want a refusal", err)
 	}
@@ -181,14 +182,14 @@ func TestCacheForgetsTheOldest(t *testing.T) {
 	long := time.Now().Add(-3 * time.Hour)
 	for i := range maxEntries + 5 {
 		id := cacheID{byte(i)}
-		p := write(t, dir, id.file(), "x")
+		p := sourcetest.Write(t, dir, id.file(), "x")
 		if err := os.Chtimes(p, time.Time{}, long.Add(time.Duration(i)*time.Minute)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	write(t, dir, "notes.txt", "not ours")
-	write(t, dir, scratchName+"new", "being written")
-	if err := os.Chtimes(write(t, dir, scratchName+"old", "left"), time.Time{}, long); err != nil {
+	sourcetest.Write(t, dir, "notes.txt", "not ours")
+	sourcetest.Write(t, dir, scratchName+"new", "being written")
+	if err := os.Chtimes(sourcetest.Write(t, dir, scratchName+"old", "left"), time.Time{}, long); err != nil {
 		t.Fatal(err)
 	}
 	if err := put(root, cacheID{200}, []byte("newest")); err != nil {

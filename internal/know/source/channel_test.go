@@ -28,7 +28,7 @@ func TestChannels(t *testing.T) {
     required_bins: [signal-cli]
 `
 	dir := t.TempDir()
-	write(t, dir, "channels.yaml", yaml)
+	sourcetest.Write(t, dir, "channels.yaml", yaml)
 	_, b := load(t, TreeConfig{Path: dir, Trust: capability.TrustUser})
 	if len(b.Capabilities) != 2 || len(b.Problems) != 0 {
 		t.Fatalf("%d capabilities, problems %v, want 2 and none", len(b.Capabilities), b.Problems)
@@ -79,9 +79,9 @@ func TestChannelForms(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := t.TempDir()
-			write(t, dir, tt.file, tt.text)
+			sourcetest.Write(t, dir, tt.file, tt.text)
 			_, b := load(t, TreeConfig{Path: dir, Trust: capability.TrustUser})
-			if got := idsOf(b); got != tt.ids {
+			if got := sourcetest.IDs(b); got != tt.ids {
 				t.Errorf("capabilities = %q, want %q", got, tt.ids)
 			}
 			if got := lineCodes(b); got != tt.problems {
@@ -89,14 +89,6 @@ func TestChannelForms(t *testing.T) {
 			}
 		})
 	}
-}
-
-func idsOf(b capability.Batch) string {
-	var ids []string
-	for _, c := range b.Capabilities {
-		ids = append(ids, string(c.ID))
-	}
-	return strings.Join(ids, " ")
 }
 
 func lineCodes(b capability.Batch) string {
@@ -110,7 +102,7 @@ func lineCodes(b capability.Batch) string {
 // TestChannelListLimits: what would take long to parse is refused at once.
 func TestChannelListLimits(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir, "channels.yaml", "channels:\n"+strings.Repeat("- {platform: a, description: A.}\n", 12_000))
+	sourcetest.Write(t, dir, "channels.yaml", "channels:\n"+strings.Repeat("- {platform: a, description: A.}\n", 12_000))
 	_, b := load(t, TreeConfig{Path: dir, Trust: capability.TrustUser})
 	if got := lineCodes(b); !strings.HasSuffix(got, "bad-list") || len(b.Capabilities) != 0 {
 		t.Errorf("problems = %q with %d capabilities, want one bad-list and none", got, len(b.Capabilities))

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"ken/capability"
+	"ken/internal/know/source/sourcetest"
 )
 
 const outsideSecret = "the-secret-of-the-neighbour"
@@ -58,7 +59,7 @@ func (p *place) leaks() {
 // confined makes x/inner with a secret next to it, and one outside the tree.
 func confined(t *testing.T, files map[string]string) (p *place, outside string) {
 	t.Helper()
-	outside = write(t, t.TempDir(), "secret.md", outsideSecret)
+	outside = sourcetest.Write(t, t.TempDir(), "secret.md", outsideSecret)
 	p = newPlace(t, map[string]string{
 		"x/secret.txt":              "unread",
 		"x/inner/sub.md/keep.txt":   "a folder called like a file",
@@ -66,10 +67,10 @@ func confined(t *testing.T, files map[string]string) (p *place, outside string) 
 	})
 	// The secrets are no units themselves, so that only a leak can show them.
 	for _, name := range []string{"x/secret.md", "x/inner-secret/secret.md"} {
-		write(t, p.dir, name, outsideSecret)
+		sourcetest.Write(t, p.dir, name, outsideSecret)
 	}
 	for name, text := range files {
-		write(t, p.dir, name, text)
+		sourcetest.Write(t, p.dir, name, text)
 	}
 	return p, outside
 }
@@ -98,7 +99,7 @@ func TestT06TraversalOfFilePath(t *testing.T) {
 			p, _ := confined(t, nil)
 			// The tree is x/inner: everything beside it is outside.
 			p.dir = filepath.Join(p.dir, "x", "inner")
-			write(t, p.dir, "registry.yaml", fmt.Sprintf("- id: x\n  filePath: %q\n  triggers: {keywords: [a]}\n", given))
+			sourcetest.Write(t, p.dir, "registry.yaml", fmt.Sprintf("- id: x\n  filePath: %q\n  triggers: {keywords: [a]}\n", given))
 			p.load()
 			p.leaks()
 			if len(p.Capabilities) != 0 || len(p.Problems) == 0 {
@@ -128,38 +129,38 @@ func TestT06TraversalBySymlink(t *testing.T) {
 		make func(p *place, outside string)
 	}{
 		{"text to the outside", func(p *place, outside string) {
-			write(p.t, p.dir, "x/inner/CAPABILITY.yaml", manifest)
+			sourcetest.Write(p.t, p.dir, "x/inner/CAPABILITY.yaml", manifest)
 			link(p, outside, "x/inner/doc.md")
 		}},
 		{"text to a neighbour in the tree", func(p *place, _ string) {
-			write(p.t, p.dir, "x/inner/CAPABILITY.yaml", manifest)
+			sourcetest.Write(p.t, p.dir, "x/inner/CAPABILITY.yaml", manifest)
 			link(p, "../secret.md", "x/inner/doc.md")
 		}},
 		{"folder to the outside", func(p *place, outside string) {
-			write(p.t, p.dir, "x/inner/CAPABILITY.yaml", strings.Replace(manifest, "./doc.md", "d/secret.md", 1))
+			sourcetest.Write(p.t, p.dir, "x/inner/CAPABILITY.yaml", strings.Replace(manifest, "./doc.md", "d/secret.md", 1))
 			link(p, filepath.Dir(outside), "x/inner/d")
 		}},
 		{"link through a link", func(p *place, outside string) {
-			write(p.t, p.dir, "x/inner/CAPABILITY.yaml", manifest)
+			sourcetest.Write(p.t, p.dir, "x/inner/CAPABILITY.yaml", manifest)
 			link(p, "second.md", "x/inner/doc.md")
 			link(p, outside, "x/inner/second.md")
 		}},
 		{"schema to the outside", func(p *place, outside string) {
-			write(p.t, p.dir, "x/inner/CAPABILITY.yaml", "kind: tool\nname: x\ndescription: d\n")
+			sourcetest.Write(p.t, p.dir, "x/inner/CAPABILITY.yaml", "kind: tool\nname: x\ndescription: d\n")
 			link(p, outside, "x/inner/schema.json")
 		}},
 		{"manifest to the outside", func(p *place, outside string) { link(p, outside, "x/inner/CAPABILITY.yaml") }},
 		{"skill to the outside", func(p *place, outside string) { link(p, outside, "x/inner/SKILL.md") }},
 		{"skill to a neighbour", func(p *place, _ string) { link(p, "../secret.md", "x/inner/SKILL.md") }},
 		{"script of a skill to the outside", func(p *place, outside string) {
-			write(p.t, p.dir, "x/inner/SKILL.md", "---\nname: inner\ndescription: d\n---\nx\n")
+			sourcetest.Write(p.t, p.dir, "x/inner/SKILL.md", "---\nname: inner\ndescription: d\n---\nx\n")
 			link(p, outside, "x/inner/scripts/a.sh")
 		}},
 		{"card to the outside", func(p *place, outside string) { link(p, outside, "cards/a.md") }},
 		{"command to the outside", func(p *place, outside string) { link(p, outside, "commands/a.md") }},
 		{"map to the outside", func(p *place, outside string) { link(p, outside, "AGENTS.md") }},
 		{"registry to a link to the outside", func(p *place, outside string) {
-			write(p.t, p.dir, "registry.yaml", "- id: x\n  filePath: texts/a.md\n  triggers: {keywords: [a]}\n")
+			sourcetest.Write(p.t, p.dir, "registry.yaml", "- id: x\n  filePath: texts/a.md\n  triggers: {keywords: [a]}\n")
 			link(p, outside, "texts/a.md")
 		}},
 		{"registry itself", func(p *place, outside string) { link(p, outside, "capabilities.registry.yaml") }},
@@ -232,7 +233,7 @@ func TestT06TraversalBySwappedSymlink(t *testing.T) {
 func TestT06TraversalByHardLink(t *testing.T) {
 	p, _ := confined(t, map[string]string{"x/inner/SKILL.md": "---\nname: inner\ndescription: d\n---\nx\n"})
 	p.trust = capability.TrustWorkspace
-	secret := write(t, filepath.Dir(p.dir), filepath.Base(p.dir)+"-secret.sh", outsideSecret)
+	secret := sourcetest.Write(t, filepath.Dir(p.dir), filepath.Base(p.dir)+"-secret.sh", outsideSecret)
 	t.Cleanup(func() { os.Remove(secret) })
 	for _, name := range []string{"x/inner/run.sh", "cards/a.md"} {
 		at := filepath.Join(p.dir, filepath.FromSlash(name))

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"ken/capability"
+	"ken/internal/know/source/sourcetest"
 )
 
 func TestMapIsAtMost500Characters(t *testing.T) {
@@ -57,7 +58,7 @@ func TestReferenceIsReadOnDemand(t *testing.T) {
 		if err != nil || !strings.HasPrefix(got, "# Architecture\nLong.") {
 			t.Errorf("%s: Reference = %.30q, %v", name, got, err)
 		}
-		write(t, p.dir, name, text+"changed")
+		sourcetest.Write(t, p.dir, name, text+"changed")
 		if _, err := p.tree.Reference(d); capability.KindOf(err) != capability.Conflict {
 			t.Errorf("%s: Reference of a changed text: %v, want a conflict", name, err)
 		}

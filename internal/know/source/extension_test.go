@@ -56,9 +56,9 @@ func capabilityByID(t *testing.T, b capability.Batch, id capability.ID) *capabil
 func extensionFolder(t *testing.T, manifest, commands string) string {
 	t.Helper()
 	dir := t.TempDir()
-	write(t, dir, "manifest.json", manifest)
+	sourcetest.Write(t, dir, "manifest.json", manifest)
 	if commands != "" {
-		write(t, dir, "commands.yaml", commands)
+		sourcetest.Write(t, dir, "commands.yaml", commands)
 	}
 	return dir
 }
@@ -135,7 +135,7 @@ func TestExtensionPostman(t *testing.T) {
 // asked for; a change since loading is a conflict, never an unscanned text.
 func TestExtensionUsageIsLazy(t *testing.T) {
 	dir := extensionFolder(t, `{"id":"x","description":"X.","permissions_required":["exec"]}`, "slash_commands:\n  - {name: /x, description: Do x., runner: exec.x}\n")
-	usage := write(t, dir, "docs/USAGE.md", "How to use x: SENTINEL.\n")
+	usage := sourcetest.Write(t, dir, "docs/USAGE.md", "How to use x: SENTINEL.\n")
 	tree, b := load(t, TreeConfig{Path: dir, Trust: capability.TrustUser})
 	all, err := json.Marshal(b)
 	if err != nil {
@@ -148,7 +148,7 @@ func TestExtensionUsageIsLazy(t *testing.T) {
 	if d, err := tree.Detail(context.Background(), c); err != nil || d.Usage != "How to use x: SENTINEL." {
 		t.Errorf("Detail = %q, %v, want the usage document", d.Usage, err)
 	}
-	write(t, dir, "docs/USAGE.md", "Something else.\n")
+	sourcetest.Write(t, dir, "docs/USAGE.md", "Something else.\n")
 	if _, err := tree.Detail(context.Background(), c); capability.KindOf(err) != capability.Conflict {
 		t.Errorf("Detail after a change of %s: %v, want a conflict", usage, err)
 	}
@@ -178,7 +178,7 @@ func TestExtensionAccepts(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := t.TempDir()
 			for name, text := range tt.files {
-				write(t, dir, "pkg/"+name, text)
+				sourcetest.Write(t, dir, "pkg/"+name, text)
 			}
 			_, b := load(t, TreeConfig{Path: dir, Trust: capability.TrustUser})
 			n := 0
@@ -395,7 +395,7 @@ func TestExtensionProblems(t *testing.T) {
 
 // TestExtensionOutsideLinks: a link out of the package is not followed.
 func TestExtensionOutsideLinks(t *testing.T) {
-	outside := write(t, t.TempDir(), "secret.md", "SECRET")
+	outside := sourcetest.Write(t, t.TempDir(), "secret.md", "SECRET")
 	dir := extensionFolder(t, `{"id":"x","description":"X.","permissions_required":[]}`, "")
 	if err := symlink(outside, filepath.Join(dir, "docs", "USAGE.md")); err != nil {
 		t.Skipf("cannot here: no symbolic links: %v", err)

@@ -7,6 +7,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/know/source/lists"
+	"ken/internal/know/source/sourcetest"
 )
 
 func TestExtensionListAvailability(t *testing.T) {
@@ -25,7 +26,7 @@ func TestExtensionListAvailability(t *testing.T) {
   - 7
 `
 	dir := t.TempDir()
-	write(t, dir, "extensions.yaml", text)
+	sourcetest.Write(t, dir, "extensions.yaml", text)
 	_, b := load(t, TreeConfig{Path: dir, Trust: capability.TrustUser})
 	want := map[capability.ID]string{
 		"extension:giphy": lists.NotInstalled, "extension:ready": "", "extension:silent": lists.NotInstalled, "extension:odd": lists.NotInstalled,

@@ -23,7 +23,7 @@ import (
 // loadText loads one file of a folder.
 func loadText(t *testing.T, name, text string) (*Tree, capability.Batch, string) {
 	t.Helper()
-	p := write(t, t.TempDir(), name, text)
+	p := sourcetest.Write(t, t.TempDir(), name, text)
 	tree, b := load(t, TreeConfig{Path: p, Trust: capability.TrustUser})
 	return tree, b, p
 }

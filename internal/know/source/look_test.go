@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"ken/internal/know/source/safefs"
+	"ken/internal/know/source/sourcetest"
 )
 
 // TestLookDistrustsFreshFiles: a file that was written a moment ago can be
@@ -38,7 +39,7 @@ func TestLookTellsChanges(t *testing.T) {
 	old := time.Now().Add(-time.Hour)
 	put := func(name, text string) {
 		t.Helper()
-		must(t, os.Chtimes(write(t, dir, name, text), old, old))
+		must(t, os.Chtimes(sourcetest.Write(t, dir, name, text), old, old))
 	}
 	put("s/SKILL.md", "text")
 	put("s/a/b/c.py", "print()")
@@ -83,7 +84,7 @@ func TestLookTellsChanges(t *testing.T) {
 // TestTrail follows links through a tree.
 func TestTrail(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir, "v1/text", "")
+	sourcetest.Write(t, dir, "v1/text", "")
 	for name, target := range map[string]string{
 		"current": "v1", "cards": "v1", "a": "current/text", "b": "./a", "c": "v1/../current/./text",
 		"loop": "loop2", "loop2": "loop", "out": "../elsewhere", "abs": "/etc/hostname", "none": "v1/none",

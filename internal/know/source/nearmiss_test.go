@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"ken/capability"
+	"ken/internal/know/source/sourcetest"
 )
 
 func TestNearMiss(t *testing.T) {
@@ -29,11 +30,11 @@ func TestNearMiss(t *testing.T) {
 
 func TestNamesThatAreAlmostRightAreSpokenOf(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir, "cards/a.md", plainCard)
-	write(t, dir, "channel.yaml", "channels: [{platform: irc}]\n")
-	write(t, dir, "command/fix.md", "Fix it.\n")
-	write(t, dir, "README.md", "# Read me\n")
-	write(t, dir, "notes.md", "Notes.\n")
+	sourcetest.Write(t, dir, "cards/a.md", sourcetest.Card)
+	sourcetest.Write(t, dir, "channel.yaml", "channels: [{platform: irc}]\n")
+	sourcetest.Write(t, dir, "command/fix.md", "Fix it.\n")
+	sourcetest.Write(t, dir, "README.md", "# Read me\n")
+	sourcetest.Write(t, dir, "notes.md", "Notes.\n")
 	tree, b := load(t, TreeConfig{Path: dir, Trust: capability.TrustUser})
 	want := "channel.yaml is not read; did you mean channels.yaml? | command/fix.md is not read; did you mean commands/fix.md?"
 	check := func(when string, b capability.Batch) {
@@ -55,7 +56,7 @@ func TestNamesThatAreAlmostRightAreSpokenOf(t *testing.T) {
 	}
 	check("refresh", b)
 
-	write(t, dir, "channel.yaml", "x: 1\n")
+	sourcetest.Write(t, dir, "channel.yaml", "x: 1\n")
 	b, err = tree.Refresh(t.Context(), []string{filepath.Join(dir, "channel.yaml")})
 	if err != nil {
 		t.Fatal(err)
@@ -66,8 +67,8 @@ func TestNamesThatAreAlmostRightAreSpokenOf(t *testing.T) {
 func TestManifestIsFoundInAnyCase(t *testing.T) {
 	for _, name := range []string{"CAPABILITY.yaml", "capability.yaml", "Capability.yml", "CAPABILITY.YAML"} {
 		dir := t.TempDir()
-		write(t, dir, "my-tool/"+name, "name: x\nkind: tool\ndescription: Does x.\n")
-		write(t, dir, "my-tool/skill.md", "How to do x.\n")
+		sourcetest.Write(t, dir, "my-tool/"+name, "name: x\nkind: tool\ndescription: Does x.\n")
+		sourcetest.Write(t, dir, "my-tool/skill.md", "How to do x.\n")
 		tree, b := load(t, TreeConfig{Path: dir, Trust: capability.TrustUser})
 		if len(b.Capabilities) != 1 || b.Capabilities[0].ID != "tool:x" {
 			t.Errorf("%s: %v, %v, want tool:x", name, b.Capabilities, b.Problems)
@@ -82,7 +83,7 @@ func TestManifestIsFoundInAnyCase(t *testing.T) {
 func TestATreeWithNothingInItSaysSo(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"README.md", "LICENSE", "package.json", "a.md", "b.yaml", "x/c.json"} {
-		write(t, dir, name, "x: 1\n")
+		sourcetest.Write(t, dir, name, "x: 1\n")
 	}
 	_, b := load(t, TreeConfig{Path: dir, Trust: capability.TrustUser})
 	if len(b.Problems) != 1 || b.Problems[0].Code != "nothing-found" || b.Problems[0].Severity != capability.Warning ||
@@ -95,7 +96,7 @@ func TestATreeWithNothingInItSaysSo(t *testing.T) {
 	if _, b := load(t, TreeConfig{Path: dir, Trust: capability.TrustUser, Optional: true}); len(b.Problems) != 0 {
 		t.Errorf("an optional folder: problems %v, want none", b.Problems)
 	}
-	write(t, dir, "cards/a.md", plainCard)
+	sourcetest.Write(t, dir, "cards/a.md", sourcetest.Card)
 	if _, b := load(t, TreeConfig{Path: dir, Trust: capability.TrustUser}); len(b.Capabilities) != 1 || len(b.Problems) != 0 && b.Problems[0].Code == "nothing-found" {
 		t.Errorf("with a card: %v, %v, want the card and nothing about an empty tree", b.Capabilities, b.Problems)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"ken/capability"
+	"ken/internal/know/source/sourcetest"
 )
 
 // A place is a folder that a test fills.
@@ -22,7 +23,7 @@ func newPlace(t *testing.T, files map[string]string) *place {
 	t.Helper()
 	p := &place{t: t, dir: t.TempDir(), trust: capability.TrustUser}
 	for name, text := range files {
-		write(t, p.dir, name, text)
+		sourcetest.Write(t, p.dir, name, text)
 	}
 	return p
 }

@@ -32,7 +32,7 @@ func TestPresets(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := t.TempDir()
-			write(t, dir, "presets.yaml", tt.text)
+			sourcetest.Write(t, dir, "presets.yaml", tt.text)
 			_, b := load(t, TreeConfig{Path: dir, Trust: capability.TrustUser})
 			var got []string
 			for _, p := range b.Presets {

@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"ken/capability"
+	"ken/internal/know/source/sourcetest"
 )
 
 // TestManifestPlaces: a manifest's recipe is held to the same as a package's.
@@ -28,7 +29,7 @@ func TestManifestPlaces(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := t.TempDir()
-			write(t, dir, "t/CAPABILITY.yaml", begin+"inputSchema: {type: object, properties: {"+tt.schema+"}}\nrun: "+tt.run+"\n")
+			sourcetest.Write(t, dir, "t/CAPABILITY.yaml", begin+"inputSchema: {type: object, properties: {"+tt.schema+"}}\nrun: "+tt.run+"\n")
 			_, b := load(t, TreeConfig{Path: dir, Trust: capability.TrustUser})
 			code := ""
 			if len(b.Problems) > 0 {

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"ken/capability"
+	"ken/internal/know/source/sourcetest"
 )
 
 const economyCard = "docs/capabilities/token-economy.md"
@@ -163,7 +164,7 @@ func TestRegistryRefresh(t *testing.T) {
 	registry := "- id: x\n  filePath: texts/x.md\n  priority: %d\n  triggers: {keywords: [a]}\n"
 	for name, own := range map[string]string{"a plain text": "", "a card by itself": "---\nid: x\ntriggers: {keywords: [a]}\n---\n"} {
 		t.Run(name, func(t *testing.T) {
-			p := newPlace(t, map[string]string{"registry.yaml": fmt.Sprintf(registry, 1), "texts/x.md": own + cardText, "cards/y.md": plainCard})
+			p := newPlace(t, map[string]string{"registry.yaml": fmt.Sprintf(registry, 1), "texts/x.md": own + cardText, "cards/y.md": sourcetest.Card})
 			p.load()
 			if got := p.find("x").Priority; got != 1 {
 				t.Fatalf("priority = %d, want 1", got)
@@ -179,7 +180,7 @@ func TestRegistryRefresh(t *testing.T) {
 				{"texts/x.md", "---\npriority: 3\n---\n" + cardText, func(c *capability.Capability) bool { return c.Priority == 3 }},
 			}
 			for _, step := range steps {
-				changed := write(t, p.dir, step.file, step.text)
+				changed := sourcetest.Write(t, p.dir, step.file, step.text)
 				var err error
 				if p.Batch, err = p.tree.Refresh(t.Context(), []string{changed}); err != nil {
 					t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"ken/capability"
+	"ken/internal/know/source/sourcetest"
 )
 
 const (
@@ -104,7 +105,7 @@ func TestSettle(t *testing.T) {
 			t.Run(tt.name, func(t *testing.T) {
 				dir := t.TempDir()
 				for name, text := range tt.before {
-					write(t, dir, name, text)
+					sourcetest.Write(t, dir, name, text)
 				}
 				tree, b := load(t, TreeConfig{Path: dir, Trust: capability.TrustUser})
 				want := tt.want
@@ -119,7 +120,7 @@ func TestSettle(t *testing.T) {
 					if text == "-" {
 						remove(t, dir, name)
 					} else {
-						write(t, dir, name, text)
+						sourcetest.Write(t, dir, name, text)
 					}
 					seen.add(name)
 				}
@@ -138,7 +139,7 @@ func TestSettle(t *testing.T) {
 				}
 				// Mended, nothing of it remains.
 				for name, text := range tt.before {
-					write(t, dir, name, text)
+					sourcetest.Write(t, dir, name, text)
 				}
 				mended, _, err := tree.refresh(context.Background(), seen)
 				if err != nil || !slices.Equal(ids(mended), ids(b)) || len(mended.Problems) != len(b.Problems) {
@@ -153,10 +154,10 @@ func TestSettle(t *testing.T) {
 // nothing of it.
 func TestRefreshKeepsPointersWithinAUnit(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir, "c.jsonl", rowOne+rowTwo)
+	sourcetest.Write(t, dir, "c.jsonl", rowOne+rowTwo)
 	tree, before := load(t, TreeConfig{Path: dir, Trust: capability.TrustUser})
 	for _, text := range []string{rowOne + rowTwo + rowThree, rowOne + rowTwo + rowThree} {
-		write(t, dir, "c.jsonl", text)
+		sourcetest.Write(t, dir, "c.jsonl", text)
 		after, changed, err := tree.refresh(context.Background(), sighting{paths: map[string]bool{"c.jsonl": true}})
 		if err != nil || changed != (len(before.Capabilities) == 2) {
 			t.Fatalf("refresh = changed %t, %v, with %d capabilities before", changed, err, len(before.Capabilities))
@@ -174,15 +175,15 @@ func TestRefreshKeepsPointersWithinAUnit(t *testing.T) {
 // a registry names.
 func TestRefreshFollowsWhatHangsOnWhat(t *testing.T) {
 	dir := t.TempDir()
-	file := write(t, dir, "real/text.txt", cardNamed("a", "A."))
-	write(t, dir, "registry.yaml", "- id: a\n  filePath: cards/a.md\n  triggers: {keywords: [a]}\n")
+	file := sourcetest.Write(t, dir, "real/text.txt", cardNamed("a", "A."))
+	sourcetest.Write(t, dir, "registry.yaml", "- id: a\n  filePath: cards/a.md\n  triggers: {keywords: [a]}\n")
 	must(t, os.Mkdir(filepath.Join(dir, "cards"), 0o755))
 	must(t, os.Symlink("../real/text.txt", filepath.Join(dir, "cards/a.md")))
 	tree, before := load(t, TreeConfig{Path: dir, Trust: capability.TrustUser})
 	if c := find(before, "a"); c == nil || c.Origin.Format != "registry" {
 		t.Fatalf("the card is %+v, want it from the registry", c)
 	}
-	write(t, dir, "real/text.txt", cardNamed("a", "Changed."))
+	sourcetest.Write(t, dir, "real/text.txt", cardNamed("a", "Changed."))
 	after, err := tree.Refresh(context.Background(), []string{file})
 	if err != nil {
 		t.Fatal(err)
@@ -195,11 +196,11 @@ func TestRefreshFollowsWhatHangsOnWhat(t *testing.T) {
 // TestRefreshWithoutEndLeavesEverything ends the context while a tree is read.
 func TestRefreshWithoutEndLeavesEverything(t *testing.T) {
 	dir := t.TempDir()
-	file := write(t, dir, "cards/a.md", cardNamed("a", "A."))
+	file := sourcetest.Write(t, dir, "cards/a.md", cardNamed("a", "A."))
 	tree, before := load(t, TreeConfig{Path: dir, Trust: capability.TrustUser})
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	write(t, dir, "cards/a.md", cardNamed("a", "Changed."))
+	sourcetest.Write(t, dir, "cards/a.md", cardNamed("a", "Changed."))
 	if _, err := tree.Refresh(ctx, []string{file}); err == nil {
 		t.Error("Refresh with an ended context gave no error")
 	}
@@ -218,9 +219,9 @@ func TestRefreshWithoutEndLeavesEverything(t *testing.T) {
 func TestRefreshPassesOverPathsOutside(t *testing.T) {
 	above := t.TempDir()
 	dir := filepath.Join(above, "tree")
-	write(t, dir, "a.md", cardNamed("a", "A."))
-	outside := write(t, above, "b.md", cardNamed("b", "B."))
-	hidden := write(t, dir, ".git/c.md", cardNamed("c", "C."))
+	sourcetest.Write(t, dir, "a.md", cardNamed("a", "A."))
+	outside := sourcetest.Write(t, above, "b.md", cardNamed("b", "B."))
+	hidden := sourcetest.Write(t, dir, ".git/c.md", cardNamed("c", "C."))
 	must(t, os.Symlink("..", filepath.Join(dir, "up")))
 	must(t, os.Symlink(".", filepath.Join(dir, "self")))
 	tree, _ := load(t, TreeConfig{Path: dir, Trust: capability.TrustUser})

@@ -13,6 +13,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/know/source/markdown"
+	"ken/internal/know/source/sourcetest"
 )
 
 const githubSkill = `---
@@ -254,7 +255,7 @@ func TestSkillHashCoversItsFiles(t *testing.T) {
 	p := newPlace(t, map[string]string{"x/SKILL.md": "---\nname: x\ndescription: d\n---\nx\n", "x/run.sh": "echo one\n"})
 	p.load()
 	before := p.one("skill:x")
-	changed := write(t, p.dir, "x/run.sh", "echo two\n")
+	changed := sourcetest.Write(t, p.dir, "x/run.sh", "echo two\n")
 	after, err := p.tree.Refresh(t.Context(), []string{changed})
 	if err != nil {
 		t.Fatal(err)
@@ -298,11 +299,11 @@ func TestSkillPrefersYAMLOverMending(t *testing.T) {
 // TestSkillHashCoversWhatIsNotScanned changes files that the scan passes over.
 func TestSkillHashCoversWhatIsNotScanned(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir, "s/SKILL.md", "---\nname: s\ndescription: d\n---\nBody.\n")
+	sourcetest.Write(t, dir, "s/SKILL.md", "---\nname: s\ndescription: d\n---\nBody.\n")
 	for i := range markdown.MaxSkillFiles + 5 {
-		write(t, dir, fmt.Sprintf("s/files/f%03d.txt", i), "same")
+		sourcetest.Write(t, dir, fmt.Sprintf("s/files/f%03d.txt", i), "same")
 	}
-	write(t, dir, "s/big.sh", strings.Repeat("a", markdown.MaxSkillFileBytes+1))
+	sourcetest.Write(t, dir, "s/big.sh", strings.Repeat("a", markdown.MaxSkillFileBytes+1))
 	hash := func() string {
 		_, b := load(t, TreeConfig{Path: dir, Trust: capability.TrustUser})
 		return b.Capabilities[0].Hash
@@ -312,14 +313,14 @@ func TestSkillHashCoversWhatIsNotScanned(t *testing.T) {
 		name string
 		do   func()
 	}{
-		{"a file beyond those that are scanned", func() { write(t, dir, fmt.Sprintf("s/files/f%03d.txt", markdown.MaxSkillFiles+4), "else") }},
-		{"a file too large to scan", func() { write(t, dir, "s/big.sh", strings.Repeat("b", markdown.MaxSkillFileBytes+1)) }},
+		{"a file beyond those that are scanned", func() { sourcetest.Write(t, dir, fmt.Sprintf("s/files/f%03d.txt", markdown.MaxSkillFiles+4), "else") }},
+		{"a file too large to scan", func() { sourcetest.Write(t, dir, "s/big.sh", strings.Repeat("b", markdown.MaxSkillFileBytes+1)) }},
 		{"a link", func() {
 			if err := os.Symlink("/etc", filepath.Join(dir, "s", "link")); err != nil {
 				t.Fatal(err)
 			}
 		}},
-		{"a skill inside", func() { write(t, dir, "s/inner/SKILL.md", "---\nname: inner\ndescription: d\n---\nB.\n") }},
+		{"a skill inside", func() { sourcetest.Write(t, dir, "s/inner/SKILL.md", "---\nname: inner\ndescription: d\n---\nB.\n") }},
 	}
 	for _, step := range steps {
 		step.do()

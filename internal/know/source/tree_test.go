@@ -7,19 +7,8 @@ import (
 	"testing"
 
 	"ken/capability"
+	"ken/internal/know/source/sourcetest"
 )
-
-func write(t *testing.T, dir, name, text string) string {
-	t.Helper()
-	p := filepath.Join(dir, filepath.FromSlash(name))
-	if err := os.MkdirAll(filepath.Dir(p), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(p, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	return p
-}
 
 func load(t *testing.T, cfg TreeConfig) (*Tree, capability.Batch) {
 	t.Helper()
@@ -32,14 +21,12 @@ func load(t *testing.T, cfg TreeConfig) (*Tree, capability.Batch) {
 	return tree, b
 }
 
-const plainCard = "---\ncapability_id: token-economy\ntriggers:\n  keywords: [cost, tokens]\npriority: 10\n---\nSaves tokens.\n"
-
 func TestRefreshKeepsPointersOfWhatDidNotChange(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir, "cards/a.md", plainCard)
-	path := write(t, dir, "cards/b.md", "---\nid: b\ntriggers: {keywords: [b]}\n---\nOld.\n")
+	sourcetest.Write(t, dir, "cards/a.md", sourcetest.Card)
+	path := sourcetest.Write(t, dir, "cards/b.md", "---\nid: b\ntriggers: {keywords: [b]}\n---\nOld.\n")
 	tree, before := load(t, TreeConfig{Path: dir, Trust: capability.TrustUser})
-	write(t, dir, "cards/b.md", "---\nid: b\ntriggers: {keywords: [b]}\n---\nNew.\n")
+	sourcetest.Write(t, dir, "cards/b.md", "---\nid: b\ntriggers: {keywords: [b]}\n---\nNew.\n")
 	after, err := tree.Refresh(context.Background(), []string{path})
 	if err != nil {
 		t.Fatal(err)
@@ -67,7 +54,7 @@ func TestTreeMayBeginAtAFolderThatSaysWhatItHolds(t *testing.T) {
 		"x/.claude/commands": "command:fix", "x/cards": "fix", "x/docs/capabilities": "fix",
 	} {
 		dir := t.TempDir()
-		write(t, dir, folder+"/fix.md", "Fix $ARGUMENTS.\n")
+		sourcetest.Write(t, dir, folder+"/fix.md", "Fix $ARGUMENTS.\n")
 		_, b := load(t, TreeConfig{Path: filepath.Join(dir, filepath.FromSlash(folder)), Trust: capability.TrustUser})
 		switch {
 		case want == "fix": // a card without frontmatter is refused, not passed over
@@ -82,8 +69,8 @@ func TestTreeMayBeginAtAFolderThatSaysWhatItHolds(t *testing.T) {
 
 func TestProjectFolderThatLeavesTheProjectIsRefused(t *testing.T) {
 	project, outside := t.TempDir(), t.TempDir()
-	write(t, outside, "cards/a.md", plainCard)
-	write(t, project, "real/cards/a.md", plainCard)
+	sourcetest.Write(t, outside, "cards/a.md", sourcetest.Card)
+	sourcetest.Write(t, project, "real/cards/a.md", sourcetest.Card)
 	for link, target := range map[string]string{"out": outside, "in": "real"} {
 		if err := os.Symlink(target, filepath.Join(project, link)); err != nil {
 			t.Fatal(err)

@@ -19,6 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	"ken/capability"
+	"ken/internal/know/source/sourcetest"
 )
 
 // cardNamed returns a whole card.
@@ -210,53 +211,53 @@ func TestT15HotReload(t *testing.T) {
 
 func hotAdd(t *testing.T, mode WatchMode) {
 	dir := t.TempDir()
-	write(t, dir, "cards/a.md", cardNamed("a", "A."))
+	sourcetest.Write(t, dir, "cards/a.md", cardNamed("a", "A."))
 	w := watchTree(t, TreeConfig{Path: dir, Watch: WatchConfig{Mode: mode}})
 	a := find(w.last.batch, "a")
-	write(t, dir, "cards/b.md", cardNamed("b", "B."))
+	sourcetest.Write(t, dir, "cards/b.md", cardNamed("b", "B."))
 	if b := w.untilIDs("a", "b"); find(b, "a") != a {
 		t.Error("the card that did not change is another pointer")
 	}
-	write(t, dir, "new/deep/er/c.md", cardNamed("c", "C."))
+	sourcetest.Write(t, dir, "new/deep/er/c.md", cardNamed("c", "C."))
 	w.untilIDs("a", "b", "c")
-	write(t, dir, "new/deep/er/d.md", cardNamed("d", "D."))
+	sourcetest.Write(t, dir, "new/deep/er/d.md", cardNamed("d", "D."))
 	w.untilIDs("a", "b", "c", "d")
 
 	// A folder that comes with files in it.
 	outside := t.TempDir()
-	write(t, outside, "in/x/e.md", cardNamed("e", "E."))
+	sourcetest.Write(t, outside, "in/x/e.md", cardNamed("e", "E."))
 	must(t, os.Rename(filepath.Join(outside, "in"), filepath.Join(dir, "in")))
 	w.untilIDs("a", "b", "c", "d", "e")
-	write(t, dir, "in/x/e.md", cardNamed("e", "Another."))
+	sourcetest.Write(t, dir, "in/x/e.md", cardNamed("e", "Another."))
 	w.untilText("e", "Another.")
 }
 
 func hotChange(t *testing.T, mode WatchMode) {
 	dir := t.TempDir()
-	write(t, dir, "cards/a.md", cardNamed("a", "A."))
-	write(t, dir, "cards/b.md", cardNamed("b", "B."))
+	sourcetest.Write(t, dir, "cards/a.md", cardNamed("a", "A."))
+	sourcetest.Write(t, dir, "cards/b.md", cardNamed("b", "B."))
 	w := watchTree(t, TreeConfig{Path: dir, Watch: WatchConfig{Mode: mode}})
 	b := find(w.last.batch, "b")
-	write(t, dir, "cards/a.md", cardNamed("a", "In place."))
+	sourcetest.Write(t, dir, "cards/a.md", cardNamed("a", "In place."))
 	if got := w.untilText("a", "In place."); find(got, "b") != b {
 		t.Error("the card that did not change is another pointer")
 	}
 	// As careful editors do: another file, then its name.
-	write(t, dir, "cards/.a.md.tmp", cardNamed("a", "At once."))
+	sourcetest.Write(t, dir, "cards/.a.md.tmp", cardNamed("a", "At once."))
 	rename(t, dir, "cards/.a.md.tmp", "cards/a.md")
 	w.untilText("a", "At once.")
 	// A file that no format read before.
-	write(t, dir, "notes.md", "Nothing yet.\n")
-	write(t, dir, "cards/a.md", cardNamed("a", "Then."))
+	sourcetest.Write(t, dir, "notes.md", "Nothing yet.\n")
+	sourcetest.Write(t, dir, "cards/a.md", cardNamed("a", "Then."))
 	w.untilText("a", "Then.")
-	write(t, dir, "notes.md", cardNamed("n", "Now."))
+	sourcetest.Write(t, dir, "notes.md", cardNamed("n", "Now."))
 	w.untilIDs("a", "b", "n")
 }
 
 func hotDelete(t *testing.T, mode WatchMode) {
 	dir := t.TempDir()
 	for _, id := range []string{"a", "b", "c", "d"} {
-		write(t, dir, filepath.Join("cards", id, id+".md"), cardNamed(id, "Text."))
+		sourcetest.Write(t, dir, filepath.Join("cards", id, id+".md"), cardNamed(id, "Text."))
 	}
 	w := watchTree(t, TreeConfig{Path: dir, Watch: WatchConfig{Mode: mode}})
 	remove(t, dir, "cards/a/a.md")
@@ -264,9 +265,9 @@ func hotDelete(t *testing.T, mode WatchMode) {
 	remove(t, dir, "cards/b")
 	w.untilIDs("c", "d")
 	// The same folder again.
-	write(t, dir, "cards/b/b.md", cardNamed("b", "Back."))
+	sourcetest.Write(t, dir, "cards/b/b.md", cardNamed("b", "Back."))
 	w.untilIDs("b", "c", "d")
-	write(t, dir, "cards/b/b.md", cardNamed("b", "And changed."))
+	sourcetest.Write(t, dir, "cards/b/b.md", cardNamed("b", "And changed."))
 	w.untilText("b", "And changed.")
 	remove(t, dir, "cards")
 	b := w.untilIDs()
@@ -279,8 +280,8 @@ func hotDelete(t *testing.T, mode WatchMode) {
 
 func hotRename(t *testing.T, mode WatchMode) {
 	dir := t.TempDir()
-	write(t, dir, "cards/a.md", cardNamed("a", "A."))
-	write(t, dir, "one/sub/b.md", cardNamed("b", "B."))
+	sourcetest.Write(t, dir, "cards/a.md", cardNamed("a", "A."))
+	sourcetest.Write(t, dir, "one/sub/b.md", cardNamed("b", "B."))
 	w := watchTree(t, TreeConfig{Path: dir, Watch: WatchConfig{Mode: mode}})
 	at := func(id, want string) {
 		t.Helper()
@@ -294,7 +295,7 @@ func hotRename(t *testing.T, mode WatchMode) {
 	rename(t, dir, "one", "two")
 	at("b", "two/sub/b.md")
 	// What is inside a renamed folder is still watched, by its new name.
-	write(t, dir, "two/sub/b.md", cardNamed("b", "Changed."))
+	sourcetest.Write(t, dir, "two/sub/b.md", cardNamed("b", "Changed."))
 	w.untilText("b", "Changed.")
 	rename(t, dir, "two/sub", "two/other")
 	at("b", "two/other/b.md")
@@ -302,9 +303,9 @@ func hotRename(t *testing.T, mode WatchMode) {
 	outside := t.TempDir()
 	must(t, os.Rename(filepath.Join(dir, "two"), filepath.Join(outside, "two")))
 	w.untilIDs("a")
-	write(t, outside, "two/other/b.md", cardNamed("b", "Elsewhere."))
+	sourcetest.Write(t, outside, "two/other/b.md", cardNamed("b", "Elsewhere."))
 	// Its name is free for another.
-	write(t, dir, "two/other/b.md", cardNamed("c", "Another."))
+	sourcetest.Write(t, dir, "two/other/b.md", cardNamed("c", "Another."))
 	w.untilIDs("a", "c")
 	at("c", "two/other/b.md")
 }
@@ -323,11 +324,11 @@ func hotHalfWritten(t *testing.T, mode WatchMode) {
 		t.Run(name, func(t *testing.T) {
 			for _, place := range []string{"cards/a.md", "a.md"} {
 				dir := t.TempDir()
-				write(t, dir, place, whole)
-				write(t, dir, "cards/b.md", cardNamed("b", "B."))
+				sourcetest.Write(t, dir, place, whole)
+				sourcetest.Write(t, dir, "cards/b.md", cardNamed("b", "B."))
 				w := watchTree(t, TreeConfig{Path: dir, Watch: WatchConfig{Mode: mode}})
 				a := find(w.last.batch, "a")
-				write(t, dir, place, half)
+				sourcetest.Write(t, dir, place, half)
 				b := w.until("a complaint about "+place, hasProblem("last-good"))
 				if find(b, "a") != a || len(b.Capabilities) != 2 {
 					t.Errorf("half-written %s: capabilities %v, want the last good ones", place, ids(b))
@@ -340,11 +341,11 @@ func hotHalfWritten(t *testing.T, mode WatchMode) {
 				if _, err := w.tree.Detail(context.Background(), a); capability.KindOf(err) != capability.Conflict {
 					t.Errorf("Detail of what is only remembered: %v, want a conflict", err)
 				}
-				write(t, dir, place, cardNamed("a", "Whole."))
+				sourcetest.Write(t, dir, place, cardNamed("a", "Whole."))
 				if b = w.untilText("a", "Whole."); hasProblem("last-good")(b) {
 					t.Errorf("mended %s: problems %v", place, b.Problems)
 				}
-				write(t, dir, place, half)
+				sourcetest.Write(t, dir, place, half)
 				w.until("a complaint again", hasProblem("last-good"))
 				remove(t, dir, place)
 				w.untilIDs("b")
@@ -360,42 +361,42 @@ func hotCreatedLater(t *testing.T, mode WatchMode) {
 	if len(w.last.batch.Capabilities) > 0 {
 		t.Fatalf("a missing folder holds %v", ids(w.last.batch))
 	}
-	write(t, dir, "cards/a.md", cardNamed("a", "A."))
+	sourcetest.Write(t, dir, "cards/a.md", cardNamed("a", "A."))
 	w.untilIDs("a")
-	write(t, dir, "cards/b.md", cardNamed("b", "B."))
+	sourcetest.Write(t, dir, "cards/b.md", cardNamed("b", "B."))
 	w.untilIDs("a", "b")
 	remove(t, above, "not")
 	w.untilIDs()
 	// Step by step, each step seen or not.
 	must(t, os.Mkdir(filepath.Join(above, "not"), 0o755))
 	must(t, os.Mkdir(filepath.Join(above, "not", "yet"), 0o755))
-	write(t, above, "not/yet/other.md", cardNamed("other", "Not of this tree."))
-	write(t, dir, "c.md", cardNamed("c", "C."))
+	sourcetest.Write(t, above, "not/yet/other.md", cardNamed("other", "Not of this tree."))
+	sourcetest.Write(t, dir, "c.md", cardNamed("c", "C."))
 	w.untilIDs("c")
-	write(t, dir, "c.md", cardNamed("c", "Changed."))
+	sourcetest.Write(t, dir, "c.md", cardNamed("c", "Changed."))
 	w.untilText("c", "Changed.")
 }
 
 func hotReplaced(t *testing.T, mode WatchMode) {
 	above := t.TempDir()
 	dir := filepath.Join(above, "tree")
-	write(t, dir, "cards/a.md", cardNamed("a", "A."))
+	sourcetest.Write(t, dir, "cards/a.md", cardNamed("a", "A."))
 	w := watchTree(t, TreeConfig{Path: dir, Watch: WatchConfig{Mode: mode}})
 	// Removed and made anew. In between a tree that must be there keeps what
 	// it had.
 	remove(t, above, "tree")
 	w.untilError("not there")
-	write(t, dir, "cards/b.md", cardNamed("b", "B."))
+	sourcetest.Write(t, dir, "cards/b.md", cardNamed("b", "B."))
 	w.untilIDs("b")
-	write(t, dir, "cards/b.md", cardNamed("b", "Changed."))
+	sourcetest.Write(t, dir, "cards/b.md", cardNamed("b", "Changed."))
 	w.untilText("b", "Changed.")
 	// Exchanged by names.
-	write(t, above, "next/cards/c.md", cardNamed("c", "C."))
+	sourcetest.Write(t, above, "next/cards/c.md", cardNamed("c", "C."))
 	rename(t, above, "tree", "last")
 	rename(t, above, "next", "tree")
 	w.untilIDs("c")
-	write(t, above, "last/cards/b.md", cardNamed("x", "Not here."))
-	write(t, dir, "cards/c.md", cardNamed("c", "Changed."))
+	sourcetest.Write(t, above, "last/cards/b.md", cardNamed("x", "Not here."))
+	sourcetest.Write(t, dir, "cards/c.md", cardNamed("c", "Changed."))
 	w.untilText("c", "Changed.")
 	// Exchanged further up.
 	if runtime.GOOS != "windows" {
@@ -410,34 +411,34 @@ func hotReplacedByLink(t *testing.T, mode WatchMode) {
 		"current/tree": 10 * time.Millisecond, // nobody tells of what happens that far up
 	} {
 		dir := t.TempDir()
-		write(t, dir, "v1/tree/a.md", cardNamed("a", "A."))
-		write(t, dir, "v2/tree/b.md", cardNamed("b", "B."))
+		sourcetest.Write(t, dir, "v1/tree/a.md", cardNamed("a", "A."))
+		sourcetest.Write(t, dir, "v2/tree/b.md", cardNamed("b", "B."))
 		must(t, os.Symlink("v1", filepath.Join(dir, "current")))
 		must(t, os.Symlink("current/tree", filepath.Join(dir, "tree")))
 		w := watchTree(t, TreeConfig{Path: filepath.Join(dir, path), Watch: WatchConfig{Mode: mode, Poll: every}})
-		write(t, dir, "v1/tree/a.md", cardNamed("a", "Watched."))
+		sourcetest.Write(t, dir, "v1/tree/a.md", cardNamed("a", "Watched."))
 		w.untilText("a", "Watched.")
 		must(t, os.Symlink("v2", filepath.Join(dir, "next")))
 		rename(t, dir, "next", "current")
 		w.untilIDs("b")
-		write(t, dir, "v1/tree/a.md", cardNamed("x", "Not here."))
-		write(t, dir, "v2/tree/b.md", cardNamed("b", "Changed."))
+		sourcetest.Write(t, dir, "v1/tree/a.md", cardNamed("x", "Not here."))
+		sourcetest.Write(t, dir, "v2/tree/b.md", cardNamed("b", "Changed."))
 		w.untilText("b", "Changed.")
 	}
 }
 
 func hotLink(t *testing.T, mode WatchMode) {
 	dir := t.TempDir()
-	write(t, dir, "v1/text.txt", cardNamed("a", "One."))
-	write(t, dir, "v2/text.txt", cardNamed("a", "Two."))
+	sourcetest.Write(t, dir, "v1/text.txt", cardNamed("a", "One."))
+	sourcetest.Write(t, dir, "v2/text.txt", cardNamed("a", "Two."))
 	must(t, os.Symlink("v1", filepath.Join(dir, "current")))
 	must(t, os.Mkdir(filepath.Join(dir, "cards"), 0o755))
 	must(t, os.Symlink("../current/text.txt", filepath.Join(dir, "cards/a.md")))
 	w := watchTree(t, TreeConfig{Path: dir, Watch: WatchConfig{Mode: mode}})
 	w.untilText("a", "One.")
-	write(t, dir, "v1/text.txt", cardNamed("a", "One changed."))
+	sourcetest.Write(t, dir, "v1/text.txt", cardNamed("a", "One changed."))
 	w.untilText("a", "One changed.")
-	write(t, dir, "v1/new.txt", cardNamed("a", "One exchanged."))
+	sourcetest.Write(t, dir, "v1/new.txt", cardNamed("a", "One exchanged."))
 	rename(t, dir, "v1/new.txt", "v1/text.txt")
 	w.untilText("a", "One exchanged.")
 	must(t, os.Symlink("v2", filepath.Join(dir, "next")))
@@ -458,15 +459,15 @@ func hotLink(t *testing.T, mode WatchMode) {
 func hotSingleFile(t *testing.T, mode WatchMode) {
 	for _, optional := range []bool{false, true} {
 		dir := t.TempDir()
-		file := write(t, dir, "a.md", cardNamed("a", "A."))
-		write(t, dir, "b.md", cardNamed("b", "Not of this tree."))
+		file := sourcetest.Write(t, dir, "a.md", cardNamed("a", "A."))
+		sourcetest.Write(t, dir, "b.md", cardNamed("b", "Not of this tree."))
 		w := watchTree(t, TreeConfig{Path: file, Optional: optional, Watch: WatchConfig{Mode: mode}})
-		write(t, dir, "a.md", cardNamed("a", "Changed."))
+		sourcetest.Write(t, dir, "a.md", cardNamed("a", "Changed."))
 		w.untilText("a", "Changed.")
-		write(t, dir, "a.tmp", cardNamed("a", "Exchanged."))
+		sourcetest.Write(t, dir, "a.tmp", cardNamed("a", "Exchanged."))
 		rename(t, dir, "a.tmp", "a.md")
 		w.untilText("a", "Exchanged.")
-		write(t, dir, "a.md", "")
+		sourcetest.Write(t, dir, "a.md", "")
 		w.until("a complaint", hasProblem("last-good"))
 		remove(t, dir, "a.md")
 		if optional {
@@ -474,27 +475,27 @@ func hotSingleFile(t *testing.T, mode WatchMode) {
 		} else {
 			w.untilError("not there")
 		}
-		write(t, dir, "a.md", cardNamed("a", "Back."))
+		sourcetest.Write(t, dir, "a.md", cardNamed("a", "Back."))
 		w.untilText("a", "Back.")
 		// The whole folder around it goes and comes.
 		remove(t, filepath.Dir(dir), filepath.Base(dir))
-		write(t, dir, "a.md", cardNamed("a", "Back again."))
+		sourcetest.Write(t, dir, "a.md", cardNamed("a", "Back again."))
 		w.untilText("a", "Back again.")
 		// A folder takes the file's place.
 		remove(t, dir, "a.md")
-		write(t, dir, "a.md/x.md", cardNamed("x", "X."))
+		sourcetest.Write(t, dir, "a.md/x.md", cardNamed("x", "X."))
 		w.untilIDs("x")
 	}
 }
 
 func TestWatchSingleFileBehindLink(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir, "sub/real.md", cardNamed("a", "A."))
+	sourcetest.Write(t, dir, "sub/real.md", cardNamed("a", "A."))
 	must(t, os.Symlink("sub/real.md", filepath.Join(dir, "a.md")))
 	w := watchTree(t, TreeConfig{Path: filepath.Join(dir, "a.md")})
-	write(t, dir, "sub/real.md", cardNamed("a", "Changed."))
+	sourcetest.Write(t, dir, "sub/real.md", cardNamed("a", "Changed."))
 	w.untilText("a", "Changed.")
-	write(t, dir, "sub/new.md", cardNamed("a", "Exchanged."))
+	sourcetest.Write(t, dir, "sub/new.md", cardNamed("a", "Exchanged."))
 	rename(t, dir, "sub/new.md", "sub/real.md")
 	w.untilText("a", "Exchanged.")
 }
@@ -514,20 +515,20 @@ func TestWatchSeesFilesThatUnitsHangOn(t *testing.T) {
 		for _, mode := range []WatchMode{WatchBySystem, WatchByPolling} {
 			t.Run(tt.name+string(mode), func(t *testing.T) {
 				dir := t.TempDir()
-				write(t, dir, tt.file, cardNamed("a", "A."))
+				sourcetest.Write(t, dir, tt.file, cardNamed("a", "A."))
 				for name, text := range tt.files {
 					if target, ok := strings.CutPrefix(text, "-> "); ok {
 						must(t, os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o755))
 						must(t, os.Symlink(target, filepath.Join(dir, name)))
 					} else {
-						write(t, dir, name, text)
+						sourcetest.Write(t, dir, name, text)
 					}
 				}
 				w := watchTree(t, TreeConfig{Path: filepath.Join(dir, tt.tree), Watch: WatchConfig{Mode: mode}})
 				w.untilText("a", "A.")
-				write(t, dir, tt.file, cardNamed("a", "Changed."))
+				sourcetest.Write(t, dir, tt.file, cardNamed("a", "Changed."))
 				w.untilText("a", "Changed.")
-				write(t, dir, "new.tmp", cardNamed("a", "Exchanged."))
+				sourcetest.Write(t, dir, "new.tmp", cardNamed("a", "Exchanged."))
 				rename(t, dir, "new.tmp", tt.file)
 				w.untilText("a", "Exchanged.")
 			})
@@ -542,7 +543,7 @@ func TestWatchKeepsWhatCannotBeOpened(t *testing.T) {
 	for _, mode := range []WatchMode{WatchBySystem, WatchByPolling} {
 		for _, place := range []string{"cards/deep/a.md", "cards/deep", "cards", "."} {
 			dir := t.TempDir()
-			write(t, dir, "cards/deep/a.md", cardNamed("a", "A."))
+			sourcetest.Write(t, dir, "cards/deep/a.md", cardNamed("a", "A."))
 			w := watchTree(t, TreeConfig{Path: dir, Watch: WatchConfig{Mode: mode}})
 			a := find(w.last.batch, "a")
 			name := filepath.Join(dir, place)
@@ -563,7 +564,7 @@ func TestWatchKeepsWhatCannotBeOpened(t *testing.T) {
 			}
 			must(t, os.Chmod(name, info.Mode()))
 			w.until("no complaint about "+place, func(b capability.Batch) bool { return !hasProblem("no-permission")(b) })
-			write(t, dir, "cards/deep/a.md", cardNamed("a", "Changed."))
+			sourcetest.Write(t, dir, "cards/deep/a.md", cardNamed("a", "Changed."))
 			w.untilText("a", "Changed.")
 		}
 	}
@@ -572,10 +573,10 @@ func TestWatchKeepsWhatCannotBeOpened(t *testing.T) {
 // TestWatchSeesWhatChangedAfterLoad shows that nothing is lost between the two.
 func TestWatchSeesWhatChangedAfterLoad(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir, "cards/a.md", cardNamed("a", "A."))
+	sourcetest.Write(t, dir, "cards/a.md", cardNamed("a", "A."))
 	tree, b := load(t, TreeConfig{Path: dir, Trust: capability.TrustUser, Watch: WatchConfig{Debounce: time.Millisecond, Poll: time.Hour}})
-	write(t, dir, "cards/a.md", cardNamed("a", "B."))
-	write(t, dir, "cards/c.md", cardNamed("c", "C."))
+	sourcetest.Write(t, dir, "cards/a.md", cardNamed("a", "B."))
+	sourcetest.Write(t, dir, "cards/c.md", cardNamed("c", "C."))
 	w := watchLoaded(t, tree, b)
 	w.untilIDs("a", "c")
 	w.untilText("a", "B.")
@@ -600,7 +601,7 @@ func TestWatchPollsWhereTheSystemCannotTell(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := t.TempDir()
-			write(t, dir, "cards/a.md", cardNamed("a", "A."))
+			sourcetest.Write(t, dir, "cards/a.md", cardNamed("a", "A."))
 			tree, b := load(t, TreeConfig{
 				Path: dir, Trust: capability.TrustUser,
 				Watch: WatchConfig{Debounce: 10 * time.Millisecond, Poll: 10 * time.Millisecond, MaxFolders: tt.most},
@@ -608,7 +609,7 @@ func TestWatchPollsWhereTheSystemCannotTell(t *testing.T) {
 			tree.notify = tt.notify
 			w := watchLoaded(t, tree, b)
 			if tt.later {
-				write(t, dir, "more/b.md", cardNamed("b", "B."))
+				sourcetest.Write(t, dir, "more/b.md", cardNamed("b", "B."))
 			}
 			b = w.until("a word about polling", hasProblem("watch-polling"))
 			for _, p := range b.Problems {
@@ -616,7 +617,7 @@ func TestWatchPollsWhereTheSystemCannotTell(t *testing.T) {
 					t.Errorf("problem %+v, want a warning whose mend names %s", p, tt.fix)
 				}
 			}
-			write(t, dir, "other/c.md", cardNamed("c", "C."))
+			sourcetest.Write(t, dir, "other/c.md", cardNamed("c", "C."))
 			b = w.until("c", func(b capability.Batch) bool { return find(b, "c") != nil })
 			if !hasProblem("watch-polling")(b) {
 				t.Error("the next batch says nothing of polling")
@@ -629,7 +630,7 @@ func TestWatchPollsWhereTheSystemCannotTell(t *testing.T) {
 // it report the loss.
 func TestWatchLooksThroughAllWhenEventsAreLost(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir, "cards/a.md", cardNamed("a", "A."))
+	sourcetest.Write(t, dir, "cards/a.md", cardNamed("a", "A."))
 	tree, b := load(t, TreeConfig{
 		Path: dir, Trust: capability.TrustUser, Watch: WatchConfig{Debounce: time.Millisecond, Poll: time.Hour},
 	})
@@ -641,17 +642,17 @@ func TestWatchLooksThroughAllWhenEventsAreLost(t *testing.T) {
 	}
 	w := watchLoaded(t, tree, b)
 	watcher := <-made
-	write(t, dir, "cards/a.md", cardNamed("a", "Heard."))
+	sourcetest.Write(t, dir, "cards/a.md", cardNamed("a", "Heard."))
 	w.untilText("a", "Heard.")
 	for _, name := range watcher.WatchList() {
 		must(t, watcher.Remove(name))
 	}
-	write(t, dir, "cards/a.md", cardNamed("a", "Unheard."))
-	write(t, dir, "unheard/of/b.md", cardNamed("b", "B."))
+	sourcetest.Write(t, dir, "cards/a.md", cardNamed("a", "Unheard."))
+	sourcetest.Write(t, dir, "unheard/of/b.md", cardNamed("b", "B."))
 	watcher.Errors <- fsnotify.ErrEventOverflow
 	w.untilText("a", "Unheard.")
 	w.untilIDs("a", "b")
-	write(t, dir, "unheard/of/b.md", cardNamed("b", "Heard again."))
+	sourcetest.Write(t, dir, "unheard/of/b.md", cardNamed("b", "Heard again."))
 	w.untilText("b", "Heard again.")
 }
 
@@ -660,8 +661,8 @@ func TestWatchLooksThroughAllWhenEventsAreLost(t *testing.T) {
 func TestListenPassesOverWhatNobodyReads(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	dir := t.TempDir()
-	write(t, dir, "cards/a.md", cardNamed("a", "A."))
-	write(t, dir, ".git/HEAD", "ref\n")
+	sourcetest.Write(t, dir, "cards/a.md", cardNamed("a", "A."))
+	sourcetest.Write(t, dir, ".git/HEAD", "ref\n")
 	tree, _ := load(t, TreeConfig{Path: dir, Trust: capability.TrustUser})
 	ctx, cancel := context.WithCancel(context.Background())
 	out, done := make(chan sighting), make(chan error)
@@ -673,13 +674,13 @@ func TestListenPassesOverWhatNobodyReads(t *testing.T) {
 		".git/index.md", "cards/.a.md.swp", "cards/.#a.md", "cards/a.md~", "cards/4913", "cards/picture.png",
 		"cards/README.md", "cards/#a.md#", "notes.txt", "cards/a.md.tmp",
 	} {
-		write(t, dir, name, "noise")
+		sourcetest.Write(t, dir, name, "noise")
 		remove(t, dir, name)
 	}
 	must(t, os.Chmod(filepath.Join(dir, "cards/a.md"), 0o600))
 	must(t, os.Chmod(filepath.Join(dir, "cards"), 0o700))
 	must(t, os.Chtimes(filepath.Join(dir, "cards/a.md"), time.Unix(1, 0), time.Unix(1, 0)))
-	write(t, dir, "cards/b.md", cardNamed("b", "B."))
+	sourcetest.Write(t, dir, "cards/b.md", cardNamed("b", "B."))
 	if s := <-out; !reflect.DeepEqual(s, sighting{paths: map[string]bool{"cards/b.md": true}}) {
 		t.Errorf("after noise and one change: sighting %+v, want only cards/b.md", s)
 	}
@@ -694,7 +695,7 @@ func TestWatchLeavesNothingBehind(t *testing.T) {
 		for _, stop := range []string{"caller", "context", "context at once"} {
 			t.Run(string(mode)+" "+stop, func(t *testing.T) {
 				dir := t.TempDir()
-				write(t, dir, "cards/a.md", cardNamed("a", "A."))
+				sourcetest.Write(t, dir, "cards/a.md", cardNamed("a", "A."))
 				tree, _ := load(t, TreeConfig{
 					Path: dir, Watch: WatchConfig{Debounce: time.Millisecond, Poll: time.Millisecond, Mode: mode},
 				})
@@ -705,7 +706,7 @@ func TestWatchLeavesNothingBehind(t *testing.T) {
 				if stop == "context at once" {
 					cancel()
 				}
-				write(t, dir, "cards/b.md", cardNamed("b", "B."))
+				sourcetest.Write(t, dir, "cards/b.md", cardNamed("b", "B."))
 				for range tree.Watch(ctx) {
 					if stop == "caller" {
 						break
@@ -835,7 +836,7 @@ func describe(s sighting) string {
 func TestPollWaitsForQuiet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
-		file := write(t, dir, "a.md", "")
+		file := sourcetest.Write(t, dir, "a.md", "")
 		ctx, cancel := context.WithCancel(context.Background())
 		cfg := WatchConfig{}.withDefaults()
 		seen, done := make(chan sighting), make(chan struct{})

@@ -1,4 +1,4 @@
-package source
+package remote
 
 import (
 	"bytes"
@@ -24,6 +24,7 @@ import (
 	"go.uber.org/goleak"
 
 	"ken/capability"
+	"ken/internal/know/source/sourcetest"
 )
 
 var (
@@ -72,13 +73,13 @@ func (s *site) client(loopback bool) *http.Client {
 	return &http.Client{Transport: guardedTransport(loopback, roots)}
 }
 
-func (s *site) remote(t *testing.T, path string, cfg RemoteConfig) *Remote {
+func (s *site) remote(t *testing.T, path string, cfg Config) *Remote {
 	t.Helper()
 	cfg.URL = s.URL + path
 	if cfg.Client == nil {
 		cfg.Client = s.client(true)
 	}
-	r, err := NewRemote(cfg)
+	r, err := New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,9 +118,9 @@ func mustLoad(t *testing.T, s capability.Source) capability.Batch {
 }
 
 func TestRemoteLoadAndDetail(t *testing.T) {
-	s := newSite(t, text(plainCard))
+	s := newSite(t, text(sourcetest.Card))
 	for _, dir := range []string{"", t.TempDir()} {
-		r := s.remote(t, "/token-economy.md", RemoteConfig{CacheDir: dir})
+		r := s.remote(t, "/token-economy.md", Config{CacheDir: dir})
 		b := mustLoad(t, r)
 		if len(b.Capabilities) != 1 {
 			t.Fatalf("%d capabilities, want 1: %v", len(b.Capabilities), b.Problems)
@@ -160,9 +161,9 @@ func TestRemoteFormats(t *testing.T) {
 		{"/feed", "channel", "", channelList("a"), "channel"},
 		{"/feed", "channel", "application/json", `{"channels":[{"platform":"a","description":"A."}]}`, "channel"},
 		{"/extensions", "extensionlist", "", `[{"name":"a","description":"A."}]`, "extensionlist"},
-		{"/card", "", "text/markdown; charset=utf-8", plainCard, "card"},
-		{"/card", "", "", plainCard, "card"},
-		{"/x", "card", "", plainCard, "card"},
+		{"/card", "", "text/markdown; charset=utf-8", sourcetest.Card, "card"},
+		{"/card", "", "", sourcetest.Card, "card"},
+		{"/x", "card", "", sourcetest.Card, "card"},
 		{"/manifest.json", "", "", `{"id":"x","description":"X.","permissions_required":[]}`, "extension"},
 		{"/corpus.jsonl", "", "", jsonlRow + jsonlRow2, "jsonl"},
 		{"/feed", "", "", jsonlRow + jsonlRow2, "jsonl"},
@@ -181,7 +182,7 @@ func TestRemoteFormats(t *testing.T) {
 			}
 			io.WriteString(w, tt.content)
 		})
-		r := s.remote(t, tt.path, RemoteConfig{Format: tt.format, CacheDir: t.TempDir()})
+		r := s.remote(t, tt.path, Config{Format: tt.format, CacheDir: t.TempDir()})
 		b := mustLoad(t, r)
 		if len(b.Capabilities) == 0 || b.Capabilities[0].Origin.Format != tt.want {
 			t.Errorf("%s as %q (%s): %d capabilities, want some from %s; problems %v", tt.path, tt.format, tt.contentType, len(b.Capabilities), tt.want, b.Problems)
@@ -194,7 +195,7 @@ func TestRemoteFormats(t *testing.T) {
 		}
 	}
 	s := newSite(t, text("just words"))
-	if b := mustLoad(t, s.remote(t, "/x", RemoteConfig{})); codesOf(b) != "unknown-format" {
+	if b := mustLoad(t, s.remote(t, "/x", Config{})); codesOf(b) != "unknown-format" {
 		t.Errorf("problems of an unknown format = %v", b.Problems)
 	}
 }
@@ -219,7 +220,7 @@ func TestRemoteName(t *testing.T) {
 		{"skill", "https://h/x.md", "", "", "SKILL.md"},
 	}
 	for _, tt := range tests {
-		r, err := NewRemote(RemoteConfig{URL: tt.url, Format: tt.format})
+		r, err := New(Config{URL: tt.url, Format: tt.format})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -231,27 +232,27 @@ func TestRemoteName(t *testing.T) {
 
 func TestNewRemoteRefuses(t *testing.T) {
 	tests := []struct {
-		cfg  RemoteConfig
+		cfg  Config
 		want string
 	}{
-		{RemoteConfig{URL: "http://example.com/a"}, "not https"},
-		{RemoteConfig{URL: "ftp://example.com/a"}, "not https"},
-		{RemoteConfig{URL: "file:///etc/passwd"}, "no host"},
-		{RemoteConfig{URL: "example.com/a"}, "no host"},
-		{RemoteConfig{URL: ""}, "no host"},
-		{RemoteConfig{URL: "https://u:SECRET@h\x7f/?k=SECRET"}, "not a URL"},
-		{RemoteConfig{URL: "http://example.com/a?key=SECRET"}, "not https"},
-		{RemoteConfig{URL: "https://example.com", SHA256: "abc"}, "64 hexadecimal digits"},
-		{RemoteConfig{URL: "https://example.com", Format: "csv"}, `no format is called "csv"`},
+		{Config{URL: "http://example.com/a"}, "not https"},
+		{Config{URL: "ftp://example.com/a"}, "not https"},
+		{Config{URL: "file:///etc/passwd"}, "no host"},
+		{Config{URL: "example.com/a"}, "no host"},
+		{Config{URL: ""}, "no host"},
+		{Config{URL: "https://u:SECRET@h\x7f/?k=SECRET"}, "not a URL"},
+		{Config{URL: "http://example.com/a?key=SECRET"}, "not https"},
+		{Config{URL: "https://example.com", SHA256: "abc"}, "64 hexadecimal digits"},
+		{Config{URL: "https://example.com", Format: "csv"}, `no format is called "csv"`},
 	}
 	for _, tt := range tests {
-		_, err := NewRemote(tt.cfg)
+		_, err := New(tt.cfg)
 		if err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "SECRET") {
 			t.Errorf("NewRemote(%+v) = %v, want %q and no secret", tt.cfg, err, tt.want)
 		}
 	}
 	for _, ok := range []string{"http://127.0.0.1:1/", "http://localhost/a", "http://[::1]/a", "https://example.com"} {
-		if _, err := NewRemote(RemoteConfig{URL: ok, SHA256: "SHA256:" + strings.Repeat("AB", 32)}); err != nil {
+		if _, err := New(Config{URL: ok, SHA256: "SHA256:" + strings.Repeat("AB", 32)}); err != nil {
 			t.Errorf("NewRemote(%s) = %v", ok, err)
 		}
 	}
@@ -272,12 +273,12 @@ func TestRemoteNotModified(t *testing.T) {
 		io.WriteString(w, channelList("a", "b"))
 	})
 	dir := t.TempDir()
-	r := s.remote(t, "/channels.yaml", RemoteConfig{CacheDir: dir})
+	r := s.remote(t, "/channels.yaml", Config{CacheDir: dir})
 	first, second := mustLoad(t, r), mustLoad(t, r)
 	if len(second.Capabilities) != 2 || first.Capabilities[0] != second.Capabilities[0] {
 		t.Errorf("after 304: %d capabilities, the same pointers: %v", len(second.Capabilities), first.Capabilities[0] == second.Capabilities[0])
 	}
-	again := mustLoad(t, s.remote(t, "/channels.yaml", RemoteConfig{CacheDir: dir}))
+	again := mustLoad(t, s.remote(t, "/channels.yaml", Config{CacheDir: dir}))
 	if len(again.Capabilities) != 2 || len(again.Problems) != 0 {
 		t.Errorf("a new process after 304: %d capabilities, problems %v", len(again.Capabilities), again.Problems)
 	}
@@ -292,7 +293,7 @@ func TestRemotePin(t *testing.T) {
 	pin := hashBytes([]byte(good))
 	s := newSite(t, text(bad))
 	dir := t.TempDir()
-	cfg := RemoteConfig{CacheDir: dir, SHA256: pin}
+	cfg := Config{CacheDir: dir, SHA256: pin}
 
 	_, err := s.remote(t, "/channels.yaml", cfg).Load(context.Background())
 	if err == nil || !strings.Contains(err.Error(), pin) || !strings.Contains(err.Error(), hashBytes([]byte(bad))) || !strings.Contains(err.Error(), "sha256:") {
@@ -304,19 +305,19 @@ func TestRemotePin(t *testing.T) {
 
 	s.serve(text(good))
 	r := s.remote(t, "/channels.yaml", cfg)
-	if b := mustLoad(t, r); idsOf(b) != "channel:a" || len(b.Problems) != 0 {
-		t.Fatalf("pinned content: %q, problems %v", idsOf(b), b.Problems)
+	if b := mustLoad(t, r); sourcetest.IDs(b) != "channel:a" || len(b.Problems) != 0 {
+		t.Fatalf("pinned content: %q, problems %v", sourcetest.IDs(b), b.Problems)
 	}
 	s.serve(text(bad))
 	for name, r := range map[string]*Remote{"same process": r, "new process": s.remote(t, "/channels.yaml", cfg)} {
 		b := mustLoad(t, r)
-		if idsOf(b) != "channel:a" || codesOf(b) != "remote-pin" || b.Problems[0].Severity != capability.Grave {
-			t.Errorf("%s after a change: %q, problems %v, want the last good and remote-pin", name, idsOf(b), b.Problems)
+		if sourcetest.IDs(b) != "channel:a" || codesOf(b) != "remote-pin" || b.Problems[0].Severity != capability.Grave {
+			t.Errorf("%s after a change: %q, problems %v, want the last good and remote-pin", name, sourcetest.IDs(b), b.Problems)
 		}
 	}
 	cfg.SHA256 = hashBytes([]byte(bad))
-	if b := mustLoad(t, s.remote(t, "/channels.yaml", cfg)); idsOf(b) != "channel:a channel:evil" || len(b.Problems) != 0 {
-		t.Errorf("after the pin was moved: %q, problems %v", idsOf(b), b.Problems)
+	if b := mustLoad(t, s.remote(t, "/channels.yaml", cfg)); sourcetest.IDs(b) != "channel:a channel:evil" || len(b.Problems) != 0 {
+		t.Errorf("after the pin was moved: %q, problems %v", sourcetest.IDs(b), b.Problems)
 	}
 }
 
@@ -324,34 +325,34 @@ func TestRemoteChangedSinceFirst(t *testing.T) {
 	old, changed := channelList("a"), channelList("a", "b")
 	s := newSite(t, text(old))
 	dir := t.TempDir()
-	mustLoad(t, s.remote(t, "/channels.yaml", RemoteConfig{CacheDir: dir}))
+	mustLoad(t, s.remote(t, "/channels.yaml", Config{CacheDir: dir}))
 	s.serve(text(changed))
 	for range 2 { // it is said again until somebody vouches for it
-		b := mustLoad(t, s.remote(t, "/channels.yaml", RemoteConfig{CacheDir: dir}))
-		if idsOf(b) != "channel:a channel:b" || codesOf(b) != "remote-changed" || b.Problems[0].Severity != capability.Warning {
-			t.Fatalf("after a change: %q, problems %v, want the new content and a warning", idsOf(b), b.Problems)
+		b := mustLoad(t, s.remote(t, "/channels.yaml", Config{CacheDir: dir}))
+		if sourcetest.IDs(b) != "channel:a channel:b" || codesOf(b) != "remote-changed" || b.Problems[0].Severity != capability.Warning {
+			t.Fatalf("after a change: %q, problems %v, want the new content and a warning", sourcetest.IDs(b), b.Problems)
 		}
 		if s := b.Problems[0].String(); !strings.Contains(s, hashBytes([]byte(old))) || !strings.Contains(s, hashBytes([]byte(changed))) {
 			t.Errorf("problem %q does not name both hashes", s)
 		}
 	}
-	b := mustLoad(t, s.remote(t, "/channels.yaml", RemoteConfig{CacheDir: dir, SHA256: hashBytes([]byte(changed))}))
+	b := mustLoad(t, s.remote(t, "/channels.yaml", Config{CacheDir: dir, SHA256: hashBytes([]byte(changed))}))
 	if len(b.Problems) != 0 {
 		t.Errorf("after it was pinned: %v", b.Problems)
 	}
 }
 
 func TestRemoteStale(t *testing.T) {
-	s := newSite(t, text(plainCard))
+	s := newSite(t, text(sourcetest.Card))
 	dir := t.TempDir()
-	old := s.remote(t, "/a.md", RemoteConfig{CacheDir: dir})
+	old := s.remote(t, "/a.md", Config{CacheDir: dir})
 	mustLoad(t, old)
 	s.serve(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) })
 	hour := time.Now().Add(-time.Hour)
 	if err := os.Chtimes(copyPath(dir, s.URL+"/a.md"), hour, hour); err != nil {
 		t.Fatal(err)
 	}
-	r := s.remote(t, "/a.md", RemoteConfig{CacheDir: dir})
+	r := s.remote(t, "/a.md", Config{CacheDir: dir})
 	b := mustLoad(t, r)
 	stale := b.Problems[len(b.Problems)-1]
 	if len(b.Capabilities) != 1 || stale.Code != "remote-stale" || stale.Severity != capability.Warning {
@@ -363,7 +364,7 @@ func TestRemoteStale(t *testing.T) {
 	if d, err := r.Detail(context.Background(), b.Capabilities[0]); err != nil || d.Body != "Saves tokens." {
 		t.Errorf("Detail from the copy = %q, %v", d.Body, err)
 	}
-	s.serve(text(plainCard))
+	s.serve(text(sourcetest.Card))
 	if b := mustLoad(t, r); strings.Contains(codesOf(b), "remote-") {
 		t.Errorf("once it answers again: %v", b.Problems)
 	}
@@ -372,19 +373,19 @@ func TestRemoteStale(t *testing.T) {
 // TestRemoteNothingToFallBackTo: without a copy the error says the cause.
 func TestRemoteNothingToFallBackTo(t *testing.T) {
 	s := newSite(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) })
-	_, err := s.remote(t, "/a.md?key=SECRET", RemoteConfig{}).Load(context.Background())
+	_, err := s.remote(t, "/a.md?key=SECRET", Config{}).Load(context.Background())
 	if capability.KindOf(err) != capability.Unavailable || !strings.Contains(err.Error(), "404 Not Found") || strings.Contains(err.Error(), "SECRET") {
 		t.Errorf("Load = %v, want the status and no secret", err)
 	}
 	gone := newSite(t, nil)
 	gone.Close()
-	_, err = gone.remote(t, "/a.md?key=SECRET", RemoteConfig{}).Load(context.Background())
+	_, err = gone.remote(t, "/a.md?key=SECRET", Config{}).Load(context.Background())
 	if capability.KindOf(err) != capability.Unavailable || strings.Contains(err.Error(), "SECRET") {
 		t.Errorf("Load = %v, want unavailable and no secret", err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := s.remote(t, "/a.md", RemoteConfig{}).Load(ctx); !errors.Is(err, context.Canceled) {
+	if _, err := s.remote(t, "/a.md", Config{}).Load(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("Load after cancel = %v, want context.Canceled", err)
 	}
 }
@@ -392,16 +393,16 @@ func TestRemoteNothingToFallBackTo(t *testing.T) {
 func TestRemoteUnusableContentKeepsTheLastGood(t *testing.T) {
 	s := newSite(t, text(channelList("a")))
 	dir := t.TempDir()
-	r := s.remote(t, "/channels.yaml", RemoteConfig{CacheDir: dir})
+	r := s.remote(t, "/channels.yaml", Config{CacheDir: dir})
 	mustLoad(t, r)
 	s.serve(text("channels: [\n"))
 	b := mustLoad(t, r)
-	if idsOf(b) != "channel:a" || codesOf(b) != "bad-list remote-unusable" {
-		t.Errorf("after a broken page: %q, problems %v", idsOf(b), b.Problems)
+	if sourcetest.IDs(b) != "channel:a" || codesOf(b) != "bad-list remote-unusable" {
+		t.Errorf("after a broken page: %q, problems %v", sourcetest.IDs(b), b.Problems)
 	}
 	s.Close()
-	if b := mustLoad(t, s.remote(t, "/channels.yaml", RemoteConfig{CacheDir: dir})); idsOf(b) != "channel:a" {
-		t.Errorf("the copy on disk is %q, want the last good", idsOf(b))
+	if b := mustLoad(t, s.remote(t, "/channels.yaml", Config{CacheDir: dir})); sourcetest.IDs(b) != "channel:a" {
+		t.Errorf("the copy on disk is %q, want the last good", sourcetest.IDs(b))
 	}
 }
 
@@ -475,7 +476,7 @@ func TestRemoteBounds(t *testing.T) {
 			if strings.HasPrefix(tt.name, "slow") {
 				timeout = 200 * time.Millisecond
 			}
-			r := s.remote(t, "/channels.yaml", RemoteConfig{Timeout: timeout})
+			r := s.remote(t, "/channels.yaml", Config{Timeout: timeout})
 			r.limit = limit
 			_, err := r.Load(context.Background())
 			if err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "SECRET") {
@@ -496,7 +497,7 @@ func TestRemotePrivateAddresses(t *testing.T) {
 		"[fd00:ec2::254]", "[64:ff9b::7f00:1]", "[2002:7f00:1::]", "[::ffff:10.0.0.1]", "224.0.0.1", "255.255.255.255",
 		"①②⑦.⓪.⓪.①", "127。0。0。1",
 	} {
-		r, err := NewRemote(RemoteConfig{URL: "https://" + host + ":1/x.jsonl"})
+		r, err := New(Config{URL: "https://" + host + ":1/x.jsonl"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -507,7 +508,7 @@ func TestRemotePrivateAddresses(t *testing.T) {
 	}
 	// A name that leads here, but is not this machine's by its spelling.
 	s := newSite(t, text(channelList("a")))
-	_, err := s.remote(t, "/channels.yaml", RemoteConfig{Client: s.client(false)}).Load(context.Background())
+	_, err := s.remote(t, "/channels.yaml", Config{Client: s.client(false)}).Load(context.Background())
 	if capability.KindOf(err) != capability.Denied || s.requests.Load() != 0 {
 		t.Errorf("Load through a name that leads here = %v after %d requests, want a refusal", err, s.requests.Load())
 	}
@@ -530,7 +531,7 @@ func TestRemoteRedirectRules(t *testing.T) {
 		{"https://example.com/a", "https://u:p@example.com/b", false},
 	}
 	for _, tt := range tests {
-		r, err := NewRemote(RemoteConfig{URL: tt.first})
+		r, err := New(Config{URL: tt.first})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -556,8 +557,8 @@ func TestRemoteKeepsSecrets(t *testing.T) {
 		io.WriteString(w, "channels:\n- {platform: a}\n- 7\n")
 	})
 	dir := t.TempDir()
-	cfg := RemoteConfig{URL: strings.Replace(s.URL, "https://", "https://ada:S3CRET@", 1) + "/channels.yaml?token=S3CRET", CacheDir: dir, Client: s.client(true)}
-	r, err := NewRemote(cfg)
+	cfg := Config{URL: strings.Replace(s.URL, "https://", "https://ada:S3CRET@", 1) + "/channels.yaml?token=S3CRET", CacheDir: dir, Client: s.client(true)}
+	r, err := New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -616,7 +617,7 @@ func TestRemoteDamagedCopy(t *testing.T) {
 	}
 	for name, damage := range damages {
 		dir := t.TempDir()
-		mustLoad(t, s.remote(t, "/channels.yaml", RemoteConfig{CacheDir: dir}))
+		mustLoad(t, s.remote(t, "/channels.yaml", Config{CacheDir: dir}))
 		file := copyPath(dir, s.URL+"/channels.yaml")
 		data, err := os.ReadFile(file)
 		if err != nil {
@@ -625,26 +626,26 @@ func TestRemoteDamagedCopy(t *testing.T) {
 		if err := os.WriteFile(file, damage(data), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		b := mustLoad(t, s.remote(t, "/channels.yaml", RemoteConfig{CacheDir: dir}))
-		if idsOf(b) != "channel:a" || codesOf(b) != "remote-copy" {
-			t.Errorf("%s: %q, problems %v, want the page and a word about the copy", name, idsOf(b), b.Problems)
+		b := mustLoad(t, s.remote(t, "/channels.yaml", Config{CacheDir: dir}))
+		if sourcetest.IDs(b) != "channel:a" || codesOf(b) != "remote-copy" {
+			t.Errorf("%s: %q, problems %v, want the page and a word about the copy", name, sourcetest.IDs(b), b.Problems)
 		}
-		if b := mustLoad(t, s.remote(t, "/channels.yaml", RemoteConfig{CacheDir: dir})); len(b.Problems) != 0 {
+		if b := mustLoad(t, s.remote(t, "/channels.yaml", Config{CacheDir: dir})); len(b.Problems) != 0 {
 			t.Errorf("%s: the copy was not written anew: %v", name, b.Problems)
 		}
 	}
-	notADir := write(t, t.TempDir(), "file", "x")
-	b := mustLoad(t, s.remote(t, "/channels.yaml", RemoteConfig{CacheDir: notADir}))
-	if idsOf(b) != "channel:a" || !strings.Contains(codesOf(b), "remote-copy") {
-		t.Errorf("without room for a copy: %q, problems %v", idsOf(b), b.Problems)
+	notADir := sourcetest.Write(t, t.TempDir(), "file", "x")
+	b := mustLoad(t, s.remote(t, "/channels.yaml", Config{CacheDir: notADir}))
+	if sourcetest.IDs(b) != "channel:a" || !strings.Contains(codesOf(b), "remote-copy") {
+		t.Errorf("without room for a copy: %q, problems %v", sourcetest.IDs(b), b.Problems)
 	}
 }
 
 func TestRemoteDetailAfterChange(t *testing.T) {
-	s := newSite(t, text(plainCard))
-	r := s.remote(t, "/a.md", RemoteConfig{CacheDir: t.TempDir()})
+	s := newSite(t, text(sourcetest.Card))
+	r := s.remote(t, "/a.md", Config{CacheDir: t.TempDir()})
 	old := mustLoad(t, r).Capabilities[0]
-	s.serve(text(strings.Replace(plainCard, "Saves", "Burns", 1)))
+	s.serve(text(strings.Replace(sourcetest.Card, "Saves", "Burns", 1)))
 	now := mustLoad(t, r).Capabilities[0]
 	if _, err := r.Detail(context.Background(), old); capability.KindOf(err) != capability.Conflict {
 		t.Errorf("Detail of the old card = %v, want a conflict", err)
@@ -666,7 +667,7 @@ func TestRemoteDetailWhileLoading(t *testing.T) {
 	s := newSite(t, func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintf(w, "---\nid: a\ntriggers: {keywords: [a]}\n---\nBody %d.\n", n.Add(1))
 	})
-	r := s.remote(t, "/a.md", RemoteConfig{CacheDir: t.TempDir()})
+	r := s.remote(t, "/a.md", Config{CacheDir: t.TempDir()})
 	c := mustLoad(t, r).Capabilities[0]
 	var wg sync.WaitGroup
 	for range 4 {
@@ -707,7 +708,7 @@ func TestRemoteWatch(t *testing.T) {
 				io.WriteString(w, s)
 			}
 		})
-		r, err := NewRemote(RemoteConfig{URL: "https://example.com/channels.yaml", Refresh: time.Minute, Client: &http.Client{Transport: handlerTransport{page}}})
+		r, err := New(Config{URL: "https://example.com/channels.yaml", Refresh: time.Minute, Client: &http.Client{Transport: handlerTransport{page}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -739,14 +740,14 @@ func TestRemoteWatch(t *testing.T) {
 		}
 		content.Store(channelList("a", "b"))
 		b := next(time.Minute)
-		if b == nil || idsOf(*b) != "channel:a channel:b" || codesOf(*b) != "remote-changed" {
+		if b == nil || sourcetest.IDs(*b) != "channel:a channel:b" || codesOf(*b) != "remote-changed" {
 			t.Fatalf("a changed page: %+v, want both channels and a warning", b)
 		}
 		if b.Capabilities[0] != first.Capabilities[0] {
 			t.Error("the channel that did not change is another pointer")
 		}
 		content.Store("")
-		if b := next(time.Minute); b == nil || idsOf(*b) != "channel:a channel:b" || codesOf(*b) != "remote-stale remote-changed" || !strings.Contains(b.Problems[0].Message, "1m0s old") {
+		if b := next(time.Minute); b == nil || sourcetest.IDs(*b) != "channel:a channel:b" || codesOf(*b) != "remote-stale remote-changed" || !strings.Contains(b.Problems[0].Message, "1m0s old") {
 			t.Fatalf("a page that is down: %+v, want what was there and its age", b)
 		}
 		content.Store(channelList("a", "b"))
@@ -759,7 +760,7 @@ func TestRemoteWatch(t *testing.T) {
 }
 
 func TestRemoteWatchNever(t *testing.T) {
-	r, err := NewRemote(RemoteConfig{URL: "https://example.com/channels.yaml", Refresh: -1, Client: &http.Client{Transport: handlerTransport{text(channelList("a"))}}})
+	r, err := New(Config{URL: "https://example.com/channels.yaml", Refresh: -1, Client: &http.Client{Transport: handlerTransport{text(channelList("a"))}}})
 	if err != nil {
 		t.Fatal(err)
 	}

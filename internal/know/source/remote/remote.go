@@ -1,4 +1,4 @@
-package source
+package remote
 
 import (
 	"context"
@@ -15,12 +15,13 @@ import (
 	"time"
 
 	"ken/capability"
+	"ken/internal/know/source"
 	"ken/internal/know/source/pattern"
 	"ken/internal/know/source/safefs"
 )
 
-// RemoteConfig describes a [Remote]. Zero fields mean the defaults.
-type RemoteConfig struct {
+// Config describes a [Remote]. Zero fields mean the defaults.
+type Config struct {
 	// Name is the source's name; the address without its query when empty.
 	Name string
 
@@ -54,7 +55,7 @@ type RemoteConfig struct {
 	Client *http.Client
 
 	// Cache, when not nil, keeps what large files were parsed to.
-	Cache *Cache
+	Cache *source.Cache
 }
 
 // A Remote is an address that holds capabilities in any format that a single
@@ -64,7 +65,7 @@ type RemoteConfig struct {
 // Its methods may be called at the same time, except Load and Watch, which one
 // goroutine calls in turn.
 type Remote struct {
-	cfg    RemoteConfig
+	cfg    Config
 	url    *url.URL
 	shown  string
 	client *http.Client
@@ -72,16 +73,16 @@ type Remote struct {
 
 	mu    sync.RWMutex // guards what follows
 	have  *remoteCopy
-	tree  *Tree
+	tree  *source.Tree
 	local string // how the tree names the one file
 	batch capability.Batch
 }
 
-var sha256Text = pattern.Lazy(`^[0-9a-f]{64}$`)
+var sha256Pattern = pattern.Lazy(`^[0-9a-f]{64}$`)
 
-// NewRemote makes a Remote, or says what is wrong with its configuration.
+// New makes a Remote, or says what is wrong with its configuration.
 // Nothing is fetched before Load.
-func NewRemote(cfg RemoteConfig) (*Remote, error) {
+func New(cfg Config) (*Remote, error) {
 	u, err := url.Parse(cfg.URL)
 	if err != nil {
 		return nil, errors.New("remote source: the address is not a URL; write https:// and a host") // the cause would repeat it
@@ -94,7 +95,7 @@ func NewRemote(cfg RemoteConfig) (*Remote, error) {
 		cfg.Name = shown
 	}
 	cfg.SHA256 = strings.TrimPrefix(strings.ToLower(strings.TrimSpace(cfg.SHA256)), "sha256:")
-	if cfg.SHA256 != "" && !sha256Text().MatchString(cfg.SHA256) {
+	if cfg.SHA256 != "" && !sha256Pattern().MatchString(cfg.SHA256) {
 		return nil, fmt.Errorf("remote source %s: sha256 is not a SHA-256 hash; write 64 hexadecimal digits, as sha256sum prints them", cfg.Name)
 	}
 	if !knownRemoteFormat(cfg.Format) {

@@ -1,4 +1,4 @@
-package source
+package remote
 
 import (
 	"bytes"
@@ -14,6 +14,7 @@ import (
 	"unicode"
 
 	"ken/capability"
+	"ken/internal/know/source"
 	"ken/internal/know/source/format"
 	"ken/internal/know/source/safefs"
 )
@@ -21,7 +22,7 @@ import (
 // A remoteState is a copy and what was read from it.
 type remoteState struct {
 	*remoteCopy
-	tree  *Tree
+	tree  *source.Tree
 	local string
 	batch capability.Batch
 }
@@ -158,7 +159,7 @@ func isEmpty(b capability.Batch) bool {
 
 // parse reads a copy as if it were a file in a folder of its own.
 func (r *Remote) parse(ctx context.Context, c *remoteCopy) (remoteState, error) {
-	s := remoteState{remoteCopy: c, tree: NewTree(TreeConfig{
+	s := remoteState{remoteCopy: c, tree: source.NewTree(source.TreeConfig{
 		Name: r.cfg.Name, Files: safefs.OneFile{Name: c.Name, Content: c.body}, Trust: capability.TrustRemote, Cache: r.cfg.Cache,
 	})}
 	b, err := s.tree.Load(ctx)
