@@ -557,7 +557,7 @@ func TestRemoteKeepsSecrets(t *testing.T) {
 		io.WriteString(w, "channels:\n- {platform: a}\n- 7\n")
 	})
 	dir := t.TempDir()
-	cfg := Config{URL: strings.Replace(s.URL, "https://", "https://ada:S3CRET@", 1) + "/channels.yaml?token=S3CRET", CacheDir: dir, Client: s.client(true)}
+	cfg := Config{URL: strings.Replace(s.URL, "https://", "https://lovelace:S3CRET@", 1) + "/channels.yaml?token=S3CRET", CacheDir: dir, Client: s.client(true)}
 	r, err := New(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -578,11 +578,11 @@ func TestRemoteKeepsSecrets(t *testing.T) {
 		t.Fatal(err)
 	}
 	for what, s := range map[string]string{"name": r.Name(), "batch": string(out), "copy": string(kept), "file name": entries[0].Name()} {
-		if strings.Contains(s, "S3CRET") || strings.Contains(s, "ada") {
+		if strings.Contains(s, "S3CRET") || strings.Contains(s, "lovelace") {
 			t.Errorf("the %s shows the secret: %s", what, s)
 		}
 	}
-	if user, password, _ := requests[0].BasicAuth(); user != "ada" || password != "S3CRET" || requests[0].URL.RawQuery != "token=S3CRET" {
+	if user, password, _ := requests[0].BasicAuth(); user != "lovelace" || password != "S3CRET" || requests[0].URL.RawQuery != "token=S3CRET" {
 		t.Errorf("the server got %q %q %q", user, password, requests[0].URL.RawQuery)
 	}
 	if len(requests[1].Cookies()) != 0 {
