@@ -99,6 +99,7 @@ var layers = []layer{
 	{"internal/run/executor/...", words + ground + "internal/run/sandbox internal/run/sandbox/egress internal/run/result"},
 	{"internal/run/mcpgateway/...", words + ground + "internal/know/... internal/govern/pin internal/run/sandbox internal/run/sandbox/egress internal/run/executor"},
 	{"internal/run/mcpservers/...", words + ground + "internal/config internal/connect internal/govern/... internal/know/... internal/run/mcpgateway/... internal/run/sandbox"},
+	{"internal/run/grants", words + ground + "internal/config internal/govern/policy internal/govern/reload internal/run/executor internal/run/executor/process"},
 	{"internal/run/hook", words + ground + "internal/run/sandbox"},
 	{"internal/run/runner", words + ground + "internal/know/catalog internal/govern/... internal/run/..."},
 

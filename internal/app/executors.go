@@ -20,12 +20,14 @@ import (
 	"ken/internal/run/executor/process"
 	"ken/internal/run/executor/results"
 	"ken/internal/run/executor/shell"
+	"ken/internal/run/grants"
 	"ken/internal/run/result"
 	"ken/internal/run/runner"
 	"ken/internal/run/sandbox"
 	"ken/internal/run/sandbox/egress"
 	"ken/internal/secret"
 	"ken/internal/serve/auth"
+	"ken/internal/serve/shim"
 	"ken/llm"
 	"ken/plugin"
 )
@@ -132,7 +134,7 @@ func (a *App) newFiles() (*files.Executor, error) {
 	roots := a.Settings.Policy
 	x, err := files.New(files.Config{
 		Workspace: a.Places.Workspace, Read: roots.ReadRoots, Write: roots.WriteRoots,
-		Own: a.closedToTools(), OwnReadable: a.openToTools(),
+		Own: a.private().Closed(), OwnReadable: a.private().Readable(),
 	})
 	if err != nil {
 		return nil, err
@@ -143,7 +145,7 @@ func (a *App) newFiles() (*files.Executor, error) {
 
 func (a *App) newShell() (*shell.Executor, error) {
 	x, err := shell.New(shell.Config{
-		Workspace: a.Places.Workspace, Guards: a.shellGuards, Prefix: policy.Prefix, Guard: a.guardWorkspace,
+		Workspace: a.Places.Workspace, Guards: func() executor.Guards { return grants.Guards(a.Rules()) }, Prefix: policy.Prefix, Guard: a.granter().GuardWorkspace,
 		Settings: a.shellSettings, Home: a.shellHome, Env: a.Settings.Shell.Env, Getenv: a.variable,
 		Network: a.shellNetwork, Limits: a.sandboxLimits(), Require: sandbox.Requirement(a.Settings.Sandbox.Require),
 	})
@@ -159,7 +161,7 @@ func (a *App) newShell() (*shell.Executor, error) {
 
 func (a *App) newPrograms() (*process.Executor, error) {
 	x, err := process.New(process.Config{
-		Extensions: filepath.Join(a.Places.Home, "extensions"), Lookup: a.lookup, Grant: a.grant, Workspace: a.Places.Workspace,
+		Extensions: filepath.Join(a.Places.Home, "extensions"), Lookup: a.lookup, Grant: a.granter().Grant, Workspace: a.Places.Workspace,
 		Path: a.programPath(), Avoid: []string{a.Places.Workspace}, Getenv: a.variable,
 		Limits: a.sandboxLimits(), Require: sandbox.Requirement(a.Settings.Sandbox.Require),
 	})
@@ -203,6 +205,20 @@ func (a *App) newRequests(kept *result.Store) (*api.Executor, error) {
 	}
 	a.closeLater(x.Close)
 	return x, nil
+}
+
+// private returns the paths that are private to Ken.
+func (a *App) private() grants.PrivatePaths {
+	p := grants.PrivatePaths{Places: a.Places, Checkpoints: a.checkpoints(), ConfigFile: a.configFile}
+	// Where the name of the home is too long the socket lies elsewhere.
+	if place, err := shim.Where(a.getenv, a.Places.Workspace); err == nil && place.Private {
+		p.SocketDir = filepath.Dir(place.Socket)
+	}
+	return p
+}
+
+func (a *App) granter() grants.Granter {
+	return grants.Granter{Private: a.private(), Current: a.loader.Current}
 }
 
 // ownOnly is an executor for the tools of the program alone: what governs them

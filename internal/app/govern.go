@@ -181,6 +181,18 @@ func (a *App) redact(s string) string {
 	return a.redactor.String(s)
 }
 
+// Hold keeps tokens of ken serve out of results, sessions, the audit log and the
+// arguments of calls from now on.
+func (a *App) Hold(values []secret.Value) {
+	a.redactor.HoldNamed(func(yield func(name, value string) bool) {
+		for _, v := range values {
+			if !yield("token of ken serve", v.Reveal()) {
+				return
+			}
+		}
+	})
+}
+
 // Secrets returns the names that have secret values.
 func (a *App) Secrets() *secret.Store { return a.secrets }
 

@@ -2,7 +2,6 @@ package app
 
 import (
 	"encoding/json"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -74,24 +73,6 @@ func TestOwnToolsAreClean(t *testing.T) {
 		if len(c.Findings) > 0 {
 			t.Errorf("%s: findings %v, want none", c.ID, c.Findings)
 		}
-	}
-}
-
-// A folder of policy.readRoots that holds Ken's own is handed to no program.
-func TestRootsHoldNothingOfKen(t *testing.T) {
-	dir, getenv := home(t, nil)
-	a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
-	link := filepath.Join(t.TempDir(), "link")
-	if err := os.Symlink(a.Places.State, link); err != nil {
-		t.Fatal(err)
-	}
-	for _, root := range []string{dir, "/", a.Places.Home, a.Places.State, link, filepath.Join(a.Places.Home, "skills")} {
-		if err := a.guardRoots(capability.Call{Target: "tool:shell"}, []string{t.TempDir(), root}); capability.KindOf(err) != capability.Denied {
-			t.Errorf("guardRoots(%s) = %v, want it denied", root, err)
-		}
-	}
-	if err := a.guardRoots(capability.Call{}, []string{t.TempDir(), "/usr/share"}); err != nil {
-		t.Errorf("guardRoots of other folders = %v", err)
 	}
 }
 

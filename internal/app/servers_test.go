@@ -207,7 +207,7 @@ func TestPool(t *testing.T) {
 func TestServersHide(t *testing.T) {
 	_, getenv := home(t, nil)
 	a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
-	list := a.ownFolders()
+	list := a.private().Folders()
 	for _, want := range []string{a.Places.Home} {
 		if len(list) == 0 || list[0] != want {
 			t.Errorf("ownFolders = %v, want %s first", list, want)
@@ -222,7 +222,7 @@ func TestServersHide(t *testing.T) {
 			t.Errorf("%s is not hidden by %v", dir, list)
 		}
 	}
-	if strings.HasPrefix(a.serverWork(), a.Places.Home+"/") {
-		t.Errorf("servers work in %s, which they cannot see", a.serverWork())
+	if strings.HasPrefix(a.private().ServerWork(), a.Places.Home+"/") {
+		t.Errorf("servers work in %s, which they cannot see", a.private().ServerWork())
 	}
 }

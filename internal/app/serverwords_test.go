@@ -240,7 +240,7 @@ func TestHomeInKens(t *testing.T) {
 	}
 	servers(t, filepath.Join(dir, "mcp.json"), map[string]map[string]any{"s": {}})
 	a := open(t, Config{Getenv: getenv, Dir: t.TempDir(), Servers: true})
-	hidden := slices.Concat(a.ownFolders(), a.ownFiles())
+	hidden := slices.Concat(a.private().Folders(), a.private().Files())
 	for _, name := range []string{"state", "cache", "logs", "audit", "audit-checkpoints", "capabilities", "extensions", "ken.yaml", "ken.json", "mcp.json", "secrets.age", "secrets.key", "ken.sock"} {
 		if !slices.Contains(hidden, filepath.Join(dir, name)) {
 			t.Errorf("hidden = %v, want %s among them", hidden, name)
