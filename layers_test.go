@@ -131,6 +131,8 @@ var layers = []layer{
 	{"internal/serve/shim/...", ""}, // what a client starts for every window: it stays light
 	{"internal/serve/daemon", words + "internal/serve/shim"},
 	{"internal/serve/health", words + ground + "internal/config internal/know/... internal/govern/... internal/run/... internal/serve/doctor internal/serve/shim"},
+	{"internal/serve/reviews", words + ground + "internal/govern/... internal/run/mcpservers/... internal/serve/auth internal/serve/httpapi/catalogapi"},
+	{"internal/serve/settings", words + ground + "internal/config internal/govern/... internal/serve/auth internal/serve/httpapi/systemapi"},
 
 	// The program: wiring, commands, library.
 	{"internal/app", all},

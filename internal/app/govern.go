@@ -201,3 +201,8 @@ func (a *App) Desk() (*approval.Desk, error) { return a.desk.Get() }
 
 // Trail returns the audit log of this process, which begins with it.
 func (a *App) Trail() (*audit.Log, error) { return a.trail.Get() }
+
+// effective returns the settings in force. It costs a look at the files at most;
+// one that cannot be used changes nothing. A caller that needs several values
+// which belong together calls it once.
+func (a *App) effective() *config.Config { return a.loader.Settings() }

@@ -13,6 +13,7 @@ import (
 	"ken/internal/find/outcome"
 	"ken/internal/serve/auth"
 	"ken/internal/serve/httpapi/catalogapi"
+	"ken/internal/serve/reviews"
 )
 
 // TestRecordsOfTurns: what was shown in a turn is kept for whoever had it, and no
@@ -113,7 +114,7 @@ func TestPrices(t *testing.T) {
 }
 
 // reviewNamed returns one of what waits.
-func reviewNamed(t *testing.T, r reviews, name string) catalogapi.Review {
+func reviewNamed(t *testing.T, r reviews.List, name string) catalogapi.Review {
 	t.Helper()
 	list, err := r.List(t.Context())
 	if err != nil {
@@ -135,7 +136,7 @@ func TestReviewOfAnExtension(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
-	r, by := reviews{a}, auth.Identity{Principal: capability.Principal{ID: "chief"}, Operator: true}
+	r, by := a.reviews(), auth.Identity{Principal: capability.Principal{ID: "chief"}, Operator: true}
 	seen := reviewNamed(t, r, "tools.text")
 	if !seen.Pending || seen.Kind != "extension" || seen.Digest == "" || len(seen.Changes) == 0 {
 		t.Fatalf("before anybody looked: %+v", seen)
@@ -175,7 +176,7 @@ func TestReviewOfAServer(t *testing.T) {
 	write(t, more, "") // an update of the server
 	a := open(t, Config{Getenv: getenv, Dir: t.TempDir(), Servers: true})
 	a.Servers.List(t.Context(), "s")
-	r, by := reviews{a}, auth.Identity{Principal: capability.Principal{ID: "chief"}, Operator: true}
+	r, by := a.reviews(), auth.Identity{Principal: capability.Principal{ID: "chief"}, Operator: true}
 	seen := reviewNamed(t, r, "mcp:s")
 	if !seen.Pending || seen.Kind != "server" || len(seen.Changes) == 0 {
 		t.Fatalf("with tools that are new: %+v", seen)

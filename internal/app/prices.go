@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"ken/capability"
+	"ken/internal/config"
 	"ken/internal/find/outcome"
 	"ken/internal/talk/model"
 	"ken/internal/wholefile"
@@ -113,7 +114,7 @@ func (a *App) SetPrice(p outcome.Price) error {
 	}
 	file := filepath.Join(a.Places.State, pricesFile)
 	if err := os.MkdirAll(a.Places.State, 0o700); err != nil {
-		return unwritten(file, err)
+		return config.WriteError(file, err)
 	}
-	return unwritten(file, wholefile.Write(file, append(text, '\n'), 0o600))
+	return config.WriteError(file, wholefile.Write(file, append(text, '\n'), 0o600))
 }

@@ -263,7 +263,7 @@ func TestSettingsCountWithoutARestart(t *testing.T) {
 	if d := a.callLimits().Timeout; d == 17*time.Second {
 		t.Error("limits.timeout counts at once, and it is said to count from the next start")
 	}
-	for _, s := range a.shownSettings() {
+	for _, s := range a.settingsPage().List() {
 		if want := s.Key == "limits.timeout"; (s.InForce != "") != want {
 			t.Errorf("%s is %s, in force %q", s.Key, s.Value, s.InForce)
 		}
@@ -287,7 +287,7 @@ func TestModelChangesBetweenTurns(t *testing.T) {
 		llmtest.Reply{Text: "One."}, llmtest.Reply{Text: "Two."})
 	server, settings := lab(t, func(seen llmtest.Seen) llmtest.Reply {
 		if seen.Number == 1 { // in the middle of the first turn
-			if _, err := a.setSetting(t.Context(), a.Owner(), "model", "lab/second"); err != nil {
+			if _, err := a.settingsPage().Set(t.Context(), a.Owner(), "model", "lab/second"); err != nil {
 				t.Error(err)
 			}
 			if err := a.secrets.Set("LAB_KEY", secret.Of("new")); err != nil {
@@ -380,7 +380,7 @@ func TestWrongFileReplacesNothing(t *testing.T) {
 			if !strings.Contains(log.String(), "ken.yaml") {
 				t.Errorf("the log says %q, want what is wrong with the file", log.String())
 			}
-			for _, s := range a.shownSettings() {
+			for _, s := range a.settingsPage().List() {
 				if s.Key == "chat.steps" && s.Value != "4" {
 					t.Errorf("chat.steps is shown as %s", s.Value)
 				}

@@ -47,7 +47,7 @@ func TestWhoSeesIsAVersion(t *testing.T) {
 		}
 		at = news.View.Stats().Version
 	}
-	r, by := reviews{a}, auth.Identity{Principal: capability.Principal{ID: "chief"}, Operator: true}
+	r, by := a.reviews(), auth.Identity{Principal: capability.Principal{ID: "chief"}, Operator: true}
 	seen := reviewNamed(t, r, "tools.text")
 	there(false)
 	if err := r.Accept(t.Context(), by, "tools.text", seen.Digest, ""); err != nil {

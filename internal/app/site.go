@@ -30,6 +30,8 @@ import (
 	"ken/internal/serve/httpapi/wire"
 	"ken/internal/serve/metrics"
 	"ken/internal/serve/problem"
+	"ken/internal/serve/reviews"
+	"ken/internal/serve/settings"
 	"ken/internal/store"
 	"ken/internal/talk/event"
 	"ken/internal/talk/session"
@@ -258,7 +260,7 @@ func (a *App) Modes() []string {
 func (s *Site) catalog(waiting context.Context) catalogapi.Config {
 	a := s.app
 	return catalogapi.Config{
-		Door: a.Door, Waiting: waiting, Why: a.Why, Reviews: reviews{a},
+		Door: a.Door, Waiting: waiting, Why: a.Why, Reviews: a.reviews(),
 		Cases: &catalogapi.CaseFile{Path: filepath.Join(a.Places.Home, "eval.jsonl")},
 	}
 }
@@ -347,12 +349,21 @@ func (s *Site) system(waiting context.Context) systemapi.Config {
 			return a.Door.View(who.Principal)
 		},
 		Stats: func() door.Stats { return a.Oversee().Stats() }, Ready: s.probes(waiting),
-		Settings: a.shownSettings, Set: a.setSetting,
+		Settings: a.settingsPage().List, Set: a.settingsPage().Set,
 		Doctor:   func(ctx context.Context) []doctor.Check { return doctor.Examine(a.Facts(ctx)) },
 		Insights: a.Door.Insights, Price: a.priceOf, Prices: a.prices,
 		SetPrice: func(_ context.Context, _ auth.Identity, p outcome.Price) error { return a.SetPrice(p) },
 		Metrics:  s.numbers.Text, MetricsType: metrics.ContentType,
 	}
+}
+
+// reviews returns what waits for review.
+func (a *App) reviews() reviews.List {
+	return reviews.List{Extensions: a.Extensions, Tools: a.ToolReviews, Servers: a.Servers, Tenant: a.Principal.Tenant}
+}
+
+func (a *App) settingsPage() settings.Page {
+	return settings.Page{Start: a.Settings, Places: a.Places, File: a.configFile, Loader: a.loader, Log: a.trail.Get, Doubt: a.SettingDoubt}
 }
 
 // probes are the conditions under which requests are of use.

@@ -25,6 +25,7 @@ import (
 	"ken/internal/govern/approval"
 	"ken/internal/serve/auth"
 	"ken/internal/serve/httpapi/wire"
+	"ken/internal/serve/settings"
 	"ken/internal/talk/event"
 	"ken/llm"
 	"ken/llm/llmtest"
@@ -479,13 +480,13 @@ func TestOpenSettings(t *testing.T) {
 	dir, getenv := home(t, nil)
 	a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
 	keys := map[string]bool{}
-	for _, s := range a.shownSettings() {
+	for _, s := range a.settingsPage().List() {
 		keys[s.Key] = true
-		if s.Writable != slices.Contains(openSettings(), s.Key) || s.Writable == (s.Why != "") {
+		if s.Writable != slices.Contains(settings.Writable(), s.Key) || s.Writable == (s.Why != "") {
 			t.Errorf("%s is writable: %v, because %q", s.Key, s.Writable, s.Why)
 		}
 	}
-	for _, key := range openSettings() {
+	for _, key := range settings.Writable() {
 		if !keys[key] {
 			t.Errorf("%s may be changed and does not exist", key)
 		}
@@ -494,18 +495,18 @@ func TestOpenSettings(t *testing.T) {
 		"policy.", "serve.", "mcp.", "providers", "extensions.", "approvals.", "audit.", "secrets.", "store.", "limits.", "sandbox.", "shell.", "trace.", "work.", "sources",
 		"capabilities.rollout", "capabilities.killSwitch", "chat.toolFailure", "chat.cost", "chat.tokens", "chat.requests", "chat.keep",
 	}
-	for _, key := range openSettings() {
+	for _, key := range settings.Writable() {
 		if i := slices.IndexFunc(governs, func(p string) bool { return strings.HasPrefix(key, p) }); i >= 0 {
 			t.Errorf("%s may be changed by a page, and %s governs", key, governs[i])
 		}
 	}
-	if _, err := a.setSetting(t.Context(), a.Owner(), "policy.profile", "open"); capability.KindOf(err) != capability.Denied {
+	if _, err := a.settingsPage().Set(t.Context(), a.Owner(), "policy.profile", "open"); capability.KindOf(err) != capability.Denied {
 		t.Errorf("setSetting(policy.profile) = %v, want Denied", err)
 	}
-	if changed, err := a.setSetting(t.Context(), a.Owner(), "chat.steps", "7"); err != nil || changed.Restart {
+	if changed, err := a.settingsPage().Set(t.Context(), a.Owner(), "chat.steps", "7"); err != nil || changed.Restart {
 		t.Errorf("setSetting(chat.steps) = %v, %v; want that it counts without a restart", changed, err)
 	}
-	for _, s := range a.shownSettings() {
+	for _, s := range a.settingsPage().List() {
 		if s.Key == "chat.steps" && (s.Value != "7" || s.InForce != "" || !strings.Contains(s.Origin, dir)) {
 			t.Errorf("chat.steps is %q, in force %q, said in %q", s.Value, s.InForce, s.Origin)
 		}

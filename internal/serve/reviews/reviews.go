@@ -1,4 +1,6 @@
-package app
+// Package reviews lists everything that waits for review, for the page, and
+// accepts or disables it: extensions, and MCP servers, which are named mcp:NAME.
+package reviews
 
 import (
 	"context"
@@ -10,26 +12,31 @@ import (
 	"ken/internal/govern/extensions"
 	"ken/internal/govern/pin"
 	"ken/internal/govern/review"
+	"ken/internal/run/mcpservers"
 	"ken/internal/run/mcpservers/toolreview"
 	"ken/internal/serve/auth"
 	"ken/internal/serve/httpapi/catalogapi"
 )
 
-// reviews are what waits for a person's look, for the page: extensions, and the
-// tools of MCP servers, which are named mcp:NAME.
-type reviews struct{ app *App }
+// List is the list of everything that waits for review.
+type List struct {
+	Extensions *extensions.Set
+	Tools      *toolreview.Reviews
+	Servers    *mcpservers.Servers
+	Tenant     string // of the operator
+}
 
-var _ catalogapi.Reviews = reviews{}
+var _ catalogapi.Reviews = List{}
 
 const serverPrefix = "mcp:"
 
-// List returns all of them, those that wait first.
-func (r reviews) List(ctx context.Context) ([]catalogapi.Review, error) {
-	out, err := r.extensions(ctx)
+// List returns all extensions and servers, those that wait first.
+func (l List) List(ctx context.Context) ([]catalogapi.Review, error) {
+	out, err := l.extensions(ctx)
 	if err != nil {
 		return nil, err
 	}
-	servers, err := r.servers(ctx)
+	servers, err := l.servers(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -46,11 +53,11 @@ func (r reviews) List(ctx context.Context) ([]catalogapi.Review, error) {
 	return out, nil
 }
 
-func (r reviews) extensions(ctx context.Context) ([]catalogapi.Review, error) {
-	if !r.app.Extensions.Required() {
+func (l List) extensions(ctx context.Context) ([]catalogapi.Review, error) {
+	if !l.Extensions.Required() {
 		return nil, nil
 	}
-	list, err := r.app.Extensions.List(ctx)
+	list, err := l.Extensions.List(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -83,15 +90,15 @@ func (r reviews) extensions(ctx context.Context) ([]catalogapi.Review, error) {
 	return out, nil
 }
 
-func (r reviews) servers(ctx context.Context) ([]catalogapi.Review, error) {
-	list, err := r.app.ToolReviews.List(ctx)
+func (l List) servers(ctx context.Context) ([]catalogapi.Review, error) {
+	list, err := l.Tools.List(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var out []catalogapi.Review
 	for _, s := range list {
 		one := catalogapi.Review{Name: serverPrefix + s.Name, Kind: "server", State: s.State, Why: s.Why, Fix: s.Fix, Pending: s.State == toolreview.Waiting}
-		what, err := r.app.ToolReviews.Review(ctx, s.Name)
+		what, err := l.Tools.Review(ctx, s.Name)
 		if err != nil {
 			return nil, err
 		}
@@ -104,8 +111,8 @@ func (r reviews) servers(ctx context.Context) ([]catalogapi.Review, error) {
 	return out, nil
 }
 
-// toolChanges are what is new about a tool; what the scan has against it stands
-// with the first.
+// toolChanges returns the changes of a tool. The first has the findings of the
+// text scan.
 func toolChanges(w pin.Waiting, found []capability.Finding) []catalogapi.ReviewChange {
 	var findings []string
 	for _, f := range found {
@@ -119,27 +126,27 @@ func toolChanges(w pin.Waiting, found []capability.Finding) []catalogapi.ReviewC
 	return out
 }
 
-// Accept lets be used what was seen.
-func (r reviews) Accept(ctx context.Context, who auth.Identity, name, digest, why string) error {
-	by := r.person(who)
+// Accept accepts an extension or server as it was shown.
+func (l List) Accept(ctx context.Context, who auth.Identity, name, digest, why string) error {
+	by := l.person(who)
 	if server, ok := strings.CutPrefix(name, serverPrefix); ok {
-		return r.acceptServer(ctx, by, server, digest, why)
+		return l.acceptServer(ctx, by, server, digest, why)
 	}
-	x, err := r.extension(ctx, name)
+	x, err := l.extension(ctx, name)
 	if err != nil {
 		return err
 	}
 	if x.Manifest.Digest != digest {
 		return changedMeanwhile("accept", name)
 	}
-	return r.app.Extensions.Enable(ctx, by, x, why)
+	return l.Extensions.Enable(ctx, by, x, why)
 }
 
-// acceptServer accepts the tools of a server, which is switched on for that.
-// What was not seen switches nothing on.
-func (r reviews) acceptServer(ctx context.Context, by capability.Principal, server, digest, why string) error {
+// acceptServer enables a server and accepts its tools. It changes nothing if the
+// digest is not that of what waits now.
+func (l List) acceptServer(ctx context.Context, by capability.Principal, server, digest, why string) error {
 	seen := func() (toolreview.Review, error) {
-		what, err := r.app.ToolReviews.Review(ctx, server)
+		what, err := l.Tools.Review(ctx, server)
 		if err == nil && what.Digest != digest {
 			err = changedMeanwhile("accept", serverPrefix+server)
 		}
@@ -149,45 +156,45 @@ func (r reviews) acceptServer(ctx context.Context, by capability.Principal, serv
 	if err != nil {
 		return err
 	}
-	on, err := r.app.Servers.Switch(ctx, by, server, true, why)
+	on, err := l.Servers.Switch(ctx, by, server, true, why)
 	if err != nil {
 		return err
 	}
 	if on { // what waits is what it offers now
-		r.app.Servers.List(ctx, server)
+		l.Servers.List(ctx, server)
 		if what, err = seen(); err != nil {
 			return err
 		}
 	}
-	_, err = r.app.ToolReviews.Accept(ctx, by, what)
+	_, err = l.Tools.Accept(ctx, by, what)
 	return err
 }
 
-// Disable switches something off, whatever it has become meanwhile.
-func (r reviews) Disable(ctx context.Context, who auth.Identity, name, _, why string) error {
-	by := r.person(who)
+// Disable disables an extension or server, even if it has changed since.
+func (l List) Disable(ctx context.Context, who auth.Identity, name, _, why string) error {
+	by := l.person(who)
 	if server, ok := strings.CutPrefix(name, serverPrefix); ok {
-		_, err := r.app.Servers.Switch(ctx, by, server, false, why)
+		_, err := l.Servers.Switch(ctx, by, server, false, why)
 		return err
 	}
-	x, err := r.extension(ctx, name)
+	x, err := l.extension(ctx, name)
 	if err != nil {
 		return err
 	}
-	_, err = r.app.Extensions.Disable(ctx, by, x.Manifest.ID, x.Manifest.Place, why)
+	_, err = l.Extensions.Disable(ctx, by, x.Manifest.ID, x.Manifest.Place, why)
 	return err
 }
 
-func (r reviews) extension(ctx context.Context, name string) (extensions.Extension, error) {
+func (l List) extension(ctx context.Context, name string) (extensions.Extension, error) {
 	id, place, _ := strings.Cut(name, "@")
-	return r.app.Extensions.Find(ctx, id, place)
+	return l.Extensions.Find(ctx, id, place)
 }
 
-// person is whoever asks, acting for this instance: what is switched here is
-// switched for all who use it.
-func (r reviews) person(who auth.Identity) capability.Principal {
+// person returns who asks, in the operator's tenant: what is enabled here is
+// enabled for everybody who uses this Ken.
+func (l List) person(who auth.Identity) capability.Principal {
 	by := who.Principal
-	by.Tenant = r.app.Principal.Tenant
+	by.Tenant = l.Tenant
 	return by
 }
 

@@ -1,10 +1,10 @@
-package app
+// Package settings shows the settings on the page, and changes those that a page
+// may change.
+package settings
 
 import (
 	"context"
 	"errors"
-	"io/fs"
-	"os"
 	"slices"
 
 	"ken/capability"
@@ -15,14 +15,22 @@ import (
 	"ken/internal/serve/httpapi/systemapi"
 )
 
-// effective returns the settings in force. It costs a look at the files at most;
-// one that cannot be used changes nothing. A caller that needs several values
-// which belong together calls it once.
-func (a *App) effective() *config.Config { return a.loader.Settings() }
+// A Page is the settings as a page shows and changes them.
+type Page struct {
+	Start  config.Config // when Ken was started
+	Places config.Places
+	File   string         // that --config names; empty: the usual files
+	Loader *reload.Loader // of the settings in force
 
-// openSettings are those that a page may change: of what is found and shown, and
-// who answers. What governs, runs or lets in is changed in ken.yaml.
-func openSettings() []string {
+	// Log returns the audit log. Doubt returns a warning about a setting that was
+	// written but does not work yet, or "".
+	Log   func() (*audit.Log, error)
+	Doubt func(ctx context.Context, key string) string
+}
+
+// Writable returns the settings that a page may change: what is found and shown,
+// and which model answers. What governs, runs or lets in is changed in ken.yaml.
+func Writable() []string {
 	return []string{
 		"model", "chat.effort", "chat.maxTokens", "chat.steps", "chat.condenseAt", "chat.promptTokens", "chat.memory", "chat.toolDelivery",
 		"capabilities.maxTokens", "capabilities.scorer", "capabilities.confidenceThreshold", "capabilities.logLevel", "capabilities.budgetPolicy",
@@ -32,14 +40,15 @@ func openSettings() []string {
 	}
 }
 
-func (a *App) shownSettings() []systemapi.Setting {
-	now := a.loader.Current()
-	said, err := config.Load(a.Places, a.configFile)
+// List returns all settings.
+func (p Page) List() []systemapi.Setting {
+	now := p.Loader.Current()
+	said, err := config.Load(p.Places, p.File)
 	if err != nil || now.Err != nil {
 		said = *now.Settings // the file is broken at this moment, as the doctor tells
 	}
 	inForce := map[string]string{}
-	for _, s := range a.Settings.Settings() {
+	for _, s := range p.Start.Settings() {
 		inForce[s.Key] = s.Value
 	}
 	for _, s := range now.Settings.Settings() {
@@ -49,7 +58,7 @@ func (a *App) shownSettings() []systemapi.Setting {
 	}
 	var out []systemapi.Setting
 	for _, s := range said.Settings() {
-		one := systemapi.Setting{Key: s.Key, Value: s.Value, Origin: s.Origin, About: s.Doc, Writable: slices.Contains(openSettings(), s.Key)}
+		one := systemapi.Setting{Key: s.Key, Value: s.Value, Origin: s.Origin, About: s.Doc, Writable: slices.Contains(Writable(), s.Key)}
 		if !one.Writable {
 			one.Why = "what governs, runs or lets in is changed by ken config set, or in ken.yaml"
 		}
@@ -61,44 +70,28 @@ func (a *App) shownSettings() []systemapi.Setting {
 	return out
 }
 
-// unwritten says why a person's own file was not written, and what to do: the
-// system refused it, or what is in it must be mended first.
-func unwritten(file string, err error) error {
-	if _, known := errors.AsType[*capability.Error](err); known || err == nil {
-		return err
-	}
-	fix := "mend the file, then try again"
-	_, path := errors.AsType[*fs.PathError](err)
-	_, link := errors.AsType[*os.LinkError](err)
-	if path || link {
-		fix = "make room on the disk, or make the file and its folder writable, then try again"
-	}
-	return &capability.Error{Kind: capability.Unavailable, Op: "write", Target: file, Err: err, Fix: fix}
-}
-
-// setSetting changes the user's own file, records that in the audit log, and
-// returns any note about the change.
-func (a *App) setSetting(ctx context.Context, who auth.Identity, key, value string) (changed systemapi.Changed, err error) {
-	if !slices.Contains(openSettings(), key) {
+// Set changes the user's own file and records that in the audit log.
+func (p Page) Set(ctx context.Context, who auth.Identity, key, value string) (changed systemapi.Changed, err error) {
+	if !slices.Contains(Writable(), key) {
 		return changed, &capability.Error{Kind: capability.Denied, Op: "set", Target: key, Err: errors.New("a page may not change it"), Fix: "run ken config set " + key + ", or edit ken.yaml"}
 	}
-	file := a.configFile
+	file := p.File
 	if file == "" {
-		if file, err = a.Places.File(); err != nil {
+		if file, err = p.Places.File(); err != nil {
 			return changed, err
 		}
 	}
-	log, err := a.trail.Get()
+	log, err := p.Log()
 	if err != nil {
 		return changed, err
 	}
-	if err := a.effective().CheckSet(key, value); err != nil {
+	if err := p.Loader.Settings().CheckSet(key, value); err != nil {
 		return changed, err
 	}
 	if err := config.Set(file, key, value); err != nil {
-		return changed, unwritten(file, err)
+		return changed, config.WriteError(file, err)
 	}
-	a.loader.Latest() // whoever is answered finds it in force
+	p.Loader.Latest() // whoever is answered finds it in force
 	success := true
 	rec := audit.Record{
 		Event: audit.Changed, Command: "config", Action: "set", Target: "config:" + key, Origin: string(capability.ByPerson),
@@ -108,7 +101,7 @@ func (a *App) setSetting(ctx context.Context, who auth.Identity, key, value stri
 	_, err = log.Append(ctx, rec)
 	changed.Restart = !reload.AppliesLive(key)
 	if err == nil {
-		changed.Warning = a.SettingDoubt(ctx, key)
+		changed.Warning = p.Doubt(ctx, key)
 	}
 	return changed, err
 }
