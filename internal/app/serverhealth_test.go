@@ -104,7 +104,7 @@ func TestBadServersAreSeen(t *testing.T) {
 	} {
 		got := callServer(t, a, c.target, `{}`)
 		for range 60 { // on a busy machine a server may start more slowly than its timeout
-			if c.says == "error: " || !strings.Contains(got, "it was still starting") {
+			if c.says == "error: " || !strings.Contains(got, "still starting") {
 				break
 			}
 			got = callServer(t, a, c.target, `{}`) // as the error says
@@ -128,7 +128,7 @@ func TestBadServersAreSeen(t *testing.T) {
 	callServer(t, a, "dies/other", `{}`) // it is started again, and what was stays known
 	eventually(t, "it is noted that a server was started again, and that another hangs", func() bool {
 		return noted("dies", func(s doctor.Troubled) bool { return s.Restarts == 1 && !s.Down }) &&
-			noted("hangs", func(s doctor.Troubled) bool { return s.Down && strings.Contains(s.Err, "hangs") })
+			noted("hangs", func(s doctor.Troubled) bool { return s.Down && strings.Contains(s.Err, "not responding") })
 	})
 	checks := examine(t, second)
 	for _, want := range []struct {
@@ -136,7 +136,7 @@ func TestBadServersAreSeen(t *testing.T) {
 		grade      doctor.Grade
 		fix        string
 	}{
-		{"mcp:hangs", "it hangs: a call ran out of time", doctor.Bad, "mcp.json"},
+		{"mcp:hangs", "not responding: a call timed out", doctor.Bad, "mcp.json"},
 		{"mcp:dies", "the disk is full; it was started again 1 time", doctor.Warn, "mcp.json"},
 		{"mcp:garbles", "noise on its output, 1 line: ", doctor.Warn, "log"},
 		{"mcp:floods", "noise on its output, ", doctor.Warn, "standard error"},
@@ -147,7 +147,7 @@ func TestBadServersAreSeen(t *testing.T) {
 		{"mcp:longNames", "nnn", doctor.Warn, ""},
 		{"mcp:longNames", "that clients see shortened: mmm", doctor.Warn, ""},
 		{"mcp:noStart", "it does not work: it ended with exit status 3; it printed: no licence was found", doctor.Bad, "noStart in " + filepath.Join(dir, ".ken", "mcp.json")},
-		{"mcp:neverReady", "it does not work: it is not ready after 1s", doctor.Bad, "mcp.json"},
+		{"mcp:neverReady", "it does not work: not ready after 1s", doctor.Bad, "mcp.json"},
 		{"mcp:fine", "2 tools over stdio, protocol 2025-06-18; held by the profile imported", doctor.Good, ""},
 	} {
 		c, ok := said(checks, want.name, want.says)

@@ -77,7 +77,7 @@ type KillSwitch string
 const (
 	KillSwitchWarn    KillSwitch = "warn"
 	KillSwitchDisable KillSwitch = "disable" // no cards are shown any more
-	KillSwitchOff     KillSwitch = "off"     // nobody looks
+	KillSwitchOff     KillSwitch = "off"     // not checked
 )
 
 // A LogLevel says how much is logged of what was shown.

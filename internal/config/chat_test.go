@@ -75,7 +75,7 @@ func TestS405ProviderByOneLine(t *testing.T) {
 			t.Errorf("Provider(%q) = %+v, %q, %v; want %+v, %q", tt.model, got, name, err, tt.want, tt.name)
 		}
 	}
-	for model, want := range map[string]string{"": "no provider", "gpt": "anthropic/NAME", "nobody/x": "there are anthropic,", "/x": "no provider", "openai/": "no provider"} {
+	for model, want := range map[string]string{"": "no provider", "gpt": "anthropic/NAME", "nobody/x": "the providers are anthropic,", "/x": "no provider", "openai/": "no provider"} {
 		if _, _, err := c.Provider(model); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("Provider(%q) = %v, want %q in it", model, err, want)
 		}

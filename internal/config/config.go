@@ -22,7 +22,7 @@ import (
 )
 
 // Config is everything that ken.yaml says. It is plain data and never changes
-// once loaded. The zero Config has everything off and is for nobody; begin
+// once loaded. The zero Config has everything off and is not meant for use; begin
 // with [Default].
 type Config struct {
 	Capabilities Capabilities

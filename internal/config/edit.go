@@ -127,7 +127,7 @@ func isObject(data []byte) bool {
 	return false
 }
 
-// editedJSON writes the whole map anew, as JSON with the file's indentation:
+// editedJSON writes the whole map again, as JSON with the file's indentation:
 // there are no comments in JSON that could be lost.
 func editedJSON(data []byte, want *yamldoc.Map) ([]byte, error) {
 	if !json.Valid(trimBOM(data)) && bytes.ContainsRune(data, '#') {

@@ -75,11 +75,11 @@ func readFile(name string) ([]byte, fs.FileInfo, error) {
 		return nil, nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, nil, errors.New("it is not a regular file")
+		return nil, nil, errors.New("not a regular file")
 	}
 	data, err := io.ReadAll(io.LimitReader(f, fileLimit+1))
 	if err == nil && len(data) > fileLimit {
-		err = fmt.Errorf("it has more than the %d bytes that are read", fileLimit)
+		err = fmt.Errorf("larger than %d bytes", fileLimit)
 	}
 	return data, info, err
 }

@@ -208,7 +208,7 @@ func TestCedarFiles(t *testing.T) {
 	write(t, filepath.Join(places.Home, "big.cedar"), strings.Repeat("x", fileLimit+1))
 	_, err := Load(places, "")
 	for _, want := range []string{
-		"gone.cedar: the file is not there, and policy.cedar names it (" + filepath.Join(places.Home, "ken.yaml") + ":2)", "big.cedar: it has more than",
+		"gone.cedar: the file is not there, and policy.cedar names it (" + filepath.Join(places.Home, "ken.yaml") + ":2)", "big.cedar: larger than",
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("Load = %v, want %q", err, want)
@@ -308,7 +308,7 @@ func TestToolAccessRefused(t *testing.T) {
 				return err
 			}
 			return os.Mkdir(accessFile(p.Home), 0o755)
-		}, "", "HOME: it is not a regular file"},
+		}, "", "HOME: not a regular file"},
 		{"dangling", func(p Places) error {
 			if err := os.MkdirAll(filepath.Dir(accessFile(p.Workspace)), 0o755); err != nil {
 				return err

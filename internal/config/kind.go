@@ -247,7 +247,7 @@ func (r *reading) printable(at spot, v yamldoc.Value) (string, bool) {
 		return "", false
 	}
 	if i := strings.IndexFunc(s, unseen); i >= 0 {
-		r.fault(at, "bad-value", "type it anew", "%s holds a character that cannot be seen (%U)", at.key, []rune(s[i:])[0])
+		r.fault(at, "bad-value", "type it again", "%s holds a character that cannot be seen (%U)", at.key, []rune(s[i:])[0])
 		return "", false
 	}
 	return s, true

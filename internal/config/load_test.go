@@ -734,8 +734,8 @@ func TestLoadUnreadable(t *testing.T) {
 		make func(file string) error
 		want string
 	}{
-		{"directory", func(f string) error { return os.Mkdir(f, 0o755) }, "it is not a regular file"},
-		{"pipe", func(f string) error { return syscall.Mkfifo(f, 0o644) }, "it is not a regular file"},
+		{"directory", func(f string) error { return os.Mkdir(f, 0o755) }, "not a regular file"},
+		{"pipe", func(f string) error { return syscall.Mkfifo(f, 0o644) }, "not a regular file"},
 		{"dangling link", func(f string) error { return os.Symlink("nowhere", f) }, "the file is not there"},
 		{"loop", func(f string) error { return os.Symlink(filepath.Base(f), f) }, "too many levels"},
 		{"huge", func(f string) error {
@@ -743,7 +743,7 @@ func TestLoadUnreadable(t *testing.T) {
 				return err
 			}
 			return os.Truncate(f, 10<<30)
-		}, "more than the 1048576 bytes"},
+		}, "larger than 1048576 bytes"},
 		{"NUL", func(f string) error { return os.WriteFile(f, []byte("serve:\n  addr: a\x00b\n"), 0o644) }, "ken.yaml:2: the text holds a NUL byte"},
 		{"not UTF-8", func(f string) error { return os.WriteFile(f, []byte("serve: \xff\n"), 0o644) }, "ken.yaml:1: the text is not valid UTF-8"},
 		{"indentation", func(f string) error { return os.WriteFile(f, []byte("serve:\n  addr: a:1\n watch: true\n"), 0o644) }, "ken.yaml:3: "},

@@ -116,7 +116,7 @@ type ServerScope string
 
 const (
 	ScopeUser    ServerScope = "user"    // all sessions of one person
-	ScopeSession ServerScope = "session" // nobody
+	ScopeSession ServerScope = "session" // shared by no other session
 	ScopeShared  ServerScope = "shared"  // everybody
 )
 

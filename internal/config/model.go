@@ -14,7 +14,7 @@ import (
 	"ken/internal/yamldoc"
 )
 
-// A Provider is somebody who runs models.
+// A Provider is a service that runs models.
 type Provider struct {
 	Name string
 
@@ -76,13 +76,13 @@ func (c Config) Provider(model string) (p Provider, name string, err error) {
 	}
 	p, ok = known[by]
 	if !ok {
-		return Provider{}, "", fmt.Errorf("there is no provider %q; there are %s", by, strings.Join(slices.Sorted(maps.Keys(known)), ", "))
+		return Provider{}, "", fmt.Errorf("unknown provider %q; the providers are %s", by, strings.Join(slices.Sorted(maps.Keys(known)), ", "))
 	}
 	return p, name, nil
 }
 
 // CheckSet returns an error for a value that a key must not be set to with these
-// settings: a model of a provider that nobody named.
+// settings: a model of an unknown provider.
 func (c Config) CheckSet(key, value string) error {
 	model := strings.Trim(value, `"'`)
 	if key != modelKey || !strings.Contains(model, "/") { // Set judges the form

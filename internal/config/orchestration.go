@@ -70,11 +70,11 @@ func (p Places) readOrchestration(name string) ([]byte, error) {
 	}
 	defer f.Close()
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, cmp.Or(err, errors.New("it is no regular file"))
+		return nil, cmp.Or(err, errors.New("not a regular file"))
 	}
 	text, err := io.ReadAll(io.LimitReader(f, mostOrchestration+1))
 	if err == nil && len(text) > mostOrchestration {
-		err = errors.New("it has more than 1 MiB")
+		err = errors.New("larger than 1 MiB")
 	}
 	return text, err
 }

@@ -122,7 +122,7 @@ func (c *Config) fillPolicy() {
 			s.take(c, &base)
 		}
 	}
-	// A threshold that nobody could reach is no error when another file, or
+	// A threshold that cannot be reached is no error when another file, or
 	// the profile, gave the other one.
 	c.Policy.AskAbove = min(c.Policy.AskAbove, c.Policy.DenyAbove)
 }
@@ -332,7 +332,7 @@ func showPermissions(c *Config) any {
 	return out
 }
 
-// inForce returns what becomes of a permission; what nobody speaks of is allowed
+// inForce returns what becomes of a permission; what no setting names is allowed
 // as far as this key goes.
 func inForce(s *policy.Settings, p policy.Permission) policy.Effect {
 	if e, said := s.Permissions[p]; said {

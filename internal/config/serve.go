@@ -26,7 +26,7 @@ type Serve struct {
 	Origins []string
 
 	// OIDC lets in the people of an issuer. The zero value, which is the
-	// default, nobody.
+	// default, none.
 	OIDC OIDC
 
 	// Rate is how often one principal may ask, and how much at once.
@@ -39,7 +39,7 @@ type Serve struct {
 	StopDelay, Drain time.Duration
 }
 
-// Auth says whether whoever asks must show a token.
+// Auth says whether requests must carry a token.
 type Auth string
 
 const (

@@ -25,7 +25,7 @@ import (
 // The result is read strictly, as the user's own file, before it replaces
 // anything; the old content is kept beside it as FILE.bak. The file is
 // replaced in one step, so that a reader sees the old or the new content whole.
-// Sets of one file wait for each other, between processes too. If somebody
+// Sets of one file wait for each other, between processes too. If something
 // else writes the file meanwhile Set fails with capability.Conflict and leaves
 // theirs; only a writer in the very moment between the last look and the
 // rename goes unnoticed.
@@ -34,7 +34,7 @@ func Set(file, key, value string) error {
 	target, err := filepath.EvalSymlinks(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		if _, lerr := os.Lstat(file); lerr == nil {
-			err = errors.New("it is a link to nothing; remove it, or put a file there")
+			err = errors.New("broken link; remove it, or put a file there")
 		} else {
 			target, err = file, os.MkdirAll(filepath.Dir(file), 0o700)
 		}
@@ -119,7 +119,7 @@ func changed(file string, data []byte, key, value string) ([]byte, error) {
 	return after, nil
 }
 
-// Shown returns a value that somebody typed for a key as it may be shown: an
+// Shown returns a value that was typed for a key as it may be shown: an
 // address without its password.
 func Shown(key, value string) string {
 	if key != storeKey {
@@ -220,7 +220,7 @@ func replace(target string, before []byte, info fs.FileInfo, after []byte) error
 	if info == nil && !errors.Is(err, fs.ErrNotExist) || info != nil && (err != nil || !bytes.Equal(now, before)) {
 		return &capability.Error{
 			Kind: capability.Conflict, Op: "replace", Target: target,
-			Err: errors.New("somebody else changed it meanwhile"), Fix: "try again",
+			Err: errors.New("changed by another process meanwhile"), Fix: "try again",
 		}
 	}
 	if err := os.Rename(temp, target); err != nil {

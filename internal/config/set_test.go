@@ -230,7 +230,7 @@ func TestSetOddFiles(t *testing.T) {
 		want string
 	}{
 		{"read-only", func() error { return os.WriteFile(file, nil, 0o400) }, "read-only"},
-		{"dangling link", func() error { return os.Symlink("nowhere", file) }, "a link to nothing"},
+		{"dangling link", func() error { return os.Symlink("nowhere", file) }, "broken link"},
 		{"directory", func() error { return os.Mkdir(file, 0o755) }, "not a regular file"},
 	}
 	for _, tt := range tests {
@@ -255,7 +255,7 @@ func TestReplaceNoticesOthers(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "ken.yaml")
 	conflict := func(when string, err error) {
 		t.Helper()
-		if capability.KindOf(err) != capability.Conflict || !strings.Contains(err.Error(), "somebody else changed it") {
+		if capability.KindOf(err) != capability.Conflict || !strings.Contains(err.Error(), "changed by another process") {
 			t.Errorf("%s: replace = %v, want a conflict", when, err)
 		}
 	}

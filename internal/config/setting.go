@@ -130,7 +130,7 @@ func settingOf(op, key string) (setting[Config], error) {
 	return setting[Config]{}, invalid(op, key, "there is no such key", meant(key, names))
 }
 
-// meant tells somebody who typed a key that there is not what to type.
+// meant suggests what to type instead of an unknown key.
 func meant(key string, names []string) string {
 	const all = "ken config get lists all"
 	if inside := strings.Split(key, "."); len(inside) > 1 && (inside[0] == "tools" || inside[0] == "global") && !slices.Contains(inside, "") && !strings.ContainsFunc(key, oddInKey) {

@@ -175,7 +175,7 @@ func checkVariable(s string) (fix string, err error) {
 	return "", nil
 }
 
-// checkPassed refuses, beside what is no name, the variables that are the same
+// checkPassed rejects invalid names, and the variables that are the same
 // for every command: naming one would change nothing.
 func checkPassed(s string) (fix string, err error) {
 	switch s {

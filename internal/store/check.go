@@ -17,8 +17,8 @@ const trialKey = "ready"
 type trust struct {
 	failed atomic.Pointer[error] // why the last write failed; nil: it did not
 
-	mu   sync.Mutex // held while somebody looks
-	when time.Time  // somebody last looked
+	mu   sync.Mutex // held during a check
+	when time.Time  // of the last check
 	said error      // what they found
 }
 
@@ -78,7 +78,7 @@ func (s *postgres) writable(ctx context.Context) error {
 	asking, cancel := context.WithTimeout(ctx, s.wait)
 	defer cancel()
 	var refused bool
-	err := s.anew(asking, func() error {
+	err := s.retried(asking, func() error {
 		return s.pool.QueryRow(asking, "SELECT pg_is_in_recovery() OR NOT has_table_privilege('ken_item', 'INSERT') FROM ken_head").Scan(&refused)
 	})
 	switch {

@@ -17,7 +17,7 @@ func (i Item) Decode(version int, into any) error {
 		return err
 	}
 	if head.V != version {
-		return fmt.Errorf("it has version %d, this program knows %d", head.V, version)
+		return fmt.Errorf("has version %d, this program knows %d", head.V, version)
 	}
 	d := json.NewDecoder(bytes.NewReader(i.Value))
 	d.DisallowUnknownFields()

@@ -17,9 +17,9 @@ func TestDecode(t *testing.T) {
 	}{
 		{`{"v":2,"name":"a"}`, "a", ""},
 		{" {\"v\":2}\n", "", ""},
-		{`{"v":1,"name":"a"}`, "", "it has version 1, this program knows 2"},
-		{`{"v":3,"name":"a","more":true}`, "", "it has version 3, this program knows 2"},
-		{`{"name":"a"}`, "", "it has version 0, this program knows 2"},
+		{`{"v":1,"name":"a"}`, "", "has version 1, this program knows 2"},
+		{`{"v":3,"name":"a","more":true}`, "", "has version 3, this program knows 2"},
+		{`{"name":"a"}`, "", "has version 0, this program knows 2"},
 		{`{"v":2,"name":"a","more":true}`, "", `unknown field "more"`},
 		{`{"v":2} {}`, "", "after top-level value"},
 		{`{"v":2,"name":7}`, "", "cannot unmarshal number"},

@@ -24,7 +24,7 @@ func plain(c byte) bool {
 // Key joins parts into a key: they are set apart by slashes, and any byte but
 // ASCII letters, digits and -._~:@=+, is written %XX. Different parts give
 // different keys. An empty part gives a key that every method refuses: it is
-// most often a name that somebody forgot to fill in.
+// most often a name that was not filled in.
 func Key(parts ...string) string {
 	var b strings.Builder
 	for i, part := range parts {

@@ -32,6 +32,6 @@ func newer(have, known int) error {
 	if have <= known {
 		return nil
 	}
-	return cause(ErrNewer, fmt.Errorf("its schema is %d, this program knows %d", have, known),
+	return cause(ErrNewer, fmt.Errorf("schema version is %d, this program knows %d", have, known),
 		"update this program, or give it a store of its own")
 }

@@ -81,7 +81,7 @@ func migrate(t *testing.T, fresh func(testing.TB) string) {
 	again.Close()
 
 	_, err = store.Open(context.Background(), address, "")
-	wantKind(t, err, store.ErrNewer, "its schema is 2, this program knows 1", "update this program")
+	wantKind(t, err, store.ErrNewer, "schema version is 2, this program knows 1", "update this program")
 	var b store.Batch
 	b.Put("k", []byte("by the old one"))
 	_, err = old.Apply(context.Background(), &b)

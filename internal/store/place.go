@@ -88,7 +88,7 @@ func postgresPlace(address string) (place, error) {
 	return p, nil
 }
 
-// scrub takes a password out of an error that somebody else wrote. Such an
+// scrub takes a password out of an error of another package. Such an
 // error keeps its kind, if it has one, and nothing else.
 func (p place) scrub(err error) error {
 	text := err.Error()

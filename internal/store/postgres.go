@@ -110,7 +110,7 @@ func (s *postgres) close() error {
 func (s *postgres) get(ctx context.Context, key string) (Item, bool, error) {
 	item := Item{Key: key}
 	var ends sql.NullInt64
-	err := s.anew(ctx, func() error {
+	err := s.retried(ctx, func() error {
 		return s.pool.QueryRow(ctx, "SELECT version, ends, value FROM ken_item WHERE key = $1 AND value IS NOT NULL AND (ends IS NULL OR ends > "+soon+")", key).
 			Scan(&item.Version, &ends, &item.Value)
 	})
@@ -124,7 +124,7 @@ func (s *postgres) get(ctx context.Context, key string) (Item, bool, error) {
 // page has the server keep back what is beyond pageBytes: the driver would
 // read it all.
 func (s *postgres) page(ctx context.Context, from, before string, limit int) (items []Item, err error) {
-	err = s.anew(ctx, func() error {
+	err = s.retried(ctx, func() error {
 		rows, err := s.pool.Query(ctx, `SELECT key, version, ends, value FROM (
 				SELECT *, sum(octet_length(value)) OVER (ORDER BY key) - octet_length(value) AS before FROM ken_item
 				WHERE key >= $1 AND key < $2 AND value IS NOT NULL AND (ends IS NULL OR ends > `+soon+`) ORDER BY key LIMIT $3) AS page
@@ -145,14 +145,14 @@ func (s *postgres) page(ctx context.Context, from, before string, limit int) (it
 
 func (s *postgres) head(ctx context.Context) (int64, error) {
 	var head int64
-	err := s.anew(ctx, func() error { return s.pool.QueryRow(ctx, "SELECT version FROM ken_head").Scan(&head) })
+	err := s.retried(ctx, func() error { return s.pool.QueryRow(ctx, "SELECT version FROM ken_head").Scan(&head) })
 	return head, s.fail(err)
 }
 
-// anew does something that changes nothing, and once more where the connection
+// retried does something that changes nothing, and once more where the connection
 // that it was given had been broken: those that wait in the pool do not notice
 // that the server was away.
-func (s *postgres) anew(ctx context.Context, do func() error) error {
+func (s *postgres) retried(ctx context.Context, do func() error) error {
 	err := do()
 	if ctx.Err() != nil || !broken(err) {
 		return err
@@ -203,7 +203,7 @@ func (s *postgres) changes(ctx context.Context, after mark, prefix string, limit
 }
 
 // listen has a connection of its own. Whenever that is new, or silent for a
-// while, there may be something that nobody told.
+// while, there may be a change that was not reported.
 func (s *postgres) listen(ctx context.Context, wake func()) {
 	for wait := 100 * time.Millisecond; ctx.Err() == nil; {
 		if heard := s.hear(ctx, wake); heard {

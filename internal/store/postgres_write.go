@@ -21,7 +21,7 @@ func (s *postgres) commit(ctx context.Context, g *group) error {
 			t.conn.Release() // one in a transaction is thrown away, which rolls back
 		}
 	}()
-	err := s.anew(reading, func() (err error) { // until it has decided it can begin again
+	err := s.retried(reading, func() (err error) { // until it has decided it can begin again
 		if t.conn != nil {
 			t.conn.Release()
 		}
@@ -72,7 +72,7 @@ type postgresTx struct {
 }
 
 // theLife is when the server last crashed, was made, or was promoted: at each
-// it begins its statistics anew, and it keeps them over a shutdown. A crash
+// it resets its statistics, and it keeps them over a shutdown. A crash
 // loses the numbers of transactions that were not yet in its log, and they are
 // given again; so a number means something in one life only.
 const theLife = "pg_stat_get_bgwriter_stat_reset_time()"
@@ -86,7 +86,7 @@ func (t *postgresTx) lock(ctx context.Context, g *group) error {
 	have := map[string]int64{}
 	b := &pgx.Batch{}
 	b.Queue("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
-	// Those who wait for this lock get it in turn; a row goes to whoever comes
+	// Those who wait for this lock get it in turn; a row goes to the one that comes
 	// just when it is free, which is most often who had it last.
 	b.Queue("SELECT pg_advisory_xact_lock($1, 'ken_head'::regclass::oid::integer)", lockID)
 	b.Queue("SELECT version FROM ken_head FOR UPDATE").QueryRow(func(row pgx.Row) error { return row.Scan(&head) })

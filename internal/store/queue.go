@@ -113,7 +113,7 @@ func (q *queue) write(g *group) {
 	}
 }
 
-// take keeps the requests that nobody has withdrawn; from now on nobody can.
+// take keeps the requests that were not withdrawn; from now on they cannot be.
 func take(requests []*request) []*request {
 	var kept []*request
 	for _, r := range requests {

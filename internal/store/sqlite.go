@@ -262,7 +262,7 @@ func (s *sqlite) listen(ctx context.Context, wake func()) {
 	for last := int64(-1); ; {
 		if head, err := s.head(ctx); err != nil || head != last {
 			last = head
-			wake() // after an error too: whoever watches gets it
+			wake() // after an error too: watchers get it
 		}
 		select {
 		case <-tick.C:

@@ -10,10 +10,10 @@
 // preconditions of a [Batch]:
 //
 //	var b store.Batch
-//	b.Absent(key)                      // nobody holds the lock, or its time is over
+//	b.Absent(key)                      // the lock is free, or its time is over
 //	b.PutFor(key, me, 30*time.Second)  // now we do
 //	_, err := s.Apply(ctx, &b)
-//	if errors.Is(err, store.ErrConflict) { … } // somebody else does
+//	if errors.Is(err, store.ErrConflict) { … } // it is held
 //
 // What the program wants of a store (sessions, approvals, grants) are types of
 // its own over this one.

@@ -43,7 +43,7 @@ type news struct {
 // What counts is where a key ends up: of several changes in quick succession
 // the last is given, and the one before it may be. Nothing is given at the
 // moment a key expires: its change said when that will be. All changes of a
-// batch have one version: whoever wants to go on later goes on after the
+// batch have one version: to go on later, a watcher goes on after the
 // version before the last one seen.
 //
 // While PostgreSQL cannot be reached, Watch waits and then goes on where it

@@ -82,7 +82,7 @@ var (
 	ErrScope    = errors.New("the answer does not fit the question")
 	ErrNotYours = errors.New("the question is not yours to answer")
 	ErrEnded    = errors.New("the grant no longer holds")
-	ErrNoTicket = errors.New("there is no such ticket")
+	ErrNoTicket = errors.New("approval request not found")
 )
 
 const longestNote = 4096

@@ -18,7 +18,7 @@ import (
 // same ticket, from any process.
 //
 // The ticket that comes back need not be pending: it is denied where a person
-// said not to be asked again in this session, and granted where somebody has
+// said not to be asked again in this session, and granted where a person has
 // just given a consent that covers the call. A caller who then decides again
 // and is still told to ask must not go round a second time.
 func (d *Desk) Ask(ctx context.Context, q Question) (Ticket, error) {
@@ -34,7 +34,7 @@ func (d *Desk) Ask(ctx context.Context, q Question) (Ticket, error) {
 		if !errors.Is(err, store.ErrConflict) {
 			return got, err
 		}
-		// Somebody has changed what this was based on: look again.
+		// What this was based on has changed: look again.
 	}
 }
 

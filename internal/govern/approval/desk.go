@@ -141,7 +141,7 @@ func (d *Desk) complete(ctx context.Context, id string, item store.Item) (Ticket
 func noTicket(id string) error {
 	return &capability.Error{
 		Kind: capability.NotFound, Op: "read ticket", Target: fmt.Sprintf("%.64q", id), Err: ErrNoTicket,
-		Fix: "see ken approve list; what is long over is no longer kept",
+		Fix: "see ken approve list; old requests are removed (approval.retain)",
 	}
 }
 

@@ -13,7 +13,7 @@
 //	switch d.Effect {
 //	case policy.Ask:
 //		ticket, err := desk.Ask(ctx, approval.About(call, q.Surface, d))
-//		… return ticket.Err() …   // made again when somebody has answered
+//		… return ticket.Err() …   // made again after it was answered
 //	case policy.Allow:
 //		if d.Grant != "" {
 //			_, err = desk.Consume(ctx, d.Grant) // refuses what was used or revoked meanwhile

@@ -277,7 +277,7 @@ func (d *Desk) Consume(ctx context.Context, id string) (Grant, error) {
 }
 
 // Revoke takes an answer back: the grant of a ticket or of a grant's id, or
-// that nobody is to be asked again in a session. What was used up cannot be
+// that it is not asked again in a session. What was used up cannot be
 // taken back. The same people may revoke who may settle.
 func (d *Desk) Revoke(ctx context.Context, id string, by capability.Principal, why string) error {
 	ticket, _, _ := strings.Cut(id, ".")
@@ -292,7 +292,7 @@ func (d *Desk) Revoke(ctx context.Context, id string, by capability.Principal, w
 	case by.Tenant != t.Question.Call.Principal.Tenant:
 		return noTicket(ticket)
 	case !d.MaySettle(by, &t):
-		return refuse(capability.Denied, ErrNotYours, "let the one who was asked revoke it, or somebody with a role that may: approval.approvers")
+		return refuse(capability.Denied, ErrNotYours, "let the person who was asked revoke it, or a person with a role of approval.approvers")
 	case t.State == Denied && t.Answer.Scope == Session:
 		return d.unquiet(ctx, &t)
 	case t.Grant == "":
@@ -319,7 +319,7 @@ func (d *Desk) end(ctx context.Context, id string, decide func(*Grant, time.Time
 		return Grant{}, &capability.Error{Kind: kind, Op: "use grant", Target: fmt.Sprintf("%.128s", id), Err: err, Fix: "make the call again to ask again"}
 	}
 	if !ok {
-		return fail(capability.Invalid, errors.New("this is no id of a grant"))
+		return fail(capability.Invalid, errors.New("invalid id of a grant"))
 	}
 	key := grantKey(subject, ticket)
 	for {

@@ -73,10 +73,10 @@ type State string
 
 // The states. A ticket leaves Pending once.
 const (
-	Pending State = "pending" // nobody has answered yet; this is not a refusal
+	Pending State = "pending" // not answered yet; this is not a denial
 	Granted State = "granted"
 	Denied  State = "denied"
-	Expired State = "expired" // nobody has answered in time
+	Expired State = "expired" // not answered in time
 )
 
 // A Ticket is a question at the desk as it stood when it was read.

@@ -26,13 +26,13 @@ func (d *Desk) Settle(ctx context.Context, id string, a Answer) (Ticket, error) 
 // SettleAfter is Settle with something that must happen before the answer holds,
 // as its record: first is given the ticket as it will be, once the answer is
 // known to fit. With its error nothing is settled. Without one the answer may
-// still not hold, because somebody else was faster or the store failed; the
+// still not hold, because another answer was faster or the store failed; the
 // error of SettleAfter says so.
 func (d *Desk) SettleAfter(ctx context.Context, id string, a Answer, first func(Ticket) error) (Ticket, error) {
 	for {
 		t, err := d.settle(ctx, id, a, first)
 		if errors.Is(err, store.ErrConflict) {
-			continue // somebody else has settled it: see how
+			continue // it was settled meanwhile: see how
 		}
 		if err == nil && t.Answer.Scope != Once {
 			d.settleAlong(ctx, &t)
@@ -57,7 +57,7 @@ func (d *Desk) settle(ctx context.Context, id string, a Answer, first func(Ticke
 	switch {
 	case !d.MaySettle(a.By, &t):
 		t = Ticket{}
-		return refuse(capability.Denied, ErrNotYours, "let the one who is asked answer, or somebody with a role that may: approval.approvers")
+		return refuse(capability.Denied, ErrNotYours, "let the person who is asked answer, or a person with a role of approval.approvers")
 	case t.State == Expired:
 		return refuse(capability.Conflict, fmt.Errorf("%w at %s", ErrExpired, stamp(t.Expires)), "make the call again to ask again")
 	case t.State != Pending:

@@ -160,7 +160,7 @@ func (b *backward) back() (line []byte, offset int64, err error) {
 			return nil, 0, io.EOF
 		}
 		if len(b.buf) > maxLine+1 {
-			// Nobody wants this line: only where it begins counts.
+			// This line is not needed: only where it begins counts.
 			long, piece, b.buf = true, backPiece, []byte("\n")
 		}
 		piece = min(piece, b.pos)

@@ -25,7 +25,7 @@
 // Nothing reaches a line before the [Redactor] has seen it, and raw arguments
 // never do: a record holds the redacted command line and a keyed digest.
 //
-// What is not promised: whoever holds the signing key, or rewinds both
+// What is not promised: a person who holds the signing key, or rewinds both
 // directories together to an earlier moment, is found only by a head that was
 // kept elsewhere ([Log.Head], handed to [Verify]) or by a chain opened later,
 // because every chain begins by naming the heads of the newest others.

@@ -68,7 +68,7 @@ func parseKey(secret, public string) (Key, error) {
 func (k Key) Public() string { return k.public }
 
 // Digest names data without revealing it: equal data have equal digests under
-// one key, and nobody without the key can try guesses.
+// one key, and guesses cannot be tried without the key.
 func (k Key) Digest(data []byte) string {
 	var mac hash.Hash
 	if k.macs == nil {
@@ -110,7 +110,7 @@ func LoadKey(path string) (Key, error) {
 	if err != nil {
 		return Key{}, err
 	}
-	// The public half is only a convenience: whoever holds the key can make it again.
+	// The public half is only a convenience: it can be made again from the key.
 	if have, err := os.ReadFile(path + ".pub"); err != nil || strings.TrimSpace(string(have)) != key.public {
 		_ = os.WriteFile(path+".pub", []byte(key.public+"\n"), 0o644)
 	}

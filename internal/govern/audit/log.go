@@ -22,7 +22,7 @@ import (
 // ErrPoisoned is in the error of every Append that could not be made durable.
 // Where the disk had no room, the next Append tries again by itself. After any
 // other error of a write or a sync what reached the disk is not known, and
-// nothing more is acknowledged until the log is opened anew.
+// nothing more is acknowledged until the log is opened again.
 var ErrPoisoned = errors.New("the audit log cannot be written")
 
 // ErrClosed is in the error of an Append to a closed log.

@@ -79,7 +79,7 @@ func (c Cursor) mark() (mark, error) {
 	seq, err := strconv.ParseInt(digits, 10, 64)
 	if err != nil || len(at) != len(timeLayout) || !chainForm().MatchString(chain) {
 		return mark{}, &capability.Error{
-			Kind: capability.Invalid, Op: "read audit trail", Err: errors.New("this is no place in it"), Fix: "take the cursor of the page before, or none",
+			Kind: capability.Invalid, Op: "read audit trail", Err: errors.New("invalid cursor"), Fix: "take the cursor of the page before, or none",
 		}
 	}
 	return mark{at, chain, seq}, nil
@@ -309,7 +309,7 @@ func (c *chooser) more(r *Record) bool {
 }
 
 // IsOf reports whether r is a principal's own: of the same tenant and user.
-// Nobody has any.
+// There are none.
 func (r *Record) IsOf(p capability.Principal) bool {
 	return p.ID != "" && r.UserID == p.ID && r.Tenant == p.Tenant
 }
@@ -349,7 +349,7 @@ func small(c byte) byte {
 // Find returns one record by its id. It reads little of its chain. What is not
 // there is [capability.NotFound].
 func Find(dir string, id ID) (Entry, error) {
-	none := &capability.Error{Kind: capability.NotFound, Op: "read audit record", Target: fmt.Sprintf("%.96q", string(id)), Err: errors.New("there is no such record")}
+	none := &capability.Error{Kind: capability.NotFound, Op: "read audit record", Target: fmt.Sprintf("%.96q", string(id)), Err: errors.New("record not found")}
 	chain, seq, err := id.split()
 	if err != nil {
 		return Entry{}, none

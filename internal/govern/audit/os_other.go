@@ -4,7 +4,7 @@ package audit
 
 import "os"
 
-// Without flock nobody can tell a living chain from one whose process died;
+// Without flock it is impossible to tell a living chain from one whose process died;
 // both are then reported as died, which is no alarm.
 func lockFile(*os.File) error { return nil }
 

@@ -31,7 +31,7 @@ func Prove(dir, checkpointDir, publicKey string, id ID) (Proof, error) {
 	}
 	hs, err := readSomeHeads(checkpointDir, chain, known, 1)
 	if err == nil && hs.newest == nil {
-		err = errors.New("no signed head")
+		err = errors.New("signed head not found")
 	}
 	if err != nil {
 		return Proof{}, fmt.Errorf("prove %s: checkpoint: %w; run audit verify", id, err)

@@ -277,7 +277,7 @@ func (r *Redactor) String(s string) string {
 }
 
 // Held returns s without the values that the Redactor holds. What only looks like
-// a secret stays: it is for text that somebody works with.
+// a secret stays: it is for text that a person works with.
 func (r *Redactor) Held(s string) string {
 	if r == nil || len(s) < 2 {
 		return s

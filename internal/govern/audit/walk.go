@@ -231,7 +231,7 @@ func (w *walk) conclude(hs heads) {
 	}
 }
 
-// short reports that there is less than somebody saw.
+// short reports that there is less than was seen before.
 func (w *walk) short(hs heads, here place, n int64) {
 	most := w.claims[len(w.claims)-1]
 	state := Cut

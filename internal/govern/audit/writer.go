@@ -104,7 +104,7 @@ func (l *Log) run() {
 
 // gather waits a moment for those whom the last commit woke: they are about to
 // ask again, and one sync for all beats two for half each. It waits only where
-// there were several, and never longer than a sync takes: whoever comes later
+// there were several, and never longer than a sync takes: a later caller
 // is as well served by the next.
 func (l *Log) gather() {
 	if l.crowd < 2 || !l.expect(l.crowd) {
@@ -240,7 +240,7 @@ func (l *Log) syncHead() {
 // finish signs the closing head, unless records were refused and there is
 // still no room to say so: such a chain stays open for all to see.
 func (l *Log) finish() {
-	if err := l.tellGap(); err == nil && l.tree.size > 0 { // nobody adds to it any more
+	if err := l.tellGap(); err == nil && l.tree.size > 0 { // nothing is added to it any more
 		last := l.headOver(&l.tree, l.bytes)
 		last.closed = true
 		if err := l.putHead(last.sealed(l.heads.signer)); err != nil {

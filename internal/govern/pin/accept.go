@@ -76,9 +76,9 @@ func (d *Desk) acceptShown(ctx context.Context, c *change, shown map[string]stri
 }
 
 func conflict(server, tool string, waits bool) error {
-	cause := errors.New("it does not wait for anybody")
+	cause := errors.New("not waiting for a review")
 	if waits {
-		cause = errors.New("it is no longer what was shown")
+		cause = errors.New("changed since it was shown")
 	}
 	name := "mcp:" + ServerName(server)
 	return &capability.Error{
@@ -130,7 +130,7 @@ func (d *Desk) forget(ctx context.Context, server string, by capability.Principa
 	}
 	if there {
 		if err := d.conf.Log(ctx, record(server, wordForget, by)); err != nil {
-			return fmt.Errorf("nobody could record it, so the pins stay: %w", err)
+			return fmt.Errorf("pins not changed, because the audit log could not be written: %w", err)
 		}
 	}
 	me, held := fingerprint(server), len(n.holder)
@@ -182,9 +182,9 @@ func (d *Desk) mayReview(verb, server string, by capability.Principal) error {
 	}
 	switch {
 	case by.ID == "":
-		return refuse(errors.New("nobody is asking"), "say who you are")
+		return refuse(errors.New("missing principal"), "say who you are")
 	case len(d.conf.Reviewers) > 0 && !slices.ContainsFunc(by.Roles, func(role string) bool { return slices.Contains(d.conf.Reviewers, role) }):
-		return refuse(errors.New("your roles do not let you"), "let somebody do it who has a role of approval.approvers")
+		return refuse(errors.New("your roles do not let you"), "ask a person with a role of approval.approvers")
 	}
 	return nil
 }

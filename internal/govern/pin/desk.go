@@ -17,7 +17,7 @@ import (
 type State uint8
 
 const (
-	Unknown  State = iota // nobody could tell; the zero value
+	Unknown  State = iota // not known; the zero value
 	Added                 // it was not there when the server was trusted
 	Changed               // it is not what was accepted
 	Accepted              // it is exactly what was accepted
@@ -61,7 +61,7 @@ type Verdict struct {
 	Hash string
 }
 
-// A Rule says what becomes of a tool that nobody has accepted. The zero Rule
+// A Rule says what becomes of a tool that was not accepted. The zero Rule
 // lets it wait for a person.
 type Rule uint8
 
@@ -163,7 +163,7 @@ func unavailable(op, server string, err error) error {
 	}
 	return &capability.Error{
 		Kind: capability.Unavailable, Op: op + " of", Target: "mcp:" + ServerName(server), Rule: "mcp.pins", Err: err,
-		Fix: "mend the store or the audit log; until then none of its tools is accepted anew",
+		Fix: "repair the store or the audit log; until then none of its tools is newly accepted",
 	}
 }
 
@@ -217,10 +217,10 @@ func (d *Desk) wait(ctx context.Context) error {
 
 func (d *Desk) done() { <-d.turn }
 
-var errTries = fmt.Errorf("other processes changed the pins %d times meanwhile; try again", mostTries)
+var errTries = fmt.Errorf("pins were changed by other processes %d times meanwhile; try again", mostTries)
 
 // mostTries bounds how often a change is made again after another process was
-// first. Each time somebody's change went through.
+// first. Each time another process's change went through.
 const mostTries = 200
 
 // now is what is written down: without a monotonic clock, which no other process

@@ -70,7 +70,7 @@ func (d *Desk) recorded(ctx context.Context, c *change, action string, by capabi
 	before := r
 	before.Status, before.Success = audit.Running, nil
 	if err := d.conf.Log(ctx, before); err != nil {
-		return nil, fmt.Errorf("nobody could record it, so nothing is accepted: %w", err)
+		return nil, fmt.Errorf("nothing accepted, because the audit log could not be written: %w", err)
 	}
 	next, err := d.write(ctx, c)
 	if err != nil {
@@ -82,7 +82,7 @@ func (d *Desk) recorded(ctx context.Context, c *change, action string, by capabi
 		return nil, err
 	}
 	if err := d.conf.Log(context.WithoutCancel(ctx), r); err != nil {
-		return next, fmt.Errorf("it is accepted, and the record before it says so, but the one after it could not be written: %w", err)
+		return next, fmt.Errorf("accepted and recorded, but the second audit record could not be written: %w", err)
 	}
 	return next, nil
 }

@@ -98,7 +98,7 @@ func decodeBook(item store.Item) (*book, error) {
 		return nil, err
 	}
 	if bookKey(b.Server) != item.Key {
-		return nil, damaged(item.Key, errors.New("it speaks of another server than its key"))
+		return nil, damaged(item.Key, errors.New("record and key name different servers"))
 	}
 	for name, p := range b.Pins {
 		if p == nil || p.Hash == "" || p.Exposed == "" && !isOffers(b.Server) {
@@ -107,13 +107,13 @@ func decodeBook(item store.Item) (*book, error) {
 	}
 	for name, w := range b.Waiting {
 		if w == nil || w.Hash == "" {
-			return nil, damaged(item.Key, fmt.Errorf("what waits as %q is empty", name))
+			return nil, damaged(item.Key, fmt.Errorf("waiting entry %q is empty", name))
 		}
 	}
 	return b, nil
 }
 
-// mostServers bounds what a desk remembers; past it, it begins anew.
+// mostServers bounds what a desk remembers; past it, it starts from scratch.
 const mostServers = 512
 
 // read returns the book of a server: one Get while nothing changed.

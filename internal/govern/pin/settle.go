@@ -31,7 +31,7 @@ type change struct {
 	namesAt   int64
 	texts     []text
 	size      int      // of texts
-	drop      []string // hashes of texts that nobody needs any more
+	drop      []string // hashes of texts that are not needed any more
 }
 
 type text struct {
@@ -171,7 +171,7 @@ func (c *change) bound(l listing) {
 }
 
 // write makes a change durable: the book, its mark and the names in one batch,
-// under the precondition that nobody changed them since they were read. Texts
+// under the precondition that they were not changed since they were read. Texts
 // that do not fit into it are written before, under their hashes, so that no
 // book ever speaks of one that is still to come.
 func (d *Desk) write(ctx context.Context, c *change) (*book, error) {

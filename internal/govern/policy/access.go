@@ -50,7 +50,7 @@ const (
 	shellOutputCap  = 200_000
 )
 
-// DefaultToolAccess is what holds where nobody says anything: every tool, and
+// DefaultToolAccess applies where nothing is set: every tool, and
 // of the shell only a few commands that look and do not touch.
 func DefaultToolAccess() ToolAccess {
 	return ToolAccess{Enabled: true, Mode: AccessFull, Tools: map[string]Tool{"shell": defaultTool("shell")}}

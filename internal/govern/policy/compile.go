@@ -47,7 +47,7 @@ type Rules struct {
 type needs struct {
 	names    map[string]bool // of capabilities, exact
 	patterns []string        // of names
-	anyName  bool            // nobody can tell which names matter
+	anyName  bool            // it is unknown which names matter
 	sources  bool
 	kinds    bool
 	users    bool
@@ -282,7 +282,7 @@ func (r *Rules) Settings() Settings {
 	return r.settings
 }
 
-// rule compiles one line of policy that somebody wrote.
+// rule compiles one written line of policy.
 func (c *compiler) rule(in *Rule) {
 	t, err := in.check()
 	if err != nil {

@@ -43,13 +43,13 @@ func (r *Rules) Decide(q *Request) Decision {
 	return d
 }
 
-// sane refuses what no rule can judge: nobody, nothing, and words that are not
+// sane refuses what no rule can judge: no principal, no call, and words that are not
 // known.
 func (r *Rules) sane(v *Viewer, c *Capability) (Decision, bool) {
 	var d Decision
 	switch {
 	case v.Principal.ID == "":
-		d = refuse(stageExists, "nobody", "Nobody is asking", "Call as a known principal", "")
+		d = refuse(stageExists, "nobody", "Missing principal", "Call as a known principal", "")
 	case c.ID == "":
 		d = refuse(stageExists, "no-capability", "No capability is named", "Call discover_capabilities to find one", "")
 	case c.Disabled != "":

@@ -19,7 +19,7 @@ type sighting struct {
 	unseen       string // why the files that the call can reach are not all known
 	destructive  bool
 	metadata     bool     // a cloud's address for credentials
-	hidden       bool     // a program of the project's may run that nobody named
+	hidden       bool     // a program of the project may run that the call does not name
 	sent         []string // secrets in the arguments that the capability may not have
 }
 

@@ -168,7 +168,7 @@ func (p pattern) names(argv []string) bool {
 }
 
 // loosely reports whether a command may be what the pattern means, wherever
-// the program lies, whatever options stand first, whoever starts it, and in
+// the program lies, whatever options stand first, whatever starts it, and in
 // code among its arguments. It is how things are refused.
 func (p pattern) loosely(argv []string) bool {
 	return p.from(argv) || slices.ContainsFunc(inner(argv), p.from)

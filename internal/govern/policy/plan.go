@@ -93,7 +93,7 @@ func (r *Rules) rolesID(roles []string) uint64 {
 		clear(r.roles)
 		clear(r.plans)
 	}
-	// Numbers are never used again: somebody may still hold an old one.
+	// Numbers are never used again: an old one may still be held.
 	r.lastRoles++
 	id = r.lastRoles
 	r.roles[string(b)] = id

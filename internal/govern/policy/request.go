@@ -21,7 +21,7 @@ type Capability struct {
 	Hash   string // grants are bound to it
 
 	ReadOnly    bool // believed
-	Destructive bool // said, or not denied by somebody who is believed
+	Destructive bool // claimed, or not denied by a trusted source
 	MCP         bool // a tool of an MCP server
 	AnyProgram  bool // it runs any program or code that its arguments name
 
@@ -32,14 +32,14 @@ type Capability struct {
 	Claim string
 
 	// Disabled, when not empty, says why it is switched off, as an extension
-	// is that nobody has reviewed; Mend says what to do.
+	// is that has not been reviewed; Mend says what to do.
 	Disabled, Mend string
 }
 
 // Of returns what the rules may know of c. A name is believed only of a
 // capability that is part of this program, a hint only where it makes Ken more
 // careful or comes from the user's own place. Of an MCP server's hints
-// Effects has only those that count. What nobody can tell is [Network], the
+// Effects has only those that count. An unknown effect is [Network], the
 // class that is asked about each time.
 func Of(c *capability.Capability) Capability {
 	out := Capability{

@@ -170,7 +170,7 @@ func intentMap() map[Intent][]Class {
 	}
 }
 
-// protectedFiles govern Ken or an agent, or are run by somebody else.
+// protectedFiles govern Ken or an agent, or are run by other programs.
 var protectedFiles = []string{
 	"ken.yaml", "tool-access.json", "AGENTS.md", "SKILL.md", "CAPABILITY.yaml", "CAPABILITY.yml", "commands.yaml", "manifest.json",
 	"CLAUDE.md", "GEMINI.md", "SOUL.md", "soul.json", "user_profile.json", "system_prompt.md", ".kenignore", ".mcp.json", ".gitconfig", ".gitattributes", ".gitmodules", "authorized_keys",

@@ -33,7 +33,7 @@ const (
 	Write              // makes or replaces files
 	Edit               // changes files in part; a kind of Write
 	Exec               // starts a process
-	Network            // reaches beyond this machine, or nobody knows what it does
+	Network            // reaches beyond this machine, or its effect is unknown
 	classes
 )
 

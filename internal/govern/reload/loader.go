@@ -141,7 +141,7 @@ func (l *Loader) Latest() *Snapshot {
 	s := *l.current.Load()
 	s.Rules, s.Err = nil, &capability.Error{
 		Kind: capability.Unavailable, Op: "read", Target: "the files of settings and rules",
-		Err: errors.New("they change again and again"), Fix: "wait until whatever writes them is done",
+		Err: errors.New("files keep changing"), Fix: "wait until whatever writes them is done",
 	}
 	return &s
 }

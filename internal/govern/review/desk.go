@@ -59,7 +59,7 @@ type Word struct {
 }
 
 // Shown is what a person saw when deciding: [Manifest.Digest] and the Version of
-// the [Status] beside it. The zero Version stands for an extension that nobody
+// the [Status] beside it. The zero Version stands for an extension that was not
 // has reviewed.
 type Shown struct {
 	Digest  string `json:"digest"`
@@ -68,9 +68,9 @@ type Shown struct {
 
 var (
 	// ErrChanged: the extension is not what the person was shown.
-	ErrChanged = errors.New("it is not what was shown")
-	// ErrSaid: somebody else has switched it meanwhile.
-	ErrSaid = errors.New("somebody has switched it since it was shown")
+	ErrChanged = errors.New("changed since it was shown")
+	// ErrSaid: it was switched meanwhile.
+	ErrSaid = errors.New("switched since it was shown")
 )
 
 // A Changed is the error of an Enable whose manifest differs from the one that
@@ -92,7 +92,7 @@ func (c *Changed) Error() string {
 // Is makes every Changed an ErrChanged.
 func (c *Changed) Is(target error) bool { return target == ErrChanged }
 
-// Enable switches an extension on as it is in m, for the tenant of whoever says
+// Enable switches an extension on as it is in m, for the tenant of the person who says
 // so. It is bound to what was shown: where m is something else the error is
 // [Changed], where another has switched it meanwhile ErrSaid, and both are of
 // kind Conflict. When it returns without an error every desk on this store sees
@@ -127,7 +127,7 @@ func (d *Desk) Enable(ctx context.Context, m *Manifest, shown Shown, w Word) (Sw
 	next := Switch{Key: m.Key(), Tenant: w.By.Tenant, On: true, Digest: m.Digest, By: w.By.ID, At: d.now(), Why: w.Why}
 	change := Change{Switch: next, Was: now, Package: m.Package}
 	if err := d.log(ctx, change.Record()); err != nil {
-		return refuse(capability.Unavailable, fmt.Errorf("nobody could record it, so it stays off: %w", err), "mend the audit log, then enable it again")
+		return refuse(capability.Unavailable, fmt.Errorf("not enabled, because the audit log could not be written: %w", err), "mend the audit log, then enable it again")
 	}
 	value, err := json.Marshal(storedManifest{formatVersion, m})
 	if err == nil {
@@ -174,7 +174,7 @@ type saidError struct{ text string }
 func (e *saidError) Error() string        { return e.text }
 func (e *saidError) Is(target error) bool { return target == ErrSaid }
 
-// Disable switches an extension off for the tenant of whoever says so; an empty
+// Disable switches an extension off for the tenant of the person who says so; an empty
 // Place means all places that have a switch. It waits for no catalog, so an
 // extension that is gone or broken can be switched off too. When it returns
 // without an error no [Desk.Check] of any process lets the extension pass; calls
@@ -198,7 +198,7 @@ func (d *Desk) Disable(ctx context.Context, k Key, w Word) ([]Switch, error) {
 		}
 		if len(keys) == 0 && err == nil {
 			return nil, &capability.Error{
-				Kind: capability.NotFound, Op: "disable extension", Target: k.ID, Err: errors.New("nobody has switched it on"),
+				Kind: capability.NotFound, Op: "disable extension", Target: k.ID, Err: errors.New("not enabled"),
 				Fix: "it is off; ken extension list shows what there is",
 			}
 		}
@@ -229,7 +229,7 @@ func (d *Desk) disable(ctx context.Context, k Key, w Word) (Switch, error) {
 	}
 	next.Version = version
 	if err := d.log(context.WithoutCancel(ctx), Change{Switch: next, Was: was, Done: true}.Record()); err != nil {
-		return next, fmt.Errorf("disable extension %s: it is off, but nobody could record it: %w", k.ID, err)
+		return next, fmt.Errorf("disable extension %s: disabled, but the audit log could not be written: %w", k.ID, err)
 	}
 	return next, nil
 }
@@ -253,14 +253,14 @@ func (d *Desk) mayReview(verb, id string, w Word) error {
 	case w.Origin != capability.ByPerson:
 		return refuse(errors.New("only a person may say so"), "let a person run ken extension "+verb+" "+argument(id))
 	case w.By.ID == "":
-		return refuse(errors.New("nobody is asking"), "say who you are")
+		return refuse(errors.New("missing principal"), "say who you are")
 	case len(d.conf.Reviewers) > 0 && !slices.ContainsFunc(w.By.Roles, func(role string) bool { return slices.Contains(d.conf.Reviewers, role) }):
-		return refuse(errors.New("your roles do not let you"), "let somebody do it who has a role of approval.approvers")
+		return refuse(errors.New("your roles do not let you"), "ask a person with a role of approval.approvers")
 	}
 	return nil
 }
 
-// get reads a switch; one that nobody has touched is off and has version 0. With
+// get reads a switch; one that was never set is off and has version 0. With
 // an error about what it says, the Version is still true.
 func (d *Desk) get(ctx context.Context, tenant string, k Key) (Switch, error) {
 	item, there, err := d.store.Get(ctx, keyOf("switch", tenant, k))

@@ -32,11 +32,11 @@ func TestCourse(t *testing.T) {
 	if st.State != review.Unreviewed || st.Shown.Version != 0 || st.Differences != nil {
 		t.Errorf("Status = %+v, want new", st)
 	}
-	const sentence = "extension tools.git is off: nobody has reviewed it; ken extension review tools.git shows what it asks for, ken extension enable tools.git switches it on"
+	const sentence = "extension tools.git is off: it has not been reviewed; ken extension review tools.git shows what it asks for, ken extension enable tools.git switches it on"
 	if got := st.Why + "; " + st.Mend; got != sentence {
 		t.Errorf("reason = %q, want %q", got, sentence)
 	}
-	wantKind(t, d.Check(ctx, pia.Tenant, book, action), capability.Denied, nil, "nobody has reviewed it", "ken extension review tools.git")
+	wantKind(t, d.Check(ctx, pia.Tenant, book, action), capability.Denied, nil, "has not been reviewed", "ken extension review tools.git")
 	if err := d.Check(ctx, pia.Tenant, book, m.Package); err != nil {
 		t.Errorf("Check(package) = %v, want none: it runs nothing", err)
 	}
@@ -278,7 +278,7 @@ func TestAudit(t *testing.T) {
 	})
 	broken = errors.New("the disk is full")
 	_, err := d.Enable(ctx, m, status(t, d, m).Shown, yes(""))
-	wantKind(t, err, capability.Unavailable, broken, "stays off", "mend the audit log")
+	wantKind(t, err, capability.Unavailable, broken, "not enabled", "mend the audit log")
 	if st := status(t, d, m); st.State != review.Unreviewed {
 		t.Errorf("state = %s after an unrecorded Enable, want new", st.State)
 	}
@@ -319,7 +319,7 @@ func TestAudit(t *testing.T) {
 	enable(t, d, now)
 	broken = errors.New("the disk is full")
 	off, err := d.Disable(ctx, m.Key(), yes(""))
-	if len(off) != 1 || !errors.Is(err, broken) || !strings.Contains(err.Error(), "it is off") {
+	if len(off) != 1 || !errors.Is(err, broken) || !strings.Contains(err.Error(), "disabled, but") {
 		t.Errorf("Disable with a broken log = %v, %v, want it off and the error", off, err)
 	}
 	if st := status(t, d, now); st.State != review.Disabled {

@@ -95,7 +95,7 @@ func (h *text) walk(v reflect.Value) {
 		}
 	case reflect.Struct:
 		// Only what is set, so that a field that a later version adds changes no
-		// digest until somebody uses it.
+		// digest until it is used.
 		for i := range v.NumField() {
 			if f := v.Field(i); !unset(f) {
 				h.put(v.Type().Field(i).Name)

@@ -22,7 +22,7 @@
 //
 // Every capability that the reader of extension packages made, except those
 // that are part of this program. The package's own entry needs none: it runs
-// nothing, and must be found so that somebody can review it. Other runnable
+// nothing, and must be found so that it can be reviewed. Other runnable
 // capabilities (a tool of a CAPABILITY.yaml, a command file) belong to no
 // package that could be switched on or off as a whole; policy asks about each
 // call of them, and the consent is bound to their hash.

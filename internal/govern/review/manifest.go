@@ -93,7 +93,7 @@ func Of(extension *capability.Capability, members []*capability.Capability) (*Ma
 	case m.ID == "" || extension.ID != capability.MakeID(capability.KindExtension, m.ID):
 		return nil, refuse(fmt.Errorf("the id %q does not name it", extension.ID), `write an "id" in its manifest.json`)
 	case extension.Origin.Location != capability.Remote && extension.Trust < capability.TrustUser && !filepath.IsAbs(m.Place):
-		return nil, refuse(fmt.Errorf("its place %q is not absolute, so another project's could be taken for it", m.Place), "name the catalog by its whole path")
+		return nil, refuse(fmt.Errorf("place %q is not an absolute path", m.Place), "name the catalog by its whole path")
 	}
 	for _, c := range members {
 		owner, ok := Owner(c)
@@ -251,9 +251,9 @@ func (b *Book) Find(name, place string) (*Manifest, error) {
 		return found[0], nil
 	case 0:
 		if len(known) == 0 {
-			return fail(capability.NotFound, errors.New("there are no extensions here"), "put a package into the folder extensions")
+			return fail(capability.NotFound, errors.New("found no extensions"), "put a package into the folder extensions")
 		}
-		return fail(capability.NotFound, errors.New("there is none of this name"), "there are "+strings.Join(slices.Sorted(maps.Keys(known)), ", "))
+		return fail(capability.NotFound, errors.New("extension not found"), "there are "+strings.Join(slices.Sorted(maps.Keys(known)), ", "))
 	}
 	var places []string
 	for _, m := range found {

@@ -20,7 +20,7 @@ type Change struct {
 	// Package and Differences are set where they are known.
 	Package     *capability.Capability
 	Differences []Difference
-	Found       bool // nobody said anything: the package itself changed
+	Found       bool // not switched by a person: the package itself changed
 
 	Done bool  // false: it is about to be done, or could not be
 	Err  error // why it could not be
@@ -93,7 +93,7 @@ func (d *Desk) Notice(ctx context.Context, tenant string, m *Manifest) (first bo
 		Differences: st.Differences, Found: true, Done: true,
 	}
 	if err := d.log(ctx, c.Record()); err != nil {
-		// Let somebody else record it.
+		// Another process records it.
 		var back store.Batch
 		back.At(key, version)
 		back.Delete(key)

@@ -8,7 +8,7 @@ import (
 	"ken/capability"
 )
 
-// A Panel answers for one tenant, over a catalog that changes: for whoever lists
+// A Panel answers for one tenant, over a catalog that changes: for code that lists
 // and shows, and cannot wait. It may be used by any number of goroutines.
 type Panel struct {
 	desk   *Desk

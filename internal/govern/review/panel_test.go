@@ -18,7 +18,7 @@ func TestPanel(t *testing.T) {
 	d, other := newDesk(t, s, review.Config{}), newDesk(t, s, review.Config{})
 	book := bookOf(m)
 	p := d.Panel(pia.Tenant, func() *review.Book { return book })
-	if why, mend := p.Off(a); !strings.Contains(why, "nobody has reviewed it") || mend == "" {
+	if why, mend := p.Off(a); !strings.Contains(why, "has not been reviewed") || mend == "" {
 		t.Errorf("Off before anything = %q, %q", why, mend)
 	}
 	last := p.Version()

@@ -21,7 +21,7 @@ type Switch struct {
 	Why    string    `json:"why,omitempty"`
 
 	// Version is that of the store's key; 0 for an extension about which
-	// nobody said anything.
+	// no person switched it.
 	Version int64 `json:"-"`
 }
 
@@ -57,7 +57,7 @@ func decodeSwitch(item store.Item) (Switch, error) {
 	s.Version = item.Version
 	if keyOf("switch", s.Tenant, s.Key) != item.Key {
 		return Switch{}, &capability.Error{
-			Kind: capability.Internal, Op: "read", Target: item.Key, Err: errors.New("it speaks of another extension than its key"),
+			Kind: capability.Internal, Op: "read", Target: item.Key, Err: errors.New("record and key name different extensions"),
 			Fix: "review the extension again",
 		}
 	}

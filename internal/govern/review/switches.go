@@ -17,7 +17,7 @@ import (
 type State string
 
 const (
-	Unreviewed State = "new"      // nobody has reviewed it
+	Unreviewed State = "new"      // not reviewed yet
 	Enabled    State = "enabled"  // a person accepted exactly this
 	Disabled   State = "disabled" // a person switched it off
 	Differs    State = "changed"  // a person accepted something else
@@ -42,7 +42,7 @@ type unreadable struct {
 	err     error
 }
 
-// mostTenants bounds what a desk remembers; past it, it begins anew.
+// mostTenants bounds what a desk remembers; past it, it starts from scratch.
 const mostTenants = 1024
 
 // Switches returns the switches of a tenant as they are now. It costs one Get
@@ -94,7 +94,7 @@ func (d *Desk) Switches(ctx context.Context, tenant string) *Switches {
 // Err says why nothing is known, or nil.
 func (s *Switches) Err() error {
 	if s == nil {
-		return errors.New("nobody has read the switches")
+		return errors.New("switches were not read")
 	}
 	return s.err
 }
@@ -146,7 +146,7 @@ func (s *Switches) reason(m *Manifest, state State) (why, mend string) {
 	both := fmt.Sprintf("ken extension review %s shows what it asks for, ken extension enable %s switches it on", word, word)
 	switch state {
 	case Unreviewed:
-		return fmt.Sprintf("extension %s is off: nobody has reviewed it", name), both
+		return fmt.Sprintf("extension %s is off: it has not been reviewed", name), both
 	case Disabled:
 		one := s.all[m.Key()]
 		why = fmt.Sprintf("extension %s is off: %s switched it off at %s", name, clean(one.By), one.At.Format(time.RFC3339))
@@ -169,7 +169,7 @@ func (s *Switches) reason(m *Manifest, state State) (why, mend string) {
 // Check is the exact form of [Switches.Off], for a call that is about to
 // happen: it asks the store, and lets nothing pass that was switched off before
 // it began, or while the store fails. The error is of kind Denied, or
-// Unavailable where nobody can tell.
+// Unavailable where this is unknown.
 func (d *Desk) Check(ctx context.Context, tenant string, b *Book, c *capability.Capability) error {
 	if _, needed := Owner(c); !needed {
 		return nil

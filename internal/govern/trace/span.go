@@ -19,7 +19,7 @@ import (
 )
 
 // An ID places a span: its trace is the turn's, so that all that happened in a
-// turn is one tree, whoever tells of it.
+// turn is one tree, whichever part reports it.
 type ID struct {
 	Trace  string // 16 bytes, hexadecimal
 	Span   string // 8 bytes
@@ -27,7 +27,7 @@ type ID struct {
 }
 
 // IDs returns the place of a call. It follows from the session, the turn and the
-// call's key or effect: whoever knows those finds the span.
+// call's key or effect, by which the span can be found.
 func IDs(c *Call) ID {
 	session, turn := Turn(c.Call)
 	if turn == "" {

@@ -35,7 +35,7 @@ func Decode[T any](call capability.Call) (T, error) {
 	known := jsonNames(reflect.TypeFor[T]())
 	for _, key := range keys {
 		if !slices.Contains(known, key) {
-			return out, BadArguments(call, fmt.Errorf("there is no argument %.40q", key), "the arguments are "+strings.Join(known, ", "))
+			return out, BadArguments(call, fmt.Errorf("unknown argument %.40q", key), "the arguments are "+strings.Join(known, ", "))
 		}
 	}
 	if err := json.Unmarshal(raw, &out); err != nil {
@@ -108,7 +108,7 @@ func Unique(raw []byte) error {
 		return err
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("there is text after the arguments")
+		return errors.New("text after the arguments")
 	}
 	return nil
 }
@@ -129,7 +129,7 @@ func Object(raw []byte) (map[string]any, error) {
 		return nil, err
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("there is text after the arguments")
+		return nil, errors.New("text after the arguments")
 	}
 	m, ok := v.(map[string]any)
 	if !ok {

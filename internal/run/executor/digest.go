@@ -94,7 +94,7 @@ func readSum(path string) (sum, error) {
 		case err != nil:
 			return sum{}, err
 		case !before.Mode().IsRegular():
-			return sum{}, errors.New("it is no plain file")
+			return sum{}, errors.New("not a regular file")
 		}
 		s := sum{key: keyOf(before)}
 		if s.sha256, s.head, err = s.key.digest(f); err != nil {

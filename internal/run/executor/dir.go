@@ -105,7 +105,7 @@ func step(at *os.Root, name string, perm fs.FileMode) (*os.Root, error) {
 		target, _ := at.Readlink(name)
 		return nil, &LinkError{Name: name, Target: target}
 	case !info.IsDir():
-		return nil, &fs.PathError{Op: "open", Path: name, Err: errors.New("it is no folder")}
+		return nil, &fs.PathError{Op: "open", Path: name, Err: errors.New("not a folder")}
 	}
 	next, err := at.OpenRoot(name)
 	if err != nil {
@@ -113,7 +113,7 @@ func step(at *os.Root, name string, perm fs.FileMode) (*os.Root, error) {
 	}
 	if got, err := next.Stat("."); err != nil || !os.SameFile(info, got) {
 		next.Close()
-		return nil, &fs.PathError{Op: "open", Path: name, Err: errors.New("it was replaced meanwhile; try again")}
+		return nil, &fs.PathError{Op: "open", Path: name, Err: errors.New("replaced meanwhile; try again")}
 	}
 	return next, nil
 }

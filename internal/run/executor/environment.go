@@ -14,7 +14,7 @@ import (
 func Environment(path string, names []string, get func(string) (string, bool)) (env, refused []string) {
 	env = []string{
 		"PATH=" + path, "LANG=C.UTF-8", "TERM=dumb", "NO_COLOR=1",
-		// Nobody is there to answer, and no pager either.
+		// No person can answer, and there is no pager.
 		"GIT_TERMINAL_PROMPT=0", "PAGER=cat", "GIT_PAGER=cat", "DEBIAN_FRONTEND=noninteractive",
 	}
 	env = append(env, gitEnvironment()...)

@@ -31,7 +31,7 @@ type Executor interface {
 }
 
 // A Checker is an Executor that can tell of some calls that they must fail, so
-// that nobody is asked for consent to them.
+// that no approval is asked for.
 type Checker interface {
 	// Check looks at what Invoke would look at first, through the same handles
 	// and within the same limits. It changes nothing, starts nothing and waits
@@ -67,7 +67,7 @@ type Facts struct {
 	Args int
 
 	// Inline, when above zero, is how many bytes of text the result shows; the
-	// rest is kept for whoever asks.
+	// rest is kept for the caller.
 	Inline int
 
 	// Files are those whose bytes decide what the commands do, and Unknown says
@@ -86,7 +86,7 @@ type Facts struct {
 
 	Hosts []string // without port
 
-	// Secrets are the names of secrets that whoever carries out the call is given
+	// Secrets are the names of secrets that the executor is given
 	// anyway, besides those that the capability requires.
 	Secrets []string
 
@@ -111,7 +111,7 @@ type Path struct {
 }
 
 // A Tool is a capability that comes with this program, with its schema and
-// text. Whoever builds the catalog puts it into a source.
+// text. The builder of the catalog puts it into a source.
 type Tool struct {
 	Capability capability.Capability
 	Detail     capability.Detail

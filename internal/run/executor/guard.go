@@ -471,7 +471,7 @@ func BoundTo(files []File, unseen string) string {
 }
 
 // Decided rejects a call if its folders could be searched completely when it was
-// decided on, and cannot be any more: nobody was asked about that. It returns
+// decided on, and cannot be any more: that was not asked about. It returns
 // the call with the digest of its files alone.
 func (s *Survey) Decided(ctx context.Context, call capability.Call, require sandbox.Requirement) (capability.Call, error) {
 	code, marked := strings.CutSuffix(call.Code, unseenMark)
@@ -482,7 +482,7 @@ func (s *Survey) Decided(ctx context.Context, call capability.Call, require sand
 	}
 	return call, &capability.Error{
 		Kind: capability.Conflict, Op: "run", Target: string(call.Target), Rule: "arguments.unseen",
-		Err: errors.New("not every file was checked for secrets, and nobody was asked about that: " + now.Unseen), Fix: "make the call again",
+		Err: errors.New("not every file was checked for secrets, and that was not approved: " + now.Unseen), Fix: "make the call again",
 	}
 }
 

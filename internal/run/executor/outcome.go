@@ -170,7 +170,7 @@ func (r *refusal) Unwrap() error { return r.cause }
 // Refused turns the error of a run that never started into one of Ken's own.
 func Refused(call capability.Call, err error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
-		return &capability.Error{Kind: capability.Timeout, Op: "run", Target: string(call.Target), Err: errors.New("its time was over before it began")}
+		return &capability.Error{Kind: capability.Timeout, Op: "run", Target: string(call.Target), Err: errors.New("time limit was over before it began")}
 	}
 	if errors.Is(err, context.Canceled) {
 		return &capability.Error{Kind: capability.Unavailable, Op: "run", Target: string(call.Target), Err: err}

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// DefaultPath is where programs are looked for when nobody says otherwise.
+// DefaultPath is where programs are looked for by default.
 const DefaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 // Programs finds programs by name. Only absolute folders are searched: never
@@ -81,7 +81,7 @@ func (p *Programs) Find(name string) (Program, error) {
 	if worst != nil {
 		return Program{}, worst
 	}
-	return Program{}, fmt.Errorf("no program %s is installed: %w", name, fs.ErrNotExist)
+	return Program{}, fmt.Errorf("program %s is not installed: %w", name, fs.ErrNotExist)
 }
 
 // Has reports whether there is an executable file of a plain name. It costs a
@@ -116,7 +116,7 @@ func (p *Programs) look(path string) (Program, error) {
 	return Program{Path: path, SHA256: found.sha256, head: found.head}, nil
 }
 
-// reason takes the path off an error: a person's folders are nobody's business.
+// reason takes the path off an error: a person's folders are private.
 func reason(err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		return e.Err

@@ -117,13 +117,13 @@ func (h *Hook) Before(ctx context.Context, call capability.Call) (capability.Cal
 		}
 		return call, h.refusal(call, errors.New(reason), fmt.Sprintf("do it in a way that the hook %s lets through", h.cfg.Name))
 	default:
-		return call, h.refusal(call, fmt.Errorf("it decided %q; it may say allow or deny", untrusted.Line(said.Decision, 40)), "mend the command of hooks."+h.cfg.Name)
+		return call, h.refusal(call, fmt.Errorf("decided %q; it may say allow or deny", untrusted.Line(said.Decision, 40)), "mend the command of hooks."+h.cfg.Name)
 	}
 	if len(said.Arguments) == 0 {
 		return call, nil
 	}
 	if err := narrows(call.Arguments, said.Arguments); err != nil {
-		return call, h.refusal(call, fmt.Errorf("it gave arguments that are not narrower: %w", err), "mend the command of hooks."+h.cfg.Name)
+		return call, h.refusal(call, fmt.Errorf("returned arguments that are not narrower: %w", err), "mend the command of hooks."+h.cfg.Name)
 	}
 	call.Arguments = said.Arguments
 	return call, nil
@@ -169,15 +169,15 @@ func (h *Hook) ask(ctx context.Context, call capability.Call) (answer, error) {
 	case err != nil:
 		return answer{}, err
 	case out.End == sandbox.TimedOut:
-		return answer{}, fmt.Errorf("it did not answer within %s", h.cfg.Timeout)
+		return answer{}, fmt.Errorf("did not answer within %s", h.cfg.Timeout)
 	case out.End != sandbox.Exited:
-		return answer{}, fmt.Errorf("it was ended: %s %s", out.End, out.Signal)
+		return answer{}, fmt.Errorf("was ended: %s %s", out.End, out.Signal)
 	case out.ExitCode == refusedStatus:
 		return answer{Decision: "deny", Reason: strings.TrimSpace(out.Stderr.Text())}, nil
 	case out.ExitCode != 0:
-		return answer{}, fmt.Errorf("it ended with status %d: %s", out.ExitCode, untrusted.Line(strings.TrimSpace(out.Stderr.Text()), longestReason))
+		return answer{}, fmt.Errorf("ended with status %d: %s", out.ExitCode, untrusted.Line(strings.TrimSpace(out.Stderr.Text()), longestReason))
 	case out.Stdout.Bytes > mostOutput:
-		return answer{}, fmt.Errorf("it answered with %d bytes, more than %d", out.Stdout.Bytes, mostOutput)
+		return answer{}, fmt.Errorf("answered with %d bytes, more than %d", out.Stdout.Bytes, mostOutput)
 	}
 	return read(out.Stdout.Text())
 }
@@ -191,7 +191,7 @@ func read(text string) (answer, error) {
 	d := json.NewDecoder(strings.NewReader(text))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&said); err != nil {
-		return said, fmt.Errorf("its answer cannot be read: %w", err)
+		return said, fmt.Errorf("answer cannot be read: %w", err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return said, errors.New("text follows its answer")

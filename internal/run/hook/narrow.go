@@ -24,7 +24,7 @@ func narrows(before, after json.RawMessage) error {
 		return err
 	}
 	if _, ok := now.(map[string]any); !ok {
-		return errors.New("they are not an object")
+		return errors.New("not an object")
 	}
 	return within("", old, now)
 }
@@ -108,7 +108,7 @@ func within(at string, old, now any) error {
 
 // nearer reports whether a number lies between zero and another.
 func nearer(old, now json.Number) bool {
-	const digits = 64 // of an exponent nobody means more
+	const digits = 64 // of an exponent, more than is ever meant
 	if len(old) > digits || len(now) > digits {
 		return old == now
 	}

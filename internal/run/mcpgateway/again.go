@@ -2,7 +2,7 @@ package mcpgateway
 
 import "time"
 
-// TryAgain has the servers that failed tried anew, because what they lack may be
+// TryAgain has the servers that failed tried again, because what they lack may be
 // there now: a secret that was set, a file that was mended. One that was never
 // listed is started in the background; the others start with their next call,
 // however long they were to be left alone. It waits for none of them.

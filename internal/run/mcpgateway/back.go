@@ -36,7 +36,7 @@ const (
 // A key says whose a back end is.
 type key struct {
 	tenant, principal, session string
-	listing                    bool // nobody's yet
+	listing                    bool // not used by a caller yet
 }
 
 // keyOf returns the key for a call.
@@ -57,7 +57,7 @@ type back struct {
 	key   key
 	calls *queue // those on their way
 
-	login    bool       // it is logged in as somebody
+	login    bool       // it is logged in
 	link     *link.Link // nil: none
 	proc     *process   // of link, where it is a process
 	began    time.Time
@@ -163,7 +163,7 @@ func (b *back) armLocked(d time.Duration) {
 	b.idle.Reset(d)
 }
 
-// rest stops the back end if nobody needs it any more.
+// rest stops the back end if it is not needed any more.
 func (b *back) rest() {
 	s := b.s
 	s.mu.Lock()

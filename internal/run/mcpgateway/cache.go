@@ -225,7 +225,7 @@ func (s *shelf) load(identity string) (*lists, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() || info.Size() > mostLists {
-		return nil, errors.New("the file with its lists is no file, or too large")
+		return nil, errors.New("the file with its lists is not a regular file, or too large")
 	}
 	data := make([]byte, info.Size())
 	if _, err := io.ReadFull(f, data); err != nil {

@@ -138,7 +138,7 @@ type Pinner interface {
 // brackets.
 type Config struct {
 	Servers  []Server
-	CacheDir string // the user's alone [nothing is kept: each start lists anew]
+	CacheDir string // the user's alone [nothing is kept: each start lists again]
 
 	// Getenv returns a variable or a sealed secret; with "secret:" before the
 	// name a secret alone, with "env:" a variable alone [none is known].
@@ -166,7 +166,7 @@ type Config struct {
 	MaxTools int // of one server's list; the rest is cut and reported [10,000]
 
 	// OAuth returns what shows a remote server that a principal agreed; the zero
-	// principal is everybody, or nobody in particular. Nil, and nil of a
+	// principal is everybody, or no one in particular. Nil, and nil of a
 	// server, mean none. The server's URL has no references any more.
 	OAuth func(Server, capability.Principal) Login
 
@@ -251,7 +251,7 @@ func (s Server) check() error {
 	case s.Held != "":
 		return errHeld
 	case (s.Command == "") == (s.URL == ""):
-		return errors.New("it needs a command or a url, one of them")
+		return errors.New("needs either a command or a url")
 	case s.Scope != ScopeUser && s.Scope != ScopeSession && s.Scope != ScopeShared:
 		return fmt.Errorf("scope %q: use user, session or shared", s.Scope)
 	case s.Profile != ProfileImported && s.Profile != ProfileConfined:
@@ -275,7 +275,7 @@ func (s Server) check() error {
 func parseURL(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, errors.New("its url is not one of http or https") // the text may hold a secret
+		return nil, errors.New("url is not http or https") // the text may hold a secret
 	}
 	return u, nil
 }
@@ -313,7 +313,7 @@ func (s *Server) identity(salt []byte) string {
 }
 
 // errHeld is why a definition cannot be used that waits for a person.
-var errHeld = errors.New("its definition is not what was accepted")
+var errHeld = errors.New("definition differs from what was accepted")
 
 // invalid makes the error of a definition that cannot be used.
 func (s *Server) invalid(err error) error {

@@ -8,7 +8,7 @@
 //
 // A [Server] is a definition. A back end is a process or a connection of one:
 // one for each principal, one for each session, or one for all, as its Scope
-// says. Nothing starts before it is needed, and what nobody has used for a
+// says. Nothing starts before it is needed, and what was not used for a
 // while is stopped.
 //
 // # Lists
@@ -28,6 +28,6 @@
 //
 // # Not promised
 //
-// Lists are those of the definition, whoever asks: a server that offers
+// Lists are those of the definition, the same for all callers: a server that offers
 // different tools to different principals shows everybody what it listed last.
 package mcpgateway

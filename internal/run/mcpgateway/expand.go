@@ -56,7 +56,7 @@ func (x *expander) expand(text string) string {
 	})
 }
 
-// secretName tells variables whose values nobody should see.
+// secretName reports variables whose values must stay hidden.
 var secretName = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)token|secret|passw|credential|auth|api_?key|access_?key|private|cookie|_key$|_pat$|_pwd$|dsn`)
 })
@@ -220,11 +220,11 @@ func (x *expander) command(s *Server, search string) (command, error) {
 	c.env = x.environment(s, own, search)
 	for name, value := range own {
 		if name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(value, 0) {
-			return c, fmt.Errorf("its variable %q cannot be passed on", name)
+			return c, fmt.Errorf("variable %q cannot be passed on", name)
 		}
 	}
 	if c.dir != "" && (!filepath.IsAbs(c.dir) || filepath.Clean(c.dir) == "/") {
-		return c, errors.New("its cwd is not the absolute path of a folder below /")
+		return c, errors.New("cwd is not the absolute path of a folder below /")
 	}
 	found, err := findProgram(s.Command, search)
 	if err != nil {
@@ -262,14 +262,14 @@ func findProgram(name, search string) (string, error) {
 		return filepath.Clean(name), executable(filepath.Clean(name))
 	}
 	if strings.ContainsRune(name, filepath.Separator) {
-		return "", errors.New("its command is a relative path; write it from /, or as a plain name")
+		return "", errors.New("command is a relative path; write it from /, or as a plain name")
 	}
 	for _, dir := range filepath.SplitList(search) {
 		if p := filepath.Join(dir, name); filepath.IsAbs(dir) && executable(p) == nil {
 			return p, nil
 		}
 	}
-	return "", fmt.Errorf("no program %s is installed: %w", name, fs.ErrNotExist)
+	return "", fmt.Errorf("program %s is not installed: %w", name, fs.ErrNotExist)
 }
 
 func executable(name string) error {

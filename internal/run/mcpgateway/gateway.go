@@ -40,7 +40,7 @@ func New(cfg Config) (*Gateway, error) {
 		cfg: cfg, servers: map[string]*server{}, sources: map[string]*watched{}, draining: map[*server]bool{},
 	}
 	g.ctx, g.cancel = context.WithCancel(context.Background())
-	// Without its folder a gateway works; it lists every server anew.
+	// Without its folder a gateway works; it lists every server again.
 	if g.shelf, g.faulty = newShelf(cfg.CacheDir); g.faulty != nil {
 		cfg.Log.Warn("lists of MCP servers are not kept", "error", g.faulty)
 	}
@@ -148,7 +148,7 @@ func (g *Gateway) find(name string) (*server, error) {
 		return nil, &capability.Error{Kind: capability.NotFound, Op: "call MCP server", Target: name, Fix: "see ken doctor for the servers there are"}
 	case s.def.Disabled:
 		return nil, &capability.Error{
-			Kind: capability.Unavailable, Op: "call MCP server", Target: name, Err: errors.New("it is switched off"),
+			Kind: capability.Unavailable, Op: "call MCP server", Target: name, Err: errors.New("disabled"),
 			Rule: "mcp.servers." + name + ".disabled", Fix: "ken extension enable mcp:" + name,
 		}
 	case s.broken != nil:

@@ -397,7 +397,7 @@ func TestHang(t *testing.T) {
 		return capability.KindOf(err) == capability.Timeout
 	})
 	eventually(t, "the stopped server is ended", func() bool { return !alive(pid) })
-	if st := g.Status()[0]; !strings.Contains(st.Err, "hangs") {
+	if st := g.Status()[0]; !strings.Contains(st.Err, "not responding") {
 		t.Errorf("Status() = %+v, want that it hangs", st)
 	}
 }
@@ -423,12 +423,12 @@ func TestBadServers(t *testing.T) {
 		err, fix string
 	}{
 		"hangs":  {BackingOff, "300ms", "more time"},
-		"none":   {BackingOff, "no program no-such-program", "mend none in /home/u/.ken/mcp.json"},
+		"none":   {BackingOff, "program no-such-program is not installed", "mend none in /home/u/.ken/mcp.json"},
 		"dies":   {BackingOff, "no configuration file", "by hand"},
 		"unset":  {BackingOff, "NOT_SET, secret absent", "ken secret set NOT_SET, or export it and end the daemon with ken mcp --stop, so that the next window starts one that has it; or mend unset in /home/u/.ken/mcp.json"},
-		"both":   {Failed, "one of them", "mend both in /home/u/.ken/mcp.json"},
+		"both":   {Failed, "either a command or a url", "mend both in /home/u/.ken/mcp.json"},
 		"remote": {BackingOff, "cannot be reached", "url"},
-		"absent": {Failed, "no server of this name", "ken doctor"},
+		"absent": {Failed, "server not found", "ken doctor"},
 		"off":    {Disabled, "", ""},
 	}
 	for _, st := range g.List(t.Context(), "hangs", "none", "dies", "unset", "both", "remote", "off", "absent") {

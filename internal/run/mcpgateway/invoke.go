@@ -50,7 +50,7 @@ func (g *Gateway) server(target capability.ID) (*server, error) {
 	name, ok := strings.CutPrefix(string(target), "mcp:")
 	name, _, found := strings.Cut(name, "/")
 	if !ok || !found {
-		return nil, &capability.Error{Kind: capability.NotFound, Op: "call", Target: string(target), Err: errors.New("it is not of an MCP server")}
+		return nil, &capability.Error{Kind: capability.NotFound, Op: "call", Target: string(target), Err: errors.New("not a tool of an MCP server")}
 	}
 	return g.find(name)
 }
@@ -126,11 +126,11 @@ func (s *server) entry(call capability.Call) (*entry, error) {
 	case e.barred != "":
 		return nil, &capability.Error{
 			Kind: capability.Conflict, Op: "call", Target: string(call.Target), Rule: e.barred,
-			Err: errors.New("it is not what was accepted"), Fix: "ken extension review mcp:" + s.def.Name,
+			Err: errors.New("differs from what was accepted"), Fix: "ken extension review mcp:" + s.def.Name,
 		}
 	case call.CapabilityHash != "" && call.CapabilityHash != e.Hash:
 		return nil, &capability.Error{
-			Kind: capability.Conflict, Op: "call", Target: string(call.Target), Err: errors.New("it changed since it was looked at"), Fix: "describe it again, then call",
+			Kind: capability.Conflict, Op: "call", Target: string(call.Target), Err: errors.New("changed since it was looked at"), Fix: "describe it again, then call",
 		}
 	}
 	return e, nil

@@ -165,7 +165,7 @@ func (s *server) judge(ctx context.Context, o *offer, tools []pin.Tool) map[stri
 // pinKey names the server for the pins.
 func (s *server) pinKey() string { return pin.ServerKey(s.def.Name, s.def.Origin.Path) }
 
-// finding is what puts a tool into quarantine that nobody accepted.
+// finding puts a tool into quarantine that was not accepted.
 func finding(v pin.Verdict) (f capability.Finding, bad bool) {
 	f = capability.Finding{Severity: capability.Grave, Field: "tool", Excerpt: v.Diff}
 	switch v.State {
@@ -176,7 +176,7 @@ func finding(v pin.Verdict) (f capability.Finding, bad bool) {
 	case pin.Changed:
 		f.Rule = "mcp-changed"
 	default:
-		f.Rule, f.Excerpt = "mcp-unpinned", "nobody could tell whether it is what was accepted"
+		f.Rule, f.Excerpt = "mcp-unpinned", "it is unknown whether it is what was accepted"
 	}
 	return f, true
 }

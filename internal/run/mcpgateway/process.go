@@ -84,7 +84,7 @@ func (g *Gateway) spec(def *Server, c command) (sandbox.Spec, error) {
 	dir := c.dir
 	if dir == "" {
 		if g.cfg.Work == "" {
-			return sandbox.Spec{}, errors.New("it has no cwd, and there is no folder for servers without one")
+			return sandbox.Spec{}, errors.New("missing cwd, and there is no folder for servers without one")
 		}
 		dir = filepath.Join(g.cfg.Work, fileName(def.Name))
 		if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -111,7 +111,7 @@ func (g *Gateway) spec(def *Server, c command) (sandbox.Spec, error) {
 		if len(def.Hosts) > 0 {
 			proxy, err := egress.New(egress.Config{Allow: def.Hosts, Networks: def.Networks})
 			if err != nil {
-				return spec, fmt.Errorf("its hosts: %w", err)
+				return spec, fmt.Errorf("hosts: %w", err)
 			}
 			spec.Egress = proxy
 		}

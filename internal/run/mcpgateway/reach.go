@@ -153,24 +153,24 @@ func (g *Gateway) with(ctx context.Context, p capability.Principal, session, nam
 	return do(ctx, b, l)
 }
 
-// A topic is a resource that somebody wants to hear about.
+// A topic is a resource with subscribers.
 type topic struct {
 	next int
 	tell map[int]func()
 }
 
 // Subscribe calls updated whenever the server says that a resource changed, and
-// after the server was started anew, when it may have. updated must not block.
+// after the server was restarted, when it may have. updated must not block.
 // cancel ends that; it may be called more than once. While there is a
 // subscription the back end is not stopped for being idle.
 func (g *Gateway) Subscribe(ctx context.Context, p capability.Principal, session, uri string, updated func()) (cancel func(), err error) {
 	name, _, ok := g.ServerOf(uri)
 	if !ok {
-		return nil, &capability.Error{Kind: capability.NotFound, Op: "subscribe to", Target: uri, Err: errors.New("no server has it")}
+		return nil, &capability.Error{Kind: capability.NotFound, Op: "subscribe to", Target: uri, Err: errors.New("resource not found")}
 	}
 	err = g.with(ctx, p, session, name, func(ctx context.Context, b *back, l *link.Link) error {
 		if !l.Info().HasSubscribe {
-			return &capability.Error{Kind: capability.Unavailable, Op: "subscribe to", Target: uri, Err: errors.New("its server does not tell of changes")}
+			return &capability.Error{Kind: capability.Unavailable, Op: "subscribe to", Target: uri, Err: errors.New("server does not report changes")}
 		}
 		s := b.s
 		s.mu.Lock()
@@ -257,7 +257,7 @@ func (b *back) subscribeAgain(l *link.Link) {
 	}
 }
 
-// revive starts a back end again that somebody is subscribed to.
+// revive starts a back end again that has subscribers.
 func (b *back) revive() {
 	s := b.s
 	for {

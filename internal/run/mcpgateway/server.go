@@ -39,7 +39,7 @@ type server struct {
 	lastErr  error // of the last start or end, until one works
 }
 
-// load returns what the server offers as far as that is known, judged anew where
+// load returns what the server offers as far as that is known, judged again where
 // again is set or it was not yet. It starts nothing.
 func (s *server) load(ctx context.Context, again bool) (*offer, error) {
 	s.listing.Lock()
@@ -145,7 +145,7 @@ func (s *server) list(ctx context.Context) error {
 	return b.read(ctx, l)
 }
 
-// listKey is the back end that lists are read from when nobody calls: one that
+// listKey is the back end that lists are read from when there is no call: one that
 // runs, else one of its own that the first caller may have.
 func (s *server) listKey() key {
 	s.mu.Lock()
@@ -204,7 +204,7 @@ func (s *server) background(ctx context.Context) {
 	s.src.announce(s)
 }
 
-// backgroundTries is how often a server is started that nobody called.
+// backgroundTries is how often a server is started without a call.
 const backgroundTries = 5
 
 // retire ends a server that was replaced: back ends with calls on them when
@@ -271,7 +271,7 @@ func (s *server) hold(k key) (*back, error) {
 		s.mu.Unlock()
 		return nil, &capability.Error{
 			Kind: capability.Unavailable, Op: "call MCP server", Target: s.def.Name,
-			Err: errors.New("its definition changed meanwhile"), Fix: "call again",
+			Err: errors.New("definition changed meanwhile"), Fix: "call again",
 		}
 	default:
 		if b = s.adoptLocked(k); b == nil {
@@ -292,7 +292,7 @@ func (s *server) hold(k key) (*back, error) {
 	return b, nil
 }
 
-// adoptLocked gives a caller the back end that was started for listing: nobody
+// adoptLocked gives a caller the back end that was started for listing: no one
 // has called it yet, so there is nothing of anybody in it.
 func (s *server) adoptLocked(k key) *back {
 	from := key{listing: true}

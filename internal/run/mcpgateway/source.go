@@ -81,7 +81,7 @@ func (w *watched) tellLocked() {
 type news struct {
 	mu      sync.Mutex
 	version uint64
-	changed chan struct{} // closed and replaced with each version; nil: nobody waits
+	changed chan struct{} // closed and replaced with each version; nil: no one waits
 }
 
 func (n *news) tell() {
@@ -137,7 +137,7 @@ func (w *feed) Load(ctx context.Context) (capability.Batch, error) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	// Judging it anew may have announced what is in this very batch. Whatever
+	// Judging it again may have announced what is in this very batch. Whatever
 	// else came meanwhile is yielded.
 	if latest := w.version; o != nil && w.at == s && s.offered() == o {
 		version = latest
@@ -184,7 +184,7 @@ func (s *server) unlisted() []capability.Problem {
 		out = append(out, capability.Problem{Severity: severity, Code: code, Origin: s.origin(), Message: message, Fix: fix})
 	}
 	if s.damaged != nil {
-		add(capability.Warning, "mcp-cache", fmt.Sprintf("what %s offers is read anew: %v", s.def.Name, s.damaged), "")
+		add(capability.Warning, "mcp-cache", fmt.Sprintf("what %s offers is read again: %v", s.def.Name, s.damaged), "")
 	}
 	if s.lastErr != nil && s.asleep {
 		add(capability.Grave, "mcp-server", fmt.Sprintf("the server %s cannot be listed: %v", s.def.Name, s.lastErr), "see ken doctor")
@@ -261,10 +261,10 @@ func (w *watched) Detail(_ context.Context, c *capability.Capability) (capabilit
 }
 
 // search looks for a tool in the whole file, which another process may have
-// written anew.
+// written again.
 func (s *server) search(c *capability.Capability) (capability.Detail, error) {
 	conflict := &capability.Error{
-		Kind: capability.Conflict, Op: "read", Target: string(c.ID), Err: errors.New("it changed since it was loaded"), Fix: "reload the catalog",
+		Kind: capability.Conflict, Op: "read", Target: string(c.ID), Err: errors.New("changed since it was loaded"), Fix: "reload the catalog",
 	}
 	s.mu.Lock()
 	l := s.kept

@@ -24,7 +24,7 @@ func (b *back) connect(ctx context.Context) (*link.Link, error) {
 		switch {
 		case b.stopped:
 			s.mu.Unlock()
-			return nil, b.unavailable(errors.New("it was stopped meanwhile"), "call again", "")
+			return nil, b.unavailable(errors.New("stopped meanwhile"), "call again", "")
 		case b.link != nil:
 			l := b.link
 			s.mu.Unlock()
@@ -49,7 +49,7 @@ func (b *back) connect(ctx context.Context) (*link.Link, error) {
 				return nil, err
 			}
 		case <-ctx.Done():
-			return nil, b.unavailable(fmt.Errorf("it was still starting: %w", context.Cause(ctx)), "call again", "mcp.servers."+s.def.Name+".timeout")
+			return nil, b.unavailable(fmt.Errorf("still starting: %w", context.Cause(ctx)), "call again", "mcp.servers."+s.def.Name+".timeout")
 		}
 	}
 }
@@ -67,7 +67,7 @@ func (b *back) failed() error {
 // restingLocked is the answer while the back end is left alone.
 func (b *back) restingLocked() error {
 	left := b.until.Sub(now()).Round(10 * time.Millisecond)
-	var cause error = fmt.Errorf("it failed %d times, the next start is in %v", b.failures, left)
+	var cause error = fmt.Errorf("failed %d times, the next start is in %v", b.failures, left)
 	fix, rule := "", ""
 	if e, ok := errors.AsType[*capability.Error](b.err); ok {
 		fix, rule = e.Fix, e.Rule
@@ -120,7 +120,7 @@ func (b *back) startError(ctx context.Context, err error) error {
 		cause, fix, rule = e.Err, e.Fix, e.Rule
 	}
 	if ctx.Err() != nil && b.s.g.ctx.Err() == nil {
-		cause = fmt.Errorf("it is not ready after %v: %w", b.s.def.StartTimeout, cause)
+		cause = fmt.Errorf("not ready after %v: %w", b.s.def.StartTimeout, cause)
 		fix, rule = "see what it waits for, or give it more time", "mcp.servers."+b.s.def.Name+".startTimeout"
 	}
 	return b.unavailable(cause, fix, rule)
@@ -239,7 +239,7 @@ func (b *back) address(cfg *link.Config) error {
 }
 
 // watch waits for the end of a link, notes why it came, and starts another where
-// somebody waits for news.
+// a caller waits for changes.
 func (b *back) watch(l *link.Link) {
 	<-l.Done()
 	b.s.mu.Lock()
@@ -252,7 +252,7 @@ func (b *back) watch(l *link.Link) {
 	}
 }
 
-// lostLocked notes that a link is over, if nobody has before.
+// lostLocked notes that a link is over, unless that was noted before.
 func (b *back) lostLocked(l *link.Link) {
 	if b.link != l || l == nil {
 		return
@@ -326,7 +326,7 @@ func (b *back) doubt(l *link.Link) {
 			b.link = nil
 			b.failures++
 			b.until = now().Add(pause(b.failures))
-			b.err = b.unavailable(fmt.Errorf("it hangs: a call ran out of time and a ping was not answered within %v", doubtTime), "restart it, or see its own log", "")
+			b.err = b.unavailable(fmt.Errorf("not responding: a call timed out and a ping was not answered within %v", doubtTime), "restart it, or see its own log", "")
 			s.lastErr = b.err
 		}
 		s.mu.Unlock()

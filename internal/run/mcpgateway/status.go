@@ -222,7 +222,7 @@ func (g *Gateway) List(ctx context.Context, names ...string) []Status {
 	for _, name := range names {
 		if !slices.ContainsFunc(chosen, func(s *server) bool { return s.def.Name == name }) {
 			st := Status{Name: name, State: Failed}
-			st.fail(&capability.Error{Kind: capability.NotFound, Op: "list MCP server", Target: name, Err: errors.New("there is no server of this name"), Fix: "see ken doctor for the servers there are"})
+			st.fail(&capability.Error{Kind: capability.NotFound, Op: "list MCP server", Target: name, Err: errors.New("server not found"), Fix: "see ken doctor for the servers there are"})
 			out = append(out, st)
 		}
 	}

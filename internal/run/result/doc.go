@@ -14,7 +14,7 @@
 //
 // A handle cannot be guessed, and it is good only for the principal and the
 // session that made it: with any other, a result is as absent as one that
-// never was. What a result says came from outside: whoever shows it passes it
+// never was. What a result says came from outside: code that shows it passes it
 // through package untrusted first.
 //
 // Layout: one folder for each scope, named by the SHA-256 of tenant, principal

@@ -209,7 +209,7 @@ func (s *Store) Remove(scope Scope, handle string) error {
 // RemoveSession forgets all results of a scope.
 func (s *Store) RemoveSession(scope Scope) error {
 	if scope.Principal == "" {
-		return refuse(capability.Denied, "remove results", errors.New("nobody is asking"), "name a principal")
+		return refuse(capability.Denied, "remove results", errors.New("missing principal"), "name a principal")
 	}
 	if err := s.root.RemoveAll(scope.folder()); err != nil {
 		return refuse(capability.Unavailable, "remove results", err, "make "+s.cfg.Dir+" writable")

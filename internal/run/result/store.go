@@ -54,7 +54,7 @@ const (
 	pruneEach = 16
 )
 
-// A Scope is who may read a result. A Principal without an ID is nobody and
+// A Scope is who may read a result. A Principal without an ID is no one and
 // has none.
 type Scope struct {
 	Tenant, Principal, Session string
@@ -90,7 +90,7 @@ type Store struct {
 // Open makes the folder when it is missing and opens it.
 func Open(cfg Config) (*Store, error) {
 	if cfg.Dir == "" {
-		return nil, refuse(capability.Invalid, "open results", errors.New("no folder is given"), "set Config.Dir")
+		return nil, refuse(capability.Invalid, "open results", errors.New("missing folder"), "set Config.Dir")
 	}
 	if cfg.Keep <= 0 {
 		cfg.Keep = 24 * time.Hour
@@ -182,7 +182,7 @@ func (s *Store) expired(handle string, now time.Time) bool {
 // folder opens the folder of a scope.
 func (s *Store) folder(scope Scope, create bool) (*os.Root, error) {
 	if scope.Principal == "" {
-		return nil, refuse(capability.Denied, "open results", errors.New("nobody is asking"), "name a principal")
+		return nil, refuse(capability.Denied, "open results", errors.New("missing principal"), "name a principal")
 	}
 	name := scope.folder()
 	dir, err := s.root.OpenRoot(name)

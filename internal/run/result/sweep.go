@@ -173,7 +173,7 @@ func (s *Store) due(bytes int64) {
 		return
 	}
 	defer s.sweeping.Unlock()
-	// Whoever stores a result does not wait for long, and cannot mend it.
+	// A caller that stores a result does not wait for long, and cannot repair it.
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	_, _ = s.sweep(ctx)

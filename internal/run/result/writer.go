@@ -203,7 +203,7 @@ func (w *Writer) commit(failed bool, meta map[string]string) (Entry, error) {
 		return e, err
 	}
 	if len(line) >= headerLimit {
-		return e, fmt.Errorf("its description has %d bytes, more than %d", len(line), headerLimit)
+		return e, fmt.Errorf("description has %d bytes, more than %d", len(line), headerLimit)
 	}
 	if w.file != nil {
 		if err := w.file.Close(); err != nil {

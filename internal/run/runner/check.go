@@ -70,7 +70,7 @@ func (r *Runner) doomed(ctx context.Context, t *trip) (o outcome, yes bool) {
 	case ctx.Err() != nil, o.err == nil && !o.res.Failed, o.err != nil && !nothingHappened(o.err):
 		return o, false
 	}
-	t.note("check", "it would have failed, so nobody was asked")
+	t.note("check", "it would have failed, so no approval was asked for")
 	o.res = r.finish(t, o.res)
 	return o, true
 }

@@ -31,8 +31,8 @@ func (u *Unended) Error() string {
 func (u *Unended) Unwrap() error { return u.Cause }
 
 var (
-	errClosing = errors.New("it was stopped because Ken is closing")
-	errIgnored = errors.New("they were told to stop and did not")
+	errClosing = errors.New("stopped, because Ken is closing")
+	errIgnored = errors.New("calls did not stop when told to")
 )
 
 func (r *Runner) enter(t *trip) *capability.Error {
@@ -70,7 +70,7 @@ func (r *Runner) forget(id uint64, gone <-chan struct{}) {
 }
 
 // Close takes no more calls and waits for those that run until ctx ends, which
-// does not stop them: whoever made them can. Where ctx does not end, it waits for
+// does not stop them: their callers can. Where ctx does not end, it waits for
 // Limits.Drain, then stops what still runs, and gives it the time that stopping
 // may take: twice Limits.Grace, and Limits.Record. Then the store has twice
 // Limits.Record to keep what calls came to, where all have ended, and once to end

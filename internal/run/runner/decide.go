@@ -104,20 +104,20 @@ func (t *trip) changes() bool {
 	return !c.ReadOnly && c.Class != policy.Meta && c.Class != policy.Read
 }
 
-// consent sees whether somebody has agreed, and asks where nobody has. It never
-// waits: whoever made the call makes it again.
+// consent looks for a grant, and asks where there is none. It never
+// waits: the caller makes the call again.
 func (r *Runner) consent(next step) step {
 	return func(ctx context.Context, t *trip) (capability.Result, error) {
 		if t.decision.Effect == policy.Allow {
 			return next(ctx, t)
 		}
-		// What has happened already needs nobody's consent, and the grant that
+		// What has happened already needs no approval, and the grant that
 		// it had may be used up.
 		if earlier, err := r.recall(ctx, t); err != nil || earlier != nil {
 			return earlier.outcome(err)
 		}
 		if r.cfg.Desk == nil {
-			return r.nobody(t)
+			return r.cannotAsk(t)
 		}
 		if err := r.catchUp(ctx); err != nil {
 			return capability.Result{}, err // do not ask about a call that cannot run
@@ -153,12 +153,12 @@ func (r *Runner) consent(next step) step {
 		}
 		return capability.Result{}, &capability.Error{
 			Kind: capability.Conflict, Op: "consent", Target: string(t.call.Target),
-			Err: errors.New("other calls used up what was granted"), Fix: "call again",
+			Err: errors.New("grant was used up by other calls"), Fix: "call again",
 		}
 	}
 }
 
-// underConsent carries on a call that somebody agreed to. One that asks a
+// underConsent carries on an approved call. One that asks a
 // question of its own has not happened: with the answer it goes on under the
 // same consent.
 func (r *Runner) underConsent(ctx context.Context, t *trip, next step) (capability.Result, error) {
@@ -219,7 +219,7 @@ func (c *consented) take(digest, state string, now time.Time) bool {
 	return ok && now.Before(until)
 }
 
-var errNoGrant = errors.New("nobody has agreed yet")
+var errNoGrant = errors.New("no matching grant yet")
 
 // grant looks for a consent that covers the call, and uses it.
 func (r *Runner) grant(ctx context.Context, t *trip) error {
@@ -254,7 +254,7 @@ func (r *Runner) question(t *trip) approval.Question {
 	q.Argv, q.Command, q.Files, q.Unknown = t.facts.Argv, t.facts.Line, t.request.Files, t.facts.Unknown
 	q.AnyProgram = t.request.Capability.AnyProgram
 	q.Prefix = policy.CommonPrefix(&t.request.Facts, t.request.Files)
-	// Whoever makes the call again may name the ticket, so that a refusal is
+	// A repeated call may name the ticket, so that a denial is
 	// not asked about a second time.
 	_ = json.Unmarshal(t.call.Answers[AnswerConsent], &q.Again)
 	return q
@@ -286,10 +286,10 @@ func (r *Runner) unapproved(t *trip, ticket *approval.Ticket, err error) (capabi
 	return res, &e
 }
 
-// nobody refuses a question that cannot be put.
-func (r *Runner) nobody(t *trip) (capability.Result, error) {
+// cannotAsk denies a call whose question cannot be asked.
+func (r *Runner) cannotAsk(t *trip) (capability.Result, error) {
 	t.decision.Effect = policy.Deny
-	t.decision.Reason.Text += "; there is nobody here to ask"
+	t.decision.Reason.Text += "; no person can be asked here"
 	return t.decision.Result(), t.decision.Err(t.call.Target)
 }
 

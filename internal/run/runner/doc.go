@@ -8,7 +8,7 @@
 //	resolve   the capability, its executor; a hidden one does not exist
 //	validate  the arguments against the capability's schema
 //	decide    the rules, on what the executor says the arguments come to
-//	consent   a person's answer where the rules ask for one; nobody is waited
+//	consent   a person's answer where the rules ask for one; no answer is waited
 //	          for, or asked about what must fail ([Checker])
 //	limit     a bounded queue, fair between principals, sessions and extensions
 //	execute   the effect, within its time
@@ -18,12 +18,12 @@
 // one that was decided on.
 //
 // Every call gets exactly one [capability.Result]. A refusal is a result that a
-// model can read, together with a *[capability.Error]; where somebody must
+// model can read, together with a *[capability.Error]; where a person must
 // answer first, a *[Question] is in that error's tree.
 //
 // A call with a key (see [Config]) that may change something has its effect
 // once: made again, it gives the result that is kept. A call whose process
 // died while it ran is unknown. It runs again only if the capability is
-// declared idempotent by somebody who is believed, or a person says so through
+// declared idempotent by a trusted source, or a person says so through
 // [AnswerAgain].
 package runner

@@ -158,8 +158,8 @@ func (r *Runner) take(ctx context.Context, t *trip) (*effect, error) {
 	for range 8 {
 		var b store.Batch
 		b.At(t.effect.key, at)
-		// Longer than a result is kept: that nobody knows must not be
-		// forgotten before somebody has asked.
+		// Longer than a result is kept: an unknown outcome must not be
+		// forgotten before it was asked for.
 		b.PutFor(t.effect.key, value, 7*t.limits.Remember)
 		version, err := r.cfg.Effects.Apply(ctx, &b)
 		if err == nil {
@@ -184,7 +184,7 @@ func (r *Runner) take(ctx context.Context, t *trip) (*effect, error) {
 		t.note("run_again", "the outcome of an earlier try is unknown")
 		at = item.Version
 	}
-	return nil, effectError(t, errors.New("others keep changing it"))
+	return nil, effectError(t, errors.New("too many conflicting writes"))
 }
 
 // meet judges an effect that is there already: it gives its end, or says that
@@ -192,12 +192,12 @@ func (r *Runner) take(ctx context.Context, t *trip) (*effect, error) {
 func (r *Runner) meet(ctx context.Context, t *trip, item store.Item) (end *effect, again bool, err error) {
 	var e effect
 	if err := json.Unmarshal(item.Value, &e); err != nil {
-		return nil, false, effectError(t, errors.New("what is kept about it cannot be read"))
+		return nil, false, effectError(t, errors.New("record cannot be read"))
 	}
 	if e.Request != t.effect.request {
 		return nil, false, &capability.Error{
 			Kind: capability.Conflict, Op: "call", Target: string(t.call.Target),
-			Err: errors.New("its key was used for another call"), Fix: "use a key of its own for each call",
+			Err: errors.New("key was used for another call"), Fix: "use a key of its own for each call",
 		}
 	}
 	switch e.State {
@@ -212,7 +212,7 @@ func (r *Runner) meet(ctx context.Context, t *trip, item store.Item) (end *effec
 		if alive {
 			return nil, false, &capability.Error{
 				Kind: capability.Unavailable, Op: "call", Target: string(t.call.Target),
-				Err: errors.New("this very call is still running"), Fix: "make it again when it has ended, for its result",
+				Err: errors.New("the same call is still running"), Fix: "make it again when it has ended, for its result",
 			}
 		}
 	}
@@ -234,7 +234,7 @@ func (r *Runner) meet(ctx context.Context, t *trip, item store.Item) (end *effec
 	}
 }
 
-// mayRunAgain reports whether a second effect does no harm, as somebody who is
+// mayRunAgain reports whether a second effect does no harm, as a source that is
 // believed declares, or a person wants it.
 func (t *trip) mayRunAgain() bool {
 	c := t.target.Capability
@@ -263,7 +263,7 @@ func (r *Runner) release(ctx context.Context, t *trip) {
 	r.land(c)
 }
 
-// settle keeps how a call ended. Nobody waits for it but the same call made
+// settle keeps how a call ended. Only the same call waits for it, made
 // again, and [Runner.Close]: if the process dies first, or it does not work,
 // the effect is unknown and is not repeated either.
 func (r *Runner) settle(ctx context.Context, t *trip, res capability.Result, err error) {
@@ -326,7 +326,7 @@ func (r *Runner) persist(ctx context.Context, c *claim, b *store.Batch, value []
 				return nil
 			}
 			if unread == nil && (!there || item.Version != c.version) {
-				return err // it is somebody else's by now
+				return err // it belongs to another call by now
 			}
 		case !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrBusy):
 			return err

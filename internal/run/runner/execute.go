@@ -67,7 +67,7 @@ func (r *Runner) recheck(t *trip) error {
 	if !sameCall(t.call, t.sealed) || !bytes.Equal(t.given, t.sealed.Arguments) {
 		return &capability.Error{
 			Kind: capability.Conflict, Op: "execute", Target: string(t.call.Target), Rule: "runner.digest",
-			Err: errors.New("somebody changed the call after it was decided on"), Fix: "find the plugin that keeps a call's arguments and changes them",
+			Err: errors.New("the call was changed after it was decided on"), Fix: "find the plugin that keeps a call's arguments and changes them",
 		}
 	}
 	rules := r.rules()
@@ -91,7 +91,7 @@ func sameCall(a, b capability.Call) bool {
 }
 
 // foreignAnswers are those to the executor's own questions: what people told Ken
-// is nobody else's.
+// belongs to no other call.
 func foreignAnswers(all map[string]json.RawMessage) map[string]json.RawMessage {
 	out := maps.Clone(all)
 	delete(out, AnswerConsent)
@@ -204,13 +204,13 @@ func ended(inner context.Context, target capability.ID, limit time.Duration, kno
 var errTimeout = errors.New("the call took longer than limits.timeout")
 
 // liveWriter takes the secrets that Ken knows out of what a call writes while it
-// runs, and stops writing when the call has ended, whoever still tries.
+// runs, and stops writing when the call has ended.
 type liveWriter struct {
 	runner   *Runner
 	mu       sync.Mutex
 	w        *audit.Stream
 	stderr   *liveWriter         // nil: standard error goes the same way
-	reporter capability.Reporter // nil: nobody asks how far it is
+	reporter capability.Reporter // nil: progress is not asked for
 	closed   bool
 }
 
@@ -288,7 +288,7 @@ func (l *liveWriter) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.closed {
-		_ = l.w.Close() // whoever reads it has gone; the result has it all
+		_ = l.w.Close() // the reader has gone; the result has it all
 	}
 	l.closed = true
 }

@@ -48,7 +48,7 @@ type Facts struct {
 	Files   []executor.File
 	Unknown string // why other files may decide it too; see [executor.Code]
 
-	// Secrets are the names of secrets that whoever carries out the call is given
+	// Secrets are the names of secrets that the executor is given
 	// anyway, besides those that the capability requires: they may stand in its
 	// arguments.
 	Secrets []string

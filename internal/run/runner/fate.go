@@ -13,11 +13,11 @@ import (
 
 // A Fate is what is kept of a call that had a key and may have changed
 // something. One that neither runs nor has ended was running when its process
-// ended, or broke: nobody knows whether it had its effect.
+// ended, or broke: whether it had its effect is unknown.
 type Fate struct {
 	Effect string // as the records of the trail have it
 	Began  time.Time
-	Runs   bool // it still does, or whoever runs it is alive
+	Runs   bool // it still does, or its process is alive
 	Ended  bool // Result and Err are its end
 
 	Result capability.Result
@@ -49,7 +49,7 @@ func (r *Runner) Fate(ctx context.Context, call capability.Call) (Fate, bool, er
 	}
 	var e effect
 	if err := json.Unmarshal(item.Value, &e); err != nil {
-		return Fate{}, false, errors.New("what is kept about the call cannot be read")
+		return Fate{}, false, errors.New("record of the call cannot be read")
 	}
 	f := Fate{Effect: e.ID, Began: e.Began, Ended: e.State == effectDone}
 	switch e.State {

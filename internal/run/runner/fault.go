@@ -21,7 +21,7 @@ const (
 	AnswerAgain = "run_again"
 )
 
-// A Question is what somebody must answer before a call can go on.
+// A Question is what a person must answer before a call can go on.
 type Question struct {
 	Name   string `json:"name"`             // [AnswerConsent] or [AnswerAgain]
 	Ticket string `json:"ticket,omitempty"` // at the desk
@@ -122,4 +122,4 @@ func guard[T any](op string, note func(string), f func() (T, error)) (out T, err
 	return f()
 }
 
-var errBroke = errors.New("it broke (panic)")
+var errBroke = errors.New("internal error (panic)")

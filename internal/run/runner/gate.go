@@ -72,7 +72,7 @@ func (g *gate) renew() {
 	g.fill()
 }
 
-// enter waits for a place. Whoever got one gives it back with leave.
+// enter waits for a place. The caller gives it back with leave.
 func (g *gate) enter(ctx context.Context, name string, who whose) error {
 	w, err := g.ask(name, who)
 	if w == nil || err != nil {
@@ -199,7 +199,7 @@ func (g *gate) withdraw(w *waiter) bool {
 	return true
 }
 
-// leave gives a place back, to whoever's turn it is.
+// leave gives a place back, to the next in turn.
 func (g *gate) leave(name string) {
 	g.renew()
 	g.mu.Lock()

@@ -117,7 +117,7 @@ func (r *Runner) alive(ctx context.Context, owner string) (bool, error) {
 		}
 		return ok, err
 	}
-	return false, nil // whoever asks is in its place, so nobody here is at it
+	return false, nil // the caller is in its place, so it is not running here
 }
 
 // takeOff waits until no other call of this Runner has the effect, and then

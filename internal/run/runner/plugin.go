@@ -49,7 +49,7 @@ func (r *Runner) plugins(next step) step {
 			}
 			passed++
 		}
-		// From here on the call's bytes are ours: whoever kept those that it
+		// From here on the call's bytes are ours: code that kept those that it
 		// came with changes nothing.
 		t.given = t.call.Arguments
 		t.call.Arguments = bytes.Clone(t.given)
@@ -69,7 +69,7 @@ func (t *trip) before(ctx context.Context, p Before) error {
 	arguments := got.Arguments
 	got.Arguments = t.call.Arguments
 	if !reflect.DeepEqual(got, t.call) {
-		return pluginError(p, t.call.Target, errors.New("it changed more of the call than its arguments"))
+		return pluginError(p, t.call.Target, errors.New("changed more of the call than its arguments"))
 	}
 	if !bytes.Equal(arguments, t.call.Arguments) {
 		t.call.Arguments = arguments

@@ -230,4 +230,4 @@ func (r *Runner) before(ctx context.Context, t *trip, rec audit.Record) error {
 	}
 }
 
-var errUnrecorded = errors.New("what is about to happen cannot be recorded, so it does not happen")
+var errUnrecorded = errors.New("not run, because the audit log could not be written")

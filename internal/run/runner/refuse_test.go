@@ -43,7 +43,7 @@ func TestT09OneResult(t *testing.T) {
 		"nil capability": {call: callOf("look", note), kind: capability.NotFound, status: audit.CallFailed, change: func(c *Config) {
 			c.Resolve = func(context.Context, capability.Call) (Resolved, error) { return Resolved{}, nil }
 		}},
-		"changed text": {call: hashed, kind: capability.Conflict, status: audit.CallFailed, says: "not what it was"},
+		"changed text": {call: hashed, kind: capability.Conflict, status: audit.CallFailed, says: "changed since it was looked at"},
 		"no executor": {call: callOf("look", note), kind: capability.Unavailable, status: audit.CallFailed, says: "exec.*", change: func(c *Config) {
 			c.Executors = Executors{"exec.*": c.Executors["tool:*"]}
 		}},
@@ -64,7 +64,7 @@ func TestT09OneResult(t *testing.T) {
 				return out, err
 			}
 		}},
-		"nobody to ask": {call: callOf("destroy", note), kind: capability.Denied, status: audit.Denied, says: "nobody here to ask"},
+		"nobody to ask": {call: callOf("destroy", note), kind: capability.Denied, status: audit.Denied, says: "no person can be asked here"},
 		"plugin": {call: callOf("look", note), kind: capability.Denied, status: audit.Denied, says: "not today", change: func(c *Config) {
 			c.Plugins = []Plugin{before(func(c capability.Call) (capability.Call, error) { return c, errors.New("not today") })}
 		}},

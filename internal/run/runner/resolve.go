@@ -24,7 +24,7 @@ func (r *Runner) resolve(next step) step {
 		if seen := t.call.CapabilityHash; seen != "" && seen != c.Hash {
 			return capability.Result{}, &capability.Error{
 				Kind: capability.Conflict, Op: "call", Target: string(c.ID),
-				Err: errors.New("it is not what it was when it was looked at"), Fix: "describe it and call it again",
+				Err: errors.New("changed since it was looked at"), Fix: "describe it and call it again",
 			}
 		}
 		t.call.Target, t.call.CapabilityHash = c.ID, c.Hash

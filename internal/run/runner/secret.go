@@ -12,7 +12,7 @@ import (
 )
 
 // undeclared returns the names of the secrets that Ken knows, that stand in what
-// a call hands to whoever carries it out, and that this one is not given anyway.
+// a call hands to its executor, and that this one is not given anyway.
 // The rules deny a call for them: a secret is for those that it was given to.
 func (r *Runner) undeclared(t *trip) []string {
 	found := r.named(t.call.Arguments)
@@ -34,7 +34,7 @@ func (r *Runner) undeclared(t *trip) []string {
 }
 
 // named returns the names of the secrets in a JSON text: as it is written, and as
-// whoever reads it understands it.
+// readers understand it.
 func (r *Runner) named(raw json.RawMessage) []string {
 	found := r.cfg.Redactor.Named(string(raw))
 	escaped, percent := bytes.IndexByte(raw, '\\') >= 0, bytes.IndexByte(raw, '%') >= 0

@@ -33,10 +33,10 @@ type Running struct {
 type trip struct {
 	runner    *Runner
 	id        uint64
-	call      capability.Call // from the plugins on, nobody else has its bytes
+	call      capability.Call // from the plugins on, no other part has its bytes
 	malformed error           // it never became a call
 	given     json.RawMessage // the bytes that call's arguments are a copy of
-	sealed    capability.Call // as it was decided on, in bytes that nobody is handed
+	sealed    capability.Call // as it was decided on, in bytes that are not handed out
 	began     time.Time
 	limits    Limits
 	asked     Running // as it came in
@@ -107,7 +107,7 @@ func (r *Runner) Running() []Running {
 	return out
 }
 
-// running is for whoever has r.mu.
+// running is called with r.mu held.
 func (r *Runner) running() []Running {
 	out := make([]Running, 0, len(r.live))
 	for _, t := range r.live {

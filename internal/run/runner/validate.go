@@ -123,14 +123,14 @@ func (r *Runner) schemaOf(ctx context.Context, t *trip) (*checker, error) {
 }
 
 // unusable refuses a call whose arguments cannot be held to their schema.
-// Nobody else is trusted to do it.
+// No other part is trusted to do it.
 func unusable(c *capability.Capability, err error) error {
 	fix := "correct the schema at " + c.Origin.String()
 	if judgesItself(c) {
 		fix = "tell the author of the MCP server " + c.Category
 	}
 	return &capability.Error{
-		Kind: capability.Unavailable, Op: "read schema", Target: string(c.ID), Err: fmt.Errorf("its input schema cannot be used: %w", err), Fix: fix,
+		Kind: capability.Unavailable, Op: "read schema", Target: string(c.ID), Err: fmt.Errorf("input schema cannot be used: %w", err), Fix: fix,
 	}
 }
 
@@ -148,7 +148,7 @@ func (t *trip) schema(ctx context.Context) (json.RawMessage, error) {
 	return nil, nil
 }
 
-// judgesItself reports whether whoever carries the call out knows its own schema
+// judgesItself reports whether the executor knows its own schema
 // and holds arguments to it: what a schema leaves open stays open then.
 func judgesItself(c *capability.Capability) bool {
 	return c.Run != nil && strings.HasPrefix(c.Run.Runner, "mcp.")

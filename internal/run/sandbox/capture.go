@@ -78,7 +78,7 @@ type drain struct {
 }
 
 // buffers are what streams are read into: large for floods, and so not made
-// anew for each of the many that say little.
+// again for each of the many that say little.
 var buffers = sync.Pool{New: func() any { return new([128 << 10]byte) }}
 
 // run begins with a small one: most say little, and some for a long time.

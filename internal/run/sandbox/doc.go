@@ -31,7 +31,7 @@
 // person's own user, and what it may open of theirs is theirs to give; what
 // stays is said there, and what is open in [Isolation.Missing]. Hidden places
 // are covered by mounts, and so only in the full profile. Other users' files
-// then look like nobody's to it, unless the person is root, and no 32-bit
+// then look unowned to it, unless the person is root, and no 32-bit
 // program runs. [Start] does not wait for the end of such a server.
 //
 // In the first two, with files not open, nothing can be made that runs as its

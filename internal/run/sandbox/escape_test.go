@@ -247,8 +247,8 @@ func TestWorkExchanged(t *testing.T) {
 			}
 			_, err = runIn(context.Background(), p, shell(root, "echo x >made"))
 			var r *Refusal
-			if err != nil && (!errors.As(err, &r) || !strings.Contains(err.Error(), "exchanged")) {
-				t.Errorf("Run = %v, want it to run in the opened directory or say that it was exchanged", err)
+			if err != nil && (!errors.As(err, &r) || !strings.Contains(err.Error(), "replaced since")) {
+				t.Errorf("Run = %v, want it to run in the opened directory or say that it was replaced", err)
 			}
 			if _, statErr := os.Stat(filepath.Join(victim, "made")); statErr == nil {
 				t.Error("the tool wrote in the directory put in place of its own")

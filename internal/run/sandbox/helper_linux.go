@@ -221,7 +221,7 @@ func (s *spareRoom) remove(p Profile, sp *spare) bool {
 	return true
 }
 
-// dismiss ends a spare that nobody took.
+// dismiss ends an unused spare.
 func (s *spareRoom) dismiss(p Profile, sp *spare) {
 	if s.remove(p, sp) {
 		sp.helper.dismiss()

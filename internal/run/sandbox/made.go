@@ -48,5 +48,5 @@ func (s Spec) at(name string, do func(root *os.Root, rel string) error) error {
 		defer root.Close()
 		return do(root, rel)
 	}
-	return fmt.Errorf("it lies in no path that is granted: %w", fs.ErrNotExist) // filled has checked it
+	return fmt.Errorf("not below a granted path: %w", fs.ErrNotExist) // filled has checked it
 }

@@ -104,8 +104,8 @@ type Outcome struct {
 	Used     Usage
 
 	// Made are the names of [Spec.Protect] and [Spec.Watch] that were absent when the run began
-	// and are there now, by whoever's hand; or are hidden behind something that
-	// is. They were not protected: whoever reads them trusts the tool.
+	// and are there now, whatever made them; or are hidden behind something that
+	// is. They were not protected: reading them means trusting the tool.
 	Made []string
 
 	Isolation Isolation

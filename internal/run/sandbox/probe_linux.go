@@ -295,7 +295,7 @@ func (t *trap) judge(said []byte) ([]Attempt, error) {
 	for dec.More() {
 		var a confine.Attempt
 		if err := dec.Decode(&a); err != nil {
-			return nil, fmt.Errorf("what the canary said: %w", err)
+			return nil, fmt.Errorf("read the canary's answer: %w", err)
 		}
 		list = append(list, Attempt{Name: a.Name, Stopped: a.Stopped != "", Detail: a.Stopped})
 	}

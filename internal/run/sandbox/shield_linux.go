@@ -12,7 +12,7 @@ import (
 // secrets. It leaves no core file either. Programs that it starts are not shielded.
 // A program does it first of all; nothing takes it back.
 //
-// The kernel gives the files of a shielded process in /proc to root. So nobody but
+// The kernel gives the files of a shielded process in /proc to root. So only
 // root can set up the user namespace of a process that a shielded one cloned, and
 // the nest, which is not shielded and holds no secrets, clones the helpers.
 func Shield() error {

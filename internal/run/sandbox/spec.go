@@ -116,11 +116,11 @@ type Open struct {
 	// Root stays root over files and its own processes, and over nothing else:
 	// in the full profile block devices and memory devices that were there when
 	// it began are hidden, and /sys and the settings in /proc are read-only. To
-	// anyone but root files of other users appear as nobody's.
+	// anyone but root files of other users appear unowned.
 	Files bool
 
 	// Network leaves it the host's network, unix sockets among it: daemons that
-	// act for whoever asks can be asked.
+	// act for any caller can be asked.
 	Network bool
 
 	// Hide names files and directories, absolute, that are shown empty and
@@ -218,7 +218,7 @@ func SystemPaths() []string {
 // filled returns a checked copy with every default in its place.
 func (s Spec) filled() (Spec, error) {
 	if s.Work == nil && !s.Open.Files {
-		return s, errors.New("no work directory: open one with os.OpenRoot and set Spec.Work")
+		return s, errors.New("missing work directory: open one with os.OpenRoot and set Spec.Work")
 	}
 	if s.Work != nil && workPath(s.Work) == "/" && !s.Open.Files {
 		return s, errors.New("the work directory is /: give a directory of its own")
@@ -228,7 +228,7 @@ func (s Spec) filled() (Spec, error) {
 			return s, fmt.Errorf("program %q is not a clean absolute path: resolve it first", s.Path)
 		}
 		if len(s.Args) == 0 {
-			return s, errors.New("no arguments: Args begins with the program's name")
+			return s, errors.New("missing arguments: Args begins with the program's name")
 		}
 	}
 	switch s.Require {

@@ -48,7 +48,7 @@ func (r *run) supervise(ctx context.Context) (Outcome, error) {
 	case c.failed != nil:
 		return Outcome{}, r.explain(c.failed)
 	case !c.started && c.end == "":
-		return Outcome{}, r.refusal("helper", fmt.Errorf("it ended before the tool began: %v", state))
+		return Outcome{}, r.refusal("helper", fmt.Errorf("ended before the tool began: %v", state))
 	}
 	// Stopped before it could say so, the tool may have started all the same:
 	// that is an outcome too.

@@ -95,7 +95,7 @@ func TestOpenRefuses(t *testing.T) {
 			}
 			return os.Symlink(other, p)
 		}, "too many levels"},
-		{"a folder", func(p string) error { return os.Mkdir(p, 0o700) }, "no file"},
+		{"a folder", func(p string) error { return os.Mkdir(p, 0o700) }, "not a regular file"},
 		{"empty", func(p string) error { return os.WriteFile(p, nil, 0o600) }, "does not hold 32 bytes"},
 		{"short", func(p string) error { return os.WriteFile(p, []byte(good[:20]), 0o600) }, "does not hold 32 bytes"},
 		{"long", func(p string) error { return os.WriteFile(p, []byte(strings.Repeat(good, 1000)), 0o600) }, "does not hold 32 bytes"},
@@ -403,7 +403,7 @@ func TestGuardRefusesToStart(t *testing.T) {
 		{"every origin", Config{Tokens: tokens, Loopback: true, Origins: []string{"*"}}, "serve.origins"},
 		{"no origin", Config{Tokens: tokens, Loopback: true, Origins: []string{"null"}}, "serve.origins"},
 		{"an origin with a path", Config{Tokens: tokens, Loopback: true, Origins: []string{"https://a.example/"}}, "serve.origins"},
-		{"nobody runs it", Config{Tokens: tokens, Loopback: true}, "nobody is named"},
+		{"nobody runs it", Config{Tokens: tokens, Loopback: true}, "missing owner"},
 		{"off, with an issuer", Config{Off: true, Loopback: true, OIDC: &OIDCConfig{Issuer: "https://id.example", ClientID: "ken"}}, "serve.auth: off"},
 		{"an issuer over http", Config{Tokens: tokens, Loopback: true, OIDC: &OIDCConfig{Issuer: "http://id.example", ClientID: "ken"}}, "serve.oidc"},
 		{"an issuer that is none", Config{Tokens: tokens, Loopback: true, OIDC: &OIDCConfig{Issuer: "https://id.example/?x=1", ClientID: "ken"}}, "serve.oidc"},

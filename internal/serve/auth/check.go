@@ -51,7 +51,7 @@ func (g *guard) who(r *http.Request) (who Identity, card *ticket, err error) {
 	return Identity{}, nil, err
 }
 
-// owner is whoever started Ken, and decides.
+// owner started Ken, and decides.
 func (g *guard) owner() Identity {
 	who := g.Owner
 	who.Decides = true
@@ -77,7 +77,7 @@ type showing struct {
 func (s showing) all() [3]string { return [3]string{s.bearer, s.keys[0], s.keys[1]} }
 
 // credentials returns the tokens in a request's headers, and whether there was
-// any attempt at one. With a header that comes twice nobody is let in, whatever
+// any attempt at one. A request with a header that comes twice is not let in, whatever
 // the others say: some on the way may have judged by the one value, some by the
 // other. The error is errWrongToken.
 func credentials(h http.Header) (given showing, shown bool, err error) {
@@ -100,7 +100,7 @@ func credentials(h http.Header) (given showing, shown bool, err error) {
 	return given, shown, err
 }
 
-// refuse answers whoever is not let in: with a page, or with a problem document.
+// refuse answers a caller that is not let in: with a page, or with a problem document.
 func (g *guard) refuse(w http.ResponseWriter, r *http.Request, err error, page bool) {
 	a := g.answer(r, err)
 	if a.wait > 0 {

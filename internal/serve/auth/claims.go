@@ -25,7 +25,7 @@ const (
 // it is not known, and a model may be behind.
 const DecideScope = "ken.decide"
 
-var errNotAdmitted = errors.New("they are not admitted")
+var errNotAdmitted = errors.New("not admitted")
 
 // identify says who a token is about. What it does not say, or says in a way
 // that cannot be shown, is refused: a name is never made up or cut.
@@ -62,7 +62,7 @@ func (i *issuer) identify(token *oidc.IDToken) (Identity, error) {
 	return out, err
 }
 
-// judge says what somebody may do by their roles.
+// judge returns what a person may do by their roles.
 func (i *issuer) judge(who capability.Principal, name string) (Identity, error) {
 	has := func(of []string) bool {
 		return slices.ContainsFunc(who.Roles, func(role string) bool { return slices.Contains(of, role) })
@@ -119,7 +119,7 @@ func sound(s string) bool {
 
 // roles reads a list of words, or one. Without the claim there are none.
 func roles(claims map[string]any, name string) ([]string, error) {
-	bad := fmt.Errorf("%w: its claim %s is no list of up to %d words of up to %d bytes", errWrongToken, name, mostRoles, longestClaim)
+	bad := fmt.Errorf("%w: its claim %s is not a list of up to %d words of up to %d bytes", errWrongToken, name, mostRoles, longestClaim)
 	var out []string
 	switch v := claim(claims, name).(type) {
 	case nil:
@@ -142,7 +142,7 @@ func roles(claims map[string]any, name string) ([]string, error) {
 	return out, nil
 }
 
-// bearerType reports whether a token is of a type that stands for somebody. An
+// bearerType reports whether a token is of a type that stands for a person. An
 // issuer signs others with the same keys.
 func bearerType(raw string) bool {
 	head, _, _ := strings.Cut(raw, ".")

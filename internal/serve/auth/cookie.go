@@ -32,7 +32,7 @@ const (
 	longestCookie = 3800
 )
 
-// A ticket is what a cookie says: who signed in. That of whoever runs this Ken
+// A ticket is what a cookie says: who signed in. That of the operator
 // says only so: who that is may change with a restart.
 type ticket struct {
 	Owner  bool     `json:"o,omitempty"`
@@ -52,7 +52,7 @@ func newTicket() ticket {
 }
 
 // renewed returns a ticket that ends later, where it is time for one. What an
-// issuer said of somebody is never older than one life: they sign in again.
+// issuer said of a person is never older than one life: they sign in again.
 func (t ticket) renewed(now time.Time) (ticket, bool) {
 	left := time.Unix(t.Until, 0).Sub(now)
 	last := time.Unix(t.Began, 0).Add(longestLife)
@@ -63,7 +63,7 @@ func (t ticket) renewed(now time.Time) (ticket, bool) {
 	return t, true
 }
 
-// A jar seals and opens cookies. It keeps none: a restart signs nobody out. It
+// A jar seals and opens cookies. It keeps none: a restart signs no one out. It
 // remembers only those that were signed out; see signout.go. A new token file
 // voids all at once, from the next start on: the file is read when the server
 // starts, and removing it changes nothing before.
@@ -103,7 +103,7 @@ func (j *jar) seal(t ticket) (string, error) {
 	text := base64.RawURLEncoding.EncodeToString(b)
 	value := text + "." + base64.RawURLEncoding.EncodeToString(j.sign(text))
 	if len(value) > longestCookie {
-		return "", fmt.Errorf("what is known of them takes %d bytes, more than the %d of a cookie", len(value), longestCookie)
+		return "", fmt.Errorf("identity takes %d bytes, more than the %d of a cookie", len(value), longestCookie)
 	}
 	return value, nil
 }
@@ -180,11 +180,11 @@ func (g *guard) identity(t ticket) (Identity, error) {
 	return who, err
 }
 
-// Why nobody is let in.
+// Why a caller is not let in.
 var (
-	errNoToken    = errors.New("there is no token in the request")
+	errNoToken    = errors.New("missing token")
 	errWrongToken = errors.New("the token is not the right one")
 	errExpired    = errors.New("the token or the browser's cookie has ended")
-	errAgentToken = errors.New("the token is for agents, which sign nobody in")
-	errTooMany    = errors.New("there were too many attempts")
+	errAgentToken = errors.New("an agent's token cannot sign in a browser")
+	errTooMany    = errors.New("too many attempts")
 )

@@ -20,7 +20,7 @@ type Config struct {
 	// Tokens are those of the owner. Nil only with Off.
 	Tokens *Tokens
 
-	// Owner is whoever started Ken: the tokens are theirs, and with Off every
+	// Owner started Ken: the tokens are theirs, and with Off every
 	// request is. Whether a person asks, and whether they decide, is not read
 	// from it.
 	Owner Identity
@@ -43,7 +43,7 @@ type Config struct {
 	// Views are the first parts of paths that the page leads to, as in chat.
 	Views []string
 
-	// OIDC (serve.oidc) lets in the people of an issuer. Nil: nobody but the
+	// OIDC (serve.oidc) lets in the people of an issuer. Nil: only the
 	// owner.
 	OIDC *OIDCConfig
 
@@ -80,7 +80,7 @@ const (
 // ours any more: nothing behind it can pass them on.
 //
 // Every path needs a token but GET and HEAD of /healthz, and HEAD of /, which
-// nobody asks: they have the zero Identity. The token is in the header
+// no caller is known: they have the zero Identity. The token is in the header
 // Authorization as Bearer, or in X-Api-Key or Api-Key, as clients of language
 // models send it, and may be an issuer's instead. A browser has a cookie, which
 // it gets for a token at GET / (see [Tokens.Link]), at [SignInPath] or from the
@@ -89,7 +89,7 @@ const (
 // Who decides for a principal ([Identity.Decides]) depends on how they come: a
 // browser that is signed in does, and a program with the owner's token. One with
 // the token for agents does not, and no browser is signed in by it. An issuer's
-// token does where the issuer gave it the scope [DecideScope]. With Off nobody
+// token does where the issuer gave it the scope [DecideScope]. With Off no one
 // is told apart, but for the pages of Origins, which decide nothing. Who does
 // not decide is no operator either.
 //
@@ -125,11 +125,11 @@ func Guard(next Handler, cfg Config) (http.Handler, error) {
 func (c *Config) check() error {
 	switch {
 	case c.Owner.Principal.ID == "":
-		return refused("", "nobody is named who runs it", "give the owner's identity")
+		return refused("", "missing owner", "set the owner's identity")
 	case c.Off && !c.Loopback:
 		return refused("serve.auth: off", "other machines can reach the address, and would need no token", "listen on 127.0.0.1, or switch serve.auth on")
 	case c.Off && c.OIDC != nil:
-		return refused("serve.auth: off", "nobody is asked who they are, so serve.oidc has no effect", "switch serve.auth on, or remove serve.oidc")
+		return refused("serve.auth: off", "no one signs in, so serve.oidc has no effect", "switch serve.auth on, or remove serve.oidc")
 	case !c.Off && c.Tokens == nil:
 		return refused("", "there is no token to ask for", "open one, or switch serve.auth off on a loopback address")
 	case !c.Loopback && len(c.Hosts) == 0:
@@ -240,7 +240,7 @@ func (g *guard) pass(w http.ResponseWriter, r *http.Request, who Identity) {
 	leave := g.limits.enter(who)
 	if leave == nil {
 		retryAfter(w, time.Second)
-		answer(w, http.StatusTooManyRequests, "too-many-open", fmt.Sprintf("%d requests of one principal are being answered, which is what serve.rate.open allows; end a stream that nobody reads, and ask again", g.Rate.Open))
+		answer(w, http.StatusTooManyRequests, "too-many-open", fmt.Sprintf("%d requests of one principal are being answered, which is what serve.rate.open allows; close a stream that is not read, and try again", g.Rate.Open))
 		return
 	}
 	defer leave()

@@ -9,14 +9,14 @@ import (
 )
 
 // An Identity is who asks, as far as a surface must know. The zero value is
-// nobody, who may do nothing.
+// no one, who may do nothing.
 type Identity struct {
 	Principal capability.Principal
 
 	// Name is what a person is called, for showing alone.
 	Name string
 
-	// Operator is whoever runs this Ken: they also see what is hidden from
+	// Operator runs this Ken: they also see what is hidden from
 	// models and what belongs to the instance as a whole.
 	Operator bool
 
@@ -40,7 +40,7 @@ type Identity struct {
 	Still func() bool
 }
 
-// lookAgain is how often somebody who stays is asked for again.
+// lookAgain is how often a caller that stays is checked again.
 const lookAgain = 2 * time.Second
 
 // While returns a context that ends seconds after what let them in holds no

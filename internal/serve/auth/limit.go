@@ -26,8 +26,8 @@ type Rate struct {
 	Open     int     // at the same time, streams with them; zero: no limit
 }
 
-// limits count what is asked and what fails. Whoever is forgotten because there
-// are too many begins anew.
+// limits count requests and failures. A caller that is forgotten because there
+// are too many starts from zero.
 type limits struct {
 	rate     Rate
 	open     inFlight

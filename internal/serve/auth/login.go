@@ -81,7 +81,7 @@ func (g *guard) callback(w http.ResponseWriter, r *http.Request) {
 			t := newTicket()
 			t.ID, t.Tenant, t.Roles, t.Name = who.Principal.ID, who.Principal.Tenant, who.Principal.Roles, who.Name
 			if err = g.jar.set(w, t, secure); err != nil {
-				err = &strayError{"Your groups at the sign-in service are too many for a cookie. Ask whoever runs this Ken to choose another serve.oidc.rolesClaim.", err}
+				err = &strayError{"Your groups at the sign-in service are too many for a cookie. Ask the operator of this Ken to choose another serve.oidc.rolesClaim.", err}
 			}
 		}
 	}
@@ -90,7 +90,7 @@ func (g *guard) callback(w http.ResponseWriter, r *http.Request) {
 	if isStray || errors.Is(err, errWrongToken) || errors.Is(err, errExpired) {
 		switch {
 		case g.limits.failed(r):
-		case ours: // behind a proxy all have one address: nobody is kept out by another's wrong codes
+		case ours: // behind a proxy all have one address: no one is kept out by another's wrong codes
 			log = func(*http.Request, string, error) {}
 		default:
 			g.refuse(w, r, errTooMany, true)
@@ -99,7 +99,7 @@ func (g *guard) callback(w http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case err == nil:
-		g.log(r, "somebody signed in with the issuer", nil)
+		g.log(r, "signed in with the issuer", nil)
 		land(w, j.Next, "You are signed in")
 	case isStray:
 		log(r, "a login with the issuer came to nothing", stray.cause)

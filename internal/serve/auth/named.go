@@ -183,7 +183,7 @@ func NamedAgent(dir, name string, look bool) (string, error) {
 	}
 	if names, err := agentNames(dir); err == nil && len(names) >= mostAgents && !slices.Contains(names, name) {
 		return "", &capability.Error{
-			Kind: capability.Unavailable, Op: "make a token", Target: name, Err: errors.New("there are 256 tokens of agents already"),
+			Kind: capability.Unavailable, Op: "make a token", Target: name, Err: errors.New("limit of 256 agent tokens reached"),
 			Fix: "remove some with `ken token rm NAME`",
 		}
 	}

@@ -35,13 +35,13 @@ type OIDCConfig struct {
 	// ClientID.
 	Audience []string
 
-	// The claims that say who somebody is. One that is not found as it is
+	// The claims that identify a person. One that is not found as it is
 	// written is looked for inside, as in realm_access.roles. Empty: sub,
 	// groups and name; without TenantClaim everybody is of the owner's tenant.
 	// UserClaim email takes addresses alone that the issuer verified.
 	UserClaim, TenantClaim, RolesClaim, NameClaim string
 
-	// Operators are the roles of those who run this Ken. Empty: nobody but the
+	// Operators are the roles of those who run this Ken. Empty: only the
 	// owner.
 	Operators []string
 

@@ -89,5 +89,5 @@ func page(w http.ResponseWriter, status int, title, head, body string) {
 ` + body + `</main>
 </body>
 </html>
-`)) // the client is gone; there is nobody to tell
+`)) // the client is gone
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A refusal is how whoever is not let in is told so.
+// A refusal is the answer to a caller that is not let in.
 type refusal struct {
 	status    int
 	code      string
@@ -34,12 +34,12 @@ func (g *guard) answer(r *http.Request, err error) refusal {
 	}
 	if errors.Is(err, errNotAdmitted) {
 		if within {
-			g.Log.Warn("somebody is not admitted", "from", r.RemoteAddr)
+			g.Log.Warn("sign-in not admitted", "from", r.RemoteAddr)
 		}
 		return refusal{
 			status: http.StatusForbidden, code: "not-admitted",
 			detail: "the issuer knows them, but they have none of the roles in serve.oidc.admit",
-			say:    "You are signed in there, but not admitted here. Ask whoever runs this Ken.",
+			say:    "You are signed in there, but not admitted here. Ask the operator of this Ken.",
 		}
 	}
 	if !within || errors.Is(err, errTooMany) {

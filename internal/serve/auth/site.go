@@ -21,7 +21,7 @@ func (g *guard) ours(host string) bool {
 
 // hostPort takes host or host:port apart. The name is in lower case, that of
 // an address as netip writes it, without brackets. It is strict: what it does
-// not know is no name.
+// not know is not a name.
 func hostPort(host string) (name, port string, ok bool) {
 	name = host
 	if rest, bracket := strings.CutPrefix(host, "["); bracket {

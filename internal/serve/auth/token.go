@@ -29,7 +29,7 @@ const (
 	tokenParam = "token" // in the page's address, and in the form
 )
 
-// Tokens holds the tokens that stand for whoever runs this Ken. That of
+// Tokens holds the tokens that stand for the operator. That of
 // the file token is for programs that decide for them as they do themselves.
 // That of the file agent-token is for agents, and those in the folder
 // agent-tokens are for one agent each, by its name: these go into the
@@ -58,10 +58,10 @@ func Open(dir string) (*Tokens, error) {
 	if err != nil {
 		return nil, err
 	}
-	if agent == token { // a copy would let every agent decide, or nobody
+	if agent == token { // a copy would let every agent decide, or none
 		return nil, &capability.Error{
 			Kind: capability.Denied, Op: "read the access token", Target: filepath.Join(dir, agentName),
-			Err: errors.New("it is the same as the one beside it, which is not for agents"), Fix: "remove it, and a new one is made",
+			Err: errors.New("same token as the one that is not for agents"), Fix: "remove it, and a new one is made",
 		}
 	}
 	t := &Tokens{dir: dir, token: secret.Of(token), agent: secret.Of(agent), start: secret.Of(random(tokenBytes))}
@@ -82,7 +82,7 @@ func readOrMake(path string) (string, error) {
 	return token, err
 }
 
-// Token is for a program that may decide for whoever runs this Ken.
+// Token is for a program that may decide for the operator.
 func (t *Tokens) Token() secret.Value { return t.token }
 
 // Agent is for a client's configuration, and whatever else a model is behind.
@@ -133,7 +133,7 @@ type bearer struct {
 	name         string // name of the agent, if the token is its own
 }
 
-// right returns whose token a text is: one of whoever runs this Ken, or one of
+// right returns whose token a text is: one of the operator, or one of
 // an agent. How long it takes does not depend on how wrong the text is.
 func (t *Tokens) right(token string) bearer {
 	if token == "" {
@@ -172,7 +172,7 @@ func read(path string) (string, error) {
 		dir := filepath.Dir(path)
 		return "", &capability.Error{
 			Kind: capability.Unavailable, Op: "read the access token", Target: path,
-			Err: errors.New("this user may not look into " + dir), Fix: "make the folder this user's own: chown it, and chmod 700",
+			Err: errors.New("permission denied for folder " + dir), Fix: "make the folder this user's own: chown it, and chmod 700",
 		}
 	}
 	if err != nil {
@@ -184,7 +184,7 @@ func read(path string) (string, error) {
 	case err != nil:
 		return "", bad(err.Error(), renew)
 	case !info.Mode().IsRegular():
-		return "", bad("it is no file", renew)
+		return "", bad("not a regular file", renew)
 	case !own(info):
 		return "", bad("it belongs to another user", renew)
 	case othersRead(info):

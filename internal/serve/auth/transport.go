@@ -18,9 +18,9 @@ func stay(r *http.Request, via []*http.Request) error {
 	const most = 5
 	switch first := via[0].URL; {
 	case len(via) > most:
-		return errors.New("there are too many redirects")
+		return errors.New("too many redirects")
 	case r.URL.Host != first.Host || r.URL.Scheme != first.Scheme:
-		return errors.New("it redirects to another host, " + r.URL.Host)
+		return errors.New("redirect to another host, " + r.URL.Host)
 	}
 	return nil
 }
@@ -30,7 +30,7 @@ func newTransport() http.RoundTripper {
 }
 
 // bounded reads no more than the first bytes of an answer; what is longer is an
-// error to whoever parses it.
+// error to its parser.
 type bounded struct{ next http.RoundTripper }
 
 func (b *bounded) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -46,7 +46,7 @@ func (b *bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // sparing asks an issuer for its keys every two seconds at most, in the long
-// run: each token with a wrong signature makes the library ask anew.
+// run: each token with a wrong signature makes the library ask again.
 type sparing struct {
 	next  http.RoundTripper
 	asked *rate.Limiter
@@ -58,7 +58,7 @@ func newSparing(next http.RoundTripper) *sparing {
 
 func (s *sparing) RoundTrip(r *http.Request) (*http.Response, error) {
 	if !s.asked.Allow() {
-		return nil, errors.New("its keys were asked for too often; they are asked for again in two seconds")
+		return nil, errors.New("keys were requested too often; the next request is in two seconds")
 	}
 	return s.next.RoundTrip(r)
 }

@@ -80,7 +80,7 @@ func (c Config) filled() Config {
 // Serve has handle serve every client of this user, each in a goroutine of its
 // own, and closes the listener in the end. It returns nil
 //
-//   - when nobody was there for the time Idle;
+//   - when no client was there for the time Idle;
 //   - when a shim asked the daemon to retire and the last client has gone. The
 //     socket is free as soon as that is asked;
 //   - when ctx has ended and all handlers have returned.
@@ -174,12 +174,12 @@ func (s *server) retire() {
 }
 
 // bored retires unless someone came in the last moment. Who connects from here
-// on finds the socket closed before a greeting, and starts a daemon anew.
+// on finds the socket closed before a greeting, and starts another daemon.
 func (s *server) bored() {
 	s.mu.Lock()
-	nobody := len(s.conns) == 0
+	unused := len(s.conns) == 0
 	s.mu.Unlock()
-	if nobody {
+	if unused {
 		s.cfg.Log.Info("no clients: the daemon ends", "after", s.cfg.Idle)
 		s.retire()
 	}

@@ -2,5 +2,5 @@
 
 package daemon
 
-// NotOwn refuses nobody where parents are not told.
+// NotOwn refuses no one where parents are not told.
 func NotOwn(int) error { return nil }

@@ -11,7 +11,7 @@ import (
 // Listen fails: there is no daemon where the other end of a socket cannot be
 // known.
 func Listen(shim.Place) (*Listener, error) {
-	return nil, errors.New("there is no daemon on this system; use ken mcp --standalone")
+	return nil, errors.New("the daemon is not supported on this system; use ken mcp --standalone")
 }
 
 type fileID struct{}

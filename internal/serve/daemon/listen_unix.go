@@ -70,7 +70,7 @@ func lock(path string) (unlock func(), err error) {
 	}
 }
 
-// removeDead removes a socket that nobody listens on.
+// removeDead removes a socket without a listener.
 func removeDead(path string) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -339,7 +339,7 @@ func TestForeignDaemon(t *testing.T) {
 	if rest := w.close(t, 1); rest != "" {
 		t.Errorf("stdout = %q, want nothing", rest)
 	}
-	if got := w.stderr.String(); !strings.Contains(got, "run by the user 65534") {
+	if got := w.stderr.String(); !strings.Contains(got, "run by user 65534") {
 		t.Errorf("stderr = %q, want the stranger named", got)
 	}
 	if err := os.Chown(h.dir, 65534, 65534); err != nil {

@@ -32,7 +32,7 @@ func (s *server) talk(ctx context.Context, conn net.Conn, full bool) error {
 	case errors.Is(err, io.EOF):
 		return nil // it only looked
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return fmt.Errorf("no hello within %v", s.cfg.Hello)
+		return fmt.Errorf("missing hello within %v", s.cfg.Hello)
 	case err != nil:
 		_ = send(conn, shim.Reply{Error: err.Error()}) // what went wrong is logged here
 		return err
@@ -157,7 +157,7 @@ func (o *opening) finish(err error) {
 	}
 	// A client that does not read must not hold the end up.
 	if o.SetWriteDeadline(time.Now().Add(time.Second)) == nil {
-		_ = send(o.Conn, reply) // the client is gone: nobody is there to tell
+		_ = send(o.Conn, reply) // the client is gone
 	}
 }
 

@@ -50,7 +50,7 @@ type Facts struct {
 	CacheErr    error    // why parsed catalogs are not kept, or nil
 	Meaning     string   // what finds by meaning
 	MeaningErr  error    // why nothing does, or nil
-	Model       string   // who answers in a chat; empty: nobody
+	Model       string   // the model that answers in a chat; empty: none
 	ModelErr    error    // why it will not, or nil
 	Places      []Place
 	Listing     door.Listing

@@ -13,7 +13,7 @@ type Running struct {
 	StoreErr  error
 	SecretErr error
 	Waiting   int      // calls that wait for a person
-	New       []string // extensions that nobody has reviewed, or that changed since
+	New       []string // extensions that were not reviewed, or that changed since
 }
 
 // Isolation is what holds a program here.
@@ -43,7 +43,7 @@ func running(r Running) []Check {
 	}
 	if len(r.New) > 0 {
 		checks = append(checks, Check{
-			Name: "extensions", Grade: Warn, Message: "off until somebody has looked at them: " + strings.Join(r.New, ", "),
+			Name: "extensions", Grade: Warn, Message: "off until reviewed: " + strings.Join(r.New, ", "),
 			Fix: "see ken extension review " + r.New[0],
 		})
 	}

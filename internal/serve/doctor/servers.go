@@ -27,7 +27,7 @@ type Server struct {
 
 	Protocol                             string
 	Tools, Prompts, Resources, Templates int
-	Waiting                              int // tools that nobody has accepted
+	Waiting                              int // tools that were not accepted
 
 	Profile string   // imported or confined; empty for one at an address
 	Held    string   // by which profile of the sandbox

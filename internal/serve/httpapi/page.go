@@ -146,6 +146,6 @@ func (p *page) ServeAs(w http.ResponseWriter, r *http.Request, _ auth.Identity) 
 	h.Set("Content-Length", fmt.Sprint(len(body)))
 	w.WriteHeader(status)
 	if r.Method == http.MethodGet {
-		_, _ = w.Write(body) // the client is gone; there is nobody to tell
+		_, _ = w.Write(body) // the client is gone
 	}
 }

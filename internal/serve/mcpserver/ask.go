@@ -69,7 +69,7 @@ func (x *exchange) run(ctx context.Context, responses mcp.InputResponseMap, stat
 		}
 	}
 	return capability.Result{}, nil, &capability.Error{
-		Kind: capability.InputNeeded, Op: "call", Target: string(x.call.Target), Err: fmt.Errorf("it asked %d times", maxRounds), Fix: "make the call again",
+		Kind: capability.InputNeeded, Op: "call", Target: string(x.call.Target), Err: fmt.Errorf("asked %d times, the limit", maxRounds), Fix: "make the call again",
 	}
 }
 
@@ -142,7 +142,7 @@ func (x *exchange) ask(ctx context.Context, err error) (again bool, pause *answe
 		return false, nil, x.waits(q, err)
 	}
 	form, ok := consentForm(q, x.call)
-	if !ok { // nobody agrees to what cannot be shown in full
+	if !ok { // what cannot be shown in full cannot be approved
 		return false, nil, x.waits(q, err)
 	}
 	if x.modern {

@@ -40,7 +40,7 @@ type Config struct {
 	Backends Backends
 
 	// Ask returns what a person must answer before a call that ended with err
-	// can go on; nil where err waits for nobody.
+	// can go on; nil where err waits for no answer.
 	Ask func(ctx context.Context, err error) (*Question, error)
 
 	// Settle takes a person's answer to a question with a ticket. Nil: what a

@@ -284,7 +284,7 @@ func (ep *endpoint) send(next mcp.MethodHandler) mcp.MethodHandler {
 }
 
 // tell sends news of changed lists. The SDK sends them when something is added
-// to what it holds itself, which nobody is shown.
+// to what it holds itself, which is not shown.
 func (ep *endpoint) tell() {
 	for k := range kinds {
 		if !ep.anyBehind(k) {
@@ -328,7 +328,7 @@ func (ep *endpoint) inUse() bool {
 // headers too.
 func (ep *endpoint) knowHeaders() {
 	m := ep.known(direct)
-	if m == nil { // nobody has listed them, so nobody knows of headers
+	if m == nil { // they were not listed, so headers are unknown
 		return
 	}
 	ep.mu.Lock()

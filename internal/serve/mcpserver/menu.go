@@ -24,7 +24,7 @@ type menu struct {
 	headers []*mcp.Tool     // tools whose arguments are in headers of a request too
 }
 
-// menuFor returns the menu of a surface as the view has it. Making it anew reads
+// menuFor returns the menu of a surface as the view has it. Rebuilding it reads
 // only what has changed.
 func (a *audience) menuFor(ctx context.Context, v door.View, surface string) (*menu, error) {
 	entries, print := a.offered(v, surface)

@@ -44,7 +44,7 @@ type pattern struct {
 	match    *regexp.Regexp
 }
 
-// offerings returns what there is. Making it anew waits for nobody.
+// offerings returns the cached lists, and rebuilds them if they are stale; it never blocks on a back end.
 func (a *audience) offerings(v door.View) *offerings {
 	var texts []*door.Entry
 	h := fnv.New64a()

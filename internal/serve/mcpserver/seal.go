@@ -62,7 +62,7 @@ func seal(key []byte, c claim) (string, error) {
 }
 
 // unseal reads a claim back. Whatever is not as it was written, or is of
-// somebody or something else, gives errState.
+// another principal or another call, gives errState.
 func unseal(key []byte, text string, want claim, now time.Time) (claim, error) {
 	body, sum, ok := strings.Cut(text, ".")
 	if !ok || len(text) > 2*maxState {

@@ -91,7 +91,7 @@ func (s *Server) audience(who capability.Principal) *audience {
 	return a
 }
 
-// forgetIdle drops principals of whom nobody is connected.
+// forgetIdle drops principals without a connection.
 func (s *Server) forgetIdle() {
 	busy := map[*audience]bool{}
 	for ep := range s.endpoints {
@@ -135,7 +135,7 @@ func (a *audience) has(v door.View, name string) bool {
 func (s *Server) Serve(ctx context.Context, who capability.Principal, rw io.ReadWriteCloser, hello Hello) error {
 	defer rw.Close()
 	if who.ID == "" {
-		return &capability.Error{Kind: capability.Denied, Op: "serve", Target: "a client", Err: errors.New("nobody asks"), Fix: "say who does"}
+		return &capability.Error{Kind: capability.Denied, Op: "serve", Target: "a client", Err: errors.New("missing principal"), Fix: "say who does"}
 	}
 	sess := &session{id: hello.Session}
 	if sess.id == "" {
@@ -152,7 +152,7 @@ func (s *Server) Serve(ctx context.Context, who capability.Principal, rw io.Read
 		return &capability.Error{Kind: capability.Unavailable, Op: "serve", Target: "a client", Err: err}
 	}
 	calls.open(ss, rw)
-	// Whoever reads is woken by the end of the stream, and calls that run end
+	// A reader is woken by the end of the stream, and calls that run end
 	// with it.
 	stop := context.AfterFunc(ctx, func() { rw.Close() })
 	defer stop()
@@ -252,7 +252,7 @@ func (s *Server) tell(ctx context.Context) {
 	}
 }
 
-// refresh brings the lists up to date that somebody has asked for. All sessions
+// refresh brings the lists up to date that were asked for. All sessions
 // of a principal are then compared with them.
 func (a *audience) refresh(ctx context.Context) {
 	v := a.view()
@@ -267,7 +267,7 @@ func (a *audience) refresh(ctx context.Context) {
 	a.offerings(v)
 }
 
-// hash identifies a list as it was last made; it is empty where nobody has
+// hash identifies a list as it was last made; it is empty where no client has
 // asked for it.
 func (a *audience) hash(k kind, surface string) string {
 	a.mu.Lock()

@@ -168,7 +168,7 @@ type lobby struct {
 
 // find returns the session of a client. Its id is the same whenever the client
 // comes, in any process; that of an agent, whose word is no person's, is another
-// than that of whoever else says to be the same client, so that no consent for
+// than that of another client of the same name, so that no consent for
 // the one session counts for the other.
 func (l *lobby) find(who capability.Principal, agent bool, client, wanted string, now time.Time) *session {
 	key := audienceKey(who) + "\x00" + client

@@ -30,13 +30,13 @@ type Meters struct {
 	refused Counter
 }
 
-// Readings are what is read whenever somebody looks. What is nil is not there.
+// Readings are read at every scrape. What is nil is not there.
 // Each must be quick and safe for concurrent use.
 type Readings struct {
 	Version string
 	Started time.Time
 
-	Pending func() (int, error) // questions that wait for a person, whoever asks
+	Pending func() (int, error) // questions that wait for a person, of all callers
 	Catalog func() Catalog
 	Audit   func() Audit
 }

@@ -53,7 +53,7 @@ type family struct {
 
 	read func() float64 // instead of series
 
-	mu     sync.Mutex            // of whoever adds a series
+	mu     sync.Mutex            // held while a series is added
 	series atomic.Pointer[table] // never changed; replaced
 }
 
@@ -74,7 +74,7 @@ type series struct {
 // is the program's.
 func (r *Registry) add(f *family) *family {
 	if !validName(f.name, true) || len(f.labels) > mostLabels {
-		panic(fmt.Sprintf("metrics: %q is no name, or has more than %d labels", f.name, mostLabels))
+		panic(fmt.Sprintf("metrics: %q is not a name, or has more than %d labels", f.name, mostLabels))
 	}
 	for i, l := range f.labels {
 		if !validName(l, false) || l == "le" || slices.Contains(f.labels[:i], l) {
@@ -204,12 +204,12 @@ func (g Gauge) Set(x float64, values ...string) {
 	g.f.of(g.f.pick(values)).bits.Store(math.Float64bits(x))
 }
 
-// GaugeOf makes a gauge that is read whenever somebody looks.
+// GaugeOf makes a gauge that is read at every scrape.
 func (r *Registry) GaugeOf(name, help string, read func() float64) {
 	r.add(&family{name: name, help: help, kind: gauge, read: read})
 }
 
-// CounterOf makes a counter that is read whenever somebody looks.
+// CounterOf makes a counter that is read at every scrape.
 func (r *Registry) CounterOf(name, help string, read func() float64) {
 	r.add(&family{name: name, help: help, kind: counter, read: read})
 }
@@ -226,7 +226,7 @@ func (r *Registry) Histogram(name, help string, bounds []float64, labels ...stri
 	return h
 }
 
-// Observe counts one of size x. What is no number is not counted.
+// Observe counts one of size x. NaN is not counted.
 func (h Histogram) Observe(x float64, values ...string) {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		return

@@ -112,5 +112,5 @@ func (p *Problem) Write(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(p.Status)
-	_ = json.NewEncoder(w).Encode(p.Document()) // the client is gone; there is nobody to tell
+	_ = json.NewEncoder(w).Encode(p.Document()) // the client is gone
 }

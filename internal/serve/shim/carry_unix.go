@@ -35,7 +35,7 @@ const (
 	respite  = 250 * time.Millisecond
 )
 
-// errClientGone is that nobody reads the answers any more.
+// errClientGone means that the client reads no more answers.
 var errClientGone = errors.New("the client is gone")
 
 // A carrier carries what a relay has between the client and a daemon, in one

@@ -45,7 +45,7 @@ func dial(p Place, deadline time.Time) (*line, error) {
 	if err != nil || uid != os.Geteuid() {
 		syscall.Close(fd)
 		if err == nil {
-			err = errors.New("it is run by the user " + strconv.Itoa(uid) + ", not by " + strconv.Itoa(os.Geteuid()))
+			err = errors.New("run by user " + strconv.Itoa(uid) + ", not by " + strconv.Itoa(os.Geteuid()))
 		}
 		return nil, wrap("trust the daemon at "+p.Socket, err, "remove it, or set KEN_HOME to a folder of your own")
 	}
@@ -95,7 +95,7 @@ func gone(err error) bool {
 
 func plainErr(err error) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return errors.New("it does not answer")
+		return errors.New("does not answer")
 	}
 	return err
 }
@@ -126,7 +126,7 @@ func readLine(r io.Reader, limit int) (b, rest []byte, err error) {
 	}
 }
 
-// checkFolder refuses a socket's folder in which somebody else could put one.
+// checkFolder refuses a socket's folder in which another user could put one.
 // A home may be a symbolic link, as of those who keep such folders elsewhere:
 // then the link must be the user's or the system's, and where it leads is held
 // to what any folder is.
@@ -173,7 +173,7 @@ func owner(info fs.FileInfo) int {
 }
 
 // MakeFolder makes the folder of the socket where it is missing, and refuses
-// one in which somebody else could put a socket.
+// one in which another user could put a socket.
 func (p Place) MakeFolder() error {
 	dir := path.Dir(p.Socket)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -226,7 +226,7 @@ func (l *line) retire() error {
 		return wrap(what, plainErr(err), end)
 	}
 	if r, err := parseReply(answer); err != nil || !r.OK {
-		return wrap(what, errors.New("it answered "+visible(string(answer))), end)
+		return wrap(what, errors.New("unexpected answer "+visible(string(answer))), end)
 	}
 	return nil
 }

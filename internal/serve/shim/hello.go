@@ -35,7 +35,7 @@ const (
 )
 
 // ErrAbsent says that no daemon listens, or that it is going.
-var ErrAbsent = errors.New("no daemon runs")
+var ErrAbsent = errors.New("daemon not running")
 
 // A Greeting says which daemon it is.
 type Greeting struct {

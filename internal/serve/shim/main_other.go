@@ -14,7 +14,7 @@ const Supported = false
 const maxPath = 103
 
 // errUnsupported says that there is no daemon on this system.
-var errUnsupported = errors.New("there is no daemon on this system; use ken mcp --standalone")
+var errUnsupported = errors.New("the daemon is not supported on this system; use ken mcp --standalone")
 
 // Main says that there is no daemon here.
 func Main([]string) (status int) {

@@ -15,7 +15,7 @@ type Place struct {
 	Socket string // where the daemon listens
 	Log    string // what the daemon says
 
-	// Private says that the socket's folder is for this alone and nobody else
+	// Private says that the socket's folder is for this alone and no other user
 	// may even look into it.
 	Private bool
 }
@@ -71,7 +71,7 @@ func Where(getenv func(string) string, cwd string) (Place, error) {
 // socket returns the socket of a home. The system bounds the names of sockets;
 // a home too deep for that has its socket elsewhere, under a name made of its
 // own. Two homes with one such name would share a daemon: the hash has 64
-// bits, and nobody but the user chooses homes.
+// bits, and only the user chooses homes.
 func socket(home, runtimeDir string) (name string, private bool) {
 	if name = path.Join(home, "ken.sock"); len(name) <= maxPath {
 		return name, false

@@ -3,7 +3,7 @@ package shim
 import "syscall"
 
 // poll says what can be done; where wait is true it waits until something can. It
-// does so by select, which cannot tell that nobody reads the answers any more.
+// does so by select, which cannot tell that the client reads no more answers.
 func poll(fds []pollFd, wait bool) error {
 	limit := &syscall.Timeval{}
 	if wait {

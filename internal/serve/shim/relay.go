@@ -12,7 +12,7 @@ import (
 // one ended. It waits for nothing and is for one goroutine.
 //
 // A request that went to a daemon which died is never made again: the client is
-// told that nobody knows what became of it. What had not been written yet goes to
+// told that its outcome is unknown. What had not been written yet goes to
 // the next daemon.
 //
 // See docs/decisions/2026-11-16-windows-outlive-the-daemon.md.
@@ -260,7 +260,7 @@ func (r *relay) unsubscribe(uri string) {
 	}
 }
 
-// land forgets a request that was answered, or that nobody waits for.
+// land forgets a request that was answered, or that is not waited for.
 func (r *relay) land(k string) (f flight, ok bool) {
 	for i := range r.flights {
 		if f = r.flights[i]; f.key == k {

@@ -292,8 +292,8 @@ func TestGiveUp(t *testing.T) {
 	p.read()
 	p.client(`{"jsonrpc":"2.0","id":2,"method":"tools/call"}`)
 	p.client("nonsense")
-	p.giveUp("no daemon runs")
-	p.want("the client hears", p.gets(), `"id":1,"error"`, `"outcome":"unknown"`, `"id":0,"error"`, "no daemon runs", `"id":2,"error"`, "it was not sent: no daemon runs", `"outcome":"unsent"`)
+	p.giveUp("daemon not running")
+	p.want("the client hears", p.gets(), `"id":1,"error"`, `"outcome":"unknown"`, `"id":0,"error"`, "daemon not running", `"id":2,"error"`, "it was not sent: daemon not running", `"outcome":"unsent"`)
 }
 
 func TestKey(t *testing.T) {

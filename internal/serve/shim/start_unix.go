@@ -108,7 +108,7 @@ func (s *starter) settle() {
 }
 
 // suits reports whether to use a daemon. One of another build makes room when
-// it is older or serves nobody. A newer one with clients stays: two builds in
+// it is older or has no client. A newer one with clients stays: two builds in
 // use do not replace each other forever.
 func (s *starter) suits(g Greeting) bool {
 	if g.Build == s.build {
@@ -123,7 +123,7 @@ func (l *line) say(hello []byte) error {
 		return wrap(what, errors.New(l.greeting.Error), "")
 	}
 	if l.greeting.V != Protocol {
-		return wrap(what, errors.New("it speaks version "+strconv.Itoa(l.greeting.V)+" of the protocol, not "+strconv.Itoa(Protocol)), "use one build of ken everywhere, or --standalone")
+		return wrap(what, errors.New("speaks version "+strconv.Itoa(l.greeting.V)+" of the protocol, not "+strconv.Itoa(Protocol)), "use one build of ken everywhere, or --standalone")
 	}
 	l.file.SetDeadline(time.Now().Add(patience))
 	_, err := l.file.Write(hello)
@@ -185,7 +185,7 @@ func (s *starter) start() error {
 		s.child = 0
 		// With status 0 it found another daemon, which has gone since.
 		if !status.Exited() || status.ExitStatus() != 0 || s.starts == tries {
-			return wrap(starting, errors.New("it ended at once"+s.said()), s.way())
+			return wrap(starting, errors.New("ended at once"+s.said()), s.way())
 		}
 	}
 	s.starts++

@@ -55,7 +55,7 @@ func quote(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
-var errNoLine = errors.New("it does not speak as a daemon of Ken does")
+var errNoLine = errors.New("not a daemon of Ken")
 
 // parse reads an object of texts, numbers and truth values as the daemon
 // writes it. An object or a list in it is an error.

@@ -19,7 +19,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A Server is a PostgreSQL server of a test's own, for what nobody else must
+// A Server is a PostgreSQL server of a test's own, for what no other test must
 // notice: that it stops, starts again, and crashes.
 type Server struct {
 	Address string // of its database
@@ -141,7 +141,7 @@ func (s *Server) Crash() {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	// It begins its statistics anew when it recovers.
+	// It resets its statistics when it recovers.
 	lived := func() (when time.Time, err error) {
 		conn, err := pgx.Connect(ctx, s.Address)
 		if err != nil {

@@ -64,7 +64,7 @@ type Config struct {
 }
 
 // An Executor analyses. It is safe for any number of goroutines. Whose results
-// it reads is in the call: nobody reads those of another principal or session.
+// it reads is in the call: no caller reads those of another principal or session.
 type Executor struct{ cfg Config }
 
 // New makes an Executor.
@@ -72,7 +72,7 @@ func New(cfg Config) (*Executor, error) {
 	if cfg.Results == nil || cfg.Lookup == nil {
 		return nil, &capability.Error{
 			Kind: capability.Invalid, Op: "make the executor", Target: "analyze.*",
-			Err: errors.New("it has no results or no catalog"), Fix: "set Config.Results and Config.Lookup",
+			Err: errors.New("missing results or catalog"), Fix: "set Config.Results and Config.Lookup",
 		}
 	}
 	positive := func(n *int, standard int) {
@@ -215,7 +215,7 @@ func read(call capability.Call, c *capability.Capability) (wanted, error) {
 	default:
 		return in, &capability.Error{
 			Kind: capability.Invalid, Op: "run", Target: string(call.Target), Rule: "run.runner",
-			Err: fmt.Errorf("there is no runner %.40q", in.runner), Fix: "the runners are " + RunnerResponse + " and " + RunnerSchema,
+			Err: fmt.Errorf("unknown runner %.40q", in.runner), Fix: "the runners are " + RunnerResponse + " and " + RunnerSchema,
 		}
 	}
 	in.words(words)
@@ -255,7 +255,7 @@ func (in *wanted) check(call capability.Call) error {
 		return executor.BadArguments(call, fmt.Errorf("the text has %d characters, more than %d", n, result.Whole), "give a part of it")
 	}
 	if in.runner == RunnerSchema && len(in.schema) == 0 {
-		return executor.BadArguments(call, errors.New("there is no schema"), "give a JSON Schema as schema")
+		return executor.BadArguments(call, errors.New("missing schema"), "give a JSON Schema as schema")
 	}
 	return nil
 }

@@ -181,7 +181,7 @@ func (m *mender) note(what string) {
 
 // mend reads the value that a text begins with, an object or a list. It mends
 // commas before a closing bracket, other quotes, keys without quotes, raw line
-// breaks in strings, comments, Python's words, and brackets that nobody closed.
+// breaks in strings, comments, Python's words, and unclosed brackets.
 func mend(text string) (reading, bool) {
 	text = strings.TrimSpace(text)
 	if text == "" || text[0] != '{' && text[0] != '[' {

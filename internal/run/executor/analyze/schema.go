@@ -49,19 +49,19 @@ func badSchema(call capability.Call, err error) error {
 func compile(raw json.RawMessage) (_ *judge, err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = errors.New("it cannot be read") // the library gave up on it
+			err = errors.New("cannot be read") // the library gave up on it
 		}
 	}()
 	if len(raw) > mostSchema {
-		return nil, fmt.Errorf("it has %d bytes, more than %d", len(raw), mostSchema)
+		return nil, fmt.Errorf("has %d bytes, more than %d", len(raw), mostSchema)
 	}
 	j := &judge{}
 	if err := json.Unmarshal(raw, &j.root); err != nil {
-		return nil, errors.New("it is not JSON")
+		return nil, errors.New("not JSON")
 	}
 	root, ok := j.root.(map[string]any)
 	if !ok {
-		return nil, errors.New("it is not an object")
+		return nil, errors.New("not an object")
 	}
 	version, _ := root["$schema"].(string)
 	j.draft7 = strings.Contains(version, "draft-07")
@@ -70,10 +70,10 @@ func compile(raw json.RawMessage) (_ *judge, err error) {
 	}
 	var s jsonschema.Schema
 	if err := json.Unmarshal(raw, &s); err != nil {
-		return nil, fmt.Errorf("it is no JSON Schema: %s", untrusted.Line(err.Error(), 200))
+		return nil, fmt.Errorf("not a JSON Schema: %s", untrusted.Line(err.Error(), 200))
 	}
 	if j.resolved, err = s.Resolve(nil); err != nil {
-		return nil, fmt.Errorf("it is no JSON Schema: %s", untrusted.Line(err.Error(), 200))
+		return nil, fmt.Errorf("not a JSON Schema: %s", untrusted.Line(err.Error(), 200))
 	}
 	return j, nil
 }
@@ -81,7 +81,7 @@ func compile(raw json.RawMessage) (_ *judge, err error) {
 // references refuses what the walk could not follow as the library does.
 func (j *judge) references(s any, depth int) error {
 	if depth > deepest {
-		return errors.New("it is nested too deeply")
+		return errors.New("nested too deeply")
 	}
 	switch s := s.(type) {
 	case []any:
@@ -97,9 +97,9 @@ func (j *judge) references(s any, depth int) error {
 			case key == "enum" || key == "const" || key == "default" || key == "examples":
 				continue // values, and no schemas
 			case key == "$ref" && isText && j.find(text) == nil:
-				return fmt.Errorf("it refers to %s, which is not in it", named(text))
+				return fmt.Errorf("refers to %s, which is not in it", named(text))
 			case key == "$id" && isText && depth > 0, key == "$dynamicRef" && isText, key == "$recursiveRef" && isText:
-				return fmt.Errorf("it has %s, which is not followed", key)
+				return fmt.Errorf("has %s, which is not followed", key)
 			}
 			if err := j.references(one, depth+1); err != nil {
 				return err

@@ -43,7 +43,7 @@ type Config struct {
 	Save func(name, value string) error
 
 	// Hold is told every text that must not be seen in results and records. Nil:
-	// nobody is told.
+	// none is told.
 	Hold func(text string)
 
 	// Redact takes secrets out of what is kept. Nil changes nothing.
@@ -119,7 +119,7 @@ func New(cfg Config) (*Executor, error) {
 	return e, nil
 }
 
-// Close ends the connections that nobody uses. Running calls go on.
+// Close ends the unused connections. Running calls go on.
 func (e *Executor) Close() error {
 	e.transport.CloseIdleConnections()
 	return nil
@@ -184,7 +184,7 @@ func (e *Executor) Invoke(ctx context.Context, call capability.Call) (capability
 func changed(call capability.Call) error {
 	return &capability.Error{
 		Kind: capability.Conflict, Op: "call", Target: string(call.Target),
-		Err: errors.New("it is not what was decided on"), Fix: "look at it again and call it anew",
+		Err: errors.New("changed since the decision"), Fix: "look at it again and repeat the call",
 	}
 }
 

@@ -36,10 +36,10 @@ func (a credential) check() error {
 	case "bearer", "basic", "clientCredentials":
 	case "apiKey":
 		if !slices.Contains([]string{"header", "query", "cookie"}, a.In) || a.Name == "" {
-			return errors.New("it does not say where its API key goes")
+			return errors.New("does not say where the API key goes")
 		}
 		if a.In == "header" && (framing(a.Name) || !headerName(a.Name)) {
-			return errors.New("its API key would be a header that decides how the request is read")
+			return errors.New("API key would be a header that decides how the request is read")
 		}
 	default:
 		return fmt.Errorf("the way to sign in %.40q is not known", a.Scheme)
@@ -57,7 +57,7 @@ func (a credential) check() error {
 	return nil
 }
 
-// guarded reports whether nobody between can read what is sent.
+// guarded reports whether what is sent cannot be read on its way.
 func guarded(u *url.URL) bool {
 	return u.Scheme == "https" || u.Scheme == "http" && address.Loopback(u.Hostname())
 }
@@ -114,7 +114,7 @@ func (e *Executor) hold(text string) {
 	}
 }
 
-// sign adds the credentials to a request. fresh asks for tokens anew.
+// sign adds the credentials to a request. fresh asks for new tokens.
 func (x *exchange) sign(ctx context.Context, req *http.Request, fresh bool) error {
 	var user, password string
 	basic := false
@@ -184,7 +184,7 @@ type tokenKey [sha256.Size]byte
 
 type token struct {
 	access, refresh string
-	expires         time.Time // zero: nobody said
+	expires         time.Time // zero: not given
 }
 
 func (t *token) good(now time.Time) bool {

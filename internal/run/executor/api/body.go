@@ -202,7 +202,7 @@ func (b *bodyMaker) plain(v any, f field) ([]byte, error) {
 	}
 	data, err := base64.StdEncoding.DecodeString(text)
 	if err != nil {
-		return nil, errors.New("it is not base64, in which bytes are given")
+		return nil, errors.New("not base64, in which bytes are given")
 	}
 	return data, nil
 }

@@ -12,7 +12,7 @@ import (
 
 // A cache keeps answers to GET requests as HTTP allows a private cache to. An
 // entry belongs to one principal, one set of secrets and one request with all of
-// its headers, so nobody is given what another was told. Its users hold
+// its headers, so no caller is given what another was told. Its users hold
 // Executor.mu.
 type cache struct {
 	by    map[cacheKey]*entry
@@ -112,7 +112,7 @@ func (x *exchange) remember(u *url.URL, a *answer) {
 	x.cache.bytes += len(a.body)
 }
 
-// drop is for whoever has mu.
+// drop is called with mu held.
 func (x *exchange) drop(key cacheKey) {
 	if n, ok := x.cache.by[key]; ok {
 		x.cache.bytes -= len(n.answer.body)

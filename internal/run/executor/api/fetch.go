@@ -32,7 +32,7 @@ const (
 )
 
 // newTransport makes connections that are checked. It uses no proxy of the
-// environment: behind one nobody sees which address is dialled.
+// environment: behind one it is unknown which address is dialled.
 func (e *Executor) newTransport() *http.Transport {
 	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second, Control: e.checkAddress}
 	return &http.Transport{
@@ -163,7 +163,7 @@ func (x *exchange) fetch(ctx context.Context, u *url.URL) (*answer, error) {
 	}
 }
 
-// renews reports whether a token can be fetched anew.
+// renews reports whether a token can be fetched again.
 func (x *exchange) renews() bool {
 	for _, a := range x.plan.op.auth {
 		if _, ok := x.secret(a.Refresh); a.TokenURL != "" && (ok || a.Scheme == "clientCredentials") {
@@ -259,7 +259,7 @@ type leg struct {
 	url    *url.URL
 	body   []byte
 	have   *entry
-	fresh  bool // with tokens that are fetched anew
+	fresh  bool // with new tokens
 	bare   bool // to another host: without arguments in headers, cookies and credentials
 }
 
@@ -270,7 +270,7 @@ func (x *exchange) send(ctx context.Context, l leg) (*answer, bool, error) {
 		return nil, false, err
 	}
 	var sent atomic.Bool
-	if !safe(method) { // of the others nobody needs to know
+	if !safe(method) { // the others need no record
 		ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { sent.Store(true) }})
 	}
 	var reader io.Reader
@@ -369,7 +369,7 @@ func (x *exchange) failure(ctx context.Context, err error, sent bool) error {
 	if ctx.Err() != nil {
 		return x.stopped(ctx.Err(), sent)
 	}
-	out := &capability.Error{Kind: capability.Unavailable, Op: "call", Target: string(x.call.Target), Err: errors.New("no answer from " + x.plan.url.Hostname() + ": " + plainError(err))}
+	out := &capability.Error{Kind: capability.Unavailable, Op: "call", Target: string(x.call.Target), Err: errors.New("request to " + x.plan.url.Hostname() + ": " + plainError(err))}
 	if b, ok := errors.AsType[*barred](err); ok {
 		out.Kind, out.Rule = capability.Denied, b.rule
 		if b.rule == "sandbox.networks" {
@@ -387,7 +387,7 @@ func (x *exchange) failure(ctx context.Context, err error, sent bool) error {
 func (x *exchange) stopped(err error, sent bool) error {
 	out := &capability.Error{Kind: capability.Timeout, Op: "call", Target: string(x.call.Target), Err: errors.New("the server took longer than the call may"), Fix: "limits.timeout, or timeoutSec of its recipe, sets the time"}
 	if errors.Is(err, context.Canceled) {
-		out.Kind, out.Err, out.Fix = capability.Unavailable, errors.New("it was cancelled"), ""
+		out.Kind, out.Err, out.Fix = capability.Unavailable, errors.New("cancelled"), ""
 		if sent && !x.plan.safe() {
 			out.Kind = capability.Upstream
 		}

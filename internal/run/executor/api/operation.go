@@ -93,10 +93,10 @@ func readOperation(c *capability.Capability, schema json.RawMessage) (*operation
 	if op.template != "" {
 		u, err := url.Parse(strings.NewReplacer("{", "", "}", "").Replace(op.template))
 		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
-			return nil, errors.New("its address is not http or https with a host")
+			return nil, errors.New("address is not http or https with a host")
 		}
 		if u.User != nil {
-			return nil, errors.New("its address holds a user or password; keep them as secrets")
+			return nil, errors.New("address holds a user or password; keep them as secrets")
 		}
 		op.origin = originOf(u)
 		path, query, _ := strings.Cut(op.template, "?")
@@ -118,7 +118,7 @@ func methods() []string {
 // words, and "auth" would send any secret to any host.
 func (op *operation) readMeta(c *capability.Capability) error {
 	op.contentType, op.needsBody = c.Meta["contentType"], c.Meta["body"] == "required"
-	bad := errors.New("its description of the request cannot be read")
+	bad := errors.New("description of the request cannot be read")
 	where, style := map[string]string{}, map[string]string{}
 	var reserved, binary []string
 	media := map[string]string{}
@@ -139,7 +139,7 @@ func (op *operation) readMeta(c *capability.Capability) error {
 			return bad
 		}
 		if f.in == "header" && framing(f.wire) {
-			return fmt.Errorf("its parameter %.60q would be a header that decides how the request is read", name)
+			return fmt.Errorf("parameter %.60q would be a header that decides how the request is read", name)
 		}
 		op.fields[name] = f
 	}

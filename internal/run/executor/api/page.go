@@ -203,7 +203,7 @@ func listOf(body []byte) (items []json.RawMessage, name string, rest map[string]
 			continue
 		}
 		if ok {
-			return nil, "", nil, false // which of them is meant nobody can tell
+			return nil, "", nil, false // which of them is meant is unknown
 		}
 		items, name, ok = one, key, true
 	}

@@ -59,7 +59,7 @@ func (e *Executor) plan(ctx context.Context, call capability.Call) (*plan, error
 		return nil, changed(call)
 	}
 	if c.Run == nil || !strings.HasPrefix(c.Run.Runner, "api.") {
-		return nil, unfit(call, errors.New("it makes no request"), "say in run what it asks for: runner, method and url")
+		return nil, unfit(call, errors.New("recipe makes no request"), "say in run what it asks for: runner, method and url")
 	}
 	op, err := e.operation(c, detail.Schema)
 	if err != nil {
@@ -104,7 +104,7 @@ func (p *plan) fill(args map[string]any) error {
 		v := args[name]
 		f, ok := p.op.fields[name]
 		if !ok {
-			return fmt.Errorf("there is no argument %.40q", name)
+			return fmt.Errorf("unknown argument %.40q", name)
 		}
 		if v == nil && f.in != "body" && f.in != "path" {
 			continue
@@ -278,11 +278,11 @@ func dotted(path string) bool {
 func (p *plan) addHeader(name, value string) error {
 	switch {
 	case !headerName(name) || !headerValue(value):
-		return errors.New("it cannot be a header: a header is one line of text")
+		return errors.New("cannot be a header: a header is one line of text")
 	case framing(name):
-		return errors.New("it would be a header that decides how the request is read")
+		return errors.New("would be a header that decides how the request is read")
 	case overriding(name):
-		return errors.New("it would be a header that replaces the method of the request")
+		return errors.New("would be a header that replaces the method of the request")
 	}
 	p.header.Set(name, value)
 	return nil
@@ -293,7 +293,7 @@ func (p *plan) addHeader(name, value string) error {
 func (p *plan) addHeaders(v any) error {
 	m, ok := v.(map[string]any)
 	if !ok {
-		return errors.New("it is not an object of names and texts")
+		return errors.New("not an object of names and texts")
 	}
 	for _, name := range slices.Sorted(maps.Keys(m)) {
 		if err := p.addHeader(name, scalar(m[name])); err != nil {
@@ -314,7 +314,7 @@ func (p *plan) addCookie(f field, v any) error {
 		return nil
 	}
 	if !headerName(f.wire) {
-		return errors.New("its name cannot be that of a cookie")
+		return errors.New("name cannot be that of a cookie")
 	}
 	f.explode = false
 	p.cookies = append(p.cookies, f.wire+"="+f.formed(v, "", ",", escape)[0].value)

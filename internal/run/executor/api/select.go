@@ -39,15 +39,15 @@ func readSelection(v any) (*selection, error) {
 		for _, item := range v {
 			text, ok := item.(string)
 			if !ok {
-				return nil, errors.New("it is a list of paths, as in [\"/items/name\"]")
+				return nil, errors.New("must be a list of paths, as in [\"/items/name\"]")
 			}
 			paths = append(paths, text)
 		}
 	default:
-		return nil, errors.New("it is a list of paths, as in [\"/items/name\"]")
+		return nil, errors.New("must be a list of paths, as in [\"/items/name\"]")
 	}
 	if len(paths) == 0 || len(paths) > mostPaths {
-		return nil, fmt.Errorf("it has %d paths; give 1 to %d", len(paths), mostPaths)
+		return nil, fmt.Errorf("has %d paths; give 1 to %d", len(paths), mostPaths)
 	}
 	s := &selection{paths: paths, tree: &choice{}}
 	for _, path := range paths {

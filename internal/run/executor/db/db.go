@@ -107,7 +107,7 @@ func (e *Executor) open(ctx context.Context, c Connection, verb string) (engine,
 		}
 		return newPostgres(ctx, c, password, verb == verbExecute)
 	}
-	return nil, fmt.Errorf("no engine is called %q", c.Engine)
+	return nil, fmt.Errorf("unknown engine %q", c.Engine)
 }
 
 // Facts checks the arguments and says what the call needs: the file or the
@@ -220,11 +220,11 @@ func (p plan) settle(outer, limited context.Context, call capability.Call, err e
 	}
 	switch {
 	case errors.Is(outer.Err(), context.Canceled):
-		return fail(capability.Unavailable, "", errors.New("it was cancelled"), "")
+		return fail(capability.Unavailable, "", errors.New("cancelled"), "")
 	case outer.Err() != nil:
-		return fail(capability.Timeout, "", errors.New("its time was over, and the database was told to stop"), "ask for less")
+		return fail(capability.Timeout, "", errors.New("time limit was over, and the database was told to stop"), "ask for less")
 	case limited.Err() != nil:
-		return fail(capability.Timeout, "", fmt.Errorf("it took longer than %v, and the database was told to stop", c.Timeout),
+		return fail(capability.Timeout, "", fmt.Errorf("took longer than %v, and the database was told to stop", c.Timeout),
 			"ask for less, or raise databases."+c.Name+".timeout")
 	}
 	if _, ok := errors.AsType[*openError](err); ok {

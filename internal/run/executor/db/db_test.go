@@ -148,7 +148,7 @@ table orders, 2 rows
 	}
 	for sql, want := range map[string]string{
 		"SELECT missing FROM orders": "no such column: missing", "SELEC 1": `near "SELEC": syntax error`, "SELECT ?": "has 1 parameters, and 0 values",
-		"SELECT 1; SELECT 2": "more than one statement", "-- nothing": "no statement",
+		"SELECT 1; SELECT 2": "more than one statement", "-- nothing": "missing statement",
 	} {
 		if r := do(t, e, "tool:db_shop_query", object{"sql": sql}); !r.Failed || !strings.Contains(text(r), want) {
 			t.Errorf("%s = %+v, want %q", sql, r, want)
@@ -182,7 +182,7 @@ func TestRecipe(t *testing.T) {
 		kind capability.ErrorKind
 		text string
 	}{
-		"command:text": {capability.Unavailable, "its statement is a parameter"}, "command:none": {capability.Unavailable, "which database"},
+		"command:text": {capability.Unavailable, "the statement is a parameter"}, "command:none": {capability.Unavailable, "which database"},
 		"command:gone": {capability.NotFound, `names no database "lager"`}, "command:verb": {capability.Unavailable, "nothing can run db.drop"},
 		"command:write": {capability.Denied, "may only be read"}, "command:nowhere": {capability.NotFound, ""},
 	} {

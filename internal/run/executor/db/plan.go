@@ -62,7 +62,7 @@ func (e *Executor) plan(ctx context.Context, call capability.Call, c *capability
 		}
 	}
 	if c.Run == nil {
-		return plan{}, &capability.Error{Kind: capability.Unavailable, Op: "run", Target: string(call.Target), Err: errors.New("it has no recipe")}
+		return plan{}, &capability.Error{Kind: capability.Unavailable, Op: "run", Target: string(call.Target), Err: errors.New("missing recipe")}
 	}
 	p := plan{format: formatMarkdown}
 	family := ""
@@ -76,7 +76,7 @@ func (e *Executor) plan(ctx context.Context, call capability.Call, c *capability
 	argv := c.Run.Argv
 	if len(argv) == 0 {
 		return plan{}, &capability.Error{
-			Kind: capability.Unavailable, Op: "run", Target: string(call.Target), Err: errors.New("it does not say which database"),
+			Kind: capability.Unavailable, Op: "run", Target: string(call.Target), Err: errors.New("does not say which database"),
 			Fix: `add argv to it, as in argv: [shop, "SELECT …"]`,
 		}
 	}
@@ -179,7 +179,7 @@ func (p *plan) fromRecipe(call capability.Call, recipe []string) error {
 	p.sql = recipe[0]
 	if placeholder().MatchString(p.sql) {
 		return &capability.Error{
-			Kind: capability.Unavailable, Op: "run", Target: string(call.Target), Err: errors.New("its statement is a parameter"),
+			Kind: capability.Unavailable, Op: "run", Target: string(call.Target), Err: errors.New("the statement is a parameter"),
 			Fix: "write the statement in argv, and its values after it",
 		}
 	}

@@ -69,7 +69,7 @@ func postgresConfig(c Connection, password string, write bool) (*pgconn.Config, 
 	}
 	mode := query.Get("sslmode")
 	if mode == "" {
-		mode = "verify-full" // over a network nobody may listen or stand in between
+		mode = "verify-full" // over a network, against listeners and proxies
 		if strings.HasPrefix(host, "/") || address.Loopback(host) {
 			mode = "prefer"
 		}
@@ -147,7 +147,7 @@ func (p *postgres) begin(ctx context.Context, how string) error {
 		return err
 	}
 	if what := rows[0][0]; what != "" {
-		return fmt.Errorf("its user is, or can become, %s, and reaches files and programs of the server even in a transaction that only reads; name an ordinary user", what)
+		return fmt.Errorf("the database user is, or can become, %s, and reaches files and programs of the server even in a transaction that only reads; name an ordinary user", what)
 	}
 	return nil
 }
@@ -155,7 +155,7 @@ func (p *postgres) begin(ctx context.Context, how string) error {
 func (p *postgres) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
-	if p.conn.IsBusy() { // rows are left that nobody wants
+	if p.conn.IsBusy() { // unread rows are left
 		_ = p.conn.CancelRequest(ctx) // closing ends the query too, only later
 	}
 	_ = p.conn.Close(ctx) // which ends the transaction

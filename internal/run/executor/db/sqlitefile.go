@@ -153,7 +153,7 @@ func (f *sqliteFile) stopWith(ctx context.Context) (done func()) {
 	db := f.db
 	stop := context.AfterFunc(ctx, func() {
 		defer close(over)
-		tls := libc.NewTLS() // f.tls belongs to whoever runs the statement
+		tls := libc.NewTLS() // f.tls belongs to the goroutine that runs the statement
 		defer tls.Close()
 		lib.Xsqlite3_interrupt(tls, db)
 	})
@@ -187,16 +187,16 @@ type sqliteStatement struct {
 	n    int // columns
 }
 
-var errNoStatement = errors.New("there is no statement in it")
+var errNoStatement = errors.New("missing statement")
 
 // errTwoStatements is given where a text holds more than one statement.
-var errTwoStatements = errors.New("there is more than one statement in it")
+var errTwoStatements = errors.New("more than one statement")
 
 // prepare compiles the one statement of a text. SQLite itself says where it
 // ends.
 func (f *sqliteFile) prepare(sql string) (*sqliteStatement, error) {
 	if strings.ContainsRune(sql, 0) {
-		return nil, errors.New("there is a zero byte in it")
+		return nil, errors.New("contains a zero byte")
 	}
 	text, err := libc.CString(sql)
 	if err != nil {

@@ -7,4 +7,6 @@ import (
 	"os/exec"
 )
 
-func become(*exec.Cmd, uint32) error { return errors.New("this system has no users by number") }
+func become(*exec.Cmd, uint32) error {
+	return errors.New("users by number are not supported on this system")
+}

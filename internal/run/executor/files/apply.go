@@ -65,7 +65,7 @@ func (e *Executor) diffInput(call capability.Call) (diffInput, []change, error) 
 			name = in.Path
 		}
 		if name == "" {
-			return in, nil, executor.BadArguments(call, errors.New("no file is named"), "give path, or --- and +++ lines")
+			return in, nil, executor.BadArguments(call, errors.New("missing path"), "give path, or --- and +++ lines")
 		}
 		at, err := e.target("change", name)
 		if err != nil {
@@ -192,7 +192,7 @@ func (e *Executor) prepare(c change, expect string) (ready, error) {
 	if was != nil {
 		text = was.data
 		if expect != "" && !strings.EqualFold(expect, hashOf(text)) {
-			return r, stale(c.place, "it is not what was read", "read it again and write the diff anew")
+			return r, stale(c.place, "it is not what was read", "read it again, then write a new diff")
 		}
 		if binary(text[:min(len(text), 8<<10)]) != "" || !utf8.Valid(text) {
 			return r, &mismatched{"it is no UTF-8 text, so a diff cannot change it"}
@@ -314,13 +314,13 @@ const mostEffort = 20_000_000 // comparisons of lines
 func locateEdit(lines []string, e edit, effort *int) (int, error) {
 	if e.insert {
 		if e.hint > len(lines) {
-			return 0, fmt.Errorf("it inserts after line %d, and the file has %d", e.hint, len(lines))
+			return 0, fmt.Errorf("inserts after line %d, and the file has %d", e.hint, len(lines))
 		}
 		return e.hint, nil
 	}
 	if len(e.old) == 0 {
 		if len(lines) > 0 {
-			return 0, errors.New("it says what to put in and not where; put the lines around it into SEARCH")
+			return 0, errors.New("says what to insert and not where; put the lines around it into SEARCH")
 		}
 		return 0, nil
 	}
@@ -340,11 +340,11 @@ func locateEdit(lines []string, e edit, effort *int) (int, error) {
 	}
 	switch {
 	case *effort >= mostEffort:
-		return 0, errors.New("its lines repeat too often in the file; say at which line it begins")
+		return 0, errors.New("old lines repeat too often in the file; say at which line it begins")
 	case len(found) == 1:
 		return found[0], nil
 	case len(found) > 1:
-		return 0, fmt.Errorf("its old lines are in %d places, at lines %s; add lines around them or say at which line it begins", len(found), places(found))
+		return 0, fmt.Errorf("old lines are in %d places, at lines %s; add lines around them or say at which line it begins", len(found), places(found))
 	}
 	if e.hint > 0 {
 		best = e.hint - 1
@@ -368,7 +368,7 @@ func fits(lines, old []string, at int, effort *int) int {
 
 func differs(lines, old []string, at, n int) error {
 	if at+n >= len(lines) {
-		return fmt.Errorf("it expects %s at line %d, and the file has %d lines", quoteLine(old[n]), at+n+1, len(lines))
+		return fmt.Errorf("expects %s at line %d, and the file has %d lines", quoteLine(old[n]), at+n+1, len(lines))
 	}
 	return fmt.Errorf("line %d of the file is %s, and the diff expects %s", at+n+1, quoteLine(lines[at+n]), quoteLine(old[n]))
 }

@@ -19,7 +19,7 @@ type patch struct {
 // An edit replaces some lines by others.
 type edit struct {
 	at       int // line of the diff, from 1
-	hint     int // line of the file at which old begins, from 1; 0 where nobody says
+	hint     int // line of the file at which old begins, from 1; 0 if not given
 	insert   bool
 	old, new []string
 

@@ -41,7 +41,7 @@ func TestApply(t *testing.T) {
 		{name: "edits see the file as it was", file: "a\nb\n", diff: "<<<<<<< SEARCH\na\n=======\nb\n>>>>>>> REPLACE\n<<<<<<< SEARCH\nb\n=======\nc\n>>>>>>> REPLACE\n", want: "b\nc\n"},
 
 		{name: "not there", file: file, diff: "@@ -3 +3 @@\n-drei\n+3\n", err: `edit 1 (line 1 of the diff) does not fit: line 3 of the file is "three", and the diff expects "drei"`},
-		{name: "second of two", file: file, diff: "@@ -1 +1 @@\n-one\n+1\n@@ -5,2 +5 @@\n five\n-six\n", err: `edit 2 (line 4 of the diff) does not fit: it expects "six" at line 6, and the file has 5 lines`},
+		{name: "second of two", file: file, diff: "@@ -1 +1 @@\n-one\n+1\n@@ -5,2 +5 @@\n five\n-six\n", err: `edit 2 (line 4 of the diff) does not fit: expects "six" at line 6, and the file has 5 lines`},
 		{name: "in two places", file: file, diff: "<<<<<<< SEARCH\ntwo\n=======\n2\n>>>>>>> REPLACE\n", err: "in 2 places, at lines 2, 4"},
 		{name: "overlap", file: file, diff: "@@ -1,2 +1,1 @@\n one\n-two\n@@ -2,2 +2,1 @@\n two\n-three\n", err: "edits 1 and 2 change the same lines"},
 		{name: "blanks count", file: "a b\n", diff: "@@\n-a  b\n+c\n", err: "does not fit"},

@@ -7,7 +7,7 @@
 // What may be read and what may be written are scopes of their own.
 //
 // Reading returns a hash of the whole file; changing an existing file asks for
-// it, so nobody overwrites what they have not seen. Results are bounded, say
+// it, so no caller overwrites what it has not seen. Results are bounded, say
 // what was left out, and say how to go on.
 //
 // A file named .kenignore at the top of a scope hides what it lists, from all
@@ -139,7 +139,7 @@ type tool struct {
 	readOnly          bool
 	facts             func(e *Executor, call capability.Call) ([]executor.Path, bool, error)
 	invoke            carrying
-	check             carrying // what must fail; nil: nobody can tell without doing it
+	check             carrying // what must fail; nil: unknown without doing it
 }
 
 // carrying is how a tool carries a call out, or looks whether it could.
@@ -182,7 +182,7 @@ func find(call capability.Call) (tool, error) {
 			return t, nil
 		}
 	}
-	return tool{}, &capability.Error{Kind: capability.NotFound, Op: "call", Target: string(call.Target), Err: errors.New("it is none of the file tools")}
+	return tool{}, &capability.Error{Kind: capability.NotFound, Op: "call", Target: string(call.Target), Err: errors.New("not one of the file tools")}
 }
 
 // Facts returns every file that the call names, those inside a diff too.

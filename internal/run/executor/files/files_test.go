@@ -100,12 +100,12 @@ func TestChecklist(t *testing.T) {
 		ValidateInputs: func(t *testing.T) {
 			e, ws := open(t, map[string]string{"a": "text"}, nil)
 			for _, tt := range []struct{ tool, args, want string }{
-				{"read_file", `{}`, "path is empty"}, {"read_file", `{"path":1}`, "argument path is number, want a string"}, {"read_file", `{"Path":"a"}`, `no argument "Path"`},
+				{"read_file", `{}`, "path is empty"}, {"read_file", `{"path":1}`, "argument path is number, want a string"}, {"read_file", `{"Path":"a"}`, `unknown argument "Path"`},
 				{"read_file", `{"path":"a","path":"b"}`, "twice"}, {"read_file", `{"path":"a","offset":0}`, "begin at 1"}, {"read_file", `{"path":"a","byte":1,"offset":1}`, "one of them"},
 				{"read_file", `{"path":"a\u0000"}`, "control character"}, {"read_file", `{"path":"a\\b"}`, "backslash"}, {"read_file", "{\"path\":\"\xff\"}", "UTF-8"},
 				{"write_to_file", `{"path":"b"}`, "content is missing"}, {"write_to_file", `{"path":".","content":""}`, "folder"}, {"write_to_file", `{"path":"x/","content":""}`, "folder"},
 				{"write_to_file", `{"path":".ken-write-a","content":""}`, "another name"},
-				{"apply_diff", `{"path":"a","diff":"nonsense"}`, "line 1 of the diff"}, {"apply_diff", `{"diff":"@@ -1 +1 @@\n-text\n+b"}`, "no file is named"},
+				{"apply_diff", `{"path":"a","diff":"nonsense"}`, "line 1 of the diff"}, {"apply_diff", `{"diff":"@@ -1 +1 @@\n-text\n+b"}`, "missing path"},
 				{"list_files", `{"limit":0}`, "begins at 1"}, {"search_files", `{"regex":"("}`, "RE2"}, {"search_files", `{"regex":""}`, "empty"},
 				{"search_files", `{"regex":"a","after":"x"}`, "no place"}, {"search_files", `{"regex":"a","file_pattern":"[a"}`, "file_pattern"},
 			} {
@@ -114,7 +114,7 @@ func TestChecklist(t *testing.T) {
 			if entries, err := os.ReadDir(ws); err != nil || len(entries) != 1 {
 				t.Errorf("refused calls left %v, %v", entries, err)
 			}
-			executortest.Refused(t, e, executortest.Call("tool:remove_file", `{}`), capability.NotFound, "none of the file tools")
+			executortest.Refused(t, e, executortest.Call("tool:remove_file", `{}`), capability.NotFound, "not one of the file tools")
 		},
 		WorkDirBounds: testBounds,
 		EnvFilter: func(t *testing.T) {
@@ -350,7 +350,7 @@ func testLimits(t *testing.T) {
 	if text != "0123456789abcde\n" || about["hash"] != nil || about["nextByte"] != 159984.0 {
 		t.Errorf("a line of a big file is %q, %v", text, about)
 	}
-	if _, text, r := invoke(t, e, call("apply_diff", "path", "big", "diff", "@@\n-a\n+b\n")); !r.Failed || !strings.Contains(text, "more than") {
+	if _, text, r := invoke(t, e, call("apply_diff", "path", "big", "diff", "@@\n-a\n+b\n")); !r.Failed || !strings.Contains(text, "larger than") {
 		t.Errorf("a change to a big file gave %q", text)
 	}
 
@@ -395,7 +395,7 @@ func testSpecialFiles(t *testing.T) {
 	if err := os.Link(outside, filepath.Join(ws, "hard")); err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]string{"pipe": "it is a pipe", "hard": "hard links", "bin": "a binary file of 3 bytes", "utf16": "UTF-16", "none": "is not there", ".": "folder"} {
+	for name, want := range map[string]string{"pipe": "is a pipe", "hard": "hard links", "bin": "a binary file of 3 bytes", "utf16": "UTF-16", "none": "is not there", ".": "folder"} {
 		if _, text, r := invoke(t, e, call("read_file", "path", name)); !r.Failed || !strings.Contains(text, want) {
 			t.Errorf("read_file(%s) = %q, want a failure with %q", name, text, want)
 		}
@@ -512,5 +512,5 @@ func TestIgnored(t *testing.T) {
 		t.Fatal(err)
 	}
 	fifo(t, filepath.Join(ws, ".kenignore"))
-	executortest.Refused(t, e, call("read_file", "path", "a.log"), capability.Denied, "no file that can be read")
+	executortest.Refused(t, e, call("read_file", "path", "a.log"), capability.Denied, "not a readable file")
 }

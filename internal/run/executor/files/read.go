@@ -230,7 +230,7 @@ func bound(text []byte, most int) int {
 func readAll(r io.Reader, most int64) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, most+1))
 	if err == nil && int64(len(data)) > most {
-		err = fmt.Errorf("it has more than %d bytes", most)
+		err = fmt.Errorf("larger than %d bytes", most)
 	}
 	return data, err
 }

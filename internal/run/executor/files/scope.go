@@ -94,7 +94,7 @@ func (e *Executor) locate(op, name string, write bool) (place, error) {
 			p.shown = "."
 		}
 		if write && !s.write {
-			return place{}, denied(op, p.shown, "files.write", errors.New("it lies where files may only be read"), "write into a folder that is open for writing")
+			return place{}, denied(op, p.shown, "files.write", errors.New("files in this folder may only be read"), "write into a folder that is open for writing")
 		}
 		return p, e.notOwn(op, p, write)
 	}
@@ -107,7 +107,7 @@ func outside(op string, write bool) error {
 	if write {
 		knob = "policy.writeRoots"
 	}
-	return denied(op, "a file", knob, errors.New("it lies outside the workspace"), "name a file of the workspace, relative to it, or have a person add the folder to "+knob)
+	return denied(op, "a file", knob, errors.New("outside the workspace"), "name a file of the workspace, relative to it, or have a person add the folder to "+knob)
 }
 
 func badPath(op string, err error) error {
@@ -132,7 +132,7 @@ func (p place) admit(op string, dir bool) error {
 		return denied(op, p.shown, p.scope.shown(ignoreName), err, "mend that file; until then no file can be used")
 	}
 	if line, hidden := ig.Match(p.rel, dir); hidden {
-		return denied(op, p.shown, fmt.Sprintf("%s:%d", p.scope.shown(ignoreName), line), errors.New("it is hidden"), "work without it; a person can take the line out")
+		return denied(op, p.shown, fmt.Sprintf("%s:%d", p.scope.shown(ignoreName), line), errors.New("hidden"), "work without it; a person can take the line out")
 	}
 	return nil
 }
@@ -153,14 +153,14 @@ func (s *scope) ignored() (*Ignore, error) {
 		return s.ignore, nil
 	}
 	if err != nil {
-		return nil, errors.New("it cannot be looked at")
+		return nil, errors.New("cannot be read")
 	}
 	if s.read && s.seen != nil && unchanged(s.seen, info) {
 		return s.ignore, nil
 	}
 	f, info, err := openRegular(s.root, ignoreName, true)
 	if err != nil {
-		return nil, errors.New("it is no file that can be read")
+		return nil, errors.New("not a readable file")
 	}
 	defer f.Close()
 	text, err := readAll(f, ignoreMost)
@@ -184,7 +184,7 @@ func unchanged(was, is fs.FileInfo) bool {
 // made.
 func (e *Executor) parent(p place, make bool) (dir *os.Root, base string, in ground, err error) {
 	if p.rel == "." {
-		return nil, "", common, errors.New("it is a folder")
+		return nil, "", common, errors.New("is a folder")
 	}
 	perm := fs.FileMode(0)
 	if make {
@@ -228,7 +228,7 @@ func openRegular(dir *os.Root, base string, links bool) (*os.File, fs.FileInfo, 
 	}
 	info, err := f.Stat()
 	if err == nil && !os.SameFile(was, info) {
-		err = errors.New("it was replaced meanwhile; try again")
+		err = errors.New("replaced meanwhile; try again")
 	}
 	if err == nil {
 		err = ordinary(dir, base, info, links)
@@ -246,11 +246,11 @@ func ordinary(dir *os.Root, base string, info fs.FileInfo, links bool) error {
 		target, _ := dir.Readlink(base)
 		return &executor.LinkError{Name: base, Target: target}
 	case mode.IsDir():
-		return errors.New("it is a folder; list_files shows what is in it")
+		return errors.New("is a folder; list_files shows what is in it")
 	case !mode.IsRegular():
-		return fmt.Errorf("it is %s, not a file", kindOf(mode))
+		return fmt.Errorf("is %s, not a file", kindOf(mode))
 	case !links && names(info) > 1:
-		return fmt.Errorf("it has %d names (hard links), and another may lie outside the workspace; copy it first", names(info))
+		return fmt.Errorf("has %d names (hard links), and another may lie outside the workspace; copy it first", names(info))
 	}
 	return nil
 }

@@ -63,7 +63,7 @@ func (e *Executor) target(op, name string) (place, error) {
 		return p, err
 	}
 	if p.rel == "." || strings.HasSuffix(name, "/") {
-		return p, &capability.Error{Kind: capability.Invalid, Op: op, Target: p.shown, Err: errors.New("it is a folder"), Fix: "name a file"}
+		return p, &capability.Error{Kind: capability.Invalid, Op: op, Target: p.shown, Err: errors.New("is a folder"), Fix: "name a file"}
 	}
 	if strings.HasPrefix(path.Base(p.rel), tempPrefix) {
 		return p, &capability.Error{Kind: capability.Invalid, Op: op, Target: p.shown, Err: errors.New("names that begin with " + tempPrefix + " are used while writing"), Fix: "choose another name"}
@@ -97,7 +97,7 @@ func (e *Executor) expected(in writeInput, p place) (*loaded, error) {
 	case err == nil && in.Expect == "":
 		return nil, stale(p, "it exists already", "read it, and give its hash as expect to replace it; or use apply_diff")
 	case err == nil && !strings.EqualFold(in.Expect, hashOf(was.data)):
-		return nil, stale(p, "it is not what was read", "read it again and write anew")
+		return nil, stale(p, "it is not what was read", "read it again, then write")
 	case errors.Is(err, fs.ErrNotExist) && in.Expect != "":
 		return nil, stale(p, "it is no longer there", "leave expect out to make it")
 	case errors.Is(err, fs.ErrNotExist):
@@ -132,7 +132,7 @@ func (e *Executor) load(p place) (*loaded, error) {
 const tempPrefix = ".ken-write-"
 
 // store puts a content in place of what was loaded. A new file is made where
-// none is; an existing one is replaced at once, so that nobody sees half of it
+// none is; an existing one is replaced at once, so that no reader sees half of it
 // and what else has its inode keeps the old bytes. The caller holds writing.
 func (e *Executor) store(p place, was *loaded, data []byte) (writing, error) {
 	dir, base, in, err := e.parent(p, was == nil)
@@ -154,7 +154,7 @@ func (e *Executor) store(p place, was *loaded, data []byte) (writing, error) {
 	}
 	if now, err := dir.Lstat(base); err != nil || !unchanged(was.info, now) {
 		dir.Remove(temp)
-		return writing{}, stale(p, "it changed meanwhile", "read it again and write anew")
+		return writing{}, stale(p, "it changed meanwhile", "read it again, then write")
 	}
 	if err := dir.Rename(temp, base); err != nil {
 		dir.Remove(temp)

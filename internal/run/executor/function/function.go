@@ -125,7 +125,7 @@ func resultOf(out any) (capability.Result, error) {
 	}
 	raw, err := json.Marshal(out)
 	if err != nil {
-		return capability.Result{}, fmt.Errorf("its result cannot be written as JSON: %w", err)
+		return capability.Result{}, fmt.Errorf("result cannot be written as JSON: %w", err)
 	}
 	return capability.Result{Parts: []capability.Part{{JSON: raw, MIME: "application/json"}}}, nil
 }
@@ -188,7 +188,7 @@ func (e *Executor) Facts(ctx context.Context, call capability.Call, _ *capabilit
 func (e *Executor) find(call capability.Call) (*Function, json.RawMessage, error) {
 	f, ok := e.functions[call.Target]
 	if !ok {
-		return nil, nil, &capability.Error{Kind: capability.NotFound, Op: "call", Target: string(call.Target), Err: errors.New("no function of this program has that id")}
+		return nil, nil, &capability.Error{Kind: capability.NotFound, Op: "call", Target: string(call.Target), Err: errors.New("function not found")}
 	}
 	raw := call.Arguments
 	if len(bytes.TrimSpace(raw)) == 0 {
@@ -203,7 +203,7 @@ func (e *Executor) find(call capability.Call) (*Function, json.RawMessage, error
 	}
 	if err := f.resolved.Validate(value); err != nil {
 		// The validator's words repeat the values.
-		return nil, nil, executor.BadArguments(call, errors.New("they do not fit the schema"), "describe_capability shows the schema")
+		return nil, nil, executor.BadArguments(call, errors.New("arguments do not fit the schema"), "describe_capability shows the schema")
 	}
 	return f, raw, nil
 }
@@ -259,9 +259,9 @@ func (e *Executor) Invoke(ctx context.Context, call capability.Call) (capability
 }
 
 func stopped(call capability.Call, err error) error {
-	kind, cause := capability.Unavailable, errors.New("it was cancelled")
+	kind, cause := capability.Unavailable, errors.New("cancelled")
 	if errors.Is(err, context.DeadlineExceeded) {
-		kind, cause = capability.Timeout, errors.New("it took longer than it may")
+		kind, cause = capability.Timeout, errors.New("took longer than allowed")
 	}
 	return &capability.Error{Kind: kind, Op: "call", Target: string(call.Target), Err: cause}
 }
@@ -302,7 +302,7 @@ func origin(stack []byte) string {
 
 func (f *Function) settle(ctx context.Context, call capability.Call, a answer, took time.Duration) (capability.Result, error) {
 	if a.panicked != "" {
-		return capability.Result{}, &capability.Error{Kind: capability.Internal, Op: "call", Target: string(call.Target), Err: fmt.Errorf("it panicked in %s", a.panicked), Fix: "this is a defect of the function"}
+		return capability.Result{}, &capability.Error{Kind: capability.Internal, Op: "call", Target: string(call.Target), Err: fmt.Errorf("panicked in %s", a.panicked), Fix: "this is a defect of the function"}
 	}
 	r := a.result
 	if a.err != nil {

@@ -64,7 +64,7 @@ func TestChecklist(t *testing.T) {
 			if called {
 				t.Error("the function was called with bad arguments")
 			}
-			executortest.Refused(t, e, executortest.Call("tool:sub", `{}`), capability.NotFound, "no function")
+			executortest.Refused(t, e, executortest.Call("tool:sub", `{}`), capability.NotFound, "function not found")
 		},
 		WorkDirBounds: func(t *testing.T) {
 			// A function has no work directory. What it says of the files it

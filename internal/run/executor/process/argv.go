@@ -56,7 +56,7 @@ func Tool(runner string) (string, error) {
 // A recipe without one gives the program, the action, the flags in the order
 // of the schema, and the positional arguments.
 //
-// A value that begins with a dash could be read as an option that nobody meant
+// A value that begins with a dash could be read as an option that was not meant
 // to offer. It is refused where it would stand as an element of its own, unless
 // it is a number that the schema calls one, stands behind a literal "--", or
 // the capability's Meta lets it through.

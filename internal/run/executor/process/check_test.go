@@ -46,5 +46,5 @@ func TestCheck(t *testing.T) {
 	executortest.Unhindered(t, b, call)
 	// A program that is not installed is known even before the rules are asked.
 	b.add("tools.none", "do", &capability.Recipe{Runner: "exec.no-such-program", Action: "do"}, argsSchema)
-	executortest.Refused(t, b, executortest.Call("command:none/do", `{"args":["a"]}`), capability.Unavailable, "no program no-such-program")
+	executortest.Refused(t, b, executortest.Call("command:none/do", `{"args":["a"]}`), capability.Unavailable, "program no-such-program is not installed")
 }

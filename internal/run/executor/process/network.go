@@ -37,7 +37,7 @@ func (t *traffic) add(c egress.Connection) {
 }
 
 // hosts finds the hosts that stand in arguments. What a program makes of its
-// arguments nobody can tell; the sandbox holds it, not this.
+// arguments it is unknown; the sandbox limits it, not this.
 func hosts(argv []string) []string {
 	var out []string
 	for _, u := range urls(argv) {

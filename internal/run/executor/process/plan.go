@@ -38,7 +38,7 @@ func (p *plan) describe(meta map[string]string) {
 }
 
 // named returns the files of the workspace that arguments name, alone or behind
-// an equals sign. What a program makes of its arguments nobody can tell; what is
+// an equals sign. What a program makes of its arguments is unknown; what is
 // there by that name it may well mean.
 func (e *Executor) named(args []string, write bool) []executor.Path {
 	if e.cfg.Workspace == "" {
@@ -99,7 +99,7 @@ func (p *plan) args() int {
 func changed(call capability.Call) error {
 	return &capability.Error{
 		Kind: capability.Conflict, Op: "run", Target: string(call.Target),
-		Err: errors.New("it is not what was decided on"), Fix: "look at it again and call it anew",
+		Err: errors.New("changed since the decision"), Fix: "look at it again and repeat the call",
 	}
 }
 
@@ -115,7 +115,7 @@ func (e *Executor) plan(ctx context.Context, call capability.Call) (*plan, error
 		return &capability.Error{Kind: capability.Invalid, Op: "make the command of", Target: string(call.Target), Err: err, Fix: fix}
 	}
 	if c.Run == nil || !strings.HasPrefix(c.Run.Runner, "exec.") {
-		return nil, invalid(errors.New("no program carries it out"), "add runner: to its manifest, as in runner: exec.git")
+		return nil, invalid(errors.New("missing runner"), "add runner: to its manifest, as in runner: exec.git")
 	}
 	p := &plan{capability: c, limits: e.limits(c.Run), ok: c.Run.OKStatus}
 	if p.extension, err = extensionOf(c); err != nil {
@@ -155,7 +155,7 @@ func (e *Executor) limits(r *capability.Recipe) sandbox.Limits {
 
 // extensionOf returns the name of the folder that a capability works in: its
 // package's id, or its own where it came without one. Those that a project or
-// somebody else brought have a folder for each place they came from, since
+// others brought have a folder for each place they came from, since
 // another project may use the same name.
 func extensionOf(c *capability.Capability) (string, error) {
 	name, packaged := c.Extension()

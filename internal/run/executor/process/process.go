@@ -272,7 +272,7 @@ func (e *Executor) Invoke(ctx context.Context, call capability.Call) (capability
 		r.Meta["connections"] = strconv.FormatInt(seen.made.Load(), 10)
 		r.Meta["connections_refused"] = strconv.FormatInt(seen.refused.Load(), 10)
 		r.Meta["network_bytes"] = strconv.FormatInt(seen.bytes.Load(), 10)
-		if len(seen.why) > 0 { // the program has ended: nobody adds to it
+		if len(seen.why) > 0 { // the program has ended: nothing is added to it
 			r.Parts = append(r.Parts, capability.Part{Text: "The way to the network refused " + strings.Join(seen.why, "; ") + "."})
 		}
 	}

@@ -122,7 +122,7 @@ func TestChecklist(t *testing.T) {
 			b.add("tools.run", "typed", &capability.Recipe{Runner: "exec.run", Action: "typed"},
 				`{"type":"object","properties":{"n":{"type":"integer","x-ken-position":1},"how":{"type":"string","enum":["a","b"],"x-ken-flag":"--how"}},"required":["n"]}`)
 			for args, want := range map[string]string{
-				`{}`: "n is missing", `{"n":"1"}`: "n is not of the type integer", `{"n":1,"m":2}`: `no argument "m"`, `{"N":1}`: `no argument "N"`,
+				`{}`: "n is missing", `{"n":"1"}`: "n is not of the type integer", `{"n":1,"m":2}`: `unknown argument "m"`, `{"N":1}`: `unknown argument "N"`,
 				`{"n":1,"n":2}`: "twice", `{"n":1,"how":"c"}`: "how is none", `[1]`: "not a JSON object", `{"n":1} x`: "text after", `{"n":1.5}`: "integer", `{`: "not JSON",
 			} {
 				executortest.Refused(t, b, executortest.Call("command:run/typed", args), capability.Invalid, want)
@@ -410,7 +410,7 @@ func TestProgram(t *testing.T) {
 	b := newBench(t, nil)
 	b.sh(t, `printf '#!/bin/sh\necho planted\n' > evil; chmod +x evil`)
 	c := b.add("tools.run", "evil", &capability.Recipe{Runner: "exec.evil"}, argsSchema)
-	executortest.Refused(t, b, executortest.Call("command:run/evil", `{}`), capability.Unavailable, "no program evil")
+	executortest.Refused(t, b, executortest.Call("command:run/evil", `{}`), capability.Unavailable, "program evil is not installed")
 	for _, argv := range []string{"./evil", "work/evil", "../evil"} {
 		c.Run.Argv = []string{argv}
 		executortest.Refused(t, b, executortest.Call("command:run/evil", `{}`), capability.Unavailable, "never relative")
@@ -440,7 +440,7 @@ func TestChanged(t *testing.T) {
 	b := newBench(t, nil)
 	call := executortest.Call("command:show/do", `{}`)
 	call.CapabilityHash = "h0"
-	executortest.Refused(t, b, call, capability.Conflict, "decided")
+	executortest.Refused(t, b, call, capability.Conflict, "since the decision")
 }
 
 // TestNetwork: nothing is reached unless it was granted, and then only that

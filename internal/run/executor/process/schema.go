@@ -148,7 +148,7 @@ func (s schema) values(raw json.RawMessage) (map[string]any, error) {
 	for name, v := range values {
 		p, ok := s.find(name)
 		if !ok {
-			return nil, fmt.Errorf("there is no argument %.40q; the arguments are %s", name, s.names())
+			return nil, fmt.Errorf("unknown argument %.40q; the arguments are %s", name, s.names())
 		}
 		if v == nil {
 			delete(values, name)

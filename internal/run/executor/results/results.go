@@ -25,7 +25,7 @@ func Tools() []executor.Tool {
 	}}
 }
 
-// An Executor reads results. Whose they are is in the call: nobody reads those
+// An Executor reads results. Whose they are is in the call: no caller reads those
 // of another principal or session.
 type Executor struct{ store *result.Store }
 

@@ -88,7 +88,7 @@ type walker struct {
 	source string
 }
 
-// found notes what hides something from whoever reads the commands.
+// found notes what hides something from a reader of the commands.
 func (w *walker) found(n syntax.Node, what string) {
 	if w.line.opaque == "" {
 		w.line.opaque = at(n, what)

@@ -24,7 +24,7 @@ func TestCheck(t *testing.T) {
 		call capability.Call
 		want string
 	}{
-		"no program":       {cmd("no-such-program x"), "no program no-such-program is installed"},
+		"no program":       {cmd("no-such-program x"), "program no-such-program is not installed"},
 		"part of a shell":  {cmd("cd sub"), "is a part of a shell"},
 		"no folder":        {cmd("echo x", "cwd", "none"), "cwd is no folder that can be opened"},
 		"a link to folder": {cmd("echo x", "cwd", "link"), "links are not followed"},

@@ -114,7 +114,7 @@ func TestChecklist(t *testing.T) {
 		ValidateInputs: func(t *testing.T) {
 			e, _ := newShell(t, full, nil)
 			for args, want := range map[string]string{
-				`{}`: "cmd is empty", `{"cmd":" "}`: "cmd is empty", `{"cmd":1}`: "argument cmd is number", `{"cmd":"ls","x":1}`: `no argument "x"`, `{"CMD":"ls"}`: `no argument "CMD"`,
+				`{}`: "cmd is empty", `{"cmd":" "}`: "cmd is empty", `{"cmd":1}`: "argument cmd is number", `{"cmd":"ls","x":1}`: `unknown argument "x"`, `{"CMD":"ls"}`: `unknown argument "CMD"`,
 				`{"cmd":"ls","cmd":"id"}`: "twice", `{"cmd":"ls","timeoutMs":0}`: "above zero", `{"cmd":"ls","maxOutputChars":-1}`: "above zero",
 				`{"cmd":"ls","command":"id"}`: "both", `{"cmd":"echo 'x"}`: "line 1, column 6", `{"cmd":"a\u0000b"}`: "control character", `{"cmd":"ls","cwd":"a\u0000"}`: "control character",
 			} {
@@ -306,7 +306,7 @@ func TestModes(t *testing.T) {
 	if r := run(t, e, cmd("cd x")); !r.Failed || !strings.Contains(executortest.Text(r, ""), "use cwd") {
 		t.Errorf("cd gave %+v", r)
 	}
-	if r := run(t, e, cmd("nothing-of-the-kind")); !r.Failed || !strings.Contains(executortest.Text(r, ""), "no program") {
+	if r := run(t, e, cmd("nothing-of-the-kind")); !r.Failed || !strings.Contains(executortest.Text(r, ""), "is not installed") {
 		t.Errorf("a missing program gave %+v", r)
 	}
 }

@@ -18,7 +18,7 @@ const (
 )
 
 // The mapping between what a server answers and [capability.Result]. It loses
-// nothing, so that whoever serves the result on can say it again.
+// nothing, so that servers of the result can say it again.
 //
 //	tools/call                            Part
 //	─────────────────────────────────     ────────────────────────────────────────

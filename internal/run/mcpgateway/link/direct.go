@@ -22,7 +22,7 @@ func (t *tap) direct(ctx context.Context, method, token, level, params string) (
 		return nil, false, nil
 	}
 	t.mu.Lock()
-	asker := t.triple // another request may say it anew meanwhile
+	asker := t.triple // another request may replace it meanwhile
 	ready := !t.l.modern || asker != ""
 	t.serial++
 	id, _ := jsonrpc.MakeID("ken-" + strconv.FormatUint(t.serial, 36)) // a text is an id
@@ -87,7 +87,7 @@ func (t *tap) params(asker, token, level, rest string) json.RawMessage {
 	return append(b, '}')
 }
 
-// withdraw tells the server that nobody waits any more.
+// withdraw tells the server that the call is not waited for any more.
 func (t *tap) withdraw(ctx context.Context, id jsonrpc.ID) {
 	params, err := json.Marshal(map[string]any{"requestId": id.Raw(), "reason": context.Cause(ctx).Error()})
 	if err != nil {
@@ -168,7 +168,7 @@ func (l *Link) toolPage(ctx context.Context, cursor string, say func(format stri
 	}
 	var p page
 	if err := json.Unmarshal(raw, &p); err != nil {
-		return nil, "", true, fmt.Errorf("its list of tools cannot be read: %w", err)
+		return nil, "", true, fmt.Errorf("list of tools cannot be read: %w", err)
 	}
 	for i, one := range p.Tools {
 		t, err := readTool(one)
@@ -184,7 +184,7 @@ func (l *Link) toolPage(ctx context.Context, cursor string, say func(format stri
 // readTool reads a tool.
 func readTool(raw json.RawMessage) (*mcp.Tool, error) {
 	if string(raw) == "null" {
-		return nil, fmt.Errorf("it is null")
+		return nil, fmt.Errorf("value is null")
 	}
 	t := &mcp.Tool{}
 	if err := json.Unmarshal(raw, t); err != nil {

@@ -26,7 +26,7 @@ func decodeMessage(data []byte) (jsonrpc.Message, error) {
 		return nil, err
 	}
 	if e.Version != "2.0" {
-		return nil, errors.New("no message of JSON-RPC 2.0")
+		return nil, errors.New("not a JSON-RPC 2.0 message")
 	}
 	id, err := exactID(e.ID)
 	if err != nil {

@@ -168,7 +168,7 @@ func (l *Link) inquiry(r request, a answer) error {
 func (l *Link) garbled(r request, err error) error {
 	return &capability.Error{Kind: capability.Upstream, Op: r.op, Target: l.target(r),
 		Err: &told{"the server's answer is not what the protocol says: " + untrusted.Line(err.Error(), messageRunes), err},
-		Fix: "report it to whoever makes the server"}
+		Fix: "report it to the maker of the server"}
 }
 
 func (l *Link) over() bool {

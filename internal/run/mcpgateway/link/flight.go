@@ -41,7 +41,7 @@ type flight struct {
 	over atomic.Pointer[oversized] // the answer was too long
 
 	// Guarded by Link.mu.
-	reports   chan report // nil: nobody listens
+	reports   chan report // nil: no listener
 	dropped   int
 	questions map[string]*question
 	asks      int

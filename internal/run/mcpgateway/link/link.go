@@ -155,7 +155,7 @@ func Open(ctx context.Context, cfg Config) (*Link, error) {
 	cfg = cfg.filled()
 	if (cfg.Start == nil) == (cfg.URL == "") {
 		return nil, &capability.Error{Kind: capability.Invalid, Op: "connect to MCP server", Target: cfg.Name,
-			Err: errors.New("it needs a command or a url, one of them")}
+			Err: errors.New("needs either a command or a url")}
 	}
 	l, err := open(ctx, cfg)
 	if err != nil && !cfg.Oldest && ctx.Err() == nil && cfg.Start != nil && errors.Is(err, errEnded) {
@@ -348,7 +348,7 @@ func (l *Link) Close() error {
 		return nil
 	case <-timer.C:
 		return &capability.Error{Kind: capability.Timeout, Op: "close connection to MCP server", Target: l.cfg.Name,
-			Err: errors.New("it does not wind up")}
+			Err: errors.New("did not stop in time")}
 	}
 }
 

@@ -31,7 +31,7 @@ type question struct {
 	reply chan json.RawMessage
 }
 
-// ask answers a request of the server: by asking whoever made the call it
+// ask answers a request of the server: by asking the caller of the call it
 // belongs to, and outside of calls from what is configured.
 func (l *Link) ask(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
 	text, err := questionText(method, params)
@@ -116,12 +116,12 @@ func (f *flight) signal() {
 	}
 }
 
-// unanswered is what a server hears when there is nobody to ask.
+// unanswered is what a server hears when no one can be asked.
 func unanswered(method string) (json.RawMessage, error) {
 	if method == "elicitation/create" {
 		return json.RawMessage(`{"action":"cancel"}`), nil
 	}
-	return nil, &jsonrpc.Error{Code: -1, Message: "nobody is there to answer " + method}
+	return nil, &jsonrpc.Error{Code: -1, Message: "no client can answer " + method}
 }
 
 func (l *Link) roots() json.RawMessage {
@@ -190,7 +190,7 @@ func (l *Link) resume(ctx context.Context, call capability.Call, r request) (cap
 	if f == nil || f.about != about {
 		l.mu.Unlock()
 		return capability.Result{}, &capability.Error{Kind: capability.Conflict, Op: r.op, Target: r.name,
-			Err: fmt.Errorf("no such call waits for these answers; each waits for %v at most", l.cfg.ParkTime),
+			Err: fmt.Errorf("call not found for these answers; a call waits at most %v", l.cfg.ParkTime),
 			Fix: "make the call again without answers and state"}
 	}
 	l.unpark(f)
@@ -219,7 +219,7 @@ func (l *Link) unpark(f *flight) {
 	f.timer.Stop()
 }
 
-// expire ends a call for whose questions nobody came.
+// expire ends a call whose questions were not answered.
 func (l *Link) expire(state string) {
 	l.mu.Lock()
 	f := l.parks[state]

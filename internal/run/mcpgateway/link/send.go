@@ -33,7 +33,7 @@ func (l *Link) probeBriefly(next mcp.MethodHandler) mcp.MethodHandler {
 }
 
 // withoutRoots keeps servers that agree on one set of capabilities for all calls
-// from asking for roots that nobody has.
+// from asking for roots that do not exist.
 func (l *Link) withoutRoots(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		if p, ok := req.GetParams().(*mcp.InitializeParams); ok && len(l.cfg.Roots) == 0 && p.Capabilities != nil {

@@ -161,7 +161,7 @@ func (t *tap) Read(ctx context.Context) (jsonrpc.Message, error) {
 }
 
 // answered queues the SDK's copy of an answer, empty where it is kept for a
-// call, and for an answer to nobody one to each that may have been meant.
+// call, and for an answer without a request one to each that may have been meant.
 func (t *tap) answered(m *jsonrpc.Response) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

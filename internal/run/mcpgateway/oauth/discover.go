@@ -89,7 +89,7 @@ func (h *Handler) findResource(ctx context.Context, c challenge) (*place, string
 		var meta oauthex.ProtectedResourceMetadata
 		found, err := h.getJSON(ctx, at, &meta)
 		if status := (*statusError)(nil); i > 0 && errors.As(err, &status) {
-			continue // nobody said that there is anything
+			continue // not announced
 		}
 		if err != nil {
 			return nil, "", fmt.Errorf("read what the server says about itself at %s: %w", untrusted.Line(at, 200), err)
@@ -150,10 +150,10 @@ func (h *Handler) findIssuer(ctx context.Context, issuer string, own bool) (*oau
 	return nil, nil
 }
 
-// checkIssuer refuses metadata that is for somebody else or leads elsewhere.
+// checkIssuer refuses metadata that is for another issuer or leads elsewhere.
 func (h *Handler) checkIssuer(meta *oauthex.AuthServerMeta, issuer string, own bool) error {
 	// A slash at the end is all that may differ: so many servers have it in
-	// one of the two places only. Where nobody named an issuer, any of the
+	// one of the two places only. Where no issuer was named, any of the
 	// server's own origin is as good.
 	same := strings.TrimSuffix(meta.Issuer, "/") == strings.TrimSuffix(issuer, "/")
 	if u, err := url.Parse(meta.Issuer); own && err == nil && origin(u) == origin(h.url) {

@@ -2,7 +2,7 @@
 // for, by OAuth 2.1 as the protocol of tools has it up to 2026-07-28.
 //
 // A [Handler] is for one server and one principal, and is what the transport of
-// the SDK asks for tokens. It asks nobody anything: where a person is needed it
+// the SDK asks for tokens. It never asks a person: where one is needed it
 // fails with an error whose Fix is "ken login SERVER", which is [Handler.Login].
 //
 // # What it holds to
@@ -20,5 +20,5 @@
 //     unless the server itself is in one.
 //   - Registration, where the authorization server does not know Ken: with the
 //     client id of the configuration, else with a metadata document, else
-//     dynamically, anew at each login.
+//     dynamically, again at each login.
 package oauth

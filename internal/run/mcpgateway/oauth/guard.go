@@ -45,7 +45,7 @@ func (h *Handler) checkURL(text string) error {
 	return nil
 }
 
-// checkIP refuses networks that only somebody inside can reach, unless the
+// checkIP refuses networks that can only be reached from inside, unless the
 // server itself, whose addresses are own, is in one of the same kind.
 func (h *Handler) checkIP(ip netip.Addr, own []netip.Addr) error {
 	ip = ip.Unmap()

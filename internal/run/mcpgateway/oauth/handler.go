@@ -53,7 +53,7 @@ type Config struct {
 }
 
 // ErrLogin is the cause where a person must log in.
-var ErrLogin = errors.New("nobody has logged in")
+var ErrLogin = errors.New("not logged in")
 
 // A Handler is an [auth.OAuthHandler] for one server and principal. It may be
 // used by any number of goroutines, and several processes may have one with the
@@ -105,7 +105,7 @@ func New(c Config) (*Handler, error) {
 	u, err := url.Parse(c.URL)
 	switch {
 	case c.Server == "" || c.Keep == nil:
-		return refuse(errors.New("there is no name or no keeper"), "give both")
+		return refuse(errors.New("missing name or keeper"), "give both")
 	case err != nil || u.Host == "" || u.User != nil:
 		return refuse(errors.New("the url is not valid"), "write it as https://HOST/PATH, without a user")
 	case u.Scheme != "https" && !(u.Scheme == "http" && address.Loopback(u.Hostname())):
@@ -132,7 +132,7 @@ func New(c Config) (*Handler, error) {
 }
 
 // TokenSource returns the source of tokens for requests to the server. Its Token
-// is nil where nobody has logged in, so that the server may say what it wants.
+// is nil without a login, so that the server may say what it wants.
 func (h *Handler) TokenSource(ctx context.Context) (oauth2.TokenSource, error) {
 	return source{h, ctx}, nil
 }

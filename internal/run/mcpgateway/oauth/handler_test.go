@@ -363,7 +363,7 @@ func TestLoginEnds(t *testing.T) {
 	if err := h.Login(ctx); !errors.Is(err, context.Canceled) {
 		t.Fatalf("Login = %v, want %v", err, context.Canceled)
 	}
-	if err := s.handler(t, oauth.Config{}).Login(t.Context()); err == nil || !strings.Contains(err.Error(), "nobody to ask") {
+	if err := s.handler(t, oauth.Config{}).Login(t.Context()); err == nil || !strings.Contains(err.Error(), "cannot ask a person") {
 		t.Fatalf("Login without anybody to ask = %v", err)
 	}
 }

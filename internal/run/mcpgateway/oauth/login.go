@@ -22,11 +22,11 @@ import (
 // patience bounds a login for which the caller set no time.
 const patience = 10 * time.Minute
 
-// Login lets a person log in, whether somebody has before or not, and keeps what
+// Login lets a person log in, whether one has before or not, and keeps what
 // comes of it. It waits until the person has done so in a browser.
 func (h *Handler) Login(ctx context.Context) error {
 	if h.conf.Ask == nil {
-		return h.unavailable("log in to", errors.New("there is nobody to ask here"))
+		return h.unavailable("log in to", errors.New("cannot ask a person here"))
 	}
 	if err := h.wait(ctx); err != nil {
 		return err
@@ -147,7 +147,7 @@ func (h *Handler) again(p *place, c challenge, scopes []string) error {
 	if h.asked[key] || len(h.asked) >= most {
 		return &capability.Error{
 			Kind: capability.Denied, Op: "log in to", Target: h.conf.Server,
-			Err: fmt.Errorf("it wants %s, which was asked for and did not help", untrusted.Line(strings.Join(c.scopes, " "), 200)),
+			Err: fmt.Errorf("server requires %s, which was requested and did not help", untrusted.Line(strings.Join(c.scopes, " "), 200)),
 			Fix: "let the account be given these rights, then ken login " + h.conf.Server,
 		}
 	}

@@ -36,7 +36,7 @@ func (h *Handler) register(ctx context.Context, p *place, redirect string) (clie
 	case p.server.RegistrationEndpoint == "":
 		return client{}, &capability.Error{
 			Kind: capability.Unavailable, Op: "log in to", Target: h.conf.Server,
-			Err: errors.New("its authorization server does not let clients register themselves"),
+			Err: errors.New("authorization server does not let clients register themselves"),
 			Fix: "register Ken there by hand and set mcp.servers." + h.conf.Server + ".oauth.clientId",
 		}
 	}
@@ -100,7 +100,7 @@ func (h *Handler) registerNow(ctx context.Context, at string, wish oauthex.Clien
 		problem
 	}
 	if err := decodeBody(res.Body, &got); err != nil || res.StatusCode/100 != 2 || got.ClientID == "" {
-		return client{}, fmt.Errorf("it answers %s %s", res.Status, got.problem)
+		return client{}, fmt.Errorf("answered %s %s", res.Status, got.problem)
 	}
 	if got.Method == "" {
 		got.Method = wish.TokenEndpointAuthMethod

@@ -41,7 +41,7 @@ const secretValue = "(a secret)"
 // contain no secret, but every ${NAME} that a value refers to: the name decides
 // which variable of Ken's environment the server receives.
 type redactor struct {
-	key    audit.Key // of this installation, so that nobody can try guesses
+	key    audit.Key // of this installation, so that guesses cannot be tried
 	server string
 }
 

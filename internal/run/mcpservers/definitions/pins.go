@@ -55,7 +55,7 @@ func (p *Pins) Held(ctx context.Context, file string, list []connect.Server) map
 		switch v := verdicts[s.Name]; {
 		case v.State == pin.Accepted:
 		case err != nil:
-			out[s.Name] = "nobody could tell whether it is: " + err.Error()
+			out[s.Name] = "unknown: " + err.Error()
 		case v.State == pin.Added:
 			out[s.Name] = "it was not in the file before; " + withoutInput(v.Diff)
 		default:

@@ -99,7 +99,7 @@ func (b *broker) serve() {
 	runtime.LockOSThread()
 	header := &unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	if err := unix.Capset(header, &new([2]unix.CapUserData)[0]); err != nil {
-		unix.Close(b.listener) // whoever asks is told that there is no such call
+		unix.Close(b.listener) // callers get ENOSYS
 		return
 	}
 	for {

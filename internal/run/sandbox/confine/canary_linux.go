@@ -39,7 +39,7 @@ func attempt(name, what string) error {
 	case "environ":
 		data, err := os.ReadFile(what)
 		if err == nil && !strings.Contains(string(data), VictimEnv) {
-			err = errors.New("that is not the victim's")
+			err = errors.New("not the victim's")
 		}
 		return err
 	case "write":
@@ -129,7 +129,7 @@ func attempt(name, what string) error {
 func another(what string) (pid int, err error) {
 	pid, err = strconv.Atoi(what)
 	if err == nil && pid == os.Getpid() {
-		err = errors.New("that number is our own here")
+		err = errors.New("same number as this process")
 	}
 	return pid, err
 }
@@ -276,7 +276,7 @@ func changeMode(call string, fd int, path string, mode uint32) error {
 		}
 		return nil
 	}
-	return fmt.Errorf("no way %q to change a mode", call)
+	return fmt.Errorf("unknown way %q to change a mode", call)
 }
 
 // bigFile writes "path:bytes" and says how far it came.

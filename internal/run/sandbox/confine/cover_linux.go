@@ -77,7 +77,7 @@ func coverOne(c Cover, file, dir int) error {
 		return err
 	}
 	if st.Ino != c.Ino || uint64(st.Dev) != c.Dev {
-		return errors.New("it was exchanged for something else since it was looked at")
+		return errors.New("replaced since it was checked")
 	}
 	from, attr := at, uint64(0)
 	switch {

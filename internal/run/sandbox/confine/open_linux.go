@@ -66,7 +66,7 @@ func cover(from, to string, attr uint64) error {
 const blank = "/proc"
 
 // hideAll covers each directory with an empty one and all else with a file
-// that nobody may open.
+// that no process may open.
 func hideAll(paths []string) error {
 	if len(paths) == 0 {
 		return nil
@@ -125,7 +125,7 @@ func rawDevices() []string {
 	return list
 }
 
-// freeze makes the kernel's settings read-only: the kernel lets whoever is
+// freeze makes the kernel's settings read-only: the kernel lets a process that is
 // root change many of them, whatever else it may do.
 func freeze() error {
 	for _, path := range []string{"/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs", "/sys"} {

@@ -34,7 +34,7 @@ const CanaryLimit = 77
 const ControlFD = 3
 
 // ToolUID is the user id of a tool if Ken runs as root. It belongs to no user of
-// the system, is not nobody's, and is outside the range of service managers.
+// the system, is not that of nobody, and is outside the range of service managers.
 const ToolUID = 65533
 
 // MaxHandles is how many descriptors may come with an order: the tool's three
@@ -65,7 +65,7 @@ const (
 )
 
 // An Order tells a helper what to run and how to confine it. Nothing in it is
-// decided here: whoever writes it has decided.
+// decided here: the writer has decided.
 type Order struct {
 	Path string   // absolute; ignored when Self
 	Args [][]byte // argv, the name first: bytes, which need not be UTF-8

@@ -127,7 +127,7 @@ func openTree(m Mount) (int, error) {
 		return 0, err
 	}
 	if m.Ino != 0 && (st.Ino != m.Ino || uint64(st.Dev) != m.Dev) {
-		return 0, errors.New("it was exchanged for something else since it was opened")
+		return 0, errors.New("replaced since it was opened")
 	}
 	fd, err := unix.OpenTree(at, "", unix.AT_EMPTY_PATH|unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)
 	if err != nil {

@@ -159,7 +159,7 @@ func choose(i int, values []uint32, among, other uint32) filter {
 
 // socketRule allows no family without network; with it IP and the routing
 // questions a resolver asks. Unix sockets are never made: through a path they
-// reach daemons that act for whoever asks.
+// reach daemons that act for any caller.
 func socketRule(network bool) filter {
 	if !network {
 		return verdict(retEPERM)

@@ -2,7 +2,7 @@ package confine
 
 import "golang.org/x/sys/unix"
 
-// asOwner are the bits of a mode that let whoever runs a file act as its owner
+// asOwner are the bits of a mode that let a user who runs a file act as its owner
 // or its group. The owner of what a tool makes is the person who runs Ken, and
 // that may be root.
 const asOwner = unix.S_ISUID | unix.S_ISGID

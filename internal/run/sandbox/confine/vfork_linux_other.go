@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// vfork is a plain fork where nobody has written the other.
+// vfork is a plain fork on other platforms.
 //
 //go:norace
 //go:nosplit

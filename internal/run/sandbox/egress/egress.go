@@ -2,7 +2,7 @@
 // that connects to the hosts it was told and to no others.
 //
 // The name a tool asks for is checked against a list, and the address that is
-// dialled in the end against what is nobody's business: private, local and
+// dialled in the end against closed networks: private, local and
 // metadata networks. The second check is made on the socket, after every
 // resolution, so neither a strange spelling nor a name that changes its mind
 // gets past it. Redirects are the client's to follow, through the proxy again.
@@ -27,7 +27,7 @@ import (
 )
 
 // A Config says who may be reached and how much may pass. Its zero value
-// reaches nobody.
+// reaches no host.
 type Config struct {
 	// Allow lists host:port. The host may begin with "*.", for every name one
 	// level below; the port may be *; a host alone means 80 and 443.

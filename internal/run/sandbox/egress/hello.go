@@ -14,7 +14,7 @@ import (
 // maxHello bounds a TLS ClientHello: one record.
 const maxHello = 1<<14 + 5
 
-var errNotTLS = errors.New("what was sent to the port of TLS is not TLS")
+var errNotTLS = errors.New("expected a TLS ClientHello")
 
 // readHello reads the first TLS record a client sends.
 func readHello(conn net.Conn, from *bufio.Reader, patience time.Duration) ([]byte, error) {

@@ -25,7 +25,7 @@ type Case struct {
 	Query  string    `json:"query"`
 	Gold   []string  `json:"gold"`             // ids of what should be found; none: nothing should
 	Before []Said    `json:"before,omitempty"` // the oldest first
-	Saved  time.Time `json:"saved,omitzero"`   // zero: somebody wrote the row
+	Saved  time.Time `json:"saved,omitzero"`   // zero: the row was written by hand
 }
 
 // Cases keeps eval rows.
@@ -53,7 +53,7 @@ const (
 // A CaseFile keeps rows in a file of JSON lines, as ken eval --queries reads
 // them. Any number of goroutines and processes may use one file: it is changed
 // under a lock, and as a whole, so that a reader sees it before or after a
-// change. Lines that somebody wrote and that cannot be read stay where they
+// change. Lines that were written by hand and cannot be read stay where they
 // are.
 type CaseFile struct {
 	Path string
@@ -95,7 +95,7 @@ func (f *CaseFile) Save(c Case) (Case, error) {
 		case len(lines) >= mostCases:
 			return nil, &capability.Error{
 				Kind: capability.Conflict, Op: "save case in", Target: f.Path,
-				Err: fmt.Errorf("it holds %d rows, which is all it may", len(lines)), Fix: "delete some",
+				Err: fmt.Errorf("limit of %d rows reached", len(lines)), Fix: "delete some",
 			}
 		case c.ID == "" || slices.ContainsFunc(lines, func(l caseLine) bool { return l.of != nil && l.of.ID == c.ID }):
 			c.ID = c.name()
@@ -123,7 +123,7 @@ func (f *CaseFile) Delete(id string) error {
 	return f.change(func(lines []caseLine) ([]caseLine, error) {
 		kept := slices.DeleteFunc(slices.Clone(lines), func(l caseLine) bool { return l.of != nil && l.of.ID == id })
 		if len(kept) == len(lines) {
-			return nil, &capability.Error{Kind: capability.NotFound, Op: "delete case", Target: id, Err: errors.New("no case has this id"), Fix: "GET /api/v1/eval/cases lists those there are"}
+			return nil, &capability.Error{Kind: capability.NotFound, Op: "delete case", Target: id, Err: errors.New("case not found"), Fix: "GET /api/v1/eval/cases lists those there are"}
 		}
 		return kept, nil
 	})
@@ -160,7 +160,7 @@ func (f *CaseFile) read() ([]caseLine, error) {
 	if info, err := file.Stat(); err == nil && (!info.Mode().IsRegular() || info.Size() > longestCases) {
 		return nil, &capability.Error{
 			Kind: capability.Unavailable, Op: "read cases", Target: f.Path,
-			Err: fmt.Errorf("it is no file of at most %d bytes", longestCases), Fix: "move it away",
+			Err: fmt.Errorf("not a file of at most %d bytes", longestCases), Fix: "move it away",
 		}
 	}
 	var lines []caseLine
@@ -235,7 +235,7 @@ func (f *CaseFile) change(to func([]caseLine) ([]caseLine, error)) error {
 	if b.Len() > longestCases {
 		return &capability.Error{
 			Kind: capability.Conflict, Op: "save case in", Target: f.Path,
-			Err: fmt.Errorf("it would have %d bytes; %d are kept", b.Len(), longestCases), Fix: "delete some",
+			Err: fmt.Errorf("size would be %d bytes; the limit is %d", b.Len(), longestCases), Fix: "delete some",
 		}
 	}
 	if err := wholefile.Write(f.Path, b.Bytes(), 0o600); err != nil {

@@ -28,7 +28,7 @@ type Description struct {
 	door.Description
 
 	// NotForModels says why a model is not shown this text. It is set for
-	// whoever runs Ken alone: others are not shown it either.
+	// operators only: others are not shown it either.
 	NotForModels string `json:"notForModels,omitempty"`
 }
 
@@ -106,7 +106,7 @@ func (s *server) why(r *wire.Request) (any, error) {
 	e = v.Told(e)
 	why := s.Why
 	if !r.Who.Operator {
-		why = (*door.Entry).Why // which settings name it, and in which file, is for whoever runs Ken
+		why = (*door.Entry).Why // which settings name it, and in which file, is for operators
 	}
 	out := Why{ID: e.ID, Name: e.Name, State: string(e.State), Available: e.Available, Why: why(e), Related: []Related{}}
 	for _, one := range relations {
@@ -127,7 +127,7 @@ type Lint struct {
 	Errors   int                  `json:"errors"`
 	Warnings int                  `json:"warnings"`
 
-	// Note says what is not told to whoever asks.
+	// Note says what is not told to the caller.
 	Note string `json:"note,omitempty"`
 }
 
@@ -174,7 +174,7 @@ func (s *server) changes(r *wire.Request) (any, error) {
 		out.Catalog = news.View.ToldStats()
 	}
 	for _, c := range news.Changes {
-		// Of what is gone nobody can say any more who was allowed to see it.
+		// For removed entries it is unknown who was allowed to see them.
 		if c.What == "removed" && !r.Who.Operator {
 			out.Complete = false
 			continue

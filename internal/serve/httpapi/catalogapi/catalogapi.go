@@ -2,7 +2,7 @@
 // search and discovery, the playground with its saved cases, and what waits for
 // a person's review.
 //
-// Whoever runs Ken sees all of the catalog, with what is hidden from models and
+// Operators see all of the catalog, with what is hidden from models and
 // why. Others see what a model sees that works for them, and no answer would be
 // otherwise if what is hidden from them were not there.
 package catalogapi
@@ -39,7 +39,7 @@ type Config struct {
 	Cases Cases
 
 	// Evaluate returns what the cases are measured with. Nil: what the door
-	// finds for whoever asks, see [Evaluating].
+	// finds for the caller, see [Evaluating].
 	Evaluate func(ctx context.Context, who auth.Identity) (Evaluation, error)
 
 	// Reviews are what waits for a person. Nil: nothing.
@@ -164,7 +164,7 @@ func (s *server) reviewRoutes() []wire.Route {
 	}}
 }
 
-// view returns what whoever asks may see.
+// view returns what the caller may see.
 func (s *server) view(r *wire.Request) door.View {
 	if r.Who.Operator {
 		return s.Door.Oversee(r.Who.Principal)
@@ -196,7 +196,7 @@ func unkept(what, fix string) error {
 	return &wire.Problem{Status: http.StatusServiceUnavailable, Code: "unavailable", Detail: what + "; " + fix}
 }
 
-// Evaluating measures with what a door finds for a model that works for whoever
+// Evaluating measures with what a door finds for a model that works for the person who
 // asks: as ken eval does, without what was learned. Nothing is recorded.
 func Evaluating(d *door.Door) func(context.Context, auth.Identity) (Evaluation, error) {
 	return func(_ context.Context, who auth.Identity) (Evaluation, error) {

@@ -13,7 +13,7 @@ import (
 	"ken/internal/serve/httpapi/wire"
 )
 
-// Examples are things that somebody new could ask for.
+// Examples are things that a new user could ask for.
 type Examples struct {
 	Examples []discover.Example `json:"examples"`
 }

@@ -26,13 +26,13 @@ func beginner(r *wire.Request, given string) string {
 	return cmp.Or(untrusted.Line(cmp.Or(given, r.Header.Get("Origin"), program), longestName), "agent")
 }
 
-// Opens reports whether a session of their principal is open to somebody: all
+// Opens reports whether a session of their principal is open to a caller: all
 // are to a person, and to an agent those that agents began. It must not read, go
 // on with or stop what a person began: what was said and agreed to there was not
 // meant for it.
 func Opens(who auth.Identity, head session.Head) bool { return who.Decides || head.BegunBy != "" }
 
-// closed refuses a session that is not open to whoever asks.
+// closed refuses a session that is not open to the caller.
 func closed(who auth.Identity, head session.Head) error {
 	if Opens(who, head) {
 		return nil

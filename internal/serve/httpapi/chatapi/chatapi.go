@@ -50,7 +50,7 @@ type Config struct {
 	// the engine. Nil: nothing can be answered.
 	Reply func(ctx context.Context, who capability.Principal, session string, asked event.Asked, a Answer) error
 
-	// Commands are what somebody can type, as far as they see it. Nil: nothing.
+	// Commands are what a caller can type, as far as they see it. Nil: nothing.
 	Commands func(who auth.Identity) *slash.Index
 
 	// NoCommands says why a principal can type no command at all now, whatever
@@ -166,7 +166,7 @@ func (a *api) head(r *wire.Request) (*session.Store, session.Head, error) {
 	return sessions, head, closed(r.Who, head)
 }
 
-// missing says the same of a session that is not there as of somebody else's.
+// missing says the same of a session that does not exist as of another principal's.
 func missing(err error, r *wire.Request) error {
 	if errors.Is(err, session.ErrNone) {
 		return wire.Missing("there is no session " + fmt.Sprintf("%.80q", r.PathValue("id")) + "; GET /api/v1/sessions lists those there are")
@@ -193,7 +193,7 @@ func (a *api) hold(r *wire.Request) (*session.Store, *stream.Hold, error) {
 	return sessions, hold, err
 }
 
-// mode checks a mode that somebody wants.
+// mode checks a requested mode.
 func (a *api) mode(name string) error {
 	if name == "" {
 		return nil
@@ -225,7 +225,7 @@ func (a *api) abort(r *wire.Request) (any, error) {
 	})}, nil
 }
 
-// deny refuses what a turn wanted consent for that was stopped: nobody should
+// deny denies what a turn wanted approval for that was stopped: no one should
 // find it at the desk and agree to it later. What cannot be refused expires.
 func (a *api) deny(ctx context.Context, who capability.Principal, id string, left []event.Asked) {
 	if a.cfg.Reply == nil {

@@ -148,7 +148,7 @@ func (a *api) read(r *wire.Request) (session.Head, []session.Entry, stream.Mark,
 		return head, entries, mark, nil
 	}
 	return session.Head{}, nil, stream.Mark{}, &capability.Error{
-		Kind: capability.Unavailable, Op: "read", Target: id, Err: errors.New("it changes faster than it can be read"), Fix: "ask again",
+		Kind: capability.Unavailable, Op: "read", Target: id, Err: errors.New("changes faster than it can be read"), Fix: "ask again",
 	}
 }
 
@@ -206,7 +206,7 @@ func (t *Turn) size() int {
 func (a *api) inspect(r *wire.Request) (any, error) {
 	turn, err := strconv.Atoi(r.PathValue("turn"))
 	if err != nil || turn < 1 {
-		return nil, wire.Bad(fmt.Sprintf("%.40q is no number of a turn", r.PathValue("turn")))
+		return nil, wire.Bad(fmt.Sprintf("%.40q is not the number of a turn", r.PathValue("turn")))
 	}
 	sessions, err := a.cfg.Sessions()
 	if err != nil {
@@ -238,13 +238,13 @@ func (a *api) inspect(r *wire.Request) (any, error) {
 		}
 	}
 	if a.cfg.FindAgain == nil || turns[i].Command {
-		return nil, &wire.Problem{Status: http.StatusNotFound, Code: "not-kept", Detail: fmt.Sprintf("what happened in turn %d was not kept, and there is nothing to find anew", turn)}
+		return nil, &wire.Problem{Status: http.StatusNotFound, Code: "not-kept", Detail: fmt.Sprintf("what happened in turn %d was not kept, and there is nothing to find again", turn)}
 	}
 	found, err := a.cfg.FindAgain(r.Context(), who, head, turns[i].Said)
 	if err != nil {
 		return nil, err
 	}
-	events, err := json.Marshal([]event.Event{event.Selected{Found: found, Added: []capability.ID{}, Why: "found anew: what was shown then was not kept"}})
+	events, err := json.Marshal([]event.Event{event.Selected{Found: found, Added: []capability.ID{}, Why: "found again: what was shown then was not kept"}})
 	if err != nil {
 		return nil, err
 	}

@@ -85,7 +85,7 @@ func ended(w http.ResponseWriter, r *wire.Request, t *stream.Turn) error {
 	return nil
 }
 
-// input is what somebody says, as the engine takes it, and as people see it.
+// input is a message, as the engine takes it, and as people see it.
 func (a *api) input(who auth.Identity, in *Said) (event.Input, string, error) {
 	text, err := a.text(who, in.Text)
 	if err != nil {
@@ -188,7 +188,7 @@ func (a *api) retry(r *wire.Request) (any, error) {
 	return accepted(id, turn), nil
 }
 
-// typedLast reports whether a turn that goes on is a command that somebody
+// typedLast reports whether a turn that goes on is a command that a person
 // typed: the engine makes the call of the turn with the highest number.
 func typedLast(entries []session.Entry) bool {
 	typed, last := false, 0
@@ -204,7 +204,7 @@ func typedLast(entries []session.Entry) bool {
 	return typed
 }
 
-// typedWaits reports whether the last turn is a command that somebody typed and
+// typedWaits reports whether the last turn is a command that a person typed and
 // that waits for them.
 func typedWaits(entries []session.Entry) bool {
 	waits := false
@@ -253,7 +253,7 @@ func (a *api) events(w http.ResponseWriter, r *wire.Request) error {
 }
 
 // follow writes the events of a session, or once those of one turn. The turn may
-// be over where a follower that fell behind is told to read it anew: reset ends
+// be over where a follower that fell behind is told to read it again: reset ends
 // it too.
 func (a *api) follow(w http.ResponseWriter, r *wire.Request, after string, once bool) error {
 	out, err := wire.NewEvents(w)

@@ -21,7 +21,7 @@ type SessionList struct {
 type SessionHead struct {
 	ID      string    `json:"id"`
 	Title   string    `json:"title"`
-	Folder  string    `json:"folder,omitempty"` // for whoever runs Ken
+	Folder  string    `json:"folder,omitempty"` // for operators
 	Agent   string    `json:"agent,omitempty"`
 	Mode    string    `json:"mode,omitempty"`
 	BegunBy string    `json:"begunBy,omitempty"` // the agent that began it, as it calls itself; missing: a person did
@@ -41,7 +41,7 @@ type NewSession struct {
 	SessionType string `json:"sessionType,omitempty"` // for cards that ask for one: main, isolated, …
 }
 
-// Session is a session as a person reads it. Whoever follows its events from
+// Session is a session as a person reads it. A client that follows its events from
 // After misses nothing and sees nothing twice: a turn that runs is not among
 // Turns.
 type Session struct {
@@ -94,7 +94,7 @@ type CallResult struct {
 	Cut    bool   `json:"cut,omitempty"` // Text is its beginning
 }
 
-// Said is what somebody says to a session.
+// Said is a message to a session.
 type Said struct {
 	Text     string        `json:"text,omitempty"`
 	Images   []Image       `json:"images,omitempty"`
@@ -103,7 +103,7 @@ type Said struct {
 	Continue bool          `json:"continue,omitempty"` // go on with the turn that did not end
 	Override door.Override `json:"override,omitzero"`  // how to find for this message
 	Delivery string        `json:"delivery,omitempty"` // counts when the session begins
-	Alone    *bool         `json:"alone,omitempty"`    // nobody is there to ask; missing: true with wait
+	Alone    *bool         `json:"alone,omitempty"`    // no person can be asked; missing: true with wait
 }
 
 // Image is a picture.
@@ -157,7 +157,7 @@ type Rewound struct {
 	Said string `json:"said"`
 }
 
-// Inspection is what happened in a turn. Now means that it was found anew,
+// Inspection is what happened in a turn. Now means that it was found again,
 // because it was not kept.
 type Inspection struct {
 	Turn   int             `json:"turn"`

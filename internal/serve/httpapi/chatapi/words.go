@@ -87,7 +87,7 @@ func notTyped(why string) error {
 	return wire.ForPerson(why, "make the call with POST /api/v1/invoke, its line and an intent; "+slash.ForModel)
 }
 
-// text returns what somebody says as the engine takes it: see [words].
+// text returns a message as the engine takes it: see [words].
 func (a *api) text(who auth.Identity, typed string) (string, error) {
 	text, err := words(a.commands(who), typed, who.Decides)
 	if p, ok := errors.AsType[*wire.Problem](err); ok && p.Code == unknownCommand && a.cfg.NoCommands != nil {
@@ -96,7 +96,7 @@ func (a *api) text(who auth.Identity, typed string) (string, error) {
 	return text, err
 }
 
-// commands returns what somebody can type.
+// commands returns what a person can type.
 func (a *api) commands(who auth.Identity) *slash.Index {
 	if a.cfg.Commands != nil {
 		if index := a.cfg.Commands(who); index != nil {

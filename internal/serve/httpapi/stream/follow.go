@@ -8,7 +8,7 @@ import (
 	"ken/capability"
 )
 
-// tell wakes whoever waits for the next event.
+// tell wakes those who wait for the next event.
 func (l *log) tell() {
 	if l.wake != nil {
 		close(l.wake)
@@ -35,7 +35,7 @@ func (h *Hub) add(l *log, name string, data []byte, part fragment) {
 const atOnce = 16
 
 // Follow returns the events of a session that come after an id, now and later,
-// until ctx ends, whoever ranges leaves, or the hub is drained. Where an id is
+// until ctx ends, the loop over it ends, or the hub is drained. Where an id is
 // not known, or what came after it is no longer kept, the first frame is
 // "reset", and what follows begins with what happens from then on. The same
 // happens in the middle to a follower that is too slow.

@@ -1,5 +1,5 @@
 // Package stream runs turns for clients that come and go. A turn belongs to this
-// process and not to a request: it goes on when whoever began it is gone, and
+// process and not to a request: it goes on when the client that began it is gone, and
 // anybody it belongs to may follow its events, from wherever they left off.
 //
 // The events of a session are kept in a ring, each encoded once and shared by
@@ -58,7 +58,7 @@ type Config struct {
 	MostOwn int
 
 	// Linger is how long the events of a session are kept in which no turn runs
-	// and which nobody follows; 0: 5 minutes.
+	// and which has no follower; 0: 5 minutes.
 	Linger time.Duration
 
 	// Beat is after how much silence a follower gets a Frame without anything in
@@ -81,7 +81,7 @@ type Hub struct {
 	epoch   string
 	gens    atomic.Uint64
 	turns   sync.WaitGroup // that run, or whose sessions are held
-	leaving chan struct{}  // closed by Drain: nobody answers questions any more
+	leaving chan struct{}  // closed by Drain: questions are not answered any more
 
 	mu       sync.Mutex
 	logs     map[key]*log
@@ -109,7 +109,7 @@ type log struct {
 
 	mu      sync.Mutex
 	ring    ring
-	wake    chan struct{} // closed with the next event; nil: nobody waits
+	wake    chan struct{} // closed with the next event; nil: no one waits
 	gen     uint64        // another one after each begin and end of a turn or of a hold
 	turn    *Turn         // that runs
 	held    bool
@@ -298,13 +298,13 @@ type Mark struct {
 	Running bool
 	Asked   []event.Asked // what waits for an answer
 
-	// After is the id from which to follow whoever has read the session's
+	// After is the id to follow from for a client that has read the session's
 	// entries up to Base; less than zero: all of them.
 	After string
 	Base  int
 }
 
-// Mark says where a session stands. Whoever has read the entries up to Base and
+// Mark says where a session stands. A client that has read the entries up to Base and
 // follows from After sees everything once.
 //
 // A turn that has said more than the hub keeps is the exception: with
@@ -329,14 +329,14 @@ func (h *Hub) Mark(who capability.Principal, session string) Mark {
 	return m
 }
 
-// stopping is the problem of whoever comes after [Hub.Drain].
+// stopping is the problem for requests after [Hub.Drain].
 func stopping() error {
 	return &wire.Problem{Status: http.StatusServiceUnavailable, Code: "stopping", Detail: "this Ken is about to stop and begins nothing new; ask again when it runs again"}
 }
 
 // Drain begins no more turns and waits until those that run have ended. Those
 // that wait for a person, or come to, end at once: they stay open, and go on when
-// somebody has answered. When ctx ends it aborts the rest, waits for them too and
+// they are answered. When ctx ends it aborts the rest, waits for them too and
 // says how many there were. Followers get the last frames and end.
 func (h *Hub) Drain(ctx context.Context) error {
 	h.mu.Lock()
@@ -368,7 +368,7 @@ func (h *Hub) Drain(ctx context.Context) error {
 	}
 	return &capability.Error{
 		Kind: capability.Timeout, Op: "wait for", Target: fmt.Sprintf("%d turns", n),
-		Err: errors.Join(errors.New("they took longer than the stop may and were aborted"), ctx.Err()), Fix: "go on with them when Ken runs again",
+		Err: errors.Join(errors.New("aborted, because they took longer than stopping may"), ctx.Err()), Fix: "go on with them when Ken runs again",
 	}
 }
 

@@ -14,7 +14,7 @@ const (
 
 // A ring has the newest events of a session, in order. The fragments of an
 // answer are many and small: but for the newest they are joined into runs, which
-// know where each fragment ended, so that whoever has seen some of them gets
+// know where each fragment ended, so that a client that has seen some of them gets
 // exactly the rest.
 //
 // What it gives out is never changed later.

@@ -15,7 +15,7 @@ import (
 	"ken/internal/untrusted"
 )
 
-// A Hold keeps a session from turns of this hub, for whoever is about to begin
+// A Hold keeps a session from turns of this hub, for a caller that is about to begin
 // one or to change the session otherwise. It ends with one of its methods.
 type Hold struct {
 	h       *Hub
@@ -24,7 +24,7 @@ type Hold struct {
 	counted bool // among the turns
 }
 
-// Hold takes a session. While a turn of it runs here, or somebody else holds it,
+// Hold takes a session. While a turn of it runs here, or another caller holds it,
 // that is a Conflict; a hub that is drained has the code "stopping". It counts as
 // a turn: a principal who has too many gets the code "too-many-turns".
 func (h *Hub) Hold(who capability.Principal, session string) (*Hold, error) {
@@ -148,7 +148,7 @@ type point struct {
 	seq int
 }
 
-// Start begins a turn, which runs until it is over, whoever listens.
+// Start begins a turn, which runs until it is over, with or without listeners.
 func (hold *Hold) Start(b Begin) *Turn {
 	h, l := hold.h, hold.l
 	b.Input.Principal, b.Input.Session, b.Input.Leave = hold.who, l.key.session, h.leaving
@@ -205,10 +205,10 @@ func (h *Hub) run(ctx context.Context, hold *Hold, t *Turn) {
 	}
 }
 
-// settling is how long whoever aborted a turn may take over what it asked.
+// settling is how long the caller that aborted a turn may take to settle what it asked.
 const settling = 5 * time.Second
 
-// settle gives what an aborted turn still asked to whoever aborted it.
+// settle passes what an aborted turn still asked to the caller that aborted it.
 func (h *Hub) settle(ctx context.Context, l *log, t *Turn) {
 	l.mu.Lock()
 	left, asked := t.left, l.asked.pending()

@@ -72,7 +72,7 @@ func probe(ctx context.Context, p Probe, tell bool) (c Checked) {
 	select {
 	case err = <-done:
 	case <-ctx.Done():
-		err = fmt.Errorf("no answer within %s", patience)
+		err = fmt.Errorf("timeout: not answered within %s", patience)
 	}
 	c.OK = err == nil
 	if err != nil && tell {
@@ -264,7 +264,7 @@ func (s *server) setPrice(r *wire.Request) (any, error) {
 	return p, nil
 }
 
-// modelName refuses what is no name of a model, nor a pattern of names as the
+// modelName rejects what is neither the name of a model nor a pattern of names as the
 // table has them: it is written into a file.
 func modelName(name string) error {
 	bad := func(why string) error {

@@ -31,8 +31,8 @@ type Config struct {
 	// is not so: with what is wrong where for an operator. Nil: never.
 	Fault func(operator bool) string
 
-	// View returns what somebody sees of the catalog. Stats are of all of it: for
-	// whoever asks whether Ken is well.
+	// View returns what a caller sees of the catalog. Stats are of all of it: for
+	// health checks.
 	View  func(auth.Identity) door.View
 	Stats func() door.Stats
 

@@ -16,7 +16,7 @@ type (
 	catalogNews struct {
 		Type    string `json:"type"` // catalog
 		Version uint64 `json:"version"`
-		Count   int    `json:"count"` // of what whoever asks sees
+		Count   int    `json:"count"` // of what the caller sees
 	}
 	approvalNews struct {
 		Type    string `json:"type"` // approvals
@@ -34,11 +34,11 @@ type (
 
 // feed sends the state of things, and then every change of it, until the client
 // or the server goes. A client that comes again gets the state again: it needs
-// to name no event. Of the trail only new records are sent; whoever reads the
+// to name no event. Of the audit log only new records are sent; a client that reads the
 // trail after the first event misses none.
 func (a *api) feed(w http.ResponseWriter, r *wire.Request) error {
 	if r.Who.Principal.ID == "" {
-		return &capability.Error{Kind: capability.Denied, Op: "follow", Target: "the feed", Err: errors.New("nobody asks"), Fix: "say who does"}
+		return &capability.Error{Kind: capability.Denied, Op: "follow", Target: "the feed", Err: errors.New("missing principal"), Fix: "say who does"}
 	}
 	f, err := a.hub.join(r.Who)
 	if err != nil {
@@ -94,7 +94,7 @@ func (a *api) feed(w http.ResponseWriter, r *wire.Request) error {
 	}
 }
 
-// catalogOf returns the version of the catalog and how much of it somebody sees.
+// catalogOf returns the version of the catalog and how much of it a caller sees.
 func (a *api) catalogOf(r *wire.Request) (version uint64, count int) {
 	var st door.Stats
 	if r.Who.Operator {

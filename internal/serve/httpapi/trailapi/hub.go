@@ -26,7 +26,7 @@ type hub struct {
 
 	mu        sync.Mutex
 	followers map[*follower]struct{}
-	run       *running // nil: nobody follows
+	run       *running // nil: no follower
 }
 
 // A running is one time that the hub runs.
@@ -154,7 +154,7 @@ func (h *hub) poll(ctx context.Context, run *running) {
 		case <-run.kick:
 		}
 		h.count(ctx, run)
-		select { // whoever asks all the time is not heard all the time
+		select { // frequent askers are slowed down
 		case <-ctx.Done():
 			return
 		case <-time.After(pollApart):
@@ -200,7 +200,7 @@ func (h *hub) watch(ctx context.Context, run *running, as capability.Principal) 
 	for version := uint64(0); ; {
 		next, err := h.cfg.Door.Next(ctx, as, version)
 		if err != nil {
-			return // the context has ended, or nobody asks
+			return // the context has ended, or no one asks
 		}
 		version = next.View.Stats().Version
 		h.each(run, func(f *follower) {

@@ -19,7 +19,7 @@ import (
 )
 
 // usualSession is the session of calls that name none: consents and kept results
-// belong to it, and to whoever made the call.
+// belong to it, and to the caller.
 const usualSession = "api"
 
 // agentSession begins the names of sessions in which agents call. What a person
@@ -53,7 +53,7 @@ type invocation struct {
 	AsPerson bool `json:"asPerson,omitempty"`
 
 	// Answers and State answer what an earlier try asked. That a call is to run
-	// again whose outcome nobody knows only a person says.
+	// again whose outcome is unknown only a person decides.
 	Answers map[string]json.RawMessage `json:"answers,omitempty"`
 	State   string                     `json:"state,omitempty"`
 }
@@ -88,7 +88,7 @@ func (a *api) invoke(w http.ResponseWriter, r *wire.Request) error {
 		if err == nil && res.Meta["state"] == "TIMEOUT" {
 			err = &capability.Error{
 				Kind: capability.Timeout, Op: "call", Target: string(call.Target), Rule: "limits.timeout",
-				Err: errors.New("it took too long and was stopped"), Fix: "ask for less at once, or raise the limit",
+				Err: errors.New("stopped, because it took too long"), Fix: "ask for less at once, or raise the limit",
 			}
 			err = a.refusal(ctx, err, &res)
 		} else if err != nil {

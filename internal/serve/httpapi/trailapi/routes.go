@@ -2,7 +2,7 @@
 // agreeing to one, and reading what became of them.
 //
 // Everybody works with what is his own, and with what the desk lets him answer.
-// What belongs to somebody else answers as what was never there, in the same
+// What belongs to another principal answers as what does not exist, in the same
 // words.
 package trailapi
 
@@ -47,7 +47,7 @@ type Config struct {
 	// [capability.NotFound].
 	Read func(ctx context.Context, who capability.Principal, session, handle string, from int64) (Piece, error)
 
-	// Opens reports whether a conversation of theirs is open to somebody who does
+	// Opens reports whether a conversation of theirs is open to a caller who does
 	// not decide. One that is not there, or cannot be read, is not.
 	Opens func(ctx context.Context, who auth.Identity, session string) bool
 
@@ -146,7 +146,7 @@ func (a *api) routes() []wire.Route {
 // listed returns how many a list may hold.
 func listed(r *wire.Request) int { return max(1, min(r.Whole("limit", usualList), longList)) }
 
-// isOpen reports whether whoever asks may read what was done in a session of
+// isOpen reports whether the caller may read what was done in a session of
 // their principal: a person in all, and an agent in those that agents began.
 func (a *api) isOpen(r *wire.Request, session string) bool {
 	return r.Who.Decides || strings.HasPrefix(session, agentSession) || a.Opens(r.Context(), r.Who, session)

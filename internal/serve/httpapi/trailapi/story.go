@@ -149,7 +149,7 @@ func (t *telling) gather() error {
 	return nil
 }
 
-// belongs reports whether a record is part of the story, and for whoever asks.
+// belongs reports whether a record is part of the story, and for the caller.
 func (t *telling) belongs(rec *audit.Record) bool {
 	ofTicket := t.ticket != "" && ticketOf(rec) == t.ticket
 	if !sees(t.r.Who, rec) {

@@ -23,7 +23,7 @@ func recordOf(e *audit.Entry) record {
 	return append(out, bytes.TrimSpace(e.Line)[1:]...)
 }
 
-// sees reports whether somebody may see a record: operators all, others their
+// sees reports whether a caller may see a record: operators all, others their
 // own.
 func sees(who auth.Identity, r *audit.Record) bool {
 	return who.Operator || r.IsOf(who.Principal)
@@ -92,7 +92,7 @@ func faults(r *wire.Request, list []error) []string {
 	switch {
 	case len(list) == 0:
 	case !r.Who.Operator:
-		out = []string{"part of the trail cannot be read; whoever runs Ken sees more with ken audit verify"}
+		out = []string{"part of the audit log cannot be read; the operator sees more with ken audit verify"}
 	default:
 		for _, err := range list[:min(most, len(list))] {
 			out = append(out, err.Error())
@@ -104,7 +104,7 @@ func faults(r *wire.Request, list []error) []string {
 	return out
 }
 
-// find returns a record that whoever asks may see.
+// find returns a record that the caller may see.
 func (a *api) find(r *wire.Request) (audit.Entry, error) {
 	e, err := audit.Find(a.AuditDir, audit.ID(r.PathValue("id")))
 	switch {
@@ -116,7 +116,7 @@ func (a *api) find(r *wire.Request) (audit.Entry, error) {
 	return e, nil
 }
 
-// A proof is what convinces somebody who has nothing else of the trail.
+// A proof convinces a reader who has nothing else of the audit log.
 type proof struct {
 	audit.Proof
 	PublicKey string `json:"publicKey"`
@@ -142,7 +142,7 @@ func (a *api) proof(r *wire.Request) (any, error) {
 	}
 	return nil, &wire.Problem{
 		Status: http.StatusConflict, Code: "unproven",
-		Detail: "no signature covers this record now; try again in a moment, and if that does not help let whoever runs Ken verify the trail",
+		Detail: "no signature covers this record now; try again in a moment; if that does not help, ask the operator to run ken audit verify",
 	}
 }
 

@@ -103,7 +103,7 @@ func (s serving) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			}
 			s.m.log.Error("a request broke", "route", s.route.Name, "cause", broke, "stack", string(debug.Stack()))
 			if counted.status == 0 {
-				p, _ := problem.Of(errors.New("it broke"))
+				p, _ := problem.Of(errors.New("internal error"))
 				p.Write(counted)
 			}
 		}
@@ -135,7 +135,7 @@ func (s serving) serve(w *counted, r *http.Request, who auth.Identity) error {
 	if err := req.read(w, &s.m.held); err != nil {
 		return err
 	}
-	if s.route.Stream != nil && r.Method == http.MethodHead { // whoever asks would wait for an end
+	if s.route.Stream != nil && r.Method == http.MethodHead { // the client would wait for an end
 		w.Header().Set("Allow", s.route.Method)
 		return &Problem{Status: http.StatusMethodNotAllowed, Code: "method-not-allowed", Detail: fmt.Sprintf("%s is asked with %s", r.URL.Path, s.route.Method)}
 	}
@@ -203,7 +203,7 @@ func (s serving) answer(w http.ResponseWriter, v any) error {
 	if raw, ok := a.Value.(Raw); ok {
 		w.Header().Set("Content-Type", raw.Type)
 		w.WriteHeader(orElse(a.Status, http.StatusOK))
-		_, _ = w.Write(raw.Body) // the client is gone; there is nobody to tell
+		_, _ = w.Write(raw.Body) // the client is gone
 		return nil
 	}
 	var b bytes.Buffer
@@ -294,7 +294,7 @@ func ReadBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, erro
 		return nil, &Problem{Status: http.StatusRequestEntityTooLarge, Code: "too-large", Detail: fmt.Sprintf("the body has more than %d bytes", limit)}
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		w.Header().Set("Connection", "close") // nobody waits for the rest
+		w.Header().Set("Connection", "close") // the rest is not waited for
 		return nil, &Problem{Status: http.StatusRequestTimeout, Code: "too-slow", Detail: "the body did not come in time; send it again, without a pause"}
 	}
 	return nil, Bad("the body could not be read: " + err.Error())

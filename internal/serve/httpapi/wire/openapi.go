@@ -18,7 +18,7 @@ type Info struct {
 	Version string // empty: 0
 	Summary string
 
-	// Public are the paths that need nobody to sign in.
+	// Public are the paths that need no sign-in.
 	Public []string
 }
 
@@ -93,7 +93,7 @@ func problemSchema() object {
 
 func (d *describer) add(r *Route) error {
 	if r.Name == "" {
-		return fmt.Errorf("it has no name")
+		return fmt.Errorf("missing name")
 	}
 	if other, ok := d.names[r.Name]; ok {
 		return fmt.Errorf("the name %s is taken by %s", r.Name, other)
@@ -133,7 +133,7 @@ func (d *describer) add(r *Route) error {
 	}
 	method := strings.ToLower(r.Method)
 	if !slices.Contains([]string{"get", "put", "post", "delete", "patch", "head"}, method) {
-		return fmt.Errorf("there is no method %q in a description", r.Method)
+		return fmt.Errorf("unknown method %q", r.Method)
 	}
 	if d.paths[path] == nil {
 		d.paths[path] = object{}

@@ -15,13 +15,13 @@ func Bad(detail string) *Problem {
 	return &Problem{Status: http.StatusBadRequest, Code: "invalid", Detail: detail}
 }
 
-// Missing is the problem of something that is not there, or not for whoever
+// Missing is the problem of something that does not exist, or is not for the caller who
 // asks.
 func Missing(what string) *Problem {
 	return &Problem{Status: http.StatusNotFound, Code: "not-found", Detail: what}
 }
 
-// ForPerson is the problem of something that a person decides, where whoever
+// ForPerson is the problem of something that a person decides, where the caller who
 // asks decides nothing: what it is, and what to do instead.
 func ForPerson(what, instead string) *Problem {
 	return &Problem{

@@ -84,7 +84,7 @@ const (
 	Instant Type = "instant" // RFC 3339, or how long ago: 24h, 30d
 )
 
-// A Request is a request of somebody who was let in, its parameters checked.
+// A Request is a request of a caller who was let in, its parameters checked.
 type Request struct {
 	*http.Request
 	Who auth.Identity
@@ -98,7 +98,7 @@ type Request struct {
 	release func()
 }
 
-// Partly says that a list is not whole. Why may be about what is somebody else's,
+// Partly says that a list is not whole. Why may be about what belongs to another principal,
 // so only operators are told that.
 func (r *Request) Partly(err error) []string {
 	switch {
@@ -107,7 +107,7 @@ func (r *Request) Partly(err error) []string {
 	case r.Who.Operator:
 		return []string{untrusted.Line(err.Error(), 500)}
 	}
-	return []string{"something could not be read; ken doctor says more to whoever runs Ken"}
+	return []string{"something could not be read; the operator sees more with ken doctor"}
 }
 
 // WantsEvents reports whether the client asks for events rather than for one
@@ -147,5 +147,5 @@ func JSON(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(v) // the client is gone; there is nobody to tell
+	_ = json.NewEncoder(w).Encode(v) // the client is gone
 }
