@@ -105,7 +105,7 @@ func findConfig(settings config.Config) discover.Config {
 	d, cards := settings.Discovery, settings.Capabilities
 	return discover.Config{
 		TopK: d.Tier1TopK, FullK: d.Tier2TopK, StickyK: d.StickyTopK,
-		MinRelevance: d.Tier1MinRelevance, TailRelevance: d.Tier1TailRelevance, FullRelevance: d.Tier2MinRelevance,
+		MinRelevance: d.Tier1MinRelevance, LowConfidence: d.LowConfidence, TailRelevance: d.Tier1TailRelevance, FullRelevance: d.Tier2MinRelevance,
 		Graph: graph.Config{Use: d.UseGraphReranking, Boost: d.GraphBoostFactor, Literal: d.GraphLiteral},
 		Budget: show.Budget{
 			Map: d.Tier0TokenBudget, Briefs: d.Tier1TokenBudget, Fulls: d.Tier2TokenBudget, Cards: cards.MaxTokens,

@@ -36,6 +36,11 @@ type Discovery struct {
 	// anything found fits. Default 0.3; zero lets everything pass.
 	Tier1MinRelevance float64
 
+	// LowConfidence is about the whole answer too: below this chance, 0–1, that
+	// anything found fits, only the best hit is shown, in a brief marked "may
+	// not fit". Default 0.6; zero marks nothing.
+	LowConfidence float64
+
 	// Tier1TailRelevance is the least relevance, 0–1, of a brief after the
 	// first. Default 0.02; zero lets everything pass.
 	Tier1TailRelevance float64
@@ -130,6 +135,8 @@ func discoverySettings() []setting[Config] {
 			func(c *Config) *int { return &c.Discovery.StickyTopK }, whole(0, mostHits)),
 		entry("discovery.tier1MinRelevance", "Minimum probability, 0 to 1, that anything found fits; below it nothing is shown.",
 			func(c *Config) *float64 { return &c.Discovery.Tier1MinRelevance }, fraction(noLess)),
+		entry("discovery.lowConfidence", "Below this probability, 0 to 1, that anything found fits, only the best hit is shown, in a brief marked \"may not fit\".",
+			func(c *Config) *float64 { return &c.Discovery.LowConfidence }, fraction(noLess)).byProfile(),
 		entry("discovery.tier1TailRelevance", "Minimum relevance, 0 to 1, of a brief after the first.",
 			func(c *Config) *float64 { return &c.Discovery.Tier1TailRelevance }, fraction(noLess)).byProfile(),
 		entry("discovery.tier2MinRelevance", "Minimum relevance, 0 to 1, of a full text after the best.",

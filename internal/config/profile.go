@@ -37,6 +37,7 @@ func (p Profile) base() Config {
 	case ProfileSeed:
 		c.Capabilities.Scorer = ScorerSeed
 		c.Capabilities.BudgetPolicy = BudgetStop
+		c.Discovery.LowConfidence = 0
 		c.Discovery.Tier1TailRelevance = 0.3
 		c.Discovery.Tier2MinRelevance = 0
 		c.Discovery.GraphLiteral = true

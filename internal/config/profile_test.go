@@ -35,7 +35,7 @@ func TestS186Profiles(t *testing.T) {
 			"discovery.tier1TopK": "8", "discovery.tier2TopK": "4", "discovery.tier2TokenBudget": "4000", "discovery.totalTokenBudget": "6000",
 		},
 		ProfileSeed: {
-			"capabilities.scorer": "seed", "capabilities.budgetPolicy": "stop", "discovery.tier1TailRelevance": "0.3", "discovery.tier2MinRelevance": "0", "discovery.graphLiteral": "true",
+			"capabilities.scorer": "seed", "capabilities.budgetPolicy": "stop", "discovery.lowConfidence": "0", "discovery.tier1TailRelevance": "0.3", "discovery.tier2MinRelevance": "0", "discovery.graphLiteral": "true",
 		},
 	}
 	places, _, _ := at(t)

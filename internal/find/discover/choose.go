@@ -76,6 +76,12 @@ func (t *turn) briefs(answer ranking.Answer, ranked []graph.Ranked) {
 		t.sticky(t.cfg.StickyK)
 		return
 	}
+	// Without a floor everything is wanted, however unlikely.
+	if t.cfg.MinRelevance > 0 && answer.Fit < t.cfg.LowConfidence {
+		t.doubt(answer.Fit, ranked)
+		t.sticky(t.cfg.StickyK)
+		return
+	}
 	extra, full, weak := t.cfg.StickyK, "", ""
 	for _, r := range ranked {
 		switch {
@@ -112,6 +118,28 @@ func (t *turn) abstain(fit float64, ranked []graph.Ranked) {
 			t.sel.Nearest = append(t.sel.Nearest, Nearest{t.snapshot.Entries()[r.Ordinal].ID, r.Score})
 		}
 		t.skip(r.Ordinal, show.TierBriefs, why)
+	}
+}
+
+// doubt shows the best of what was found, in a brief that says that it may not
+// fit, and nothing else.
+func (t *turn) doubt(fit float64, ranked []graph.Ranked) {
+	why := fmt.Sprintf("the chance that anything found fits is %.3f, below discovery.lowConfidence %.3f: only the best is shown, in a brief", fit, t.cfg.LowConfidence)
+	for _, r := range ranked {
+		switch {
+		case slices.Contains(t.shown, r.Ordinal):
+		case t.found > 0:
+			t.skip(r.Ordinal, show.TierBriefs, why)
+		case t.cfg.TopK == 0:
+			t.skip(r.Ordinal, show.TierBriefs, "discovery.tier1TopK 0 was reached")
+		default:
+			t.found++
+			t.sel.LowConfidence = true
+			t.brief(r.Ordinal, r.Score, append(t.why(r), "may not fit")...)
+			best := &t.items[len(t.items)-1]
+			best.Brief = best.Brief.MayNotFit(t.View.count)
+			t.skip(r.Ordinal, show.TierFulls, why)
+		}
 	}
 }
 

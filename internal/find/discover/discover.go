@@ -31,6 +31,11 @@ type Config struct {
 	MinRelevance  float64
 	TailRelevance float64
 
+	// LowConfidence is the probability that anything found is what was asked
+	// for below which only the best hit is shown, in a brief that is marked.
+	// Without a MinRelevance it has no effect.
+	LowConfidence float64
+
 	// FullRelevance is the least probability of what is shown in full, the
 	// best hit excepted.
 	FullRelevance float64
@@ -55,7 +60,7 @@ type Config struct {
 // Defaults are the values of the seed design.
 func Defaults() Config {
 	return Config{
-		TopK: 5, FullK: 2, StickyK: 3, MinRelevance: 0.3, TailRelevance: 0.02, FullRelevance: 0.1,
+		TopK: 5, FullK: 2, StickyK: 3, MinRelevance: 0.3, LowConfidence: 0.6, TailRelevance: 0.02, FullRelevance: 0.1,
 		Graph: graph.Default(), Budget: show.DefaultBudget(), Cards: true, EmbedTimeout: 50 * time.Millisecond,
 	}
 }
@@ -112,6 +117,10 @@ type Selection struct {
 	// show anything.
 	Fit     float64   `json:"fit"`
 	Nearest []Nearest `json:"nearest,omitempty"`
+
+	// LowConfidence says that Fit was below discovery.lowConfidence: only the
+	// best hit is shown, in a brief that is marked.
+	LowConfidence bool `json:"low_confidence,omitempty"`
 
 	// Ranking is what was found, whatever was shown of it: the best hits, what
 	// these need, then the rest.

@@ -193,6 +193,7 @@ func (f *Finder) discover(ctx context.Context, v *View, args json.RawMessage, cf
 	// What a prompt may hold does not bound an answer that was asked for.
 	cfg.ForceInclude, cfg.Cards, cfg.FullK = nil, false, 0
 	cfg.Budget = show.Budget{Briefs: unbounded, Total: unbounded}
+	cfg.LowConfidence = 0 // a model that searches reads several and chooses itself
 	if cfg.TopK <= 0 {
 		cfg.TopK = Defaults().TopK
 	}

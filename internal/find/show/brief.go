@@ -18,6 +18,9 @@ const (
 
 	// notAvailable marks what cannot be used here, where no reason is given.
 	notAvailable = " [not available — missing secrets or dependencies]"
+
+	// mayNotFit marks a hit that may well not be what was asked for.
+	mayNotFit = " [may not fit]"
 )
 
 // A Brief is one capability in one line, without the number before it: " name
@@ -33,6 +36,8 @@ type Brief struct {
 	Names, NamesTokens     int
 	Compact, CompactTokens int
 	Unavailable            bool
+
+	doubtful bool // it may not fit; the mark for that is the end of every form
 }
 
 // MakeBrief renders an entry in one line. It costs about as much as counting
@@ -67,6 +72,22 @@ func MakeBrief(e *catalog.Entry, count tokenizer.Counter) Brief {
 	b.NamesTokens = closed(count, head+mark) + number
 	b.CompactTokens += number
 	b.Tokens += number
+	return b
+}
+
+// MayNotFit returns the brief with the mark of a hit that may well not be what
+// was asked for.
+func (b Brief) MayNotFit(count tokenizer.Counter) Brief {
+	mark := ""
+	if b.Unavailable {
+		mark = notAvailable
+	}
+	number := count(strconv.Itoa(mostNumbers) + ".")
+	b.NamesTokens = closed(count, b.Text[:b.Names]+mark+mayNotFit) + number
+	b.CompactTokens = closed(count, b.Text[:b.Compact]+mark+mayNotFit) + number
+	b.Text += mayNotFit
+	b.Tokens = closed(count, b.Text) + number
+	b.doubtful = true
 	return b
 }
 
@@ -187,6 +208,9 @@ func (b *Brief) in(m Mode) (text, mark string, tokens int) {
 	}
 	if b.Unavailable {
 		mark = notAvailable
+	}
+	if b.doubtful {
+		mark += mayNotFit
 	}
 	return text, mark, tokens
 }

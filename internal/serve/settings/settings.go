@@ -35,7 +35,7 @@ func Writable() []string {
 		"model", "chat.effort", "chat.maxTokens", "chat.steps", "chat.condenseAt", "chat.promptTokens", "chat.memory", "chat.toolDelivery",
 		"capabilities.maxTokens", "capabilities.scorer", "capabilities.confidenceThreshold", "capabilities.logLevel", "capabilities.budgetPolicy",
 		"discovery.profile", "discovery.tier0TokenBudget", "discovery.tier1TokenBudget", "discovery.tier2TokenBudget", "discovery.totalTokenBudget",
-		"discovery.tier1TopK", "discovery.tier2TopK", "discovery.stickyTopK", "discovery.tier1MinRelevance", "discovery.tier1TailRelevance",
+		"discovery.tier1TopK", "discovery.tier2TopK", "discovery.stickyTopK", "discovery.tier1MinRelevance", "discovery.lowConfidence", "discovery.tier1TailRelevance",
 		"discovery.tier2MinRelevance", "discovery.useGraphReranking", "discovery.graphBoostFactor", "discovery.promptMode",
 	}
 }
