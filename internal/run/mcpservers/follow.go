@@ -12,8 +12,8 @@ import (
 	"ken/internal/wholefile"
 )
 
-// Every is how often the files that define servers are looked at.
-const Every = time.Second
+// every is how often the files that define servers are looked at.
+const every = time.Second
 
 // A Follower is told what [Servers.Follow] finds.
 type Follower struct {
@@ -34,7 +34,7 @@ func (s *Servers) Follow(ctx context.Context, f Follower) {
 		known[name] = true
 	}
 	secrets := s.cfg.Secrets.Changes()
-	tick := time.NewTicker(Every)
+	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
 		select {

@@ -17,18 +17,28 @@ import (
 	"ken/internal/know/catalog"
 	"ken/internal/know/source"
 	"ken/internal/run/mcpgateway"
-	"ken/internal/run/mcpservers"
 	"ken/internal/run/mcpservers/definitions"
 )
 
 // A Config says what [Reviews] works with.
 type Config struct {
-	Servers     *mcpservers.Servers
+	Servers     Servers
 	Definitions *definitions.Pins
 	Pins        func() (*pin.Desk, error) // of tools and other offers; opened at the first use
 	Policy      func() pin.Policy         // what happens to tools that nobody has accepted
 	Catalog     *catalog.Catalog
 	Log         *slog.Logger
+}
+
+// Servers are the MCP servers to review. Package mcpservers implements it; an
+// import of that package would lengthen the chain of imports.
+type Servers interface {
+	Gateway() *mcpgateway.Gateway // nil: there are no servers
+	Shared() bool                 // somebody else keeps the gateway up to date
+	Definitions() []mcpgateway.Server
+	Find(op, name string) (mcpgateway.Server, error)
+	PinKey(name string) string
+	Relist(ctx context.Context, name string)
 }
 
 // Reviews are the reviews of MCP servers. Its methods are safe for concurrent

@@ -5,8 +5,10 @@ import (
 	"time"
 
 	"ken/internal/govern/pin"
-	"ken/internal/run/mcpservers"
 )
+
+// every is how often the pins are looked at.
+const every = time.Second
 
 // checkAnyway is after how many looks tools that wait are checked again although
 // their pins have not changed: the store may have failed the last time.
@@ -20,7 +22,7 @@ func (v *Reviews) Watch(ctx context.Context) {
 	}
 	seen := map[string]int64{} // by server: the revision of the pins at the last check
 	policy := v.cfg.Policy()
-	tick := time.NewTicker(mcpservers.Every)
+	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for turn := 1; ; turn++ {
 		select {
