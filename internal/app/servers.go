@@ -58,7 +58,7 @@ func (a *App) prepareServers(cfg Config) (err error) {
 		Settings: a.effective,
 		Latest:   func() *config.Config { return a.loader.Latest().Settings },
 		Gateway:  gateway, None: len(cfg.Catalogs) > 0 && cfg.gateway == nil, Shared: cfg.gateway, // a catalog that is named stands for everything
-		Definitions: a.definitions, Secrets: a.secrets, Redact: a.holdSecrets, Getenv: a.getenv, Record: a.appendAudit, Log: a.log,
+		Definitions: a.definitions, Secrets: a.secrets, Redact: a.holdSecrets, Getenv: a.getenv, Record: a.record, Log: a.log,
 	})
 	if err != nil {
 		return err
@@ -92,21 +92,12 @@ func (a *App) openPins(policy func() pin.Policy, plain func() bool) (*pin.Desk, 
 		return nil, err
 	}
 	return pin.New(s, pin.Config{
-		Policy: policy, Plain: plain, Reviewers: a.Settings.Approval.Approvers, Reserved: capability.OwnTools(), Log: a.appendAudit,
+		Policy: policy, Plain: plain, Reviewers: a.Settings.Approval.Approvers, Reserved: capability.OwnTools(), Log: a.record,
 	})
 }
 
 // pinPolicy returns what happens to tools that nobody has accepted.
 func (a *App) pinPolicy() pin.Policy { return mcpservers.PinPolicy(a.effective().MCP) }
-
-// appendAudit appends to the audit log.
-func (a *App) appendAudit(ctx context.Context, r audit.Record) error {
-	log, err := a.trail.Get()
-	if err == nil {
-		_, err = log.Append(ctx, r)
-	}
-	return err
-}
 
 // statusDir is where each process publishes the status of its servers.
 func (a *App) statusDir() string { return filepath.Join(a.Places.State, "mcp-status") }
