@@ -263,7 +263,7 @@ func TestConsent(t *testing.T) {
 			t.Fatalf("results = %q", got)
 		}
 		if effect == approval.No {
-			contains(t, "the refusal", got[1], "ada said no")
+			contains(t, "the refusal", got[1], "ada denied request")
 		}
 	}
 	t.Run("alone", func(t *testing.T) {
