@@ -10,7 +10,7 @@ from bert import CLS, SEP
 
 TRAIN = ("metatool", "apibank", "clinc150", "toollinkos", "banking77", "bfcl-bynames", "sealtools")
 DEV = ("acebench-en", "restbench", "bfcl-multiturn")
-FOLDS = (("metatool", "apibank"), ("clinc150", "toollinkos"), ("banking77", "bfcl-bynames"), ("sealtools",))
+FOLDS = (("metatool", "apibank"), ("clinc150", "banking77"), ("toollinkos", "bfcl-bynames"), ("sealtools",))
 SPLITS = ("full", "fold0", "fold1", "fold2", "fold3")
 NAMES_ONLY = ("clinc150", "banking77")
 OPENAPI, EXTRA, FREE, ALONE = 1 << 16, 1 << 17, 1 << 18, 1 << 19
@@ -94,6 +94,7 @@ class Data:
         self.views = {mode: View(z[k + "tok"], z[k + "field"], z[k + "off"].astype(np.int64), device) for mode, k in (("plain", ""), ("words", "w"))}
         self.origin = z["origin"].astype(np.int64)
         self.openapi, self.extra = z["openapi"].astype(np.int64), z["extra"].astype(np.int64)
+        self.nothing = z["nothing"].astype(np.int64)  # queries that nothing answers, for the fit of the gate alone
         self.sets = {s: Set(z, s, device) for s in TRAIN + DEV}
 
     def put(self, *arrays):

@@ -434,6 +434,9 @@ def main():
         out[f"{key}_edoc"] = np.array([texts.add(doc_text(d["name"], d.get("description") or "", d.get("category") or "", params(d)),
                                                  0, EVAL_CUT, split_name(d["name"]))
                                        for d in corpus], np.int32)
+    # What nothing answers: read by no training, only encoded for the fit of the gate.
+    nothing = read(os.path.join(a.bench, "train", "clinc150", "oos.jsonl"))
+    out["nothing"] = np.array([texts.add(q["query"], 0, EVAL_CUT) for q in nothing], np.int32)
     out.update(texts.arrays())
     path = os.path.join(a.out, "data.npz")
     np.savez_compressed(path, rows=np.array([a.rows]), **out)
