@@ -172,7 +172,7 @@ func (d *discoverCall) check(view door.View, given *pflag.FlagSet) error {
 
 // checkAgent warns about an agent that has no settings of its own, such as a
 // misspelt one.
-func (env *environment) checkAgent(a *app.App, name string) {
+func (c *environment) checkAgent(a *app.App, name string) {
 	if name == "" {
 		return
 	}
@@ -180,7 +180,7 @@ func (env *environment) checkAgent(a *app.App, name string) {
 		return
 	}
 	known := slices.Sorted(maps.Keys(a.Settings.Discovery.Agents))
-	fmt.Fprintf(env.err, "ken: warning: discovery.agents has no agent %s, so the usual settings apply%s\n", output.Line(name), orMeant(name, known))
+	fmt.Fprintf(c.err, "ken: warning: discovery.agents has no agent %s, so the usual settings apply%s\n", output.Line(name), orMeant(name, known))
 }
 
 // checkFilter refuses kinds and categories that nothing is of. It goes through

@@ -88,7 +88,8 @@ func Check(run *capability.Recipe, parameters []capability.Parameter) (key, mess
 	return checkRequest(run, parameters)
 }
 
-// CheckArgv: what stands for a parameter names one, and the program is none.
+// CheckArgv returns what is wrong with the command of a recipe: a placeholder must
+// name a parameter, and the program must not be a placeholder.
 func CheckArgv(argv []string, parameters []capability.Parameter) (message, fix string) {
 	for i, element := range argv {
 		if message, fix := checkPlaceholders(element, parameters); message != "" {
