@@ -150,14 +150,14 @@ func standing(e *door.Entry) string {
 	case e.Ready():
 		return "ready"
 	}
-	return "lacking"
+	return "unavailable"
 }
 
-var standingStyles = map[string]string{"ready": output.Green, "lacking": output.Yellow, "quarantined": output.Red, "shadowed": output.Dim}
+var standingStyles = map[string]string{"ready": output.Green, "unavailable": output.Yellow, "quarantined": output.Red, "shadowed": output.Dim}
 
 // rank orders standings for people.
 func rank(standing string) int {
-	return slices.Index([]string{"ready", "lacking", "quarantined", "shadowed"}, standing)
+	return slices.Index([]string{"ready", "unavailable", "quarantined", "shadowed"}, standing)
 }
 
 func (c *catalogCommand) show() *cobra.Command {

@@ -61,12 +61,12 @@ func TestExamine(t *testing.T) {
 		{"errors", func(f *Facts) {
 			f.Listing.Problems = []capability.Problem{{Message: "kind is missing", Origin: capability.Origin{Path: "x.yaml", Line: 2}}}
 		}, "catalog", Bad, "x.yaml:2: kind is missing"},
-		{"held", func(*Facts) {}, "isolation", Good, "the profile full; of 15 tries to get out none worked"},
+		{"held", func(*Facts) {}, "isolation", Good, "the sandbox profile full; 15 attempts to escape failed"},
 		{"held less", func(f *Facts) {
 			f.Running.Isolation.Profile = "landlock"
 			f.Running.Isolation.Missing = []string{"netns: no"}
 		}, "isolation", Warn, "netns: no"},
-		{"not held", func(f *Facts) { f.Running.Isolation.Profile = "none" }, "isolation", Warn, "limits alone"},
+		{"not held", func(f *Facts) { f.Running.Isolation.Profile = "none" }, "isolation", Warn, "limits alone apply"},
 		{"escaped", func(f *Facts) { f.Running.Isolation.Escaped = []string{"shadow"} }, "isolation", Bad, "shadow"},
 		{"refuses", func(f *Facts) { f.Running.Isolation.Refuses = "sandbox.require wants more" }, "isolation", Bad, "sandbox.require"},
 		{"no state", func(f *Facts) { f.Running.StoreErr = errors.New("the disk is full") }, "state", Bad, "the disk is full"},

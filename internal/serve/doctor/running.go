@@ -52,16 +52,16 @@ func running(r Running) []Check {
 
 func isolation(i Isolation) Check {
 	c := Check{Name: "isolation", Grade: Good}
-	c.Message = fmt.Sprintf("programs are held by the profile %s; of %s to get out none worked", i.Profile, count(i.Attempts, "try"))
+	c.Message = fmt.Sprintf("programs run under the sandbox profile %s; %s to escape failed", i.Profile, count(i.Attempts, "attempt"))
 	switch {
 	case i.Refuses != "":
 		c.Grade, c.Message, c.Fix = Bad, i.Refuses, "no program runs here until this is mended, or sandbox.require asks for less"
 	case i.Profile == "none":
-		c.Grade, c.Message = Warn, "programs are held by limits alone"
-		c.Fix = "programs can read and change what this user can; sandbox.require: require-landlock refuses to run them so"
+		c.Grade, c.Message = Warn, "programs have no sandbox: resource limits alone apply"
+		c.Fix = "programs can read and change what this user can; sandbox.require: require-landlock denies such runs"
 	case len(i.Escaped) > 0:
-		c.Grade, c.Message = Bad, "under the profile "+i.Profile+" a canary got out: "+strings.Join(i.Escaped, ", ")
-		c.Fix = "set sandbox.require to a profile that holds, and tell us"
+		c.Grade, c.Message = Bad, "attempts to escape from the sandbox profile "+i.Profile+" succeeded: "+strings.Join(i.Escaped, ", ")
+		c.Fix = "set sandbox.require to another profile, and report this"
 	case i.Profile != "full":
 		c.Grade = Warn
 		c.Fix = "names and attributes of other files stay visible to programs"

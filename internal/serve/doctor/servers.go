@@ -175,12 +175,12 @@ func noise(n int, sample string) string {
 	return "noise on its output, " + count(n, "line") + ": " + untrusted.Line(sample, sampleRunes)
 }
 
-// holds says in short what holds a server, and what does not.
+// holds returns how a server is confined, and what is left open.
 func holds(s Server) string {
 	if s.Profile == "" {
 		return "it runs elsewhere"
 	}
-	text := "held by the profile " + s.Profile
+	text := "sandbox profile " + s.Profile
 	if s.Held != "" {
 		text += " (" + s.Held + ")"
 	}
@@ -195,7 +195,7 @@ func holds(s Server) string {
 	return text
 }
 
-// narrower proposes what to write to hold a server closer.
+// narrower proposes a tighter sandbox profile for a server.
 func narrower(s Server) (Check, bool) {
 	n := s.Narrower
 	if n == (Narrower{}) {

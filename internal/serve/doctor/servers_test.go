@@ -33,7 +33,7 @@ func TestServers(t *testing.T) {
 		says    string
 		fix     string // in it
 	}{
-		{"good", with(func(*Server) {}), "mcp:files", Good, "14 tools, 1 prompt over stdio, protocol 2025-11-25; held by the profile imported (full), which leaves open: files, network", ""},
+		{"good", with(func(*Server) {}), "mcp:files", Good, "14 tools, 1 prompt over stdio, protocol 2025-11-25; sandbox profile imported (full), which leaves open: files, network", ""},
 		{"remote", with(func(s *Server) { s.Kind, s.Profile = "http", "" }), "mcp:files", Good, "over http, protocol 2025-11-25; it runs elsewhere", ""},
 		{"off", with(func(s *Server) { s.Disabled = true }), "mcp:files", Warn, "switched off", "disabled out of files in " + file},
 		{"does not start", with(func(s *Server) { s.Err, s.Fix = "no program x is installed", "mend mcp.servers.files" }), "mcp:files", Bad, "no program x", "mend files in " + file},
