@@ -206,7 +206,7 @@ func (k *Ken) Used(scope capability.Scope, id capability.ID, worked bool) error 
 	if scope.Session == "" {
 		return &capability.Error{
 			Kind: capability.Invalid, Op: "record the use of", Target: string(id),
-			Err: errors.New("it belongs to no session"), Fix: "name the session of the message that it was used for",
+			Err: errors.New("missing session"), Fix: "name the session of the message that it was used for",
 		}
 	}
 	if _, err := k.app.View().Lookup(string(id)); err != nil {

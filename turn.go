@@ -39,9 +39,9 @@ type Words struct {
 	Agent   string // of discovery.agents
 	Type    string // of the session, for cards that ask for one: "main", which empty means too, "isolated", …
 
-	// Continue goes on with a turn that did not end, instead of Text. Alone
-	// says that nobody answers questions: what needs one ends the turn, and is
-	// gone on with later.
+	// Continue continues a turn that did not end, instead of Text. Alone means
+	// that there is no person to answer questions: a call that needs an answer
+	// ends the turn, which can be continued later.
 	Continue bool
 	Alone    bool
 }

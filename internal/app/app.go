@@ -1,5 +1,5 @@
 // Package app builds Ken out of its parts. It is the only package that knows
-// every one of them; whoever needs Ken as a whole calls [Open].
+// all of them; [Open] opens Ken as a whole.
 package app
 
 import (
@@ -59,7 +59,7 @@ type Config struct {
 	// Embedder, when not nil, makes vectors of capabilities and messages.
 	Embedder llm.Embedder
 
-	// Log is told what goes wrong beside the calls; nil tells nobody.
+	// Log receives what goes wrong outside of calls; nil discards it.
 	Log *slog.Logger
 
 	// Observe, when not nil, is told of every change of a call's state. It must
@@ -123,7 +123,7 @@ type App struct {
 	made       *source.Memory  // what the program puts in while it runs
 	recorder   *door.Recorder
 	foundWith  atomic.Pointer[foundWith]
-	told       atomic.Pointer[func(outcome.Event)] // counts what the recorder records; nil: nobody does
+	told       atomic.Pointer[func(outcome.Event)] // counts what the recorder records; nil: it is not counted
 	log        *slog.Logger
 	observe    func(runner.Transition)
 	getenv     func(string) string
@@ -315,8 +315,9 @@ func (a *App) Remove(id capability.ID) bool {
 	return had
 }
 
-// CatalogErrors counts what is wrong with the catalog and costs something,
-// whoever may see of what. Nothing is judged for it, so every command can ask.
+// CatalogErrors returns how many problems of the catalog cost something,
+// regardless of who may see them. It evaluates no rules, so every command can
+// call it.
 func (a *App) CatalogErrors() int { return a.catalog.Snapshot().Stats().Errors }
 
 // Reload reads every source again.
@@ -369,7 +370,7 @@ func (a *App) warm(ctx context.Context) {
 			return
 		}
 		version = s.Version()
-		_, _, _ = a.Door.Look(ctx, a.View(), door.Query{Text: "search"}) // a fault is told to whoever searches next
+		_, _, _ = a.Door.Look(ctx, a.View(), door.Query{Text: "search"}) // the next search reports the error
 	}
 }
 

@@ -118,8 +118,8 @@ func (a *App) embed(e llm.Embedder) <-chan struct{} {
 
 // Embedded waits until the embedding service, where there is one, has made the
 // vectors of all capabilities or has failed, at most until ctx ends. A command
-// that answers once asks for it first; whoever answers again and again finds by
-// words meanwhile.
+// that answers once calls it first; a program that keeps running finds by words
+// meanwhile.
 func (a *App) Embedded(ctx context.Context) {
 	tried := a.StartEmbedding()
 	if tried == nil {

@@ -95,7 +95,7 @@ const visibilityEvery = time.Second
 // watchVisibility makes a new version of the catalog when something beside it
 // changes what models see of it, until ctx ends: extensions are switched by other
 // processes too, and rules are files. So a file that cannot be used is reported
-// soon, even while nobody asks for anything.
+// soon, even without any request.
 func (a *App) watchVisibility(ctx context.Context) {
 	tick := time.NewTicker(visibilityEvery)
 	defer tick.Stop()

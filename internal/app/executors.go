@@ -292,8 +292,8 @@ func (a *App) shellSettings() shell.Settings {
 }
 
 // shellHome returns the home directory of a principal's commands in this
-// workspace. Nobody else's commands, and no other project's, read what tools
-// keep there.
+// workspace. Commands of other principals and of other projects do not read what
+// tools keep there.
 func (a *App) shellHome(p capability.Principal) string {
 	h := sha256.New()
 	for _, part := range []string{p.Tenant, p.ID, executor.Resolved(a.Places.Workspace)} {

@@ -182,7 +182,7 @@ func (a *App) indexer(cfg Config) *index.Cache {
 	}
 	dir := filepath.Join(a.Places.Cache, "index")
 	if (&source.Cache{Dir: dir}).Check() == nil {
-		c.Dir = dir // without it the index is made anew
+		c.Dir = dir // without it the index is built from scratch
 	}
 	return c
 }
@@ -235,8 +235,8 @@ func (a *App) Ranker() eval.Finder {
 	}
 }
 
-// A logFile takes lines for people. It is opened when there is one to write,
-// and begun anew, with the old one kept beside it, when it has grown long.
+// A logFile takes lines for people. It opens its file for each write. A file
+// that has grown too long is renamed to PATH.1 first.
 type logFile struct {
 	path string
 	mu   sync.Mutex

@@ -41,8 +41,9 @@ func (a *App) health() *health.Collector {
 	})
 }
 
-// noRules says why there are no rules, nil where there are some. Whoever started
-// the program reads what is wrong where; to others its files are nothing.
+// noRules returns why there are no rules, or nil if there are some. The user who
+// started the program gets the error with its files and lines; others get one
+// that names no files.
 func (a *App) noRules(p capability.Principal) error {
 	_, err := a.loader.Rules()
 	if err != nil && (p.Tenant != a.Principal.Tenant || p.ID != a.Principal.ID) {
@@ -60,7 +61,7 @@ func (a *App) fault(operator bool) string {
 	case operator:
 		return "Nothing may be called now: " + untrusted.Line(err.Error(), 500)
 	}
-	return "Nothing may be called now: the configuration cannot be followed. Whoever runs Ken can mend it."
+	return "Nothing may be called now: the configuration cannot be followed. The operator of Ken can fix it."
 }
 
 // standsBefore adds to why the files of the configuration are refused what that

@@ -10,9 +10,9 @@ const (
 	secretsEvery = time.Second      // how often it is checked whether a secret was set
 )
 
-// watchMachine lets the catalog look again at what is here: soon after a secret
-// was set, by whichever process, and every so often for what nobody tells, a
-// program that was installed or a secret that was removed.
+// watchMachine makes the catalog check again what this machine has: soon after
+// any process set a secret, and at intervals for changes that are not announced,
+// such as a program that was installed or a secret that was removed.
 func (a *App) watchMachine(ctx context.Context, every time.Duration) {
 	sealed, looked := a.secrets.Changes(), time.Now()
 	a.catalog.LookAgain() // what came since it was loaded

@@ -92,7 +92,7 @@ func (a *App) mcpAsk(ctx context.Context, err error) (*mcpserver.Question, error
 		out.Answer, err = json.Marshal(t.ID)
 		return out, err
 	}
-	return nil, fmt.Errorf("nobody can answer the question %q", q.Name)
+	return nil, fmt.Errorf("ask the client: unknown question %q", q.Name)
 }
 
 // consentLines are what a person needs in order to decide: what will run, why he

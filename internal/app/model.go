@@ -22,7 +22,7 @@ import (
 	"ken/llm"
 )
 
-// ErrNoModel is why nobody answers where no model was named.
+// ErrNoModel means that no model is configured that could answer.
 var ErrNoModel = errors.New("no model is configured")
 
 // A voice is a model that was opened, and what is known of it.
@@ -46,8 +46,8 @@ func (v voice) telling(retry engine.Retry) llm.Model {
 	return v.open(cfg)
 }
 
-// voice opens the model that is written PROVIDER/NAME. It asks nobody: that a
-// provider cannot be reached is told by the first request.
+// voice opens the model that is written PROVIDER/NAME. It sends no request: a
+// provider that cannot be reached is reported by the first one.
 func (a *App) voice(now *config.Config, ref string) (voice, error) {
 	if ref == "" {
 		return voice{}, &capability.Error{

@@ -104,7 +104,8 @@ func (a *App) callPlugins() ([]runner.Plugin, error) {
 	return out, nil
 }
 
-// resolvedID returns the id of what somebody calls by another name.
+// resolvedID returns the id of the capability that name stands for, or name
+// itself if there is none.
 func (a *App) resolvedID(name capability.ID) capability.ID {
 	if e, err := a.Oversee().Lookup(string(name)); err == nil {
 		return e.ID

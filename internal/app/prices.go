@@ -88,8 +88,8 @@ func (a *App) prices() ([]outcome.Price, error) {
 }
 
 // SetPrice keeps a person's own price of a model, which may be written with its
-// provider. It counts from the next turn on; what was spent before is not counted
-// anew, but for what was saved.
+// provider. It applies from the next turn on. Earlier costs are not calculated
+// again; earlier savings are.
 func (a *App) SetPrice(p outcome.Price) error {
 	name := p.Model
 	if _, bare, err := a.effective().Provider(p.Model); err == nil {
@@ -105,7 +105,7 @@ func (a *App) SetPrice(p outcome.Price) error {
 	}
 	const most = 1000
 	if _, there := own[name]; !there && len(own) >= most {
-		return &capability.Error{Kind: capability.Denied, Op: "set the price of", Target: name, Err: fmt.Errorf("there are %d prices already", most), Fix: "use chat.modelTable, whose patterns stand for many models"}
+		return &capability.Error{Kind: capability.Denied, Op: "set the price of", Target: name, Err: fmt.Errorf("limit reached: %d prices", most), Fix: "use chat.modelTable, whose patterns stand for many models"}
 	}
 	own[name] = price
 	text, err := json.MarshalIndent(own, "", "  ")

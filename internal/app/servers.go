@@ -96,7 +96,7 @@ func (a *App) openPins(policy func() pin.Policy, plain func() bool) (*pin.Desk, 
 	})
 }
 
-// pinPolicy returns what happens to tools that nobody has accepted.
+// pinPolicy returns what happens to tools that were not accepted yet.
 func (a *App) pinPolicy() pin.Policy { return mcpservers.PinPolicy(a.effective().MCP) }
 
 // statusDir is where each process publishes the status of its servers.

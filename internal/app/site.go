@@ -110,7 +110,7 @@ func (s *Site) EndCalls(ctx context.Context) error {
 	return r.Close(context.WithoutCancel(ctx)) // Close has its own time limit
 }
 
-// Owner is whoever started the program.
+// Owner returns the identity of the user who started the program.
 func (a *App) Owner() auth.Identity {
 	return auth.Identity{Principal: a.Principal, Name: a.Principal.ID, Operator: true, Decides: true}
 }
@@ -118,7 +118,8 @@ func (a *App) Owner() auth.Identity {
 // SignOuts returns where it is kept which browsers were signed out.
 func (a *App) SignOuts() (*store.Store, error) { return a.store.Get() }
 
-// OIDC is whose people are let in besides; nil: nobody's.
+// OIDC returns the identity provider whose users may sign in too; nil if there is
+// none.
 func (a *App) OIDC() *auth.OIDCConfig {
 	o := a.Settings.Serve.OIDC
 	if o.Issuer == "" {
@@ -141,10 +142,10 @@ func (a *App) OIDC() *auth.OIDCConfig {
 	return out
 }
 
-// mcp serves the protocol of tools. A call may take its time, and a client may
-// listen for news as long as it wants, or until waiting ends. Whoever comes as an
-// agent has a server beside that of the others: there no client's word is taken
-// for a person's, since the agent may be the client.
+// mcp serves MCP over HTTP. A call may take long, and a client may listen for
+// notifications as long as it wants, or until waiting ends. Agents have a server
+// of their own: on it a client's answer does not count as a person's, because the
+// agent may be the client.
 func (s *Site) mcp(waiting context.Context) auth.Handler {
 	agents := s.app.newMCP(nil)
 	watching, stop := context.WithCancel(waiting)
@@ -277,8 +278,7 @@ func (s *Site) trail(waiting context.Context) trailapi.Config {
 	}
 }
 
-// opens reports whether a session is open to somebody; one that cannot be read
-// is not.
+// opens reports whether who may open the session; false if it cannot be read.
 func (a *App) opens(ctx context.Context, who auth.Identity, id string) bool {
 	sessions, err := a.Sessions()
 	if err != nil {

@@ -50,8 +50,8 @@ func (a *App) CommandsFor(who capability.Principal) *slash.Index {
 	return commandsIn(a.Door.ViewFor(door.Viewer{Principal: who, Origin: capability.ByPerson}))
 }
 
-// CommandsOf returns the commands of whoever asks over HTTP. An agent has those
-// that it sees, whoever it works for.
+// CommandsOf returns the commands of a caller over HTTP. An agent has those that
+// it sees itself, regardless of the user it works for.
 func (a *App) CommandsOf(who auth.Identity) *slash.Index {
 	if who.Decides {
 		return a.CommandsFor(who.Principal)
@@ -141,7 +141,7 @@ func (a *App) Route(ctx context.Context, who capability.Principal, line string) 
 	return a.route(ctx, who, a.CommandsFor(who), line)
 }
 
-// RouteOf is Route for whoever asks over HTTP.
+// RouteOf is Route for a caller over HTTP.
 func (a *App) RouteOf(ctx context.Context, who auth.Identity, line string) (capability.Call, error) {
 	return a.route(ctx, who.Principal, a.CommandsOf(who), line)
 }
@@ -149,8 +149,8 @@ func (a *App) RouteOf(ctx context.Context, who auth.Identity, line string) (capa
 func (a *App) route(ctx context.Context, who capability.Principal, index *slash.Index, line string) (capability.Call, error) {
 	route, err := index.Parse(line)
 	if err != nil {
-		if lawless := a.NoCommands(who); lawless != nil && !index.Is(line) {
-			err = lawless
+		if denied := a.NoCommands(who); denied != nil && !index.Is(line) {
+			err = denied
 		}
 		return capability.Call{}, err
 	}

@@ -9,9 +9,10 @@ import (
 // tidyEvery is how often a program that stays clears up behind itself.
 const tidyEvery = time.Hour
 
-// tidy removes what is past its time, now and then, until ctx ends: results
-// that nobody can read any more, sessions that chat.keep lets go, and chains of
-// the trail that audit.keep lets go. What goes wrong is told and tried again.
+// tidy removes expired data, at once and then every tidyEvery, until ctx ends:
+// results that can no longer be read, sessions older than chat.keep allows, and
+// chains of the audit log older than audit.keep allows. Errors are logged, and
+// what failed is tried again the next time.
 func (a *App) tidy(ctx context.Context) {
 	tick := time.NewTicker(tidyEvery)
 	defer tick.Stop()

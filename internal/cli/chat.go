@@ -116,9 +116,9 @@ func (c *chatCommand) chat(ctx context.Context, a *app.App, k chatCall) error {
 	if k.model != "" {
 		a.UseModel(k.model)
 	}
-	// Somebody who stops reading must not end this process: the turn would have no
-	// end, and the session would stay locked. The signal is taken rather than
-	// ignored, for programs that are run would inherit that.
+	// A reader that goes away must not end this process: the turn would have no
+	// end, and the session would stay locked. The signal is caught rather than
+	// ignored, because programs that Ken starts would inherit that.
 	gone := make(chan os.Signal, 1)
 	signal.Notify(gone, syscall.SIGPIPE)
 	defer signal.Stop(gone)

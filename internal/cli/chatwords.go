@@ -77,7 +77,7 @@ func (t *conversation) completeArgument(head string, cursor int) []slash.Complet
 			out = append(out, slash.Completion{Text: text, Start: cursor - len(rest), End: cursor, Kind: "value", Description: about})
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second) // somebody types
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second) // a person waits while typing
 	defer cancel()
 	switch word {
 	case "/mode":
@@ -249,7 +249,7 @@ func (t *conversation) changeMode(_ context.Context, args []string) (chat.Output
 	}
 	name := args[0]
 	if name != noMode && !slices.Contains(names, name) {
-		return chat.Output{}, fmt.Errorf("there is no mode %q; there are %s, and none (policy.modes)", untrusted.Line(name, 40), strings.Join(names, ", "))
+		return chat.Output{}, fmt.Errorf("unknown mode %q; the modes are %s, and none (policy.modes)", untrusted.Line(name, 40), strings.Join(names, ", "))
 	}
 	t.choose(name)
 	return chat.Output{Text: "The mode is " + orNone(name) + " from the next message on."}, nil
@@ -298,7 +298,7 @@ func (t *conversation) rewind(ctx context.Context, args []string) (chat.Output, 
 		return chat.Output{}, err
 	}
 	if len(turns) == 0 {
-		return chat.Output{}, errors.New("there is no turn that could be taken back")
+		return chat.Output{}, errors.New("rewind: session has no turn that can be taken back")
 	}
 	turn := turns[len(turns)-1].number
 	if len(args) > 0 {

@@ -156,7 +156,7 @@ func (c *connectCommand) planConnection(a *app.App, how connect.Request, dry boo
 		return nil, fmt.Errorf("find this program: %w", err)
 	}
 	if strings.Contains(program, string(filepath.Separator)+"go-build") {
-		return nil, usageError{fmt.Errorf("this ken was made by go run and is gone when it ends; build it first (make build), and run bin/ken connect %s", how.Client)}
+		return nil, usageError{fmt.Errorf("ken was started by go run, which deletes it when it ends; build it first (make build), and run bin/ken connect %s", how.Client)}
 	}
 	how.Program = program
 	if how.Project != "" {
@@ -206,8 +206,8 @@ func (c *connectCommand) printPlan(p *connect.Plan) {
 	}
 }
 
-// agree asks a person who is there. Where nobody is, only --yes changes
-// anything.
+// agree asks for confirmation on a terminal. Without a terminal, only --yes
+// changes anything.
 func (c *connectCommand) agree(ctx context.Context, yes bool) (bool, error) {
 	switch {
 	case yes:

@@ -73,7 +73,7 @@ func (c *connectCommand) startConnected(ctx context.Context, client string, name
 	c.printStarts(out)
 	c.out.Linef("\n%s", menuWords(client, out, menu))
 	c.printHTTP(out)
-	c.out.Linef("Start %s anew to use it. ken disconnect %s undoes it; ken doctor says how the servers are held.", client, client)
+	c.out.Linef("Restart %s to use it. ken disconnect %s undoes it; ken doctor says how the servers are held.", client, client)
 	return nil
 }
 

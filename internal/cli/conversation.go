@@ -43,7 +43,7 @@ var _ chat.Talker = (*conversation)(nil)
 // openConversation begins a conversation, or goes on with one.
 func openConversation(ctx context.Context, a *app.App, k chatCall) (*conversation, error) {
 	if k.mode != "" && k.mode != noMode && !slices.Contains(a.Modes(), k.mode) {
-		return nil, usageError{fmt.Errorf("there is no mode %q; there are %s, and none", k.mode, strings.Join(a.Modes(), ", "))}
+		return nil, usageError{fmt.Errorf("unknown mode %q; the modes are %s, and none", k.mode, strings.Join(a.Modes(), ", "))}
 	}
 	e, err := a.Engine()
 	if err != nil {
@@ -101,7 +101,7 @@ func (t *conversation) resume(ctx context.Context, id string) error {
 			return err
 		}
 		if len(list) == 0 {
-			return &capability.Error{Kind: capability.NotFound, Op: "resume", Target: "the last session", Err: errors.New("there is none of this folder"), Fix: "see ken chat --list"}
+			return &capability.Error{Kind: capability.NotFound, Op: "resume", Target: "the last session", Err: errors.New("folder has no sessions"), Fix: "see ken chat --list"}
 		}
 		id = list[0].ID
 	}

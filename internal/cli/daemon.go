@@ -19,7 +19,7 @@ import (
 	"ken/internal/serve/shim"
 )
 
-// serveDaemon serves the clients that shims bring, until nobody was there for a
+// serveDaemon serves the clients that shims connect, until there was none for a
 // while.
 func serveDaemon(ctx context.Context, stderr io.Writer) error {
 	log := slog.New(slog.NewTextHandler(stderr, nil))
@@ -33,7 +33,7 @@ func serveDaemon(ctx context.Context, stderr io.Writer) error {
 	}
 	l, err := daemon.Listen(place)
 	if errors.Is(err, daemon.ErrRunning) {
-		return nil // whoever started this one is served by that
+		return nil // the running daemon serves the shim that started this one
 	}
 	if err != nil {
 		return err

@@ -48,7 +48,7 @@ func newDiscover(env *environment) *cobra.Command {
 		Use: `discover "MESSAGE"`, Short: "Show what a model would see for a message, and why",
 		Example: "  ken discover \"what changed in this repository lately\"\n" +
 			"  ken discover --kind skill --available \"write a release note\"",
-		Args: something(`there is no message; say what you want done: ken discover "search the web"`),
+		Args: something(`missing message; say what you want done: ken discover "search the web"`),
 	}
 	cmd.RunE = c.withApp(func(ctx context.Context, a *app.App, given []string) error {
 		message := strings.Join(given, " ")

@@ -159,7 +159,7 @@ func (c *evalCommand) readQueries(files []string) ([]eval.Query, []capability.Pr
 	if len(queries) == 0 {
 		return nil, nil, &capability.Error{
 			Kind: capability.Invalid, Op: "read queries", Target: strings.Join(files, ", "),
-			Err: errors.New("there is none"), Fix: "write one JSON object per line",
+			Err: errors.New("files contain no valid query"), Fix: "write one JSON object per line",
 		}
 	}
 	return queries, problems, nil

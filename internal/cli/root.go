@@ -33,9 +33,9 @@ func newRoot(c *environment) *cobra.Command {
 			return nil
 		}
 		if slices.Contains(c.catalogs, "catalog") {
-			return fmt.Errorf("there is no command %q; --catalog took the word catalog as its path", given[0])
+			return fmt.Errorf("unknown command %q; --catalog took the word catalog as its path", given[0])
 		}
-		return fmt.Errorf("there is no command %q%s", given[0], meant(cmd, given[0]))
+		return fmt.Errorf("unknown command %q%s", given[0], meant(cmd, given[0]))
 	})
 	root.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	root.Version = app.Version()

@@ -47,7 +47,7 @@ func newRun(env *environment) *cobra.Command {
 			"If the call needs approval, Ken asks on a terminal. Without one, the status is 4;\n" +
 			"answer with ken approve. Status: 0 done, 1 failed, 2 usage, 3 denied, 4 waiting for\n" +
 			"approval, 124 timeout.",
-		Args: something(`there is nothing to run; write a command, as in ken run "/list-files", or an id with its arguments, as in ken run tool:read_file '{"path":"README.md"}'`),
+		Args: something(`nothing to run; write a command, as in ken run "/list-files", or an id with its arguments, as in ken run tool:read_file '{"path":"README.md"}'`),
 		RunE: c.withApp(func(ctx context.Context, a *app.App, given []string) error { return c.run(ctx, a, r, given) }),
 	}
 	// What follows the command is its own, dashes too.
@@ -59,19 +59,19 @@ func newRun(env *environment) *cobra.Command {
 	return cmd
 }
 
-// something refuses to be called without a word, and says what to write.
-func something(lacking string) cobra.PositionalArgs {
+// something requires at least one argument; usage is the error text without one.
+func something(usage string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, given []string) error {
 		if len(given) == 0 {
-			return usageError{errors.New(lacking + "; see " + cmd.CommandPath() + " --help")}
+			return usageError{errors.New(usage + "; see " + cmd.CommandPath() + " --help")}
 		}
 		return nil
 	}
 }
 
 func (c *runCommand) run(ctx context.Context, a *app.App, r runCall, given []string) error {
-	// Somebody who stops reading must not end this process: the call would have
-	// no closing record.
+	// A reader that goes away must not end this process: the call would have no
+	// closing record.
 	gone := make(chan os.Signal, 1)
 	signal.Notify(gone, syscall.SIGPIPE) // taken rather than ignored, which programs that are run would inherit
 	defer signal.Stop(gone)
@@ -132,7 +132,7 @@ func (c *runCommand) callOf(ctx context.Context, a *app.App, given []string) (ca
 		return call, err
 	}
 	if given[0] == "" {
-		return capability.Call{}, usageError{errors.New("there is nothing to run; write a command, as in \"/git-log\", or an id")}
+		return capability.Call{}, usageError{errors.New("nothing to run; write a command, as in \"/git-log\", or an id")}
 	}
 	call := capability.Call{Target: capability.ID(given[0]), Origin: capability.ByPerson}
 	switch {
@@ -187,7 +187,7 @@ func (c *runCommand) printResult(call capability.Call, res capability.Result, er
 	switch {
 	case err != nil:
 	case res.Meta[runner.MetaState] == runner.TimedOut.String():
-		end = &capability.Error{Kind: capability.Timeout, Op: "run", Target: string(call.Target), Err: errors.New("it took too long and was stopped"), Fix: "raise what " + stoppedBy(res) + " says, or ask for less at once"}
+		end = &capability.Error{Kind: capability.Timeout, Op: "run", Target: string(call.Target), Err: errors.New("call took too long and was stopped"), Fix: "raise what " + stoppedBy(res) + " says, or ask for less at once"}
 	case res.Failed:
 		end = errSilent
 	}

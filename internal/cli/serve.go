@@ -130,7 +130,7 @@ func (c *serveCommand) serve(ctx context.Context, a *app.App, addr string) error
 	following, stopFollowing := context.WithCancel(ctx)
 	defer stopFollowing()
 	go c.follow(following, a)
-	// Whoever comes first does not wait for what is made once.
+	// The first request should not wait for what is built once.
 	go func() { _, _ = a.FindFor(following, "get ready") }()
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(l) }()
@@ -236,7 +236,7 @@ func (c *serveCommand) announce(url string, v door.View, tokens *auth.Tokens) {
 			about["agentTokenFile"] = tokens.AgentPath()
 			about["page"] = tokens.Link(url + "/")
 		}
-		_ = c.printJSON(about) // nobody reads it: serve all the same
+		_ = c.printJSON(about) // if it cannot be written, serve all the same
 		return
 	}
 	page := url + "/"

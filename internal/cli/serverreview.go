@@ -148,7 +148,7 @@ func (c *extensionCommand) acceptShown(ctx context.Context, r toolreview.Review,
 	case digest == r.Digest:
 		return nil
 	case digest != "":
-		return usageError{fmt.Errorf("what waits is not what --digest says; look again with ken extension review mcp:%s", name)}
+		return usageError{fmt.Errorf("the server under review is not what --digest says; look again with ken extension review mcp:%s", name)}
 	case !c.interactive():
 		return usageError{fmt.Errorf("look at it with ken extension review mcp:%s, then say --digest with what that prints", name)}
 	}

@@ -76,7 +76,7 @@ func (c *tokenCommand) remove() *cobra.Command {
 			if !there {
 				return &capability.Error{
 					Kind: capability.NotFound, Op: "remove a token", Target: given[0],
-					Err: errors.New("this agent has no token of its own"), Fix: "`ken token list` lists those that have",
+					Err: errors.New("agent has no token of its own"), Fix: "`ken token list` lists those that have",
 				}
 			}
 			if c.json {

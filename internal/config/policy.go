@@ -113,7 +113,7 @@ func same(show func(*Config) any) func(a, b *Config) bool {
 	return func(a, b *Config) bool { return flow(show(a)) == flow(show(b)) }
 }
 
-// fillPolicy gives the keys of policy that no file says the values of the
+// fillPolicy sets the keys of policy that no file sets to the values of the
 // profile.
 func (c *Config) fillPolicy() {
 	base := Config{Policy: policy.Defaults(c.Policy.Profile)}

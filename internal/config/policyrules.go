@@ -93,8 +93,8 @@ func rules() setting[Config] {
 	}
 }
 
-// nameRules gives a project's rules without an id names that those of the
-// user's do not have, and refuses two of one name.
+// nameRules prefixes the ids of a project's rules that have none of their own, so
+// that they differ from those of the user's, and refuses two rules with one id.
 func (r *reading) nameRules(c *Config) {
 	seen := map[string]bool{}
 	for i := range c.Policy.Rules {

@@ -68,7 +68,7 @@ func profileKind() kind[Profile] {
 	return k
 }
 
-// fill gives the keys that no file says the values of the profile.
+// fill sets the keys that no file sets to the values of the profile.
 func (c *Config) fill() {
 	base := c.Discovery.Profile.base()
 	for _, s := range profiledSettings() {

@@ -56,7 +56,7 @@ func Apply(ctx context.Context, p *Plan, keep Keep) error {
 		return err
 	}
 	for i, f := range p.Files {
-		private := p.entry.Token != "" && bytes.Contains(f.After, []byte(p.entry.Token)) // it lets in whoever reads it
+		private := p.entry.Token != "" && bytes.Contains(f.After, []byte(p.entry.Token)) // its reader can use the token
 		err := replaceFile(f.Target, f.After, private, func() error { return unchanged(f.Path, f.Exists, f.Before) })
 		if err != nil {
 			return errors.Join(unwritten(f.Path, err), p.rollBack(ctx, i, old, keep))
@@ -109,7 +109,7 @@ func unwritten(path string, err error) error {
 func unchanged(path string, exists bool, want []byte) error {
 	conflict := &capability.Error{
 		Kind: capability.Conflict, Op: "write", Target: path,
-		Err: errors.New("it was changed in the meantime"), Fix: "close the client and try again",
+		Err: errors.New("file was changed in the meantime"), Fix: "close the client and try again",
 	}
 	if isThere(path) != exists {
 		return conflict

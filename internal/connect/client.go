@@ -100,7 +100,7 @@ func clientNamed(name string) (Client, error) {
 	}
 	return Client{}, &capability.Error{
 		Kind: capability.NotFound, Op: "connect", Target: fmt.Sprintf("%.40q", name),
-		Err: errors.New("no client that Ken knows has this name"), Fix: "name one of " + strings.Join(names, ", "),
+		Err: errors.New("unknown client"), Fix: "name one of " + strings.Join(names, ", "),
 	}
 }
 
@@ -233,7 +233,7 @@ func Find(w Where) ([]File, error) {
 			return nil, &capability.Error{Kind: capability.Invalid, Op: "find the configuration of " + c.Title, Target: w.File, Err: err, Fix: "write the path from the root"}
 		}
 		if !isFolder(filepath.Dir(path)) {
-			return nil, &capability.Error{Kind: capability.NotFound, Op: "find the configuration of " + c.Title, Target: path, Err: errors.New("its folder is not there"), Fix: "name a file in a folder that exists"}
+			return nil, &capability.Error{Kind: capability.NotFound, Op: "find the configuration of " + c.Title, Target: path, Err: errors.New("folder does not exist"), Fix: "name a file in a folder that exists"}
 		}
 		files = []File{{Path: path, Exists: isThere(path)}}
 	} else if files, err = userFiles(c, w.environment()); err != nil {
@@ -272,7 +272,7 @@ func userFiles(c Client, env environment) ([]File, error) {
 	looked := slices.Clone(paths)
 	return nil, &capability.Error{
 		Kind: capability.NotFound, Op: "find the configuration of " + c.Title,
-		Err: fmt.Errorf("it is not at %s, and there is no folder %s", strings.Join(looked, " or "), folder),
+		Err: fmt.Errorf("file not found at %s, and folder %s does not exist", strings.Join(looked, " or "), folder),
 		Fix: "start the client once, or name the file with --file",
 	}
 }

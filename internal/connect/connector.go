@@ -127,7 +127,7 @@ func (c *Connector) Disconnect(ctx context.Context, client string, force bool) (
 	}
 	for _, name := range unused {
 		if _, err := c.cfg.Secrets.Lookup(name); err != nil {
-			continue // nobody has set it
+			continue // not set
 		}
 		if !slices.Contains(sealed, name) {
 			d.Stay = append(d.Stay, name)
@@ -147,7 +147,7 @@ func (c *Connector) Disconnect(ctx context.Context, client string, force bool) (
 func (c *Connector) records() *Vault { return NewVault(c.cfg.RecordDir, c.cfg.Secrets) }
 
 // EditFile replaces a file that defines servers with what edit makes of it; old
-// is empty where there is no file yet.
+// is empty if the file does not exist yet.
 func EditFile(file string, edit func(old []byte) ([]byte, error)) error {
 	old, err := os.ReadFile(file)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

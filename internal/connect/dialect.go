@@ -153,7 +153,7 @@ func (s *Server) header(name, value string) {
 func codexVariables(f *fields, s *Server) (why string) {
 	variable := func(name string) string {
 		if !reVariable().MatchString(name) {
-			why = fmt.Sprintf("%q is no name of a variable", untrusted.Line(name, 40))
+			why = fmt.Sprintf("%q is not a valid variable name", untrusted.Line(name, 40))
 		}
 		return "${" + name + "}"
 	}

@@ -9,8 +9,8 @@
 //     Both change nothing.
 //   - [Plan.Diff] shows the plan to a person, secrets hidden.
 //   - [Apply] keeps the files as they were, sealed, and writes the changed
-//     ones; [Undo] puts them back byte for byte, or, where somebody changed
-//     them meanwhile, puts only the servers back.
+//     ones; [Undo] puts them back byte for byte, or, if they were changed
+//     meanwhile, puts only the servers back.
 //
 // [Merge] and [ReadServers] write and read the document that the moved servers
 // go to, in the form that most clients share ("mcpServers").

@@ -24,7 +24,7 @@ func readFile(path string) (data []byte, target string, err error) {
 	}
 	target, err = filepath.EvalSymlinks(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return fail(errors.New("it is a link to a file that is not there"), "make the file, or take the link away")
+		return fail(errors.New("link to a file that does not exist"), "make the file, or take the link away")
 	}
 	if err != nil {
 		return fail(err, "see that it can be read")
@@ -34,7 +34,7 @@ func readFile(path string) (data []byte, target string, err error) {
 		return fail(err, "see that it can be read")
 	}
 	if !info.Mode().IsRegular() {
-		return fail(errors.New("it is not a plain file"), "name the file itself")
+		return fail(errors.New("not a plain file"), "name the file itself")
 	}
 	f, err := os.Open(target)
 	if err != nil {
@@ -46,7 +46,7 @@ func readFile(path string) (data []byte, target string, err error) {
 		return fail(err, "see that it can be read")
 	}
 	if len(data) > Largest {
-		return fail(fmt.Errorf("it has more than %d bytes", Largest), "make it smaller")
+		return fail(fmt.Errorf("file is larger than %d bytes", Largest), "make it smaller")
 	}
 	return data, target, nil
 }
@@ -68,10 +68,10 @@ func sweep(dir string) {
 	}
 }
 
-// replaceFile puts data in the place of a file as a whole: a reader, and
-// whoever looks after a crash, sees the old file or the new one. Mode and
-// owner stay, but for what others may do with a file that is private now. Just
-// before, check is asked once more whether to go on.
+// replaceFile replaces the content of a file atomically: readers see the old file
+// or the new one, also after a crash. Mode and owner are kept, except that other
+// users lose access to a file that is private now. check is called just before
+// the replacement; its error prevents it.
 func replaceFile(path string, data []byte, private bool, check func() error) (err error) {
 	mode := fs.FileMode(0o600)
 	info, err := os.Stat(path)

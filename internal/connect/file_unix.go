@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// keepOwner gives a new file the owner of the one it replaces, where they
-// differ: a person may connect a client as root.
+// keepOwner sets the owner of a new file to that of the one it replaces, where
+// they differ: a person may connect a client as root.
 func keepOwner(f *os.File, old fs.FileInfo) error {
 	was, ok := old.Sys().(*syscall.Stat_t)
 	if !ok {

@@ -221,7 +221,7 @@ func (t *translator) expand(v string) string {
 	})
 }
 
-// seal gives a value a name that no other value has.
+// seal adds a value to the secrets and returns its name, which no other value has.
 func (t *translator) seal(key, value string) string {
 	base := t.secretName(key)
 	v := secret.Of(value)

@@ -202,7 +202,7 @@ func (m *merger) release(e Server) error {
 	return m.write(e, e.Name)
 }
 
-// free finds a name that nobody has.
+// free returns name, or one made from it, that no server has.
 func (m *merger) free(name string) (string, error) {
 	if !goodName().MatchString(name) {
 		name = safeName(name)

@@ -259,7 +259,7 @@ func (b *builder) place(f File, data []byte, doc map[string]any, p place, main b
 		b.plan.Servers = append(b.plan.Servers, s)
 	}
 	if !main {
-		return c, nil // Ken's entry of a project is left: somebody wants it there
+		return c, nil // Ken's entry of a project is left: it was put there on purpose
 	}
 	want := b.client.entry(b.options.Entry)
 	if len(ours) == 1 && ours[0] == name && len(c.drop) == 0 && printed(asRead(b.client.format, c.at, name, want)) == printed(entries[name]) {

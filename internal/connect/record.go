@@ -69,7 +69,7 @@ func loadRecord(ctx context.Context, keep Keep, client string) (*record, error) 
 	if json.Unmarshal(data, &r) != nil || r.Version != recordVersion {
 		return nil, &capability.Error{
 			Kind: capability.Unavailable, Op: "read what was kept of", Target: client,
-			Err: errors.New("this version of Ken cannot read it"), Fix: "use the version of Ken that connected it, or take Ken's entry out by hand",
+			Err: errors.New("record cannot be read by this version of Ken"), Fix: "use the version of Ken that connected it, or take Ken's entry out by hand",
 		}
 	}
 	return &r, nil

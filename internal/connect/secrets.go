@@ -127,7 +127,7 @@ func pathLike(value string) bool {
 		len(value) > 2 && value[1] == ':' && (value[2] == '\\' || value[2] == '/')
 }
 
-// Hides reports whether a value is one that nobody is shown: a secret, or a text
+// Hides reports whether a value must not be shown: it may be a secret, or a text
 // with one in it.
 func Hides(name, value string) bool { return mayHide(name, value) }
 

@@ -35,7 +35,7 @@ type Server struct {
 	Line int // of the file that has it; 0 when unknown
 }
 
-// Extra is what an entry says to Ken and to nobody else.
+// Extra is the part of an entry that only Ken reads.
 type Extra struct {
 	From    []string // the clients that had it
 	Name    string   // what they called it, where Ken calls it otherwise

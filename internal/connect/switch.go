@@ -27,14 +27,14 @@ func Switch(existing []byte, name string, on bool) (out []byte, changed bool, er
 	entry := list.get(name)
 	switch {
 	case entry == nil:
-		return fail(capability.NotFound, errors.New("there is no server of this name in the file"), "see ken extension list")
+		return fail(capability.NotFound, errors.New("server not found in the file"), "see ken extension list")
 	case entry.kind != object:
-		return fail(capability.Invalid, errors.New("it is not an object in braces"), "mend the file")
+		return fail(capability.Invalid, errors.New("entry is not an object in braces"), "mend the file")
 	}
 	before, _ := ReadServers(existing)
 	i := slices.IndexFunc(before, func(s Server) bool { return s.Name == name })
 	if i < 0 {
-		return fail(capability.Invalid, errors.New("its entry makes no sense"), "mend it; ken catalog lint says what is wrong")
+		return fail(capability.Invalid, errors.New("entry is invalid"), "fix it; ken catalog lint says what is wrong")
 	}
 	if before[i].Disabled != on {
 		return existing, false, nil

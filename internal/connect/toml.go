@@ -23,9 +23,9 @@ func (tomlFormat) read(data []byte) (map[string]any, error) {
 		// The error of the library quotes the document.
 		if at, ok := errors.AsType[*toml.DecodeError](err); ok {
 			line, _ := at.Position()
-			return nil, &syntaxError{line, "this is not TOML"}
+			return nil, &syntaxError{line, "invalid TOML"}
 		}
-		return nil, errors.New("this is not TOML")
+		return nil, errors.New("invalid TOML")
 	}
 	return out, nil
 }

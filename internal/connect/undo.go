@@ -23,11 +23,11 @@ type Restored struct {
 	Notes []string `json:"notes,omitempty"`
 }
 
-// Undo takes Ken out of a client's files again. A file that nobody else
-// changed is restored byte for byte. In one that was changed Ken's entry is
-// taken out, the servers are put back and everything else stays; with force it
-// gets its old bytes in any case. What was kept is deleted when every file is
-// done, so Undo can be repeated after an error.
+// Undo removes Ken from a client's files again. A file that was not changed since
+// is restored byte for byte. From one that was changed, Ken's entry is removed,
+// the servers are put back and everything else stays; with force it gets its old
+// bytes in any case. What was kept is deleted when every file is done, so Undo
+// can be repeated after an error.
 func Undo(ctx context.Context, client string, keep Keep, force bool) ([]Restored, error) {
 	c, err := clientNamed(client)
 	if err != nil {
@@ -38,7 +38,7 @@ func Undo(ctx context.Context, client string, keep Keep, force bool) ([]Restored
 		return nil, err
 	}
 	if rec == nil {
-		return nil, &capability.Error{Kind: capability.NotFound, Op: "disconnect", Target: client, Err: errors.New("it is not connected"), Fix: "ken connect " + client}
+		return nil, &capability.Error{Kind: capability.NotFound, Op: "disconnect", Target: client, Err: errors.New("client is not connected"), Fix: "ken connect " + client}
 	}
 	var out []Restored
 	for _, f := range rec.Files {
@@ -128,7 +128,7 @@ func (f recordedFile) putBack(c Client, entry recordEntry, data []byte) (out []b
 			}
 		}
 		if len(again) > 0 {
-			notes = append(notes, fmt.Sprintf("%s: there again by somebody else, so left as it is", strings.Join(again, ", ")))
+			notes = append(notes, fmt.Sprintf("%s: there again, added after Ken was connected, so left as it is", strings.Join(again, ", ")))
 		}
 		if len(ch.put) == 0 && len(ch.drop) == 0 {
 			continue

@@ -100,11 +100,11 @@ func (v *Vault) Load(_ context.Context, key string) ([]byte, error) {
 		return nil, &capability.Error{Kind: capability.Unavailable, Op: op, Target: v.path(key), Err: err, Fix: "put secrets.age and secrets.key back from a backup"}
 	}
 	if len(sealed) < aead.NonceSize() {
-		return nil, v.fail(op, key, errors.New("it is damaged"), "put it back from a backup")
+		return nil, v.fail(op, key, errors.New("file is damaged"), "put it back from a backup")
 	}
 	data, err := aead.Open(nil, sealed[:aead.NonceSize()], sealed[aead.NonceSize():], []byte(key))
 	if err != nil {
-		return nil, v.fail(op, key, errors.New("it is damaged, or was sealed with another key"), "put it back from a backup, with secrets.age and secrets.key")
+		return nil, v.fail(op, key, errors.New("file is damaged, or was sealed with another key"), "put it back from a backup, with secrets.age and secrets.key")
 	}
 	return data, nil
 }

@@ -36,7 +36,7 @@ func (b *bounds) all(s *jsonschema.Schema, seen map[*jsonschema.Schema]bool, dep
 	}
 	seen[s] = true
 	if depth > 500 {
-		return errors.New("it is nested too deeply")
+		return errors.New("nested too deeply")
 	}
 	if _, err := b.check(s); err != nil {
 		return err
@@ -55,7 +55,7 @@ func (b *bounds) check(s *jsonschema.Schema) (int, error) {
 		return n, nil
 	}
 	if b.open[s] {
-		return 0, errors.New("it refers to itself without end")
+		return 0, errors.New("schema refers to itself without end")
 	}
 	b.open[s] = true
 	defer delete(b.open, s)

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	mostBytes = 1 << 20 // larger ones are nobody's
+	mostBytes = 1 << 20 // larger schemas are refused
 	mostDepth = 200     // of nesting
 
 	mostSearched = 64 << 10 // bytes in which the part that is wrong is looked for
@@ -37,22 +37,22 @@ const (
 func Read(raw json.RawMessage) (root *jsonschema.Schema, err error) {
 	defer func() {
 		if p := recover(); p != nil { // of the validator, at what a server sent
-			root, err = nil, fmt.Errorf("it cannot be read: %v", p)
+			root, err = nil, fmt.Errorf("schema cannot be read: %v", p)
 		}
 	}()
 	if len(raw) > mostBytes {
-		return nil, fmt.Errorf("it has %d bytes, more than %d", len(raw), mostBytes)
+		return nil, fmt.Errorf("schema has %d bytes, more than %d", len(raw), mostBytes)
 	}
 	if Depth(raw) > mostDepth {
-		return nil, fmt.Errorf("it is nested deeper than %d levels", mostDepth)
+		return nil, fmt.Errorf("nested deeper than %d levels", mostDepth)
 	}
 	root = &jsonschema.Schema{}
 	if err := json.Unmarshal(raw, root); err != nil {
 		switch {
 		case !json.Valid(raw):
-			return nil, errors.New("it is not JSON")
+			return nil, errors.New("invalid JSON")
 		case len(raw) > mostSearched:
-			return nil, errors.New("it is not a JSON schema")
+			return nil, errors.New("not a JSON schema")
 		}
 		return nil, misread(raw, "", err)
 	}

@@ -21,7 +21,7 @@ func TestRead(t *testing.T) {
 		{`{"$schema":"http://json-schema.org/draft-04/schema#","type":"object"}`, ""},
 		{`{"$schema":"https://json-schema.org/draft/2019-09/schema","type":"object"}`, ""},
 
-		{`"`, `it is not JSON`},
+		{`"`, `invalid JSON`},
 		{`[]`, `it is a list, want a schema`},
 		{`{"type":"array"}`, `/type does not allow an object, and arguments are one`},
 		{`{"properties":{"a":{"type":"strin"}}}`, `/properties/a/type is "strin", and there is no such type`},
@@ -39,10 +39,10 @@ func TestRead(t *testing.T) {
 		{`{"$recursiveRef":"#"}`, `/$recursiveRef cannot be checked`},
 		{`{"$schema":"https://x.example/mine"}`, `/$schema names the dialect "https://x.example/mine", which Ken does not know`},
 		{`{"properties":{"a":{"$schema":"http://json-schema.org/draft-07/schema#"}}}`, `/properties/a/$schema is another dialect than that of the whole`},
-		{`{"$ref":"#"}`, `it refers to itself without end`},
-		{`{"$schema":"http://json-schema.org/draft-07/schema#","dependencies":{"a":{"$ref":"#"}}}`, `it refers to itself without end`},
-		{`{"dependencies":{"a":{"$ref":"#"}}}`, `it refers to itself without end`},
-		{strings.Repeat(`{"not":`, 300) + `{}` + strings.Repeat(`}`, 300), `it is nested deeper than 200 levels`},
+		{`{"$ref":"#"}`, `schema refers to itself without end`},
+		{`{"$schema":"http://json-schema.org/draft-07/schema#","dependencies":{"a":{"$ref":"#"}}}`, `schema refers to itself without end`},
+		{`{"dependencies":{"a":{"$ref":"#"}}}`, `schema refers to itself without end`},
+		{strings.Repeat(`{"not":`, 300) + `{}` + strings.Repeat(`}`, 300), `nested deeper than 200 levels`},
 		{`{"description":"` + strings.Repeat("x", 1<<20) + `"}`, `bytes, more than 1048576`},
 	} {
 		_, err := Read(json.RawMessage(c.schema))

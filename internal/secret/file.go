@@ -49,8 +49,8 @@ func (s *Store) broken(err error, fix string) error {
 	return &capability.Error{Kind: capability.Unavailable, Op: "read secrets", Target: s.path(storeFile), Err: err, Fix: fix}
 }
 
-// anew is the mend when nothing else helps.
-func (s *Store) anew() string {
+// restoreFix returns the fix for a store that cannot be read.
+func (s *Store) restoreFix() string {
 	return fmt.Sprintf("put %s and %s back from a backup, or move both aside and set the secrets again", storeFile, keyFile)
 }
 
@@ -67,8 +67,8 @@ func (s *Store) readPrivate(name string, limit int64) ([]byte, error) {
 	if mode := info.Mode().Perm(); runtime.GOOS != "windows" && mode&0o077 != 0 {
 		return nil, &capability.Error{
 			Kind: capability.Denied, Op: "read secrets", Target: path,
-			Err: fmt.Errorf("it has mode %04o, so others can read or change it", mode),
-			Fix: "chmod 600 " + path + ", and set the secrets anew if others use this machine",
+			Err: fmt.Errorf("mode %04o lets others read or change the file", mode),
+			Fix: "chmod 600 " + path + ", and replace the secrets if others use this machine",
 		}
 	}
 	f, err := os.Open(path)
@@ -78,7 +78,7 @@ func (s *Store) readPrivate(name string, limit int64) ([]byte, error) {
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, limit+1))
 	if err == nil && int64(len(data)) > limit {
-		err = s.broken(fmt.Errorf("%s is larger than %d bytes", path, limit), s.anew())
+		err = s.broken(fmt.Errorf("%s is larger than %d bytes", path, limit), s.restoreFix())
 	}
 	return data, err
 }
@@ -92,7 +92,7 @@ func (s *Store) identities() ([]age.Identity, error) {
 	}
 	ids, err := age.ParseIdentities(bytes.NewReader(data))
 	if err != nil {
-		return nil, s.broken(fmt.Errorf("%s holds no key that can be read", s.path(keyFile)), s.anew())
+		return nil, s.broken(fmt.Errorf("%s holds no key that can be read", s.path(keyFile)), s.restoreFix())
 	}
 	return ids, nil
 }
@@ -105,29 +105,29 @@ func (s *Store) read() (map[string]entry, error) {
 	}
 	ids, err := s.identities()
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, s.broken(fmt.Errorf("its key %s is missing", s.path(keyFile)), s.anew())
+		return nil, s.broken(fmt.Errorf("key file %s is missing", s.path(keyFile)), s.restoreFix())
 	}
 	if err != nil {
 		return nil, s.wrap(err)
 	}
 	plain, err := age.Decrypt(bytes.NewReader(sealed), ids...)
 	if _, other := errors.AsType[*age.NoIdentityMatchError](err); other {
-		return nil, s.broken(fmt.Errorf("it was made with another key than %s", s.path(keyFile)), s.anew())
+		return nil, s.broken(fmt.Errorf("file was encrypted with another key than %s", s.path(keyFile)), s.restoreFix())
 	}
 	if err != nil {
-		return nil, s.broken(fmt.Errorf("it is damaged: %w", err), s.anew())
+		return nil, s.broken(fmt.Errorf("file is damaged: %w", err), s.restoreFix())
 	}
 	data, err := io.ReadAll(io.LimitReader(plain, fileLimit))
 	if err != nil {
-		return nil, s.broken(fmt.Errorf("it is damaged: %w", err), s.anew())
+		return nil, s.broken(fmt.Errorf("file is damaged: %w", err), s.restoreFix())
 	}
 	var doc document
 	// The error of the decoder quotes what it read, so it is not passed on.
 	if json.Unmarshal(data, &doc) != nil {
-		return nil, s.broken(errors.New("what it holds is not the JSON that Ken writes"), s.anew())
+		return nil, s.broken(errors.New("content is not the JSON that Ken writes"), s.restoreFix())
 	}
 	if doc.Version != fileVersion {
-		return nil, s.broken(fmt.Errorf("it has version %d, and this program reads %d", doc.Version, fileVersion), "use the version of Ken that wrote it")
+		return nil, s.broken(fmt.Errorf("file has version %d, and this program reads %d", doc.Version, fileVersion), "use the version of Ken that wrote it")
 	}
 	return doc.Secrets, nil
 }
@@ -162,7 +162,7 @@ func (s *Store) lock() (unlock func(), err error) {
 // change edits the file under its lock. The caller has the mutex.
 func (s *Store) change(edit func(map[string]entry) error) error {
 	if s.dir == "" {
-		return &capability.Error{Kind: capability.Unavailable, Op: "write secrets", Err: errors.New("no folder is given for them"), Fix: "set KEN_HOME"}
+		return &capability.Error{Kind: capability.Unavailable, Op: "write secrets", Err: errors.New("missing folder"), Fix: "set KEN_HOME"}
 	}
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return s.unwritable(err)
@@ -247,18 +247,18 @@ func (s *Store) recipient() (age.Recipient, error) {
 			return id.Recipient(), nil
 		}
 	}
-	return nil, s.broken(fmt.Errorf("%s holds no key that Ken can write with", s.path(keyFile)), s.anew())
+	return nil, s.broken(fmt.Errorf("%s holds no key that Ken can write with", s.path(keyFile)), s.restoreFix())
 }
 
 func (s *Store) makeKey() (age.Recipient, error) {
 	if _, err := os.Lstat(s.path(storeFile)); err == nil {
-		return nil, s.broken(fmt.Errorf("its key %s is missing", s.path(keyFile)), s.anew())
+		return nil, s.broken(fmt.Errorf("key file %s is missing", s.path(keyFile)), s.restoreFix())
 	}
 	id, err := age.GenerateX25519Identity()
 	if err != nil {
 		return nil, s.unwritable(err)
 	}
-	text := fmt.Sprintf("# The key to %s. Whoever has both files has the secrets.\n# public key: %s\n%s\n", storeFile, id.Recipient(), id)
+	text := fmt.Sprintf("# The key to %s. Both files together reveal the secrets.\n# public key: %s\n%s\n", storeFile, id.Recipient(), id)
 	if err := wholefile.Write(s.path(keyFile), []byte(text), 0o600); err != nil {
 		return nil, s.unwritable(err)
 	}

@@ -46,7 +46,7 @@ func (s *Store) Resolve(ref string) (Value, error) {
 	kind, rest, ok := reference(ref)
 	if !ok {
 		return Value{}, &capability.Error{
-			Kind: capability.Invalid, Op: "resolve secret", Err: errors.New("this is no reference to a secret"),
+			Kind: capability.Invalid, Op: "resolve secret", Err: errors.New("not a reference to a secret"),
 			Fix: "write secret:NAME, env:NAME or file:PATH, and keep the value itself out of files",
 		}
 	}
@@ -90,16 +90,16 @@ func (s *Store) file(path string) (Value, error) {
 	}
 	info, err := os.Stat(path) // before opening: opening a pipe would wait
 	if errors.Is(err, fs.ErrNotExist) {
-		return fail(capability.NotFound, errors.New("there is no such file"), "make it, with mode 0600")
+		return fail(capability.NotFound, errors.New("file does not exist"), "make it, with mode 0600")
 	}
 	if err != nil {
 		return fail(capability.Unavailable, err, "see that it can be read")
 	}
 	if !info.Mode().IsRegular() {
-		return fail(capability.Invalid, errors.New("it is not a plain file"), "name the file that holds the value")
+		return fail(capability.Invalid, errors.New("not a plain file"), "name the file that holds the value")
 	}
 	if mode := info.Mode().Perm(); runtime.GOOS != "windows" && tooOpen(path, info, mode) {
-		return fail(capability.Denied, fmt.Errorf("it has mode %04o, so others can read or change it", mode), "chmod 600 "+path)
+		return fail(capability.Denied, fmt.Errorf("mode %04o lets others read or change the file", mode), "chmod 600 "+path)
 	}
 	f, err := os.Open(path)
 	if err != nil {
@@ -119,9 +119,9 @@ func (s *Store) file(path string) (Value, error) {
 	return v, nil
 }
 
-// tooOpen: nobody else may read the file, but for one that the system put
-// there: owned by root and not to be changed by others, or where containers
-// get theirs.
+// tooOpen reports whether other users have more access to the file than a secret
+// allows. They may never change it. They may read it only if the system provides
+// it: if root owns it, or it is in the folder where containers get secrets.
 func tooOpen(path string, info fs.FileInfo, mode fs.FileMode) bool {
 	if mode&0o077 == 0 {
 		return false

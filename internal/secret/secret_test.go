@@ -327,10 +327,10 @@ func TestBrokenStore(t *testing.T) {
 		change     func([]byte) []byte // nil removes
 		want       string
 	}{
-		{"damaged", storeFile, flip, "it is damaged"},
-		{"cut", storeFile, func(b []byte) []byte { return b[:len(b)-3] }, "it is damaged"},
-		{"empty", storeFile, func([]byte) []byte { return nil }, "it is damaged"},
-		{"not age", storeFile, func([]byte) []byte { return []byte("{}") }, "it is damaged"},
+		{"damaged", storeFile, flip, "file is damaged"},
+		{"cut", storeFile, func(b []byte) []byte { return b[:len(b)-3] }, "file is damaged"},
+		{"empty", storeFile, func([]byte) []byte { return nil }, "file is damaged"},
+		{"not age", storeFile, func([]byte) []byte { return []byte("{}") }, "file is damaged"},
 		{"no key", keyFile, nil, "is missing"},
 		{"other key", keyFile, other, "another key"},
 		{"broken key", keyFile, func([]byte) []byte { return []byte("AGE-SECRET-KEY-1" + token) }, "no key that can be read"},

@@ -139,7 +139,7 @@ func (s *Store) stored(name string) (Value, error) {
 	if !ok {
 		return Value{}, &capability.Error{
 			Kind: capability.NotFound, Op: "look up secret", Target: name,
-			Err: errors.New("no secret has this name"), Fix: "ken secret set " + name,
+			Err: errors.New("secret not found"), Fix: "ken secret set " + name,
 		}
 	}
 	return Of(e.Value), nil
@@ -152,8 +152,8 @@ func (s *Store) Has(name string) bool {
 	return err == nil && !v.Empty()
 }
 
-// Set gives a name a value in the file. It takes a Value, and whoever has one
-// read it from somewhere else than the command line.
+// Set stores a value under a name in the file. It takes a Value, which callers
+// read from somewhere else than the command line.
 func (s *Store) Set(name string, v Value) error {
 	if err := checkName("set secret", name); err != nil {
 		return err
@@ -182,7 +182,7 @@ func (s *Store) Remove(name string) error {
 		if _, ok := secrets[name]; !ok {
 			return &capability.Error{
 				Kind: capability.NotFound, Op: "remove secret", Target: name,
-				Err: errors.New("no secret has this name"), Fix: "ken secret list shows what there is",
+				Err: errors.New("secret not found"), Fix: "ken secret list shows what there is",
 			}
 		}
 		delete(secrets, name)

@@ -250,7 +250,7 @@ func (s *postgres) fail(err error) error {
 	return nil
 }
 
-// postgresError gives an error of the driver or the server its kind.
+// postgresError returns an error of the driver or the server with its kind.
 func postgresError(err error) error {
 	var e *pgconn.PgError
 	var network net.Error

@@ -72,7 +72,7 @@ func openSQLite(ctx context.Context, file string, steps []string) (*sqlite, erro
 }
 
 // makeFile creates a database without tables that only its owner can read, if
-// there is no file. (SQLite would let everybody read it.) The file gets its
+// the file does not exist. (SQLite would let everybody read it.) The file gets its
 // name after it is closed, because closing it would drop this process's locks
 // on it. It is never empty under its name, so an empty file is one that was
 // truncated.
@@ -272,7 +272,7 @@ func (s *sqlite) listen(ctx context.Context, wake func()) {
 	}
 }
 
-// sqliteError gives an error of the driver its kind.
+// sqliteError returns an error of the driver with its kind.
 func sqliteError(err error) error {
 	var e *driver.Error
 	switch {

@@ -39,8 +39,8 @@ type BlockConfig struct {
 //
 //	[[text 6b1f…]] from ORIGIN, of this installation's own, up to [[end]] with the same code.
 //
-// The code is a keyed hash of origin and text. The text cannot contain it, and
-// nobody without the key can guess it, yet the same input always gives the same
+// The code is a keyed hash of origin and text. The text cannot contain it, and it
+// cannot be guessed without the key, yet the same input always gives the same
 // bytes, so that a prompt's prefix stays stable. Within the fence the text is
 // treated as by [Line], but lines are kept. What does not fit is cut and counted.
 // The block does not end in a line end.

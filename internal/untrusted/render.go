@@ -53,7 +53,7 @@ func Line(s string, limit int) string {
 // Terminal renders s for a person's screen. Lines and tabs are kept and CR LF
 // becomes LF; no escape sequence, cursor movement, reordering or invisible
 // character gets through. It puts no cap on the length, escapes no role markers,
-// and gives the same text when applied again.
+// and is idempotent.
 func Terminal(s string) string {
 	if plainText(s) {
 		return s

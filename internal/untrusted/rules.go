@@ -22,8 +22,8 @@ type rule struct {
 	// beside means that the rule is tried only around other signals, for it
 	// counts only together with them.
 	beside bool
-	// command means that the phrase is Hard only as a command; told of
-	// somebody else it is Soft.
+	// command means that the phrase is Hard only as a command; as a statement
+	// about others it is Soft.
 	command bool
 	// bounded means that "… found in the document" after the match turns it
 	// from an attack into advice against one.

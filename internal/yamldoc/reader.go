@@ -268,7 +268,7 @@ func (r *Reader) Line(key string) int {
 	return 0
 }
 
-// Rest returns the fields that nobody asked for.
+// Rest returns the fields that were not asked for.
 func (r *Reader) Rest() []Field {
 	var rest []Field
 	for i, f := range r.fields {
@@ -279,9 +279,9 @@ func (r *Reader) Rest() []Field {
 	return rest
 }
 
-// Suggest returns the key that was probably meant by one that nobody asked for:
-// the nearest of those that were asked for and are not there, or "". It knows
-// only of the keys that were asked for so far.
+// Suggest returns the key that was probably meant by an unknown one: the nearest
+// of those that were asked for and are missing, or "". It knows only the keys
+// that were asked for so far.
 func (r *Reader) Suggest(key string) string {
 	var free []string
 	for _, k := range r.asked {
@@ -301,8 +301,8 @@ func (r *Reader) has(key string) bool {
 	return false
 }
 
-// RefuseRest records every field that nobody asked for as an issue that names
-// the nearest key that was asked for.
+// RefuseRest records every field that was not asked for as an issue that names
+// the nearest key that was.
 func (r *Reader) RefuseRest() {
 	for _, f := range r.Rest() {
 		fix := "remove it"

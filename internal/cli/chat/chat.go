@@ -3,8 +3,8 @@
 // events that come back.
 //
 // There are two frontends over one view of events: [Run] is a conversation on
-// a terminal, [Print] shows one turn to whoever reads its output. Both print
-// downwards only: what stands in the scrollback is never written again.
+// a terminal, [Print] writes one turn to an output. Both print downwards only:
+// what stands in the scrollback is never written again.
 //
 // Everything in an event came from outside. No byte of it reaches a terminal
 // but through the untrusted package.
@@ -36,16 +36,16 @@ type Talker interface {
 
 	// Reply answers what an event asked. The turn that asked goes on by itself,
 	// or where it ended with [event.EndWaiting], by Turn with an empty text.
-	// Reply does not wait for the turn: it may be called by whoever takes the
-	// turn's events, between two of them.
+	// Reply does not wait for the turn: the consumer of the turn's events may call
+	// it between two of them.
 	Reply(ctx context.Context, asked event.Asked, a Answer) error
 
 	// Complete returns what may stand at the cursor, a byte offset.
 	Complete(line string, cursor int) []slash.Completion
 
 	// Command runs a slash command of the conversation itself (/rewind,
-	// /compact, /mode, …) and reports whether it was one. A word that nobody
-	// knows is handled too, by an error: it is no turn.
+	// /compact, /mode, …) and reports whether it was one. An unknown command
+	// is handled too, with an error: it does not become a turn.
 	Command(ctx context.Context, line string) (out Output, handled bool, err error)
 
 	// Status is asked for after every event; it must be cheap.

@@ -190,8 +190,8 @@ func (p *plainChat) choose(ctx context.Context, a event.Asked) (Answer, error) {
 	return Answer{Scope: Once}, nil
 }
 
-// forget throws away what was typed before a question, until nothing comes any
-// more: nobody agrees to what they have not seen.
+// forget discards what was typed before a question, until no more input comes:
+// it cannot be the answer to a question that was not seen yet.
 func (p *plainChat) forget(ctx context.Context) error {
 	if !p.person {
 		return nil

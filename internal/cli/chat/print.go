@@ -18,8 +18,8 @@ type Options struct {
 	JSON  bool // one event a line, each an object with its type
 	Quiet bool // nothing to Err
 
-	// Err takes what is not the answer: what was found, calls, notices. Nil:
-	// nobody.
+	// Err takes what is not the answer: what was found, calls, notices. Nil
+	// discards it.
 	Err io.Writer
 
 	// Width is that of the terminal behind the output, whose Markdown is
@@ -37,7 +37,7 @@ type Options struct {
 // unbroken is the width of what is no terminal: lines are left whole.
 const unbroken = 1 << 20
 
-// Print shows a turn to whoever reads w, to its end, and gives how it ended.
+// Print writes a turn to w until it ends, and returns how it ended.
 // The error is that of the turn or of w; with JSON the turn's is also the last
 // line.
 func Print(w io.Writer, events iter.Seq2[event.Event, error], o Options) (event.Done, error) {

@@ -230,8 +230,8 @@ func (c *chat) complete(chosen *menu, by int) {
 	c.put(c.editor, items[c.menu.at], "")
 }
 
-// put replaces what a completion stands for. What is typed is text of one line,
-// whoever offers it.
+// put replaces the text that a completion covers. What it inserts is cleaned and
+// put on one line, wherever the completion came from.
 func (c *chat) put(base editor, i slash.Completion, space string) {
 	text := strings.ReplaceAll(pasted(i.Text), "\n", " ") + space
 	c.editor.text = base.text[:i.Start] + text + base.text[i.End:]

@@ -202,7 +202,7 @@ func (c *chat) fill(ctx context.Context, text string) {
 	c.final = c.view.aside(c.final, dim, safeLine(prompt+" "+text))
 }
 
-// answer gives it, and shows it as it was given.
+// answer sends the answer to the first open question and shows it.
 func (c *chat) answer(ctx context.Context, given Answer, words string) {
 	a := c.asks[0]
 	asking := wording(a)

@@ -27,7 +27,7 @@ const (
 func Run(ctx context.Context, cfg Config) (err error) {
 	cfg = cfg.filled()
 	if cfg.Talker == nil || cfg.In == nil || cfg.Out == nil {
-		return errors.New("chat: there is nobody to talk to; set Talker, In and Out")
+		return errors.New("chat: missing Talker, In or Out")
 	}
 	past, err := openHistory(cfg.History)
 	if err != nil { // awareness only
@@ -95,7 +95,7 @@ type chat struct {
 	left    bool // without waiting for what runs
 
 	replies chan replied
-	gone    chan struct{} // closed when nobody listens any more
+	gone    chan struct{} // closed when replies and news are no longer received
 	workers sync.WaitGroup
 }
 
@@ -161,7 +161,7 @@ func (c *chat) finish() {
 	c.workers.Wait()
 }
 
-// loop takes what comes until somebody leaves.
+// loop handles keys, news and replies until the person leaves.
 func (c *chat) loop(ctx context.Context, input <-chan []byte) error {
 	sizes, stopSizes := resized()
 	defer stopSizes()
@@ -258,7 +258,7 @@ func (c *chat) start(ctx context.Context, text string) {
 	})
 }
 
-// work runs a job and tells what comes of it, while somebody listens.
+// work runs a job and tells its news, as long as tell takes them.
 func work(ctx context.Context, talk Talker, text string, tell func(news) bool) {
 	if strings.HasPrefix(text, "/") {
 		out, handled, err := talk.Command(ctx, text)
@@ -282,7 +282,7 @@ func (c *chat) told(ctx context.Context, n news, ok bool) {
 	}
 	switch ev := n.event.(type) {
 	case event.Asked:
-		if c.job.ctrlC > 0 { // nobody will answer
+		if c.job.ctrlC > 0 { // the turn is being ended, so there will be no answer
 			return
 		}
 		if c.asks = append(c.asks, ev); len(c.asks) == 1 {
@@ -354,7 +354,7 @@ func (c *chat) unfold() {
 	c.final = append(c.final, lines...)
 }
 
-// suspend gives the terminal back until the program is taken up again.
+// suspend returns the terminal to the shell until the program is continued.
 func (c *chat) suspend() {
 	c.screen.leave(c.final)
 	c.final = nil

@@ -14,7 +14,7 @@ import (
 )
 
 // readInput passes on what is read until stop is called or the input ends; then
-// it closes the channel. After stop nobody is left who would read on.
+// it closes the channel. When stop returns, the reading goroutine has ended.
 func readInput(f *os.File) (input <-chan []byte, stop func(), err error) {
 	r, w, err := os.Pipe()
 	if err != nil {

@@ -143,9 +143,10 @@ func (j *jar) holds(t ticket) error {
 	return nil
 }
 
-// set gives a browser its cookie. It is for this site's own pages alone
-// (SameSite=Strict), with an issuer too: the pages that lead back from there
-// make the last step themselves, so that it comes from this site. See land.
+// set sends a browser the cookie of a ticket. Browsers send it back only from
+// this site's own pages (SameSite=Strict). That works with an issuer too: the
+// pages that lead back from there make the last step themselves, so that it comes
+// from this site. See land.
 func (j *jar) set(w http.ResponseWriter, t ticket, secure bool) error {
 	value, err := j.seal(t)
 	if err != nil {

@@ -30,8 +30,9 @@ func entering(r *http.Request) bool {
 	return r.Method == http.MethodGet && r.URL.Path == "/" && r.URL.Query().Has(tokenParam)
 }
 
-// enter gives the owner's browser its cookie, and leads it to the address
-// without the token. An agent's token is none: it would become a person.
+// enter sends the owner's browser its cookie, and redirects it to the address
+// without the token. An agent's token is refused: the agent would count as a
+// person.
 func (g *guard) enter(w http.ResponseWriter, r *http.Request, tokens []string) {
 	w.Header().Set("Cache-Control", "no-store")
 	var by bearer

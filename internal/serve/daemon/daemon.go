@@ -137,8 +137,8 @@ type server struct {
 	going  bool // retired
 }
 
-// drain gives the handlers the grace, and as much again once their connections
-// are closed.
+// drain waits for the handlers for the time Grace, then closes their connections
+// and waits as long again.
 func (s *server) drain() error {
 	done := make(chan struct{})
 	go func() { s.work.Wait(); close(done) }()

@@ -46,7 +46,7 @@ type workspace[T Opened] struct {
 
 // NewPool returns a Pool that watches what it opens until ctx ends. What had no
 // users for the time idle is closed; zero keeps everything. warn is told what
-// fails when nobody waits for it.
+// fails while no caller waits for it.
 func NewPool[T Opened](ctx context.Context, idle time.Duration, warn func(of T, message string, err error)) *Pool[T] {
 	return &Pool[T]{ctx: ctx, idle: idle, warn: warn, workspaces: map[Key]*workspace[T]{}}
 }

@@ -143,7 +143,7 @@ func (o *opening) Write(b []byte) (int, error) {
 	return max(0, n-len(reply)), err
 }
 
-// finish gives the reply where nothing was written.
+// finish sends the reply if nothing was written yet.
 func (o *opening) finish(err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

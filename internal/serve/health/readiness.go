@@ -12,7 +12,7 @@ import (
 // Recordable returns why nothing can be recorded in the audit log. last is the
 // log's own error, and folders are those that it writes to. After an error that
 // a disk was full it tries to write: the log tries again only with the next
-// record, and nobody makes one while it is said that nothing works.
+// record, and there is none while Ken reports that nothing works.
 func Recordable(last error, folders ...string) error {
 	for _, dir := range folders {
 		if err := store.Room(dir); err != nil {

@@ -283,8 +283,8 @@ func notFoundOr(ctx context.Context, err error, uri string, modern bool, more st
 	return wireError(ctx, err, more)
 }
 
-// wireError gives a refusal as an error of the protocol, for requests whose
-// results have no room for one.
+// wireError returns err as an error of the protocol, for requests whose results
+// cannot carry one.
 func wireError(ctx context.Context, err error, more string) error {
 	if err == nil {
 		return nil

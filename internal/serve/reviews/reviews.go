@@ -199,5 +199,5 @@ func (l List) person(who auth.Identity) capability.Principal {
 }
 
 func changedMeanwhile(op, name string) error {
-	return &capability.Error{Kind: capability.Conflict, Op: op, Target: name, Err: errors.New("it is no longer what was seen"), Fix: "look at it again"}
+	return &capability.Error{Kind: capability.Conflict, Op: op, Target: name, Err: errors.New("changed since it was shown"), Fix: "look at it again"}
 }

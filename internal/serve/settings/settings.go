@@ -91,7 +91,7 @@ func (p Page) Set(ctx context.Context, who auth.Identity, key, value string) (ch
 	if err := config.Set(file, key, value); err != nil {
 		return changed, config.WriteError(file, err)
 	}
-	p.Loader.Latest() // whoever is answered finds it in force
+	p.Loader.Latest() // it is in force before the request is answered
 	success := true
 	rec := audit.Record{
 		Event: audit.Changed, Command: "config", Action: "set", Target: "config:" + key, Origin: string(capability.ByPerson),

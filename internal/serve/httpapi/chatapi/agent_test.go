@@ -216,17 +216,17 @@ func TestBeginner(t *testing.T) {
 // TestNoCommands: who can type no command at all is told why, and not that a
 // command is unknown; the words of the terminal are what they were.
 func TestNoCommands(t *testing.T) {
-	lawless := &capability.Error{Kind: capability.Denied, Op: "run the command", Rule: "no-rules", Err: errors.New("there are no rules"), Fix: "mend them"}
+	noRules := &capability.Error{Kind: capability.Denied, Op: "run the command", Rule: "no-rules", Err: errors.New("there are no rules"), Fix: "mend them"}
 	for _, c := range []struct {
 		typed, code string
 		none        error
 	}{
-		{"/greet", "denied", lawless},
-		{"/rewind", "not-here", lawless},
+		{"/greet", "denied", noRules},
+		{"/rewind", "not-here", noRules},
 		{"/greet", "unknown-command", nil},
-		{"/etc/passwd", "", lawless},
-		{"hello", "", lawless},
-		{" /greet", "", lawless},
+		{"/etc/passwd", "", noRules},
+		{"hello", "", noRules},
+		{" /greet", "", noRules},
 	} {
 		a := &api{Config{NoCommands: func(capability.Principal) error { return c.none }}}
 		_, err := a.text(auth.Identity{Decides: true}, c.typed)

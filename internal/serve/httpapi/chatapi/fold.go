@@ -176,7 +176,7 @@ func argumentsOf(args []byte) json.RawMessage {
 	return out
 }
 
-// results gives calls their results.
+// results adds the results in an entry to their calls.
 func (f *folder) results(e *session.Entry) {
 	for i := range e.Blocks {
 		r := e.Blocks[i].Result

@@ -96,8 +96,8 @@ func (hold *Hold) leave() {
 	h.turns.Done()
 }
 
-// Release gives the session back. Changed means that it is not what it was, and
-// those who follow must read it again.
+// Release ends the hold on the session. changed means that the session was
+// changed meanwhile, so its followers must read it again.
 func (hold *Hold) Release(changed bool) {
 	l := hold.l
 	l.mu.Lock()

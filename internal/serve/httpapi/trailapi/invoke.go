@@ -166,8 +166,8 @@ func sessionOf(r *wire.Request, name string) string {
 	return name
 }
 
-// refusal gives why there is no result as a problem, with what is needed to go
-// on.
+// refusal returns why there is no result as a problem, with what is needed to
+// continue.
 func (a *api) refusal(ctx context.Context, err error, partial *capability.Result) error {
 	err = here(err)
 	p, internal := problem.Of(err)

@@ -252,7 +252,7 @@ func (r *Request) hold(w http.ResponseWriter, held *atomic.Int64, limit int64) e
 	return nil
 }
 
-// done gives back what the body counts for.
+// done releases the room that hold counted for the body.
 func (r *Request) done() {
 	if r.release != nil {
 		r.release()

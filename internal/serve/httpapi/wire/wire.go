@@ -94,7 +94,7 @@ type Request struct {
 	body  []byte
 	now   func() time.Time
 
-	// release gives back what the body counts for, once. It may be nil.
+	// release releases the room that is counted for the body, once. It may be nil.
 	release func()
 }
 
