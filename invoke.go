@@ -58,11 +58,11 @@ func functions(list []*Function) []*function.Function {
 // carried out within its limits. The principal is the one who opened Ken; an
 // empty Origin is a model's call, which has the least rights. The result is
 // never empty: where the error is not nil it says the same in words for a model.
-// Made again with the same Key, a call that has finished gives its result and
+// Made again with the same Key, a call that has finished returns its result and
 // does nothing.
 //
-// A call that a person must agree to fails with [capability.Unapproved]; [Ticket]
-// gives what waits, [Ken.Answer] takes the person's word, and the call is then
+// A call that needs approval fails with [capability.Unapproved]. [Ticket] returns
+// the id of the approval request, [Ken.Answer] answers it, and the call is then
 // made again.
 func (k *Ken) Invoke(ctx context.Context, call capability.Call) (capability.Result, error) {
 	view := k.app.Door.ViewFor(door.Viewer{Principal: k.app.Principal, Mode: call.Mode, Origin: call.Origin, Surface: policy.SurfaceLibrary})

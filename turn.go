@@ -46,11 +46,11 @@ type Words struct {
 	Alone    bool
 }
 
-// Turn says something to the model and gives what happens until it has
-// answered: it is shown what fits, and its calls pass the same rules as every
-// other. The model is that of [Config.Model], or of the configuration. Leaving
-// the loop, or ending ctx, ends the turn and leaves its session whole. An error
-// means that there was no turn.
+// Turn says something to the model and returns the events until it has answered:
+// it is shown what fits, and its calls pass the same rules as every other. The
+// model is that of [Config.Model], or of the configuration. Leaving the loop, or
+// ending ctx, ends the turn and leaves its session whole. An error means that
+// there was no turn.
 func (k *Ken) Turn(ctx context.Context, w Words) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		e, err := k.app.Engine()
@@ -87,7 +87,7 @@ func (k *Ken) Reply(ctx context.Context, session string, asked Asked, a Answer, 
 }
 
 // Rewind takes back a turn of a session, by its number, and all after it, and
-// gives what was said in it. What calls have done is not undone.
+// returns what was said in it. What calls have done is not undone.
 func (k *Ken) Rewind(ctx context.Context, session string, turn int) (string, error) {
 	e, err := k.app.Engine()
 	if err != nil {

@@ -68,10 +68,10 @@ func (a *App) newEmbedding(cfg Config) (embedding, error) {
 // capabilities.
 const embedAgain = 30 * time.Second
 
-// StartEmbedding keeps the vectors of capabilities complete from now on, beside
-// everything else. It does so once, and only where something will be searched:
-// listing a catalog sends nothing anywhere. What it gives is closed when the
-// embedder was asked for all of them; nil: there is none to ask.
+// StartEmbedding starts to keep the vectors of capabilities complete in the
+// background; later calls start nothing. It is called only before a search:
+// listing a catalog sends nothing anywhere. The channel it returns is closed when
+// the embedder was asked for all of them; nil means that there is no embedder.
 func (a *App) StartEmbedding() <-chan struct{} {
 	a.embedOnce.Do(func() {
 		if e := a.embedding.capabilities; e != nil {

@@ -335,7 +335,7 @@ func (a *App) fate(ctx context.Context, call capability.Call) (engine.Fate, bool
 	return engine.Fate(f), ok, err
 }
 
-// keepText puts away what is too long for a message, and gives its beginning
+// keepText stores a text that is too long for a message, and returns its beginning
 // and its end with the handle by which the rest is read.
 func (a *App) keepText(_ context.Context, k engine.Kept) (string, error) {
 	kept, err := a.results.Get()

@@ -136,7 +136,7 @@ func sectionNames() (names, sections []string) {
 	return names, sections
 }
 
-// decode takes what table knows out of a map, refuses the rest, and gives the
+// decode takes what table knows out of a map, refuses the rest, and returns the
 // line of each key that is there.
 func decode[S any](r *reading, prefix string, m *yamldoc.Map, table []setting[S], into *S) map[string]int {
 	given := make(map[string]int, len(m.Fields))

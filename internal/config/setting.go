@@ -151,9 +151,9 @@ func oddInKey(r rune) bool {
 	return r != '.' && r != '_' && r != '-' && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9')
 }
 
-// likely returns the few keys that hold most words of one that there is not, and
-// of those the most like it first. Where none holds any, it gives those that
-// are spelled most like it.
+// likely returns the few keys that share most words with an unknown key, the most
+// similar first. If none shares a word, it returns those that are spelled most
+// like it.
 func likely(key string, names []string) []string {
 	const most, longest, shortest = 8, 64, 3 // names given, bytes of a key that are looked at, letters of a word
 	if len(key) > longest {

@@ -159,7 +159,7 @@ func (p *jsonParser) member(depth int) (member, error) {
 	return member{name: key.text, start: key.start, end: value.end, comma: comma, value: value}, err
 }
 
-// comma goes over space and one comma, and gives its place or -1.
+// comma skips space and one comma, and returns the position of the comma or -1.
 func (p *jsonParser) comma() (int, error) {
 	if err := p.space(); err != nil {
 		return -1, err

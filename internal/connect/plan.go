@@ -182,7 +182,7 @@ var (
 	denyLists  = [][]string{{"mcp", "excluded"}, {"excludeMCPServers"}}
 )
 
-// lists reads which servers the client leaves out, and gives the changes that
+// lists reads which servers the client leaves out, and returns the changes that
 // let Ken in.
 func (b *builder) lists(doc map[string]any) []change {
 	b.barred = func(string) bool { return false }

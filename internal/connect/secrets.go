@@ -172,8 +172,8 @@ func mayHide(name, value string) bool {
 	return hidden
 }
 
-// seek finds the secrets inside a value, and gives the value with what seal
-// returns in their place. Seal is told what each is called.
+// seek returns the value with each secret in it replaced by what seal returns for
+// it. seal gets the name of each.
 func seek(name, value string, seal func(key, secret string) string) string {
 	if name != "" && scheme().MatchString(value) && (secretByName(name, value) || strongWords().MatchString(words(name))) {
 		m := scheme().FindStringSubmatch(value)

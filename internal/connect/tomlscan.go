@@ -17,8 +17,7 @@ type statement struct {
 }
 
 // scanTOML finds the statements of a document. It is for documents that the
-// library reads: of others it gives an error or nonsense, and never fails to
-// end.
+// library reads: for others it returns an error or nonsense, but it always ends.
 func scanTOML(data []byte) ([]statement, error) {
 	p := &tomlParser{jsonParser{data: data}}
 	if bytes.HasPrefix(data, byteOrderMark) {

@@ -31,7 +31,7 @@ const (
 	lockFile  = "secrets.lock"
 )
 
-// A Store gives values to names. It is safe for any number of goroutines;
+// A Store holds secret values by name. It is safe for concurrent use;
 // several processes may share the files. What another process set is seen by
 // the next call.
 type Store struct {

@@ -111,7 +111,7 @@ func (t *postgresTx) lock(ctx context.Context, g *group) error {
 	return nil
 }
 
-// write writes and commits, and gives the number of items swept away.
+// write writes and commits, and returns the number of items swept away.
 func (t *postgresTx) write(ctx context.Context, g *group, sweep bool, keep time.Duration) (swept int, err error) {
 	keys, versions := make([]string, len(g.writes)), make([]int64, len(g.writes))
 	ends, values := make([]*int64, len(g.writes)), make([][]byte, len(g.writes))
@@ -134,8 +134,9 @@ func (t *postgresTx) write(ctx context.Context, g *group, sweep bool, keep time.
 }
 
 // outcome finds out whether a transaction was committed whose connection broke
-// before the answer came, which would have made head the store's. It gives the
-// error that took the connection if not.
+// before the answer came. head is the head of the store if it was. outcome
+// returns nil then, and otherwise lost, the error that broke the connection, as
+// unavailable or uncertain.
 func (s *postgres) outcome(ctx context.Context, t *postgresTx, head int64, lost error) error {
 	ctx, cancel := context.WithTimeout(ctx, s.wait)
 	defer cancel()

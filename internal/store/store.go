@@ -217,7 +217,7 @@ func (s *Store) scan(ctx context.Context, prefix string, r Range, yield func(Ite
 // Apply does all that the batch says, or nothing: then the error is a
 // [Conflict] where a precondition did not hold. When it returns without an
 // error the batch is on disk. The version is that of every key it put; a batch
-// that changes nothing gives the version at which its preconditions held.
+// that changes nothing returns the version at which its preconditions held.
 //
 // Batches that wait together share one transaction, and each still fails
 // alone. A context that ends before the batch's turn takes it back for certain;

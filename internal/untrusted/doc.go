@@ -1,7 +1,7 @@
 // Package untrusted is the only place that makes text from outside safe to
 // show, and that scans it.
 //
-// Showing: [Line] gives one line for a prompt or a table, [Block] a fenced
+// Showing: [Line] returns one line for a prompt or a table, [Block] a fenced
 // block for a prompt, [Terminal] text for a person's screen. They reveal what
 // cannot be seen and break what a model could take for a change of speaker.
 // They never delete: whatever is not shown as it stands leaves a mark that can

@@ -26,7 +26,7 @@ import (
 // A Talker holds a conversation. One turn or command runs at a time; Reply,
 // Complete and Status may be called while it does.
 type Talker interface {
-	// Turn says text and gives what happens then. An empty text goes on with a
+	// Turn says text and returns the events that follow. An empty text continues a
 	// turn that did not end: one that waits for a person, or that broke off. A
 	// line that begins with a slash and that Command did not handle is said
 	// too: it runs a capability's command. A blank before the slash, or a second

@@ -184,7 +184,7 @@ func shown(s string) string {
 }
 
 // layout returns the text in lines of so many columns, after a mark, and where
-// the cursor stands. Of more than rows lines it gives those around the cursor.
+// the cursor stands. Of more than rows lines it returns those around the cursor.
 func (e *editor) layout(mark string, width, rows int) (lines []string, row, column int) {
 	indent := columns(mark)
 	room := max(width-indent, 2)

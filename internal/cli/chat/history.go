@@ -105,8 +105,8 @@ func (h *history) add(text string) error {
 	return nil
 }
 
-// move goes back or forth from the text that is there now and gives what to
-// show; ok is false at the end.
+// move goes back or forth from the current text and returns the text to show; ok
+// is false at either end.
 func (h *history) move(by int, now string) (text string, ok bool) {
 	next := h.at + by
 	if next < 0 || next > len(h.entries) {

@@ -27,7 +27,7 @@ const (
 	mostPaste  = 16 << 20 // bytes; what is more is left out, and said so
 )
 
-// feed takes bytes and gives the keys that are complete.
+// feed adds bytes and returns the keys that are complete.
 func (d *decoder) feed(b []byte) []key {
 	d.buf = append(d.buf, b...)
 	var keys []key

@@ -55,7 +55,7 @@ const (
 	mostRows  = 500      // of a table before its columns are settled
 )
 
-// write takes a fragment and gives the lines that it completes.
+// write adds a fragment and returns the lines that it completes.
 func (m *markdown) write(text string) []string {
 	var out []string
 	for {
@@ -114,7 +114,7 @@ func (m *markdown) end() []string {
 }
 
 // preview returns what end would, and changes nothing. Of a long line of code it
-// gives the end.
+// returns only the end.
 func (m *markdown) preview() []string {
 	next := *m
 	next.lines, next.items, next.table.rows = slices.Clip(m.lines), slices.Clip(m.items), slices.Clip(m.table.rows)
@@ -238,7 +238,7 @@ func (m *markdown) add(out []string, text string, hard bool) []string {
 	return out
 }
 
-// take empties the block and gives its text; lines that were broken on purpose
+// take empties the block and returns its text; lines that were broken on purpose
 // end in a line end.
 func (m *markdown) take() string {
 	text := strings.ReplaceAll(strings.Join(m.lines, " "), "\n ", "\n")

@@ -215,7 +215,8 @@ func (p *plainChat) forget(ctx context.Context) error {
 	}
 }
 
-// fill asks for the fields of a form, one a line; the input's end gives none.
+// fill asks for the fields of a form, one a line; at the end of the input it
+// declines.
 func (p *plainChat) fill(ctx context.Context, f *form, bare bool, a event.Asked) (Answer, error) {
 	if !p.person {
 		return f.answer(false), nil

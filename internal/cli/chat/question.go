@@ -184,7 +184,7 @@ func (c *chat) wordKey(ctx context.Context, a event.Asked, k key) {
 	}
 }
 
-// fill takes a field of a form, and gives the form when it was the last.
+// fill sets the next field of a form, and sends the form after the last.
 func (c *chat) fill(ctx context.Context, text string) {
 	if !c.seen() {
 		return

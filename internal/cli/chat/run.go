@@ -22,8 +22,8 @@ const (
 )
 
 // Run holds a conversation until the person leaves, the input ends or ctx is
-// done; only in the last case it gives an error for that. A turn that runs then
-// is ended first and waited for, unless the person will not.
+// done; of these, only the last is an error. A turn that runs then is ended first
+// and waited for, unless the person does not want to wait.
 func Run(ctx context.Context, cfg Config) (err error) {
 	cfg = cfg.filled()
 	if cfg.Talker == nil || cfg.In == nil || cfg.Out == nil {

@@ -86,7 +86,7 @@ func (s *screen) clear() {
 	s.lines, s.row, s.col = nil, 0, 0
 }
 
-// leave prints last lines and gives the region up.
+// leave prints the last lines and stops using the region.
 func (s *screen) leave(final []string) {
 	var b strings.Builder
 	s.top(&b)

@@ -80,8 +80,8 @@ func cells(line string) []string {
 // cell takes the escapes off bars, in code too.
 func cell(s string) string { return strings.ReplaceAll(strings.TrimSpace(s), `\|`, "|") }
 
-// take returns the rows that are there as lines and forgets them. The first time
-// it settles the columns and gives the head too.
+// take returns the rows that are there as lines and forgets them. The first
+// call settles the columns and returns the head too.
 func (t *table) take(most int, colour bool) []string {
 	var out []string
 	rows := t.rows

@@ -86,7 +86,7 @@ func (v *view) said(text string) []string {
 	return out
 }
 
-// event takes what happened and gives the lines to print.
+// event handles an event and returns the lines to print.
 func (v *view) event(ev event.Event) []string {
 	switch ev := ev.(type) {
 	case event.Delta:

@@ -139,8 +139,9 @@ type voids struct {
 	before int64 // seconds since 1970
 }
 
-// add voids one. Where that voids all that was given before a time, it gives
-// that time, and else 0.
+// add revokes serial until the given time. If the list is full, everything that
+// was issued up to now is revoked instead of the serials in it; then add returns
+// the time before which that is, else 0.
 func (v *voids) add(serial string, until time.Time) (before int64) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -119,8 +119,8 @@ func identity(path string) (fileID, error) {
 	return fileID{uint64(st.Dev), st.Ino}, nil
 }
 
-// sameUser refuses connections of other users, and gives the process that
-// connected.
+// sameUser refuses connections of other users, and returns the id of the process
+// that connected.
 func sameUser(conn net.Conn) (pid int, err error) {
 	raw, err := conn.(syscall.Conn).SyscallConn()
 	if err != nil {

@@ -125,15 +125,14 @@ func (m *Meters) Request(route string, status int, took time.Duration, stream bo
 	}
 }
 
-// Stream counts an event stream that begins; what it gives counts its end and
-// is called once.
+// Stream counts an event stream that begins; end counts its end and is called
+// once.
 func (m *Meters) Stream() (end func()) {
 	m.streams.Add(1)
 	return func() { m.streams.Add(-1) }
 }
 
-// Turn counts a turn that begins; what it gives counts its end and is called
-// once.
+// Turn counts a turn that begins; end counts its end and is called once.
 func (m *Meters) Turn() (end func()) {
 	m.running.Add(1)
 	return func() { m.running.Add(-1) }

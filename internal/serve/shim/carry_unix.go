@@ -47,8 +47,8 @@ type carrier struct {
 	room []byte
 }
 
-// carry serves the client until it closes its end. join gives a daemon; it is
-// asked for another whenever one has gone.
+// carry serves the client until it closes its end. join connects to a daemon;
+// it is called again whenever that daemon has gone.
 func carry(join func() (*line, error)) error {
 	// Through a descriptor of its own: a write to a closed stdout is an error
 	// to end on then, not a signal that kills.

@@ -142,7 +142,7 @@ func (s *starter) lock() (unlock func(), err error) {
 }
 
 // TryLock takes the lock of a file, which is made where it is missing, until
-// unlock is called or the process ends. It gives nil where another has it.
+// unlock is called or the process ends. It returns nil if another has it.
 func TryLock(name string) (unlock func(), err error) {
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {

@@ -17,7 +17,7 @@ type actor interface {
 	apply(steps ...step) (int64, error)
 	// watch sends changes until stop is called, which waits for the end.
 	watch(prefix string, after int64) (changes <-chan store.Change, stop func())
-	// work does one of jobs, without talk between the processes, and gives
+	// work does one of jobs, without talk between the processes, and returns
 	// what it sent.
 	work(job string, arg int) ([]string, error)
 }

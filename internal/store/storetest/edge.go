@@ -80,7 +80,7 @@ func limits(t *testing.T, s *store.Store) {
 	}
 }
 
-// every does each method once and gives their errors.
+// every calls each method once and returns their errors.
 func every(ctx context.Context, s *store.Store) map[string]error {
 	errs := map[string]error{}
 	_, _, errs["Get"] = s.Get(ctx, "k")

@@ -121,7 +121,7 @@ func (o *Outage) terminate() string {
 func (o *Outage) Cut() { o.t.Helper(); administer(o.t, o.terminate()) }
 
 // Storm ends sessions again and again, some in the middle of what they do, until
-// stop, which gives their number.
+// stop, which returns their number.
 func (o *Outage) Storm() (stop func() (ended int)) {
 	o.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 3*patience)

@@ -175,7 +175,7 @@ func (s *Server) Crash() {
 	}
 }
 
-// SQL does something on the server, in a session of its own, and gives the
+// SQL runs a statement on the server, in a session of its own, and returns the
 // first value of the first row.
 func (s *Server) SQL(statement string) (value string) {
 	s.t.Helper()

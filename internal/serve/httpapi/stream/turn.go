@@ -31,8 +31,8 @@ func (h *Hub) Hold(who capability.Principal, session string) (*Hold, error) {
 	return h.hold(who, session, true)
 }
 
-// Seize is Hold for what takes no time and is no turn: it needs no room among
-// them. What it gives must not be started.
+// Seize is Hold for what takes no time and is no turn: it does not count towards
+// their limit. The Hold it returns must not be started.
 func (h *Hub) Seize(who capability.Principal, session string) (*Hold, error) {
 	return h.hold(who, session, false)
 }
