@@ -242,7 +242,7 @@ func (d *Door) Describe(ctx context.Context, v View, name string) (Description, 
 	if e.State != catalog.Active {
 		return Description{}, &capability.Error{
 			Kind: capability.Denied, Op: "describe", Target: string(e.ID),
-			Err: fmt.Errorf("it is %s", e.State), Fix: "see ken catalog why " + string(e.ID),
+			Err: fmt.Errorf("capability is %s", e.State), Fix: "see ken catalog why " + string(e.ID),
 		}
 	}
 	detail, err := d.of(v, e).Detail(ctx, e)

@@ -20,7 +20,7 @@ import (
 func (d *Door) Invoke(ctx context.Context, v View, call capability.Call) (capability.Result, error) {
 	if v.snapshot == nil || d.cfg.Runner == nil {
 		return refused(&capability.Error{
-			Kind: capability.Denied, Op: "call", Target: string(call.Target), Err: errors.New("nobody calls"), Fix: "say who does",
+			Kind: capability.Denied, Op: "call", Target: string(call.Target), Err: errors.New("missing principal"), Fix: "say who makes the call",
 		})
 	}
 	run, err := d.cfg.Runner(ctx)

@@ -3,7 +3,6 @@ package door
 import (
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 	"slices"
 	"strconv"
@@ -192,7 +191,7 @@ func (d *Door) NextOverseen(ctx context.Context, p capability.Principal, after u
 
 func (d *Door) next(ctx context.Context, after uint64, p capability.Principal, as func(View) View) (Changes, error) {
 	if p.ID == "" {
-		return Changes{}, &capability.Error{Kind: capability.Denied, Op: "watch", Target: "the catalog", Err: fmt.Errorf("nobody asks")}
+		return Changes{}, &capability.Error{Kind: capability.Denied, Op: "watch", Target: "the catalog", Err: errors.New("missing principal")}
 	}
 	if _, err := d.catalog.Next(ctx, after); err != nil {
 		return Changes{}, err

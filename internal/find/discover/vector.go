@@ -83,7 +83,7 @@ func (m *messageVectors) settle(hash messageHash, vectors [][]float32, err error
 	}
 	why := err.Error()
 	if errors.Is(err, context.DeadlineExceeded) {
-		why = fmt.Sprintf("it took longer than discovery.embeddingTimeout %v", wait)
+		why = fmt.Sprintf("took longer than discovery.embeddingTimeout %v", wait)
 	}
 	m.complaint = fmt.Sprintf("embedder %s: %s; words alone answer, and it is asked again in %v", m.embedder.Model(), why, rest)
 	m.resting = time.Now().Add(rest)
@@ -92,11 +92,11 @@ func (m *messageVectors) settle(hash messageHash, vectors [][]float32, err error
 
 func sound(vectors [][]float32, dims int) error {
 	if len(vectors) != 1 || len(vectors[0]) != dims {
-		return fmt.Errorf("it gave no vector of %d numbers", dims)
+		return fmt.Errorf("returned no vector of %d numbers", dims)
 	}
 	for _, x := range vectors[0] {
 		if f := float64(x); math.IsNaN(f) || math.IsInf(f, 0) {
-			return errors.New("it gave a vector with a number that is none")
+			return errors.New("returned a vector that contains NaN or Inf")
 		}
 	}
 	return nil

@@ -102,7 +102,7 @@ func (l *Log) Append(e Event) error {
 	}
 	if l.closed {
 		l.health.Lost++
-		return &capability.Error{Kind: capability.Internal, Op: "write outcome log", Target: l.dir, Err: fs.ErrClosed, Fix: "open the log anew"}
+		return &capability.Error{Kind: capability.Internal, Op: "write outcome log", Target: l.dir, Err: fs.ErrClosed, Fix: "open the log again"}
 	}
 	if err := l.write(line); err != nil {
 		l.health.Lost++

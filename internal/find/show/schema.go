@@ -91,11 +91,11 @@ type schema struct {
 // objects in it, one level deep, with dotted names.
 func readSchema(raw json.RawMessage) (list []property, more int, err error) {
 	if len(raw) > maxSchemaBytes {
-		return nil, 0, errors.New("its schema is larger than 256 KiB")
+		return nil, 0, errors.New("schema is larger than 256 KiB")
 	}
 	var s schema
 	if !json.Valid(raw) || json.Unmarshal(raw, &s.root) != nil {
-		return nil, 0, errors.New("its schema is not a JSON object that can be read")
+		return nil, 0, errors.New("schema is not a readable JSON object")
 	}
 	s.object(s.root, "", true, 0)
 	return s.list, s.more, nil

@@ -351,6 +351,6 @@ func (c *Catalog) Inspect(ctx context.Context, e *Entry) (capability.Detail, err
 	}
 	return capability.Detail{}, &capability.Error{
 		Kind: capability.NotFound, Op: "read", Target: string(e.ID),
-		Err: fmt.Errorf("its source %q is not part of this catalog", e.Origin.Source),
+		Err: fmt.Errorf("source %q is not part of this catalog", e.Origin.Source),
 	}
 }

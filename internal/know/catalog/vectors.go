@@ -35,7 +35,7 @@ func (c *Catalog) Embed(ctx context.Context, e llm.Embedder) error {
 			return fmt.Errorf("make vectors of capabilities with %s: %w", e.Model(), err)
 		}
 		if len(vectors) != len(texts) {
-			return fmt.Errorf("make vectors of capabilities with %s: it gave %d for %d texts; the embedder is broken", e.Model(), len(vectors), len(texts))
+			return fmt.Errorf("make vectors of capabilities with %s: got %d vectors for %d texts; the embedder is broken", e.Model(), len(vectors), len(texts))
 		}
 		of := make(map[int][]float32, len(slots))
 		for i, slot := range slots {

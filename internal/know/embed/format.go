@@ -56,7 +56,7 @@ func Load(data string) (*Model, error) {
 }
 
 var (
-	errMagic = errors.New("it does not begin like a model file; make one with internal/know/embed/pack")
+	errMagic = errors.New("not a model file: wrong first bytes; make one with internal/know/embed/pack")
 	errCut   = errors.New("the file is cut short or has something after its end; copy or make it again")
 )
 
@@ -118,7 +118,7 @@ func read(data string) (*Model, error) {
 func (s sizes) check() error {
 	switch {
 	case s.version != version:
-		return fmt.Errorf("its format is version %d, and this program reads %d; make the file again", s.version, version)
+		return fmt.Errorf("unsupported format version %d, want %d; make the file again", s.version, version)
 	case s.dims == 0 || s.dims > maxDims || s.dims%group != 0:
 		return fmt.Errorf("vectors of %d numbers: a multiple of %d up to %d is possible", s.dims, group, maxDims)
 	case s.pieces > maxPieces || s.rows > s.pieces:
@@ -155,7 +155,7 @@ func (m *Model) check(data string) error {
 		rest = rest[n:]
 	}
 	if string(sum.Sum(nil)) != want {
-		return errors.New("its checksum is wrong: the file is damaged; copy or make it again")
+		return errors.New("wrong checksum: the file is damaged; copy or make it again")
 	}
 	pieces := len(m.offsets)/4 - 1
 	for id, before := 0, uint32(0); id <= pieces; id++ {

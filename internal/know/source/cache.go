@@ -74,9 +74,9 @@ func (c *Cache) open() (*os.Root, error) {
 	case err != nil:
 		err = refuse(errors.New(safefs.PlainCause(err)), "check the directory and its permissions")
 	case !ownedByUser(info):
-		err = refuse(errors.New("the directory belongs to another user, who could put text there that was never scanned"), "name a directory of your own")
+		err = refuse(errors.New("directory belongs to another user, who could put text there that was never scanned"), "name a directory of your own")
 	case info.Mode().Perm()&0o022 != 0:
-		err = refuse(errors.New("others may write to the directory and put text there that was never scanned"), "run chmod go-w on it")
+		err = refuse(errors.New("directory is writable by other users, who could put text there that was never scanned"), "run chmod go-w on it")
 	}
 	if err != nil {
 		_ = dir.Close() // the refusal says more

@@ -246,7 +246,7 @@ func MCPDetail(c *capability.Capability, object []byte) (capability.Detail, erro
 	if err != nil {
 		return capability.Detail{}, &capability.Error{
 			Kind: capability.Conflict, Op: "read", Target: string(c.ID),
-			Err: errors.New("its place holds something else now"), Fix: "reload the catalog",
+			Err: errors.New("tool definition is no longer where it was loaded from"), Fix: "reload the catalog",
 		}
 	}
 	d := r.Detail
@@ -255,7 +255,7 @@ func MCPDetail(c *capability.Capability, object []byte) (capability.Detail, erro
 	}
 	if d.Output != nil && rows.OutputMark(d.Output) != c.Meta[rows.KeyOutput] {
 		return d, &capability.Error{
-			Kind: capability.Conflict, Op: "read", Target: string(c.ID), Err: errors.New("its output schema changed since it was loaded"), Fix: "reload the catalog",
+			Kind: capability.Conflict, Op: "read", Target: string(c.ID), Err: errors.New("output schema changed since it was loaded"), Fix: "reload the catalog",
 		}
 	}
 	return d, nil

@@ -181,7 +181,7 @@ func (h *loadedUnit) setback(old *loadedUnit) (reason capability.Problem, whole,
 	switch {
 	case emptied != "":
 		return old.complaint("empty-file", emptied+" is empty",
-			"write it anew; or delete it, to do without what it held"), true, true
+			"write it again; or delete it, to do without what it held"), true, true
 	case h.format == "" && len(h.problems) == 0:
 		return old.complaint("unknown-format", "no format that Ken knows, though it was one before",
 			"mend the file; or delete it, to do without what it held"), true, true

@@ -283,7 +283,7 @@ func (t *Tree) Reference(d capability.Document) (string, error) {
 	if markdown.DocumentHash(text) != d.Hash {
 		return "", &capability.Error{
 			Kind: capability.Conflict, Op: "read", Target: d.Origin.Path,
-			Err: errors.New("it changed since it was loaded"), Fix: "reload the catalog",
+			Err: errors.New("file changed since it was loaded"), Fix: "reload the catalog",
 		}
 	}
 	return text, nil

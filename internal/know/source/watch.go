@@ -207,7 +207,7 @@ func (t *Tree) observe(ctx context.Context, cfg WatchConfig, out chan<- sighting
 }
 
 // errTooManyFolders is the reason for polling a tree that is too large.
-var errTooManyFolders = errors.New("it has too many folders to watch each")
+var errTooManyFolders = errors.New("too many folders to watch each of them")
 
 func (t *Tree) pollingProblem(cause error, every time.Duration) capability.Problem {
 	fix := "nothing is lost; changes only take that long to be seen"

@@ -35,7 +35,7 @@ func parseAnswer(data []byte, n int) ([][]float32, error) {
 		return nil, fmt.Errorf("the answer is not the JSON of embeddings: %w", err)
 	}
 	if len(answer.Data) != n {
-		return nil, fmt.Errorf("it gave %d vectors for %d texts", len(answer.Data), n)
+		return nil, fmt.Errorf("service returned %d vectors for %d texts", len(answer.Data), n)
 	}
 	vectors := make([][]float32, n)
 	dims := 0
@@ -44,17 +44,17 @@ func parseAnswer(data []byte, n int) ([][]float32, error) {
 		if d.Index != nil {
 			at = *d.Index
 		} else if n > 1 {
-			return nil, errors.New("it does not say which vector is whose: an index is missing")
+			return nil, errors.New("cannot match vectors to texts: an index is missing")
 		}
 		if at < 0 || at >= n || vectors[at] != nil {
-			return nil, fmt.Errorf("it gave a vector with the index %d, twice or for none of %d texts", at, n)
+			return nil, fmt.Errorf("vector index %d, repeated or out of range for %d texts", at, n)
 		}
 		v, err := parseNumbers(d.Embedding, dims)
 		if err != nil {
 			return nil, fmt.Errorf("vector %d: %w", at, err)
 		}
 		if dims != 0 && len(v) != dims {
-			return nil, fmt.Errorf("it gave vectors of %d and of %d numbers at once", dims, len(v))
+			return nil, fmt.Errorf("service returned vectors of %d and of %d numbers in one answer", dims, len(v))
 		}
 		if err := normalise(v); err != nil {
 			return nil, fmt.Errorf("vector %d: %w", at, err)
@@ -65,12 +65,12 @@ func parseAnswer(data []byte, n int) ([][]float32, error) {
 }
 
 // parseNumbers reads a list of numbers out of valid JSON. A null, which some
-// services write for a number that is none, is an error, where encoding/json
+// services write for NaN, is an error, where encoding/json
 // would read a zero.
 func parseNumbers(raw []byte, expect int) ([]float32, error) {
 	list, ok := bytes.CutPrefix(raw, []byte("["))
 	if !ok {
-		return nil, errors.New("it is not a list of numbers")
+		return nil, errors.New("not a list of numbers")
 	}
 	list = bytes.TrimSuffix(list, []byte("]"))
 	v := make([]float32, 0, expect)
@@ -79,7 +79,7 @@ func parseNumbers(raw []byte, expect int) ([]float32, error) {
 		item, list, more = bytes.Cut(list, []byte(","))
 		x, err := strconv.ParseFloat(string(bytes.Trim(item, " \t\r\n")), 32)
 		if err != nil || len(v) == maxDimensions {
-			return nil, fmt.Errorf("it is not a list of 1 to %d numbers", maxDimensions)
+			return nil, fmt.Errorf("not a list of 1 to %d numbers", maxDimensions)
 		}
 		v = append(v, float32(x))
 	}
@@ -94,7 +94,7 @@ func normalise(v []float32) error {
 	}
 	switch {
 	case math.IsNaN(sum) || math.IsInf(sum, 0):
-		return errors.New("it holds a number that is none")
+		return errors.New("contains NaN or Inf")
 	case sum == 0:
 		return nil
 	}

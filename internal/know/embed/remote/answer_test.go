@@ -24,7 +24,7 @@ func TestParseAnswer(t *testing.T) {
 		{`{"data":[{"index":1,"embedding":[0,1]},{"index":0,"embedding":[1,0]}]}`, 2, "[[1 0] [0 1]]"},
 		{`{"data":[]}`, 0, "[]"},
 		{`{"data":[{"embedding":[1]},{"embedding":[2]}]}`, 2, "an index is missing"},
-		{`{"data":[{"index":0,"embedding":[1]},{"index":0,"embedding":[2]}]}`, 2, "index 0, twice"},
+		{`{"data":[{"index":0,"embedding":[1]},{"index":0,"embedding":[2]}]}`, 2, "index 0, repeated"},
 		{`{"data":[{"index":2,"embedding":[1]},{"index":0,"embedding":[2]}]}`, 2, "index 2"},
 		{`{"data":[{"index":-1,"embedding":[1]}]}`, 1, "index -1"},
 		{`{"data":[{"index":0,"embedding":[1]},{"index":1,"embedding":[1,2]}]}`, 2, "of 1 and of 2 numbers"},

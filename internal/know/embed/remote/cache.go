@@ -203,9 +203,9 @@ func (c *Cache) stale(v []float32, probing bool) error {
 	kept := c.keptDims()
 	switch {
 	case kept != 0 && kept != len(v):
-		return fmt.Errorf("model %s gives vectors of %d numbers, and gave %d; all are made anew", c.model, len(v), kept)
+		return fmt.Errorf("model %s now returns vectors of %d numbers instead of %d; all vectors are made again", c.model, len(v), kept)
 	case probing && !c.known && len(c.scan.places) > 0 && !c.same(v):
-		return fmt.Errorf("model %s gives other vectors than it did, or what would tell is lost; all are made anew", c.model)
+		return fmt.Errorf("model %s now returns different vectors, or the vector to compare with is lost; all vectors are made again", c.model)
 	}
 	return nil
 }

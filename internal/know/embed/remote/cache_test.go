@@ -168,8 +168,8 @@ func TestCacheNoticesAnotherModel(t *testing.T) {
 					}
 				}
 			}
-			if err := c.Trouble(); err == nil || !strings.Contains(err.Error(), "made anew") {
-				t.Errorf("Trouble() = %v, want it to say that all are made anew", err)
+			if err := c.Trouble(); err == nil || !strings.Contains(err.Error(), "all vectors are made again") {
+				t.Errorf("Trouble() = %v, want it to say that all vectors are made again", err)
 			}
 			if _, err := os.Stat(c.path + asideSuffix); err != nil {
 				t.Errorf("the old file is not set aside: %v", err)
@@ -343,9 +343,9 @@ func TestCacheWithoutPlace(t *testing.T) {
 		name, want string
 		make       func(c *Cache) error
 	}{
-		{"link", "it is no file but L", func(c *Cache) error { return os.Symlink("/dev/null", c.path) }},
-		{"directory", "it is no file but d", func(c *Cache) error { return os.Mkdir(c.path, 0o700) }},
-		{"pipe", "it is no file but p", func(c *Cache) error { return exec.Command("mkfifo", c.path).Run() }},
+		{"link", "not a regular file (L", func(c *Cache) error { return os.Symlink("/dev/null", c.path) }},
+		{"directory", "not a regular file (d", func(c *Cache) error { return os.Mkdir(c.path, 0o700) }},
+		{"pipe", "not a regular file (p", func(c *Cache) error { return exec.Command("mkfifo", c.path).Run() }},
 		{"open to others", "run chmod go-w", func(c *Cache) error { return os.Chmod(c.dir, 0o777) }},
 		{"a file", "not a directory", func(c *Cache) error {
 			return errors.Join(os.Remove(c.dir), os.WriteFile(c.dir, nil, 0o600))

@@ -73,7 +73,7 @@ func (c *Cache) update(f *os.File) error {
 		return err
 	}
 	if c.scan.foreign() {
-		c.setAside(errors.New("it is not a file of vectors, or a damaged one; a new one is begun"))
+		c.setAside(errors.New("not a vector cache file, or a damaged one; a new file is started"))
 	}
 	return nil
 }
@@ -99,7 +99,7 @@ func (c *Cache) add(records []byte) error {
 		return err
 	}
 	if c.was.Size()+int64(len(records)) > c.limit {
-		return fmt.Errorf("it has its %d MiB; new vectors are not kept. Remove it to begin anew", c.limit>>20)
+		return fmt.Errorf("file has reached its limit of %d MiB; new vectors are not kept; remove the file to start again", c.limit>>20)
 	}
 	if _, err := f.Write(records); err != nil {
 		return err
@@ -113,11 +113,11 @@ func (c *Cache) open(how int) (*os.File, error) {
 	if info, err := os.Stat(c.dir); err != nil {
 		return nil, err
 	} else if runtime.GOOS != "windows" && info.Mode().Perm()&0o022 != 0 {
-		return nil, fmt.Errorf("others may write to its directory; run chmod go-w %s", c.dir)
+		return nil, fmt.Errorf("directory is writable by other users; run chmod go-w %s", c.dir)
 	}
 	before, err := os.Lstat(c.path)
 	if err == nil && !before.Mode().IsRegular() {
-		return nil, fmt.Errorf("it is no file but %s; remove it", before.Mode().Type())
+		return nil, fmt.Errorf("not a regular file (%s); remove it", before.Mode().Type())
 	}
 	missing := errors.Is(err, fs.ErrNotExist) && how&os.O_CREATE != 0
 	switch {
@@ -132,7 +132,7 @@ func (c *Cache) open(how int) (*os.File, error) {
 	}
 	if after, err := f.Stat(); err != nil || !os.SameFile(before, after) {
 		_ = f.Close() // nothing was written
-		return nil, errors.New("it was exchanged while it was opened")
+		return nil, errors.New("file was replaced while it was being opened")
 	}
 	return f, nil
 }

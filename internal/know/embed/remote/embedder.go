@@ -239,7 +239,7 @@ func (e *Embedder) learn(vectors [][]float32) error {
 	for _, v := range vectors {
 		e.dims.CompareAndSwap(0, int64(len(v)))
 		if dims := e.Dimensions(); len(v) != dims {
-			return fmt.Errorf("it gave a vector of %d numbers, not %d", len(v), dims)
+			return fmt.Errorf("service returned a vector of %d numbers, not %d", len(v), dims)
 		}
 	}
 	return nil

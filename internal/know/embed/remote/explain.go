@@ -26,7 +26,7 @@ type refusal struct {
 }
 
 func (r *refusal) Error() string {
-	return fmt.Sprintf("it answered %d %s", r.status, http.StatusText(r.status))
+	return fmt.Sprintf("service answered %d %s", r.status, http.StatusText(r.status))
 }
 
 // passing reports whether asking again may help.

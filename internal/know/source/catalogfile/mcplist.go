@@ -79,7 +79,7 @@ func readMCPList(u *format.Unit) {
 		return
 	}
 	if !l.bare && l.at == 0 {
-		message, fix := `there is no list under "tools"`, "save the result of tools/list here"
+		message, fix := `missing list under "tools"`, "save the result of tools/list here"
 		if l.failed != "" {
 			message, fix = "the file holds an error instead of a list: "+jsonscan.Shorten(l.failed), "ask the server again"
 		}

@@ -99,7 +99,7 @@ func (d *apiDoc) input(call apiCall) (*apiInput, error) {
 			// The operation's own word counts before the path's.
 			params = slices.DeleteFunc(params, func(old apiField) bool { return old.in == f.in && old.wire == f.wire })
 			if params = append(params, f); len(params) > MaxParameters {
-				return nil, fmt.Errorf("it has more than %d parameters", MaxParameters)
+				return nil, fmt.Errorf("more than %d parameters", MaxParameters)
 			}
 		}
 	}
@@ -122,7 +122,7 @@ func (d *apiDoc) input(call apiCall) (*apiInput, error) {
 	}
 	m, err := d.deref(body)
 	if err != nil {
-		return nil, fmt.Errorf("its requestBody: %w", err)
+		return nil, fmt.Errorf("requestBody: %w", err)
 	}
 	return in, d.body(in, m)
 }
@@ -191,7 +191,7 @@ func (d *apiDoc) body(in *apiInput, m *yamldoc.Map) error {
 	}
 	media := pickMedia(content)
 	if len(media.Key) > maxAPIName {
-		return errors.New("its body has a media type of impossible length")
+		return errors.New("requestBody: media type is too long")
 	}
 	in.contentType, in.description = media.Key, textOf(d.get(m, "description"))
 	schema := d.get(mapOf(media.Value), "schema")

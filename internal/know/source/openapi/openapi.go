@@ -179,10 +179,10 @@ func (d *apiDoc) paths() {
 		}
 		item, err := d.deref(f.Value)
 		if err == nil && !strings.HasPrefix(f.Key, "/") {
-			err = errors.New("it does not begin with a slash")
+			err = errors.New("missing leading slash")
 		}
 		if err == nil && len(f.Key) > maxAPIAddress {
-			err = fmt.Errorf("it has more than %d bytes", maxAPIAddress)
+			err = fmt.Errorf("longer than %d bytes", maxAPIAddress)
 		}
 		if err != nil {
 			d.tally.Fault("bad-path", f.Line, "path "+jsonscan.Shorten(f.Key)+" is not read: "+err.Error(), "correct the path")

@@ -68,7 +68,7 @@ func (d *apiDoc) deref(v yamldoc.Value) (*yamldoc.Map, error) {
 	for range maxRefChain {
 		m := mapOf(v)
 		if m == nil {
-			return nil, errors.New("it is not an object")
+			return nil, errors.New("not an object")
 		}
 		ref, ok := d.get(m, "$ref").Any.(string)
 		if !ok {
@@ -79,7 +79,7 @@ func (d *apiDoc) deref(v yamldoc.Value) (*yamldoc.Map, error) {
 			return nil, err
 		}
 	}
-	return nil, errors.New("its references go in a circle")
+	return nil, errors.New("$ref chain is circular or too long")
 }
 
 // pointerToken writes a key as a part of a JSON pointer.

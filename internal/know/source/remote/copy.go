@@ -83,16 +83,16 @@ func checkCopy(f *os.File) (*remoteCopy, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() || info.Size() > maxRemoteBytes+maxRemoteHeader {
-		return nil, errors.New("it is not a copy that Ken wrote")
+		return nil, errors.New("not a copy written by Ken")
 	}
 	in := bufio.NewReaderSize(f, maxRemoteHeader)
 	line, err := in.ReadSlice('\n')
 	if err != nil {
-		return nil, errors.New("its first line is not whole")
+		return nil, errors.New("first line is incomplete or too long")
 	}
 	c := &remoteCopy{file: f, checked: info.ModTime().UTC()}
 	if json.Unmarshal(line, &c.remoteHeader) != nil || c.Version != remoteCopyVersion {
-		return nil, errors.New("its first line is not what Ken writes")
+		return nil, errors.New("invalid header or unsupported version in the first line")
 	}
 	start := int64(len(line))
 	h := sha256.New()
@@ -101,7 +101,7 @@ func checkCopy(f *os.File) (*remoteCopy, error) {
 		return nil, err
 	}
 	if got := hex.EncodeToString(h.Sum(nil)); got != c.SHA256 {
-		return nil, fmt.Errorf("its content has the hash %s, not %s as it says", got, c.SHA256)
+		return nil, fmt.Errorf("content has the hash %s, but the first line says %s", got, c.SHA256)
 	}
 	c.body = &safefs.Content{ReaderAt: io.NewSectionReader(f, start, size), Size: size, Mod: c.Fetched}
 	return c, nil

@@ -259,7 +259,7 @@ func (r *Remote) lastGood() (have *remoteCopy, inUse bool, problems []capability
 			return nil, false, nil
 		}
 		return nil, false, []capability.Problem{r.problem(capability.Warning, "remote-copy",
-			fmt.Sprintf("the last good copy %s is not used: %s", name, safefs.PlainCause(err)), "it is written anew after the next good look")}
+			fmt.Sprintf("the last good copy %s is not used: %s", name, safefs.PlainCause(err)), "the next good look writes a new copy")}
 	}
 	if r.cfg.SHA256 != "" && c.SHA256 != r.cfg.SHA256 {
 		c.close() // the pin was changed since; what it names must come first

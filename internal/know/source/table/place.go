@@ -34,13 +34,13 @@ func parsePlace(dsn, table string) (place, error) {
 	scheme, _, hasScheme := strings.Cut(dsn, ":")
 	switch scheme = strings.ToLower(scheme); {
 	case dsn == "":
-		return place{}, errors.New("no address is given; set dsn: to the path of an SQLite file or to a postgres:// address")
+		return place{}, errors.New("missing address; set dsn: to the path of an SQLite file or to a postgres:// address")
 	case hasScheme && (scheme == "postgres" || scheme == "postgresql"):
 		return parsePostgres(dsn, table)
 	case hasScheme && scheme == "sqlite":
 		return parseSQLite(dsn[len("sqlite:"):], table)
 	case hasScheme && strings.HasPrefix(dsn[len(scheme):], "://"):
-		return place{}, fmt.Errorf("no database is called %q; use sqlite: or postgres://", scheme)
+		return place{}, fmt.Errorf("unknown database %q; use sqlite: or postgres://", scheme)
 	case strings.Contains(dsn, "password="):
 		return place{}, errors.New("the address is not a URL; write postgres://user:password@host/database")
 	}

@@ -39,8 +39,8 @@ func TestPlace(t *testing.T) {
 
 func TestPlaceRefuses(t *testing.T) {
 	tests := []struct{ dsn, table, want string }{
-		{"", "", "no address"},
-		{"mysql://ada:SECRET@h/db", "", `no database is called "mysql"`},
+		{"", "", "missing address"},
+		{"mysql://ada:SECRET@h/db", "", `unknown database "mysql"`},
 		{"host=h user=ada password=SECRET", "", "not a URL"},
 		{"postgres://ada:SEC%ZZRET@h/db", "", "not a URL"},
 		{"postgres://ada:SECRET@h:port/db", "", "not a URL"},

@@ -170,14 +170,14 @@ func (s shape) schema(one row, r *yamldoc.Reader) (json.RawMessage, error) {
 	case json.RawMessage:
 		raw = v
 	default:
-		return nil, fmt.Errorf("it is %v", v)
+		return nil, fmt.Errorf("got %v", v)
 	}
 	var out bytes.Buffer
 	if err := json.Compact(&out, raw); err != nil {
 		return nil, err
 	}
 	if out.Len() == 0 || out.Bytes()[0] != '{' {
-		return nil, fmt.Errorf("it begins with %.20q", out.String())
+		return nil, fmt.Errorf("text begins with %.20q", out.String())
 	}
 	return out.Bytes(), nil
 }

@@ -58,7 +58,7 @@ func (s *sqlite) open() (*sql.DB, error) {
 	case err != nil:
 		return nil, err
 	case !info.Mode().IsRegular():
-		return nil, errors.New("it is not a regular file")
+		return nil, errors.New("not a regular file")
 	}
 	if s.db != nil && os.SameFile(info, s.info) {
 		return s.db, nil

@@ -254,7 +254,7 @@ func (t *Table) Detail(ctx context.Context, c *capability.Capability) (capabilit
 	if err != nil {
 		return capability.Detail{}, t.failed(ctx, "read", err)
 	}
-	found := errors.New("its row is gone")
+	found := errors.New("row not found")
 	kind := capability.NotFound
 	var detail capability.Detail
 	err = t.db.scan(ctx, shape, selection{key: c.Origin.Pointer, limit: t.limit}, func(r row) bool {
@@ -263,7 +263,7 @@ func (t *Table) Detail(ctx context.Context, c *capability.Capability) (capabilit
 			detail, found = d, nil
 			return false
 		}
-		kind, found = capability.Conflict, errors.New("its row changed since it was loaded")
+		kind, found = capability.Conflict, errors.New("row changed since it was loaded")
 		return true // another row may have the same key
 	})
 	if err != nil {
