@@ -57,7 +57,7 @@ type Call struct {
 	Key     string `json:"-"`
 
 	// Structured asks for the structured part of the result (the last one, JSON
-	// of the type application/json) as it is, however long: whoever takes it
+	// of the type application/json) as it is, however long: the caller
 	// checks it against a schema. Without it that part is cut like a text. Only
 	// a surface sets it, and it is not part of the digest.
 	Structured bool `json:"-"`

@@ -53,7 +53,7 @@ type member struct {
 	from, to int
 }
 
-// next skips space and gives the byte after it, 0 at the end.
+// next skips space and returns the byte after it, 0 at the end.
 func (w *rewriter) next() byte {
 	for ; w.at < len(w.raw); w.at++ {
 		switch c := w.raw[w.at]; c {
@@ -192,7 +192,7 @@ func unique(sorted []member) bool {
 	return true
 }
 
-// text copies a string, and gives what is between its quotes. Escapes that
+// text copies a string, and returns what is between its quotes. Escapes that
 // [json.Marshal] would write in the same way are allowed where the text is no
 // key.
 func (w *rewriter) text(key bool) ([]byte, bool) {

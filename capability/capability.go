@@ -161,8 +161,8 @@ type Recipe struct {
 	// OKStatus are the exit statuses that mean success; none means 0 alone.
 	OKStatus []int `json:"okStatus,omitempty"`
 
-	// A value that begins with a dash could be read as an option that nobody
-	// meant to offer, and is refused. EndOfOptions puts "--" before the
+	// A value that begins with a dash could be read as an option that was not
+	// meant to be offered, and is refused. EndOfOptions puts "--" before the
 	// positional arguments, and Passthrough lets such values through.
 	EndOfOptions bool `json:"endOfOptions,omitempty"`
 	Passthrough  bool `json:"passthrough,omitempty"`

@@ -49,7 +49,7 @@ func (o Origin) String() string {
 type Trust uint8
 
 const (
-	TrustRemote    Trust = iota // said by somebody else: a server, an address
+	TrustRemote    Trust = iota // from elsewhere: a server, an address
 	TrustWorkspace              // came with the project that happens to be open
 	TrustUser                   // put there, or named, by the person who runs Ken
 	TrustBuiltin                // part of this program

@@ -37,7 +37,7 @@ type Detailer interface {
 	// Detail reads the schema and the body of a capability that this source
 	// brought. It fails with [NotFound] when they are gone, and with
 	// [Conflict] when they are no longer what the capability's Hash covers,
-	// so that nobody is shown a text which was not scanned.
+	// so that a text which was not scanned is never shown.
 	Detail(ctx context.Context, c *Capability) (Detail, error)
 }
 
@@ -85,7 +85,8 @@ const (
 	Reference DocumentRole = "reference" // shown only when a tool asks; SYSTEM_ARCHITECTURE.md
 )
 
-// Principal is who is asking. The zero value is nobody, who may do nothing.
+// Principal is who is asking. The zero value stands for no principal, which may do
+// nothing.
 type Principal struct {
 	ID     string   `json:"id"`
 	Tenant string   `json:"tenant,omitempty"`

@@ -63,11 +63,11 @@ type Config struct {
 	Recorder *Recorder
 
 	// Rules returns the rules in force: what they would refuse whatever the
-	// arguments is not seen. Nil, and nil rules, let nobody see anything.
+	// arguments is not visible. If Rules is nil or returns nil, nothing is visible.
 	Rules func() *policy.Rules
 
 	// NoRules, when not nil, says why there are no rules, as far as a principal
-	// may know it. It is asked where Rules gives nil.
+	// may know it. It is called when Rules returns nil.
 	NoRules func(capability.Principal) error
 
 	// Switches, when not nil, says what is switched off.

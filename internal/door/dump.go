@@ -181,8 +181,8 @@ func (d *Door) counter() tokenizer.Counter {
 
 const mostKnown = 1000 // classes of viewers of one snapshot
 
-// tools returns what could be in a list of tools: what can be called here, or
-// where nothing can, because somebody else runs it, everything of that kind.
+// tools returns what could be in a list of tools: what can be called here, or,
+// where nothing can because another program runs it, everything of that kind.
 func (v View) tools() map[capability.ID]bool {
 	all, here := map[capability.ID]bool{}, map[capability.ID]bool{}
 	for i, e := range v.snapshot.Entries() {

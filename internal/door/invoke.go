@@ -54,7 +54,7 @@ func (d *Door) Resolve(ctx context.Context, call capability.Call) (runner.Resolv
 	viewer := Viewer{Principal: call.Principal, Mode: call.Mode, Origin: call.Origin, Surface: policy.Surface(call.Surface)}
 	v := d.ViewFor(viewer)
 	if v.noRules != "" {
-		return runner.Resolved{}, v.lawless("call", string(call.Target))
+		return runner.Resolved{}, v.errNoRules("call", string(call.Target))
 	}
 	e, err := v.Lookup(string(call.Target))
 	if err != nil && capability.KindOf(err) == capability.NotFound && d.Await(ctx) {

@@ -13,7 +13,7 @@ import (
 const relearn = 60
 
 // Priors returns what was learned of capabilities for the messages of a session
-// of nobody's tenant. A Door asks for its viewer's tenant itself.
+// without a tenant. A Door asks for its viewer's tenant itself.
 func (r *Recorder) Priors(scope capability.Scope) map[capability.ID]float64 {
 	return r.priorsOf("", scope)
 }
@@ -33,7 +33,8 @@ func (r *Recorder) priorsOf(tenant string, scope capability.Scope) map[capabilit
 	return nil
 }
 
-// beginLearning learns beside the turn, unless somebody does or will no more.
+// beginLearning starts learning in the background, unless it is under way already
+// or the Recorder is closed.
 func (r *Recorder) beginLearning(now int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

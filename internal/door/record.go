@@ -45,7 +45,7 @@ type Recorder struct {
 	log       *outcome.Log
 	kill      *outcome.Switch
 	telemetry *outcome.Telemetry
-	alert     atomic.Pointer[outcome.Alert] // that calls fail, until somebody was told
+	alert     atomic.Pointer[outcome.Alert] // that calls fail, until it was shown
 
 	priors    atomic.Pointer[map[string]map[capability.ID]float64] // by tenant
 	relearned atomic.Int64                                         // when, in Unix seconds
@@ -310,7 +310,7 @@ func (r *Recorder) called(v View, scope capability.Scope, a ToolAnswer) {
 }
 
 // Used records that a capability was called in a session, and whether that
-// worked. It is for whoever runs capabilities without [Door.Invoke].
+// worked. It is for callers that run capabilities without [Door.Invoke].
 func (d *Door) Used(scope capability.Scope, id capability.ID, worked bool) error {
 	return d.record(usedEvent("", scope.Session, id, worked))
 }
@@ -385,8 +385,8 @@ func (d *Door) record(e outcome.Event) error {
 	return r.log.Append(e)
 }
 
-// Lift makes the kill switch start anew, for a person who has mended the cards
-// that triggered too often.
+// Lift resets the kill switch, for a person who has corrected the cards that
+// triggered too often.
 func (d *Door) Lift(p capability.Principal) error {
 	r := d.cfg.Recorder
 	if r == nil || r.open() == nil || r.kill == nil {

@@ -49,7 +49,7 @@ func (d *Door) Report(since time.Time) Report {
 	return rep
 }
 
-// Insights sums up what was saved, for whoever runs Ken: it is of all tenants.
+// Insights sums up what was saved in all tenants, for the operator.
 // Times that are zero are filled in: now, and thirty days before.
 func (d *Door) Insights(cfg outcome.InsightsConfig) outcome.Overview {
 	r := d.cfg.Recorder

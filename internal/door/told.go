@@ -12,9 +12,8 @@ import (
 	"ken/internal/know/catalog"
 )
 
-// Keep returns what a function makes of the view, made once for each key: see
-// [discover.View.Keep]. What is made of the view of whoever runs Ken is kept
-// apart.
+// Keep returns the result of make, which is called once for each key: see
+// [discover.View.Keep]. Results for the operator's view are kept apart.
 func (v View) Keep(key any, make func() any) any {
 	if v.snapshot == nil {
 		return make()
@@ -48,8 +47,8 @@ func (v View) Numbered() iter.Seq2[int, *Entry] {
 	}
 }
 
-// Edges returns how the entries of a view relate, worked out once. In the view of
-// whoever runs Ken that is all there are.
+// Edges returns how the entries of a view relate, worked out once. In the
+// operator's view these are the relations of all entries.
 func (d *Door) Edges(v View) *discover.Edges {
 	switch {
 	case v.snapshot == nil:
@@ -60,17 +59,17 @@ func (d *Door) Edges(v View) *discover.Edges {
 	return v.seen.Edges()
 }
 
-// tellsOf reports whether somebody is told of an entry. What is in quarantine is
-// for whoever runs Ken.
+// tellsOf reports whether the viewer is told of an entry. Quarantined entries are
+// for the operator only.
 func (v View) tellsOf(ordinal int) bool { return v.reveal != nil || v.seen.Sees(ordinal) }
 
-// Shown returns the entries that somebody is told of, with their ordinals: as
-// [View.Told] gives them, but with their places as they are, which are not for
-// everybody.
+// Shown returns the entries that the viewer is told of, with their ordinals: as
+// [View.Told] returns them, but with full paths, which must not be shown to
+// every viewer.
 func (v View) Shown() iter.Seq2[int, *Entry] {
 	return func(yield func(int, *Entry) bool) {
 		for i, e := range v.Numbered() {
-			if v.tellsOf(i) && !yield(i, v.lacking(e)) {
+			if v.tellsOf(i) && !yield(i, v.withoutHidden(e)) {
 				return
 			}
 		}
@@ -100,7 +99,7 @@ func (v View) Parts() int {
 	}).(int)
 }
 
-// ToldLookup is [View.Lookup] among what somebody is told of.
+// ToldLookup is [View.Lookup] among the entries that the viewer is told of.
 func (v View) ToldLookup(name string) (*Entry, error) {
 	if v.snapshot == nil || v.reveal != nil || v.noRules != "" {
 		return v.Lookup(name)
@@ -114,11 +113,11 @@ func (v View) ToldLookup(name string) (*Entry, error) {
 	return e, err
 }
 
-// ToldList is [View.List] for somebody who does not run Ken. It has nothing in
-// it that would be otherwise without what is hidden or in quarantine: entries
-// are as [View.Told], presets name what is told, and problems are those that one
-// entry has by itself. What is wrong between several, or with a file, is for
-// whoever runs Ken, and so are the folders of its disk.
+// ToldList is [View.List] for a viewer who is not the operator. Nothing in it
+// depends on hidden or quarantined entries: entries are as [View.Told] returns
+// them, presets name only entries that the viewer is told of, and problems are
+// those that one entry has by itself. Problems between several entries or with a
+// file, and the folders of the disk, are for the operator.
 func (v View) ToldList() Listing {
 	list := v.List()
 	if v.snapshot == nil || v.reveal != nil {
@@ -195,7 +194,7 @@ type (
 	overseenKey struct{}
 )
 
-// ToldStats are [View.Stats] for somebody who does not run Ken: see
+// ToldStats returns [View.Stats] for a viewer who is not the operator: see
 // [View.ToldList].
 func (v View) ToldStats() Stats {
 	if v.snapshot == nil || v.reveal != nil {
@@ -204,18 +203,18 @@ func (v View) ToldStats() Stats {
 	return v.Keep(statsKey{}, func() any { return v.ToldList().Stats }).(Stats)
 }
 
-// Told returns an entry as somebody is told of it who does not see all: what it
-// needs and they are not told of is missing, and of the places on this disk they
-// get the names without the folders. What its author wrote stays.
+// Told returns e as a viewer who is not the operator may see it: dependencies that
+// the viewer is not told of are missing, and paths on this disk are cut to their
+// base names. What its author wrote stays.
 func (v View) Told(e *Entry) *Entry {
 	if v.snapshot == nil || v.reveal != nil {
 		return e
 	}
-	return placeless(v.lacking(e))
+	return placeless(v.withoutHidden(e))
 }
 
-// lacking is Told but for places.
-func (v View) lacking(e *Entry) *Entry {
+// withoutHidden is Told, except that paths stay as they are.
+func (v View) withoutHidden(e *Entry) *Entry {
 	if v.snapshot == nil || v.reveal != nil || len(e.RequiredTools) == 0 || e.State == catalog.Shadowed {
 		return e
 	}

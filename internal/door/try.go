@@ -19,7 +19,7 @@ func (d *Door) Settings(v View, scope capability.Scope) Settings {
 	return s
 }
 
-// Try is [Door.Find] for somebody who wants to see what would be found, with
+// Try is [Door.Find] for a user who wants to see what would be found, with
 // [Door.Settings]. It records nothing, whatever the session.
 func (d *Door) Try(ctx context.Context, v View, q Query) (Found, error) {
 	if v.seen == nil {

@@ -27,24 +27,24 @@ type View struct {
 	own      *catalog.Snapshot // nil: there is none
 	allows   func(*Entry) bool
 
-	// noRules is set where there are none: then nothing is seen, and whoever
-	// asks for something is told that instead of that it does not exist.
+	// noRules is set when no rules are loaded, and says why. Then nothing is
+	// visible, and a lookup fails with this reason instead of not found.
 	noRules string
 
-	// reveal is set in the view of whoever runs Ken: it gives an entry with
-	// what the rules have to say about it.
+	// reveal is set in the operator's view: it returns an entry with what the
+	// rules say about it.
 	reveal func(*Entry) *Entry
 }
 
-// View takes the catalog as it stands, as a model sees it that works for a
-// principal. Nobody, the zero principal, sees nothing.
+// View returns the current catalog as a model that works for a principal sees it.
+// The zero principal sees nothing.
 func (d *Door) View(p capability.Principal) View { return d.ViewFor(Viewer{Principal: p}) }
 
 // ViewFor is View for a mode, a surface and a person.
 func (d *Door) ViewFor(v Viewer) View { return d.view(d.catalog.Snapshot(), v) }
 
-// Oversee is the view of whoever runs Ken: it lists what is hidden too, and
-// says why. Finding in it finds what View has. It must not reach a model.
+// Oversee returns the operator's view: it lists hidden entries too, and says why
+// they are hidden. Finding in it finds what View has. It must not reach a model.
 func (d *Door) Oversee(p capability.Principal) View { return d.overseen(d.View(p), p) }
 
 func (d *Door) overseen(v View, p capability.Principal) View {
@@ -127,9 +127,9 @@ func (d *Door) noRules(p capability.Principal) string {
 
 const longestWhy = 500 // bytes of why there are no rules
 
-// lawless refuses what is asked for where there are no rules. It is the same
-// for what exists and for what does not.
-func (v View) lawless(op, name string) error {
+// errNoRules returns the error for every name while no rules are loaded. It is the
+// same whether the name exists or not, so it reveals nothing.
+func (v View) errNoRules(op, name string) error {
 	return &capability.Error{Kind: capability.Denied, Op: op, Target: name, Rule: "no-rules", Err: errors.New(v.noRules), Fix: "ken doctor says where"}
 }
 
@@ -183,8 +183,8 @@ func (d *Door) Next(ctx context.Context, p capability.Principal, after uint64) (
 	return d.next(ctx, after, p, func(v View) View { return v })
 }
 
-// NextOverseen is Next for whoever runs Ken: it tells of what is hidden too, and
-// its view is that of [Door.Oversee].
+// NextOverseen is Next for the operator: it reports changes of hidden entries too,
+// and its view is that of [Door.Oversee].
 func (d *Door) NextOverseen(ctx context.Context, p capability.Principal, after uint64) (Changes, error) {
 	return d.next(ctx, after, p, func(v View) View { return d.overseen(v, p) })
 }
@@ -280,15 +280,15 @@ func (v View) Stats() Stats {
 	return st
 }
 
-// Lookup finds an entry by its id, or by a name that only one entry has. What
-// is hidden is as what does not exist. Where there are no rules it is refused,
-// with the reason.
+// Lookup finds an entry by its id, or by a name that only one entry has. A hidden
+// entry is not found, as if it did not exist. While no rules are loaded, Lookup
+// is denied with the reason.
 func (v View) Lookup(name string) (*Entry, error) {
 	switch {
 	case v.snapshot == nil:
 		return nil, &capability.Error{Kind: capability.NotFound, Op: "find", Target: name}
 	case v.noRules != "" && v.reveal == nil:
-		return nil, v.lawless("find", name)
+		return nil, v.errNoRules("find", name)
 	}
 	e, err := v.lookup(name)
 	if err == nil && v.reveal != nil {

@@ -45,7 +45,7 @@ func newAutomaton(patterns []string) automaton {
 	return a
 }
 
-// trie makes the nodes in breadth-first order with their ways on, and gives
+// trie makes the nodes in breadth-first order with their ways on, and returns
 // each one's parent.
 func (a *automaton) trie(patterns []string) (parent []int32) {
 	type span struct{ lo, hi, depth int } // patterns with one prefix

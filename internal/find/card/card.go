@@ -29,7 +29,7 @@ const (
 	MaxRegexText = 512
 )
 
-// DefaultThreshold stands for a threshold that is no number.
+// DefaultThreshold is used instead of a threshold that is NaN.
 const DefaultThreshold = 0.6
 
 // A Message is one message of a conversation, without what Ken itself added to
@@ -58,9 +58,9 @@ type Context struct {
 	Shown []capability.ID
 }
 
-// A Scorer gives a card's relevance, 0–1. What lies outside is moved to the
-// nearer end, and what is no number counts as 0. It must not change its
-// arguments and may be called from several goroutines.
+// A Scorer returns a card's relevance, 0–1. Values outside are clamped, and NaN
+// counts as 0. It must not change its arguments and may be called from several
+// goroutines.
 type Scorer func(c *capability.Capability, x Context) float64
 
 // Config says how to judge. The zero value is the default.

@@ -38,6 +38,6 @@
 // turn begins with what the user says.
 //
 // The scorer "seed" is the plain formula of ratio and density over substrings,
-// whoever wrote them; the notations above are taken off for it, and case and
-// compatibility forms of characters do not matter.
+// without regard to who wrote them; the notations above are removed for it, and
+// case and compatibility forms of characters do not matter.
 package card

@@ -109,8 +109,8 @@ func (s *Set) judge(x Context, cfg Config) judge {
 	return j
 }
 
-// finish gives the verdicts their reasons, which were written one after the
-// other in the order of the list, and the scan back.
+// finish sets the reasons of the verdicts, which were written one after the other
+// in the order of the list, and returns the scan to its pool.
 func (j *judge) finish(out []Asked) {
 	all, at := string(j.scan.why), 0
 	for i := range out {
@@ -302,7 +302,7 @@ func (j *judge) seedScore(c *compiled) float64 {
 	return float64(ratio*0.7) + float64(density*0.3)
 }
 
-// fraction moves x into 0–1; other stands for what is no number.
+// fraction clamps x to 0–1; NaN becomes other.
 func fraction(x, other float64) float64 {
 	if math.IsNaN(x) {
 		return other

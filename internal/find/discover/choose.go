@@ -178,7 +178,7 @@ var related = map[graph.EdgeType]string{
 	graph.TaggedWith: "shares tags with", graph.SameCategory: "is of one category with",
 }
 
-// attach adds lines about what a hit needs, and gives how many more there may
+// attach adds lines about what a hit needs, and returns how many more there may
 // be.
 func (t *turn) attach(r graph.Ranked, extra int) int {
 	entries := t.snapshot.Entries()
@@ -299,7 +299,7 @@ func (t *turn) card(ctx context.Context, ordinal int, score float64, why string)
 // cannot, and nothing that is hardly relevant but the best.
 func (t *turn) fulls(ctx context.Context) {
 	entries := t.snapshot.Entries()
-	slices.SortStableFunc(t.chosen, func(a, b int) int { return lacking(entries[a]) - lacking(entries[b]) })
+	slices.SortStableFunc(t.chosen, func(a, b int) int { return unavailable(entries[a]) - unavailable(entries[b]) })
 	for _, ordinal := range t.chosen {
 		if len(t.fullItems) >= t.cfg.FullK {
 			return
@@ -333,7 +333,8 @@ func (t *turn) fulls(ctx context.Context) {
 	}
 }
 
-func lacking(e *catalog.Entry) int {
+// unavailable returns 1 for an entry that cannot be used here, and 0 otherwise.
+func unavailable(e *catalog.Entry) int {
 	if e.Available {
 		return 0
 	}

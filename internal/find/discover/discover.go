@@ -1,8 +1,8 @@
 // Package discover picks the few capabilities that matter for a message, and
 // says why.
 //
-// A [Finder] serves one catalog. [Finder.See] narrows a snapshot to what
-// somebody may see; [Finder.Find] takes a message through its fixed order:
+// A [Finder] serves one catalog. [Finder.See] narrows a snapshot to what a
+// viewer may see; [Finder.Find] takes a message through its fixed order:
 // search, relations, cards, budgets. It asks no model and keeps nothing
 // between messages but what can be made again: the same view, query and
 // embedder give the same bytes. Whatever breaks on the way makes the answer

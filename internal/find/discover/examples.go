@@ -13,8 +13,8 @@ import (
 	"ken/internal/untrusted"
 )
 
-// An Example is something that could be asked for, for somebody who does not
-// know yet what there is.
+// An Example is something that could be asked for, to show a new user what there
+// is.
 type Example struct {
 	ID       capability.ID   `json:"id"`
 	Kind     capability.Kind `json:"kind"`

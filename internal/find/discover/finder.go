@@ -66,7 +66,7 @@ func (f *Finder) See(s *catalog.Snapshot, class string, visible func(*catalog.En
 		r = newReady(s, f.count)
 		f.ready = r
 		clear(f.views)
-	case s != r.snapshot: // somebody holds an older one: theirs alone
+	case s != r.snapshot: // the caller holds an older one: its view is not kept
 		return newView(newReady(s, f.count), visible)
 	}
 	v, ok := f.views[class]

@@ -49,7 +49,7 @@ func (m *messageVectors) of(ctx context.Context, text string, wait time.Duration
 	ctx, cancel := context.WithTimeout(asker, wait)
 	defer cancel()
 	vectors, err := catalog.Vectors(ctx, m.embedder, []string{text})
-	if gone := asker.Err(); err != nil && gone != nil { // whoever asked is gone; it says nothing about the embedder
+	if gone := asker.Err(); err != nil && gone != nil { // the caller gave up, which says nothing about the embedder
 		return nil, "embedder: " + gone.Error()
 	}
 	return m.settle(hash, vectors, err, wait)

@@ -17,7 +17,7 @@ import (
 	"ken/internal/tokenizer"
 )
 
-// ready is what finding needs of one snapshot, whoever asks. It is made once.
+// ready is what finding needs of one snapshot, for every viewer. It is made once.
 type ready struct {
 	snapshot *catalog.Snapshot
 	hasCards func() int                   // entries of kind card
@@ -67,7 +67,7 @@ type View struct {
 	shown   int        // how many are visible
 	sheets  sheets
 	graph   func() *graph.Graph
-	cards   func() *card.Set // how telling a keyword is depends on who has it, so nobody hidden is in it
+	cards   func() *card.Set // how much a keyword says depends on which cards have it, so hidden ones are left out
 
 	mu     sync.Mutex
 	search atomic.Pointer[searchable]
@@ -253,7 +253,7 @@ func (v *View) called(id capability.ID) []int {
 	return out
 }
 
-// searchable returns the index of the view. It is made anew when the snapshot's
+// searchable returns the index of the view. It is made again when the snapshot's
 // index gained vectors.
 func (v *View) searchable() *searchable {
 	indexed := v.snapshot.Index()
@@ -284,7 +284,8 @@ func (v *View) searchable() *searchable {
 	return s
 }
 
-// document is the map that somebody wrote, where its place is trusted that far.
+// document returns the map that was written by hand, if its place is trusted that
+// far.
 func document(s *catalog.Snapshot) string {
 	d, _ := s.Document(capability.Map, capability.TrustUser)
 	return d.Text

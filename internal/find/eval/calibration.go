@@ -24,7 +24,7 @@ type promise struct {
 }
 
 // promises collects the scores of the first k hits of every answerable query,
-// whatever the floor. It gives nil when any of them cannot be a probability.
+// whatever the floor. It returns nil when any of them cannot be a probability.
 func promises(each []PerQuery, k int) []promise {
 	var out []promise
 	for _, p := range each {
@@ -41,7 +41,7 @@ func promises(each []PerQuery, k int) []promise {
 	return out
 }
 
-// reliability sorts promises into bins and gives the expected calibration
+// reliability sorts promises into bins and returns the expected calibration
 // error: how far, on average over the promises, a bin's share of gold lies
 // from its mean score. Without promises it is undefined.
 func reliability(list []promise) ([]Bin, Mean) {

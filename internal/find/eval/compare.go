@@ -120,7 +120,7 @@ func difference(list []pair, value func(PerQuery) float64, better float64) Diffe
 }
 
 // interval draws as many queries as there are, with repetition, again and
-// again, and gives the range that 95% of the mean differences lie in.
+// again, and returns the range that 95% of the mean differences lie in.
 func interval(diffs []float64) (low, high Mean) {
 	random := rand.New(rand.NewPCG(2026, 11))
 	means := make([]float64, resamples)

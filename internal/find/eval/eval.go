@@ -2,7 +2,7 @@
 // queries whose right answers are known.
 //
 // [ReadQueries] reads the labelled queries, [Run] asks a [Finder] each of them
-// and gives a [Report], and [Compare] says whether two runs over the same
+// and returns a [Report], and [Compare] says whether two runs over the same
 // queries really differ. The package knows no finder of its own but the plain
 // one to be beaten, [PlainBM25].
 //
@@ -16,9 +16,9 @@
 //   - A finder that abstains shows nothing, so an answerable query it abstains
 //     on scores 0. The measures "before the floor" take the ranking it had all
 //     the same.
-//   - Gold that the catalog does not hold stays gold: nobody can find it, and
+//   - Gold that the catalog does not hold stays gold: it cannot be found, and
 //     the query scores less for it. A catalog that loses a capability has lost
-//     it for whoever asks, and the score must show it. Each is a problem in the
+//     it for every user, and the score must show it. Each is a problem in the
 //     report.
 //   - Times are the best of several runs of each query, after a run that does
 //     not count; percentiles are over all queries, by nearest rank.
@@ -64,7 +64,7 @@ type Answer struct {
 	Took time.Duration
 }
 
-// A Finder answers a query. Given the same query it gives the same ranking.
+// A Finder answers a query. Given the same query it returns the same ranking.
 type Finder func(ctx context.Context, q Query) (Answer, error)
 
 // Options of a run. The zero value works.

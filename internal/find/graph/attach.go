@@ -27,7 +27,7 @@ type attacher struct {
 	keep func(int) bool
 }
 
-// attach gives each of the best results what it needs. The results were made of
+// attach adds to each of the best results what it needs. The results were made of
 // the hits, in the same order.
 func (a *attacher) attach(top []Ranked) {
 	if a.cfg.MaxAttached == 0 || len(a.needs.all)+a.pairs == 0 {

@@ -114,7 +114,7 @@ func (b *builder) presets(g *Graph, presets []capability.Preset) {
 	}
 }
 
-// tags gives each tag a number. Letter case does not matter.
+// tags assigns a number to each tag. Letter case does not matter.
 func (b *builder) tags(g *Graph) {
 	number := map[string]int32{}
 	var has []pair

@@ -1,7 +1,7 @@
 // Package graph holds how the capabilities of one snapshot relate to each
 // other, and uses that on the results of a search.
 //
-// There are four relations. DEPENDS_ON and COMPOSED_WITH are somebody's word,
+// There are four relations. DEPENDS_ON and COMPOSED_WITH are declared by authors,
 // so they are stored. TAGGED_WITH and SAME_CATEGORY follow from labels: stored,
 // they would be quadratic in the catalog (1.7 million edges for 10,000
 // capabilities), so they are worked out between the few candidates of a query

@@ -46,7 +46,7 @@ func pairOf(a, b int32) pairing { return pairing{min(a, b), max(a, b)} }
 
 // Knit joins the members of a group for a drawing: all pairs of a small one;
 // of a larger one each with the next and with one far from it, so that they
-// stay together. It gives how many pairs were left out.
+// stay together. It returns how many pairs were left out.
 func Knit(members []int32, join func(a, b int32)) (cut int) {
 	n := len(members)
 	if n <= wholeGroup {

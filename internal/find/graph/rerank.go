@@ -168,7 +168,7 @@ func (c Config) filled() Config {
 	return c
 }
 
-// unit holds a number within 0 and 1; what is no number is 0.
+// unit clamps x to 0–1; NaN becomes 0.
 func unit(x float64) float64 {
 	if math.IsNaN(x) {
 		return 0

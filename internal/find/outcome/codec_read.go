@@ -185,8 +185,8 @@ func (s *scan) list(key string, into *[]string) {
 	s.must("]")
 }
 
-// digits takes the bytes of a number. What is in it is left to whoever reads
-// it, but for what JSON forbids.
+// digits returns the bytes of a number. Except for what JSON forbids, checking
+// them is left to the caller.
 func (s *scan) digits(more string) string {
 	n := 0
 	for n < len(s.b) && (s.b[n] >= '0' && s.b[n] <= '9' || bytes.IndexByte([]byte(more), s.b[n]) >= 0) {

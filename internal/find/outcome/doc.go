@@ -6,8 +6,8 @@
 // is computed from a stream of events, with the time as an argument:
 //
 //   - [Text] is one selection as lines for people;
-//   - [Summarise] gives the metrics and the tokens saved;
-//   - [Insights] gives what was saved per day, in tokens and in money;
+//   - [Summarise] returns the metrics and the tokens saved;
+//   - [Insights] returns what was saved per day, in tokens and in money;
 //   - [Priors] is what was learned about each capability;
 //   - [Assign] and [Compare] are an experiment with two configurations;
 //   - [Telemetry] watches whether calls succeed.

@@ -26,7 +26,7 @@ const (
 	Searched  Kind = "searched"  // discover_capabilities led to a capability
 	Described Kind = "described" // describe_capability was asked about one
 	Alerted   Kind = "alerted"   // the kill switch warned
-	Lifted    Kind = "lifted"    // a person made the kill switch start anew
+	Lifted    Kind = "lifted"    // a person reset the kill switch
 )
 
 // ReadText is the Detail of a Described event about a text, such as a skill,
@@ -101,7 +101,7 @@ type Event struct {
 	// request: what stood in the prompt for capabilities when the turn ended,
 	// and how much of that this turn put there.
 
-	Model    string  `json:"model,omitempty"` // PROVIDER/NAME; empty: nobody was asked
+	Model    string  `json:"model,omitempty"` // PROVIDER/NAME; empty: no model was asked
 	End      string  `json:"end,omitempty"`   // why: answer, command, waiting, limit, aborted, failed
 	Requests int     `json:"requests,omitempty"`
 	Shown    int     `json:"shown,omitempty"`
@@ -126,7 +126,7 @@ type Item struct {
 	There  bool          `json:"there,omitempty"`  // chosen but already in the prompt, so not sent again
 
 	// Text says that it is something to read, such as a card or a skill, which
-	// nobody can call. Names are the tools that it names, at most MostNames.
+	// cannot be called. Names are the tools that it names, at most MostNames.
 	Text  bool            `json:"text,omitempty"`
 	Names []capability.ID `json:"names,omitempty"`
 }

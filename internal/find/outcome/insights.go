@@ -135,7 +135,7 @@ func (s *sums) called(e *Event) {
 
 func (s *sums) ended(e *Event) {
 	if e.Requests <= 0 {
-		return // nobody was asked
+		return // no model was asked
 	}
 	b := s.bill(e.Time)
 	if e.End != "waiting" { // the turn goes on, and ends again
@@ -182,7 +182,7 @@ func (s *sums) settled(p pair, sh showing) {
 		c := s.of(p.id)
 		c.Shown++
 		if sh.text {
-			count(&c.Used, sh.worked) // nobody calls it itself
+			count(&c.Used, sh.worked) // a text is not called itself
 		}
 	}
 }

@@ -93,7 +93,7 @@ func NewSwitch(log *Log, cfg SwitchConfig) (*Switch, error) {
 // State returns what the last Check saw. It reads no file.
 func (s *Switch) State() State { return *s.state.Load() }
 
-// Check reads what is new in the log and judges anew; within Every of the last
+// Check reads what is new in the log and judges again; within Every of the last
 // time it only returns the State. At most once per cool-down, over all
 // processes, it returns an alert, which the caller shows. An error means that
 // part of the log could not be read; the State is that of the rest. It may take
@@ -179,8 +179,8 @@ func span(d time.Duration) string {
 	return d.String()
 }
 
-// alert announces a trip unless somebody did within the cool-down. The log
-// settles who was first: each writes its own alert and then looks.
+// alert announces a trip unless this or another process did within the cool-down.
+// The log settles which was first: each writes its own alert and then looks.
 func (s *Switch) alert(now time.Time, st State) *Alert {
 	if len(s.alerts) > 0 || !s.silent.IsZero() && now.Sub(s.silent) < s.cfg.CoolDown {
 		return nil

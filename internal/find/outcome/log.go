@@ -120,7 +120,7 @@ func (l *Log) write(line []byte) error {
 	n, err := l.file.Write(line)
 	l.size += int64(n)
 	if err != nil {
-		// Whoever opens the file next ends the half-written line.
+		// The next open of the file ends the half-written line.
 		l.drop()
 		return err
 	}

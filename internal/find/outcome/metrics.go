@@ -73,7 +73,7 @@ type Texts struct {
 	Judged   int     `json:"judged"`   // of these: they name a tool, or are a line that can be read up
 	Used     int     `json:"used"`     // of the judged: a tool that it names was called in the turn, or it was read
 	Rate     float64 `json:"rate"`     // used of judged
-	Unjudged int     `json:"unjudged"` // they name no tool, so nobody knows
+	Unjudged int     `json:"unjudged"` // they name no tool, so their use is unknown
 }
 
 // Savings compares what was sent with showing every capability every turn, over
@@ -126,7 +126,7 @@ func Summarise(events iter.Seq2[Event, error], since time.Time) Metrics {
 	return m
 }
 
-// selected counts one request and gives the tokens of its cards that were sent.
+// selected counts one request and returns the tokens of its cards that were sent.
 func (m *Metrics) selected(e Event) (cards int) {
 	m.Requests++
 	injected := false

@@ -53,7 +53,7 @@ type evidence struct {
 // Priors learns from events, as seen at now: how often a capability is used when
 // shown, compared with all others (a beta-binomial estimate, with the others'
 // rate as the prior), plus one success for each session that had to search for
-// it. Selections that were only logged teach nothing, for nobody saw them.
+// it. Selections that were only logged teach nothing, since no model saw them.
 // Errors among the events are passed over. A capability without data is not in
 // the map; its prior is the zero Prior.
 func Priors(events iter.Seq2[Event, error], now time.Time) map[capability.ID]Prior {

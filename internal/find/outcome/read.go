@@ -103,7 +103,7 @@ var (
 type lines struct {
 	f  *os.File
 	r  *bufio.Reader
-	at int64 // of the line that next gives
+	at int64 // of the line that next returns
 }
 
 // openLines begins at a line that stands before everything at since or later.

@@ -87,7 +87,7 @@ func (m *pricing) lookup(model string) priced {
 }
 
 // fits returns how much of all schemas the model's window has room for beside
-// the rest of a turn's requests. Nobody would have sent more.
+// the rest of a turn's requests. More could not have been sent.
 func (m *pricing) fits(e *Event) int {
 	window := m.lookup(e.Model).Window
 	if window <= 0 {
@@ -122,7 +122,7 @@ func (m *pricing) price(e *Event, fits, looks int) (paid, all float64, ok bool) 
 	mean := input / float64(max(1, u.Input))
 	added := float64(min(e.Added, e.Shown))
 	shown := added*max(p.Input, p.CacheWrite) + (float64(e.Shown)*requests-added)*mean
-	shown = min(shown, input) // nobody pays more for a part than for the whole
+	shown = min(shown, input) // a part costs no more than the whole
 	searching := float64(looks) / requests * (input - shown + float64(u.Output)*p.Output)
 
 	first := p.CacheWrite

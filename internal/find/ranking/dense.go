@@ -170,7 +170,7 @@ func grown[T any](list []T, n int) []T {
 	return list[:n]
 }
 
-// near looks at all vectors of a part: it gives for each slot how many bits are
+// near looks at all vectors of a part: it returns for each slot how many bits are
 // different from the query's, and how many slots have each difference.
 func (p *part) near(query []uint64, distance []uint16, histogram []int32) {
 	v := p.VectorStore

@@ -1,6 +1,6 @@
 // Package ranking orders capabilities by how well they fit a message.
 //
-// A [View] narrows segments of package index to what somebody may see: what is
+// A [View] narrows segments of package index to what a viewer may see: what is
 // hidden has no influence on what is found. A search takes the message apart
 // (query.go), collects candidates by words (search.go) and by vectors (dense.go,
 // meaning.go), ranks them by weighted features (rank.go, weights.go), and says

@@ -40,7 +40,7 @@ type term struct {
 	says    float32 // how much it says in any
 	clause  int32
 	current bool     // it is in the message itself
-	known   bool     // somebody has it
+	known   bool     // a visible capability has it
 	ids     []uint32 // by part; none where the part lacks it
 }
 
@@ -115,8 +115,8 @@ var pointing = strings.Fields(`again another both else first instead last more n
 	right same second sure thing things then third too yeah yes`)
 
 // telling reports whether a message says by itself what it is about: in two
-// words that somebody has, or in one that is in a name. Where meaning is known
-// too, it does so in any two words.
+// words that capabilities have, or in one that is in a name. Where meaning is
+// known too, any two words are enough.
 func (a *asked) telling(v *View) bool {
 	known, said := 0, 0
 	for i := range a.terms {
@@ -153,8 +153,8 @@ func (v *View) names(t *term) bool {
 	return false
 }
 
-// worth is what having the term is worth. A word that nobody has is most
-// likely a detail (a name, an address), not the task.
+// worth returns what having the term is worth. A word that no capability has is
+// most likely a detail (a name, an address), not the task.
 func (t *term) worth() float32 {
 	if !t.known {
 		return unknownPart * t.rarity
@@ -204,7 +204,7 @@ func (a *asked) rarest() {
 
 // add reads one text.
 func (a *asked) add(v *View, text string, weight float32, current bool) {
-	if text == "" || !(weight > 0) { // nor one that is no number
+	if text == "" || !(weight > 0) { // NaN is refused too
 		return
 	}
 	a.tokens = index.AppendTokens(a.tokens[:0], text)
@@ -237,7 +237,7 @@ func (a *asked) add(v *View, text string, weight float32, current bool) {
 // drop takes back the terms beyond the first n.
 func (a *asked) drop(n int) {
 	for i := n; i < len(a.terms); i++ {
-		delete(a.byWord, a.terms[i].word) // nobody has it, so it is under no number
+		delete(a.byWord, a.terms[i].word) // no capability has it, so it has no number
 		a.ids = a.ids[:len(a.ids)-len(a.terms[i].ids)]
 	}
 	a.terms = a.terms[:n]
@@ -302,11 +302,11 @@ func (a *asked) note(word string, ids []uint32, holders int, at int32) {
 	}
 }
 
-// lookup appends the number of a word's term in each part, and gives how many
-// have the term and how much it says. A word of another language than English
-// is looked for by its stem there, and where nobody who is visible has that, as
-// an English one: neither what is hidden or gone nor the part a capability is
-// in may decide which.
+// lookup appends the number of a word's term in each part, and returns how many
+// capabilities have the term and how much it says. A word of another language
+// than English is looked up by its stem in that language, and as an English word
+// if no visible capability has that stem: neither hidden or removed capabilities
+// nor the part that a capability is in may decide which.
 func (a *asked) lookup(v *View, t *index.Token, lang int) (holders int, says float32) {
 	if t.Pair || t.Digits {
 		return a.find(v, "", t.Text)

@@ -13,7 +13,7 @@ type Part struct {
 	Visible index.Bits
 }
 
-// A View is what somebody may see of some segments. Rarity, and with it the
+// A View is what one viewer may see of some segments. Rarity, and with it the
 // order of what is found, is counted over what is visible alone, and over all
 // parts together: a hidden capability is as one that does not exist, and how
 // capabilities are spread over segments does not matter. Making a view of all

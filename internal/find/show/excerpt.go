@@ -241,7 +241,7 @@ func (p *Page) leftOut(c *choice) []string {
 	return names
 }
 
-// writeHandle writes the last line and gives its price.
+// writeHandle writes the last line and returns its price.
 func (p *Page) writeHandle(b *strings.Builder, names []string, c *choice, long bool) int {
 	h := &p.handle
 	if !long {

@@ -30,7 +30,7 @@ const (
 // copied. A nil Map is empty.
 //
 // It tells what the entries are that it was made from, so it belongs to one
-// view: a map of more entries would tell somebody of what they may not see.
+// view: a map of more entries would reveal what its viewer may not see.
 type Map struct {
 	document       string
 	documentTokens int
@@ -69,7 +69,7 @@ type Fitted struct {
 // in one, the names of the highest priority come first, then by id. The order
 // of entries does not matter.
 //
-// document is what somebody wrote about the whole instance (AGENTS.md), or "".
+// document is a text about the whole instance (AGENTS.md), or "".
 // Whether its place is trusted that far is the caller's to judge; it is shown
 // line by line and not fenced.
 func MakeMap(entries iter.Seq[*catalog.Entry], document string, count tokenizer.Counter) *Map {
@@ -245,7 +245,7 @@ func (c *category) line(n int) string {
 
 // speaks reports whether a label with a colon behind it is a role marker, as
 // that of the category "system" is. Breaking it with a backslash would be safe,
-// and noise to whoever reads the map.
+// but noise to the reader of the map.
 func speaks(label string) bool { return untrusted.Line(label+":", 400) != label+":" }
 
 // categoryLabel returns the name of a category with a capital.

@@ -2,7 +2,7 @@
 //
 // A [Catalog] holds the latest batch of every source and makes of them an
 // immutable [Snapshot] behind one pointer. Each change of a source makes a new
-// snapshot; whoever holds an older one keeps a consistent view. Each
+// snapshot; a caller that holds an older one keeps a consistent view. Each
 // capability appears as an [Entry] that adds the catalog's judgement: whether
 // it may be shown, whether it can be used on this machine, and why not.
 package catalog
@@ -120,7 +120,7 @@ func New(cfg Config) (*Catalog, error) {
 // Snapshot returns the latest view. It never changes and is never nil.
 func (c *Catalog) Snapshot() *Snapshot { return c.current.Load() }
 
-// Next waits for a snapshot with a version above after and gives it.
+// Next waits for a snapshot with a version above after and returns it.
 func (c *Catalog) Next(ctx context.Context, after uint64) (*Snapshot, error) {
 	for {
 		c.mu.Lock()
@@ -197,10 +197,11 @@ func (c *Catalog) Replace(name string, b capability.Batch) *Snapshot {
 	return c.rebuildLocked()
 }
 
-// Renew makes a new version of the catalog as it stands, for whoever waits for
-// one: what is seen of it depends on something beside it too, and that changed.
-// What it is to whom the catalog cannot say, so [Catalog.ChangesSince] of an
-// earlier version is not complete. Before Load it does nothing.
+// Renew publishes the catalog as it stands under a new version, which wakes
+// callers that wait for one. It is called when something outside the catalog changed that
+// decides what is visible. The catalog does not know what changed for which
+// viewer, so [Catalog.ChangesSince] of an earlier version is not complete. Before
+// Load, Renew does nothing.
 func (c *Catalog) Renew() *Snapshot {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -318,8 +319,8 @@ type referrer interface {
 	Reference(d capability.Document) (string, error)
 }
 
-// Reference reads the deep reference of the instance. It is shown only when
-// somebody asks for it.
+// Reference reads the deep reference of the instance. It is shown only on
+// request.
 func (c *Catalog) Reference() (string, error) {
 	missing := &capability.Error{
 		Kind: capability.NotFound, Op: "read", Target: "the reference", Fix: "put a SYSTEM_ARCHITECTURE.md beside your capabilities",

@@ -45,7 +45,7 @@ type Entry struct {
 	Off string `json:"off,omitempty"`
 
 	// Hidden, if not empty, says why models neither find nor see the entry. Only
-	// the view of whoever runs Ken has such entries.
+	// the operator's view has such entries.
 	Hidden string `json:"-"`
 
 	// Requires are the entries that RequiredTools resolved to.

@@ -33,7 +33,7 @@ type Indexer interface {
 // indexing makes the index of a snapshot when it is first needed: out of that
 // of an earlier snapshot where there is one.
 type indexing struct {
-	mu      sync.Mutex // one maker at a time; whoever only looks does not wait
+	mu      sync.Mutex // held while an index is built; readers of made do not wait
 	made    atomic.Pointer[Indexed]
 	earlier atomic.Pointer[Indexed]
 	making  *indexing // of the snapshot before, which was at it when this one came
@@ -171,11 +171,11 @@ func (x *Indexed) changed(entries []*Entry) *Indexed {
 		next.slots[j] = int32(slots[i])
 	}
 	if segment.Worn() {
-		anew, to := segment.Anew()
+		rebuilt, to := segment.Anew()
 		for j, slot := range next.slots {
 			next.slots[j] = to[slot]
 		}
-		segment = anew
+		segment = rebuilt
 	}
 	next.Segment, next.ordinals = segment, make([]int32, segment.Len())
 	for i := range next.ordinals {

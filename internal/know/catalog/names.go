@@ -49,7 +49,7 @@ func nameProblems(entries []*Entry) []capability.Problem {
 		for _, im := range known.Imitations(name) {
 			model := best[im.Known]
 			if e.Trust == capability.TrustBuiltin && model.Trust == capability.TrustBuiltin {
-				continue // whoever wrote this program knew both
+				continue // both are part of this program
 			}
 			if imitates(e, model, im.Why) {
 				problems = append(problems, capability.Problem{

@@ -83,7 +83,7 @@ func samePreset(x, y capability.Preset) bool {
 	return x.Name == y.Name && x.Origin == y.Origin && slices.Equal(x.Members, y.Members)
 }
 
-// same reports whether nobody could tell two snapshots of one catalog apart.
+// same reports whether two snapshots of one catalog have the same content.
 func (s *Snapshot) same(other *Snapshot) bool {
 	return slices.EqualFunc(s.entries, other.entries, sameEntry) && slices.EqualFunc(s.shadowed, other.shadowed, sameEntry) &&
 		slices.EqualFunc(s.presets, other.presets, samePreset) && slices.Equal(s.documents, other.documents) &&

@@ -12,11 +12,10 @@ import (
 // embedBatch is how many texts an embedder is given at once.
 const embedBatch = 64
 
-// Embed gives every capability of the latest snapshot a vector, as far as it
-// has none yet, and puts them in place batch by batch: whoever searches
-// meanwhile finds by words, and by the vectors that are there. It returns when
-// all have one, when the embedder fails, or when ctx ends; calling it again
-// goes on from there.
+// Embed makes a vector for every capability of the latest snapshot that has none
+// yet, and stores them batch by batch: a search meanwhile finds by words and by
+// the vectors stored so far. It returns when all have one, when the embedder
+// fails, or when ctx ends; calling it again continues from there.
 func (c *Catalog) Embed(ctx context.Context, e llm.Embedder) error {
 	for {
 		s := c.Snapshot()
@@ -49,8 +48,8 @@ func (c *Catalog) Embed(ctx context.Context, e llm.Embedder) error {
 	}
 }
 
-// Vectors asks an embedder, which is somebody else's: it may panic, and it may
-// not listen when ctx ends. Then it is left behind.
+// Vectors calls an embedder, which is foreign code: it may panic, and it may
+// ignore the end of ctx. In that case Vectors returns without waiting for it.
 func Vectors(ctx context.Context, e llm.Embedder, texts []string) ([][]float32, error) {
 	type answer struct {
 		vectors [][]float32

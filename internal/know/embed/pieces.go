@@ -46,8 +46,8 @@ func (m *Model) piece(id uint32) string {
 // tag returns the bits of a hash that a slot keeps.
 func tag(h uint64) uint32 { return uint32(h & (1<<tagBits - 1)) }
 
-// hash mixes bytes into 64 bits. Model files are made with it: whoever changes
-// it changes the version of the format.
+// hash mixes bytes into 64 bits. Model files depend on it: a change of it needs a
+// new version of the format.
 func hash(s []byte, seed uint64) uint64 {
 	const k = 0x8CB92BA72F3D8DD7
 	h := seed + uint64(len(s))

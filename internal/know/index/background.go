@@ -10,7 +10,7 @@ import (
 // background.txt says how common words are in what people ask of their agents,
 // whatever the catalog: a stem and twice the negative logarithm of the share
 // of messages that have it. A catalog of films finds "film" in every entry and
-// learns nothing from it; that somebody speaks of films at all says much.
+// learns nothing from it; that a message speaks of films at all says much.
 //
 //go:embed background.txt
 var backgroundText string
@@ -33,7 +33,7 @@ func readBackground() map[string]uint8 {
 	return levels
 }
 
-// Says is how much a stem says about what somebody wants, from 0 to 6.5.
+// Says returns how much a stem says about what the user wants, from 0 to 6.5.
 func Says(stem string) float32 {
 	level, ok := background()[stem]
 	if !ok {

@@ -64,7 +64,7 @@ func (r *reader) vectors(s *Segment, n int) (codes []uint64, ok bool) {
 	return codes, !r.bad
 }
 
-// fill gives the first n slots the vectors in bytes.
+// fill sets the vectors of the first n slots to those in bytes.
 func (v *vectors) fill(bytes []int8, n int) {
 	v.n = n
 	for from := 0; from < n; from += VectorsPerPage {

@@ -8,7 +8,7 @@ import (
 	"ken/internal/know/embed"
 )
 
-// embed gives the capability in a slot a vector of the segment's own model.
+// embed makes the vector of the capability in a slot with the segment's own model.
 func (w *writer) embed(c *capability.Capability, slot int) {
 	m := w.next.Model
 	if m == nil {

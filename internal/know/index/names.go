@@ -35,8 +35,8 @@ type called struct {
 	more  *[]int32 // never changed
 }
 
-// with adds a slot. In a map that nobody has seen yet the list is ours to
-// lengthen.
+// with adds a slot. If ours is set, the list is not shared yet and is extended in
+// place.
 func (c called) with(slot int32, known, ours bool) called {
 	switch {
 	case !known || c.first < 0:

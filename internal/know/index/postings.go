@@ -31,7 +31,7 @@ func (p pages) changed() *pageWriter {
 	}
 }
 
-// grow makes room for one more term and gives its number.
+// grow makes room for one more term and returns its number.
 func (w *pageWriter) grow(says float32) uint32 {
 	if w.Count%pageSize == 0 {
 		w.mine[uint32(len(w.list))] = true

@@ -1,5 +1,5 @@
 // Package index holds capabilities by their words, and by vectors where an
-// embedder gives some. Package find/ranking searches it.
+// embedder makes some. Package find/ranking searches it.
 //
 // A [Segment] holds capabilities in slots and never changes; [Segment.Change]
 // makes a changed one that shares what stayed. Its fields are open to reading,
@@ -40,7 +40,7 @@ type Segment struct {
 
 	Spoken      [32]int32 // by language: how many capabilities are described in it
 	VectorStore *vectors
-	Model       *embed.Model // makes the vectors of what is added; nil: nobody, or somebody else
+	Model       *embed.Model // makes the vectors of what is added; nil: there are none, or an embedder makes them
 }
 
 // A Doc is what a search knows of one capability.

@@ -132,7 +132,7 @@ func Quantise(vec []int8, into []uint64) {
 	}
 }
 
-// Shrink takes one byte of each number and gives what they are to be
+// Shrink takes one byte of each number and returns what they are to be
 // multiplied with so that their length is one; 0 where they say nothing.
 func Shrink(vec []float32, into []int8) float32 {
 	var most float32

@@ -7,16 +7,17 @@ import "ken/capability"
 func (s *Segment) size() int { return s.Words.len() + s.Stems.len() + s.Names.len() }
 
 // Worn reports whether much of a segment is about capabilities that are gone:
-// changes leave their words, their names and their slots behind. Then [Segment.Anew]
-// is worth its time. Between two times that it is lie as many changes as half of
-// the segment has words, so that their costs add up to little.
+// changes leave their words, names and slots behind. Then [Segment.Anew] is worth
+// its cost. Between two calls of it lie as many changes as half the segment has
+// words, so the cost per change is small.
 func (s *Segment) Worn() bool {
-	const least = 4096 // below this nobody notices
+	const least = 4096 // below this it makes no difference
 	return s.size() > s.made+s.made/2+least || len(s.free) > len(s.Docs)/3+least/64
 }
 
-// Anew returns a segment of the same capabilities, as one that never had others,
-// and by slot where each capability is in it; -1: the slot was free.
+// Anew returns a segment rebuilt from the same capabilities, without traces of
+// others, and for each old slot the new slot of its capability; -1 if the old
+// slot was free.
 func (s *Segment) Anew() (next *Segment, to []int32) {
 	var list []*capability.Capability
 	to = make([]int32, len(s.Docs))
@@ -28,7 +29,7 @@ func (s *Segment) Anew() (next *Segment, to []int32) {
 		}
 	}
 	next = BuildWith(s.Model, list)
-	if s.Model == nil && s.VectorStore != nil { // an embedder's, which nobody here can make
+	if s.Model == nil && s.VectorStore != nil { // an embedder's, which cannot be made here
 		next.VectorStore = s.VectorStore.moved(to)
 	}
 	return next, to

@@ -42,9 +42,8 @@ type Cache struct {
 	Dir string // made when it is missing
 }
 
-// Check makes sure that the directory is there and that nobody else can write
-// to it. A Tree that is given a cache which does not pass works without it,
-// and says so in a problem.
+// Check makes sure that the directory exists and that no other user can write to
+// it. A Tree whose cache does not pass works without it, and reports a problem.
 func (c *Cache) Check() error {
 	if c == nil || c.Dir == "" {
 		return nil

@@ -11,8 +11,8 @@ import (
 	"ken/internal/spelling"
 )
 
-// A file that is almost called what a format reads is a mistake that nobody
-// would see: it is simply not there. So such names are spoken of.
+// A file whose name is almost one that a format reads would be passed over
+// silently, and the mistake would be hard to see. So such names are reported.
 
 // A fileName is a name that makes a file something to read, and the stems by
 // which people mean it.
@@ -89,8 +89,8 @@ func isUsualFile(base string) bool {
 	return false
 }
 
-// remark says of a file that nobody claims that its name is almost one, or,
-// where it is all that was to be read, that it is unknown.
+// remark reports a file that no format claims: that its name is almost one that
+// is read, or, if the file is all there is to read, that its format is unknown.
 func (w *walk) remark(p string) {
 	h := w.found[p]
 	switch {
@@ -116,7 +116,7 @@ func (w *walk) warning(p, code, message, fix string) {
 
 const maxNamed = 5
 
-// emptyLocked says that a tree which somebody named holds nothing at all.
+// emptyLocked reports a configured tree that holds nothing at all.
 func (t *Tree) emptyLocked() []capability.Problem {
 	if t.cfg.Optional || t.root == nil || t.cfg.Files != nil {
 		return nil

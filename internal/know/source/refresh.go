@@ -14,7 +14,7 @@ import (
 	"ken/internal/know/source/safefs"
 )
 
-// Refresh reads again what the changed paths belong to and gives the whole
+// Refresh reads again what the changed paths belong to and returns the whole
 // batch. Paths are as the file system names them; those outside are passed
 // over. What is wrong with a unit that was good before leaves it as it was,
 // with a problem that says so; a file that is gone takes what it held along.
@@ -71,7 +71,7 @@ func (t *Tree) refresh(ctx context.Context, seen sighting) (b capability.Batch, 
 	return t.batchLocked(), changed || !slices.Equal(empty, t.emptyLocked()), nil
 }
 
-// again reads what the changed paths belong to, and gives the paths that were
+// again reads what the changed paths belong to, and returns the paths that were
 // read: each stands for itself and all below it, except that a folder unit
 // with a trailing slash stands for itself alone.
 func (w *walk) again(changed map[string]bool) []string {

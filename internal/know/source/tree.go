@@ -64,9 +64,8 @@ type Tree struct {
 	formats []format.Format
 	notify  func() (*fsnotify.Watcher, error)
 
-	// loading is held by whoever reads the tree again. Reading happens under
-	// mu for readers, so Detail need not wait for it; only putting the result
-	// in place takes mu alone.
+	// loading is held while the tree is read again. Reading holds mu for reading
+	// only, so Detail does not wait for it; storing the result locks mu.
 	loading sync.Mutex
 
 	mu       sync.RWMutex
@@ -113,8 +112,8 @@ func (t *Tree) Name() string { return t.cfg.Name }
 // Trust returns the trust of all that the tree holds.
 func (t *Tree) Trust() capability.Trust { return t.cfg.Trust }
 
-// Load reads the whole tree. What an earlier Load read stands until all of it
-// was read anew.
+// Load reads the whole tree. The result of an earlier Load stays in use until
+// all of it was read again.
 func (t *Tree) Load(ctx context.Context) (capability.Batch, error) {
 	t.loading.Lock()
 	defer t.loading.Unlock()
@@ -184,7 +183,8 @@ func (t *Tree) open() (moved bool, err error) {
 	return true, nil
 }
 
-// openLocked opens the root anew: the path may by now be another directory.
+// openLocked opens the root again: the path may name another directory by now.
+// It is called with mu held.
 func (t *Tree) openLocked() error {
 	if t.cfg.Files != nil {
 		t.root = &safefs.Root{Name: t.cfg.Name, FS: t.cfg.Files}

@@ -63,7 +63,7 @@ type walk struct {
 
 	found    map[string]*loadedUnit    // units, and files that no format claims, by path
 	unlisted []string                  // folders that are there but do not open
-	shapes   map[string]*format.Format // what folders are, as far as somebody asked
+	shapes   map[string]*format.Format // formats of folders, as far as they were looked up
 }
 
 func newWalk(ctx context.Context, t *Tree) *walk {

@@ -99,8 +99,8 @@ func (l *lookout) run(ctx context.Context, every time.Duration, out chan<- sight
 		case err := <-l.errs:
 			l.fault(err)
 		case <-check.C:
-			// A folder further above may have been exchanged, of which
-			// nobody tells.
+			// A folder further above may have been replaced, for which
+			// there is no event.
 			l.faults = 0
 			l.check()
 			l.addTargets()
@@ -108,8 +108,8 @@ func (l *lookout) run(ctx context.Context, every time.Duration, out chan<- sight
 	}
 }
 
-// fault answers an error of the watcher, mostly that events were lost: with
-// them the names of new folders, so all begins anew.
+// fault handles an error of the watcher. Mostly events were lost, and with them
+// the names of new folders, so the tree is watched from scratch.
 func (l *lookout) fault(err error) {
 	const maxFaults = 8
 	if l.faults++; l.faults > maxFaults {
@@ -197,7 +197,8 @@ func nearestFolder(dir string) string {
 	}
 }
 
-// check begins anew when the path names something else than it did.
+// check watches the tree from scratch when the path names something else than it
+// did.
 func (l *lookout) check() {
 	info, err := os.Stat(l.path)
 	same := err != nil && l.armed == nil ||

@@ -17,19 +17,18 @@ import (
 
 // A Cache is an llm.Embedder that asks another one only for what it does not
 // have. It keeps every text's vector, in a file of its own for each model, by a
-// hash of model and text. So give it to whoever makes vectors of capabilities,
-// and the embedder beneath to whoever makes those of messages: what people
-// write is not to be kept.
+// hash of model and text. Use it for the vectors of capabilities, and the embedder
+// beneath for those of messages: what people write must not be kept.
 //
 // One byte of each number is kept, as the index does. What Embed returns is
 // what is kept, also for a text that had to be asked for, so that a text has
 // the same vector always; its cosine with the embedder's own is above 0.999 for
 // the usual models. Vectors that say nothing are returned and not kept.
 //
-// The same name may come to mean other weights: somebody pulled the model
-// again. So once in the life of a Cache one short text of its own is asked for
-// besides, and where its vector is not the one it was, all that is kept is set
-// aside and made anew. If that text gets no answer, what is kept is used.
+// The same name may come to mean other weights, for example after the model was
+// pulled again. So once in its life a Cache also asks for the vector of a short
+// text of its own. If that vector is not the one it was, all kept vectors are set
+// aside and made again. If that text gets no answer, the kept vectors are used.
 //
 // Trouble with the file is never an error of Embed: it costs speed, and
 // [Cache.Trouble] says what it was. A Cache may be used by many goroutines, and

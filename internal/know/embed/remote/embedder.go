@@ -143,7 +143,7 @@ func client() *http.Client {
 	}
 }
 
-// Close gives up idle connections. The Embedder can be used afterwards.
+// Close closes idle connections. The Embedder can be used afterwards.
 func (e *Embedder) Close() error {
 	e.client.CloseIdleConnections()
 	return nil
@@ -167,7 +167,7 @@ func (e *Embedder) MarshalText() ([]byte, error) { return fmt.Append(nil, e), ni
 
 // Embed returns one vector per text, in order, of unit length. The vectors belong
 // to the caller. Texts of white space alone are not sent, since services refuse
-// them; their vector is zero, as is that of a text for which the service gives
+// them; their vector is zero, as is that of a text for which the service returns
 // zeros. Of the others the first [MaxText] bytes are sent. Either all texts get
 // a vector or there is an error: a *capability.Error that says what to do, with
 // ctx's own error inside when ctx ended.
@@ -184,7 +184,7 @@ func (e *Embedder) Embed(ctx context.Context, texts []string) ([][]float32, erro
 		}
 	}
 	if len(texts) > 0 && len(send) == 0 && e.Dimensions() == 0 {
-		if _, err := e.batch(ctx, []string{probe}); err != nil { // nobody said how long a zero vector is
+		if _, err := e.batch(ctx, []string{probe}); err != nil { // the length of a zero vector is not known yet
 			return nil, err
 		}
 	}

@@ -7,9 +7,8 @@ import (
 	"strings"
 )
 
-// A Key is what a service knows its customer by. It is sent to that service
-// and shown to nobody: no verb of fmt, no JSON and no error has it. The zero
-// Key is none.
+// A Key is the API key of a service. It is sent to that service and never shown:
+// no verb of fmt, no JSON and no error contains it. The zero Key means none.
 type Key struct {
 	text *string // behind a pointer, where even a struct's dump does not follow
 }

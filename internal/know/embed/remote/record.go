@@ -183,7 +183,7 @@ func (s *scan) broken() bool { return s.torn > mostTorn || s.lost > chunk && s.l
 // foreign reports whether nothing of what was read is a record.
 func (s *scan) foreign() bool { return s.broken() || s.torn > 0 && len(s.places) == 0 }
 
-// shrink takes one byte of each number of a vector of unit length. It gives
+// shrink takes one byte of each number of a vector of unit length. It returns
 // nothing for one that says nothing, or is none.
 func shrink(v []float32) []int8 {
 	var most float32

@@ -26,7 +26,7 @@ func Tool(name, description string, change ...func(*capability.Capability)) *cap
 	return c
 }
 
-// Alias gives a capability other names.
+// Alias sets the other names of a capability.
 func Alias(names ...string) func(*capability.Capability) {
 	return func(c *capability.Capability) { c.Aliases = names }
 }
@@ -222,7 +222,7 @@ func Office() []*capability.Capability {
 	}
 }
 
-// Word makes a word that is nobody's, of a number.
+// Word returns a made-up word that no capability has, one for each number.
 func Word(i int) string {
 	return fmt.Sprintf("q%c%c%cx", 'a'+i%26, 'a'+i/26%26, 'a'+i/676%26)
 }

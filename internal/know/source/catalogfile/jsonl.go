@@ -103,7 +103,7 @@ func (f *jsonlFile) line(line, at int, text []byte) {
 	f.u.Add(r.Capability, r.Detail, f.u.Path, line)
 }
 
-// refuse says why a line is not even looked at, or gives "".
+// refuse says why a line is not even looked at, or returns "".
 func (f *jsonlFile) refuse(text []byte) (code, message, fix string) {
 	switch {
 	case len(text) > MaxRowBytes:

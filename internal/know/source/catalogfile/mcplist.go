@@ -15,7 +15,7 @@ import (
 	"ken/internal/know/source/safefs"
 )
 
-// Lists of tools as an MCP server gives them: the result of tools/list, with
+// Lists of tools as an MCP server returns them: the result of tools/list, with
 // or without the JSON-RPC envelope, or only the array of tools.
 
 const (

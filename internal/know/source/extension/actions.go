@@ -23,7 +23,7 @@ type packageCommand struct {
 }
 
 // command reads one command and adds a capability for each of its actions. It
-// gives the command's name, or "" when it has none.
+// returns the command's name, or "" when it has none.
 func (x *extension) command(p string, e format.Entry, standard string) string {
 	if text, ok := e.Value.Any.(string); ok {
 		name := commandName(e.Key)

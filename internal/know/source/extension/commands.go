@@ -230,7 +230,7 @@ func (x *extension) commands() {
 }
 
 // commandList reads both forms of the file, slash_commands and the older
-// commands, and gives the names that it lists.
+// commands, and returns the names that it lists.
 func (x *extension) commandList(p string, doc yamldoc.Value) map[string]bool {
 	names := map[string]bool{}
 	lists := []yamldoc.Value{doc}

@@ -21,8 +21,8 @@ import (
 
 // Extension packages: a folder with a manifest.json, the commands of the
 // package in commands.yaml or commands/commands.yaml, and usage documents that
-// are read when somebody asks. A package gives one capability for itself and
-// one for each action and tool in it.
+// are read on demand. A package makes one capability for itself and one for each
+// action and tool in it.
 
 // Format returns the format of extension packages.
 func Format() format.Format {

@@ -10,9 +10,9 @@ import (
 	"ken/internal/yamldoc"
 )
 
-// What an action says of what it does, and which of its package's permissions
-// it needs. Both only make a call more restricted than its package is, or are
-// hints that nobody has to believe.
+// What an action says about its effects, and which of its package's permissions
+// it needs. Both either restrict a call more than its package is, or are hints
+// that need not be believed.
 
 // readEffects takes what a map says of what a call does. Of two words that
 // cannot both be true the more careful one stands.

@@ -120,8 +120,8 @@ func (u *Unit) ListEntries(key string, bare bool) []Entry {
 	return entries
 }
 
-// mentionBeside speaks of keys beside the list: nobody reads them. What says
-// only which edition of the file this is needs no word.
+// mentionBeside warns about keys beside the list, which are not read. Keys that
+// only describe the file itself, such as its version, need no warning.
 func (u *Unit) mentionBeside(key string, r *yamldoc.Reader) {
 	for _, edition := range []string{"version", "$schema", "description", "updated"} {
 		r.Field(edition)

@@ -87,7 +87,7 @@ func looseFrom(data []byte) (Page, []*yamldoc.Error) {
 	return p, m.mends
 }
 
-// unclosed gives the lines from rest on, counted from 0, back to the body.
+// unclosed moves the lines from rest on, counted from 0, back to the body.
 func (p *Page) unclosed(m *Mender, rest int) {
 	lines := strings.SplitAfter(string(p.Head), "\n")
 	if rest < 0 {
@@ -111,7 +111,8 @@ func (m *Mender) note(line int, message, fix string) {
 	m.mends = append(m.mends, &yamldoc.Error{Line: line, Message: message, Fix: fix})
 }
 
-// fits refuses frontmatter that is not worth mending: nobody wrote it by hand.
+// fits refuses frontmatter that is too large to have been written by hand, and so
+// is not worth mending.
 func (m *Mender) fits(head []byte, cause error) bool {
 	keys := bytes.Count(head, []byte(":"))
 	if len(head) <= maxMendBytes && keys <= 10*maxMendEntries {

@@ -20,8 +20,8 @@ func knownPermissions() map[string]string {
 	}
 }
 
-// ReadPermissions reads what a package asks for. A name that nobody knows is kept:
-// it grants nothing, and the word shows up where a person reviews the package.
+// ReadPermissions reads what a package asks for. An unknown name is kept: it
+// grants nothing, and is shown to the person who reviews the package.
 func (u *Unit) ReadPermissions(p string, r *yamldoc.Reader) []string {
 	known := knownPermissions()
 	var out []string

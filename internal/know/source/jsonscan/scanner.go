@@ -239,7 +239,7 @@ func (w *Scanner) newKey(key []byte, first int, known map[string]bool) (_ map[st
 	return known, twice
 }
 
-// RawString passes over a text and gives the bytes between its quotes.
+// RawString passes over a text and returns the bytes between its quotes.
 func (w *Scanner) RawString() ([]byte, error) {
 	d, i := w.Data, w.Pos+1
 	for ; i < len(d); i++ {

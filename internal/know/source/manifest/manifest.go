@@ -243,7 +243,7 @@ func (m *manifest) inlineSchema(r *yamldoc.Reader) (schema json.RawMessage, give
 }
 
 // compactSchema checks that a text is one JSON object that says everything once,
-// and gives it without space.
+// and returns it without white space.
 func compactSchema(data []byte) (json.RawMessage, *jsonscan.Error) {
 	trimmed := bytes.TrimPrefix(data, []byte("\ufeff"))
 	if err := (&jsonscan.Scanner{Data: trimmed}).Check(); err != nil {

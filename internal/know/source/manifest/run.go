@@ -12,8 +12,8 @@ import (
 	"ken/internal/yamldoc"
 )
 
-// run reads a manifest's recipe. What is wrong with it costs the capability:
-// a recipe that is followed in part does something that nobody wrote.
+// run reads a manifest's recipe. An error in it rejects the capability: a recipe
+// that is followed only in part would do something other than what was written.
 func (m *manifest) run(top *yamldoc.Reader, c *capability.Capability, schema json.RawMessage) (*capability.Recipe, bool) {
 	f, given := top.Field("run")
 	if !given {

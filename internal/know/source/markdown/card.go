@@ -69,7 +69,7 @@ func cardName(p string) string { return strings.TrimSuffix(path.Base(p), path.Ex
 // A placer turns a line of a card's metadata into a file and its line.
 type placer func(line int) (p string, fileLine int)
 
-// cardOf makes a card of its metadata, or records why it is none and gives nil.
+// cardOf makes a card of its metadata, or records why it is none and returns nil.
 func cardOf(u *format.Unit, meta *yamldoc.Map, body, fallback string, at placer) *capability.Capability {
 	r := yamldoc.NewReader(meta)
 	t := r.Map("triggers")

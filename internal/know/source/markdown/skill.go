@@ -325,7 +325,7 @@ func (s *skill) metadata(c *capability.Capability, r *yamldoc.Reader) {
 	}
 }
 
-// keep puts what other programs make use of, and what nobody knows, into Meta.
+// keep stores keys that only other programs use, and unknown keys, in Meta.
 func (s *skill) keep(c *capability.Capability, r *yamldoc.Reader) {
 	if tools := allowedTools(r); tools != "" {
 		format.SetMeta(c, "allowed-tools", yamldoc.Value{Any: tools})

@@ -120,7 +120,7 @@ func (f *surface) warn(p, message, fix string) {
 	f.s.u.Warn("unscanned-file", path.Join(f.s.folder, p), 0, message, fix)
 }
 
-// scan reads the files, gives what the text scan found in them, and a hash
+// scan reads the files and returns what the text scan found in them, and a hash
 // over their names and contents, of those that are not scanned too.
 func (f *surface) scan() (hash string, findings []capability.Finding) {
 	h := sha256.New()

@@ -168,7 +168,7 @@ func (d *apiDoc) parameter(v yamldoc.Value) (apiField, error) {
 
 var pathVariable = pattern.Lazy(`\{([^{}/]+)\}`)
 
-// declarePath adds what the path has in braces and nobody declared.
+// declarePath adds the path variables, in braces, that are not declared.
 func (d *apiDoc) declarePath(call apiCall, params []apiField) []apiField {
 	for _, match := range pathVariable().FindAllStringSubmatch(call.path, -1) {
 		name := match[1]
@@ -330,7 +330,7 @@ func (d *apiDoc) parts(v yamldoc.Value, b *bodyParts, depth int) bool {
 			}
 		case "additionalProperties", "unevaluatedProperties":
 			if f.Value.Any != false {
-				return false // names that nobody knows yet belong to the body
+				return false // undeclared members belong to the body
 			}
 		}
 	}

@@ -68,8 +68,8 @@ var (
 	openapiHead = pattern.Lazy(`^\s*\{\s*"components"\s*:\s*\{\s*"(schemas|securitySchemes|parameters|responses|headers|examples|requestBodies|links|callbacks)"`)
 )
 
-// isOpenAPI looks for the version, or for the components that come first where
-// somebody has sorted the keys.
+// isOpenAPI looks for the version, or for the components, which come first in a
+// file with sorted keys.
 func isOpenAPI(p string, head []byte) bool {
 	head = bytes.TrimPrefix(head, []byte("\ufeff"))
 	switch {

@@ -34,7 +34,7 @@ func (d *apiDoc) resolve(ref string) (yamldoc.Value, error) {
 	return v, nil
 }
 
-// lookup follows a JSON pointer and gives the zero Value where it leads
+// lookup follows a JSON pointer and returns the zero Value where it leads
 // nowhere.
 func (d *apiDoc) lookup(pointer string) yamldoc.Value {
 	at := yamldoc.Value{Any: d.top, Line: d.top.Line}

@@ -10,7 +10,8 @@ import (
 // operation by operation. References stay as they are, because definitions,
 // parameters and responses stay where they point to.
 
-// fromSwagger gives the document the servers and the ways to sign in of OpenAPI 3.
+// fromSwagger rewrites the servers and security schemes of a Swagger 2 document as
+// OpenAPI 3 has them.
 func (d *apiDoc) fromSwagger() {
 	d.swagger = true
 	host, base := textOf(d.get(d.top, "host")), textOf(d.get(d.top, "basePath"))
@@ -75,7 +76,7 @@ func (d *apiDoc) modern(call apiCall) apiCall {
 		for _, v := range list {
 			p, err := d.deref(v)
 			if err != nil {
-				rest = append(rest, v) // whoever reads it says so
+				rest = append(rest, v) // reading the parameters reports it
 				continue
 			}
 			switch textOf(d.get(p, "in")) {

@@ -37,7 +37,7 @@ func ReadOptions(r *yamldoc.Reader) Options {
 	}
 	if o.sha256 != "" && !sha256Form().MatchString(o.sha256) {
 		issue("programSha256", "is not a hash", "write the 64 digits that sha256sum prints")
-		o.sha256 = strings.Repeat("0", 64) // a pin that nobody can read pins to nothing
+		o.sha256 = strings.Repeat("0", 64) // an invalid pin must match no program
 	}
 	for _, host := range r.Words("hosts") {
 		if hostPattern().MatchString(host) {

@@ -170,7 +170,8 @@ func (r *Remote) fetch(ctx context.Context, have *remoteHeader) (fetched, error)
 	}, nil
 }
 
-// shortHeader drops a header that nobody should have to send back.
+// shortHeader returns s, or "" if it is too long to be sent back with the next
+// request.
 func shortHeader(s string) string {
 	if len(s) > 1024 {
 		return ""

@@ -109,7 +109,7 @@ func (r *Remote) use(ctx context.Context, have *remoteCopy) (remoteState, error)
 	r.mu.RUnlock()
 	if now.remoteCopy == have && now.tree != nil {
 		now.batch.Problems = slices.DeleteFunc(slices.Clone(now.batch.Problems), func(p capability.Problem) bool {
-			return strings.HasPrefix(p.Code, "remote-") // said anew after each look
+			return strings.HasPrefix(p.Code, "remote-") // reported again after each look
 		})
 		return now, nil
 	}

@@ -26,8 +26,7 @@ type Config struct {
 	Name string
 
 	// URL is an https address, or an http one on this machine. A name and
-	// password in it, and its query, are sent to the server and shown to
-	// nobody.
+	// password in it, and its query, are sent to the server and never shown.
 	URL string
 
 	// SHA256 pins the content: other bytes are not read. When empty, the
@@ -147,7 +146,7 @@ func (r *Remote) Watch(ctx context.Context) iter.Seq2[capability.Batch, error] {
 	}
 }
 
-// Close gives up the copy. What was loaded has no details afterwards.
+// Close closes the copy. Capabilities loaded from it have no details afterwards.
 func (r *Remote) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -276,8 +275,8 @@ func (r *Remote) problem(s capability.Severity, code, message, fix string) capab
 	return capability.Problem{Severity: s, Code: code, Origin: r.origin(), Message: message, Fix: fix}
 }
 
-// changedSinceFirst reports content that nobody vouched for: it is not what
-// was there at first, and no pin names it.
+// changedSinceFirst reports unverified content: it is not the content first
+// seen, and no pin names it.
 func (r *Remote) changedSinceFirst(c *remoteCopy) (capability.Problem, bool) {
 	if r.cfg.SHA256 != "" || c.First == c.SHA256 {
 		return capability.Problem{}, false

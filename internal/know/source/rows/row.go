@@ -17,7 +17,7 @@ import (
 // catalog and the items of a tools/list have them.
 
 const (
-	MaxKept   = 1 << 10 // bytes of a value that nobody knows and that is kept all the same
+	MaxKept   = 1 << 10 // bytes of the value of an unknown key that is kept
 	maxShared = 256     // bytes of a text that is looked up before it is stored again
 )
 
@@ -341,7 +341,7 @@ func (out *Row) SetMeta(key, value string) {
 	out.Meta[key] = value
 }
 
-// keep keeps the value of a key that nobody knows, unless it is large.
+// keep keeps the value of an unknown key, unless it is large.
 func (r *Reader) keep(out *Row, key string, value []byte) {
 	if r.MCP && key == KeyOutput && string(value) != "null" {
 		out.Output = value

@@ -9,8 +9,8 @@ import (
 )
 
 // Texts that are written by hand and shown to models must hold no credentials:
-// whoever can make the agent speak can read them. A credential is a warning and
-// not a quarantine, since it is the owner's slip, not an attack.
+// anyone who can make the agent answer can read them. A credential is a warning
+// and not a quarantine, since it is the owner's mistake, not an attack.
 
 // A credentialForm is what one kind of secret looks like. marker is cheap to
 // look for and stands in every match.

@@ -151,7 +151,7 @@ func parsePostgres(dsn, table string) (place, error) {
 	return p, nil
 }
 
-// scrub takes what is secret out of a text that somebody else wrote.
+// scrub replaces the secrets of the address in a text from elsewhere.
 func (p place) scrub(text string) string {
 	for _, s := range p.secrets {
 		if s != "" {

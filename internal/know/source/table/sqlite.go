@@ -46,8 +46,8 @@ func (s *sqlite) closeLocked() error {
 	return err
 }
 
-// open returns the database of the file that is there now: a file that was put
-// in its place is opened anew.
+// open returns the database of the file that is there now; if the file was
+// replaced, it opens the new one.
 func (s *sqlite) open() (*sql.DB, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

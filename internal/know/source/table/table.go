@@ -28,7 +28,7 @@ type Config struct {
 
 	// DSN says where the table is: the path of an SQLite file, sqlite:PATH,
 	// or postgres://user:password@host/database. Both forms of address take
-	// ?table=NAME. A password in it is shown to nobody.
+	// ?table=NAME. A password in it is never shown.
 	DSN string
 
 	// Table is the table or view, with its schema where needed:
