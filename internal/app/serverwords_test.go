@@ -286,7 +286,7 @@ func TestConsentLines(t *testing.T) {
 func TestLoginWords(t *testing.T) {
 	_, getenv := home(t, map[string]string{".ken/mcp.json": `{"mcpServers": {"far": {"url": "http://127.0.0.1:1/mcp"}, "near": {"command": "x"}}}`})
 	a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
-	for name, want := range map[string]string{"far": "http://127.0.0.1:1 cannot be reached", "near": "knows no login", "none": "there is no MCP server of this name"} {
+	for name, want := range map[string]string{"far": "http://127.0.0.1:1 cannot be reached", "near": "has no login", "none": "MCP server not found"} {
 		err := a.Servers.Login(t.Context(), name, func(context.Context, string) error { return nil })
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "ken login") {
 			t.Errorf("Login(%s) = %v, want %q and no word of ken login", name, err, want)

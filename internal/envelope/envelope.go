@@ -35,7 +35,7 @@ type Envelope struct {
 func Read(arguments []byte) (Envelope, error) {
 	var e Envelope
 	if len(arguments) == 0 {
-		return e, errors.New("no capability is named")
+		return e, errors.New("missing capability")
 	}
 	if _, err := (capability.Call{Arguments: arguments}).Digest(); err != nil { // duplicate keys, and more than one value
 		return e, errors.New("the arguments are not one plain JSON object")
@@ -66,7 +66,7 @@ func Read(arguments []byte) (Envelope, error) {
 	case named > 1:
 		return Envelope{}, errors.New("the capability is named more than once")
 	case e.Capability == "":
-		return Envelope{}, errors.New("no capability is named")
+		return Envelope{}, errors.New("missing capability")
 	case isInvoke(e.Capability):
 		return Envelope{}, errors.New(capability.ToolInvoke + " cannot call itself")
 	}

@@ -6,8 +6,8 @@ import (
 )
 
 // Risky reports whether an argument of a command, from the one numbered from
-// on, makes a well-known program run another program or write where nobody
-// looks. For a program whose only use is to start others, every argument does.
+// on, makes a well-known program run another program or write to an unexpected
+// place. For a program whose only use is to start others, every argument does.
 func Risky(argv []string, from int) bool {
 	name := Name(argv[0])
 	if from < 1 {

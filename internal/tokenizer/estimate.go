@@ -2,13 +2,12 @@ package tokenizer
 
 import "unicode/utf8"
 
-// Estimate returns a number of tokens to reckon with where nobody knows a model's
-// tokens. It goes by classes of characters, with weights that were at or above
-// what cl100k_base, an older vocabulary, needs for prose, code and data, and is
-// never below [Count]. Classes alone could not promise the latter and stay near
-// the truth, since they do not tell a word from letters that nobody has put in
-// this row before; so Estimate counts as well. It is never above one token for
-// each byte (three for a byte that is not UTF-8), which no encoding that starts
+// Estimate returns an upper estimate of the tokens of a text for a model whose
+// tokens are unknown. It goes by classes of characters, with weights that were at
+// or above what cl100k_base, an older vocabulary, needs for prose, code and data,
+// and is never below [Count]. Classes alone could not guarantee the latter and
+// stay accurate, since they cannot tell a word from letters in an unusual order;
+// so Estimate counts as well. It is never above one token for each byte (three for a byte that is not UTF-8), which no encoding that starts
 // from bytes exceeds. English prose comes to about 1.3 times Count, JSON to 2,
 // scripts that older vocabularies neglect to between 2 and 7.
 func Estimate(text string) int { return max(Count(text), byClasses(text)) }

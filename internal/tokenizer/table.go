@@ -107,7 +107,7 @@ func isToken(r rune) bool {
 }
 
 // hash mixes at most [longest] bytes into 64 bits. The tables are built with
-// it: whoever changes it makes them anew.
+// it: rebuild them after a change.
 func hash(s string) uint64 {
 	const k0, k1, k2 = 0x9E3779B97F4A7C15, 0xD1B54A32D192ED03, 0x8CB92BA72F3D8DD7
 	h := uint64(len(s)) * k0

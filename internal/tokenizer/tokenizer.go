@@ -1,6 +1,6 @@
 // Package tokenizer counts the tokens of a text: exactly for models that use
-// the o200k_base encoding ([Count]), from above for models whose tokens nobody
-// knows ([Estimate]), and by the old rule of thumb ([Chars4]).
+// the o200k_base encoding ([Count]), from above for models whose tokens are
+// unknown ([Estimate]), and by the old rule of thumb ([Chars4]).
 //
 // Count costs nothing to start and next to nothing to keep. The vocabulary lies
 // in the program's read-only pages, already in the shape in which it is looked

@@ -229,7 +229,7 @@ func (in *incoming) say(role llm.Role, blocks ...llm.Block) {
 	in.Request.Messages = append(in.Request.Messages, llm.Message{Role: role, Blocks: blocks})
 }
 
-// last is the newest message where it is of this role.
+// last returns the newest message if it has this role, else nil.
 func (in *incoming) last(role llm.Role) *llm.Message {
 	n := len(in.Request.Messages)
 	if n == 0 || in.Request.Messages[n-1].Role != role {

@@ -45,7 +45,7 @@ func streams(k *kit) error {
 			}
 		}
 		if open {
-			return errors.New("no fragment of text came")
+			return errors.New("Generate() yielded no text")
 		}
 		return nil
 	})

@@ -177,7 +177,7 @@ func (m *conversation) read(list []json.RawMessage) {
 	if m.before == "assistant" {
 		refuse("messages", "This model does not support assistant message prefill. The conversation must end with a user message.")
 	}
-	// A deferred tool that nobody gave costs nothing and is no mistake: a search may find it later.
+	// A deferred tool that was never given costs nothing and is not an error: a search may find it later.
 }
 
 func (m *conversation) message(o object, role string) {

@@ -200,8 +200,8 @@ func (m *items) tools(o object) []llm.Tool {
 	return list
 }
 
-// put adds a block to the message of its role, which a user's own message
-// begins anew.
+// put adds a block to the last message if that has the same role, and begins a new
+// message otherwise.
 func (m *items) put(role llm.Role, b llm.Block) {
 	if last := m.in.last(role); last != nil {
 		last.Blocks = append(last.Blocks, b)

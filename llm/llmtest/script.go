@@ -181,12 +181,12 @@ func (r *Reply) UnmarshalJSON(data []byte) error {
 		Fault: in.Fault, Fragments: in.Fragments, Want: in.Want,
 	}
 	if in.Fault != None && !slices.Contains(Faults(), in.Fault) {
-		return fmt.Errorf("no such fault: %q; there are %q", in.Fault, Faults())
+		return fmt.Errorf("unknown fault %q, want one of %q", in.Fault, Faults())
 	}
 	switch in.Stop {
 	case "", llm.StopEnd, llm.StopCalls, llm.StopLength, llm.StopRefuse:
 	default:
-		return fmt.Errorf("no such stop: %q; there are end, calls, length and refused", in.Stop)
+		return fmt.Errorf("unknown stop reason %q, want end, calls, length or refused", in.Stop)
 	}
 	if in.Fragments < 0 {
 		return fmt.Errorf("fragments is %d, want 0 or more", in.Fragments)

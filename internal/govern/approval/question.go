@@ -126,7 +126,7 @@ func (t *Ticket) stateAt(now time.Time, last latest) State {
 	return Pending
 }
 
-// Err gives what the state means for the call, as an error: nil for a ticket
+// Err returns what the state means for the call, as an error: nil for a ticket
 // that was granted. Pending and expired are [capability.Unapproved] and never
 // [capability.Denied].
 func (t Ticket) Err() error {

@@ -9,9 +9,9 @@ import (
 )
 
 // SettleRecorded is [Desk.Settle] for a person, with a record in the audit log.
-// The record is written before the answer holds, so that no effect is older than
-// the approval of it; an answer that cannot be recorded does not hold. If somebody
-// else was faster, a second record says so.
+// The record is written before the answer takes effect, so that no effect is older
+// than its approval; an answer that cannot be recorded does not take effect. If
+// another answer came first, a second record says so.
 func (d *Desk) SettleRecorded(ctx context.Context, log *audit.Log, id string, a Answer) (Ticket, error) {
 	var rec audit.Record
 	recorded := false

@@ -19,7 +19,7 @@ func Follow(ctx context.Context, dir string, f Filter) (iter.Seq2[Entry, error],
 	return func(yield func(Entry, error) bool) { t.follow(ctx, yield) }, nil
 }
 
-// follow gives what comes after that which was scanned.
+// follow yields the entries that are written after the scan.
 func (t *follower) follow(ctx context.Context, yield func(Entry, error) bool) {
 	// Where the file system tells nothing, looking every second remains.
 	var events chan fsnotify.Event

@@ -233,7 +233,7 @@ func (s Switches) Off(c *capability.Capability) (why, fix string) {
 	}
 	panel, err := s.set.panel.Get()
 	if err != nil {
-		return "nobody can tell whether its extension was reviewed: " + err.Error(), "see ken doctor"
+		return "unknown whether its extension was reviewed: " + err.Error(), "see ken doctor"
 	}
 	return panel.Off(c)
 }

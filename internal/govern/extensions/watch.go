@@ -29,9 +29,9 @@ func (s *Set) RecordChanged(ctx context.Context) {
 	}
 }
 
-// RenewIfSwitched makes a new version of the catalog if an extension was switched
-// on or off since the last call, by whichever process. Models see another catalog
-// then, and whoever keeps a list of it learns of that by the version.
+// RenewIfSwitched makes a new version of the catalog if any process has switched
+// an extension on or off since the last call. Models see another catalog then,
+// and callers that cache it learn of the change by the version.
 func (s *Set) RenewIfSwitched(ctx context.Context) {
 	book := s.current()
 	if !s.cfg.Required || len(book.Manifests()) == 0 {

@@ -84,8 +84,8 @@ func (d Decision) Result() capability.Result {
 	}
 }
 
-// Err gives a refusal or a question as an error, and nil where the call may
-// happen.
+// Err returns a denial or a question as an error, and nil if the call is
+// allowed.
 func (d Decision) Err(target capability.ID) error {
 	kind := capability.Denied
 	switch d.Effect {

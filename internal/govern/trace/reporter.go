@@ -17,8 +17,8 @@ import (
 // from outside. That something could not be reported is never an error of the
 // call.
 type Reporter struct {
-	File  *File  // nil: nobody reads lines
-	Spans *Spans // nil: nobody collects spans
+	File  *File  // nil: no lines are written
+	Spans *Spans // nil: no spans are sent
 
 	Workspace string
 	Log       *slog.Logger

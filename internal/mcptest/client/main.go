@@ -152,7 +152,7 @@ func (c *caller) schema(ctx context.Context, name string) (json.RawMessage, erro
 			return d.Schema, err
 		}
 	}
-	return nil, fmt.Errorf("there is no tool %s", name)
+	return nil, fmt.Errorf("tool %s not found", name)
 }
 
 func id(tool string) capability.ID { return capability.ID("mcp:" + server + "/" + tool) }
@@ -195,7 +195,7 @@ func (c *caller) call(ctx context.Context, name string, arguments json.RawMessag
 			call.Answers[key] = answer(q.Requests[key])
 		}
 	}
-	return fmt.Errorf("it asked more than %d times", mostRounds)
+	return fmt.Errorf("call %s: server asked more than %d times", name, mostRounds)
 }
 
 // answer agrees to a form with what the suite looks for in it; whatever else

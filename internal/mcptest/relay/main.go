@@ -30,7 +30,7 @@ func main() {
 
 func run(ctx context.Context, addr string, command []string) error {
 	if len(command) == 0 {
-		return errors.New("there is no command: relay [-http ADDR] COMMAND [ARG…]")
+		return errors.New("missing command; usage: relay [-http ADDR] COMMAND [ARG…]")
 	}
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Stderr = os.Stderr

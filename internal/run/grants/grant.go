@@ -37,7 +37,7 @@ func (g Granter) Grant(_ context.Context, call capability.Call, c *capability.Ca
 	}
 	rules := now.Rules
 	if rules == nil {
-		return out, &capability.Error{Kind: capability.Denied, Op: "run", Target: string(call.Target), Err: errors.New("there are no rules"), Fix: "see ken config check"}
+		return out, &capability.Error{Kind: capability.Denied, Op: "run", Target: string(call.Target), Err: errors.New("policy is not loaded"), Fix: "see ken config check"}
 	}
 	roots := rules.Settings()
 	dir, err := filepath.EvalSymlinks(g.Private.Places.Workspace)
@@ -66,7 +66,7 @@ func (g Granter) GuardWorkspace(call capability.Call) error {
 	refuse := func(why string) error {
 		return &capability.Error{
 			Kind: capability.Denied, Op: "run", Target: string(call.Target), Rule: "workspace",
-			Err: errors.New("it would see the files of this folder, which " + why), Fix: "start ken in the folder of a project",
+			Err: errors.New("the program would see the files of this folder, which " + why), Fix: "start ken in the folder of a project",
 		}
 	}
 	p := g.Private
@@ -93,7 +93,7 @@ func (g Granter) guardRoots(call capability.Call, roots []string) error {
 			if own = executor.Resolved(own); within(here, own) || within(own, here) {
 				return &capability.Error{
 					Kind: capability.Denied, Op: "run", Target: string(call.Target), Rule: "policy.readRoots",
-					Err: fmt.Errorf("it would see %s, where %s is Ken's own", root, own), Fix: "name folders in policy.readRoots and policy.writeRoots that do not hold it",
+					Err: fmt.Errorf("the program would see %s, which overlaps Ken's own folder %s", root, own), Fix: "name folders in policy.readRoots and policy.writeRoots that do not hold it",
 				}
 			}
 		}

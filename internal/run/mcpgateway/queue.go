@@ -89,7 +89,7 @@ func (q *queue) giveUp(who whose, turn chan struct{}) bool {
 	return true
 }
 
-// leave gives a place to the next in turn.
+// leave frees a place and passes it to the next in turn, if one waits.
 func (q *queue) leave() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -27,7 +27,8 @@ type Offer struct {
 	Read, Prompt capability.ID
 }
 
-// offers gives what is offered now, in the order of the servers.
+// offers calls each for what every enabled server offers now, in the order of the
+// servers.
 func (g *Gateway) offers(each func(s *server, o *offer)) {
 	for _, s := range g.all() {
 		if o := s.offered(); o != nil && !s.def.Disabled {

@@ -292,8 +292,8 @@ func (s *server) hold(k key) (*back, error) {
 	return b, nil
 }
 
-// adoptLocked gives a caller the back end that was started for listing: no one
-// has called it yet, so there is nothing of anybody in it.
+// adoptLocked reassigns the back end that was started for listing to a caller. It
+// has not served a call yet, so it holds no data of another caller.
 func (s *server) adoptLocked(k key) *back {
 	from := key{listing: true}
 	b := s.backs[from]

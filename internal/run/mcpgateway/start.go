@@ -54,7 +54,7 @@ func (b *back) connect(ctx context.Context) (*link.Link, error) {
 	}
 }
 
-// failed gives the error of the start that was just waited for, if it failed.
+// failed returns the error of the start that was just waited for, if it failed.
 func (b *back) failed() error {
 	b.s.mu.Lock()
 	defer b.s.mu.Unlock()

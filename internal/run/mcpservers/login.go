@@ -54,9 +54,9 @@ func (s *Servers) Login(ctx context.Context, name string, ask func(ctx context.C
 	i := slices.IndexFunc(list, func(def mcpgateway.Server) bool { return def.Name == name })
 	switch {
 	case i < 0:
-		return &capability.Error{Kind: capability.NotFound, Op: "log in to", Target: name, Err: errors.New("there is no MCP server of this name"), Fix: "ken extension list names those there are"}
+		return &capability.Error{Kind: capability.NotFound, Op: "log in to", Target: name, Err: errors.New("MCP server not found"), Fix: "ken extension list names those there are"}
 	case list[i].URL == "":
-		return &capability.Error{Kind: capability.Invalid, Op: "log in to", Target: name, Err: errors.New("it is started by a command, and knows no login"), Fix: "give it what it needs with ken secret set, and env in its definition"}
+		return &capability.Error{Kind: capability.Invalid, Op: "log in to", Target: name, Err: errors.New("server is started by a command and has no login"), Fix: "give it what it needs with ken secret set, and env in its definition"}
 	}
 	h, err := s.newLogin(list[i], s.cfg.Operator, ask)
 	if err != nil {

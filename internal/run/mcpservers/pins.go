@@ -9,7 +9,7 @@ import (
 	"ken/internal/run/sandbox"
 )
 
-// PinPolicy returns what happens to tools that nobody has accepted.
+// PinPolicy returns what happens to tools that are not accepted yet.
 func PinPolicy(set config.MCP) pin.Policy {
 	rule := func(r config.PinRule) pin.Rule {
 		if r == config.PinAccept {

@@ -53,7 +53,7 @@ func (s *Servers) Find(op, name string) (mcpgateway.Server, error) {
 	list := s.Definitions()
 	i := slices.IndexFunc(list, func(one mcpgateway.Server) bool { return one.Name == name })
 	if i < 0 || s.gateway == nil {
-		return mcpgateway.Server{}, &capability.Error{Kind: capability.NotFound, Op: op, Target: "mcp:" + name, Err: errors.New("there is no MCP server of this name"), Fix: "see ken extension list"}
+		return mcpgateway.Server{}, &capability.Error{Kind: capability.NotFound, Op: op, Target: "mcp:" + name, Err: errors.New("MCP server not found"), Fix: "see ken extension list"}
 	}
 	return list[i], nil
 }
@@ -248,9 +248,9 @@ func readLimited(file string) ([]byte, error) {
 	case err != nil:
 		return nil, err
 	case !info.Mode().IsRegular():
-		return nil, &fs.PathError{Op: "read", Path: file, Err: fmt.Errorf("it is no file")}
+		return nil, &fs.PathError{Op: "read", Path: file, Err: fmt.Errorf("not a regular file")}
 	case info.Size() > connect.Largest:
-		return nil, &fs.PathError{Op: "read", Path: file, Err: fmt.Errorf("it has more than %d bytes", connect.Largest)}
+		return nil, &fs.PathError{Op: "read", Path: file, Err: fmt.Errorf("larger than %d bytes", connect.Largest)}
 	}
 	return os.ReadFile(file)
 }

@@ -34,7 +34,7 @@ type Config struct {
 	Settings, Latest func() *config.Config
 
 	// Gateway is for the gateway, without Servers, Getenv, OAuth and Log. None
-	// makes no gateway, and Shared uses one that somebody else keeps up to date
+	// makes no gateway, and Shared uses one that another owner keeps up to date
 	// and closes.
 	Gateway mcpgateway.Config
 	None    bool
@@ -75,7 +75,7 @@ func New(cfg Config) (*Servers, error) {
 	return s, err
 }
 
-// Shared reports whether somebody else keeps the gateway up to date.
+// Shared reports whether another owner keeps the gateway up to date.
 func (s *Servers) Shared() bool { return s.cfg.Shared != nil }
 
 // Gateway returns the gateway to the servers, or nil if there is none.

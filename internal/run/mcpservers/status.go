@@ -21,8 +21,8 @@ func (s *Servers) List(ctx context.Context, names ...string) []mcpgateway.Status
 	return s.gateway.List(ctx, names...)
 }
 
-// Relist takes over the definition of a server, which was accepted, and lists
-// the server. Where the gateway is shared, whoever keeps it up to date does that.
+// Relist takes over the accepted definition of a server and lists the server. If
+// the gateway is shared, its owner does the listing.
 func (s *Servers) Relist(ctx context.Context, name string) {
 	s.replace()
 	if !s.Shared() {

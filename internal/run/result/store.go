@@ -118,7 +118,7 @@ func Open(cfg Config) (*Store, error) {
 	return &Store{cfg: cfg, root: root}, nil
 }
 
-// Close gives the folder back. Writers and entries that are open stay usable.
+// Close releases the folder. Writers and entries that are open stay usable.
 func (s *Store) Close() error { return s.root.Close() }
 
 // closed refuses a folder that others may look into.

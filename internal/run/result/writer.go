@@ -27,7 +27,7 @@ type Writer struct {
 	dir   *os.Root
 	part  string // name of the file that is being written
 	file  *os.File
-	buf   []byte // while there is no file
+	buf   []byte // until the file is created
 	total counter
 	head  counter // of what buf or file holds
 	over  bool    // the head is full

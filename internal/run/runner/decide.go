@@ -219,7 +219,8 @@ func (c *consented) take(digest, state string, now time.Time) bool {
 	return ok && now.Before(until)
 }
 
-var errNoGrant = errors.New("no matching grant yet")
+// errNoGrant is returned by grant if no usable grant covers the call.
+var errNoGrant = errors.New("matching grant not found")
 
 // grant looks for a consent that covers the call, and uses it.
 func (r *Runner) grant(ctx context.Context, t *trip) error {

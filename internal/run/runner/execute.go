@@ -180,7 +180,8 @@ func (r *Runner) last(inner context.Context, t *trip, done <-chan outcome, gone 
 	}
 }
 
-// ended gives the error of an execution, where a limit or the caller ended it.
+// ended returns the error of an execution, including that a limit or the caller
+// ended it.
 func ended(inner context.Context, target capability.ID, limit time.Duration, knob string, o outcome) error {
 	cause := context.Cause(inner)
 	if cause == nil || o.err == nil && !o.res.Failed {

@@ -49,8 +49,8 @@ func asError(err error, target capability.ID) *capability.Error {
 	return &capability.Error{Kind: capability.Internal, Op: "call", Target: string(target), Err: err}
 }
 
-// gaveUp gives the end of a context as an error: of its time, or because the
-// caller, or [Runner.Stop], wanted no more of it.
+// gaveUp returns the end of a context as an error: a timeout, or a cancellation by
+// the caller or [Runner.Stop].
 func gaveUp(ctx context.Context) error {
 	cause := context.Cause(ctx)
 	switch {

@@ -199,7 +199,7 @@ func (g *gate) withdraw(w *waiter) bool {
 	return true
 }
 
-// leave gives a place back, to the next in turn.
+// leave frees a place for the next in turn.
 func (g *gate) leave(name string) {
 	g.renew()
 	g.mu.Lock()

@@ -118,7 +118,7 @@ func (h *helper) dismiss() {
 	h.process.Wait()
 }
 
-// send gives the helper its order, the tool's three streams, and the handles
+// send sends the helper its order, the tool's three streams, and the handles that
 // the order refers to.
 func (h *helper) send(o *confine.Order, streams, handles []*os.File) error {
 	order, err := orderFile(o)

@@ -63,7 +63,7 @@ func key(who capability.Principal, session, id string) string {
 	return string(b)
 }
 
-// Deliver gives a reply to the turn that waits for it, and reports whether one
+// Deliver passes a reply to the turn that waits for it, and reports whether one
 // does. The first reply counts.
 func (w *Waiters) Deliver(who capability.Principal, session, id string, r event.Reply) bool {
 	w.mu.Lock()
@@ -100,8 +100,8 @@ type Config struct {
 	Principal capability.Principal
 	Session   string
 
-	// Alone means that nobody can be asked. Leave is closed when nobody can be
-	// asked any more; nil: never.
+	// Alone means that no person can be asked. Leave is closed when no person
+	// can be asked any more; nil: never.
 	Alone bool
 	Leave <-chan struct{}
 
@@ -153,7 +153,7 @@ func (q *Questions) SetTicket(call int, ticket string) {
 	}
 }
 
-// Alone reports whether nobody can be asked.
+// Alone reports whether no person can be asked.
 func (q *Questions) Alone() bool {
 	select {
 	case <-q.cfg.Leave:
@@ -163,8 +163,8 @@ func (q *Questions) Alone() bool {
 	}
 }
 
-// UntilAlone returns a context that ends with ctx, and when nobody can be asked
-// any more.
+// UntilAlone returns a context that ends with ctx, and when no person can be
+// asked any more.
 func (q *Questions) UntilAlone(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, stop := context.WithCancel(ctx)
 	if q.cfg.Leave != nil {
@@ -184,14 +184,14 @@ type Outcome int
 
 const (
 	Stopped Outcome = iota // the turn was aborted, or the reply could not be written
-	Pending                // nobody can be asked now
+	Pending                // no person can be asked now
 	Got                    // there is a reply
 )
 
 // Put asks a person and waits for the reply.
 //
-// A reply is kept, so that nobody must reply twice. A reply that lets something
-// happen once more counts once: it is used up before that happens.
+// A reply is kept, so that a person need not reply twice. A reply that allows
+// something once more counts once: it is used up before that happens.
 func (q *Questions) Put(ctx context.Context, a event.Asked) (event.Reply, Outcome) {
 	once := a.What == event.Again || a.What == event.GoOn
 	if r, ok := q.replies[a.ID]; ok {
@@ -209,7 +209,7 @@ func (q *Questions) Put(ctx context.Context, a event.Asked) (event.Reply, Outcom
 		q.cfg.Emit(a)
 		return event.Reply{}, Pending
 	}
-	// Whoever listens may reply before the next event.
+	// The receiver of the event may reply before the next one.
 	replies, forget := q.cfg.Waiters.expect(q.cfg.Principal, q.cfg.Session, a.ID)
 	defer forget()
 	q.cfg.Emit(a)

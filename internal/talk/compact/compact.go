@@ -52,7 +52,7 @@ func Run(ctx context.Context, p Plan, m Model) (session.Entry, error) {
 func summary(ctx context.Context, p Plan, m Model) (e session.Entry, err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = fmt.Errorf("the model: it broke: %s", untrusted.Line(fmt.Sprint(r), 200))
+			err = fmt.Errorf("the model: panic: %s", untrusted.Line(fmt.Sprint(r), 200))
 		}
 	}()
 	ctx, cancel := context.WithTimeout(ctx, timeout)

@@ -134,7 +134,7 @@ type adder struct {
 	text  strings.Builder
 }
 
-// tools gives what is to be shown in full as tools.
+// tools adds what is to be shown in full, as tools.
 func (a *adder) tools() {
 	offers := given(a.in, a.in.asTool)
 	if len(offers) == 0 {

@@ -9,8 +9,8 @@ import (
 	"ken/llm"
 )
 
-// What a session is taken to be like where nobody knows: numbers of tokens, and
-// how often what happens. They are round and of the size that the replay in
+// Assumptions about a session of which nothing is known: numbers of tokens, and
+// how often things happen. They are round numbers of the size that the replay in
 // package bill measures.
 const (
 	usualTurns = 30
@@ -33,7 +33,7 @@ const (
 	told      = 250  // tokens of the answer to it where that is text
 	mostText  = 1500 // tokens of what is shown in full
 
-	manyTools = 1000 // where nobody counted
+	manyTools = 1000 // if the number is unknown
 	toolSize  = 250
 )
 

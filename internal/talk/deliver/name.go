@@ -20,7 +20,7 @@ type Named struct {
 // longest is how long a name may be on every wire.
 const longest = 64
 
-// Names gives each of list a name that every wire takes: a letter or _, then
+// Names returns a name for each of list that every wire takes: a letter or _, then
 // letters, digits, _ and -, 64 in all at most. It is the capability's own name
 // where that is free, else category__name, else one of these with a hash of the
 // id. What taken holds already keeps its name; no two are alike, even where
@@ -82,7 +82,7 @@ func (n Named) free(used map[string]bool) string {
 		plain = "tool"
 	}
 	for size := 6; ; size += 4 {
-		if size > len(hash) { // somebody made two ids of one hash: count on
+		if size > len(hash) { // two ids have the same hash: lengthen it
 			hash += hash
 		}
 		name := cut(plain, longest-1-size) + "_" + hash[:size]

@@ -130,9 +130,9 @@ func Lower(refused map[model.Rung]bool, row model.Row, r model.Rung) model.Rung 
 	return model.Bridge
 }
 
-// Weights stand for the price of a model that has none, such as one of
-// somebody's own machine: dollars are not what it costs, but reading is still
-// cheaper than thinking again, and writing dearer than both.
+// Weights returns relative prices for a model that has none, such as one on the
+// user's own machine: it does not cost dollars, but a cached read is still cheaper
+// than reading input again, and output is dearer than both.
 func Weights() model.Price {
 	return model.Price{Input: 1, CachedRead: 0.1, CacheWrite: 1, Output: 5}
 }

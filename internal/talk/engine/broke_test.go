@@ -71,7 +71,7 @@ func TestPanicsEndTheTurn(t *testing.T) {
 			}
 			id := r.session()
 			d := done(t, r.say(id, "hello"), tt.want)
-			contains(t, "Why", d.Why, "it broke: ouch")
+			contains(t, "Why", d.Why, "panic: ouch")
 			if b, ok := tt.model.(breaks); ok && b.said != d.Text {
 				t.Errorf("Text = %q, want %q", d.Text, b.said)
 			}
@@ -105,7 +105,7 @@ func TestAPanicBesideTheTurn(t *testing.T) {
 	})
 	done(t, r.say(id, "hello"), event.EndAnswer)
 	got := resultTexts(r.entries(id))
-	contains(t, "the result", got[0], "it broke: ouch")
+	contains(t, "the result", got[0], "panic: ouch")
 	contains(t, "the other", got[1], "hello A")
 }
 

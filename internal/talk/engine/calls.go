@@ -43,7 +43,7 @@ type outcome struct {
 	whole   bool            // all of a capability was asked for
 	notes   []session.Entry
 	over    bool   // it has its result
-	waits   bool   // it waits for a person, and nobody is there
+	waits   bool   // it waits for a person, and none can be asked
 	why     string // it waits
 	ends    bool   // the turn is over with it
 }
@@ -205,12 +205,12 @@ func readable(known deliver.Live, args json.RawMessage) (json.RawMessage, bool) 
 	return out, whole
 }
 
-// refuse gives a call its result without making it.
+// refuse sets the result of a call to an error of Ken's without making it.
 func (j *pendingCall) refuse(kind capability.ErrorKind, target string, err error, fix string) {
 	j.fail(&capability.Error{Kind: kind, Op: "call", Target: untrusted.Line(target, 80), Err: err, Fix: fix})
 }
 
-// fail gives a call an error for its result without making it.
+// fail sets the result of a call to err without making it.
 func (j *pendingCall) fail(err error) {
 	j.err, j.over, j.mistake = err, true, capability.KindOf(err) == capability.Invalid
 	j.res = capability.Result{Failed: true, Parts: []capability.Part{{Text: err.Error()}}}

@@ -60,7 +60,7 @@ func (o *emitter) retrying(after time.Duration, err error) {
 }
 
 // errPanic is the error for a panic of a model, plugin or tool.
-var errPanic = errors.New("it broke")
+var errPanic = errors.New("panic")
 
 // recoverInto makes an error of a panic of a model, plugin or tool, so that it
 // ends nothing but the turn. It must be deferred. A panic of the caller's yield

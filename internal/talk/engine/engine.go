@@ -19,9 +19,9 @@ import (
 	"ken/plugin"
 )
 
-// Config says what an Engine works with. Door, Sessions and Model are needed;
-// what is nil beyond them is not there: without Wait nobody is asked for
-// consent, without Keep what is too large is refused.
+// Config says what an Engine works with. Door, Sessions and Model are required;
+// any other field may be nil. Without Wait the engine does not wait for consent;
+// without Keep it refuses what is too large.
 //
 // Its functions may be called from any number of goroutines.
 type Config struct {
@@ -73,8 +73,8 @@ type Config struct {
 	// key; not ok: nothing is. Nil: nothing ever is.
 	Fate func(ctx context.Context, call capability.Call) (f Fate, ok bool, err error)
 
-	// Ended is told of every turn that is over, with when it began. Its calls
-	// are told by whoever carries them out.
+	// Ended is called after every turn, with the time it began. The calls of a
+	// turn are reported by the code that executes them.
 	Ended func(done event.Done, began time.Time)
 
 	// Terms are asked for when a turn begins. Nil: the zero Terms, always.
@@ -107,12 +107,12 @@ type Retry func(after time.Duration, err error)
 type Model struct {
 	llm.Model
 	Name      string // as the provider knows it
-	Ref       string // as whoever gave it writes it, for [event.Account.Model]
+	Ref       string // as the caller writes it, for [event.Account.Model]
 	Row       model.Row
 	Effort    string
 	MaxTokens int // of an answer; zero: the provider's default
 
-	Condenser    llm.Model // who shortens a long history; nil: nobody, it is cut
+	Condenser    llm.Model // summarizes a long history; nil: the history is cut
 	CondenserRow model.Row
 }
 
@@ -190,7 +190,7 @@ type Limits struct {
 	Rounds   int // questions of one call; 10
 
 	// After that many requests, tokens or dollars in a turn a person is asked
-	// whether to go on; where nobody can be, the turn ends. Zero means none.
+	// whether to go on; if no person can be asked, the turn ends. Zero: no limit.
 	Requests int
 	Tokens   int
 	Cost     float64

@@ -54,7 +54,7 @@ func (e *Engine) find(ctx context.Context, t turn) (door.Found, door.Pending, er
 func (e *Engine) look(ctx context.Context, view door.View, q door.Query) (found door.Found, pending door.Pending, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("it broke: %s", untrusted.Line(fmt.Sprint(p), 200))
+			err = fmt.Errorf("panic: %s", untrusted.Line(fmt.Sprint(p), 200))
 		}
 	}()
 	return e.cfg.Door.Look(ctx, view, q)

@@ -76,8 +76,8 @@ func (a answer) verdict(s setup, p progress) verdict {
 	}
 }
 
-// judgeCalls decides about an answer with calls. If the provider would not finish
-// it, they are not made: nobody knows what it took away.
+// judgeCalls decides about an answer with calls. If the provider stopped the
+// answer early, they are not made: it is unknown what was left out.
 func judgeCalls(s setup, h history, number int, p progress, got answer, calls []*llm.ToolCall) verdict {
 	whole := got.stop != llm.StopLength && got.stop != llm.StopRefuse
 	declared := map[string]bool{}

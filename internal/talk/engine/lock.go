@@ -67,7 +67,7 @@ func (e *Engine) viewOf(s setup, origin capability.Caller) door.View {
 	return e.cfg.Door.ViewFor(v)
 }
 
-// set gives a word of another package its value.
+// set assigns a word to a string type of another package.
 func set[W ~string](to *W, word string) { *to = W(word) }
 
 // release lets the session go and ends the turn's context.
@@ -76,7 +76,8 @@ func (t turn) release() {
 	t.out.abort(nil)
 }
 
-// check looks whether an input makes sense before anything is locked.
+// check returns an error if an input is invalid. It is called before anything is
+// locked.
 func check(in event.Input, limits Limits) error {
 	wrong := func(text, fix string) error {
 		return &capability.Error{Kind: capability.Invalid, Op: "take message", Target: in.Session, Err: errors.New(text), Fix: fix}
@@ -87,13 +88,13 @@ func check(in event.Input, limits Limits) error {
 	}
 	switch {
 	case in.Principal.ID == "":
-		return &capability.Error{Kind: capability.Denied, Op: "take message", Target: in.Session, Err: errors.New("nobody speaks"), Fix: "say who does"}
+		return &capability.Error{Kind: capability.Denied, Op: "take message", Target: in.Session, Err: errors.New("missing principal"), Fix: "name the principal"}
 	case in.Continue && (in.Text != "" || len(in.Images) > 0):
-		return wrong("it goes on with a turn and has a message of its own", "send one or the other")
+		return wrong("input continues a turn and also has a message", "send one or the other")
 	case !in.Continue && strings.TrimSpace(in.Text) == "" && len(in.Images) == 0:
-		return wrong("it is empty", "say something")
+		return wrong("message is empty", "say something")
 	case over(size, limits.InputBytes):
-		return wrong(fmt.Sprintf("it has %d bytes, the limit is %d (chat.inputBytes)", size, limits.InputBytes), "put it into a file")
+		return wrong(fmt.Sprintf("message has %d bytes, the limit is %d (chat.inputBytes)", size, limits.InputBytes), "put it into a file")
 	}
 	return nil
 }
@@ -132,10 +133,10 @@ func (t turn) findPosition() (progress, error) {
 	}
 	t.log.opened = true
 	if t.log.number == 0 || there != t.log.number || last.Kind == session.Rewound {
-		return p, &capability.Error{Kind: capability.Conflict, Op: "go on", Target: t.in.Session, Err: errors.New("no turn is open in it"), Fix: "say something"}
+		return p, &capability.Error{Kind: capability.Conflict, Op: "go on", Target: t.in.Session, Err: errors.New("session has no open turn"), Fix: "say something"}
 	}
 	if end == event.EndAnswer || end == event.EndCommand {
-		return p, &capability.Error{Kind: capability.Conflict, Op: "go on", Target: t.in.Session, Err: errors.New("its last turn is over"), Fix: "say something"}
+		return p, &capability.Error{Kind: capability.Conflict, Op: "go on", Target: t.in.Session, Err: errors.New("last turn is over"), Fix: "say something"}
 	}
 	p = p.recall(entries, t.log.number)
 	t.ask.Recall(entries, t.log.number)

@@ -66,8 +66,8 @@ func (t turn) waits(j *pendingCall, what event.Question, ticket, why string) {
 		}
 	}
 	slices.Sort(w.Begun)
-	// Without it a no would be asked about again, for ever, and nobody would
-	// know that the call was not made.
+	// Without it a denied call would be asked about again and again, and it
+	// would be unknown that the call was not made.
 	if err := t.log.append(w.Entry()); err != nil {
 		t.out.degraded("what the call waits for was not written: " + err.Error())
 	}
@@ -92,8 +92,8 @@ func (t turn) waiting(number int) (w session.Waiting, ok bool) {
 	return session.Waiting{}, false
 }
 
-// resume writes down that calls which waited are made now, before they are:
-// after a crash nobody may believe that they still wait.
+// resume records that calls which waited are made now. It does so before they
+// are made, so that after a crash they do not look as if they still waited.
 func (t turn) resume() error {
 	w, ok := t.waiting(t.log.number)
 	if !ok {
@@ -182,8 +182,8 @@ func (e *Engine) callResult(ctx context.Context, t turn, a *lastAnswer, at, open
 	return e.keptResult(ctx, t, j)
 }
 
-// keptResult returns the result of a call that may have begun: what is kept of
-// it, or else that nobody knows.
+// keptResult returns the result of a call that may have begun: the stored one, or
+// a text which says that the outcome is unknown.
 func (e *Engine) keptResult(ctx context.Context, t turn, j *pendingCall) llm.Block {
 	c := j.asked
 	var f Fate

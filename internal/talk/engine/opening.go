@@ -163,7 +163,7 @@ func (e *Engine) message(ctx context.Context, t turn) (session.Entry, error) {
 		if e.cfg.Keep == nil {
 			return user, &capability.Error{
 				Kind: capability.Invalid, Op: "take message", Target: t.in.Session, Rule: "chat.messageBytes",
-				Err: fmt.Errorf("it has %d bytes, the limit is %d", len(text), limit), Fix: "put it into a file",
+				Err: fmt.Errorf("message has %d bytes, the limit is %d", len(text), limit), Fix: "put it into a file",
 			}
 		}
 		excerpt, err := e.cfg.Keep(ctx, Kept{Principal: t.in.Principal, Session: t.in.Session, Name: "message", Text: []byte(text), Limit: limit / 10})

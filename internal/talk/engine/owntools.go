@@ -127,7 +127,7 @@ func (e *Engine) ownTool(ctx context.Context, t turn, p progress, j *pendingCall
 	return p
 }
 
-// say gives a call its result.
+// say sets the result of a call.
 func (j *pendingCall) say(text string, failed bool) {
 	j.over = true
 	j.res = capability.Result{Failed: failed, Parts: []capability.Part{{Text: text}}}

@@ -18,7 +18,7 @@ import (
 func (e *Engine) question(ctx context.Context, t turn, j *pendingCall) (again bool) {
 	j.rounds++
 	if over(j.rounds, t.terms.Limits.Rounds) {
-		j.refuse(capability.InputNeeded, string(j.call.Target), fmt.Errorf("it asked %d times, which is the limit (chat.rounds)", j.rounds-1), "make the call again")
+		j.refuse(capability.InputNeeded, string(j.call.Target), fmt.Errorf("limit reached: %d questions (chat.rounds)", j.rounds-1), "make the call again")
 		t.finished(j)
 		return false
 	}
@@ -32,12 +32,12 @@ func (e *Engine) question(ctx context.Context, t turn, j *pendingCall) (again bo
 	case ok && q.Name == door.AnswerAgain:
 		return t.runAgain(ctx, j, q)
 	}
-	j.over = true // nobody here knows what it asks
+	j.over = true // an unknown kind of question
 	t.finished(j)
 	return false
 }
 
-// consent waits at the desk until somebody who may has answered.
+// consent waits at the desk until a principal that may has answered.
 func (e *Engine) consent(ctx context.Context, t turn, j *pendingCall, q *door.Question) bool {
 	a := event.Asked{ID: ask.ID(t.log.number, j.number, j.rounds, event.Consent, ""), What: event.Consent, Call: &j.shown, Ticket: q.Ticket, Text: q.Text}
 	if e.cfg.Ticket != nil {
@@ -94,8 +94,8 @@ func askedBefore(questions *ask.Questions, j *pendingCall) {
 	}
 }
 
-// runAgain asks whether a call of which nobody knows whether it had its effect
-// is to be made again.
+// runAgain asks whether to make a call again of which it is unknown whether it
+// took effect.
 func (t turn) runAgain(ctx context.Context, j *pendingCall, q *door.Question) bool {
 	reply, ok := t.put(ctx, event.Asked{ID: ask.ID(t.log.number, j.number, j.rounds, event.Again, q.Effect), What: event.Again, Call: &j.shown, Text: q.Text}, j)
 	switch {
@@ -133,7 +133,7 @@ func (t turn) inquire(ctx context.Context, j *pendingCall, q *capability.Inquiry
 	return true
 }
 
-// answer gives a call what people replied. What belongs to Ken itself stays.
+// answer adds people's replies to a call. Ken's own answers stay.
 func (j *pendingCall) answer(more map[string]json.RawMessage, state string) {
 	all := maps.Clone(j.call.Answers)
 	if all == nil {
@@ -145,8 +145,8 @@ func (j *pendingCall) answer(more map[string]json.RawMessage, state string) {
 	j.call.Answers, j.call.State = all, state
 }
 
-// put asks a person and waits for the reply. It is not ok if there is none: the
-// turn was aborted, or nobody is there and j waits.
+// put asks a person and waits for the reply. It returns false if there is none:
+// the turn was aborted, or no person can be asked and j waits.
 func (t turn) put(ctx context.Context, a event.Asked, j *pendingCall) (event.Reply, bool) {
 	reply, outcome := t.ask.Put(ctx, a)
 	if outcome == ask.Pending {
@@ -174,7 +174,7 @@ func (e *Engine) Reply(ctx context.Context, who capability.Principal, id, questi
 	}
 	turn, ok := ask.TurnOf(question)
 	if !ok || turn != last || !log.Head().Open {
-		return &capability.Error{Kind: capability.NotFound, Op: "reply to", Target: question, Err: errors.New("no turn of the session waits for that"), Fix: "read what it asks now"}
+		return &capability.Error{Kind: capability.NotFound, Op: "reply to", Target: question, Err: errors.New("session does not wait for this reply"), Fix: "read what it asks now"}
 	}
 	note := ask.Kept(question, r, false)
 	note.Turn = turn

@@ -75,8 +75,8 @@ func (t turn) writeEntry(notes []session.Entry, e session.Entry) error {
 	return t.log.append(append(notes, e)...)
 }
 
-// refused returns the note that a call was not made because somebody or a rule
-// forbids it. The model reads that in the result, where anything may stand; the
+// refused returns the note that a call was not made because a person or a rule
+// denied it. The model reads that in the result, which may contain anything; the
 // note is for people.
 func (j *pendingCall) refused() []session.Entry {
 	if kind := refusalKind(j.err); kind != "" {

@@ -80,7 +80,7 @@ func (e *Engine) Rewind(ctx context.Context, who capability.Principal, id string
 	}
 	if !found {
 		return "", &capability.Error{
-			Kind: capability.NotFound, Op: "rewind " + id + " to turn", Target: fmt.Sprint(turn), Err: errors.New("there is no such turn, or it was taken back"), Fix: "see ken chat --list",
+			Kind: capability.NotFound, Op: "rewind " + id + " to turn", Target: fmt.Sprint(turn), Err: errors.New("turn not found, or already taken back"), Fix: "see ken chat --list",
 		}
 	}
 	t.log.number--

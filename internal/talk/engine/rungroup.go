@@ -132,14 +132,14 @@ func (j *pendingCall) broke() {
 	if p := recover(); p != nil {
 		j.over, j.mistake = true, false
 		j.err = fmt.Errorf("%w: %s", errPanic, untrusted.Line(fmt.Sprint(p), 200))
-		j.res = capability.Result{Failed: true, Parts: []capability.Part{{Text: "Nobody knows whether the call had its effect: " + j.err.Error()}}}
+		j.res = capability.Result{Failed: true, Parts: []capability.Part{{Text: "It is not known whether the call had its effect: " + j.err.Error()}}}
 	}
 }
 
-// asks reports whether a call failed because somebody must answer first.
+// asks reports whether a call failed because a person must answer first.
 func asks(err error) bool { return whatOf(err) != "" }
 
-// whatOf says what must be answered first, and is empty where nothing must.
+// whatOf returns what must be answered first, or "" if nothing must.
 func whatOf(err error) event.Question {
 	if _, ok := errors.AsType[*capability.Inquiry](err); ok {
 		return event.Inquiry
@@ -174,7 +174,7 @@ func (j *pendingCall) stopped(ctx context.Context) {
 	j.res = capability.Result{Failed: true, Parts: []capability.Part{{Text: text}}}
 }
 
-// finished tells of the result of a call, and whoever keeps a trace.
+// finished emits the result of a call.
 func (t turn) finished(j *pendingCall) {
 	f := event.Finished{ID: j.asked.ID, Target: j.shown.Target, Result: j.res, Took: j.took}
 	if j.err != nil {

@@ -13,7 +13,7 @@ import (
 	"ken/internal/untrusted"
 )
 
-// writeTimeout is how long the session may take to be written once nobody waits.
+// writeTimeout limits writes to the session after the turn's context has ended.
 const writeTimeout = 10 * time.Second
 
 // A transcript is the session of a turn, which it holds the lock of. It is the

@@ -105,7 +105,7 @@ type ending struct {
 
 func (e ending) over() bool { return e.reason != "" }
 
-// errAborted is why a turn ended that nobody wanted to go on.
+// errAborted is the error of a turn that was aborted.
 var errAborted = errors.New("aborted")
 
 // failed returns an error as an ending.

@@ -54,8 +54,8 @@ type Output struct {
 	Text string `json:"text"`
 }
 
-// Asked tells that the turn waits for a person. Consent is answered at the desk (by
-// whoever may), everything else with a [Reply].
+// Asked tells that the turn waits for a person. Consent is answered at the desk, by
+// a principal that may, and everything else with a [Reply].
 type Asked struct {
 	ID     string   `json:"id"`
 	What   Question `json:"what"`
@@ -77,7 +77,7 @@ type Question string
 
 const (
 	Consent Question = "consent"  // may this call be made?
-	Again   Question = "again"    // nobody knows whether it had its effect; shall it be made again?
+	Again   Question = "again"    // it is unknown whether the call took effect; shall it be made again?
 	Ask     Question = "ask"      // the model asks (ask_user)
 	Inquiry Question = "inquiry"  // the capability itself asks
 	GoOn    Question = "continue" // a limit was reached; shall the turn go on?

@@ -24,13 +24,13 @@ type Input struct {
 	// aborted, or waits for a person. Text and Images are empty then.
 	Continue bool
 
-	// Alone means that nobody is there to ask. What needs an answer ends the
-	// turn with [EndWaiting], and its calls stay pending.
+	// Alone means that no person can be asked. A question then ends the turn
+	// with [EndWaiting], and its calls stay pending.
 	Alone bool
 
-	// Leave is closed when nobody is there to ask any more. What waits for an
-	// answer then, or comes to, ends the turn as if it were Alone; all else goes
-	// on. Nil: never.
+	// Leave is closed when no person can be asked any more. A question that is
+	// open then, or comes later, ends the turn as if it were Alone; everything
+	// else goes on. Nil: never.
 	Leave <-chan struct{}
 
 	// Override changes how to find for this message.

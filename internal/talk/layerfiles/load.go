@@ -99,8 +99,8 @@ func Load(on prompt.On, folders ...Folder) ([]prompt.Layer, []Notice) {
 	return layers, l.notices
 }
 
-// A Folder is where layers lie as files. Foreign says that it came from
-// elsewhere, as a project does that somebody opened.
+// A Folder holds layers as files. Foreign says that it came from elsewhere, such
+// as a project that the user opened.
 type Folder struct {
 	Dir      string
 	Foreign  bool

@@ -62,9 +62,9 @@ func TestLoadBad(t *testing.T) {
 	}{
 		"too large":      {files: map[string]string{"AGENTS.md": strings.Repeat("x", 256<<10+1)}, want: "AGENTS.md: it is not read: it has 262145 bytes, the limit is 262144"},
 		"too large JSON": {files: map[string]string{"context/soul.json": `{"a":"` + strings.Repeat("x", 64<<10) + `"}`}, want: "soul.json: it is not read: it has"},
-		"no JSON":        {files: map[string]string{"context/soul.json": `{"a":`}, want: "soul.json: it is not read: it is no JSON"},
+		"no JSON":        {files: map[string]string{"context/soul.json": `{"a":`}, want: "soul.json: it is not read: invalid JSON"},
 		"two":            {files: map[string]string{"context/soul.json": `{} {}`}, want: "soul.json: it is not read: something follows"},
-		"no object":      {files: map[string]string{"context/soul.json": `["a"]`}, want: "soul.json: it is not read: it is JSON but no object"},
+		"no object":      {files: map[string]string{"context/soul.json": `["a"]`}, want: "soul.json: it is not read: not a JSON object"},
 		"deep":           {files: map[string]string{"context/soul.json": strings.Repeat(`{"a":[`, 30) + strings.Repeat("]}", 30)}, want: "nested deeper"},
 		"hidden":         {files: map[string]string{"AGENTS.md": "be\u202e good \x1b[31m"}, want: "AGENTS.md: it has characters that cannot be seen", layer: "be⟨U+202E⟩ good ⟨U+001B⟩[31m"},
 		"hidden JSON":    {files: map[string]string{"context/soul.json": `{"a":"b\u200bc"}`}, want: "soul.json: it has characters", layer: "- a: b⟨U+200B⟩c"},

@@ -50,14 +50,14 @@ func renderJSON(data []byte) (text string, hidden bool, err error) {
 	d.UseNumber()
 	var v any
 	if err := d.Decode(&v); err != nil {
-		return "", false, fmt.Errorf("it is no JSON: %w", err)
+		return "", false, fmt.Errorf("invalid JSON: %w", err)
 	}
 	if _, err := d.Token(); err != io.EOF {
 		return "", false, errors.New("something follows the JSON object")
 	}
 	object, ok := v.(map[string]any)
 	if !ok {
-		return "", false, errors.New("it is JSON but no object: write {…}")
+		return "", false, errors.New("not a JSON object: write {…}")
 	}
 	w := writer{}
 	if err := w.object(object, 0); err != nil {
@@ -84,7 +84,7 @@ func (w *writer) show(s string) string {
 
 func (w *writer) object(m map[string]any, depth int) error {
 	if depth > deepest {
-		return fmt.Errorf("it is nested deeper than %d", deepest)
+		return fmt.Errorf("nested deeper than %d levels", deepest)
 	}
 	for _, key := range slices.Sorted(maps.Keys(m)) {
 		if err := w.value(w.show(key)+":", m[key], depth); err != nil {
@@ -119,7 +119,7 @@ func (w *writer) value(name string, v any, depth int) error {
 			return nil
 		}
 		if depth >= deepest {
-			return fmt.Errorf("it is nested deeper than %d", deepest)
+			return fmt.Errorf("nested deeper than %d levels", deepest)
 		}
 		w.line(depth, lead)
 		for _, item := range v {

@@ -43,9 +43,9 @@ func (t *Table) Priced(prices map[string]Price) *Table {
 // tokens, answers of 8,192, no rung but those that every model has, no price,
 // and the most careful cache rule of the wire.
 //
-// A vendor's model over another vendor's wire is somebody's gateway: its
-// window stays, while price and cache are taken as not known. Rungs are those
-// that the wire can carry as well.
+// A vendor's model over another vendor's wire is reached through a gateway: its
+// window is kept, while its price and cache are treated as unknown. Rungs are
+// only those that the wire can carry as well.
 func (t *Table) Find(wire Wire, name string) (Row, bool) {
 	row, known := best(builtin(), name, func(Row) bool { return true })
 	if known && vendor(row.Wire) != vendor(wire) {

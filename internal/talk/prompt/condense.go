@@ -69,9 +69,10 @@ func fenced(text string) string {
 	return untrusted.Block(text, untrusted.BlockConfig{Origin: "the earlier conversation", Max: len(text) + 24}) + "\n\nSum it up now."
 }
 
-// render writes entries down, each part in at most most tokens. Only what Ken
-// writes stands at the beginning of a line: what somebody said, or a tool gave,
-// is set in from its second line on, so that it speaks for nobody else.
+// render returns entries as text, each part in at most most tokens. Only Ken's
+// own words stand at the beginning of a line: what a person said or a tool
+// returned is indented from its second line on, so that it cannot pass for the
+// words of another speaker.
 func render(entries []session.Entry, most int) string {
 	var b strings.Builder
 	line := func(who, text string) {

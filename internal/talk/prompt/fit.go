@@ -30,7 +30,7 @@ type Numbers struct {
 	// it says, it is summed up when it no longer fits.
 	Condense float64
 
-	// NoModel means that there is nobody to sum up: it is cut instead.
+	// NoModel means that no model can sum up the history: it is cut instead.
 	NoModel bool
 }
 

@@ -31,7 +31,7 @@ const injectHead = "# Capability Context (auto-injected)"
 
 // Inject puts what was found into the list of context files, as the file
 // CAPABILITIES.md directly after AGENTS.md, or first where there is none. The
-// file is made up: its text is in the list, and nobody reads a path. One from
+// file is virtual: its text is in the list, and no path is read. One from
 // an earlier turn is replaced. Where nothing is to be shown, the list comes back
 // as it is.
 //

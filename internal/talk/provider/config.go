@@ -18,8 +18,8 @@ import (
 	"ken/llm"
 )
 
-// A Config says where a model is and how it is asked. It is a value: wires keep
-// a copy, and whoever filled it does not change its header afterwards.
+// A Config says where a model is and how it is called. It is a value: wires keep
+// a copy. The caller must not change its header afterwards.
 type Config struct {
 	Name      string // in errors: "openai"
 	BaseURL   string // without a slash at its end: https://api.anthropic.com
@@ -29,7 +29,7 @@ type Config struct {
 	Client    *http.Client                          // nil: a shared one with limits on dialling, none on the whole
 	Retry     Retry
 	MaxTokens int            // of an answer, where the request says none
-	Notify    func(Retrying) // nil: nobody; told before each wait
+	Notify    func(Retrying) // called before each wait; may be nil
 
 	// Silence is how long a server may send nothing, before its answer and
 	// within it. Zero means 10 minutes.
@@ -71,8 +71,8 @@ func (c Config) silence() time.Duration {
 	return 10 * time.Minute
 }
 
-// client returns the client of the configuration, changed so that it leads
-// nobody astray: see [stay].
+// client returns a copy of the configured client that follows redirects only as
+// [stay] allows.
 func (c Config) client() *http.Client {
 	from := c.Client
 	if from == nil {

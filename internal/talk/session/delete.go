@@ -21,7 +21,7 @@ func (s *Store) Delete(ctx context.Context, who capability.Principal, id string)
 			if k := keysOf(who, id); c.Key == k.lock {
 				return s.busy(ctx, "delete", k)
 			}
-			continue // somebody was faster: look again
+			continue // the session changed meanwhile: look again
 		}
 		return err
 	}

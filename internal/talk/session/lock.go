@@ -148,7 +148,7 @@ func (s *Store) free(ctx context.Context, lock string) (bool, error) {
 		return false, err
 	}
 	var b store.Batch
-	b.At(lock, item.Version) // not one that somebody took since
+	b.At(lock, item.Version) // not a lock that was taken since
 	b.Delete(lock)
 	_, err = s.db.Apply(ctx, &b)
 	if errors.Is(err, store.ErrConflict) {

@@ -50,7 +50,7 @@ func (p *partial) add(item store.Item) (store.Item, bool, error) {
 			return item, true, nil
 		}
 		if _, err := fmt.Sscanf(string(item.Value), "#%d %d", &p.parts, &p.size); err != nil || p.parts < 1 || p.size > store.MaxBatch {
-			return item, false, damaged(item.Key, fmt.Errorf("it is no list of parts"))
+			return item, false, damaged(item.Key, fmt.Errorf("invalid list of parts"))
 		}
 		p.key = item.Key
 		return item, false, nil
@@ -65,7 +65,7 @@ func (p *partial) add(item store.Item) (store.Item, bool, error) {
 	}
 	whole := store.Item{Key: p.key, Value: p.data}
 	if len(p.data) != p.size || !strings.HasSuffix(item.Key, fmt.Sprintf(".%02d", n)) {
-		return item, false, damaged(p.key, fmt.Errorf("its parts have %d bytes, %d were written", len(p.data), p.size))
+		return item, false, damaged(p.key, fmt.Errorf("parts have %d bytes, want %d", len(p.data), p.size))
 	}
 	*p = partial{}
 	return whole, true, nil

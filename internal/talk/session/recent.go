@@ -25,10 +25,10 @@ type snapshot struct {
 	size    int // of the entries, about
 }
 
-// A recent has the sessions that were used last, so that a conversation is not
-// read anew in each of its turns. It is never asked what is true: whoever uses
-// it has read the head, which changes with every entry that is written, in
-// whatever process. The zero value is ready.
+// A recent caches the sessions that were used last, so that a conversation is not
+// read again in each of its turns. It is not authoritative: its callers have read
+// the head, which changes with every entry that any process writes. The zero
+// value is ready to use.
 type recent struct {
 	mu    sync.Mutex
 	have  map[string]*used

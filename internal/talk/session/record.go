@@ -102,11 +102,11 @@ func strict(item store.Item, into any, v *int) error {
 	case *v > formatVersion:
 		return &capability.Error{
 			Kind: capability.Unavailable, Op: "read", Target: item.Key,
-			Err: fmt.Errorf("%w: it has version %d, this program knows %d", ErrNewer, *v, formatVersion),
+			Err: fmt.Errorf("%w: record version is %d, this program knows %d", ErrNewer, *v, formatVersion),
 			Fix: "use the newest Ken that wrote to this session; nothing was changed",
 		}
 	case err == nil && *v != formatVersion:
-		err = fmt.Errorf("it has version %d, this program knows %d", *v, formatVersion)
+		err = fmt.Errorf("record version is %d, this program knows %d", *v, formatVersion)
 	}
 	if err != nil {
 		return damaged(item.Key, err)

@@ -21,8 +21,8 @@ import (
 
 // The kinds of refusal, for errors.Is.
 var (
-	// ErrNone: there is no such session, or it is somebody else's.
-	ErrNone = errors.New("there is no such session")
+	// ErrNone: the session does not exist or belongs to another principal.
+	ErrNone = errors.New("session not found")
 	// ErrBusy: another turn of the session runs.
 	ErrBusy = errors.New("another turn of this session runs")
 	// ErrLost: the turn no longer has the session. What it wrote before is
@@ -99,9 +99,9 @@ func (s *Store) Begin(ctx context.Context, h Head) (Head, error) {
 	}
 	switch {
 	case h.Principal == "":
-		return Head{}, fault(capability.Invalid, "begin", h.ID, errors.New("it has no principal"), "say whose session it is")
+		return Head{}, fault(capability.Invalid, "begin", h.ID, errors.New("missing principal"), "name the principal that the session belongs to")
 	case !plainID(h.ID):
-		return Head{}, fault(capability.Invalid, "begin", fmt.Sprintf("%.70q", h.ID), errors.New("that is no id"), "use up to 64 letters, digits and -_.")
+		return Head{}, fault(capability.Invalid, "begin", fmt.Sprintf("%.70q", h.ID), errors.New("invalid session id"), "use up to 64 letters, digits and -_.")
 	}
 	h = Head{
 		ID: h.ID, Tenant: h.Tenant, Principal: h.Principal, Title: h.Title, Folder: h.Folder,
@@ -120,7 +120,7 @@ func (s *Store) Begin(ctx context.Context, h Head) (Head, error) {
 	b.Put(k.list(r.Place), []byte(listed))
 	switch _, err := s.db.Apply(ctx, &b); {
 	case errors.Is(err, store.ErrConflict):
-		return Head{}, fault(capability.Conflict, "begin", h.ID, errors.New("there is already a session with this id"), "leave the id out, or go on with that one")
+		return Head{}, fault(capability.Conflict, "begin", h.ID, errors.New("session id is already in use"), "leave the id out, or continue that session")
 	case err != nil:
 		return Head{}, err
 	}
@@ -281,7 +281,7 @@ func (s *Store) entries(ctx context.Context, k keys, last int) (have []Entry, si
 			return nil, 0, err
 		}
 		if e.Seq != len(have)+1 || whole.Key != k.entry(e.Seq) {
-			return nil, 0, damaged(whole.Key, fmt.Errorf("it says that it is entry %d, where %d should be", e.Seq, len(have)+1))
+			return nil, 0, damaged(whole.Key, fmt.Errorf("entry has number %d, want %d", e.Seq, len(have)+1))
 		}
 		size += len(whole.Value) + entryBytes
 		if have = append(have, e); len(have) == last {

@@ -226,10 +226,10 @@ func (t *Turn) fence(b *store.Batch, last bool) {
 	}
 }
 
-// settle finds out whether a batch was written. While the turn has the lock
-// nobody else writes the head, so that says it. A lock that the batch took must
-// be there too, for another process may have been faster with the same words.
-// After the last batch others may write the head, but never that entry.
+// settle finds out whether a batch was written. While the turn holds the lock, no
+// other process writes the head, so the head shows it. A lock that the batch took
+// must be there too, because another process may have written the same words
+// first. After the last batch others may write the head, but never that entry.
 func (t *Turn) settle(ctx context.Context, head, first []byte, last bool) (int64, bool) {
 	if last && first != nil {
 		return t.written(ctx, t.keys.entry(t.record.Head.Last+1), first)

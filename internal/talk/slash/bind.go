@@ -41,7 +41,7 @@ func (r Route) Call(sig *Signature) (capability.Call, error) {
 	return call, nil
 }
 
-// binder gives the words of a line to the parameters of an action.
+// A binder assigns the words of a line to the parameters of an action.
 type binder struct {
 	sig        *Signature
 	line       string
@@ -130,8 +130,8 @@ func (b *binder) knows(w word) bool {
 	return p != nil && p.bare()
 }
 
-// rest gives the rest of the line to the parameter that takes it. A text that
-// is one word in quotes is what is within them, as everywhere.
+// rest assigns the rest of the line to the parameter that takes it. As everywhere,
+// the quotes around a text that is one quoted word are removed.
 func (b *binder) rest(words []word) *Fault {
 	p := b.sig.rest()
 	if p.is("array") {
@@ -185,8 +185,8 @@ func (b *binder) flag(w word, next []word) (used int, f *Fault) {
 	return 0, faultAt(b.line, w.at, p.flag()+" needs a value", "write "+p.flag()+"=VALUE")
 }
 
-// unknown handles a flag that nobody declared: the "no" of a boolean, one more
-// argument of an open signature, or a refusal.
+// unknown handles a flag that is not declared: the "no" of a boolean, one more
+// argument of an open signature, or an error.
 func (b *binder) unknown(w word, name, value string, given bool) (int, *Fault) {
 	if positive, no := strings.CutPrefix(name, "--no-"); no && !given {
 		if p := b.sig.named("--" + positive); p != nil && p.bare() {
@@ -263,9 +263,9 @@ func (b *binder) at(p *Parameter) int {
 	return -1 // p always is one of them
 }
 
-// place gives words without a name to the positional parameters that have no
-// value yet. A list takes what is left when those around it have theirs, and
-// where the words do not suffice for all, those that must have one come first.
+// place assigns words without a name to the positional parameters that have no
+// value yet. A list takes what is left when the parameters around it have theirs.
+// If there are too few words for all, required parameters come first.
 func (b *binder) place() *Fault {
 	var before, after []*Parameter
 	var list *Parameter

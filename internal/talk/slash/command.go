@@ -38,8 +38,8 @@ type Action struct {
 	// included: the command is a prompt.
 	Text bool
 
-	// Signature says which arguments it takes; nil where nobody has read its
-	// schema yet.
+	// Signature says which arguments it takes; nil until its schema has been
+	// read.
 	Signature *Signature
 }
 

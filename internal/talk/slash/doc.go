@@ -20,8 +20,8 @@
 // are given in order, as --name value, --name=value or name=value; "--" makes
 // all that follows plain words, and so does quoting one.
 //
-// Names and descriptions of commands came from outside: whoever shows them
-// passes them through package untrusted first.
+// Names and descriptions of commands come from outside: callers that show them
+// pass them through package untrusted first.
 package slash
 
 // What one line may hold. Whatever is larger is refused, never cut.

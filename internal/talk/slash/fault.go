@@ -63,7 +63,7 @@ func refusal(kind capability.ErrorKind, command string, f *Fault) error {
 	return &capability.Error{Kind: kind, Op: "read command", Target: command, Err: f, Fix: f.Fix}
 }
 
-// longestGuess bounds what is compared: nobody mistypes a longer name.
+// longestGuess limits the names that are compared: a longer one is not a typing error.
 const longestGuess = 64
 
 // How a known word is like what was given, best first.

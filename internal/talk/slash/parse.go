@@ -31,10 +31,9 @@ type Route struct {
 	asText bool
 }
 
-// Parse reads a command. It refuses with a *[Fault] as the cause: a line whose
-// name nobody knows with capability.NotFound, an action that cannot be used
-// now with capability.Unavailable, and everything else with
-// capability.Invalid.
+// Parse reads a command. Its errors have a *[Fault] as the cause and the kind
+// capability.NotFound for an unknown name, capability.Unavailable for an action
+// that cannot be used now, and capability.Invalid otherwise.
 func (x *Index) Parse(line string) (Route, error) {
 	name, ok := nameOf(line)
 	if !ok {

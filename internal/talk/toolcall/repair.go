@@ -65,8 +65,8 @@ func isObject(raw []byte) bool {
 }
 
 // mend makes JSON of what models write for it: fences of code around it,
-// quotes of the wrong kind, commas too many, brackets that nobody closed. A
-// string that is not closed stays so, because nobody knows how it went on.
+// quotes of the wrong kind, commas too many, unclosed brackets. A string that is
+// not closed stays so, because it is unknown how it went on.
 func mend(s string) string {
 	s = unfence(s)
 	m := mender{in: s}

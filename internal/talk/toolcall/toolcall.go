@@ -96,7 +96,7 @@ type Answer struct {
 	Declared map[string]bool // the tools that the request declared
 }
 
-// Name gives each call an id of its own and a name that the provider accepts in
+// Name sets a unique id for each call and a name that the provider accepts in
 // the next request. A call of a tool that was not declared becomes a call of
 // invoke_capability. If that tool was not declared either, because the request
 // declares everything, the call keeps its name if the name is valid.

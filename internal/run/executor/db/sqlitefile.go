@@ -36,7 +36,7 @@ const (
 var (
 	errNotThere = errors.New("the file is not there")
 	errUnseen   = errors.New("the file cannot be looked at")
-	errNotPlain = errors.New("it is not a plain file")
+	errNotPlain = errors.New("the file is not a regular file")
 	errLink     = errors.New("a symbolic link is on the way to the file, and links are not followed; name the file itself")
 	errSwapped  = errors.New("the file was replaced while it was opened")
 )
@@ -262,7 +262,7 @@ func (s *sqliteStatement) columns() []string {
 	return out
 }
 
-// bind gives the parameters their values, in their order.
+// bind sets the values of the parameters, in their order.
 func (s *sqliteStatement) bind(values []any) error {
 	tls := s.file.tls
 	if want := int(lib.Xsqlite3_bind_parameter_count(tls, s.at)); want != len(values) {
@@ -319,8 +319,8 @@ func (s *sqliteStatement) step() (bool, error) {
 	}
 }
 
-// row gives the values of the current row, and of each no more than most bytes:
-// nothing shows more, and a row has up to 2000 of them.
+// row copies the values of the current row into into, at most most bytes of each:
+// nothing shows more, and a row has up to 2000 values.
 func (s *sqliteStatement) row(into []any, most int) {
 	tls := s.file.tls
 	for i := range into {

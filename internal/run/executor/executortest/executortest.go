@@ -52,20 +52,21 @@ func (n Nine) Run(t *testing.T) {
 	}
 }
 
-const nobody = 65534
+// unprivileged is the user id under which AsNobody runs the tests.
+const unprivileged = 65534
 
-// AsNobody runs a package's tests again as an ordinary user, when it is root
-// who runs them; at least least of them must pass.
+// AsNobody runs a package's tests again as an ordinary user if root runs them; at
+// least least of them must pass.
 func AsNobody(t *testing.T, least int) {
 	if os.Getuid() != 0 {
 		t.Skip("cannot here: not root, the tests run as an ordinary user as it is")
 	}
-	dir, err := os.MkdirTemp("", "executor-nobody-") // t.TempDir lies below a closed directory
+	dir, err := os.MkdirTemp("", "executor-user-") // t.TempDir lies below a closed directory
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer os.RemoveAll(dir)
-	if err := os.Chown(dir, nobody, nobody); err != nil {
+	if err := os.Chown(dir, unprivileged, unprivileged); err != nil {
 		t.Fatal(err)
 	}
 	data, err := os.ReadFile("/proc/self/exe")
@@ -79,15 +80,15 @@ func AsNobody(t *testing.T, least int) {
 	cmd := exec.Command(binary, "-test.v", "-test.timeout=9m", fmt.Sprintf("-test.short=%v", testing.Short()))
 	cmd.Dir = dir
 	cmd.Env = []string{"TMPDIR=" + dir, "PATH=/usr/bin:/bin", "HOME=" + dir, "GORACE=" + os.Getenv("GORACE")}
-	if err := become(cmd, nobody); err != nil {
+	if err := become(cmd, unprivileged); err != nil {
 		t.Skip("cannot here: " + err.Error())
 	}
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		t.Errorf("the tests as uid %d: %v\n%s", nobody, err, out)
+		t.Errorf("the tests as uid %d: %v\n%s", unprivileged, err, out)
 	}
 	if n := bytes.Count(out, []byte("--- PASS")); n < least {
-		t.Errorf("the tests as uid %d: %d passed, want at least %d\n%s", nobody, n, least, out)
+		t.Errorf("the tests as uid %d: %d passed, want at least %d\n%s", unprivileged, n, least, out)
 	}
 }
 
@@ -135,8 +136,8 @@ func Refused(t *testing.T, e executor.Executor, call capability.Call, kind capab
 	}
 }
 
-// Doomed wants Facts to let a call pass, and Check to give the very refusal that
-// Invoke gives then: an error or a failed result with a text in it.
+// Doomed checks that Facts accepts a call and that Check refuses it exactly as
+// Invoke then does: with an error, or with a failed result that contains want.
 func Doomed(t *testing.T, e executor.Executor, call capability.Call, want string) {
 	t.Helper()
 	if _, err := e.Facts(t.Context(), call, nil); err != nil {

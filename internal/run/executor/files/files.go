@@ -122,7 +122,7 @@ func New(cfg Config) (*Executor, error) {
 	return e, nil
 }
 
-// Close gives the folders back.
+// Close releases the folders.
 func (e *Executor) Close() error {
 	for _, s := range e.scopes {
 		s.root.Close()

@@ -16,8 +16,8 @@ func names(info fs.FileInfo) uint64 {
 	return 1
 }
 
-// keepOwner gives a file to whom the one it replaces belongs. Only root can;
-// for others the owner is the same already or cannot be kept.
+// keepOwner sets the owner of a file to that of the file it replaces. Only root
+// can; for other users the owner is the same already or cannot be kept.
 func keepOwner(f *os.File, was fs.FileInfo) {
 	if st, ok := was.Sys().(*syscall.Stat_t); ok && os.Geteuid() == 0 {
 		f.Chown(int(st.Uid), int(st.Gid)) // best effort

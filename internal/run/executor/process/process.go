@@ -154,7 +154,7 @@ func New(cfg Config) (*Executor, error) {
 	return &Executor{cfg: cfg, root: root, programs: executor.NewPrograms(cfg.Path, append(slices.Clip(cfg.Avoid), cfg.Extensions)...), schemas: map[schemaKey]schema{}}, nil
 }
 
-// Close gives the folder back. Running calls go on.
+// Close releases the folder. Running calls go on.
 func (e *Executor) Close() error { return e.root.Close() }
 
 // Facts returns the command that would run, and the hosts in its arguments.

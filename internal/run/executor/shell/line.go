@@ -71,7 +71,7 @@ func parse(cmd string) (line, error) {
 	return l, nil
 }
 
-// position gives a parse error without the text it stumbled over.
+// position returns a parse error with its position but without the text there.
 func position(err error) error {
 	if e, ok := errors.AsType[syntax.ParseError](err); ok {
 		return fmt.Errorf("cmd cannot be read: line %d, column %d", e.Pos.Line(), e.Pos.Col())

@@ -131,7 +131,7 @@ func New(cfg Config) (*Executor, error) {
 	return &Executor{cfg: cfg, root: root, programs: executor.NewPrograms(cfg.Path, avoid...)}, nil
 }
 
-// Close gives the workspace back. Running calls go on.
+// Close releases the workspace. Running calls go on.
 func (e *Executor) Close() error { return e.root.Close() }
 
 // Tools returns the tool that this executor carries out.

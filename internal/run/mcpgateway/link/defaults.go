@@ -103,8 +103,8 @@ func holdState(state string, requests map[string]json.RawMessage) (string, error
 	return formsMark + base64.RawURLEncoding.EncodeToString(text), nil
 }
 
-// openState gives back what the server must see: its own state, and the
-// answers completed.
+// openState returns what the server must see: its own state, and the completed
+// answers.
 func openState(state string, answers map[string]json.RawMessage) (string, map[string]json.RawMessage, error) {
 	text, ours := strings.CutPrefix(state, formsMark)
 	if !ours {

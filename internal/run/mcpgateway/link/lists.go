@@ -311,8 +311,8 @@ func (l *Link) Unsubscribe(ctx context.Context, uri string) error {
 	return nil
 }
 
-// Ping gives nil if the server answers, whatever it answers: some protocols and
-// some servers know no ping.
+// Ping returns nil if the server answers, whatever it answers: some protocols and
+// some servers do not support ping.
 func (l *Link) Ping(ctx context.Context) error {
 	err := l.session.Ping(ctx, nil)
 	if err == nil {

@@ -81,9 +81,9 @@ func (l *Link) progress(token string, r report) {
 	}
 }
 
-// logged gives a line to the call it belongs to, or to the log. The protocol
-// does not say which call that is, and with calls of several people in flight
-// none may read another's.
+// logged passes a line to the call it belongs to, or to the log. The protocol
+// does not say which call that is, and if calls of several people are in flight,
+// none of them may read another's lines.
 func (l *Link) logged(r report) {
 	l.mu.Lock()
 	f := l.askable()

@@ -12,8 +12,8 @@ import (
 
 // What stands between the SDK's client and the requests it sends.
 
-// probeBriefly gives up on the question for the newest protocol in time for the
-// older handshake.
+// probeBriefly limits the time of the request for the newest protocol, so that
+// there is enough left for the older handshake.
 func (l *Link) probeBriefly(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		if method != "server/discover" {

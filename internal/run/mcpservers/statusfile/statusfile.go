@@ -169,7 +169,7 @@ func Read(dir string) []Note {
 func readNote(file string, size int64) (Note, error) {
 	var n Note
 	if size > maxSize {
-		return n, fmt.Errorf("it has %d bytes", size)
+		return n, fmt.Errorf("read %s: file has %d bytes, more than %d", file, size, maxSize)
 	}
 	text, err := os.ReadFile(file)
 	if err != nil {

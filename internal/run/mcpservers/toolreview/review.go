@@ -25,7 +25,7 @@ type Config struct {
 	Servers     Servers
 	Definitions *definitions.Pins
 	Pins        func() (*pin.Desk, error) // of tools and other offers; opened at the first use
-	Policy      func() pin.Policy         // what happens to tools that nobody has accepted
+	Policy      func() pin.Policy         // what happens to tools that are not accepted yet
 	Catalog     *catalog.Catalog
 	Log         *slog.Logger
 }
@@ -34,7 +34,7 @@ type Config struct {
 // import of that package would lengthen the chain of imports.
 type Servers interface {
 	Gateway() *mcpgateway.Gateway // nil: there are no servers
-	Shared() bool                 // somebody else keeps the gateway up to date
+	Shared() bool                 // another owner keeps the gateway up to date
 	Definitions() []mcpgateway.Server
 	Find(op, name string) (mcpgateway.Server, error)
 	PinKey(name string) string

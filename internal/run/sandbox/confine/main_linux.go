@@ -63,8 +63,8 @@ func first() {
 	unix.Close(fd)
 }
 
-// letGo gives up the tool's streams, so that their end is the end of the tool
-// and of its children.
+// letGo replaces the tool's streams with null, so that they end when the tool and
+// its children do.
 func letGo(null int) {
 	for fd := range 3 {
 		unix.Dup3(null, fd, 0)

@@ -34,7 +34,8 @@ const CanaryLimit = 77
 const ControlFD = 3
 
 // ToolUID is the user id of a tool if Ken runs as root. It belongs to no user of
-// the system, is not that of nobody, and is outside the range of service managers.
+// the system, differs from the overflow id 65534, and is outside the range of
+// service managers.
 const ToolUID = 65533
 
 // MaxHandles is how many descriptors may come with an order: the tool's three

@@ -107,7 +107,8 @@ func kept(o *Order) uint64 {
 	return rootsFiles & uint64(have[0].Permitted)
 }
 
-// surrender gives up every other capability for good, and the way to gain any.
+// surrender drops every capability but those in keep for good, and prevents the
+// process from gaining new ones.
 func surrender(s *spawn, keep uint64) {
 	for c := range uintptr(64) {
 		if keep>>c&1 == 0 {

@@ -88,7 +88,7 @@ func TestBadInput(t *testing.T) {
 		{"POST", at(id, "/turns"), `{"text":"/quit"}`, 400, "not-here", "no end"},
 		{"POST", at(id, "/turns"), `{"text":"/gret you"}`, 400, "unknown-command", "/greet"},
 		{"POST", at(id, "/rewind"), `{}`, 400, "invalid", "turn"},
-		{"POST", at(id, "/rewind"), `{"turn":7}`, 404, "not-found", "no such turn"},
+		{"POST", at(id, "/rewind"), `{"turn":7}`, 404, "not-found", "turn not found"},
 		{"POST", at(id, "/compact"), `{"a":1}`, 400, "invalid", "unknown field"},
 		{"POST", at(id, "/abort"), ``, 415, "not-json", "application/json"},
 		{"PUT", at(id, ""), ``, 405, "method-not-allowed", "DELETE"},

@@ -62,8 +62,8 @@ type usage struct {
 // numbers up runs over.
 const mostTokens = 1 << 40
 
-// tokens is a number of a server's. What is no number counts as none, and what
-// cannot be is held to what can.
+// tokens is a token count that a server reports. A value that is not a number
+// becomes 0, and a number out of range becomes the nearest one in range.
 type tokens int
 
 func (n *tokens) UnmarshalJSON(b []byte) error {

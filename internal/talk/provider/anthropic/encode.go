@@ -121,8 +121,8 @@ func (e *encoder) close(mark bool) *encoder {
 	return e.raw(`}`)
 }
 
-// json appends a value that is already JSON. Anything else would let whoever
-// wrote it write the rest of the request.
+// json appends a value that is already JSON. Anything else would let its author
+// write the rest of the request.
 func (e *encoder) json(value []byte, what, name string) *encoder {
 	if !json.Valid(value) {
 		if e.err == nil {
@@ -156,8 +156,8 @@ func (e *encoder) messages(list []llm.Message) {
 				given = append(given, b.Tools...)
 			}
 		}
-		// A message of the system's may stand only where the user has spoken
-		// and nobody but the model speaks next.
+		// A system message is allowed only after a user message, and only if
+		// no user message follows it.
 		flush := len(given) > 0 && !userNext(list[i+1:])
 		if said := e.message(m, mark && !flush, start); said || m.Role != llm.User {
 			heard = m.Role == llm.User
@@ -187,7 +187,7 @@ func (e *encoder) marked(list []llm.Message) [2]int {
 	return places
 }
 
-// userNext says whether the next message that is sent is the user's.
+// userNext reports whether the next message that is sent is the user's.
 func userNext(list []llm.Message) bool {
 	for _, m := range list {
 		if carries(m) {

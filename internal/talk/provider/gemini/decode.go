@@ -115,7 +115,7 @@ func decode(events iter.Seq2[provider.Event, error], req llm.Request) iter.Seq2[
 type decoder struct {
 	yield func(llm.Chunk, error) bool
 	req   llm.Request
-	done  bool // nobody listens any more
+	done  bool // nothing more is yielded: the caller stopped, or an error was yielded
 
 	text, thought strings.Builder // since the last block
 	calls         int
@@ -220,7 +220,7 @@ func (d *decoder) textPart(p *part) {
 	d.keep(&part{ThoughtSignature: p.ThoughtSignature}, "")
 }
 
-// keep makes a block of a part that the history needs and nobody reads.
+// keep makes a block of a part that is not shown but that the history needs.
 func (d *decoder) keep(p *part, text string) {
 	opaque, err := json.Marshal(p)
 	if err != nil {
@@ -270,9 +270,9 @@ func (d *decoder) call(p *part) {
 // mostCalls is more than any answer has calls.
 const mostCalls = 4096
 
-// id gives a call an id that no other of the conversation has: the wire's own
-// if that is one, else the next number. It depends on nothing but the request
-// and the answer.
+// id returns an id for a call that no other call of the conversation has: the
+// wire's own id if it is unique, else the next number. It depends only on the
+// request and the answer.
 func (d *decoder) id(given string) string {
 	if d.ids == nil {
 		d.ids = map[string]bool{}
@@ -332,10 +332,10 @@ func (d *decoder) end() {
 	d.say(llm.Chunk{Stop: stop, Usage: d.usage.normal()})
 }
 
-// rescue makes a call of what the provider could not read: the tool is the one
-// that its message calls, and the arguments are what comes after the name. They
-// are hardly JSON; whoever runs the conversation answers that as it answers all
-// malformed arguments.
+// rescue makes a call of what the provider could not parse: the tool is the one
+// that its message names, and the arguments are the text after the name. They
+// are hardly ever JSON; the caller answers the call like any other with malformed
+// arguments.
 func (d *decoder) rescue() bool {
 	name, args := "", ""
 	for _, t := range d.req.Tools {

@@ -266,7 +266,7 @@ func (d *chatDecoder) find(part chatCallPart, empty bool) *chatCall {
 	return c
 }
 
-// flushThoughts gives what was thought as a block.
+// flushThoughts emits the collected reasoning as a block.
 func (d *chatDecoder) flushThoughts() {
 	if d.thoughts.empty() {
 		return
@@ -280,7 +280,7 @@ func (d *chatDecoder) flushThoughts() {
 	d.thoughts = chatThoughts{}
 }
 
-// end gives the blocks that are left, and the last chunk.
+// end emits the remaining blocks and the last chunk.
 func (d *chatDecoder) end() {
 	stop, fault := d.stop()
 	if fault != nil {

@@ -38,8 +38,8 @@ import (
 // joined by an empty line.
 type Chat struct {
 	cfg provider.Config
-	// Refused is what the server would not take so far. Whoever makes a model
-	// anew gives it what the one before learned.
+	// Refused is what the server has not accepted so far. A caller that replaces
+	// a model passes on what the old one learned.
 	Refused *Refusals
 }
 
@@ -75,8 +75,8 @@ type Responses struct {
 	Table *model.Table
 
 	cfg provider.Config
-	// Refused is what the server would not take so far. Whoever makes a model
-	// anew gives it what the one before learned.
+	// Refused is what the server has not accepted so far. A caller that replaces
+	// a model passes on what the old one learned.
 	Refused *Refusals
 }
 

@@ -59,7 +59,7 @@ func (o *out) thought(text string) {
 	}
 }
 
-// flushText gives the text of the last fragments as a block.
+// flushText emits the text of the last fragments as a block.
 func (o *out) flushText() {
 	if o.text.Len() > 0 {
 		text := o.text.String()
@@ -68,7 +68,7 @@ func (o *out) flushText() {
 	}
 }
 
-// block gives a block that is no text, after the text before it.
+// block emits a block that is not text, after the text before it.
 func (o *out) block(b llm.Block) {
 	o.flushText()
 	o.emit(llm.Chunk{Block: &b})

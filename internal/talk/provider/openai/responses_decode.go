@@ -180,7 +180,7 @@ func (d *responsesDecoder) whole(data []byte) {
 	d.end("response."+r.Status, &r, data)
 }
 
-// item gives the blocks of an item, once for each place.
+// item emits the blocks of an item, once for each index.
 func (d *responsesDecoder) item(at int, raw json.RawMessage) {
 	if d.done[at] || d.stopped {
 		return
@@ -215,7 +215,7 @@ func (d *responsesDecoder) item(at int, raw json.RawMessage) {
 	}
 }
 
-// message gives a text. What came of it in fragments is not shown again.
+// message emits a text. What already came in fragments is not shown again.
 func (d *responsesDecoder) message(item responsesItem) {
 	var text strings.Builder
 	for _, part := range item.Content {
@@ -251,8 +251,8 @@ func thoughtOf(item responsesItem) string {
 	return strings.Join(all, "\n\n")
 }
 
-// call gives a call. One that the limit of the answer cut off is left out: the
-// reason for the end says so.
+// call emits a call. A call that the limit of the answer cut off is left out: the
+// stop reason says so.
 func (d *responsesDecoder) call(item responsesItem, opaque json.RawMessage) {
 	if item.Status == "incomplete" || !d.grow(len(item.Arguments)) {
 		return
@@ -273,7 +273,7 @@ func (d *responsesDecoder) call(item responsesItem, opaque json.RawMessage) {
 	d.block(llm.Block{Call: &llm.ToolCall{ID: d.fresh(id), Name: name, Arguments: args, Opaque: opaque}})
 }
 
-// end gives what the last event has and no other had, and the last chunk.
+// end emits what only the last event has, and the last chunk.
 func (d *responsesDecoder) end(kind string, r *responsesWhole, data []byte) {
 	if kind == "response.failed" || kind == "response.cancelled" || r.Status == "failed" {
 		if set(r.Error) {

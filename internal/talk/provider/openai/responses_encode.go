@@ -210,7 +210,7 @@ func (w *responsesWriter) message(m llm.Message) {
 	}
 }
 
-// additional gives tools at this place.
+// additional writes tools that are added at this point of the conversation.
 func (w *responsesWriter) additional(tools []llm.Tool) {
 	w.sent |= hasInline
 	w.sep()
