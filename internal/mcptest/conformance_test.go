@@ -111,7 +111,7 @@ func (s suite) run(t *testing.T, args ...string) {
 		t.Errorf("%d scored scenarios have results, want %d", seen, want)
 	}
 	if _, exited := errors.AsType[*exec.ExitError](err); exited && warned > 0 && !t.Failed() {
-		err = nil // it ends so for a warning alone, such as that somebody was slow
+		err = nil // a warning alone, such as a slow response, also ends it with this status
 	}
 	if err != nil || t.Failed() {
 		t.Errorf("%s: %v\n%s", strings.Join(args, " "), err, tail(log, 4000))

@@ -43,7 +43,7 @@ func TestEstimateOtherVocabulary(t *testing.T) {
 	for name, text := range samples {
 		switch name {
 		case "nonsense", "odd case", "decomposed", "zero", "invalid":
-			continue // nobody writes so
+			continue // real text does not look like this
 		}
 		want, err := c.Count(text)
 		if err != nil {

@@ -98,7 +98,7 @@ func pairEntry(a, b byte) uint32 {
 	return load32(vocabulary, pairsAt+4*(int(a)<<8|int(b)))
 }
 
-// isToken says whether a character is a token.
+// isToken reports whether a character is a token.
 func isToken(r rune) bool {
 	if r >= chars {
 		return rank(string(r)) != none

@@ -384,7 +384,7 @@ func callID(prefix string, in *incoming, i int, call llm.ToolCall) string {
 	return fmt.Sprintf("%s%d_%d", prefix, in.Number, i)
 }
 
-// bodyAsks says whether a flag within an object of the body is set.
+// bodyAsks reports whether a flag within an object of the body is set.
 func bodyAsks(in *incoming, name, flag string) bool {
 	var m map[string]json.RawMessage
 	var inner map[string]any

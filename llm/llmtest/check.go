@@ -122,7 +122,7 @@ func (o object) one(name string, values ...string) string {
 	return s
 }
 
-// isString says whether the field holds text rather than parts.
+// isString reports whether the field holds text rather than parts.
 func (o object) isString(name string) bool {
 	return len(o.m[name]) > 0 && o.m[name][0] == '"'
 }

@@ -12,7 +12,7 @@ import (
 	"ken/llm"
 )
 
-// again says whether a failure of this kind before the first chunk is tried
+// again reports whether a failure of this kind before the first chunk is tried
 // again.
 func again(k llm.Kind) bool {
 	return k == llm.Rate || k == llm.Overloaded || k == llm.Unreachable

@@ -42,7 +42,7 @@ func (responses) outputs(in *incoming, r Reply) []fields {
 	return list
 }
 
-// searches says whether the script's call is one of the client's search: the
+// searches reports whether the script's call is one of the client's search: the
 // request has one, and no function of this name.
 func (in *incoming) searches(name string) bool {
 	search := false

@@ -94,8 +94,8 @@ func TestOutageCut(t *testing.T) {
 	}
 }
 
-// TestOutageWait: whoever waits for an answer sits through an outage, is told
-// nothing meanwhile, and learns the answer that was given during it.
+// TestOutageWait: a caller that waits for an answer keeps waiting through an
+// outage, is told nothing meanwhile, and gets the answer given during it.
 func TestOutageWait(t *testing.T) {
 	o := storetest.NewOutage(t)
 	d := newDesk(t, storetest.Open(t, o.Address), approval.Config{})

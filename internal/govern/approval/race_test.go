@@ -13,9 +13,9 @@ import (
 )
 
 // TestOneMoment: whatever many see of one ticket and its grant while it is
-// settled and revoked agrees with one moment for each: nobody sees it early,
-// everybody who looks afterwards does. Two desks on two stores of one place, so
-// that neither can know of the other's doings but through it.
+// settled and revoked agrees with one moment for each: no reader sees it before,
+// and every reader sees it afterwards. There are two desks on two stores of one
+// place, so that each knows of the other's writes only through that place.
 func TestOneMoment(t *testing.T) {
 	address := storetest.Address(t)
 	desks := []*approval.Desk{newDesk(t, storetest.Open(t, address), approval.Config{}), newDesk(t, storetest.Open(t, address), approval.Config{})}

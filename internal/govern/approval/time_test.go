@@ -28,7 +28,7 @@ func inTime(t *testing.T, c approval.Config, do func(t *testing.T, d *approval.D
 }
 
 // TestExpiry: a question waits its time, to the microsecond; then it is expired
-// and not denied, cannot be answered, and the call is asked about anew.
+// and not denied, cannot be answered, and the call is asked about again.
 func TestExpiry(t *testing.T) {
 	inTime(t, approval.Config{}, func(t *testing.T, d *approval.Desk) {
 		q := about(callOf(`{}`))
@@ -66,8 +66,8 @@ func TestExpiry(t *testing.T) {
 	})
 }
 
-// TestWait: whoever waits learns of an answer, and of the end of the time; his
-// own context ends it too.
+// TestWait: a waiting caller learns of an answer and of the expiry; the end of its
+// own context ends the wait too.
 func TestWait(t *testing.T) {
 	inTime(t, approval.Config{}, func(t *testing.T, d *approval.Desk) {
 		q := about(callOf(`{}`))

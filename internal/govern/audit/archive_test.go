@@ -25,7 +25,7 @@ func orphansOfOneStore(t *testing.T, address string) {
 	at, elsewhere := orphanTrail(t), orphanTrail(t)
 	died := orphanLog(t, elsewhere, "lost")
 	for from, to := range map[string]string{elsewhere.Dir: at.Dir, elsewhere.CheckpointDir: at.CheckpointDir} {
-		if err := os.CopyFS(to, os.DirFS(from)); err != nil { // nobody holds the copy: its process is dead
+		if err := os.CopyFS(to, os.DirFS(from)); err != nil { // no process holds the copy: its own counts as dead
 			t.Fatal(err)
 		}
 	}

@@ -209,7 +209,7 @@ func TestWaitersAllFail(t *testing.T) {
 	}
 }
 
-// TestGroupCommit: whoever waits while a sync runs shares the next one. A sync
+// TestGroupCommit: writers that wait while a sync runs share the next one. A sync
 // that lasts until 127 others wait is followed by exactly one for all of them.
 func TestGroupCommit(t *testing.T) {
 	cfg := testConfig(t)

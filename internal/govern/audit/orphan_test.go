@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// testDead copies the chains of a log to where another one is: nobody holds the
-// copies, so their process is dead.
+// testDead copies the chains of a log to where another one is: no process holds
+// the copies, so theirs counts as dead.
 func testDead(t testing.TB, from, to Config) {
 	t.Helper()
 	for src, dst := range map[string]string{from.Dir: to.Dir, from.CheckpointDir: to.CheckpointDir} {
@@ -142,8 +142,8 @@ func TestDied(t *testing.T) {
 	}
 }
 
-// TestAsLost: the closing record tells which call it is about, and that nobody
-// knows what became of it.
+// TestAsLost: the closing record names the call, and says that its outcome is
+// unknown.
 func TestAsLost(t *testing.T) {
 	r := begun("a").AsLost("chain-1")
 	if r.EffectID != "a" || r.Target != "tool:write" || r.UserID != "ann" || r.SessionID != "s1" || r.Event != Unknown || r.Status != Lost {

@@ -18,7 +18,7 @@ func lockFile(f *os.File) error {
 	}
 }
 
-// held says whether a living process holds the lock on f.
+// held reports whether a living process holds the lock on f.
 func held(f *os.File) bool {
 	err := syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB)
 	if err == nil {

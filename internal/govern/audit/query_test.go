@@ -197,7 +197,8 @@ func TestTailSince(t *testing.T) {
 	}
 }
 
-// TestKeys: made once, by whoever comes first; refused when others can read it.
+// TestKeys: a key is made once, by the first caller, and refused if other users can
+// read it.
 func TestKeys(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "keys", "audit.key")
 	made := make(chan Key)

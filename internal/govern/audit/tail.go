@@ -125,7 +125,7 @@ func (t *follower) segments(chain string, n int) []int {
 	return known
 }
 
-// grown says whether a cursor may have more to give.
+// grown reports whether a cursor may have more to give.
 func (t *follower) grown(c *cursor) bool {
 	if c.index < len(c.files.segments)-1 {
 		return true

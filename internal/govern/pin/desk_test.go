@@ -254,7 +254,7 @@ func TestExposedNames(t *testing.T) {
 	if got := given[servers[2]]["search"]; !strings.HasPrefix(got, "two__search_") {
 		t.Errorf("exposed name of the third search = %q, want two__search_ and a hash", got)
 	}
-	// Whoever asks later, in whatever order, is told the same.
+	// Later questions, in any order, get the same answer.
 	slices.Reverse(servers)
 	again := newDesk(t, s, pin.Config{})
 	for _, server := range servers {

@@ -207,7 +207,7 @@ func TestCedarErrorsDeny(t *testing.T) {
 }
 
 // TestOf: names are believed of this program only, hints only where they make
-// Ken more careful, and what nobody can tell is asked about.
+// Ken more careful; if the class is unknown, it is one that Ken asks about.
 func TestOf(t *testing.T) {
 	yes, no := capability.Yes, capability.No
 	for name, test := range map[string]struct {

@@ -354,7 +354,7 @@ func TestNoticeAgain(t *testing.T) {
 }
 
 // TestRaces: of many who enable what they saw, one wins and the others hear so;
-// after a Disable has returned no Check passes until somebody enables again.
+// after a Disable has returned no Check passes until the next Enable.
 func TestRaces(t *testing.T) {
 	x, a := base()
 	m := must(review.Of(x, []*capability.Capability{a}))
@@ -388,8 +388,8 @@ func TestRaces(t *testing.T) {
 			off.Store(true)
 		})
 		group.Wait()
-		// Whoever enables with what was shown before the Disable is refused, so it
-		// is off for good.
+		// An Enable with what was shown before the Disable is refused, so it is off
+		// for good.
 		for i, d := range desks {
 			if err := d.Check(ctx, pia.Tenant, book, a); err == nil {
 				t.Errorf("round %d: desk %d has it on after Disable", round, i)

@@ -24,7 +24,7 @@ func TestOutage(t *testing.T) {
 	if err := check(); err != nil {
 		t.Fatal(err)
 	}
-	o.Cut() // new sessions can be had: nobody notices
+	o.Cut() // new sessions can be opened: callers notice nothing
 	if err := check(); err != nil {
 		t.Errorf("Check after its session was ended = %v", err)
 	}

@@ -18,8 +18,8 @@ import (
 	"ken/internal/know/source"
 )
 
-// TestNothingStartsUntilNeeded goes from a server nobody has seen to its first
-// call, and to a second gateway that knows it from the file.
+// TestNothingStartsUntilNeeded goes from an unknown server to its first call, and
+// to a second gateway that knows it from the file.
 func TestNothingStartsUntilNeeded(t *testing.T) {
 	cfg := Config{CacheDir: t.TempDir()}
 	def := stdio(t, "s", "plain")
@@ -274,8 +274,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestHeld: a definition that waits for a person starts nothing, and says so to
-// whoever calls it; once it waits no longer the server is what it was.
+// TestHeld: a definition that waits for a person starts nothing, and callers get
+// an error that says so; once it is accepted the server is what it was.
 func TestHeld(t *testing.T) {
 	def := stdio(t, "s", "plain")
 	g := listed(t, Config{CacheDir: t.TempDir()}, def)

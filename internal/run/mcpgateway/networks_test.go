@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// TestReplaceNetworks: a server whose networks changed is started anew, for the
-// proxy of the one that runs has the networks of its start. One whose networks
-// are the same is not.
+// TestReplaceNetworks: a server whose networks changed is restarted, because the
+// proxy of a running server has the networks of its start. A server whose
+// networks are the same is not restarted.
 func TestReplaceNetworks(t *testing.T) {
 	def := stdio(t, "a", "plain")
 	def.Networks = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}

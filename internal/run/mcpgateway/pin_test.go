@@ -35,7 +35,7 @@ func rules(c *capability.Capability) string {
 }
 
 // TestPins: what a server adds or changes after its first listing cannot be
-// called until somebody accepts it.
+// called until a person accepts it.
 func TestPins(t *testing.T) {
 	d := desk(t)
 	def := stdio(t, "s", "plain")

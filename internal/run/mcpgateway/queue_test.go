@@ -42,7 +42,7 @@ func TestQueueTakesTurns(t *testing.T) {
 						if err := q.enter(t.Context(), whose{person{principal: principal}, session}); err != nil {
 							t.Error(err)
 						}
-						got = append(got, one) // one place: nobody else is on
+						got = append(got, one) // one place: no other holds one
 						time.Sleep(time.Second)
 						q.leave()
 					}()
@@ -86,8 +86,8 @@ func TestQueueGivesUp(t *testing.T) {
 	})
 }
 
-// TestQueueHolds: whoever comes, waits and gives up, there are never more on
-// than may be, and in the end every place is free.
+// TestQueueHolds: however callers come, wait and give up, the places in use never
+// exceed the limit, and in the end every place is free.
 func TestQueueHolds(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		most := rapid.IntRange(1, 4).Draw(rt, "most")

@@ -43,8 +43,8 @@ func remote(t testing.TB, sse bool) (def Server, web *httptest.Server, sessions 
 	}, web, sessions
 }
 
-// lasting is a server whose sessions end with the test, also those that nobody
-// ends.
+// lasting is a server whose sessions end with the test, even if no client ends
+// them.
 func lasting(t testing.TB) *mcp.Server {
 	t.Helper()
 	s := newServer("plain")
@@ -86,7 +86,7 @@ func TestRemote(t *testing.T) {
 	}
 }
 
-// TestRemoteRestart: the sessions of a server that forgot them are made anew,
+// TestRemoteRestart: the sessions of a server that forgot them are opened again,
 // and a call that it never saw is made again.
 func TestRemoteRestart(t *testing.T) {
 	def, web, sessions := remote(t, false)

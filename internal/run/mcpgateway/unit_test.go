@@ -68,7 +68,7 @@ func TestBackOff(t *testing.T) {
 	})
 }
 
-// TestBackgroundGivesUp: a server that nobody calls is not started for ever.
+// TestBackgroundGivesUp: starting a server that has no callers is not tried forever.
 func TestBackgroundGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		def := stdio(t, "s", "plain")
@@ -234,7 +234,7 @@ func FuzzLists(f *testing.F) {
 	})
 }
 
-// TestDamagedFile: it is told of, and the server is listed anew.
+// TestDamagedFile: the damage is reported, and the server is listed again.
 func TestDamagedFile(t *testing.T) {
 	cfg := Config{CacheDir: t.TempDir()}
 	def := stdio(t, "s", "plain")

@@ -139,7 +139,7 @@ func (s *Store) sweepFolder(folder string) (left []kept, removed int) {
 	return left, removed
 }
 
-// stale says whether a file has outlived its use. What is still being written
+// stale reports whether a file has outlived its use. What is still being written
 // is given a week, far longer than any call may take; a text whose description
 // never came is its writer's last trace.
 func (s *Store) stale(handle, ending string, described bool, now time.Time) bool {

@@ -24,7 +24,7 @@ func (p plain) Facts(context.Context, capability.Call, *capability.Capability) (
 }
 
 // TestFromExecutor: nothing of what an executor says is lost on its way to the
-// rules, and a permission that nobody knows stays one.
+// rules, and an unknown permission is kept.
 func TestFromExecutor(t *testing.T) {
 	x := FromExecutor(plain{echo, executor.Facts{
 		Paths: []executor.Path{{Name: "a", Write: true}, {Name: "b"}}, Commands: [][]string{{"/usr/bin/git", "log"}},

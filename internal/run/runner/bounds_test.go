@@ -39,7 +39,7 @@ func TestGateTakesOtherLimits(t *testing.T) {
 	if g.running != 2 {
 		t.Errorf("%d run, want both", g.running)
 	}
-	// Whoever leaves looks too: the two that wait then both go on.
+	// A call that leaves checks the limits too: the two that wait then both go on.
 	v, err := g.ask("a", whose{})
 	if v == nil || err != nil {
 		t.Fatalf("ask = %v, %v, want to wait", v, err)
@@ -82,7 +82,7 @@ func TestGateNeverGoesBack(t *testing.T) {
 }
 
 // TestBoundsAreAskedForWithEveryCall: a call is held to the limits as they are
-// when it begins; those that nobody could keep to change nothing.
+// when it begins; impossible limits change nothing.
 func TestBoundsAreAskedForWithEveryCall(t *testing.T) {
 	bounds := Limits{ArgumentBytes: 5, Lease: time.Minute}
 	r := newRig(t, tool{}, func(c *Config) { c.Limits = func() Limits { return bounds } })

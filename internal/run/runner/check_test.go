@@ -58,8 +58,8 @@ func fails(context.Context, capability.Call) (capability.Result, error) {
 	return capability.Result{Failed: true, Parts: []capability.Part{{Text: "no such program"}}, Meta: map[string]string{"tool": "x"}}, nil
 }
 
-// TestCheckBeforeAsking: nobody is asked about a call that must fail; what it is
-// told and what is recorded is what running it would have given.
+// TestCheckBeforeAsking: no approval is asked for a call that must fail; its result
+// and its record are those that running it would have produced.
 func TestCheckBeforeAsking(t *testing.T) {
 	for name, fate := range map[string]func(context.Context, capability.Call) (capability.Result, error){"an error": refuses, "a failed result": fails} {
 		t.Run(name, func(t *testing.T) {

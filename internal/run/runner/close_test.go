@@ -113,7 +113,7 @@ func TestCloseIsBounded(t *testing.T) {
 }
 
 // TestStoppedCallBeginsNothing: a call that is stopped while what it is about to
-// do is recorded does not do it, whoever answers late.
+// do is recorded does not do it, even if the log answers late.
 func TestStoppedCallBeginsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})

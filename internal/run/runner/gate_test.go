@@ -17,9 +17,9 @@ import (
 )
 
 // TestGateRapid drives a gate through arrivals, departures and withdrawals and
-// compares it with what must hold of any queue: never over a limit, nobody
+// compares it with what must hold of any queue: never over a limit, no call
 // waits while there is room, first come first served within an extension,
-// turns between them, and nobody is lost.
+// turns between them, and no call is lost.
 func TestGateRapid(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := Limits{

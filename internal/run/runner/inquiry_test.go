@@ -106,8 +106,8 @@ func TestReportsPass(t *testing.T) {
 	}
 }
 
-// TestOwnAnswersStay: what people told Ken is not passed on to whoever carries a
-// call out; answers to its own questions are.
+// TestOwnAnswersStay: what people told Ken is not passed on to the executor of a
+// call; answers to the executor's own questions are.
 func TestOwnAnswersStay(t *testing.T) {
 	var got map[string]json.RawMessage
 	r := newRig(t, tool{invoke: func(_ context.Context, call capability.Call) (capability.Result, error) {

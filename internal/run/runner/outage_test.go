@@ -25,9 +25,9 @@ func during(runs *atomic.Int64, do func()) tool {
 	}}
 }
 
-// TestOutageEffect: the server goes away while a call runs. Its caller has the
-// result; that it was had cannot be kept, so nobody repeats it without a
-// person's word. Without a server nothing runs at all.
+// TestOutageEffect: the server goes away while a call runs. Its caller gets the
+// result, but the end of the call cannot be stored, so the call is not repeated
+// without an approval. Without a server nothing runs at all.
 func TestOutageEffect(t *testing.T) {
 	o := storetest.NewOutage(t)
 	var runs atomic.Int64
@@ -93,7 +93,7 @@ func TestOutageCutEffect(t *testing.T) {
 	}
 }
 
-// TestOutageConsent: a consent for one call is not used while nobody can say
+// TestOutageConsent: a consent for one call is not used while it cannot be checked
 // whether it still holds, and is there afterwards, for one call.
 func TestOutageConsent(t *testing.T) {
 	o := storetest.NewOutage(t)
@@ -141,7 +141,7 @@ func TestOutageStorm(t *testing.T) {
 	}}
 	change := func(c *Config) {
 		c.Key = func(_ context.Context, call capability.Call) string { return fmt.Sprint(number(call)) }
-		c.Limits = Limits{Lease: 30 * time.Second}.Always // nobody counts as dead
+		c.Limits = Limits{Lease: 30 * time.Second}.Always // no process counts as dead
 	}
 	rigs := []*rig{keyed(t, storetest.Open(t, o.Address), "", x, change), keyed(t, storetest.Open(t, o.Address), "", x, change)}
 	var told [calls]atomic.Int64

@@ -23,7 +23,7 @@ func knowing() *audit.Redactor {
 	return r
 }
 
-// TestSecretInArguments: a known secret goes to nobody who was not given it.
+// TestSecretInArguments: a known secret goes only to capabilities that were given it.
 func TestSecretInArguments(t *testing.T) {
 	with := func(c capability.Capability) capability.Capability { return c }
 	tests := []struct {

@@ -219,8 +219,8 @@ func serveHello(l net.Listener) {
 	}
 }
 
-// TestOpenPrivileges: whoever the tool is, it has no more rights than root over
-// files, cannot gain any, and reaches no process outside.
+// TestOpenPrivileges: whichever user the tool runs as, it has no more rights than
+// root over files, cannot gain any, and reaches no process outside.
 func TestOpenPrivileges(t *testing.T) {
 	eachProfile(t, func(t *testing.T, p Profile) {
 		o := mustRun(t, p, open(`grep -e ^NoNewPrivs -e ^CapEff -e ^CapBnd /proc/self/status`))

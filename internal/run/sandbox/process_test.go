@@ -137,7 +137,7 @@ func TestStartRefused(t *testing.T) {
 const family = `(setsid sh -c '(setsid sh -c "trap \"\" TERM HUP INT; exec 9>\"$L\"; flock 9; echo held >\"$L.up\"; while :; do sleep 100; done" &)' </dev/null >/dev/null 2>&1 &)
 while [ ! -e "$L.up" ]; do sleep 0.01; done; echo up; `
 
-// alone waits until nobody holds the lock.
+// alone waits until no process holds the lock.
 func alone(t *testing.T, lock string) {
 	t.Helper()
 	f, err := os.Open(lock)
@@ -192,8 +192,8 @@ func TestStopped(t *testing.T) {
 // family, to be killed over it.
 const superviseEnv = "KEN_TEST_SUPERVISE"
 
-// TestSupervisorKilled kills whoever supervises a tool, without a chance to
-// clean up: the tool and its family die too.
+// TestSupervisorKilled kills the supervisor of a tool, without a chance to clean
+// up: the tool and its descendants die too.
 func TestSupervisorKilled(t *testing.T) {
 	if p := os.Getenv(superviseEnv); p != "" {
 		s := open(family + "sleep 1000")

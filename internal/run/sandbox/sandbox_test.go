@@ -102,7 +102,7 @@ func testAsNobody(t *testing.T, least int, more ...string) {
 
 // writeProgram writes a file that is to be run. No process is started meanwhile:
 // it would have the file open for writing for a moment, in which the kernel
-// runs it for nobody.
+// refuses to run it.
 func writeProgram(write func() error) error {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()

@@ -33,8 +33,8 @@ func toolNames(tools []llm.Tool) []string {
 var both = model.Row{Rungs: []model.Rung{model.Inline, model.Search}}
 
 // TestOwnToolsInEveryRung: the tools of the program are native tools of the
-// prefix, before the ones that search, however found ones are delivered; one of
-// somebody else's that has the name of one gets another.
+// prefix, before the ones that search, however found ones are delivered; a
+// capability with the name of one of them gets another name.
 func TestOwnToolsInEveryRung(t *testing.T) {
 	core := []string{"analyze_response", "analyze_schema", "apply_diff", "list_files", "read_file", "search_files", "shell", "write_to_file"}
 	meta := []string{toolDiscover, toolDescribe, toolInvoke, toolRead, toolAsk, toolFinish}

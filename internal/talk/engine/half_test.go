@@ -118,8 +118,8 @@ func TestManyCalls(t *testing.T) {
 	contains(t, "the last", resultTexts(entries)[n-1], "the answer has 1000 calls, the limit is 3")
 }
 
-// TestGarbageIsNoBrokenStream: where nothing of an answer came, nobody is told
-// that it broke off in the middle.
+// TestGarbageIsNoBrokenStream: if nothing of an answer came, it is not reported
+// as broken off in the middle.
 func TestGarbageIsNoBrokenStream(t *testing.T) {
 	for _, w := range llmtest.Wires() {
 		r := open(t, setting{})

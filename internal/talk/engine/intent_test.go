@@ -215,7 +215,8 @@ func TestT08TurnAndRequest(t *testing.T) {
 	}
 }
 
-// TestS338RememberedIntent is off unless somebody wants it.
+// TestS338RememberedIntent: with Remember set, an intent also holds in the next
+// turn.
 func TestS338RememberedIntent(t *testing.T) {
 	r := open(t, setting{rules: strict, config: func(c *Config) {
 		inner := c.Intents

@@ -13,8 +13,8 @@ import (
 	"ken/llm/llmtest"
 )
 
-// TestLeave: whoever could be asked leaves. What waits for them ends the turn at
-// once, and stays open; a turn that asks nothing goes on.
+// TestLeave: the person who could be asked leaves. A question to them ends the
+// turn at once and stays open; a turn that asks nothing goes on.
 func TestLeave(t *testing.T) {
 	dangerous := setting{tools: func(r *rig) {
 		r.tool("tool:danger", "Deletes everything", anySchema, capability.Effects{ReadOnly: capability.No, Destructive: capability.Yes}, func(context.Context, capability.Call) (capability.Result, error) {

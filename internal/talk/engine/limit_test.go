@@ -166,7 +166,7 @@ func TestAHistoryOfANewerVersion(t *testing.T) {
 			item.Value = bytes.Replace(item.Value, []byte(`"v":1`), []byte(`"v":99`), 1)
 		}
 		var b store.Batch
-		b.Put(item.Key, item.Value) // the head too, as whoever writes an entry does
+		b.Put(item.Key, item.Value) // the head too, as every writer of an entry does
 		if _, err := r.db.Apply(context.Background(), &b); err != nil {
 			t.Fatal(err)
 		}
@@ -222,8 +222,8 @@ func TestBadInput(t *testing.T) {
 	done(t, r.say(id, "\xff\xfe hello"), event.EndAnswer)
 }
 
-// TestConsent: a call waits at the desk and is made once somebody has agreed; a
-// no is a result, and nobody there is neither.
+// TestConsent: a call waits at the desk and is made once it is approved. A denial
+// is a result; if no person can be asked, the call stays pending.
 func TestConsent(t *testing.T) {
 	asking := setting{tools: func(r *rig) {
 		r.tool("tool:danger", "Deletes everything", anySchema, capability.Effects{ReadOnly: capability.No, Destructive: capability.Yes}, func(context.Context, capability.Call) (capability.Result, error) {
@@ -299,7 +299,7 @@ func TestConsent(t *testing.T) {
 	})
 }
 
-// TestAskUser: the model asks, now or when somebody comes back.
+// TestAskUser: the model asks, now or when a person comes back.
 func TestAskUser(t *testing.T) {
 	question := answers(call(toolAsk, `{"question":"Which one?","choices":["red","blue"]}`))
 	r := open(t, setting{})

@@ -98,7 +98,7 @@ func TestS258Order(t *testing.T) {
 }
 
 // TestS2U10FindingBreaks: the turn goes on without what was not found and says
-// so, or ends where somebody wants that (C21).
+// so, or ends if configured to (C21).
 func TestS2U10FindingBreaks(t *testing.T) {
 	for _, closed := range []bool{false, true} {
 		r := open(t, setting{find: func() { panic("the index is gone") }, config: func(c *Config) { c.Terms = Terms{Closed: closed}.Always }})
@@ -288,8 +288,8 @@ func TestParallelReads(t *testing.T) {
 	}
 }
 
-// TestEnded: whoever keeps a trace is told of every turn once, with how it ended
-// and when it began.
+// TestEnded: Ended is called once for every turn, with how it ended and when it
+// began.
 func TestEnded(t *testing.T) {
 	var ends []event.Done
 	began := time.Now()

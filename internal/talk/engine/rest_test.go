@@ -14,8 +14,8 @@ import (
 	"ken/llm/llmtest"
 )
 
-// errCrash is how a process ends in these tests: whoever listens panics, and
-// nothing of the turn is written any more.
+// errCrash is how a process ends in these tests: the receiver of the events
+// panics, and nothing more of the turn is written.
 var errCrash = errors.New("crash")
 
 // crashAt takes a turn up to the first event that at picks, and ends it there as

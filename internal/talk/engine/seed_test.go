@@ -76,7 +76,7 @@ func policyOf(t *testing.T) *policy.Rules {
 }
 
 // TestS3U04RepeatsAreCanonical: a call is the same however its arguments are
-// spelled, and another one in between begins anew.
+// spelled, and another one in between resets the count.
 func TestS3U04RepeatsAreCanonical(t *testing.T) {
 	spellings := []string{`{"a":1,"b":2}`, `{ "b": 2, "a": 1 }`, `{"b":2,"a":1}`, "{\n\"a\":1,\"b\":2}"}
 	for _, c := range []struct {

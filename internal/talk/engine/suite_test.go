@@ -19,7 +19,7 @@ import (
 	"ken/llm/llmtest"
 )
 
-// A conversation is a script and what must come of it, whoever speaks.
+// A conversation is a script and its expected outcome, for every provider.
 type conversation struct {
 	name    string
 	setting setting
@@ -59,7 +59,7 @@ func conversations() []conversation {
 		},
 		{
 			name: "refused tool", script: []llmtest.Reply{answers(invoke("tool:secret", `{}`)), text("I may not.")}, input: hi, end: event.EndAnswer,
-			results: []string{"There is no tool tool:secret"}, // what nobody may see is as what is not there
+			results: []string{"There is no tool tool:secret"}, // a hidden tool is reported like one that does not exist
 		},
 		{
 			name: "schema", script: []llmtest.Reply{answers(invoke("tool:greet", `{"nom":"Ada"}`)), text("Sorry.")}, input: hi, end: event.EndAnswer,

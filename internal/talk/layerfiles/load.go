@@ -152,7 +152,7 @@ func (l *loader) text(name string) string {
 	return shown
 }
 
-// hides says whether showing a text has revealed something.
+// hides reports whether showing a text has revealed something.
 func hides(raw, shown string) bool { return strings.Count(shown, "⟨") > strings.Count(raw, "⟨") }
 
 // read reads a regular file within the folder. It never waits for the other end

@@ -12,7 +12,7 @@ import (
 	"ken/internal/talk/prompt"
 )
 
-// TestLoadPipe: nobody waits for the other end of a pipe.
+// TestLoadPipe: loading does not wait for the other end of a pipe.
 func TestLoadPipe(t *testing.T) {
 	dir := t.TempDir()
 	if err := syscall.Mkfifo(filepath.Join(dir, prompt.AgentsFile), 0o644); err != nil {

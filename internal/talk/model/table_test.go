@@ -89,7 +89,7 @@ func TestRungsOfWire(t *testing.T) {
 	}
 }
 
-// Somebody's gateway charges and caches as it likes.
+// A third party's gateway has its own prices and cache rules.
 func TestGatewayHasNoPrice(t *testing.T) {
 	table := model.NewTable(nil)
 	row, ok := table.Find(model.Chat, "anthropic/claude-opus-5")

@@ -167,5 +167,5 @@ func short(text string, most int) string {
 	return text
 }
 
-// validStart says whether a text does not begin within a character.
+// validStart reports whether a text does not begin within a character.
 func validStart(s string) bool { return s == "" || s[0]&0xC0 != 0x80 }

@@ -110,7 +110,7 @@ func once(ctx context.Context, attempt func(context.Context) iter.Seq2[llm.Chunk
 	return started, false, nil
 }
 
-// again says whether the same request may pass later.
+// again reports whether the same request may pass later.
 func again(e *llm.Error) bool {
 	switch e.Kind {
 	case llm.Rate, llm.Overloaded:

@@ -71,7 +71,7 @@ func hide(entries []Entry) []bool {
 	return hidden
 }
 
-// standsIn says whether an entry stands for others.
+// standsIn reports whether an entry stands for others.
 func (e *Entry) standsIn() bool { return (e.Kind == Summary || e.Kind == Marker) && e.To > 0 }
 
 // place is where an entry stands among the others.
@@ -82,7 +82,7 @@ func (e *Entry) place() int {
 	return e.Seq
 }
 
-// said says whether an entry is part of what was said, which alone can be
+// said reports whether an entry is part of what was said, which alone can be
 // summed up.
 func (e *Entry) said() bool {
 	switch e.Kind {

@@ -44,7 +44,7 @@ func inTime(t *testing.T, do func(t *testing.T, a, b *store.Store)) {
 // of them for a mutex, and there the clock of a test stands still.
 const betweenRenewals = 29*time.Second + 7*time.Millisecond
 
-// TestBusy: one turn at a time. Whoever comes second is told who is at it and
+// TestBusy: one turn at a time. A second caller is told who holds the session and
 // since when.
 func TestBusy(t *testing.T) {
 	s, db := fresh(t, session.Config{Holder: "the first"})

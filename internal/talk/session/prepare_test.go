@@ -31,7 +31,7 @@ func end(t testing.TB, turn *session.Turn, list ...session.Entry) {
 	add(t, turn, list...)
 }
 
-// locked says whether anybody has a session.
+// locked reports whether anybody has a session.
 func locked(t testing.TB, db *store.Store) bool {
 	t.Helper()
 	return !lockEnds(t, db).IsZero()
@@ -251,8 +251,8 @@ func TestNotTheLast(t *testing.T) {
 	release(t, turn)
 }
 
-// TestRecent: what a process knows of a session is what is there, whoever wrote
-// it, and nobody changes what another has.
+// TestRecent: the cache of a process agrees with the store, whichever process
+// wrote the session, and no caller changes what another has.
 func TestRecent(t *testing.T) {
 	address := storetest.Address(t)
 	here, there := session.New(storetest.Open(t, address), session.Config{}), session.New(storetest.Open(t, address), session.Config{})

@@ -98,7 +98,7 @@ func wantKind(t testing.TB, op string, err error, kind capability.ErrorKind, is 
 	}
 }
 
-// TestSession: what is written is read, by the same principal and nobody else.
+// TestSession: what is written can be read, by the same principal only.
 func TestSession(t *testing.T) {
 	s, db := fresh(t, session.Config{})
 	h := begin(t, s, ann)
@@ -362,7 +362,7 @@ func TestUnreadable(t *testing.T) {
 				case !strings.Contains(item.Key, h.ID):
 				case !strings.HasSuffix(item.Key, tt.key):
 					if strings.HasSuffix(item.Key, "/head") {
-						b.Put(item.Key, item.Value) // as whoever writes an entry does
+						b.Put(item.Key, item.Value) // as every writer of an entry does
 					}
 				case tt.value == "":
 					b.Delete(item.Key)

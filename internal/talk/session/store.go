@@ -175,7 +175,7 @@ func (s *Store) there(op string, r record) error {
 	return nil
 }
 
-// over says whether a session that was last written to at t is no longer kept.
+// over reports whether a session that was last written to at t is no longer kept.
 func (s *Store) over(t time.Time) bool {
 	return s.cfg.Keep > 0 && !s.now().Before(t.Add(s.cfg.Keep))
 }

@@ -223,7 +223,7 @@ func (w *walk) wrong(path, format string, args ...any) bool {
 	return false
 }
 
-// quietly tells whether a schema fits, and notes nothing.
+// quietly reports whether a schema fits, and notes nothing.
 func (w *walk) quietly(s, v any, path string, depth int) bool {
 	w.muted++
 	defer func() { w.muted-- }()

@@ -473,7 +473,7 @@ func TestRedirects(t *testing.T) {
 	}
 }
 
-// TestCredentials: each way to sign in, and that nobody is told what is sent.
+// TestCredentials: each way to sign in, and that the credentials sent are not shown.
 func TestCredentials(t *testing.T) {
 	var tokens atomic.Int32
 	h := newHouse(t, func(w http.ResponseWriter, r *http.Request) {
@@ -534,7 +534,7 @@ func TestCredentials(t *testing.T) {
 			t.Errorf("the redactor does not know %q", want)
 		}
 	}
-	// Refusals: a document of somebody else's, http in the open, no secret.
+	// Refusals: a document that is not the user's own, http in the open, no secret.
 	theirs := h.op("theirs", "GET", "/", map[string]string{"auth": `[{"secret":"T","scheme":"bearer"}]`})
 	theirs.Trust = capability.TrustWorkspace
 	if _, err := h.call(t, "theirs", `{}`); capability.KindOf(err) != capability.Denied || err == nil || !strings.Contains(err.Error(), "not yours") {
@@ -598,8 +598,8 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// TestUnknownEffect: when a connection breaks after a request was sent, nobody
-// says that nothing happened.
+// TestUnknownEffect: if a connection breaks after a request was sent, the error
+// does not claim that nothing happened.
 func TestUnknownEffect(t *testing.T) {
 	h := newHouse(t, func(w http.ResponseWriter, r *http.Request) {
 		io.Copy(io.Discard, r.Body)

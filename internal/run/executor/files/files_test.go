@@ -386,7 +386,7 @@ func testLimits(t *testing.T) {
 }
 
 // testSpecialFiles: pipes, devices, hard links, binary files and odd names
-// hold nobody up and give nothing away.
+// block no call and reveal nothing.
 func testSpecialFiles(t *testing.T) {
 	e, ws := open(t, map[string]string{"bin": "a\x00b", "utf16": "\xff\xfea\x00", "latin": "caf\xe9\n", "ok": "fine\n", "new\nline\x1b[31m": "odd\n"}, nil)
 	fifo(t, filepath.Join(ws, "pipe"))
@@ -427,7 +427,7 @@ func testSpecialFiles(t *testing.T) {
 	}
 }
 
-// TestStale: nobody overwrites what they have not seen.
+// TestStale: a file that changed since it was read is not overwritten.
 func TestStale(t *testing.T) {
 	e, ws := open(t, map[string]string{"a": "one\n"}, nil)
 	if err := os.Chmod(filepath.Join(ws, "a"), 0o750); err != nil {

@@ -187,7 +187,7 @@ func TestChecklist(t *testing.T) {
 				len(f.Commands) != 1 || !slices.Equal(f.Commands[0], []string{"show", "do", "https://Api.Example.com:8443/x", "a"}) {
 				t.Errorf("Facts = %+v, %v, want the command, its host, exec and network", f, err)
 			}
-			c.Permissions = nil // K5.01: what nobody declared is required all the same
+			c.Permissions = nil // K5.01: a permission that is not declared is required all the same
 			if f, err = b.Facts(t.Context(), executortest.Call("command:show/do", `{"args":["a"]}`), c); err != nil || !slices.Equal(f.Required, []string{"exec"}) {
 				t.Errorf("Facts = %+v, %v, want exec required", f, err)
 			}
@@ -315,7 +315,7 @@ func testTimeout(t *testing.T) {
 	if r := b.sh(t, "sleep "+word); r.Meta["end"] != "timed-out" {
 		t.Errorf("a recipe raised its time: %+v", r.Meta)
 	}
-	// Whoever waits can stop it.
+	// The caller can stop it.
 	ctx, cancel := context.WithCancel(t.Context())
 	begun := make(chan struct{})
 	go func() { <-begun; cancel() }()

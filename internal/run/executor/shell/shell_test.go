@@ -276,8 +276,8 @@ func testOutput(t *testing.T) {
 	}
 }
 
-// TestModes is S4.26, S4.33, S4.40, S4.41, C13: off is off, and so is a word
-// that nobody knows.
+// TestModes is S4.26, S4.33, S4.40, S4.41, C13: off is off, and so is an
+// unknown word.
 func TestModes(t *testing.T) {
 	for _, mode := range []Mode{Off, "", "Full", "FULL", "any"} {
 		e, _ := newShell(t, Settings{Mode: mode, AllowedPrefixes: []string{"echo"}}, nil)
@@ -416,7 +416,7 @@ func TestFacts(t *testing.T) {
 	}
 }
 
-// TestCancel: whoever waits can stop the whole tree.
+// TestCancel: the caller can stop the whole process tree.
 func TestCancel(t *testing.T) {
 	word := executortest.Nap(86333)
 	e, _ := newShell(t, Settings{Mode: Full, Timeout: time.Minute}, nil)
@@ -456,7 +456,7 @@ func FuzzParse(f *testing.F) {
 		if l.compound != "" {
 			return
 		}
-		// Quoted anew, the arguments are the same.
+		// Quoted again, the arguments are the same.
 		var again []string
 		for _, arg := range l.commands[0] {
 			again = append(again, "'"+strings.ReplaceAll(arg, "'", `'\''`)+"'")

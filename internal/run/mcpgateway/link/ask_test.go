@@ -148,8 +148,8 @@ func TestParams(t *testing.T) {
 	}
 }
 
-// TestRootsDeclared: a server that shakes hands hears of roots only where there
-// are some; a newer one may ask whoever calls.
+// TestRootsDeclared: a server with a handshake is told of roots only if there are
+// some; a newer one may ask the caller.
 func TestRootsDeclared(t *testing.T) {
 	for _, roots := range [][]string{nil, {"/outside"}} {
 		told := make(chan bool, 1)
@@ -249,8 +249,8 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// TestNoDefaults: without any the server's state and the answer are untouched,
-// and a state that nobody gave is refused.
+// TestNoDefaults: without defaults the server's state and the answer are
+// untouched, and a made-up state is refused.
 func TestNoDefaults(t *testing.T) {
 	for _, state := range []string{"", "s1", "ken-forms.x"} {
 		l := open(t, link.Config{Target: link.Target{Start: newAsker(t, `{"type":"object","properties":{"c":{"type":"string"}}}`, state)}})

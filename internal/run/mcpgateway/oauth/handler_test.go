@@ -20,7 +20,7 @@ import (
 
 var pia = capability.Principal{ID: "pia", Tenant: "acme"}
 
-// never is an Ask for where nobody may be asked.
+// never is an Ask for cases in which no person may be asked.
 func never(t *testing.T) func(context.Context, string) error {
 	return func(context.Context, string) error {
 		t.Error("a person was asked")
@@ -28,8 +28,8 @@ func never(t *testing.T) func(context.Context, string) error {
 	}
 }
 
-// TestLogin: without a login calls fail and say what to do, asking nobody; with
-// one they work, also in another process, and for this principal only.
+// TestLogin: without a login calls fail and say what to do, without asking a
+// person; with one they work, also in another process, and for this principal only.
 func TestLogin(t *testing.T) {
 	a := newIssuer(t)
 	s := newResource(t, a)
@@ -248,7 +248,7 @@ func TestMigration(t *testing.T) {
 }
 
 // TestRefusals: what a server or an authorization server may say that no login
-// may follow. Nobody is asked, or nothing is exchanged.
+// may follow. No person is asked, or nothing is exchanged.
 func TestRefusals(t *testing.T) {
 	tests := []struct {
 		name   string
@@ -354,7 +354,7 @@ func TestStrayAnswers(t *testing.T) {
 	}
 }
 
-// TestLoginEnds: a login that nobody answers ends with its context.
+// TestLoginEnds: a login without an answer ends with its context.
 func TestLoginEnds(t *testing.T) {
 	a := newIssuer(t)
 	s := newResource(t, a)
@@ -397,7 +397,7 @@ func TestStepUp(t *testing.T) {
 	if times != 2 {
 		t.Errorf("a person was asked %d times, want twice", times)
 	}
-	// Where nobody waits, the error says what is missing.
+	// If no person may be asked, the error says what is missing.
 	quiet := s.handler(t, oauth.Config{Ask: never(t)})
 	resp := &http.Response{StatusCode: 403, Body: http.NoBody, Header: http.Header{"Www-Authenticate": {`Bearer error="insufficient_scope", scope="admin"`}}}
 	err := quiet.Authorize(t.Context(), httptest.NewRequest(http.MethodPost, s.URL+"/mcp", nil), resp)

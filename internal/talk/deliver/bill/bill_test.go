@@ -91,9 +91,9 @@ func TestMeterLookback(t *testing.T) {
 	}
 }
 
-// TestMeterBrokenPrefix: a tool more at the front and everything is read anew,
-// one more at the end of the tools and those before it are kept, where no mark
-// is needed.
+// TestMeterBrokenPrefix: with one more tool at the front everything is read again;
+// with one more at the end of the tools those before it are kept, if no mark is
+// needed.
 func TestMeterBrokenPrefix(t *testing.T) {
 	tool := func(name string) llm.Tool { return llm.Tool{Name: name, Description: strings.Repeat("d ", 87)} } // 100 tokens
 	messages := []llm.Message{said(llm.User, 96)}

@@ -59,7 +59,7 @@ func (c *square) best() model.Rung {
 	return best
 }
 
-// replay plays every cell of one sample. fresh is how often somebody wants
+// replay plays every cell of one sample. fresh is how often the user wants
 // something new, see [world.talk].
 func replay(tb testing.TB, tools []tool, fresh int) (cells []*square) {
 	w := newWorld(tb, tools)

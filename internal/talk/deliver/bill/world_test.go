@@ -175,7 +175,7 @@ type turn struct {
 	found   door.Found
 }
 
-// talk makes a conversation of 30 turns. seed makes another one. fresh says how often somebody wants
+// talk makes a conversation of 30 turns. seed makes another one. fresh says how often the user wants
 // something new: 1 means in every turn, 2 in every second one, while the others
 // go on with what was wanted before. Something new is one tool or two, in
 // turn (the labelled conversations of bfcl-multiturn have 1.5), drawn from the

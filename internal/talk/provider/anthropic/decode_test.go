@@ -151,7 +151,7 @@ func TestDecodeHalfACall(t *testing.T) {
 					}
 				}
 				if tt.after && !closed {
-					continue // nobody says which of the two was cut
+					continue // it is unknown which of the two was cut
 				}
 				if err != nil || len(calls) != 1 || calls[0] != tt.want {
 					t.Errorf("%s%s, closed %v: calls %q, %v; want %q", tt.reason, input, closed, calls, err, tt.want)

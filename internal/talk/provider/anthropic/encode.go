@@ -302,7 +302,7 @@ func (e *encoder) arguments(args []byte) *encoder {
 	return e.raw(`{"` + rawKey + `":`).str(string(args)).raw(`}`)
 }
 
-// carries says whether anything of a message is sent.
+// carries reports whether anything of a message is sent.
 func carries(m llm.Message) bool {
 	for _, b := range m.Blocks {
 		if sent(b) {
@@ -312,7 +312,7 @@ func carries(m llm.Message) bool {
 	return false
 }
 
-// sent says whether the wire takes a block: it takes no blank text, and
+// sent reports whether the wire takes a block: it takes no blank text, and
 // reasoning only as it came from it.
 func sent(b llm.Block) bool {
 	switch {

@@ -48,7 +48,7 @@ var (
 	toolB = llm.Tool{Name: "b", Schema: []byte(`{"type":"object","properties":{"x":{}}}`)}
 )
 
-// TestEncode pins the bytes: whoever changes them breaks the prefix of every
+// TestEncode pins the bytes: a change breaks the cached prefix of every
 // conversation that is under way.
 func TestEncode(t *testing.T) {
 	image := llm.Block{Image: &llm.Image{MIME: "image/png", Data: []byte("png!")}}

@@ -326,5 +326,5 @@ func (d *chatDecoder) stop() (llm.StopReason, *llm.Error) {
 	return llm.StopEnd, nil
 }
 
-// set says whether a member was there and not null.
+// set reports whether a member was there and not null.
 func set(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }

@@ -84,7 +84,7 @@ type chatWriter struct {
 	without, sent omit
 }
 
-// may says whether something may be written, and notes that it is.
+// may reports whether something may be written, and notes that it is.
 func (w *chatWriter) may(bit omit) bool {
 	if w.without&bit != 0 {
 		return false

@@ -101,7 +101,7 @@ func (m *Responses) Generate(ctx context.Context, req llm.Request) iter.Seq2[llm
 	})
 }
 
-// marked says whether a conversation gets a mark: a model that is not known
+// marked reports whether a conversation gets a mark: a model that is not known
 // might refuse it.
 func (m *Responses) marked(name, cache string) bool {
 	row, known := m.Table.Find(model.Responses, name)
@@ -235,7 +235,7 @@ func malformed(what string, err error) *llm.Error {
 	return &llm.Error{Kind: llm.Malformed, Message: what, Err: err}
 }
 
-// isObject says whether text is one JSON object.
+// isObject reports whether text is one JSON object.
 func isObject(text []byte) bool {
 	start := bytes.TrimLeft(text, " \t\r\n")
 	return len(start) > 0 && start[0] == '{' && json.Valid(text)

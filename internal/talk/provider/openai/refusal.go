@@ -65,7 +65,7 @@ func parameters() []parameter {
 	}
 }
 
-// named says whether a complaint is about the parameter. In the words of a
+// named reports whether a complaint is about the parameter. In the words of a
 // message a name that is also plain English must stand in quotes.
 func (p parameter) named(s said) bool {
 	if hasWord(s.param, p.name) {
@@ -78,7 +78,7 @@ func (p parameter) named(s said) bool {
 	return has(text, "'"+p.name+"'", `"`+p.name+`"`, "`"+p.name+"`")
 }
 
-// spared says whether any complaint about the parameter means that it is better
+// spared reports whether any complaint about the parameter means that it is better
 // left out. A limit may also be too large, and tools may be wrong in themselves.
 func (p parameter) spared() bool {
 	const limits = omitMaxCompletion | omitMaxTokens | omitMaxOutput | hasInline | hasSearch
@@ -137,7 +137,7 @@ func refusedName(s said, sent omit) (string, omit) {
 	return "", 0
 }
 
-// refuses says whether the words are those by which servers turn down a
+// refuses reports whether the words are those by which servers turn down a
 // parameter as such.
 func (s said) refuses() bool {
 	switch s.code {
@@ -158,7 +158,7 @@ func (s said) refuses() bool {
 	return false
 }
 
-// hasWord says whether a name stands in a text by itself.
+// hasWord reports whether a name stands in a text by itself.
 func hasWord(text, name string) bool {
 	part := func(c byte) bool {
 		return c == '_' || 'a' <= c && c <= 'z' || '0' <= c && c <= '9'

@@ -104,7 +104,7 @@ func searchTool(req llm.Request) llm.Tool {
 	return llm.Tool{Name: name, Description: "Searches for tools."}
 }
 
-// isSearch says whether a call came as a tool search of the wire's own.
+// isSearch reports whether a call came as a tool search of the wire's own.
 func isSearch(c *llm.ToolCall) bool {
 	return string(own(c.Opaque, string(model.Responses))) == `"tool_search_call"`
 }
