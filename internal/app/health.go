@@ -70,7 +70,7 @@ func standsBefore(err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%w\nnothing may be called until it is mended; all other settings stay as they were", err)
+	return fmt.Errorf("%w\nnothing may be called until it is fixed; all other settings stay as they were", err)
 }
 
 func (a *App) profile() string {

@@ -57,7 +57,7 @@ func (a *App) voice(now *config.Config, ref string) (voice, error) {
 	}
 	p, name, err := now.Provider(ref)
 	if err != nil {
-		return voice{}, &capability.Error{Kind: capability.Invalid, Op: "open the model", Target: ref, Err: err, Fix: "mend model, or providers, in ken.yaml"}
+		return voice{}, &capability.Error{Kind: capability.Invalid, Op: "open the model", Target: ref, Err: err, Fix: "fix model, or providers, in ken.yaml"}
 	}
 	table, err := a.modelTable(now)
 	if err != nil {
@@ -70,7 +70,7 @@ func (a *App) voice(now *config.Config, ref string) (voice, error) {
 	for k, text := range p.Headers {
 		v, err := a.secrets.Expand(text)
 		if err != nil {
-			return voice{}, &capability.Error{Kind: capability.Invalid, Op: "open the model", Target: ref, Err: err, Fix: "mend providers." + p.Name + ".headers"}
+			return voice{}, &capability.Error{Kind: capability.Invalid, Op: "open the model", Target: ref, Err: err, Fix: "fix providers." + p.Name + ".headers"}
 		}
 		if cfg.Header == nil {
 			cfg.Header = http.Header{}
@@ -192,7 +192,7 @@ func (a *App) readModelTable(file string) (*model.Table, error) {
 		own, err = model.Parse(text)
 	}
 	if err != nil {
-		return nil, &capability.Error{Kind: capability.Invalid, Op: "read", Target: file, Err: err, Fix: "mend it, or chat.modelTable in ken.yaml"}
+		return nil, &capability.Error{Kind: capability.Invalid, Op: "read", Target: file, Err: err, Fix: "fix it, or chat.modelTable in ken.yaml"}
 	}
 	return model.NewTable(own).Priced(prices), nil
 }

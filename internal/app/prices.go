@@ -34,7 +34,7 @@ func (a *App) ownPrices() (map[string]model.Price, error) {
 		err = json.Unmarshal(text, &own)
 	}
 	if err != nil {
-		return nil, &capability.Error{Kind: capability.Invalid, Op: "read", Target: filepath.Join(a.Places.State, pricesFile), Err: err, Fix: "mend it, or remove it"}
+		return nil, &capability.Error{Kind: capability.Invalid, Op: "read", Target: filepath.Join(a.Places.State, pricesFile), Err: err, Fix: "fix it, or remove it"}
 	}
 	return own, nil
 }

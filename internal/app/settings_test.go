@@ -94,7 +94,7 @@ func TestNothingThatCountsAtOnceIsKept(t *testing.T) {
 	seen := map[string]bool{}
 	for _, name := range once {
 		if pkg[name] == nil {
-			t.Errorf("there is no %s; mend the list", name)
+			t.Errorf("there is no %s; fix the list", name)
 			continue
 		}
 		for _, c := range calls(pkg[name]) {
@@ -108,7 +108,7 @@ func TestNothingThatCountsAtOnceIsKept(t *testing.T) {
 	}
 	for name := range may {
 		if !seen[name] {
-			t.Errorf("%s is not there any more; mend the list", name)
+			t.Errorf("%s is not there any more; fix the list", name)
 		}
 	}
 }
@@ -387,10 +387,10 @@ func TestWrongFileReplacesNothing(t *testing.T) {
 			}
 			write(t, file, "model: openai/c\n")
 			if now := a.loader.Latest().Settings; now.Model != "openai/c" || now.Chat.Steps != config.Default().Chat.Steps {
-				t.Errorf("mended, in force are %s and %d steps, want openai/c and those of no file", now.Model, now.Chat.Steps)
+				t.Errorf("fixed, in force are %s and %d steps, want openai/c and those of no file", now.Model, now.Chat.Steps)
 			}
 			if a.Rules() == nil {
-				t.Error("mended, there are no rules")
+				t.Error("fixed, there are no rules")
 			}
 		})
 	}
@@ -417,9 +417,9 @@ func TestFilesThatAreNamedAreWatched(t *testing.T) {
 	if a.loader.Latest().Rules != nil {
 		t.Fatal("rules that cannot be read leave some")
 	}
-	write(t, filepath.Join(kens, "more.cedar"), "permit (principal, action, resource); // mended\n")
+	write(t, filepath.Join(kens, "more.cedar"), "permit (principal, action, resource); // fixed\n")
 	if r := a.loader.Latest(); r.Rules == nil {
-		t.Errorf("mended, the rules are refused: %v", r.Err)
+		t.Errorf("fixed, the rules are refused: %v", r.Err)
 	}
 	write(t, filepath.Join(kens, "ken.yaml"), "policy: {cedar: ["+filepath.Join(kens, "new.cedar")+"]}\n")
 	if a.loader.Latest().Rules != nil {

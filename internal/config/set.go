@@ -101,7 +101,7 @@ func changed(file string, data []byte, key, value string) ([]byte, error) {
 	if r.layer(without(root, path)); len(r.problems) > 0 {
 		return nil, &Error{append(r.sorted(), capability.Problem{
 			Code: "not-set", Origin: capability.Origin{Path: file},
-			Message: plain(key) + " was not set", Fix: "mend the file first",
+			Message: plain(key) + " was not set", Fix: "fix the file first",
 		})}
 	}
 	after, err := edited(data, path, v)

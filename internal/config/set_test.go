@@ -96,7 +96,7 @@ func TestSetRefuses(t *testing.T) {
 		{"", "discovery.agents", "{a: {profil: lean}}", "unknown key discovery.agents.a.profil; did you mean discovery.agents.a.profile?"},
 		{"", "discovery.agents.a.profile", "lean", "there is no such key; discovery.agents is one value: set it whole with ken config set discovery.agents, or edit it in ken.yaml"},
 		{"serve: {adr: x}\n", "capabilities.enabled", "true", "ken.yaml:1: unknown key serve.adr; did you mean serve.addr?"},
-		{"serve: {adr: x}\n", "capabilities.enabled", "true", "capabilities.enabled was not set; mend the file first"},
+		{"serve: {adr: x}\n", "capabilities.enabled", "true", "capabilities.enabled was not set; fix the file first"},
 		{"a: [\n", "capabilities.enabled", "true", "ken.yaml:1: "},
 		{"{serve: {addr: 'localhost:1'}} # mine\n", "capabilities.enabled", "true", "edit FILE by hand: capabilities.enabled: true"},
 		{"? serve\n: {addr: 'localhost:1'}\n", "serve.addr", "localhost:2", "edit FILE by hand: serve.addr: localhost:2"},
@@ -119,7 +119,7 @@ func TestSetRefuses(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "ken.yaml")
 	write(t, file, "catalog: # x\n  poll: 5\n")
 	if err := Set(file, "catalog.poll", "5s"); err != nil || read(t, file) != "catalog: # x\n  poll: 5s\n" {
-		t.Errorf("Set on a bad value = %v, %q, want it mended", err, read(t, file))
+		t.Errorf("Set on a bad value = %v, %q, want it fixed", err, read(t, file))
 	}
 }
 

@@ -61,7 +61,7 @@ func (p Places) ownAccess(c *Config, explicit bool) []capability.Problem {
 		for _, e := range separate(err) {
 			problems = append(problems, capability.Problem{
 				Code: "bad-environment", Origin: capability.Origin{Path: "environment"},
-				Message: visible(e.Error()), Fix: "mend the variable, or unset it",
+				Message: visible(e.Error()), Fix: "fix the variable, or unset it",
 			})
 		}
 		return problems

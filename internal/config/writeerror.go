@@ -14,7 +14,7 @@ func WriteError(file string, err error) error {
 	if _, known := errors.AsType[*capability.Error](err); known || err == nil {
 		return err
 	}
-	fix := "mend the file, then try again"
+	fix := "fix the file, then try again"
 	_, path := errors.AsType[*fs.PathError](err)
 	_, link := errors.AsType[*os.LinkError](err)
 	if path || link {

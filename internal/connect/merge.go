@@ -90,7 +90,7 @@ func newMerger(existing []byte, from string) (*merger, error) {
 		_, err = table(doc, mcpServers)
 	}
 	if err != nil {
-		return nil, &capability.Error{Kind: capability.Invalid, Op: "merge servers", Err: err, Fix: "mend mcp.json"}
+		return nil, &capability.Error{Kind: capability.Invalid, Op: "merge servers", Err: err, Fix: "fix mcp.json"}
 	}
 	for _, name := range (jsonFormat{}).names(existing, mcpServers) {
 		m.names[name] = true
@@ -105,7 +105,7 @@ func (m *merger) edit(c change) error {
 	c.at = mcpServers
 	data, _, err := changed(jsonFormat{}, m.data, []change{c})
 	if err != nil {
-		return &capability.Error{Kind: capability.Invalid, Op: "merge servers", Err: err, Fix: "mend mcp.json"}
+		return &capability.Error{Kind: capability.Invalid, Op: "merge servers", Err: err, Fix: "fix mcp.json"}
 	}
 	m.data = data
 	return nil

@@ -111,7 +111,7 @@ type place struct {
 func (b *builder) refuse(path string, err error) error {
 	return &capability.Error{
 		Kind: capability.Invalid, Op: "read the configuration of " + b.client.Title, Target: path, Err: err,
-		Fix: "mend the file, or name another with --file; nothing was changed",
+		Fix: "fix the file, or name another with --file; nothing was changed",
 	}
 }
 

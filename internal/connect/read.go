@@ -31,7 +31,7 @@ func ReadServers(data []byte) ([]Server, []capability.Problem) {
 	}
 	root, err := parseJSON(data)
 	if err != nil {
-		return nil, fail(err.(*syntaxError).line, "this is not JSON: "+err.(*syntaxError).what, "mend the line")
+		return nil, fail(err.(*syntaxError).line, "this is not JSON: "+err.(*syntaxError).what, "fix the line")
 	}
 	if root == nil {
 		return nil, nil
@@ -93,13 +93,13 @@ func (r *reader) entry(m member) {
 	s, why := standard(f)
 	s.Name, s.Line = m.name, lineAt(r.data, m.start)
 	for i, wrong := range f.wrong {
-		r.say(capability.Grave, m, place(f.keys[i]), wrong, "mend the value")
+		r.say(capability.Grave, m, place(f.keys[i]), wrong, "fix the value")
 	}
 	switch {
 	case len(f.wrong) > 0:
 		return
 	case why != "":
-		r.say(capability.Grave, m, m.start, why, "mend the entry")
+		r.say(capability.Grave, m, m.start, why, "fix the entry")
 		return
 	case !goodName().MatchString(m.name):
 		r.say(capability.Grave, m, m.start, "its name is not made of up to 64 letters, digits, _, - and .", "rename it")

@@ -64,7 +64,7 @@ func TestReadServers(t *testing.T) {
 	}
 	for _, p := range problems[1:] {
 		if p.Severity != capability.Grave || p.Fix == "" {
-			t.Errorf("ReadServers() = %+v, want an error with a mend", p)
+			t.Errorf("ReadServers() = %+v, want an error with a fix", p)
 		}
 	}
 }

@@ -18,7 +18,7 @@ func Switch(existing []byte, name string, on bool) (out []byte, changed bool, er
 	}
 	root, perr := parseJSON(existing)
 	if perr != nil {
-		return fail(capability.Invalid, perr, "mend the file")
+		return fail(capability.Invalid, perr, "fix the file")
 	}
 	list := root.get("mcpServers")
 	if list == nil {
@@ -29,7 +29,7 @@ func Switch(existing []byte, name string, on bool) (out []byte, changed bool, er
 	case entry == nil:
 		return fail(capability.NotFound, errors.New("server not found in the file"), "see ken extension list")
 	case entry.kind != object:
-		return fail(capability.Invalid, errors.New("entry is not an object in braces"), "mend the file")
+		return fail(capability.Invalid, errors.New("entry is not an object in braces"), "fix the file")
 	}
 	before, _ := ReadServers(existing)
 	i := slices.IndexFunc(before, func(s Server) bool { return s.Name == name })

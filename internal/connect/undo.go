@@ -76,7 +76,7 @@ func (f recordedFile) undo(c Client, entry recordEntry, force bool) (Restored, e
 	if err != nil {
 		return Restored{}, &capability.Error{
 			Kind: capability.Conflict, Op: "disconnect", Target: f.Path, Err: err,
-			Fix: "mend the file, or use --force to restore it as it was before it was connected",
+			Fix: "fix the file, or use --force to restore it as it was before it was connected",
 		}
 	}
 	if err := replaceFile(target, merged, false, func() error { return unchanged(f.Path, true, data) }); err != nil {

@@ -218,7 +218,7 @@ func TestSwitchedOff(t *testing.T) {
 	call := hello("tool:wired")
 	call.Origin = capability.ByPerson
 	if _, err := w.Invoke(t.Context(), w.ViewFor(Viewer{Principal: keeper, Origin: capability.ByPerson}), call); capability.KindOf(err) != capability.Denied || !strings.Contains(err.Error(), "nobody has reviewed it") || !strings.Contains(err.Error(), "ken extension enable") {
-		t.Errorf("a person's call = %v, want Denied with the reason and the mend", err)
+		t.Errorf("a person's call = %v, want Denied with the reason and the fix", err)
 	}
 	e, err := w.Oversee(keeper).Lookup("tool:wired")
 	if err != nil || e.Available || !strings.Contains(strings.Join(e.Missing, ""), "nobody has reviewed it") {

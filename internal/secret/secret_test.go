@@ -77,7 +77,7 @@ func TestSetListRemove(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := s.Lookup("GITHUB_TOKEN"); capability.KindOf(err) != capability.NotFound || !strings.Contains(err.Error(), "ken secret set GITHUB_TOKEN") {
-		t.Errorf("Lookup of what another removed = %v, want not found with the mend", err)
+		t.Errorf("Lookup of what another removed = %v, want not found with the fix", err)
 	}
 	if s.Has("GITHUB_TOKEN") || !s.Has("PIN") {
 		t.Error("Has is wrong about one of them")
@@ -183,7 +183,7 @@ func TestResolve(t *testing.T) {
 	} {
 		v, err := s.Resolve(ref)
 		if e, ok := errors.AsType[*capability.Error](err); !ok || e.Kind != kind || e.Fix == "" || !v.Empty() {
-			t.Errorf("Resolve(%q) = %v, want %v and a mend", ref, err, kind)
+			t.Errorf("Resolve(%q) = %v, want %v and a fix", ref, err, kind)
 		}
 		if err != nil && strings.Contains(err.Error(), token) {
 			t.Errorf("Resolve repeats what may be a secret: %v", err)
@@ -294,7 +294,7 @@ func TestWrongModesAreRefused(t *testing.T) {
 		os.Chmod(path, 0o640)
 		for op, err := range map[string]error{"Check": s.Check(), "Set": New(Config{Dir: dir}).Set("Y", Of("another"))} {
 			if capability.KindOf(err) != capability.Denied || !strings.Contains(err.Error(), "chmod 600 "+path) {
-				t.Errorf("%s with %s open = %v, want a refusal with the mend", op, name, err)
+				t.Errorf("%s with %s open = %v, want a refusal with the fix", op, name, err)
 			}
 		}
 		os.Chmod(path, 0o600)

@@ -292,7 +292,7 @@ func serverError(e *pgconn.PgError) error {
 	case "08", "53", "57", "58": // connection, resources, operator, system
 		return cause(ErrUnavailable, e, "look at the server and at its log")
 	case "28", "3D", "3F": // user, database, schema
-		return cause(ErrUnavailable, e, "mend user, password, database or search_path in the address")
+		return cause(ErrUnavailable, e, "fix user, password, database or search_path in the address")
 	}
 	return e
 }

@@ -310,7 +310,7 @@ func TestPostgresRefusals(t *testing.T) {
 		kind   error
 		mend   string
 	}{
-		"no database": {func(u *url.URL, _ url.Values) { user(u); u.Path = "/ken_none" }, store.ErrUnavailable, "mend user, password"},
+		"no database": {func(u *url.URL, _ url.Values) { user(u); u.Path = "/ken_none" }, store.ErrUnavailable, "fix user, password"},
 		"no server":   {func(u *url.URL, q url.Values) { user(u); q.Set("host", "/nowhere") }, store.ErrUnavailable, "server runs"},
 		"no schema":   {func(u *url.URL, q url.Values) { user(u); q.Set("search_path", "ken_none") }, store.ErrUnavailable, "search_path"},
 		"secret host": {func(u *url.URL, q url.Values) { user(u); q.Set("host", "/"+secret) }, store.ErrUnavailable, "server runs"},

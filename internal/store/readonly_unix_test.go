@@ -55,7 +55,7 @@ func TestSQLiteReadOnly(t *testing.T) {
 		}
 		got := try(c.open)
 		if !strings.Contains(got, c.want) || c.want != "<nil>" && !strings.Contains(got, "writ") {
-			t.Errorf("%s: %s\nwant %q and the mend", c.name, got, c.want)
+			t.Errorf("%s: %s\nwant %q and the fix", c.name, got, c.want)
 		}
 	}
 	if err := os.Chmod(dir, 0o755); err != nil {

@@ -1,5 +1,5 @@
 // A configuration that cannot be followed is said over every view, with the way
-// to the doctor, until it is mended. Another model is named once it answers, and
+// to the doctor, until it is fixed. Another model is named once it answers, and
 // what a command gave is drawn once, before and after a reload.
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

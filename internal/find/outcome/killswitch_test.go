@@ -141,7 +141,7 @@ func TestKillSwitchOverADay(t *testing.T) {
 		turns(t, l, 60, 0, time.Now())
 		time.Sleep(time.Second)
 		if st, _ := check(t, s, time.Now()); st.Tripped || st.Turns != 120 || st.Rate != 0.25 {
-			t.Errorf("after the mend: %+v, want 30 of 120", st)
+			t.Errorf("after the fix: %+v, want 30 of 120", st)
 		}
 		// The first turns leave after exactly 24 h.
 		time.Sleep(time.Until(begin.Add(24*time.Hour - time.Nanosecond)))

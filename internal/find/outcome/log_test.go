@@ -484,7 +484,7 @@ func TestUnwritableLogFailsOpen(t *testing.T) {
 		time.Sleep(lookAgain)
 		add(t, l, numbered("s", 2))
 		if h := l.Health(); h.Lost != 4 || h.Written != 1 || h.Error != "" {
-			t.Errorf("Health = %+v, want it mended", h)
+			t.Errorf("Health = %+v, want it fixed", h)
 		}
 	})
 }

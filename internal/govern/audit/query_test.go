@@ -227,7 +227,7 @@ func TestKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := LoadKey(path); err == nil || !strings.Contains(err.Error(), "chmod 600") {
-		t.Errorf("LoadKey of a key that all can read = %v, want the mend", err)
+		t.Errorf("LoadKey of a key that all can read = %v, want the fix", err)
 	}
 	mustWrite(t, path+"2", []byte("rubbish"))
 	if _, err := LoadKey(path + "2"); err == nil {

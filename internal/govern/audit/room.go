@@ -38,7 +38,7 @@ func (g *gap) record() Record {
 // reached the disk is not known then, and nothing is touched again.
 func (l *Log) fail(op, path string, err error) error {
 	room := noRoom(err)
-	fix := "nothing runs until it can be recorded: mend the disk, then start the program again"
+	fix := "nothing runs until it can be recorded: fix the disk, then start the program again"
 	if room {
 		fix = "nothing runs until it can be recorded: free space on its disk; the next call tries again by itself"
 	}
@@ -89,15 +89,15 @@ func (l *Log) mend() error {
 	}
 	if l.heads.note != nil {
 		if err := l.heads.again(); err != nil {
-			return l.fail("mend audit checkpoint", l.cfg.CheckpointDir, err)
+			return l.fail("repair audit checkpoint", l.cfg.CheckpointDir, err)
 		}
 		l.unsynced = false
 	}
 	if err := l.segment.Truncate(l.bytes); err != nil {
-		return l.fail("mend audit log", l.path, err)
+		return l.fail("repair audit log", l.path, err)
 	}
 	if err := l.segment.Sync(); err != nil {
-		return l.fail("mend audit log", l.path, err)
+		return l.fail("repair audit log", l.path, err)
 	}
 	// What readers saw of the torn end is not overwritten under them: the chain
 	// goes on in a file of its own.

@@ -187,7 +187,7 @@ func (c *compiler) writeScope() {
 		text: "REQ-001: the file is outside the scope of " + listed(w.Work), instead: "In scope: " + listed(w.Globs), knob: "owned_scope in " + w.Where,
 	}
 	if w.Trouble != "" {
-		ru.text, ru.instead = "The scope of the work cannot be read: "+w.Trouble, "Mend the file"
+		ru.text, ru.instead = "The scope of the work cannot be read: "+w.Trouble, "Fix the file"
 	}
 	c.add(ru)
 	// What a program writes is not known beforehand.

@@ -12,7 +12,7 @@ import (
 // request returns the same decision. Nil rules refuse.
 func (r *Rules) Decide(q *Request) Decision {
 	if r == nil {
-		return refuse(stageExists, "no-rules", "There are no rules, so nothing is allowed", "Mend the configuration; ken doctor says where", "policy")
+		return refuse(stageExists, "no-rules", "There are no rules, so nothing is allowed", "Fix the configuration; ken doctor says where", "policy")
 	}
 	v := Viewer{Principal: q.Principal, Mode: q.Mode, Origin: q.Origin, Surface: q.Surface}
 	if d, ok := r.sane(&v, &q.Capability); !ok {

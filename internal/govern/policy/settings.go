@@ -237,9 +237,9 @@ func (r *Rule) try(t *test) error {
 		}
 		if got != want {
 			if want {
-				return fmt.Errorf("the example %q should match and does not; mend the rule or the example", example)
+				return fmt.Errorf("the example %q should match and does not; fix the rule or the example", example)
 			}
-			return fmt.Errorf("the example %q should not match and does; mend the rule or the example", example)
+			return fmt.Errorf("the example %q should not match and does; fix the rule or the example", example)
 		}
 	}
 	return nil

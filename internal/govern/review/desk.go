@@ -116,7 +116,7 @@ func (d *Desk) Enable(ctx context.Context, m *Manifest, shown Shown, w Word) (Sw
 	key := keyOf("switch", w.By.Tenant, m.Key())
 	now, err := d.get(ctx, w.By.Tenant, m.Key())
 	if err != nil && now.Version == 0 {
-		return refuse(capability.Unavailable, err, "mend the store, then review the extension again")
+		return refuse(capability.Unavailable, err, "fix the store, then review the extension again")
 	}
 	if err == nil && now.On && now.Digest == m.Digest {
 		return now, nil
@@ -127,7 +127,7 @@ func (d *Desk) Enable(ctx context.Context, m *Manifest, shown Shown, w Word) (Sw
 	next := Switch{Key: m.Key(), Tenant: w.By.Tenant, On: true, Digest: m.Digest, By: w.By.ID, At: d.now(), Why: w.Why}
 	change := Change{Switch: next, Was: now, Package: m.Package}
 	if err := d.log(ctx, change.Record()); err != nil {
-		return refuse(capability.Unavailable, fmt.Errorf("not enabled, because the audit log could not be written: %w", err), "mend the audit log, then enable it again")
+		return refuse(capability.Unavailable, fmt.Errorf("not enabled, because the audit log could not be written: %w", err), "fix the audit log, then enable it again")
 	}
 	value, err := json.Marshal(storedManifest{formatVersion, m})
 	if err == nil {
@@ -224,7 +224,7 @@ func (d *Desk) disable(ctx context.Context, k Key, w Word) (Switch, error) {
 	if err != nil {
 		return Switch{}, &capability.Error{
 			Kind: capability.Unavailable, Op: "disable extension", Target: k.ID, Err: err,
-			Fix: "it may still be on; mend the store and disable it again",
+			Fix: "it may still be on; fix the store and disable it again",
 		}
 	}
 	next.Version = version

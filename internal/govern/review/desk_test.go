@@ -278,7 +278,7 @@ func TestAudit(t *testing.T) {
 	})
 	broken = errors.New("the disk is full")
 	_, err := d.Enable(ctx, m, status(t, d, m).Shown, yes(""))
-	wantKind(t, err, capability.Unavailable, broken, "not enabled", "mend the audit log")
+	wantKind(t, err, capability.Unavailable, broken, "not enabled", "fix the audit log")
 	if st := status(t, d, m); st.State != review.Unreviewed {
 		t.Errorf("state = %s after an unrecorded Enable, want new", st.State)
 	}
@@ -414,7 +414,7 @@ func TestMendIsNoTrap(t *testing.T) {
 		a.RequiredTools = []string{string(x.ID)}
 		m := must(review.Of(x, []*capability.Capability{a}))
 		if _, mend := anyDesk(t).Switches(ctx, "").Off(bookOf(m), a); !strings.HasPrefix(mend, want) {
-			t.Errorf("Off(%s): mend = %q, want %q", id, mend, want)
+			t.Errorf("Off(%s): fix = %q, want %q", id, mend, want)
 		}
 	}
 }

@@ -199,7 +199,7 @@ func NewBook(capabilities []*capability.Capability) *Book {
 func orphan(c *capability.Capability, owner capability.ID) error {
 	return &capability.Error{
 		Kind: capability.Invalid, Op: "review", Target: string(c.ID),
-		Err: fmt.Errorf("the manifest of its package %s is not in the catalog", owner), Fix: "mend the package; ken doctor says what is wrong",
+		Err: fmt.Errorf("the manifest of its package %s is not in the catalog", owner), Fix: "fix the package; ken doctor says what is wrong",
 	}
 }
 

@@ -131,7 +131,7 @@ func (s *Switches) Off(b *Book, c *capability.Capability) (why, mend string) {
 			return "", ""
 		}
 		return fmt.Sprintf("%s is off: the manifest of its package %s is not in the catalog beside it", clean(string(c.ID)), orNone(clean(string(owner)))),
-			"mend the package and load the catalog again; ken doctor says what is wrong"
+			"fix the package and load the catalog again; ken doctor says what is wrong"
 	}
 	state := s.State(m)
 	if state == Enabled {
@@ -163,7 +163,7 @@ func (s *Switches) reason(m *Manifest, state State) (why, mend string) {
 		err = s.bad[keyOf("switch", s.tenant, m.Key())].err
 	}
 	return fmt.Sprintf("extension %s is off: whether it was accepted cannot be read: %v", name, err),
-		"mend the store; ken doctor says what is wrong"
+		"fix the store; ken doctor says what is wrong"
 }
 
 // Check is the exact form of [Switches.Off], for a call that is about to

@@ -279,7 +279,7 @@ func TestUnreadableSourceCostsOnlyItselfAndKeepsTheLastGood(t *testing.T) {
 	a.err = nil
 	_ = c.Load(context.Background())
 	if got := codes(c.Snapshot()); len(got) != 0 {
-		t.Errorf("problems after the mend = %v, want none", got)
+		t.Errorf("problems after the fix = %v, want none", got)
 	}
 }
 

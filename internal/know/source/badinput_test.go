@@ -112,7 +112,7 @@ func TestBadTextCostsOnlyItself(t *testing.T) {
 				}
 				for _, problem := range said {
 					if problem.Code == "" || problem.Message == "" || problem.Fix == "" && problem.Code != "unknown-key" {
-						t.Errorf("problem %+v lacks a code, a message or a mend", problem)
+						t.Errorf("problem %+v lacks a code, a message or a fix", problem)
 					}
 				}
 				first := said[0]

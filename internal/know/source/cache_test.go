@@ -139,7 +139,7 @@ func TestCacheOfOthersIsNotUsed(t *testing.T) {
 	cache := &Cache{Dir: dir}
 	err := cache.Check()
 	if capability.KindOf(err) != capability.Denied || !strings.Contains(fmt.Sprint(err), "chmod go-w") {
-		t.Fatalf("Check of a directory that others write to = %v, want a refusal with the mend", err)
+		t.Fatalf("Check of a directory that others write to = %v, want a refusal with the fix", err)
 	}
 	p := sourcetest.Write(t, t.TempDir(), "c.jsonl", largeCatalog())
 	_, b := load(t, TreeConfig{Path: p, Cache: cache})

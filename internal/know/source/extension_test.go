@@ -386,7 +386,7 @@ func TestExtensionProblems(t *testing.T) {
 			}
 			for _, p := range b.Problems {
 				if p.Fix == "" && p.Code != "unknown-key" {
-					t.Errorf("problem %v says nothing about the mend", p)
+					t.Errorf("problem %v says nothing about the fix", p)
 				}
 			}
 		})

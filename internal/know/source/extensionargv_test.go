@@ -221,7 +221,7 @@ func TestExtensionPlaces(t *testing.T) {
 			if len(b.Problems) > 0 {
 				got = b.Problems[0].Code
 				if b.Problems[0].Fix == "" || b.Problems[0].Origin.Line == 0 {
-					t.Errorf("problem %v has no line or no mend", b.Problems[0])
+					t.Errorf("problem %v has no line or no fix", b.Problems[0])
 				}
 			}
 			if got != tt.code || (c == nil) != tt.lost {

@@ -153,7 +153,7 @@ func TestManifestFaults(t *testing.T) {
 				t.Errorf("%d problems, want one:\n%s", n, p.list())
 			}
 			if p.Problems[0].Fix == "" {
-				t.Errorf("%s: no mend", p.Problems[0])
+				t.Errorf("%s: no fix", p.Problems[0])
 			}
 		})
 	}

@@ -163,7 +163,7 @@ func (s MCPServer) problem(u *format.Unit, severity capability.Severity, code, m
 		return
 	}
 	if len(u.Problems) == maxToolProblems-1 {
-		severity, code, message, fix = capability.Warning, "more-problems", "there is more wrong with this server's tools; the rest is not listed", "mend the first ones"
+		severity, code, message, fix = capability.Warning, "more-problems", "there is more wrong with this server's tools; the rest is not listed", "fix the first ones"
 	}
 	u.Problems = append(u.Problems, capability.Problem{Severity: severity, Code: code, Origin: s.Origin, Message: message, Fix: fix})
 }

@@ -184,7 +184,7 @@ func (h *loadedUnit) setback(old *loadedUnit) (reason capability.Problem, whole,
 			"write it again; or delete it, to do without what it held"), true, true
 	case h.format == "" && len(h.problems) == 0:
 		return old.complaint("unknown-format", "no format that Ken knows, though it was one before",
-			"mend the file; or delete it, to do without what it held"), true, true
+			"fix the file; or delete it, to do without what it held"), true, true
 	case h.format == "" && h.problems[0].Code == "missing-file":
 		return reason, false, false // a link to a file that was deleted
 	case h.folder && gone || !hasNewFault(old.faults, h.faults) && (h.holds() || len(h.faults) == 0):
@@ -263,7 +263,7 @@ func lastGood(at capability.Origin, n int) capability.Problem {
 	}
 	return capability.Problem{
 		Severity: capability.Warning, Code: "last-good", Origin: at,
-		Message: what + " still used as last read", Fix: "mend what is wrong with it",
+		Message: what + " still used as last read", Fix: "fix what is wrong with it",
 	}
 }
 

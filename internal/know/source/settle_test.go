@@ -143,7 +143,7 @@ func TestSettle(t *testing.T) {
 				}
 				mended, _, err := tree.refresh(context.Background(), seen)
 				if err != nil || !slices.Equal(ids(mended), ids(b)) || len(mended.Problems) != len(b.Problems) {
-					t.Errorf("mended: capabilities %v, %v, problems %v, want %v and %v", ids(mended), err, mended.Problems, ids(b), b.Problems)
+					t.Errorf("fixed: capabilities %v, %v, problems %v, want %v and %v", ids(mended), err, mended.Problems, ids(b), b.Problems)
 				}
 			})
 		}

@@ -290,7 +290,7 @@ func (w *walk) corrupt(p string) []capability.Problem {
 	}
 	if err != nil {
 		problem.Message = fmt.Sprintf("%s cannot be read, so nothing of it is used: %v", path.Base(p), err)
-		problem.Fix = "mend it; or rename it, where it is another program's"
+		problem.Fix = "fix it; or rename it, where it is another program's"
 	} else if _, text := doc.Any.(string); !text {
 		return nil
 	}

@@ -335,7 +335,7 @@ func hotHalfWritten(t *testing.T, mode WatchMode) {
 				}
 				for _, p := range b.Problems {
 					if p.Code != "card-size" && (p.Origin.Path != filepath.Join(dir, place) || p.Fix == "" || p.Message == "") {
-						t.Errorf("half-written %s: problem %+v names no file or no mend", place, p)
+						t.Errorf("half-written %s: problem %+v names no file or no fix", place, p)
 					}
 				}
 				if _, err := w.tree.Detail(context.Background(), a); capability.KindOf(err) != capability.Conflict {
@@ -343,7 +343,7 @@ func hotHalfWritten(t *testing.T, mode WatchMode) {
 				}
 				sourcetest.Write(t, dir, place, cardNamed("a", "Whole."))
 				if b = w.untilText("a", "Whole."); hasProblem("last-good")(b) {
-					t.Errorf("mended %s: problems %v", place, b.Problems)
+					t.Errorf("fixed %s: problems %v", place, b.Problems)
 				}
 				sourcetest.Write(t, dir, place, half)
 				w.until("a complaint again", hasProblem("last-good"))
@@ -614,7 +614,7 @@ func TestWatchPollsWhereTheSystemCannotTell(t *testing.T) {
 			b = w.until("a word about polling", hasProblem("watch-polling"))
 			for _, p := range b.Problems {
 				if p.Code == "watch-polling" && (p.Severity != capability.Warning || !strings.Contains(p.Fix, tt.fix)) {
-					t.Errorf("problem %+v, want a warning whose mend names %s", p, tt.fix)
+					t.Errorf("problem %+v, want a warning whose fix names %s", p, tt.fix)
 				}
 			}
 			sourcetest.Write(t, dir, "other/c.md", cardNamed("c", "C."))

@@ -106,7 +106,7 @@ func (h *Hook) Before(ctx context.Context, call capability.Call) (capability.Cal
 	}
 	said, err := h.ask(ctx, call)
 	if err != nil {
-		return call, h.refusal(call, err, fmt.Sprintf("mend the command of hooks.%s, or take the hook out of ken.yaml", h.cfg.Name))
+		return call, h.refusal(call, err, fmt.Sprintf("fix the command of hooks.%s, or take the hook out of ken.yaml", h.cfg.Name))
 	}
 	switch said.Decision {
 	case "", "allow":
@@ -117,13 +117,13 @@ func (h *Hook) Before(ctx context.Context, call capability.Call) (capability.Cal
 		}
 		return call, h.refusal(call, errors.New(reason), fmt.Sprintf("do it in a way that the hook %s lets through", h.cfg.Name))
 	default:
-		return call, h.refusal(call, fmt.Errorf("decided %q; it may say allow or deny", untrusted.Line(said.Decision, 40)), "mend the command of hooks."+h.cfg.Name)
+		return call, h.refusal(call, fmt.Errorf("decided %q; it may say allow or deny", untrusted.Line(said.Decision, 40)), "fix the command of hooks."+h.cfg.Name)
 	}
 	if len(said.Arguments) == 0 {
 		return call, nil
 	}
 	if err := narrows(call.Arguments, said.Arguments); err != nil {
-		return call, h.refusal(call, fmt.Errorf("returned arguments that are not narrower: %w", err), "mend the command of hooks."+h.cfg.Name)
+		return call, h.refusal(call, fmt.Errorf("returned arguments that are not narrower: %w", err), "fix the command of hooks."+h.cfg.Name)
 	}
 	call.Arguments = said.Arguments
 	return call, nil

@@ -318,10 +318,10 @@ var errHeld = errors.New("definition differs from what was accepted")
 // invalid makes the error of a definition that cannot be used.
 func (s *Server) invalid(err error) error {
 	e := &capability.Error{
-		Kind: capability.Unavailable, Op: "start MCP server", Target: s.Name, Err: err, Fix: "mend mcp.servers." + s.Name, Rule: "mcp.servers." + s.Name,
+		Kind: capability.Unavailable, Op: "start MCP server", Target: s.Name, Err: err, Fix: "fix mcp.servers." + s.Name, Rule: "mcp.servers." + s.Name,
 	}
 	if s.Origin.Path != "" {
-		e.Fix = "mend " + s.Name + " in " + s.Origin.String()
+		e.Fix = "fix " + s.Name + " in " + s.Origin.String()
 	}
 	if u, ok := errors.AsType[*unset](err); ok {
 		e.Fix = u.fix() + "; or " + e.Fix

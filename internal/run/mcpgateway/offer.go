@@ -157,7 +157,7 @@ func (s *server) judge(ctx context.Context, o *offer, tools []pin.Tool) map[stri
 	}
 	verdicts, err := s.g.cfg.Pins.Check(ctx, s.pinKey(), tools)
 	if err != nil {
-		s.problem(o, capability.Grave, "mcp-pins", "its tools could not be compared with what was accepted: "+err.Error(), "mend the store; see ken doctor")
+		s.problem(o, capability.Grave, "mcp-pins", "its tools could not be compared with what was accepted: "+err.Error(), "fix the store; see ken doctor")
 	}
 	return verdicts
 }

@@ -167,7 +167,7 @@ func (w *watched) batch(ctx context.Context, s *server, again bool) (capability.
 // unusable says what is wrong with a definition.
 func (s *server) unusable() capability.Problem {
 	p := capability.Problem{
-		Code: "mcp-server", Origin: s.origin(), Message: "the server " + s.def.Name + " cannot be used: " + s.broken.Error(), Fix: "mend mcp.servers." + s.def.Name,
+		Code: "mcp-server", Origin: s.origin(), Message: "the server " + s.def.Name + " cannot be used: " + s.broken.Error(), Fix: "fix mcp.servers." + s.def.Name,
 	}
 	if s.def.Held != "" {
 		p.Code, p.Message, p.Fix = "mcp-held", p.Message+": "+s.def.Held, "ken extension review mcp:"+s.def.Name

@@ -178,7 +178,7 @@ func (d *definitionReader) readFile(file string, own bool) (list []connect.Serve
 }
 
 func (d *definitionReader) unreadable(file string, err error) {
-	d.problem(capability.Problem{Code: "mcp-file", Origin: capability.Origin{Path: file}, Message: "servers cannot be read: " + err.Error(), Fix: "mend the file, or take it out of mcp.import"})
+	d.problem(capability.Problem{Code: "mcp-file", Origin: capability.Origin{Path: file}, Message: "servers cannot be read: " + err.Error(), Fix: "fix the file, or take it out of mcp.import"})
 }
 
 // wantsSecret reports whether a definition refers to a sealed secret.

@@ -62,7 +62,7 @@ func (s *Servers) recordSwitch(ctx context.Context, by capability.Principal, nam
 		r.Metadata.Notes = map[string]string{"why": why}
 	}
 	if err := s.cfg.Record(ctx, r); err != nil {
-		return &capability.Error{Kind: capability.Unavailable, Op: word, Target: id, Rule: "audit", Err: errors.Join(errors.New("change could not be recorded, so nothing was changed"), err), Fix: "mend the audit log; ken doctor says what is wrong"}
+		return &capability.Error{Kind: capability.Unavailable, Op: word, Target: id, Rule: "audit", Err: errors.Join(errors.New("change could not be recorded, so nothing was changed"), err), Fix: "fix the audit log; ken doctor says what is wrong"}
 	}
 	return nil
 }

@@ -68,7 +68,7 @@ func TestReadRefuses(t *testing.T) {
 	} {
 		_, err := s.Read(context.Background(), ada, q)
 		if e, ok := errors.AsType[*capability.Error](err); !ok || e.Kind != capability.Invalid || e.Fix == "" {
-			t.Errorf("Read(%+v) = %v, want a refusal with its mend", q, err)
+			t.Errorf("Read(%+v) = %v, want a refusal with its fix", q, err)
 		}
 	}
 	canceled, cancel := context.WithCancel(context.Background())

@@ -318,7 +318,7 @@ func TestFullDisk(t *testing.T) {
 	if e, err := w.Commit(false, nil); err == nil {
 		t.Errorf("Commit = %+v, want the error of the file", e)
 	} else if capability.KindOf(err) != capability.Unavailable || !strings.Contains(err.Error(), "make room in") {
-		t.Errorf("Commit: %v, want it unavailable with the mend", err)
+		t.Errorf("Commit: %v, want it unavailable with the fix", err)
 	}
 	if n := files(t, s.cfg.Dir); n != 0 {
 		t.Errorf("%d files left, want 0", n)
@@ -454,7 +454,7 @@ func TestOpenRefusesAnOpenFolder(t *testing.T) {
 	os.Chmod(dir, 0o755)
 	_, err := Open(Config{Dir: dir})
 	if capability.KindOf(err) != capability.Denied || !strings.Contains(err.Error(), "chmod 700 "+dir) {
-		t.Errorf("Open = %v, want a refusal with the mend", err)
+		t.Errorf("Open = %v, want a refusal with the fix", err)
 	}
 	if _, err := Open(Config{}); capability.KindOf(err) != capability.Invalid {
 		t.Errorf("Open without a folder = %v", err)

@@ -39,7 +39,7 @@ func TestKeyOfCall(t *testing.T) {
 	call.Key = "k1"
 	_, err := bare.Invoke(t.Context(), call)
 	if e := wantKind(t, err, capability.Unavailable); e.Fix == "" || ran.Load() != 4 {
-		t.Errorf("without effects: %v, and it ran %d times, want a way to mend it and 4", err, ran.Load())
+		t.Errorf("without effects: %v, and it ran %d times, want a way to fix it and 4", err, ran.Load())
 	}
 	look := callOf("look", `{"text":"a"}`)
 	look.Key = "k1"

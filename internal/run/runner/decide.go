@@ -34,7 +34,7 @@ func (r *Runner) decide(next step) step {
 		if len(facts.Isolation) > 0 && !json.Valid(facts.Isolation) {
 			return capability.Result{}, &capability.Error{
 				Kind: capability.Internal, Op: "facts", Target: string(t.call.Target),
-				Err: errors.New("the executor says how it would be isolated, and that is not JSON"), Fix: "mend the executor of " + t.runs,
+				Err: errors.New("the executor says how it would be isolated, and that is not JSON"), Fix: "fix the executor of " + t.runs,
 			}
 		}
 		t.facts = facts
@@ -300,6 +300,6 @@ func deskError(op string, t *trip, err error) error {
 	}
 	return &capability.Error{
 		Kind: capability.Unavailable, Op: op, Target: string(t.call.Target), Err: err,
-		Fix: "nothing runs without consent; mend the store and call again",
+		Fix: "nothing runs without consent; fix the store and call again",
 	}
 }

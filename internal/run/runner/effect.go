@@ -358,6 +358,6 @@ func effectError(t *trip, err error) error {
 	}
 	return &capability.Error{
 		Kind: capability.Unavailable, Op: "keep effect", Target: string(t.call.Target), Err: err,
-		Fix: "nothing ran, because that it runs once could not be made sure; mend the store and call again",
+		Fix: "nothing ran, because that it runs once could not be made sure; fix the store and call again",
 	}
 }

@@ -89,7 +89,7 @@ func Worst(checks []Check) Grade {
 func configuration(f Facts) Check {
 	c := Check{Name: "configuration", Grade: Good, Message: "no ken.yaml; the defaults are in force"}
 	if f.ConfigErr != nil {
-		c.Grade, c.Message, c.Fix = Bad, f.ConfigErr.Error(), "mend the file; until then nothing runs with it"
+		c.Grade, c.Message, c.Fix = Bad, f.ConfigErr.Error(), "fix the file; until then nothing runs with it"
 		return c
 	}
 	if len(f.ConfigFiles) > 0 {
@@ -117,7 +117,7 @@ func home(dir string) Check {
 
 func meaning(f Facts) Check {
 	if f.MeaningErr != nil {
-		return Check{Name: "meaning", Grade: Warn, Message: f.MeaningErr.Error(), Fix: "until this is mended words alone find capabilities"}
+		return Check{Name: "meaning", Grade: Warn, Message: f.MeaningErr.Error(), Fix: "until this is fixed words alone find capabilities"}
 	}
 	return Check{Name: "meaning", Grade: Good, Message: f.Meaning}
 }
@@ -134,7 +134,7 @@ func model(f Facts) Check {
 
 func cache(err error) Check {
 	if err != nil {
-		return Check{Name: "cache", Grade: Warn, Message: err.Error(), Fix: "large catalogs load slower until this is mended"}
+		return Check{Name: "cache", Grade: Warn, Message: err.Error(), Fix: "large catalogs load slower until this is fixed"}
 	}
 	return Check{Name: "cache", Grade: Good, Message: "large catalogs are parsed once and kept"}
 }

@@ -33,10 +33,10 @@ func running(r Running) []Check {
 		{Name: "state", Grade: Good, Message: r.Store},
 	}
 	if r.StoreErr != nil {
-		checks[2] = Check{Name: "state", Grade: Bad, Message: r.StoreErr.Error(), Fix: "until this is mended no call can be made"}
+		checks[2] = Check{Name: "state", Grade: Bad, Message: r.StoreErr.Error(), Fix: "until this is fixed no call can be made"}
 	}
 	if r.SecretErr != nil {
-		checks = append(checks, Check{Name: "secrets", Grade: Bad, Message: r.SecretErr.Error(), Fix: "until this is mended only secrets in the environment can be used"})
+		checks = append(checks, Check{Name: "secrets", Grade: Bad, Message: r.SecretErr.Error(), Fix: "until this is fixed only secrets in the environment can be used"})
 	}
 	if r.Waiting > 0 {
 		checks = append(checks, Check{Name: "approvals", Grade: Warn, Message: count(r.Waiting, "call") + " waiting for approval", Fix: "see ken approve list"})
@@ -55,7 +55,7 @@ func isolation(i Isolation) Check {
 	c.Message = fmt.Sprintf("programs run under the sandbox profile %s; %s to escape failed", i.Profile, count(i.Attempts, "attempt"))
 	switch {
 	case i.Refuses != "":
-		c.Grade, c.Message, c.Fix = Bad, i.Refuses, "no program runs here until this is mended, or sandbox.require asks for less"
+		c.Grade, c.Message, c.Fix = Bad, i.Refuses, "no program runs here until this is fixed, or sandbox.require asks for less"
 	case i.Profile == "none":
 		c.Grade, c.Message = Warn, "programs have no sandbox: resource limits alone apply"
 		c.Fix = "programs can read and change what this user can; sandbox.require: require-landlock denies such runs"

@@ -95,7 +95,7 @@ func servers(s Servers) []Check {
 			c.Grade = Bad
 		}
 		if c.Fix == "" {
-			c.Fix = "mend " + p.Origin.String()
+			c.Fix = "fix " + p.Origin.String()
 		}
 		checks = append(checks, c)
 	}

@@ -36,7 +36,7 @@ func TestServers(t *testing.T) {
 		{"good", with(func(*Server) {}), "mcp:files", Good, "14 tools, 1 prompt over stdio, protocol 2025-11-25; sandbox profile imported (full), which leaves open: files, network", ""},
 		{"remote", with(func(s *Server) { s.Kind, s.Profile = "http", "" }), "mcp:files", Good, "over http, protocol 2025-11-25; it runs elsewhere", ""},
 		{"off", with(func(s *Server) { s.Disabled = true }), "mcp:files", Warn, "switched off", "disabled out of files in " + file},
-		{"does not start", with(func(s *Server) { s.Err, s.Fix = "no program x is installed", "mend mcp.servers.files" }), "mcp:files", Bad, "no program x", "mend files in " + file},
+		{"does not start", with(func(s *Server) { s.Err, s.Fix = "no program x is installed", "fix mcp.servers.files" }), "mcp:files", Bad, "no program x", "fix files in " + file},
 		{"dies", with(func(s *Server) {
 			s.Err, s.Fix = "exit status 1; it printed: no key", "run the command of mcp.servers.files by hand, or see ken doctor"
 		}), "mcp:files", Bad, "it printed: no key", "run the command of files in " + file + " by hand"},
@@ -53,8 +53,8 @@ func TestServers(t *testing.T) {
 		{"long", with(func(s *Server) { s.Long = []string{"nnn…"} }), "mcp:files", Warn, "\n1 name of tools that clients see shortened: nnn…", "author"},
 		{"narrower", with(func(s *Server) { s.Narrower = Narrower{Line: `"x-ken": {}`, Note: "tried"} }), "mcp:files", Good, "it can be confined; tried", "write into files in " + file + `: "x-ken": {}`},
 		{"fetched", with(func(s *Server) { s.Narrower = Narrower{Note: "npx fetches it"} }), "mcp:files", Good, "not confined: it has your files and network; npx fetches it", ""},
-		{"file", Servers{Problems: []capability.Problem{{Code: "mcp-file", Origin: capability.Origin{Path: "/x.json"}, Message: "no JSON", Fix: "mend it"}}}, "servers", Bad, "/x.json: no JSON", "mend it"},
-		{"file warns", Servers{Problems: []capability.Problem{{Severity: capability.Warning, Origin: capability.Origin{Path: "/x.json", Line: 2}, Message: "odd"}}}, "servers", Warn, "odd", "mend /x.json:2"},
+		{"file", Servers{Problems: []capability.Problem{{Code: "mcp-file", Origin: capability.Origin{Path: "/x.json"}, Message: "no JSON", Fix: "fix it"}}}, "servers", Bad, "/x.json: no JSON", "fix it"},
+		{"file warns", Servers{Problems: []capability.Problem{{Severity: capability.Warning, Origin: capability.Origin{Path: "/x.json", Line: 2}, Message: "odd"}}}, "servers", Warn, "odd", "fix /x.json:2"},
 		{"well", running(Daemon{}, Troubled{Name: "files", Runs: 2}), "servers", Good, "1 server, 2 back ends; 1 without errors", ""},
 		{"hangs", running(Daemon{}, Troubled{Name: "files", Down: true, Err: "it hangs", At: time.Now()}), "mcp:files", Bad, "in ken serve, process 9: ", "files in " + file},
 		{"in the daemon", running(Daemon{PID: 9}, Troubled{Name: "files", Restarts: 2, Noise: 7, Sample: "x"}), "mcp:files", Warn, "in the daemon, process 9: it was started again 2 times; noise on its output, 7 lines: x", "log"},

@@ -49,7 +49,7 @@ func FuzzParse(f *testing.F) {
 		}
 		fault, ok := errors.AsType[*Fault](err)
 		if !ok || fault.Offset < 0 || fault.Offset > len(line) || fault.Column < 1 || fault.Fix == "" {
-			t.Errorf("Parse(%q) = %#v, want a fault in the line with its mend", line, err)
+			t.Errorf("Parse(%q) = %#v, want a fault in the line with its fix", line, err)
 		}
 	})
 }

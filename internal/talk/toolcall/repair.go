@@ -34,7 +34,7 @@ func Arguments(raw []byte, whole bool) (args json.RawMessage, note string, err e
 	case none:
 		return json.RawMessage("{}"), "", nil
 	case len(trimmed) > maxRepairBytes:
-		return nil, "", fmt.Errorf("%w, and with more than %d bytes they are not mended", errNotObject, maxRepairBytes)
+		return nil, "", fmt.Errorf("%w, and with more than %d bytes they are not fixed", errNotObject, maxRepairBytes)
 	case !bytes.ContainsRune(trimmed, '{'):
 		return nil, "", errNotObject
 	}

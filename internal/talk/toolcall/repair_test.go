@@ -71,7 +71,7 @@ func TestRepairLeavesJSONAlone(t *testing.T) {
 			t.Fatalf("Arguments(%s) = %s, %q, %v", raw, got, note, err)
 		}
 		if mended := mend(string(raw)); mended != string(raw) {
-			t.Fatalf("mend(%s) = %s", raw, mended)
+			t.Fatalf("fix(%s) = %s", raw, mended)
 		}
 	})
 }

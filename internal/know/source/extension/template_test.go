@@ -138,7 +138,7 @@ func FuzzCommandTemplate(f *testing.F) {
 		got, err := parseTemplate(text)
 		if err != nil {
 			if err.position < 1 || err.message == "" || err.fix == "" {
-				t.Fatalf("parseTemplate(%q): %+v does not say where, what and the mend", text, err)
+				t.Fatalf("parseTemplate(%q): %+v does not say where, what and the fix", text, err)
 			}
 			return
 		}

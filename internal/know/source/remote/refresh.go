@@ -132,7 +132,7 @@ func (r *Remote) take(ctx context.Context, have *remoteCopy, got fetched, hash s
 	}
 	if have != nil && isEmpty(next.batch) {
 		why := append(slices.Clone(next.batch.Problems), r.problem(capability.Grave, "remote-unusable",
-			"nothing in the new content could be read; the last good copy is used", "mend the content at the address"))
+			"nothing in the new content could be read; the last good copy is used", "fix the content at the address"))
 		return r.fallBack(ctx, have, nil, why...)
 	}
 	if r.cfg.CacheDir == "" {

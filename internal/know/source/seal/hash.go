@@ -65,7 +65,7 @@ func hash(c *capability.Capability, d capability.Detail) string {
 func Outdated(c *capability.Capability) error {
 	return &capability.Error{
 		Kind: capability.Conflict, Op: "read", Target: string(c.ID),
-		Err: fmt.Errorf("%s can no longer be read as it was", c.Origin), Fix: "mend the file; the catalog says what is wrong with it",
+		Err: fmt.Errorf("%s can no longer be read as it was", c.Origin), Fix: "fix the file; the catalog says what is wrong with it",
 	}
 }
 

@@ -335,7 +335,7 @@ func (r *reading) tell() {
 	if r.bad > maxTold {
 		r.batch.Problems = append(r.batch.Problems, capability.Problem{
 			Code: "bad-rows", Origin: r.table.origin(""),
-			Message: fmt.Sprintf("%d more rows could not be read", r.bad-maxTold), Fix: "mend the rows above first; the cause is likely the same",
+			Message: fmt.Sprintf("%d more rows could not be read", r.bad-maxTold), Fix: "fix the rows above first; the cause is likely the same",
 		})
 	}
 	r.batch.Capabilities = slices.Clip(r.batch.Capabilities)

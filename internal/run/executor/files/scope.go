@@ -129,7 +129,7 @@ func below(dir, abs string) (rel string, ok bool) {
 func (p place) admit(op string, dir bool) error {
 	ig, err := p.scope.ignored()
 	if err != nil {
-		return denied(op, p.shown, p.scope.shown(ignoreName), err, "mend that file; until then no file can be used")
+		return denied(op, p.shown, p.scope.shown(ignoreName), err, "fix that file; until then no file can be used")
 	}
 	if line, hidden := ig.Match(p.rel, dir); hidden {
 		return denied(op, p.shown, fmt.Sprintf("%s:%d", p.scope.shown(ignoreName), line), errors.New("hidden"), "work without it; a person can take the line out")

@@ -81,7 +81,7 @@ func (s *server) catalogRoutes() []wire.Route {
 		Method: "GET", Path: "/api/v1/why/{id...}", Name: "whyCapability", Group: group, Summary: "Where a capability stands, why it can or cannot be seen, and what it relates to",
 		Answer: Why{}, Serve: s.why,
 	}, {
-		Method: "GET", Path: "/api/v1/lint", Name: "lintCatalog", Group: group, Summary: "What is wrong in the catalog and how to mend it",
+		Method: "GET", Path: "/api/v1/lint", Name: "lintCatalog", Group: group, Summary: "What is wrong in the catalog and how to fix it",
 		Answer: Lint{}, Serve: s.lint,
 	}, {
 		Method: "GET", Path: "/api/v1/changes", Name: "waitForChanges", Group: group, Summary: "Wait until the catalog is newer than a version; 204 when nothing changed in 50 s",

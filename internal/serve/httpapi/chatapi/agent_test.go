@@ -216,7 +216,7 @@ func TestBeginner(t *testing.T) {
 // TestNoCommands: who can type no command at all is told why, and not that a
 // command is unknown; the words of the terminal are what they were.
 func TestNoCommands(t *testing.T) {
-	noRules := &capability.Error{Kind: capability.Denied, Op: "run the command", Rule: "no-rules", Err: errors.New("there are no rules"), Fix: "mend them"}
+	noRules := &capability.Error{Kind: capability.Denied, Op: "run the command", Rule: "no-rules", Err: errors.New("there are no rules"), Fix: "fix them"}
 	for _, c := range []struct {
 		typed, code string
 		none        error

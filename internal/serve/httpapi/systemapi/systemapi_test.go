@@ -380,6 +380,6 @@ func TestMeFault(t *testing.T) {
 	r.want(t, ann, "GET", "/api/v1/me", "", http.StatusOK, `"fault":"nothing may be called"`)
 	broken = false
 	if w := r.ask(root, "GET", "/api/v1/me", ""); strings.Contains(w.Body.String(), "fault") {
-		t.Errorf("GET /me once mended = %s, want no fault", w.Body)
+		t.Errorf("GET /me once fixed = %s, want no fault", w.Body)
 	}
 }

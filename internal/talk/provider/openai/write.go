@@ -64,7 +64,7 @@ func (w *writer) schema(t llm.Tool) {
 		w.raw(`{"type":"object","properties":{}}`)
 	case !isObject(t.Schema):
 		if w.err == nil {
-			w.err = &llm.Error{Kind: llm.Invalid, Message: "the schema of the tool " + t.Name + " is not a JSON object", Fix: "mend the schema of " + t.Name}
+			w.err = &llm.Error{Kind: llm.Invalid, Message: "the schema of the tool " + t.Name + " is not a JSON object", Fix: "fix the schema of " + t.Name}
 		}
 	default:
 		w.json(t.Schema)
