@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,7 +15,7 @@ import (
 // A document is what the pool of these tests keeps open.
 type document struct {
 	owner  *document
-	closed *[]string
+	closed *closedNames
 	name   string
 }
 
@@ -24,15 +25,37 @@ func (d *document) Watch(ctx context.Context) error {
 }
 
 func (d *document) Close() error {
-	*d.closed = append(*d.closed, d.name)
+	d.closed.add(d.name)
 	return nil
+}
+
+// closedNames lists the documents that were closed.
+type closedNames struct {
+	mu   sync.Mutex
+	list []string
+}
+
+func (c *closedNames) add(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.list = append(c.list, name)
+}
+
+// names returns the list, the first n of it in alphabetical order: timers that
+// end at the same time close documents in any order.
+func (c *closedNames) names(n int) []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out := slices.Clone(c.list)
+	slices.Sort(out[:min(n, len(out))])
+	return out
 }
 
 // TestPool: users of one folder share a document, folders with equal flags share
 // the owner, and only what is not an owner is closed when nobody uses it.
 func TestPool(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var closed []string
+		var closed closedNames
 		pool := daemon.NewPool(t.Context(), time.Minute, func(d *document, message string, err error) { t.Errorf("%s: %s: %v", d.name, message, err) })
 		failed := errors.New("it cannot be opened")
 		enter := func(folder, flags string, err error) (*document, func()) {
@@ -66,16 +89,16 @@ func TestPool(t *testing.T) {
 		}
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
-		if slices.Sort(closed); !slices.Equal(closed, []string{"b", "c"}) {
-			t.Errorf("closed after the idle time: %q, want b and c", closed)
+		if got := closed.names(2); !slices.Equal(got, []string{"b", "c"}) {
+			t.Errorf("closed after the idle time: %q, want b and c", got)
 		}
 		_, leave := enter("b", "", nil)
 		leave()
 		if err := pool.Close(); err != nil {
 			t.Error(err)
 		}
-		if len(closed) != 5 || closed[2] != "b" {
-			t.Errorf("closed at the end: %q, want the owners last", closed)
+		if got := closed.names(2); len(got) != 5 || got[2] != "b" {
+			t.Errorf("closed at the end: %q, want the owners last", got)
 		}
 		if _, _, err := pool.Enter(t.Context(), daemon.Key{}, nil); err == nil {
 			t.Error("Enter works after Close")
