@@ -27,10 +27,10 @@ await story(async ({ page }) => {
 
   // Rewind takes turns back and gives what was said to the field.
   await page.getByRole("button", { name: "Rewind to before turn 1" }).click();
-  const sure = page.getByRole("dialog", { name: "Take back turn 1?" });
+  const sure = page.getByRole("dialog", { name: "Rewind to before turn 1?" });
   await sure.waitFor();
   await accessible(page, "the question before a rewind");
-  await sure.getByRole("button", { name: "Take back" }).click();
+  await sure.getByRole("button", { name: "Rewind" }).click();
   await page.waitForFunction(() => document.querySelector("textarea")?.value === "please hold");
   check((await page.getByRole("article").count()) === 0, "turns are left after a rewind to before the first");
   check(await page.getByRole("textbox", { name: "Message" }).evaluate((e) => e === document.activeElement), "the field has no focus after a rewind");

@@ -50,8 +50,8 @@ await story(async ({ page, context }) => {
   await ticket.getByLabel("What will run").getByText("elsewhere.txt").first().waitFor();
   await accessible(other, "approvals");
   await ticket.getByRole("button", { name: "Allow once" }).click();
-  await other.getByText("Nothing waits for you").waitFor();
-  const lately = other.getByRole("region", { name: "Answered lately" });
+  await other.getByText("Nothing is waiting for approval").waitFor();
+  const lately = other.getByRole("region", { name: "Recently answered" });
   await lately.getByText("allowed once").first().waitFor();
   await lately.getByText("denied", { exact: true }).waitFor();
   await page.bringToFront();

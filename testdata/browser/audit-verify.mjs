@@ -30,14 +30,14 @@ await story(async ({ page }) => {
   await accessible(page, "one call");
   await page.getByRole("link", { name: "← Trail" }).click();
 
-  await page.getByRole("button", { name: "Verify the trail" }).click();
-  const result = page.getByRole("region", { name: "Is the trail whole?" });
-  await result.getByText("Everything that was signed is there, unchanged.").waitFor();
+  await page.getByRole("button", { name: "Verify the audit log" }).click();
+  const result = page.getByRole("region", { name: "Audit log verification" });
+  await result.getByText("All signed records are present and unchanged.").waitFor();
   await accessible(page, "verified");
 
   const file = changed();
   await result.getByRole("button", { name: "Verify again" }).click();
-  await result.getByText("The trail is not whole.").waitFor();
+  await result.getByText("Verification failed.").waitFor();
   const row = result.getByRole("row").filter({ hasText: /changed|signature|broken/ }).first();
   const said = await row.innerText();
   check(/record \d+/.test(said) && said.includes(file), "it does not say where: " + said + "; " + file + " was changed");

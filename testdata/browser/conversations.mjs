@@ -106,7 +106,7 @@ await story(async ({ page, context, expectErrors }) => {
   // A question is about the conversation in which it was put.
   await to("/chat/" + B);
   await page.getByRole("button", { name: "Rewind to before turn 1" }).click();
-  const sure = page.getByRole("dialog", { name: "Take back turn 1?" });
+  const sure = page.getByRole("dialog", { name: "Rewind to before turn 1?" });
   await sure.waitFor();
   await page.goBack();
   await turn(2).waitFor();
@@ -114,7 +114,7 @@ await story(async ({ page, context, expectErrors }) => {
   await page.goForward();
   await page.getByRole("button", { name: "Rewind to before turn 1" }).click();
   answer = await late("POST", /\/rewind$/);
-  await sure.getByRole("button", { name: "Take back" }).click();
+  await sure.getByRole("button", { name: "Rewind" }).click();
   await answer.came;
   await to("/chat/" + A);
   await answer.go();
@@ -136,7 +136,7 @@ await story(async ({ page, context, expectErrors }) => {
   await answered(page);
   answer = await late("POST", /\/turns$/);
   posts.length = 0;
-  await page.getByRole("button", { name: "Go on" }).dblclick();
+  await page.getByRole("button", { name: "Continue" }).dblclick();
   await answer.came;
   await to("/chat/" + B);
   await turn(2).waitFor();
@@ -156,7 +156,7 @@ await story(async ({ page, context, expectErrors }) => {
   await page.getByRole("button", { name: "Allow once" }).click();
   await answer.came;
   await to("/chat/" + C);
-  await page.getByRole("button", { name: "Go on" }).waitFor();
+  await page.getByRole("button", { name: "Continue" }).waitFor();
   posts.length = 0;
   await answer.go();
   await quiet();
@@ -195,11 +195,11 @@ await story(async ({ page, context, expectErrors }) => {
   writeFileSync(join(workspace, "big.txt"), Array.from({ length: 30_000 }, (_, i) => "line " + i).join("\n"));
   await to("/chat/" + (await session("please read big.txt")));
   await page.getByRole("button", { name: "Show all" }).first().click();
-  await page.getByRole("button", { name: "Read on" }).first().waitFor();
+  await page.getByRole("button", { name: "Load more" }).first().waitFor();
   const pieces = [];
   page.on("request", (r) => { if (r.url().includes("/results/")) pieces.push(r.url()); });
   answer = await late("GET", /\/results\//);
-  await page.getByRole("button", { name: "Read on" }).first().dblclick();
+  await page.getByRole("button", { name: "Load more" }).first().dblclick();
   await answer.go();
   await quiet();
   check(new Set(pieces).size === pieces.length, "the same was read twice: " + pieces.join(" "));
@@ -237,9 +237,9 @@ await story(async ({ page, context, expectErrors }) => {
   await to("/chat/" + B);
   const ask = page.getByRole("dialog", { name: "Sign in again" });
   await ask.waitFor();
-  await page.getByText("You are not signed in any more").first().waitFor();
+  await page.getByText("You are no longer signed in").first().waitFor();
   await ask.getByLabel(/^The link/).fill(token);
   await ask.getByRole("button", { name: "Sign in" }).click();
   await turn(2).waitFor();
-  await page.getByText("You are not signed in any more").first().waitFor({ state: "detached" });
+  await page.getByText("You are no longer signed in").first().waitFor({ state: "detached" });
 });

@@ -57,7 +57,7 @@ await story(async ({ page, context }) => {
   check((await second).startsWith("Allow once"), "what was clicked on says " + (await second));
   check(posts.length === 3 && (await waiting()) === 1, "a double click agreed to two calls in the list: " + posts.join(", "));
   await first.getByRole("button", { name: "Deny", exact: true }).click();
-  await other.getByText("Nothing waits for you").waitFor();
+  await other.getByText("Nothing is waiting for approval").waitFor();
 
   // What is allowed for good is revoked by two clicks that are two.
   const revoke = other.getByRole("button", { name: /^(Really revoke|Revoke) tool:write_to_file/ });
@@ -65,5 +65,5 @@ await story(async ({ page, context }) => {
   await other.getByText("Really revoke?").waitFor();
   check(posts.length === 4, "a double click revoked it: " + posts.at(-1));
   await revoke.click();
-  await other.getByText("No answer holds beyond its own call").waitFor();
+  await other.getByText("There are no grants").waitFor();
 });

@@ -7,7 +7,7 @@ const views = ["/chat", "/catalog", "/catalog?tab=graph", "/catalog?tab=problems
 // settled waits until a view has drawn what it fetched.
 async function settled(page) {
   await page.waitForLoadState("load");
-  await page.waitForFunction(() => !/Looking…|Searching…|Reading older/.test(document.querySelector("main")?.innerText ?? "") && !document.querySelector("[aria-busy=true]") && document.querySelector("main h1"));
+  await page.waitForFunction(() => !/Checking…|Searching…|Reading older/.test(document.querySelector("main")?.innerText ?? "") && !document.querySelector("[aria-busy=true]") && document.querySelector("main h1"));
 }
 
 // all looks at a view as it is on a wide light page, in the dark, and on a phone.
@@ -33,7 +33,7 @@ async function all(page, view) {
 
 await story(async ({ page }) => {
   // Nothing has happened yet, and each view says what to do about that.
-  for (const [view, words] of [["/chat", "What shall be done?"], ["/approvals", "Nothing waits for you"], ["/trail", "Nothing was recorded in these days"], ["/insights", "There is nothing to count yet"], ["/playground", "What would a model be shown?"], ["/catalog?tab=reviews", ""]]) {
+  for (const [view, words] of [["/chat", "What should Ken do?"], ["/approvals", "Nothing is waiting for approval"], ["/trail", "No records in this period"], ["/insights", "No data yet"], ["/playground", "What would the model see?"], ["/catalog?tab=reviews", ""]]) {
     await visit(page, view);
     if (words) await page.getByRole("heading", { name: words }).waitFor();
     await settled(page);

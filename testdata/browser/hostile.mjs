@@ -91,10 +91,10 @@ await story(async ({ page, expectErrors }) => {
   await clean("a question");
   await visit(page, "/approvals");
   await page.getByRole("button", { name: "Allow once" }).waitFor();
-  await page.getByText(/^All \d+ other facts/).click();
+  await page.getByText(/^\d+ more details/).click();
   await clean("approvals");
   await page.getByRole("button", { name: "Deny", exact: true }).click();
-  await page.getByText("Nothing waits for you").waitFor();
+  await page.getByText("Nothing is waiting for approval").waitFor();
 
   // The catalog, one by one and together.
   await visit(page, "/catalog?q=hostile");

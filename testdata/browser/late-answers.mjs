@@ -51,7 +51,7 @@ await story(async ({ page, context }) => {
   await second.evaluate(() => dispatchEvent(new Event("focus")));
   await list.came;
   await card.getByRole("button", { name: "Allow once" }).click();
-  await second.getByText("Nothing waits for you").waitFor();
+  await second.getByText("Nothing is waiting for approval").waitFor();
   await list.go();
   check(!(await card.isVisible()), "a call that was answered waits again");
 
@@ -77,7 +77,7 @@ await story(async ({ page, context }) => {
   await visit(second, "/approvals");
   const word = await late(second, /^\/approvals\/./);
   await card.getByRole("button", { name: "Deny", exact: true }).click();
-  await second.getByText("Nothing waits for you").waitFor();
+  await second.getByText("Nothing is waiting for approval").waitFor();
   await word.go();
   check((await second.getByText("answered elsewhere").count()) === 0, "an answer that was given here is said to be from elsewhere");
 

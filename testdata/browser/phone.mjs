@@ -21,7 +21,7 @@ await story(async ({ page }) => {
   const found = [];
   for (const view of [chat, "/catalog", "/catalog?tab=graph", "/catalog?tab=problems", "/catalog/skill%3Acode-review", "/playground?q=review%20a%20change", "/approvals", "/trail", "/insights", "/settings", "/settings/doctor"]) {
     await visit(page, view);
-    await page.waitForFunction(() => !/Looking…|Searching…|Reading older/.test(document.querySelector("main").innerText) && !document.querySelector("[aria-busy=true]"));
+    await page.waitForFunction(() => !/Checking…|Searching…|Reading older/.test(document.querySelector("main").innerText) && !document.querySelector("[aria-busy=true]"));
     await fits(page, view);
     found.push(...(await small(page)).map((what) => view + ": " + what));
     const box = await bar.boundingBox();

@@ -48,7 +48,7 @@ async function take(page, name) {
   await page.mouse.move(0, 0); // nothing is pointed at
   await page.screenshot({ path: join(out, name + ".png"), animations: "disabled" });
 }
-const settled = (page) => page.waitForFunction(() => document.querySelector("main h1") && !document.querySelector("[aria-busy=true]") && !/Looking…|Searching…/.test(document.querySelector("main").innerText));
+const settled = (page) => page.waitForFunction(() => document.querySelector("main h1") && !document.querySelector("[aria-busy=true]") && !/Checking…|Searching…/.test(document.querySelector("main").innerText));
 
 await story(async ({ page }) => {
   // Prices are for a person to say.
@@ -92,7 +92,7 @@ await story(async ({ page }) => {
   await page.getByRole("button", { name: "Allow once" }).waitFor();
   await take(page, "approvals");
   await page.getByRole("button", { name: "Allow once" }).click();
-  await page.getByText("Nothing waits for you").waitFor();
+  await page.getByText("Nothing is waiting for approval").waitFor();
 
   await visit(page, "/catalog?q=weather+forecast");
   const hits = page.getByRole("list", { name: "Capabilities" }).getByRole("link");

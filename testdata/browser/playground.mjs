@@ -4,7 +4,7 @@ import { story, check, accessible, visit } from "./ken.mjs";
 
 await story(async ({ page }) => {
   await visit(page, "/playground");
-  await page.getByRole("heading", { name: "What would a model be shown?" }).waitFor();
+  await page.getByRole("heading", { name: "What would the model see?" }).waitFor();
   await page.getByRole("textbox", { name: "Message" }).pressSequentially("review the change in this pull request");
   check((await page.getByRole("textbox", { name: "Message" }).inputValue()) === "review the change in this pull request", "letters are lost while typing: " + (await page.getByRole("textbox", { name: "Message" }).inputValue()));
   const ranking = page.getByRole("list", { name: "Ranking" });
@@ -24,28 +24,28 @@ await story(async ({ page }) => {
   check(JSON.stringify(await order()) !== JSON.stringify(before), "the ranking did not change");
 
   // A floor that nothing reaches: nothing would be shown, and it says by which setting.
-  await page.getByRole("group", { name: "How good it must be" }).getByRole("slider", { name: "Anything at all" }).focus();
+  await page.getByRole("group", { name: "Thresholds" }).getByRole("slider", { name: "Any match" }).focus();
   await page.keyboard.press("End");
   await page.getByText("Nothing is shown:").waitFor();
   await page.getByText("2 changed").first().waitFor();
   await page.getByRole("button", { name: "Reset all" }).click();
-  await page.getByText("all as ken.yaml has them").waitFor();
+  await page.getByText("same as ken.yaml").waitFor();
   await ranking.getByText("no longer shown").first().waitFor({ state: "detached" });
 
   // Kept as a case, and measured.
   await page.getByRole("button", { name: "Save as an eval case" }).click();
-  await ranking.getByRole("checkbox", { name: "Right: skill:code-review" }).check();
+  await ranking.getByRole("checkbox", { name: "Expected: skill:code-review" }).check();
   await accessible(page, "saving a case");
   await page.getByRole("button", { name: "Save the case" }).click();
   const cases = page.getByRole("region", { name: /^Saved cases/ });
   await cases.getByText("skill:code-review").waitFor();
   await cases.getByRole("button", { name: "Run all" }).click();
   await cases.getByRole("group", { name: "Measures" }).waitFor();
-  await cases.getByText("the right one is number 1").waitFor();
+  await cases.getByText("the expected result is number 1").waitFor();
   await accessible(page, "measured");
 
   await page.reload();
   await cases.getByText("skill:code-review").waitFor();
   await cases.getByRole("button", { name: /^Delete the case/ }).click();
-  await cases.getByText("None yet.").waitFor();
+  await cases.getByText("No cases yet.").waitFor();
 });

@@ -69,11 +69,11 @@ await story(async ({ page, expectErrors }) => {
   // What was seen is accepted, with a reason for the record.
   await card.getByRole("button", { name: "Accept…" }).click();
   const dialog = page.getByRole("dialog", { name: "Accept mcp:notes?" });
-  await dialog.getByLabel(/^Why/).fill("the archive is ours");
+  await dialog.getByLabel(/^Reason/).fill("the archive is ours");
   await dialog.getByRole("button", { name: "Accept", exact: true }).click();
-  await page.getByText("mcp:notes is accepted.").waitFor();
+  await page.getByText("mcp:notes accepted.").waitFor();
   await card.waitFor({ state: "detached" });
-  await page.getByRole("heading", { name: "Looked at" }).waitFor();
+  await page.getByRole("heading", { name: "Reviewed" }).waitFor();
   check(!(await reviews()).some((r) => r.pending), "something still waits: " + JSON.stringify(await reviews()));
   await until("it can be called again", async () => (await called("echo")).status === 200);
 });

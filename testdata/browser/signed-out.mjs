@@ -69,7 +69,7 @@ await story(async ({ page, context, expectErrors }) => {
     const tab = await context.newPage();
     await visit(tab, view); // what draws it is there
     await follow(tab, "/settings/about");
-    await tab.getByRole("heading", { name: "What runs" }).waitFor();
+    await tab.getByRole("heading", { name: "Server" }).waitFor();
     tabs.push(tab);
   }
   await visit(page, "/settings/about");

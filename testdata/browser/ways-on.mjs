@@ -39,15 +39,15 @@ await story(async ({ page, expectErrors }) => {
   await page.reload();
   const sessions = page.getByRole("list", { name: "Sessions" });
   await sessions.getByRole("link", { name: /please say something/ }).waitFor();
-  check((await sessions.getByText("Nothing said yet").count()) === 0, "sessions without a word are listed");
-  await sessions.getByRole("button", { name: "60 without a word" }).click();
-  check((await sessions.getByText("Nothing said yet").count()) === 60, "sessions without a word cannot be listed");
+  check((await sessions.getByText("No messages yet").count()) === 0, "sessions without a word are listed");
+  await sessions.getByRole("button", { name: "60 empty sessions" }).click();
+  check((await sessions.getByText("No messages yet").count()) === 60, "sessions without a word cannot be listed");
 
   // A turn that waits says what the page does, not what a terminal would.
   const { value: begun } = await api("/sessions", {});
   await api(`/sessions/${begun.id}/turns?wait=true`, { text: "please write later.txt" });
   await visit(page, "/chat/" + begun.id);
-  await page.getByText("It goes on when you have answered.").waitFor();
+  await page.getByText("The turn continues when you answer.").waitFor();
   check((await page.getByText("ken approve list").count()) === 0, "a turn that waits names a command");
 
   // A call over the API belongs to no session that could be opened.
@@ -67,6 +67,6 @@ await story(async ({ page, expectErrors }) => {
   check((await page.getByRole("button", { name: "Try again" }).count()) === 0, "what cannot help is offered");
   check(!(await page.getByRole("textbox", { name: "Message" }).isVisible()), "one can write where there is no session");
   await accessible(page, "a session that is not there");
-  await page.getByRole("link", { name: "Begin a new session" }).click();
+  await page.getByRole("link", { name: "Start a new session" }).click();
   await page.getByRole("textbox", { name: "Message" }).waitFor();
 });

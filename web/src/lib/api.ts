@@ -14,7 +14,7 @@ export class Refusal extends Error {
 }
 
 const unreachable: Problem = {
-  title: "Unreachable", status: 0, code: "unreachable", detail: "Ken does not answer. Is ken serve still running?",
+  title: "Unreachable", status: 0, code: "unreachable", detail: "Ken is not responding. Is ken serve still running?",
 };
 
 type Query = Record<string, string | number | boolean | string[] | undefined>;
@@ -53,7 +53,7 @@ export async function signIn(said: string) {
     throw new Refusal(unreachable);
   }
   if (answer.ok) { enter(); return; }
-  const detail = answer.status === 429 ? "Those were too many attempts. Wait a few seconds." : "That is not the token of this server. A link works until ken serve is started again.";
+  const detail = answer.status === 429 ? "Too many attempts. Wait a few seconds and try again." : "Invalid token for this server. A link works only until ken serve restarts.";
   throw new Refusal({ ...unreachable, title: "Not signed in", status: answer.status, code: "not-signed-in", detail });
 }
 

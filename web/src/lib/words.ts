@@ -2,33 +2,33 @@
 // programs too, and names routes; here that becomes what one does on the page.
 import type { Problem } from "./types";
 
-const forTheModel = "To say it to the model, put a blank before it.";
+const forTheModel = "To send it to the model, put a space before it.";
 
 // Words of the terminal, and where the page has the same.
 const instead: Record<string, string> = {
-  "/cost": "Below each turn stands what it cost.",
-  "/intent": "The inspector names the intents of a turn.",
-  "/why": "The inspector says what was shown for a turn, and why.",
-  "/model": "The model is named beside Send.",
-  "/resume": "Your sessions are listed at the side.",
-  "/sessions": "Your sessions are listed at the side.",
-  "/tools": "The catalog has all capabilities; the playground shows what a message finds.",
-  "/output": "“Show all” below a call reads its whole result.",
-  "/quit": "A session needs no end: just leave it.",
-  "/exit": "A session needs no end: just leave it.",
+  "/cost": "The cost is shown below each turn.",
+  "/intent": "The inspector shows the intents of a turn.",
+  "/why": "The inspector shows what the model saw in a turn, and why.",
+  "/model": "The model is shown next to Send.",
+  "/resume": "The sidebar lists your sessions.",
+  "/sessions": "The sidebar lists your sessions.",
+  "/tools": "The catalog lists all capabilities. The playground shows what a message finds.",
+  "/output": "“Show all” below a call shows its full result.",
+  "/quit": "You don't need to end a session. Just leave the page.",
+  "/exit": "You don't need to end a session. Just leave the page.",
 };
 
 export function told(p: Problem): string {
   if (p.code === "unknown-command") {
     const name = /\/\S+?(?=[;,?]|\s|$)/.exec(p.detail)?.[0] ?? "of that name";
     const near = /did you mean ([^?]+)\?/.exec(p.detail)?.[1];
-    return `There is no command ${name}. ${near ? `Did you mean ${near}?` : "Type / to see what there is."} ${forTheModel}`;
+    return `There is no command ${name}. ${near ? `Did you mean ${near}?` : "Type / to list the commands."} ${forTheModel}`;
   }
   if (p.code === "not-here") {
     const word = /^\/\w+/.exec(p.detail)?.[0] ?? "";
-    return `${word} is a word of the terminal. ${instead[word] ?? "Type / to see what there is here."} ${forTheModel}`;
+    return `${word} works only in the terminal. ${instead[word] ?? "Type / to list the commands."} ${forTheModel}`;
   }
-  if (p.status === 401) return "You are not signed in any more. Sign in, and do it again.";
+  if (p.status === 401) return "You are no longer signed in. Sign in and try again.";
   return sentence(p.detail);
 }
 

@@ -23,7 +23,7 @@ export function settle(id: string, c: Choice, note: string, until?: string): Pro
 
 // said puts an answer into words.
 export function said(effect: string, scope: string): string {
-  const reach: Record<string, string> = { once: "once", session: "for the session", until: "until a time", always: "always" };
+  const reach: Record<string, string> = { once: "once", session: "for the session", until: "until a set time", always: "always" };
   const verb = effect === "grant" ? "allowed" : effect === "deny" ? "denied" : effect;
   return effect === "deny" && scope === "once" ? verb : verb + " " + (reach[scope] ?? scope);
 }

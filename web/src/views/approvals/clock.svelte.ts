@@ -18,7 +18,7 @@ export const clock = new Clock();
 export function left(until: string, now: number): string {
   const s = Math.ceil((new Date(until).getTime() - now) / 1000);
   if (Number.isNaN(s)) return "does not expire";
-  if (s <= 0) return "has expired";
+  if (s <= 0) return "expired";
   if (s < 60) return many(s, "second") + " left";
   if (s < 600) return many(Math.floor(s / 60), "minute") + (s % 60 ? " " + many(s % 60, "second") : "") + " left";
   if (s < 7200) return many(Math.round(s / 60), "minute") + " left";

@@ -4,8 +4,8 @@ import { effects, firstLine, paint, place, relation, standing, type Whole } from
 
 test("what the catalog's words mean", () => {
   assert.deepEqual([standing("active", true), standing("active", false), standing("quarantined", true), standing("shadowed", true), standing("", true), standing("active", true, "api.rest")].map((s) => s.word + "/" + s.tone),
-    ["ready/good", "something is missing/warn", "quarantined/bad", "hidden by another/warn", "unknown/warn", "not run here/"]);
-  assert.deepEqual([relation("DEPENDS_ON"), relation("DEPENDS_ON", true), relation("DEPENDS_ON", false), relation("OF_TOMORROW")], ["Depends on", "Needs", "Is needed by", "of tomorrow"]);
+    ["available/good", "unavailable/warn", "quarantined/bad", "shadowed/warn", "unknown/warn", "no runner/"]);
+  assert.deepEqual([relation("DEPENDS_ON"), relation("DEPENDS_ON", true), relation("DEPENDS_ON", false), relation("OF_TOMORROW")], ["Depends on", "Needs", "Needed by", "of tomorrow"]);
   assert.deepEqual([place(undefined), place({ source: "s" }), place({ path: "a.md", line: 3 }), place({ path: "a.json", pointer: "/x" })], ["", "s", "a.md:3", "a.json#/x"]);
   assert.equal(paint("of tomorrow"), "--soft");
   assert.equal(paint("constructor"), "--soft");
@@ -14,9 +14,9 @@ test("what the catalog's words mean", () => {
 test("a call's effects are told, and what is not known is not", () => {
   const of = (e: Partial<Whole>) => effects(e as Whole).join("; ");
   assert.equal(of({}), "");
-  assert.equal(of({ hasSideEffects: true }), "changes something");
-  assert.equal(of({ effects: { readOnly: true, destructive: false, openWorld: false } }), "only reads; stays on this machine");
-  assert.equal(of({ effects: { readOnly: false, destructive: true, idempotent: true, openWorld: true } }), "changes something; may destroy what is there; doing it twice is like doing it once; reaches out of this machine");
+  assert.equal(of({ hasSideEffects: true }), "has side effects");
+  assert.equal(of({ effects: { readOnly: true, destructive: false, openWorld: false } }), "read-only; stays on this machine");
+  assert.equal(of({ effects: { readOnly: false, destructive: true, idempotent: true, openWorld: true } }), "has side effects; may delete or overwrite data; idempotent; reaches external systems");
 });
 
 test("a row has one line, however long the text", () => {

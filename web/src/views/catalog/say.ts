@@ -19,30 +19,30 @@ export type Tone = "good" | "warn" | "bad" | "";
 // standing says in a word or two whether something can be used now.
 export function standing(state: string, available: boolean, noRunner?: string): { word: string; tone: Tone } {
   if (state === "quarantined") return { word: "quarantined", tone: "bad" };
-  if (state === "shadowed") return { word: "hidden by another", tone: "warn" };
+  if (state === "shadowed") return { word: "shadowed", tone: "warn" };
   if (state !== "active") return { word: state || "unknown", tone: "warn" };
-  if (available && noRunner) return { word: "not run here", tone: "" };
-  return available ? { word: "ready", tone: "good" } : { word: "something is missing", tone: "warn" };
+  if (available && noRunner) return { word: "no runner", tone: "" };
+  return available ? { word: "available", tone: "good" } : { word: "unavailable", tone: "warn" };
 }
 
 export const states: Record<string, string> = {
-  active: "It can be shown to a model and called.",
-  quarantined: "It is kept away from models until a person looks at it.",
-  shadowed: "Another capability of the same id stands in front of it.",
+  active: "Models can see and call it.",
+  quarantined: "Models cannot see it until an operator reviews it.",
+  shadowed: "Another capability with the same ID takes precedence.",
 };
 
 export const trusts: Record<string, string> = {
-  remote: "said by somebody else: a server or an address",
-  workspace: "came with the project that happens to be open",
-  user: "put there, or named, by the person who runs Ken",
+  remote: "from a third party: a server or a URL",
+  workspace: "from the open project",
+  user: "installed or configured by the operator",
   builtin: "part of Ken itself",
 };
 
 // relation names how another capability relates to the one that is looked at.
 export function relation(type: string, needs?: boolean): string {
   switch (type) {
-    case "DEPENDS_ON": return needs === undefined ? "Depends on" : needs ? "Needs" : "Is needed by";
-    case "COMPOSED_WITH": return "Used along with";
+    case "DEPENDS_ON": return needs === undefined ? "Depends on" : needs ? "Needs" : "Needed by";
+    case "COMPOSED_WITH": return "Used together with";
     case "TAGGED_WITH": return "Shares tags with";
     case "SAME_CATEGORY": return "In the same category";
   }
@@ -53,12 +53,12 @@ export function relation(type: string, needs?: boolean): string {
 export function effects(e: Whole): string[] {
   const said = e.effects ?? {};
   const out: string[] = [];
-  if (said.readOnly) out.push("only reads");
-  else if (said.readOnly === false || e.hasSideEffects) out.push("changes something");
-  if (said.destructive) out.push("may destroy what is there");
-  else if (said.destructive === false && !said.readOnly) out.push("destroys nothing");
-  if (said.idempotent) out.push("doing it twice is like doing it once");
-  if (said.openWorld) out.push("reaches out of this machine");
+  if (said.readOnly) out.push("read-only");
+  else if (said.readOnly === false || e.hasSideEffects) out.push("has side effects");
+  if (said.destructive) out.push("may delete or overwrite data");
+  else if (said.destructive === false && !said.readOnly) out.push("not destructive");
+  if (said.idempotent) out.push("idempotent");
+  if (said.openWorld) out.push("reaches external systems");
   else if (said.openWorld === false) out.push("stays on this machine");
   return out;
 }

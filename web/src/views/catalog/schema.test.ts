@@ -13,7 +13,7 @@ const schema = {
 test("a schema becomes rows", () => {
   const { rows: got, cut } = rows(schema);
   assert.deepEqual(got.map((r) => [r.name, r.type, r.required, r.deep, r.limits.join("; ")]), [
-    ["path", "string", true, 0, "longest 10"], ["mode", "one of these", true, 0, 'one of "a", "b"; without it "b"'], ["many", "list of object", false, 0, ""], ["many[].deep", "integer", false, 1, "at least 1"],
+    ["path", "string", true, 0, "max length 10"], ["mode", "one of these", true, 0, 'one of "a", "b"; default "b"'], ["many", "list of object", false, 0, ""], ["many[].deep", "integer", false, 1, "at least 1"],
     ["either", "string or null", false, 0, ""], ["list", "string or null", false, 0, ""], ["ref", "Thing", false, 0, ""],
   ]);
   assert.equal(cut, false);
@@ -35,9 +35,9 @@ test("a draft has what is required", () => {
 
 test("what is plainly wrong is told before it is sent", () => {
   for (const [source, want] of [
-    ['{"path": "a", "mode": "b"}', ""], ['{"mode": "b"}', "path is missing"], ['{"path": 3, "mode": "b"}', "path must be string"], ["[1]", "Arguments are a JSON object: { … }"], ["null", "Arguments are a JSON object: { … }"],
+    ['{"path": "a", "mode": "b"}', ""], ['{"mode": "b"}', "path is missing"], ['{"path": 3, "mode": "b"}', "path must be string"], ["[1]", "Arguments must be a JSON object: { … }"], ["null", "Arguments must be a JSON object: { … }"],
   ] as const) assert.equal(wrong(source, schema), want);
-  assert.ok(wrong("{", schema).startsWith("This is not JSON"));
+  assert.ok(wrong("{", schema).startsWith("Invalid JSON"));
   assert.equal(wrong('{"x": 1}', { additionalProperties: false }), "x is not a parameter");
   assert.equal(wrong("", undefined), "");
 });

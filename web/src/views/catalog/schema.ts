@@ -46,8 +46,8 @@ function limits(p: Schema): string[] {
   const values = Array.isArray(p.enum) ? p.enum : isObject(p.items) && Array.isArray(p.items.enum) ? p.items.enum : null;
   if (values) out.push("one of " + values.slice(0, 24).map(say).join(", ") + (values.length > 24 ? ` and ${values.length - 24} more` : ""));
   if ("const" in p) out.push("always " + say(p.const));
-  if ("default" in p) out.push("without it " + say(p.default));
-  const words: Record<string, string> = { minimum: "at least", maximum: "at most", exclusiveMinimum: "more than", exclusiveMaximum: "less than", minLength: "shortest", maxLength: "longest", minItems: "fewest", maxItems: "most", pattern: "as", format: "a" };
+  if ("default" in p) out.push("default " + say(p.default));
+  const words: Record<string, string> = { minimum: "at least", maximum: "at most", exclusiveMinimum: "more than", exclusiveMaximum: "less than", minLength: "min length", maxLength: "max length", minItems: "min items", maxItems: "max items", pattern: "pattern", format: "format" };
   for (const [key, word] of Object.entries(words)) if (key in p) out.push(word + " " + (typeof p[key] === "string" ? p[key] : say(p[key])));
   return out;
 }
@@ -73,9 +73,9 @@ export function wrong(source: string, schema: unknown): string {
   try {
     value = JSON.parse(source || "{}");
   } catch (e) {
-    return "This is not JSON: " + (e instanceof Error ? e.message : String(e));
+    return "Invalid JSON: " + (e instanceof Error ? e.message : String(e));
   }
-  if (!isObject(value)) return "Arguments are a JSON object: { … }";
+  if (!isObject(value)) return "Arguments must be a JSON object: { … }";
   const s = isObject(schema) ? schema : {};
   for (const name of Array.isArray(s.required) ? s.required : []) if (typeof name === "string" && !(name in value)) return `${name} is missing`;
   const properties = isObject(s.properties) ? s.properties : {};

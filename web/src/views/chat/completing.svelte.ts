@@ -4,11 +4,11 @@ import type { Completion } from "../../lib/types";
 
 // What the page does by itself.
 export const words = [
-  { text: "/new", description: "begin a new session" },
-  { text: "/mode", description: "/mode NAME answers in that mode from now on, /mode none in none" },
-  { text: "/rewind", description: "take back the last turn, or /rewind N that one and all after it" },
-  { text: "/compact", description: "sum up the conversation so far, to make room" },
-  { text: "/help", description: "what can be typed here" },
+  { text: "/new", description: "start a new session" },
+  { text: "/mode", description: "/mode NAME switches to a mode, /mode none to no mode" },
+  { text: "/rewind", description: "remove the last turn; /rewind N removes turn N and all after it" },
+  { text: "/compact", description: "summarize the conversation so far to free context" },
+  { text: "/help", description: "list commands and keys" },
 ];
 
 const encoder = new TextEncoder();

@@ -15,10 +15,10 @@ export async function read(files: File[], have: Picture[]): Promise<{ pictures: 
   let size = have.reduce((n, p) => n + p.size, 0);
   for (const f of files) {
     const name = f.name || "picture";
-    if (!kinds.includes(f.type)) problems.push(`${name} is not a picture that models read (PNG, JPEG, GIF, WebP).`);
-    else if (f.size > largest) problems.push(`${name} has ${mib(f.size)} MiB; a picture may have 8.`);
-    else if (have.length + pictures.length >= most) problems.push(`${name} is left out: at most ${most} pictures go along.`);
-    else if (size + f.size > together) problems.push(`${name} is left out: pictures may have ${mib(together)} MiB together.`);
+    if (!kinds.includes(f.type)) problems.push(`${name} is not a supported picture (PNG, JPEG, GIF, WebP).`);
+    else if (f.size > largest) problems.push(`${name} is ${mib(f.size)} MiB; the limit is 8 MiB for each picture.`);
+    else if (have.length + pictures.length >= most) problems.push(`${name} was not attached: the limit is ${most} pictures.`);
+    else if (size + f.size > together) problems.push(`${name} was not attached: the limit for all pictures together is ${mib(together)} MiB.`);
     else {
       size += f.size;
       pictures.push({ name, mime: f.type, size: f.size, data: await base64(f) });

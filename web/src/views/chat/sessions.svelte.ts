@@ -56,7 +56,7 @@ export class Sessions {
     }
     this.list = this.list.filter((s) => s.id !== id);
     void this.load(); // a list that was asked for before has it still
-    app.tell("The session is deleted.");
+    app.tell("Session deleted.");
     return true;
   }
 }

@@ -126,7 +126,7 @@ export class Talk {
   // refuse tells why something was not done; to who is elsewhere by now, in passing.
   refuse(why: unknown): false {
     if (this.here) this.refused = why;
-    else app.tell("Where you were before: " + words(why), true);
+    else app.tell("In the previous session: " + words(why), true);
     return false;
   }
 
@@ -186,7 +186,7 @@ export class Talk {
   async compact() {
     try {
       const c = await post<{ before: number; after: number; how: string; why: string }>(`/sessions/${inPath(this.id)}/compact`);
-      if (this.here) app.tell(c.how ? `What was said is ${c.how}: ${count(c.before)} tokens are now ${count(c.after)}.` : c.why || "There was nothing to sum up.");
+      if (this.here) app.tell(c.how ? `The conversation was ${c.how}: ${count(c.before)} tokens are now ${count(c.after)}.` : c.why || "There was nothing to summarize.");
     } catch (e) {
       this.refuse(e);
     }

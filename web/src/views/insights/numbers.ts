@@ -40,22 +40,22 @@ export function figures(i: Insights): { tokens: Figure; money: Figure | null; ca
   return {
     tokens: {
       title: "Tokens for capabilities, per day",
-      summary: `${tokens(t.shownTokens)} were sent; all schemas of the same catalog would have been ${tokens(t.allTokens)}${kept === null ? "" : kept < 0 ? `: ${percent(-kept)} more` : `: ${percent(kept)} saved`}.`,
+      summary: `${tokens(t.shownTokens)} tokens sent. All schemas of the same catalog would have been ${tokens(t.allTokens)}${kept === null ? "" : kept < 0 ? `: ${percent(-kept)} more` : `: ${percent(kept)} saved`}.`,
       chart: { days, format: tokens, between: "good", lines: [{ name: "all schemas", tone: "map", kind: "line", values: of((b) => b.allTokens) }, { name: "sent", tone: "brief", kind: "area", values: of((b) => b.shownTokens) }] },
     },
     money: bills.some((b) => b?.paid !== undefined) ? {
       title: "Money, per day",
-      summary: `${dollars(t.paid ?? 0)} were paid${t.allPaid === undefined ? "" : `; with all schemas, and a cache that never misses, it would have been ${dollars(t.allPaid)}`}.`,
+      summary: `${dollars(t.paid ?? 0)} paid${t.allPaid === undefined ? "" : `; all schemas, with a cache that never misses, would have cost ${dollars(t.allPaid)}`}.`,
       chart: { days, format: dollars, between: "good", lines: [{ name: "with all schemas", tone: "map", kind: "line", values: of((b) => b.allPaid) }, { name: "paid", tone: "cards", kind: "area", values: of((b) => b.paid) }] },
     } : null,
     cache: {
-      title: "The model's cache, tokens per day",
-      summary: hit === null ? "No request was made." : `${percent(hit)} of what was sent came from the cache: ${tokens(t.cachedRead)} read, ${tokens(t.cachedWrite)} written, ${tokens(t.plain)} sent plainly.`,
-      chart: { days, format: tokens, stacked: true, lines: [{ name: "read", tone: "brief", kind: "bars", values: of((b) => b.cachedRead) }, { name: "written", tone: "cards", kind: "bars", values: of((b) => b.cachedWrite) }, { name: "plain", tone: "map", kind: "bars", values: of((b) => b.plain) }] },
+      title: "Prompt cache, tokens per day",
+      summary: hit === null ? "No requests were made." : `${percent(hit)} of the input came from the cache: ${tokens(t.cachedRead)} read, ${tokens(t.cachedWrite)} written, ${tokens(t.plain)} not cached.`,
+      chart: { days, format: tokens, stacked: true, lines: [{ name: "read", tone: "brief", kind: "bars", values: of((b) => b.cachedRead) }, { name: "written", tone: "cards", kind: "bars", values: of((b) => b.cachedWrite) }, { name: "not cached", tone: "map", kind: "bars", values: of((b) => b.plain) }] },
     },
     accuracy: {
       title: "Shown and then used, per day",
-      summary: right === null ? "Nothing was shown." : `${count(t.used)} of ${count(t.selections)} capabilities that were shown in a turn were then called in it: ${percent(right)}.`,
+      summary: right === null ? "Nothing was shown." : `${count(t.used)} of ${count(t.selections)} capabilities shown in a turn were called in the same turn: ${percent(right)}.`,
       chart: { days, format: percent, lines: [{ name: "used", tone: "full", kind: "area", values: of((b) => share(b.used, b.selections)) }] },
     },
   };

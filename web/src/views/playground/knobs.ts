@@ -5,27 +5,27 @@ export type Values = Record<string, Value>;
 export interface Knob { key: string; name: string; about: string; section: string; min: number; max: number; step: number }
 
 export const groups: { name: string; knobs: Knob[] }[] = [
-  { name: "How much may be shown", knobs: [
-    budget("totalTokenBudget", "All together", "The most tokens that all of it may take.", 6000),
-    budget("tier0TokenBudget", "Map", "Tokens for the map of categories.", 1000),
-    budget("tier1TokenBudget", "Briefs", "Tokens for one line each.", 3000),
-    budget("tier2TokenBudget", "In full", "Tokens for schemas and texts.", 6000),
+  { name: "Token budgets", knobs: [
+    budget("totalTokenBudget", "Total", "Maximum tokens for everything.", 6000),
+    budget("tier0TokenBudget", "Map", "Tokens for the category map.", 1000),
+    budget("tier1TokenBudget", "Briefs", "Tokens for one-line entries.", 3000),
+    budget("tier2TokenBudget", "In full", "Tokens for full schemas and texts.", 6000),
     { ...budget("maxTokens", "Cards", "Tokens for cards whose triggers match.", 4000), section: "capabilities" },
   ] },
   { name: "How many", knobs: [
-    number("tier1TopK", "Briefs", "How many get a line.", 0, 20, 1),
-    number("tier2TopK", "In full", "How many of those are shown whole.", 0, 10, 1),
-    number("stickyTopK", "Kept", "Lines besides: what is needed, was used lately or is pinned.", 0, 10, 1),
+    number("tier1TopK", "Briefs", "Number of one-line entries.", 0, 20, 1),
+    number("tier2TopK", "In full", "Number of entries shown in full.", 0, 10, 1),
+    number("stickyTopK", "Sticky", "Additional lines: dependencies, recently used and pinned entries.", 0, 10, 1),
   ] },
-  { name: "How good it must be", knobs: [
-    number("tier1MinRelevance", "Anything at all", "Below this chance that anything fits, nothing is shown.", 0, 1, 0.01),
-    number("tier1TailRelevance", "Each line after the first", "Below this relevance a capability gets no line.", 0, 1, 0.01),
-    number("tier2MinRelevance", "In full, after the first", "Below this relevance it is not shown whole.", 0, 1, 0.01),
+  { name: "Thresholds", knobs: [
+    number("tier1MinRelevance", "Any match", "If the probability of a match is lower, nothing is shown.", 0, 1, 0.01),
+    number("tier1TailRelevance", "Briefs after the first", "A capability with a lower match score gets no line.", 0, 1, 0.01),
+    number("tier2MinRelevance", "In full, after the first", "A capability with a lower match score is not shown in full.", 0, 1, 0.01),
   ] },
-  { name: "What lifts what", knobs: [
-    number("useGraphReranking", "Relations count", "What is related to the best hits is raised.", 0, 1, 1),
-    number("graphBoostFactor", "By how much", "The most that a relation adds.", 0, 1, 0.01),
-    { ...number("learnedWeight", "What was learned", "How much earlier use counts: 0 not at all, 1 as it was learned.", 0, 10, 0.1), section: "" },
+  { name: "Boosts", knobs: [
+    number("useGraphReranking", "Graph reranking", "Raises capabilities related to the best hits.", 0, 1, 1),
+    number("graphBoostFactor", "Graph boost", "Maximum boost from a relation.", 0, 1, 0.01),
+    { ...number("learnedWeight", "Learned weight", "Weight of earlier use: 0 none, 1 as learned.", 0, 10, 0.1), section: "" },
   ] },
 ];
 

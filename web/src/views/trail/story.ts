@@ -18,7 +18,7 @@ function asked(r: TrailRecord): Step {
       ["by", r.origin === "person" ? "a person" : "the model"], ["for", text(r, "user_id")], ["session", text(r, "session_id")],
       ["capability", text(r, "target")], ["action", text(r, "action")], ["intent", text(r, "intent")], ["mode", text(r, "mode")],
       ["line", text(r, "command_line")], ["arguments", meta.args_count ? count(meta.args_count) : ""], ["folder", meta.work_dir],
-      ["digest of the arguments", text(r, "args_digest")],
+      ["digest of arguments", text(r, "args_digest")],
     ),
   };
 }
@@ -26,7 +26,7 @@ function asked(r: TrailRecord): Step {
 function decided(r: TrailRecord): Step {
   const how = text(r, "decision");
   const words: Record<string, Look> = {
-    allow: { word: "allowed", sign: "✓", tone: "done" }, ask: { word: "a person must agree", sign: "◔", tone: "person" }, deny: { word: "refused", sign: "⊘", tone: "refused" },
+    allow: { word: "allowed", sign: "✓", tone: "done" }, ask: { word: "approval required", sign: "◔", tone: "person" }, deny: { word: "refused", sign: "⊘", tone: "refused" },
   };
   const risk = number(r, "risk");
   return {
@@ -47,7 +47,7 @@ function started(r: TrailRecord): Step {
   const held = isolated(r.isolation);
   return {
     name: "Started", look: { word: "started", sign: "▸", tone: "other" }, at: r.timestamp, record: r,
-    facts: facts(["by", text(r, "runner")], ["held by", held?.holds.join("; ")]), warn: held?.missing.map((m) => "Not in force: " + m),
+    facts: facts(["by", text(r, "runner")], ["sandbox", held?.holds.join("; ")]), warn: held?.missing.map((m) => "Sandbox limitation: " + m),
   };
 }
 
@@ -56,12 +56,12 @@ function ended(r: TrailRecord, began?: TrailRecord): Step {
   // How it was held was told when it started, unless it turned out otherwise.
   const held = JSON.stringify(r.isolation) === JSON.stringify(began?.isolation) ? null : isolated(r.isolation);
   return {
-    name: r.event === "capability_slow" ? "Was slow" : "Ended", look: look(r), at: r.timestamp, record: r,
+    name: r.event === "capability_slow" ? "Slow" : "Ended", look: look(r), at: r.timestamp, record: r,
     facts: facts(
       ["took", ms === undefined ? "" : took(ms)], ["exit code", code === undefined ? "" : String(code)],
       ["result", size === undefined ? "" : bytes(size) + (r.truncated ? ", cut" : "")], ["error", text(r, "error")],
-      ["held by", held?.holds.join("; ")],
-      ["digest of its output", text(r, "stdout_digest")], ["digest of its errors", text(r, "stderr_digest")], ["kept as", text(r, "result_handle")],
+      ["sandbox", held?.holds.join("; ")],
+      ["digest of output", text(r, "stdout_digest")], ["digest of error output", text(r, "stderr_digest")], ["kept as", text(r, "result_handle")],
       ...Object.entries(notes(r)).map(([k, v]): [string, string] => [k, v]),
     ),
   };

@@ -50,7 +50,7 @@ test("a story is told in order", () => {
   ] };
   const list = steps(story);
   assert.deepEqual(list.map((s) => s.name), ["Asked", "Decided", "Answered", "Started", "Ended"]);
-  assert.deepEqual(list[3]!.warn, ["Not in force: netns"]);
+  assert.deepEqual(list[3]!.warn, ["Sandbox limitation: netns"]);
   assert.deepEqual(list[4]!.facts, [["took", "1.5\u00a0s"], ["exit code", "0"], ["result", "2.0\u00a0KiB"]]);
   assert.deepEqual(steps({ records: [] }), []);
 });

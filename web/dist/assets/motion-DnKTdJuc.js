@@ -1,1 +1,0 @@
-import{f as e}from"./index-CiVEgOFF.js";import"./format-DBpyV1J6.js";var t=new e(`(prefers-reduced-motion: reduce)`);export{t};
