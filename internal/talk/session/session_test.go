@@ -337,14 +337,14 @@ func TestUnreadable(t *testing.T) {
 		is         error
 		says       string
 	}{
-		"newer entry":   {"entry/0000000002", `{"v":7,"seq":2,"shape":{}}`, capability.Unavailable, session.ErrNewer, "version 7"},
-		"newer head":    {"head", `{"v":2,"head":[]}`, capability.Unavailable, session.ErrNewer, "version 2"},
+		"newer entry":   {"entry/0000000002", `{"v":7,"seq":2,"shape":{}}`, capability.Unavailable, session.ErrNewer, "version is 7"},
+		"newer head":    {"head", `{"v":2,"head":[]}`, capability.Unavailable, session.ErrNewer, "version is 2"},
 		"unknown field": {"entry/0000000002", `{"v":1,"seq":2,"turn":1,"time":"2030-01-01T00:00:00Z","kind":"user","mood":"glad"}`, capability.Internal, nil, "mood"},
 		"no JSON":       {"entry/0000000002", `{`, capability.Internal, nil, "0000000002"},
 		"two":           {"entry/0000000002", `{"v":1,"seq":2,"turn":1,"time":"2030-01-01T00:00:00Z","kind":"user"} {}`, capability.Internal, nil, "follows"},
-		"another seq":   {"entry/0000000002", `{"v":1,"seq":9,"turn":1,"time":"2030-01-01T00:00:00Z","kind":"user"}`, capability.Internal, nil, "entry 9"},
-		"no version":    {"entry/0000000002", `{"seq":2,"turn":1,"time":"2030-01-01T00:00:00Z","kind":"user"}`, capability.Internal, nil, "version 0"},
-		"gap":           {"entry/0000000002", "", capability.Internal, nil, "where 2 should be"},
+		"another seq":   {"entry/0000000002", `{"v":1,"seq":9,"turn":1,"time":"2030-01-01T00:00:00Z","kind":"user"}`, capability.Internal, nil, "number 9"},
+		"no version":    {"entry/0000000002", `{"seq":2,"turn":1,"time":"2030-01-01T00:00:00Z","kind":"user"}`, capability.Internal, nil, "version is 0"},
+		"gap":           {"entry/0000000002", "", capability.Internal, nil, "want 2"},
 		"lost parts":    {"entry/0000000002", "#3 9000000", capability.Internal, nil, "part 1 of 3"},
 		"broken head":   {"head", `{"v":1}{`, capability.Internal, nil, "head"},
 	} {
