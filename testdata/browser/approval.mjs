@@ -38,7 +38,7 @@ await story(async ({ page, context }) => {
   await second.getByText("Not allowed").waitFor();
   await answered(page);
   check(!existsSync(file("denied.txt")), "what was denied was written");
-  check((await control("/heard")).includes("said no"), "the model was told: " + (await control("/heard")));
+  check((await control("/heard")).includes("denied request"), "the model was told: " + (await control("/heard")));
 
   // Settled on another page, from the list of what waits; the chat goes on by itself.
   const third = await say(page, "please write elsewhere.txt", 3);
