@@ -130,8 +130,6 @@ func (c *serveCommand) serve(ctx context.Context, a *app.App, addr string) error
 	following, stopFollowing := context.WithCancel(ctx)
 	defer stopFollowing()
 	go c.follow(following, a)
-	// The first request should not wait for what is built once.
-	go func() { _, _ = a.FindFor(following, "get ready") }()
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(l) }()
 
