@@ -51,7 +51,6 @@ func (a *App) prepareServers(cfg Config) (err error) {
 	gateway := a.gatewayConfig()
 	gateway.CacheDir, gateway.Workspace = filepath.Join(a.Places.Cache, "mcp"), a.Places.Workspace
 	gateway.Pins, gateway.Idle = mcpservers.LazyPinner(a.serving.pins.Get), a.serverIdle()
-	gateway.MaxTools = a.Settings.MCP.MaxTools
 	gateway.DenySampling = func() bool { return a.Rules().Denies(policy.PermLLM) }
 	a.Servers, err = mcpservers.New(mcpservers.Config{
 		Places: a.Places, ConfigFiles: a.Settings.Files(), Operator: a.Principal,
@@ -68,13 +67,14 @@ func (a *App) prepareServers(cfg Config) (err error) {
 	return nil
 }
 
-// gatewayConfig returns how servers are confined. Servers are told of no folders
+// gatewayConfig returns how servers are confined, and how many tools are read of
+// each. Servers are told of no folders
 // outside of calls: a server that is told of some works with those instead of
 // the ones in its definition.
 func (a *App) gatewayConfig() mcpgateway.Config {
 	return mcpgateway.Config{
 		Path: a.programPath(), Work: a.private().ServerWork(), Hide: a.private().Folders(), HideFiles: a.private().Files(),
-		Require: sandbox.Requirement(a.Settings.Sandbox.Require), Limits: mcpservers.Limits(a.Settings.Sandbox), Version: Version(),
+		Require: sandbox.Requirement(a.Settings.Sandbox.Require), Limits: mcpservers.Limits(a.Settings.Sandbox), MaxTools: a.Settings.MCP.MaxTools, Version: Version(),
 	}
 }
 
