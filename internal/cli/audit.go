@@ -206,7 +206,7 @@ func (c *auditCommand) verify() *cobra.Command {
 				return err
 			}
 			if c.json {
-				err = c.printJSON(map[string]any{"ok": report.OK(), "chains": listOf(report.Chains), "strays": list(report.Strays)})
+				err = c.printJSON(map[string]any{"ok": report.OK(), "chains": listOf(report.Chains), "strays": listOf(report.Strays)})
 			} else {
 				c.printTrail(report, all)
 			}

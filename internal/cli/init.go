@@ -27,7 +27,7 @@ func newInit(env *environment) *cobra.Command {
 				return err
 			}
 			if c.json {
-				return c.printJSON(map[string]any{"dir": dir, "written": list(written), "kept": list(kept)})
+				return c.printJSON(map[string]any{"dir": dir, "written": listOf(written), "kept": listOf(kept)})
 			}
 			for _, f := range written {
 				c.out.Linef("%s %s", c.out.Style(output.Green, "wrote"), output.Line(f))
@@ -40,12 +40,4 @@ func newInit(env *environment) *cobra.Command {
 			return nil
 		},
 	}
-}
-
-// list makes JSON show an empty list as one.
-func list(s []string) []string {
-	if s == nil {
-		return []string{}
-	}
-	return s
 }
