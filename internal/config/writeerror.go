@@ -9,7 +9,7 @@ import (
 )
 
 // WriteError adds the file and what to do to an error of writing a person's own
-// file: the system refused it, or its content must be mended first.
+// file: the system refused it, or its content must be fixed first.
 func WriteError(file string, err error) error {
 	if _, known := errors.AsType[*capability.Error](err); known || err == nil {
 		return err

@@ -55,7 +55,7 @@ func open(t *testing.T, r *Recorder) *Door {
 	})
 }
 
-// personal returns the rules of somebody who has said nothing.
+// personal returns the rules of a person who has configured nothing.
 func personal(t *testing.T) func() *policy.Rules {
 	t.Helper()
 	r, err := policy.Compile(policy.Defaults(policy.Personal))

@@ -21,7 +21,7 @@ var fitBackground = flag.Bool("fitbackground", false, "count how common words ar
 // beside what it makes; without -fitbackground it does nothing.
 func TestFitBackground(t *testing.T) {
 	if !*fitBackground {
-		t.Skip("soak: counts words anew; run with -fitbackground")
+		t.Skip("soak: counts the words of the training sets again; run with -fitbackground")
 	}
 	dir := os.Getenv("KEN_BENCH")
 	if dir == "" {
