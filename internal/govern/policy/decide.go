@@ -150,6 +150,9 @@ func (j *judgement) deny(ru *rule) Decision {
 	d := Decision{Reason: ru.reason()}
 	if ru.test != nil && ru.test.kind == testBad {
 		d.Reason.Text = j.seen.bad
+		if j.seen.instead != "" {
+			d.Reason.Instead = j.seen.instead
+		}
 	}
 	if ru.test != nil && ru.test.kind == testSent {
 		d.Reason = sentReason(d.Reason, j.q.Capability.ID, j.seen.sent)

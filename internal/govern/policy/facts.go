@@ -12,6 +12,7 @@ import (
 type sighting struct {
 	paths        []string // clean, in the order of Facts.Paths
 	bad          string   // what is wrong with the arguments themselves
+	instead      string   // what to write instead, if bad is not about a path
 	outsideRead  bool
 	outsideWrite bool
 	protected    bool   // a write to a file that governs Ken or runs by itself
@@ -66,7 +67,7 @@ func (r *Rules) look(f *Facts, writes bool, buf []string) (s sighting) {
 	}
 	for _, argv := range f.Commands {
 		if len(argv) == 0 {
-			s.bad = "A command is empty"
+			s.bad, s.instead = "A command is empty", "Name the program to run"
 			return s
 		}
 		s.destructive = s.destructive || destroys(argv)
@@ -77,7 +78,7 @@ func (r *Rules) look(f *Facts, writes bool, buf []string) (s sighting) {
 	}
 	for _, h := range f.Hosts {
 		if h == "" || !ascii(h) {
-			s.bad = "A host is empty or not plain ASCII"
+			s.bad, s.instead = "A host is empty or not plain ASCII", "Write the host in ASCII, as in xn--bcher-kva.example"
 			return s
 		}
 		s.metadata = s.metadata || address.Metadata(h)

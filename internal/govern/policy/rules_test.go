@@ -261,6 +261,26 @@ func TestT06Paths(t *testing.T) {
 	}
 }
 
+// TestMalformedAdvice: the advice is about what is malformed.
+func TestMalformedAdvice(t *testing.T) {
+	t.Parallel()
+	r := parse(t, "profile: seed\nintents: off")
+	for name, tt := range map[string]struct {
+		facts   policy.Facts
+		instead string
+	}{
+		"path":    {policy.Facts{Paths: []policy.Path{{Name: "../x"}}}, "Name files below the workspace, without .."},
+		"command": {policy.Facts{Commands: [][]string{{}}}, "Name the program to run"},
+		"host":    {policy.Facts{Hosts: []string{"bücher.example"}}, "Write the host in ASCII, as in xn--bcher-kva.example"},
+	} {
+		q := ask(tool("write_to_file"))
+		q.Facts = tt.facts
+		if d := r.Decide(q); d.Reason.Rule != "arguments.malformed" || d.Reason.Instead != tt.instead {
+			t.Errorf("%s: rule %q advises %q, want arguments.malformed and %q", name, d.Reason.Rule, d.Reason.Instead, tt.instead)
+		}
+	}
+}
+
 // TestProtectedFiles: files that govern need consent to write, files with
 // secrets to read, in any case of letters.
 func TestProtectedFiles(t *testing.T) {
