@@ -7,7 +7,7 @@
 // about each part of a statement, PostgreSQL runs it in a transaction that can
 // only read. A call is one statement; its values are parameters. Rows, bytes
 // and time are bounded, and a query whose time is over is stopped in the
-// database.
+// database. So many statements run at once, and the others wait.
 package db
 
 import (
@@ -74,14 +74,17 @@ const (
 
 // An Executor asks databases. It holds no connection between calls, so that
 // nothing of one call is left for the next. It is safe for concurrent use.
-type Executor struct{ cfg Config }
+type Executor struct {
+	cfg   Config
+	queue queue
+}
 
 // New makes an Executor.
 func New(cfg Config) (*Executor, error) {
 	if cfg.Connections == nil || cfg.Lookup == nil || cfg.Secret == nil {
 		return nil, errors.New("db executor: connections, lookup and secret are needed")
 	}
-	return &Executor{cfg}, nil
+	return &Executor{cfg: cfg}, nil
 }
 
 // An engine is an open database. The sheet takes the rows.
@@ -145,6 +148,11 @@ func (e *Executor) Invoke(ctx context.Context, call capability.Call) (capability
 		return capability.Result{}, err
 	}
 	begun := time.Now()
+	leave, err := e.queue.enter(ctx, p.connection)
+	if err != nil {
+		return p.settle(ctx, ctx, call, err)
+	}
+	defer leave()
 	limited, cancel := context.WithTimeout(ctx, p.connection.Timeout)
 	defer cancel()
 	r, err := e.carry(limited, p)
@@ -218,9 +226,14 @@ func (p plan) settle(outer, limited context.Context, call capability.Call, err e
 	if own, ok := errors.AsType[*capability.Error](err); ok {
 		return capability.Result{}, own
 	}
+	waited, isWait := errors.AsType[*queueError](err)
 	switch {
 	case errors.Is(outer.Err(), context.Canceled):
 		return fail(capability.Unavailable, "", errors.New("cancelled"), "")
+	case isWait && outer.Err() != nil:
+		return fail(capability.Timeout, "", fmt.Errorf("database %s: %w", c.Name, waited), "try again, or raise limits.timeout")
+	case isWait:
+		return fail(capability.Timeout, "", fmt.Errorf("database %s: %w", c.Name, waited), "try again, or raise databases."+c.Name+".timeout")
 	case outer.Err() != nil:
 		return fail(capability.Timeout, "", errors.New("time limit was over, and the database was told to stop"), "ask for less")
 	case limited.Err() != nil:
