@@ -102,6 +102,7 @@ var layers = []layer{
 	{"internal/run/grants", words + ground + "internal/config internal/govern/policy internal/govern/reload internal/run/executor internal/run/executor/process"},
 	{"internal/run/hook", words + ground + "internal/run/sandbox"},
 	{"internal/run/runner", words + ground + "internal/know/catalog internal/govern/... internal/run/..."},
+	{"internal/run/plugins", words + ground + "internal/config internal/run/..."},
 
 	// The door: all that anyone above may do.
 	{"internal/door", words + ground + "internal/know/... internal/govern/... internal/find/... internal/run/..."},

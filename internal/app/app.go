@@ -36,6 +36,7 @@ import (
 	"ken/internal/run/mcpgateway"
 	"ken/internal/run/mcpservers"
 	"ken/internal/run/mcpservers/toolreview"
+	"ken/internal/run/plugins"
 	"ken/internal/run/runner"
 	"ken/llm"
 	"ken/plugin"
@@ -134,7 +135,7 @@ type App struct {
 	serving
 	running
 	talking  talking
-	plugins  []plugin.Plugin
+	plugins  *plugins.Set
 	reporter *trace.Reporter
 
 	mu      sync.Mutex
@@ -181,7 +182,7 @@ func Open(ctx context.Context, cfg Config) (*App, error) {
 	if err == nil {
 		a.prepareTalking(cfg)
 		a.reporter = a.newReporter()
-		err = a.startPlugins(ctx, cfg.Plugins)
+		a.plugins, err = plugins.Start(ctx, cfg.Plugins, a.closeLater)
 	}
 	if err == nil && cfg.Servers {
 		a.Servers.List(ctx)
@@ -211,7 +212,7 @@ func (a *App) build(cfg Config) error {
 	for _, src := range a.Servers.Sources() {
 		s.Add(src, sources.Place{Trust: capability.TrustUser, Why: "an MCP server that you named"})
 	}
-	for _, extra := range append(a.pluginSources(), cfg.Sources...) {
+	for _, extra := range append(a.plugins.Sources(), cfg.Sources...) {
 		s.Add(extra, sources.Place{Trust: capability.TrustUser, Why: "given by the program"})
 	}
 	if list := a.functions.Tools(); len(list) > 0 {

@@ -29,7 +29,6 @@ import (
 	"ken/internal/serve/auth"
 	"ken/internal/serve/shim"
 	"ken/llm"
-	"ken/plugin"
 )
 
 // unrun returns a function that says why nothing runs a capability, or "" if
@@ -40,12 +39,8 @@ func (a *App) unrun() func(*capability.Capability) string {
 	for _, name := range []string{"analyze.*", "api.*", "db.*", "exec.*", "function.*", "mcp.*"} {
 		forOthers[name] = true
 	}
-	for _, p := range a.plugins {
-		if e, ok := p.(plugin.Executor); ok {
-			for name := range e.Executors() {
-				forOthers[name] = true
-			}
-		}
+	for _, name := range a.plugins.Runners() {
+		forOthers[name] = true
 	}
 	return func(c *capability.Capability) string {
 		name, ok := runner.Matching(forOthers, c.RunBy())
@@ -85,7 +80,7 @@ func (a *App) executors(kept *result.Store) (runner.Executors, error) {
 			out[name] = reviewed{out[name], a.Extensions.Check}
 		}
 	}
-	if err := a.addExecutors(out); err != nil {
+	if err := a.plugins.AddExecutors(out); err != nil {
 		return nil, err
 	}
 	return out, nil
@@ -180,7 +175,7 @@ func (a *App) newAnalysis(kept *result.Store) (*analyze.Executor, error) {
 			if err != nil {
 				return nil, err
 			}
-			return a.wrapped(v.Model), nil
+			return a.plugins.Wrap(v.Model), nil
 		},
 	})
 }

@@ -19,6 +19,7 @@ import (
 	"ken/internal/run/executor/function"
 	"ken/internal/run/executor/results"
 	"ken/internal/run/executor/shell"
+	"ken/internal/run/plugins"
 	"ken/internal/run/result"
 	"ken/internal/run/runner"
 )
@@ -126,13 +127,13 @@ func (a *App) newRunner() (*runner.Runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	plugins, err := a.callPlugins()
+	around, err := a.aroundCalls()
 	if err != nil {
 		return nil, err
 	}
 	r, err := runner.New(runner.Config{
 		Resolve: a.Door.Resolve, Executors: executors, Log: log, Rules: a.Rules, Desk: desk, Effects: db, Results: kept,
-		Redactor: a.redactor, Observe: a.observe, Plugins: plugins, Process: procid.Self(), Dead: procid.Dead,
+		Redactor: a.redactor, Observe: a.observe, Plugins: around, Process: procid.Self(), Dead: procid.Dead,
 		Limits: a.callLimits,
 	})
 	if err != nil {
@@ -144,6 +145,21 @@ func (a *App) newRunner() (*runner.Runner, error) {
 		a.log.Warn("calls of a process that died are not closed in the audit log", "error", err)
 	}
 	return r, nil
+}
+
+// aroundCalls returns what runs around each call: the hooks of ken.yaml, then
+// the plugins of the program.
+func (a *App) aroundCalls() ([]runner.Plugin, error) {
+	hooks, err := plugins.Hooks(plugins.HookConfig{
+		Hooks: a.Settings.Hooks, Places: a.Places, Path: a.programPath(), Getenv: a.getenv,
+		Resolve: func(name capability.ID) capability.ID {
+			if e, err := a.Oversee().Lookup(string(name)); err == nil {
+				return e.ID
+			}
+			return name
+		},
+	})
+	return append(hooks, a.plugins.AroundCalls()...), err
 }
 
 // callLimits are what ken.yaml says about calls.

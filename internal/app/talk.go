@@ -76,17 +76,11 @@ func (a *App) newEngine() (*engine.Engine, error) {
 
 // engineConfig is what conversations are led with.
 func (a *App) engineConfig() engine.Config {
-	cfg := engine.Config{
+	return engine.Config{
 		Door: a.Door, Model: a.modelOf, Command: a.slashCommand, Environment: a.environment, Ended: a.reportTurn,
 		Layers: a.layers, Intents: a.intentsAt, Reads: a.onlyReads,
-		Ticket: a.ticket, Wait: a.waitForPerson, Keep: a.keepText, Fate: a.fate, Terms: a.terms,
+		Ticket: a.ticket, Wait: a.waitForPerson, Keep: a.keepText, Fate: a.fate, Terms: a.terms, Filters: a.plugins.Filters(),
 	}
-	for _, p := range a.plugins {
-		if f, ok := p.(plugin.ContextFilter); ok {
-			cfg.Filters = append(cfg.Filters, f)
-		}
-	}
-	return cfg
 }
 
 // terms are what ken.yaml says about a turn that begins.
@@ -112,7 +106,7 @@ func (a *App) modelOf(_ context.Context, _ session.Head, retry engine.Retry) (en
 		return engine.Model{}, err
 	}
 	m := engine.Model{
-		Model: a.wrapped(v.telling(retry)), Name: v.name, Ref: v.ref, Row: v.row, Effort: string(now.Chat.Effort), MaxTokens: now.Chat.MaxTokens,
+		Model: a.plugins.Wrap(v.telling(retry)), Name: v.name, Ref: v.ref, Row: v.row, Effort: string(now.Chat.Effort), MaxTokens: now.Chat.MaxTokens,
 	}
 	m.Condenser, m.CondenserRow = m.Model, m.Row
 	if ref := now.Chat.CondenseModel; ref != "" {
@@ -120,7 +114,7 @@ func (a *App) modelOf(_ context.Context, _ session.Head, retry engine.Retry) (en
 		if err != nil {
 			return engine.Model{}, err
 		}
-		m.Condenser, m.CondenserRow = a.wrapped(other.telling(retry)), other.row
+		m.Condenser, m.CondenserRow = a.plugins.Wrap(other.telling(retry)), other.row
 	}
 	return m, nil
 }
@@ -169,7 +163,7 @@ func (a *App) layers(ctx context.Context, in engine.LayerInput) ([]prompt.Layer,
 	if now.Settings.Chat.Memory {
 		layers = append(layers, a.previous(ctx, in))
 	}
-	for _, p := range a.plugins {
+	for p := range a.plugins.All() {
 		l, ok := p.(plugin.Layerer)
 		if !ok {
 			continue
