@@ -27,7 +27,7 @@ type layer struct {
 
 const (
 	words  = "capability llm plugin " // what everybody says
-	ground = "internal/address internal/envelope internal/glob internal/language internal/lazy internal/procid internal/programs internal/schema internal/secret internal/spelling internal/store internal/tokenizer internal/untrusted internal/wholefile internal/yamldoc "
+	ground = "internal/address internal/envelope internal/glob internal/language internal/lazy internal/procid internal/programs internal/schema internal/secret internal/spelling internal/store internal/tokenizer internal/untrusted internal/wholefile internal/yamldoc internal/yamledit "
 	all    = "..."
 )
 
@@ -44,6 +44,7 @@ var layers = []layer{
 	// What every wing stands on. They import each other only as their line says.
 	{"internal/spelling", ""},
 	{"internal/yamldoc", "internal/spelling"},
+	{"internal/yamledit", "internal/yamldoc"},
 	{"internal/untrusted", "capability"},
 	{"internal/tokenizer", ""},
 	{"internal/language", ""},

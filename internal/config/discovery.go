@@ -3,7 +3,6 @@ package config
 import (
 	"errors"
 	"net/url"
-	"strings"
 	"time"
 
 	hosts "ken/internal/address"
@@ -168,7 +167,7 @@ func discoverySettings() []setting[Config] {
 
 func checkCollection(s string) (fix string, err error) {
 	const longest = 128
-	if len(s) > longest || !plainScalar(s) || strings.ContainsAny(s, "/~@+:") || s[0] == '.' {
+	if len(s) > longest || !nameOf(s, ".-") {
 		return "write a name of letters, digits, _, . and -, such as capability_index", errors.New("is not a name")
 	}
 	return "", nil

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"ken/internal/yamldoc"
+	"ken/internal/yamledit"
 )
 
 func duration(least, most time.Duration, noWider func(a, b time.Duration) bool) kind[time.Duration] {
@@ -12,7 +13,7 @@ func duration(least, most time.Duration, noWider func(a, b time.Duration) bool) 
 		text: true,
 		parse: func(r *reading, at spot, v yamldoc.Value) (time.Duration, bool) {
 			if _, isNumber := number(v); isNumber {
-				r.fault(at, "bad-duration", "write it with one, as in 500ms, 2s, 5m or 1h", "%s is %s without a unit", at.key, flow(v.Any))
+				r.fault(at, "bad-duration", "write it with one, as in 500ms, 2s, 5m or 1h", "%s is %s without a unit", at.key, yamledit.Flow(v.Any))
 				return 0, false
 			}
 			s, ok := v.Any.(string)

@@ -1,6 +1,9 @@
 package config
 
-import "ken/capability"
+import (
+	"ken/capability"
+	"ken/internal/yamledit"
+)
 
 // A saying is where the value of a key was said.
 type saying struct {
@@ -22,7 +25,7 @@ const fromDefault = "default"
 func (c Config) Settings() []Setting {
 	var out []Setting
 	for _, s := range settings() {
-		out = append(out, Setting{Key: s.name, Value: flow(s.show(&c)), Origin: c.origin(s), Doc: s.doc})
+		out = append(out, Setting{Key: s.name, Value: yamledit.Flow(s.show(&c)), Origin: c.origin(s), Doc: s.doc})
 	}
 	return out
 }
@@ -37,7 +40,7 @@ func (c Config) Explain(key string) (value, origin string, err error) {
 			list, what = c.Catalog.Overrides, "override"
 		}
 		if hash, ok := list[capability.ID(id)]; ok {
-			return flow(hash), c.said(whole), nil
+			return yamledit.Flow(hash), c.said(whole), nil
 		}
 		return "", "", invalid("get", key, "no such "+what, "`ken config get "+whole+"` lists them")
 	}
@@ -45,7 +48,7 @@ func (c Config) Explain(key string) (value, origin string, err error) {
 	if err != nil {
 		return "", "", err
 	}
-	return flow(s.show(&c)), c.origin(s), nil
+	return yamledit.Flow(s.show(&c)), c.origin(s), nil
 }
 
 func (c Config) origin(s setting[Config]) string {
@@ -55,7 +58,7 @@ func (c Config) origin(s setting[Config]) string {
 	if s.governed {
 		return "profile " + c.Policy.Profile.String()
 	}
-	if standard := Default(); s.profiled && flow(s.show(&c)) != flow(s.show(&standard)) {
+	if standard := Default(); s.profiled && yamledit.Flow(s.show(&c)) != yamledit.Flow(s.show(&standard)) {
 		return "profile " + string(c.Discovery.Profile)
 	}
 	return fromDefault

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -43,12 +44,7 @@ func notJSON(data []byte) error {
 
 const byteOrderMark = "\ufeff"
 
-func trimBOM(data []byte) []byte {
-	if len(data) >= 3 && string(data[:3]) == byteOrderMark {
-		return data[3:]
-	}
-	return data
-}
+func trimBOM(data []byte) []byte { return bytes.TrimPrefix(data, []byte(byteOrderMark)) }
 
 // visible shows control characters, which a parser may repeat from the file.
 func visible(s string) string {

@@ -13,6 +13,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/rogpeppe/go-internal/txtar"
+
+	"ken/internal/yamledit"
 )
 
 // seeds returns the configuration files of testdata.
@@ -86,7 +88,7 @@ func FuzzConfig(f *testing.F) {
 			if !inSection {
 				value := s.Value
 				if name == storeKey {
-					value = flow(c.Store) // what Settings shows has no password
+					value = yamledit.Flow(c.Store) // what Settings shows has no password
 				}
 				text += name + ": " + value + "\n"
 				continue
@@ -109,7 +111,7 @@ func FuzzConfig(f *testing.F) {
 		user.narrow(p.decode(data), p)
 		for _, s := range settings() {
 			if !s.noWider(&user, &before) {
-				t.Fatalf("%q in a project makes %s %s", data, s.name, flow(s.show(&user)))
+				t.Fatalf("%q in a project makes %s %s", data, s.name, yamledit.Flow(s.show(&user)))
 			}
 		}
 		for name := range user.Discovery.Agents {
@@ -126,7 +128,7 @@ func FuzzSet(f *testing.F) {
 	agents := slices.IndexFunc(all, func(s setting[Config]) bool { return s.name == agentsKey })
 	for i, s := range seeds(f) {
 		which := i % len(all)
-		f.Add(s, uint8(which), "", flow(all[which].show(&d)))
+		f.Add(s, uint8(which), "", yamledit.Flow(all[which].show(&d)))
 		f.Add(s, uint8(0), "tool:x", "sha256:00112233445566778899aabbccddeeff")
 		f.Add(s, uint8(4), "", "[a, 'b #c']")
 		f.Add(s, uint8(agents), "", "{helper: {profile: lean, exclude: [a]}}")
@@ -157,7 +159,7 @@ func FuzzSet(f *testing.F) {
 				t.Fatalf("changed took %q, which does not parse: %v", data, err)
 			}
 			after, err := parse(file, out)
-			if err != nil || !equal(after, with(before, path, v)) {
+			if err != nil || !yamledit.Equal(after, yamledit.With(before, path, v)) {
 				t.Fatalf("changed(%q, %q, %q) = %q, %v, which says something else", data, key, value, out, err)
 			}
 			r := reading{file: file}

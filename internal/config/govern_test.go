@@ -14,6 +14,7 @@ import (
 	"ken/capability"
 	"ken/internal/govern/policy"
 	"ken/internal/yamldoc"
+	"ken/internal/yamledit"
 )
 
 // TestLoadReadsEveryKeyOfRunning: what is said about running calls arrives in
@@ -392,7 +393,7 @@ func TestStoreHidesPasswords(t *testing.T) {
 		if capability.KindOf(err) != capability.Invalid || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("Set(store, %q) = %v, want a refusal that does not repeat it", bad, err)
 		}
-		write(t, file, "store: "+quote(bad)+"\n")
+		write(t, file, "store: "+yamledit.Flow(bad)+"\n")
 		if _, err := Load(places, ""); err == nil || strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), "ken.yaml:1: store ") {
 			t.Errorf("Load of %q = %v, want a refusal that does not repeat it", bad, err)
 		}
@@ -428,9 +429,9 @@ func TestSizes(t *testing.T) {
 		if c.Sandbox.Memory != want {
 			t.Errorf("%s is %d, want %d", text, c.Sandbox.Memory, want)
 		}
-		_, v, err = asked("sandbox.memory", flow(s.show(&c)))
+		_, v, err = asked("sandbox.memory", yamledit.Flow(s.show(&c)))
 		if s.read(&reading{}, spot{}, v, &again); err != nil || !reflect.DeepEqual(again.Sandbox, c.Sandbox) {
-			t.Errorf("%s is shown as %s, which is %d, %v", text, flow(s.show(&c)), again.Sandbox.Memory, err)
+			t.Errorf("%s is shown as %s, which is %d, %v", text, yamledit.Flow(s.show(&c)), again.Sandbox.Memory, err)
 		}
 	}
 	for _, bad := range []string{"0", "-1", "1.5GiB", "MiB", "1 000", "01KiB", "010", "0x10", "1mib", "1M", "+1KiB", "99999999TiB", "9223372036854775807TiB", "true", "[]", "null"} {

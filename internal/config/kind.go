@@ -14,6 +14,7 @@ import (
 
 	"ken/internal/spelling"
 	"ken/internal/yamldoc"
+	"ken/internal/yamledit"
 )
 
 // A kind is a type of value in ken.yaml: how it is read, written back, and
@@ -40,7 +41,7 @@ type kind[T any] struct {
 // fixed makes the kind one in which no value is narrower than another.
 func (k kind[T]) fixed() kind[T] {
 	show := k.show
-	k.noWider = func(a, b T) bool { return flow(show(a)) == flow(show(b)) }
+	k.noWider = func(a, b T) bool { return yamledit.Flow(show(a)) == yamledit.Flow(show(b)) }
 	return k
 }
 
@@ -67,7 +68,7 @@ func boolean() kind[bool] {
 // notDecimal is a number that is not what it looks like: octal, or hexadecimal.
 func notDecimal(s string) bool {
 	s = strings.TrimLeft(s, "+-")
-	return len(s) > 1 && s[0] == '0' && plainByte(s[1]) && !strings.ContainsRune("/.~", rune(s[1]))
+	return len(s) > 1 && s[0] == '0' && wordByte(s[1])
 }
 
 func whole[T int | int64](least, most T) kind[T] {
@@ -79,11 +80,11 @@ func whole[T int | int64](least, most T) kind[T] {
 				return 0, false
 			}
 			if notDecimal(v.Text) {
-				r.fault(at, "wrong-type", "write it without the leading zero, in decimal", "%s is written %s, which YAML reads as %s", at.key, plain(v.Text), flow(v.Any))
+				r.fault(at, "wrong-type", "write it without the leading zero, in decimal", "%s is written %s, which YAML reads as %s", at.key, plain(v.Text), yamledit.Flow(v.Any))
 				return 0, false
 			}
 			if x < float64(least) || x > float64(most) {
-				r.fault(at, "out-of-range", "write a number in that range", "%s is %s, not within %d to %d", at.key, flow(v.Any), least, most)
+				r.fault(at, "out-of-range", "write a number in that range", "%s is %s, not within %d to %d", at.key, yamledit.Flow(v.Any), least, most)
 				return 0, false
 			}
 			return T(x), true
@@ -91,6 +92,22 @@ func whole[T int | int64](least, most T) kind[T] {
 		show:    func(n T) any { return int64(n) },
 		noWider: noMore[T],
 	}
+}
+
+// wordByte reports whether c is an ASCII letter, a digit or an underscore.
+func wordByte(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_'
+}
+
+// nameOf reports whether s is made of letters, digits, underscores and the other
+// characters named. The first character is none of those others.
+func nameOf(s, others string) bool {
+	for i := range len(s) {
+		if !wordByte(s[i]) && (i == 0 || strings.IndexByte(others, s[i]) < 0) {
+			return false
+		}
+	}
+	return s != ""
 }
 
 func number(v yamldoc.Value) (float64, bool) {
@@ -117,7 +134,7 @@ func upTo(most float64, fix string, noWider func(a, b float64) bool) kind[float6
 				return 0, false
 			}
 			if !(x >= 0 && x <= most) {
-				r.fault(at, "out-of-range", fix, "%s is %s, not within 0 to %s", at.key, flow(v.Any), flow(most))
+				r.fault(at, "out-of-range", fix, "%s is %s, not within 0 to %s", at.key, yamledit.Flow(v.Any), yamledit.Flow(most))
 				return 0, false
 			}
 			return x, true
@@ -345,7 +362,7 @@ func kindWord(v any) string {
 	case string:
 		return "the text " + plain(v)
 	}
-	return "the number " + flow(v)
+	return "the number " + yamledit.Flow(v)
 }
 
 // named reads a map of names to maps, each with one: what is wrong with a name,

@@ -1,6 +1,9 @@
 package config
 
-import "ken/capability"
+import (
+	"ken/capability"
+	"ken/internal/yamledit"
+)
 
 // A layer is what one file says: the values of the keys that it gives, with
 // their lines.
@@ -40,7 +43,7 @@ func (c *Config) narrow(l layer, r *reading) {
 			joined := user
 			s.join(&joined, &l.cfg)
 			s.take(c, &joined)
-			switch same := flow(s.show(&user)) == flow(s.show(c)); {
+			switch same := yamledit.Flow(s.show(&user)) == yamledit.Flow(s.show(c)); {
 			case said && same: // the user has it so already
 			case said && s.joins:
 				c.origins[s.name] = saying{was.where + ", " + here, was.own}
@@ -67,5 +70,5 @@ func brief(v any) string {
 	case isText:
 		return plain(s)
 	}
-	return plain(flow(v))
+	return plain(yamledit.Flow(v))
 }

@@ -18,6 +18,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/govern/policy"
+	"ken/internal/yamledit"
 )
 
 // at makes the places of a user whose files are in home and who works in work,
@@ -700,7 +701,7 @@ func narrowest(t testing.TB, a, b Config) Config {
 	t.Helper()
 	for _, s := range settings() {
 		if !s.noWider(&a, &b) {
-			t.Errorf("%s is %s, wider than %s", s.name, flow(s.show(&a)), flow(s.show(&b)))
+			t.Errorf("%s is %s, wider than %s", s.name, yamledit.Flow(s.show(&a)), yamledit.Flow(s.show(&b)))
 		}
 	}
 	return a

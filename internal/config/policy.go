@@ -11,6 +11,7 @@ import (
 	"ken/capability"
 	"ken/internal/govern/policy"
 	"ken/internal/yamldoc"
+	"ken/internal/yamledit"
 )
 
 // policyText is what files say of policy in their own words, where settings
@@ -110,7 +111,7 @@ func (s setting[S]) joined(join func(into, from *S)) setting[S] {
 
 // same makes it a key of which a project may only repeat what there is.
 func same(show func(*Config) any) func(a, b *Config) bool {
-	return func(a, b *Config) bool { return flow(show(a)) == flow(show(b)) }
+	return func(a, b *Config) bool { return yamledit.Flow(show(a)) == yamledit.Flow(show(b)) }
 }
 
 // fillPolicy sets the keys of policy that no file sets to the values of the

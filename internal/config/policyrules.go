@@ -8,6 +8,7 @@ import (
 
 	"ken/internal/govern/policy"
 	"ken/internal/yamldoc"
+	"ken/internal/yamledit"
 )
 
 // modes are the built-in ones and those of files. A project may add some; one
@@ -71,7 +72,7 @@ func rules() setting[Config] {
 		show: func(c *Config) any { return slices.Concat([]yamldoc.Value{}, c.spoken.rules) },
 		noWider: func(a, b *Config) bool {
 			for i, rule := range a.Policy.Rules {
-				if rule.Effect == policy.Allow && !slices.ContainsFunc(b.spoken.rules, func(v yamldoc.Value) bool { return equal(v.Any, a.spoken.rules[i].Any) }) {
+				if rule.Effect == policy.Allow && !slices.ContainsFunc(b.spoken.rules, func(v yamldoc.Value) bool { return yamledit.Equal(v.Any, a.spoken.rules[i].Any) }) {
 					return false
 				}
 			}
@@ -82,7 +83,7 @@ func rules() setting[Config] {
 			joined := Config{Policy: policy.Settings{Rules: slices.Clip(into.Policy.Rules)}, spoken: into.spoken}
 			for i, rule := range from.Policy.Rules {
 				raw := from.spoken.rules[i]
-				if slices.ContainsFunc(into.spoken.rules, func(v yamldoc.Value) bool { return equal(v.Any, raw.Any) }) {
+				if slices.ContainsFunc(into.spoken.rules, func(v yamldoc.Value) bool { return yamledit.Equal(v.Any, raw.Any) }) {
 					continue
 				}
 				joined.Policy.Rules = append(joined.Policy.Rules, rule)

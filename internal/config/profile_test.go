@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"ken/capability"
+	"ken/internal/yamledit"
 )
 
 // explained fails where a key has another value or origin than wanted.
@@ -71,7 +72,7 @@ func TestProfileKeysAreMarked(t *testing.T) {
 		changes := false
 		for _, p := range []Profile{ProfileStandard, ProfileLean, ProfileMinimal, ProfileFull, ProfileSeed} {
 			base := p.base()
-			changes = changes || flow(s.show(&base)) != flow(s.show(&standard))
+			changes = changes || yamledit.Flow(s.show(&base)) != yamledit.Flow(s.show(&standard))
 		}
 		if changes != s.profiled {
 			t.Errorf("%s: a profile changes it: %v; marked byProfile: %v", s.name, changes, s.profiled)
@@ -277,7 +278,7 @@ func TestProjectNeverWidensProperty(t *testing.T) {
 			for _, s := range settings() {
 				// What an agent may have is judged by the profile of all.
 				if !s.noWider(&a, &b) && (name == "" || s.name != agentsKey) {
-					rt.Fatalf("agent %q: %s is %s, wider than %s\n%s%s", name, s.name, flow(s.show(&a)), flow(s.show(&b)), user, project)
+					rt.Fatalf("agent %q: %s is %s, wider than %s\n%s%s", name, s.name, yamledit.Flow(s.show(&a)), yamledit.Flow(s.show(&b)), user, project)
 				}
 				profiles := []Profile{a.Discovery.Profile, with.Discovery.Profile, without.Discovery.Profile}
 				if from, ok := strings.CutPrefix(a.origin(s), "profile "); ok && !s.governed && !slices.Contains(profiles, Profile(from)) {

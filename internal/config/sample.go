@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"ken/internal/yamledit"
 )
 
 // Sample returns a ken.yaml with every key, commented out, with its default and a
@@ -25,7 +27,7 @@ func Sample() []byte {
 	for _, s := range settings() {
 		name, key, inSection := strings.Cut(s.name, ".")
 		if !inSection {
-			fmt.Fprintf(&b, "\n# %s\n# %s: %s\n", s.doc, name, flow(s.show(&standard)))
+			fmt.Fprintf(&b, "\n# %s\n# %s: %s\n", s.doc, name, yamledit.Flow(s.show(&standard)))
 			continue
 		}
 		if name != section {
@@ -34,7 +36,7 @@ func Sample() []byte {
 		} else {
 			b.WriteString("\n")
 		}
-		fmt.Fprintf(&b, "  # %s\n  # %s: %s\n", s.doc, key, flow(s.show(&standard)))
+		fmt.Fprintf(&b, "  # %s\n  # %s: %s\n", s.doc, key, yamledit.Flow(s.show(&standard)))
 	}
 	return []byte(b.String())
 }

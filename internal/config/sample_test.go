@@ -13,6 +13,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/know/source"
+	"ken/internal/yamledit"
 )
 
 // keyLine is a line of the sample that has a key commented out.
@@ -54,7 +55,7 @@ func TestSampleIsEditable(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "ken.yaml")
 		write(t, file, sample)
 		d := Default()
-		value := flow(s.show(&d))
+		value := yamledit.Flow(s.show(&d))
 		if err := Set(file, s.name, value); err != nil {
 			t.Errorf("Set(%s, %s) = %v", s.name, value, err)
 			continue

@@ -13,6 +13,7 @@ import (
 	"ken/capability"
 	"ken/internal/wholefile"
 	"ken/internal/yamldoc"
+	"ken/internal/yamledit"
 )
 
 // Set writes one key of a configuration file, as `ken config set` does. The
@@ -98,13 +99,13 @@ func changed(file string, data []byte, key, value string) ([]byte, error) {
 		return nil, &Error{r.problems}
 	}
 	// What else is wrong is said with the lines of the file as it is.
-	if r.layer(without(root, path)); len(r.problems) > 0 {
+	if r.layer(yamledit.Without(root, path)); len(r.problems) > 0 {
 		return nil, &Error{append(r.sorted(), capability.Problem{
 			Code: "not-set", Origin: capability.Origin{Path: file},
 			Message: plain(key) + " was not set", Fix: "fix the file first",
 		})}
 	}
-	after, err := edited(data, path, v)
+	after, err := yamledit.Set(data, path, v, limits())
 	if err == nil {
 		if r.decode(after); len(r.problems) > 0 {
 			err = errors.New(r.problems[0].Message)
@@ -113,7 +114,7 @@ func changed(file string, data []byte, key, value string) ([]byte, error) {
 	if err != nil {
 		return nil, &capability.Error{
 			Kind: capability.Invalid, Op: "set", Target: plain(key), Err: err,
-			Fix: fmt.Sprintf("edit %s by hand: %s: %s", file, plain(key), plain(Shown(key, flow(v.Any)))),
+			Fix: fmt.Sprintf("edit %s by hand: %s: %s", file, plain(key), plain(Shown(key, yamledit.Flow(v.Any)))),
 		}
 	}
 	return after, nil
@@ -150,8 +151,8 @@ func asked(key, value string) (path []string, v yamldoc.Value, err error) {
 	}
 	if strings.HasPrefix(name, "policy.") {
 		// In a rule 1.10 is a word, and not 1.1.
-		v = withNumbers(v, func(text string, n any) any {
-			if text == flow(n) {
+		v = yamledit.MapNumbers(v, func(text string, n any) any {
+			if text == yamledit.Flow(n) {
 				return n
 			}
 			return text

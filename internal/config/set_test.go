@@ -1,14 +1,12 @@
 package config
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"reflect"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,7 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"ken/capability"
-	"ken/internal/yamldoc"
+	"ken/internal/yamledit"
 )
 
 // TestSetEdits reads testdata/set: "set key value" lines, the file before and
@@ -327,7 +325,7 @@ func settingValue(t *rapid.T) (key, value string) {
 	list := rapid.Custom(func(t *rapid.T) string {
 		var items []string
 		for _, s := range rapid.SliceOfN(word, 0, 3).Draw(t, "items") {
-			items = append(items, quote(s))
+			items = append(items, yamledit.Flow(s))
 		}
 		return "[" + strings.Join(items, ",") + "]"
 	})
@@ -422,7 +420,7 @@ func TestSetProperty(t *testing.T) {
 				}
 			}
 			for line := range strings.Lines(old) {
-				if _, comment := splitComment(strings.TrimRight(line, "\r\n")); !strings.Contains(now, strings.TrimSpace(comment)) {
+				if _, comment := yamledit.SplitComment(strings.TrimRight(line, "\r\n")); !strings.Contains(now, strings.TrimSpace(comment)) {
 					rt.Fatalf("Set(%q, %s, %s) lost the comment %q:\n%s", old, key, value, comment, now)
 				}
 			}
@@ -442,7 +440,7 @@ func canonicalValue(t testing.TB, key, value string) string {
 		t.Fatal(err)
 	}
 	if strings.HasPrefix(key, pinPrefix) {
-		return flow(v.Any)
+		return yamledit.Flow(v.Any)
 	}
 	s, err := settingOf("get", name)
 	if err != nil {
@@ -450,7 +448,7 @@ func canonicalValue(t testing.TB, key, value string) string {
 	}
 	var c Config
 	s.read(&reading{dir: "/"}, spot{}, v, &c)
-	return flow(s.show(&c))
+	return yamledit.Flow(s.show(&c))
 }
 
 func TestSetKeepsJSON(t *testing.T) {
@@ -477,81 +475,4 @@ func TestSetKeepsJSON(t *testing.T) {
 	if err := Set(file, "serve.addr", "localhost:2"); !errors.As(err, &refused) || !strings.Contains(err.Error(), "this is not JSON") {
 		t.Errorf("Set in YAML named .json = %v, want a refusal", err)
 	}
-}
-
-// TestEditedIsChecked: an edit that would say something else is thrown away.
-func TestEditedIsChecked(t *testing.T) {
-	for _, text := range []string{"? serve\n: {addr: x}\n", "--- {serve: {addr: x}}\n", "serve:\n  ~\n", "~\n", "serve: {}\n...\n"} {
-		path, v, err := asked("serve.addr", "localhost:2")
-		if err != nil {
-			t.Fatal(err)
-		}
-		out, err := edited([]byte(text), path, v)
-		if err == nil && !says(out, with(mustParse(t, text), path, v)) {
-			t.Errorf("edited(%q) = %q, which says something else", text, out)
-		}
-		if err != nil && (!errors.Is(err, errLayout) || out != nil) {
-			t.Errorf("edited(%q) = %q, %v, want nothing and that the layout is odd", text, out, err)
-		}
-	}
-}
-
-// TestPlainWord: what is written without asking the parser reads back as text,
-// as a value and as a key.
-func TestPlainWord(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		s := rapid.OneOf(rapid.StringMatching(`[A-Za-z][A-Za-z0-9]{0,5}`), rapid.SampledFrom([]string{"true", "NULL", "Off", "nan", "e5", "x1F", "Inf", "o17", "_1", "[a"})).Draw(t, "word")
-		if !plainWord(s) {
-			return
-		}
-		v, err := yamldoc.ParseValue([]byte("{"+s+": ["+s+"]}"), yamldoc.Limits{})
-		m, _ := v.Any.(*yamldoc.Map)
-		if err != nil || len(m.Fields) != 1 || m.Fields[0].Key != s || m.Fields[0].Value.Any.([]yamldoc.Value)[0].Any != s {
-			t.Fatalf("%s reads as %v, %v", s, v, err)
-		}
-	})
-}
-
-func TestEqual(t *testing.T) {
-	parse := func(s string) any { return mustParse(t, s) }
-	for _, tt := range []struct {
-		a, b string
-		want bool
-	}{
-		{"{a: 1, b: [x]}", "{b: [x], a: 1.0}", true},
-		{"{a: 1}", "{a: 2}", false},
-		{"{a: 1}", "{a: '1'}", false},
-		{"{a: []}", "{a: {}}", false},
-		{"{a: x}", "{a: []}", false},
-		{"{a: [1, 2]}", "{a: [2, 1]}", false},
-		{"{a: 1}", "{a: 1, b: 2}", false},
-		{"{a: ~}", "{b: ~}", false},
-	} {
-		if got := equal(parse(tt.a), parse(tt.b)); got != tt.want {
-			t.Errorf("equal(%s, %s) = %v, want %v", tt.a, tt.b, got, tt.want)
-		}
-	}
-}
-
-func TestWithoutAndWithLeaveTheirMap(t *testing.T) {
-	const text = "{a: {b: 1, c: 2}, d: 3}"
-	m := mustParse(t, text)
-	if got := flow(without(m, []string{"a", "b"})); got != "{a: {c: 2}, d: 3}" {
-		t.Errorf("without = %s", got)
-	}
-	if got := flow(with(m, []string{"a", "b"}, mustParse(t, "{x: 9}").Fields[0].Value)); got != "{a: {b: 9, c: 2}, d: 3}" {
-		t.Errorf("with = %s", got)
-	}
-	if !reflect.DeepEqual(m, mustParse(t, text)) || !bytes.Equal([]byte(flow(m)), []byte(text)) {
-		t.Errorf("the map is now %s", flow(m))
-	}
-}
-
-func mustParse(t testing.TB, text string) *yamldoc.Map {
-	t.Helper()
-	m, err := yamldoc.Parse([]byte(text), limits())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m
 }

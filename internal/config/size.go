@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"ken/internal/yamldoc"
+	"ken/internal/yamledit"
 )
 
 // units are how sizes are written, the largest first. KB is read and never
@@ -33,7 +34,7 @@ func size[T int | int64](least, most int64) kind[T] {
 			}
 			if n < least || n > most {
 				r.fault(at, "out-of-range", "write a size in that range", "%s is %s, not within %v to %v",
-					at.key, plain(flow(v.Any)), flow(showSize(least)), flow(showSize(most)))
+					at.key, plain(yamledit.Flow(v.Any)), yamledit.Flow(showSize(least)), yamledit.Flow(showSize(most)))
 				return 0, false
 			}
 			return T(n), true

@@ -80,7 +80,7 @@ func checkTable(s string) (fix string, err error) {
 // isIdentifier reports whether a name is one of SQL that needs no quotes.
 func isIdentifier(s string) bool {
 	const longest = 63
-	return s != "" && len(s) <= longest && (s[0] < '0' || s[0] > '9') && plainScalar(s) && !strings.ContainsAny(s, "/.~@+:-")
+	return s != "" && len(s) <= longest && (s[0] < '0' || s[0] > '9') && nameOf(s, "")
 }
 
 func checkDigest(s string) (fix string, err error) {

@@ -14,6 +14,7 @@ import (
 	"ken/capability"
 	"ken/internal/govern/policy"
 	"ken/internal/yamldoc"
+	"ken/internal/yamledit"
 )
 
 const accessKey = "policy.toolAccess"
@@ -54,7 +55,7 @@ func (p Places) ownAccess(c *Config, explicit bool) []capability.Problem {
 	if len(p.shell) == 0 {
 		return nil
 	}
-	before := flow(showAccess(c.Policy.Access))
+	before := yamledit.Flow(showAccess(c.Policy.Access))
 	access, err := c.Policy.Access.WithEnv(func(name string) string { return p.shell[name] })
 	if err != nil {
 		var problems []capability.Problem
@@ -67,7 +68,7 @@ func (p Places) ownAccess(c *Config, explicit bool) []capability.Problem {
 		return problems
 	}
 	c.Policy.Access = access
-	if flow(showAccess(access)) != before {
+	if yamledit.Flow(showAccess(access)) != before {
 		var names []string
 		for _, name := range accessVariables() {
 			if p.shell[name] != "" {

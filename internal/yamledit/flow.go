@@ -1,4 +1,4 @@
-package config
+package yamledit
 
 import (
 	"bytes"
@@ -9,9 +9,9 @@ import (
 	"ken/internal/yamldoc"
 )
 
-// flow writes a value as YAML on one line, plain where that reads back as the
+// Flow writes a value as YAML on one line, plain where that reads back as the
 // same and quoted as in JSON where it does not.
-func flow(v any) string {
+func Flow(v any) string {
 	var b strings.Builder
 	writeFlow(&b, v)
 	return b.String()

@@ -1,4 +1,4 @@
-package config
+package yamledit
 
 import (
 	"bytes"
@@ -92,7 +92,7 @@ func (p *page) put(r region, path []string, v yamldoc.Value) {
 	case isMap && p.isBlock(f):
 		p.put(region{m: sub, first: f.Line + 1, stop: next}, path[1:], v)
 	case isMap:
-		p.replace(f, next, with(sub, path[1:], v))
+		p.replace(f, next, With(sub, path[1:], v))
 	}
 }
 
@@ -128,7 +128,7 @@ func (p *page) open(f yamldoc.Field, next int, path []string, v yamldoc.Value) {
 	if colon < 0 {
 		return
 	}
-	_, comment := splitComment(line[colon:])
+	_, comment := SplitComment(line[colon:])
 	lines := p.newLines(indentOf(line)+"  ", path, v)
 	if after := p.commented(f.Line+1, next, path[0]); after > 0 {
 		p.splice(after+1, 0, lines...)
@@ -149,12 +149,12 @@ func (p *page) replace(f yamldoc.Field, next int, v any) {
 	last := p.lastLine(f.Line, next)
 	var lines []string
 	for n := f.Line + 1; n <= last; n++ {
-		if _, comment := splitComment(p.at(n)); comment != "" {
+		if _, comment := SplitComment(p.at(n)); comment != "" {
 			lines = append(lines, indentOf(line)+strings.TrimLeft(comment, " \t"))
 		}
 	}
-	_, comment := splitComment(line[colon:])
-	lines = append(lines, line[:colon]+" "+flow(v)+comment)
+	_, comment := SplitComment(line[colon:])
+	lines = append(lines, line[:colon]+" "+Flow(v)+comment)
 	p.splice(f.Line, last, lines...)
 }
 
@@ -165,7 +165,7 @@ func (p *page) newLines(indent string, path []string, v yamldoc.Value) []string 
 		out = append(out, indent+blockKey(key)+":")
 		indent += "  "
 	}
-	return append(out, indent+blockKey(path[len(path)-1])+": "+flow(v.Any))
+	return append(out, indent+blockKey(path[len(path)-1])+": "+Flow(v.Any))
 }
 
 // commented finds the line on which a key stands commented out, or 0.
@@ -189,12 +189,12 @@ func (p *page) isBlock(f yamldoc.Field) bool {
 	if colon < 0 {
 		return false
 	}
-	content, _ := splitComment(p.at(f.Line)[colon:])
+	content, _ := SplitComment(p.at(f.Line)[colon:])
 	if strings.TrimSpace(content) != "" {
 		return false
 	}
 	for n := f.Line + 1; n <= len(p.lines); n++ {
-		if content, _ := splitComment(p.at(n)); strings.TrimSpace(content) != "" {
+		if content, _ := SplitComment(p.at(n)); strings.TrimSpace(content) != "" {
 			return strings.TrimSpace(content)[0] != '{'
 		}
 	}
@@ -206,7 +206,7 @@ func (p *page) isBlock(f yamldoc.Field) bool {
 func (p *page) lastLine(first, stop int) int {
 	n := stop - 1
 	for n > first {
-		content, _ := splitComment(p.at(n))
+		content, _ := SplitComment(p.at(n))
 		if s := strings.TrimSpace(content); s != "" && s != "..." {
 			break
 		}
@@ -234,9 +234,9 @@ func afterKey(line, key string) int {
 	return -1
 }
 
-// splitComment parts a line from the comment at its end; the comment keeps the
+// SplitComment parts a line from the comment at its end; the comment keeps the
 // space before it.
-func splitComment(s string) (content, comment string) {
+func SplitComment(s string) (content, comment string) {
 	var quoted byte
 	for i := 0; i < len(s); i++ {
 		c := s[i]

@@ -1,4 +1,7 @@
-package config
+// Package yamledit changes one value of a YAML or JSON document and keeps the
+// rest of its text as it is: comments, order and line ends. It knows nothing
+// about what the keys mean.
+package yamledit
 
 import (
 	"bytes"
@@ -10,23 +13,23 @@ import (
 	"ken/internal/yamldoc"
 )
 
-// errLayout says that a text is written in a way that the editor does not
-// follow. Nothing was changed.
-var errLayout = errors.New("the file is laid out in a way that cannot be edited without touching other parts of it")
+// ErrLayout reports a text in a layout that Set does not follow. Nothing was
+// changed.
+var ErrLayout = errors.New("the file is laid out in a way that cannot be edited without touching other parts of it")
 
-// edited returns the text with one value put in, and with every comment, the
-// order and all other values as they were. It proves that: the result is
-// parsed again and compared.
-func edited(data []byte, path []string, v yamldoc.Value) ([]byte, error) {
-	before, err := yamldoc.Parse(data, limits())
+// Set returns the text with the value at path replaced or added. Comments, order
+// and all other values stay. Set parses its result within the limits and
+// compares it with what was asked; it returns [ErrLayout] if they differ.
+func Set(data []byte, path []string, v yamldoc.Value, limits yamldoc.Limits) ([]byte, error) {
+	before, err := yamldoc.Parse(data, limits)
 	if err != nil {
 		return nil, err
 	}
-	want := with(before, path, v)
+	want := With(before, path, v)
 	if isObject(data) {
 		out, err := editedJSON(data, want)
-		if err != nil || !says(out, want) {
-			return nil, errLayout
+		if err != nil || !reads(out, want, limits) {
+			return nil, ErrLayout
 		}
 		return out, nil
 	}
@@ -36,21 +39,21 @@ func edited(data []byte, path []string, v yamldoc.Value) ([]byte, error) {
 		p := newPage(data)
 		p.atComment = atComment
 		p.put(region{m: before, first: 1, stop: len(p.lines) + 1, root: true}, path, v)
-		if out := p.bytes(); says(out, want) {
+		if out := p.bytes(); reads(out, want, limits) {
 			return out, nil
 		}
 	}
-	return nil, errLayout
+	return nil, ErrLayout
 }
 
-// says reports whether a text reads as the map.
-func says(data []byte, want *yamldoc.Map) bool {
-	got, err := yamldoc.Parse(data, limits())
-	return err == nil && equal(got, want)
+// reads reports whether a text parses to the map.
+func reads(data []byte, want *yamldoc.Map, limits yamldoc.Limits) bool {
+	got, err := yamldoc.Parse(data, limits)
+	return err == nil && Equal(got, want)
 }
 
-// with returns a map with the value at a path replaced or added.
-func with(m *yamldoc.Map, path []string, v yamldoc.Value) *yamldoc.Map {
+// With returns a map with the value at a path replaced or added.
+func With(m *yamldoc.Map, path []string, v yamldoc.Value) *yamldoc.Map {
 	out := &yamldoc.Map{Line: m.Line, Fields: slices.Clone(m.Fields)}
 	i := slices.IndexFunc(out.Fields, func(f yamldoc.Field) bool { return f.Key == path[0] })
 	if i < 0 {
@@ -62,14 +65,14 @@ func with(m *yamldoc.Map, path []string, v yamldoc.Value) *yamldoc.Map {
 		if !ok {
 			sub = &yamldoc.Map{}
 		}
-		v = yamldoc.Value{Any: with(sub, path[1:], v)}
+		v = yamldoc.Value{Any: With(sub, path[1:], v)}
 	}
 	out.Fields[i].Value = v
 	return out
 }
 
-// without returns a map without the value at a path.
-func without(m *yamldoc.Map, path []string) *yamldoc.Map {
+// Without returns a map without the value at a path.
+func Without(m *yamldoc.Map, path []string) *yamldoc.Map {
 	out := &yamldoc.Map{Line: m.Line}
 	for _, f := range m.Fields {
 		if f.Key == path[0] {
@@ -78,7 +81,7 @@ func without(m *yamldoc.Map, path []string) *yamldoc.Map {
 			case len(path) == 1:
 				continue
 			case ok:
-				f.Value.Any = without(sub, path[1:])
+				f.Value.Any = Without(sub, path[1:])
 			}
 		}
 		out.Fields = append(out.Fields, f)
@@ -86,9 +89,9 @@ func without(m *yamldoc.Map, path []string) *yamldoc.Map {
 	return out
 }
 
-// equal compares values whatever the order of keys and the spelling of
-// numbers.
-func equal(a, b any) bool {
+// Equal reports whether two values are the same. The order of keys and the
+// spelling of numbers do not matter.
+func Equal(a, b any) bool {
 	switch a := a.(type) {
 	case *yamldoc.Map:
 		b, ok := b.(*yamldoc.Map)
@@ -96,17 +99,17 @@ func equal(a, b any) bool {
 			return false
 		}
 		for _, f := range a.Fields {
-			if v, ok := b.Get(f.Key); !ok || !equal(f.Value.Any, v.Any) {
+			if v, ok := b.Get(f.Key); !ok || !Equal(f.Value.Any, v.Any) {
 				return false
 			}
 		}
 		return true
 	case []yamldoc.Value:
 		b, ok := b.([]yamldoc.Value)
-		return ok && slices.EqualFunc(a, b, func(x, y yamldoc.Value) bool { return equal(x.Any, y.Any) })
+		return ok && slices.EqualFunc(a, b, func(x, y yamldoc.Value) bool { return Equal(x.Any, y.Any) })
 	}
-	x, isNumber := number(yamldoc.Value{Any: a})
-	y, both := number(yamldoc.Value{Any: b})
+	x, isNumber := number(a)
+	y, both := number(b)
 	if isNumber && both {
 		return x == y
 	}
@@ -116,6 +119,20 @@ func equal(a, b any) bool {
 	}
 	return a == b
 }
+
+func number(v any) (float64, bool) {
+	switch n := v.(type) {
+	case int64:
+		return float64(n), true
+	case float64:
+		return n, true
+	}
+	return 0, false
+}
+
+const byteOrderMark = "\ufeff"
+
+func trimBOM(data []byte) []byte { return bytes.TrimPrefix(data, []byte(byteOrderMark)) }
 
 // isObject reports whether the whole text is one {…}.
 func isObject(data []byte) bool {
@@ -131,7 +148,7 @@ func isObject(data []byte) bool {
 // there are no comments in JSON that could be lost.
 func editedJSON(data []byte, want *yamldoc.Map) ([]byte, error) {
 	if !json.Valid(trimBOM(data)) && bytes.ContainsRune(data, '#') {
-		return nil, errLayout // flow YAML, perhaps with comments
+		return nil, ErrLayout // flow YAML, perhaps with comments
 	}
 	indent := "  "
 	if _, rest, ok := bytes.Cut(data, []byte("\n")); ok {
@@ -143,7 +160,7 @@ func editedJSON(data []byte, want *yamldoc.Map) ([]byte, error) {
 	if bytes.HasPrefix(data, []byte(byteOrderMark)) {
 		b.WriteString(byteOrderMark)
 	}
-	kept := withNumbers(yamldoc.Value{Any: want}, func(text string, n any) any {
+	kept := MapNumbers(yamldoc.Value{Any: want}, func(text string, n any) any {
 		if json.Valid([]byte(text)) {
 			return json.Number(text)
 		}
@@ -156,9 +173,9 @@ func editedJSON(data []byte, want *yamldoc.Map) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// withNumbers returns a value with other things in the place of its numbers, of
-// which it is known how they are written.
-func withNumbers(v yamldoc.Value, instead func(text string, n any) any) yamldoc.Value {
+// MapNumbers returns a value with each number replaced by what instead returns
+// for it. text is the number as written; numbers without a text stay.
+func MapNumbers(v yamldoc.Value, instead func(text string, n any) any) yamldoc.Value {
 	switch x := v.Any.(type) {
 	case int64, float64:
 		if v.Text != "" {
@@ -169,13 +186,13 @@ func withNumbers(v yamldoc.Value, instead func(text string, n any) any) yamldoc.
 	case []yamldoc.Value:
 		items := slices.Clone(x)
 		for i := range items {
-			items[i] = withNumbers(items[i], instead)
+			items[i] = MapNumbers(items[i], instead)
 		}
 		v.Any = items
 	case *yamldoc.Map:
 		m := &yamldoc.Map{Line: x.Line, Fields: slices.Clone(x.Fields)}
 		for i := range m.Fields {
-			m.Fields[i].Value = withNumbers(m.Fields[i].Value, instead)
+			m.Fields[i].Value = MapNumbers(m.Fields[i].Value, instead)
 		}
 		v.Any = m
 	}
