@@ -12,6 +12,7 @@ import (
 	"ken/internal/door"
 	"ken/internal/govern/policy"
 	"ken/internal/know/catalog"
+	"ken/internal/know/source"
 	"ken/internal/serve/auth"
 	"ken/internal/talk/engine"
 	"ken/internal/talk/event"
@@ -92,34 +93,30 @@ func (a *App) NoCommands(who capability.Principal) error {
 func indexOf(entries iter.Seq[*catalog.Entry]) *slash.Index {
 	var list []*capability.Capability
 	var tools []slash.Command
+	seen := map[capability.ID]bool{} // the program's own tools are in two lists
 	for e := range entries {
+		twice := seen[e.ID]
+		seen[e.ID] = true
 		switch {
-		case e.State != catalog.Active:
+		case twice, e.State != catalog.Active:
 		case e.Kind == capability.KindCommand:
 			list = append(list, e.Capability)
 		case e.Run != nil:
 			tool := slash.Command{
-				Name: e.Name, Summary: e.Description, Trust: e.Trust,
+				Name: e.Name, Summary: e.Description, Trust: e.Trust, Tool: true,
 				Actions: []slash.Action{{Target: e.ID, Description: e.Description, Runner: e.Run.Runner, Unavailable: e.Unavailable}},
 			}
 			if e.Trust == capability.TrustBuiltin {
 				tool.Aliases = e.Aliases // its former names
 			}
+			if e.Origin.Format == source.FormatMCP {
+				tool.Server = true
+				tool.Extension, _, _ = strings.Cut(strings.TrimPrefix(string(e.ID), "mcp:"), "/")
+			}
 			tools = append(tools, tool)
 		}
 	}
-	known := slash.Commands(list, nil)
-	taken := map[string]bool{}
-	for _, c := range known {
-		taken[c.Name] = true
-	}
-	for _, t := range tools {
-		if !taken[t.Name] { // a command stands before a tool of its name
-			known = append(known, t)
-			taken[t.Name] = true
-		}
-	}
-	return slash.New(known)
+	return slash.New(append(slash.Commands(list, nil), tools...))
 }
 
 // all returns the entries of several snapshots.

@@ -13,13 +13,18 @@ import (
 type Command struct {
 	Name      string   // without the slash
 	Aliases   []string // other names, without the slash
-	Extension string   // the package it came with, as in "tools.postman"; may be empty
+	Extension string   // the package or MCP server it came with, as in "tools.postman"; may be empty
 	Summary   string
 	Default   string // the action when none is named; may be empty
 
 	// Trust is that of the place it came from. Of two commands with one name
-	// the more trusted is meant; between equals the name is refused.
+	// the more trusted is meant; between equals the name is refused. See
+	// [Index] for tools.
 	Trust capability.Trust
+
+	// Tool means that it is a tool that can be typed, not a command that a
+	// file defines. Server means that an MCP server brought it.
+	Tool, Server bool
 
 	// Actions are what the command can do, in the order given. An action
 	// without a name is the command itself.

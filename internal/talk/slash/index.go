@@ -17,12 +17,17 @@ import (
 // An Index finds commands by what a person types. What it answers never
 // changes after [New], and it is safe for any number of goroutines. The zero Index knows no
 // command.
+//
+// If several have a name, what the user or this program brought is meant, never
+// what a project or an address brought. Among those, a command is meant before
+// a tool, and a tool before one of an MCP server. Between equals the name is
+// refused. A package's name or a server's name and a colon before the name
+// always mean that one.
 type Index struct {
 	commands []Command // sorted by name
 
-	// Who is meant by a name, best first. The two others are asked before
-	// and after: "tools.postman:postman" always means that package's, and an
-	// alias never hides a name.
+	// The commands that a name may mean. An alias is used if nothing has the
+	// name, or only a project, an address or a server uses it.
 	names, qualified, aliases map[string][]*Command
 
 	signatures sync.Map // capability.ID to *Signature, as they were asked for
@@ -48,19 +53,36 @@ func New(commands []Command) *Index {
 	}
 	for _, table := range []map[string][]*Command{x.names, x.qualified, x.aliases} {
 		for name, found := range table {
-			table[name] = mostTrusted(found)
+			table[name] = first(found)
 		}
 	}
 	return x
 }
 
-// mostTrusted keeps those that nothing else outranks.
-func mostTrusted(found []*Command) []*Command {
-	var best capability.Trust
+// first keeps the commands of the highest rank.
+func first(found []*Command) []*Command {
+	var best int
 	for _, cmd := range found {
-		best = max(best, cmd.Trust)
+		best = max(best, cmd.rank())
 	}
-	return slices.DeleteFunc(found, func(cmd *Command) bool { return cmd.Trust < best })
+	return slices.DeleteFunc(found, func(cmd *Command) bool { return cmd.rank() < best })
+}
+
+// trusted reports whether the user or this program brought the command.
+func (cmd *Command) trusted() bool { return cmd.Trust >= capability.TrustUser }
+
+// own reports whether it is trusted and no server brought it.
+func (cmd *Command) own() bool { return cmd.trusted() && !cmd.Server }
+
+// rank orders commands with the same name; the highest is meant.
+func (cmd *Command) rank() int {
+	rank := int(cmd.Trust) // below 1<<4
+	for bit, ahead := range []bool{!cmd.Server, !cmd.Tool, cmd.trusted()} {
+		if ahead {
+			rank |= 1 << (4 + bit)
+		}
+	}
+	return rank
 }
 
 // Commands lists the commands by name. The caller must not change them.
@@ -107,12 +129,14 @@ func (x *Index) Text(text string) string {
 
 func (x *Index) find(name string) []*Command {
 	name = norm.NFC.String(name)
-	for _, table := range []map[string][]*Command{x.qualified, x.names, x.aliases} {
-		if found := table[name]; len(found) > 0 {
-			return found
-		}
+	if found := x.qualified[name]; len(found) > 0 {
+		return found
 	}
-	return nil
+	named, aliased := x.names[name], x.aliases[name]
+	if len(named) == 0 || len(aliased) > 0 && aliased[0].own() && !named[0].own() {
+		return aliased
+	}
+	return named
 }
 
 // nameOf returns the word after the slash. Whatever is no letter a name could
@@ -142,7 +166,7 @@ func (x *Index) lookup(text, name string) (*Command, error) {
 		f := faultAt(text, 1, "no command has this name", "type / and see what there is")
 		return nil, refusal(capability.NotFound, "", f.suggesting("/"+name, x.typed(), "the commands"))
 	}
-	f := faultAt(text, 1, fmt.Sprintf("%d packages bring a command with this name", len(found)), "disable all but one of them")
+	f := faultAt(text, 1, fmt.Sprintf("%d commands have this name", len(found)), "call one by its id")
 	for _, cmd := range found {
 		if cmd.Extension != "" {
 			f.Suggestions = append(f.Suggestions, "/"+cmd.Extension+":"+cmd.Name)

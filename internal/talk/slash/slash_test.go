@@ -263,6 +263,34 @@ func TestOneNameTwoPackages(t *testing.T) {
 	}
 }
 
+// TestToolsUnderOneName: a name means what the user or this program brought,
+// a command before a tool, a server's tool last; a project takes no name and no
+// alias.
+func TestToolsUnderOneName(t *testing.T) {
+	tool := func(name, server string, id capability.ID, trust capability.Trust, aliases ...string) Command {
+		return Command{Name: name, Extension: server, Trust: trust, Tool: true, Server: server != "", Aliases: aliases, Actions: []Action{{Target: id}}}
+	}
+	x := New([]Command{
+		tool("read", "", "a:read", capability.TrustWorkspace), tool("read", "files", "mcp:files/read", capability.TrustUser),
+		tool("read", "", "tool:read", capability.TrustBuiltin, "look", "peek"),
+		tool("look", "", "a:look", capability.TrustWorkspace), tool("peek", "files", "mcp:files/peek", capability.TrustUser),
+		tool("mark", "", "tool:mark", capability.TrustUser), tool("mark", "files", "mcp:files/mark", capability.TrustUser),
+		tool("graph", "", "a:graph", capability.TrustWorkspace), tool("graph", "files", "mcp:files/graph", capability.TrustUser),
+		tool("deploy", "", "tool:deploy", capability.TrustUser),
+		{Name: "deploy", Trust: capability.TrustUser, Actions: []Action{{Target: "command:deploy"}}},
+		{Name: "mark", Trust: capability.TrustWorkspace, Actions: []Action{{Target: "command:mark"}}},
+		tool("only", "", "a:only", capability.TrustWorkspace),
+	})
+	for line, want := range map[string]capability.ID{
+		"/read": "tool:read", "/look": "tool:read", "/peek": "tool:read", "/files:read": "mcp:files/read", "/files:peek": "mcp:files/peek",
+		"/mark": "tool:mark", "/graph": "mcp:files/graph", "/deploy": "command:deploy", "/only": "a:only",
+	} {
+		if r, err := x.Parse(line); err != nil || r.Target != want {
+			t.Errorf("Parse(%q) = %s, %v, want %s", line, r.Target, err, want)
+		}
+	}
+}
+
 func TestUnavailableActionsAreRefused(t *testing.T) {
 	x := New([]Command{{Name: "x", Actions: []Action{{Name: "go", Unavailable: "it is switched off"}}}})
 	_, err := x.Parse("/x go")
