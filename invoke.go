@@ -121,6 +121,6 @@ func (k *Ken) Answer(ctx context.Context, ticket string, a Answer) error {
 	if !a.Until.IsZero() {
 		said.Scope = approval.Until
 	}
-	_, err := k.app.Settle(ctx, ticket, said)
+	_, err := k.app.Approvals.Settle(ctx, ticket, said)
 	return err
 }

@@ -25,14 +25,7 @@ func (a *App) newDatabases() (*db.Executor, error) {
 	return db.New(db.Config{
 		Connections: func() []db.Connection { return connections(a.effective().Databases) },
 		Lookup:      a.lookup,
-		Secret: func(reference string) (string, error) {
-			v, err := a.secrets.Resolve(reference)
-			if err != nil {
-				return "", err
-			}
-			a.holdSecrets()
-			return v.Reveal(), nil
-		},
+		Secret:      a.redactor.Resolve,
 	})
 }
 

@@ -60,7 +60,7 @@ func (a *App) unrun() func(*capability.Capability) string {
 
 // executors are made once, for all calls.
 func (a *App) executors(kept *result.Store) (runner.Executors, error) {
-	a.Hold(auth.Known(a.Places.State)) // of a server that runs beside, or did
+	a.redactor.HoldTokens(auth.Known(a.Places.State)) // of a server that runs beside, or did
 	own, err := a.ownExecutors(kept)
 	if err != nil {
 		return nil, err
@@ -141,7 +141,7 @@ func (a *App) newFiles() (*files.Executor, error) {
 func (a *App) newShell() (*shell.Executor, error) {
 	x, err := shell.New(shell.Config{
 		Workspace: a.Places.Workspace, Guards: func() executor.Guards { return grants.Guards(a.Rules()) }, Prefix: policy.Prefix, Guard: a.granter().GuardWorkspace,
-		Settings: a.shellSettings, Home: a.shellHome, Env: a.Settings.Shell.Env, Getenv: a.variable,
+		Settings: a.shellSettings, Home: a.shellHome, Env: a.Settings.Shell.Env, Getenv: a.redactor.Lookup,
 		Network: a.shellNetwork, Limits: a.sandboxLimits(), Require: sandbox.Requirement(a.Settings.Sandbox.Require),
 	})
 	if err != nil {
@@ -157,7 +157,7 @@ func (a *App) newShell() (*shell.Executor, error) {
 func (a *App) newPrograms() (*process.Executor, error) {
 	x, err := process.New(process.Config{
 		Extensions: filepath.Join(a.Places.Home, "extensions"), Lookup: a.lookup, Grant: a.granter().Grant, Workspace: a.Places.Workspace,
-		Path: a.programPath(), Avoid: []string{a.Places.Workspace}, Getenv: a.variable,
+		Path: a.programPath(), Avoid: []string{a.Places.Workspace}, Getenv: a.redactor.Lookup,
 		Limits: a.sandboxLimits(), Require: sandbox.Requirement(a.Settings.Sandbox.Require),
 	})
 	if err != nil {
@@ -183,7 +183,7 @@ func (a *App) newAnalysis(kept *result.Store) (*analyze.Executor, error) {
 // newRequests makes the executor of HTTP requests.
 func (a *App) newRequests(kept *result.Store) (*api.Executor, error) {
 	x, err := api.New(api.Config{
-		Lookup: a.lookup, Secret: a.variable, Save: func(name, value string) error { return a.secrets.Set(name, secret.Of(value)) },
+		Lookup: a.lookup, Secret: a.redactor.Lookup, Save: func(name, value string) error { return a.secrets.Set(name, secret.Of(value)) },
 		Hold: func(text string) { a.redactor.Hold(text) }, Redact: a.redactor.Held, Results: kept,
 		Networks: func() []netip.Prefix { return a.effective().Sandbox.Prefixes() },
 		Limits: func() api.Limits {

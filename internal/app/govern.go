@@ -6,11 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
-	"sync/atomic"
 	"time"
 
-	"ken/capability"
 	"ken/internal/config"
 	"ken/internal/govern/approval"
 	"ken/internal/govern/audit"
@@ -26,8 +23,10 @@ import (
 type governing struct {
 	loader   *reload.Loader // of rules and settings
 	secrets  *secret.Store
-	redactor *audit.Redactor
-	knows    atomic.Uint64 // Changes of secrets that the redactor knows
+	redactor *audit.SecretRedactor
+
+	Approvals approval.Recorded
+	Archive   audit.Archive // the audit log of all processes
 
 	store lazy.Value[*store.Store]
 	desk  lazy.Value[*approval.Desk]
@@ -41,7 +40,7 @@ func (a *App) govern(cfg Config, loader *reload.Loader) {
 	g := &a.governing
 	g.loader = loader
 	g.secrets = secret.New(secret.Config{Dir: a.Places.Home, Environ: cfg.environ()})
-	g.redactor = &audit.Redactor{}
+	g.redactor = audit.NewSecretRedactor(g.secrets)
 	g.store.Build = func() (*store.Store, error) {
 		if err := os.MkdirAll(a.Places.State, 0o700); err != nil {
 			return nil, fmt.Errorf("open the store: %w", err)
@@ -56,6 +55,8 @@ func (a *App) govern(cfg Config, loader *reload.Loader) {
 	}
 	g.desk.Build = a.openDesk
 	g.trail.Build = a.openTrail
+	g.Approvals = approval.Recorded{Desk: g.desk.Get, Log: g.trail.Get}
+	g.Archive = audit.Archive{Dir: a.Places.Audit, CheckpointDir: a.checkpoints(), KeyFile: a.auditKey(), Store: g.store.Get}
 }
 
 func (a *App) openDesk() (*approval.Desk, error) {
@@ -69,7 +70,7 @@ func (a *App) openDesk() (*approval.Desk, error) {
 			return approval.Times{For: set.Wait, OnceFor: set.OnceFor, SessionFor: set.SessionFor, AlwaysFor: set.AlwaysFor, Retain: set.Retain}
 		},
 		Approvers: a.Settings.Approval.Approvers,
-		Redact:    func(_, value string) string { return a.redact(value) },
+		Redact:    func(_, value string) string { return a.redactor.Redact(value) },
 	})
 }
 
@@ -78,19 +79,18 @@ func (a *App) openTrail() (*audit.Log, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.holdSecrets()
+	a.redactor.Update()
 	log, err := audit.Open(audit.Config{
-		Dir: a.Places.Audit, CheckpointDir: a.checkpoints(), Key: key, Redactor: a.redactor,
+		Dir: a.Places.Audit, CheckpointDir: a.checkpoints(), Key: key, Redactor: a.redactor.Redactor,
 		ViewDir: a.Places.Logs, Program: "ken " + Version(), SegmentBytes: a.Settings.Audit.SegmentBytes,
 	})
 	if err != nil {
 		return nil, err
 	}
-	archive := a.Archive()
-	if err := archive.SaveHead(log); err != nil {
+	if err := a.Archive.SaveHead(log); err != nil {
 		return nil, errors.Join(err, log.Close())
 	}
-	a.closeLater(func() error { return errors.Join(log.Close(), archive.SaveHead(log)) }) // the closing head
+	a.closeLater(func() error { return errors.Join(log.Close(), a.Archive.SaveHead(log)) }) // the closing head
 	return log, nil
 }
 
@@ -110,39 +110,6 @@ func (a *App) record(ctx context.Context, r audit.Record) error {
 	return err
 }
 
-// Archive returns the audit log of all processes.
-func (a *App) Archive() audit.Archive {
-	return audit.Archive{Dir: a.Places.Audit, CheckpointDir: a.checkpoints(), KeyFile: a.auditKey(), Store: a.store.Get}
-}
-
-// Settle answers a ticket for a person, and records that; see
-// [approval.Desk.SettleRecorded].
-func (a *App) Settle(ctx context.Context, ticket string, answer approval.Answer) (approval.Ticket, error) {
-	desk, log, err := a.deskAndLog()
-	if err != nil {
-		return approval.Ticket{}, err
-	}
-	return desk.SettleRecorded(ctx, log, ticket, answer)
-}
-
-// Revoke takes an answer back, and records that.
-func (a *App) Revoke(ctx context.Context, id string, by capability.Principal, why string) error {
-	desk, log, err := a.deskAndLog()
-	if err != nil {
-		return err
-	}
-	return desk.RevokeRecorded(ctx, log, id, by, why)
-}
-
-func (a *App) deskAndLog() (*approval.Desk, *audit.Log, error) {
-	desk, err := a.desk.Get()
-	if err != nil {
-		return nil, nil, err
-	}
-	log, err := a.trail.Get()
-	return desk, log, err
-}
-
 func (a *App) auditKey() string { return filepath.Join(a.Places.State, "audit.key") }
 
 // checkpoints is where the signed heads of chains are kept, apart from them.
@@ -153,54 +120,15 @@ func (a *App) checkpoints() string {
 	return a.Places.Checkpoints
 }
 
-// holdSecrets makes every secret known to the redactor. It costs nothing while
-// there are no new ones.
-func (a *App) holdSecrets() {
-	now := a.secrets.Changes() + 1 // never zero
-	if a.knows.Load() == now {
-		return
-	}
-	a.redactor.HoldNamed(func(yield func(name, value string) bool) {
-		for name, v := range a.secrets.Values() {
-			// A variable's name only speaks of a secret. A short value of one, such
-			// as a user's name, would have calls denied for nothing.
-			plain, variable := strings.CutPrefix(name, "env:")
-			if variable && len(v.Reveal()) < audit.NamedAnywhere {
-				plain = ""
-			}
-			if !yield(plain, v.Reveal()) {
-				return
-			}
-		}
-	})
-	a.knows.Store(now)
-}
-
-func (a *App) redact(s string) string {
-	a.holdSecrets()
-	return a.redactor.String(s)
-}
-
 // Hold keeps tokens of ken serve out of results, sessions, the audit log and the
 // arguments of calls from now on.
-func (a *App) Hold(values []secret.Value) {
-	a.redactor.HoldNamed(func(yield func(name, value string) bool) {
-		for _, v := range values {
-			if !yield("token of ken serve", v.Reveal()) {
-				return
-			}
-		}
-	})
-}
+func (a *App) Hold(values []secret.Value) { a.redactor.HoldTokens(values) }
 
 // Secrets returns the names that have secret values.
 func (a *App) Secrets() *secret.Store { return a.secrets }
 
 // Desk returns the desk at which calls wait for a person.
 func (a *App) Desk() (*approval.Desk, error) { return a.desk.Get() }
-
-// Trail returns the audit log of this process, which begins with it.
-func (a *App) Trail() (*audit.Log, error) { return a.trail.Get() }
 
 // effective returns the settings in force. It costs a look at the files at most;
 // one that cannot be used changes nothing. A caller that needs several values

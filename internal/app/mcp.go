@@ -125,7 +125,7 @@ func (a *App) mcpSettle(ctx context.Context, who capability.Principal, ticket st
 	default:
 		said.Effect = approval.No
 	}
-	_, err := a.Settle(ctx, ticket, said)
+	_, err := a.Approvals.Settle(ctx, ticket, said)
 	if errors.Is(err, approval.ErrSettled) && said.Effect == approval.Yes {
 		// A client whose answer was lost on the way says it again. Whether the
 		// call may run is asked of the desk in any case.
@@ -179,7 +179,7 @@ func (b backends) Complete(ctx context.Context, who capability.Principal, sessio
 	if err := json.Unmarshal(params, &p); err != nil {
 		return nil, &capability.Error{Kind: capability.Invalid, Op: "complete", Target: server, Err: err}
 	}
-	if err := b.app.mayLeave("complete", server, string(params), p.Argument.Value); err != nil {
+	if err := b.app.redactor.Check("complete", server, string(params), p.Argument.Value); err != nil {
 		return nil, err
 	}
 	res, err := b.gateway.Complete(ctx, who, session, server, &p)
@@ -193,23 +193,8 @@ func (b backends) Complete(ctx context.Context, who capability.Principal, sessio
 }
 
 func (b backends) Subscribe(ctx context.Context, who capability.Principal, session, server, uri string, updated func()) (func(), error) {
-	if err := b.app.mayLeave("subscribe", server, uri); err != nil {
+	if err := b.app.redactor.Check("subscribe", server, uri); err != nil {
 		return nil, err
 	}
 	return b.gateway.Subscribe(ctx, who, session, uri, updated)
-}
-
-// mayLeave denies to send a server texts with a secret in them by a way that is no
-// call: the rules do not judge it.
-func (a *App) mayLeave(op, server string, texts ...string) error {
-	a.holdSecrets()
-	for _, text := range texts {
-		if names := a.redactor.Named(text); len(names) > 0 {
-			return &capability.Error{
-				Kind: capability.Denied, Op: op, Target: server, Rule: "arguments.knownSecret",
-				Err: fmt.Errorf("the request holds the secret %s", names[0]), Fix: "leave the value out",
-			}
-		}
-	}
-	return nil
 }

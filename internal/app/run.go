@@ -95,7 +95,7 @@ func (a *App) invoker(context.Context) (capability.Invoker, error) {
 		return nil, err
 	}
 	return capability.InvokerFunc(func(ctx context.Context, call capability.Call) (capability.Result, error) {
-		a.holdSecrets()
+		a.redactor.Update()
 		began := time.Now()
 		res, err := r.Invoke(ctx, call)
 		a.reporter.Call(trace.Call{
@@ -133,7 +133,7 @@ func (a *App) newRunner() (*runner.Runner, error) {
 	}
 	r, err := runner.New(runner.Config{
 		Resolve: a.Door.Resolve, Executors: executors, Log: log, Rules: a.Rules, Desk: desk, Effects: db, Results: kept,
-		Redactor: a.redactor, Observe: a.observe, Plugins: around, Process: procid.Self(), Dead: procid.Dead,
+		Redactor: a.redactor.Redactor, Observe: a.observe, Plugins: around, Process: procid.Self(), Dead: procid.Dead,
 		Limits: a.callLimits,
 	})
 	if err != nil {
@@ -141,7 +141,7 @@ func (a *App) newRunner() (*runner.Runner, error) {
 	}
 	a.closeLater(func() error { return r.Close(context.Background()) }) // which ends by itself
 	a.watchRules(r, rulesEvery)
-	if err := a.Archive().CloseOrphans(context.Background(), log); err != nil {
+	if err := a.Archive.CloseOrphans(context.Background(), log); err != nil {
 		a.log.Warn("calls of a process that died are not closed in the audit log", "error", err)
 	}
 	return r, nil
@@ -210,17 +210,3 @@ func (a *App) lookup(ctx context.Context, target capability.ID) (*capability.Cap
 	}
 	return e.Capability, d, err
 }
-
-// variable returns the value of a name that a recipe asks for: a variable, or a
-// secret, which the redactor then knows.
-func (a *App) variable(name string) (string, bool) {
-	v, err := a.secrets.Lookup(name)
-	if err != nil {
-		return "", false
-	}
-	a.holdSecrets()
-	return v.Reveal(), true
-}
-
-// Results returns what calls returned.
-func (a *App) Results() (*result.Store, error) { return a.results.Get() }

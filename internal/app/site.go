@@ -269,9 +269,9 @@ func (s *Site) catalog(waiting context.Context) catalogapi.Config {
 func (s *Site) trail(waiting context.Context) trailapi.Config {
 	a := s.app
 	return trailapi.Config{
-		Door: a.Door, Desk: a.Desk, Settle: a.Settle, Revoke: a.Revoke, Waiting: waiting, Redact: a.redact,
-		AuditDir: a.Places.Audit, Prove: a.Archive().Prove, Read: a.readKept,
-		Verify: func(ctx context.Context) (audit.Report, error) { return a.Archive().Verify(ctx) },
+		Door: a.Door, Desk: a.Desk, Settle: a.Approvals.Settle, Revoke: a.Approvals.Revoke, Waiting: waiting, Redact: a.redactor.Redact,
+		AuditDir: a.Places.Audit, Prove: a.Archive.Prove, Read: a.readKept,
+		Verify: func(ctx context.Context) (audit.Report, error) { return a.Archive.Verify(ctx) },
 		Route:  a.RouteOf,
 		Lines:  approval.Ticket.Lines,
 		Opens:  a.opens,

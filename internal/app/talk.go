@@ -369,7 +369,7 @@ func (a *App) Reply(ctx context.Context, who capability.Principal, sess string, 
 		if answer.Scope == "" {
 			answer.Scope = approval.Once
 		}
-		_, err := a.Settle(ctx, asked.Ticket, answer)
+		_, err := a.Approvals.Settle(ctx, asked.Ticket, answer)
 		return err
 	}
 	e, err := a.Engine()

@@ -38,7 +38,7 @@ func (a *App) sweep(ctx context.Context) error {
 		err = errors.Join(err, serr)
 	}
 	if log, made := a.trail.Peek(); made {
-		err = errors.Join(err, a.Archive().SaveHead(log))
+		err = errors.Join(err, a.Archive.SaveHead(log))
 	}
 	keep := a.effective().Audit.Keep
 	if keep <= 0 {

@@ -160,7 +160,7 @@ func (c *approveCommand) deny() *cobra.Command {
 }
 
 func (c *approveCommand) settle(ctx context.Context, a *app.App, id string, answer approval.Answer) error {
-	t, err := a.Settle(ctx, id, answer)
+	t, err := a.Approvals.Settle(ctx, id, answer)
 	if err != nil {
 		return err
 	}
@@ -198,7 +198,7 @@ func (c *approveCommand) revoke() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "revoke ID", Short: "Revoke a grant", Args: args(cobra.ExactArgs(1)),
 		RunE: c.withApp(func(ctx context.Context, a *app.App, given []string) error {
-			if err := a.Revoke(ctx, given[0], a.Principal, why); err != nil {
+			if err := a.Approvals.Revoke(ctx, given[0], a.Principal, why); err != nil {
 				return err
 			}
 			if c.json {

@@ -201,7 +201,7 @@ func (c *auditCommand) verify() *cobra.Command {
 				}
 				elsewhere = append(elsewhere, data)
 			}
-			report, err := a.Archive().Verify(ctx, elsewhere...)
+			report, err := a.Archive.Verify(ctx, elsewhere...)
 			if err != nil {
 				return err
 			}
@@ -264,7 +264,7 @@ func (c *auditCommand) prove() *cobra.Command {
 	return &cobra.Command{
 		Use: "prove ID", Short: "Print a proof of one record that anyone with the public key can check", Args: args(cobra.ExactArgs(1)),
 		RunE: c.withApp(func(_ context.Context, a *app.App, given []string) error {
-			proof, key, err := a.Archive().Prove(audit.ID(given[0]))
+			proof, key, err := a.Archive.Prove(audit.ID(given[0]))
 			if err != nil {
 				return err
 			}

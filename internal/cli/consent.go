@@ -79,7 +79,7 @@ func (c consentPrompt) consent(ctx context.Context, a *app.App, call *capability
 		return false, derr
 	}
 	answer.By = a.Principal
-	if _, derr := a.Settle(ctx, t.ID, answer); derr != nil {
+	if _, derr := a.Approvals.Settle(ctx, t.ID, answer); derr != nil {
 		return false, derr
 	}
 	// The call that names its ticket is answered by it, also with a no.

@@ -52,3 +52,37 @@ func (d *Desk) RevokeRecorded(ctx context.Context, log *audit.Log, id string, by
 	_, err := log.Append(ctx, rec)
 	return err
 }
+
+// Recorded is a desk together with the audit log that its answers are recorded
+// in. Both are opened when they are first needed.
+type Recorded struct {
+	Desk func() (*Desk, error)
+	Log  func() (*audit.Log, error)
+}
+
+// Settle is [Desk.SettleRecorded].
+func (r Recorded) Settle(ctx context.Context, id string, a Answer) (Ticket, error) {
+	desk, log, err := r.open()
+	if err != nil {
+		return Ticket{}, err
+	}
+	return desk.SettleRecorded(ctx, log, id, a)
+}
+
+// Revoke is [Desk.RevokeRecorded].
+func (r Recorded) Revoke(ctx context.Context, id string, by capability.Principal, why string) error {
+	desk, log, err := r.open()
+	if err != nil {
+		return err
+	}
+	return desk.RevokeRecorded(ctx, log, id, by, why)
+}
+
+func (r Recorded) open() (*Desk, *audit.Log, error) {
+	desk, err := r.Desk()
+	if err != nil {
+		return nil, nil, err
+	}
+	log, err := r.Log()
+	return desk, log, err
+}
