@@ -71,8 +71,9 @@ var layers = []layer{
 	{"internal/know/catalog", words + ground + "internal/know/..."},
 
 	// Govern: what may happen, and what did.
-	{"internal/govern/policy", words + "internal/address internal/glob internal/programs internal/spelling internal/yamldoc"}, // pure: no store, no files
-	{"internal/config", words + ground + "internal/govern/policy"},
+	{"internal/govern/policy", words + "internal/address internal/glob internal/programs"}, // pure: no store, no files, no syntax
+	{"internal/govern/policyfile", words + "internal/spelling internal/yamldoc internal/govern/policy"},
+	{"internal/config", words + ground + "internal/govern/policy internal/govern/policyfile"},
 	{"internal/config/sources", words + ground + "internal/config internal/know/..."},
 	{"internal/govern/reload", words + ground + "internal/govern/policy internal/config"},
 	{"internal/govern/audit", words + ground + "internal/govern/policy"},

@@ -10,6 +10,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/govern/policy"
+	"ken/internal/govern/policyfile"
 	"ken/internal/yamldoc"
 	"ken/internal/yamledit"
 )
@@ -40,7 +41,7 @@ func policySetting(key, doc string, take func(into, from *policy.Settings), show
 func (r *reading) policy(at spot, key string, v yamldoc.Value) (policy.Settings, bool) {
 	before := len(r.problems)
 	r.visible(at, v)
-	s, err := policy.ParseSection(r.file, &yamldoc.Map{Line: at.line, Fields: []yamldoc.Field{{Key: key, Line: at.line, Value: v}}})
+	s, err := policyfile.ParseSection(r.file, &yamldoc.Map{Line: at.line, Fields: []yamldoc.Field{{Key: key, Line: at.line, Value: v}}})
 	for _, e := range issuesOf(err) {
 		message := "policy." + key + ": " + e.Message
 		if strings.HasPrefix(e.Message, key) {

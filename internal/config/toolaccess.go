@@ -13,6 +13,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/govern/policy"
+	"ken/internal/govern/policyfile"
 	"ken/internal/yamldoc"
 	"ken/internal/yamledit"
 )
@@ -116,7 +117,7 @@ func readAccess(file string) (policy.ToolAccess, []capability.Problem) {
 	if err != nil {
 		return policy.ToolAccess{}, []capability.Problem{unreadable(file, err)}
 	}
-	access, err := policy.ParseToolAccess(file, data)
+	access, err := policyfile.ParseToolAccess(file, data)
 	var problems []capability.Problem
 	for _, e := range issuesOf(err) {
 		problems = append(problems, capability.Problem{

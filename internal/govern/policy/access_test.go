@@ -3,7 +3,6 @@ package policy_test
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"ken/internal/govern/policy"
+	"ken/internal/govern/policyfile"
 )
 
 func seedAccess(t testing.TB) []byte {
@@ -24,7 +24,7 @@ func seedAccess(t testing.TB) []byte {
 
 // TestS420ToolAccess: the file in the seed's shape switches tools, one by one.
 func TestS420ToolAccess(t *testing.T) {
-	a, err := policy.ParseToolAccess("context/tool-access.json", seedAccess(t))
+	a, err := policyfile.ParseToolAccess("context/tool-access.json", seedAccess(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func TestToolAccessGlobal(t *testing.T) {
 		`{"tools": {"finish": {"enabled": false}}}`: {"finish": false},
 		`{}`: {"read_file": true},
 	} {
-		a, err := policy.ParseToolAccess("f", []byte(text))
+		a, err := policyfile.ParseToolAccess("f", []byte(text))
 		if err != nil {
 			t.Errorf("ParseToolAccess(%s) = %v", text, err)
 			continue
@@ -86,36 +86,10 @@ func TestToolAccessGlobal(t *testing.T) {
 	}
 }
 
-// TestT16ToolAccessRefused: whatever is not known refuses the file, with its
-// line, and nothing is enabled (T17, C15).
-func TestT16ToolAccessRefused(t *testing.T) {
-	for text, want := range map[string]string{
-		"{\n\"global\": {\n\"mode\": \"ful\"}}":                      "line 3: mode: \"ful\" is not known; did you mean full?",
-		"{\n\"globl\": {}}":                                          "line 2: unknown key globl",
-		"{\"tools\": {\n\"shell\": {\"enable\": true}}}":             "line 2: unknown key enable",
-		"{\"tools\": {\"shell\": {\"enabled\": \"yes\"}}}":           "enabled is text, want true or false",
-		"{\"tools\": {\"shell\": {\"enabled\": null}}}":              "tools.shell.enabled has no value",
-		"{\"tools\": {\"shell\": true}}":                             "tools.shell is true or false, want a map",
-		"{\"tools\": {\"shell\": {\"timeoutMs\": 0}}}":               "timeoutMs is 0",
-		"{\"tools\": {\"shell\": {}, \"shell\": {}}}":                "given twice",
-		"{\"tools\": {\"shell\": {}, \"run_command\": {}}}":          "another name of shell",
-		"{\"tools\": {\"shell\": {\"allowedPrefixes\": [\"a;b\"]}}}": "no shell reads it",
-		"{} {}": "text after", "[]": "want an object", "": "not JSON", "{\"a\":": "not JSON",
-	} {
-		a, err := policy.ParseToolAccess("tool-access.json", []byte(text))
-		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "tool-access.json") {
-			t.Errorf("ParseToolAccess(%q) = %v, want %q", text, err, want)
-		}
-		if a.Enabled || a.Tools != nil {
-			t.Errorf("ParseToolAccess(%q) enables %+v", text, a)
-		}
-	}
-}
-
 // TestS432Env: the seed's environment knobs; without a file they replace the
 // defaults, with one they only narrow it, and nonsense is off (C13, C15).
 func TestS432Env(t *testing.T) {
-	fromFile, err := policy.ParseToolAccess("f", seedAccess(t))
+	fromFile, err := policyfile.ParseToolAccess("f", seedAccess(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,89 +171,6 @@ func TestT11ShellAllowlist(t *testing.T) {
 	})
 }
 
-// TestRefusedSections: a policy section with anything wrong is refused whole,
-// with the line and the mend.
-func TestRefusedSections(t *testing.T) {
-	for text, want := range map[string]string{
-		"profile: personnal":           "line 1: profile: \"personnal\" is not known; did you mean personal?",
-		"profil: personal":             "line 1: unknown key profil; did you mean profile?",
-		"profile:":                     "profile has no value",
-		"deployment: open":             "\"open\" is not known",
-		"intents: loose":               "\"loose\" is not known",
-		"\nintentMap: {PLANN: [read]}": "line 2: unknown intent PLANN",
-		"intentMap: {PLAN: [reed]}":    "\"reed\" is not known",
-		"modes: {a: {groups: [reed]}}": "a group is not known",
-		"modes: {a: {}}":               "has no groups",
-		"modes: {a: {groups: [read, [command, {fileRegex: x}]]}}":                 "only the group edit",
-		"modes: {a: {groups: [[edit, {fileRegex: '('}]]}}":                        "no regular expression",
-		"modes: {a: {groups: [[read]]}}":                                          "a group is not known",
-		"permissions: {execute: deny}":                                            "unknown permission execute",
-		"permissions: {exec: never}":                                              "write deny, ask or allow",
-		"readRoots: [data]":                                                       "is not absolute",
-		"protect: ['../x']":                                                       "holds ..",
-		"askAbove: 101":                                                           "askAbove is 101",
-		"toolAccess: {global: {mode: ful}}":                                       "did you mean full",
-		"rules: [{id: a}]":                                                        "rule a has no effect",
-		"rules: [{id: a, effect: permit}]":                                        "the effect is not known",
-		"rules: [{id: a, effect: deny, capability: [x]}]":                         "did you mean rules[0].capabilities",
-		"rules: [{id: a, effect: deny, argv: ['a;b']}]":                           "no shell reads it",
-		"rules: [{id: a, effect: deny, argv: ['git push'], match: ['git pull']}]": "should match and does not",
-		"rules: [{id: a, effect: deny, argv: [git], notMatch: ['git pull']}]":     "should not match and does",
-		"rules: [{id: a, effect: deny, hosts: ['http://x']}]":                     "without scheme",
-		"rules: [{id: a, effect: deny, access: write}]":                           "the rule has none; add paths",
-		"rules: [{id: a, effect: deny, match: [x]}]":                              "remove them",
-		"rules: [{id: a, effect: deny, destructive: true}]":                       "belongs to effect: allow",
-		"rules: [{id: a, effect: deny, intents: [X]}]":                            "\"X\" is not known",
-	} {
-		s, err := policy.ParseYAML("ken.yaml", []byte(text))
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("ParseYAML(%q) = %v, want %q", text, err, want)
-		}
-		if len(s.Rules) > 0 || s.Modes != nil {
-			t.Errorf("ParseYAML(%q) gives settings besides its error", text)
-		}
-	}
-	for text, want := range map[string]string{
-		"rules: [{id: a, effect: deny}, {id: a, effect: deny}]": "two rules are named a",
-		"rules: [{id: a, effect: deny, modes: [nix]}]":          "there is no mode \"nix\"",
-		"{askAbove: 90, denyAbove: 50}":                         "want 0 ≤ askAbove ≤ denyAbove",
-		"cedar: [org.cedar]":                                    "its text was not read",
-	} {
-		s, err := policy.ParseYAML("ken.yaml", []byte(text))
-		if err != nil {
-			t.Errorf("ParseYAML(%q) = %v", text, err)
-			continue
-		}
-		if r, err := policy.Compile(s); r != nil || err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("Compile(%q) = %v, want %q", text, err, want)
-		}
-	}
-}
-
-func FuzzToolAccess(f *testing.F) {
-	raw, err := os.ReadFile(filepath.Join("testdata", "tool-access.json"))
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Add(raw)
-	f.Add([]byte(`{"global": {"enabled": false, "mode": "allowlist", "allowedTools": ["a*"]}}`))
-	f.Add([]byte(`{"tools": {"shell": {"enabled": null}}}`))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		a, err := policy.ParseToolAccess("f", data)
-		if err != nil {
-			if a.Enabled || a.Tools != nil {
-				t.Fatalf("an error and access: %+v", a)
-			}
-			return
-		}
-		s := policy.Defaults(policy.Seed)
-		s.Access = a
-		if _, err := policy.Compile(s); err != nil {
-			t.Fatalf("what was read does not compile: %v", err)
-		}
-	})
-}
-
 func FuzzSection(f *testing.F) {
 	for _, s := range []string{
 		"profile: team\nrules:\n  - {id: a, effect: deny, argv: [git push, [npm, [a, b]]], match: [git push x]}\n",
@@ -289,7 +180,7 @@ func FuzzSection(f *testing.F) {
 		f.Add([]byte(s), "src/a.md", "git push x", "a.b")
 	}
 	f.Fuzz(func(t *testing.T, data []byte, path, line, host string) {
-		s, err := policy.ParseYAML("f", data)
+		s, err := policyfile.ParseYAML("f", data)
 		if err != nil {
 			return
 		}

@@ -26,8 +26,8 @@ func (a ToolAccess) WithEnv(get func(string) string) (ToolAccess, error) {
 	t.Mode = k.mode("SHELL_TOOL_MODE", t.Mode)
 	before := len(k.bad)
 	millis := k.number("SHELL_TOOL_TIMEOUT_MS", int(t.Timeout/time.Millisecond))
-	t.Timeout = min(time.Duration(millis)*time.Millisecond, shellTimeoutCap)
-	t.MaxOutputChars = min(k.number("SHELL_TOOL_MAX_OUTPUT_CHARS", t.MaxOutputChars), shellOutputCap)
+	t.Timeout = min(time.Duration(millis)*time.Millisecond, MaxToolTimeout)
+	t.MaxOutputChars = min(k.number("SHELL_TOOL_MAX_OUTPUT_CHARS", t.MaxOutputChars), MaxToolOutput)
 	k.patterns("SHELL_TOOL_ALLOWED_PREFIXES")
 	t.AllowedPrefixes = k.list("SHELL_TOOL_ALLOWED_PREFIXES", t.Mode, t.AllowedPrefixes)
 	if len(k.bad) > before {

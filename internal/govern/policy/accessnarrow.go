@@ -65,7 +65,7 @@ func narrowList(x, y AccessMode, a, b []string, covers func(wide, narrow string)
 // coversTool reports whether every capability that one entry of allowedTools
 // means is meant by another.
 func coversTool(wide, narrow string) bool {
-	return wide == narrow || coversWord(wide, narrow) && coversWord(wide, plainName(narrow))
+	return wide == narrow || coversWord(wide, narrow) && coversWord(wide, ToolName(narrow))
 }
 
 // coversCommand reports whether every command that one prefix allows is

@@ -64,9 +64,9 @@ func (c *compiler) tool(name string, t Tool, knob string) {
 		id: "toolAccess.tools." + name, stage: stageEnabled, forbid: true, when: when, names: names,
 		text: "This tool is switched off", knob: fmt.Sprintf("%s tools.%s.enabled and .mode", knob, name),
 	}
-	if plainName(name) == "shell" {
+	if ToolName(name) == "shell" {
 		ru.when = append(ru.when, attr(ast.Resource(), "trust", capability.TrustBuiltin.String()))
-		if usual := defaultTool("shell"); t.Line > 0 || t.Enabled != usual.Enabled || t.Mode != usual.Mode || !slices.Equal(t.AllowedPrefixes, usual.AllowedPrefixes) {
+		if usual := DefaultTool("shell"); t.Line > 0 || t.Enabled != usual.Enabled || t.Mode != usual.Mode || !slices.Equal(t.AllowedPrefixes, usual.AllowedPrefixes) {
 			more := ru
 			more.id += ".programs"
 			more.when, more.names, more.classes = []ast.Node{ast.Resource().Access("anyProgram")}, nil, 1<<Exec
@@ -79,7 +79,7 @@ func (c *compiler) tool(name string, t Tool, knob string) {
 
 func (c *compiler) toolRule(ru rule, name string, t Tool, knob string) {
 	if t.Line > 0 {
-		ru.where = place(c.r.settings.Access.Name, t.Line)
+		ru.where = capability.Origin{Path: c.r.settings.Access.Name, Line: t.Line}.String()
 	}
 	if !t.Enabled || t.Mode == AccessOff {
 		c.add(ru)
@@ -349,7 +349,7 @@ func (c *compiler) arguments() {
 
 func (c *compiler) risk() {
 	s := &c.r.settings
-	if s.DenyAbove < mostRisk {
+	if s.DenyAbove < MaxRisk {
 		c.add(rule{
 			id: "risk.denyAbove", stage: stageRisk, forbid: true, test: &test{kind: testRisk, above: s.DenyAbove},
 			text: fmt.Sprintf("The risk of this call is above %d", s.DenyAbove), knob: "policy.denyAbove",

@@ -162,7 +162,7 @@ func (c *compiler) fault(format string, args ...any) {
 
 func (c *compiler) numbers() {
 	s := &c.r.settings
-	if s.AskAbove < 0 || s.DenyAbove > mostRisk || s.AskAbove > s.DenyAbove {
+	if s.AskAbove < 0 || s.DenyAbove > MaxRisk || s.AskAbove > s.DenyAbove {
 		c.fault("askAbove is %d and denyAbove is %d; want 0 ≤ askAbove ≤ denyAbove ≤ 100", s.AskAbove, s.DenyAbove)
 	}
 	c.r.protect = newGlobSet(c.globs("protect", slices.Concat(protectedFiles, s.Protect)))
@@ -361,7 +361,7 @@ func (c *compiler) capabilities(list []string) (when []ast.Node, names []string)
 			nodes = append(nodes, like(ast.Resource().Access("id"), s), like(ast.Resource().Access("name"), s))
 			continue
 		}
-		name := plainName(s)
+		name := ToolName(s)
 		c.r.needs.names[name], c.r.needs.names[s] = true, true
 		names = append(names, name)
 		if s != name {

@@ -143,7 +143,7 @@ const hiddenText = "Git may run a program that the project names"
 // runsAnything reports whether a capability runs any program that its arguments
 // name, so that permission for it covers the programs of a project too.
 func runsAnything(c *Capability) bool {
-	return c.AnyProgram || c.Trust == capability.TrustBuiltin && plainName(c.Name) == "shell"
+	return c.AnyProgram || c.Trust == capability.TrustBuiltin && ToolName(c.Name) == "shell"
 }
 
 func (j *judgement) deny(ru *rule) Decision {

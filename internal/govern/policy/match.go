@@ -22,6 +22,12 @@ type glob struct {
 	parts []string
 }
 
+// CheckGlob returns an error if s is no pattern of paths that rules can use.
+func CheckGlob(s string) error {
+	_, err := parseGlob(s)
+	return err
+}
+
 func parseGlob(s string) (glob, error) {
 	clean := strings.TrimPrefix(s, "./")
 	switch {
@@ -97,6 +103,10 @@ func beneath(p, root string) bool {
 // A pattern is the beginning of a command: each element lists what the
 // argument there may be, with * for any part of it.
 type pattern [][]string
+
+// ParseCommand reads the beginning of a command as plain words. Each element of
+// the result lists what the argument there may be.
+func ParseCommand(s string) ([][]string, error) { return parsePattern(s) }
 
 func parsePattern(s string) (pattern, error) {
 	if strings.ContainsAny(s, "'\"`$;&|<>\n\\") {

@@ -139,7 +139,7 @@ func knownName(c *Capability) string {
 	if c.MCP {
 		return c.Name
 	}
-	return plainName(c.Name)
+	return ToolName(c.Name)
 }
 
 // An ident is what rules may know a capability by.
@@ -238,7 +238,7 @@ func (r *Rules) candidates(key *planKey, roles []string) []*rule {
 // saying yes: Cedar decides.
 func (r *Rule) about(key *planKey, roles []string) bool {
 	return (len(r.Capabilities) == 0 || slices.ContainsFunc(r.Capabilities, func(s string) bool {
-		return s == key.id || s == key.name || plainName(s) == key.name || wild(s, key.id, false) || wild(s, key.name, false)
+		return s == key.id || s == key.name || ToolName(s) == key.name || wild(s, key.id, false) || wild(s, key.name, false)
 	})) &&
 		(len(r.Roles) == 0 || slices.ContainsFunc(r.Roles, func(s string) bool { return slices.Contains(roles, s) })) &&
 		among(r.Tenants, key.tenant) && among(r.Principals, key.user) && among(r.Modes, key.mode) &&

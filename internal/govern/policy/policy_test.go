@@ -11,6 +11,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/govern/policy"
+	"ken/internal/govern/policyfile"
 )
 
 // compile makes rules of settings that are right.
@@ -26,7 +27,7 @@ func compile(t testing.TB, s policy.Settings) *policy.Rules {
 // parse makes rules of a policy section that is right.
 func parse(t testing.TB, text string) *policy.Rules {
 	t.Helper()
-	s, err := policy.ParseYAML("ken.yaml", []byte(text))
+	s, err := policyfile.ParseYAML("ken.yaml", []byte(text))
 	if err != nil {
 		t.Fatalf("ParseYAML = %v", err)
 	}

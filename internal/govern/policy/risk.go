@@ -15,10 +15,11 @@ type Risk struct {
 	Destructive uint8 `json:"destructive"` // whether it can be undone
 }
 
-const mostRisk = 100
+// MaxRisk is the highest score of a [Risk].
+const MaxRisk = 100
 
 func (r Risk) summed() Risk {
-	r.Score = uint8(min(mostRisk, int(r.Effect)+int(r.Trust)+int(r.Reach)+int(r.Destructive)))
+	r.Score = uint8(min(MaxRisk, int(r.Effect)+int(r.Trust)+int(r.Reach)+int(r.Destructive)))
 	return r
 }
 
@@ -37,7 +38,7 @@ func riskOf(c *Capability) Risk {
 	case Network:
 		r.Effect = 30
 	default:
-		r.Effect = mostRisk
+		r.Effect = MaxRisk
 	}
 	switch c.Trust {
 	case capability.TrustBuiltin:

@@ -131,7 +131,7 @@ type Rule struct {
 
 // Defaults returns the settings of a profile.
 func Defaults(p Profile) Settings {
-	s := Settings{Profile: p, Deployment: LocalOpen, AskAbove: mostRisk, DenyAbove: mostRisk, Access: DefaultToolAccess(), Modes: builtinModes()}
+	s := Settings{Profile: p, Deployment: LocalOpen, AskAbove: MaxRisk, DenyAbove: MaxRisk, Access: DefaultToolAccess(), Modes: builtinModes()}
 	switch p {
 	case Personal:
 		s.AskAbove = 70
@@ -185,8 +185,15 @@ var secretFiles = []string{
 	"**/.ssh/**", "**/.aws/**", "**/.gnupg/**", "**/.kube/**", "/proc/*/environ",
 }
 
-// check refuses a rule that says nothing, too much, or not what its examples
-// say, and gives its question about arguments, if it asks one.
+// Check returns an error if the rule says nothing, says too much, or does not
+// do what its own examples say.
+func (r *Rule) Check() error {
+	_, err := r.check()
+	return err
+}
+
+// check is [Rule.Check]. It returns the rule's test of arguments, or nil where
+// the rule has none.
 func (r *Rule) check() (*test, error) {
 	t := &test{kind: testArgs, every: r.Effect == Allow, access: r.Access}
 	for _, s := range r.Paths {

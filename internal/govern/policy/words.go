@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"slices"
 	"strings"
 
 	"ken/capability"
@@ -150,6 +151,38 @@ func (s Scope) String() string { return nameOf(scopeNames[:], int(s), "once") }
 // MarshalText writes the word for the scope.
 func (s Scope) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
+// The words that settings use, each list in the order of its constants.
+
+// EffectWords lists the words for effects.
+func EffectWords() []string { return slices.Clone(effectNames[:]) }
+
+// ClassWords lists the words for classes, from [Meta] on.
+func ClassWords() []string { return slices.Clone(classNames[Meta:]) }
+
+// IntentPolicyWords lists the words for intent policies.
+func IntentPolicyWords() []string { return slices.Clone(intentPolicyNames[:]) }
+
+// SurfaceWords lists the words for surfaces.
+func SurfaceWords() []string { return slices.Clone(surfaceNames[:]) }
+
+// DeploymentWords lists the words for deployments.
+func DeploymentWords() []string { return slices.Clone(deploymentNames[:]) }
+
+// ProfileWords lists the words for profiles.
+func ProfileWords() []string { return slices.Clone(profileNames[:]) }
+
+// ScopeWords lists the words for scopes.
+func ScopeWords() []string { return slices.Clone(scopeNames[:]) }
+
+// AccessModeWords lists the words for access modes.
+func AccessModeWords() []string { return slices.Clone(accessNames[:]) }
+
+// GroupWords lists the words for groups of tools.
+func GroupWords() []string { return slices.Clone(groupNames) }
+
+// PermissionWords lists the words for permissions, without aliases.
+func PermissionWords() []string { return slices.Clone(permissionNames[:]) }
+
 func nameOf(names []string, i int, other string) string {
 	if i < len(names) {
 		return names[i]
@@ -188,8 +221,8 @@ func builtinClass(name string) Class {
 	return ClassUnknown
 }
 
-// plainName returns the one name that tools with several go by in rules.
-func plainName(name string) string {
+// ToolName returns the one name by which rules know a tool that has several.
+func ToolName(name string) string {
 	switch name {
 	case "run_command", "execute_command":
 		return "shell"
@@ -234,7 +267,7 @@ func Permit(list ...Permission) Permissions {
 func ParsePermissions(names []string) Permissions {
 	var p Permissions
 	for _, name := range names {
-		one, ok := parsePermission(name)
+		one, ok := ParsePermission(name)
 		if !ok && p.unknown == "" {
 			p.unknown = name
 			if name == "" {
@@ -246,7 +279,8 @@ func ParsePermissions(names []string) Permissions {
 	return p
 }
 
-func parsePermission(name string) (Permission, bool) {
+// ParsePermission reads the name of a permission, or an alias of it.
+func ParsePermission(name string) (Permission, bool) {
 	switch name {
 	case "exec", "exec_shell":
 		return PermExec, true

@@ -1,14 +1,16 @@
-package policy
+package policyfile
 
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
+	"ken/internal/govern/policy"
 	"ken/internal/yamldoc"
 )
 
-func readModes(r *yamldoc.Reader, name string, s *Settings) {
+func readModes(r *yamldoc.Reader, name string, s *policy.Settings) {
 	f, ok := r.Field("modes")
 	if !ok {
 		return
@@ -25,7 +27,7 @@ func readModes(r *yamldoc.Reader, name string, s *Settings) {
 			continue
 		}
 		mr := yamldoc.NewReader(body)
-		mode := Mode{Where: place(name, one.Line)}
+		mode := policy.Mode{Where: place(name, one.Line)}
 		if g, ok := mr.Field("groups"); ok {
 			readGroups(mr, g, &mode)
 		} else {
@@ -45,7 +47,7 @@ func readModes(r *yamldoc.Reader, name string, s *Settings) {
 
 // readGroups reads [read, edit], and what a group has besides its name either
 // as {edit: {fileRegex: …}} or as [edit, {fileRegex: …}].
-func readGroups(r *yamldoc.Reader, f yamldoc.Field, mode *Mode) {
+func readGroups(r *yamldoc.Reader, f yamldoc.Field, mode *policy.Mode) {
 	items, ok := f.Value.Any.([]yamldoc.Value)
 	if !ok {
 		r.Issue(f.Line, "groups is "+f.Value.Kind()+", want a list", "write groups: [read, edit]")
@@ -66,15 +68,15 @@ func readGroups(r *yamldoc.Reader, f yamldoc.Field, mode *Mode) {
 			}
 		}
 		word, isText := name.Any.(string)
-		if !isText || indexOf(groupNames, word) < 0 || rest == nil && more {
-			r.Issue(item.Line, "a group is not known", "known groups: "+strings.Join(groupNames, ", "))
+		if !isText || !slices.Contains(policy.GroupWords(), word) || rest == nil && more {
+			r.Issue(item.Line, "a group is not known", "known groups: "+strings.Join(policy.GroupWords(), ", "))
 			continue
 		}
-		mode.Groups = append(mode.Groups, Group(word))
+		mode.Groups = append(mode.Groups, policy.Group(word))
 		if rest == nil {
 			continue
 		}
-		if word != string(GroupEdit) {
+		if word != string(policy.GroupEdit) {
 			r.Issue(item.Line, "only the group edit has file patterns", "remove them from "+word)
 		}
 		er := yamldoc.NewReader(rest)

@@ -1,47 +1,50 @@
-package policy
+package policyfile
 
 import (
 	"fmt"
+	"slices"
 
 	"ken/capability"
+	"ken/internal/govern/policy"
 	"ken/internal/yamldoc"
 )
 
-func readRule(r *yamldoc.Reader, name string, i int) Rule {
+func readRule(r *yamldoc.Reader, name string, i int) policy.Rule {
 	line := r.Line("id")
-	rule := Rule{ID: r.String("id"), Where: place(name, line)}
+	rule := policy.Rule{ID: r.String("id"), Where: place(name, line)}
 	if rule.ID == "" {
 		rule.ID = fmt.Sprintf("rules[%d]", i)
 	}
 	if f, ok := r.Field("effect"); ok {
 		word, _ := f.Value.Any.(string)
-		effect := indexOf(effectNames[:], word)
+		effect := slices.Index(policy.EffectWords(), word)
 		if effect < 0 {
 			r.Issue(f.Line, "rule "+rule.ID+": the effect is not known", "write effect: deny, ask or allow")
 		}
-		rule.Effect = Effect(max(effect, 0))
+		rule.Effect = policy.Effect(max(effect, 0))
 	} else {
 		r.Issue(line, "rule "+rule.ID+" has no effect", "write effect: deny, ask or allow")
 	}
-	rule.Scope = readWord(r, "scope", scopeNames[:], Once)
+	rule.Scope = readWord(r, "scope", policy.ScopeWords(), policy.Once)
 	rule.Capabilities, rule.Actions = r.Strings("capabilities"), r.Strings("actions")
 	rule.Kinds, rule.Sources = r.Strings("kinds"), r.Strings("sources")
 	rule.Tenants, rule.Roles, rule.Principals = r.Strings("tenants"), r.Strings("roles"), r.Strings("principals")
 	rule.Modes = r.Strings("modes")
-	for _, i := range readList(r, "effects", classNames[1:]) {
-		rule.Classes = append(rule.Classes, Class(i+1))
+	for _, i := range readList(r, "effects", policy.ClassWords()) {
+		rule.Classes = append(rule.Classes, policy.Class(i+1))
 	}
 	for _, i := range readList(r, "trust", []string{"remote", "workspace", "user", "builtin"}) {
 		rule.Trust = append(rule.Trust, capability.Trust(i))
 	}
-	for _, i := range readList(r, "intents", intentNames[1:]) {
-		rule.Intents = append(rule.Intents, Intent(i+1))
+	for _, i := range readList(r, "intents", policy.Intents()) {
+		rule.Intents = append(rule.Intents, policy.Intent(i+1))
 	}
 	for _, i := range readList(r, "origins", []string{"model", "person"}) {
 		rule.Origins = append(rule.Origins, []capability.Caller{capability.ByModel, capability.ByPerson}[i])
 	}
-	for _, i := range readList(r, "surfaces", surfaceNames[:]) {
-		rule.Surfaces = append(rule.Surfaces, Surface(surfaceNames[i]))
+	surfaces := policy.SurfaceWords()
+	for _, i := range readList(r, "surfaces", surfaces) {
+		rule.Surfaces = append(rule.Surfaces, policy.Surface(surfaces[i]))
 	}
 	rule.Paths, rule.Hosts = r.Strings("paths"), r.Strings("hosts")
 	if f, ok := r.Field("access"); ok {
@@ -57,7 +60,7 @@ func readRule(r *yamldoc.Reader, name string, i int) Rule {
 	rule.Destructive, _ = r.Bool("destructive")
 	rule.Reason, rule.Instead = r.String("reason"), r.String("instead")
 	r.RefuseRest()
-	if _, err := rule.check(); err != nil {
+	if err := rule.Check(); err != nil {
 		r.Issue(line, "rule "+rule.ID+": "+err.Error(), "")
 	}
 	return rule
@@ -75,7 +78,7 @@ func readArgv(r *yamldoc.Reader, f yamldoc.Field) [][][]string {
 	for _, item := range items {
 		switch v := item.Any.(type) {
 		case string:
-			p, err := parsePattern(v)
+			p, err := policy.ParseCommand(v)
 			if err != nil {
 				r.Issue(item.Line, err.Error(), "")
 				continue

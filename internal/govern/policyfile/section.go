@@ -1,20 +1,26 @@
-package policy
+// Package policyfile reads what people write about policy: the section "policy"
+// of ken.yaml and tool-access.json. It returns [policy.Settings] and
+// [policy.ToolAccess], or errors with the line and the fix. Package policy
+// itself reads no files and no YAML.
+package policyfile
 
 import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"ken/capability"
+	"ken/internal/govern/policy"
 	"ken/internal/yamldoc"
 )
 
 // ParseYAML reads a document that holds what ken.yaml holds below "policy".
-func ParseYAML(name string, data []byte) (Settings, error) {
+func ParseYAML(name string, data []byte) (policy.Settings, error) {
 	m, err := yamldoc.Parse(data, yamldoc.Limits{Bytes: 1 << 20, Keys: 40_000})
 	if err != nil {
-		return Settings{}, refusal("read policy", name, err)
+		return policy.Settings{}, refusal("read policy", name, err)
 	}
 	return ParseSection(name, m)
 }
@@ -23,26 +29,27 @@ func ParseYAML(name string, data []byte) (Settings, error) {
 // the profile's. Everything wrong in it is reported at once, with its line, and
 // then there are no settings. Cedar files are named and not read: the caller
 // fills their text.
-func ParseSection(name string, m *yamldoc.Map) (Settings, error) {
+func ParseSection(name string, m *yamldoc.Map) (policy.Settings, error) {
 	s, err := section(name, m)
 	if err != nil {
-		return Settings{}, refusal("read policy", name, err)
+		return policy.Settings{}, refusal("read policy", name, err)
 	}
 	return s, nil
 }
 
-func section(name string, m *yamldoc.Map) (Settings, error) {
+func section(name string, m *yamldoc.Map) (policy.Settings, error) {
 	if err := nothingEmpty(m, ""); err != nil {
-		return Settings{}, err
+		return policy.Settings{}, err
 	}
 	r := yamldoc.NewReader(m)
-	s := Defaults(readWord(r, "profile", profileNames[:], Personal))
-	s.Deployment = readWord(r, "deployment", deploymentNames[:], s.Deployment)
-	s.Intents = readWord(r, "intents", intentPolicyNames[:], s.Intents)
+	s := policy.Defaults(readWord(r, "profile", policy.ProfileWords(), policy.Personal))
+	s.Deployment = readWord(r, "deployment", policy.DeploymentWords(), s.Deployment)
+	s.Intents = readWord(r, "intents", policy.IntentPolicyWords(), s.Intents)
 	if f, ok := r.Field("intentSurfaces"); ok {
-		s.IntentSurfaces = []Surface{""}
-		for _, w := range readWords(r, f, surfaceNames[:]) {
-			s.IntentSurfaces = append(s.IntentSurfaces, Surface(surfaceNames[w]))
+		s.IntentSurfaces = []policy.Surface{""}
+		surfaces := policy.SurfaceWords()
+		for _, i := range readWords(r, f, surfaces) {
+			s.IntentSurfaces = append(s.IntentSurfaces, policy.Surface(surfaces[i]))
 		}
 	}
 	readIntentMap(r, &s)
@@ -56,7 +63,7 @@ func section(name string, m *yamldoc.Map) (Settings, error) {
 		if tm, isMap := f.Value.Any.(*yamldoc.Map); isMap {
 			a, err := toolAccess(tm)
 			if err != nil {
-				return Settings{}, err
+				return policy.Settings{}, err
 			}
 			s.Access, s.Access.Name = a, name
 		} else {
@@ -67,13 +74,13 @@ func section(name string, m *yamldoc.Map) (Settings, error) {
 		s.Rules = append(s.Rules, readRule(item, name, i))
 	}
 	for _, file := range r.Strings("cedar") {
-		s.Cedar = append(s.Cedar, CedarFile{Name: file})
+		s.Cedar = append(s.Cedar, policy.CedarFile{Name: file})
 	}
 	r.RefuseRest()
 	return s, joined(r.Issues())
 }
 
-func readIntentMap(r *yamldoc.Reader, s *Settings) {
+func readIntentMap(r *yamldoc.Reader, s *policy.Settings) {
 	f, ok := r.Field("intentMap")
 	if !ok {
 		return
@@ -83,22 +90,22 @@ func readIntentMap(r *yamldoc.Reader, s *Settings) {
 		r.Issue(f.Line, "intentMap is "+f.Value.Kind()+", want a map", "write ANALYZE: [read]")
 		return
 	}
-	s.IntentMap = map[Intent][]Class{}
+	s.IntentMap = map[policy.Intent][]policy.Class{}
 	for _, one := range m.Fields {
-		intent, known := ParseIntent(one.Key)
-		if !known || intent == NoIntent {
-			r.Issue(one.Line, "unknown intent "+one.Key, "known intents: "+strings.Join(Intents(), ", "))
+		intent, known := policy.ParseIntent(one.Key)
+		if !known || intent == policy.NoIntent {
+			r.Issue(one.Line, "unknown intent "+one.Key, "known intents: "+strings.Join(policy.Intents(), ", "))
 			continue
 		}
-		classes := []Class{}
-		for _, i := range readWords(r, one, classNames[1:]) {
-			classes = append(classes, Class(i+1))
+		classes := []policy.Class{}
+		for _, i := range readWords(r, one, policy.ClassWords()) {
+			classes = append(classes, policy.Class(i+1))
 		}
 		s.IntentMap[intent] = classes
 	}
 }
 
-func readPermissions(r *yamldoc.Reader, s *Settings) {
+func readPermissions(r *yamldoc.Reader, s *policy.Settings) {
 	f, ok := r.Field("permissions")
 	if !ok {
 		return
@@ -108,24 +115,24 @@ func readPermissions(r *yamldoc.Reader, s *Settings) {
 		r.Issue(f.Line, "permissions is "+f.Value.Kind()+", want a map", "write network: ask")
 		return
 	}
-	s.Permissions = map[Permission]Effect{}
+	s.Permissions = map[policy.Permission]policy.Effect{}
 	for _, one := range m.Fields {
-		p, known := parsePermission(one.Key)
+		p, known := policy.ParsePermission(one.Key)
 		word, _ := one.Value.Any.(string)
-		effect := indexOf(effectNames[:], word)
+		effect := slices.Index(policy.EffectWords(), word)
 		if !known {
-			r.Issue(one.Line, "unknown permission "+one.Key, "known permissions: "+strings.Join(permissionNames[:], ", "))
+			r.Issue(one.Line, "unknown permission "+one.Key, "known permissions: "+strings.Join(policy.PermissionWords(), ", "))
 			continue
 		}
 		if effect < 0 {
 			r.Issue(one.Line, "permissions."+one.Key+" is not known", "write deny, ask or allow")
 			continue
 		}
-		s.Permissions[p] = Effect(effect)
+		s.Permissions[p] = policy.Effect(effect)
 	}
 }
 
-func readSendSecrets(r *yamldoc.Reader, s *Settings) {
+func readSendSecrets(r *yamldoc.Reader, s *policy.Settings) {
 	f, ok := r.Field("sendSecrets")
 	if !ok {
 		return
@@ -168,7 +175,7 @@ func readRoots(r *yamldoc.Reader, key string) []string {
 func readGlobs(r *yamldoc.Reader, key string) []string {
 	globs := r.Strings(key)
 	for _, g := range globs {
-		if _, err := parseGlob(g); err != nil {
+		if err := policy.CheckGlob(g); err != nil {
 			r.Issue(r.Line(key), key+": "+err.Error(), "")
 		}
 	}
@@ -180,7 +187,7 @@ func readGrade(r *yamldoc.Reader, key string, now int) int {
 	if !ok {
 		return now
 	}
-	if n < 0 || n > mostRisk {
+	if n < 0 || n > policy.MaxRisk {
 		r.Issue(r.Line(key), fmt.Sprintf("%s is %d", key, n), "write a number from 0 to 100; 100 is never exceeded")
 	}
 	return n
@@ -199,8 +206,5 @@ func refusal(op, name string, err error) error {
 }
 
 func place(name string, line int) string {
-	if line == 0 {
-		return name
-	}
-	return fmt.Sprintf("%s:%d", name, line)
+	return capability.Origin{Path: name, Line: line}.String()
 }

@@ -1,7 +1,8 @@
-package policy
+package policyfile
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"ken/internal/spelling"
@@ -24,7 +25,7 @@ func readWords(r *yamldoc.Reader, f yamldoc.Field, names []string) []int {
 	var out []int
 	for _, item := range items {
 		word, _ := item.Any.(string)
-		i := indexOf(names, word)
+		i := slices.Index(names, word)
 		if i < 0 {
 			r.Issue(item.Line, fmt.Sprintf("%s: %q is not known", f.Key, word), "known: "+strings.Join(names, ", "))
 			continue
@@ -43,7 +44,7 @@ func readWord[T ~uint8](r *yamldoc.Reader, key string, names []string, now T) T 
 	if b, isBool := f.Value.Any.(bool); isBool && !b {
 		word, isText = "off", true // YAML of old reads off as false
 	}
-	i := indexOf(names, word)
+	i := slices.Index(names, word)
 	if !isText || i < 0 {
 		fix := "write one of " + strings.Join(names, ", ")
 		if near := spelling.Nearest(word, names); near != "" {
