@@ -112,6 +112,7 @@ var layers = []layer{
 	// Talk: a conversation. It reaches effects through the door only.
 	{"internal/talk/model", words + ground},
 	{"internal/talk/provider/...", words + ground + "internal/talk/model"},
+	{"internal/talk/opener", words + ground + "internal/config internal/find/outcome internal/talk/model internal/talk/provider/..."},
 	{"internal/talk/session", words + ground},
 	{"internal/talk/prompt", words + ground + "internal/door internal/talk/session"},
 	{"internal/talk/layerfiles", words + ground + "internal/talk/prompt"},

@@ -38,6 +38,7 @@ import (
 	"ken/internal/run/mcpservers/toolreview"
 	"ken/internal/run/plugins"
 	"ken/internal/run/runner"
+	"ken/internal/talk/opener"
 	"ken/llm"
 	"ken/plugin"
 )
@@ -109,6 +110,7 @@ type App struct {
 	Clients   *connect.Connector   // connects clients with Ken
 	Servers   *mcpservers.Servers  // the MCP servers behind Ken
 
+	Models      *opener.Opener      // opens the model that answers, and knows what it costs
 	ToolReviews *toolreview.Reviews // the tools and definitions of those servers that wait for review
 
 	// Reading lists where capabilities are read from, in order of precedence,

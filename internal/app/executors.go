@@ -170,13 +170,7 @@ func (a *App) newPrograms() (*process.Executor, error) {
 func (a *App) newAnalysis(kept *result.Store) (*analyze.Executor, error) {
 	return analyze.New(analyze.Config{
 		Results: kept, Lookup: a.lookup, Key: a.fenceKey(),
-		Model: func(context.Context) (llm.Model, error) {
-			v, err := a.answering(a.effective())
-			if err != nil {
-				return nil, err
-			}
-			return a.plugins.Wrap(v.Model), nil
-		},
+		Model: func(context.Context) (llm.Model, error) { return a.Models.Model() },
 	})
 }
 

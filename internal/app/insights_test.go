@@ -23,7 +23,7 @@ func TestInsightsOfARealTurn(t *testing.T) {
 	dir, getenv := home(t, nil)
 	write(t, filepath.Join(dir, ".ken", "ken.yaml"), "model: lab/m\n"+settings)
 	a := open(t, Config{Getenv: getenv, environment: func() []string { return []string{"LAB_KEY=k"} }, Dir: t.TempDir()})
-	if err := a.SetPrice(outcome.Price{Model: "lab/m", Input: 10, Output: 50, CachedRead: 1, CacheWrite: 10}); err != nil {
+	if err := a.Models.SetPrice(outcome.Price{Model: "lab/m", Input: 10, Output: 50, CachedRead: 1, CacheWrite: 10}); err != nil {
 		t.Fatal(err)
 	}
 	var turn outcome.Event
@@ -49,7 +49,7 @@ func TestInsightsOfARealTurn(t *testing.T) {
 	paid := float64(turn.Added)*10 + float64(2*turn.Shown-turn.Added)*mean
 	all := float64(turn.Dump) * (10 + 1) // written once, read once
 	now := time.Now()
-	got := a.Door.Insights(outcome.InsightsConfig{Since: now.Add(-time.Hour), Until: now.Add(time.Hour), Price: a.priceOf}).Totals
+	got := a.Door.Insights(outcome.InsightsConfig{Since: now.Add(-time.Hour), Until: now.Add(time.Hour), Price: a.Models.Price}).Totals
 	if got.Turns != 1 || got.Requests != 2 || got.ShownTokens != 2*turn.Shown || got.AllTokens != 2*turn.Dump || got.SavedTokens != 2*(turn.Dump-turn.Shown) {
 		t.Errorf("Insights = %+v, want one turn of two requests with %d and %d tokens", got, 2*turn.Shown, 2*turn.Dump)
 	}

@@ -1,8 +1,6 @@
 package app
 
 import (
-	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,7 +8,6 @@ import (
 	"time"
 
 	"ken/capability"
-	"ken/internal/find/outcome"
 	"ken/internal/serve/auth"
 	"ken/internal/serve/httpapi/catalogapi"
 	"ken/internal/serve/reviews"
@@ -52,64 +49,6 @@ func TestRecordsOfTurns(t *testing.T) {
 	item, _, err := db.Get(t.Context(), recordKey(me, "s", 1))
 	if left := time.Until(item.Expires); err != nil || left <= 0 || left > 2*time.Hour+time.Minute {
 		t.Errorf("it is kept for %v more, %v; want at most chat.keep", left, err)
-	}
-}
-
-// TestPrices: a person's own price counts at once, for what is asked by any
-// name, and after a restart.
-func TestPrices(t *testing.T) {
-	dir, getenv := home(t, nil)
-	write(t, filepath.Join(dir, ".ken", "ken.yaml"), "model: lab/Any-1\nproviders: {lab: {wire: openai-chat, url: 'http://127.0.0.1:1'}}\n")
-	cfg := Config{Getenv: getenv, Dir: t.TempDir()}
-	a := open(t, cfg)
-	if p, known := a.priceOf("lab/Any-1"); known {
-		t.Fatalf("priceOf = %+v before anybody said it", p)
-	}
-	if err := a.SetPrice(outcome.Price{Model: "lab/Any-1", Input: 2, Output: 8, CachedRead: 0.5, CacheWrite: 3}); err != nil {
-		t.Fatal(err)
-	}
-	if err := a.SetPrice(outcome.Price{Model: "other", Input: 1}); err != nil {
-		t.Fatal(err)
-	}
-	check := func(a *App) {
-		t.Helper()
-		p, known := a.priceOf("lab/any-1")
-		if !known || !p.Own || p.Input != 2 || p.Output != 8 || p.CachedRead != 0.5 || p.CacheWrite != 3 || p.Source != "your own" {
-			t.Errorf("priceOf = %+v, %v; want the person's own", p, known)
-		}
-		if row := a.ModelRow(); row.Price.Input != 2 {
-			t.Errorf("turns are priced at %+v, want the person's own", row.Price)
-		}
-		list, err := a.prices()
-		if err != nil || len(list) != 2 || list[0].Model != "lab/Any-1" || list[1].Model != "other" {
-			t.Errorf("prices = %+v, %v", list, err)
-		}
-	}
-	check(a)
-	check(open(t, cfg))
-
-	file := filepath.Join(a.Places.State, pricesFile)
-	many := map[string]any{}
-	for i := range 1000 {
-		many[fmt.Sprint("m", i)] = struct{}{}
-	}
-	text, err := json.Marshal(many)
-	if err != nil {
-		t.Fatal(err)
-	}
-	write(t, file, string(text))
-	if err := a.SetPrice(outcome.Price{Model: "one more", Input: 1}); capability.KindOf(err) != capability.Denied {
-		t.Errorf("SetPrice beside a thousand = %v, want Denied", err)
-	}
-	if err := a.SetPrice(outcome.Price{Model: "m7", Input: 1}); err != nil {
-		t.Errorf("SetPrice of one that is there = %v", err)
-	}
-	write(t, file, "{")
-	if _, err := a.prices(); err == nil || !strings.Contains(err.Error(), pricesFile) {
-		t.Errorf("prices of a broken file = %v, want its name", err)
-	}
-	if err := a.SetPrice(outcome.Price{Model: "x", Input: 1}); err == nil {
-		t.Error("SetPrice writes over a file that it cannot read")
 	}
 }
 

@@ -83,6 +83,9 @@ func TestNothingThatCountsAtOnceIsKept(t *testing.T) {
 	}
 	pkg := parsed(t)
 	asks := map[string]bool{"effective": true, "Rules": true, "Current": true, "Latest": true, "Settings": true}
+	for _, name := range []string{"Name", "Check", "Row", "Model", "ForTurn", "Reach", "Doubt", "Price", "Prices"} { // of Models
+		asks[name] = true
+	}
 	for grown := true; grown; {
 		grown = false
 		for name, body := range pkg {
@@ -142,8 +145,8 @@ func parsed(t *testing.T) map[string]*ast.BlockStmt {
 	return out
 }
 
-// calls returns the methods of App, Site and the Loader that a body calls itself,
-// and not in a function that it gives away.
+// calls returns the methods of App, Site, the Loader and Models that a body calls
+// itself, and not in a function that it gives away.
 func calls(body *ast.BlockStmt) []string {
 	var out []string
 	ast.Inspect(body, func(n ast.Node) bool {
@@ -152,7 +155,7 @@ func calls(body *ast.BlockStmt) []string {
 			return false
 		case *ast.CallExpr:
 			words := selected(x.Fun)
-			if n := len(words); n > 1 && slices.Contains([]string{"a", "s", "app", "loader"}, words[n-2]) {
+			if n := len(words); n > 1 && slices.Contains([]string{"a", "s", "app", "loader", "Models"}, words[n-2]) {
 				out = append(out, words[n-1])
 			}
 		}
@@ -325,7 +328,7 @@ func TestModelChangesBetweenTurns(t *testing.T) {
 	if want := []string{"lab/first", "lab/second"}; !slices.Equal(turned, want) {
 		t.Errorf("turns are on the account of %q, want %q", turned, want)
 	}
-	if name := a.ModelName(); name != "lab/second" {
+	if name := a.Models.Name(); name != "lab/second" {
 		t.Errorf("ModelName() = %q", name)
 	}
 }
@@ -340,11 +343,11 @@ func TestNamedModelStays(t *testing.T) {
 	a.UseModel("openai/mine")
 	write(t, file, "model: openai/other\nchat: {steps: 9}\n")
 	a.loader.Latest()
-	if name, steps := a.ModelName(), a.effective().Chat.Steps; name != "openai/mine" || steps != 9 {
+	if name, steps := a.Models.Name(), a.effective().Chat.Steps; name != "openai/mine" || steps != 9 {
 		t.Errorf("the model is %s and there are %d steps, want openai/mine and 9", name, steps)
 	}
 	a.UseModel("")
-	if name := a.ModelName(); name != "openai/other" {
+	if name := a.Models.Name(); name != "openai/other" {
 		t.Errorf("with none named the model is %s, want that of ken.yaml", name)
 	}
 }
@@ -428,44 +431,6 @@ func TestFilesThatAreNamedAreWatched(t *testing.T) {
 	write(t, filepath.Join(kens, "new.cedar"), "permit (principal, action, resource);\n")
 	if r := a.loader.Latest(); r.Rules == nil {
 		t.Errorf("with the new file there, the rules are refused: %v", r.Err)
-	}
-}
-
-// TestPricesOfAnotherProcess: a price that somebody else wrote, and a row of the
-// person's own table, count for the next turn; a table that is wrong leaves the
-// one before.
-func TestPricesOfAnotherProcess(t *testing.T) {
-	dir, getenv := home(t, nil)
-	table := filepath.Join(dir, ".ken", "models.yaml")
-	row := "models:\n  - {pattern: mine, window: 1000, price: {input: 5, output: 6}}\n"
-	write(t, filepath.Join(dir, ".ken", "ken.yaml"), "model: openai/mine\nchat: {modelTable: "+table+"}\n")
-	write(t, table, row)
-	work := t.TempDir()
-	a, other := open(t, Config{Getenv: getenv, Dir: work}), open(t, Config{Getenv: getenv, Dir: work})
-	price := func() float64 {
-		p, _ := a.priceOf("openai/mine")
-		return p.Input
-	}
-	if p := price(); p != 5 {
-		t.Fatalf("the row of the table gives %v, want 5", p)
-	}
-	write(t, table, strings.Replace(row, "input: 5", "input: 50", 1))
-	if p := price(); p != 50 {
-		t.Errorf("after a change of the table the price is %v, want 50", p)
-	}
-	write(t, table, "models: [")
-	if p := price(); p != 50 {
-		t.Errorf("with a wrong table the price is %v, want the one before", p)
-	}
-	if _, err := a.Answering(t.Context()); err == nil {
-		t.Error("that the table is wrong is told to nobody")
-	}
-	write(t, table, row)
-	if err := other.SetPrice(outcome.Price{Model: "openai/mine", Input: 7, Output: 8}); err != nil {
-		t.Fatal(err)
-	}
-	if p := price(); p != 7 {
-		t.Errorf("after another process wrote one the price is %v, want 7", p)
 	}
 }
 

@@ -340,7 +340,7 @@ func (s *Site) system(waiting context.Context) systemapi.Config {
 	a := s.app
 	return systemapi.Config{
 		Version: Version(), Workspace: a.Places.Workspace, Profile: a.profile, Tokenizer: string(a.Settings.Discovery.Tokenizer),
-		Model: func() (string, int) { return a.ModelName(), a.ModelRow().Window },
+		Model: func() (string, int) { return a.Models.Name(), a.Models.Row().Window },
 		Modes: a.Modes, Intents: policy.Intents, Fault: a.fault,
 		View: func(who auth.Identity) door.View {
 			if who.Operator {
@@ -351,8 +351,8 @@ func (s *Site) system(waiting context.Context) systemapi.Config {
 		Stats: func() door.Stats { return a.Oversee().Stats() }, Ready: s.probes(waiting),
 		Settings: a.settingsPage().List, Set: a.settingsPage().Set,
 		Doctor:   func(ctx context.Context) []doctor.Check { return doctor.Examine(a.Facts(ctx)) },
-		Insights: a.Door.Insights, Price: a.priceOf, Prices: a.prices,
-		SetPrice: func(_ context.Context, _ auth.Identity, p outcome.Price) error { return a.SetPrice(p) },
+		Insights: a.Door.Insights, Price: a.Models.Price, Prices: a.Models.Prices,
+		SetPrice: func(_ context.Context, _ auth.Identity, p outcome.Price) error { return a.Models.SetPrice(p) },
 		Metrics:  s.numbers.Text, MetricsType: metrics.ContentType,
 	}
 }
@@ -363,7 +363,7 @@ func (a *App) reviews() reviews.List {
 }
 
 func (a *App) settingsPage() settings.Page {
-	return settings.Page{Start: a.Settings, Places: a.Places, File: a.configFile, Loader: a.loader, Log: a.trail.Get, Doubt: a.SettingDoubt}
+	return settings.Page{Start: a.Settings, Places: a.Places, File: a.configFile, Loader: a.loader, Log: a.trail.Get, Doubt: a.Models.Doubt}
 }
 
 // probes are the conditions under which requests are of use.

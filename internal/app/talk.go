@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"time"
 
 	"ken/capability"
@@ -23,6 +22,7 @@ import (
 	"ken/internal/talk/event"
 	"ken/internal/talk/layerfiles"
 	"ken/internal/talk/model"
+	"ken/internal/talk/opener"
 	"ken/internal/talk/prompt"
 	"ken/internal/talk/session"
 	"ken/internal/tokenizer"
@@ -35,15 +35,14 @@ import (
 type talking struct {
 	sessions lazy.Value[*session.Store]
 	engine   lazy.Value[*engine.Engine]
-	table    tableFiles
-	pricing  sync.Mutex // held while prices are written
-	refused  sync.Map   // *openai.Refusals, by provider
-	given    llm.Model  // by the program; nil: that of ken.yaml
 }
 
 func (a *App) prepareTalking(cfg Config) {
 	t := &a.talking
-	t.given = cfg.Model
+	a.Models = opener.New(opener.Config{
+		StateDir: a.Places.State, Settings: a.effective, Secrets: a.secrets, Hold: a.redactor.Hold, Log: a.log, Given: cfg.Model,
+		Wrap: func(m llm.Model) llm.Model { return a.plugins.Wrap(m) },
+	})
 	t.sessions.Build = func() (*session.Store, error) {
 		db, err := a.store.Get()
 		if err != nil {
@@ -53,6 +52,10 @@ func (a *App) prepareTalking(cfg Config) {
 	}
 	t.engine.Build = a.newEngine
 }
+
+// UseModel has another model answer than the one that ken.yaml names, from the
+// next turn on.
+func (a *App) UseModel(ref string) { a.loader.UseModel(ref) }
 
 // Sessions returns what was said.
 func (a *App) Sessions() (*session.Store, error) { return a.talking.sessions.Get() }
@@ -100,23 +103,8 @@ func (a *App) terms() engine.Terms {
 
 // modelOf returns the model that a session talks to.
 func (a *App) modelOf(_ context.Context, _ session.Head, retry engine.Retry) (engine.Model, error) {
-	now := a.effective()
-	v, err := a.answering(now)
-	if err != nil {
-		return engine.Model{}, err
-	}
-	m := engine.Model{
-		Model: a.plugins.Wrap(v.telling(retry)), Name: v.name, Ref: v.ref, Row: v.row, Effort: string(now.Chat.Effort), MaxTokens: now.Chat.MaxTokens,
-	}
-	m.Condenser, m.CondenserRow = m.Model, m.Row
-	if ref := now.Chat.CondenseModel; ref != "" {
-		other, err := a.voice(now, ref)
-		if err != nil {
-			return engine.Model{}, err
-		}
-		m.Condenser, m.CondenserRow = a.plugins.Wrap(other.telling(retry)), other.row
-	}
-	return m, nil
+	m, err := a.Models.ForTurn(retry)
+	return engine.Model(m), err
 }
 
 // condenseAt is how full the window may be: as the provider says, or else as

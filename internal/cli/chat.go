@@ -22,6 +22,7 @@ import (
 	"ken/internal/run/runner"
 	"ken/internal/talk/event"
 	"ken/internal/talk/model"
+	"ken/internal/talk/opener"
 	"ken/internal/talk/session"
 )
 
@@ -122,7 +123,7 @@ func (c *chatCommand) chat(ctx context.Context, a *app.App, k chatCall) error {
 	gone := make(chan os.Signal, 1)
 	signal.Notify(gone, syscall.SIGPIPE)
 	defer signal.Stop(gone)
-	if err := a.CheckModel(); err != nil && !errors.Is(err, app.ErrNoModel) {
+	if err := a.Models.Check(); err != nil && !errors.Is(err, opener.ErrNoModel) {
 		return err
 	}
 	c.checkAgent(a, k.agent)

@@ -263,11 +263,11 @@ func orNone(s string) string {
 }
 
 func (t *conversation) showModel(context.Context, []string) (chat.Output, error) {
-	if t.app.ModelName() == "" {
+	if t.app.Models.Name() == "" {
 		return chat.Output{Text: "No model is configured: `ken config set model PROVIDER/NAME`."}, nil
 	}
-	row := t.app.ModelRow()
-	return chat.Output{Text: fmt.Sprintf("%s, a window of %d tokens. Another one: `ken chat --model PROVIDER/NAME --resume %s`.", t.app.ModelName(), row.Window, t.session())}, nil
+	row := t.app.Models.Row()
+	return chat.Output{Text: fmt.Sprintf("%s, a window of %d tokens. Another one: `ken chat --model PROVIDER/NAME --resume %s`.", t.app.Models.Name(), row.Window, t.session())}, nil
 }
 
 func (t *conversation) fresh(context.Context, []string) (chat.Output, error) {

@@ -118,7 +118,7 @@ func (c *configCommand) doubt(ctx context.Context, key string) string {
 		return "" // the next command reports it
 	}
 	defer a.Close()
-	return a.SettingDoubt(ctx, key)
+	return a.Models.Doubt(ctx, key)
 }
 
 // ownFile returns the file that the user's settings live in.

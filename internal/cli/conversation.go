@@ -117,8 +117,8 @@ func (t *conversation) take(head session.Head) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.head, t.mode, t.none = head, head.Mode, false
-	row := t.app.ModelRow()
-	t.status = chat.Status{Model: t.app.ModelName(), Mode: t.mode, Session: head.ID, Turn: head.Turns, Usage: head.Usage, Cost: head.Cost, Window: row.Window}
+	row := t.app.Models.Row()
+	t.status = chat.Status{Model: t.app.Models.Name(), Mode: t.mode, Session: head.ID, Turn: head.Turns, Usage: head.Usage, Cost: head.Cost, Window: row.Window}
 }
 
 // refresh takes from the session what it has cost. What cannot be read is shown
@@ -141,7 +141,7 @@ func (t *conversation) refresh(ctx context.Context) {
 // greeting says what a person should know at the beginning.
 func (t *conversation) greeting(ctx context.Context) []string {
 	lines := []string{"Ken. /help lists commands, Ctrl-C stops an answer, Ctrl-D leaves."}
-	if t.app.ModelName() == "" {
+	if t.app.Models.Name() == "" {
 		lines = append(lines, "No model is configured, so only commands work: run `ken config set model PROVIDER/NAME`, as in anthropic/… or ollama/….")
 	}
 	if t.head.Turns > 0 {

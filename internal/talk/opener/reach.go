@@ -1,4 +1,4 @@
-package app
+package opener
 
 import (
 	"context"
@@ -17,55 +17,55 @@ import (
 // reachFor is how long a model's server has to answer the check.
 const reachFor = 3 * time.Second
 
-// Answering returns the model that answers in a chat, or an error that says why
-// none can. It asks the model's server for its list of models, which detects an
-// unreachable server, a rejected key and an unknown model name.
-func (a *App) Answering(ctx context.Context) (string, error) {
-	now := a.effective()
-	v, err := a.answering(now)
+// Reach describes the model that answers in a chat, or returns an error that says
+// why none can. It asks the model's server for its list of models, which detects
+// an unreachable server, a rejected key and an unknown model name.
+func (o *Opener) Reach(ctx context.Context) (string, error) {
+	now := o.cfg.Settings()
+	m, err := o.answering(now)
 	switch {
 	case errors.Is(err, ErrNoModel):
 		return "", nil
 	case err != nil:
 		return now.Model, err
 	}
-	if err := a.tableFault(); err != nil {
+	if err := o.tableFault(); err != nil {
 		return now.Model, err
 	}
-	if v.open == nil {
+	if m.again == nil {
 		return "the program's own model", nil
 	}
-	if v.provider.Key != "" {
-		if _, err := a.providerKey(v.provider); err != nil {
-			return now.Model, fmt.Errorf("%s needs the key %s: %w", v.provider.Name, v.provider.Key, err)
+	if m.provider.Key != "" {
+		if _, err := o.key(m.provider); err != nil {
+			return now.Model, fmt.Errorf("%s needs the key %s: %w", m.provider.Name, m.provider.Key, err)
 		}
 	}
-	if err := v.reach(ctx); err != nil {
+	if err := m.reach(ctx); err != nil {
 		return now.Model, err
 	}
-	return fmt.Sprintf("%s answers at %s, over %s; a window of %d tokens", now.Model, v.provider.URL, v.provider.Wire, v.row.Window), nil
+	return fmt.Sprintf("%s answers at %s, over %s; a window of %d tokens", now.Model, m.provider.URL, m.provider.Wire, m.row.Window), nil
 }
 
 // reach returns why the model's server will not answer, as far as that can be
 // found out without a paid request.
-func (v voice) reach(ctx context.Context) error {
+func (m opened) reach(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, reachFor)
 	defer cancel()
-	key, err := v.cfg.Secret(ctx)
+	key, err := m.cfg.Secret(ctx)
 	if err != nil {
 		return err
 	}
-	path, header := listOfModels(v.provider, key)
-	cfg := v.cfg
+	path, header := listOfModels(m.provider, key)
+	cfg := m.cfg
 	cfg.BaseURL = strings.TrimRight(cfg.BaseURL, "/")
 	ids, err := provider.List(ctx, cfg, path, header)
 	if err != nil {
-		return fmt.Errorf("%s at %s: %w", v.ref, v.provider.URL, err)
+		return fmt.Errorf("%s at %s: %w", m.ref, m.provider.URL, err)
 	}
-	if v.provider.Wire != config.WireChat && v.provider.Wire != config.WireResponses || len(ids) == 0 || slices.Contains(ids, v.name) || slices.Contains(ids, v.name+":latest") {
+	if m.provider.Wire != config.WireChat && m.provider.Wire != config.WireResponses || len(ids) == 0 || slices.Contains(ids, m.name) || slices.Contains(ids, m.name+":latest") {
 		return nil
 	}
-	return fmt.Errorf("%s: the server at %s does not list this model; it lists %s", v.ref, v.provider.URL, untrusted.Line(strings.Join(ids, ", "), 200))
+	return fmt.Errorf("%s: the server at %s does not list this model; it lists %s", m.ref, m.provider.URL, untrusted.Line(strings.Join(ids, ", "), 200))
 }
 
 // listOfModels returns where a provider lists its models, and how the key is
@@ -93,13 +93,13 @@ func listOfModels(p config.Provider, key string) (path string, header http.Heade
 	return "/models", header
 }
 
-// SettingDoubt returns a warning about a valid setting that was just written
+// Doubt returns a warning about a valid setting that was just written
 // but does not work yet, or "". The user may be about to add what is missing.
-func (a *App) SettingDoubt(ctx context.Context, key string) string {
-	if key != "model" && key != "providers" || a.effective().Model == "" {
+func (o *Opener) Doubt(ctx context.Context, key string) string {
+	if key != "model" && key != "providers" || o.cfg.Settings().Model == "" {
 		return ""
 	}
-	if _, err := a.Answering(ctx); err != nil {
+	if _, err := o.Reach(ctx); err != nil {
 		return err.Error() + "; until this is fixed, ken chat runs commands only"
 	}
 	return ""

@@ -1,4 +1,4 @@
-package app
+package opener
 
 import (
 	"encoding/json"
@@ -18,15 +18,16 @@ import (
 	"ken/internal/wholefile"
 )
 
-// The prices that a person wrote in the page are in a file of their own, beside
-// the rest of the state: the model table of ken.yaml is the person's, with their
-// comments, and is not written to.
-const pricesFile = "prices.json"
+// pricesFile is where the prices are that a person wrote in the page. They have a
+// file of their own beside the rest of the state: the model table of ken.yaml is
+// the person's, with their comments, and is not written to.
+func (o *Opener) pricesFile() string { return filepath.Join(o.cfg.StateDir, "prices.json") }
 
-// ownPrices reads them, by the name of the model as its provider knows it.
-func (a *App) ownPrices() (map[string]model.Price, error) {
+// ownPrices reads the prices of that file, by the name of the model as its
+// provider knows it.
+func (o *Opener) ownPrices() (map[string]model.Price, error) {
 	own := map[string]model.Price{}
-	text, err := os.ReadFile(filepath.Join(a.Places.State, pricesFile))
+	text, err := os.ReadFile(o.pricesFile())
 	if errors.Is(err, fs.ErrNotExist) {
 		return own, nil
 	}
@@ -34,24 +35,24 @@ func (a *App) ownPrices() (map[string]model.Price, error) {
 		err = json.Unmarshal(text, &own)
 	}
 	if err != nil {
-		return nil, &capability.Error{Kind: capability.Invalid, Op: "read", Target: filepath.Join(a.Places.State, pricesFile), Err: err, Fix: "fix it, or remove it"}
+		return nil, &capability.Error{Kind: capability.Invalid, Op: "read", Target: o.pricesFile(), Err: err, Fix: "fix it, or remove it"}
 	}
 	return own, nil
 }
 
-// priceOf returns what a model costs that is written PROVIDER/NAME.
-func (a *App) priceOf(ref string) (outcome.Price, bool) {
-	now := a.effective()
+// Price returns what a model costs that is written PROVIDER/NAME.
+func (o *Opener) Price(ref string) (outcome.Price, bool) {
+	now := o.cfg.Settings()
 	p, name, err := now.Provider(ref)
 	if err != nil {
 		return outcome.Price{}, false
 	}
-	table, err := a.modelTable(now)
+	table, err := o.models(now)
 	if err != nil {
 		return outcome.Price{}, false
 	}
 	row, _ := table.Find(model.Wire(p.Wire), name)
-	own, _ := a.ownPrices() // what cannot be read was told by the table
+	own, _ := o.ownPrices() // the table has reported what cannot be read
 	_, isOwn := own[strings.ToLower(name)]
 	out := outcome.Price{
 		Model: ref, Input: row.Price.Input, Output: row.Price.Output, CachedRead: row.Price.CachedRead, CacheWrite: row.Price.CacheWrite,
@@ -63,17 +64,17 @@ func (a *App) priceOf(ref string) (outcome.Price, bool) {
 	return out, row.Price.Known()
 }
 
-// prices returns the price of the model that answers, and those that a person
+// Prices returns the price of the model that answers, and those that a person
 // wrote.
-func (a *App) prices() ([]outcome.Price, error) {
-	own, err := a.ownPrices()
+func (o *Opener) Prices() ([]outcome.Price, error) {
+	own, err := o.ownPrices()
 	if err != nil {
 		return nil, err
 	}
 	var out []outcome.Price
-	ref := a.ModelName()
+	ref := o.Name()
 	if ref != "" {
-		now, _ := a.priceOf(ref)
+		now, _ := o.Price(ref)
 		now.Model = ref
 		out = append(out, now)
 	}
@@ -90,16 +91,16 @@ func (a *App) prices() ([]outcome.Price, error) {
 // SetPrice keeps a person's own price of a model, which may be written with its
 // provider. It applies from the next turn on. Earlier costs are not calculated
 // again; earlier savings are.
-func (a *App) SetPrice(p outcome.Price) error {
+func (o *Opener) SetPrice(p outcome.Price) error {
 	name := p.Model
-	if _, bare, err := a.effective().Provider(p.Model); err == nil {
+	if _, bare, err := o.cfg.Settings().Provider(p.Model); err == nil {
 		name = bare
 	}
 	name = strings.ToLower(name)
 	price := model.Price{Input: p.Input, Output: p.Output, CachedRead: p.CachedRead, CacheWrite: p.CacheWrite}
-	a.talking.pricing.Lock()
-	defer a.talking.pricing.Unlock()
-	own, err := a.ownPrices()
+	o.pricing.Lock()
+	defer o.pricing.Unlock()
+	own, err := o.ownPrices()
 	if err != nil {
 		return err
 	}
@@ -112,8 +113,8 @@ func (a *App) SetPrice(p outcome.Price) error {
 	if err != nil {
 		return err
 	}
-	file := filepath.Join(a.Places.State, pricesFile)
-	if err := os.MkdirAll(a.Places.State, 0o700); err != nil {
+	file := o.pricesFile()
+	if err := os.MkdirAll(o.cfg.StateDir, 0o700); err != nil {
 		return config.WriteError(file, err)
 	}
 	return config.WriteError(file, wholefile.Write(file, append(text, '\n'), 0o600))
