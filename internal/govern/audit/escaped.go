@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"iter"
 	"strconv"
 	"strings"
 	"unicode/utf16"
@@ -16,10 +17,100 @@ func opensEscape(c byte) bool { return c == '%' || c == '\\' || c == '&' }
 // longestEscape is the length of the longest escape, a pair of \u escapes.
 const longestEscape = 12
 
-// escaped finds the values held where some of their characters are written as
-// escapes, as servers write them into error pages: sec%2Fret, sec\/ret,
-// sec\u002fret, sec&#47;ret. One that no escape is in is found by exact.
-func (h *haystack) escaped(s string, spans []span) []span {
+// mostLayers is how often a text may have been escaped and still be read: JSON
+// within JSON, or an address within an address within an address.
+const mostLayers = 3
+
+// A layer is a text with its escapes read.
+type layer struct {
+	text string
+	at   []int // where each byte, and the end, began in the text as it was at first
+}
+
+// layers yields a text as it is, and then with its escapes read, once more each
+// time, while there are any.
+func layers(s string) iter.Seq[layer] {
+	return func(yield func(layer) bool) {
+		l := layer{text: s}
+		for range mostLayers - 1 {
+			if !yield(l) || !hasEscape(l.text) {
+				return
+			}
+			l = l.unescaped()
+		}
+		yield(l)
+	}
+}
+
+// place returns the part of the first text that a part of the layer stands for.
+func (l layer) place(from, to int) span {
+	if l.at == nil {
+		return span{from, to}
+	}
+	for to < len(l.text) && to > from && l.at[to] == l.at[to-1] { // in the middle of an escape
+		to++
+	}
+	return span{l.at[from], l.at[to]}
+}
+
+// hasEscape reports whether a text has an escape that a layer reads.
+func hasEscape(s string) bool {
+	for i := strings.IndexAny(s, escapes); i >= 0; {
+		if _, size, _ := unescapeLayer(s[i:]); size > 0 {
+			return true
+		}
+		next := strings.IndexAny(s[i+1:], escapes)
+		if next < 0 {
+			return false
+		}
+		i += 1 + next
+	}
+	return false
+}
+
+// unescapeLayer is unescape, but for \n, \r and \t: a letter after a backslash may
+// be the first of a value.
+func unescapeLayer(s string) (text string, size int, partial bool) {
+	if len(s) > 1 && s[0] == '\\' && (s[1] == 'n' || s[1] == 'r' || s[1] == 't') {
+		return "", 0, false
+	}
+	return unescape(s)
+}
+
+// unescaped returns the next layer. It ends before an escape that is not whole.
+func (l layer) unescaped() layer {
+	s := l.text
+	out, at := make([]byte, 0, len(s)), make([]int, 0, len(s)+1)
+	origin := func(i int) int {
+		if l.at == nil {
+			return i
+		}
+		return l.at[i]
+	}
+	i := 0
+	for i < len(s) {
+		text, size := s[i:i+1], 1
+		if opensEscape(s[i]) {
+			read, n, partial := unescapeLayer(s[i:])
+			if partial {
+				break
+			}
+			if n > 0 {
+				text, size = read, n
+			}
+		}
+		for range len(text) {
+			at = append(at, origin(i))
+		}
+		out, i = append(out, text...), i+size
+	}
+	return layer{string(out), append(at, origin(i))}
+}
+
+// escaped calls found for the values held where some of their characters are
+// written as escapes, as servers write them into error pages: sec%2Fret,
+// sec\/ret, sec\u002fret, sec&#47;ret.
+func (h *haystack) escaped(s string, found func(n needle, from, to int)) {
 	next := strings.IndexAny(s, escapes)
 	for i := 0; next >= 0 && i < len(s); i++ {
 		if i > next {
@@ -35,14 +126,11 @@ func (h *haystack) escaped(s string, spans []span) []span {
 			continue
 		}
 		for _, n := range h.by[uint16(pair[0])<<8|uint16(pair[1])] {
-			to, escape, _ := n.unescaped(s, i)
-			if to < 0 || !escape || n.word && (wordAt(s, i-1) || wordAt(s, to)) {
-				continue
+			if to, escape, _ := n.unescaped(s, i); to >= 0 && escape {
+				found(n, i, to)
 			}
-			spans = append(spans, span{i, to})
 		}
 	}
-	return spans
 }
 
 // unescaped compares a text from a byte on with the needle, and reads escapes as
@@ -54,7 +142,7 @@ func (n needle) unescaped(s string, i int) (to int, escaped, open bool) {
 			return -1, escaped, true
 		}
 		if c := s[i]; !opensEscape(c) {
-			if c != rest[0] {
+			if c != rest[0] && (c != '+' || rest[0] != ' ') { // addresses may have + for a space
 				return -1, escaped, false
 			}
 			rest, i = rest[1:], i+1
@@ -160,9 +248,15 @@ func unescapeBackslash(s string) (text string, size int, partial bool) {
 }
 
 func unescapeEntity(s string) (text string, size int, partial bool) {
-	end := strings.IndexByte(s[:min(len(s), longestEscape)], ';')
-	if end < 0 {
-		return "", 0, len(s) < longestEscape
+	end := 1
+	for end < len(s) && end < longestEscape && (s[end] == '#' || wordAt(s, end)) {
+		end++
+	}
+	if end == len(s) && end < longestEscape {
+		return "", 0, true
+	}
+	if end == longestEscape || s[end] != ';' {
+		return "", 0, false
 	}
 	name := s[1:end]
 	switch name {

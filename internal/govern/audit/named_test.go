@@ -49,6 +49,9 @@ func TestNamed(t *testing.T) {
 		`"type": "service_account",`:                                   "", // the same in every account
 		account:                                                        "ACCOUNT",
 		"padded-value-0815-x":                                          "PADDED",
+		"deploy%2d4711%2dtoken%2dlong":                                 "LONG SAME",
+		"deploy%252d4711%252dtoken%252dlong":                           "LONG SAME",
+		`{"a":"{\"b\":\"harbour\\u0034\\u0032\"}"}`:                    "WORD",
 		"a value without a name, however long":                         "",
 	} {
 		if got := strings.Join(r.Named(text), " "); got != want {

@@ -159,10 +159,10 @@ func wholeWord(v, form string) bool {
 	return len(v) < NamedAnywhere && (form == v || form == strings.TrimSpace(v))
 }
 
-// Named returns the names of the held secrets that stand in a text, exactly or
-// in a usual encoding, each once and in order. Values of fewer than [NamedWord]
+// Named returns the names of the held secrets that stand in a text, exactly, in
+// a usual encoding, or with escapes, each once and in order. Values of fewer than [NamedWord]
 // bytes are not looked for, and those of fewer than [NamedAnywhere] only as whole
-// words. It takes one pass.
+// words.
 func (r *Redactor) Named(s string) []string {
 	if r == nil {
 		return nil
@@ -172,20 +172,11 @@ func (r *Redactor) Named(s string) []string {
 		return nil
 	}
 	var names []string
-	for i := 1; i < len(s); i++ {
-		if !held.starts.has(s[i-1], s[i]) {
-			continue
-		}
-		for _, n := range held.by[uint16(s[i-1])<<8|uint16(s[i])] {
-			if len(n.named) == 0 || !strings.HasPrefix(s[i-1:], n.text) {
-				continue
-			}
-			if n.alone && (wordAt(s, i-2) || wordAt(s, i-1+len(n.text))) {
-				continue
-			}
+	held.each(s, func(n needle, l layer, from, to int) {
+		if len(n.named) > 0 && !(n.alone && (wordAt(l.text, from-1) || wordAt(l.text, to))) {
 			names = append(names, n.named...)
 		}
-	}
+	})
 	slices.Sort(names)
 	return slices.Compact(names)
 }
@@ -294,32 +285,38 @@ func (r *Redactor) exact(s string, spans []span) []span {
 	if held == nil {
 		return spans
 	}
-	for _, n := range held.bytes {
-		for i := range len(s) {
-			spans = n.at(s, i, spans)
+	held.each(s, func(n needle, l layer, from, to int) {
+		if !n.word || !wordAt(l.text, from-1) && !wordAt(l.text, to) {
+			spans = append(spans, l.place(from, to))
 		}
-	}
-	for i := 1; i < len(s); i++ {
-		if !held.starts.has(s[i-1], s[i]) {
-			continue
-		}
-		for _, n := range held.by[uint16(s[i-1])<<8|uint16(s[i])] {
-			spans = n.at(s, i-1, spans)
-		}
-	}
-	return held.escaped(s, spans)
+	})
+	return spans
 }
 
-// at adds n where it begins at a byte of s.
-func (n needle) at(s string, from int, spans []span) []span {
-	if !strings.HasPrefix(s[from:], n.text) {
-		return spans
+// each calls found for every needle in a text, as it is and with escapes, also
+// where the text was escaped more than once.
+func (h *haystack) each(s string, found func(n needle, l layer, from, to int)) {
+	for l := range layers(s) {
+		s := l.text
+		for _, n := range h.bytes {
+			for i := range len(s) {
+				if s[i] == n.text[0] {
+					found(n, l, i, i+1)
+				}
+			}
+		}
+		for i := 1; i < len(s); i++ {
+			if !h.starts.has(s[i-1], s[i]) {
+				continue
+			}
+			for _, n := range h.by[uint16(s[i-1])<<8|uint16(s[i])] {
+				if strings.HasPrefix(s[i-1:], n.text) {
+					found(n, l, i-1, i-1+len(n.text))
+				}
+			}
+		}
+		h.escaped(s, func(n needle, from, to int) { found(n, l, from, to) })
 	}
-	to := from + len(n.text)
-	if n.word && (wordAt(s, from-1) || wordAt(s, to)) {
-		return spans
-	}
-	return append(spans, span{from, to})
 }
 
 func wordAt(s string, i int) bool {

@@ -5,6 +5,8 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
+	"html"
 	"maps"
 	"net/url"
 	"reflect"
@@ -135,6 +137,12 @@ func TestRedactEscaped(t *testing.T) {
 		`<p>sec&#43;ret&#x2f;VAL==&quot;quoted é😀&quot; 12345</p>`,
 		`'sec+ret/VAL==\"quoted \xc3\xa9\xf0\x9f\x98\x80\" 12345'`,
 		`%73ec+ret/VAL=="quoted é😀" 12345`, `sec+ret/VAL=="quoted é😀" 1234%35`,
+		// Escaped more than once: an address within an address, JSON within JSON, and both.
+		`sec%252bret%252fVAL%253d%253d%2522quoted%2520%25c3%25a9%25f0%259f%2598%2580%2522%252012345`, `sec%2bret%2fVAL%3d%3d%22quoted+%c3%a9%f0%9f%98%80%22+12345`,
+		`sec%25252Bret%25252FVAL%25253D%25253D%252522quoted%252520%2525C3%2525A9%2525F0%25259F%252598%252580%252522%25252012345`,
+		`{"body":"{\"error\":\"sec+ret\\/VAL==\\\"quoted \\u00e9\\ud83d\\ude00\\\" 12345\"}"}`, `{"a":"{\"b\":\"{\\\"c\\\":\\\"sec+ret/VAL==\\\\\\\"quoted é😀\\\\\\\" 12345`,
+		`sec%2Bret%2FVAL%3D%3D%5C%22quoted+%C3%A9%F0%9F%98%80%5C%22+12345`, `<p>sec+ret/VAL==&amp;#34;quoted é😀&amp;quot; 12345`, `"sec+ret/VAL==\u0026#34;quoted é😀\u0026quot; 12345"`,
+		`tok%252fabc+def`, `tok%25252fabc+def`, `tok\\/abc+def`, `tok\\u002fabc+def`, `tok%5C%2Fabc+def`, `tok&amp;#47;abc+def`, `tok\u005cu002fabc+def`, `%25tok%252Fabc%2bdef`,
 		`tok\/abc+def`, `tok%2Fabc+def`, `100% tok/abc%2bdef &amp;c`, `&tok%2Fabc+def`, `%tok%2Fabc+def`, `\tok%2Fabc+def`,
 	} {
 		got := r.Held(in)
@@ -154,11 +162,46 @@ func TestRedactEscaped(t *testing.T) {
 			}
 		}
 	}
-	for _, in := range []string{`100%`, `a & b; c`, `C:\users\tok`, `tok%2Fabc`, `%2Ftok/abc%2`, `\u00e9 &#233; %`, `&;`, `&#x110000;`, `\ud83d\u0041`} {
+	for _, in := range []string{`100%`, `a & b; c`, `C:\users\tok`, `tok%2Fabc`, `%2Ftok/abc%2`, `\u00e9 &#233; %`, `&;`, `&#x110000;`, `\ud83d\u0041`, `tok%252Fabc`, `%252525`, `\\\\\\\`, `&amp;&amp;#4`, `tok%25`} {
 		if got := r.Held(in); got != in {
 			t.Errorf("Held(%s) = %s, want it as it is", in, got)
 		}
 	}
+}
+
+// TestRedactEscapedOften: a value is found however often and in whatever order it
+// was escaped, up to three times.
+func TestRedactEscapedOften(t *testing.T) {
+	inJSON := func(s string) string {
+		b, err := json.Marshal(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b[1 : len(b)-1])
+	}
+	ways := []func(string) string{
+		url.QueryEscape, url.PathEscape, html.EscapeString, inJSON,
+		func(s string) string { return strings.ReplaceAll(inJSON(s), "/", `\/`) },
+		func(s string) string { // every byte, in lower case
+			var b strings.Builder
+			for _, c := range []byte(s) {
+				fmt.Fprintf(&b, "%%%02x", c)
+			}
+			return b.String()
+		},
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		secret := rapid.StringMatching(`[A-Z0-9/+="'<>é😀]{7,20}`).Draw(t, "secret")
+		var r Redactor
+		r.Hold(secret)
+		in := secret
+		for _, way := range rapid.SliceOfN(rapid.IntRange(0, len(ways)-1), 1, 3).Draw(t, "ways") {
+			in = ways[way](in)
+		}
+		if got := r.Held("before: " + in + " :after"); got != "before: [redacted] :after" {
+			t.Fatalf("Held(%s) = %s with %s held", in, got, secret)
+		}
+	})
 }
 
 func TestCommandLine(t *testing.T) {

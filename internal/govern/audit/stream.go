@@ -49,7 +49,11 @@ func (s *Stream) pass(held *haystack, all bool) error {
 	text, from := string(s.last)+string(s.rest), len(s.last)
 	cut := len(text)
 	if held != nil && !all {
-		cut = max(from, min(held.open(text), held.openEscaped(text)))
+		for l := range layers(text) {
+			open := min(held.open(l.text), held.openEscaped(l.text))
+			cut = min(cut, l.place(open, open).from)
+		}
+		cut = max(from, cut)
 	}
 	var spans []span
 	for _, found := range s.r.exact(text, nil) {
