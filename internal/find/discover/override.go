@@ -1,6 +1,43 @@
 package discover
 
-import "ken/capability"
+import (
+	"fmt"
+
+	"ken/capability"
+)
+
+// MaxNumber is the largest whole number that an [Override] may have.
+const MaxNumber = 1_000_000
+
+// Check returns an error that names the first field outside its range, by its
+// JSON name.
+func (o Override) Check() error {
+	for _, f := range []struct {
+		name string
+		n    *int
+	}{
+		{"tier1TopK", o.TopK}, {"tier2TopK", o.FullK}, {"stickyTopK", o.StickyK},
+		{"tier0TokenBudget", o.MapTokens}, {"tier1TokenBudget", o.BriefTokens}, {"tier2TokenBudget", o.FullTokens},
+		{"maxTokens", o.CardTokens}, {"totalTokenBudget", o.TotalTokens},
+	} {
+		if f.n != nil && (*f.n < 0 || *f.n > MaxNumber) {
+			return fmt.Errorf("%s is %d; it is a whole number within 0 to %d", f.name, *f.n, MaxNumber)
+		}
+	}
+	for _, f := range []struct {
+		name string
+		x    *float64
+		most float64
+	}{
+		{"tier1MinRelevance", o.MinRelevance, 1}, {"tier1TailRelevance", o.TailRelevance, 1}, {"tier2MinRelevance", o.FullRelevance, 1},
+		{"graphBoostFactor", o.Boost, 1}, {"learnedWeight", o.Learned, 10},
+	} {
+		if f.x != nil && !(*f.x >= 0 && *f.x <= f.most) { // not a number is outside too
+			return fmt.Errorf("%s is %g; it is a number within 0 to %g", f.name, *f.x, f.most)
+		}
+	}
+	return nil
+}
 
 // Numbers returns the configuration as an override that changes nothing: every
 // field is set.

@@ -173,24 +173,8 @@ func (p *PlayRequest) check() error {
 	if err := checkSaid(p.Text, p.Before); err != nil {
 		return err
 	}
-	o := &p.Override
-	for name, n := range map[string]*int{
-		"tier1TopK": o.TopK, "tier2TopK": o.FullK, "stickyTopK": o.StickyK, "tier0TokenBudget": o.MapTokens, "tier1TokenBudget": o.BriefTokens,
-		"tier2TokenBudget": o.FullTokens, "maxTokens": o.CardTokens, "totalTokenBudget": o.TotalTokens,
-	} {
-		if n != nil && (*n < 0 || *n > mostNumber) {
-			return wire.Bad(fmt.Sprintf("override.%s is %d; it is a whole number within 0 to %d", name, *n, mostNumber))
-		}
-	}
-	for name, x := range map[string]*float64{
-		"tier1MinRelevance": o.MinRelevance, "tier1TailRelevance": o.TailRelevance, "tier2MinRelevance": o.FullRelevance, "graphBoostFactor": o.Boost,
-	} {
-		if x != nil && !(*x >= 0 && *x <= 1) {
-			return wire.Bad(fmt.Sprintf("override.%s is %g; it is a number within 0 to 1", name, *x))
-		}
-	}
-	if x := o.Learned; x != nil && !(*x >= 0 && *x <= 10) {
-		return wire.Bad(fmt.Sprintf("override.learnedWeight is %g; it is a number within 0 to 10", *x))
+	if err := p.Override.Check(); err != nil {
+		return wire.Bad("override." + err.Error())
 	}
 	return nil
 }

@@ -74,6 +74,7 @@ func TestBadInput(t *testing.T) {
 		{"POST", at(id, "/turns"), `{"text":"a","mode":"nonsense"}`, 400, "invalid", "plan, build"},
 		{"POST", at(id, "/turns"), `{"text":"a","mode":"plan","noMode":true}`, 400, "invalid", "contradict"},
 		{"POST", at(id, "/turns"), `{"text":"a","delivery":"post"}`, 400, "invalid", "bridge"},
+		{"POST", at(id, "/turns"), `{"text":"a","override":{"tier1TopK":-1}}`, 400, "invalid", "override.tier1TopK is -1"},
 		{"POST", at(id, "/turns"), `{"text":"a","wat":1}`, 400, "invalid", "wat"},
 		{"POST", at(id, "/turns"), `{"text":"a"`, 400, "invalid", "body"},
 		{"POST", at(id, "/turns"), `{"text":"a"} {}`, 400, "invalid", "more than one"},

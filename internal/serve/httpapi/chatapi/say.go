@@ -105,6 +105,9 @@ func (a *api) input(who auth.Identity, in *Said) (event.Input, string, error) {
 	case !utf8.ValidString(text):
 		return out, "", wire.Bad("text is not UTF-8")
 	}
+	if err := in.Override.Check(); err != nil {
+		return out, "", wire.Bad("override." + err.Error())
+	}
 	if err := a.mode(in.Mode); err != nil {
 		return out, "", err
 	}
