@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 
 	"ken"
 	"ken/capability"
@@ -21,7 +22,10 @@ func main() {
 	weather, err := ken.Func("weather", "Weather forecast for a city", func(_ context.Context, in place) (string, error) { return "Rain in " + in.City, nil })
 	check(err)
 	weather.Capability.Effects = capability.Effects{ReadOnly: capability.Yes, OpenWorld: capability.No}
-	k, err := ken.Open(ctx, ken.Config{Functions: []*ken.Function{weather}, Model: scripted()}) // nil: the model of ken.yaml
+	home, err := os.MkdirTemp("", "ken") // a real program has a folder that it keeps
+	check(err)
+	defer os.RemoveAll(home)
+	k, err := ken.Open(ctx, ken.Config{Home: home, Functions: []*ken.Function{weather}, Model: scripted()}) // nil: the model of ken.yaml
 	check(err)
 	defer k.Close()
 	found, err := k.Find(ctx, message)

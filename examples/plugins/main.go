@@ -23,7 +23,13 @@ func main() {
 
 func run(w io.Writer) error {
 	ctx := context.Background()
+	home, err := os.MkdirTemp("", "ken") // a real program has a folder that it keeps
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(home)
 	k, err := ken.Open(ctx, ken.Config{
+		Home:    home,
 		Model:   scripted(), // nil: the model of ken.yaml
 		Plugins: []plugin.Plugin{bell{w}, dice{}, curfew{w}, tone{}, meter{w}},
 	})

@@ -6,14 +6,6 @@ import (
 )
 
 func Example() {
-	home, err := os.MkdirTemp("", "ken")
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer os.RemoveAll(home)
-	if err := os.Setenv("KEN_HOME", home); err != nil { // not the user's own
-		log.Fatal(err)
-	}
 	if err := run(os.Stdout); err != nil {
 		log.Fatal(err)
 	}

@@ -77,6 +77,13 @@ type Config struct {
 	// Plugins add to what Ken knows, runs and says, in this order.
 	Plugins []plugin.Plugin
 
+	// Override changes how to find, over what ken.yaml says.
+	Override door.Override
+
+	// Home, when not empty, is used instead of KEN_HOME. It is absolute, or
+	// relative to Dir.
+	Home string
+
 	// Getenv and Dir stand for the environment and the working directory;
 	// nil and empty mean the process's own.
 	Getenv func(string) string
@@ -97,6 +104,16 @@ func (c Config) environ() []string {
 		return nil
 	}
 	return c.environment()
+}
+
+// withHome returns getenv with another KEN_HOME.
+func withHome(getenv func(string) string, home string) func(string) string {
+	return func(name string) string {
+		if name == "KEN_HOME" {
+			return home
+		}
+		return getenv(name)
+	}
 }
 
 // An App is Ken, built and loaded.
@@ -158,6 +175,9 @@ func Open(ctx context.Context, cfg Config) (*App, error) {
 			return nil, fmt.Errorf("find the working directory: %w; change to another", err)
 		}
 		cfg.Dir = dir
+	}
+	if cfg.Home != "" {
+		cfg.Getenv = withHome(cfg.Getenv, cfg.Home)
 	}
 	places, err := config.NewPlaces(cfg.Getenv, cfg.Dir)
 	if err != nil {

@@ -47,6 +47,7 @@ func (a *App) finding(cfg Config, c *catalog.Catalog) (*door.Door, error) {
 			s := a.findSettings(scope)
 			s.Card.Custom = cfg.CardScorer
 			s.Priors = a.recorder.Priors(scope)
+			s.Config = cfg.Override.Apply(s.Config)
 			return s
 		},
 	}), nil

@@ -27,6 +27,7 @@ type (
 	Listing     = catalog.Listing
 	Stats       = catalog.Stats
 	Change      = catalog.Change
+	Unknown     = catalog.Unknown
 	Query       = discover.Query
 	Filter      = discover.Filter
 	Override    = discover.Override
@@ -39,6 +40,7 @@ type (
 	ToolAnswer  = discover.ToolAnswer
 	Capability  = discover.Listed
 	Searched    = discover.Capabilities
+	Nearest     = discover.Nearest
 	Reading     = discover.Reading
 	Relation    = discover.Relation
 	Question    = runner.Question

@@ -123,18 +123,26 @@ func (s *Snapshot) LookupAmong(name string, sees func(ordinal int) bool) (*Entry
 	if e := meant(named); e != nil {
 		return e, nil
 	}
-	err := &capability.Error{Kind: capability.NotFound, Op: "find", Target: name, Err: fmt.Errorf("no capability has this id or name")}
+	unknown := &Unknown{Near: s.near(name, named, sees)}
+	err := &capability.Error{Kind: capability.NotFound, Op: "find", Target: name, Err: unknown}
 	if len(named) > 1 {
 		err.Kind = capability.Invalid
 		err.Err = fmt.Errorf("%d capabilities have this name", len(named))
 	}
-	if near := s.near(name, named, sees); len(near) > 0 {
-		err.Fix = "use one of: " + strings.Join(near, ", ")
+	if len(unknown.Near) > 0 {
+		err.Fix = "use one of: " + strings.Join(unknown.Near, ", ")
 	} else {
 		err.Fix = "see ken catalog list"
 	}
 	return nil, err
 }
+
+// Unknown is the cause of an error about a name that no entry has.
+type Unknown struct {
+	Near []string // ids that were probably meant
+}
+
+func (*Unknown) Error() string { return "no capability has this id or name" }
 
 // Named returns the ordinals of the entries that have a name, in order. The name
 // may be in any Unicode form. The list is the snapshot's own and must not be changed.
