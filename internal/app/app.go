@@ -30,6 +30,7 @@ import (
 	"ken/internal/govern/trace"
 	"ken/internal/know/catalog"
 	"ken/internal/know/source"
+	"ken/internal/know/source/parsecache"
 	"ken/internal/run/executor"
 	"ken/internal/run/executor/db"
 	"ken/internal/run/executor/function"
@@ -308,8 +309,8 @@ func (a *App) mentions() []catalog.Mention {
 
 // cache returns the place for parsed catalogs. A directory that cannot be used
 // costs speed, never a capability.
-func (a *App) cache() *source.Cache {
-	return &source.Cache{Dir: filepath.Join(a.Places.Cache, "catalog")}
+func (a *App) cache() *parsecache.Cache {
+	return &parsecache.Cache{Dir: filepath.Join(a.Places.Cache, "catalog")}
 }
 
 // CacheErr says why parsed catalogs are not kept, or nil. A cache that was

@@ -21,7 +21,7 @@ import (
 	"ken/internal/know/catalog"
 	"ken/internal/know/embed"
 	"ken/internal/know/index"
-	"ken/internal/know/source"
+	"ken/internal/know/source/parsecache"
 	"ken/internal/tokenizer"
 	"ken/internal/wholefile"
 )
@@ -182,7 +182,7 @@ func (a *App) indexer(cfg Config) *index.Cache {
 		c.Model = embed.Builtin()
 	}
 	dir := filepath.Join(a.Places.Cache, "index")
-	if (&source.Cache{Dir: dir}).Check() == nil {
+	if (&parsecache.Cache{Dir: dir}).Check() == nil {
 		c.Dir = dir // without it the index is built from scratch
 	}
 	return c

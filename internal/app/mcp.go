@@ -13,7 +13,7 @@ import (
 	"ken/internal/door"
 	"ken/internal/govern/approval"
 	"ken/internal/govern/policy"
-	"ken/internal/know/source"
+	"ken/internal/know/source/mcptools"
 	"ken/internal/run/mcpgateway"
 	"ken/internal/run/result"
 	"ken/internal/serve/mcpserver"
@@ -28,10 +28,10 @@ func (a *App) MCP() *mcpserver.Server {
 // exposedName returns the name that the gateway gave a server's tool. Other
 // formats keep unknown keys in Meta, so there the key means nothing.
 func exposedName(e *door.Entry) string {
-	if e.Origin.Format != source.FormatMCP {
+	if e.Origin.Format != mcptools.Format {
 		return ""
 	}
-	return e.Meta[source.MetaExposed]
+	return e.Meta[mcptools.MetaExposed]
 }
 
 // newMCP makes a server. Without settle no client's word is taken for a

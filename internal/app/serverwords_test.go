@@ -15,7 +15,7 @@ import (
 	"ken/capability"
 	"ken/internal/connect"
 	"ken/internal/know/catalog"
-	"ken/internal/know/source"
+	"ken/internal/know/source/mcptools"
 	"ken/internal/run/mcpgateway"
 	"ken/internal/run/mcpservers/toolreview"
 	"ken/internal/secret"
@@ -224,7 +224,7 @@ func TestExposedByNumber(t *testing.T) {
 		a := open(t, Config{Getenv: getenv, Dir: t.TempDir(), Servers: true})
 		for id, want := range tt.want {
 			e, ok := a.catalog.Snapshot().Get(id)
-			if !ok || e.Meta[source.MetaExposed] != want {
+			if !ok || e.Meta[mcptools.MetaExposed] != want {
 				t.Errorf("exposed name of %s = %v, want %s", id, e, want)
 			}
 		}

@@ -12,7 +12,7 @@ import (
 	"ken/internal/door"
 	"ken/internal/govern/policy"
 	"ken/internal/know/catalog"
-	"ken/internal/know/source"
+	"ken/internal/know/source/mcptools"
 	"ken/internal/serve/auth"
 	"ken/internal/talk/engine"
 	"ken/internal/talk/event"
@@ -109,7 +109,7 @@ func indexOf(entries iter.Seq[*catalog.Entry]) *slash.Index {
 			if e.Trust == capability.TrustBuiltin {
 				tool.Aliases = e.Aliases // its former names
 			}
-			if e.Origin.Format == source.FormatMCP {
+			if e.Origin.Format == mcptools.Format {
 				tool.Server = true
 				tool.Extension, _, _ = strings.Cut(strings.TrimPrefix(string(e.ID), "mcp:"), "/")
 			}

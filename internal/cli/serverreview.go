@@ -11,7 +11,7 @@ import (
 	"ken/capability"
 	"ken/internal/app"
 	"ken/internal/cli/output"
-	"ken/internal/know/source"
+	"ken/internal/know/source/mcptools"
 	"ken/internal/run/mcpservers/toolreview"
 )
 
@@ -89,7 +89,7 @@ func (c *extensionCommand) printFindings(server, tool string, found []capability
 		c.out.Linef("    %s %s", c.out.Style(output.Red, "scan:"), output.Line(f.String()))
 	}
 	if held {
-		c.out.Linef("    accepting it does not release it from that: ken catalog why %s", output.Line(string(source.MCPID(server, tool))))
+		c.out.Linef("    accepting it does not release it from that: ken catalog why %s", output.Line(string(mcptools.ID(server, tool))))
 	}
 }
 

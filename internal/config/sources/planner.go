@@ -14,6 +14,7 @@ import (
 	"ken/capability"
 	"ken/internal/config"
 	"ken/internal/know/source"
+	"ken/internal/know/source/parsecache"
 	"ken/internal/know/source/remote"
 	"ken/internal/know/source/table"
 )
@@ -22,7 +23,7 @@ import (
 type Config struct {
 	Settings config.Catalog
 	Places   config.Places
-	Cache    *source.Cache
+	Cache    *parsecache.Cache
 	OwnTools func(name string) *source.Memory // the tools that are part of the program
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/know/source"
+	"ken/internal/know/source/parsecache"
 )
 
 // cpu returns the processor time that this process has used.
@@ -29,10 +30,10 @@ func cpu(b *testing.B) time.Duration {
 func BenchmarkCatalogFromScratch(b *testing.B) { benchmarkCatalog(b, nil) }
 
 func BenchmarkCatalogFromCache(b *testing.B) {
-	benchmarkCatalog(b, &source.Cache{Dir: filepath.Join(b.TempDir(), "cache")})
+	benchmarkCatalog(b, &parsecache.Cache{Dir: filepath.Join(b.TempDir(), "cache")})
 }
 
-func benchmarkCatalog(b *testing.B, cache *source.Cache) {
+func benchmarkCatalog(b *testing.B, cache *parsecache.Cache) {
 	dir := os.Getenv("KEN_BENCH")
 	if dir == "" {
 		b.Skip("KEN_BENCH is not set: the real catalogs are elsewhere")

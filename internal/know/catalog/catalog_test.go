@@ -17,6 +17,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/know/source"
+	"ken/internal/know/source/mcptools"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -159,7 +160,7 @@ func TestServerIDsAreOfServers(t *testing.T) {
 	shouted := tool("c", func(c *capability.Capability) { c.ID = "MCP:memory/loud" })
 	real := tool("b", func(c *capability.Capability) { c.ID = "mcp:memory/real" })
 	server := from("mcp:memory", real)
-	real.Origin.Format = source.FormatMCP
+	real.Origin.Format = mcptools.Format
 	s := loaded(t, Config{Sources: []capability.Source{from("file", claim, shouted), server}}).Snapshot()
 	if _, ok := s.Get("mcp:memory/extra"); ok {
 		t.Error("a file brought mcp:memory/extra")
@@ -496,7 +497,7 @@ func TestServersShareNames(t *testing.T) {
 			src := from("s", tt.list...)
 			for _, c := range tt.list {
 				if c.Category != "general" {
-					c.Origin.Format = source.FormatMCP
+					c.Origin.Format = mcptools.Format
 				}
 			}
 			var got []capability.Problem

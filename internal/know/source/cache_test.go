@@ -3,17 +3,15 @@ package source
 import (
 	"context"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
-	"time"
 
 	"ken/capability"
-	"ken/internal/know/source/catalogfile"
 	"ken/internal/know/source/format"
+	"ken/internal/know/source/parsecache"
 	"ken/internal/know/source/safefs"
 	"ken/internal/know/source/sourcetest"
 )
@@ -21,7 +19,7 @@ import (
 // largeCatalog is a catalog that is worth caching, with a bad row in it.
 func largeCatalog() string {
 	var b strings.Builder
-	for i := 0; b.Len() < minCached; i++ {
+	for i := 0; b.Len() < parsecache.MinSize; i++ {
 		fmt.Fprintf(&b, `{"id":"t%d","name":"tool-%d","description":"Does thing %d.","input_schema":{"type":"object","properties":{"a%d":{"type":"string"}}}}`+"\n", i, i, i, i)
 	}
 	return b.String() + "{bad\n"
@@ -48,12 +46,12 @@ func forge(t *testing.T, u *format.Unit, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	id := cacheKey(u)
-	if !unpack(data, id, u) {
+	id := parsecache.KeyOf(u)
+	if !parsecache.Unpack(data, id, u) {
 		t.Fatal("the entry does not unpack")
 	}
 	u.Capabilities[0].Description = "From the cache."
-	if err := os.WriteFile(names[0], pack(u, false, id), 0o600); err != nil {
+	if err := os.WriteFile(names[0], parsecache.Pack(u, false, id), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -61,7 +59,7 @@ func forge(t *testing.T, u *format.Unit, dir string) {
 func TestCacheAnswersForTheSameBytes(t *testing.T) {
 	text, dir := largeCatalog(), filepath.Join(t.TempDir(), "a", "cache")
 	p := sourcetest.Write(t, t.TempDir(), "c.jsonl", text)
-	cfg := TreeConfig{Path: p, Trust: capability.TrustUser, Cache: &Cache{Dir: dir}}
+	cfg := TreeConfig{Path: p, Trust: capability.TrustUser, Cache: &parsecache.Cache{Dir: dir}}
 	_, fresh := load(t, cfg)
 	info, err := os.Stat(dir)
 	if err != nil || info.Mode().Perm() != 0o700 {
@@ -91,11 +89,11 @@ func TestCacheAnswersForTheSameBytes(t *testing.T) {
 func TestCacheHoldsOnlyLargeFiles(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "cache")
 	p := sourcetest.Write(t, t.TempDir(), "c.jsonl", `{"name":"a"}`)
-	load(t, TreeConfig{Path: p, Cache: &Cache{Dir: dir}})
+	load(t, TreeConfig{Path: p, Cache: &parsecache.Cache{Dir: dir}})
 	if _, err := os.Stat(dir); err == nil {
 		t.Error("a small file made a cache")
 	}
-	load(t, TreeConfig{Path: p, Cache: &Cache{}})
+	load(t, TreeConfig{Path: p, Cache: &parsecache.Cache{}})
 	load(t, TreeConfig{Path: p})
 }
 
@@ -111,7 +109,7 @@ func TestCacheDamageIsMendedNotFatal(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "cache")
 			p := sourcetest.Write(t, t.TempDir(), "c.jsonl", largeCatalog())
-			cfg := TreeConfig{Path: p, Trust: capability.TrustUser, Cache: &Cache{Dir: dir}}
+			cfg := TreeConfig{Path: p, Trust: capability.TrustUser, Cache: &parsecache.Cache{Dir: dir}}
 			_, want := load(t, cfg)
 			entry := entriesIn(t, dir)[0]
 			good, err := os.ReadFile(entry)
@@ -136,7 +134,7 @@ func TestCacheOfOthersIsNotUsed(t *testing.T) {
 	if err := os.Chmod(dir, 0o770); err != nil {
 		t.Fatal(err)
 	}
-	cache := &Cache{Dir: dir}
+	cache := &parsecache.Cache{Dir: dir}
 	err := cache.Check()
 	if capability.KindOf(err) != capability.Denied || !strings.Contains(fmt.Sprint(err), "chmod go-w") {
 		t.Fatalf("Check of a directory that others write to = %v, want a refusal with the fix", err)
@@ -147,76 +145,13 @@ func TestCacheOfOthersIsNotUsed(t *testing.T) {
 	if last.Code != "cache-unused" || last.Severity != capability.Warning || len(b.Capabilities) == 0 || len(entriesIn(t, dir)) != 0 {
 		t.Errorf("%d capabilities, last problem %v, entries %v", len(b.Capabilities), last, entriesIn(t, dir))
 	}
-	for _, good := range []*Cache{nil, {}, {Dir: filepath.Join(t.TempDir(), "new")}} {
+	for _, good := range []*parsecache.Cache{nil, {}, {Dir: filepath.Join(t.TempDir(), "new")}} {
 		if err := good.Check(); err != nil {
 			t.Errorf("Check(%+v) = %v", good, err)
 		}
 	}
 	file := sourcetest.Write(t, t.TempDir(), "f", "x")
-	if err := (&Cache{Dir: file}).Check(); capability.KindOf(err) != capability.Denied {
+	if err := (&parsecache.Cache{Dir: file}).Check(); capability.KindOf(err) != capability.Denied {
 		t.Errorf("Check of a file = %v, want a refusal", err)
-	}
-}
-
-// TestCacheOfAnotherOwner needs a user who may give files away.
-func TestCacheOfAnotherOwner(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("cannot here: only root may give a directory to another user")
-	}
-	dir := t.TempDir()
-	if err := os.Chown(dir, 12345, 12345); err != nil {
-		t.Fatal(err)
-	}
-	if err := (&Cache{Dir: dir}).Check(); capability.KindOf(err) != capability.Denied || !strings.Contains(fmt.Sprint(err), "another user") {
-		t.Errorf("Check of another user's directory = %v, want a refusal", err)
-	}
-}
-
-func TestCacheForgetsTheOldest(t *testing.T) {
-	dir := t.TempDir()
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer root.Close()
-	long := time.Now().Add(-3 * time.Hour)
-	for i := range maxEntries + 5 {
-		id := cacheID{byte(i)}
-		p := sourcetest.Write(t, dir, id.file(), "x")
-		if err := os.Chtimes(p, time.Time{}, long.Add(time.Duration(i)*time.Minute)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	sourcetest.Write(t, dir, "notes.txt", "not ours")
-	sourcetest.Write(t, dir, scratchName+"new", "being written")
-	if err := os.Chtimes(sourcetest.Write(t, dir, scratchName+"old", "left"), time.Time{}, long); err != nil {
-		t.Fatal(err)
-	}
-	if err := put(root, cacheID{200}, []byte("newest")); err != nil {
-		t.Fatal(err)
-	}
-	there := func(name string) bool { _, err := fs.Stat(root.FS(), name); return err == nil }
-	for i := range maxEntries + 5 {
-		if got, want := there(cacheID{byte(i)}.file()), i >= 6; got != want {
-			t.Errorf("entry %d is there: %v, want %v", i, got, want)
-		}
-	}
-	if !there(cacheID{200}.file()) || !there("notes.txt") || !there(scratchName+"new") || there(scratchName+"old") {
-		t.Errorf("left in the cache: %v", entriesIn(t, dir))
-	}
-}
-
-// TestCacheIgnoresWhatWasCutShort: a load that was cancelled half-way must not
-// be remembered as the whole.
-func TestCacheIgnoresWhatWasCutShort(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "cache")
-	ctx, cancel := context.WithCancel(context.Background())
-	u := &format.Unit{Context: ctx, Root: &safefs.Root{Name: "m"}, Path: "c.jsonl", Format: "jsonl", Data: []byte(largeCatalog())}
-	f := catalogfile.JSONLFormat()
-	read := f.Read
-	f.Read = func(u *format.Unit) { cancel(); read(u) }
-	(&Cache{Dir: dir}).parse(f, u)
-	if got := entriesIn(t, dir); len(got) != 0 {
-		t.Errorf("the cache holds %v after a cancelled read", got)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/know/source/catalogfile"
+	"ken/internal/know/source/parsecache"
 	"ken/internal/untrusted"
 )
 
@@ -87,7 +88,7 @@ func TestBenchCatalogsLoseNothing(t *testing.T) {
 			if len(want) != tt.rows {
 				t.Fatalf("%d rows in the file, want %d", len(want), tt.rows)
 			}
-			cache := &Cache{Dir: filepath.Join(t.TempDir(), "cache")}
+			cache := &parsecache.Cache{Dir: filepath.Join(t.TempDir(), "cache")}
 			for range 2 {
 				tree, b := load(t, TreeConfig{Path: p, Trust: capability.TrustUser, Cache: cache})
 				if len(b.Capabilities) != tt.rows || len(b.Problems) != 0 {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"ken/capability"
+	"ken/internal/know/source/parsecache"
 )
 
 // cpuTime is the processor time that this process has used, in all threads.
@@ -89,7 +90,7 @@ func BenchmarkLoadNpmMCP(b *testing.B) {
 func BenchmarkLoadNpmMCPCached(b *testing.B) {
 	cfg := TreeConfig{
 		Path: benchFile(b, "catalog", "npm-mcp", "corpus.jsonl"), Trust: capability.TrustUser,
-		Cache: &Cache{Dir: filepath.Join(b.TempDir(), "cache")},
+		Cache: &parsecache.Cache{Dir: filepath.Join(b.TempDir(), "cache")},
 	}
 	tree := NewTree(cfg)
 	if _, err := tree.Load(context.Background()); err != nil {

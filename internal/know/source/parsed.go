@@ -6,20 +6,8 @@ import (
 	"io/fs"
 
 	"ken/internal/know/source/format"
-	"ken/internal/know/source/safefs"
+	"ken/internal/know/source/parsecache"
 )
-
-// wholeTree is the format of a unit that stands for all files of a tree. Its
-// origins name each their own file.
-const wholeTree = "tree"
-
-// treeRoot returns the root for a unit that stands for a whole tree, nil for others.
-func treeRoot(u *format.Unit) *safefs.Root {
-	if u.Format == wholeTree {
-		return u.Root
-	}
-	return nil
-}
 
 // takeParsed takes what the files of the program were parsed to, and reports
 // whether that was there and of these very files.
@@ -29,8 +17,8 @@ func (w *walk) takeParsed() bool {
 		return false
 	}
 	id, err := filesID(t.root.FS)
-	u := &format.Unit{Context: w.ctx, Root: t.root, Path: ".", Format: wholeTree, Source: t.cfg.Name, Trust: t.cfg.Trust}
-	if err != nil || !unpack([]byte(t.cfg.parsed), id, u) {
+	u := &format.Unit{Context: w.ctx, Root: t.root, Path: ".", Format: parsecache.WholeTree, Source: t.cfg.Name, Trust: t.cfg.Trust}
+	if err != nil || !parsecache.Unpack([]byte(t.cfg.parsed), id, u) {
 		return false
 	}
 	w.found[u.Path] = loadedFrom(u, true)
@@ -40,9 +28,9 @@ func (w *walk) takeParsed() bool {
 // filesID covers the names and bytes of all files, so that what others were
 // parsed to is never taken for these. That the parser is still the same is for
 // a test to show: both are parts of one program.
-func filesID(files fs.FS) (id cacheID, err error) {
+func filesID(files fs.FS) (id parsecache.Key, err error) {
 	h := sha256.New()
-	fmt.Fprintf(h, "tree\n%d\n", packVersion)
+	fmt.Fprintf(h, "tree\n%d\n", parsecache.Version)
 	err = fs.WalkDir(files, ".", func(p string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() {
 			return err

@@ -17,6 +17,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/know/source/format"
+	"ken/internal/know/source/parsecache"
 )
 
 var update = flag.Bool("update", false, "write starter.parsed anew")
@@ -200,8 +201,8 @@ func parsedStarter(t *testing.T) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return pack(&format.Unit{
-		Root: tree.root, Path: ".", Format: wholeTree, Source: "starter", Trust: capability.TrustBuiltin,
+	return parsecache.Pack(&format.Unit{
+		Root: tree.root, Path: ".", Format: parsecache.WholeTree, Source: "starter", Trust: capability.TrustBuiltin,
 		Capabilities: whole.Capabilities, Details: whole.details, Presets: whole.Presets, Documents: whole.Documents, Problems: whole.Problems,
 	}, true, id)
 }

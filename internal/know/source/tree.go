@@ -16,6 +16,7 @@ import (
 	"ken/capability"
 	"ken/internal/know/source/format"
 	"ken/internal/know/source/markdown"
+	"ken/internal/know/source/parsecache"
 	"ken/internal/know/source/safefs"
 	"ken/internal/know/source/seal"
 )
@@ -45,7 +46,7 @@ type TreeConfig struct {
 	Optional bool
 
 	// Cache, when not nil, keeps what large files were parsed to.
-	Cache *Cache
+	Cache *parsecache.Cache
 
 	// Watch says how changes are noticed.
 	Watch WatchConfig

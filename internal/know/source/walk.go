@@ -359,7 +359,7 @@ func (t *Tree) readUnitLocked(ctx context.Context, p, name string) (u *format.Un
 		}
 		u.Data = data
 	}
-	t.cfg.Cache.parse(f, u)
+	t.cfg.Cache.Parse(f, u)
 	return u
 }
 

@@ -11,7 +11,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/govern/pin"
-	"ken/internal/know/source"
+	"ken/internal/know/source/mcptools"
 )
 
 // The kinds of things a server lists in addition to tools, as their pins name
@@ -39,7 +39,7 @@ func (s *server) besides(ctx context.Context, o *offer, h *head) besides {
 	all := make([]pin.Tool, 0, len(h.Prompts)+len(h.Resources)+len(h.Templates))
 	add := func(kind, name, title, description string, whole, rest any) {
 		all = append(all, pin.Tool{Name: kind + " " + name, Title: title, Description: description, Input: object(rest)})
-		for _, f := range source.MCPFindings(object(whole)) {
+		for _, f := range mcptools.Findings(object(whole)) {
 			if f.Severity == capability.Grave {
 				out.barred[kind+" "+name] = f.Rule
 				s.problem(o, capability.Grave, "quarantined", fmt.Sprintf("the %s %s is not offered: %s: %s", kind, show(name), f.Rule, f.Excerpt), "tell its author")

@@ -7,15 +7,15 @@ import (
 	"sync"
 
 	"ken/capability"
-	"ken/internal/know/source"
+	"ken/internal/know/source/parsecache"
 )
 
 // A Gateway holds the back ends. Its methods may be called from any goroutine.
 type Gateway struct {
 	cfg    Config
 	shelf  *shelf
-	parsed *source.Cache // what lists were parsed to
-	faulty error         // of the folder for lists
+	parsed *parsecache.Cache // what lists were parsed to
+	faulty error             // of the folder for lists
 	news   news
 
 	ctx    context.Context // of everything that runs
@@ -45,7 +45,7 @@ func New(cfg Config) (*Gateway, error) {
 		cfg.Log.Warn("lists of MCP servers are not kept", "error", g.faulty)
 	}
 	if g.shelf.dir != "" {
-		g.parsed = &source.Cache{Dir: g.shelf.dir}
+		g.parsed = &parsecache.Cache{Dir: g.shelf.dir}
 	}
 	g.Replace(cfg.Servers)
 	return g, nil

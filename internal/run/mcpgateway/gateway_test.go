@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"ken/capability"
-	"ken/internal/know/source"
+	"ken/internal/know/source/mcptools"
 )
 
 // TestNothingStartsUntilNeeded goes from an unknown server to its first call, and
@@ -34,7 +34,7 @@ func TestNothingStartsUntilNeeded(t *testing.T) {
 	b := next(t, batches)
 	have := byID(b)
 	echo := have["mcp:s/echo"]
-	if echo == nil || echo.Category != "s" || echo.Name != "echo" || echo.Run.Runner != runCall || echo.Origin.Format != source.FormatMCP ||
+	if echo == nil || echo.Category != "s" || echo.Name != "echo" || echo.Run.Runner != runCall || echo.Origin.Format != mcptools.Format ||
 		echo.Trust != capability.TrustUser || echo.Effects.ReadOnly != capability.Unsaid || echo.Said().ReadOnly != capability.Yes || !slices.Equal(echo.Permissions, []string{"exec", "network"}) {
 		t.Fatalf("echo = %+v", echo)
 	}

@@ -9,7 +9,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/govern/pin"
-	"ken/internal/know/source"
+	"ken/internal/know/source/mcptools"
 )
 
 // The runners of recipes.
@@ -63,7 +63,7 @@ const (
 
 // A listed tool is one on its way into an offer.
 type listedTool struct {
-	source.MCPTool
+	mcptools.Tool
 	name string
 	wire string // as the server spells it
 	at   span
@@ -76,7 +76,7 @@ func (s *server) offer(ctx context.Context, l *lists, before *offer) *offer {
 	o := &offer{head: l.head, listed: l.listed, sum: l.sum, entries: make(map[capability.ID]*entry, len(l.tools)+2)}
 	tools, pinned := s.collect(o, l)
 	verdicts := s.judge(ctx, o, pinned)
-	list := make([]source.MCPTool, 0, len(tools))
+	list := make([]mcptools.Tool, 0, len(tools))
 	for i := range tools {
 		t := &tools[i]
 		v := verdicts[t.name]
@@ -84,9 +84,9 @@ func (s *server) offer(ctx context.Context, l *lists, before *offer) *offer {
 		if f, bad := finding(v); bad {
 			t.Findings = []capability.Finding{f}
 		}
-		list = append(list, t.MCPTool)
+		list = append(list, t.Tool)
 	}
-	made, problems := s.g.parsed.MCPTools(source.MCPServer{
+	made, problems := mcptools.Read(s.g.parsed, mcptools.Server{
 		Name: s.def.Name, Trust: s.def.Trust, Origin: s.origin(), Permissions: s.def.permissions(), TrustHints: s.def.TrustHints,
 	}, list)
 	o.problems = append(o.problems, problems...)
@@ -100,7 +100,7 @@ func (s *server) offer(ctx context.Context, l *lists, before *offer) *offer {
 func (s *server) collect(o *offer, l *lists) (tools []listedTool, all []pin.Tool) {
 	seen := make(map[string]string, len(l.tools)) // by name, as the server spells it
 	add := func(object []byte, runner string, at span, own bool) {
-		f, err := source.SplitMCPTool(object)
+		f, err := mcptools.Split(object)
 		if err != nil {
 			s.problem(o, capability.Grave, "bad-tool", "a tool of its list is left out: "+err.Error(), "tell its author")
 			return
@@ -118,7 +118,7 @@ func (s *server) collect(o *offer, l *lists) (tools []listedTool, all []pin.Tool
 		}
 		seen[f.Name] = f.Wire
 		if s.def.Wants(f.Name) {
-			tools = append(tools, listedTool{MCPTool: source.MCPTool{JSON: object, Runner: runner, Own: own}, name: f.Name, wire: f.Wire, at: at})
+			tools = append(tools, listedTool{Tool: mcptools.Tool{JSON: object, Runner: runner, Own: own}, name: f.Name, wire: f.Wire, at: at})
 		}
 	}
 	for i := range l.tools {
@@ -132,7 +132,7 @@ func (s *server) collect(o *offer, l *lists) (tools []listedTool, all []pin.Tool
 		if !s.def.Wants(name) {
 			return ""
 		}
-		return source.MCPID(s.def.Name, name)
+		return mcptools.ID(s.def.Name, name)
 	}
 	if l.HasResources {
 		o.readResource = own(resourceTool, resourceObject, runResource)
@@ -237,7 +237,7 @@ func (s *server) problem(o *offer, severity capability.Severity, code, message, 
 // origin is where the server is configured, as its capabilities have it.
 func (s *server) origin() capability.Origin {
 	o := s.def.Origin
-	o.Source, o.Format = s.src.name, source.FormatMCP
+	o.Source, o.Format = s.src.name, mcptools.Format
 	if o.Location == "" {
 		o.Location = capability.Local
 	}

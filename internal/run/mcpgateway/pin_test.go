@@ -11,7 +11,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/govern/pin"
-	"ken/internal/know/source"
+	"ken/internal/know/source/mcptools"
 	"ken/internal/store/storetest"
 )
 
@@ -41,12 +41,12 @@ func TestPins(t *testing.T) {
 	def := stdio(t, "s", "plain")
 	first := listed(t, Config{Pins: d}, def)
 	echo := byID(load(t, first))["mcp:s/echo"]
-	if rules(echo) != "" || echo.Meta[source.MetaExposed] != "echo" {
-		t.Fatalf("echo at its first listing: %q, exposed as %q", rules(echo), echo.Meta[source.MetaExposed])
+	if rules(echo) != "" || echo.Meta[mcptools.MetaExposed] != "echo" {
+		t.Fatalf("echo at its first listing: %q, exposed as %q", rules(echo), echo.Meta[mcptools.MetaExposed])
 	}
 	// Another server that has the same tools gets other names.
 	other := listed(t, Config{Pins: d}, stdio(t, "t", "plain"))
-	if got := byID(load(t, other))["mcp:t/echo"].Meta[source.MetaExposed]; got != "t__echo" {
+	if got := byID(load(t, other))["mcp:t/echo"].Meta[mcptools.MetaExposed]; got != "t__echo" {
 		t.Errorf("the second echo is exposed as %q, want t__echo", got)
 	}
 

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"ken/capability"
-	"ken/internal/know/source"
+	"ken/internal/know/source/mcptools"
 )
 
 // A watched is what is known under one server's name, whatever definition it
@@ -254,7 +254,7 @@ func (w *watched) Detail(_ context.Context, c *capability.Capability) (capabilit
 			object = nil
 		}
 	}
-	if d, err := source.MCPDetail(c, object); err == nil {
+	if d, err := mcptools.Detail(c, object); err == nil {
 		return d, nil
 	}
 	return s.search(c)
@@ -276,8 +276,8 @@ func (s *server) search(c *capability.Capability) (capability.Detail, error) {
 		return capability.Detail{}, conflict
 	}
 	for i := range l.tools {
-		if f, err := source.SplitMCPTool(l.tool(i)); err == nil && f.Name == c.Name {
-			if d, err := source.MCPDetail(c, l.tool(i)); err == nil {
+		if f, err := mcptools.Split(l.tool(i)); err == nil && f.Name == c.Name {
+			if d, err := mcptools.Detail(c, l.tool(i)); err == nil {
 				return d, nil
 			}
 		}

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"ken/capability"
-	"ken/internal/know/source"
+	"ken/internal/know/source/mcptools"
 	"ken/internal/run/mcpgateway"
 	"ken/internal/run/mcpservers/statusfile"
 	"ken/internal/serve/doctor"
@@ -83,7 +83,7 @@ const (
 func (c *Collector) tools(ctx context.Context) map[string]offered {
 	out := map[string]offered{}
 	for e := range c.cfg.Catalog.Snapshot().All() {
-		if e.Origin.Format != source.FormatMCP || e.Run == nil || e.Run.Runner != "mcp.call" {
+		if e.Origin.Format != mcptools.Format || e.Run == nil || e.Run.Runner != "mcp.call" {
 			continue
 		}
 		o, known := out[e.Category]

@@ -26,6 +26,7 @@ import (
 	"ken/internal/govern/policy"
 	"ken/internal/know/catalog"
 	"ken/internal/know/source"
+	"ken/internal/know/source/mcptools"
 	"ken/internal/run/executor/results"
 	"ken/internal/run/result"
 	"ken/internal/run/runner"
@@ -158,7 +159,7 @@ func asServers(b capability.Batch) capability.Batch {
 	for i, c := range b.Capabilities {
 		if strings.HasPrefix(string(c.ID), "mcp:") {
 			one := *c
-			one.Origin.Format = source.FormatMCP
+			one.Origin.Format = mcptools.Format
 			b.Capabilities[i] = &one
 		}
 	}

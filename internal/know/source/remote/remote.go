@@ -16,6 +16,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/know/source"
+	"ken/internal/know/source/parsecache"
 	"ken/internal/know/source/pattern"
 	"ken/internal/know/source/safefs"
 )
@@ -54,7 +55,7 @@ type Config struct {
 	Client *http.Client
 
 	// Cache, when not nil, keeps what large files were parsed to.
-	Cache *source.Cache
+	Cache *parsecache.Cache
 }
 
 // A Remote is an address that holds capabilities in any format that a single

@@ -15,7 +15,7 @@ import (
 	"ken/capability"
 	"ken/internal/govern/pin"
 	"ken/internal/know/catalog"
-	"ken/internal/know/source"
+	"ken/internal/know/source/mcptools"
 	"ken/internal/run/mcpgateway"
 	"ken/internal/run/mcpservers/definitions"
 )
@@ -181,7 +181,7 @@ func (v *Reviews) Review(ctx context.Context, name string) (Review, error) {
 	h := sha256.New()
 	for _, w := range r.Waiting {
 		fmt.Fprintf(h, "%d:%s%d:%s", len(w.Tool), w.Tool, len(w.Hash), w.Hash)
-		if found := v.findings(source.MCPID(name, w.Tool)); len(found) > 0 {
+		if found := v.findings(mcptools.ID(name, w.Tool)); len(found) > 0 {
 			if r.Findings == nil {
 				r.Findings = map[string][]capability.Finding{}
 			}
@@ -313,7 +313,7 @@ func (v *Reviews) accepted(r Review, tools []pin.Waiting) []capability.ID {
 	var out []capability.ID
 	if r.defined == nil {
 		for _, w := range tools {
-			out = append(out, source.MCPID(r.Server, w.Tool))
+			out = append(out, mcptools.ID(r.Server, w.Tool))
 		}
 		return out
 	}
@@ -328,7 +328,7 @@ func (v *Reviews) accepted(r Review, tools []pin.Waiting) []capability.ID {
 // isTool reports whether an entry of the catalog is a tool of an MCP server,
 // whose name is the entry's category.
 func isTool(e *catalog.Entry) bool {
-	return e.Origin.Format == source.FormatMCP && e.Run != nil && e.Run.Runner == "mcp.call"
+	return e.Origin.Format == mcptools.Format && e.Run != nil && e.Run.Runner == "mcp.call"
 }
 
 func (v *Reviews) gateway() *mcpgateway.Gateway { return v.cfg.Servers.Gateway() }

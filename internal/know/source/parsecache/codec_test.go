@@ -1,4 +1,4 @@
-package source
+package parsecache
 
 import (
 	"encoding/json"
@@ -105,10 +105,10 @@ func TestCacheGivesBackWhatWasPutIn(t *testing.T) {
 		if !cacheable(u) {
 			t.Fatal("the unit is not cacheable")
 		}
-		id := cacheID{1, 2, 3}
-		data := pack(u, true, id)
+		id := Key{1, 2, 3}
+		data := Pack(u, true, id)
 		got := &format.Unit{Root: u.Root, Path: u.Path, Format: u.Format, Source: u.Source, Trust: u.Trust}
-		if !unpack(data, id, got) {
+		if !Unpack(data, id, got) {
 			t.Fatalf("unpack of %d bytes fails", len(data))
 		}
 		for i, c := range u.Capabilities {
@@ -123,15 +123,15 @@ func TestCacheGivesBackWhatWasPutIn(t *testing.T) {
 			!reflect.DeepEqual(got.Presets, u.Presets) || !reflect.DeepEqual(got.Documents, u.Documents) {
 			t.Fatalf("unpack = %+v, want %+v", got, u)
 		}
-		if unpack(data, cacheID{9}, got) {
+		if Unpack(data, Key{9}, got) {
 			t.Fatal("an entry of another name is taken")
 		}
 		bad := append([]byte(nil), data...)
 		bad[rapid.IntRange(0, len(bad)-1).Draw(t, "place")] ^= 1
-		if unpack(bad, id, got) {
+		if Unpack(bad, id, got) {
 			t.Fatal("a damaged entry is taken")
 		}
-		if unpack(data[:rapid.IntRange(0, len(data)-1).Draw(t, "cut")], id, got) {
+		if Unpack(data[:rapid.IntRange(0, len(data)-1).Draw(t, "cut")], id, got) {
 			t.Fatal("half an entry is taken")
 		}
 	})
@@ -143,9 +143,9 @@ func TestCacheMovesWithTheFile(t *testing.T) {
 	u := &format.Unit{Root: &safefs.Root{Name: "catalogs"}, Path: "b.jsonl", Format: "jsonl", Source: "mine", Trust: capability.TrustUser}
 	u.Add(&capability.Capability{Kind: capability.KindTool, Name: "x"}, capability.Detail{}, u.Path, 3)
 	u.Warn("w", u.Path, 4, "m", "f")
-	id := cacheID{1}
+	id := Key{1}
 	other := &format.Unit{Root: &safefs.Root{Name: "elsewhere"}, Path: "c/b.jsonl", Format: "jsonl", Source: "theirs", Trust: capability.TrustRemote}
-	if !unpack(pack(u, false, id), id, other) {
+	if !Unpack(Pack(u, false, id), id, other) {
 		t.Fatal("unpack fails")
 	}
 	c := other.Capabilities[0]
@@ -169,10 +169,10 @@ func FuzzCacheDecode(f *testing.F) {
 		u.Warn("w", u.Path, 1, "m", "f")
 		return u
 	}
-	skip := len(packMagic) + len(cacheID{})
-	f.Add(pack(rich(0), true, cacheID{})[skip:])
-	f.Add(pack(rich(3), true, cacheID{})[skip:])
-	f.Add(pack(rich(3), false, cacheID{})[skip:])
+	skip := len(packMagic) + len(Key{})
+	f.Add(Pack(rich(0), true, Key{})[skip:])
+	f.Add(Pack(rich(3), true, Key{})[skip:])
+	f.Add(Pack(rich(3), false, Key{})[skip:])
 	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1})
 	f.Fuzz(func(t *testing.T, body []byte) {
 		watchdog := time.AfterFunc(time.Minute, func() { panic(fmt.Sprintf("unpackBody(%x) hangs", body)) })
@@ -180,7 +180,7 @@ func FuzzCacheDecode(f *testing.F) {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		u := &format.Unit{Root: &safefs.Root{Name: "r"}, Path: "a.jsonl", Source: "s"}
-		taken := unpackBody(body, u)
+		taken := unpackBody(body, u, u.Origin(u.Path, 0))
 		runtime.ReadMemStats(&after)
 		if used, most := after.TotalAlloc-before.TotalAlloc, uint64(1<<20+200*len(body)); used > most {
 			t.Fatalf("unpackBody of %d bytes took %d bytes of memory, want at most %d", len(body), used, most)
@@ -192,7 +192,7 @@ func FuzzCacheDecode(f *testing.F) {
 			t.Fatalf("%d details for %d capabilities", len(u.Details), len(u.Capabilities))
 		}
 		// That it is never taken without its name is the checksum's work.
-		if unpack(body, cacheID{}, u) && !taken {
+		if Unpack(body, Key{}, u) && !taken {
 			t.Fatal("unpack takes what unpackBody refuses")
 		}
 	})

@@ -1,4 +1,4 @@
-package source
+package parsecache
 
 import (
 	"encoding/binary"

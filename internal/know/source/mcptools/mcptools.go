@@ -1,18 +1,17 @@
-package source
+// Package mcptools makes capabilities of the tools of MCP servers that Ken is
+// connected to. They are read by the same rules as a saved tools/list, and sealed
+// and scanned like everything else.
+package mcptools
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"golang.org/x/text/unicode/norm"
 
@@ -20,23 +19,20 @@ import (
 	"ken/internal/know/source/effects"
 	"ken/internal/know/source/format"
 	"ken/internal/know/source/jsonscan"
+	"ken/internal/know/source/parsecache"
 	"ken/internal/know/source/rows"
-	"ken/internal/know/source/safefs"
 	"ken/internal/know/source/seal"
 )
 
-// Tools of MCP servers that Ken itself is connected to. They are read by the
-// same rules as a saved tools/list, and sealed and scanned like everything.
-
-// FormatMCP is [capability.Origin.Format] of what a connected server brought.
-const FormatMCP = seal.FormatMCP
+// Format is [capability.Origin.Format] of what a connected server brought.
+const Format = seal.FormatMCP
 
 // MetaExposed is the key of [capability.Capability.Meta] that holds the name
 // under which a client sees a tool natively. Only Ken sets it.
 const MetaExposed = "mcp.exposed"
 
-// An MCPServer is what all tools of one server have in common.
-type MCPServer struct {
+// A Server is what all tools of one server have in common.
+type Server struct {
 	Name        string // becomes the category, and a part of each id
 	Trust       capability.Trust
 	Origin      capability.Origin // where the server is configured
@@ -47,13 +43,13 @@ type MCPServer struct {
 	TrustHints bool
 }
 
-// MCPID returns the id of a server's tool, in Unicode normalization form C.
-func MCPID(server, tool string) capability.ID {
+// ID returns the id of a server's tool, in Unicode normalization form C.
+func ID(server, tool string) capability.ID {
 	return capability.ID(norm.NFC.String("mcp:" + server + "/" + tool))
 }
 
-// An MCPTool is one tool on its way to become a capability.
-type MCPTool struct {
+// A Tool is one tool on its way to become a capability.
+type Tool struct {
 	JSON     []byte // the object, as tools/list has it
 	Runner   string // of its recipe
 	Exposed  string
@@ -61,31 +57,22 @@ type MCPTool struct {
 	Own      bool                 // Ken made the object, not the server
 }
 
-// MCPTools makes a capability of each tool, or takes what the cache has of
-// exactly the same. A tool that makes no sense is left out, with a problem. A
-// nil Cache keeps nothing.
-func (c *Cache) MCPTools(server MCPServer, tools []MCPTool) ([]*capability.Capability, []capability.Problem) {
-	server.Origin.Format = FormatMCP
-	if c == nil || c.Dir == "" || len(tools) < minCachedTools {
-		u := server.read(tools)
+// Read makes a capability of each tool, or takes what the cache has of exactly
+// the same. A tool that makes no sense is left out, with a problem. A nil cache
+// keeps nothing.
+func Read(cache *parsecache.Cache, server Server, tools []Tool) ([]*capability.Capability, []capability.Problem) {
+	server.Origin.Format = Format
+	u := &format.Unit{Format: seal.FormatMCP, Trust: server.Trust}
+	if cache == nil || cache.Dir == "" || len(tools) < minCachedTools {
+		server.read(u, tools)
 		return u.Capabilities, u.Problems
 	}
-	dir, err := c.open()
+	err := cache.Fill(server.key(tools), u, server.Origin, func() (keep, details bool) {
+		server.read(u, tools)
+		return true, false
+	})
 	if err != nil {
-		u := server.read(tools)
 		server.unused(u, err)
-		return u.Capabilities, u.Problems
-	}
-	defer dir.Close()
-	id := server.cacheID(tools)
-	if u := server.take(dir, id); u != nil {
-		return u.Capabilities, u.Problems
-	}
-	u := server.read(tools)
-	if err := put(dir, id, pack(u, false, id)); err != nil {
-		server.unused(u, fmt.Errorf("use cache %s: %s", c.Dir, safefs.PlainCause(err)))
-	} else if lean := server.take(dir, id); lean != nil {
-		u = lean // the same, together in memory and without the text around it
 	}
 	return u.Capabilities, u.Problems
 }
@@ -93,9 +80,8 @@ func (c *Cache) MCPTools(server MCPServer, tools []MCPTool) ([]*capability.Capab
 // minCachedTools: fewer are read sooner than looked up.
 const minCachedTools = 64
 
-// read makes the capabilities.
-func (s MCPServer) read(tools []MCPTool) *format.Unit {
-	u := &format.Unit{Format: seal.FormatMCP, Trust: s.Trust}
+// read fills the unit with the capabilities.
+func (s Server) read(u *format.Unit, tools []Tool) {
 	reader := rows.NewReader()
 	reader.MCP = true
 	for _, t := range tools {
@@ -115,13 +101,12 @@ func (s MCPServer) read(tools []MCPTool) *format.Unit {
 		s.problem(u, capability.Warning, "dropped-values", m, "")
 	}
 	u.Details = make([]capability.Detail, len(u.Capabilities))
-	return u
 }
 
-func (s MCPServer) capability(r *rows.Row, t MCPTool) *capability.Capability {
+func (s Server) capability(r *rows.Row, t Tool) *capability.Capability {
 	c := r.Capability
 	c.Name = norm.NFC.String(c.Name)
-	c.ID = MCPID(s.Name, c.Name)
+	c.ID = ID(s.Name, c.Name)
 	c.Category = s.Name
 	c.Trust = s.Trust
 	c.Origin = s.Origin
@@ -143,7 +128,7 @@ func (s MCPServer) capability(r *rows.Row, t MCPTool) *capability.Capability {
 // doubt takes from the effects of a tool the hints that do not count: all that
 // would make Ken less careful where the user does not trust the server's hints,
 // or where the tool itself contradicts them.
-func (s MCPServer) doubt(c *capability.Capability, schema json.RawMessage) {
+func (s Server) doubt(c *capability.Capability, schema json.RawMessage) {
 	careful := c.Effects.Careful()
 	if careful == c.Effects {
 		return
@@ -158,7 +143,7 @@ func (s MCPServer) doubt(c *capability.Capability, schema json.RawMessage) {
 	c.Effects = careful
 }
 
-func (s MCPServer) problem(u *format.Unit, severity capability.Severity, code, message, fix string) {
+func (s Server) problem(u *format.Unit, severity capability.Severity, code, message, fix string) {
 	if len(u.Problems) >= maxToolProblems {
 		return
 	}
@@ -171,7 +156,7 @@ func (s MCPServer) problem(u *format.Unit, severity capability.Severity, code, m
 // maxToolProblems is how many problems one list may have.
 const maxToolProblems = 50
 
-func (s MCPServer) unused(u *format.Unit, err error) {
+func (s Server) unused(u *format.Unit, err error) {
 	message, fix := err.Error(), "make room in it"
 	if ce, ok := errors.AsType[*capability.Error](err); ok {
 		message, fix = fmt.Sprintf("the cache %s is not used: %v", ce.Target, ce.Err), ce.Fix
@@ -179,11 +164,11 @@ func (s MCPServer) unused(u *format.Unit, err error) {
 	s.problem(u, capability.Warning, "cache-unused", message, fix)
 }
 
-// cacheID covers all that the capabilities depend on.
-func (s MCPServer) cacheID(tools []MCPTool) (id cacheID) {
+// key covers all that the capabilities depend on.
+func (s Server) key(tools []Tool) (id parsecache.Key) {
 	h := sha256.New()
 	settings, _ := json.Marshal(s) // plain data cannot fail
-	fmt.Fprintf(h, "mcp\n%d\n%s\n%s\n", packVersion, thisBuild(), settings)
+	fmt.Fprintf(h, "mcp\n%d\n%s\n%s\n", parsecache.Version, parsecache.Build(), settings)
 	var b []byte
 	for _, t := range tools {
 		b = b[:0]
@@ -202,45 +187,9 @@ func (s MCPServer) cacheID(tools []MCPTool) (id cacheID) {
 	return id
 }
 
-// take reads an entry of the cache; nil when there is none that is whole.
-func (s MCPServer) take(dir *os.Root, id cacheID) *format.Unit {
-	f, err := dir.Open(id.file())
-	if err != nil {
-		return nil
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil || !info.Mode().IsRegular() || info.Size() > maxEntry {
-		return nil
-	}
-	data := make([]byte, info.Size())
-	if _, err := io.ReadFull(f, data); err != nil {
-		return nil
-	}
-	rest, ok := bytes.CutPrefix(data, []byte(packMagic))
-	if !ok || len(rest) < sha256.Size {
-		return nil
-	}
-	body := rest[sha256.Size:]
-	if sum := packSum(id, body); !bytes.Equal(sum[:], rest[:sha256.Size]) {
-		return nil
-	}
-	x := &packer{in: body, home: s.Origin, trust: s.Trust}
-	x.readTable()
-	var u format.Unit
-	details := false
-	x.unit(&u, &details)
-	if x.bad || len(x.in) != 0 {
-		return nil
-	}
-	now := time.Now()
-	_ = dir.Chtimes(id.file(), now, now) // so that what is used stays longest
-	return &u
-}
-
-// MCPDetail reads the schema of a tool out of its object. It fails with
+// Detail reads the schema of a tool out of its object. It fails with
 // [capability.Conflict] when the object is not the one that c was made of.
-func MCPDetail(c *capability.Capability, object []byte) (capability.Detail, error) {
+func Detail(c *capability.Capability, object []byte) (capability.Detail, error) {
 	reader := rows.Reader{MCP: true}
 	r, err := reader.Read(object)
 	if err != nil {
@@ -261,17 +210,17 @@ func MCPDetail(c *capability.Capability, object []byte) (capability.Detail, erro
 	return d, nil
 }
 
-// MCPFields are the parts of a tool that a person trusts it for. All but the
+// Fields are the parts of a tool that a person trusts it for. All but the
 // name may be absent. Name is in Unicode normalization form C; Wire is the name
 // as the server spells it, by which the tool is called.
-type MCPFields struct {
+type Fields struct {
 	Name, Wire, Title, Description string
 	Input, Output, Annotations     json.RawMessage // parts of the object
 }
 
-// SplitMCPTool takes a tool's object apart. Where a key is repeated the first
-// stands; [Cache.MCPTools] leaves out such a tool.
-func SplitMCPTool(object []byte) (f MCPFields, err error) {
+// Split takes a tool's object apart. Where a key is repeated the first
+// stands; [Read] leaves out such a tool.
+func Split(object []byte) (f Fields, err error) {
 	w := jsonscan.Scanner{Data: object, Loose: true}
 	if w.Next() != '{' {
 		return f, errors.New("the tool is not a JSON object")
@@ -319,8 +268,8 @@ func SplitMCPTool(object []byte) (f MCPFields, err error) {
 	return f, nil
 }
 
-// MCPFindings scans a server's prompt or resource by the same rules as its
+// Findings scans a server's prompt or resource by the same rules as its
 // tools. object is the complete JSON; every text in it is scanned.
-func MCPFindings(object []byte) []capability.Finding {
+func Findings(object []byte) []capability.Finding {
 	return seal.Findings("texts", seal.ScanText(seal.SchemaText(object)))
 }

@@ -1,4 +1,4 @@
-package source
+package parsecache
 
 import (
 	"bytes"
@@ -8,6 +8,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/know/source/format"
+	"ken/internal/know/source/safefs"
 )
 
 // The form of an entry: packMagic, a checksum over the entry's name and all
@@ -15,21 +16,21 @@ import (
 // bytes), then the records, whose texts are numbers of that table. Everything
 // is a varint.
 //
-// packVersion belongs to this form and to the meaning of what is stored. A
+// Version belongs to this form and to the meaning of what is stored. A
 // change of a field of capability.Capability needs a line here; a test fills
 // every field and finds one that was forgotten.
 const (
-	packMagic   = "KENPARSE"
-	packVersion = 5
+	packMagic = "KENPARSE"
+	Version   = 5
 
 	// leastCapability is fewer bytes than any capability takes, so that a
 	// count cannot ask for more memory than the entry's size justifies.
 	leastCapability = 32
 )
 
-// pack makes an entry of a unit. The details are kept only where they cannot
+// Pack returns a unit as an entry of the cache. The details are kept only where they cannot
 // be read again by their place.
-func pack(u *format.Unit, details bool, id cacheID) []byte {
+func Pack(u *format.Unit, details bool, id Key) []byte {
 	x := &packer{writing: true, places: map[string]uint64{}, tree: treeRoot(u)}
 	x.unit(u, &details)
 	head := make([]byte, 0, len(packMagic)+sha256.Size+len(x.out)+2*len(x.table)+x.size+20)
@@ -48,7 +49,19 @@ func pack(u *format.Unit, details bool, id cacheID) []byte {
 	return head
 }
 
-func packSum(id cacheID, body []byte) (sum [sha256.Size]byte) {
+// WholeTree is the format of a unit that stands for all files of a tree. Its
+// origins name each their own file.
+const WholeTree = "tree"
+
+// treeRoot returns the root for a unit that stands for a whole tree, nil for others.
+func treeRoot(u *format.Unit) *safefs.Root {
+	if u.Format == WholeTree {
+		return u.Root
+	}
+	return nil
+}
+
+func packSum(id Key, body []byte) (sum [sha256.Size]byte) {
 	h := sha256.New()
 	h.Write(id[:])
 	h.Write(body)
@@ -56,22 +69,26 @@ func packSum(id cacheID, body []byte) (sum [sha256.Size]byte) {
 	return sum
 }
 
-// unpack fills a unit from an entry and reports whether the entry is whole and
-// has that name. The unit is untouched otherwise.
-func unpack(data []byte, id cacheID, u *format.Unit) bool {
+// Unpack fills a unit from an entry and reports whether the entry is whole and
+// has that key. The unit is untouched otherwise.
+func Unpack(data []byte, id Key, u *format.Unit) bool {
+	return unpack(data, id, u, u.Origin(u.Path, 0))
+}
+
+func unpack(data []byte, id Key, u *format.Unit, home capability.Origin) bool {
 	rest, ok := bytes.CutPrefix(data, []byte(packMagic))
 	if !ok || len(rest) < sha256.Size {
 		return false
 	}
 	body := rest[sha256.Size:]
 	sum := packSum(id, body)
-	return bytes.Equal(sum[:], rest[:sha256.Size]) && unpackBody(body, u)
+	return bytes.Equal(sum[:], rest[:sha256.Size]) && unpackBody(body, u, home)
 }
 
 // unpackBody is unpack without the checksum. It must not panic, nor ask for
 // much more memory than body has, whatever body is.
-func unpackBody(body []byte, u *format.Unit) bool {
-	x := &packer{in: body, home: u.Origin(u.Path, 0), tree: treeRoot(u), trust: u.Trust}
+func unpackBody(body []byte, u *format.Unit, home capability.Origin) bool {
+	x := &packer{in: body, home: home, tree: treeRoot(u), trust: u.Trust}
 	x.readTable()
 	got := format.Unit{}
 	details := false

@@ -1,6 +1,6 @@
 //go:build !unix
 
-package source
+package parsecache
 
 import "io/fs"
 

@@ -1,4 +1,5 @@
-package source
+// Package parsecache keeps what large files and long tool lists were parsed to.
+package parsecache
 
 import (
 	"cmp"
@@ -21,8 +22,11 @@ import (
 	"ken/internal/know/source/safefs"
 )
 
+// MinSize is the size in bytes of the smallest file that is kept. Smaller ones
+// are parsed sooner than looked up.
+const MinSize = 64 << 10
+
 const (
-	minCached    = 64 << 10 // smaller files are parsed sooner than looked up
 	maxEntry     = 64 << 20
 	maxEntries   = 64
 	maxCacheSize = 512 << 20
@@ -84,37 +88,49 @@ func (c *Cache) open() (*os.Root, error) {
 	return dir, nil
 }
 
-// parse reads a unit by its format, or takes what the cache has of the same
-// bytes.
-func (c *Cache) parse(f format.Format, u *format.Unit) {
-	if c == nil || c.Dir == "" || !f.Pure || len(u.Data) < minCached {
+// Parse reads a unit by its format, or takes what the cache has of the same
+// bytes. If the cache cannot be used, the unit gets a warning.
+func (c *Cache) Parse(f format.Format, u *format.Unit) {
+	if c == nil || c.Dir == "" || !f.Pure || len(u.Data) < MinSize {
 		f.Read(u)
 		return
 	}
+	err := c.Fill(KeyOf(u), u, u.Origin(u.Path, 0), func() (keep, details bool) {
+		f.Read(u)
+		// What cannot be read again by its place is kept whole.
+		details = f.Keep || slices.ContainsFunc(u.Capabilities, func(c *capability.Capability) bool { return c.Origin.Length == 0 })
+		return u.Context.Err() == nil && cacheable(u), details
+	})
+	if err != nil {
+		warnCache(u, err)
+	}
+}
+
+// Fill fills a unit from the entry of that key, or calls read to fill it and
+// keeps the result if read says so, with the details of its capabilities or
+// without. Origins are stored relative to home. The unit is filled in any case;
+// an error says that the cache was of no use.
+func (c *Cache) Fill(key Key, u *format.Unit, home capability.Origin, read func() (keep, details bool)) error {
 	dir, err := c.open()
 	if err != nil {
-		f.Read(u)
-		warnCache(u, err)
-		return
+		read()
+		return err
 	}
 	defer dir.Close()
-	key := cacheKey(u)
-	if take(dir, key, u) {
-		return
+	if take(dir, key, u, home) {
+		return nil
 	}
-	f.Read(u)
-	if u.Context.Err() != nil || !cacheable(u) {
-		return
+	keep, details := read()
+	if !keep {
+		return nil
 	}
-	// What cannot be read again by its place is kept whole.
-	details := f.Keep || slices.ContainsFunc(u.Capabilities, func(c *capability.Capability) bool { return c.Origin.Length == 0 })
-	if err := put(dir, key, pack(u, details, key)); err != nil {
-		warnCache(u, fmt.Errorf("use cache %s: %s", c.Dir, safefs.PlainCause(err)))
-		return
+	if err := put(dir, key, Pack(u, details, key)); err != nil {
+		return fmt.Errorf("use cache %s: %s", c.Dir, safefs.PlainCause(err))
 	}
 	// What was just read is scattered over memory; the same out of the cache
 	// lies together and takes a third less.
-	take(dir, key, u)
+	take(dir, key, u, home)
+	return nil
 }
 
 func warnCache(u *format.Unit, err error) {
@@ -137,23 +153,24 @@ func cacheable(u *format.Unit) bool {
 		!slices.ContainsFunc(u.Documents, func(d capability.Document) bool { return !about(d.Origin) || d.Trust != u.Trust })
 }
 
-// A cacheID names an entry.
-type cacheID [sha256.Size]byte
+// A Key names an entry of the cache.
+type Key [sha256.Size]byte
 
-func (id cacheID) file() string { return hex.EncodeToString(id[:]) + entrySuffix }
+func (id Key) file() string { return hex.EncodeToString(id[:]) + entrySuffix }
 
-// cacheKey covers all that the result of reading a pure format depends on.
-func cacheKey(u *format.Unit) (id cacheID) {
+// KeyOf returns the key of a unit. It covers all that the result of reading a
+// pure format depends on.
+func KeyOf(u *format.Unit) (id Key) {
 	h := sha256.New()
-	fmt.Fprintf(h, "%d\n%s\n%s\n%q\n", packVersion, thisBuild(), u.Format, path.Base(u.Path))
+	fmt.Fprintf(h, "%d\n%s\n%s\n%q\n", Version, Build(), u.Format, path.Base(u.Path))
 	h.Write(u.Data)
 	h.Sum(id[:0])
 	return id
 }
 
-// thisBuild tells this program from one with other rules: a stale entry would
-// let text pass that a newer scan stops.
-func thisBuild() string {
+// Build identifies this build of the program. Keys include it, because an entry
+// of a build with other rules would let text pass that this one's scan stops.
+func Build() string {
 	var b strings.Builder
 	if info, ok := debug.ReadBuildInfo(); ok {
 		b.WriteString(info.String())
@@ -167,7 +184,7 @@ func thisBuild() string {
 }
 
 // take fills the unit from the cache and reports whether it could.
-func take(dir *os.Root, id cacheID, u *format.Unit) bool {
+func take(dir *os.Root, id Key, u *format.Unit, home capability.Origin) bool {
 	f, err := dir.Open(id.file())
 	if err != nil {
 		return false
@@ -178,7 +195,7 @@ func take(dir *os.Root, id cacheID, u *format.Unit) bool {
 		return false
 	}
 	data := make([]byte, info.Size())
-	if _, err := io.ReadFull(f, data); err != nil || !unpack(data, id, u) {
+	if _, err := io.ReadFull(f, data); err != nil || !unpack(data, id, u, home) {
 		return false
 	}
 	now := time.Now()
@@ -187,7 +204,7 @@ func take(dir *os.Root, id cacheID, u *format.Unit) bool {
 }
 
 // put writes an entry so that it appears whole or not at all, and makes room.
-func put(dir *os.Root, id cacheID, data []byte) error {
+func put(dir *os.Root, id Key, data []byte) error {
 	if len(data) > maxEntry {
 		return nil
 	}
