@@ -105,6 +105,7 @@ var layers = []layer{
 	{"internal/run/hook", words + ground + "internal/run/sandbox"},
 	{"internal/run/runner", words + ground + "internal/know/catalog internal/govern/... internal/run/..."},
 	{"internal/run/plugins", words + ground + "internal/config internal/run/..."},
+	{"internal/run/executors", words + ground + "internal/config internal/know/... internal/govern/audit internal/govern/policy internal/run/..."},
 
 	// The door: all that anyone above may do.
 	{"internal/door", words + ground + "internal/know/... internal/govern/... internal/find/... internal/run/..."},

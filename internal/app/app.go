@@ -32,8 +32,8 @@ import (
 	"ken/internal/know/source"
 	"ken/internal/know/source/parsecache"
 	"ken/internal/run/executor"
-	"ken/internal/run/executor/db"
 	"ken/internal/run/executor/function"
+	"ken/internal/run/executors"
 	"ken/internal/run/mcpgateway"
 	"ken/internal/run/mcpservers"
 	"ken/internal/run/mcpservers/toolreview"
@@ -148,7 +148,7 @@ type App struct {
 	log        *slog.Logger
 	observe    func(runner.Transition)
 	getenv     func(string) string
-	path       string // folders of programs, as the user's PATH has them
+	path       string // folders of programs
 	commands   commands
 	governing
 	Extensions *extensions.Set
@@ -192,7 +192,7 @@ func Open(ctx context.Context, cfg Config) (*App, error) {
 	if err != nil {
 		return nil, err
 	}
-	a = &App{Settings: loader.Start(), Places: places, Principal: capability.Principal{ID: "local"}, configFile: cfg.ConfigFile, log: cfg.Log, observe: cfg.Observe, getenv: cfg.Getenv, path: cfg.Getenv("PATH")}
+	a = &App{Settings: loader.Start(), Places: places, Principal: capability.Principal{ID: "local"}, configFile: cfg.ConfigFile, log: cfg.Log, observe: cfg.Observe, getenv: cfg.Getenv, path: executors.ProgramPath(loader.Start().Extensions.Path, cfg.Getenv("PATH"))}
 	a.embedding, err = a.newEmbedding(cfg)
 	a.govern(cfg, loader)
 	if err == nil {
@@ -226,7 +226,7 @@ func Open(ctx context.Context, cfg Config) (*App, error) {
 }
 
 func (a *App) build(cfg Config) error {
-	s := sources.NewPlanner(sources.Config{Settings: a.Settings.Catalog, Places: a.Places, Cache: a.cache(), OwnTools: ownTools})
+	s := sources.NewPlanner(sources.Config{Settings: a.Settings.Catalog, Places: a.Places, Cache: a.cache(), OwnTools: executors.BuiltinTools})
 	if len(cfg.Catalogs) > 0 {
 		s.Only(cfg.Dir, cfg.Catalogs)
 	} else {
@@ -239,10 +239,10 @@ func (a *App) build(cfg Config) error {
 		s.Add(extra, sources.Place{Trust: capability.TrustUser, Why: "given by the program"})
 	}
 	if list := a.functions.Tools(); len(list) > 0 {
-		s.Add(memory("functions", capability.TrustUser, list), sources.Place{Trust: capability.TrustUser, Why: "functions of the program"})
+		s.Add(executors.Memory("functions", capability.TrustUser, list), sources.Place{Trust: capability.TrustUser, Why: "functions of the program"})
 	}
-	if list := db.Tools(connections(a.Settings.Databases)); len(list) > 0 && len(cfg.Catalogs) == 0 { // Catalogs replace every source
-		s.Add(memory("databases", capability.TrustUser, list), sources.Place{Trust: capability.TrustUser, Why: "databases that ken.yaml names"})
+	if list := executors.DatabaseTools(a.Settings.Databases); len(list) > 0 && len(cfg.Catalogs) == 0 { // Catalogs replace every source
+		s.Add(executors.Memory("databases", capability.TrustUser, list), sources.Place{Trust: capability.TrustUser, Why: "databases that ken.yaml names"})
 	}
 	a.made = source.NewMemory("made at run time", capability.TrustUser)
 	s.Add(a.made, sources.Place{Trust: capability.TrustUser, Why: "made while the program runs"})
@@ -259,15 +259,15 @@ func (a *App) build(cfg Config) error {
 	pins := a.Settings.Catalog.Pins
 	machine := catalog.ThisMachine()
 	onPath := machine.HasBin // what other agents run
-	programs := executor.NewPrograms(a.programPath(), a.Places.Workspace, filepath.Join(a.Places.Home, "extensions"))
+	programs := executor.NewPrograms(a.path, a.Places.Workspace, filepath.Join(a.Places.Home, "extensions"))
 	machine.HasBin = func(name string) bool { return onPath(name) || programs.Has(name) }
 	machine.HasSecret = func(name string) bool { return cfg.Getenv(name) != "" || a.secrets.Has(name) }
-	machine.Unrun = a.unrun()
-	if a.own, err = ownCatalog(context.Background()); err != nil {
+	machine.Unrun = executors.Unrunnable(a.plugins, a.Settings.Databases)
+	if a.own, err = executors.BuiltinCatalog(context.Background()); err != nil {
 		return err
 	}
 	c, err := catalog.New(catalog.Config{
-		Own:     ownIDs(a.own.Snapshot()),
+		Own:     a.own.Snapshot().CallableIDs(),
 		Sources: list, Fallback: built.Fallback, Pins: pins, Overrides: a.Settings.Catalog.Overrides,
 		WorkspaceBodies: a.Settings.Capabilities.AllowWorkspaceCards,
 		SeedSanitizer:   a.Settings.Catalog.Sanitizer == config.SanitizeSeed,
@@ -279,7 +279,7 @@ func (a *App) build(cfg Config) error {
 	if err != nil {
 		return err
 	}
-	a.catalog = c
+	a.catalog, a.lookup.Catalog, a.lookup.Builtin = c, c, a.own
 	a.ToolReviews = toolreview.New(toolreview.Config{
 		Servers: a.Servers, Definitions: a.definitions, Pins: a.serving.pins.Get, Policy: a.pinPolicy, Catalog: c, Log: a.log,
 	})

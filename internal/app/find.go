@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"os"
 	"path/filepath"
@@ -23,7 +22,6 @@ import (
 	"ken/internal/know/index"
 	"ken/internal/know/source/parsecache"
 	"ken/internal/tokenizer"
-	"ken/internal/wholefile"
 )
 
 // finding puts together what finds, shows and records.
@@ -186,31 +184,6 @@ func (a *App) indexer(cfg Config) *index.Cache {
 		c.Dir = dir // without it the index is built from scratch
 	}
 	return c
-}
-
-// fenceKey returns the key of the fences around foreign text: the same at every
-// start, so that the same text has the same bytes. Where it cannot be kept it
-// is another each time.
-func (a *App) fenceKey() []byte {
-	path := filepath.Join(a.Places.State, "fence.key")
-	if key, err := os.ReadFile(path); err == nil && len(key) == 32 {
-		return key
-	}
-	key := make([]byte, 32)
-	_, _ = rand.Read(key) // it never fails
-	if err := os.MkdirAll(a.Places.State, 0o700); err != nil {
-		return key
-	}
-	if wholefile.Create(path, key) == nil {
-		return key
-	}
-	// Another process was first; something else in its place, half a key say,
-	// is none.
-	if theirs, err := os.ReadFile(path); err == nil && len(theirs) == 32 {
-		return theirs
-	}
-	_ = wholefile.Write(path, key, 0o600) // where even that fails, the key is this process's alone
-	return key
 }
 
 // FindFor finds what a model that works for this person would be shown for a

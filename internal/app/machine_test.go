@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"ken/internal/door"
 	"ken/internal/govern/policy"
 	"ken/internal/run/executor/db"
+	"ken/internal/run/executors"
 	"ken/internal/secret"
 	"ken/plugin"
 )
@@ -25,11 +27,11 @@ func TestRunsWhatExecutorsRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	have, err := a.executors(kept)
+	have, err := executors.New(a.executorConfig(kept))
 	if err != nil {
 		t.Fatal(err)
 	}
-	unrun := a.unrun()
+	unrun := executors.Unrunnable(a.plugins, nil)
 	runs := func(c *capability.Capability) bool { return unrun(c) == "" }
 	for name, x := range have {
 		own := capability.Capability{Trust: capability.TrustBuiltin, Run: &capability.Recipe{Runner: strings.Replace(name, "*", "one", 1)}}
@@ -41,10 +43,9 @@ func TestRunsWhatExecutorsRun(t *testing.T) {
 		if !runs(&own) {
 			t.Errorf("the catalog says that nothing runs %s, and %s does", own.Run.Runner, name)
 		}
-		if r, ok := x.(reviewed); ok {
-			x = r.Executor
-		}
-		if _, only := x.(ownOnly); runs(&others) == only {
+		_, err := x.Facts(t.Context(), capability.Call{Target: "tool:one"}, &others)
+		denied, _ := errors.AsType[*capability.Error](err)
+		if only := denied != nil && denied.Kind == capability.Denied && denied.Rule == "run.runner"; runs(&others) == only {
 			t.Errorf("the catalog says that others' %s is run: %v, want %v", others.Run.Runner, only, !only)
 		}
 	}

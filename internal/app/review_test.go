@@ -12,6 +12,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/govern/review"
+	"ken/internal/run/executors"
 	"ken/internal/run/runner"
 )
 
@@ -23,6 +24,14 @@ func TestReviewedCheckIsInvoke(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
+	kept, err := a.results.Get()
+	if err != nil {
+		t.Fatal(err)
+	}
+	table, err := executors.New(a.executorConfig(kept))
+	if err != nil {
+		t.Fatal(err)
+	}
 	n := 0
 	for e := range a.catalog.Snapshot().All() {
 		if _, needs := review.Owner(e.Capability); !needs {
@@ -30,8 +39,8 @@ func TestReviewedCheckIsInvoke(t *testing.T) {
 		}
 		n++
 		call := capability.Call{Target: e.ID}
-		_, before := reviewed{nil, a.Extensions.Check}.Check(t.Context(), call)
-		_, then := reviewed{nil, a.Extensions.Check}.Invoke(t.Context(), call)
+		_, before := runner.Check(t.Context(), table["exec.*"], call)
+		_, then := table["exec.*"].Invoke(t.Context(), call)
 		if capability.KindOf(then) != capability.Denied || !reflect.DeepEqual(before, then) {
 			t.Errorf("%s: Check() = %v, want what Invoke gives: %v", e.ID, before, then)
 		}

@@ -3,31 +3,28 @@ package app
 import (
 	"context"
 	"path/filepath"
-	"slices"
-	"sync"
 	"time"
 
 	"ken/capability"
 	"ken/internal/govern/trace"
-	"ken/internal/know/catalog"
-	"ken/internal/know/source"
 	"ken/internal/lazy"
 	"ken/internal/procid"
-	"ken/internal/run/executor"
-	"ken/internal/run/executor/analyze"
-	"ken/internal/run/executor/files"
 	"ken/internal/run/executor/function"
-	"ken/internal/run/executor/results"
-	"ken/internal/run/executor/shell"
+	"ken/internal/run/executors"
+	"ken/internal/run/grants"
 	"ken/internal/run/plugins"
 	"ken/internal/run/result"
 	"ken/internal/run/runner"
+	"ken/internal/secret"
+	"ken/internal/serve/auth"
+	"ken/internal/serve/shim"
+	"ken/llm"
 )
 
 // running is what carries calls out. It is made when the first call comes.
 type running struct {
 	functions *function.Executor
-	details   details
+	lookup    executors.Lookup
 	results   lazy.Value[*result.Store]
 	runner    lazy.Value[*runner.Runner]
 }
@@ -50,42 +47,6 @@ func (a *App) prepareRunning(cfg Config) error {
 	}
 	a.runner.Build = a.newRunner
 	return nil
-}
-
-// ownTools returns Ken's own tools. They are one of the catalog's sources, so
-// they are counted, found and required like any other tool.
-func ownTools(name string) *source.Memory {
-	return memory(name, capability.TrustBuiltin, files.Tools(), shell.Tools(), results.Tools(), analyze.Tools())
-}
-
-// ownCatalog returns a catalog of only Ken's own tools. They are part of every
-// prefix, and can be called even if --catalog replaces all sources.
-func ownCatalog(ctx context.Context) (*catalog.Catalog, error) {
-	c, err := catalog.New(catalog.Config{Sources: []capability.Source{ownTools("ken")}, Machine: catalog.ThisMachine()})
-	if err == nil {
-		err = c.Load(ctx)
-	}
-	return c, err
-}
-
-// ownIDs returns every id by which one of them can be called.
-func ownIDs(s *catalog.Snapshot) []capability.ID {
-	var out []capability.ID
-	for e := range s.All() {
-		out = append(out, e.ID)
-		for _, alias := range e.Aliases {
-			out = append(out, capability.MakeID(e.Kind, alias))
-		}
-	}
-	return out
-}
-
-func memory(name string, trust capability.Trust, lists ...[]executor.Tool) *source.Memory {
-	m := source.NewMemory(name, trust)
-	for _, t := range slices.Concat(lists...) {
-		m.Put(t.Capability, t.Detail)
-	}
-	return m
 }
 
 // Invoker returns what carries calls out, for the door.
@@ -123,7 +84,8 @@ func (a *App) newRunner() (*runner.Runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	executors, err := a.executors(kept)
+	a.redactor.HoldTokens(auth.Known(a.Places.State)) // of a server that runs beside, or did
+	table, err := executors.New(a.executorConfig(kept))
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +94,7 @@ func (a *App) newRunner() (*runner.Runner, error) {
 		return nil, err
 	}
 	r, err := runner.New(runner.Config{
-		Resolve: a.Door.Resolve, Executors: executors, Log: log, Rules: a.Rules, Desk: desk, Effects: db, Results: kept,
+		Resolve: a.Door.Resolve, Executors: table, Log: log, Rules: a.Rules, Desk: desk, Effects: db, Results: kept,
 		Redactor: a.redactor.Redactor, Observe: a.observe, Plugins: around, Process: procid.Self(), Dead: procid.Dead,
 		Limits: a.callLimits,
 	})
@@ -151,7 +113,7 @@ func (a *App) newRunner() (*runner.Runner, error) {
 // the plugins of the program.
 func (a *App) aroundCalls() ([]runner.Plugin, error) {
 	hooks, err := plugins.Hooks(plugins.HookConfig{
-		Hooks: a.Settings.Hooks, Places: a.Places, Path: a.programPath(), Getenv: a.getenv,
+		Hooks: a.Settings.Hooks, Places: a.Places, Path: a.path, Getenv: a.getenv,
 		Resolve: func(name capability.ID) capability.ID {
 			if e, err := a.Oversee().Lookup(string(name)); err == nil {
 				return e.ID
@@ -172,41 +134,35 @@ func (a *App) callLimits() runner.Limits {
 	}
 }
 
-// details keeps what was read of capabilities that are called, for as long as
-// their snapshot is the latest: a call asks for it more than once.
-type details struct {
-	mu sync.Mutex
-	of *catalog.Snapshot
-	by map[capability.ID]capability.Detail
+// executorConfig returns what executors are made of.
+func (a *App) executorConfig(kept *result.Store) executors.Config {
+	cfg := executors.Config{
+		Start: a.Settings, Settings: a.effective, Rules: a.Rules, Places: a.Places, Path: a.path, Lookup: a.lookup.Find,
+		Granter: grants.Granter{Private: a.private(), Current: a.loader.Current},
+		Results: kept, Redactor: a.redactor, FenceKey: a.fenceKey(), Functions: a.functions, Plugins: a.plugins, Log: a.log, OnClose: a.closeLater,
+		Model: func(context.Context) (llm.Model, error) { return a.Models.Model() },
+	}
+	if a.gateway != nil {
+		cfg.Gateway = a.gateway
+	}
+	if a.Extensions.Required() {
+		cfg.Reviewed = a.Extensions.Check
+	}
+	return cfg
 }
 
-// lookup finds a capability by its id for an executor, with its schema.
-func (a *App) lookup(ctx context.Context, target capability.ID) (*capability.Capability, capability.Detail, error) {
-	from, s := a.catalog, a.catalog.Snapshot()
-	e, ok := s.Get(target)
-	if !ok {
-		from = a.own
-		if e, ok = a.own.Snapshot().Get(target); !ok {
-			return nil, capability.Detail{}, &capability.Error{Kind: capability.NotFound, Op: "call", Target: string(target)}
-		}
+// private returns the paths that are private to Ken.
+func (a *App) private() grants.PrivatePaths {
+	p := grants.PrivatePaths{Places: a.Places, Checkpoints: a.checkpoints(), ConfigFile: a.configFile}
+	// Where the name of the home is too long the socket lies elsewhere.
+	if place, err := shim.Where(a.getenv, a.Places.Workspace); err == nil && place.Private {
+		p.SocketDir = filepath.Dir(place.Socket)
 	}
-	known := &a.details
-	known.mu.Lock()
-	if known.of != s {
-		known.of, known.by = s, map[capability.ID]capability.Detail{}
-	}
-	d, ok := known.by[target]
-	known.mu.Unlock()
-	if ok {
-		return e.Capability, d, nil
-	}
-	d, err := from.Inspect(ctx, e)
-	if err == nil {
-		known.mu.Lock()
-		if known.of == s {
-			known.by[target] = d
-		}
-		known.mu.Unlock()
-	}
-	return e.Capability, d, err
+	return p
+}
+
+// fenceKey returns the key of the fences around foreign text: the same at every
+// start, so that the same text has the same bytes.
+func (a *App) fenceKey() []byte {
+	return secret.LoadOrCreateKey(filepath.Join(a.Places.State, "fence.key"))
 }

@@ -13,6 +13,7 @@ import (
 	"ken/internal/run/executor/files"
 	"ken/internal/run/executor/results"
 	"ken/internal/run/executor/shell"
+	"ken/internal/run/executors"
 )
 
 // TestOwnToolsAreNotTaken: a project cannot put something in the place of a
@@ -65,7 +66,7 @@ func TestSeedNamesOfTools(t *testing.T) {
 
 // What is part of the program is not scanned when it starts, so it is here.
 func TestOwnToolsAreClean(t *testing.T) {
-	b, err := memory("ken", capability.TrustUser, files.Tools(), shell.Tools(), results.Tools(), analyze.Tools()).Load(t.Context())
+	b, err := executors.Memory("ken", capability.TrustUser, files.Tools(), shell.Tools(), results.Tools(), analyze.Tools()).Load(t.Context())
 	if err != nil || len(b.Capabilities) == 0 {
 		t.Fatalf("Load = %d capabilities, %v", len(b.Capabilities), err)
 	}

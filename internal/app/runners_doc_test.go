@@ -7,6 +7,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/config"
+	"ken/internal/run/executors"
 )
 
 // TestDocumentedRunners: docs/sources.md names the runners that exist, and none
@@ -24,9 +25,7 @@ func TestDocumentedRunners(t *testing.T) {
 	if len(names) < 3 {
 		t.Fatalf("docs/sources.md names %d runners: %s", len(names), sentence[1])
 	}
-	with := new(App)
-	with.Settings.Databases = []config.Database{{Name: "shop"}}
-	unrun := with.unrun()
+	unrun := executors.Unrunnable(nil, []config.Database{{Name: "shop"}})
 	runs := func(c *capability.Capability) bool { return unrun(c) == "" }
 	by := func(runner string) *capability.Capability {
 		return &capability.Capability{Kind: capability.KindTool, Name: "x", Run: &capability.Recipe{Runner: runner, Argv: []string{"shop"}}}

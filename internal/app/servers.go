@@ -73,7 +73,7 @@ func (a *App) prepareServers(cfg Config) (err error) {
 // the ones in its definition.
 func (a *App) gatewayConfig() mcpgateway.Config {
 	return mcpgateway.Config{
-		Path: a.programPath(), Work: a.private().ServerWork(), Hide: a.private().Folders(), HideFiles: a.private().Files(),
+		Path: a.path, Work: a.private().ServerWork(), Hide: a.private().Folders(), HideFiles: a.private().Files(),
 		Require: sandbox.Requirement(a.Settings.Sandbox.Require), Limits: mcpservers.Limits(a.Settings.Sandbox), MaxTools: a.Settings.MCP.MaxTools, Version: Version(),
 	}
 }

@@ -28,43 +28,105 @@ import (
 	"ken/llm/llmtest"
 )
 
-// TestKeysThatCountAtOnceAreReadAtOnce: nothing here reads one of them from the
-// settings that Ken was opened with, where it would never change.
+// parts are the packages that app gives the settings of the start, as Start of a
+// variable cfg, and functions for what is in force.
+func parts() []string { return []string{"../run/executors"} }
+
+// TestKeysThatCountAtOnceAreReadAtOnce: neither app nor a part of it reads one of
+// them from the settings that Ken was opened with, where it would never change.
 func TestKeysThatCountAtOnceAreReadAtOnce(t *testing.T) {
 	byName := map[string]string{}
 	for _, s := range config.Default().Settings() {
 		byName[strings.ToLower(s.Key)] = s.Key
 	}
 	// A mention is a lint of the catalog, which is made at the start. So are the
-	// tools of databases; what a call may do is asked now (newDatabases).
+	// tools of databases; what a call may do is asked now (run/executors).
 	lints := []string{"capabilities.forceInclude", "capabilities.exclude", "databases"}
-	files, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	fset, read := token.NewFileSet(), 0
-	for _, name := range files {
-		if strings.HasSuffix(name, "_test.go") {
-			continue
-		}
-		f, err := parser.ParseFile(fset, name, nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
+	fset, read := token.NewFileSet(), map[string]int{}
+	for name, f := range sourceFiles(t, fset, append(parts(), ".")...) {
 		ast.Inspect(f, func(n ast.Node) bool {
 			words := selected(n)
 			i := slices.Index(words, "Settings")
-			if i < 1 || i+1 >= len(words) || words[i-1] != "a" && words[i-1] != "app" {
+			if i < 1 || words[i-1] != "a" && words[i-1] != "app" {
+				i = slices.Index(words, "Start")
+				if i < 1 || words[i-1] != "cfg" {
+					return true
+				}
+			}
+			if i+1 >= len(words) {
 				return true
 			}
-			read++
+			read[filepath.Dir(name)]++
 			if key := byName[strings.ToLower(strings.Join(words[i+1:], "."))]; key != "" && reload.AppliesLive(key) && !slices.Contains(lints, key) {
 				t.Errorf("%v: %s counts at once and is read from the settings of the start; ask now", fset.Position(n.Pos()), key)
 			}
 			return false
 		})
 	}
-	if read == 0 {
+	for _, dir := range append(parts(), ".") {
+		if read[dir] == 0 {
+			t.Errorf("nothing was looked at in %s", dir)
+		}
+	}
+}
+
+// sourceFiles parses the files of folders that are no tests, by name.
+func sourceFiles(t *testing.T, fset *token.FileSet, dirs ...string) map[string]*ast.File {
+	t.Helper()
+	out := map[string]*ast.File{}
+	for _, dir := range dirs {
+		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range files {
+			if strings.HasSuffix(name, "_test.go") {
+				continue
+			}
+			if out[name], err = parser.ParseFile(fset, name, nil, parser.SkipObjectResolution); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return out
+}
+
+// TestPartsAskForLiveSettings: a part of app is made once, so no function of it
+// that has the Config asks for what is in force while it runs: it gives away a
+// function that does.
+func TestPartsAskForLiveSettings(t *testing.T) {
+	may := map[string]string{"newShell Rules": "a warning, once"}
+	fset, given := token.NewFileSet(), 0
+	for _, f := range sourceFiles(t, fset, parts()...) {
+		for _, d := range f.Decls {
+			f, ok := d.(*ast.FuncDecl)
+			if !ok || f.Body == nil {
+				continue
+			}
+			ast.Inspect(f.Body, func(n ast.Node) bool {
+				switch x := n.(type) {
+				case *ast.FuncLit:
+					given++
+					return false
+				case *ast.CallExpr:
+					words := selected(x.Fun)
+					if len(words) != 2 || words[0] != "cfg" || words[1] != "Settings" && words[1] != "Rules" {
+						return true
+					}
+					if name := f.Name.Name + " " + words[1]; may[name] == "" {
+						t.Errorf("%v: %s is run once and calls cfg.%s; give a function that does", fset.Position(x.Pos()), f.Name.Name, words[1])
+					} else {
+						delete(may, name)
+					}
+				}
+				return true
+			})
+		}
+	}
+	for name := range may {
+		t.Errorf("%s is not there any more; fix the list", name)
+	}
+	if given == 0 {
 		t.Error("nothing was looked at")
 	}
 }
@@ -75,11 +137,8 @@ func TestKeysThatCountAtOnceAreReadAtOnce(t *testing.T) {
 func TestNothingThatCountsAtOnceIsKept(t *testing.T) {
 	once := []string{
 		"prepareServers", "prepareRunning", "newExtensions", "prepareTalking", "newReporter", "newMCP", "newRunner", "newEngine", "engineConfig",
-		"executors", "ownExecutors", "newFiles", "newShell", "newPrograms", "newAnalysis", "openDesk", "openTrail", "openPins", "build", "finding", "indexer", "newRecorder",
+		"executorConfig", "aroundCalls", "openDesk", "openTrail", "openPins", "build", "finding", "indexer", "newRecorder",
 		"NewSite", "routes", "mcp", "chat", "catalog", "trail", "readings", "system", "probes",
-	}
-	may := map[string]string{
-		"newShell Rules": "a warning, once",
 	}
 	pkg := parsed(t)
 	asks := map[string]bool{"effective": true, "Rules": true, "Current": true, "Latest": true, "Settings": true}
@@ -94,7 +153,6 @@ func TestNothingThatCountsAtOnceIsKept(t *testing.T) {
 			}
 		}
 	}
-	seen := map[string]bool{}
 	for _, name := range once {
 		if pkg[name] == nil {
 			t.Errorf("there is no %s; fix the list", name)
@@ -102,16 +160,8 @@ func TestNothingThatCountsAtOnceIsKept(t *testing.T) {
 		}
 		for _, c := range calls(pkg[name]) {
 			if asks[c] && !slices.Contains(once, c) {
-				seen[name+" "+c] = true
-				if may[name+" "+c] == "" {
-					t.Errorf("%s is run once and calls %s, which asks for what counts at once; give %[2]s itself", name, c)
-				}
+				t.Errorf("%s is run once and calls %s, which asks for what counts at once; give %[2]s itself", name, c)
 			}
-		}
-	}
-	for name := range may {
-		if !seen[name] {
-			t.Errorf("%s is not there any more; fix the list", name)
 		}
 	}
 }
@@ -119,19 +169,8 @@ func TestNothingThatCountsAtOnceIsKept(t *testing.T) {
 // parsed returns the bodies of the methods of App and Site, by name.
 func parsed(t *testing.T) map[string]*ast.BlockStmt {
 	t.Helper()
-	files, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
 	out := map[string]*ast.BlockStmt{}
-	for _, name := range files {
-		if strings.HasSuffix(name, "_test.go") {
-			continue
-		}
-		f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, f := range sourceFiles(t, token.NewFileSet(), ".") {
 		for _, d := range f.Decls {
 			if f, ok := d.(*ast.FuncDecl); ok && f.Recv != nil {
 				if star, ok := f.Recv.List[0].Type.(*ast.StarExpr); ok {

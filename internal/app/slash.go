@@ -152,7 +152,7 @@ func (a *App) route(ctx context.Context, who capability.Principal, index *slash.
 		return capability.Call{}, err
 	}
 	signature, err := index.Signature(route.Target, func() (json.RawMessage, error) {
-		_, detail, err := a.lookup(ctx, route.Target)
+		_, detail, err := a.lookup.Find(ctx, route.Target)
 		return detail.Schema, err
 	})
 	if err != nil {

@@ -83,6 +83,19 @@ func (s *Snapshot) Index() *Indexed { return s.indexing.of(s.entries) }
 // All returns the entries in the order of their ids.
 func (s *Snapshot) All() iter.Seq[*Entry] { return slices.Values(s.entries) }
 
+// CallableIDs returns every id by which an entry can be called: its own and those
+// of its aliases.
+func (s *Snapshot) CallableIDs() []capability.ID {
+	var out []capability.ID
+	for _, e := range s.entries {
+		out = append(out, e.ID)
+		for _, alias := range e.Aliases {
+			out = append(out, capability.MakeID(e.Kind, alias))
+		}
+	}
+	return out
+}
+
 // Shadowed returns the capabilities that another of the same id stands before.
 func (s *Snapshot) Shadowed() iter.Seq[*Entry] { return slices.Values(s.shadowed) }
 
