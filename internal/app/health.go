@@ -7,6 +7,7 @@ import (
 	"net/netip"
 
 	"ken/capability"
+	"ken/internal/config"
 	"ken/internal/run/mcpservers/profile"
 	"ken/internal/serve/doctor"
 	"ken/internal/serve/health"
@@ -21,6 +22,7 @@ func (a *App) Facts(ctx context.Context) doctor.Facts {
 	f.Meaning, f.MeaningErr = a.Meaning(ctx)
 	f.Model, f.ModelErr = a.Models.Reach(ctx)
 	f.Running = a.health().Running(ctx)
+	f.Databases = a.health().Databases(ctx)
 	for _, p := range a.Reading {
 		f.Places = append(f.Places, doctor.Place{Name: p.Name, Why: p.Why})
 	}
@@ -33,6 +35,7 @@ func (a *App) health() *health.Collector {
 	gateway.Getenv, gateway.Log = a.Servers.Value, a.log
 	return health.New(health.Config{
 		Sandbox: a.Settings.Sandbox, Profile: a.profile, Tenant: a.Principal.Tenant, Secrets: a.secrets, Store: a.store.Get, Desk: a.Desk, Extensions: a.Extensions,
+		Databases: func() []config.Database { return a.effective().Databases }, Resolve: a.redactor.Resolve,
 		Servers: a.Servers, StatusDir: a.statusDir(), Catalog: a.catalog, Workspace: a.Places.Workspace, Getenv: a.getenv, Log: a.log,
 		Suggester: profile.New(profile.Config{
 			KenHome: a.Places.Home, UserHome: a.Places.UserHome, ConfigFiles: a.Settings.Files(), Gateway: gateway,

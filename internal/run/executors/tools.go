@@ -44,6 +44,12 @@ func Memory(name string, trust capability.Trust, lists ...[]executor.Tool) *sour
 // DatabaseTools returns the tools of the databases that ken.yaml names.
 func DatabaseTools(list []config.Database) []executor.Tool { return db.Tools(connections(list)) }
 
+// CheckDatabase opens a database of ken.yaml for reading and closes it again. It
+// returns what its user may do beyond reading, in sentences.
+func CheckDatabase(ctx context.Context, d config.Database, secret func(reference string) (string, error)) ([]string, error) {
+	return db.Check(ctx, connections([]config.Database{d})[0], secret)
+}
+
 // connections returns the databases of ken.yaml as the executor takes them.
 func connections(list []config.Database) []db.Connection {
 	var out []db.Connection

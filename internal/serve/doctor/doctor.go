@@ -56,6 +56,7 @@ type Facts struct {
 	Listing     door.Listing
 	Running     Running
 	Servers     Servers
+	Databases   []Database
 }
 
 // A Place is somewhere capabilities are read from.
@@ -73,6 +74,7 @@ func Examine(f Facts) []Check {
 	checks = append(checks, home(f.Home), cache(f.CacheErr), meaning(f), model(f), places(f.Places))
 	checks = append(checks, running(f.Running)...)
 	checks = append(checks, servers(f.Servers)...)
+	checks = append(checks, databases(f.Databases)...)
 	checks = append(checks, catalog(f.Listing), quarantine(f.Listing))
 	return append(checks, availability(f.Listing)...)
 }

@@ -73,6 +73,14 @@ func TestExamine(t *testing.T) {
 		{"no secrets", func(f *Facts) { f.Running.SecretErr = errors.New("the key is gone") }, "secrets", Bad, "the key is gone"},
 		{"waiting", func(f *Facts) { f.Running.Waiting = 2 }, "approvals", Warn, "2 calls"},
 		{"unreviewed", func(f *Facts) { f.Running.New = []string{"tools.git", "tools.jq"} }, "extensions", Warn, "tools.git, tools.jq"},
+		{"a database", func(f *Facts) { f.Databases = []Database{{Name: "shop", Engine: "sqlite"}} }, "databases.shop", Good, "sqlite, opened for reading"},
+		{"no database", func(f *Facts) { f.Databases = []Database{{Name: "shop", Err: errors.New("the file is not there")}} }, "databases.shop", Bad, "not there"},
+		{"a database user with rights", func(f *Facts) {
+			f.Databases = []Database{{Name: "crm", Engine: "postgres", Rights: []string{"The user may change 2 tables."}}}
+		}, "databases.crm", Warn, "may change 2 tables. Only the READ ONLY transaction"},
+		{"rights that are wanted", func(f *Facts) {
+			f.Databases = []Database{{Name: "crm", Engine: "postgres", Write: true, Rights: []string{"The user may change 2 tables."}}}
+		}, "databases.crm", Good, "postgres"},
 		{"quarantined", func(f *Facts) { f.Listing.Capabilities = []*door.Entry{entry("quarantined")} }, "quarantine", Warn, "tool:x"},
 		{"missing", func(f *Facts) {
 			f.Listing.Capabilities = []*door.Entry{entry("active", "no gh"), entry("active", "no gh", "no key"), entry("active", "a"), entry("active", "b")}

@@ -28,6 +28,8 @@ type Config struct {
 	Store      func() (*store.Store, error)
 	Desk       func() (*approval.Desk, error)
 	Extensions *extensions.Set
+	Databases  func() []config.Database
+	Resolve    func(reference string) (string, error) // returns the secret that a reference stands for
 
 	Servers   *mcpservers.Servers
 	Suggester *profile.Suggester

@@ -70,6 +70,8 @@ const (
 	rowsDefault    = 1000
 	bytesDefault   = 1 << 20
 	timeoutDefault = 30 * time.Second
+
+	mostChecked = 10 * time.Second // for the doctor
 )
 
 // An Executor asks databases. It holds no connection between calls, so that
@@ -96,7 +98,7 @@ type engine interface {
 	close()
 }
 
-func (e *Executor) open(ctx context.Context, c Connection, verb string) (engine, error) {
+func open(ctx context.Context, c Connection, verb string, secret func(reference string) (string, error)) (engine, error) {
 	switch c.Engine {
 	case SQLite:
 		return newSQLite(ctx, c, verb == verbExecute)
@@ -104,7 +106,7 @@ func (e *Executor) open(ctx context.Context, c Connection, verb string) (engine,
 		password := ""
 		if c.Password != "" {
 			var err error
-			if password, err = e.cfg.Secret(c.Password); err != nil {
+			if password, err = secret(c.Password); err != nil {
 				return nil, err
 			}
 		}
@@ -178,7 +180,7 @@ func (e *Executor) carry(ctx context.Context, p plan) (capability.Result, error)
 	if err := ctx.Err(); err != nil {
 		return capability.Result{}, err
 	}
-	x, err := e.open(ctx, p.connection, p.verb)
+	x, err := open(ctx, p.connection, p.verb, e.cfg.Secret)
 	if err != nil {
 		return capability.Result{}, &openError{err}
 	}
@@ -201,6 +203,24 @@ func (e *Executor) carry(ctx context.Context, p plan) (capability.Result, error)
 	}
 	err = x.query(ctx, p.sql, p.values, s)
 	return s.result(-1), err
+}
+
+// Check opens a database for reading and closes it again. It returns what its user
+// may do beyond reading, in sentences, for an operator. The function secret returns
+// the value that a reference stands for.
+func Check(ctx context.Context, c Connection, secret func(reference string) (string, error)) (rights []string, err error) {
+	c = c.filled()
+	ctx, cancel := context.WithTimeout(ctx, min(c.Timeout, mostChecked))
+	defer cancel()
+	x, err := open(ctx, c, verbInspect, secret)
+	if err != nil {
+		return nil, err
+	}
+	defer x.close()
+	if p, ok := x.(*postgres); ok {
+		return p.rights(ctx)
+	}
+	return nil, nil
 }
 
 // An openError is a database that could not be reached.

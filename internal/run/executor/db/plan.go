@@ -249,16 +249,7 @@ func (e *Executor) connection(call capability.Call, name string) (Connection, er
 			names = append(names, c.Name)
 			continue
 		}
-		if c.Rows <= 0 {
-			c.Rows = rowsDefault
-		}
-		if c.Bytes <= 0 {
-			c.Bytes = bytesDefault
-		}
-		if c.Timeout <= 0 {
-			c.Timeout = timeoutDefault
-		}
-		return c, nil
+		return c.filled(), nil
 	}
 	slices.Sort(names)
 	fix := "add it to ken.yaml, under databases"
@@ -268,6 +259,20 @@ func (e *Executor) connection(call capability.Call, name string) (Connection, er
 	return Connection{}, &capability.Error{
 		Kind: capability.NotFound, Op: "find", Target: string(call.Target), Err: fmt.Errorf("ken.yaml names no database %.64q", name), Fix: fix,
 	}
+}
+
+// filled returns the connection with defaults where it has no limits.
+func (c Connection) filled() Connection {
+	if c.Rows <= 0 {
+		c.Rows = rowsDefault
+	}
+	if c.Bytes <= 0 {
+		c.Bytes = bytesDefault
+	}
+	if c.Timeout <= 0 {
+		c.Timeout = timeoutDefault
+	}
+	return c
 }
 
 // check is for what every engine wants alike.

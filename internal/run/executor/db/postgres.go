@@ -41,11 +41,7 @@ func newPostgres(ctx context.Context, c Connection, password string, write bool)
 		return nil, withoutAddress(err)
 	}
 	p := &postgres{conn}
-	begin := "BEGIN READ ONLY"
-	if write {
-		begin = "BEGIN READ WRITE"
-	}
-	if err := p.begin(ctx, begin); err != nil {
+	if err := p.begin(ctx, write); err != nil {
 		p.close()
 		return nil, err
 	}
@@ -135,9 +131,13 @@ func withoutAddress(err error) error {
 }
 
 // begin begins the transaction, and refuses a user that it would not hold: one
-// that can run programs or write files on the server from a transaction that
-// only reads.
-func (p *postgres) begin(ctx context.Context, how string) error {
+// that can run programs or write files on the server, or, in a transaction that
+// only reads, can open another session.
+func (p *postgres) begin(ctx context.Context, write bool) error {
+	how := "BEGIN READ ONLY"
+	if write {
+		how = "BEGIN READ WRITE"
+	}
 	if err := p.run(ctx, how); err != nil {
 		return err
 	}
@@ -149,7 +149,52 @@ func (p *postgres) begin(ctx context.Context, how string) error {
 	if what := rows[0][0]; what != "" {
 		return fmt.Errorf("the database user is, or can become, %s, and reaches files and programs of the server even in a transaction that only reads; name an ordinary user", what)
 	}
+	if write {
+		return nil
+	}
+	return p.oneSession(ctx)
+}
+
+// oneSession refuses a user that may call functions which run statements in
+// another session: a transaction that only reads does not hold those. A role that
+// the user can become counts too, since a statement can change the role.
+func (p *postgres) oneSession(ctx context.Context) error {
+	rows, err := p.texts(ctx, `SELECT coalesce(string_agg(DISTINCT f.proname::text, ', '), '')
+		FROM pg_catalog.pg_proc AS f
+		JOIN pg_catalog.pg_depend AS d ON d.classid = 'pg_catalog.pg_proc'::regclass AND d.objid = f.oid AND d.deptype = 'e' AND d.refclassid = 'pg_catalog.pg_extension'::regclass
+		JOIN pg_catalog.pg_extension AS e ON e.oid = d.refobjid
+		WHERE (e.extname = 'dblink' AND f.proname IN ('dblink', 'dblink_exec', 'dblink_connect', 'dblink_connect_u') OR e.extname = 'pg_background' AND f.proname LIKE 'pg_background_launch%')
+			AND EXISTS (SELECT FROM pg_catalog.pg_roles AS r WHERE pg_catalog.pg_has_role(session_user, r.oid, 'MEMBER') AND pg_catalog.has_function_privilege(r.oid, f.oid, 'EXECUTE'))`)
+	if err != nil {
+		return err
+	}
+	if what := rows[0][0]; what != "" {
+		return fmt.Errorf("the database user may call functions that run statements in another session, where a transaction that only reads does not hold them: %s; "+
+			"revoke EXECUTE on them from PUBLIC and from this user, or drop the extension", what)
+	}
 	return nil
+}
+
+// rights returns what the user may do beyond reading, in sentences.
+func (p *postgres) rights(ctx context.Context) ([]string, error) {
+	var out []string
+	rows, err := p.texts(ctx, `SELECT pg_catalog.has_database_privilege(session_user, pg_catalog.current_database(), 'CREATE')::text`)
+	if err != nil {
+		return nil, p.told(err)
+	}
+	if rows[0][0] == "true" {
+		out = append(out, "The user may create extensions and schemas (CREATE on the database).")
+	}
+	rows, err = p.texts(ctx, `SELECT count(*)::text FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+		WHERE c.relkind IN ('r', 'v', 'm', 'f', 'p') AND n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname NOT LIKE 'pg\_%'
+			AND pg_catalog.has_schema_privilege(session_user, n.oid, 'USAGE') AND pg_catalog.has_table_privilege(session_user, c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE')`)
+	if err != nil {
+		return nil, p.told(err)
+	}
+	if n := rows[0][0]; n != "0" {
+		out = append(out, strings.Replace("The user may change "+n+" tables.", " 1 tables", " 1 table", 1))
+	}
+	return out, nil
 }
 
 func (p *postgres) close() {

@@ -2,6 +2,7 @@ package db
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -210,6 +211,84 @@ func TestPostgresUser(t *testing.T) {
 	u.User = url.User("postgres")
 	c.URL = u.String()
 	refused(c, "can become, postgres")
+}
+
+// TestPostgresOtherSessions checks that a user who may call functions of dblink is
+// refused for reading: what another session does is not part of the transaction.
+func TestPostgresOtherSessions(t *testing.T) {
+	c, admin := cluster(t)
+	u := mustURL(t, c.URL)
+	name := strings.TrimPrefix(u.Path, "/")
+	if admin("SELECT count(*) FROM pg_available_extensions WHERE name = 'dblink'") == "0" {
+		t.Skip("the server has no dblink")
+	}
+	c.Write = true
+	e := rig(t, []Connection{c})
+	write := fmt.Sprintf("SELECT dblink_connect_u('x', 'dbname=%s user=%s host=%s'), dblink_exec('x', 'DELETE FROM %s.orders')", name, name, u.Query().Get("host"), name)
+	admin("CREATE EXTENSION dblink; GRANT EXECUTE ON FUNCTION dblink_connect_u(text, text) TO " + name)
+	for _, tool := range []string{"query", "explain", "inspect"} {
+		arguments := object{"sql": write}
+		if tool == "inspect" {
+			arguments = object{}
+		}
+		r, err := e.Invoke(t.Context(), executortest.Call("tool:db_crm_"+tool, arguments))
+		if kind(err) != capability.Unavailable || !strings.Contains(fmt.Sprint(err), "dblink") || !strings.Contains(fmt.Sprint(err), "revoke EXECUTE") {
+			t.Errorf("%s = %s, %v, want a refusal that names dblink", tool, text(r), err)
+		}
+	}
+	if got := admin("SELECT count(*) FROM " + name + ".orders"); got != "1" {
+		t.Errorf("a query changed the table: it has %s rows", got)
+	}
+	do(t, e, "tool:db_crm_execute", object{"sql": "UPDATE orders SET tags = NULL"}) // it may write
+	if faults, err := Check(t.Context(), c, noSecret); err == nil || !strings.Contains(err.Error(), "dblink") {
+		t.Errorf("Check = %v, %v", faults, err)
+	}
+
+	// A role that the user can become counts too.
+	admin("CREATE ROLE " + name + "_link NOINHERIT; GRANT " + name + "_link TO " + name + "; REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA public FROM PUBLIC, " + name)
+	do(t, e, "tool:db_crm_query", object{"sql": "SELECT 1"})
+	admin("GRANT EXECUTE ON FUNCTION dblink_exec(text, text) TO " + name + "_link")
+	if r, err := e.Invoke(t.Context(), executortest.Call("tool:db_crm_query", object{"sql": "SELECT 1"})); kind(err) != capability.Unavailable {
+		t.Errorf("with a role that may call dblink: %s, %v", text(r), err)
+	}
+	admin("DROP EXTENSION dblink; DROP ROLE " + name + "_link")
+	do(t, e, "tool:db_crm_query", object{"sql": "SELECT 1"})
+}
+
+func noSecret(reference string) (string, error) { return "", errors.New("no secret " + reference) }
+
+// TestPostgresCheck checks what the doctor is told of a user.
+func TestPostgresCheck(t *testing.T) {
+	c, admin := cluster(t)
+	name := strings.TrimPrefix(mustURL(t, c.URL).Path, "/")
+	check := func() (out []string) {
+		t.Helper()
+		out, err := Check(t.Context(), c, noSecret)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	if got := strings.Join(check(), "; "); !strings.Contains(got, "may change 2 tables") || strings.Contains(got, "extensions") {
+		t.Errorf("of an owner: %s", got)
+	}
+	admin("GRANT CREATE ON DATABASE " + name + " TO " + name)
+	if got := strings.Join(check(), "; "); !strings.Contains(got, "may create extensions") {
+		t.Errorf("of one who may create: %s", got)
+	}
+	admin("REVOKE CREATE ON DATABASE " + name + " FROM " + name + "; CREATE ROLE " + name + "_reader LOGIN; GRANT USAGE ON SCHEMA " + name + " TO " + name + "_reader; GRANT SELECT ON ALL TABLES IN SCHEMA " + name + " TO " + name + "_reader")
+	t.Cleanup(func() { admin("DROP OWNED BY " + name + "_reader; DROP ROLE " + name + "_reader") })
+	u := mustURL(t, c.URL)
+	u.User = url.User(name + "_reader")
+	c.URL = u.String()
+	if got := check(); len(got) != 0 {
+		t.Errorf("of a user who may only read: %q", got)
+	}
+	u.User = url.User("postgres")
+	c.URL = u.String()
+	if out, err := Check(t.Context(), c, noSecret); err == nil || !strings.Contains(err.Error(), "ordinary user") {
+		t.Errorf("of a superuser: %q, %v", out, err)
+	}
 }
 
 func TestPostgresExecute(t *testing.T) {
