@@ -5,13 +5,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"ken/internal/untrusted"
 	"mime"
 	"net/http"
 	"net/url"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"ken/internal/untrusted"
 )
 
 // A carrier is the round tripper of a remote server. It adds the configured
