@@ -114,7 +114,7 @@ func Open(ctx context.Context, cfg Config) (*Ken, error) {
 	if err != nil {
 		return nil, openError(err)
 	}
-	a.StartEmbedding()
+	a.Vectors.Start()
 	return &Ken{a}, nil
 }
 

@@ -81,7 +81,7 @@ var layers = []layer{
 	{"internal/govern/trace", words + ground + "internal/govern/policy"},
 	{"internal/govern/review", words + ground + "internal/govern/policy internal/govern/audit"},
 	{"internal/govern/pin", words + ground + "internal/govern/policy internal/govern/audit"},
-	{"internal/govern/extensions", words + ground + "internal/know/catalog internal/govern/audit internal/govern/review"},
+	{"internal/govern/extensions", words + ground + "internal/know/catalog internal/govern/audit internal/govern/policy internal/govern/review"},
 	{"internal/connect", words + ground},
 
 	// Find: what matters now.
@@ -91,6 +91,8 @@ var layers = []layer{
 	{"internal/find/show", words + ground + "internal/know/catalog"},
 	{"internal/find/discover", words + ground + "internal/know/... internal/govern/policy internal/find/..."},
 	{"internal/find/outcome", words + ground + "internal/find/discover"},
+	{"internal/find/tune", words + ground + "internal/config internal/find/..."},
+	{"internal/find/vectors", words + ground + "internal/config internal/know/..."},
 	{"internal/find/eval", words + ground + "internal/know/... internal/find/..."},
 
 	// Run: from a call to its effect.

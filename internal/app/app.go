@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"ken/capability"
 	"ken/internal/config"
@@ -24,6 +25,8 @@ import (
 	"ken/internal/door"
 	"ken/internal/find/card"
 	"ken/internal/find/outcome"
+	"ken/internal/find/tune"
+	"ken/internal/find/vectors"
 	"ken/internal/govern/extensions"
 	"ken/internal/govern/policy"
 	"ken/internal/govern/reload"
@@ -126,6 +129,7 @@ type App struct {
 	Door      *door.Door
 	Principal capability.Principal // the person who started the program
 	Clients   *connect.Connector   // connects clients with Ken
+	Vectors   *vectors.Keeper      // finds by meaning
 	Servers   *mcpservers.Servers  // the MCP servers behind Ken
 
 	Models      *opener.Opener      // opens the model that answers, and knows what it costs
@@ -136,14 +140,11 @@ type App struct {
 	Reading []sources.Place
 
 	configFile string // that was named; empty: the usual ones
-	embedding  embedding
 	catalog    *catalog.Catalog
 	own        *catalog.Catalog // the tools that are part of the program
-	embedOnce  sync.Once
-	embedded   <-chan struct{} // closed once a service was asked for vectors; nil: there is none
-	made       *source.Memory  // what the program puts in while it runs
+	made       *source.Memory   // what the program puts in while it runs
 	recorder   *door.Recorder
-	foundWith  atomic.Pointer[foundWith]
+	tuner      tune.Tuner
 	told       atomic.Pointer[func(outcome.Event)] // counts what the recorder records; nil: it is not counted
 	log        *slog.Logger
 	observe    func(runner.Transition)
@@ -188,12 +189,20 @@ func Open(ctx context.Context, cfg Config) (*App, error) {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	var a *App
-	loader, err := reload.New(reload.Config{Places: places, File: cfg.ConfigFile, Changed: func(rules *policy.Rules, err error) { a.enforce(rules, err) }})
+	loader, err := reload.New(reload.Config{Places: places, File: cfg.ConfigFile, Changed: func(rules *policy.Rules, err error) { a.enforcer.Apply(rules, err) }})
 	if err != nil {
 		return nil, err
 	}
 	a = &App{Settings: loader.Start(), Places: places, Principal: capability.Principal{ID: "local"}, configFile: cfg.ConfigFile, log: cfg.Log, observe: cfg.Observe, getenv: cfg.Getenv, path: executors.ProgramPath(loader.Start().Extensions.Path, cfg.Getenv("PATH"))}
-	a.embedding, err = a.newEmbedding(cfg)
+	a.Vectors, err = vectors.New(vectors.Config{
+		Given: cfg.Embedder, Start: a.Settings, Getenv: cfg.Getenv, Dir: filepath.Join(places.Cache, "vectors"),
+		Catalog: func() *catalog.Catalog { return a.catalog }, OnClose: a.closeLater,
+	})
+	a.tuner.Current = loader.Settings
+	a.enforcer = runner.Enforcer{
+		Runner: a.runner.Peek, Rules: a.Rules, Lookup: a.capability, Log: a.log,
+		Disabled: func(ctx context.Context) func(*capability.Capability) bool { return a.Extensions.Disabled(ctx) },
+	}
 	a.govern(cfg, loader)
 	if err == nil {
 		a.Extensions = a.newExtensions()
@@ -220,7 +229,7 @@ func Open(ctx context.Context, cfg Config) (*App, error) {
 		return nil, errors.Join(err, a.Close())
 	}
 	if cfg.Embedder != nil {
-		a.StartEmbedding()
+		a.Vectors.Start()
 	}
 	return a, nil
 }
@@ -360,21 +369,24 @@ func (a *App) View() door.View { return a.Door.View(a.Principal) }
 // models, and why.
 func (a *App) Oversee() door.View { return a.Door.Oversee(a.Principal) }
 
+// machineEvery is how often the catalog looks at the machine in any case.
+const machineEvery = 30 * time.Second
+
 // Watch keeps the catalog up to date until ctx ends, unless ken.yaml says not
 // to, and clears up what is past its time.
 func (a *App) Watch(ctx context.Context) error {
-	a.StartEmbedding()
+	a.Vectors.Start()
 	var beside sync.WaitGroup
 	defer beside.Wait()
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	beside.Go(func() { a.tidy(ctx) })
 	beside.Go(func() { a.watchServers(ctx) })
-	beside.Go(func() { a.watchMachine(ctx, machineEvery) })
+	beside.Go(func() { a.catalog.WatchMachine(ctx, machineEvery, a.secrets.Changes) })
 	beside.Go(func() { a.ToolReviews.Watch(ctx) })
-	beside.Go(func() { a.watchVisibility(ctx) })
+	beside.Go(func() { a.Extensions.WatchVisibility(ctx, a.Rules) })
 	beside.Go(func() { _ = a.MCP().Watch(ctx) }) // it ends with ctx
-	beside.Go(func() { a.warm(ctx) })
+	beside.Go(func() { a.Door.Warm(ctx, a.Principal) })
 	if a.Extensions.Required() {
 		beside.Go(func() { a.Extensions.RecordChanged(ctx) })
 	}
@@ -383,19 +395,6 @@ func (a *App) Watch(ctx context.Context) error {
 		return nil
 	}
 	return a.catalog.Watch(ctx)
-}
-
-// warm searches every version of the catalog once, until ctx ends, so that a
-// person's first message does not wait for the index. It records nothing.
-func (a *App) warm(ctx context.Context) {
-	for version := uint64(0); ; {
-		s, err := a.catalog.Next(ctx, version)
-		if err != nil {
-			return
-		}
-		version = s.Version()
-		_, _, _ = a.Door.Look(ctx, a.View(), door.Query{Text: "search"}) // the next search reports the error
-	}
 }
 
 // Why explains an entry: what the configuration says about it, and what the

@@ -130,7 +130,7 @@ func TestEmbeddingService(t *testing.T) {
 			t.Fatalf("round %d: opening and listing asked the service for %d texts, want none", round, n)
 		}
 		// Vectors are made beside everything else; who answers once waits for them.
-		a.Embedded(t.Context())
+		a.Vectors.Wait(t.Context())
 		if _, n := a.catalog.Snapshot().Index().Segment.Vectors(); n != 4 {
 			t.Fatalf("round %d: %d of 4 capabilities have vectors; the service was asked for %d texts", round, n, asked.Load())
 		}

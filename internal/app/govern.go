@@ -12,6 +12,7 @@ import (
 	"ken/internal/govern/approval"
 	"ken/internal/govern/audit"
 	"ken/internal/govern/extensions"
+	"ken/internal/govern/policy"
 	"ken/internal/govern/reload"
 	"ken/internal/know/catalog"
 	"ken/internal/lazy"
@@ -97,7 +98,7 @@ func (a *App) openTrail() (*audit.Log, error) {
 func (a *App) newExtensions() *extensions.Set {
 	return extensions.New(extensions.Config{
 		Required: a.Settings.Extensions.Review != config.ReviewOff, Tenant: a.Principal.Tenant, Reviewers: a.Settings.Approval.Approvers,
-		Catalog: func() *catalog.Catalog { return a.catalog }, Store: a.store.Get, Record: a.record, Stop: a.stopDisabled, Log: a.log,
+		Catalog: func() *catalog.Catalog { return a.catalog }, Store: a.store.Get, Record: a.record, Stop: a.enforcer.StopDisabled, Log: a.log,
 	})
 }
 
@@ -129,6 +130,12 @@ func (a *App) Secrets() *secret.Store { return a.secrets }
 
 // Desk returns the desk at which calls wait for a person.
 func (a *App) Desk() (*approval.Desk, error) { return a.desk.Get() }
+
+// Rules returns the rules in force, or nil where their files cannot be followed.
+func (a *App) Rules() *policy.Rules {
+	rules, _ := a.loader.Rules()
+	return rules
+}
 
 // effective returns the settings in force. It costs a look at the files at most;
 // one that cannot be used changes nothing. A caller that needs several values

@@ -118,7 +118,7 @@ func TestMachineChanges(t *testing.T) {
 	defer looking.Wait()
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	looking.Go(func() { a.watchMachine(ctx, 10*time.Millisecond) })
+	looking.Go(func() { a.catalog.WatchMachine(ctx, 10*time.Millisecond, a.secrets.Changes) })
 	program := filepath.Join(bin, "ken-test-came-later")
 	if err := os.WriteFile(program, []byte("#!/bin/sh\n"), 0o755); err != nil {
 		t.Fatal(err)

@@ -4,7 +4,6 @@ import (
 	"strconv"
 	"time"
 
-	"ken/capability"
 	"ken/internal/config"
 	"ken/internal/find/outcome"
 	"ken/internal/govern/trace"
@@ -16,13 +15,7 @@ import (
 func (a *App) newReporter() *trace.Reporter {
 	r := &trace.Reporter{
 		Workspace: a.Places.Workspace, Log: a.log, Rules: a.Rules,
-		Lookup: func(target capability.ID) (*capability.Capability, bool) {
-			e, err := a.Oversee().Lookup(string(target))
-			if err != nil {
-				return nil, false
-			}
-			return e.Capability, true
-		},
+		Lookup: a.capability,
 	}
 	if a.Settings.Trace.Orchestration != config.OrchestrationOff {
 		r.File = trace.NewFile(a.Places.OrchestrationDir())

@@ -27,6 +27,7 @@ type running struct {
 	lookup    executors.Lookup
 	results   lazy.Value[*result.Store]
 	runner    lazy.Value[*runner.Runner]
+	enforcer  runner.Enforcer
 }
 
 func (a *App) prepareRunning(cfg Config) error {
@@ -102,7 +103,7 @@ func (a *App) newRunner() (*runner.Runner, error) {
 		return nil, err
 	}
 	a.closeLater(func() error { return r.Close(context.Background()) }) // which ends by itself
-	a.watchRules(r, rulesEvery)
+	a.closeLater(a.enforcer.Watch(r))
 	if err := a.Archive.CloseOrphans(context.Background(), log); err != nil {
 		a.log.Warn("calls of a process that died are not closed in the audit log", "error", err)
 	}
@@ -115,13 +116,22 @@ func (a *App) aroundCalls() ([]runner.Plugin, error) {
 	hooks, err := plugins.Hooks(plugins.HookConfig{
 		Hooks: a.Settings.Hooks, Places: a.Places, Path: a.path, Getenv: a.getenv,
 		Resolve: func(name capability.ID) capability.ID {
-			if e, err := a.Oversee().Lookup(string(name)); err == nil {
-				return e.ID
+			if c, ok := a.capability(name); ok {
+				return c.ID
 			}
 			return name
 		},
 	})
 	return append(hooks, a.plugins.AroundCalls()...), err
+}
+
+// capability returns what a name stands for, whoever may see it.
+func (a *App) capability(name capability.ID) (*capability.Capability, bool) {
+	e, err := a.Oversee().Lookup(string(name))
+	if err != nil {
+		return nil, false
+	}
+	return e.Capability, true
 }
 
 // callLimits are what ken.yaml says about calls.

@@ -30,7 +30,7 @@ import (
 
 // parts are the packages that app gives the settings of the start, as Start of a
 // variable cfg, and functions for what is in force.
-func parts() []string { return []string{"../run/executors"} }
+func parts() []string { return []string{"../run/executors", "../find/vectors"} }
 
 // TestKeysThatCountAtOnceAreReadAtOnce: neither app nor a part of it reads one of
 // them from the settings that Ken was opened with, where it would never change.
@@ -450,7 +450,7 @@ func TestFilesThatAreNamedAreWatched(t *testing.T) {
 	a.loader.Latest()
 	var sizes []int
 	for _, id := range []string{"a", "b", "c", "d", "e", "f", "g", "h"} {
-		sizes = append(sizes, a.findSettings(capability.Scope{Session: id}).TopK)
+		sizes = append(sizes, a.tuner.For(capability.Scope{Session: id}).TopK)
 	}
 	if !slices.Contains(sizes, 13) || slices.Contains(sizes, 2) {
 		t.Errorf("sessions show at most %v briefs, want 13 on the other side", sizes)

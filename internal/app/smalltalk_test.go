@@ -1,6 +1,10 @@
 package app
 
-import "testing"
+import (
+	"testing"
+
+	"ken/internal/door"
+)
 
 // TestSmallTalkFindsNothing: what people say without wanting anything shows them
 // nothing, and a wish in one word that no capability has is understood still.
@@ -11,7 +15,7 @@ func TestSmallTalkFindsNothing(t *testing.T) {
 		"hello", "hi there", "thanks", "thank you!", "ok", "good morning", "how are you", "what's up", "who are you", "bye", "goodbye", "yes please",
 		"hola", "merci", "danke", "привет", "谢谢",
 	} {
-		found, err := a.FindFor(t.Context(), text)
+		found, err := a.Door.Find(t.Context(), a.View(), door.Query{Text: text})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -22,7 +26,7 @@ func TestSmallTalkFindsNothing(t *testing.T) {
 	for text, want := range map[string]string{
 		"spreadsheet": "skill:data-cleaning", "headlines": "tool:news-search", "interpreter": "skill:translation", "timezone": "tool:date-time", "postgres": "skill:sql-query",
 	} {
-		found, err := a.FindFor(t.Context(), text)
+		found, err := a.Door.Find(t.Context(), a.View(), door.Query{Text: text})
 		if err != nil {
 			t.Fatal(err)
 		}

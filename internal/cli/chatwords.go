@@ -13,6 +13,7 @@ import (
 	"ken/capability"
 	"ken/internal/cli/chat"
 	"ken/internal/cli/output"
+	"ken/internal/door"
 	"ken/internal/govern/policy"
 	"ken/internal/spelling"
 	"ken/internal/talk/event"
@@ -334,7 +335,7 @@ func (t *conversation) tools(ctx context.Context, args []string) (chat.Output, e
 		st := t.app.Oversee().Stats()
 		return chat.Output{Text: fmt.Sprintf("%d capabilities, %d of them usable here. `/tools WORDS` finds some; `ken catalog list` lists all.", st.Capabilities, st.Available)}, nil
 	}
-	found, err := t.app.FindFor(ctx, strings.Join(args, " "))
+	found, err := t.app.Door.Find(ctx, t.app.View(), door.Query{Text: strings.Join(args, " ")})
 	if err != nil {
 		return chat.Output{}, err
 	}

@@ -61,7 +61,7 @@ func newDiscover(env *environment) *cobra.Command {
 			return usageError{err}
 		}
 		waiting, cancel := context.WithTimeout(ctx, longestEmbedding)
-		a.Embedded(waiting)
+		a.Vectors.Wait(waiting)
 		cancel()
 		found, err := a.Door.Find(ctx, a.View(), q)
 		switch {

@@ -212,8 +212,8 @@ func (c *evalCommand) measure(cmd *cobra.Command, queries []eval.Query, call eva
 	}
 	defer func() { err = errors.Join(err, a.Close()) }()
 	c.mention(cmd, a)
-	a.Embedded(ctx)
-	if _, err := a.Meaning(ctx); err != nil {
+	a.Vectors.Wait(ctx)
+	if _, err := a.Vectors.Check(ctx); err != nil {
 		fmt.Fprintln(c.err, "ken: words alone are measured:", err)
 	}
 	find := a.Ranker()

@@ -269,3 +269,16 @@ func (d *Door) Inspect(ctx context.Context, v View, name string) (Description, e
 	detail, err := d.of(v, e).Inspect(ctx, e)
 	return Description{e, detail}, err
 }
+
+// Warm searches every version of the catalog once, until ctx ends, so that the
+// first message does not wait for the index. It records nothing.
+func (d *Door) Warm(ctx context.Context, who capability.Principal) {
+	for version := uint64(0); ; {
+		s, err := d.catalog.Next(ctx, version)
+		if err != nil {
+			return
+		}
+		version = s.Version()
+		_, _, _ = d.Look(ctx, d.View(who), Query{Text: "search"}) // the next search reports the error
+	}
+}

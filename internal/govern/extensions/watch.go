@@ -3,8 +3,10 @@ package extensions
 import (
 	"context"
 	"slices"
+	"time"
 
 	"ken/capability"
+	"ken/internal/govern/policy"
 	"ken/internal/govern/review"
 )
 
@@ -76,5 +78,29 @@ func (s *Set) Disabled(ctx context.Context) func(*capability.Capability) bool {
 	return func(c *capability.Capability) bool {
 		m, ok := book.Of(c)
 		return ok && now.State(m) == review.Disabled
+	}
+}
+
+// visibilityEvery is how often WatchVisibility looks.
+const visibilityEvery = time.Second
+
+// WatchVisibility makes a new version of the catalog when something outside of it
+// changes what models see, until ctx ends: other processes switch extensions too,
+// and rules are files. A file of rules that cannot be used is noticed soon, even
+// without any request.
+func (s *Set) WatchVisibility(ctx context.Context, rules func() *policy.Rules) {
+	tick := time.NewTicker(visibilityEvery)
+	defer tick.Stop()
+	for was := rules(); ; {
+		s.RenewIfSwitched(ctx)
+		if now := rules(); now != was {
+			was = now
+			s.cfg.Catalog().Renew()
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
 	}
 }

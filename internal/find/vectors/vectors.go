@@ -1,9 +1,10 @@
-package app
+// Package vectors chooses the embedder that finds capabilities by meaning, and
+// keeps the vectors of the capabilities complete with it.
+package vectors
 
 import (
 	"context"
 	"errors"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -11,29 +12,46 @@ import (
 
 	"ken/capability"
 	"ken/internal/config"
+	"ken/internal/know/catalog"
 	"ken/internal/know/embed"
 	"ken/internal/know/embed/remote"
 	"ken/llm"
 )
 
-// An embedding is an embedder other than the one inside the program: for
-// messages, and for capabilities, whose vectors are kept. Both are nil where
-// there is none.
-type embedding struct {
-	messages     llm.Embedder
-	capabilities llm.Embedder
-	trouble      func() error // with keeping vectors
+// Config says which embedder is used.
+type Config struct {
+	Given   llm.Embedder  // by the program; nil: that of ken.yaml
+	Start   config.Config // the settings that Ken was opened with
+	Getenv  func(string) string
+	Dir     string                  // where vectors are kept
+	Catalog func() *catalog.Catalog // whose capabilities get vectors; called after New
+
+	// OnClose receives functions to call when Ken closes.
+	OnClose func(func() error)
 }
 
-// newEmbedding returns the embedder that the program was given, or that the
-// configuration names.
-func (a *App) newEmbedding(cfg Config) (embedding, error) {
-	if cfg.Embedder != nil {
-		return embedding{messages: cfg.Embedder, capabilities: cfg.Embedder}, nil
+// A Keeper keeps the vectors of capabilities. Its methods are safe for concurrent
+// use.
+type Keeper struct {
+	cfg          Config
+	messages     llm.Embedder // nil: the model inside the program, or none
+	capabilities llm.Embedder // the same, with vectors that are kept
+	trouble      func() error // with keeping vectors; nil: none can occur
+
+	once  sync.Once
+	tried <-chan struct{} // closed once the embedder was asked for all vectors; nil: there is none
+}
+
+// New returns a Keeper with the embedder that the program was given, or that the
+// configuration names. It asks for no vectors.
+func New(cfg Config) (*Keeper, error) {
+	k := &Keeper{cfg: cfg, messages: cfg.Given, capabilities: cfg.Given}
+	if cfg.Given != nil {
+		return k, nil
 	}
-	d := a.Settings.Discovery
-	refuse := func(message, fix string) (embedding, error) {
-		return embedding{}, &capability.Error{Kind: capability.Invalid, Op: "read the configuration", Err: errors.New(message), Fix: fix}
+	d := cfg.Start.Discovery
+	refuse := func(message, fix string) (*Keeper, error) {
+		return nil, &capability.Error{Kind: capability.Invalid, Op: "read the configuration", Err: errors.New(message), Fix: fix}
 	}
 	switch {
 	case d.EmbeddingModelID != config.NoEmbedding && strings.EqualFold(strings.TrimSpace(d.EmbeddingModelID), config.NoEmbedding):
@@ -43,7 +61,7 @@ func (a *App) newEmbedding(cfg Config) (embedding, error) {
 			return refuse("discovery.embeddingUrl is set, and discovery.embeddingModelId names no model of that service",
 				"set discovery.embeddingModelId to one of its models, or remove discovery.embeddingUrl")
 		}
-		return embedding{}, nil
+		return k, nil
 	case d.EmbeddingURL == "":
 		return refuse("discovery.embeddingModelId names "+d.EmbeddingModelID+", and discovery.embeddingUrl does not say where it is",
 			"set discovery.embeddingUrl, as in http://127.0.0.1:11434/v1, or remove discovery.embeddingModelId")
@@ -57,31 +75,36 @@ func (a *App) newEmbedding(cfg Config) (embedding, error) {
 	}
 	e, err := remote.New(remote.Config{URL: d.EmbeddingURL, Model: d.EmbeddingModelID, APIKey: remote.NewKey(key)})
 	if err != nil {
-		return embedding{}, err
+		return nil, err
 	}
-	a.closeLater(e.Close)
-	cache := remote.NewCache(e, filepath.Join(a.Places.Cache, "vectors"))
-	return embedding{messages: e, capabilities: cache, trouble: cache.Trouble}, nil
+	cfg.OnClose(e.Close)
+	cache := remote.NewCache(e, cfg.Dir)
+	k.messages, k.capabilities, k.trouble = e, cache, cache.Trouble
+	return k, nil
 }
+
+// Embedder returns what makes the vectors of messages; nil: the model inside the
+// program, or none.
+func (k *Keeper) Embedder() llm.Embedder { return k.messages }
 
 // embedAgain is how long an embedder rests that failed to make vectors of
 // capabilities.
 const embedAgain = 30 * time.Second
 
-// StartEmbedding starts to keep the vectors of capabilities complete in the
+// Start starts to keep the vectors of capabilities complete in the
 // background; later calls start nothing. It is called only before a search:
 // listing a catalog sends nothing anywhere. The channel it returns is closed when
 // the embedder was asked for all of them; nil means that there is no embedder.
-func (a *App) StartEmbedding() <-chan struct{} {
-	a.embedOnce.Do(func() {
-		if e := a.embedding.capabilities; e != nil {
-			a.embedded = a.embed(e)
+func (k *Keeper) Start() <-chan struct{} {
+	k.once.Do(func() {
+		if k.capabilities != nil {
+			k.tried = k.embed(k.capabilities)
 		}
 	})
-	return a.embedded
+	return k.tried
 }
 
-func (a *App) embed(e llm.Embedder) <-chan struct{} {
+func (k *Keeper) embed(e llm.Embedder) <-chan struct{} {
 	ctx, cancel := context.WithCancel(context.Background())
 	done, tried := make(chan struct{}), make(chan struct{})
 	first := sync.OnceFunc(func() { close(tried) })
@@ -89,13 +112,13 @@ func (a *App) embed(e llm.Embedder) <-chan struct{} {
 		defer close(done)
 		defer first()
 		for version := uint64(0); ; {
-			s, err := a.catalog.Next(ctx, version)
+			s, err := k.cfg.Catalog().Next(ctx, version)
 			if err != nil {
 				return
 			}
 			// An embedder that fails is asked again after a while; until then
 			// answers say how many capabilities have vectors.
-			err = a.catalog.Embed(ctx, e)
+			err = k.cfg.Catalog().Embed(ctx, e)
 			first()
 			if err == nil {
 				version = s.Version()
@@ -108,7 +131,7 @@ func (a *App) embed(e llm.Embedder) <-chan struct{} {
 			}
 		}
 	}()
-	a.closeLater(func() error {
+	k.cfg.OnClose(func() error {
 		cancel()
 		<-done
 		return nil
@@ -116,12 +139,12 @@ func (a *App) embed(e llm.Embedder) <-chan struct{} {
 	return tried
 }
 
-// Embedded waits until the embedding service, where there is one, has made the
+// Wait waits until the embedding service, where there is one, has made the
 // vectors of all capabilities or has failed, at most until ctx ends. A command
 // that answers once calls it first; a program that keeps running finds by words
 // meanwhile.
-func (a *App) Embedded(ctx context.Context) {
-	tried := a.StartEmbedding()
+func (k *Keeper) Wait(ctx context.Context) {
+	tried := k.Start()
 	if tried == nil {
 		return
 	}
@@ -131,12 +154,12 @@ func (a *App) Embedded(ctx context.Context) {
 	}
 }
 
-// Meaning says what finds capabilities by meaning, or why nothing does. A
+// Check says what finds capabilities by meaning, or why nothing does. A
 // service is asked for one vector.
-func (a *App) Meaning(ctx context.Context) (string, error) {
-	e := a.embedding.messages
+func (k *Keeper) Check(ctx context.Context) (string, error) {
+	e := k.messages
 	switch {
-	case e == nil && a.Settings.Discovery.EmbeddingModelID == config.NoEmbedding:
+	case e == nil && k.cfg.Start.Discovery.EmbeddingModelID == config.NoEmbedding:
 		return "words alone, as discovery.embeddingModelId says", nil
 	case e == nil:
 		return "the model inside the program, " + embed.Builtin().Model(), nil
@@ -144,8 +167,8 @@ func (a *App) Meaning(ctx context.Context) (string, error) {
 	if _, err := e.Embed(ctx, []string{"is anybody there"}); err != nil {
 		return "", err
 	}
-	if a.embedding.trouble != nil {
-		if err := a.embedding.trouble(); err != nil {
+	if k.trouble != nil {
+		if err := k.trouble(); err != nil {
 			return "", err
 		}
 	}
