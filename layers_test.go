@@ -122,6 +122,7 @@ var layers = []layer{
 	{"internal/talk/deliver/...", words + ground + "internal/door internal/talk/model internal/talk/session"},
 	{"internal/talk/slash", words + "internal/spelling"},
 	{"internal/talk/event", words + ground + "internal/door internal/talk/model"},
+	{"internal/talk/commands", words + ground + "internal/door internal/govern/policy internal/know/catalog internal/know/source/mcptools internal/talk/event internal/talk/slash"},
 	{"internal/talk/toolcall", words + ground + "internal/talk/session"},
 	{"internal/talk/ask", words + ground + "internal/talk/event internal/talk/session"},
 	{"internal/talk/compact", words + ground + "internal/talk/model internal/talk/prompt internal/talk/session"},

@@ -42,6 +42,7 @@ import (
 	"ken/internal/run/mcpservers/toolreview"
 	"ken/internal/run/plugins"
 	"ken/internal/run/runner"
+	"ken/internal/talk/commands"
 	"ken/internal/talk/opener"
 	"ken/llm"
 	"ken/plugin"
@@ -133,6 +134,7 @@ type App struct {
 	Servers   *mcpservers.Servers  // the MCP servers behind Ken
 
 	Models      *opener.Opener      // opens the model that answers, and knows what it costs
+	Commands    *commands.Set       // the slash commands of each caller
 	ToolReviews *toolreview.Reviews // the tools and definitions of those servers that wait for review
 
 	// Reading lists where capabilities are read from, in order of precedence,
@@ -150,7 +152,6 @@ type App struct {
 	observe    func(runner.Transition)
 	getenv     func(string) string
 	path       string // folders of programs
-	commands   commands
 	governing
 	Extensions *extensions.Set
 	serving
@@ -292,8 +293,11 @@ func (a *App) build(cfg Config) error {
 	a.ToolReviews = toolreview.New(toolreview.Config{
 		Servers: a.Servers, Definitions: a.definitions, Pins: a.serving.pins.Get, Policy: a.pinPolicy, Catalog: c, Log: a.log,
 	})
-	a.Door, err = a.finding(cfg, c)
-	return err
+	if a.Door, err = a.finding(cfg, c); err != nil {
+		return err
+	}
+	a.Commands = commands.New(commands.Config{Catalog: c, Own: a.own, Door: a.Door, Owner: a.Principal, NoRules: a.noRules, Lookup: a.lookup.Find})
+	return nil
 }
 
 // mentions gathers the ids that ken.yaml names.

@@ -3,7 +3,6 @@ package app
 import (
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -138,34 +137,5 @@ func TestReviewOfAServer(t *testing.T) {
 	}
 	if s, err := a.Servers.Find("look at", "s"); err != nil || s.Disabled {
 		t.Errorf("the server is %+v, %v; want it on", s, err)
-	}
-}
-
-// TestCommandsFor: a command that is hidden from somebody is none for them.
-func TestCommandsFor(t *testing.T) {
-	dir, getenv := home(t, nil)
-	write(t, filepath.Join(dir, ".ken", "ken.yaml"), "policy: {rules: [{id: not-bob, effect: deny, capabilities: ['tool:read_file'], principals: [bob]}]}\n")
-	work := t.TempDir()
-	write(t, filepath.Join(work, "a.txt"), "hello\n")
-	a := open(t, Config{Getenv: getenv, Dir: work})
-	bob, eve := capability.Principal{ID: "bob"}, capability.Principal{ID: "eve"}
-	for who, want := range map[string]bool{a.Principal.ID: true, "bob": false, "eve": true} {
-		p := capability.Principal{ID: who, Tenant: a.Principal.Tenant}
-		if got := a.CommandsFor(p).Is("/read_file a.txt"); got != want {
-			t.Errorf("for %s /read_file is a command: %v, want %v", who, got, want)
-		}
-	}
-	_, hidden := a.Route(t.Context(), bob, "/read_file a.txt")
-	_, absent := a.Route(t.Context(), bob, "/read_fila a.txt")
-	if hidden == nil || absent == nil || capability.KindOf(hidden) != capability.KindOf(absent) {
-		t.Errorf("Route of what is hidden = %v, of what is not there = %v; want them alike", hidden, absent)
-	}
-	if call, err := a.Route(t.Context(), eve, "/read_file a.txt"); err != nil || call.Target != "tool:read_file" {
-		t.Errorf("Route = %+v, %v", call, err)
-	}
-	for _, c := range a.Completions(bob, "/read_f", 7) {
-		if strings.Contains(c.Text, "read_file") {
-			t.Errorf("%+v is completed for whoever it is hidden from", c)
-		}
 	}
 }

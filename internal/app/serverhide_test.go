@@ -84,14 +84,14 @@ func TestCommandsOfAgents(t *testing.T) {
 	a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
 	for decides, want := range map[bool]bool{true: true, false: false} {
 		who := auth.Identity{Principal: a.Principal, Decides: decides}
-		if got := a.CommandsOf(who).Is("/read_file a.txt"); got != want {
+		if got := a.Commands.For(callerOf(who)).Is("/read_file a.txt"); got != want {
 			t.Errorf("/read_file is a command of who decides (%v): %v, want %v", decides, got, want)
 		}
-		if !a.CommandsOf(who).Is("/list_files") {
+		if !a.Commands.For(callerOf(who)).Is("/list_files") {
 			t.Errorf("/list_files is no command of who decides (%v)", decides)
 		}
-		if _, err := a.RouteOf(t.Context(), who, "/read_file a.txt"); (err == nil) != want {
-			t.Errorf("RouteOf(who decides: %v) = %v", decides, err)
+		if _, err := a.Commands.Route(t.Context(), callerOf(who), "/read_file a.txt"); (err == nil) != want {
+			t.Errorf("Route(who decides: %v) = %v", decides, err)
 		}
 	}
 }

@@ -33,8 +33,10 @@ import (
 	"ken/internal/serve/reviews"
 	"ken/internal/serve/settings"
 	"ken/internal/store"
+	"ken/internal/talk/commands"
 	"ken/internal/talk/event"
 	"ken/internal/talk/session"
+	"ken/internal/talk/slash"
 	"ken/web"
 )
 
@@ -233,7 +235,7 @@ func (s *Site) chat() chatapi.Config {
 	a := s.app
 	return chatapi.Config{
 		Hub: s.hub, Sessions: a.Sessions, Engine: func() (chatapi.Engine, error) { return a.Engine() }, Folder: a.Places.Workspace, Modes: a.Modes,
-		Commands: a.CommandsOf, NoCommands: a.NoCommands, Inspect: a.keptRecord, Surface: string(policy.SurfaceChat),
+		Commands: func(who auth.Identity) *slash.Index { return a.Commands.For(callerOf(who)) }, NoCommands: a.Commands.Denied, Inspect: a.keptRecord, Surface: string(policy.SurfaceChat),
 		Reply: func(ctx context.Context, who capability.Principal, id string, asked event.Asked, said chatapi.Answer) error {
 			return a.Reply(ctx, who, id, asked, Answer{Yes: said.Yes, Scope: said.Scope, Text: said.Text, Answers: said.Answers})
 		},
@@ -242,6 +244,11 @@ func (s *Site) chat() chatapi.Config {
 			return a.Door.Try(ctx, view, door.Query{Text: text, Scope: capability.Scope{Agent: head.Agent, Mode: head.Mode}})
 		},
 	}
+}
+
+// callerOf returns who types commands over HTTP.
+func callerOf(who auth.Identity) commands.Caller {
+	return commands.Caller{Principal: who.Principal, Agent: !who.Decides}
 }
 
 // Modes returns the names of the modes that there are.
@@ -272,9 +279,11 @@ func (s *Site) trail(waiting context.Context) trailapi.Config {
 		Door: a.Door, Desk: a.Desk, Settle: a.Approvals.Settle, Revoke: a.Approvals.Revoke, Waiting: waiting, Redact: a.redactor.Redact,
 		AuditDir: a.Places.Audit, Prove: a.Archive.Prove, Read: a.readKept,
 		Verify: func(ctx context.Context) (audit.Report, error) { return a.Archive.Verify(ctx) },
-		Route:  a.RouteOf,
-		Lines:  approval.Ticket.Lines,
-		Opens:  a.opens,
+		Route: func(ctx context.Context, who auth.Identity, line string) (capability.Call, error) {
+			return a.Commands.Route(ctx, callerOf(who), line)
+		},
+		Lines: approval.Ticket.Lines,
+		Opens: a.opens,
 	}
 }
 

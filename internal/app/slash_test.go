@@ -3,11 +3,13 @@ package app
 import (
 	"encoding/json"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"ken/capability"
 	"ken/internal/serve/auth"
+	"ken/internal/talk/commands"
 	"ken/internal/talk/event"
 	"ken/internal/talk/session"
 	"ken/llm/llmtest"
@@ -53,7 +55,7 @@ func TestPlainLines(t *testing.T) {
 	_, getenv := home(t, nil)
 	a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
 	checked := 0
-	for e := range all(a.catalog.Snapshot(), a.own.Snapshot()) {
+	for _, e := range slices.AppendSeq(slices.Collect(a.catalog.Snapshot().All()), a.own.Snapshot().All()) {
 		if e.Kind != capability.KindTool || e.Run == nil || e.Unavailable != "" {
 			continue
 		}
@@ -63,7 +65,7 @@ func TestPlainLines(t *testing.T) {
 			continue
 		}
 		checked++
-		call, err := a.Route(t.Context(), a.Principal, strings.TrimSpace("/"+e.Name+" "+c.line))
+		call, err := a.Commands.Route(t.Context(), commands.Caller{Principal: a.Principal}, strings.TrimSpace("/"+e.Name+" "+c.line))
 		if err != nil || call.Target != e.ID || string(call.Arguments) != c.want {
 			t.Errorf("Route(/%s %s) = %s %s, %v, want %s", e.Name, c.line, call.Target, call.Arguments, err, c.want)
 		}
@@ -87,7 +89,7 @@ func TestFormerNames(t *testing.T) {
 		{"/read-file README.md 5", "tool:read_file", `{"path":"README.md","limit":5}`},
 		{"/search-text TODO src", "tool:search_files", `{"regex":"TODO","path":"src"}`},
 	} {
-		call, err := a.Route(t.Context(), a.Principal, c.line)
+		call, err := a.Commands.Route(t.Context(), commands.Caller{Principal: a.Principal}, c.line)
 		if err != nil || call.Target != c.target || string(call.Arguments) != c.want {
 			t.Errorf("Route(%s) = %s %s, %v, want %s %s", c.line, call.Target, call.Arguments, err, c.target, c.want)
 		}
@@ -118,12 +120,12 @@ func TestShellLines(t *testing.T) {
 		{"command='echo hi'", `{"command":"echo hi"}`},
 		{"-- --cwd", `{"cmd":"--cwd"}`},
 	} {
-		call, err := a.Route(t.Context(), a.Principal, "/shell "+c.line)
+		call, err := a.Commands.Route(t.Context(), commands.Caller{Principal: a.Principal}, "/shell "+c.line)
 		if err != nil || string(canonical(t, call.Arguments)) != string(canonical(t, json.RawMessage(c.want))) {
 			t.Errorf("Route(/shell %s) = %s, %v, want %s", c.line, call.Arguments, err, c.want)
 		}
 	}
-	if _, err := a.Route(t.Context(), a.Principal, "/shell cmd=ls pwd"); err == nil || !strings.Contains(err.Error(), "cmd is given twice") {
+	if _, err := a.Commands.Route(t.Context(), commands.Caller{Principal: a.Principal}, "/shell cmd=ls pwd"); err == nil || !strings.Contains(err.Error(), "cmd is given twice") {
 		t.Errorf("Route(/shell cmd=ls pwd) = %v, want that cmd is given twice", err)
 	}
 }
@@ -231,14 +233,14 @@ func TestRouteWithoutRules(t *testing.T) {
 	dir, getenv := home(t, nil)
 	a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
 	ben := auth.Identity{Principal: capability.Principal{ID: "ben"}}
-	if _, err := a.RouteOf(t.Context(), ben, "/list_files"); err != nil || a.NoCommands(ben.Principal) != nil {
-		t.Fatalf("RouteOf = %v, and there are no commands: %v", err, a.NoCommands(ben.Principal))
+	if _, err := a.Commands.Route(t.Context(), callerOf(ben), "/list_files"); err != nil || a.Commands.Denied(ben.Principal) != nil {
+		t.Fatalf("Route = %v, and there are no commands: %v", err, a.Commands.Denied(ben.Principal))
 	}
 	write(t, filepath.Join(dir, ".ken", "context", "tool-access.json"), `{"global": {"enabled": true, "mod": "full"}}`)
 	for _, decides := range []bool{true, false} {
 		ben.Decides = decides
-		if _, err := a.RouteOf(t.Context(), ben, "/list_files"); capability.KindOf(err) != capability.Denied || !strings.Contains(err.Error(), "(no-rules); ken doctor") {
-			t.Errorf("RouteOf(decides: %v) = %v, want that there are no rules", decides, err)
+		if _, err := a.Commands.Route(t.Context(), callerOf(ben), "/list_files"); capability.KindOf(err) != capability.Denied || !strings.Contains(err.Error(), "(no-rules); ken doctor") {
+			t.Errorf("Route(decides: %v) = %v, want that there are no rules", decides, err)
 		}
 	}
 }

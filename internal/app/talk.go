@@ -80,7 +80,7 @@ func (a *App) newEngine() (*engine.Engine, error) {
 // engineConfig is what conversations are led with.
 func (a *App) engineConfig() engine.Config {
 	return engine.Config{
-		Door: a.Door, Model: a.modelOf, Command: a.slashCommand, Environment: a.environment, Ended: a.reportTurn,
+		Door: a.Door, Model: a.modelOf, Command: a.Commands.Read, Environment: a.environment, Ended: a.reportTurn,
 		Layers: a.layers, Intents: a.intentsAt, Reads: a.onlyReads,
 		Ticket: a.ticket, Wait: a.waitForPerson, Keep: a.keepText, Fate: a.fate, Terms: a.terms, Filters: a.plugins.Filters(),
 	}

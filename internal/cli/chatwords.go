@@ -46,7 +46,7 @@ func words() []word {
 
 // Complete returns what may stand at the cursor.
 func (t *conversation) Complete(line string, cursor int) []slash.Completion {
-	out := t.app.Completions(t.app.Principal, line, cursor)
+	out := t.app.Commands.All().Complete(line, cursor)
 	head := line[:min(max(cursor, 0), len(line))]
 	if !strings.HasPrefix(head, "/") || strings.ContainsAny(head, " \t\n") {
 		return append(out, t.completeArgument(head, cursor)...)
@@ -127,7 +127,7 @@ func (t *conversation) Command(ctx context.Context, line string) (chat.Output, b
 	switch {
 	case isViewWord(fields[0]):
 		return chat.Output{}, true, fmt.Errorf("%s stands alone; %s", fields[0], slash.ForModel)
-	case t.app.Commands().LooksLike(line) && !t.app.Commands().Is(line):
+	case t.app.Commands.All().LooksLike(line) && !t.app.Commands.All().Is(line):
 		return chat.Output{}, true, t.unknownWord(line)
 	}
 	return chat.Output{}, false, nil
@@ -148,7 +148,7 @@ func (t *conversation) unknownWord(line string) error {
 	for _, w := range chat.Words() {
 		names = append(names, w.Text)
 	}
-	near := t.app.Commands().Suggest(line)
+	near := t.app.Commands.All().Suggest(line)
 	if own := spelling.Nearest(word, names); own != "" {
 		near = append([]string{own}, near...)
 	}
@@ -191,7 +191,7 @@ func (t *conversation) help(context.Context, []string) (chat.Output, error) {
 	for _, w := range chat.Words() {
 		fmt.Fprintf(&b, "- `%s` %s\n", w.Text, w.Description)
 	}
-	fmt.Fprintf(&b, "\nBesides, %s of your capabilities can be typed, as in `/NAME arguments`; Tab completes them.\n", output.Plural(len(t.app.Commands().Commands()), "command"))
+	fmt.Fprintf(&b, "\nBesides, %s of your capabilities can be typed, as in `/NAME arguments`; Tab completes them.\n", output.Plural(len(t.app.Commands.All().Commands()), "command"))
 	b.WriteString("\nWhat is not a command goes to the model; so does what has a blank or a second slash before its slash.\n")
 	b.WriteString("\nWhere a call needs your word: `y` this once, `a` this exact call for longer, `p` commands that begin alike, `s` with any arguments for this session, `n` no, `N` no and do not ask again in this session. `a`, `p` and `s` are there where the rules let you.")
 	return chat.Output{Text: b.String()}, nil

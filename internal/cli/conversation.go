@@ -182,7 +182,7 @@ func (t *conversation) Turn(ctx context.Context, text string) iter.Seq2[event.Ev
 	if err := t.begin(ctx); err != nil {
 		return func(yield func(event.Event, error) bool) { yield(nil, err) }
 	}
-	if rest, ok := strings.CutPrefix(text, "/"); ok && t.app.Commands().LooksLike(rest) {
+	if rest, ok := strings.CutPrefix(text, "/"); ok && t.app.Commands.All().LooksLike(rest) {
 		text = " " + rest // the second slash says that it is for the model, as a blank does
 	}
 	t.mu.Lock()

@@ -23,6 +23,7 @@ import (
 	"ken/internal/govern/policy"
 	"ken/internal/run/executor"
 	"ken/internal/run/runner"
+	"ken/internal/talk/commands"
 	"ken/internal/talk/slash"
 	"ken/internal/untrusted"
 )
@@ -117,7 +118,7 @@ func (c *runCommand) callOf(ctx context.Context, a *app.App, given []string) (ca
 		for _, word := range given[1:] { // the shell has taken the line apart
 			line += " " + quoteWord(word)
 		}
-		call, err := a.Route(ctx, a.Principal, line)
+		call, err := a.Commands.Route(ctx, commands.Caller{Principal: a.Principal}, line)
 		fault, isFault := errors.AsType[*slash.Fault](err)
 		if err != nil && capability.KindOf(err) == capability.NotFound {
 			name, rest, _ := strings.Cut(line[1:], " ")

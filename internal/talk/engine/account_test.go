@@ -66,7 +66,9 @@ func TestAccountOfACommand(t *testing.T) {
 	var ends []event.Done
 	r := open(t, setting{config: func(c *Config) {
 		c.Ended = func(d event.Done, _ time.Time) { ends = append(ends, d) }
-		c.Command = func(context.Context, event.Input) (Command, bool, error) { return Command{Text: "help"}, true, nil }
+		c.Command = func(context.Context, event.Input) (event.Command, bool, error) {
+			return event.Command{Text: "help"}, true, nil
+		}
 	}})
 	id := r.session()
 	r.say(id, "/greet")

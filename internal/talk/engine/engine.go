@@ -36,7 +36,7 @@ type Config struct {
 	// Command reads a slash command. It is asked for texts that begin with a
 	// slash; not ok means that the text is meant for the model. An error is
 	// told to the person and ends the turn.
-	Command func(ctx context.Context, in event.Input) (cmd Command, ok bool, err error)
+	Command func(ctx context.Context, in event.Input) (cmd event.Command, ok bool, err error)
 
 	// Layers give the system prompt of a session that begins, and what a person
 	// should know about them.
@@ -114,14 +114,6 @@ type Model struct {
 
 	Condenser    llm.Model // summarizes a long history; nil: the history is cut
 	CondenserRow model.Row
-}
-
-// A Command is what a slash command comes to: a call that the person makes, a
-// text to show, or one to say to the model.
-type Command struct {
-	Call capability.Call // a Target that is empty: there is none
-	Text string
-	Say  string // where set: said to the model instead of what was typed
 }
 
 // LayerInput is what the layers of a session may depend on.

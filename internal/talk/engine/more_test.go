@@ -27,17 +27,17 @@ import (
 // a model and without an intent, and is part of the history (C32).
 func TestS502SlashCommand(t *testing.T) {
 	r := open(t, setting{rules: strict, config: func(c *Config) {
-		c.Command = func(_ context.Context, in event.Input) (Command, bool, error) {
+		c.Command = func(_ context.Context, in event.Input) (event.Command, bool, error) {
 			switch word, rest, _ := strings.Cut(in.Text, " "); word {
 			case "/save":
 				args, _ := json.Marshal(map[string]string{"name": rest})
-				return Command{Call: capability.Call{Target: "tool:save", Arguments: args}}, true, nil
+				return event.Command{Call: capability.Call{Target: "tool:save", Arguments: args}}, true, nil
 			case "/help":
-				return Command{Text: "There is /save."}, true, nil
+				return event.Command{Text: "There is /save."}, true, nil
 			case "/wrong":
-				return Command{}, true, errors.New("no such command")
+				return event.Command{}, true, errors.New("no such command")
 			}
-			return Command{}, false, nil
+			return event.Command{}, false, nil
 		}
 	}})
 	id := r.begin(llmtest.Always(text("Hello.")))

@@ -73,7 +73,9 @@ func TestNewMessageAfterACrash(t *testing.T) {
 	})
 	t.Run("after a command", func(t *testing.T) {
 		r := open(t, setting{config: func(c *Config) {
-			c.Command = func(context.Context, event.Input) (Command, bool, error) { return Command{Text: "help"}, true, nil }
+			c.Command = func(context.Context, event.Input) (event.Command, bool, error) {
+				return event.Command{Text: "help"}, true, nil
+			}
 		}})
 		id := r.begin(llmtest.Replies(answers(save)))
 		r.crashAt(event.Input{Session: id, Text: "save it"}, event.Reply{}, finishedOf("tool:save"))

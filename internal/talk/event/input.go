@@ -9,6 +9,14 @@ import (
 	"ken/llm"
 )
 
+// A Command is what a slash command comes to: a call that the person makes, a
+// text to show, or one to say to the model.
+type Command struct {
+	Call capability.Call // a Target that is empty: there is none
+	Text string
+	Say  string // where set: said to the model instead of what was typed
+}
+
 // Input is what a person says to a session.
 type Input struct {
 	Principal capability.Principal

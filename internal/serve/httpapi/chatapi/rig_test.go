@@ -151,14 +151,14 @@ func open(t testing.TB) *rig {
 		Layers: func(_ context.Context, in engine.LayerInput) ([]prompt.Layer, []event.Notice, error) {
 			return []prompt.Layer{{Name: prompt.Base, Text: "You are Ken.", Must: true}, {Name: prompt.Map, Text: in.Map}}, nil, nil
 		},
-		Command: func(_ context.Context, in event.Input) (engine.Command, bool, error) {
+		Command: func(_ context.Context, in event.Input) (event.Command, bool, error) {
 			if strings.HasPrefix(in.Text, "/greet") {
-				return engine.Command{Call: capability.Call{Target: "tool:greet", Arguments: []byte(`{"name":"you"}`), Principal: in.Principal}}, true, nil
+				return event.Command{Call: capability.Call{Target: "tool:greet", Arguments: []byte(`{"name":"you"}`), Principal: in.Principal}}, true, nil
 			}
 			if strings.HasPrefix(in.Text, "/save") {
-				return engine.Command{Call: capability.Call{Target: "tool:save", Arguments: []byte(`{}`), Principal: in.Principal}}, true, nil
+				return event.Command{Call: capability.Call{Target: "tool:save", Arguments: []byte(`{}`), Principal: in.Principal}}, true, nil
 			}
-			return engine.Command{}, false, nil
+			return event.Command{}, false, nil
 		},
 		Ticket: func(ctx context.Context, id string) (event.Ticket, error) {
 			ticket, err := r.desk.Get(ctx, id)
