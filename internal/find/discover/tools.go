@@ -300,7 +300,7 @@ func aboutOf(e *catalog.Entry) About {
 	}
 	if e.Kind == capability.KindExtension {
 		a.Loadable, a.ExtensionID = !a.Available, e.Name
-	} else if id := e.Meta["extension"]; id != "" {
+	} else if id, ok := e.Extension(); ok {
 		a.Loadable, a.ExtensionID = !e.Available, id
 	}
 	return a

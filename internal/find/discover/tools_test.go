@@ -68,8 +68,14 @@ func TestS247Fields(t *testing.T) {
 	if got := byID["tool:web-search"]; fmt.Sprint(got) != fmt.Sprint(want) || got.Relevance < 0.2 { // three are about as likely
 		t.Errorf("web-search = %+v, want %+v", got, want)
 	}
-	if got := byID["tool:web-pay"]; got.Available || len(got.Missing) != 1 || !got.Loadable || got.ExtensionID != "shop" {
-		t.Errorf("web-pay = %+v, want it loadable with extension shop and what is missing", got)
+	if got := byID["tool:web-pay"]; got.Available || len(got.Missing) != 1 || got.Loadable || got.ExtensionID != "" { // a key that no format defines
+		t.Errorf("web-pay = %+v, want what is missing, and no extension", got)
+	}
+	packaged := &catalog.Entry{Capability: &capability.Capability{
+		Kind: capability.KindTool, Name: "web-buy", RequiredTools: []string{"extension:shop"}, Origin: capability.Origin{Format: capability.FormatExtension},
+	}}
+	if got := aboutOf(packaged); !got.Loadable || got.ExtensionID != "shop" {
+		t.Errorf("web-buy = %+v, want it loadable with extension shop", got)
 	}
 	if got := byID["extension:web-kit"]; !got.Loadable || got.ExtensionID != "web-kit" {
 		t.Errorf("web-kit = %+v, want it loadable by its own name", got)

@@ -287,6 +287,16 @@ func TestExtensionTools(t *testing.T) {
 	}
 }
 
+// TestExtensionDefaultAction checks that an action cannot make itself the default
+// with a key of the command.
+func TestExtensionDefaultAction(t *testing.T) {
+	const commands = "slash_commands:\n- name: /a\n  description: A.\n  runner: exec.a\n  actions:\n  - {id: show, default_action: wipe}\n  - {id: wipe}\n"
+	_, b := load(t, TreeConfig{Path: extensionFolder(t, `{"id":"x","description":"X.","permissions_required":["exec"]}`, commands), Trust: capability.TrustUser})
+	if got := capabilityByID(t, b, "command:a/show").Meta["default_action"]; got != "" {
+		t.Errorf("the default action is %q, want none", got)
+	}
+}
+
 func TestExtensionLegacyCommands(t *testing.T) {
 	const commands = `
 commands:

@@ -78,6 +78,16 @@ func Commands(capabilities []*capability.Capability, schema func(*capability.Cap
 	return commands
 }
 
+// defaultAction returns the action that a command runs if none is named. Only
+// extension packages and Ken's own tools define one: other formats keep every key
+// that they do not know in Meta.
+func defaultAction(c *capability.Capability) string {
+	if f := c.Origin.Format; f != capability.FormatExtension && f != "memory" {
+		return ""
+	}
+	return c.Meta["default_action"]
+}
+
 func (cmd *Command) add(c *capability.Capability, name string, schema func(*capability.Capability) json.RawMessage) {
 	a := Action{Name: name, Target: c.ID, Description: c.Description, Unavailable: c.Unavailable}
 	a.Text = c.Run == nil && c.Origin.Format == "command"
@@ -95,7 +105,7 @@ func (cmd *Command) add(c *capability.Capability, name string, schema func(*capa
 		cmd.Summary = c.Description
 	}
 	if cmd.Default == "" {
-		cmd.Default = c.Meta["default_action"]
+		cmd.Default = defaultAction(c)
 	}
 	for _, alias := range c.Aliases {
 		plain, slash := strings.CutPrefix(alias, "/")

@@ -392,3 +392,18 @@ func TestSuggestsWhatHoldsTheWord(t *testing.T) {
 		}
 	}
 }
+
+// TestDefaultAction checks that only formats which define a default action set it:
+// others keep unknown keys in Meta.
+func TestDefaultAction(t *testing.T) {
+	for format, want := range map[string]string{capability.FormatExtension: "wipe", "memory": "wipe", "manifest": "", "rows": "", "mcptools": ""} {
+		list := []*capability.Capability{
+			{ID: "command:disk/show", Kind: capability.KindCommand, Name: "disk show", Origin: capability.Origin{Format: format}},
+			{ID: "command:disk/wipe", Kind: capability.KindCommand, Name: "disk wipe", Origin: capability.Origin{Format: format}, Meta: map[string]string{"default_action": "wipe"}},
+		}
+		commands := Commands(list, nil)
+		if len(commands) != 1 || commands[0].Default != want {
+			t.Errorf("format %s: %+v, want the default action %q", format, commands, want)
+		}
+	}
+}

@@ -228,6 +228,7 @@ func (x *extension) action(cmd packageCommand, id, description string, s *packag
 		c.Meta = mergeMeta(c.Meta, x.rest("/"+c.Name, s.path, s.fields))
 	}
 	c.Meta = mergeMeta(c.Meta, cmd.meta)
+	delete(c.Meta, "default_action") // an unknown key
 	if cmd.standard != "" {
 		c.Meta = mergeMeta(c.Meta, map[string]string{"default_action": cmd.standard})
 	}
