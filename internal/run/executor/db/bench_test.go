@@ -98,3 +98,14 @@ func TestNotMuchSlower(t *testing.T) {
 	}
 	t.Errorf("the executor takes %v of the driver's time, want at most 2", said)
 }
+
+// BenchmarkSmall reads one row: it shows what the process of a call costs.
+func BenchmarkSmall(b *testing.B) {
+	e := rig(b, []Connection{{Name: "shop", Engine: SQLite, Path: items(b)}})
+	call := executortest.Call("tool:db_shop_query", object{"sql": "SELECT id FROM items LIMIT 1"})
+	for b.Loop() {
+		if _, err := e.Invoke(b.Context(), call); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

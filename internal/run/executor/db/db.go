@@ -172,19 +172,36 @@ func (e *Executor) Invoke(ctx context.Context, call capability.Call) (capability
 	}
 	r.Meta["tool"], r.Meta["database"] = "db."+p.verb, p.connection.Name
 	r.Meta["duration_ms"] = fmt.Sprint(time.Since(begun).Milliseconds())
-	r.Meta["isolation"] = `{"profile":"in-process"}`
+	r.Meta["isolation"] = isolation(p.connection)
 	return r, nil
+}
+
+// isolation says where a statement ran: an SQLite file in a process of its own,
+// with limits, and everything else in Ken's.
+func isolation(c Connection) string {
+	if c.Engine == SQLite {
+		return `{"profile":"none"}`
+	}
+	return `{"profile":"in-process"}`
 }
 
 func (e *Executor) carry(ctx context.Context, p plan) (capability.Result, error) {
 	if err := ctx.Err(); err != nil {
 		return capability.Result{}, err
 	}
+	if p.connection.Engine == SQLite {
+		return inChild(ctx, p)
+	}
 	x, err := open(ctx, p.connection, p.verb, e.cfg.Secret)
 	if err != nil {
 		return capability.Result{}, &openError{err}
 	}
 	defer x.close()
+	return p.ask(ctx, x)
+}
+
+// ask carries out a plan with an open database.
+func (p plan) ask(ctx context.Context, x engine) (capability.Result, error) {
 	s := &sheet{name: p.connection.Name, format: p.format, mostRows: p.rows, most: p.connection.Bytes}
 	switch p.verb {
 	case verbInspect:
@@ -201,7 +218,7 @@ func (e *Executor) carry(ctx context.Context, p plan) (capability.Result, error)
 		changed, err := x.execute(ctx, p.sql, p.values, s)
 		return s.result(changed), err
 	}
-	err = x.query(ctx, p.sql, p.values, s)
+	err := x.query(ctx, p.sql, p.values, s)
 	return s.result(-1), err
 }
 

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -422,5 +423,67 @@ func TestMemory(t *testing.T) {
 	}
 	if got := text(do(t, e, "tool:db_shop_query", object{"sql": "SELECT length(hex(zeroblob(8000000))) AS n"})); !strings.Contains(got, "16000000") {
 		t.Errorf("one long value = %s, want its length", got)
+	}
+}
+
+// endlessSteps are statements of which one step takes hours, so that no interrupt
+// stops them, and statements that take all memory before their first step.
+var endlessSteps = []string{
+	"SELECT instr(hex(zeroblob(1000000)), hex(zeroblob(500000)) || 'b')",
+	"SELECT length(replace(hex(zeroblob(1000000)), hex(zeroblob(500000)) || 'b', 'c'))",
+	"SELECT length(trim(hex(zeroblob(300000)), replace(hex(zeroblob(300000)), '0', 'b') || '0'))",
+	"SELECT length(unhex(replace(hex(zeroblob(500000)), '0', '-'), replace(hex(zeroblob(500000)), '0', '_') || '-'))",
+}
+
+// TestUnstoppable: a statement that SQLite cannot interrupt ends with the call's
+// time, or when the caller goes, and changes nothing.
+func TestUnstoppable(t *testing.T) {
+	path := shop(t, "CREATE TABLE t (a)")
+	e := rig(t, []Connection{{Name: "shop", Engine: SQLite, Path: path, Write: true, Timeout: 200 * time.Millisecond}, {Name: "long", Engine: SQLite, Path: path}})
+	for _, sql := range endlessSteps {
+		begun := time.Now()
+		_, err := e.Invoke(t.Context(), executortest.Call("tool:db_shop_query", object{"sql": sql}))
+		if kind(err) != capability.Timeout || !strings.Contains(fmt.Sprint(err), "databases.shop.timeout") || time.Since(begun) > 20*time.Second {
+			t.Errorf("%.60s: %v after %v", sql, err, time.Since(begun))
+		}
+	}
+	begun := time.Now()
+	_, err := e.Invoke(t.Context(), executortest.Call("tool:db_shop_execute", object{"sql": "INSERT INTO t " + endlessSteps[0]}))
+	if kind(err) != capability.Timeout || time.Since(begun) > 20*time.Second {
+		t.Errorf("execute: %v after %v, want a timeout", err, time.Since(begun))
+	}
+	if r := do(t, e, "tool:db_long_query", object{"sql": "SELECT count(*) FROM t", "format": "csv"}); !strings.Contains(text(r), "\n0\n") {
+		t.Errorf("after a change that was stopped: %s, want no rows", text(r))
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(50*time.Millisecond, cancel)
+	begun = time.Now()
+	if _, err := e.Invoke(ctx, executortest.Call("tool:db_long_query", object{"sql": endlessSteps[0]})); kind(err) != capability.Unavailable || time.Since(begun) > 20*time.Second {
+		t.Errorf("cancelled: %v after %v", err, time.Since(begun))
+	}
+}
+
+// TestPrepareMemory: each WITH clause names the one before it twice, so SQLite
+// makes 2^40 copies of the first while it compiles the statement. For views SQLite
+// has a limit of its own.
+func TestPrepareMemory(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux limits the memory of a process")
+	}
+	with, views := []string{"a0 AS (SELECT 1 x)"}, []string{"CREATE VIEW a0 AS SELECT 1 x"}
+	for i := range 40 {
+		twice := fmt.Sprintf("SELECT p.x FROM a%d p LEFT JOIN a%d q ON random() GROUP BY 1", i, i)
+		with = append(with, fmt.Sprintf("a%d AS (%s)", i+1, twice))
+		views = append(views, fmt.Sprintf("CREATE VIEW a%d AS %s", i+1, twice))
+	}
+	path := shop(t, append(views, "CREATE TABLE t (a)")...)
+	e := rig(t, []Connection{{Name: "shop", Engine: SQLite, Path: path, Timeout: 2 * time.Minute}})
+	for _, sql := range []string{"WITH " + strings.Join(with, ", ") + " SELECT x FROM a40", "SELECT x FROM a40"} {
+		if r := do(t, e, "tool:db_shop_query", object{"sql": sql}); !r.Failed || !strings.Contains(text(r), "MiB of memory") && !strings.Contains(text(r), "too many references") {
+			t.Errorf("%.60s: %+v, want that it needs too much memory", sql, r)
+		}
+	}
+	if r := do(t, e, "tool:db_shop_query", object{"sql": "SELECT count(*) FROM t"}); r.Failed {
+		t.Errorf("afterwards: %+v", r)
 	}
 }

@@ -13,6 +13,10 @@ import (
 type sqlite struct {
 	file *sqliteFile
 	stop func()
+
+	// commits is asked before a change is committed; false means that it is too
+	// late. Nil means that it never is.
+	commits func() bool
 }
 
 func newSQLite(ctx context.Context, c Connection, write bool) (*sqlite, error) {
@@ -20,7 +24,7 @@ func newSQLite(ctx context.Context, c Connection, write bool) (*sqlite, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &sqlite{f, f.stopWith(ctx)}, nil
+	return &sqlite{file: f, stop: f.stopWith(ctx)}, nil
 }
 
 func (s *sqlite) close() {
@@ -103,6 +107,9 @@ func (s *sqlite) execute(ctx context.Context, sql string, values []any, into *sh
 	if err == nil {
 		err = ctx.Err()
 	}
+	if err == nil && s.commits != nil && !s.commits() {
+		err = context.Canceled
+	}
 	if err == nil {
 		err = s.file.transaction("COMMIT")
 	}
@@ -117,6 +124,9 @@ func (s *sqlite) execute(ctx context.Context, sql string, values []any, into *sh
 func (s *sqlite) told(err error) error {
 	if e, ok := errors.AsType[*sqliteError](err); ok && e.code == lib.SQLITE_TOOBIG {
 		return fmt.Errorf("%s: in this statement a value may have %d bytes. Ask for fewer columns, or for parts with substr", e.text, s.file.longest)
+	}
+	if e, ok := errors.AsType[*sqliteError](err); ok && e.code == lib.SQLITE_NOMEM {
+		return &memoryError{}
 	}
 	if e, ok := errors.AsType[*sqliteError](err); ok && (e.code == lib.SQLITE_AUTH || e.code == lib.SQLITE_READONLY) {
 		return &readOnlyError{"the database refused it: " + e.text}

@@ -1,0 +1,213 @@
+package db
+
+import (
+	"bytes"
+	"context"
+	"encoding/gob"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"ken/capability"
+)
+
+// SQLite is a library in the process that calls it. It can be interrupted only
+// between two of its own steps, and as it is built here it does not count its
+// memory. A single step can take days (instr and replace compare every place of
+// one text with all of another), and a statement with 26 nested WITH clauses
+// takes gigabytes before its first step. So each call has a process of its own,
+// with a limit on its memory, that is ended when the call is over.
+
+// childName is the first argument of such a process. It is this program.
+const childName = "ken-sqlite"
+
+// Most of what a child may take.
+const (
+	childMemory = 1 << 30
+	childReply  = 512 << 20       // bytes of an answer; a sheet has 64 MiB, and JSON and gob add to it
+	childGrace  = time.Second     // between the interrupt and its end
+	childKill   = 5 * time.Second // between the interrupt and the signal that ends it in any case
+)
+
+// The exit statuses of a child that has no answer.
+const (
+	childStopped = 3 // it was told to stop and could not be interrupted; nothing was changed
+	childBroken  = 4 // the order cannot be read
+)
+
+// In a child nothing but its order is done, before main. So each program that
+// links this package can have children, and a program that does not know of them
+// cannot run twice.
+var _ = beChild()
+
+func beChild() bool {
+	if len(os.Args) == 1 && os.Args[0] == childName {
+		os.Exit(serveChild(os.Stdin, os.Stdout))
+	}
+	return true
+}
+
+// An order is what a child does: one statement on one file.
+type order struct {
+	Path, Name, Description  string
+	Verb, SQL, Table, Format string
+	Values                   []any
+	Rows, Bytes              int
+	Write                    bool
+}
+
+// A reply is what came of it. Opening and Refused say of which kind Err is.
+type reply struct {
+	Result           capability.Result
+	Err              string
+	Opening, Refused bool
+}
+
+// serveChild carries out one order. It is told to stop by the end of its input,
+// which also comes when its parent dies.
+func serveChild(in io.Reader, out io.Writer) int {
+	var o order
+	if err := gob.NewDecoder(in).Decode(&o); err != nil {
+		return childBroken
+	}
+	limitMemory(childMemory)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	var committing atomic.Bool
+	go func() {
+		_, _ = io.Copy(io.Discard, in) // an error is an end as well
+		cancel()
+		time.Sleep(childGrace)
+		if committing.CompareAndSwap(false, true) {
+			os.Exit(childStopped)
+		}
+	}()
+	p := plan{
+		connection: Connection{Name: o.Name, Description: o.Description, Engine: SQLite, Path: o.Path, Write: o.Write, Bytes: o.Bytes},
+		verb:       o.Verb, sql: o.SQL, values: o.Values, table: o.Table, format: o.Format, rows: o.Rows,
+	}
+	var answer reply
+	x, err := newSQLite(ctx, p.connection, p.verb == verbExecute)
+	if err != nil {
+		answer.Err, answer.Opening = err.Error(), true
+	} else {
+		x.commits = func() bool { return committing.CompareAndSwap(false, true) }
+		answer.Result, err = p.ask(ctx, x)
+		x.close()
+	}
+	if err != nil {
+		answer.Err, answer.Result = err.Error(), capability.Result{}
+		_, answer.Refused = errors.AsType[*readOnlyError](err)
+	}
+	if err := gob.NewEncoder(out).Encode(answer); err != nil {
+		return childBroken // nobody reads it any more
+	}
+	return 0
+}
+
+// A memoryError is a statement that needs more memory than a child may have.
+type memoryError struct{}
+
+func (*memoryError) Error() string {
+	return fmt.Sprintf("the statement needs more than %d MiB of memory. Ask for less, or name fewer tables, views and subqueries at once", childMemory>>20)
+}
+
+// inChild carries out a plan for an SQLite file in a process of its own.
+func inChild(ctx context.Context, p plan) (capability.Result, error) {
+	var in bytes.Buffer
+	c := p.connection
+	if err := gob.NewEncoder(&in).Encode(order{c.Path, c.Name, c.Description, p.verb, p.sql, p.table, p.format, p.values, p.rows, c.Bytes, c.Write}); err != nil {
+		return capability.Result{}, err
+	}
+	var out limitedBuffer
+	var said firstWords
+	cmd := exec.CommandContext(ctx, self())
+	cmd.Args = []string{childName}
+	cmd.Env = childEnv()
+	cmd.Stdout, cmd.Stderr = &out, &said
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return capability.Result{}, err
+	}
+	cmd.Cancel, cmd.WaitDelay = stdin.Close, childKill
+	if err := cmd.Start(); err != nil {
+		stdin.Close()
+		return capability.Result{}, &openError{fmt.Errorf("start a process for SQLite: %w", err)}
+	}
+	_, _ = stdin.Write(in.Bytes()) // a child that ended already says why
+	ended := cmd.Wait()
+	stdin.Close()
+	return p.childEnded(ctx, &out, &said, cmd.ProcessState.ExitCode(), ended)
+}
+
+// childEnded says what came of a child.
+func (p plan) childEnded(ctx context.Context, out *limitedBuffer, said *firstWords, status int, ended error) (capability.Result, error) {
+	var answer reply
+	switch err := gob.NewDecoder(&out.Buffer).Decode(&answer); {
+	case err == nil && answer.Err == "":
+		return answer.Result, nil
+	case err == nil && answer.Opening:
+		return capability.Result{}, &openError{errors.New(answer.Err)}
+	case err == nil && answer.Refused:
+		return capability.Result{}, &readOnlyError{answer.Err}
+	case err == nil:
+		return capability.Result{}, errors.New(answer.Err)
+	}
+	switch {
+	case status == childStopped && ctx.Err() != nil:
+		return capability.Result{}, ctx.Err()
+	case said.outOfMemory():
+		return capability.Result{}, &memoryError{}
+	case p.verb == verbExecute: // it may have ended while it committed
+		return capability.Result{}, &capability.Error{
+			Kind: capability.Upstream, Op: p.verb, Target: p.connection.Name,
+			Err: fmt.Errorf("the process that ran the statement ended (%v), and whether it took effect is not known", ended),
+			Fix: "look at the rows that it would have changed before you run it again",
+		}
+	case ctx.Err() != nil:
+		return capability.Result{}, ctx.Err()
+	}
+	return capability.Result{}, fmt.Errorf("the process that ran the statement ended without an answer (%v)", ended)
+}
+
+// childEnv is where SQLite puts its temporary files, and nothing else: a child
+// needs no secret of its parent's.
+func childEnv() []string {
+	env := []string{"GOTRACEBACK=none"}
+	for _, name := range []string{"SQLITE_TMPDIR", "TMPDIR", "TMP", "TEMP", "SystemRoot"} {
+		if value, ok := os.LookupEnv(name); ok {
+			env = append(env, name+"="+value)
+		}
+	}
+	return env
+}
+
+// A limitedBuffer takes an answer. One that is longer is none.
+type limitedBuffer struct{ bytes.Buffer }
+
+func (b *limitedBuffer) Write(p []byte) (int, error) {
+	if b.Len()+len(p) > childReply {
+		return 0, errors.New("the answer is too long")
+	}
+	return b.Buffer.Write(p)
+}
+
+// A firstWords keeps the beginning of what a child prints when it dies.
+type firstWords struct{ bytes.Buffer }
+
+func (t *firstWords) Write(p []byte) (int, error) {
+	t.Buffer.Write(p[:min(len(p), max(0, 4096-t.Len()))])
+	return len(p), nil
+}
+
+// outOfMemory reports whether a child died of its limit: Go says "out of memory"
+// or "cannot allocate memory", and SQLite's C library "OOM".
+func (t *firstWords) outOfMemory() bool {
+	text := t.String()
+	return strings.Contains(text, "out of memory") || strings.Contains(text, "cannot allocate memory") || strings.Contains(text, "OOM")
+}
