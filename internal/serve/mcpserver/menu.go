@@ -95,18 +95,22 @@ func (a *audience) offered(v door.View, surface string) ([]*door.Entry, uint64) 
 	return out, h.Sum64()
 }
 
-// named returns entries in the order in which they get their names: a project's
-// come last, so that none takes the name of anything that was there without it.
+// named returns entries in the order in which they get their names. Ken's own come
+// first, so that no server's tool takes their names, and a project's last, so that
+// none takes the name of anything that was there without it.
 func named(list []*door.Entry) []*door.Entry {
 	slices.SortStableFunc(list, func(a, b *door.Entry) int { return late(a) - late(b) })
 	return list
 }
 
 func late(e *door.Entry) int {
-	if e.Trust == capability.TrustWorkspace {
-		return 1
+	switch e.Trust {
+	case capability.TrustBuiltin:
+		return 0
+	case capability.TrustWorkspace:
+		return 2
 	}
-	return 0
+	return 1
 }
 
 // callable reports whether something can be listed as a tool. What reads

@@ -40,6 +40,7 @@ var (
 
 // A bench is a real door over a catalog of made-up tools.
 type bench struct {
+	own []capability.Capability // Ken's own tools in the catalog
 	*door.Door
 	catalog *catalog.Catalog
 	memory  *source.Memory
@@ -122,7 +123,11 @@ func newBench(t testing.TB, fill func(*bench)) *bench {
 	own.Put(capability.Capability{
 		ID: "tool:run_command", Kind: capability.KindTool, Name: "run_command", Description: "Runs", Run: &capability.Recipe{Runner: "mcp.call"},
 	}, capability.Detail{Schema: json.RawMessage(`{"type":"object"}`)})
-	b.catalog = loaded(t, servers{b.memory})
+	builtin := source.NewMemory("builtin", capability.TrustBuiltin)
+	for _, c := range b.own {
+		builtin.Put(c, capability.Detail{Schema: json.RawMessage(nameSchema)})
+	}
+	b.catalog = loaded(t, servers{b.memory}, builtin)
 	rules := compiled(t)
 	cfg := door.Config{
 		Catalog: b.catalog, Own: loaded(t, own), Rules: rules, Finder: discover.NewFinder(discover.Parts{Source: b.catalog}),
@@ -166,9 +171,9 @@ func asServers(b capability.Batch) capability.Batch {
 	return b
 }
 
-func loaded(t testing.TB, s capability.Source) *catalog.Catalog {
+func loaded(t testing.TB, list ...capability.Source) *catalog.Catalog {
 	t.Helper()
-	c, err := catalog.New(catalog.Config{Sources: []capability.Source{s}, Machine: catalog.ThisMachine()})
+	c, err := catalog.New(catalog.Config{Sources: list, Machine: catalog.ThisMachine()})
 	if err == nil {
 		err = c.Load(context.Background())
 	}

@@ -260,6 +260,8 @@ func TestNames(t *testing.T) {
 	b := newBench(t, func(b *bench) {
 		b.tool("mcp:a/search", nameSchema, quiet, greet)
 		b.tool("mcp:b/search", nameSchema, quiet, greet)
+		b.tool("mcp:a/note", nameSchema, quiet, greet) // as one of Ken's own
+		b.own = append(b.own, capability.Capability{ID: "tool:note", Kind: capability.KindTool, Name: "note", Description: "Notes", Effects: quiet, Run: &capability.Recipe{Runner: "mcp.call"}})
 		b.tool("mcp:c/has space.and:dots", nameSchema, quiet, greet)
 		b.tool("mcp:d/"+strings.Repeat("long", 75), nameSchema, quiet, greet)
 	})
@@ -267,7 +269,10 @@ func TestNames(t *testing.T) {
 	cfg.Surface = direct
 	cs := dial(t, New(cfg), peer{})
 	got := names(t, cs)
-	for _, want := range []string{"search", "b__search"} {
+	if res := call(t, cs, "note", map[string]any{"name": "x"}); strings.Contains(text(res), "hello") {
+		t.Errorf("CallTool(note) = %q, want Ken's own tool", text(res))
+	}
+	for _, want := range []string{"search", "b__search", "note", "a__note"} {
 		if !slices.Contains(got, want) {
 			t.Errorf("ListTools() = %v, want %s", got, want)
 		}
