@@ -58,7 +58,7 @@ func (d *Door) overseen(v View, p capability.Principal) View {
 			return e
 		}
 		known := d.known(e)
-		reason := rules.Decide(&policy.Request{Principal: p, Capability: known}).Reason
+		reason := rules.HiddenBecause(p, known)
 		if v.noRules != "" {
 			reason.Text = v.noRules
 		}

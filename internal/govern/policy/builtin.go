@@ -278,8 +278,9 @@ func (r *Rules) intentsFor(class Class) []string {
 // declaredIn names the keys that a capability's permissions are declared with.
 const declaredIn = "permissions in its manifest; permissions_required in the manifest of a package"
 
-// permissions refuses what was not declared, and what the settings say of what
-// was.
+// permissions refuses what was not declared. What the settings say of a
+// permission counts for every capability that declares it: the sandbox gives a
+// program what it declares, whether or not this call needs it.
 func (c *compiler) permissions() {
 	for i, name := range permissionNames {
 		required := ast.Context().Access("required").Contains(ast.String(name))
@@ -293,7 +294,8 @@ func (c *compiler) permissions() {
 			continue
 		}
 		c.add(rule{
-			id: "permissions." + name, stage: stagePermission, forbid: true, ask: effect == Ask, scope: Session, when: []ast.Node{required},
+			id: "permissions." + name, stage: stagePermission, forbid: true, ask: effect == Ask, scope: Session,
+			when: []ast.Node{required.Or(declared)},
 			text: "The permission " + name + " is not given", knob: "policy.permissions." + name,
 		})
 	}

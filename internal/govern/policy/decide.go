@@ -244,6 +244,21 @@ func (r *Rules) Visible(v *Viewer, c *Capability) bool {
 	return false
 }
 
+// HiddenBecause returns why [Rules.Visible] is false for a capability. That no
+// intent is declared hides nothing, so the reason is about an intent only if no
+// intent admits the capability.
+func (r *Rules) HiddenBecause(p capability.Principal, c Capability) Reason {
+	q := Request{Principal: p, Capability: c}
+	first := r.Decide(&q).Reason
+	for i := Plan; i < intents; i++ {
+		q.Intent = i.String()
+		if reason := r.Decide(&q).Reason; reason.Stage != stageNames[stageIntent] {
+			return reason
+		}
+	}
+	return first
+}
+
 // bearable reports whether no rule refuses whatever the arguments are. floor is
 // the risk of a call that has none, which is the least.
 func (l *lists) bearable(floor Risk) bool {

@@ -90,6 +90,8 @@ func classOf(c *capability.Capability, readOnly bool) (Class, Permissions) {
 			return Read, Permit(PermLLM)
 		case "browser":
 			return Network, Permit(PermBrowser, PermNetwork)
+		case "llm":
+			return Network, Permit(PermLLM)
 		case "mcp":
 			return serverClass(c, readOnly), Permissions{}
 		case "db":

@@ -164,6 +164,18 @@ func TestPermissionKnobs(t *testing.T) {
 		{"llm", need(policy.PermLLM), policy.Ask, "permissions.llm"},
 		{"network", need(policy.PermNetwork), policy.Allow, "seed.all"},
 	})
+	declare := func(p policy.Permission) func(*policy.Request) {
+		return func(q *policy.Request) {
+			q.Capability.Required, q.Capability.Declared = policy.Permit(policy.PermExec), policy.Permit(policy.PermExec, p)
+		}
+	}
+	r = parse(t, "profile: seed\nintents: off\npermissions: {browser: deny, filesystem.write: deny, filesystem.read: ask}")
+	judge(t, r, ask(made(policy.Exec, capability.TrustUser)), []wants{
+		{"declares browser", declare(policy.PermBrowser), policy.Deny, "permissions.browser"},
+		{"declares write", declare(policy.PermWrite), policy.Deny, "permissions.filesystem.write"},
+		{"declares read", declare(policy.PermRead), policy.Ask, "permissions.filesystem.read"},
+		{"declares network", declare(policy.PermNetwork), policy.Allow, "seed.all"},
+	})
 }
 
 // TestDeployments: shell and write are denied in locked and remote (S5.U10).

@@ -23,8 +23,10 @@ func newShell(cfg Config) (*shell.Executor, error) {
 		Settings: func() shell.Settings { return shellSettings(cfg.Rules()) },
 		Home:     func(p capability.Principal) string { return shellHome(cfg.Places, p) },
 		Env:      cfg.Start.Shell.Env, Getenv: cfg.Redactor.Lookup,
-		Network: func(context.Context, capability.Call) (sandbox.Egress, error) { return shellNetwork(cfg.Settings()) },
-		Limits:  sandboxLimits(cfg.Start), Require: sandbox.Requirement(cfg.Start.Sandbox.Require),
+		Network: func(context.Context, capability.Call) (sandbox.Egress, error) {
+			return shellNetwork(cfg.Settings(), cfg.Rules())
+		},
+		Limits: sandboxLimits(cfg.Start), Require: sandbox.Requirement(cfg.Start.Sandbox.Require),
 	})
 	if err != nil {
 		return nil, err
@@ -59,9 +61,9 @@ func shellHome(places config.Places, p capability.Principal) string {
 }
 
 // shellNetwork returns the way of commands to the hosts of shell.hosts, or nil if
-// there are none.
-func shellNetwork(now *config.Config) (sandbox.Egress, error) {
-	if len(now.Shell.Hosts) == 0 {
+// there are none or the rules deny the permission network.
+func shellNetwork(now *config.Config, rules *policy.Rules) (sandbox.Egress, error) {
+	if len(now.Shell.Hosts) == 0 || rules.Denies(policy.PermNetwork) {
 		return nil, nil
 	}
 	return egress.New(egress.Config{Allow: now.Shell.Hosts, Networks: now.Sandbox.Prefixes(), MaxBytes: now.Sandbox.NetworkBytes, Rate: now.Sandbox.NetworkRate})

@@ -142,7 +142,7 @@ func Tools() []executor.Tool {
 			Description: "Run a command in the workspace and return its output and exit status. Commands run confined, without a terminal and without input.",
 			Tags:        []string{"command", "terminal", "run", "execute"},
 			Aliases:     []string{"run_command", "execute_command"},
-			Permissions: []string{executor.PermExec},
+			Permissions: []string{executor.PermExec, executor.PermRead, executor.PermWrite},
 			Run:         &capability.Recipe{Runner: "shell"},
 		},
 		Detail: capability.Detail{Schema: []byte(inputSchema)},

@@ -173,8 +173,8 @@ func TestChecklist(t *testing.T) {
 				t.Errorf("Facts = %+v, %v", f, err)
 			}
 			tool := Tools()[0]
-			if !slices.Equal(tool.Capability.Permissions, []string{"exec"}) || tool.Capability.HasSideEffects() == false {
-				t.Errorf("Tools() = %+v, want exec declared", tool.Capability)
+			if !slices.Equal(tool.Capability.Permissions, []string{"exec", "filesystem.read", "filesystem.write"}) || tool.Capability.HasSideEffects() == false {
+				t.Errorf("Tools() = %+v, want exec and the workspace's files declared", tool.Capability)
 			}
 		},
 	}.Run(t)
