@@ -4,11 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
-	"os"
-	"path/filepath"
-	"strings"
-	"time"
 
 	"ken/capability"
 	"ken/internal/config"
@@ -20,15 +15,13 @@ import (
 	"ken/internal/run/result"
 	"ken/internal/talk/engine"
 	"ken/internal/talk/event"
-	"ken/internal/talk/layerfiles"
+	"ken/internal/talk/layers"
 	"ken/internal/talk/model"
 	"ken/internal/talk/opener"
 	"ken/internal/talk/prompt"
 	"ken/internal/talk/session"
 	"ken/internal/tokenizer"
-	"ken/internal/untrusted"
 	"ken/llm"
-	"ken/plugin"
 )
 
 // talking is what conversations are led with. It is made when the first one is.
@@ -79,10 +72,20 @@ func (a *App) newEngine() (*engine.Engine, error) {
 
 // engineConfig is what conversations are led with.
 func (a *App) engineConfig() engine.Config {
+	system := &layers.Builder{
+		Home: a.Places.Home, Workspace: a.Places.Workspace, Foreign: !a.Settings.Capabilities.AllowWorkspaceCards,
+		Door: a.Door, Current: a.loader.Current, Sessions: a.Sessions, Plugins: a.plugins.All(),
+	}
 	return engine.Config{
-		Door: a.Door, Model: a.modelOf, Command: a.Commands.Read, Environment: a.environment, Ended: a.reportTurn,
-		Layers: a.layers, Intents: a.intentsAt, Reads: a.onlyReads,
+		Door: a.Door, Model: a.modelOf, Command: a.Commands.Read, Ended: a.reportTurn, Intents: a.intentsAt, Reads: a.onlyReads,
 		Ticket: a.ticket, Wait: a.waitForPerson, Keep: a.keepText, Fate: a.fate, Terms: a.terms, Filters: a.plugins.Filters(),
+		Environment: func(in event.Input) string { return layers.Environment(a.Places.Workspace, in.Mode) },
+		Layers: func(ctx context.Context, in engine.LayerInput) ([]prompt.Layer, []event.Notice, error) {
+			list, notices := system.Build(ctx, layers.Input{
+				Head: in.Head, Principal: in.Principal, View: in.View, Rung: in.Rung, Document: in.Document, Map: in.Map, Intents: len(in.Intents.Names) > 0,
+			})
+			return list, notices, nil
+		},
 	}
 }
 
@@ -115,135 +118,6 @@ func condenseAt(said config.Config) float64 {
 		percent = p.CondenseAt
 	}
 	return float64(percent) / 100
-}
-
-// environment says where a model is. It changes once a day, and with the mode.
-func (a *App) environment(in event.Input) string {
-	text := fmt.Sprintf("[Today is %s. The workspace is %s.", time.Now().Format("Monday, 2 January 2006"), untrusted.Line(a.Places.Workspace, 200))
-	if in.Mode != "" {
-		text += " The mode is " + untrusted.Line(in.Mode, 40) + "."
-	}
-	return text + "]"
-}
-
-// layers returns the system prompt of a session that begins.
-func (a *App) layers(ctx context.Context, in engine.LayerInput) ([]prompt.Layer, []event.Notice, error) {
-	on := prompt.On{Intents: len(in.Intents.Names) > 0, Rung: string(in.Rung), Ask: true, Finish: true, Results: true}
-	on.Listed = in.Rung == model.Whole && in.Map != ""
-	now := a.loader.Current()
-	layers, wrong := layerfiles.Load(on, a.contextFolders(in.Document)...)
-	layers = prompt.WithDocument(layers, in.Document)
-	var notices []event.Notice
-	for _, n := range wrong {
-		notices = append(notices, event.Notice{Name: "degraded", Text: n.File + ": " + n.Text})
-	}
-	if in.Map != "" {
-		layers = append(layers, prompt.Layer{Name: prompt.Map, Text: in.Map})
-	}
-	if text := workText(now.Settings.Work); text != "" {
-		layers = append(layers, prompt.Layer{Name: "work", Text: text})
-	}
-	skills, missing := a.skills(ctx, now, in.View)
-	layers = append(layers, prompt.Skills(skills))
-	for _, text := range missing {
-		notices = append(notices, event.Notice{Name: "degraded", Text: text})
-	}
-	if now.Settings.Chat.Memory {
-		layers = append(layers, a.previous(ctx, in))
-	}
-	for p := range a.plugins.All() {
-		l, ok := p.(plugin.Layerer)
-		if !ok {
-			continue
-		}
-		more, err := l.Layers(ctx)
-		if err != nil {
-			notices = append(notices, event.Notice{Name: "degraded", Text: fmt.Sprintf("the plugin %s gave no layers: %v", p.Name(), err)})
-			continue
-		}
-		for _, layer := range more {
-			layers = append(layers, prompt.Layer{Name: "plugin " + p.Name() + ": " + layer.Name, Text: layer.Text})
-		}
-	}
-	return layers, notices, nil
-}
-
-// contextFolders are where the files of the prompt are. The user's own AGENTS.md
-// is not read again where it is the catalog's; what came with a project counts only
-// as far as it may.
-func (a *App) contextFolders(document string) []layerfiles.Folder {
-	own := layerfiles.Folder{Dir: a.Places.Home}
-	if text, err := os.ReadFile(filepath.Join(a.Places.Home, prompt.AgentsFile)); err == nil {
-		first, _, _ := strings.Cut(strings.TrimSpace(string(text)), "\n")
-		own.NoAgents = first != "" && strings.Contains(document, first)
-	}
-	return []layerfiles.Folder{own, {Dir: a.Places.Workspace, Foreign: !a.Settings.Capabilities.AllowWorkspaceCards}}
-}
-
-const longestWork = 300 // characters of one line of it
-
-// workText tells of the work at hand. It came with the project.
-func workText(list []config.Work) string {
-	var b strings.Builder
-	line := func(name string, texts []string) {
-		for _, text := range texts {
-			fmt.Fprintf(&b, "  %s: %s\n", name, untrusted.Line(text, longestWork))
-		}
-	}
-	for _, w := range list {
-		fmt.Fprintf(&b, "- %s %s\n", untrusted.Line(w.ID, 60), untrusted.Line(w.Name, longestWork))
-		line("may change", w.Scope)
-		line("constraint", w.Constraints)
-		line("done when", w.Acceptance)
-	}
-	if b.Len() == 0 {
-		return ""
-	}
-	return "# Work at hand\n\nAs .orchestration/active_intents.yaml says; changes outside its scope are refused.\n\n" + strings.TrimSuffix(b.String(), "\n")
-}
-
-// previous shows how the conversation before ended: the last message of the
-// person and the answer to it. What agents began and what people began are apart.
-func (a *App) previous(ctx context.Context, in engine.LayerInput) prompt.Layer {
-	sessions, err := a.Sessions()
-	if err != nil {
-		return prompt.Layer{}
-	}
-	list, err := sessions.ListOnly(ctx, in.Principal, 5, func(h session.Head) bool {
-		return (h.BegunBy == "") == (in.Head.BegunBy == "")
-	})
-	if err != nil {
-		return prompt.Layer{}
-	}
-	for _, head := range list {
-		if head.ID == in.Head.ID || head.Folder != in.Head.Folder || head.Turns == 0 {
-			continue
-		}
-		_, entries, err := sessions.Read(ctx, in.Principal, head.ID)
-		if err != nil {
-			continue
-		}
-		return prompt.Layer{Name: prompt.Previous, Text: previousText(head, session.Live(entries))}
-	}
-	return prompt.Layer{}
-}
-
-const mostPrevious = 2000 // characters of a message of the conversation before
-
-// previousText is data: what was said may quote anybody.
-func previousText(head session.Head, live []session.Entry) string {
-	last := map[session.Kind]string{}
-	for _, e := range live {
-		var text strings.Builder
-		for _, b := range e.Blocks {
-			text.WriteString(b.Text)
-		}
-		if text.Len() > 0 && (e.Kind == session.User || e.Kind == session.Assistant) {
-			last[e.Kind] = text.String()
-		}
-	}
-	said := fmt.Sprintf("The person: %s\n\nThe answer: %s", last[session.User], last[session.Assistant])
-	return "# Previous conversation\n\n" + untrusted.Block(said, untrusted.BlockConfig{Origin: "session " + head.ID, Max: 2 * mostPrevious})
 }
 
 // intentsAt returns the rules about intents at a surface.

@@ -1,4 +1,4 @@
-package app
+package layers
 
 import (
 	"context"
@@ -44,7 +44,7 @@ func shellBlock(rules *policy.Rules) string {
 // skills returns what skills say in the prompt of a session: the program's own
 // whose tools may be called, and those of the catalog that are to be in every
 // prompt. The others are found by what is asked.
-func (a *App) skills(ctx context.Context, now *reload.Snapshot, view door.View) ([]prompt.Skill, []string) {
+func (b *Builder) skills(ctx context.Context, now *reload.Snapshot, view door.View) ([]prompt.Skill, []string) {
 	var out []prompt.Skill
 	var missing []string
 	if rules := now.Rules; rules != nil {
@@ -68,7 +68,7 @@ func (a *App) skills(ctx context.Context, now *reload.Snapshot, view door.View) 
 	for _, e := range activeSkills(view) {
 		always := e.Trust >= capability.TrustUser && e.Meta["always"] == "true"
 		if always || wanted[e.ID] {
-			d, err := a.Door.Describe(ctx, view, string(e.ID))
+			d, err := b.Door.Describe(ctx, view, string(e.ID))
 			if err != nil {
 				missing = append(missing, fmt.Sprintf("the text of %s cannot be read: %v", e.ID, err))
 				continue
