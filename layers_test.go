@@ -137,6 +137,7 @@ var layers = []layer{
 	{"internal/serve/doctor", words + ground + "internal/door"},
 	{"internal/serve/httpapi/...", words + ground + "web internal/door internal/govern/... internal/find/... internal/talk/... internal/serve/problem internal/serve/auth internal/serve/doctor"}, // of what lies below the door it takes words alone
 	{"internal/serve/mcpserver", words + ground + "internal/door internal/serve/auth"},
+	{"internal/serve/mcpbridge", words + ground + "internal/door internal/know/... internal/govern/approval internal/govern/audit internal/run/mcpgateway internal/serve/auth internal/serve/problem internal/serve/httpapi/wire internal/serve/mcpserver"},
 	{"internal/serve/shim/...", ""}, // what a client starts for every window: it stays light
 	{"internal/serve/daemon", words + "internal/serve/shim"},
 	{"internal/serve/health", words + ground + "internal/config internal/know/... internal/govern/... internal/run/... internal/serve/doctor internal/serve/shim"},

@@ -11,7 +11,6 @@ import (
 	"ken/internal/run/mcpservers/profile"
 	"ken/internal/serve/doctor"
 	"ken/internal/serve/health"
-	"ken/internal/untrusted"
 )
 
 // Facts are what the doctor looks at.
@@ -34,7 +33,7 @@ func (a *App) health() *health.Collector {
 	gateway := a.gatewayConfig()
 	gateway.Getenv, gateway.Log = a.Servers.Value, a.log
 	return health.New(health.Config{
-		Sandbox: a.Settings.Sandbox, Profile: a.profile, Tenant: a.Principal.Tenant, Secrets: a.secrets, Store: a.store.Get, Desk: a.Desk, Extensions: a.Extensions,
+		Sandbox: a.Settings.Sandbox, Profile: a.loader.ProfileName, Tenant: a.Principal.Tenant, Secrets: a.secrets, Store: a.store.Get, Desk: a.Desk, Extensions: a.Extensions,
 		Databases: func() []config.Database { return a.effective().Databases }, Resolve: a.redactor.Resolve,
 		Servers: a.Servers, StatusDir: a.statusDir(), Catalog: a.catalog, Workspace: a.Places.Workspace, Getenv: a.getenv, Log: a.log,
 		Suggester: profile.New(profile.Config{
@@ -55,18 +54,6 @@ func (a *App) noRules(p capability.Principal) error {
 	return err
 }
 
-// fault says in one line why nothing may be called now; empty: calls may be made.
-func (a *App) fault(operator bool) string {
-	_, err := a.loader.Rules()
-	switch {
-	case err == nil:
-		return ""
-	case operator:
-		return "Nothing may be called now: " + untrusted.Line(err.Error(), 500)
-	}
-	return "Nothing may be called now: the configuration cannot be followed. The operator of Ken can fix it."
-}
-
 // standsBefore adds to why the files of the configuration are refused what that
 // means for a program that runs.
 func standsBefore(err error) error {
@@ -76,13 +63,6 @@ func standsBefore(err error) error {
 	return fmt.Errorf("%w\nnothing may be called until it is fixed; all other settings stay as they were", err)
 }
 
-func (a *App) profile() string {
-	if rules := a.Rules(); rules != nil {
-		return rules.Settings().Profile.String()
-	}
-	return "none, since their files cannot be followed"
-}
-
 // recordable returns why nothing can be recorded in the audit log.
 func (a *App) recordable() error {
 	log, err := a.trail.Get()
@@ -90,15 +70,4 @@ func (a *App) recordable() error {
 		return err
 	}
 	return health.Recordable(log.Err(), a.Places.Audit, a.checkpoints())
-}
-
-// callable returns why no call can start now. It asks the runner, which every
-// call passes through, and makes it write the records that the audit log did
-// not accept before.
-func (a *App) callable(ctx context.Context) error {
-	r, err := a.runner.Get()
-	if err != nil {
-		return err
-	}
-	return r.Ready(ctx)
 }

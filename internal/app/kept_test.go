@@ -4,52 +4,12 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"ken/capability"
 	"ken/internal/serve/auth"
 	"ken/internal/serve/httpapi/catalogapi"
 	"ken/internal/serve/reviews"
 )
-
-// TestRecordsOfTurns: what was shown in a turn is kept for whoever had it, and no
-// longer than their sessions.
-func TestRecordsOfTurns(t *testing.T) {
-	dir, getenv := home(t, nil)
-	write(t, filepath.Join(dir, ".ken", "ken.yaml"), "chat: {keep: 2h}\n")
-	a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
-	record := []byte(`[{"type":"done"}]`)
-	if err := a.keepRecord(t.Context(), a.Principal, "s", 1, record); err != nil {
-		t.Fatal(err)
-	}
-	if got, ok, err := a.keptRecord(t.Context(), a.Principal, "s", 1); string(got) != string(record) || !ok || err != nil {
-		t.Errorf("record = %s, %v, %v; want what was kept", got, ok, err)
-	}
-	me := a.Principal
-	for name, q := range map[string]struct {
-		who     capability.Principal
-		session string
-		turn    int
-	}{
-		"another's":             {capability.Principal{ID: "bob", Tenant: me.Tenant}, "s", 1},
-		"of another tenant":     {capability.Principal{ID: me.ID, Tenant: me.Tenant + "x"}, "s", 1},
-		"of names run together": {capability.Principal{ID: "", Tenant: me.Tenant + me.ID}, "s", 1},
-		"of another session":    {me, "t", 1},
-		"of another turn":       {me, "s", 2},
-	} {
-		if got, ok, err := a.keptRecord(t.Context(), q.who, q.session, q.turn); got != nil || ok || err != nil {
-			t.Errorf("the record %s = %s, %v, %v; want none", name, got, ok, err)
-		}
-	}
-	db, err := a.store.Get()
-	if err != nil {
-		t.Fatal(err)
-	}
-	item, _, err := db.Get(t.Context(), recordKey(me, "s", 1))
-	if left := time.Until(item.Expires); err != nil || left <= 0 || left > 2*time.Hour+time.Minute {
-		t.Errorf("it is kept for %v more, %v; want at most chat.keep", left, err)
-	}
-}
 
 // reviewNamed returns one of what waits.
 func reviewNamed(t *testing.T, r reviews.List, name string) catalogapi.Review {

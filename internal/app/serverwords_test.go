@@ -19,6 +19,7 @@ import (
 	"ken/internal/run/mcpgateway"
 	"ken/internal/run/mcpservers/toolreview"
 	"ken/internal/secret"
+	"ken/internal/serve/mcpbridge"
 	"ken/internal/serve/mcpserver"
 )
 
@@ -266,9 +267,9 @@ func TestConsentLines(t *testing.T) {
 	server(t, home, "", "s")
 	a := open(t, Config{Getenv: getenv, Dir: t.TempDir(), Servers: true})
 	_, err := a.Door.Invoke(t.Context(), asModel(a), capability.Call{Target: "mcp:s/change", Arguments: json.RawMessage(`{"text":"x"}`), Session: "one"})
-	q, aerr := a.mcpAsk(t.Context(), err)
+	q, aerr := mcpbridge.Approvals{Recorded: a.Approvals}.Ask(t.Context(), err)
 	if aerr != nil || q == nil {
-		t.Fatalf("mcpAsk(%v) = %v, %v", err, q, aerr)
+		t.Fatalf("Ask(%v) = %v, %v", err, q, aerr)
 	}
 	var names []string
 	for _, l := range q.Lines {

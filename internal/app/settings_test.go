@@ -22,6 +22,7 @@ import (
 	"ken/internal/govern/approval"
 	"ken/internal/govern/reload"
 	"ken/internal/secret"
+	"ken/internal/serve/auth"
 	"ken/internal/serve/doctor"
 	"ken/internal/talk/event"
 	"ken/llm"
@@ -138,7 +139,7 @@ func TestNothingThatCountsAtOnceIsKept(t *testing.T) {
 	once := []string{
 		"prepareServers", "prepareRunning", "newExtensions", "prepareTalking", "newReporter", "newMCP", "newRunner", "newEngine", "engineConfig",
 		"executorConfig", "aroundCalls", "openDesk", "openTrail", "openPins", "build", "finding", "indexer", "newRecorder",
-		"NewSite", "routes", "mcp", "chat", "catalog", "trail", "readings", "system", "probes",
+		"NewSite", "mcpHandler", "routes", "chat", "catalog", "trail", "readings", "system", "probes",
 	}
 	pkg := parsed(t)
 	asks := map[string]bool{"effective": true, "Rules": true, "Current": true, "Latest": true, "Settings": true}
@@ -329,7 +330,7 @@ func TestModelChangesBetweenTurns(t *testing.T) {
 		llmtest.Reply{Text: "One."}, llmtest.Reply{Text: "Two."})
 	server, settings := lab(t, func(seen llmtest.Seen) llmtest.Reply {
 		if seen.Number == 1 { // in the middle of the first turn
-			if _, err := a.settingsPage().Set(t.Context(), a.Owner(), "model", "lab/second"); err != nil {
+			if _, err := a.settingsPage().Set(t.Context(), auth.Owner(a.Principal), "model", "lab/second"); err != nil {
 				t.Error(err)
 			}
 			if err := a.secrets.Set("LAB_KEY", secret.Of("new")); err != nil {

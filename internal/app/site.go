@@ -1,10 +1,8 @@
 package app
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"io"
 	"iter"
 	"log/slog"
 	"net/http"
@@ -28,8 +26,8 @@ import (
 	"ken/internal/serve/httpapi/systemapi"
 	"ken/internal/serve/httpapi/trailapi"
 	"ken/internal/serve/httpapi/wire"
+	"ken/internal/serve/mcpbridge"
 	"ken/internal/serve/metrics"
-	"ken/internal/serve/problem"
 	"ken/internal/serve/reviews"
 	"ken/internal/serve/settings"
 	"ken/internal/store"
@@ -48,23 +46,22 @@ type Site struct {
 	numbers metrics.Registry
 	handler auth.Handler
 	started time.Time
-	slowest time.Duration // that a body of MCP may take to come
+	mcp     *mcpbridge.Handler
+	records stream.TurnRecords
 }
-
-// mcpBody is the most bytes of a message, as the MCP server has it.
-const mcpBody = 4 << 20
 
 // NewSite makes what is served. waiting ends when the server is about to stop:
 // requests that only wait for news are answered then.
 func (a *App) NewSite(waiting context.Context, log *slog.Logger) (*Site, error) {
-	s := &Site{app: a, started: time.Now(), slowest: 30 * time.Second}
+	s := &Site{app: a, started: time.Now(), records: stream.TurnRecords{Store: a.store.Get, Keep: a.Settings.Chat.Keep}}
 	s.meters = metrics.NewMeters(&s.numbers, s.readings())
 	told := s.meters.Outcome
 	a.told.Store(&told)
-	s.hub = stream.New(stream.Config{Turn: s.turn, Keep: a.keepRecord, Last: a.lastEntry, Log: log})
+	s.hub = stream.New(stream.Config{Turn: s.turn, Keep: s.records.Put, Last: s.lastEntry, Log: log})
+	s.mcp = s.mcpHandler(waiting)
 	var err error
 	s.handler, err = httpapi.New(httpapi.Config{
-		Routes: s.routes(waiting), Page: web.Dist, MCP: s.mcp(waiting), Log: log,
+		Routes: s.routes(waiting), Page: web.Dist, MCP: s.mcp, Log: log,
 		Info: wire.Info{Title: "Ken", Version: Version(), Summary: "The capability layer between agents and what they can do", Public: []string{"/healthz"}},
 		Told: func(r *wire.Route, status int, took time.Duration) {
 			s.meters.Request(r.Name, status, took, r.Stream != nil)
@@ -112,11 +109,6 @@ func (s *Site) EndCalls(ctx context.Context) error {
 	return r.Close(context.WithoutCancel(ctx)) // Close has its own time limit
 }
 
-// Owner returns the identity of the user who started the program.
-func (a *App) Owner() auth.Identity {
-	return auth.Identity{Principal: a.Principal, Name: a.Principal.ID, Operator: true, Decides: true}
-}
-
 // SignOuts returns where it is kept which browsers were signed out.
 func (a *App) SignOuts() (*store.Store, error) { return a.store.Get() }
 
@@ -144,11 +136,9 @@ func (a *App) OIDC() *auth.OIDCConfig {
 	return out
 }
 
-// mcp serves MCP over HTTP. A call may take long, and a client may listen for
-// notifications as long as it wants, or until waiting ends. Agents have a server
-// of their own: on it a client's answer does not count as a person's, because the
-// agent may be the client.
-func (s *Site) mcp(waiting context.Context) auth.Handler {
+// mcpHandler makes what serves MCP. Agents have a server of their own: on it the answer
+// of a client does not count as a person's.
+func (s *Site) mcpHandler(waiting context.Context) *mcpbridge.Handler {
 	agents := s.app.newMCP(nil)
 	watching, stop := context.WithCancel(waiting)
 	done := make(chan struct{})
@@ -158,54 +148,7 @@ func (s *Site) mcp(waiting context.Context) auth.Handler {
 		<-done
 		return nil
 	})
-	return auth.HandlerFunc(func(w http.ResponseWriter, r *http.Request, who auth.Identity) {
-		control := http.NewResponseController(w)
-		r.Header.Del("Origin") // [auth.Guard] has judged it, and knows serve.origins; the headers are a copy
-		if r.Method == http.MethodPost {
-			body, err := s.message(waiting, control, w, r)
-			if err != nil {
-				p, _ := problem.Of(err)
-				p.Write(w)
-				return
-			}
-			r = r.WithContext(r.Context()) // a copy: the body is not the caller's
-			r.Body = io.NopCloser(bytes.NewReader(body))
-		}
-		if err := errors.Join(control.SetReadDeadline(time.Time{}), control.SetWriteDeadline(time.Time{})); err != nil {
-			http.Error(w, "this connection cannot be kept open", http.StatusInternalServerError)
-			return
-		}
-		if r.Method == http.MethodGet || r.Header.Get("Mcp-Method") == "subscriptions/listen" {
-			ctx, cancel := who.While(r.Context())
-			defer cancel()
-			defer context.AfterFunc(waiting, cancel)()
-			r = r.WithContext(ctx)
-		}
-		is := func(*http.Request) (capability.Principal, bool) { return who.Principal, true }
-		server := s.app.MCP()
-		if !who.Decides {
-			server = agents
-		}
-		server.Handler(is).ServeHTTP(w, r)
-	})
-}
-
-// message takes a message in before its connection may stay open: one that
-// stalls ends with the deadline, and soon where the server is about to stop.
-func (s *Site) message(waiting context.Context, control *http.ResponseController, w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	if err := control.SetReadDeadline(time.Now().Add(s.slowest)); err != nil {
-		return nil, err
-	}
-	hurried := make(chan struct{})
-	stop := context.AfterFunc(waiting, func() {
-		defer close(hurried)
-		_ = control.SetReadDeadline(time.Now().Add(min(s.slowest, time.Second)))
-	})
-	body, err := wire.ReadBody(w, r, mcpBody)
-	if !stop() {
-		<-hurried // else it would hurry what comes after
-	}
-	return body, err
+	return &mcpbridge.Handler{People: s.app.MCP(), Agents: agents, Waiting: waiting}
 }
 
 // turn has the engine made when the first turn comes.
@@ -222,8 +165,8 @@ func (s *Site) turn(ctx context.Context, in event.Input) iter.Seq2[event.Event, 
 }
 
 // lastEntry returns the number of the newest entry of a session.
-func (a *App) lastEntry(ctx context.Context, who capability.Principal, id string) (int, error) {
-	sessions, err := a.Sessions()
+func (s *Site) lastEntry(ctx context.Context, who capability.Principal, id string) (int, error) {
+	sessions, err := s.app.Sessions()
 	if err != nil {
 		return 0, err
 	}
@@ -234,8 +177,8 @@ func (a *App) lastEntry(ctx context.Context, who capability.Principal, id string
 func (s *Site) chat() chatapi.Config {
 	a := s.app
 	return chatapi.Config{
-		Hub: s.hub, Sessions: a.Sessions, Engine: func() (chatapi.Engine, error) { return a.Engine() }, Folder: a.Places.Workspace, Modes: a.Modes,
-		Commands: func(who auth.Identity) *slash.Index { return a.Commands.For(callerOf(who)) }, NoCommands: a.Commands.Denied, Inspect: a.keptRecord, Surface: string(policy.SurfaceChat),
+		Hub: s.hub, Sessions: a.Sessions, Engine: func() (chatapi.Engine, error) { return a.Engine() }, Folder: a.Places.Workspace, Modes: func() []string { return a.Rules().ModeNames() },
+		Commands: func(who auth.Identity) *slash.Index { return a.Commands.For(callerOf(who)) }, NoCommands: a.Commands.Denied, Inspect: s.records.Get, Surface: string(policy.SurfaceChat),
 		Reply: func(ctx context.Context, who capability.Principal, id string, asked event.Asked, said chatapi.Answer) error {
 			return a.Reply(ctx, who, id, asked, Answer{Yes: said.Yes, Scope: said.Scope, Text: said.Text, Answers: said.Answers})
 		},
@@ -251,20 +194,6 @@ func callerOf(who auth.Identity) commands.Caller {
 	return commands.Caller{Principal: who.Principal, Agent: !who.Decides}
 }
 
-// Modes returns the names of the modes that there are.
-func (a *App) Modes() []string {
-	rules := a.Rules()
-	if rules == nil {
-		return nil
-	}
-	var out []string
-	for name := range rules.Settings().Modes {
-		out = append(out, name)
-	}
-	slices.Sort(out)
-	return out
-}
-
 func (s *Site) catalog(waiting context.Context) catalogapi.Config {
 	a := s.app
 	return catalogapi.Config{
@@ -277,19 +206,19 @@ func (s *Site) trail(waiting context.Context) trailapi.Config {
 	a := s.app
 	return trailapi.Config{
 		Door: a.Door, Desk: a.Desk, Settle: a.Approvals.Settle, Revoke: a.Approvals.Revoke, Waiting: waiting, Redact: a.redactor.Redact,
-		AuditDir: a.Places.Audit, Prove: a.Archive.Prove, Read: a.readKept,
+		AuditDir: a.Places.Audit, Prove: a.Archive.Prove, Read: s.readKept,
 		Verify: func(ctx context.Context) (audit.Report, error) { return a.Archive.Verify(ctx) },
 		Route: func(ctx context.Context, who auth.Identity, line string) (capability.Call, error) {
 			return a.Commands.Route(ctx, callerOf(who), line)
 		},
 		Lines: approval.Ticket.Lines,
-		Opens: a.opens,
+		Opens: s.opens,
 	}
 }
 
 // opens reports whether who may open the session; false if it cannot be read.
-func (a *App) opens(ctx context.Context, who auth.Identity, id string) bool {
-	sessions, err := a.Sessions()
+func (s *Site) opens(ctx context.Context, who auth.Identity, id string) bool {
+	sessions, err := s.app.Sessions()
 	if err != nil {
 		return false
 	}
@@ -298,8 +227,8 @@ func (a *App) opens(ctx context.Context, who auth.Identity, id string) bool {
 }
 
 // readKept returns a piece of a result that was kept.
-func (a *App) readKept(ctx context.Context, who capability.Principal, id, handle string, from int64) (trailapi.Piece, error) {
-	kept, err := a.results.Get()
+func (s *Site) readKept(ctx context.Context, who capability.Principal, id, handle string, from int64) (trailapi.Piece, error) {
+	kept, err := s.app.results.Get()
 	if err != nil {
 		return trailapi.Piece{}, err
 	}
@@ -348,9 +277,9 @@ func (s *Site) readings() metrics.Readings {
 func (s *Site) system(waiting context.Context) systemapi.Config {
 	a := s.app
 	return systemapi.Config{
-		Version: Version(), Workspace: a.Places.Workspace, Profile: a.profile, Tokenizer: string(a.Settings.Discovery.Tokenizer),
+		Version: Version(), Workspace: a.Places.Workspace, Profile: a.loader.ProfileName, Tokenizer: string(a.Settings.Discovery.Tokenizer),
 		Model: func() (string, int) { return a.Models.Name(), a.Models.Row().Window },
-		Modes: a.Modes, Intents: policy.Intents, Fault: a.fault,
+		Modes: func() []string { return a.Rules().ModeNames() }, Intents: policy.Intents, Fault: a.loader.Fault,
 		View: func(who auth.Identity) door.View {
 			if who.Operator {
 				return a.Door.Oversee(who.Principal)
@@ -397,7 +326,13 @@ func (s *Site) probes(waiting context.Context) []systemapi.Probe {
 			return err
 		}},
 		{Name: "trail", Check: func(context.Context) error { return a.recordable() }},
-		{Name: "calls", Check: a.callable},
+		{Name: "calls", Check: func(ctx context.Context) error { // the runner writes what the audit log did not take before
+			r, err := a.runner.Get()
+			if err == nil {
+				err = r.Ready(ctx)
+			}
+			return err
+		}},
 		{Name: "stopping", Check: func(context.Context) error {
 			if waiting.Err() != nil {
 				return errors.New("the server is about to stop")

@@ -25,6 +25,7 @@ import (
 	"ken/internal/govern/approval"
 	"ken/internal/serve/auth"
 	"ken/internal/serve/httpapi/wire"
+	"ken/internal/serve/mcpbridge"
 	"ken/internal/serve/settings"
 	"ken/internal/talk/event"
 	"ken/llm"
@@ -80,7 +81,7 @@ func TestSiteMCPFromAListedSite(t *testing.T) {
 	a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
 	_, as := site(t, a)
 	const body = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, as(a.Owner())+"/mcp", strings.NewReader(body))
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, as(auth.Owner(a.Principal))+"/mcp", strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +150,7 @@ func TestSite(t *testing.T) {
 	_, getenv := home(t, nil)
 	a := open(t, Config{Getenv: getenv, Dir: t.TempDir(), Model: &llmtest.Fake{Script: llmtest.Always(llmtest.Reply{Text: "Hello."})}})
 	s, as := site(t, a)
-	owner, other := as(a.Owner()), as(stranger)
+	owner, other := as(auth.Owner(a.Principal)), as(stranger)
 	forAll := []string{
 		"abortTurn", "answerTurn", "beginSession", "compactSession", "complete", "deleteSession", "discover", "drawGraph", "examples", "feed", "followSession", "health",
 		"inspectTurn", "invoke", "lintCatalog", "listApprovals", "listCatalog", "listGrants", "listSessions", "me", "play", "proveRecord", "readResult", "readSession",
@@ -204,7 +205,7 @@ func TestSiteAsked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	guard, err := auth.Guard(s, auth.Config{Tokens: tokens, Owner: a.Owner(), Loopback: true, SignOuts: a.SignOuts})
+	guard, err := auth.Guard(s, auth.Config{Tokens: tokens, Owner: auth.Owner(a.Principal), Loopback: true, SignOuts: a.SignOuts})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -292,7 +293,7 @@ func TestSiteCountsStreams(t *testing.T) {
 	_, getenv := home(t, nil)
 	a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
 	_, as := site(t, a)
-	url := as(a.Owner())
+	url := as(auth.Owner(a.Principal))
 	open := func() string {
 		_, _, text := request(t, "GET", url+"/metrics", "")
 		_, rest, _ := strings.Cut(string(text), "\nken_http_streams ")
@@ -326,7 +327,7 @@ func TestSiteMCPBody(t *testing.T) {
 	came := make(chan bool, 9)
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		came <- true
-		s.ServeAs(w, r, a.Owner())
+		s.ServeAs(w, r, auth.Owner(a.Principal))
 	}))
 	defer srv.Close()
 	send := func(size int, text string) (status int, answer string) {
@@ -349,7 +350,7 @@ func TestSiteMCPBody(t *testing.T) {
 	if status, answer := send(len(hello), hello); status != 200 || !strings.Contains(answer, "serverInfo") {
 		t.Errorf("a whole message = %d %s, want 200", status, answer)
 	}
-	if status, answer := send(mcpBody+1, strings.Repeat(" ", mcpBody+1)); status != 413 || !strings.Contains(answer, `"too-large"`) {
+	if status, answer := send(mcpbridge.MaxBody+1, strings.Repeat(" ", mcpbridge.MaxBody+1)); status != 413 || !strings.Contains(answer, `"too-large"`) {
 		t.Errorf("one that is too large = %d %s, want 413", status, answer)
 	}
 	for len(came) > 0 {
@@ -359,11 +360,11 @@ func TestSiteMCPBody(t *testing.T) {
 		<-came
 		stop() // with half an hour to go
 	}()
-	s.slowest = 30 * time.Minute
+	s.mcp.Slowest = 30 * time.Minute
 	if status, answer := send(len(hello), hello[:9]); status != 408 || !strings.Contains(answer, `"too-slow"`) {
 		t.Errorf("one that stalls while the server stops = %d %s, want 408", status, answer)
 	}
-	s.slowest = time.Millisecond
+	s.mcp.Slowest = time.Millisecond
 	if status, answer := send(len(hello), hello[:9]); status != 408 || !strings.Contains(answer, `"too-slow"`) {
 		t.Errorf("one that stalls = %d %s, want 408", status, answer)
 	}
@@ -406,7 +407,7 @@ func TestSiteDrain(t *testing.T) {
 	)}
 	a := open(t, Config{Getenv: getenv, Dir: t.TempDir(), Model: fake})
 	s, as := site(t, a)
-	url := as(a.Owner())
+	url := as(auth.Owner(a.Principal))
 	_, _, answer := request(t, "POST", url+"/api/v1/sessions", "{}")
 	var head struct{ ID string }
 	if err := json.Unmarshal(answer, &head); err != nil {
@@ -500,10 +501,10 @@ func TestOpenSettings(t *testing.T) {
 			t.Errorf("%s may be changed by a page, and %s governs", key, governs[i])
 		}
 	}
-	if _, err := a.settingsPage().Set(t.Context(), a.Owner(), "policy.profile", "open"); capability.KindOf(err) != capability.Denied {
+	if _, err := a.settingsPage().Set(t.Context(), auth.Owner(a.Principal), "policy.profile", "open"); capability.KindOf(err) != capability.Denied {
 		t.Errorf("setSetting(policy.profile) = %v, want Denied", err)
 	}
-	if changed, err := a.settingsPage().Set(t.Context(), a.Owner(), "chat.steps", "7"); err != nil || changed.Restart {
+	if changed, err := a.settingsPage().Set(t.Context(), auth.Owner(a.Principal), "chat.steps", "7"); err != nil || changed.Restart {
 		t.Errorf("setSetting(chat.steps) = %v, %v; want that it counts without a restart", changed, err)
 	}
 	for _, s := range a.settingsPage().List() {

@@ -159,7 +159,7 @@ func (a *App) ticket(ctx context.Context, id string) (event.Ticket, error) {
 	for _, o := range t.Offers {
 		out.Offers = append(out.Offers, event.Offer{Scope: string(o.Scope), Covers: string(o.Covers), Calls: o.Calls, Text: o.Text, Examples: o.Examples})
 	}
-	for _, l := range consentLines(t) {
+	for _, l := range t.ConsentLines() {
 		out.Lines = append(out.Lines, event.Line{Name: l.Name, Text: l.Text})
 		if l.Name == "why" {
 			out.Text = l.Text

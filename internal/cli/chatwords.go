@@ -82,7 +82,7 @@ func (t *conversation) completeArgument(head string, cursor int) []slash.Complet
 	defer cancel()
 	switch word {
 	case "/mode":
-		for _, name := range append(t.app.Modes(), noMode) {
+		for _, name := range append(t.app.Rules().ModeNames(), noMode) {
 			offer(name, "")
 		}
 	case "/resume":
@@ -244,7 +244,7 @@ func (t *conversation) intent(ctx context.Context, _ []string) (chat.Output, err
 }
 
 func (t *conversation) changeMode(_ context.Context, args []string) (chat.Output, error) {
-	names := t.app.Modes()
+	names := t.app.Rules().ModeNames()
 	if len(args) == 0 {
 		return chat.Output{Text: fmt.Sprintf("The mode is %s. There are %s, and none (`/mode none`).", orNone(t.Status().Mode), strings.Join(names, ", "))}, nil
 	}

@@ -42,8 +42,8 @@ var _ chat.Talker = (*conversation)(nil)
 
 // openConversation begins a conversation, or goes on with one.
 func openConversation(ctx context.Context, a *app.App, k chatCall) (*conversation, error) {
-	if k.mode != "" && k.mode != noMode && !slices.Contains(a.Modes(), k.mode) {
-		return nil, usageError{fmt.Errorf("unknown mode %q; the modes are %s, and none", k.mode, strings.Join(a.Modes(), ", "))}
+	if k.mode != "" && k.mode != noMode && !slices.Contains(a.Rules().ModeNames(), k.mode) {
+		return nil, usageError{fmt.Errorf("unknown mode %q; the modes are %s, and none", k.mode, strings.Join(a.Rules().ModeNames(), ", "))}
 	}
 	e, err := a.Engine()
 	if err != nil {

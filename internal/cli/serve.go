@@ -259,7 +259,7 @@ func (c *serveCommand) site(ctx context.Context, a *app.App, addr string, log *s
 	}
 	set := a.Settings.Serve
 	guard := auth.Config{
-		Off: set.Auth == config.AuthOff, Owner: a.Owner(), Loopback: config.Loopback(host), Hosts: set.Hosts, Origins: set.Origins, Views: httpapi.Views(),
+		Off: set.Auth == config.AuthOff, Owner: auth.Owner(a.Principal), Loopback: config.Loopback(host), Hosts: set.Hosts, Origins: set.Origins, Views: httpapi.Views(),
 		OIDC: a.OIDC(), SignOuts: a.SignOuts, Rate: auth.Rate{Requests: float64(set.Rate.Requests), Burst: set.Rate.Burst, Open: set.Rate.Open}, Log: log,
 	}
 	// All agents of a person may run at once, so a server that only this

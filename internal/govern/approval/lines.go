@@ -144,3 +144,19 @@ func quoteArgument(s string) string {
 	}
 	return strconv.Quote(s)
 }
+
+// ConsentLines returns the lines that a person needs in order to decide: what
+// will run, why they are asked, and what differs from what they agreed to before.
+// The other lines, which ken approve shows, are for the record.
+func (t Ticket) ConsentLines() []Line {
+	var out []Line
+	all := t.Lines()
+	for _, name := range []string{"capability", "action", "command", "argv", "arguments", "runs", "also runs", "again", "difference", "void", "why", "justification", "risk"} {
+		for _, l := range all {
+			if l.Name == name {
+				out = append(out, l)
+			}
+		}
+	}
+	return out
+}

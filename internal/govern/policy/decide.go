@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -186,6 +187,20 @@ func (r *Rules) AsksIntent(at Surface) bool {
 	}
 	s := &r.settings
 	return s.Intents != Off && (s.IntentSurfaces == nil || slices.Contains(s.IntentSurfaces, at))
+}
+
+// IntentsAt returns the intents that a model may choose from at a surface; none if
+// its calls need no intent, or if there are no rules.
+func (r *Rules) IntentsAt(at Surface) []string {
+	if r == nil || !r.AsksIntent(at) {
+		return nil
+	}
+	return Intents()
+}
+
+// ModeNames returns the names of the modes, sorted.
+func (r *Rules) ModeNames() []string {
+	return slices.Sorted(maps.Keys(r.Settings().Modes))
 }
 
 // Denies reports whether the settings deny a permission to every call. Nil

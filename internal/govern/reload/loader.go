@@ -14,6 +14,7 @@ import (
 	"ken/capability"
 	"ken/internal/config"
 	"ken/internal/govern/policy"
+	"ken/internal/untrusted"
 	"ken/internal/wholefile"
 )
 
@@ -95,6 +96,27 @@ func (l *Loader) Rules() (*policy.Rules, error) {
 // every time (about 10 µs), so that a removed permission has no effect on the
 // very next call.
 const maxAge = 100 * time.Microsecond
+
+// Fault says in one line why nothing may be called now; empty: calls may be made.
+// Only an operator is told what is wrong with which file.
+func (l *Loader) Fault(operator bool) string {
+	_, err := l.Rules()
+	switch {
+	case err == nil:
+		return ""
+	case operator:
+		return "Nothing may be called now: " + untrusted.Line(err.Error(), 500)
+	}
+	return "Nothing may be called now: the configuration cannot be followed. The operator of Ken can fix it."
+}
+
+// ProfileName returns the name of the profile of the rules in force.
+func (l *Loader) ProfileName() string {
+	if rules, _ := l.Rules(); rules != nil {
+		return rules.Settings().Profile.String()
+	}
+	return "none, since their files cannot be followed"
+}
 
 // Current returns what is in force, as of at most maxAge ago.
 func (l *Loader) Current() *Snapshot {

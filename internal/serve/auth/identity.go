@@ -78,3 +78,8 @@ type HandlerFunc func(w http.ResponseWriter, r *http.Request, who Identity)
 
 // ServeAs calls f.
 func (f HandlerFunc) ServeAs(w http.ResponseWriter, r *http.Request, who Identity) { f(w, r, who) }
+
+// Owner returns the identity of the user who started the program.
+func Owner(p capability.Principal) Identity {
+	return Identity{Principal: p, Name: p.ID, Operator: true, Decides: true}
+}

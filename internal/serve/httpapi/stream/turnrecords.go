@@ -1,4 +1,4 @@
-package app
+package stream
 
 import (
 	"bytes"
@@ -15,8 +15,12 @@ import (
 	"ken/internal/store"
 )
 
-// What was shown in a turn and why is kept for those who look at it later. It
-// is awareness: a turn whose record is missing is a turn all the same.
+// TurnRecords keeps the records of turns: what was shown in them and why, for
+// those who look at it later. A turn whose record is missing is still a turn.
+type TurnRecords struct {
+	Store func() (*store.Store, error)
+	Keep  time.Duration // how long sessions are kept; zero: for ever
+}
 
 const (
 	keepRecords  = 30 * 24 * time.Hour // unless sessions are kept for less
@@ -28,9 +32,9 @@ func recordKey(who capability.Principal, session string, turn int) string {
 	return store.Key("inspect", hex.EncodeToString(owner[:16]), session, strconv.Itoa(turn))
 }
 
-// keepRecord keeps the record of a turn.
-func (a *App) keepRecord(ctx context.Context, who capability.Principal, session string, turn int, record []byte) error {
-	db, err := a.store.Get()
+// Put keeps the record of a turn.
+func (t TurnRecords) Put(ctx context.Context, who capability.Principal, session string, turn int, record []byte) error {
+	db, err := t.Store()
 	if err != nil {
 		return err
 	}
@@ -41,8 +45,8 @@ func (a *App) keepRecord(ctx context.Context, who capability.Principal, session 
 		return err
 	}
 	life := keepRecords
-	if keep := a.Settings.Chat.Keep; keep > 0 {
-		life = min(life, keep)
+	if t.Keep > 0 {
+		life = min(life, t.Keep)
 	}
 	var b store.Batch
 	b.PutFor(recordKey(who, session, turn), packed.Bytes(), life)
@@ -50,9 +54,9 @@ func (a *App) keepRecord(ctx context.Context, who capability.Principal, session 
 	return err
 }
 
-// keptRecord returns the record of a turn, where it was kept.
-func (a *App) keptRecord(ctx context.Context, who capability.Principal, session string, turn int) ([]byte, bool, error) {
-	db, err := a.store.Get()
+// Get returns the record of a turn, and whether there is one.
+func (t TurnRecords) Get(ctx context.Context, who capability.Principal, session string, turn int) ([]byte, bool, error) {
+	db, err := t.Store()
 	if err != nil {
 		return nil, false, err
 	}
