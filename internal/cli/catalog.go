@@ -51,6 +51,17 @@ func (f filter) check() error {
 	return nil
 }
 
+// checkKnown refuses a kind, category or source that neither Ken nor a capability
+// has.
+func (f filter) checkKnown(list []*door.Entry) error {
+	words := wordsOf(slices.Values(list))
+	return cmp.Or(
+		checkWord("kind", f.kind, words.kinds),
+		checkWord("category", strings.ToLower(f.category), words.categories),
+		checkWord("source", f.source, words.sources),
+	)
+}
+
 // String returns the filter as it was typed.
 func (f filter) String() string {
 	var out []string
@@ -88,6 +99,9 @@ func (c *catalogCommand) list() *cobra.Command {
 			if own {
 				listing.Capabilities = slices.Collect(view.Own())
 			}
+			if err := f.checkKnown(listing.Capabilities); err != nil {
+				return err
+			}
 			all := len(listing.Capabilities)
 			if !own && f.state != "shadowed" { // the number that all of Ken gives
 				all = listing.Stats.Capabilities
@@ -107,7 +121,7 @@ func (c *catalogCommand) list() *cobra.Command {
 		}),
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.kind, "kind", "", "only this `kind`: tool, skill, card, command, …")
+	flags.StringVar(&f.kind, "kind", "", "only this `kind`: "+kindNames())
 	flags.StringVar(&f.category, "category", "", "only this `category`")
 	flags.StringVar(&f.state, "state", "", "only this `state`: active, quarantined, shadowed")
 	flags.StringVar(&f.trust, "trust", "", "only this `level`: builtin, user, workspace, remote")

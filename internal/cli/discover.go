@@ -86,7 +86,7 @@ func newDiscover(env *environment) *cobra.Command {
 }
 
 func (d *discoverCall) flags(f *pflag.FlagSet) {
-	f.StringArrayVar(&d.kinds, "kind", nil, "find only this `kind` (repeatable)")
+	f.StringArrayVar(&d.kinds, "kind", nil, "find only this `kind` (repeatable): "+kindNames())
 	f.StringVar(&d.query.Filter.Category, "category", "", "find only this `category`")
 	f.BoolVar(&d.query.Filter.OnlyAvailable, "available", false, "find only available capabilities")
 	f.StringArrayVar(&d.exclude, "exclude", nil, "leave out this `id` (repeatable)")
@@ -183,25 +183,19 @@ func (c *environment) checkAgent(a *app.App, name string) {
 	fmt.Fprintf(c.err, "ken: warning: discovery.agents has no agent %s, so the usual settings apply%s\n", output.Line(name), orMeant(name, known))
 }
 
-// checkFilter refuses kinds and categories that nothing is of. It goes through
-// the catalog only where one was given.
+// checkFilter refuses unknown kinds and categories. It goes through the catalog only
+// where one was given.
 func (d *discoverCall) checkFilter(view door.View) error {
 	if len(d.kinds) == 0 && d.query.Filter.Category == "" {
 		return nil
 	}
-	var kinds, categories []string
-	for e := range view.All() {
-		kinds, categories = append(kinds, string(e.Kind)), append(categories, e.Category)
-	}
+	words := wordsOf(view.All())
 	for _, k := range d.kinds {
-		if !slices.Contains(kinds, k) {
-			return fmt.Errorf("--kind is %s, and nothing in the catalog is of this kind%s", k, orMeant(k, kinds))
+		if err := checkWord("kind", k, words.kinds); err != nil {
+			return err
 		}
 	}
-	if c := d.query.Filter.Category; c != "" && !slices.ContainsFunc(categories, func(known string) bool { return strings.EqualFold(known, c) }) {
-		return fmt.Errorf("--category is %s, and nothing in the catalog is of this category%s", c, orMeant(c, categories))
-	}
-	return nil
+	return checkWord("category", strings.ToLower(d.query.Filter.Category), words.categories)
 }
 
 func orMeant(word string, known []string) string {

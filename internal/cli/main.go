@@ -113,6 +113,8 @@ var errSilent = errors.New("see above")
 // A usageError is a mistake in how the program was called.
 type usageError struct{ error }
 
+func (e usageError) Unwrap() error { return e.error }
+
 func status(err error) int {
 	var usage usageError
 	switch {

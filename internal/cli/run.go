@@ -186,6 +186,8 @@ type runError struct {
 func (c *runCommand) printResult(call capability.Call, res capability.Result, err error, live *output.Live) error {
 	end := err
 	switch {
+	case err != nil && capability.KindOf(err) == capability.Invalid: // missing or wrong arguments
+		end = usageError{err}
 	case err != nil:
 	case res.Meta[runner.MetaState] == runner.TimedOut.String():
 		end = &capability.Error{Kind: capability.Timeout, Op: "run", Target: string(call.Target), Err: errors.New("call took too long and was stopped"), Fix: "raise what " + stoppedBy(res) + " says, or ask for less at once"}
@@ -201,7 +203,7 @@ func (c *runCommand) printResult(call capability.Call, res capability.Result, er
 		return errors.Join(c.printJSON(report), silently(end))
 	}
 	if err != nil {
-		return err // the result says the same
+		return end // the result says the same
 	}
 	c.printParts(res, live)
 	return end
