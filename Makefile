@@ -17,7 +17,7 @@ fmt: ## gofmt every file
 test: ## every layer; says what is missing and what it skipped; INSTALL=1 installs it first
 	@bash .ci/test.sh all
 
-check: ## layer 0: format, tidy, vet, staticcheck, layers
+check: ## layer 0: format, tidy, vet, platforms, staticcheck, layers
 	@bash .ci/test.sh check
 
 test-unit: ## layer 1: go test -race -short ./..., and arithmetic over corpora without -race

@@ -124,6 +124,8 @@ layer_check() {
 	tally check -silent "0 gofmt" -- gofmt -l .
 	tally check "0 tidy" -- go mod tidy -diff
 	tally check "0 vet" -- go vet ./...
+	# The other systems that Ken is built for: type errors, tests included.
+	tally check "0 platforms" -- go run ./scripts/platforms darwin/arm64 windows/amd64
 	local dir
 	dir="$PWD/.cache/staticcheck-$staticcheck_version-$(go env GOVERSION)"
 	if [ -x "$dir/staticcheck" ] ||

@@ -607,6 +607,26 @@ func sameAsJSON(t interface{ Fatalf(string, ...any) }, line []byte) {
 	}
 }
 
+// typical is a turn of the default configuration.
+func typical() Event {
+	e := Event{
+		Kind: Selected, Session: "0198c1f2-7d4e-7a61-b8a2-1c64a0d0f5aa", Turn: "17", SessionType: "main", Mode: Full,
+		Experiment: "floor", Variant: VariantA, QueryHash: "9f86d081884c7d65", Injected: true,
+		Tokens: Tokens{Map: 180, Briefs: 210, Cards: 850, Fulls: 700, Total: 1940}, Dump: 42_000, TookUS: 74, Candidates: 20, Retrieved: 7,
+	}
+	for i := range 5 {
+		e.Items = append(e.Items, Item{ID: capability.ID(fmt.Sprint("tool:some-capability-", i)), Tier: TierBrief, Score: 0.912345 - float64(i)/10, Tokens: 42})
+	}
+	e.Items = append(e.Items,
+		Item{ID: "token-economy", Tier: TierCard, Score: 0.85, Seed: 0.5983, Tokens: 600},
+		Item{ID: "telegram-optimizations", Tier: TierCard, Score: 0.62, Seed: 0.1, Tokens: 250},
+		Item{ID: "tool:some-capability-0", Tier: TierFull, Score: 0.9123, Tokens: 700})
+	for i := range 3 {
+		e.Skipped = append(e.Skipped, Skip{ID: capability.ID(fmt.Sprint("card-", i)), Reason: "relevance 0.412 is below capabilities.confidenceThreshold 0.600", Score: 0.412})
+	}
+	return e
+}
+
 // TestReadByHand: lines that Ken writes every day are read by hand, and odd ones
 // by encoding/json.
 func TestReadByHand(t *testing.T) {

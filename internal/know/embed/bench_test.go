@@ -1,3 +1,5 @@
+//go:build unix
+
 package embed
 
 import (
@@ -12,9 +14,6 @@ import (
 	"syscall"
 	"testing"
 )
-
-// query has twelve words.
-const query = "find recent articles about renewable energy and send me a short summary"
 
 func BenchmarkQuery(b *testing.B) {
 	m := full(b)

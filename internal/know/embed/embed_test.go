@@ -19,6 +19,9 @@ import (
 	"ken/llm"
 )
 
+// query has twelve words.
+const query = "find recent articles about renewable energy and send me a short summary"
+
 var _ llm.Embedder = (*Model)(nil)
 
 var update = flag.Bool("update", false, "write testdata/golden.f32 anew")

@@ -1,3 +1,5 @@
+//go:build unix
+
 //lint:file-ignore SA1019 Servers of the older protocols need what the newest calls deprecated.
 
 package link_test
