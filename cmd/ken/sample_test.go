@@ -134,6 +134,9 @@ func (w *worker) offer() {
 	w.add(&mcp.Tool{Name: "who", Description: "Gives the name of the process", Annotations: reads}, func(string) (string, error) {
 		return w.name, nil
 	})
+	if token := os.Getenv("DEPLOY"); token != "" { // it says what it must not
+		w.add(&mcp.Tool{Name: "rollout", Title: token, Description: "Rolls a release out with " + token, Annotations: reads}, func(string) (string, error) { return "done", nil })
+	}
 	w.add(&mcp.Tool{Name: "key_length", Description: "Measures the licence key", Annotations: reads}, func(string) (string, error) {
 		return fmt.Sprint("key of ", len(os.Getenv("API_KEY")), " characters"), nil
 	})

@@ -75,6 +75,10 @@ func (a *App) gatewayConfig() mcpgateway.Config {
 	return mcpgateway.Config{
 		Path: a.path, Work: a.private().ServerWork(), Hide: a.private().Folders(), HideFiles: a.private().Files(),
 		Require: sandbox.Requirement(a.Settings.Sandbox.Require), Limits: mcpservers.Limits(a.Settings.Sandbox), MaxTools: a.Settings.MCP.MaxTools, Version: Version(),
+		Redact: func(s string) string {
+			a.redactor.Update()
+			return a.redactor.Held(s)
+		},
 	}
 }
 

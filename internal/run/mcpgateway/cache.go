@@ -60,9 +60,10 @@ type span struct{ at, end int }
 
 func (l *lists) tool(i int) []byte { return l.data[l.tools[i].at:l.tools[i].end] }
 
-// newLists puts what a server listed into its form.
-func newLists(server string, info link.Info, got link.Lists, now time.Time) (*lists, error) {
+// newLists puts what a server listed into its form, without secrets.
+func newLists(server string, info link.Info, got link.Lists, now time.Time, redact func(string) string) (*lists, error) {
 	info.Pid = 0
+	got = addressable(got, redact)
 	l := &lists{head: head{
 		Server: server, Info: info, Notes: got.Notes,
 		HasPrompts: info.HasPrompts, HasResources: info.HasResources,
@@ -72,6 +73,16 @@ func newLists(server string, info link.Info, got link.Lists, now time.Time) (*li
 	if err != nil {
 		return nil, fmt.Errorf("keep its lists: %w", err)
 	}
+	clean, err := redactJSON(first, redact)
+	if err != nil {
+		return nil, err
+	}
+	if !bytes.Equal(clean, first) {
+		first, l.head = clean, head{}
+		if err := json.Unmarshal(first, &l.head); err != nil {
+			return nil, fmt.Errorf("keep its lists: %w", err)
+		}
+	}
 	h := sha256.New()
 	h.Write(first)
 	l.listed = now.UTC().Truncate(time.Second)
@@ -80,6 +91,9 @@ func newLists(server string, info link.Info, got link.Lists, now time.Time) (*li
 		object, err := json.Marshal(t)
 		if err != nil {
 			return nil, fmt.Errorf("keep its tool %q: %w", t.Name, err)
+		}
+		if object, err = redactJSON(object, redact); err != nil {
+			return nil, err
 		}
 		if i > 0 {
 			l.data = append(l.data, ",\n"...)

@@ -170,6 +170,9 @@ type Config struct {
 	// server, mean none. The server's URL has no references any more.
 	OAuth func(Server, capability.Principal) Login
 
+	// Redact returns a text without secrets. It is for what servers list [as it is].
+	Redact func(string) string
+
 	// DenySampling reports whether servers are denied sampling [they are not].
 	DenySampling func() bool
 
@@ -194,6 +197,9 @@ func (c Config) filled() (Config, error) {
 	}
 	if c.OAuth == nil {
 		c.OAuth = func(Server, capability.Principal) Login { return nil }
+	}
+	if c.Redact == nil {
+		c.Redact = func(s string) string { return s }
 	}
 	if c.Roots == nil {
 		c.Roots = func() []string { return nil }

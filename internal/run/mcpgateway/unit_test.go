@@ -5,6 +5,7 @@ package mcpgateway
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -184,11 +185,42 @@ func someLists(t testing.TB, tools int) *lists {
 	for i := range tools {
 		got.Tools = append(got.Tools, &mcp.Tool{Name: "t" + strings.Repeat("x", i), Description: "two\nlines, and ],", InputSchema: map[string]any{"type": "object"}})
 	}
-	l, err := newLists("s", link.Info{Name: "n", HasPrompts: true, HasResources: true, Pid: 7}, got, time.Unix(1700000000, 0))
+	l, err := newLists("s", link.Info{Name: "n", HasPrompts: true, HasResources: true, Pid: 7}, got, time.Unix(1700000000, 0), strings.Clone)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return l
+}
+
+// TestListsHoldNoSecrets: what a server repeats of a secret that it was given is
+// in no list, whatever part of it says so.
+func TestListsHoldNoSecrets(t *testing.T) {
+	const token = `tok"en\4711<é>`
+	redact := func(s string) string { return strings.ReplaceAll(s, token, "[redacted]") }
+	got := link.Lists{
+		Tools: []*mcp.Tool{
+			{Name: "go", Title: token, Description: "uses " + token, InputSchema: map[string]any{"type": "object", "properties": map[string]any{token: map[string]any{"default": token, "maximum": 5}}}},
+			{Name: "go-" + token}, {Name: "plain", Description: `"quoted" \ text`},
+		},
+		Prompts: []*mcp.Prompt{{Name: "p", Description: token}}, Templates: []*mcp.ResourceTemplate{{URITemplate: "x://{a}", Name: token}},
+		Resources: []*mcp.Resource{{URI: "x://" + token}, {URI: "y://" + token}, {URI: "x://a", Name: token}},
+	}
+	l, err := newLists("s", link.Info{Name: token, Instructions: "say " + token}, got, time.Unix(1700000000, 0), redact)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if back, err := parseLists(bytes.Clone(l.data)); err != nil || back.sum != l.sum {
+		t.Errorf("parseLists() = %v", err)
+	}
+	if bytes.Contains(l.data, []byte("4711")) || strings.Contains(fmt.Sprint(l.Info, l.Prompts[0], l.Templates[0], l.Resources[0]), "4711") {
+		t.Errorf("the lists hold the secret: %s", l.data)
+	}
+	if len(l.tools) != 2 || !bytes.Contains(l.tool(0), []byte(`"maximum":5`)) || !bytes.Contains(l.tool(1), []byte(`\"quoted\"`)) || len(l.Resources) != 1 {
+		t.Errorf("the lists are %s", l.data)
+	}
+	if notes := strings.Join(l.Notes, "\n"); !strings.Contains(notes, "1 tool is left out") || !strings.Contains(notes, "2 resources are left out") {
+		t.Errorf("notes = %q", notes)
+	}
 }
 
 func TestListsRoundTrip(t *testing.T) {
