@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -85,6 +86,24 @@ func (f filter) keeps(e *door.Entry) bool {
 		(!f.available || e.Ready())
 }
 
+// sourceAmong returns the source as the catalog names it: a source may be typed
+// as a path from the current folder.
+func (f filter) sourceAmong(view door.View) string {
+	path, err := filepath.Abs(f.source)
+	if f.source == "" || err != nil {
+		return f.source
+	}
+	for e := range view.All() {
+		switch e.Origin.Source {
+		case f.source:
+			return f.source
+		case path:
+			return path
+		}
+	}
+	return f.source
+}
+
 func (c *catalogCommand) list() *cobra.Command {
 	var f filter
 	var own bool
@@ -95,6 +114,7 @@ func (c *catalogCommand) list() *cobra.Command {
 				return err
 			}
 			view := a.Oversee()
+			f.source = f.sourceAmong(view)
 			listing := view.List()
 			if own {
 				listing.Capabilities = slices.Collect(view.Own())

@@ -73,6 +73,10 @@ func (c *mcpCommand) stopDaemon() error {
 	if c.json {
 		return c.printJSON(map[string]any{"running": true, "pid": was.PID, "clients": was.Clients})
 	}
+	if was.Stays {
+		c.out.Linef("ken serve, process %d, takes no more clients of ken mcp. It goes on serving over HTTP. The next ken mcp starts a daemon.", was.PID)
+		return nil
+	}
 	when := "it ends now"
 	if was.Clients > 0 {
 		when = "it ends after its " + output.Plural(was.Clients, "client")

@@ -23,10 +23,13 @@ func (t *turn) skipf(ordinal int, tier show.Tier, format string, args ...any) {
 	t.skip(ordinal, tier, fmt.Sprintf(format, args...))
 }
 
-// brief adds a line about an entry.
+// brief adds a line about an entry. The entry may have been left out for its
+// score before; it is not any more.
 func (t *turn) brief(ordinal int, score float64, why ...string) {
+	id := t.snapshot.Entries()[ordinal].ID
+	t.skipped = slices.DeleteFunc(t.skipped, func(s show.Skip) bool { return s.ID == id && s.Tier == show.TierBriefs })
 	t.shown = append(t.shown, ordinal)
-	t.items = append(t.items, show.Item{ID: t.snapshot.Entries()[ordinal].ID, Score: score, Why: why, Brief: t.View.brief(ordinal)})
+	t.items = append(t.items, show.Item{ID: id, Score: score, Why: why, Brief: t.View.brief(ordinal)})
 }
 
 // force shows what the configuration always shows.
@@ -153,8 +156,11 @@ func (t *turn) why(r graph.Ranked) []string {
 	case len(h.Words) > 0:
 		why = append(why, "matches "+strings.Join(h.Words, ", "))
 	}
-	if h.Near >= 2 {
-		why = append(why, fmt.Sprintf("means something similar (%.1f standard deviations nearer than usual)", h.Near))
+	switch {
+	case h.Near >= veryNear:
+		why = append(why, "very similar meaning")
+	case h.Near >= near:
+		why = append(why, "similar meaning")
 	}
 	entries := t.snapshot.Entries()
 	for _, from := range r.From[:min(len(r.From), mostRelated)] {
@@ -165,10 +171,14 @@ func (t *turn) why(r graph.Ranked) []string {
 	case len(t.query.Before) > 0:
 		why = append(why, "matches what was said before")
 	default:
-		why = append(why, "means something similar")
+		why = append(why, "similar meaning")
 	}
 	return why
 }
+
+// near and veryNear are how near the vector of a hit is before its meaning is
+// told as a reason, as [ranking.Hit] counts it.
+const near, veryNear = 2, 5
 
 // mostRelated is how many relations are told as reasons.
 const mostRelated = 2

@@ -200,7 +200,7 @@ func TestEmbedderFindsWithoutWords(t *testing.T) {
 	if len(sel.Briefs) == 0 || sel.Briefs[0].ID != "tool:alpha" || len(sel.Degraded) != 0 {
 		t.Fatalf("after: briefs %v, degraded %q; want tool:alpha first and nothing degraded", idsOf(sel.Briefs), sel.Degraded)
 	}
-	if why := sel.Briefs[0].Why; len(why) != 1 || !strings.HasPrefix(why[0], "means something similar") {
+	if why := sel.Briefs[0].Why; len(why) != 1 || !strings.HasSuffix(why[0], "similar meaning") {
 		t.Errorf("why = %q, want its meaning", why)
 	}
 	// One more has none yet.

@@ -104,9 +104,14 @@ func TestAttachedUsedAndPinned(t *testing.T) {
 			}
 		}
 	}
-	// Where nothing fits, what is in sight stays.
+	// Where nothing fits, what is in sight stays, and is not told as left out.
 	cfg := Defaults()
 	cfg.MinRelevance = 1.1
+	for _, b := range w.ask(t, q, cfg).Briefs {
+		if got := reason(w.ask(t, q, cfg), b.ID); got != "" {
+			t.Errorf("%s is shown and skipped for %q", b.ID, got)
+		}
+	}
 	if sel := w.ask(t, q, cfg); !slices.Equal(idsOf(sel.Briefs), []capability.ID{"tool:calendar", "tool:file-search", "tool:weather"}) || !sel.Abstained() {
 		t.Errorf("where nothing fits briefs = %v, want pinned and used ones", idsOf(sel.Briefs))
 	}

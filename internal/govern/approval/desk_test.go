@@ -551,7 +551,7 @@ principal: ann
 tenant: acme
 session: s1
 origin: model
-answers: deny, grant once, deny for the session; for the exact call, a prefix or the tool: grant for the session, grant until a time, grant always
+answers: deny, grant once, deny for the session; for the exact call or the tool: grant for the session, grant until a time, grant always
 covers: call: this exact call, in every session, for 30 days
 covers: tool: every call of tool:git push with any arguments, in every session, for 30 days; for example: tool:git push {any arguments}
 asked: 2030-01-02T03:04:05Z

@@ -103,7 +103,11 @@ func answers(q *Question) string {
 	if q.Call.Session != "" {
 		wide = append([]string{"grant for the session"}, wide...)
 	}
-	return out + "; for the exact call, a prefix or the tool: " + strings.Join(wide, ", ")
+	covers := "the exact call or the tool"
+	if len(q.Prefix) > 0 {
+		covers = "the exact call, a prefix or the tool"
+	}
+	return out + "; for " + covers + ": " + strings.Join(wide, ", ")
 }
 
 func orNone(s string) string {

@@ -258,7 +258,7 @@ func (s *server) leave(conn net.Conn) {
 func (s *server) greeting(full bool) shim.Greeting {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	g := shim.Greeting{V: shim.Protocol, Build: s.build, Made: s.made, Version: s.cfg.Version, PID: os.Getpid(), Clients: s.served}
+	g := shim.Greeting{V: shim.Protocol, Build: s.build, Made: s.made, Version: s.cfg.Version, PID: os.Getpid(), Clients: s.served, Stays: s.cfg.Idle < 0}
 	if full {
 		g.Error = fmt.Sprintf("it has %d clients, the most it takes; close some", s.cfg.Clients)
 	}

@@ -90,7 +90,7 @@ const (
 func servers(s Servers) []Check {
 	var checks []Check
 	for _, p := range s.Problems {
-		c := Check{Name: "servers", Grade: Warn, Message: untrusted.Line(p.Origin.String()+": "+p.Message, textRunes), Fix: p.Fix}
+		c := Check{Name: "servers", Grade: Warn, Message: untrusted.Line(strings.TrimPrefix(p.Origin.String()+": "+p.Message, ": "), textRunes), Fix: p.Fix}
 		if p.Severity == capability.Grave {
 			c.Grade = Bad
 		}

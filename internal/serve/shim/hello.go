@@ -44,7 +44,8 @@ type Greeting struct {
 	Made    int64  `json:"made"`              // see Build
 	Version string `json:"version,omitempty"` // in words for people
 	PID     int    `json:"pid"`
-	Clients int    `json:"clients"` // that are served now
+	Clients int    `json:"clients"`         // that are served now
+	Stays   bool   `json:"stays,omitempty"` // it is ken serve, which goes on without clients
 
 	// Error says why this caller is not served; the connection ends.
 	Error string `json:"error,omitempty"`

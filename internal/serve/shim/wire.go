@@ -136,6 +136,8 @@ func parseGreeting(line []byte) (g Greeting, err error) {
 			g.PID, err = strconv.Atoi(value)
 		case "clients":
 			g.Clients, err = strconv.Atoi(value)
+		case "stays":
+			g.Stays = value == "true"
 		case "error":
 			g.Error = value
 		}

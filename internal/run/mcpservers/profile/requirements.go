@@ -210,6 +210,8 @@ func (n *requirements) path(name string, readOnly bool) {
 		n.read = append(n.read, name)
 	case err == nil && n.wide(dir):
 		n.write = append(n.write, name)
+	case err != nil && !readOnly && (dir == n.cfg.UserHome || dir == os.TempDir()):
+		n.against = append(n.against, fmt.Sprintf("it names %s, which is not there yet; name a file in a folder of its own to have it held closer", name))
 	default: // or it is to be made
 		if there, err := os.Stat(dir); err == nil && there.IsDir() && !n.wide(dir) {
 			n.write = append(n.write, dir)
