@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -22,8 +23,10 @@ import (
 	"go.uber.org/goleak"
 
 	"ken/capability"
+	"ken/internal/door"
 	"ken/internal/govern/approval"
 	"ken/internal/serve/auth"
+	"ken/internal/serve/httpapi/chatapi"
 	"ken/internal/serve/httpapi/wire"
 	"ken/internal/serve/mcpbridge"
 	"ken/internal/serve/settings"
@@ -510,6 +513,47 @@ func TestOpenSettings(t *testing.T) {
 	for _, s := range a.settingsPage().List() {
 		if s.Key == "chat.steps" && (s.Value != "7" || s.InForce != "" || !strings.Contains(s.Origin, dir)) {
 			t.Errorf("chat.steps is %q, in force %q, said in %q", s.Value, s.InForce, s.Origin)
+		}
+	}
+}
+
+// TestSiteCovers: consent that is given in the page covers what the person chose,
+// and nothing more.
+func TestSiteCovers(t *testing.T) {
+	home, getenv := home(t, nil)
+	server(t, home, "", "s")
+	a := open(t, Config{Getenv: getenv, Dir: t.TempDir(), Servers: true})
+	s, _ := site(t, a)
+	for _, c := range []struct {
+		scope  approval.Scope
+		covers approval.Cover
+		want   approval.Cover
+	}{
+		{approval.Session, approval.CoverCall, approval.CoverCall},
+		{approval.Session, "", approval.CoverTool},
+		{approval.Always, approval.CoverTool, approval.CoverTool},
+		{approval.Always, "", approval.CoverCall},
+	} {
+		call := capability.Call{Target: "mcp:s/change", Arguments: json.RawMessage(`{"text":"x"}`), Session: "of " + string(c.scope) + string(c.covers)}
+		_, err := a.Door.Invoke(t.Context(), asModel(a), call)
+		q, ok := errors.AsType[*door.Question](err)
+		if !ok {
+			t.Fatalf("Invoke = %v, want a question", err)
+		}
+		asked := event.Asked{What: event.Consent, Ticket: q.Ticket}
+		if err := s.chat().Reply(t.Context(), a.Principal, call.Session, asked, chatapi.Answer{Yes: true, Scope: c.scope, Covers: c.covers}); err != nil {
+			t.Fatal(err)
+		}
+		desk, err := a.Desk()
+		if err != nil {
+			t.Fatal(err)
+		}
+		ticket, err := desk.Get(t.Context(), q.Ticket)
+		if err != nil || ticket.Answer == nil || ticket.Answer.Covers != c.want {
+			t.Errorf("an answer for %s with covers %q is %+v, %v; want it to cover %s", c.scope, c.covers, ticket.Answer, err, c.want)
+		}
+		if err := a.Approvals.Revoke(t.Context(), q.Ticket, a.Principal, "the next case"); err != nil {
+			t.Fatal(err)
 		}
 	}
 }
