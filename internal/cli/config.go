@@ -18,7 +18,7 @@ type configCommand struct{ *environment }
 
 func newConfig(env *environment) *cobra.Command {
 	c := &configCommand{env}
-	return group("config", "Read, change and check ken.yaml", c.get(), c.set(), c.check())
+	return group("config", "Read, change and check ken.yaml", c.get(), c.set(), c.unset(), c.check())
 }
 
 func (c *configCommand) settings() (config.Config, config.Places, error) {
@@ -86,7 +86,7 @@ func (c *configCommand) set() *cobra.Command {
 			if err := config.Set(file, given[0], given[1]); err != nil {
 				return err
 			}
-			atOnce := reload.AppliesLive(given[0])
+			atOnce := reload.AppliesLive(config.WholeKey(given[0]))
 			doubt := c.doubt(cmd.Context(), given[0])
 			if c.json {
 				said := map[string]any{"file": file, "key": given[0], "value": config.Shown(given[0], given[1]), "restart": !atOnce}
@@ -101,6 +101,35 @@ func (c *configCommand) set() *cobra.Command {
 			}
 			if doubt != "" {
 				fmt.Fprintln(c.err, "ken: warning: "+output.Line(doubt))
+			}
+			return nil
+		},
+	}
+}
+
+func (c *configCommand) unset() *cobra.Command {
+	return &cobra.Command{
+		Use: "unset KEY", Short: "Remove one setting from your ken.yaml, so that its default applies", Args: args(cobra.ExactArgs(1)),
+		RunE: func(_ *cobra.Command, given []string) error {
+			file, err := c.ownFile()
+			if err != nil {
+				return err
+			}
+			had, err := config.Unset(file, given[0])
+			if err != nil {
+				return err
+			}
+			atOnce := reload.AppliesLive(config.WholeKey(given[0]))
+			if c.json {
+				return c.printJSON(map[string]any{"file": file, "key": given[0], "unset": had, "restart": had && !atOnce})
+			}
+			if !had {
+				c.out.Linef("%s: %s is not set", output.Line(file), output.Line(given[0]))
+				return nil
+			}
+			c.out.Linef("%s: %s is no longer set", output.Line(file), output.Line(given[0]))
+			if !atOnce {
+				c.out.Linef("%s", c.out.Style(output.Dim, "Restart a running Ken to apply it."))
 			}
 			return nil
 		},

@@ -2,6 +2,7 @@ package config
 
 import (
 	"ken/capability"
+	"ken/internal/yamldoc"
 	"ken/internal/yamledit"
 )
 
@@ -43,6 +44,23 @@ func (c Config) Explain(key string) (value, origin string, err error) {
 			return yamledit.Flow(hash), c.said(whole), nil
 		}
 		return "", "", invalid("get", key, "no such "+what, "`ken config get "+whole+"` lists them")
+	}
+	if whole, below, ok := namedKey(key); ok {
+		s, err := settingOf("get", whole)
+		if err != nil {
+			return "", "", err
+		}
+		v, err := yamldoc.ParseValue([]byte(yamledit.Flow(s.show(&c))), limits())
+		for _, name := range below {
+			m, isMap := v.Any.(*yamldoc.Map)
+			if !isMap {
+				return "", "", invalid("get", key, "not set", "`ken config get "+whole+"` shows all")
+			}
+			if v, ok = m.Get(name); !ok {
+				return "", "", invalid("get", key, "not set", "`ken config get "+whole+"` shows all")
+			}
+		}
+		return yamledit.Flow(v.Any), c.said(whole), err
 	}
 	s, err := settingOf("get", key)
 	if err != nil {

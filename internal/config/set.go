@@ -19,7 +19,8 @@ import (
 // Set writes one key of a configuration file, as `ken config set` does. The
 // value is YAML: true, 900, [a, b]; a word or a text is taken as it is typed
 // unless it is in quotes. A single pin is set by the key "catalog.pins.ID",
-// a single override by "catalog.overrides.ID".
+// a single override by "catalog.overrides.ID", a part of a database or server by
+// "databases.NAME.KEY" or "mcp.servers.NAME.KEY".
 // Comments, order and all other keys stay as they are; a
 // file of JSON stays JSON; a file that is not there is made.
 //
@@ -31,6 +32,55 @@ import (
 // theirs; only a writer in the very moment between the last look and the
 // rename goes unnoticed.
 func Set(file, key, value string) error {
+	return edit("set", file, key, func(before []byte) ([]byte, error) { return changed(file, before, key, value) })
+}
+
+// Unset removes one key from a configuration file, so that its default applies. It
+// reports whether the file had the key. Otherwise it is like [Set].
+func Unset(file, key string) (had bool, err error) {
+	path, err := pathOf("unset", key)
+	if err != nil {
+		return false, err
+	}
+	err = edit("unset", file, key, func(before []byte) ([]byte, error) {
+		root, err := parse(file, before)
+		if err != nil {
+			r := reading{file: file, dir: filepath.Dir(file)}
+			r.decode(before)
+			return nil, &Error{r.problems}
+		}
+		if had = yamledit.Has(root, path); !had {
+			return before, nil
+		}
+		after, err := yamledit.Unset(before, path, limits())
+		if err != nil {
+			return nil, &capability.Error{Kind: capability.Invalid, Op: "unset", Target: plain(key), Err: err, Fix: "remove it from " + file + " by hand"}
+		}
+		r := reading{file: file, dir: filepath.Dir(file)}
+		if r.decode(after); len(r.problems) > 0 {
+			return nil, &Error{append(r.sorted(), capability.Problem{
+				Code: "not-unset", Origin: capability.Origin{Path: file}, Message: plain(key) + " was not unset", Fix: "unset what contains it, or fix the file first",
+			})}
+		}
+		return after, nil
+	})
+	return had, err
+}
+
+// pathOf returns the keys under which a setting stands in a file.
+func pathOf(op, key string) ([]string, error) {
+	if whole, id, ok := hashKey(key); ok && id != "" {
+		return append(strings.Split(whole, "."), id), nil
+	}
+	if whole, below, ok := namedKey(key); ok {
+		return append(strings.Split(whole, "."), below...), nil
+	}
+	s, err := settingOf(op, key)
+	return strings.Split(s.name, "."), err
+}
+
+// edit replaces a file with what change makes of it.
+func edit(op, file, key string, change func(before []byte) ([]byte, error)) error {
 	// A link stays a link: people keep their files elsewhere.
 	target, err := filepath.EvalSymlinks(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -41,11 +91,11 @@ func Set(file, key, value string) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("set %s in %s: %w", plain(key), file, err)
+		return fmt.Errorf("%s %s in %s: %w", op, plain(key), file, err)
 	}
 	unlock, err := lockFolder(filepath.Dir(target))
 	if err != nil {
-		return fmt.Errorf("set %s in %s: %w", plain(key), file, err)
+		return fmt.Errorf("%s %s in %s: %w", op, plain(key), file, err)
 	}
 	defer unlock()
 	before, info, err := readFile(target)
@@ -55,9 +105,9 @@ func Set(file, key, value string) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("set %s in %s: %w", plain(key), file, err)
+		return fmt.Errorf("%s %s in %s: %w", op, plain(key), file, err)
 	}
-	after, err := changed(file, before, key, value)
+	after, err := change(before)
 	if err != nil {
 		return err
 	}
@@ -65,7 +115,7 @@ func Set(file, key, value string) error {
 		return nil
 	}
 	if err := replace(target, before, info, after); err != nil {
-		return fmt.Errorf("set %s in %s: %w", plain(key), file, err)
+		return fmt.Errorf("%s %s in %s: %w", op, plain(key), file, err)
 	}
 	return nil
 }
@@ -99,7 +149,11 @@ func changed(file string, data []byte, key, value string) ([]byte, error) {
 		return nil, &Error{r.problems}
 	}
 	// What else is wrong is said with the lines of the file as it is.
-	if r.layer(yamledit.Without(root, path)); len(r.problems) > 0 {
+	rest := path
+	if whole, _, ok := namedKey(key); ok { // an entry may lack the key that is set
+		rest = path[:strings.Count(whole, ".")+2]
+	}
+	if r.layer(yamledit.Without(root, rest)); len(r.problems) > 0 {
 		return nil, &Error{append(r.sorted(), capability.Problem{
 			Code: "not-set", Origin: capability.Origin{Path: file},
 			Message: plain(key) + " was not set", Fix: "fix the file first",
@@ -108,7 +162,11 @@ func changed(file string, data []byte, key, value string) ([]byte, error) {
 	after, err := yamledit.Set(data, path, v, limits())
 	if err == nil {
 		if r.decode(after); len(r.problems) > 0 {
-			err = errors.New(r.problems[0].Message)
+			p := r.problems[0]
+			if _, _, ok := namedKey(key); ok {
+				return nil, &capability.Error{Kind: capability.Invalid, Op: "set", Target: plain(key), Err: errors.New(p.Message), Fix: p.Fix}
+			}
+			err = errors.New(p.Message)
 		}
 	}
 	if err != nil {
@@ -132,6 +190,15 @@ func Shown(key, value string) string {
 // asked reads what is to be set, and judges it on its own: a fault in it has
 // no line in any file.
 func asked(key, value string) (path []string, v yamldoc.Value, err error) {
+	if _, _, ok := namedKey(key); ok { // judged with the rest of its entry
+		if path, err = pathOf("set", key); err != nil {
+			return nil, v, err
+		}
+		if v, err = yamldoc.ParseValue([]byte(value), limits()); err != nil {
+			v, err = yamldoc.Value{Any: value}, nil
+		}
+		return path, v, nil
+	}
 	name := key
 	if whole, id, ok := hashKey(key); ok && id != "" {
 		name = whole

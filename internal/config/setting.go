@@ -85,6 +85,27 @@ func hashKey(key string) (whole, id string, ok bool) {
 	return "", "", false
 }
 
+// namedKey splits a key such as "databases.shop.path" or "mcp.servers.files" into
+// the key of the map, and the name with the keys below it.
+func namedKey(key string) (whole string, below []string, ok bool) {
+	for _, whole := range []string{databasesKey, "mcp.servers"} {
+		if rest, found := strings.CutPrefix(key, whole+"."); found {
+			below := strings.Split(rest, ".")
+			return whole, below, !slices.Contains(below, "")
+		}
+	}
+	return "", nil, false
+}
+
+// WholeKey returns the setting that a key is part of: databases for
+// databases.shop.path, and any other key as it is.
+func WholeKey(key string) string {
+	if whole, _, ok := namedKey(key); ok {
+		return whole
+	}
+	return key
+}
+
 // settings lists every key of ken.yaml, in the order in which people read them.
 func settings() []setting[Config] {
 	return slices.Concat(modelSettings(), capabilitiesSettings(), catalogSettings(), discoverySettings(), policySettings(),

@@ -46,6 +46,60 @@ func Set(data []byte, path []string, v yamldoc.Value, limits yamldoc.Limits) ([]
 	return nil, ErrLayout
 }
 
+// Unset returns the text without the value at path, and without the maps that
+// would be empty then. All other values, their order and their comments stay.
+func Unset(data []byte, path []string, limits yamldoc.Limits) ([]byte, error) {
+	before, err := yamldoc.Parse(data, limits)
+	if err != nil {
+		return nil, err
+	}
+	want := pruned(before, path)
+	var out []byte
+	if isObject(data) {
+		out, err = editedJSON(data, want)
+	} else {
+		p := newPage(data)
+		p.remove(region{m: before, first: 1, stop: len(p.lines) + 1, root: true}, path)
+		out = p.bytes()
+	}
+	if err != nil || !reads(out, want, limits) {
+		return nil, ErrLayout
+	}
+	return out, nil
+}
+
+// Has reports whether a map has a value at a path.
+func Has(m *yamldoc.Map, path []string) bool {
+	v, ok := m.Get(path[0])
+	if !ok || len(path) == 1 {
+		return ok
+	}
+	sub, ok := v.Any.(*yamldoc.Map)
+	return ok && Has(sub, path[1:])
+}
+
+// pruned returns a map without the value at a path, and without the maps that
+// only it was in.
+func pruned(m *yamldoc.Map, path []string) *yamldoc.Map {
+	for len(path) > 1 {
+		v, _ := m.Get(path[0])
+		sub, ok := v.Any.(*yamldoc.Map)
+		if !ok || len(pruned(sub, path[1:]).Fields) > 0 {
+			break
+		}
+		path = path[:1]
+	}
+	if len(path) == 1 {
+		return Without(m, path)
+	}
+	v, _ := m.Get(path[0])
+	sub, ok := v.Any.(*yamldoc.Map)
+	if !ok {
+		return m
+	}
+	return With(m, path[:1], yamldoc.Value{Any: pruned(sub, path[1:])})
+}
+
 // reads reports whether a text parses to the map.
 func reads(data []byte, want *yamldoc.Map, limits yamldoc.Limits) bool {
 	got, err := yamldoc.Parse(data, limits)

@@ -96,6 +96,32 @@ func (p *page) put(r region, path []string, v yamldoc.Value) {
 	}
 }
 
+// remove takes out the value at a path below a region, with the maps that would be
+// empty then.
+func (p *page) remove(r region, path []string) {
+	i := slices.IndexFunc(r.m.Fields, func(f yamldoc.Field) bool { return f.Key == path[0] })
+	if i < 0 {
+		return
+	}
+	f, next := r.m.Fields[i], r.stop
+	if i+1 < len(r.m.Fields) {
+		next = r.m.Fields[i+1].Line
+	}
+	sub, isMap := f.Value.Any.(*yamldoc.Map)
+	switch {
+	case len(path) == 1 || isMap && len(pruned(sub, path[1:]).Fields) == 0:
+		first, last := f.Line, p.lastLine(f.Line, next)
+		if r.root && first > 1 && p.at(first-1) == "" && (last == len(p.lines) || p.at(last+1) == "") {
+			first-- // the blank line that set the section apart
+		}
+		p.splice(first, last)
+	case isMap && p.isBlock(f):
+		p.remove(region{m: sub, first: f.Line + 1, stop: next}, path[1:])
+	case isMap:
+		p.replace(f, next, pruned(sub, path[1:]))
+	}
+}
+
 // insert adds a key that the region does not have.
 func (p *page) insert(r region, path []string, v yamldoc.Value) {
 	indent := ""
