@@ -77,6 +77,7 @@ var layers = []layer{
 	{"internal/config/sources", words + ground + "internal/config internal/know/..."},
 	{"internal/govern/reload", words + ground + "internal/govern/policy internal/config"},
 	{"internal/govern/audit", words + ground + "internal/govern/policy"},
+	{"internal/govern/redaction", words + ground + "internal/govern/audit"},
 	{"internal/govern/approval", words + ground + "internal/govern/policy internal/govern/audit"},
 	{"internal/govern/trace", words + ground + "internal/govern/policy"},
 	{"internal/govern/review", words + ground + "internal/govern/policy internal/govern/audit"},
@@ -107,7 +108,7 @@ var layers = []layer{
 	{"internal/run/hook", words + ground + "internal/run/sandbox"},
 	{"internal/run/runner", words + ground + "internal/know/catalog internal/govern/... internal/run/..."},
 	{"internal/run/plugins", words + ground + "internal/config internal/run/..."},
-	{"internal/run/executors", words + ground + "internal/config internal/know/... internal/govern/audit internal/govern/policy internal/run/..."},
+	{"internal/run/executors", words + ground + "internal/config internal/know/... internal/govern/policy internal/govern/redaction internal/run/..."},
 
 	// The door: all that anyone above may do.
 	{"internal/door", words + ground + "internal/know/... internal/govern/... internal/find/... internal/run/..."},
@@ -137,7 +138,7 @@ var layers = []layer{
 	{"internal/serve/doctor", words + ground + "internal/door"},
 	{"internal/serve/httpapi/...", words + ground + "web internal/door internal/govern/... internal/find/... internal/talk/... internal/serve/problem internal/serve/auth internal/serve/doctor"}, // of what lies below the door it takes words alone
 	{"internal/serve/mcpserver", words + ground + "internal/door internal/serve/auth"},
-	{"internal/serve/mcpbridge", words + ground + "internal/door internal/know/... internal/govern/approval internal/govern/audit internal/run/mcpgateway internal/serve/auth internal/serve/problem internal/serve/httpapi/wire internal/serve/mcpserver"},
+	{"internal/serve/mcpbridge", words + ground + "internal/door internal/know/... internal/govern/approval internal/govern/redaction internal/run/mcpgateway internal/serve/auth internal/serve/problem internal/serve/httpapi/wire internal/serve/mcpserver"},
 	{"internal/serve/shim/...", ""}, // what a client starts for every window: it stays light
 	{"internal/serve/daemon", words + "internal/serve/shim"},
 	{"internal/serve/health", words + ground + "internal/config internal/know/... internal/govern/... internal/run/... internal/serve/doctor internal/serve/shim"},

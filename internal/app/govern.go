@@ -13,6 +13,7 @@ import (
 	"ken/internal/govern/audit"
 	"ken/internal/govern/extensions"
 	"ken/internal/govern/policy"
+	"ken/internal/govern/redaction"
 	"ken/internal/govern/reload"
 	"ken/internal/know/catalog"
 	"ken/internal/lazy"
@@ -24,7 +25,7 @@ import (
 type governing struct {
 	loader   *reload.Loader // of rules and settings
 	secrets  *secret.Store
-	redactor *audit.SecretRedactor
+	redactor *redaction.Redactor
 
 	Approvals approval.Recorded
 	Archive   audit.Archive // the audit log of all processes
@@ -41,7 +42,7 @@ func (a *App) govern(cfg Config, loader *reload.Loader) {
 	g := &a.governing
 	g.loader = loader
 	g.secrets = secret.New(secret.Config{Dir: a.Places.Home, Environ: cfg.environ()})
-	g.redactor = audit.NewSecretRedactor(g.secrets)
+	g.redactor = redaction.New(g.secrets)
 	g.store.Build = func() (*store.Store, error) {
 		if err := os.MkdirAll(a.Places.State, 0o700); err != nil {
 			return nil, fmt.Errorf("open the store: %w", err)

@@ -11,8 +11,8 @@ import (
 
 	"ken/capability"
 	"ken/internal/config"
-	"ken/internal/govern/audit"
 	"ken/internal/govern/policy"
+	"ken/internal/govern/redaction"
 	"ken/internal/run/executor"
 	"ken/internal/run/executor/analyze"
 	"ken/internal/run/executor/api"
@@ -43,7 +43,7 @@ type Config struct {
 
 	Granter   grants.Granter
 	Results   *result.Store
-	Redactor  *audit.SecretRedactor
+	Redactor  *redaction.Redactor
 	FenceKey  []byte // marks the borders of foreign text
 	Model     func(context.Context) (llm.Model, error)
 	Functions *function.Executor

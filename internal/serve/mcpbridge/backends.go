@@ -8,7 +8,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/door"
-	"ken/internal/govern/audit"
+	"ken/internal/govern/redaction"
 	"ken/internal/know/source/mcptools"
 	"ken/internal/run/mcpgateway"
 	"ken/internal/serve/mcpserver"
@@ -18,7 +18,7 @@ import (
 // are not sent to servers, and are removed from their answers.
 type Backends struct {
 	Gateway  *mcpgateway.Gateway
-	Redactor *audit.SecretRedactor
+	Redactor *redaction.Redactor
 }
 
 // Offers implements [mcpserver.Backends].

@@ -1,18 +1,18 @@
-package audit_test
+package redaction_test
 
 import (
 	"strings"
 	"testing"
 
 	"ken/capability"
-	"ken/internal/govern/audit"
+	"ken/internal/govern/redaction"
 	"ken/internal/secret"
 )
 
-// TestSecretRedactor: a secret that was set is known to the next text.
-func TestSecretRedactor(t *testing.T) {
+// TestRedactor: a secret that was set is known to the next text.
+func TestRedactor(t *testing.T) {
 	secrets := secret.New(secret.Config{Dir: t.TempDir(), Environ: []string{"USER_TOKEN=joe", "API_TOKEN=variable-9f8e7d6c"}})
-	r := audit.NewSecretRedactor(secrets)
+	r := redaction.New(secrets)
 	const value = "sealed-1a2b3c4d"
 	if got := r.Redact("x " + value); !strings.Contains(got, value) {
 		t.Errorf("before it was set: %q", got)

@@ -1,4 +1,6 @@
-package audit
+// Package redaction keeps the audit log's redactor up to date with the secrets
+// that Ken knows.
+package redaction
 
 import (
 	"fmt"
@@ -6,27 +8,28 @@ import (
 	"sync/atomic"
 
 	"ken/capability"
+	"ken/internal/govern/audit"
 	"ken/internal/secret"
 )
 
-// A SecretRedactor is a [Redactor] that holds the values of a store of secrets.
+// A Redactor is an [audit.Redactor] that holds the values of a store of secrets.
 // It is safe for concurrent use.
-type SecretRedactor struct {
-	*Redactor
+type Redactor struct {
+	*audit.Redactor
 	Secrets *secret.Store
 
 	held atomic.Uint64 // Changes of Secrets when their values were last held, plus one
 }
 
-// NewSecretRedactor returns a SecretRedactor. It holds nothing before the first
+// New returns a Redactor. It holds nothing before the first
 // Update.
-func NewSecretRedactor(s *secret.Store) *SecretRedactor {
-	return &SecretRedactor{Redactor: &Redactor{}, Secrets: s}
+func New(s *secret.Store) *Redactor {
+	return &Redactor{Redactor: &audit.Redactor{}, Secrets: s}
 }
 
 // Update holds every secret that is there now. It is cheap if there are no new
 // ones.
-func (r *SecretRedactor) Update() {
+func (r *Redactor) Update() {
 	now := r.Secrets.Changes() + 1 // never zero
 	if r.held.Load() == now {
 		return
@@ -36,7 +39,7 @@ func (r *SecretRedactor) Update() {
 			// The name of an environment variable only suggests that it is a secret.
 			// A short value, such as a user name, would deny calls without need.
 			plain, variable := strings.CutPrefix(name, "env:")
-			if variable && len(v.Reveal()) < NamedAnywhere {
+			if variable && len(v.Reveal()) < audit.NamedAnywhere {
 				plain = ""
 			}
 			if !yield(plain, v.Reveal()) {
@@ -48,7 +51,7 @@ func (r *SecretRedactor) Update() {
 }
 
 // HoldTokens holds tokens of ken serve.
-func (r *SecretRedactor) HoldTokens(values []secret.Value) {
+func (r *Redactor) HoldTokens(values []secret.Value) {
 	r.HoldNamed(func(yield func(name, value string) bool) {
 		for _, v := range values {
 			if !yield("token of ken serve", v.Reveal()) {
@@ -59,13 +62,13 @@ func (r *SecretRedactor) HoldTokens(values []secret.Value) {
 }
 
 // Redact returns a text without secrets, after an Update.
-func (r *SecretRedactor) Redact(s string) string {
+func (r *Redactor) Redact(s string) string {
 	r.Update()
 	return r.String(s)
 }
 
 // Lookup returns the value of an environment variable or secret, and holds it.
-func (r *SecretRedactor) Lookup(name string) (string, bool) {
+func (r *Redactor) Lookup(name string) (string, bool) {
 	v, err := r.Secrets.Lookup(name)
 	if err != nil {
 		return "", false
@@ -75,7 +78,7 @@ func (r *SecretRedactor) Lookup(name string) (string, bool) {
 }
 
 // Resolve returns the value that a reference stands for, and holds it.
-func (r *SecretRedactor) Resolve(reference string) (string, error) {
+func (r *Redactor) Resolve(reference string) (string, error) {
 	v, err := r.Secrets.Resolve(reference)
 	if err != nil {
 		return "", err
@@ -86,7 +89,7 @@ func (r *SecretRedactor) Resolve(reference string) (string, error) {
 
 // Check returns an error with the kind Denied if one of the texts contains a
 // secret. It is for requests that are not calls, which the rules do not judge.
-func (r *SecretRedactor) Check(op, target string, texts ...string) error {
+func (r *Redactor) Check(op, target string, texts ...string) error {
 	r.Update()
 	for _, text := range texts {
 		if names := r.Named(text); len(names) > 0 {
