@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"ken/capability"
+	"ken/internal/spelling"
 	"ken/internal/untrusted"
 )
 
@@ -140,8 +141,18 @@ func standard(f *fields) (s Server, why string) {
 		return s, why
 	}
 	s.extra(f)
-	return s, s.reach(kind)
+	why = s.reach(kind)
+	if rest := f.rest(); why == noTarget && len(rest) > 0 {
+		why += "; unknown key " + untrusted.Line(strings.Join(rest, ", "), 80)
+		if near := spelling.Nearest(rest[0], []string{"command", "url"}); near != "" {
+			why += "; did you mean " + near + "?"
+		}
+	}
+	return s, why
 }
+
+// noTarget says that an entry names nothing to start or connect to.
+const noTarget = "it has neither a command nor an address"
 
 // reach settles how the server is spoken to.
 func (s *Server) reach(kind string) (why string) {
@@ -152,7 +163,7 @@ func (s *Server) reach(kind string) (why string) {
 		if kind != "" && kind != "stdio" && kind != "http" && kind != "sse" {
 			return fmt.Sprintf("its type %q is inside the client", untrusted.Line(kind, 40))
 		}
-		return "it has neither a command nor an address"
+		return noTarget
 	}
 	switch strings.ToLower(kind) {
 	case "", "stdio", "local":

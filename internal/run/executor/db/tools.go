@@ -75,10 +75,14 @@ func toolOf(c Connection, verb string) executor.Tool {
 	if c.Description != "" {
 		text += " " + c.Description
 	}
+	var needs []string
+	if password, ok := strings.CutPrefix(c.Password, "secret:"); ok {
+		needs = []string{password}
+	}
 	return executor.Tool{
 		Capability: capability.Capability{
 			ID: capability.MakeID(capability.KindTool, name), Kind: capability.KindTool, Name: name, Category: "databases", Description: text,
-			Tags: tagsOf(verb, c.Engine, c.Name), Permissions: permissions(c, verb), Effects: effectsOf(verb),
+			Tags: tagsOf(verb, c.Engine, c.Name), RequiredSecrets: needs, Permissions: permissions(c, verb), Effects: effectsOf(verb),
 			Run: &capability.Recipe{Runner: "db." + verb, Argv: []string{c.Name}},
 		},
 		Detail: capability.Detail{Schema: schemaOf(verb, nil)},
