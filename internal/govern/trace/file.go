@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"ken/capability"
@@ -91,10 +93,15 @@ func (f *File) write(line []byte) error {
 		return err
 	}
 	defer root.Close()
-	// One write of a line: lines of several processes do not mix.
-	out, err := root.OpenFile(FileName, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
+	// One write of a line: lines of several processes do not mix. The project may
+	// have put a pipe there, which would be waited for.
+	out, err := root.OpenFile(FileName, os.O_WRONLY|os.O_CREATE|os.O_APPEND|syscall.O_NONBLOCK, 0o644)
 	if err != nil {
 		return err
+	}
+	if info, err := out.Stat(); err != nil || !info.Mode().IsRegular() {
+		out.Close()
+		return cmp.Or(err, errors.New("not a regular file"))
 	}
 	if _, err := out.Write(line); err != nil {
 		out.Close()

@@ -3,6 +3,7 @@ package files
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -513,4 +514,21 @@ func TestIgnored(t *testing.T) {
 	}
 	fifo(t, filepath.Join(ws, ".kenignore"))
 	executortest.Refused(t, e, call("read_file", "path", "a.log"), capability.Denied, "not a readable file")
+}
+
+// TestSearchStops: a search ends with its call, however long its pattern takes for
+// a file of one long line or of many short ones.
+func TestSearchStops(t *testing.T) {
+	e, _ := open(t, map[string]string{"long.txt": strings.Repeat("a", 4<<20), "many.txt": strings.Repeat("aaaaaaaaaaaaaaa\n", 256<<10)}, nil)
+	for _, name := range []string{"long.txt", "many.txt"} {
+		for _, regex := range []string{"((a?){30}){30}b", "((a?){30}){30}b$"} {
+			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			begun := time.Now()
+			_, err := e.Invoke(ctx, executortest.Call("tool:search_files", map[string]any{"regex": regex, "path": name}))
+			cancel()
+			if !errors.Is(err, context.DeadlineExceeded) || time.Since(begun) > 10*time.Second {
+				t.Errorf("search for %s in %s: %v after %v, want the deadline", regex, name, err, time.Since(begun))
+			}
+		}
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -66,6 +67,7 @@ func (e *Executor) searchFacts(call capability.Call) ([]executor.Path, bool, err
 
 // A search is one on its way.
 type search struct {
+	ctx       context.Context
 	place     place
 	re        *regexp.Regexp
 	names     *Ignore // nil: every file
@@ -136,6 +138,7 @@ func (e *Executor) search(ctx context.Context, call capability.Call) (capability
 	if err != nil {
 		return capability.Result{}, err
 	}
+	s.ctx = ctx
 	w := &walk{ctx: ctx, scope: s.place.scope, recursive: true, marks: e.marks()}
 	err = e.searchIn(s, w)
 	if err != nil && !errors.Is(err, errEnough) {
@@ -216,16 +219,80 @@ func (e *Executor) searchFile(s *search, dir *os.Root, rel string, d fs.DirEntry
 	return s.lines(e.cfg.MaxChars, rel, data)
 }
 
+// piece is how many bytes are searched at once. A pattern can take a microsecond
+// for each, and nothing stops it before their end.
+const piece = 64 << 10
+
+// matches reports whether the pattern is in a line or some lines. It ends with
+// the call.
+func (s *search) matches(text []byte) (bool, error) {
+	if err := s.ctx.Err(); err != nil {
+		return false, err
+	}
+	if len(text) <= piece {
+		return s.re.Match(text), nil
+	}
+	r := &runes{ctx: s.ctx, in: bytes.NewReader(text)}
+	found := s.re.MatchReader(r)
+	return found, r.err
+}
+
+// runes reads a long text for the regexp engine, and ends it with the call.
+type runes struct {
+	ctx context.Context
+	in  *bytes.Reader
+	n   int
+	err error
+}
+
+func (r *runes) ReadRune() (rune, int, error) {
+	if r.n++; r.n%4096 == 0 && r.ctx.Err() != nil {
+		r.err = r.ctx.Err()
+		return 0, 0, io.EOF
+	}
+	return r.in.ReadRune()
+}
+
+// none reports whether no line of a file matches, as far as that can be told
+// faster than line by line.
+func (s *search) none(data []byte) (bool, error) {
+	if expr := s.re.String(); strings.ContainsAny(expr, "^$") || strings.Contains(expr, `\A`) || strings.Contains(expr, `\z`) {
+		return false, nil
+	}
+	for len(data) > 0 {
+		end := len(data)
+		if end > piece {
+			if end = bytes.LastIndexByte(data[:piece], '\n') + 1; end == 0 { // one long line
+				if end = bytes.IndexByte(data, '\n') + 1; end == 0 {
+					end = len(data)
+				}
+			}
+		}
+		if found, err := s.matches(data[:end]); found || err != nil {
+			return false, err
+		}
+		data = data[end:]
+	}
+	return true, nil
+}
+
 // lines finds the matching lines of a file.
 func (s *search) lines(mostChars int, rel string, data []byte) error {
-	if expr := s.re.String(); !strings.ContainsAny(expr, "^$") && !strings.Contains(expr, `\A`) && !strings.Contains(expr, `\z`) && !s.re.Match(data) {
-		return nil // the usual case, in one pass
+	if none, err := s.none(data); none || err != nil {
+		return err // none is the usual case
 	}
 	data = bytes.TrimSuffix(data, []byte("\n")) // what follows the last line break is no line
 	n := 0
 	for line := range bytes.SplitSeq(data, []byte("\n")) {
 		n++
-		if rel == s.afterFile && n <= s.afterLine || len(data) == 0 || !s.re.Match(bytes.TrimSuffix(line, []byte("\r"))) {
+		if rel == s.afterFile && n <= s.afterLine || len(data) == 0 {
+			continue
+		}
+		found, err := s.matches(bytes.TrimSuffix(line, []byte("\r")))
+		if err != nil {
+			return err
+		}
+		if !found {
 			continue
 		}
 		shown := executor.Clip(strings.ToValidUTF8(string(bytes.TrimSuffix(line, []byte("\r"))), "\uFFFD"), lineShown)
