@@ -241,14 +241,14 @@ func (c *auditCommand) printTrail(r audit.Report, all bool) {
 		}
 	}
 	for _, stray := range r.Strays {
-		p.Linef("%s  %s is not part of the trail", p.Style(output.Yellow, "stray   "), output.Line(stray))
+		p.Linef("%s  %s is not part of the audit log", p.Style(output.Yellow, "stray   "), output.Line(stray))
 	}
-	verdict := p.Style(output.Green, "Everything that was signed is there, unchanged.")
+	verdict := p.Style(output.Green, "The audit log is complete and unchanged.")
 	switch {
 	case len(r.Chains) == 0:
 		verdict = "There are no records yet."
 	case !r.OK():
-		verdict = p.Style(output.Red, "The trail is not whole.")
+		verdict = p.Style(output.Red, "The audit log is not complete, or it was changed.")
 	}
 	p.Linef("%s %s, %s", verdict, output.Plural(len(r.Chains), "chain"), output.Plural(int(records), "record"))
 }

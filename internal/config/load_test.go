@@ -559,7 +559,7 @@ func TestT16ConfigProjectMayNotWiden(t *testing.T) {
 		{"policy: {intents: off}", "policy: {intents: relaxed}", ""},
 		{"", "policy: {intentSurfaces: [chat, run, api, library, mcp]}", ""},
 		{"", "policy: {intentSurfaces: [chat, run, api]}", "policy.intentSurfaces is [chat, run, api] here and [chat, run, api, library] without it"},
-		{"policy: {profile: team}", "policy: {intentSurfaces: [chat]}", "policy.intentSurfaces is [chat] here and [chat, run, api, mcp, proxy, library] without it"},
+		{"policy: {profile: team}", "policy: {intentSurfaces: [chat]}", "policy.intentSurfaces is [chat] here and [chat, run, api, mcp, library] without it"},
 		{"", "policy: {intentMap: {PLAN: [exec]}}", "policy.intentMap is {PLAN: [exec]} here and {} without it"},
 		{"policy: {intentMap: {PLAN: [exec]}}", "policy: {intentMap: {PLAN: [exec]}}", ""},
 		{"", "policy: {sendSecrets: {T: ['tool:x']}}", "policy.sendSecrets is {T: [tool:x]} here and {} without it"},

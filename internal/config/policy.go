@@ -171,7 +171,7 @@ func gradeSettings() []setting[Config] {
 // surfaces are all that there are, for package policy means everywhere by nil.
 func surfaces() []policy.Surface {
 	return []policy.Surface{
-		policy.SurfaceChat, policy.SurfaceRun, policy.SurfaceAPI, policy.SurfaceMCP, policy.SurfaceProxy, policy.SurfaceLibrary,
+		policy.SurfaceChat, policy.SurfaceRun, policy.SurfaceAPI, policy.SurfaceMCP, policy.SurfaceLibrary,
 	}
 }
 

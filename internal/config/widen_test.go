@@ -55,7 +55,7 @@ func policyFile(t *rapid.T, project bool) string {
 	return "policy: {" + some(t, [][2]any{
 		{"profile", either(words("personal", "locked"), words("personal", "team", "locked", "seed"))}, {"deployment", words("local_open", "local_locked", "remote_exposed")},
 		{"intents", either(words("strict"), words("strict", "relaxed", "off", "off"))},
-		{"intentSurfaces", either(words("[chat, run, api, library, mcp]", "[chat, run, api, mcp, proxy, library]"), words("[]", "[chat]", "[chat, run, api, library]"))},
+		{"intentSurfaces", either(words("[chat, run, api, library, mcp]", "[chat, run, api, mcp, library]"), words("[]", "[chat]", "[chat, run, api, library]"))},
 		{"intentMap", either(words("{}"), words("{}", "{PLAN: [exec]}", "{EXECUTE: []}"))}, {"modes", modes}, {"permissions", permissions},
 		{"protect", words("[]", "['*.go']")}, {"secrets", words("[]", "[src/**]")},
 		{"readRoots", either(words("[]"), words("[]", "[/srv]"))}, {"writeRoots", either(words("[]"), words("[]", "[/srv]"))},

@@ -162,7 +162,7 @@ func TestIntentsBySurface(t *testing.T) {
 		{policy.SurfaceChat, capability.ByModel, policy.Deny},
 		{"", capability.ByModel, policy.Deny},
 		{policy.SurfaceMCP, capability.ByModel, policy.Allow},
-		{policy.SurfaceProxy, capability.ByModel, policy.Allow},
+		{"proxy", capability.ByModel, policy.Deny}, // no such surface
 		{policy.SurfaceChat, capability.ByPerson, policy.Allow},
 		{"pigeon", capability.ByPerson, policy.Deny},
 		{policy.SurfaceMCP, "cat", policy.Deny},

@@ -96,11 +96,10 @@ const (
 	SurfaceRun     Surface = "run" // ken run
 	SurfaceAPI     Surface = "api"
 	SurfaceMCP     Surface = "mcp"
-	SurfaceProxy   Surface = "proxy"
 	SurfaceLibrary Surface = "library"
 )
 
-var surfaceNames = [...]string{"chat", "run", "api", "mcp", "proxy", "library"}
+var surfaceNames = [...]string{"chat", "run", "api", "mcp", "library"}
 
 // A Deployment says who can reach this Ken. The zero value is the strictest.
 type Deployment uint8
