@@ -170,7 +170,7 @@ func (t *conversation) own(ctx context.Context, text string) (iter.Seq2[event.Ev
 	is, err := lasts, error(usageError{fmt.Errorf("%s is for a conversation that goes on; with -p use %s", word, flag)})
 	switch {
 	case isViewWord(word):
-		is, err = true, usageError{fmt.Errorf("%s belongs to a conversation, which ken chat without -p is; %s", word, slash.ForModel)}
+		is, err = true, usageError{fmt.Errorf("%s works only in a conversation (ken chat without -p); %s", word, slash.ForModel)}
 	case !lasts || word == "/mode" && args == "":
 		out, is, err = t.Command(ctx, text)
 	}
@@ -193,7 +193,7 @@ func (t *conversation) help(context.Context, []string) (chat.Output, error) {
 	}
 	fmt.Fprintf(&b, "\nBesides, %s of your capabilities can be typed, as in `/NAME arguments`; Tab completes them.\n", output.Plural(len(t.app.Commands.All().Commands()), "command"))
 	b.WriteString("\nWhat is not a command goes to the model; so does what has a blank or a second slash before its slash.\n")
-	b.WriteString("\nWhere a call needs your word: `y` this once, `a` this exact call for longer, `p` commands that begin alike, `s` with any arguments for this session, `n` no, `N` no and do not ask again in this session. `a`, `p` and `s` are there where the rules let you.")
+	b.WriteString("\nIf a call needs approval: `y` this once, `a` this exact call for longer, `p` commands that begin alike, `s` with any arguments for this session, `n` no, `N` no and do not ask again in this session. `a`, `p` and `s` are there where the rules let you.")
 	return chat.Output{Text: b.String()}, nil
 }
 

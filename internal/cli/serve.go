@@ -246,7 +246,7 @@ func (c *serveCommand) announce(url string, v door.View, tokens *auth.Tokens) {
 	c.out.Linef("%s", c.out.Style(output.Dim, "The API is at "+url+"/api/v1 (described by /api/v1/openapi.json), MCP at "+url+"/mcp."))
 	if tokens != nil {
 		c.out.Linef("%s", c.out.Style(output.Dim, fmt.Sprintf("Programs send a token that stays: curl -H \"Authorization: Bearer $(cat %s)\" %s/api/v1/catalog", tokens.Path(), url)))
-		c.out.Linef("%s", c.out.Style(output.Dim, "Give agents the one in "+tokens.AgentPath()+": it works for you and cannot agree to its own calls."))
+		c.out.Linef("%s", c.out.Style(output.Dim, "Give agents the one in "+tokens.AgentPath()+": it acts as you, but cannot approve calls."))
 	}
 }
 

@@ -89,7 +89,7 @@ func serveSettings() []setting[Config] {
 			func(c *Config) *[]string { return &c.Serve.Hosts }, texts("names", subset, nil)),
 		entry("serve.origins", "Sites whose pages may use `ken serve` from a browser, with the token, as in [https://tools.example.com].",
 			func(c *Config) *[]string { return &c.Serve.Origins }, texts("sites", subset, nil)),
-		entry("serve.oidc", "Whose people are let in besides you, as in {issuer: https://id.example, clientID: ken, admit: [ken-users], operators: [ken-admins]}.",
+		entry("serve.oidc", "The identity provider of other people who may sign in, as in {issuer: https://id.example, clientID: ken, admit: [ken-users], operators: [ken-admins]}.",
 			func(c *Config) *OIDC { return &c.Serve.OIDC }, parts(OIDC{}, "{issuer: https://id.example, clientID: ken}", oidcSettings(), checkOIDC).fixed()),
 		entry("serve.rate", "How many requests a second one principal may make, how many in a burst, and how many may be open at the same time, streams with them; 0 requests or 0 open is no limit.",
 			func(c *Config) *ServeRate { return &c.Serve.Rate }, serveRate()),

@@ -50,7 +50,7 @@ func (e *Engine) consent(ctx context.Context, t turn, j *pendingCall, q *door.Qu
 	}
 	t.out.emit(a)
 	wait := func() bool {
-		t.waits(j, event.Consent, q.Ticket, "a person must agree to "+string(j.call.Target)+" first: ken approve list; then go on with the turn")
+		t.waits(j, event.Consent, q.Ticket, string(j.call.Target)+" needs approval: see ken approve list; then continue the turn")
 		return false
 	}
 	if t.ask.Alone() || e.cfg.Wait == nil || q.Ticket == "" {

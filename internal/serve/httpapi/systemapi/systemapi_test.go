@@ -312,9 +312,9 @@ func TestPrices(t *testing.T) {
 	for _, tt := range []struct{ target, body, part string }{
 		{"a/b", `{"input":-1,"output":1,"cachedRead":1,"cacheWrite":1}`, "input is -1"},
 		{"a/b", `{"input":1,"output":10000,"cachedRead":1,"cacheWrite":1}`, "output is 10000"},
-		{"a/b", `{"input":1,"output":1,"cachedRead":1e999,"cacheWrite":1}`, "the body is not what is wanted"},
+		{"a/b", `{"input":1,"output":1,"cachedRead":1e999,"cacheWrite":1}`, "invalid body"},
 		{"a/b", `{"input":1,"output":1,"cachedRead":1}`, "cacheWrite is missing"},
-		{"a/b", `{"input":"1"}`, "the body is not what is wanted"},
+		{"a/b", `{"input":"1"}`, "invalid body"},
 		{"a/b", `{"input":null,"output":1,"cachedRead":1,"cacheWrite":1}`, "input is missing"},
 		{"a%0Ab", good, "the name has"},
 		{"%20a", good, "spaces around"},

@@ -51,7 +51,7 @@ func unreadable(body []byte, err error) error {
 	return unwanted(err.Error())
 }
 
-func unwanted(why string) error { return Bad("the body is not what is wanted: " + why) }
+func unwanted(why string) error { return Bad("invalid body: " + why) }
 
 // wrongValue says what encoding/json has against a value, without the types of
 // this program.
