@@ -82,10 +82,9 @@ func run(verb string, args []string) error {
 // record takes one step, with its time, and writes it down in dir.
 func record(dir, name string, take func(*Step)) error {
 	fmt.Printf("\n== %s\n", name)
-	s := &Step{Name: name}
-	start := time.Now()
+	s := &Step{Name: name, Start: time.Now()}
 	take(s)
-	s.Seconds = time.Since(start).Seconds()
+	s.Seconds = time.Since(s.Start).Seconds()
 	fmt.Printf("== %s: %s, %.1f s\n", name, s.verdict(), s.Seconds)
 	return s.save(dir)
 }

@@ -3,15 +3,21 @@ package main
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
+	"time"
 )
 
 // A Step is what one line of the final table says, and the names behind it.
 type Step struct {
 	Name    string
+	Start   time.Time
 	Seconds float64
 	CPU     float64  // processor time in seconds of all programs that it waited for
 	Passed  []string // the leaves among the tests that passed, as "package Name"
@@ -42,6 +48,15 @@ func slowest(list []Slow) []Slow {
 	return list[:min(len(list), mostSlow)]
 }
 
+// layer returns the number that the name begins with, or -1.
+func (s *Step) layer() int {
+	word, _, _ := strings.Cut(s.Name, " ")
+	if n, err := strconv.Atoi(word); err == nil {
+		return n
+	}
+	return -1
+}
+
 func (s *Step) verdict() string {
 	if len(s.Failed) > 0 {
 		return "FAILED"
@@ -52,7 +67,7 @@ func (s *Step) verdict() string {
 	return "ok"
 }
 
-// save writes the step as the next file of dir, so that load keeps the order.
+// save writes the step as the next file of dir. Steps may end at the same time.
 func (s *Step) save(dir string) error {
 	if dir == "" {
 		return fmt.Errorf("record step %q: set TALLY_DIR to an existing directory", s.Name)
@@ -61,13 +76,21 @@ func (s *Step) save(dir string) error {
 	if err != nil {
 		return err
 	}
-	old, err := files(dir)
-	if err != nil {
-		return err
+	for n := 0; ; n++ {
+		f, err := os.OpenFile(filepath.Join(dir, fmt.Sprintf("step-%03d.json", n)), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+		if errors.Is(err, fs.ErrExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		_, err = f.Write(data)
+		return errors.Join(err, f.Close())
 	}
-	return os.WriteFile(filepath.Join(dir, fmt.Sprintf("step-%03d.json", len(old))), data, 0o644)
 }
 
+// load returns the steps by layer, and within a layer in the order in which they
+// ended.
 func load(dir string) ([]*Step, error) {
 	names, err := files(dir)
 	if err != nil {
@@ -85,6 +108,7 @@ func load(dir string) ([]*Step, error) {
 		}
 		steps = append(steps, s)
 	}
+	slices.SortStableFunc(steps, func(a, b *Step) int { return cmp.Compare(a.layer(), b.layer()) })
 	return steps, nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"time"
 )
 
 // errFailed is table's verdict on a run that is not good.
@@ -47,16 +48,15 @@ func table(w io.Writer, steps []*Step, a allowed) error {
 	if len(steps) == 0 {
 		return fmt.Errorf("no step was recorded in TALLY_DIR")
 	}
-	var total, processor float64
+	var processor float64
 	var slow []Slow
 	fmt.Fprintf(w, "\n%-20s %9s %11s %8s %8s %8s\n", "layer and step", "time", "processor", "passed", "failed", "skipped")
 	for _, s := range steps {
 		fmt.Fprintf(w, "%-20s %7.1f s %9.1f s %8d %8d %8d\n", s.Name, s.Seconds, s.CPU, len(s.Passed), len(s.Failed), len(s.Skipped))
-		total += s.Seconds
 		processor += s.CPU
 		slow = append(slow, s.Slow...)
 	}
-	fmt.Fprintf(w, "%-20s %7.1f s %9.1f s\n", "in all", total, processor)
+	fmt.Fprintf(w, "%-20s %7.1f s %9.1f s\n", "in all", elapsed(steps), processor)
 	if slow = slowest(slow); len(slow) > 0 {
 		fmt.Fprintf(w, "\nslowest:\n")
 	}
@@ -72,6 +72,21 @@ func table(w io.Writer, steps []*Step, a allowed) error {
 		return errFailed
 	}
 	return nil
+}
+
+// elapsed returns the seconds from the start of the first step to the end of the
+// last. It is less than their sum where steps ran at the same time.
+func elapsed(steps []*Step) float64 {
+	first, last := steps[0].Start, time.Time{}
+	for _, s := range steps {
+		if s.Start.Before(first) {
+			first = s.Start
+		}
+		if end := s.Start.Add(time.Duration(s.Seconds * float64(time.Second))); end.After(last) {
+			last = end
+		}
+	}
+	return last.Sub(first).Seconds()
 }
 
 // settleAll gives each test of all steps its one ending.

@@ -3,12 +3,15 @@ package main
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 )
 
 // TestCountGoTest runs go test for real on a small module in which every kind
@@ -236,4 +239,30 @@ func names(tests []Test) []string {
 func lastLine(s string) string {
 	s = strings.TrimSuffix(s, "\n")
 	return s[strings.LastIndex(s, "\n")+1:]
+}
+
+// TestStepsAtTheSameTime: steps that end together are all kept, in the order of
+// their layers, and the time in all counts a second once.
+func TestStepsAtTheSameTime(t *testing.T) {
+	dir, start := t.TempDir(), time.Now()
+	var all sync.WaitGroup
+	for i := range 40 {
+		all.Go(func() {
+			s := &Step{Name: fmt.Sprintf("%d step %d", i%4, i), Start: start.Add(time.Duration(i) * time.Second), Seconds: 10}
+			if err := s.save(dir); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	steps, err := load(dir)
+	if err != nil || len(steps) != 40 {
+		t.Fatalf("load: %d steps, %v; want 40", len(steps), err)
+	}
+	if !slices.IsSortedFunc(steps, func(a, b *Step) int { return a.layer() - b.layer() }) {
+		t.Error("the steps are not in the order of their layers")
+	}
+	if got := elapsed(steps); got < 48.9 || got > 49.1 {
+		t.Errorf("%.1f seconds in all, want 49", got)
+	}
 }
